@@ -1,4 +1,4 @@
-/* Fitted against measured, as a picture. */
+/* Draw fitted against measured seconds. */
 #include "base/plot.h"
 #include "calibrate_report.h"
 
@@ -10,11 +10,11 @@ typedef struct scatter {
 	sw_plot_series links[GROUPS], kernels[GROUPS];
 } scatter;
 
-static void add_point(scatter *s, sw_plot_series *series, int64_t room, double seconds,
+static void add_point(scatter *s, sw_plot_series *series, int64_t capacity, double seconds,
                       double fitted_s, const char *title)
 {
 	if (!series->points)
-		series->points = SW_NEW_N(&s->arena, sw_plot_point, room);
+		series->points = SW_NEW_N(&s->arena, sw_plot_point, capacity);
 	((sw_plot_point *)series->points)[series->n++] = (sw_plot_point){seconds, fitted_s, title};
 }
 

@@ -3,17 +3,17 @@
 #include <math.h>
 #include <string.h>
 
-#define WORST 8
+#define MAX_WORST_ROWS 8
 
-/* A point of either kind, as the tables and pictures show it. */
-typedef struct row {
-	int group; /* collective; SW_COLLECTIVE_COUNT: a pair; family */
+/* A measured point, of a link or a kernel, as tables and pictures show it. */
+typedef struct report_row {
+	int group; /* the collective (SW_COLLECTIVE_COUNT: a pair of ranks), or the kernel family */
 	bool kernel;
 	const sw_link_point *link;
 	const sw_kernel_point *point;
-	double seconds, deviation_s, fitted_s, error; /* relative, signed */
-} row;
-typedef SW_VEC(row) row_list;
+	double seconds, deviation_s, fitted_s, error; /* error: relative, signed */
+} report_row;
+typedef SW_VEC(report_row) report_row_list;
 
 static const char *group_name(int group, bool kernel)
 {
@@ -23,40 +23,40 @@ static const char *group_name(int group, bool kernel)
 	                                    : sw_collective_name((sw_collective_kind)group);
 }
 
-static void add_row(row_list *rows, row r)
+static void add_row(report_row_list *rows, report_row r)
 {
 	r.error = (r.fitted_s - r.seconds) / r.seconds;
 	sw_vec_push(rows, r);
 }
 
-static void list_links(const sw_calibrate_result *result, row_list *rows)
+static void list_links(const sw_calibrate_result *result, report_row_list *rows)
 {
 	for (size_t i = 0; i < result->links.len; i++) {
 		const sw_link_point *p = &result->links.data[i];
-		add_row(rows, (row){.group = p->atoms ? (int)p->kind : SW_COLLECTIVE_COUNT,
-		                    .link = p,
-		                    .seconds = p->seconds,
-		                    .deviation_s = p->deviation_s,
-		                    .fitted_s = p->fitted_s});
+		add_row(rows, (report_row){.group = p->atoms ? (int)p->kind : SW_COLLECTIVE_COUNT,
+		                           .link = p,
+		                           .seconds = p->seconds,
+		                           .deviation_s = p->deviation_s,
+		                           .fitted_s = p->fitted_s});
 	}
 }
 
-static void list_kernels(const sw_calibrate_result *result, row_list *rows)
+static void list_kernels(const sw_calibrate_result *result, report_row_list *rows)
 {
 	for (size_t i = 0; i < result->kernels.len; i++) {
 		const sw_kernel_point *p = &result->kernels.data[i];
-		add_row(rows, (row){.group = p->family,
-		                    .kernel = true,
-		                    .point = p,
-		                    .seconds = p->seconds,
-		                    .deviation_s = p->deviation_s,
-		                    .fitted_s = p->fitted_s});
+		add_row(rows, (report_row){.group = p->family,
+		                           .kernel = true,
+		                           .point = p,
+		                           .seconds = p->seconds,
+		                           .deviation_s = p->deviation_s,
+		                           .fitted_s = p->fitted_s});
 	}
 }
 
 static int by_group(const void *left, const void *right)
 {
-	const row *a = left, *b = right;
+	const report_row *a = left, *b = right;
 	double x = fabs(a->error), y = fabs(b->error);
 	return a->group != b->group ? (a->group > b->group) - (a->group < b->group)
 	                            : (x > y) - (x < y);
@@ -64,11 +64,12 @@ static int by_group(const void *left, const void *right)
 
 static int by_error(const void *left, const void *right)
 {
-	double x = fabs(((const row *)left)->error), y = fabs(((const row *)right)->error);
+	double x = fabs(((const report_row *)left)->error),
+	       y = fabs(((const report_row *)right)->error);
 	return (x < y) - (x > y);
 }
 
-static void sort(row_list *rows, int (*order)(const void *, const void *))
+static void sort(report_row_list *rows, int (*order)(const void *, const void *))
 {
 	if (rows->len)
 		qsort(rows->data, rows->len, sizeof(*rows->data), order);
@@ -124,24 +125,24 @@ static void describe_parameters(const sw_calibrate_result *result, sw_text *text
 	sw_table_clear(&table);
 }
 
-/* Rows are sorted by group, and by error within. */
-static void add_groups(const row_list *rows, sw_table *table)
+/* Add a row per group. The rows must be sorted by group, and by error within a group. */
+static void add_groups(const report_row_list *rows, sw_table *table)
 {
 	for (size_t begin = 0, end; begin < rows->len; begin = end) {
-		const row *r = &rows->data[begin];
+		const report_row *r = &rows->data[begin];
 		for (end = begin; end < rows->len && rows->data[end].group == r->group; end++)
 			continue;
-		double middle = (fabs(rows->data[(begin + end - 1) / 2].error) +
+		double median = (fabs(rows->data[(begin + end - 1) / 2].error) +
 		                 fabs(rows->data[(begin + end) / 2].error)) /
 		                2;
 		sw_table_cell(table, "%s", group_name(r->group, r->kernel));
 		sw_table_cell(table, "%zu", end - begin);
-		sw_table_cell(table, "%.1f %%", 100 * middle);
+		sw_table_cell(table, "%.1f %%", 100 * median);
 		sw_table_cell(table, "%.0f %%", 100 * fabs(rows->data[end - 1].error));
 	}
 }
 
-static void describe_groups(row_list *links, row_list *kernels, sw_text *text)
+static void describe_groups(report_row_list *links, report_row_list *kernels, sw_text *text)
 {
 	static const char *const headings[] = {"|fitted - measured|", "points", "median", "worst"};
 	sw_table table;
@@ -154,8 +155,8 @@ static void describe_groups(row_list *links, row_list *kernels, sw_text *text)
 	sw_table_clear(&table);
 }
 
-/* "all-reduce, ring, node x device, 64 KiB"; "matmul, square dot 64, f32". */
-static void name_row(const sw_cluster *cluster, const row *r, sw_text *text)
+/* Append "all-reduce, ring, node x device, 64 KiB" or "matmul, square dot 64, f32". */
+static void name_row(const sw_cluster *cluster, const report_row *r, sw_text *text)
 {
 	sw_text_addf(text, "%s, ", group_name(r->group, r->kernel));
 	if (r->kernel) {
@@ -172,14 +173,14 @@ static void name_row(const sw_cluster *cluster, const row *r, sw_text *text)
 	sw_text_add_bytes(text, (double)r->link->bytes);
 }
 
-static void describe_rows(const sw_cluster *cluster, const row_list *rows, size_t most,
+static void describe_rows(const sw_cluster *cluster, const report_row_list *rows, size_t max,
                           sw_text *text)
 {
 	static const char *const headings[] = {"point", "measured", "+-", "fitted", "error"};
 	sw_table table;
 	sw_table_init(&table, 5, headings);
-	for (size_t i = 0; i < rows->len && i < most; i++) {
-		const row *r = &rows->data[i];
+	for (size_t i = 0; i < rows->len && i < max; i++) {
+		const report_row *r = &rows->data[i];
 		sw_text name = {0};
 		name_row(cluster, r, &name);
 		sw_table_cell(&table, "%s", name.data);
@@ -195,7 +196,7 @@ static void describe_rows(const sw_cluster *cluster, const row_list *rows, size_
 
 static void describe_errors(const sw_calibrate_result *result, bool all, sw_text *text)
 {
-	row_list links = {0}, kernels = {0};
+	report_row_list links = {0}, kernels = {0};
 	list_links(result, &links);
 	list_kernels(result, &kernels);
 	sw_text_add(text, "\n");
@@ -206,11 +207,11 @@ static void describe_errors(const sw_calibrate_result *result, bool all, sw_text
 		sort(&kernels, by_error);
 	}
 	if (links.len)
-		describe_rows(&result->cluster, &links, all ? links.len : WORST, text);
+		describe_rows(&result->cluster, &links, all ? links.len : MAX_WORST_ROWS, text);
 	if (links.len && kernels.len)
 		sw_text_add(text, "\n");
 	if (kernels.len)
-		describe_rows(&result->cluster, &kernels, all ? kernels.len : WORST, text);
+		describe_rows(&result->cluster, &kernels, all ? kernels.len : MAX_WORST_ROWS, text);
 	sw_vec_clear(&links);
 	sw_vec_clear(&kernels);
 }
@@ -237,9 +238,8 @@ void calibrate_describe(const sw_calibrate_result *result, bool all, sw_text *te
 			100 * result->transfer_share);
 	if (result->left_out)
 		sw_text_addf(text,
-		             "left out   %d points: too slow for the time limit, or by algorithms "
-		             "that had "
-		             "fallen behind\n",
+		             "left out   %d points: too slow for the time limit, or by "
+		             "algorithms that had fallen behind\n",
 		             result->left_out);
 	sw_text_add(text, "\n");
 	describe_parameters(result, text);

@@ -20,7 +20,7 @@ typedef struct cli_values {
 		*method, *effort, *pin;
 	const char *microbatches, *remat, *diff;
 	SW_VEC(const char *) data;
-	/* 0: not given, but for steps and seed */
+	/* 0: not given, except for steps and seed */
 	int64_t memory, steps, seed, ranks, threads, random;
 	int64_t work_limit;
 	double time_limit;
@@ -28,86 +28,90 @@ typedef struct cli_values {
 
 typedef struct cli_option {
 	const char *name;  /* "--steps" or "-o" */
-	const char *value; /* "N" in the help, NULL for a flag */
+	const char *value; /* "N" in the help; NULL for a flag */
 	cli_kind kind;
-	size_t offset; /* in cli_values */
+	size_t offset; /* into cli_values */
 	const char *help;
 } cli_option;
 
 typedef struct cli cli;
 typedef struct cli_command {
-	const char *name, *argument, *summary; /* argument NULL: it takes none */
+	const char *name, *argument, *summary; /* argument NULL: the command takes none */
 	const char *details;                   /* for --help; NULL: none */
 	const char *example;
-	const char *const *options; /* names, ended by NULL, beside those that all commands have */
+	/* NULL-terminated names, besides those that all commands have */
+	const char *const *options;
 	sw_status (*run)(cli *c, sw_error *err);
 } cli_command;
 
 struct cli {
 	const cli_command *command;
 	cli_values values;
-	const char *argument;    /* the one positional argument */
-	json_t *result;          /* what --json prints; owned */
-	sw_transport *transport; /* only of `run` and `calibrate` under mpirun */
+	const char *argument;    /* the positional argument */
+	json_t *result;          /* the object that --json prints; owned */
+	sw_transport *transport; /* of `run` and `calibrate` under mpirun; else NULL */
 	sw_arena arena;
 };
 
-/* Reads what follows the command's name. Errors are one line that names the option and the mend. */
+/* Read the words behind the command's name. An error is one line that names the option and the
+ * remedy. */
 sw_status cli_read_options(cli *c, int argc, char **argv, sw_error *err);
 void cli_print_help(const cli_command *command, sw_text *text);
 
 /* ---- reporting -------------------------------------------------------------------------- */
 
-/* Is this the process that speaks for the job? */
+/* Does this process print for the whole job? Rank 0 does, and a process without ranks. */
 bool cli_speaks(const cli *c);
-/* Text for people: to standard output, unless --json. Clears it. */
+/* Print text for people to standard output, unless --json is given. Clears the text. */
 void cli_print(const cli *c, sw_text *text);
-/* A remark on standard error, unless -q. One line. */
+/* Print a one-line remark to standard error, unless -q is given. */
 void cli_note(const cli *c, const char *format, ...) SW_PRINTF(2, 3);
-/* Could a file be written there, by the process that speaks? Asked before the work whose result it
- * is to hold. NULL and "-": yes. */
+/* Check that a file can be written there by the process that prints, before the work whose result
+ * it will hold. NULL and "-" are writable. */
 sw_status cli_check_writable(const cli *c, const char *path, sw_error *err);
-/* The error's one line on standard error; with --json its object on standard output. */
+/* Print the error in one line to standard error; with `json`, also its object to standard
+ * output. */
 void cli_print_error(const cli *c, bool json, const sw_error *err);
 
 /* ---- stopping --------------------------------------------------------------------------- */
 
-/* From now on, the first Ctrl-C or SIGTERM sets the flag and writes `told` (NULL: nothing) to
-   standard error, by the process that speaks; a second one ends the process. */
-void cli_watch_signals(const cli *c, const char *told);
+/* From now on, the first Ctrl-C or SIGTERM sets the flag, and the process that prints writes
+ * `message` (NULL: nothing) to standard error; a second one ends the process. */
+void cli_watch_signals(const cli *c, const char *message);
 const atomic_bool *cli_stop_asked(void);
 
 /* ---- loading ---------------------------------------------------------------------------- */
 
-/* A program and its sidecar; *sidecar is to be cleared only after success. */
+/* Load a program and its sidecar. Clear *sidecar only after success. */
 sw_status cli_load_program(const char *path, sw_program **program, sw_sidecar *sidecar,
                            sw_error *err);
-/* A plan with all that it needs; a program is loaded as a plan for one device. */
+/* A plan with its cluster and sidecar; a program is loaded as a plan for one device. */
 typedef struct cli_plan {
 	sw_cluster cluster;
 	sw_plan *plan;
 	sw_sidecar sidecar;
-	sw_cluster other; /* that it was moved to, if `moved` */
+	sw_cluster other; /* the cluster to which the plan was moved, if `moved` */
 	bool moved;
 } cli_plan;
 sw_status cli_load_plan(cli *c, const char *path, bool or_program, cli_plan *loaded, sw_error *err);
-/* --devices without --cluster is refused. */
+/* Refuse --devices without --cluster. */
 sw_status cli_check_move(const cli *c, sw_error *err);
-/* To the cluster that --cluster and --devices say: costed anew, with a remark. */
+/* Move the plan to the cluster of --cluster and --devices: cost it again, and print a remark. */
 sw_status cli_move_plan(cli *c, const char *path, cli_plan *loaded, sw_error *err);
 void cli_plan_clear(cli_plan *loaded);
 
-/* A cluster file, or the part of it that --devices says. */
+/* Read a cluster file, or the part of it that --devices selects. */
 sw_status cli_read_cluster(const cli *c, const char *path, sw_cluster *cluster, sw_error *err);
-/* A cluster file, by its name: .yaml or .yml. */
+/* Is it a cluster file by its name: .yaml or .yml? */
 bool cli_is_cluster(const char *path);
 /* inspect CLUSTER.yaml */
 sw_status cli_inspect_cluster(cli *c, sw_error *err);
-/* Of inspect PROGRAM: the table of rematerialisation policies, and the key "rematerialisation" of
- * the JSON object. */
+/* For inspect PROGRAM: append the table of rematerialisation policies, and add the key
+ * "rematerialisation" to the JSON object. */
 void cli_inspect_remat(const sw_program *program, sw_text *text, json_t *json);
-/* Of plan, where nothing fits in memory, which `err` says: what lies at the peak of the least plan,
- * and what would help. `seconds`: what the search took. SW_NO, unless that fails. */
+/* For plan, where nothing fits in memory, as `err` says: describe the memory peak of the plan that
+ * needs least, and the changes that would help. `seconds`: the time that the search took. Returns
+ * SW_NO, unless this fails. */
 sw_status cli_plan_shortage(cli *c, const sw_program *program, const sw_sidecar *sidecar,
                             const sw_cluster *cluster, const sw_plan_options *options,
                             const sw_plan *least, double seconds, sw_error *err);

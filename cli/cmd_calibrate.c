@@ -6,26 +6,26 @@
 #include "run/ranks.h"
 
 #define TIME_LIMIT_S 60
-#define BUSY 0.75 /* load per core */
+#define BUSY_LOAD_PER_CORE 0.75 /* load average per core above which the machine counts as busy */
 
-/* What a rank does needs only this; under mpirun there is one in the process, else one thread for
- * each. */
-typedef struct job {
+/* The context of a rank. Under mpirun there is one rank in the process, else one thread per
+ * rank. */
+typedef struct calibration_job {
 	cli *c;
 	sw_progress progress;
-	sw_status status; /* of rank 0, or of the one rank of this process */
+	sw_status status; /* of rank 0, or of the only rank of this process */
 	sw_error err;
-} job;
+} calibration_job;
 
-static void show(void *context, double fraction, const char *what)
+static void show_progress(void *context, double fraction, const char *what)
 {
-	job *j = context;
+	calibration_job *j = context;
 	sw_progress_update(&j->progress, fraction, "%s", what);
 	if (j->c->values.verbose && !j->progress.active)
 		cli_note(j->c, "%.0f %%: %s", 100 * fraction, what);
 }
 
-static sw_calibrate_options options_of(job *j)
+static sw_calibrate_options options_of(calibration_job *j)
 {
 	const cli_values *v = &j->c->values;
 	return (sw_calibrate_options){
@@ -34,7 +34,7 @@ static sw_calibrate_options options_of(job *j)
 		.kernels = !v->no_kernels,
 		.paced = v->pace,
 		.stop = cli_stop_asked(),
-		.on_progress = show,
+		.on_progress = show_progress,
 		.context = j,
 	};
 }
@@ -66,7 +66,7 @@ static void add_header(const cli *c, const sw_calibrate_result *result, sw_text 
 	sw_text_add(text, "\n");
 }
 
-/* What is written is read back first: a file that we refuse ourselves is no use to anyone. */
+/* Read the text back before it is written, so that no file is left that the reader refuses. */
 static sw_status write_cluster(const cli *c, const sw_calibrate_result *result, sw_error *err)
 {
 	sw_text text = {0};
@@ -93,7 +93,7 @@ static sw_status write_plot(const cli *c, const sw_calibrate_result *result, sw_
 	return status;
 }
 
-static sw_status answer(cli *c, const sw_calibrate_result *result, sw_error *err)
+static sw_status write_answer(cli *c, const sw_calibrate_result *result, sw_error *err)
 {
 	sw_text text = {0};
 	sw_status status = write_cluster(c, result, err);
@@ -119,19 +119,18 @@ static sw_status load_shape(const cli *c, sw_transport *transport, sw_cluster *s
 	                             err);
 }
 
-/* Asked before our own ranks are at work. */
+/* Read the load average before our own ranks are at work. */
 static void note_load(const cli *c)
 {
 	double load;
-	if (getloadavg(&load, 1) == 1 && load > BUSY * sw_cpu_count())
+	if (getloadavg(&load, 1) == 1 && load > BUSY_LOAD_PER_CORE * sw_cpu_count())
 		cli_note(c,
 		         "this machine is busy (load %.1f on %d cores): what is measured is in "
-		         "part its "
-		         "scheduler",
+		         "part its scheduler",
 		         load, sw_cpu_count());
 }
 
-static sw_status calibrate_agreed(job *j, sw_transport *transport, sw_error *err)
+static sw_status calibrate_agreed(calibration_job *j, sw_transport *transport, sw_error *err)
 {
 	sw_cluster shape = {0};
 	sw_calibrate_result result = {0};
@@ -146,18 +145,19 @@ static sw_status calibrate_agreed(job *j, sw_transport *transport, sw_error *err
 		if (status == SW_OK)
 			status = transport->ops->agree(
 				transport,
-				transport->rank == 0 ? answer(j->c, &result, err) : SW_OK, err);
+				transport->rank == 0 ? write_answer(j->c, &result, err) : SW_OK,
+				err);
 		sw_calibrate_result_clear(&result);
 	}
 	sw_cluster_clear(&shape);
 	return status;
 }
 
-/* What ranks refuse they refuse alike, and who fails alone has failed the transport by then:
- * nothing is left for it to hear. */
+/* Ranks agree on the status before they return, and a rank that fails alone has failed the
+ * transport by then. So this returns SW_OK, and the status of the job is kept in the context. */
 static sw_status calibrate_rank(void *context, sw_transport *transport, sw_error *err)
 {
-	job *j = context;
+	calibration_job *j = context;
 	sw_status status = calibrate_agreed(j, transport, err);
 	if (j->c->transport || transport->rank == 0) {
 		j->status = status;
@@ -193,7 +193,7 @@ static sw_status check_options(const cli *c, sw_error *err)
 
 static sw_status run(cli *c, sw_error *err)
 {
-	job j = {.c = c};
+	calibration_job j = {.c = c};
 	sw_status status = check_options(c, err);
 	if (status != SW_OK)
 		return status;

@@ -1,7 +1,7 @@
 #include "cli.h"
 #include "explain/explain.h"
 
-/* A plan and all that there is to say about it. */
+/* Load a plan, partition it and explain it. */
 static sw_status explain_file(cli *c, const char *path, json_t **explained, sw_error *err)
 {
 	cli_plan loaded;
@@ -65,10 +65,10 @@ const cli_command cli_explain = {
 	.name = "explain",
 	.argument = "PLAN",
 	.summary = "what was chosen, why, and how far it may be from the best",
-	.details = "Per block of the model: what is split over which axis, what is summed, where "
-		   "weights "
-		   "rest. Then the\n"
-		   "dearest collectives and what it would cost to avoid them, and the memory at "
+	.details = "Per block of the model: what is split over which axis, what is summed, "
+		   "where weights rest. Then the\n"
+		   "most expensive collectives and what it would cost to avoid them, and the "
+                   "memory at "
 		   "its peak.",
 	.example = "shardwright explain gpt.plan",
 	.options = options,

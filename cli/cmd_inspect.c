@@ -4,29 +4,29 @@
 
 /* ---- counting --------------------------------------------------------------------------- */
 
-typedef struct opcode_row {
+typedef struct opcode_count {
 	const char *name;
 	int64_t count;
 	double flops, bytes;
-} opcode_row;
+} opcode_count;
 
 typedef struct inspection {
 	const sw_program *program;
-	sw_program *canonical; /* what is planned; NULL: there is none */
+	sw_program *canonical; /* the program that is planned; NULL if there is none */
 	const sw_sidecar *sidecar;
 	sw_arena arena;
-	/* per computation: executions in one step; 0 where its cost counts as its caller's */
+	/* per computation: executions in one step; 0 where its cost is counted with its caller */
 	double *times;
-	SW_VEC(opcode_row) opcodes;
+	SW_VEC(opcode_count) opcodes;
 	SW_VEC(sw_id) loops;
 	uint32_t n_inputs;
 	const sw_id *inputs;
 	double parameters, parameter_bytes, state_bytes;
 } inspection;
 
-/* How often the computations that an op calls run for each time that the op runs. Reducers and
- * comparators count with the op. */
-static double calls_of(const sw_op *op, uint32_t called)
+/* Return how many times a called computation runs each time the op runs. Reducers and comparators
+ * are counted with the op. */
+static double count_calls(const sw_op *op, uint32_t called)
 {
 	switch (op->opcode) {
 	case SW_OP_WHILE: {
@@ -43,7 +43,7 @@ static double calls_of(const sw_op *op, uint32_t called)
 	}
 }
 
-/* Callers come after callees, so one pass from the end sees each caller before what it calls. */
+/* Callers come after callees, so one pass from the end visits each caller before its callees. */
 static void count_times(inspection *x)
 {
 	const sw_program *p = x->program;
@@ -54,30 +54,30 @@ static void count_times(inspection *x)
 		for (size_t i = 0; i < computation->ops.len; i++) {
 			const sw_op *op = sw_op_at(p, computation->ops.data[i]);
 			for (uint32_t k = 0; k < op->n_called; k++)
-				x->times[op->called[k]] += x->times[c] * calls_of(op, k);
+				x->times[op->called[k]] += x->times[c] * count_calls(op, k);
 		}
 	}
 }
 
-static opcode_row *row_of(inspection *x, const char *name)
+static opcode_count *find_opcode(inspection *x, const char *name)
 {
 	for (size_t i = 0; i < x->opcodes.len; i++)
 		if (strcmp(x->opcodes.data[i].name, name) == 0)
 			return &x->opcodes.data[i];
-	sw_vec_push(&x->opcodes, ((opcode_row){.name = name}));
+	sw_vec_push(&x->opcodes, ((opcode_count){.name = name}));
 	return &x->opcodes.data[x->opcodes.len - 1];
 }
 
 static bool is_region(const sw_op *op)
 {
-	return op->n_called && calls_of(op, 0) > 0;
+	return op->n_called && count_calls(op, 0) > 0;
 }
 
 static void count_op(inspection *x, sw_id id)
 {
 	const sw_op *op = sw_op_at(x->program, id);
 	double times = x->times[op->computation];
-	opcode_row *row = row_of(x, sw_op_opcode_name(op));
+	opcode_count *row = find_opcode(x, sw_op_opcode_name(op));
 	row->count++;
 	if (!is_region(op)) {
 		row->flops += times * sw_op_flops(x->program, id);
@@ -89,7 +89,7 @@ static void count_op(inspection *x, sw_id id)
 
 static int compare_rows(const void *a, const void *b)
 {
-	const opcode_row *x = a, *y = b;
+	const opcode_count *x = a, *y = b;
 	if (x->flops != y->flops)
 		return (x->flops < y->flops) - (x->flops > y->flops);
 	if (x->bytes != y->bytes)
@@ -112,7 +112,7 @@ static void count_inputs(inspection *x)
 			sw_value_shape(x->program, x->inputs[x->program->aliases.data[a].input]));
 }
 
-static void look(inspection *x)
+static void measure(inspection *x)
 {
 	count_times(x);
 	for (sw_id id = 0; id < x->program->ops.len; id++)
@@ -148,7 +148,7 @@ static void add_opcodes(const inspection *x, sw_text *text)
 	sw_table table;
 	sw_table_init(&table, SW_COUNT(headings), headings);
 	for (size_t i = 0; i < x->opcodes.len; i++) {
-		const opcode_row *row = &x->opcodes.data[i];
+		const opcode_count *row = &x->opcodes.data[i];
 		sw_table_cell(&table, "%s", row->name);
 		sw_table_cell(&table, "%lld", (long long)row->count);
 		sw_table_cell_number(&table, sw_text_add_count, row->flops);
@@ -172,16 +172,16 @@ static void add_loops(const inspection *x, sw_text *text)
 
 /* ---- rules ------------------------------------------------------------------------------ */
 
-/* Ops of one opcode that lose dimensions for one reason. */
+/* Ops of one opcode that can't be split along some dimensions, for one reason. */
 typedef struct obstacle {
-	const char *opcode, *why, *example,
-		*loses; /* loses: the example's dimensions that can't be split */
+	const char *opcode, *why, *example;
+	const char *loses; /* dimensions of the example that can't be split */
 	bool missing;
 	int64_t count;
 } obstacle;
 typedef SW_VEC(obstacle) obstacles;
 
-static obstacle *obstacle_of(obstacles *list, const char *opcode, const sw_rule *rule)
+static obstacle *find_obstacle(obstacles *list, const char *opcode, const sw_rule *rule)
 {
 	for (size_t i = 0; i < list->len; i++)
 		if (strcmp(list->data[i].why, rule->whole) == 0 &&
@@ -192,8 +192,8 @@ static obstacle *obstacle_of(obstacles *list, const char *opcode, const sw_rule 
 	return &list->data[list->len - 1];
 }
 
-/* "f32[4,6] 0,1": the shape, and the dimensions of more than one element in which no factor stands.
- */
+/* Append "f32[4,6] dim 0,1": the shape, and its dimensions of more than one element that have no
+ * factor. */
 static void add_lost(sw_shape shape, const sw_dim_map *maps, const char *what, int index,
                      sw_text *text)
 {
@@ -229,7 +229,8 @@ static const char *lost_dimensions(const sw_program *program, sw_id id, const sw
 	return lost;
 }
 
-/* Of the program that is planned: the canonical form, or as it was read where there is none. */
+/* Look for obstacles in the program that is planned: the canonical form, or the program as it was
+ * read where there is none. */
 static void find_obstacles(inspection *x, obstacles *list)
 {
 	const sw_program *program = x->canonical ? x->canonical : x->program;
@@ -240,7 +241,7 @@ static void find_obstacles(inspection *x, obstacles *list)
 		if (!rule->whole)
 			continue;
 		obstacle *found =
-			obstacle_of(list, sw_arena_text(&x->arena, sw_op_opcode_name(op)), rule);
+			find_obstacle(list, sw_arena_text(&x->arena, sw_op_opcode_name(op)), rule);
 		if (found->count++ == 0) {
 			found->example = sw_arena_text(&x->arena, op->name);
 			found->loses = lost_dimensions(program, id, rule, &x->arena);
@@ -286,19 +287,19 @@ static void add_possible(const sw_phases *phases, sw_text *text)
 		             phases->path);
 }
 
-/* As many of the sums are named. */
-#define NAMED_SUMS 3
+/* number of sums that are listed by name */
+#define MAX_NAMED_SUMS 3
 
 static void add_sums(const sw_program *program, const sw_phase *phase, sw_text *text)
 {
 	sw_text_addf(text, "%d sums (", phase->n_sums);
 	sw_text_add_bytes(text, (double)phase->sum_bytes);
 	sw_text_add(text, ")");
-	for (int32_t i = 0; i < SW_MIN(phase->n_sums, NAMED_SUMS); i++) {
+	for (int32_t i = 0; i < SW_MIN(phase->n_sums, MAX_NAMED_SUMS); i++) {
 		sw_id op = program->values.data[phase->leaving[i].value].op;
 		sw_text_addf(text, "%s%s", i ? ", " : ": ", sw_op_at(program, op)->name);
 	}
-	sw_text_add(text, phase->n_sums > NAMED_SUMS ? ", ..." : "");
+	sw_text_add(text, phase->n_sums > MAX_NAMED_SUMS ? ", ..." : "");
 }
 
 static void add_phase(const sw_program *program, const sw_phases *phases, int32_t k, sw_text *text)
@@ -316,8 +317,8 @@ static void add_phase(const sw_program *program, const sw_phases *phases, int32_
 	sw_text_add(text, "\n");
 }
 
-/* More loops than these are not listed one by one. */
-#define LISTED_LOOPS 6
+/* number of loops that are listed one by one */
+#define MAX_LISTED_LOOPS 6
 
 static void add_phases(const sw_program *program, const sw_phases *phases, sw_text *text)
 {
@@ -325,10 +326,10 @@ static void add_phases(const sw_program *program, const sw_phases *phases, sw_te
 	if (phases->n == 0)
 		return;
 	sw_text_addf(text, "  hoisted     %d ops\n", phases->hoisted);
-	for (int32_t k = 0; k < SW_MIN(phases->n, LISTED_LOOPS); k++)
+	for (int32_t k = 0; k < SW_MIN(phases->n, MAX_LISTED_LOOPS); k++)
 		add_phase(program, phases, k, text);
-	if (phases->n > LISTED_LOOPS)
-		sw_text_addf(text, "  and %d more loops\n", phases->n - LISTED_LOOPS);
+	if (phases->n > MAX_LISTED_LOOPS)
+		sw_text_addf(text, "  and %d more loops\n", phases->n - MAX_LISTED_LOOPS);
 	if (phases->n > 1)
 		sw_text_addf(text, "  between     %d ops\n", phases->between);
 	sw_text_addf(text, "  apply       %d ops\n", phases->apply);
@@ -340,7 +341,7 @@ static json_t *opcodes_json(const inspection *x)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < x->opcodes.len; i++) {
-		const opcode_row *row = &x->opcodes.data[i];
+		const opcode_count *row = &x->opcodes.data[i];
 		json_array_append_new(list, json_pack("{s:s, s:I, s:f, s:f}", "opcode", row->name,
 		                                      "ops", (json_int_t)row->count, "flops",
 		                                      row->flops, "bytes", row->bytes));
@@ -489,7 +490,7 @@ static sw_status inspect(cli *c, sw_error *err)
 	sw_error none;
 	sw_arena_init(&x.arena);
 	sw_rewrite_canonical(program, &x.canonical, &none);
-	look(&x);
+	measure(&x);
 	describe(c, &x);
 	sw_vec_clear(&x.opcodes);
 	sw_vec_clear(&x.loops);
@@ -506,9 +507,8 @@ const cli_command cli_inspect = {
 	.argument = "PROGRAM|FILE",
 	.summary = "what a program consists of: ops, FLOPs, parameters, state, memory, loops, "
 		   "microbatches; or a cluster",
-	.details = "A file whose name ends in .yaml or .yml is a cluster file: its levels, links, "
-		   "devices "
-		   "and atoms.",
+	.details = "A file whose name ends in .yaml or .yml is a cluster file: its levels, "
+		   "links, devices and atoms.",
 	.example = "shardwright inspect tests/programs/gpt.hlo.gz --rules",
 	.options = options,
 	.run = inspect,

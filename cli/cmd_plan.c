@@ -56,7 +56,7 @@ static sw_status dump_partition(const cli *c, const sw_plan *plan, sw_error *err
 	return status;
 }
 
-/* -v: what runs when, too. */
+/* With -v, print the times at which ops run, too. */
 static sw_status dump_schedule(const cli *c, const sw_plan *plan, sw_error *err)
 {
 	sw_program *local = NULL, *scheduled = NULL;
@@ -143,7 +143,7 @@ static sw_status finish(cli *c, const sw_plan *plan, sw_error *err)
 	return SW_OK;
 }
 
-/* Effort 2 is a method; whoever names one has said how much effort is wanted. */
+/* Effort 2 stands for a method, so --effort and --method exclude each other. */
 static sw_status read_method(const cli *c, sw_method *method, sw_error *err)
 {
 	const char *effort = c->values.effort;

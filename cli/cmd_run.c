@@ -7,15 +7,15 @@
 
 /* ---- progress --------------------------------------------------------------------------- */
 
-typedef struct watch {
+typedef struct run_progress {
 	const cli *c;
 	sw_progress progress;
-	int64_t steps, tokens; /* of a step */
-} watch;
+	int64_t steps, tokens; /* tokens: per step */
+} run_progress;
 
 static void show_step(void *context, int64_t step, double loss, double seconds)
 {
-	watch *w = context;
+	run_progress *w = context;
 	int64_t done = step + 1, tenth = SW_MAX(w->steps / 10, 1);
 	double rate = (double)w->tokens / seconds;
 	char result[32] = "paced", speed[48] = "";
@@ -50,9 +50,8 @@ static sw_status open_data(const cli *c, const cli_plan *loaded, sw_data *data, 
 		return SW_OK;
 	if (c->values.pace)
 		return sw_fail(err, SW_ERR_INPUT,
-		               "--pace computes nothing, so that no data is read and no loss comes "
-		               "out: leave "
-		               "--data or --pace out");
+		               "--pace computes nothing, so that no data is read and no loss "
+		               "comes out: leave --data or --pace out");
 	if (loaded->sidecar.tokens_input < 0)
 		return sw_fail(
 			err, SW_ERR_INPUT,
@@ -136,8 +135,7 @@ static void describe(const cli *c, const cli_plan *loaded, const sw_run_result *
 	             loaded->plan->cluster->n_devices == 1 ? "" : "s");
 	if (c->values.pace)
 		sw_text_add(text, "paced      nothing was computed: every op took the time that "
-		                  "the cluster's model "
-		                  "gives it\n");
+		                  "the cluster's model gives it\n");
 	else if (result->steps > 0)
 		sw_text_addf(text, "loss       %.4f -> %.4f\n", result->losses[0],
 		             result->losses[result->steps - 1]);
@@ -160,14 +158,14 @@ static void describe(const cli *c, const cli_plan *loaded, const sw_run_result *
 
 /* ---- the command ------------------------------------------------------------------------ */
 
-/* What all ranks load and check must have succeeded on all of them; then they speak with one voice.
- */
+/* Make all ranks fail if one of them failed to load or check its input, so that one error is
+ * printed. */
 static sw_status agree(const cli *c, sw_status status, sw_error *err)
 {
 	return c->transport ? c->transport->ops->agree(c->transport, status, err) : status;
 }
 
-/* Rank 0 alone has events. */
+/* Only rank 0 records events. */
 static sw_status write_trace(const cli *c, const sw_trace *trace, sw_error *err)
 {
 	if (!c->values.trace || !cli_speaks(c))
@@ -179,7 +177,7 @@ static sw_status write_trace(const cli *c, const sw_trace *trace, sw_error *err)
 static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data, uint32_t overlap,
                        sw_trace *trace, sw_run_result *result, sw_error *err)
 {
-	watch w = {.c = c, .steps = c->values.steps};
+	run_progress w = {.c = c, .steps = c->values.steps};
 	if (loaded->sidecar.tokens_input >= 0) {
 		sw_shape shape = tokens_shape(loaded);
 		w.tokens = shape.rank == 2 ? shape.dims[0] * (shape.dims[1] - 1) : 0;
@@ -266,12 +264,10 @@ const cli_command cli_run = {
 	.name = "run",
 	.argument = "PLAN|PROGRAM",
 	.summary = "train: a plan on as many ranks as it has devices, or a program on one",
-	.details =
-		"Under mpirun each process is a rank. Alone, --ranks N makes N threads the ranks. "
-		"Ctrl-C ends the run after a step.\n"
-		"With --cluster FILE on another cluster than the plan was made for, of the same "
-		"shape: "
-		"what differs is said.",
+	.details = "Under mpirun each process is a rank. Alone, --ranks N makes N threads the "
+		   "ranks. Ctrl-C ends the run after a step.\n"
+		   "With --cluster FILE on another cluster than the plan was made for, of the same "
+		   "shape: what differs is said.",
 	.example = "mpirun -n 4 shardwright run gpt.plan --data corpus.txt --steps 200",
 	.options = options,
 	.run = run,

@@ -5,28 +5,28 @@
 
 #include "run/ranks.h"
 
-/* Of a trace: more ranks than this make no picture. */
-#define TRACED_RANKS 16
-/* Bars of ranks that are drawn without -v. */
-#define DRAWN_RANKS 16
+/* maximum number of ranks in a trace */
+#define MAX_TRACED_RANKS 16
+/* number of ranks whose bars are drawn without -v */
+#define MAX_DRAWN_RANKS 16
 #define BAR_WIDTH 60
 
-/* What a rank's time goes into, in the order of the bar. */
+/* The parts of a rank's time, in the order of the bar. */
 static const struct {
 	const char *label, *key;
 	size_t offset;
-	char mark; /* in the bar; 0: not part of it, it runs beside kernels */
-} parts[] = {
+	char mark; /* in the bar; 0: not drawn, since it runs beside kernels */
+} PARTS[] = {
 	{"compute", "compute_s", offsetof(sw_breakdown, compute_s), '#'},
 	{"exposed communication", "exposed_comm_s", offsetof(sw_breakdown, exposed_comm_s), '='},
 	{"idle", "idle_s", offsetof(sw_breakdown, idle_s), '.'},
 	{"hidden communication", "hidden_comm_s", offsetof(sw_breakdown, hidden_comm_s), 0},
 };
 
-static double part_of(const sw_breakdown *breakdown, size_t part)
+static double seconds_of(const sw_breakdown *breakdown, size_t part)
 {
 	double seconds;
-	memcpy(&seconds, (const char *)breakdown + parts[part].offset, sizeof(seconds));
+	memcpy(&seconds, (const char *)breakdown + PARTS[part].offset, sizeof(seconds));
 	return seconds;
 }
 
@@ -34,8 +34,8 @@ static double part_of(const sw_breakdown *breakdown, size_t part)
 
 static void add_parts(json_t *object, const sw_breakdown *breakdown)
 {
-	for (size_t p = 0; p < SW_COUNT(parts); p++)
-		json_object_set_new(object, parts[p].key, json_real(part_of(breakdown, p)));
+	for (size_t p = 0; p < SW_COUNT(PARTS); p++)
+		json_object_set_new(object, PARTS[p].key, json_real(seconds_of(breakdown, p)));
 }
 
 static json_t *result_json(const sw_simulation *played)
@@ -53,18 +53,18 @@ static json_t *result_json(const sw_simulation *played)
 	return object;
 }
 
-/* Ends are rounded, not lengths: all bars are equally long. */
+/* Round the ends of the parts and not their lengths, so that all bars are equally long. */
 static void draw_bar(const sw_breakdown *breakdown, double step_time_s, sw_text *text)
 {
 	double end = 0;
 	int drawn = 0;
 	sw_text_add(text, "|");
-	for (size_t p = 0; p < SW_COUNT(parts); p++) {
-		if (!parts[p].mark)
+	for (size_t p = 0; p < SW_COUNT(PARTS); p++) {
+		if (!PARTS[p].mark)
 			continue;
-		end += part_of(breakdown, p);
+		end += seconds_of(breakdown, p);
 		for (; drawn < BAR_WIDTH && drawn + 0.5 < end / step_time_s * BAR_WIDTH; drawn++)
-			sw_text_add_n(text, &parts[p].mark, 1);
+			sw_text_add_n(text, &PARTS[p].mark, 1);
 	}
 	for (; drawn < BAR_WIDTH; drawn++)
 		sw_text_add(text, " ");
@@ -81,7 +81,7 @@ static bool ranks_differ(const sw_simulation *played)
 
 static void draw_ranks(const sw_simulation *played, bool all, sw_text *text)
 {
-	int64_t shown = all ? played->n_ranks : SW_MIN(played->n_ranks, DRAWN_RANKS);
+	int64_t shown = all ? played->n_ranks : SW_MIN(played->n_ranks, MAX_DRAWN_RANKS);
 	if (!ranks_differ(played)) {
 		sw_text_add(text, "  every rank  ");
 		draw_bar(&played->mean, played->step_time_s, text);
@@ -102,14 +102,14 @@ static void describe(const sw_simulation *played, bool all, sw_text *text)
 	sw_text_add_seconds(text, played->step_time_s);
 	sw_text_addf(text, " on %" PRId64 " rank%s\n", played->n_ranks,
 	             played->n_ranks == 1 ? "" : "s");
-	for (size_t p = 0; p < SW_COUNT(parts); p++) {
-		double seconds = part_of(&played->mean, p);
-		sw_text_addf(text, "%-21s  ", parts[p].label);
+	for (size_t p = 0; p < SW_COUNT(PARTS); p++) {
+		double seconds = seconds_of(&played->mean, p);
+		sw_text_addf(text, "%-21s  ", PARTS[p].label);
 		sw_text_add_seconds(text, seconds);
 		if (played->step_time_s > 0)
 			sw_text_addf(text, ", %.1f %%", 100 * seconds / played->step_time_s);
-		if (parts[p].mark)
-			sw_text_addf(text, "  %c", parts[p].mark);
+		if (PARTS[p].mark)
+			sw_text_addf(text, "  %c", PARTS[p].mark);
 		sw_text_add(text, "\n");
 	}
 	sw_text_add(text, "peak                   ");
@@ -131,7 +131,8 @@ static bool same_shape(const sw_cluster *a, const sw_cluster *b)
 	              (size_t)(a->n_devices * a->n_levels) * sizeof(a->place[0])) == 0;
 }
 
-/* --cluster FILE: the figures of another file, for what was planned with the plan's own. */
+/* Read --cluster FILE: the plan is simulated with the figures of another cluster of the same
+ * shape. */
 static sw_status read_other(const cli *c, const sw_cluster *planned, sw_cluster *other,
                             sw_error *err)
 {
@@ -145,7 +146,7 @@ static sw_status read_other(const cli *c, const sw_cluster *planned, sw_cluster 
 	                  planned->n_devices, planned->n_levels, planned->name);
 }
 
-/* What `run` runs. */
+/* Build the program that `run` executes. */
 static sw_status schedule(const cli *c, const sw_plan *plan, sw_program **scheduled, sw_error *err)
 {
 	uint32_t overlap = SW_OVERLAP_ALL;
@@ -161,7 +162,7 @@ static sw_status play(cli *c, const sw_cluster *cluster, const sw_program *sched
 	sw_simulation played;
 	sw_text text = {0};
 	sw_status status = sw_simulate(cluster, scheduled, c->values.trace ? &trace : NULL,
-	                               TRACED_RANKS, &played, err);
+	                               MAX_TRACED_RANKS, &played, err);
 	if (status == SW_OK && c->values.trace)
 		status = sw_trace_write(&trace, "simulated", c->values.trace, err);
 	if (status == SW_OK) {

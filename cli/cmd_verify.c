@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#define SHOWN 10 /* rows of outputs, without -v */
+#define MAX_SHOWN_OUTPUTS 10 /* number of outputs that are listed without -v */
 
-/* Nearest to their tolerance first; those that miss it before all. */
+/* Order by error relative to tolerance, descending; outputs that exceed it come first. */
 static int compare_rows(const void *a, const void *b)
 {
 	const sw_verify_row *x = a, *y = b;
@@ -56,7 +56,7 @@ static void add_table(sw_verify_result *result, size_t shown, sw_text *text)
 
 static void describe(sw_verify_result *result, bool all, sw_text *text)
 {
-	add_table(result, all ? result->rows.len : SHOWN, text);
+	add_table(result, all ? result->rows.len : MAX_SHOWN_OUTPUTS, text);
 	sw_text_addf(text, "\n%s: largest relative error %.1e; payload of a step ",
 	             result->ok ? "equal" : "NOT EQUAL", result->max_rel_error);
 	sw_text_add_bytes(text, (double)result->payload_bytes);
@@ -64,9 +64,8 @@ static void describe(sw_verify_result *result, bool all, sw_text *text)
 		sw_text_add(text, ", as predicted\n");
 	else if (result->payload_by_data)
 		sw_text_addf(text,
-		             ", %lld bytes predicted for one turn of each loop that the data end "
-		             "and for "
-		             "the dearest branches\n",
+		             ", %lld bytes predicted for one iteration of each loop of unknown "
+		             "trip count and for the most expensive branches\n",
 		             (long long)result->predicted_payload_bytes);
 	else
 		sw_text_addf(text, " (%lld bytes), NOT THE %lld BYTES PREDICTED\n",
@@ -137,14 +136,11 @@ const cli_command cli_verify = {
 	.summary = "run one step partitioned, on threads, beside the serial program, and compare "
 		   "all outputs",
 	.details = "Inputs are random, as the sidecar of the program says. Compared are each "
-		   "device's part "
-		   "of each output, and\n"
-		   "the bytes sent with those predicted. Parameters are compared in units of the "
-		   "learning "
-		   "rate (lr).\n"
+		   "device's part of each output, and\n"
+		   "the bytes sent with those predicted. Parameters are compared in units of "
+		   "the learning rate (lr).\n"
 		   "With --ranks N --random K, a PROGRAM under K plans made by chance, each of "
-		   "which is "
-		   "allowed.",
+		   "which is allowed.",
 	.example = "shardwright verify gpt.plan",
 	.options = options,
 	.run = verify,

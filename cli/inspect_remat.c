@@ -1,6 +1,6 @@
 #include "cli.h"
 
-/* A device to estimate by where no cluster is given: it moves a byte in the time of a hundred
+/* The device for estimates where no cluster is given: it moves a byte in the time of a hundred
  * floating-point operations, as accelerators do. */
 static const sw_remat_device usual_device = {.flops_per_s = 100e12, .bytes_per_s = 1e12};
 
@@ -57,8 +57,9 @@ void cli_inspect_remat(const sw_program *program, sw_text *text, json_t *json)
 	sw_remat_points points;
 	sw_remat_policy_list policies;
 	sw_error err;
+	/* a program for several devices has no plan either */
 	if (sw_rewrite_canonical(program, &canonical, &err) != SW_OK)
-		return; /* a program for several devices has no plan either */
+		return;
 	sw_remat_points_init(&points, canonical);
 	if (sw_remat_policies(&points, usual_device, &policies, &err) == SW_OK)
 		describe(&points, &policies, text, json);

@@ -1,4 +1,4 @@
-/* Loading what the commands work on. */
+/* Load the files on which the commands work. */
 #include "cli.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "partition/partition.h"
 #include "simulate/simulate.h"
 
-/* One device, for programs that are run as they are. Its figures matter to no one: nothing is
+/* One device, for programs that are run without a plan. Its figures have no effect: nothing is
  * planned. */
 static const char one_device[] = "version: 1\n"
 				 "name: one-device\n"
@@ -45,12 +45,11 @@ sw_status cli_load_program(const char *path, sw_program **program, sw_sidecar *s
 	return status;
 }
 
-/* A plan that is used for something else than it was made for is costed anew, and that is said. */
+/* Cost a plan again after its program or cluster has changed, and print a remark. */
 static sw_status cost_again(cli *c, const char *path, cli_plan *loaded, sw_error *err)
 {
 	sw_text text = {0};
-	sw_status status =
-		sw_simulate_recost(loaded->plan, true, err);
+	sw_status status = sw_simulate_recost(loaded->plan, true, err);
 	if (status == SW_OK) {
 		sw_plan_changes_print(loaded->plan, &text);
 		cli_note(c, "%s: %s", path, text.data);
@@ -118,7 +117,7 @@ static sw_status load_as_plan(const char *path, cli_plan *loaded, sw_error *err)
 	return status;
 }
 
-/* Plans are JSON. */
+/* Is the file a plan? Plans are JSON. */
 static sw_status is_plan(const char *path, bool *plan, sw_error *err)
 {
 	char *text;

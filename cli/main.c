@@ -1,4 +1,4 @@
-/* shardwright: the table of commands, and what all of them have in common. */
+/* shardwright: the table of commands, and the code that all of them share. */
 #include "cli.h"
 
 #include <string.h>
@@ -14,9 +14,8 @@ static void print_usage(FILE *file)
 	for (size_t i = 0; i < SW_COUNT(commands); i++)
 		fprintf(file, "  %-9s %-14s %s\n", commands[i]->name,
 		        commands[i]->argument ? commands[i]->argument : "", commands[i]->summary);
-	fputs("\nshardwright COMMAND --help says more about each; shardwright --version, which one "
-	      "this "
-	      "is.\n",
+	fputs("\nshardwright COMMAND --help says more about each; shardwright --version, which "
+	      "one this is.\n",
 	      file);
 }
 
@@ -28,7 +27,7 @@ static const cli_command *find_command(const char *name)
 	return NULL;
 }
 
-/* Asked before the options are read, and after that failed. */
+/* Look for --json without reading the options, which may fail. */
 static bool wants_json(int argc, char **argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
@@ -61,7 +60,8 @@ static int refuse_command(int argc, char **argv)
 	return sw_status_exit_code(status);
 }
 
-/* Under mpirun, these are one rank of many from their first line on, so that one of them speaks. */
+/* Connect `run` and `calibrate` under mpirun before anything is printed, so that only one rank
+ * prints. */
 static sw_status join_job(cli *c, sw_error *err)
 {
 	bool joins = c->command == &cli_run || c->command == &cli_calibrate;
@@ -86,7 +86,7 @@ static void print_result(const cli *c)
 	putchar('\n');
 }
 
-/* Results that could not be written are a failure: a full disk, a closed pipe. */
+/* Fail if results could not be written: a full disk, a closed pipe. */
 static sw_status flush_output(sw_error *err)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
@@ -103,7 +103,7 @@ static void clear(cli *c)
 	sw_arena_clear(&c->arena);
 }
 
-/* The command's answer is printed in any case; `no` has an answer and an exit code. */
+/* Print the command's result even if its answer is `no`, which is only an exit code. */
 static sw_status run_command(cli *c, int argc, char **argv, sw_error *err)
 {
 	sw_status status = join_job(c, err);
@@ -121,8 +121,8 @@ static sw_status run_command(cli *c, int argc, char **argv, sw_error *err)
 	return status ? status : flush_output(err);
 }
 
-/* Starts this program again with the BLAS kernels that fit the processor. Where that can't be done,
- * the slow ones serve. */
+/* Execute this program again with the BLAS kernels that fit the processor. If that fails, the slow
+ * ones are used. */
 static void choose_blas_kernels(char **argv)
 {
 	const char *core = sw_interpret_blas_core();

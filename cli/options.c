@@ -1,4 +1,4 @@
-/* The table of all options, and reading them. */
+/* The table of all options, and the code that reads them. */
 #include "cli.h"
 
 #include <errno.h>
@@ -12,19 +12,17 @@ static const cli_option options[] = {
 	{"-o", "PLAN", CLI_TEXT, AT(output), "where to write the plan; - is standard output"},
 	{"--devices", "N|AxB", CLI_TEXT, AT(devices),
          "a part of the cluster: the first N devices, or A of the first level and B in each "
-         "(default: "
-         "all)"},
+         "(default: all)"},
 	{"--strategy", "S", CLI_TEXT, AT(strategy),
          "auto, dp, horovod[:merge=BYTES], zero1, zero2, zero3, megatron:tp=K[,sp], summa[:RxC], "
          "2.5d[:RxCxD], axonn[:X,Y,Z,D or :top=K] or expert[:ep=K] (default: auto)"},
 	{"--method", "M", CLI_TEXT, AT(method),
          "how problems are solved: exact, segments, ilp, coordinate, metropolis, random or "
-         "exhaustive "
-         "(default: exact)"},
+         "exhaustive (default: exact)"},
 	{"--effort", "2|3", CLI_TEXT, AT(effort),
-         "3: the whole graph at once; 2: one pass over its segments, quicker and a little less "
-         "good "
-         "(default: 3)"},
+         "3: solve the whole graph at once; 2: one pass over its segments, quicker and with "
+         "slightly "
+         "slower plans (default: 3)"},
 	{"--memory", "BYTES", CLI_BYTES, AT(memory),
          "memory per device, such as 16GiB (default: what the cluster file says)"},
 	{"--time-limit", "SECONDS", CLI_SECONDS, AT(time_limit),
@@ -34,10 +32,8 @@ static const cli_option options[] = {
 	{"--untied", NULL, CLI_FLAG, AT(untied),
          "layers that are alike may be split differently, also in a large program"},
 	{"--microbatches", "auto|N", CLI_TEXT, AT(microbatches),
-         "do the batch in N turns and sum the gradients; 1: at once (default: auto, whichever is "
-         "fastest "
-         "in the "
-         "memory that there is)"},
+         "run the batch as N microbatches and sum the gradients; 1: the whole batch at once "
+         "(default: auto, the fastest number that fits in memory)"},
 	{"--remat", "auto|none|POLICY", CLI_TEXT, AT(remat),
          "compute activations again in the backward pass, by a policy that inspect lists (default: "
          "auto)"},
@@ -77,7 +73,7 @@ static const cli_option options[] = {
 	{"-v", NULL, CLI_FLAG, AT(verbose), "more remarks, longer tables"},
 	{"--help", NULL, CLI_FLAG, AT(help), "print this"},
 };
-/* Options that mean something else with one command. */
+/* Options that have another meaning with one command. */
 static const struct {
 	const char *command;
 	cli_option option;
@@ -97,9 +93,8 @@ static const struct {
          {"--seed", "N", CLI_COUNT, AT(seed), "of the methods that draw by chance (default: 0)"}},
 	{"explain",
          {"--cluster", "FILE", CLI_TEXT, AT(cluster),
-          "cost the plan with the figures of another cluster whose devices divide alike (default: "
-          "the "
-          "plan's)"}},
+          "cost the plan with the figures of another cluster whose devices divide alike "
+          "(default: the plan's)"}},
 	{"solve", {"--threads", "N", CLI_COUNT, AT(threads), "threads (default: all cores)"}},
 	{"calibrate",
          {"--cluster", "FILE", CLI_TEXT, AT(cluster),
@@ -207,7 +202,7 @@ static bool parse_bytes(const char *text, int64_t *bytes)
 	return false;
 }
 
-/* FILE,FILE: unless there is a file of that name. False: it names none. */
+/* Add a list FILE,FILE, or one file if a file of that name exists. False if it names none. */
 static bool add_list(cli *c, const char *value)
 {
 	FILE *file = fopen(value, "rb");
@@ -277,7 +272,8 @@ static sw_status take_argument(cli *c, const char *text, sw_error *err)
 	return SW_OK;
 }
 
-/* One option, with its value in the same word (after =) or in the next; *used: words. */
+/* Read one option, with its value in the same word (after =) or in the next; *used: number of
+ * words. */
 static sw_status take_option(cli *c, const char *word, const char *next, int *used, sw_error *err)
 {
 	size_t length = strcspn(word, "=");

@@ -1,11 +1,11 @@
 /*
- * When nothing fits in memory: what lies there at the peak of the plan that needs least, and what
- * would have to be different.
+ * When nothing fits in memory: the tensors at the peak of the plan that needs least memory, and the
+ * changes that would help.
  *
- * What would help is found by planning again, with one thing changed at a time, each as little as
- * will do: rematerialisation or microbatches where they were ruled out, then more devices, doubled
- * at most three times. Planning again takes at most as long as asked for, or else some multiple of
- * what the first search took.
+ * Changes are found by planning again, with one thing changed at a time by the smallest step that
+ * suffices: rematerialisation or microbatches where they were ruled out, then more devices, doubled
+ * at most three times. Each of these searches is limited by --time-limit, or else by a multiple of
+ * the time of the first search.
  */
 #include "cli.h"
 
@@ -13,21 +13,21 @@
 #include <string.h>
 #include "search/search.h"
 
-/* Lines for people; in JSON more. */
-#define MOST_LINES 12
-#define MOST_JSON 100
-#define MOST_DOUBLINGS 3
-/* Of the search that found nothing, for each that looks for what would help; and at least so many
- * seconds. */
-#define TIMES_AS_LONG 2.0
-#define LEAST_SECONDS 20.0
+/* rows that are printed; tensors in the JSON object */
+#define MAX_PRINTED_TENSORS 12
+#define MAX_JSON_TENSORS 100
+#define MAX_DOUBLINGS 3
+/* Time limit of a search for a remedy: a multiple of the time of the first search, and at least
+ * this many seconds. */
+#define SEARCH_TIME_FACTOR 2.0
+#define MIN_SEARCH_SECONDS 20.0
 
 /* ---- tensors at the peak ---------------------------------------------------------------- */
 
 typedef struct tensor {
 	const char *name;
-	sw_shape shape;     /* on each device */
-	const char *layout; /* NULL: it comes of the partition */
+	sw_shape shape;     /* of each device's part */
+	const char *layout; /* NULL: the partition introduced it */
 	int64_t bytes;
 } tensor;
 
@@ -46,7 +46,7 @@ static void index_ops(const sw_program *program, sw_map *ops)
 		sw_map_put(ops, program->ops.data[id].name, strlen(program->ops.data[id].name), id);
 }
 
-/* The layout in which the plan's op of that name leaves this result. */
+/* Return the layout in which the plan's op of the same name produces this result, or NULL. */
 static const char *layout_of(const sw_plan *plan, const sw_map *ops, const sw_op *local,
                              uint32_t index, sw_arena *arena)
 {
@@ -62,7 +62,7 @@ static const char *layout_of(const sw_plan *plan, const sw_map *ops, const sw_op
 	return layout;
 }
 
-/* Entry inputs have the sidecar's names. */
+/* Index the entry inputs by value, for their names in the sidecar. */
 static void name_inputs(const sw_program *local, const sw_sidecar *sidecar, sw_map *names,
                         sw_arena *arena)
 {
@@ -104,7 +104,7 @@ static void print_tensors(const tensors *list, sw_text *text)
 	sw_table_init(&table, SW_COUNT(headings), headings);
 	for (size_t i = 0; i < list->len; i++) {
 		const tensor *t = &list->data[i];
-		if (i >= MOST_LINES) {
+		if (i >= MAX_PRINTED_TENSORS) {
 			rest += (double)t->bytes;
 			continue;
 		}
@@ -119,7 +119,7 @@ static void print_tensors(const tensors *list, sw_text *text)
 	sw_table_clear(&table);
 	sw_text_clear(&cell);
 	if (rest > 0) {
-		sw_text_addf(text, "and %zu more, ", list->len - MOST_LINES);
+		sw_text_addf(text, "and %zu more, ", list->len - MAX_PRINTED_TENSORS);
 		sw_text_add_bytes(text, rest);
 		sw_text_add(text, "\n");
 	}
@@ -128,7 +128,7 @@ static void print_tensors(const tensors *list, sw_text *text)
 static json_t *tensors_json(const tensors *list)
 {
 	json_t *array = json_array();
-	for (size_t i = 0; i < list->len && i < MOST_JSON; i++) {
+	for (size_t i = 0; i < list->len && i < MAX_JSON_TENSORS; i++) {
 		const tensor *t = &list->data[i];
 		sw_text shape = {0};
 		sw_shape_print(t->shape, &shape);
@@ -169,20 +169,21 @@ static sw_status describe_peak(cli *c, const sw_plan *least, const sw_sidecar *s
 	return SW_OK;
 }
 
-/* ---- what would help -------------------------------------------------------------------- */
+/* ---- changes that would help ------------------------------------------------------------ */
 
-typedef struct helper {
+typedef struct remedy_search {
 	cli *c;
 	const sw_program *program;
 	const sw_sidecar *sidecar;
 	const sw_cluster *cluster;
 	const sw_plan_options *options;
-	double seconds; /* for each search */
+	double seconds; /* time limit of each search */
 	json_t *json;
 	sw_text *text;
-} helper;
+} remedy_search;
 
-static void add_line(const helper *h, const char *what, const char *value, const sw_plan *plan)
+static void add_line(const remedy_search *h, const char *what, const char *value,
+                     const sw_plan *plan)
 {
 	json_t *entry = json_pack("{s:s, s:s}", "change", what, "to", value);
 	sw_text_addf(h->text, "  %-18s %s", what, value);
@@ -198,8 +199,9 @@ static void add_line(const helper *h, const char *what, const char *value, const
 	json_array_append_new(h->json, entry);
 }
 
-/* A plan with that, NULL: none was found in the time. */
-static sw_plan *plan_with(const helper *h, const sw_cluster *cluster, sw_plan_options options)
+/* Plan with these options. NULL if no plan is found within the time limit. */
+static sw_plan *plan_again(const remedy_search *h, const sw_cluster *cluster,
+                           sw_plan_options options)
 {
 	sw_plan *plan = NULL;
 	sw_error ignored = {0};
@@ -209,13 +211,13 @@ static sw_plan *plan_with(const helper *h, const sw_cluster *cluster, sw_plan_op
 	return plan;
 }
 
-static void try_rewrites(const helper *h)
+static void try_rewrites(const remedy_search *h)
 {
 	sw_plan_options options = *h->options;
 	sw_plan *plan = NULL;
 	if (options.microbatches > 0) {
 		options.microbatches = 0;
-		plan = plan_with(h, h->cluster, options);
+		plan = plan_again(h, h->cluster, options);
 		if (plan) {
 			char value[32];
 			snprintf(value, sizeof(value), "%d", plan->rewrites.microbatches);
@@ -226,15 +228,15 @@ static void try_rewrites(const helper *h)
 	options = *h->options;
 	if (options.remat) {
 		options.remat = NULL;
-		plan = plan_with(h, h->cluster, options);
+		plan = plan_again(h, h->cluster, options);
 		if (plan && plan->rewrites.remat)
 			add_line(h, "--remat", plan->rewrites.remat, plan);
 		sw_plan_free(plan);
 	}
 }
 
-/* The cluster with `factor` times the parts of its outermost level; false where those are unequal.
- */
+/* Multiply the number of parts of the outermost level by `factor`. False if those parts are
+ * unequal. */
 static bool enlarge(const sw_cluster *cluster, int64_t factor, sw_cluster *larger)
 {
 	sw_cluster copy = *cluster;
@@ -244,7 +246,8 @@ static bool enlarge(const sw_cluster *cluster, int64_t factor, sw_cluster *large
 	while (outermost + 1 < copy.n_levels && copy.levels[outermost].count == 1)
 		outermost++;
 	copy.levels[outermost].count *= factor;
-	copy.calibration = (sw_calibration){0}; /* was measured of so many devices */
+	/* the figures were measured on another number of devices */
+	copy.calibration = (sw_calibration){0};
 	if (copy.levels[outermost].count == 0 || copy.levels[outermost].part_bandwidth)
 		return false;
 	sw_cluster_print(&copy, &text);
@@ -254,15 +257,15 @@ static bool enlarge(const sw_cluster *cluster, int64_t factor, sw_cluster *large
 	return made;
 }
 
-static void try_devices(const helper *h)
+static void try_devices(const remedy_search *h)
 {
 	bool found = false;
-	for (int i = 1; i <= MOST_DOUBLINGS && !found; i++) {
+	for (int i = 1; i <= MAX_DOUBLINGS && !found; i++) {
 		sw_cluster larger;
 		char value[32];
 		if (!enlarge(h->cluster, INT64_C(1) << i, &larger))
 			return;
-		sw_plan *plan = plan_with(h, &larger, *h->options);
+		sw_plan *plan = plan_again(h, &larger, *h->options);
 		found = plan != NULL;
 		snprintf(value, sizeof(value), "%lld", (long long)larger.n_devices);
 		if (found)
@@ -272,28 +275,26 @@ static void try_devices(const helper *h)
 	}
 	if (!found)
 		sw_text_addf(h->text, "  %-18s up to %lld: no plan that fits was found\n",
-		             "devices", (long long)h->cluster->n_devices << MOST_DOUBLINGS);
+		             "devices", (long long)h->cluster->n_devices << MAX_DOUBLINGS);
 }
 
-static void say_memory(const helper *h, const sw_plan *least)
+static void report_memory(const remedy_search *h, const sw_plan *least)
 {
 	char value[32];
 	snprintf(value, sizeof(value), "%lld", (long long)least->predicted.peak_bytes);
 	add_line(h, "--memory", value, least);
 }
 
-/* A microbatch takes what a batch of its size takes, and the sums of gradients besides: the least
- * plan is about what a smaller batch would need. */
-static void say_batch(const helper *h, const sw_plan *least)
+/* A microbatch needs as much memory as a batch of its size, and the sums of gradients besides, so
+ * the least plan is an estimate of the memory that a smaller batch would need. */
+static void report_batch(const remedy_search *h, const sw_plan *least)
 {
 	if (h->options->microbatches == 0)
 		sw_text_addf(h->text,
-		             "  %-18s of fewer samples hardly helps: the plan above does it in %d "
-		             "turn%s "
-		             "already "
-		             "(an estimate)\n",
+		             "  %-18s of fewer samples hardly helps: the plan above already "
+		             "runs it in %d microbatch%s (an estimate)\n",
 		             "a batch", SW_MAX(least->rewrites.microbatches, 1),
-		             least->rewrites.microbatches > 1 ? "s" : "");
+		             least->rewrites.microbatches > 1 ? "es" : "");
 }
 
 static json_t *error_json(const sw_error *err)
@@ -311,16 +312,17 @@ sw_status cli_plan_shortage(cli *c, const sw_program *program, const sw_sidecar 
 	json_t *shortage = json_object();
 	int64_t memory =
 		options->memory_bytes > 0 ? options->memory_bytes : cluster->device.memory_bytes;
-	helper h = {.c = c,
-	            .program = program,
-	            .sidecar = sidecar,
-	            .cluster = cluster,
-	            .options = options,
-	            .seconds = options->time_limit_s > 0
-	                               ? options->time_limit_s
-	                               : SW_MAX(TIMES_AS_LONG * seconds, LEAST_SECONDS),
-	            .json = json_array(),
-	            .text = &text};
+	remedy_search h = {
+		.c = c,
+		.program = program,
+		.sidecar = sidecar,
+		.cluster = cluster,
+		.options = options,
+		.seconds = options->time_limit_s > 0
+	                           ? options->time_limit_s
+	                           : SW_MAX(SEARCH_TIME_FACTOR * seconds, MIN_SEARCH_SECONDS),
+		.json = json_array(),
+		.text = &text};
 	json_object_set_new(shortage, "memory_bytes", json_integer(memory));
 	json_object_set_new(shortage, "missing_bytes",
 	                    json_integer(least->predicted.peak_bytes - memory));
@@ -330,10 +332,10 @@ sw_status cli_plan_shortage(cli *c, const sw_program *program, const sw_sidecar 
 		         h.seconds);
 		sw_text_add(&text,
 		            "\nWhat would fit, found by planning with one thing changed:\n\n");
-		say_memory(&h, least);
+		report_memory(&h, least);
 		try_rewrites(&h);
 		try_devices(&h);
-		say_batch(&h, least);
+		report_batch(&h, least);
 		cli_print(c, &text);
 	}
 	json_object_set_new(shortage, "would_fit", h.json);

@@ -1,4 +1,4 @@
-/* Saying things: results, remarks, errors. */
+/* Print results, remarks and errors. */
 #include "cli.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ void cli_note(const cli *c, const char *format, ...)
 	va_end(args);
 }
 
-/* A new file is written beside the old one, which it then replaces: its folder is what counts. */
+/* A file is written beside the old one and then renamed to it, so its folder must be writable. */
 static int why_not_writable(const char *path)
 {
 	struct stat info;
@@ -76,7 +76,7 @@ void cli_print_error(const cli *c, bool json, const sw_error *err)
 	fprintf(stderr, "shardwright: %s%s\n", place.data ? place.data : "", err->message);
 	sw_text_clear(&place);
 	json_t *object = json ? error_json(err) : NULL;
-	/* A name that is no UTF-8 has no JSON. */
+	/* a name that is not UTF-8 can't be printed as JSON */
 	if (json && !object)
 		object = json_pack("{s:{s:s, s:s}}", "error", "code", sw_status_name(err->code),
 		                   "message", "see standard error");

@@ -1,4 +1,4 @@
-/* Ctrl-C, for commands that end in good order. */
+/* Handle Ctrl-C for commands that stop in an orderly way. */
 #include "cli.h"
 
 #include <errno.h>
@@ -6,24 +6,24 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a signal handler can reach has to be a variable. */
-static atomic_bool stop_asked;
-static const char *answer; /* NULL: none */
+/* A signal handler can only reach variables at file scope. */
+static atomic_bool stop_requested;
+static const char *stop_message; /* NULL: none */
 
-static void ask_to_stop(int signal_number)
+static void request_stop(int signal_number)
 {
 	int before = errno;
 	(void)signal_number;
-	atomic_store(&stop_asked, true);
-	if (answer && write(STDERR_FILENO, answer, strlen(answer)) < 0)
-		answer = NULL;
+	atomic_store(&stop_requested, true);
+	if (stop_message && write(STDERR_FILENO, stop_message, strlen(stop_message)) < 0)
+		stop_message = NULL;
 	errno = before;
 }
 
-void cli_watch_signals(const cli *c, const char *told)
+void cli_watch_signals(const cli *c, const char *message)
 {
-	answer = cli_speaks(c) && !c->values.quiet ? told : NULL;
-	struct sigaction action = {.sa_handler = ask_to_stop,
+	stop_message = cli_speaks(c) && !c->values.quiet ? message : NULL;
+	struct sigaction action = {.sa_handler = request_stop,
 	                           .sa_flags = (int)SA_RESETHAND | SA_RESTART};
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGINT, &action, NULL);
@@ -32,5 +32,5 @@ void cli_watch_signals(const cli *c, const char *told)
 
 const atomic_bool *cli_stop_asked(void)
 {
-	return &stop_asked;
+	return &stop_requested;
 }

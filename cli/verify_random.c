@@ -1,15 +1,15 @@
-/* verify PROGRAM --ranks N --random K: random assignments of layouts, each verified as a plan is.
- */
+/* verify PROGRAM --ranks N --random K: random assignments of layouts, each verified as a plan
+ * is. */
 #include "cli.h"
 
 #include <math.h>
 #include <string.h>
 #include "model/model.h"
 
-#define MAX_RANKS 256 /* each is a thread */
+#define MAX_RANKS 256 /* each rank is a thread */
 
-/* A made-up cluster: N equal devices on one level. Its figures decide which of several paths a
- * redistribution takes. */
+/* Make a cluster of N equal devices on one level. Its figures decide which of several
+ * redistribution paths is taken. */
 static sw_status make_cluster(int64_t devices, sw_cluster *cluster, sw_error *err)
 {
 	sw_text text = {0};
@@ -31,22 +31,22 @@ static sw_status make_cluster(int64_t devices, sw_cluster *cluster, sw_error *er
 	return status;
 }
 
-typedef struct tally {
+typedef struct verify_tally {
 	int64_t done, failed, payload_bytes;
 	double max_rel_error;
 	sw_table table;
 	json_t *failures;
-} tally;
+} verify_tally;
 
-static void tally_init(tally *t)
+static void tally_init(verify_tally *t)
 {
 	static const char *const headings[] = {"seed", "what is wrong"};
-	*t = (tally){.failures = json_array()};
+	*t = (verify_tally){.failures = json_array()};
 	sw_table_init(&t->table, SW_COUNT(headings), headings);
 }
 
-/* The worst output, or the payload, in words. */
-static void say_what(const sw_verify_result *result, sw_text *text)
+/* Describe the worst output, or the payload. */
+static void describe_failure(const sw_verify_result *result, sw_text *text)
 {
 	const sw_verify_row *worst = NULL;
 	int64_t wrong = 0;
@@ -66,7 +66,7 @@ static void say_what(const sw_verify_result *result, sw_text *text)
 		             (long long)result->predicted_payload_bytes);
 }
 
-static void add_failure(tally *t, int64_t seed, const char *what)
+static void add_failure(verify_tally *t, int64_t seed, const char *what)
 {
 	t->failed++;
 	sw_table_cell(&t->table, "%lld", (long long)seed);
@@ -75,22 +75,22 @@ static void add_failure(tally *t, int64_t seed, const char *what)
 	                      json_pack("{s:I, s:s}", "seed", (json_int_t)seed, "what", what));
 }
 
-static void add_result(tally *t, int64_t seed, const sw_verify_result *result)
+static void add_result(verify_tally *t, int64_t seed, const sw_verify_result *result)
 {
 	sw_text what = {0};
 	t->max_rel_error = fmax(t->max_rel_error, result->max_rel_error);
 	t->payload_bytes = SW_MAX(t->payload_bytes, result->payload_bytes);
 	if (!result->ok) {
-		say_what(result, &what);
+		describe_failure(result, &what);
 		add_failure(t, seed, what.data);
 	}
 	sw_text_clear(&what);
 }
 
-/* An assignment that can't be partitioned or run is a failure like one that gives other results;
- * only the system's refusals end all. */
+/* An assignment that can't be partitioned or run counts as a failure, as one that gives other
+ * results does; other errors end the command. */
 static sw_status verify_one(cli *c, const sw_program *program, const sw_sidecar *sidecar,
-                            const sw_cluster *cluster, int64_t seed, tally *t, sw_error *err)
+                            const sw_cluster *cluster, int64_t seed, verify_tally *t, sw_error *err)
 {
 	sw_plan *plan;
 	sw_verify_result result = {0};
@@ -110,7 +110,7 @@ static sw_status verify_one(cli *c, const sw_program *program, const sw_sidecar 
 	return status == SW_ERR_INTERNAL ? SW_OK : status;
 }
 
-static sw_status conclude(cli *c, tally *t, sw_error *err)
+static sw_status report_totals(cli *c, verify_tally *t, sw_error *err)
 {
 	sw_text text = {0};
 	if (t->failed) {
@@ -119,8 +119,7 @@ static sw_status conclude(cli *c, tally *t, sw_error *err)
 	}
 	sw_text_addf(&text,
 	             "%lld random assignments on %lld ranks: %lld equal, %lld not; largest "
-	             "relative error "
-	             "%.1e\n",
+	             "relative error %.1e\n",
 	             (long long)t->done, (long long)c->values.ranks,
 	             (long long)(t->done - t->failed), (long long)t->failed, t->max_rel_error);
 	c->result = json_pack("{s:b, s:I, s:I, s:f, s:I, s:O}", "ok", t->failed == 0, "assignments",
@@ -138,7 +137,7 @@ static sw_status conclude(cli *c, tally *t, sw_error *err)
 static sw_status verify_all(cli *c, const sw_program *program, const sw_sidecar *sidecar,
                             const sw_cluster *cluster, sw_error *err)
 {
-	tally t;
+	verify_tally t;
 	sw_progress progress;
 	sw_status status = SW_OK;
 	tally_init(&t);
@@ -150,7 +149,7 @@ static sw_status verify_all(cli *c, const sw_program *program, const sw_sidecar 
 	}
 	sw_progress_end(&progress);
 	if (status == SW_OK)
-		status = conclude(c, &t, err);
+		status = report_totals(c, &t, err);
 	sw_table_clear(&t.table);
 	json_decref(t.failures);
 	return status;

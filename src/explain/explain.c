@@ -1,29 +1,27 @@
 /*
- * A plan explained: everything as data first, and the same printed for people.
+ * Describe a plan as data, and print this data for people.
  */
 #include "explain/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- origins ---------------------------------------------------------------------------- */
-
 /* ---- as data ---------------------------------------------------------------------------- */
 
-/* How many of a block's gathered weights are kept for the backward pass, and how many gathered for
- * it again. */
-static void count_gathers(const json_t *block, json_int_t *kept, json_int_t *again)
+/* Count a block's gathered weights that are kept for the backward pass, and those gathered again
+ * for it. */
+static void count_gathers(const json_t *block, json_int_t *kept, json_int_t *regathered)
 {
 	const json_t *line;
 	size_t i;
-	*kept = *again = 0;
+	*kept = *regathered = 0;
 	json_array_foreach(json_object_get(block, "lines"), i, line)
 	{
 		json_int_t count = json_integer_value(json_object_get(line, "count"));
 		bool twice = json_object_get(line, "gathered_forward") &&
 		             json_object_get(line, "gathered_backward");
 		*kept += json_is_true(json_object_get(line, "kept")) ? count : 0;
-		*again += twice ? count : 0;
+		*regathered += twice ? count : 0;
 	}
 }
 
@@ -33,8 +31,8 @@ static void add_to(json_t *gathers, const char *key, json_int_t number)
 	json_object_set_new(gathers, key, json_integer(before + number));
 }
 
-/* Of alike layers whose weights are gathered for the forward pass and read in the backward: how
- * many there are, and how many keep them all for it; and the same of weights. */
+/* Count, among similar layers whose weights are gathered for the forward pass and read in the
+ * backward pass, all layers and those that keep all their weights; and the same of weights. */
 static json_t *gathers_of(const json_t *blocks)
 {
 	json_t *by_name = json_object();
@@ -42,18 +40,18 @@ static json_t *gathers_of(const json_t *blocks)
 	size_t i;
 	json_array_foreach(blocks, i, block)
 	{
-		const char *name = sw_said(block, "name");
+		const char *name = sw_field_text(block, "name");
 		json_int_t members = (json_int_t)json_array_size(json_object_get(block, "members")),
-			   kept, again;
-		count_gathers(block, &kept, &again);
-		if (kept + again == 0)
+			   kept, regathered;
+		count_gathers(block, &kept, &regathered);
+		if (kept + regathered == 0)
 			continue;
 		if (!json_object_get(by_name, name))
 			json_object_set_new(by_name, name, json_object());
 		json_t *gathers = json_object_get(by_name, name);
 		add_to(gathers, "layers", members);
-		add_to(gathers, "layers_kept", again == 0 ? members : 0);
-		add_to(gathers, "weights", members * (kept + again));
+		add_to(gathers, "layers_kept", regathered == 0 ? members : 0);
+		add_to(gathers, "weights", members * (kept + regathered));
 		add_to(gathers, "weights_kept", members * kept);
 	}
 	return by_name;
@@ -68,7 +66,7 @@ json_t *sw_plan_explain(const sw_explained *what)
 	json_object_set_new(json, "program", json_string(plan->program->name));
 	json_object_set_new(json, "cluster", json_string(plan->cluster->name));
 	json_object_set_new(json, "devices", json_integer(plan->cluster->n_devices));
-	json_object_set_new(json, "parallelism", sw_explain_parallelism(&anatomy, what));
+	json_object_set_new(json, "parallelism", sw_explain_parallelism(&anatomy, what, -1));
 	json_object_set_new(json, "blocks", sw_explain_blocks(&anatomy, what));
 	json_object_set_new(json, "gathers", gathers_of(json_object_get(json, "blocks")));
 	json_object_set_new(json, "communication", sw_explain_collectives(&anatomy, what));
@@ -79,13 +77,13 @@ json_t *sw_plan_explain(const sw_explained *what)
 
 /* ---- reading the data ------------------------------------------------------------------- */
 
-const char *sw_said(const json_t *object, const char *key)
+const char *sw_field_text(const json_t *object, const char *key)
 {
 	const char *text = json_string_value(json_object_get(object, key));
 	return text ? text : "";
 }
 
-double sw_said_number(const json_t *object, const char *key)
+double sw_field_number(const json_t *object, const char *key)
 {
 	return json_number_value(json_object_get(object, key));
 }
@@ -95,13 +93,13 @@ static long long integer_of(const json_t *object, const char *key)
 	return (long long)json_integer_value(json_object_get(object, key));
 }
 
-size_t sw_said_lines(const json_t *list, bool whole)
+size_t sw_count_shown(const json_t *list, bool whole)
 {
 	size_t n = json_array_size(list);
-	return whole ? n : SW_MIN(n, (size_t)SW_MOST_LINES);
+	return whole ? n : SW_MIN(n, (size_t)SW_MAX_TABLE_ROWS);
 }
 
-static void say_more(const json_t *list, size_t shown, sw_text *text)
+static void print_more(const json_t *list, size_t shown, sw_text *text)
 {
 	if (json_array_size(list) > shown)
 		sw_text_addf(text, "  ... and %zu more; -v shows them\n",
@@ -120,12 +118,12 @@ static void print_mesh(const json_t *e, sw_text *text)
 {
 	const json_t *mesh = json_object_get(e, "mesh"), *axis;
 	size_t i;
-	json_array_foreach(mesh, i, axis)
-		sw_text_addf(text, " %s=%lld", sw_said(axis, "name"), integer_of(axis, "size"));
+	json_array_foreach(mesh, i, axis) sw_text_addf(
+		text, " %s=%lld", sw_field_text(axis, "name"), integer_of(axis, "size"));
 	sw_text_add(text, json_array_size(mesh) ? "" : " none");
-	json_array_foreach(json_object_get(e, "parallelism"), i, axis)
-		sw_text_addf(text, "\n%s%s=%lld %s", i ? "           " : "axes       ",
-	                     sw_said(axis, "axis"), integer_of(axis, "size"), sw_said(axis, "as"));
+	json_array_foreach(json_object_get(e, "parallelism"), i, axis) sw_text_addf(
+		text, "\n%s%s=%lld %s", i ? "           " : "axes       ",
+		sw_field_text(axis, "axis"), integer_of(axis, "size"), sw_field_text(axis, "as"));
 }
 
 static void print_rewrites(const json_t *e, sw_text *text)
@@ -136,10 +134,10 @@ static void print_rewrites(const json_t *e, sw_text *text)
 		sw_text_addf(text, "\n%s %lld -> %lld in %lld tensors",
 	                     i ? "          " : "padding   ", integer_of(padded, "size"),
 	                     integer_of(padded, "padded"), integer_of(padded, "tensors"));
-	if (sw_said(e, "rematerialisation")[0])
+	if (sw_field_text(e, "rematerialisation")[0])
 		sw_text_addf(text,
 		             "\nremat      %s: activations that the backward pass computes again",
-		             sw_said(e, "rematerialisation"));
+		             sw_field_text(e, "rematerialisation"));
 	if (integer_of(e, "microbatches") > 1)
 		sw_text_addf(text, "\nbatch      in %lld microbatches, gradients summed over them",
 		             integer_of(e, "microbatches"));
@@ -162,58 +160,57 @@ static void print_gathers(const json_t *e, sw_text *text)
 	}
 }
 
-/* As the figures are printed. */
-#define WORTH_SAYING 5e-5
+/* relative difference below which two printed figures are equal */
+#define SAME_WHEN_PRINTED 5e-5
 
 static void print_gap(const json_t *e, sw_text *text)
 {
-	bool fixed = strcmp(sw_said(e, "strategy"), "auto") != 0;
-	if (sw_said_number(e, "model_s") <= 0)
+	bool fixed = strcmp(sw_field_text(e, "strategy"), "auto") != 0;
+	if (sw_field_number(e, "model_s") <= 0)
 		return;
-	double model_s = sw_said_number(e, "model_s"), best_s = sw_said_number(e, "model_best_s");
-	sw_text_addf(text, "gap        %.2f %%: ", sw_said_number(e, "gap") * 100);
+	double model_s = sw_field_number(e, "model_s"), best_s = sw_field_number(e, "model_best_s");
+	sw_text_addf(text, "gap        %.2f %%: ", sw_field_number(e, "gap") * 100);
 	sw_text_add_seconds(text, best_s);
 	sw_text_add(text, " in the model that is searched, where nothing takes less than ");
-	sw_text_add_seconds(text, sw_said_number(e, "model_bound_s"));
-	if (model_s > best_s * (1 + WORTH_SAYING))
+	sw_text_add_seconds(text, sw_field_number(e, "model_bound_s"));
+	if (model_s > best_s * (1 + SAME_WHEN_PRINTED))
 		sw_text_addf(
 			text,
 			"; this plan takes %.2f %% more there, and less time as it is scheduled",
 			(model_s / best_s - 1) * 100);
 	sw_text_addf(text,
-	             "\nstep gap   %.2f %%: whatever overlaps, where collectives begin one by one "
-	             "no step "
-	             "of theirs takes less than ",
-	             sw_said_number(e, "step_gap") * 100);
-	sw_text_add_seconds(text, sw_said_number(e, "lower_bound_s"));
+	             "\nstep gap   %.2f %%: whatever overlaps, where collectives begin one by "
+	             "one no step of theirs takes less than ",
+	             sw_field_number(e, "step_gap") * 100);
+	sw_text_add_seconds(text, sw_field_number(e, "lower_bound_s"));
 	sw_text_addf(text, "\nsearched   %s%s\n", fixed ? "this strategy alone; " : "",
-	             sw_said(e, "scope"));
+	             sw_field_text(e, "scope"));
 }
 
 static void print_head(const json_t *e, sw_text *text)
 {
-	sw_text_addf(text, "strategy   %s", sw_said(e, "strategy"));
-	if (strcmp(sw_said(e, "strategy"), "auto") == 0)
-		sw_text_addf(text, " (chosen: %s)", sw_said(e, "chosen"));
-	sw_text_addf(text, "\ncluster    %s, %lld devices; mesh", sw_said(e, "cluster"),
+	sw_text_addf(text, "strategy   %s", sw_field_text(e, "strategy"));
+	if (strcmp(sw_field_text(e, "strategy"), "auto") == 0)
+		sw_text_addf(text, " (chosen: %s)", sw_field_text(e, "chosen"));
+	sw_text_addf(text, "\ncluster    %s, %lld devices; mesh", sw_field_text(e, "cluster"),
 	             integer_of(e, "devices"));
 	print_mesh(e, text);
 	print_rewrites(e, text);
 	sw_text_add(text, "\nstep       ");
-	sw_text_add_seconds(text, sw_said_number(e, "step_time_s"));
+	sw_text_add_seconds(text, sw_field_number(e, "step_time_s"));
 	sw_text_add(text, " predicted; ");
-	sw_text_add_seconds(text,
-	                    sw_said_number(e, "compute_s") + sw_said_number(e, "communication_s"));
+	sw_text_add_seconds(text, sw_field_number(e, "compute_s") +
+	                                  sw_field_number(e, "communication_s"));
 	sw_text_add(text, " without overlap: ");
-	sw_text_add_seconds(text, sw_said_number(e, "compute_s"));
+	sw_text_add_seconds(text, sw_field_number(e, "compute_s"));
 	sw_text_add(text, " compute + ");
-	sw_text_add_seconds(text, sw_said_number(e, "communication_s"));
+	sw_text_add_seconds(text, sw_field_number(e, "communication_s"));
 	sw_text_addf(text, " communication in %lld collectives\npayload    ",
 	             integer_of(e, "collectives"));
-	sw_text_add_bytes(text, sw_said_number(e, "payload_bytes"));
+	sw_text_add_bytes(text, sw_field_number(e, "payload_bytes"));
 	sw_text_addf(text, " (%lld bytes) per step and rank\nmemory     ",
 	             integer_of(e, "payload_bytes"));
-	sw_text_add_bytes(text, sw_said_number(e, "peak_bytes"));
+	sw_text_add_bytes(text, sw_field_number(e, "peak_bytes"));
 	sw_text_add(text, " at the peak, per device\n");
 	print_gathers(e, text);
 	print_gap(e, text);
@@ -222,10 +219,10 @@ static void print_head(const json_t *e, sw_text *text)
 
 /* ---- blocks ----------------------------------------------------------------------------- */
 
-/* What a line of a block has to say, in the order of a step. */
+/* The parts of a block's line, in the order of a step. */
 static const struct {
 	const char *heading, *key, *before;
-} parts[] = {
+} LINE_PARTS[] = {
 	{"forward", "split", ""},
 	{"", "result", "result "},
 	{"backward", "backward_split", ""},
@@ -242,17 +239,17 @@ static const struct {
 
 static void print_line(const json_t *line, sw_text *text)
 {
-	sw_text_addf(text, "  %s  %s %s", sw_said(line, "name"), sw_said(line, "op"),
-	             sw_said(line, "operands"));
+	sw_text_addf(text, "  %s  %s %s", sw_field_text(line, "name"), sw_field_text(line, "op"),
+	             sw_field_text(line, "operands"));
 	if (integer_of(line, "count") > 1)
 		sw_text_addf(text, " (%lld times)", integer_of(line, "count"));
-	for (size_t i = 0; i < SW_COUNT(parts); i++) {
-		const char *words = sw_said(line, parts[i].key);
-		if (words[0] && parts[i].heading[0])
-			sw_text_addf(text, "\n    %-9s %s%s", parts[i].heading, parts[i].before,
-			             words);
+	for (size_t i = 0; i < SW_COUNT(LINE_PARTS); i++) {
+		const char *words = sw_field_text(line, LINE_PARTS[i].key);
+		if (words[0] && LINE_PARTS[i].heading[0])
+			sw_text_addf(text, "\n    %-9s %s%s", LINE_PARTS[i].heading,
+			             LINE_PARTS[i].before, words);
 		else if (words[0])
-			sw_text_addf(text, "; %s%s", parts[i].before, words);
+			sw_text_addf(text, "; %s%s", LINE_PARTS[i].before, words);
 	}
 	sw_text_add(text, "\n");
 }
@@ -261,29 +258,30 @@ static void print_block(const json_t *block, bool whole, sw_text *text)
 {
 	const json_t *members = json_object_get(block, "members"),
 		     *lines = json_object_get(block, "lines"), *axis;
-	size_t n = json_array_size(members), shown = sw_said_lines(lines, whole), i;
+	size_t n = json_array_size(members), shown = sw_count_shown(lines, whole), i;
 	if (n > 1)
-		sw_text_addf(text, "%s, %zu alike: %s to %s", sw_said(block, "name"), n,
+		sw_text_addf(text, "%s, %zu alike: %s to %s", sw_field_text(block, "name"), n,
 		             json_string_value(json_array_get(members, 0)),
 		             json_string_value(json_array_get(members, n - 1)));
 	else
 		sw_text_add(text, json_string_value(json_array_get(members, 0)));
-	json_array_foreach(json_object_get(block, "as"), i, axis) sw_text_addf(
-		text, "%s %s over %s", i ? ";" : ":", sw_said(axis, "as"), sw_said(axis, "axis"));
+	json_array_foreach(json_object_get(block, "as"), i, axis)
+		sw_text_addf(text, "%s %s over %s", i ? ";" : ":", sw_field_text(axis, "as"),
+	                     sw_field_text(axis, "axis"));
 	sw_text_add(text, "\n");
 	for (i = 0; i < shown; i++)
 		print_line(json_array_get(lines, i), text);
-	say_more(lines, shown, text);
+	print_more(lines, shown, text);
 	sw_text_add(text, "\n");
 }
 
 static void print_blocks(const json_t *e, bool whole, sw_text *text)
 {
 	const json_t *blocks = json_object_get(e, "blocks");
-	size_t shown = sw_said_lines(blocks, whole);
+	size_t shown = sw_count_shown(blocks, whole);
 	for (size_t i = 0; i < shown; i++)
 		print_block(json_array_get(blocks, i), whole, text);
-	say_more(blocks, shown, text);
+	print_more(blocks, shown, text);
 }
 
 /* ---- collectives ------------------------------------------------------------------------ */
@@ -301,19 +299,19 @@ static void print_instead(const json_t *collective, size_t number, sw_text *text
 		return;
 	sw_text_addf(text, "  %2zu  ", number);
 	if (json_is_null(instead)) {
-		sw_text_add(text, "no other choice of one op does without\n");
+		sw_text_add(text, "no other choice of one op avoids it\n");
 		return;
 	}
-	add_signed(text, sw_text_add_seconds, sw_said_number(instead, "seconds"));
+	add_signed(text, sw_text_add_seconds, sw_field_number(instead, "seconds"));
 	sw_text_add(text, " (compute ");
-	add_signed(text, sw_text_add_seconds, sw_said_number(instead, "compute_s"));
+	add_signed(text, sw_text_add_seconds, sw_field_number(instead, "compute_s"));
 	sw_text_add(text, ", communication ");
-	add_signed(text, sw_text_add_seconds, sw_said_number(instead, "communication_s"));
+	add_signed(text, sw_text_add_seconds, sw_field_number(instead, "communication_s"));
 	sw_text_add(text, "), payload ");
-	add_signed(text, sw_text_add_bytes, sw_said_number(instead, "payload_bytes"));
+	add_signed(text, sw_text_add_bytes, sw_field_number(instead, "payload_bytes"));
 	sw_text_add(text, ", memory ");
-	add_signed(text, sw_text_add_bytes, sw_said_number(instead, "memory_bytes"));
-	sw_text_addf(text, ": %s\n", sw_said(instead, "choice"));
+	add_signed(text, sw_text_add_bytes, sw_field_number(instead, "memory_bytes"));
+	sw_text_addf(text, ": %s\n", sw_field_text(instead, "choice"));
 }
 
 static void print_collectives(const json_t *e, bool whole, sw_text *text)
@@ -321,7 +319,7 @@ static void print_collectives(const json_t *e, bool whole, sw_text *text)
 	static const char *const headings[] = {
 		"", "collective", "of", "over", "count", "payload", "time", "bandwidth", "layouts"};
 	const json_t *list = json_object_get(e, "communication");
-	size_t shown = sw_said_lines(list, whole);
+	size_t shown = sw_count_shown(list, whole);
 	sw_table table;
 	if (json_array_size(list) == 0)
 		return;
@@ -329,20 +327,20 @@ static void print_collectives(const json_t *e, bool whole, sw_text *text)
 	for (size_t i = 0; i < shown; i++) {
 		const json_t *c = json_array_get(list, i);
 		sw_table_cell(&table, "%zu", i + 1);
-		sw_table_cell(&table, "%s", sw_said(c, "collective"));
-		sw_table_cell(&table, "%s", sw_said(c, "what"));
-		sw_table_cell(&table, "%s", sw_said(c, "over"));
+		sw_table_cell(&table, "%s", sw_field_text(c, "collective"));
+		sw_table_cell(&table, "%s", sw_field_text(c, "what"));
+		sw_table_cell(&table, "%s", sw_field_text(c, "over"));
 		sw_table_cell(&table, "%lld", integer_of(c, "count"));
 		sw_table_cell_number(&table, sw_text_add_bytes,
-		                     sw_said_number(c, "payload_bytes") *
-		                             sw_said_number(c, "count"));
-		sw_table_cell_number(&table, sw_text_add_seconds, sw_said_number(c, "seconds"));
-		sw_table_cell_number(&table, add_rate, sw_said_number(c, "bandwidth"));
-		sw_table_cell(&table, "%s", sw_said(c, "why"));
+		                     sw_field_number(c, "payload_bytes") *
+		                             sw_field_number(c, "count"));
+		sw_table_cell_number(&table, sw_text_add_seconds, sw_field_number(c, "seconds"));
+		sw_table_cell_number(&table, add_rate, sw_field_number(c, "bandwidth"));
+		sw_table_cell(&table, "%s", sw_field_text(c, "why"));
 	}
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
-	say_more(list, shown, text);
+	print_more(list, shown, text);
 	sw_text_add(text,
 	            "\nto avoid them, by the cheapest other choice of one op each, everything else "
 	            "as it is:\n");
@@ -367,57 +365,57 @@ static void print_memory(const json_t *e, bool whole, sw_text *text)
 	static const char *const headings[] = {"tensor", "what it is", "count", "per device"};
 	const json_t *memory = json_object_get(e, "memory"),
 		     *list = json_object_get(memory, "tensors");
-	size_t shown = sw_said_lines(list, whole);
+	size_t shown = sw_count_shown(list, whole);
 	double others = 0;
 	sw_table table;
 	sw_text_add(text, "memory at its peak, ");
-	sw_text_add_bytes(text, sw_said_number(memory, "peak_bytes"));
+	sw_text_add_bytes(text, sw_field_number(memory, "peak_bytes"));
 	sw_text_addf(text, " (%lld bytes), in the %s pass at: %s\n",
-	             integer_of(memory, "peak_bytes"), sw_said(memory, "phase"),
-	             sw_said(memory, "moment"));
+	             integer_of(memory, "peak_bytes"), sw_field_text(memory, "phase"),
+	             sw_field_text(memory, "moment"));
 	sw_table_init(&table, SW_COUNT(headings), headings);
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *t = json_array_get(list, i);
 		if (i < shown)
-			memory_row(&table, sw_said(t, "name"), sw_said(t, "kind"),
-			           integer_of(t, "count"), sw_said_number(t, "bytes"));
+			memory_row(&table, sw_field_text(t, "name"), sw_field_text(t, "kind"),
+			           integer_of(t, "count"), sw_field_number(t, "bytes"));
 		else
-			others += sw_said_number(t, "bytes");
+			others += sw_field_number(t, "bytes");
 	}
 	if (json_array_size(list) > shown)
 		memory_row(&table, "others", "-v shows them",
 		           (long long)(json_array_size(list) - shown), others);
-	memory_row(&table, "unused", "between buffers", 0, sw_said_number(memory, "unused_bytes"));
+	memory_row(&table, "unused", "between buffers", 0, sw_field_number(memory, "unused_bytes"));
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
 	sw_text_add(text, "\n");
 }
 
-/* ---- what else was considered ----------------------------------------------------------- */
+/* ---- alternatives ----------------------------------------------------------------------- */
 
 static void print_alternative(sw_table *table, const json_t *a, const char *chosen)
 {
 	static const char *const keys[] = {"step_time_s", "compute_s", "communication_s",
 	                                   "payload_bytes", "peak_bytes"};
 	bool feasible = json_is_true(json_object_get(a, "feasible"));
-	sw_table_cell(table, "%s", sw_said(a, "name"));
+	sw_table_cell(table, "%s", sw_field_text(a, "name"));
 	for (size_t k = 0; k < SW_COUNT(keys); k++) {
-		bool known = feasible || (k == 4 && sw_said_number(a, keys[k]) > 0);
-		if (known)
+		bool shown = feasible || (k == 4 && sw_field_number(a, keys[k]) > 0);
+		if (shown)
 			sw_table_cell_number(table, k < 3 ? sw_text_add_seconds : sw_text_add_bytes,
-			                     sw_said_number(a, keys[k]));
+			                     sw_field_number(a, keys[k]));
 		else
 			sw_table_cell(table, "-");
 	}
 	sw_text remark = {0};
-	if (sw_said_number(a, "bound_s") > 0) {
-		sw_text_add(&remark, "given up: at least ");
-		sw_text_add_seconds(&remark, sw_said_number(a, "bound_s"));
-	} else if (sw_said(a, "untried")[0])
-		sw_text_addf(&remark, "not tried: %s", sw_said(a, "untried"));
+	if (sw_field_number(a, "bound_s") > 0) {
+		sw_text_add(&remark, "pruned: at least ");
+		sw_text_add_seconds(&remark, sw_field_number(a, "bound_s"));
+	} else if (sw_field_text(a, "untried")[0])
+		sw_text_addf(&remark, "not tried: %s", sw_field_text(a, "untried"));
 	else if (!feasible)
 		sw_text_add(&remark, "does not fit in memory");
-	else if (strcmp(sw_said(a, "name"), chosen) == 0)
+	else if (strcmp(sw_field_text(a, "name"), chosen) == 0)
 		sw_text_add(&remark, "chosen");
 	sw_table_cell(table, "%s", remark.len ? remark.data : "");
 	sw_text_clear(&remark);
@@ -433,7 +431,7 @@ static void print_alternatives(const json_t *e, sw_text *text)
 	if (json_array_size(list) == 0)
 		return;
 	sw_table_init(&table, SW_COUNT(headings), headings);
-	json_array_foreach(list, i, a) print_alternative(&table, a, sw_said(e, "chosen"));
+	json_array_foreach(list, i, a) print_alternative(&table, a, sw_field_text(e, "chosen"));
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
 }

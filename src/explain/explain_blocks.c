@@ -1,28 +1,29 @@
 /*
- * The blocks of the model: per layer, what each contraction splits and how that ends, where its
- * weight rests and when it is gathered, how its gradient is reduced. Layers of which all that is
- * said is the same are said once.
+ * The blocks of the model. Per layer: what each contraction splits and how its result is completed,
+ * where its weight rests and when it is gathered, how its gradient is reduced. Layers with the same
+ * description are listed once.
  */
 #include "explain/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* How far a partial sum is followed through ops that pass it on. */
-#define LONGEST_LINEARITY 30
+/* number of ops through which a partial sum is followed */
+#define MAX_PASSING_OPS 30
 
-typedef SW_VEC(uint32_t) numbers;
+typedef SW_VEC(uint32_t) index_list;
 
-typedef struct teller {
+typedef struct block_writer {
 	sw_anatomy *a;
 	const sw_explained *what;
 	const sw_plan *plan;
-	numbers *of_value;     /* origins that move it */
-	numbers *of_parameter; /* origins that move it, its gradient or its update */
-	numbers *readers;      /* per parameter: ops that read it */
-} teller;
+	index_list *of_value; /* per value: origins that move it */
+	index_list
+		*of_parameter; /* per parameter: origins that move it, its gradient or its update */
+	index_list *readers;   /* per parameter: ops that read it */
+} block_writer;
 
-static void find_readers(teller *t)
+static void find_readers(block_writer *t)
 {
 	const sw_program *program = t->a->program;
 	for (sw_id id = 0; id < program->ops.len; id++) {
@@ -33,12 +34,12 @@ static void find_readers(teller *t)
 	}
 }
 
-static void teller_init(teller *t, sw_anatomy *a, const sw_explained *what)
+static void block_writer_init(block_writer *t, sw_anatomy *a, const sw_explained *what)
 {
-	*t = (teller){.a = a, .what = what, .plan = what->plan};
-	t->of_value = sw_alloc(sizeof(numbers) * (a->program->values.len + 1));
-	t->of_parameter = sw_alloc(sizeof(numbers) * (a->roles.n_inputs + 1));
-	t->readers = sw_alloc(sizeof(numbers) * (a->roles.n_inputs + 1));
+	*t = (block_writer){.a = a, .what = what, .plan = what->plan};
+	t->of_value = sw_alloc(sizeof(index_list) * (a->program->values.len + 1));
+	t->of_parameter = sw_alloc(sizeof(index_list) * (a->roles.n_inputs + 1));
+	t->readers = sw_alloc(sizeof(index_list) * (a->roles.n_inputs + 1));
 	find_readers(t);
 	for (size_t i = 0; i < what->origins->items.len; i++) {
 		sw_id value = what->origins->items.data[i].value;
@@ -51,7 +52,7 @@ static void teller_init(teller *t, sw_anatomy *a, const sw_explained *what)
 	}
 }
 
-static void teller_clear(teller *t)
+static void block_writer_clear(block_writer *t)
 {
 	for (size_t v = 0; v < t->a->program->values.len; v++)
 		sw_vec_clear(&t->of_value[v]);
@@ -66,12 +67,12 @@ static void teller_clear(teller *t)
 
 /* ---- pieces ----------------------------------------------------------------------------- */
 
-static const sw_layout *layout_of(const teller *t, sw_id value)
+static const sw_layout *layout_of(const block_writer *t, sw_id value)
 {
 	return sw_plan_layout(t->plan, t->plan->produced[value]);
 }
 
-/* Adds text under a key unless it is empty; clears it. */
+/* Add the text under a key unless it is empty, and clear it. */
 static void set_text(json_t *object, const char *key, sw_text *text)
 {
 	if (text->len > 0)
@@ -79,16 +80,16 @@ static void set_text(json_t *object, const char *key, sw_text *text)
 	sw_text_clear(text);
 }
 
-/* The first move of a value that communicates, in words. */
-static bool add_move(const teller *t, sw_id value, sw_text *text)
+/* Append the first move of a value that communicates. */
+static bool add_move(const block_writer *t, sw_id value, sw_text *text)
 {
 	for (size_t i = 0; i < t->of_value[value].len; i++)
-		if (sw_words_move(t->what, t->of_value[value].data[i], text))
+		if (sw_describe_move(t->what, t->of_value[value].data[i], text))
 			return true;
 	return false;
 }
 
-static sw_id partial_reader(const teller *t, sw_id value)
+static sw_id partial_reader(const block_writer *t, sw_id value)
 {
 	for (uint32_t u = t->a->users.start[value]; u < t->a->users.start[value + 1]; u++) {
 		const sw_op *op = sw_op_at(t->a->program, t->a->users.ops[u]);
@@ -99,8 +100,9 @@ static sw_id partial_reader(const teller *t, sw_id value)
 	return SW_NO_ID;
 }
 
-/* "partial sum over y, ended by all-reduce over y": also where other ops pass the sum on before. */
-static void tell_result(const teller *t, sw_id value, sw_text *text)
+/* Append "partial sum over y, ended by all-reduce over y", also if other ops pass the sum on
+ * first. */
+static void describe_result(const block_writer *t, sw_id value, sw_text *text)
 {
 	uint32_t partial = sw_layout_partial_atoms(layout_of(t, value));
 	if (!partial) {
@@ -109,9 +111,9 @@ static void tell_result(const teller *t, sw_id value, sw_text *text)
 		return;
 	}
 	sw_text_addf(text, "partial %s over ", sw_monoid_name(layout_of(t, value)->monoid));
-	sw_words_axes(t->plan, partial, text);
+	sw_describe_axes(t->plan, partial, text);
 	sw_text end = {0};
-	for (int steps = 0; value != SW_NO_ID && steps < LONGEST_LINEARITY; steps++) {
+	for (int steps = 0; value != SW_NO_ID && steps < MAX_PASSING_OPS; steps++) {
 		if (add_move(t, value, &end)) {
 			sw_text_addf(text, ", ended by %s%s", end.data,
 			             steps > 0 ? " after other ops passed it on" : "");
@@ -124,35 +126,37 @@ static void tell_result(const teller *t, sw_id value, sw_text *text)
 	sw_text_clear(&end);
 }
 
-/* How a parameter rests, and its moments, where they lie otherwise. */
-static void tell_rest(const teller *t, int32_t parameter, json_t *line)
+/* Describe the layout at rest of a parameter, and of its moments if it differs. */
+static void describe_rest(const block_writer *t, int32_t parameter, json_t *line)
 {
 	const sw_id *inputs = t->a->roles.inputs;
 	sw_text text = {0};
-	sw_words_layout(t->a, t->plan, inputs[parameter], layout_of(t, inputs[parameter]), &text);
+	sw_describe_layout(t->a, t->plan, inputs[parameter], layout_of(t, inputs[parameter]),
+	                   &text);
 	set_text(line, "at_rest", &text);
 	for (uint32_t i = 0; i < t->a->roles.n_inputs; i++)
 		if (t->a->parameter_of[i] == parameter &&
 		    t->plan->produced[inputs[i]] != t->plan->produced[inputs[parameter]]) {
-			sw_words_layout(t->a, t->plan, inputs[i], layout_of(t, inputs[i]), &text);
+			sw_describe_layout(t->a, t->plan, inputs[i], layout_of(t, inputs[i]),
+			                   &text);
 			set_text(line, "moments", &text);
 			return;
 		}
 }
 
-/* Does a reader in this pass take it otherwise than it is at rest? */
-static bool takes_moved(const teller *t, int32_t parameter, sw_pass pass)
+/* Does an op of this pass read the parameter in another layout than it has at rest? */
+static bool reads_redistributed(const block_writer *t, int32_t parameter, sw_pass pass)
 {
-	const numbers *readers = &t->readers[parameter];
+	const index_list *readers = &t->readers[parameter];
 	bool found = false;
 	for (size_t i = 0; i < readers->len && !found; i++) {
 		sw_id id = readers->data[i];
 		const sw_op *op = sw_op_at(t->a->program, id);
 		sw_layout *layouts =
 			sw_alloc(sizeof(*layouts) * (op->n_operands + op->n_results + 1));
-		bool known = t->a->phase[id] == pass &&
-		             sw_plan_op_layouts(t->plan, id, layouts, layouts + op->n_operands);
-		for (uint32_t k = 0; known && k < op->n_operands; k++)
+		bool possible = t->a->phase[id] == pass &&
+		                sw_plan_op_layouts(t->plan, id, layouts, layouts + op->n_operands);
+		for (uint32_t k = 0; possible && k < op->n_operands; k++)
 			found = found ||
 			        (t->a->input[op->operands[k]] == parameter &&
 			         !sw_layout_equal(&layouts[k], layout_of(t, op->operands[k])));
@@ -161,33 +165,35 @@ static bool takes_moved(const teller *t, int32_t parameter, sw_pass pass)
 	return found;
 }
 
-/* When the parameter is moved before it is read: pass by pass. */
-static void tell_gathers(const teller *t, int32_t parameter, json_t *line)
+/* Describe the moves of a parameter before it is read, pass by pass. */
+static void describe_gathers(const block_writer *t, int32_t parameter, json_t *line)
 {
 	static const char *const keys[] = {"gathered_forward", "gathered_backward",
 	                                   "gathered_update"};
-	const numbers *moves = &t->of_parameter[parameter];
+	const index_list *moves = &t->of_parameter[parameter];
 	sw_text text = {0};
 	for (size_t i = 0; i < moves->len; i++) {
 		const sw_origin *o = &t->what->origins->items.data[moves->data[i]];
-		if (t->a->gradient[o->value] >= 0 || !sw_words_move(t->what, moves->data[i], &text))
+		if (t->a->gradient[o->value] >= 0 ||
+		    !sw_describe_move(t->what, moves->data[i], &text))
 			continue;
 		uint8_t phase = o->op == SW_NO_ID ? SW_PASS_UPDATE : t->a->phase[o->op];
 		set_text(line, keys[phase], &text);
 	}
 	const char *forward = json_string_value(json_object_get(line, keys[SW_PASS_FORWARD]));
 	if (forward && !json_object_get(line, keys[SW_PASS_BACKWARD]) &&
-	    takes_moved(t, parameter, SW_PASS_BACKWARD)) {
+	    reads_redistributed(t, parameter, SW_PASS_BACKWARD)) {
 		sw_text_addf(&text, "%s, kept for the backward pass", forward);
 		set_text(line, keys[SW_PASS_FORWARD], &text);
 		json_object_set_new(line, "kept", json_true());
 	}
 }
 
-/* What becomes of its gradient, and of its new value. */
-static void tell_gradient(const teller *t, int32_t parameter, json_t *line)
+/* Describe how the gradient of a parameter is reduced, and how its gradient and its new value are
+ * moved. */
+static void describe_gradient(const block_writer *t, int32_t parameter, json_t *line)
 {
-	const numbers *moves = &t->of_parameter[parameter];
+	const index_list *moves = &t->of_parameter[parameter];
 	sw_text reduced = {0}, moved = {0}, updated = {0};
 	for (size_t i = 0; i < moves->len; i++) {
 		const sw_origin *o = &t->what->origins->items.data[moves->data[i]];
@@ -199,12 +205,12 @@ static void tell_gradient(const teller *t, int32_t parameter, json_t *line)
 			continue;
 		if (to == &reduced) {
 			sw_text_add(to, "partial sum over ");
-			sw_words_axes(t->plan, partial, to);
+			sw_describe_axes(t->plan, partial, to);
 			sw_text_add(to, ", ended by ");
-			if (!sw_words_move(t->what, moves->data[i], to))
+			if (!sw_describe_move(t->what, moves->data[i], to))
 				to->len = 0;
 		} else
-			sw_words_move(t->what, moves->data[i], to);
+			sw_describe_move(t->what, moves->data[i], to);
 	}
 	set_text(line, "gradient", &reduced);
 	set_text(line, "gradient_moved", &moved);
@@ -218,8 +224,9 @@ static bool is_lookup(const sw_op *op)
 	return op->opcode == SW_OP_GATHER;
 }
 
-/* What people know the op by: the parameter, else the scope it was written in, else what it is. */
-static json_t *line_of(const teller *t, sw_id id, uint32_t *weight, int32_t *parameter)
+/* Begin the line of an op. Its name is that of its parameter, else the scope in which it was
+ * written, else its opcode. */
+static json_t *begin_line(const block_writer *t, sw_id id, uint32_t *weight, int32_t *parameter)
 {
 	const sw_program *p = t->a->program;
 	const sw_op *op = sw_op_at(p, id);
@@ -230,7 +237,7 @@ static json_t *line_of(const teller *t, sw_id id, uint32_t *weight, int32_t *par
 		sw_text_add(&text, t->a->input_name[*parameter]);
 	else
 		sw_anatomy_label(t->a, op->first_result, &text);
-	json_t *line = json_pack("{s:s, s:s}", "name", sw_anatomy_folded(t->a, text.data), "op",
+	json_t *line = json_pack("{s:s, s:s}", "name", sw_anatomy_fold(t->a, text.data), "op",
 	                         sw_op_opcode_name(op));
 	text.len = 0;
 	for (uint32_t k = 0; k < 2 && k < op->n_operands; k++) {
@@ -241,34 +248,35 @@ static json_t *line_of(const teller *t, sw_id id, uint32_t *weight, int32_t *par
 	return line;
 }
 
-static json_t *tell_forward(const teller *t, sw_id id)
+static json_t *describe_forward(const block_writer *t, sw_id id)
 {
 	uint32_t weight;
 	int32_t parameter;
 	sw_text text = {0};
-	json_t *line = line_of(t, id, &weight, &parameter);
-	sw_words_strategy(t->a, t->plan, id, weight, &text);
+	json_t *line = begin_line(t, id, &weight, &parameter);
+	sw_describe_strategy(t->a, t->plan, id, weight, &text);
 	set_text(line, "split", &text);
-	tell_result(t, sw_op_at(t->a->program, id)->first_result, &text);
+	describe_result(t, sw_op_at(t->a->program, id)->first_result, &text);
 	set_text(line, "result", &text);
 	if (parameter >= 0) {
-		tell_rest(t, parameter, line);
-		tell_gathers(t, parameter, line);
-		tell_gradient(t, parameter, line);
+		describe_rest(t, parameter, line);
+		describe_gathers(t, parameter, line);
+		describe_gradient(t, parameter, line);
 	}
 	return line;
 }
 
-/* Of the contraction that takes the gradient on to the input of one with this parameter. */
-static void tell_backward(const teller *t, sw_id id, json_t *line)
+/* Describe the contraction that carries the gradient to the input of the one with this
+ * parameter. */
+static void describe_backward(const block_writer *t, sw_id id, json_t *line)
 {
 	uint32_t weight;
 	sw_text text = {0};
 	if (sw_anatomy_parameter(t->a, id, &weight) < 0)
 		return;
-	sw_words_strategy(t->a, t->plan, id, weight, &text);
+	sw_describe_strategy(t->a, t->plan, id, weight, &text);
 	set_text(line, "backward_split", &text);
-	tell_result(t, sw_op_at(t->a->program, id)->first_result, &text);
+	describe_result(t, sw_op_at(t->a->program, id)->first_result, &text);
 	set_text(line, "backward_result", &text);
 }
 
@@ -283,7 +291,7 @@ static json_t *line_named(const json_t *lines, const char *name, const char *opc
 	return NULL;
 }
 
-/* Lines that say the same are one, so many times. */
+/* Add a line, or count it with an equal one. */
 static void add_line(json_t *lines, json_t *line)
 {
 	for (size_t i = 0; i < json_array_size(lines); i++) {
@@ -300,7 +308,7 @@ static void add_line(json_t *lines, json_t *line)
 	json_array_append_new(lines, line);
 }
 
-static json_t *lines_of(const teller *t, int32_t section)
+static json_t *lines_of(const block_writer *t, int32_t section)
 {
 	const sw_anatomy *a = t->a;
 	json_t *lines = json_array();
@@ -310,142 +318,24 @@ static json_t *lines_of(const teller *t, int32_t section)
 		uint32_t operand;
 		int32_t parameter =
 			a->section[id] == section ? sw_anatomy_parameter(a, id, &operand) : -1;
-		bool told = sw_is_contraction(op) || (is_lookup(op) && parameter >= 0);
-		if (a->section[id] != section || !told)
+		bool shown = sw_is_contraction(op) || (is_lookup(op) && parameter >= 0);
+		if (a->section[id] != section || !shown)
 			continue;
 		if (a->phase[id] == SW_PASS_FORWARD)
-			add_line(lines, tell_forward(t, id));
+			add_line(lines, describe_forward(t, id));
 		else if (parameter >= 0) {
-			const char *name = sw_anatomy_folded(t->a, a->input_name[parameter]);
+			const char *name = sw_anatomy_fold(t->a, a->input_name[parameter]);
 			json_t *line = line_named(lines, name, sw_op_opcode_name(op));
 			if (line && !json_object_get(line, "backward_split"))
-				tell_backward(t, id, line);
+				describe_backward(t, id, line);
 		}
 	}
 	return lines;
 }
 
-/* ---- what it is known as ---------------------------------------------------------------- */
-
-typedef struct uses {
-	int count[SW_USE_COUNT], all;
-	sw_use first; /* of output and contraction */
-	/* of what is read; of that, at rest split over the axis */
-	int64_t parameter_bytes, split_bytes;
-	bool moments_split;
-} uses;
-
-static bool rests_split(const teller *t, sw_id value, uint32_t atoms)
-{
-	return (sw_layout_split_atoms(layout_of(t, value), -1) & atoms) != 0;
-}
-
-static void count_state(const teller *t, int32_t parameter, uint32_t atoms, uses *u)
-{
-	const sw_roles *roles = &t->a->roles;
-	sw_id value = roles->inputs[parameter];
-	int64_t bytes = sw_shape_bytes(sw_value_shape(t->a->program, value));
-	u->parameter_bytes += bytes;
-	u->split_bytes += rests_split(t, value, atoms) ? bytes : 0;
-	for (uint32_t i = 0; i < roles->n_inputs; i++)
-		if (t->a->parameter_of[i] == parameter && rests_split(t, roles->inputs[i], atoms))
-			u->moments_split = true;
-}
-
-/* Of the forward contractions with a parameter; section -1: of all. */
-static uses count_uses(const teller *t, int32_t section, int32_t axis)
-{
-	uses u = {0};
-	const sw_anatomy *a = t->a;
-	for (size_t i = 0; i < a->program->ops.len && a->order[i] != SW_NO_ID; i++) {
-		sw_id id = a->order[i];
-		uint32_t weight;
-		int32_t factor, parameter = -1;
-		if (sw_is_contraction(sw_op_at(a->program, id)) &&
-		    a->phase[id] == SW_PASS_FORWARD && (section < 0 || a->section[id] == section))
-			parameter = sw_anatomy_parameter(a, id, &weight);
-		if (parameter < 0)
-			continue;
-		sw_use use = sw_words_use(a, t->plan, id, weight, axis, &factor);
-		if (!u.first && (use == SW_USE_OUTPUT || use == SW_USE_CONTRACTION))
-			u.first = use;
-		u.count[use]++;
-		u.all++;
-		count_state(t, parameter, t->plan->axes[axis].atoms, &u);
-	}
-	return u;
-}
-
-static void add_mixture(const uses *u, sw_text *text)
-{
-	static const char *const names[SW_USE_COUNT] = {"nothing",
-	                                                "batch",
-	                                                "rows",
-	                                                "output",
-	                                                "contraction",
-	                                                "experts",
-	                                                "partial sums passed on"};
-	for (int k = 0, any = 0; k < SW_USE_COUNT; k++)
-		if (u->count[k] > 0)
-			sw_text_addf(text, "%s%s in %d", any++ ? ", " : "", names[k], u->count[k]);
-	sw_text_addf(text, " of %d contractions", u->all);
-}
-
-static void add_known_as(const uses *u, sw_text *text)
-{
-	const int *n = u->count;
-	bool mostly_split = u->split_bytes * 2 > u->parameter_bytes;
-	if (n[SW_USE_BATCH] == u->all)
-		sw_text_add(text, mostly_split ? "as ZeRO-3 (batch split; parameters and optimizer "
-		                                 "state split at rest)"
-		                  : u->moments_split
-		                          ? "as ZeRO-1 (batch split; optimizer state split)"
-		                          : "as dp (batch split, parameters whole)");
-	else if (n[SW_USE_ROWS] == u->all)
-		sw_text_addf(text, "rows other than the batch split, parameters %s at rest",
-		             mostly_split ? "split" : "whole");
-	else if (n[SW_USE_GROUP] == u->all)
-		sw_text_add(
-			text,
-			"as expert parallelism (weights of different groups on different devices)");
-	else if (n[SW_USE_OUTPUT] + n[SW_USE_CONTRACTION] < u->all)
-		add_mixture(u, text);
-	else if (n[SW_USE_OUTPUT] == u->all)
-		sw_text_add(text, "output split (columns of weights)");
-	else if (n[SW_USE_CONTRACTION] == u->all)
-		sw_text_add(text, "contraction split (rows of weights)");
-	else if (u->first == SW_USE_OUTPUT)
-		sw_text_add(text, "as Megatron (output split, then contraction split)");
-	else
-		sw_text_add(text, "contraction split, then output split");
-}
-
-static json_t *known_as(const teller *t, int32_t section)
-{
-	json_t *list = json_array();
-	for (int32_t i = 0; i < t->plan->n_axes; i++) {
-		uses u = count_uses(t, section, i);
-		sw_text text = {0};
-		if (u.all == 0)
-			continue;
-		add_known_as(&u, &text);
-		json_array_append_new(
-			list, json_pack("{s:s, s:I, s:s}", "axis", t->plan->axes[i].name, "size",
-		                        (json_int_t)t->plan->axes[i].size, "as", text.data));
-		sw_text_clear(&text);
-	}
-	return list;
-}
-
-json_t *sw_explain_parallelism(const sw_anatomy *a, const sw_explained *what)
-{
-	teller t = {.a = (sw_anatomy *)a, .what = what, .plan = what->plan};
-	return known_as(&t, -1);
-}
-
 /* ---- blocks ----------------------------------------------------------------------------- */
 
-/* In whatever order: what does not depend on each other may be written in any. */
+/* Compare in any order: independent ops may be written in any order. */
 static bool same_lines(const json_t *x, const json_t *y)
 {
 	size_t n = json_array_size(x), i, k;
@@ -459,7 +349,7 @@ static bool same_lines(const json_t *x, const json_t *y)
 	return n == json_array_size(y);
 }
 
-/* The block among `blocks` of which the same is said; NULL: none. */
+/* Return the block among `blocks` with the same description, or NULL. */
 static json_t *block_like(const json_t *blocks, const char *name, const json_t *as,
                           const json_t *lines)
 {
@@ -493,12 +383,12 @@ static void add_block(json_t *blocks, const sw_section *section, json_t *as, jso
 
 json_t *sw_explain_blocks(sw_anatomy *a, const sw_explained *what)
 {
-	teller t;
+	block_writer t;
 	json_t *blocks = json_array();
-	teller_init(&t, a, what);
+	block_writer_init(&t, a, what);
 	for (size_t s = 0; s < a->sections.len; s++)
-		add_block(blocks, &a->sections.data[s], known_as(&t, (int32_t)s),
+		add_block(blocks, &a->sections.data[s], sw_explain_parallelism(a, what, (int32_t)s),
 		          lines_of(&t, (int32_t)s));
-	teller_clear(&t);
+	block_writer_clear(&t);
 	return blocks;
 }

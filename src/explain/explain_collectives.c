@@ -1,31 +1,31 @@
-/* The collectives of the partitioned program by what they cost in a step, those of alike layers
- * together; and what it would cost to avoid the dearest. */
+/* The collectives of the partitioned program by their cost in a step, those of similar layers
+ * summed; and the cost of avoiding the most expensive. */
 #include "explain/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* For so many it is found out what avoiding them would cost. */
-#define DEAREST 10
+/* rows, from the most expensive on, for which the cost of avoiding them is computed */
+#define MAX_AVOIDED_ROWS 10
 
-typedef struct line {
+typedef struct collective_row {
 	const char *what, *opcode, *why;
 	uint32_t atoms;
-	size_t origin, last;  /* of the first of them, and of the last so far */
-	int64_t count, bytes; /* executed in a step; payload of each */
-	double seconds;       /* of all */
-	int64_t moves;        /* different redistributions: what avoiding one costs is that often */
-} line;
+	size_t origin, last;  /* of the first collective, and of the last so far */
+	int64_t count, bytes; /* executions in a step; payload of each */
+	double seconds;       /* of all executions */
+	int64_t moves;        /* distinct redistributions; each of them would have to be avoided */
+} collective_row;
 
-typedef struct ledger {
+typedef struct collective_table {
 	sw_anatomy *a;
 	const sw_explained *what;
 	sw_map index;
-	SW_VEC(line) lines;
-} ledger;
+	SW_VEC(collective_row) rows;
+} collective_table;
 
-/* How often each computation runs in a step, as it is costed; loops of unknown length once,
- * branches each time. Freed by free(). */
+/* Count the executions of each computation in a step as it is costed: loops of unknown trip count
+ * run once, each branch runs. Freed by free(). */
 static int64_t *count_trips(const sw_program *program)
 {
 	int64_t *trips = sw_alloc(sizeof(*trips) * (program->computations.len + 1));
@@ -50,18 +50,18 @@ static int64_t *count_trips(const sw_program *program)
 	return trips;
 }
 
-/* What is sent: a value on its way from layout to layout, or what a local op exchanges with its
- * neighbours. */
-static void describe(ledger *l, const sw_origin *o, sw_text *what, sw_text *why)
+/* Describe what is sent: a value on its way from layout to layout, or what a local op exchanges
+ * with its neighbours. */
+static void describe(collective_table *l, const sw_origin *o, sw_text *what, sw_text *why)
 {
 	const sw_plan *plan = l->what->plan;
 	if (o->value != SW_NO_ID) {
 		sw_anatomy_label(l->a, o->value, what);
-		sw_words_layout(l->a, plan, o->value,
-		                &l->what->origins->layouts.items.data[o->from], why);
+		sw_describe_layout(l->a, plan, o->value,
+		                   &l->what->origins->layouts.items.data[o->from], why);
 		sw_text_add(why, " -> ");
-		sw_words_layout(l->a, plan, o->value, &l->what->origins->layouts.items.data[o->to],
-		                why);
+		sw_describe_layout(l->a, plan, o->value,
+		                   &l->what->origins->layouts.items.data[o->to], why);
 		return;
 	}
 	const sw_op *op = o->op == SW_NO_ID ? NULL : sw_op_at(l->a->program, o->op);
@@ -79,7 +79,8 @@ static void describe(ledger *l, const sw_origin *o, sw_text *what, sw_text *why)
 	}
 }
 
-static int64_t payload_of(const ledger *l, sw_id id, uint32_t atoms, int64_t operand_bytes)
+static int64_t payload_of(const collective_table *l, sw_id id, uint32_t atoms,
+                          int64_t operand_bytes)
 {
 	const sw_op *op = sw_op_at(l->what->local, id);
 	int64_t group = op->opcode == SW_OP_COLLECTIVE_PERMUTE
@@ -88,27 +89,28 @@ static int64_t payload_of(const ledger *l, sw_id id, uint32_t atoms, int64_t ope
 	return sw_collective_payload_bytes((sw_opcode)op->opcode, operand_bytes, group);
 }
 
-static void enter(ledger *l, sw_id id, size_t origin, int64_t trips, uint32_t atoms,
-                  int64_t operand_bytes)
+static void add_collective(collective_table *l, sw_id id, size_t origin, int64_t trips,
+                           uint32_t atoms, int64_t operand_bytes)
 {
 	const sw_op *op = sw_op_at(l->what->local, id);
 	sw_text what = {0}, why = {0}, key = {0};
 	describe(l, &l->what->origins->items.data[origin], &what, &why);
-	const char *folded = sw_anatomy_folded(l->a, what.data ? what.data : "");
+	const char *folded = sw_anatomy_fold(l->a, what.data ? what.data : "");
 	int64_t bytes = payload_of(l, id, atoms, operand_bytes);
 	sw_text_addf(&key, "%s\n%s\n%s\n%u %lld", folded, sw_op_opcode_name(op), why.data, atoms,
 	             (long long)bytes);
-	uint32_t fresh = (uint32_t)l->lines.len,
+	uint32_t fresh = (uint32_t)l->rows.len,
 		 number = sw_map_intern(&l->index, key.data, key.len, fresh);
 	if (number == fresh)
-		sw_vec_push(&l->lines, ((line){.what = folded,
-		                               .opcode = sw_op_opcode_name(op),
-		                               .atoms = atoms,
-		                               .why = sw_arena_text(&l->a->arena, why.data),
-		                               .origin = origin,
-		                               .last = SIZE_MAX,
-		                               .bytes = bytes}));
-	line *x = &l->lines.data[number];
+		sw_vec_push(&l->rows,
+		            ((collective_row){.what = folded,
+		                              .opcode = sw_op_opcode_name(op),
+		                              .atoms = atoms,
+		                              .why = sw_arena_text(&l->a->arena, why.data),
+		                              .origin = origin,
+		                              .last = SIZE_MAX,
+		                              .bytes = bytes}));
+	collective_row *x = &l->rows.data[number];
 	x->count += trips;
 	x->moves += x->last != origin;
 	x->last = origin;
@@ -119,7 +121,7 @@ static void enter(ledger *l, sw_id id, size_t origin, int64_t trips, uint32_t at
 	sw_text_clear(&key);
 }
 
-static void enter_all(ledger *l)
+static void add_collectives(collective_table *l)
 {
 	const sw_program *local = l->what->local;
 	const sw_origins *origins = l->what->origins;
@@ -135,24 +137,25 @@ static void enter_all(ledger *l)
 		if (!sw_cost_collective_op(l->what->plan->cluster, local, id, &kind, &atoms,
 		                           &bytes))
 			continue;
-		enter(l, id, origin, trips[sw_op_at(local, id)->computation], atoms, bytes);
+		add_collective(l, id, origin, trips[sw_op_at(local, id)->computation], atoms,
+		               bytes);
 	}
 	free(trips);
 }
 
 static int by_seconds(const void *a, const void *b)
 {
-	const line *x = a, *y = b;
+	const collective_row *x = a, *y = b;
 	if (x->seconds != y->seconds)
 		return x->seconds < y->seconds ? 1 : -1;
 	int order = strcmp(x->what, y->what);
 	return order ? order : (x->origin > y->origin) - (x->origin < y->origin);
 }
 
-static json_t *line_json(ledger *l, const line *x)
+static json_t *row_json(collective_table *l, const collective_row *x)
 {
 	sw_text axes = {0};
-	sw_words_axes(l->what->plan, x->atoms, &axes);
+	sw_describe_axes(l->what->plan, x->atoms, &axes);
 	double payload = (double)x->count * (double)x->bytes;
 	json_t *json =
 		json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:f}", "what", x->what, "collective",
@@ -163,8 +166,9 @@ static json_t *line_json(ledger *l, const line *x)
 	return json;
 }
 
-/* For all redistributions of the line: for each as much as for the first. */
-static void add_avoidance(ledger *l, sw_avoider *avoider, const line *x, json_t *json)
+/* Add the cost of avoiding all redistributions of the row: each costs as much as the first. */
+static void add_avoidance(collective_table *l, sw_avoider *avoider, const collective_row *x,
+                          json_t *json)
 {
 	const sw_origin *o = &l->what->origins->items.data[x->origin];
 	sw_avoidance best = {0};
@@ -188,20 +192,20 @@ static void add_avoidance(ledger *l, sw_avoider *avoider, const line *x, json_t 
 
 json_t *sw_explain_collectives(sw_anatomy *a, const sw_explained *what)
 {
-	ledger l = {.a = a, .what = what};
+	collective_table l = {.a = a, .what = what};
 	json_t *list = json_array();
 	sw_avoider *avoider = sw_avoider_new(what, a);
-	enter_all(&l);
-	if (l.lines.len > 0)
-		qsort(l.lines.data, l.lines.len, sizeof(line), by_seconds);
-	for (size_t i = 0; i < l.lines.len; i++) {
-		json_t *json = line_json(&l, &l.lines.data[i]);
-		if (i < DEAREST)
-			add_avoidance(&l, avoider, &l.lines.data[i], json);
+	add_collectives(&l);
+	if (l.rows.len > 0)
+		qsort(l.rows.data, l.rows.len, sizeof(collective_row), by_seconds);
+	for (size_t i = 0; i < l.rows.len; i++) {
+		json_t *json = row_json(&l, &l.rows.data[i]);
+		if (i < MAX_AVOIDED_ROWS)
+			add_avoidance(&l, avoider, &l.rows.data[i], json);
 		json_array_append_new(list, json);
 	}
 	sw_avoider_free(avoider);
 	sw_map_clear(&l.index);
-	sw_vec_clear(&l.lines);
+	sw_vec_clear(&l.rows);
 	return list;
 }

@@ -1,5 +1,5 @@
-/* What two explanations say differently: the figures, how each layer is split, collectives, memory.
- */
+/* The differences between two explanations: figures, the splits of each layer, collectives,
+ * memory. */
 #include "explain/internal.h"
 
 #include <math.h>
@@ -10,8 +10,8 @@
 
 static const struct {
 	const char *key, *name;
-	void (*add)(sw_text *text, double number); /* NULL: text */
-} figures[] = {
+	void (*add)(sw_text *text, double number); /* NULL: the figure is text */
+} FIGURES[] = {
 	{"program", "program", NULL},
 	{"cluster", "cluster", NULL},
 	{"devices", "devices", sw_text_add_count},
@@ -28,12 +28,12 @@ static const struct {
 static json_t *diff_figures(const json_t *a, const json_t *b)
 {
 	json_t *list = json_array();
-	for (size_t i = 0; i < SW_COUNT(figures); i++) {
-		json_t *x = json_object_get(a, figures[i].key),
-		       *y = json_object_get(b, figures[i].key);
+	for (size_t i = 0; i < SW_COUNT(FIGURES); i++) {
+		json_t *x = json_object_get(a, FIGURES[i].key),
+		       *y = json_object_get(b, FIGURES[i].key);
 		if (!json_equal(x, y))
 			json_array_append_new(list,
-			                      json_pack("{s:s, s:O, s:O}", "figure", figures[i].key,
+			                      json_pack("{s:s, s:O, s:O}", "figure", FIGURES[i].key,
 			                                "here", x, "there", y));
 	}
 	return list;
@@ -44,7 +44,7 @@ static const json_t *axis_named(const json_t *explained, const char *name)
 	const json_t *axis;
 	size_t i;
 	json_array_foreach(json_object_get(explained, "parallelism"), i,
-	                   axis) if (!strcmp(sw_said(axis, "axis"), name)) return axis;
+	                   axis) if (!strcmp(sw_field_text(axis, "axis"), name)) return axis;
 	return NULL;
 }
 
@@ -53,10 +53,10 @@ static void add_axis(json_t *list, const char *name, const json_t *x, const json
 	sw_text here = {0}, there = {0};
 	if (x && y && json_equal(x, y))
 		return;
-	sw_text_addf(&here, x ? "of %lld, %s" : "none", (long long)sw_said_number(x, "size"),
-	             sw_said(x, "as"));
-	sw_text_addf(&there, y ? "of %lld, %s" : "none", (long long)sw_said_number(y, "size"),
-	             sw_said(y, "as"));
+	sw_text_addf(&here, x ? "of %lld, %s" : "none", (long long)sw_field_number(x, "size"),
+	             sw_field_text(x, "as"));
+	sw_text_addf(&there, y ? "of %lld, %s" : "none", (long long)sw_field_number(y, "size"),
+	             sw_field_text(y, "as"));
 	json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "axis", name, "here", here.data,
 	                                      "there", there.data));
 	sw_text_clear(&here);
@@ -69,10 +69,11 @@ static json_t *diff_axes(const json_t *a, const json_t *b)
 	const json_t *axis;
 	size_t i;
 	json_array_foreach(json_object_get(a, "parallelism"), i, axis)
-		add_axis(list, sw_said(axis, "axis"), axis, axis_named(b, sw_said(axis, "axis")));
+		add_axis(list, sw_field_text(axis, "axis"), axis,
+	                 axis_named(b, sw_field_text(axis, "axis")));
 	json_array_foreach(json_object_get(b, "parallelism"), i,
-	                   axis) if (!axis_named(a, sw_said(axis, "axis")))
-		add_axis(list, sw_said(axis, "axis"), NULL, axis);
+	                   axis) if (!axis_named(a, sw_field_text(axis, "axis")))
+		add_axis(list, sw_field_text(axis, "axis"), NULL, axis);
 	return list;
 }
 
@@ -88,15 +89,16 @@ static const json_t *block_of_member(const json_t *explained, const char *member
 	return NULL;
 }
 
-/* The n-th line of this name, so that dots without a name of their own find their like. */
+/* Return the n-th line with the same name and op, so that unnamed dots find their counterparts. */
 static const json_t *line_like(const json_t *block, const json_t *line, size_t nth)
 {
 	const json_t *other;
 	size_t i;
-	json_array_foreach(json_object_get(block, "lines"), i,
-	                   other) if (!strcmp(sw_said(other, "name"), sw_said(line, "name")) &&
-	                              !strcmp(sw_said(other, "op"), sw_said(line, "op")) &&
-	                              nth-- == 0) return other;
+	json_array_foreach(
+		json_object_get(block, "lines"), i,
+		other) if (!strcmp(sw_field_text(other, "name"), sw_field_text(line, "name")) &&
+	                   !strcmp(sw_field_text(other, "op"), sw_field_text(line, "op")) &&
+	                   nth-- == 0) return other;
 	return NULL;
 }
 
@@ -106,24 +108,23 @@ static size_t rank_of(const json_t *block, size_t index)
 	size_t rank = 0;
 	for (size_t i = 0; i < index; i++) {
 		const json_t *other = json_array_get(lines, i);
-		rank += !strcmp(sw_said(other, "name"), sw_said(line, "name")) &&
-		        !strcmp(sw_said(other, "op"), sw_said(line, "op"));
+		rank += !strcmp(sw_field_text(other, "name"), sw_field_text(line, "name")) &&
+		        !strcmp(sw_field_text(other, "op"), sw_field_text(line, "op"));
 	}
 	return rank;
 }
 
-/* What is said of a line in one and not in the other; layers of which the same is to be said are
- * one entry. */
+/* Record a difference in one part of a line; layers with the same difference share an entry. */
 static void add_change(json_t *list, const char *block, const char *member, const char *name,
                        const char *key, const char *here, const char *there)
 {
 	json_t *entry;
 	size_t i;
-	json_array_foreach(list, i, entry) if (!strcmp(sw_said(entry, "block"), block) &&
-	                                       !strcmp(sw_said(entry, "name"), name) &&
-	                                       !strcmp(sw_said(entry, "part"), key) &&
-	                                       !strcmp(sw_said(entry, "here"), here) &&
-	                                       !strcmp(sw_said(entry, "there"), there))
+	json_array_foreach(list, i, entry) if (!strcmp(sw_field_text(entry, "block"), block) &&
+	                                       !strcmp(sw_field_text(entry, "name"), name) &&
+	                                       !strcmp(sw_field_text(entry, "part"), key) &&
+	                                       !strcmp(sw_field_text(entry, "here"), here) &&
+	                                       !strcmp(sw_field_text(entry, "there"), there))
 	{
 		json_t *members = json_object_get(entry, "members");
 		if (strcmp(json_string_value(json_array_get(members, json_array_size(members) - 1)),
@@ -145,12 +146,12 @@ static void diff_line(json_t *list, const char *block, const char *member, const
 		"gathered_backward", "gathered_update", "gradient", "gradient_moved",
 		"update_moved"};
 	for (size_t k = 0; k < SW_COUNT(keys); k++)
-		if (strcmp(sw_said(x, keys[k]), sw_said(y, keys[k])))
-			add_change(list, block, member, sw_said(x, "name"), keys[k],
-			           sw_said(x, keys[k]), sw_said(y, keys[k]));
+		if (strcmp(sw_field_text(x, keys[k]), sw_field_text(y, keys[k])))
+			add_change(list, block, member, sw_field_text(x, "name"), keys[k],
+			           sw_field_text(x, keys[k]), sw_field_text(y, keys[k]));
 }
 
-/* What a has, compared with b; with `only_missing` just what b has not. */
+/* Compare the blocks of a with those of b; with `only_missing` list only what b lacks. */
 static void diff_blocks(json_t *list, const json_t *a, const json_t *b, bool only_missing)
 {
 	const json_t *block, *member, *line;
@@ -158,7 +159,8 @@ static void diff_blocks(json_t *list, const json_t *a, const json_t *b, bool onl
 	json_array_foreach(json_object_get(a, "blocks"), i, block)
 		json_array_foreach(json_object_get(block, "members"), k, member)
 	{
-		const char *name = json_string_value(member), *pattern = sw_said(block, "name");
+		const char *name = json_string_value(member),
+			   *pattern = sw_field_text(block, "name");
 		const json_t *other = block_of_member(b, name);
 		if (!other) {
 			add_change(list, pattern, name, "", "", only_missing ? "" : "there",
@@ -171,24 +173,24 @@ static void diff_blocks(json_t *list, const json_t *a, const json_t *b, bool onl
 			if (like && !only_missing)
 				diff_line(list, pattern, name, line, like);
 			else if (!like)
-				add_change(list, pattern, name, sw_said(line, "name"), "op",
-				           only_missing ? "" : sw_said(line, "op"),
-				           only_missing ? sw_said(line, "op") : "");
+				add_change(list, pattern, name, sw_field_text(line, "name"), "op",
+				           only_missing ? "" : sw_field_text(line, "op"),
+				           only_missing ? sw_field_text(line, "op") : "");
 		}
 	}
 }
 
-/* ---- lists of things that weigh something ----------------------------------------------- */
+/* ---- lists of entries with a weight ----------------------------------------------------- */
 
 static bool same_keys(const json_t *x, const json_t *y, const char *const *keys)
 {
 	for (; *keys; keys++)
-		if (strcmp(sw_said(x, *keys), sw_said(y, *keys)))
+		if (strcmp(sw_field_text(x, *keys), sw_field_text(y, *keys)))
 			return false;
 	return true;
 }
 
-/* Entries by their keys, with the sum of their weights on both sides, if it differs. */
+/* Sum the weights of entries with equal keys, side by side. */
 static void add_weight(json_t *list, const json_t *entry, const char *const *keys,
                        const char *weight, const char *side)
 {
@@ -201,15 +203,16 @@ static void add_weight(json_t *list, const json_t *entry, const char *const *key
 			json_object_set(found, *key, json_object_get(entry, *key));
 		json_array_append_new(list, found);
 	}
-	json_object_set_new(found, side,
-	                    json_real(sw_said_number(found, side) + sw_said_number(entry, weight)));
+	json_object_set_new(
+		found, side,
+		json_real(sw_field_number(found, side) + sw_field_number(entry, weight)));
 }
 
 static int by_change(const void *a, const void *b)
 {
 	const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
-	double m = fabs(sw_said_number(x, "there") - sw_said_number(x, "here")),
-	       n = fabs(sw_said_number(y, "there") - sw_said_number(y, "here"));
+	double m = fabs(sw_field_number(x, "there") - sw_field_number(x, "here")),
+	       n = fabs(sw_field_number(y, "there") - sw_field_number(y, "here"));
 	return (m < n) - (m > n);
 }
 
@@ -221,8 +224,8 @@ static json_t *diff_weights(const json_t *a, const json_t *b, const char *const 
 	json_array_foreach(a, i, entry) add_weight(all, entry, keys, weight, "here");
 	json_array_foreach(b, i, entry) add_weight(all, entry, keys, weight, "there");
 	json_t **differ = sw_alloc(sizeof(*differ) * (json_array_size(all) + 1));
-	json_array_foreach(all, i, entry) if (sw_said_number(entry, "here") !=
-	                                      sw_said_number(entry, "there")) differ[n++] = entry;
+	json_array_foreach(all, i, entry) if (sw_field_number(entry, "here") !=
+	                                      sw_field_number(entry, "there")) differ[n++] = entry;
 	qsort(differ, n, sizeof(*differ), by_change);
 	for (i = 0; i < n; i++)
 		json_array_append(list, differ[i]);
@@ -257,7 +260,7 @@ json_t *sw_plan_diff(const json_t *a, const json_t *b)
 
 /* ---- printed ---------------------------------------------------------------------------- */
 
-static void say_more(const json_t *list, size_t shown, sw_text *text)
+static void print_more(const json_t *list, size_t shown, sw_text *text)
 {
 	if (json_array_size(list) > shown)
 		sw_text_addf(text, "  ... and %zu more; -v shows them\n",
@@ -280,14 +283,15 @@ static void print_figures(const json_t *list, sw_text *text)
 	json_array_foreach(list, i, entry)
 	{
 		size_t k = 0;
-		while (strcmp(figures[k].key, sw_said(entry, "figure")))
+		while (strcmp(FIGURES[k].key, sw_field_text(entry, "figure")))
 			k++;
-		sw_text_addf(text, "%-14s ", figures[k].name);
-		add_side(json_object_get(entry, "here"), figures[k].add, text);
+		sw_text_addf(text, "%-14s ", FIGURES[k].name);
+		add_side(json_object_get(entry, "here"), FIGURES[k].add, text);
 		sw_text_add(text, " -> ");
-		add_side(json_object_get(entry, "there"), figures[k].add, text);
-		double here = sw_said_number(entry, "here"), there = sw_said_number(entry, "there");
-		if (figures[k].add && here > 0)
+		add_side(json_object_get(entry, "there"), FIGURES[k].add, text);
+		double here = sw_field_number(entry, "here"),
+		       there = sw_field_number(entry, "there");
+		if (FIGURES[k].add && here > 0)
 			sw_text_addf(text, " (%+.1f %%)", 100 * (there / here - 1));
 		sw_text_add(text, "\n");
 	}
@@ -304,32 +308,32 @@ static void print_axes(const json_t *list, sw_text *text)
 	const json_t *entry;
 	size_t i;
 	json_array_foreach(list, i, entry)
-		sw_text_addf(text, "axis %s: %s\n     -> %s\n", sw_said(entry, "axis"),
-	                     sw_said(entry, "here"), sw_said(entry, "there"));
+		sw_text_addf(text, "axis %s: %s\n     -> %s\n", sw_field_text(entry, "axis"),
+	                     sw_field_text(entry, "here"), sw_field_text(entry, "there"));
 	sw_text_add(text, json_array_size(list) ? "\n" : "");
 }
 
 static void print_layers(const json_t *list, bool whole, sw_text *text)
 {
-	size_t shown = sw_said_lines(list, whole);
+	size_t shown = sw_count_shown(list, whole);
 	for (size_t i = 0; i < shown; i++) {
 		const json_t *entry = json_array_get(list, i),
 			     *members = json_object_get(entry, "members");
 		sw_text_add(text, json_string_value(json_array_get(members, 0)));
 		if (json_array_size(members) > 1)
 			sw_text_addf(text, " and %zu more of %s", json_array_size(members) - 1,
-			             sw_said(entry, "block"));
-		sw_text_addf(text, "  %s, %s: %s\n     -> %s\n", sw_said(entry, "name"),
-		             sw_said(entry, "part"), or_nothing(sw_said(entry, "here")),
-		             or_nothing(sw_said(entry, "there")));
+			             sw_field_text(entry, "block"));
+		sw_text_addf(text, "  %s, %s: %s\n     -> %s\n", sw_field_text(entry, "name"),
+		             sw_field_text(entry, "part"), or_nothing(sw_field_text(entry, "here")),
+		             or_nothing(sw_field_text(entry, "there")));
 	}
-	say_more(list, shown, text);
+	print_more(list, shown, text);
 }
 
 static void print_weights(const json_t *list, const char *const *headings, const char *const *keys,
                           int n, void (*add)(sw_text *, double), bool whole, sw_text *text)
 {
-	size_t shown = sw_said_lines(list, whole);
+	size_t shown = sw_count_shown(list, whole);
 	sw_table table;
 	if (shown == 0)
 		return;
@@ -338,9 +342,9 @@ static void print_weights(const json_t *list, const char *const *headings, const
 		const json_t *entry = json_array_get(list, i);
 		sw_text here = {0}, there = {0};
 		for (int k = 0; k < n; k++)
-			sw_table_cell(&table, "%s", sw_said(entry, keys[k]));
-		add(&here, sw_said_number(entry, "here"));
-		add(&there, sw_said_number(entry, "there"));
+			sw_table_cell(&table, "%s", sw_field_text(entry, keys[k]));
+		add(&here, sw_field_number(entry, "here"));
+		add(&there, sw_field_number(entry, "there"));
 		sw_table_cell(&table, "%s", here.data);
 		sw_table_cell(&table, "%s", there.data);
 		sw_text_clear(&here);
@@ -348,7 +352,7 @@ static void print_weights(const json_t *list, const char *const *headings, const
 	}
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
-	say_more(list, shown, text);
+	print_more(list, shown, text);
 }
 
 void sw_plan_diff_print(const json_t *diff, bool whole_tables, sw_text *text)

@@ -1,5 +1,5 @@
-/* Who fills a device's memory at its peak: the point, and the tensors that are there, by what they
- * are for. */
+/* The tensors that fill a device's memory at its peak, by their purpose, and the program point of
+ * the peak. */
 #include "explain/internal.h"
 
 #include <stdlib.h>
@@ -7,17 +7,17 @@
 
 #include "interpret/interpret.h"
 
-typedef struct holder {
+typedef struct memory_table {
 	sw_anatomy *a;
 	const sw_explained *what;
 	sw_users users; /* of the local program */
 	sw_arena arena;
 	sw_map index; /* label -> line */
 	json_t *lines;
-} holder;
+} memory_table;
 
-/* Is the local value, as it is or seen otherwise, read in another phase than it is made? */
-static bool is_read_later(const holder *h, sw_id value, int depth)
+/* Is the local value, or a view of it, read in a later pass than the one that produces it? */
+static bool is_read_later(const memory_table *h, sw_id value, int depth)
 {
 	for (uint32_t u = h->users.start[value]; u < h->users.start[value + 1]; u++) {
 		const sw_op *op = sw_op_at(h->what->local, h->users.ops[u]);
@@ -46,8 +46,8 @@ static const char *role_of_input(const sw_anatomy *a, int32_t input)
 	}
 }
 
-/* The value of the plan's program that a local one is, or is part of. */
-static sw_id value_behind(const holder *h, sw_id local, const sw_origin *o)
+/* Return the value of the plan's program that a local value is, or is part of. */
+static sw_id value_behind(const memory_table *h, sw_id local, const sw_origin *o)
 {
 	const sw_value *v = &h->what->local->values.data[local];
 	if (o->value != SW_NO_ID)
@@ -59,7 +59,7 @@ static sw_id value_behind(const holder *h, sw_id local, const sw_origin *o)
 	return op->n_results == 0 ? SW_NO_ID : op->first_result + (alike ? v->index : 0);
 }
 
-static const char *kind_of(const holder *h, sw_id local, sw_id value, const sw_origin *o)
+static const char *kind_of(const memory_table *h, sw_id local, sw_id value, const sw_origin *o)
 {
 	const sw_anatomy *a = h->a;
 	sw_id op = a->program->values.data[value].op;
@@ -75,9 +75,9 @@ static const char *kind_of(const holder *h, sw_id local, sw_id value, const sw_o
 	return moved ? "moved for its readers" : "temporary";
 }
 
-static void add(holder *h, const char *name, const char *kind, int64_t bytes)
+static void add_tensor(memory_table *h, const char *name, const char *kind, int64_t bytes)
 {
-	const char *folded = sw_anatomy_folded(h->a, name),
+	const char *folded = sw_anatomy_fold(h->a, name),
 		   *key = sw_arena_printf(&h->arena, "%s\n%s", folded, kind);
 	uint32_t fresh = (uint32_t)json_array_size(h->lines);
 	uint32_t line = sw_map_intern(&h->index, key, strlen(key), fresh);
@@ -93,21 +93,21 @@ static void add(holder *h, const char *name, const char *kind, int64_t bytes)
 		json_integer(json_integer_value(json_object_get(entry, "bytes")) + bytes));
 }
 
-static void add_value(holder *h, sw_id local, int64_t bytes)
+static void add_value(memory_table *h, sw_id local, int64_t bytes)
 {
 	const sw_origin *o = sw_origin_of(h->what->origins, h->what->local->values.data[local].op);
 	sw_id value = o ? value_behind(h, local, o) : SW_NO_ID;
 	sw_text name = {0};
 	if (value == SW_NO_ID)
-		add(h, "results", "temporary", bytes);
+		add_tensor(h, "results", "temporary", bytes);
 	else {
 		sw_anatomy_label(h->a, value, &name);
-		add(h, name.data, kind_of(h, local, value, o), bytes);
+		add_tensor(h, name.data, kind_of(h, local, value, o), bytes);
 	}
 	sw_text_clear(&name);
 }
 
-static void label_of_op(const holder *h, sw_id local, sw_text *text)
+static void label_of_op(const memory_table *h, sw_id local, sw_text *text)
 {
 	const sw_origin *o = sw_origin_of(h->what->origins, local);
 	sw_id value = SW_NO_ID;
@@ -121,7 +121,7 @@ static void label_of_op(const holder *h, sw_id local, sw_text *text)
 		sw_anatomy_label(h->a, value, text);
 }
 
-static void add_resident(holder *h, const sw_resident *r)
+static void add_resident(memory_table *h, const sw_resident *r)
 {
 	sw_text name = {0};
 	switch ((sw_resident_kind)r->kind) {
@@ -130,13 +130,13 @@ static void add_resident(holder *h, const sw_resident *r)
 		break;
 	case SW_RESIDENT_WORKING:
 		label_of_op(h, r->id, &name);
-		add(h, name.data, "working space of its kernel", r->bytes);
+		add_tensor(h, name.data, "workspace of its kernel", r->bytes);
 		break;
 	case SW_RESIDENT_CONSTANTS:
-		add(h, "constants", "constant", r->bytes);
+		add_tensor(h, "constants", "constant", r->bytes);
 		break;
 	case SW_RESIDENT_STAGED:
-		add(h, "results", "on their way to where they rest", r->bytes);
+		add_tensor(h, "results", "moved to their layout at rest", r->bytes);
 		break;
 	}
 	sw_text_clear(&name);
@@ -156,7 +156,7 @@ static int by_bytes(const void *a, const void *b)
 	                      json_string_value(json_object_get(y, "kind")));
 }
 
-static json_t *sorted(json_t *lines)
+static json_t *sort_lines(json_t *lines)
 {
 	size_t n = json_array_size(lines);
 	json_t **list = sw_alloc(sizeof(json_t *) * (n + 1)), *result = json_array();
@@ -175,7 +175,7 @@ json_t *sw_explain_memory(sw_anatomy *a, const sw_explained *what)
 	static const char *const phases[] = {"forward", "backward", "update"};
 	sw_arena_peak peak;
 	sw_text at = {0};
-	holder h = {.a = a, .what = what, .lines = json_array()};
+	memory_table h = {.a = a, .what = what, .lines = json_array()};
 	sw_arena_init(&h.arena);
 	h.users = sw_program_users(what->local, &h.arena);
 	sw_placement_peak(what->local, &peak);
@@ -186,9 +186,9 @@ json_t *sw_explain_memory(sw_anatomy *a, const sw_explained *what)
 	json_t *memory =
 		json_pack("{s:I, s:I, s:s, s:s, s:o}", "peak_bytes", (json_int_t)peak.arena_bytes,
 	                  "unused_bytes", (json_int_t)peak.unused_bytes, "moment",
-	                  sw_anatomy_folded(a, at.data), "phase",
+	                  sw_anatomy_fold(a, at.data), "phase",
 	                  phases[o && o->op != SW_NO_ID ? a->phase[o->op] : SW_PASS_UPDATE],
-	                  "tensors", sorted(h.lines));
+	                  "tensors", sort_lines(h.lines));
 	sw_text_clear(&at);
 	sw_arena_peak_clear(&peak);
 	sw_map_clear(&h.index);

@@ -1,8 +1,8 @@
-/* Layouts, strategies and moves in words: dimensions by what everybody calls them, atoms by the
- * names of the mesh's axes. */
+/* Layouts, strategies and moves in words: dimensions by their well-known names, atoms by the names
+ * of the mesh's axes. */
 #include "explain/internal.h"
 
-void sw_words_axes(const sw_plan *plan, uint32_t atoms, sw_text *text)
+void sw_describe_axes(const sw_plan *plan, uint32_t atoms, sw_text *text)
 {
 	bool any = false;
 	for (int32_t i = 0; i < plan->n_axes; i++) {
@@ -32,7 +32,7 @@ static int32_t class_of_split(const sw_split *splits, uint32_t from, uint32_t to
 	return -1;
 }
 
-/* What a digit of a value's dimension belongs to; NULL: nothing that has a name. */
+/* Return the name of the class of a digit of a value's dimension; NULL if it has none. */
 static const char *digit_name(const sw_anatomy *a, sw_id value, int32_t dim, int64_t top)
 {
 	int32_t class = class_of_split(a->classes.value_splits, a->classes.value_start[value],
@@ -47,21 +47,21 @@ static bool same_state(const sw_state *x, const sw_state *y)
 	return x->kind == y->kind && x->dim == y->dim;
 }
 
-void sw_words_layout(const sw_anatomy *a, const sw_plan *plan, sw_id value, const sw_layout *layout,
-                     sw_text *text)
+void sw_describe_layout(const sw_anatomy *a, const sw_plan *plan, sw_id value,
+                        const sw_layout *layout, sw_text *text)
 {
 	const sw_atoms *atoms = &plan->cluster->atoms;
 	bool any = false;
 	for (int32_t first = 0; first < layout->n; first++) {
 		const sw_state *s = &layout->state[first];
 		uint32_t alike = 0;
-		bool said = s->kind == SW_STATE_B;
+		bool shown = s->kind == SW_STATE_B;
 		for (int32_t b = 0; b < layout->n; b++)
 			if (same_state(s, &layout->state[b])) {
-				said = said || b < first;
+				shown = shown || b < first;
 				alike |= 1u << b;
 			}
-		if (said)
+		if (shown)
 			continue;
 		sw_text_add(text, any ? ", " : "");
 		if (s->kind == SW_STATE_P)
@@ -77,7 +77,7 @@ void sw_words_layout(const sw_anatomy *a, const sw_plan *plan, sw_id value, cons
 			else
 				sw_text_addf(text, "dimension %d split over ", s->dim);
 		}
-		sw_words_axes(plan, alike, text);
+		sw_describe_axes(plan, alike, text);
 		any = true;
 	}
 	if (!any)
@@ -116,56 +116,58 @@ static const char *name_on(const sw_anatomy *a, const sw_plan *plan, sw_id op, i
 	return factor_name(a, op, c->index, c->stride * plan->cluster->atoms.size[atom]);
 }
 
-sw_use sw_words_use(const sw_anatomy *a, const sw_plan *plan, sw_id op, uint32_t weight,
-                    int32_t axis, int32_t *factor)
+sw_split_kind sw_split_kind_of(const sw_anatomy *a, const sw_plan *plan, sw_id op, uint32_t weight,
+                               int32_t axis, int32_t *factor)
 {
 	const sw_rule *rule = plan->rules[op];
 	int32_t atom = 0, data = weight == 0;
 	const sw_choice *c = choice_on(plan, op, axis, &atom);
 	*factor = -1;
 	if (!c || c->kind == SW_CHOICE_NONE)
-		return SW_USE_NONE;
+		return SW_SPLITS_NOTHING;
 	if (c->kind == SW_CHOICE_PASS)
-		return SW_USE_PARTIAL;
+		return SW_PASSES_PARTIAL_SUMS;
 	*factor = c->index;
 	const char *name = name_on(a, plan, op, axis);
 	bool in_data = has_factor(rule, false, data, c->index),
 	     in_weight = rule->n_operands > 1 && has_factor(rule, false, (int32_t)weight, c->index);
 	if (name && name[0] == 'b' &&
 	    !(in_data && in_weight && rule->factors[c->index].kind == SW_FACTOR_REDUCED))
-		return SW_USE_BATCH;
+		return SW_SPLITS_BATCH;
 	if (rule->factors[c->index].kind == SW_FACTOR_REDUCED)
-		return SW_USE_CONTRACTION;
-	return in_data && in_weight ? SW_USE_GROUP : in_weight ? SW_USE_OUTPUT : SW_USE_ROWS;
+		return SW_SPLITS_CONTRACTION;
+	return in_data && in_weight ? SW_SPLITS_GROUP
+	       : in_weight          ? SW_SPLITS_OUTPUT
+	                            : SW_SPLITS_ROWS;
 }
 
-void sw_words_strategy(const sw_anatomy *a, const sw_plan *plan, sw_id op, uint32_t weight,
-                       sw_text *text)
+void sw_describe_strategy(const sw_anatomy *a, const sw_plan *plan, sw_id op, uint32_t weight,
+                          sw_text *text)
 {
-	static const char *const uses[SW_USE_COUNT] = {
+	static const char *const KIND_NAMES[SW_SPLIT_KIND_COUNT] = {
 		"", "batch", "rows", "output", "contraction", "group", "partial sums passed on"};
 	bool any = false;
 	int32_t last_factor = -2;
 	for (int32_t i = 0; i < plan->n_axes; i++) {
 		int32_t factor;
-		sw_use use = sw_words_use(a, plan, op, weight, i, &factor);
-		if (use == SW_USE_NONE)
+		sw_split_kind kind = sw_split_kind_of(a, plan, op, weight, i, &factor);
+		if (kind == SW_SPLITS_NOTHING)
 			continue;
 		const char *name = factor >= 0 ? name_on(a, plan, op, i) : NULL;
 		bool joins = any && factor >= 0 && factor == last_factor;
 		if (joins)
 			sw_text_addf(text, " and %s", plan->axes[i].name);
-		else if (use == SW_USE_BATCH ||
-		         ((use == SW_USE_ROWS || use == SW_USE_GROUP) && name))
+		else if (kind == SW_SPLITS_BATCH ||
+		         ((kind == SW_SPLITS_ROWS || kind == SW_SPLITS_GROUP) && name))
 			sw_text_addf(text, "%s%s split over %s", any ? ", " : "", name,
 			             plan->axes[i].name);
-		else if (use == SW_USE_PARTIAL)
-			sw_text_addf(text, "%s%s over %s", any ? ", " : "", uses[use],
+		else if (kind == SW_PASSES_PARTIAL_SUMS)
+			sw_text_addf(text, "%s%s over %s", any ? ", " : "", KIND_NAMES[kind],
 			             plan->axes[i].name);
 		else
-			sw_text_addf(text, "%s%s%s%s%s split over %s", any ? ", " : "", uses[use],
-			             name ? " (" : "", name ? name : "", name ? ")" : "",
-			             plan->axes[i].name);
+			sw_text_addf(text, "%s%s%s%s%s split over %s", any ? ", " : "",
+			             KIND_NAMES[kind], name ? " (" : "", name ? name : "",
+			             name ? ")" : "", plan->axes[i].name);
 		last_factor = factor;
 		any = true;
 	}
@@ -177,7 +179,7 @@ void sw_words_strategy(const sw_anatomy *a, const sw_plan *plan, sw_id op, uint3
 
 /* ---- moves ------------------------------------------------------------------------------ */
 
-bool sw_words_move(const sw_explained *what, size_t origin, sw_text *text)
+bool sw_describe_move(const sw_explained *what, size_t origin, sw_text *text)
 {
 	const sw_origins *origins = what->origins;
 	sw_id end = origin + 1 < origins->items.len ? origins->items.data[origin + 1].first
@@ -192,7 +194,7 @@ bool sw_words_move(const sw_explained *what, size_t origin, sw_text *text)
 			continue;
 		sw_text_addf(text, "%s%s over ", any ? ", then " : "",
 		             sw_op_opcode_name(sw_op_at(what->local, id)));
-		sw_words_axes(what->plan, atoms, text);
+		sw_describe_axes(what->plan, atoms, text);
 		any = true;
 	}
 	return any;

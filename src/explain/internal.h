@@ -1,32 +1,39 @@
 /*
- * What the files of explain share.
+ * Declarations that the files of explain share.
  *
- *   anatomy.c              what the ops of a training step are for: forward, backward, update;
- * which layer; whose gradient explain_words.c        layouts and strategies in words
- *   explain_blocks.c       the model's blocks: how each is split, where weights rest, how gradients
- * are reduced explain_collectives.c  collectives by what they cost, and (explain_avoid.c) what it
- * would cost to do without explain_memory.c       who fills the memory at its peak explain.c all of
- * it as data, and printed diff.c                 what two explanations say differently
+ * - anatomy.c: the role of each op in a training step: forward, backward, update; whose gradient
+ * - anatomy_sections.c: the layer to which each op belongs
+ * - anatomy_names.c: names for inputs, dimensions and values
+ * - explain_words.c: layouts, strategies and moves in words
+ * - explain_blocks.c: how each block of the model is split, where its weights rest, how its
+ * gradients are reduced
+ * - explain_parallelism.c: the strategy that each axis resembles
+ * - explain_collectives.c: the collectives by cost
+ * - explain_avoid.c, avoid_price.c: the cheapest change that avoids a collective
+ * - explain_memory.c: the tensors in memory at its peak
+ * - explain.c: all of this as data, and printed
+ * - explain_diff.c: the differences between two explanations
  */
 #ifndef SW_EXPLAIN_INTERNAL_H
 #define SW_EXPLAIN_INTERNAL_H
 
 #include "explain/explain.h"
 
-/* ---- explain.c: reading what was said --------------------------------------------------- */
+/* ---- explain.c: fields of an explanation ------------------------------------------------ */
 
-#define SW_MOST_LINES 12                                    /* of a table, unless it is whole */
-const char *sw_said(const json_t *object, const char *key); /* "" where there is nothing */
-double sw_said_number(const json_t *object, const char *key);
-size_t sw_said_lines(const json_t *list, bool whole); /* how many of a list are shown */
+#define SW_MAX_TABLE_ROWS 12 /* rows of a table that are printed unless it is to be whole */
+const char *sw_field_text(const json_t *object, const char *key); /* "" if the field is missing */
+double sw_field_number(const json_t *object, const char *key);
+size_t sw_count_shown(const json_t *list, bool whole); /* number of entries that are printed */
 
-/* ---- anatomy.c -------------------------------------------------------------------------- */
+/* ---- anatomy.c, anatomy_names.c, anatomy_sections.c ------------------------------------- */
 
-/* FORWARD: what the loss needs. UPDATE: from a gradient to the new value of its state. */
+/* FORWARD: ops that the loss depends on. UPDATE: ops from a gradient to the new value of its
+ * state. */
 typedef enum sw_pass { SW_PASS_FORWARD, SW_PASS_BACKWARD, SW_PASS_UPDATE } sw_pass;
 
-/* A SECTION of the model: a layer, or what else has parameters of its own ("embed", "head"). Layers
- * that differ by a number have one pattern. */
+/* A SECTION of the model: a layer, or another group of parameters ("embed", "head"). Layers whose
+ * names differ only by a number share a pattern. */
 typedef struct sw_section {
 	const char *name, *pattern; /* "blocks.3", "blocks.*" */
 } sw_section;
@@ -38,99 +45,112 @@ typedef struct sw_anatomy {
 	sw_roles roles;
 	sw_classes classes;
 	sw_users users;
-	/* per entry input: short, without what all parameters have in front */
+	/* per entry input: its name without the prefix that all parameters share */
 	const char **input_name;
-	sw_id *region; /* per computation: the op that runs it, SW_NO_ID */
-	sw_id *order;  /* ops as they run */
-	/* per value: the entry input that it is, seen through moves and conversions; -1 */
+	sw_id *region; /* per computation: the op that calls it, or SW_NO_ID */
+	sw_id *order;  /* ops in the order of execution */
+	/* per value: the entry input that it equals, seen through moves and conversions; -1:
+	 * none */
 	int32_t *input;
-	/* per value: the parameter (entry input) whose gradient or update it is part of; -1 */
+	/* per value: the parameter (entry input) whose gradient or update it is part of; -1:
+	 * none */
 	int32_t *gradient;
-	bool *is_update;             /* per value: of those the ones behind the gradient */
-	int32_t *parameter_of;       /* per entry input: the parameter whose moment it is; -1 */
-	uint8_t *phase;              /* sw_pass per op */
-	int32_t *section;            /* per op: -1: none */
-	SW_VEC(sw_section) sections; /* as the forward pass comes by */
-	/* per class: "batch", "heads", ...; NULL: none that everybody knows */
+	bool *is_update; /* per value with a gradient: is it computed from the finished gradient? */
+	int32_t *parameter_of; /* per entry input: the parameter whose moment it is; -1: none */
+	uint8_t *phase;        /* sw_pass per op */
+	int32_t *section;      /* per op; -1: none */
+	SW_VEC(sw_section) sections; /* in the order of the forward pass */
+	/* per class: "batch", "heads", ...; NULL: it has no well-known name */
 	const char **class_name;
 } sw_anatomy;
 void sw_anatomy_init(sw_anatomy *anatomy, const sw_explained *what);
 void sw_anatomy_clear(sw_anatomy *anatomy);
-/* The parameter that an operand of the op is; -1: none. *operand: which. */
+/* Parts of sw_anatomy_init, in this order: fill input_name; section and sections; class_name. */
+void sw_anatomy_name_inputs(sw_anatomy *anatomy);
+void sw_anatomy_find_sections(sw_anatomy *anatomy);
+void sw_anatomy_name_classes(sw_anatomy *anatomy);
+/* Return the parameter (entry input) that an operand of the op is, or -1. *operand: its index. */
 int32_t sw_anatomy_parameter(const sw_anatomy *anatomy, sw_id op, uint32_t *operand);
-/* What the result of an op is, in words: "blocks.3.mlp.up", "gradient of head.w", "blocks.3
- * exponential". */
+/* Append a name for a value: "blocks.3.mlp.up", "gradient of head.w", "blocks.3 exponential". */
 void sw_anatomy_label(const sw_anatomy *anatomy, sw_id value, sw_text *text);
-/* The same with "*" for the numbers by which alike layers differ. In the anatomy's arena. */
-const char *sw_anatomy_folded(sw_anatomy *anatomy, const char *label);
+/* Replace the numbers in which similar layers differ by "*". The result lives in the anatomy's
+ * arena. */
+const char *sw_anatomy_fold(sw_anatomy *anatomy, const char *label);
 bool sw_is_contraction(const sw_op *op); /* dot, ragged-dot, convolution */
-/* Does a result have fewer elements, or other ones, than what the op reads: contractions,
- * reductions, scatters, regions. */
+/* Does the op combine several elements of what it reads into one: contractions, reductions,
+ * scatters, regions? */
 bool sw_op_sums(const sw_program *program, const sw_op *op);
 
 /* ---- explain_words.c -------------------------------------------------------------------- */
 
-/* "x and y", "part of x". */
-void sw_words_axes(const sw_plan *plan, uint32_t atoms, sw_text *text);
-/* "whole", "batch over x", "dim 1 (heads) over y, partial sum over x". */
-void sw_words_layout(const sw_anatomy *anatomy, const sw_plan *plan, sw_id value,
-                     const sw_layout *layout, sw_text *text);
+/* Append "x and y", "part of x". */
+void sw_describe_axes(const sw_plan *plan, uint32_t atoms, sw_text *text);
+/* Append "whole", "batch split over x", "dimension 1 (heads) split over y, partial sum over x". */
+void sw_describe_layout(const sw_anatomy *anatomy, const sw_plan *plan, sw_id value,
+                        const sw_layout *layout, sw_text *text);
 
-/* What an op of two operands splits on an axis. */
-typedef enum sw_use {
-	SW_USE_NONE,
-	SW_USE_BATCH,
-	SW_USE_ROWS,
-	SW_USE_OUTPUT,
-	SW_USE_CONTRACTION,
-	SW_USE_GROUP,
-	SW_USE_PARTIAL,
-	SW_USE_COUNT
-} sw_use;
-/* On axis i; `weight` is the operand that is a parameter, or 1. *factor: which; -1: none. */
-sw_use sw_words_use(const sw_anatomy *anatomy, const sw_plan *plan, sw_id op, uint32_t weight,
-                    int32_t axis, int32_t *factor);
-/* "batch over x; output (heads) over y". */
-void sw_words_strategy(const sw_anatomy *anatomy, const sw_plan *plan, sw_id op, uint32_t weight,
-                       sw_text *text);
-/* "all-gather over x", ...: what the local ops of an origin send. False: nothing. */
-bool sw_words_move(const sw_explained *what, size_t origin, sw_text *text);
+/* The kind of dimension that an op of two operands splits over an axis. */
+typedef enum sw_split_kind {
+	SW_SPLITS_NOTHING,
+	SW_SPLITS_BATCH,
+	SW_SPLITS_ROWS,
+	SW_SPLITS_OUTPUT,
+	SW_SPLITS_CONTRACTION,
+	SW_SPLITS_GROUP,
+	SW_PASSES_PARTIAL_SUMS,
+	SW_SPLIT_KIND_COUNT
+} sw_split_kind;
+/* Return what the op splits over this axis. `weight` is the operand that is a parameter, or 1.
+ * *factor: the factor that is split, or -1. */
+sw_split_kind sw_split_kind_of(const sw_anatomy *anatomy, const sw_plan *plan, sw_id op,
+                               uint32_t weight, int32_t axis, int32_t *factor);
+/* Append "batch split over x, output (heads) split over y". */
+void sw_describe_strategy(const sw_anatomy *anatomy, const sw_plan *plan, sw_id op, uint32_t weight,
+                          sw_text *text);
+/* Append "all-gather over x", ...: the collectives among the local ops of an origin. False if there
+ * are none. */
+bool sw_describe_move(const sw_explained *what, size_t origin, sw_text *text);
 
 /* ---- the sections ----------------------------------------------------------------------- */
 
 json_t *sw_explain_blocks(sw_anatomy *anatomy, const sw_explained *what);
-/* "dp over x; as Megatron (output split, then contraction split) over y", of the whole model. */
-json_t *sw_explain_parallelism(const sw_anatomy *anatomy, const sw_explained *what);
+/* Name the strategy that each axis resembles in one section (-1: the whole model): "dp" over x, "as
+ * Megatron (output split, then contraction split)" over y. */
+json_t *sw_explain_parallelism(const sw_anatomy *anatomy, const sw_explained *what,
+                               int32_t section);
 json_t *sw_explain_collectives(sw_anatomy *anatomy, const sw_explained *what);
 json_t *sw_explain_memory(sw_anatomy *anatomy, const sw_explained *what);
 
-/* The cheapest other choice next to a redistribution under which nothing is sent for it: another
- * strategy of the op that makes the value or of the one that reads it, or a parameter at rest as
- * its readers want it. Everything else is as it is. */
-#define SW_MOST_FOLLOWERS 4
+/* The cheapest single change to the plan that makes a redistribution needless: another strategy of
+ * the op that produces the value or of the one that reads it, or a parameter at rest in the layout
+ * that its readers need. All other decisions stay. */
+#define SW_MAX_CHANGED_OPS 4
 typedef struct sw_avoidance {
 	bool possible;
-	/* ops whose choice would be another: the first's, and behind it those that only hand its
-	 * result on */
+	/* the changed ops: the one whose strategy is replaced, then the ops behind it that only
+	 * forward its result */
 	int32_t n;
-	sw_id op[SW_MOST_FOLLOWERS];
-	sw_strategy strategy[SW_MOST_FOLLOWERS];
-	sw_layout rest; /* of a parameter */
-	/* results are moved at once to how they are kept now; else each reader moves them */
-	bool at_once;
-	double seconds; /* more per step (less: negative) */
-	/* of that: the op itself; redistributions of what it reads and gives */
+	sw_id op[SW_MAX_CHANGED_OPS];
+	sw_strategy strategy[SW_MAX_CHANGED_OPS];
+	sw_layout rest_layout; /* of a parameter */
+	/* true: results keep their materialised layout, to which they are moved at once; false:
+	 * each reader moves them */
+	bool keep_materialised;
+	double seconds; /* additional seconds per step; negative: the change is faster */
+	/* the parts of `seconds`: the ops themselves; redistributions of their operands and
+	 * results */
 	double compute_s, communication_s;
-	/* more per step and rank; more on a device for what it reads and gives */
+	/* additional payload per step and rank; additional bytes on a device for operands and
+	 * results */
 	int64_t payload_bytes, memory_bytes;
 } sw_avoidance;
 typedef struct sw_avoider sw_avoider;
 sw_avoider *sw_avoider_new(const sw_explained *what, sw_anatomy *anatomy);
 void sw_avoider_free(sw_avoider *avoider);
 void sw_avoid(sw_avoider *avoider, const sw_origin *origin, sw_avoidance *best);
-/* What would be done instead, in words. */
+/* Append the change in words. */
 void sw_avoidance_print(sw_avoider *avoider, const sw_avoidance *avoidance, sw_text *text);
-/* Takes it into a plan. False if the strategy is impossible. */
+/* Make the change in a plan. False if the strategy is impossible. */
 bool sw_avoidance_apply(const sw_avoidance *avoidance, sw_plan *plan);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Strategies as meshes. A mesh groups the atoms into axes and says how each may be used; the uses
- * of all fixed strategies are the table below, and the planner solves what they leave open.
+ * Strategies as meshes. A mesh groups the atoms into axes and says how each may be used. The table
+ * of fixed strategies (plan/fixed_strategy.c) has the uses of their axes; this file places the axes
+ * on the atoms of a cluster.
  */
 #include "model/internal.h"
 
@@ -17,53 +18,8 @@
 #define MOST_OPS_OF_GRIDS 3000
 #define MOST_OPS_OF_HYBRIDS 40000
 
-/* ---- uses of axes ----------------------------------------------------------------------- */
-
-/* Sets of classes: any of these, none of those. */
-#define BATCH SW_CLASS_DATA, 0
-#define BATCH_OR_ROWS SW_CLASS_DATA | SW_CLASS_ROWS, 0
-#define SEQUENCE SW_CLASS_ROWS, SW_CLASS_DATA
-#define EXPERTS SW_CLASS_EXPERT, SW_CLASS_DATA
-#define NO_BATCH SW_CLASS_HEAVY, SW_CLASS_DATA
-#define FEATURES SW_CLASS_HEAVY, SW_CLASS_DATA | SW_CLASS_ROWS
-
+/* The use of an axis that is searched freely. */
 static const sw_axis_use SEARCHED = {.may = {SW_CLASS_HEAVY, 0}};
-static const sw_axis_use MEGATRON = {.weights = {NO_BATCH}, .may = {FEATURES}};
-static const sw_axis_use MEGATRON_SEQUENCE = {
-	.weights = {NO_BATCH}, .may = {NO_BATCH}, .cut = {SEQUENCE}};
-/* SUMMA's activations have rows over one axis and features over the other; weights, too, have each
- * dimension over one. Which of a product's three matrices stays where it is, the planner chooses,
- * dot by dot. */
-static const sw_axis_use SUMMA_COLUMNS = {
-	.weights = {NO_BATCH}, .may = {FEATURES}, .cut = {BATCH_OR_ROWS}};
-/* 2.5-D: each of the copies has all matrices, and adds up a part of every product. */
-static const sw_axis_use COPIES = {.contracts = true};
-static const sw_axis_use AXONN_X_Y = {.weights = {NO_BATCH}, .apart = true, .may = {FEATURES}};
-/* Rows of activations, and state at rest: the batch; also other rows, where the batch is too small.
- */
-#define STATE_TOO .parameters = true, .moments = true, .gradients = true
-static const sw_axis_use SUMMA_ROWS[] = {{.must = {BATCH}, STATE_TOO},
-                                         {.must = {BATCH_OR_ROWS}, STATE_TOO}};
-static const sw_axis_use AXONN_Z[] = {{.must = {BATCH}, .below = true, STATE_TOO},
-                                      {.must = {BATCH_OR_ROWS}, .below = true, STATE_TOO}};
-static const sw_axis_use EXPERT = {.weights = {EXPERTS}, .must = {BATCH}, .may = {EXPERTS}};
-
-/* Data parallelism: whoever has the batch splits it; devices for which it is too small do as they
- * please with state. */
-typedef struct data_use {
-	sw_strategy_kind kind;
-	sw_axis_use split, rest;
-} data_use;
-static const data_use DATA_PARALLEL[] = {
-	{SW_PLAN_DP, .split = {.must = {BATCH}}, .rest = {.must = {0}}},
-	{SW_PLAN_HOROVOD, .split = {.must = {BATCH}}, .rest = {.must = {0}}},
-	{SW_PLAN_ZERO1, .split = {.must = {BATCH}, .moments = true}, .rest = {.moments = true}},
-	{SW_PLAN_ZERO2, .split = {.must = {BATCH}, .moments = true, .gradients = true},
-         .rest = {.moments = true, .gradients = true}},
-	{SW_PLAN_ZERO3,
-         .split = {.must = {BATCH}, .moments = true, .gradients = true, .parameters = true},
-         .rest = {.moments = true, .gradients = true, .parameters = true}},
-};
 
 /* ---- axes ------------------------------------------------------------------------------- */
 
@@ -96,19 +52,11 @@ static int32_t outermost(const sw_atoms *atoms, int32_t last, int64_t batch)
 
 /* Data parallelism over the atoms [0, last), as far as the batch goes. */
 static void add_data_axes(sw_mesh *mesh, const sw_atoms *atoms, int32_t last, int64_t batch,
-                          const data_use *use)
+                          const sw_strategy_axis *data)
 {
 	int32_t split = outermost(atoms, last, batch);
-	add_axis(mesh, atoms, 0, split, &use->split, NULL);
-	add_axis(mesh, atoms, split, last, &use->rest, NULL);
-}
-
-static const data_use *data_parallel(sw_strategy_kind kind)
-{
-	for (size_t i = 0; i < SW_COUNT(DATA_PARALLEL); i++)
-		if (DATA_PARALLEL[i].kind == kind)
-			return &DATA_PARALLEL[i];
-	return NULL;
+	add_axis(mesh, atoms, 0, split, data->use, NULL);
+	add_axis(mesh, atoms, split, last, data->other, NULL);
 }
 
 /* The innermost atoms [i, n) whose product is `size`; -1 if there are none. */
@@ -123,36 +71,37 @@ static int32_t innermost(const sw_atoms *atoms, int64_t size)
 	return -1;
 }
 
-/* Data parallelism without, `use` within: the innermost `size` devices. */
-static bool inner_mesh(const sw_atoms *atoms, int64_t batch, int64_t size, const sw_axis_use *use,
-                       sw_mesh *mesh)
+/* Use the innermost `size` devices for `use`, and data parallelism outside. */
+static bool inner_mesh(const sw_atoms *atoms, int64_t batch, int64_t size,
+                       const sw_strategy_axis *data, const sw_axis_use *use, sw_mesh *mesh)
 {
 	int32_t first_inner = innermost(atoms, size);
 	if (first_inner < 0)
 		return false;
-	add_data_axes(mesh, atoms, first_inner, batch, data_parallel(SW_PLAN_DP));
+	add_data_axes(mesh, atoms, first_inner, batch, data);
 	add_axis(mesh, atoms, first_inner, atoms->n, use, NULL);
 	return true;
 }
 
-typedef struct grid_axis {
-	const char *name;
-	int64_t size;
-	const sw_axis_use *use;
-} grid_axis;
-
-/* Axes of these sizes, from the outside inwards; false if the atoms have no such sizes. */
-static bool grid_mesh(const sw_atoms *atoms, const grid_axis *axes, int n, sw_mesh *mesh)
+/* Place the axes of a strategy with these sizes, from the outside inwards; false if no adjacent
+ * atoms have them. */
+static bool grid_mesh(const sw_atoms *atoms, int64_t batch, const sw_plan_strategy *strategy,
+                      sw_mesh *mesh)
 {
+	const sw_fixed_strategy *fixed = sw_fixed_strategy_of(strategy->kind);
+	int64_t outer = 1;
 	int32_t first = 0;
-	for (int i = 0; i < n; i++) {
+	for (int32_t i = 0; i < fixed->n_axes; i++) {
+		const sw_strategy_axis *axis = &fixed->axes[i];
 		int32_t last = first;
-		int64_t size = 1;
-		while (last < atoms->n && size < axes[i].size)
+		int64_t size = 1, needed = strategy->size[axis->size];
+		while (last < atoms->n && size < needed)
 			size *= atoms->size[last++];
-		if (size != axes[i].size)
+		if (size != needed)
 			return false;
-		add_axis(mesh, atoms, first, last, axes[i].use, axes[i].name);
+		outer *= size;
+		bool other = axis->other && batch % outer != 0;
+		add_axis(mesh, atoms, first, last, other ? axis->other : axis->use, axis->name);
 		first = last;
 	}
 	return first == atoms->n;
@@ -229,7 +178,8 @@ static sw_status add_data(const request *r, const sw_plan_strategy *strategy, sw
 {
 	(void)err;
 	sw_mesh mesh = {0};
-	add_data_axes(&mesh, r->atoms, r->atoms->n, r->batch, data_parallel(strategy->kind));
+	add_data_axes(&mesh, r->atoms, r->atoms->n, r->batch,
+	              &sw_fixed_strategy_of(strategy->kind)->axes[0]);
 	push(r, strategy, mesh);
 	return SW_OK;
 }
@@ -237,8 +187,9 @@ static sw_status add_data(const request *r, const sw_plan_strategy *strategy, sw
 static sw_status add_megatron(const request *r, const sw_plan_strategy *strategy, sw_error *err)
 {
 	sw_mesh mesh = {0};
-	if (!inner_mesh(r->atoms, r->batch, strategy->size[0],
-	                strategy->sequence ? &MEGATRON_SEQUENCE : &MEGATRON, &mesh))
+	const sw_strategy_axis *axes = sw_fixed_strategy_of(strategy->kind)->axes;
+	if (!inner_mesh(r->atoms, r->batch, strategy->size[0], &axes[0],
+	                strategy->sequence ? axes[1].other : axes[1].use, &mesh))
 		return does_not_fit(r, strategy, "K must be a product of its innermost factors",
 		                    err);
 	push(r, strategy, mesh);
@@ -276,19 +227,13 @@ static void choose_even(const sw_atoms *atoms, int n, int64_t *sizes)
 		}
 }
 
-/* Rows outside, as their traffic is of weights; the copies' sums inside. */
 static sw_status add_summa(const request *r, const sw_plan_strategy *strategy, sw_error *err)
 {
 	sw_plan_strategy sized = *strategy;
 	sw_mesh mesh = {0};
-	int n = strategy->kind == SW_PLAN_2_5D ? 3 : 2;
 	if (sized.size[0] == 0)
-		choose_even(r->atoms, n, sized.size);
-	const grid_axis axes[] = {
-		{"rows", sized.size[0], &SUMMA_ROWS[r->batch % sized.size[0] != 0]},
-		{"columns", sized.size[1], &SUMMA_COLUMNS},
-		{"copies", sized.size[2], &COPIES}};
-	if (!grid_mesh(r->atoms, axes, n, &mesh))
+		choose_even(r->atoms, sw_fixed_strategy_of(sized.kind)->n_axes, sized.size);
+	if (!grid_mesh(r->atoms, r->batch, &sized, &mesh))
 		return does_not_fit(
 			r, strategy,
 			"sizes must be products of adjacent factors, R of the outermost", err);
@@ -298,18 +243,13 @@ static sw_status add_summa(const request *r, const sw_plan_strategy *strategy, s
 
 static sw_status add_grid(const request *r, const sw_plan_strategy *strategy, sw_error *err)
 {
-	const int64_t *n = strategy->size;
-	const grid_axis axes[] = {{"data", n[3], &data_parallel(SW_PLAN_DP)->split},
-	                          {"z", n[2], &AXONN_Z[r->batch % (n[2] * n[3]) != 0]},
-	                          {"y", n[1], &AXONN_X_Y},
-	                          {"x", n[0], &AXONN_X_Y}};
 	sw_mesh mesh = {0};
-	if (!grid_mesh(r->atoms, axes, 4, &mesh))
+	if (!grid_mesh(r->atoms, r->batch, strategy, &mesh))
 		return does_not_fit(
 			r, strategy,
 			"X, Y, Z and D must be products of adjacent factors, X of the innermost",
 			err);
-	if (r->batch % n[3] != 0)
+	if (r->batch % strategy->size[3] != 0)
 		return does_not_fit(r, strategy, "D must divide the batch", err);
 	push(r, strategy, mesh);
 	return SW_OK;
@@ -345,13 +285,14 @@ static sw_status add_expert(const request *r, const sw_plan_strategy *strategy, 
 {
 	sw_plan_strategy sized = *strategy;
 	sw_mesh mesh = {0};
+	const sw_strategy_axis *axes = sw_fixed_strategy_of(strategy->kind)->axes;
 	if (r->experts == 0)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "expert: the program has no dot with a weight per expert");
 	if (sized.size[0] == 0)
 		sized.size[0] = most_experts(r);
 	if (sized.size[0] < 2 || r->experts % sized.size[0] != 0 ||
-	    !inner_mesh(r->atoms, r->batch, sized.size[0], &EXPERT, &mesh))
+	    !inner_mesh(r->atoms, r->batch, sized.size[0], &axes[0], axes[1].use, &mesh))
 		return does_not_fit(
 			r, strategy,
 			"K must be a product of its innermost factors, more than 1, that divides "

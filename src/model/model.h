@@ -4,7 +4,7 @@
 #ifndef SW_MODEL_MODEL_H
 #define SW_MODEL_MODEL_H
 
-#include "plan/plan.h"
+#include "plan/fixed_strategy.h"
 #include "solve/methods.h"
 
 /* ---- roles.c: what the entry's inputs are, and what follows from them ------------------- */
@@ -68,23 +68,6 @@ typedef struct sw_split { /* of a value: (dim, top); of an op: (factor, top) */
 	int32_t class;
 	int64_t top;
 } sw_split;
-/* What a class contains. A WEIGHT DOT is a dot or convolution of a parameter with what is none. */
-typedef enum sw_class_role {
-	/* the leading dimension of a data input, or digits of it (a batch within a microbatch) */
-	SW_CLASS_DATA = 1,
-	SW_CLASS_STATE = 2, /* a dimension of a state input */
-	/* a dimension of a dot, or of a state or data input: worth a candidate */
-	SW_CLASS_HEAVY = 4,
-	/* a dimension that a weight dot has in its other operand and its result alone: batch,
-	   sequence, pixels */
-	SW_CLASS_ROWS = 8,
-	/* a dimension that a weight dot has in both operands and its result: a weight per expert */
-	SW_CLASS_EXPERT = 16,
-} sw_class_role;
-/* The classes that have one of these roles and none of those. */
-typedef struct sw_class_set {
-	uint8_t any, none;
-} sw_class_set;
 typedef struct sw_classes {
 	sw_arena arena;
 	int32_t n;
@@ -123,26 +106,6 @@ double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster);
 /* ---- strategy_tables.c: what a decision may do, shared by all decisions that are alike
  * ----------------- */
 
-/* How an axis may be used: what the decisions of each kind split over it. Where nothing that is
- * demanded divides, a decision is as free as one of which nothing is demanded: it may be whole,
- * pass partial sums on, or split what `may` says. */
-typedef struct sw_axis_use {
-	/* a weight dot splits one of these dimensions of its parameter; */
-	sw_class_set weights;
-	bool apart;     /* on each of the axes that say so another one */
-	bool contracts; /* a dot splits what it contracts */
-	/* who has one of these splits it, or what it may; data inputs and boundaries, too */
-	sw_class_set must;
-	sw_class_set may;
-	sw_class_set cut; /* who has one of these is not whole: it splits what it may */
-	/* are split at rest, along any dimension of state; then updates may be, too */
-	bool parameters, moments;
-	/* these: also by a digit below the one that an inner axis has of the dimension */
-	bool below;
-	/* what has no batch and is no parameter is split along a dimension of state: sums are
-	 * scattered at once */
-	bool gradients;
-} sw_axis_use;
 typedef struct sw_mesh {
 	int32_t n_axes;
 	sw_axis axes[SW_MAX_AXES];

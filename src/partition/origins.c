@@ -1,12 +1,10 @@
-/* Which op of the plan's program each op of a partitioned program was written for. */
+/* The op of the plan's program for which each op of a partitioned program was written. */
 #include "partition/partition.h"
 
 const sw_origin *sw_origin_of(const sw_origins *origins, sw_id local_op)
 {
-	size_t low = 0,
-	       high = origins->items
-	                      /* the last that begins at or before the op lies in [low - 1, high) */
-	                      .len;
+	/* the last origin that begins at or before the op is in [low - 1, high) */
+	size_t low = 0, high = origins->items.len;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		if (origins->items.data[middle].first <= local_op)

@@ -1,9 +1,9 @@
 /*
- * The walk over the program: each op becomes its local op, each use of a value takes the value in
- * the layout it needs. A value leaves its op in its PRODUCED layout and is moved at once to its
- * KEPT layout; what is at rest, or comes through a region, when somebody first needs it otherwise.
- * From there it is moved to whatever a reader needs: once per layout, and again for the readers of
- * which the plan says so.
+ * The walk over the program: each op becomes its local op, and each use of a value takes the value
+ * in the layout that the use needs. A value leaves its op in its PRODUCED layout and is moved at
+ * once to its MATERIALISED layout; parameters and results of regions are moved when a reader first
+ * needs another layout. From the materialised layout a value is moved to each layout that a reader
+ * needs: once per layout, and again for the readers that re-gather it under the plan.
  */
 #include "partition/partition.h"
 
@@ -16,17 +16,17 @@ typedef struct partitioner {
 	const sw_plan *plan;
 	const sw_program *in;
 	sw_program *out;
-	int32_t *computation; /* of `in` -> of `out`, -1: not written yet */
-	sw_layouts layouts;   /* the plan's, with the same numbers, and what operands need */
+	int32_t *computation; /* computation of `in` -> of `out`; -1: not written yet */
+	sw_layouts layouts;   /* the plan's, with the same numbers, then those that operands need */
 	sw_map versions;      /* (value, layout number) -> value of `out` */
 	sw_path_cache *paths;
-	sw_origins *origins; /* NULL: nobody asks */
-	/* the op that is being written; SW_NO_ID: the results of a computation */
+	sw_origins *origins; /* NULL: not recorded */
+	/* the op that is being written; SW_NO_ID while the results of a computation are */
 	sw_id reader;
 	sw_error *err;
 } partitioner;
 
-/* What is written from here on comes from the op at hand. */
+/* Record that the local ops from here on belong to the op at hand. */
 static void note_op(partitioner *p)
 {
 	if (p->origins)
@@ -34,7 +34,7 @@ static void note_op(partitioner *p)
 		            ((sw_origin){(sw_id)p->out->ops.len, p->reader, SW_NO_ID, 0, 0}));
 }
 
-/* Or moves a value for it. */
+/* Record that the local ops from here on move a value for the op at hand. */
 static void note_move(partitioner *p, sw_id value, uint32_t from, uint32_t to)
 {
 	if (p->origins)
@@ -65,8 +65,8 @@ sw_status sw_partition_redistribute(sw_coordinates *coordinates, sw_path_cache *
 	const sw_path *path = combined ? sw_path_cache_get(paths, whole, from, to) : NULL;
 	if (!path || !isfinite(path->seconds))
 		return sw_fail(err, SW_ERR_INTERNAL,
-		               "partition: there is no way from one layout to another that the "
-		               "plan asks for");
+		               "partition: no redistribution path exists between two layouts of "
+		               "the plan");
 	for (int32_t i = 0; i < path->n; i++) {
 		x = sw_lower_move(coordinates, whole, from, &path->moves[i], x);
 		from = &path->moves[i].after;
@@ -89,21 +89,21 @@ static sw_status convert(partitioner *p, sw_coordinates *at, sw_id value, uint32
 	return status;
 }
 
-/* The value in the layout that a reader needs. */
+/* Return the value in the layout that a reader needs. */
 static sw_status read_value(partitioner *p, sw_coordinates *at, sw_id value, uint32_t layout,
                             sw_id *local)
 {
-	uint32_t kept = p->plan->materialised[value], produced = p->plan->produced[value];
-	bool anew = layout != produced && sw_plan_regathers(p->plan, value, p->reader);
+	uint32_t materialised = p->plan->materialised[value], produced = p->plan->produced[value];
+	bool regather = layout != produced && sw_plan_regathers(p->plan, value, p->reader);
 	*local = version_get(p, value, layout);
-	if (*local != SW_ABSENT && !anew)
+	if (*local != SW_ABSENT && !regather)
 		return SW_OK;
-	if (layout == kept || version_get(p, value, kept) == SW_ABSENT) {
-		sw_status status = convert(p, at, value, produced, kept, local);
-		if (status != SW_OK || layout == kept)
+	if (layout == materialised || version_get(p, value, materialised) == SW_ABSENT) {
+		sw_status status = convert(p, at, value, produced, materialised, local);
+		if (status != SW_OK || layout == materialised)
 			return status;
 	}
-	return convert(p, at, value, kept, layout, local);
+	return convert(p, at, value, materialised, layout, local);
 }
 
 /* ---- ops -------------------------------------------------------------------------------- */
@@ -145,8 +145,8 @@ static sw_status write_parameter(partitioner *p, sw_coordinates *at, const sw_op
 	return build(p, at, &spec, op);
 }
 
-/* A loop or conditional: the op itself on the operands in the layouts of what they become inside.
- * Its computations are there. */
+/* Copy a loop or conditional: its operands are in the layouts that their values have inside. Its
+ * computations are written already. */
 static sw_status copy_region(partitioner *p, sw_coordinates *at, const sw_op *op,
                              const sw_id *operands)
 {
@@ -178,9 +178,9 @@ static sw_status localize(partitioner *p, sw_coordinates *at, sw_id op_id, const
 	                     .operands = operands};
 	sw_status status = sw_rule_localize(&local, results, p->err);
 	for (uint32_t k = 0; status == SW_OK && k < op->n_results; k++) {
-		sw_id value = op->first_result + k, kept;
+		sw_id value = op->first_result + k, materialised;
 		version_put(p, value, p->plan->produced[value], results[k]);
-		status = read_value(p, at, value, p->plan->materialised[value], &kept);
+		status = read_value(p, at, value, p->plan->materialised[value], &materialised);
 	}
 	return status;
 }
@@ -234,8 +234,8 @@ static sw_status write_op(partitioner *p, sw_coordinates *at, sw_id op_id)
 
 static sw_status write_computation(partitioner *p, int32_t c, const uint32_t *result_layouts);
 
-/* Callees first: regions are partitioned; other computations (reducers, comparators) work on whole
- * values and are copied. */
+/* Write callees first: regions are partitioned; other computations (reducers, comparators) work on
+ * whole values and are copied. */
 static sw_status write_callees(partitioner *p, const sw_computation *computation)
 {
 	sw_status status = SW_OK;

@@ -1,8 +1,8 @@
 /*
- * A plan for a program that has changed since. The decisions of an op that the plan has
- * (carry_match.c) are taken over, strides scaled with the sizes; a new op does as one that is alike
- * does, or as its largest operand lies; what does not fit is whole. Then it is a plan, or it is
- * refused.
+ * Carry the decisions of a plan over to a program that has changed. An op that the old program had
+ * (carry_match.c) takes its old decision, with strides scaled with the sizes; a new op takes the
+ * decision of a similar old op, or follows the layout of its largest operand; an op whose decision
+ * does not fit is replicated. The result is verified, and refused if it is inconsistent.
  */
 #include "plan/carry.h"
 #include "plan/plan_file.h"
@@ -11,10 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef sw_carrier carrier;
-typedef sw_old_op old_op;
-
-static void replaced(carrier *c, sw_id id)
+static void count_replaced(sw_plan_carrier *c, sw_id id)
 {
 	c->changes->replaced++;
 	if (!c->changes->first_replaced)
@@ -22,9 +19,10 @@ static void replaced(carrier *c, sw_id id)
 			sw_arena_text(&c->plan->arena, sw_op_at(c->program, id)->name);
 }
 
-/* Strides of the strategy of an op whose factors had these sizes, after the hashes of its
- * signature. */
-static bool scale(const char *sizes, const sw_rule *rule, const char *words, sw_text *scaled)
+/* Rewrite the strides of a strategy for the factor sizes of the rule. `sizes` is the op's
+ * signature: the old sizes of its factors stand behind the hashes. */
+static bool scale_strides(const char *sizes, const sw_rule *rule, const char *words,
+                          sw_text *scaled)
 {
 	int64_t was[64], n = 0;
 	char *end;
@@ -54,20 +52,21 @@ static bool scale(const char *sizes, const sw_rule *rule, const char *words, sw_
 	return true;
 }
 
-/* The strategy of the old op, if it is one for this op. */
-static bool take_strategy(carrier *c, sw_id id, const old_op *old, sw_strategy *strategy)
+/* Take the strategy of the old op. False if it is not one for this op. */
+static bool take_strategy(sw_plan_carrier *c, sw_id id, const sw_plan_old_op *old,
+                          sw_strategy *strategy)
 {
 	const char *words = json_string_value(
 		json_object_get(json_object_get(c->decisions, "strategies"), old->name));
 	sw_text scaled = {0};
 	*strategy = sw_strategy_none(&c->plan->cluster->atoms);
-	bool ok = !words || (scale(old->text, c->plan->rules[id], words, &scaled) &&
+	bool ok = !words || (scale_strides(old->text, c->plan->rules[id], words, &scaled) &&
 	                     sw_plan_strategy_words(scaled.data, c->plan->rules[id], strategy));
 	sw_text_clear(&scaled);
 	return ok;
 }
 
-static bool is_possible(const carrier *c, sw_id id, const sw_strategy *strategy)
+static bool is_possible(const sw_plan_carrier *c, sw_id id, const sw_strategy *strategy)
 {
 	const sw_op *op = sw_op_at(c->program, id);
 	sw_layout *layouts = sw_alloc(sizeof(*layouts) * (op->n_operands + op->n_results + 1));
@@ -81,8 +80,8 @@ static bool is_possible(const carrier *c, sw_id id, const sw_strategy *strategy)
 	return ok;
 }
 
-/* As its largest operand lies. */
-static sw_strategy as_neighbour(const carrier *c, sw_id id)
+/* The strategy that splits the op as its largest operand is produced. */
+static sw_strategy follow_largest_operand(const sw_plan_carrier *c, sw_id id)
 {
 	const sw_op *op = sw_op_at(c->program, id);
 	sw_strategy s = sw_strategy_none(&c->plan->cluster->atoms);
@@ -93,13 +92,13 @@ static sw_strategy as_neighbour(const carrier *c, sw_id id)
 			largest = k;
 	if (op->n_operands == 0 || c->plan->rules[id]->n_factors == 0)
 		return s;
-	const sw_layout *lies = sw_plan_layout(c->plan, c->plan->produced[op->operands[largest]]);
-	sw_rule_match(c->plan->rules[id], &c->plan->cluster->atoms, false, (int32_t)largest, lies,
+	const sw_layout *layout = sw_plan_layout(c->plan, c->plan->produced[op->operands[largest]]);
+	sw_rule_match(c->plan->rules[id], &c->plan->cluster->atoms, false, (int32_t)largest, layout,
 	              &mask, &s);
 	return is_possible(c, id, &s) ? s : sw_strategy_none(&c->plan->cluster->atoms);
 }
 
-static void derive(carrier *c, sw_id id)
+static void derive_produced(sw_plan_carrier *c, sw_id id)
 {
 	sw_plan *plan = c->plan;
 	const sw_op *op = sw_op_at(c->program, id);
@@ -111,27 +110,28 @@ static void derive(carrier *c, sw_id id)
 	free(layouts);
 }
 
-/* Name in the file of a value that is there now; false: it is new. */
-static bool old_name(const carrier *c, sw_id value, sw_text *name)
+/* Find the name that a value has in the file. False if the value is new. */
+static bool find_old_name(const sw_plan_carrier *c, sw_id value, sw_text *name)
 {
 	const sw_value *v = &c->program->values.data[value];
-	if (c->alike[v->op] == SW_ABSENT)
+	if (c->source[v->op] == SW_ABSENT)
 		return false;
 	name->len = 0;
-	sw_text_add(name, c->old.data[c->alike[v->op]].name);
+	sw_text_add(name, c->old.data[c->source[v->op]].name);
 	if (v->index > 0)
 		sw_text_addf(name, ":%u", v->index);
 	return true;
 }
 
-/* The layout that a section of the file has for a value; false: none that is one for this value. */
-static bool take_layout(carrier *c, const char *section, sw_id value, uint32_t *number)
+/* Read the layout that a section of the file has for a value. False if that layout is not valid for
+ * this value. */
+static bool take_layout(sw_plan_carrier *c, const char *section, sw_id value, uint32_t *number)
 {
 	const sw_value *v = &c->program->values.data[value];
 	sw_text name = {0};
 	sw_layout layout;
 	sw_error ignored = {0};
-	if (!old_name(c, value, &name))
+	if (!find_old_name(c, value, &name))
 		return false;
 	const char *words = json_string_value(
 		json_object_get(json_object_get(c->decisions, section), name.data));
@@ -145,7 +145,7 @@ static bool take_layout(carrier *c, const char *section, sw_id value, uint32_t *
 	return true;
 }
 
-static void take_boundaries(carrier *c, sw_id id)
+static void take_boundaries(sw_plan_carrier *c, sw_id id)
 {
 	const sw_op *op = sw_op_at(c->program, id);
 	bool all = true;
@@ -154,11 +154,11 @@ static void take_boundaries(carrier *c, sw_id id)
 		                  &c->plan->produced[op->first_result + k]) &&
 		      all;
 	if (!all)
-		replaced(c, id);
+		count_replaced(c, id);
 }
 
-/* In the order of the program, so that a new op sees how what it reads lies. */
-static void take_ops(carrier *c)
+/* Visit the ops in program order, so that a new op sees the layouts of its operands. */
+static void take_ops(sw_plan_carrier *c)
 {
 	for (sw_id id = 0; id < c->program->ops.len; id++) {
 		const sw_op *op = sw_op_at(c->program, id);
@@ -167,19 +167,19 @@ static void take_ops(carrier *c)
 			take_boundaries(c, id);
 			continue;
 		}
-		bool taken = c->alike[id] != SW_ABSENT &&
-		             take_strategy(c, id, &c->old.data[c->alike[id]], s) &&
+		bool taken = c->source[id] != SW_ABSENT &&
+		             take_strategy(c, id, &c->old.data[c->source[id]], s) &&
 		             is_possible(c, id, s);
 		if (!taken)
-			*s = as_neighbour(c, id);
+			*s = follow_largest_operand(c, id);
 		if (!taken && c->match[id] != SW_ABSENT)
-			replaced(c, id);
-		derive(c, id);
+			count_replaced(c, id);
+		derive_produced(c, id);
 	}
 }
 
-/* What a loop carries lies as its results do. */
-static void agree_loops(carrier *c)
+/* Give the values that a loop carries the layouts of its results. */
+static void agree_loops(sw_plan_carrier *c)
 {
 	const sw_program *p = c->program;
 	for (sw_id id = 0; id < p->ops.len; id++) {
@@ -194,7 +194,7 @@ static void agree_loops(carrier *c)
 	}
 }
 
-static void take_kept(carrier *c)
+static void take_materialised(sw_plan_carrier *c)
 {
 	sw_plan *plan = c->plan;
 	memcpy(plan->materialised, plan->produced, sizeof(uint32_t) * c->program->values.len);
@@ -207,8 +207,8 @@ static void take_kept(carrier *c)
 	}
 }
 
-/* Names of ops that move anything anew. */
-static void find_anew(const json_t *values, sw_map *readers)
+/* Collect the names of the ops that re-gather a value. */
+static void find_regathering_ops(const json_t *values, sw_map *readers)
 {
 	const char *name;
 	json_t *list;
@@ -221,21 +221,21 @@ static void find_anew(const json_t *values, sw_map *readers)
 	}
 }
 
-/* As before, and of what is new where its like moves something anew and what it reads is like what
- * is moved anew. */
-static void take_anew(carrier *c)
+/* Take over the re-gathering readers. A new op re-gathers an operand if the old op that it
+ * resembles re-gathers a value, and the operand resembles one that is re-gathered. */
+static void take_regathered(sw_plan_carrier *c)
 {
 	const json_t *values = json_object_get(c->decisions, "anew");
 	sw_map readers = {0};
 	sw_text name = {0};
-	find_anew(values, &readers);
+	find_regathering_ops(values, &readers);
 	for (sw_id id = 0; readers.len > 0 && id < c->program->ops.len; id++) {
 		const sw_op *op = sw_op_at(c->program, id);
-		const char *old = c->alike[id] == SW_ABSENT ? "" : c->old.data[c->alike[id]].name;
+		const char *old = c->source[id] == SW_ABSENT ? "" : c->old.data[c->source[id]].name;
 		if (sw_map_get(&readers, old, strlen(old)) == SW_ABSENT)
 			continue;
 		for (uint32_t k = 0; k < op->n_operands; k++)
-			if (old_name(c, op->operands[k], &name) &&
+			if (find_old_name(c, op->operands[k], &name) &&
 			    json_object_get(values, name.data))
 				sw_vec_push(&c->plan->regathered, ((sw_read){op->operands[k], id}));
 	}
@@ -244,7 +244,7 @@ static void take_anew(carrier *c)
 	sw_text_clear(&name);
 }
 
-static void take_outputs(carrier *c)
+static void take_outputs(sw_plan_carrier *c)
 {
 	sw_plan *plan = c->plan;
 	const sw_computation *entry = sw_entry(c->program);
@@ -268,35 +268,36 @@ static void take_outputs(carrier *c)
 			plan->produced[inputs[c->program->aliases.data[i].input]];
 }
 
-static void make_whole(carrier *c, sw_id id)
+static void replicate(sw_plan_carrier *c, sw_id id)
 {
 	const sw_op *op = sw_op_at(c->program, id);
 	c->plan->strategies[id] = sw_strategy_none(&c->plan->cluster->atoms);
 	for (uint32_t k = 0; k < op->n_results; k++)
 		c->plan->produced[op->first_result + k] =
 			c->plan->materialised[op->first_result + k] = 0;
-	replaced(c, id);
+	count_replaced(c, id);
 }
 
-/* What can't be read as it is kept now is made whole; what reads that can always. */
-static void repair(carrier *c)
+/* Replicate each op that can't read its operands from their materialised layouts now; a replicated
+ * op can read any layout. */
+static void repair(sw_plan_carrier *c)
 {
 	for (sw_id id = 0; id < c->program->ops.len; id++) {
 		const sw_op *op = sw_op_at(c->program, id);
 		if (!sw_is_region(op) && op->opcode != SW_OP_PARAMETER &&
 		    !sw_plan_op_fits(c->plan, id))
-			make_whole(c, id);
+			replicate(c, id);
 	}
 }
 
-static sw_status take_all(carrier *c)
+static sw_status take_all(sw_plan_carrier *c)
 {
 	sw_error why = {0};
 	take_ops(c);
 	agree_loops(c);
-	take_kept(c);
+	take_materialised(c);
 	take_outputs(c);
-	take_anew(c);
+	take_regathered(c);
 	repair(c);
 	if (sw_plan_verify(c->plan, &why) == SW_OK)
 		return SW_OK;
@@ -309,10 +310,10 @@ static sw_status take_all(carrier *c)
 sw_status sw_plan_carry(const json_t *file, sw_plan *plan, sw_error *err)
 {
 	const json_t *ops = json_object_get(file, "ops");
-	carrier c = {.decisions = json_object_get(file, "decisions"),
-	             .plan = plan,
-	             .program = plan->program,
-	             .err = err};
+	sw_plan_carrier c = {.decisions = json_object_get(file, "decisions"),
+	                     .plan = plan,
+	                     .program = plan->program,
+	                     .err = err};
 	if (!json_is_object(ops))
 		return sw_fail(
 			err, SW_ERR_INPUT,

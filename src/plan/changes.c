@@ -1,5 +1,4 @@
-/* A plan that is used for something else than it was made for: another cluster, and what it costs
- * there. */
+/* A plan that is used on another cluster than the one it was made for, and its cost there. */
 #include "plan/plan.h"
 
 #include <inttypes.h>
@@ -58,14 +57,13 @@ void sw_plan_changes_print(const sw_plan *plan, sw_text *text)
 	if (x->program) {
 		sw_text_addf(text,
 		             "the program has changed since the plan was made: of %d ops %d "
-		             "differ, %d are "
-		             "new, %d are gone",
+		             "differ, %d are new, %d are gone",
 		             x->n_ops, x->changed, x->added, x->gone);
 		if (x->first)
 			sw_text_addf(text, " (first '%s')", x->first);
 		if (x->replaced)
 			sw_text_addf(text,
-			             "; %d decisions no longer fit and were made anew (first '%s')",
+			             "; %d decisions no longer fit and were replaced (first '%s')",
 			             x->replaced, x->first_replaced);
 	}
 	if (x->cluster)

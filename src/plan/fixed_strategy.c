@@ -1,20 +1,16 @@
 /*
- * Strategies by name: NAME, or NAME:ARGUMENTS. What they mean is in meshes.c.
+ * The table of fixed strategies: NAME, or NAME:ARGUMENTS, and the uses of each one's axes.
  */
-#include "plan/plan.h"
+#include "plan/fixed_strategy.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define HOROVOD_BYTES (INT64_C(64) << 20) /* Horovod's fusion buffer */
-
-/* Reads what stands behind the colon (NULL: no colon) and prints it, colon and all. */
-typedef bool parse_fn(const char *arguments, sw_plan_strategy *strategy);
-typedef void print_fn(const sw_plan_strategy *strategy, sw_text *text);
+#define HOROVOD_BYTES (INT64_C(64) << 20) /* bytes; the size of Horovod's fusion buffer */
 
 /* ---- arguments -------------------------------------------------------------------------- */
 
-/* A number from 1; *at comes to stand behind it. */
+/* Read a number from 1 on, and move *at behind it. */
 static bool read_count(const char **at, int64_t *count)
 {
 	size_t n = strspn(*at, "0123456789");
@@ -34,7 +30,7 @@ static bool skip(const char **at, const char *word)
 	return true;
 }
 
-/* n numbers with a character between them, and nothing behind. */
+/* Read n numbers separated by `between`, with nothing behind them. */
 static bool read_sizes(const char *at, const char *between, int n, int64_t *sizes)
 {
 	for (int i = 0; i < n; i++)
@@ -137,36 +133,105 @@ static void print_expert(const sw_plan_strategy *strategy, sw_text *text)
 		sw_text_addf(text, ":ep=%lld", (long long)strategy->size[0]);
 }
 
-/* ---- names ------------------------------------------------------------------------------ */
+/* ---- uses of axes ----------------------------------------------------------------------- */
 
-static const struct {
-	const char *name, *arguments; /* for people */
-	sw_strategy_kind kind;
-	parse_fn *parse;
-	print_fn *print;
-} STRATEGIES[] = {
-	{"auto", "", SW_PLAN_AUTO, parse_plain, print_plain},
-	{"dp", "", SW_PLAN_DP, parse_plain, print_plain},
-	{"horovod", "[:merge=BYTES]", SW_PLAN_HOROVOD, parse_horovod, print_horovod},
-	{"zero1", "", SW_PLAN_ZERO1, parse_plain, print_plain},
-	{"zero2", "", SW_PLAN_ZERO2, parse_plain, print_plain},
-	{"zero3", "", SW_PLAN_ZERO3, parse_plain, print_plain},
-	{"megatron", ":tp=K[,sp]", SW_PLAN_MEGATRON, parse_megatron, print_megatron},
-	{"summa", "[:RxC]", SW_PLAN_SUMMA, parse_summa, print_summa},
-	{"2.5d", "[:RxCxD]", SW_PLAN_2_5D, parse_2_5d, print_2_5d},
-	{"axonn", "[:X,Y,Z,D or :top=K]", SW_PLAN_AXONN, parse_axonn, print_axonn},
-	{"expert", "[:ep=K]", SW_PLAN_EXPERT, parse_expert, print_expert},
+/* Sets of classes: any, none. */
+#define BATCH SW_CLASS_DATA, 0
+#define BATCH_OR_ROWS SW_CLASS_DATA | SW_CLASS_ROWS, 0
+#define SEQUENCE SW_CLASS_ROWS, SW_CLASS_DATA
+#define EXPERTS SW_CLASS_EXPERT, SW_CLASS_DATA
+#define NO_BATCH SW_CLASS_HEAVY, SW_CLASS_DATA
+#define FEATURES SW_CLASS_HEAVY, SW_CLASS_DATA | SW_CLASS_ROWS
+
+/* State that is split at rest. */
+#define MOMENTS .moments = true
+#define GRADIENTS MOMENTS, .gradients = true
+#define PARAMETERS GRADIENTS, .parameters = true
+
+/* Data parallelism: every value with a batch splits it. On the devices for which the batch is too
+ * small, only state may be split. */
+static const sw_axis_use DATA = {.must = {BATCH}}, DATA_REST = {.must = {0}};
+static const sw_axis_use ZERO1 = {.must = {BATCH}, MOMENTS}, ZERO1_REST = {MOMENTS};
+static const sw_axis_use ZERO2 = {.must = {BATCH}, GRADIENTS}, ZERO2_REST = {GRADIENTS};
+static const sw_axis_use ZERO3 = {.must = {BATCH}, PARAMETERS}, ZERO3_REST = {PARAMETERS};
+
+static const sw_axis_use TENSOR = {.weights = {NO_BATCH}, .may = {FEATURES}};
+static const sw_axis_use TENSOR_SEQUENCE = {
+	.weights = {NO_BATCH}, .may = {NO_BATCH}, .cut = {SEQUENCE}};
+
+/* SUMMA's activations have rows over one axis and features over the other; weights have one
+ * dimension over each. The planner chooses, dot by dot, which of a product's three matrices is not
+ * moved. Rows of activations, and state at rest, are split by the batch; by other rows, too, where
+ * the batch is too small. */
+static const sw_axis_use ROWS = {.must = {BATCH}, PARAMETERS};
+static const sw_axis_use ROWS_TOO = {.must = {BATCH_OR_ROWS}, PARAMETERS};
+static const sw_axis_use COLUMNS = {
+	.weights = {NO_BATCH}, .may = {FEATURES}, .cut = {BATCH_OR_ROWS}};
+/* 2.5-D: each of the copies has all matrices, and sums a part of every product. */
+static const sw_axis_use COPIES = {.contracts = true};
+
+static const sw_axis_use AXONN_X_Y = {.weights = {NO_BATCH}, .apart = true, .may = {FEATURES}};
+static const sw_axis_use AXONN_Z = {.must = {BATCH}, .below = true, PARAMETERS};
+static const sw_axis_use AXONN_Z_ROWS = {.must = {BATCH_OR_ROWS}, .below = true, PARAMETERS};
+
+static const sw_axis_use EXPERT = {.weights = {EXPERTS}, .must = {BATCH}, .may = {EXPERTS}};
+
+/* ---- the table -------------------------------------------------------------------------- */
+
+#define REST (-1)
+#define DATA_AXIS NULL, REST, &DATA, &DATA_REST
+static const sw_strategy_axis DATA_AXES[] = {{DATA_AXIS}};
+static const sw_strategy_axis ZERO1_AXES[] = {{NULL, REST, &ZERO1, &ZERO1_REST}};
+static const sw_strategy_axis ZERO2_AXES[] = {{NULL, REST, &ZERO2, &ZERO2_REST}};
+static const sw_strategy_axis ZERO3_AXES[] = {{NULL, REST, &ZERO3, &ZERO3_REST}};
+static const sw_strategy_axis TENSOR_AXES[] = {{DATA_AXIS}, {NULL, 0, &TENSOR, &TENSOR_SEQUENCE}};
+/* Rows are outside, since their traffic is of weights; the sums over the copies are inside. SUMMA
+ * has the first two axes, 2.5-D all three. */
+static const sw_strategy_axis GRID_AXES[] = {{"rows", 0, &ROWS, &ROWS_TOO},
+                                             {"columns", 1, &COLUMNS, NULL},
+                                             {"copies", 2, &COPIES, NULL}};
+static const sw_strategy_axis AXONN_AXES[] = {{"data", 3, &DATA, NULL},
+                                              {"z", 2, &AXONN_Z, &AXONN_Z_ROWS},
+                                              {"y", 1, &AXONN_X_Y, NULL},
+                                              {"x", 0, &AXONN_X_Y, NULL}};
+static const sw_strategy_axis EXPERT_AXES[] = {{DATA_AXIS}, {NULL, 0, &EXPERT, NULL}};
+
+static const sw_fixed_strategy STRATEGIES[] = {
+	{SW_PLAN_AUTO, "auto", "", parse_plain, print_plain, 0, NULL},
+	{SW_PLAN_DP, "dp", "", parse_plain, print_plain, 1, DATA_AXES},
+	{SW_PLAN_HOROVOD, "horovod", "[:merge=BYTES]", parse_horovod, print_horovod, 1, DATA_AXES},
+	{SW_PLAN_ZERO1, "zero1", "", parse_plain, print_plain, 1, ZERO1_AXES},
+	{SW_PLAN_ZERO2, "zero2", "", parse_plain, print_plain, 1, ZERO2_AXES},
+	{SW_PLAN_ZERO3, "zero3", "", parse_plain, print_plain, 1, ZERO3_AXES},
+	{SW_PLAN_MEGATRON, "megatron", ":tp=K[,sp]", parse_megatron, print_megatron, 2,
+         TENSOR_AXES},
+	{SW_PLAN_SUMMA, "summa", "[:RxC]", parse_summa, print_summa, 2, GRID_AXES},
+	{SW_PLAN_2_5D, "2.5d", "[:RxCxD]", parse_2_5d, print_2_5d, 3, GRID_AXES},
+	{SW_PLAN_AXONN, "axonn", "[:X,Y,Z,D or :top=K]", parse_axonn, print_axonn, 4, AXONN_AXES},
+	{SW_PLAN_EXPERT, "expert", "[:ep=K]", parse_expert, print_expert, 2, EXPERT_AXES},
+	{SW_PLAN_SERIAL, "serial", "", NULL, print_plain, 0, NULL},
 };
 
-static sw_status unknown(const char *text, sw_error *err)
+const sw_fixed_strategy *sw_fixed_strategy_of(sw_strategy_kind kind)
 {
-	sw_text known = {0};
+	size_t i = 0;
+	while (STRATEGIES[i].kind != kind)
+		i++;
+	return &STRATEGIES[i];
+}
+
+/* ---- reading and printing --------------------------------------------------------------- */
+
+static sw_status fail_unknown(const char *text, sw_error *err)
+{
+	sw_text choices = {0};
 	for (size_t i = 0; i < SW_COUNT(STRATEGIES); i++)
-		sw_text_addf(&known, "%s%s%s", i ? ", " : "", STRATEGIES[i].name,
-		             STRATEGIES[i].arguments);
+		if (STRATEGIES[i].parse)
+			sw_text_addf(&choices, "%s%s%s", i ? ", " : "", STRATEGIES[i].name,
+			             STRATEGIES[i].arguments);
 	sw_status status = sw_fail(err, SW_ERR_INPUT, "unknown strategy '%s': use one of %s", text,
-	                           known.data);
-	sw_text_clear(&known);
+	                           choices.data);
+	sw_text_clear(&choices);
 	return status;
 }
 
@@ -175,22 +240,19 @@ sw_status sw_plan_strategy_parse(const char *text, sw_plan_strategy *strategy, s
 	size_t n = strcspn(text, ":");
 	*strategy = (sw_plan_strategy){0};
 	for (size_t i = 0; i < SW_COUNT(STRATEGIES); i++) {
-		if (strlen(STRATEGIES[i].name) != n || strncmp(text, STRATEGIES[i].name, n) != 0)
+		const sw_fixed_strategy *row = &STRATEGIES[i];
+		if (!row->parse || strlen(row->name) != n || strncmp(text, row->name, n) != 0)
 			continue;
-		strategy->kind = STRATEGIES[i].kind;
-		if (STRATEGIES[i].parse(text[n] ? text + n + 1 : NULL, strategy))
+		strategy->kind = row->kind;
+		if (row->parse(text[n] ? text + n + 1 : NULL, strategy))
 			return SW_OK;
 	}
-	return unknown(text, err);
+	return fail_unknown(text, err);
 }
 
 void sw_plan_strategy_print(const sw_plan_strategy *strategy, sw_text *text)
 {
-	for (size_t i = 0; i < SW_COUNT(STRATEGIES); i++)
-		if (STRATEGIES[i].kind == strategy->kind) {
-			sw_text_add(text, STRATEGIES[i].name);
-			STRATEGIES[i].print(strategy, text);
-			return;
-		}
-	sw_text_add(text, "serial");
+	const sw_fixed_strategy *row = sw_fixed_strategy_of(strategy->kind);
+	sw_text_add(text, row->name);
+	row->print(strategy, text);
 }

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* The bytes that tell layouts apart: padding and unused atoms left out. */
+/* Write the key that tells layouts apart, without padding bytes and unused atoms. Returns bytes. */
 static size_t layout_key(const sw_layout *layout, int64_t *key)
 {
 	size_t n = 0;

@@ -1,6 +1,6 @@
 /*
- * The redistribution paths that planner and partitioner share: one cache for all meshes, attempts
- * and programs that group the atoms of a cluster alike.
+ * The redistribution paths that the planner and the partitioner share: one cache for all meshes,
+ * attempts and programs that group the atoms of a cluster in the same way.
  */
 #include "plan/plan.h"
 
@@ -29,7 +29,7 @@ sw_redistribution sw_plan_redistribution(const sw_cluster *cluster)
 	                           .local_overhead_s = cluster->device.kernel_overhead_s};
 }
 
-/* The atoms of an axis that lie on one level. */
+/* Group the atoms of each axis that lie on one level. */
 static path_group group_atoms(const sw_cluster *cluster, const sw_axis *axes, int32_t n_axes)
 {
 	path_group found = {0};
@@ -78,7 +78,7 @@ void sw_path_store_free(sw_path_store *store)
 	free(store);
 }
 
-/* NULL: there is none yet. */
+/* NULL if there is none yet. */
 static sw_path_cache *find_cache(const sw_path_store *store, const path_group *wanted)
 {
 	for (size_t i = 0; i < store->items.len; i++) {

@@ -1,5 +1,5 @@
 /*
- * The plan object: made, freed, asked and checked.
+ * The plan object: make, free, query and check it.
  */
 #include "plan/carry.h"
 
@@ -84,8 +84,8 @@ static const sw_op *parameter_of(const sw_program *program, int32_t c)
 	return sw_op_at(program, program->computations.data[c].parameters.data[0]);
 }
 
-/* A loop's operands lie as its results; a conditional's as the parameters of its branches, one
- * after the other. */
+/* The operands of a loop have the layouts of its results; those of a conditional, the layouts of
+ * the parameters of its branches, one branch after the other. */
 static void region_operands(const sw_plan *plan, const sw_op *op, sw_layout *operands)
 {
 	uint32_t n = 0;
@@ -127,7 +127,6 @@ bool sw_plan_op_layouts(const sw_plan *plan, sw_id op_id, sw_layout *operands, s
 
 /* ---- checking --------------------------------------------------------------------------- */
 
-/* What is partial in one way can't become partial in another, and not every type has every way. */
 bool sw_plan_can_become(const sw_plan *plan, sw_id value, const sw_layout *from,
                         const sw_layout *to)
 {
@@ -150,16 +149,18 @@ static bool fits_op(const sw_plan *plan, sw_id op_id, sw_layout *operands, sw_la
 	for (uint32_t k = 0; ok && k < op->n_operands; k++)
 		ok = can_read(plan, op->operands[k], &operands[k]);
 	for (uint32_t k = 0; ok && k < op->n_results; k++) {
-		const sw_layout *said = sw_plan_layout(plan, plan->produced[op->first_result + k]);
-		ok = sw_layout_equal(said, &results[k]) &&
+		const sw_layout *planned =
+			sw_plan_layout(plan, plan->produced[op->first_result + k]);
+		ok = sw_layout_equal(planned, &results[k]) &&
 		     sw_layout_valid(&plan->cluster->atoms,
-		                     sw_value_shape(plan->program, op->first_result + k), said);
+		                     sw_value_shape(plan->program, op->first_result + k), planned);
 	}
 	return ok;
 }
 
-/* What a loop carries lies alike in its condition, in its body and after it. */
-static bool carries_alike(const sw_plan *plan, const sw_op *loop)
+/* Do the values that a loop carries have the same layouts in its condition, in its body and after
+ * it? */
+static bool loop_layouts_agree(const sw_plan *plan, const sw_op *loop)
 {
 	for (uint32_t c = 0; c < loop->n_called; c++) {
 		sw_id inside = parameter_of(plan->program, loop->called[c])->first_result;
@@ -172,7 +173,7 @@ static bool carries_alike(const sw_plan *plan, const sw_op *loop)
 
 static bool fits_region(const sw_plan *plan, const sw_op *op)
 {
-	bool ok = op->opcode != SW_OP_WHILE || carries_alike(plan, op);
+	bool ok = op->opcode != SW_OP_WHILE || loop_layouts_agree(plan, op);
 	for (uint32_t c = 0; c < op->n_called; c++) {
 		const sw_computation *called = &plan->program->computations.data[op->called[c]];
 		const uint32_t *layouts = sw_plan_called_results(plan, op, c);
@@ -202,47 +203,47 @@ static sw_status check_op(const sw_plan *plan, sw_id op_id, sw_error *err)
 	                         op->name);
 }
 
-/* A redistribution may leave partial sums, but only of a kind that this type has; and none comes in
- * or goes out. */
-static sw_status check_kept(const sw_plan *plan, sw_error *err)
+/* A redistribution may leave partial sums, but only under a monoid that the element type
+ * supports. */
+static sw_status check_materialised(const sw_plan *plan, sw_error *err)
 {
 	const sw_program *program = plan->program;
 	for (sw_id v = 0; v < program->values.len; v++)
 		if (!sw_plan_can_become(plan, v, sw_plan_layout(plan, plan->produced[v]),
 		                        sw_plan_layout(plan, plan->materialised[v])))
-			return sw_fail(err, SW_ERR_INTERNAL,
-			               "plan: a result of '%s' can't be kept that way",
-			               sw_op_at(program, program->values.data[v].op)->name);
+			return sw_fail(
+				err, SW_ERR_INTERNAL,
+				"plan: a result of '%s' can't be moved to its materialised layout",
+				sw_op_at(program, program->values.data[v].op)->name);
 	return SW_OK;
 }
 
-static sw_status check_edges(const sw_plan *plan, const sw_id *inputs, uint32_t n_inputs,
-                             sw_error *err)
+static sw_status check_entry_layouts(const sw_plan *plan, const sw_id *inputs, uint32_t n_inputs,
+                                     sw_error *err)
 {
 	for (uint32_t i = 0; i < n_inputs; i++)
 		if (sw_plan_layout(plan, plan->produced[inputs[i]])->monoid != SW_MONOID_NONE)
-			return sw_fail(err, SW_ERR_INTERNAL, "plan: input %u comes as partial sums",
-			               i);
+			return sw_fail(err, SW_ERR_INTERNAL, "plan: input %u is a partial sum", i);
 	for (uint32_t i = 0; i < plan->n_outputs; i++)
 		if (sw_plan_layout(plan, plan->outputs[i])->monoid != SW_MONOID_NONE)
-			return sw_fail(err, SW_ERR_INTERNAL,
-			               "plan: output %u is left as partial sums", i);
+			return sw_fail(err, SW_ERR_INTERNAL, "plan: output %u is a partial sum", i);
 	return SW_OK;
 }
 
-static sw_status check_states(const sw_plan *plan, sw_error *err)
+static sw_status check_aliases(const sw_plan *plan, sw_error *err)
 {
 	sw_arena arena;
 	sw_arena_init(&arena);
 	const sw_id *inputs;
 	uint32_t n_inputs = sw_program_inputs(plan->program, plan->program->entry, &arena, &inputs);
-	sw_status status = check_edges(plan, inputs, n_inputs, err);
+	sw_status status = check_entry_layouts(plan, inputs, n_inputs, err);
 	for (size_t i = 0; i < plan->program->aliases.len && status == SW_OK; i++) {
 		sw_alias alias = plan->program->aliases.data[i];
 		if (plan->outputs[alias.output] != plan->produced[inputs[alias.input]])
-			status = sw_fail(err, SW_ERR_INTERNAL,
-			                 "plan: state %u lies differently before and after a step",
-			                 alias.input);
+			status = sw_fail(
+				err, SW_ERR_INTERNAL,
+				"plan: state %u has different layouts before and after a step",
+				alias.input);
 	}
 	sw_arena_clear(&arena);
 	return status;
@@ -259,8 +260,8 @@ sw_status sw_plan_verify(const sw_plan *plan, sw_error *err)
 			status = check_op(plan, (sw_id)i, err);
 	free(planned);
 	if (status == SW_OK)
-		status = check_kept(plan, err);
-	return status == SW_OK ? check_states(plan, err) : status;
+		status = check_materialised(plan, err);
+	return status == SW_OK ? check_aliases(plan, err) : status;
 }
 
 sw_status sw_plan_replicated(const sw_program *program, const sw_cluster *cluster, sw_plan **result,

@@ -1,6 +1,7 @@
 /*
- * The plan file (docs/plan-file.md): JSON, keyed by names of ops of the canonical program.
- * plan_file_decisions.c has the decisions, plan_file_text.c the words, summary.c the figures.
+ * The plan file (docs/plan-file.md): JSON, keyed by the names of ops of the canonical program.
+ * plan_file_decisions.c reads and writes the decisions, plan_file_text.c strategies as text, and
+ * summary.c the figures.
  */
 #include "plan/carry.h"
 #include "plan/plan_file.h"
@@ -46,7 +47,7 @@ sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err)
 	json_t *rewrites = sw_rewrites_json(&plan->rewrites);
 	if (rewrites)
 		json_object_set_new(root, "rewrites", rewrites);
-	/* how long planning took differs from run to run: the file must not */
+	/* Leave planning time out: it differs from run to run, and the file must not. */
 	json_object_del(json_object_get(root, "predicted"), "planning_s");
 	char *text = json_dumps(root, JSON_INDENT(1));
 	json_decref(root);
@@ -59,9 +60,7 @@ sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err)
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
-typedef sw_plan_reading reading;
-
-static sw_status check_format(const reading *r)
+static sw_status check_format(const sw_plan_reading *r)
 {
 	const char *format;
 	int64_t version;
@@ -79,7 +78,7 @@ static sw_status check_format(const reading *r)
 	return status;
 }
 
-static sw_status read_cluster(reading *r)
+static sw_status read_cluster(sw_plan_reading *r)
 {
 	json_t *cluster;
 	const char *text;
@@ -102,8 +101,8 @@ const char *sw_plan_find_program(const char *plan_path, const char *program_path
 	return sw_arena_printf(arena, "%.*s/%s", (int)(slash - plan_path), plan_path, program_path);
 }
 
-static sw_status other_program(const reading *r, const char *which, uint64_t found,
-                               const char *hash)
+static sw_status fail_other_program(const sw_plan_reading *r, const char *which, uint64_t found,
+                                    const char *hash)
 {
 	return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,
 	                  "this plan was made for another program: %s has hash %016" PRIx64
@@ -111,15 +110,16 @@ static sw_status other_program(const reading *r, const char *which, uint64_t fou
 	                  which, found, hash);
 }
 
-static bool has_hash(uint64_t found, const char *hash)
+static bool matches_hash(uint64_t found, const char *hash)
 {
 	return found == strtoull(hash, NULL, 16);
 }
 
-/* The canonical program, and as the plan rewrites it; NULL: it does not. */
-static sw_status rewrite_program(const reading *r, const char *path, const sw_program *canonical,
-                                 const json_t *program, const sw_rewrites *rewrites,
-                                 sw_program **rewritten, sw_padded_list *padded)
+/* Apply the plan's rewrites to the canonical program. *rewritten is NULL if there are none. */
+static sw_status rewrite_program(const sw_plan_reading *r, const char *path,
+                                 const sw_program *canonical, const json_t *program,
+                                 const sw_rewrites *rewrites, sw_program **rewritten,
+                                 sw_padded_list *padded)
 {
 	const char *hash;
 	sw_sidecar sidecar;
@@ -137,14 +137,14 @@ static sw_status rewrite_program(const reading *r, const char *path, const sw_pr
 	if (status == SW_OK && *rewritten && !r->changed)
 		status = sw_json_get_text(program, "rewritten_hash", "program", &hash, r->err);
 	if (status == SW_OK && *rewritten && !r->changed &&
-	    !has_hash(sw_program_hash(*rewritten), hash))
-		status = other_program(r, "rewritten it", sw_program_hash(*rewritten), hash);
+	    !matches_hash(sw_program_hash(*rewritten), hash))
+		status = fail_other_program(r, "rewritten it", sw_program_hash(*rewritten), hash);
 	return status;
 }
 
-/* Takes the program. */
-static sw_status new_plan(reading *r, sw_program *canonical, const char *path, const char *found,
-                          const json_t *program)
+/* Takes ownership of the program. */
+static sw_status new_plan(sw_plan_reading *r, sw_program *canonical, const char *path,
+                          const char *found, const json_t *program)
 {
 	sw_rewrites rewrites;
 	sw_padded_list padded = {0};
@@ -167,7 +167,7 @@ static sw_status new_plan(reading *r, sw_program *canonical, const char *path, c
 	return SW_OK;
 }
 
-static sw_status read_canonical(const reading *r, const char *path, sw_program **canonical)
+static sw_status read_canonical(const sw_plan_reading *r, const char *path, sw_program **canonical)
 {
 	sw_program *program;
 	sw_status status = sw_read_program(path, &program, r->err);
@@ -184,9 +184,9 @@ static bool parse_hash(const char *text, uint64_t *hash)
 	return strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16;
 }
 
-/* A program that is not the one planned for is read all the same: the decisions are carried over to
+/* A program that differs from the one planned for is read too: the decisions are carried over to
  * it. */
-static sw_status read_program_from(reading *r, const json_t *json, const char *path,
+static sw_status read_program_from(sw_plan_reading *r, const json_t *json, const char *path,
                                    sw_arena *arena)
 {
 	const char *hash, *found = sw_plan_find_program(r->path, path, arena);
@@ -208,7 +208,7 @@ static sw_status read_program_from(reading *r, const json_t *json, const char *p
 	return status;
 }
 
-static sw_status read_program(reading *r)
+static sw_status read_program(sw_plan_reading *r)
 {
 	json_t *json;
 	const char *path;
@@ -226,7 +226,8 @@ static sw_status read_program(reading *r)
 
 /* ---- figures ---------------------------------------------------------------------------- */
 
-/* Where paths depend on it: axes are groups of the cluster's atoms, and no two share one. */
+/* Redistribution paths depend on the axes, so they are checked: each axis is a group of the
+ * cluster's atoms, and no two axes share an atom. */
 static bool read_axis(const json_t *json, const sw_atoms *atoms, uint32_t taken, sw_axis *axis)
 {
 	const char *name = json_string_value(json_object_get(json, "name"));
@@ -241,7 +242,7 @@ static bool read_axis(const json_t *json, const sw_atoms *atoms, uint32_t taken,
 	return true;
 }
 
-/* May be missing: no axes. */
+/* The mesh may be missing: the plan has no axes then. */
 static sw_status read_mesh(const json_t *predicted, sw_plan *plan, sw_error *err)
 {
 	const json_t *mesh = json_object_get(predicted, "mesh");
@@ -257,9 +258,7 @@ static sw_status read_mesh(const json_t *predicted, sw_plan *plan, sw_error *err
 	return ok ? SW_OK
 	          : sw_fail(err, SW_ERR_INPUT,
 	                    "predicted.mesh: expected at most %d axes of different factors of the "
-	                    "cluster: "
-	                    "make the "
-	                    "plan again",
+	                    "cluster: make the plan again",
 	                    SW_MAX_AXES);
 }
 
@@ -285,8 +284,8 @@ static void read_alternatives(const json_t *predicted, sw_plan *plan)
 	}
 }
 
-/* Figures are for people: a plan without them still runs. */
-static sw_status read_figures(reading *r)
+/* The figures are for people: a plan without them still runs. */
+static sw_status read_figures(sw_plan_reading *r)
 {
 	json_t *from;
 	const char *text;
@@ -316,7 +315,6 @@ static sw_status read_figures(reading *r)
 		plan->changes->was = plan->predicted;
 	plan->model_s = json_number_value(json_object_get(from, "model_s"));
 	plan->model_best_s = json_number_value(json_object_get(from, "model_best_s"));
-	plan->model_best_s = json_number_value(json_object_get(from, "model_best_s"));
 	plan->model_bound_s = json_number_value(json_object_get(from, "model_bound_s"));
 	plan->lower_bound_s = json_number_value(json_object_get(from, "lower_bound_s"));
 	plan->gap = json_number_value(json_object_get(from, "gap"));
@@ -333,7 +331,7 @@ static sw_status read_figures(reading *r)
 
 sw_status sw_plan_read(const char *path, sw_cluster *cluster, sw_plan **plan, sw_error *err)
 {
-	reading r = {.path = path, .cluster = cluster, .err = err};
+	sw_plan_reading r = {.path = path, .cluster = cluster, .err = err};
 	bool have_cluster = false;
 	*plan = NULL;
 	sw_status status = sw_json_read(path, &r.root, err);

@@ -1,5 +1,5 @@
 /*
- * The plan file: what its parts share.
+ * The plan file: declarations that its parts share.
  */
 #ifndef SW_PLAN_PLAN_FILE_H
 #define SW_PLAN_PLAN_FILE_H
@@ -7,13 +7,13 @@
 #include "plan/plan.h"
 
 /* ---- plan_file_text.c ------------------------------------------------------------------------ */
-/* One word per atom: "." nothing; "F@T" the digit of stride T of factor F, "F@T<G@U" with the other
- * operand streamed by that of G;
- * "~K:sum" linearity K of partial sums. Adds to text. */
+/* Append one word per atom: "." nothing; "F@T" the digit of stride T of factor F; "F@T<G@U" the
+ * same, with the other operand streamed by the digit of stride U of factor G; "~K:sum" linearity K
+ * of partial sums. */
 void sw_plan_strategy_text(const sw_strategy *strategy, sw_text *text);
-/* The same read. False: it is none, or not of this rule. */
+/* Parse these words. False if the text is malformed or does not fit the rule. */
 bool sw_plan_strategy_words(const char *text, const sw_rule *rule, sw_strategy *strategy);
-/* "name" of the first result of an op, "name:k" of the others; in text. */
+/* "name" for the first result of an op, "name:k" for the others; stored in text. */
 const char *sw_plan_value_name(const sw_program *program, sw_id value, sw_text *text);
 
 /* ---- plan_file_decisions.c ------------------------------------------------------------------- */
@@ -22,11 +22,11 @@ typedef struct sw_plan_reading {
 	json_t *root, *decisions; /* decisions: borrowed from root */
 	sw_plan *plan;
 	sw_cluster *cluster;
-	bool changed; /* the program, since the plan was made */
+	bool changed; /* the program has changed since the plan was made */
 	sw_error *err;
 } sw_plan_reading;
 json_t *sw_plan_decisions_json(const sw_plan *plan);
-/* Fills the plan, in which all is whole. O(ops + values). */
+/* Fill the plan, in which everything is replicated. O(ops + values). */
 sw_status sw_plan_read_decisions(sw_plan_reading *reading);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * The section "decisions" of a plan file: written, and read for a program that is the one planned
- * for, or one that has changed (carry.c). Only what differs from "everything whole" is written;
- * produced layouts follow from strategies.
+ * The section "decisions" of a plan file: written, and read for the program that it was planned for
+ * or for one that has changed since (carry.c). Only decisions that differ from replication are
+ * written; produced layouts follow from the strategies.
  */
 #include "plan/carry.h"
 #include "plan/plan_file.h"
@@ -19,8 +19,8 @@ static json_t *layout_json(const sw_plan *plan, sw_shape shape, uint32_t number)
 	return json;
 }
 
-/* Value -> its readers that move it anew. */
-static json_t *anew_json(const sw_plan *plan)
+/* Build the object: value -> the readers that re-gather it. */
+static json_t *regathered_json(const sw_plan *plan)
 {
 	json_t *values = json_object();
 	sw_text text = {0};
@@ -39,8 +39,8 @@ static json_t *anew_json(const sw_plan *plan)
 json_t *sw_plan_decisions_json(const sw_plan *plan)
 {
 	const sw_program *program = plan->program;
-	json_t *strategies = json_object(), *produced = json_object(), *kept = json_object(),
-	       *outputs = json_array();
+	json_t *strategies = json_object(), *produced = json_object(),
+	       *materialised = json_object(), *outputs = json_array();
 	sw_text text = {0};
 	for (size_t i = 0; i < program->ops.len; i++) {
 		if (sw_strategy_is_none(&plan->strategies[i]))
@@ -52,13 +52,13 @@ json_t *sw_plan_decisions_json(const sw_plan *plan)
 	for (sw_id v = 0; v < program->values.len; v++) {
 		sw_shape shape = sw_value_shape(program, v);
 		const sw_op *op = sw_op_at(program, program->values.data[v].op);
-		bool decided = op->opcode == SW_OP_PARAMETER ||
-		               sw_is_region(op); /* the rest follows from strategies */
+		/* the layouts of all other values follow from strategies */
+		bool decided = op->opcode == SW_OP_PARAMETER || sw_is_region(op);
 		if (decided && plan->produced[v] != 0)
 			json_object_set_new(produced, sw_plan_value_name(program, v, &text),
 			                    layout_json(plan, shape, plan->produced[v]));
 		if (plan->materialised[v] != plan->produced[v])
-			json_object_set_new(kept, sw_plan_value_name(program, v, &text),
+			json_object_set_new(materialised, sw_plan_value_name(program, v, &text),
 			                    layout_json(plan, shape, plan->materialised[v]));
 	}
 	const sw_computation *entry = sw_entry(program);
@@ -68,9 +68,9 @@ json_t *sw_plan_decisions_json(const sw_plan *plan)
 		                             plan->outputs[i]));
 	sw_text_clear(&text);
 	json_t *json = json_pack("{s:o, s:o, s:o, s:o}", "strategies", strategies, "layouts",
-	                         produced, "kept", kept, "outputs", outputs);
+	                         produced, "kept", materialised, "outputs", outputs);
 	if (plan->regathered.len > 0)
-		json_object_set_new(json, "anew", anew_json(plan));
+		json_object_set_new(json, "anew", regathered_json(plan));
 	if (plan->memory_bytes)
 		json_object_set_new(json, "memory_bytes", json_integer(plan->memory_bytes));
 	if (plan->merge_bytes)
@@ -80,32 +80,30 @@ json_t *sw_plan_decisions_json(const sw_plan *plan)
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
-typedef sw_plan_reading reading;
-
-static sw_status bad(const reading *r, const char *what, const char *name)
+static sw_status reject(const sw_plan_reading *r, const char *what, const char *name)
 {
 	return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,
 	                  "%s '%s' is not one of this program: make the plan again", what, name);
 }
 
-static sw_status read_layout(const reading *r, sw_id value, const char *name, const json_t *text,
-                             uint32_t *number)
+static sw_status read_layout(const sw_plan_reading *r, sw_id value, const char *name,
+                             const json_t *text, uint32_t *number)
 {
 	sw_layout layout;
 	sw_shape shape = sw_value_shape(r->plan->program, value);
 	if (!json_is_string(text))
-		return bad(r, "layout of", name);
+		return reject(r, "layout of", name);
 	sw_status status = sw_layout_parse(&r->cluster->atoms, shape, json_string_value(text),
 	                                   &layout, r->err);
 	if (status != SW_OK)
 		return sw_error_in_file(r->err, status, r->path);
 	if (!sw_layout_valid(&r->cluster->atoms, shape, &layout))
-		return bad(r, "layout of", name);
+		return reject(r, "layout of", name);
 	*number = sw_layouts_id(&r->plan->layouts, &layout);
 	return SW_OK;
 }
 
-/* Values by name, for the maps of the file. */
+/* Index the values by name, for the objects of the file. */
 static void index_values(const sw_program *program, sw_map *map)
 {
 	sw_text text = {0};
@@ -116,7 +114,7 @@ static void index_values(const sw_program *program, sw_map *map)
 	sw_text_clear(&text);
 }
 
-static sw_status read_layouts(const reading *r, const sw_map *values, const char *key,
+static sw_status read_layouts(const sw_plan_reading *r, const sw_map *values, const char *key,
                               uint32_t *numbers)
 {
 	json_t *object, *text;
@@ -128,7 +126,7 @@ static sw_status read_layouts(const reading *r, const sw_map *values, const char
 	{
 		sw_id value = sw_map_get(values, name, strlen(name));
 		if (value == SW_ABSENT)
-			return bad(r, "value", name);
+			return reject(r, "value", name);
 		status = read_layout(r, value, name, text, &numbers[value]);
 		if (status != SW_OK)
 			return status;
@@ -136,7 +134,7 @@ static sw_status read_layouts(const reading *r, const sw_map *values, const char
 	return SW_OK;
 }
 
-static sw_status read_strategies(const reading *r, const sw_map *values)
+static sw_status read_strategies(const sw_plan_reading *r, const sw_map *values)
 {
 	json_t *object, *text;
 	const char *name;
@@ -148,24 +146,24 @@ static sw_status read_strategies(const reading *r, const sw_map *values)
 	{
 		sw_id value = sw_map_get(values, name, strlen(name));
 		if (value == SW_ABSENT)
-			return bad(r, "op", name);
+			return reject(r, "op", name);
 		sw_id op = r->plan->program->values.data[value].op;
 		if (!json_is_string(text) ||
 		    !sw_plan_strategy_words(json_string_value(text), r->plan->rules[op],
 		                            &r->plan->strategies[op]))
-			return bad(r, "strategy of", name);
+			return reject(r, "strategy of", name);
 	}
 	return SW_OK;
 }
 
-static sw_status read_reader(const reading *r, const sw_map *values, sw_id value,
+static sw_status read_reader(const sw_plan_reading *r, const sw_map *values, sw_id value,
                              const json_t *text)
 {
 	const char *name = json_string_value(text);
 	const sw_program *program = r->plan->program;
 	sw_id first = name ? sw_map_get(values, name, strlen(name)) : SW_ABSENT;
 	if (first == SW_ABSENT)
-		return bad(r, "reader", name ? name : "");
+		return reject(r, "reader", name ? name : "");
 	sw_id id = program->values.data[first].op;
 	const sw_op *op = sw_op_at(program, id);
 	for (uint32_t k = 0; k < op->n_operands; k++)
@@ -173,11 +171,11 @@ static sw_status read_reader(const reading *r, const sw_map *values, sw_id value
 			sw_vec_push(&r->plan->regathered, ((sw_read){value, id}));
 			return SW_OK;
 		}
-	return bad(r, "reader", name);
+	return reject(r, "reader", name);
 }
 
-/* May be missing: none. */
-static sw_status read_anew(const reading *r, const sw_map *values)
+/* The section may be missing: no value is re-gathered then. */
+static sw_status read_regathered(const sw_plan_reading *r, const sw_map *values)
 {
 	const json_t *object = json_object_get(r->decisions, "anew");
 	const char *name;
@@ -185,12 +183,12 @@ static sw_status read_anew(const reading *r, const sw_map *values)
 	size_t i;
 	sw_status status = SW_OK;
 	if (object && !json_is_object(object))
-		return bad(r, "section", "anew");
+		return reject(r, "section", "anew");
 	json_object_foreach((json_t *)object, name, readers)
 	{
 		sw_id value = sw_map_get(values, name, strlen(name));
 		if (value == SW_ABSENT || !json_is_array(readers))
-			return bad(r, "value", name);
+			return reject(r, "value", name);
 		json_array_foreach(readers, i, reader) if (status == SW_OK) status =
 			read_reader(r, values, value, reader);
 	}
@@ -198,7 +196,7 @@ static sw_status read_anew(const reading *r, const sw_map *values)
 	return status;
 }
 
-static sw_status derive_produced(const reading *r)
+static sw_status derive_produced(const sw_plan_reading *r)
 {
 	sw_plan *plan = r->plan;
 	for (sw_id id = 0; id < plan->program->ops.len; id++) {
@@ -214,27 +212,27 @@ static sw_status derive_produced(const reading *r)
 				sw_layouts_id(&plan->layouts, &layouts[op->n_operands + k]);
 		free(layouts);
 		if (!ok)
-			return bad(r, "strategy of", op->name);
+			return reject(r, "strategy of", op->name);
 	}
 	return SW_OK;
 }
 
-static sw_status read_outputs(const reading *r)
+static sw_status read_outputs(const sw_plan_reading *r)
 {
 	json_t *outputs;
 	const sw_computation *entry = sw_entry(r->plan->program);
 	sw_status status =
 		sw_json_get_array(r->decisions, "outputs", "decisions", &outputs, r->err);
 	if (status == SW_OK && json_array_size(outputs) != r->plan->n_outputs)
-		return bad(r, "list", "outputs");
+		return reject(r, "list", "outputs");
 	for (uint32_t i = 0; i < r->plan->n_outputs && status == SW_OK; i++)
 		status = read_layout(r, entry->results.data[i], "output",
 		                     json_array_get(outputs, i), &r->plan->outputs[i]);
 	return status;
 }
 
-/* What does not fit together in a file is the file's fault, not ours. */
-static sw_status check_decisions(const reading *r)
+/* Decisions that do not fit together are an error in the file, not one of ours. */
+static sw_status check_decisions(const sw_plan_reading *r)
 {
 	sw_error why = {0};
 	if (sw_plan_verify(r->plan, &why) == SW_OK)
@@ -244,8 +242,8 @@ static sw_status check_decisions(const reading *r)
 	                  why.message);
 }
 
-/* Not given: 0. */
-static sw_status read_bytes(const reading *r, const char *key, int64_t *bytes)
+/* Read a number of bytes; 0 if it is missing. */
+static sw_status read_bytes(const sw_plan_reading *r, const char *key, int64_t *bytes)
 {
 	const json_t *given = json_object_get(r->decisions, key);
 	*bytes = json_integer_value(given);
@@ -255,8 +253,8 @@ static sw_status read_bytes(const reading *r, const char *key, int64_t *bytes)
 	               "decisions.%s: expected a number of bytes, more than 0", key);
 }
 
-/* The decisions as they stand, by the names of ops. */
-static sw_status read_named(reading *r)
+/* Read the decisions by the names of ops. */
+static sw_status read_named(sw_plan_reading *r)
 {
 	sw_map values = {0};
 	sw_plan *plan = r->plan;
@@ -274,13 +272,14 @@ static sw_status read_named(reading *r)
 	if (status == SW_OK)
 		status = read_outputs(r);
 	if (status == SW_OK)
-		status = read_anew(r, &values);
+		status = read_regathered(r, &values);
 	sw_map_clear(&values);
 	return status == SW_OK ? check_decisions(r) : status;
 }
 
-/* The same program under other names: each op of the plan's is there, by another one. */
-static bool is_renamed(const reading *r)
+/* Is it the same program under other names? Then some op of the plan has a name that this program
+ * lacks. */
+static bool is_renamed(const sw_plan_reading *r)
 {
 	const json_t *ops = json_object_get(r->root, "ops");
 	const char *name;
@@ -294,17 +293,17 @@ static bool is_renamed(const reading *r)
 	return renamed;
 }
 
-/* Other names, and nothing else: what differs beyond that is damage. */
-static sw_status expect_same(reading *r)
+/* Accept other names and nothing else: any further difference means that the file is damaged. */
+static sw_status expect_same(sw_plan_reading *r)
 {
 	const sw_plan_changes *changes = r->plan->changes;
 	bool same = changes->changed + changes->added + changes->gone + changes->replaced == 0;
 	r->plan->changes = NULL;
 	return same ? SW_OK
-	            : bad(r, "op", changes->first ? changes->first : changes->first_replaced);
+	            : reject(r, "op", changes->first ? changes->first : changes->first_replaced);
 }
 
-sw_status sw_plan_read_decisions(reading *r)
+sw_status sw_plan_read_decisions(sw_plan_reading *r)
 {
 	sw_status status = sw_json_get_object(r->root, "decisions", "", &r->decisions, r->err);
 	if (status == SW_OK)

@@ -1,5 +1,5 @@
 /*
- * The words of a plan file (docs/plan-file.md): strategies, and names of values.
+ * The text of a plan file (docs/plan-file.md): strategies, and names of values.
  */
 #include "plan/plan_file.h"
 
@@ -36,7 +36,7 @@ static bool monoid_of(const char *name, size_t length, uint8_t *monoid)
 	return false;
 }
 
-/* "F@T"; *word comes to stand behind it. */
+/* Parse "F@T", and move *word behind it. */
 static bool digit_parse(const char **word, const sw_rule *rule, int16_t *factor, int64_t *stride)
 {
 	char *end;

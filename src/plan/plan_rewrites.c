@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* The element type in which most of the contractions are done. */
+/* The element type of most of the contractions' floating-point operations. */
 static sw_type main_type(const sw_program *program)
 {
 	double flops[SW_TYPE_COUNT] = {0};
@@ -107,7 +107,7 @@ static bool read_padding(const json_t *json, sw_arena *arena, sw_pad_rule *rule)
 	       read_classes(json_object_get(json, "classes"), arena, &rule->classes);
 }
 
-/* One entry of the list, which has one key. */
+/* Read one entry of the list: an object with one key. */
 static bool read_rewrite(const json_t *entry, sw_arena *arena, sw_rewrites *rewrites)
 {
 	const json_t *pad = json_object_get(entry, "pad"),
@@ -126,8 +126,8 @@ static bool read_rewrite(const json_t *entry, sw_arena *arena, sw_rewrites *rewr
 	return remat ? json_is_string(remat) : rewrites->microbatches >= 2;
 }
 
-/* What would be written of it is what was read: so the order is the one in which they are done, and
- * none comes twice. */
+/* Writing the rewrites again must give the same list: this checks that they stand in the order in
+ * which they are applied, and that none occurs twice. */
 sw_status sw_rewrites_read(const json_t *list, sw_arena *arena, sw_rewrites *rewrites,
                            sw_error *err)
 {
@@ -142,6 +142,5 @@ sw_status sw_rewrites_read(const json_t *list, sw_arena *arena, sw_rewrites *rew
 		return SW_OK;
 	return sw_fail(err, SW_ERR_INPUT,
 	               "rewrites: expected a list of \"pad\", \"rematerialise\", \"microbatches\", "
-	               "in this "
-	               "order: make the plan again");
+	               "in this order: make the plan again");
 }

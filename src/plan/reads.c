@@ -1,4 +1,4 @@
-/* Which readers of a value move it again for themselves. */
+/* The readers of a plan that re-gather a value. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -21,13 +21,13 @@ bool sw_plan_regathers(const sw_plan *plan, sw_id value, sw_id op)
 
 void sw_reads_sort(sw_reads *reads)
 {
-	size_t kept = 0;
+	size_t n = 0;
 	if (reads->len > 0)
 		qsort(reads->data, reads->len, sizeof(sw_read), by_value);
 	for (size_t i = 0; i < reads->len; i++)
-		if (kept == 0 || by_value(&reads->data[kept - 1], &reads->data[i]) != 0)
-			reads->data[kept++] = reads->data[i];
-	reads->len = kept;
+		if (n == 0 || by_value(&reads->data[n - 1], &reads->data[i]) != 0)
+			reads->data[n++] = reads->data[i];
+	reads->len = n;
 }
 
 void sw_reads_copy(sw_reads *to, const sw_reads *from)

@@ -1,4 +1,4 @@
-/* The figures of a plan, as `plan --json` prints them and the plan file keeps them. */
+/* The figures of a plan, as `plan --json` prints them and the plan file stores them. */
 #include "plan/plan.h"
 
 static json_t *mesh_json(const sw_plan *plan)

@@ -1,11 +1,12 @@
 #!/bin/sh
-# Bad programs, clusters, plans and data are refused in one line with the place; nothing crashes, nothing hangs.
+# Bad programs, clusters, plans and data are refused with one line that names the place; nothing
+# crashes, and nothing hangs.
 . tests/cli/lib.sh
 text=$scratch/text.hlo
 bad=$scratch/bad.hlo
 gunzip -c $tiny >"$text"
 
-# program WORDS: $bad is refused
+# program WORDS: check that $bad is refused
 program() {
 	refuse "$1" "$sw" inspect "$bad"
 	refuse "$1" "$sw" plan "$bad" --cluster $cluster -o "$scratch/p"
@@ -47,7 +48,7 @@ program "bad.hlo"
 echo 'HloModule m ENTRY e { ROOT t = () tuple() }' >"$bad"
 expect 0 "" "$sw" inspect "$bad"
 
-# cluster WORDS SED-COMMAND: the changed cluster is refused
+# cluster WORDS SED-COMMAND: check that the changed cluster is refused
 cluster() {
 	sed "$2" $cluster >"$scratch/c.yaml"
 	refuse "$1" "$sw" plan $tiny --cluster "$scratch/c.yaml" -o "$scratch/p"

@@ -1,9 +1,10 @@
 #!/bin/sh
-# --devices: a part of a cluster file's machine, by whole nodes or by counts; what the machine cannot give is refused.
+# --devices: a part of a cluster, by whole nodes or by counts; a part that the cluster does not have
+# is refused.
 . tests/cli/lib.sh
 machine=clusters/perlmutter.yaml
 
-# levels WHAT: parts and devices each, level by level, of the part of the machine
+# levels WHAT: print parts and devices of the selected part, level by level
 levels() {
 	expect 0 "" "$sw" inspect $machine --devices "$1"
 	awk '$1 == "node" || $1 == "gpu" {printf "%s %s %s ", $1, $2, $3}' "$scratch/out"
@@ -22,7 +23,7 @@ refuse "cannot take 6 devices: the last node would not be whole; take 4 or 8" \
 	"$sw" plan $tiny --cluster $machine -o "$scratch/p" --devices 6
 [ ! -e "$scratch/p" ] || complain "a refused plan was written"
 
-# What is planned for a part is planned for a machine of that size.
+# A plan for a part equals one for a cluster of that size.
 sed -e 's/count: 256/count: 2/' $machine >"$scratch/two.yaml"
 expect 0 "" "$sw" plan $tiny --cluster "$scratch/two.yaml" -o "$scratch/two.plan" --strategy dp -q
 expect 0 "on 8 devices" "$sw" plan $tiny --cluster $machine --devices 8 -o "$scratch/part.plan" --strategy dp
@@ -31,7 +32,7 @@ cp "$scratch/out" "$scratch/two.out"
 expect 0 "" "$sw" explain "$scratch/part.plan"
 diff "$scratch/two.out" "$scratch/out" >/dev/null || complain "the part is planned for otherwise than a machine of its size"
 
-# Another file's figures for the same part.
+# The figures of another file, for the same part.
 expect 2 "cluster of another shape" "$sw" simulate "$scratch/part.plan" --cluster $machine
 expect 0 "" "$sw" simulate "$scratch/part.plan" --cluster $machine --devices 8
 refuse "devices goes with --cluster FILE" "$sw" simulate "$scratch/part.plan" --devices 8

@@ -1,5 +1,6 @@
 #!/bin/sh
-# explain: words, JSON, what another plan does differently; plans of programs and clusters that have changed since.
+# explain: text, JSON, the differences to another plan; plans whose program or cluster has changed
+# since.
 . tests/cli/lib.sh
 
 make_plan dp $tiny dp

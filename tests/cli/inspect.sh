@@ -1,5 +1,6 @@
 #!/bin/sh
-# inspect --rules says which ops lose which dimensions, and why; of the program as it is planned. What rematerialisation saves.
+# inspect --rules lists the ops with dimensions that can't be split, and why, in the program that is
+# planned. inspect lists the rematerialisation policies.
 . tests/cli/lib.sh
 
 cat >"$scratch/sort.hlo" <<'END'
@@ -28,7 +29,7 @@ END
 expect 0 "" "$sw" inspect "$scratch/norm.hlo" --rules
 grep -q "^nothing has to stay whole" "$scratch/out" || complain "a batch normalisation is not written out"
 
-# Collectives have no canonical form; what stays whole is said of the program as it is.
+# A program with collectives has no canonical form, so the ops of the program as it is are listed.
 cat >"$scratch/gather.hlo" <<'END'
 HloModule m
 ENTRY e { x = f32[4] parameter(0)
@@ -37,7 +38,7 @@ END
 expect 0 "" "$sw" inspect "$scratch/gather.hlo" --rules
 grep -q "all-gather is for several devices" "$scratch/out" || complain "a collective is not refused"
 
-# What rematerialisation saves; a program that does not train has nothing to compute again.
+# The memory that rematerialisation saves; a program that does not train has nothing to recompute.
 grep -q "rematerialisation" "$scratch/out" && complain "a program of collectives has policies"
 expect 0 "" "$sw" inspect tests/programs/gpt-tiny.hlo.gz
 grep -q "^rematerialisation: 5 segments between critical values" "$scratch/out" || complain "segments are not counted"
@@ -45,7 +46,7 @@ grep -q "^none .* 0\.0%$" "$scratch/out" || complain "the program as it is is no
 grep -q "^elementwise .*%$" "$scratch/out" || complain "no policy computes elementwise ops again"
 expect 0 "" "$sw" inspect "$scratch/norm.hlo"
 grep -q "^rematerialisation: nothing to compute again was found" "$scratch/out" || complain "a norm alone has policies"
-# Microbatches: what loops, what is summed, who refuses.
+# Microbatches: the loops, the sums, and the op that makes them impossible.
 expect 0 "" "$sw" inspect tests/programs/gpt-tiny-clip.hlo.gz
 grep -q "^microbatches: batch 8, possible 2, 4, 8$" "$scratch/out" || complain "the possible microbatches are not said"
 grep -q "^  loop 1 *514 ops, 97.7 % of the FLOP; 30 sums (117.5 KiB): " "$scratch/out" || complain "the loop is not described"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# inspect of a cluster file: levels, links, devices; --parts says the same line by line, for scripts.
+# inspect of a cluster file: levels, links, devices; --parts prints one line per part, for scripts.
 . tests/cli/lib.sh
 
 expect 0 "" "$sw" inspect clusters/lab-unequal.yaml
@@ -17,7 +17,8 @@ END
 head -n 5 "$scratch/out" | diff "$scratch/wanted" - || complain "the parts are others"
 [ "$(grep -c '^part 1 ' "$scratch/out")" = 6 ] || complain "not one part per device"
 
-# Every file that comes along: it says where its figures are from, each of its levels has its line, and the file has one in the documentation.
+# Every file of clusters/ names the source of its figures, is printed with a line per level, and has
+# a line in the documentation.
 for file in clusters/*.yaml; do
 	sed -n 1p "$file" | grep -q '^# .' || complain "$file does not say where its figures are from"
 	expect 0 "" "$sw" inspect "$file"

@@ -1,4 +1,4 @@
-# For the tests of the command: . tests/cli/lib.sh
+# Functions for the tests of the command: . tests/cli/lib.sh
 set -u
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -7,7 +7,7 @@ sw=$SHARDWRIGHT
 tiny=tests/programs/gpt-tiny.hlo.gz
 cluster=clusters/local-2x2.yaml
 
-# complain WHAT: a check failed; what the command said is shown.
+# complain WHAT: report a failed check, with the command's output.
 complain() {
 	echo "FAILED: $*" >&2
 	sed 's/^/    stdout: /' "$scratch/out" >&2
@@ -15,7 +15,8 @@ complain() {
 	failed=1
 }
 
-# expect CODE WORDS COMMAND...: the exit code, and words that standard error has in one line (empty: nothing to check).
+# expect CODE WORDS COMMAND...: check the exit code, and that one line of standard error has these
+# words (empty: not checked).
 expect() {
 	code=$1
 	words=$2
@@ -26,14 +27,15 @@ expect() {
 	[ -z "$words" ] || grep -q -e "$words" "$scratch/err" || complain "'$words' is not said: $*"
 }
 
-# refuse WORDS COMMAND...: exit code 2, exactly one line on standard error, nothing on standard output.
+# refuse WORDS COMMAND...: check for exit code 2, exactly one line on standard error, and nothing on
+# standard output.
 refuse() {
 	expect 2 "$@"
 	[ "$(wc -l <"$scratch/err")" = 1 ] || complain "not one line: $*"
 	[ ! -s "$scratch/out" ] || complain "standard output is not empty: $*"
 }
 
-# make_plan NAME PROGRAM STRATEGY: $scratch/NAME.plan
+# make_plan NAME PROGRAM STRATEGY: write $scratch/NAME.plan
 make_plan() {
 	expect 0 "" "$sw" plan "$2" --cluster $cluster -o "$scratch/$1.plan" --strategy "$3" -q
 }

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Under mpirun -n 4 the losses of every strategy are those of one device, within 1e-4, for 20 steps.
+# Under mpirun -n 4 every strategy has the losses of one device within 1e-4, for 20 steps.
 . tests/cli/lib.sh
 
-# losses FILE: the numbers of the list, one per line
+# losses FILE: print the numbers of the list, one per line
 losses() {
 	sed -n '/"losses": \[/,/\]/p' "$1" | tr -d ' ,' | grep '^[0-9]'
 }

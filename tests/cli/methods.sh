@@ -1,14 +1,15 @@
 #!/bin/sh
-# `--method` of solve and plan: each of the papers' methods gives an answer, and claims no bound that it has not proved.
+# `--method` of solve and plan: each of the papers' methods gives an answer, and claims no bound that
+# it has not proved.
 . tests/cli/lib.sh
 example=tests/problems/example.json
 
-# says WORDS: standard output has them in one line
+# says WORDS: check that one line of standard output has them
 says() {
 	grep -q -e "$1" "$scratch/out" || complain "'$1' is not printed"
 }
 
-# is KEY VALUE: in the JSON object on standard output
+# is KEY VALUE: check a key of the JSON object on standard output
 is() {
 	grep -q "\"$1\": $2[,}]" "$scratch/out" || complain "$1 is not $2: $method"
 }
@@ -40,7 +41,8 @@ refuse "unknown method 'newton': expected exact, segments, ilp, coordinate" "$sw
 refuse "unknown method 'newton'" "$sw" plan $tiny --cluster $cluster --method newton -o "$scratch/none"
 refuse "exhaustive search would not end: 10^.* assignments" "$sw" solve tests/problems/asplos-2025-iopddl-B.json.gz --method exhaustive
 
-# The same problem, whoever solves it: plans of one strategy that all can find quickly; the plan says who did.
+# All methods solve the same problem: plans of one strategy that each finds quickly; the plan names
+# the method.
 for method in $methods; do
 	expect 0 "" "$sw" plan $tiny --cluster $cluster --strategy dp --method $method --time-limit 4 -o "$scratch/$method.plan"
 	grep -q "solved by the method $method" "$scratch/$method.plan" || complain "the plan does not say $method"
@@ -52,7 +54,8 @@ for method in $methods; do
 	expect 0 "" "$sw" verify "$scratch/$method.plan" -q
 done
 
-# Effort 2 is one of them: its plan is no better than effort 3's bound, by the model of both.
+# Effort 2 is one of the methods: by the common model, its plan is no better than the bound of effort
+# 3.
 for effort in 2 3; do
 	expect 0 "" "$sw" plan $tiny --cluster $cluster --effort $effort -o "$scratch/effort-$effort.plan"
 	expect 0 "" "$sw" verify "$scratch/effort-$effort.plan" -q

@@ -1,11 +1,12 @@
 #!/bin/sh
-# Under mpirun: what does not fit stops all ranks, a rank that dies ends the job, a signal ends it after the step.
+# Under mpirun: wrong input stops all ranks, a rank that dies ends the job, and a signal ends it after
+# the step.
 . tests/cli/lib.sh
 make_plan tiny $tiny dp
 make_plan other $tiny zero3
 make_plan slow tests/programs/gpt.hlo.gz dp
 
-# said WORDS: exactly one line of our own on standard error, with these words.
+# said WORDS: check for exactly one line of ours on standard error, with these words.
 said() {
 	[ "$(grep -c '^shardwright: ' "$scratch/err")" = 1 ] || complain "not one line of ours"
 	grep -q "^shardwright: .*$1" "$scratch/err" || complain "'$1' is not said"
@@ -22,7 +23,7 @@ said "run has no option --frobnicate"
 expect 2 "" mpirun -n 3 "$sw" run "$scratch/tiny.plan" : -n 1 "$sw" run "$scratch/tiny.plan" --frobnicate
 said "rank 3: run has no option --frobnicate"
 
-# Rank 2 is given something else.
+# Rank 2 gets another argument.
 cat >"$scratch/one" <<'SH'
 #!/bin/sh
 [ "${OMPI_COMM_WORLD_RANK:-$PMIX_RANK}" = 2 ] && plan=$1 || plan=$2
@@ -34,7 +35,7 @@ said "no/such/plan: rank 2: cannot read"
 expect 2 "" mpirun -n 4 "$scratch/one" "$scratch/other.plan" "$scratch/tiny.plan"
 said "rank 2: rank 0 was given another plan"
 
-# start: a job that would take minutes; returns once it has done a step.
+# start: start a job that would take minutes; return once it has done a step.
 start() {
 	: >"$scratch/err" # here: the job may empty it only after the first look
 	SW_TEST_JOB=$$ mpirun -n 4 "$sw" run "$scratch/slow.plan" --steps 100000 -v >"$scratch/out" 2>"$scratch/err" &
@@ -46,7 +47,7 @@ start() {
 	done
 }
 
-# rank_pid RANK: the process of that rank of this test's job
+# rank_pid RANK: print the process id of that rank of this test's job
 rank_pid() {
 	for environ in /proc/[0-9]*/environ; do
 		cat "$environ" 2>/dev/null | tr '\0' '\n' >"$scratch/environ"
@@ -57,7 +58,7 @@ rank_pid() {
 	done
 }
 
-# signal_rank SIGNAL RANK: if the rank isn't there, the job ends all the same
+# signal_rank SIGNAL RANK: signal the rank; if it is gone, the job ends anyway
 signal_rank() {
 	pid=$(rank_pid "$2" | head -n 1)
 	if [ -n "$pid" ]; then
@@ -68,7 +69,8 @@ signal_rank() {
 	fi
 }
 
-# ends CODE: the job, which would take hours, ends soon (steps are slow on a busy machine), with an exit code that matches
+# ends CODE: check that the job, which would take hours, ends soon (steps are slow on a busy machine)
+# with a matching exit code
 ends() {
 	begin=$(date +%s)
 	got=0

@@ -1,10 +1,10 @@
 #!/bin/sh
-# run --pace, --overlap and --trace: what they say, what they refuse; on threads and under mpirun.
+# run --pace, --overlap and --trace: their output and their errors; on threads and under mpirun.
 . tests/cli/lib.sh
 make_plan tiny $tiny dp
 plan=$scratch/tiny.plan
 
-# field NAME: of the JSON object that was printed, on its line
+# field NAME: print a field of the JSON object that was printed
 field() {
 	sed -n "s/^ \"$1\": \(.*[^,]\),*$/\1/p" "$scratch/out"
 }
@@ -37,13 +37,13 @@ expect 0 "" "$sw" run "$plan" --ranks 4 --steps 2 --overlap none -q
 refuse "overlap 'all-reduces'" "$sw" run "$plan" --ranks 4 --overlap all-reduces
 refuse "leave --data or --pace out" "$sw" run "$plan" --ranks 4 --pace --data README.md
 refuse "no/such/trace" "$sw" run "$plan" --ranks 4 --steps 1 -q --trace no/such/trace
-# A trace that can't be written costs the trace alone.
+# If the trace can't be written, only the trace is lost.
 if [ -c /dev/full ]; then
 	expect 2 "/dev/full: cannot write" "$sw" run "$plan" --ranks 4 --steps 1 --pace --trace /dev/full -q
 	grep -q "^step time" "$scratch/out" || complain "results are lost with a trace"
 fi
 
-# Asked to stop: said at once, done after the step.
+# A signal is answered at once, and the run ends after the step.
 "$sw" run "$plan" --ranks 4 --steps 1000000 --pace >"$scratch/out" 2>"$scratch/err" &
 job=$!
 sleep 1

@@ -1,9 +1,10 @@
 #!/bin/sh
-# A plan that pads dimensions: explained, verified, run on threads, with data; its rule damaged.
+# A plan that pads dimensions is explained, verified, and run on threads with data; a damaged padding
+# rule is refused.
 . tests/cli/lib.sh
 plan=$scratch/odd.plan
 
-# Devices so slow that the work must be spread.
+# The devices are so slow that the work must be spread.
 sed -e 's/f32: [^,]*,/f32: 20 MFLOP\/s,/' $cluster >"$scratch/slow.yaml"
 expect 0 ", padded 1/.* on 4 devices" "$sw" plan tests/run/programs/odd.hlo --cluster "$scratch/slow.yaml" -o "$plan"
 expect 0 "" "$sw" explain "$plan"
@@ -14,7 +15,7 @@ expect 0 "" "$sw" plan tests/run/programs/odd.hlo --cluster "$scratch/slow.yaml"
 grep -q '"padded": [0-9]' "$scratch/out" || complain "no padding in the summary"
 cmp -s "$plan" "$scratch/again.plan" || complain "two plans of the same differ"
 
-# Tokens 0 to 52, as bytes; on one device and on four.
+# Tokens 0 to 52, as bytes, on one device and on four.
 awk 'BEGIN { for (i = 0; i < 500; i++) printf "%c", i % 52 + 1 }' >"$scratch/tokens"
 expect 0 "" "$sw" run "$plan" --ranks 4 --data "$scratch/tokens" --steps 3 -q
 grep "^loss" "$scratch/out" >"$scratch/four"

@@ -1,14 +1,15 @@
 #!/bin/sh
-# plan --pin: tensors and ops lie as users say; what can't be is refused with the reason.
+# plan --pin: tensors and ops have the layouts that users pin; an impossible pin is refused with the
+# reason.
 . tests/cli/lib.sh
 pins=$scratch/pins.yaml
 
-# plan_pinned STRATEGY
+# plan_pinned STRATEGY: plan with the pins
 plan_pinned() {
 	expect 0 "" "$sw" plan $tiny --cluster $cluster --pin "$pins" --strategy "$1" -o "$scratch/pinned.plan" -q
 }
 
-# rests BLOCK: how its first weight lies at rest, as explain says.
+# rests BLOCK: print the layout at rest of its first weight, from explain.
 rests() {
 	awk -v block="^blocks.$1:" '$0 ~ block { inside = 1 } inside && /qkv.w/ { found = 1 } found && /at rest/ { print; exit }' "$scratch/out"
 }
@@ -25,7 +26,7 @@ for strategy in auto dp zero3 megatron:tp=2,sp summa; do
 	rests 1 | grep -q "at rest dimension 1[^;]* split over [a-z']* and " || complain "$strategy: block 1"
 done
 
-# refuse_pin WORDS LINES: the file has these lines.
+# refuse_pin WORDS LINES: check that a pin file with these lines is refused.
 refuse_pin() {
 	printf '%s\n' "$2" >"$pins"
 	refuse "$1" "$sw" plan $tiny --cluster $cluster --pin "$pins" -o "$scratch/no.plan" -q

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Plans that compute activations again and do the batch in turns: made, explained, verified, trained with; and what is said where nothing fits.
+# Plans with rematerialisation and microbatches are made, explained, verified and trained with; and
+# the message where nothing fits.
 . tests/cli/lib.sh
 plan=$scratch/gpt.plan
 two=clusters/local-1x2.yaml
@@ -12,7 +13,7 @@ expect 0 "" "$sw" verify "$plan"
 grep -q "^equal: " "$scratch/out" || complain "not equal"
 expect 0 "" "$sw" simulate "$plan" --json
 
-# The same losses as on one device, to what is printed of them.
+# The losses equal those of one device in all printed digits.
 expect 0 "" mpirun -n 2 "$sw" run "$plan" --steps 5 -q
 grep "^loss" "$scratch/out" >"$scratch/two"
 expect 0 "" "$sw" run $tiny --steps 5 -q

@@ -1,5 +1,6 @@
 #!/bin/sh
-# A plan is played: where the time goes, with and without overlap, on another cluster's figures; and the timeline is written.
+# simulate: where the time goes, with and without overlap, and with another cluster's figures; and
+# the timeline.
 . tests/cli/lib.sh
 
 make_plan tiny $tiny dp
@@ -9,7 +10,7 @@ grep -q "^step time .* on 4 ranks" "$scratch/out" || complain "no step time"
 grep -q "^hidden communication *0 s" "$scratch/out" || complain "communication is hidden without overlap"
 grep -q "  every rank  |##*==*|$" "$scratch/out" || complain "no bar"
 
-# figure KEY FILE: a number of the JSON's first lines
+# figure KEY FILE: print a number from the first lines of the JSON
 figure() {
 	sed -n "s/^ \"$1\": \([^,]*\),*\$/\1/p" "$2"
 }
@@ -20,7 +21,7 @@ done
 awk "BEGIN { exit !($(figure step_time_s "$scratch/all.json") < $(figure step_time_s "$scratch/none.json")) }" ||
 	complain "overlap gains nothing"
 
-# What was planned for little memory is scheduled within it, though the devices have more.
+# A plan for little memory is scheduled within it, though the devices have more.
 peak_of() {
 	expect 0 "" "$sw" simulate "$1" --overlap $2 --json
 	figure peak_bytes "$scratch/out"
@@ -31,7 +32,7 @@ least=$(peak_of "$scratch/roomy.plan" none)
 expect 0 "" "$sw" plan $tiny --cluster $cluster -o "$scratch/tight.plan" --strategy zero3 --memory "$least" -q
 [ "$(peak_of "$scratch/tight.plan" all)" -le "$least" ] || complain "the schedule takes more than --memory"
 
-# Links a thousand times as slow.
+# Links that are a thousand times slower.
 sed 's/GB\/s}/MB\/s}/' $cluster >"$scratch/slow.yaml"
 expect 0 "" "$sw" simulate "$plan" --cluster "$scratch/slow.yaml" --json
 awk "BEGIN { exit !($(figure step_time_s "$scratch/out") > 10 * $(figure step_time_s "$scratch/all.json")) }" ||
@@ -45,7 +46,7 @@ expect 0 "" "$sw" simulate "$plan" --trace "$scratch/trace.json" -q
 grep -q '"title":"simulated"' "$scratch/trace.json" || complain "no trace"
 grep -q '"pid":3,"tid":1,.*"cat":"all-reduce","args":{"bytes":[0-9]*}' "$scratch/trace.json" || complain "no all-reduce on rank 3"
 
-# Unequal devices.
+# Devices that are unequal.
 expect 0 "" "$sw" plan tests/programs/mlp.hlo.gz --cluster clusters/unequal-1-4.yaml -o "$scratch/unequal.plan" --strategy zero3 -q
 expect 0 "" "$sw" simulate "$scratch/unequal.plan"
 grep -q "on 5 ranks" "$scratch/out" || complain "not 5 ranks"

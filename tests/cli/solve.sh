@@ -1,10 +1,10 @@
 #!/bin/sh
-# `shardwright solve`: the report, --json, -o, stopping, problems without an answer, bad files.
+# `shardwright solve`: the report, --json, -o, stopping, infeasible problems, bad files.
 . tests/cli/lib.sh
 problems=tests/problems
 example=$problems/example.json
 
-# says WORDS: standard output has them in one line
+# says WORDS: check that one line of standard output has them
 says() {
 	grep -q -e "$1" "$scratch/out" || complain "'$1' is not printed"
 }
@@ -27,7 +27,7 @@ for instance in B:532843 G:217039; do
 	says "^cost  *${instance#*:}"
 done
 
-# The assignment as a file, plain and gzip alike, and on standard output.
+# The assignment is written to a file, plain or gzip, or to standard output.
 gzip -c $example >"$scratch/packed"
 expect 0 "" "$sw" solve "$scratch/packed" -o "$scratch/choice.json" -q
 [ "$(cat "$scratch/choice.json")" = "[0,0,2,1,0]" ] || complain "$(cat "$scratch/choice.json") is no assignment"
@@ -36,14 +36,14 @@ expect 0 "^answer  *optimal" "$sw" solve $example -o -
 expect 2 "both need standard output" "$sw" solve $example -o - --json
 refuse "no/such/folder/x: cannot write" "$sw" solve $example -o no/such/folder/x
 
-# No answer: exit code 1, no file, and the reason.
+# An infeasible problem gives exit code 1, no file, and the reason.
 for problem in infeasible:"raise usage_limit" forbidden:"proved that nothing fits$"; do
 	expect 1 "${problem%%:*}.json: infeasible: .*${problem#*:}" "$sw" solve $problems/${problem%%:*}.json -o "$scratch/none"
 	says "^answer  *infeasible: it is proved that nothing fits"
 done
 [ ! -e "$scratch/none" ] || complain "a file was written for no answer"
 
-# Hard problems: 60 nodes, all pairs joined, pseudo-random costs, one point. LIMIT: of usage.
+# Hard problems: 60 nodes, all pairs joined, pseudo-random costs, one program point. LIMIT: of usage.
 hard() {
 	awk -v limit="$1" 'function draw(n) { seed = (seed * 16807) % 2147483647; return seed % n }
 	function row(n, range, i, text) { for (i = 0; i < n; i++) text = text (i ? "," : "") draw(range); return "[" text "]" }
@@ -57,7 +57,7 @@ hard() {
 	}' >"$scratch/hard.json"
 }
 
-# Ctrl-C and SIGTERM: the best so far, with its bound, and exit code 0.
+# Ctrl-C and SIGTERM give the best assignment so far, with its bound, and exit code 0.
 hard 50000
 for signal in INT TERM; do
 	(
@@ -74,8 +74,9 @@ for signal in INT TERM; do
 	says "^bound  *-*[0-9]"
 done
 
-# Number partitioning: each of 60 large numbers goes to one of two points, and the limit is half their sum, which cannot
-# be met by trying. None found: said with how far it is from one.
+# Number partitioning: each of 60 large numbers goes to one of two program points, and the limit is
+# half their sum, which can't be met by trial. The report says that no assignment is found, and how
+# far the best one is from the limit.
 awk 'function draw() { seed = (seed * 16807) % 2147483647; return seed }
 	BEGIN {
 		seed = 4711

@@ -1,8 +1,9 @@
 #!/bin/sh
-# plan --strategy: every fixed strategy computes the same as one device; what they need from the schedule.
+# plan --strategy: every fixed strategy gives the results of one device, and the schedule keeps what
+# the strategy fixes.
 . tests/cli/lib.sh
 
-# check_strategy PROGRAM CLUSTER STRATEGY
+# check_strategy PROGRAM CLUSTER STRATEGY: plan and verify
 check_strategy() {
 	expect 0 "" "$sw" plan "tests/programs/$1.hlo.gz" --cluster "clusters/$2.yaml" --strategy "$3" -o "$scratch/a.plan" -q
 	expect 0 "" "$sw" verify "$scratch/a.plan"
@@ -16,30 +17,32 @@ for strategy in zero2 megatron:tp=4,sp summa:4x2 2.5d:2x2x2 axonn:2,1,2,2; do
 done
 check_strategy moe-gshard-tiny local-2x4 expert
 
-# starts STRATEGY: how many collectives of the schedule are begun.
+# starts STRATEGY: print the number of collectives that the schedule begins.
 starts() {
 	"$sw" plan $tiny --cluster $cluster --strategy "$1" --dump-after schedule -q | grep -c " all-reduce-start\|async-start("
 }
-# All gradients of a type fit in Horovod's buffer; with less room there are more groups, and in groups of one byte nothing is merged.
+# All gradients of a type fit in Horovod's buffer; a smaller buffer gives more groups, and with a
+# buffer of one byte nothing is merged.
 all=$(starts horovod) some=$(starts horovod:merge=20000) none=$(starts horovod:merge=1)
 [ "$all" -lt "$some" ] && [ "$some" -lt "$none" ] || complain "all-reduces begun: $all, $some and $none"
-# The step that a plan promises is the one that `simulate` plays, buffer and all.
+# The step time that a plan predicts is that of `simulate`, with the buffer.
 step_of() { sed -n 's/.*"step_time_s": *\([0-9.e+-]*\).*/\1/p' "$scratch/out" | sed -n 1p; }
 expect 0 "" "$sw" plan tests/programs/gpt.hlo.gz --cluster clusters/lab-2x4.yaml --strategy horovod -o "$scratch/a.plan" --json
 promised=$(step_of)
 expect 0 "" "$sw" simulate "$scratch/a.plan" --json
 [ -n "$promised" ] && [ "$promised" = "$(step_of)" ] || complain "horovod promises $promised s, simulate plays $(step_of) s"
 
-# promised STRATEGY: the step of a program many of whose gradients are small, on devices that are not alike.
+# promised STRATEGY: print the predicted step of a program with many small gradients, on unequal
+# devices.
 promised() {
 	expect 0 "" "$sw" plan tests/programs/bert-tiny-clip.hlo.gz --cluster clusters/lab-unequal.yaml --strategy "$1" -o "$scratch/a.plan" --json
 	step_of
 }
-# All gradients in one all-reduce is one of the ways that any schedule tries.
+# Every schedule also tries to reduce all gradients by one all-reduce.
 alone=$(promised dp) merged=$(promised horovod)
 awk "BEGIN { exit !($alone <= 1.001 * $merged) }" || complain "dp takes $alone s, $merged s with Horovod's buffer"
 
-# The first of the ranked grids is not always the best of those planned: they are all told.
+# The first of the ranked grids is not always the best of those planned: all are listed.
 expect 0 "" "$sw" plan $tiny --cluster $cluster --strategy axonn:top=3 -o "$scratch/a.plan" -q
 expect 0 "" "$sw" explain "$scratch/a.plan"
 [ "$(grep -c "^axonn:[0-9]*,[0-9]*,[0-9]*,[0-9]* " "$scratch/out")" = 3 ] || complain "not three grids"

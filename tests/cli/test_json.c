@@ -8,7 +8,7 @@
 
 static char plan[64];
 
-/* The standard output of `shardwright LINE` and its exit code. */
+/* Run `shardwright LINE`; return its standard output and exit code. */
 static char *run(const char *line, int *code)
 {
 	sw_text command = {0}, out = {0};
@@ -65,8 +65,7 @@ static void every_command_has_its_keys(void **state)
 	assert_keys(
 		run_json(0,
 	                 "plan tests/programs/mlp.hlo.gz --cluster clusters/local-1x2.yaml "
-	                 "--strategy "
-	                 "dp -o %s --json",
+	                 "--strategy dp -o %s --json",
 	                 plan),
 		"step_time_s lower_bound_s gap peak_bytes payload_bytes planning_s mesh strategy");
 	assert_keys(run_json(0, "explain %s --json", plan), "step_time_s mesh strategy");
@@ -91,7 +90,7 @@ static void assert_is(const json_t *json, const char *key, const char *expected)
 	free(text);
 }
 
-static void a_solved_problem_has_its_figures(void **state)
+static void a_solved_problem_prints_its_figures(void **state)
 {
 	(void)state;
 	json_t *json = run_json(0, "solve tests/problems/example.json --json");
@@ -106,7 +105,7 @@ static void a_solved_problem_has_its_figures(void **state)
 	json_decref(json);
 }
 
-static void a_problem_without_an_answer_is_an_object_too(void **state)
+static void an_infeasible_problem_prints_an_object(void **state)
 {
 	(void)state;
 	json_t *json = run_json(1, "solve tests/problems/infeasible.json --json");
@@ -143,7 +142,7 @@ static void assert_error_object(json_t *json, const char *code, const char *file
 	json_decref(json);
 }
 
-static void a_failure_is_an_object_too(void **state)
+static void a_failure_prints_an_object(void **state)
 {
 	(void)state;
 	assert_error_object(run_json(2, "inspect no/such/file --json"), "io", "no/such/file", 0);
@@ -170,10 +169,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_command_has_its_keys),
-		cmocka_unit_test(a_solved_problem_has_its_figures),
-		cmocka_unit_test(a_problem_without_an_answer_is_an_object_too),
+		cmocka_unit_test(a_solved_problem_prints_its_figures),
+		cmocka_unit_test(an_infeasible_problem_prints_an_object),
 		cmocka_unit_test(the_losses_are_a_list_of_numbers),
-		cmocka_unit_test(a_failure_is_an_object_too),
+		cmocka_unit_test(a_failure_prints_an_object),
 	};
 	snprintf(plan, sizeof(plan), "/tmp/shardwright-test-json-%d.plan", (int)getpid());
 	return cmocka_run_group_tests(tests, NULL, remove_plan);

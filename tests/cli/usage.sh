@@ -1,5 +1,5 @@
 #!/bin/sh
-# Wrong command lines are refused in one line that names the mend; --help of each command works.
+# Wrong command lines are refused with one line that names the remedy; --help of each command works.
 . tests/cli/lib.sh
 
 for command in inspect plan explain verify simulate run solve; do
@@ -35,7 +35,8 @@ refuse "add --ranks N, 1 to 256" "$sw" verify $tiny --random 3 --ranks 100000000
 refuse "goes with --random K" "$sw" verify $tiny --ranks 4
 refuse "no/such/file: cannot read" "$sw" verify no/such/file --ranks 2 --random 1
 
-# Where a result can't be written is said before the work, not after it: planning would print its progress first.
+# An output that can't be written is refused before the work, not after it: planning would print its
+# progress first.
 refuse "no/such/folder/p: cannot write" "$sw" plan $tiny --cluster $cluster -o no/such/folder/p --strategy dp
 refuse "/p: cannot write: Is a directory" "$sw" plan no/such/program --cluster $cluster -o "$(mkdir "$scratch/p" && echo "$scratch/p")"
 refuse "no/such/t: cannot write" "$sw" run no/such/program --trace no/such/t
@@ -43,11 +44,12 @@ refuse "no/such/t: cannot write" "$sw" simulate no/such/plan --trace no/such/t
 refuse "no/such/c: cannot write" "$sw" calibrate -o no/such/c
 refuse "no/such/c: cannot write" "$sw" calibrate -o "$scratch/c.yaml" --plot no/such/c
 
-# Random assignments keep the results, and the same seeds give the same ones.
+# Random assignments keep the results, and the same seed gives the same assignments.
 expect 0 "" "$sw" verify tests/programs/mlp.hlo.gz --ranks 6 --random 3 --seed 5 -q
 grep -q "^3 random assignments on 6 ranks: 3 equal, 0 not; largest relative error" "$scratch/out" || complain "no summary"
 
-# A sum whose value hangs on the order of its terms: an assignment that splits it gives another one.
+# A sum whose value depends on the order of its terms: an assignment that splits it changes the
+# result.
 cat >"$scratch/order.hlo" <<'EOT'
 HloModule order
 add {
@@ -66,7 +68,7 @@ grep -q "^ *[0-9]*  1 of 1 outputs; '.*' is off by .* in norm" "$scratch/out" ||
 one=$(sed -n 's/^ *\([0-9]*\)  1 of 1.*/\1/p' "$scratch/out" | head -n 1)
 expect 1 "1 of 1 random" "$sw" verify "$scratch/order.hlo" --ranks 2 --random 1 --seed "$one" -q
 
-# Words after -- are no options.
+# Words behind -- are no options.
 refuse "--json: cannot read" "$sw" inspect -- --json
 for stage in read canonical partition schedule; do
 	expect 0 "" "$sw" plan tests/programs/mlp.hlo.gz --cluster $cluster --strategy dp --dump-after $stage
@@ -76,7 +78,7 @@ for stage in read canonical partition schedule; do
 done
 expect 0 "" "$sw" plan tests/programs/mlp.hlo.gz --cluster $cluster --strategy dp --dump-after schedule -v
 grep -q "^op  *stream  *begin us  *end us$" "$scratch/out" || complain "no times after schedule -v"
-# Results that can't be written are a failure.
+# A result that can't be written is a failure.
 if [ -c /dev/full ]; then
 	sh -c '"$1" inspect "$2" >/dev/full 2>/dev/null' sh "$sw" $tiny && complain "a full disk goes unnoticed"
 fi

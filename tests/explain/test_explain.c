@@ -1,5 +1,5 @@
-/* Explain: words for plans that everybody knows, sums that must come out, avoided collectives
- * against what the other plan measures. */
+/* Explain: well-known plans are described in well-known words, sums add up, and the predicted price
+ * of an avoided collective is compared with what the changed plan measures. */
 #include "explain/internal.h"
 #include "planned/planned.h"
 
@@ -68,7 +68,7 @@ static const json_t *line(const explained *e, const char *in, const char *name)
 
 /* ---- words ------------------------------------------------------------------------------ */
 
-static void known_strategies_are_called_by_their_names(void **state)
+static void well_known_strategies_are_named(void **state)
 {
 	static const struct {
 		const char *strategy;
@@ -96,8 +96,8 @@ static void known_strategies_are_called_by_their_names(void **state)
 	}
 }
 
-/* What is said of the lines of a layer, key by key; "" that nothing is. */
-static void a_layer_says_what_is_split_summed_and_gathered(void **state)
+/* Check the fields of a layer's lines; "" expects that a field is missing. */
+static void a_layer_describes_its_splits_sums_and_gathers(void **state)
 {
 	static const struct {
 		const char *strategy, *name, *key, *words;
@@ -140,8 +140,9 @@ static void a_layer_says_what_is_split_summed_and_gathered(void **state)
 	}
 }
 
-/* In a loop over stacked layers, too: gradients come out of the loop of the backward pass. */
-static void a_scanned_layer_says_it_too(void **state)
+/* A loop over stacked layers is described too: gradients come out of the loop of the backward
+ * pass. */
+static void a_scanned_layer_is_described_too(void **state)
 {
 	explained e;
 	(void)state;
@@ -154,8 +155,9 @@ static void a_scanned_layer_says_it_too(void **state)
 	close_explained(&e);
 }
 
-/* Under remat or for want of memory a weight is gathered again, and that is said. */
-static void gathering_again_is_said(void **state)
+/* With rematerialisation, or if memory is short, weights are gathered again, and explain says
+ * so. */
+static void regathering_is_described(void **state)
 {
 	explained e = {0};
 	sw_error err = {0};
@@ -172,7 +174,7 @@ static void gathering_again_is_said(void **state)
 	close_explained(&e);
 }
 
-static void alike_layers_are_one_block(void **state)
+static void similar_layers_are_one_block(void **state)
 {
 	static const struct {
 		const char *fixture, *name;
@@ -181,7 +183,7 @@ static void alike_layers_are_one_block(void **state)
 		{"gpt-tiny", "blocks.*", 2},
 		{"llama-gqa-tiny", "blocks.*", 2},
 		{"lstm-lm-tiny", "layers.*", 2},
-		{"gpt-tiny-scan", "blocks", 1}, /* of which the loop runs several */
+		{"gpt-tiny-scan", "blocks", 1}, /* the loop runs several of them */
 	};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
@@ -193,7 +195,7 @@ static void alike_layers_are_one_block(void **state)
 	}
 }
 
-/* Where no name tells layers apart, what repeats does. */
+/* Where no names tell layers apart, layers are found by repetition. */
 static void layers_without_names_are_found(void **state)
 {
 	explained e = {0};
@@ -215,17 +217,16 @@ static void layers_without_names_are_found(void **state)
 	free(text);
 }
 
-/* An op without a parameter is known by the scope in which it was written. */
-static void scopes_name_what_has_no_parameter(void **state)
+/* An op without a parameter is named by the scope in which it was written. */
+static void ops_without_parameters_are_named_by_their_scope(void **state)
 {
 	static const char text[] =
 		"HloModule m\n"
 		"ENTRY main {\n"
 		"  q = f32[8,16,32] parameter(0)\n"
 		"  k = f32[8,16,32] parameter(1)\n"
-		"  ROOT s = f32[8,16,16] dot(q, k), lhs_batch_dims={0}, lhs_contracting_dims={2}, "
-		"rhs_batch_dims={0}, "
-		"rhs_contracting_dims={2}, "
+		"  ROOT s = f32[8,16,16] dot(q, k), lhs_batch_dims={0}, "
+		"lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={2}, "
 		"metadata={op_name=\"jit(step)/jvp(net)/layer_0/attn/scores\"}\n"
 		"}\n";
 	explained e = {0};
@@ -275,7 +276,7 @@ static void tensors_at_the_peak_add_up_to_it(void **state)
 	}
 }
 
-/* All parameters and moments are there all the time. */
+/* All parameters and moments are alive all the time. */
 static void state_is_at_the_peak_with_its_bytes(void **state)
 {
 	explained e;
@@ -289,11 +290,12 @@ static void state_is_at_the_peak_with_its_bytes(void **state)
 		json_integer_value(json_object_get(tensor, "bytes"));
 	int64_t expected = role_bytes(&e.p, SW_ROLE_PARAMETER);
 	assert_true(parameters >= expected &&
-	            parameters <= expected + expected / 10); /* each in whole cache lines */
+	            /* each is rounded up to whole cache lines */
+	            parameters <= expected + expected / 10);
 	close_explained(&e);
 }
 
-static void collectives_add_up_to_what_is_predicted(void **state)
+static void collectives_add_up_to_the_prediction(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(many); i++) {
@@ -320,8 +322,8 @@ static void collectives_add_up_to_what_is_predicted(void **state)
 
 /* ---- avoiding --------------------------------------------------------------------------- */
 
-/* What sw_avoid says of each redistribution is what the plan measures that does it. */
-static void avoiding_costs_what_the_other_plan_measures(void **state)
+/* The price that sw_avoid predicts for each redistribution is what the changed plan measures. */
+static void the_price_of_avoiding_is_what_the_changed_plan_measures(void **state)
 {
 	static const char *const strategies[] = {"dp", "zero1", "zero3", "megatron:tp=2", "auto"};
 	int avoided = 0;
@@ -339,7 +341,7 @@ static void avoiding_costs_what_the_other_plan_measures(void **state)
 			sw_program_cost cost;
 			sw_text words = {0};
 			const sw_origin *o = &e.origins.items.data[i];
-			if (o->value == SW_NO_ID || !sw_words_move(&e.what, i, &words)) {
+			if (o->value == SW_NO_ID || !sw_describe_move(&e.what, i, &words)) {
 				sw_text_clear(&words);
 				continue;
 			}
@@ -356,8 +358,8 @@ static void avoiding_costs_what_the_other_plan_measures(void **state)
 			assert_int_equal(cost.payload_bytes - before.payload_bytes,
 			                 best.payload_bytes);
 			double seconds = cost.step_time_s - before.step_time_s;
-			/* a path is priced with the copies around its moves, which are no kernels
-			 * where they vanish */
+			/* ^a path is priced with the copies around its moves, which are no kernels
+			 * if they vanish */
 			if (fabs(seconds - best.seconds) > 1e-5 + 0.05 * fabs(seconds))
 				fail_msg("%s, redistribution %zu: %g s predicted, %g s measured",
 				         strategies[s], i, best.seconds, seconds);
@@ -371,8 +373,9 @@ static void avoiding_costs_what_the_other_plan_measures(void **state)
 	assert_true(avoided > 20);
 }
 
-/* A weight that is gathered could rest whole: ZeRO-3 without it is ZeRO-1, for that weight. */
-static void a_gathered_weight_could_rest_whole(void **state)
+/* A gathered weight could be replicated at rest: ZeRO-3 without its split is ZeRO-1, for that
+ * weight. */
+static void a_gathered_weight_could_be_replicated_at_rest(void **state)
 {
 	explained e;
 	const json_t *c;
@@ -394,7 +397,7 @@ static void a_gathered_weight_could_rest_whole(void **state)
 
 /* ---- printed, and compared -------------------------------------------------------------- */
 
-static void tables_end_unless_they_are_to_be_whole(void **state)
+static void tables_are_cut_unless_whole_ones_are_requested(void **state)
 {
 	explained e;
 	sw_text part = {0}, whole = {0};
@@ -410,7 +413,7 @@ static void tables_end_unless_they_are_to_be_whole(void **state)
 	close_explained(&e);
 }
 
-static void a_plan_differs_from_itself_in_nothing(void **state)
+static void a_plan_equals_itself(void **state)
 {
 	explained e;
 	sw_text text = {0};
@@ -436,7 +439,7 @@ static const json_t *entry_with(const json_t *list, const char *key, const char 
 	return NULL;
 }
 
-static void two_plans_differ_where_they_do(void **state)
+static void differences_of_two_plans_are_listed(void **state)
 {
 	explained dp, zero1;
 	sw_text text = {0};
@@ -452,7 +455,7 @@ static void two_plans_differ_where_they_do(void **state)
 	assert_int_equal(json_array_size(json_object_get(change, "members")), 2);
 	assert_non_null(strstr(text_at(change, "here"), "all-reduce"));
 	assert_non_null(strstr(text_at(change, "there"), "reduce-scatter"));
-	/* a quarter of each moment is left on each of four devices */
+	/* each of four devices keeps a quarter of each moment */
 	const json_t *moment = entry_with(json_object_get(diff, "memory"), "name",
 	                                  "opt.mu.blocks.*.mlp.up.w", "kind", "optimizer state");
 	assert_true(json_number_value(json_object_get(moment, "here")) ==
@@ -468,21 +471,21 @@ static void two_plans_differ_where_they_do(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(known_strategies_are_called_by_their_names),
-		cmocka_unit_test(a_layer_says_what_is_split_summed_and_gathered),
-		cmocka_unit_test(a_scanned_layer_says_it_too),
-		cmocka_unit_test(gathering_again_is_said),
-		cmocka_unit_test(alike_layers_are_one_block),
+		cmocka_unit_test(well_known_strategies_are_named),
+		cmocka_unit_test(a_layer_describes_its_splits_sums_and_gathers),
+		cmocka_unit_test(a_scanned_layer_is_described_too),
+		cmocka_unit_test(regathering_is_described),
+		cmocka_unit_test(similar_layers_are_one_block),
 		cmocka_unit_test(layers_without_names_are_found),
-		cmocka_unit_test(scopes_name_what_has_no_parameter),
+		cmocka_unit_test(ops_without_parameters_are_named_by_their_scope),
 		cmocka_unit_test(tensors_at_the_peak_add_up_to_it),
 		cmocka_unit_test(state_is_at_the_peak_with_its_bytes),
-		cmocka_unit_test(collectives_add_up_to_what_is_predicted),
-		cmocka_unit_test(avoiding_costs_what_the_other_plan_measures),
-		cmocka_unit_test(a_gathered_weight_could_rest_whole),
-		cmocka_unit_test(tables_end_unless_they_are_to_be_whole),
-		cmocka_unit_test(a_plan_differs_from_itself_in_nothing),
-		cmocka_unit_test(two_plans_differ_where_they_do),
+		cmocka_unit_test(collectives_add_up_to_the_prediction),
+		cmocka_unit_test(the_price_of_avoiding_is_what_the_changed_plan_measures),
+		cmocka_unit_test(a_gathered_weight_could_be_replicated_at_rest),
+		cmocka_unit_test(tables_are_cut_unless_whole_ones_are_requested),
+		cmocka_unit_test(a_plan_equals_itself),
+		cmocka_unit_test(differences_of_two_plans_are_listed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

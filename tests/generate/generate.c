@@ -1,4 +1,4 @@
-/* The driver: steps until there are enough, then what nobody read is a result. */
+/* The driver: run makers until there are enough ops, then turn every unread value into a result. */
 #include "generate/maker.h"
 
 #include <assert.h>
@@ -40,8 +40,7 @@ void make_something(maker *m)
 
 /* ---- results ---------------------------------------------------------------------------- */
 
-/* What nobody reads, and sometimes something that is read; an input only if there is nothing else.
- */
+/* Choose every unread value, and sometimes a read one; an input only if there is nothing else. */
 static uint32_t choose_results(maker *m, sw_id *results)
 {
 	const sw_program *p = m->program;
@@ -64,7 +63,7 @@ static uint32_t choose_results(maker *m, sw_id *results)
 	return n;
 }
 
-/* Some results take the place of inputs that look the same. */
+/* Let some results alias inputs of the same shape and type. */
 static void make_aliases(maker *m, const sw_id *results, uint32_t n)
 {
 	sw_arena arena;

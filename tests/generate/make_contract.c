@@ -1,24 +1,24 @@
-/* Contractions: dot, convolution. Linear algebra. */
+/* Contractions (dot, convolution) and linear algebra. */
 #include "generate/maker.h"
 
 #include <math.h>
 
 #include "interpret/kernel.h"
 
-/* A library adds products of f32 in f32, in an order of its own: errors go astray like a drunkard's
+/* A library sums f32 products in f32, in an order of its own: the errors grow like a random
  * walk. */
-static known contracted(sw_type type, known a, known b, double terms)
+static value_facts contracted(sw_type type, value_facts a, value_facts b, double terms)
 {
-	known k = known_multiply(a, b);
+	value_facts k = facts_multiply(a, b);
 	if (is_kind(type, KIND(COMPLEX)))
-		k = (known){-2 * size_of(k), 2 * size_of(k), 2 * k.error, k.integral};
-	known settled = settle_sum(type, known_times(k, terms), terms);
-	if (settled.error > 0 && (type == SW_F32 || type == SW_C64))
-		settled.error += sqrt(terms) * unit_of(type) * size_of(k) * terms;
-	return settled;
+		k = (value_facts){-2 * size_of(k), 2 * size_of(k), 2 * k.error, k.integral};
+	value_facts rounded = round_sum(type, facts_times(k, terms), terms);
+	if (rounded.error > 0 && (type == SW_F32 || type == SW_C64))
+		rounded.error += sqrt(terms) * unit_of(type) * size_of(k) * terms;
+	return rounded;
 }
 
-/* Products of short numbers may be summed as long ones. */
+/* Products of narrow numbers may be summed in a wider type. */
 static sw_type wider(maker *m, sw_type type)
 {
 	if ((type == SW_BF16 || type == SW_F16) && chance(m, 50))
@@ -28,7 +28,7 @@ static sw_type wider(maker *m, sw_type type)
 	return type;
 }
 
-/* A product being drafted: what each dimension of the right is, and where it stands. */
+/* A draft of a product: the kind and the position of each dimension of the right operand. */
 enum { BATCH, CONTRACTED, FREE };
 typedef struct product {
 	sw_shape left;
@@ -37,7 +37,8 @@ typedef struct product {
 	int64_t right_batch[SW_MAX_RANK], right_contracted[SW_MAX_RANK];
 	int use[SW_MAX_RANK];
 	int64_t sizes[SW_MAX_RANK],
-		dims[SW_MAX_RANK]; /* of the right, before and after they are put in order */
+		/* of the right operand, before and after they are put in order */
+		dims[SW_MAX_RANK];
 	double terms;
 } product;
 
@@ -47,8 +48,8 @@ static void add_right(product *p, int use, int64_t size)
 	p->sizes[p->rank++] = size;
 }
 
-/* Each dimension of the left is batch, contracted (one at least) or free; the right has the first
- * two, and free ones of its own. */
+/* Each dimension of the left operand is batch, contracted (at least one) or free; the right operand
+ * has the batch and contracted ones, and free ones of its own. */
 static void draft_left(maker *m, product *p)
 {
 	for (int32_t d = 0; d < p->left.rank; d++) {
@@ -66,7 +67,7 @@ static void draft_left(maker *m, product *p)
 		add_right(p, FREE, random_size(m));
 }
 
-/* In any order, which the lists follow. */
+/* Put the dimensions of the right operand in a random order; the lists follow it. */
 static void draft_right(maker *m, product *p)
 {
 	int64_t order[SW_MAX_RANK];
@@ -90,7 +91,7 @@ static int32_t add_free(sw_ints batch, sw_ints contracted, const int64_t *dims, 
 	return n;
 }
 
-/* Batch, then what is free on either side. */
+/* Batch dimensions first, then the free ones of either side. */
 static sw_shape product_shape(maker *m, const product *p, const sw_attrs *attrs, sw_type type)
 {
 	int64_t out[2 * SW_MAX_RANK];
@@ -105,7 +106,7 @@ static sw_shape product_shape(maker *m, const product *p, const sw_attrs *attrs,
 
 static void make_dot(maker *m)
 {
-	sw_id x = pick(m, (want){.kinds = NUMBERS, .min_rank = 1, .max_rank = 4});
+	sw_id x = pick(m, (operand_need){.kinds = NUMBERS, .min_rank = 1, .max_rank = 4});
 	product p = {.left = shape_of(m, x), .terms = 1};
 	draft_left(m, &p);
 	draft_right(m, &p);
@@ -119,8 +120,8 @@ static void make_dot(maker *m)
 	if (elements(shape) > 4000 || shape.rank > 6)
 		return;
 	sw_id y = pick_like(m, make_shape(m, p.left.type, p.dims, p.rank), false);
-	known k = contracted(type, *fact(m, x), *fact(m, y), p.terms);
-	keep(m, put_op(m, SW_OP_DOT, (sw_id[]){x, y}, 2, &attrs, &shape), k);
+	value_facts k = contracted(type, *fact(m, x), *fact(m, y), p.terms);
+	add_to_pool(m, write_simple_op(m, SW_OP_DOT, (sw_id[]){x, y}, 2, &attrs, &shape), k);
 }
 
 /* Rows in groups, each with a matrix of its own; or columns in groups, each with a product of its
@@ -143,11 +144,11 @@ static void make_ragged_dot(maker *m)
 	                          .rhs_contracting = ints_of(m, (int64_t[]){apart ? 0 : 1}, 1),
 	                          .lhs_ragged = ints_of(m, (int64_t[]){apart ? 1 : 0}, 1),
 	                          .rhs_group = ints_of(m, (int64_t[]){0}, apart ? 0 : 1)}};
-	known k = contracted(type, *fact(m, three[0]), *fact(m, three[1]), (double)inner);
-	keep(m, put_op(m, SW_OP_RAGGED_DOT, three, 3, &attrs, NULL), k);
+	value_facts k = contracted(type, *fact(m, three[0]), *fact(m, three[1]), (double)inner);
+	add_to_pool(m, write_simple_op(m, SW_OP_RAGGED_DOT, three, 3, &attrs, NULL), k);
 }
 
-/* Operands with a scale for each block of their elements. */
+/* Operands with one scale per block of elements. */
 static void make_scaled_dot(maker *m)
 {
 	int64_t rows = random_size(m), inner = random_size(m), columns = random_size(m);
@@ -161,10 +162,10 @@ static void make_scaled_dot(maker *m)
 	                fresh_integers(m, make_shape(m, type, (int64_t[]){1, part}, 2), 1, 2)};
 	sw_attrs attrs = {.dot = {.lhs_contracting = ints_of(m, (int64_t[]){1}, 1),
 	                          .rhs_contracting = ints_of(m, (int64_t[]){1}, 1)}};
-	known x = settle(type, known_multiply(*fact(m, four[0]), *fact(m, four[2]))),
-	      y = settle(type, known_multiply(*fact(m, four[1]), *fact(m, four[3])));
-	keep(m, put_op(m, SW_OP_SCALED_DOT, four, 4, &attrs, NULL),
-	     contracted(type, x, y, (double)inner));
+	value_facts x = round_facts(type, facts_multiply(*fact(m, four[0]), *fact(m, four[2]))),
+		    y = round_facts(type, facts_multiply(*fact(m, four[1]), *fact(m, four[3])));
+	add_to_pool(m, write_simple_op(m, SW_OP_SCALED_DOT, four, 4, &attrs, NULL),
+	            contracted(type, x, y, (double)inner));
 }
 
 /* ---- convolution ------------------------------------------------------------------------ */
@@ -184,7 +185,7 @@ static bool space(maker *m, int64_t *size, sw_window_dim *w)
 	       whole + w->pad_high > 0;
 }
 
-/* Positions of two named dimensions and n spatial ones. */
+/* Return the positions of two named dimensions and n spatial ones. */
 static sw_ints labels(maker *m, int32_t n, int64_t *first, int64_t *second)
 {
 	int64_t order[SW_MAX_RANK];
@@ -246,8 +247,8 @@ static void make_convolution(maker *m)
 	if (elements(input) > 4000 || elements(kernel) > 4000)
 		return;
 	sw_id two[] = {pick_like(m, input, false), pick_like(m, kernel, false)};
-	known k = contracted(type, *fact(m, two[0]), *fact(m, two[1]), terms * (double)in);
-	keep(m, put_op(m, SW_OP_CONVOLUTION, two, 2, &attrs, NULL), k);
+	value_facts k = contracted(type, *fact(m, two[0]), *fact(m, two[1]), terms * (double)in);
+	add_to_pool(m, write_simple_op(m, SW_OP_CONVOLUTION, two, 2, &attrs, NULL), k);
 }
 
 /* ---- linear algebra --------------------------------------------------------------------- */
@@ -260,7 +261,7 @@ static int32_t batch_dims(maker *m, int64_t *dims)
 	return n;
 }
 
-/* Lower triangles with a strong diagonal: small entries, and 2 added on it. */
+/* Make lower triangles with a strong diagonal: small entries, and 2 added to the diagonal. */
 static sw_id well_conditioned(maker *m, sw_type type, const int64_t *batch, int32_t n, int64_t size)
 {
 	int64_t dims[SW_MAX_RANK];
@@ -275,7 +276,7 @@ static sw_id well_conditioned(maker *m, sw_type type, const int64_t *batch, int3
 	sw_id on = sw_emit_compare(m->program, m->scope->computation, SW_EQ, row, column);
 	sw_id strong = constant_like(m, shape, 2);
 	sw_id both = sw_emit_select(m->program, m->scope->computation, on, strong, x);
-	return say(m, both, known_either(*fact(m, x), (known){0, 2, 0, true}));
+	return set_facts(m, both, facts_either(*fact(m, x), (value_facts){0, 2, 0, true}));
 }
 
 static void make_triangular_solve(maker *m)
@@ -297,12 +298,13 @@ static void make_triangular_solve(maker *m)
 	                             .lower = chance(m, 50),
 	                             .unit_diagonal = chance(m, 20),
 	                             .transpose_a = chance(m, 50) ? "NO_TRANSPOSE" : "TRANSPOSE"}};
-	known k = *fact(m, b);
+	value_facts k = *fact(m, b);
 	double size_b = 4 * size_of(k);
-	k = (known){-size_b, size_b,
-	            8 * (k.error + size_b * fact(m, a)->error) + 64 * unit_of(type) * size_b,
-	            false};
-	keep(m, put_op(m, SW_OP_TRIANGULAR_SOLVE, (sw_id[]){a, b}, 2, &attrs, NULL), k);
+	k = (value_facts){-size_b, size_b,
+	                  8 * (k.error + size_b * fact(m, a)->error) + 64 * unit_of(type) * size_b,
+	                  false};
+	add_to_pool(m, write_simple_op(m, SW_OP_TRIANGULAR_SOLVE, (sw_id[]){a, b}, 2, &attrs, NULL),
+	            k);
 }
 
 static void make_cholesky(maker *m)
@@ -316,11 +318,11 @@ static void make_cholesky(maker *m)
 	for (int32_t d = 0; d < n + 2; d++)
 		order[d] = d < n ? d : 2 * n + 1 - d;
 	sw_id t = sw_emit_transpose(m->program, m->scope->computation, a, order);
-	say(m, t, *fact(m, a));
+	set_facts(m, t, *fact(m, a));
 	sw_id s = binary(m, SW_OP_ADD, a, t);
 	sw_attrs attrs = {.cholesky = {.lower = chance(m, 50)}};
-	known k = {-3, 3, 8 * fact(m, s)->error + 64 * unit_of(type), false};
-	keep(m, put_op(m, SW_OP_CHOLESKY, &s, 1, &attrs, NULL), k);
+	value_facts k = {-3, 3, 8 * fact(m, s)->error + 64 * unit_of(type), false};
+	add_to_pool(m, write_simple_op(m, SW_OP_CHOLESKY, &s, 1, &attrs, NULL), k);
 }
 
 static void make_fft(maker *m)
@@ -347,10 +349,10 @@ static void make_fft(maker *m)
 		return;
 	sw_id x = pick_like(m, shape, false);
 	sw_attrs attrs = {.fft = {.kind = kinds[kind], .length = ints_of(m, length, n)}};
-	known k = *fact(m, x);
+	value_facts k = *fact(m, x);
 	double size = 2 * terms * size_of(k);
-	k = (known){-size, size, 2 * terms * k.error + 16 * unit_of(type) * size, false};
-	keep(m, put_op(m, SW_OP_FFT, &x, 1, &attrs, NULL), k);
+	k = (value_facts){-size, size, 2 * terms * k.error + 16 * unit_of(type) * size, false};
+	add_to_pool(m, write_simple_op(m, SW_OP_FFT, &x, 1, &attrs, NULL), k);
 }
 
 static const make_row rows[] = {

@@ -1,4 +1,4 @@
-/* Indexed reads and writes, some out of range. */
+/* Indexed reads and writes, some of them out of range. */
 #include "generate/maker.h"
 
 #include <math.h>
@@ -33,39 +33,43 @@ static void part_sizes(maker *m, sw_shape shape, int64_t *sizes)
 static void make_dynamic_slice(maker *m)
 {
 	sw_id in[1 + SW_MAX_RANK] = {
-		pick(m, (want){.kinds = ANY_KIND, .min_rank = 1, .max_rank = 5})};
+		pick(m, (operand_need){.kinds = ANY_KIND, .min_rank = 1, .max_rank = 5})};
 	sw_shape shape = shape_of(m, in[0]);
 	int64_t sizes[SW_MAX_RANK];
 	part_sizes(m, shape, sizes);
 	some_starts(m, shape, sizes, in + 1);
 	sw_attrs attrs = {.dynamic_slice = {ints_of(m, sizes, shape.rank)}};
-	keep(m, put_op(m, SW_OP_DYNAMIC_SLICE, in, 1 + (uint32_t)shape.rank, &attrs, NULL),
-	     *fact(m, in[0]));
+	add_to_pool(
+		m,
+		write_simple_op(m, SW_OP_DYNAMIC_SLICE, in, 1 + (uint32_t)shape.rank, &attrs, NULL),
+		*fact(m, in[0]));
 }
 
 static void make_dynamic_update_slice(maker *m)
 {
 	sw_id in[2 + SW_MAX_RANK] = {
-		pick(m, (want){.kinds = ANY_KIND, .min_rank = 1, .max_rank = 5})};
+		pick(m, (operand_need){.kinds = ANY_KIND, .min_rank = 1, .max_rank = 5})};
 	sw_shape shape = shape_of(m, in[0]);
 	int64_t sizes[SW_MAX_RANK];
 	part_sizes(m, shape, sizes);
 	in[1] = pick_like(m, make_shape(m, shape.type, sizes, shape.rank), false);
 	some_starts(m, shape, sizes, in + 2);
-	keep(m, put_op(m, SW_OP_DYNAMIC_UPDATE_SLICE, in, 2 + (uint32_t)shape.rank, NULL, NULL),
-	     known_either(*fact(m, in[0]), *fact(m, in[1])));
+	add_to_pool(m,
+	            write_simple_op(m, SW_OP_DYNAMIC_UPDATE_SLICE, in, 2 + (uint32_t)shape.rank,
+	                            NULL, NULL),
+	            facts_either(*fact(m, in[0]), *fact(m, in[1])));
 }
 
 /* ---- gather and scatter ----------------------------------------------------------------- */
 
-/* One way to index an operand. Its dimensions: in windows whole or in part, collapsed (inserted),
- * or batching; indexed or not. Indices: batch dimensions, some of which are the operand's, and the
- * vector anywhere. Slices: both, mixed. */
+/* A way to index an operand. Each of its dimensions is in windows (whole or in part), collapsed
+ * (inserted), or batching; and indexed or not. The indices have batch dimensions, some of which are
+ * the operand's, and the index vector at any position. Slices have both kinds, mixed. */
 typedef struct indexing {
 	sw_index_dims dims;
 	sw_shape operand, indices, slices;
-	int64_t largest; /* start that is in range somewhere */
-	double updates;  /* how many slices there are */
+	int64_t largest; /* the largest start that is in range in some dimension */
+	double updates;  /* number of slices */
 } indexing;
 
 typedef struct draft {
@@ -104,7 +108,8 @@ static void draft_operand(maker *m, sw_shape shape, draft *d, int64_t *largest)
 		d->map[i] = map[order[i]];
 }
 
-/* Indices: the operand's batch in some order among free dimensions; then the vector somewhere. */
+/* Draft the indices: the operand's batch dimensions in some order among free ones; then the index
+ * vector at any position. */
 static int32_t draft_indices(maker *m, sw_shape shape, const draft *d, int64_t *sizes,
                              int64_t *batch_at)
 {
@@ -172,7 +177,7 @@ static bool random_indexing(maker *m, sw_shape operand, indexing *x)
 	return elements(x->slices) <= 3000 && elements(x->indices) <= 3000;
 }
 
-/* Mostly in range, or next to it; sometimes anywhere. */
+/* Make indices that are mostly in range, or next to it; sometimes anywhere. */
 static sw_id indices_for(maker *m, const indexing *x)
 {
 	sw_type type = x->indices.type;
@@ -189,13 +194,13 @@ static sw_id indices_for(maker *m, const indexing *x)
 
 static void make_gather(maker *m)
 {
-	sw_id x = pick(m, (want){.kinds = ANY_KIND, .min_rank = 1, .max_rank = 4});
+	sw_id x = pick(m, (operand_need){.kinds = ANY_KIND, .min_rank = 1, .max_rank = 4});
 	indexing how;
 	if (!random_indexing(m, shape_of(m, x), &how))
 		return;
 	sw_attrs attrs = {.index = how.dims};
 	sw_id two[] = {x, indices_for(m, &how)};
-	keep(m, put_op(m, SW_OP_GATHER, two, 2, &attrs, NULL), *fact(m, x));
+	add_to_pool(m, write_simple_op(m, SW_OP_GATHER, two, 2, &attrs, NULL), *fact(m, x));
 }
 
 /* (x, y) -> y */
@@ -206,7 +211,7 @@ static int32_t second(maker *m, const sw_type *types, uint32_t n)
 	scope_open(m, &s, "second");
 	for (uint32_t i = 0; i < 2 * n; i++) {
 		sw_shape shape = {.type = types[i % n]};
-		known k = {0};
+		value_facts k = {0};
 		sw_id id = scope_parameter(m, &shape, &k, 1, false);
 		if (i >= n)
 			results[i - n] = id;
@@ -214,15 +219,16 @@ static int32_t second(maker *m, const sw_type *types, uint32_t n)
 	return scope_close(m, &s, results, n, n > 1);
 }
 
-static known scattered(sw_type type, sw_monoid monoid, const indexing *x, known a, known u)
+static value_facts scattered(sw_type type, sw_monoid monoid, const indexing *x, value_facts a,
+                             value_facts u)
 {
 	if (type == SW_PRED)
-		return (known){0, 1, 0, true};
+		return (value_facts){0, 1, 0, true};
 	if (monoid == SW_MONOID_SUM)
-		return settle_chain(type, known_add(a, known_times(u, x->updates)), x->updates);
+		return round_chain(type, facts_add(a, facts_times(u, x->updates)), x->updates);
 	if (monoid == SW_MONOID_AND || monoid == SW_MONOID_OR)
-		return settle(type, (known){-INFINITY, INFINITY, 0, true});
-	return known_either(a, u);
+		return round_facts(type, (value_facts){-INFINITY, INFINITY, 0, true});
+	return facts_either(a, u);
 }
 
 static void make_scatter(maker *m)
@@ -230,7 +236,7 @@ static void make_scatter(maker *m)
 	static const sw_monoid monoids[] = {SW_MONOID_SUM,  SW_MONOID_SUM,  SW_MONOID_SUM,
 	                                    SW_MONOID_NONE, SW_MONOID_NONE, SW_MONOID_MAX,
 	                                    SW_MONOID_MIN,  SW_MONOID_AND,  SW_MONOID_OR};
-	sw_id in[5] = {pick(m, (want){.kinds = ANY_KIND, .min_rank = 1, .max_rank = 4})};
+	sw_id in[5] = {pick(m, (operand_need){.kinds = ANY_KIND, .min_rank = 1, .max_rank = 4})};
 	sw_shape shape = shape_of(m, in[0]);
 	uint32_t kinds_of_all = is_kind(shape.type, KIND(COMPLEX)) ? 5
 	                        : is_kind(shape.type, KIND(FLOAT)) ? 7
@@ -262,10 +268,11 @@ static void make_scatter(maker *m)
 	                   .attrs = &attrs,
 	                   .called = &called,
 	                   .n_called = 1};
-	sw_id first = put(m, &spec);
+	sw_id first = write_op(m, &spec);
 	for (uint32_t i = 0; i < n; i++)
-		keep(m, first + i,
-		     scattered(types[i], monoid, &how, *fact(m, in[i]), *fact(m, in[n + 1 + i])));
+		add_to_pool(m, first + i,
+		            scattered(types[i], monoid, &how, *fact(m, in[i]),
+		                      *fact(m, in[n + 1 + i])));
 }
 
 static const make_row rows[] = {

@@ -8,25 +8,25 @@
 
 /* ---- computations of scalars ------------------------------------------------------------ */
 
-static known anything(void)
+static value_facts anything(void)
 {
-	return (known){-INFINITY, INFINITY, 0, false};
+	return (value_facts){-INFINITY, INFINITY, 0, false};
 }
 
 static sw_id scalar_parameter(maker *m, sw_type type)
 {
 	sw_shape shape = {.type = type};
-	known k = anything();
+	value_facts k = anything();
 	return scope_parameter(m, &shape, &k, 1, false);
 }
 
 static sw_id compared(maker *m, sw_direction direction, sw_id x, sw_id y)
 {
 	sw_attrs attrs = {.compare = {.direction = direction}};
-	return put_op(m, SW_OP_COMPARE, (sw_id[]){x, y}, 2, &attrs, NULL);
+	return write_simple_op(m, SW_OP_COMPARE, (sw_id[]){x, y}, 2, &attrs, NULL);
 }
 
-/* (x, y) -> x direction y, for the first of `n` operands, whose types are given. */
+/* A comparator (x, y) -> x direction y, of the first of `n` operands with these types. */
 static int32_t comparator(maker *m, sw_direction direction, const sw_type *types, uint32_t n)
 {
 	scope s;
@@ -41,7 +41,8 @@ static int32_t comparator(maker *m, sw_direction direction, const sw_type *types
 	return scope_close(m, &s, &result, 1, false);
 }
 
-/* (value, index, value, index) -> the larger value, of equal ones the smaller index. */
+/* (value, index, value, index) -> the larger value; of equal ones the one with the smaller
+ * index. */
 static int32_t arg_max(maker *m, sw_type type, sw_type index)
 {
 	scope s;
@@ -50,10 +51,10 @@ static int32_t arg_max(maker *m, sw_type type, sw_type index)
 	      w = scalar_parameter(m, type), j = scalar_parameter(m, index);
 	sw_id more = compared(m, SW_GT, v, w), equal = compared(m, SW_EQ, v, w),
 	      less = compared(m, SW_LT, i, j);
-	sw_id tie = put_op(m, SW_OP_AND, (sw_id[]){equal, less}, 2, NULL, NULL);
-	sw_id first = put_op(m, SW_OP_OR, (sw_id[]){more, tie}, 2, NULL, NULL);
-	sw_id out[] = {put_op(m, SW_OP_SELECT, (sw_id[]){first, v, w}, 3, NULL, NULL),
-	               put_op(m, SW_OP_SELECT, (sw_id[]){first, i, j}, 3, NULL, NULL)};
+	sw_id tie = write_simple_op(m, SW_OP_AND, (sw_id[]){equal, less}, 2, NULL, NULL);
+	sw_id first = write_simple_op(m, SW_OP_OR, (sw_id[]){more, tie}, 2, NULL, NULL);
+	sw_id out[] = {write_simple_op(m, SW_OP_SELECT, (sw_id[]){first, v, w}, 3, NULL, NULL),
+	               write_simple_op(m, SW_OP_SELECT, (sw_id[]){first, i, j}, 3, NULL, NULL)};
 	return scope_close(m, &s, out, 2, true);
 }
 
@@ -71,20 +72,21 @@ static sw_monoid random_monoid(maker *m, sw_type type)
 	return all[below(m, is_kind(type, INTEGERS) ? 7 : 5)];
 }
 
-static known combined(sw_type type, sw_monoid monoid, known k, known init, double terms)
+static value_facts combined(sw_type type, sw_monoid monoid, value_facts k, value_facts init,
+                            double terms)
 {
-	known every = known_either(k, init);
+	value_facts every = facts_either(k, init);
 	if (type == SW_PRED)
-		return (known){0, 1, 0, true};
+		return (value_facts){0, 1, 0, true};
 	if (monoid == SW_MONOID_SUM)
-		return settle_sum(type, known_add(known_times(k, terms), init), terms);
+		return round_sum(type, facts_add(facts_times(k, terms), init), terms);
 	if (monoid == SW_MONOID_PRODUCT) {
 		double size = pow(fmax(size_of(k), 1), terms) * fmax(size_of(init), 1);
 		double error = (every.error * terms) * size;
-		return settle(type, (known){-size, size, error, every.integral});
+		return round_facts(type, (value_facts){-size, size, error, every.integral});
 	}
 	if (monoid == SW_MONOID_AND || monoid == SW_MONOID_OR)
-		return settle(type, anything());
+		return round_facts(type, anything());
 	return every;
 }
 
@@ -100,23 +102,24 @@ static int32_t some_dims(maker *m, int32_t rank, int64_t *dims, double *terms, s
 	return n;
 }
 
-/* The neutral element, or any: it counts once. */
-static sw_id some_init(maker *m, sw_type type, sw_monoid monoid, known k)
+/* The neutral element, or any other: the init value counts once. */
+static sw_id some_init(maker *m, sw_type type, sw_monoid monoid, value_facts k)
 {
 	bool neutral = chance(m, 60) || m->options->portable;
 	if (neutral && is_kind(type, KIND(COMPLEX)) && m->options->portable)
 		return scalar(m, type, monoid == SW_MONOID_PRODUCT);
 	if (neutral && !is_kind(type, KIND(COMPLEX)))
-		return say(m, sw_emit_identity(m->program, m->scope->computation, type, monoid),
-		           monoid == SW_MONOID_SUM || monoid == SW_MONOID_PRODUCT
-		                   ? known_exactly(monoid == SW_MONOID_PRODUCT)
-		                   : k);
+		return set_facts(m,
+		                 sw_emit_identity(m->program, m->scope->computation, type, monoid),
+		                 monoid == SW_MONOID_SUM || monoid == SW_MONOID_PRODUCT
+		                         ? facts_exactly(monoid == SW_MONOID_PRODUCT)
+		                         : k);
 	return pick_like(m, make_shape(m, type, NULL, 0), false);
 }
 
 static void make_reduce(maker *m)
 {
-	sw_id x = pick(m, (want){.kinds = ANY_KIND, .min_rank = 1, .max_rank = 5});
+	sw_id x = pick(m, (operand_need){.kinds = ANY_KIND, .min_rank = 1, .max_rank = 5});
 	sw_shape shape = shape_of(m, x);
 	sw_monoid monoid = random_monoid(m, shape.type);
 	int64_t dims[SW_MAX_RANK];
@@ -124,17 +127,18 @@ static void make_reduce(maker *m)
 	int32_t n = some_dims(m, shape.rank, dims, &terms, shape);
 	sw_id init = some_init(m, shape.type, monoid, *fact(m, x));
 	sw_attrs attrs = {.dims.dims = ints_of(m, dims, n)};
-	known k = combined(shape.type, monoid, *fact(m, x), *fact(m, init), terms);
-	keep(m,
-	     put_calling(m, SW_OP_REDUCE, (sw_id[]){x, init}, 2, &attrs,
-	                 reducer(m, monoid, shape.type)),
-	     k);
+	value_facts k = combined(shape.type, monoid, *fact(m, x), *fact(m, init), terms);
+	add_to_pool(m,
+	            write_calling_op(m, SW_OP_REDUCE, (sw_id[]){x, init}, 2, &attrs,
+	                             reducer(m, monoid, shape.type)),
+	            k);
 }
 
-/* The largest and where it is. */
+/* The largest element and its index. */
 static void make_arg_max(maker *m)
 {
-	sw_id x = pick(m, (want){.kinds = REALS, .min_rank = 1, .max_rank = 4, .exact = true});
+	sw_id x = pick(m,
+	               (operand_need){.kinds = REALS, .min_rank = 1, .max_rank = 4, .exact = true});
 	if (fact(m, x)->error > 0)
 		return;
 	sw_shape shape = shape_of(m, x), places = shape;
@@ -144,16 +148,16 @@ static void make_arg_max(maker *m)
 	sw_id low = sw_emit_identity(m->program, m->scope->computation, shape.type, SW_MONOID_MAX),
 	      none = sw_emit_scalar(m->program, m->scope->computation, SW_S32, 1000000);
 	sw_attrs attrs = {.dims.dims = ints_of(m, &dim, 1)};
-	sw_id first = put_calling(m, SW_OP_REDUCE, (sw_id[]){x, where, low, none}, 4, &attrs,
-	                          arg_max(m, shape.type, SW_S32));
-	keep(m, first, *fact(m, x));
-	keep(m, first + 1, (known){0, (double)shape.dims[dim], 0, true});
+	sw_id first = write_calling_op(m, SW_OP_REDUCE, (sw_id[]){x, where, low, none}, 4, &attrs,
+	                               arg_max(m, shape.type, SW_S32));
+	add_to_pool(m, first, *fact(m, x));
+	add_to_pool(m, first + 1, (value_facts){0, (double)shape.dims[dim], 0, true});
 }
 
 /* ---- windows ---------------------------------------------------------------------------- */
 
-/* Every part of a window dimension; something comes out. `plain`: no dilation, as
- * select-and-scatter needs. */
+/* Draw all fields of a window dimension whose result is not empty. `plain`: no dilation, as
+ * select-and-scatter requires. */
 static bool window_dim(maker *m, int64_t size, bool plain, sw_window_dim *w)
 {
 	*w = (sw_window_dim){.size = 1, .stride = 1, .lhs_dilate = 1, .rhs_dilate = 1};
@@ -197,7 +201,7 @@ static bool random_window(maker *m, sw_shape shape, bool plain, sw_window *windo
 
 static void make_reduce_window(maker *m)
 {
-	sw_id x = pick(m, (want){.kinds = ANY_KIND, .min_rank = 1, .max_rank = 4});
+	sw_id x = pick(m, (operand_need){.kinds = ANY_KIND, .min_rank = 1, .max_rank = 4});
 	sw_shape shape = shape_of(m, x);
 	sw_monoid monoid = random_monoid(m, shape.type);
 	sw_attrs attrs = {.window = {{0}}};
@@ -209,16 +213,17 @@ static void make_reduce_window(maker *m)
 	sw_id init = m->options->portable ? some_init(m, type, monoid, *fact(m, x))
 	             : zero               ? scalar(m, type, 0)
 	                                  : pick_like(m, make_shape(m, type, NULL, 0), false);
-	known k = combined(type, monoid, *fact(m, x), *fact(m, init), terms);
-	sw_id y = put_calling(m, SW_OP_REDUCE_WINDOW, (sw_id[]){x, init}, 2, &attrs,
-	                      reducer(m, monoid, type));
-	keep(m, y, k);
+	value_facts k = combined(type, monoid, *fact(m, x), *fact(m, init), terms);
+	sw_id y = write_calling_op(m, SW_OP_REDUCE_WINDOW, (sw_id[]){x, init}, 2, &attrs,
+	                           reducer(m, monoid, type));
+	add_to_pool(m, y, k);
 }
 
 /* The gradient of a maximum over windows. */
 static void make_select_and_scatter(maker *m)
 {
-	sw_id x = pick(m, (want){.kinds = REALS, .min_rank = 1, .max_rank = 4, .exact = true});
+	sw_id x = pick(m,
+	               (operand_need){.kinds = REALS, .min_rank = 1, .max_rank = 4, .exact = true});
 	sw_shape shape = shape_of(m, x), source = shape;
 	sw_attrs attrs = {.window = {{0}}};
 	int64_t dims[SW_MAX_RANK];
@@ -245,19 +250,20 @@ static void make_select_and_scatter(maker *m)
 	                   .called = called,
 	                   .n_called = 2,
 	                   .attrs = &attrs};
-	known k = combined(shape.type, monoid, *fact(m, three[1]), *fact(m, three[2]), terms);
-	if (monoid == SW_MONOID_SUM) /* one after another, each rounded */
-		k = settle_chain(shape.type, k, terms);
-	keep(m, put(m, &spec), k);
+	value_facts k = combined(shape.type, monoid, *fact(m, three[1]), *fact(m, three[2]), terms);
+	/* terms are added one after another, each sum rounded */
+	if (monoid == SW_MONOID_SUM)
+		k = round_chain(shape.type, k, terms);
+	add_to_pool(m, write_op(m, &spec), k);
 }
 
 /* ---- order ------------------------------------------------------------------------------ */
 
-/* Keys and what goes with them. */
+/* Keys, and values that are sorted with them. */
 static void make_sort(maker *m)
 {
-	sw_id in[3] = {
-		pick(m, (want){.kinds = REALS, .min_rank = 1, .max_rank = 4, .exact = true})};
+	sw_id in[3] = {pick(
+		m, (operand_need){.kinds = REALS, .min_rank = 1, .max_rank = 4, .exact = true})};
 	sw_shape shape = shape_of(m, in[0]);
 	sw_type types[3] = {shape.type};
 	uint32_t n = (uint32_t)between(m, 1, 3);
@@ -269,20 +275,22 @@ static void make_sort(maker *m)
 	}
 	int32_t called = comparator(m, chance(m, 50) ? SW_LT : SW_GT, types, n);
 	sw_attrs attrs = {.sort = {.dimension = below(m, shape.rank), .stable = true}};
-	sw_id first = put_calling(m, SW_OP_SORT, in, n, &attrs, called);
+	sw_id first = write_calling_op(m, SW_OP_SORT, in, n, &attrs, called);
 	for (uint32_t i = 0; i < n; i++)
-		keep(m, first + i, *fact(m, in[i]));
+		add_to_pool(m, first + i, *fact(m, in[i]));
 }
 
 static void make_topk(maker *m)
 {
-	sw_id x = pick(m, (want){.kinds = REALS, .min_rank = 1, .max_rank = 4, .exact = true});
+	sw_id x = pick(m,
+	               (operand_need){.kinds = REALS, .min_rank = 1, .max_rank = 4, .exact = true});
 	sw_shape shape = shape_of(m, x);
 	if (fact(m, x)->error > 0)
 		return;
-	if (is_kind(shape.type, KIND(FLOAT))) { /* zeros of both signs would be in some order */
-		known k = *fact(m, x);
-		x = say(m, binary(m, SW_OP_ADD, x, constant_like(m, shape, 0)), k);
+	/* zeros of both signs would be in an undefined order */
+	if (is_kind(shape.type, KIND(FLOAT))) {
+		value_facts k = *fact(m, x);
+		x = set_facts(m, binary(m, SW_OP_ADD, x, constant_like(m, shape, 0)), k);
 	}
 	int64_t last = shape.dims[shape.rank - 1];
 	sw_attrs attrs = {.topk = {.k = between(m, 1, last), .largest = chance(m, 70)}};
@@ -291,9 +299,9 @@ static void make_topk(maker *m)
 	                   .n_operands = 1,
 	                   .attrs = &attrs,
 	                   .tuple = true};
-	sw_id first = put(m, &spec);
-	keep(m, first, *fact(m, x));
-	keep(m, first + 1, (known){0, (double)last, 0, true});
+	sw_id first = write_op(m, &spec);
+	add_to_pool(m, first, *fact(m, x));
+	add_to_pool(m, first + 1, (value_facts){0, (double)last, 0, true});
 }
 
 /* ---- map -------------------------------------------------------------------------------- */
@@ -301,28 +309,28 @@ static void make_topk(maker *m)
 /* x -> max(x, y) - x, of scalars. */
 static void make_map(maker *m)
 {
-	sw_id x = pick(m, (want){.kinds = INTEGERS | KIND(FLOAT), .max_rank = 4});
+	sw_id x = pick(m, (operand_need){.kinds = INTEGERS | KIND(FLOAT), .max_rank = 4});
 	sw_shape shape = shape_of(m, x);
 	sw_id y = pick_like(m, shape, false);
 	scope s;
 	scope_open(m, &s, "mapped");
 	sw_id a = scalar_parameter(m, shape.type), b = scalar_parameter(m, shape.type);
-	sw_id more = put_op(m, SW_OP_MAXIMUM, (sw_id[]){a, b}, 2, NULL, NULL);
-	sw_id result = put_op(m, SW_OP_SUBTRACT, (sw_id[]){more, a}, 2, NULL, NULL);
+	sw_id more = write_simple_op(m, SW_OP_MAXIMUM, (sw_id[]){a, b}, 2, NULL, NULL);
+	sw_id result = write_simple_op(m, SW_OP_SUBTRACT, (sw_id[]){more, a}, 2, NULL, NULL);
 	int32_t called = scope_close(m, &s, &result, 1, false);
 	int64_t dims[SW_MAX_RANK];
 	for (int32_t d = 0; d < shape.rank; d++)
 		dims[d] = d;
 	sw_attrs attrs = {.dims.dims = ints_of(m, dims, shape.rank)};
-	known k = known_either(*fact(m, x), *fact(m, y));
-	k = settle(shape.type, (known){0, k.high - k.low, 2 * k.error, k.integral});
-	keep(m, put_calling(m, SW_OP_MAP, (sw_id[]){x, y}, 2, &attrs, called), k);
+	value_facts k = facts_either(*fact(m, x), *fact(m, y));
+	k = round_facts(shape.type, (value_facts){0, k.high - k.low, 2 * k.error, k.integral});
+	add_to_pool(m, write_calling_op(m, SW_OP_MAP, (sw_id[]){x, y}, 2, &attrs, called), k);
 }
 
 /* ---- batch normalisation ---------------------------------------------------------------- */
 
-/* A tensor, and vectors over its feature dimension. Variances stay away from zero, by a large
- * epsilon too. */
+/* A tensor, and vectors over its feature dimension. Variances stay away from zero, also by a large
+ * epsilon. */
 typedef struct normalised {
 	sw_attrs attrs;
 	sw_shape shape, vector;
@@ -339,14 +347,15 @@ static sw_id tame_vector(maker *m, normalised *b, double low)
 
 static normalised pick_normalised(maker *m)
 {
-	normalised b = {.x = pick(m, (want){.kinds = KIND(FLOAT), .min_rank = 2, .max_rank = 4})};
+	normalised b = {
+		.x = pick(m, (operand_need){.kinds = KIND(FLOAT), .min_rank = 2, .max_rank = 4})};
 	b.shape = shape_of(m, b.x);
 	int64_t feature = below(m, b.shape.rank);
 	b.attrs.batch_norm.epsilon = 0.5;
 	b.attrs.batch_norm.feature = feature;
 	b.vector = make_shape(m, b.shape.type, &b.shape.dims[feature], 1);
 	b.terms = (double)(elements(b.shape) / SW_MAX(b.shape.dims[feature], 1));
-	/* of means: sums are rounded as they grow */
+	/* the unit of means: sums are rounded as they grow */
 	b.unit = unit_of(b.shape.type) * fmax(1, b.terms / 8);
 	b.x = in_box(m, b.x, -2, 2);
 	b.error = fact(m, b.x)->error;
@@ -364,12 +373,12 @@ static sw_id put_normalised(maker *m, const normalised *b, sw_opcode opcode, con
 	                   .n_operands = n,
 	                   .attrs = &b->attrs,
 	                   .tuple = opcode != SW_OP_BATCH_NORM_INFERENCE};
-	return put(m, &spec);
+	return write_op(m, &spec);
 }
 
-static known normal(const normalised *b)
+static value_facts normal(const normalised *b)
 {
-	return (known){-24, 24, 64 * b->error + 256 * b->unit, false};
+	return (value_facts){-24, 24, 64 * b->error + 256 * b->unit, false};
 }
 
 static void make_batch_norm(maker *m)
@@ -377,14 +386,15 @@ static void make_batch_norm(maker *m)
 	normalised b = pick_normalised(m);
 	if (chance(m, 50)) {
 		sw_id five[] = {b.x, b.scale, b.offset, tame_vector(m, &b, -2), b.variance};
-		keep(m, put_normalised(m, &b, SW_OP_BATCH_NORM_INFERENCE, five, 5), normal(&b));
+		add_to_pool(m, put_normalised(m, &b, SW_OP_BATCH_NORM_INFERENCE, five, 5),
+		            normal(&b));
 		return;
 	}
 	sw_id first = put_normalised(m, &b, SW_OP_BATCH_NORM_TRAINING,
 	                             (sw_id[]){b.x, b.scale, b.offset}, 3);
-	keep(m, first, normal(&b));
-	keep(m, first + 1, (known){-2, 2, 4 * b.error + 16 * b.unit, false});
-	keep(m, first + 2, (known){0, 4, 16 * b.error + 64 * b.unit, false});
+	add_to_pool(m, first, normal(&b));
+	add_to_pool(m, first + 1, (value_facts){-2, 2, 4 * b.error + 16 * b.unit, false});
+	add_to_pool(m, first + 2, (value_facts){0, 4, 16 * b.error + 64 * b.unit, false});
 }
 
 static void make_batch_norm_grad(maker *m)
@@ -394,9 +404,10 @@ static void make_batch_norm_grad(maker *m)
 	double error = fmax(b.error, fact(m, out)->error), n = b.terms;
 	sw_id five[] = {b.x, b.scale, b.offset, b.variance, out};
 	sw_id first = put_normalised(m, &b, SW_OP_BATCH_NORM_GRAD, five, 5);
-	keep(m, first, (known){-100, 100, 256 * error + 1024 * b.unit, false});
+	add_to_pool(m, first, (value_facts){-100, 100, 256 * error + 1024 * b.unit, false});
 	for (uint32_t i = 1; i < 3; i++)
-		keep(m, first + i, (known){-16 * n, 16 * n, n * (32 * error + 64 * b.unit), false});
+		add_to_pool(m, first + i,
+		            (value_facts){-16 * n, 16 * n, n * (32 * error + 64 * b.unit), false});
 }
 
 static const make_row rows[] = {

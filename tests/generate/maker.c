@@ -33,7 +33,7 @@ void shuffle(maker *m, int64_t *order, int32_t n)
 	}
 }
 
-/* Mostly what 2 and 3 divide, so that it can be split; sometimes not. */
+/* Mostly multiples of 2 and 3, so that they can be split; sometimes not. */
 int64_t random_size(maker *m)
 {
 	static const int64_t sizes[] = {2, 2, 3, 4, 4, 6, 6, 8, 8, 12, 12, 16, 24, 1, 5, 7};
@@ -60,7 +60,7 @@ sw_shape make_shape(maker *m, sw_type type, const int64_t *dims, int32_t rank)
 	return sw_build_shape(m->program, type, dims, rank);
 }
 
-/* One in three is the shape of something that is there, so that values meet. */
+/* One in three is the shape of an existing value, so that values can be combined. */
 sw_shape random_shape(maker *m, sw_type type, int32_t min_rank, int32_t max_rank)
 {
 	int64_t dims[SW_MAX_RANK], n = 1;
@@ -87,7 +87,7 @@ bool is_kind(sw_type type, uint32_t kinds)
 	return kinds >> sw_type_kind_of(type) & 1;
 }
 
-/* A type without -1 or 0 is one of scales. */
+/* A type without -1 or 0 is a type of scales. */
 static bool has_numbers(sw_type type)
 {
 	double stored[2] = {0};
@@ -128,10 +128,10 @@ sw_type random_type(maker *m, uint32_t kinds)
 	}
 }
 
-/* ---- what is known ---------------------------------------------------------------------- */
+/* ---- facts of values --------------------------------------------------------------------- */
 
-/* Bits of the significand, the leading one included; by trying, so that no table of float types is
- * here. */
+/* Count the bits of the significand, the leading one included, by trying numbers, so that there is
+ * no second table of float types. */
 static int digits_of(sw_type type)
 {
 	double stored[2];
@@ -172,16 +172,17 @@ double largest_integer(sw_type type)
 	return is_kind(type, INEXACT) ? ldexp(1, digits_of(type)) : integer_end(type, false);
 }
 
-double size_of(known k)
+double size_of(value_facts k)
 {
 	return fmax(fabs(k.low), fabs(k.high));
 }
 
-known settle(sw_type type, known k)
+value_facts round_facts(sw_type type, value_facts k)
 {
 	if (!is_kind(type, INEXACT)) {
 		if (k.low < integer_end(type, true) || k.high > integer_end(type, false))
-			k = (known){integer_end(type, true), integer_end(type, false), 0, true};
+			k = (value_facts){integer_end(type, true), integer_end(type, false), 0,
+			                  true};
 		return k;
 	}
 	if (k.error == 0 && k.integral && size_of(k) <= largest_integer(type))
@@ -191,48 +192,49 @@ known settle(sw_type type, known k)
 	return k;
 }
 
-known known_add(known a, known b)
+value_facts facts_add(value_facts a, value_facts b)
 {
-	return (known){a.low + b.low, a.high + b.high, a.error + b.error, a.integral && b.integral};
+	return (value_facts){a.low + b.low, a.high + b.high, a.error + b.error,
+	                     a.integral && b.integral};
 }
 
-known known_multiply(known a, known b)
+value_facts facts_multiply(value_facts a, value_facts b)
 {
 	double p[] = {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high};
-	return (known){fmin(fmin(p[0], p[1]), fmin(p[2], p[3])),
-	               fmax(fmax(p[0], p[1]), fmax(p[2], p[3])),
-	               a.error * size_of(b) + b.error * size_of(a), a.integral && b.integral};
+	return (value_facts){fmin(fmin(p[0], p[1]), fmin(p[2], p[3])),
+	                     fmax(fmax(p[0], p[1]), fmax(p[2], p[3])),
+	                     a.error * size_of(b) + b.error * size_of(a), a.integral && b.integral};
 }
 
-known settle_chain(sw_type type, known k, double terms)
+value_facts round_chain(sw_type type, value_facts k, double terms)
 {
-	known settled = settle(type, k);
-	if (settled.error > 0)
-		settled.error += terms * unit_of(type) * size_of(k);
-	return settled;
+	value_facts rounded = round_facts(type, k);
+	if (rounded.error > 0)
+		rounded.error += terms * unit_of(type) * size_of(k);
+	return rounded;
 }
 
-known settle_sum(sw_type type, known k, double terms)
+value_facts round_sum(sw_type type, value_facts k, double terms)
 {
 	bool widened = is_kind(type, KIND(FLOAT)) && type != SW_F64;
-	return widened ? settle(type, k) : settle_chain(type, k, terms);
+	return widened ? round_facts(type, k) : round_chain(type, k, terms);
 }
 
-/* Partial sums lie between as well. */
-known known_times(known k, double n)
+/* The bounds hold for partial sums, too. */
+value_facts facts_times(value_facts k, double n)
 {
-	return (known){fmin(k.low, 0) * n, fmax(k.high, 0) * n, k.error * n, k.integral};
+	return (value_facts){fmin(k.low, 0) * n, fmax(k.high, 0) * n, k.error * n, k.integral};
 }
 
-known known_either(known a, known b)
+value_facts facts_either(value_facts a, value_facts b)
 {
-	return (known){fmin(a.low, b.low), fmax(a.high, b.high), fmax(a.error, b.error),
-	               a.integral && b.integral};
+	return (value_facts){fmin(a.low, b.low), fmax(a.high, b.high), fmax(a.error, b.error),
+	                     a.integral && b.integral};
 }
 
-known known_exactly(double value)
+value_facts facts_exactly(double value)
 {
-	return (known){value, value, 0, value == floor(value)};
+	return (value_facts){value, value, 0, value == floor(value)};
 }
 
 /* ---- writing ---------------------------------------------------------------------------- */
@@ -247,10 +249,10 @@ sw_type type_of(const maker *m, sw_id value)
 	return shape_of(m, value).type;
 }
 
-known *fact(maker *m, sw_id value)
+value_facts *fact(maker *m, sw_id value)
 {
 	while (m->facts.len < m->program->values.len)
-		sw_vec_push(&m->facts, ((known){0}));
+		sw_vec_push(&m->facts, ((value_facts){0}));
 	return &m->facts.data[value];
 }
 
@@ -259,7 +261,7 @@ sw_ints ints_of(maker *m, const int64_t *v, int32_t n)
 	return sw_build_ints(m->program, v, n);
 }
 
-sw_id put(maker *m, const sw_op_spec *spec)
+sw_id write_op(maker *m, const sw_op_spec *spec)
 {
 	sw_id first = SW_NO_ID;
 	sw_error err = {0};
@@ -270,8 +272,8 @@ sw_id put(maker *m, const sw_op_spec *spec)
 	return first;
 }
 
-sw_id put_op(maker *m, sw_opcode opcode, const sw_id *operands, uint32_t n, const sw_attrs *attrs,
-             const sw_shape *shape)
+sw_id write_simple_op(maker *m, sw_opcode opcode, const sw_id *operands, uint32_t n,
+                      const sw_attrs *attrs, const sw_shape *shape)
 {
 	sw_op_spec spec = {.opcode = opcode,
 	                   .operands = operands,
@@ -279,11 +281,11 @@ sw_id put_op(maker *m, sw_opcode opcode, const sw_id *operands, uint32_t n, cons
 	                   .attrs = attrs,
 	                   .shapes = shape,
 	                   .n_results = shape != NULL};
-	return put(m, &spec);
+	return write_op(m, &spec);
 }
 
-sw_id put_calling(maker *m, sw_opcode opcode, const sw_id *operands, uint32_t n,
-                  const sw_attrs *attrs, int32_t called)
+sw_id write_calling_op(maker *m, sw_opcode opcode, const sw_id *operands, uint32_t n,
+                       const sw_attrs *attrs, int32_t called)
 {
 	sw_op_spec spec = {.opcode = opcode,
 	                   .operands = operands,
@@ -291,17 +293,18 @@ sw_id put_calling(maker *m, sw_opcode opcode, const sw_id *operands, uint32_t n,
 	                   .attrs = attrs,
 	                   .called = &called,
 	                   .n_called = 1};
-	return put(m, &spec);
+	return write_op(m, &spec);
 }
 
-sw_id say(maker *m, sw_id value, known k)
+sw_id set_facts(maker *m, sw_id value, value_facts k)
 {
 	*fact(m, value) = k;
 	return value;
 }
 
-/* Room for the operations to come: sums of small integers stay exact, others don't run away. */
-static double tame_size(sw_type type, known k)
+/* Return the size above which a value is scaled back: sums of small integers stay exact, and other
+ * values do not run away. */
+static double tame_size(sw_type type, value_facts k)
 {
 	if (!is_kind(type, INEXACT))
 		return INFINITY;
@@ -309,25 +312,25 @@ static double tame_size(sw_type type, known k)
 	return k.integral && k.error == 0 ? fmin(exact / 16 + 4, 0x1p20) : fmin(exact, 0x1p10);
 }
 
-/* Integers by their remainder, others by a power of two. */
+/* Scale integers back by their remainder, other values by a power of two. */
 static sw_id made_smaller(maker *m, sw_id value)
 {
-	known k = *fact(m, value);
+	value_facts k = *fact(m, value);
 	sw_shape shape = shape_of(m, value);
 	double to = fmin(8, largest_integer(shape.type) / 4);
 	if (k.integral && k.error == 0 && is_kind(shape.type, KIND(FLOAT))) {
 		sw_id two[] = {value, constant_like(m, shape, to)};
-		k = (known){k.low < 0 ? 1 - to : 0, k.high > 0 ? to - 1 : 0, 0, true};
-		return say(m, put_op(m, SW_OP_REMAINDER, two, 2, NULL, NULL), k);
+		k = (value_facts){k.low < 0 ? 1 - to : 0, k.high > 0 ? to - 1 : 0, 0, true};
+		return set_facts(m, write_simple_op(m, SW_OP_REMAINDER, two, 2, NULL, NULL), k);
 	}
 	double scale = exp2(floor(log2(to / size_of(k))));
 	sw_id two[] = {value, constant_like(m, shape, scale)};
-	k = (known){k.low * scale, k.high * scale,
-	            fmax(k.error, 6 * unit_of(shape.type) * size_of(k)) * scale, false};
-	return say(m, put_op(m, SW_OP_MULTIPLY, two, 2, NULL, NULL), k);
+	k = (value_facts){k.low * scale, k.high * scale,
+	                  fmax(k.error, 6 * unit_of(shape.type) * size_of(k)) * scale, false};
+	return set_facts(m, write_simple_op(m, SW_OP_MULTIPLY, two, 2, NULL, NULL), k);
 }
 
-static bool overflows(sw_type type, known k)
+static bool overflows(sw_type type, value_facts k)
 {
 	double stored[2];
 	if (!is_kind(type, INEXACT))
@@ -336,17 +339,17 @@ static bool overflows(sw_type type, known k)
 	return !(fabs(sw_element_get(type, stored, 0)) < 1e30);
 }
 
-/* What may be infinite, or is mostly error, is not worth comparing, nor using. */
-static bool is_worthless(sw_type type, known k)
+/* A value that may be infinite, or is mostly error, is neither compared nor used. */
+static bool is_unusable(sw_type type, value_facts k)
 {
 	return overflows(type, k) || k.error > size_of(k) / 24;
 }
 
-sw_id keep(maker *m, sw_id value, known k)
+sw_id add_to_pool(maker *m, sw_id value, value_facts k)
 {
 	sw_type type = type_of(m, value);
-	say(m, value, k);
-	if (is_worthless(type, k))
+	set_facts(m, value, k);
+	if (is_unusable(type, k))
 		return value;
 	if (size_of(k) > tame_size(type, k))
 		value = made_smaller(m, value);
@@ -357,16 +360,16 @@ sw_id keep(maker *m, sw_id value, known k)
 
 sw_id scalar(maker *m, sw_type type, double value)
 {
-	return say(m, sw_emit_scalar(m->program, m->scope->computation, type, value),
-	           known_exactly(value));
+	return set_facts(m, sw_emit_scalar(m->program, m->scope->computation, type, value),
+	                 facts_exactly(value));
 }
 
 sw_id broadcast_to(maker *m, sw_id x, sw_shape shape, const int64_t *dims)
 {
 	if (shape.rank == 0)
 		return x;
-	return say(m, sw_emit_broadcast(m->program, m->scope->computation, x, shape, dims),
-	           *fact(m, x));
+	return set_facts(m, sw_emit_broadcast(m->program, m->scope->computation, x, shape, dims),
+	                 *fact(m, x));
 }
 
 sw_id constant_like(maker *m, sw_shape shape, double value)
@@ -374,67 +377,69 @@ sw_id constant_like(maker *m, sw_shape shape, double value)
 	return broadcast_to(m, scalar(m, shape.type, value), shape, NULL);
 }
 
-/* A complex product has two real ones in each part. */
-static known product_of(sw_type type, known a, known b)
+/* Each part of a complex product is a sum of two real products. */
+static value_facts product_of(sw_type type, value_facts a, value_facts b)
 {
-	known k = known_multiply(a, b);
+	value_facts k = facts_multiply(a, b);
 	if (!is_kind(type, KIND(COMPLEX)))
 		return k;
 	double size = 2 * size_of(k);
-	return (known){-size, size, 2 * k.error, k.integral};
+	return (value_facts){-size, size, 2 * k.error, k.integral};
 }
 
 sw_id binary(maker *m, sw_opcode opcode, sw_id x, sw_id y)
 {
-	known a = *fact(m, x), b = *fact(m, y), k = known_either(a, b);
+	value_facts a = *fact(m, x), b = *fact(m, y), k = facts_either(a, b);
 	sw_type type = type_of(m, x);
 	sw_id result = sw_emit_binary(m->program, m->scope->computation, opcode, x, y);
 	if (opcode == SW_OP_ADD && type != SW_PRED)
-		k = settle(type, known_add(a, b));
+		k = round_facts(type, facts_add(a, b));
 	else if (opcode == SW_OP_SUBTRACT)
-		k = settle(type, known_add(a, (known){-b.high, -b.low, b.error, b.integral}));
+		k = round_facts(type,
+		                facts_add(a, (value_facts){-b.high, -b.low, b.error, b.integral}));
 	else if (opcode == SW_OP_MULTIPLY && type != SW_PRED)
-		k = settle(type, product_of(type, a, b));
-	return say(m, result, k);
+		k = round_facts(type, product_of(type, a, b));
+	return set_facts(m, result, k);
 }
 
-static bool lies_in(known k, double low, double high)
+static bool is_within(value_facts k, double low, double high)
 {
 	return k.low >= low && k.high <= high;
 }
 
 sw_id clamped(maker *m, sw_id x, double low, double high)
 {
-	known k = *fact(m, x);
-	if (lies_in(k, low, high))
+	value_facts k = *fact(m, x);
+	if (is_within(k, low, high))
 		return x;
 	sw_shape shape = shape_of(m, x);
 	sw_id three[] = {scalar(m, shape.type, low), x, scalar(m, shape.type, high)};
 	bool integral = k.integral && low == floor(low) && high == floor(high);
-	k = (known){fmin(fmax(k.low, low), high), fmax(fmin(k.high, high), low), k.error, integral};
-	return say(m, put_op(m, SW_OP_CLAMP, three, 3, NULL, NULL), k);
+	k = (value_facts){fmin(fmax(k.low, low), high), fmax(fmin(k.high, high), low), k.error,
+	                  integral};
+	return set_facts(m, write_simple_op(m, SW_OP_CLAMP, three, 3, NULL, NULL), k);
 }
 
 sw_id in_box(maker *m, sw_id x, double low, double high)
 {
-	known k = *fact(m, x);
+	value_facts k = *fact(m, x);
 	if (!is_kind(type_of(m, x), KIND(COMPLEX)))
 		return clamped(m, x, low, high);
 	double side = fmin(fabs(low), fabs(high));
-	sw_id parts[2] = {put_op(m, SW_OP_REAL, &x, 1, NULL, NULL),
-	                  put_op(m, SW_OP_IMAG, &x, 1, NULL, NULL)};
+	sw_id parts[2] = {write_simple_op(m, SW_OP_REAL, &x, 1, NULL, NULL),
+	                  write_simple_op(m, SW_OP_IMAG, &x, 1, NULL, NULL)};
 	for (int i = 0; i < 2; i++) {
-		say(m, parts[i], k);
+		set_facts(m, parts[i], k);
 		parts[i] = clamped(m, parts[i], i ? -side : low, i ? side : high);
 	}
-	k = known_either(*fact(m, parts[0]), *fact(m, parts[1]));
-	return say(m, put_op(m, SW_OP_COMPLEX, parts, 2, NULL, NULL), k);
+	k = facts_either(*fact(m, parts[0]), *fact(m, parts[1]));
+	return set_facts(m, write_simple_op(m, SW_OP_COMPLEX, parts, 2, NULL, NULL), k);
 }
 
 sw_id reshaped(maker *m, sw_id x, const int64_t *dims, int32_t rank)
 {
-	return say(m, sw_emit_reshape(m->program, m->scope->computation, x, dims, rank),
-	           *fact(m, x));
+	return set_facts(m, sw_emit_reshape(m->program, m->scope->computation, x, dims, rank),
+	                 *fact(m, x));
 }
 
 int32_t reducer(maker *m, sw_monoid monoid, sw_type type)
@@ -444,29 +449,30 @@ int32_t reducer(maker *m, sw_monoid monoid, sw_type type)
 
 sw_id summed(maker *m, sw_id x, sw_monoid monoid, const int64_t *dims, int32_t n)
 {
-	known k = *fact(m, x);
+	value_facts k = *fact(m, x);
 	sw_shape shape = shape_of(m, x);
 	double terms = 1;
 	for (int32_t i = 0; i < n; i++)
 		terms *= (double)shape.dims[dims[i]];
-	sw_id init =
-		say(m, sw_emit_identity(m->program, m->scope->computation, shape.type, monoid), k);
+	sw_id init = set_facts(
+		m, sw_emit_identity(m->program, m->scope->computation, shape.type, monoid), k);
 	sw_id result = sw_emit_reduce(m->program, m->scope->computation, monoid, x, init, dims, n);
-	return say(m, result,
-	           monoid == SW_MONOID_SUM ? settle_sum(shape.type, known_times(k, terms), terms)
-	                                   : k);
+	return set_facts(
+		m, result,
+		monoid == SW_MONOID_SUM ? round_sum(shape.type, facts_times(k, terms), terms) : k);
 }
 
 sw_id converted(maker *m, sw_id x, sw_type type)
 {
-	known k = *fact(m, x);
+	value_facts k = *fact(m, x);
 	if (type_of(m, x) == type)
 		return x;
 	if (type == SW_PRED)
-		k = (known){0, 1, 0, true};
+		k = (value_facts){0, 1, 0, true};
 	if (is_kind(type, KIND(UNSIGNED)) && is_kind(type_of(m, x), KIND(FLOAT)))
 		k.low = fmax(k.low, 0);
-	return say(m, sw_emit_convert(m->program, m->scope->computation, x, type), settle(type, k));
+	return set_facts(m, sw_emit_convert(m->program, m->scope->computation, x, type),
+	                 round_facts(type, k));
 }
 
 /* ---- picking ---------------------------------------------------------------------------- */
@@ -479,10 +485,10 @@ int32_t depth_of(const maker *m)
 	return depth;
 }
 
-static sw_id parameter(maker *m, sw_shape shape, sw_fill fill, known k)
+static sw_id parameter(maker *m, sw_shape shape, sw_fill fill, value_facts k)
 {
 	sw_vec_push(&m->fills, fill);
-	return keep(m, sw_emit_parameter(m->program, m->scope->computation, shape, NULL), k);
+	return add_to_pool(m, sw_emit_parameter(m->program, m->scope->computation, shape, NULL), k);
 }
 
 static sw_id literal(maker *m, sw_shape shape, int64_t low, int64_t high)
@@ -492,7 +498,7 @@ static sw_id literal(maker *m, sw_shape shape, int64_t low, int64_t high)
 		sw_element_set(shape.type, data, e, (double)between(m, low, high));
 	sw_id id = sw_emit_literal(m->program, m->scope->computation, (sw_literal){shape, data});
 	free(data);
-	return keep(m, id, (known){(double)low, (double)high, 0, true});
+	return add_to_pool(m, id, (value_facts){(double)low, (double)high, 0, true});
 }
 
 sw_id fresh_integers(maker *m, sw_shape shape, int64_t low, int64_t high)
@@ -501,7 +507,7 @@ sw_id fresh_integers(maker *m, sw_shape shape, int64_t low, int64_t high)
 		low = (int64_t)fmax((double)low, integer_end(shape.type, true));
 		high = (int64_t)fmin((double)high, integer_end(shape.type, false));
 	}
-	known k = {(double)low, (double)high, 0, true};
+	value_facts k = {(double)low, (double)high, 0, true};
 	if (depth_of(m) == 0 && chance(m, 85))
 		return parameter(m, shape,
 		                 (sw_fill){SW_FILL_INTEGERS, (double)low, (double)high + 1}, k);
@@ -513,16 +519,19 @@ static sw_id fresh_real(maker *m, sw_shape shape)
 	if (chance(m, 50)) {
 		double low = chance(m, 30) ? 0.5 : -2;
 		return parameter(m, shape, (sw_fill){SW_FILL_UNIFORM, low, 2},
-		                 (known){low, 2, 0, false});
+		                 (value_facts){low, 2, 0, false});
 	}
-	return parameter(m, shape, (sw_fill){SW_FILL_NORMAL, 0, 0.4}, (known){-4, 4, 0, false});
+	return parameter(m, shape, (sw_fill){SW_FILL_NORMAL, 0, 0.4},
+	                 (value_facts){-4, 4, 0, false});
 }
 
 static sw_id fresh_iota(maker *m, sw_shape shape)
 {
 	int64_t dim = below(m, shape.rank);
 	sw_id id = sw_emit_iota(m->program, m->scope->computation, shape, dim);
-	return keep(m, id, settle(shape.type, (known){0, (double)shape.dims[dim] - 1, 0, true}));
+	return add_to_pool(
+		m, id,
+		round_facts(shape.type, (value_facts){0, (double)shape.dims[dim] - 1, 0, true}));
 }
 
 static sw_id fresh_complex(maker *m, sw_shape shape)
@@ -530,8 +539,8 @@ static sw_id fresh_complex(maker *m, sw_shape shape)
 	sw_shape part = shape;
 	part.type = shape.type == SW_C64 ? SW_F32 : SW_F64;
 	sw_id two[] = {fresh(m, part), fresh(m, part)};
-	known k = known_either(*fact(m, two[0]), *fact(m, two[1]));
-	return keep(m, put_op(m, SW_OP_COMPLEX, two, 2, NULL, NULL), k);
+	value_facts k = facts_either(*fact(m, two[0]), *fact(m, two[1]));
+	return add_to_pool(m, write_simple_op(m, SW_OP_COMPLEX, two, 2, NULL, NULL), k);
 }
 
 sw_id fresh(maker *m, sw_shape shape)
@@ -551,17 +560,17 @@ sw_id fresh(maker *m, sw_shape shape)
 	return fresh_integers(m, shape, is_signed ? -(int64_t)most : 0, (int64_t)most);
 }
 
-static bool suits(maker *m, sw_id value, want w)
+static bool suits(maker *m, sw_id value, operand_need w)
 {
 	sw_shape shape = shape_of(m, value);
-	known k = *fact(m, value);
+	value_facts k = *fact(m, value);
 	return is_kind(shape.type, w.kinds) && shape.rank >= w.min_rank &&
 	       shape.rank <= w.max_rank && ((!w.exact && !w.integral) || k.error == 0) &&
 	       (!w.integral || k.integral);
 }
 
-/* What the op's maker works on: half of the time among the last four. */
-sw_id pick(maker *m, want w)
+/* Pick an operand of the op: half of the time among the last four values. */
+sw_id pick(maker *m, operand_need w)
 {
 	int64_t n = (int64_t)m->scope->pool.len;
 	for (int attempt = 0; n > 0 && attempt < 12; attempt++) {
@@ -578,7 +587,7 @@ sw_id pick(maker *m, want w)
 	return fresh(m, shape);
 }
 
-/* A value whose dimensions stand in the shape, in this order. */
+/* Is the value's shape a subset of the dimensions of `to`, in order? */
 static bool as_broadcast(sw_shape from, sw_shape to, int64_t *dims)
 {
 	int32_t next = 0;
@@ -597,9 +606,9 @@ static bool same_dims(sw_shape a, sw_shape b)
 sw_id pick_like(maker *m, sw_shape shape, bool exact)
 {
 	int64_t n = (int64_t)m->scope->pool.len, dims[SW_MAX_RANK];
-	want w = {.kinds = 1u << sw_type_kind_of(shape.type),
-	          .max_rank = SW_MAX_RANK,
-	          .exact = exact};
+	operand_need w = {.kinds = 1u << sw_type_kind_of(shape.type),
+	                  .max_rank = SW_MAX_RANK,
+	                  .exact = exact};
 	for (int attempt = 0; n > 0 && attempt < 10; attempt++) {
 		sw_id value = m->scope->pool.data[n - 1 - below(m, n)];
 		sw_shape found = shape_of(m, value);
@@ -625,7 +634,8 @@ void scope_open(maker *m, scope *s, const char *name)
 	m->scope = s;
 }
 
-sw_id scope_parameter(maker *m, const sw_shape *shapes, const known *facts, uint32_t n, bool tuple)
+sw_id scope_parameter(maker *m, const sw_shape *shapes, const value_facts *facts, uint32_t n,
+                      bool tuple)
 {
 	sw_attrs attrs = {.parameter = {.number = (int64_t)m->program->computations
 	                                                  .data[m->scope->computation]
@@ -635,9 +645,9 @@ sw_id scope_parameter(maker *m, const sw_shape *shapes, const known *facts, uint
 	                   .shapes = shapes,
 	                   .n_results = n,
 	                   .tuple = tuple};
-	sw_id first = put(m, &spec);
+	sw_id first = write_op(m, &spec);
 	for (uint32_t i = 0; i < n; i++) {
-		say(m, first + i, facts[i]);
+		set_facts(m, first + i, facts[i]);
 		sw_vec_push(&m->scope->pool, first + i);
 	}
 	return first;

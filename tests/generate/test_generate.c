@@ -1,6 +1,6 @@
 /* Generated programs are well formed, the same for the same seed, read back from their text,
- * computed, tame, and keep every bit in canonical form, where batch normalisations are written out,
- * and rounded op by op. */
+ * computed, tame, and keep every bit in canonical form (in which batch normalisations are written
+ * out and rounded op by op). */
 #include "test.h"
 
 #include <math.h>
@@ -53,8 +53,8 @@ static void run(const generated *g, const sw_program *program, uint64_t seed, sw
 		fail_msg("seed %llu: %s", (unsigned long long)seed, err.message);
 }
 
-/* Numbers that a comparison means something for: finite, and larger than the error they may have.
- */
+/* A comparison means something for these numbers: they are finite, and larger than the error they
+ * may have. */
 static void outputs_are_tame(void **state)
 {
 	(void)state;

@@ -1,12 +1,16 @@
 /*
- * write_cases FOLDER COUNT SEED [ONLY]   random programs from SEED on (of the makers whose names
- * contain ONLY) write_cases FOLDER PROGRAM...          these; their inputs are recorded, or filled
- * as their sidecar says
+ * Write random or given programs, with inputs and outputs, for tools/compare_with_xla.py, which
+ * runs them in XLA.
  *
- * Runs each program in the interpreter and writes NAME.hlo and NAME.safetensors: inputs in0 ..,
- * outputs out0 .., and for random programs errors, f64[outputs]: by how much an element of each
- * output may be off. For tools/compare_with_xla.py, which runs them in XLA. Element types that
- * safetensors lacks: c128 becomes f64[...,2], others of one byte become u8.
+ *     write_cases FOLDER COUNT SEED [ONLY]   random programs from SEED on, of the makers whose
+ *                                            names contain ONLY
+ *     write_cases FOLDER PROGRAM...          these programs; their inputs are recorded, or filled
+ *                                            as their sidecar says
+ *
+ * Each program is run in the interpreter, and NAME.hlo and NAME.safetensors are written: inputs
+ * in0 .., outputs out0 .., and for random programs errors, f64[outputs]: the largest error that an
+ * element of each output may have. Element types that safetensors lacks: c128 becomes f64[...,2],
+ * others of one byte become u8.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +22,7 @@
 
 typedef struct trial {
 	const sw_program *program;
-	const char *folder, *name, *path; /* path: of the program, NULL if it is random */
+	const char *folder, *name, *path; /* path: of the program; NULL if it is random */
 	sw_arena arena;
 	uint32_t n_inputs, n_outputs;
 	const sw_id *values;
@@ -49,7 +53,8 @@ static void add(trial *t, sw_named_tensor *list, size_t *n, const char *kind, ui
 	list[(*n)++] = (sw_named_tensor){.name = sw_arena_text(&t->arena, name), .tensor = tensor};
 }
 
-/* A program that was read is written as it was, with the layouts that custom calls hang on. */
+/* Take the text of a program that was read as it was, with the layouts on which custom calls
+ * depend. */
 static sw_status take_text(const trial *t, sw_text *text, sw_error *err)
 {
 	char *data;
@@ -101,7 +106,7 @@ static sw_status write_case(trial *t, const double *errors, sw_error *err)
 	return status;
 }
 
-/* The interpreter takes its inputs, hence the second reference. */
+/* The interpreter takes ownership of its inputs, hence the second reference. */
 static sw_status run(trial *t, sw_error *err)
 {
 	sw_interpreter *interpreter;
@@ -171,7 +176,7 @@ static sw_status write_generated(const char *folder, uint64_t seed, const char *
 	return status;
 }
 
-/* path/NAME.hlo or path/NAME.hlo.gz: NAME, and path/NAME in `stem`. */
+/* For path/NAME.hlo or path/NAME.hlo.gz: return NAME, and path/NAME in `stem`. */
 static const char *name_of(const char *path, sw_text *stem)
 {
 	const char *slash = strrchr(path, '/'), *end = strstr(slash ? slash : path, ".hlo");
@@ -179,7 +184,7 @@ static const char *name_of(const char *path, sw_text *stem)
 	return slash ? stem->data + (slash + 1 - path) : stem->data;
 }
 
-/* The inputs of NAME.recorded.safetensors.gz, if there is one. */
+/* Read the inputs from NAME.recorded.safetensors.gz, if there is one. */
 static sw_status fill_recorded(trial *t, const char *stem, bool *found, sw_error *err)
 {
 	sw_text path = {0};

@@ -18,10 +18,10 @@
 static const char *const counts[N_CLUSTERS] = {"2",   "3",   "4",   "6",     "8",  "2,2",
                                                "2,3", "3,2", "2,4", "2,2,2", "4,2"};
 
-/* Paths are kept until there are many. */
+/* number of cases after which the cached paths are dropped */
 #define CASES_PER_CACHE 3000
 
-static void free_paths(workshop *w)
+static void free_paths(case_context *w)
 {
 	for (int i = 0; i < N_CLUSTERS; i++) {
 		sw_path_cache_free(w->paths[i]);
@@ -29,14 +29,14 @@ static void free_paths(workshop *w)
 	}
 }
 
-void workshop_init(workshop *w)
+void case_context_init(case_context *w)
 {
-	*w = (workshop){.cases = 0};
+	*w = (case_context){.cases = 0};
 	for (int i = 0; i < N_CLUSTERS; i++)
 		make_cluster(counts[i], &w->clusters[i]);
 }
 
-void workshop_clear(workshop *w)
+void case_context_clear(case_context *w)
 {
 	free_paths(w);
 	for (int i = 0; i < N_CLUSTERS; i++)
@@ -45,8 +45,8 @@ void workshop_clear(workshop *w)
 
 /* ---- one case --------------------------------------------------------------------------- */
 
-/* The canonical program has the same inputs; the generated one does not outlive the case's making.
- */
+/* Fill the inputs by the canonical program, which has the same ones; the generated program does not
+ * outlive the making of the case. */
 static sw_tensor *filled_inputs(const generated *g, uint64_t seed, const sw_program *program,
                                 uint32_t *n)
 {
@@ -62,7 +62,8 @@ static sw_tensor *filled_inputs(const generated *g, uint64_t seed, const sw_prog
 	return inputs;
 }
 
-/* State that nobody may rely on, around a copy of what is true; zeros around other inputs. */
+/* Fill the padding of state with NaN, since no op may rely on it, and that of other inputs with
+ * zeros. */
 static sw_tensor *padded_inputs(const sw_program *program, const sw_tensor *small)
 {
 	sw_arena arena;
@@ -96,7 +97,7 @@ static void fill_inputs(const generated *g, uint64_t seed, trial *t)
 	t->inputs = inputs;
 }
 
-#define PADDED_SHARE 8 /* one case in so many is padded, if anything in it can be */
+#define PADDED_SHARE 8 /* one case in this many is padded, if a dimension can be */
 
 static sw_status pad(const sw_program *program, int64_t multiple, sw_program **canonical,
                      sw_program **padded, sw_error *err)
@@ -129,7 +130,7 @@ static sw_status plan_program(const sw_program *program, const sw_cluster *clust
 	return status;
 }
 
-void case_make(workshop *w, uint64_t seed, trial *t, outcome *o)
+void case_make(case_context *w, uint64_t seed, trial *t, outcome *o)
 {
 	generated g;
 	int64_t cluster = (int64_t)(sw_random_bits(seed, 1, 0) % N_CLUSTERS);
@@ -165,7 +166,7 @@ static void report(uint64_t seed, const trial *t, const outcome *o)
 	sw_text_clear(&text);
 }
 
-static bool run_case(workshop *w, uint64_t seed, coverage *c)
+static bool run_case(case_context *w, uint64_t seed, coverage *c)
 {
 	trial t;
 	outcome o;
@@ -184,12 +185,13 @@ static bool run_case(workshop *w, uint64_t seed, coverage *c)
 	return ok;
 }
 
-/* An assertion, or worse, says which case it was, and is then what it would have been. */
-static const int ends[] = {SIGABRT, SIGSEGV, SIGFPE};
-static struct sigaction usual[SW_COUNT(ends)];
+/* After a fatal signal, print which case it was, then raise the signal again with its usual
+ * action. */
+static const int FATAL_SIGNALS[] = {SIGABRT, SIGSEGV, SIGFPE};
+static struct sigaction usual_actions[SW_COUNT(FATAL_SIGNALS)];
 static volatile uint64_t running;
 
-static void say_which(int signal_number)
+static void report_running_case(int signal_number)
 {
 	char line[] = "\nSW_SEED=00000000000000000000 SW_CASES=1 ended by a signal\n";
 	uint64_t seed = running;
@@ -197,25 +199,26 @@ static void say_which(int signal_number)
 		line[i] = (char)('0' + seed % 10);
 	ssize_t written = write(STDERR_FILENO, line, sizeof(line) - 1);
 	(void)written;
-	for (size_t i = 0; i < SW_COUNT(ends); i++)
-		if (ends[i] == signal_number)
-			sigaction(signal_number, &usual[i], NULL);
+	for (size_t i = 0; i < SW_COUNT(FATAL_SIGNALS); i++)
+		if (FATAL_SIGNALS[i] == signal_number)
+			sigaction(signal_number, &usual_actions[i], NULL);
 	raise(signal_number);
 }
 
-static void watch_for_ends(void)
+static void install_signal_handlers(void)
 {
-	struct sigaction say = {.sa_handler = say_which};
-	for (size_t i = 0; i < SW_COUNT(ends); i++)
-		sigaction(ends[i], &say, &usual[i]);
+	struct sigaction say = {.sa_handler = report_running_case};
+	for (size_t i = 0; i < SW_COUNT(FATAL_SIGNALS); i++)
+		sigaction(FATAL_SIGNALS[i], &say, &usual_actions[i]);
 }
 
-int cases_run(workshop *w, uint64_t first, int64_t n, int most, bool progress, coverage *c)
+int cases_run(case_context *w, uint64_t first, int64_t n, int max_failures, bool progress,
+              coverage *c)
 {
 	int failed = 0;
 	double begin_s = sw_now_s();
-	watch_for_ends();
-	for (int64_t i = 0; i < n && failed < most; i++) {
+	install_signal_handlers();
+	for (int64_t i = 0; i < n && failed < max_failures; i++) {
 		running = first + (uint64_t)i;
 		failed += !run_case(w, first + (uint64_t)i, c);
 		if (progress && (i + 1) % 2000 == 0)
@@ -225,29 +228,29 @@ int cases_run(workshop *w, uint64_t first, int64_t n, int most, bool progress, c
 	return failed;
 }
 
-static void run_part(uint64_t first, int64_t n, int most, bool progress, coverage *c)
+static void run_part(uint64_t first, int64_t n, int max_failures, bool progress, coverage *c)
 {
-	workshop w;
-	workshop_init(&w);
-	int failed = cases_run(&w, first, n, most, progress, c);
-	workshop_clear(&w);
+	case_context w;
+	case_context_init(&w);
+	int failed = cases_run(&w, first, n, max_failures, progress, c);
+	case_context_clear(&w);
 	exit(SW_MIN(failed, 100));
 }
 
-int cases_run_in_parallel(uint64_t first, int64_t n, int most, int processes, coverage *c)
+int cases_run_in_parallel(uint64_t first, int64_t n, int max_failures, int processes, coverage *c)
 {
 	coverage *parts = mmap(NULL, sizeof(*parts) * (size_t)processes, PROT_READ | PROT_WRITE,
 	                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(parts, MAP_FAILED);
 	int failed = 0;
-	fflush(NULL); /* once, and not by each process */
+	fflush(NULL); /* flush once, and not in each process */
 	for (int p = 0; p < processes; p++) {
 		int64_t begin = n * p / processes, end = n * (p + 1) / processes;
 		pid_t pid = fork();
 		assert_true(pid >= 0);
 		if (pid == 0)
-			run_part(first + (uint64_t)begin, end - begin, most, p == 0 && n > 10000,
-			         &parts[p]);
+			run_part(first + (uint64_t)begin, end - begin, max_failures,
+			         p == 0 && n > 10000, &parts[p]);
 	}
 	for (int p = 0; p < processes; p++) {
 		int status;

@@ -7,12 +7,12 @@
 #include "model/internal.h"
 #include "rules/row.h"
 
-/* Opcodes with a row that no plan has to do with, beside those that the interpreter does not
+/* Opcodes that have a rule but can't occur in a plan, besides those that the interpreter does not
  * compute and those that communicate (a program for one device has none). */
 static const struct {
 	sw_opcode opcode;
 	const char *why;
-} never[] = {
+} NEVER_PLANNED[] = {
 	{SW_OP_CALL, "the canonical form writes calls out"},
 	{SW_OP_FUSION, "and fusions"},
 	{SW_OP_BATCH_NORM_GRAD, "and batch normalisations"},
@@ -55,15 +55,15 @@ static void add_op(coverage *c, const sw_plan *plan, sw_id id)
 		add_choice(c, plan->rules[id], &plan->strategies[id].atom[a]);
 	}
 	for (int32_t f = 0; f < plan->rules[id]->n_factors; f++)
-		c->offered[plan->rules[id]->factors[f].exchange]++;
+		c->exchanges_offered[plan->rules[id]->factors[f].exchange]++;
 	c->ops++;
-	c->there[op->opcode]++;
+	c->occurring[op->opcode]++;
 	c->sharable[op->opcode] += plan->rules[id]->n_factors + plan->rules[id]->n_linearities > 0;
 	c->shared[op->opcode] += shared;
 }
 
-/* The moves of one redistribution; equal ones of a value are counted once by the partitioner, and
- * here each time. */
+/* Count the moves of one redistribution. The partitioner writes equal ones of a value once; here
+ * each is counted. */
 static void add_path(coverage *c, const trial *t, sw_id value, uint32_t from, const sw_layout *to)
 {
 	const sw_path *path = sw_path_cache_get(t->paths, sw_value_shape(t->plan->program, value),
@@ -75,11 +75,12 @@ static void add_path(coverage *c, const trial *t, sw_id value, uint32_t from, co
 
 static void add_reading(coverage *c, const trial *t, sw_id value, const sw_layout *layout)
 {
-	uint32_t kept = t->plan->materialised[value];
-	if (kept != t->plan->produced[value])
-		add_path(c, t, value, t->plan->produced[value], sw_plan_layout(t->plan, kept));
-	if (!sw_layout_equal(sw_plan_layout(t->plan, kept), layout))
-		add_path(c, t, value, kept, layout);
+	uint32_t materialised = t->plan->materialised[value];
+	if (materialised != t->plan->produced[value])
+		add_path(c, t, value, t->plan->produced[value],
+		         sw_plan_layout(t->plan, materialised));
+	if (!sw_layout_equal(sw_plan_layout(t->plan, materialised), layout))
+		add_path(c, t, value, materialised, layout);
 }
 
 static void add_readings(coverage *c, const trial *t, sw_id id)
@@ -141,9 +142,9 @@ static void print_opcodes(const coverage *c, sw_text *text)
 	sw_text_add(text, "ops (of which shared by atoms):\n");
 	int on_line = 0;
 	for (int o = 0; o < SW_OPCODE_COUNT; o++)
-		if (c->there[o])
+		if (c->occurring[o])
 			sw_text_addf(text, "  %-24s%7lld (%lld)%s", sw_opcode_name((sw_opcode)o),
-			             (long long)c->there[o], (long long)c->shared[o],
+			             (long long)c->occurring[o], (long long)c->shared[o],
 			             ++on_line % 3 ? "" : "\n");
 	sw_text_add(text, on_line % 3 ? "\n" : "");
 }
@@ -182,8 +183,8 @@ void coverage_print(const coverage *c, sw_text *text)
 
 static bool can_occur(sw_opcode opcode)
 {
-	for (size_t i = 0; i < SW_COUNT(never); i++)
-		if (never[i].opcode == opcode)
+	for (size_t i = 0; i < SW_COUNT(NEVER_PLANNED); i++)
+		if (NEVER_PLANNED[i].opcode == opcode)
 			return false;
 	return generate_can_compute(opcode) && sw_opcode_class(opcode) != SW_CLASS_COLLECTIVE;
 }
@@ -194,20 +195,21 @@ static int missing_opcodes(const coverage *c, sw_text *text)
 	for (const sw_rule_family *const *f = sw_rule_families(); *f; f++)
 		for (size_t i = 0; i < (*f)->n; i++) {
 			sw_opcode opcode = (*f)->rows[i].opcode;
-			bool met = c->there[opcode] && (c->shared[opcode] || !c->sharable[opcode]);
+			bool met =
+				c->occurring[opcode] && (c->shared[opcode] || !c->sharable[opcode]);
 			if (met || !can_occur(opcode))
 				continue;
 			sw_text_addf(text, "%s is never %s\n", sw_opcode_name(opcode),
-			             c->there[opcode] ? "shared" : "there");
+			             c->occurring[opcode] ? "shared" : "there");
 			missing++;
 		}
 	return missing;
 }
 
-/* An exchange that no rule has is not missed. */
+/* An exchange that no rule has is not missing. */
 static bool is_missed(const coverage *c, int exchange)
 {
-	return c->offered[exchange] && !c->factors[SW_FACTOR_PARALLEL][exchange] &&
+	return c->exchanges_offered[exchange] && !c->factors[SW_FACTOR_PARALLEL][exchange] &&
 	       !c->factors[SW_FACTOR_REDUCED][exchange];
 }
 

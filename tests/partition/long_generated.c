@@ -1,10 +1,10 @@
-/* As test_generated, many more: SW_CASES (100,000) from SW_SEED (1,000,000) on; progress on
- * standard error. */
+/* The cases of test_generated, but many more: SW_CASES (100,000) from SW_SEED (1,000,000) on;
+ * progress on standard error. */
 #include "partition/cases.h"
 
 #include <stdlib.h>
 
-#define MOST_FAILURES 20 /* of one process, that are made small and shown */
+#define MAX_FAILURES 20 /* number of failing cases per process that are shrunk and printed */
 
 static void random_programs_keep_their_results(void **state)
 {
@@ -14,7 +14,7 @@ static void random_programs_keep_their_results(void **state)
 	sw_text text = {0};
 	(void)state;
 	int failed = cases_run_in_parallel(seed ? strtoull(seed, NULL, 10) : 1000000, n,
-	                                   MOST_FAILURES, sw_cpu_count(), &c);
+	                                   MAX_FAILURES, sw_cpu_count(), &c);
 	coverage_print(&c, &text);
 	fputs(text.data, stdout);
 	sw_text_clear(&text);

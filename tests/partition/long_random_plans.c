@@ -1,11 +1,11 @@
-/* Fixtures under plans chosen at random, beside the serial program. SW_SEED=N tries others. */
+/* Fixtures under random plans, compared with the serial program. SW_SEED=N tries others. */
 #include "partition/subject.h"
 #include "model/model.h"
 
 #include <stdlib.h>
 
-/* Adam divides a gradient by its own size, so that where it is rounding alone the update is
- * rounding over rounding: parameters are off by a part of the learning rate, 1e-3 of weights of
+/* Adam divides a gradient by its own magnitude. Where the gradient is only rounding, the update is
+ * rounding over rounding, so parameters differ by a part of the learning rate: 1e-3 of weights of
  * about 0.1. */
 #define TOLERANCE 1e-4
 

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* Two layers forward and backward, momentum: batch 12, 6 -> 8 -> 4. */
+/* Two layers forward and backward with momentum: batch 12, 6 -> 8 -> 4. */
 static const char matmul_chain[] =
 	"HloModule matmul_chain, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, "
 	"may-alias), "
@@ -48,8 +48,8 @@ static const char matmul_chain[] =
 	"loss)\n"
 	"}\n";
 
-/* Gather of rows (some ids out of range: clamped), softmax over the vocabulary, gradient by
- * scatter-add (there dropped). */
+/* A gather of rows (some ids are out of range and clamped), softmax over the vocabulary, and the
+ * gradient by scatter-add (which drops ids out of range). */
 static const char embedding[] =
 	"HloModule embedding, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, "
 	"may-alias) }\n"
@@ -69,8 +69,7 @@ static const char embedding[] =
 	"  ids = s32[4,3] parameter(2)\n"
 	"  indices = s32[4,3,1] reshape(ids)\n"
 	"  rows = f32[4,3,8] gather(table, indices), offset_dims={2}, collapsed_slice_dims={0}, "
-	"start_index_map={0}, "
-	"index_vector_dim=2, slice_sizes={1,8}\n"
+	"start_index_map={0}, index_vector_dim=2, slice_sizes={1,8}\n"
 	"  logits = f32[4,3,6] dot(rows, head), lhs_contracting_dims={2}, "
 	"rhs_contracting_dims={0}\n"
 	"  minus_infinity = f32[] constant(-inf)\n"
@@ -98,15 +97,15 @@ static const char embedding[] =
 	"rhs_contracting_dims={1}\n"
 	"  zeros = f32[6,8] broadcast(zero), dimensions={}\n"
 	"  dtable = f32[6,8] scatter(zeros, indices, drows), update_window_dims={2}, "
-	"inserted_window_dims={0}, "
-	"scatter_dims_to_operand_dims={0}, index_vector_dim=2, to_apply=add.f32\n"
+	"inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=2, "
+	"to_apply=add.f32\n"
 	"  new_table = f32[6,8] subtract(table, dtable)\n"
 	"  new_head = f32[8,6] subtract(head, dhead)\n"
 	"  ROOT result = (f32[6,8], f32[8,6], f32[]) tuple(new_table, new_head, loss)\n"
 	"}\n";
 
-/* Three layers of stacked weights in a loop; the activations of each are kept, and what is carried
- * changes. */
+/* Three layers of stacked weights in a loop; the activations of each are stored, and the carried
+ * value changes. */
 static const char loop[] =
 	"HloModule loop, input_output_alias={ {0}: (0, {}, may-alias) }\n"
 	"add.f32 {\n"
@@ -142,8 +141,7 @@ static const char loop[] =
 	"  one.2 = s32[] constant(1)\n"
 	"  j.2 = s32[] add(i.2, one.2)\n"
 	"  ROOT t.2 = (f32[8,6], s32[], f32[3,6,6], f32[3,8,6], f32[8]) tuple(next.2, j.2, w.2, "
-	"stacked.2, "
-	"sum.2)\n"
+	"stacked.2, sum.2)\n"
 	"}\n"
 	"ENTRY main {\n"
 	"  w = f32[3,6,6] parameter(0)\n"
@@ -152,21 +150,21 @@ static const char loop[] =
 	"  zero = f32[] constant(0)\n"
 	"  empty = f32[3,8,6] broadcast(zero), dimensions={}\n"
 	"  none = f32[8] broadcast(zero), dimensions={}\n"
-	"  t = (f32[8,6], s32[], f32[3,6,6], f32[3,8,6], f32[8]) tuple(x, start, w, empty, none)\n"
-	"  done = (f32[8,6], s32[], f32[3,6,6], f32[3,8,6], f32[8]) while(t), condition=condition, "
-	"body=body\n"
+	"  t = (f32[8,6], s32[], f32[3,6,6], f32[3,8,6], f32[8]) tuple(x, start, w, empty, "
+	"none)\n"
+	"  done = (f32[8,6], s32[], f32[3,6,6], f32[3,8,6], f32[8]) while(t), "
+	"condition=condition, body=body\n"
 	"  out = f32[8,6] get-tuple-element(done), index=0\n"
 	"  all = f32[3,8,6] get-tuple-element(done), index=3\n"
 	"  norms = f32[8] get-tuple-element(done), index=4\n"
 	"  gradient = f32[3,6,6] dot(all, all), lhs_batch_dims={0}, rhs_batch_dims={0}, "
-	"lhs_contracting_dims={1}, "
-	"rhs_contracting_dims={1}\n"
+	"lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
 	"  new_w = f32[3,6,6] subtract(w, gradient)\n"
 	"  loss = f32[] reduce(norms, zero), dimensions={0}, to_apply=add.f32\n"
 	"  ROOT result = (f32[3,6,6], f32[8,6], f32[]) tuple(new_w, out, loss)\n"
 	"}\n";
 
-/* A gradient that is clipped only where its norm says so, and a branch by number. */
+/* A gradient that is clipped only if its norm is too large, and a branch chosen by number. */
 static const char conditional[] =
 	"HloModule conditional, input_output_alias={ {0}: (0, {}, may-alias) }\n"
 	"add.f32 {\n"
@@ -201,14 +199,13 @@ static const char conditional[] =
 	"  clipped = f32[6,4] conditional(large, gradient, gradient), true_computation=shrink, "
 	"false_computation=keep\n"
 	"  turned = f32[6,4] conditional(which, clipped, clipped, clipped), "
-	"branch_computations={keep, "
-	"shrink, negate}\n"
+	"branch_computations={keep, shrink, negate}\n"
 	"  new_w = f32[6,4] subtract(w, turned)\n"
 	"  ROOT result = (f32[6,4], f32[8,4], f32[]) tuple(new_w, out, norm)\n"
 	"}\n";
 
-/* Mixed precision's skip: where a gradient is not finite, weights and momentum stay and the scale
- * is halved. */
+/* The skip of mixed precision: if a gradient is not finite, weights and momentum keep their values
+ * and the scale is halved. */
 static const char loss_scale_skip[] =
 	"HloModule loss_scale_skip, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, "
 	"may-alias), "
@@ -264,8 +261,8 @@ static const char loss_scale_skip[] =
 	"  ROOT result = (f32[6,8], f32[6,8], f32[], f32[12,8]) tuple(new_w, new_m, new_scale, y)\n"
 	"}\n";
 
-/* Gradients of four microbatches are added up in a loop; odd ones go through a conditional within a
- * conditional first. */
+/* The gradients of four microbatches are added up in a loop; those of odd ones go through a
+ * conditional within a conditional first. */
 static const char microbatches[] =
 	"HloModule microbatches, input_output_alias={ {0}: (0, {}, may-alias) }\n"
 	"twice {\n"
@@ -377,12 +374,11 @@ static const char reductions[] =
 	"  spread = f32[8,6] broadcast(columns), dimensions={1}\n"
 	"  new_w = f32[8,6] subtract(w, spread)\n"
 	"  ROOT result = (f32[8,6], f32[], f32[4], f32[6], f32[4], s32[4]) tuple(new_w, total, "
-	"opposite, "
-	"product, best_value, best_index)\n"
+	"opposite, product, best_value, best_index)\n"
 	"}\n";
 
-/* One block of attention: a fused matrix for q, k, v, heads apart by reshape, causal mask, softmax.
- * Batch 4, length 6, 4 heads of 2. */
+/* One block of attention: a fused projection for q, k, v, heads separated by reshape, a causal
+ * mask, softmax. Batch 4, length 6, 4 heads of 2. */
 static const char attention[] =
 	"HloModule attention, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, "
 	"may-alias) }\n"
@@ -445,7 +441,7 @@ static const char attention[] =
 	"  ROOT result = (f32[8,24], f32[8,8], f32[]) tuple(new_wqkv, new_wout, loss)\n"
 	"}\n";
 
-/* What is left: pad, reverse, strided slices, sort, windows, a convolution, integers. */
+/* The remaining opcodes: pad, reverse, strided slices, sort, windows, a convolution, integers. */
 static const char odds[] =
 	"HloModule odds, input_output_alias={ {0}: (0, {}, may-alias) }\n"
 	"add.f32 {\n"
@@ -485,7 +481,7 @@ static const char odds[] =
 	"  ROOT result = (f32[3,4,8], f32[4,2,8], f32[4,4,8]) tuple(new_kernel, piece, whole)\n"
 	"}\n";
 
-/* Two loops with one body, as calls of a function leave them: what they carry lies differently. */
+/* Two loops that share a body, as calls of a function do, and carry values in different layouts. */
 static const char one_body_of_two_loops[] =
 	"HloModule one_body, input_output_alias={ {0}: (1, {}, may-alias) }\n"
 	"few {\n"
@@ -532,7 +528,7 @@ static const char empty[] =
 	"  ROOT result = (f32[0,12], f32[12,12]) tuple(new_w, y)\n"
 	"}\n";
 
-/* As many dimensions as there may be: there is none to spare for a collective's group. */
+/* The maximum number of dimensions: none is left for a collective's group. */
 #define FAR_APART "f32[12,1,1,1,1,1,1,1,1,1,1,1,1,1,1,12]"
 static const char sixteen_dimensions[] =
 	"HloModule sixteen, input_output_alias={ {0}: (0, {}, may-alias) }\n"
@@ -549,8 +545,8 @@ static const char sixteen_dimensions[] =
 	"  ROOT result = (" FAR_APART ", f32[12,12]) tuple(new_x, square)\n"
 	"}\n";
 
-/* Images of 32 rows: a convolution with a stride, a pool, another such convolution, and the
- * gradients of all three. Rows are what can be divided by 4. */
+/* Images of 32 rows: a convolution with a stride, a pool, another convolution with a stride, and
+ * the gradients of all three. Only rows can be divided by 4. */
 const char CONVOLUTIONS[] =
 	"HloModule convolutions\n"
 	"add.f32 {\n"
@@ -579,34 +575,31 @@ const char CONVOLUTIONS[] =
 	"dim_labels=b01f_01io->b01f\n"
 	"  hidden = f32[3,16,5,7] maximum(pre, zeros)\n"
 	"  pool = f32[3,8,3,7] reduce-window(hidden, minus_infinity), window={size=1x3x3x1 "
-	"stride=1x2x2x1 "
-	"pad=0_0x0_1x1_1x0_0}, to_apply=max.f32\n"
+	"stride=1x2x2x1 pad=0_0x0_1x1_1x0_0}, to_apply=max.f32\n"
 	"  out = f32[3,4,2,5] convolution(pool, w2), window={size=3x3 stride=2x2 pad=0_1x1_1}, "
 	"dim_labels=b01f_01io->b01f\n"
 	"  square = f32[3,4,2,5] multiply(out, out)\n"
 	"  loss = f32[] reduce(square, zero), dimensions={0,1,2,3}, to_apply=add.f32\n"
 	"  dw2 = f32[3,3,7,5] convolution(pool, out), window={size=4x2 pad=0_1x1_1 "
-	"rhs_dilate=2x2}, "
-	"dim_labels=f01b_i01o->01bf\n"
-	"  dpool = f32[3,8,3,7] convolution(out, w2), window={size=3x3 pad=2_1x1_1 lhs_dilate=2x2 "
-	"rhs_reversal=1x1}, dim_labels=b01f_01oi->b01f\n"
-	"  dhidden = f32[3,16,5,7] select-and-scatter(hidden, dpool, zero), window={size=1x3x3x1 "
-	"stride=1x2x2x1 "
-	"pad=0_0x0_1x1_1x0_0}, select=ge.f32, scatter=add.f32\n"
+	"rhs_dilate=2x2}, dim_labels=f01b_i01o->01bf\n"
+	"  dpool = f32[3,8,3,7] convolution(out, w2), window={size=3x3 pad=2_1x1_1 "
+	"lhs_dilate=2x2 rhs_reversal=1x1}, dim_labels=b01f_01oi->b01f\n"
+	"  dhidden = f32[3,16,5,7] select-and-scatter(hidden, dpool, zero), "
+	"window={size=1x3x3x1 stride=1x2x2x1 pad=0_0x0_1x1_1x0_0}, select=ge.f32, "
+	"scatter=add.f32\n"
 	"  positive = pred[3,16,5,7] compare(pre, zeros), direction=GT\n"
 	"  dpre = f32[3,16,5,7] select(positive, dhidden, zeros)\n"
-	"  dw1 = f32[3,3,5,7] convolution(x, dpre), window={size=16x5 pad=0_1x1_1 rhs_dilate=2x2}, "
-	"dim_labels=f01b_i01o->01bf\n"
-	"  dx = f32[3,32,9,5] convolution(dpre, w1), window={size=3x3 pad=2_1x1_1 lhs_dilate=2x2 "
-	"rhs_reversal=1x1}, dim_labels=b01f_01oi->b01f\n"
+	"  dw1 = f32[3,3,5,7] convolution(x, dpre), window={size=16x5 pad=0_1x1_1 "
+	"rhs_dilate=2x2}, dim_labels=f01b_i01o->01bf\n"
+	"  dx = f32[3,32,9,5] convolution(dpre, w1), window={size=3x3 pad=2_1x1_1 "
+	"lhs_dilate=2x2 rhs_reversal=1x1}, dim_labels=b01f_01oi->b01f\n"
 	"  new_w1 = f32[3,3,5,7] subtract(w1, dw1)\n"
 	"  new_w2 = f32[3,3,7,5] subtract(w2, dw2)\n"
-	"  ROOT result = (f32[3,3,5,7], f32[3,3,7,5], f32[], f32[3,32,9,5]) tuple(new_w1, new_w2, "
-	"loss, "
-	"dx)\n"
+	"  ROOT result = (f32[3,3,5,7], f32[3,3,7,5], f32[], f32[3,32,9,5]) tuple(new_w1, "
+	"new_w2, loss, dx)\n"
 	"}\n";
 
-/* Rows that come from other blocks, or from all of them. */
+/* Rows that are read from other blocks, or from all of them. */
 static const char neighbours[] =
 	"HloModule neighbours\n\n"
 	"multiply.f32 {\n"

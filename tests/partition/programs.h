@@ -1,4 +1,4 @@
-/* Small training-like programs, written out by hand; what a dimension is shows in its size. */
+/* Small training-like programs, written by hand; the size of a dimension shows its meaning. */
 #ifndef SW_TESTS_PARTITION_PROGRAMS_H
 #define SW_TESTS_PARTITION_PROGRAMS_H
 

@@ -5,37 +5,37 @@
 
 #include "model/internal.h"
 
-/* One way to make a trial smaller. */
+/* Ways to make a trial smaller. */
 typedef enum edit_kind {
-	DROP_OUTPUT, /* what nobody reads any more goes too */
-	CUT_OP,      /* of the entry: its results become inputs */
-	TURN_ONCE,   /* a loop: its body, once; a conditional: its first branch */
-	CUT_INNER,   /* an op elsewhere: its results become zeros */
-	DROP_CHOICE, /* what an atom does in an op */
-	DROP_KEPT,   /* a value is kept as it is made */
-	/* an atom in the layout of an input, a carried value or (index: past the values) a result
-	 */
+	DROP_OUTPUT,       /* and everything that only it uses */
+	CUT_OP,            /* an op of the entry: its results become inputs */
+	UNROLL_ONCE,       /* a loop becomes its body, once; a conditional its first branch */
+	CUT_INNER,         /* an op elsewhere: its results become zeros */
+	DROP_CHOICE,       /* the choice of an atom in an op's strategy */
+	DROP_MATERIALISED, /* a value stays in its produced layout */
+	/* an atom in the layout of an input, a loop-carried value, or (index: behind the values) a
+	 * result */
 	DROP_STATE,
-	DROP_ATOM, /* everywhere: half as many devices, or fewer */
-	EDIT_KINDS
+	DROP_ATOM, /* in the whole cluster: half as many devices, or fewer */
+	EDIT_KIND_COUNT
 } edit_kind;
 
 typedef struct edit {
 	edit_kind kind;
-	uint32_t index; /* output; op; value; values + result */
+	uint32_t index; /* of the output; op; value; value, or number of values + result */
 	int32_t atom;
 } edit;
 
-/* The program after an edit, and where its parts come from. */
+/* The program after an edit, and the origins of its parts. */
 typedef struct rebuilt {
 	const sw_program *in;
 	sw_program *out;
 	const edit *edit;
 	bool *alive;  /* per value of `in` */
-	sw_id *value; /* of `in` -> of `out` */
+	sw_id *value; /* value of `in` -> value of `out` */
 	int32_t *computation;
 	SW_VEC(sw_id) op_from, value_from; /* of `out` -> of `in`; SW_NO_ID: new */
-	SW_VEC(sw_id) inputs;              /* per input of `out`: the value of `in` that it had */
+	SW_VEC(sw_id) inputs;              /* per input of `out`: the value of `in` that it was */
 	SW_VEC(uint32_t) outputs;          /* per result of `out`: the result of `in` */
 } rebuilt;
 
@@ -46,12 +46,13 @@ static bool is_cut(const rebuilt *r, sw_id op)
 	return (r->edit->kind == CUT_OP || r->edit->kind == CUT_INNER) && r->edit->index == op;
 }
 
-static bool is_turned(const rebuilt *r, sw_id op)
+static bool is_unrolled(const rebuilt *r, sw_id op)
 {
-	return r->edit->kind == TURN_ONCE && r->edit->index == op;
+	return r->edit->kind == UNROLL_ONCE && r->edit->index == op;
 }
 
-/* What results need, in one computation; parameters of loops and branches stay. */
+/* Mark the values on which the results depend, in one computation; parameters of loops and branches
+ * stay. */
 static void mark_alive(rebuilt *r, int32_t c, const sw_id *results, size_t n)
 {
 	const sw_computation *computation = &r->in->computations.data[c];
@@ -76,8 +77,9 @@ static bool is_used(const rebuilt *r, const sw_op *op)
 	return false;
 }
 
-/* Ops written since the last call come from `op`, their results from its results. */
-static void note(rebuilt *r, sw_id op)
+/* Record that the ops written since the last call come from `op`; their results come from no value
+ * yet. */
+static void record_origin(rebuilt *r, sw_id op)
 {
 	while (r->op_from.len < r->out->ops.len)
 		sw_vec_push(&r->op_from, op);
@@ -88,7 +90,7 @@ static void note(rebuilt *r, sw_id op)
 static void map_value(rebuilt *r, sw_id from, sw_id to)
 {
 	r->value[from] = to;
-	note(r, SW_NO_ID);
+	record_origin(r, SW_NO_ID);
 	r->value_from.data[to] = from;
 }
 
@@ -124,16 +126,16 @@ static void copy_op(rebuilt *r, sw_id id, int32_t to)
 		operands[k] = r->value[op->operands[k]];
 	for (uint32_t k = 0; k < op->n_called; k++)
 		called[k] = r->computation[op->called[k]];
-	note(r, SW_NO_ID);
+	record_origin(r, SW_NO_ID);
 	sw_id first = sw_build_copy_op(r->out, to, r->in, id, operands, called);
-	note(r, id);
+	record_origin(r, id);
 	for (uint32_t k = 0; k < op->n_results; k++)
 		map_value(r, op->first_result + k, first + k);
 	free(operands);
 	free(called);
 }
 
-/* Inputs of the new entry. */
+/* Turn the results of the op into inputs of the new entry. */
 static void make_inputs(rebuilt *r, sw_id id, int32_t to)
 {
 	const sw_op *op = sw_op_at(r->in, id);
@@ -160,8 +162,8 @@ static void make_zeros(rebuilt *r, sw_id id, int32_t to)
 	}
 }
 
-/* The ops of what the region runs, whose parameter is what the region was given. */
-static void turn_once(rebuilt *r, sw_id id, int32_t to)
+/* Copy the ops of the body or branch, with the region's operands in place of its parameter. */
+static void unroll_once(rebuilt *r, sw_id id, int32_t to)
 {
 	const sw_op *op = sw_op_at(r->in, id);
 	bool loop = op->opcode == SW_OP_WHILE;
@@ -181,8 +183,8 @@ static void turn_once(rebuilt *r, sw_id id, int32_t to)
 		r->value[op->first_result + k] = r->value[body->results.data[k]];
 }
 
-/* inner: ops of a body that stand in another computation, or of the entry: parameters are there
- * already, or are inputs. */
+/* inner: the ops of a body are copied into another computation, or into the entry: its parameters
+ * are mapped already, or become inputs. */
 static void copy_ops(rebuilt *r, int32_t c, int32_t to, bool inner)
 {
 	const sw_computation *computation = &r->in->computations.data[c];
@@ -199,8 +201,8 @@ static void copy_ops(rebuilt *r, int32_t c, int32_t to, bool inner)
 			make_inputs(r, id, to);
 		else if (is_cut(r, id))
 			make_zeros(r, id, to);
-		else if (is_turned(r, id))
-			turn_once(r, id, to);
+		else if (is_unrolled(r, id))
+			unroll_once(r, id, to);
 		else
 			copy_op(r, id, to);
 	}
@@ -221,7 +223,8 @@ static void copy_entry(rebuilt *r)
 		sw_id id = entry->ops.data[i];
 		const sw_op *op = sw_op_at(r->in, id);
 		for (uint32_t k = 0;
-		     is_used(r, op) && !is_cut(r, id) && !is_turned(r, id) && k < op->n_called; k++)
+		     is_used(r, op) && !is_cut(r, id) && !is_unrolled(r, id) && k < op->n_called;
+		     k++)
 			copy_computation(r, op->called[k]);
 	}
 	r->out->entry = sw_build_computation(r->out, entry->name);
@@ -242,7 +245,7 @@ static void rebuild(rebuilt *r, const sw_program *in, const edit *e)
 	for (size_t c = 0; c < in->computations.len; c++)
 		r->computation[c] = -1;
 	copy_entry(r);
-	note(r, SW_NO_ID);
+	record_origin(r, SW_NO_ID);
 }
 
 static void rebuilt_clear(rebuilt *r)
@@ -319,12 +322,12 @@ static void decide_kept(const trial *t, const edit *e, const rebuilt *r, sw_id v
 	sw_id from = r->value_from.data[v];
 	plan->materialised[v] = plan->produced[v];
 	if (from == SW_NO_ID || t->plan->materialised[from] == t->plan->produced[from] ||
-	    (e->kind == DROP_KEPT && e->index == from))
+	    (e->kind == DROP_MATERIALISED && e->index == from))
 		return;
 	plan->materialised[v] = layout_after(t, e, t->plan->materialised[from], false, true, plan);
 }
 
-/* A boundary's values lie alike, whichever of them the edit named. */
+/* All values of a boundary have one layout, whichever of them the edit named. */
 static void decide_boundaries(sw_plan *plan)
 {
 	sw_sidecar sidecar;
@@ -333,7 +336,7 @@ static void decide_boundaries(sw_plan *plan)
 	sw_roles_init(&roles, plan->program, &sidecar);
 	for (size_t i = 0; i < roles.boundaries.len; i++) {
 		const sw_boundary *boundary = &roles.boundaries.data[i];
-		for (uint32_t k = 0; k + 1 < boundary->n_values; k++) /* the result stands last */
+		for (uint32_t k = 0; k + 1 < boundary->n_values; k++) /* the result comes last */
 			plan->produced[boundary->values[k]] =
 				plan->produced[boundary->values[boundary->n_values - 1]];
 	}
@@ -367,19 +370,19 @@ static sw_plan *plan_after(const trial *t, const edit *e, const rebuilt *r,
 	return NULL;
 }
 
-#define MOST_SECONDS 40 /* what is not small by then is shown as it is */
+#define MAX_SECONDS 40 /* seconds after which the trial is printed as small as it is by then */
 
 /* ---- the trial -------------------------------------------------------------------------- */
 
 typedef struct shrinker {
 	trial *trial;
 	outcome *outcome;
-	sw_tensor *values; /* per value of the program: what it was on one device */
+	sw_tensor *values; /* per value of the program: its value on one device */
 	size_t n_values;
 	double begin_s;
 } shrinker;
 
-static void forget(shrinker *s)
+static void clear_values(shrinker *s)
 {
 	for (size_t v = 0; v < s->n_values; v++)
 		if (s->values[v].buffer)
@@ -389,14 +392,14 @@ static void forget(shrinker *s)
 	s->n_values = 0;
 }
 
-/* What the entry's values are; inputs too. */
-static bool remember(shrinker *s)
+/* Record the values of the entry, inputs included. */
+static bool record_values(shrinker *s)
 {
 	const sw_program *p = s->trial->plan->program;
 	sw_arena arena;
 	const sw_id *inputs;
 	sw_error err;
-	forget(s);
+	clear_values(s);
 	s->n_values = p->values.len;
 	s->values = sw_alloc(sizeof(sw_tensor) * (s->n_values + 1));
 	sw_tensor *outputs = sw_alloc(sizeof(sw_tensor) * (sw_entry(p)->results.len + 1));
@@ -414,7 +417,7 @@ static bool remember(shrinker *s)
 	return ok;
 }
 
-/* Each atom that is left is a level of a cluster of its own. */
+/* Make a cluster in which each remaining atom is a level of its own. */
 static void make_smaller_cluster(const sw_atoms *atoms, int32_t dropped, trial *t)
 {
 	sw_text text = {0};
@@ -464,7 +467,7 @@ static bool make_edited(const shrinker *s, const edit *e, trial *t)
 	return made;
 }
 
-/* The trial after the edit replaces this one if it fails as this one does. */
+/* Apply the edit; the new trial replaces this one if it fails in the same way. */
 static bool try_edit(shrinker *s, edit e)
 {
 	trial t = {.paths = s->trial->paths};
@@ -475,19 +478,20 @@ static bool try_edit(shrinker *s, edit e)
 		trial_clear(&t);
 		return false;
 	}
-	if (!t.own_cluster) { /* handed on */
+	/* pass ownership on */
+	if (!t.own_cluster) {
 		t.own_cluster = s->trial->own_cluster;
 		s->trial->own_cluster = NULL;
 	}
 	trial_clear(s->trial);
 	*s->trial = t;
 	*s->outcome = o;
-	remember(s);
+	record_values(s);
 	return true;
 }
 
-/* How many indices an edit of this kind has now, and whether it has one per atom. */
-static uint32_t places(const shrinker *s, edit_kind kind)
+/* Return the number of indices that an edit of this kind has now. */
+static uint32_t count_places(const shrinker *s, edit_kind kind)
 {
 	const sw_program *p = s->trial->plan->program;
 	switch (kind) {
@@ -495,10 +499,10 @@ static uint32_t places(const shrinker *s, edit_kind kind)
 		return sw_entry(p)->results.len > 1 ? (uint32_t)sw_entry(p)->results.len : 0;
 	case CUT_OP:
 	case CUT_INNER:
-	case TURN_ONCE:
+	case UNROLL_ONCE:
 	case DROP_CHOICE:
 		return (uint32_t)p->ops.len;
-	case DROP_KEPT:
+	case DROP_MATERIALISED:
 		return (uint32_t)p->values.len;
 	case DROP_STATE:
 		return (uint32_t)(p->values.len + sw_entry(p)->results.len);
@@ -507,7 +511,7 @@ static uint32_t places(const shrinker *s, edit_kind kind)
 	}
 }
 
-/* Ops of reducers and comparators stay: they say what their callers are. */
+/* Ops of reducers and comparators stay, since they define the op that calls them. */
 static bool may_be_cut(const sw_program *p, const sw_op *op, bool of_entry)
 {
 	if (op->opcode == SW_OP_PARAMETER || op->opcode == SW_OP_CONSTANT)
@@ -521,18 +525,18 @@ static bool may_be_cut(const sw_program *p, const sw_op *op, bool of_entry)
 	return inside;
 }
 
-static bool is_worth_trying(const shrinker *s, const edit *e)
+static bool is_applicable(const shrinker *s, const edit *e)
 {
 	const sw_plan *plan = s->trial->plan;
 	const sw_program *p = plan->program;
 	if (e->kind == CUT_OP || e->kind == CUT_INNER)
 		return may_be_cut(p, sw_op_at(p, e->index), e->kind == CUT_OP);
-	if (e->kind == TURN_ONCE)
+	if (e->kind == UNROLL_ONCE)
 		return sw_op_at(p, e->index)->opcode == SW_OP_WHILE ||
 		       sw_op_at(p, e->index)->opcode == SW_OP_CONDITIONAL;
 	if (e->kind == DROP_CHOICE)
 		return plan->strategies[e->index].atom[e->atom].kind != SW_CHOICE_NONE;
-	if (e->kind == DROP_KEPT)
+	if (e->kind == DROP_MATERIALISED)
 		return plan->materialised[e->index] != plan->produced[e->index];
 	if (e->kind == DROP_STATE) {
 		uint32_t layout = e->index < p->values.len
@@ -547,20 +551,20 @@ static bool try_kind(shrinker *s, edit_kind kind)
 {
 	bool any = false;
 	bool by_atom = kind == DROP_CHOICE || kind == DROP_STATE || kind == DROP_ATOM;
-	for (uint32_t back = 0; back < places(s, kind); back++)
+	for (uint32_t back = 0; back < count_places(s, kind); back++)
 		for (int32_t a = 0; a < (by_atom ? s->trial->plan->cluster->atoms.n : 1); a++) {
-			uint32_t n = places(s, kind);
-			if (back >= n || sw_now_s() - s->begin_s > MOST_SECONDS)
+			uint32_t n = count_places(s, kind);
+			if (back >= n || sw_now_s() - s->begin_s > MAX_SECONDS)
 				break;
 			edit e = {.kind = kind, .index = n - 1 - back, .atom = a};
-			any |= is_worth_trying(s, &e) && try_edit(s, e);
+			any |= is_applicable(s, &e) && try_edit(s, e);
 		}
 	return any;
 }
 
-/* A padded program that fails beside itself too is one like others; beside the unpadded one alone
- * it stays as it is. */
-static bool forget_padding(trial *t, outcome *o)
+/* Drop the unpadded program if the padded one fails when it is compared with itself, too; otherwise
+ * the trial can't be made smaller. */
+static bool drop_padding(trial *t, outcome *o)
 {
 	outcome after;
 	sw_program *unpadded = t->plan->original;
@@ -580,11 +584,11 @@ static bool forget_padding(trial *t, outcome *o)
 void shrink(trial *t, outcome *o)
 {
 	shrinker s = {.trial = t, .outcome = o, .begin_s = sw_now_s()};
-	bool any = o->verdict != UNPLANNED && forget_padding(t, o) && remember(&s);
+	bool any = o->verdict != UNPLANNED && drop_padding(t, o) && record_values(&s);
 	for (int round = 0; any && round < 8; round++) {
 		any = false;
-		for (int kind = 0; kind < EDIT_KINDS; kind++)
+		for (int kind = 0; kind < EDIT_KIND_COUNT; kind++)
 			any |= try_kind(&s, (edit_kind)kind);
 	}
-	forget(&s);
+	clear_values(&s);
 }

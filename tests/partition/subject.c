@@ -91,7 +91,7 @@ void subject_clear(subject *s)
 
 /* ---- comparing -------------------------------------------------------------------------- */
 
-/* A device's part of a tensor, with zeros where the plan pads it. */
+/* Return a device's part of a tensor, with zeros where the plan pads it. */
 static sw_tensor cut(const sw_plan *plan, sw_tensor small, sw_id value, sw_shape local,
                      const sw_layout *layout, int64_t device)
 {
@@ -107,7 +107,7 @@ static sw_tensor cut(const sw_plan *plan, sw_tensor small, sw_id value, sw_shape
 	return part;
 }
 
-/* Zeros in the padding of a device's part of an output. */
+/* Write zeros to the padding of a device's part of an output. */
 static void clear_padding(const sw_plan *plan, sw_tensor small, sw_id value,
                           const sw_layout *layout, int64_t device, sw_tensor part)
 {
@@ -159,7 +159,8 @@ static void compare_output(const subject *s, const sw_plan *plan, const executio
 	}
 }
 
-/* Then the cost is that of the dearest branch, and another may run. */
+/* Does the program have a conditional? Then the cost is that of the most expensive branch, and
+ * another may run. */
 static bool branches(const sw_program *program)
 {
 	for (size_t i = 0; i < program->ops.len; i++)

@@ -1,6 +1,6 @@
 /*
- * Programs at the edges of what types and shapes can hold, which random programs seldom meet: under
- * plans made by chance they give what one device gives, to the bit.
+ * Programs at the edges of what types and shapes can hold, which random programs seldom reach.
+ * Under random plans they give exactly the results of one device, bit by bit.
  */
 #include "partition/subject.h"
 
@@ -56,8 +56,7 @@ static const struct {
          "  s = f8e8m0fnu[24,12] convert(x)\n"
          "  i = s32[6,1] iota(), iota_dimension=0\n"
          "  g = f8e8m0fnu[6,12] gather(s, i), offset_dims={1}, collapsed_slice_dims={0}, "
-         "start_index_map={0}, "
-         "index_vector_dim=1, slice_sizes={1,12}\n"
+         "start_index_map={0}, index_vector_dim=1, slice_sizes={1,12}\n"
          "  three = s32[] constant(3)\n"
          "  zero = s32[] constant(0)\n"
          "  d = f8e8m0fnu[2,12] dynamic-slice(s, three, zero), dynamic_slice_sizes={2,12}\n"
@@ -113,15 +112,14 @@ static const struct {
          "  z = f32[24,12] bitcast-convert(sign)\n"
          "  i = s32[6,1] iota(), iota_dimension=0\n"
          "  g = f32[6,12] gather(z, i), offset_dims={1}, collapsed_slice_dims={0}, "
-         "start_index_map={0}, "
-         "index_vector_dim=1, slice_sizes={1,12}\n"
+         "start_index_map={0}, index_vector_dim=1, slice_sizes={1,12}\n"
          "  a = s32[24,12] bitcast-convert(z)\n"
          "  b = s32[6,12] bitcast-convert(g)\n"
          "  ROOT t = (s32[24,12], s32[6,12]) tuple(a, b)\n"
          "}\n"},
 };
 
-static void edges_are_met_alike_by_one_device_and_by_many(void **state)
+static void edge_cases_give_the_same_bits_on_one_device_and_on_many(void **state)
 {
 	static const char *const clusters[] = {"2", "2,3", "8"};
 	(void)state;
@@ -148,7 +146,7 @@ static void edges_are_met_alike_by_one_device_and_by_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(edges_are_met_alike_by_one_device_and_by_many),
+		cmocka_unit_test(edge_cases_give_the_same_bits_on_one_device_and_on_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,23 @@
 /*
- * Random programs under random plans on random clusters give what one device gives, and send what
- * is predicted; and they make use of everything that there is. SW_CASES and SW_SEED choose others:
- * a failing case is printed with its own.
+ * Random programs under random plans on random clusters give the results of one device and send the
+ * predicted payload, and together they use every feature. SW_CASES and SW_SEED choose others; a
+ * failing case is printed with its values of these.
  */
 #include "partition/cases.h"
 
 #include <stdlib.h>
 
 #ifdef __SANITIZE_ADDRESS__
-#define USUAL 60 /* each takes ten times as long */
+/* Sanitizers make each case ten times as slow. */
+#define DEFAULT_CASES 60
 #else
-#define USUAL 2000
+#define DEFAULT_CASES 2000
 #endif
 
 static void random_programs_keep_their_results(void **state)
 {
 	const char *cases = getenv("SW_CASES"), *seed = getenv("SW_SEED");
-	int64_t n = cases ? strtoll(cases, NULL, 10) : USUAL;
+	int64_t n = cases ? strtoll(cases, NULL, 10) : DEFAULT_CASES;
 	coverage c = {0};
 	sw_text text = {0};
 	(void)state;

@@ -1,5 +1,5 @@
-/* A fused projection split by heads: through slice and reshape, and attention itself, nothing
- * moves. */
+/* A fused projection that is split by heads: slice, reshape and attention need no
+ * redistribution. */
 #include "partition/subject.h"
 
 #define TOLERANCE 2e-5
@@ -20,7 +20,7 @@
 
 typedef struct projection {
 	const char *name, *text;
-	int64_t top; /* of the digit of heads in the columns of w */
+	int64_t top; /* of the digit of the heads in the columns of w */
 } projection;
 
 static const projection projections[] = {
@@ -42,7 +42,7 @@ static const projection projections[] = {
          48},
 };
 
-/* Weights at rest: w by heads along its columns, p along its rows. */
+/* Choose the weights' layouts at rest: w is split by heads along its columns, p along its rows. */
 static void place_weights(sw_plan *plan, const sw_atoms *atoms, int64_t top)
 {
 	const sw_computation *entry = sw_entry(plan->program);
@@ -57,7 +57,7 @@ static void place_weights(sw_plan *plan, const sw_atoms *atoms, int64_t top)
 	}
 }
 
-/* The strategy that takes the last operand that is split as it lies. */
+/* Return the strategy that follows the layout of the last operand that is split. */
 static sw_strategy follow(const sw_plan *plan, const sw_atoms *atoms, const sw_op *op,
                           const sw_rule *rule)
 {
@@ -102,7 +102,7 @@ static sw_plan *plan_of_heads(const subject *s, const sw_cluster *cluster, int64
 	return plan;
 }
 
-/* What is left is the sum of the terms of y. */
+/* The only collective left is the all-reduce of the partial sums of y. */
 static void assert_one_sum(const sw_plan *plan)
 {
 	sw_program *local;

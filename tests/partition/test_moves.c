@@ -1,9 +1,9 @@
 /*
- * Redistributions as programs, on ranks: random shapes, layouts and prices from a seed; what
- * arrives is compared, element by element, with the part that the target layout says. Many cases
- * share one program, so that thousands run in seconds.
+ * Redistributions as programs, on ranks: random shapes, layouts and prices from a seed. The result
+ * is compared, element by element, with the part that the target layout assigns to each device.
+ * Many cases share one program, so that thousands run in seconds.
  *
- *   SW_SEED=N runs other cases.
+ * SW_SEED=N runs other cases.
  */
 #include "partition/execute.h"
 
@@ -16,7 +16,7 @@ typedef struct one_case {
 	sw_shape whole;
 	sw_layout from, to;
 	sw_monoid monoid;
-	uint64_t seed; /* of its numbers */
+	uint64_t seed; /* of its elements */
 } one_case;
 
 typedef struct batch {
@@ -25,18 +25,18 @@ typedef struct batch {
 	uint64_t seed;
 	one_case cases[CASES_PER_PROGRAM];
 	sw_path_cache *paths;
-	int64_t memory_bytes; /* that every move has; 0: any */
+	int64_t memory_bytes; /* bound for every path; 0: none */
 	sw_program *program;
-	int64_t path_bytes; /* sum of what the paths say */
+	int64_t path_bytes; /* sum over the paths */
 	bool permutes;
 } batch;
 
-/* What all batches did: kinds of moves, and cases. */
+/* The kinds of moves, types and cases that all batches used. */
 typedef struct counts {
 	int64_t kinds[SW_MOVE_COUNT], types[SW_TYPE_COUNT], cases, longest, empty, bounded;
 } counts;
 
-/* Prices at random, so that every kind of move is the cheapest now and then. */
+/* Random prices, so that every kind of move is the cheapest now and then. */
 static double random_seconds(void *seed, sw_move_kind kind, uint32_t atoms, int64_t bytes)
 {
 	if (kind == SW_MOVE_SLICE || kind == SW_MOVE_TO_PARTIAL)
@@ -55,7 +55,7 @@ static double as_type(sw_type type, double number)
 	return sw_element_get(type, data, 0);
 }
 
-/* What the interpreter computes with. */
+/* Does the interpreter compute with this type? */
 static bool is_tried(sw_type type)
 {
 	return sw_type_bytes(type) > 0 && as_type(type, 1) == 1;
@@ -100,7 +100,7 @@ static bool fits(const sw_atoms *atoms, sw_shape shape, sw_layout *layout, sw_mo
 	return sw_layout_valid(atoms, shape, layout);
 }
 
-/* Any digit that fits, strided ones included; P if there is a monoid. */
+/* Choose any digit that fits, strided ones included; P if there is a monoid. */
 static sw_layout random_layout(sw_rng *rng, const sw_atoms *atoms, sw_shape shape, sw_monoid monoid)
 {
 	sw_layout layout = sw_layout_replicated(atoms);
@@ -126,7 +126,7 @@ static sw_layout random_layout(sw_rng *rng, const sw_atoms *atoms, sw_shape shap
 	return layout;
 }
 
-/* One that has a path: within a memory bound not all have. */
+/* Draw until a case has a path: within a memory bound not all have one. */
 static one_case random_case(sw_rng *rng, batch *b)
 {
 	for (;;) {
@@ -142,7 +142,7 @@ static one_case random_case(sw_rng *rng, batch *b)
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
-/* A number that the type has exactly. */
+/* A number that the type represents exactly. */
 static double some_number(const one_case *c, uint64_t stream, int64_t element)
 {
 	double number = (double)(sw_random_bits(c->seed, stream, (uint64_t)element) % 201) - 100;
@@ -167,8 +167,8 @@ static double combine(sw_monoid monoid, double a, double b)
 	return monoid == SW_MONOID_MIN || monoid == SW_MONOID_AND ? fmin(a, b) : a + b;
 }
 
-/* Term k of n: all of them combined give the value exactly. Of sums in narrow types one term has
- * all. */
+/* Term k of n: all of them combined give the value exactly. For sums in narrow types one term holds
+ * the whole value. */
 static double term(const one_case *c, int64_t element, int64_t k, int64_t n)
 {
 	double value = whole_value(c, element), other = some_number(c, 2 + (uint64_t)k, element);
@@ -186,7 +186,7 @@ static double term(const one_case *c, int64_t element, int64_t k, int64_t n)
 	return value;
 }
 
-/* The imaginary part is minus the real one: that is kept by sums. */
+/* The imaginary part is minus the real one; sums preserve that. */
 static void set_element(sw_type type, void *data, int64_t e, double value)
 {
 	sw_element_set(type, data, e, value);
@@ -215,7 +215,7 @@ static int64_t member(const sw_atoms *atoms, uint32_t mask, int64_t device)
 	return number;
 }
 
-/* What a device holds before the move. `shape` is the local one. */
+/* A device's part before the move. `shape` is the local one. */
 static sw_tensor device_part(const batch *b, const one_case *c, sw_shape shape, int64_t device)
 {
 	const sw_atoms *atoms = &b->cluster.atoms;
@@ -269,7 +269,8 @@ static void fail_case(const batch *b, const one_case *c, uint32_t number, int64_
 	         (unsigned long long)b->seed, number, text.data, (long long)element, got, wanted);
 }
 
-/* Every device's part of one result; devices that hold terms of the same elements are combined. */
+/* Compare every device's part of one result; devices that hold terms of the same elements are
+ * combined. */
 static void compare_case(const batch *b, const execution *e, uint32_t number)
 {
 	const one_case *c = &b->cases[number];
@@ -327,8 +328,8 @@ static sw_program *write_program(batch *b, const one_case *cases, uint32_t n)
 	return p;
 }
 
-/* What an op reads and writes at once; a reshape moves nothing, and what a select does not choose
- * is made on the way. */
+/* The bytes that an op reads and writes at once; a reshape moves nothing, and the operand that a
+ * select does not choose is computed on the fly. */
 static int64_t op_bytes(const sw_program *p, const sw_op *op)
 {
 	int64_t result = sw_shape_bytes(sw_value_shape(p, op->first_result));
@@ -337,7 +338,7 @@ static int64_t op_bytes(const sw_program *p, const sw_op *op)
 	return result + sw_shape_bytes(sw_value_shape(p, op->operands[op->opcode == SW_OP_SELECT]));
 }
 
-/* No op needs more than the path says, and that is within the bound. */
+/* No op needs more memory than the path says, and the path is within the bound. */
 static void check_memory(const batch *b, const sw_program *p, const sw_path *path)
 {
 	assert_true(b->memory_bytes == 0 || path->peak_bytes <= b->memory_bytes);
@@ -352,8 +353,9 @@ static void check_memory(const batch *b, const sw_program *p, const sw_path *pat
 	}
 }
 
-/* The path's own figure against that of the program it leads to. With several permutes a path
- * counts the rank that sends in each, the program the rank that sends most in all. */
+/* Compare the path's payload with that of the program written for it. With several permutes a path
+ * counts, for each, the rank that sends most; the program counts the rank that sends most in
+ * total. */
 static void check_payload(batch *b, const one_case *c, counts *all)
 {
 	const sw_path *path = sw_path_cache_get(b->paths, c->whole, &c->from, &c->to);
@@ -427,7 +429,7 @@ static void try_batch(const char *levels, uint64_t seed, counts *all)
 	sw_arena_clear(&b.arena);
 }
 
-static void random_moves_bring_every_part_where_it_belongs(void **state)
+static void random_moves_give_every_device_its_part(void **state)
 {
 	static const struct {
 		const char *levels;
@@ -486,7 +488,7 @@ static int count_ops(const sw_program *program, sw_opcode opcode)
 	return n;
 }
 
-static void which_device_is_the_first_is_asked_once(void **state)
+static void the_test_for_the_first_device_is_written_once(void **state)
 {
 	(void)state;
 	const sw_atoms atoms = {.n = 2, .size = {2, 2}};
@@ -512,8 +514,8 @@ static void which_device_is_the_first_is_asked_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_moves_bring_every_part_where_it_belongs),
-		cmocka_unit_test(which_device_is_the_first_is_asked_once),
+		cmocka_unit_test(random_moves_give_every_device_its_part),
+		cmocka_unit_test(the_test_for_the_first_device_is_written_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

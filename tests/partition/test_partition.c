@@ -1,6 +1,6 @@
 /*
- * Partitioned programs give what the serial ones do: small programs and fixtures under every
- * strategy, on clusters where all, some and no dimensions divide; and under plans chosen at random.
+ * Partitioned programs give the serial results: small programs and fixtures under every strategy,
+ * on clusters where all, some and no dimensions divide; and under random plans.
  */
 #include "partition/programs.h"
 #include "partition/subject.h"
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sums in another order, in f32, over at most a few hundred terms; `product` chains four roundings
- * more. */
+/* f32 sums in another order, of at most a few hundred terms; `product` chains four more
+ * roundings. */
 #define TOLERANCE 2e-5
 
 static void plan_and_compare(const subject *s, const sw_cluster *cluster, const char *strategy)
@@ -95,7 +95,7 @@ static void random_plans_keep_the_results(void **state)
 	each_small_program(try_random_plans);
 }
 
-/* What everything stands on: without a plan to speak of, the program stays what it was. */
+/* The simplest case: under a replicated plan, the program stays as it was. */
 static void nothing_is_split_in_a_replicated_plan(void **state)
 {
 	(void)state;

@@ -6,7 +6,7 @@
 /* Sums in another order, in f32. */
 #define TOLERANCE 2e-5
 
-/* All atoms on the blocks of the one factor that they divide. */
+/* Give all atoms to the blocks of the one factor that they divide. */
 static void split_rows(const sw_atoms *atoms, const sw_rule *rule, sw_strategy *strategy)
 {
 	int64_t devices = sw_atoms_devices(atoms);
@@ -41,8 +41,8 @@ static sw_plan *plan_of_rows(const subject *s, const sw_cluster *cluster, int *e
 	return plan;
 }
 
-/* Of the partitioned program; the gathers are those of the only output that is split: no op asks
- * for a whole image. */
+/* Count the collectives of the partitioned program. The only gathers are those of the output that
+ * is split: no op needs a whole image. */
 static void count_collectives(const sw_plan *plan, int64_t *permutes, int64_t *gathers)
 {
 	sw_program *local;

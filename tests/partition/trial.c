@@ -39,26 +39,27 @@ const char *verdict_name(verdict v)
 	return names[v];
 }
 
-/* ---- an end to all that does not end ---------------------------------------------------- */
+/* ---- a time limit ----------------------------------------------------------------------- */
 
-#define LIMIT_S 10 /* a trial takes milliseconds; a wrong one may turn a loop for good */
+#define TIME_LIMIT_S 10 /* seconds; a trial takes milliseconds, but a wrong one may loop forever   \
+	                 */
 
 static volatile bool out_of_time;
 
-static void say_stop(int signal_number)
+static void stop_trial(int signal_number)
 {
 	(void)signal_number;
 	out_of_time = true;
 }
 
-static void start_watch(void)
+static void start_timer(void)
 {
 	out_of_time = false;
-	signal(SIGALRM, say_stop);
-	alarm(LIMIT_S);
+	signal(SIGALRM, stop_trial);
+	alarm(TIME_LIMIT_S);
 }
 
-static void end_watch(void)
+static void stop_timer(void)
 {
 	alarm(0);
 }
@@ -70,7 +71,7 @@ typedef struct recorder {
 	sw_tensor *values;
 } recorder;
 
-/* Copies: the interpreter goes on working in its buffers. */
+/* Copy the results, since the interpreter reuses its buffers. */
 static void record(void *context, sw_id op, const sw_tensor *results)
 {
 	const recorder *r = context;
@@ -85,7 +86,7 @@ static void record(void *context, sw_id op, const sw_tensor *results)
 		const char *from = sw_tensor_data(results[k]);
 		if (results[k].buffer->bytes >= bytes)
 			memcpy(sw_tensor_data(copy), from, bytes);
-		else /* one element stands for all */
+		else /* the buffer holds one element, which stands for all */
 			for (size_t at = 0; at < bytes; at += element)
 				memcpy((char *)sw_tensor_data(copy) + at, from, element);
 		r->values[o->first_result + k] = copy;
@@ -116,7 +117,7 @@ sw_status trial_serial(const trial *t, sw_tensor *outputs, sw_tensor *values, sw
 	return run_alone(t, t->plan->program, t->inputs, outputs, values, err);
 }
 
-/* What the ranks' outputs are compared with: where they are padded, without it. */
+/* Run the program with which the ranks' outputs are compared: the unpadded one if there is one. */
 static sw_status run_unpadded(const trial *t, sw_tensor *outputs, sw_error *err)
 {
 	return t->plan->original
@@ -126,15 +127,15 @@ static sw_status run_unpadded(const trial *t, sw_tensor *outputs, sw_error *err)
 
 /* ---- ranks ------------------------------------------------------------------------------ */
 
-typedef struct crew {
+typedef struct rank_context {
 	sw_parts parts;
 	const trial *trial;
 	sw_tensor *outputs; /* [device][output] */
 	int64_t *payload;   /* per device */
 	sw_placement *placement;
-} crew;
+} rank_context;
 
-static sw_status cut_inputs(const crew *c, int64_t device, sw_tensor *parts, sw_error *err)
+static sw_status cut_inputs(const rank_context *c, int64_t device, sw_tensor *parts, sw_error *err)
 {
 	const sw_atoms *atoms = &c->trial->plan->cluster->atoms;
 	for (uint32_t i = 0; i < c->trial->n_inputs; i++) {
@@ -152,7 +153,7 @@ static sw_status cut_inputs(const crew *c, int64_t device, sw_tensor *parts, sw_
 
 static sw_status run_rank(void *context, sw_transport *transport, sw_error *err)
 {
-	crew *c = context;
+	rank_context *c = context;
 	uint32_t n = c->trial->n_inputs;
 	sw_tensor *inputs = sw_alloc(sizeof(*inputs) * (n + 1));
 	sw_interpret_options options = {.placement = c->placement,
@@ -185,36 +186,37 @@ static double distance(double a, double b)
 	return isfinite(a) && isfinite(b) ? fabs(a - b) : INFINITY;
 }
 
-/* Of elements that are true. A complex number is two real ones. */
-static double largest_distance(sw_type type, const void *got, const void *wanted,
+/* Return the largest distance of elements that are not padding. A complex number counts as two real
+ * ones. */
+static double largest_distance(sw_type type, const void *got, const void *expected,
                                const uint8_t *is_true, int64_t n)
 {
-	double most = 0;
+	double max = 0;
 	int64_t parts = 1;
 	if (sw_type_kind_of(type) == SW_KIND_COMPLEX) {
 		type = type == SW_C64 ? SW_F32 : SW_F64;
 		parts = 2;
 	}
-	if (memcmp(got, wanted, (size_t)(n * parts * sw_type_bytes(type))) == 0)
+	if (memcmp(got, expected, (size_t)(n * parts * sw_type_bytes(type))) == 0)
 		return 0;
 	for (int64_t e = 0; e < n * parts; e++)
 		if (is_true[e / parts])
-			most = fmax(most, distance(sw_element_get(type, got, e),
-			                           sw_element_get(type, wanted, e)));
-	return most;
+			max = fmax(max, distance(sw_element_get(type, got, e),
+			                         sw_element_get(type, expected, e)));
+	return max;
 }
 
-/* An output as it is laid out, and a byte per element: is it true, or padding? */
-typedef struct wanted {
+/* An output in its layout, and one byte per element: is it part of the unpadded output? */
+typedef struct expected {
 	sw_shape shape;
 	char *whole, *part;
 	uint8_t *whole_true, *part_true;
-} wanted;
+} expected;
 
-static wanted wanted_init(const sw_plan *plan, sw_tensor serial, uint32_t output)
+static expected expected_init(const sw_plan *plan, sw_tensor serial, uint32_t output)
 {
-	wanted w = {.shape = sw_value_shape(plan->program,
-	                                    sw_entry(plan->program)->results.data[output])};
+	expected w = {.shape = sw_value_shape(plan->program,
+	                                      sw_entry(plan->program)->results.data[output])};
 	sw_shape small = serial.shape, large = w.shape;
 	small.type = large.type = SW_PRED;
 	uint8_t *ones = sw_alloc((size_t)sw_shape_elements(small) + 1);
@@ -227,7 +229,7 @@ static wanted wanted_init(const sw_plan *plan, sw_tensor serial, uint32_t output
 	return w;
 }
 
-static void wanted_clear(wanted *w)
+static void expected_clear(expected *w)
 {
 	free(w->whole);
 	free(w->part);
@@ -235,30 +237,30 @@ static void wanted_clear(wanted *w)
 	free(w->part_true);
 }
 
-static void compare_output(const crew *c, const sw_tensor *serial, uint32_t i, outcome *o)
+static void compare_output(const rank_context *c, const sw_tensor *serial, uint32_t i, outcome *o)
 {
 	const sw_plan *plan = c->trial->plan;
 	const sw_layout *layout = sw_plan_layout(plan, plan->outputs[i]);
-	wanted w = wanted_init(plan, serial[i], i);
+	expected w = expected_init(plan, serial[i], i);
 	for (int64_t d = 0; d < plan->cluster->n_devices && o->verdict == EQUAL; d++) {
 		sw_tensor got = c->outputs[d * c->parts.n_outputs + i];
 		sw_layout_cut(&plan->cluster->atoms, w.shape, layout, d,
 		              sw_type_bytes(w.shape.type), w.whole, w.part);
 		sw_layout_cut(&plan->cluster->atoms, w.shape, layout, d, 1, w.whole_true,
 		              w.part_true);
-		double off = largest_distance(w.shape.type, sw_tensor_data(got), w.part,
-		                              w.part_true, sw_shape_elements(got.shape));
-		if (off > c->trial->errors[i]) {
+		double largest_error = largest_distance(w.shape.type, sw_tensor_data(got), w.part,
+		                                        w.part_true, sw_shape_elements(got.shape));
+		if (largest_error > c->trial->errors[i]) {
 			o->verdict = DIFFERENT;
 			o->output = i;
 			o->device = d;
-			o->off = off;
+			o->largest_error = largest_error;
 		}
 	}
-	wanted_clear(&w);
+	expected_clear(&w);
 }
 
-/* A loop that the data end turns as often as they say, and a branch is taken as they say. */
+/* The payload depends on the data if a loop's trip count is unknown or a branch is chosen. */
 static bool payload_is_known(const sw_program *local)
 {
 	for (sw_id id = 0; id < local->ops.len; id++) {
@@ -270,7 +272,7 @@ static bool payload_is_known(const sw_program *local)
 	return true;
 }
 
-static void compare_payload(const crew *c, outcome *o)
+static void compare_payload(const rank_context *c, outcome *o)
 {
 	sw_program_cost cost;
 	sw_cost_program(c->trial->plan->cluster, c->parts.local, &cost);
@@ -288,7 +290,7 @@ static void run_local(const trial *t, const sw_program *local, outcome *o)
 {
 	int64_t devices = t->plan->cluster->n_devices;
 	uint32_t n = (uint32_t)sw_entry(local)->results.len;
-	crew c = {.trial = t};
+	rank_context c = {.trial = t};
 	sw_tensor *serial = sw_alloc(sizeof(sw_tensor) * (n + 1));
 	sw_parts_init(&c.parts, t->plan, local);
 	c.placement = sw_placement_new(local);
@@ -312,8 +314,8 @@ static void run_local(const trial *t, const sw_program *local, outcome *o)
 	sw_parts_clear(&c.parts);
 }
 
-/* In all computations: of branches the cost has the dearest alone, which may be another where
- * collectives of one were combined. */
+/* Count the collectives of all computations: the cost has only the most expensive branch, which may
+ * be another one after collectives of one branch were combined. */
 static int count_collectives(const sw_program *program)
 {
 	int n = 0;
@@ -323,8 +325,8 @@ static int count_collectives(const sw_program *program)
 	return n;
 }
 
-/* It sends what it sent before; where collectives were combined they take less time together, else
- * the same. */
+/* Scheduling must not change the payload; collectives take the same time, or less if some were
+ * combined. */
 static bool costs_the_same(const sw_cluster *cluster, const sw_program *local,
                            const sw_program *scheduled)
 {
@@ -337,8 +339,8 @@ static bool costs_the_same(const sw_cluster *cluster, const sw_program *local,
 	       (combined || more >= -least);
 }
 
-/* Collectives beside kernels: what is tried is what runs. It costs no more than the program before
- * it, and is no slower. */
+/* Schedule collectives beside kernels, as `run` does. The scheduled program costs no more than the
+ * one before it, and is no slower. */
 static sw_status schedule(const trial *t, const sw_program *local, sw_program **scheduled,
                           sw_error *err)
 {
@@ -375,9 +377,9 @@ void trial_run(const trial *t, outcome *o)
 		sw_program_free(local);
 		return;
 	}
-	start_watch();
+	start_timer();
 	run_local(t, scheduled, o);
-	end_watch();
+	stop_timer();
 	sw_program_free(scheduled);
 	sw_program_free(local);
 }
@@ -432,7 +434,8 @@ void trial_print(const trial *t, const outcome *o, sw_text *text)
 	sw_text_addf(text, "%s", verdict_name(o->verdict));
 	if (o->verdict == DIFFERENT)
 		sw_text_addf(text, ": output %u on device %lld is off by %g where %g is allowed",
-		             o->output, (long long)o->device, o->off, t->errors[o->output]);
+		             o->output, (long long)o->device, o->largest_error,
+		             t->errors[o->output]);
 	else if (o->verdict == OTHER_PAYLOAD)
 		sw_text_addf(text, ": %lld bytes, predicted %lld", (long long)o->payload_bytes,
 		             (long long)o->predicted_bytes);

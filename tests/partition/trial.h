@@ -1,6 +1,7 @@
 /*
- * trial: a plan on given inputs, run on in-process ranks and on one device, and compared. Nothing
- * here fails a test: the outcome says what happened, so that a failing trial can be made smaller.
+ * trial: a plan on given inputs, run on in-process ranks and on one device, and compared. No
+ * function here fails a test: the outcome says what happened, so that a failing trial can be made
+ * smaller.
  */
 #ifndef SW_TESTS_PARTITION_TRIAL_H
 #define SW_TESTS_PARTITION_TRIAL_H
@@ -13,9 +14,8 @@ typedef struct trial {
 	sw_cluster *own_cluster; /* owned, and so are the paths; NULL: both are borrowed */
 	uint32_t n_inputs;
 	sw_tensor *inputs; /* owned; whole, and with padding */
-	double *errors;    /* per output: how far an element may be off; owned */
-	/* If plan->original is there: what it is run with, for what is true in the outputs; owned.
-	 */
+	double *errors;    /* per output: the error that an element may have; owned */
+	/* If plan->original is set: its inputs, for the expected outputs without padding; owned. */
 	sw_tensor *true_inputs;
 } trial;
 void trial_clear(trial *t);
@@ -34,21 +34,21 @@ const char *verdict_name(verdict v);
 
 typedef struct outcome {
 	verdict verdict;
-	uint32_t
-		/* DIFFERENT: the first output that is off, and by how much somewhere on a device */
-		output;
+	/* DIFFERENT: the first output and device with a wrong element, and the largest error there
+	 */
+	uint32_t output;
 	int64_t device;
-	double off;
+	double largest_error;
 	sw_error err;
 	int64_t payload_bytes, predicted_bytes;
 } outcome;
 
 void trial_run(const trial *t, outcome *o);
-/* HLO text, strategies, layouts where they are not the whole tensor everywhere. */
+/* Print the HLO text, the strategies, and the layouts that are not replicated. */
 void trial_print(const trial *t, const outcome *o, sw_text *text);
 
-/* Runs the plan's program, with all its padding, on one device; outputs has room; with `values`,
- * what each value of the entry was, [values.len] entries. */
+/* Run the plan's program, padding included, on one device. `outputs` must have room for all
+ * results; with `values`, also store the value of each value of the entry, [values.len] entries. */
 sw_status trial_serial(const trial *t, sw_tensor *outputs, sw_tensor *values, sw_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* The plan file: written, read, written again; and damaged in every way that a file gets damaged.
- */
+/* The plan file: write it, read it, write it again; and refuse files that are damaged in any
+ * way. */
 #include "planned/planned.h"
 #include "search/search.h"
 #include "simulate/simulate.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Files of this process in the build's folder, by number. */
+/* Return a path in the build folder, unique to this process, by number. */
 static const char *scratch(int number)
 {
 	static char paths[3][512];
@@ -38,7 +38,7 @@ static void assert_same_file(const char *a, const char *b)
 	free(y);
 }
 
-/* Numbers of layouts may differ; what they stand for may not. */
+/* Layout numbers may differ; the layouts that they stand for must not. */
 static void assert_same_layout(const sw_plan *a, uint32_t x, const sw_plan *b, uint32_t y)
 {
 	assert_true(sw_layout_equal(sw_plan_layout(a, x), sw_plan_layout(b, y)));
@@ -103,8 +103,9 @@ static void a_plan_survives_its_file(void **state)
 	}
 }
 
-/* A plan that gathers again where memory is short is read as one: it fits as before. */
-static void gathering_again_survives_the_file(void **state)
+/* A plan that re-gathers values where memory is short is read back with its re-gathering readers,
+ * and needs no more memory than before. */
+static void a_regathering_plan_survives_its_file(void **state)
 {
 	planned p;
 	sw_cluster cluster;
@@ -160,7 +161,7 @@ static json_t *good_plan(void)
 	return root;
 }
 
-/* The file must be refused with one line that names it. Takes nothing. */
+/* Check that the file is refused with one line that names it. Takes no ownership. */
 static void assert_refused_text(const char *text, size_t length, const char *what)
 {
 	sw_cluster cluster;
@@ -184,8 +185,8 @@ static void assert_refused(const json_t *root, const char *what)
 	free(text);
 }
 
-/* "cluster.text": the object that holds the last key, and the key. */
-static json_t *find_holder(json_t *root, const char *path, const char **key)
+/* Return the object that holds the last key of a path such as "cluster.text", and that key. */
+static json_t *find_parent(json_t *root, const char *path, const char **key)
 {
 	const char *dot;
 	while ((dot = strchr(path, '.'))) {
@@ -222,7 +223,7 @@ static void a_missing_key_is_named(void **state)
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(NEEDED); i++) {
 		const char *key;
-		json_t *root = json_deep_copy(good), *holder = find_holder(root, NEEDED[i], &key);
+		json_t *root = json_deep_copy(good), *holder = find_parent(root, NEEDED[i], &key);
 		json_object_del(holder, key);
 		assert_refused(root, NEEDED[i]);
 		json_decref(root);
@@ -242,12 +243,13 @@ static void a_value_of_the_wrong_type_is_refused(void **state)
 			const char *key;
 			char what[96];
 			json_t *root = json_deep_copy(good),
-			       *holder = find_holder(root, NEEDED[i], &key);
+			       *holder = find_parent(root, NEEDED[i], &key);
 			json_object_set(holder, key, wrong[k]);
 			snprintf(what, sizeof(what), "%s as %zu", NEEDED[i], k);
 			if (k != 3 ||
 			    strcmp(NEEDED[i],
-			           "program.path")) /* another path is no damage: see below */
+			           /* another path is no damage: see another_program_is_refused */
+			           "program.path"))
 				assert_refused(root, what);
 			json_decref(root);
 			json_decref(wrong[k]);
@@ -259,7 +261,7 @@ static void a_value_of_the_wrong_type_is_refused(void **state)
 static void nonsense_in_decisions_is_refused(void **state)
 {
 	static const struct {
-		const char *section, *name, *value; /* name NULL: that of the first entry */
+		const char *section, *name, *value; /* name NULL: the name of the first entry */
 	} cases[] = {
 		{"strategies", "no-such-op", ". ."},
 		{"strategies", NULL, ""},
@@ -286,7 +288,7 @@ static void nonsense_in_decisions_is_refused(void **state)
 		{"layouts", NULL, "[Q B]"},
 		{"layouts", NULL, "[P(sum) B]"},
 		{"kept", "no-such-value", "[B B]"},
-		{"kept", NULL, "[P(and) B]"}, /* of reals */
+		{"kept", NULL, "[P(and) B]"}, /* a partial sum by `and`, of reals */
 	};
 	json_t *good = good_plan();
 	(void)state;
@@ -308,9 +310,9 @@ static void nonsense_in_decisions_is_refused(void **state)
 	json_decref(good);
 }
 
-/* By the mesh paths are found: with another one a program comes out that computes something else.
- */
-static void a_mesh_that_is_none_is_refused(void **state)
+/* The mesh determines redistribution paths: under another mesh the program would compute something
+ * else. */
+static void an_invalid_mesh_is_refused(void **state)
 {
 	json_t *good = good_plan(), *predicted = json_object_get(good, "predicted");
 	json_t *wrong[] = {
@@ -335,7 +337,7 @@ static void a_mesh_that_is_none_is_refused(void **state)
 	json_decref(good);
 }
 
-/* What is too long for its place is cut between characters: JSON takes no halves. */
+/* Text that is too long for its field is cut between characters: JSON must be valid UTF-8. */
 static void long_figures_are_cut_between_characters(void **state)
 {
 	enum { LETTERS = 600 };
@@ -365,8 +367,8 @@ static void long_figures_are_cut_between_characters(void **state)
 	json_decref(good);
 }
 
-/* Readers that move anew must be there, and read the value. */
-static void nonsense_in_anew_is_refused(void **state)
+/* The readers that re-gather a value must exist, and must read the value. */
+static void bad_regathering_readers_are_refused(void **state)
 {
 	json_t *good = good_plan(), *decisions = json_object_get(good, "decisions");
 	const char *op =
@@ -377,7 +379,7 @@ static void nonsense_in_anew_is_refused(void **state)
 		json_pack("{s:s}", op, op),
 		json_pack("{s:[i]}", op, 3),
 		json_pack("{s:[s]}", op, "no-such-op"),
-		json_pack("{s:[s]}", op, op), /* which does not read itself */
+		json_pack("{s:[s]}", op, op), /* the op does not read its own result */
 	};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(wrong); i++) {
@@ -389,7 +391,8 @@ static void nonsense_in_anew_is_refused(void **state)
 	json_decref(good);
 }
 
-/* A state must lie after the step as before it, and the list must be as long as the results. */
+/* A state must have the same layout before and after the step, and there must be one layout per
+ * result. */
 static void outputs_must_agree_with_inputs(void **state)
 {
 	json_t *good = good_plan();
@@ -413,8 +416,9 @@ static void outputs_must_agree_with_inputs(void **state)
 	json_decref(good);
 }
 
-/* What a loop carries lies alike before, in and after it: each of its layouts is needed. */
-static void what_loops_carry_must_agree(void **state)
+/* A loop-carried value has the same layout before, in and after the loop, so each of these layouts
+ * is needed. */
+static void layouts_of_loop_carried_values_must_agree(void **state)
 {
 	planned p;
 	json_t *root;
@@ -455,7 +459,7 @@ static void another_program_is_refused(void **state)
 	json_decref(root);
 }
 
-/* Files of before had no signatures. */
+/* Older files had no signatures. */
 static void a_changed_program_without_signatures_is_refused(void **state)
 {
 	json_t *root = good_plan();
@@ -486,26 +490,26 @@ static void damaged_signatures_are_refused(void **state)
 
 /* ---- a program that has changed since --------------------------------------------------- */
 
-/* All words of the text that are `from` become `to`. Freed by free(). */
-static char *replace(const char *text, const char *from, const char *to, int most)
+/* Replace the first `max` occurrences of `from` by `to`. Freed by free(). */
+static char *replace(const char *text, const char *from, const char *to, int max)
 {
 	sw_text result = {0};
 	for (const char *c = text; *c;) {
-		bool here = most > 0 && strncmp(c, from, strlen(from)) == 0;
+		bool here = max > 0 && strncmp(c, from, strlen(from)) == 0;
 		sw_text_add_n(&result, here ? to : c, here ? strlen(to) : 1);
 		c += here ? strlen(from) : 1;
-		most -= here;
+		max -= here;
 	}
 	return result.data;
 }
 
-/* Other names, the same program. */
+/* The same program under other names. */
 static char *rename_ops(const char *text)
 {
 	return replace(text, "%", "%other_", INT32_MAX);
 }
 
-/* gpt-tiny as text, canonical, each name with a % in front. Freed by free(). */
+/* The canonical text of gpt-tiny, with % in front of each name. Freed by free(). */
 static char *tiny_text(void)
 {
 	planned p;
@@ -520,7 +524,7 @@ static char *tiny_text(void)
 	return text.data;
 }
 
-/* Plans the text, puts the other in its place, and reads the plan again. */
+/* Plan the text, replace the program file by the changed text, and read the plan again. */
 static void carry(const char *text, const char *changed, const char *strategy, const char *cluster,
                   planned *p, sw_cluster *read, sw_plan **again)
 {
@@ -533,8 +537,8 @@ static void carry(const char *text, const char *changed, const char *strategy, c
 	check(sw_plan_read(scratch(0), read, again, &err), &err);
 }
 
-/* What moves anew still does under other names, and with a layer more. */
-static void moving_anew_is_carried_over(void **state)
+/* Re-gathering readers are kept under other names, and with one layer more. */
+static void regathering_readers_are_carried_over(void **state)
 {
 	char *tiny = tiny_text(), *renamed = rename_ops(tiny), *two = write_blocks(2, 8, 16, 32, 4),
 	     *three = write_blocks(3, 8, 16, 32, 4);
@@ -568,7 +572,7 @@ static void moving_anew_is_carried_over(void **state)
 
 static const char *const all_kinds[] = {"dp", "zero1", "zero3", "megatron:tp=2"};
 
-static void other_names_are_the_same_program(void **state)
+static void renamed_ops_are_the_same_program(void **state)
 {
 	char *text = tiny_text(), *renamed = rename_ops(text);
 	(void)state;
@@ -594,8 +598,8 @@ static void other_names_are_the_same_program(void **state)
 	free(renamed);
 }
 
-/* Another activation: the plan stays as good as it was. With other names on top, structure alone is
- * left to go by. */
+/* With another activation function the plan stays as good as it was. With other names besides, ops
+ * are matched by structure alone. */
 static void a_changed_op_leaves_the_rest_as_it_was(void **state)
 {
 	char *text = tiny_text(), *changed = replace(text, " tanh(", " sine(", 1),
@@ -631,7 +635,8 @@ static void a_changed_op_leaves_the_rest_as_it_was(void **state)
 	free(renamed);
 }
 
-/* One more layer does as those that are there; one less loses what it had. */
+/* An added layer takes the decisions of the existing ones; a removed layer leaves the others
+ * alone. */
 static void layers_may_come_and_go(void **state)
 {
 	static const char *const strategies[] = {"dp", "megatron:tp=2", "zero3"};
@@ -660,8 +665,8 @@ static void layers_may_come_and_go(void **state)
 	}
 }
 
-/* Splits are of sizes: of twice the batch they are twice as large. Of a batch that does not divide
- * they can't be. */
+/* Splits are scaled with the sizes: with twice the batch they are twice as large. A batch that does
+ * not divide can't be split. */
 static void sizes_may_change(void **state)
 {
 	static const int batches[] = {16, 4, 7};
@@ -694,7 +699,7 @@ static void sizes_may_change(void **state)
 
 /* ---- a cluster that has changed since --------------------------------------------------- */
 
-static void a_plan_moves_to_clusters_that_divide_alike(void **state)
+static void a_plan_moves_to_clusters_with_the_same_atoms(void **state)
 {
 	planned p, slow, other;
 	sw_error err = {0};
@@ -728,8 +733,8 @@ static void a_plan_moves_to_clusters_that_divide_alike(void **state)
 	close_planned(&p);
 }
 
-/* The missing file is the one to name, not the plan. */
-static void a_program_that_is_not_there_is_named(void **state)
+/* The message names the missing program, not the plan. */
+static void a_missing_program_is_named(void **state)
 {
 	json_t *root = good_plan();
 	sw_cluster cluster;
@@ -748,7 +753,7 @@ static void a_program_that_is_not_there_is_named(void **state)
 	json_decref(root);
 }
 
-static void what_is_no_json_is_refused(void **state)
+static void text_that_is_not_json_is_refused(void **state)
 {
 	char *text;
 	size_t length;
@@ -772,27 +777,27 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_plan_survives_its_file),
-		cmocka_unit_test(gathering_again_survives_the_file),
+		cmocka_unit_test(a_regathering_plan_survives_its_file),
 		cmocka_unit_test(planning_twice_gives_the_same_file),
 		cmocka_unit_test(a_missing_key_is_named),
 		cmocka_unit_test(a_value_of_the_wrong_type_is_refused),
 		cmocka_unit_test(nonsense_in_decisions_is_refused),
-		cmocka_unit_test(nonsense_in_anew_is_refused),
-		cmocka_unit_test(a_mesh_that_is_none_is_refused),
+		cmocka_unit_test(bad_regathering_readers_are_refused),
+		cmocka_unit_test(an_invalid_mesh_is_refused),
 		cmocka_unit_test(long_figures_are_cut_between_characters),
 		cmocka_unit_test(outputs_must_agree_with_inputs),
-		cmocka_unit_test(what_loops_carry_must_agree),
+		cmocka_unit_test(layouts_of_loop_carried_values_must_agree),
 		cmocka_unit_test(another_program_is_refused),
 		cmocka_unit_test(a_changed_program_without_signatures_is_refused),
 		cmocka_unit_test(damaged_signatures_are_refused),
-		cmocka_unit_test(moving_anew_is_carried_over),
-		cmocka_unit_test(other_names_are_the_same_program),
+		cmocka_unit_test(regathering_readers_are_carried_over),
+		cmocka_unit_test(renamed_ops_are_the_same_program),
 		cmocka_unit_test(a_changed_op_leaves_the_rest_as_it_was),
 		cmocka_unit_test(layers_may_come_and_go),
 		cmocka_unit_test(sizes_may_change),
-		cmocka_unit_test(a_plan_moves_to_clusters_that_divide_alike),
-		cmocka_unit_test(a_program_that_is_not_there_is_named),
-		cmocka_unit_test(what_is_no_json_is_refused),
+		cmocka_unit_test(a_plan_moves_to_clusters_with_the_same_atoms),
+		cmocka_unit_test(a_missing_program_is_named),
+		cmocka_unit_test(text_that_is_not_json_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, remove_scratch);
 }

@@ -1,4 +1,4 @@
-/* The names of strategies, and which of them a cluster can have. */
+/* The names of fixed strategies, and the strategies that fit a cluster. */
 #include "planned/planned.h"
 
 #include <string.h>
@@ -46,7 +46,7 @@ static void strategies_are_read_and_printed(void **state)
 	}
 }
 
-static void other_words_are_refused_with_the_choices(void **state)
+static void unknown_strategies_are_refused_with_the_choices(void **state)
 {
 	static const char *const cases[] = {"",
 	                                    "DP",
@@ -90,11 +90,11 @@ static void other_words_are_refused_with_the_choices(void **state)
 	}
 }
 
-/* What is refused says why. */
+/* A strategy that does not fit is refused with the reason. */
 static void axes_are_products_of_adjacent_factors(void **state)
 {
 	static const struct {
-		const char *program, *cluster, *strategy, *why; /* NULL: it fits */
+		const char *program, *cluster, *strategy, *why; /* NULL: the strategy fits */
 	} cases[] = {
 		{"mlp", "local-2x2.yaml", "megatron:tp=1", NULL},
 		{"mlp", "local-2x2.yaml", "megatron:tp=2", NULL},
@@ -131,7 +131,7 @@ static void axes_are_products_of_adjacent_factors(void **state)
 	}
 }
 
-static void sizes_that_are_not_given_are_even(void **state)
+static void sizes_that_are_not_given_are_chosen_evenly(void **state)
 {
 	static const struct {
 		const char *devices, *strategy, *chosen;
@@ -159,9 +159,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(strategies_are_read_and_printed),
-		cmocka_unit_test(other_words_are_refused_with_the_choices),
+		cmocka_unit_test(unknown_strategies_are_refused_with_the_choices),
 		cmocka_unit_test(axes_are_products_of_adjacent_factors),
-		cmocka_unit_test(sizes_that_are_not_given_are_even),
+		cmocka_unit_test(sizes_that_are_not_given_are_chosen_evenly),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,7 +154,8 @@ typedef struct sizes {
 #define DOT_W "lhs_contracting_dims={0,1}, rhs_contracting_dims={0,1}" /* x' dy */
 #define BY_HEAD "lhs_batch_dims={0,2}, rhs_batch_dims={0,2}"
 
-/* Residual stream before sublayer k of layer l: r(2l + k). */
+/* Write the forward pass of attention in layer l. r(2l + k) is the residual stream before its
+ * sublayer k. */
 static void attention_forward(sw_text *t, sizes s, int l)
 {
 	int b = s.batch, n = s.length, w = s.width, h = s.heads, d = s.width / s.heads, r = 2 * l;
@@ -226,8 +227,7 @@ static void heads_backward(sw_text *t, sizes s, int l)
 	sw_text_addf(
 		t,
 		"  dscores%d = f32[%d,%d,%d,%d] dot(dheads%d, part%d.2), lhs_batch_dims={0,1}, "
-		"rhs_batch_dims={0,2}, "
-		"lhs_contracting_dims={3}, rhs_contracting_dims={3}\n",
+		"rhs_batch_dims={0,2}, lhs_contracting_dims={3}, rhs_contracting_dims={3}\n",
 		l, b, h, n, n, l, l);
 	static const char *const parts[] = {
 		"dscores%d, part%d.1), lhs_batch_dims={0,1}, rhs_batch_dims={0,2}, "
@@ -254,7 +254,7 @@ static void heads_backward(sw_text *t, sizes s, int l)
 	}
 }
 
-/* The gradient of the first block's input has no use. */
+/* The gradient of the first block's input is not needed. */
 static void attention_backward(sw_text *t, sizes s, int l)
 {
 	int b = s.batch, n = s.length, w = s.width, r = 2 * l;
@@ -276,7 +276,7 @@ static void attention_backward(sw_text *t, sizes s, int l)
 
 static const struct {
 	const char *name;
-	int rows, columns; /* in widths */
+	int rows, columns; /* in units of the width */
 } WEIGHTS[] = {{"qkv", 1, 3}, {"out", 1, 1}, {"up", 1, 4}, {"down", 4, 1}};
 
 static void weights_and_update(sw_text *t, sizes s, bool update)

@@ -1,4 +1,4 @@
-/* Programs, clusters and plans for the tests of plan. */
+/* Programs, clusters and plans for the tests of the planner. */
 #ifndef SW_TESTS_PLANNED_PLANNED_H
 #define SW_TESTS_PLANNED_PLANNED_H
 
@@ -8,7 +8,7 @@
 
 void check(sw_status status, const sw_error *err);
 
-/* A program, where it is to run, and what was planned. */
+/* A program, its cluster, and its plan. */
 typedef struct planned {
 	char path[512];
 	sw_program *program;
@@ -17,30 +17,30 @@ typedef struct planned {
 	sw_plan *plan;
 } planned;
 
-/* Reads HLO text, or a fixture by name. No plan yet. `cluster` names a file of clusters/,
+/* Read HLO text, or a fixture by name, without planning it. `cluster` names a file of clusters/,
  * "NAME.yaml"; else it is the number of devices of one flat level whose memory is so fast that only
- * links and FLOPs cost time: then the bytes are those of the books. */
+ * links and FLOPs cost time, so that bytes are those of the literature. */
 void open_text(const char *hlo, const char *cluster, planned *p);
 void open_fixture(const char *name, const char *cluster, planned *p);
-/* Plans (again) the program as it is, but for padding. memory_bytes 0: the cluster's. make_plan
- * fails the test where there is no plan. */
+/* Plan the program (again) without rewrites but padding. memory_bytes 0: the cluster's. make_plan
+ * fails the test if there is no plan. */
 sw_status try_plan(planned *p, const char *strategy, int64_t memory_bytes, sw_error *err);
 void make_plan(planned *p, const char *strategy);
 void close_planned(planned *p);
 
-/* What explain prints of the plan, tables whole if wanted. To be cleared. */
+/* Print the plan as explain does, with whole tables if `whole`. The caller clears the text. */
 void explain_plan(const planned *p, bool whole, sw_text *text);
 
-/* Layout at rest of entry input i, and its bytes as a whole. */
+/* The layout at rest of entry input i, and its whole shape. */
 const sw_layout *input_layout(const planned *p, uint32_t input);
 sw_shape input_shape(const planned *p, uint32_t input);
-/* Bytes of all entry inputs of a role, as a whole. */
+/* The bytes of all entry inputs of a role, unsplit. */
 int64_t role_bytes(const planned *p, sw_role role);
 const sw_op *find_op(const sw_program *program, const char *name);
 
-/* A transformer's blocks without norms and softmax (attention is bilinear, so that its backward
- * pass is short): residual stream [batch, length, width], heads of width / heads, MLP of 4 * width.
- * SGD on all weights. The text is the caller's. */
+/* Write a transformer's blocks without norms and softmax (attention is bilinear, so that its
+ * backward pass is short): residual stream [batch, length, width], heads of width / heads, MLP of 4
+ * * width, SGD on all weights. The caller frees the text. */
 char *write_blocks(int layers, int batch, int length, int width, int heads);
 
 #endif
