@@ -3,7 +3,7 @@
 #include "cli.h"
 
 #include <inttypes.h>
-#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- parts ------------------------------------------------------------------------------ */
@@ -11,13 +11,13 @@
 /* One part of a level: its devices are numbered one after the other. */
 typedef struct part {
 	int64_t first, devices;
-	double bandwidth;
 } part;
 typedef SW_VEC(part) parts;
 
-static double bandwidth_of(const sw_level *level, size_t number)
+static double value_of(const sw_figure *figure, const sw_level *level, size_t part_number)
 {
-	return level->part_bandwidth ? level->part_bandwidth[number] : level->bandwidth;
+	const double *each = sw_figure_parts(figure, level);
+	return each ? each[part_number] : sw_figure_value(figure, level);
 }
 
 static void find_parts(const sw_cluster *cluster, int32_t l, parts *list)
@@ -25,62 +25,60 @@ static void find_parts(const sw_cluster *cluster, int32_t l, parts *list)
 	for (int64_t d = 0; d < cluster->n_devices; d++) {
 		size_t number = (size_t)cluster->place[d * cluster->n_levels + l];
 		if (number == list->len)
-			sw_vec_push(list, ((part){.first = d,
-			                          .bandwidth = bandwidth_of(&cluster->levels[l],
-			                                                    number)}));
+			sw_vec_push(list, (part){.first = d});
 		list->data[number].devices++;
 	}
 }
 
-/* What tools/lab reads: words with blanks between them, one part to a line. */
+/* Adds the lines that tools/lab reads: words with blanks between them, one part to a line. */
 static void add_parts(const sw_cluster *cluster, sw_text *text)
 {
 	sw_text_addf(text, "name %s\ndevices %" PRId64 "\n", cluster->name, cluster->n_devices);
 	for (int32_t l = 0; l < cluster->n_levels; l++) {
+		const sw_level *level = &cluster->levels[l];
 		parts list = {0};
 		find_parts(cluster, l, &list);
 		for (size_t i = 0; i < list.len; i++)
 			sw_text_addf(text, "part %d %zu %" PRId64 " %" PRId64 " %.0f\n", l, i,
 			             list.data[i].first, list.data[i].devices,
-			             list.data[i].bandwidth);
+			             level->part_bandwidth ? level->part_bandwidth[i]
+			                                   : level->bandwidth);
 		sw_vec_clear(&list);
 	}
 }
 
 /* ---- text ------------------------------------------------------------------------------- */
 
-static void add_rate(double rate, const char *unit, sw_text *text)
+/* "1 to 3", or "1" where all parts have as many. */
+static void add_devices_cell(const parts *list, sw_table *table)
 {
-	sw_text_add_count(text, rate);
-	sw_text_add(text, unit);
+	int64_t least = list->data[0].devices, most = least;
+	for (size_t i = 1; i < list->len; i++) {
+		least = SW_MIN(least, list->data[i].devices);
+		most = SW_MAX(most, list->data[i].devices);
+	}
+	if (most > least)
+		sw_table_cell(table, "%" PRId64 " to %" PRId64, least, most);
+	else
+		sw_table_cell(table, "%" PRId64, least);
 }
 
-/* "a to b", or "a" where all are the same. */
-static void cell_range(sw_table *table, double least, double most, void (*add)(double, sw_text *))
+static void add_figure_cell(const sw_figure *figure, const sw_level *level, size_t n_parts,
+                            sw_table *table)
 {
+	double least = value_of(figure, level, 0), most = least;
 	sw_text cell = {0};
-	add(least, &cell);
+	for (size_t i = 1; i < n_parts; i++) {
+		least = SW_MIN(least, value_of(figure, level, i));
+		most = SW_MAX(most, value_of(figure, level, i));
+	}
+	sw_quantity_add(least, figure->quantity, &cell);
 	if (most > least) {
 		sw_text_add(&cell, " to ");
-		add(most, &cell);
+		sw_quantity_add(most, figure->quantity, &cell);
 	}
 	sw_table_cell(table, "%s", cell.data);
 	sw_text_clear(&cell);
-}
-
-static void add_bandwidth(double bandwidth, sw_text *text)
-{
-	add_rate(bandwidth, "B/s", text);
-}
-
-static void add_whole(double number, sw_text *text)
-{
-	sw_text_addf(text, "%.0f", number);
-}
-
-static void add_seconds(double seconds, sw_text *text)
-{
-	sw_text_add_seconds(text, seconds);
 }
 
 static void add_level(const sw_cluster *cluster, int32_t l, sw_table *table)
@@ -88,33 +86,30 @@ static void add_level(const sw_cluster *cluster, int32_t l, sw_table *table)
 	const sw_level *level = &cluster->levels[l];
 	parts list = {0};
 	find_parts(cluster, l, &list);
-	part least = list.data[0], most = least;
-	for (size_t i = 1; i < list.len; i++) {
-		least.devices = SW_MIN(least.devices, list.data[i].devices);
-		most.devices = SW_MAX(most.devices, list.data[i].devices);
-		least.bandwidth = SW_MIN(least.bandwidth, list.data[i].bandwidth);
-		most.bandwidth = SW_MAX(most.bandwidth, list.data[i].bandwidth);
-	}
 	sw_table_cell(table, "%s", level->name);
 	sw_table_cell(table, "%zu", list.len);
-	cell_range(table, (double)least.devices, (double)most.devices, add_whole);
-	cell_range(table, level->latency_s, level->latency_s, add_seconds);
-	cell_range(table, least.bandwidth, most.bandwidth, add_bandwidth);
-	cell_range(table, level->flow_bandwidth, level->flow_bandwidth, add_bandwidth);
-	sw_table_cell(table, "%g", level->contention);
+	add_devices_cell(&list, table);
+	for (size_t i = 0; i < sw_level_figures.n; i++)
+		add_figure_cell(&sw_level_figures.rows[i], level, list.len, table);
 	sw_vec_clear(&list);
 }
 
 static void add_levels(const sw_cluster *cluster, sw_text *text)
 {
-	static const char *const headings[] = {"level",     "parts",    "devices each", "latency",
-	                                       "bandwidth", "one flow", "contention"};
+	size_t columns = 3 + sw_level_figures.n;
+	const char **headings = sw_alloc(columns * sizeof(*headings));
 	sw_table table;
-	sw_table_init(&table, SW_COUNT(headings), headings);
+	headings[0] = "level";
+	headings[1] = "parts";
+	headings[2] = "devices each";
+	for (size_t i = 0; i < sw_level_figures.n; i++)
+		headings[3 + i] = sw_level_figures.rows[i].words;
+	sw_table_init(&table, (int)columns, headings);
 	for (int32_t l = 0; l < cluster->n_levels; l++)
 		add_level(cluster, l, &table);
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
+	free(headings);
 }
 
 static void add_atoms(const sw_cluster *cluster, sw_text *text)
@@ -128,44 +123,90 @@ static void add_atoms(const sw_cluster *cluster, sw_text *text)
 	sw_text_add(text, atoms->n ? "\n\n" : " none\n\n");
 }
 
+/* "memory 2.0 GiB, memory bandwidth 8.0 GB/s": the figures that are given. */
+static void add_figures(const sw_figures *figures, const void *of, sw_text *text)
+{
+	const char *separator = "";
+	for (size_t i = 0; i < figures->n; i++) {
+		const sw_figure *figure = &figures->rows[i];
+		if (!sw_figure_is_given(figures, figure, of))
+			continue;
+		sw_text_addf(text, "%s%s ", separator, figure->words);
+		sw_quantity_add(sw_figure_value(figure, of), figure->quantity, text);
+		separator = ", ";
+	}
+}
+
 static void add_device(const sw_device *device, sw_text *text)
 {
 	sw_text_addf(text, "\n%s: ", device->name);
-	sw_text_add_bytes(text, (double)device->memory_bytes);
-	sw_text_add(text, " at ");
-	add_rate(device->memory_bandwidth, "B/s", text);
-	sw_text_add(text, ", ");
-	sw_text_add_seconds(text, device->kernel_overhead_s);
-	sw_text_addf(text, " per op, matmuls at %.0f %% of", device->matmul_efficiency * 100);
+	add_figures(&sw_device_figures, device, text);
 	for (int type = 0; type < SW_TYPE_COUNT; type++) {
 		if (device->flops[type] == 0)
 			continue;
-		sw_text_addf(text, " %s ", sw_type_name((sw_type)type));
-		add_rate(device->flops[type], "FLOP/s", text);
+		sw_text_addf(text, ", %s ", sw_type_name((sw_type)type));
+		sw_quantity_add(device->flops[type], SW_QUANTITY_FLOPS, text);
 	}
-	if (device->transfer_share > 0)
-		sw_text_addf(text, ", %.0f %% slower beside collectives",
-		             device->transfer_share * 100);
 	sw_text_add(text, "\n");
+	for (int family = 0; family < SW_FAMILY_COUNT; family++) {
+		if (!device->kernels[family].given)
+			continue;
+		sw_text_addf(text, "%s kernels: ", sw_family_name((sw_family)family));
+		add_figures(&sw_kernel_figures, &device->kernels[family], text);
+		sw_text_add(text, "\n");
+	}
 }
 
 /* ---- JSON ------------------------------------------------------------------------------- */
 
+/* Adds the figures under the file's keys, with the unit: "latency_s", "memory_bytes". */
+static void set_figures(json_t *json, const sw_figures *figures, const void *of)
+{
+	static const char *const units[] = {
+		[SW_QUANTITY_NUMBER] = "",      [SW_QUANTITY_SECONDS] = "_s",
+		[SW_QUANTITY_BYTES] = "_bytes", [SW_QUANTITY_BYTES_PER_S] = "",
+		[SW_QUANTITY_FLOPS] = "",
+	};
+	for (size_t i = 0; i < figures->n; i++) {
+		const sw_figure *figure = &figures->rows[i];
+		double value = sw_figure_value(figure, of);
+		char key[64];
+		snprintf(key, sizeof(key), "%s%s", figure->key, units[figure->quantity]);
+		json_object_set_new(json, key,
+		                    figure->whole ? json_integer((json_int_t)value)
+		                                  : json_real(value));
+	}
+}
+
+/* "part_bandwidth": of each part, also where all are the same. */
+static void set_part_figures(json_t *json, const sw_level *level, size_t n_parts)
+{
+	for (size_t i = 0; i < sw_level_figures.n; i++) {
+		const sw_figure *figure = &sw_level_figures.rows[i];
+		json_t *list;
+		char key[64];
+		if (!figure->each)
+			continue;
+		snprintf(key, sizeof(key), "part_%s", figure->key);
+		json_object_set_new(json, key, list = json_array());
+		for (size_t p = 0; p < n_parts; p++)
+			json_array_append_new(list, json_real(value_of(figure, level, p)));
+	}
+}
+
 static json_t *level_json(const sw_cluster *cluster, int32_t l)
 {
 	const sw_level *level = &cluster->levels[l];
-	json_t *devices = json_array(), *bandwidth = json_array();
+	json_t *json = json_pack("{s:s}", "name", level->name), *devices = json_array();
 	parts list = {0};
 	find_parts(cluster, l, &list);
-	for (size_t i = 0; i < list.len; i++) {
+	for (size_t i = 0; i < list.len; i++)
 		json_array_append_new(devices, json_integer(list.data[i].devices));
-		json_array_append_new(bandwidth, json_real(list.data[i].bandwidth));
-	}
+	set_figures(json, &sw_level_figures, level);
+	json_object_set_new(json, "part_devices", devices);
+	set_part_figures(json, level, list.len);
 	sw_vec_clear(&list);
-	return json_pack("{s:s, s:f, s:f, s:f, s:f, s:o, s:o}", "name", level->name, "latency_s",
-	                 level->latency_s, "bandwidth", level->bandwidth, "flow_bandwidth",
-	                 level->flow_bandwidth, "contention", level->contention, "part_devices",
-	                 devices, "part_bandwidth", bandwidth);
+	return json;
 }
 
 static json_t *levels_json(const sw_cluster *cluster)
@@ -186,18 +227,30 @@ static json_t *atoms_json(const sw_cluster *cluster)
 	return list;
 }
 
+static json_t *kernels_json(const sw_device *device)
+{
+	json_t *kernels = json_object();
+	for (int family = 0; family < SW_FAMILY_COUNT; family++) {
+		if (!device->kernels[family].given)
+			continue;
+		json_t *fit = json_object();
+		set_figures(fit, &sw_kernel_figures, &device->kernels[family]);
+		json_object_set_new(kernels, sw_family_name((sw_family)family), fit);
+	}
+	return kernels;
+}
+
 static json_t *device_json(const sw_device *device)
 {
-	json_t *flops = json_object();
+	json_t *json = json_pack("{s:s}", "name", device->name), *flops = json_object();
+	set_figures(json, &sw_device_figures, device);
 	for (int type = 0; type < SW_TYPE_COUNT; type++)
 		if (device->flops[type] > 0)
 			json_object_set_new(flops, sw_type_name((sw_type)type),
 			                    json_real(device->flops[type]));
-	return json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:o}", "name", device->name,
-	                 "memory_bytes", (json_int_t)device->memory_bytes, "memory_bandwidth",
-	                 device->memory_bandwidth, "kernel_overhead_s", device->kernel_overhead_s,
-	                 "matmul_efficiency", device->matmul_efficiency, "transfer_share",
-	                 device->transfer_share, "flops", flops);
+	json_object_set_new(json, "flops", flops);
+	json_object_set_new(json, "kernels", kernels_json(device));
+	return json;
 }
 
 static json_t *cluster_json(const sw_cluster *cluster)

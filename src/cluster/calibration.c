@@ -2,6 +2,7 @@
 #include "cluster/calibration.h"
 #include "cluster/fields.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* ---- names in tables -------------------------------------------------------------------- */
@@ -42,11 +43,11 @@ static sw_status find_name(const sw_yaml *node, const char *where, name_of *name
 	return status;
 }
 
-static sw_status read_named(const sw_yaml *mapping, const char *where, const char *key,
-                            name_of *name, int n, int *found, sw_error *err)
+static sw_status read_named(const sw_yaml *of, const char *where, const char *key, name_of *name,
+                            int n, int *found, sw_error *err)
 {
 	char path[PATH_ROOM];
-	const sw_yaml *node = sw_yaml_get(mapping, key);
+	const sw_yaml *node = sw_yaml_get(of, key);
 	snprintf(path, sizeof(path), "%.200s.%s", where, key);
 	sw_status status = field_expect(node, SW_YAML_SCALAR, path, "a name", err);
 	return status == SW_OK ? find_name(node, path, name, n, found, err) : status;
@@ -57,20 +58,16 @@ static sw_status read_named(const sw_yaml *mapping, const char *where, const cha
 static sw_status read_kernel(const sw_yaml *node, sw_family family, sw_kernel_fit *fit,
                              sw_error *err)
 {
-	const field fields[] = {
-		{"overhead", QUANTITY_SECONDS, false, true, &fit->overhead_s},
-		{"flops", QUANTITY_FLOPS, true, false, &fit->flops_per_s},
-		{"bandwidth", QUANTITY_BYTES_PER_S, true, false, &fit->bytes_per_s},
-		{"cached_bandwidth", QUANTITY_BYTES_PER_S, true, false, &fit->cached_bytes_per_s},
-		{"call", QUANTITY_SECONDS, true, false, &fit->call_s},
-		{"row", QUANTITY_SECONDS, true, false, &fit->row_s},
-	};
+	static const mapping m = {NULL, 0, &sw_kernel_figures};
 	char where[PATH_ROOM];
 	snprintf(where, sizeof(where), "device.kernels.%s", sw_family_name(family));
 	*fit = (sw_kernel_fit){.given = true};
-	sw_status status = fields_read(node, fields, SW_COUNT(fields), where, err);
-	double given = fit->overhead_s + fit->flops_per_s + fit->bytes_per_s +
-	               fit->cached_bytes_per_s + fit->call_s + fit->row_s;
+	sw_status status = mapping_check(node, &m, where, err);
+	if (status == SW_OK)
+		status = figures_read(node, &sw_kernel_figures, fit, 0, where, NULL, err);
+	double given = 0;
+	for (size_t i = 0; i < sw_kernel_figures.n; i++)
+		given += sw_figure_value(&sw_kernel_figures.rows[i], fit);
 	if (status == SW_OK && given == 0)
 		return field_bad(err, node, where,
 		                 "kernels would take no time: give an overhead, or any other term");
@@ -92,29 +89,27 @@ sw_status kernels_read(const sw_yaml *node, sw_device *device, sw_error *err)
 	return status;
 }
 
-static void print_term(const char *key, double value, quantity_kind kind, sw_text *text)
+static void print_kernel(const sw_kernel_fit *fit, sw_text *text)
 {
-	if (value <= 0)
-		return;
-	sw_text_addf(text, ", %s: ", key);
-	quantity_print(value, kind, text);
+	const char *separator = "";
+	for (size_t i = 0; i < sw_kernel_figures.n; i++) {
+		const sw_figure *figure = &sw_kernel_figures.rows[i];
+		if (!sw_figure_is_given(&sw_kernel_figures, figure, fit))
+			continue;
+		sw_text_addf(text, "%s%s: ", separator, figure->key);
+		quantity_print(sw_figure_value(figure, fit), figure->quantity, text);
+		separator = ", ";
+	}
 }
 
 void kernels_print(const sw_device *device, sw_text *text)
 {
 	const char *heading = "  kernels: # seconds: docs/cluster-file.md\n";
 	for (int family = 0; family < SW_FAMILY_COUNT; family++) {
-		const sw_kernel_fit *fit = &device->kernels[family];
-		if (!fit->given)
+		if (!device->kernels[family].given)
 			continue;
-		sw_text_addf(text, "%s    %s: {overhead: ", heading,
-		             sw_family_name((sw_family)family));
-		quantity_print(fit->overhead_s, QUANTITY_SECONDS, text);
-		print_term("call", fit->call_s, QUANTITY_SECONDS, text);
-		print_term("row", fit->row_s, QUANTITY_SECONDS, text);
-		print_term("flops", fit->flops_per_s, QUANTITY_FLOPS, text);
-		print_term("cached_bandwidth", fit->cached_bytes_per_s, QUANTITY_BYTES_PER_S, text);
-		print_term("bandwidth", fit->bytes_per_s, QUANTITY_BYTES_PER_S, text);
+		sw_text_addf(text, "%s    %s: {", heading, sw_family_name((sw_family)family));
+		print_kernel(&device->kernels[family], text);
 		sw_text_add(text, "}\n");
 		heading = "";
 	}
@@ -122,17 +117,28 @@ void kernels_print(const sw_device *device, sw_text *text)
 
 /* ---- points ----------------------------------------------------------------------------- */
 
+static const sw_figure point_rows[] = {
+	{.key = "seconds",
+         .quantity = SW_QUANTITY_SECONDS,
+         .offset = offsetof(sw_measurement, seconds)},
+	{.key = "deviation",
+         .quantity = SW_QUANTITY_SECONDS,
+         .offset = offsetof(sw_measurement, deviation_s),
+         .may_be_zero = true},
+};
+static const sw_figures point_figures = {point_rows, SW_COUNT(point_rows)};
+
 static sw_status read_atoms(const sw_yaml *node, const char *where, const sw_atoms *atoms,
                             uint32_t *mask, sw_error *err)
 {
+	static const sw_figure any_number = {.quantity = SW_QUANTITY_NUMBER, .may_be_zero = true};
 	sw_status status = field_expect(node, SW_YAML_SEQUENCE, where,
 	                                "a list of atoms' numbers, such as [0, 1]", err);
 	if (status == SW_OK && node->count == 0)
 		return field_bad(err, node, where, "must not be empty");
 	for (size_t i = 0; status == SW_OK && i < node->count; i++) {
 		double number;
-		field f = {"", QUANTITY_NUMBER, false, true, &number};
-		status = field_read(node->items[i], &f, where, err);
+		status = figure_read(node->items[i], &any_number, &number, where, err);
 		if (status != SW_OK)
 			return status;
 		if (number >= atoms->n || number != (double)(int32_t)number)
@@ -147,43 +153,30 @@ static sw_status read_atoms(const sw_yaml *node, const char *where, const sw_ato
 	return status;
 }
 
-static sw_status check_point(const sw_yaml *node, const char *where, double bytes,
-                             sw_measurement *point, sw_error *err)
+static sw_status read_bytes(const sw_yaml *node, const char *where, int64_t *bytes, sw_error *err)
 {
+	static const sw_figure any_size = {.quantity = SW_QUANTITY_BYTES};
 	char path[PATH_ROOM];
-	if (bytes > 0x1p62 || bytes != (double)(int64_t)bytes) {
-		snprintf(path, sizeof(path), "%s.bytes", where);
-		return field_bad(err, sw_yaml_get(node, "bytes"), path,
-		                 "must be a whole number up to 2^62");
-	}
-	point->bytes = (int64_t)bytes;
-	if (!sw_algorithm_serves(point->algorithm, point->collective))
-		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
-		                  "%s: there is no %s %s", where,
-		                  sw_algorithm_name(point->algorithm),
-		                  sw_collective_name(point->collective));
+	double value;
+	snprintf(path, sizeof(path), "%.200s.bytes", where);
+	sw_status status = figure_read(node, &any_size, &value, path, err);
+	if (status != SW_OK)
+		return status;
+	if (value > 0x1p62 || value != (double)(int64_t)value)
+		return field_bad(err, node, path, "must be a whole number up to 2^62");
+	*bytes = (int64_t)value;
 	return SW_OK;
 }
 
-static sw_status read_point(const sw_yaml *node, const char *where, const sw_atoms *atoms,
-                            sw_measurement *point, sw_error *err)
+/* Reads how the point was measured: the collective, by which algorithm, over which atoms. */
+static sw_status read_work(const sw_yaml *node, const char *where, const sw_atoms *atoms,
+                           sw_measurement *point, sw_error *err)
 {
-	double bytes;
 	int collective = 0, algorithm = 0;
-	const field fields[] = {
-		{"collective", QUANTITY_NUMBER, false, false, NULL},
-		{"atoms", QUANTITY_NUMBER, false, false, NULL},
-		{"algorithm", QUANTITY_NUMBER, false, false, NULL},
-		{"bytes", QUANTITY_BYTES, false, false, &bytes},
-		{"seconds", QUANTITY_SECONDS, false, false, &point->seconds},
-		{"deviation", QUANTITY_SECONDS, false, true, &point->deviation_s},
-	};
 	char path[PATH_ROOM];
-	snprintf(path, sizeof(path), "%s.atoms", where);
-	sw_status status = fields_read(node, fields, SW_COUNT(fields), where, err);
-	if (status == SW_OK)
-		status = read_named(node, where, "collective", name_of_collective,
-		                    SW_COLLECTIVE_COUNT, &collective, err);
+	snprintf(path, sizeof(path), "%.200s.atoms", where);
+	sw_status status = read_named(node, where, "collective", name_of_collective,
+	                              SW_COLLECTIVE_COUNT, &collective, err);
 	if (status == SW_OK)
 		status = read_named(node, where, "algorithm", name_of_algorithm, SW_ALGORITHM_COUNT,
 		                    &algorithm, err);
@@ -191,7 +184,25 @@ static sw_status read_point(const sw_yaml *node, const char *where, const sw_ato
 		status = read_atoms(sw_yaml_get(node, "atoms"), path, atoms, &point->atoms, err);
 	point->collective = (sw_collective_kind)collective;
 	point->algorithm = (sw_algorithm)algorithm;
-	return status == SW_OK ? check_point(node, where, bytes, point, err) : status;
+	if (status != SW_OK || sw_algorithm_serves(point->algorithm, point->collective))
+		return status;
+	return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column, "%s: there is no %s %s",
+	                  where, sw_algorithm_name(point->algorithm),
+	                  sw_collective_name(point->collective));
+}
+
+static sw_status read_point(const sw_yaml *node, const char *where, const sw_atoms *atoms,
+                            sw_measurement *point, sw_error *err)
+{
+	static const field fields[] = {
+		{"collective", false}, {"atoms", false}, {"algorithm", false}, {"bytes", false}};
+	static const mapping m = {fields, SW_COUNT(fields), &point_figures};
+	sw_status status = mapping_check(node, &m, where, err);
+	if (status == SW_OK)
+		status = read_bytes(sw_yaml_get(node, "bytes"), where, &point->bytes, err);
+	if (status == SW_OK)
+		status = figures_read(node, &point_figures, point, 0, where, NULL, err);
+	return status == SW_OK ? read_work(node, where, atoms, point, err) : status;
 }
 
 static int by_what(const void *left, const void *right)
@@ -254,12 +265,16 @@ static sw_status read_date(const sw_yaml *node, sw_arena *arena, const char **da
 sw_status calibration_read(const sw_yaml *node, sw_cluster *cluster, sw_error *err)
 {
 	sw_calibration *calibration = &cluster->calibration;
-	const field fields[] = {
-		{"date", QUANTITY_NUMBER, false, false, NULL},
-		{"error", QUANTITY_NUMBER, false, true, &calibration->error},
-		{"points", QUANTITY_NUMBER, false, false, NULL},
-	};
-	sw_status status = fields_read(node, fields, SW_COUNT(fields), "calibration", err);
+	static const field fields[] = {{"date", false}, {"points", false}};
+	static const sw_figure rows[] = {{.key = "error",
+	                                  .quantity = SW_QUANTITY_NUMBER,
+	                                  .offset = offsetof(sw_calibration, error),
+	                                  .may_be_zero = true}};
+	static const sw_figures figures = {rows, SW_COUNT(rows)};
+	static const mapping m = {fields, SW_COUNT(fields), &figures};
+	sw_status status = mapping_check(node, &m, "calibration", err);
+	if (status == SW_OK)
+		status = figures_read(node, &figures, calibration, 0, "calibration", NULL, err);
 	if (status == SW_OK)
 		status = read_date(sw_yaml_get(node, "date"), &cluster->arena, &calibration->date,
 		                   err);
@@ -278,11 +293,11 @@ static void print_point(const sw_measurement *point, sw_text *text)
 		separator = ", ";
 	}
 	sw_text_addf(text, "], algorithm: %s, bytes: ", sw_algorithm_name(point->algorithm));
-	quantity_print((double)point->bytes, QUANTITY_BYTES, text);
+	quantity_print((double)point->bytes, SW_QUANTITY_BYTES, text);
 	sw_text_add(text, ", seconds: ");
-	quantity_print(point->seconds, QUANTITY_SECONDS, text);
+	quantity_print(point->seconds, SW_QUANTITY_SECONDS, text);
 	sw_text_add(text, ", deviation: ");
-	quantity_print(point->deviation_s, QUANTITY_SECONDS, text);
+	quantity_print(point->deviation_s, SW_QUANTITY_SECONDS, text);
 	sw_text_add(text, "}\n");
 }
 
@@ -291,7 +306,7 @@ void calibration_print(const sw_calibration *calibration, sw_text *text)
 	if (!calibration->date)
 		return;
 	sw_text_addf(text, "calibration:\n  date: %s\n  error: ", calibration->date);
-	quantity_print(calibration->error, QUANTITY_NUMBER, text);
+	quantity_print(calibration->error, SW_QUANTITY_NUMBER, text);
 	sw_text_add(text, calibration->n_points
 	                          ? "\n  points: # the fastest algorithm of each, measured\n"
 	                          : "\n  points: []\n");

@@ -129,6 +129,52 @@ typedef struct sw_device {
 	sw_kernel_fit kernels[SW_FAMILY_COUNT];
 } sw_device;
 
+/* ---- figures: one table for each struct, which all walk that read, print, round, compare, hash or
+ * show it. A new figure is a member of the struct and a row of its table in figures.c. ---- */
+
+/* The units in which a figure may be written (quantity.c has them). */
+typedef enum sw_quantity {
+	SW_QUANTITY_NUMBER, /* no unit at all */
+	SW_QUANTITY_SECONDS,
+	SW_QUANTITY_BYTES,
+	SW_QUANTITY_BYTES_PER_S,
+	SW_QUANTITY_FLOPS, /* per second */
+} sw_quantity;
+
+typedef struct sw_figure {
+	const char *key;   /* in the cluster file: "kernel_overhead" */
+	const char *words; /* for people: "kernel overhead" */
+	sw_quantity quantity;
+	size_t offset;    /* of its double in the struct */
+	bool whole;       /* an int64_t lies there instead */
+	bool optional;    /* the file may leave it out: then it is 0, or equal to the ceiling */
+	bool may_be_zero; /* no figure may be negative */
+	/* The least and the most that the file may say, and the error where it says another;
+	 * range NULL: any number. */
+	double least, most;
+	const char *range;
+	const char *ceiling; /* key of a row above, whose figure it must not exceed; or NULL */
+	/* Of the pointer to a figure for each part of the level, where the file has a list; the
+	 * figure is then the least of them. 0: there is no such pointer. */
+	size_t each;
+} sw_figure;
+typedef struct sw_figures {
+	const sw_figure *rows;
+	size_t n;
+} sw_figures;
+/* Of sw_level, sw_device and sw_kernel_fit. */
+extern const sw_figures sw_level_figures, sw_device_figures, sw_kernel_figures;
+
+double sw_figure_value(const sw_figure *figure, const void *of);
+/* The list of a figure for each part; NULL: they are all the same. */
+const double *sw_figure_parts(const sw_figure *figure, const void *of);
+/* False for an optional figure that is as if the file had left it out. */
+bool sw_figure_is_given(const sw_figures *figures, const sw_figure *figure, const void *of);
+/* Adds "2.50 GB/s": for people, to three or four digits. */
+void sw_quantity_add(double value, sw_quantity quantity, sw_text *text);
+
+/* ---- the cluster ---- */
+
 typedef struct sw_cluster {
 	sw_arena arena;
 	const char *name, *source;
@@ -152,7 +198,7 @@ sw_status sw_cluster_parse(const char *text, size_t length, const char *file, sw
                            sw_error *err);
 void sw_cluster_clear(sw_cluster *cluster);
 /* The figures of levels and device in which b differs from a: "bandwidth of node 12.5 GB/s, not 10
- * GB/s; ...". Adds nothing where they are the same. */
+ * GB/s, ...". Adds nothing where they are the same. */
 void sw_cluster_print_differences(const sw_cluster *a, const sw_cluster *b, sw_text *text);
 /* the file's format; reads back equal */
 void sw_cluster_print(const sw_cluster *cluster, sw_text *text);
@@ -167,6 +213,8 @@ void sw_cluster_round(sw_cluster *cluster, int digits, sw_arena *arena);
  * can be had, nothing has changed but the arena. O(devices * levels). */
 sw_status sw_cluster_take(sw_cluster *cluster, const char *what, sw_error *err);
 
+/* Parts of a level in the whole cluster. */
+int64_t sw_cluster_parts(const sw_cluster *cluster, int32_t level);
 /* Outermost level at which two devices are in different parts, n_levels if a == b. */
 int32_t sw_cluster_meeting_level(const sw_cluster *cluster, int64_t a, int64_t b);
 

@@ -1,65 +1,91 @@
 /* In what one cluster differs from another, in words. */
 #include "cluster/cluster.h"
+#include "cluster/quantity.h"
 
 #include <string.h>
 
-typedef void add_number(sw_text *text, double number);
-
-static void add_rate(sw_text *text, double bytes_per_s)
-{
-	sw_text_addf(text, "%.4g GB/s", bytes_per_s / 1e9);
-}
-
-static void add_tera(sw_text *text, double flops)
-{
-	sw_text_addf(text, "%.4g TFLOP/s", flops / 1e12);
-}
-
-static void add_plain(sw_text *text, double number)
-{
-	sw_text_addf(text, "%.4g", number);
-}
-
-/* "latency of node 5 us, not 1 us" */
-static void compare(const char *what, const char *of, double was, double is, add_number *add,
+/* Adds "latency of node 5 us, not 1 us", with as many digits as tell the two from each other. */
+static void compare(const char *words, const char *of, double was, double is, sw_quantity quantity,
                     sw_text *text)
 {
 	if (was == is)
 		return;
-	sw_text_addf(text, "%s%s of %s ", text->len ? ", " : "", what, of);
-	add(text, is);
+	sw_text_addf(text, "%s%s of %s ", text->len ? ", " : "", words, of);
+	quantity_print(is, quantity, text);
 	sw_text_add(text, ", not ");
-	add(text, was);
+	quantity_print(was, quantity, text);
+}
+
+static double part_value(const sw_figure *f, const void *of, int64_t part)
+{
+	const double *each = sw_figure_parts(f, of);
+	return each ? each[part] : sw_figure_value(f, of);
+}
+
+/* Names the first part that differs, counted from 0 over the whole level: "bandwidth of node 2". */
+static void compare_parts(const sw_figure *f, const char *of, const void *x, const void *y,
+                          int64_t n_parts, sw_text *text)
+{
+	int64_t p = 0;
+	while (p < n_parts && part_value(f, x, p) == part_value(f, y, p))
+		p++;
+	if (p == n_parts)
+		return;
+	sw_text part = {0};
+	sw_text_addf(&part, "%s %lld", of, (long long)p);
+	compare(f->words, part.data, part_value(f, x, p), part_value(f, y, p), f->quantity, text);
+	sw_text_clear(&part);
+}
+
+/* n_parts: of both; 0: they have unequal numbers of parts, or none. */
+static void compare_figures(const sw_figures *figures, const char *of, const void *x, const void *y,
+                            int64_t n_parts, sw_text *text)
+{
+	for (size_t i = 0; i < figures->n; i++) {
+		const sw_figure *f = &figures->rows[i];
+		if (!sw_figure_is_given(figures, f, x) && !sw_figure_is_given(figures, f, y))
+			continue;
+		if (n_parts && (sw_figure_parts(f, x) || sw_figure_parts(f, y)))
+			compare_parts(f, of, x, y, n_parts, text);
+		else
+			compare(f->words, of, sw_figure_value(f, x), sw_figure_value(f, y),
+			        f->quantity, text);
+	}
 }
 
 static void compare_levels(const sw_cluster *a, const sw_cluster *b, sw_text *text)
 {
-	compare("number", "levels", a->n_levels, b->n_levels, add_plain, text);
+	compare("number", "levels", a->n_levels, b->n_levels, SW_QUANTITY_NUMBER, text);
 	for (int32_t i = 0; a->n_levels == b->n_levels && i < a->n_levels; i++) {
 		const sw_level *x = &a->levels[i], *y = &b->levels[i];
-		compare("count", y->name, (double)x->count, (double)y->count, add_plain, text);
-		compare("latency", y->name, x->latency_s, y->latency_s, sw_text_add_seconds, text);
-		compare("bandwidth", y->name, x->bandwidth, y->bandwidth, add_rate, text);
-		if (x->flow_bandwidth != x->bandwidth || y->flow_bandwidth != y->bandwidth)
-			compare("bandwidth of a flow", y->name, x->flow_bandwidth,
-			        y->flow_bandwidth, add_rate, text);
+		int64_t was = sw_cluster_parts(a, i), is = sw_cluster_parts(b, i);
+		compare("number of parts", y->name, (double)was, (double)is, SW_QUANTITY_NUMBER,
+		        text);
+		compare_figures(&sw_level_figures, y->name, x, y, was == is ? is : 0, text);
 	}
+}
+
+static void compare_kernels(const sw_kernel_fit *x, const sw_kernel_fit *y, sw_family family,
+                            sw_text *text)
+{
+	char of[64];
+	snprintf(of, sizeof(of), "%s kernels", sw_family_name(family));
+	if (x->given != y->given)
+		sw_text_addf(text, "%s%s %s", text->len ? ", " : "", of,
+		             y->given ? "measured" : "not measured");
+	else
+		compare_figures(&sw_kernel_figures, of, x, y, 0, text);
 }
 
 static void compare_devices(const sw_device *x, const sw_device *y, sw_text *text)
 {
 	const char *of = y->name ? y->name : "device";
-	compare("memory", of, (double)x->memory_bytes, (double)y->memory_bytes, sw_text_add_bytes,
-	        text);
-	compare("memory bandwidth", of, x->memory_bandwidth, y->memory_bandwidth, add_rate, text);
-	compare("kernel overhead", of, x->kernel_overhead_s, y->kernel_overhead_s,
-	        sw_text_add_seconds, text);
-	compare("matmul efficiency", of, x->matmul_efficiency, y->matmul_efficiency, add_plain,
-	        text);
+	compare_figures(&sw_device_figures, of, x, y, 0, text);
 	for (int t = 0; t < SW_TYPE_COUNT; t++)
-		compare(sw_type_name((sw_type)t), of, x->flops[t], y->flops[t], add_tera, text);
-	if (memcmp(x->kernels, y->kernels, sizeof(x->kernels)))
-		sw_text_addf(text, "%sother measured kernels", text->len ? ", " : "");
+		compare(sw_type_name((sw_type)t), of, x->flops[t], y->flops[t], SW_QUANTITY_FLOPS,
+		        text);
+	for (int family = 0; family < SW_FAMILY_COUNT; family++)
+		compare_kernels(&x->kernels[family], &y->kernels[family], (sw_family)family, text);
 }
 
 void sw_cluster_print_differences(const sw_cluster *a, const sw_cluster *b, sw_text *text)
@@ -68,7 +94,7 @@ void sw_cluster_print_differences(const sw_cluster *a, const sw_cluster *b, sw_t
 	compare_levels(a, b, &words);
 	compare_devices(&a->device, &b->device, &words);
 	if (a->hash != b->hash && words.len == 0)
-		sw_text_add(&words, "other links or measured points");
+		sw_text_add(&words, "other unequal parts or measured points");
 	if (words.len > 0)
 		sw_text_add(text, words.data);
 	sw_text_clear(&words);

@@ -1,5 +1,7 @@
-/* Keys of a mapping: known, present, given once, and the numbers among them read. */
+/* Keys of a mapping: known, present, given once, and the figures among them read. */
 #include "cluster/fields.h"
+
+#include "cluster/figures.h"
 
 #include <string.h>
 
@@ -25,87 +27,6 @@ sw_status field_expect(const sw_yaml *node, sw_yaml_kind kind, const char *where
 	                  "%s: expected %s, found %s", where, expected, kind_name(node));
 }
 
-/* ---- keys ------------------------------------------------------------------------------- */
-
-static bool is_field(const field *fields, size_t n, const char *key)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(fields[i].key, key) == 0)
-			return true;
-	return false;
-}
-
-static sw_status unknown_key(const sw_yaml *key, const field *fields, size_t n, const char *where,
-                             sw_error *err)
-{
-	sw_text known = {0};
-	for (size_t i = 0; i < n; i++)
-		sw_text_addf(&known, "%s%s", i ? ", " : "", fields[i].key);
-	sw_status status =
-		sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
-	                   "%s: unknown key \"%s\"; known are %s", where, key->text, known.data);
-	sw_text_clear(&known);
-	return status;
-}
-
-sw_status fields_check(const sw_yaml *node, const field *fields, size_t n, const char *where,
-                       sw_error *err)
-{
-	sw_status status = field_expect(node, SW_YAML_MAPPING, where, "a mapping", err);
-	if (status != SW_OK)
-		return status;
-	for (size_t i = 0; i < node->count; i++)
-		if (!is_field(fields, n, node->keys[i]->text))
-			return unknown_key(node->keys[i], fields, n, where, err);
-	for (size_t i = 0; i < n; i++)
-		if (!fields[i].optional && !sw_yaml_get(node, fields[i].key))
-			return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
-			                  "%s: missing key \"%s\"", where, fields[i].key);
-	return SW_OK;
-}
-
-/* Per second: what takes longer to do than any time that is counted is a slip of the pen. */
-#define SLOWEST 1e-3
-#define LONGEST_S 1e6
-
-sw_status field_read(const sw_yaml *node, const field *f, const char *where, sw_error *err)
-{
-	char message[256];
-	sw_status status =
-		field_expect(node, SW_YAML_SCALAR, where, quantity_example(f->kind), err);
-	if (status != SW_OK)
-		return status;
-	const char *wrong = quantity_parse(node->text, f->kind, f->value, message);
-	if (wrong)
-		return field_bad(err, node, where, wrong);
-	if (*f->value < 0)
-		return field_bad(err, node, where, "must not be negative");
-	if (*f->value == 0 && !f->may_be_zero)
-		return field_bad(err, node, where, "must be more than zero");
-	bool rate = f->kind == QUANTITY_BYTES_PER_S || f->kind == QUANTITY_FLOPS;
-	if (rate && *f->value > 0 && *f->value < SLOWEST)
-		return field_bad(err, node, where, "must be at least 0.001 per second");
-	if (f->kind == QUANTITY_SECONDS && *f->value > LONGEST_S)
-		return field_bad(err, node, where, "must not be more than 1000000 s");
-	return SW_OK;
-}
-
-/* All keys of a mapping: known, present, and the quantities among them read. */
-sw_status fields_read(const sw_yaml *node, const field *fields, size_t n, const char *where,
-                      sw_error *err)
-{
-	sw_status status = fields_check(node, fields, n, where, err);
-	for (size_t i = 0; i < n && status == SW_OK; i++) {
-		const sw_yaml *value = sw_yaml_get(node, fields[i].key);
-		char path[PATH_ROOM];
-		if (!value || !fields[i].value)
-			continue;
-		snprintf(path, sizeof(path), "%s.%s", where, fields[i].key);
-		status = field_read(value, &fields[i], path, err);
-	}
-	return status;
-}
-
 sw_status field_name(const sw_yaml *node, const char *where, sw_arena *arena, const char **name,
                      sw_error *err)
 {
@@ -114,5 +35,154 @@ sw_status field_name(const sw_yaml *node, const char *where, sw_arena *arena, co
 		return field_bad(err, node, where, "must not be empty");
 	if (status == SW_OK)
 		*name = sw_arena_text(arena, node->text);
+	return status;
+}
+
+/* ---- keys ------------------------------------------------------------------------------- */
+
+static bool is_known(const mapping *m, const char *key)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (strcmp(m->fields[i].key, key) == 0)
+			return true;
+	return m->figures && figure_find(m->figures, key);
+}
+
+static sw_status unknown_key(const sw_yaml *key, const mapping *m, const char *where, sw_error *err)
+{
+	sw_text known = {0};
+	for (size_t i = 0; i < m->n; i++)
+		sw_text_addf(&known, "%s%s", known.len ? ", " : "", m->fields[i].key);
+	for (size_t i = 0; m->figures && i < m->figures->n; i++)
+		sw_text_addf(&known, "%s%s", known.len ? ", " : "", m->figures->rows[i].key);
+	sw_status status =
+		sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
+	                   "%s: unknown key \"%s\"; known are %s", where, key->text, known.data);
+	sw_text_clear(&known);
+	return status;
+}
+
+static sw_status require_key(const sw_yaml *node, const char *key, bool optional, const char *where,
+                             sw_error *err)
+{
+	if (optional || sw_yaml_get(node, key))
+		return SW_OK;
+	return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column, "%s: missing key \"%s\"",
+	                  where, key);
+}
+
+sw_status mapping_check(const sw_yaml *node, const mapping *m, const char *where, sw_error *err)
+{
+	sw_status status = field_expect(node, SW_YAML_MAPPING, where, "a mapping", err);
+	if (status != SW_OK)
+		return status;
+	for (size_t i = 0; i < node->count; i++)
+		if (!is_known(m, node->keys[i]->text))
+			return unknown_key(node->keys[i], m, where, err);
+	for (size_t i = 0; i < m->n && status == SW_OK; i++)
+		status = require_key(node, m->fields[i].key, m->fields[i].optional, where, err);
+	for (size_t i = 0; m->figures && i < m->figures->n && status == SW_OK; i++)
+		status = require_key(node, m->figures->rows[i].key, m->figures->rows[i].optional,
+		                     where, err);
+	return status;
+}
+
+/* ---- figures ---------------------------------------------------------------------------- */
+
+/* Per second: what takes longer to do than any time that is counted is a slip of the pen. */
+#define SLOWEST 1e-3
+#define LONGEST_S 1e6
+
+/* Returns NULL, or what is wrong with a number of this quantity. */
+static const char *find_fault(const sw_figure *f, double value)
+{
+	bool rate = f->quantity == SW_QUANTITY_BYTES_PER_S || f->quantity == SW_QUANTITY_FLOPS;
+	if (value < 0)
+		return "must not be negative";
+	if (value == 0 && !f->may_be_zero)
+		return "must be more than zero";
+	if (rate && value > 0 && value < SLOWEST)
+		return "must be at least 0.001 per second";
+	if (f->quantity == SW_QUANTITY_SECONDS && value > LONGEST_S)
+		return "must not be more than 1000000 s";
+	if (f->range && (value < f->least || value > f->most))
+		return f->range;
+	return NULL;
+}
+
+static sw_status read_number(const sw_yaml *node, const sw_figure *f, const char *where,
+                             double *value, sw_error *err)
+{
+	char message[256];
+	sw_status status =
+		field_expect(node, SW_YAML_SCALAR, where, quantity_example(f->quantity), err);
+	if (status != SW_OK)
+		return status;
+	const char *wrong = quantity_parse(node->text, f->quantity, value, message);
+	if (!wrong)
+		wrong = find_fault(f, *value);
+	return wrong ? field_bad(err, node, where, wrong) : SW_OK;
+}
+
+sw_status figure_read(const sw_yaml *node, const sw_figure *figure, void *of, const char *where,
+                      sw_error *err)
+{
+	double value;
+	sw_status status = read_number(node, figure, where, &value, err);
+	if (status == SW_OK)
+		figure_set(figure, of, value);
+	return status;
+}
+
+/* A list has a figure for each part. A list of equal ones means the same as one. */
+static sw_status read_parts(const sw_yaml *node, const sw_figure *figure, void *of, int64_t n_parts,
+                            const char *where, sw_arena *arena, sw_error *err)
+{
+	if ((int64_t)node->count != n_parts)
+		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
+		                  "%s: %zu %ss for %lld parts of the level", where, node->count,
+		                  figure->words, (long long)n_parts);
+	double *each = SW_NEW_N(arena, double, n_parts);
+	for (size_t i = 0; i < node->count; i++) {
+		char path[PATH_ROOM];
+		snprintf(path, sizeof(path), "%.200s[%zu]", where, i);
+		sw_status status = read_number(node->items[i], figure, path, &each[i], err);
+		if (status != SW_OK)
+			return status;
+	}
+	figure_set_parts(figure, of, each, n_parts);
+	return SW_OK;
+}
+
+static sw_status check_ceiling(const sw_yaml *node, const sw_figures *figures,
+                               const sw_figure *figure, const void *of, const char *where,
+                               sw_error *err)
+{
+	const sw_figure *ceiling = figure_ceiling(figures, figure);
+	if (!ceiling || sw_figure_value(figure, of) <= sw_figure_value(ceiling, of))
+		return SW_OK;
+	return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
+	                  "%s: is more than the %s%s", where,
+	                  sw_figure_parts(ceiling, of) ? "least " : "", ceiling->words);
+}
+
+sw_status figures_read(const sw_yaml *node, const sw_figures *figures, void *of, int64_t n_parts,
+                       const char *where, sw_arena *arena, sw_error *err)
+{
+	sw_status status = SW_OK;
+	for (size_t i = 0; i < figures->n && status == SW_OK; i++) {
+		const sw_figure *figure = &figures->rows[i];
+		const sw_yaml *value = sw_yaml_get(node, figure->key);
+		char path[PATH_ROOM];
+		snprintf(path, sizeof(path), "%.200s.%s", where, figure->key);
+		if (!value)
+			figure_leave_out(figures, figure, of);
+		else if (figure->each && value->kind == SW_YAML_SEQUENCE)
+			status = read_parts(value, figure, of, n_parts, path, arena, err);
+		else
+			status = figure_read(value, figure, of, path, err);
+		if (value && status == SW_OK)
+			status = check_ceiling(value, figures, figure, of, path, err);
+	}
 	return status;
 }

@@ -24,12 +24,6 @@ static void print_name(const char *name, sw_text *text)
 	sw_text_add(text, "\"");
 }
 
-static void print_quantity(const char *key, double value, quantity_kind kind, sw_text *text)
-{
-	sw_text_add(text, key);
-	quantity_print(value, kind, text);
-}
-
 /* Parts of every unit of the level above, by walking along the devices. */
 static void print_unequal_counts(const sw_cluster *cluster, int32_t level, sw_text *text)
 {
@@ -48,22 +42,31 @@ static void print_unequal_counts(const sw_cluster *cluster, int32_t level, sw_te
 	sw_text_add(text, "]");
 }
 
-static int64_t parts_of(const sw_cluster *cluster, int32_t level)
+/* A list where the parts have unequal ones. */
+static void print_figure(const sw_figure *figure, const void *of, int64_t n_parts, sw_text *text)
 {
-	return cluster->place[(cluster->n_devices - 1) * cluster->n_levels + level] + 1;
-}
-
-static void print_bandwidth(const sw_cluster *cluster, int32_t l, sw_text *text)
-{
-	const sw_level *level = &cluster->levels[l];
-	if (!level->part_bandwidth) {
-		print_quantity(", bandwidth: ", level->bandwidth, QUANTITY_BYTES_PER_S, text);
+	const double *each = sw_figure_parts(figure, of);
+	sw_text_addf(text, "%s: ", figure->key);
+	if (!each) {
+		quantity_print(sw_figure_value(figure, of), figure->quantity, text);
 		return;
 	}
-	for (int64_t i = 0; i < parts_of(cluster, l); i++)
-		print_quantity(i ? ", " : ", bandwidth: [", level->part_bandwidth[i],
-		               QUANTITY_BYTES_PER_S, text);
+	for (int64_t i = 0; i < n_parts; i++) {
+		sw_text_add(text, i ? ", " : "[");
+		quantity_print(each[i], figure->quantity, text);
+	}
 	sw_text_add(text, "]");
+}
+
+static void print_figures(const sw_figures *figures, const void *of, int64_t n_parts,
+                          const char *separator, sw_text *text)
+{
+	for (size_t i = 0; i < figures->n; i++) {
+		if (!sw_figure_is_given(figures, &figures->rows[i], of))
+			continue;
+		sw_text_add(text, separator);
+		print_figure(&figures->rows[i], of, n_parts, text);
+	}
 }
 
 static void print_level(const sw_cluster *cluster, int32_t l, sw_text *text)
@@ -76,13 +79,7 @@ static void print_level(const sw_cluster *cluster, int32_t l, sw_text *text)
 		sw_text_addf(text, "%lld", (long long)level->count);
 	else
 		print_unequal_counts(cluster, l, text);
-	print_quantity(", latency: ", level->latency_s, QUANTITY_SECONDS, text);
-	print_bandwidth(cluster, l, text);
-	if (level->flow_bandwidth != level->bandwidth)
-		print_quantity(", flow_bandwidth: ", level->flow_bandwidth, QUANTITY_BYTES_PER_S,
-		               text);
-	if (level->contention > 0)
-		print_quantity(", contention: ", level->contention, QUANTITY_NUMBER, text);
+	print_figures(&sw_level_figures, level, sw_cluster_parts(cluster, l), ", ", text);
 	sw_text_add(text, "}\n");
 }
 
@@ -91,28 +88,16 @@ static void print_device(const sw_device *device, sw_text *text)
 	const char *separator = "";
 	sw_text_add(text, "device:\n  name: ");
 	print_name(device->name, text);
-	print_quantity("\n  memory: ", (double)device->memory_bytes, QUANTITY_BYTES, text);
-	print_quantity("\n  memory_bandwidth: ", device->memory_bandwidth, QUANTITY_BYTES_PER_S,
-	               text);
-	print_quantity("\n  kernel_overhead: ", device->kernel_overhead_s, QUANTITY_SECONDS, text);
-	print_quantity("\n  matmul_efficiency: ", device->matmul_efficiency, QUANTITY_NUMBER, text);
+	print_figures(&sw_device_figures, device, 0, "\n  ", text);
 	sw_text_add(text, "\n  flops: {");
 	for (int type = 0; type < SW_TYPE_COUNT; type++) {
 		if (device->flops[type] == 0)
 			continue;
 		sw_text_addf(text, "%s%s: ", separator, sw_type_name((sw_type)type));
-		quantity_print(device->flops[type], QUANTITY_FLOPS, text);
+		quantity_print(device->flops[type], SW_QUANTITY_FLOPS, text);
 		separator = ", ";
 	}
 	sw_text_add(text, "}\n");
-	if (device->cache_bytes > 0) {
-		print_quantity("  cache: ", device->cache_bytes, QUANTITY_BYTES, text);
-		sw_text_add(text, "\n");
-	}
-	if (device->transfer_share > 0) {
-		print_quantity("  transfer_share: ", device->transfer_share, QUANTITY_NUMBER, text);
-		sw_text_add(text, "\n");
-	}
 	kernels_print(device, text);
 }
 

@@ -54,17 +54,17 @@ static const struct {
 	const unit *units;
 	const char *example, *known;
 } kinds[] = {
-	[QUANTITY_NUMBER] = {no_units, "a plain number such as 0.7", "none"},
-	[QUANTITY_SECONDS] = {second_units, "a time such as 20 us", "s, ms, us, ns"},
-	[QUANTITY_BYTES] = {byte_units, "a size such as 16 GiB",
-                            "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"},
-	[QUANTITY_BYTES_PER_S] = {speed_units, "a bandwidth such as 25 GB/s or 200 Gb/s",
-                                  "B/s or b/s with k, M, G, T, or Ki, Mi, Gi, Ti before B"},
-	[QUANTITY_FLOPS] = {flop_units, "a rate such as 50 GFLOP/s",
-                            "FLOP/s, MFLOP/s, GFLOP/s, TFLOP/s, PFLOP/s"},
+	[SW_QUANTITY_NUMBER] = {no_units, "a plain number such as 0.7", "none"},
+	[SW_QUANTITY_SECONDS] = {second_units, "a time such as 20 us", "s, ms, us, ns"},
+	[SW_QUANTITY_BYTES] = {byte_units, "a size such as 16 GiB",
+                               "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"},
+	[SW_QUANTITY_BYTES_PER_S] = {speed_units, "a bandwidth such as 25 GB/s or 200 Gb/s",
+                                     "B/s or b/s with k, M, G, T, or Ki, Mi, Gi, Ti before B"},
+	[SW_QUANTITY_FLOPS] = {flop_units, "a rate such as 50 GFLOP/s",
+                               "FLOP/s, MFLOP/s, GFLOP/s, TFLOP/s, PFLOP/s"},
 };
 
-const char *quantity_example(quantity_kind kind)
+const char *quantity_example(sw_quantity kind)
 {
 	return kinds[kind].example;
 }
@@ -78,7 +78,7 @@ static bool starts_decimal(const char *text)
 	       !(text[0] == '0' && (text[1] == 'x' || text[1] == 'X'));
 }
 
-static const unit *find_unit(const char *name, quantity_kind kind)
+static const unit *find_unit(const char *name, sw_quantity kind)
 {
 	for (const unit *u = kinds[kind].units; u->name; u++)
 		if (strcmp(u->name, name) == 0)
@@ -99,7 +99,7 @@ static const char *say(char message[256], const char *format, const char *a, con
 	return message;
 }
 
-const char *quantity_parse(const char *text, quantity_kind kind, double *value, char message[256])
+const char *quantity_parse(const char *text, sw_quantity kind, double *value, char message[256])
 {
 	char *end, name[64];
 	if (!starts_decimal(text))
@@ -110,7 +110,7 @@ const char *quantity_parse(const char *text, quantity_kind kind, double *value, 
 	strip_end(name);
 	if (name[0]) {
 		const unit *found = find_unit(name, kind);
-		if (!found && kind == QUANTITY_NUMBER)
+		if (!found && kind == SW_QUANTITY_NUMBER)
 			return say(message, "expected %s, found \"%.60s\"", kinds[kind].example,
 			           text);
 		if (!found)
@@ -126,7 +126,7 @@ const char *quantity_parse(const char *text, quantity_kind kind, double *value, 
 
 /* ---- printing --------------------------------------------------------------------------- */
 
-static bool reads_back(const char *text, quantity_kind kind, double value)
+static bool reads_back(const char *text, sw_quantity kind, double value)
 {
 	double again;
 	char message[256];
@@ -135,7 +135,7 @@ static bool reads_back(const char *text, quantity_kind kind, double value)
 
 /* Fewest digits that read back with this unit, and have no exponent; false if no count of them
  * does. */
-static bool print_with(double value, quantity_kind kind, const unit *u, char *text, size_t room)
+static bool print_with(double value, sw_quantity kind, const unit *u, char *text, size_t room)
 {
 	for (int digits = 1; digits <= 17; digits++) {
 		snprintf(text, room, "%.*g%s%s", digits, u ? value * u->over / u->times : value,
@@ -146,7 +146,7 @@ static bool print_with(double value, quantity_kind kind, const unit *u, char *te
 	return false;
 }
 
-void quantity_print(double value, quantity_kind kind, sw_text *text)
+void quantity_print(double value, sw_quantity kind, sw_text *text)
 {
 	char best[64], tried[64];
 	if (!print_with(value, kind, NULL, best, sizeof(best)))
@@ -162,7 +162,33 @@ void quantity_print(double value, quantity_kind kind, sw_text *text)
 	sw_text_add(text, best);
 }
 
-double quantity_round(double value, quantity_kind kind, int digits)
+static void add_rate(sw_text *text, double per_s, const char *of_what)
+{
+	sw_text_add_count(text, per_s);
+	sw_text_add(text, of_what);
+}
+
+void sw_quantity_add(double value, sw_quantity quantity, sw_text *text)
+{
+	switch (quantity) {
+	case SW_QUANTITY_NUMBER:
+		sw_text_addf(text, "%.4g", value);
+		return;
+	case SW_QUANTITY_SECONDS:
+		sw_text_add_seconds(text, value);
+		return;
+	case SW_QUANTITY_BYTES:
+		sw_text_add_bytes(text, value);
+		return;
+	case SW_QUANTITY_BYTES_PER_S:
+		add_rate(text, value, "B/s");
+		return;
+	case SW_QUANTITY_FLOPS:
+		add_rate(text, value, "FLOP/s");
+	}
+}
+
+double quantity_round(double value, sw_quantity kind, int digits)
 {
 	const unit *u = kinds[kind].units;
 	char text[64], message[256];

@@ -8,27 +8,19 @@
 #ifndef SW_CLUSTER_QUANTITY_H
 #define SW_CLUSTER_QUANTITY_H
 
-#include "base/base.h"
-
-typedef enum quantity_kind {
-	QUANTITY_NUMBER, /* no unit at all */
-	QUANTITY_SECONDS,
-	QUANTITY_BYTES,
-	QUANTITY_BYTES_PER_S,
-	QUANTITY_FLOPS,
-} quantity_kind;
+#include "cluster/cluster.h"
 
 /* Returns NULL, or what is wrong in words that end a sentence "levels[0].latency: ...", which lie
  * in `message`. */
-const char *quantity_parse(const char *text, quantity_kind kind, double *value, char message[256]);
+const char *quantity_parse(const char *text, sw_quantity kind, double *value, char message[256]);
 
 /* Shortest text that quantity_parse reads back to the same double. */
-void quantity_print(double value, quantity_kind kind, sw_text *text);
+void quantity_print(double value, sw_quantity kind, sw_text *text);
 
 /* To so many digits of the unit in which it is printed, so that it prints as short as that. */
-double quantity_round(double value, quantity_kind kind, int digits);
+double quantity_round(double value, sw_quantity kind, int digits);
 
 /* "a time such as 20 us": for messages. */
-const char *quantity_example(quantity_kind kind);
+const char *quantity_example(sw_quantity kind);
 
 #endif

@@ -4,18 +4,17 @@
 #include "cluster/fields.h"
 #include "cluster/topology.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- levels ----------------------------------------------------------------------------- */
 
 static sw_status read_count(const sw_yaml *node, const char *where, int64_t *count, sw_error *err)
 {
+	static const sw_figure any_count = {.quantity = SW_QUANTITY_NUMBER};
 	double value;
-	field f = {"count", QUANTITY_NUMBER, false, false, &value};
 	sw_status status = field_expect(node, SW_YAML_SCALAR, where, "a whole number", err);
 	if (status == SW_OK)
-		status = field_read(node, &f, where, err);
+		status = figure_read(node, &any_count, &value, where, err);
 	if (status != SW_OK)
 		return status;
 	if (value > MAX_DEVICES)
@@ -66,54 +65,13 @@ static sw_status read_parts(const sw_yaml *node, const char *where, level_parts 
 	return status;
 }
 
-/* A list has one bandwidth per part; `bandwidth` is the least. A list of equal ones means the same
- * as one. */
-static sw_status read_bandwidth_list(const sw_yaml *node, const char *where, int64_t n_parts,
-                                     sw_level *level, sw_arena *arena, sw_error *err)
-{
-	if ((int64_t)node->count != n_parts)
-		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
-		                  "%s: %zu bandwidths for %lld parts of the level", where,
-		                  node->count, (long long)n_parts);
-	double *each = SW_NEW_N(arena, double, n_parts), most = 0;
-	level->bandwidth = INFINITY;
-	for (size_t i = 0; i < node->count; i++) {
-		char path[PATH_ROOM];
-		const field f = {"bandwidth", QUANTITY_BYTES_PER_S, false, false, &each[i]};
-		snprintf(path, sizeof(path), "%.200s[%zu]", where, i);
-		sw_status status = field_read(node->items[i], &f, path, err);
-		if (status != SW_OK)
-			return status;
-		level->bandwidth = SW_MIN(level->bandwidth, each[i]);
-		most = SW_MAX(most, each[i]);
-	}
-	level->part_bandwidth = most > level->bandwidth ? each : NULL;
-	return SW_OK;
-}
-
-/* n_parts: of the whole level. */
-static sw_status read_bandwidth(const sw_yaml *node, const char *where, int64_t n_parts,
-                                sw_level *level, sw_arena *arena, sw_error *err)
-{
-	const field f = {"bandwidth", QUANTITY_BYTES_PER_S, false, false, &level->bandwidth};
-	return node->kind == SW_YAML_SEQUENCE
-	               ? read_bandwidth_list(node, where, n_parts, level, arena, err)
-	               : field_read(node, &f, where, err);
-}
-
 static sw_status read_level(const sw_yaml *node, const char *where, sw_level *level,
                             level_parts *parts, sw_arena *arena, sw_error *err)
 {
-	const field fields[] = {
-		{"name", QUANTITY_NUMBER, false, false, NULL},
-		{"count", QUANTITY_NUMBER, false, false, NULL},
-		{"latency", QUANTITY_SECONDS, false, true, &level->latency_s},
-		{"bandwidth", QUANTITY_BYTES_PER_S, false, false, NULL},
-		{"flow_bandwidth", QUANTITY_BYTES_PER_S, true, false, &level->flow_bandwidth},
-		{"contention", QUANTITY_NUMBER, true, true, &level->contention},
-	};
+	static const field fields[] = {{"name", false}, {"count", false}};
+	static const mapping m = {fields, SW_COUNT(fields), &sw_level_figures};
 	char path[PATH_ROOM];
-	sw_status status = fields_read(node, fields, SW_COUNT(fields), where, err);
+	sw_status status = mapping_check(node, &m, where, err);
 	if (status != SW_OK)
 		return status;
 	snprintf(path, sizeof(path), "%s.name", where);
@@ -122,22 +80,9 @@ static sw_status read_level(const sw_yaml *node, const char *where, sw_level *le
 		return status;
 	snprintf(path, sizeof(path), "%s.count", where);
 	status = read_parts(sw_yaml_get(node, "count"), path, parts, arena, err);
-	if (status != SW_OK)
-		return status;
-	snprintf(path, sizeof(path), "%s.bandwidth", where);
-	status = read_bandwidth(sw_yaml_get(node, "bandwidth"), path, parts->total, level, arena,
-	                        err);
-	if (status != SW_OK)
-		return status;
-	if (level->flow_bandwidth == 0)
-		level->flow_bandwidth = level->bandwidth;
-	if (level->flow_bandwidth > level->bandwidth) {
-		snprintf(path, sizeof(path), "%s.flow_bandwidth", where);
-		return field_bad(err, sw_yaml_get(node, "flow_bandwidth"), path,
-		                 level->part_bandwidth ? "is more than the least bandwidth"
-		                                       : "is more than the bandwidth");
-	}
-	return SW_OK;
+	return status != SW_OK ? status
+	                       : figures_read(node, &sw_level_figures, level, parts->total, where,
+	                                      arena, err);
 }
 
 static sw_status check_level_name(const sw_cluster *cluster, int32_t level, const sw_yaml *node,
@@ -182,6 +127,7 @@ static sw_status read_levels(const sw_yaml *node, sw_cluster *cluster, level_par
 
 static sw_status read_flops(const sw_yaml *node, double flops[SW_TYPE_COUNT], sw_error *err)
 {
+	static const sw_figure any_rate = {.quantity = SW_QUANTITY_FLOPS};
 	sw_status status = field_expect(node, SW_YAML_MAPPING, "device.flops",
 	                                "a mapping of element types", err);
 	for (size_t i = 0; status == SW_OK && i < node->count; i++) {
@@ -193,8 +139,7 @@ static sw_status read_flops(const sw_yaml *node, double flops[SW_TYPE_COUNT], sw
 			return sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
 			                  "device.flops: \"%s\" is no element type", key->text);
 		snprintf(where, sizeof(where), "device.flops.%s", sw_type_name(type));
-		field f = {"", QUANTITY_FLOPS, false, false, &flops[type]};
-		status = field_read(node->items[i], &f, where, err);
+		status = figure_read(node->items[i], &any_rate, &flops[type], where, err);
 	}
 	if (status == SW_OK && flops[SW_F32] == 0)
 		return field_bad(err, node, "device.flops", "missing key \"f32\"");
@@ -203,32 +148,15 @@ static sw_status read_flops(const sw_yaml *node, double flops[SW_TYPE_COUNT], sw
 
 static sw_status read_device(const sw_yaml *node, sw_cluster *cluster, sw_error *err)
 {
+	static const field fields[] = {{"name", false}, {"flops", false}, {"kernels", true}};
+	static const mapping m = {fields, SW_COUNT(fields), &sw_device_figures};
 	sw_device *device = &cluster->device;
-	double memory;
-	const field fields[] = {
-		{"name", QUANTITY_NUMBER, false, false, NULL},
-		{"memory", QUANTITY_BYTES, false, false, &memory},
-		{"memory_bandwidth", QUANTITY_BYTES_PER_S, false, false, &device->memory_bandwidth},
-		{"kernel_overhead", QUANTITY_SECONDS, false, true, &device->kernel_overhead_s},
-		{"matmul_efficiency", QUANTITY_NUMBER, false, false, &device->matmul_efficiency},
-		{"flops", QUANTITY_FLOPS, false, false, NULL},
-		{"cache", QUANTITY_BYTES, true, false, &device->cache_bytes},
-		{"transfer_share", QUANTITY_NUMBER, true, true, &device->transfer_share},
-		{"kernels", QUANTITY_NUMBER, true, false, NULL},
-	};
-	sw_status status = fields_read(node, fields, SW_COUNT(fields), "device", err);
+	sw_status status = mapping_check(node, &m, "device", err);
+	if (status == SW_OK)
+		status = figures_read(node, &sw_device_figures, device, 0, "device",
+		                      &cluster->arena, err);
 	if (status != SW_OK)
 		return status;
-	if (memory < 1 || memory > 0x1p62)
-		return field_bad(err, sw_yaml_get(node, "memory"), "device.memory",
-		                 "must be between 1 B and 2^62 B");
-	device->memory_bytes = (int64_t)memory;
-	if (device->matmul_efficiency > 1)
-		return field_bad(err, sw_yaml_get(node, "matmul_efficiency"),
-		                 "device.matmul_efficiency", "must not be more than 1");
-	if (device->transfer_share >= 1)
-		return field_bad(err, sw_yaml_get(node, "transfer_share"), "device.transfer_share",
-		                 "must be less than 1");
 	status = field_name(sw_yaml_get(node, "name"), "device.name", &cluster->arena,
 	                    &device->name, err);
 	if (status == SW_OK)
@@ -248,16 +176,15 @@ static sw_status check_version(const sw_yaml *node, sw_error *err)
 
 static sw_status read_cluster(const sw_yaml *root, sw_cluster *cluster, sw_error *err)
 {
-	const field fields[] = {
-		{"version", QUANTITY_NUMBER, false, false, NULL},
-		{"name", QUANTITY_NUMBER, false, false, NULL},
-		{"levels", QUANTITY_NUMBER, false, false, NULL},
-		{"device", QUANTITY_NUMBER, false, false, NULL},
-		{"calibration", QUANTITY_NUMBER, true, false, NULL},
-	};
+	static const field fields[] = {{"version", false},
+	                               {"name", false},
+	                               {"levels", false},
+	                               {"device", false},
+	                               {"calibration", true}};
+	static const mapping m = {fields, SW_COUNT(fields), NULL};
 	const sw_yaml *calibration;
 	level_parts parts[SW_MAX_LEVELS];
-	sw_status status = fields_check(root, fields, SW_COUNT(fields), "cluster", err);
+	sw_status status = mapping_check(root, &m, "cluster", err);
 	if (status == SW_OK)
 		status = check_version(sw_yaml_get(root, "version"), err);
 	if (status == SW_OK)

@@ -1,4 +1,5 @@
 /* A smaller cluster out of a larger one: so that one file of a machine serves every size of it. */
+#include "cluster/figures.h"
 #include "cluster/topology.h"
 
 #include <assert.h>
@@ -111,16 +112,15 @@ static bool *choose(const sw_cluster *cluster, const wish *w)
 	return kept;
 }
 
-/* The parts that hold a kept device, unit by unit; the links of those, where they differ. */
-static void count_parts(sw_cluster *cluster, const bool *kept, level_parts *parts, double **links)
+/* Counts the parts that hold a kept device, unit by unit; from[l][k]: which part of the whole
+ * cluster part k of level l was. */
+static void count_parts(sw_cluster *cluster, const bool *kept, level_parts *parts, int32_t **from)
 {
 	int32_t n = cluster->n_levels, last[SW_MAX_LEVELS];
 	for (int32_t l = 0; l < n; l++) {
 		parts[l] = (level_parts){
 			.count = SW_NEW_N(&cluster->arena, int64_t, cluster->n_devices)};
-		links[l] = cluster->levels[l].part_bandwidth
-		                   ? SW_NEW_N(&cluster->arena, double, cluster->n_devices)
-		                   : NULL;
+		from[l] = SW_NEW_N(&cluster->arena, int32_t, cluster->n_devices);
 		last[l] = -1;
 	}
 	parts[0].units = 1;
@@ -131,10 +131,7 @@ static void count_parts(sw_cluster *cluster, const bool *kept, level_parts *part
 				continue;
 			last[l] = here[l];
 			parts[l].count[parts[l].units - 1]++;
-			if (links[l])
-				links[l][parts[l].total] =
-					cluster->levels[l].part_bandwidth[here[l]];
-			parts[l].total++;
+			from[l][parts[l].total++] = here[l];
 			if (l + 1 < n)
 				parts[l + 1].units = parts[l].total;
 		}
@@ -157,29 +154,30 @@ static sw_status check_counts(const sw_cluster *cluster, const wish *w, const le
 
 /* ---- the cluster of it ------------------------------------------------------------------ */
 
-/* As the file's reader has it: a list of equal links is one figure; a flow that had all of the
- * least link has all of it still. */
-static void keep_links(sw_level *level, const double *links, int64_t n)
+/* Keeps the figures of n parts, as the file's reader has them: a list of equal ones is one figure,
+ * and a flow that had all of the least link has all of it still. */
+static void keep_parts(sw_level *level, const int32_t *from, int64_t n, sw_arena *arena)
 {
-	bool capped = level->flow_bandwidth < level->bandwidth;
-	double least = links[0], most = links[0];
-	for (int64_t i = 1; i < n; i++) {
-		least = SW_MIN(least, links[i]);
-		most = SW_MAX(most, links[i]);
+	sw_level whole = *level;
+	for (size_t i = 0; i < sw_level_figures.n; i++) {
+		const sw_figure *f = &sw_level_figures.rows[i];
+		const double *each = sw_figure_parts(f, &whole);
+		double *kept = each ? SW_NEW_N(arena, double, n) : NULL;
+		for (int64_t p = 0; kept && p < n; p++)
+			kept[p] = each[from[p]];
+		if (kept)
+			figure_set_parts(f, level, kept, n);
+		if (!sw_figure_is_given(&sw_level_figures, f, &whole))
+			figure_leave_out(&sw_level_figures, f, level);
 	}
-	level->bandwidth = least;
-	level->part_bandwidth = most > least ? links : NULL;
-	if (!capped)
-		level->flow_bandwidth = least;
 }
 
 /* Points were measured with all groups at work: they hold for the whole cluster only. Fitted
  * figures stay. */
-static void rebuild(sw_cluster *cluster, const level_parts *parts, double *const *links)
+static void rebuild(sw_cluster *cluster, const level_parts *parts, int32_t *const *from)
 {
 	for (int32_t l = 0; l < cluster->n_levels; l++)
-		if (links[l])
-			keep_links(&cluster->levels[l], links[l], parts[l].total);
+		keep_parts(&cluster->levels[l], from[l], parts[l].total, &cluster->arena);
 	cluster->calibration.n_points = 0;
 	cluster->calibration.points = NULL;
 	cluster->atoms.n = 0;
@@ -193,18 +191,18 @@ sw_status sw_cluster_take(sw_cluster *cluster, const char *what, sw_error *err)
 {
 	wish w;
 	level_parts parts[SW_MAX_LEVELS];
-	double *links[SW_MAX_LEVELS];
+	int32_t *from[SW_MAX_LEVELS];
 	if (!parse_wish(what, &w) || (!w.devices && w.n_counts != cluster->n_levels))
 		return bad_wish(cluster, what, err);
 	sw_status status = w.devices ? check_devices(cluster, w.devices, err) : SW_OK;
 	if (status)
 		return status;
 	bool *kept = choose(cluster, &w);
-	count_parts(cluster, kept, parts, links);
+	count_parts(cluster, kept, parts, from);
 	free(kept);
 	if (!w.devices)
 		status = check_counts(cluster, &w, parts, err);
 	if (status == SW_OK && parts[cluster->n_levels - 1].total < cluster->n_devices)
-		rebuild(cluster, parts, links);
+		rebuild(cluster, parts, from);
 	return status;
 }

@@ -40,6 +40,11 @@ static void fill_places(sw_cluster *cluster, const level_parts *parts)
 	cluster->place = place;
 }
 
+int64_t sw_cluster_parts(const sw_cluster *cluster, int32_t level)
+{
+	return cluster->place[(cluster->n_devices - 1) * cluster->n_levels + level] + 1;
+}
+
 int32_t sw_cluster_meeting_level(const sw_cluster *cluster, int64_t a, int64_t b)
 {
 	const int32_t *at_a = &cluster->place[a * cluster->n_levels],
@@ -114,18 +119,37 @@ static uint64_t hash_real(uint64_t hash, double value)
 	return sw_hash_u64(hash, bits);
 }
 
-static uint64_t hash_kernels(uint64_t hash, const sw_device *device)
+/* What a file may leave out counts only where it is given, under its name. */
+static uint64_t hash_figures(uint64_t hash, const sw_figures *figures, const void *of,
+                             int64_t n_parts)
 {
-	for (int family = 0; family < SW_FAMILY_COUNT; family++) {
-		const sw_kernel_fit *fit = &device->kernels[family];
-		if (!fit->given)
+	for (size_t i = 0; i < figures->n; i++) {
+		const sw_figure *f = &figures->rows[i];
+		const double *each = sw_figure_parts(f, of);
+		if (!sw_figure_is_given(figures, f, of))
 			continue;
-		hash = hash_real(sw_hash_u64(hash, (uint64_t)family), fit->overhead_s);
-		hash = hash_real(hash_real(hash, fit->flops_per_s), fit->bytes_per_s);
-		hash = hash_real(hash_real(hash, fit->cached_bytes_per_s), fit->call_s);
-		hash = hash_real(hash, fit->row_s);
+		if (f->optional)
+			hash = sw_hash_bytes(f->key, strlen(f->key), hash);
+		hash = hash_real(hash, sw_figure_value(f, of));
+		if (each)
+			hash = sw_hash_bytes(each, (size_t)n_parts * sizeof(*each), hash);
 	}
-	return hash_real(hash, device->cache_bytes);
+	return hash;
+}
+
+static uint64_t hash_device(uint64_t hash, const sw_device *device)
+{
+	hash = hash_figures(hash, &sw_device_figures, device, 0);
+	for (int type = 0; type < SW_TYPE_COUNT; type++)
+		if (device->flops[type] > 0)
+			hash = hash_real(sw_hash_bytes(sw_type_name((sw_type)type),
+			                               strlen(sw_type_name((sw_type)type)), hash),
+			                 device->flops[type]);
+	for (int family = 0; family < SW_FAMILY_COUNT; family++)
+		if (device->kernels[family].given)
+			hash = hash_figures(sw_hash_u64(hash, (uint64_t)family), &sw_kernel_figures,
+			                    &device->kernels[family], 0);
+	return hash;
 }
 
 static uint64_t hash_points(uint64_t hash, const sw_calibration *calibration)
@@ -139,43 +163,13 @@ static uint64_t hash_points(uint64_t hash, const sw_calibration *calibration)
 	return hash;
 }
 
-/* What a file may leave out counts only where it is given. */
-static uint64_t hash_links(uint64_t hash, const sw_cluster *cluster, int32_t l)
-{
-	const sw_level *level = &cluster->levels[l];
-	int64_t last = (cluster->n_devices - 1) * cluster->n_levels + l;
-	if (level->contention > 0)
-		hash = hash_real(sw_hash_u64(hash, 1), level->contention);
-	if (level->part_bandwidth)
-		hash = sw_hash_bytes(
-			level->part_bandwidth,
-			(size_t)(cluster->place[last] + 1) * sizeof(*level->part_bandwidth), hash);
-	return hash;
-}
-
 uint64_t topology_hash(const sw_cluster *cluster)
 {
-	const sw_device *device = &cluster->device;
 	uint64_t hash = sw_hash_u64((uint64_t)cluster->n_levels, (uint64_t)cluster->n_devices);
-	for (int32_t l = 0; l < cluster->n_levels; l++) {
-		const sw_level *level = &cluster->levels[l];
-		hash = hash_real(hash, level->latency_s);
-		hash = hash_real(hash, level->bandwidth);
-		hash = hash_real(hash, level->flow_bandwidth);
-		hash = hash_links(hash, cluster, l);
-	}
-	hash = sw_hash_u64(hash, (uint64_t)device->memory_bytes);
-	hash = hash_real(hash, device->memory_bandwidth);
-	hash = hash_real(hash, device->kernel_overhead_s);
-	hash = hash_real(hash, device->matmul_efficiency);
-	if (device->transfer_share > 0)
-		hash = hash_real(hash, device->transfer_share);
-	for (int type = 0; type < SW_TYPE_COUNT; type++)
-		if (device->flops[type] > 0)
-			hash = hash_real(sw_hash_bytes(sw_type_name((sw_type)type),
-			                               strlen(sw_type_name((sw_type)type)), hash),
-			                 device->flops[type]);
-	hash = hash_points(hash_kernels(hash, device), &cluster->calibration);
+	for (int32_t l = 0; l < cluster->n_levels; l++)
+		hash = hash_figures(hash, &sw_level_figures, &cluster->levels[l],
+		                    sw_cluster_parts(cluster, l));
+	hash = hash_points(hash_device(hash, &cluster->device), &cluster->calibration);
 	return sw_hash_bytes(
 		cluster->place,
 		(size_t)(cluster->n_devices * cluster->n_levels) * sizeof(*cluster->place), hash);

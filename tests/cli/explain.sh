@@ -32,7 +32,7 @@ sed 's/GB\/s}/MB\/s}/; s/^name: .*/name: slow/' $cluster >"$scratch/slow.yaml"
 expect 0 "made for cluster 'local-2x2', not 'slow' (bandwidth of node .*/s, not .*); predicted step" "$sw" explain "$scratch/dp.plan" --cluster "$scratch/slow.yaml"
 [ "$(wc -l <"$scratch/err")" = 1 ] || complain "more than one line"
 for command in "verify" "run --ranks 4 --steps 1"; do
-	expect 0 "made for cluster 'local-2x2', not 'slow' (bandwidth of node 0.002 GB/s, not 2 GB/s" "$sw" $command "$scratch/dp.plan" --cluster "$scratch/slow.yaml"
+	expect 0 "made for cluster 'local-2x2', not 'slow' (bandwidth of node 2 MB/s, not 2 GB/s" "$sw" $command "$scratch/dp.plan" --cluster "$scratch/slow.yaml"
 	expect 0 "" "$sw" $command "$scratch/dp.plan" --cluster $cluster
 	grep -q "made for cluster" "$scratch/err" && complain "the plan's own cluster is no other"
 	refuse "devices goes with --cluster" "$sw" $command "$scratch/dp.plan" --devices 4
