@@ -35,9 +35,7 @@ int64_t sw_atoms_group_size(const sw_atoms *atoms, uint32_t mask);
  */
 sw_groups sw_atoms_groups(const sw_atoms *atoms, uint32_t mask, sw_arena *arena);
 
-/* What groups of devices do together, and the ways in which the transport does it
- * (transport/ALGORITHM.c has each; `cost` its seconds). Not every collective has every algorithm
- * (sw_algorithm_serves). */
+/* What groups of devices do together. */
 typedef enum sw_collective_kind {
 	SW_COLLECTIVE_ALL_REDUCE,
 	SW_COLLECTIVE_ALL_GATHER,
@@ -47,14 +45,41 @@ typedef enum sw_collective_kind {
 	SW_COLLECTIVE_PERMUTE,
 	SW_COLLECTIVE_COUNT
 } sw_collective_kind;
+
+/*
+ * The ways in which the transport does a collective: one row each, the only list of them.
+ *
+ *   X(NAME, name, the collectives that it serves)
+ *
+ * transport/NAME.c does it (sw_NAME_functions), and the function of that name in cost/forms.c says
+ * how many seconds it takes: a row without them does not build.
+ */
+#define SW_SERVES(kind) (UINT32_C(1) << SW_COLLECTIVE_##kind)
+#define SW_ALGORITHMS(X)                                                                           \
+	/* everyone to everyone at once */                                                         \
+	X(DIRECT, direct,                                                                          \
+	  SW_SERVES(ALL_REDUCE) | SW_SERVES(ALL_GATHER) | SW_SERVES(REDUCE_SCATTER) |              \
+	          SW_SERVES(ALL_TO_ALL) | SW_SERVES(BROADCAST) | SW_SERVES(PERMUTE))               \
+	/* by place: what came from the one before goes to the next */                             \
+	X(RING, ring,                                                                              \
+	  SW_SERVES(ALL_REDUCE) | SW_SERVES(ALL_GATHER) | SW_SERVES(REDUCE_SCATTER) |              \
+	          SW_SERVES(ALL_TO_ALL))                                                           \
+	/* recursive halving and doubling (all-gather, broadcast: doubling) */                     \
+	X(HALVING, halving,                                                                        \
+	  SW_SERVES(ALL_REDUCE) | SW_SERVES(ALL_GATHER) | SW_SERVES(REDUCE_SCATTER) |              \
+	          SW_SERVES(BROADCAST))                                                            \
+	/* level by level: inside the parts first, then between them */                            \
+	X(HIERARCHICAL, hierarchical,                                                              \
+	  SW_SERVES(ALL_REDUCE) | SW_SERVES(ALL_GATHER) | SW_SERVES(REDUCE_SCATTER) |              \
+	          SW_SERVES(ALL_TO_ALL) | SW_SERVES(BROADCAST))                                    \
+	/* in pieces, from each to the next */                                                     \
+	X(CHAIN, chain, SW_SERVES(BROADCAST))
+
 typedef enum sw_algorithm {
-	SW_ALGORITHM_DIRECT, /* everyone to everyone at once */
-	SW_ALGORITHM_RING,   /* by place: what came from the one before goes to the next */
-	/* recursive halving and doubling (all-gather, broadcast: doubling) */
-	SW_ALGORITHM_HALVING,
-	SW_ALGORITHM_HIERARCHICAL, /* level by level: inside the parts first, then between them */
-	SW_ALGORITHM_CHAIN,        /* broadcast: in pieces, from each to the next */
-	SW_ALGORITHM_COUNT
+#define SW_ROW(NAME, name, serves) SW_ALGORITHM_##NAME,
+	SW_ALGORITHMS(SW_ROW)
+#undef SW_ROW
+		SW_ALGORITHM_COUNT
 } sw_algorithm;
 const char *sw_collective_name(sw_collective_kind kind); /* "all-reduce" */
 const char *sw_algorithm_name(sw_algorithm algorithm);   /* "ring" */

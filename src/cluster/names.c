@@ -8,22 +8,12 @@ static const char *const families[SW_FAMILY_COUNT] = {
 	"matmul", "convolution", "elementwise", "transcendental", "reduce", "move", "indexed",
 };
 
-#define BIT(kind) (1u << SW_COLLECTIVE_##kind)
+#define ROW(NAME, name, serves) [SW_ALGORITHM_##NAME] = {#name, serves},
 static const struct {
 	const char *name;
 	uint32_t serves;
-} algorithms[SW_ALGORITHM_COUNT] = {
-	[SW_ALGORITHM_DIRECT] = {"direct", BIT(ALL_REDUCE) | BIT(ALL_GATHER) | BIT(REDUCE_SCATTER) |
-                                                   BIT(ALL_TO_ALL) | BIT(BROADCAST) | BIT(PERMUTE)},
-	[SW_ALGORITHM_RING] = {"ring", BIT(ALL_REDUCE) | BIT(ALL_GATHER) | BIT(REDUCE_SCATTER) |
-                                               BIT(ALL_TO_ALL)},
-	[SW_ALGORITHM_HALVING] = {"halving", BIT(ALL_REDUCE) | BIT(ALL_GATHER) |
-                                                     BIT(REDUCE_SCATTER) | BIT(BROADCAST)},
-	[SW_ALGORITHM_HIERARCHICAL] = {"hierarchical", BIT(ALL_REDUCE) | BIT(ALL_GATHER) |
-                                                               BIT(REDUCE_SCATTER) |
-                                                               BIT(ALL_TO_ALL) | BIT(BROADCAST)},
-	[SW_ALGORITHM_CHAIN] = {"chain", BIT(BROADCAST)},
-};
+} algorithms[SW_ALGORITHM_COUNT] = {SW_ALGORITHMS(ROW)};
+#undef ROW
 
 const char *sw_collective_name(sw_collective_kind kind)
 {

@@ -8,7 +8,8 @@
  * a byte of one flow. The levels work in parallel, so that the slowest decides. X bytes per group
  * and part in F flows take max(X byte_l, X / F flow_l).
  *
- * Bytes of the algorithms:
+ * A transfer of X bytes per group and part in F flows takes max(X byte_l, X / F flow_l); each
+ * algorithm's function below says its X and F.
  *
  *     direct        all-gather, reduce-scatter, all-to-all: max_l of m (M - m) V / g
  *                   in m (M - m) flows; all-reduce: twice that, or m (M - m) V once;
@@ -137,6 +138,8 @@ static int ceil_log2(int64_t n)
 
 /* ---- algorithms ------------------------------------------------------------------------- */
 
+/* Takes max_l of n bytes: all ranks of a shift along one atom, (M - m) / g of them where two atoms'
+ * digits are exchanged. */
 static double permute(const collective *c)
 {
 	double slowest = 0, members = (double)c->members;
@@ -162,6 +165,7 @@ static double exchange_blocks(const collective *c, double block_bytes, bool seri
 	return block_bytes * slowest;
 }
 
+/* Takes max_l of (M - m) V in as many flows. */
 static double direct_broadcast(const collective *c)
 {
 	double slowest = 0;
@@ -175,12 +179,15 @@ static double direct_broadcast(const collective *c)
 	return alpha(c) * latency_factor(c->members - 1) + c->bytes * UNPIPELINED * slowest;
 }
 
+/* Takes max_l of m (M - m) blocks in m (M - m) flows. */
 static double direct_round(const collective *c, double block_bytes)
 {
 	return alpha(c) * latency_factor(c->members - 1) +
 	       UNPIPELINED * exchange_blocks(c, block_bytes, false);
 }
 
+/* An all-gather, reduce-scatter or all-to-all takes a round of blocks of V / g; an all-reduce two
+ * of them, or one of V. */
 static double direct(const collective *c)
 {
 	double block = whole(c) / (double)c->members;
@@ -193,6 +200,9 @@ static double direct(const collective *c)
 	return direct_round(c, block);
 }
 
+/* An all-gather or reduce-scatter takes max_l of (g - 1) / g V in one flow, an all-reduce twice
+ * that; an all-to-all is as direct, but what one rank sends over a level goes one after the other.
+ */
 static double ring(const collective *c)
 {
 	double slowest = 0, rounds = (double)(c->members - 1),
@@ -219,6 +229,8 @@ static double shift(const collective *c, int64_t distance, double bytes)
 	return alpha(c) + bytes * UNPIPELINED * slowest;
 }
 
+/* Takes the sum over distances d = 1, 2, 4, ... < g of max_l of min(d, m) ranks that cross with
+ * min(d, g - d) V / g each; an all-reduce twice; a broadcast: as many ranks with V each. */
 static double halving(const collective *c)
 {
 	double seconds = 0, block = whole(c) / (double)c->members;
@@ -230,6 +242,7 @@ static double halving(const collective *c)
 	return passes(c) * seconds;
 }
 
+/* A broadcast takes the sum over levels of ceil(log2 k) V. */
 static double broadcast_tree(const collective *c)
 {
 	double seconds = 0;
@@ -241,7 +254,8 @@ static double broadcast_tree(const collective *c)
 	return seconds;
 }
 
-/* An all-to-all inside the outermost parts, then between them. */
+/* An all-to-all goes inside the outermost parts, then between them: max over inner levels of m (M -
+ * m) V / s, s members in an outermost part; then the outermost level as direct. */
 static double hierarchical_all_to_all(const collective *c)
 {
 	double inner = 0, latency = 0, outer = 0;
@@ -266,7 +280,7 @@ static double hierarchical_all_to_all(const collective *c)
 	return outer + latency + inner;
 }
 
-/* An all-reduce that exchanges whole operands, level by level. */
+/* Whole operands of an all-reduce go level by level: the sum over levels of m (k - 1) V, once. */
 static double hierarchical_one_round(const collective *c)
 {
 	double seconds = 0;
@@ -281,6 +295,8 @@ static double hierarchical_one_round(const collective *c)
 	return seconds;
 }
 
+/* Each level takes (k - 1) / k V in M (k - 1) / k flows, an all-reduce twice that; the slowest
+ * counts, and of the others a share 1 / lanes. */
 static double hierarchical_rounds(const collective *c)
 {
 	double latency = 0, slowest = 0, all = 0, v = whole(c);
@@ -313,6 +329,7 @@ static double hierarchical(const collective *c)
 	return fmin(hierarchical_one_round(c), hierarchical_rounds(c));
 }
 
+/* Takes max_l of V once, and g - 2 times of a piece. */
 static double chain(const collective *c)
 {
 	double latency = 0, slowest = 0;
@@ -338,10 +355,9 @@ bool collective_goes_whole(const collective *c, sw_algorithm algorithm)
 
 double collective_seconds(const collective *c, sw_algorithm algorithm)
 {
+#define ROW(NAME, name, serves) [SW_ALGORITHM_##NAME] = name,
 	static double (*const forms[SW_ALGORITHM_COUNT])(const collective *c) = {
-		[SW_ALGORITHM_DIRECT] = direct,   [SW_ALGORITHM_RING] = ring,
-		[SW_ALGORITHM_HALVING] = halving, [SW_ALGORITHM_HIERARCHICAL] = hierarchical,
-		[SW_ALGORITHM_CHAIN] = chain,
-	};
+		SW_ALGORITHMS(ROW)};
+#undef ROW
 	return forms[algorithm](c);
 }

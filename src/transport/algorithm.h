@@ -1,5 +1,6 @@
 /*
- * algorithm: the algorithms of collectives, one file each, built on the carrier's exchange.
+ * algorithm: the algorithms of collectives (SW_ALGORITHMS), one file each, built on the carrier's
+ * exchange.
  *
  * An algorithm takes a task (the collective, its group, and the places of its ranks in the
  * cluster), sends and receives messages, and leaves the result in `out`. All ranks of the group run
@@ -48,14 +49,13 @@ typedef struct sw_task {
 
 /* Requires n > 1 and a type that can be combined. */
 typedef sw_status sw_algorithm_fn(sw_carrier *c, const sw_task *task, sw_error *err);
-sw_algorithm_fn sw_direct_all_reduce, sw_direct_all_gather, sw_direct_reduce_scatter,
-	sw_direct_all_to_all, sw_direct_broadcast;
-sw_algorithm_fn sw_ring_all_reduce, sw_ring_all_gather, sw_ring_reduce_scatter, sw_ring_all_to_all;
-sw_algorithm_fn sw_halving_all_reduce, sw_halving_all_gather, sw_halving_reduce_scatter,
-	sw_halving_broadcast;
-sw_algorithm_fn sw_hierarchical_all_reduce, sw_hierarchical_all_gather,
-	sw_hierarchical_reduce_scatter, sw_hierarchical_all_to_all, sw_hierarchical_broadcast;
-sw_algorithm_fn sw_chain_broadcast;
+/* NULL for a collective that the algorithm does not serve, and for permutes, which have one way. */
+sw_algorithm_fn *sw_algorithm_function(sw_algorithm algorithm, sw_collective_kind kind);
+/* The functions of each algorithm, by collective: NAME.c ends with them. */
+#define SW_ROW(NAME, name, serves)                                                                 \
+	extern sw_algorithm_fn *const sw_##name##_functions[SW_COLLECTIVE_COUNT];
+SW_ALGORITHMS(SW_ROW)
+#undef SW_ROW
 
 /* ---- spans and ranks -------------------------------------------------------------------- */
 

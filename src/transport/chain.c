@@ -73,10 +73,14 @@ static void fill(const void *context, int32_t round, int32_t lane, sw_lane *mess
 	}
 }
 
-sw_status sw_chain_broadcast(sw_carrier *carrier, const sw_task *task, sw_error *err)
+static sw_status broadcast(sw_carrier *carrier, const sw_task *task, sw_error *err)
 {
 	chain c = chain_of(task);
 	int64_t rounds = sw_ceil_div(c.pieces, LANES) + task->n - 2;
 	sw_wave wave = {&task->call, (int32_t)rounds, LANES, 1, &c, fill, NULL};
 	return sw_wave_run(carrier, &wave, err);
 }
+
+sw_algorithm_fn *const sw_chain_functions[SW_COLLECTIVE_COUNT] = {
+	[SW_COLLECTIVE_BROADCAST] = broadcast,
+};

@@ -3,20 +3,13 @@
 
 #include <string.h>
 
-static sw_algorithm_fn *const functions[SW_ALGORITHM_COUNT][SW_COLLECTIVE_COUNT] = {
-	[SW_ALGORITHM_DIRECT] = {sw_direct_all_reduce, sw_direct_all_gather,
-                                 sw_direct_reduce_scatter, sw_direct_all_to_all,
-                                 sw_direct_broadcast},
-	[SW_ALGORITHM_RING] = {sw_ring_all_reduce, sw_ring_all_gather, sw_ring_reduce_scatter,
-                               sw_ring_all_to_all},
-	[SW_ALGORITHM_HALVING] =
-		{sw_halving_all_reduce, sw_halving_all_gather,
-                 sw_halving_reduce_scatter, [SW_COLLECTIVE_BROADCAST] = sw_halving_broadcast},
-	[SW_ALGORITHM_HIERARCHICAL] = {sw_hierarchical_all_reduce, sw_hierarchical_all_gather,
-                                       sw_hierarchical_reduce_scatter, sw_hierarchical_all_to_all,
-                                       sw_hierarchical_broadcast},
-	[SW_ALGORITHM_CHAIN] = {[SW_COLLECTIVE_BROADCAST] = sw_chain_broadcast},
-};
+sw_algorithm_fn *sw_algorithm_function(sw_algorithm algorithm, sw_collective_kind kind)
+{
+#define ROW(NAME, name, serves) [SW_ALGORITHM_##NAME] = sw_##name##_functions,
+	static sw_algorithm_fn *const *const functions[SW_ALGORITHM_COUNT] = {SW_ALGORITHMS(ROW)};
+#undef ROW
+	return functions[algorithm][kind];
+}
 
 /* ---- shared by algorithms --------------------------------------------------------------- */
 
@@ -165,7 +158,7 @@ static sw_status perform(sw_transport *t, sw_task *task, sw_error *err)
 	find_order(c, task);
 	choice chosen = c->cluster ? choose_cached(c, task) : choose_by_size(c, task);
 	task->goes_whole = chosen.goes_whole;
-	return functions[chosen.algorithm][task->kind](c, task, err);
+	return sw_algorithm_function(chosen.algorithm, task->kind)(c, task, err);
 }
 
 /* ---- the table's entries ---------------------------------------------------------------- */

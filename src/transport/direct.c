@@ -81,7 +81,7 @@ static sw_status gather_shares(sw_carrier *c, const sw_task *task, sw_error *err
 	return exchange(c, task, err);
 }
 
-sw_status sw_direct_all_reduce(sw_carrier *c, const sw_task *task, sw_error *err)
+static sw_status all_reduce(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	if (task->goes_whole)
 		return collect(c, task, everything(task, 0), everything, task->out, err);
@@ -91,18 +91,18 @@ sw_status sw_direct_all_reduce(sw_carrier *c, const sw_task *task, sw_error *err
 	return status ? status : gather_shares(c, task, err);
 }
 
-sw_status sw_direct_reduce_scatter(sw_carrier *c, const sw_task *task, sw_error *err)
+static sw_status reduce_scatter(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	return collect(c, task, sw_task_block(task, task->position), sw_task_block, task->out, err);
 }
 
-sw_status sw_direct_all_gather(sw_carrier *c, const sw_task *task, sw_error *err)
+static sw_status all_gather(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	sw_task_place_own(task);
 	return gather_shares(c, task, err);
 }
 
-sw_status sw_direct_all_to_all(sw_carrier *c, const sw_task *task, sw_error *err)
+static sw_status all_to_all(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	int64_t bytes = task->total / task->n * task->width;
 	sw_lane *lane = sw_carrier_lane(c, 0);
@@ -117,7 +117,7 @@ sw_status sw_direct_all_to_all(sw_carrier *c, const sw_task *task, sw_error *err
 	return exchange(c, task, err);
 }
 
-sw_status sw_direct_broadcast(sw_carrier *c, const sw_task *task, sw_error *err)
+static sw_status broadcast(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	sw_lane *lane = sw_carrier_lane(c, 0);
 	for (int32_t k = 1; k < task->n && task->position == 0; k++)
@@ -126,3 +126,9 @@ sw_status sw_direct_broadcast(sw_carrier *c, const sw_task *task, sw_error *err)
 		sw_lane_receive(lane, task->ranks[0], task->out, task->total);
 	return exchange(c, task, err);
 }
+
+sw_algorithm_fn *const sw_direct_functions[SW_COLLECTIVE_COUNT] = {
+	[SW_COLLECTIVE_ALL_REDUCE] = all_reduce,         [SW_COLLECTIVE_ALL_GATHER] = all_gather,
+	[SW_COLLECTIVE_REDUCE_SCATTER] = reduce_scatter, [SW_COLLECTIVE_ALL_TO_ALL] = all_to_all,
+	[SW_COLLECTIVE_BROADCAST] = broadcast,
+};

@@ -119,7 +119,7 @@ static sw_status run(sw_carrier *c, const halving *h, int32_t rounds, sw_error *
 	return sw_wave_run(c, &wave, err);
 }
 
-sw_status sw_halving_all_reduce(sw_carrier *c, const sw_task *task, sw_error *err)
+static sw_status all_reduce(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	int64_t bytes = task->total * task->width;
 	int32_t rounds = rounds_of(task->n);
@@ -127,7 +127,7 @@ sw_status sw_halving_all_reduce(sw_carrier *c, const sw_task *task, sw_error *er
 	return h.received ? run(c, &h, 2 * rounds, err) : sw_scratch_refused(bytes, err);
 }
 
-sw_status sw_halving_reduce_scatter(sw_carrier *c, const sw_task *task, sw_error *err)
+static sw_status reduce_scatter(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	int64_t bytes = task->total * task->width;
 	sw_span mine = sw_task_block(task, task->position);
@@ -142,7 +142,7 @@ sw_status sw_halving_reduce_scatter(sw_carrier *c, const sw_task *task, sw_error
 	return status;
 }
 
-sw_status sw_halving_all_gather(sw_carrier *c, const sw_task *task, sw_error *err)
+static sw_status all_gather(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	halving h = {.task = task};
 	sw_task_place_own(task);
@@ -169,8 +169,15 @@ static void fill_tree(const void *context, int32_t round, int32_t lane, sw_lane 
 		                t->total);
 }
 
-sw_status sw_halving_broadcast(sw_carrier *c, const sw_task *task, sw_error *err)
+static sw_status broadcast(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	sw_wave wave = {&task->call, rounds_of(task->n), 1, 1, task, fill_tree, NULL};
 	return sw_wave_run(c, &wave, err);
 }
+
+sw_algorithm_fn *const sw_halving_functions[SW_COLLECTIVE_COUNT] = {
+	[SW_COLLECTIVE_ALL_REDUCE] = all_reduce,
+	[SW_COLLECTIVE_ALL_GATHER] = all_gather,
+	[SW_COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
+	[SW_COLLECTIVE_BROADCAST] = broadcast,
+};

@@ -265,7 +265,7 @@ static bool has_two_parts(const sw_hierarchy *h)
 	return sw_hierarchy_next(h, 0, sw_hierarchy_next(h, 0, 0)) == h->task->n;
 }
 
-sw_status sw_hierarchical_all_reduce(sw_carrier *c, const sw_task *task, sw_error *err)
+static sw_status all_reduce(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	levels v = {.task = task};
 	if (task->goes_whole)
@@ -278,7 +278,7 @@ sw_status sw_hierarchical_all_reduce(sw_carrier *c, const sw_task *task, sw_erro
 	return status;
 }
 
-sw_status sw_hierarchical_reduce_scatter(sw_carrier *c, const sw_task *task, sw_error *err)
+static sw_status reduce_scatter(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	levels v = {.task = task};
 	sw_span mine = sw_task_block(task, task->position);
@@ -292,7 +292,7 @@ sw_status sw_hierarchical_reduce_scatter(sw_carrier *c, const sw_task *task, sw_
 	return status;
 }
 
-sw_status sw_hierarchical_all_gather(sw_carrier *c, const sw_task *task, sw_error *err)
+static sw_status all_gather(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	levels v = {.task = task};
 	sw_task_place_own(task);
@@ -362,7 +362,7 @@ static int32_t max_parts(const sw_hierarchy *h, int32_t depth)
 	return max;
 }
 
-sw_status sw_hierarchical_broadcast(sw_carrier *c, const sw_task *task, sw_error *err)
+static sw_status broadcast(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	sw_hierarchy h;
 	sw_status status = SW_OK;
@@ -380,3 +380,11 @@ sw_status sw_hierarchical_broadcast(sw_carrier *c, const sw_task *task, sw_error
 	sw_hierarchy_clear(&h);
 	return status;
 }
+
+sw_algorithm_fn *const sw_hierarchical_functions[SW_COLLECTIVE_COUNT] = {
+	[SW_COLLECTIVE_ALL_REDUCE] = all_reduce,
+	[SW_COLLECTIVE_ALL_GATHER] = all_gather,
+	[SW_COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
+	[SW_COLLECTIVE_ALL_TO_ALL] = sw_hierarchical_all_to_all,
+	[SW_COLLECTIVE_BROADCAST] = broadcast,
+};

@@ -52,8 +52,9 @@ static inline const sw_spans *sw_holdings_at(const sw_holdings *holdings, int32_
 {
 	return &holdings->spans[(int64_t)depth * holdings->hierarchy->task->n + vrank];
 }
-/* An all-reduce for small operands: hierarchical_small.c. */
-sw_algorithm_fn sw_hierarchical_small_all_reduce;
+/* An all-reduce of small operands is in hierarchical_small.c, an all-to-all in
+ * hierarchical_exchange.c. */
+sw_algorithm_fn sw_hierarchical_small_all_reduce, sw_hierarchical_all_to_all;
 
 int64_t sw_spans_length(const sw_spans *spans);
 /* Set `into` to the intersection of a and b, in the order of a. */

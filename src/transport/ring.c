@@ -89,20 +89,20 @@ static ring ring_of(const sw_task *task, int32_t reducing)
 	return (ring){.task = task, .lanes = sw_wave_lanes(block), .reducing = reducing};
 }
 
-sw_status sw_ring_all_reduce(sw_carrier *c, const sw_task *task, sw_error *err)
+static sw_status all_reduce(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	ring r = ring_of(task, task->n - 1);
 	return run(c, &r, 2 * (task->n - 1), err);
 }
 
-sw_status sw_ring_all_gather(sw_carrier *c, const sw_task *task, sw_error *err)
+static sw_status all_gather(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	ring r = ring_of(task, 0);
 	sw_task_place_own(task);
 	return run(c, &r, task->n - 1, err);
 }
 
-sw_status sw_ring_reduce_scatter(sw_carrier *c, const sw_task *task, sw_error *err)
+static sw_status reduce_scatter(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	ring r = ring_of(task, task->n - 1);
 	int64_t bytes = sw_task_block(task, 0).length * task->width;
@@ -130,7 +130,7 @@ static void fill_pairs(const void *context, int32_t round, int32_t lane, sw_lane
 	                to.length * t->width);
 }
 
-sw_status sw_ring_all_to_all(sw_carrier *c, const sw_task *task, sw_error *err)
+static sw_status all_to_all(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	ring r = ring_of(task, 0);
 	sw_span own = sw_task_block(task, task->position);
@@ -140,3 +140,10 @@ sw_status sw_ring_all_to_all(sw_carrier *c, const sw_task *task, sw_error *err)
 		       (size_t)(own.length * task->width));
 	return sw_wave_run(c, &wave, err);
 }
+
+sw_algorithm_fn *const sw_ring_functions[SW_COLLECTIVE_COUNT] = {
+	[SW_COLLECTIVE_ALL_REDUCE] = all_reduce,
+	[SW_COLLECTIVE_ALL_GATHER] = all_gather,
+	[SW_COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
+	[SW_COLLECTIVE_ALL_TO_ALL] = all_to_all,
+};

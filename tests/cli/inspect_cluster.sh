@@ -29,6 +29,18 @@ for file in clusters/*.yaml; do
 		grep -q "^$level  *[0-9]" "$scratch/out" || complain "level $level of $file is not shown"
 	done <"$scratch/levels"
 done
+# Each algorithm that a file may name is in the documentation.
+sed -e '$a\
+calibration: {date: 2026-11-22, error: 0, points: [{collective: permute, atoms: [0], algorithm: none, bytes: 1, seconds: 1, deviation: 0}]}' \
+	clusters/local-2x2.yaml >"$scratch/none.yaml"
+"$sw" inspect "$scratch/none.yaml" 2>"$scratch/err" && complain "an algorithm 'none' is accepted"
+sed -n 's/.*algorithm: expected one of \(.*\), found.*/\1/p' "$scratch/err" | tr -d , | tr ' ' '\n' >"$scratch/algorithms"
+[ -s "$scratch/algorithms" ] || complain "the algorithms are not listed"
+while read -r algorithm; do
+	grep -q "^| .calibration.points\[\].algorithm.*\`$algorithm\`" docs/cluster-file.md ||
+		complain "docs/cluster-file.md does not list the algorithm $algorithm"
+done <"$scratch/algorithms"
+
 refuse "no/such.yaml: cannot read" "$sw" inspect no/such.yaml
 refuse "parts is for cluster files" "$sw" inspect $tiny --parts
 printf 'version: 1\nname: x\n' >"$scratch/bad.yml"

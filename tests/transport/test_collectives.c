@@ -5,6 +5,23 @@
 #include <math.h>
 #include <string.h>
 
+#include "transport/algorithm.h"
+
+/* ---- algorithms ------------------------------------------------------------------------- */
+
+static void each_algorithm_has_a_function_for_each_collective_that_it_serves(void **state)
+{
+	(void)state;
+	for (sw_algorithm a = 0; a < SW_ALGORITHM_COUNT; a++)
+		for (sw_collective_kind kind = 0; kind < SW_COLLECTIVE_PERMUTE; kind++)
+			if (sw_algorithm_serves(a, kind) !=
+			    (sw_algorithm_function(a, kind) != NULL))
+				fail_msg("%s, %s: the row of SW_ALGORITHMS and sw_%s_functions "
+				         "disagree",
+				         sw_algorithm_name(a), sw_collective_name(kind),
+				         sw_algorithm_name(a));
+}
+
 /* ---- operands --------------------------------------------------------------------------- */
 
 /* Small integers, which every type can represent: fewer values for types of one or two bits, 0 and
@@ -492,6 +509,7 @@ static void wire_bytes_are_those_of_the_messages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_algorithm_has_a_function_for_each_collective_that_it_serves),
 		cmocka_unit_test(reductions_of_every_type_and_monoid),
 		cmocka_unit_test(reductions_of_every_size),
 		cmocka_unit_test(sums_are_rounded_once_and_equal_everywhere),
