@@ -235,17 +235,24 @@ static void cut_piece(const piece *p, bool *again)
 
 /* ---- policies --------------------------------------------------------------------------- */
 
+/* A policy is a row here and nothing else: inspect, plan --remat and the leaves of the search take
+ * them all from this table. */
 typedef struct recipe {
 	const char *name;
-	/* of the first `part` of `parts` of the segments, and of the others */
+	/* How much the first `part` of `parts` of the segments, whose copies come when most else is
+	 * freed, compute again, and how much the others do. */
 	remat_level first, rest;
-	int32_t part, parts, every;
+	int32_t part, parts;
+	int32_t every; /* keeps every so-manieth critical value */
 } recipe;
 
 static const recipe recipes[] = {
+	/* Weight gradients are computed as soon as can be; so in all that follow. */
 	{"early gradients", NOTHING, NOTHING, 1, 1, 1},
 	{"elementwise", ELEMENTWISE, ELEMENTWISE, 1, 1, 1},
+	/* Attention's contractions are computed again, a layer's are not. */
 	{"memory-bound", MEMORY_BOUND, MEMORY_BOUND, 1, 1, 1},
+	/* AxoNN and Megatron call "blocks" activation checkpointing. */
 	{"blocks 1/4", EVERYTHING, ELEMENTWISE, 1, 4, 1},
 	{"blocks 1/2", EVERYTHING, ELEMENTWISE, 1, 2, 1},
 	{"blocks 3/4", EVERYTHING, ELEMENTWISE, 3, 4, 1},
@@ -428,6 +435,11 @@ sw_status sw_remat_policies(sw_remat_points *points, sw_remat_device device,
 }
 
 /* ---- one policy ------------------------------------------------------------------------- */
+
+const char *sw_remat_policy_name(size_t i)
+{
+	return i < SW_COUNT(recipes) ? recipes[i].name : NULL;
+}
 
 static const recipe *find_recipe(const char *name)
 {

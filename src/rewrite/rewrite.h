@@ -164,18 +164,12 @@ typedef SW_VEC(sw_remat_policy) sw_remat_policy_list;
 
 /* List the policies to try, beginning with "none", by rising seconds; each has a lower peak than
  * all before it. In each segment the ops that are computed again are those behind the cheapest cut,
- * in bytes kept, that recomputes no op that the policy considers too expensive: early gradients  no
- * op is computed again, and weight gradients are computed as early as possible, as in all policies
- * that follow elementwise      every contraction, convolution, sort and loop is too expensive
- *   memory-bound     those of them are too expensive that the device computes longer than it moves
- *                    their operands and results (attention's contractions are not)
- *   blocks A/B       no op is too expensive in the first A/B of the segments, whose copies come
- * when most other memory is free again; in the others as elementwise blocks           no op is too
- * expensive anywhere: AxoNN and Megatron call this activation checkpointing blocks of K      the
- * same, with every K-th narrow place kept `points` must outlive the list, whose arrays lie in its
- * arena. */
+ * in bytes kept, that recomputes no op that the policy considers too expensive; remat_policies.c
+ * has the table of policies. `points` must outlive the list, whose arrays lie in its arena. */
 sw_status sw_remat_policies(sw_remat_points *points, sw_remat_device device,
                             sw_remat_policy_list *list, sw_error *err);
+/* The name of policy i of the table, "none" left out, from 0 on; NULL past the last. */
+const char *sw_remat_policy_name(size_t i);
 /* Rewrite by the policy of that name alone, whether it lowers the peak or not. SW_ERR_INPUT if no
  * policy has the name, SW_NO if it changes nothing of this program. */
 sw_status sw_rewrite_remat_policy(const sw_program *in, const char *policy, sw_remat_device device,
