@@ -213,6 +213,7 @@ function(sw_add_tests)
   endforeach()
   if(NOT SW_UPTO)
     sw_register_test(build_layers build ${PROJECT_SOURCE_DIR}/tools/check_layers ${PROJECT_SOURCE_DIR})
+    sw_register_test(build_names build ${PROJECT_SOURCE_DIR}/tools/check_names ${PROJECT_SOURCE_DIR})
     sw_check_labels()
     foreach(bench IN ITEMS bench_honesty bench_papers) # tests/search/*.sh run these
       sw_add_to_target(tests_all ${bench})
