@@ -2,9 +2,9 @@
  * kernel: how the interpreter calls a kernel, and what the kernels share. Private to src/interpret.
  *
  * The interpreter makes one sw_plan per computation and one sw_plan_op per op. A kernel is a
- * function that computes the results of one op from its operands; table.c maps each opcode to its
- * kernel. When the interpreter prepares an op, the kernel chooses its inner loop for the element
- * types of the op. If it has none, the op is rejected before anything runs.
+ * function that computes the results of one op from its operands; kernel_table.c maps each opcode
+ * to its kernel. When the interpreter prepares an op, the kernel chooses its inner loop for the
+ * element types of the op. If it has none, the op is rejected before anything runs.
  *
  * Splats. A tensor whose buffer holds ONE element stands for that element everywhere, so that the
  * broadcast of a scalar costs nothing. Kernels whose row says `splats` accept such operands; for
@@ -235,9 +235,9 @@ sw_status sw_interpret_applied(sw_interpreter *interpreter, int32_t computation,
  * lanes. The results may be splats. */
 sw_status sw_interpret_lanes(sw_interpreter *interpreter, int32_t computation, int64_t lanes,
                              const sw_tensor *in, sw_tensor *out, sw_error *err);
-/* Paced runs (pace.c). sw_pace_op adds the op's predicted time instead of running it. sw_pace_wait
- * waits until the predicted time of all ops so far has passed; call it before the transport is
- * called. It returns the time, which sw_pace_resume needs after that call. */
+/* Paced runs (paced_kernels.c). sw_pace_op adds the op's predicted time instead of running it.
+ * sw_pace_wait waits until the predicted time of all ops so far has passed; call it before the
+ * transport is called. It returns the time, which sw_pace_resume needs after that call. */
 sw_status sw_pace_op(sw_call *call, sw_error *err);
 double sw_pace_wait(sw_interpreter *interpreter);
 void sw_pace_resume(sw_interpreter *interpreter, double call_begin_s);

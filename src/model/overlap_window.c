@@ -24,9 +24,9 @@
 #define KERNELS 1024
 #define WORDS (KERNELS / 64)
 
-typedef struct row {
+typedef struct kernel_row {
 	uint64_t word[WORDS];
-} row;
+} kernel_row;
 
 typedef struct heavy {
 	sw_id op;
@@ -43,7 +43,8 @@ struct sw_overlap {
 
 /* While it is filled. */
 typedef struct rows {
-	row *before, *after;     /* per op: what it needs, and what it leads to, itself in both */
+	kernel_row *before,
+		*after;          /* per op: what it needs, and what it leads to, itself in both */
 	double seconds[KERNELS]; /* of each bit, in the computation that is looked at */
 } rows;
 
@@ -102,7 +103,7 @@ static void set_bits(sw_overlap *o, rows *r, const sw_roles *roles, const sw_clu
 	free(list);
 }
 
-static void add_row(row *to, const row *from)
+static void add_row(kernel_row *to, const kernel_row *from)
 {
 	for (int w = 0; w < WORDS; w++)
 		to->word[w] |= from->word[w];
@@ -127,7 +128,7 @@ static void fill_rows(const sw_overlap *o, rows *r, int32_t c)
 }
 
 SW_VECTORISED
-static double sum_row(const row *bits, const double *seconds)
+static double sum_row(const kernel_row *bits, const double *seconds)
 {
 	double sums[64] = {0}, sum = 0;
 	for (int w = 0; w < WORDS; w++)
@@ -160,8 +161,8 @@ sw_overlap *sw_overlap_new(const sw_roles *roles, const sw_cluster *cluster)
 	o->own_s = SW_NEW_N(&o->arena, double, n);
 	o->before_s = SW_NEW_N(&o->arena, double, n);
 	o->after_s = SW_NEW_N(&o->arena, double, n);
-	r->before = sw_alloc(sizeof(row) * n);
-	r->after = sw_alloc(sizeof(row) * n);
+	r->before = sw_alloc(sizeof(kernel_row) * n);
+	r->after = sw_alloc(sizeof(kernel_row) * n);
 	for (size_t c = 0; c < program->computations.len; c++) {
 		if (!roles->planned[c])
 			continue;

@@ -11,15 +11,15 @@
 #include <string.h>
 
 /* One use of a value: an operand of a decision, so many times per step. */
-typedef struct reader {
+typedef struct value_reader {
 	uint32_t decision, operand;
 	double trips;
 	int32_t point;
-} reader;
+} value_reader;
 
 typedef struct readers { /* per value: list[start[v] .. start[v + 1]) */
 	uint32_t *start;
-	reader *list;
+	value_reader *list;
 } readers;
 
 static int64_t to_cost(double seconds)
@@ -149,7 +149,7 @@ static void add_nodes(sw_model *m)
 /* ---- readers ---------------------------------------------------------------------------- */
 
 /* Calls `see` for every use of a value by a decision. */
-typedef void see_reader(readers *r, sw_id value, reader use);
+typedef void see_reader(readers *r, sw_id value, value_reader use);
 static void each_reader(const sw_model *m, readers *r, see_reader *see)
 {
 	const sw_roles *roles = &m->analysis->roles;
@@ -160,28 +160,28 @@ static void each_reader(const sw_model *m, readers *r, see_reader *see)
 			const sw_op *op = sw_op_at(program, decision->index);
 			for (uint32_t k = 0; k < op->n_operands; k++)
 				see(r, op->operands[k],
-				    (reader){s, k, roles->trips[decision->index],
-				             roles->point[decision->index]});
+				    (value_reader){s, k, roles->trips[decision->index],
+				                   roles->point[decision->index]});
 		} else if (decision->kind == SW_DECISION_BOUNDARY) {
 			const sw_boundary *boundary = &roles->boundaries.data[decision->index];
 			for (uint32_t k = 0; k < boundary->n_reads; k++)
 				see(r, boundary->reads[k].value,
-				    (reader){s, 0, boundary->reads[k].trips,
-				             boundary->reads[k].point});
+				    (value_reader){s, 0, boundary->reads[k].trips,
+				                   boundary->reads[k].point});
 		} else if (decision->kind == SW_DECISION_OUTPUT) {
 			see(r, sw_entry(program)->results.data[decision->index],
-			    (reader){s, 0, 1, roles->n_points - 1});
+			    (value_reader){s, 0, 1, roles->n_points - 1});
 		}
 	}
 }
 
-static void count_reader(readers *r, sw_id value, reader use)
+static void count_reader(readers *r, sw_id value, value_reader use)
 {
 	(void)use;
 	r->start[value + 2]++;
 }
 
-static void list_reader(readers *r, sw_id value, reader use)
+static void list_reader(readers *r, sw_id value, value_reader use)
 {
 	r->list[r->start[value + 1]++] = use;
 }
@@ -193,7 +193,7 @@ static void readers_init(readers *r, const sw_model *m)
 	each_reader(m, r, count_reader);
 	for (size_t v = 0; v < n; v++)
 		r->start[v + 2] += r->start[v + 1];
-	r->list = sw_alloc(sizeof(reader) * (r->start[n + 1] + 1));
+	r->list = sw_alloc(sizeof(value_reader) * (r->start[n + 1] + 1));
 	each_reader(m, r, list_reader);
 }
 
@@ -233,7 +233,7 @@ static edge_end produced_by(const sw_model *m, sw_id value)
 	                  true};
 }
 
-static edge_end read_by(const sw_model *m, const reader *use)
+static edge_end read_by(const sw_model *m, const value_reader *use)
 {
 	return (edge_end){m->decisions.data[use->decision].strategy_table, use->operand, false};
 }
@@ -442,7 +442,7 @@ static int32_t make_materialised_strategy_table(sw_model *m, const edge_end *end
 	return (int32_t)number;
 }
 
-static int32_t materialised_strategy_table(sw_model *m, sw_id value, const reader *uses,
+static int32_t materialised_strategy_table(sw_model *m, sw_id value, const value_reader *uses,
                                            uint32_t n_uses)
 {
 	edge_end *ends = sw_alloc(sizeof(*ends) * (n_uses + 1));
@@ -467,7 +467,7 @@ static int32_t materialised_strategy_table(sw_model *m, sw_id value, const reade
 
 /* The op before which a reader needs a value that is made in this computation; SW_NO_ID: its end.
  */
-static sw_id reading_op(const sw_model *m, int32_t computation, const reader *use)
+static sw_id reading_op(const sw_model *m, int32_t computation, const value_reader *use)
 {
 	const sw_roles *roles = &m->analysis->roles;
 	const sw_decision *decision = &m->decisions.data[use->decision];
@@ -489,7 +489,7 @@ static bool is_constant(const sw_program *program, sw_id value)
 }
 
 /* Of a value to this reader; NULL: to all. */
-static sw_movement move_value(const sw_model *m, sw_id value, double trips, const reader *use)
+static sw_movement move_value(const sw_model *m, sw_id value, double trips, const value_reader *use)
 {
 	const sw_analysis *p = m->analysis;
 	sw_id from = p->program->values.data[value].op;
@@ -515,7 +515,7 @@ static void add_edge(sw_model *m, int32_t from, int32_t to, sw_shape shape, sw_m
 		m->edges.data[number].what.count++;
 }
 
-static void add_materialised(sw_model *m, sw_id value, const reader *uses, uint32_t n_uses,
+static void add_materialised(sw_model *m, sw_id value, const value_reader *uses, uint32_t n_uses,
                              double trips)
 {
 	sw_shape shape = sw_value_shape(m->analysis->program, value);
@@ -538,7 +538,8 @@ static void add_materialised(sw_model *m, sw_id value, const reader *uses, uint3
 
 /* A value has a materialised where it may be kept otherwise than it is produced: several read it,
  * or it may come as partial sums, which a reader far away would have wait whole. */
-static bool wants_materialised(const sw_model *m, sw_id value, const reader *uses, uint32_t n_uses)
+static bool wants_materialised(const sw_model *m, sw_id value, const value_reader *uses,
+                               uint32_t n_uses)
 {
 	const sw_analysis *p = m->analysis;
 	bool waits = uses->point > p->roles.point[p->program->values.data[value].op] + 1;
@@ -551,7 +552,7 @@ static void find_edges(sw_model *m, const readers *r)
 	const sw_program *program = m->analysis->program;
 	for (sw_id v = 0; v < program->values.len; v++) {
 		uint32_t n = r->start[v + 1] - r->start[v];
-		const reader *uses = r->list + r->start[v];
+		const value_reader *uses = r->list + r->start[v];
 		if (n == 0)
 			continue;
 		if (!wants_materialised(m, v, uses, n))

@@ -142,12 +142,12 @@ static bool take_atoms(const sw_atoms *atoms, const sw_pin *pin, int64_t parts, 
 }
 
 /* Of one decision: where each dimension's devices are, and the contraction's behind them. */
-typedef struct placed {
+typedef struct pin_place {
 	uint32_t dims[SW_MAX_RANK], contract;
-} placed;
+} pin_place;
 
 static sw_status place(const sw_pins *pins, const sw_pin *pin, const sw_cluster *cluster,
-                       placed *at, sw_error *err)
+                       pin_place *at, sw_error *err)
 {
 	int32_t taken = 0;
 	bool ok = true;
@@ -173,7 +173,7 @@ typedef struct resolving {
 	const sw_pins *pins;
 	const sw_pin *pin;
 	sw_analysis *analysis;
-	placed at;
+	pin_place at;
 	sw_error *err;
 } resolving;
 
@@ -372,7 +372,7 @@ static sw_status find_cuts(const sw_pins *pins, const sw_cluster *cluster, uint3
 {
 	*cuts = 0;
 	for (size_t i = 0; i < pins->n; i++) {
-		placed at = {0};
+		pin_place at = {0};
 		sw_status status = place(pins, &pins->list[i], cluster, &at, err);
 		if (status != SW_OK)
 			return status;

@@ -35,7 +35,7 @@ static sw_mesh_entry *entry_of(const sw_search *s, const sw_mesh_search *m)
  * another variant has. Free meshes share their work, and are cut off at the best of this wave. */
 static sw_budget budget_of(const sw_search *s, const sw_mesh_search *m, size_t position)
 {
-	const sw_wave *w = s->wave;
+	const sw_search_wave *w = s->wave;
 	const sw_search_limits *l = s->limits;
 	double other_s = w->mode == SW_MEMORY_RESERVED ? INFINITY : s->incumbent.model_s,
 	       steps = 1 / sw_model_step_bound_s(&w->analysis, 1);
@@ -122,12 +122,12 @@ static int by_model(const void *a, const void *b)
  * costed. */
 static double step_bound_s(const sw_search *s, const sw_found *f)
 {
-	const sw_wave *w = s->wave;
+	const sw_search_wave *w = s->wave;
 	return fmax(f->kernels_s,
 	            w->tally.merged_share * sw_model_step_bound_s(&w->analysis, f->bound_s));
 }
 
-static void note_cost(sw_wave *w, const sw_found *f)
+static void note_cost(sw_search_wave *w, const sw_found *f)
 {
 	sw_tally *t = &w->tally;
 	if (!f->feasible)
@@ -145,10 +145,10 @@ static void note_cost(sw_wave *w, const sw_found *f)
 /* Is a solved mesh given up before it is costed? */
 static bool is_pruned(sw_search *s, sw_mesh_search *m)
 {
-	const sw_wave *w = s->wave;
+	const sw_search_wave *w = s->wave;
 	double bound_s = step_bound_s(s, &m->found);
 	sw_estimate estimate = {.step_s = bound_s, .model_s = m->found.model_s, .deferrable = true};
-	sw_wave strict = *w;
+	sw_search_wave strict = *w;
 	strict.tolerance = 1;
 	sw_untried untried = sw_prune(&strict, &w->tally, &estimate);
 	if (m->found.feasible && untried != SW_UNTRIED_NOT)
@@ -294,7 +294,7 @@ static void enter(sw_search *s, sw_mesh_search *m)
 
 sw_status sw_batch_search(sw_search *s)
 {
-	sw_wave *w = s->wave;
+	sw_search_wave *w = s->wave;
 	batch_run b = {.search = s,
 	               .first = w->next - w->batch,
 	               .n = w->batch,

@@ -98,13 +98,13 @@ static void offer(sw_search *s, sw_candidate_plan *c)
 }
 
 /* The next that may be quicker than the incumbent; returns where to go on. */
-static size_t fill_stage(play_stage *stage, sw_wave *w, size_t from)
+static size_t fill_stage(play_stage *stage, sw_search_wave *w, size_t from)
 {
 	stage->n = 0;
 	for (; from < w->candidates.len && stage->n < PLAYED_AT_ONCE; from++) {
 		sw_candidate_plan *c = &w->candidates.data[from];
 		sw_estimate estimate = {.step_s = sw_cost_step_bound_s(&c->cost)};
-		sw_wave strict = {.tolerance = 1, .mode = SW_MEMORY_LIMITED};
+		sw_search_wave strict = {.tolerance = 1, .mode = SW_MEMORY_LIMITED};
 		if (sw_prune(&strict, &w->tally, &estimate) == SW_UNTRIED_NOT)
 			stage->jobs[stage->n++].candidate = c;
 	}
@@ -132,7 +132,7 @@ static sw_status take_played(sw_search *s, play_job *j)
 
 static sw_status play_all(sw_search *s, play_stage *stage)
 {
-	sw_wave *w = s->wave;
+	sw_search_wave *w = s->wave;
 	double last_s = sw_search_last_s(s);
 	bool any = false;
 	for (size_t next = 0; next < w->candidates.len;) {
@@ -154,7 +154,7 @@ static sw_status play_all(sw_search *s, play_stage *stage)
 
 sw_status sw_candidates_select(sw_search *s)
 {
-	sw_wave *w = s->wave;
+	sw_search_wave *w = s->wave;
 	play_stage stage = {.search = s};
 	sw_plan *base = sw_search_variant(s, w->variant)->plan;
 	sw_status status = SW_OK;

@@ -1,17 +1,17 @@
 /*
  * What the files of this folder share, in the order in which the search uses them.
  *
- *   search.c        the driver: one loop over a queue of (program variant, mesh)
+ *   make_plan.c        the driver: one loop over a queue of (program variant, mesh)
  *   variants.c      the program as it is, and rewritten
  *   waves.c         the meshes of one variant, entered into the queue and their results taken out
  *   queue.c         which meshes are next; the only place that prunes
  *   batch.c         a few meshes modelled, solved and costed side by side
  *   mesh_search.c   one mesh: attempts under one memory limit of the model after another
  *   costing.c       what a plan costs; with values re-gathered, or streamed, where memory is short
- *   regather.c      which readers re-gather (live_versions.c counts the bytes); stream.c streams
- *   candidates.c    plans that may be the quickest, played as they are scheduled
- *   neighbours.c    which variant is next: neighbours_memory.c, neighbours_padding.c
- *   answer.c        the plan that is returned, or why there is none
+ *   regather.c      which readers re-gather (live_versions.c counts the bytes); stream_operands.c
+ * streams candidates.c    plans that may be the quickest, played as they are scheduled neighbours.c
+ * which variant is next: neighbours_memory.c, neighbours_padding.c answer.c        the plan that is
+ * returned, or why there is none
  */
 #ifndef SW_SEARCH_INTERNAL_H
 #define SW_SEARCH_INTERNAL_H
@@ -109,7 +109,7 @@ typedef struct sw_tally {
 } sw_tally;
 
 typedef struct sw_mesh_search sw_mesh_search;
-typedef struct sw_wave {
+typedef struct sw_search_wave {
 	size_t variant;
 	sw_memory_mode mode;
 	int64_t memory_bytes;         /* per device, for the search */
@@ -124,7 +124,7 @@ typedef struct sw_wave {
 	size_t batch;                      /* how many before `next` are searched now */
 	SW_VEC(sw_candidate_plan) candidates;
 	sw_progress progress;
-} sw_wave;
+} sw_search_wave;
 
 /* ---- the search --------------------------------------------------------------------------- */
 
@@ -146,7 +146,7 @@ typedef struct sw_search {
 	SW_VEC(sw_variant) variants;
 	sw_candidate_plan incumbent; /* the quickest that fits, as scheduled */
 	sw_strategy_set strategies;  /* of all snapshots */
-	sw_wave *wave;               /* NULL: none is open */
+	sw_search_wave *wave;        /* NULL: none is open */
 	int step;                    /* of the proposers (neighbours.c) */
 	bool was_near;               /* the program as it is was searched within memory at once */
 	sw_grid_search *grid;        /* of variants that save memory; NULL: not made yet */
@@ -209,7 +209,7 @@ typedef struct sw_estimate {
 	bool deferrable; /* may it wait until there is a memory limit? */
 } sw_estimate;
 /* Why an estimate is not worth more work, given the figures of a wave. */
-sw_untried sw_prune(const sw_wave *wave, const sw_tally *tally, const sw_estimate *estimate);
+sw_untried sw_prune(const sw_search_wave *wave, const sw_tally *tally, const sw_estimate *estimate);
 
 /* Takes the next meshes of the wave that are searched side by side; false: none is left. */
 bool sw_queue_take(sw_search *s);
@@ -280,11 +280,11 @@ typedef struct sw_mesh_search {
 bool sw_mesh_is_free(const sw_mesh *mesh); /* of demands: its axes may be used in any way */
 void sw_mesh_search_init(sw_mesh_search *m, const sw_search *s, size_t entry);
 /* Lists the decisions of the first attempt's model, which gives a bound of the kernels. */
-void sw_mesh_search_list(sw_mesh_search *m, sw_wave *wave, const sw_watch *watch);
+void sw_mesh_search_list(sw_mesh_search *m, sw_search_wave *wave, const sw_watch *watch);
 /* Builds the model of the next attempt. */
 void sw_mesh_search_build(sw_mesh_search *m, sw_search *s, const sw_watch *watch);
 /* Lets the solver begin where those of earlier meshes ended. */
-void sw_mesh_search_warm_start(sw_mesh_search *m, const sw_wave *wave);
+void sw_mesh_search_warm_start(sw_mesh_search *m, const sw_search_wave *wave);
 /* Gives it up before it is solved. */
 void sw_mesh_search_drop(sw_mesh_search *m, sw_untried untried);
 /* Gives up what was found before it is costed. */
@@ -335,7 +335,8 @@ sw_status sw_costing_fit(sw_costing *c, sw_program_cost *cached, sw_program_cost
  * than `doubt` times the memory. */
 sw_status sw_regather(sw_costing *c, sw_program_cost *cost, sw_error *err);
 
-/* ---- stream.c ---------------------------------------------------------------------------------
+/* ---- stream_operands.c
+ * ---------------------------------------------------------------------------------
  */
 
 /* Gives every dot a stream that then holds at least so many bytes less of its operands, where an

@@ -64,7 +64,7 @@ static void end_late(sw_mesh_search *m)
 	m->pending = m->listed = m->built = false;
 }
 
-void sw_mesh_search_list(sw_mesh_search *m, sw_wave *wave, const sw_watch *watch)
+void sw_mesh_search_list(sw_mesh_search *m, sw_search_wave *wave, const sw_watch *watch)
 {
 	m->listed = true;
 	if (!sw_model_begin(&m->work.model, &wave->memo, watch, m->mesh))
@@ -146,7 +146,7 @@ void sw_mesh_search_build(sw_mesh_search *m, sw_search *s, const sw_watch *watch
 
 /* ---- solving ------------------------------------------------------------------------------ */
 
-void sw_mesh_search_warm_start(sw_mesh_search *m, const sw_wave *wave)
+void sw_mesh_search_warm_start(sw_mesh_search *m, const sw_search_wave *wave)
 {
 	const sw_model *model = &m->work.model;
 	bool begins = sw_mesh_is_free(m->mesh) || m->mesh->freed;
@@ -286,7 +286,7 @@ void sw_mesh_search_apply(sw_mesh_search *m)
 
 static sw_status cost(sw_mesh_search *m, const sw_search *s)
 {
-	const sw_wave *w = s->wave;
+	const sw_search_wave *w = s->wave;
 	sw_found *f = &m->found;
 	sw_costing c = {.options = s->options,
 	                .limits = s->limits,
@@ -376,7 +376,7 @@ static void note_unconstrained(sw_mesh_search *m, sw_search *s)
 
 void sw_mesh_search_judge(sw_mesh_search *m, sw_search *s)
 {
-	const sw_wave *w = s->wave;
+	const sw_search_wave *w = s->wave;
 	sw_found *f = &m->found;
 	sw_model_clear(&m->work.model);
 	m->listed = m->built = false;

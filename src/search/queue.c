@@ -16,7 +16,7 @@
 
 /* ---- pruning ------------------------------------------------------------------------------ */
 
-sw_untried sw_prune(const sw_wave *w, const sw_tally *tally, const sw_estimate *estimate)
+sw_untried sw_prune(const sw_search_wave *w, const sw_tally *tally, const sw_estimate *estimate)
 {
 	double best_s = estimate->by_model ? fmax(tally->step_s, tally->model_s) : tally->step_s;
 	if (estimate->step_s >= w->tolerance * best_s)
@@ -51,7 +51,7 @@ void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m
 /* ---- order -------------------------------------------------------------------------------- */
 
 /* The end of the run of fixed strategies, or of free meshes, that begins at `first`. */
-static size_t run_end(const sw_wave *w, size_t first)
+static size_t run_end(const sw_search_wave *w, size_t first)
 {
 	size_t end = first + 1;
 	while (end < w->n &&
@@ -60,7 +60,7 @@ static size_t run_end(const sw_wave *w, size_t first)
 	return end;
 }
 
-static size_t batch_at(const sw_wave *w, size_t first)
+static size_t batch_at(const sw_search_wave *w, size_t first)
 {
 	if (first >= w->n)
 		return 0;
@@ -72,7 +72,7 @@ static size_t batch_at(const sw_wave *w, size_t first)
  * search, so that something is tried. */
 static sw_watch watch_for(sw_search *s, size_t position)
 {
-	sw_wave *w = s->wave;
+	sw_search_wave *w = s->wave;
 	double share = 1 / (double)w->n;
 	sw_watch watch = {.progress = &w->progress,
 	                  .mesh = w->meshes[position]->mesh->name,
@@ -93,7 +93,7 @@ static bool comes_before(const sw_mesh_search *a, const sw_mesh_search *b)
  * much slower ones need no model. */
 static void sort_fixed(sw_search *s, size_t first)
 {
-	sw_wave *w = s->wave;
+	sw_search_wave *w = s->wave;
 	w->n_sorted = run_end(w, first);
 	for (size_t i = first; i < w->n_sorted; i++) {
 		sw_watch watch = watch_for(s, i);
@@ -108,7 +108,7 @@ static void sort_fixed(sw_search *s, size_t first)
 
 void sw_queue_build(sw_search *s, size_t position)
 {
-	sw_wave *w = s->wave;
+	sw_search_wave *w = s->wave;
 	if (position >= w->n_sorted && !sw_mesh_is_free(w->meshes[position]->mesh))
 		sort_fixed(s, position);
 	sw_mesh_search *m = w->meshes[position];
@@ -122,7 +122,7 @@ void sw_queue_build(sw_search *s, size_t position)
 
 bool sw_queue_take(sw_search *s)
 {
-	sw_wave *w = s->wave;
+	sw_search_wave *w = s->wave;
 	w->batch = batch_at(w, w->next);
 	w->next += w->batch;
 	return w->batch > 0;
@@ -131,7 +131,7 @@ bool sw_queue_take(sw_search *s)
 void sw_queue_prefetch(void *context)
 {
 	sw_search *s = context;
-	const sw_wave *w = s->wave;
+	const sw_search_wave *w = s->wave;
 	size_t next = w->next;
 	while (next < w->n && !sw_mesh_is_free(w->meshes[next]->mesh))
 		next++;

@@ -88,7 +88,7 @@ static sw_tally first_tally(const sw_search *s, sw_memory_mode mode)
 
 static void make_searches(sw_search *s, sw_variant *v, const size_t *entries, size_t n)
 {
-	sw_wave *w = s->wave;
+	sw_search_wave *w = s->wave;
 	w->n = n;
 	w->storage = sw_alloc(sizeof(*w->storage) * (n + 1));
 	w->meshes = sw_alloc(sizeof(*w->meshes) * (n + 1));
@@ -118,14 +118,14 @@ sw_status sw_wave_open(sw_search *s, size_t variant, sw_memory_mode mode, double
 {
 	sw_variant *v = sw_search_variant(s, variant);
 	const sw_plan_options *o = s->options;
-	sw_wave *w = sw_alloc(sizeof(*w));
-	*w = (sw_wave){.variant = variant,
-	               .mode = mode,
-	               .memory_bytes = memory_of(s, mode),
-	               .start_s = sw_now_s(),
-	               .time_limit_s = isfinite(time_limit_s) ? time_limit_s : 0,
-	               .tolerance = v->pad_map.n > 1 ? s->limits->pad_behind : 1,
-	               .tally = first_tally(s, mode)};
+	sw_search_wave *w = sw_alloc(sizeof(*w));
+	*w = (sw_search_wave){.variant = variant,
+	                      .mode = mode,
+	                      .memory_bytes = memory_of(s, mode),
+	                      .start_s = sw_now_s(),
+	                      .time_limit_s = isfinite(time_limit_s) ? time_limit_s : 0,
+	                      .tolerance = v->pad_map.n > 1 ? s->limits->pad_behind : 1,
+	                      .tally = first_tally(s, mode)};
 	sw_analysis_options how = {.no_overlap = o->no_overlap, .untied = o->untied};
 	sw_analysis_init(&w->analysis, v->plan, s->sidecar, how);
 	sw_memo_init(&w->memo, &w->analysis, v->plan, o->threads);
@@ -141,7 +141,7 @@ sw_status sw_wave_open(sw_search *s, size_t variant, sw_memory_mode mode, double
 
 void sw_wave_free(sw_search *s)
 {
-	sw_wave *w = s->wave;
+	sw_search_wave *w = s->wave;
 	if (!w)
 		return;
 	for (size_t i = 0; i < w->n; i++)
@@ -162,7 +162,7 @@ void sw_wave_free(sw_search *s)
 
 /* ---- closing ------------------------------------------------------------------------------ */
 
-static sw_mesh_entry *searched(sw_variant *v, const sw_wave *w, size_t i)
+static sw_mesh_entry *searched(sw_variant *v, const sw_search_wave *w, size_t i)
 {
 	return &v->entries.data[w->storage[i].entry];
 }
@@ -171,7 +171,7 @@ static sw_mesh_entry *searched(sw_variant *v, const sw_wave *w, size_t i)
  * since what was found does not fit, or was not costed. */
 static void note_unconstrained(const sw_search *s, sw_variant *v)
 {
-	const sw_wave *w = s->wave;
+	const sw_search_wave *w = s->wave;
 	double best_s = INFINITY;
 	v->far = s->incumbent.variant != w->variant || !sw_search_has_incumbent(s);
 	v->far = v->far && (double)v->unconstrained.peak_bytes >
@@ -206,7 +206,7 @@ static void open_tight(sw_search *s, sw_variant *v)
 /* Which meshes are far behind the best plan of the variant. */
 static void note_behind(const sw_search *s, sw_variant *v, double step_s)
 {
-	const sw_wave *w = s->wave;
+	const sw_search_wave *w = s->wave;
 	double limit_s = s->limits->behind * step_s;
 	for (size_t i = 0; i < w->n; i++) {
 		const sw_mesh_entry *e = searched(v, w, i);
@@ -219,7 +219,7 @@ static void note_behind(const sw_search *s, sw_variant *v, double step_s)
 }
 
 /* The best step of the variant's own plans in this wave; INFINITY: it has none. */
-static double best_step_s(const sw_variant *v, const sw_wave *w)
+static double best_step_s(const sw_variant *v, const sw_search_wave *w)
 {
 	double best_s = INFINITY;
 	for (size_t i = 0; i < w->n; i++) {
@@ -232,7 +232,7 @@ static double best_step_s(const sw_variant *v, const sw_wave *w)
 
 void sw_wave_close(sw_search *s)
 {
-	sw_wave *w = s->wave;
+	sw_search_wave *w = s->wave;
 	sw_variant *v = sw_search_variant(s, w->variant);
 	sw_progress_end(&w->progress);
 	v->left_out = SW_MAX(v->left_out, w->memo.left_out);

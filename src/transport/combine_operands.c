@@ -174,14 +174,14 @@ static combine_fn *const combiners[][SW_MONOID_OR + 1] = {
 
 /* ---- the table of types ----------------------------------------------------------------- */
 
-typedef struct type_row {
+typedef struct combine_row {
 	load_fn *load;
 	store_fn *store;
 	family family;
-} type_row;
+} combine_row;
 
 #define ROW(NAME, name, f) [SW_##NAME] = {load_##name, store_##name, f}
-static const type_row rows[SW_TYPE_COUNT] = {
+static const combine_row rows[SW_TYPE_COUNT] = {
 	ROW(PRED, pred, U64), ROW(S8, s8, S64),   ROW(S16, s16, S64),    ROW(S32, s32, S64),
 	ROW(S64, s64, S64),   ROW(U8, u8, U64),   ROW(U16, u16, U64),    ROW(U32, u32, U64),
 	ROW(U64, u64, U64),   ROW(F16, f16, F32), ROW(BF16, bf16, F32),  ROW(F32, f32, F32),
@@ -190,12 +190,13 @@ static const type_row rows[SW_TYPE_COUNT] = {
 
 /* Types without a row of their own are the 1- to 8-bit floats, which a double holds exactly, and
  * the integers of less than a byte. */
-static type_row row_of(sw_type type)
+static combine_row row_of(sw_type type)
 {
 	if (rows[type].load)
 		return rows[type];
-	return sw_type_kind_of(type) == SW_KIND_FLOAT ? (type_row){load_any, store_any, F64}
-	                                              : (type_row){load_narrow, store_narrow, S64};
+	return sw_type_kind_of(type) == SW_KIND_FLOAT
+	               ? (combine_row){load_any, store_any, F64}
+	               : (combine_row){load_narrow, store_narrow, S64};
 }
 
 static combine_fn *combiner_of(sw_monoid monoid, sw_type type)
@@ -217,7 +218,7 @@ sw_status sw_reduce(sw_monoid monoid, sw_type type, const void *const *inputs, i
 	if (!combine)
 		return sw_fail(err, SW_ERR_INPUT, "a collective can't combine %s by '%s'",
 		               sw_type_name(type), sw_monoid_name(monoid));
-	type_row row = row_of(type);
+	combine_row row = row_of(type);
 	_Alignas(64) double complex sum[BLOCK], more[BLOCK]; /* sized for the widest type */
 	for (int64_t begin = 0; begin < elements; begin += BLOCK) {
 		int64_t length = SW_MIN(BLOCK, elements - begin);

@@ -21,7 +21,7 @@ void sw_task_combine(const sw_task *task, const void *a, const void *b, void *ou
 
 void sw_task_place_own(const sw_task *task)
 {
-	sw_span own = sw_task_block(task, task->position);
+	sw_element_span own = sw_task_block(task, task->position);
 	if (own.length)
 		memcpy(task->out + own.begin * task->width, task->in,
 		       (size_t)(own.length * task->width));
@@ -241,7 +241,7 @@ sw_status sw_carrier_permute(sw_transport *t, int32_t target, int32_t source, co
                              void *out, int64_t bytes, sw_error *err)
 {
 	sw_carrier *c = (sw_carrier *)t;
-	sw_call call = {.what = "permute", .amount = bytes, .ranks = t->size};
+	sw_carrier_call call = {.what = "permute", .amount = bytes, .ranks = t->size};
 	sw_lane *lane = sw_carrier_lane(c, 0);
 	if (source < 0 && bytes)
 		memset(out, 0, (size_t)bytes);

@@ -5,7 +5,7 @@
  * interpreter computes it, and not the difference of two means, which cancels. All is computed in
  * f32 (f64 if that is the type), and rounded to the type once.
  */
-#include "rewrite/batch_norm.h"
+#include "rewrite/expand_batch_norm.h"
 
 typedef struct norm {
 	sw_program *out;

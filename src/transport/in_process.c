@@ -27,9 +27,9 @@ typedef struct queue {
 
 typedef struct endpoint {
 	pthread_cond_t wake;
-	const sw_call *call; /* the call that the rank waits for; NULL: it does not wait */
-	int32_t lane;        /* of that call */
-	sw_call calls[SW_LANES];
+	const sw_carrier_call *call; /* the call that the rank waits for; NULL: it does not wait */
+	int32_t lane;                /* of that call */
+	sw_carrier_call calls[SW_LANES];
 	queue sends, receives;
 	int32_t readers; /* ranks that are copying from this one */
 	bool waiting, left;
@@ -65,8 +65,8 @@ static void break_transport(shared_state *t, const char *why)
 	wake_all(t);
 }
 
-static void break_by_disagreement(shared_state *t, int32_t a, const sw_call *call_a, int32_t b,
-                                  const sw_call *call_b)
+static void break_by_disagreement(shared_state *t, int32_t a, const sw_carrier_call *call_a,
+                                  int32_t b, const sw_carrier_call *call_b)
 {
 	char why[512], of_a[SW_CALL_TEXT], of_b[SW_CALL_TEXT];
 	if (a > b) {
@@ -184,7 +184,8 @@ static void take(shared_state *t, int32_t rank, size_t i, size_t offer)
 	posted to = mine->receives.messages.data[i];
 	endpoint *theirs = &t->endpoints[to.message.peer];
 	posted from = theirs->sends.messages.data[offer];
-	const sw_call *call = &mine->calls[to.lane], *their_call = &theirs->calls[from.lane];
+	const sw_carrier_call *call = &mine->calls[to.lane],
+			      *their_call = &theirs->calls[from.lane];
 	if (from.message.bytes != to.message.bytes ||
 	    sw_call_code(their_call) != sw_call_code(call)) {
 		break_by_disagreement(t, rank, call, to.message.peer, their_call);
@@ -256,7 +257,8 @@ static void clear_queues(endpoint *mine)
 		empty(&mine->receives);
 }
 
-static sw_status local_begin(sw_carrier *carrier, const sw_call *call, int32_t lane, sw_error *err)
+static sw_status local_begin(sw_carrier *carrier, const sw_carrier_call *call, int32_t lane,
+                             sw_error *err)
 {
 	shared_state *t = ((local *)carrier)->shared;
 	endpoint *mine = &t->endpoints[carrier->base.rank];

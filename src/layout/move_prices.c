@@ -1,5 +1,5 @@
 /* Seconds and bytes of every move on a set of units; the caller's model is asked once for each. */
-#include "layout/search.h"
+#include "layout/path_search.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "run/pace.h"
+#include "run/pace_model.h"
 
 static double seconds_of(void *context, const sw_program *program, sw_id op)
 {

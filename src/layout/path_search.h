@@ -3,15 +3,13 @@
  *
  *   units.c         puts atoms together into units, which move as one, and lists the states that a
  *                   unit may be in
- *   prices.c        seconds and bytes of every (move kind, units, split units): tables that many
- *                   searches share
- *   bound.c         a lower bound on the cost from a layout to the target, which ignores the places
- *                   of digits: exact distances in the graph of kinds (B, P, split at home, split
- *                   elsewhere), shared like the prices
- *   plain_paths.c   paths that are constructed without a search, over atoms
- *   search.c        A* over the layouts, guided by that bound
- *   all_pairs.c     the costs, in seconds only, between all pairs of many layouts at once
- *   redistribute.c  runs the steps in order, writes the path, and keeps the cache
+ *   move_prices.c        seconds and bytes of every (move kind, units, split units): tables that
+ * many searches share path_bound.c         a lower bound on the cost from a layout to the target,
+ * which ignores the places of digits: exact distances in the graph of kinds (B, P, split at home,
+ * split elsewhere), shared like the prices plain_paths.c   paths that are constructed without a
+ * search, over atoms path_search.c        A* over the layouts, guided by that bound all_pairs.c the
+ * costs, in seconds only, between all pairs of many layouts at once redistribute.c  runs the steps
+ * in order, writes the path, and keeps the cache
  *
  * A unit's state is a byte: 0 is B, 1 is P, 2 + i is tuple i of the unit's class. A class holds the
  * units whose atoms have the same sizes; they share their tuples, so that a PERMUTE moves the bytes
@@ -76,11 +74,11 @@ static inline bool cost_less(path_cost a, path_cost b)
 
 /* ---- units ------------------------------------------------------------------------------ */
 
-typedef struct unit {
+typedef struct atom_unit {
 	uint32_t atoms;
 	int32_t n, atom[SW_MAX_ATOMS]; /* ascending */
 	int32_t class;
-} unit;
+} atom_unit;
 
 typedef struct split_digit {
 	int32_t dim, size;
@@ -117,7 +115,7 @@ typedef struct problem {
 	const sw_layout *from, *to;
 	sw_monoid monoid;
 	int32_t n_units, n_classes, n_digits, n_masks;
-	unit units[MAX_UNITS];
+	atom_unit units[MAX_UNITS];
 	int8_t unit_of[SW_MAX_ATOMS]; /* -1: frozen */
 	unit_class classes[MAX_UNITS];
 	/* by dim, then by descending stride: the order of local data */

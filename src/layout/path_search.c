@@ -7,7 +7,7 @@
  * the cheapest. Where that takes too much work, dives that give the bound more weight find some
  * path soon, and a last search leaves out all layouts whose total exceeds the cost of that path.
  */
-#include "layout/search.h"
+#include "layout/path_search.h"
 
 #include <string.h>
 
@@ -192,7 +192,7 @@ typedef struct expansion {
 	int32_t number;        /* the node being expanded */
 	node from;             /* a copy: nodes move when the vector grows */
 	uint32_t split;        /* its split units */
-	int32_t code;          /* its kinds, encoded as in bound.c */
+	int32_t code;          /* its kinds, encoded as in path_bound.c */
 	uint64_t fits;         /* digits that nest with all of its own */
 	/* the move */
 	sw_move_kind kind;

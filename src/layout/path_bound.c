@@ -1,6 +1,6 @@
 /* The least cost to the target when the places of digits are ignored: Dijkstra's algorithm,
  * backwards from the target, over the kinds of the units. */
-#include "layout/search.h"
+#include "layout/path_search.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-static sw_status exchange_all(sw_carrier *c, const sw_call *call, const void *mine, char *theirs,
-                              int64_t bytes, sw_error *err)
+static sw_status exchange_all(sw_carrier *c, const sw_carrier_call *call, const void *mine,
+                              char *theirs, int64_t bytes, sw_error *err)
 {
 	int32_t size = c->base.size, rank = c->base.rank;
 	sw_lane *lane = sw_carrier_lane(c, 0);
@@ -19,7 +19,7 @@ static sw_status exchange_all(sw_carrier *c, const sw_call *call, const void *mi
 
 sw_status sw_carrier_barrier(sw_transport *t, sw_error *err)
 {
-	sw_call call = {.what = "barrier", .ranks = t->size};
+	sw_carrier_call call = {.what = "barrier", .ranks = t->size};
 	char nothing[1] = {0};
 	return exchange_all((sw_carrier *)t, &call, nothing, nothing, 0, err);
 }
@@ -28,7 +28,7 @@ sw_status sw_carrier_broadcast(sw_transport *t, int32_t root, void *data, int64_
                                sw_error *err)
 {
 	sw_carrier *c = (sw_carrier *)t;
-	sw_call call = {.what = "broadcast", .amount = bytes, .ranks = t->size};
+	sw_carrier_call call = {.what = "broadcast", .amount = bytes, .ranks = t->size};
 	sw_lane *lane = sw_carrier_lane(c, 0);
 	for (int32_t k = 1; k < t->size && t->rank == root; k++)
 		sw_lane_send(lane, (root + k) % t->size, data, bytes);
@@ -73,7 +73,7 @@ static sw_status report(const vote *v, int32_t rank, bool unanimous, sw_error *e
 
 sw_status sw_carrier_agree(sw_transport *t, sw_status mine, sw_error *err)
 {
-	sw_call call = {.what = "agreement", .amount = sizeof(vote), .ranks = t->size};
+	sw_carrier_call call = {.what = "agreement", .amount = sizeof(vote), .ranks = t->size};
 	vote *votes = sw_alloc((size_t)t->size * sizeof(*votes)), own = {0};
 	if (mine && err)
 		own.error = *err;
