@@ -27,7 +27,7 @@ static void take_shapes(sw_call *call)
 
 static sw_status run_with(sw_call *call, int32_t computation, uint32_t first_operand, sw_error *err)
 {
-	const sw_plan *plan = &call->interpreter->plans[computation];
+	const sw_kernel_plan *plan = &call->interpreter->plans[computation];
 	if (call->placed)
 		return sw_frame_call(call, computation, first_operand, 0, err);
 	for (uint32_t i = 0; i < plan->n_inputs; i++)
@@ -77,7 +77,7 @@ static sw_status condition_holds(sw_call *call, const sw_tensor *carried, int64_
                                  bool *holds, sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
-	const sw_plan *plan = &it->plans[call->op->called[0]];
+	const sw_kernel_plan *plan = &it->plans[call->op->called[0]];
 	sw_tensor answer = {0};
 	for (uint32_t i = 0; i < plan->n_inputs; i++)
 		it->values[plan->inputs[i]] = sw_tensor_keep(carried[i]);
@@ -112,7 +112,7 @@ sw_status sw_kernel_while(sw_call *call, sw_error *err)
 	if (call->placed)
 		return run_loop(call, err);
 	sw_interpreter *it = call->interpreter;
-	const sw_plan *body = &it->plans[call->op->called[1]];
+	const sw_kernel_plan *body = &it->plans[call->op->called[1]];
 	uint32_t n = call->op->n_results;
 	sw_tensor *carried = call->out;
 	for (uint32_t i = 0; i < n; i++)
@@ -233,7 +233,7 @@ sw_status sw_kernel_async_start(sw_call *call, sw_error *err)
 	sw_id collective = sw_async_collective(call->program, call->op);
 	if (collective != SW_NO_ID && call->interpreter->options.begin)
 		return begin_collective(call, collective, err);
-	const sw_plan *plan = &call->interpreter->plans[call->op->called[0]];
+	const sw_kernel_plan *plan = &call->interpreter->plans[call->op->called[0]];
 	uint32_t computed =
 		(uint32_t)call->program->computations.data[call->op->called[0]].results.len;
 	for (uint32_t i = 0; i < n; i++)

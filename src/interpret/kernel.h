@@ -1,7 +1,7 @@
 /*
  * kernel: how the interpreter calls a kernel, and what the kernels share. Private to src/interpret.
  *
- * The interpreter makes one sw_plan per computation and one sw_plan_op per op. A kernel is a
+ * The interpreter makes one sw_kernel_plan per computation and one sw_plan_op per op. A kernel is a
  * function that computes the results of one op from its operands; kernel_table.c maps each opcode
  * to its kernel. When the interpreter prepares an op, the kernel chooses its inner loop for the
  * element types of the op. If it has none, the op is rejected before anything runs.
@@ -143,13 +143,13 @@ struct sw_plan_op {
 	} impl;
 };
 
-typedef struct sw_plan {
+typedef struct sw_kernel_plan {
 	sw_plan_op *ops;
 	size_t n_ops;
 	const sw_id *inputs; /* values: the flattened parameters */
 	uint32_t n_inputs;
 	bool elementwise; /* all lanes run at once, otherwise one after the other */
-} sw_plan;
+} sw_kernel_plan;
 
 typedef struct sw_frame sw_frame;
 struct sw_interpreter {
@@ -157,7 +157,7 @@ struct sw_interpreter {
 	sw_interpret_options options;
 	sw_arena arena;
 	sw_pool pool;
-	sw_plan *plans; /* per computation */
+	sw_kernel_plan *plans; /* per computation */
 	/* per value; constants stay, other values live while their computation runs */
 	sw_tensor *values;
 	uint64_t (*drawn)[2]; /* per op: count of random numbers drawn so far, low word first */
