@@ -1,6 +1,6 @@
 /* The solver on one instance. */
 #include "bench.h"
-#include "solve/method_model.h"
+#include "solve/methods/integer_model.h"
 
 #include <stdlib.h>
 #include <string.h>

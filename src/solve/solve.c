@@ -1,5 +1,5 @@
 /* The solver's steps, in order. */
-#include "solve/solver.h"
+#include "solve/steps/solver.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +66,7 @@ static bool search_graph(solver *s, const lineage *at)
 	return closed;
 }
 
-/* With floored costs (graph.h: shift) a tree without anything open says only that nothing seems
+/* With floored costs (working_graph.h: shift) a tree without anything open says only that nothing seems
  * cheaper. */
 static void conclude(solver *s, bool exhausted, const graph *root, sw_solution *solution)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "solve/contest.h"
+#include "solve/contest_problem.h"
 
 static void read_file(sw_problem *problem, const char *name)
 {

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "solve/knapsack.h"
+#include "solve/bound/capacity_knapsack.h"
 
 #define FIRST_SEED 30000
 #define PROBLEMS 3000

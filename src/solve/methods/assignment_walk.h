@@ -1,0 +1,63 @@
+/* An assignment of a graph's nodes that is changed node by node, with what it costs and breaks.
+ * Private to solve. */
+#ifndef SW_SOLVE_ASSIGNMENT_WALK_H
+#define SW_SOLVE_ASSIGNMENT_WALK_H
+
+#include "solve/graph/working_graph.h"
+
+/* Less of the first thing that differs is better. */
+typedef struct walk_value {
+	int64_t forbidden; /* pairs that are chosen and must not be */
+	__int128 over;     /* sum over the points of what exceeds the capacity */
+	int64_t cost;      /* of what is allowed, without the graph's constant */
+} walk_value;
+
+typedef struct walk_link { /* an edge as one of its nodes sees it */
+	int32_t other;
+	table_view view;
+} walk_link;
+
+typedef struct walk_node {
+	int32_t node, strategies; /* in the graph */
+	int32_t first_link, n_links;
+	int32_t choice; /* -1: not chosen yet */
+	const graph_node *of;
+} walk_node;
+
+typedef struct walk {
+	const graph *g;
+	int32_t n;
+	walk_node *nodes; /* those of the graph that are alive */
+	walk_link *links;
+	int64_t *used; /* per point */
+	walk_value value;
+	int64_t work; /* table entries and points looked at */
+} walk;
+
+/* With nothing chosen. The graph must outlive it unchanged. */
+void walk_init(walk *w, const graph *g);
+void walk_clear(walk *w);
+/* -1: takes the choice back. O(degree + points of the node's spans). */
+void walk_move(walk *w, int32_t node, int32_t strategy);
+/* Chooses for all nodes by chance, in their order, among the strategies that are not forbidden
+ * beside what is chosen. */
+void walk_draw(walk *w, sw_rng *rng);
+/* Goes to choices of the graph's nodes, or writes them. */
+void walk_load(walk *w, const int32_t *choices);
+void walk_save(const walk *w, int32_t *choices);
+
+static inline bool walk_valid(const walk_value *value)
+{
+	return value->forbidden == 0 && value->over == 0;
+}
+
+static inline bool walk_better(const walk_value *a, const walk_value *b)
+{
+	if (a->forbidden != b->forbidden)
+		return a->forbidden < b->forbidden;
+	if (a->over != b->over)
+		return a->over < b->over;
+	return a->cost < b->cost;
+}
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * Metropolis-Hastings (AutoDDL, section 4.6): a chain in which an assignment S occurs with a
+ * probability proportional to exp(-beta Cost(S)), and one that is forbidden or exceeds the capacity
+ * never. Each step proposes another strategy for one node, and takes it if it is no worse, else
+ * with the probability exp(-beta (Cost(new) - Cost(old))).
+ *
+ * The paper leaves the constant beta open. Here 1 / beta is HEAT of the least cost so far, divided
+ * among the nodes: all of them together then waver by about that part of the cost, whatever its
+ * unit and however many nodes there are.
+ */
+#include "solve/methods/method_run.h"
+
+#include <math.h>
+
+#define HEAT 0.1
+/* So many proposals per node without a better assignment, and the chain begins anew: what is
+ * forbidden may have cut it off. */
+#define PATIENCE 256
+
+static double beta_of(const method_run *r)
+{
+	return r->w.n / (HEAT * SW_MAX(fabs((double)(r->best.cost + r->g.constant)), 1));
+}
+
+static bool is_taken(method_run *r, const walk_value *from)
+{
+	const walk_value *to = &r->w.value;
+	if (!walk_better(from, to))
+		return true;
+	if (to->forbidden > from->forbidden || to->over > from->over)
+		return false;
+	return sw_rng_unit(&r->rng) < exp(-beta_of(r) * (double)(to->cost - from->cost));
+}
+
+/* Another strategy of a node that has several. */
+static void propose(method_run *r, const int32_t *movable, int64_t n_movable)
+{
+	walk *w = &r->w;
+	int32_t node = movable[sw_rng_below(&r->rng, n_movable)], before = w->nodes[node].choice;
+	int32_t strategy = (int32_t)sw_rng_below(&r->rng, w->nodes[node].strategies - 1);
+	walk_value from = w->value;
+	walk_move(w, node, strategy + (strategy >= before));
+	if (is_taken(r, &from))
+		method_offer(r);
+	else
+		walk_move(w, node, before);
+}
+
+static void run_chain(method_run *r, const int32_t *movable, int64_t n_movable)
+{
+	int64_t in_vain = 0;
+	method_start(r);
+	method_offer(r);
+	while (in_vain < PATIENCE * n_movable && !method_stopped(r)) {
+		walk_value best = r->best;
+		r->tried++;
+		propose(r, movable, n_movable);
+		in_vain = walk_better(&r->best, &best) ? 0 : in_vain + 1;
+	}
+}
+
+sw_status method_metropolis(method_run *r, sw_error *err)
+{
+	int32_t *movable = SW_NEW_N(&r->g.arena, int32_t, r->w.n + 1);
+	int64_t n = 0;
+	(void)err;
+	for (int32_t i = 0; i < r->w.n; i++)
+		if (r->w.nodes[i].strategies > 1)
+			movable[n++] = i;
+	do
+		run_chain(r, movable, n);
+	while (n > 0 && !method_stopped(r));
+	return SW_OK;
+}

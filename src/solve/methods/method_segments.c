@@ -1,0 +1,51 @@
+/* Rhino's three levels (its section 4.3.3): cones by the exact reductions, segments and what joins
+ * them by segment_merging.h; then what exceeds the capacity is repaired, and single regions are improved.
+ * One pass: no bound is raised, nothing is branched on. */
+#include "solve/methods/method_run.h"
+#include "solve/methods/segment_merging.h"
+
+#include <stdlib.h>
+
+/* Of the search that repairs and improves: so many times the work of the pass, and at least so
+ * much. */
+#define SEARCH_SHARE 2
+#define LEAST_SEARCH INT64_C(4000000)
+
+/* A valid assignment near x; what is exact is not searched. */
+static void search_near(method_run *r, const core *c, const int32_t *x, int64_t bound)
+{
+	search found;
+	int64_t work = SW_MAX(SEARCH_SHARE * r->w.work, LEAST_SEARCH);
+	search_init(&found, c, x, NULL, r->s.options.seed);
+	found.halt = solver_halt(&r->s);
+	found.target = bound;
+	if (search_repair(&found, work / 2))
+		search_improve(&found, work / 2);
+	lineage at = {&r->g, NULL};
+	solver_offer_core(&r->s, &at, c, found.x);
+	r->w.work += found.work;
+	search_clear(&found);
+}
+
+sw_status method_segments(method_run *r, sw_error *err)
+{
+	core c;
+	int64_t bound = 0;
+	(void)err;
+	graph_reduce(&r->g, REDUCE_ALL);
+	r->exhausted = r->g.infeasible;
+	if (r->exhausted)
+		return SW_OK;
+	core_init(&c, &r->g);
+	int32_t *x = sw_alloc(((size_t)c.n_nodes + 1) * sizeof(*x));
+	r->w.work += core_segments(&c, x, &bound);
+	if (bound == SW_FORBIDDEN)
+		r->exhausted = true;
+	else
+		search_near(r, &c, x, bound);
+	if (bound != SW_FORBIDDEN && r->g.exact)
+		solver_raise_bound(&r->s, &r->g, bound + c.constant);
+	core_clear(&c);
+	free(x);
+	return SW_OK;
+}

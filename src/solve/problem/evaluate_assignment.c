@@ -1,0 +1,150 @@
+/* What an assignment costs and uses, from the problem alone: shares nothing with the solver. */
+#include "solve/solve.h"
+
+#include <stdlib.h>
+
+typedef __int128 wide;
+
+/* A change of the total usage at a point. */
+typedef struct change {
+	int32_t point;
+	wide by;
+} change;
+
+static bool ties_kept(const sw_problem *problem, const int32_t *assignment)
+{
+	for (size_t n = 0; n < problem->nodes.len; n++)
+		if (assignment[n] != assignment[problem->tied_to.data[n]])
+			return false;
+	return true;
+}
+
+static bool add_cost(wide *total, int64_t cost)
+{
+	if (cost == SW_FORBIDDEN)
+		return false;
+	*total += cost;
+	return true;
+}
+
+static bool total_cost(const sw_problem *problem, const int32_t *assignment, wide *total)
+{
+	*total = 0;
+	for (size_t n = 0; n < problem->nodes.len; n++)
+		if (!add_cost(total, problem->nodes.data[n].cost[assignment[n]]))
+			return false;
+	for (size_t e = 0; e < problem->edges.len; e++) {
+		sw_edge edge = problem->edges.data[e];
+		const sw_cost_table *table = &problem->tables.data[edge.table];
+		int64_t entry =
+			(int64_t)assignment[edge.from] * table->columns + assignment[edge.to];
+		if (!add_cost(total, table->cost[entry]))
+			return false;
+	}
+	return true;
+}
+
+/* At one point ends come before begins: spans are half-open. */
+static int compare_changes(const void *a, const void *b)
+{
+	const change *x = a, *y = b;
+	if (x->point != y->point)
+		return x->point < y->point ? -1 : 1;
+	return (x->by > y->by) - (x->by < y->by);
+}
+
+/* In the order of points; *count of them. Freed by the caller. */
+static change *list_changes(const sw_problem *problem, const int32_t *assignment, size_t *count)
+{
+	change *changes = sw_alloc((problem->spans.len * 2 + 1) * sizeof *changes);
+	*count = 0;
+	for (size_t s = 0; s < problem->spans.len; s++) {
+		const sw_span *span = &problem->spans.data[s];
+		int64_t usage = span->usage[assignment[span->node]];
+		if (!usage || span->begin >= span->end)
+			continue;
+		changes[(*count)++] = (change){span->begin, usage};
+		changes[(*count)++] = (change){span->end, -(wide)usage};
+	}
+	qsort(changes, *count, sizeof *changes, compare_changes);
+	return changes;
+}
+
+static wide find_peak(const sw_problem *problem, const int32_t *assignment, int32_t *peak_point)
+{
+	size_t count;
+	change *changes = list_changes(problem, assignment, &count);
+	wide now = 0, peak = 0;
+	*peak_point = 0;
+	for (size_t i = 0; i < count; i++) {
+		now += changes[i].by;
+		if (now > peak) {
+			peak = now;
+			*peak_point = changes[i].point;
+		}
+	}
+	free(changes);
+	return peak;
+}
+
+void sw_problem_evaluate(const sw_problem *problem, const int32_t *assignment,
+                         sw_evaluation *evaluation)
+{
+	wide cost, peak = find_peak(problem, assignment, &evaluation->peak_point);
+	evaluation->allowed =
+		ties_kept(problem, assignment) && total_cost(problem, assignment, &cost);
+	evaluation->cost = 0;
+	if (evaluation->allowed)
+		evaluation->cost =
+			(int64_t)SW_MAX(SW_MIN(cost, (wide)INT64_MAX - 1), (wide)INT64_MIN);
+	evaluation->peak_usage = (int64_t)SW_MIN(peak, (wide)INT64_MAX);
+	evaluation->within = problem->capacity == INT64_MAX || peak <= problem->capacity;
+}
+
+/* ---- where the capacity is exceeded -------------------------------------------------- */
+
+static bool is_worse(const sw_overuse *a, const sw_overuse *b)
+{
+	return a->excess != b->excess ? a->excess > b->excess : a->begin < b->begin;
+}
+
+/* Among the worst so far, if there is room or it is worse than the last. */
+static void insert_run(sw_overuse *runs, int32_t room, int32_t found, sw_overuse run)
+{
+	int32_t at = SW_MIN(found, room);
+	for (; at > 0 && is_worse(&run, &runs[at - 1]); at--)
+		if (at < room)
+			runs[at] = runs[at - 1];
+	if (at < room)
+		runs[at] = run;
+}
+
+/* Between the changes of one point the total means nothing: only after the last of them is it the
+ * usage. */
+int32_t sw_problem_overuse(const sw_problem *problem, const int32_t *assignment, sw_overuse *runs,
+                           int32_t room)
+{
+	size_t count;
+	int32_t found = 0;
+	wide now = 0, excess = 0;
+	sw_overuse run = {0};
+	if (problem->capacity == INT64_MAX)
+		return 0;
+	change *changes = list_changes(problem, assignment, &count);
+	for (size_t i = 0; i < count; i++) {
+		now += changes[i].by;
+		if (i + 1 < count && changes[i + 1].point == changes[i].point)
+			continue;
+		wide over = now - problem->capacity;
+		if (over > 0 && excess <= 0)
+			run.begin = changes[i].point;
+		if (over <= 0 && excess > 0) {
+			run.end = changes[i].point;
+			run.excess = (int64_t)SW_MIN(excess, (wide)INT64_MAX);
+			insert_run(runs, room, found++, run);
+		}
+		excess = over > 0 ? SW_MAX(excess, over) : 0;
+	}
+	free(changes);
+	return found;
+}

@@ -1,0 +1,190 @@
+/* Iterated local search on valid assignments: forests and blocks are minimised exactly at various
+ * prices of the usage, and only what costs no more is kept. When that has stopped to gain, a part
+ * of the assignment is scrambled and put in order again, which leads to other surroundings; what is
+ * good in them is joined with the best. */
+#include "solve/search/block_moves.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Scales of the prices in a region's first attempt. 0 ignores the capacity, and pays off where the
+ * region has room to spare. */
+static const double first_scales[] = {1, 0, 0.5, 1, 2};
+static const double later_scales[] = {2, 5, 25};
+
+/* Work of one cycle, in table entries of the core. After one without gain comes one after a kick.
+ */
+#define CYCLE 40
+/* Largest table when two assignments are joined: their nodes have two strategies at most. */
+#define JOIN_TABLE 0x1p16
+
+static int32_t random_node(search *s)
+{
+	return (int32_t)sw_rng_below(&s->rng, s->c->n_nodes);
+}
+
+static int32_t random_size(search *s, int least_bits, int bits)
+{
+	int64_t size = (int64_t)1 << (least_bits + sw_rng_below(&s->rng, bits));
+	return (int32_t)SW_MIN(size, (int64_t)s->c->n_nodes);
+}
+
+/* How far the assignment is from what is known to be impossible. */
+static double gap_of(const search *s)
+{
+	if (s->target == INT64_MIN)
+		return fabs((double)s->cost) / 64 + 1;
+	return SW_MAX((double)s->cost - (double)s->target, 1);
+}
+
+/* Stays where the move since `mark` led if that is valid and no dearer. */
+static void judge(search *s, int64_t cost_before, size_t mark)
+{
+	if (search_valid(s) && s->cost <= cost_before && search_verify(s))
+		s->journal.len = 0;
+	else
+		search_undo(s, mark);
+}
+
+/* ---- moves --------------------------------------------------------------------------- */
+
+/* A forest at rising prices until the result is within the capacity. */
+static void try_forest(search *s)
+{
+	int64_t cost = s->cost;
+	size_t mark = s->journal.len;
+	forest_choose(s, random_node(s), random_size(s, 3, 7));
+	forest_optimise(s, first_scales[sw_rng_below(&s->rng, SW_COUNT(first_scales))]);
+	for (size_t k = 0; k < SW_COUNT(later_scales) && s->over > 0; k++) {
+		search_undo(s, mark);
+		forest_optimise(s, later_scales[k]);
+	}
+	if (s->over == 0)
+		forest_descend(s);
+	judge(s, cost, mark);
+}
+
+/* A block; what it exceeds is made dearer until it fits, beginning with a share of what was gained.
+ */
+static void try_block(search *s)
+{
+	int64_t cost = s->cost;
+	size_t mark = s->journal.len;
+	int32_t seed = random_node(s), size = random_size(s, 5, 10);
+	double scale = first_scales[sw_rng_below(&s->rng, SW_COUNT(first_scales))];
+	if (sw_rng_below(&s->rng, 2))
+		block_around(s, seed, size);
+	else
+		block_range(s, seed, size);
+	block_prepare(s, gap_of(s));
+	block_optimise(s, scale);
+	if (s->over > 0)
+		block_settle(s, mark, scale, SW_MAX(1, (double)(cost - s->cost) / 4));
+	if (s->over == 0)
+		block_descend(s);
+	judge(s, cost, mark);
+}
+
+static void (*const moves[])(search *s) = {try_forest, try_forest, try_block};
+
+/* ---- cycles -------------------------------------------------------------------------- */
+
+/* The cheapest mixture of two assignments, as far as elimination finds it. True if it is valid. */
+static bool join(search *s, const int32_t *other)
+{
+	s->journal.len = 0;
+	block_range(s, 0, s->c->n_nodes);
+	block_offer_other(s, other);
+	block_plan(s, JOIN_TABLE);
+	block_optimise(s, 0);
+	if (!search_verify(s))
+		block_settle(s, 0, 1, gap_of(s) / 64);
+	return search_valid(s) && search_verify(s);
+}
+
+static void go_to(search *s, const int32_t *x)
+{
+	for (int32_t v = 0; v < s->c->n_nodes; v++)
+		search_move(s, v, x[v]);
+	search_verify(s);
+	s->journal.len = 0;
+}
+
+static void kick(search *s, int64_t work)
+{
+	block *b = s->block;
+	block_around(s, random_node(s), s->c->n_nodes >> sw_rng_below(&s->rng, 6));
+	block_prepare(s, gap_of(s));
+	for (size_t n = 0; n < b->nodes.len; n++) {
+		int64_t k = sw_rng_below(&s->rng, block_choices(b, (int32_t)n));
+		search_move(s, b->nodes.data[n], b->offered.data[b->first.data[n] + k]);
+	}
+	search_restart(s, work);
+}
+
+typedef struct record {
+	int32_t *x;
+	int64_t cost;
+} record;
+
+static bool take_record(search *s, record *best)
+{
+	if (!search_valid(s) || s->cost >= best->cost)
+		return false;
+	best->cost = s->cost;
+	memcpy(best->x, s->x, (size_t)s->c->n_nodes * sizeof *best->x);
+	return true;
+}
+
+static void run_moves(search *s, int64_t limit)
+{
+	while (s->work < limit && !search_done(s)) {
+		(*moves[sw_rng_below(&s->rng, SW_COUNT(moves))])(s);
+		s->work += 64;
+	}
+}
+
+/* What was found elsewhere, joined with the best, may be better still. */
+static void join_record(search *s, record *best)
+{
+	if (join(s, best->x))
+		take_record(s, best);
+	go_to(s, best->x);
+}
+
+/* One cycle; false if it gained nothing. */
+static bool run_cycle(search *s, int64_t limit, record *best)
+{
+	run_moves(s, limit);
+	return take_record(s, best);
+}
+
+static void run_cycles(search *s, int64_t limit, record *best)
+{
+	int64_t cycle = CYCLE * (s->c->entries + s->c->n_strategies);
+	while (s->work < limit && !search_done(s)) {
+		if (run_cycle(s, SW_MIN(limit, s->work + cycle), best) || s->work >= limit ||
+		    search_done(s))
+			continue;
+		go_to(s, best->x);
+		kick(s, SW_MIN(limit - s->work, cycle));
+		if (!run_cycle(s, SW_MIN(limit, s->work + cycle), best))
+			join_record(s, best);
+	}
+}
+
+void search_improve(search *s, int64_t work)
+{
+	record best = {sw_alloc((size_t)(s->c->n_nodes + 1) * sizeof *best.x), INT64_MAX};
+	int64_t limit = s->work + work;
+	if (s->c->n_nodes && search_verify(s) && take_record(s, &best)) {
+		search_descend(s);
+		if (!search_verify(s))
+			go_to(s, best.x);
+		take_record(s, &best);
+		run_cycles(s, limit, &best);
+		go_to(s, best.x);
+	}
+	s->journal.len = 0;
+	free(best.x);
+}
