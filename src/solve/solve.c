@@ -66,8 +66,8 @@ static bool search_graph(solver *s, const lineage *at)
 	return closed;
 }
 
-/* With floored costs (working_graph.h: shift) a tree without anything open says only that nothing seems
- * cheaper. */
+/* With floored costs (working_graph.h: shift) a tree without anything open says only that nothing
+ * seems cheaper. */
 static void conclude(solver *s, bool exhausted, const graph *root, sw_solution *solution)
 {
 	bool feasible = solver_feasible(s);

@@ -29,11 +29,11 @@ static inline int64_t sw_cost_plus(int64_t a, int64_t b)
 	return a == SW_FORBIDDEN || b == SW_FORBIDDEN ? SW_FORBIDDEN : a + b;
 }
 
-typedef struct sw_span {
+typedef struct sw_usage_span {
 	int32_t node;
 	int32_t begin, end;   /* points [begin, end) */
 	const int64_t *usage; /* per strategy of the node; borrowed from the problem's arena */
-} sw_span;
+} sw_usage_span;
 
 typedef struct sw_cost_table { /* interned: equal tables are stored once */
 	int32_t rows, columns;
@@ -54,7 +54,7 @@ typedef struct sw_problem_node {
 typedef struct sw_problem {
 	sw_arena arena;
 	SW_VEC(sw_problem_node) nodes;
-	SW_VEC(sw_span) spans;
+	SW_VEC(sw_usage_span) spans;
 	SW_VEC(sw_cost_table) tables;
 	SW_VEC(sw_edge) edges;
 	SW_VEC(int32_t) tied_to; /* per node: the node whose strategy index it shares, or itself */

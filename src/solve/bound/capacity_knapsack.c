@@ -39,23 +39,23 @@ static bool usage_at(const core *c, int32_t v, int32_t point, int64_t *usage)
 	return any;
 }
 
-typedef struct heavy {
+typedef struct heavy_node {
 	int32_t node;
 	int64_t most;
 	int64_t *usage;
 	const double *given; /* remembered, or NULL */
-} heavy;
+} heavy_node;
 
 static int by_usage(const void *a, const void *b)
 {
-	const heavy *x = a, *y = b;
+	const heavy_node *x = a, *y = b;
 	return x->most != y->most ? (x->most < y->most ? 1 : -1)
 	                          : (x->node > y->node) - (x->node < y->node);
 }
 
 static int by_node(const void *a, const void *b)
 {
-	const heavy *x = a, *y = b;
+	const heavy_node *x = a, *y = b;
 	return (x->node > y->node) - (x->node < y->node);
 }
 
@@ -79,19 +79,19 @@ static bool varies(const double *given, int32_t n)
 /* The heaviest nodes at a point, and those that remember being given something at it, in order of
  * their numbers; their usages go to the arena. */
 static int32_t find_heavy(const core *c, const graph *g, int32_t point, sw_arena *arena,
-                          heavy *found, int64_t *usage)
+                          heavy_node *found, int64_t *usage)
 {
 	int32_t count = 0;
-	heavy *all = sw_alloc((size_t)(c->n_nodes + 1) * sizeof *all);
+	heavy_node *all = sw_alloc((size_t)(c->n_nodes + 1) * sizeof *all);
 	for (int32_t v = 0; v < c->n_nodes; v++) {
 		const double *given = remembered(&g->nodes[c->graph_node[v]], point);
 		if (!usage_at(c, v, point, usage) && !given)
 			continue;
 		int64_t most = most_of(usage, core_strategies(c, v));
 		if (varies(given, core_strategies(c, v)))
-			all[count++] = (heavy){v, INT64_MAX, NULL, given};
+			all[count++] = (heavy_node){v, INT64_MAX, NULL, given};
 		else if ((double)most >= LIGHT * (double)c->capacity[point])
-			all[count++] = (heavy){v, most, NULL, given};
+			all[count++] = (heavy_node){v, most, NULL, given};
 	}
 	qsort(all, (size_t)count, sizeof *all, by_usage);
 	count = SW_MIN(count, MOST_MEMBERS);
@@ -107,7 +107,7 @@ static int32_t find_heavy(const core *c, const graph *g, int32_t point, sw_arena
 }
 
 /* How much of all usages a unit keeps, relative to the capacity it keeps. */
-static double kept_by(const core *c, const heavy *members, int32_t count, int64_t capacity,
+static double kept_by(const core *c, const heavy_node *members, int32_t count, int64_t capacity,
                       int64_t unit)
 {
 	double kept = 0, all = 0;
@@ -119,7 +119,8 @@ static double kept_by(const core *c, const heavy *members, int32_t count, int64_
 	return kept / (all + 1) * (double)capacity / ((double)(capacity / unit * unit) + 1);
 }
 
-static int64_t choose_unit(const core *c, const heavy *members, int32_t count, int64_t capacity)
+static int64_t choose_unit(const core *c, const heavy_node *members, int32_t count,
+                           int64_t capacity)
 {
 	int64_t best = 1, strategies = 1;
 	double most = -1;
@@ -140,14 +141,14 @@ static int64_t choose_unit(const core *c, const heavy *members, int32_t count, i
 	return best;
 }
 
-typedef struct strategy {
+typedef struct weighted_strategy {
 	int32_t index, weight;
 	double given;
-} strategy;
+} weighted_strategy;
 
 static int by_weight(const void *a, const void *b)
 {
-	const strategy *x = a, *y = b;
+	const weighted_strategy *x = a, *y = b;
 	if (x->weight != y->weight)
 		return x->weight < y->weight ? -1 : 1;
 	if (x->given != y->given)
@@ -156,13 +157,14 @@ static int by_weight(const void *a, const void *b)
 }
 
 /* Strategies of the same weight that remember the same share a choice. */
-static void add_member(const core *c, knapsack *s, sw_arena *arena, const heavy *from, int64_t unit)
+static void add_member(const core *c, knapsack *s, sw_arena *arena, const heavy_node *from,
+                       int64_t unit)
 {
 	int32_t n = core_strategies(c, from->node), count = 0, k = s->members++;
-	strategy *order = sw_alloc((size_t)n * sizeof *order);
+	weighted_strategy *order = sw_alloc((size_t)n * sizeof *order);
 	for (int32_t i = 0; i < n; i++) {
 		int32_t weight = (int32_t)SW_MIN(from->usage[i] / unit, s->units + 1);
-		order[i] = (strategy){i, weight, from->given ? from->given[i] : 0};
+		order[i] = (weighted_strategy){i, weight, from->given ? from->given[i] : 0};
 	}
 	qsort(order, (size_t)n, sizeof *order, by_weight);
 	s->node[k] = from->node;
@@ -180,8 +182,8 @@ static void add_member(const core *c, knapsack *s, sw_arena *arena, const heavy 
 	free(order);
 }
 
-static void build(const core *c, knapsack *s, sw_arena *arena, int32_t point, const heavy *members,
-                  int32_t count)
+static void build(const core *c, knapsack *s, sw_arena *arena, int32_t point,
+                  const heavy_node *members, int32_t count)
 {
 	int64_t capacity = c->capacity[point], unit = choose_unit(c, members, count, capacity),
 		strategies = 0;
@@ -229,7 +231,7 @@ int knapsacks_choose(const core *c, const graph *g, const double *worth, sw_aren
 	int count = 0;
 	double all = 0, limit = INFINITY;
 	int32_t limit_point = -1;
-	heavy members[MOST_MEMBERS];
+	heavy_node members[MOST_MEMBERS];
 	*chosen = SW_NEW_N(arena, knapsack, MOST_KNAPSACKS);
 	int64_t *usage = sw_alloc((size_t)c->widest * sizeof *usage);
 	for (int32_t t = 0; t < c->points; t++)

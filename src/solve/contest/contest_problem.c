@@ -9,41 +9,41 @@
 #define PROGRESS_AFTER_S 1.0
 #define ROWS_PER_LOOK 1024 /* at the clock */
 
-typedef struct pair {
+typedef struct number_pair {
 	int64_t first, second;
 	sw_json_place place;
-} pair;
+} number_pair;
 
-typedef struct row {
+typedef struct number_row {
 	int32_t list;
 	sw_json_place place;
-} row;
+} number_row;
 
-typedef SW_VEC(pair) pair_list;
-typedef SW_VEC(row) row_list;
+typedef SW_VEC(number_pair) number_pair_list;
+typedef SW_VEC(number_row) number_row_list;
 
-typedef struct reader {
+typedef struct contest_reader {
 	sw_json_stream *json;
 	const sw_source *source;
 	sw_problem *problem;
 	number_lists lists;
 	sw_numbers numbers; /* of the row at hand */
-	pair_list intervals, ends;
-	row_list costs, usages, tables;
+	number_pair_list intervals, ends;
+	number_row_list costs, usages, tables;
 	sw_json_place nodes_place, edges_place;
 	sw_progress progress;
 	int64_t rows_read;
-} reader;
+} contest_reader;
 
 /* ---- objects with known members ------------------------------------------------------ */
 
-typedef struct member {
+typedef struct contest_member {
 	const char *key;
-	bool (*read)(reader *r);
+	bool (*read)(contest_reader *r);
 	bool optional;
-} member;
+} contest_member;
 
-static const member *find_member(const member *members, int count, const char *key)
+static const contest_member *find_member(const contest_member *members, int count, const char *key)
 {
 	for (int i = 0; i < count; i++)
 		if (strcmp(members[i].key, key) == 0)
@@ -51,7 +51,8 @@ static const member *find_member(const member *members, int count, const char *k
 	return NULL;
 }
 
-static bool check_complete(reader *r, const member *members, int count, unsigned seen)
+static bool check_complete(contest_reader *r, const contest_member *members, int count,
+                           unsigned seen)
 {
 	for (int i = 0; i < count; i++)
 		if (!members[i].optional && !(seen & 1u << i))
@@ -61,13 +62,13 @@ static bool check_complete(reader *r, const member *members, int count, unsigned
 	return true;
 }
 
-static bool read_members(reader *r, const member *members, int count)
+static bool read_members(contest_reader *r, const contest_member *members, int count)
 {
 	const char *key;
 	unsigned seen = 0;
 	bool good = sw_json_enter_object(r->json);
 	while (good && sw_json_next_key(r->json, &key)) {
-		const member *m = find_member(members, count, key);
+		const contest_member *m = find_member(members, count, key);
 		unsigned bit = m ? 1u << (m - members) : 0;
 		if (seen & bit)
 			return sw_json_stream_fail(r->json, NULL,
@@ -80,7 +81,7 @@ static bool read_members(reader *r, const member *members, int count)
 
 /* ---- rows ---------------------------------------------------------------------------- */
 
-static void show_progress(reader *r)
+static void show_progress(contest_reader *r)
 {
 	double now = sw_now_s();
 	if (now - r->progress.started_s > PROGRESS_AFTER_S)
@@ -89,7 +90,7 @@ static void show_progress(reader *r)
 		                   SW_MAX(r->tables.len, r->ends.len), (int)r->lists.lists.len);
 }
 
-static bool count_row(reader *r, size_t so_far)
+static bool count_row(contest_reader *r, size_t so_far)
 {
 	if (++r->rows_read % ROWS_PER_LOOK == 0)
 		show_progress(r);
@@ -97,11 +98,11 @@ static bool count_row(reader *r, size_t so_far)
 	       sw_json_stream_fail(r->json, NULL, "more than %d of them", MOST_ROWS);
 }
 
-static bool read_pairs(reader *r, pair_list *list, const char *expected)
+static bool read_pairs(contest_reader *r, number_pair_list *list, const char *expected)
 {
 	bool good = sw_json_enter_array(r->json);
 	while (good && sw_json_next_item(r->json)) {
-		pair p = {.place = sw_json_stream_place(r->json)};
+		number_pair p = {.place = sw_json_stream_place(r->json)};
 		good = sw_json_take_ints(r->json, &r->numbers) && count_row(r, list->len);
 		if (good && r->numbers.len != 2)
 			return sw_json_stream_fail(r->json, NULL, "%zu numbers, expected two: %s",
@@ -115,7 +116,7 @@ static bool read_pairs(reader *r, pair_list *list, const char *expected)
 	return good;
 }
 
-static bool mark_forbidden(reader *r)
+static bool mark_forbidden(contest_reader *r)
 {
 	int64_t least = 0;
 	for (size_t i = 0; i < r->numbers.len; i++) {
@@ -128,7 +129,7 @@ static bool mark_forbidden(reader *r)
 	                           (long long)least);
 }
 
-static bool check_usages(reader *r)
+static bool check_usages(contest_reader *r)
 {
 	int64_t least = 0;
 	for (size_t i = 0; i < r->numbers.len; i++)
@@ -138,11 +139,11 @@ static bool check_usages(reader *r)
 	                           (long long)least);
 }
 
-static bool read_rows(reader *r, row_list *list, bool (*check)(reader *r))
+static bool read_rows(contest_reader *r, number_row_list *list, bool (*check)(contest_reader *r))
 {
 	bool good = sw_json_enter_array(r->json);
 	while (good && sw_json_next_item(r->json)) {
-		row added = {.place = sw_json_stream_place(r->json)};
+		number_row added = {.place = sw_json_stream_place(r->json)};
 		good = sw_json_take_ints(r->json, &r->numbers) && count_row(r, list->len) &&
 		       check(r);
 		if (!good)
@@ -156,49 +157,49 @@ static bool read_rows(reader *r, row_list *list, bool (*check)(reader *r))
 
 /* ---- the parts of the text ----------------------------------------------------------- */
 
-static bool read_intervals(reader *r)
+static bool read_intervals(contest_reader *r)
 {
 	return read_pairs(r, &r->intervals, "[begin, end]");
 }
 
-static bool read_node_costs(reader *r)
+static bool read_node_costs(contest_reader *r)
 {
 	return read_rows(r, &r->costs, mark_forbidden);
 }
 
-static bool read_usages(reader *r)
+static bool read_usages(contest_reader *r)
 {
 	return read_rows(r, &r->usages, check_usages);
 }
 
-static bool read_edge_nodes(reader *r)
+static bool read_edge_nodes(contest_reader *r)
 {
 	return read_pairs(r, &r->ends, "[node, node]");
 }
 
-static bool read_edge_costs(reader *r)
+static bool read_edge_costs(contest_reader *r)
 {
 	return read_rows(r, &r->tables, mark_forbidden);
 }
 
-static bool read_nodes(reader *r)
+static bool read_nodes(contest_reader *r)
 {
-	static const member members[] = {{"intervals", read_intervals, false},
-	                                 {"costs", read_node_costs, false},
-	                                 {"usages", read_usages, false}};
+	static const contest_member members[] = {{"intervals", read_intervals, false},
+	                                         {"costs", read_node_costs, false},
+	                                         {"usages", read_usages, false}};
 	r->nodes_place = sw_json_stream_place(r->json);
 	return read_members(r, members, SW_COUNT(members));
 }
 
-static bool read_edges(reader *r)
+static bool read_edges(contest_reader *r)
 {
-	static const member members[] = {{"nodes", read_edge_nodes, false},
-	                                 {"costs", read_edge_costs, false}};
+	static const contest_member members[] = {{"nodes", read_edge_nodes, false},
+	                                         {"costs", read_edge_costs, false}};
 	r->edges_place = sw_json_stream_place(r->json);
 	return read_members(r, members, SW_COUNT(members));
 }
 
-static bool read_limit(reader *r)
+static bool read_limit(contest_reader *r)
 {
 	if (sw_json_take_null(r->json))
 		return true;
@@ -210,28 +211,28 @@ static bool read_limit(reader *r)
 	                           (long long)r->problem->capacity);
 }
 
-static bool read_problem(reader *r)
+static bool read_problem(contest_reader *r)
 {
-	static const member members[] = {{"nodes", read_nodes, false},
-	                                 {"edges", read_edges, false},
-	                                 {"usage_limit", read_limit, true}};
+	static const contest_member members[] = {{"nodes", read_nodes, false},
+	                                         {"edges", read_edges, false},
+	                                         {"usage_limit", read_limit, true}};
 	return read_members(r, members, SW_COUNT(members));
 }
 
-static bool read_document(reader *r)
+static bool read_document(contest_reader *r)
 {
-	static const member members[] = {{"problem", read_problem, false}};
+	static const contest_member members[] = {{"problem", read_problem, false}};
 	return read_members(r, members, SW_COUNT(members)) && sw_json_finish(r->json);
 }
 
 /* ---- putting together ---------------------------------------------------------------- */
 
-static const number_list *list_of(const reader *r, const row *of)
+static const number_list *list_of(const contest_reader *r, const number_row *of)
 {
 	return &r->lists.lists.data[of->list];
 }
 
-static bool check_counts(reader *r)
+static bool check_counts(contest_reader *r)
 {
 	size_t intervals = r->intervals.len, costs = r->costs.len, usages = r->usages.len;
 	if (intervals != costs || usages != costs)
@@ -248,9 +249,9 @@ static bool check_counts(reader *r)
 	return true;
 }
 
-static bool add_node(reader *r, size_t n)
+static bool add_node(contest_reader *r, size_t n)
 {
-	const row *costs = &r->costs.data[n], *usages = &r->usages.data[n];
+	const number_row *costs = &r->costs.data[n], *usages = &r->usages.data[n];
 	const number_list *cost = list_of(r, costs), *usage = list_of(r, usages);
 	if (cost->count < 1 || cost->count > INT32_MAX)
 		return sw_json_stream_fail(
@@ -267,9 +268,9 @@ static bool add_node(reader *r, size_t n)
 }
 
 /* Points of an empty interval mean nothing. */
-static bool add_interval(reader *r, size_t n)
+static bool add_interval(contest_reader *r, size_t n)
 {
-	const pair *interval = &r->intervals.data[n];
+	const number_pair *interval = &r->intervals.data[n];
 	if (interval->first >= interval->second)
 		return true;
 	if (interval->first < 0 || interval->second > INT32_MAX)
@@ -283,7 +284,7 @@ static bool add_interval(reader *r, size_t n)
 	return true;
 }
 
-static bool check_node(reader *r, size_t e, int64_t node, const sw_json_place *place)
+static bool check_node(contest_reader *r, size_t e, int64_t node, const sw_json_place *place)
 {
 	return (node >= 0 && (size_t)node < r->problem->nodes.len) ||
 	       sw_json_stream_fail(
@@ -294,17 +295,17 @@ static bool check_node(reader *r, size_t e, int64_t node, const sw_json_place *p
 }
 
 /* Most lists have one shape; then the table that was made last is the one. */
-static int32_t shape(reader *r, number_list *list, int32_t rows, int32_t columns)
+static int32_t shape(contest_reader *r, number_list *list, int32_t rows, int32_t columns)
 {
 	if (list->table < 0 || r->problem->tables.data[list->table].rows != rows)
 		list->table = problem_adopt_table(r->problem, rows, columns, list->numbers);
 	return list->table;
 }
 
-static bool add_edge(reader *r, size_t e)
+static bool add_edge(contest_reader *r, size_t e)
 {
-	const pair *ends = &r->ends.data[e];
-	const row *costs = &r->tables.data[e];
+	const number_pair *ends = &r->ends.data[e];
+	const number_row *costs = &r->tables.data[e];
 	if (!check_node(r, e, ends->first, &ends->place) ||
 	    !check_node(r, e, ends->second, &ends->place))
 		return false;
@@ -323,7 +324,7 @@ static bool add_edge(reader *r, size_t e)
 	return true;
 }
 
-static bool put_together(reader *r)
+static bool put_together(contest_reader *r)
 {
 	bool good = check_counts(r);
 	for (size_t n = 0; good && n < r->costs.len; n++)
@@ -335,7 +336,7 @@ static bool put_together(reader *r)
 
 /* ---- reading ------------------------------------------------------------------------- */
 
-static void reader_clear(reader *r)
+static void reader_clear(contest_reader *r)
 {
 	number_lists_clear(&r->lists);
 	sw_vec_clear(&r->numbers);
@@ -348,7 +349,7 @@ static void reader_clear(reader *r)
 
 static sw_status read_source(sw_problem *problem, sw_source *source, bool quiet, sw_error *err)
 {
-	reader r = {.problem = problem, .source = source};
+	contest_reader r = {.problem = problem, .source = source};
 	r.json = sw_json_stream_new(source, err);
 	r.lists.arena = &problem->arena;
 	sw_progress_start(&r.progress, "read", quiet);

@@ -141,8 +141,7 @@ static int32_t collect_points(const sw_problem *problem, int32_t *points)
 
 static int32_t rank_of(const int32_t *points, int32_t count, int32_t point)
 {
-	const int32_t *at =
-		bsearch(&point, points, (size_t)count, sizeof *points, compare_points);
+	const int32_t *at = bsearch(&point, points, (size_t)count, sizeof *points, compare_points);
 	return (int32_t)(at - points);
 }
 
@@ -160,9 +159,8 @@ static void build_spans(graph *g, const sw_problem *problem)
 	for (int32_t t = 0; t < g->points; t++)
 		g->capacity[t] = problem->capacity;
 	for (size_t s = 0; count && s < problem->spans.len; s++) {
-		const sw_span *span = &problem->spans.data[s];
-		graph_add_span(g, root_of(problem, span->node),
-		               rank_of(points, count, span->begin),
+		const sw_usage_span *span = &problem->spans.data[s];
+		graph_add_span(g, root_of(problem, span->node), rank_of(points, count, span->begin),
 		               rank_of(points, count, span->end), span->usage);
 	}
 	free(points);

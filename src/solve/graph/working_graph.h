@@ -5,9 +5,9 @@
  * removed leaves a record on the undo stack; graph_restore plays the stack backwards and turns an
  * assignment of what is left into one of everything, at the cost the reduced graph says. Points
  * are renumbered as they prove redundant; each has its own capacity, because usages that no choice
- * can change are subtracted from it. Edges remember the messages of the last bound (message_passing.c), and
- * every reduction keeps them as true as it can, so that the next bound begins where the last one
- * ended.
+ * can change are subtracted from it. Edges remember the messages of the last bound
+ * (message_passing.c), and every reduction keeps them as true as it can, so that the next bound
+ * begins where the last one ended.
  *
  * All sums stay below 2^61 in magnitude: graph_build shifts costs right if need be (see `shift`).
  */

@@ -8,7 +8,7 @@
 
 /* ---- life ---------------------------------------------------------------------------- */
 
-static void list_nodes(walk *w, int32_t *number)
+static void list_nodes(assignment_walk *w, int32_t *number)
 {
 	for (int32_t v = 0; v < w->g->n_nodes; v++) {
 		const graph_node *node = &w->g->nodes[v];
@@ -20,7 +20,7 @@ static void list_nodes(walk *w, int32_t *number)
 	}
 }
 
-static void list_links(walk *w, const int32_t *number)
+static void list_links(assignment_walk *w, const int32_t *number)
 {
 	int32_t n = 0;
 	for (int32_t i = 0; i < w->n; i++) {
@@ -35,20 +35,20 @@ static void list_links(walk *w, const int32_t *number)
 	}
 }
 
-void walk_init(walk *w, const graph *g)
+void walk_init(assignment_walk *w, const graph *g)
 {
 	size_t n = (size_t)g->n_nodes + 1;
 	int32_t *number = sw_alloc(n * sizeof *number);
-	*w = (walk){.g = g,
-	            .nodes = sw_alloc(n * sizeof *w->nodes),
-	            .links = sw_alloc((2 * g->edges.len + 1) * sizeof *w->links),
-	            .used = sw_alloc(((size_t)g->points + 1) * sizeof *w->used)};
+	*w = (assignment_walk){.g = g,
+	                       .nodes = sw_alloc(n * sizeof *w->nodes),
+	                       .links = sw_alloc((2 * g->edges.len + 1) * sizeof *w->links),
+	                       .used = sw_alloc(((size_t)g->points + 1) * sizeof *w->used)};
 	list_nodes(w, number);
 	list_links(w, number);
 	free(number);
 }
 
-void walk_clear(walk *w)
+void walk_clear(assignment_walk *w)
 {
 	free(w->nodes);
 	free(w->links);
@@ -57,14 +57,14 @@ void walk_clear(walk *w)
 
 /* ---- moving -------------------------------------------------------------------------- */
 
-static int64_t entry_of(const walk *w, const walk_link *link, int32_t strategy)
+static int64_t entry_of(const assignment_walk *w, const walk_link *link, int32_t strategy)
 {
 	int32_t other = w->nodes[link->other].choice;
 	return other < 0 ? 0 : view_at(&link->view, strategy, other);
 }
 
 /* Adds what a strategy costs beside what is chosen, `sign` times. */
-static void add_cost(walk *w, const walk_node *node, int32_t strategy, int sign)
+static void add_cost(assignment_walk *w, const walk_node *node, int32_t strategy, int sign)
 {
 	w->value.cost += sign * node->of->cost[strategy];
 	for (int32_t k = 0; k < node->n_links; k++) {
@@ -77,12 +77,12 @@ static void add_cost(walk *w, const walk_node *node, int32_t strategy, int sign)
 	w->work += WORK_PER_LINK * (1 + node->n_links);
 }
 
-static int64_t excess_at(const walk *w, int32_t point)
+static int64_t excess_at(const assignment_walk *w, int32_t point)
 {
 	return SW_MAX(w->used[point] - w->g->capacity[point], 0);
 }
 
-static void add_usage(walk *w, const walk_node *node, int32_t strategy, int sign)
+static void add_usage(assignment_walk *w, const walk_node *node, int32_t strategy, int sign)
 {
 	for (size_t s = 0; s < node->of->spans.len; s++) {
 		const graph_span *span = &node->of->spans.data[s];
@@ -96,7 +96,7 @@ static void add_usage(walk *w, const walk_node *node, int32_t strategy, int sign
 	}
 }
 
-void walk_move(walk *w, int32_t node, int32_t strategy)
+void walk_move(assignment_walk *w, int32_t node, int32_t strategy)
 {
 	walk_node *at = &w->nodes[node];
 	if (at->choice >= 0) {
@@ -112,7 +112,7 @@ void walk_move(walk *w, int32_t node, int32_t strategy)
 
 /* ---- whole assignments --------------------------------------------------------------- */
 
-static bool is_allowed(walk *w, const walk_node *node, int32_t strategy)
+static bool is_allowed(assignment_walk *w, const walk_node *node, int32_t strategy)
 {
 	w->work += WORK_PER_LINK * node->n_links;
 	for (int32_t k = 0; k < node->n_links; k++)
@@ -122,7 +122,7 @@ static bool is_allowed(walk *w, const walk_node *node, int32_t strategy)
 }
 
 /* The allowed ones are equally likely: the k-th replaces what was drawn with a chance of 1/k. */
-static int32_t draw(walk *w, const walk_node *node, sw_rng *rng)
+static int32_t draw(assignment_walk *w, const walk_node *node, sw_rng *rng)
 {
 	int32_t drawn = -1, allowed = 0;
 	for (int32_t s = 0; s < node->strategies; s++)
@@ -131,27 +131,27 @@ static int32_t draw(walk *w, const walk_node *node, sw_rng *rng)
 	return drawn < 0 ? (int32_t)sw_rng_below(rng, node->strategies) : drawn;
 }
 
-static void forget(walk *w)
+static void forget(assignment_walk *w)
 {
 	for (int32_t i = 0; i < w->n; i++)
 		walk_move(w, i, -1);
 }
 
-void walk_draw(walk *w, sw_rng *rng)
+void walk_draw(assignment_walk *w, sw_rng *rng)
 {
 	forget(w);
 	for (int32_t i = 0; i < w->n; i++)
 		walk_move(w, i, draw(w, &w->nodes[i], rng));
 }
 
-void walk_load(walk *w, const int32_t *choices)
+void walk_load(assignment_walk *w, const int32_t *choices)
 {
 	forget(w);
 	for (int32_t i = 0; i < w->n; i++)
 		walk_move(w, i, choices[w->nodes[i].node]);
 }
 
-void walk_save(const walk *w, int32_t *choices)
+void walk_save(const assignment_walk *w, int32_t *choices)
 {
 	for (int32_t i = 0; i < w->n; i++)
 		choices[w->nodes[i].node] = w->nodes[i].choice;

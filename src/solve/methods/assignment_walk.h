@@ -24,7 +24,7 @@ typedef struct walk_node {
 	const graph_node *of;
 } walk_node;
 
-typedef struct walk {
+typedef struct assignment_walk {
 	const graph *g;
 	int32_t n;
 	walk_node *nodes; /* those of the graph that are alive */
@@ -32,19 +32,19 @@ typedef struct walk {
 	int64_t *used; /* per point */
 	walk_value value;
 	int64_t work; /* table entries and points looked at */
-} walk;
+} assignment_walk;
 
 /* With nothing chosen. The graph must outlive it unchanged. */
-void walk_init(walk *w, const graph *g);
-void walk_clear(walk *w);
+void walk_init(assignment_walk *w, const graph *g);
+void walk_clear(assignment_walk *w);
 /* -1: takes the choice back. O(degree + points of the node's spans). */
-void walk_move(walk *w, int32_t node, int32_t strategy);
+void walk_move(assignment_walk *w, int32_t node, int32_t strategy);
 /* Chooses for all nodes by chance, in their order, among the strategies that are not forbidden
  * beside what is chosen. */
-void walk_draw(walk *w, sw_rng *rng);
+void walk_draw(assignment_walk *w, sw_rng *rng);
 /* Goes to choices of the graph's nodes, or writes them. */
-void walk_load(walk *w, const int32_t *choices);
-void walk_save(const walk *w, int32_t *choices);
+void walk_load(assignment_walk *w, const int32_t *choices);
+void walk_save(const assignment_walk *w, int32_t *choices);
 
 static inline bool walk_valid(const walk_value *value)
 {

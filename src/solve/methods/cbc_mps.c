@@ -20,15 +20,15 @@
 #include <string.h>
 
 /* Where things stand among the columns and rows of the program, and which edges a node has. */
-typedef struct places {
+typedef struct mps_places {
 	int64_t *first_x;     /* per node, one more: column */
 	int64_t *first_row;   /* per edge, one more: row */
 	int32_t *first_edge;  /* per node, one more: into edges */
 	int32_t *edges;       /* 2 e + side */
 	int32_t *first_usage; /* per node, one more */
-} places;
+} mps_places;
 
-static void list_edges(places *p, const model *m)
+static void list_edges(mps_places *p, const model *m)
 {
 	size_t n = m->nodes.len;
 	p->first_edge = sw_alloc((n + 2) * sizeof *p->first_edge);
@@ -45,7 +45,7 @@ static void list_edges(places *p, const model *m)
 	}
 }
 
-static void list_usages(places *p, const model *m)
+static void list_usages(mps_places *p, const model *m)
 {
 	p->first_usage = sw_alloc((m->nodes.len + 1) * sizeof *p->first_usage);
 	for (size_t u = 0; u < m->usages.len; u++)
@@ -54,10 +54,10 @@ static void list_usages(places *p, const model *m)
 		p->first_usage[n + 1] += p->first_usage[n];
 }
 
-static void places_init(places *p, const model *m)
+static void places_init(mps_places *p, const model *m)
 {
-	*p = (places){.first_x = sw_alloc((m->nodes.len + 1) * sizeof *p->first_x),
-	              .first_row = sw_alloc((m->edges.len + 1) * sizeof *p->first_row)};
+	*p = (mps_places){.first_x = sw_alloc((m->nodes.len + 1) * sizeof *p->first_x),
+	                  .first_row = sw_alloc((m->edges.len + 1) * sizeof *p->first_row)};
 	for (size_t n = 0; n < m->nodes.len; n++)
 		p->first_x[n + 1] = p->first_x[n] + m->nodes.data[n].strategies;
 	p->first_row[0] = (int64_t)m->nodes.len;
@@ -68,7 +68,7 @@ static void places_init(places *p, const model *m)
 	list_usages(p, m);
 }
 
-static void places_clear(places *p)
+static void places_clear(mps_places *p)
 {
 	free(p->first_x);
 	free(p->first_row);
@@ -79,7 +79,7 @@ static void places_clear(places *p)
 
 /* ---- writing ------------------------------------------------------------------------- */
 
-static void write_rows(const model *m, const places *p, FILE *file)
+static void write_rows(const model *m, const mps_places *p, FILE *file)
 {
 	int64_t equalities = p->first_row[m->edges.len];
 	fprintf(file, "NAME problem FREE\nROWS\n N COST\n");
@@ -89,7 +89,7 @@ static void write_rows(const model *m, const places *p, FILE *file)
 		fprintf(file, " L R%" PRId64 "\n", equalities + (int64_t)r);
 }
 
-static void write_usages(const model *m, const places *p, size_t n, int32_t s, FILE *file)
+static void write_usages(const model *m, const mps_places *p, size_t n, int32_t s, FILE *file)
 {
 	int64_t column = p->first_x[n] + s, equalities = p->first_row[m->edges.len];
 	for (int32_t u = p->first_usage[n]; u < p->first_usage[n + 1]; u++) {
@@ -100,7 +100,7 @@ static void write_usages(const model *m, const places *p, size_t n, int32_t s, F
 	}
 }
 
-static void write_x(const model *m, const places *p, size_t n, int32_t s, FILE *file)
+static void write_x(const model *m, const mps_places *p, size_t n, int32_t s, FILE *file)
 {
 	int64_t column = p->first_x[n] + s, cost = m->nodes.data[n].cost[s];
 	if (cost != SW_FORBIDDEN && cost != 0)
@@ -130,7 +130,7 @@ static void write_e(const model_edge *edge, int64_t first_row, int64_t *column, 
 		}
 }
 
-static void write_columns(const model *m, const places *p, FILE *file)
+static void write_columns(const model *m, const mps_places *p, FILE *file)
 {
 	int64_t column = 0;
 	fprintf(file, "COLUMNS\n MARKER 'MARKER' 'INTORG'\n");
@@ -142,7 +142,7 @@ static void write_columns(const model *m, const places *p, FILE *file)
 		write_e(&m->edges.data[e], p->first_row[e], &column, file);
 }
 
-static void write_limits(const model *m, const places *p, FILE *file)
+static void write_limits(const model *m, const mps_places *p, FILE *file)
 {
 	fprintf(file, "RHS\n");
 	for (size_t n = 0; n < m->nodes.len; n++)
@@ -160,7 +160,7 @@ static void write_limits(const model *m, const places *p, FILE *file)
 
 static sw_status write_mps(const model *m, FILE *file, sw_error *err)
 {
-	places p;
+	mps_places p;
 	(void)err;
 	places_init(&p, m);
 	write_rows(m, &p, file);
@@ -174,10 +174,10 @@ static sw_status write_mps(const model *m, FILE *file, sw_error *err)
 
 /* A line per column that isn't zero: number, name, value, reduced cost. What it holds invalid
  * begins with "**". */
-static void read_choice(const model *m, FILE *file, foreign_answer *answer)
+static void read_choice(const model *m, FILE *file, external_answer *answer)
 {
 	char line[512];
-	places p;
+	mps_places p;
 	places_init(&p, m);
 	while (fgets(line, sizeof line, file)) {
 		char name[64];
@@ -203,7 +203,7 @@ static int64_t rounded_bound(double bound)
 	return (int64_t)ceil(bound - 1e-6 - 1e-9 * fabs(bound));
 }
 
-static void read_answer(const model *m, const char *printed, FILE *file, foreign_answer *answer)
+static void read_answer(const model *m, const char *printed, FILE *file, external_answer *answer)
 {
 	static const char bound[] = "Lower bound:";
 	char line[512] = "";
@@ -219,24 +219,24 @@ static void read_answer(const model *m, const char *printed, FILE *file, foreign
 		answer->bound = rounded_bound(strtod(at + strlen(bound), NULL));
 }
 
-static void command(foreign_command *c, const char *problem, const char *answer, double time_s,
+static void command(external_command *c, const char *problem, const char *answer, double time_s,
                     double gap)
 {
-	foreign_word(c, "cbc");
-	foreign_word(c, "%s", problem);
+	external_word(c, "cbc");
+	external_word(c, "%s", problem);
 	for (const char *const *word =
 	             (const char *const[]){"-timeMode", "elapsed", "-allowableGap", "0", NULL};
 	     *word; word++)
-		foreign_word(c, "%s", *word);
-	foreign_word(c, "-ratioGap");
-	foreign_word(c, "%g", gap);
+		external_word(c, "%s", *word);
+	external_word(c, "-ratioGap");
+	external_word(c, "%g", gap);
 	if (time_s > 0) {
-		foreign_word(c, "-sec");
-		foreign_word(c, "%g", time_s);
+		external_word(c, "-sec");
+		external_word(c, "%g", time_s);
 	}
-	foreign_word(c, "-solve");
-	foreign_word(c, "-solution");
-	foreign_word(c, "%s", answer);
+	external_word(c, "-solve");
+	external_word(c, "-solution");
+	external_word(c, "%s", answer);
 }
 
-const foreign_solver foreign_cbc = {"cbc", "problem.mps", write_mps, command, read_answer};
+const external_solver external_cbc = {"cbc", "problem.mps", write_mps, command, read_answer};

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdarg.h>
 
-void foreign_word(foreign_command *command, const char *format, ...)
+void external_word(external_command *command, const char *format, ...)
 {
 	va_list list;
 	assert(command->n < (int)SW_COUNT(command->words));
@@ -12,7 +12,7 @@ void foreign_word(foreign_command *command, const char *format, ...)
 	va_end(list);
 }
 
-bool foreign_assignment(const model *m, const foreign_answer *answer, int32_t *assignment)
+bool external_assignment(const model *m, const external_answer *answer, int32_t *assignment)
 {
 	for (size_t n = 0; n < m->nodes.len; n++)
 		if (answer->choice[n] < 0 || answer->choice[n] >= m->nodes.data[n].strategies)

@@ -5,15 +5,15 @@
 
 /* ---- points that can bind ------------------------------------------------------------ */
 
-typedef struct point_facts {
+typedef struct row_candidates {
 	int64_t *most;       /* usage if each span took its largest */
 	bool *begins, *ends; /* does a span begin, or end, there? */
 	int32_t *row;        /* the number of candidates for rows before this point */
 	int32_t n_rows;
 	int64_t *capacity; /* per candidate */
-} point_facts;
+} row_candidates;
 
-static void gather_facts(point_facts *f, const graph *g)
+static void gather_facts(row_candidates *f, const graph *g)
 {
 	for (int32_t v = 0; v < g->n_nodes; v++) {
 		const graph_node *node = &g->nodes[v];
@@ -30,26 +30,26 @@ static void gather_facts(point_facts *f, const graph *g)
 }
 
 /* All that lives at t lives at t + 1, where there is no more room. */
-static bool next_implies(const graph *g, const point_facts *f, int32_t t)
+static bool next_implies(const graph *g, const row_candidates *f, int32_t t)
 {
 	return t >= 0 && t + 1 < g->points && !f->ends[t + 1] &&
 	       g->capacity[t + 1] <= g->capacity[t];
 }
 
-static bool previous_implies(const graph *g, const point_facts *f, int32_t t)
+static bool previous_implies(const graph *g, const row_candidates *f, int32_t t)
 {
 	return t > 0 && !f->begins[t] && g->capacity[t - 1] <= g->capacity[t] &&
 	       !next_implies(g, f, t - 1);
 }
 
-static void facts_init(point_facts *f, const graph *g)
+static void facts_init(row_candidates *f, const graph *g)
 {
 	size_t n = (size_t)g->points + 1;
-	*f = (point_facts){.most = sw_alloc(n * sizeof *f->most),
-	                   .begins = sw_alloc(n * sizeof *f->begins),
-	                   .ends = sw_alloc(n * sizeof *f->ends),
-	                   .row = sw_alloc(n * sizeof *f->row),
-	                   .capacity = sw_alloc(n * sizeof *f->capacity)};
+	*f = (row_candidates){.most = sw_alloc(n * sizeof *f->most),
+	                      .begins = sw_alloc(n * sizeof *f->begins),
+	                      .ends = sw_alloc(n * sizeof *f->ends),
+	                      .row = sw_alloc(n * sizeof *f->row),
+	                      .capacity = sw_alloc(n * sizeof *f->capacity)};
 	gather_facts(f, g);
 	for (int32_t t = 0; t < g->points; t++) {
 		f->row[t] = f->n_rows;
@@ -60,7 +60,7 @@ static void facts_init(point_facts *f, const graph *g)
 	f->row[g->points] = f->n_rows;
 }
 
-static void facts_clear(point_facts *f)
+static void facts_clear(row_candidates *f)
 {
 	free(f->most);
 	free(f->begins);
@@ -77,14 +77,14 @@ typedef struct usage_change { /* from this row on, so much more or less */
 	const int64_t *usage;
 } usage_change;
 
-typedef struct sweep {
+typedef struct usage_sweep {
 	model *m;
-	point_facts *f;
+	row_candidates *f;
 	sw_map index; /* (node, usage) -> number in the model */
 	SW_VEC(usage_change) changes;
 	int64_t *sum;
 	SW_VEC(int64_t) key;
-} sweep;
+} usage_sweep;
 
 static int by_row(const void *a, const void *b)
 {
@@ -92,7 +92,7 @@ static int by_row(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static int32_t intern_usage(sweep *w, int32_t node, int32_t strategies, int64_t least)
+static int32_t intern_usage(usage_sweep *w, int32_t node, int32_t strategies, int64_t least)
 {
 	model *m = w->m;
 	w->key.len = 0;
@@ -110,7 +110,7 @@ static int32_t intern_usage(sweep *w, int32_t node, int32_t strategies, int64_t 
 }
 
 /* The sum as it now is holds in these rows. What is used anyhow is taken off their capacity. */
-static void place_sum(sweep *w, int32_t node, int32_t from, int32_t to)
+static void place_sum(usage_sweep *w, int32_t node, int32_t from, int32_t to)
 {
 	int32_t strategies = w->m->nodes.data[node].strategies;
 	int64_t least = least_of(w->sum, strategies);
@@ -123,7 +123,7 @@ static void place_sum(sweep *w, int32_t node, int32_t from, int32_t to)
 		sw_vec_push(&w->m->usages.data[number].rows, r);
 }
 
-static void list_changes(sweep *w, const graph_node *node)
+static void list_changes(usage_sweep *w, const graph_node *node)
 {
 	w->changes.len = 0;
 	for (size_t s = 0; s < node->spans.len; s++) {
@@ -138,7 +138,7 @@ static void list_changes(sweep *w, const graph_node *node)
 		qsort(w->changes.data, w->changes.len, sizeof *w->changes.data, by_row);
 }
 
-static void sweep_node(sweep *w, int32_t n)
+static void sweep_node(usage_sweep *w, int32_t n)
 {
 	const graph_node *node = &w->m->g.nodes[w->m->nodes.data[n].origin];
 	list_changes(w, node);
@@ -161,7 +161,7 @@ static int64_t most_used(const model *m, int32_t usage)
 	return most_of(u->usage, m->nodes.data[u->node].strategies);
 }
 
-static void fill_rows(model *m, const point_facts *f)
+static void fill_rows(model *m, const row_candidates *f)
 {
 	for (int32_t r = 0; r < f->n_rows; r++)
 		sw_vec_push(&m->rows, ((model_row){.capacity = f->capacity[r]}));
@@ -220,8 +220,8 @@ static void list_rows(model *m)
 
 static void add_rows(model *m)
 {
-	point_facts f;
-	sweep w = {.m = m, .f = &f};
+	row_candidates f;
+	usage_sweep w = {.m = m, .f = &f};
 	facts_init(&f, &m->g);
 	for (size_t n = 0; n < m->nodes.len; n++)
 		sweep_node(&w, (int32_t)n);

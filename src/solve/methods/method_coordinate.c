@@ -4,7 +4,7 @@
 #include "solve/methods/method_run.h"
 
 /* True if another strategy is better. */
-static bool optimise_node(walk *w, int32_t node)
+static bool optimise_node(assignment_walk *w, int32_t node)
 {
 	int32_t before = w->nodes[node].choice, best = before;
 	walk_value least = w->value;

@@ -18,7 +18,7 @@ static sw_status refuse_size(const method_run *r, sw_error *err)
 }
 
 /* The last node turns fastest. False when all have turned through. */
-static bool advance(walk *w)
+static bool advance(assignment_walk *w)
 {
 	for (int32_t i = w->n; i-- > 0;) {
 		int32_t next = (w->nodes[i].choice + 1) % w->nodes[i].strategies;

@@ -23,18 +23,18 @@
 #define LEAST_TIME_S 0.01
 #define NOT_STARTED 127 /* as shells have it */
 
-typedef struct errand {
-	const foreign_solver *solver;
+typedef struct solver_call {
+	const external_solver *solver;
 	char folder[256], problem[320], answer[320], printed[320];
 	double time_s; /* 0: none */
 	double gap;
 	const volatile bool *stop;
 	bool stopped; /* before it was done */
-} errand;
+} solver_call;
 
 /* ---- files --------------------------------------------------------------------------- */
 
-static sw_status make_folder(errand *e, sw_error *err)
+static sw_status make_folder(solver_call *e, sw_error *err)
 {
 	const char *parent = getenv("TMPDIR");
 	snprintf(e->folder, sizeof e->folder, "%s/shardwright-XXXXXX",
@@ -48,7 +48,7 @@ static sw_status make_folder(errand *e, sw_error *err)
 	return SW_OK;
 }
 
-static void remove_folder(const errand *e)
+static void remove_folder(const solver_call *e)
 {
 	unlink(e->problem);
 	unlink(e->answer);
@@ -56,7 +56,7 @@ static void remove_folder(const errand *e)
 	rmdir(e->folder);
 }
 
-static sw_status write_problem(const errand *e, const model *m, sw_error *err)
+static sw_status write_problem(const solver_call *e, const model *m, sw_error *err)
 {
 	FILE *file = fopen(e->problem, "we");
 	sw_status status = file ? e->solver->write(m, file, err) : SW_OK;
@@ -65,7 +65,7 @@ static sw_status write_problem(const errand *e, const model *m, sw_error *err)
 	return status;
 }
 
-static void read_answer(const errand *e, const model *m, foreign_answer *answer)
+static void read_answer(const solver_call *e, const model *m, external_answer *answer)
 {
 	sw_text printed = {0};
 	FILE *file = fopen(e->printed, "re");
@@ -86,9 +86,9 @@ static void read_answer(const errand *e, const model *m, foreign_answer *answer)
 /* ---- the program --------------------------------------------------------------------- */
 
 /* In the child. Ctrl-C is for this process alone, which then ends the other in its own way. */
-static void become(const errand *e, pid_t parent)
+static void become(const solver_call *e, pid_t parent)
 {
-	foreign_command command = {0};
+	external_command command = {0};
 	char *words[SW_COUNT(command.words) + 1] = {0};
 	e->solver->command(&command, e->problem, e->answer, e->time_s, e->gap);
 	for (int i = 0; i < command.n; i++)
@@ -103,7 +103,7 @@ static void become(const errand *e, pid_t parent)
 
 /* Until it ends. When a stop is asked for it may write what it has; who is late then, or at the end
  * of the time, is ended. */
-static int wait_for(errand *e, pid_t pid)
+static int wait_for(solver_call *e, pid_t pid)
 {
 	double deadline_s = e->time_s > 0 ? sw_now_s() + e->time_s + GRACE_S : INFINITY;
 	const struct timespec nap = {.tv_nsec = 2000000};
@@ -120,7 +120,7 @@ static int wait_for(errand *e, pid_t pid)
 	return status;
 }
 
-static sw_status execute(errand *e, sw_error *err)
+static sw_status execute(solver_call *e, sw_error *err)
 {
 	pid_t parent = getpid(), pid = fork();
 	if (pid == 0)
@@ -141,7 +141,7 @@ static sw_status execute(errand *e, sw_error *err)
 
 /* ---- the method ---------------------------------------------------------------------- */
 
-static void set_limits(const method_run *r, errand *e)
+static void set_limits(const method_run *r, solver_call *e)
 {
 	const sw_solve_options *options = &r->s.options;
 	double work_s = (double)options->work_limit / SW_METHOD_WORK_PER_S;
@@ -154,9 +154,9 @@ static void set_limits(const method_run *r, errand *e)
 		e->time_s = SW_MAX(e->time_s, LEAST_TIME_S);
 }
 
-static void take(method_run *r, const errand *e, const model *m, const foreign_answer *answer)
+static void take(method_run *r, const solver_call *e, const model *m, const external_answer *answer)
 {
-	if (foreign_assignment(m, answer, r->whole))
+	if (external_assignment(m, answer, r->whole))
 		solver_offer(&r->s, r->whole);
 	bool feasible = solver_feasible(&r->s);
 	r->exhausted = feasible ? answer->optimal : answer->infeasible;
@@ -169,8 +169,8 @@ static void take(method_run *r, const errand *e, const model *m, const foreign_a
 
 static sw_status ask(method_run *r, const model *m, sw_error *err)
 {
-	errand e = {.solver = &foreign_cbc};
-	foreign_answer answer = {.choice = sw_alloc((m->nodes.len + 1) * sizeof *answer.choice)};
+	solver_call e = {.solver = &external_cbc};
+	external_answer answer = {.choice = sw_alloc((m->nodes.len + 1) * sizeof *answer.choice)};
 	for (size_t n = 0; n < m->nodes.len; n++)
 		answer.choice[n] = -1;
 	set_limits(r, &e);

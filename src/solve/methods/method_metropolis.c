@@ -35,7 +35,7 @@ static bool is_taken(method_run *r, const walk_value *from)
 /* Another strategy of a node that has several. */
 static void propose(method_run *r, const int32_t *movable, int64_t n_movable)
 {
-	walk *w = &r->w;
+	assignment_walk *w = &r->w;
 	int32_t node = movable[sw_rng_below(&r->rng, n_movable)], before = w->nodes[node].choice;
 	int32_t strategy = (int32_t)sw_rng_below(&r->rng, w->nodes[node].strategies - 1);
 	walk_value from = w->value;

@@ -9,7 +9,7 @@
 typedef struct method_run {
 	solver s; /* limits and incumbent */
 	graph g;  /* ties contracted, forbidden strategies dropped */
-	walk w;
+	assignment_walk w;
 	walk_value best; /* of all that the walk offered */
 	int32_t *found;  /* its choices, per node of the graph */
 	bool news;       /* that is not in the incumbent yet */

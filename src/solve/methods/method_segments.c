@@ -1,6 +1,6 @@
 /* Rhino's three levels (its section 4.3.3): cones by the exact reductions, segments and what joins
- * them by segment_merging.h; then what exceeds the capacity is repaired, and single regions are improved.
- * One pass: no bound is raised, nothing is branched on. */
+ * them by segment_merging.h; then what exceeds the capacity is repaired, and single regions are
+ * improved. One pass: no bound is raised, nothing is branched on. */
 #include "solve/methods/method_run.h"
 #include "solve/methods/segment_merging.h"
 
@@ -14,7 +14,7 @@
 /* A valid assignment near x; what is exact is not searched. */
 static void search_near(method_run *r, const core *c, const int32_t *x, int64_t bound)
 {
-	search found;
+	local_search found;
 	int64_t work = SW_MAX(SEARCH_SHARE * r->w.work, LEAST_SEARCH);
 	search_init(&found, c, x, NULL, r->s.options.seed);
 	found.halt = solver_halt(&r->s);

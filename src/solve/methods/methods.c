@@ -154,7 +154,8 @@ static sw_solve_answer answer_of(const method_run *r)
 	return r->s.bound == r->s.best_value.cost ? SW_SOLVED_OPTIMAL : SW_SOLVED_FEASIBLE;
 }
 
-/* With floored or clamped costs (working_graph.h) the end of a search proves nothing about the caller's. */
+/* With floored or clamped costs (working_graph.h) the end of a search proves nothing about the
+ * caller's. */
 static void conclude(method_run *r, sw_solution *solution)
 {
 	solver *s = &r->s;

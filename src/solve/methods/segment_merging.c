@@ -13,23 +13,23 @@
 #define MANY_PIECES 64
 #define BUCKETS_LOOKED_AT 8
 
-typedef struct piece {
+typedef struct segment_table {
 	int32_t n;
 	const int32_t *node; /* in the arena; the first turns slowest */
 	int32_t table;
 	bool gone;
-} piece;
+} segment_table;
 
-typedef struct bucket {
+typedef struct segment_bucket {
 	int_list pieces;
 	int_list scope; /* the node eliminated first */
 	int64_t entries;
-} bucket;
+} segment_bucket;
 
 typedef struct segments {
 	const core *c;
 	sw_arena arena;
-	SW_VEC(piece) pieces;
+	SW_VEC(segment_table) pieces;
 	int_list *of_node; /* per node: pieces; once eliminated: those that it had */
 	SW_VEC(int64_t *) tables;
 	SW_VEC(int64_t) entries; /* per table */
@@ -55,7 +55,7 @@ static int32_t add_table(segments *s, int64_t *cost, int64_t entries)
 
 static void add_piece(segments *s, const int32_t *node, int32_t n, int32_t table)
 {
-	piece p = {.n = n, .table = table};
+	segment_table p = {.n = n, .table = table};
 	p.node = sw_arena_copy(&s->arena, node, sizeof(*node) * (size_t)n);
 	for (int32_t k = 0; k < n; k++)
 		sw_vec_push(&s->of_node[node[k]], (int32_t)s->pieces.len);
@@ -100,7 +100,7 @@ static void add_edges(segments *s)
 
 /* ---- the order ----------------------------------------------------------------------- */
 
-static void add_to_scope(segments *s, bucket *b, int32_t node)
+static void add_to_scope(segments *s, segment_bucket *b, int32_t node)
 {
 	if (s->place[node] >= 0)
 		return;
@@ -110,7 +110,7 @@ static void add_to_scope(segments *s, bucket *b, int32_t node)
 	b->entries = SW_MIN(b->entries, INT64_C(1) << 40);
 }
 
-static void forget_scope(segments *s, const bucket *b, size_t from)
+static void forget_scope(segments *s, const segment_bucket *b, size_t from)
 {
 	for (size_t k = from; k < b->scope.len; k++)
 		s->place[b->scope.data[k]] = -1;
@@ -119,13 +119,13 @@ static void forget_scope(segments *s, const bucket *b, size_t from)
 /* Entries of what would be left of it, were there no limit. */
 static double weight_of(segments *s, int32_t node)
 {
-	bucket all = {.entries = 1};
+	segment_bucket all = {.entries = 1};
 	const int_list *pieces = &s->of_node[node];
 	double weight = 1e17 + (double)pieces->len;
 	if (pieces->len > MANY_PIECES)
 		return weight;
 	for (size_t k = 0; k < pieces->len; k++) {
-		const piece *p = &s->pieces.data[pieces->data[k]];
+		const segment_table *p = &s->pieces.data[pieces->data[k]];
 		for (int32_t i = 0; i < p->n && !p->gone; i++)
 			add_to_scope(s, &all, p->node[i]);
 	}
@@ -148,12 +148,12 @@ static void drop_gone(segments *s, int32_t node)
 
 /* ---- buckets ------------------------------------------------------------------------- */
 
-typedef SW_VEC(bucket) bucket_list;
+typedef SW_VEC(segment_bucket) segment_bucket_list;
 
 /* Alone a piece always has room: what is left of it is smaller. */
-static bool join(segments *s, bucket *b, int32_t number)
+static bool join(segments *s, segment_bucket *b, int32_t number)
 {
-	const piece *p = &s->pieces.data[number];
+	const segment_table *p = &s->pieces.data[number];
 	size_t before = b->scope.len;
 	int64_t entries = b->entries;
 	for (size_t k = 0; k < b->scope.len; k++)
@@ -185,7 +185,7 @@ static void sort_pieces(segments *s, int_list *list)
 		}
 }
 
-static void fill_buckets(segments *s, int32_t node, bucket_list *buckets)
+static void fill_buckets(segments *s, int32_t node, segment_bucket_list *buckets)
 {
 	int_list *list = &s->of_node[node];
 	if (list->len <= MANY_PIECES)
@@ -198,7 +198,7 @@ static void fill_buckets(segments *s, int32_t node, bucket_list *buckets)
 			b++;
 		if (b < buckets->len)
 			continue;
-		bucket fresh = {.entries = 1};
+		segment_bucket fresh = {.entries = 1};
 		add_to_scope(s, &fresh, node);
 		forget_scope(s, &fresh, 0);
 		join(s, &fresh, list->data[k]);
@@ -206,7 +206,7 @@ static void fill_buckets(segments *s, int32_t node, bucket_list *buckets)
 	}
 }
 
-static void clear_buckets(bucket_list *buckets)
+static void clear_buckets(segment_bucket_list *buckets)
 {
 	for (size_t b = 0; b < buckets->len; b++) {
 		sw_vec_clear(&buckets->data[b].pieces);
@@ -216,14 +216,14 @@ static void clear_buckets(bucket_list *buckets)
 }
 
 /* Equal iff what is left of the buckets is: which tables are joined, and how. */
-static void key_buckets(const segments *s, const bucket_list *buckets, sw_text *key)
+static void key_buckets(const segments *s, const segment_bucket_list *buckets, sw_text *key)
 {
 	for (size_t b = 0; b < buckets->len; b++) {
-		const bucket *at = &buckets->data[b];
+		const segment_bucket *at = &buckets->data[b];
 		const int32_t sizes[] = {(int32_t)at->pieces.len, (int32_t)at->scope.len};
 		sw_text_add_n(key, (const char *)sizes, sizeof(sizes));
 		for (size_t k = 0; k < at->pieces.len; k++) {
-			const piece *p = &s->pieces.data[at->pieces.data[k]];
+			const segment_table *p = &s->pieces.data[at->pieces.data[k]];
 			sw_text_add_n(key, (const char *)&p->table, sizeof(p->table));
 			for (int32_t i = 0; i < p->n; i++)
 				for (int32_t place = 0; place < (int32_t)at->scope.len; place++)
@@ -237,7 +237,8 @@ static void key_buckets(const segments *s, const bucket_list *buckets, sw_text *
 /* ---- tables -------------------------------------------------------------------------- */
 
 /* How far the piece's entry moves with each node of the scope. */
-static void find_steps(const segments *s, const bucket *b, const piece *p, int64_t *step)
+static void find_steps(const segments *s, const segment_bucket *b, const segment_table *p,
+                       int64_t *step)
 {
 	int64_t stride = 1;
 	memset(step, 0, sizeof(*step) * b->scope.len);
@@ -248,7 +249,7 @@ static void find_steps(const segments *s, const bucket *b, const piece *p, int64
 }
 
 /* Adds the piece to all entries of a table over the scope, whose last node turns fastest. */
-static void add_to_table(segments *s, const bucket *b, const piece *p, int64_t *sum)
+static void add_to_table(segments *s, const segment_bucket *b, const segment_table *p, int64_t *sum)
 {
 	size_t n = b->scope.len;
 	int64_t *step = sw_alloc(2 * (n + 1) * sizeof(*step)), *digit = step + n + 1, at = 0;
@@ -268,7 +269,7 @@ static void add_to_table(segments *s, const bucket *b, const piece *p, int64_t *
 	free(step);
 }
 
-static int64_t *join_pieces(segments *s, const bucket *b)
+static int64_t *join_pieces(segments *s, const segment_bucket *b)
 {
 	int64_t *sum = sw_alloc(sizeof(*sum) * (size_t)b->entries);
 	for (size_t k = 0; k < b->pieces.len; k++)
@@ -284,7 +285,8 @@ static void add_to_row(int64_t *row, int64_t entries, int64_t more)
 
 /* Each strategy of the node then costs the same at least in all buckets: what one bucket asks for
  * it, all ask. */
-static void share_costs(segments *s, const bucket_list *buckets, int32_t strategies, int64_t **sums)
+static void share_costs(segments *s, const segment_bucket_list *buckets, int32_t strategies,
+                        int64_t **sums)
 {
 	int64_t n = (int64_t)buckets->len, *least = sw_alloc(sizeof(*least) * buckets->len);
 	for (int32_t i = 0; i < strategies; i++) {
@@ -319,7 +321,7 @@ static int64_t *choose_cheapest(const int64_t *sum, int32_t strategies, int64_t 
 }
 
 /* A table per bucket. */
-static void merge(segments *s, const bucket_list *buckets, int32_t strategies)
+static void merge(segments *s, const segment_bucket_list *buckets, int32_t strategies)
 {
 	int64_t **sums = sw_alloc(sizeof(*sums) * buckets->len);
 	for (size_t b = 0; b < buckets->len; b++)
@@ -337,7 +339,7 @@ static void merge(segments *s, const bucket_list *buckets, int32_t strategies)
 
 /* ---- one pass ------------------------------------------------------------------------ */
 
-static void leave(segments *s, const bucket *b, int32_t table)
+static void leave(segments *s, const segment_bucket *b, int32_t table)
 {
 	for (size_t k = 0; k < b->pieces.len; k++)
 		s->pieces.data[b->pieces.data[k]].gone = true;
@@ -352,7 +354,7 @@ static void leave(segments *s, const bucket *b, int32_t table)
 
 static void eliminate(segments *s, int32_t node)
 {
-	bucket_list buckets = {0};
+	segment_bucket_list buckets = {0};
 	sw_text key = {0};
 	drop_gone(s, node);
 	fill_buckets(s, node, &buckets);
@@ -402,7 +404,7 @@ static int32_t choose(segments *s, int32_t node, const int32_t *x)
 	for (int32_t i = 0; i < core_strategies(s->c, node); i++) {
 		int64_t sum = 0;
 		for (size_t k = 0; k < s->of_node[node].len; k++) {
-			const piece *p = &s->pieces.data[s->of_node[node].data[k]];
+			const segment_table *p = &s->pieces.data[s->of_node[node].data[k]];
 			int64_t at = 0;
 			for (int32_t d = 0; d < p->n; d++)
 				at = at * core_strategies(s->c, p->node[d]) +

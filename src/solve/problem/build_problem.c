@@ -68,7 +68,7 @@ static bool knows_node(const sw_problem *problem, int32_t node)
 void problem_adopt_span(sw_problem *problem, int32_t node, int32_t begin, int32_t end,
                         const int64_t *usage)
 {
-	sw_span span = {node, begin, end, usage};
+	sw_usage_span span = {node, begin, end, usage};
 	if (knows_node(problem, node) &&
 	    (begin >= end || all_zero(usage, problem->nodes.data[node].strategies)))
 		return;
@@ -248,7 +248,7 @@ static sw_status check_edges(const sw_problem *problem, sw_error *err)
 /* The largest usage that matters: whatever is above the capacity cannot be chosen anyway. */
 static sw_status largest_usage(const sw_problem *problem, size_t s, int64_t *largest, sw_error *err)
 {
-	const sw_span *span = &problem->spans.data[s];
+	const sw_usage_span *span = &problem->spans.data[s];
 	*largest = 0;
 	for (int32_t i = 0; i < problem->nodes.data[span->node].strategies; i++) {
 		if (span->usage[i] < 0)
@@ -264,7 +264,7 @@ static sw_status check_spans(const sw_problem *problem, sw_error *err)
 {
 	int64_t total = 0;
 	for (size_t s = 0; s < problem->spans.len; s++) {
-		const sw_span *span = &problem->spans.data[s];
+		const sw_usage_span *span = &problem->spans.data[s];
 		int64_t largest;
 		if (span->node < 0 || (size_t)span->node >= problem->nodes.len)
 			return sw_fail(err, SW_ERR_INPUT,

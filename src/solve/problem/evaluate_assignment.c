@@ -3,13 +3,13 @@
 
 #include <stdlib.h>
 
-typedef __int128 wide;
+typedef __int128 exact_sum;
 
 /* A change of the total usage at a point. */
-typedef struct change {
+typedef struct usage_step {
 	int32_t point;
-	wide by;
-} change;
+	exact_sum by;
+} usage_step;
 
 static bool ties_kept(const sw_problem *problem, const int32_t *assignment)
 {
@@ -19,7 +19,7 @@ static bool ties_kept(const sw_problem *problem, const int32_t *assignment)
 	return true;
 }
 
-static bool add_cost(wide *total, int64_t cost)
+static bool add_cost(exact_sum *total, int64_t cost)
 {
 	if (cost == SW_FORBIDDEN)
 		return false;
@@ -27,7 +27,7 @@ static bool add_cost(wide *total, int64_t cost)
 	return true;
 }
 
-static bool total_cost(const sw_problem *problem, const int32_t *assignment, wide *total)
+static bool total_cost(const sw_problem *problem, const int32_t *assignment, exact_sum *total)
 {
 	*total = 0;
 	for (size_t n = 0; n < problem->nodes.len; n++)
@@ -47,34 +47,35 @@ static bool total_cost(const sw_problem *problem, const int32_t *assignment, wid
 /* At one point ends come before begins: spans are half-open. */
 static int compare_changes(const void *a, const void *b)
 {
-	const change *x = a, *y = b;
+	const usage_step *x = a, *y = b;
 	if (x->point != y->point)
 		return x->point < y->point ? -1 : 1;
 	return (x->by > y->by) - (x->by < y->by);
 }
 
 /* In the order of points; *count of them. Freed by the caller. */
-static change *list_changes(const sw_problem *problem, const int32_t *assignment, size_t *count)
+static usage_step *list_changes(const sw_problem *problem, const int32_t *assignment, size_t *count)
 {
-	change *changes = sw_alloc((problem->spans.len * 2 + 1) * sizeof *changes);
+	usage_step *changes = sw_alloc((problem->spans.len * 2 + 1) * sizeof *changes);
 	*count = 0;
 	for (size_t s = 0; s < problem->spans.len; s++) {
-		const sw_span *span = &problem->spans.data[s];
+		const sw_usage_span *span = &problem->spans.data[s];
 		int64_t usage = span->usage[assignment[span->node]];
 		if (!usage || span->begin >= span->end)
 			continue;
-		changes[(*count)++] = (change){span->begin, usage};
-		changes[(*count)++] = (change){span->end, -(wide)usage};
+		changes[(*count)++] = (usage_step){span->begin, usage};
+		changes[(*count)++] = (usage_step){span->end, -(exact_sum)usage};
 	}
 	qsort(changes, *count, sizeof *changes, compare_changes);
 	return changes;
 }
 
-static wide find_peak(const sw_problem *problem, const int32_t *assignment, int32_t *peak_point)
+static exact_sum find_peak(const sw_problem *problem, const int32_t *assignment,
+                           int32_t *peak_point)
 {
 	size_t count;
-	change *changes = list_changes(problem, assignment, &count);
-	wide now = 0, peak = 0;
+	usage_step *changes = list_changes(problem, assignment, &count);
+	exact_sum now = 0, peak = 0;
 	*peak_point = 0;
 	for (size_t i = 0; i < count; i++) {
 		now += changes[i].by;
@@ -90,14 +91,14 @@ static wide find_peak(const sw_problem *problem, const int32_t *assignment, int3
 void sw_problem_evaluate(const sw_problem *problem, const int32_t *assignment,
                          sw_evaluation *evaluation)
 {
-	wide cost, peak = find_peak(problem, assignment, &evaluation->peak_point);
+	exact_sum cost, peak = find_peak(problem, assignment, &evaluation->peak_point);
 	evaluation->allowed =
 		ties_kept(problem, assignment) && total_cost(problem, assignment, &cost);
 	evaluation->cost = 0;
 	if (evaluation->allowed)
-		evaluation->cost =
-			(int64_t)SW_MAX(SW_MIN(cost, (wide)INT64_MAX - 1), (wide)INT64_MIN);
-	evaluation->peak_usage = (int64_t)SW_MIN(peak, (wide)INT64_MAX);
+		evaluation->cost = (int64_t)SW_MAX(SW_MIN(cost, (exact_sum)INT64_MAX - 1),
+		                                   (exact_sum)INT64_MIN);
+	evaluation->peak_usage = (int64_t)SW_MIN(peak, (exact_sum)INT64_MAX);
 	evaluation->within = problem->capacity == INT64_MAX || peak <= problem->capacity;
 }
 
@@ -126,21 +127,21 @@ int32_t sw_problem_overuse(const sw_problem *problem, const int32_t *assignment,
 {
 	size_t count;
 	int32_t found = 0;
-	wide now = 0, excess = 0;
+	exact_sum now = 0, excess = 0;
 	sw_overuse run = {0};
 	if (problem->capacity == INT64_MAX)
 		return 0;
-	change *changes = list_changes(problem, assignment, &count);
+	usage_step *changes = list_changes(problem, assignment, &count);
 	for (size_t i = 0; i < count; i++) {
 		now += changes[i].by;
 		if (i + 1 < count && changes[i + 1].point == changes[i].point)
 			continue;
-		wide over = now - problem->capacity;
+		exact_sum over = now - problem->capacity;
 		if (over > 0 && excess <= 0)
 			run.begin = changes[i].point;
 		if (over <= 0 && excess > 0) {
 			run.end = changes[i].point;
-			run.excess = (int64_t)SW_MIN(excess, (wide)INT64_MAX);
+			run.excess = (int64_t)SW_MIN(excess, (exact_sum)INT64_MAX);
 			insert_run(runs, room, found++, run);
 		}
 		excess = over > 0 ? SW_MAX(excess, over) : 0;

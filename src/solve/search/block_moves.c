@@ -10,9 +10,9 @@
 /* Extra prices double from one to the next. */
 #define SETTLING_ROUNDS 12
 
-block *block_new(const core *c)
+block_region *block_new(const core *c)
 {
-	block *b = sw_alloc(sizeof *b);
+	block_region *b = sw_alloc(sizeof *b);
 	size_t n = (size_t)c->n_nodes + 1;
 	b->n_core = c->n_nodes;
 	b->rank = sw_alloc(n * sizeof(int32_t));
@@ -27,7 +27,7 @@ block *block_new(const core *c)
 	return b;
 }
 
-void block_free(block *b)
+void block_free(block_region *b)
 {
 	if (!b)
 		return;
@@ -55,24 +55,24 @@ void block_free(block *b)
 
 /* ---- regions ------------------------------------------------------------------------- */
 
-static void forget_region(block *b)
+static void forget_region(block_region *b)
 {
 	for (size_t n = 0; n < b->nodes.len; n++)
 		b->rank[b->nodes.data[n]] = -1;
 	b->nodes.len = 0;
 }
 
-static void take(block *b, int32_t v)
+static void take(block_region *b, int32_t v)
 {
 	b->rank[v] = (int32_t)b->nodes.len;
 	sw_vec_push(&b->nodes, v);
 }
 
 /* Breadth first. */
-static void spread(search *s, int32_t size)
+static void spread(local_search *s, int32_t size)
 {
 	const core *c = s->c;
-	block *b = s->block;
+	block_region *b = s->block;
 	for (size_t at = 0; at < b->nodes.len && b->nodes.len < (size_t)size; at++) {
 		int32_t v = b->nodes.data[at], degree = c->edge_first[v + 1] - c->edge_first[v];
 		if (degree > LARGEST_DEGREE && at)
@@ -88,7 +88,7 @@ static void spread(search *s, int32_t size)
 	}
 }
 
-void block_around(search *s, int32_t seed, int32_t size)
+void block_around(local_search *s, int32_t seed, int32_t size)
 {
 	forget_region(s->block);
 	take(s->block, seed);
@@ -96,9 +96,9 @@ void block_around(search *s, int32_t seed, int32_t size)
 }
 
 /* Nodes are numbered about as the program runs: a stretch of it. */
-void block_range(search *s, int32_t seed, int32_t size)
+void block_range(local_search *s, int32_t seed, int32_t size)
 {
-	block *b = s->block;
+	block_region *b = s->block;
 	forget_region(b);
 	for (int32_t v = SW_MIN(seed, s->c->n_nodes - size); b->nodes.len < (size_t)size; v++)
 		take(b, v);
@@ -106,7 +106,7 @@ void block_range(search *s, int32_t seed, int32_t size)
 }
 
 /* What the choice of v makes of a difference at a watched point. */
-static int64_t stake(const search *s, int32_t v, int32_t point)
+static int64_t stake(const local_search *s, int32_t v, int32_t point)
 {
 	const watching *w = &s->watch;
 	for (int32_t k = w->first[v]; k < w->first[v + 1]; k++) {
@@ -123,10 +123,10 @@ static int64_t stake(const search *s, int32_t v, int32_t point)
 	return 0;
 }
 
-void block_users(search *s, int32_t point, int32_t size)
+void block_users(local_search *s, int32_t point, int32_t size)
 {
 	const core *c = s->c;
-	block *b = s->block;
+	block_region *b = s->block;
 	double most = 1, share = 0.3 * sw_rng_unit(&s->rng);
 	forget_region(b);
 	for (int32_t v = 0; v < c->n_nodes; v++)
@@ -142,7 +142,7 @@ void block_users(search *s, int32_t point, int32_t size)
 
 /* By reduced cost if there is one, else by the cost given the neighbours now. Insertion: rows are
  * short. */
-static void rank_strategies(search *s)
+static void rank_strategies(local_search *s)
 {
 	const core *c = s->c;
 	int32_t *ranked = s->block->ranked =
@@ -162,14 +162,14 @@ static void rank_strategies(search *s)
 	s->work += 4 * (int64_t)c->n_strategies;
 }
 
-static void begin_offers(block *b)
+static void begin_offers(block_region *b)
 {
 	b->first.len = b->offered.len = 0;
 	sw_vec_push(&b->first, 0);
 }
 
 /* Whether the extra prices make one of its strategies dearer than another. */
-static bool pays_extra(const search *s, int32_t v)
+static bool pays_extra(const local_search *s, int32_t v)
 {
 	const watching *w = &s->watch;
 	for (int32_t k = w->first[v]; k < w->first[v + 1]; k++)
@@ -179,10 +179,10 @@ static bool pays_extra(const search *s, int32_t v)
 }
 
 /* If more are eligible than may be offered, chance decides: many of them cost the same. */
-static void offer_ranked(search *s, int32_t v, int32_t most, double slack)
+static void offer_ranked(local_search *s, int32_t v, int32_t most, double slack)
 {
 	const core *c = s->c;
-	block *b = s->block;
+	block_region *b = s->block;
 	const int32_t *ranked = b->ranked + c->first[v];
 	int32_t n = core_strategies(c, v), eligible = 0, wanted = most - 1;
 	while (eligible < n && (!s->reduced || s->reduced[c->first[v] + ranked[eligible]] <= slack))
@@ -198,10 +198,10 @@ static void offer_ranked(search *s, int32_t v, int32_t most, double slack)
 }
 
 /* Where there are extra prices, what is cheap with them is offered, whatever the slack. */
-static void offer_repriced(search *s, int32_t v, int32_t most)
+static void offer_repriced(local_search *s, int32_t v, int32_t most)
 {
 	const core *c = s->c;
-	block *b = s->block;
+	block_region *b = s->block;
 	int32_t n = core_strategies(c, v);
 	sw_vec_reserve(&b->keys, (size_t)n);
 	for (int32_t i = 0; i < n; i++) {
@@ -220,9 +220,9 @@ static void offer_repriced(search *s, int32_t v, int32_t most)
 	s->work += n * most;
 }
 
-void block_offer(search *s, int32_t most, double slack)
+void block_offer(local_search *s, int32_t most, double slack)
 {
-	block *b = s->block;
+	block_region *b = s->block;
 	if (!b->ranked)
 		rank_strategies(s);
 	begin_offers(b);
@@ -238,9 +238,9 @@ void block_offer(search *s, int32_t most, double slack)
 	s->work += 2 * (int64_t)b->offered.len;
 }
 
-void block_offer_other(search *s, const int32_t *other)
+void block_offer_other(local_search *s, const int32_t *other)
 {
-	block *b = s->block;
+	block_region *b = s->block;
 	begin_offers(b);
 	for (size_t n = 0; n < b->nodes.len; n++) {
 		int32_t v = b->nodes.data[n];
@@ -254,22 +254,22 @@ void block_offer_other(search *s, const int32_t *other)
 
 /* ---- moves --------------------------------------------------------------------------- */
 
-void block_plan(search *s, double table)
+void block_plan(local_search *s, double table)
 {
 	block_order(s, table);
 	block_pack(s);
 }
 
-void block_prepare(search *s, double gap)
+void block_prepare(local_search *s, double gap)
 {
 	int32_t most = 2 << sw_rng_below(&s->rng, 8);
 	block_offer(s, most, ldexp(gap, -(int)sw_rng_below(&s->rng, 16)));
 	block_plan(s, ldexp(256, (int)sw_rng_below(&s->rng, 9)));
 }
 
-void block_optimise(search *s, double scale)
+void block_optimise(local_search *s, double scale)
 {
-	const block *b = s->block;
+	const block_region *b = s->block;
 	block_sum(s, scale);
 	for (int32_t k = 0; k < b->eliminated; k++) {
 		int32_t v = b->order[k];
@@ -277,7 +277,7 @@ void block_optimise(search *s, double scale)
 	}
 }
 
-static void raise_extra(search *s, double worth)
+static void raise_extra(local_search *s, double worth)
 {
 	const watching *w = &s->watch;
 	int32_t count = 0;
@@ -290,7 +290,7 @@ static void raise_extra(search *s, double worth)
 	search_sum_extra(s);
 }
 
-void block_settle(search *s, size_t mark, double scale, double worth)
+void block_settle(local_search *s, size_t mark, double scale, double worth)
 {
 	for (int round = 0; round < SETTLING_ROUNDS && !search_verify(s) && !search_done(s);
 	     round++) {
@@ -302,7 +302,7 @@ void block_settle(search *s, size_t mark, double scale, double worth)
 	search_verify(s);
 }
 
-void block_descend(search *s)
+void block_descend(local_search *s)
 {
 	for (size_t n = 0; n < s->block->nodes.len; n++)
 		search_descend_node(s, s->block->nodes.data[n]);

@@ -5,8 +5,9 @@
  * What the reduced costs leave is so sparse that a block often spans most of the core. Private to
  * solve.
  *
- * block_moves.c chooses the region and what its nodes may choose; block_order.c the order; block_tables.c
- * does the sums. Nodes are numbered within the region, in the order in which they joined it.
+ * block_moves.c chooses the region and what its nodes may choose; block_order.c the order;
+ * block_tables.c does the sums. Nodes are numbered within the region, in the order in which they
+ * joined it.
  */
 #ifndef SW_SOLVE_BLOCK_MOVES_H
 #define SW_SOLVE_BLOCK_MOVES_H
@@ -26,7 +27,7 @@ typedef struct block_factor {
 	int64_t *cost;
 } block_factor;
 
-struct block {
+struct block_region {
 	int32_t n_core; /* nodes of the core */
 	int_list nodes; /* their numbers in the core */
 	int32_t *rank;  /* per node of the core: its number, or -1 */
@@ -55,13 +56,13 @@ struct block {
 	int32_t *chosen;      /* per node: which of those offered */
 };
 
-static inline int32_t block_choices(const block *b, int32_t node)
+static inline int32_t block_choices(const block_region *b, int32_t node)
 {
 	return b->first.data[node + 1] - b->first.data[node];
 }
 
 /* Entries of the table that a node's elimination makes. */
-static inline int64_t block_entries(const block *b, int32_t node)
+static inline int64_t block_entries(const block_region *b, int32_t node)
 {
 	int64_t entries = 1;
 	for (size_t k = 0; k < b->neighbours[node].len; k++)
@@ -73,35 +74,35 @@ static inline int64_t block_entries(const block *b, int32_t node)
 
 /* The region: nodes around `seed`; those numbered on from it; or large users of a watched point.
  */
-void block_around(search *s, int32_t seed, int32_t size);
-void block_range(search *s, int32_t seed, int32_t size);
-void block_users(search *s, int32_t point, int32_t size);
+void block_around(local_search *s, int32_t seed, int32_t size);
+void block_range(local_search *s, int32_t seed, int32_t size);
+void block_users(local_search *s, int32_t point, int32_t size);
 /* What the region's nodes may choose: the present strategy and up to `most` - 1 others whose
  * reduced cost is at most `slack`; or the present one and another assignment's. */
-void block_offer(search *s, int32_t most, double slack);
-void block_offer_other(search *s, const int32_t *other);
+void block_offer(local_search *s, int32_t most, double slack);
+void block_offer_other(local_search *s, const int32_t *other);
 /* Which nodes are free, and the tables: none has more than about `table` entries. */
-void block_plan(search *s, double table);
+void block_plan(local_search *s, double table);
 /* Offers and plans with limits drawn at random, the slack from a wide range below `gap`: which are
  * best differs from problem to problem, and from one region to another. */
-void block_prepare(search *s, double gap);
+void block_prepare(local_search *s, double gap);
 /* Minimises with prices times `scale`, and moves there. */
-void block_optimise(search *s, double scale);
+void block_optimise(local_search *s, double scale);
 /* Back to `mark`, where the plan was made, and again, with what is exceeded at extra prices, until
  * nothing is. They are such that all capacity of the points exceeded costs `worth` more the first
  * time, and twice as much each time. */
-void block_settle(search *s, size_t mark, double scale, double worth);
-void block_descend(search *s);
+void block_settle(local_search *s, size_t mark, double scale, double worth);
+void block_descend(local_search *s);
 
 /* ---- block_order.c, block_tables.c --------------------------------------------------- */
 
 /* Least table first. A node whose table would have more than `table` entries loses neighbours:
  * those of most neighbours are held. */
-void block_order(search *s, double table);
+void block_order(local_search *s, double table);
 /* Packs the edges and own costs for an order. The state must be the same when block_sum is called.
  */
-void block_pack(search *s);
+void block_pack(local_search *s);
 /* Fills b->chosen. */
-void block_sum(search *s, double scale);
+void block_sum(local_search *s, double scale);
 
 #endif

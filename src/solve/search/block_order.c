@@ -5,7 +5,7 @@
 #define MOST_ENTRIES 0x1p22
 #define LARGEST_SHARE 16
 
-static double weight_of(const block *b, int32_t node)
+static double weight_of(const block_region *b, int32_t node)
 {
 	double weight = block_choices(b, node);
 	for (size_t k = 0; k < b->neighbours[node].len && weight < 1e18; k++)
@@ -13,12 +13,12 @@ static double weight_of(const block *b, int32_t node)
 	return weight;
 }
 
-static void push(block *b, int32_t node)
+static void push(block_region *b, int32_t node)
 {
 	sw_heap_push(&b->heap, weight_of(b, node), node);
 }
 
-static bool is_stale(const block *b, sw_heap_entry entry)
+static bool is_stale(const block_region *b, sw_heap_entry entry)
 {
 	double weight = weight_of(b, entry.node);
 	return b->position[entry.node] != BLOCK_WAITING || entry.weight < weight ||
@@ -26,10 +26,10 @@ static bool is_stale(const block *b, sw_heap_entry entry)
 }
 
 /* Nodes without a choice are as good as held; the others' edges make the graph. */
-static void list_neighbours(search *s)
+static void list_neighbours(local_search *s)
 {
 	const core *c = s->c;
-	block *b = s->block;
+	block_region *b = s->block;
 	b->heap.len = 0;
 	b->eliminated = 0;
 	for (size_t n = 0; n < b->nodes.len; n++) {
@@ -51,7 +51,7 @@ static void list_neighbours(search *s)
 	}
 }
 
-static void disconnect(block *b, int32_t u, int32_t gone)
+static void disconnect(block_region *b, int32_t u, int32_t gone)
 {
 	int_list *list = &b->neighbours[u];
 	for (size_t k = 0; k < list->len; k++)
@@ -61,9 +61,9 @@ static void disconnect(block *b, int32_t u, int32_t gone)
 		}
 }
 
-static void hold(search *s, int32_t v)
+static void hold(local_search *s, int32_t v)
 {
-	block *b = s->block;
+	block_region *b = s->block;
 	const int_list *list = &b->neighbours[v];
 	b->position[v] = BLOCK_HELD;
 	for (size_t k = 0; k < list->len; k++) {
@@ -75,7 +75,7 @@ static void hold(search *s, int32_t v)
 
 /* Of a node and its neighbours. Where chance alone decides, what touches much is free, too, at
  * times. */
-static int32_t choose_held(const block *b, int32_t v, bool by_degree)
+static int32_t choose_held(const block_region *b, int32_t v, bool by_degree)
 {
 	const int_list *list = &b->neighbours[v];
 	int32_t best = v;
@@ -92,9 +92,9 @@ static int32_t choose_held(const block *b, int32_t v, bool by_degree)
 }
 
 /* The neighbours of a node that is eliminated become each other's. */
-static void connect_neighbours(search *s, int32_t v)
+static void connect_neighbours(local_search *s, int32_t v)
 {
-	block *b = s->block;
+	block_region *b = s->block;
 	const int_list *others = &b->neighbours[v];
 	for (size_t n = 0; n < others->len; n++) {
 		int32_t u = others->data[n];
@@ -112,7 +112,7 @@ static void connect_neighbours(search *s, int32_t v)
 }
 
 /* Each scope in the order of elimination, without those that were held later. */
-static void sort_scopes(block *b)
+static void sort_scopes(block_region *b)
 {
 	for (int32_t n = 0; n < b->eliminated; n++) {
 		int_list *list = &b->neighbours[b->order[n]];
@@ -131,17 +131,17 @@ static void sort_scopes(block *b)
 	}
 }
 
-static void eliminate(search *s, int32_t v)
+static void eliminate(local_search *s, int32_t v)
 {
-	block *b = s->block;
+	block_region *b = s->block;
 	b->position[v] = b->eliminated;
 	b->order[b->eliminated++] = v;
 	connect_neighbours(s, v);
 }
 
-void block_order(search *s, double table)
+void block_order(local_search *s, double table)
 {
-	block *b = s->block;
+	block_region *b = s->block;
 	double entries = 0;
 	bool by_degree = sw_rng_below(&s->rng, 2);
 	list_neighbours(s);

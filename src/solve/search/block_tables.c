@@ -14,7 +14,7 @@
 
 /* ---- packing ------------------------------------------------------------------------- */
 
-static void add_factor(block *b, int32_t count, const int32_t *nodes, int64_t *cost)
+static void add_factor(block_region *b, int32_t count, const int32_t *nodes, int64_t *cost)
 {
 	block_factor f = {b->bucket[nodes[0]], count, nodes, cost};
 	b->bucket[nodes[0]] = (int32_t)b->factors.len;
@@ -22,10 +22,10 @@ static void add_factor(block *b, int32_t count, const int32_t *nodes, int64_t *c
 }
 
 /* The edges among nodes that are eliminated, the earlier end first. */
-static int64_t list_pairs(search *s)
+static int64_t list_pairs(local_search *s)
 {
 	const core *c = s->c;
-	block *b = s->block;
+	block_region *b = s->block;
 	int64_t entries = 0;
 	b->ends.len = 0;
 	for (int32_t n = 0; n < b->eliminated; n++) {
@@ -45,7 +45,7 @@ static int64_t list_pairs(search *s)
 }
 
 /* Room for all tables at once, so that none moves. */
-static void make_room(block *b, int64_t pair_entries)
+static void make_room(block_region *b, int64_t pair_entries)
 {
 	int64_t made = 0, largest = 0;
 	for (int32_t n = 0; n < b->eliminated; n++) {
@@ -60,10 +60,10 @@ static void make_room(block *b, int64_t pair_entries)
 	b->sum = b->made + made;
 }
 
-static void pack_pair(search *s, const int32_t *ends, int64_t *out)
+static void pack_pair(local_search *s, const int32_t *ends, int64_t *out)
 {
 	const core *c = s->c;
-	block *b = s->block;
+	block_region *b = s->block;
 	int32_t v = ends[0], u = ends[1], in_core = b->nodes.data[v];
 	const core_edge *e = &c->edges[ends[2]];
 	table_view view = core_view(c, e, e->b == in_core);
@@ -82,9 +82,9 @@ static void pack_pair(search *s, const int32_t *ends, int64_t *out)
 	add_factor(b, 2, ends, out);
 }
 
-void block_pack(search *s)
+void block_pack(local_search *s)
 {
-	block *b = s->block;
+	block_region *b = s->block;
 	int64_t pair_entries = list_pairs(s);
 	make_room(b, pair_entries);
 	b->factors.len = 0;
@@ -125,13 +125,13 @@ FAST static void take_less(int64_t *restrict out, const int64_t *restrict in, in
 }
 
 /* Digits of a scope that a table has, or lacks, all of. The slowest first. */
-typedef struct digits {
+typedef struct digit_group {
 	/* values; what one of them is worth in the table, in the scope */
 	int64_t extent, step, inner;
-} digits;
+} digit_group;
 
-static int group_digits(const block *b, const int_list *scope, const block_factor *f,
-                        digits *groups)
+static int group_digits(const block_region *b, const int_list *scope, const block_factor *f,
+                        digit_group *groups)
 {
 	int count = 0;
 	int64_t inner = 1, step = 1;
@@ -143,7 +143,7 @@ static int group_digits(const block *b, const int_list *scope, const block_facto
 		if (count && has == last_has)
 			groups[count - 1].extent *= extent;
 		else
-			groups[count++] = (digits){extent, has ? step : 0, inner};
+			groups[count++] = (digit_group){extent, has ? step : 0, inner};
 		inner *= extent;
 		if (has) {
 			step *= extent;
@@ -155,9 +155,9 @@ static int group_digits(const block *b, const int_list *scope, const block_facto
 }
 
 /* Groups count down to the fastest, which is number 0. */
-static void add_table(int64_t *out, const int64_t *in, const digits *groups, int group)
+static void add_table(int64_t *out, const int64_t *in, const digit_group *groups, int group)
 {
-	const digits *g = &groups[group];
+	const digit_group *g = &groups[group];
 	if (group == 0 && g->step)
 		add_row(out, in, g->extent);
 	else if (group == 0)
@@ -167,14 +167,14 @@ static void add_table(int64_t *out, const int64_t *in, const digits *groups, int
 			add_table(out + k * g->inner, in + k * g->step, groups, group - 1);
 }
 
-static void eliminate(search *s, int32_t v, int64_t *table)
+static void eliminate(local_search *s, int32_t v, int64_t *table)
 {
-	block *b = s->block;
+	block_region *b = s->block;
 	const int_list *scope = &b->neighbours[v];
 	const int64_t *value = b->value + b->first.data[v];
 	int64_t entries = block_entries(b, v), *sum = b->sum;
 	int32_t choices = block_choices(b, v);
-	digits groups[64];
+	digit_group groups[64];
 	for (int32_t i = 0; i < choices; i++) {
 		int64_t *out = i ? sum : table;
 		for (int64_t k = 0; k < entries; k++)
@@ -201,7 +201,7 @@ static void eliminate(search *s, int32_t v, int64_t *table)
 
 /* ---- choices ------------------------------------------------------------------------- */
 
-static int64_t entry_at(const block *b, const block_factor *f)
+static int64_t entry_at(const block_region *b, const block_factor *f)
 {
 	int64_t at = 0;
 	for (int32_t k = 0; k < f->count; k++)
@@ -210,9 +210,9 @@ static int64_t entry_at(const block *b, const block_factor *f)
 }
 
 /* Ties stay with the present strategy, which is offered first. */
-static void choose(search *s, int32_t v)
+static void choose(local_search *s, int32_t v)
 {
-	block *b = s->block;
+	block_region *b = s->block;
 	int64_t least = INT64_MAX;
 	int32_t best = 0;
 	for (int32_t i = 0; i < block_choices(b, v); i++) {
@@ -230,9 +230,9 @@ static void choose(search *s, int32_t v)
 
 /* ---- all together -------------------------------------------------------------------- */
 
-static void price_choices(search *s, double scale)
+static void price_choices(local_search *s, double scale)
 {
-	block *b = s->block;
+	block_region *b = s->block;
 	for (int32_t n = 0; n < b->eliminated; n++) {
 		int32_t v = b->order[n], in_core = b->nodes.data[v];
 		bool uses = s->c->span_first[in_core] < s->c->span_first[in_core + 1];
@@ -244,7 +244,7 @@ static void price_choices(search *s, double scale)
 }
 
 /* Only the edges' factors stay from one sum to the next. */
-static void file_pairs(block *b)
+static void file_pairs(block_region *b)
 {
 	for (int32_t n = 0; n < b->eliminated; n++)
 		b->bucket[b->order[n]] = -1;
@@ -256,9 +256,9 @@ static void file_pairs(block *b)
 	}
 }
 
-void block_sum(search *s, double scale)
+void block_sum(local_search *s, double scale)
 {
-	block *b = s->block;
+	block_region *b = s->block;
 	int64_t *table = b->made;
 	price_choices(s, scale);
 	file_pairs(b);

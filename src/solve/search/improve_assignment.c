@@ -18,19 +18,19 @@ static const double later_scales[] = {2, 5, 25};
 /* Largest table when two assignments are joined: their nodes have two strategies at most. */
 #define JOIN_TABLE 0x1p16
 
-static int32_t random_node(search *s)
+static int32_t random_node(local_search *s)
 {
 	return (int32_t)sw_rng_below(&s->rng, s->c->n_nodes);
 }
 
-static int32_t random_size(search *s, int least_bits, int bits)
+static int32_t random_size(local_search *s, int least_bits, int bits)
 {
 	int64_t size = (int64_t)1 << (least_bits + sw_rng_below(&s->rng, bits));
 	return (int32_t)SW_MIN(size, (int64_t)s->c->n_nodes);
 }
 
 /* How far the assignment is from what is known to be impossible. */
-static double gap_of(const search *s)
+static double gap_of(const local_search *s)
 {
 	if (s->target == INT64_MIN)
 		return fabs((double)s->cost) / 64 + 1;
@@ -38,7 +38,7 @@ static double gap_of(const search *s)
 }
 
 /* Stays where the move since `mark` led if that is valid and no dearer. */
-static void judge(search *s, int64_t cost_before, size_t mark)
+static void judge(local_search *s, int64_t cost_before, size_t mark)
 {
 	if (search_valid(s) && s->cost <= cost_before && search_verify(s))
 		s->journal.len = 0;
@@ -49,7 +49,7 @@ static void judge(search *s, int64_t cost_before, size_t mark)
 /* ---- moves --------------------------------------------------------------------------- */
 
 /* A forest at rising prices until the result is within the capacity. */
-static void try_forest(search *s)
+static void try_forest(local_search *s)
 {
 	int64_t cost = s->cost;
 	size_t mark = s->journal.len;
@@ -66,7 +66,7 @@ static void try_forest(search *s)
 
 /* A block; what it exceeds is made dearer until it fits, beginning with a share of what was gained.
  */
-static void try_block(search *s)
+static void try_block(local_search *s)
 {
 	int64_t cost = s->cost;
 	size_t mark = s->journal.len;
@@ -85,12 +85,12 @@ static void try_block(search *s)
 	judge(s, cost, mark);
 }
 
-static void (*const moves[])(search *s) = {try_forest, try_forest, try_block};
+static void (*const moves[])(local_search *s) = {try_forest, try_forest, try_block};
 
 /* ---- cycles -------------------------------------------------------------------------- */
 
 /* The cheapest mixture of two assignments, as far as elimination finds it. True if it is valid. */
-static bool join(search *s, const int32_t *other)
+static bool join(local_search *s, const int32_t *other)
 {
 	s->journal.len = 0;
 	block_range(s, 0, s->c->n_nodes);
@@ -102,7 +102,7 @@ static bool join(search *s, const int32_t *other)
 	return search_valid(s) && search_verify(s);
 }
 
-static void go_to(search *s, const int32_t *x)
+static void go_to(local_search *s, const int32_t *x)
 {
 	for (int32_t v = 0; v < s->c->n_nodes; v++)
 		search_move(s, v, x[v]);
@@ -110,9 +110,9 @@ static void go_to(search *s, const int32_t *x)
 	s->journal.len = 0;
 }
 
-static void kick(search *s, int64_t work)
+static void kick(local_search *s, int64_t work)
 {
-	block *b = s->block;
+	block_region *b = s->block;
 	block_around(s, random_node(s), s->c->n_nodes >> sw_rng_below(&s->rng, 6));
 	block_prepare(s, gap_of(s));
 	for (size_t n = 0; n < b->nodes.len; n++) {
@@ -122,12 +122,12 @@ static void kick(search *s, int64_t work)
 	search_restart(s, work);
 }
 
-typedef struct record {
+typedef struct best_assignment {
 	int32_t *x;
 	int64_t cost;
-} record;
+} best_assignment;
 
-static bool take_record(search *s, record *best)
+static bool take_record(local_search *s, best_assignment *best)
 {
 	if (!search_valid(s) || s->cost >= best->cost)
 		return false;
@@ -136,7 +136,7 @@ static bool take_record(search *s, record *best)
 	return true;
 }
 
-static void run_moves(search *s, int64_t limit)
+static void run_moves(local_search *s, int64_t limit)
 {
 	while (s->work < limit && !search_done(s)) {
 		(*moves[sw_rng_below(&s->rng, SW_COUNT(moves))])(s);
@@ -145,7 +145,7 @@ static void run_moves(search *s, int64_t limit)
 }
 
 /* What was found elsewhere, joined with the best, may be better still. */
-static void join_record(search *s, record *best)
+static void join_record(local_search *s, best_assignment *best)
 {
 	if (join(s, best->x))
 		take_record(s, best);
@@ -153,13 +153,13 @@ static void join_record(search *s, record *best)
 }
 
 /* One cycle; false if it gained nothing. */
-static bool run_cycle(search *s, int64_t limit, record *best)
+static bool run_cycle(local_search *s, int64_t limit, best_assignment *best)
 {
 	run_moves(s, limit);
 	return take_record(s, best);
 }
 
-static void run_cycles(search *s, int64_t limit, record *best)
+static void run_cycles(local_search *s, int64_t limit, best_assignment *best)
 {
 	int64_t cycle = CYCLE * (s->c->entries + s->c->n_strategies);
 	while (s->work < limit && !search_done(s)) {
@@ -173,9 +173,9 @@ static void run_cycles(search *s, int64_t limit, record *best)
 	}
 }
 
-void search_improve(search *s, int64_t work)
+void search_improve(local_search *s, int64_t work)
 {
-	record best = {sw_alloc((size_t)(s->c->n_nodes + 1) * sizeof *best.x), INT64_MAX};
+	best_assignment best = {sw_alloc((size_t)(s->c->n_nodes + 1) * sizeof *best.x), INT64_MAX};
 	int64_t limit = s->work + work;
 	if (s->c->n_nodes && search_verify(s) && take_record(s, &best)) {
 		search_descend(s);

@@ -10,7 +10,7 @@ static int64_t choose_penalty(const core *c)
 	return SW_MIN(c->magnitude + 1, SW_MAX(most, 1));
 }
 
-static void count_start(search *s)
+static void count_start(local_search *s)
 {
 	const core *c = s->c;
 	memcpy(s->field, c->cost, (size_t)c->n_strategies * sizeof *s->field);
@@ -31,9 +31,10 @@ static void count_start(search *s)
 		s->cost += c->cost[c->first[v] + s->x[v]];
 }
 
-void search_init(search *s, const core *c, const int32_t *start, const double *price, uint64_t seed)
+void search_init(local_search *s, const core *c, const int32_t *start, const double *price,
+                 uint64_t seed)
 {
-	*s = (search){.c = c, .rng = {seed, 0}, .work_limit = INT64_MAX, .target = INT64_MIN};
+	*s = (local_search){.c = c, .rng = {seed, 0}, .work_limit = INT64_MAX, .target = INT64_MIN};
 	s->x = sw_alloc((size_t)(c->n_nodes + 1) * sizeof *s->x);
 	memcpy(s->x, start, (size_t)c->n_nodes * sizeof *s->x);
 	s->field = sw_alloc((size_t)(c->n_strategies + 1) * sizeof *s->field);
@@ -48,7 +49,7 @@ void search_init(search *s, const core *c, const int32_t *start, const double *p
 	search_verify(s);
 }
 
-void search_clear(search *s)
+void search_clear(local_search *s)
 {
 	free(s->x);
 	free(s->field);
@@ -60,7 +61,7 @@ void search_clear(search *s)
 	block_free(s->block);
 }
 
-bool search_done(const search *s)
+bool search_done(const local_search *s)
 {
 	if (s->cost <= s->target && search_valid(s))
 		return true;
@@ -69,7 +70,7 @@ bool search_done(const search *s)
 
 /* ---- moves --------------------------------------------------------------------------- */
 
-static void change_room(search *s, const watch_span *span, int64_t more)
+static void change_room(local_search *s, const watch_span *span, int64_t more)
 {
 	int64_t *room = s->watch.room, over = 0;
 	for (int32_t k = span->begin; k < span->end; k++) {
@@ -81,7 +82,7 @@ static void change_room(search *s, const watch_span *span, int64_t more)
 	s->work += span->end - span->begin;
 }
 
-static void change_fields(search *s, int32_t node, int32_t before, int32_t after)
+static void change_fields(local_search *s, int32_t node, int32_t before, int32_t after)
 {
 	const core *c = s->c;
 	for (int32_t k = c->edge_first[node]; k < c->edge_first[node + 1]; k++) {
@@ -99,7 +100,7 @@ static void change_fields(search *s, int32_t node, int32_t before, int32_t after
 	}
 }
 
-static void move_silently(search *s, int32_t node, int32_t strategy)
+static void move_silently(local_search *s, int32_t node, int32_t strategy)
 {
 	const core *c = s->c;
 	int32_t before = s->x[node];
@@ -116,7 +117,7 @@ static void move_silently(search *s, int32_t node, int32_t strategy)
 	}
 }
 
-void search_move(search *s, int32_t node, int32_t strategy)
+void search_move(local_search *s, int32_t node, int32_t strategy)
 {
 	search_change change = {node, s->x[node]};
 	if (strategy == change.before)
@@ -125,7 +126,7 @@ void search_move(search *s, int32_t node, int32_t strategy)
 	move_silently(s, node, strategy);
 }
 
-void search_undo(search *s, size_t journal_length)
+void search_undo(local_search *s, size_t journal_length)
 {
 	while (s->journal.len > journal_length) {
 		search_change change = s->journal.data[--s->journal.len];
@@ -134,7 +135,7 @@ void search_undo(search *s, size_t journal_length)
 }
 
 /* Whether the change keeps every watched point that it raises within the capacity. */
-static bool fits(const search *s, int32_t node, int32_t strategy)
+static bool fits(const local_search *s, int32_t node, int32_t strategy)
 {
 	const watching *w = &s->watch;
 	int32_t before = s->x[node];
@@ -148,7 +149,7 @@ static bool fits(const search *s, int32_t node, int32_t strategy)
 	return true;
 }
 
-int64_t search_price(const search *s, int32_t node, int32_t strategy, double scale)
+int64_t search_price(const local_search *s, int32_t node, int32_t strategy, double scale)
 {
 	const watching *w = &s->watch;
 	double price = scale * s->priced[s->c->first[node] + strategy];
@@ -162,7 +163,7 @@ int64_t search_price(const search *s, int32_t node, int32_t strategy, double sca
 
 /* ---- descent ------------------------------------------------------------------------- */
 
-bool search_descend_node(search *s, int32_t node)
+bool search_descend_node(local_search *s, int32_t node)
 {
 	const int64_t *field = s->field + s->c->first[node];
 	int32_t best = s->x[node];
@@ -176,7 +177,7 @@ bool search_descend_node(search *s, int32_t node)
 	return true;
 }
 
-void search_descend(search *s)
+void search_descend(local_search *s)
 {
 	for (bool improved = true; improved && !search_done(s);) {
 		improved = false;

@@ -20,18 +20,18 @@
 #define LEAST_ROUNDS 4
 #define GROWTH_BITS 32.0
 
-static bool is_repaired(search *s)
+static bool is_repaired(local_search *s)
 {
 	return search_verify(s) && search_valid(s);
 }
 
 /* A cost difference that is neither large nor small for this problem. */
-static double typical_gap(const search *s)
+static double typical_gap(const local_search *s)
 {
 	return fabs((double)s->cost) / 64 + 1;
 }
 
-static double cost_with_prices(const search *s)
+static double cost_with_prices(const local_search *s)
 {
 	double sum = (double)s->cost;
 	for (int32_t v = 0; v < s->c->n_nodes; v++)
@@ -39,7 +39,7 @@ static double cost_with_prices(const search *s)
 	return sum;
 }
 
-static void relax(search *s, int64_t work_limit)
+static void relax(local_search *s, int64_t work_limit)
 {
 	double before = INFINITY, now = cost_with_prices(s);
 	for (int round = 0; s->work < work_limit && !search_done(s); round++) {
@@ -58,7 +58,7 @@ static void relax(search *s, int64_t work_limit)
 
 /* ---- mending the worst point --------------------------------------------------------- */
 
-static int32_t worst_point(const search *s)
+static int32_t worst_point(const local_search *s)
 {
 	int32_t worst = 0;
 	for (int32_t k = 1; k < s->watch.count; k++)
@@ -68,12 +68,12 @@ static int32_t worst_point(const search *s)
 }
 
 /* The way to the best attempt's end, and what it costs per unit of usage that is too much. */
-typedef struct attempt {
+typedef struct repair_attempt {
 	SW_VEC(search_change) moves;
 	double ratio;
-} attempt;
+} repair_attempt;
 
-static void keep_attempt(const search *s, double ratio, attempt *best)
+static void keep_attempt(const local_search *s, double ratio, repair_attempt *best)
 {
 	best->ratio = ratio;
 	best->moves.len = 0;
@@ -84,7 +84,7 @@ static void keep_attempt(const search *s, double ratio, attempt *best)
 	}
 }
 
-static void attempt_mending(search *s, attempt *best)
+static void attempt_mending(local_search *s, repair_attempt *best)
 {
 	int64_t size = (int64_t)16 << sw_rng_below(&s->rng, 8), forbidden = s->forbidden;
 	double cost = cost_with_prices(s), gap = typical_gap(s);
@@ -99,9 +99,9 @@ static void attempt_mending(search *s, attempt *best)
 	s->work += 4 * s->c->n_nodes;
 }
 
-static bool repair_by_mending(search *s, int64_t work_limit)
+static bool repair_by_mending(local_search *s, int64_t work_limit)
 {
-	attempt best = {.ratio = 0};
+	repair_attempt best = {.ratio = 0};
 	for (int round = 0; round < MOST_MENDINGS && !is_repaired(s) && s->over > 0; round++) {
 		best.ratio = INFINITY;
 		s->journal.len = 0;
@@ -120,7 +120,7 @@ static bool repair_by_mending(search *s, int64_t work_limit)
 
 /* About what a unit of usage at one point may be worth: all cost that is to be lost over all
  * usage. */
-static double unit_price(const search *s)
+static double unit_price(const local_search *s)
 {
 	const core *c = s->c;
 	double usage = 1;
@@ -130,7 +130,7 @@ static double unit_price(const search *s)
 	return ((double)c->magnitude + 1) / usage / 1024;
 }
 
-static void raise_prices(search *s, double unit, double growth)
+static void raise_prices(local_search *s, double unit, double growth)
 {
 	for (int32_t k = 0; k < s->watch.count; k++)
 		if (s->watch.room[k] < 0) {
@@ -140,7 +140,7 @@ static void raise_prices(search *s, double unit, double growth)
 	search_sum_extra(s);
 }
 
-static bool repair_by_prices(search *s, int64_t work_limit)
+static bool repair_by_prices(local_search *s, int64_t work_limit)
 {
 	double unit = unit_price(s);
 	int64_t possible = (work_limit - s->work) / (s->c->entries + s->c->n_strategies + 1);
@@ -161,7 +161,7 @@ static bool repair_by_prices(search *s, int64_t work_limit)
 /* ---- greedily ------------------------------------------------------------------------ */
 
 /* What node v uses at a watched point; NULL if that is the same whatever it chooses. */
-static const int64_t *usage_at(const search *s, int32_t v, int32_t point)
+static const int64_t *usage_at(const local_search *s, int32_t v, int32_t point)
 {
 	const watching *w = &s->watch;
 	for (int32_t k = w->first[v]; k < w->first[v + 1]; k++)
@@ -170,7 +170,7 @@ static const int64_t *usage_at(const search *s, int32_t v, int32_t point)
 	return NULL;
 }
 
-static bool lower_worst(search *s)
+static bool lower_worst(local_search *s)
 {
 	const core *c = s->c;
 	int32_t point = worst_point(s), best = -1, strategy = 0;
@@ -195,7 +195,7 @@ static bool lower_worst(search *s)
 	return best >= 0;
 }
 
-static bool repair_greedily(search *s, int64_t work_limit)
+static bool repair_greedily(local_search *s, int64_t work_limit)
 {
 	while (!search_verify(s) && s->work < work_limit && !search_done(s))
 		if (!lower_worst(s))
@@ -211,7 +211,7 @@ static bool repair_greedily(search *s, int64_t work_limit)
 
 /* ---- all together -------------------------------------------------------------------- */
 
-bool search_restart(search *s, int64_t work)
+bool search_restart(local_search *s, int64_t work)
 {
 	int64_t begin = s->work;
 	relax(s, begin + work / 4);
@@ -222,13 +222,13 @@ bool search_restart(search *s, int64_t work)
 	return repaired;
 }
 
-static bool is_far(const search *s)
+static bool is_far(const local_search *s)
 {
 	return s->target > INT64_MIN &&
 	       (double)s->cost - (double)s->target > FAR * fabs((double)s->target);
 }
 
-bool search_repair(search *s, int64_t work)
+bool search_repair(local_search *s, int64_t work)
 {
 	size_t bytes = (size_t)s->c->n_nodes * sizeof *s->x;
 	bool valid = is_repaired(s);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct forest {
+struct induced_forest {
 	int32_t *order;  /* members; after rooting, parents before children */
 	int32_t *parent; /* node, or -1 */
 	int32_t *up;     /* edge to the parent */
@@ -18,9 +18,9 @@ struct forest {
 	int32_t count, stamp;
 };
 
-forest *forest_new(const core *c)
+induced_forest *forest_new(const core *c)
 {
-	forest *f = sw_alloc(sizeof *f);
+	induced_forest *f = sw_alloc(sizeof *f);
 	size_t n = (size_t)c->n_nodes + 1;
 	f->order = sw_alloc(n * sizeof(int32_t));
 	f->parent = sw_alloc(n * sizeof(int32_t));
@@ -33,7 +33,7 @@ forest *forest_new(const core *c)
 	return f;
 }
 
-void forest_free(forest *f)
+void forest_free(induced_forest *f)
 {
 	if (!f)
 		return;
@@ -55,23 +55,23 @@ static int32_t other_end(const core *c, int32_t edge, int32_t node)
 
 /* ---- choosing ------------------------------------------------------------------------ */
 
-static int32_t group_of(forest *f, int32_t v)
+static int32_t group_of(induced_forest *f, int32_t v)
 {
 	while (f->group[v] != v)
 		v = f->group[v] = f->group[f->group[v]];
 	return v;
 }
 
-static bool is_member(const forest *f, int32_t v)
+static bool is_member(const induced_forest *f, int32_t v)
 {
 	return f->mark[v] == f->stamp + 1;
 }
 
 /* v closes no cycle: its neighbours that are members lie in different trees. */
-static bool joins_without_cycle(search *s, int32_t v)
+static bool joins_without_cycle(local_search *s, int32_t v)
 {
 	const core *c = s->c;
-	forest *f = s->forest;
+	induced_forest *f = s->forest;
 	f->group[v] = v;
 	for (int32_t k = c->edge_first[v]; k < c->edge_first[v + 1]; k++) {
 		int32_t u = other_end(c, c->edge_list[k], v);
@@ -87,10 +87,10 @@ static bool joins_without_cycle(search *s, int32_t v)
 	return true;
 }
 
-static void join(search *s, int32_t v)
+static void join(local_search *s, int32_t v)
 {
 	const core *c = s->c;
-	forest *f = s->forest;
+	induced_forest *f = s->forest;
 	for (int32_t k = c->edge_first[v]; k < c->edge_first[v + 1]; k++) {
 		int32_t u = other_end(c, c->edge_list[k], v);
 		if (is_member(f, u))
@@ -100,10 +100,10 @@ static void join(search *s, int32_t v)
 	f->order[f->count++] = v;
 }
 
-static void choose_everywhere(search *s)
+static void choose_everywhere(local_search *s)
 {
 	const core *c = s->c;
-	forest *f = s->forest;
+	induced_forest *f = s->forest;
 	for (int32_t v = 0; v < c->n_nodes; v++) {
 		int32_t k = (int32_t)sw_rng_below(&s->rng, v + 1);
 		f->candidates[v] = f->candidates[k];
@@ -116,10 +116,10 @@ static void choose_everywhere(search *s)
 }
 
 /* Breadth first in a random order, so that the region is compact. */
-static void choose_around(search *s, int32_t seed, int32_t size)
+static void choose_around(local_search *s, int32_t seed, int32_t size)
 {
 	const core *c = s->c;
-	forest *f = s->forest;
+	induced_forest *f = s->forest;
 	int32_t waiting = 0;
 	f->candidates[waiting++] = seed;
 	f->mark[seed] = f->stamp;
@@ -142,10 +142,10 @@ static void choose_around(search *s, int32_t seed, int32_t size)
 }
 
 /* Reorders the members so that parents come before children. */
-static void root_trees(search *s)
+static void root_trees(local_search *s)
 {
 	const core *c = s->c;
-	forest *f = s->forest;
+	induced_forest *f = s->forest;
 	int32_t placed = 0, members = f->count;
 	memcpy(f->candidates, f->order, (size_t)members * sizeof(int32_t));
 	for (int32_t m = 0; m < members; m++)
@@ -169,9 +169,9 @@ static void root_trees(search *s)
 	}
 }
 
-void forest_choose(search *s, int32_t seed, int32_t size)
+void forest_choose(local_search *s, int32_t seed, int32_t size)
 {
-	forest *f = s->forest;
+	induced_forest *f = s->forest;
 	f->count = 0;
 	f->stamp += 2;
 	if (seed < 0)
@@ -184,10 +184,10 @@ void forest_choose(search *s, int32_t seed, int32_t size)
 /* ---- dynamic programming ------------------------------------------------------------- */
 
 /* The cost of each strategy of v given the neighbours outside the forest. */
-static void start_value(search *s, int32_t v, double scale)
+static void start_value(local_search *s, int32_t v, double scale)
 {
 	const core *c = s->c;
-	forest *f = s->forest;
+	induced_forest *f = s->forest;
 	int64_t *value = f->value + c->first[v];
 	int32_t n = core_strategies(c, v);
 	memcpy(value, s->field + c->first[v], (size_t)n * sizeof *value);
@@ -206,10 +206,10 @@ static void start_value(search *s, int32_t v, double scale)
 		value[i] += search_price(s, v, i, scale);
 }
 
-static void tell_parent(search *s, int32_t v)
+static void tell_parent(local_search *s, int32_t v)
 {
 	const core *c = s->c;
-	forest *f = s->forest;
+	induced_forest *f = s->forest;
 	const core_edge *e = &c->edges[f->up[v]];
 	table_view view = core_view(c, e, e->b == v);
 	const int64_t *mine = f->value + c->first[v];
@@ -224,10 +224,10 @@ static void tell_parent(search *s, int32_t v)
 }
 
 /* Ties stay with the present strategy. */
-static int32_t choose_strategy(search *s, int32_t v)
+static int32_t choose_strategy(local_search *s, int32_t v)
 {
 	const core *c = s->c;
-	forest *f = s->forest;
+	induced_forest *f = s->forest;
 	const int64_t *mine = f->value + c->first[v];
 	int64_t low = INT64_MAX;
 	int32_t best = s->x[v];
@@ -246,9 +246,9 @@ static int32_t choose_strategy(search *s, int32_t v)
 	return best;
 }
 
-void forest_optimise(search *s, double scale)
+void forest_optimise(local_search *s, double scale)
 {
-	forest *f = s->forest;
+	induced_forest *f = s->forest;
 	for (int32_t m = 0; m < f->count; m++)
 		start_value(s, f->order[m], scale);
 	for (int32_t m = f->count; m-- > 0;)
@@ -260,9 +260,9 @@ void forest_optimise(search *s, double scale)
 		search_move(s, f->order[m], f->chosen[f->order[m]]);
 }
 
-void forest_descend(search *s)
+void forest_descend(local_search *s)
 {
-	const forest *f = s->forest;
+	const induced_forest *f = s->forest;
 	for (int32_t m = 0; m < f->count; m++)
 		search_descend_node(s, f->order[m]);
 }

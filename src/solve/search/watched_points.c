@@ -15,7 +15,7 @@ static int compare_places(const void *a, const void *b)
 
 /* ---- usage at all points ------------------------------------------------------------- */
 
-static int64_t *count_usage(search *s)
+static int64_t *count_usage(local_search *s)
 {
 	const core *c = s->c;
 	int64_t *used = sw_alloc((size_t)(c->points + 1) * sizeof *used);
@@ -32,17 +32,17 @@ static int64_t *count_usage(search *s)
 
 /* ---- the nodes' spans at the watched points ------------------------------------------ */
 
-typedef struct packing {
-	search *s;
+typedef struct watch_packing {
+	local_search *s;
 	int32_t *rank;  /* per point: watched ones before it */
 	int32_t *place; /* per watched point: the piece of the node that begins there */
 	SW_VEC(int32_t) cuts;
 	SW_VEC(int64_t) usage; /* piece after piece, per strategy */
 	SW_VEC(watch_span) spans;
-} packing;
+} watch_packing;
 
 /* Where any span of the node begins or ends, in terms of watched points. */
-static void list_cuts(packing *p, int32_t v)
+static void list_cuts(watch_packing *p, int32_t v)
 {
 	const core *c = p->s->c;
 	p->cuts.len = 0;
@@ -63,7 +63,7 @@ static void list_cuts(packing *p, int32_t v)
 	p->cuts.len = kept;
 }
 
-static void sum_pieces(packing *p, int32_t v)
+static void sum_pieces(watch_packing *p, int32_t v)
 {
 	const core *c = p->s->c;
 	size_t n = (size_t)core_strategies(c, v);
@@ -95,9 +95,9 @@ static bool all_equal(const int64_t *usage, size_t n)
 }
 
 /* Pieces at which the choice makes no difference are left out, equal neighbours joined. */
-static void pack_node(packing *p, int32_t v)
+static void pack_node(watch_packing *p, int32_t v)
 {
-	search *s = p->s;
+	local_search *s = p->s;
 	size_t n = (size_t)core_strategies(s->c, v), first = p->spans.len;
 	list_cuts(p, v);
 	if (p->cuts.len)
@@ -119,13 +119,13 @@ static void pack_node(packing *p, int32_t v)
 	s->work += (int64_t)(p->cuts.len * n);
 }
 
-static void pack_spans(search *s)
+static void pack_spans(local_search *s)
 {
 	const core *c = s->c;
 	watching *w = &s->watch;
-	packing p = {.s = s,
-	             .rank = sw_alloc((size_t)(c->points + 1) * sizeof(int32_t)),
-	             .place = sw_alloc((size_t)(w->count + 1) * sizeof(int32_t))};
+	watch_packing p = {.s = s,
+	                   .rank = sw_alloc((size_t)(c->points + 1) * sizeof(int32_t)),
+	                   .place = sw_alloc((size_t)(w->count + 1) * sizeof(int32_t))};
 	for (int32_t t = 0, k = 0; t <= c->points; t++) {
 		p.rank[t] = k;
 		k += k < w->count && w->point[k] == t;
@@ -147,7 +147,7 @@ static void pack_spans(search *s)
 /* ---- verification -------------------------------------------------------------------- */
 
 /* The old points and the new ones (both ascending, none in both) in one list. */
-static void merge_points(search *s, const int32_t *added, int32_t count, const int64_t *used)
+static void merge_points(local_search *s, const int32_t *added, int32_t count, const int64_t *used)
 {
 	watching old = s->watch, *w = &s->watch;
 	*w = (watching){.count = old.count + count};
@@ -170,7 +170,7 @@ static void merge_points(search *s, const int32_t *added, int32_t count, const i
 }
 
 /* The worst point of each stretch, if it is above its capacity and not watched. */
-static int32_t list_worst(const search *s, const int64_t *used, int32_t *worst)
+static int32_t list_worst(const local_search *s, const int64_t *used, int32_t *worst)
 {
 	const core *c = s->c;
 	int32_t length = c->points / STRETCHES + 1, count = 0, k = 0;
@@ -190,7 +190,7 @@ static int32_t list_worst(const search *s, const int64_t *used, int32_t *worst)
 	return count;
 }
 
-bool search_verify(search *s)
+bool search_verify(local_search *s)
 {
 	int32_t worst[STRETCHES + 1];
 	if (s->verified)
@@ -204,20 +204,20 @@ bool search_verify(search *s)
 	return s->verified;
 }
 
-void search_sum_extra(search *s)
+void search_sum_extra(local_search *s)
 {
 	watching *w = &s->watch;
 	for (int32_t k = 0; k < w->count; k++)
 		w->extra_before[k + 1] = w->extra_before[k] + s->extra[w->point[k]];
 }
 
-void search_clear_extra(search *s)
+void search_clear_extra(local_search *s)
 {
 	memset(s->extra, 0, (size_t)(s->c->points + 1) * sizeof *s->extra);
 	search_sum_extra(s);
 }
 
-void search_watch_clear(search *s)
+void search_watch_clear(local_search *s)
 {
 	sw_arena_clear(&s->watch.arena);
 	s->watch = (watching){0};

@@ -34,30 +34,30 @@
 
 /* A graph and the parent it was copied from, which must outlive it: assignments are mapped back
  * along. */
-typedef struct family {
+typedef struct subproblem_graph {
 	graph g;
 	lineage line;
-	struct family *parent; /* NULL: the root's graph is the caller's */
+	struct subproblem_graph *parent; /* NULL: the root's graph is the caller's */
 	int references;
 	int64_t entries;
-} family;
+} subproblem_graph;
 
 /* A subproblem not looked at yet: the parent's graph with a node restricted. */
-typedef struct open_node {
-	family *parent; /* NULL: the root */
-	int32_t node;   /* of the parent's graph, or -1 */
+typedef struct open_subproblem {
+	subproblem_graph *parent; /* NULL: the root */
+	int32_t node;             /* of the parent's graph, or -1 */
 	bool *keep;
 	int64_t bound;  /* proved; in the root graph's units, as all graphs' */
 	double promise; /* about what it will be */
 	int depth;
-} open_node;
+} open_subproblem;
 
 /* A subproblem at work. */
-typedef struct leaf {
+typedef struct subproblem {
 	solver *s;
 	const lineage *root;
-	open_node from;
-	family *made;
+	open_subproblem from;
+	subproblem_graph *made;
 	int64_t upper, bound;
 	bool closed;
 	int32_t *whole; /* NULL, or an assignment of the problem that `upper` is the cost of */
@@ -65,14 +65,14 @@ typedef struct leaf {
 	bool *first; /* strategies of the first child; the second has the others */
 	double promise[2];
 	int64_t work;
-} leaf;
+} subproblem;
 
-typedef struct tree {
+typedef struct branch_tree {
 	solver *s;
 	const lineage *root;
-	SW_VEC(open_node) open;
+	SW_VEC(open_subproblem) open;
 	int64_t entries;
-} tree;
+} branch_tree;
 
 static int64_t entries_of(const graph *g)
 {
@@ -87,10 +87,10 @@ static int64_t entries_of(const graph *g)
 	return entries;
 }
 
-static void release(tree *t, family *f)
+static void release(branch_tree *t, subproblem_graph *f)
 {
 	while (f && --f->references == 0) {
-		family *parent = f->parent;
+		subproblem_graph *parent = f->parent;
 		t->entries -= f->entries;
 		graph_clear(&f->g);
 		free(f);
@@ -114,10 +114,10 @@ static int32_t find_copy(const graph *copy, int32_t node)
 	return low;
 }
 
-static void materialise(leaf *l)
+static void materialise(subproblem *l)
 {
 	const lineage *above = l->from.parent ? &l->from.parent->line : l->root;
-	family *f = sw_alloc(sizeof *f);
+	subproblem_graph *f = sw_alloc(sizeof *f);
 	graph_copy(&f->g, above->g);
 	f->line = (lineage){&f->g, above};
 	f->parent = l->from.parent;
@@ -129,7 +129,7 @@ static void materialise(leaf *l)
 }
 
 /* Takes an assignment of the core if the evaluator finds it valid and cheaper than `upper`. */
-static void take_assignment(leaf *l, const core *c, const int32_t *x)
+static void take_assignment(subproblem *l, const core *c, const int32_t *x)
 {
 	int32_t *whole = NULL;
 	sw_evaluation value;
@@ -147,9 +147,9 @@ static void take_assignment(leaf *l, const core *c, const int32_t *x)
 }
 
 /* From the decoded assignment, shortly. */
-static void look_for_better(leaf *l, const core *c, passing *b, const halt *h)
+static void look_for_better(subproblem *l, const core *c, passing *b, const halt *h)
 {
-	search found;
+	local_search found;
 	int64_t work = SW_MAX(SEARCH_WORK * (c->entries + c->n_strategies), LEAST_SEARCH);
 	uint64_t seed = sw_hash_u64((uint64_t)l->from.depth, (uint64_t)c->n_strategies);
 	if (solver_round_off(b, (double)(l->bound - c->constant), work, seed, h, &found) &&
@@ -161,10 +161,10 @@ static void look_for_better(leaf *l, const core *c, passing *b, const halt *h)
 
 /* ---- where to branch ----------------------------------------------------------------- */
 
-typedef struct candidate {
+typedef struct branch_candidate {
 	int32_t node;
 	double score;
-} candidate;
+} branch_candidate;
 
 /* Splits a node's strategies at the average usage, where that splits those in use, else into the
  * strategy most in use and the others. Returns how undecided the node is: 0 if not at all. */
@@ -196,13 +196,13 @@ static double split(const passing *b, int32_t v, const double *worth, bool *firs
 	return undecided * (by_usage ? 1 + (high - low) : 1);
 }
 
-static void insert_candidate(candidate *best, int32_t node, double score)
+static void insert_candidate(branch_candidate *best, int32_t node, double score)
 {
 	for (int k = 0; k < CANDIDATES; k++)
 		if (score > best[k].score) {
 			memmove(best + k + 1, best + k,
 			        (size_t)(CANDIDATES - 1 - k) * sizeof *best);
-			best[k] = (candidate){node, score};
+			best[k] = (branch_candidate){node, score};
 			return;
 		}
 }
@@ -222,7 +222,7 @@ static void first_against_rest(bool *first, int32_t n)
 }
 
 /* Splits every node; the candidates are those that the relaxation has decided least. */
-static void list_candidates(const passing *b, bool *first, candidate *best)
+static void list_candidates(const passing *b, bool *first, branch_candidate *best)
 {
 	const core *c = b->c;
 	double *worth = sw_alloc((size_t)(c->n_strategies + 1) * sizeof *worth);
@@ -254,7 +254,7 @@ static void probe_halves(passing *b, int32_t v, const bool *first, double upper,
 	memset(barred + at, 0, (size_t)n);
 }
 
-static void take_branch(leaf *l, const core *c, int32_t v, const bool *first)
+static void take_branch(subproblem *l, const core *c, int32_t v, const bool *first)
 {
 	size_t n = (size_t)core_strategies(c, v);
 	l->branch_node = c->graph_node[v];
@@ -263,9 +263,9 @@ static void take_branch(leaf *l, const core *c, int32_t v, const bool *first)
 	memcpy(l->first, first + c->first[v], n);
 }
 
-static void choose_branch(leaf *l, const core *c, passing *b, const halt *h)
+static void choose_branch(subproblem *l, const core *c, passing *b, const halt *h)
 {
-	candidate best[CANDIDATES] = {0};
+	branch_candidate best[CANDIDATES] = {0};
 	bool *first = sw_alloc((size_t)c->n_strategies + 1);
 	bool *barred = sw_alloc((size_t)c->n_strategies + 1);
 	double upper = (double)(l->upper - c->constant), most = -1;
@@ -291,7 +291,7 @@ static void choose_branch(leaf *l, const core *c, passing *b, const halt *h)
 }
 
 /* Without points, and of small treewidth: the optimum itself. */
-static bool solve_exactly(leaf *l, const core *c)
+static bool solve_exactly(subproblem *l, const core *c)
 {
 	int64_t cost, spent = 0;
 	int32_t *x = sw_alloc((size_t)(c->n_nodes + 1) * sizeof *x);
@@ -305,14 +305,14 @@ static bool solve_exactly(leaf *l, const core *c)
 }
 
 /* Without an incumbent the level is as remembered. */
-static void set_level(const leaf *l, passing *b)
+static void set_level(const subproblem *l, passing *b)
 {
 	if (l->upper < NO_UPPER)
 		b->level = LEVEL * (double)(l->upper - l->bound);
 }
 
 /* Bounds the reduced graph, and looks for something better. Returns the share that fixing took. */
-static double tighten_leaf(leaf *l, bool first, const halt *h)
+static double tighten_leaf(subproblem *l, bool first, const halt *h)
 {
 	core c;
 	passing b;
@@ -345,7 +345,7 @@ static double tighten_leaf(leaf *l, bool first, const halt *h)
 	return (double)fixed / all;
 }
 
-static bool reduce_leaf_graph(leaf *l)
+static bool reduce_leaf_graph(subproblem *l)
 {
 	graph *g = &l->made->g;
 	int64_t before = g->work;
@@ -356,7 +356,7 @@ static bool reduce_leaf_graph(leaf *l)
 }
 
 /* Chooses where to branch, or finds that nothing is left to choose. */
-static void branch_leaf(leaf *l, const halt *h)
+static void branch_leaf(subproblem *l, const halt *h)
 {
 	core c;
 	passing b;
@@ -379,7 +379,7 @@ static void branch_leaf(leaf *l, const halt *h)
 /* Bound, search, fix, again while that fixes much; then where to branch. */
 static void work_on(void *context, int64_t k)
 {
-	leaf *l = (leaf *)context + k;
+	subproblem *l = (subproblem *)context + k;
 	halt h = solver_halt(l->s);
 	double lost = 1;
 	materialise(l);
@@ -392,48 +392,48 @@ static void work_on(void *context, int64_t k)
 /* ---- the tree ------------------------------------------------------------------------ */
 
 /* Least bound first; when memory is short, deepest first. */
-static bool comes_before(const tree *t, const open_node *a, const open_node *b)
+static bool comes_before(const branch_tree *t, const open_subproblem *a, const open_subproblem *b)
 {
 	if (t->entries > MOST_ENTRIES && a->depth != b->depth)
 		return a->depth > b->depth;
 	return a->promise != b->promise ? a->promise < b->promise : a->depth > b->depth;
 }
 
-static open_node take_next(tree *t)
+static open_subproblem take_next(branch_tree *t)
 {
 	size_t best = 0;
 	for (size_t k = 1; k < t->open.len; k++)
 		if (comes_before(t, &t->open.data[k], &t->open.data[best]))
 			best = k;
-	open_node next = t->open.data[best];
+	open_subproblem next = t->open.data[best];
 	t->open.data[best] = t->open.data[--t->open.len];
 	return next;
 }
 
-static void drop_open(tree *t, open_node *o)
+static void drop_open(branch_tree *t, open_subproblem *o)
 {
 	release(t, o->parent);
 	free(o->keep);
 }
 
-static void push_child(tree *t, const leaf *l, bool second)
+static void push_child(branch_tree *t, const subproblem *l, bool second)
 {
 	int32_t n = l->made->g.nodes[l->branch_node].strategies;
-	open_node child = {.parent = l->made,
-	                   .node = l->branch_node,
-	                   .keep = sw_alloc((size_t)n),
-	                   .bound = l->bound,
-	                   .promise = l->promise[second],
-	                   .depth = l->from.depth + 1};
+	open_subproblem child = {.parent = l->made,
+	                         .node = l->branch_node,
+	                         .keep = sw_alloc((size_t)n),
+	                         .bound = l->bound,
+	                         .promise = l->promise[second],
+	                         .depth = l->from.depth + 1};
 	for (int32_t i = 0; i < n; i++)
 		child.keep[i] = l->first[i] != second;
 	l->made->references++;
 	sw_vec_push(&t->open, child);
 }
 
-static void conclude_leaf(tree *t, leaf *l)
+static void conclude_leaf(branch_tree *t, subproblem *l)
 {
-	family *f = l->made;
+	subproblem_graph *f = l->made;
 	t->s->work += l->work;
 	if (l->whole)
 		solver_offer(t->s, l->whole);
@@ -456,7 +456,7 @@ static void conclude_leaf(tree *t, leaf *l)
 	free(l->first);
 }
 
-static int64_t least_open(const tree *t)
+static int64_t least_open(const branch_tree *t)
 {
 	int64_t least = INT64_MAX;
 	for (size_t k = 0; k < t->open.len; k++)
@@ -464,7 +464,7 @@ static int64_t least_open(const tree *t)
 	return least;
 }
 
-static void drop_hopeless(tree *t)
+static void drop_hopeless(branch_tree *t)
 {
 	int64_t upper = solver_upper(t->s, t->root->g);
 	for (size_t k = t->open.len; k-- > 0;)
@@ -474,13 +474,13 @@ static void drop_hopeless(tree *t)
 		}
 }
 
-static void work_on_batch(tree *t)
+static void work_on_batch(branch_tree *t)
 {
-	leaf batch[BATCH];
+	subproblem batch[BATCH];
 	int count = 0;
 	for (; count < BATCH && t->open.len; count++) {
-		batch[count] =
-			(leaf){.s = t->s, .root = t->root, .from = take_next(t), .branch_node = -1};
+		batch[count] = (subproblem){
+			.s = t->s, .root = t->root, .from = take_next(t), .branch_node = -1};
 		batch[count].upper = solver_upper(t->s, t->root->g);
 		batch[count].bound = batch[count].from.bound;
 	}
@@ -491,8 +491,8 @@ static void work_on_batch(tree *t)
 
 bool solver_branch(solver *s, const lineage *at, int64_t *bound)
 {
-	tree t = {.s = s, .root = at};
-	open_node root = {.node = -1, .bound = *bound};
+	branch_tree t = {.s = s, .root = at};
+	open_subproblem root = {.node = -1, .bound = *bound};
 	sw_vec_push(&t.open, root);
 	while (t.open.len && !solver_out_of_work(s)) {
 		work_on_batch(&t);

@@ -14,24 +14,24 @@
 #define LARGEST_TABLE ((double)(1 << 22))
 #define MOST_CHOICES ((double)(1 << 26))
 
-typedef struct factor {
+typedef struct cost_factor {
 	int32_t n;       /* nodes */
 	int32_t *nodes;  /* in the factor's arena */
 	int64_t *stride; /* of each */
 	const int64_t *cost;
 	int64_t *owned; /* to be freed with the bucket, or NULL */
-} factor;
+} cost_factor;
 
-typedef SW_VEC(factor) factor_list;
+typedef SW_VEC(cost_factor) cost_factor_list;
 
 typedef struct elimination {
 	const core *c;
 	sw_arena arena;
 	int_list *neighbours; /* per node; at its elimination: the scope of its table */
 	int32_t *order, *position;
-	sw_heap heap;        /* with stale entries */
-	factor_list *bucket; /* per node: factors of which it is eliminated first */
-	int16_t **choice;    /* per node: over its scope */
+	sw_heap heap;             /* with stale entries */
+	cost_factor_list *bucket; /* per node: factors of which it is eliminated first */
+	int16_t **choice;         /* per node: over its scope */
 	int32_t *mark, stamp;
 	int64_t constant, work;
 	bool forbidden;
@@ -110,7 +110,7 @@ static bool choose_order(elimination *el, int64_t work)
 
 /* ---- tables -------------------------------------------------------------------------- */
 
-static void file_factor(elimination *el, factor f)
+static void file_factor(elimination *el, cost_factor f)
 {
 	int32_t first = f.nodes[0];
 	for (int32_t k = 1; k < f.n; k++)
@@ -119,9 +119,9 @@ static void file_factor(elimination *el, factor f)
 	sw_vec_push(&el->bucket[first], f);
 }
 
-static factor new_factor(elimination *el, int32_t n)
+static cost_factor new_factor(elimination *el, int32_t n)
 {
-	factor f = {.n = n};
+	cost_factor f = {.n = n};
 	f.nodes = SW_NEW_N(&el->arena, int32_t, n + 1);
 	f.stride = SW_NEW_N(&el->arena, int64_t, n + 1);
 	return f;
@@ -131,14 +131,14 @@ static void file_inputs(elimination *el)
 {
 	const core *c = el->c;
 	for (int32_t v = 0; v < c->n_nodes; v++) {
-		factor f = new_factor(el, 1);
+		cost_factor f = new_factor(el, 1);
 		f.nodes[0] = v;
 		f.stride[0] = 1;
 		f.cost = c->cost + c->first[v];
 		file_factor(el, f);
 	}
 	for (int32_t e = 0; e < c->n_edges; e++) {
-		factor f = new_factor(el, 2);
+		cost_factor f = new_factor(el, 2);
 		table_view view = core_view(c, &c->edges[e], 0);
 		f.nodes[0] = c->edges[e].a;
 		f.nodes[1] = c->edges[e].b;
@@ -149,7 +149,7 @@ static void file_inputs(elimination *el)
 	}
 }
 
-static int64_t stride_of(const factor *f, int32_t node)
+static int64_t stride_of(const cost_factor *f, int32_t node)
 {
 	for (int32_t k = 0; k < f->n; k++)
 		if (f->nodes[k] == node)
@@ -170,7 +170,7 @@ typedef struct odometer {
 static void odometer_init(odometer *o, const elimination *el, int32_t node)
 {
 	const int_list *scope = &el->neighbours[node];
-	const factor_list *factors = &el->bucket[node];
+	const cost_factor_list *factors = &el->bucket[node];
 	o->digits = (int32_t)scope->len;
 	o->factors = factors->len;
 	o->digit = sw_alloc((scope->len + 1) * sizeof(int32_t));
@@ -211,7 +211,7 @@ static void odometer_turn(odometer *o)
 	}
 }
 
-static int64_t cheapest(const odometer *o, const factor_list *factors, int32_t strategies,
+static int64_t cheapest(const odometer *o, const cost_factor_list *factors, int32_t strategies,
                         int16_t *choice)
 {
 	int64_t low = SW_FORBIDDEN;
@@ -240,7 +240,7 @@ static void eliminate_node(elimination *el, int32_t node)
 	const int_list *scope = &el->neighbours[node];
 	int32_t strategies = core_strategies(el->c, node);
 	int64_t entries = 1;
-	factor made = new_factor(el, (int32_t)scope->len);
+	cost_factor made = new_factor(el, (int32_t)scope->len);
 	odometer o = {0};
 	for (int32_t d = 0; d < made.n; d++) {
 		made.nodes[d] = scope->data[d];

@@ -20,23 +20,23 @@
 #define SEARCH_WORK 60
 #define LEAST_SEARCH 200000
 
-typedef struct decision {
+typedef struct dive_decision {
 	int32_t node, strategy;
 	double share;
-} decision;
+} dive_decision;
 
 static int by_share(const void *a, const void *b)
 {
-	const decision *x = a, *y = b;
+	const dive_decision *x = a, *y = b;
 	if (x->share != y->share)
 		return x->share > y->share ? -1 : 1;
 	return (x->node > y->node) - (x->node < y->node);
 }
 
-static decision decide(const passing *b, int32_t v)
+static dive_decision decide(const passing *b, int32_t v)
 {
 	const core *c = b->c;
-	decision d = {v, 0, 0};
+	dive_decision d = {v, 0, 0};
 	for (int32_t i = 0; i < core_strategies(c, v); i++)
 		if (b->share[c->first[v] + i] > d.share) {
 			d.share = b->share[c->first[v] + i];
@@ -57,7 +57,7 @@ static double full_share(const passing *b)
 static void fix_decided(const passing *b, graph *g)
 {
 	const core *c = b->c;
-	decision *all = sw_alloc((size_t)c->n_nodes * sizeof *all);
+	dive_decision *all = sw_alloc((size_t)c->n_nodes * sizeof *all);
 	double full = full_share(b);
 	for (int32_t v = 0; v < c->n_nodes; v++)
 		all[v] = decide(b, v);
@@ -77,7 +77,7 @@ static void fix_decided(const passing *b, graph *g)
 
 static void search_rest(dive *d, const lineage *line, const core *c, passing *b)
 {
-	search found;
+	local_search found;
 	int64_t work = SW_MAX(SEARCH_WORK * (c->entries + c->n_strategies), LEAST_SEARCH);
 	if (solver_round_off(b, b->best, work, d->seed, &d->halt, &found))
 		solver_map_back(line, c, found.x, &d->whole);

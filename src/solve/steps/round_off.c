@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 bool solver_round_off(passing *b, double target, int64_t work, uint64_t seed, const halt *h,
-                      search *found)
+                      local_search *found)
 {
 	const core *c = b->c;
 	double *reduced = sw_alloc((size_t)(c->n_strategies + 1) * sizeof *reduced);

@@ -37,8 +37,8 @@ typedef struct one_round {
 	const lineage *at;
 	core c;
 	passing b;
-	double *price, *reduced; /* what the searches go by: of the round before */
-	search found[JOBS];      /* of JOB_BOUND and JOB_IMPROVE */
+	double *price, *reduced;  /* what the searches go by: of the round before */
+	local_search found[JOBS]; /* of JOB_BOUND and JOB_IMPROVE */
 	bool searches[JOBS];
 	dive dive;
 	int64_t work;  /* of the bound; of each search half */
@@ -96,7 +96,7 @@ static double reachable(const one_round *r)
 static void start_improving(one_round *r)
 {
 	int32_t *x = sw_alloc((size_t)(r->c.n_nodes + 1) * sizeof *x);
-	search *found = &r->found[JOB_IMPROVE];
+	local_search *found = &r->found[JOB_IMPROVE];
 	solver_project(r->at, r->s->best, &r->c, x);
 	search_init(found, &r->c, x, r->price, sw_hash_u64((uint64_t)r->s->rounds, JOB_IMPROVE));
 	found->halt = r->halt;
@@ -133,7 +133,7 @@ static void run_bound(one_round *r)
 static void run_job(void *context, int64_t job)
 {
 	one_round *r = context;
-	search *found = &r->found[job];
+	local_search *found = &r->found[job];
 	int64_t limit = found->work + r->work / 2;
 	if (job == JOB_BOUND)
 		run_bound(r);
@@ -145,7 +145,7 @@ static void run_job(void *context, int64_t job)
 
 static void take_search(one_round *r, int job)
 {
-	search *found = &r->found[job];
+	local_search *found = &r->found[job];
 	if (!r->searches[job])
 		return;
 	r->s->work += found->work;

@@ -73,7 +73,7 @@ bool solver_rounds(solver *s, const lineage *at, int64_t *bound);
 /* Repairs and improves the assignment that the bound decoded last; `target` (without the core's
  * constant): nothing is cheaper. found must be cleared by the caller. True if it is valid. */
 bool solver_round_off(passing *b, double target, int64_t work, uint64_t seed, const halt *h,
-                      search *found);
+                      local_search *found);
 
 /* ---- dive.c -------------------------------------------------------------------------- */
 
