@@ -1,13 +1,12 @@
 /* The solver's steps, in order. */
 #include "solve/steps/solver.h"
+#include "solve/limits.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A few seconds for the largest problems of the planner: a base, and so many sweeps over all
- * tables. */
-#define DEFAULT_WORK ((int64_t)2000000000)
-#define DEFAULT_SWEEPS 30
+static const solve_work_limits *const limits = &default_limits.work;
+
 #define UNLIMITED_WORK (INT64_MAX / 4)
 
 static const sw_solve_options no_options = {0};
@@ -19,7 +18,7 @@ static int64_t default_work(const sw_problem *problem)
 		const sw_cost_table *table = &problem->tables.data[problem->edges.data[e].table];
 		entries += (double)table->rows * table->columns;
 	}
-	return DEFAULT_WORK + (int64_t)SW_MIN(DEFAULT_SWEEPS * entries, 1e18);
+	return limits->base + (int64_t)SW_MIN(limits->sweeps * entries, 1e18);
 }
 
 static void solver_init(solver *s, const sw_problem *problem, const sw_solve_options *options)

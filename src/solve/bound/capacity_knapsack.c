@@ -1,25 +1,12 @@
 /* Choosing the knapsacks, and their dynamic programming. */
 #include "solve/bound/capacity_knapsack.h"
+#include "solve/limits.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* At most so many knapsacks, and members of each. */
-#define MOST_KNAPSACKS 12
-#define MOST_MEMBERS 32
-/* As many units as the work allows: with coarse ones a combination that just does not fit seems to.
- */
-#define UNITS_TIMES_STRATEGIES 32768
-#define MOST_UNITS 1024
-#define FEWEST_UNITS 128
-#define UNITS_TRIED 64
-/* Nodes that use less than this share of the capacity are left out. */
-#define LIGHT (1.0 / 64)
-/* A knapsack takes part if its price is this share of all. */
-#define CHEAP 1e-3
-/* Share of common members above which two points are taken for one. */
-#define ALIKE 0.75
+static const solve_knapsack_limits *const limits = &default_limits.knapsack;
 
 /* ---- choosing ------------------------------------------------------------------------ */
 
@@ -90,11 +77,11 @@ static int32_t find_heavy(const core *c, const graph *g, int32_t point, sw_arena
 		int64_t most = most_of(usage, core_strategies(c, v));
 		if (varies(given, core_strategies(c, v)))
 			all[count++] = (heavy_node){v, INT64_MAX, NULL, given};
-		else if ((double)most >= LIGHT * (double)c->capacity[point])
+		else if ((double)most >= limits->min_usage * (double)c->capacity[point])
 			all[count++] = (heavy_node){v, most, NULL, given};
 	}
 	qsort(all, (size_t)count, sizeof *all, by_usage);
-	count = SW_MIN(count, MOST_MEMBERS);
+	count = SW_MIN(count, limits->max_members);
 	memcpy(found, all, (size_t)count * sizeof *all);
 	free(all);
 	qsort(found, (size_t)count, sizeof *found, by_node);
@@ -126,11 +113,11 @@ static int64_t choose_unit(const core *c, const heavy_node *members, int32_t cou
 	double most = -1;
 	for (int32_t k = 0; k < count; k++)
 		strategies += core_strategies(c, members[k].node);
-	int64_t units =
-		SW_MAX(SW_MIN(UNITS_TIMES_STRATEGIES / strategies, MOST_UNITS), FEWEST_UNITS);
+	int64_t units = SW_MAX(SW_MIN(limits->unit_budget / strategies, limits->max_units),
+	                       limits->min_units);
 	if (capacity < units)
 		return 1;
-	for (int k = 0; k < UNITS_TRIED; k++) {
+	for (int k = 0; k < limits->units_tried; k++) {
 		int64_t unit = capacity / (units - k) + 1;
 		double kept = kept_by(c, members, count, capacity, unit);
 		if (kept > most) {
@@ -213,7 +200,7 @@ static bool alike(const knapsack *a, const knapsack *b)
 		i += x <= y;
 		j += y <= x;
 	}
-	return common > ALIKE * SW_MAX(a->members, b->members);
+	return common > limits->max_common * SW_MAX(a->members, b->members);
 }
 
 /* Whether some combination of its members does not fit. */
@@ -231,14 +218,15 @@ int knapsacks_choose(const core *c, const graph *g, const double *worth, sw_aren
 	int count = 0;
 	double all = 0, limit = INFINITY;
 	int32_t limit_point = -1;
-	heavy_node members[MOST_MEMBERS];
-	*chosen = SW_NEW_N(arena, knapsack, MOST_KNAPSACKS);
+	heavy_node *members = sw_alloc((size_t)limits->max_members * sizeof *members);
+	*chosen = SW_NEW_N(arena, knapsack, limits->max_knapsacks);
 	int64_t *usage = sw_alloc((size_t)c->widest * sizeof *usage);
 	for (int32_t t = 0; t < c->points; t++)
 		all += worth[t] < INFINITY ? worth[t] : 0;
-	for (int tried = 0; tried < 4 * MOST_KNAPSACKS && count < MOST_KNAPSACKS; tried++) {
+	for (int tried = 0; tried < 4 * limits->max_knapsacks && count < limits->max_knapsacks;
+	     tried++) {
 		int32_t best = -1; /* the dearest below the last one */
-		double most = CHEAP * all;
+		double most = limits->min_price * all;
 		for (int32_t t = 0; t < c->points; t++) {
 			bool below = worth[t] < limit || (worth[t] == limit && t > limit_point);
 			if (below && worth[t] > most) {
@@ -260,6 +248,7 @@ int knapsacks_choose(const core *c, const graph *g, const double *worth, sw_aren
 		count += new;
 	}
 	free(usage);
+	free(members);
 	return count;
 }
 

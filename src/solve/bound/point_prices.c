@@ -1,29 +1,13 @@
 /* The prices of the points: a subgradient method along the smoothed excess of the decoded
  * assignments, one step per sweep, so that messages and prices settle together. */
 #include "solve/bound/dual_bound.h"
+#include "solve/limits.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Share of the earlier excess in the smoothed one: the average over some ten sweeps is nearly the
- * usage of the linear relaxation's solution, where a single decoded assignment jumps about. */
-#define DRIFT_KEPT 0.9
-/* Before so many sweeps the messages mean little. */
-#define FIRST_SWEEPS 20
-/* Progress is this share of the gap; without it in so many sweeps the steps get shorter. */
-#define PROGRESS 1e-4
-#define PATIENCE 10
-/* The level at first, as a share of the bound; how it changes; and where it ends, as a share of the
- * gap. */
-#define FIRST_LEVEL 0.1
-#define HIGHER 1.02
-#define LOWER 0.7
-#define LOWEST 1e-5
-/* A sweep so many levels below the best went too far. */
-#define OVERSHOT 1
-#define NARROWER 0.5
-#define WIDER 1.1
+static const solve_price_limits *const limits = &default_limits.price;
 
 /* Usage of the decoded assignment minus the capacity, smoothed over sweeps. */
 static void update_drift(passing *b)
@@ -36,7 +20,7 @@ static void update_drift(passing *b)
 			used[span->begin] += (double)span->usage[b->decoded[v]];
 			used[span->end] -= (double)span->usage[b->decoded[v]];
 		}
-	double now = 0, kept = b->drifting ? DRIFT_KEPT : 0;
+	double now = 0, kept = b->drifting ? limits->mean_decay : 0;
 	for (int32_t t = 0; t < c->points; t++) {
 		now += used[t];
 		b->drift[t] = kept * b->drift[t] + (1 - kept) * (now - (double)c->capacity[t]);
@@ -51,9 +35,9 @@ static void update_share(passing *b)
 {
 	const core *c = b->c;
 	for (int32_t i = 0; i < c->n_strategies; i++)
-		b->share[i] *= DRIFT_KEPT;
+		b->share[i] *= limits->mean_decay;
 	for (int32_t v = 0; v < c->n_nodes; v++)
-		b->share[c->first[v] + b->decoded[v]] += 1 - DRIFT_KEPT;
+		b->share[c->first[v] + b->decoded[v]] += 1 - limits->mean_decay;
 }
 
 /* Polyak's step towards a level that is believed reachable: best + level. */
@@ -79,25 +63,27 @@ static bool fell_back(passing *b, double upper)
 {
 	double most = SW_MAX(upper - b->best, 0);
 	if (b->level <= 0)
-		b->level = FIRST_LEVEL * fabs(b->best) + 1;
+		b->level = limits->first_level * fabs(b->best) + 1;
 	b->level = SW_MIN(b->level, most);
-	if (b->best > b->mark + PROGRESS * SW_MIN(b->level * 10, most) || b->mark == -INFINITY) {
+	if (b->best >
+	            b->mark + limits->progress * SW_MIN(b->level * limits->progress_levels, most) ||
+	    b->mark == -INFINITY) {
 		b->mark = b->best;
 		b->idle = 0;
-		b->level = SW_MIN(b->level * HIGHER, most);
-		b->stride = SW_MIN(b->stride * WIDER, 1);
+		b->level = SW_MIN(b->level * limits->level_raise, most);
+		b->stride = SW_MIN(b->stride * limits->step_raise, 1);
 		return false;
 	}
-	if (b->estimate < b->best - OVERSHOT * b->level) {
-		b->stride *= NARROWER;
+	if (b->estimate < b->best - limits->overshoot * b->level) {
+		b->stride *= limits->step_cut;
 		bound_return(b);
 		return false;
 	}
-	if (++b->idle < PATIENCE)
+	if (++b->idle < limits->patience)
 		return false;
 	b->idle = 0;
-	b->level *= LOWER;
-	b->settled = !b->c->points || b->level < LOWEST * SW_MIN(most, fabs(b->best));
+	b->level *= limits->level_cut;
+	b->settled = !b->c->points || b->level < limits->last_level * SW_MIN(most, fabs(b->best));
 	bound_return(b);
 	return true;
 }
@@ -106,12 +92,6 @@ static bool fell_back(passing *b, double upper)
  * Near the optimum messages and prices move little by little in the same direction for many sweeps.
  * A leap goes on in the direction since the last one, several times as far; it is taken back if the
  * bound falls. Those that succeed go further and more often, those that fail less. */
-
-#define FIRST_REACH 4.0
-#define SHORTEST_REACH 0.5
-#define FURTHEST_REACH 100.0
-#define MOST_OFTEN 2
-#define LEAST_OFTEN 64
 
 static void mark_place(passing *b)
 {
@@ -132,12 +112,12 @@ static void leap(passing *b)
 	bound_sweep(b);
 	b->sweeps++;
 	if (b->best > best) {
-		b->reach = SW_MIN(b->reach * 1.5, FURTHEST_REACH);
-		b->leap_every = SW_MAX(b->leap_every / 2, MOST_OFTEN);
+		b->reach = SW_MIN(b->reach * limits->reach_raise, limits->max_reach);
+		b->leap_every = SW_MAX(b->leap_every / 2, limits->min_interval);
 	} else {
 		bound_return(b);
-		b->reach = SW_MAX(b->reach / 2, SHORTEST_REACH);
-		b->leap_every = SW_MIN(b->leap_every * 2, LEAST_OFTEN);
+		b->reach = SW_MAX(b->reach * limits->reach_cut, limits->min_reach);
+		b->leap_every = SW_MIN(b->leap_every * 2, limits->max_interval);
 	}
 	mark_place(b);
 }
@@ -146,8 +126,8 @@ static void leap(passing *b)
 static void leap_at_times(passing *b)
 {
 	if (!b->leap_every) {
-		b->leap_every = 2 * MOST_OFTEN;
-		b->reach = FIRST_REACH;
+		b->leap_every = 2 * limits->min_interval;
+		b->reach = limits->first_reach;
 		mark_place(b);
 	} else if (++b->since_leap >= b->leap_every) {
 		leap(b);
@@ -157,7 +137,7 @@ static void leap_at_times(passing *b)
 void bound_run(passing *b, double upper, double target, int64_t work, const halt *h)
 {
 	int64_t limit = b->work + work;
-	int first = b->warm ? 0 : FIRST_SWEEPS;
+	int first = b->warm ? 0 : limits->first_sweeps;
 	while (b->work < limit && !b->settled && b->best < target && !halted(h)) {
 		bound_sweep(b);
 		if (h->tell)

@@ -1,10 +1,9 @@
 #include "solve/methods/assignment_walk.h"
+#include "solve/limits.h"
 
 #include <stdlib.h>
 
-/* Entries are looked up here and there: that takes as long as so many in a row, which is what the
- * solver counts. */
-#define WORK_PER_LINK 4
+static const solve_method_limits *const limits = &default_limits.method;
 
 /* ---- life ---------------------------------------------------------------------------- */
 
@@ -74,7 +73,7 @@ static void add_cost(assignment_walk *w, const walk_node *node, int32_t strategy
 		else
 			w->value.cost += sign * cost;
 	}
-	w->work += WORK_PER_LINK * (1 + node->n_links);
+	w->work += limits->link_work * (1 + node->n_links);
 }
 
 static int64_t excess_at(const assignment_walk *w, int32_t point)
@@ -114,7 +113,7 @@ void walk_move(assignment_walk *w, int32_t node, int32_t strategy)
 
 static bool is_allowed(assignment_walk *w, const walk_node *node, int32_t strategy)
 {
-	w->work += WORK_PER_LINK * node->n_links;
+	w->work += limits->link_work * node->n_links;
 	for (int32_t k = 0; k < node->n_links; k++)
 		if (entry_of(w, &w->links[node->first_link + k], strategy) == SW_FORBIDDEN)
 			return false;

@@ -4,22 +4,21 @@
  * never. Each step proposes another strategy for one node, and takes it if it is no worse, else
  * with the probability exp(-beta (Cost(new) - Cost(old))).
  *
- * The paper leaves the constant beta open. Here 1 / beta is HEAT of the least cost so far, divided
- * among the nodes: all of them together then waver by about that part of the cost, whatever its
- * unit and however many nodes there are.
+ * The paper leaves the constant beta open. Here 1 / beta is limits->metropolis_heat of the least
+ * cost so far, divided among the nodes: all of them together then waver by about that part of the
+ * cost, whatever its unit and however many nodes there are.
  */
 #include "solve/methods/method_run.h"
+#include "solve/limits.h"
 
 #include <math.h>
 
-#define HEAT 0.1
-/* So many proposals per node without a better assignment, and the chain begins anew: what is
- * forbidden may have cut it off. */
-#define PATIENCE 256
+static const solve_method_limits *const limits = &default_limits.method;
 
 static double beta_of(const method_run *r)
 {
-	return r->w.n / (HEAT * SW_MAX(fabs((double)(r->best.cost + r->g.constant)), 1));
+	return r->w.n /
+	       (limits->metropolis_heat * SW_MAX(fabs((double)(r->best.cost + r->g.constant)), 1));
 }
 
 static bool is_taken(method_run *r, const walk_value *from)
@@ -51,7 +50,7 @@ static void run_chain(method_run *r, const int32_t *movable, int64_t n_movable)
 	int64_t in_vain = 0;
 	method_start(r);
 	method_offer(r);
-	while (in_vain < PATIENCE * n_movable && !method_stopped(r)) {
+	while (in_vain < limits->metropolis_patience * n_movable && !method_stopped(r)) {
 		walk_value best = r->best;
 		r->tried++;
 		propose(r, movable, n_movable);

@@ -3,19 +3,17 @@
  * improved. One pass: no bound is raised, nothing is branched on. */
 #include "solve/methods/method_run.h"
 #include "solve/methods/segment_merging.h"
+#include "solve/limits.h"
 
 #include <stdlib.h>
 
-/* Of the search that repairs and improves: so many times the work of the pass, and at least so
- * much. */
-#define SEARCH_SHARE 2
-#define LEAST_SEARCH INT64_C(4000000)
+static const solve_segment_limits *const limits = &default_limits.segment;
 
 /* A valid assignment near x; what is exact is not searched. */
 static void search_near(method_run *r, const core *c, const int32_t *x, int64_t bound)
 {
 	local_search found;
-	int64_t work = SW_MAX(SEARCH_SHARE * r->w.work, LEAST_SEARCH);
+	int64_t work = SW_MAX(limits->search_share * r->w.work, limits->min_search);
 	search_init(&found, c, x, NULL, r->s.options.seed);
 	found.halt = solver_halt(&r->s);
 	found.target = bound;

@@ -1,13 +1,14 @@
 /* The table of methods, and what is the same before and after each. */
 #include "solve/methods/method_run.h"
+#include "solve/limits.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+static const solve_method_limits *const limits = &default_limits.method;
+
 #define UNLIMITED_WORK (INT64_MAX / 4)
-/* The clock is looked at after so much work. */
-#define WORK_PER_LOOK 4096
 
 static const struct {
 	const char *name;
@@ -82,7 +83,7 @@ static void deliver(method_run *r)
 bool method_stopped(method_run *r)
 {
 	r->s.work = r->w.work;
-	if (r->w.work - r->looked < WORK_PER_LOOK)
+	if (r->w.work - r->looked < limits->check_work)
 		return r->s.timed_out || r->w.work >= r->s.work_limit;
 	r->looked = r->w.work;
 	deliver(r);

@@ -1,17 +1,11 @@
 #include "solve/methods/segment_merging.h"
+#include "solve/limits.h"
 #include "base/heap.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Entries of all tables together are about so many, of each no more and no less than these. */
-#define ALL_ENTRIES ((int64_t)1 << 26)
-#define LARGEST_TABLE ((int64_t)1 << 14)
-#define SMALLEST_TABLE ((int64_t)1 << 8)
-/* Nodes that touch so many tables are eliminated last; what joins a bucket is held against so many.
- */
-#define MANY_PIECES 64
-#define BUCKETS_LOOKED_AT 8
+static const solve_segment_limits *const limits = &default_limits.segment;
 
 typedef struct segment_table {
 	int32_t n;
@@ -122,7 +116,7 @@ static double weight_of(segments *s, int32_t node)
 	segment_bucket all = {.entries = 1};
 	const int_list *pieces = &s->of_node[node];
 	double weight = 1e17 + (double)pieces->len;
-	if (pieces->len > MANY_PIECES)
+	if (pieces->len > limits->max_tables)
 		return weight;
 	for (size_t k = 0; k < pieces->len; k++) {
 		const segment_table *p = &s->pieces.data[pieces->data[k]];
@@ -188,11 +182,12 @@ static void sort_pieces(segments *s, int_list *list)
 static void fill_buckets(segments *s, int32_t node, segment_bucket_list *buckets)
 {
 	int_list *list = &s->of_node[node];
-	if (list->len <= MANY_PIECES)
+	if (list->len <= limits->max_tables)
 		sort_pieces(s, list);
 	for (size_t k = 0; k < list->len; k++) {
-		size_t first =
-			buckets->len > BUCKETS_LOOKED_AT ? buckets->len - BUCKETS_LOOKED_AT : 0;
+		size_t first = buckets->len > limits->open_buckets
+		                       ? buckets->len - limits->open_buckets
+		                       : 0;
 		size_t b = first;
 		while (b < buckets->len && !join(s, &buckets->data[b], list->data[k]))
 			b++;
@@ -430,7 +425,8 @@ static void init(segments *s, const core *c)
 	s->eliminated = sw_alloc(n * sizeof(*s->eliminated));
 	s->place = sw_alloc(n * sizeof(*s->place));
 	memset(s->place, 0xff, n * sizeof(*s->place));
-	s->largest = SW_MAX(SW_MIN(ALL_ENTRIES / (int64_t)n, LARGEST_TABLE), SMALLEST_TABLE);
+	s->largest = SW_MAX(SW_MIN(limits->all_entries / (int64_t)n, limits->max_table),
+	                    limits->min_table);
 }
 
 static void clear(segments *s)

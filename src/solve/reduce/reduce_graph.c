@@ -1,8 +1,11 @@
 /* The driver of the exact reductions: nodes are looked at first in, first out, until nothing
  * changes. */
 #include "solve/graph/working_graph.h"
+#include "solve/limits.h"
 
 #include <string.h>
+
+static const solve_reduce_limits *const limits = &default_limits.reduce;
 
 /* In this order: what removes a node first, what costs most last. Each returns whether it changed
  * anything; whatever it changed is queued. */
@@ -15,10 +18,6 @@ static const struct {
 	{REDUCE_MERGE, reduce_merge},   {REDUCE_DOMINANCE, reduce_dominance},
 	{REDUCE_LEAF, reduce_leaf},
 };
-
-/* A chain of strategies that one after the other prove not to fit takes a round each; past this the
- * rest is left to others. */
-#define MOST_ROUNDS 400
 
 static void reduce_node(graph *g, int32_t node, unsigned steps)
 {
@@ -50,7 +49,7 @@ static void drain_queue(graph *g, unsigned steps)
 
 void graph_reduce(graph *g, unsigned steps)
 {
-	for (int round = 0; round < MOST_ROUNDS && !g->infeasible; round++) {
+	for (int round = 0; round < limits->max_rounds && !g->infeasible; round++) {
 		if ((steps & REDUCE_POINTS) && g->usage_changed)
 			reduce_points(g);
 		if (g->queue_head == g->queue.len)

@@ -1,8 +1,11 @@
 /* Reductions that remove a node: fixed, of degree 0, 1 or 2, or determined by a neighbour. */
 #include "solve/graph/working_graph.h"
+#include "solve/limits.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+static const solve_reduce_limits *const limits = &default_limits.reduce;
 
 /* ---- one strategy -------------------------------------------------------------------- */
 
@@ -126,7 +129,8 @@ static void min_plus(int32_t n, int32_t rows, int32_t columns, const int64_t *fi
 /* The new table may be larger than the two it replaces; past this it is left alone. */
 static bool grows_too_much(int64_t own, int64_t rows, int64_t columns)
 {
-	return rows * columns > 16 * own * (rows + columns) + 65536;
+	return rows * columns >
+	       limits->elimination_growth * own * (rows + columns) + limits->elimination_entries;
 }
 
 /* What the edge remembers for that end; the caller's. */
@@ -302,7 +306,7 @@ static bool merge_worthwhile(const graph *g, int32_t node, int32_t leader)
 	int64_t more = g->nodes[leader].strategies - v->strategies, growth = 0;
 	for (size_t e = 0; e < v->edges.len; e++)
 		growth += more * g->nodes[edge_other(g, v->edges.data[e], node)].strategies;
-	return growth <= 4 * (int64_t)v->strategies * g->nodes[leader].strategies;
+	return growth <= limits->merge_growth * v->strategies * g->nodes[leader].strategies;
 }
 
 static void merge(graph *g, int32_t node, int32_t edge, const int32_t *map)

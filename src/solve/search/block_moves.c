@@ -1,14 +1,12 @@
 /* The regions of block moves, and what their nodes may choose. */
 #include "solve/search/block_moves.h"
+#include "solve/limits.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A region does not spread from nodes with more neighbours: they touch everything. */
-#define LARGEST_DEGREE 32
-/* Extra prices double from one to the next. */
-#define SETTLING_ROUNDS 12
+static const solve_move_limits *const limits = &default_limits.move;
 
 block_region *block_new(const core *c)
 {
@@ -75,7 +73,7 @@ static void spread(local_search *s, int32_t size)
 	block_region *b = s->block;
 	for (size_t at = 0; at < b->nodes.len && b->nodes.len < (size_t)size; at++) {
 		int32_t v = b->nodes.data[at], degree = c->edge_first[v + 1] - c->edge_first[v];
-		if (degree > LARGEST_DEGREE && at)
+		if (degree > limits->max_degree && at)
 			continue;
 		for (int32_t k = c->edge_first[v];
 		     k < c->edge_first[v + 1] && b->nodes.len < (size_t)size; k++) {
@@ -127,7 +125,7 @@ void block_users(local_search *s, int32_t point, int32_t size)
 {
 	const core *c = s->c;
 	block_region *b = s->block;
-	double most = 1, share = 0.3 * sw_rng_unit(&s->rng);
+	double most = 1, share = limits->user_share * sw_rng_unit(&s->rng);
 	forget_region(b);
 	for (int32_t v = 0; v < c->n_nodes; v++)
 		most = SW_MAX(most, (double)stake(s, v, point));
@@ -262,9 +260,9 @@ void block_plan(local_search *s, double table)
 
 void block_prepare(local_search *s, double gap)
 {
-	int32_t most = 2 << sw_rng_below(&s->rng, 8);
-	block_offer(s, most, ldexp(gap, -(int)sw_rng_below(&s->rng, 16)));
-	block_plan(s, ldexp(256, (int)sw_rng_below(&s->rng, 9)));
+	int32_t most = 2 << sw_rng_below(&s->rng, limits->choice_bits);
+	block_offer(s, most, ldexp(gap, -(int)sw_rng_below(&s->rng, limits->gap_bits)));
+	block_plan(s, ldexp(limits->min_table, (int)sw_rng_below(&s->rng, limits->table_bits)));
 }
 
 void block_optimise(local_search *s, double scale)
@@ -292,7 +290,7 @@ static void raise_extra(local_search *s, double worth)
 
 void block_settle(local_search *s, size_t mark, double scale, double worth)
 {
-	for (int round = 0; round < SETTLING_ROUNDS && !search_verify(s) && !search_done(s);
+	for (int round = 0; round < limits->max_raises && !search_verify(s) && !search_done(s);
 	     round++) {
 		raise_extra(s, ldexp(worth, round));
 		search_undo(s, mark);

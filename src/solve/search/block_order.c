@@ -1,9 +1,8 @@
 /* The order of elimination of a block, and which of its nodes are held. */
 #include "solve/search/block_moves.h"
+#include "solve/limits.h"
 
-/* Table entries of one block, and what one table may have of those that are left. */
-#define MOST_ENTRIES 0x1p22
-#define LARGEST_SHARE 16
+static const solve_move_limits *const limits = &default_limits.move;
 
 static double weight_of(const block_region *b, int32_t node)
 {
@@ -151,7 +150,8 @@ void block_order(local_search *s, double table)
 		sw_heap_entry next = sw_heap_pop(&b->heap);
 		if (is_stale(b, next))
 			continue;
-		if (next.weight > SW_MIN(table, (MOST_ENTRIES - entries) / LARGEST_SHARE)) {
+		if (next.weight > SW_MIN(table, (limits->max_block_entries - entries) /
+		                                        limits->max_table_share)) {
 			push(b, next.node);
 			hold(s, choose_held(b, next.node, by_degree));
 			continue;

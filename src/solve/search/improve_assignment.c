@@ -3,20 +3,20 @@
  * of the assignment is scrambled and put in order again, which leads to other surroundings; what is
  * good in them is joined with the best. */
 #include "solve/search/block_moves.h"
+#include "solve/limits.h"
 
 #include <math.h>
 #include <string.h>
 
+static const solve_improve_limits *const limits = &default_limits.improve;
+
 /* Scales of the prices in a region's first attempt. 0 ignores the capacity, and pays off where the
  * region has room to spare. */
-static const double first_scales[] = {1, 0, 0.5, 1, 2};
-static const double later_scales[] = {2, 5, 25};
 
-/* Work of one cycle, in table entries of the core. After one without gain comes one after a kick.
- */
-#define CYCLE 40
-/* Largest table when two assignments are joined: their nodes have two strategies at most. */
-#define JOIN_TABLE 0x1p16
+static double first_scale(local_search *s)
+{
+	return limits->first_scales[sw_rng_below(&s->rng, SW_COUNT(limits->first_scales))];
+}
 
 static int32_t random_node(local_search *s)
 {
@@ -33,7 +33,7 @@ static int32_t random_size(local_search *s, int least_bits, int bits)
 static double gap_of(const local_search *s)
 {
 	if (s->target == INT64_MIN)
-		return fabs((double)s->cost) / 64 + 1;
+		return fabs((double)s->cost) * limits->gap_share + 1;
 	return SW_MAX((double)s->cost - (double)s->target, 1);
 }
 
@@ -53,11 +53,12 @@ static void try_forest(local_search *s)
 {
 	int64_t cost = s->cost;
 	size_t mark = s->journal.len;
-	forest_choose(s, random_node(s), random_size(s, 3, 7));
-	forest_optimise(s, first_scales[sw_rng_below(&s->rng, SW_COUNT(first_scales))]);
-	for (size_t k = 0; k < SW_COUNT(later_scales) && s->over > 0; k++) {
+	forest_choose(s, random_node(s),
+	              random_size(s, limits->forest_min_bits, limits->forest_bits));
+	forest_optimise(s, first_scale(s));
+	for (size_t k = 0; k < SW_COUNT(limits->later_scales) && s->over > 0; k++) {
 		search_undo(s, mark);
-		forest_optimise(s, later_scales[k]);
+		forest_optimise(s, limits->later_scales[k]);
 	}
 	if (s->over == 0)
 		forest_descend(s);
@@ -70,8 +71,9 @@ static void try_block(local_search *s)
 {
 	int64_t cost = s->cost;
 	size_t mark = s->journal.len;
-	int32_t seed = random_node(s), size = random_size(s, 5, 10);
-	double scale = first_scales[sw_rng_below(&s->rng, SW_COUNT(first_scales))];
+	int32_t seed = random_node(s),
+		size = random_size(s, limits->block_min_bits, limits->block_bits);
+	double scale = first_scale(s);
 	if (sw_rng_below(&s->rng, 2))
 		block_around(s, seed, size);
 	else
@@ -79,7 +81,8 @@ static void try_block(local_search *s)
 	block_prepare(s, gap_of(s));
 	block_optimise(s, scale);
 	if (s->over > 0)
-		block_settle(s, mark, scale, SW_MAX(1, (double)(cost - s->cost) / 4));
+		block_settle(s, mark, scale,
+		             SW_MAX(1, (double)(cost - s->cost) * limits->settle_share));
 	if (s->over == 0)
 		block_descend(s);
 	judge(s, cost, mark);
@@ -95,10 +98,10 @@ static bool join(local_search *s, const int32_t *other)
 	s->journal.len = 0;
 	block_range(s, 0, s->c->n_nodes);
 	block_offer_other(s, other);
-	block_plan(s, JOIN_TABLE);
+	block_plan(s, limits->merge_table);
 	block_optimise(s, 0);
 	if (!search_verify(s))
-		block_settle(s, 0, 1, gap_of(s) / 64);
+		block_settle(s, 0, 1, gap_of(s) * limits->merge_price);
 	return search_valid(s) && search_verify(s);
 }
 
@@ -113,7 +116,8 @@ static void go_to(local_search *s, const int32_t *x)
 static void kick(local_search *s, int64_t work)
 {
 	block_region *b = s->block;
-	block_around(s, random_node(s), s->c->n_nodes >> sw_rng_below(&s->rng, 6));
+	block_around(s, random_node(s),
+	             s->c->n_nodes >> sw_rng_below(&s->rng, limits->perturb_bits));
 	block_prepare(s, gap_of(s));
 	for (size_t n = 0; n < b->nodes.len; n++) {
 		int64_t k = sw_rng_below(&s->rng, block_choices(b, (int32_t)n));
@@ -161,7 +165,7 @@ static bool run_cycle(local_search *s, int64_t limit, best_assignment *best)
 
 static void run_cycles(local_search *s, int64_t limit, best_assignment *best)
 {
-	int64_t cycle = CYCLE * (s->c->entries + s->c->n_strategies);
+	int64_t cycle = limits->cycle_work * (s->c->entries + s->c->n_strategies);
 	while (s->work < limit && !search_done(s)) {
 		if (run_cycle(s, SW_MIN(limit, s->work + cycle), best) || s->work >= limit ||
 		    search_done(s))

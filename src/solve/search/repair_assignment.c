@@ -2,23 +2,13 @@
  * assignment cheap; then what exceeds the capacity is mended, the worst point first, where its
  * users are; if that fails, by prices that grow everywhere; if that fails, by single nodes. */
 #include "solve/search/block_moves.h"
+#include "solve/limits.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A valid assignment is not worth keeping if it is further above the bound, by this share of it. */
-#define FAR 0.125
-/* Rounds over everything, at least; then each is followed by another if it gains so much. */
-#define RELAXED_ROUNDS 3
-#define WORTHWHILE 0.001
-/* Mendings of the worst point, and attempts at each, of which the best is taken. */
-#define MOST_MENDINGS 64
-#define ATTEMPTS 8
-/* Prices grow by 2^32 in all, in as many rounds as the work allows. */
-#define MOST_ROUNDS 48
-#define LEAST_ROUNDS 4
-#define GROWTH_BITS 32.0
+static const solve_repair_limits *const limits = &default_limits.repair;
 
 static bool is_repaired(local_search *s)
 {
@@ -28,7 +18,7 @@ static bool is_repaired(local_search *s)
 /* A cost difference that is neither large nor small for this problem. */
 static double typical_gap(const local_search *s)
 {
-	return fabs((double)s->cost) / 64 + 1;
+	return fabs((double)s->cost) * limits->gap_share + 1;
 }
 
 static double cost_with_prices(const local_search *s)
@@ -43,7 +33,7 @@ static void relax(local_search *s, int64_t work_limit)
 {
 	double before = INFINITY, now = cost_with_prices(s);
 	for (int round = 0; s->work < work_limit && !search_done(s); round++) {
-		if (round >= RELAXED_ROUNDS && before - now <= WORTHWHILE * fabs(now))
+		if (round >= limits->min_rounds && before - now <= limits->min_gain * fabs(now))
 			break;
 		forest_choose(s, -1, 0);
 		forest_optimise(s, 1);
@@ -86,12 +76,13 @@ static void keep_attempt(const local_search *s, double ratio, repair_attempt *be
 
 static void attempt_mending(local_search *s, repair_attempt *best)
 {
-	int64_t size = (int64_t)16 << sw_rng_below(&s->rng, 8), forbidden = s->forbidden;
+	int64_t size = limits->region_min_nodes << sw_rng_below(&s->rng, limits->region_bits),
+		forbidden = s->forbidden;
 	double cost = cost_with_prices(s), gap = typical_gap(s);
 	wide over = s->over;
 	block_users(s, worst_point(s), (int32_t)SW_MIN(size, (int64_t)s->c->n_nodes));
-	block_prepare(s, 16 * gap);
-	block_settle(s, 0, 1, gap / 256);
+	block_prepare(s, limits->region_gaps * gap);
+	block_settle(s, 0, 1, gap * limits->settle_share);
 	double ratio = (cost_with_prices(s) - cost) / SW_MAX(1, (double)(over - s->over));
 	if (s->over < over && s->forbidden <= forbidden && ratio < best->ratio)
 		keep_attempt(s, ratio, best);
@@ -102,10 +93,11 @@ static void attempt_mending(local_search *s, repair_attempt *best)
 static bool repair_by_mending(local_search *s, int64_t work_limit)
 {
 	repair_attempt best = {.ratio = 0};
-	for (int round = 0; round < MOST_MENDINGS && !is_repaired(s) && s->over > 0; round++) {
+	for (int round = 0; round < limits->max_points && !is_repaired(s) && s->over > 0; round++) {
 		best.ratio = INFINITY;
 		s->journal.len = 0;
-		for (int k = 0; k < ATTEMPTS && s->work < work_limit && !search_done(s); k++)
+		for (int k = 0; k < limits->attempts && s->work < work_limit && !search_done(s);
+		     k++)
 			attempt_mending(s, &best);
 		if (best.ratio >= INFINITY)
 			break;
@@ -127,7 +119,7 @@ static double unit_price(const local_search *s)
 	for (int32_t k = 0; k < c->span_first[c->n_nodes]; k++)
 		usage += (double)(c->spans[k].end - c->spans[k].begin) *
 		         (double)c->spans[k].usage[0];
-	return ((double)c->magnitude + 1) / usage / 1024;
+	return ((double)c->magnitude + 1) / usage * limits->unit_share;
 }
 
 static void raise_prices(local_search *s, double unit, double growth)
@@ -144,8 +136,9 @@ static bool repair_by_prices(local_search *s, int64_t work_limit)
 {
 	double unit = unit_price(s);
 	int64_t possible = (work_limit - s->work) / (s->c->entries + s->c->n_strategies + 1);
-	int rounds = (int)SW_MAX(SW_MIN(possible, MOST_ROUNDS), LEAST_ROUNDS);
-	double growth = exp2(GROWTH_BITS / rounds);
+	int rounds =
+		(int)SW_MAX(SW_MIN(possible, limits->max_price_rounds), limits->min_price_rounds);
+	double growth = exp2(limits->price_bits / rounds);
 	for (int round = 0;
 	     round < rounds && s->work < work_limit && !search_done(s) && !is_repaired(s);
 	     round++) {
@@ -201,7 +194,8 @@ static bool repair_greedily(local_search *s, int64_t work_limit)
 		if (!lower_worst(s))
 			break;
 	search_descend(s);
-	for (int round = 0; round < 8 && s->forbidden && s->work < work_limit && !search_done(s);
+	for (int round = 0; round < limits->final_rounds && s->forbidden && s->work < work_limit &&
+	                    !search_done(s);
 	     round++) {
 		forest_choose(s, -1, 0);
 		forest_optimise(s, 1);
@@ -225,7 +219,7 @@ bool search_restart(local_search *s, int64_t work)
 static bool is_far(const local_search *s)
 {
 	return s->target > INT64_MIN &&
-	       (double)s->cost - (double)s->target > FAR * fabs((double)s->target);
+	       (double)s->cost - (double)s->target > limits->max_excess * fabs((double)s->target);
 }
 
 bool search_repair(local_search *s, int64_t work)

@@ -1,10 +1,13 @@
 /* Tree moves: an induced forest is chosen at random, and its best assignment given the rest is
  * found exactly by dynamic programming from the leaves to the roots. */
 #include "solve/search/local_search.h"
+#include "solve/limits.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const solve_move_limits *const limits = &default_limits.move;
 
 struct induced_forest {
 	int32_t *order;  /* members; after rooting, parents before children */
@@ -124,7 +127,9 @@ static void choose_around(local_search *s, int32_t seed, int32_t size)
 	f->candidates[waiting++] = seed;
 	f->mark[seed] = f->stamp;
 	while (waiting && f->count < size) {
-		int32_t at = waiting - 1 - (int32_t)sw_rng_below(&s->rng, SW_MIN(waiting, 8));
+		int32_t at =
+			waiting - 1 -
+			(int32_t)sw_rng_below(&s->rng, SW_MIN(waiting, limits->forest_frontier));
 		int32_t v = f->candidates[at];
 		f->candidates[at] = f->candidates[--waiting];
 		if (!joins_without_cycle(s, v))

@@ -1,11 +1,11 @@
 /* Which points the search watches, and what each node uses at them. */
 #include "solve/search/local_search.h"
+#include "solve/limits.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* One call of search_verify adds the worst point of each of so many stretches. */
-#define STRETCHES 64
+static const solve_move_limits *const limits = &default_limits.move;
 
 static int compare_places(const void *a, const void *b)
 {
@@ -173,7 +173,7 @@ static void merge_points(local_search *s, const int32_t *added, int32_t count, c
 static int32_t list_worst(const local_search *s, const int64_t *used, int32_t *worst)
 {
 	const core *c = s->c;
-	int32_t length = c->points / STRETCHES + 1, count = 0, k = 0;
+	int32_t length = c->points / limits->watch_ranges + 1, count = 0, k = 0;
 	for (int32_t begin = 0; begin < c->points; begin += length) {
 		int32_t found = -1;
 		int64_t most = 0;
@@ -192,13 +192,14 @@ static int32_t list_worst(const local_search *s, const int64_t *used, int32_t *w
 
 bool search_verify(local_search *s)
 {
-	int32_t worst[STRETCHES + 1];
 	if (s->verified)
 		return true;
 	int64_t *used = count_usage(s);
+	int32_t *worst = sw_alloc((size_t)(limits->watch_ranges + 1) * sizeof *worst);
 	int32_t count = list_worst(s, used, worst);
 	if (count || !s->watch.first)
 		merge_points(s, worst, count, used);
+	free(worst);
 	free(used);
 	s->verified = s->over == 0;
 	return s->verified;

@@ -6,13 +6,12 @@
  */
 #include "base/heap.h"
 #include "solve/steps/solver.h"
+#include "solve/limits.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Larger tables are not made; choices are kept, two bytes each, until the end. */
-#define LARGEST_TABLE ((double)(1 << 22))
-#define MOST_CHOICES ((double)(1 << 26))
+static const solve_elimination_limits *const limits = &default_limits.elimination;
 
 typedef struct cost_factor {
 	int32_t n;       /* nodes */
@@ -97,8 +96,8 @@ static bool choose_order(elimination *el, int64_t work)
 		total += 2 * next.weight;
 		choices += next.weight / core_strategies(el->c, v);
 		el->work += 8 * (int64_t)el->neighbours[v].len;
-		if (total > (double)work || next.weight > LARGEST_TABLE || choices > MOST_CHOICES ||
-		    core_strategies(el->c, v) > INT16_MAX)
+		if (total > (double)work || next.weight > limits->max_table ||
+		    choices > limits->max_choices || core_strategies(el->c, v) > INT16_MAX)
 			return false;
 		el->position[v] = n;
 		el->order[n++] = v;

@@ -2,23 +2,13 @@
  * is left, with prices that follow, and so on until hardly anything is left to decide. Unlike
  * rounding all nodes at once, later decisions know of the earlier ones. */
 #include "solve/steps/solver.h"
+#include "solve/limits.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Sweeps before each fixing; in each at most this share of the nodes is fixed, the most decided
- * first, but those decided in so many of the sweeps lately always. */
-#define SWEEPS 24
-#define MOST_FIXED 0.15
-#define DECIDED 0.995
-#define LONGEST 24
-/* The prices' level, relative to what the graph remembers. */
-#define RAISED 4
-/* What is left then is searched. */
-#define FEW_NODES 40
-#define SEARCH_WORK 60
-#define LEAST_SEARCH 200000
+static const solve_dive_limits *const limits = &default_limits.dive;
 
 typedef struct dive_decision {
 	int32_t node, strategy;
@@ -62,9 +52,9 @@ static void fix_decided(const passing *b, graph *g)
 	for (int32_t v = 0; v < c->n_nodes; v++)
 		all[v] = decide(b, v);
 	qsort(all, (size_t)c->n_nodes, sizeof *all, by_share);
-	int32_t most = (int32_t)(MOST_FIXED * c->n_nodes) + 1;
-	for (int32_t k = 0;
-	     k < c->n_nodes && (k < most || all[k].share >= DECIDED * full) && !g->infeasible;
+	int32_t most = (int32_t)(limits->max_fixed * c->n_nodes) + 1;
+	for (int32_t k = 0; k < c->n_nodes &&
+	                    (k < most || all[k].share >= limits->decided * full) && !g->infeasible;
 	     k++) {
 		int32_t n = core_strategies(c, all[k].node);
 		bool *keep = sw_alloc((size_t)n);
@@ -78,7 +68,8 @@ static void fix_decided(const passing *b, graph *g)
 static void search_rest(dive *d, const lineage *line, const core *c, passing *b)
 {
 	local_search found;
-	int64_t work = SW_MAX(SEARCH_WORK * (c->entries + c->n_strategies), LEAST_SEARCH);
+	int64_t work =
+		SW_MAX(limits->search_work * (c->entries + c->n_strategies), limits->min_search);
 	if (solver_round_off(b, b->best, work, d->seed, &d->halt, &found))
 		solver_map_back(line, c, found.x, &d->whole);
 	d->work += found.work;
@@ -98,11 +89,11 @@ static bool stage(dive *d, graph *g, const lineage *line, bool last)
 	core_init(&c, g);
 	bound_init(&b, &c, g);
 	bound_add_knapsacks(&b, g);
-	bound_run(&b, INFINITY, INFINITY, SWEEPS * bound_sweep_work(&b), &d->halt);
+	bound_run(&b, INFINITY, INFINITY, limits->sweeps * bound_sweep_work(&b), &d->halt);
 	if (b.best == -INFINITY)
 		bound_sweep(&b);
 	d->work += b.work + 4 * c.entries;
-	last |= c.n_nodes <= FEW_NODES;
+	last |= c.n_nodes <= limits->few_nodes;
 	if (last) {
 		search_rest(d, line, &c, &b);
 	} else {
@@ -119,9 +110,9 @@ void solver_dive(dive *d)
 	graph g;
 	lineage line = {&g, d->at};
 	graph_copy(&g, d->at->g);
-	g.level *= RAISED; /* what is fixed changes much */
+	g.level *= limits->level; /* what is fixed changes much */
 	bool more = true;
 	for (int k = 0; more && !halted(&d->halt); k++)
-		more = stage(d, &g, &line, k + 1 == LONGEST);
+		more = stage(d, &g, &line, k + 1 == limits->max_stages);
 	graph_clear(&g);
 }

@@ -1,34 +1,13 @@
 /* Rounds on one graph: reduce it, raise the bound and look for incumbents side by side, rule out by
  * the bound what no cheaper assignment uses, and again. */
 #include "solve/steps/solver.h"
+#include "solve/limits.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Sweeps' worth of work of the first round, and of the next; each later one is longer. */
-#define FIRST_SWEEPS 40
-#define SECOND_SWEEPS 80
-#define LONGER_BY 1.4
-/* A round takes at least this much, or its overhead shows, and at most this share of all. */
-#define SHORTEST_ROUND ((int64_t)10000000)
-#define ROUNDS_AT_LEAST 12
-/* So many rounds in a row that lose hardly a strategy or pair and close hardly any gap are the
- * last. */
-#define PATIENCE 2
-#define LITTLE_LOST 0.02
-#define LITTLE_GAINED 0.1
-/* Knapsacks need prices that tell which points matter: that aim at most this share of the gap
- * above the bound. Before, they slow the prices down. */
-#define KNAPSACK_LEVEL 0.05
-/* Pairs are ruled out, too, in graphs of at most so many table entries: their tables are no longer
- * shared. */
-#define FEW_ENTRIES ((int64_t)4000000)
-/* Work of eliminating the whole graph, which nothing interrupts: at most this, and a sixteenth of
- * all. */
-#define LARGEST_ELIMINATION ((int64_t)500000000)
-/* Branching is cheap in graphs of so many table entries: worth it before the bound is settled. */
-#define SMALL ((int64_t)200000)
+static const solve_round_limits *const limits = &default_limits.round;
 
 enum { JOB_BOUND, JOB_DIVE, JOB_IMPROVE, JOBS };
 
@@ -59,7 +38,8 @@ static bool is_met(const one_round *r)
 static bool knapsacks_help(one_round *r)
 {
 	double gap = (double)upper_of(r) - (double)r->bound;
-	r->s->knapsacks |= r->b.warm && solver_feasible(r->s) && r->b.level < KNAPSACK_LEVEL * gap;
+	r->s->knapsacks |=
+		r->b.warm && solver_feasible(r->s) && r->b.level < limits->knapsack_level * gap;
 	return r->s->knapsacks;
 }
 
@@ -192,8 +172,8 @@ static double fix(one_round *r, const certificate *proof)
 {
 	if (!solver_feasible(r->s) || !r->c.n_strategies)
 		return 0;
-	int64_t fixed =
-		bound_fix(&r->b, proof, upper_of(r) + 1, r->c.entries <= FEW_ENTRIES, r->at->g);
+	int64_t fixed = bound_fix(&r->b, proof, upper_of(r) + 1,
+	                          r->c.entries <= limits->max_pair_entries, r->at->g);
 	r->s->work += 4 * r->c.entries;
 	return (double)fixed / (double)(r->c.n_strategies + r->c.entries);
 }
@@ -204,8 +184,10 @@ static bool eliminate(one_round *r)
 {
 	int64_t cost, spent = 0;
 	int32_t *x = sw_alloc((size_t)(r->c.n_nodes + 1) * sizeof *x);
-	bool done = core_eliminate(&r->c, SW_MIN(r->s->work_limit / 16, LARGEST_ELIMINATION), x,
-	                           &cost, &spent);
+	bool done = core_eliminate(
+		&r->c,
+		SW_MIN(r->s->work_limit / limits->elimination_share, limits->max_elimination), x,
+		&cost, &spent);
 	r->s->work += spent;
 	if (done && cost == SW_FORBIDDEN)
 		r->bound = NO_UPPER;
@@ -219,23 +201,24 @@ static bool eliminate(one_round *r)
 
 static int64_t work_of_round(const solver *s, int64_t sweep, double sweeps)
 {
-	int64_t work = SW_MAX((int64_t)((double)sweep * sweeps), SHORTEST_ROUND);
-	return SW_MAX(SW_MIN(work, s->work_limit / ROUNDS_AT_LEAST), 1);
+	int64_t work = SW_MAX((int64_t)((double)sweep * sweeps), limits->min_work);
+	return SW_MAX(SW_MIN(work, s->work_limit / limits->min_rounds), 1);
 }
 
 /* Bound and incumbent came nearer to each other by more than a little. */
 static bool gap_shrank(const one_round *r, int64_t upper, int64_t bound)
 {
 	double before = (double)upper - (double)bound, now = (double)upper_of(r) - (double)r->bound;
-	return now < (1 - LITTLE_GAINED) * before;
+	return now < (1 - limits->gain_gap) * before;
 }
 
 bool solver_rounds(solver *s, const lineage *at, int64_t *bound)
 {
-	double sweeps = FIRST_SWEEPS;
+	double sweeps = limits->first_sweeps;
 	bool closed = false;
 	int idle = 0;
-	for (s->rounds = 0; !closed && idle < PATIENCE && !solver_out_of_work(s); s->rounds++) {
+	for (s->rounds = 0; !closed && idle < limits->patience && !solver_out_of_work(s);
+	     s->rounds++) {
 		one_round r;
 		certificate proof;
 		int64_t before = at->g->work, upper = solver_upper(s, at->g), known = *bound;
@@ -256,9 +239,10 @@ bool solver_rounds(solver *s, const lineage *at, int64_t *bound)
 			bound_remember(&r.b, at->g);
 			lost = fix(&r, &proof);
 		}
-		sweeps = s->rounds ? sweeps * LONGER_BY : SECOND_SWEEPS;
-		bool gained = lost > LITTLE_LOST || gap_shrank(&r, upper, known);
-		idle = gained || (!r.b.settled && r.c.entries > SMALL) ? 0 : idle + 1;
+		sweeps = s->rounds ? sweeps * limits->growth : limits->second_sweeps;
+		bool gained = lost > limits->gain_fixed || gap_shrank(&r, upper, known);
+		idle = gained || (!r.b.settled && r.c.entries > limits->small_entries) ? 0
+		                                                                       : idle + 1;
 		solver_raise_bound(s, at->g, r.bound);
 		*bound = r.bound;
 		end(&r);

@@ -93,6 +93,19 @@ void solver_dive(dive *d);
  * assignment, *cost its cost without the core's constant (SW_FORBIDDEN if every assignment is). */
 bool core_eliminate(const core *c, int64_t work, int32_t *x, int64_t *cost, int64_t *spent);
 
+/* ---- choose_branching.c ------------------------------------------------------------------ */
+
+/* A node and the two halves of its strategies. */
+typedef struct branching {
+	int32_t node;      /* of the core; -1: the run was halted before one was chosen */
+	bool *first;       /* per strategy: it belongs to the first half; freed by the caller */
+	double promise[2]; /* estimated bound of each half, the core's constant included; or 0 */
+} branching;
+
+/* Choose the node on which to branch. `upper` is the incumbent's cost without the core's constant;
+ * b->share says how often each strategy was decoded. O(candidates * probe_sweeps) sweeps. */
+void solver_choose_branching(passing *b, double upper, const halt *h, branching *chosen);
+
 /* ---- branch_and_bound.c -------------------------------------------------------------- */
 
 /* Until nothing is open or the work is done; *bound becomes the least over what is open. True if

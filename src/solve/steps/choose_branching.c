@@ -1,0 +1,149 @@
+/* The node that branch and bound splits next, and into which halves its strategies fall. */
+#include "solve/limits.h"
+#include "solve/steps/solver.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const solve_branch_limits *const limits = &default_limits.branch;
+
+typedef struct branch_candidate {
+	int32_t node;
+	double score;
+} branch_candidate;
+
+/* Splits a node's strategies at the average usage, where that splits those in use, else into the
+ * strategy most in use and the others. Returns how undecided the node is: 0 if not at all. */
+static double split(const passing *b, int32_t v, const double *worth, bool *first)
+{
+	const core *c = b->c;
+	const double *share = b->share + c->first[v];
+	int32_t n = core_strategies(c, v), most = 0;
+	double total = 0, average = 0, low = INFINITY, high = -INFINITY, below = 0;
+	for (int32_t i = 0; i < n; i++) {
+		total += share[i];
+		average += share[i] * worth[i];
+		most = share[i] > share[most] ? i : most;
+	}
+	if (n < 2 || total <= 0)
+		return 0;
+	average /= total;
+	for (int32_t i = 0; i < n; i++)
+		if (share[i] > limits->in_use * total) {
+			low = SW_MIN(low, worth[i]);
+			high = SW_MAX(high, worth[i]);
+		}
+	bool by_usage = high - low > limits->usage_tolerance * (fabs(high) + 1);
+	for (int32_t i = 0; i < n; i++) {
+		first[i] = by_usage ? worth[i] <= average : i == most;
+		below += first[i] ? share[i] : 0;
+	}
+	double undecided = SW_MIN(below, total - below) / total;
+	return undecided * (by_usage ? 1 + (high - low) : 1);
+}
+
+static void insert_candidate(branch_candidate *best, int32_t node, double score)
+{
+	for (int k = 0; k < limits->candidates; k++)
+		if (score > best[k].score) {
+			memmove(best + k + 1, best + k,
+			        (size_t)(limits->candidates - 1 - k) * sizeof *best);
+			best[k] = (branch_candidate){node, score};
+			return;
+		}
+}
+
+/* The least gain counts most. */
+static double worth_branching(double first, double second, double now, double upper)
+{
+	double a = SW_MAX(SW_MIN(first, upper) - now, limits->min_gain),
+	       b = SW_MAX(SW_MIN(second, upper) - now, limits->min_gain);
+	return a * b;
+}
+
+static void first_against_rest(bool *first, int32_t n)
+{
+	for (int32_t i = 0; i < n; i++)
+		first[i] = i == 0;
+}
+
+/* Splits every node; the candidates are those that the relaxation has decided least. */
+static void list_candidates(const passing *b, bool *first, branch_candidate *best)
+{
+	const core *c = b->c;
+	double *worth = sw_alloc((size_t)(c->n_strategies + 1) * sizeof *worth);
+	core_price_usage(c, b->best_price, worth);
+	for (int32_t v = 0; v < c->n_nodes; v++) {
+		int32_t at = c->first[v], n = core_strategies(c, v);
+		double score = split(b, v, worth + at, first + at);
+		if (score <= 0 && n > 1) { /* something must be branched on */
+			first_against_rest(first + at, n);
+			score = limits->min_score * (c->edge_first[v + 1] - c->edge_first[v] + 1);
+		}
+		insert_candidate(best, v, score);
+	}
+	free(worth);
+}
+
+/* About what each half of a node's strategies makes of the bound. `barred` is false, before and
+ * after. */
+static void probe_halves(passing *b, int32_t v, const bool *first, double upper, bool *barred,
+                         double *half)
+{
+	const core *c = b->c;
+	int32_t at = c->first[v], n = core_strategies(c, v);
+	for (int side = 0; side < 2; side++) {
+		for (int32_t i = 0; i < n; i++)
+			barred[at + i] = first[at + i] == (side == 1);
+		half[side] = bound_probe(b, barred, upper, limits->level * (upper - b->best),
+		                         limits->probe_sweeps);
+	}
+	memset(barred + at, 0, (size_t)n);
+}
+
+static void take_branch(branching *chosen, const core *c, int32_t v, const bool *first)
+{
+	size_t n = (size_t)core_strategies(c, v);
+	chosen->node = v;
+	free(chosen->first);
+	chosen->first = sw_alloc(n);
+	memcpy(chosen->first, first + c->first[v], n);
+}
+
+/* Probe the candidates, and take the one whose halves raise the bound most. */
+static void probe_candidates(passing *b, double upper, bool *first, const halt *h,
+                             branching *chosen)
+{
+	const core *c = b->c;
+	bool *barred = sw_alloc((size_t)c->n_strategies + 1);
+	branch_candidate *best = sw_alloc((size_t)limits->candidates * sizeof *best);
+	double most = -1;
+	list_candidates(b, first, best);
+	for (int k = 0; k < limits->candidates && best[k].score > 0 && !halted(h); k++) {
+		double half[2];
+		probe_halves(b, best[k].node, first, upper, barred, half);
+		double gain = worth_branching(half[0], half[1], b->best, upper);
+		if (!(gain > most)) /* or not a number */
+			continue;
+		most = gain;
+		take_branch(chosen, c, best[k].node, first);
+		chosen->promise[0] = half[0] + (double)c->constant;
+		chosen->promise[1] = half[1] + (double)c->constant;
+	}
+	free(best);
+	free(barred);
+}
+
+void solver_choose_branching(passing *b, double upper, const halt *h, branching *chosen)
+{
+	const core *c = b->c;
+	bool *first = sw_alloc((size_t)c->n_strategies + 1);
+	*chosen = (branching){.node = -1};
+	probe_candidates(b, upper, first, h, chosen);
+	if (chosen->node < 0 && !halted(h)) { /* no candidate has a score: split any node */
+		first_against_rest(first, core_strategies(c, 0));
+		take_branch(chosen, c, 0, first);
+	}
+	free(first);
+}
