@@ -54,8 +54,8 @@ typedef struct solve_price_limits {
 	double step_raise;  /* factor of the step after progress */
 	/* Extrapolation of messages and prices, relative to their change since the last one:
 	 * factors at the start, at least and at most; factors on it after success and failure. */
-	double first_reach, min_reach, max_reach;
-	double reach_raise, reach_cut;
+	double first_factor, min_factor, max_factor;
+	double factor_raise, factor_cut;
 	/* Sweeps between extrapolations, at least and at most. */
 	int min_interval, max_interval;
 } solve_price_limits;
@@ -243,11 +243,11 @@ static const solve_limits default_limits = {
                   .overshoot = 1,
                   .step_cut = 0.5,
                   .step_raise = 1.1,
-                  .first_reach = 4,
-                  .min_reach = 0.5,
-                  .max_reach = 100,
-                  .reach_raise = 1.5,
-                  .reach_cut = 0.5,
+                  .first_factor = 4,
+                  .min_factor = 0.5,
+                  .max_factor = 100,
+                  .factor_raise = 1.5,
+                  .factor_cut = 0.5,
                   .min_interval = 2,
                   .max_interval = 64},
 	.knapsack = {.max_knapsacks = 12,

@@ -46,7 +46,7 @@ double sw_problem_log10_assignments(const sw_problem *problem);
  * limit, of more assignments than SW_MOST_EXHAUSTED; `ilp` without CBC. */
 #define SW_METHOD_WORK INT64_C(500000000)
 #define SW_METHOD_WORK_PER_S 5e8
-#define SW_MOST_EXHAUSTED 1e9
+#define SW_METHOD_MAX_ASSIGNMENTS 1e9
 sw_status sw_solve_by(sw_method method, const sw_problem *problem, const sw_solve_options *options,
                       sw_solution *solution, sw_error *err);
 

@@ -97,7 +97,7 @@ typedef struct sw_overuse {
 } sw_overuse;
 /* Up to `room` of them, worst first; returns how many there are. */
 int32_t sw_problem_overuse(const sw_problem *problem, const int32_t *assignment, sw_overuse *runs,
-                           int32_t room);
+                           int32_t max_runs);
 
 typedef enum sw_solve_answer {
 	SW_SOLVED_OPTIMAL,    /* lower_bound == cost */

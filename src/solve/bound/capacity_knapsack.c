@@ -47,7 +47,7 @@ static int by_node(const void *a, const void *b)
 }
 
 /* What a node remembers being given at a point, or NULL. */
-static const double *remembered(const graph_node *v, int32_t point)
+static const double *remembered_message(const graph_node *v, int32_t point)
 {
 	for (size_t k = 0; k < v->given.len; k++)
 		if (v->given.data[k].point == point)
@@ -71,7 +71,7 @@ static int32_t find_heavy(const core *c, const graph *g, int32_t point, sw_arena
 	int32_t count = 0;
 	heavy_node *all = sw_alloc((size_t)(c->n_nodes + 1) * sizeof *all);
 	for (int32_t v = 0; v < c->n_nodes; v++) {
-		const double *given = remembered(&g->nodes[c->graph_node[v]], point);
+		const double *given = remembered_message(&g->nodes[c->graph_node[v]], point);
 		if (!usage_at(c, v, point, usage) && !given)
 			continue;
 		int64_t most = most_of(usage, core_strategies(c, v));
@@ -94,8 +94,8 @@ static int32_t find_heavy(const core *c, const graph *g, int32_t point, sw_arena
 }
 
 /* How much of all usages a unit keeps, relative to the capacity it keeps. */
-static double kept_by(const core *c, const heavy_node *members, int32_t count, int64_t capacity,
-                      int64_t unit)
+static double share_kept_by(const core *c, const heavy_node *members, int32_t count,
+                            int64_t capacity, int64_t unit)
 {
 	double kept = 0, all = 0;
 	for (int32_t k = 0; k < count; k++)
@@ -119,7 +119,7 @@ static int64_t choose_unit(const core *c, const heavy_node *members, int32_t cou
 		return 1;
 	for (int k = 0; k < limits->units_tried; k++) {
 		int64_t unit = capacity / (units - k) + 1;
-		double kept = kept_by(c, members, count, capacity, unit);
+		double kept = share_kept_by(c, members, count, capacity, unit);
 		if (kept > most) {
 			most = kept;
 			best = unit;
@@ -178,7 +178,7 @@ static void build(const core *c, knapsack *s, sw_arena *arena, int32_t point,
 		strategies += core_strategies(c, members[k].node);
 	*s = (knapsack){.point = point,
 	                .units = (int32_t)(capacity / unit),
-	                .never = 4 * (double)c->magnitude + 4};
+	                .unfit = 4 * (double)c->magnitude + 4};
 	s->node = SW_NEW_N(arena, int32_t, count);
 	s->first = SW_NEW_N(arena, int32_t, count + 1);
 	s->weight = SW_NEW_N(arena, int32_t, strategies);
@@ -191,7 +191,7 @@ static void build(const core *c, knapsack *s, sw_arena *arena, int32_t point,
 }
 
 /* Mostly the same members: what one rules out the other mostly does, and two of them only share. */
-static bool alike(const knapsack *a, const knapsack *b)
+static bool has_same_members(const knapsack *a, const knapsack *b)
 {
 	int32_t common = 0;
 	for (int32_t i = 0, j = 0; i < a->members && j < b->members;) {
@@ -212,7 +212,7 @@ static bool can_bind(const knapsack *s)
 	return s->members > 1 && most > s->units;
 }
 
-int knapsacks_choose(const core *c, const graph *g, const double *worth, sw_arena *arena,
+int knapsacks_choose(const core *c, const graph *g, const double *value, sw_arena *arena,
                      knapsack **chosen)
 {
 	int count = 0;
@@ -222,16 +222,16 @@ int knapsacks_choose(const core *c, const graph *g, const double *worth, sw_aren
 	*chosen = SW_NEW_N(arena, knapsack, limits->max_knapsacks);
 	int64_t *usage = sw_alloc((size_t)c->widest * sizeof *usage);
 	for (int32_t t = 0; t < c->points; t++)
-		all += worth[t] < INFINITY ? worth[t] : 0;
+		all += value[t] < INFINITY ? value[t] : 0;
 	for (int tried = 0; tried < 4 * limits->max_knapsacks && count < limits->max_knapsacks;
 	     tried++) {
 		int32_t best = -1; /* the dearest below the last one */
 		double most = limits->min_price * all;
 		for (int32_t t = 0; t < c->points; t++) {
-			bool below = worth[t] < limit || (worth[t] == limit && t > limit_point);
-			if (below && worth[t] > most) {
+			bool below = value[t] < limit || (value[t] == limit && t > limit_point);
+			if (below && value[t] > most) {
 				best = t;
-				most = worth[t];
+				most = value[t];
 			}
 		}
 		if (best < 0)
@@ -244,7 +244,7 @@ int knapsacks_choose(const core *c, const graph *g, const double *worth, sw_aren
 		build(c, &(*chosen)[count], arena, best, members, n);
 		bool new = can_bind(&(*chosen)[count]);
 		for (int k = 0; k < count && new &&most < INFINITY; k++)
-			new = !alike(&(*chosen)[k], &(*chosen)[count]);
+			new = !has_same_members(&(*chosen)[k], &(*chosen)[count]);
 		count += new;
 	}
 	free(usage);
@@ -292,10 +292,10 @@ void knapsack_pull(knapsack *s, int32_t k)
 {
 	const double *before = before_of(s, k), *after = after_of(s, k);
 	for (int32_t a = s->first[k]; a < s->first[k + 1]; a++) {
-		int32_t room = s->units - s->weight[a];
-		const double *rest = after + s->units - room;
+		int32_t spare = s->units - s->weight[a];
+		const double *rest = after + s->units - spare;
 		s->given[a] =
-			room < 0 ? s->never : SW_MIN(least_sum(before, rest, room + 1), s->never);
+			spare < 0 ? s->unfit : SW_MIN(least_sum(before, rest, spare + 1), s->unfit);
 	}
 }
 

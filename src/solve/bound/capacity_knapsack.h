@@ -18,7 +18,7 @@
 typedef struct knapsack {
 	int32_t point, members, units;
 	/* what a choice that fits with nothing is given: beyond all costs, but finite */
-	double never;
+	double unfit;
 	int32_t *node;    /* per member, ascending */
 	int32_t *first;   /* per member: its choices are first[k] .. first[k + 1] */
 	int32_t *weight;  /* per choice: units, ascending in each member */
@@ -32,7 +32,7 @@ typedef struct knapsack {
 /* Those of the few points that are worth most (per point; say price times capacity) at which
  * whole strategies do not fill the capacity. Those of infinite worth, which the graph remembers,
  * come first, however alike; `given` begins with what is remembered. Returns how many. */
-int knapsacks_choose(const core *c, const graph *g, const double *worth, sw_arena *arena,
+int knapsacks_choose(const core *c, const graph *g, const double *value, sw_arena *arena,
                      knapsack **chosen);
 
 /* What the knapsack can give member k, into `given`; needs before[k] and after[k]. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* Beyond this a message is clamped: a table entry less two messages fits in 64 bits. */
-#define LARGEST_MESSAGE ((int64_t)1 << 60)
+#define MAX_MESSAGE ((int64_t)1 << 60)
 
 static int choose_bits(const core *c)
 {
@@ -24,10 +24,10 @@ static int choose_bits(const core *c)
 static int64_t round_message(double value, double scale)
 {
 	double scaled = value * scale;
-	if (scaled >= (double)LARGEST_MESSAGE)
-		return LARGEST_MESSAGE;
-	if (scaled <= -(double)LARGEST_MESSAGE)
-		return -LARGEST_MESSAGE;
+	if (scaled >= (double)MAX_MESSAGE)
+		return MAX_MESSAGE;
+	if (scaled <= -(double)MAX_MESSAGE)
+		return -MAX_MESSAGE;
 	return scaled == scaled ? llrint(scaled) : 0;
 }
 
@@ -202,7 +202,7 @@ typedef struct fixing {
 	graph *g;
 	exact x;
 	/* what lies above this is ruled out: only costs of at most upper - 1 are of interest */
-	wide room;
+	wide max_above;
 	wide *above; /* per strategy: above its node's least */
 	wide *edge_least;
 	int64_t fixed;
@@ -214,7 +214,7 @@ static void fixing_init(fixing *f, const passing *b, const certificate *proof, i
 	const core *c = b->c;
 	*f = (fixing){.b = b, .g = g};
 	exact_init(&f->x, b);
-	f->room = ((wide)upper - 1) * ((wide)1 << f->x.bits) - proof->total;
+	f->max_above = ((wide)upper - 1) * ((wide)1 << f->x.bits) - proof->total;
 	f->above = sw_alloc((size_t)(c->n_strategies + 1) * sizeof *f->above);
 	f->edge_least = sw_alloc((size_t)(c->n_edges + 1) * sizeof *f->edge_least);
 	for (int32_t v = 0; v < c->n_nodes; v++) {
@@ -240,8 +240,8 @@ static void fix_node(fixing *f, int32_t v, bool *keep)
 	const core *c = f->b->c;
 	for (int32_t i = 0; i < core_strategies(c, v); i++) {
 		wide above = f->above[c->first[v] + i];
-		for (int32_t k = c->edge_first[v]; k < c->edge_first[v + 1] && above <= f->room;
-		     k++) {
+		for (int32_t k = c->edge_first[v];
+		     k < c->edge_first[v + 1] && above <= f->max_above; k++) {
 			const core_edge *e = &c->edges[c->edge_list[k]];
 			int side = e->b == v;
 			table_view view = core_view(c, e, side);
@@ -250,7 +250,7 @@ static void fix_node(fixing *f, int32_t v, bool *keep)
 				above += row - f->x.message[e->message[side] + i] -
 				         f->edge_least[c->edge_list[k]];
 		}
-		keep[i] = above <= f->room;
+		keep[i] = above <= f->max_above;
 		f->fixed += !keep[i];
 	}
 }
@@ -261,9 +261,9 @@ static void fix_edge(fixing *f, int32_t edge)
 	const core *c = f->b->c;
 	const core_edge *e = &c->edges[edge];
 	const core_table *table = &c->tables[e->table];
-	int32_t row_node = e->turned ? e->b : e->a, column_node = e->turned ? e->a : e->b;
-	const int64_t *to_row = f->x.message + e->message[e->turned],
-		      *to_column = f->x.message + e->message[1 - e->turned];
+	int32_t row_node = e->transposed ? e->b : e->a, column_node = e->transposed ? e->a : e->b;
+	const int64_t *to_row = f->x.message + e->message[e->transposed],
+		      *to_column = f->x.message + e->message[1 - e->transposed];
 	const wide *above_row = f->above + c->first[row_node],
 		   *above_column = f->above + c->first[column_node];
 	int64_t entries = (int64_t)table->size[0] * table->size[1], before = f->fixed;
@@ -275,7 +275,7 @@ static void fix_edge(fixing *f, int32_t edge)
 			continue;
 		wide above = (wide)cost[entry] * ((wide)1 << f->x.bits) - to_row[i] - to_column[j] -
 		             f->edge_least[edge];
-		if (above + above_row[i] + above_column[j] <= f->room)
+		if (above + above_row[i] + above_column[j] <= f->max_above)
 			continue;
 		cost[entry] = SW_FORBIDDEN;
 		f->fixed++;

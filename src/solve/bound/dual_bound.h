@@ -29,12 +29,12 @@ typedef struct passing {
 	double *best_given; /* of all knapsacks, one after the other */
 	int64_t n_choices;  /* its length */
 	int64_t knapsack_work;
-	double *message;    /* c->n_messages */
-	double *price;      /* per point, >= 0 */
-	double *drift;      /* per point: smoothed excess of the decoded assignments */
-	double *priced;     /* per strategy: cost with prices */
-	double *share;      /* per strategy: how often it was decoded, smoothed */
-	const bool *barred; /* NULL, or per strategy: may not be chosen */
+	double *message;     /* c->n_messages */
+	double *price;       /* per point, >= 0 */
+	double *mean_excess; /* per point: smoothed excess of the decoded assignments */
+	double *priced;      /* per strategy: cost with prices */
+	double *share;       /* per strategy: how often it was decoded, smoothed */
+	const bool *barred;  /* NULL, or per strategy: may not be chosen */
 	int32_t *decoded;
 	double estimate; /* of the bound after the last sweep, without the constant */
 	double best;     /* the largest estimate, and what gave it: */
@@ -43,13 +43,13 @@ typedef struct passing {
 	double stride; /* of their steps, relative to Polyak's */
 	/* what `best` must leave behind for progress to count */
 	double mark;
-	double *place_message, *place_price; /* after the last leap */
-	double reach;                        /* of the next, relative to the way since then */
-	int leap_every, since_leap;          /* sweeps */
-	int sweeps, idle;                    /* in all; since the last progress */
-	bool warm;                           /* began with messages that mean something */
-	bool drifting;                       /* drift has been counted */
-	bool settled;                        /* hardly anything is left to gain */
+	double *origin_message, *origin_price; /* after the last leap */
+	double extrapolation_factor;           /* of the next, relative to the way since then */
+	int extrapolation_interval, since_extrapolation; /* sweeps */
+	int sweeps, idle;                                /* in all; since the last progress */
+	bool warm;            /* began with messages that mean something */
+	bool has_mean_excess; /* drift has been counted */
+	bool settled;         /* hardly anything is left to gain */
 	bool priced_stale;
 	double *row, *shared, *least_of; /* scratch, one node's strategies */
 	int64_t work;

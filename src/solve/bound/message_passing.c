@@ -12,7 +12,7 @@ static void recall_messages(passing *b, const graph *g)
 		const core_edge *to = &c->edges[e];
 		const graph_edge *from = &g->edges.data[c->graph_edge[e]];
 		for (int side = 0; side < 2; side++) {
-			const double *message = from->message[side ^ to->turned];
+			const double *message = from->message[side ^ to->transposed];
 			int32_t n = core_strategies(c, side ? to->b : to->a);
 			if (message)
 				memcpy(b->message + to->message[side], message,
@@ -35,9 +35,9 @@ void bound_init(passing *b, const core *c, const graph *g)
 	b->best_message = sw_alloc((size_t)(c->n_messages + 1) * sizeof(double));
 	b->price = sw_alloc((size_t)(c->points + 1) * sizeof(double));
 	b->best_price = sw_alloc((size_t)(c->points + 1) * sizeof(double));
-	b->drift = sw_alloc((size_t)(c->points + 1) * sizeof(double));
-	b->place_message = sw_alloc((size_t)(c->n_messages + 1) * sizeof(double));
-	b->place_price = sw_alloc((size_t)(c->points + 1) * sizeof(double));
+	b->mean_excess = sw_alloc((size_t)(c->points + 1) * sizeof(double));
+	b->origin_message = sw_alloc((size_t)(c->n_messages + 1) * sizeof(double));
+	b->origin_price = sw_alloc((size_t)(c->points + 1) * sizeof(double));
 	b->priced = sw_alloc((size_t)(c->n_strategies + 1) * sizeof(double));
 	b->share = sw_alloc((size_t)(c->n_strategies + 1) * sizeof(double));
 	b->decoded = sw_alloc((size_t)(c->n_nodes + 1) * sizeof(int32_t));
@@ -46,8 +46,8 @@ void bound_init(passing *b, const core *c, const graph *g)
 	b->least_of = sw_alloc((size_t)c->widest * sizeof(double));
 	recall_messages(b, g);
 	memcpy(b->price, g->price, (size_t)c->points * sizeof(double));
-	memcpy(b->drift, g->drift, (size_t)c->points * sizeof(double));
-	b->drifting = b->warm;
+	memcpy(b->mean_excess, g->mean_excess, (size_t)c->points * sizeof(double));
+	b->has_mean_excess = b->warm;
 }
 
 static void remember_given(const passing *b, graph *g)
@@ -78,12 +78,12 @@ void bound_remember(const passing *b, graph *g)
 		const core_edge *from = &c->edges[e];
 		const double *to_a = b->best_message + from->message[0],
 			     *to_b = b->best_message + from->message[1];
-		graph_set_messages(g, c->graph_edge[e], from->turned ? to_b : to_a,
-		                   from->turned ? to_a : to_b);
+		graph_set_messages(g, c->graph_edge[e], from->transposed ? to_b : to_a,
+		                   from->transposed ? to_a : to_b);
 	}
 	remember_given(b, g);
 	memcpy(g->price, b->best_price, (size_t)c->points * sizeof(double));
-	memcpy(g->drift, b->drift, (size_t)c->points * sizeof(double));
+	memcpy(g->mean_excess, b->mean_excess, (size_t)c->points * sizeof(double));
 	g->level = b->level;
 	g->stride = b->stride;
 }
@@ -95,9 +95,9 @@ void bound_clear(passing *b)
 	free(b->best_message);
 	free(b->price);
 	free(b->best_price);
-	free(b->drift);
-	free(b->place_message);
-	free(b->place_price);
+	free(b->mean_excess);
+	free(b->origin_message);
+	free(b->origin_price);
 	free(b->priced);
 	free(b->share);
 	free(b->decoded);
@@ -134,25 +134,25 @@ static void list_members(passing *b)
 }
 
 /* A point whose knapsack gave something before often costs nothing now, but counts. */
-static double *worth_of_points(const passing *b, const graph *g)
+static double *value_of_points(const passing *b, const graph *g)
 {
 	const core *c = b->c;
-	double *worth = sw_alloc((size_t)(c->points + 1) * sizeof *worth);
+	double *value = sw_alloc((size_t)(c->points + 1) * sizeof *value);
 	for (int32_t t = 0; t < c->points; t++)
-		worth[t] = b->price[t] * (double)c->capacity[t];
+		value[t] = b->price[t] * (double)c->capacity[t];
 	for (int32_t v = 0; v < c->n_nodes; v++) {
 		const graph_node *node = &g->nodes[c->graph_node[v]];
 		for (size_t m = 0; m < node->given.len; m++)
-			worth[node->given.data[m].point] = INFINITY;
+			value[node->given.data[m].point] = INFINITY;
 	}
-	return worth;
+	return value;
 }
 
 void bound_add_knapsacks(passing *b, const graph *g)
 {
-	double *worth = worth_of_points(b, g);
-	b->n_knapsacks = knapsacks_choose(b->c, g, worth, &b->arena, &b->knapsacks);
-	free(worth);
+	double *value = value_of_points(b, g);
+	b->n_knapsacks = knapsacks_choose(b->c, g, value, &b->arena, &b->knapsacks);
+	free(value);
 	if (!b->n_knapsacks)
 		return;
 	list_members(b);
@@ -311,7 +311,7 @@ static void pull_edge(passing *b, const core_edge *e, int side)
 	const core_table *t = &b->c->tables[e->table];
 	const double *given = b->message + e->message[1 - side];
 	double *out = b->message + e->message[side];
-	if (side == e->turned) /* this end has the rows */
+	if (side == e->transposed) /* this end has the rows */
 		pull_rows(t->size[0], t->size[1], t->real, given, out);
 	else
 		pull(t->size[0], t->size[1], t->real, given, out);
@@ -389,8 +389,8 @@ static void decode(passing *b, int32_t v)
 		const core_table *t = &c->tables[e->table];
 		const double *given = b->message + e->message[1];
 		int32_t chosen = b->decoded[e->a];
-		const double *at = e->turned ? t->real + chosen : t->real + (int64_t)chosen * n;
-		int64_t step = e->turned ? t->size[1] : 1;
+		const double *at = e->transposed ? t->real + chosen : t->real + (int64_t)chosen * n;
+		int64_t step = e->transposed ? t->size[1] : 1;
 		for (int32_t i = 0; i < n; i++)
 			value[i] += at[i * step] - given[i];
 	}

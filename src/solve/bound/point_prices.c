@@ -10,7 +10,7 @@
 static const solve_price_limits *const limits = &default_limits.price;
 
 /* Usage of the decoded assignment minus the capacity, smoothed over sweeps. */
-static void update_drift(passing *b)
+static void update_mean_excess(passing *b)
 {
 	const core *c = b->c;
 	double *used = sw_alloc((size_t)(c->points + 1) * sizeof *used);
@@ -20,18 +20,19 @@ static void update_drift(passing *b)
 			used[span->begin] += (double)span->usage[b->decoded[v]];
 			used[span->end] -= (double)span->usage[b->decoded[v]];
 		}
-	double now = 0, kept = b->drifting ? limits->mean_decay : 0;
+	double now = 0, kept = b->has_mean_excess ? limits->mean_decay : 0;
 	for (int32_t t = 0; t < c->points; t++) {
 		now += used[t];
-		b->drift[t] = kept * b->drift[t] + (1 - kept) * (now - (double)c->capacity[t]);
+		b->mean_excess[t] =
+			kept * b->mean_excess[t] + (1 - kept) * (now - (double)c->capacity[t]);
 	}
-	b->drifting = true;
+	b->has_mean_excess = true;
 	free(used);
 }
 
 /* How often, lately, the decoded assignments chose each strategy: near to the linear relaxation's
  * solution. */
-static void update_share(passing *b)
+static void update_frequency(passing *b)
 {
 	const core *c = b->c;
 	for (int32_t i = 0; i < c->n_strategies; i++)
@@ -41,25 +42,25 @@ static void update_share(passing *b)
 }
 
 /* Polyak's step towards a level that is believed reachable: best + level. */
-static void reprice(passing *b)
+static void step_prices(passing *b)
 {
 	const core *c = b->c;
 	double square = 0, missing = b->best + b->level - b->estimate;
-	update_drift(b);
+	update_mean_excess(b);
 	for (int32_t t = 0; t < c->points; t++)
-		if (b->drift[t] > 0 || b->price[t] > 0)
-			square += b->drift[t] * b->drift[t];
+		if (b->mean_excess[t] > 0 || b->price[t] > 0)
+			square += b->mean_excess[t] * b->mean_excess[t];
 	if (square <= 0)
 		return;
 	double step = b->stride * missing / square;
 	for (int32_t t = 0; t < c->points; t++)
-		b->price[t] = SW_MAX(0, b->price[t] + step * b->drift[t]);
+		b->price[t] = SW_MAX(0, b->price[t] + step * b->mean_excess[t]);
 	b->priced_stale = true;
 }
 
 /* Progress raises the level, though never above `upper`. Without it for long the search goes back
  * to the best with a lower level. True if it went back. */
-static bool fell_back(passing *b, double upper)
+static bool adjust_level(passing *b, double upper)
 {
 	double most = SW_MAX(upper - b->best, 0);
 	if (b->level <= 0)
@@ -93,44 +94,49 @@ static bool fell_back(passing *b, double upper)
  * A leap goes on in the direction since the last one, several times as far; it is taken back if the
  * bound falls. Those that succeed go further and more often, those that fail less. */
 
-static void mark_place(passing *b)
+static void mark_origin(passing *b)
 {
-	memcpy(b->place_message, b->message, (size_t)b->c->n_messages * sizeof(double));
-	memcpy(b->place_price, b->price, (size_t)b->c->points * sizeof(double));
-	b->since_leap = 0;
+	memcpy(b->origin_message, b->message, (size_t)b->c->n_messages * sizeof(double));
+	memcpy(b->origin_price, b->price, (size_t)b->c->points * sizeof(double));
+	b->since_extrapolation = 0;
 }
 
-static void leap(passing *b)
+static void extrapolate(passing *b)
 {
 	const core *c = b->c;
 	double best = b->best;
 	bound_return(b);
 	for (int64_t m = 0; m < c->n_messages; m++)
-		b->message[m] += b->reach * (b->message[m] - b->place_message[m]);
+		b->message[m] += b->extrapolation_factor * (b->message[m] - b->origin_message[m]);
 	for (int32_t t = 0; t < c->points; t++)
-		b->price[t] = SW_MAX(0, b->price[t] + b->reach * (b->price[t] - b->place_price[t]));
+		b->price[t] = SW_MAX(0, b->price[t] + b->extrapolation_factor *
+		                                              (b->price[t] - b->origin_price[t]));
 	bound_sweep(b);
 	b->sweeps++;
 	if (b->best > best) {
-		b->reach = SW_MIN(b->reach * limits->reach_raise, limits->max_reach);
-		b->leap_every = SW_MAX(b->leap_every / 2, limits->min_interval);
+		b->extrapolation_factor =
+			SW_MIN(b->extrapolation_factor * limits->factor_raise, limits->max_factor);
+		b->extrapolation_interval =
+			SW_MAX(b->extrapolation_interval / 2, limits->min_interval);
 	} else {
 		bound_return(b);
-		b->reach = SW_MAX(b->reach * limits->reach_cut, limits->min_reach);
-		b->leap_every = SW_MIN(b->leap_every * 2, limits->max_interval);
+		b->extrapolation_factor =
+			SW_MAX(b->extrapolation_factor * limits->factor_cut, limits->min_factor);
+		b->extrapolation_interval =
+			SW_MIN(b->extrapolation_interval * 2, limits->max_interval);
 	}
-	mark_place(b);
+	mark_origin(b);
 }
 
 /* The first comes when the messages mean something. */
-static void leap_at_times(passing *b)
+static void extrapolate_at_times(passing *b)
 {
-	if (!b->leap_every) {
-		b->leap_every = 2 * limits->min_interval;
-		b->reach = limits->first_reach;
-		mark_place(b);
-	} else if (++b->since_leap >= b->leap_every) {
-		leap(b);
+	if (!b->extrapolation_interval) {
+		b->extrapolation_interval = 2 * limits->min_interval;
+		b->extrapolation_factor = limits->first_factor;
+		mark_origin(b);
+	} else if (++b->since_extrapolation >= b->extrapolation_interval) {
+		extrapolate(b);
 	}
 }
 
@@ -140,13 +146,13 @@ void bound_run(passing *b, double upper, double target, int64_t work, const halt
 	int first = b->warm ? 0 : limits->first_sweeps;
 	while (b->work < limit && !b->settled && b->best < target && !halted(h)) {
 		bound_sweep(b);
-		if (h->tell)
-			h->tell(h->context, b->best);
-		update_share(b);
-		if (++b->sweeps > first && !fell_back(b, upper) && b->c->points)
-			reprice(b);
+		if (h->report)
+			h->report(h->context, b->best);
+		update_frequency(b);
+		if (++b->sweeps > first && !adjust_level(b, upper) && b->c->points)
+			step_prices(b);
 		if (b->sweeps > 2 * first)
-			leap_at_times(b);
+			extrapolate_at_times(b);
 	}
 }
 
@@ -164,11 +170,11 @@ double bound_probe(passing *b, const bool *barred, double upper, double level, i
 	b->best = b->mark = -INFINITY;
 	b->idle = 0;
 	b->level = level;
-	b->drifting = false;
+	b->has_mean_excess = false;
 	for (int k = 0; k < sweeps && b->best < upper; k++) {
 		bound_sweep(b);
-		if (!fell_back(b, upper) && c->points)
-			reprice(b);
+		if (!adjust_level(b, upper) && c->points)
+			step_prices(b);
 	}
 	double found = b->best;
 	free(b->best_message);

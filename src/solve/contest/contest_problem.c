@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#define MOST_ROWS (INT32_MAX / 2)
+#define MAX_ROWS (INT32_MAX / 2)
 #define PROGRESS_AFTER_S 1.0
-#define ROWS_PER_LOOK 1024 /* at the clock */
+#define ROWS_PER_CHECK 1024 /* at the clock */
 
 typedef struct number_pair {
 	int64_t first, second;
@@ -92,10 +92,10 @@ static void show_progress(contest_reader *r)
 
 static bool count_row(contest_reader *r, size_t so_far)
 {
-	if (++r->rows_read % ROWS_PER_LOOK == 0)
+	if (++r->rows_read % ROWS_PER_CHECK == 0)
 		show_progress(r);
-	return so_far < MOST_ROWS ||
-	       sw_json_stream_fail(r->json, NULL, "more than %d of them", MOST_ROWS);
+	return so_far < MAX_ROWS ||
+	       sw_json_stream_fail(r->json, NULL, "more than %d of them", MAX_ROWS);
 }
 
 static bool read_pairs(contest_reader *r, number_pair_list *list, const char *expected)

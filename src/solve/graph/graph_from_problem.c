@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* Reductions and bounds multiply the total magnitude by a small constant only: 2^55 leaves room. */
-#define LARGEST_TOTAL ((__int128)1 << 55)
-#define LARGEST_EXACT ((__int128)1 << 62)
+#define MAX_TOTAL ((__int128)1 << 55)
+#define MAX_EXACT ((__int128)1 << 62)
 
 static int32_t root_of(const sw_problem *problem, int32_t node)
 {
@@ -39,9 +39,9 @@ static void choose_shift(graph *g, const sw_problem *problem)
 	for (size_t e = 0; e < problem->edges.len; e++)
 		total += of_table[problem->edges.data[e].table];
 	free(of_table);
-	g->exact = total <= LARGEST_EXACT;
+	g->exact = total <= MAX_EXACT;
 	g->shift = 0;
-	while (total >> g->shift > LARGEST_TOTAL)
+	while (total >> g->shift > MAX_TOTAL)
 		g->shift++;
 }
 
@@ -93,7 +93,7 @@ static void build_loop(graph *g, int32_t node, const sw_cost_table *table)
 static void build_edges(graph *g, const sw_problem *problem)
 {
 	SW_VEC(int64_t) moved = {0};
-	g->lent = !g->shift;
+	g->borrowed = !g->shift;
 	for (size_t e = 0; e < problem->edges.len; e++) {
 		sw_edge edge = problem->edges.data[e];
 		const sw_cost_table *table = &problem->tables.data[edge.table];
@@ -112,7 +112,7 @@ static void build_edges(graph *g, const sw_problem *problem)
 			moved.data[i] = shifted(table->cost[i], g->shift);
 		graph_add_edge(g, a, b, moved.data, NULL, NULL);
 	}
-	g->lent = false;
+	g->borrowed = false;
 	sw_vec_clear(&moved);
 }
 
@@ -155,7 +155,7 @@ static void build_spans(graph *g, const sw_problem *problem)
 	g->capacity = SW_NEW_N(&g->arena, int64_t, g->points + 1);
 	g->capacity_left = SW_NEW_N(&g->arena, int64_t, g->points + 1);
 	g->price = SW_NEW_N(&g->arena, double, g->points + 1);
-	g->drift = SW_NEW_N(&g->arena, double, g->points + 1);
+	g->mean_excess = SW_NEW_N(&g->arena, double, g->points + 1);
 	for (int32_t t = 0; t < g->points; t++)
 		g->capacity[t] = problem->capacity;
 	for (size_t s = 0; count && s < problem->spans.len; s++) {

@@ -39,7 +39,8 @@ static int32_t new_slot(graph *g)
 }
 
 /* Returns a held reference. */
-int32_t graph_table_intern(graph *g, int32_t rows, int32_t columns, const int64_t *cost, bool lent)
+int32_t graph_table_intern(graph *g, int32_t rows, int32_t columns, const int64_t *cost,
+                           bool borrowed)
 {
 	size_t bytes = table_bytes(rows, columns);
 	uint64_t hash = sw_hash_bytes(cost, bytes, sw_hash_u64((uint64_t)rows, (uint64_t)columns));
@@ -56,8 +57,8 @@ int32_t graph_table_intern(graph *g, int32_t rows, int32_t columns, const int64_
 	}
 	int32_t slot = new_slot(g);
 	graph_table *table = &g->tables.data[slot];
-	*table = (graph_table){rows, columns, 1, *bucket, hash, lent, (int64_t *)cost};
-	if (!lent) {
+	*table = (graph_table){rows, columns, 1, *bucket, hash, borrowed, (int64_t *)cost};
+	if (!borrowed) {
 		table->cost = sw_alloc(bytes);
 		memcpy(table->cost, cost, bytes);
 	}
@@ -80,7 +81,7 @@ void graph_table_drop(graph *g, int32_t slot)
 	while (*link != slot)
 		link = &g->tables.data[*link].next;
 	*link = table->next;
-	if (!table->lent)
+	if (!table->borrowed)
 		free(table->cost);
 	table->cost = NULL;
 	table->next = g->free_table;
@@ -91,7 +92,7 @@ void graph_table_drop(graph *g, int32_t slot)
 void graph_tables_clear(graph *g)
 {
 	for (size_t t = 0; t < g->tables.len; t++)
-		if (!g->tables.data[t].lent)
+		if (!g->tables.data[t].borrowed)
 			free(g->tables.data[t].cost);
 	sw_vec_clear(&g->tables);
 	free(g->buckets);

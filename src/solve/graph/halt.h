@@ -8,7 +8,7 @@ typedef struct halt {
 	const volatile bool *stop; /* NULL: never */
 	double deadline_s;         /* 0: none */
 	/* of the best bound after each sweep; NULL: nobody */
-	void (*tell)(void *context, double best);
+	void (*report)(void *context, double best);
 	void *context;
 } halt;
 

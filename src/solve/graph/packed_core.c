@@ -160,9 +160,9 @@ void core_price_usage(const core *c, const double *price, double *sum)
 	for (int32_t v = 0; v < c->n_nodes; v++)
 		for (int32_t k = c->span_first[v]; k < c->span_first[v + 1]; k++) {
 			const graph_span *span = &c->spans[k];
-			double worth = before[span->end] - before[span->begin];
-			for (int32_t i = 0; worth > 0 && i < core_strategies(c, v); i++)
-				sum[c->first[v] + i] += worth * (double)span->usage[i];
+			double usage_price = before[span->end] - before[span->begin];
+			for (int32_t i = 0; usage_price > 0 && i < core_strategies(c, v); i++)
+				sum[c->first[v] + i] += usage_price * (double)span->usage[i];
 		}
 	free(before);
 }

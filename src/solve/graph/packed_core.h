@@ -15,7 +15,7 @@ typedef __int128 wide;
 typedef struct core_edge {
 	int32_t a, b;       /* a < b */
 	int32_t table;      /* of core.tables */
-	int32_t turned;     /* 1: the table's columns belong to a */
+	int32_t transposed; /* 1: the table's columns belong to a */
 	int64_t message[2]; /* where the messages to a, and to b, begin */
 } core_edge;
 
@@ -56,7 +56,7 @@ static inline table_view core_view(const core *c, const core_edge *e, int side)
 {
 	const core_table *t = &c->tables[e->table];
 	graph_table table = {.rows = t->size[0], .columns = t->size[1], .cost = (int64_t *)t->cost};
-	return view_table(&table, side ^ e->turned);
+	return view_table(&table, side ^ e->transposed);
 }
 
 static inline int32_t core_strategies(const core *c, int32_t v)

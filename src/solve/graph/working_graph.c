@@ -180,7 +180,7 @@ void graph_add_edge(graph *g, int32_t a, int32_t b, const int64_t *cost, const d
 		return;
 	}
 	graph_edge added = {.node = {a, b},
-	                    .table = graph_table_intern(g, rows, columns, cost, g->lent)};
+	                    .table = graph_table_intern(g, rows, columns, cost, g->borrowed)};
 	int32_t edge = (int32_t)g->edges.len;
 	sw_vec_push(&g->edges, added);
 	join_adjacency(g, edge, 0);
@@ -410,7 +410,7 @@ static void copy_points(graph *g, const graph *from)
 	g->capacity_left =
 		sw_arena_copy(&g->arena, from->capacity_left, size * sizeof *g->capacity_left);
 	g->price = sw_arena_copy(&g->arena, from->price, size * sizeof *g->price);
-	g->drift = sw_arena_copy(&g->arena, from->drift, size * sizeof *g->drift);
+	g->mean_excess = sw_arena_copy(&g->arena, from->mean_excess, size * sizeof *g->mean_excess);
 }
 
 void graph_copy(graph *g, const graph *from)
@@ -424,7 +424,7 @@ void graph_copy(graph *g, const graph *from)
 	g->infeasible = from->infeasible;
 	copy_nodes(g, from, rank);
 	copy_points(g, from);
-	g->lent = true;
+	g->borrowed = true;
 	for (size_t e = 0; e < from->edges.len; e++) {
 		const graph_edge *edge = &from->edges.data[e];
 		if (edge->table < 0)
@@ -434,7 +434,7 @@ void graph_copy(graph *g, const graph *from)
 		               edge->message[1]);
 		g->edges.data[g->edges.len - 1].normal = edge->normal;
 	}
-	g->lent = false;
+	g->borrowed = false;
 	for (int32_t v = 0; v < g->n_nodes; v++)
 		g->nodes[v].queued = false;
 	g->queue.len = 0;

@@ -23,7 +23,7 @@ typedef struct graph_table {
 	int32_t references; /* 0: the slot is free */
 	int32_t next;       /* in its hash bucket, or among the free slots; -1 ends */
 	uint64_t hash;
-	bool lent; /* the entries stand elsewhere, and outlive the graph */
+	bool borrowed; /* the entries stand elsewhere, and outlive the graph */
 	int64_t *cost;
 } graph_table;
 
@@ -89,12 +89,12 @@ typedef struct graph {
 	SW_VEC(graph_table) tables;
 	int32_t *buckets;
 	int32_t n_buckets, n_tables, free_table;
-	bool lent; /* what graph_add_edge is given now outlives the graph, and is not copied */
+	bool borrowed; /* what graph_add_edge is given now outlives the graph, and is not copied */
 	int32_t points;
 	int64_t *capacity;      /* per point */
 	int64_t *capacity_left; /* differences not yet taken off: per point, one more at the end */
 	double *price;          /* per point: what earlier bounds found a unit of usage worth */
-	double *drift;          /* per point: the smoothed excess that its prices followed last */
+	double *mean_excess;    /* per point: the smoothed excess that its prices followed last */
 	double stride;          /* of those steps */
 	double level;           /* how far above it the prices aimed last; 0: there was none */
 	bool usage_changed;     /* since the points were last looked at */
@@ -152,7 +152,8 @@ int64_t *graph_scratch(graph *g, int64_t entries);
 /* ---- graph_tables.c: interned tables ------------------------------------------------- */
 
 /* Lent entries are not copied. */
-int32_t graph_table_intern(graph *g, int32_t rows, int32_t columns, const int64_t *cost, bool lent);
+int32_t graph_table_intern(graph *g, int32_t rows, int32_t columns, const int64_t *cost,
+                           bool borrowed);
 void graph_table_hold(graph *g, int32_t table);
 void graph_table_drop(graph *g, int32_t table);
 void graph_tables_clear(graph *g);

@@ -20,7 +20,7 @@
 
 /* A program that is slow to notice that its time is over gets this much more. */
 #define GRACE_S 5
-#define LEAST_TIME_S 0.01
+#define MIN_TIME_S 0.01
 #define NOT_STARTED 127 /* as shells have it */
 
 typedef struct solver_call {
@@ -86,7 +86,7 @@ static void read_answer(const solver_call *e, const model *m, external_answer *a
 /* ---- the program --------------------------------------------------------------------- */
 
 /* In the child. Ctrl-C is for this process alone, which then ends the other in its own way. */
-static void become(const solver_call *e, pid_t parent)
+static void execute_solver(const solver_call *e, pid_t parent)
 {
 	external_command command = {0};
 	char *words[SW_COUNT(command.words) + 1] = {0};
@@ -124,7 +124,7 @@ static sw_status execute(solver_call *e, sw_error *err)
 {
 	pid_t parent = getpid(), pid = fork();
 	if (pid == 0)
-		become(e, parent);
+		execute_solver(e, parent);
 	if (pid < 0)
 		return sw_fail(err, SW_ERR_IO, "%s does not start: %s", e->solver->name,
 		               strerror(errno));
@@ -151,7 +151,7 @@ static void set_limits(const method_run *r, solver_call *e)
 	if (options->work_limit > 0 && (e->time_s <= 0 || work_s < e->time_s))
 		e->time_s = work_s;
 	if (r->limited)
-		e->time_s = SW_MAX(e->time_s, LEAST_TIME_S);
+		e->time_s = SW_MAX(e->time_s, MIN_TIME_S);
 }
 
 static void take(method_run *r, const solver_call *e, const model *m, const external_answer *answer)
@@ -167,7 +167,7 @@ static void take(method_run *r, const solver_call *e, const model *m, const exte
 		r->s.bound = SW_MIN(r->s.bound, r->s.best_value.cost);
 }
 
-static sw_status ask(method_run *r, const model *m, sw_error *err)
+static sw_status call_solver(method_run *r, const model *m, sw_error *err)
 {
 	solver_call e = {.solver = &external_cbc};
 	external_answer answer = {.choice = sw_alloc((m->nodes.len + 1) * sizeof *answer.choice)};
@@ -197,7 +197,7 @@ sw_status method_ilp(method_run *r, sw_error *err)
 	if (m.infeasible || m.nodes.len == 0)
 		r->exhausted = true;
 	else
-		status = ask(r, &m, err);
+		status = call_solver(r, &m, err);
 	model_clear(&m);
 	return status;
 }

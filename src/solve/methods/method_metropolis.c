@@ -47,14 +47,14 @@ static void propose(method_run *r, const int32_t *movable, int64_t n_movable)
 
 static void run_chain(method_run *r, const int32_t *movable, int64_t n_movable)
 {
-	int64_t in_vain = 0;
+	int64_t since_best = 0;
 	method_start(r);
 	method_offer(r);
-	while (in_vain < limits->metropolis_patience * n_movable && !method_stopped(r)) {
+	while (since_best < limits->metropolis_patience * n_movable && !method_stopped(r)) {
 		walk_value best = r->best;
 		r->tried++;
 		propose(r, movable, n_movable);
-		in_vain = walk_better(&r->best, &best) ? 0 : in_vain + 1;
+		since_best = walk_better(&r->best, &best) ? 0 : since_best + 1;
 	}
 }
 

@@ -12,11 +12,11 @@ typedef struct method_run {
 	assignment_walk w;
 	walk_value best; /* of all that the walk offered */
 	int32_t *found;  /* its choices, per node of the graph */
-	bool news;       /* that is not in the incumbent yet */
+	bool unreported; /* that is not in the incumbent yet */
 	int32_t *whole;  /* per node of the problem: room for an assignment */
 	sw_rng rng;
-	int64_t looked; /* the work at which the limits were looked at last */
-	int64_t tried;  /* assignments */
+	int64_t checked_work; /* the work at which the limits were looked at last */
+	int64_t tried;        /* assignments */
 	int starts_taken;
 	bool limited;   /* somebody set a limit */
 	bool exhausted; /* nothing is cheaper than the best, or there is nothing at all */

@@ -65,28 +65,28 @@ void method_offer(method_run *r)
 	if (!walk_better(&r->w.value, &r->best))
 		return;
 	r->best = r->w.value;
-	r->news = true;
+	r->unreported = true;
 	walk_save(&r->w, r->found);
 }
 
 /* To the incumbent, which evaluates it anew: too dear for every step downwards. */
-static void deliver(method_run *r)
+static void report_best(method_run *r)
 {
-	if (!r->news)
+	if (!r->unreported)
 		return;
 	memcpy(r->whole, r->found, r->s.problem->nodes.len * sizeof *r->whole);
 	graph_restore(&r->g, r->whole);
 	solver_offer(&r->s, r->whole);
-	r->news = false;
+	r->unreported = false;
 }
 
 bool method_stopped(method_run *r)
 {
 	r->s.work = r->w.work;
-	if (r->w.work - r->looked < limits->check_work)
+	if (r->w.work - r->checked_work < limits->check_work)
 		return r->s.timed_out || r->w.work >= r->s.work_limit;
-	r->looked = r->w.work;
-	deliver(r);
+	r->checked_work = r->w.work;
+	report_best(r);
 	return solver_out_of_work(&r->s);
 }
 
@@ -161,7 +161,7 @@ static void conclude(method_run *r, sw_solution *solution)
 {
 	solver *s = &r->s;
 	bool proves = r->g.exact && r->g.shift == 0;
-	deliver(r);
+	report_best(r);
 	if (!solver_feasible(s))
 		solver_offer_first(s);
 	if (r->exhausted && proves && solver_feasible(s))

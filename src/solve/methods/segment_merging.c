@@ -7,15 +7,15 @@
 
 static const solve_segment_limits *const limits = &default_limits.segment;
 
-typedef struct segment_table {
+typedef struct segment_factor {
 	int32_t n;
 	const int32_t *node; /* in the arena; the first turns slowest */
 	int32_t table;
-	bool gone;
-} segment_table;
+	bool consumed;
+} segment_factor;
 
 typedef struct segment_bucket {
-	int_list pieces;
+	int_list factors;
 	int_list scope; /* the node eliminated first */
 	int64_t entries;
 } segment_bucket;
@@ -23,8 +23,8 @@ typedef struct segment_bucket {
 typedef struct segments {
 	const core *c;
 	sw_arena arena;
-	SW_VEC(segment_table) pieces;
-	int_list *of_node; /* per node: pieces; once eliminated: those that it had */
+	SW_VEC(segment_factor) factors;
+	int_list *of_node; /* per node: factors; once eliminated: those that it had */
 	SW_VEC(int64_t *) tables;
 	SW_VEC(int64_t) entries; /* per table */
 	sw_map contents;         /* of the costs of nodes -> table */
@@ -38,7 +38,7 @@ typedef struct segments {
 	bool forbidden;
 } segments;
 
-/* ---- pieces -------------------------------------------------------------------------- */
+/* ---- factors -------------------------------------------------------------------------- */
 
 static int32_t add_table(segments *s, int64_t *cost, int64_t entries)
 {
@@ -47,13 +47,13 @@ static int32_t add_table(segments *s, int64_t *cost, int64_t entries)
 	return (int32_t)s->tables.len - 1;
 }
 
-static void add_piece(segments *s, const int32_t *node, int32_t n, int32_t table)
+static void add_factor(segments *s, const int32_t *node, int32_t n, int32_t table)
 {
-	segment_table p = {.n = n, .table = table};
-	p.node = sw_arena_copy(&s->arena, node, sizeof(*node) * (size_t)n);
+	segment_factor f = {.n = n, .table = table};
+	f.node = sw_arena_copy(&s->arena, node, sizeof(*node) * (size_t)n);
 	for (int32_t k = 0; k < n; k++)
-		sw_vec_push(&s->of_node[node[k]], (int32_t)s->pieces.len);
-	sw_vec_push(&s->pieces, p);
+		sw_vec_push(&s->of_node[node[k]], (int32_t)s->factors.len);
+	sw_vec_push(&s->factors, f);
 }
 
 static void add_node_costs(segments *s)
@@ -66,7 +66,7 @@ static void add_node_costs(segments *s)
 		if (table == fresh)
 			add_table(s, memcpy(sw_alloc(bytes), c->cost + c->first[v], bytes),
 			          core_strategies(c, v));
-		add_piece(s, &v, 1, (int32_t)table);
+		add_factor(s, &v, 1, (int32_t)table);
 	}
 }
 
@@ -79,15 +79,15 @@ static void add_edges(segments *s)
 	for (int32_t e = 0; e < c->n_edges; e++) {
 		const core_edge *edge = &c->edges[e];
 		const core_table *t = &c->tables[edge->table];
-		const int32_t ends[] = {edge->turned ? edge->b : edge->a,
-		                        edge->turned ? edge->a : edge->b};
+		const int32_t ends[] = {edge->transposed ? edge->b : edge->a,
+		                        edge->transposed ? edge->a : edge->b};
 		int64_t entries = (int64_t)t->size[0] * t->size[1];
 		if (!number[edge->table]) {
 			int64_t *cost = sw_alloc(sizeof(*cost) * (size_t)entries);
 			memcpy(cost, t->cost, sizeof(*cost) * (size_t)entries);
 			number[edge->table] = add_table(s, cost, entries) + 1;
 		}
-		add_piece(s, ends, 2, number[edge->table] - 1);
+		add_factor(s, ends, 2, number[edge->table] - 1);
 	}
 	free(number);
 }
@@ -114,14 +114,14 @@ static void forget_scope(segments *s, const segment_bucket *b, size_t from)
 static double weight_of(segments *s, int32_t node)
 {
 	segment_bucket all = {.entries = 1};
-	const int_list *pieces = &s->of_node[node];
-	double weight = 1e17 + (double)pieces->len;
-	if (pieces->len > limits->max_tables)
+	const int_list *factors = &s->of_node[node];
+	double weight = 1e17 + (double)factors->len;
+	if (factors->len > limits->max_tables)
 		return weight;
-	for (size_t k = 0; k < pieces->len; k++) {
-		const segment_table *p = &s->pieces.data[pieces->data[k]];
-		for (int32_t i = 0; i < p->n && !p->gone; i++)
-			add_to_scope(s, &all, p->node[i]);
+	for (size_t k = 0; k < factors->len; k++) {
+		const segment_factor *f = &s->factors.data[factors->data[k]];
+		for (int32_t i = 0; i < f->n && !f->consumed; i++)
+			add_to_scope(s, &all, f->node[i]);
 	}
 	weight = (double)all.entries;
 	forget_scope(s, &all, 0);
@@ -130,12 +130,12 @@ static double weight_of(segments *s, int32_t node)
 	return weight;
 }
 
-static void drop_gone(segments *s, int32_t node)
+static void drop_consumed(segments *s, int32_t node)
 {
 	int_list *list = &s->of_node[node];
 	size_t left = 0;
 	for (size_t k = 0; k < list->len; k++)
-		if (!s->pieces.data[list->data[k]].gone)
+		if (!s->factors.data[list->data[k]].consumed)
 			list->data[left++] = list->data[k];
 	list->len = left;
 }
@@ -144,20 +144,20 @@ static void drop_gone(segments *s, int32_t node)
 
 typedef SW_VEC(segment_bucket) segment_bucket_list;
 
-/* Alone a piece always has room: what is left of it is smaller. */
-static bool join(segments *s, segment_bucket *b, int32_t number)
+/* Alone a factor always has room: what is left of it is smaller. */
+static bool try_to_add(segments *s, segment_bucket *b, int32_t number)
 {
-	const segment_table *p = &s->pieces.data[number];
+	const segment_factor *f = &s->factors.data[number];
 	size_t before = b->scope.len;
 	int64_t entries = b->entries;
 	for (size_t k = 0; k < b->scope.len; k++)
 		s->place[b->scope.data[k]] = (int32_t)k;
-	for (int32_t i = 0; i < p->n; i++)
-		add_to_scope(s, b, p->node[i]);
-	bool fits = b->entries <= s->largest || b->pieces.len == 0 || b->scope.len == before;
+	for (int32_t i = 0; i < f->n; i++)
+		add_to_scope(s, b, f->node[i]);
+	bool fits = b->entries <= s->largest || b->factors.len == 0 || b->scope.len == before;
 	forget_scope(s, b, 0);
 	if (fits) {
-		sw_vec_push(&b->pieces, number);
+		sw_vec_push(&b->factors, number);
 	} else {
 		b->scope.len = before;
 		b->entries = entries;
@@ -166,13 +166,13 @@ static bool join(segments *s, segment_bucket *b, int32_t number)
 }
 
 /* Large ones first: small ones find room beside them. Insertion: mostly there are few. */
-static void sort_pieces(segments *s, int_list *list)
+static void sort_factors(segments *s, int_list *list)
 {
 	for (size_t k = 1; k < list->len; k++)
 		for (size_t i = k; i > 0; i--) {
 			int32_t a = list->data[i - 1], b = list->data[i];
-			if (s->entries.data[s->pieces.data[a].table] >=
-			    s->entries.data[s->pieces.data[b].table])
+			if (s->entries.data[s->factors.data[a].table] >=
+			    s->entries.data[s->factors.data[b].table])
 				break;
 			list->data[i - 1] = b;
 			list->data[i] = a;
@@ -183,20 +183,20 @@ static void fill_buckets(segments *s, int32_t node, segment_bucket_list *buckets
 {
 	int_list *list = &s->of_node[node];
 	if (list->len <= limits->max_tables)
-		sort_pieces(s, list);
+		sort_factors(s, list);
 	for (size_t k = 0; k < list->len; k++) {
 		size_t first = buckets->len > limits->open_buckets
 		                       ? buckets->len - limits->open_buckets
 		                       : 0;
 		size_t b = first;
-		while (b < buckets->len && !join(s, &buckets->data[b], list->data[k]))
+		while (b < buckets->len && !try_to_add(s, &buckets->data[b], list->data[k]))
 			b++;
 		if (b < buckets->len)
 			continue;
 		segment_bucket fresh = {.entries = 1};
 		add_to_scope(s, &fresh, node);
 		forget_scope(s, &fresh, 0);
-		join(s, &fresh, list->data[k]);
+		try_to_add(s, &fresh, list->data[k]);
 		sw_vec_push(buckets, fresh);
 	}
 }
@@ -204,7 +204,7 @@ static void fill_buckets(segments *s, int32_t node, segment_bucket_list *buckets
 static void clear_buckets(segment_bucket_list *buckets)
 {
 	for (size_t b = 0; b < buckets->len; b++) {
-		sw_vec_clear(&buckets->data[b].pieces);
+		sw_vec_clear(&buckets->data[b].factors);
 		sw_vec_clear(&buckets->data[b].scope);
 	}
 	sw_vec_clear(buckets);
@@ -215,14 +215,14 @@ static void key_buckets(const segments *s, const segment_bucket_list *buckets, s
 {
 	for (size_t b = 0; b < buckets->len; b++) {
 		const segment_bucket *at = &buckets->data[b];
-		const int32_t sizes[] = {(int32_t)at->pieces.len, (int32_t)at->scope.len};
+		const int32_t sizes[] = {(int32_t)at->factors.len, (int32_t)at->scope.len};
 		sw_text_add_n(key, (const char *)sizes, sizeof(sizes));
-		for (size_t k = 0; k < at->pieces.len; k++) {
-			const segment_table *p = &s->pieces.data[at->pieces.data[k]];
-			sw_text_add_n(key, (const char *)&p->table, sizeof(p->table));
-			for (int32_t i = 0; i < p->n; i++)
+		for (size_t k = 0; k < at->factors.len; k++) {
+			const segment_factor *f = &s->factors.data[at->factors.data[k]];
+			sw_text_add_n(key, (const char *)&f->table, sizeof(f->table));
+			for (int32_t i = 0; i < f->n; i++)
 				for (int32_t place = 0; place < (int32_t)at->scope.len; place++)
-					if (at->scope.data[place] == p->node[i])
+					if (at->scope.data[place] == f->node[i])
 						sw_text_add_n(key, (const char *)&place,
 						              sizeof(place));
 		}
@@ -231,25 +231,26 @@ static void key_buckets(const segments *s, const segment_bucket_list *buckets, s
 
 /* ---- tables -------------------------------------------------------------------------- */
 
-/* How far the piece's entry moves with each node of the scope. */
-static void find_steps(const segments *s, const segment_bucket *b, const segment_table *p,
+/* How far the factor's entry moves with each node of the scope. */
+static void find_steps(const segments *s, const segment_bucket *b, const segment_factor *f,
                        int64_t *step)
 {
 	int64_t stride = 1;
 	memset(step, 0, sizeof(*step) * b->scope.len);
-	for (int32_t i = p->n; i-- > 0; stride *= core_strategies(s->c, p->node[i]))
+	for (int32_t i = f->n; i-- > 0; stride *= core_strategies(s->c, f->node[i]))
 		for (size_t k = 0; k < b->scope.len; k++)
-			if (b->scope.data[k] == p->node[i])
+			if (b->scope.data[k] == f->node[i])
 				step[k] = stride;
 }
 
-/* Adds the piece to all entries of a table over the scope, whose last node turns fastest. */
-static void add_to_table(segments *s, const segment_bucket *b, const segment_table *p, int64_t *sum)
+/* Adds the factor to all entries of a table over the scope, whose last node turns fastest. */
+static void add_to_table(segments *s, const segment_bucket *b, const segment_factor *f,
+                         int64_t *sum)
 {
 	size_t n = b->scope.len;
 	int64_t *step = sw_alloc(2 * (n + 1) * sizeof(*step)), *digit = step + n + 1, at = 0;
-	const int64_t *cost = s->tables.data[p->table];
-	find_steps(s, b, p, step);
+	const int64_t *cost = s->tables.data[f->table];
+	find_steps(s, b, f, step);
 	for (int64_t e = 0; e < b->entries; e++) {
 		sum[e] = sw_cost_plus(sum[e], cost[at]);
 		for (size_t k = n; k-- > 0;) {
@@ -264,11 +265,11 @@ static void add_to_table(segments *s, const segment_bucket *b, const segment_tab
 	free(step);
 }
 
-static int64_t *join_pieces(segments *s, const segment_bucket *b)
+static int64_t *sum_factors(segments *s, const segment_bucket *b)
 {
 	int64_t *sum = sw_alloc(sizeof(*sum) * (size_t)b->entries);
-	for (size_t k = 0; k < b->pieces.len; k++)
-		add_to_table(s, b, &s->pieces.data[b->pieces.data[k]], sum);
+	for (size_t k = 0; k < b->factors.len; k++)
+		add_to_table(s, b, &s->factors.data[b->factors.data[k]], sum);
 	return sum;
 }
 
@@ -320,7 +321,7 @@ static void merge(segments *s, const segment_bucket_list *buckets, int32_t strat
 {
 	int64_t **sums = sw_alloc(sizeof(*sums) * buckets->len);
 	for (size_t b = 0; b < buckets->len; b++)
-		sums[b] = join_pieces(s, &buckets->data[b]);
+		sums[b] = sum_factors(s, &buckets->data[b]);
 	if (buckets->len > 1)
 		share_costs(s, buckets, strategies, sums);
 	for (size_t b = 0; b < buckets->len; b++) {
@@ -334,24 +335,24 @@ static void merge(segments *s, const segment_bucket_list *buckets, int32_t strat
 
 /* ---- one pass ------------------------------------------------------------------------ */
 
-static void leave(segments *s, const segment_bucket *b, int32_t table)
+static void replace_factors(segments *s, const segment_bucket *b, int32_t table)
 {
-	for (size_t k = 0; k < b->pieces.len; k++)
-		s->pieces.data[b->pieces.data[k]].gone = true;
+	for (size_t k = 0; k < b->factors.len; k++)
+		s->factors.data[b->factors.data[k]].consumed = true;
 	if (b->scope.len == 1) {
 		int64_t cost = s->tables.data[table][0];
 		s->forbidden |= cost == SW_FORBIDDEN;
 		s->constant = sw_cost_plus(s->constant, cost);
 		return;
 	}
-	add_piece(s, b->scope.data + 1, (int32_t)b->scope.len - 1, table);
+	add_factor(s, b->scope.data + 1, (int32_t)b->scope.len - 1, table);
 }
 
 static void eliminate(segments *s, int32_t node)
 {
 	segment_bucket_list buckets = {0};
 	sw_text key = {0};
-	drop_gone(s, node);
+	drop_consumed(s, node);
 	fill_buckets(s, node, &buckets);
 	key_buckets(s, &buckets, &key);
 	uint32_t fresh = (uint32_t)s->tables.len;
@@ -360,7 +361,7 @@ static void eliminate(segments *s, int32_t node)
 		merge(s, &buckets, core_strategies(s->c, node));
 	s->eliminated[node] = true;
 	for (size_t b = 0; b < buckets.len; b++)
-		leave(s, &buckets.data[b], (int32_t)(first + b));
+		replace_factors(s, &buckets.data[b], (int32_t)(first + b));
 	for (size_t b = 0; b < buckets.len; b++)
 		for (size_t k = 1; k < buckets.data[b].scope.len; k++) {
 			int32_t other = buckets.data[b].scope.data[k];
@@ -380,7 +381,7 @@ static void eliminate_all(segments *s)
 		sw_heap_entry next = sw_heap_pop(&s->heap);
 		if (s->eliminated[next.node])
 			continue;
-		drop_gone(s, next.node);
+		drop_consumed(s, next.node);
 		double weight = weight_of(s, next.node);
 		if (weight != next.weight) {
 			sw_heap_push(&s->heap, weight, next.node);
@@ -399,12 +400,12 @@ static int32_t choose(segments *s, int32_t node, const int32_t *x)
 	for (int32_t i = 0; i < core_strategies(s->c, node); i++) {
 		int64_t sum = 0;
 		for (size_t k = 0; k < s->of_node[node].len; k++) {
-			const segment_table *p = &s->pieces.data[s->of_node[node].data[k]];
+			const segment_factor *f = &s->factors.data[s->of_node[node].data[k]];
 			int64_t at = 0;
-			for (int32_t d = 0; d < p->n; d++)
-				at = at * core_strategies(s->c, p->node[d]) +
-				     (p->node[d] == node ? i : x[p->node[d]]);
-			sum = sw_cost_plus(sum, s->tables.data[p->table][at]);
+			for (int32_t d = 0; d < f->n; d++)
+				at = at * core_strategies(s->c, f->node[d]) +
+				     (f->node[d] == node ? i : x[f->node[d]]);
+			sum = sw_cost_plus(sum, s->tables.data[f->table][at]);
 		}
 		s->work += (int64_t)s->of_node[node].len;
 		if (sum < least) {
@@ -435,7 +436,7 @@ static void clear(segments *s)
 		sw_vec_clear(&s->of_node[v]);
 	for (size_t t = 0; t < s->tables.len; t++)
 		free(s->tables.data[t]);
-	sw_vec_clear(&s->pieces);
+	sw_vec_clear(&s->factors);
 	sw_vec_clear(&s->tables);
 	sw_vec_clear(&s->entries);
 	sw_vec_clear(&s->heap);

@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* Larger magnitudes are refused: they are SW_FORBIDDEN with something added to it by mistake. */
-#define LARGEST_COST ((int64_t)1 << 62)
-#define LARGEST_TOTAL_USAGE ((int64_t)1 << 61)
+#define MAX_COST ((int64_t)1 << 62)
+#define MAX_TOTAL_USAGE ((int64_t)1 << 61)
 
 void sw_problem_init(sw_problem *problem)
 {
@@ -58,7 +58,7 @@ static bool all_zero(const int64_t *numbers, int64_t count)
 	return true;
 }
 
-static bool knows_node(const sw_problem *problem, int32_t node)
+static bool has_node(const sw_problem *problem, int32_t node)
 {
 	return node >= 0 && (size_t)node < problem->nodes.len;
 }
@@ -69,7 +69,7 @@ void problem_adopt_span(sw_problem *problem, int32_t node, int32_t begin, int32_
                         const int64_t *usage)
 {
 	sw_usage_span span = {node, begin, end, usage};
-	if (knows_node(problem, node) &&
+	if (has_node(problem, node) &&
 	    (begin >= end || all_zero(usage, problem->nodes.data[node].strategies)))
 		return;
 	sw_vec_push(&problem->spans, span);
@@ -80,12 +80,12 @@ void sw_problem_add_span(sw_problem *problem, int32_t node, int32_t begin, int32
                          const int64_t *usage)
 {
 	size_t spans = problem->spans.len;
-	bool known = knows_node(problem, node);
+	bool exists = has_node(problem, node);
 	problem_adopt_span(problem, node, begin, end, usage);
 	if (problem->spans.len > spans)
 		problem->spans.data[spans].usage =
-			known ? copy_numbers(problem, usage, problem->nodes.data[node].strategies)
-			      : NULL;
+			exists ? copy_numbers(problem, usage, problem->nodes.data[node].strategies)
+			       : NULL;
 }
 
 static bool same_table(const sw_cost_table *table, int32_t rows, int32_t columns,
@@ -168,7 +168,7 @@ void sw_problem_tie(sw_problem *problem, int32_t a, int32_t b)
 
 static bool cost_ok(int64_t cost)
 {
-	return cost == SW_FORBIDDEN || (cost <= LARGEST_COST && cost >= -LARGEST_COST);
+	return cost == SW_FORBIDDEN || (cost <= MAX_COST && cost >= -MAX_COST);
 }
 
 static sw_status check_nodes(const sw_problem *problem, sw_error *err)
@@ -279,7 +279,7 @@ static sw_status check_spans(const sw_problem *problem, sw_error *err)
 			return status;
 		if (problem->capacity == INT64_MAX)
 			continue;
-		if (largest > LARGEST_TOTAL_USAGE - total)
+		if (largest > MAX_TOTAL_USAGE - total)
 			return sw_fail(
 				err, SW_ERR_INPUT,
 				"usages and capacity sum to more than 2^61; choose a larger unit");

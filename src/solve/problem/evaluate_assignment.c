@@ -110,20 +110,20 @@ static bool is_worse(const sw_overuse *a, const sw_overuse *b)
 }
 
 /* Among the worst so far, if there is room or it is worse than the last. */
-static void insert_run(sw_overuse *runs, int32_t room, int32_t found, sw_overuse run)
+static void insert_run(sw_overuse *runs, int32_t max_runs, int32_t found, sw_overuse run)
 {
-	int32_t at = SW_MIN(found, room);
+	int32_t at = SW_MIN(found, max_runs);
 	for (; at > 0 && is_worse(&run, &runs[at - 1]); at--)
-		if (at < room)
+		if (at < max_runs)
 			runs[at] = runs[at - 1];
-	if (at < room)
+	if (at < max_runs)
 		runs[at] = run;
 }
 
 /* Between the changes of one point the total means nothing: only after the last of them is it the
  * usage. */
 int32_t sw_problem_overuse(const sw_problem *problem, const int32_t *assignment, sw_overuse *runs,
-                           int32_t room)
+                           int32_t max_runs)
 {
 	size_t count;
 	int32_t found = 0;
@@ -142,7 +142,7 @@ int32_t sw_problem_overuse(const sw_problem *problem, const int32_t *assignment,
 		if (over <= 0 && excess > 0) {
 			run.end = changes[i].point;
 			run.excess = (int64_t)SW_MIN(excess, (exact_sum)INT64_MAX);
-			insert_run(runs, room, found++, run);
+			insert_run(runs, max_runs, found++, run);
 		}
 		excess = over > 0 ? SW_MAX(excess, over) : 0;
 	}

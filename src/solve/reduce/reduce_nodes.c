@@ -300,7 +300,7 @@ static void move_edge(graph *g, int32_t edge, int32_t node, int32_t leader, cons
 	free(cost);
 }
 
-static bool merge_worthwhile(const graph *g, int32_t node, int32_t leader)
+static bool merge_keeps_tables_small(const graph *g, int32_t node, int32_t leader)
 {
 	const graph_node *v = &g->nodes[node];
 	int64_t more = g->nodes[leader].strategies - v->strategies, growth = 0;
@@ -335,7 +335,7 @@ bool reduce_merge(graph *g, int32_t node)
 		int32_t leader = edge_other(g, edge, node);
 		table_view view = view_edge(g, edge, node);
 		int32_t *map = sw_alloc((size_t)view.others * sizeof *map);
-		merged = determined_by(&view, map) && merge_worthwhile(g, node, leader);
+		merged = determined_by(&view, map) && merge_keeps_tables_small(g, node, leader);
 		if (merged)
 			merge(g, node, edge, map);
 		free(map);

@@ -151,28 +151,29 @@ static void gather_facts(const graph *g, point_facts *facts)
 	}
 }
 
-static void leave_to(const graph *g, int32_t *heir, int32_t implied, int32_t by)
+static void transfer_price(const graph *g, int32_t *implied_by, int32_t implied, int32_t by)
 {
 	g->price[by] += g->price[implied];
-	heir[implied] = by;
+	implied_by[implied] = by;
 }
 
 /* If no span ends after p, up to q, all that live at p live at q: with no more capacity at q, p is
  * implied. Likewise backwards. kept[] gets the others, ascending; heir[] what
  * implies each, -1 if it can't bind. */
-static int32_t choose_points(const graph *g, const point_facts *facts, int32_t *kept, int32_t *heir)
+static int32_t choose_points(const graph *g, const point_facts *facts, int32_t *kept,
+                             int32_t *implied_by)
 {
 	int32_t count = 0;
 	for (int32_t q = 0; q < g->points; q++) {
-		heir[q] = facts->most[q] <= g->capacity[q] ? -1 : q;
-		if (heir[q] < 0)
+		implied_by[q] = facts->most[q] <= g->capacity[q] ? -1 : q;
+		if (implied_by[q] < 0)
 			continue;
 		while (count && facts->ends[q] == facts->ends[kept[count - 1]] &&
 		       g->capacity[q] <= g->capacity[kept[count - 1]])
-			leave_to(g, heir, kept[--count], q);
+			transfer_price(g, implied_by, kept[--count], q);
 		if (count && facts->begins[q] == facts->begins[kept[count - 1]] &&
 		    g->capacity[kept[count - 1]] <= g->capacity[q]) {
-			leave_to(g, heir, q, kept[count - 1]);
+			transfer_price(g, implied_by, q, kept[count - 1]);
 			continue;
 		}
 		kept[count++] = q;
@@ -181,7 +182,7 @@ static int32_t choose_points(const graph *g, const point_facts *facts, int32_t *
 }
 
 /* What is remembered of a point goes to the one that implies it. */
-static void renumber_given(graph *g, int32_t node, const int32_t *heir, const int32_t *rank)
+static void renumber_given(graph *g, int32_t node, const int32_t *implied_by, const int32_t *rank)
 {
 	graph_node *v = &g->nodes[node];
 	size_t count = v->given.len;
@@ -190,15 +191,15 @@ static void renumber_given(graph *g, int32_t node, const int32_t *heir, const in
 	v->given.len = 0;
 	for (size_t k = 0; k < count; k++) {
 		int32_t point = old[k].point;
-		while (point >= 0 && heir[point] != point)
-			point = heir[point];
+		while (point >= 0 && implied_by[point] != point)
+			point = implied_by[point];
 		if (point >= 0)
 			graph_add_given(g, node, rank[point], old[k].given);
 	}
 	free(old);
 }
 
-static void renumber(graph *g, const int32_t *kept, int32_t count, const int32_t *heir)
+static void renumber(graph *g, const int32_t *kept, int32_t count, const int32_t *implied_by)
 {
 	int32_t *rank = sw_alloc(((size_t)g->points + 1) * sizeof *rank);
 	for (int32_t t = 0, r = 0; t <= g->points; t++) {
@@ -214,12 +215,12 @@ static void renumber(graph *g, const int32_t *kept, int32_t count, const int32_t
 		if (v->spans.len)
 			drop_idle_spans(g, n);
 		if (v->given.len)
-			renumber_given(g, n, heir, rank);
+			renumber_given(g, n, implied_by, rank);
 	}
 	for (int32_t r = 0; r < count; r++) {
 		g->capacity[r] = g->capacity[kept[r]];
 		g->price[r] = g->price[kept[r]];
-		g->drift[r] = g->drift[kept[r]];
+		g->mean_excess[r] = g->mean_excess[kept[r]];
 	}
 	g->points = count;
 	free(rank);
@@ -230,12 +231,13 @@ static void drop_slack_points(graph *g)
 	size_t size = (size_t)g->points + 1;
 	point_facts facts = {sw_alloc(size * sizeof(int64_t)), sw_alloc(size * sizeof(int32_t)),
 	                     sw_alloc(size * sizeof(int32_t))};
-	int32_t *kept = sw_alloc(size * sizeof *kept), *heir = sw_alloc(size * sizeof *heir);
+	int32_t *kept = sw_alloc(size * sizeof *kept),
+		*implied_by = sw_alloc(size * sizeof *implied_by);
 	gather_facts(g, &facts);
-	int32_t count = choose_points(g, &facts, kept, heir);
+	int32_t count = choose_points(g, &facts, kept, implied_by);
 	if (count < g->points)
-		renumber(g, kept, count, heir);
-	free(heir);
+		renumber(g, kept, count, implied_by);
+	free(implied_by);
 	free(kept);
 	free(facts.ends);
 	free(facts.begins);
@@ -288,9 +290,9 @@ static void drop_unfitting(graph *g)
 		memset(keep, 1, (size_t)v->strategies);
 		for (size_t s = 0; s < v->spans.len; s++) {
 			const graph_span *span = &v->spans.data[s];
-			int64_t room = least_capacity(&range, span->begin, span->end);
+			int64_t least = least_capacity(&range, span->begin, span->end);
 			for (int32_t i = 0; i < v->strategies; i++)
-				keep[i] &= span->usage[i] <= room;
+				keep[i] &= span->usage[i] <= least;
 		}
 		graph_keep(g, n, keep, NULL);
 		free(keep);

@@ -145,7 +145,7 @@ static int64_t largest_of(const int64_t *restrict better, const int64_t *restric
 }
 
 /* So many of a row are looked at before it is asked whether they are enough. */
-#define AT_ONCE 32
+#define ENTRIES_AT_ONCE 32
 
 /* The largest of better - worse over the other end's strategies that worse allows, or more than
  * `limit` as soon as it is above limit. */
@@ -154,8 +154,8 @@ static int64_t largest_excess(edge_rows *r, int32_t better, int32_t worse, int64
 	const int64_t *x = r->cost + (int64_t)better * r->others,
 		      *y = r->cost + (int64_t)worse * r->others;
 	int64_t largest = INT64_MIN;
-	for (int32_t j = 0; j < r->others && largest <= limit; j += AT_ONCE) {
-		int32_t n = SW_MIN(r->others - j, AT_ONCE);
+	for (int32_t j = 0; j < r->others && largest <= limit; j += ENTRIES_AT_ONCE) {
+		int32_t n = SW_MIN(r->others - j, ENTRIES_AT_ONCE);
 		largest = SW_MAX(largest, largest_of(x + j, y + j, n));
 		for (int32_t k = j; k < j + n && largest > limit; k++)
 			if (excess_at(x, y, k) == largest)
@@ -187,14 +187,14 @@ static bool uses_no_more(const graph_node *v, int32_t better, int32_t worse)
 static bool dominates(const graph_node *v, edge_rows *rows, bool normal, int32_t better,
                       int32_t worse)
 {
-	int64_t room = v->cost[worse] - v->cost[better];
-	if ((normal && room < 0) || !uses_no_more(v, better, worse))
+	int64_t margin = v->cost[worse] - v->cost[better];
+	if ((normal && margin < 0) || !uses_no_more(v, better, worse))
 		return false;
 	for (size_t e = 0; normal && e < v->edges.len; e++)
-		if (has_witness(&rows[e], better, worse, room))
+		if (has_witness(&rows[e], better, worse, margin))
 			return false;
 	for (size_t e = 0; e < v->edges.len; e++) {
-		int64_t limit = normal ? room : INT64_MAX / 4;
+		int64_t limit = normal ? margin : INT64_MAX / 4;
 		int64_t excess = largest_excess(&rows[e], better, worse, limit);
 		if (excess > limit) {
 			edge_rows refuting = rows[e];
@@ -203,9 +203,9 @@ static bool dominates(const graph_node *v, edge_rows *rows, bool normal, int32_t
 			return false;
 		}
 		if (excess != INT64_MIN)
-			room -= excess;
+			margin -= excess;
 	}
-	return room >= 0;
+	return margin >= 0;
 }
 
 bool reduce_dominance(graph *g, int32_t node)

@@ -15,7 +15,7 @@ block_region *block_new(const core *c)
 	b->n_core = c->n_nodes;
 	b->rank = sw_alloc(n * sizeof(int32_t));
 	memset(b->rank, 0xff, n * sizeof(int32_t));
-	b->dread = sw_alloc(n * sizeof(double));
+	b->hold_priority = sw_alloc(n * sizeof(double));
 	b->neighbours = sw_alloc(n * sizeof(int_list));
 	b->position = sw_alloc(n * sizeof(int32_t));
 	b->order = sw_alloc(n * sizeof(int32_t));
@@ -33,7 +33,7 @@ void block_free(block_region *b)
 		sw_vec_clear(&b->neighbours[v]);
 	free(b->rank);
 	free(b->ranked);
-	free(b->dread);
+	free(b->hold_priority);
 	free(b->neighbours);
 	free(b->position);
 	free(b->order);
@@ -104,7 +104,7 @@ void block_range(local_search *s, int32_t seed, int32_t size)
 }
 
 /* What the choice of v makes of a difference at a watched point. */
-static int64_t stake(const local_search *s, int32_t v, int32_t point)
+static int64_t usage_range(const local_search *s, int32_t v, int32_t point)
 {
 	const watching *w = &s->watch;
 	for (int32_t k = w->first[v]; k < w->first[v + 1]; k++) {
@@ -128,9 +128,9 @@ void block_users(local_search *s, int32_t point, int32_t size)
 	double most = 1, share = limits->user_share * sw_rng_unit(&s->rng);
 	forget_region(b);
 	for (int32_t v = 0; v < c->n_nodes; v++)
-		most = SW_MAX(most, (double)stake(s, v, point));
+		most = SW_MAX(most, (double)usage_range(s, v, point));
 	for (int32_t v = 0; v < c->n_nodes && b->nodes.len < (size_t)size; v++)
-		if ((double)stake(s, v, point) >= most * share)
+		if ((double)usage_range(s, v, point) >= most * share)
 			take(b, v);
 	s->work += 2 * c->n_strategies;
 	spread(s, size);
@@ -275,24 +275,24 @@ void block_optimise(local_search *s, double scale)
 	}
 }
 
-static void raise_extra(local_search *s, double worth)
+static void raise_extra(local_search *s, double capacity_price)
 {
 	const watching *w = &s->watch;
 	int32_t count = 0;
 	for (int32_t k = 0; k < w->count; k++)
-		count += w->room[k] < 0;
+		count += w->spare[k] < 0;
 	for (int32_t k = 0; k < w->count; k++)
-		if (w->room[k] < 0)
+		if (w->spare[k] < 0)
 			s->extra[w->point[k]] +=
-				worth / count / ((double)s->c->capacity[w->point[k]] + 1);
+				capacity_price / count / ((double)s->c->capacity[w->point[k]] + 1);
 	search_sum_extra(s);
 }
 
-void block_settle(local_search *s, size_t mark, double scale, double worth)
+void block_settle(local_search *s, size_t mark, double scale, double capacity_price)
 {
 	for (int round = 0; round < limits->max_raises && !search_verify(s) && !search_done(s);
 	     round++) {
-		raise_extra(s, ldexp(worth, round));
+		raise_extra(s, ldexp(capacity_price, round));
 		search_undo(s, mark);
 		block_optimise(s, scale);
 	}

@@ -40,8 +40,8 @@ struct block_region {
 	int_list *neighbours;
 	int32_t *position; /* in it, or BLOCK_HELD */
 	int32_t *order, eliminated;
-	double *dread; /* per node: the larger, the sooner it is held */
-	sw_heap heap;  /* with stale entries */
+	double *hold_priority; /* per node: the larger, the sooner it is held */
+	sw_heap heap;          /* with stale entries */
 	int32_t *mark, stamp;
 	/* the tables */
 	SW_VEC(block_factor) factors;
@@ -91,7 +91,7 @@ void block_optimise(local_search *s, double scale);
 /* Back to `mark`, where the plan was made, and again, with what is exceeded at extra prices, until
  * nothing is. They are such that all capacity of the points exceeded costs `worth` more the first
  * time, and twice as much each time. */
-void block_settle(local_search *s, size_t mark, double scale, double worth);
+void block_settle(local_search *s, size_t mark, double scale, double capacity_price);
 void block_descend(local_search *s);
 
 /* ---- block_order.c, block_tables.c --------------------------------------------------- */

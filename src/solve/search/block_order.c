@@ -74,16 +74,17 @@ static void hold(local_search *s, int32_t v)
 
 /* Of a node and its neighbours. Where chance alone decides, what touches much is free, too, at
  * times. */
-static int32_t choose_held(const block_region *b, int32_t v, bool by_degree)
+static int32_t choose_to_hold(const block_region *b, int32_t v, bool by_degree)
 {
 	const int_list *list = &b->neighbours[v];
 	int32_t best = v;
 	double most = -1;
 	for (size_t k = 0; k <= list->len; k++) {
 		int32_t u = k < list->len ? list->data[k] : v;
-		double dread = b->dread[u] * (by_degree ? (double)b->neighbours[u].len : 1);
-		if (dread > most) {
-			most = dread;
+		double hold_priority =
+			b->hold_priority[u] * (by_degree ? (double)b->neighbours[u].len : 1);
+		if (hold_priority > most) {
+			most = hold_priority;
 			best = u;
 		}
 	}
@@ -145,7 +146,7 @@ void block_order(local_search *s, double table)
 	bool by_degree = sw_rng_below(&s->rng, 2);
 	list_neighbours(s);
 	for (size_t n = 0; n < b->nodes.len; n++)
-		b->dread[n] = sw_rng_unit(&s->rng);
+		b->hold_priority[n] = sw_rng_unit(&s->rng);
 	while (b->heap.len) {
 		sw_heap_entry next = sw_heap_pop(&b->heap);
 		if (is_stale(b, next))
@@ -153,7 +154,7 @@ void block_order(local_search *s, double table)
 		if (next.weight > SW_MIN(table, (limits->max_block_entries - entries) /
 		                                        limits->max_table_share)) {
 			push(b, next.node);
-			hold(s, choose_held(b, next.node, by_degree));
+			hold(s, choose_to_hold(b, next.node, by_degree));
 			continue;
 		}
 		entries += next.weight;

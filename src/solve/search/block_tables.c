@@ -7,9 +7,9 @@
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
 	!defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define FAST __attribute__((target_clones("avx2", "default"), optimize("O3")))
+#define FAST_LOOPS __attribute__((target_clones("avx2", "default"), optimize("O3")))
 #else
-#define FAST
+#define FAST_LOOPS
 #endif
 
 /* ---- packing ------------------------------------------------------------------------- */
@@ -45,7 +45,7 @@ static int64_t list_pairs(local_search *s)
 }
 
 /* Room for all tables at once, so that none moves. */
-static void make_room(block_region *b, int64_t pair_entries)
+static void reserve_tables(block_region *b, int64_t pair_entries)
 {
 	int64_t made = 0, largest = 0;
 	for (int32_t n = 0; n < b->eliminated; n++) {
@@ -86,7 +86,7 @@ void block_pack(local_search *s)
 {
 	block_region *b = s->block;
 	int64_t pair_entries = list_pairs(s);
-	make_room(b, pair_entries);
+	reserve_tables(b, pair_entries);
 	b->factors.len = 0;
 	for (int32_t n = 0; n < b->eliminated; n++) {
 		int32_t v = b->order[n];
@@ -106,19 +106,19 @@ void block_pack(local_search *s)
 
 /* ---- sums ---------------------------------------------------------------------------- */
 
-FAST static void add_row(int64_t *restrict out, const int64_t *restrict in, int64_t n)
+FAST_LOOPS static void add_row(int64_t *restrict out, const int64_t *restrict in, int64_t n)
 {
 	for (int64_t k = 0; k < n; k++)
 		out[k] += in[k];
 }
 
-FAST static void add_one(int64_t *out, int64_t value, int64_t n)
+FAST_LOOPS static void add_one(int64_t *out, int64_t value, int64_t n)
 {
 	for (int64_t k = 0; k < n; k++)
 		out[k] += value;
 }
 
-FAST static void take_less(int64_t *restrict out, const int64_t *restrict in, int64_t n)
+FAST_LOOPS static void take_less(int64_t *restrict out, const int64_t *restrict in, int64_t n)
 {
 	for (int64_t k = 0; k < n; k++)
 		out[k] = in[k] < out[k] ? in[k] : out[k];

@@ -38,7 +38,7 @@ static double gap_of(const local_search *s)
 }
 
 /* Stays where the move since `mark` led if that is valid and no dearer. */
-static void judge(local_search *s, int64_t cost_before, size_t mark)
+static void accept_or_undo(local_search *s, int64_t cost_before, size_t mark)
 {
 	if (search_valid(s) && s->cost <= cost_before && search_verify(s))
 		s->journal.len = 0;
@@ -62,7 +62,7 @@ static void try_forest(local_search *s)
 	}
 	if (s->over == 0)
 		forest_descend(s);
-	judge(s, cost, mark);
+	accept_or_undo(s, cost, mark);
 }
 
 /* A block; what it exceeds is made dearer until it fits, beginning with a share of what was gained.
@@ -85,7 +85,7 @@ static void try_block(local_search *s)
 		             SW_MAX(1, (double)(cost - s->cost) * limits->settle_share));
 	if (s->over == 0)
 		block_descend(s);
-	judge(s, cost, mark);
+	accept_or_undo(s, cost, mark);
 }
 
 static void (*const moves[])(local_search *s) = {try_forest, try_forest, try_block};
@@ -105,7 +105,7 @@ static bool join(local_search *s, const int32_t *other)
 	return search_valid(s) && search_verify(s);
 }
 
-static void go_to(local_search *s, const int32_t *x)
+static void load_assignment(local_search *s, const int32_t *x)
 {
 	for (int32_t v = 0; v < s->c->n_nodes; v++)
 		search_move(s, v, x[v]);
@@ -113,7 +113,7 @@ static void go_to(local_search *s, const int32_t *x)
 	s->journal.len = 0;
 }
 
-static void kick(local_search *s, int64_t work)
+static void perturb(local_search *s, int64_t work)
 {
 	block_region *b = s->block;
 	block_around(s, random_node(s),
@@ -153,7 +153,7 @@ static void join_record(local_search *s, best_assignment *best)
 {
 	if (join(s, best->x))
 		take_record(s, best);
-	go_to(s, best->x);
+	load_assignment(s, best->x);
 }
 
 /* One cycle; false if it gained nothing. */
@@ -170,8 +170,8 @@ static void run_cycles(local_search *s, int64_t limit, best_assignment *best)
 		if (run_cycle(s, SW_MIN(limit, s->work + cycle), best) || s->work >= limit ||
 		    search_done(s))
 			continue;
-		go_to(s, best->x);
-		kick(s, SW_MIN(limit - s->work, cycle));
+		load_assignment(s, best->x);
+		perturb(s, SW_MIN(limit - s->work, cycle));
 		if (!run_cycle(s, SW_MIN(limit, s->work + cycle), best))
 			join_record(s, best);
 	}
@@ -184,10 +184,10 @@ void search_improve(local_search *s, int64_t work)
 	if (s->c->n_nodes && search_verify(s) && take_record(s, &best)) {
 		search_descend(s);
 		if (!search_verify(s))
-			go_to(s, best.x);
+			load_assignment(s, best.x);
 		take_record(s, &best);
 		run_cycles(s, limit, &best);
-		go_to(s, best.x);
+		load_assignment(s, best.x);
 	}
 	s->journal.len = 0;
 	free(best.x);

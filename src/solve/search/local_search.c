@@ -70,12 +70,12 @@ bool search_done(const local_search *s)
 
 /* ---- moves --------------------------------------------------------------------------- */
 
-static void change_room(local_search *s, const watch_span *span, int64_t more)
+static void change_spare(local_search *s, const watch_span *span, int64_t more)
 {
-	int64_t *room = s->watch.room, over = 0;
+	int64_t *spare = s->watch.spare, over = 0;
 	for (int32_t k = span->begin; k < span->end; k++) {
-		int64_t before = room[k], after = before - more;
-		room[k] = after;
+		int64_t before = spare[k], after = before - more;
+		spare[k] = after;
 		over += SW_MIN(before, 0) - SW_MIN(after, 0);
 	}
 	s->over += over;
@@ -113,7 +113,7 @@ static void move_silently(local_search *s, int32_t node, int32_t strategy)
 		const watch_span *span = &s->watch.spans[k];
 		int64_t more = span->usage[strategy] - span->usage[before];
 		if (more)
-			change_room(s, span, more);
+			change_spare(s, span, more);
 	}
 }
 
@@ -143,7 +143,7 @@ static bool fits(const local_search *s, int32_t node, int32_t strategy)
 		const watch_span *span = &w->spans[k];
 		int64_t more = span->usage[strategy] - span->usage[before];
 		for (int32_t t = span->begin; more > 0 && t < span->end; t++)
-			if (w->room[t] < more)
+			if (w->spare[t] < more)
 				return false;
 	}
 	return true;

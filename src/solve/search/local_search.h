@@ -27,7 +27,7 @@ typedef struct watching {
 	sw_arena arena;
 	int32_t count;
 	int32_t *point; /* ascending */
-	int64_t *room;  /* capacity less usage; negative where it is exceeded */
+	int64_t *spare; /* capacity less usage; negative where it is exceeded */
 	/* sum of search.extra over the watched points before it; one more at the end */
 	double *extra_before;
 	int32_t *first; /* per node: its spans */

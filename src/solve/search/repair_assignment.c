@@ -52,7 +52,7 @@ static int32_t worst_point(const local_search *s)
 {
 	int32_t worst = 0;
 	for (int32_t k = 1; k < s->watch.count; k++)
-		if (s->watch.room[k] < s->watch.room[worst])
+		if (s->watch.spare[k] < s->watch.spare[worst])
 			worst = k;
 	return worst;
 }
@@ -74,7 +74,7 @@ static void keep_attempt(const local_search *s, double ratio, repair_attempt *be
 	}
 }
 
-static void attempt_mending(local_search *s, repair_attempt *best)
+static void attempt_region(local_search *s, repair_attempt *best)
 {
 	int64_t size = limits->region_min_nodes << sw_rng_below(&s->rng, limits->region_bits),
 		forbidden = s->forbidden;
@@ -90,7 +90,7 @@ static void attempt_mending(local_search *s, repair_attempt *best)
 	s->work += 4 * s->c->n_nodes;
 }
 
-static bool repair_by_mending(local_search *s, int64_t work_limit)
+static bool repair_worst_points(local_search *s, int64_t work_limit)
 {
 	repair_attempt best = {.ratio = 0};
 	for (int round = 0; round < limits->max_points && !is_repaired(s) && s->over > 0; round++) {
@@ -98,7 +98,7 @@ static bool repair_by_mending(local_search *s, int64_t work_limit)
 		s->journal.len = 0;
 		for (int k = 0; k < limits->attempts && s->work < work_limit && !search_done(s);
 		     k++)
-			attempt_mending(s, &best);
+			attempt_region(s, &best);
 		if (best.ratio >= INFINITY)
 			break;
 		for (size_t k = 0; k < best.moves.len; k++)
@@ -125,7 +125,7 @@ static double unit_price(const local_search *s)
 static void raise_prices(local_search *s, double unit, double growth)
 {
 	for (int32_t k = 0; k < s->watch.count; k++)
-		if (s->watch.room[k] < 0) {
+		if (s->watch.spare[k] < 0) {
 			double *extra = &s->extra[s->watch.point[k]];
 			*extra = SW_MAX(*extra * growth, unit);
 		}
@@ -209,14 +209,14 @@ bool search_restart(local_search *s, int64_t work)
 {
 	int64_t begin = s->work;
 	relax(s, begin + work / 4);
-	bool repaired = is_repaired(s) || repair_by_mending(s, begin + work / 2) ||
+	bool repaired = is_repaired(s) || repair_worst_points(s, begin + work / 2) ||
 	                repair_by_prices(s, begin + work - work / 4) ||
 	                repair_greedily(s, begin + work);
 	s->journal.len = 0;
 	return repaired;
 }
 
-static bool is_far(const local_search *s)
+static bool is_far_above_target(const local_search *s)
 {
 	return s->target > INT64_MIN &&
 	       (double)s->cost - (double)s->target > limits->max_excess * fabs((double)s->target);
@@ -227,7 +227,7 @@ bool search_repair(local_search *s, int64_t work)
 	size_t bytes = (size_t)s->c->n_nodes * sizeof *s->x;
 	bool valid = is_repaired(s);
 	int64_t cost = s->cost;
-	if (valid && !is_far(s))
+	if (valid && !is_far_above_target(s))
 		return true;
 	int32_t *start = sw_alloc(bytes + 1);
 	memcpy(start, s->x, bytes);

@@ -211,7 +211,7 @@ static void start_value(local_search *s, int32_t v, double scale)
 		value[i] += search_price(s, v, i, scale);
 }
 
-static void tell_parent(local_search *s, int32_t v)
+static void send_to_parent(local_search *s, int32_t v)
 {
 	const core *c = s->c;
 	induced_forest *f = s->forest;
@@ -258,7 +258,7 @@ void forest_optimise(local_search *s, double scale)
 		start_value(s, f->order[m], scale);
 	for (int32_t m = f->count; m-- > 0;)
 		if (f->parent[f->order[m]] >= 0)
-			tell_parent(s, f->order[m]);
+			send_to_parent(s, f->order[m]);
 	for (int32_t m = 0; m < f->count; m++)
 		f->chosen[f->order[m]] = choose_strategy(s, f->order[m]);
 	for (int32_t m = 0; m < f->count; m++)

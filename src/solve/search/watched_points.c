@@ -153,7 +153,7 @@ static void merge_points(local_search *s, const int32_t *added, int32_t count, c
 	*w = (watching){.count = old.count + count};
 	sw_arena_init(&w->arena);
 	w->point = SW_NEW_N(&w->arena, int32_t, w->count + 1);
-	w->room = SW_NEW_N(&w->arena, int64_t, w->count + 1);
+	w->spare = SW_NEW_N(&w->arena, int64_t, w->count + 1);
 	w->extra_before = SW_NEW_N(&w->arena, double, w->count + 1);
 	for (int32_t k = 0, a = 0, b = 0; k < w->count; k++) {
 		bool from_old = b == count || (a < old.count && old.point[a] < added[b]);
@@ -163,8 +163,8 @@ static void merge_points(local_search *s, const int32_t *added, int32_t count, c
 	pack_spans(s);
 	s->over = 0;
 	for (int32_t k = 0; k < w->count; k++) {
-		w->room[k] = s->c->capacity[w->point[k]] - used[w->point[k]];
-		s->over += SW_MAX(0, -w->room[k]);
+		w->spare[k] = s->c->capacity[w->point[k]] - used[w->point[k]];
+		s->over += SW_MAX(0, -w->spare[k]);
 	}
 	search_sum_extra(s);
 }

@@ -196,7 +196,7 @@ static void odometer_clear(odometer *o)
 	free(o->step);
 }
 
-static void odometer_turn(odometer *o)
+static void odometer_advance(odometer *o)
 {
 	for (int32_t d = 0; d < o->digits; d++) {
 		const int64_t *step = o->step + (size_t)d * o->factors;
@@ -249,7 +249,7 @@ static void eliminate_node(elimination *el, int32_t node)
 	made.cost = made.owned = sw_alloc((size_t)entries * sizeof(int64_t));
 	el->choice[node] = sw_alloc((size_t)entries * sizeof(int16_t));
 	odometer_init(&o, el, node);
-	for (int64_t entry = 0; entry < entries; entry++, odometer_turn(&o))
+	for (int64_t entry = 0; entry < entries; entry++, odometer_advance(&o))
 		made.owned[entry] =
 			cheapest(&o, &el->bucket[node], strategies, &el->choice[node][entry]);
 	el->work += entries * strategies * (int64_t)o.factors;

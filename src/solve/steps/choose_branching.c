@@ -15,7 +15,7 @@ typedef struct branch_candidate {
 
 /* Splits a node's strategies at the average usage, where that splits those in use, else into the
  * strategy most in use and the others. Returns how undecided the node is: 0 if not at all. */
-static double split(const passing *b, int32_t v, const double *worth, bool *first)
+static double split(const passing *b, int32_t v, const double *usage_price, bool *first)
 {
 	const core *c = b->c;
 	const double *share = b->share + c->first[v];
@@ -23,7 +23,7 @@ static double split(const passing *b, int32_t v, const double *worth, bool *firs
 	double total = 0, average = 0, low = INFINITY, high = -INFINITY, below = 0;
 	for (int32_t i = 0; i < n; i++) {
 		total += share[i];
-		average += share[i] * worth[i];
+		average += share[i] * usage_price[i];
 		most = share[i] > share[most] ? i : most;
 	}
 	if (n < 2 || total <= 0)
@@ -31,12 +31,12 @@ static double split(const passing *b, int32_t v, const double *worth, bool *firs
 	average /= total;
 	for (int32_t i = 0; i < n; i++)
 		if (share[i] > limits->in_use * total) {
-			low = SW_MIN(low, worth[i]);
-			high = SW_MAX(high, worth[i]);
+			low = SW_MIN(low, usage_price[i]);
+			high = SW_MAX(high, usage_price[i]);
 		}
 	bool by_usage = high - low > limits->usage_tolerance * (fabs(high) + 1);
 	for (int32_t i = 0; i < n; i++) {
-		first[i] = by_usage ? worth[i] <= average : i == most;
+		first[i] = by_usage ? usage_price[i] <= average : i == most;
 		below += first[i] ? share[i] : 0;
 	}
 	double undecided = SW_MIN(below, total - below) / total;
@@ -55,7 +55,7 @@ static void insert_candidate(branch_candidate *best, int32_t node, double score)
 }
 
 /* The least gain counts most. */
-static double worth_branching(double first, double second, double now, double upper)
+static double branching_gain(double first, double second, double now, double upper)
 {
 	double a = SW_MAX(SW_MIN(first, upper) - now, limits->min_gain),
 	       b = SW_MAX(SW_MIN(second, upper) - now, limits->min_gain);
@@ -72,18 +72,18 @@ static void first_against_rest(bool *first, int32_t n)
 static void list_candidates(const passing *b, bool *first, branch_candidate *best)
 {
 	const core *c = b->c;
-	double *worth = sw_alloc((size_t)(c->n_strategies + 1) * sizeof *worth);
-	core_price_usage(c, b->best_price, worth);
+	double *usage_price = sw_alloc((size_t)(c->n_strategies + 1) * sizeof *usage_price);
+	core_price_usage(c, b->best_price, usage_price);
 	for (int32_t v = 0; v < c->n_nodes; v++) {
 		int32_t at = c->first[v], n = core_strategies(c, v);
-		double score = split(b, v, worth + at, first + at);
+		double score = split(b, v, usage_price + at, first + at);
 		if (score <= 0 && n > 1) { /* something must be branched on */
 			first_against_rest(first + at, n);
 			score = limits->min_score * (c->edge_first[v + 1] - c->edge_first[v] + 1);
 		}
 		insert_candidate(best, v, score);
 	}
-	free(worth);
+	free(usage_price);
 }
 
 /* About what each half of a node's strategies makes of the bound. `barred` is false, before and
@@ -123,7 +123,7 @@ static void probe_candidates(passing *b, double upper, bool *first, const halt *
 	for (int k = 0; k < limits->candidates && best[k].score > 0 && !halted(h); k++) {
 		double half[2];
 		probe_halves(b, best[k].node, first, upper, barred, half);
-		double gain = worth_branching(half[0], half[1], b->best, upper);
+		double gain = branching_gain(half[0], half[1], b->best, upper);
 		if (!(gain > most)) /* or not a number */
 			continue;
 		most = gain;

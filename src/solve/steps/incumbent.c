@@ -175,7 +175,7 @@ halt solver_halt(const solver *s)
 }
 
 /* Nobody wants what more work could find. */
-static bool is_enough(const solver *s)
+static bool meets_gap_or_cutoff(const solver *s)
 {
 	const sw_solve_options *wanted = &s->options;
 	if (wanted->cutoff > 0 && s->bound >= wanted->cutoff)
@@ -190,5 +190,5 @@ bool solver_out_of_work(solver *s)
 	solver_show(s, s->bound);
 	halt h = solver_halt(s);
 	s->timed_out |= halted(&h);
-	return s->timed_out || s->work >= s->work_limit || is_enough(s);
+	return s->timed_out || s->work >= s->work_limit || meets_gap_or_cutoff(s);
 }

@@ -30,7 +30,7 @@ static int64_t upper_of(const one_round *r)
 	return solver_upper(r->s, r->at->g);
 }
 
-static bool is_met(const one_round *r)
+static bool bound_meets_incumbent(const one_round *r)
 {
 	return r->bound >= upper_of(r);
 }
@@ -99,10 +99,10 @@ static void show_bound(void *context, double best)
 static void run_bound(one_round *r)
 {
 	passing *b = &r->b;
-	halt telling = r->halt;
-	telling.tell = show_bound;
-	telling.context = r;
-	bound_run(b, reachable(r), reachable(r), r->work, &telling);
+	halt reporting = r->halt;
+	reporting.report = show_bound;
+	reporting.context = r;
+	bound_run(b, reachable(r), reachable(r), r->work, &reporting);
 	if (b->best >= reachable(r) || halted(&r->halt))
 		return;
 	uint64_t seed = sw_hash_u64((uint64_t)r->s->rounds, JOB_BOUND);
@@ -196,7 +196,7 @@ static bool eliminate(one_round *r)
 		r->bound = SW_MAX(r->bound, cost + r->c.constant);
 	}
 	free(x);
-	return done && is_met(r);
+	return done && bound_meets_incumbent(r);
 }
 
 static int64_t work_of_round(const solver *s, int64_t sweep, double sweeps)
@@ -221,7 +221,7 @@ bool solver_rounds(solver *s, const lineage *at, int64_t *bound)
 	     s->rounds++) {
 		one_round r;
 		certificate proof;
-		int64_t before = at->g->work, upper = solver_upper(s, at->g), known = *bound;
+		int64_t before = at->g->work, upper = solver_upper(s, at->g), bound_before = *bound;
 		double lost = 0;
 		graph_reduce(at->g, REDUCE_ALL);
 		s->work += at->g->work - before;
@@ -233,14 +233,14 @@ bool solver_rounds(solver *s, const lineage *at, int64_t *bound)
 			r.work = work_of_round(s, bound_sweep_work(&r.b), sweeps);
 			run_jobs(&r);
 			certify(&r, &proof);
-			closed = is_met(&r);
+			closed = bound_meets_incumbent(&r);
 		}
 		if (!closed) {
 			bound_remember(&r.b, at->g);
 			lost = fix(&r, &proof);
 		}
 		sweeps = s->rounds ? sweeps * limits->growth : limits->second_sweeps;
-		bool gained = lost > limits->gain_fixed || gap_shrank(&r, upper, known);
+		bool gained = lost > limits->gain_fixed || gap_shrank(&r, upper, bound_before);
 		idle = gained || (!r.b.settled && r.c.entries > limits->small_entries) ? 0
 		                                                                       : idle + 1;
 		solver_raise_bound(s, at->g, r.bound);
