@@ -13,14 +13,17 @@
 
 /* The budget of sw_solve when the caller sets neither a work limit nor a time limit. */
 typedef struct solve_work_limits {
-	int64_t base;  /* work */
-	double sweeps; /* added to it: times the entries of all edges' tables */
+	/* Work, plus so many times the entries of all edges' tables: a few seconds for the largest
+	 * problems of the planner. */
+	int64_t base;
+	double sweeps;
 } solve_work_limits;
 
 /* Exact reductions (reduce/). */
 typedef struct solve_reduce_limits {
-	/* Alternations of the reductions of points and those of nodes; whatever is left then stays
-	 * in the graph. */
+	/* Alternations of the reductions of points and those of nodes. A chain of strategies that
+	 * prove not to fit one after the other takes one alternation each; the rest of a longer
+	 * chain stays in the graph. */
 	int max_rounds;
 	/* A node of degree 2 is eliminated if the table that replaces its two edges has at most
 	 * elimination_growth times their entries plus elimination_entries. */
@@ -31,13 +34,14 @@ typedef struct solve_reduce_limits {
 	int64_t merge_growth;
 } solve_reduce_limits;
 
-/* Prices of the points and the schedule of sweeps (bound/point_prices.c). */
+/* Prices of the points and the schedule of sweeps (bound/point_prices.c). The `level` is how far
+ * above the best bound the price steps aim. */
 typedef struct solve_price_limits {
 	/* Share that the mean excess of a point, and the mean frequency of a strategy, keep of
 	 * their former values in each sweep. */
 	double mean_decay;
-	/* Sweeps without a price step at the start of message passing, and half of the sweeps
-	 * before the first extrapolation. */
+	/* Sweeps without a price step at the start of message passing, since messages mean little
+	 * before; and half of the sweeps before the first extrapolation. */
 	int first_sweeps;
 	/* Share of the gap that counts as progress of the bound. */
 	double progress;
@@ -48,7 +52,8 @@ typedef struct solve_price_limits {
 	double first_level; /* the level at the start, as a share of the bound's magnitude */
 	double level_raise; /* factor of the level after progress */
 	double level_cut;   /* factor of the level without progress */
-	double last_level;  /* share of the gap: at a lower level the bound is settled */
+	double last_level;  /* share of the gap, or of the bound if less: then the bound is settled
+	                     */
 	double overshoot;   /* levels: an estimate so far below the best shortens the step */
 	double step_cut;    /* factor of the step after an overshoot */
 	double step_raise;  /* factor of the step after progress */
@@ -66,7 +71,8 @@ typedef struct solve_knapsack_limits {
 	int32_t max_knapsacks; /* knapsacks of one bound */
 	int32_t max_members;   /* nodes of one knapsack: those of largest usage */
 	/* Usage units into which a capacity is divided: unit_budget divided by the members'
-	 * strategies, but within min_units and max_units. */
+	 * strategies, but within min_units and max_units. With few units a combination that just
+	 * does not fit seems to fit. */
 	int64_t unit_budget, min_units, max_units;
 	int units_tried;   /* unit sizes compared, of which the one that loses least is taken */
 	double min_usage;  /* share of the capacity: nodes that use less are no members */
@@ -79,16 +85,19 @@ typedef struct solve_round_limits {
 	double first_sweeps;  /* work of the first round, in sweeps */
 	double second_sweeps; /* work of the second */
 	double growth;        /* factor from each round to the next */
-	int64_t min_work;     /* work of a round, at least */
+	int64_t min_work;     /* work of a round, at least: below it a round's overhead dominates */
 	int64_t min_rounds;   /* a round gets at most the work limit divided by this */
 	int patience;         /* rounds in a row without a gain after which rounds end */
 	double gain_fixed;    /* share of strategies and pairs ruled out that counts as a gain */
 	double gain_gap;      /* share of the gap closed that counts as a gain */
-	/* Share of the gap: knapsacks take part once the level of the prices is lower. */
+	/* Share of the gap: knapsacks take part once the level of the prices is lower. Only then do
+	 * prices tell which points matter; earlier, knapsacks slow the prices down. */
 	double knapsack_level;
-	int64_t max_pair_entries; /* table entries: pairs are ruled out in graphs of no more */
+	/* Table entries: pairs are ruled out in graphs of no more, since edges share no tables
+	 * afterwards. */
+	int64_t max_pair_entries;
 	/* Work of eliminating the whole graph: at most max_elimination, and the work limit divided
-	 * by elimination_share. */
+	 * by elimination_share, since nothing interrupts it. */
 	int64_t max_elimination, elimination_share;
 	/* Table entries: rounds on graphs of no more may end before the bound is settled, since
 	 * branching on them is cheap. */
@@ -107,16 +116,15 @@ typedef struct solve_dive_limits {
 	int64_t search_work, min_search;
 } solve_dive_limits;
 
-/* Branch and bound (steps/branch_and_bound.c, steps/choose_branching.c). */
+/* Branch and bound (steps/branch_and_bound.c, choose_branching.c). */
 typedef struct solve_branch_limits {
 	int batch; /* subproblems worked on side by side, whatever the number of threads */
 	/* Table entries of all open subproblems' graphs from which the deepest come first. */
 	int64_t max_entries;
 	int sweeps;       /* of a subproblem before each fixing */
 	int max_fixings;  /* fixings of a subproblem */
-	double min_fixed; /* share of strategies and pairs ruled out that calls for another fixing
-	                   */
-	double level;     /* of the prices, as a share of the gap */
+	double min_fixed; /* share of strategies and pairs ruled out that calls for one more */
+	double level;     /* of the prices, as a share of the gap: the parent's may be too low */
 	/* Work of a subproblem's search: per table entry and strategy, and at least. */
 	int64_t search_work, min_search;
 	int candidates;      /* nodes probed for branching */
@@ -140,7 +148,8 @@ typedef struct solve_elimination_limits {
 typedef struct solve_move_limits {
 	int32_t watch_ranges;    /* ranges of points whose worst one each verification adds */
 	int32_t forest_frontier; /* latest nodes of the frontier from which a forest grows */
-	int32_t max_degree;      /* neighbours: a region does not spread from nodes with more */
+	/* Neighbours: a region does not spread from nodes with more, which touch everything. */
+	int32_t max_degree;
 	int max_raises; /* doublings of the extra prices that bring a block within capacity */
 	double max_block_entries; /* table entries of one block */
 	double max_table_share;   /* one table has at most the entries left divided by this */
@@ -154,9 +163,9 @@ typedef struct solve_move_limits {
 
 /* Repair of an assignment that exceeds the capacity (search/repair_assignment.c). */
 typedef struct solve_repair_limits {
-	double max_excess; /* share of the target: a valid assignment further above is made anew */
+	double max_excess; /* share of the target: a valid assignment further above is rebuilt */
 	int min_rounds;    /* rounds of forests and blocks over everything, at least */
-	double min_gain;   /* share of the priced cost that calls for another such round */
+	double min_gain;   /* share of the priced cost: a smaller gain ends these rounds */
 	int max_points;    /* points brought within the capacity one after the other */
 	int attempts;      /* regions tried at each of them */
 	int max_price_rounds, min_price_rounds; /* rounds with growing prices */
@@ -174,7 +183,8 @@ typedef struct solve_repair_limits {
 /* Improvement of a valid assignment (search/improve_assignment.c). */
 typedef struct solve_improve_limits {
 	int64_t cycle_work; /* work of one cycle per table entry and strategy of the core */
-	double merge_table; /* entries of a table when two assignments are merged */
+	/* Entries of a table when two assignments are merged, where nodes have two strategies. */
+	double merge_table;
 	/* Factors of the prices in the first attempt at a region, and of later attempts at a
 	 * forest. 0 ignores the capacity. */
 	double first_scales[5], later_scales[3];
@@ -193,8 +203,8 @@ typedef struct solve_segment_limits {
 	int64_t all_entries, min_table, max_table;
 	size_t max_tables;   /* tables: nodes that touch more are eliminated last */
 	size_t open_buckets; /* latest buckets that a table is tried in */
-	/* Work of the search that repairs and improves: times the work of the pass, and at least.
-	 */
+	/* Work of the search that repairs and improves: so many times that of the pass, and at
+	 * least min_search. */
 	int64_t search_share, min_search;
 } solve_segment_limits;
 
@@ -203,9 +213,12 @@ typedef struct solve_method_limits {
 	/* Share of the least cost so far that 1 / beta of the Metropolis chain is, divided by the
 	 * number of nodes. */
 	double metropolis_heat;
-	/* Proposals per node without a better assignment after which the chain starts again. */
+	/* Proposals per node without a better assignment after which the chain starts again:
+	 * forbidden pairs may have cut it off from better ones. */
 	int64_t metropolis_patience;
-	int64_t link_work;  /* work charged for one table entry at a random place */
+	/* Work of one table entry at a random place, which takes as long as so many entries in a
+	 * row. */
+	int64_t link_work;
 	int64_t check_work; /* work between two looks at the clock and at the gap */
 } solve_method_limits;
 

@@ -1,4 +1,4 @@
-/* The solver's steps, in order. */
+/* sw_solve: the solver's steps, in order. */
 #include "solve/steps/solver.h"
 #include "solve/limits.h"
 
@@ -60,19 +60,19 @@ static bool search_graph(solver *s, const lineage *at)
 	bool closed = solver_rounds(s, at, &lower);
 	if (!closed && !solver_out_of_work(s))
 		closed = solver_branch(s, at, &lower);
-	if (lower > NO_LOWER) /* a round was there */
+	if (lower > NO_LOWER) /* a round has run */
 		solver_raise_bound(s, at->g, lower);
 	return closed;
 }
 
-/* With floored costs (working_graph.h: shift) a tree without anything open says only that nothing
- * seems cheaper. */
+/* With floored costs (working_graph.h: shift) an exhausted tree proves only that no assignment is
+ * cheaper by the floored costs. */
 static void conclude(solver *s, bool exhausted, const graph *root, sw_solution *solution)
 {
 	bool feasible = solver_feasible(s);
 	if (exhausted && feasible && root->shift == 0)
 		s->bound = s->best_value.cost;
-	if (!root->exact) /* what is clamped proves nothing */
+	if (!root->exact) /* clamped costs prove nothing */
 		s->bound = INT64_MIN;
 	sw_solve_answer answer = exhausted ? SW_SOLVED_INFEASIBLE : SW_SOLVED_UNKNOWN;
 	if (root->exact && is_closed(s))

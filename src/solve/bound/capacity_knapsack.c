@@ -1,4 +1,4 @@
-/* Choosing the knapsacks, and their dynamic programming. */
+/* The choice of the knapsacks, and their dynamic programming. */
 #include "solve/bound/capacity_knapsack.h"
 #include "solve/limits.h"
 
@@ -8,9 +8,9 @@
 
 static const solve_knapsack_limits *const limits = &default_limits.knapsack;
 
-/* ---- choosing ------------------------------------------------------------------------ */
+/* ---- choosing --------------------------------------------------------------------------- */
 
-/* What node v's strategies use at a point. False: nothing at all. */
+/* The usage of each strategy of node v at a point. False if v has no span there. */
 static bool usage_at(const core *c, int32_t v, int32_t point, int64_t *usage)
 {
 	bool any = false;
@@ -30,7 +30,7 @@ typedef struct heavy_node {
 	int32_t node;
 	int64_t most;
 	int64_t *usage;
-	const double *given; /* remembered, or NULL */
+	const double *given; /* the remembered messages, or NULL */
 } heavy_node;
 
 static int by_usage(const void *a, const void *b)
@@ -46,7 +46,7 @@ static int by_node(const void *a, const void *b)
 	return (x->node > y->node) - (x->node < y->node);
 }
 
-/* What a node remembers being given at a point, or NULL. */
+/* The messages from the knapsack of a point that a node remembers, or NULL. */
 static const double *remembered_message(const graph_node *v, int32_t point)
 {
 	for (size_t k = 0; k < v->given.len; k++)
@@ -63,8 +63,8 @@ static bool varies(const double *given, int32_t n)
 	return false;
 }
 
-/* The heaviest nodes at a point, and those that remember being given something at it, in order of
- * their numbers; their usages go to the arena. */
+/* Find the nodes of largest usage at a point, and those that remember messages from its knapsack,
+ * in order of their numbers; their usages go to the arena. */
 static int32_t find_heavy(const core *c, const graph *g, int32_t point, sw_arena *arena,
                           heavy_node *found, int64_t *usage)
 {
@@ -93,7 +93,8 @@ static int32_t find_heavy(const core *c, const graph *g, int32_t point, sw_arena
 	return count;
 }
 
-/* How much of all usages a unit keeps, relative to the capacity it keeps. */
+/* The share of all usages that is left when they are rounded down to units, relative to the share
+ * of the capacity that is left. */
 static double share_kept_by(const core *c, const heavy_node *members, int32_t count,
                             int64_t capacity, int64_t unit)
 {
@@ -143,7 +144,7 @@ static int by_weight(const void *a, const void *b)
 	return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Strategies of the same weight that remember the same share a choice. */
+/* Strategies of the same weight that remember the same message share a choice. */
 static void add_member(const core *c, knapsack *s, sw_arena *arena, const heavy_node *from,
                        int64_t unit)
 {
@@ -190,7 +191,8 @@ static void build(const core *c, knapsack *s, sw_arena *arena, int32_t point,
 	s->after = SW_NEW_N(arena, double, (int64_t)count *(s->units + 1));
 }
 
-/* Mostly the same members: what one rules out the other mostly does, and two of them only share. */
+/* Whether two knapsacks have mostly the same members: the combinations that they exclude are then
+ * mostly the same, too, and a second one only divides the messages. */
 static bool has_same_members(const knapsack *a, const knapsack *b)
 {
 	int32_t common = 0;
@@ -220,12 +222,12 @@ int knapsacks_choose(const core *c, const graph *g, const double *value, sw_aren
 	int32_t limit_point = -1;
 	heavy_node *members = sw_alloc((size_t)limits->max_members * sizeof *members);
 	*chosen = SW_NEW_N(arena, knapsack, limits->max_knapsacks);
-	int64_t *usage = sw_alloc((size_t)c->widest * sizeof *usage);
+	int64_t *usage = sw_alloc((size_t)c->max_strategies * sizeof *usage);
 	for (int32_t t = 0; t < c->points; t++)
 		all += value[t] < INFINITY ? value[t] : 0;
 	for (int tried = 0; tried < 4 * limits->max_knapsacks && count < limits->max_knapsacks;
 	     tried++) {
-		int32_t best = -1; /* the dearest below the last one */
+		int32_t best = -1; /* the dearest point after the last one tried */
 		double most = limits->min_price * all;
 		for (int32_t t = 0; t < c->points; t++) {
 			bool below = value[t] < limit || (value[t] == limit && t > limit_point);
@@ -252,7 +254,7 @@ int knapsacks_choose(const core *c, const graph *g, const double *value, sw_aren
 	return count;
 }
 
-/* ---- dynamic programming ------------------------------------------------------------- */
+/* ---- dynamic programming ---------------------------------------------------------------- */
 
 static double *before_of(const knapsack *s, int32_t k)
 {
@@ -264,7 +266,7 @@ static double *after_of(const knapsack *s, int32_t k)
 	return s->after + (int64_t)k * (s->units + 1);
 }
 
-/* Minima side by side, that the compiler makes vectors of. */
+/* Independent minima that the compiler makes a vector of. */
 #define LANES 8
 
 /* The least of a[u] + b[u]. */
@@ -286,8 +288,8 @@ SW_VECTORISED static double least_sum(const double *restrict a, const double *re
 	return least;
 }
 
-/* before and after hold, per units allowed, the least of minus what was given; after in reverse
- * order, so that both are read upwards. */
+/* `before` and `after` hold, per number of units allowed, the least sum of messages taken back;
+ * `after` in reverse order, so that both are read upwards. */
 void knapsack_pull(knapsack *s, int32_t k)
 {
 	const double *before = before_of(s, k), *after = after_of(s, k);
@@ -347,9 +349,9 @@ wide knapsack_least(const knapsack *s, const int64_t *given)
 {
 	const wide infinite = (wide)1 << 120;
 	wide *least = sw_alloc((size_t)(s->units + 1) * sizeof *least);
+	/* u falls, so that least[u - w] is still that of the members before */
 	for (int32_t k = 0; k < s->members; k++)
-		for (int32_t u = s->units; u >= 0;
-		     u--) { /* downwards: from[u - w] is still that of before */
+		for (int32_t u = s->units; u >= 0; u--) {
 			wide low = infinite;
 			for (int32_t a = s->first[k]; a < s->first[k + 1] && s->weight[a] <= u; a++)
 				low = SW_MIN(low, least[u - s->weight[a]] - given[a]);

@@ -1,13 +1,13 @@
-/* The bound in exact integers. Messages and prices are rounded to multiples of 2^-bits; whatever
+/* The bound in exact integers. Messages and prices are rounded to multiples of 2^-bits. Whatever
  * their values, the sum over nodes and edges of the least reparametrised cost, less the prices
- * times the capacity, is a lower bound. The rounding therefore costs a little bound, never its
- * truth. */
+ * times the capacity, is a lower bound: rounding may lower the bound a little, and never makes it
+ * false. */
 #include "solve/bound/dual_bound.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Beyond this a message is clamped: a table entry less two messages fits in 64 bits. */
+/* A larger message is clamped, so that a table entry less two messages fits in 64 bits. */
 #define MAX_MESSAGE ((int64_t)1 << 60)
 
 static int choose_bits(const core *c)
@@ -31,17 +31,17 @@ static int64_t round_message(double value, double scale)
 	return scaled == scaled ? llrint(scaled) : 0;
 }
 
-/* Everything in units of 2^-bits. */
+/* The dual solution in units of 2^-bits. */
 typedef struct exact {
 	int bits;
 	double scale;
-	int64_t *message, *given; /* of edges, and of knapsacks */
+	int64_t *message, *given; /* to the ends of edges, and from knapsacks */
 	const passing *b;
-	wide *price_sum; /* of points before each */
-	wide *row;       /* one node's strategies */
+	wide *price_sum; /* prices of all points before each */
+	wide *row;       /* of one node's strategies */
 } exact;
 
-/* So that the prices of all points times all that may be used fit in 120 bits. */
+/* A price that is clamped to this: the prices of all points times all usages fit in 120 bits. */
 static wide largest_price(const core *c)
 {
 	wide usage = 1;
@@ -61,7 +61,7 @@ static void exact_init(exact *x, const passing *b)
 	x->scale = ldexp(1, x->bits);
 	x->message = sw_alloc((size_t)(c->n_messages + 1) * sizeof *x->message);
 	x->price_sum = sw_alloc((size_t)(c->points + 1) * sizeof *x->price_sum);
-	x->row = sw_alloc((size_t)c->widest * sizeof *x->row);
+	x->row = sw_alloc((size_t)c->max_strategies * sizeof *x->row);
 	x->given = sw_alloc((size_t)(b->n_choices + 1) * sizeof *x->given);
 	for (int64_t a = 0; a < b->n_choices; a++)
 		x->given[a] = round_message(b->best_given[a], x->scale);
@@ -82,7 +82,7 @@ static void exact_clear(exact *x)
 	free(x->row);
 }
 
-/* Where a knapsack's part of `given` begins. */
+/* Where the messages of a knapsack begin in `given`. */
 static const int64_t *given_of(const exact *x, int number)
 {
 	const int64_t *given = x->given;
@@ -125,7 +125,7 @@ static void exact_node(const exact *x, const core *c, int32_t v)
 }
 
 /* The least of an edge over the other end's strategies, for strategy i of this end, without this
- * end's own message. Wholly forbidden rows give SW_FORBIDDEN. */
+ * end's own message. SW_FORBIDDEN for a row that is wholly forbidden. */
 static wide exact_row(const exact *x, const core_edge *e, const table_view *view, int side,
                       int32_t i)
 {
@@ -167,7 +167,7 @@ static wide exact_capacity(const exact *x, const core *c)
 	return total;
 }
 
-/* Towards plus infinity, saturating. */
+/* Scale down, rounding towards plus infinity, and saturate. */
 static int64_t scale_back(wide total, int bits)
 {
 	wide up = (total + (((wide)1 << bits) - 1)) >> bits;
@@ -193,17 +193,18 @@ void bound_certify(const passing *b, certificate *proof)
 	exact_clear(&x);
 }
 
-/* ---- what the bound rules out -------------------------------------------------------- */
+/* ---- ruling out by the bound ------------------------------------------------------------ */
 
-/* All in units of 2^-bits. An assignment's cost is at least the bound plus what its strategies and
- * pairs lie above the least of their nodes and edges. */
+/* All in units of 2^-bits. An assignment costs at least the bound plus the sum of what its
+ * strategies and pairs cost above the least of their nodes and edges. */
 typedef struct fixing {
 	const passing *b;
 	graph *g;
 	exact x;
-	/* what lies above this is ruled out: only costs of at most upper - 1 are of interest */
+	/* strategies and pairs further above are ruled out: only costs of at most upper - 1
+	 * matter */
 	wide max_above;
-	wide *above; /* per strategy: above its node's least */
+	wide *above; /* per strategy: its cost above its node's least */
 	wide *edge_least;
 	int64_t fixed;
 } fixing;
@@ -234,7 +235,8 @@ static void fixing_clear(fixing *f)
 	exact_clear(&f->x);
 }
 
-/* A strategy is above by its node's cost, and for each edge by the least with this strategy. */
+/* Count a strategy's cost above its node's least, and for each edge the least above that edge's
+ * least given the strategy. */
 static void fix_node(fixing *f, int32_t v, bool *keep)
 {
 	const core *c = f->b->c;
@@ -255,7 +257,7 @@ static void fix_node(fixing *f, int32_t v, bool *keep)
 	}
 }
 
-/* Forbids the pairs of an edge that are above by their entry and by both strategies. */
+/* Forbid the pairs of an edge that are too far above, counting the entry and both strategies. */
 static void fix_edge(fixing *f, int32_t edge)
 {
 	const core *c = f->b->c;

@@ -41,9 +41,9 @@ void bound_init(passing *b, const core *c, const graph *g)
 	b->priced = sw_alloc((size_t)(c->n_strategies + 1) * sizeof(double));
 	b->share = sw_alloc((size_t)(c->n_strategies + 1) * sizeof(double));
 	b->decoded = sw_alloc((size_t)(c->n_nodes + 1) * sizeof(int32_t));
-	b->row = sw_alloc((size_t)c->widest * sizeof(double));
-	b->shared = sw_alloc((size_t)c->widest * sizeof(double));
-	b->least_of = sw_alloc((size_t)c->widest * sizeof(double));
+	b->row = sw_alloc((size_t)c->max_strategies * sizeof(double));
+	b->shared = sw_alloc((size_t)c->max_strategies * sizeof(double));
+	b->least_of = sw_alloc((size_t)c->max_strategies * sizeof(double));
 	recall_messages(b, g);
 	memcpy(b->price, g->price, (size_t)c->points * sizeof(double));
 	memcpy(b->mean_excess, g->mean_excess, (size_t)c->points * sizeof(double));
@@ -107,7 +107,7 @@ void bound_clear(passing *b)
 	*b = (passing){0};
 }
 
-/* ---- knapsacks ----------------------------------------------------------------------- */
+/* ---- knapsacks -------------------------------------------------------------------------- */
 
 static void list_members(passing *b)
 {
@@ -133,7 +133,8 @@ static void list_members(passing *b)
 			b->memberships[next[b->knapsacks[s].node[k]]++] = (membership){s, k};
 }
 
-/* A point whose knapsack gave something before often costs nothing now, but counts. */
+/* A point whose knapsack sent messages in an earlier bound counts even if its price is zero now,
+ * as it often is. */
 static double *value_of_points(const passing *b, const graph *g)
 {
 	const core *c = b->c;
@@ -160,7 +161,7 @@ void bound_add_knapsacks(passing *b, const graph *g)
 		knapsack_begin(&b->knapsacks[s]);
 }
 
-/* To best_given, or back. */
+/* Copy the knapsacks' messages to best_given, or back. */
 static void copy_given(passing *b, bool back)
 {
 	double *best = b->best_given;
@@ -174,8 +175,8 @@ static void copy_given(passing *b, bool back)
 	}
 }
 
-/* Sweeping forwards a node takes from the knapsacks whose first member it is not, and gives to
- * those whose last it is not; backwards the other way round. */
+/* In a forward sweep a node receives from the knapsacks of which it is not the first member, and
+ * sends to those of which it is not the last; in a backward sweep it is the other way round. */
 static bool takes_from(const passing *b, membership m, bool forward)
 {
 	return forward ? m.member > 0 : m.member + 1 < b->knapsacks[m.knapsack].members;
@@ -199,7 +200,7 @@ static void pull_knapsacks(passing *b, int32_t v, bool forward)
 			              b->memberships[k].member);
 }
 
-/* Adds to b->row what the knapsacks gave. */
+/* Add to b->row the messages from knapsacks. */
 static void add_given(passing *b, int32_t v)
 {
 	for (int32_t k = b->member_first[v]; k < b->member_first[v + 1]; k++) {
@@ -211,8 +212,8 @@ static void add_given(passing *b, int32_t v)
 	}
 }
 
-/* A choice stands for several strategies: it can be given the least of theirs only. Each knapsack
- * that the sweep will meet again gets a share of that; b->row keeps the rest. */
+/* Send to each knapsack that the sweep will meet again a share of b->row; the rest stays there. Of
+ * the strategies that share a choice only the least can be sent. */
 static void give_knapsacks(passing *b, int32_t v, bool forward, int most)
 {
 	int32_t n = core_strategies(b->c, v);
@@ -241,7 +242,7 @@ static void give_knapsacks(passing *b, int32_t v, bool forward, int most)
 	}
 }
 
-/* ---- prices -------------------------------------------------------------------------- */
+/* ---- prices ----------------------------------------------------------------------------- */
 
 static void add_prices(passing *b)
 {
@@ -263,7 +264,7 @@ static double price_of_capacity(const passing *b)
 	return total;
 }
 
-/* ---- messages ------------------------------------------------------------------------ */
+/* ---- messages --------------------------------------------------------------------------- */
 
 /* out[j] = min over i of table[i][j] - given[i]; rows contiguous in j. */
 SW_VECTORISED static void pull(int32_t rows, int32_t columns, const double *restrict table,
@@ -281,7 +282,7 @@ SW_VECTORISED static void pull(int32_t rows, int32_t columns, const double *rest
 	}
 }
 
-/* Minima side by side, that the compiler makes one vector of. */
+/* Independent minima that the compiler makes one vector of. */
 #define LANES 4
 
 /* out[i] = min over j of table[i][j] - given[j]; rows contiguous in j. */
@@ -305,7 +306,7 @@ SW_VECTORISED static void pull_rows(int32_t rows, int32_t columns, const double 
 	}
 }
 
-/* The end `side` of the edge takes all that the edge can give now. */
+/* The end `side` of the edge receives all that the edge can send now. */
 static void pull_edge(passing *b, const core_edge *e, int side)
 {
 	const core_table *t = &b->c->tables[e->table];
@@ -317,7 +318,7 @@ static void pull_edge(passing *b, const core_edge *e, int side)
 		pull(t->size[0], t->size[1], t->real, given, out);
 }
 
-/* The node's cost plus all that its edges gave it. */
+/* Add up the node's cost and the messages from all its edges and knapsacks, in b->row. */
 static void collect(passing *b, int32_t v)
 {
 	const core *c = b->c;
@@ -333,7 +334,7 @@ static void collect(passing *b, int32_t v)
 		add_given(b, v);
 }
 
-/* Gives a share of what was collected to each edge of a range, and keeps the rest in b->row. */
+/* Send a share of b->row back to each edge of the direction of the sweep; the rest stays there. */
 static void distribute(passing *b, int32_t v, bool forward)
 {
 	const core *c = b->c;
@@ -375,9 +376,10 @@ static int32_t index_of_least(const double *values, int32_t n)
 	return best;
 }
 
-/* Cheapest given the choices of smaller nodes, and what larger nodes have said. Must be called
- * after collect and before distribute: undoes what smaller neighbours gave, adds their actual cost.
- * If they leave nothing that is allowed, the cheapest by what was collected. */
+/* Decode a strategy: the cheapest given the choices of smaller nodes, and the messages from larger
+ * ones. Must be called after collect and before distribute: it replaces the messages from smaller
+ * neighbours by the actual costs. If all strategies are forbidden beside those choices, take the
+ * cheapest by the messages. */
 static void decode(passing *b, int32_t v)
 {
 	const core *c = b->c;
@@ -413,7 +415,7 @@ static void forward_sweep(passing *b)
 	}
 }
 
-/* After it every edge's own minimum is 0, so that the nodes' minima add up to the bound. */
+/* Afterwards the minimum of every edge is 0, so that the nodes' minima add up to the bound. */
 static void backward_sweep(passing *b)
 {
 	const core *c = b->c;
@@ -430,7 +432,7 @@ static void backward_sweep(passing *b)
 	b->estimate = total - price_of_capacity(b);
 }
 
-/* Table entries are cheap: many at a time. */
+/* A table entry counts one unit, other steps more, since entries are processed many at a time. */
 int64_t bound_sweep_work(const passing *b)
 {
 	const core *c = b->c;

@@ -1,5 +1,5 @@
-/* The prices of the points: a subgradient method along the smoothed excess of the decoded
- * assignments, one step per sweep, so that messages and prices settle together. */
+/* The prices of the points: a subgradient method along the mean excess of the decoded assignments,
+ * with one step per sweep, so that messages and prices converge together. */
 #include "solve/bound/dual_bound.h"
 #include "solve/limits.h"
 
@@ -9,7 +9,9 @@
 
 static const solve_price_limits *const limits = &default_limits.price;
 
-/* Usage of the decoded assignment minus the capacity, smoothed over sweeps. */
+/* Update the mean over sweeps of usage less capacity. The average over some ten sweeps is near
+ * to the usage of the linear relaxation's solution, whereas that of a single decoded assignment
+ * jumps. */
 static void update_mean_excess(passing *b)
 {
 	const core *c = b->c;
@@ -30,7 +32,7 @@ static void update_mean_excess(passing *b)
 	free(used);
 }
 
-/* How often, lately, the decoded assignments chose each strategy: near to the linear relaxation's
+/* Update how often the last sweeps decoded each strategy, which is near to the linear relaxation's
  * solution. */
 static void update_frequency(passing *b)
 {
@@ -41,7 +43,7 @@ static void update_frequency(passing *b)
 		b->share[c->first[v] + b->decoded[v]] += 1 - limits->mean_decay;
 }
 
-/* Polyak's step towards a level that is believed reachable: best + level. */
+/* Take Polyak's step towards best + level, a bound that is believed to be reachable. */
 static void step_prices(passing *b)
 {
 	const core *c = b->c;
@@ -58,8 +60,9 @@ static void step_prices(passing *b)
 	b->priced_stale = true;
 }
 
-/* Progress raises the level, though never above `upper`. Without it for long the search goes back
- * to the best with a lower level. True if it went back. */
+/* Raise the level after progress, to at most the gap to `upper`. After long without progress lower
+ * it and return to the best messages; shorten the step after a sweep that went too far. True if the
+ * level was lowered. */
 static bool adjust_level(passing *b, double upper)
 {
 	double most = SW_MAX(upper - b->best, 0);
@@ -89,10 +92,12 @@ static bool adjust_level(passing *b, double upper)
 	return true;
 }
 
-/* ---- leaps ------------------------------
- * Near the optimum messages and prices move little by little in the same direction for many sweeps.
- * A leap goes on in the direction since the last one, several times as far; it is taken back if the
- * bound falls. Those that succeed go further and more often, those that fail less. */
+/* ---- extrapolation ---------------------------------------------------------------------- */
+
+/* Near the optimum messages and prices change little by little in the same direction for many
+ * sweeps. An extrapolation continues their change since the last one by a multiple of it, and is
+ * taken back if the bound falls. After a success the next one reaches further and comes sooner,
+ * after a failure less far and later. */
 
 static void mark_origin(passing *b)
 {
@@ -128,7 +133,7 @@ static void extrapolate(passing *b)
 	mark_origin(b);
 }
 
-/* The first comes when the messages mean something. */
+/* The first extrapolation waits for the first sweeps, before which messages mean little. */
 static void extrapolate_at_times(passing *b)
 {
 	if (!b->extrapolation_interval) {

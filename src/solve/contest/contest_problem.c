@@ -1,4 +1,5 @@
-/* Reading: lists and pairs as they come, in whatever order; then they are put together. */
+/* The reader of contest problems: lists and pairs are collected in the order of the text, whatever
+ * it is, and then put together. */
 #include "solve/contest_problem.h"
 #include "solve/contest/interned_lists.h"
 #include "solve/problem/adopt_numbers.h"
@@ -7,7 +8,7 @@
 
 #define MAX_ROWS (INT32_MAX / 2)
 #define PROGRESS_AFTER_S 1.0
-#define ROWS_PER_CHECK 1024 /* at the clock */
+#define ROWS_PER_CHECK 1024 /* between two checks of the clock */
 
 typedef struct number_pair {
 	int64_t first, second;
@@ -27,7 +28,7 @@ typedef struct contest_reader {
 	const sw_source *source;
 	sw_problem *problem;
 	number_lists lists;
-	sw_numbers numbers; /* of the row at hand */
+	sw_numbers numbers; /* of the present row */
 	number_pair_list intervals, ends;
 	number_row_list costs, usages, tables;
 	sw_json_place nodes_place, edges_place;
@@ -35,7 +36,7 @@ typedef struct contest_reader {
 	int64_t rows_read;
 } contest_reader;
 
-/* ---- objects with known members ------------------------------------------------------ */
+/* ---- objects with known members --------------------------------------------------------- */
 
 typedef struct contest_member {
 	const char *key;
@@ -79,7 +80,7 @@ static bool read_members(contest_reader *r, const contest_member *members, int c
 	return good && check_complete(r, members, count, seen);
 }
 
-/* ---- rows ---------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------- */
 
 static void show_progress(contest_reader *r)
 {
@@ -155,7 +156,7 @@ static bool read_rows(contest_reader *r, number_row_list *list, bool (*check)(co
 	return good;
 }
 
-/* ---- the parts of the text ----------------------------------------------------------- */
+/* ---- the parts of the text -------------------------------------------------------------- */
 
 static bool read_intervals(contest_reader *r)
 {
@@ -225,7 +226,7 @@ static bool read_document(contest_reader *r)
 	return read_members(r, members, SW_COUNT(members)) && sw_json_finish(r->json);
 }
 
-/* ---- putting together ---------------------------------------------------------------- */
+/* ---- putting together ------------------------------------------------------------------- */
 
 static const number_list *list_of(const contest_reader *r, const number_row *of)
 {
@@ -267,7 +268,7 @@ static bool add_node(contest_reader *r, size_t n)
 	return true;
 }
 
-/* Points of an empty interval mean nothing. */
+/* The points of an empty interval have no meaning, and are not checked. */
 static bool add_interval(contest_reader *r, size_t n)
 {
 	const number_pair *interval = &r->intervals.data[n];
@@ -294,7 +295,7 @@ static bool check_node(contest_reader *r, size_t e, int64_t node, const sw_json_
 		       e, (long long)node, r->problem->nodes.len);
 }
 
-/* Most lists have one shape; then the table that was made last is the one. */
+/* Most lists have one shape only; then the table made last is the right one. */
 static int32_t shape(contest_reader *r, number_list *list, int32_t rows, int32_t columns)
 {
 	if (list->table < 0 || r->problem->tables.data[list->table].rows != rows)
@@ -334,7 +335,7 @@ static bool put_together(contest_reader *r)
 	return good;
 }
 
-/* ---- reading ------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------- */
 
 static void reader_clear(contest_reader *r)
 {

@@ -1,5 +1,5 @@
-/* Interned lists: a map from hashes, with the lists of one hash numbered, so that keys hold no
- * numbers. */
+/* Interned lists: a map from hashes, in which lists with the same hash are numbered, so that keys
+ * need not hold the lists themselves. */
 #include "solve/contest/interned_lists.h"
 
 #include <string.h>

@@ -1,10 +1,11 @@
-/* From the caller's problem to the working graph. */
+/* Building the working graph from the caller's problem. */
 #include "solve/graph/working_graph.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Reductions and bounds multiply the total magnitude by a small constant only: 2^55 leaves room. */
+/* Reductions and bounds multiply the total magnitude by a small constant only: 2^55 leaves bits for
+ * that. */
 #define MAX_TOTAL ((__int128)1 << 55)
 #define MAX_EXACT ((__int128)1 << 62)
 
@@ -45,13 +46,13 @@ static void choose_shift(graph *g, const sw_problem *problem)
 		g->shift++;
 }
 
-/* Floored, so that a bound on the shifted problem is one on the caller's. */
+/* Shift a cost right. It is floored, so that a bound on the shifted problem bounds the caller's. */
 static int64_t shifted(int64_t cost, int shift)
 {
 	return cost == SW_FORBIDDEN ? cost : cost >> shift;
 }
 
-/* A tied node takes its leader's strategy index when all else has been undone. */
+/* Record that a tied node takes its leader's strategy index after all else has been undone. */
 static void follow_leader(graph *g, int32_t node, int32_t leader, int32_t strategies)
 {
 	graph_undo record = {.kind = UNDO_FOLLOW, .node = node, .leader = leader};
@@ -116,7 +117,7 @@ static void build_edges(graph *g, const sw_problem *problem)
 	sw_vec_clear(&moved);
 }
 
-/* ---- points: only where something begins or ends matters ----------------------------- */
+/* ---- points: only those where a span begins or ends are kept ---------------------------- */
 
 static int compare_points(const void *a, const void *b)
 {
@@ -166,8 +167,8 @@ static void build_spans(graph *g, const sw_problem *problem)
 	free(points);
 }
 
-/* Strategies forbidden by themselves, or too large for any surroundings, go at once; so every cost
- * left is finite and every usage at most the capacity. */
+/* Drop the strategies that are forbidden by themselves, or exceed the capacity alone. Every cost
+ * left is then finite, and every usage at most the capacity. */
 static void drop_impossible(graph *g, int32_t node, int64_t capacity)
 {
 	graph_node *v = &g->nodes[node];

@@ -1,4 +1,5 @@
-/* Interned tables of the working graph: counted, found by hash, freed with their last edge. */
+/* Interned tables of the working graph: they are counted, found by hash, and freed with their last
+ * edge. */
 #include "solve/graph/working_graph.h"
 
 #include <stdlib.h>
@@ -38,7 +39,6 @@ static int32_t new_slot(graph *g)
 	return (int32_t)g->tables.len - 1;
 }
 
-/* Returns a held reference. */
 int32_t graph_table_intern(graph *g, int32_t rows, int32_t columns, const int64_t *cost,
                            bool borrowed)
 {

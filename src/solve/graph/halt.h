@@ -1,13 +1,13 @@
-/* When a run stops before its work is done, and whom it tells how far it is. Private to solve. */
+/* When a run stops before its work is done, and where it reports its progress. Private to solve. */
 #ifndef SW_SOLVE_HALT_H
 #define SW_SOLVE_HALT_H
 
 #include "base/base.h"
 
 typedef struct halt {
-	const volatile bool *stop; /* NULL: never */
-	double deadline_s;         /* 0: none */
-	/* of the best bound after each sweep; NULL: nobody */
+	const volatile bool *stop; /* NULL: nobody stops it */
+	double deadline_s;         /* by sw_now_s; 0: none */
+	/* NULL, or called after each sweep with the best bound */
 	void (*report)(void *context, double best);
 	void *context;
 } halt;

@@ -1,4 +1,4 @@
-/* Packs what is alive of a graph. */
+/* Packing the nodes and edges of a graph that are alive. */
 #include "solve/graph/packed_core.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@ static void pack_nodes(core *c, const graph *g, int32_t *rank)
 		rank[v] = c->n_nodes;
 		c->graph_node[c->n_nodes++] = v;
 		c->first[c->n_nodes] = c->first[c->n_nodes - 1] + node->strategies;
-		c->widest = SW_MAX(c->widest, node->strategies);
+		c->max_strategies = SW_MAX(c->max_strategies, node->strategies);
 		c->span_first[c->n_nodes] =
 			c->span_first[c->n_nodes - 1] + (int32_t)node->spans.len;
 	}
@@ -38,7 +38,7 @@ static void pack_costs(core *c, const graph *g)
 		for (size_t s = 0; s < node->spans.len; s++)
 			c->spans[(size_t)c->span_first[v] + s] = node->spans.data[s];
 	}
-	assert(!g->points || !g->capacity_left[0]); /* graph_reduce settles it */
+	assert(!g->points || !g->capacity_left[0]); /* since reduce_settle has run */
 	c->points = g->points;
 	c->capacity = g->capacity;
 	c->constant = g->constant;
@@ -111,7 +111,8 @@ static void pack_adjacency(core *c)
 		c->edge_list[next[c->edges[e].a]++] = e;
 }
 
-/* From 0 if all are above it: also bounds the magnitude of each. */
+/* The largest cost less the smallest, where 0 counts as one of them: this also bounds the magnitude
+ * of each cost. */
 static int64_t spread(const int64_t *cost, int64_t entries)
 {
 	int64_t least = 0, most = 0;
@@ -136,7 +137,7 @@ static void measure(core *c)
 void core_init(core *c, const graph *g)
 {
 	int32_t *rank = sw_alloc(((size_t)g->n_nodes + 1) * sizeof *rank);
-	*c = (core){.widest = 1};
+	*c = (core){.max_strategies = 1};
 	sw_arena_init(&c->arena);
 	pack_nodes(c, g, rank);
 	pack_costs(c, g);

@@ -52,7 +52,7 @@ void graph_touch(graph *g, int32_t node)
 	sw_vec_push(&g->queue, node);
 }
 
-/* ---- edges --------------------------------------------------------------------------- */
+/* ---- edges ------------------------------------------------------------------------------ */
 
 static bool all_zero(const int64_t *cost, int64_t entries)
 {
@@ -108,7 +108,7 @@ void graph_set_table(graph *g, int32_t edge, const int64_t *cost)
 	graph_touch(g, e->node[1]);
 }
 
-/* *sum gets `more` added, n long; NULL is zeros. */
+/* Add n numbers to *sum, where NULL stands for zeros. */
 static void add_message(double **sum, const double *more, int32_t n)
 {
 	if (!more)
@@ -147,7 +147,7 @@ static int32_t find_edge(const graph *g, int32_t a, int32_t b)
 	return -1;
 }
 
-/* `cost` must not be the graph's scratch. */
+/* Add costs to an edge's table. `cost` must not be the graph's scratch. */
 static void sum_into_edge(graph *g, int32_t edge, int32_t row_node, const int64_t *cost)
 {
 	table_view old = view_edge(g, edge, row_node);
@@ -213,7 +213,7 @@ void graph_add_given(graph *g, int32_t node, int32_t point, const double *given)
 		v->given.data[k].given[i] += given[i];
 }
 
-/* ---- fewer strategies ---------------------------------------------------------------- */
+/* ---- dropping strategies ---------------------------------------------------------------- */
 
 static void shrink_table(graph *g, int32_t edge, int32_t side, const int32_t *kept, int32_t count)
 {
@@ -276,7 +276,7 @@ void graph_keep(graph *g, int32_t node, const bool *keep, const int32_t *instead
 	graph_touch(g, node);
 }
 
-/* ---- removal, and its undoing -------------------------------------------------------- */
+/* ---- removal of nodes, and its undoing -------------------------------------------------- */
 
 static void detach(graph *g, int32_t node)
 {
@@ -366,7 +366,7 @@ void graph_project(const graph *g, int32_t *assignment)
 	}
 }
 
-/* ---- copy ---------------------------------------------------------------------------- */
+/* ---- copy ------------------------------------------------------------------------------- */
 
 static void copy_node(graph *g, graph_node *v, const graph_node *from)
 {

@@ -1,13 +1,13 @@
 /*
  * The solver's working problem, which the exact reductions shrink in place. Private to solve.
  *
- * Tables are immutable, counted and interned: an edge that changes gets another table. Whatever is
- * removed leaves a record on the undo stack; graph_restore plays the stack backwards and turns an
- * assignment of what is left into one of everything, at the cost the reduced graph says. Points
- * are renumbered as they prove redundant; each has its own capacity, because usages that no choice
- * can change are subtracted from it. Edges remember the messages of the last bound
- * (message_passing.c), and every reduction keeps them as true as it can, so that the next bound
- * begins where the last one ended.
+ * Tables are immutable, counted and interned: an edge whose costs change gets another table. Each
+ * removal leaves a record on the undo stack; graph_restore plays the stack backwards and turns an
+ * assignment of the nodes that are left into one of all nodes, which costs as much as the reduced
+ * graph says. Points are renumbered as redundant ones are removed; each has a capacity of its own,
+ * because usages that no choice can change are subtracted from it. Edges remember the messages of
+ * the last bound (message_passing.c), and every reduction keeps them as true as it can, so that the
+ * next bound begins where the last one ended.
  *
  * All sums stay below 2^61 in magnitude: graph_build shifts costs right if need be (see `shift`).
  */
@@ -21,18 +21,19 @@ typedef SW_VEC(int32_t) int_list;
 typedef struct graph_table {
 	int32_t rows, columns;
 	int32_t references; /* 0: the slot is free */
-	int32_t next;       /* in its hash bucket, or among the free slots; -1 ends */
+	int32_t next;       /* the next in its hash bucket, or among the free slots; -1 ends */
 	uint64_t hash;
-	bool borrowed; /* the entries stand elsewhere, and outlive the graph */
+	bool borrowed; /* the entries belong to an owner that outlives the graph */
 	int64_t *cost;
 } graph_table;
 
 typedef struct graph_edge {
 	int32_t node[2];  /* [0] owns the rows, [1] the columns */
-	int32_t place[2]; /* index in the adjacency of each */
-	int32_t table;    /* -1: removed */
+	int32_t place[2]; /* index in the adjacency list of each */
+	int32_t table;    /* -1: the edge was removed */
 	bool normal;      /* every row and column has minimum 0 */
-	/* NULL, or what the last bound moved from the table to each end's strategies */
+	/* NULL, or per strategy of each end: the part of the table's costs that the last bound
+	 * moved to it */
 	double *message[2];
 } graph_edge;
 
@@ -41,7 +42,7 @@ typedef struct graph_span {
 	int64_t *usage; /* per strategy, in the graph's arena */
 } graph_span;
 
-/* What the last bound's knapsack of a point gave to a node's strategies. */
+/* The messages that the last bound sent from the knapsack of a point to a node's strategies. */
 typedef struct graph_given {
 	int32_t point;
 	double *given; /* per strategy, in the graph's arena */
@@ -56,11 +57,11 @@ typedef struct graph_node {
 	SW_VEC(graph_given) given;
 } graph_node;
 
-/* How a node that is gone, or has lost strategies, gets its strategy back. */
+/* How a node that was removed, or has lost strategies, gets its strategy back. */
 typedef enum undo_kind {
-	UNDO_KEPT,   /* map: new index -> old index */
-	UNDO_STAR,   /* cheapest given its former neighbours */
-	UNDO_FOLLOW, /* map: strategy of leader -> strategy of node */
+	UNDO_KEPT,   /* strategies were dropped; map: new index -> old index */
+	UNDO_STAR,   /* the node takes the cheapest strategy given those of its former neighbours */
+	UNDO_FOLLOW, /* the node follows another one; map: strategy of leader -> strategy of node */
 } undo_kind;
 
 typedef struct undo_edge {
@@ -71,10 +72,11 @@ typedef struct undo_edge {
 typedef struct graph_undo {
 	undo_kind kind;
 	int32_t node, leader;
-	int32_t count;      /* of map, or of edges */
-	int32_t strategies; /* of the node before */
+	int32_t count;      /* entries of map, or of edges */
+	int32_t strategies; /* of the node before the removal */
 	int32_t *map;
-	/* UNDO_KEPT: NULL, or old index -> an old index at least as good, or itself */
+	/* UNDO_KEPT: NULL, or old index -> itself, or the old index of a strategy at least as
+	 * good */
 	int32_t *instead;
 	int64_t *cost;
 	undo_edge *edges;
@@ -83,98 +85,109 @@ typedef struct graph_undo {
 typedef struct graph {
 	sw_arena arena;
 	int32_t n_nodes;
-	int32_t *origin; /* of a copy: each node's number in the graph it was copied from */
+	int32_t *origin; /* in a copy: each node's number in the graph that was copied */
 	graph_node *nodes;
 	SW_VEC(graph_edge) edges;
 	SW_VEC(graph_table) tables;
 	int32_t *buckets;
 	int32_t n_buckets, n_tables, free_table;
-	bool borrowed; /* what graph_add_edge is given now outlives the graph, and is not copied */
+	/* costs passed to graph_add_edge now outlive the graph, and are not copied */
+	bool borrowed;
 	int32_t points;
-	int64_t *capacity;      /* per point */
-	int64_t *capacity_left; /* differences not yet taken off: per point, one more at the end */
-	double *price;          /* per point: what earlier bounds found a unit of usage worth */
-	double *mean_excess;    /* per point: the smoothed excess that its prices followed last */
-	double stride;          /* of those steps */
-	double level;           /* how far above it the prices aimed last; 0: there was none */
-	bool usage_changed;     /* since the points were last looked at */
-	int64_t constant;       /* cost of what is gone */
-	/* no assignment's cost leaves 62 bits: else costs are clamped, and nothing is proved */
+	int64_t *capacity; /* per point */
+	/* usages not yet subtracted from the capacity: differences, per point and one more at the
+	 * end */
+	int64_t *capacity_left;
+	double *price;       /* per point: the price of a unit of usage in the last bound */
+	double *mean_excess; /* per point: usage less capacity, averaged over the last sweeps */
+	double stride;       /* of the price steps, relative to Polyak's */
+	double level;        /* how far above the bound the prices aim; 0: no bound has run */
+	bool usage_changed;  /* since reduce_points ran last */
+	int64_t constant;    /* cost of all that was removed */
+	/* no assignment's cost leaves 62 bits; else costs are clamped, and nothing is proved */
 	bool exact;
-	int shift; /* costs are the caller's, floored to multiples of 2^shift */
+	int shift; /* costs are the caller's, shifted right by so many bits (floored) */
 	bool infeasible;
 	int64_t work;
 	SW_VEC(graph_undo) undo;
-	SW_VEC(int32_t) queue; /* nodes to look at again, first in first out */
+	/* nodes whose reductions are to be tried again, first in, first out */
+	SW_VEC(int32_t) queue;
 	size_t queue_head;
 	SW_VEC(int64_t) scratch;
 } graph;
 
-/* ---- working_graph.c: life, edges, undo ---------------------------------------------- */
+/* ---- working_graph.c: life, edges, undo ------------------------------------------------- */
 
 void graph_init(graph *g);
 void graph_clear(graph *g);
-/* Ties are contracted, forbidden strategies dropped, parallel edges summed, loops put on nodes. */
-void graph_build(graph *g, const sw_problem *problem); /* which must outlive the graph */
-/* What is alive, renumbered, with an empty undo stack and queue. `from` must outlive it unchanged.
- */
+/* Build the graph of a problem, which must outlive it: contract ties, drop forbidden strategies,
+ * sum parallel edges, add loops to their nodes' costs. */
+void graph_build(graph *g, const sw_problem *problem);
+/* Copy the nodes and edges that are alive, renumbered, with an empty undo stack and queue. `from`
+ * must outlive the copy unchanged. */
 void graph_copy(graph *g, const graph *from);
 
-/* `cost` and the messages (each may be NULL) are copied; a parallel edge is summed; an edge of
- * zeros vanishes. Rows belong to a. */
+/* Add an edge, whose rows belong to a. `cost` and the messages (each may be NULL) are copied; costs
+ * of a parallel edge are added to it; an edge of zeros is dropped. */
 void graph_add_edge(graph *g, int32_t a, int32_t b, const int64_t *cost, const double *to_a,
                     const double *to_b);
-/* Replaces what the edge remembers, or adds to it. NULL: zeros. */
+/* Replace the messages that the edge remembers. NULL: zeros. */
 void graph_set_messages(graph *g, int32_t edge, const double *to_rows, const double *to_columns);
 void graph_remove_edge(graph *g, int32_t edge);
-/* Replaces the table; rows and columns as the edge's nodes now have strategies. */
+/* Replace the edge's table; its rows and columns are the strategies that the edge's nodes have
+ * now. */
 void graph_set_table(graph *g, int32_t edge, const int64_t *cost);
-/* Remembers what a knapsack gave, one number per strategy; adds to what it gave before. */
+/* Add the messages of a point's knapsack, one number per strategy, to those that the node
+ * remembers. */
 void graph_add_given(graph *g, int32_t node, int32_t point, const double *given);
 void graph_add_span(graph *g, int32_t node, int32_t begin, int32_t end, const int64_t *usage);
-void graph_touch(graph *g, int32_t node); /* queue it */
-/* Keeps the strategies whose flag is set, and queues node and neighbours. `instead` is NULL, or
- * tells for each strategy that goes which other is at least as good in any surroundings. */
+void graph_touch(graph *g, int32_t node); /* queues the node */
+/* Keep the strategies whose flag is set, and queue the node and its neighbours. `instead` is NULL,
+ * or maps each dropped strategy to one that is at least as good whatever the neighbours choose. */
 void graph_keep(graph *g, int32_t node, const bool *keep, const int32_t *instead);
-/* Takes a node away; its strategy will be the cheapest given those of its neighbours. The caller
- * has already accounted for its cost elsewhere. */
+/* Remove a node, which will take its cheapest strategy given those of its neighbours. The caller
+ * has already moved its cost elsewhere. */
 void graph_remove_star(graph *g, int32_t node);
-/* Takes a node away whose strategy is map[strategy of leader]. Edges and spans must be moved
+/* Remove a node whose strategy is map[strategy of leader]. Its edges and spans must have been moved
  * already. */
 void graph_remove_follower(graph *g, int32_t node, int32_t leader, const int32_t *map);
-/* From an assignment of the nodes alive to one of all nodes of graph_build or graph_copy. */
+/* Turn an assignment of the nodes alive into one of all nodes of graph_build or graph_copy. */
 void graph_restore(const graph *g, int32_t *assignment);
-/* The other way: indices of what is alive; a dropped strategy becomes the one that is at least as
- * good, or the first that is left if none is known. */
+/* The inverse: turn it into strategy indices of the nodes alive. A dropped strategy becomes one
+ * that is at least as good, or the first one left if none is recorded. */
 void graph_project(const graph *g, int32_t *assignment);
 int64_t *graph_scratch(graph *g, int64_t entries);
 
-/* ---- graph_tables.c: interned tables ------------------------------------------------- */
+/* ---- graph_tables.c: interned tables ---------------------------------------------------- */
 
-/* Lent entries are not copied. */
+/* Return a held reference to an equal table, or to a new one. Borrowed entries are not copied. */
 int32_t graph_table_intern(graph *g, int32_t rows, int32_t columns, const int64_t *cost,
                            bool borrowed);
 void graph_table_hold(graph *g, int32_t table);
 void graph_table_drop(graph *g, int32_t table);
 void graph_tables_clear(graph *g);
 
-/* ---- reduce_graph.c and the files reduce_*.c ----------------------------------------- */
+/* ---- reduce/: the exact reductions ------------------------------------------------------ */
 
 typedef enum graph_step {
-	REDUCE_FIXED = 1,      /* a node with one strategy is folded into its neighbours */
-	REDUCE_DEGREE = 2,     /* nodes of degree 0, 1, 2 without spans */
-	REDUCE_NORMAL = 4,     /* row and column minima become node costs */
-	REDUCE_SUPPORT = 8,    /* a strategy forbidden with all of a neighbour's goes */
-	REDUCE_DOMINANCE = 16, /* a strategy that another beats in any surroundings goes */
-	REDUCE_LEAF = 32,      /* a leaf with spans whose best strategy its neighbour determines */
-	REDUCE_MERGE = 64,     /* a node determined by a neighbour joins it */
-	REDUCE_POINTS = 128,   /* points that can't bind go; strategies that can't fit go */
+	REDUCE_FIXED = 1,  /* a node with one strategy is folded into its neighbours */
+	REDUCE_DEGREE = 2, /* nodes of degree 0, 1, 2 without spans */
+	REDUCE_NORMAL = 4, /* row and column minima become node costs */
+	/* a strategy that is forbidden beside all of a neighbour's is dropped */
+	REDUCE_SUPPORT = 8,
+	/* a strategy that another one beats whatever the neighbours choose is dropped */
+	REDUCE_DOMINANCE = 16,
+	REDUCE_LEAF = 32,  /* a leaf with spans whose best strategy its neighbour determines */
+	REDUCE_MERGE = 64, /* a node determined by a neighbour is merged into it */
+	/* points that can't bind are removed, strategies that can't fit dropped */
+	REDUCE_POINTS = 128,
 	REDUCE_ALL = 255,
 } graph_step;
 
-/* To the fixed point of the given steps, or nearly. Each keeps the optimal cost, and the existence
- * of an assignment within capacity; SUPPORT, DOMINANCE and the rest may remove optimal assignments
- * but never all. Needs queued nodes (graph_build queues all); leaves the queue empty. */
+/* Apply the given steps to the fixed point, or nearly. Each keeps the optimal cost, and the
+ * existence of an assignment within capacity; SUPPORT, DOMINANCE and the others may remove optimal
+ * assignments but never all of them. Needs queued nodes (graph_build queues all); leaves the queue
+ * empty. */
 void graph_reduce(graph *g, unsigned steps);
 bool reduce_fixed(graph *g, int32_t node);
 bool reduce_degree(graph *g, int32_t node);
@@ -184,9 +197,9 @@ bool reduce_dominance(graph *g, int32_t node);
 bool reduce_leaf(graph *g, int32_t node);
 bool reduce_merge(graph *g, int32_t node);
 void reduce_points(graph *g);
-void reduce_settle(graph *g); /* takes capacity_left off the capacity */
+void reduce_settle(graph *g); /* subtracts the usages collected in capacity_left */
 
-/* ---- small helpers ------------------------------------------------------------------- */
+/* ---- small helpers ---------------------------------------------------------------------- */
 
 static inline int64_t least_of(const int64_t *numbers, int32_t n)
 {

@@ -5,7 +5,7 @@
 
 static const solve_method_limits *const limits = &default_limits.method;
 
-/* ---- life ---------------------------------------------------------------------------- */
+/* ---- creation --------------------------------------------------------------------------- */
 
 static void list_nodes(assignment_walk *w, int32_t *number)
 {
@@ -54,7 +54,7 @@ void walk_clear(assignment_walk *w)
 	free(w->used);
 }
 
-/* ---- moving -------------------------------------------------------------------------- */
+/* ---- moves ------------------------------------------------------------------------------ */
 
 static int64_t entry_of(const assignment_walk *w, const walk_link *link, int32_t strategy)
 {
@@ -62,7 +62,7 @@ static int64_t entry_of(const assignment_walk *w, const walk_link *link, int32_t
 	return other < 0 ? 0 : view_at(&link->view, strategy, other);
 }
 
-/* Adds what a strategy costs beside what is chosen, `sign` times. */
+/* Add the cost of a strategy given the chosen ones, times `sign`. */
 static void add_cost(assignment_walk *w, const walk_node *node, int32_t strategy, int sign)
 {
 	w->value.cost += sign * node->of->cost[strategy];
@@ -109,7 +109,7 @@ void walk_move(assignment_walk *w, int32_t node, int32_t strategy)
 	}
 }
 
-/* ---- whole assignments --------------------------------------------------------------- */
+/* ---- whole assignments ------------------------------------------------------------------ */
 
 static bool is_allowed(assignment_walk *w, const walk_node *node, int32_t strategy)
 {
@@ -120,7 +120,8 @@ static bool is_allowed(assignment_walk *w, const walk_node *node, int32_t strate
 	return true;
 }
 
-/* The allowed ones are equally likely: the k-th replaces what was drawn with a chance of 1/k. */
+/* Draw an allowed strategy; all are equally likely, as the k-th one replaces the one drawn before
+ * with probability 1/k. */
 static int32_t draw(assignment_walk *w, const walk_node *node, sw_rng *rng)
 {
 	int32_t drawn = -1, allowed = 0;

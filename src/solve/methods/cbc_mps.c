@@ -1,16 +1,16 @@
 /*
- * CBC 2.10: branch and cut for linear programs with integers (https://github.com/coin-or/Cbc), told
- * the integer program of Rhino's section 4.2 (and Alpa's) as an MPS file: x[n][s] = 1 if node n
- * takes strategy s, exactly one per node; the cost of an edge on variables e[i][j]; a row per
- * point that can bind.
+ * The integer program for CBC 2.10, branch and cut for linear programs with integers
+ * (https://github.com/coin-or/Cbc): that of Rhino's section 4.2 (and Alpa's), as an MPS file.
+ * x[n][s] = 1 if node n takes strategy s, exactly one per node; the cost of an edge is on variables
+ * e[i][j]; there is a row per point that can bind.
  *
- * Rhino says e[i][j] >= x[i] + x[j] - 1. Here the e of a row sum to its x, and those of a column to
- * its, which means the same for integers and is the tighter of the two for fractions: fairer to the
- * peer. The e may then be continuous, and forbidden pairs have none.
+ * Rhino demands e[i][j] >= x[i] + x[j] - 1. Here the e of a row sum to its x, and those of a column
+ * to its x, which is equivalent for integers and the tighter of the two for fractions, hence fairer
+ * to CBC. The e may then be continuous, and forbidden pairs have none.
  *
  * Columns: the x, node by node; then the e, edge by edge. Rows: one per node; per edge its rows,
- * then its columns; one per point. It calculates in floating point: its bound is what it prints,
- * less a little, rounded up.
+ * then its columns; one per point. CBC computes in floating point: the bound that it prints is
+ * lowered a little and rounded up.
  */
 #include "solve/methods/external_solver.h"
 
@@ -19,13 +19,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where things stand among the columns and rows of the program, and which edges a node has. */
+/* The columns and rows of the program, and the edges of each node. */
 typedef struct mps_places {
-	int64_t *first_x;     /* per node, one more: column */
-	int64_t *first_row;   /* per edge, one more: row */
-	int32_t *first_edge;  /* per node, one more: into edges */
+	int64_t *first_x;     /* per node, one more: its first column */
+	int64_t *first_row;   /* per edge, one more: its first row */
+	int32_t *first_edge;  /* per node, one more: its first entry in `edges` */
 	int32_t *edges;       /* 2 e + side */
-	int32_t *first_usage; /* per node, one more */
+	int32_t *first_usage; /* per node, one more: its first usage */
 } mps_places;
 
 static void list_edges(mps_places *p, const model *m)
@@ -77,7 +77,7 @@ static void places_clear(mps_places *p)
 	free(p->first_usage);
 }
 
-/* ---- writing ------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------- */
 
 static void write_rows(const model *m, const mps_places *p, FILE *file)
 {
@@ -170,10 +170,10 @@ static sw_status write_mps(const model *m, FILE *file, sw_error *err)
 	return SW_OK;
 }
 
-/* ---- reading ------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------- */
 
-/* A line per column that isn't zero: number, name, value, reduced cost. What it holds invalid
- * begins with "**". */
+/* Read one line per nonzero column: number, name, value, reduced cost. CBC marks lines that violate
+ * a limit by "**" at the beginning. */
 static void read_choice(const model *m, FILE *file, external_answer *answer)
 {
 	char line[512];
@@ -197,7 +197,7 @@ static void read_choice(const model *m, FILE *file, external_answer *answer)
 	answer->has_choice = true;
 }
 
-/* Costs are whole. */
+/* Costs are integers, so that a bound may be rounded up. */
 static int64_t rounded_bound(double bound)
 {
 	return (int64_t)ceil(bound - 1e-6 - 1e-9 * fabs(bound));

@@ -1,5 +1,6 @@
-/* A solver outside this program: how it is told a problem (integer_model.h), called, and
- * understood. Private to solve; the peers of bench/solve are such solvers, too. */
+/* A solver outside this program: how the problem (integer_model.h) is written for it, how it is
+ * called, and how its answer is read. Private to solve; the peers of bench/solve are external
+ * solvers, too. */
 #ifndef SW_SOLVE_EXTERNAL_SOLVER_H
 #define SW_SOLVE_EXTERNAL_SOLVER_H
 
@@ -7,7 +8,7 @@
 
 /* In the model's units, without its constant. */
 typedef struct external_answer {
-	int32_t *choice; /* per node; the caller's, all -1 before */
+	int32_t *choice; /* per node; the caller's, who sets all to -1 before */
 	bool has_choice, has_bound, optimal, infeasible;
 	int64_t bound;
 } external_answer;
@@ -21,20 +22,21 @@ void external_word(external_command *command, const char *format, ...) SW_PRINTF
 
 typedef struct external_solver {
 	const char *name;
-	const char *file; /* name for the problem's file: some go by its ending */
-	/* SW_ERR_INPUT if the solver cannot be told such a problem. */
+	const char *file; /* name of the problem's file, since some solvers go by its ending */
+	/* Write the problem. SW_ERR_INPUT if the solver's format cannot express it. */
 	sw_status (*write)(const model *m, FILE *file, sw_error *err);
-	/* The program and its arguments; paths of the problem and of a file for the answer. Seconds
-	 * and gap 0: none. */
+	/* Write the program's name and arguments, given the paths of the problem and of a file for
+	 * the answer. Seconds and gap: 0 for none. */
 	void (*command)(external_command *command, const char *problem, const char *answer,
 	                double time_s, double gap);
-	/* From what the program printed, and from the answer's file if it wrote one (else NULL). */
+	/* Read the answer from the program's output, and from the answer's file (NULL if it wrote
+	 * none). */
 	void (*read)(const model *m, const char *printed, FILE *file, external_answer *answer);
 } external_solver;
 
 extern const external_solver external_cbc;
 
-/* True if there is a choice for each node: then `assignment` is what it means for the problem's. */
+/* Turn the answer into an assignment of the problem. False if it does not choose for each node. */
 bool external_assignment(const model *m, const external_answer *answer, int32_t *assignment);
 
 #endif

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- points that can bind ------------------------------------------------------------ */
+/* ---- points that can bind --------------------------------------------------------------- */
 
 typedef struct row_candidates {
-	int64_t *most;       /* usage if each span took its largest */
-	bool *begins, *ends; /* does a span begin, or end, there? */
-	int32_t *row;        /* the number of candidates for rows before this point */
+	int64_t *most;       /* usage at the point if each span took its largest */
+	bool *begins, *ends; /* whether a span begins, or ends, at the point */
+	int32_t *row;        /* number of candidate rows before the point */
 	int32_t n_rows;
-	int64_t *capacity; /* per candidate */
+	int64_t *capacity; /* per candidate row */
 } row_candidates;
 
 static void gather_facts(row_candidates *f, const graph *g)
@@ -29,7 +29,8 @@ static void gather_facts(row_candidates *f, const graph *g)
 		f->most[t] += f->most[t - 1];
 }
 
-/* All that lives at t lives at t + 1, where there is no more room. */
+/* Whether the point after t implies t: all spans at t are there, too, and its capacity is no
+ * larger. */
 static bool next_implies(const graph *g, const row_candidates *f, int32_t t)
 {
 	return t >= 0 && t + 1 < g->points && !f->ends[t + 1] &&
@@ -69,9 +70,9 @@ static void facts_clear(row_candidates *f)
 	free(f->capacity);
 }
 
-/* ---- what a node uses in each row ---------------------------------------------------- */
+/* ---- the usage of a node in each row ---------------------------------------------------- */
 
-typedef struct usage_change { /* from this row on, so much more or less */
+typedef struct usage_change { /* from this row on the usage changes by this much */
 	int32_t row;
 	int sign;
 	const int64_t *usage;
@@ -80,7 +81,7 @@ typedef struct usage_change { /* from this row on, so much more or less */
 typedef struct usage_sweep {
 	model *m;
 	row_candidates *f;
-	sw_map index; /* (node, usage) -> number in the model */
+	sw_map index; /* (node, usage) -> index in model.usages */
 	SW_VEC(usage_change) changes;
 	int64_t *sum;
 	SW_VEC(int64_t) key;
@@ -109,7 +110,8 @@ static int32_t intern_usage(usage_sweep *w, int32_t node, int32_t strategies, in
 	return (int32_t)number;
 }
 
-/* The sum as it now is holds in these rows. What is used anyhow is taken off their capacity. */
+/* Record the present sum for a range of rows. The part that all strategies use is subtracted from
+ * the rows' capacity. */
 static void place_sum(usage_sweep *w, int32_t node, int32_t from, int32_t to)
 {
 	int32_t strategies = w->m->nodes.data[node].strategies;
@@ -153,7 +155,7 @@ static void sweep_node(usage_sweep *w, int32_t n)
 	free(w->sum);
 }
 
-/* ---- rows ---------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------- */
 
 static int64_t most_used(const model *m, int32_t usage)
 {
@@ -179,7 +181,7 @@ static bool can_bind(const model *m, const model_row *row)
 	return most > row->capacity;
 }
 
-/* Of rows with the same usages the tightest stays. */
+/* Keep the row of least capacity of those with the same usages. */
 static void keep_rows(model *m)
 {
 	sw_map index = {0};
@@ -187,7 +189,7 @@ static void keep_rows(model *m)
 	for (size_t r = 0; r < m->rows.len; r++) {
 		model_row row = m->rows.data[r];
 		uint32_t at = kept;
-		m->infeasible |= row.capacity < 0; /* the least usages are 0 */
+		m->infeasible |= row.capacity < 0; /* since all least usages are 0 */
 		if (can_bind(m, &row))
 			at = sw_map_intern(&index, row.usages.data,
 			                   row.usages.len * sizeof(int32_t), kept);
@@ -205,7 +207,7 @@ static void keep_rows(model *m)
 	sw_map_clear(&index);
 }
 
-/* The usages' lists of rows, after the rows were renumbered. */
+/* List the rows of each usage again, after the rows were renumbered. */
 static void list_rows(model *m)
 {
 	for (size_t u = 0; u < m->usages.len; u++)
@@ -234,7 +236,7 @@ static void add_rows(model *m)
 	sw_vec_clear(&w.key);
 }
 
-/* ---- nodes and edges ----------------------------------------------------------------- */
+/* ---- nodes and edges -------------------------------------------------------------------- */
 
 static void add_nodes(model *m, int32_t *number)
 {

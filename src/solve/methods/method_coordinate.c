@@ -1,9 +1,9 @@
 /* Coordinate descent (AutoDDL, section 4.6): each node in turn takes the strategy that is best
- * beside all others, until none changes; then again from another start, as that may lead to another
- * minimum. */
+ * given all others, until no node changes; then again from another start, since it may lead to
+ * another minimum. */
 #include "solve/methods/method_run.h"
 
-/* True if another strategy is better. */
+/* Move a node to its best strategy. True if it changed. */
 static bool optimise_node(assignment_walk *w, int32_t node)
 {
 	int32_t before = w->nodes[node].choice, best = before;

@@ -1,6 +1,6 @@
-/* Exhaustive search: every assignment, as an odometer counts; each differs from the one before in
- * little, so that its cost is had at the price of one node's. Nothing is left out, so that its time
- * is what the papers' methods are compared with. */
+/* Exhaustive search: every assignment, counted like an odometer. Each differs from the one before
+ * in few nodes, so that its cost takes the work of about one node. Nothing is pruned, since its
+ * time is the measure with which the papers' methods are compared. */
 #include "solve/methods/method_run.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static sw_status refuse_size(const method_run *r, sw_error *err)
 		digits, log10(SW_METHOD_MAX_ASSIGNMENTS));
 }
 
-/* The last node turns fastest. False when all have turned through. */
+/* Go to the next assignment; the last node changes fastest. False after the last assignment. */
 static bool advance(assignment_walk *w)
 {
 	for (int32_t i = w->n; i-- > 0;) {

@@ -1,9 +1,7 @@
-/*
- * The integer program of Rhino, section 4.2, solved by CBC: cbc_mps.c writes it down, CBC runs
- * as a program of its own, and what it answers is read and evaluated as all answers are. CBC
- * calculates in floating point, and its word is taken: what it calls optimal, or a bound, is not
- * proved in integers as that of `exact` is.
- */
+/* The integer program of Rhino, section 4.2, solved by CBC: cbc_mps.c writes it, CBC runs as a
+ * process, and its answer is read and evaluated like all answers. CBC computes in floating point
+ * and is believed: an optimum or a bound that it reports is not proved in integers as that of
+ * `exact` is. */
 #include "solve/methods/method_run.h"
 #include "solve/methods/external_solver.h"
 
@@ -18,10 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A program that is slow to notice that its time is over gets this much more. */
+/* Seconds that CBC gets beyond its time limit before it is killed. */
 #define GRACE_S 5
 #define MIN_TIME_S 0.01
-#define NOT_STARTED 127 /* as shells have it */
+#define NOT_STARTED 127 /* the exit code that shells use */
 
 typedef struct solver_call {
 	const external_solver *solver;
@@ -29,10 +27,10 @@ typedef struct solver_call {
 	double time_s; /* 0: none */
 	double gap;
 	const volatile bool *stop;
-	bool stopped; /* before it was done */
+	bool stopped; /* the process was ended before it was done */
 } solver_call;
 
-/* ---- files --------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------ */
 
 static sw_status make_folder(solver_call *e, sw_error *err)
 {
@@ -83,9 +81,10 @@ static void read_answer(const solver_call *e, const model *m, external_answer *a
 	sw_text_clear(&printed);
 }
 
-/* ---- the program --------------------------------------------------------------------- */
+/* ---- the process ------------------------------------------------------------------------ */
 
-/* In the child. Ctrl-C is for this process alone, which then ends the other in its own way. */
+/* Run CBC in the child. It gets a process group of its own, so that Ctrl-C reaches this process
+ * alone, which then ends CBC in an orderly way. */
 static void execute_solver(const solver_call *e, pid_t parent)
 {
 	external_command command = {0};
@@ -101,8 +100,8 @@ static void execute_solver(const solver_call *e, pid_t parent)
 	_exit(NOT_STARTED);
 }
 
-/* Until it ends. When a stop is asked for it may write what it has; who is late then, or at the end
- * of the time, is ended. */
+/* Wait until it ends. After a stop CBC may write the solution that it has; it is killed if it takes
+ * too long for that, or exceeds its time. */
 static int wait_for(solver_call *e, pid_t pid)
 {
 	double deadline_s = e->time_s > 0 ? sw_now_s() + e->time_s + GRACE_S : INFINITY;
@@ -139,7 +138,7 @@ static sw_status execute(solver_call *e, sw_error *err)
 	return SW_OK;
 }
 
-/* ---- the method ---------------------------------------------------------------------- */
+/* ---- the method ------------------------------------------------------------------------- */
 
 static void set_limits(const method_run *r, solver_call *e)
 {

@@ -4,9 +4,9 @@
  * never. Each step proposes another strategy for one node, and takes it if it is no worse, else
  * with the probability exp(-beta (Cost(new) - Cost(old))).
  *
- * The paper leaves the constant beta open. Here 1 / beta is limits->metropolis_heat of the least
- * cost so far, divided among the nodes: all of them together then waver by about that part of the
- * cost, whatever its unit and however many nodes there are.
+ * The paper leaves the constant beta open. Here 1 / beta is the share limits->metropolis_heat of
+ * the least cost so far, divided by the number of nodes: the cost of the whole then varies by about
+ * that share, whatever its unit and however many nodes there are.
  */
 #include "solve/methods/method_run.h"
 #include "solve/limits.h"
@@ -31,7 +31,7 @@ static bool is_taken(method_run *r, const walk_value *from)
 	return sw_rng_unit(&r->rng) < exp(-beta_of(r) * (double)(to->cost - from->cost));
 }
 
-/* Another strategy of a node that has several. */
+/* Propose another strategy for a random node that has several. */
 static void propose(method_run *r, const int32_t *movable, int64_t n_movable)
 {
 	assignment_walk *w = &r->w;

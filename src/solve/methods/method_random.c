@@ -1,4 +1,4 @@
-/* Random search: the best of assignments drawn by chance, each on its own. */
+/* Random search: the best of assignments that are drawn at random, each independently. */
 #include "solve/methods/method_run.h"
 
 sw_status method_random(method_run *r, sw_error *err)

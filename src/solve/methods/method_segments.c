@@ -1,6 +1,7 @@
-/* Rhino's three levels (its section 4.3.3): cones by the exact reductions, segments and what joins
- * them by segment_merging.h; then what exceeds the capacity is repaired, and single regions are
- * improved. One pass: no bound is raised, nothing is branched on. */
+/* Rhino's three levels (its section 4.3.3): cones are merged by the exact reductions, segments and
+ * their joins by segment_merging.h; then the assignment is repaired where it exceeds the capacity,
+ * and improved region by region. It is one pass: the bound is not raised afterwards, and nothing is
+ * branched on. */
 #include "solve/methods/method_run.h"
 #include "solve/methods/segment_merging.h"
 #include "solve/limits.h"
@@ -9,7 +10,7 @@
 
 static const solve_segment_limits *const limits = &default_limits.segment;
 
-/* A valid assignment near x; what is exact is not searched. */
+/* Search for a valid assignment near x, unless x is exact. */
 static void search_near(method_run *r, const core *c, const int32_t *x, int64_t bound)
 {
 	local_search found;

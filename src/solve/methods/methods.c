@@ -1,4 +1,4 @@
-/* The table of methods, and what is the same before and after each. */
+/* The table of methods, and the code that runs before and after each. */
 #include "solve/methods/method_run.h"
 #include "solve/limits.h"
 
@@ -12,9 +12,9 @@ static const solve_method_limits *const limits = &default_limits.method;
 
 static const struct {
 	const char *name;
-	method_fn *run; /* NULL: sw_solve */
+	method_fn *run; /* NULL: sw_solve runs instead */
 	bool has_bound;
-	bool ends; /* by itself */
+	bool ends; /* it ends without a limit */
 } methods[SW_METHOD_COUNT] = {
 	[SW_METHOD_EXACT] = {"exact", NULL, true, true},
 	[SW_METHOD_SEGMENTS] = {"segments", method_segments, true, true},
@@ -58,7 +58,7 @@ double sw_problem_log10_assignments(const sw_problem *problem)
 	return sum;
 }
 
-/* ---- during a run -------------------------------------------------------------------- */
+/* ---- during a run ----------------------------------------------------------------------- */
 
 void method_offer(method_run *r)
 {
@@ -69,7 +69,8 @@ void method_offer(method_run *r)
 	walk_save(&r->w, r->found);
 }
 
-/* To the incumbent, which evaluates it anew: too dear for every step downwards. */
+/* Offer the best assignment to the incumbent, which evaluates it again: too much work for every
+ * step. */
 static void report_best(method_run *r)
 {
 	if (!r->unreported)
@@ -105,7 +106,7 @@ void method_start(method_run *r)
 	walk_draw(&r->w, &r->rng);
 }
 
-/* ---- before and after ---------------------------------------------------------------- */
+/* ---- before and after ------------------------------------------------------------------- */
 
 static void set_limits(method_run *r, bool ends)
 {
@@ -155,8 +156,8 @@ static sw_solve_answer answer_of(const method_run *r)
 	return r->s.bound == r->s.best_value.cost ? SW_SOLVED_OPTIMAL : SW_SOLVED_FEASIBLE;
 }
 
-/* With floored or clamped costs (working_graph.h) the end of a search proves nothing about the
- * caller's. */
+/* With floored or clamped costs (working_graph.h) an exhausted search proves nothing about the
+ * caller's costs. */
 static void conclude(method_run *r, sw_solution *solution)
 {
 	solver *s = &r->s;

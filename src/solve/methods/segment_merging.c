@@ -9,14 +9,14 @@ static const solve_segment_limits *const limits = &default_limits.segment;
 
 typedef struct segment_factor {
 	int32_t n;
-	const int32_t *node; /* in the arena; the first turns slowest */
+	const int32_t *node; /* in the arena; the first one is the slowest digit */
 	int32_t table;
 	bool consumed;
 } segment_factor;
 
 typedef struct segment_bucket {
 	int_list factors;
-	int_list scope; /* the node eliminated first */
+	int_list scope; /* the eliminated node first */
 	int64_t entries;
 } segment_bucket;
 
@@ -24,21 +24,21 @@ typedef struct segments {
 	const core *c;
 	sw_arena arena;
 	SW_VEC(segment_factor) factors;
-	int_list *of_node; /* per node: factors; once eliminated: those that it had */
+	int_list *of_node; /* per node: its factors; after its elimination those that it had then */
 	SW_VEC(int64_t *) tables;
 	SW_VEC(int64_t) entries; /* per table */
-	sw_map contents;         /* of the costs of nodes -> table */
-	/* buckets' contents -> the first of their results, which follow each other */
+	sw_map contents;         /* costs of a node -> table */
+	/* contents of the buckets -> the first of their tables, which follow each other */
 	sw_map merged;
-	sw_heap heap; /* with stale entries */
+	sw_heap heap; /* by table size; it may hold outdated entries */
 	int32_t *order;
 	bool *eliminated;
-	int32_t *place; /* per node: in the scope at hand, or -1 */
+	int32_t *place; /* per node: index in the present scope, or -1 */
 	int64_t largest, constant, work;
 	bool forbidden;
 } segments;
 
-/* ---- factors -------------------------------------------------------------------------- */
+/* ---- factors ---------------------------------------------------------------------------- */
 
 static int32_t add_table(segments *s, int64_t *cost, int64_t entries)
 {
@@ -73,9 +73,8 @@ static void add_node_costs(segments *s)
 static void add_edges(segments *s)
 {
 	const core *c = s->c;
-	int32_t *number =
-		/* per table of the core; + 1 */
-		sw_alloc(sizeof(*number) * ((size_t)c->n_edges + 1));
+	/* per table of the core: its number here + 1 */
+	int32_t *number = sw_alloc(sizeof(*number) * ((size_t)c->n_edges + 1));
 	for (int32_t e = 0; e < c->n_edges; e++) {
 		const core_edge *edge = &c->edges[e];
 		const core_table *t = &c->tables[edge->table];
@@ -92,7 +91,7 @@ static void add_edges(segments *s)
 	free(number);
 }
 
-/* ---- the order ----------------------------------------------------------------------- */
+/* ---- the order -------------------------------------------------------------------------- */
 
 static void add_to_scope(segments *s, segment_bucket *b, int32_t node)
 {
@@ -110,7 +109,7 @@ static void forget_scope(segments *s, const segment_bucket *b, size_t from)
 		s->place[b->scope.data[k]] = -1;
 }
 
-/* Entries of what would be left of it, were there no limit. */
+/* The entries of the table that the node's elimination would leave if there were no limit. */
 static double weight_of(segments *s, int32_t node)
 {
 	segment_bucket all = {.entries = 1};
@@ -140,11 +139,12 @@ static void drop_consumed(segments *s, int32_t node)
 	list->len = left;
 }
 
-/* ---- buckets ------------------------------------------------------------------------- */
+/* ---- buckets ---------------------------------------------------------------------------- */
 
 typedef SW_VEC(segment_bucket) segment_bucket_list;
 
-/* Alone a factor always has room: what is left of it is smaller. */
+/* Add a factor to a bucket if its table stays within the limit. A factor alone always fits: its
+ * table shrinks by the elimination. */
 static bool try_to_add(segments *s, segment_bucket *b, int32_t number)
 {
 	const segment_factor *f = &s->factors.data[number];
@@ -165,7 +165,8 @@ static bool try_to_add(segments *s, segment_bucket *b, int32_t number)
 	return fits;
 }
 
-/* Large ones first: small ones find room beside them. Insertion: mostly there are few. */
+/* Sort by size, the largest first, so that small factors fill the buckets. Most lists are short, so
+ * that insertion sort does. */
 static void sort_factors(segments *s, int_list *list)
 {
 	for (size_t k = 1; k < list->len; k++)
@@ -210,7 +211,8 @@ static void clear_buckets(segment_bucket_list *buckets)
 	sw_vec_clear(buckets);
 }
 
-/* Equal iff what is left of the buckets is: which tables are joined, and how. */
+/* Make a key that is equal for buckets with the same result: those that join the same tables in the
+ * same way. */
 static void key_buckets(const segments *s, const segment_bucket_list *buckets, sw_text *key)
 {
 	for (size_t b = 0; b < buckets->len; b++) {
@@ -229,9 +231,9 @@ static void key_buckets(const segments *s, const segment_bucket_list *buckets, s
 	}
 }
 
-/* ---- tables -------------------------------------------------------------------------- */
+/* ---- tables ----------------------------------------------------------------------------- */
 
-/* How far the factor's entry moves with each node of the scope. */
+/* Per node of the scope: by how much the factor's entry index grows with its strategy. */
 static void find_steps(const segments *s, const segment_bucket *b, const segment_factor *f,
                        int64_t *step)
 {
@@ -243,7 +245,7 @@ static void find_steps(const segments *s, const segment_bucket *b, const segment
 				step[k] = stride;
 }
 
-/* Adds the factor to all entries of a table over the scope, whose last node turns fastest. */
+/* Add the factor to all entries of a table over the scope, whose last node is the fastest digit. */
 static void add_to_table(segments *s, const segment_bucket *b, const segment_factor *f,
                          int64_t *sum)
 {
@@ -279,8 +281,8 @@ static void add_to_row(int64_t *row, int64_t entries, int64_t more)
 		row[e] = more == SW_FORBIDDEN ? SW_FORBIDDEN : sw_cost_plus(row[e], more);
 }
 
-/* Each strategy of the node then costs the same at least in all buckets: what one bucket asks for
- * it, all ask. */
+/* Share the costs of the node's strategies among the buckets: afterwards the least cost of a
+ * strategy is the same in each of them, so that all tend to choose the same strategy. */
 static void share_costs(segments *s, const segment_bucket_list *buckets, int32_t strategies,
                         int64_t **sums)
 {
@@ -305,7 +307,7 @@ static void share_costs(segments *s, const segment_bucket_list *buckets, int32_t
 	free(least);
 }
 
-/* Over the rest of the scope, with the cheapest strategy of the node. */
+/* Reduce a table to the rest of its scope, with the cheapest strategy of the node. */
 static int64_t *choose_cheapest(const int64_t *sum, int32_t strategies, int64_t rest)
 {
 	int64_t *least = sw_alloc(sizeof(*least) * (size_t)rest);
@@ -316,7 +318,7 @@ static int64_t *choose_cheapest(const int64_t *sum, int32_t strategies, int64_t 
 	return least;
 }
 
-/* A table per bucket. */
+/* Make one table per bucket. */
 static void merge(segments *s, const segment_bucket_list *buckets, int32_t strategies)
 {
 	int64_t **sums = sw_alloc(sizeof(*sums) * buckets->len);
@@ -333,7 +335,7 @@ static void merge(segments *s, const segment_bucket_list *buckets, int32_t strat
 	free(sums);
 }
 
-/* ---- one pass ------------------------------------------------------------------------ */
+/* ---- one pass --------------------------------------------------------------------------- */
 
 static void replace_factors(segments *s, const segment_bucket *b, int32_t table)
 {
@@ -392,7 +394,8 @@ static void eliminate_all(segments *s)
 	}
 }
 
-/* Backwards, each the cheapest beside those chosen before it: by all that its buckets had. */
+/* Choose a node's strategy, after all later ones were chosen: the cheapest by the factors that it
+ * had. */
 static int32_t choose(segments *s, int32_t node, const int32_t *x)
 {
 	int64_t least = SW_FORBIDDEN;

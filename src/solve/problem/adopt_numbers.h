@@ -1,5 +1,5 @@
-/* Private to solve: building a problem from numbers that lie in its arena already, without copies.
- * Otherwise these do what their namesakes of solve.h do. */
+/* Building a problem from numbers that are in its arena already, without copying them; otherwise as
+ * their namesakes in solve.h. Private to solve. */
 #ifndef SW_SOLVE_ADOPT_NUMBERS_H
 #define SW_SOLVE_ADOPT_NUMBERS_H
 

@@ -1,12 +1,12 @@
-/* The problem as it is built: owned copies, equal tables stored once, checked before it is solved.
- */
+/* Building a problem: it owns copies of its numbers, stores equal tables once, and is checked
+ * before it is solved. */
 #include "solve/problem/adopt_numbers.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Larger magnitudes are refused: they are SW_FORBIDDEN with something added to it by mistake. */
+/* Larger magnitudes are refused: they probably are SW_FORBIDDEN with something added by mistake. */
 #define MAX_COST ((int64_t)1 << 62)
 #define MAX_TOTAL_USAGE ((int64_t)1 << 61)
 
@@ -63,8 +63,8 @@ static bool has_node(const sw_problem *problem, int32_t node)
 	return node >= 0 && (size_t)node < problem->nodes.len;
 }
 
-/* Of a node that does not exist nothing is known, not even how many usages there are; the check
- * refuses it. */
+/* A span of a node that does not exist is added unread, since its number of usages is undefined;
+ * the check refuses it. */
 void problem_adopt_span(sw_problem *problem, int32_t node, int32_t begin, int32_t end,
                         const int64_t *usage)
 {
@@ -95,9 +95,9 @@ static bool same_table(const sw_cost_table *table, int32_t rows, int32_t columns
 	       !memcmp(table->cost, cost, (size_t)rows * (size_t)columns * sizeof *cost);
 }
 
-/* Finds an equal table, else registers the number of the next one. True: found. The map's key is
- * the hash of the entries and how often that hash was met before, so that entries are not copied a
- * second time as keys. */
+/* Find an equal table, else register the number of the next one. True: found. The map's key is the
+ * hash of the entries and how often that hash occurred before, so that keys hold no second copy of
+ * the entries. */
 static bool find_table(sw_problem *problem, int32_t rows, int32_t columns, const int64_t *cost,
                        int32_t *table)
 {
@@ -151,7 +151,7 @@ static int32_t tie_root(const sw_problem *problem, int32_t node)
 	return node;
 }
 
-/* The smaller number leads, so that the order of the calls does not matter. */
+/* The smaller node leads, so that the order of the calls does not matter. */
 void sw_problem_tie(sw_problem *problem, int32_t a, int32_t b)
 {
 	assert(a >= 0 && (size_t)a < problem->nodes.len && b >= 0 &&
@@ -164,7 +164,7 @@ void sw_problem_tie(sw_problem *problem, int32_t a, int32_t b)
 	problem->tied_to.data[b] = leader;
 }
 
-/* ---- check --------------------------------------------------------------------------- */
+/* ---- check ------------------------------------------------------------------------------ */
 
 static bool cost_ok(int64_t cost)
 {
@@ -245,7 +245,7 @@ static sw_status check_edges(const sw_problem *problem, sw_error *err)
 	return SW_OK;
 }
 
-/* The largest usage that matters: whatever is above the capacity cannot be chosen anyway. */
+/* The largest usage that matters: a strategy above the capacity cannot be chosen anyway. */
 static sw_status largest_usage(const sw_problem *problem, size_t s, int64_t *largest, sw_error *err)
 {
 	const sw_usage_span *span = &problem->spans.data[s];

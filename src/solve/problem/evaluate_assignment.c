@@ -1,4 +1,5 @@
-/* What an assignment costs and uses, from the problem alone: shares nothing with the solver. */
+/* The independent evaluator: cost and usage of an assignment, from the problem alone. It shares no
+ * code with the solver. */
 #include "solve/solve.h"
 
 #include <stdlib.h>
@@ -44,7 +45,7 @@ static bool total_cost(const sw_problem *problem, const int32_t *assignment, exa
 	return true;
 }
 
-/* At one point ends come before begins: spans are half-open. */
+/* By point; at one point ends come before begins, since spans are half-open. */
 static int compare_changes(const void *a, const void *b)
 {
 	const usage_step *x = a, *y = b;
@@ -53,7 +54,8 @@ static int compare_changes(const void *a, const void *b)
 	return (x->by > y->by) - (x->by < y->by);
 }
 
-/* In the order of points; *count of them. Freed by the caller. */
+/* List the changes of usage in the order of points, and their number in *count. The caller frees
+ * them. */
 static usage_step *list_changes(const sw_problem *problem, const int32_t *assignment, size_t *count)
 {
 	usage_step *changes = sw_alloc((problem->spans.len * 2 + 1) * sizeof *changes);
@@ -102,14 +104,14 @@ void sw_problem_evaluate(const sw_problem *problem, const int32_t *assignment,
 	evaluation->within = problem->capacity == INT64_MAX || peak <= problem->capacity;
 }
 
-/* ---- where the capacity is exceeded -------------------------------------------------- */
+/* ---- where the capacity is exceeded ----------------------------------------------------- */
 
 static bool is_worse(const sw_overuse *a, const sw_overuse *b)
 {
 	return a->excess != b->excess ? a->excess > b->excess : a->begin < b->begin;
 }
 
-/* Among the worst so far, if there is room or it is worse than the last. */
+/* Insert a run among the worst so far, of which at most max_runs are kept. */
 static void insert_run(sw_overuse *runs, int32_t max_runs, int32_t found, sw_overuse run)
 {
 	int32_t at = SW_MIN(found, max_runs);
@@ -120,8 +122,8 @@ static void insert_run(sw_overuse *runs, int32_t max_runs, int32_t found, sw_ove
 		runs[at] = run;
 }
 
-/* Between the changes of one point the total means nothing: only after the last of them is it the
- * usage. */
+/* Between the changes at one point the total has no meaning: it is the usage only after the last of
+ * them. */
 int32_t sw_problem_overuse(const sw_problem *problem, const int32_t *assignment, sw_overuse *runs,
                            int32_t max_runs)
 {

@@ -1,4 +1,4 @@
-/* The driver of the exact reductions: nodes are looked at first in, first out, until nothing
+/* The driver of the exact reductions: queued nodes are reduced, first in, first out, until nothing
  * changes. */
 #include "solve/graph/working_graph.h"
 #include "solve/limits.h"
@@ -7,8 +7,9 @@
 
 static const solve_reduce_limits *const limits = &default_limits.reduce;
 
-/* In this order: what removes a node first, what costs most last. Each returns whether it changed
- * anything; whatever it changed is queued. */
+/* The reductions of one node, in the order in which they are tried: those that remove a node first,
+ * those that take most work last. Each returns whether it changed anything, and queues the nodes
+ * that it changed. */
 static const struct {
 	graph_step step;
 	bool (*apply)(graph *g, int32_t node);
@@ -56,5 +57,5 @@ void graph_reduce(graph *g, unsigned steps)
 			break;
 		drain_queue(g, steps);
 	}
-	reduce_settle(g); /* what nodes folded last used must not be forgotten */
+	reduce_settle(g); /* the nodes folded last may have left usages in capacity_left */
 }

@@ -1,4 +1,5 @@
-/* Reductions that remove a node: fixed, of degree 0, 1 or 2, or determined by a neighbour. */
+/* Reductions that remove a node: one with a single strategy, of degree 0, 1 or 2, or determined by
+ * a neighbour. */
 #include "solve/graph/working_graph.h"
 #include "solve/limits.h"
 
@@ -7,9 +8,10 @@
 
 static const solve_reduce_limits *const limits = &default_limits.reduce;
 
-/* ---- one strategy -------------------------------------------------------------------- */
+/* ---- a single strategy ------------------------------------------------------------------ */
 
-/* Adds to the other end's costs the table's row of strategy `mine`, and drops what that forbids. */
+/* Add to the other end's costs the least of the table's column plus `extra`, per strategy of this
+ * end, and drop the strategies that this forbids. */
 static void add_row(graph *g, int32_t other, const table_view *view, const int64_t *extra)
 {
 	graph_node *u = &g->nodes[other];
@@ -58,7 +60,7 @@ bool reduce_fixed(graph *g, int32_t node)
 	return true;
 }
 
-/* ---- degree 0, 1, 2 ------------------------------------------------------------------ */
+/* ---- degree 0, 1, 2 --------------------------------------------------------------------- */
 
 static void eliminate_isolated(graph *g, int32_t node)
 {
@@ -82,8 +84,8 @@ static void eliminate_leaf(graph *g, int32_t node)
 	graph_table_drop(g, table);
 }
 
-/* A row per strategy of this node, contiguous, with the node's cost added where `extra` is given.
- */
+/* Copy an edge's table with one contiguous row per strategy of this node; `extra`, if given, is
+ * added per row. */
 static int64_t *rows_of(const graph *g, int32_t edge, int32_t node, const int64_t *extra)
 {
 	table_view view = view_edge(g, edge, node);
@@ -97,7 +99,8 @@ static int64_t *rows_of(const graph *g, int32_t edge, int32_t node, const int64_
 	return rows;
 }
 
-/* Rows whose sums stay in the nearest cache while all of this node's strategies go by. */
+/* Rows of the result whose sums stay in the nearest cache while all strategies of the eliminated
+ * node are visited. */
 #define ROWS_AT_ONCE 8
 
 /* out[b] = min(out[b], base + row[b]). */
@@ -126,14 +129,14 @@ static void min_plus(int32_t n, int32_t rows, int32_t columns, const int64_t *fi
 			}
 }
 
-/* The new table may be larger than the two it replaces; past this it is left alone. */
+/* A table that replaces two may be larger than both; refuse to grow by more. */
 static bool grows_too_much(int64_t own, int64_t rows, int64_t columns)
 {
 	return rows * columns >
 	       limits->elimination_growth * own * (rows + columns) + limits->elimination_entries;
 }
 
-/* What the edge remembers for that end; the caller's. */
+/* Take the message that the edge remembers for that end; the caller frees it. */
 static double *take_message(graph *g, int32_t edge, int32_t node)
 {
 	graph_edge *e = &g->edges.data[edge];
@@ -182,10 +185,10 @@ bool reduce_degree(graph *g, int32_t node)
 	return true;
 }
 
-/* ---- a node that follows its neighbour ----------------------------------------------- */
+/* ---- a node that follows its neighbour -------------------------------------------------- */
 
-/* For each strategy of the leader, the follower's: costs and spans of the follower go to the
- * leader. The edge between them is gone already; the others are moved by the caller. */
+/* Move the follower's spans, and the messages of its knapsacks, to the leader: each strategy of the
+ * leader gets those of map[strategy]. */
 static void give_spans(graph *g, int32_t node, int32_t leader, const int32_t *map)
 {
 	const graph_node *v = &g->nodes[node];
@@ -214,8 +217,8 @@ static bool uses_no_more(const graph_node *v, int32_t a, int32_t b)
 	return true;
 }
 
-/* The strategy that is cheapest and uses least when the neighbour takes j, or -1 if there is none.
- */
+/* Return the strategy that is cheapest and uses least when the neighbour takes j, or -1 if no
+ * strategy is both. */
 static int32_t best_for(const graph_node *v, const table_view *view, int32_t j)
 {
 	int32_t best = -1;
@@ -258,7 +261,7 @@ bool reduce_leaf(graph *g, int32_t node)
 	return determined;
 }
 
-/* ---- merging ------------------------------------------------------------------------- */
+/* ---- merging ---------------------------------------------------------------------------- */
 
 static bool determined_by(const table_view *view, int32_t *map)
 {

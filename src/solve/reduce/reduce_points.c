@@ -1,11 +1,12 @@
-/* Reductions on capacity: what every choice uses is subtracted from it, points that cannot bind or
- * that another implies go, and strategies that cannot fit are dropped. */
+/* Reductions of the capacity: usage that is the same for every choice is subtracted from it, points
+ * that cannot bind or that another point implies are removed, and strategies that cannot fit are
+ * dropped. */
 #include "solve/graph/working_graph.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is used whatever is chosen ------------------------------------------------- */
+/* ---- usage that no choice changes ------------------------------------------------------- */
 
 static void subtract_least(graph *g, const graph_span *span, int32_t strategies)
 {
@@ -18,7 +19,7 @@ static void subtract_least(graph *g, const graph_span *span, int32_t strategies)
 
 typedef struct span_end {
 	int32_t point, span;
-	int sign; /* 1: begins */
+	int sign; /* 1: the span begins; -1: it ends */
 } span_end;
 
 static int by_point(const void *a, const void *b)
@@ -27,7 +28,7 @@ static int by_point(const void *a, const void *b)
 	return (x->point > y->point) - (x->point < y->point);
 }
 
-/* Whether the spans are disjoint already, in order, none continuing another. */
+/* Whether the spans are in order and disjoint, and none continues the one before it. */
 static bool is_disjoint(const graph_node *v)
 {
 	size_t bytes = (size_t)v->strategies * sizeof(int64_t);
@@ -39,7 +40,8 @@ static bool is_disjoint(const graph_node *v)
 	return true;
 }
 
-/* Appends what is used from begin on: longer than before if that is the same. */
+/* Append a span with the given usages, or lengthen the last one if it ends here with the same
+ * usages. */
 static void append_span(graph *g, graph_node *v, int32_t begin, int32_t end, const int64_t *now)
 {
 	size_t bytes = (size_t)v->strategies * sizeof *now;
@@ -57,7 +59,8 @@ static void append_span(graph *g, graph_node *v, int32_t begin, int32_t end, con
 	sw_vec_push(&v->spans, added);
 }
 
-/* A merged node's spans overlap: what they use together is what counts. */
+/* Replace overlapping spans, which merged nodes have, by disjoint ones with the sums of their
+ * usages. */
 static void make_disjoint(graph *g, graph_node *v)
 {
 	size_t count = v->spans.len;
@@ -123,12 +126,12 @@ static void subtract_fixed_usage(graph *g)
 	reduce_settle(g);
 }
 
-/* ---- points -------------------------------------------------------------------------- */
+/* ---- points ----------------------------------------------------------------------------- */
 
-/* Per point: the usage if every node took its largest; how many spans begin, and end, there. */
+/* Per point: the usage if every node took its largest, and how many spans begin, and end. */
 typedef struct point_facts {
 	int64_t *most;
-	int32_t *begins, *ends; /* before and at this point: cumulative */
+	int32_t *begins, *ends; /* cumulative: at this point or before it */
 } point_facts;
 
 static void gather_facts(const graph *g, point_facts *facts)
@@ -157,9 +160,10 @@ static void transfer_price(const graph *g, int32_t *implied_by, int32_t implied,
 	implied_by[implied] = by;
 }
 
-/* If no span ends after p, up to q, all that live at p live at q: with no more capacity at q, p is
- * implied. Likewise backwards. kept[] gets the others, ascending; heir[] what
- * implies each, -1 if it can't bind. */
+/* If no span ends after p up to q, all spans that contain p contain q; so if q has no more capacity
+ * than p, q implies p. The same holds backwards. kept[] gets the points that no other one implies,
+ * ascending; implied_by[] the point that implies each, itself if it is kept, or -1 if it can't
+ * bind. */
 static int32_t choose_points(const graph *g, const point_facts *facts, int32_t *kept,
                              int32_t *implied_by)
 {
@@ -181,7 +185,7 @@ static int32_t choose_points(const graph *g, const point_facts *facts, int32_t *
 	return count;
 }
 
-/* What is remembered of a point goes to the one that implies it. */
+/* Move the knapsack messages of a removed point to the one that implies it. */
 static void renumber_given(graph *g, int32_t node, const int32_t *implied_by, const int32_t *rank)
 {
 	graph_node *v = &g->nodes[node];
@@ -244,9 +248,9 @@ static void drop_slack_points(graph *g)
 	free(facts.most);
 }
 
-/* ---- strategies that cannot fit ------------------------------------------------------ */
+/* ---- strategies that cannot fit --------------------------------------------------------- */
 
-/* least[k][t]: the smallest capacity of the 2^k points from t. */
+/* Range minima: least[k][t] is the smallest capacity of the 2^k points from t on. */
 typedef struct range_least {
 	int levels;
 	int32_t points;

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- row and column minima ----------------------------------------------------------- */
+/* ---- row and column minima -------------------------------------------------------------- */
 
-/* The minimum over the other end goes from the table to this node's costs: the sum over any
- * assignment stays. Rows that are wholly forbidden are left to reduce_support. */
+/* Move each row's minimum from the table to this node's cost, which keeps every assignment's cost.
+ * Rows that are wholly forbidden are left to reduce_support. */
 static bool pull_minima(int64_t *cost, int64_t mine_step, int64_t other_step, int32_t mine,
                         int32_t others, int64_t *node_cost, double *message)
 {
@@ -45,8 +45,8 @@ static bool normalise_edge(graph *g, int32_t edge)
 	                       e->message[1]);
 	if (!changed)
 		return false;
-	/* Dominance does not see the change, so that neither end need be queued, but for a lost
-	 * edge. */
+	/* Dominance gives the same answer before and after, so that the two ends are queued only if
+	 * the edge disappears. */
 	for (int64_t i = 0; i < entries; i++)
 		if (cost[i]) {
 			int32_t old = e->table;
@@ -69,7 +69,7 @@ bool reduce_normal(graph *g, int32_t node)
 	return removed;
 }
 
-/* ---- support (arc consistency) ------------------------------------------------------- */
+/* ---- support (arc consistency) ---------------------------------------------------------- */
 
 static bool has_support(const table_view *view, int32_t mine)
 {
@@ -98,17 +98,17 @@ bool reduce_support(graph *g, int32_t node)
 	return lost;
 }
 
-/* ---- dominance ----------------------------------------------------------------------- */
+/* ---- dominance -------------------------------------------------------------------------- */
 
-/* An edge's table, a row per strategy of the node that is looked at. */
+/* An edge's table, one row per strategy of the node whose strategies are compared. */
 typedef struct edge_rows {
 	const int64_t *cost;
 	int64_t *owned; /* NULL: the table itself */
 	int32_t others;
-	int32_t witness; /* the other end's strategy that told most rows apart last */
+	int32_t witness; /* the strategy of the other end that last refuted a dominance */
 } edge_rows;
 
-/* Columns are copied, since rows are compared with each other. */
+/* Tables whose columns belong to the node are transposed, so that rows can be compared. */
 static edge_rows rows_of(const table_view *view)
 {
 	edge_rows r = {.cost = view->cost, .others = view->others};
@@ -122,7 +122,7 @@ static edge_rows rows_of(const table_view *view)
 	return r;
 }
 
-/* better - worse; INT64_MIN where worse is not allowed, INT64_MAX where better alone is not. */
+/* better - worse; INT64_MIN where worse is forbidden, INT64_MAX where only better is. */
 static int64_t excess_at(const int64_t *better, const int64_t *worse, int32_t j)
 {
 	if (worse[j] == SW_FORBIDDEN)
@@ -130,7 +130,8 @@ static int64_t excess_at(const int64_t *better, const int64_t *worse, int32_t j)
 	return better[j] == SW_FORBIDDEN ? INT64_MAX : better[j] - worse[j];
 }
 
-/* Where worse is not allowed the difference, which may be none, is not looked at. */
+/* The largest of better - worse over a row. Where worse is forbidden the difference, which may
+ * overflow, is ignored. */
 SW_VECTORISED
 static int64_t largest_of(const int64_t *restrict better, const int64_t *restrict worse, int32_t n)
 {
@@ -144,11 +145,11 @@ static int64_t largest_of(const int64_t *restrict better, const int64_t *restric
 	return largest;
 }
 
-/* So many of a row are looked at before it is asked whether they are enough. */
+/* Entries of a row that are compared between two checks against the limit. */
 #define ENTRIES_AT_ONCE 32
 
-/* The largest of better - worse over the other end's strategies that worse allows, or more than
- * `limit` as soon as it is above limit. */
+/* Return the largest of better - worse over the strategies of the other end that worse allows, or
+ * any excess above `limit`. */
 static int64_t largest_excess(edge_rows *r, int32_t better, int32_t worse, int64_t limit)
 {
 	const int64_t *x = r->cost + (int64_t)better * r->others,
@@ -164,7 +165,7 @@ static int64_t largest_excess(edge_rows *r, int32_t better, int32_t worse, int64
 	return largest;
 }
 
-/* Two rows are often told apart by what told the last two apart. */
+/* The strategy of the other end that refuted the last pair often refutes the next one. */
 static bool has_witness(const edge_rows *r, int32_t better, int32_t worse, int64_t limit)
 {
 	const int64_t *x = r->cost + (int64_t)better * r->others,
@@ -180,10 +181,11 @@ static bool uses_no_more(const graph_node *v, int32_t better, int32_t worse)
 	return true;
 }
 
-/* Whatever the surroundings, better costs no more than worse (Goldstein's dead-end elimination).
- * With normal tables each edge's excess is >= 0 as a row has a zero; otherwise the limit can't be
- * used early. The order of the rows does not matter: those by which it is not so come first, where
- * they are likely to refute the next pair. */
+/* Whether `better` costs no more than `worse` whatever the neighbours choose (Goldstein's
+ * dead-end elimination). With normal tables each edge's excess is >= 0, since every row has a
+ * zero, so that one large excess refutes; with others all edges must be summed. The order of the
+ * rows does not matter: an edge that refutes is moved to the front, where it is likely to refute
+ * the next pair. */
 static bool dominates(const graph_node *v, edge_rows *rows, bool normal, int32_t better,
                       int32_t worse)
 {

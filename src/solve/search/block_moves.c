@@ -1,4 +1,4 @@
-/* The regions of block moves, and what their nodes may choose. */
+/* The regions of block moves, and the strategies that their nodes may choose. */
 #include "solve/search/block_moves.h"
 #include "solve/limits.h"
 
@@ -51,7 +51,7 @@ void block_free(block_region *b)
 	free(b);
 }
 
-/* ---- regions ------------------------------------------------------------------------- */
+/* ---- regions ---------------------------------------------------------------------------- */
 
 static void forget_region(block_region *b)
 {
@@ -66,7 +66,7 @@ static void take(block_region *b, int32_t v)
 	sw_vec_push(&b->nodes, v);
 }
 
-/* Breadth first. */
+/* Add neighbours, breadth first. */
 static void spread(local_search *s, int32_t size)
 {
 	const core *c = s->c;
@@ -93,7 +93,7 @@ void block_around(local_search *s, int32_t seed, int32_t size)
 	spread(s, size);
 }
 
-/* Nodes are numbered about as the program runs: a stretch of it. */
+/* Nodes are numbered about in program order: this region is an interval of the program. */
 void block_range(local_search *s, int32_t seed, int32_t size)
 {
 	block_region *b = s->block;
@@ -103,7 +103,7 @@ void block_range(local_search *s, int32_t seed, int32_t size)
 	s->work += size;
 }
 
-/* What the choice of v makes of a difference at a watched point. */
+/* By how much the strategies of v differ in usage at a watched point. */
 static int64_t usage_range(const local_search *s, int32_t v, int32_t point)
 {
 	const watching *w = &s->watch;
@@ -136,10 +136,10 @@ void block_users(local_search *s, int32_t point, int32_t size)
 	spread(s, size);
 }
 
-/* ---- offers -------------------------------------------------------------------------- */
+/* ---- offered strategies ----------------------------------------------------------------- */
 
-/* By reduced cost if there is one, else by the cost given the neighbours now. Insertion: rows are
- * short. */
+/* Order by reduced cost if there is one, else by the cost given the present neighbours. Rows are
+ * short, so that insertion sort does. */
 static void rank_strategies(local_search *s)
 {
 	const core *c = s->c;
@@ -166,7 +166,7 @@ static void begin_offers(block_region *b)
 	sw_vec_push(&b->first, 0);
 }
 
-/* Whether the extra prices make one of its strategies dearer than another. */
+/* Whether the extra prices make one strategy of v dearer than another. */
 static bool pays_extra(const local_search *s, int32_t v)
 {
 	const watching *w = &s->watch;
@@ -176,7 +176,7 @@ static bool pays_extra(const local_search *s, int32_t v)
 	return false;
 }
 
-/* If more are eligible than may be offered, chance decides: many of them cost the same. */
+/* If more strategies are eligible than may be offered, draw among them: many have the same cost. */
 static void offer_ranked(local_search *s, int32_t v, int32_t most, double slack)
 {
 	const core *c = s->c;
@@ -195,7 +195,8 @@ static void offer_ranked(local_search *s, int32_t v, int32_t most, double slack)
 	s->work += eligible;
 }
 
-/* Where there are extra prices, what is cheap with them is offered, whatever the slack. */
+/* Where there are extra prices, offer the strategies that are cheapest with them, whatever their
+ * reduced costs. */
 static void offer_repriced(local_search *s, int32_t v, int32_t most)
 {
 	const core *c = s->c;
@@ -250,7 +251,7 @@ void block_offer_other(local_search *s, const int32_t *other)
 	s->work += 2 * (int64_t)b->offered.len;
 }
 
-/* ---- moves --------------------------------------------------------------------------- */
+/* ---- moves ------------------------------------------------------------------------------ */
 
 void block_plan(local_search *s, double table)
 {

@@ -1,4 +1,4 @@
-/* The order of elimination of a block, and which of its nodes are held. */
+/* The order of elimination of a block, and the nodes that are held. */
 #include "solve/search/block_moves.h"
 #include "solve/limits.h"
 
@@ -24,7 +24,7 @@ static bool is_stale(const block_region *b, sw_heap_entry entry)
 	       entry.weight > weight;
 }
 
-/* Nodes without a choice are as good as held; the others' edges make the graph. */
+/* List the graph of the nodes that have a choice; nodes with one strategy count as held. */
 static void list_neighbours(local_search *s)
 {
 	const core *c = s->c;
@@ -72,8 +72,8 @@ static void hold(local_search *s, int32_t v)
 	}
 }
 
-/* Of a node and its neighbours. Where chance alone decides, what touches much is free, too, at
- * times. */
+/* Choose one of a node and its neighbours at random, or by degree times a random number: the former
+ * leaves nodes of many neighbours free, too, at times. */
 static int32_t choose_to_hold(const block_region *b, int32_t v, bool by_degree)
 {
 	const int_list *list = &b->neighbours[v];
@@ -91,7 +91,7 @@ static int32_t choose_to_hold(const block_region *b, int32_t v, bool by_degree)
 	return best;
 }
 
-/* The neighbours of a node that is eliminated become each other's. */
+/* Connect the neighbours of an eliminated node with each other. */
 static void connect_neighbours(local_search *s, int32_t v)
 {
 	block_region *b = s->block;
@@ -111,7 +111,7 @@ static void connect_neighbours(local_search *s, int32_t v)
 	}
 }
 
-/* Each scope in the order of elimination, without those that were held later. */
+/* Sort each scope by the order of elimination, without the nodes that were held later. */
 static void sort_scopes(block_region *b)
 {
 	for (int32_t n = 0; n < b->eliminated; n++) {

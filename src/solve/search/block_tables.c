@@ -1,6 +1,7 @@
-/* The tables of a block's elimination. A table's first node owns the slowest digit; as all tables
- * list their nodes in the order of elimination, what belongs to one strategy of the node being
- * eliminated is contiguous, and neighbouring digits that a table has, or lacks, are one. */
+/* The tables of a block's elimination. A table's first node has the slowest digit. As all tables
+ * list their nodes in the order of elimination, the entries of one strategy of the node being
+ * eliminated are contiguous, and a run of neighbouring digits that a table has, or lacks, is
+ * treated as one. */
 #include "solve/search/block_moves.h"
 
 #include <string.h>
@@ -12,7 +13,7 @@
 #define FAST_LOOPS
 #endif
 
-/* ---- packing ------------------------------------------------------------------------- */
+/* ---- packing ---------------------------------------------------------------------------- */
 
 static void add_factor(block_region *b, int32_t count, const int32_t *nodes, int64_t *cost)
 {
@@ -21,7 +22,7 @@ static void add_factor(block_region *b, int32_t count, const int32_t *nodes, int
 	sw_vec_push(&b->factors, f);
 }
 
-/* The edges among nodes that are eliminated, the earlier end first. */
+/* List the edges among eliminated nodes, the earlier end first. */
 static int64_t list_pairs(local_search *s)
 {
 	const core *c = s->c;
@@ -44,7 +45,7 @@ static int64_t list_pairs(local_search *s)
 	return entries;
 }
 
-/* Room for all tables at once, so that none moves. */
+/* Reserve memory for all tables at once, so that none moves. */
 static void reserve_tables(block_region *b, int64_t pair_entries)
 {
 	int64_t made = 0, largest = 0;
@@ -104,7 +105,7 @@ void block_pack(local_search *s)
 	s->work += 2 * pair_entries + 8 * b->eliminated;
 }
 
-/* ---- sums ---------------------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------------- */
 
 FAST_LOOPS static void add_row(int64_t *restrict out, const int64_t *restrict in, int64_t n)
 {
@@ -124,9 +125,9 @@ FAST_LOOPS static void take_less(int64_t *restrict out, const int64_t *restrict 
 		out[k] = in[k] < out[k] ? in[k] : out[k];
 }
 
-/* Digits of a scope that a table has, or lacks, all of. The slowest first. */
+/* A run of digits of a scope that a table has, or lacks, all of. */
 typedef struct digit_group {
-	/* values; what one of them is worth in the table, in the scope */
+	/* number of values; distance of two values in the table, and in the scope */
 	int64_t extent, step, inner;
 } digit_group;
 
@@ -154,7 +155,7 @@ static int group_digits(const block_region *b, const int_list *scope, const bloc
 	return count;
 }
 
-/* Groups count down to the fastest, which is number 0. */
+/* Add a table to `out`. Groups are numbered from the fastest, 0. */
 static void add_table(int64_t *out, const int64_t *in, const digit_group *groups, int group)
 {
 	const digit_group *g = &groups[group];
@@ -199,7 +200,7 @@ static void eliminate(local_search *s, int32_t v, int64_t *table)
 		add_factor(b, (int32_t)scope->len, scope->data, table);
 }
 
-/* ---- choices ------------------------------------------------------------------------- */
+/* ---- choices ---------------------------------------------------------------------------- */
 
 static int64_t entry_at(const block_region *b, const block_factor *f)
 {
@@ -209,7 +210,7 @@ static int64_t entry_at(const block_region *b, const block_factor *f)
 	return f->cost[at];
 }
 
-/* Ties stay with the present strategy, which is offered first. */
+/* Choose the cheapest strategy; a tie goes to the present one, which is offered first. */
 static void choose(local_search *s, int32_t v)
 {
 	block_region *b = s->block;
@@ -228,7 +229,7 @@ static void choose(local_search *s, int32_t v)
 	b->chosen[v] = best;
 }
 
-/* ---- all together -------------------------------------------------------------------- */
+/* ---- all together ----------------------------------------------------------------------- */
 
 static void price_choices(local_search *s, double scale)
 {
@@ -243,7 +244,7 @@ static void price_choices(local_search *s, double scale)
 	}
 }
 
-/* Only the edges' factors stay from one sum to the next. */
+/* Sort the edges' factors into buckets, and drop the tables of the last sum. */
 static void file_pairs(block_region *b)
 {
 	for (int32_t n = 0; n < b->eliminated; n++)

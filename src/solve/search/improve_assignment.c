@@ -1,7 +1,7 @@
 /* Iterated local search on valid assignments: forests and blocks are minimised exactly at various
- * prices of the usage, and only what costs no more is kept. When that has stopped to gain, a part
- * of the assignment is scrambled and put in order again, which leads to other surroundings; what is
- * good in them is joined with the best. */
+ * prices of the usage, and a result is accepted if it costs no more. After a cycle without gain a
+ * part of the assignment is perturbed and repaired, which leads to another neighbourhood; the
+ * result is merged with the best assignment. */
 #include "solve/search/block_moves.h"
 #include "solve/limits.h"
 
@@ -10,8 +10,8 @@
 
 static const solve_improve_limits *const limits = &default_limits.improve;
 
-/* Scales of the prices in a region's first attempt. 0 ignores the capacity, and pays off where the
- * region has room to spare. */
+/* Draw a factor of the prices for the first attempt at a region. 0 ignores the capacity, which pays
+ * where the region's points have capacity to spare. */
 
 static double first_scale(local_search *s)
 {
@@ -29,7 +29,7 @@ static int32_t random_size(local_search *s, int least_bits, int bits)
 	return (int32_t)SW_MIN(size, (int64_t)s->c->n_nodes);
 }
 
-/* How far the assignment is from what is known to be impossible. */
+/* How far the cost is above the bound. */
 static double gap_of(const local_search *s)
 {
 	if (s->target == INT64_MIN)
@@ -37,7 +37,7 @@ static double gap_of(const local_search *s)
 	return SW_MAX((double)s->cost - (double)s->target, 1);
 }
 
-/* Stays where the move since `mark` led if that is valid and no dearer. */
+/* Accept the move since `mark` if the assignment is valid and no dearer; else undo it. */
 static void accept_or_undo(local_search *s, int64_t cost_before, size_t mark)
 {
 	if (search_valid(s) && s->cost <= cost_before && search_verify(s))
@@ -46,9 +46,9 @@ static void accept_or_undo(local_search *s, int64_t cost_before, size_t mark)
 		search_undo(s, mark);
 }
 
-/* ---- moves --------------------------------------------------------------------------- */
+/* ---- moves ------------------------------------------------------------------------------ */
 
-/* A forest at rising prices until the result is within the capacity. */
+/* Minimise a forest, at rising prices until the result is within the capacity. */
 static void try_forest(local_search *s)
 {
 	int64_t cost = s->cost;
@@ -65,8 +65,8 @@ static void try_forest(local_search *s)
 	accept_or_undo(s, cost, mark);
 }
 
-/* A block; what it exceeds is made dearer until it fits, beginning with a share of what was gained.
- */
+/* Minimise a block, with extra prices at exceeded points until it fits; the first ones are a share
+ * of the gain. */
 static void try_block(local_search *s)
 {
 	int64_t cost = s->cost;
@@ -90,9 +90,10 @@ static void try_block(local_search *s)
 
 static void (*const moves[])(local_search *s) = {try_forest, try_forest, try_block};
 
-/* ---- cycles -------------------------------------------------------------------------- */
+/* ---- cycles ----------------------------------------------------------------------------- */
 
-/* The cheapest mixture of two assignments, as far as elimination finds it. True if it is valid. */
+/* Move to the cheapest mixture of two assignments, as far as elimination finds it. True if it is
+ * valid. */
 static bool join(local_search *s, const int32_t *other)
 {
 	s->journal.len = 0;
@@ -148,7 +149,7 @@ static void run_moves(local_search *s, int64_t limit)
 	}
 }
 
-/* What was found elsewhere, joined with the best, may be better still. */
+/* Merge the present assignment with the best one, which may give a better one than both. */
 static void join_record(local_search *s, best_assignment *best)
 {
 	if (join(s, best->x))
@@ -156,7 +157,7 @@ static void join_record(local_search *s, best_assignment *best)
 	load_assignment(s, best->x);
 }
 
-/* One cycle; false if it gained nothing. */
+/* Run one cycle; false if it gained nothing. */
 static bool run_cycle(local_search *s, int64_t limit, best_assignment *best)
 {
 	run_moves(s, limit);

@@ -68,7 +68,7 @@ bool search_done(const local_search *s)
 	return s->work >= s->work_limit || halted(&s->halt);
 }
 
-/* ---- moves --------------------------------------------------------------------------- */
+/* ---- moves ------------------------------------------------------------------------------ */
 
 static void change_spare(local_search *s, const watch_span *span, int64_t more)
 {
@@ -134,7 +134,7 @@ void search_undo(local_search *s, size_t journal_length)
 	}
 }
 
-/* Whether the change keeps every watched point that it raises within the capacity. */
+/* Whether the change keeps every watched point whose usage it raises within the capacity. */
 static bool fits(const local_search *s, int32_t node, int32_t strategy)
 {
 	const watching *w = &s->watch;
@@ -158,10 +158,10 @@ int64_t search_price(const local_search *s, int32_t node, int32_t strategy, doub
 			w->extra_before[w->spans[k].end] - w->extra_before[w->spans[k].begin];
 		price += extra * (double)w->spans[k].usage[strategy];
 	}
-	return (int64_t)SW_MIN(price, 0x1p60 / (s->c->n_nodes + 1)); /* no sum overflows */
+	return (int64_t)SW_MIN(price, 0x1p60 / (s->c->n_nodes + 1)); /* so that no sum overflows */
 }
 
-/* ---- descent ------------------------------------------------------------------------- */
+/* ---- descent ---------------------------------------------------------------------------- */
 
 bool search_descend_node(local_search *s, int32_t node)
 {

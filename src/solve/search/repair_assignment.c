@@ -1,6 +1,7 @@
-/* From any assignment towards a valid one. First usage is paid for but not limited, which makes the
- * assignment cheap; then what exceeds the capacity is mended, the worst point first, where its
- * users are; if that fails, by prices that grow everywhere; if that fails, by single nodes. */
+/* Repair: from any assignment to a valid one. First usage has a price but no limit, which makes the
+ * assignment cheap; then the points that exceed the capacity are repaired, the worst one first, in
+ * the region of its users; if that fails, prices grow at all exceeded points; if that fails, single
+ * nodes change. */
 #include "solve/search/block_moves.h"
 #include "solve/limits.h"
 
@@ -15,7 +16,7 @@ static bool is_repaired(local_search *s)
 	return search_verify(s) && search_valid(s);
 }
 
-/* A cost difference that is neither large nor small for this problem. */
+/* A cost difference of the order that matters in this problem. */
 static double typical_gap(const local_search *s)
 {
 	return fabs((double)s->cost) * limits->gap_share + 1;
@@ -46,7 +47,7 @@ static void relax(local_search *s, int64_t work_limit)
 	}
 }
 
-/* ---- mending the worst point --------------------------------------------------------- */
+/* ---- repair of the worst point ---------------------------------------------------------- */
 
 static int32_t worst_point(const local_search *s)
 {
@@ -57,7 +58,7 @@ static int32_t worst_point(const local_search *s)
 	return worst;
 }
 
-/* The way to the best attempt's end, and what it costs per unit of usage that is too much. */
+/* The moves of the best attempt, and its cost per unit of excess that it removes. */
 typedef struct repair_attempt {
 	SW_VEC(search_change) moves;
 	double ratio;
@@ -108,9 +109,9 @@ static bool repair_worst_points(local_search *s, int64_t work_limit)
 	return is_repaired(s);
 }
 
-/* ---- by prices ----------------------------------------------------------------------- */
+/* ---- repair by growing prices ----------------------------------------------------------- */
 
-/* About what a unit of usage at one point may be worth: all cost that is to be lost over all
+/* A first price of a unit of usage at one point: a small share of all cost per unit of all
  * usage. */
 static double unit_price(const local_search *s)
 {
@@ -151,9 +152,9 @@ static bool repair_by_prices(local_search *s, int64_t work_limit)
 	return repaired;
 }
 
-/* ---- greedily ------------------------------------------------------------------------ */
+/* ---- greedy repair ---------------------------------------------------------------------- */
 
-/* What node v uses at a watched point; NULL if that is the same whatever it chooses. */
+/* The usages of node v at a watched point; NULL if they are the same for all its strategies. */
 static const int64_t *usage_at(const local_search *s, int32_t v, int32_t point)
 {
 	const watching *w = &s->watch;
@@ -203,7 +204,7 @@ static bool repair_greedily(local_search *s, int64_t work_limit)
 	return is_repaired(s);
 }
 
-/* ---- all together -------------------------------------------------------------------- */
+/* ---- all together ----------------------------------------------------------------------- */
 
 bool search_restart(local_search *s, int64_t work)
 {

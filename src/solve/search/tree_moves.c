@@ -1,5 +1,5 @@
-/* Tree moves: an induced forest is chosen at random, and its best assignment given the rest is
- * found exactly by dynamic programming from the leaves to the roots. */
+/* Tree moves: an induced forest is chosen at random, and its best assignment given the other nodes
+ * is found exactly by dynamic programming from the leaves to the roots. */
 #include "solve/search/local_search.h"
 #include "solve/limits.h"
 
@@ -10,11 +10,11 @@
 static const solve_move_limits *const limits = &default_limits.move;
 
 struct induced_forest {
-	int32_t *order;  /* members; after rooting, parents before children */
-	int32_t *parent; /* node, or -1 */
-	int32_t *up;     /* edge to the parent */
+	int32_t *order;  /* the members; after root_trees parents before children */
+	int32_t *parent; /* the parent node, or -1 */
+	int32_t *up;     /* the edge to the parent */
 	int32_t *group;  /* union-find over members */
-	int32_t *mark;   /* stamp: visited; stamp + 1: member */
+	int32_t *mark;   /* `stamp`: visited; `stamp` + 1: member */
 	int32_t *chosen;
 	int32_t *candidates;
 	int64_t *value; /* per strategy of the core */
@@ -56,7 +56,7 @@ static int32_t other_end(const core *c, int32_t edge, int32_t node)
 	return c->edges[edge].a == node ? c->edges[edge].b : c->edges[edge].a;
 }
 
-/* ---- choosing ------------------------------------------------------------------------ */
+/* ---- choosing --------------------------------------------------------------------------- */
 
 static int32_t group_of(induced_forest *f, int32_t v)
 {
@@ -70,7 +70,7 @@ static bool is_member(const induced_forest *f, int32_t v)
 	return f->mark[v] == f->stamp + 1;
 }
 
-/* v closes no cycle: its neighbours that are members lie in different trees. */
+/* Whether v closes no cycle: its neighbours that are members are in different trees. */
 static bool joins_without_cycle(local_search *s, int32_t v)
 {
 	const core *c = s->c;
@@ -118,7 +118,7 @@ static void choose_everywhere(local_search *s)
 	s->work += 4 * c->n_edges;
 }
 
-/* Breadth first in a random order, so that the region is compact. */
+/* Grow breadth first in a random order, so that the region is compact. */
 static void choose_around(local_search *s, int32_t seed, int32_t size)
 {
 	const core *c = s->c;
@@ -146,7 +146,7 @@ static void choose_around(local_search *s, int32_t seed, int32_t size)
 	}
 }
 
-/* Reorders the members so that parents come before children. */
+/* Order the members so that parents come before children. */
 static void root_trees(local_search *s)
 {
 	const core *c = s->c;
@@ -186,9 +186,9 @@ void forest_choose(local_search *s, int32_t seed, int32_t size)
 	root_trees(s);
 }
 
-/* ---- dynamic programming ------------------------------------------------------------- */
+/* ---- dynamic programming ---------------------------------------------------------------- */
 
-/* The cost of each strategy of v given the neighbours outside the forest. */
+/* Compute the cost of each strategy of v given the neighbours outside the forest. */
 static void start_value(local_search *s, int32_t v, double scale)
 {
 	const core *c = s->c;
@@ -228,7 +228,7 @@ static void send_to_parent(local_search *s, int32_t v)
 	s->work += (int64_t)view.mine * view.others;
 }
 
-/* Ties stay with the present strategy. */
+/* Choose the cheapest strategy; a tie goes to the present one. */
 static int32_t choose_strategy(local_search *s, int32_t v)
 {
 	const core *c = s->c;

@@ -1,4 +1,4 @@
-/* Which points the search watches, and what each node uses at them. */
+/* The points that the search watches, and the usages of each node at them. */
 #include "solve/search/local_search.h"
 #include "solve/limits.h"
 
@@ -13,7 +13,7 @@ static int compare_places(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* ---- usage at all points ------------------------------------------------------------- */
+/* ---- usage at all points ---------------------------------------------------------------- */
 
 static int64_t *count_usage(local_search *s)
 {
@@ -30,18 +30,18 @@ static int64_t *count_usage(local_search *s)
 	return used;
 }
 
-/* ---- the nodes' spans at the watched points ------------------------------------------ */
+/* ---- the nodes' spans at the watched points --------------------------------------------- */
 
 typedef struct watch_packing {
 	local_search *s;
-	int32_t *rank;  /* per point: watched ones before it */
-	int32_t *place; /* per watched point: the piece of the node that begins there */
+	int32_t *rank;  /* per point: number of watched points before it */
+	int32_t *place; /* per watched point: number of the node's segment that begins there */
 	SW_VEC(int32_t) cuts;
-	SW_VEC(int64_t) usage; /* piece after piece, per strategy */
+	SW_VEC(int64_t) usage; /* segment after segment, per strategy */
 	SW_VEC(watch_span) spans;
 } watch_packing;
 
-/* Where any span of the node begins or ends, in terms of watched points. */
+/* List the watched points at which a span of the node begins or ends. */
 static void list_cuts(watch_packing *p, int32_t v)
 {
 	const core *c = p->s->c;
@@ -94,7 +94,8 @@ static bool all_equal(const int64_t *usage, size_t n)
 	return true;
 }
 
-/* Pieces at which the choice makes no difference are left out, equal neighbours joined. */
+/* Segments at which all strategies use the same are left out; equal neighbouring ones are
+ * joined. */
 static void pack_node(watch_packing *p, int32_t v)
 {
 	local_search *s = p->s;
@@ -144,9 +145,9 @@ static void pack_spans(local_search *s)
 	sw_vec_clear(&p.spans);
 }
 
-/* ---- verification -------------------------------------------------------------------- */
+/* ---- verification ----------------------------------------------------------------------- */
 
-/* The old points and the new ones (both ascending, none in both) in one list. */
+/* Merge the watched points with new ones; both are ascending, and have none in common. */
 static void merge_points(local_search *s, const int32_t *added, int32_t count, const int64_t *used)
 {
 	watching old = s->watch, *w = &s->watch;
@@ -169,7 +170,7 @@ static void merge_points(local_search *s, const int32_t *added, int32_t count, c
 	search_sum_extra(s);
 }
 
-/* The worst point of each stretch, if it is above its capacity and not watched. */
+/* List the worst point of each range, if it exceeds its capacity and is not watched. */
 static int32_t list_worst(const local_search *s, const int64_t *used, int32_t *worst)
 {
 	const core *c = s->c;

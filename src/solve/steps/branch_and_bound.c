@@ -1,5 +1,5 @@
-/* Branch and bound. Open subproblems are taken some at a time, each worked on by itself with the
- * bound, a short search and fixing, so that the answer does not depend on the number of threads. */
+/* Branch and bound. Open subproblems are taken in batches; each is solved by itself with the bound,
+ * a short search and fixing, so that the answer does not depend on the number of threads. */
 #include "solve/steps/solver.h"
 #include "solve/limits.h"
 
@@ -9,27 +9,29 @@
 
 static const solve_branch_limits *const limits = &default_limits.branch;
 
-/* A graph and the parent it was copied from, which must outlive it: assignments are mapped back
- * along. */
+/* A graph, and the parent from which it was copied; the parent must outlive it, since assignments
+ * are mapped back through it. */
 typedef struct subproblem_graph {
 	graph g;
 	lineage line;
-	struct subproblem_graph *parent; /* NULL: the root's graph is the caller's */
+	/* NULL: it was copied from the root's graph, which is the caller's */
+	struct subproblem_graph *parent;
 	int references;
 	int64_t entries;
 } subproblem_graph;
 
-/* A subproblem not looked at yet: the parent's graph with a node restricted. */
+/* A subproblem that is not solved yet: the parent's graph with the strategies of one node
+ * restricted. */
 typedef struct open_subproblem {
 	subproblem_graph *parent; /* NULL: the root */
-	int32_t node;             /* of the parent's graph, or -1 */
+	int32_t node;             /* of the parent's graph; -1: none is restricted */
 	bool *keep;
-	int64_t bound;  /* proved; in the root graph's units, as all graphs' */
-	double promise; /* about what it will be */
+	int64_t bound;  /* proved; in the root graph's units, which all graphs share */
+	double promise; /* an estimate of its bound */
 	int depth;
 } open_subproblem;
 
-/* A subproblem at work. */
+/* A subproblem that is being solved. */
 typedef struct subproblem {
 	solver *s;
 	const lineage *root;
@@ -37,7 +39,7 @@ typedef struct subproblem {
 	subproblem_graph *made;
 	int64_t upper, bound;
 	bool closed;
-	int32_t *whole;   /* NULL, or an assignment of the problem that `upper` is the cost of */
+	int32_t *whole;   /* NULL, or an assignment of the problem whose cost is `upper` */
 	branching branch; /* its node is one of the graph's; -1: none was chosen */
 	int64_t work;
 } subproblem;
@@ -73,9 +75,9 @@ static void release(branch_tree *t, subproblem_graph *f)
 	}
 }
 
-/* ---- one subproblem ------------------------------------------------------------------ */
+/* ---- one subproblem --------------------------------------------------------------------- */
 
-/* Copies keep the order of the nodes. */
+/* Find a node in a copy, which keeps the order of the nodes. */
 static int32_t find_copy(const graph *copy, int32_t node)
 {
 	int32_t low = 0, high = copy->n_nodes - 1;
@@ -103,7 +105,7 @@ static void make_graph(subproblem *l)
 		graph_keep(&f->g, find_copy(&f->g, l->from.node), l->from.keep, NULL);
 }
 
-/* Takes an assignment of the core if the evaluator finds it valid and cheaper than `upper`. */
+/* Take an assignment of the core if the evaluator finds it valid and cheaper than `upper`. */
 static void take_assignment(subproblem *l, const core *c, const int32_t *x)
 {
 	int32_t *whole = NULL;
@@ -121,7 +123,7 @@ static void take_assignment(subproblem *l, const core *c, const int32_t *x)
 	}
 }
 
-/* From the decoded assignment, shortly. */
+/* Search from the decoded assignment for a short while. */
 static void search_subproblem(subproblem *l, const core *c, passing *b, const halt *h)
 {
 	local_search found;
@@ -135,7 +137,7 @@ static void search_subproblem(subproblem *l, const core *c, passing *b, const ha
 	search_clear(&found);
 }
 
-/* Without points, and of small treewidth: the optimum itself. */
+/* Solve the subproblem exactly if it has no points, and small treewidth. */
 static bool solve_exactly(subproblem *l, const core *c)
 {
 	int64_t cost, spent = 0;
@@ -149,14 +151,16 @@ static bool solve_exactly(subproblem *l, const core *c)
 	return done;
 }
 
-/* Without an incumbent the level is as remembered. */
+/* Set the level of the prices relative to the gap; a level that was settled for the parent may be
+ * too low now. Without an incumbent it stays as remembered. */
 static void set_level(const subproblem *l, passing *b)
 {
 	if (l->upper < NO_UPPER)
 		b->level = limits->level * (double)(l->upper - l->bound);
 }
 
-/* Bounds the reduced graph, and looks for something better. Returns the share that fixing took. */
+/* Bound the reduced graph, search it, and fix. Returns the share of strategies and pairs that was
+ * ruled out. */
 static double tighten(subproblem *l, bool first, const halt *h)
 {
 	core c;
@@ -200,7 +204,7 @@ static bool reduce_subproblem(subproblem *l)
 	return !l->closed;
 }
 
-/* Chooses where to branch, or finds that nothing is left to choose. */
+/* Choose where to branch; close the subproblem if no node is left. */
 static void branch_subproblem(subproblem *l, const halt *h)
 {
 	core c;
@@ -223,7 +227,7 @@ static void branch_subproblem(subproblem *l, const halt *h)
 	core_clear(&c);
 }
 
-/* Bound, search, fix, again while that fixes much; then where to branch. */
+/* Repeat bound, search and fixing while many strategies are ruled out; then branch. */
 static void solve_subproblem(void *context, int64_t k)
 {
 	subproblem *l = (subproblem *)context + k;
@@ -238,9 +242,10 @@ static void solve_subproblem(void *context, int64_t k)
 		branch_subproblem(l, &h);
 }
 
-/* ---- the tree ------------------------------------------------------------------------ */
+/* ---- the tree --------------------------------------------------------------------------- */
 
-/* Least bound first; when memory is short, deepest first. */
+/* Whether a is to be solved before b: least estimated bound first; when the open graphs are large,
+ * deepest first. */
 static bool comes_before(const branch_tree *t, const open_subproblem *a, const open_subproblem *b)
 {
 	if (t->entries > limits->max_entries && a->depth != b->depth)
@@ -289,8 +294,10 @@ static void conclude_subproblem(branch_tree *t, subproblem *l)
 	f->entries = entries_of(&f->g);
 	t->entries += f->entries;
 	if (l->from.parent)
-		l->from.parent->references++;   /* by the child, beside the open node's */
-	if (!l->closed && l->branch.node < 0) { /* halted before it knew */
+		/* the new graph refers to it, beside the open subproblem */
+		l->from.parent->references++;
+	/* the run was halted before a branching was chosen */
+	if (!l->closed && l->branch.node < 0) {
 		sw_vec_push(&t->open, l->from);
 		release(t, f);
 	} else {
@@ -347,9 +354,9 @@ bool solver_branch(solver *s, const lineage *at, int64_t *bound)
 	while (t.open.len && !solver_out_of_work(s)) {
 		solve_batch(&t);
 		prune_open(&t);
-		if (t.open.len &&
-		    /* with floored costs what is closed may hold less than it seems */
-		    !at->g->shift) {
+		/* With floored costs a closed subproblem may hold an assignment that is cheaper
+		 * than the incumbent, so that the open ones' bounds do not bound the whole. */
+		if (t.open.len && !at->g->shift) {
 			*bound = SW_MAX(*bound, SW_MIN(least_open(&t), solver_upper(s, at->g)));
 			solver_raise_bound(s, at->g, *bound);
 		}

@@ -1,9 +1,7 @@
-/*
- * Exact elimination (bucket elimination; Dechter 1999): nodes are eliminated in an order that keeps
+/* Exact elimination (bucket elimination; Dechter 1999): nodes are eliminated in an order that keeps
  * the tables small, each leaving a table over its remaining neighbours; then the choices are read
- * backwards. Only worth trying without capacity, and given up before any table is made if the order
- * is too dear.
- */
+ * backwards. It ignores the capacity, and is given up before any table is made if the order takes
+ * too much work. */
 #include "base/heap.h"
 #include "solve/steps/solver.h"
 #include "solve/limits.h"
@@ -14,11 +12,11 @@
 static const solve_elimination_limits *const limits = &default_limits.elimination;
 
 typedef struct cost_factor {
-	int32_t n;       /* nodes */
+	int32_t n;       /* number of nodes */
 	int32_t *nodes;  /* in the factor's arena */
-	int64_t *stride; /* of each */
+	int64_t *stride; /* per node */
 	const int64_t *cost;
-	int64_t *owned; /* to be freed with the bucket, or NULL */
+	int64_t *owned; /* freed with the bucket; NULL: the entries belong to another owner */
 } cost_factor;
 
 typedef SW_VEC(cost_factor) cost_factor_list;
@@ -26,17 +24,18 @@ typedef SW_VEC(cost_factor) cost_factor_list;
 typedef struct elimination {
 	const core *c;
 	sw_arena arena;
-	int_list *neighbours; /* per node; at its elimination: the scope of its table */
+	int_list *neighbours; /* per node; at its elimination they become the scope of its table */
 	int32_t *order, *position;
-	sw_heap heap;             /* with stale entries */
-	cost_factor_list *bucket; /* per node: factors of which it is eliminated first */
-	int16_t **choice;         /* per node: over its scope */
+	sw_heap heap; /* by table size; it may hold outdated entries */
+	/* per node: the factors of which it is the first to be eliminated */
+	cost_factor_list *bucket;
+	int16_t **choice; /* per node: its cheapest strategy for each assignment of its scope */
 	int32_t *mark, stamp;
 	int64_t constant, work;
 	bool forbidden;
 } elimination;
 
-/* ---- the order ----------------------------------------------------------------------- */
+/* ---- the order -------------------------------------------------------------------------- */
 
 static double weight_of(const elimination *el, int32_t node)
 {
@@ -51,7 +50,7 @@ static void push(elimination *el, int32_t node)
 	sw_heap_push(&el->heap, weight_of(el, node), node);
 }
 
-/* u loses `gone` and gains the others of its neighbours. */
+/* Remove `gone` from u's neighbours, and add the others of its neighbours. */
 static void connect_rest(elimination *el, int32_t u, int32_t gone)
 {
 	int_list *of_u = &el->neighbours[u];
@@ -82,7 +81,7 @@ static void list_neighbours(elimination *el)
 	}
 }
 
-/* Least table first. False if the whole would take more than `work`. */
+/* Choose the node of the smallest table next. False if the whole would take more than `work`. */
 static bool choose_order(elimination *el, int64_t work)
 {
 	double total = 0, choices = 0;
@@ -107,7 +106,7 @@ static bool choose_order(elimination *el, int64_t work)
 	return true;
 }
 
-/* ---- tables -------------------------------------------------------------------------- */
+/* ---- tables ----------------------------------------------------------------------------- */
 
 static void file_factor(elimination *el, cost_factor f)
 {
@@ -156,14 +155,14 @@ static int64_t stride_of(const cost_factor *f, int32_t node)
 	return 0;
 }
 
-/* All assignments of a scope in turn, with each factor's place in its table. */
+/* Enumerates all assignments of a scope, with the place of each in every factor's table. */
 typedef struct odometer {
-	int32_t digits; /* the first turns fastest */
+	int32_t digits; /* the first one is the fastest */
 	int32_t *digit, *base;
 	size_t factors;
 	int64_t *place; /* per factor */
 	int64_t *step;  /* per digit and factor */
-	int64_t *own;   /* per factor: the step of the node eliminated */
+	int64_t *own;   /* per factor: the step of the eliminated node */
 } odometer;
 
 static void odometer_init(odometer *o, const elimination *el, int32_t node)
@@ -278,7 +277,7 @@ static void read_choices(const elimination *el, int32_t *x)
 	}
 }
 
-/* ---- all together -------------------------------------------------------------------- */
+/* ---- all together ----------------------------------------------------------------------- */
 
 static void elimination_init(elimination *el, const core *c)
 {

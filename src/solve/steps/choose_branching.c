@@ -1,4 +1,4 @@
-/* The node that branch and bound splits next, and into which halves its strategies fall. */
+/* The node that branch and bound splits next, and the halves of its strategies. */
 #include "solve/limits.h"
 #include "solve/steps/solver.h"
 
@@ -13,8 +13,9 @@ typedef struct branch_candidate {
 	double score;
 } branch_candidate;
 
-/* Splits a node's strategies at the average usage, where that splits those in use, else into the
- * strategy most in use and the others. Returns how undecided the node is: 0 if not at all. */
+/* Split a node's strategies at the average price of their usage, if the strategies in use are on
+ * both sides of it; else into the strategy most in use and the others. Returns how undecided the
+ * node is, 0 if not at all. */
 static double split(const passing *b, int32_t v, const double *usage_price, bool *first)
 {
 	const core *c = b->c;
@@ -54,7 +55,7 @@ static void insert_candidate(branch_candidate *best, int32_t node, double score)
 		}
 }
 
-/* The least gain counts most. */
+/* Rate a branching by the product of both gains, in which the smaller one counts most. */
 static double branching_gain(double first, double second, double now, double upper)
 {
 	double a = SW_MAX(SW_MIN(first, upper) - now, limits->min_gain),
@@ -68,7 +69,7 @@ static void first_against_rest(bool *first, int32_t n)
 		first[i] = i == 0;
 }
 
-/* Splits every node; the candidates are those that the relaxation has decided least. */
+/* Split every node; the candidates are those that the relaxation leaves most undecided. */
 static void list_candidates(const passing *b, bool *first, branch_candidate *best)
 {
 	const core *c = b->c;
@@ -77,7 +78,7 @@ static void list_candidates(const passing *b, bool *first, branch_candidate *bes
 	for (int32_t v = 0; v < c->n_nodes; v++) {
 		int32_t at = c->first[v], n = core_strategies(c, v);
 		double score = split(b, v, usage_price + at, first + at);
-		if (score <= 0 && n > 1) { /* something must be branched on */
+		if (score <= 0 && n > 1) { /* it may be needed if no other node has a score */
 			first_against_rest(first + at, n);
 			score = limits->min_score * (c->edge_first[v + 1] - c->edge_first[v] + 1);
 		}
@@ -86,7 +87,7 @@ static void list_candidates(const passing *b, bool *first, branch_candidate *bes
 	free(usage_price);
 }
 
-/* About what each half of a node's strategies makes of the bound. `barred` is false, before and
+/* Estimate the bound on each half of a node's strategies. `barred` is all false before and
  * after. */
 static void probe_halves(passing *b, int32_t v, const bool *first, double upper, bool *barred,
                          double *half)
@@ -124,7 +125,7 @@ static void probe_candidates(passing *b, double upper, bool *first, const halt *
 		double half[2];
 		probe_halves(b, best[k].node, first, upper, barred, half);
 		double gain = branching_gain(half[0], half[1], b->best, upper);
-		if (!(gain > most)) /* or not a number */
+		if (!(gain > most)) /* also skips what is not a number */
 			continue;
 		most = gain;
 		take_branch(chosen, c, best[k].node, first);
@@ -141,7 +142,7 @@ void solver_choose_branching(passing *b, double upper, const halt *h, branching 
 	bool *first = sw_alloc((size_t)c->n_strategies + 1);
 	*chosen = (branching){.node = -1};
 	probe_candidates(b, upper, first, h, chosen);
-	if (chosen->node < 0 && !halted(h)) { /* no candidate has a score: split any node */
+	if (chosen->node < 0 && !halted(h)) { /* no candidate has a score: split node 0 */
 		first_against_rest(first, core_strategies(c, 0));
 		take_branch(chosen, c, 0, first);
 	}

@@ -1,6 +1,6 @@
-/* Diving: the nodes that the bound has all but decided are fixed, the bound settles again on what
- * is left, with prices that follow, and so on until hardly anything is left to decide. Unlike
- * rounding all nodes at once, later decisions know of the earlier ones. */
+/* Diving: nodes that the bound has all but decided are fixed, the bound and the prices are computed
+ * again on the remaining graph, and so on until few nodes are left, which are searched. Unlike
+ * rounding of all nodes at once, later decisions take account of the earlier ones. */
 #include "solve/steps/solver.h"
 #include "solve/limits.h"
 
@@ -35,7 +35,8 @@ static dive_decision decide(const passing *b, int32_t v)
 	return d;
 }
 
-/* Shares add up to less than one: the first sweeps counted nothing. */
+/* The frequencies of a node's strategies add up to less than one, because no sweep was counted
+ * before the first. */
 static double full_share(const passing *b)
 {
 	double total = 0;
@@ -76,7 +77,7 @@ static void search_rest(dive *d, const lineage *line, const core *c, passing *b)
 	search_clear(&found);
 }
 
-/* One stage. True: there is more to do. */
+/* Run one stage. True: another one is to follow. */
 static bool stage(dive *d, graph *g, const lineage *line, bool last)
 {
 	core c;
@@ -110,7 +111,7 @@ void solver_dive(dive *d)
 	graph g;
 	lineage line = {&g, d->at};
 	graph_copy(&g, d->at->g);
-	g.level *= limits->level; /* what is fixed changes much */
+	g.level *= limits->level; /* since fixing changes the bound much */
 	bool more = true;
 	for (int k = 0; more && !halted(&d->halt); k++)
 		more = stage(d, &g, &line, k + 1 == limits->max_stages);

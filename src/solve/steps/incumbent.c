@@ -1,4 +1,4 @@
-/* The best assignment so far, always judged by the independent evaluator. */
+/* The incumbent: the best assignment so far, always judged by the independent evaluator. */
 #include "solve/steps/solver.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ static int32_t *new_assignment(const graph *g)
 	return sw_alloc(((size_t)g->n_nodes + 1) * sizeof(int32_t));
 }
 
-/* `assignment`, of the nodes alive in the graph, becomes one of the problem; takes ownership. */
+/* Turn an assignment of the nodes alive in the graph into one of the problem; takes ownership. */
 static int32_t *map_back(const lineage *from, int32_t *assignment)
 {
 	graph_restore(from->g, assignment);
@@ -174,7 +174,8 @@ halt solver_halt(const solver *s)
 	return (halt){.stop = s->options.stop, .deadline_s = s->deadline_s};
 }
 
-/* Nobody wants what more work could find. */
+/* Whether the incumbent is within the gap that the caller allows, or the bound reaches the
+ * cutoff. */
 static bool meets_gap_or_cutoff(const solver *s)
 {
 	const sw_solve_options *wanted = &s->options;

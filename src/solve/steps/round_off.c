@@ -1,4 +1,4 @@
-/* From the bound's decoded assignment to a valid one. */
+/* Rounding off: from the assignment that the bound decoded to a valid one. */
 #include "solve/steps/solver.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ bool solver_round_off(passing *b, double target, int64_t work, uint64_t seed, co
 	bound_reduced_costs(b, reduced);
 	search_init(found, c, b->decoded, b->best_price, seed);
 	found->reduced = reduced;
-	if (fabs(target) < 0x1p62) /* else nothing is known */
+	if (fabs(target) < 0x1p62) /* else there is no bound yet */
 		found->target = (int64_t)target;
 	found->halt = *h;
 	if (search_repair(found, work / 2))

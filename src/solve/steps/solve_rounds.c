@@ -1,5 +1,5 @@
-/* Rounds on one graph: reduce it, raise the bound and look for incumbents side by side, rule out by
- * the bound what no cheaper assignment uses, and again. */
+/* Rounds on one graph: reduce it, raise the bound and search for incumbents side by side, rule out
+ * by the bound the strategies and pairs that no cheaper assignment uses, and repeat. */
 #include "solve/steps/solver.h"
 #include "solve/limits.h"
 
@@ -16,12 +16,12 @@ typedef struct one_round {
 	const lineage *at;
 	core c;
 	passing b;
-	double *price, *reduced;  /* what the searches go by: of the round before */
-	local_search found[JOBS]; /* of JOB_BOUND and JOB_IMPROVE */
+	double *price, *reduced;  /* of the round before; they guide the searches */
+	local_search found[JOBS]; /* for JOB_BOUND and JOB_IMPROVE */
 	bool searches[JOBS];
 	dive dive;
-	int64_t work;  /* of the bound; of each search half */
-	int64_t bound; /* the best known, in the graph's units */
+	int64_t work;  /* of the bound; each search gets half */
+	int64_t bound; /* the best one proved, in the graph's units */
 	halt halt;
 } one_round;
 
@@ -66,7 +66,7 @@ static void end(one_round *r)
 	free(r->reduced);
 }
 
-/* ---- the jobs of a round, each a pure function of what was known before it ----------- */
+/* ---- the jobs of a round, each a pure function of the state before the round ------------ */
 
 static double reachable(const one_round *r)
 {
@@ -95,7 +95,7 @@ static void show_bound(void *context, double best)
 		solver_show(r->s, SW_MAX((int64_t)bound, r->s->bound));
 }
 
-/* The bound, and what it decodes, rounded off. */
+/* Run the bound, and round off the assignment that it decodes. */
 static void run_bound(one_round *r)
 {
 	passing *b = &r->b;
@@ -157,7 +157,7 @@ static void run_jobs(one_round *r)
 	take_dive(r);
 }
 
-/* ---- what a round concludes ---------------------------------------------------------- */
+/* ---- the conclusions of a round --------------------------------------------------------- */
 
 static void certify(one_round *r, certificate *proof)
 {
@@ -166,8 +166,8 @@ static void certify(one_round *r, certificate *proof)
 	r->bound = SW_MAX(r->bound, proof->bound);
 }
 
-/* Returns the share of strategies lost. The incumbent itself is kept, for searches to begin from.
- */
+/* Rule out strategies and pairs; returns the share that was ruled out. The incumbent itself stays,
+ * since searches begin from it. */
 static double fix(one_round *r, const certificate *proof)
 {
 	if (!solver_feasible(r->s) || !r->c.n_strategies)
@@ -178,8 +178,8 @@ static double fix(one_round *r, const certificate *proof)
 	return (double)fixed / (double)(r->c.n_strategies + r->c.entries);
 }
 
-/* If the treewidth is small: the optimum without the capacity, which often is within it. True if
- * that answers the problem. */
+/* Find the optimum without the capacity, if the treewidth is small; often it is within the
+ * capacity. True if it answers the problem. */
 static bool eliminate(one_round *r)
 {
 	int64_t cost, spent = 0;
@@ -205,7 +205,8 @@ static int64_t work_of_round(const solver *s, int64_t sweep, double sweeps)
 	return SW_MAX(SW_MIN(work, s->work_limit / limits->min_rounds), 1);
 }
 
-/* Bound and incumbent came nearer to each other by more than a little. */
+/* Whether the gap between incumbent and bound shrank by more than the share that counts as a
+ * gain. */
 static bool gap_shrank(const one_round *r, int64_t upper, int64_t bound)
 {
 	double before = (double)upper - (double)bound, now = (double)upper_of(r) - (double)r->bound;
@@ -248,6 +249,6 @@ bool solver_rounds(solver *s, const lineage *at, int64_t *bound)
 		end(&r);
 	}
 	if (!closed)
-		graph_reduce(at->g, REDUCE_ALL); /* what the last round fixed */
+		graph_reduce(at->g, REDUCE_ALL); /* after the last round's fixing */
 	return closed || at->g->infeasible;
 }
