@@ -1,6 +1,6 @@
 #include "cli.h"
 
-#include "solve/contest.h"
+#include "solve/contest_problem.h"
 #include "solve/methods.h"
 
 #include <inttypes.h>

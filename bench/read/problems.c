@@ -1,7 +1,7 @@
 /* Problems of the solver: each is read in a process of its own, so that its peak of memory is its
  * own. */
 #include "bench_read.h"
-#include "solve/contest.h"
+#include "solve/contest_problem.h"
 
 #include <math.h>
 #include <string.h>

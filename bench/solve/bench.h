@@ -79,7 +79,7 @@ typedef struct outcome {
 void solve_ours(const instance *what, const settings *how, double time_s, outcome *o);
 double time_for(const instance *what, const settings *how);
 
-typedef struct foreign_solver peer;
+typedef struct external_solver peer;
 extern const peer *const all_peers[]; /* NULL ends it */
 const char *peer_name(const peer *p);
 /* The peer's answer on the problem itself or on what our exact reductions leave of it. */

@@ -25,7 +25,7 @@
  */
 #include "bench.h"
 
-#include "solve/contest.h"
+#include "solve/contest_problem.h"
 
 #include <glob.h>
 #include <stdlib.h>

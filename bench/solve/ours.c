@@ -1,6 +1,6 @@
 /* The solver on one instance. */
 #include "bench.h"
-#include "solve/method_model.h"
+#include "solve/methods/integer_model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static int64_t least_usage(const sw_problem *problem)
 	int64_t *change = sw_alloc(((size_t)problem->points + 1) * sizeof *change), now = 0,
 		most = 0;
 	for (size_t s = 0; s < problem->spans.len; s++) {
-		const sw_span *span = &problem->spans.data[s];
+		const sw_usage_span *span = &problem->spans.data[s];
 		int64_t least = span->usage[0];
 		for (int32_t i = 1; i < problem->nodes.data[span->node].strategies; i++)
 			least = SW_MIN(least, span->usage[i]);

@@ -17,7 +17,7 @@
 #define GRACE_S 10
 #define GRACE_PART 0.2
 
-const peer *const all_peers[] = {&peer_toulbar2, &foreign_cbc, NULL};
+const peer *const all_peers[] = {&peer_toulbar2, &external_cbc, NULL};
 
 const char *peer_name(const peer *p)
 {
@@ -87,12 +87,12 @@ static void write_here(const void *context, void *result)
 /* ---- after ------------------------------------------------------------------------------ */
 
 /* Every answer is evaluated as ours are: what the program says of its cost is not looked at. */
-static void judge(const sw_problem *problem, const model *m, const foreign_answer *answer,
+static void judge(const sw_problem *problem, const model *m, const external_answer *answer,
                   outcome *o)
 {
 	sw_evaluation value = {0};
 	int32_t *assignment = sw_alloc((problem->nodes.len + 1) * sizeof *assignment);
-	if (foreign_assignment(m, answer, assignment)) {
+	if (external_assignment(m, answer, assignment)) {
 		sw_problem_evaluate(problem, assignment, &value);
 		o->has_cost = value.allowed && value.within;
 		o->wrong = !o->has_cost;
@@ -121,7 +121,7 @@ static void judge_here(const void *context, void *result)
 	model m;
 	if (!load_model(r, &problem, &m, o->note, sizeof o->note))
 		return;
-	foreign_answer answer = {.choice = sw_alloc((m.nodes.len + 1) * sizeof *answer.choice)};
+	external_answer answer = {.choice = sw_alloc((m.nodes.len + 1) * sizeof *answer.choice)};
 	for (size_t n = 0; n < m.nodes.len; n++)
 		answer.choice[n] = -1;
 	FILE *file = fopen(r->answer, "re");
@@ -175,7 +175,7 @@ static bool write_problem(const run *r, const settings *how, double time_s, outc
 
 static void execute(run *r, const settings *how, double time_s, outcome *o)
 {
-	foreign_command command = {0};
+	external_command command = {0};
 	char *words[SW_COUNT(command.words) + 1] = {0};
 	r->p->command(&command, r->problem, r->answer, time_s, 0);
 	for (int i = 0; i < command.n; i++)

@@ -3,7 +3,7 @@
 #define BENCH_SOLVE_PEERS_H
 
 #include "bench.h"
-#include "solve/method_foreign.h"
+#include "solve/methods/external_solver.h"
 
 extern const peer peer_toulbar2;
 

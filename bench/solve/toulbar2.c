@@ -227,7 +227,7 @@ static const char *last(const char *text, const char *word)
 }
 
 /* "New solution: 12 (...)", and a line with the value of each variable; nodes come first. */
-static void read_solution(const model *m, const char *printed, foreign_answer *answer)
+static void read_solution(const model *m, const char *printed, external_answer *answer)
 {
 	const char *at = last(printed, "New solution: ");
 	at = at ? strchr(at, '\n') : NULL;
@@ -241,7 +241,7 @@ static void read_solution(const model *m, const char *printed, foreign_answer *a
 
 /* "VAC dual bound: 2", "Initial lower and upper bounds: [2, 3]", "Optimality gap: [2, 3]",
  * "Optimum: 2", in this order. */
-static void read_bound(const model *m, const char *printed, foreign_answer *answer)
+static void read_bound(const model *m, const char *printed, external_answer *answer)
 {
 	static const char *const words[] = {"dual bound: ", "Initial lower and upper bounds: [",
 	                                    "Optimality gap: [", "Optimum: "};
@@ -256,7 +256,7 @@ static void read_bound(const model *m, const char *printed, foreign_answer *answ
 	}
 }
 
-static void read_answer(const model *m, const char *printed, FILE *file, foreign_answer *answer)
+static void read_answer(const model *m, const char *printed, FILE *file, external_answer *answer)
 {
 	(void)file;
 	read_solution(m, printed, answer);
@@ -268,19 +268,19 @@ static void read_answer(const model *m, const char *printed, FILE *file, foreign
 	                      strstr(printed, "No solution found by initial propagation"));
 }
 
-static void command(foreign_command *c, const char *problem, const char *answer, double time_s,
+static void command(external_command *c, const char *problem, const char *answer, double time_s,
                     double gap)
 {
 	(void)answer;
 	(void)gap;
-	foreign_word(c, "toulbar2");
-	foreign_word(c, "%s", problem);
-	foreign_word(c, "-timer=%.0f", SW_MAX(time_s, 1));
-	foreign_word(c, "-s"); /* print each solution */
+	external_word(c, "toulbar2");
+	external_word(c, "%s", problem);
+	external_word(c, "-timer=%.0f", SW_MAX(time_s, 1));
+	external_word(c, "-s"); /* print each solution */
 	/* functional elimination loops for minutes beside linear constraints */
-	foreign_word(c, "-f:");
-	foreign_word(c, "-A"); /* virtual arc consistency in preprocessing */
-	foreign_word(c, "-l"); /* limited discrepancies first */
+	external_word(c, "-f:");
+	external_word(c, "-A"); /* virtual arc consistency in preprocessing */
+	external_word(c, "-l"); /* limited discrepancies first */
 }
 
 const peer peer_toulbar2 = {"toulbar2", "problem.wcsp", write_wcsp, command, read_answer};

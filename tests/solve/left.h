@@ -3,7 +3,7 @@
 #ifndef SW_TESTS_SOLVE_LEFT_H
 #define SW_TESTS_SOLVE_LEFT_H
 
-#include "solve/graph.h"
+#include "solve/graph/working_graph.h"
 
 #define LEFT_NODES 16 /* an assignment's length; x is zero for a node that is gone */
 

@@ -224,7 +224,7 @@ static bool add_usage(descent *d, int32_t v, int sign)
 {
 	bool within = true;
 	for (size_t s = 0; s < d->problem->spans.len; s++) {
-		const sw_span *span = &d->problem->spans.data[s];
+		const sw_usage_span *span = &d->problem->spans.data[s];
 		for (int32_t t = span->begin; span->node == v && t < span->end; t++) {
 			d->used[t] += sign * span->usage[d->x[v]];
 			within &= d->used[t] <= d->problem->capacity;

@@ -8,7 +8,7 @@
 
 #include "left.h"
 #include "small_problems.h"
-#include "solve/bound.h"
+#include "solve/bound/dual_bound.h"
 
 #define FIRST_SEED 20000
 #define PROBLEMS (2400 / FEWER)

@@ -6,7 +6,7 @@
 
 #include "left.h"
 #include "small_problems.h"
-#include "solve/solver.h"
+#include "solve/steps/solver.h"
 
 #define FIRST_SEED 40000
 #define PROBLEMS (640 / FEWER)

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "solve/contest.h"
+#include "solve/contest_problem.h"
 
 static void read_file(sw_problem *problem, const char *name)
 {
@@ -43,7 +43,7 @@ static void the_example_is_read_as_it_stands(void **state)
 	assert_int_equal(p.points, 150);
 	assert_int_equal(p.nodes.data[2].strategies, 3);
 	assert_numbers(p.nodes.data[2].cost, (const int64_t[]){25, 45, 35}, 3);
-	const sw_span *span = &p.spans.data[3];
+	const sw_usage_span *span = &p.spans.data[3];
 	assert_true(span->node == 3 && span->begin == 110 && span->end == 140);
 	assert_numbers(span->usage, (const int64_t[]){10, 10}, 2);
 	const sw_edge *edge = &p.edges.data[2];

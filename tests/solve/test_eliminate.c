@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "small_problems.h"
-#include "solve/solver.h"
+#include "solve/steps/solver.h"
 
 static void elimination_finds_the_optimum(void **state)
 {

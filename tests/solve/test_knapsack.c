@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "solve/knapsack.h"
+#include "solve/bound/capacity_knapsack.h"
 
 #define FIRST_SEED 30000
 #define PROBLEMS 3000
@@ -225,7 +225,7 @@ static double random_given(sw_rng *rng)
 static double least_with(const knapsack *sack, int32_t member, int32_t choice)
 {
 	int32_t a[MOST_MEMBERS_TRIED] = {0};
-	double least = sack->never;
+	double least = sack->unfit;
 	do {
 		double sum = 0;
 		for (int32_t k = 0; k < sack->members; k++)
@@ -262,7 +262,7 @@ static void what_a_member_is_given_is_the_least_of_the_others(void **state)
 			knapsack *sack = &s.knapsacks[n];
 			for (int32_t a = 0; a < sack->first[sack->members]; a++)
 				sack->given[a] = random_given(&s.rng);
-			sack->never = 1e6;
+			sack->unfit = 1e6;
 			knapsack_begin(sack);
 			for (int sweep = 0; sweep < 2; sweep++) {
 				for (int32_t k = 0; k < sack->members; k++) {
@@ -342,7 +342,7 @@ static void a_knapsack_that_nothing_fits_is_never(void **state)
 	knapsack_begin(sack);
 	knapsack_pull(sack, 0);
 	for (int32_t a = 0; a < sack->first[1]; a++)
-		assert_true(sack->given[a] == sack->never && isfinite(sack->never));
+		assert_true(sack->given[a] == sack->unfit && isfinite(sack->unfit));
 	int64_t both[4] = {given[0], given[1], given[0], given[1]};
 	assert_true(knapsack_least(sack, both) > (wide)1 << 100);
 	sw_arena_clear(&arena);

@@ -5,7 +5,7 @@
 
 #include "small_problems.h"
 #include "solve/methods.h"
-#include "solve/segments.h"
+#include "solve/methods/segment_merging.h"
 
 #define PROBLEMS (600 / FEWER)
 #define TIGHT_PROBLEMS (200 / FEWER)

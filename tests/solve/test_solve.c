@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "small_problems.h"
-#include "solve/contest.h"
+#include "solve/contest_problem.h"
 
 #define FIRST_SEED 5000
 #define PROBLEMS (5000 / FEWER)
