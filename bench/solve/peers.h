@@ -1,4 +1,5 @@
-/* The peers: solvers outside this program (solve/method_foreign.h). Private to bench/solve. */
+/* The peers: solvers outside this program (solve/methods/external_solver.h). Private to
+ * bench/solve. */
 #ifndef BENCH_SOLVE_PEERS_H
 #define BENCH_SOLVE_PEERS_H
 

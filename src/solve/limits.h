@@ -52,11 +52,12 @@ typedef struct solve_price_limits {
 	double first_level; /* the level at the start, as a share of the bound's magnitude */
 	double level_raise; /* factor of the level after progress */
 	double level_cut;   /* factor of the level without progress */
-	double last_level;  /* share of the gap, or of the bound if less: then the bound is settled
-	                     */
-	double overshoot;   /* levels: an estimate so far below the best shortens the step */
-	double step_cut;    /* factor of the step after an overshoot */
-	double step_raise;  /* factor of the step after progress */
+	/* Share of the gap, or of the bound if that is less: at a lower level the bound counts as
+	 * settled. */
+	double last_level;
+	double overshoot;  /* levels: an estimate so far below the best shortens the step */
+	double step_cut;   /* factor of the step after an overshoot */
+	double step_raise; /* factor of the step after progress */
 	/* Extrapolation of messages and prices, relative to their change since the last one:
 	 * factors at the start, at least and at most; factors on it after success and failure. */
 	double first_factor, min_factor, max_factor;

@@ -262,7 +262,7 @@ static bool add_node(contest_reader *r, size_t n)
 	if (usage->count != cost->count)
 		return sw_json_stream_fail(r->json, &usages->place,
 		                           "problem.nodes.usages[%zu]: %lld usages, expected %lld: "
-		                           "the node has so many costs",
+		                           "one per cost of the node",
 		                           n, (long long)usage->count, (long long)cost->count);
 	problem_adopt_node(r->problem, (int32_t)cost->count, cost->numbers);
 	return true;

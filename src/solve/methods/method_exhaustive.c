@@ -10,11 +10,11 @@ static sw_status refuse_size(const method_run *r, sw_error *err)
 	double digits = sw_problem_log10_assignments(r->s.problem);
 	if (r->limited || digits <= log10(SW_METHOD_MAX_ASSIGNMENTS))
 		return SW_OK;
-	return sw_fail(
-		err, SW_ERR_INPUT,
-		"exhaustive search would not end: 10^%.1f assignments, of at most 10^%.0f; take "
-		"another method, or set a limit of time or work",
-		digits, log10(SW_METHOD_MAX_ASSIGNMENTS));
+	return sw_fail(err, SW_ERR_INPUT,
+	               "exhaustive search would not end: 10^%.1f assignments, at most 10^%.0f are "
+	               "allowed; take "
+	               "another method, or set a limit of time or work",
+	               digits, log10(SW_METHOD_MAX_ASSIGNMENTS));
 }
 
 /* Go to the next assignment; the last node changes fastest. False after the last assignment. */

@@ -44,8 +44,7 @@ sw_status sw_method_parse(const char *name, sw_method *method, sw_error *err)
 	}
 	return sw_fail(err, SW_ERR_INPUT,
 	               "unknown method '%s': expected exact, segments, ilp, coordinate, "
-	               "metropolis, random or "
-	               "exhaustive",
+	               "metropolis, random or exhaustive",
 	               name);
 }
 

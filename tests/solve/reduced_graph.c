@@ -1,4 +1,4 @@
-#include "left.h"
+#include "reduced_graph.h"
 
 #include <string.h>
 
@@ -19,7 +19,7 @@ bool left_within(const graph *g, const int32_t *x)
 	return true;
 }
 
-int64_t left_cost(const graph *g, const int32_t *x)
+int64_t reduced_cost(const graph *g, const int32_t *x)
 {
 	int64_t cost = g->constant;
 	for (int32_t v = 0; v < g->n_nodes; v++)
@@ -36,7 +36,7 @@ int64_t left_cost(const graph *g, const int32_t *x)
 	return cost;
 }
 
-bool left_next(const graph *g, int32_t *x)
+bool reduced_next(const graph *g, int32_t *x)
 {
 	for (int32_t v = 0; v < g->n_nodes; v++) {
 		if (!g->nodes[v].alive)
@@ -48,31 +48,31 @@ bool left_next(const graph *g, int32_t *x)
 	return false;
 }
 
-bool left_best(const graph *g, int32_t *best, int64_t *cost)
+bool reduced_best(const graph *g, int32_t *best, int64_t *cost)
 {
-	int32_t x[LEFT_NODES] = {0};
+	int32_t x[REDUCED_NODES] = {0};
 	*cost = SW_FORBIDDEN;
 	if (g->infeasible)
 		return false;
 	do {
-		int64_t now = left_cost(g, x);
+		int64_t now = reduced_cost(g, x);
 		if (now < *cost && left_within(g, x)) {
 			*cost = now;
 			memcpy(best, x, sizeof x);
 		}
-	} while (left_next(g, x));
+	} while (reduced_next(g, x));
 	return *cost != SW_FORBIDDEN;
 }
 
-int64_t left_below(const graph *g, int64_t upper)
+int64_t reduced_count_below(const graph *g, int64_t upper)
 {
-	int32_t x[LEFT_NODES] = {0};
+	int32_t x[REDUCED_NODES] = {0};
 	int64_t count = 0;
 	if (g->infeasible)
 		return 0;
 	do
-		count += left_cost(g, x) < upper && left_within(g, x);
-	while (left_next(g, x));
+		count += reduced_cost(g, x) < upper && left_within(g, x);
+	while (reduced_next(g, x));
 	return count;
 }
 
@@ -84,7 +84,7 @@ int64_t left_assignments(const graph *g)
 	return product;
 }
 
-/* ---- what is remembered ----------------------------------------------------------------- */
+/* ---- remembered messages and prices ----------------------------------------------------- */
 
 static double random_number(sw_rng *rng)
 {
@@ -97,7 +97,7 @@ static void fill(sw_rng *rng, double *numbers, int32_t count)
 		numbers[i] = random_number(rng);
 }
 
-void left_fill_memory(graph *g, sw_rng *rng, bool knapsacks)
+void reduced_fill_memory(graph *g, sw_rng *rng, bool knapsacks)
 {
 	double a[16], b[16];
 	for (size_t e = 0; e < g->edges.len; e++) {
@@ -117,7 +117,7 @@ void left_fill_memory(graph *g, sw_rng *rng, bool knapsacks)
 		}
 }
 
-double left_sum_memory(const graph *g)
+double reduced_sum_memory(const graph *g)
 {
 	double sum = 0;
 	for (size_t e = 0; e < g->edges.len; e++)

@@ -1,4 +1,4 @@
-/* The table known.tsv. */
+/* The table published.tsv. */
 #include "bench.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@ static bool field_value(const char *text, int64_t *value)
 	return !strcmp(text, "-") || *end == '\0';
 }
 
-static bool line_parse(const char *line, known *k)
+static bool line_parse(const char *line, published_result *k)
 {
 	char field[5][32];
 	int64_t limit;
@@ -26,7 +26,7 @@ static bool line_parse(const char *line, known *k)
 	return good;
 }
 
-sw_status known_read(const char *path, known_list *list, sw_error *err)
+sw_status published_read(const char *path, published_list *list, sw_error *err)
 {
 	FILE *file = fopen(path, "re");
 	char line[512];
@@ -34,7 +34,7 @@ sw_status known_read(const char *path, known_list *list, sw_error *err)
 	if (!file)
 		return sw_fail_at(err, SW_ERR_IO, path, 0, 0, "cannot be opened");
 	for (int n = 1; status == SW_OK && fgets(line, sizeof line, file); n++) {
-		known k;
+		published_result k;
 		if (line[0] == '#' || line[0] == '\n')
 			continue;
 		if (line_parse(line, &k))
@@ -47,7 +47,7 @@ sw_status known_read(const char *path, known_list *list, sw_error *err)
 	return status;
 }
 
-const known *known_find(const known_list *list, const char *stem)
+const published_result *published_find(const published_list *list, const char *stem)
 {
 	for (size_t i = 0; i < list->len; i++) {
 		const char *name = list->data[i].name, *dash = strrchr(name, '-');
