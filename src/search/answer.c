@@ -97,7 +97,7 @@ static void say_scope(const sw_search *s, sw_plan *plan)
 	             s->options->no_overlap ? "does not hide behind kernels"
 	                                    : "hides behind its devices' even share of the kernels "
 	                                      "that it does not wait for");
-	if (sw_equivalence_is_tied(plan->program, s->options->untied))
+	if (sw_layers_are_tied(plan->program, s->options->untied))
 		sw_text_add(&text, ", repeated layers alike");
 	if (tries_padding(s))
 		sw_text_add(&text, ", with and without padding to a multiple of the devices");

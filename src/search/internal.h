@@ -117,8 +117,8 @@ typedef struct sw_wave {
 	double tolerance;             /* how far behind the incumbent a mesh may be */
 	sw_analysis analysis;
 	sw_memo memo;
-	SW_VEC(sw_start) starts; /* solutions of earlier meshes */
-	sw_tally tally, before;  /* now; before this batch, which prefetched models go by */
+	SW_VEC(sw_warm_start) starts; /* solutions of earlier meshes */
+	sw_tally tally, before;       /* now; before this batch, which prefetched models go by */
 	sw_mesh_search *storage, **meshes; /* [n]; in the order of the queue */
 	size_t n, next, n_sorted;          /* next: first of those not taken yet */
 	size_t batch;                      /* how many before `next` are searched now */
@@ -263,8 +263,8 @@ typedef struct sw_mesh_search {
 	sw_error err;
 	struct { /* the model, from listing to judging */
 		sw_model model;
-		SW_VEC(int32_t *) places; /* where its solver begins */
-		SW_VEC(sw_start) starts;  /* what it found, for later meshes */
+		SW_VEC(int32_t *) places;     /* where its solver begins */
+		SW_VEC(sw_warm_start) starts; /* what it found, for later meshes */
 		sw_solution solution;
 		double deadline_s; /* 0: none */
 	} work;

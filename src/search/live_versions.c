@@ -162,10 +162,10 @@ static bool read_use(const sw_lives *l, const sw_use *use, life_list *list)
 /* Does it lie where something else does? */
 static bool is_there_anyhow(const sw_lives *l, sw_id value, uint32_t layout)
 {
-	sw_id shown = l->roles->shown[value];
+	sw_id shown = l->roles->alias_of[value];
 	if (layout != l->plan->produced[value])
 		return false;
-	return l->roles->carried_over[value] ||
+	return l->roles->in_place[value] ||
 	       (shown != SW_NO_ID &&
 	        (l->plan->produced[shown] == layout || l->plan->materialised[shown] == layout));
 }

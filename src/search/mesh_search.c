@@ -78,9 +78,9 @@ static double counted_per_byte(const sw_mesh_search *m, int64_t costed_bytes)
 {
 	const sw_model *model = &m->work.model;
 	int32_t *assignment = sw_alloc(sizeof(int32_t) * (model->problem.nodes.len + 1));
-	const sw_start *last = &m->work.starts.data[m->work.starts.len - 1];
+	const sw_warm_start *last = &m->work.starts.data[m->work.starts.len - 1];
 	sw_evaluation counted = {0};
-	if (sw_start_place(last, model, assignment))
+	if (sw_warm_start_apply(last, model, assignment))
 		sw_problem_evaluate(&model->problem, assignment, &counted);
 	free(assignment);
 	return counted.peak_usage > 0 ? (double)counted.peak_usage / (double)costed_bytes : 1;
@@ -149,10 +149,10 @@ void sw_mesh_search_build(sw_mesh_search *m, sw_search *s, const sw_watch *watch
 void sw_mesh_search_warm_start(sw_mesh_search *m, const sw_wave *wave)
 {
 	const sw_model *model = &m->work.model;
-	bool begins = sw_mesh_is_free(m->mesh) || m->mesh->freed;
+	bool begins = sw_mesh_is_free(m->mesh) || m->mesh->untied;
 	for (size_t i = 0; begins && i < wave->starts.len; i++) {
 		int32_t *place = sw_alloc(sizeof(int32_t) * model->problem.nodes.len);
-		if (sw_start_place(&wave->starts.data[i], model, place))
+		if (sw_warm_start_apply(&wave->starts.data[i], model, place))
 			sw_vec_push(&m->work.places, place);
 		else
 			free(place);
@@ -274,8 +274,8 @@ void sw_mesh_search_solve(sw_mesh_search *m, const sw_search *s)
 void sw_mesh_search_apply(sw_mesh_search *m)
 {
 	if (m->status == SW_OK && m->found.applied) {
-		sw_start start;
-		sw_start_save(&start, &m->work.model, m->work.solution.assignment);
+		sw_warm_start start;
+		sw_warm_start_save(&start, &m->work.model, m->work.solution.assignment);
 		sw_vec_push(&m->work.starts, start);
 		sw_model_apply(&m->work.model, m->work.solution.assignment, m->sketch);
 	}
@@ -415,7 +415,7 @@ void sw_mesh_search_clear(sw_mesh_search *m)
 	if (m->listed)
 		sw_model_clear(&m->work.model);
 	for (size_t i = 0; i < m->work.starts.len; i++)
-		sw_start_clear(&m->work.starts.data[i]);
+		sw_warm_start_clear(&m->work.starts.data[i]);
 	sw_vec_clear(&m->work.starts);
 	sw_snapshot_clear(&m->best_snapshot);
 }

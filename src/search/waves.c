@@ -23,7 +23,7 @@ static sw_status strategy_meshes(sw_search *s, const sw_variant *v, sw_meshes *m
 static sw_mesh_entry *entry_for(sw_variant *v, size_t number, bool freed)
 {
 	for (size_t i = 0; i < v->entries.len; i++)
-		if (v->entries.data[i].number == number && v->entries.data[i].mesh.freed == freed)
+		if (v->entries.data[i].number == number && v->entries.data[i].mesh.untied == freed)
 			return &v->entries.data[i];
 	sw_vec_push(&v->entries, ((sw_mesh_entry){.number = number}));
 	return &v->entries.data[v->entries.len - 1];
@@ -33,7 +33,7 @@ static void name_mesh(sw_mesh *mesh, const char *words)
 {
 	size_t length = strlen(mesh->name);
 	snprintf(mesh->name + length, sizeof(mesh->name) - length, "%s%s", words ? words : "",
-	         mesh->freed ? ", untied" : "");
+	         mesh->untied ? ", untied" : "");
 }
 
 /* Enters a mesh; its result without a memory limit stays known. */
@@ -42,7 +42,7 @@ static size_t enter_mesh(sw_variant *v, const sw_mesh *mesh, size_t number, bool
 {
 	sw_mesh_entry *e = entry_for(v, number, freed);
 	e->mesh = *mesh;
-	e->mesh.freed = freed;
+	e->mesh.untied = freed;
 	name_mesh(&e->mesh, words);
 	return (size_t)(e - v->entries.data);
 }
@@ -54,12 +54,12 @@ static size_t enter_meshes(const sw_search *s, sw_variant *v, const sw_meshes *m
 {
 	sw_text words = {0};
 	size_t n = 0;
-	bool untied = s->options->untied && sw_equivalence_is_tied(v->plan->program, false);
+	bool untied = s->options->untied && sw_layers_are_tied(v->plan->program, false);
 	sw_rewrites_add_words(&v->rewrites, &words);
 	for (int freed = 0; freed <= untied; freed++)
 		for (size_t i = 0; i < meshes->len; i++) {
 			const sw_mesh *mesh = &meshes->data[i];
-			bool early = s->wave->mode == SW_MEMORY_UNCONSTRAINED && mesh->tight;
+			bool early = s->wave->mode == SW_MEMORY_UNCONSTRAINED && mesh->saves_memory;
 			if (sw_mesh_set_has(&v->wanted, i) && !early &&
 			    !(freed && !mesh->search && meshes->len > 1))
 				entries[n++] = enter_mesh(v, mesh, i, freed, words.data);
@@ -147,7 +147,7 @@ void sw_wave_free(sw_search *s)
 	for (size_t i = 0; i < w->n; i++)
 		sw_mesh_search_clear(&w->storage[i]);
 	for (size_t i = 0; i < w->starts.len; i++)
-		sw_start_clear(&w->starts.data[i]);
+		sw_warm_start_clear(&w->starts.data[i]);
 	for (size_t i = 0; i < w->candidates.len; i++)
 		sw_candidate_clear(&w->candidates.data[i]);
 	sw_vec_clear(&w->starts);
@@ -182,7 +182,7 @@ static void note_unconstrained(const sw_search *s, sw_variant *v)
 		const sw_mesh_entry *e = searched(v, w, i);
 		const sw_unconstrained *u = &e->unconstrained;
 		double seconds = e->mesh.search ? u->model_s : u->kernels_s;
-		if (seconds > s->limits->behind * best_s && !e->mesh.freed)
+		if (seconds > s->limits->behind * best_s && !e->mesh.untied)
 			sw_mesh_set_put(&v->behind, e->number, true);
 		if (u->exceeds || u->deferred)
 			sw_mesh_set_put(&v->open, e->number, true);
@@ -197,7 +197,7 @@ static void open_tight(sw_search *s, sw_variant *v)
 	s->err = &why;
 	if (strategy_meshes(s, v, &meshes) == SW_OK)
 		for (size_t i = 0; i < meshes.len; i++)
-			if (meshes.data[i].tight)
+			if (meshes.data[i].saves_memory)
 				sw_mesh_set_put(&v->open, i, true);
 	s->err = err;
 	sw_vec_clear(&meshes);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/internal.h"
+#include "model/model.h"
 
 typedef struct analysis {
 	planned p;
@@ -121,7 +121,7 @@ static void check_boundary(const analysis *a, const sw_boundary *boundary)
 				sw_shape_equal(sw_value_shape(a->program, read->value),
 			                       sw_value_shape(a->program, boundary->values[i])));
 	}
-	assert_int_equal(boundary->decides, boundary->n_values == 0);
+	assert_int_equal(boundary->is_predicate, boundary->n_values == 0);
 }
 
 static void loops_count_their_trips_and_points(void **state)

@@ -1,7 +1,7 @@
 /* Window: which kernels may run beside a redistribution; and what its communication counts. */
 #include "planned/planned.h"
 
-#include "model/internal.h"
+#include "model/model.h"
 
 #include <math.h>
 

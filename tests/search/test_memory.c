@@ -1,7 +1,7 @@
 /* What the problem counts as memory, beside what the partitioned program takes. */
 #include "planned/planned.h"
 
-#include "model/internal.h"
+#include "model/model.h"
 #include "search/live_versions.h"
 
 #define DEVICES "4"

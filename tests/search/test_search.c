@@ -2,7 +2,7 @@
  * of it. */
 #include "planned/planned.h"
 
-#include "model/internal.h"
+#include "model/model.h"
 #include "search/search.h"
 
 #include <math.h>
@@ -502,8 +502,8 @@ static void print_tight(const char *fixture, const char *cluster, sw_text *names
 	check(sw_meshes_of(&p.cluster, &all, &roles, 1, &meshes, &err), &err);
 	for (size_t i = 0; i < meshes.len; i++) {
 		const sw_mesh *mesh = &meshes.data[i];
-		assert_true(i == 0 || mesh->tight || !mesh[-1].tight);
-		if (mesh->tight)
+		assert_true(i == 0 || mesh->saves_memory || !mesh[-1].saves_memory);
+		if (mesh->saves_memory)
 			sw_text_addf(names, "%s;", mesh->name);
 	}
 	sw_vec_clear(&meshes);
