@@ -94,10 +94,11 @@ static void say_scope(const sw_search *s, sw_plan *plan)
 		left_out = SW_MAX(left_out, s->variants.data[i].left_out);
 	sw_text_add(&text, s->scope);
 	sw_text_addf(&text, " in which communication %s",
-	             s->options->no_overlap ? "does not hide behind kernels"
-	                                    : "hides behind its devices' even share of the kernels "
-	                                      "that it does not wait for");
-	if (sw_layers_are_tied(plan->program, s->options->untied))
+	             s->asked.options->no_overlap
+	                     ? "does not hide behind kernels"
+	                     : "hides behind its devices' even share of the kernels "
+	                       "that it does not wait for");
+	if (sw_layers_are_tied(plan->program, s->asked.options->untied))
 		sw_text_add(&text, ", repeated layers alike");
 	if (tries_padding(s))
 		sw_text_add(&text, ", with and without padding to a multiple of the devices");
@@ -106,7 +107,7 @@ static void say_scope(const sw_search *s, sw_plan *plan)
 	if (left_out > 0)
 		sw_text_addf(&text, "; %lld ways to split some op were left out",
 		             (long long)left_out);
-	say_method(s->options, &text);
+	say_method(s->asked.options, &text);
 	snprintf(plan->scope, sizeof(plan->scope), "%s", text.data);
 	sw_text_clear(&text);
 }
@@ -187,10 +188,11 @@ static sw_status check_pins(const sw_search *s, const sw_plan *plan)
 {
 	sw_analysis analysis;
 	sw_analysis_options how = {.no_overlap = true, .untied = true};
-	if (!s->options->pins)
+	if (!s->asked.options->pins)
 		return SW_OK;
-	sw_analysis_init(&analysis, plan, s->sidecar, how);
-	sw_status status = sw_pins_resolve(s->options->pins, &analysis, s->sidecar, s->err);
+	sw_analysis_init(&analysis, plan, s->asked.sidecar, how);
+	sw_status status =
+		sw_pins_resolve(s->asked.options->pins, &analysis, s->asked.sidecar, s->err);
 	if (status == SW_OK)
 		status = sw_pins_check(&analysis, plan, s->err);
 	sw_analysis_clear(&analysis);
@@ -254,9 +256,9 @@ static sw_status shrink(const sw_search *s, sw_plan *plan)
 {
 	sw_program_cost cached;
 	sw_roles roles;
-	sw_roles_init(&roles, plan->program, s->sidecar);
-	sw_costing c = {.options = s->options,
-	                .limits = s->limits,
+	sw_roles_init(&roles, plan->program, s->asked.sidecar);
+	sw_costing c = {.options = s->asked.options,
+	                .limits = s->asked.limits,
 	                .roles = &roles,
 	                .paths = s->paths,
 	                .plan = plan,
@@ -277,8 +279,8 @@ static sw_status answer_none(sw_search *s, const sw_variant *least)
 	if (status != SW_OK)
 		return status;
 	status = nothing_fits(s, least->plan);
-	if (s->options->least)
-		*s->options->least = take_plan(s, (size_t)(least - s->variants.data));
+	if (s->asked.options->least)
+		*s->asked.options->least = take_plan(s, (size_t)(least - s->variants.data));
 	return status;
 }
 

@@ -36,21 +36,21 @@ static sw_mesh_entry *entry_of(const sw_search *s, const sw_mesh_search *m)
 static sw_budget budget_of(const sw_search *s, const sw_mesh_search *m, size_t position)
 {
 	const sw_wave *w = s->wave;
-	const sw_search_limits *l = s->limits;
+	const sw_search_limits *l = s->asked.limits;
 	double other_s = w->mode == SW_MEMORY_RESERVED ? INFINITY : s->incumbent.model_s,
 	       steps = 1 / sw_model_step_bound_s(&w->analysis, 1);
 	sw_budget b = {.work = (int64_t)l->fixed_work, .accept_s = other_s * steps};
 	if (!sw_search_has_incumbent(s))
 		b.accept_s = INFINITY;
 	if (sw_mesh_is_free(m->mesh)) {
-		double share = l->search_work / (double)w->n;
+		double share = l->search_work / (double)w->queue.n;
 		b.work = (int64_t)fmin(fmax(share, l->min_search_work), l->max_search_work);
 		b.accept_s = w->tally.model_s;
 	}
 	b.cutoff_s = w->tolerance * b.accept_s;
 	double left_s = w->time_limit_s - (sw_now_s() - w->start_s);
 	if (w->time_limit_s > 0)
-		b.seconds = fmax(1e-3, left_s / (double)(w->n - position));
+		b.seconds = fmax(1e-3, left_s / (double)(w->queue.n - position));
 	return b;
 }
 
@@ -236,7 +236,7 @@ static sw_alternative line_of(const sw_search *s, const sw_mesh_search *m)
 		a.bound_s = f->untried_s;
 	else if (m->timed_out && !f->applied)
 		a.untried = SW_UNTRIED_TIME;
-	else if (f->feasible && !s->options->no_overlap) /* until it is played */
+	else if (f->feasible && !s->asked.options->no_overlap) /* until it is played */
 		a.bound_s = sw_cost_step_bound_s(c);
 	return a;
 }
@@ -296,9 +296,9 @@ sw_status sw_batch_search(sw_search *s)
 {
 	sw_wave *w = s->wave;
 	batch_run b = {.search = s,
-	               .first = w->next - w->batch,
-	               .n = w->batch,
-	               .meshes = w->meshes + w->next - w->batch,
+	               .first = w->queue.next - w->queue.batch,
+	               .n = w->queue.batch,
+	               .meshes = w->queue.meshes + w->queue.next - w->queue.batch,
 	               .first_attempt = true};
 	bool again = true;
 	sw_status status = SW_OK;

@@ -40,7 +40,8 @@ static double sure_step_s(const sw_search *s)
 void sw_candidates_enter(sw_search *s, const sw_mesh_search *m)
 {
 	const sw_program_cost *cost = &m->found.cost;
-	double bound_s = s->options->no_overlap ? cost->step_time_s : sw_cost_step_bound_s(cost);
+	double bound_s =
+		s->asked.options->no_overlap ? cost->step_time_s : sw_cost_step_bound_s(cost);
 	if (m->found.feasible && bound_s < sure_step_s(s))
 		sw_vec_push(&s->wave->candidates, candidate_of(s, m));
 }
@@ -161,9 +162,9 @@ sw_status sw_candidates_select(sw_search *s)
 	if (w->candidates.len == 0)
 		return SW_OK;
 	qsort(w->candidates.data, w->candidates.len, sizeof(sw_candidate_plan), by_model);
-	for (size_t i = 0; s->options->no_overlap && i < w->candidates.len; i++)
+	for (size_t i = 0; s->asked.options->no_overlap && i < w->candidates.len; i++)
 		offer(s, &w->candidates.data[i]);
-	if (!s->options->no_overlap) {
+	if (!s->asked.options->no_overlap) {
 		w->tally.step_s =
 			sw_search_has_incumbent(s) ? s->incumbent.cost.step_time_s : INFINITY;
 		for (size_t i = 0; i < PLAYED_AT_ONCE; i++)

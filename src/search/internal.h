@@ -70,14 +70,17 @@ typedef struct sw_variant {
 	uint64_t hash;       /* of the program */
 	int64_t share_bytes; /* no plan of the program takes less per device */
 	double roofline_s;   /* no step is below: the kernels' time on one device, shared by all */
-	sw_mesh_set wanted;  /* meshes that are to be searched; */
-	sw_mesh_set behind;  /* that are far from the best; */
-	sw_mesh_set open;    /* of which more may be found than a search without limit has shown */
+	struct {
+		sw_mesh_set wanted; /* to be searched */
+		sw_mesh_set behind; /* far slower than the best one */
+		sw_mesh_set open;   /* not settled by the search without a memory limit */
+	} meshes;
 	SW_VEC(sw_mesh_entry) entries;
-	sw_program_cost
-		unconstrained;   /* of the quickest plan by the model; step_time_s 0: unknown */
-	double unconstrained_s;  /* by the model */
-	bool far;                /* that plan needs many times the memory */
+	struct {                      /* the quickest plan by the model, without a memory limit */
+		sw_program_cost cost; /* step_time_s 0: unknown */
+		double model_s;
+		bool far; /* it needs more than limits.far_too_large times the memory */
+	} unconstrained;
 	sw_candidate_plan least; /* needs least memory of all that do not fit */
 	sw_alternative untried;  /* name "": it was tried */
 	int64_t left_out;        /* options of axes at decisions that exceeded the limits */
@@ -119,9 +122,14 @@ typedef struct sw_wave {
 	sw_memo memo;
 	SW_VEC(sw_warm_start) starts; /* solutions of earlier meshes */
 	sw_tally tally, before;       /* now; before this batch, which prefetched models go by */
-	sw_mesh_search *storage, **meshes; /* [n]; in the order of the queue */
-	size_t n, next, n_sorted;          /* next: first of those not taken yet */
-	size_t batch;                      /* how many before `next` are searched now */
+	struct {
+		sw_mesh_search *storage; /* [n], owned, by entry */
+		sw_mesh_search **meshes; /* [n], in the order of the queue */
+		size_t n;
+		size_t next;     /* the first that is not taken yet */
+		size_t n_sorted; /* how many have their final position */
+		size_t batch;    /* how many before `next` are searched now */
+	} queue;
 	SW_VEC(sw_candidate_plan) candidates;
 	sw_progress progress;
 } sw_wave;
@@ -136,27 +144,31 @@ typedef struct sw_need {
 	double model_s;
 } sw_need;
 typedef struct sw_search {
-	const sw_plan_options *options; /* what was asked for */
-	const sw_search_limits *limits;
+	struct { /* the request; all borrowed */
+		const sw_plan_options *options;
+		const sw_search_limits *limits;
+		const sw_sidecar *sidecar;
+		const sw_cluster *cluster;
+		const char *program_path;
+	} asked;
 	sw_arena arena;
-	const sw_sidecar *sidecar;
-	const sw_cluster *cluster;
-	const char *program_path;
 	sw_program *canonical; /* owned, unless a plan that was returned has it */
 	SW_VEC(sw_variant) variants;
-	sw_candidate_plan incumbent; /* the quickest that fits, as scheduled */
-	sw_strategy_set strategies;  /* of all snapshots */
-	sw_wave *wave;               /* NULL: none is open */
-	int step;                    /* of the proposers (neighbours.c) */
-	bool was_near;               /* the program as it is was searched within memory at once */
-	sw_grid_search *grid;        /* of variants that save memory; NULL: not made yet */
-	SW_VEC(sw_need) needs;       /* of padding */
-	struct {
-		sw_rewrites base;  /* what is padded */
-		double roofline_s; /* of that */
-		size_t next;       /* variant; 0: none was added yet */
-		bool in_part;
-	} padding;
+	sw_candidate_plan incumbent;   /* the quickest that fits, as scheduled */
+	sw_strategy_set strategies;    /* of all snapshots */
+	sw_wave *wave;                 /* NULL: none is open */
+	struct {                       /* of the next variant (neighbours.c) */
+		int step;              /* number of the current proposer */
+		bool near_first;       /* the program as it is was searched within memory at once */
+		sw_grid_search *grid;  /* of variants that save memory; NULL: not made yet */
+		SW_VEC(sw_need) needs; /* of padding */
+		struct {
+			sw_rewrites base;  /* the rewrites of the variant that is padded */
+			double roofline_s; /* of that variant */
+			size_t next;       /* variant to open next; 0: none was added yet */
+			bool in_part;      /* the variants that pad some classes were added */
+		} padding;
+	} proposals;
 	sw_path_store *paths;
 	double start_s;
 	bool timed_out;
@@ -256,13 +268,13 @@ typedef struct sw_mesh_search {
 	sw_budget budget;
 	sw_capacity capacity;
 	int attempt, first_attempt;
-	bool pending;       /* an attempt is to be made */
-	bool listed, built; /* its model's decisions are listed; the model is complete */
+	bool pending; /* an attempt is to be made */
 	bool timed_out;
 	sw_status status;
 	sw_error err;
 	struct { /* the model, from listing to judging */
 		sw_model model;
+		bool listed, built;           /* its decisions are listed; it is complete */
 		SW_VEC(int32_t *) places;     /* where its solver begins */
 		SW_VEC(sw_warm_start) starts; /* what it found, for later meshes */
 		sw_solution solution;
@@ -273,8 +285,11 @@ typedef struct sw_mesh_search {
 		double best_s;             /* the best by the model that fits; INFINITY: none */
 		int64_t least_bytes;
 	} bounds;
-	sw_found found, best; /* of the last attempt; of the quickest that fits */
-	sw_snapshot best_snapshot;
+	sw_found found; /* of the last attempt */
+	struct {        /* the attempt whose plan fits and is quickest */
+		sw_found found;
+		sw_snapshot snapshot;
+	} best;
 } sw_mesh_search;
 
 bool sw_mesh_is_free(const sw_mesh *mesh); /* of demands: its axes may be used in any way */

@@ -41,8 +41,8 @@ static const sw_unconstrained *known_of(const sw_mesh_search *m, const sw_search
 static bool is_far(const sw_mesh_search *m, const sw_search *s)
 {
 	const sw_unconstrained *known = known_of(m, s);
-	double limit = s->limits->memory_doubt * (double)s->wave->memory_bytes;
-	return known && (sw_search_variant(s, s->wave->variant)->far ||
+	double limit = s->asked.limits->memory_doubt * (double)s->wave->memory_bytes;
+	return known && (sw_search_variant(s, s->wave->variant)->unconstrained.far ||
 	                 (known->exceeds && (double)known->cost.peak_bytes > limit));
 }
 
@@ -61,12 +61,12 @@ static void end_late(sw_mesh_search *m)
 {
 	sw_model_clear(&m->work.model);
 	m->timed_out = true;
-	m->pending = m->listed = m->built = false;
+	m->pending = m->work.listed = m->work.built = false;
 }
 
 void sw_mesh_search_list(sw_mesh_search *m, sw_wave *wave, const sw_watch *watch)
 {
-	m->listed = true;
+	m->work.listed = true;
 	if (!sw_model_begin(&m->work.model, &wave->memo, watch, m->mesh))
 		end_late(m);
 	else
@@ -99,7 +99,7 @@ static double first_limit(sw_mesh_search *m, const sw_search *s, double memory)
 	bool regathers = m->found.feasible && m->sketch && m->sketch->regathered.len > 0;
 	if (m->work.starts.len == 0) {
 		m->capacity = SW_CAPACITY_GUESSED;
-		return memory * s->limits->memory_doubt;
+		return memory * s->asked.limits->memory_doubt;
 	}
 	m->capacity = regathers ? SW_CAPACITY_TIGHTENED : SW_CAPACITY_CALIBRATED;
 	return memory * SW_MAX(counted_per_byte(m, m->found.cached.peak_bytes), 1);
@@ -112,9 +112,9 @@ static double next_limit(sw_mesh_search *m, const sw_search *s, double memory)
 	const sw_found *f = &m->found;
 	m->capacity = SW_CAPACITY_TIGHTENED;
 	sw_model_count_copies(&m->work.model, m->sketch);
-	return memory * (f->feasible
-	                         ? counted_per_byte(m, f->cached.peak_bytes)
-	                         : s->limits->tightening * counted_per_byte(m, f->cost.peak_bytes));
+	return memory * (f->feasible ? counted_per_byte(m, f->cached.peak_bytes)
+	                             : s->asked.limits->tightening *
+	                                       counted_per_byte(m, f->cost.peak_bytes));
 }
 
 static void set_limit(sw_mesh_search *m, const sw_search *s)
@@ -132,14 +132,14 @@ void sw_mesh_search_build(sw_mesh_search *m, sw_search *s, const sw_watch *watch
 {
 	int64_t memory = m->attempt > 0 ? s->wave->memory_bytes : INT64_MAX;
 	m->work.deadline_s = watch->deadline_s;
-	if (!m->listed)
+	if (!m->work.listed)
 		sw_mesh_search_list(m, s->wave, watch);
 	m->work.model.watch = *watch;
 	if (m->pending && !sw_model_finish(&m->work.model, memory))
 		end_late(m);
 	if (!m->pending)
 		return;
-	m->built = true;
+	m->work.built = true;
 	set_limit(m, s);
 	m->found = (sw_found){.costed_bytes = INT64_MAX};
 }
@@ -173,7 +173,7 @@ static int64_t work_of(const sw_mesh_search *m, const sw_search *s)
 	int64_t work = m->budget.work;
 	bool guessed = m->attempt == 1 && m->capacity == SW_CAPACITY_GUESSED;
 	int64_t part = guessed ? work / 4 : m->attempt > 2 ? work / 2 : work;
-	return SW_MIN(work, SW_MAX(part, (int64_t)s->limits->min_search_work));
+	return SW_MIN(work, SW_MAX(part, (int64_t)s->asked.limits->min_search_work));
 }
 
 /* In the problem's units; 0: there is no such limit. */
@@ -187,14 +187,15 @@ static sw_status solve(sw_mesh_search *m, const sw_search *s, sw_solution *solut
 {
 	sw_solve_options how = {.work_limit = work_of(m, s),
 	                        .time_limit_s = m->budget.seconds,
-	                        .gap = s->limits->solver_gap,
+	                        .gap = s->asked.limits->solver_gap,
 	                        .cutoff = to_units(m->budget.cutoff_s),
-	                        .seed = s->options->seed,
+	                        .seed = s->asked.options->seed,
 	                        .threads = s->wave->memo.threads,
 	                        .quiet = true,
 	                        .n_starts = (int)m->work.places.len,
 	                        .starts = (const int32_t *const *)m->work.places.data};
-	return sw_solve_by(s->options->method, &m->work.model.problem, &how, solution, &m->err);
+	return sw_solve_by(s->asked.options->method, &m->work.model.problem, &how, solution,
+	                   &m->err);
 }
 
 static double bound_of(const sw_solution *solution)
@@ -215,7 +216,7 @@ static double kernels_s(const sw_problem *problem, const int32_t *assignment)
 void sw_mesh_search_drop(sw_mesh_search *m, sw_untried untried)
 {
 	sw_model_clear(&m->work.model);
-	m->pending = m->listed = m->built = false;
+	m->pending = m->work.listed = m->work.built = false;
 	m->bounds.model_s = m->bounds.kernels_s;
 	sw_mesh_search_reject(m, untried, m->bounds.kernels_s);
 }
@@ -253,7 +254,7 @@ static sw_status bound_with_doubt(sw_mesh_search *m, const sw_search *s)
 {
 	sw_solution solution;
 	sw_problem *problem = &m->work.model.problem;
-	problem->capacity = (int64_t)(s->limits->memory_doubt * (double)problem->capacity);
+	problem->capacity = (int64_t)(s->asked.limits->memory_doubt * (double)problem->capacity);
 	sw_status status = solve(m, s, &solution);
 	if (status != SW_OK)
 		return status;
@@ -288,14 +289,14 @@ static sw_status cost(sw_mesh_search *m, const sw_search *s)
 {
 	const sw_wave *w = s->wave;
 	sw_found *f = &m->found;
-	sw_costing c = {.options = s->options,
-	                .limits = s->limits,
+	sw_costing c = {.options = s->asked.options,
+	                .limits = s->asked.limits,
 	                .roles = &w->analysis.roles,
 	                .paths = w->memo.paths,
 	                .plan = m->sketch,
 	                .memory_bytes = w->memory_bytes,
 	                .deadline_s = m->work.deadline_s,
-	                .doubt = s->limits->memory_doubt};
+	                .doubt = s->asked.limits->memory_doubt};
 	sw_status status = sw_costing_fit(&c, &f->cached, &f->cost, &m->err);
 	if (status == SW_OK)
 		f->model_s += w->analysis.overlap_weight *
@@ -340,10 +341,10 @@ static bool has_time(sw_mesh_search *m)
 
 static void keep_best(sw_mesh_search *m, sw_strategy_set *strategies)
 {
-	if (m->best.feasible && m->best.cost.step_time_s <= m->found.cost.step_time_s)
+	if (m->best.found.feasible && m->best.found.cost.step_time_s <= m->found.cost.step_time_s)
 		return;
-	m->best = m->found;
-	sw_snapshot_take(&m->best_snapshot, m->sketch, strategies);
+	m->best.found = m->found;
+	sw_snapshot_take(&m->best.snapshot, m->sketch, strategies);
 }
 
 /* A plan that fits only since readers re-gather, or that was found within a guessed limit, may be
@@ -352,8 +353,8 @@ static void keep_best(sw_mesh_search *m, sw_strategy_set *strategies)
 static bool may_gain(const sw_mesh_search *m, const sw_search *s)
 {
 	const sw_found *f = &m->found;
-	double before_s = m->best.feasible ? m->best.model_s : INFINITY,
-	       rest = 1 - s->limits->min_gain;
+	double before_s = m->best.found.feasible ? m->best.found.model_s : INFINITY,
+	       rest = 1 - s->asked.limits->min_gain;
 	bool guessed = m->attempt == 1 && m->capacity == SW_CAPACITY_GUESSED,
 	     regathers = m->sketch->regathered.len > 0;
 	if (!f->feasible || m->attempt == 0)
@@ -368,10 +369,10 @@ static void note_unconstrained(sw_mesh_search *m, sw_search *s)
 	const sw_found *f = &m->found;
 	if (m->attempt > 0 || m->status != SW_OK || !f->feasible)
 		return;
-	if (v->unconstrained.step_time_s > 0 && v->unconstrained_s <= f->cached_s)
+	if (v->unconstrained.cost.step_time_s > 0 && v->unconstrained.model_s <= f->cached_s)
 		return;
-	v->unconstrained = f->cached;
-	v->unconstrained_s = f->cached_s;
+	v->unconstrained.cost = f->cached;
+	v->unconstrained.model_s = f->cached_s;
 }
 
 void sw_mesh_search_judge(sw_mesh_search *m, sw_search *s)
@@ -379,7 +380,7 @@ void sw_mesh_search_judge(sw_mesh_search *m, sw_search *s)
 	const sw_wave *w = s->wave;
 	sw_found *f = &m->found;
 	sw_model_clear(&m->work.model);
-	m->listed = m->built = false;
+	m->work.listed = m->work.built = false;
 	if (m->capacity != SW_CAPACITY_TIGHTENED)
 		m->bounds.model_s = SW_MAX(m->bounds.model_s, f->bound_s);
 	m->bounds.least_bytes = SW_MIN(m->bounds.least_bytes, f->costed_bytes);
@@ -389,22 +390,22 @@ void sw_mesh_search_judge(sw_mesh_search *m, sw_search *s)
 		sw_candidates_note_least(s, m);
 	f->feasible = f->feasible && !exceeds;
 	bool wanted = (exceeds || may_gain(m, s)) && w->mode != SW_MEMORY_UNCONSTRAINED &&
-	              m->attempt + 1 < (int)s->limits->max_attempts;
+	              m->attempt + 1 < (int)s->asked.limits->max_attempts;
 	m->pending = has_time(m) && wanted;
 	if (f->feasible)
 		m->bounds.best_s = fmin(m->bounds.best_s, f->model_s);
-	if (m->status == SW_OK && f->feasible && (m->pending || m->best.feasible))
+	if (m->status == SW_OK && f->feasible && (m->pending || m->best.found.feasible))
 		keep_best(m, &s->strategies);
 	m->attempt++;
 }
 
 void sw_mesh_search_end(sw_mesh_search *m, sw_search *s)
 {
-	if (m->best.feasible) {
-		m->found = m->best;
-		sw_snapshot_restore(&m->best_snapshot, &s->strategies, m->sketch);
+	if (m->best.found.feasible) {
+		m->found = m->best.found;
+		sw_snapshot_restore(&m->best.snapshot, &s->strategies, m->sketch);
 	}
-	sw_snapshot_clear(&m->best_snapshot);
+	sw_snapshot_clear(&m->best.snapshot);
 	for (size_t i = 0; i < m->work.starts.len; i++)
 		sw_vec_push(&s->wave->starts, m->work.starts.data[i]);
 	m->work.starts.len = 0;
@@ -412,10 +413,10 @@ void sw_mesh_search_end(sw_mesh_search *m, sw_search *s)
 
 void sw_mesh_search_clear(sw_mesh_search *m)
 {
-	if (m->listed)
+	if (m->work.listed)
 		sw_model_clear(&m->work.model);
 	for (size_t i = 0; i < m->work.starts.len; i++)
 		sw_warm_start_clear(&m->work.starts.data[i]);
 	sw_vec_clear(&m->work.starts);
-	sw_snapshot_clear(&m->best_snapshot);
+	sw_snapshot_clear(&m->best.snapshot);
 }

@@ -8,17 +8,18 @@
 static bool is_memory_in_the_way(const sw_search *s)
 {
 	const sw_variant *first = sw_search_variant(s, 0);
-	return first->unconstrained.peak_bytes > sw_search_memory(s) &&
+	return first->unconstrained.cost.peak_bytes > sw_search_memory(s) &&
 	       (!sw_search_has_incumbent(s) ||
-	        s->incumbent.model_s > s->limits->near_optimum * first->unconstrained_s);
+	        s->incumbent.model_s >
+	                s->asked.limits->near_optimum * first->unconstrained.model_s);
 }
 
 /* Is that plan near to fitting? Then the program as it is comes before what saves memory. */
 static bool is_near(const sw_search *s)
 {
 	const sw_variant *first = sw_search_variant(s, 0);
-	return (double)first->unconstrained.peak_bytes <
-	               s->limits->far_too_large * (double)sw_search_memory(s) &&
+	return (double)first->unconstrained.cost.peak_bytes <
+	               s->asked.limits->far_too_large * (double)sw_search_memory(s) &&
 	       !sw_variant_is_too_large(s, first);
 }
 
@@ -26,12 +27,13 @@ static bool is_near(const sw_search *s)
 
 static void want_open(sw_variant *v)
 {
-	size_t n = SW_MAX(v->open.has.len, v->behind.has.len);
+	size_t n = SW_MAX(v->meshes.open.has.len, v->meshes.behind.has.len);
 	for (size_t i = 0; i < n; i++)
-		sw_mesh_set_put(&v->wanted, i,
-		                sw_mesh_set_has(&v->wanted, i) && sw_mesh_set_has(&v->open, i) &&
-		                        !sw_mesh_set_has(&v->behind, i));
-	v->wanted.rest = false;
+		sw_mesh_set_put(&v->meshes.wanted, i,
+		                sw_mesh_set_has(&v->meshes.wanted, i) &&
+		                        sw_mesh_set_has(&v->meshes.open, i) &&
+		                        !sw_mesh_set_has(&v->meshes.behind, i));
+	v->meshes.wanted.rest = false;
 }
 
 static bool wants_any(const sw_mesh_set *set)
@@ -47,7 +49,7 @@ static sw_status propose_within_memory(sw_search *s)
 	sw_variant *first = sw_search_variant(s, 0);
 	double left_s = sw_search_left_s(s);
 	want_open(first);
-	if (!wants_any(&first->wanted) || left_s <= 0 ||
+	if (!wants_any(&first->meshes.wanted) || left_s <= 0 ||
 	    (sw_variant_is_too_large(s, first) && sw_search_has_incumbent(s)))
 		return SW_OK;
 	return sw_wave_open(s, 0, SW_MEMORY_LIMITED, left_s / 2);
@@ -55,23 +57,24 @@ static sw_status propose_within_memory(sw_search *s)
 
 static sw_status propose_near(sw_search *s)
 {
-	s->step++;
-	s->was_near = is_near(s);
-	return s->was_near ? propose_within_memory(s) : SW_OK;
+	s->proposals.step++;
+	s->proposals.near_first = is_near(s);
+	return s->proposals.near_first ? propose_within_memory(s) : SW_OK;
 }
 
 static sw_status propose_far(sw_search *s)
 {
-	s->step++;
-	return s->was_near ? SW_OK : propose_within_memory(s);
+	s->proposals.step++;
+	return s->proposals.near_first ? SW_OK : propose_within_memory(s);
 }
 
 /* ---- less memory -------------------------------------------------------------------------- */
 
 static sw_status propose_less_memory(sw_search *s)
 {
-	sw_status status = s->grid || is_memory_in_the_way(s) ? sw_propose_saving(s) : SW_OK;
-	s->step += !s->wave;
+	sw_status status =
+		s->proposals.grid || is_memory_in_the_way(s) ? sw_propose_saving(s) : SW_OK;
+	s->proposals.step += !s->wave;
 	return status;
 }
 
@@ -89,16 +92,16 @@ static sw_plan *plan_of_incumbent(const sw_search *s)
 static bool lacks_memory(const sw_search *s)
 {
 	const sw_program_cost *cost = &s->incumbent.cost;
-	const sw_search_limits *l = s->limits;
+	const sw_search_limits *l = s->asked.limits;
 	double least_s = fmax(cost->compute_s, cost->communication_s), step_s;
-	if (s->options->no_overlap || cost->step_time_s < l->reserve_gain * least_s ||
+	if (s->asked.options->no_overlap || cost->step_time_s < l->reserve_gain * least_s ||
 	    (double)cost->peak_bytes < l->full_memory * (double)sw_search_memory(s))
 		return false;
 	sw_plan *plan = plan_of_incumbent(s);
 	sw_error err;
 	plan->memory_bytes = INT64_MAX;
 	sw_status status = sw_simulate_plan(plan, cost, &step_s, &err);
-	plan->memory_bytes = s->options->memory_bytes;
+	plan->memory_bytes = s->asked.options->memory_bytes;
 	return status == SW_OK && cost->step_time_s > l->reserve_gain * step_s;
 }
 
@@ -108,14 +111,14 @@ static bool lacks_memory(const sw_search *s)
 static sw_status propose_reserve(sw_search *s)
 {
 	double left_s = sw_search_left_s(s);
-	s->step++;
+	s->proposals.step++;
 	if (!sw_search_has_incumbent(s) || left_s <= 0 || !lacks_memory(s))
 		return SW_OK;
 	sw_variant *v = sw_search_variant(s, s->incumbent.variant);
 	size_t number = v->entries.data[s->incumbent.entry].number;
-	v->wanted.rest = false;
-	v->wanted.has.len = 0;
-	sw_mesh_set_put(&v->wanted, number, true);
+	v->meshes.wanted.rest = false;
+	v->meshes.wanted.has.len = 0;
+	sw_mesh_set_put(&v->meshes.wanted, number, true);
 	return sw_wave_open(s, s->incumbent.variant, SW_MEMORY_RESERVED, left_s);
 }
 
@@ -131,7 +134,7 @@ static propose_fn *const PROPOSERS[] = {propose_near,       propose_less_memory,
 sw_status sw_propose(sw_search *s)
 {
 	sw_status status = SW_OK;
-	while (status == SW_OK && !s->wave && s->step < (int)SW_COUNT(PROPOSERS))
-		status = PROPOSERS[s->step](s);
+	while (status == SW_OK && !s->wave && s->proposals.step < (int)SW_COUNT(PROPOSERS))
+		status = PROPOSERS[s->proposals.step](s);
 	return status;
 }

@@ -51,7 +51,7 @@ static void count_state(sw_grid_search *x)
 	const sw_id *inputs;
 	uint32_t n = sw_program_inputs(program, program->entry, &x->arena, &inputs);
 	for (uint32_t i = 0; i < n; i++) {
-		sw_role role = x->search->sidecar->inputs[i].role;
+		sw_role role = x->search->asked.sidecar->inputs[i].role;
 		double bytes = (double)sw_shape_bytes(sw_value_shape(program, inputs[i]));
 		x->state_bytes += bytes;
 		x->sum_bytes += role == SW_ROLE_PARAMETER ? bytes : 0;
@@ -76,7 +76,7 @@ static void choose_rows(sw_grid_search *x)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < x->policies.len; i++)
-		if (is_asked(x->search->options, x->policies.data[i].name))
+		if (is_asked(x->search->asked.options, x->policies.data[i].name))
 			x->policies.data[n++] = x->policies.data[i];
 	x->policies.len = n;
 }
@@ -93,11 +93,11 @@ static bool is_idle(const sw_grid_search *x, size_t row)
 /* Powers of two, unless the batch has none. */
 static bool is_candidate(const sw_grid_search *x, int64_t microbatches)
 {
-	int32_t asked = x->search->options->microbatches;
+	int32_t asked = x->search->asked.options->microbatches;
 	bool is_power = (microbatches & (microbatches - 1)) == 0;
 	if (asked > 0)
 		return microbatches == asked;
-	return microbatches <= (int64_t)x->search->limits->max_microbatches &&
+	return microbatches <= (int64_t)x->search->asked.limits->max_microbatches &&
 	       (is_power || x->phases.batch % 2 != 0);
 }
 
@@ -114,11 +114,12 @@ static saving_choice saving_of(const sw_grid_search *x, const sw_remat_policy *p
                                int32_t microbatches)
 {
 	const sw_variant *first = sw_search_variant(x->search, 0);
-	double devices = (double)x->search->cluster->n_devices, iterations_more = microbatches - 1;
+	double devices = (double)x->search->asked.cluster->n_devices,
+	       iterations_more = microbatches - 1;
 	return (saving_choice){.rewrites = {.remat = policy->what.again ? policy->name : NULL,
 	                                    .microbatches = microbatches < 2 ? 0 : microbatches},
 	                       .bytes = peak_of(x, policy, microbatches),
-	                       .seconds = first->unconstrained.step_time_s +
+	                       .seconds = first->unconstrained.cost.step_time_s +
 	                                  policy->added_s / devices +
 	                                  iterations_more * x->iteration_s};
 }
@@ -133,7 +134,7 @@ static double scale_of(const sw_grid_search *x, const sw_remat_policy *none)
 		if (first->rewrites.remat &&
 		    !strcmp(x->policies.data[i].name, first->rewrites.remat))
 			policy = &x->policies.data[i];
-	return (double)first->unconstrained.peak_bytes /
+	return (double)first->unconstrained.cost.peak_bytes /
 	       SW_MAX(peak_of(x, policy, SW_MAX(first->rewrites.microbatches, 1)), 1);
 }
 
@@ -163,14 +164,15 @@ static sw_status grid_new(sw_search *s)
 	const sw_program *program = s->canonical;
 	sw_grid_search *x = sw_alloc(sizeof(*x));
 	*x = (sw_grid_search){.search = s, .memory_bytes = (double)sw_search_memory(s)};
-	s->grid = x;
+	s->proposals.grid = x;
 	sw_arena_init(&x->arena);
-	x->iteration_s = s->cluster->device.kernel_overhead_s * (double)sw_entry(program)->ops.len;
+	x->iteration_s =
+		s->asked.cluster->device.kernel_overhead_s * (double)sw_entry(program)->ops.len;
 	count_state(x);
-	sw_phases_init(&x->phases, program, s->sidecar);
+	sw_phases_init(&x->phases, program, s->asked.sidecar);
 	sw_remat_points_init(&x->points, program);
-	sw_status status = sw_remat_policies(&x->points, sw_plan_remat_device(s->cluster, program),
-	                                     &x->policies, s->err);
+	sw_status status = sw_remat_policies(
+		&x->points, sw_plan_remat_device(s->asked.cluster, program), &x->policies, s->err);
 	if (status != SW_OK)
 		return status;
 	sw_remat_policy none = x->policies.data[0];
@@ -240,7 +242,7 @@ static void correct(sw_grid_search *x, size_t i)
 /* Once the smallest does not fit, none will. n: no choice is left. */
 static size_t next_that_may_fit(sw_grid_search *x)
 {
-	bool half = x->searches + 1 >= (int32_t)x->search->limits->max_variants / 2;
+	bool half = x->searches + 1 >= (int32_t)x->search->asked.limits->max_variants / 2;
 	if (x->last < x->n) {
 		correct(x, x->last);
 		if (is_smallest(x, x->last))
@@ -275,7 +277,7 @@ static bool was_all_tried(const sw_variant *v)
  * is near. */
 static bool is_too_large(const sw_search *s, const sw_variant *v)
 {
-	double limit = s->limits->near_memory * (double)sw_search_memory(s);
+	double limit = s->asked.limits->near_memory * (double)sw_search_memory(s);
 	bool has_least = v->least.snapshot.strategies != NULL && !sw_variant_fits(v);
 	return sw_variant_is_too_large(s, v) ||
 	       (has_least && (was_all_tried(v) || (double)v->least.cost.peak_bytes > limit));
@@ -311,7 +313,7 @@ static size_t next_neighbour(const sw_grid_search *x, size_t at)
 static size_t next_that_may_be_faster(const sw_grid_search *x)
 {
 	size_t at = best_choice(x);
-	return at < x->n && x->searches < (int32_t)x->search->limits->max_variants
+	return at < x->n && x->searches < (int32_t)x->search->asked.limits->max_variants
 	               ? next_neighbour(x, at)
 	               : x->n;
 }
@@ -346,9 +348,10 @@ static sw_status open_wave(sw_grid_search *x, size_t number)
 static void want(const sw_search *s, sw_mesh_set *wanted)
 {
 	sw_mesh_set behind = {0};
-	sw_mesh_set_add(&behind, &sw_search_variant(s, 0)->behind);
+	sw_mesh_set_add(&behind, &sw_search_variant(s, 0)->meshes.behind);
 	if (sw_search_has_incumbent(s))
-		sw_mesh_set_add(&behind, &sw_search_variant(s, s->incumbent.variant)->behind);
+		sw_mesh_set_add(&behind,
+		                &sw_search_variant(s, s->incumbent.variant)->meshes.behind);
 	*wanted = (sw_mesh_set){.rest = true};
 	for (size_t i = 0; i < behind.has.len; i++)
 		sw_mesh_set_put(wanted, i, !behind.has.data[i]);
@@ -382,13 +385,13 @@ static bool is_open(const sw_plan_options *options)
 sw_status sw_propose_saving(sw_search *s)
 {
 	sw_status status = SW_OK;
-	if (!is_open(s->options) || (!s->grid && sw_search_left_s(s) <= 0)) {
-		s->timed_out = s->timed_out || is_open(s->options);
+	if (!is_open(s->asked.options) || (!s->proposals.grid && sw_search_left_s(s) <= 0)) {
+		s->timed_out = s->timed_out || is_open(s->asked.options);
 		return SW_OK;
 	}
-	if (!s->grid)
+	if (!s->proposals.grid)
 		status = grid_new(s);
-	sw_grid_search *x = s->grid;
+	sw_grid_search *x = s->proposals.grid;
 	while (status == SW_OK && !s->wave) {
 		size_t next = sw_search_has_incumbent(s) ? next_that_may_be_faster(x)
 		                                         : next_that_may_fit(x);

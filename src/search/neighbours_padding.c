@@ -62,7 +62,7 @@ void sw_padding_note_need(sw_search *s, const sw_mesh_search *m)
 	found.rule.classes.v = classes;
 	free(needed);
 	if (found.rule.classes.n > 0 && found.rule.classes.n < n)
-		sw_vec_push(&s->needs, found);
+		sw_vec_push(&s->proposals.needs, found);
 }
 
 /* ---- variants ----------------------------------------------------------------------------- */
@@ -91,13 +91,14 @@ static sw_status add_padded(sw_search *s, sw_rewrites rewrites, const sw_mesh_se
 
 static sw_status add_whole(sw_search *s)
 {
-	const int64_t shares[] = {(int64_t)s->limits->pad_little, (int64_t)s->limits->pad_much};
+	const int64_t shares[] = {(int64_t)s->asked.limits->pad_little,
+	                          (int64_t)s->asked.limits->pad_much};
 	sw_mesh_set all = {.rest = true};
 	sw_status status = SW_OK;
 	for (size_t i = 0; i < SW_COUNT(shares) && status == SW_OK; i++) {
-		sw_rewrites rewrites = s->padding.base;
+		sw_rewrites rewrites = s->proposals.padding.base;
 		rewrites.padding =
-			(sw_pad_rule){.multiple = s->cluster->n_devices, .share = shares[i]};
+			(sw_pad_rule){.multiple = s->asked.cluster->n_devices, .share = shares[i]};
 		status = add_padded(s, rewrites, &all);
 	}
 	return status;
@@ -114,9 +115,9 @@ static bool same_rule(sw_pad_rule a, sw_pad_rule b)
 static bool meshes_of_need(const sw_search *s, size_t first, double limit_s, sw_mesh_set *meshes)
 {
 	bool seen = false, any = false;
-	for (size_t k = 0; k < s->needs.len; k++) {
-		const sw_need *other = &s->needs.data[k];
-		if (!same_rule(s->needs.data[first].rule, other->rule))
+	for (size_t k = 0; k < s->proposals.needs.len; k++) {
+		const sw_need *other = &s->proposals.needs.data[k];
+		if (!same_rule(s->proposals.needs.data[first].rule, other->rule))
 			continue;
 		seen = seen || k < first;
 		if (other->model_s <= limit_s) {
@@ -129,13 +130,14 @@ static bool meshes_of_need(const sw_search *s, size_t first, double limit_s, sw_
 
 static sw_status add_parts(sw_search *s)
 {
-	double limit_s = sw_search_has_incumbent(s) ? s->limits->pad_behind * s->incumbent.model_s
-	                                            : INFINITY;
+	double limit_s = sw_search_has_incumbent(s)
+	                         ? s->asked.limits->pad_behind * s->incumbent.model_s
+	                         : INFINITY;
 	sw_status status = SW_OK;
-	for (size_t i = 0; i < s->needs.len && status == SW_OK; i++) {
+	for (size_t i = 0; i < s->proposals.needs.len && status == SW_OK; i++) {
 		sw_mesh_set meshes = {0};
-		sw_rewrites rewrites = s->padding.base;
-		rewrites.padding = s->needs.data[i].rule;
+		sw_rewrites rewrites = s->proposals.padding.base;
+		rewrites.padding = s->proposals.needs.data[i].rule;
 		if (meshes_of_need(s, i, limit_s, &meshes))
 			status = add_padded(s, rewrites, &meshes);
 		sw_vec_clear(&meshes.has);
@@ -153,19 +155,19 @@ static bool is_hopeless(const sw_search *s, const sw_variant *v)
 	if (!sw_search_has_incumbent(s))
 		return false;
 	double best_s = s->incumbent.cost.step_time_s;
-	if (v->padded.len == 1 || !v->wanted.rest)
+	if (v->padded.len == 1 || !v->meshes.wanted.rest)
 		return sw_variant_bound_s(v) >= best_s;
-	return best_s <= s->limits->close_to_roofline * s->padding.roofline_s;
+	return best_s <= s->asked.limits->close_to_roofline * s->proposals.padding.roofline_s;
 }
 
 /* Opens a wave of the next variant that is not hopeless. Each gets an equal share of the time that
  * is left, of which `reserve` shares stay. */
 static sw_status open_next(sw_search *s, size_t reserve)
 {
-	for (; s->padding.next < s->variants.len; s->padding.next++) {
-		sw_variant *v = &s->variants.data[s->padding.next];
+	for (; s->proposals.padding.next < s->variants.len; s->proposals.padding.next++) {
+		sw_variant *v = &s->variants.data[s->proposals.padding.next];
 		double left_s = sw_search_left_s(s);
-		double shares = (double)(s->variants.len - s->padding.next + reserve);
+		double shares = (double)(s->variants.len - s->proposals.padding.next + reserve);
 		sw_untried untried = is_hopeless(s, v) ? SW_UNTRIED_SLOWER
 		                     : left_s <= 0     ? SW_UNTRIED_TIME
 		                     : sw_variant_is_too_large(s, v) && sw_search_has_incumbent(s)
@@ -173,7 +175,7 @@ static sw_status open_next(sw_search *s, size_t reserve)
 		                             : SW_UNTRIED_NOT;
 		s->timed_out = s->timed_out || untried == SW_UNTRIED_TIME;
 		if (untried == SW_UNTRIED_NOT)
-			return sw_wave_open(s, s->padding.next++, SW_MEMORY_LIMITED,
+			return sw_wave_open(s, s->proposals.padding.next++, SW_MEMORY_LIMITED,
 			                    left_s / shares);
 		sw_variant_note_untried(v, untried,
 		                        untried == SW_UNTRIED_SLOWER ? sw_variant_bound_s(v) : 0);
@@ -184,28 +186,28 @@ static sw_status open_next(sw_search *s, size_t reserve)
 sw_status sw_propose_padding(sw_search *s)
 {
 	sw_status status = SW_OK;
-	if (s->padding.next == 0) {
+	if (s->proposals.padding.next == 0) {
 		const sw_variant *base = base_of(s);
-		s->padding.base = base->rewrites;
-		s->padding.roofline_s = base->roofline_s;
-		s->padding.next = s->variants.len;
+		s->proposals.padding.base = base->rewrites;
+		s->proposals.padding.roofline_s = base->roofline_s;
+		s->proposals.padding.next = s->variants.len;
 		status = add_whole(s);
 	}
 	if (status == SW_OK)
 		status = open_next(s, 1);
-	s->step += !s->wave;
+	s->proposals.step += !s->wave;
 	return status;
 }
 
 sw_status sw_propose_part_padding(sw_search *s)
 {
 	sw_status status = SW_OK;
-	if (!s->padding.in_part) {
-		s->padding.in_part = true;
+	if (!s->proposals.padding.in_part) {
+		s->proposals.padding.in_part = true;
 		status = add_parts(s);
 	}
 	if (status == SW_OK)
 		status = open_next(s, 0);
-	s->step += !s->wave;
+	s->proposals.step += !s->wave;
 	return status;
 }

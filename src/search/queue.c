@@ -54,17 +54,17 @@ void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m
 static size_t run_end(const sw_wave *w, size_t first)
 {
 	size_t end = first + 1;
-	while (end < w->n &&
-	       sw_mesh_is_free(w->meshes[end]->mesh) == sw_mesh_is_free(w->meshes[first]->mesh))
+	while (end < w->queue.n && sw_mesh_is_free(w->queue.meshes[end]->mesh) ==
+	                                   sw_mesh_is_free(w->queue.meshes[first]->mesh))
 		end++;
 	return end;
 }
 
 static size_t batch_at(const sw_wave *w, size_t first)
 {
-	if (first >= w->n)
+	if (first >= w->queue.n)
 		return 0;
-	size_t most = sw_mesh_is_free(w->meshes[first]->mesh) ? FREE_AT_ONCE : FIXED_AT_ONCE;
+	size_t most = sw_mesh_is_free(w->queue.meshes[first]->mesh) ? FREE_AT_ONCE : FIXED_AT_ONCE;
 	return SW_MIN(most, run_end(w, first) - first);
 }
 
@@ -73,9 +73,9 @@ static size_t batch_at(const sw_wave *w, size_t first)
 static sw_watch watch_for(sw_search *s, size_t position)
 {
 	sw_wave *w = s->wave;
-	double share = 1 / (double)w->n;
+	double share = 1 / (double)w->queue.n;
 	sw_watch watch = {.progress = &w->progress,
-	                  .mesh = w->meshes[position]->mesh->name,
+	                  .mesh = w->queue.meshes[position]->mesh->name,
 	                  .share = share,
 	                  .done = (double)position * share};
 	if (w->time_limit_s > 0)
@@ -94,46 +94,46 @@ static bool comes_before(const sw_mesh_search *a, const sw_mesh_search *b)
 static void sort_fixed(sw_search *s, size_t first)
 {
 	sw_wave *w = s->wave;
-	w->n_sorted = run_end(w, first);
-	for (size_t i = first; i < w->n_sorted; i++) {
+	w->queue.n_sorted = run_end(w, first);
+	for (size_t i = first; i < w->queue.n_sorted; i++) {
 		sw_watch watch = watch_for(s, i);
-		sw_mesh_search *m = w->meshes[i];
+		sw_mesh_search *m = w->queue.meshes[i];
 		size_t k = i;
 		sw_mesh_search_list(m, w, &watch);
-		for (; k > first && comes_before(m, w->meshes[k - 1]); k--)
-			w->meshes[k] = w->meshes[k - 1];
-		w->meshes[k] = m;
+		for (; k > first && comes_before(m, w->queue.meshes[k - 1]); k--)
+			w->queue.meshes[k] = w->queue.meshes[k - 1];
+		w->queue.meshes[k] = m;
 	}
 }
 
 void sw_queue_build(sw_search *s, size_t position)
 {
 	sw_wave *w = s->wave;
-	if (position >= w->n_sorted && !sw_mesh_is_free(w->meshes[position]->mesh))
+	if (position >= w->queue.n_sorted && !sw_mesh_is_free(w->queue.meshes[position]->mesh))
 		sort_fixed(s, position);
-	sw_mesh_search *m = w->meshes[position];
+	sw_mesh_search *m = w->queue.meshes[position];
 	sw_watch watch = watch_for(s, position);
-	if (m->pending && !m->listed)
+	if (m->pending && !m->work.listed)
 		sw_mesh_search_list(m, w, &watch);
 	sw_queue_prune(s, &w->before, m);
-	if (m->pending && !m->built)
+	if (m->pending && !m->work.built)
 		sw_mesh_search_build(m, s, &watch);
 }
 
 bool sw_queue_take(sw_search *s)
 {
 	sw_wave *w = s->wave;
-	w->batch = batch_at(w, w->next);
-	w->next += w->batch;
-	return w->batch > 0;
+	w->queue.batch = batch_at(w, w->queue.next);
+	w->queue.next += w->queue.batch;
+	return w->queue.batch > 0;
 }
 
 void sw_queue_prefetch(void *context)
 {
 	sw_search *s = context;
 	const sw_wave *w = s->wave;
-	size_t next = w->next;
-	while (next < w->n && !sw_mesh_is_free(w->meshes[next]->mesh))
+	size_t next = w->queue.next;
+	while (next < w->queue.n && !sw_mesh_is_free(w->queue.meshes[next]->mesh))
 		next++;
 	size_t n = batch_at(w, next);
 	for (size_t i = 0; i < n; i++)
