@@ -1,9 +1,9 @@
 /*
- * A few meshes searched side by side.
+ * A batch of meshes, searched side by side.
  *
  * Models are built one after the other, for they share caches; each is solved while the next is
- * built. Then plans are costed, those first that are quickest by the model: of which no step can
- * beat the incumbent need not be. How many run side by side is the same on every machine.
+ * built. Then the plans are costed, quickest by the model first: a plan need not be costed if no
+ * step of it can beat the incumbent. The size of a batch is the same on every machine.
  */
 #include "search/internal.h"
 
@@ -15,10 +15,10 @@
 
 typedef struct batch_run {
 	sw_search *search;
-	sw_mesh_search **meshes; /* [n] of the wave */
+	sw_mesh_search **meshes; /* [n] of the wave's queue */
 	size_t first, n;
 	bool first_attempt;
-	sw_beside *prefetching; /* NULL: nothing is built ahead */
+	sw_beside *prefetching; /* NULL: no model is built ahead */
 	sw_mesh_search *open[MAX_BATCH];
 	sw_mesh_search *costed[COSTED_AT_ONCE];
 } batch_run;
@@ -28,11 +28,12 @@ static sw_mesh_entry *entry_of(const sw_search *s, const sw_mesh_search *m)
 	return &sw_search_variant(s, s->wave->variant)->entries.data[m->entry];
 }
 
-/* ---- budgets ------------------------------------------------------------------------------ */
+/* ---- budgets ---------------------------------------------------------------------------- */
 
-/* A fixed strategy gets the same work alone and as a part of `auto`, and begins from nothing, so
- * that `auto` is never worse than any of them. It is cut off only where no step of it can beat what
- * another variant has. Free meshes share their work, and are cut off at the best of this wave. */
+/* Set the budget of a mesh. A fixed strategy gets equal work alone and as a part of `auto`, and no
+ * warm start, so that `auto` is never worse than any of them. It is cut off only where no step of
+ * it can beat the incumbent of another variant. Free meshes share their work, and are cut off at
+ * the best plan of this wave. */
 static sw_budget budget_of(const sw_search *s, const sw_mesh_search *m, size_t position)
 {
 	const sw_wave *w = s->wave;
@@ -54,8 +55,8 @@ static sw_budget budget_of(const sw_search *s, const sw_mesh_search *m, size_t p
 	return b;
 }
 
-/* Nothing slower by the model than the best so far is sought: that of the mesh itself, and of the
- * other free meshes of its batch. */
+/* Lower the cutoffs to the best plan so far by the model: that of the mesh itself, and for free
+ * meshes that of the other free meshes of the batch. */
 static void lower_budgets(batch_run *b)
 {
 	double all_s = INFINITY;
@@ -69,13 +70,13 @@ static void lower_budgets(batch_run *b)
 	}
 }
 
-/* ---- modelling and solving ---------------------------------------------------------------- */
+/* ---- modelling and solving -------------------------------------------------------------- */
 
 static void build_one(void *context, int64_t i)
 {
 	batch_run *b = context;
 	sw_search *s = b->search;
-	sw_queue_build(s, b->first + (size_t)i); /* which may sort the meshes */
+	sw_queue_build(s, b->first + (size_t)i); /* may sort the meshes */
 	sw_mesh_search *m = b->meshes[i];
 	sw_queue_prune(s, &s->wave->tally, m);
 	if (m->pending) {
@@ -96,7 +97,7 @@ static void solve_one(void *context, int64_t i)
 		sw_mesh_search_solve(b->meshes[i], b->search);
 }
 
-/* ---- costing ------------------------------------------------------------------------------ */
+/* ---- costing ---------------------------------------------------------------------------- */
 
 static void apply_one(void *context, int64_t i)
 {
@@ -118,8 +119,8 @@ static int by_model(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Collectives that begin as one may take less than the model says: as much less as any that was
- * costed. */
+/* Collectives that are merged may take less than the model says. Scale the model's bound by the
+ * smallest share that any costed plan of the wave had. */
 static double step_bound_s(const sw_search *s, const sw_found *f)
 {
 	const sw_wave *w = s->wave;
@@ -180,7 +181,7 @@ static int64_t list_open(batch_run *b)
 	return n_open;
 }
 
-/* ---- attempts ----------------------------------------------------------------------------- */
+/* ---- attempts --------------------------------------------------------------------------- */
 
 static void attempt(batch_run *b)
 {
@@ -195,7 +196,7 @@ static void attempt(batch_run *b)
 	b->first_attempt = false;
 }
 
-/* Judges the attempts; *again: does another one follow? */
+/* Judge the attempts; *again: does another one follow? */
 static sw_status judge(batch_run *b, bool *again)
 {
 	sw_status status = SW_OK;
@@ -216,7 +217,7 @@ static sw_status judge(batch_run *b, bool *again)
 	return status;
 }
 
-/* ---- results ------------------------------------------------------------------------------ */
+/* ---- results ---------------------------------------------------------------------------- */
 
 static sw_alternative line_of(const sw_search *s, const sw_mesh_search *m)
 {
@@ -236,12 +237,14 @@ static sw_alternative line_of(const sw_search *s, const sw_mesh_search *m)
 		a.bound_s = f->untried_s;
 	else if (m->timed_out && !f->applied)
 		a.untried = SW_UNTRIED_TIME;
-	else if (f->feasible && !s->asked.options->no_overlap) /* until it is played */
+	/* A bound until the plan is simulated. */
+	else if (f->feasible && !s->asked.options->no_overlap)
 		a.bound_s = sw_cost_step_bound_s(c);
 	return a;
 }
 
-/* A mesh that was dropped takes no less than its kernels by the model. */
+/* Note the result without a memory limit. A dropped mesh takes at least its kernels by the model.
+ */
 static void note_unconstrained(const sw_search *s, sw_mesh_entry *e, const sw_mesh_search *m)
 {
 	const sw_found *f = &m->found;

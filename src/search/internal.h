@@ -19,7 +19,7 @@
 #include "search/limits.h"
 #include "search/search.h"
 
-/* ---- candidates --------------------------------------------------------------------------- */
+/* ---- candidates ------------------------------------------------------------------------- */
 
 /* A candidate plan: one mesh of one variant, solved and costed. */
 typedef struct sw_candidate_plan {
@@ -30,7 +30,7 @@ typedef struct sw_candidate_plan {
 	sw_snapshot snapshot; /* strategies NULL: there is no such candidate */
 } sw_candidate_plan;
 
-/* ---- variants ------------------------------------------------------------------------------- */
+/* ---- variants --------------------------------------------------------------------------- */
 
 /* A set of a strategy's meshes, by number. */
 typedef struct sw_mesh_set {
@@ -86,7 +86,7 @@ typedef struct sw_variant {
 	int64_t left_out;        /* options of axes at decisions that exceeded the limits */
 } sw_variant;
 
-/* ---- waves: the meshes of one variant ------------------------------------------------------- */
+/* ---- waves: the meshes of one variant --------------------------------------------------- */
 
 typedef enum sw_memory_mode {
 	SW_MEMORY_UNCONSTRAINED, /* find the quickest plan, and see whether it fits */
@@ -134,7 +134,7 @@ typedef struct sw_wave {
 	sw_progress progress;
 } sw_wave;
 
-/* ---- the search --------------------------------------------------------------------------- */
+/* ---- the search ------------------------------------------------------------------------- */
 
 typedef struct sw_grid_search sw_grid_search;
 /* The classes of dimensions that a candidate of a whole padded program needs padded. */
@@ -183,7 +183,7 @@ double sw_search_last_s(const sw_search *s);
 bool sw_search_has_incumbent(const sw_search *s);
 sw_variant *sw_search_variant(const sw_search *s, size_t number);
 
-/* ---- variants.c ----------------------------------------------------------------------------- */
+/* ---- variants.c ------------------------------------------------------------------------- */
 
 /* Adds a variant, or its meshes to one that has the same program. SW_NO, and no variant, if a
  * rewrite is impossible or changes nothing, or time is up. */
@@ -202,7 +202,7 @@ double sw_variant_model_bound_s(const sw_variant *v);
 /* Notes in its alternatives that a variant, or one of its meshes, was not tried. */
 void sw_variant_note_untried(sw_variant *v, sw_untried untried, double bound_s);
 
-/* ---- waves.c -------------------------------------------------------------------------------- */
+/* ---- waves.c ---------------------------------------------------------------------------- */
 
 /* Enters the wanted meshes of a variant into the queue. None where the variant is too large, or
  * lacks what is pinned. */
@@ -211,7 +211,7 @@ sw_status sw_wave_open(sw_search *s, size_t variant, sw_memory_mode mode, double
 void sw_wave_close(sw_search *s);
 void sw_wave_free(sw_search *s);
 
-/* ---- queue.c: which meshes are next; the only place that prunes ------------------------------ */
+/* ---- queue.c: which meshes are next; the only place that prunes ------------------------- */
 
 /* What is known of a mesh, a variant or a candidate when it is decided whether to go on with it. */
 typedef struct sw_estimate {
@@ -232,13 +232,12 @@ void sw_queue_prefetch(void *search);
 /* Builds the model of the next attempt of a mesh, if it is not pruned. Not thread-safe. */
 void sw_queue_build(sw_search *s, size_t position);
 
-/* ---- batch.c --------------------------------------------------------------------------------- */
+/* ---- batch.c ---------------------------------------------------------------------------- */
 
 /* Searches the meshes that were taken, attempt by attempt, and enters what they found. */
 sw_status sw_batch_search(sw_search *s);
 
-/* ---- mesh_search.c: one mesh ------------------------------------------------------------------
- */
+/* ---- mesh_search.c: one mesh ------------------------------------------------------------ */
 
 /* The memory limit of the model. */
 typedef enum sw_capacity {
@@ -275,7 +274,7 @@ typedef struct sw_mesh_search {
 	struct { /* the model, from listing to judging */
 		sw_model model;
 		bool listed, built;           /* its decisions are listed; it is complete */
-		SW_VEC(int32_t *) places;     /* where its solver begins */
+		SW_VEC(int32_t *) begins;     /* where its solver begins */
 		SW_VEC(sw_warm_start) starts; /* what it found, for later meshes */
 		sw_solution solution;
 		double deadline_s; /* 0: none */
@@ -318,7 +317,7 @@ void sw_mesh_search_clear(sw_mesh_search *m);
  * weight w the model's sum is at most 1 + w steps. */
 double sw_model_step_bound_s(const sw_analysis *analysis, double model_s);
 
-/* ---- costing.c ------------------------------------------------------------------------------- */
+/* ---- costing.c -------------------------------------------------------------------------- */
 
 /* Costs the partitioned program of a plan, and counts that. Thread-safe. */
 sw_status sw_cost_plan(const sw_plan_options *request, const sw_plan *plan, sw_program_cost *cost,
@@ -341,7 +340,7 @@ typedef struct sw_costing {
 sw_status sw_costing_fit(sw_costing *c, sw_program_cost *cached, sw_program_cost *cost,
                          sw_error *err);
 
-/* ---- regather.c ------------------------------------------------------------------------------ */
+/* ---- regather.c ------------------------------------------------------------------------- */
 
 /* Of a plan that caches everything and was costed (*cost) to exceed the memory: lets as few readers
  * re-gather as make it fit by the arena of the partitioned program; all that free anything where
@@ -350,16 +349,14 @@ sw_status sw_costing_fit(sw_costing *c, sw_program_cost *cached, sw_program_cost
  * than `doubt` times the memory. */
 sw_status sw_regather(sw_costing *c, sw_program_cost *cost, sw_error *err);
 
-/* ---- stream.c ---------------------------------------------------------------------------------
- */
+/* ---- stream.c --------------------------------------------------------------------------- */
 
 /* Gives every dot a stream that then holds at least so many bytes less of its operands, where an
  * operand is materialised as that takes. Returns the most bytes that one of them saves; 0: none
  * does. The layouts of results stay as they are. */
 int64_t sw_plan_stream(sw_plan *plan, int64_t least_bytes);
 
-/* ---- candidates.c -----------------------------------------------------------------------------
- */
+/* ---- candidates.c ----------------------------------------------------------------------- */
 
 /* Enters what a mesh search found, unless another is quicker whatever overlaps. */
 void sw_candidates_enter(sw_search *s, const sw_mesh_search *m);
@@ -372,28 +369,24 @@ void sw_candidate_clear(sw_candidate_plan *c);
 /* No schedule of it is quicker. */
 double sw_cost_step_bound_s(const sw_program_cost *cost);
 
-/* ---- neighbours.c: which variants are next ----------------------------------------------------
- */
+/* ---- neighbours.c: which variants are next ---------------------------------------------- */
 
 /* Opens the next wave, of a neighbour of what was searched; none: there is nothing more to try. */
 sw_status sw_propose(sw_search *s);
 
-/* ---- neighbours_memory.c -----------------------------------------------------------------------
- */
+/* ---- neighbours_memory.c ---------------------------------------------------------------- */
 
 /* Opens a wave of the next variant that computes activations again, or in more microbatches. */
 sw_status sw_propose_saving(sw_search *s);
 void sw_grid_search_free(sw_grid_search *grid);
 
-/* ---- neighbours_padding.c ----------------------------------------------------------------------
- */
+/* ---- neighbours_padding.c --------------------------------------------------------------- */
 
 void sw_padding_note_need(sw_search *s, const sw_mesh_search *m);
 sw_status sw_propose_padding(sw_search *s);
 sw_status sw_propose_part_padding(sw_search *s);
 
-/* ---- answer.c ----------------------------------------------------------------------------------
- */
+/* ---- answer.c --------------------------------------------------------------------------- */
 
 /* The incumbent as a plan, with its alternatives and bounds; SW_NO: nothing fits in memory. */
 sw_status sw_search_answer(sw_search *s, sw_plan **plan);

@@ -33,9 +33,9 @@
 	X(max_microbatches, 256, "microbatches", "that are tried")                                 \
 	X(near_memory, 1.25, "ratio",                                                              \
 	  "of bytes within which a variant that did not fit still might")                          \
-	X(pad_little, 16, "parts",                                                                 \
+	X(pad_first_parts, 16, "parts",                                                            \
 	  "of a dimension, one of which padding may add in the first variant")                     \
-	X(pad_much, 2, "parts", "and in the second")                                               \
+	X(pad_second_parts, 2, "parts", "and in the second")                                       \
 	X(close_to_roofline, 1.05, "ratio", "to the roofline at which no padding is tried")        \
 	X(pad_behind, 2, "ratio", "of the best step up to which a padded plan is padded in part")  \
 	X(max_regather_costings, 6, "programs", "costed to find which values stay cached")         \

@@ -1,14 +1,13 @@
 /*
- * The search of one mesh: model, solve, cost; and again within memory if what was found does not
- * fit.
+ * The search of one mesh: model, solve, cost; and again within memory if the plan does not fit.
  *
- * The first attempt has no memory limit, unless its result is known to be far too large: what then
- * fits needs no memory model. In later ones the model's live ranges limit the search. Where the
+ * The first attempt has no memory limit, unless its result is known to be far too large: a plan
+ * that fits then needs no model of memory. Later attempts limit the model's live ranges. Where the
  * partitioned program still exceeds the memory (live ranges are not its arena to the byte), the
- * limit is tightened in proportion, with the copies counted that readers held. A plan that fits
- * only since some readers re-gather may be slower than one that the solver finds within less
- * memory: attempts go on as long as they gain. A mesh whose bound is asked for has the greatest
- * bound of the attempts whose limit was no tighter than the memory.
+ * limit is tightened in proportion, and the copies that readers held are counted. A plan that fits
+ * only because some readers re-gather may be slower than one that the solver finds within less
+ * memory: attempts go on as long as they gain. The bound of a mesh is the greatest bound of the
+ * attempts whose limit was no tighter than the memory.
  */
 #include "search/internal.h"
 
@@ -31,33 +30,34 @@ static sw_mesh_entry *entry_of(const sw_mesh_search *m, const sw_search *s)
 	return &sw_search_variant(s, s->wave->variant)->entries.data[m->entry];
 }
 
-/* The result without a memory limit, where that is known; NULL: it is not. */
-static const sw_unconstrained *known_of(const sw_mesh_search *m, const sw_search *s)
+/* Return the result without a memory limit; NULL: it is not known. */
+static const sw_unconstrained *unconstrained_of(const sw_mesh_search *m, const sw_search *s)
 {
 	return s->wave->mode == SW_MEMORY_UNCONSTRAINED ? NULL : &entry_of(m, s)->unconstrained;
 }
 
-/* Is the result without a limit known to need far more than there is? */
-static bool is_far(const sw_mesh_search *m, const sw_search *s)
+/* Is it known that the result without a limit needs far more than the memory? */
+static bool needs_far_more(const sw_mesh_search *m, const sw_search *s)
 {
-	const sw_unconstrained *known = known_of(m, s);
+	const sw_unconstrained *unconstrained = unconstrained_of(m, s);
 	double limit = s->asked.limits->memory_doubt * (double)s->wave->memory_bytes;
-	return known && (sw_search_variant(s, s->wave->variant)->unconstrained.far ||
-	                 (known->exceeds && (double)known->cost.peak_bytes > limit));
+	return unconstrained &&
+	       (sw_search_variant(s, s->wave->variant)->unconstrained.far ||
+	        (unconstrained->exceeds && (double)unconstrained->cost.peak_bytes > limit));
 }
 
 void sw_mesh_search_init(sw_mesh_search *m, const sw_search *s, size_t entry)
 {
 	*m = (sw_mesh_search){.entry = entry, .pending = true};
 	m->mesh = &entry_of(m, s)->mesh;
-	m->attempt = m->first_attempt = is_far(m, s) ? 1 : 0;
+	m->attempt = m->first_attempt = needs_far_more(m, s) ? 1 : 0;
 	m->bounds.least_bytes = m->found.costed_bytes = INT64_MAX;
 	m->bounds.best_s = INFINITY;
 }
 
-/* ---- the model ---------------------------------------------------------------------------- */
+/* ---- the model -------------------------------------------------------------------------- */
 
-static void end_late(sw_mesh_search *m)
+static void stop_at_deadline(sw_mesh_search *m)
 {
 	sw_model_clear(&m->work.model);
 	m->timed_out = true;
@@ -68,13 +68,14 @@ void sw_mesh_search_list(sw_mesh_search *m, sw_wave *wave, const sw_watch *watch
 {
 	m->work.listed = true;
 	if (!sw_model_begin(&m->work.model, &wave->memo, watch, m->mesh))
-		end_late(m);
+		stop_at_deadline(m);
 	else
 		m->bounds.kernels_s = sw_model_kernels_s(&m->work.model);
 }
 
-/* Bytes that the model counts, for each that the program takes, of the plan that was found last. */
-static double counted_per_byte(const sw_mesh_search *m, int64_t costed_bytes)
+/* Return the bytes that the model counts per byte that the partitioned program takes, for the last
+ * plan. */
+static double modelled_bytes_per_byte(const sw_mesh_search *m, int64_t costed_bytes)
 {
 	const sw_model *model = &m->work.model;
 	int32_t *assignment = sw_alloc(sizeof(int32_t) * (model->problem.nodes.len + 1));
@@ -102,19 +103,18 @@ static double first_limit(sw_mesh_search *m, const sw_search *s, double memory)
 		return memory * s->asked.limits->memory_doubt;
 	}
 	m->capacity = regathers ? SW_CAPACITY_TIGHTENED : SW_CAPACITY_CALIBRATED;
-	return memory * SW_MAX(counted_per_byte(m, m->found.cached.peak_bytes), 1);
+	return memory * SW_MAX(modelled_bytes_per_byte(m, m->found.cached.peak_bytes), 1);
 }
 
-/* Later limits exclude the plan that was found last, and its neighbours, which mostly exceed the
- * memory, too. */
+/* Later limits exclude the last plan and its neighbours, which mostly exceed the memory, too. */
 static double next_limit(sw_mesh_search *m, const sw_search *s, double memory)
 {
 	const sw_found *f = &m->found;
 	m->capacity = SW_CAPACITY_TIGHTENED;
 	sw_model_count_copies(&m->work.model, m->sketch);
-	return memory * (f->feasible ? counted_per_byte(m, f->cached.peak_bytes)
+	return memory * (f->feasible ? modelled_bytes_per_byte(m, f->cached.peak_bytes)
 	                             : s->asked.limits->tightening *
-	                                       counted_per_byte(m, f->cost.peak_bytes));
+	                                       modelled_bytes_per_byte(m, f->cost.peak_bytes));
 }
 
 static void set_limit(sw_mesh_search *m, const sw_search *s)
@@ -136,7 +136,7 @@ void sw_mesh_search_build(sw_mesh_search *m, sw_search *s, const sw_watch *watch
 		sw_mesh_search_list(m, s->wave, watch);
 	m->work.model.watch = *watch;
 	if (m->pending && !sw_model_finish(&m->work.model, memory))
-		end_late(m);
+		stop_at_deadline(m);
 	if (!m->pending)
 		return;
 	m->work.built = true;
@@ -144,30 +144,30 @@ void sw_mesh_search_build(sw_mesh_search *m, sw_search *s, const sw_watch *watch
 	m->found = (sw_found){.costed_bytes = INT64_MAX};
 }
 
-/* ---- solving ------------------------------------------------------------------------------ */
+/* ---- solving ---------------------------------------------------------------------------- */
 
 void sw_mesh_search_warm_start(sw_mesh_search *m, const sw_wave *wave)
 {
 	const sw_model *model = &m->work.model;
-	bool begins = sw_mesh_is_free(m->mesh) || m->mesh->untied;
-	for (size_t i = 0; begins && i < wave->starts.len; i++) {
-		int32_t *place = sw_alloc(sizeof(int32_t) * model->problem.nodes.len);
-		if (sw_warm_start_apply(&wave->starts.data[i], model, place))
-			sw_vec_push(&m->work.places, place);
+	bool takes_starts = sw_mesh_is_free(m->mesh) || m->mesh->untied;
+	for (size_t i = 0; takes_starts && i < wave->starts.len; i++) {
+		int32_t *begin = sw_alloc(sizeof(int32_t) * model->problem.nodes.len);
+		if (sw_warm_start_apply(&wave->starts.data[i], model, begin))
+			sw_vec_push(&m->work.begins, begin);
 		else
-			free(place);
+			free(begin);
 	}
 }
 
-static void clear_places(sw_mesh_search *m)
+static void clear_begins(sw_mesh_search *m)
 {
-	for (size_t i = 0; i < m->work.places.len; i++)
-		free(m->work.places.data[i]);
-	sw_vec_clear(&m->work.places);
+	for (size_t i = 0; i < m->work.begins.len; i++)
+		free(m->work.begins.data[i]);
+	sw_vec_clear(&m->work.begins);
 }
 
-/* The first limit may be a guess, and its result tells the next one; later attempts begin near the
- * answer. Both get a part of the work. */
+/* Return the work of an attempt. A guessed first limit is there to calibrate the next one, and
+ * later attempts begin near the answer: both get a part of the budget. */
 static int64_t work_of(const sw_mesh_search *m, const sw_search *s)
 {
 	int64_t work = m->budget.work;
@@ -176,7 +176,7 @@ static int64_t work_of(const sw_mesh_search *m, const sw_search *s)
 	return SW_MIN(work, SW_MAX(part, (int64_t)s->asked.limits->min_search_work));
 }
 
-/* In the problem's units; 0: there is no such limit. */
+/* Convert to the problem's cost units; 0: too large to be a limit. */
 static int64_t to_units(double seconds)
 {
 	double units = seconds / SW_COST_UNIT_S;
@@ -192,8 +192,8 @@ static sw_status solve(sw_mesh_search *m, const sw_search *s, sw_solution *solut
 	                        .seed = s->asked.options->seed,
 	                        .threads = s->wave->memo.threads,
 	                        .quiet = true,
-	                        .n_starts = (int)m->work.places.len,
-	                        .starts = (const int32_t *const *)m->work.places.data};
+	                        .n_starts = (int)m->work.begins.len,
+	                        .starts = (const int32_t *const *)m->work.begins.data};
 	return sw_solve_by(s->asked.options->method, &m->work.model.problem, &how, solution,
 	                   &m->err);
 }
@@ -228,7 +228,7 @@ void sw_mesh_search_reject(sw_mesh_search *m, sw_untried untried, double bound_s
 	m->found.untried_s = bound_s;
 }
 
-/* Solves under the model's capacity. Infeasible is an answer, not an error. */
+/* Solve under the model's capacity. Infeasible is an answer, not an error. */
 static sw_status solve_attempt(sw_mesh_search *m, const sw_search *s)
 {
 	const sw_solution *solution = &m->work.solution;
@@ -248,9 +248,9 @@ static sw_status solve_attempt(sw_mesh_search *m, const sw_search *s)
 	return SW_OK;
 }
 
-/* That nothing fits is believed where nothing fits in so much more, either; else plans within that
- * bound it. */
-static sw_status bound_with_doubt(sw_mesh_search *m, const sw_search *s)
+/* Bound a mesh on which nothing fits: it is believed infeasible only if nothing fits within
+ * memory_doubt times the capacity; otherwise the plans within that limit bound it. */
+static sw_status bound_in_looser_limit(sw_mesh_search *m, const sw_search *s)
 {
 	sw_solution solution;
 	sw_problem *problem = &m->work.model.problem;
@@ -268,8 +268,8 @@ void sw_mesh_search_solve(sw_mesh_search *m, const sw_search *s)
 	m->status = solve_attempt(m, s);
 	if (m->status == SW_OK && m->attempt == 1 && is_calibrated(m) && isinf(m->found.bound_s) &&
 	    entry_of(m, s)->in_bound)
-		m->status = bound_with_doubt(m, s);
-	clear_places(m);
+		m->status = bound_in_looser_limit(m, s);
+	clear_begins(m);
 }
 
 void sw_mesh_search_apply(sw_mesh_search *m)
@@ -283,7 +283,7 @@ void sw_mesh_search_apply(sw_mesh_search *m)
 	sw_solution_clear(&m->work.solution);
 }
 
-/* ---- costing ------------------------------------------------------------------------------ */
+/* ---- costing ---------------------------------------------------------------------------- */
 
 static sw_status cost(sw_mesh_search *m, const sw_search *s)
 {
@@ -304,31 +304,32 @@ static sw_status cost(sw_mesh_search *m, const sw_search *s)
 	return status;
 }
 
-/* Was the same plan found without a limit, and does not fit? */
-static bool is_known(const sw_mesh_search *m, const sw_unconstrained *known)
+/* Was this plan costed in the search without a limit, and found not to fit? */
+static bool was_costed(const sw_mesh_search *m, const sw_unconstrained *unconstrained)
 {
-	return m->attempt == 0 && known && known->exceeds && known->model_s == m->found.cached_s;
+	return m->attempt == 0 && unconstrained && unconstrained->exceeds &&
+	       unconstrained->model_s == m->found.cached_s;
 }
 
 void sw_mesh_search_cost(sw_mesh_search *m, const sw_search *s)
 {
-	const sw_unconstrained *known = known_of(m, s);
+	const sw_unconstrained *unconstrained = unconstrained_of(m, s);
 	sw_found *f = &m->found;
 	if (m->status != SW_OK || !f->feasible)
 		return;
 	m->status = sw_plan_verify(m->sketch, &m->err);
-	if (m->status == SW_OK && is_known(m, known)) {
-		f->cached = known->cached;
-		f->cost = known->cost;
+	if (m->status == SW_OK && was_costed(m, unconstrained)) {
+		f->cached = unconstrained->cached;
+		f->cost = unconstrained->cost;
 	} else if (m->status == SW_OK) {
 		m->status = cost(m, s);
 	}
 	f->costed_bytes = f->cost.peak_bytes;
 }
 
-/* ---- judging ------------------------------------------------------------------------------ */
+/* ---- judging ---------------------------------------------------------------------------- */
 
-/* Another attempt gets the time that is left; false: there is none. */
+/* Give the next attempt the time that is left; return false if there is none. */
 static bool has_time(sw_mesh_search *m)
 {
 	double deadline_s = m->work.deadline_s, now_s = sw_now_s();
@@ -347,9 +348,9 @@ static void keep_best(sw_mesh_search *m, sw_strategy_set *strategies)
 	sw_snapshot_take(&m->best.snapshot, m->sketch, strategies);
 }
 
-/* A plan that fits only since readers re-gather, or that was found within a guessed limit, may be
- * slower than one within another limit; unless the bound leaves little to gain, or the last attempt
- * gained little. */
+/* May another attempt find a quicker plan? A plan that fits only because readers re-gather, or that
+ * was found within a guessed limit, may be slower than one within another limit; unless the bound
+ * leaves little to gain, or the last attempt gained little. */
 static bool may_gain(const sw_mesh_search *m, const sw_search *s)
 {
 	const sw_found *f = &m->found;

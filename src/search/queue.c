@@ -1,20 +1,20 @@
 /*
- * Which meshes of the open wave are searched next, and which are not searched at all.
+ * The queue: which meshes of the open wave are searched next, and which are not searched at all.
  *
- * Fixed strategies come first, ordered by a bound of their kernels; then meshes whose axes are
- * free, which begin where the others ended. Everything that is given up is given up by sw_prune.
+ * Fixed strategies come first, ordered by a bound of their kernels; then free meshes, which begin
+ * where the others ended. sw_prune is the only function that gives anything up.
  */
 #include "search/internal.h"
 
 #include <math.h>
 
-/* Fixed strategies are searched side by side, for they know nothing of each other; of free meshes
- * only as many as the cores keep busy. These numbers are the same on every machine, so that the
- * answer is, too. */
+/* Meshes per batch. Fixed strategies are searched side by side, for none needs another's result;
+ * free meshes begin where others ended, so only as many as the cores keep busy. The numbers are the
+ * same on every machine, so that the answer is, too. */
 #define FIXED_AT_ONCE 8
 #define FREE_AT_ONCE 2
 
-/* ---- pruning ------------------------------------------------------------------------------ */
+/* ---- pruning ---------------------------------------------------------------------------- */
 
 sw_untried sw_prune(const sw_wave *w, const sw_tally *tally, const sw_estimate *estimate)
 {
@@ -34,8 +34,9 @@ static const sw_mesh_entry *entry_of(const sw_search *s, const sw_mesh_search *m
 
 void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m)
 {
-	/* The certificate needs the bound of a mesh unless it is slower by the model, too; so do
-	 * those who ask for meshes that are somewhat behind. */
+	/* The certificate needs the bound of a mesh unless the mesh is slower by the model, too. So
+	 * does a wave with a tolerance, which keeps meshes that are somewhat behind. */
+
 	bool in_bound = entry_of(s, m)->in_bound || s->wave->tolerance > 1;
 	if (!m->pending || m->attempt != m->first_attempt)
 		return;
@@ -48,9 +49,9 @@ void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m
 		sw_mesh_search_drop(m, untried);
 }
 
-/* ---- order -------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------ */
 
-/* The end of the run of fixed strategies, or of free meshes, that begins at `first`. */
+/* Return the end of the run of fixed strategies, or of free meshes, that begins at `first`. */
 static size_t run_end(const sw_wave *w, size_t first)
 {
 	size_t end = first + 1;
@@ -68,8 +69,8 @@ static size_t batch_at(const sw_wave *w, size_t first)
 	return SW_MIN(most, run_end(w, first) - first);
 }
 
-/* The model at `position` may take the time of the wave; the first may take all that is left of the
- * search, so that something is tried. */
+/* Bound the time of the model at `position` by the time of the wave. The first model may take all
+ * that is left of the search, so that something is tried. */
 static sw_watch watch_for(sw_search *s, size_t position)
 {
 	sw_wave *w = s->wave;
@@ -89,8 +90,8 @@ static bool comes_before(const sw_mesh_search *a, const sw_mesh_search *b)
 	return a->pending && (!b->pending || a->bounds.kernels_s < b->bounds.kernels_s);
 }
 
-/* Sorts a run of fixed strategies by what their kernels take at least: once the best are known,
- * much slower ones need no model. */
+/* Sort a run of fixed strategies by the least time of their kernels: once the best ones are
+ * searched, much slower ones need no model. */
 static void sort_fixed(sw_search *s, size_t first)
 {
 	sw_wave *w = s->wave;

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- questions ---------------------------------------------------------------------------- */
+/* ---- questions -------------------------------------------------------------------------- */
 
 int64_t sw_search_memory(const sw_search *s)
 {
@@ -43,7 +43,7 @@ sw_variant *sw_search_variant(const sw_search *s, size_t number)
 	return &s->variants.data[number];
 }
 
-/* ---- the loop ----------------------------------------------------------------------------- */
+/* ---- the loop --------------------------------------------------------------------------- */
 
 static sw_status propose_as_asked(sw_search *s)
 {
@@ -55,6 +55,7 @@ static sw_status propose_as_asked(sw_search *s)
 	size_t number;
 	sw_status status = sw_variant_add(s, &rewrites, &all, &number, s->err);
 	/* A third of the time goes to the memory-unconstrained search. */
+
 	return status == SW_OK
 	               ? sw_wave_open(s, number, SW_MEMORY_UNCONSTRAINED, o->time_limit_s / 3)
 	               : status;
@@ -76,7 +77,7 @@ static sw_status run(sw_search *s)
 	return status;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------------------- */
 
 static void clear(sw_search *s)
 {

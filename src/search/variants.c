@@ -6,7 +6,7 @@
 
 #include "interpret/interpret.h"
 
-/* ---- sets of meshes ----------------------------------------------------------------------- */
+/* ---- sets of meshes --------------------------------------------------------------------- */
 
 bool sw_mesh_set_has(const sw_mesh_set *set, size_t mesh)
 {
@@ -28,7 +28,7 @@ void sw_mesh_set_add(sw_mesh_set *set, const sw_mesh_set *more)
 	set->rest = set->rest || more->rest;
 }
 
-/* ---- variants ----------------------------------------------------------------------------- */
+/* ---- variants --------------------------------------------------------------------------- */
 
 static bool rewrites_nothing(const sw_rewrites *rewrites)
 {

@@ -1,11 +1,11 @@
-/* A wave: meshes of one variant, entered into the queue together; and what came of them. */
+/* A wave: meshes of one variant, entered into the queue together, and their results. */
 #include "search/internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- meshes ------------------------------------------------------------------------------- */
+/* ---- meshes ----------------------------------------------------------------------------- */
 
 static sw_status strategy_meshes(sw_search *s, const sw_variant *v, sw_meshes *meshes)
 {
@@ -19,11 +19,11 @@ static sw_status strategy_meshes(sw_search *s, const sw_variant *v, sw_meshes *m
 	return status;
 }
 
-/* The entry of a mesh; a new one if it had none. */
-static sw_mesh_entry *entry_for(sw_variant *v, size_t number, bool freed)
+/* Return the entry of a mesh; add one if it has none. */
+static sw_mesh_entry *entry_for(sw_variant *v, size_t number, bool untied)
 {
 	for (size_t i = 0; i < v->entries.len; i++)
-		if (v->entries.data[i].number == number && v->entries.data[i].mesh.untied == freed)
+		if (v->entries.data[i].number == number && v->entries.data[i].mesh.untied == untied)
 			return &v->entries.data[i];
 	sw_vec_push(&v->entries, ((sw_mesh_entry){.number = number}));
 	return &v->entries.data[v->entries.len - 1];
@@ -36,39 +36,40 @@ static void name_mesh(sw_mesh *mesh, const char *words)
 	         mesh->untied ? ", untied" : "");
 }
 
-/* Enters a mesh; its result without a memory limit stays known. */
-static size_t enter_mesh(sw_variant *v, const sw_mesh *mesh, size_t number, bool freed,
+/* Enter a mesh; keep its result without a memory limit. */
+static size_t enter_mesh(sw_variant *v, const sw_mesh *mesh, size_t number, bool untied,
                          const char *words)
 {
-	sw_mesh_entry *e = entry_for(v, number, freed);
+	sw_mesh_entry *e = entry_for(v, number, untied);
 	e->mesh = *mesh;
-	e->mesh.untied = freed;
+	e->mesh.untied = untied;
 	name_mesh(&e->mesh, words);
 	return (size_t)(e - v->entries.data);
 }
 
-/* Enters the wanted meshes; behind them, if repeated layers may differ, those once more whose axes
- * are free, or all there are. Returns how many; entries: [2 * meshes]. */
+/* Enter the wanted meshes; behind them, if repeated layers may differ, once more those with free
+ * axes, or all if there is one mesh. Return how many; entries: [2 * meshes]. */
 static size_t enter_meshes(const sw_search *s, sw_variant *v, const sw_meshes *meshes,
                            size_t *entries)
 {
 	sw_text words = {0};
 	size_t n = 0;
-	bool untied = s->asked.options->untied && sw_layers_are_tied(v->plan->program, false);
+	bool untie = s->asked.options->untied && sw_layers_are_tied(v->plan->program, false);
 	sw_rewrites_add_words(&v->rewrites, &words);
-	for (int freed = 0; freed <= untied; freed++)
+	for (int untied = 0; untied <= untie; untied++)
 		for (size_t i = 0; i < meshes->len; i++) {
 			const sw_mesh *mesh = &meshes->data[i];
-			bool early = s->wave->mode == SW_MEMORY_UNCONSTRAINED && mesh->saves_memory;
-			if (sw_mesh_set_has(&v->meshes.wanted, i) && !early &&
-			    !(freed && !mesh->search && meshes->len > 1))
-				entries[n++] = enter_mesh(v, mesh, i, freed, words.data);
+			bool too_early =
+				s->wave->mode == SW_MEMORY_UNCONSTRAINED && mesh->saves_memory;
+			if (sw_mesh_set_has(&v->meshes.wanted, i) && !too_early &&
+			    !(untied && !mesh->search && meshes->len > 1))
+				entries[n++] = enter_mesh(v, mesh, i, untied, words.data);
 		}
 	sw_text_clear(&words);
 	return n;
 }
 
-/* ---- opening ------------------------------------------------------------------------------ */
+/* ---- opening ---------------------------------------------------------------------------- */
 
 static int64_t memory_of(const sw_search *s, sw_memory_mode mode)
 {
@@ -136,7 +137,7 @@ sw_status sw_wave_open(sw_search *s, size_t variant, sw_memory_mode mode, double
 	sw_status status = sw_pins_resolve(o->pins, &w->analysis, s->asked.sidecar, s->err);
 	s->err = err;
 	if (status != SW_OK && variant > 0)
-		return SW_OK; /* a rewrite has left nothing of what is pinned */
+		return SW_OK; /* the rewritten program has no op or tensor that a pin names */
 	return status == SW_OK ? enter_wave(s, v) : status;
 }
 
@@ -161,15 +162,15 @@ void sw_wave_free(sw_search *s)
 	s->wave = NULL;
 }
 
-/* ---- closing ------------------------------------------------------------------------------ */
+/* ---- closing ---------------------------------------------------------------------------- */
 
 static sw_mesh_entry *searched(sw_variant *v, const sw_wave *w, size_t i)
 {
 	return &v->entries.data[w->queue.storage[i].entry];
 }
 
-/* Which meshes are far behind without a memory limit; and which are left to be searched within it,
- * since what was found does not fit, or was not costed. */
+/* Note which meshes are far behind without a memory limit, and which remain to be searched within
+ * it, since their plans do not fit or were not costed. */
 static void note_unconstrained(const sw_search *s, sw_variant *v)
 {
 	const sw_wave *w = s->wave;
@@ -191,8 +192,8 @@ static void note_unconstrained(const sw_search *s, sw_variant *v)
 	}
 }
 
-/* Meshes that save memory at the price of time are left to be searched within it, too. */
-static void open_tight(sw_search *s, sw_variant *v)
+/* Meshes that trade time for memory remain to be searched within it, too. */
+static void open_memory_savers(sw_search *s, sw_variant *v)
 {
 	sw_meshes meshes = {0};
 	sw_error *err = s->err, why = {0};
@@ -205,7 +206,7 @@ static void open_tight(sw_search *s, sw_variant *v)
 	sw_vec_clear(&meshes);
 }
 
-/* Which meshes are far behind the best plan of the variant. */
+/* Note which meshes are far behind the best plan of the variant. */
 static void note_behind(const sw_search *s, sw_variant *v, double step_s)
 {
 	const sw_wave *w = s->wave;
@@ -220,7 +221,7 @@ static void note_behind(const sw_search *s, sw_variant *v, double step_s)
 	}
 }
 
-/* The best step of the variant's own plans in this wave; INFINITY: it has none. */
+/* Return the best step of the variant's own plans in this wave; INFINITY: it has none. */
 static double best_step_s(const sw_variant *v, const sw_wave *w)
 {
 	double best_s = INFINITY;
@@ -247,7 +248,7 @@ void sw_wave_close(sw_search *s)
 			note_behind(s, v, step_s);
 		if (w->mode == SW_MEMORY_UNCONSTRAINED &&
 		    v->unconstrained.cost.peak_bytes > sw_search_memory(s))
-			open_tight(s, v);
+			open_memory_savers(s, v);
 	}
 	sw_wave_free(s);
 }
