@@ -92,9 +92,9 @@ static bool is_calibrated(const sw_mesh_search *m)
 	return m->capacity == SW_CAPACITY_CALIBRATED || m->capacity == SW_CAPACITY_TIGHTENED;
 }
 
-/* The first limit is no tighter than the memory, and looser where the model counts more than the
- * arena has: so it still bounds, unless a plan is known that fits though it exceeds that limit,
- * since some of its readers re-gather, of which the model knows nothing. */
+/* The first limit is no tighter than the memory, and looser where the model counts more bytes than
+ * the arena has. So its result still bounds the mesh; but not where a plan is known that exceeds
+ * the limit and fits, because some of its readers re-gather, which the model does not know. */
 static double first_limit(sw_mesh_search *m, const sw_search *s, double memory)
 {
 	bool regathers = m->found.feasible && m->sketch && m->sketch->regathered.len > 0;

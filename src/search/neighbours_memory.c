@@ -126,8 +126,8 @@ static saving_choice saving_of(const sw_grid_search *x, const sw_remat_policy *p
 	                                  iterations_more * x->iteration_s};
 }
 
-/* Return the ratio between the peak on one device of the cluster and that of one device that runs
- * the whole program, as the program as it is has it. */
+/* Return the ratio of the first variant's peak on one device of the cluster to its predicted peak
+ * on one device that runs the whole program. */
 static double scale_of(const sw_grid_search *x, const sw_remat_policy *none)
 {
 	const sw_variant *first = sw_search_variant(x->search, 0);

@@ -36,7 +36,6 @@ void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m
 {
 	/* The certificate needs the bound of a mesh unless the mesh is slower by the model, too. So
 	 * does a wave with a tolerance, which keeps meshes that are somewhat behind. */
-
 	bool in_bound = entry_of(s, m)->in_bound || s->wave->tolerance > 1;
 	if (!m->pending || m->attempt != m->first_attempt)
 		return;

@@ -2,11 +2,11 @@
  * The driver: one loop.
  *
  * The queue holds meshes of a variant of the program, each with an optimistic bound. The loop takes
- * the most promising ones, models and solves them, costs what may be quickest, and plays that as it
- * would be scheduled. The quickest is the incumbent, against which everything else is pruned. When
- * the queue is empty, a neighbour of what was searched enters it: the same variant within memory,
- * with more activations computed again, in more microbatches, with memory left to the schedule,
- * with dimensions padded.
+ * the most promising ones, models and solves them, costs the plans that may be quickest, and
+ * simulates those as they would be scheduled. The quickest is the incumbent, against which
+ * everything else is pruned. When the queue is empty, a neighbour of the variants searched so far
+ * enters it: the same variant within memory, one with more activations recomputed, with more
+ * microbatches, with memory reserved for the schedule, or with dimensions padded.
  */
 #include "search/internal.h"
 
@@ -55,7 +55,6 @@ static sw_status propose_as_asked(sw_search *s)
 	size_t number;
 	sw_status status = sw_variant_add(s, &rewrites, &all, &number, s->err);
 	/* A third of the time goes to the memory-unconstrained search. */
-
 	return status == SW_OK
 	               ? sw_wave_open(s, number, SW_MEMORY_UNCONSTRAINED, o->time_limit_s / 3)
 	               : status;
