@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NOT_FOUND 127 /* as shells have it */
+#define NOT_FOUND 127 /* as shells report it */
 
-/* In the child: it does not outlive this program, and takes no more memory than it may. */
+/* In the child: let it end with this program, and limit its memory. */
 static void confine(int64_t memory_bytes)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -22,7 +22,8 @@ static void confine(int64_t memory_bytes)
 	}
 }
 
-/* Reads until the child closes its end, which it does by ending, or until the time is over. */
+/* Read until the child closes its end of the pipe, which it does by ending, or until the time is
+ * over. */
 static bool drain(int fd, sw_text *output, double deadline_s)
 {
 	char buffer[1 << 16];
@@ -62,8 +63,8 @@ static child_end wait_for_child(pid_t pid, int fd, sw_text *output, double limit
 	return end;
 }
 
-/* Starts a child that writes into the pipe whose other end is *fd: 0 in the child, -1 if there is
- * none. */
+/* Start a child that writes into the pipe whose other end is *fd; return 0 in the child, -1 if
+ * there is none. */
 static pid_t start_child(int *fd, int64_t memory_bytes)
 {
 	int ends[2];
@@ -108,7 +109,7 @@ child_end child_talk(child_job *job, const void *context, sw_text *said, double 
 	return pid < 0 ? (child_end){.code = NOT_FOUND} : wait_for_child(pid, fd, said, limit_s);
 }
 
-/* A job that fills a result and says it. */
+/* A job that fills in a result and writes it to the pipe. */
 typedef struct filling {
 	child_fill *fill;
 	const void *context;

@@ -1,6 +1,6 @@
 #include "bench_methods.h"
 
-#include "model/internal.h"
+#include "model/model.h"
 
 #include <math.h>
 #include <string.h>

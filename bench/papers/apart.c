@@ -1,11 +1,11 @@
-/* Plans in processes of their own, and the figures that they say. */
+/* Plans in processes of their own, and the figures that they report. */
 #include "papers.h"
 
 #include <string.h>
 
 #include "common/child.h"
 
-/* Of the last line that is a whole object. */
+/* Return the last line that is a whole object. */
 static json_t *last_object(const sw_text *text)
 {
 	json_t *last = NULL;

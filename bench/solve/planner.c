@@ -5,7 +5,7 @@
 #include "bench.h"
 
 #include "frontend/frontend.h"
-#include "model/internal.h"
+#include "model/model.h"
 #include "rewrite/rewrite.h"
 
 #include <string.h>

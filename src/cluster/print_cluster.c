@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Quoted when plain YAML might read it as something else. */
+/* Quote a text where plain YAML might read it as something else. */
 static void print_name(const char *name, sw_text *text)
 {
 	static const char plain[] =
@@ -24,11 +24,11 @@ static void print_name(const char *name, sw_text *text)
 	sw_text_add(text, "\"");
 }
 
-/* Parts of every unit of the level above, by walking along the devices. */
+/* Count the parts of every unit of the level above, by walking along the devices. */
 static void print_unequal_counts(const sw_cluster *cluster, int32_t level, sw_text *text)
 {
 	int32_t n = cluster->n_levels;
-	int64_t first = 0; /* part number where the present unit of the level above begins */
+	int64_t first = 0; /* number of the first part in the current unit of the level above */
 	sw_text_add(text, "[");
 	for (int64_t d = 0; d < cluster->n_devices; d++) {
 		const int32_t *here = &cluster->place[d * n], *next = here + n;
@@ -42,7 +42,7 @@ static void print_unequal_counts(const sw_cluster *cluster, int32_t level, sw_te
 	sw_text_add(text, "]");
 }
 
-/* A list where the parts have unequal ones. */
+/* Print a list where units have unequal numbers of parts. */
 static void print_figure(const sw_figure *figure, const void *of, int64_t n_parts, sw_text *text)
 {
 	const double *each = sw_figure_parts(figure, of);

@@ -1,5 +1,5 @@
-/* The cluster file: every key is checked, and every error names its place. docs/cluster-file.md has
- * the format. */
+/* The reader of cluster files: every key is checked, and every error names its position.
+ * docs/cluster-file.md has the format. */
 #include "cluster/calibration.h"
 #include "cluster/fields.h"
 #include "cluster/topology.h"
@@ -33,7 +33,7 @@ static sw_status read_count_list(const sw_yaml *node, const char *where, int64_t
 		                  "%s: %zu counts for %lld units of the level above", where,
 		                  node->count, (long long)units);
 	for (size_t i = 0; i < node->count; i++) {
-		char path[PATH_ROOM];
+		char path[MAX_PATH_BYTES];
 		snprintf(path, sizeof(path), "%.200s[%zu]", where, i);
 		sw_status status = read_count(node->items[i], path, &counts[i], err);
 		if (status != SW_OK)
@@ -70,7 +70,7 @@ static sw_status read_level(const sw_yaml *node, const char *where, sw_level *le
 {
 	static const field fields[] = {{"name", false}, {"count", false}};
 	static const mapping m = {fields, SW_COUNT(fields), &sw_level_figures};
-	char path[PATH_ROOM];
+	char path[MAX_PATH_BYTES];
 	sw_status status = mapping_check(node, &m, where, err);
 	if (status != SW_OK)
 		return status;

@@ -1,16 +1,18 @@
 /*
- * Window: how long kernels can run beside the communication between an op and a reader of what it
- * makes.
+ * The overlap window: how long kernels can run beside the communication between an op and a reader
+ * of its result.
  *
- * While that is under conversion, what it waits for has run, and what waits for it has not. All
- * other kernels of the computation may run beside it, in some order: what neither the op needs nor
- * the reader leads to. So a collective between neighbours of a chain has next to none; that of a
- * gradient has the rest of the backward pass; that of a weight all that runs before its first use.
+ * While that communication is in flight, all kernels that it depends on have run, and none that
+ * depends on it has started. All other kernels of the computation may run beside it in some order:
+ * those that neither the op depends on nor the reader leads to. So a collective between neighbours
+ * of a chain has a window of almost nothing, that of a gradient has the rest of the backward pass,
+ * and that of a weight has everything before its first use.
  *
- * Kernels count by their seconds on one device, divided by all devices. Only the heaviest KERNELS
- * of a computation count, each a bit of a row: O(ops * KERNELS + edges * KERNELS / 64), and O(1)
- * for each question: what the op needs and what its reader leads to have nothing in common.
- * Communication that hides behind the same kernels is not looked at here.
+ * Kernels count by their seconds on one device, divided by the number of devices. Only the
+ * MAX_KERNELS heaviest kernels of a computation count; each is a bit of a row. Building takes O(ops
+ * * MAX_KERNELS + edges * MAX_KERNELS / 64) and a query O(1), since the op's predecessors and the
+ * reader's successors are disjoint. Two collectives that are hidden behind the same kernels both
+ * get the whole window.
  */
 #include "model/internal.h"
 
@@ -18,11 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Weights that sw_overlap_weight gives. Less than the least, and plans that communicate for nothing
- * look as good as others. */
-#define LEAST_WEIGHT 0.25
-#define KERNELS 1024
-#define WORDS (KERNELS / 64)
+/* The smallest weight that sw_overlap_weight gives, in seconds per second of hidden communication.
+ * With less, plans that communicate without need cost almost as little as others. */
+#define MIN_WEIGHT 0.25
+#define MAX_KERNELS 1024
+#define WORDS (MAX_KERNELS / 64)
 
 typedef struct kernel_row {
 	uint64_t word[WORDS];
@@ -36,16 +38,17 @@ typedef struct heavy {
 struct sw_overlap {
 	sw_arena arena;
 	const sw_program *program;
-	double *all_s;                      /* per computation: of its heaviest kernels */
-	double *own_s, *before_s, *after_s; /* of these, per op: its own, of all that it needs, and
-	                                       of all that it leads to, with its own */
+	double *all_s; /* seconds of the heaviest kernels, per computation */
+	/* seconds of the heaviest kernels, per op: its own; those of its predecessors and its own;
+	 * those of its successors and its own */
+	double *own_s, *before_s, *after_s;
 };
 
-/* While it is filled. */
+/* Scratch space while the sums are computed. */
 typedef struct rows {
 	kernel_row *before,
-		*after;          /* per op: what it needs, and what it leads to, itself in both */
-	double seconds[KERNELS]; /* of each bit, in the computation that is looked at */
+		*after; /* per op: its predecessors and its successors, itself in both */
+	double seconds[MAX_KERNELS]; /* of each bit, in the current computation */
 } rows;
 
 static double kernel_s(const sw_roles *roles, const sw_cluster *cluster, sw_id id)
@@ -56,7 +59,7 @@ static double kernel_s(const sw_roles *roles, const sw_cluster *cluster, sw_id i
 
 static double computation_s(const sw_roles *roles, const sw_cluster *cluster, int32_t c);
 
-/* With all that a region runs. */
+/* Include all ops that a region runs. */
 static double op_s(const sw_roles *roles, const sw_cluster *cluster, sw_id id)
 {
 	const sw_op *op = sw_op_at(roles->program, id);
@@ -83,7 +86,7 @@ static int heaviest_first(const void *a, const void *b)
 	return x->op < y->op ? -1 : x->op > y->op;
 }
 
-/* The heaviest kernels become bits of their own rows. */
+/* Give each of the heaviest kernels a bit, and set it in its own rows. */
 static void set_bits(sw_overlap *o, rows *r, const sw_roles *roles, const sw_cluster *cluster,
                      int32_t c)
 {
@@ -94,7 +97,7 @@ static void set_bits(sw_overlap *o, rows *r, const sw_roles *roles, const sw_clu
 		                  op_s(roles, cluster, computation->ops.data[i])};
 	qsort(list, computation->ops.len, sizeof(*list), heaviest_first);
 	memset(r->seconds, 0, sizeof(r->seconds));
-	for (size_t i = 0; i < computation->ops.len && i < KERNELS; i++) {
+	for (size_t i = 0; i < computation->ops.len && i < MAX_KERNELS; i++) {
 		r->seconds[i] = o->own_s[list[i].op] = list[i].seconds;
 		o->all_s[c] += list[i].seconds;
 		r->before[list[i].op].word[i / 64] |= UINT64_C(1) << i % 64;
@@ -109,7 +112,7 @@ static void add_row(kernel_row *to, const kernel_row *from)
 		to->word[w] |= from->word[w];
 }
 
-/* Operands stand before their readers. */
+/* Operands stand before their readers: one pass forwards and one backwards reach everything. */
 static void fill_rows(const sw_overlap *o, rows *r, int32_t c)
 {
 	const sw_computation *computation = &o->program->computations.data[c];
@@ -202,5 +205,5 @@ double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster)
 	double kernels_s = computation_s(roles, cluster, roles->program->entry);
 	double reduce_s = sw_cost_collective((void *)cluster, SW_MOVE_ALL_REDUCE, all, bytes);
 	double power = round(log2(reduce_s / kernels_s));
-	return isfinite(power) ? fmin(fmax(exp2(power), LEAST_WEIGHT), 1) : 1;
+	return isfinite(power) ? fmin(fmax(exp2(power), MIN_WEIGHT), 1) : 1;
 }

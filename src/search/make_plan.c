@@ -2,35 +2,35 @@
  * The driver: one loop.
  *
  * The queue holds meshes of a variant of the program, each with an optimistic bound. The loop takes
- * the most promising ones, models and solves them, costs what may be quickest, and plays that as it
- * would be scheduled. The quickest is the incumbent, against which everything else is pruned. When
- * the queue is empty, a neighbour of what was searched enters it: the same variant within memory,
- * with more activations computed again, in more microbatches, with memory left to the schedule,
- * with dimensions padded.
+ * the most promising ones, models and solves them, costs the plans that may be quickest, and
+ * simulates those as they would be scheduled. The quickest is the incumbent, against which
+ * everything else is pruned. When the queue is empty, a neighbour of the variants searched so far
+ * enters it: the same variant within memory, one with more activations recomputed, with more
+ * microbatches, with memory reserved for the schedule, or with dimensions padded.
  */
 #include "search/internal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- questions ---------------------------------------------------------------------------- */
+/* ---- questions -------------------------------------------------------------------------- */
 
 int64_t sw_search_memory(const sw_search *s)
 {
-	int64_t asked = s->options->memory_bytes;
-	return asked > 0 ? asked : s->cluster->device.memory_bytes;
+	int64_t asked = s->asked.options->memory_bytes;
+	return asked > 0 ? asked : s->asked.cluster->device.memory_bytes;
 }
 
 double sw_search_left_s(const sw_search *s)
 {
-	double limit_s = s->options->time_limit_s;
+	double limit_s = s->asked.options->time_limit_s;
 	return limit_s > 0 ? limit_s - (sw_now_s() - s->start_s) : INFINITY;
 }
 
 double sw_search_last_s(const sw_search *s)
 {
-	double limit_s = s->options->time_limit_s;
-	return limit_s > 0 ? s->start_s + limit_s + s->limits->grace_s : 0;
+	double limit_s = s->asked.options->time_limit_s;
+	return limit_s > 0 ? s->start_s + limit_s + s->asked.limits->grace_s : 0;
 }
 
 bool sw_search_has_incumbent(const sw_search *s)
@@ -43,11 +43,11 @@ sw_variant *sw_search_variant(const sw_search *s, size_t number)
 	return &s->variants.data[number];
 }
 
-/* ---- the loop ----------------------------------------------------------------------------- */
+/* ---- the loop --------------------------------------------------------------------------- */
 
 static sw_status propose_as_asked(sw_search *s)
 {
-	const sw_plan_options *o = s->options;
+	const sw_plan_options *o = s->asked.options;
 	bool none = !o->remat || !strcmp(o->remat, "none");
 	sw_rewrites rewrites = {.remat = none ? NULL : o->remat,
 	                        .microbatches = o->microbatches > 1 ? o->microbatches : 0};
@@ -76,7 +76,7 @@ static sw_status run(sw_search *s)
 	return status;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------------------- */
 
 static void clear(sw_search *s)
 {
@@ -84,10 +84,10 @@ static void clear(sw_search *s)
 	for (size_t i = 0; i < s->variants.len; i++)
 		sw_variant_clear(s, &s->variants.data[i]);
 	sw_vec_clear(&s->variants);
-	sw_vec_clear(&s->needs);
+	sw_vec_clear(&s->proposals.needs);
 	sw_candidate_clear(&s->incumbent);
 	sw_strategy_set_clear(&s->strategies);
-	sw_grid_search_free(s->grid);
+	sw_grid_search_free(s->proposals.grid);
 	sw_program_free(s->canonical);
 	sw_path_store_free(s->paths);
 	sw_arena_clear(&s->arena);
@@ -97,11 +97,9 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path,
                        const sw_sidecar *sidecar, const sw_cluster *cluster,
                        const sw_plan_options *options, sw_plan **plan, sw_error *err)
 {
-	sw_search s = {.options = options,
-	               .limits = options->limits ? options->limits : &sw_search_default_limits,
-	               .sidecar = sidecar,
-	               .cluster = cluster,
-	               .program_path = program_path,
+	const sw_search_limits *limits =
+		options->limits ? options->limits : &sw_search_default_limits;
+	sw_search s = {.asked = {options, limits, sidecar, cluster, program_path},
 	               .start_s = sw_now_s(),
 	               .err = err};
 	*plan = NULL;

@@ -1,15 +1,16 @@
 /*
- * Streaming what is too large to be gathered. A dot that splits a factor which one operand lacks
- * needs that operand whole on those atoms. Where it is kept split there along what the dot
- * contracts, the local op can gather it panel by panel instead (rules/panel_loops.c). That takes no
- * more bytes over the network, but a iteration of a loop per panel: worth it when memory asks for
- * it.
+ * Streaming operands that are too large to be gathered. A dot that splits a factor which one
+ * operand lacks needs that operand whole on those atoms. Where the operand is materialised as split
+ * along a dimension that the dot contracts, the local op can gather it panel by panel instead
+ * (rules/panel_loops.c). That moves no more bytes over the network, but needs a loop iteration per
+ * panel, so it is done only where memory is short.
  */
 #include "search/internal.h"
 
 #include <stdlib.h>
 
-/* The digit of a factor that streams, in which the operand is kept on this atom; false: none. */
+/* Find the digit of a streamable factor in which the operand is materialised on this atom; return
+ * false if there is none. */
 static bool find_stream(const sw_rule *rule, int32_t operand, const sw_layout *kept, int32_t atom,
                         sw_choice *choice)
 {
@@ -30,7 +31,7 @@ static bool find_stream(const sw_rule *rule, int32_t operand, const sw_layout *k
 	return false;
 }
 
-/* Bytes of all operands on one device; negative if the strategy is impossible. */
+/* Return the bytes of all operands on one device; -1 if the strategy is impossible. */
 static int64_t operand_bytes(const sw_plan *plan, sw_id id, const sw_strategy *strategy,
                              sw_layout *layouts)
 {
@@ -46,7 +47,8 @@ static int64_t operand_bytes(const sw_plan *plan, sw_id id, const sw_strategy *s
 	return bytes;
 }
 
-/* One operand over one factor. Returns what that saves; 0: not enough. */
+/* Let the op stream the operand that saves most; return the bytes saved, or 0 if they are fewer
+ * than least_bytes. */
 static int64_t stream_op(sw_plan *plan, sw_id id, int64_t least_bytes, sw_layout *layouts)
 {
 	const sw_op *op = sw_op_at(plan->program, id);
