@@ -148,10 +148,10 @@ static bool is_pruned(sw_search *s, sw_mesh_search *m)
 {
 	const sw_search_wave *w = s->wave;
 	double bound_s = step_bound_s(s, &m->found);
-	sw_estimate estimate = {.step_s = bound_s, .model_s = m->found.model_s, .deferrable = true};
-	sw_search_wave strict = *w;
-	strict.tolerance = 1;
-	sw_untried untried = sw_prune(&strict, &w->tally, &estimate);
+	sw_estimate estimate = {.step_s = bound_s,
+	                        .model_s = m->found.model_s,
+	                        .deferrable = w->mode == SW_MEMORY_UNCONSTRAINED};
+	sw_untried untried = sw_prune(&w->tally, 1, &estimate);
 	if (m->found.feasible && untried != SW_UNTRIED_NOT)
 		sw_mesh_search_reject(m, untried, bound_s);
 	return !m->found.feasible && m->found.untried != SW_UNTRIED_NOT;

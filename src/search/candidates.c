@@ -108,8 +108,7 @@ static size_t fill_stage(simulation_stage *stage, sw_search_wave *w, size_t from
 	for (; from < w->candidates.len && stage->n < SIMULATED_AT_ONCE; from++) {
 		sw_candidate_plan *c = &w->candidates.data[from];
 		sw_estimate estimate = {.step_s = sw_cost_step_bound_s(&c->cost)};
-		sw_search_wave strict = {.tolerance = 1, .mode = SW_MEMORY_LIMITED};
-		if (sw_prune(&strict, &w->tally, &estimate) == SW_UNTRIED_NOT)
+		if (sw_prune(&w->tally, 1, &estimate) == SW_UNTRIED_NOT)
 			stage->jobs[stage->n++].candidate = c;
 	}
 	return from;

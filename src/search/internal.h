@@ -3,17 +3,18 @@
  * them.
  *
  *   make_plan.c        the driver: one loop over a queue of (program variant, mesh)
- *   variants.c      the program as it is, and rewritten
- *   waves.c         enter the meshes of one variant into the queue; take their results out
- *   queue.c         choose the next meshes; the only file that prunes
- *   batch.c         model, solve and cost a few meshes side by side
- *   mesh_search.c   search one mesh, one attempt per memory limit of the model
- *   costing.c       cost a plan; re-gather values or stream operands where memory is short
- *   regather.c      choose the readers that re-gather (live_versions.c counts the bytes)
+ *   variants.c         the program as it is, and rewritten
+ *   waves.c            enter the meshes of one variant into the queue; take their results out
+ *   queue.c            choose the next meshes
+ *   prune.c            decide what is given up: the only place
+ *   batch.c            model, solve and cost a few meshes side by side
+ *   mesh_search.c      search one mesh, one attempt per memory limit of the model
+ *   costing.c          cost a plan; re-gather values or stream operands where memory is short
+ *   regather.c         choose the readers that re-gather (live_versions.c counts the bytes)
  *   stream_operands.c  choose the operands that dots stream
- *   candidates.c    simulate the plans that may be the quickest
- *   neighbours.c    choose the next variant: neighbours_memory.c, neighbours_padding.c
- *   answer.c        the plan that is returned, or why there is none
+ *   candidates.c       simulate the plans that may be the quickest
+ *   neighbours.c       choose the next variant: neighbours_memory.c, neighbours_padding.c
+ *   answer.c           the plan that is returned, or why there is none
  */
 #ifndef SW_SEARCH_INTERNAL_H
 #define SW_SEARCH_INTERNAL_H
@@ -229,10 +230,14 @@ typedef struct sw_estimate {
 	double model_s;  /* its seconds by the model, or a bound of them; INFINITY: unknown */
 	bool by_model;   /* drop it only if it is slower by the model, too */
 	bool deferrable; /* it may wait until there is a memory limit */
+	bool too_large;  /* no plan of it fits in memory */
+	bool late;       /* the time is up */
 } sw_estimate;
-/* Return why an estimate gets no more work, given the figures of a wave; SW_UNTRIED_NOT: it does.
- */
-sw_untried sw_prune(const sw_search_wave *wave, const sw_tally *tally, const sw_estimate *estimate);
+/* Return why an estimate gets no more work, given the best figures so far and how many times the
+ * best a step may take; SW_UNTRIED_NOT: it does. prune.c: nothing else gives anything up. */
+sw_untried sw_prune(const sw_tally *best, double tolerance, const sw_estimate *estimate);
+/* Is a variant, no step of which is shorter than bound_s, given up? Its alternatives say why. */
+bool sw_variant_prune(sw_search *s, sw_variant *variant, double bound_s);
 
 /* Take the next meshes of the wave, to be searched side by side; return false if none is left. */
 bool sw_queue_take(sw_search *s);

@@ -243,8 +243,10 @@ static sw_status solve_attempt(sw_mesh_search *m, const sw_search *s)
 	f->kernels_s = f->feasible ? kernels_s(&m->work.model.problem, solution->assignment) : 0;
 	f->applied = f->feasible && f->bound_s < m->budget.cutoff_s;
 	m->timed_out = m->timed_out || solution->timed_out;
-	if (f->feasible && f->bound_s >= m->budget.accept_s)
-		sw_mesh_search_reject(m, SW_UNTRIED_SLOWER, f->bound_s);
+	sw_untried untried = sw_prune(&(sw_tally){.step_s = m->budget.accept_s}, 1,
+	                              &(sw_estimate){.step_s = f->bound_s});
+	if (f->feasible && untried != SW_UNTRIED_NOT)
+		sw_mesh_search_reject(m, untried, f->bound_s);
 	return SW_OK;
 }
 

@@ -327,23 +327,10 @@ static sw_status open_wave(sw_grid_search *x, size_t number)
 {
 	sw_search *s = x->search;
 	sw_variant *v = sw_search_variant(s, number);
-	double left_s = sw_search_left_s(s);
-	bool has = sw_search_has_incumbent(s);
-	if (has && sw_variant_bound_s(v) >= s->incumbent.cost.step_time_s) {
-		sw_variant_note_untried(v, SW_UNTRIED_SLOWER, sw_variant_bound_s(v));
+	if (sw_variant_prune(s, v, sw_variant_bound_s(v)))
 		return SW_OK;
-	}
-	if (left_s <= 0) {
-		s->timed_out = true;
-		sw_variant_note_untried(v, SW_UNTRIED_TIME, 0);
-		return SW_OK;
-	}
 	x->searches++;
-	if (has && sw_variant_is_too_large(s, v)) {
-		sw_variant_note_untried(v, SW_UNTRIED_TOO_LARGE, 0);
-		return SW_OK;
-	}
-	return sw_wave_open(s, number, SW_MEMORY_LIMITED, left_s / 3);
+	return sw_wave_open(s, number, SW_MEMORY_LIMITED, sw_search_left_s(s) / 3);
 }
 
 /* Leave out the meshes that are far behind in the program as it is, or in the best variant. */

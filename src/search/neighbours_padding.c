@@ -149,17 +149,14 @@ static sw_status add_parts(sw_search *s)
 
 /* ---- waves ------------------------------------------------------------------------------ */
 
-/* Can neither the variant nor the ones that pad parts of it beat the incumbent? Where several sizes
- * are padded, a part may be only slightly slower than the unpadded program: then nothing is tried
- * if the incumbent is close to the roofline of the latter. */
-static bool cannot_win(const sw_search *s, const sw_variant *v)
+/* Return a bound of the variant, with the variants that pad parts of it. Where several sizes are
+ * padded, a part may be only slightly slower than the unpadded program: it is given up if the
+ * incumbent is close to the roofline of the latter. */
+static double bound_with_parts_s(const sw_search *s, const sw_variant *v)
 {
-	if (!sw_search_has_incumbent(s))
-		return false;
-	double best_s = s->incumbent.cost.step_time_s;
-	if (v->padded.len == 1 || !v->meshes.wanted.rest)
-		return sw_variant_bound_s(v) >= best_s;
-	return best_s <= s->asked.limits->close_to_roofline * s->proposals.padding.roofline_s;
+	bool alone = v->padded.len == 1 || !v->meshes.wanted.rest;
+	return alone ? sw_variant_bound_s(v)
+	             : s->asked.limits->close_to_roofline * s->proposals.padding.roofline_s;
 }
 
 /* Open a wave of the next variant that can win. Each gets an equal share of the time that is left,
@@ -168,19 +165,10 @@ static sw_status open_next(sw_search *s, size_t reserve)
 {
 	for (; s->proposals.padding.next < s->variants.len; s->proposals.padding.next++) {
 		sw_variant *v = &s->variants.data[s->proposals.padding.next];
-		double left_s = sw_search_left_s(s);
 		double shares = (double)(s->variants.len - s->proposals.padding.next + reserve);
-		sw_untried untried = cannot_win(s, v) ? SW_UNTRIED_SLOWER
-		                     : left_s <= 0    ? SW_UNTRIED_TIME
-		                     : sw_variant_is_too_large(s, v) && sw_search_has_incumbent(s)
-		                             ? SW_UNTRIED_TOO_LARGE
-		                             : SW_UNTRIED_NOT;
-		s->timed_out = s->timed_out || untried == SW_UNTRIED_TIME;
-		if (untried == SW_UNTRIED_NOT)
+		if (!sw_variant_prune(s, v, bound_with_parts_s(s, v)))
 			return sw_wave_open(s, s->proposals.padding.next++, SW_MEMORY_LIMITED,
-			                    left_s / shares);
-		sw_variant_note_untried(v, untried,
-		                        untried == SW_UNTRIED_SLOWER ? sw_variant_bound_s(v) : 0);
+			                    sw_search_left_s(s) / shares);
 	}
 	return SW_OK;
 }

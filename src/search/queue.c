@@ -2,7 +2,7 @@
  * The queue: which meshes of the open wave are searched next, and which are not searched at all.
  *
  * Fixed strategies come first, ordered by a bound of their kernels; then free meshes, which begin
- * where the others ended. sw_prune is the only function that gives anything up.
+ * where the others ended. sw_prune (prune.c) decides what is given up.
  */
 #include "search/internal.h"
 
@@ -16,17 +16,6 @@
 
 /* ---- pruning ---------------------------------------------------------------------------- */
 
-sw_untried sw_prune(const sw_search_wave *w, const sw_tally *tally, const sw_estimate *estimate)
-{
-	double best_s = estimate->by_model ? fmax(tally->step_s, tally->model_s) : tally->step_s;
-	if (estimate->step_s >= w->tolerance * best_s)
-		return SW_UNTRIED_SLOWER;
-	if (estimate->deferrable && w->mode == SW_MEMORY_UNCONSTRAINED &&
-	    estimate->model_s > tally->exceeding_s)
-		return SW_UNTRIED_DEFERRED;
-	return SW_UNTRIED_NOT;
-}
-
 static const sw_mesh_entry *entry_of(const sw_search *s, const sw_mesh_search *m)
 {
 	return &sw_search_variant(s, s->wave->variant)->entries.data[m->entry];
@@ -39,11 +28,12 @@ void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m
 	bool in_bound = entry_of(s, m)->in_bound || s->wave->tolerance > 1;
 	if (!m->pending || m->attempt != m->first_attempt)
 		return;
-	sw_untried untried = sw_prune(s->wave, tally,
-	                              &(sw_estimate){.step_s = m->bounds.kernels_s,
-	                                             .model_s = m->bounds.kernels_s,
-	                                             .by_model = in_bound,
-	                                             .deferrable = !in_bound});
+	bool unconstrained = s->wave->mode == SW_MEMORY_UNCONSTRAINED;
+	sw_estimate estimate = {.step_s = m->bounds.kernels_s,
+	                        .model_s = m->bounds.kernels_s,
+	                        .by_model = in_bound,
+	                        .deferrable = unconstrained && !in_bound};
+	sw_untried untried = sw_prune(tally, s->wave->tolerance, &estimate);
 	if (untried != SW_UNTRIED_NOT)
 		sw_mesh_search_drop(m, untried);
 }
