@@ -2,7 +2,7 @@
  * Window: how long kernels can run beside the communication between an op and a reader of what it
  * makes.
  *
- * While that is under conversion, what it waits for has run, and what waits for it has not. All
+ * While that is under way, what it waits for has run, and what waits for it has not. All
  * other kernels of the computation may run beside it, in some order: what neither the op needs nor
  * the reader leads to. So a collective between neighbours of a chain has next to none; that of a
  * gradient has the rest of the backward pass; that of a weight all that runs before its first use.

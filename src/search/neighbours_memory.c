@@ -123,7 +123,8 @@ static saving_choice saving_of(const sw_grid_search *x, const sw_remat_policy *p
 	                                  iterations_more * x->iteration_s};
 }
 
-/* From one device that does everything to one of the cluster: in the proportion of the first leaf.
+/* From one device that does everything to one of the cluster: in the proportion of the first
+ * variant.
  */
 static double scale_of(const sw_grid_search *x, const sw_remat_policy *none)
 {

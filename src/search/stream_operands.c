@@ -2,7 +2,7 @@
  * Streaming what is too large to be gathered. A dot that splits a factor which one operand lacks
  * needs that operand whole on those atoms. Where it is kept split there along what the dot
  * contracts, the local op can gather it panel by panel instead (rules/panel_loops.c). That takes no
- * more bytes over the network, but a iteration of a loop per panel: worth it when memory asks for
+ * more bytes over the network, but an iteration of a loop per panel: worth it when memory asks for
  * it.
  */
 #include "search/internal.h"
