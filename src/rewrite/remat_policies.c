@@ -235,7 +235,7 @@ static void cut_piece(const piece *p, bool *again)
 
 /* ---- policies --------------------------------------------------------------------------- */
 
-/* A policy is a row here and nothing else: inspect, plan --remat and the leaves of the search take
+/* A policy is a row here and nothing else: inspect, plan --remat and the search take
  * them all from this table. */
 typedef struct recipe {
 	const char *name;

@@ -2,7 +2,7 @@
  * Local ops as loops over panels (looped SUMMA). A factor over which an op sums is cut by one more
  * digit, below all digits that devices hold: the iteration. Iteration t takes the operands'
  * elements whose digit is t, gathers those that are streamed, and adds the op's result to the
- * running sum. In the terms of the design this is the time atom on a contraction: partial sums over
+ * running sum. This is the time atom on a contraction: partial sums over
  * time, added up in every iteration.
  */
 #include "rules/row.h"
