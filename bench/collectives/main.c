@@ -102,15 +102,15 @@ static void theirs(const bench *b, sw_collective_kind kind, int64_t bytes)
 #define THEIRS (-1)
 
 /* Return the seconds of the slowest rank. */
-static sw_status time_run(const bench *b, int way, sw_collective_kind kind, int64_t bytes,
-                          double *seconds, sw_error *err)
+static sw_status time_run(const bench *b, int implementation, sw_collective_kind kind,
+                          int64_t bytes, double *seconds, sw_error *err)
 {
 	sw_status status = SW_OK;
-	if (way != THEIRS)
-		sw_transport_tune(b->t, &b->cluster, (sw_algorithm)way);
+	if (implementation != THEIRS)
+		sw_transport_tune(b->t, &b->cluster, (sw_algorithm)implementation);
 	MPI_Barrier(MPI_COMM_WORLD);
 	double begin = sw_now_s();
-	if (way == THEIRS)
+	if (implementation == THEIRS)
 		theirs(b, kind, bytes);
 	else
 		status = ours(b, kind, bytes, err);
@@ -187,13 +187,16 @@ static sw_status measure(const bench *b, row *r, double until_s, sw_error *err)
 		-1;
 	sw_status status = SW_OK;
 	do {
-		for (int way = THEIRS; way <= SW_ALGORITHM_COUNT && status == SW_OK; way++) {
-			bool forced = way != THEIRS && way < SW_ALGORITHM_COUNT;
-			if (forced &&
-			    (!b->how.verbose || !sw_algorithm_serves((sw_algorithm)way, r->kind)))
+		for (int implementation = THEIRS;
+		     implementation <= SW_ALGORITHM_COUNT && status == SW_OK; implementation++) {
+			bool forced =
+				implementation != THEIRS && implementation < SW_ALGORITHM_COUNT;
+			if (forced && (!b->how.verbose ||
+			               !sw_algorithm_serves((sw_algorithm)implementation, r->kind)))
 				continue;
-			samples *s = &all[way + 1];
-			status = time_run(b, way, r->kind, r->bytes, &s->seconds[s->n], err);
+			samples *s = &all[implementation + 1];
+			status = time_run(b, implementation, r->kind, r->bytes, &s->seconds[s->n],
+			                  err);
 			s->n += r->runs >= 0;
 		}
 		r->runs++;
@@ -300,9 +303,10 @@ static sw_status warm_up(const bench *b, sw_error *err)
 	sw_status status = SW_OK;
 	double seconds;
 	for (sw_collective_kind kind = 0; kind < KINDS && status == SW_OK; kind++)
-		for (int way = THEIRS; way <= SW_ALGORITHM_DIRECT && status == SW_OK; way++)
-			status = time_run(b, way, kind, MIN_BYTES * (int64_t)b->t->size, &seconds,
-			                  err);
+		for (int implementation = THEIRS;
+		     implementation <= SW_ALGORITHM_DIRECT && status == SW_OK; implementation++)
+			status = time_run(b, implementation, kind, MIN_BYTES * (int64_t)b->t->size,
+			                  &seconds, err);
 	return status;
 }
 

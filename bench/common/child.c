@@ -97,7 +97,7 @@ void child_say(int fd, const void *data, size_t bytes)
 	}
 }
 
-child_end child_talk(child_job *job, const void *context, sw_text *said, double limit_s,
+child_end child_talk(child_job *job, const void *context, sw_text *output, double limit_s,
                      int64_t memory_bytes)
 {
 	int fd;
@@ -106,7 +106,7 @@ child_end child_talk(child_job *job, const void *context, sw_text *said, double 
 		job(context, fd);
 		_exit(0);
 	}
-	return pid < 0 ? (child_end){.code = NOT_FOUND} : wait_for_child(pid, fd, said, limit_s);
+	return pid < 0 ? (child_end){.code = NOT_FOUND} : wait_for_child(pid, fd, output, limit_s);
 }
 
 /* A job that fills in a result and writes it to the pipe. */
@@ -128,12 +128,12 @@ child_end child_run(child_fill *fill, const void *context, void *result, size_t 
                     double limit_s, int64_t memory_bytes)
 {
 	const filling f = {fill, context, result, bytes};
-	sw_text said = {0};
-	child_end end = child_talk(fill_and_say, &f, &said, limit_s, memory_bytes);
-	end.finished = end.finished && said.len == bytes;
+	sw_text output = {0};
+	child_end end = child_talk(fill_and_say, &f, &output, limit_s, memory_bytes);
+	end.finished = end.finished && output.len == bytes;
 	if (end.finished)
-		memcpy(result, said.data, bytes);
-	sw_text_clear(&said);
+		memcpy(result, output.data, bytes);
+	sw_text_clear(&output);
 	return end;
 }
 
@@ -151,14 +151,15 @@ child_end child_exec(char *const *arguments, sw_text *output, double limit_s, in
 	return pid < 0 ? (child_end){.code = NOT_FOUND} : wait_for_child(pid, fd, output, limit_s);
 }
 
-void child_explain(const child_end *end, char *note, size_t room)
+void child_explain(const child_end *end, char *note, size_t note_bytes)
 {
 	if (end->killed)
-		snprintf(note, room, "killed after %.0f s", end->seconds);
+		snprintf(note, note_bytes, "killed after %.0f s", end->seconds);
 	else if (end->code == NOT_FOUND)
-		snprintf(note, room, "not installed: tools/setup --bench");
+		snprintf(note, note_bytes, "not installed: tools/setup --bench");
 	else if (end->code < 0)
-		snprintf(note, room, "ended by signal %d (%s)", -end->code, strsignal(-end->code));
+		snprintf(note, note_bytes, "ended by signal %d (%s)", -end->code,
+		         strsignal(-end->code));
 	else
-		snprintf(note, room, "ended with exit code %d", end->code);
+		snprintf(note, note_bytes, "ended with exit code %d", end->code);
 }

@@ -18,7 +18,7 @@ typedef struct child_end {
 /* Run a job in a child, and take the bytes that it writes to fd. limit_s may be infinite;
  * memory_bytes 0: no limit. */
 typedef void child_job(const void *context, int fd);
-child_end child_talk(child_job *job, const void *context, sw_text *said, double limit_s,
+child_end child_talk(child_job *job, const void *context, sw_text *output, double limit_s,
                      int64_t memory_bytes);
 /* For jobs: write all bytes; end the child where that is impossible. */
 void child_say(int fd, const void *data, size_t bytes);
@@ -29,6 +29,6 @@ child_end child_run(child_fill *fill, const void *context, void *result, size_t 
 /* Run a program, found on the PATH, and take its output. */
 child_end child_exec(char *const *arguments, sw_text *output, double limit_s, int64_t memory_bytes);
 /* Describe an end: "killed after 70 s", "ended by signal 11 (...)", "ended with exit code 1". */
-void child_explain(const child_end *end, char *note, size_t room);
+void child_explain(const child_end *end, char *note, size_t note_bytes);
 
 #endif

@@ -23,7 +23,7 @@
  * one layer. */
 typedef struct weight {
 	sw_id value;
-	bool turned;         /* swaps x and y: contracts over y */
+	bool swapped;        /* swaps x and y: contracts over y */
 	uint32_t contracted; /* dimensions of the parameter (bit) */
 } weight;
 
@@ -98,7 +98,7 @@ static double dot_s(const ranking *r, const grid_atoms *g, const weight *w, cons
                     int32_t operand)
 {
 	bool backward = contracted_dims(op, operand) != w->contracted;
-	int over = backward == w->turned ? X : Y;
+	int over = backward == w->swapped ? X : Y;
 	double rows = (double)(g->size[Z] * g->size[D]);
 	double bytes = (double)sw_shape_bytes(sw_value_shape(r->roles->program, op->first_result));
 	return collective_s(r, SW_MOVE_ALL_REDUCE, g, over,

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* The number of candidates is cubic in the options where three axes are free: atoms and ops up to
- * which such meshes are searched. */
+ * which these meshes are searched. */
 #define MAX_ATOMS_FOR_THREE_AXES 4
 #define MAX_OPS_FOR_THREE_AXES 200
 

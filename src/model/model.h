@@ -301,7 +301,7 @@ typedef struct sw_materialised {
 	int32_t node, table;
 } sw_materialised;
 
-/* How a model is built: the numbers and indices that its nodes, edges and cost tables go by. */
+/* Indices of a model that is being built, for its nodes, edges and cost tables. */
 typedef struct sw_model_index {
 	SW_VEC(int32_t) table_of_class; /* per equivalence class of decisions; -1: not made yet */
 	uint32_t *producer;             /* per value: its decision */

@@ -22,7 +22,7 @@ typedef struct sw_search_effort {
 
 /* A request. All pointers are borrowed. */
 typedef struct sw_plan_options {
-	/* Which meshes are searched, and which splits are demanded on them. */
+	/* The meshes to search, and the splits that are demanded on them. */
 	sw_plan_strategy strategy;
 	/* Bytes of each device; 0: those of the cluster file. */
 	int64_t memory_bytes;

@@ -11,10 +11,10 @@
 
 /* Find the digit of a streamable factor in which the operand is materialised on this atom; return
  * false if there is none. */
-static bool find_stream(const sw_rule *rule, int32_t operand, const sw_layout *kept, int32_t atom,
-                        sw_choice *choice)
+static bool find_stream(const sw_rule *rule, int32_t operand, const sw_layout *materialised,
+                        int32_t atom, sw_choice *choice)
 {
-	sw_state state = kept->state[atom];
+	sw_state state = materialised->state[atom];
 	int64_t stride;
 	if (state.kind != SW_STATE_S || choice->kind != SW_CHOICE_SPLIT ||
 	    choice->stream_stride > 0 ||
@@ -57,10 +57,12 @@ static int64_t stream_op(sw_plan *plan, sw_id id, int64_t least_bytes, sw_layout
 	sw_strategy best = plan->strategies[id];
 	for (uint32_t k = 0; k < op->n_operands; k++) {
 		sw_strategy streamed = plan->strategies[id];
-		const sw_layout *kept = sw_plan_layout(plan, plan->materialised[op->operands[k]]);
+		const sw_layout *materialised =
+			sw_plan_layout(plan, plan->materialised[op->operands[k]]);
 		bool any = false;
 		for (int32_t a = 0; a < streamed.n; a++)
-			any |= find_stream(plan->rules[id], (int32_t)k, kept, a, &streamed.atom[a]);
+			any |= find_stream(plan->rules[id], (int32_t)k, materialised, a,
+			                   &streamed.atom[a]);
 		int64_t after = any ? operand_bytes(plan, id, &streamed, layouts) : -1;
 		if (after >= 0 && before - after > saved) {
 			saved = before - after;
