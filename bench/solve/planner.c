@@ -1,6 +1,6 @@
 /* The problems that the planner makes of a program: one for each mesh that `auto` searches freely
  * on the given cluster (a fixed strategy leaves few choices). They are built as src/search builds
- * them, through model's private header, but always with the spans of memory, so that any capacity
+ * them, through model's header, but always with the spans of memory, so that any capacity
  * may be set. */
 #include "bench.h"
 

@@ -2,7 +2,7 @@
  * model: program + cluster -> the solver's problem.
  *
  * This stage takes a canonical program with the roles of its inputs, a cluster, the user's pins and
- * a strategy. It gives, for each mesh of the strategy, a pairwise problem (solve/problem.h): a node
+ * a strategy. It gives, for each mesh of the strategy, a pairwise problem (solve/solve.h): a node
  * per decision, whose strategies are the layouts or op strategies that the mesh allows, with costs
  * for kernels and redistribution and spans for memory. A solution is written into a plan.
  *

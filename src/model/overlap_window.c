@@ -23,6 +23,7 @@
 /* The smallest weight that sw_overlap_weight gives, in seconds per second of hidden communication.
  * With less, plans that communicate without need cost almost as little as others. */
 #define MIN_WEIGHT 0.25
+/* Kernels of a computation that count in windows, the heaviest ones. */
 #define MAX_KERNELS 1024
 #define WORDS (MAX_KERNELS / 64)
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Options of one axis at one decision; further ones are left out and counted. */
 #define MAX_OPTIONS 24
 
 typedef struct options {

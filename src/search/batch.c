@@ -10,6 +10,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Plans that are costed side by side; meshes of a batch at most. Both are the same on every
+ * machine, so that the answer is, too. */
 #define COSTED_AT_ONCE 2
 #define MAX_BATCH 8
 
