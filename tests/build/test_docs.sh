@@ -11,21 +11,29 @@ failed=0
 # A tree with a document of each kind, to which each case adds.
 fresh_tree() {
 	rm -rf "$work"
-	mkdir -p "$work/src/base/deep" "$work/src/cluster" "$work/src/plan" "$work/docs" "$work/cli" "$work/tests/base"
+	mkdir -p "$work/src/base/deep" "$work/src/cluster" "$work/src/plan" "$work/docs" "$work/cli"
+	mkdir -p "$work/tests/base"
 	printf 'base  text\ncluster  text\nplan  text\n' >"$work/src/LAYERS"
 	echo 'int sw_base_add(int a);' >"$work/src/base/base.h"
 	echo 'int x;' >"$work/src/base/add.c"
 	echo 'int y;' >"$work/src/base/deep/sub.c"
 	printf '	{.key = "speed",\n' >"$work/src/cluster/figures.c"
-	printf '	{SW_PLAN_DP, "dp", "", parse, print},\n	{SW_PLAN_SERIAL, "serial", "", NULL, print},\n' >"$work/src/plan/fixed_strategy.c"
-	printf '# base\n\n`base.h` declares, `add.c` adds by `sw_base_add`; `deep/*.c`.\n' >"$work/src/base/README.md"
+	printf '	{SW_PLAN_DP, "dp", "", parse, print},\n' >"$work/src/plan/fixed_strategy.c"
+	printf '	{SW_PLAN_SERIAL, "serial", "", NULL, print},\n' >>"$work/src/plan/fixed_strategy.c"
+	echo '`base.h` declares, `add.c` adds by `sw_base_add`;' >"$work/src/base/README.md"
+	printf '`deep/*.c`.\n\n' >>"$work/src/base/README.md"
 	echo '`figures.c`' >"$work/src/cluster/README.md"
-	echo '`fixed_strategy.c`' >"$work/src/plan/README.md"
-	printf '	{"--steps", "N", CLI_COUNT, AT(steps), "how many"},\n	{"-o", "PLAN", CLI_TEXT, AT(o),\n' >"$work/cli/options.c"
+	printf '	json_pack("{s:f}", "gap", plan->gap);\n' >"$work/src/plan/summary.c"
+	echo '`fixed_strategy.c`, `summary.c`' >"$work/src/plan/README.md"
+	echo '| `gap` | how far |' >"$work/docs/plan-file.md"
+	printf '	{"--steps", "N", CLI_COUNT, AT(steps), "how many"},\n' >"$work/cli/options.c"
+	printf '	{"-o", "PLAN", CLI_TEXT, AT(o),\n' >>"$work/cli/options.c"
 	printf '	.name = "plan",\n' >"$work/cli/cmd_plan.c"
-	printf '# Commands\n\n| `plan` | plans |\n\n    shardwright plan x --steps 3 -o y\n\n| `dp` | data |\n' >"$work/docs/commands.md"
+	printf '# Commands\n\n| `plan` | plans |\n\n' >"$work/docs/commands.md"
+	printf '    shardwright plan x --steps 3 -o y\n\n| `dp` | data |\n' >>"$work/docs/commands.md"
 	echo '| `device.speed` | how fast |' >"$work/docs/cluster-file.md"
-	printf '# Read me\n\nSee [commands](docs/commands.md), `src/base/add.c` and `tests/base`.\n' >"$work/README.md"
+	printf '# Read me\n\nSee [commands](docs/commands.md), ' >"$work/README.md"
+	echo '`src/base/add.c` and `tests/base`.' >>"$work/README.md"
 }
 
 # expect MESSAGE: check_docs fails with exactly this line ("" for: it passes).
@@ -81,6 +89,9 @@ expect 'docs/commands.md: does not name the command run'
 
 printf '	{.key = "cache",\n' >>"$work/src/cluster/figures.c"
 expect 'docs/cluster-file.md: does not name the key cache'
+
+printf '	json_pack("{s:f}", "cost_s", 1);\n' >>"$work/src/plan/summary.c"
+expect 'docs/plan-file.md: does not name the key cost_s'
 
 printf '	{SW_PLAN_ZERO, "zero", "", parse, print},\n' >>"$work/src/plan/fixed_strategy.c"
 expect 'docs/commands.md: does not name the strategy zero'
