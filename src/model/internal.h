@@ -47,6 +47,7 @@ sw_equivalence_key sw_class_of_materialised(const sw_analysis *analysis, const s
 
 /* The classes of ops that stand in the same place of repeated layers; number NULL: the program is
  * too small for its layers to be tied. */
-sw_equivalence sw_equivalent_layers(const sw_program *program, sw_arena *arena);
+sw_equivalence sw_equivalent_layers(const sw_model_limits *limits, const sw_program *program,
+                                    sw_arena *arena);
 
 #endif

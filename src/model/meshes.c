@@ -8,16 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Three axes have the cube of one's candidates: they are searched where there are few ways to group
- * the atoms, and few ops. */
-#define MOST_ATOMS_OF_THREE 4
-#define MOST_OPS_OF_THREE 200
-
-/* AxoNN's first grids are among what `auto` tries where that takes little time: they have as many
- * as four axes. Elsewhere some of two are. */
-#define MOST_OPS_OF_GRIDS 3000
-#define MOST_OPS_OF_HYBRIDS 40000
-
 /* The use of an axis that is searched freely. */
 static const sw_axis_use SEARCHED = {.may = {SW_CLASS_HEAVY, 0}};
 
@@ -111,6 +101,7 @@ static bool grid_mesh(const sw_atoms *atoms, int64_t batch, const sw_plan_strate
 
 typedef struct request {
 	const sw_cluster *cluster;
+	const sw_model_limits *limits;
 	const sw_atoms *atoms;
 	const sw_roles *roles;
 	int64_t batch;   /* what the leading dimensions of all data inputs have in common */
@@ -327,12 +318,14 @@ static void add_free(const request *r, int32_t first, int32_t second)
 	sw_vec_push(r->meshes, mesh);
 }
 
+/* Three axes have the cube of one's candidates: they are searched where there are few ways to group
+ * the atoms, and few ops. */
 static void add_searches(const request *r)
 {
 	int32_t n = r->atoms->n;
 	for (int32_t i = 1; i < n; i++)
 		add_free(r, i, n);
-	for (int32_t i = 1; i < n && n <= MOST_ATOMS_OF_THREE; i++)
+	for (int32_t i = 1; i < n && n <= (int32_t)r->limits->three_axes_atoms; i++)
 		for (int32_t k = i + 1; k < n; k++)
 			add_free(r, i, k);
 	if (n < 2)
@@ -376,15 +369,21 @@ static void add_hybrids(const request *r)
 		r->meshes->data[i].tight = true;
 }
 
-/* They stand last: which there are depends on the program as it is rewritten, and the others keep
- * their numbers. */
+/* AxoNN's first grids are among what `auto` tries where that takes little time: they have as many
+ * as four axes. Elsewhere some of two are. They stand last: which there are depends on the program
+ * as it is rewritten, and the others keep their numbers. */
 static void add_grids(const request *r)
 {
+	const sw_model_limits *l = r->limits;
 	if (!r->roles || r->atoms->n == 0)
 		return;
-	if (r->roles->program->ops.len <= MOST_OPS_OF_GRIDS)
-		add_axonn(r, &(sw_plan_strategy){.kind = SW_PLAN_AXONN, .top = SW_TOP_GRIDS}, NULL);
-	else if (r->roles->program->ops.len <= MOST_OPS_OF_HYBRIDS)
+	double ops = (double)r->roles->program->ops.len;
+	if (ops <= l->grids_ops)
+		add_axonn(
+			r,
+			&(sw_plan_strategy){.kind = SW_PLAN_AXONN, .top = (int64_t)l->grids},
+			NULL);
+	else if (ops <= l->hybrids_ops)
 		add_hybrids(r);
 }
 
@@ -409,9 +408,11 @@ static add_fn *const STRATEGIES[] = {
 };
 
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy,
-                       const sw_roles *roles, int32_t iterations, sw_meshes *meshes, sw_error *err)
+                       const sw_model_limits *limits, const sw_roles *roles, int32_t iterations,
+                       sw_meshes *meshes, sw_error *err)
 {
 	const request r = {.cluster = cluster,
+	                   .limits = limits,
 	                   .atoms = &cluster->atoms,
 	                   .roles = roles,
 	                   .batch = SW_MAX(batch_of(roles) / SW_MAX(iterations, 1), 1),
@@ -420,14 +421,15 @@ sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strate
 	return STRATEGIES[strategy->kind](&r, strategy, err);
 }
 
-void sw_meshes_limit(sw_meshes *meshes, const sw_program *program, char *scope, size_t room)
+void sw_meshes_limit(sw_meshes *meshes, const sw_model_limits *limits, const sw_program *program,
+                     char *scope, size_t room)
 {
 	size_t n = 0;
 	bool three = false;
 	for (size_t i = 0; i < meshes->len; i++) {
 		const sw_mesh mesh = meshes->data[i];
 		bool searches_three = mesh.n_axes > 2 && mesh.search;
-		if (searches_three && program->ops.len > MOST_OPS_OF_THREE)
+		if (searches_three && (double)program->ops.len > limits->three_axes_ops)
 			continue;
 		three = three || searches_three;
 		meshes->data[n++] = mesh;

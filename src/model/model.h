@@ -4,6 +4,7 @@
 #ifndef SW_MODEL_MODEL_H
 #define SW_MODEL_MODEL_H
 
+#include "model/limits.h"
 #include "plan/fixed_strategy.h"
 #include "solve/methods.h"
 
@@ -92,7 +93,8 @@ bool sw_price_local(const sw_analysis *analysis, sw_id op, const sw_strategy *st
 
 typedef struct sw_overlap sw_overlap;
 /* Of the planned computations. The roles must outlive it. */
-sw_overlap *sw_overlap_new(const sw_roles *roles, const sw_cluster *cluster);
+sw_overlap *sw_overlap_new(const sw_roles *roles, const sw_cluster *cluster,
+                           const sw_model_limits *limits);
 void sw_overlap_free(sw_overlap *overlap);
 /* Seconds per step of the kernels that may run between the op `from` and the op `to` of its
  * computation, in some order; SW_NO_ID: the computation's end. from == to: between it and all that
@@ -101,7 +103,8 @@ double sw_overlap_window_s(const sw_overlap *overlap, sw_id from, sw_id to);
 /* What a second of communication should count that kernels may run beside. Where data parallelism
  * communicates for as long as its kernels take, all of it: a second more is a second of the step.
  * Where it communicates for less, in proportion, for most will hide; a power of two. */
-double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster);
+double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster,
+                         const sw_model_limits *limits);
 
 /* ---- strategy_tables.c: what a decision may do, shared by all decisions that are alike
  * ----------------- */
@@ -177,6 +180,7 @@ struct sw_analysis {
 	const sw_program *program; /* borrowed, as are the cluster and the rules */
 	const sw_cluster *cluster;
 	const sw_rule **rules;
+	const sw_model_limits *limits;
 	sw_roles roles;
 	sw_classes classes;
 	sw_overlap *overlap; /* NULL: a kernel and a collective never run side by side */
@@ -190,6 +194,7 @@ struct sw_analysis {
 };
 typedef struct sw_analysis_options {
 	bool no_overlap, untied;
+	const sw_model_limits *limits; /* NULL: the default ones; must outlive the analysis */
 } sw_analysis_options;
 /* The plan and its program must outlive the analysis. O(ops). */
 void sw_analysis_init(sw_analysis *analysis, const sw_plan *plan, const sw_sidecar *sidecar,
@@ -299,7 +304,7 @@ sw_problem sw_model_take_problem(sw_model *model);
 void sw_model_apply(const sw_model *model, const int32_t *assignment, sw_plan *plan);
 
 /* In a large program, unless it is wanted otherwise. */
-bool sw_equivalence_is_tied(const sw_program *program, bool untied);
+bool sw_equivalence_is_tied(const sw_model_limits *limits, const sw_program *program, bool untied);
 
 /* ---- reader_copies.c: what readers hold beside what is kept -------------------------------------
  */
@@ -325,7 +330,8 @@ void sw_start_clear(sw_start *start);
  * split: the batch, done in so many iterations, experts (NULL: nothing is known of it). */
 typedef SW_VEC(sw_mesh) sw_meshes;
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy,
-                       const sw_roles *roles, int32_t iterations, sw_meshes *meshes, sw_error *err);
+                       const sw_model_limits *limits, const sw_roles *roles, int32_t iterations,
+                       sw_meshes *meshes, sw_error *err);
 /* AxoNN's grids (axonn_grids.c), those first whose communication takes least by its model. O(grids
  * * ops). */
 typedef struct sw_grid {
@@ -341,7 +347,8 @@ sw_grids sw_grids_rank(const sw_cluster *cluster, const sw_roles *roles, int64_t
                        sw_arena *arena);
 /* Leaves out those that would take too long to search for a program of this size; says in words
  * what is left. */
-void sw_meshes_limit(sw_meshes *meshes, const sw_program *program, char *scope, size_t room);
+void sw_meshes_limit(sw_meshes *meshes, const sw_model_limits *limits, const sw_program *program,
+                     char *scope, size_t room);
 
 /* ---- pins: docs/pins.md ----------------------------------------------------------------- */
 

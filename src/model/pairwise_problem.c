@@ -621,8 +621,6 @@ static int32_t moving_point(const sw_model *m, sw_id value, const readers *r, in
 	return first;
 }
 
-#define FEW_BYTES 256
-
 /* What local ops need while they run. */
 static void add_temporary_spans(sw_model *m)
 {
@@ -634,7 +632,7 @@ static void add_temporary_spans(sw_model *m)
 		int64_t most = 0;
 		for (int32_t i = 0; strategy_table->temporary_bytes && i < strategy_table->n; i++)
 			most = SW_MAX(most, strategy_table->temporary_bytes[i]);
-		if (most > FEW_BYTES)
+		if ((double)most > m->analysis->limits->min_span_bytes)
 			sw_problem_add_span(
 				&m->problem, decision->node, roles->point[decision->index],
 				roles->point[decision->index] + 1, strategy_table->temporary_bytes);
@@ -647,7 +645,8 @@ static void add_spans(sw_model *m, const readers *r)
 	const sw_program *program = m->analysis->program;
 	for (sw_id v = 0; v < program->values.len; v++) {
 		if (m->producer[v] == SW_NO_ID || roles->carried_over[v] ||
-		    sw_shape_bytes(sw_value_shape(program, v)) <= FEW_BYTES)
+		    (double)sw_shape_bytes(sw_value_shape(program, v)) <=
+		            m->analysis->limits->min_span_bytes)
 			continue;
 		int32_t begin = first_point(roles, v), end = roles->last_use[v];
 		int32_t first = moving_point(m, v, r, begin, end);

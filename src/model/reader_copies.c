@@ -8,9 +8,6 @@
 
 #include <stdlib.h>
 
-/* Copies that are smaller than this part of the capacity are not looked at. */
-#define SMALL_PART 1024
-
 static int64_t bytes_in(const sw_model *m, sw_shape shape, uint32_t layout)
 {
 	const sw_memo *p = m->memo;
@@ -45,6 +42,7 @@ static int64_t count_copies(const sw_model *m, const sw_decision *decision, cons
 void sw_model_count_copies(sw_model *m, const sw_plan *near)
 {
 	const sw_roles *roles = &m->analysis->roles;
+	double small_bytes = (double)m->problem.capacity / m->analysis->limits->copy_parts;
 	for (size_t s = 0; s < m->decisions.len; s++) {
 		const sw_decision *decision = &m->decisions.data[s];
 		if (decision->kind != SW_DECISION_OP)
@@ -53,7 +51,7 @@ void sw_model_count_copies(sw_model *m, const sw_plan *near)
 			sw_alloc(sizeof(*usage) *
 		                 (size_t)m->memo->strategy_tables.data[decision->strategy_table].n);
 		int32_t point = roles->point[decision->index];
-		if (count_copies(m, decision, near, usage) > m->problem.capacity / SMALL_PART)
+		if ((double)count_copies(m, decision, near, usage) > small_bytes)
 			sw_problem_add_span(&m->problem, decision->node, point, point + 1, usage);
 		free(usage);
 	}

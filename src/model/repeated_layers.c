@@ -5,29 +5,26 @@
  */
 #include "model/internal.h"
 
-/* Uses that a layer's ends may be away and still be told: more tell layers apart that are alike,
- * fewer tie what is not. */
-#define RADIUS 6
-/* Ops of a program that is large. */
-#define MANY_OPS 1000
-
 enum { OF_MATERIALISED = SW_DECISION_OUTPUT + 1 };
 
-bool sw_equivalence_is_tied(const sw_program *program, bool untied)
+bool sw_equivalence_is_tied(const sw_model_limits *limits, const sw_program *program, bool untied)
 {
-	return !untied && program->ops.len >= MANY_OPS;
+	return !untied && (double)program->ops.len >= limits->tied_ops;
 }
 
-sw_equivalence sw_equivalent_layers(const sw_program *program, sw_arena *arena)
+/* A greater radius tells layers apart that are alike, a smaller one ties what is not. */
+sw_equivalence sw_equivalent_layers(const sw_model_limits *limits, const sw_program *program,
+                                    sw_arena *arena)
 {
-	return sw_equivalence_is_tied(program, false)
-	               ? sw_program_equivalence(program, RADIUS, arena)
+	return sw_equivalence_is_tied(limits, program, false)
+	               ? sw_program_equivalence(program, (int32_t)limits->layer_radius, arena)
 	               : (sw_equivalence){0};
 }
 
 static bool are_tied(const sw_analysis *analysis, const sw_mesh *mesh)
 {
-	return sw_equivalence_is_tied(analysis->program, analysis->untied && mesh->freed);
+	return sw_equivalence_is_tied(analysis->limits, analysis->program,
+	                              analysis->untied && mesh->freed);
 }
 
 static sw_equivalence_key alone(int32_t strategy_table)

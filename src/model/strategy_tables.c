@@ -6,20 +6,19 @@
  */
 #include "model/internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_OPTIONS 24
-
 typedef struct options {
-	int32_t n[SW_MAX_AXES];
-	sw_option list[SW_MAX_AXES][MAX_OPTIONS];
+	int32_t max, n[SW_MAX_AXES];
+	sw_option list[SW_MAX_AXES][SW_MAX_OPTIONS];
 	int64_t left_out; /* for want of room */
 } options;
 
 static void add_option(options *o, int32_t axis, sw_option option)
 {
-	if (o->n[axis] < MAX_OPTIONS)
+	if (o->n[axis] < o->max)
 		o->list[axis][o->n[axis]++] = option;
 	else
 		o->left_out++;
@@ -555,7 +554,7 @@ static sw_strategy_table strategy_table_make(sw_memo *p, const sw_mesh *mesh, sw
 
 int32_t sw_strategy_table_of(sw_memo *p, const sw_mesh *mesh, sw_decision_kind kind, uint32_t index)
 {
-	options o = {0};
+	options o = {.max = (int32_t)fmin(p->analysis->limits->max_options, SW_MAX_OPTIONS)};
 	sw_text key = {0};
 	decision_options(p->analysis, mesh, kind, index, &o);
 	char first[] = {kind == SW_DECISION_OP ? 'o' : 'v', (char)mesh->n_axes,

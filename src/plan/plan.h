@@ -151,6 +151,8 @@ typedef struct sw_plan {
 	int64_t merge_bytes;
 	/* memory per device for which the plan was made and is scheduled; 0: the cluster file's */
 	int64_t memory_bytes;
+	/* Borrowed while the planner runs, for the schedules that it plays; else NULL: the default. */
+	const struct sw_schedule_limits *schedule_limits;
 
 	/* The predicted cost. */
 	/* step: with overlap, if the planner could play it; else compute + communication */

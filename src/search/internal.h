@@ -138,6 +138,7 @@ typedef struct sw_need {
 typedef struct sw_search {
 	const sw_plan_options *options; /* what was asked for */
 	const sw_search_limits *limits;
+	const sw_model_limits *model_limits;
 	sw_arena arena;
 	const sw_sidecar *sidecar;
 	const sw_cluster *cluster;

@@ -99,6 +99,8 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path,
 {
 	sw_search s = {.options = options,
 	               .limits = options->limits ? options->limits : &sw_search_default_limits,
+	               .model_limits = options->model_limits ? options->model_limits
+	                                                     : &sw_model_default_limits,
 	               .sidecar = sidecar,
 	               .cluster = cluster,
 	               .program_path = program_path,

@@ -34,7 +34,9 @@ typedef struct sw_plan_options {
 	const sw_pins *pins;            /* NULL: none. What can't be pinned so is SW_ERR_INPUT */
 	bool no_overlap;                /* collectives are waited for where they stand */
 	sw_search_effort *effort;       /* NULL; or is added to */
-	const sw_search_limits *limits; /* NULL: the default ones */
+	const sw_search_limits *limits; /* NULL: the default ones; so are these two */
+	const sw_model_limits *model_limits;
+	const sw_schedule_limits *schedule_limits; /* of the schedules that are played */
 	/* NULL; or gets, where nothing fits in memory, the plan that needs least */
 	struct sw_plan **least;
 } sw_plan_options;

@@ -10,12 +10,12 @@
 static sw_status strategy_meshes(sw_search *s, const sw_variant *v, sw_meshes *meshes)
 {
 	const sw_plan_options *o = s->options;
-	sw_status status = sw_meshes_of(s->cluster, &o->strategy, &s->wave->analysis.roles,
-	                                v->rewrites.microbatches, meshes, s->err);
+	sw_status status = sw_meshes_of(s->cluster, &o->strategy, s->model_limits,
+	                                &s->wave->analysis.roles, v->rewrites.microbatches, meshes, s->err);
 	if (status == SW_OK)
 		status = sw_pins_cut(o->pins, s->cluster, meshes, s->err);
 	if (status == SW_OK)
-		sw_meshes_limit(meshes, s->canonical, s->scope, sizeof(s->scope));
+		sw_meshes_limit(meshes, s->model_limits, s->canonical, s->scope, sizeof(s->scope));
 	return status;
 }
 
@@ -54,7 +54,8 @@ static size_t enter_meshes(const sw_search *s, sw_variant *v, const sw_meshes *m
 {
 	sw_text words = {0};
 	size_t n = 0;
-	bool untied = s->options->untied && sw_equivalence_is_tied(v->plan->program, false);
+	bool untied = s->options->untied &&
+	              sw_equivalence_is_tied(s->model_limits, v->plan->program, false);
 	sw_rewrites_add_words(&v->rewrites, &words);
 	for (int freed = 0; freed <= untied; freed++)
 		for (size_t i = 0; i < meshes->len; i++) {
@@ -126,7 +127,8 @@ sw_status sw_wave_open(sw_search *s, size_t variant, sw_memory_mode mode, double
 	               .time_limit_s = isfinite(time_limit_s) ? time_limit_s : 0,
 	               .tolerance = v->pad_map.n > 1 ? s->limits->pad_behind : 1,
 	               .tally = first_tally(s, mode)};
-	sw_analysis_options how = {.no_overlap = o->no_overlap, .untied = o->untied};
+	sw_analysis_options how = {
+		.no_overlap = o->no_overlap, .untied = o->untied, .limits = s->model_limits};
 	sw_analysis_init(&w->analysis, v->plan, s->sidecar, how);
 	sw_memo_init(&w->memo, &w->analysis, v->plan, o->threads);
 	s->wave = w;
