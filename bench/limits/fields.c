@@ -21,7 +21,8 @@ static size_t add_fields(const char *name, size_t length, limits_fields *fields)
 	for (size_t s = 0; s < SW_COUNT(stages); s++)
 		for (size_t i = 0; i < *stages[s].n; i++) {
 			const sw_limit_row *row = &stages[s].rows[i];
-			bool named = name && strlen(row->name) == length && !memcmp(row->name, name, length);
+			bool named = name && strlen(row->name) == length &&
+			             !memcmp(row->name, name, length);
 			bool stage = name && strlen(stages[s].name) == length &&
 			             !memcmp(stages[s].name, name, length);
 			if (!name || named || stage)

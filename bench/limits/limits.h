@@ -32,7 +32,7 @@ typedef SW_VEC(limits_field) limits_fields;
 /* The fields named in a list "a,b"; NULL: all. SW_ERR_INPUT: there is no such field. */
 sw_status limits_select(const char *only, limits_fields *fields, sw_error *err);
 limits_all limits_default(void);
-/* The default, with one field halved or doubled: of a ratio its distance from 1. */
+/* The default, with one field multiplied: of a ratio its distance from 1. */
 limits_all limits_scaled(const limits_field *field, double factor);
 
 #endif

@@ -1,17 +1,19 @@
 /*
  * What each limit is worth: halve it, double it, and plan.
  *
- *   bench/limits [--only FIELD[,FIELD]] [--cases N] [--large] [--memory SHARE] [--json] [-q]
+ *   bench/limits [--only FIELD[,FIELD]] [--cases N] [--large] [--memory SHARE]
+ *                [--factor F] [--json] [-q]
  *
  * FIELD is a row of SW_SEARCH_LIMITS, SW_MODEL_LIMITS or SW_SCHEDULE_LIMITS, or one of their
  * stages; default: all. Of a ratio the distance from 1 is halved and doubled. --cases: the first N;
  * --large: those too that take long. --memory: the share of the unconstrained plan's peak that the
- * cases with little memory get, instead of their own.
+ * cases with little memory get, instead of their own. --factor: by which limits are divided and
+ * multiplied (default: 2).
  *
  * One line per field and direction. "changed": cases whose step is another; "mean", "best" and
  * "worst": of the step divided by the default's, "mean" geometric; "cpu": processor time of all
- * plans divided by that of the default, planned in turn with them. All but "cpu" is the same on
- * every machine.
+ * plans divided by that of the default, planned in turn with every fourth field. All but "cpu" is
+ * the same on every machine.
  */
 #include "limits.h"
 
@@ -23,6 +25,7 @@
 
 typedef struct settings {
 	const char *only, *cases, *memory;
+	double factor;
 	bool large, json, quiet;
 } settings;
 
@@ -34,6 +37,7 @@ typedef struct subject {
 	sw_cluster cluster;
 	int64_t memory_bytes; /* 0: the cluster's */
 	double step_s;        /* of the default plan */
+	double cpu_s;         /* that it took, as measured last */
 } subject;
 typedef SW_VEC(subject) subjects;
 
@@ -101,6 +105,7 @@ static sw_status prepare(const limits_case *c, const settings *how, subject *s, 
 		s->memory_bytes = INT64_C(1) << 50;
 		status = plan(s, &limits, &s->step_s, &peak_bytes, &cpu_s, err);
 		s->memory_bytes = (int64_t)(share * (double)peak_bytes);
+		cpu_s = 0;
 	}
 	if (status == SW_OK)
 		status = plan(s, &limits, &s->step_s, &peak_bytes, &cpu_s, err);
@@ -110,6 +115,7 @@ static sw_status prepare(const limits_case *c, const settings *how, subject *s, 
 		printf("# %-40s memory %4.0f %%, step %.6g s, planned in %.2f s\n", s->name,
 		       share * 100, s->step_s, cpu_s);
 	fflush(stdout);
+	s->cpu_s = cpu_s;
 	return status;
 }
 
@@ -147,24 +153,45 @@ static void count(tally *t, double ratio)
 	}
 }
 
-/* Halved, default and doubled in turn. */
-static sw_status measure(const limits_field *field, const subject *s, tally tallies[2],
+static sw_status plan_default(subject *s, sw_error *err)
+{
+	const limits_all limits = limits_default();
+	int64_t peak_bytes;
+	s->cpu_s = 0;
+	return plan(s, &limits, &s->step_s, &peak_bytes, &s->cpu_s, err);
+}
+
+static sw_status measure(const limits_field *field, const subject *s, double factor, tally *t,
                          sw_error *err)
 {
-	double step_s, default_cpu_s = 0;
+	const limits_all limits = limits_scaled(field, factor);
+	double step_s;
 	int64_t peak_bytes;
+	sw_status status = plan(s, &limits, &step_s, &peak_bytes, &t->cpu_s, err);
+	t->default_cpu_s += s->cpu_s;
+	if (status == SW_OK)
+		count(t, step_s / s->step_s);
+	return status;
+}
+
+/* Over all cases: the default in turn with each DEFAULT_EVERY-th field, halved and doubled. */
+#define DEFAULT_EVERY 4
+static sw_status measure_all(const limits_field *field, double factor, size_t number,
+                             const subjects *all, tally tallies[2], sw_progress *progress,
+                             size_t n_fields, sw_error *err)
+{
 	sw_status status = SW_OK;
-	for (int i = 0; i < 3 && status == SW_OK; i++) {
-		const limits_all limits = i == 1 ? limits_default()
-		                                 : limits_scaled(field, i == 0 ? 0.5 : 2);
-		tally *t = &tallies[i / 2];
-		status = plan(s, &limits, &step_s, &peak_bytes,
-		              i == 1 ? &default_cpu_s : &t->cpu_s, err);
-		if (status == SW_OK && i != 1)
-			count(t, step_s / s->step_s);
+	for (size_t i = 0; i < all->len && status == SW_OK; i++) {
+		subject *s = &all->data[i];
+		sw_progress_update(progress,
+		                   ((double)number + (double)i / (double)all->len) /
+		                           (double)n_fields,
+		                   "%s, %s", field->row->name, s->name);
+		if ((number + i) % DEFAULT_EVERY == 0)
+			status = plan_default(s, err);
+		for (int k = 0; k < 2 && status == SW_OK; k++)
+			status = measure(field, s, k == 0 ? 1 / factor : factor, &tallies[k], err);
 	}
-	tallies[0].default_cpu_s += default_cpu_s;
-	tallies[1].default_cpu_s += default_cpu_s;
 	return status;
 }
 
@@ -198,10 +225,10 @@ static json_t *line_json(const limits_field *f, double tried, const tally *t)
 	                 "cpu", t->cpu_s / t->default_cpu_s);
 }
 
-static void report(const limits_field *f, const tally tallies[2], json_t *list)
+static void report(const limits_field *f, double factor, const tally tallies[2], json_t *list)
 {
 	for (int i = 0; i < 2; i++) {
-		const limits_all limits = limits_scaled(f, i == 0 ? 0.5 : 2);
+		const limits_all limits = limits_scaled(f, i == 0 ? 1 / factor : factor);
 		double tried = *(const double *)((const char *)&limits + f->offset);
 		if (list)
 			json_array_append_new(list, line_json(f, tried, &tallies[i]));
@@ -215,17 +242,13 @@ static sw_status bench_fields(const settings *how, const limits_fields *fields, 
 {
 	sw_progress progress;
 	sw_status status = SW_OK;
-	double n = (double)(fields->len * all->len);
 	sw_progress_start(&progress, "limits", how->quiet);
 	for (size_t f = 0; f < fields->len && status == SW_OK; f++) {
 		tally tallies[2] = {{.best = INFINITY}, {.best = INFINITY}};
-		for (size_t i = 0; i < all->len && status == SW_OK; i++) {
-			sw_progress_update(&progress, (double)(f * all->len + i) / n, "%s, %s",
-			                   fields->data[f].row->name, all->data[i].name);
-			status = measure(&fields->data[f], &all->data[i], tallies, err);
-		}
+		status = measure_all(&fields->data[f], how->factor, f, all, tallies, &progress,
+		                     fields->len, err);
 		if (status == SW_OK)
-			report(&fields->data[f], tallies, list);
+			report(&fields->data[f], how->factor, tallies, list);
 	}
 	sw_progress_end(&progress);
 	return status;
@@ -277,6 +300,7 @@ static bool option(int argc, char **argv, int *i, const char *name, const char *
 int main(int argc, char **argv)
 {
 	settings how = {0};
+	const char *factor = "2";
 	sw_error err = {0};
 	int i = 1;
 	while (flag(argc, argv, &i, "--large", &how.large) ||
@@ -284,8 +308,10 @@ int main(int argc, char **argv)
 	       flag(argc, argv, &i, "-q", &how.quiet) ||
 	       option(argc, argv, &i, "--only", &how.only) ||
 	       option(argc, argv, &i, "--cases", &how.cases) ||
-	       option(argc, argv, &i, "--memory", &how.memory))
+	       option(argc, argv, &i, "--memory", &how.memory) ||
+	       option(argc, argv, &i, "--factor", &factor))
 		;
+	how.factor = strtod(factor, NULL);
 	sw_status status = i < argc ? sw_fail(&err, SW_ERR_INPUT, "unknown option '%s'", argv[i])
 	                            : bench(&how, &err);
 	if (status != SW_OK)
