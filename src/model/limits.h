@@ -16,7 +16,8 @@
 	X(hybrids_ops, 40000, "ops",                                                               \
 	  "of a program up to which auto tries Megatron within ZeRO-3 instead")                    \
 	X(min_overlap_weight, 0.25, "weight", "of a second of communication that may hide")        \
-	X(window_kernels, 1024, "kernels", "of a computation, its heaviest, that hide collectives") \
+	X(window_work, 5e7, "kernels times ops",                                                   \
+	  "for how much each op may hide: more ops, fewer of the heaviest kernels are counted")    \
 	X(min_span_bytes, 256, "B", "of a value or workspace that counts as memory")               \
 	X(copy_parts, 1024, "parts", "of the memory, one of which a reader's copy must take")      \
 	X(tied_ops, 1000, "ops", "of a program from which on repeated layers do alike")            \

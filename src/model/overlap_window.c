@@ -7,10 +7,11 @@
  * the reader leads to. So a collective between neighbours of a chain has next to none; that of a
  * gradient has the rest of the backward pass; that of a weight all that runs before its first use.
  *
- * Kernels count by their seconds on one device, divided by all devices. Only the heaviest
- * window_kernels of a computation count, each a bit of a row: O((ops + edges / 64) *
- * window_kernels), and O(1) for each question: what the op needs and what its reader leads to have nothing in common.
- * Communication that hides behind the same kernels is not looked at here.
+ * Kernels count by their seconds on one device, divided by all devices. Only the heaviest of a
+ * computation count, each a bit of a row, as many as window_work allows for the ops of the program:
+ * O(ops * kernels + edges * kernels / 64), and O(1) for each question: what the op needs and what
+ * its reader leads to have nothing in common. Communication that hides behind the same kernels is
+ * not looked at here.
  */
 #include "model/internal.h"
 
@@ -169,7 +170,7 @@ sw_overlap *sw_overlap_new(const sw_roles *roles, const sw_cluster *cluster,
 	const sw_program *program = roles->program;
 	size_t n = program->ops.len + 1;
 	sw_overlap *o = sw_alloc(sizeof(*o));
-	rows r = rows_new(n, (size_t)limits->window_kernels);
+	rows r = rows_new(n, SW_MIN(n, (size_t)(limits->window_work / (double)n)));
 	o->program = program;
 	sw_arena_init(&o->arena);
 	o->all_s = SW_NEW_N(&o->arena, double, program->computations.len + 1);
