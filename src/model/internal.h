@@ -28,6 +28,8 @@ uint32_t sw_decision_equivalence(sw_memo *memo, sw_decision_kind kind, uint32_t 
 /* Number of the decision's strategy_table under the mesh (strategy_tables.c). */
 int32_t sw_strategy_table_of(sw_memo *memo, const sw_mesh *mesh, sw_decision_kind kind,
                              uint32_t index);
+/* How many candidates the decisions of ops have in the mesh; ops that are alike count once. */
+double sw_mesh_candidates(sw_memo *memo, const sw_mesh *mesh);
 bool sw_candidate_strategy(const sw_atoms *atoms, const sw_mesh *mesh, const sw_rule *rule,
                            const sw_candidate *candidate, sw_strategy *strategy);
 

@@ -9,8 +9,8 @@
 
 /* X(name, value, unit, meaning) */
 #define SW_MODEL_LIMITS(X)                                                                         \
-	X(three_axes_atoms, 4, "atoms", "of a cluster up to which three free axes are searched")   \
-	X(three_axes_ops, 200, "ops", "of a program up to which three free axes are searched")     \
+	X(three_axes_work, 3000, "candidates",                                                     \
+	  "of all meshes of three free axes, for them to be searched")                             \
 	X(grids, SW_TOP_GRIDS, "grids", "of AxoNN that auto tries")                                \
 	X(grids_ops, 3000, "ops", "of a program up to which auto tries these grids")               \
 	X(hybrids_ops, 40000, "ops",                                                               \

@@ -318,14 +318,12 @@ static void add_free(const request *r, int32_t first, int32_t second)
 	sw_vec_push(r->meshes, mesh);
 }
 
-/* Three axes have the cube of one's candidates: they are searched where there are few ways to group
- * the atoms, and few ops. */
 static void add_searches(const request *r)
 {
 	int32_t n = r->atoms->n;
 	for (int32_t i = 1; i < n; i++)
 		add_free(r, i, n);
-	for (int32_t i = 1; i < n && n <= (int32_t)r->limits->three_axes_atoms; i++)
+	for (int32_t i = 1; i < n; i++)
 		for (int32_t k = i + 1; k < n; k++)
 			add_free(r, i, k);
 	if (n < 2)
@@ -379,10 +377,8 @@ static void add_grids(const request *r)
 		return;
 	double ops = (double)r->roles->program->ops.len;
 	if (ops <= l->grids_ops)
-		add_axonn(
-			r,
-			&(sw_plan_strategy){.kind = SW_PLAN_AXONN, .top = (int64_t)l->grids},
-			NULL);
+		add_axonn(r, &(sw_plan_strategy){.kind = SW_PLAN_AXONN, .top = (int64_t)l->grids},
+		          NULL);
 	else if (ops <= l->hybrids_ops)
 		add_hybrids(r);
 }
@@ -421,17 +417,29 @@ sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strate
 	return STRATEGIES[strategy->kind](&r, strategy, err);
 }
 
-void sw_meshes_limit(sw_meshes *meshes, const sw_model_limits *limits, const sw_program *program,
-                     char *scope, size_t room)
+static bool searches_three(const sw_mesh *mesh)
+{
+	return mesh->n_axes > 2 && mesh->search;
+}
+
+bool sw_meshes_afford_three(const sw_meshes *meshes, sw_memo *memo)
+{
+	double work = 0, most = memo->analysis->limits->three_axes_work;
+	for (size_t i = 0; i < meshes->len && work <= most; i++)
+		if (searches_three(&meshes->data[i]))
+			work += sw_mesh_candidates(memo, &meshes->data[i]);
+	return work <= most;
+}
+
+void sw_meshes_limit(sw_meshes *meshes, bool afford_three, char *scope, size_t room)
 {
 	size_t n = 0;
 	bool three = false;
 	for (size_t i = 0; i < meshes->len; i++) {
 		const sw_mesh mesh = meshes->data[i];
-		bool searches_three = mesh.n_axes > 2 && mesh.search;
-		if (searches_three && (double)program->ops.len > limits->three_axes_ops)
+		if (searches_three(&mesh) && !afford_three)
 			continue;
-		three = three || searches_three;
+		three = three || searches_three(&mesh);
 		meshes->data[n++] = mesh;
 	}
 	meshes->len = n;

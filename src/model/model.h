@@ -325,8 +325,8 @@ void sw_start_clear(sw_start *start);
 /* ---- meshes.c: strategies as meshes ----------------------------------------------------- */
 
 /* The meshes that a strategy searches; auto: the fixed strategies, then every grouping of the atoms
- * into at most two axes, or three where the atoms are few, and AxoNN's first grids where the ops
- * are, else those of its grids that are Megatron within ZeRO-3. Roles say what the program has to
+ * into at most three axes, and AxoNN's first grids where the ops are few, else those of its
+ * grids that are Megatron within ZeRO-3. Roles say what the program has to
  * split: the batch, done in so many iterations, experts (NULL: nothing is known of it). */
 typedef SW_VEC(sw_mesh) sw_meshes;
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy,
@@ -345,10 +345,11 @@ typedef struct sw_grids {
 } sw_grids;
 sw_grids sw_grids_rank(const sw_cluster *cluster, const sw_roles *roles, int64_t batch,
                        sw_arena *arena);
-/* Leaves out those that would take too long to search for a program of this size; says in words
- * what is left. */
-void sw_meshes_limit(sw_meshes *meshes, const sw_model_limits *limits, const sw_program *program,
-                     char *scope, size_t room);
+/* Three axes have the cube of one's candidates. Are those of all the meshes together, counted once
+ * for ops that are alike, within three_axes_work? */
+bool sw_meshes_afford_three(const sw_meshes *meshes, sw_memo *memo);
+/* Leaves out the searches of three axes unless they can be afforded; says in words what is left. */
+void sw_meshes_limit(sw_meshes *meshes, bool afford_three, char *scope, size_t room);
 
 /* ---- pins: docs/pins.md ----------------------------------------------------------------- */
 

@@ -16,6 +16,11 @@ typedef struct options {
 	int64_t left_out; /* for want of room */
 } options;
 
+static int32_t options_limit(const sw_memo *p)
+{
+	return (int32_t)fmin(p->analysis->limits->max_options, SW_MAX_OPTIONS);
+}
+
 static void add_option(options *o, int32_t axis, sw_option option)
 {
 	if (o->n[axis] < o->max)
@@ -552,9 +557,34 @@ static sw_strategy_table strategy_table_make(sw_memo *p, const sw_mesh *mesh, sw
 	return strategy_table;
 }
 
+double sw_mesh_candidates(sw_memo *p, const sw_mesh *mesh)
+{
+	const sw_program *program = p->analysis->program;
+	bool *seen = sw_alloc(sizeof(*seen) * (p->decision_class_index.len + program->ops.len + 1));
+	double sum = 0;
+	for (sw_id id = 0; id < program->ops.len; id++) {
+		const sw_op *op = sw_op_at(program, id);
+		if (!p->analysis->roles.planned[op->computation] || op->opcode == SW_OP_PARAMETER ||
+		    sw_is_region(op))
+			continue;
+		uint32_t class = sw_decision_equivalence(p, SW_DECISION_OP, id);
+		options o = {.max = options_limit(p)};
+		double n = 1;
+		if (seen[class])
+			continue;
+		seen[class] = true;
+		decision_options(p->analysis, mesh, SW_DECISION_OP, id, &o);
+		for (int32_t axis = 0; axis < mesh->n_axes; axis++)
+			n *= o.n[axis];
+		sum += n;
+	}
+	free(seen);
+	return sum;
+}
+
 int32_t sw_strategy_table_of(sw_memo *p, const sw_mesh *mesh, sw_decision_kind kind, uint32_t index)
 {
-	options o = {.max = (int32_t)fmin(p->analysis->limits->max_options, SW_MAX_OPTIONS)};
+	options o = {.max = options_limit(p)};
 	sw_text key = {0};
 	decision_options(p->analysis, mesh, kind, index, &o);
 	char first[] = {kind == SW_DECISION_OP ? 'o' : 'v', (char)mesh->n_axes,

@@ -9,9 +9,9 @@
  * How a plan is found (model/ and search/). (1) The rules of all ops are made. (2) Splits
  * (dimension, top) of all values that the rules carry into each other form equivalence CLASSES
  * (flooding, Rhino 4.3.3): the batch is one class, the heads of a layer another. (3) The atoms are
- * grouped into AXES of adjacent atoms (two axes are searched freely, three where atoms and ops are
- * few); each grouping is a leaf of the search. (4) The CANDIDATES of a decision give each axis to
- * one class that the op has, to a linearity of partial sums, or to nothing. (5) The pairwise
+ * grouped into AXES of adjacent atoms (two axes are searched freely, three where their candidates
+ * are few); each grouping is a leaf of the search. (4) The CANDIDATES of a decision give each axis
+ * to one class that the op has, to a linearity of partial sums, or to nothing. (5) The pairwise
  * problem has a node per DECISION (an op, an entry input or result, or a BOUNDARY, where values
  * enter or leave a loop or conditional) and a node for the materialised layout of each value with
  * several readers. A node costs the seconds of the local op, an edge the seconds of redistribution;

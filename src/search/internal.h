@@ -161,7 +161,8 @@ typedef struct sw_search {
 	sw_path_store *paths;
 	double start_s;
 	bool timed_out;
-	char scope[192]; /* what the meshes leave out */
+	char scope[192];   /* what the meshes leave out; "": not known yet */
+	bool afford_three; /* free axes */
 	sw_error *err;
 } sw_search;
 

@@ -7,15 +7,24 @@
 
 /* ---- meshes ------------------------------------------------------------------------------- */
 
+/* As the first variant can afford, so that a mesh has one number in all of them. */
+static void limit_meshes(sw_search *s, sw_meshes *meshes)
+{
+	if (!*s->scope)
+		s->afford_three = sw_meshes_afford_three(meshes, &s->wave->memo);
+	sw_meshes_limit(meshes, s->afford_three, s->scope, sizeof(s->scope));
+}
+
 static sw_status strategy_meshes(sw_search *s, const sw_variant *v, sw_meshes *meshes)
 {
 	const sw_plan_options *o = s->options;
-	sw_status status = sw_meshes_of(s->cluster, &o->strategy, s->model_limits,
-	                                &s->wave->analysis.roles, v->rewrites.microbatches, meshes, s->err);
+	sw_status status =
+		sw_meshes_of(s->cluster, &o->strategy, s->model_limits, &s->wave->analysis.roles,
+	                     v->rewrites.microbatches, meshes, s->err);
 	if (status == SW_OK)
 		status = sw_pins_cut(o->pins, s->cluster, meshes, s->err);
 	if (status == SW_OK)
-		sw_meshes_limit(meshes, s->model_limits, s->canonical, s->scope, sizeof(s->scope));
+		limit_meshes(s, meshes);
 	return status;
 }
 
