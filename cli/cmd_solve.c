@@ -1,29 +1,29 @@
 #include "cli.h"
 
-#include "solve/contest.h"
+#include "solve/contest_problem.h"
 #include "solve/methods.h"
 
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 
-#define SHORT_ASSIGNMENT 64 /* so many numbers are printed */
-#define RUNS_SHOWN 8        /* of points above the limit */
+#define SHORT_ASSIGNMENT 64 /* an assignment of at most so many numbers is printed */
+#define RUNS_SHOWN 8        /* runs of points above the limit that are printed */
 
-/* What there is to say. */
+/* The solution, and the facts printed with it. */
 typedef struct answer {
 	const cli *c;
 	sw_method method;
 	const sw_problem *problem;
 	const sw_solution *solution;
 	bool feasible, stopped;
-	int32_t n_runs; /* of points above the limit, if nothing was found */
+	int32_t n_runs; /* runs of points above the limit, if no feasible assignment was found */
 	sw_overuse runs[RUNS_SHOWN];
 } answer;
 
 /* ---- stopping --------------------------------------------------------------------------- */
 
-/* What a signal handler can reach has to be a variable. */
+/* A signal handler can reach file-scope variables only. */
 static volatile bool stop_asked;
 
 static void ask_to_stop(int signal_number)
@@ -32,7 +32,7 @@ static void ask_to_stop(int signal_number)
 	stop_asked = true;
 }
 
-/* Ctrl-C ends the search with what it has; a second one ends the process. */
+/* Ctrl-C ends the search with the best assignment so far; a second one ends the process. */
 static void watch_signals(void)
 {
 	struct sigaction action = {.sa_handler = ask_to_stop,
@@ -56,7 +56,7 @@ static bool has_bound(const answer *a)
 	return a->solution->answer != SW_SOLVED_INFEASIBLE && a->solution->lower_bound != INT64_MIN;
 }
 
-/* As the planner's: which part of the cost is not proved to be needed. */
+/* The gap as the planner defines it: the share of the cost that is above the bound. */
 static bool gap_of(const answer *a, double *gap)
 {
 	double cost = (double)a->solution->cost, bound = (double)a->solution->lower_bound;
@@ -171,8 +171,8 @@ static void add_overuse(const answer *a, sw_text *text)
 static void add_cost(const answer *a, sw_text *text)
 {
 	static const char *const words[] = {
-		[SW_SOLVED_OPTIMAL] = "optimal: nothing is cheaper",
-		[SW_SOLVED_FEASIBLE] = "feasible; whether there is a cheaper one is not known",
+		[SW_SOLVED_OPTIMAL] = "optimal: no assignment is cheaper",
+		[SW_SOLVED_FEASIBLE] = "feasible; a cheaper assignment may exist",
 		[SW_SOLVED_INFEASIBLE] = "infeasible: it is proved that nothing fits",
 		[SW_SOLVED_UNKNOWN] = "none found that fits, and not proved that there is none",
 	};
@@ -212,7 +212,7 @@ static void add_effort(const answer *a, sw_text *text)
 {
 	sw_text_add(text, "effort     ");
 	sw_text_add_seconds(text, a->solution->seconds);
-	if (a->solution->work > 0) { /* CBC counts none */
+	if (a->solution->work > 0) { /* CBC counts no work */
 		sw_text_add(text, ", ");
 		sw_text_add_count(text, (double)a->solution->work);
 		sw_text_add(text, " units of work");
@@ -260,7 +260,7 @@ static void describe(const answer *a, sw_text *text)
 
 /* ---- checking and writing --------------------------------------------------------------- */
 
-/* The evaluator shares nothing with the solver. */
+/* Compare the solution with the evaluator, which shares no code with the solver. */
 static sw_status check_answer(const answer *a, sw_error *err)
 {
 	const sw_solution *s = a->solution;
@@ -279,12 +279,12 @@ static sw_status check_answer(const answer *a, sw_error *err)
 		               e.peak_usage);
 	if (!a->feasible && e.allowed && e.within)
 		return sw_fail(err, SW_ERR_INTERNAL,
-		               "the solver gives a good assignment and says it is none: please "
-		               "report this");
+		               "the solver returns a feasible assignment and reports that there is "
+		               "none: please report this");
 	return SW_OK;
 }
 
-/* Only an assignment that fits: a file that is there is a solution. */
+/* Write a feasible assignment only: the file, if it is there, is a solution. */
 static sw_status write_assignment(const answer *a, sw_error *err)
 {
 	sw_text text = {0};
@@ -306,13 +306,12 @@ static sw_status judge(const answer *a, sw_error *err)
 		                  a->problem->capacity != INT64_MAX ? "; raise usage_limit" : "");
 	if (!a->n_runs)
 		return sw_fail_at(err, SW_NO, a->c->argument, 0, 0,
-		                  "no allowed assignment was found, and not proved that there is "
-		                  "none: give it "
-		                  "more time");
+		                  "no allowed assignment was found, and it is not proved that "
+		                  "there is none: allow more time");
 	return sw_fail_at(err, SW_NO, a->c->argument, 0, 0,
-	                  "no assignment was found that fits, and not proved that there is none: "
-	                  "the nearest is "
-	                  "%" PRId64 " above the limit; give it more time, or raise usage_limit",
+	                  "no assignment was found that fits, and it is not proved that there is "
+	                  "none: the nearest is %" PRId64
+	                  " above the limit; allow more time, or raise usage_limit",
 	                  a->runs[0].excess);
 }
 
@@ -390,13 +389,10 @@ const cli_command cli_solve = {
 	.summary = "the solver alone: one strategy per node, least cost, under a limit",
 	.details =
 		"PROBLEM is a file of the ASPLOS 2025 contest on intra-operator parallelism, JSON, "
-		"plain or gzip "
-		"(docs/formats.md).\n"
+		"plain or gzip (docs/formats.md).\n"
 		"Without a limit of time or work a default limit of work holds. Ctrl-C ends the "
-		"search "
-		"with the "
-		"best so far.\n"
-		"Exit code 1: nothing fits, or nothing was found that does.",
+		"search with the best assignment so far.\n"
+		"Exit code 1: no assignment fits, or none was found that does.",
 	.example =
 		"shardwright solve tests/problems/example.json --time-limit 60 -o assignment.json",
 	.options = options,

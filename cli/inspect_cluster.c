@@ -1,5 +1,5 @@
-/* inspect CLUSTER.yaml: levels, links, devices, atoms; for people, as JSON, and with --parts for
- * scripts. */
+/* inspect CLUSTER.yaml: print levels, links, devices and atoms; for people, as JSON, and with
+ * --parts for scripts. */
 #include "cli.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 /* ---- parts ------------------------------------------------------------------------------ */
 
-/* One part of a level: its devices are numbered one after the other. */
+/* One part of a level; its devices have consecutive numbers. */
 typedef struct part {
 	int64_t first, devices;
 } part;
@@ -30,7 +30,7 @@ static void find_parts(const sw_cluster *cluster, int32_t l, parts *list)
 	}
 }
 
-/* Adds the lines that tools/lab reads: words with blanks between them, one part to a line. */
+/* Add the lines that tools/lab reads: words separated by blanks, one part per line. */
 static void add_parts(const sw_cluster *cluster, sw_text *text)
 {
 	sw_text_addf(text, "name %s\ndevices %" PRId64 "\n", cluster->name, cluster->n_devices);
@@ -49,7 +49,7 @@ static void add_parts(const sw_cluster *cluster, sw_text *text)
 
 /* ---- text ------------------------------------------------------------------------------- */
 
-/* "1 to 3", or "1" where all parts have as many. */
+/* Add "1 to 3", or "1" where all parts have as many devices. */
 static void add_devices_cell(const parts *list, sw_table *table)
 {
 	int64_t least = list->data[0].devices, most = least;
@@ -123,7 +123,7 @@ static void add_atoms(const sw_cluster *cluster, sw_text *text)
 	sw_text_add(text, atoms->n ? "\n\n" : " none\n\n");
 }
 
-/* "memory 2.0 GiB, memory bandwidth 8.0 GB/s": the figures that are given. */
+/* Add "memory 2.0 GiB, memory bandwidth 8.0 GB/s": the figures that are given. */
 static void add_figures(const sw_figures *figures, const void *of, sw_text *text)
 {
 	const char *separator = "";
@@ -159,7 +159,7 @@ static void add_device(const sw_device *device, sw_text *text)
 
 /* ---- JSON ------------------------------------------------------------------------------- */
 
-/* Adds the figures under the file's keys, with the unit: "latency_s", "memory_bytes". */
+/* Add the figures under the file's keys, with the unit: "latency_s", "memory_bytes". */
 static void set_figures(json_t *json, const sw_figures *figures, const void *of)
 {
 	static const char *const units[] = {
@@ -178,7 +178,7 @@ static void set_figures(json_t *json, const sw_figures *figures, const void *of)
 	}
 }
 
-/* "part_bandwidth": of each part, also where all are the same. */
+/* Add "part_bandwidth": the figure of each part, also where all are equal. */
 static void set_part_figures(json_t *json, const sw_level *level, size_t n_parts)
 {
 	for (size_t i = 0; i < sw_level_figures.n; i++) {

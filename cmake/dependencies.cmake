@@ -15,7 +15,6 @@ find_package(MPI REQUIRED COMPONENTS C)
 set(SW_LINKS_base PUBLIC PkgConfig::JANSSON Threads::Threads m
                   PRIVATE PkgConfig::YAML PkgConfig::ZLIB PkgConfig::XXHASH)
 set(SW_LINKS_interpret PRIVATE PkgConfig::OPENBLAS)
-set(SW_LINKS_kernels PRIVATE PkgConfig::OPENBLAS)
 set(SW_LINKS_transport PRIVATE MPI::MPI_C ${CMAKE_DL_LIBS})
 # A benchmark's peers.
 set(SW_BENCH_LINKS_collectives MPI::MPI_C)

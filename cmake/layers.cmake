@@ -1,6 +1,7 @@
 # One static library per folder of src/, in the order of src/LAYERS: sw_base, sw_program, ...
 # A folder links all folders above it; it sees none below it (tools/check_layers proves that no
-# header reaches upwards). A folder with no .c file yet has no library.
+# header reaches upwards). Its sub-folders belong to it: they sort its files, and are no layers of
+# their own. A folder without a .c file has no library.
 
 set(SW_UPTO "" CACHE STRING "Build only the layers down to this folder, and their tests")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/LAYERS)
@@ -23,7 +24,7 @@ function(sw_read_layers variable)
 endfunction()
 
 function(sw_add_layer folder libraries_above)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.c)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.c)
   if(NOT sources)
     return()
   endif()

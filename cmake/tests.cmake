@@ -67,13 +67,17 @@ function(sw_describe_test file name labels)
   set(${labels} "${folder};${extra}" PARENT_SCOPE)
 endfunction()
 
-# A test that hangs ends after ten minutes, a long or slow one after twenty: continuous integration
+# A test that hangs ends after ten minutes, a long or slow one after twenty, twice that under
+# sanitizers: continuous integration
 # may be half as fast as a machine of a developer.
 function(sw_register_test name labels)
   if("long" IN_LIST labels OR "slow" IN_LIST labels)
     set(limit 1200)
   else()
     set(limit 600)
+  endif()
+  if(SW_SANITIZE)
+    math(EXPR limit "2 * ${limit}")
   endif()
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES

@@ -1,22 +1,26 @@
 /*
- * The five collectives on a cluster: ours beside the MPI library's own, beside what the links
- * allow.
+ * The five collectives on a cluster: ours, the MPI library's, and the bound of the links.
  *
- *   mpirun -n N bench/collectives [--cluster FILE] [--min BYTES] [--max BYTES] [--time-limit S]
- * [--json] [-v] tools/lab run -- bench/collectives --cluster clusters/lab-2x4.yaml
+ *   mpirun -n N bench/collectives [--cluster FILE] [--min BYTES] [--max BYTES]
+ *                                 [--time-limit S] [--json] [-v]
+ *   tools/lab run -- bench/collectives --cluster clusters/lab-2x4.yaml
  *
- * Size is that of the whole, V: the operand of an all-reduce, reduce-scatter, all-to-all or
- * broadcast, the result of an all-gather. Ours is by the algorithm that sw_cost_choose takes on the
- * cluster (-v: by each that there is, too). Runs of ours and theirs take turns; a figure is the
+ * The size is that of the whole, V: the operand of an all-reduce, reduce-scatter, all-to-all or
+ * broadcast, the result of an all-gather. Ours uses the algorithm that sw_cost_choose takes on the
+ * cluster (-v: each one that there is, too). Runs of ours and theirs alternate; a figure is the
  * median over them, of the slowest rank.
  *
- * The bound is what the links of the outermost level let through at best, latency and devices
- * aside, with k parts of s_p devices (g in all) and links of w_p bytes per second each way:
- *     all-reduce       max(V / min w, 2 (k - 1) V / sum w)   every part lets V out, and V in; all
- * messages together are 2 (k - 1) V (Patarasuk and Yuan, 2009, theorem 1) all-gather       max over
- * p of (1 - s_p / g) V / w_p   what others have comes in; (k - 1) V / sum w in all reduce-scatter
- * the same, backwards in time all-to-all       max over p of s_p (g - s_p) / g V / w_p broadcast V
- * / min w
+ * The bound is the greatest rate of the links of the outermost level, without latency and devices,
+ * with k parts of s_p devices (g in all) and links of w_p bytes per second each way:
+ *
+ *     all-reduce       max(V / min w, 2 (k - 1) V / sum w)
+ *                      every part sends V and receives V; all messages together are 2 (k - 1) V
+ *                      (Patarasuk and Yuan, 2009, theorem 1)
+ *     all-gather       max over p of (1 - s_p / g) V / w_p
+ *                      a part receives the others' shards; (k - 1) V / sum w in all
+ *     reduce-scatter   the same, reversed in time
+ *     all-to-all       max over p of s_p (g - s_p) / g V / w_p
+ *     broadcast        V / min w
  */
 #include <mpi.h>
 #include <stdlib.h>
@@ -94,19 +98,19 @@ static void theirs(const bench *b, sw_collective_kind kind, int64_t bytes)
 	}
 }
 
-/* THEIRS, or an algorithm to force; SW_ALGORITHM_COUNT: the chosen one. */
+/* The implementation: THEIRS, or an algorithm to force; SW_ALGORITHM_COUNT: the chosen one. */
 #define THEIRS (-1)
 
-/* Seconds of the slowest rank. */
-static sw_status time_run(const bench *b, int way, sw_collective_kind kind, int64_t bytes,
-                          double *seconds, sw_error *err)
+/* Return the seconds of the slowest rank. */
+static sw_status time_run(const bench *b, int implementation, sw_collective_kind kind,
+                          int64_t bytes, double *seconds, sw_error *err)
 {
 	sw_status status = SW_OK;
-	if (way != THEIRS)
-		sw_transport_tune(b->t, &b->cluster, (sw_algorithm)way);
+	if (implementation != THEIRS)
+		sw_transport_tune(b->t, &b->cluster, (sw_algorithm)implementation);
 	MPI_Barrier(MPI_COMM_WORLD);
 	double begin = sw_now_s();
-	if (way == THEIRS)
+	if (implementation == THEIRS)
 		theirs(b, kind, bytes);
 	else
 		status = ours(b, kind, bytes, err);
@@ -166,7 +170,7 @@ typedef struct row {
 	int runs;
 } row;
 
-/* Rank 0's clock decides for all whether there is time for another turn. */
+/* Rank 0's clock decides for all ranks whether there is time for another round. */
 static bool goes_on(double until_s)
 {
 	int more = sw_now_s() < until_s;
@@ -178,18 +182,21 @@ static sw_status measure(const bench *b, row *r, double until_s, sw_error *err)
 {
 	samples all[SW_ALGORITHM_COUNT + 2] = {{0}};
 	r->runs =
-		/* memory is made, and connections, when they are first used: the first turn does
-	           not count */
+		/* The first round is not counted: it allocates memory and opens connections. */
+
 		-1;
 	sw_status status = SW_OK;
 	do {
-		for (int way = THEIRS; way <= SW_ALGORITHM_COUNT && status == SW_OK; way++) {
-			bool forced = way != THEIRS && way < SW_ALGORITHM_COUNT;
-			if (forced &&
-			    (!b->how.verbose || !sw_algorithm_serves((sw_algorithm)way, r->kind)))
+		for (int implementation = THEIRS;
+		     implementation <= SW_ALGORITHM_COUNT && status == SW_OK; implementation++) {
+			bool forced =
+				implementation != THEIRS && implementation < SW_ALGORITHM_COUNT;
+			if (forced && (!b->how.verbose ||
+			               !sw_algorithm_serves((sw_algorithm)implementation, r->kind)))
 				continue;
-			samples *s = &all[way + 1];
-			status = time_run(b, way, r->kind, r->bytes, &s->seconds[s->n], err);
+			samples *s = &all[implementation + 1];
+			status = time_run(b, implementation, r->kind, r->bytes, &s->seconds[s->n],
+			                  err);
 			s->n += r->runs >= 0;
 		}
 		r->runs++;
@@ -296,13 +303,15 @@ static sw_status warm_up(const bench *b, sw_error *err)
 	sw_status status = SW_OK;
 	double seconds;
 	for (sw_collective_kind kind = 0; kind < KINDS && status == SW_OK; kind++)
-		for (int way = THEIRS; way <= SW_ALGORITHM_DIRECT && status == SW_OK; way++)
-			status = time_run(b, way, kind, MIN_BYTES * (int64_t)b->t->size, &seconds,
-			                  err);
+		for (int implementation = THEIRS;
+		     implementation <= SW_ALGORITHM_DIRECT && status == SW_OK; implementation++)
+			status = time_run(b, implementation, kind, MIN_BYTES * (int64_t)b->t->size,
+			                  &seconds, err);
 	return status;
 }
 
-/* Time goes to sizes as they need it: what small ones leave is for the large, which come last. */
+/* Divide the time among the sizes: the large ones come last and get whatever the small ones leave.
+ */
 static sw_status run_all(const bench *b, row *rows, int *n, sw_error *err)
 {
 	int total = count_rows(b);

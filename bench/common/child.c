@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NOT_FOUND 127 /* as shells have it */
+#define NOT_FOUND 127 /* as shells report it */
 
-/* In the child: it does not outlive this program, and takes no more memory than it may. */
+/* In the child: let it end with this program, and limit its memory. */
 static void confine(int64_t memory_bytes)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -22,7 +22,8 @@ static void confine(int64_t memory_bytes)
 	}
 }
 
-/* Reads until the child closes its end, which it does by ending, or until the time is over. */
+/* Read until the child closes its end of the pipe, which it does by ending, or until the time is
+ * over. */
 static bool drain(int fd, sw_text *output, double deadline_s)
 {
 	char buffer[1 << 16];
@@ -62,8 +63,8 @@ static child_end wait_for_child(pid_t pid, int fd, sw_text *output, double limit
 	return end;
 }
 
-/* Starts a child that writes into the pipe whose other end is *fd: 0 in the child, -1 if there is
- * none. */
+/* Start a child that writes into the pipe whose other end is *fd; return 0 in the child, -1 if
+ * there is none. */
 static pid_t start_child(int *fd, int64_t memory_bytes)
 {
 	int ends[2];
@@ -96,7 +97,7 @@ void child_say(int fd, const void *data, size_t bytes)
 	}
 }
 
-child_end child_talk(child_job *job, const void *context, sw_text *said, double limit_s,
+child_end child_talk(child_job *job, const void *context, sw_text *output, double limit_s,
                      int64_t memory_bytes)
 {
 	int fd;
@@ -105,10 +106,10 @@ child_end child_talk(child_job *job, const void *context, sw_text *said, double 
 		job(context, fd);
 		_exit(0);
 	}
-	return pid < 0 ? (child_end){.code = NOT_FOUND} : wait_for_child(pid, fd, said, limit_s);
+	return pid < 0 ? (child_end){.code = NOT_FOUND} : wait_for_child(pid, fd, output, limit_s);
 }
 
-/* A job that fills a result and says it. */
+/* A job that fills in a result and writes it to the pipe. */
 typedef struct filling {
 	child_fill *fill;
 	const void *context;
@@ -127,12 +128,12 @@ child_end child_run(child_fill *fill, const void *context, void *result, size_t 
                     double limit_s, int64_t memory_bytes)
 {
 	const filling f = {fill, context, result, bytes};
-	sw_text said = {0};
-	child_end end = child_talk(fill_and_say, &f, &said, limit_s, memory_bytes);
-	end.finished = end.finished && said.len == bytes;
+	sw_text output = {0};
+	child_end end = child_talk(fill_and_say, &f, &output, limit_s, memory_bytes);
+	end.finished = end.finished && output.len == bytes;
 	if (end.finished)
-		memcpy(result, said.data, bytes);
-	sw_text_clear(&said);
+		memcpy(result, output.data, bytes);
+	sw_text_clear(&output);
 	return end;
 }
 
@@ -150,14 +151,15 @@ child_end child_exec(char *const *arguments, sw_text *output, double limit_s, in
 	return pid < 0 ? (child_end){.code = NOT_FOUND} : wait_for_child(pid, fd, output, limit_s);
 }
 
-void child_explain(const child_end *end, char *note, size_t room)
+void child_explain(const child_end *end, char *note, size_t note_bytes)
 {
 	if (end->killed)
-		snprintf(note, room, "killed after %.0f s", end->seconds);
+		snprintf(note, note_bytes, "killed after %.0f s", end->seconds);
 	else if (end->code == NOT_FOUND)
-		snprintf(note, room, "not installed: tools/setup --bench");
+		snprintf(note, note_bytes, "not installed: tools/setup --bench");
 	else if (end->code < 0)
-		snprintf(note, room, "ended by signal %d (%s)", -end->code, strsignal(-end->code));
+		snprintf(note, note_bytes, "ended by signal %d (%s)", -end->code,
+		         strsignal(-end->code));
 	else
-		snprintf(note, room, "ended with exit code %d", end->code);
+		snprintf(note, note_bytes, "ended with exit code %d", end->code);
 }

@@ -196,14 +196,12 @@ typedef bool allows_fn(const subject *s, const void *what, const sw_decision *de
 static void restrict_decision(const subject *s, sw_model *m, const sw_decision *decision,
                               allows_fn *allows, const void *what, int dot_split)
 {
-	const sw_strategy_table *strategy_table =
-		&s->memo.strategy_tables.data[decision->strategy_table];
+	const sw_strategy_table *table = &s->memo.tables.data[decision->table];
 	sw_problem_node *node = &m->problem.nodes.data[decision->node];
-	int64_t *cost = SW_NEW_N(&m->arena, int64_t, strategy_table->n);
+	int64_t *cost = SW_NEW_N(&m->arena, int64_t, table->n);
 	bool any = false;
-	for (int32_t i = 0; i < strategy_table->n; i++) {
-		bool allowed = allows(s, what, decision, &strategy_table->candidates[i].axis[0],
-		                      dot_split);
+	for (int32_t i = 0; i < table->n; i++) {
+		bool allowed = allows(s, what, decision, &table->candidates[i].axis[0], dot_split);
 		cost[i] = allowed ? node->cost[i] : SW_FORBIDDEN;
 		any = any || allowed;
 	}

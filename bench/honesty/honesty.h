@@ -9,7 +9,7 @@
 #ifndef BENCH_HONESTY_H
 #define BENCH_HONESTY_H
 
-#include "model/internal.h"
+#include "model/model.h"
 
 /* The judges of a step's seconds. First the models that the solver can work on, by the weight of
  * hidden communication, the planner's own first; then formulas on the costs of the partitioned

@@ -1,10 +1,9 @@
 /*
- * How long the interpreter takes for a step of the recorded fixtures, and which opcodes it spends
- * that time on.
+ * The interpreter's time for a step of the recorded fixtures, and its shares by opcode.
  *
  *   bench/interpret [NAME ...]     default: every recorded fixture of tests/programs
- *   bench/interpret --calibrated CLUSTER [--ops] [NAME ...]     what the cluster file predicts
- * beside what is measured (predict.c)
+ *   bench/interpret --calibrated CLUSTER [--ops] [NAME ...]
+ *                                  the cluster file's prediction and the measured time (predict.c)
  *
  * One thread, and processor time, so that a busy machine does not matter. The time of a step is the
  * median of several; the shares come from a separate run in which every op of the entry computation
@@ -24,7 +23,7 @@
 char *openblas_get_corename(void);
 
 #define PROGRAMS SW_SOURCE_DIR "/tests/programs/"
-enum { TOP = 5, MOST_STEPS = 51 };
+enum { TOP = 5, MAX_STEPS = 51 };
 
 static double cpu_s(void)
 {
@@ -47,7 +46,7 @@ static void clock_op(void *context, sw_id op, const sw_tensor *results)
 	p->last_s = cpu_s();
 }
 
-/* Runs one step from the recorded inputs and returns its seconds. */
+/* Run one step from the recorded inputs and return its seconds. */
 static double step(sw_interpreter *interpreter, const sw_tensor_file *file, uint32_t n_inputs,
                    uint32_t n_outputs, sw_status *status, sw_error *err)
 {
@@ -76,14 +75,14 @@ static int by_value(const void *x, const void *y)
 	return a < b ? -1 : a > b;
 }
 
-/* Median over at most MOST_STEPS steps or two seconds; the first step is not counted. */
+/* Return the median over at most MAX_STEPS steps or two seconds; the first step is not counted. */
 static double median_step(sw_interpreter *interpreter, const sw_tensor_file *file,
                           uint32_t n_inputs, uint32_t n_outputs, sw_status *status, sw_error *err)
 {
-	double seconds[MOST_STEPS], total = 0;
+	double seconds[MAX_STEPS], total = 0;
 	int n = 0;
 	step(interpreter, file, n_inputs, n_outputs, status, err);
-	while (*status == SW_OK && n < MOST_STEPS && total < 2) {
+	while (*status == SW_OK && n < MAX_STEPS && total < 2) {
 		seconds[n] = step(interpreter, file, n_inputs, n_outputs, status, err);
 		total += seconds[n++];
 	}
@@ -131,7 +130,7 @@ static sw_status measure(const sw_program *program, const sw_tensor_file *file, 
 	options.observe_context = &p;
 	if (status == SW_OK)
 		status = sw_interpreter_new(program, &options, &clocked, err);
-	for (int i = 0; status == SW_OK && i < 2; i++) { /* the second one counts */
+	for (int i = 0; status == SW_OK && i < 2; i++) { /* the second step counts */
 		memset(p.seconds, 0, sizeof p.seconds);
 		p.last_s = cpu_s();
 		step(clocked, file, n_inputs, n_outputs, &status, err);
@@ -192,7 +191,7 @@ static void print_machine(void)
 	       openblas_get_corename());
 }
 
-/* Names of all recorded fixtures, in the arena. */
+/* Return the names of all recorded fixtures, in the arena. */
 static sw_status find_fixtures(sw_arena *arena, const char *const **names, int *n, sw_error *err)
 {
 	static const char suffix[] = ".recorded.safetensors.gz";

@@ -1,11 +1,11 @@
 /*
- * What sw_cost_op says of every op that a step executes, beside the time that the interpreter takes
- * for it.
+ * The prediction of sw_cost_op for every op that a step executes, compared with the time that the
+ * interpreter takes for it.
  *
- * As `run` does it: all tensors in one arena, inputs in their places before the step begins, and as
- * many BLAS threads as a rank alone would have, which are those that `calibrate --ranks 1` measured
- * with. The step is the median of several; of each op (in a loop: of all its turns together) the
- * median over the same steps.
+ * The interpreter runs as `run` does: all tensors in one arena, inputs in their buffers before the
+ * step begins, and as many BLAS threads as a rank alone would have, which are those that `calibrate
+ * --ranks 1` measured with. The step is the median of several; each op (in a loop: all of its
+ * iterations together) is the median over the same steps.
  */
 #include "predict.h"
 

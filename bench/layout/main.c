@@ -1,15 +1,15 @@
 /*
- * How long the search for redistribution paths takes, and what it finds.
+ * The time of the search for redistribution paths, and the paths that it finds.
  *
  *   bench/layout [--pairs N] [--seed N]
  *
  * Random pairs of layouts of one f32 tensor on clusters of 4 devices to a node, under levels of
  * switches. "runs": neighbouring atoms mostly share a state, as in plans; "free": each atom has its
- * own. "alone" is sw_redistribute; "cached" one cache for all pairs, which share prices and bounds.
- * Times are the processor's, per pair; "slowest" is of the pairs alone. "by way of B" is the time
- * of the paths found, summed, divided into that of gather-and-reduce, then slice (no transposes
- * counted): what the search is worth. "moves" is the mean. All but the times depends on the seed
- * only.
+ * own. "alone" is sw_redistribute; "cached" is one cache for all pairs, which share prices and
+ * bounds. Times are processor time per pair; "slowest" is of the pairs alone. "vs gather" is the
+ * benefit of the search: the time of reducing and gathering everything, then slicing (transposes
+ * not counted), divided by the time of the paths found, both summed. "moves" is the mean number.
+ * Everything but the times depends on the seed only.
  */
 #include "cost/cost.h"
 
@@ -43,7 +43,8 @@ static double cpu_now_s(void)
 
 /* ---- subjects --------------------------------------------------------------------------- */
 
-/* Nodes of four devices under levels of switches with these counts, outermost first. */
+/* Make a cluster of nodes of four devices under levels of switches with these counts, outermost
+ * first. */
 static sw_status make_cluster(const char *counts, sw_cluster *cluster, sw_error *err)
 {
 	sw_text text = {0};
@@ -97,7 +98,7 @@ static uint32_t changed_atoms(const sw_layout *from, const sw_layout *to, sw_sta
 	return mask;
 }
 
-/* All that changes is reduced, then gathered, then sliced. */
+/* Return the path that reduces everything that changes, then gathers it, then slices it. */
 static double by_way_of_b_s(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
                             const sw_layout *to)
 {
@@ -193,7 +194,7 @@ int main(int argc, char **argv)
 {
 	static const char *const headings[] = {"atoms",    "devices",    "layouts",
 	                                       "alone us", "slowest us", "cached us",
-	                                       "moves",    "path ms",    "by way of B"};
+	                                       "moves",    "path ms",    "vs gather"};
 	int64_t pairs = 400, seed = 1;
 	for (int i = 1; i + 1 < argc; i += 2)
 		*(strcmp(argv[i], "--pairs") == 0 ? &pairs : &seed) =

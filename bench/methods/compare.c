@@ -3,12 +3,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Work of the budgets; one is about WORK / 5e8 seconds. */
+/* Work of the budgets; a budget of WORK takes about WORK / 5e8 seconds. */
 static const int64_t budget_work[BUDGETS] = {10000, 100000, 1000000, 10000000, 100000000};
-/* The work at which a run is looked at for the first time; then at twice that, and so on. */
+/* Work of a run at whose end its cost is compared with the optimum for the first time; then at
+ * twice that, and so on. */
 #define FIRST_WORK 1000
-/* Problems of more assignments are not exhausted: the time is extrapolated from so many seconds. */
-#define MOST_DIGITS 8.5
+/* Decimal digits of the number of assignments above which exhaustive search is cut off, and its
+ * time extrapolated from so many seconds. */
+#define MAX_DIGITS 8.5
 #define SAMPLE_S 2
 
 static int ascending(const void *a, const void *b)
@@ -51,7 +53,7 @@ static sw_status run_method(const sw_problem *problem, sw_method method, sw_solv
 	return SW_OK;
 }
 
-/* What a run says against what is known. */
+/* Check a run against the proved optimum. */
 static void check(comparison *c, const run *r)
 {
 	bool below = r->found && r->cost<c->optimum, above = r->bound> c->optimum;
@@ -64,7 +66,7 @@ static double relative(const comparison *c, const run *r)
 	return r->found ? (double)r->cost / (double)c->optimum : INFINITY;
 }
 
-/* ---- once ------------------------------------------------------------------------------- */
+/* ---- methods that run once -------------------------------------------------------------- */
 
 static void run_once(const sw_problem *problem, sw_method method, double limit_s, comparison *c)
 {
@@ -92,7 +94,7 @@ static void exhaust(const sw_problem *problem, comparison *c)
 {
 	row *w = &c->rows[SW_METHOD_EXHAUSTIVE];
 	run r;
-	c->exhausted = c->log10_assignments <= MOST_DIGITS;
+	c->exhausted = c->log10_assignments <= MAX_DIGITS;
 	run_method(problem, SW_METHOD_EXHAUSTIVE,
 	           (sw_solve_options){.time_limit_s = c->exhausted ? 1e6 : SAMPLE_S}, &r, NULL);
 	check(c, &r);
@@ -129,8 +131,8 @@ static void fill_budget(const sw_problem *problem, sw_method method, comparison 
 	b->seconds = median(seconds, SEEDS);
 }
 
-/* How long one chain of runs takes that first reaches the optimum: the same seed begins in the same
- * way, whatever its limit. */
+/* Measure how long one run takes to reach the optimum for the first time: the same seed begins in
+ * the same way, whatever its limit. */
 static bool reach(const sw_problem *problem, sw_method method, int seed, const comparison *c,
                   double *seconds)
 {

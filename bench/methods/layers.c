@@ -1,14 +1,14 @@
 /*
  * AutoDDL's space (its sections 4.2 to 4.4): for each layer a factorisation p0 p1 p2 of the
- * devices. The product Y[b,o] = X[b,i] W[i,o] splits b over the p0, o over the p1, i over the p2
- * devices; so X lies (S0, B, S1), W (B, S1, S0), Y (S0, S1, P). A node is a layer, its strategies
- * are the factorisations, contiguous runs of atoms in the order b, o, i.
+ * devices. The product Y[b,o] = X[b,i] W[i,o] splits b over p0, o over p1 and i over p2 devices; so
+ * X has the layout (S0, B, S1), W (B, S1, S0), Y (S0, S1, P). A node is a layer, its strategies are
+ * the factorisations: contiguous runs of atoms in the order b, o, i.
  *
- * Node: the gradient of W is reduced over p0. Edge: Y becomes the next layer's X, and backwards the
- * gradient of that X, (S0, P, S1), becomes that of Y, (S0, S1, B). Before the first layer and after
- * the last, values lie split over the batch, as in its figure 7. Redistributions take the cheapest
- * path of this project, which is never dearer than that of its section 4.3. All strategies compute
- * equally much: left out.
+ * Node cost: the gradient of W is reduced over p0. Edge cost: Y becomes the next layer's X, and
+ * backwards the gradient of that X, (S0, P, S1), becomes that of Y, (S0, S1, B). Before the first
+ * layer and after the last, values are split over the batch, as in AutoDDL's figure 7.
+ * Redistributions take the cheapest path of this project, which is never dearer than that of
+ * AutoDDL's section 4.3. All strategies compute equally much, so that computing is left out.
  */
 #include "bench_methods.h"
 
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 
 typedef struct factors {
-	uint32_t batch, output, input; /* atoms */
+	uint32_t batch, output, input; /* number of atoms */
 } factors;
 
 typedef struct space {
@@ -29,7 +29,7 @@ typedef struct space {
 	int64_t batch;
 } space;
 
-enum { LAYS_NOT = -1, LAYS_PARTIAL = -2 }; /* instead of a dimension */
+enum { LAYS_NOT = -1, LAYS_PARTIAL = -2 }; /* in place of a dimension */
 
 static sw_layout layout_of(const space *s, const factors *f, const int64_t *dims, int batch,
                            int output, int input)
@@ -72,8 +72,8 @@ static void list_factors(space *s)
 		}
 }
 
-/* A value between two layers, forwards and backwards. NULL: lies split over the batch, before the
- * first or after the last. */
+/* The cost of a value between two layers, forwards and backwards. NULL: it is split over the batch,
+ * before the first layer or after the last. */
 static int64_t linearity(const space *s, int64_t width, const factors *from, const factors *to)
 {
 	const factors whole = {.batch = (UINT32_C(1) << s->atoms->n) - 1};
@@ -81,7 +81,7 @@ static int64_t linearity(const space *s, int64_t width, const factors *from, con
 	sw_layout leaves = layout_of(s, from ? from : &whole, dims, 0, 1, LAYS_PARTIAL);
 	sw_layout arrives = layout_of(s, to ? to : &whole, dims, 0, LAYS_NOT, 1);
 	int64_t forwards = price(s, s->batch, width, &leaves, &arrives);
-	if (!from) /* nobody wants the gradient of the input */
+	if (!from) /* the gradient of the input is not needed */
 		return forwards;
 	sw_layout returns = layout_of(s, to ? to : &whole, dims, 0, LAYS_PARTIAL, 1);
 	sw_layout wanted = layout_of(s, from, dims, 0, 1, LAYS_NOT);

@@ -83,7 +83,7 @@ static void add_row(sw_table *table, const comparison *c, const row *w)
 	sw_table_cell(table, "%s", w->note);
 }
 
-/* The paper's sentence, as it turns out here. */
+/* Say whether the paper's statement holds here. */
 static void add_verdict(const comparison *c, sw_text *text)
 {
 	const row *w = &c->rows[SW_METHOD_COORDINATE], *exact = &c->rows[SW_METHOD_EXACT];
@@ -158,7 +158,7 @@ static json_t *comparison_json(const comparison *c)
 	                 "log10_exhaustive_s", c->log10_exhaustive_s, "methods", rows);
 }
 
-/* ---- the whole -------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------ */
 
 typedef struct bench {
 	settings how;

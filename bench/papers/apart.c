@@ -1,11 +1,11 @@
-/* Plans in processes of their own, and the figures that they say. */
+/* Plans in processes of their own, and the figures that they report. */
 #include "papers.h"
 
 #include <string.h>
 
 #include "common/child.h"
 
-/* Of the last line that is a whole object. */
+/* Return the last line that is a whole object. */
 static json_t *last_object(const sw_text *text)
 {
 	json_t *last = NULL;
@@ -39,16 +39,16 @@ static void tell(const void *context, int fd)
 json_t *figures_apart(figures_fn *work, const void *task, double limit_s)
 {
 	const telling t = {work, task};
-	sw_text said = {0};
+	sw_text output = {0};
 	char note[96];
-	child_end end = child_talk(tell, &t, &said, limit_s, 0);
+	child_end end = child_talk(tell, &t, &output, limit_s, 0);
 	child_explain(&end, note, sizeof(note));
-	json_t *result = last_object(&said);
+	json_t *result = last_object(&output);
 	if (!result)
 		result = json_pack("{s:s, s:s}", "status", end.killed ? "time limit" : "failed",
 		                   "message", end.killed ? "no plan in time" : note);
 	json_object_set_new(result, "wall_s", json_real(end.seconds));
 	json_object_set_new(result, "cpu_s", json_real(end.cpu_s));
-	sw_text_clear(&said);
+	sw_text_clear(&output);
 	return result;
 }

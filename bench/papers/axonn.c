@@ -1,18 +1,18 @@
-/* AxoNN: its grids by its own equations and as planned, ours beside them: figure 7, tables I to
+/* AxoNN: its grids by its own equations and as planned, compared with ours: figure 7, tables I to
  * III, figures 11 and 12. */
 #include "papers.h"
 
-/* The formula that section VI-C names (Narayanan et al.): 2048 sequences of 2048 tokens, vocabulary
- * 51200, blocks computed again. */
+/* The FLOPs formula that section VI-C cites (Narayanan et al.): 2048 sequences of 2048 tokens,
+ * vocabulary 51200, activations recomputed per block. */
 #define GPT_FLOPS(l, h)                                                                            \
 	(96. * 2048 * 2048 * (l) * (double)(h) * (h) *                                             \
 	 (1 + 2048 / (6. * (h)) + 51200 / (16. * (l) * (h))))
 
-#define GPT(size, l, h, gpus, turns, machine, peak, besides, found)                                \
+#define GPT(size, l, h, gpus, n_microbatches, machine, peak, besides, found)                       \
 	{                                                                                          \
 		.group = "axonn", .where = "table I GPT-" size " on " machine, .run = run_grids,   \
 		.program = "gpt-" size, .cluster = machine, .devices = gpus, .planned = 1,         \
-		.beside = besides, .microbatches = turns, .checkpointed = true,                    \
+		.beside = besides, .microbatches = n_microbatches, .checkpointed = true,           \
 		.model_flops = GPT_FLOPS(l, h), .peak_flops = peak, .finding = found,              \
 		.assumed = TURNS                                                                   \
 	}
@@ -24,10 +24,10 @@
 #define TABLE_III(axonn, zero, megatron)                                                           \
 	"utilization " axonn " % under AxoNN, " zero " under ZeRO-3, " megatron                    \
 	" under Megatron with pipeline (table III)"
-#define PERLMUTTER(size, l, h, gpus, turns, found)                                                 \
-	GPT(size, l, h, gpus, turns, "perlmutter", 312e12, "zero3 megatron:tp=4", found)
-#define FRONTIER(size, l, h, gpus, turns, found)                                                   \
-	GPT(size, l, h, gpus, turns, "frontier", 192e12, "zero3 megatron:tp=8", found)
+#define PERLMUTTER(size, l, h, gpus, n_microbatches, found)                                        \
+	GPT(size, l, h, gpus, n_microbatches, "perlmutter", 312e12, "zero3 megatron:tp=4", found)
+#define FRONTIER(size, l, h, gpus, n_microbatches, found)                                          \
+	GPT(size, l, h, gpus, n_microbatches, "frontier", 192e12, "zero3 megatron:tp=8", found)
 #define SMALL                                                                                      \
 	"ZeRO-3 slightly ahead of AxoNN, which takes 23 to 35 % less than DeepSpeed-3D (figure "   \
 	"11)"

@@ -1,8 +1,8 @@
 /*
- * What AutoDDL's VGG is compared with: convolutions data-parallel on all devices, the dense layers
- * behind them by Megatron in two dimensions, K devices to a tensor-parallel group (sections 5.1.1
- * and 5.2.2). No strategy of ours is that, so its communication is added up here, of collectives
- * that cost what ours cost.
+ * The strategy that AutoDDL's VGG is compared with: convolutions are data-parallel on all devices,
+ * the dense layers behind them run by Megatron in two dimensions, K devices to a tensor-parallel
+ * group (sections 5.1.1 and 5.2.2). None of our strategies does that, so its communication is
+ * summed here over collectives with our costs.
  */
 #include "papers.h"
 
@@ -10,7 +10,7 @@
 
 typedef struct groups {
 	const sw_cluster *cluster;
-	double p, k, d; /* devices; of a tensor-parallel group; of a data-parallel one */
+	double p, k, d; /* devices; of a tensor-parallel group; of a data-parallel group */
 	uint32_t all, tensor, data;
 } groups;
 
@@ -19,8 +19,8 @@ static double seconds(const groups *g, sw_collective_kind kind, uint32_t atoms, 
 	return sw_cost_choose(g->cluster, kind, atoms, (int64_t)bytes).seconds;
 }
 
-/* Column-parallel and row-parallel layers take turns: a sum forwards behind each second one, a sum
- * backwards before each other one. */
+/* Column-parallel and row-parallel layers alternate: the forward pass reduces behind each second
+ * one, the backward pass before each other one. */
 static double dense_s(const groups *g, const layer_list *dense)
 {
 	const layer *first = &dense->data[0], *last = &dense->data[dense->len - 1];
@@ -56,7 +56,7 @@ static double network_s(const groups *g, const layer_list *layers)
 	return sum;
 }
 
-/* The best K, of groups of innermost devices. */
+/* Return the best K, over groups of innermost devices. */
 static double best_s(const sw_cluster *cluster, const layer_list *layers, double *best_k)
 {
 	double best = INFINITY;

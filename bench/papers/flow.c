@@ -1,6 +1,6 @@
 /*
- * What a value depends on, and what depends on it: data, the loss, a contraction. Dependence goes
- * through loops and branches, so it is found by going over the program until nothing changes.
+ * Dependences of a value: on data, of the loss on it, and of a contraction on it. They pass through
+ * loops and branches, so the program is walked until nothing changes.
  */
 #include "papers.h"
 
@@ -21,8 +21,8 @@ static void mark(flow *f, sw_id value, uint8_t bits)
 	f->marks[value] |= bits;
 }
 
-/* Two values that hold the same, or of which one becomes the other: later knows where it comes
- * from, earlier what it is for. */
+/* Propagate marks between two values that are equal, or of which one becomes the other: the marks
+ * of origin go forwards, the marks of use go backwards. */
 static void join(flow *f, sw_id earlier, sw_id later)
 {
 	mark(f, later, f->marks[earlier] & FLOW_FROM_DATA);
@@ -79,7 +79,7 @@ static void pass(flow *f, const sw_op *op)
 		pass_op(f, op);
 }
 
-/* There and back: what is for something is known from the end. */
+/* Walk in both directions: uses are known from the end. */
 static void pass_all(flow *f)
 {
 	size_t n = f->program->ops.len;
@@ -89,8 +89,8 @@ static void pass_all(flow *f)
 		pass(f, &f->program->ops.data[i]);
 }
 
-/* Inputs that no output takes the place of are data; outputs that take no input's place are the
- * loss, and the like. */
+/* Inputs that no output replaces are data; outputs that replace no input are the loss and similar
+ * results. */
 static void mark_ends(flow *f, sw_arena *arena)
 {
 	const sw_id *inputs;

@@ -1,7 +1,7 @@
 /*
  * AxoNN's model of its grids: equations 4 to 9 over all contractions with weights that a program
- * has, with the bandwidth of equation 10 for each group, or one bandwidth for all (its sections V-A
- * and V-B). The first grids are planned as well, ours beside them.
+ * has, with the bandwidth of equation 10 for each group, or with one bandwidth for all (its
+ * sections V-A and V-B). The first grids are planned as well, and compared with our plan.
  */
 #include "papers.h"
 
@@ -24,7 +24,8 @@ typedef struct machine {
 	bool by_place;
 } machine;
 
-/* Within a node the slowest level that a ring goes through; it has what one flow can use. */
+/* Return the bandwidth that one flow can use on the slowest level that a ring crosses within a
+ * node. */
 static machine machine_of(const sw_cluster *cluster)
 {
 	machine m = {1, cluster->levels[0].bandwidth,
@@ -79,8 +80,8 @@ static int by_place(const void *a, const void *b)
 	return (p->aware_s > q->aware_s) - (p->aware_s < q->aware_s);
 }
 
-/* Those whose devices hold their part of parameters, two moments and gradient in f32: 16 bytes
- * each, where a weight in half precision has 2. */
+/* Keep the grids whose devices hold their part of parameters, two moments and gradient in f32: 16
+ * bytes each, and a weight in half precision with 2 bytes. */
 static void list_grids(const subject *s, const layer_list *layers, double fitting_bytes,
                        grid_list *grids)
 {
@@ -110,7 +111,7 @@ static void print_grid(const grid *g, char *text, size_t size)
 	         (long long)g->size[Z], (long long)g->size[DATA]);
 }
 
-/* Places by a figure: 1 is the quickest. */
+/* Rank grids by a figure: rank 1 is the quickest. */
 static int rank_of(const grid_list *grids, size_t which, size_t offset)
 {
 	int rank = 1;
@@ -140,8 +141,8 @@ static int planned_rank(const grid_list *grids, size_t i)
 
 /* ---- plans of the first grids ----------------------------------------------------------- */
 
-/* The first ones by place, and of those that are the first with one bandwidth the first by place.
- */
+/* Choose the first grids by rank with placement, and the first by that rank of those that are first
+ * with one bandwidth. */
 static bool is_planned(const experiment *e, const grid_list *grids, size_t i)
 {
 	if (i < (size_t)e->planned || e->planned == 0)
@@ -163,7 +164,7 @@ static void take_step(grid *g, const char *strategy, const json_t *plans)
 	}
 }
 
-/* What goes beside ours anyway, then grids. */
+/* The experiment's own strategies for comparison come first, then grids. */
 static json_t *plan_grids(const settings *how, const experiment *e, grid_list *grids)
 {
 	sw_text list = {0};
@@ -202,7 +203,7 @@ static json_t *grid_json(const grid_list *grids, size_t i)
 
 typedef int rank_fn(const grid_list *grids, size_t i);
 
-/* Of the five quickest plans those that a model has among its first five. */
+/* Count how many of the five quickest plans a model has among its first five. */
 static int overlap(const grid_list *grids, rank_fn *rank)
 {
 	int n = 0;

@@ -1,4 +1,4 @@
-/* Contractions with weights, told by what depends on data and what the loss depends on. */
+/* Contractions with weights, found by whether they depend on data and the loss on them. */
 #include "papers.h"
 
 static double bytes_of(const sw_program *p, sw_id value)

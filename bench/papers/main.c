@@ -1,18 +1,23 @@
 /*
- * The papers' experiments, planned again (docs/papers.md): ours beside their best strategies, and
- * beside their figures.
+ * The papers' experiments, planned by us (docs/papers.md): our plans are compared with the papers'
+ * best strategies and with their figures.
  *
  *   bench/papers [--json] [--list] [--only GROUP|WORD]... [--time-limit S] [-q]
  *
- * GROUP is autoddl, axonn, rhino or users; any other word selects the experiments of that program,
- * or in whose title it stands. "step" is what plans promise: with AutoDDL's rows compute and
- * communication one after the other, else with collectives beside kernels. "simulated" is what the
- * simulator says of the scheduled program, "exposed" what of communication nothing hides; "payload"
- * is what a rank sends per step, and then by what it is sent for: gathered weights, activations
- * forwards and backwards, gradients and new weights. Each search has S seconds
- * (--time-limit, 60), a plan with all around it 2 S + 60, then it is given up; "planned in" and
- * "cpu time" (of all that a row's plan takes, reading and playing included) depend on the machine,
- * all else does not but where a limit says so. Exit code 1: a fixed strategy is quicker than ours.
+ * GROUP is autoddl, axonn, rhino or users; any other word selects the experiments with that program
+ * or with that word in their titles. The columns:
+ *
+ *   step         the plan's prediction: without overlap in AutoDDL's rows, else with it
+ *   simulated    the simulator's step of the scheduled program
+ *   exposed      communication that no kernel hides
+ *   payload      bytes that a rank sends per step; then by use: gathered weights, activations
+ *                forwards and backwards, gradients and new weights
+ *   planned in   wall-clock time of planning
+ *   cpu time     of all work for a row's plan, reading and simulating included
+ *
+ * A search has S seconds (--time-limit, 60); a plan with all work around it has 2 S + 60, then it
+ * is given up. "planned in" and "cpu time" depend on the machine; everything else does not, except
+ * where a time limit is reported. Exit code 1: a fixed strategy is quicker than our plan.
  */
 #include "papers.h"
 
@@ -68,7 +73,7 @@ static json_t *with_title(json_t *result, const experiment *e)
 
 typedef void each_fn(const settings *how, const experiment *e, json_t *list);
 
-/* Returns how many there are. */
+/* Return the number of results. */
 static int for_chosen(const settings *how, each_fn *each, json_t *list)
 {
 	int n = 0;
@@ -96,7 +101,7 @@ static void list_one(const settings *how, const experiment *e, json_t *list)
 	       e->devices ? e->devices : "");
 }
 
-/* Exit code. */
+/* Return the exit code. */
 static int run_all(const settings *how)
 {
 	json_t *list = json_array();
@@ -131,7 +136,7 @@ int main(int argc, char **argv)
 			list = true;
 		else if (!strcmp(argv[i], "-q"))
 			how.quiet = true;
-		else if (!strcmp(argv[i], "--only") && i + 1 < argc && how.n_only < WORDS_ROOM)
+		else if (!strcmp(argv[i], "--only") && i + 1 < argc && how.n_only < MAX_WORDS)
 			how.only[how.n_only++] = argv[++i];
 		else if (!strcmp(argv[i], "--time-limit") && i + 1 < argc)
 			how.time_limit_s = strtod(argv[++i], NULL);

@@ -1,5 +1,5 @@
-/* One plan: a program's file, rewritten as its experiment says, planned under a strategy, and what
- * it costs. */
+/* One plan: a program's file, rewritten as its experiment says, planned under a strategy, and its
+ * cost. */
 #include "papers.h"
 
 #include "simulate/simulate.h"
@@ -39,8 +39,7 @@ static const sw_remat *policy_named(const sw_remat_policy_list *policies, const 
 	return NULL;
 }
 
-/* What AxoNN and Megatron call activation checkpointing: of each block only what goes into it is
- * kept. */
+/* Checkpoint as AxoNN and Megatron do: of each block keep only its inputs. */
 static sw_status make_checkpointed(sw_program **program, const sw_device *device, sw_error *err)
 {
 	sw_remat_points points;
@@ -112,8 +111,8 @@ void subject_clear(subject *s)
 
 /* ---- state at rest ---------------------------------------------------------------------- */
 
-/* Of the parameters, in number and bytes, those of which no device holds all; the largest of them
- * by name. */
+/* Report the parameters that no device holds whole, in number and bytes, and the largest of them by
+ * name. */
 static json_t *state_json(const sw_plan *plan, const sw_sidecar *sidecar)
 {
 	const sw_id *inputs;
@@ -201,7 +200,7 @@ static void add_traffic(json_t *json, const sw_cluster *cluster, const sw_progra
 	json_object_set_new(json, "traffic_bytes", traffic);
 }
 
-/* As `simulate` has it. */
+/* Simulate as `shardwright simulate` does. */
 static sw_status add_simulated(json_t *json, const sw_plan *plan, const sw_program *local,
                                sw_error *err)
 {
@@ -224,8 +223,8 @@ static sw_status add_simulated(json_t *json, const sw_plan *plan, const sw_progr
 	return status;
 }
 
-/* First what the plan says of itself, then what it sends for what, then what is exposed: each takes
- * longer than the one before. */
+/* Report the plan's own figures first, then its traffic by kind, then the exposed communication:
+ * each takes longer than the one before. */
 static sw_status say_figures(const plan_task *t, const subject *s, const sw_plan *plan, FILE *to,
                              sw_error *err)
 {
@@ -247,13 +246,15 @@ static sw_status say_figures(const plan_task *t, const subject *s, const sw_plan
 static sw_status plan_subject(const plan_task *t, const subject *s, FILE *to, sw_error *err)
 {
 	sw_plan *plan;
-	bool decides = t->experiment->decides;
-	sw_plan_options options = {.no_overlap = t->experiment->waits,
-	                           .quiet = true,
-	                           .remat = decides ? NULL : "none", /* the row's program has it */
-	                           .microbatches = decides ? 0 : 1,
-	                           .time_limit_s = t->how->time_limit_s,
-	                           .memory_bytes = (int64_t)t->experiment->memory_bytes};
+	bool planner_chooses = t->experiment->planner_chooses;
+	sw_plan_options options = {
+		.no_overlap = t->experiment->blocking,
+		.quiet = true,
+		.remat = planner_chooses ? NULL
+	                                 : "none", /* the row's program is checkpointed itself */
+		.microbatches = planner_chooses ? 0 : 1,
+		.time_limit_s = t->how->time_limit_s,
+		.memory_bytes = (int64_t)t->experiment->memory_bytes};
 	sw_status status = sw_plan_strategy_parse(t->strategy, &options.strategy, err);
 	if (status != SW_OK) {
 		json_t *json = refusal("not there yet", err->message);

@@ -1,4 +1,4 @@
-/* Tables of plans; what the paper found below them. */
+/* Tables of plans, with the paper's findings below them. */
 #include "papers.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static void add_share(sw_text *cell, double value)
 	sw_text_addf(cell, "%.2f %%", 100 * value);
 }
 
-/* Blank if the figure is not there. */
+/* Print a blank cell if there is no figure. */
 static void add_cell(sw_table *table, const json_t *object, const char *key, add_fn *add)
 {
 	sw_text cell = {0};
@@ -109,7 +109,8 @@ static void print_reduction(const json_t *result, const char *key, const char *w
 	printf("\n");
 }
 
-/* What a step's operations, as the paper counts them, are of what the devices could do. */
+/* Return the utilization: the operations of a step as the paper counts them, divided by those that
+ * the devices could do. */
 static void print_utilization(const experiment *e, const json_t *plans)
 {
 	const json_t *plan;
@@ -127,7 +128,7 @@ static void print_utilization(const experiment *e, const json_t *plans)
 	printf("%s", *before == ',' ? "\n" : "");
 }
 
-/* In 2^30 elements of f32, as AutoDDL's figure 3. */
+/* In 2^30 elements of f32, as in AutoDDL's figure 3. */
 static void print_layers(const experiment *e, const json_t *plans)
 {
 	const json_t *plan;
@@ -184,7 +185,7 @@ static void print_grids(const json_t *result)
 	sw_table_clear(&table);
 }
 
-/* Lines that a kind of experiment words itself. */
+/* Print the lines that a kind of experiment words itself. */
 static void print_lines(const json_t *result)
 {
 	const json_t *line;
@@ -193,7 +194,7 @@ static void print_lines(const json_t *result)
 		printf("  %s\n", json_string_value(line));
 }
 
-/* One line: there are many. */
+/* Print one line: there are many experiments. */
 static void print_pick(const experiment *e, const json_t *result)
 {
 	const json_t *plan = json_array_get(json_object_get(result, "plans"), 0);

@@ -14,8 +14,8 @@
 		.finding = PARTLY                                                                  \
 	}
 
-/* Megatron-LM's count (Narayanan et al.), nothing computed again: b sequences of 1024 tokens,
- * vocabulary 51200. */
+/* Megatron-LM's count of FLOPs (Narayanan et al.), without recomputation: b sequences of 1024
+ * tokens, vocabulary 51200. */
 #define GPT_FLOPS(b, l, h)                                                                         \
 	(72. * (b)*1024 * (l) * (double)(h) * (h) *                                                \
 	 (1 + 1024 / (6. * (h)) + 51200 / (12. * (l) * (h))))
@@ -26,7 +26,7 @@
 	{                                                                                          \
 		.group = "rhino", .where = title " GPT-" size ", " n, .run = run_plans,            \
 		.program = "gpt-" size suffix, .cluster = "rhino-m8", .devices = n,                \
-		.beside = besides, .decides = true, .model_flops = GPT_FLOPS(b, l, h),             \
+		.beside = besides, .planner_chooses = true, .model_flops = GPT_FLOPS(b, l, h),     \
 		.peak_flops = V100_FLOPS, .finding = found                                         \
 	}
 #define FIGURE_7(size, n, l, h, besides)                                                           \
@@ -42,7 +42,7 @@
 	{                                                                                          \
 		.group = "rhino", .where = "7.4 table 4, " size, .run = run_plans,                 \
 		.program = "wide-resnet-" size, .cluster = "rhino-m8", .devices = n,               \
-		.beside = "dp zero3 megatron:tp=" n, .decides = true,                              \
+		.beside = "dp zero3 megatron:tp=" n, .planner_chooses = true,                      \
 		.finding = "near-linear throughput", .assumed = assumption                         \
 	}
 
@@ -84,7 +84,7 @@ const experiment rhino_experiments[] = {
          .cluster = "rhino-m8",
          .devices = "8",
          .beside = "dp zero1",
-         .decides = true,
+         .planner_chooses = true,
          .finding = "dp is chosen",
          .assumed = "batch 32 of half precision: the paper has 32 per device, in full precision"},
 	{.group = "rhino",
@@ -94,7 +94,7 @@ const experiment rhino_experiments[] = {
          .cluster = "rhino-m8",
          .devices = "16",
          .beside = "dp zero3 expert",
-         .decides = true,
+         .planner_chooses = true,
          .finding = "experts are split",
          .assumed = "half precision"},
 	{.group = "rhino",

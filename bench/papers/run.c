@@ -1,4 +1,4 @@
-/* An experiment: ours and what goes beside it, each planned in a process of its own. */
+/* An experiment: our plan and those compared with it, each planned in a process of its own. */
 #include "papers.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ json_t *plan_one(const settings *how, const experiment *e, const char *strategy)
 	return plan;
 }
 
-/* Strategies by name, spaces between. */
+/* Split the names of strategies, separated by blanks. */
 static void plan_listed(const settings *how, const experiment *e, const char *list, json_t *plans)
 {
 	const char *at = list ? list : "";
@@ -65,7 +65,7 @@ static const json_t *best_beside(const json_t *plans)
 	return best;
 }
 
-/* How much less, as a share: 0.1 is ten per cent. */
+/* Return the reduction as a fraction: 0.1 is ten per cent. */
 static void add_reduction(json_t *result, const char *name, const char *key, const json_t *ours,
                           const json_t *beside)
 {
@@ -113,7 +113,7 @@ static double bytes_sent(const json_t *plan)
 	return (double)json_integer_value(json_object_get(plan, "payload_bytes"));
 }
 
-/* As a share of dp's; and what is largest of the state that ours splits. */
+/* Report communication as a fraction of dp's, and the largest state that our plan splits. */
 static void add_lines(json_t *lines, const json_t *plans, const json_t *ours)
 {
 	const json_t *dp = plan_of(plans, "dp"), *state = json_object_get(ours, "state");
@@ -146,8 +146,8 @@ json_t *run_plans(const settings *how, const experiment *e)
 
 /* ---- what a user would pick ------------------------------------------------------------- */
 
-/* Of the fixed strategies that were contenders of the same search the best, as it is called without
- * what was padded; NULL: none. */
+/* Return the best of the fixed strategies among the alternatives of our search, by its name without
+ * the words of padding; NULL: none. */
 static const char *best_contender(const json_t *plan, char *name, size_t size)
 {
 	const json_t *best = NULL, *other;
@@ -170,8 +170,8 @@ static const char *best_contender(const json_t *plan, char *name, size_t size)
 	return name;
 }
 
-/* Planned for themselves are the best of the contenders (the search knows the others to be slower,
- * or that they can't be quicker), and the fixed strategies that it does not try. */
+/* Plan by themselves the best of the alternatives (the search found the others slower, or proved
+ * that they can't be quicker), and the fixed strategies that it does not try. */
 json_t *run_picks(const settings *how, const experiment *e)
 {
 	char name[48];

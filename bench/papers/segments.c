@@ -1,11 +1,11 @@
 /*
- * Rhino's critical nodes (its sections 4.3.1 and 4.3.3, table 5), by its definition: with an op of
- * time 1, the contractions that can't begin any later without the end being later; each two of them
- * bound a segment. Beside them, the narrow places of the forward pass that the rewrite finds.
+ * Rhino's critical nodes (its sections 4.3.1 and 4.3.3, table 5), by its definition: with a time of
+ * 1 per op, the contractions that can't begin later without delaying the end; each two neighbouring
+ * ones bound a segment. Beside them, the cuts of the forward pass that the rewrite finds.
  */
 #include "papers.h"
 
-/* When each op of the entry ends at the earliest. */
+/* Compute when each op of the entry ends at the earliest. */
 static void find_earliest(const sw_program *p, int32_t *earliest)
 {
 	const sw_computation *entry = sw_entry(p);
@@ -19,7 +19,7 @@ static void find_earliest(const sw_program *p, int32_t *earliest)
 	}
 }
 
-/* And at the latest, for the whole to end when it can. */
+/* Compute when each op ends at the latest without delaying the end. */
 static void find_latest(const sw_program *p, const int32_t *earliest, int32_t *latest)
 {
 	const sw_computation *entry = sw_entry(p);

@@ -1,5 +1,5 @@
-/* What a partitioned program sends, by what a collective's operand depends on and what depends on
- * its result. */
+/* The bytes that a partitioned program sends, by the dependences of a collective's operand and
+ * result. */
 #include "papers.h"
 
 #include <string.h>

@@ -1,17 +1,17 @@
 /*
- * What a user would pick today: every fixture, each on several machines, and every cluster file.
- * Ours beside the best of the fixed strategies that the search tries itself, planned again for
- * itself, and beside those that it does not try; the planner decides of each in how many
- * microbatches, and what is computed again.
+ * The fixed strategies that a user would pick today: every fixture, each on several machines, and
+ * every cluster file. Our plan is compared with the best of the fixed strategies that the search
+ * tries itself, planned again by itself, and with those that it does not try; the planner chooses
+ * the number of microbatches and the rematerialisation of each.
  */
 #include "papers.h"
 
 #define PICK(name, machine, part)                                                                  \
 	{                                                                                          \
 		.group = "users", .where = name " on " machine, .run = run_picks, .program = name, \
-		.cluster = machine, .devices = part, .decides = true                               \
+		.cluster = machine, .devices = part, .planner_chooses = true                       \
 	}
-/* Links that are slow between nodes, unequal nodes, and a real machine. */
+/* Clusters with slow links between nodes, with unequal nodes, and a real machine. */
 #define SMALL(name)                                                                                \
 	PICK(name, "lab-2x4", NULL), PICK(name, "lab-unequal", NULL),                              \
 		PICK(name, "aws-p3-8xlarge", "8")

@@ -1,14 +1,15 @@
 /*
- * How long planning takes, and what it says: each program under each strategy on one cluster.
+ * Planning time and predictions: each program under each strategy on one cluster.
  *
- *   bench/plan [--cluster FILE] [--devices SHAPE] [--strategies A,B,...] [--time-limit S] [--memory
- * BYTES] [FILE ...] bench/plan --sizes [--time-limit S]
+ *   bench/plan [--cluster FILE] [--devices SHAPE] [--strategies A,B,...] [--time-limit S]
+ *              [--memory BYTES] [FILE ...]
+ *   bench/plan --sizes [--time-limit S]
  *
  * Defaults: every program of tests/programs, clusters/local-2x2.yaml, all strategies of the
  * cluster's size. "step" is the predicted time, "vs dp" that of dp divided by it (both of this
- * run), "gap" is what its lower bound leaves open. Each plan is made by a process of its own, whose
- * memory at its peak is "held"; "cpu s" is what its threads took together. Times of planning are
- * wall-clock and depend on the machine; all else does not. --sizes: some programs and clusters from
+ * run), "gap" the distance to its lower bound. Each plan is made by a process of its own, whose
+ * memory peak is "held"; "cpu s" is the time of all its threads together. Planning times are
+ * wall-clock and depend on the machine; nothing else does. --sizes: some programs and clusters from
  * small to large, as `auto` plans them.
  */
 #include "simulate/simulate.h"
@@ -37,9 +38,9 @@ typedef struct subject {
 	double read_s, dp_step_s;
 } subject;
 
-/* What the process that plans has to say. */
+/* The figures that the planning process reports. */
 typedef struct outcome {
-	sw_status status; /* SW_NO: nothing fits into memory, which is an answer */
+	sw_status status; /* SW_NO: nothing fits into memory, which is a valid answer */
 	sw_error err;
 	size_t canonical; /* instructions */
 	sw_program_cost predicted;
@@ -82,7 +83,7 @@ static void make_plan(const void *context, void *result)
 	sw_plan_free(plan);
 }
 
-/* In a process of its own, so that its memory is that of this plan. */
+/* Plan in a process of its own, so that its memory is that of this plan. */
 static sw_status plan_apart(const job *what, outcome *o, sw_error *err)
 {
 	char note[96];
@@ -183,7 +184,7 @@ static sw_status bench_program(sw_table *table, const char *path, const sw_clust
 	return status;
 }
 
-/* Every number of innermost devices that a cluster can have as a group. */
+/* Every size of a group of innermost devices that a cluster can have. */
 static void list_strategies(const sw_cluster *cluster, sw_text *text)
 {
 	int64_t tp = 1;
@@ -226,16 +227,16 @@ static sw_status bench_all(char *const *paths, size_t n, settings how, sw_error 
 	return status;
 }
 
-/* What planning is to be quick for, from small to large. */
+/* Programs and clusters for which planning must be quick, from small to large. */
 static const struct size {
 	const char *program, *cluster, *devices;
-	double memory_bytes; /* 0: the cluster's */
+	double memory_bytes; /* 0: that of the cluster */
 } sizes[] = {
 	{"tests/programs/gpt-124m", "a100-8x8", "1x8", 0},
-	{"tests/programs/llama3-8b", "a100-8x8", NULL, 400e9}, /* where memory is no matter */
+	{"tests/programs/llama3-8b", "a100-8x8", NULL, 400e9}, /* with ample memory */
 	{"tests/programs/llama3-8b", "a100-8x8", NULL, 0},
 	{"tests/programs/llama3-8b", "h100-superpod", "8x8", 0},
-	/* the same layers, more of them: time is to grow no faster than they do */
+	/* the same layers, more of them: planning time must grow no faster than they do */
 	{"bench/papers/programs/gpt-8x8192", "h100-superpod", "8x8", 4e12},
 	{"bench/papers/programs/gpt-20x8192", "h100-superpod", "8x8", 4e12},
 	{"bench/papers/programs/gpt-44x8192", "h100-superpod", "8x8", 4e12},

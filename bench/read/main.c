@@ -1,19 +1,18 @@
 /*
- * How fast programs and problems are read.
+ * The speed at which programs and problems are read.
  *
  *   bench/read [FILE ...]      default: tests/programs/NAME.hlo.gz, tests/problems/NAME.json.gz
  *
- * MB/s are 10^6 bytes of text per second, of the best round, by the processor's clock (the readers
- * are one thread; other processes do not count).
+ * MB/s are 10^6 bytes of text per second of processor time, of the best round (the readers have one
+ * thread; other processes do not count).
  *
  * Programs are unpacked once and parsed from memory. "parse" is all of sw_read_hlo, verifier
- * included; "touch" is one pass over the same bytes that counts the lines (memchr), the bound that
- * memory and the machine set. "memory" is what the program itself holds; the last line has the
- * whole process's peak.
+ * included; "touch" is one pass over the same bytes that counts the lines (memchr): the bound that
+ * memory and the machine set. "memory" is the program's own; the last line has the whole process's
+ * peak.
  *
  * Problems (names with ".json") are read from the file, unpacking included, as `shardwright solve`
- * does; "unpack" is that part alone. "memory" is by how much reading raised the peak of the
- * process.
+ * does; "unpack" is that part alone. "memory" is the increase of the process's peak by reading.
  */
 #include "bench_read.h"
 #include "frontend/frontend.h"
@@ -103,7 +102,7 @@ static bool is_problem(const char *path)
 	return strstr(slash ? slash : path, ".json") != NULL;
 }
 
-/* Problems first: memory that programs left behind would hide what the problems take. */
+/* Problems come first: the memory that programs leave behind would hide that of the problems. */
 static sw_status measure_files(bench *b, char **paths, size_t n, sw_error *err)
 {
 	sw_status status = SW_OK;

@@ -1,7 +1,7 @@
-/* Problems of the solver: each is read in a process of its own, so that its peak of memory is its
- * own. */
+/* Problems of the solver: each is read in a process of its own, so that its memory peak is its own.
+ */
 #include "bench_read.h"
-#include "solve/contest.h"
+#include "solve/contest_problem.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,7 +16,7 @@ const int problem_columns = SW_COUNT(problem_headings);
 
 typedef struct figures {
 	size_t length, nodes, edges, tables;
-	double read_s, unpack_s, memory; /* bytes beyond what the process had before */
+	double read_s, unpack_s, memory; /* bytes beyond those of the process before */
 } figures;
 
 static sw_status read_once(const char *path, figures *f, sw_error *err)
@@ -34,7 +34,7 @@ static sw_status read_once(const char *path, figures *f, sw_error *err)
 	return SW_OK;
 }
 
-/* What reading can't be faster than: the bytes alone, unpacked if they are packed. */
+/* The lower bound of reading: the bytes alone, unpacked if they are packed. */
 static sw_status unpack_once(const char *path, figures *f, sw_error *err)
 {
 	static char piece[1 << 16];
@@ -66,7 +66,7 @@ static sw_status measure(const char *path, figures *f, sw_error *err)
 	return sw_error_in_file(err, status, path);
 }
 
-/* What a child finds out. */
+/* The figures that a child reports. */
 typedef struct finding {
 	sw_status status;
 	sw_error err;
@@ -79,7 +79,7 @@ static void measure_here(const void *path, void *result)
 	f->status = measure(path, &f->figures, &f->err);
 }
 
-/* In a process of its own, so that its memory is that of this problem. */
+/* Read in a process of its own, so that its memory is that of this problem. */
 static sw_status measure_apart(const char *path, figures *f, sw_error *err)
 {
 	finding found = {0};

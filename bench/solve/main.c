@@ -2,30 +2,29 @@
  * The table that judges the solver.
  *
  *   bench/solve [--time S] [--early S] [--work N] [--threads N] [--peers] [--reduced]
- * [--peer-memory GB]
- *               [--planner] [--cluster FILE] [FILE ...]
+ *               [--peer-memory GB] [--planner] [--cluster FILE] [FILE ...]
  *
  * A FILE is a problem of the ASPLOS 2025 contest on intra-operator parallelism, JSON, plain or
- * gzip: one line each, and a second table beside what is publicly known (known.tsv). --time:
- * seconds for each solver; by default the contest's limit for its instances, 60 for others; reading
- * is not in it. "x least": peak memory relative to what the process has after reading, plus the
- * tables that the reductions leave. "after 5 s": a second run with that limit (--early; 0: none).
+ * gzip: one line each, and a second table beside published results (published.tsv). --time: seconds
+ * for each solver; by default the contest's limit for its instances, 60 for others; reading is not
+ * counted. "x least": peak memory relative to that of the process after reading plus the tables
+ * that the reductions leave. "after 5 s": a second run with that limit (--early; 0: none).
  *
- * --peers: below each line what toulbar2 and CBC (tools/setup --bench) make of the same problem in
- * the same time, each answer evaluated as ours are; --reduced: also what they make of it after our
- * exact reductions; --peer-memory: so much for each (8).
+ * --peers: below each line the results of toulbar2 and CBC (tools/setup --bench) on the same
+ * problem in the same time, each answer evaluated as ours are; --reduced: also their results after
+ * our exact reductions; --peer-memory: gigabytes for each (8).
  *
  * A FILE may also be a program in HLO text: then the problems that the planner makes of it for a
- * cluster (--cluster, clusters/a100-8x8.yaml), without a capacity and with one: the device's memory
- * if that lies between what any answer needs and what the first one takes, else what any needs plus
- * 40 % of the difference. --planner: all programs of tests/programs.
+ * cluster (--cluster, clusters/a100-8x8.yaml) are solved without a capacity and with one: the
+ * device's memory if that lies between the least usage of any answer and that of the first answer,
+ * else the least usage plus 40 % of the difference. --planner: all programs of tests/programs.
  *
  * Times are wall-clock: nothing else should run on the machine. Exit code 1 if a solve of ours
- * failed, or if the evaluator, a peer's answer or the best known cost refutes it.
+ * failed, or if the evaluator, a peer's answer or the best published cost refutes it.
  */
 #include "bench.h"
 
-#include "solve/contest.h"
+#include "solve/contest_problem.h"
 
 #include <glob.h>
 #include <stdlib.h>
@@ -35,7 +34,7 @@
 
 typedef struct bench {
 	settings how;
-	known_list known;
+	published_list published;
 	sw_table beside;
 	int beside_rows;
 	bool failed;
@@ -43,7 +42,8 @@ typedef struct bench {
 
 /* ---- one instance ----------------------------------------------------------------------- */
 
-/* A valid answer that costs less than our bound refutes it, as any refutes that there is none. */
+/* Whether a valid answer of that cost refutes ours: it costs less than our bound, or we claimed
+ * that there is none. */
 static bool refutes(int64_t cost, const outcome *ours)
 {
 	return ours->infeasible || (ours->has_bound && cost < ours->bound);
@@ -65,10 +65,10 @@ static void run_peers(bench *b, const instance *what, double time_s, bool reduce
 	}
 }
 
-/* With a note if there is no answer, or a wrong one. */
+/* Check our result, and write a note if there is no answer, or a wrong one. */
 static void check_ours(bench *b, const instance *what, outcome *o)
 {
-	if (what->known && what->known->best >= 0 && refutes(what->known->best, o))
+	if (what->published && what->published->best >= 0 && refutes(what->published->best, o))
 		snprintf(o->note, sizeof o->note, "the best known cost refutes it");
 	b->failed |= o->wrong || o->note[0];
 }
@@ -96,8 +96,8 @@ static outcome run_instance(bench *b, const instance *what)
 		run_peers(b, what, time_s, false, &o);
 	if (b->how.reduced)
 		run_peers(b, what, time_s, true, &o);
-	if (what->known) {
-		report_known(&b->beside, what, &o);
+	if (what->published) {
+		report_published(&b->beside, what, &o);
 		b->beside_rows++;
 	}
 	return o;
@@ -116,11 +116,11 @@ static void run_file(bench *b, const char *path)
 	instance what = {.path = path, .load = load_file, .capacity = INT64_MAX};
 	snprintf(what.name, sizeof what.name, "%.*s",
 	         (int)SW_MIN(strcspn(stem, "."), sizeof what.name - 1), stem);
-	what.known = known_find(&b->known, what.name);
+	what.published = published_find(&b->published, what.name);
 	run_instance(b, &what);
 }
 
-/* ---- the planner's ---------------------------------------------------------------------- */
+/* ---- problems of the planner ------------------------------------------------------------ */
 
 static void run_planned(void *context, const instance *what, int64_t device_bytes)
 {
@@ -183,7 +183,7 @@ static void print_beside(const bench *b)
 	sw_text_clear(&text);
 }
 
-/* The options that take a value: seconds, counts, gigabytes, or a text. */
+/* Read an option that takes a value: seconds, counts, gigabytes, or a text. */
 static bool take_value(settings *how, const char *name, const char *value)
 {
 	double number = strtod(value, NULL);
@@ -204,7 +204,7 @@ static bool take_value(settings *how, const char *name, const char *value)
 	return true;
 }
 
-/* How many words it took: 0 if it is none. */
+/* Read an option; returns the number of words it took, 0 if the word is no option. */
 static int take_option(settings *how, const char *name, const char *value)
 {
 	if (!strcmp(name, "--peers"))
@@ -220,7 +220,8 @@ static int take_option(settings *how, const char *name, const char *value)
 
 static sw_status run_all(bench *b, char **paths, int n, sw_error *err)
 {
-	sw_status status = known_read(SW_SOURCE_DIR "/bench/solve/known.tsv", &b->known, err);
+	sw_status status =
+		published_read(SW_SOURCE_DIR "/bench/solve/published.tsv", &b->published, err);
 	if (status != SW_OK)
 		return status;
 	print_machine(&b->how);
@@ -251,11 +252,11 @@ int main(int argc, char **argv)
 		        "bench/solve/main.c\n");
 		return 2;
 	}
-	report_known_init(&b.beside);
+	report_published_init(&b.beside);
 	sw_status status = run_all(&b, argv + i, argc - i, &err);
 	if (status != SW_OK)
 		fprintf(stderr, "%s: %s\n", err.file, err.message);
 	sw_table_clear(&b.beside);
-	sw_vec_clear(&b.known);
+	sw_vec_clear(&b.published);
 	return status != SW_OK ? sw_status_exit_code(status) : b.failed ? 1 : 0;
 }

@@ -1,6 +1,6 @@
 /* The solver on one instance. */
 #include "bench.h"
-#include "solve/method_model.h"
+#include "solve/methods/integer_model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ double time_for(const instance *what, const settings *how)
 {
 	if (how->time_s > 0)
 		return how->time_s;
-	return what->known ? what->known->limit_s : DEFAULT_TIME_S;
+	return what->published ? what->published->limit_s : DEFAULT_TIME_S;
 }
 
 /* The largest total over points if each span took its least: no assignment uses less. */
@@ -24,7 +24,7 @@ static int64_t least_usage(const sw_problem *problem)
 	int64_t *change = sw_alloc(((size_t)problem->points + 1) * sizeof *change), now = 0,
 		most = 0;
 	for (size_t s = 0; s < problem->spans.len; s++) {
-		const sw_span *span = &problem->spans.data[s];
+		const sw_usage_span *span = &problem->spans.data[s];
 		int64_t least = span->usage[0];
 		for (int32_t i = 1; i < problem->nodes.data[span->node].strategies; i++)
 			least = SW_MIN(least, span->usage[i]);
@@ -91,8 +91,8 @@ static void solve_here(const void *context, void *result)
 	o->least_usage = least_usage(&problem);
 	o->least_bytes = (int64_t)sw_peak_memory_bytes();
 	solve_loaded(t, &problem, o);
-	o->peak_bytes = (int64_t)sw_peak_memory_bytes(); /* not what the next line needs */
-	/* What planning takes says nothing about the solver. */
+	o->peak_bytes = (int64_t)sw_peak_memory_bytes(); /* before the next line allocates more */
+	/* The memory that planning took is no measure of the solver. */
 	o->least_bytes = t->what->cluster ? 0 : o->least_bytes + model_reduced_bytes(&problem);
 	sw_problem_clear(&problem);
 }
@@ -101,7 +101,7 @@ void solve_ours(const instance *what, const settings *how, double time_s, outcom
 {
 	task t = {what, how, time_s};
 	*o = (outcome){.nodes_left = -1};
-	/* Reading and writing up take longer than the limit, which is the solver's. */
+	/* Reading and writing take longer than the limit, which is the solver's alone. */
 	child_end end = child_run(solve_here, &t, o, sizeof *o, 3 * time_s + 120, 0);
 	if (!end.finished)
 		child_explain(&end, o->note, sizeof o->note);

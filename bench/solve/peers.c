@@ -1,23 +1,21 @@
-/*
- * Another solver on an instance: one child writes the problem down, the program solves it, another
- * child reads the answer and has it evaluated. Only the program's own time and memory are counted;
- * its time has its reading in it.
- */
+/* Another solver on an instance: one child writes the problem, the program solves it, another child
+ * reads the answer and evaluates it. Only the program's own time and memory are counted; its time
+ * includes reading. */
 #include "peers.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Terms of all rows of memory: with more, any peer's file is gigabytes, and so is what it makes of
- * it. */
-#define MOST_TERMS 40000000
+/* Terms of all rows of memory: with more, any peer's file has gigabytes, and so has the memory of
+ * the peer. */
+#define MAX_TERMS 40000000
 
-/* A peer that is slow to notice that its time is over gets this much more. */
+/* Seconds that a peer gets beyond its time limit before it is killed. */
 #define GRACE_S 10
 #define GRACE_PART 0.2
 
-const peer *const all_peers[] = {&peer_toulbar2, &foreign_cbc, NULL};
+const peer *const all_peers[] = {&peer_toulbar2, &external_cbc, NULL};
 
 const char *peer_name(const peer *p)
 {
@@ -34,8 +32,8 @@ typedef struct run {
 
 typedef struct written {
 	int64_t nodes, edges;
-	bool infeasible, closed; /* before any search */
-	char note[96];           /* empty if the file is there */
+	bool infeasible, closed; /* found while writing the problem, before any search */
+	char note[96];           /* empty if the file was written */
 } written;
 
 /* ---- before ----------------------------------------------------------------------------- */
@@ -74,7 +72,7 @@ static void write_here(const void *context, void *result)
 	w->edges = (int64_t)m.edges.len;
 	w->infeasible = m.infeasible;
 	w->closed = m.nodes.len == 0;
-	if (m.terms > MOST_TERMS)
+	if (m.terms > MAX_TERMS)
 		snprintf(w->note, sizeof w->note,
 		         "too large to be written down: %.0f million terms in the rows of memory",
 		         (double)m.terms / 1e6);
@@ -86,13 +84,13 @@ static void write_here(const void *context, void *result)
 
 /* ---- after ------------------------------------------------------------------------------ */
 
-/* Every answer is evaluated as ours are: what the program says of its cost is not looked at. */
-static void judge(const sw_problem *problem, const model *m, const foreign_answer *answer,
+/* Evaluate the answer as ours are: the cost that the program prints is ignored. */
+static void judge(const sw_problem *problem, const model *m, const external_answer *answer,
                   outcome *o)
 {
 	sw_evaluation value = {0};
 	int32_t *assignment = sw_alloc((problem->nodes.len + 1) * sizeof *assignment);
-	if (foreign_assignment(m, answer, assignment)) {
+	if (external_assignment(m, answer, assignment)) {
 		sw_problem_evaluate(problem, assignment, &value);
 		o->has_cost = value.allowed && value.within;
 		o->wrong = !o->has_cost;
@@ -121,7 +119,7 @@ static void judge_here(const void *context, void *result)
 	model m;
 	if (!load_model(r, &problem, &m, o->note, sizeof o->note))
 		return;
-	foreign_answer answer = {.choice = sw_alloc((m.nodes.len + 1) * sizeof *answer.choice)};
+	external_answer answer = {.choice = sw_alloc((m.nodes.len + 1) * sizeof *answer.choice)};
 	for (size_t n = 0; n < m.nodes.len; n++)
 		answer.choice[n] = -1;
 	FILE *file = fopen(r->answer, "re");
@@ -155,7 +153,7 @@ static void remove_folder(const run *r)
 	rmdir(r->folder);
 }
 
-/* False if there is nothing left to do for the program. */
+/* Write the problem; false if nothing is left to do for the program. */
 static bool write_problem(const run *r, const settings *how, double time_s, outcome *o)
 {
 	written w = {0};
@@ -175,7 +173,7 @@ static bool write_problem(const run *r, const settings *how, double time_s, outc
 
 static void execute(run *r, const settings *how, double time_s, outcome *o)
 {
-	foreign_command command = {0};
+	external_command command = {0};
 	char *words[SW_COUNT(command.words) + 1] = {0};
 	r->p->command(&command, r->problem, r->answer, time_s, 0);
 	for (int i = 0; i < command.n; i++)

@@ -1,13 +1,11 @@
-/*
- * The problems that the planner makes of a program: one for each mesh that `auto` searches freely
- * on the given cluster (a fixed strategy leaves little to choose). Built as plan/make.c and
- * plan/search.c build them, through plan's private header, but with the spans of memory in any
- * case, so that any capacity may be set.
- */
+/* The problems that the planner makes of a program: one for each mesh that `auto` searches freely
+ * on the given cluster (a fixed strategy leaves few choices). They are built as src/search builds
+ * them, through model's private header, but always with the spans of memory, so that any capacity
+ * may be set. */
 #include "bench.h"
 
 #include "frontend/frontend.h"
-#include "model/internal.h"
+#include "model/model.h"
 #include "rewrite/rewrite.h"
 
 #include <string.h>

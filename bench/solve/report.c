@@ -1,4 +1,5 @@
-/* The tables. Lines of the first appear as they are known, so that a long run shows where it is. */
+/* The tables. Lines of the first one are printed as soon as they are known, so that a long run
+ * shows its progress. */
 #include "bench.h"
 
 #include <inttypes.h>
@@ -9,7 +10,7 @@
 
 typedef struct column_style {
 	const char *heading;
-	int width; /* negative: to the left */
+	int width; /* negative: aligned to the left */
 } column_style;
 
 static const column_style columns[] = {
@@ -40,12 +41,12 @@ enum {
 	SECONDS,
 	MEMORY,
 	LEAST,
-	KNOWN,
+	PUBLISHED,
 	EARLY,
 	EARLY_GAP
 };
 
-/* One line: cells that were not set are empty. */
+/* One line of the table; cells that were not set are empty. */
 typedef struct cells {
 	char text[SW_COUNT(columns)][64];
 } cells;
@@ -86,7 +87,7 @@ void report_heading(double early_s)
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
-/* Costs of 1e11 may differ by 1. */
+/* Print a cost relative to another, with digits enough for costs of 1e11 that differ by 1. */
 static void set_relative(cells *c, int column, int64_t cost, int64_t other)
 {
 	double percent = other ? 100 * ((double)cost - (double)other) / fabs((double)other) : 0;
@@ -129,8 +130,8 @@ static void set_outcome(cells *c, const outcome *o)
 
 static void set_known(cells *c, const instance *what, const outcome *o)
 {
-	if (o->has_cost && what->known && what->known->best >= 0)
-		set_relative(c, KNOWN, o->cost, what->known->best);
+	if (o->has_cost && what->published && what->published->best >= 0)
+		set_relative(c, PUBLISHED, o->cost, what->published->best);
 }
 
 void report_ours(const instance *what, double time_s, const outcome *o, const outcome *early)
@@ -160,13 +161,13 @@ void report_peer(const char *name, const instance *what, const outcome *o)
 	print_cells(&c, o->note);
 }
 
-/* ---- beside what is known --------------------------------------------------------------- */
+/* ---- comparison with published results -------------------------------------------------- */
 
-void report_known_init(sw_table *table)
+void report_published_init(sw_table *table)
 {
-	static const char *const headings[] = {"instance",     "our cost",    "best known", "ours",
-	                                       "contest best", "ours",        "XLA's",      "ours",
-	                                       "our bound",    "bound known", "ours"};
+	static const char *const headings[] = {
+		"instance", "our cost", "best known", "ours",         "contest best", "ours",
+		"XLA's",    "ours",     "our bound",   "bound known", "ours"};
 	sw_table_init(table, (int)SW_COUNT(headings), headings);
 }
 
@@ -178,7 +179,7 @@ static void add_value(sw_table *table, bool have, int64_t value)
 		sw_table_cell(table, "-");
 }
 
-/* A public number, and ours relative to it. */
+/* Print a published number, and ours relative to it. */
 static void add_pair(sw_table *table, int64_t public, bool have, int64_t ours)
 {
 	cells c = {.text[0] = "-"};
@@ -188,9 +189,9 @@ static void add_pair(sw_table *table, int64_t public, bool have, int64_t ours)
 	sw_table_cell(table, "%s", c.text[0]);
 }
 
-void report_known(sw_table *table, const instance *what, const outcome *o)
+void report_published(sw_table *table, const instance *what, const outcome *o)
 {
-	const known *k = what->known;
+	const published_result *k = what->published;
 	sw_table_cell(table, "%s", what->name);
 	add_value(table, o->has_cost, o->cost);
 	add_pair(table, k->best, o->has_cost, o->cost);

@@ -1,14 +1,14 @@
 /*
  * toulbar2 1.1.1: weighted constraint satisfaction, exact, by soft local consistency and hybrid
- * best-first search (de Givry et al., https://toulbar2.github.io). Told the problem as a .wcsp
- * file: a variable per node, a cost function per node and edge, all costs made non-negative.
+ * best-first search (de Givry et al., https://toulbar2.github.io). It is given the problem as a
+ * .wcsp file: a variable per node, a cost function per node and edge, all costs made non-negative.
  *
- * Its linear constraint takes 0/1 variables and a lower limit. So each usage of a node has one such
+ * Its linear constraint takes 0/1 variables and a lower limit. So each usage of a node has one 0/1
  * variable per distinct value u above its least, "less than u", tied to the node by a hard table;
- * and what these save must reach what the largest usages exceed the capacity by. (With the values
- * themselves as the 0/1 variables, a constraint would not see that a node takes only one of them.)
- * Its options are those of which it does best on the contest's instances B, G and V; with the
- * default ones it found nothing on G and V.
+ * the usage that these save must reach the excess of the largest usages over the capacity. (With
+ * the values themselves as the 0/1 variables, a constraint would not see that a node takes only one
+ * of them.) The options are those with which it does best on the contest's instances B, G and V;
+ * with the default ones it found nothing on G and V.
  */
 #include "peers.h"
 
@@ -16,13 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Its largest cost is about 5e17. */
-#define MOST_COST INT64_C(400000000000000000)
+/* The largest cost that toulbar2 takes is about 5e17. */
+#define MAX_COST INT64_C(400000000000000000)
 
 static const char *const refusal = "its costs may not sum to more than 4e17";
 
 typedef struct cost_range {
-	int64_t least, most; /* of what is allowed */
+	int64_t least, most; /* of the allowed entries */
 	bool any;
 } cost_range;
 
@@ -44,7 +44,7 @@ static int64_t entries_of(const model_edge *edge)
 	return (int64_t)edge->rows * edge->columns;
 }
 
-/* What is subtracted from all costs, and the least cost that none with an allowed assignment
+/* Compute the offset that is subtracted from all costs, and a cost that no allowed assignment
  * reaches. */
 static bool scale_of(const model *m, int64_t *offset, int64_t *top)
 {
@@ -61,16 +61,16 @@ static bool scale_of(const model *m, int64_t *offset, int64_t *top)
 	}
 	*offset = (int64_t)least;
 	*top = (int64_t)range;
-	return range <= MOST_COST && least == *offset;
+	return range <= MAX_COST && least == *offset;
 }
 
 /* ---- levels of usage -------------------------------------------------------------------- */
 
-/* Per usage its distinct values, ascending. */
+/* The distinct values of each usage, ascending. */
 typedef struct levels {
 	int32_t *first; /* [usages + 1] into values */
 	SW_VEC(int64_t) values;
-	int64_t variables; /* 0/1 variables: one per value but the least */
+	int64_t variables; /* number of 0/1 variables: one per value but the least */
 } levels;
 
 static int ascending(const void *a, const void *b)
@@ -109,7 +109,7 @@ static void levels_clear(levels *l)
 	sw_vec_clear(&l->values);
 }
 
-/* The variable of a usage's k-th value, k > 0: after the nodes. */
+/* The variable of a usage's k-th value, k > 0; they come after the nodes. */
 static int64_t level_variable(const model *m, const levels *l, int32_t usage, int32_t k)
 {
 	return (int64_t)m->nodes.len + l->first[usage] - usage + k - 1;
@@ -145,7 +145,7 @@ static void write_node(const model_node *node, size_t n, int64_t top, FILE *file
 		        node->cost[i] == SW_FORBIDDEN ? top : node->cost[i] - least);
 }
 
-/* Only the entries that aren't zero. */
+/* Write the entries that are not zero. */
 static void write_edge(const model_edge *edge, int64_t top, FILE *file)
 {
 	int64_t least = range_of(edge->cost, entries_of(edge)).least, tuples = 0;
@@ -161,7 +161,7 @@ static void write_edge(const model_edge *edge, int64_t top, FILE *file)
 		}
 }
 
-/* The variable is 1 exactly where the usage is less. */
+/* Write the table that makes the variable 1 exactly where the usage is less. */
 static void write_level(const model *m, const levels *l, int32_t u, int32_t k, int64_t top,
                         FILE *file)
 {
@@ -226,8 +226,8 @@ static const char *last(const char *text, const char *word)
 	return found;
 }
 
-/* "New solution: 12 (...)", and a line with the value of each variable; nodes come first. */
-static void read_solution(const model *m, const char *printed, foreign_answer *answer)
+/* Read "New solution: 12 (...)", and a line with the value of each variable; nodes come first. */
+static void read_solution(const model *m, const char *printed, external_answer *answer)
 {
 	const char *at = last(printed, "New solution: ");
 	at = at ? strchr(at, '\n') : NULL;
@@ -239,9 +239,9 @@ static void read_solution(const model *m, const char *printed, foreign_answer *a
 	answer->has_choice = at != NULL;
 }
 
-/* "VAC dual bound: 2", "Initial lower and upper bounds: [2, 3]", "Optimality gap: [2, 3]",
- * "Optimum: 2", in this order. */
-static void read_bound(const model *m, const char *printed, foreign_answer *answer)
+/* Read the last of "VAC dual bound: 2", "Initial lower and upper bounds: [2, 3]", "Optimality gap:
+ * [2, 3]" and "Optimum: 2", which are printed in this order. */
+static void read_bound(const model *m, const char *printed, external_answer *answer)
 {
 	static const char *const words[] = {"dual bound: ", "Initial lower and upper bounds: [",
 	                                    "Optimality gap: [", "Optimum: "};
@@ -256,31 +256,31 @@ static void read_bound(const model *m, const char *printed, foreign_answer *answ
 	}
 }
 
-static void read_answer(const model *m, const char *printed, FILE *file, foreign_answer *answer)
+static void read_answer(const model *m, const char *printed, FILE *file, external_answer *answer)
 {
 	(void)file;
 	read_solution(m, printed, answer);
 	read_bound(m, printed, answer);
 	answer->optimal = strstr(printed, "Optimum: ") != NULL;
-	/* With "found in" it would only say that the search was limited. */
+	/* With "found in" the line only says that the search was limited. */
 	answer->infeasible = !answer->has_choice &&
 	                     (strstr(printed, "No solution in ") ||
 	                      strstr(printed, "No solution found by initial propagation"));
 }
 
-static void command(foreign_command *c, const char *problem, const char *answer, double time_s,
+static void command(external_command *c, const char *problem, const char *answer, double time_s,
                     double gap)
 {
 	(void)answer;
 	(void)gap;
-	foreign_word(c, "toulbar2");
-	foreign_word(c, "%s", problem);
-	foreign_word(c, "-timer=%.0f", SW_MAX(time_s, 1));
-	foreign_word(c, "-s"); /* print each solution */
-	/* functional elimination loops for minutes beside linear constraints */
-	foreign_word(c, "-f:");
-	foreign_word(c, "-A"); /* virtual arc consistency in preprocessing */
-	foreign_word(c, "-l"); /* limited discrepancies first */
+	external_word(c, "toulbar2");
+	external_word(c, "%s", problem);
+	external_word(c, "-timer=%.0f", SW_MAX(time_s, 1));
+	external_word(c, "-s"); /* print each solution */
+	/* functional elimination runs for minutes on problems with linear constraints */
+	external_word(c, "-f:");
+	external_word(c, "-A"); /* virtual arc consistency in preprocessing */
+	external_word(c, "-l"); /* limited discrepancies first */
 }
 
 const peer peer_toulbar2 = {"toulbar2", "problem.wcsp", write_wcsp, command, read_answer};

@@ -31,7 +31,8 @@ int64_t sw_atoms_group_size(const sw_atoms *atoms, uint32_t mask)
 	return size;
 }
 
-/* Neighbouring atoms on the same side of the mask are one axis: the shortest iota form. */
+/* Neighbouring atoms on the same side of the mask are merged into one axis, which gives the
+ * shortest iota form. */
 static int32_t merge_axes(const sw_atoms *atoms, uint32_t mask, int64_t *extents, bool *inside)
 {
 	int32_t n = 0;

@@ -24,7 +24,7 @@ static const char *name_of_family(int family)
 	return sw_family_name((sw_family)family);
 }
 
-/* Which of n names a text is; the error lists them. */
+/* Find a text among n names; the error lists them. */
 static sw_status find_name(const sw_yaml *node, const char *where, name_of *name, int n, int *found,
                            sw_error *err)
 {
@@ -46,7 +46,7 @@ static sw_status find_name(const sw_yaml *node, const char *where, name_of *name
 static sw_status read_named(const sw_yaml *of, const char *where, const char *key, name_of *name,
                             int n, int *found, sw_error *err)
 {
-	char path[PATH_ROOM];
+	char path[MAX_PATH_BYTES];
 	const sw_yaml *node = sw_yaml_get(of, key);
 	snprintf(path, sizeof(path), "%.200s.%s", where, key);
 	sw_status status = field_expect(node, SW_YAML_SCALAR, path, "a name", err);
@@ -59,7 +59,7 @@ static sw_status read_kernel(const sw_yaml *node, sw_family family, sw_kernel_fi
                              sw_error *err)
 {
 	static const mapping m = {NULL, 0, &sw_kernel_figures};
-	char where[PATH_ROOM];
+	char where[MAX_PATH_BYTES];
 	snprintf(where, sizeof(where), "device.kernels.%s", sw_family_name(family));
 	*fit = (sw_kernel_fit){.given = true};
 	sw_status status = mapping_check(node, &m, where, err);
@@ -156,7 +156,7 @@ static sw_status read_atoms(const sw_yaml *node, const char *where, const sw_ato
 static sw_status read_bytes(const sw_yaml *node, const char *where, int64_t *bytes, sw_error *err)
 {
 	static const sw_figure any_size = {.quantity = SW_QUANTITY_BYTES};
-	char path[PATH_ROOM];
+	char path[MAX_PATH_BYTES];
 	double value;
 	snprintf(path, sizeof(path), "%.200s.bytes", where);
 	sw_status status = figure_read(node, &any_size, &value, path, err);
@@ -168,12 +168,12 @@ static sw_status read_bytes(const sw_yaml *node, const char *where, int64_t *byt
 	return SW_OK;
 }
 
-/* Reads how the point was measured: the collective, by which algorithm, over which atoms. */
+/* Read how the point was measured: the collective, its algorithm, and the atoms. */
 static sw_status read_work(const sw_yaml *node, const char *where, const sw_atoms *atoms,
                            sw_measurement *point, sw_error *err)
 {
 	int collective = 0, algorithm = 0;
-	char path[PATH_ROOM];
+	char path[MAX_PATH_BYTES];
 	snprintf(path, sizeof(path), "%.200s.atoms", where);
 	sw_status status = read_named(node, where, "collective", name_of_collective,
 	                              SW_COLLECTIVE_COUNT, &collective, err);
@@ -246,7 +246,7 @@ static sw_status read_points(const sw_yaml *node, sw_cluster *cluster, sw_error 
 	return SW_OK;
 }
 
-/* 2026-11-22: nothing in it needs quotes. */
+/* a date such as 2026-11-22, which YAML needs no quotes for */
 static sw_status read_date(const sw_yaml *node, sw_arena *arena, const char **date, sw_error *err)
 {
 	static const char pattern[] = "dddd-dd-dd";

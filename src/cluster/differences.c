@@ -1,10 +1,10 @@
-/* In what one cluster differs from another, in words. */
+/* The differences between two clusters, in words. */
 #include "cluster/cluster.h"
 #include "cluster/quantity.h"
 
 #include <string.h>
 
-/* Adds "latency of node 5 us, not 1 us", with as many digits as tell the two from each other. */
+/* Add "latency of node 5 us, not 1 us", with as many digits as distinguish the two. */
 static void compare(const char *words, const char *of, double was, double is, sw_quantity quantity,
                     sw_text *text)
 {
@@ -22,7 +22,7 @@ static double part_value(const sw_figure *f, const void *of, int64_t part)
 	return each ? each[part] : sw_figure_value(f, of);
 }
 
-/* Names the first part that differs, counted from 0 over the whole level: "bandwidth of node 2". */
+/* Name the first part that differs, counted from 0 over the whole level: "bandwidth of node 2". */
 static void compare_parts(const sw_figure *f, const char *of, const void *x, const void *y,
                           int64_t n_parts, sw_text *text)
 {

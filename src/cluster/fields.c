@@ -1,4 +1,5 @@
-/* Keys of a mapping: known, present, given once, and the figures among them read. */
+/* Keys of a mapping: checked to be known, present and given once, with the figures among them read.
+ */
 #include "cluster/fields.h"
 
 #include "cluster/figures.h"
@@ -89,11 +90,12 @@ sw_status mapping_check(const sw_yaml *node, const mapping *m, const char *where
 
 /* ---- figures ---------------------------------------------------------------------------- */
 
-/* Per second: what takes longer to do than any time that is counted is a slip of the pen. */
+/* The smallest rate that is accepted, per second: with less, transfers would take longer than any
+ * time that is counted, so the number must be a typing error. */
 #define SLOWEST 1e-3
 #define LONGEST_S 1e6
 
-/* Returns NULL, or what is wrong with a number of this quantity. */
+/* Return NULL, or the error of a number of this quantity. */
 static const char *find_fault(const sw_figure *f, double value)
 {
 	bool rate = f->quantity == SW_QUANTITY_BYTES_PER_S || f->quantity == SW_QUANTITY_FLOPS;
@@ -134,7 +136,7 @@ sw_status figure_read(const sw_yaml *node, const sw_figure *figure, void *of, co
 	return status;
 }
 
-/* A list has a figure for each part. A list of equal ones means the same as one. */
+/* A list has a figure for each part. A list of equal figures means the same as one figure. */
 static sw_status read_parts(const sw_yaml *node, const sw_figure *figure, void *of, int64_t n_parts,
                             const char *where, sw_arena *arena, sw_error *err)
 {
@@ -144,7 +146,7 @@ static sw_status read_parts(const sw_yaml *node, const sw_figure *figure, void *
 		                  figure->words, (long long)n_parts);
 	double *each = SW_NEW_N(arena, double, n_parts);
 	for (size_t i = 0; i < node->count; i++) {
-		char path[PATH_ROOM];
+		char path[MAX_PATH_BYTES];
 		snprintf(path, sizeof(path), "%.200s[%zu]", where, i);
 		sw_status status = read_number(node->items[i], figure, path, &each[i], err);
 		if (status != SW_OK)
@@ -173,7 +175,7 @@ sw_status figures_read(const sw_yaml *node, const sw_figures *figures, void *of,
 	for (size_t i = 0; i < figures->n && status == SW_OK; i++) {
 		const sw_figure *figure = &figures->rows[i];
 		const sw_yaml *value = sw_yaml_get(node, figure->key);
-		char path[PATH_ROOM];
+		char path[MAX_PATH_BYTES];
 		snprintf(path, sizeof(path), "%.200s.%s", where, figure->key);
 		if (!value)
 			figure_leave_out(figures, figure, of);

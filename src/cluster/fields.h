@@ -12,7 +12,7 @@
 #include "cluster/cluster.h"
 #include "cluster/quantity.h"
 
-#define PATH_ROOM 256 /* of "levels[0].count[3]", for messages */
+#define MAX_PATH_BYTES 256 /* of "levels[0].count[3]", for messages */
 
 typedef struct field {
 	const char *key;
@@ -27,17 +27,17 @@ typedef struct mapping {
 sw_status field_bad(sw_error *err, const sw_yaml *at, const char *where, const char *message);
 sw_status field_expect(const sw_yaml *node, sw_yaml_kind kind, const char *where,
                        const char *expected, sw_error *err);
-/* Reads a name: not empty, in the arena. */
+/* Read a name, which must not be empty, into the arena. */
 sw_status field_name(const sw_yaml *node, const char *where, sw_arena *arena, const char **name,
                      sw_error *err);
-/* Accepts a mapping that has no unknown key and misses none. */
+/* Accept a mapping that has no unknown key and lacks none. */
 sw_status mapping_check(const sw_yaml *node, const mapping *m, const char *where, sw_error *err);
 
-/* Reads one value into the struct: in range, not negative, and zero only where that makes sense. */
+/* Read one value into the struct: in range, not negative, and zero only where the figure may be. */
 sw_status figure_read(const sw_yaml *node, const sw_figure *figure, void *of, const char *where,
                       sw_error *err);
-/* Reads all figures of a mapping that was checked. n_parts: how many a list must have; 0: no figure
- * of the table has one. Lists go to the arena. */
+/* Read all figures of a mapping that was checked. n_parts: the length of lists; 0: no figure of the
+ * table has a list. Lists go to the arena. */
 sw_status figures_read(const sw_yaml *node, const sw_figures *figures, void *of, int64_t n_parts,
                        const char *where, sw_arena *arena, sw_error *err);
 

@@ -1,4 +1,5 @@
-/* Names of collectives, algorithms and kernel families, and which serves which. */
+/* Names of collectives, algorithms and kernel families, and the collectives that each algorithm
+ * serves. */
 #include "cluster/cluster.h"
 
 static const char *const collectives[SW_COLLECTIVE_COUNT] = {

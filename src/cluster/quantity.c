@@ -1,11 +1,11 @@
-/* Numbers with units. One table says what is accepted, and what is printed. */
+/* Numbers with units. One table gives the units that are read and printed. */
 #include "cluster/quantity.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
 
-/* value = number * times / over: division keeps 20 us the double nearest to 20e-6. */
+/* value = number * times / over: division makes 20 us the double nearest to 20e-6. */
 typedef struct unit {
 	const char *name;
 	double times, over;
@@ -69,7 +69,7 @@ const char *quantity_example(sw_quantity kind)
 	return kinds[kind].example;
 }
 
-/* strtod would take "inf", "nan" and hexadecimal as well. */
+/* strtod would accept "inf", "nan" and hexadecimal too. */
 static bool starts_decimal(const char *text)
 {
 	text += *text == '-' || *text == '+';
@@ -133,8 +133,8 @@ static bool reads_back(const char *text, sw_quantity kind, double value)
 	return !quantity_parse(text, kind, &again, message) && again == value;
 }
 
-/* Fewest digits that read back with this unit, and have no exponent; false if no count of them
- * does. */
+/* Print with the fewest digits that read back with this unit and need no exponent; return false if
+ * no number of digits does. */
 static bool print_with(double value, sw_quantity kind, const unit *u, char *text, size_t room)
 {
 	for (int digits = 1; digits <= 17; digits++) {

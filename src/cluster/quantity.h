@@ -10,17 +10,18 @@
 
 #include "cluster/cluster.h"
 
-/* Returns NULL, or what is wrong in words that end a sentence "levels[0].latency: ...", which lie
- * in `message`. */
+/* Return NULL, or the error in words that end a sentence "levels[0].latency: ...", which are in
+ * `message`. */
 const char *quantity_parse(const char *text, sw_quantity kind, double *value, char message[256]);
 
-/* Shortest text that quantity_parse reads back to the same double. */
+/* Add the shortest text that quantity_parse reads back to the same double. */
 void quantity_print(double value, sw_quantity kind, sw_text *text);
 
-/* To so many digits of the unit in which it is printed, so that it prints as short as that. */
+/* Round to this many digits in the unit in which the value is printed, so that it prints as short
+ * as that. */
 double quantity_round(double value, sw_quantity kind, int digits);
 
-/* "a time such as 20 us": for messages. */
+/* Return "a time such as 20 us": for messages. */
 const char *quantity_example(sw_quantity kind);
 
 #endif

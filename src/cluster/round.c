@@ -1,4 +1,4 @@
-/* Figures to a few digits, as the file prints them. */
+/* Figures rounded to a few digits, as the file prints them. */
 #include "cluster/figures.h"
 #include "cluster/quantity.h"
 
@@ -17,7 +17,7 @@ static void round_parts(const sw_figure *f, void *of, int64_t n, int digits, sw_
 	figure_set_parts(f, of, rounded, n);
 }
 
-/* Sizes stay as they are. */
+/* Sizes are not rounded. */
 static void round_figures(const sw_figures *figures, void *of, int64_t n_parts, int digits,
                           sw_arena *arena)
 {

@@ -1,4 +1,5 @@
-/* A smaller cluster out of a larger one: so that one file of a machine serves every size of it. */
+/* A part of a cluster as a cluster of its own, so that one file of a machine serves every size of
+ * it. */
 #include "cluster/figures.h"
 #include "cluster/topology.h"
 
@@ -8,20 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is asked for: so many devices from the first one on, or so many parts of each unit, level by
- * level. */
-typedef struct wish {
+/* The devices to take: the first ones by number, or counts of parts of each unit, level by level.
+ */
+typedef struct selection {
 	int64_t devices; /* 0: by counts */
 	int32_t n_counts;
 	int64_t counts[SW_MAX_LEVELS];
-} wish;
+} selection;
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
-/* "64", or "2x8" with a count for each level. */
-static bool parse_wish(const char *text, wish *w)
+/* Parse "64", or "2x8" with a count for each level. */
+static bool parse_selection(const char *text, selection *w)
 {
-	*w = (wish){0};
+	*w = (selection){0};
 	while (w->n_counts < SW_MAX_LEVELS && *text >= '0' && *text <= '9') {
 		char *end;
 		errno = 0;
@@ -40,7 +41,7 @@ static bool parse_wish(const char *text, wish *w)
 	return false;
 }
 
-static sw_status bad_wish(const sw_cluster *cluster, const char *text, sw_error *err)
+static sw_status refuse_selection(const sw_cluster *cluster, const char *text, sw_error *err)
 {
 	sw_text form = {0};
 	for (int32_t l = 0; l < cluster->n_levels; l++)
@@ -53,10 +54,9 @@ static sw_status bad_wish(const sw_cluster *cluster, const char *text, sw_error 
 	return status;
 }
 
-/* ---- so many devices -------------------------------------------------------------------- */
+/* ---- by number of devices --------------------------------------------------------------- */
 
-/* Whether the first n devices are whole parts of one level, within the first part of each level
- * above. */
+/* Are the first n devices whole parts of one level, within the first part of each level above? */
 static bool is_whole(const sw_cluster *cluster, int64_t n)
 {
 	if (n == cluster->n_devices)
@@ -85,11 +85,11 @@ static sw_status check_devices(const sw_cluster *cluster, int64_t n, sw_error *e
 	                  n, broken, below, above);
 }
 
-/* ---- so many of each level -------------------------------------------------------------- */
+/* ---- by counts -------------------------------------------------------------------------- */
 
-/* Of device d: which part it is in, counted within the unit of the level above. first[l]: the first
- * part of level l of that unit. */
-static bool is_wanted(const sw_cluster *cluster, const wish *w, int64_t d, int32_t *first)
+/* Is device d within the counts of each level? first[l]: the first part of level l in the current
+ * unit of the level above; kept from call to call. */
+static bool is_selected(const sw_cluster *cluster, const selection *w, int64_t d, int32_t *first)
 {
 	const int32_t *here = &cluster->place[d * cluster->n_levels];
 	int32_t met = d ? sw_cluster_meeting_level(cluster, d - 1, d) : -1;
@@ -101,19 +101,19 @@ static bool is_wanted(const sw_cluster *cluster, const wish *w, int64_t d, int32
 	return true;
 }
 
-/* ---- what is kept ----------------------------------------------------------------------- */
+/* ---- the kept parts --------------------------------------------------------------------- */
 
-static bool *choose(const sw_cluster *cluster, const wish *w)
+static bool *choose(const sw_cluster *cluster, const selection *w)
 {
 	int32_t first[SW_MAX_LEVELS];
 	bool *kept = sw_alloc((size_t)cluster->n_devices * sizeof(*kept));
 	for (int64_t d = 0; d < cluster->n_devices; d++)
-		kept[d] = w->devices ? d < w->devices : is_wanted(cluster, w, d, first);
+		kept[d] = w->devices ? d < w->devices : is_selected(cluster, w, d, first);
 	return kept;
 }
 
-/* Counts the parts that hold a kept device, unit by unit; from[l][k]: which part of the whole
- * cluster part k of level l was. */
+/* Count the parts that hold a kept device, unit by unit; from[l][k]: the number in the whole
+ * cluster of part k of level l. */
 static void count_parts(sw_cluster *cluster, const bool *kept, level_parts *parts, int32_t **from)
 {
 	int32_t n = cluster->n_levels, last[SW_MAX_LEVELS];
@@ -138,9 +138,9 @@ static void count_parts(sw_cluster *cluster, const bool *kept, level_parts *part
 	}
 }
 
-/* Of counts: that each unit has as many. */
-static sw_status check_counts(const sw_cluster *cluster, const wish *w, const level_parts *parts,
-                              sw_error *err)
+/* Check that each unit has as many parts as the counts say. */
+static sw_status check_counts(const sw_cluster *cluster, const selection *w,
+                              const level_parts *parts, sw_error *err)
 {
 	for (int32_t l = 0; l < cluster->n_levels; l++)
 		for (int64_t u = 0; u < parts[l].units; u++)
@@ -154,8 +154,8 @@ static sw_status check_counts(const sw_cluster *cluster, const wish *w, const le
 
 /* ---- the cluster of it ------------------------------------------------------------------ */
 
-/* Keeps the figures of n parts, as the file's reader has them: a list of equal ones is one figure,
- * and a flow that had all of the least link has all of it still. */
+/* Keep the figures of n parts as the reader would have them: a list of equal figures is one figure,
+ * and a flow that could use all of the smallest link still can. */
 static void keep_parts(sw_level *level, const int32_t *from, int64_t n, sw_arena *arena)
 {
 	sw_level whole = *level;
@@ -172,8 +172,8 @@ static void keep_parts(sw_level *level, const int32_t *from, int64_t n, sw_arena
 	}
 }
 
-/* Points were measured with all groups at work: they hold for the whole cluster only. Fitted
- * figures stay. */
+/* Drop the points, which were measured with all groups at work and so hold for the whole cluster
+ * only. Fitted figures stay. */
 static void rebuild(sw_cluster *cluster, const level_parts *parts, int32_t *const *from)
 {
 	for (int32_t l = 0; l < cluster->n_levels; l++)
@@ -189,11 +189,11 @@ static void rebuild(sw_cluster *cluster, const level_parts *parts, int32_t *cons
 
 sw_status sw_cluster_take(sw_cluster *cluster, const char *what, sw_error *err)
 {
-	wish w;
+	selection w;
 	level_parts parts[SW_MAX_LEVELS];
 	int32_t *from[SW_MAX_LEVELS];
-	if (!parse_wish(what, &w) || (!w.devices && w.n_counts != cluster->n_levels))
-		return bad_wish(cluster, what, err);
+	if (!parse_selection(what, &w) || (!w.devices && w.n_counts != cluster->n_levels))
+		return refuse_selection(cluster, what, err);
 	sw_status status = w.devices ? check_devices(cluster, w.devices, err) : SW_OK;
 	if (status)
 		return status;

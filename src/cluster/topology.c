@@ -1,4 +1,4 @@
-/* From counted levels to places, atoms and the hash. */
+/* From counted levels to the parts of devices, atoms and the hash. */
 #include "cluster/topology.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static int32_t *list_parents(const level_parts *parts)
 	return parent;
 }
 
-/* From the innermost level, whose part number IS the device's number, outwards. */
+/* Number parts from the innermost level outwards: there the part number is the device number. */
 static void fill_places(sw_cluster *cluster, const level_parts *parts)
 {
 	int32_t n = cluster->n_levels;
@@ -57,7 +57,7 @@ int32_t sw_cluster_meeting_level(const sw_cluster *cluster, int64_t a, int64_t b
 
 /* ---- atoms ------------------------------------------------------------------------------ */
 
-/* Prime factors of a count, larger primes first. */
+/* Factor a count into primes, larger ones first. */
 static bool add_atoms(sw_cluster *cluster, int64_t count, int32_t level)
 {
 	int32_t primes[64], n = 0;
@@ -75,8 +75,8 @@ static bool add_atoms(sw_cluster *cluster, int64_t count, int32_t level)
 	return true;
 }
 
-/* Outermost level at which devices meet that differ only in this atom: by looking at all of them.
- */
+/* Return the outermost level that devices cross which differ only in this atom, by looking at all
+ * of them. */
 static int32_t outermost_crossing(const sw_cluster *cluster, int32_t atom)
 {
 	int64_t stride = sw_atoms_stride(&cluster->atoms, atom);
@@ -119,7 +119,7 @@ static uint64_t hash_real(uint64_t hash, double value)
 	return sw_hash_u64(hash, bits);
 }
 
-/* What a file may leave out counts only where it is given, under its name. */
+/* An optional figure enters the hash only where it is given, under its name. */
 static uint64_t hash_figures(uint64_t hash, const sw_figures *figures, const void *of,
                              int64_t n_parts)
 {

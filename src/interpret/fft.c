@@ -13,27 +13,27 @@
 
 #include "interpret/kernel.h"
 
-typedef double complex number;
+typedef double complex complex_number;
 
 /* exp(2 pi i k / n) is computed for each k separately: a recurrence would lose digits of f64
  * results. */
-static number root(int64_t k, int64_t n)
+static complex_number root(int64_t k, int64_t n)
 {
 	double angle = 2 * M_PI * (double)k / (double)n;
-	return cos(angle) + sin(angle) * (number)I;
+	return cos(angle) + sin(angle) * (complex_number)I;
 }
 
 /* A transform of one length: its precomputed tables and its working memory. sign: -1 forward, 1
  * inverse. */
 typedef struct transform {
-	int64_t n, size; /* size: n itself, or the power of two of the convolution */
-	number *roots;   /* [size]: exp(sign 2 pi i k / size) */
-	number *chirp;   /* [n]: exp(sign pi i k^2 / n); NULL: n is a power of two */
-	number *filter;  /* [size]: the transform of the conjugate chirp, divided by size */
-	number *work;    /* [size] */
+	int64_t n, size;        /* size: n itself, or the power of two of the convolution */
+	complex_number *roots;  /* [size]: exp(sign 2 pi i k / size) */
+	complex_number *chirp;  /* [n]: exp(sign pi i k^2 / n); NULL: n is a power of two */
+	complex_number *filter; /* [size]: the transform of the conjugate chirp, divided by size */
+	complex_number *work;   /* [size] */
 } transform;
 
-static void reverse_bits(number *x, int64_t n)
+static void reverse_bits(complex_number *x, int64_t n)
 {
 	for (int64_t i = 1, j = 0; i < n; i++) {
 		int64_t bit = n >> 1;
@@ -41,7 +41,7 @@ static void reverse_bits(number *x, int64_t n)
 			j ^= bit;
 		j |= bit;
 		if (i < j) {
-			number kept = x[i];
+			complex_number kept = x[i];
 			x[i] = x[j];
 			x[j] = kept;
 		}
@@ -49,15 +49,16 @@ static void reverse_bits(number *x, int64_t n)
 }
 
 /* Transform in place. The inverse direction uses the conjugate roots and does not divide. */
-static void radix2(const number *roots, number *x, int64_t n, bool conjugate)
+static void radix2(const complex_number *roots, complex_number *x, int64_t n, bool conjugate)
 {
 	reverse_bits(x, n);
 	for (int64_t half = 1; half < n; half *= 2) {
 		int64_t step = n / (2 * half);
 		for (int64_t begin = 0; begin < n; begin += 2 * half)
 			for (int64_t k = 0; k < half; k++) {
-				number w = roots[k * step], *a = &x[begin + k], *b = a + half;
-				number t = (conjugate ? conj(w) : w) * *b;
+				complex_number w = roots[k * step], *a = &x[begin + k],
+					       *b = a + half;
+				complex_number t = (conjugate ? conj(w) : w) * *b;
 				*b = *a - t;
 				*a += t;
 			}
@@ -77,7 +78,7 @@ static void prepare_chirp(transform *t, int sign)
 	radix2(t->roots, t->filter, t->size, false);
 }
 
-static void run(const transform *t, number *x)
+static void run(const transform *t, complex_number *x)
 {
 	if (!t->chirp) {
 		radix2(t->roots, x, t->n, false);
@@ -129,13 +130,13 @@ static sw_status transform_new(sw_interpreter *it, int64_t n, int sign, transfor
 
 /* The rows along a dimension. n elements of a row are transformed, from_n of them exist in the
  * input, and to_n are kept. Element i of row r is the (i * inner)-th after the row's first. */
-typedef struct rows {
+typedef struct fft_rows {
 	int64_t count, inner, n, from_n, to_n;
-} rows;
+} fft_rows;
 
-static rows rows_along(sw_shape shape, int d, int64_t n, int64_t from_n, int64_t to_n)
+static fft_rows rows_along(sw_shape shape, int d, int64_t n, int64_t from_n, int64_t to_n)
 {
-	rows r = {.count = 1, .inner = 1, .n = n, .from_n = from_n, .to_n = to_n};
+	fft_rows r = {.count = 1, .inner = 1, .n = n, .from_n = from_n, .to_n = to_n};
 	for (int i = 0; i < shape.rank; i++) {
 		r.count *= i == d ? 1 : shape.dims[i];
 		r.inner *= i > d ? shape.dims[i] : 1;
@@ -144,23 +145,24 @@ static rows rows_along(sw_shape shape, int d, int64_t n, int64_t from_n, int64_t
 }
 
 /* Read a row; the second half of a real inverse transform is the conjugate of the first. */
-static void read_row(const rows *r, const number *x, int64_t row, number *line)
+static void read_row(const fft_rows *r, const complex_number *x, int64_t row, complex_number *line)
 {
-	const number *from = x + row / r->inner * r->from_n * r->inner + row % r->inner;
+	const complex_number *from = x + row / r->inner * r->from_n * r->inner + row % r->inner;
 	for (int64_t i = 0; i < r->n; i++)
 		line[i] = i < r->from_n ? from[i * r->inner] : conj(from[(r->n - i) * r->inner]);
 }
 
-static void write_row(const rows *r, const number *line, int64_t row, double divisor, number *out)
+static void write_row(const fft_rows *r, const complex_number *line, int64_t row, double divisor,
+                      complex_number *out)
 {
-	number *to = out + row / r->inner * r->to_n * r->inner + row % r->inner;
+	complex_number *to = out + row / r->inner * r->to_n * r->inner + row % r->inner;
 	for (int64_t i = 0; i < r->to_n; i++)
 		to[i * r->inner] = line[i] / divisor;
 }
 
 /* x and out may be the same tensor if from_n equals to_n. */
-static sw_status transform_rows(sw_interpreter *it, rows r, int sign, sw_tensor x, sw_tensor out,
-                                sw_error *err)
+static sw_status transform_rows(sw_interpreter *it, fft_rows r, int sign, sw_tensor x,
+                                sw_tensor out, sw_error *err)
 {
 	transform t;
 	sw_tensor workspace = {0}, line = {0};
@@ -226,7 +228,7 @@ sw_status sw_kernel_fft(sw_call *call, sw_error *err)
 	sw_shape from = call->in[0].shape, to = call->shapes[0];
 	int sign = kind[0] == 'I' ? 1 : -1, last = to.rank - 1;
 	bool halves = strcmp(kind, "RFFT") == 0;
-	rows r = rows_along(to, last, length.v[length.n - 1], from.dims[last], to.dims[last]);
+	fft_rows r = rows_along(to, last, length.v[length.n - 1], from.dims[last], to.dims[last]);
 	sw_tensor x = {0}, y = {0};
 	to.type = SW_C128;
 	sw_status status = sw_convert_tensor(it, call->in[0], SW_C128, &x, err);

@@ -1,11 +1,10 @@
 /*
  * interpret: run a program on one device, plainly and correctly.
  *
- * The interpreter is the reference for everything else, and (until `kernels` exists) it does the
- * executor's computation. It takes a program and input tensors and returns output tensors. A
- * program with collectives runs too if the caller passes a function that performs them: a rank of a
- * parallel run is an interpreter plus a transport, so the code that is verified is the code that
- * runs.
+ * The interpreter is the reference for everything else, and it does the executor's computation. It
+ * takes a program and input tensors and returns output tensors. A program with collectives runs too
+ * if the caller passes a function that performs them: a rank of a parallel run is an interpreter
+ * plus a transport, so the code that is verified is the code that runs.
  *
  * Numerics: each op rounds to its declared type; bf16 and f16 compute in f32 and round to nearest
  * even; sums of f32 are pairwise or in f64, sums of bf16 and f16 are in f32; matrix products use
@@ -206,7 +205,7 @@ size_t sw_interpreter_peak_bytes(const sw_interpreter *interpreter);
  * is loaded: set it and restart the program. */
 const char *sw_interpret_blas_core(void);
 
-/* ---- safetensors (recordings, checkpoints) ---------------------------------------------- */
+/* ---- safetensors (recordings) ----------------------------------------------------------- */
 
 typedef struct sw_named_tensor {
 	const char *name;

@@ -124,7 +124,7 @@ static sw_status prepare_computation(sw_interpreter *interpreter, int32_t index,
 {
 	const sw_program *program = interpreter->program;
 	const sw_computation *c = &program->computations.data[index];
-	sw_plan *plan = &interpreter->plans[index];
+	sw_kernel_plan *plan = &interpreter->plans[index];
 	plan->n_inputs = sw_program_inputs(program, index, &interpreter->arena, &plan->inputs);
 	plan->ops = SW_NEW_N(&interpreter->arena, sw_plan_op, c->ops.len);
 	plan->n_ops = c->ops.len;
@@ -153,7 +153,7 @@ sw_status sw_interpreter_new(const sw_program *program, const sw_interpret_optio
 	if (options)
 		it->options = *options;
 	sw_arena_init(&it->arena);
-	it->plans = SW_NEW_N(&it->arena, sw_plan, program->computations.len);
+	it->plans = SW_NEW_N(&it->arena, sw_kernel_plan, program->computations.len);
 	it->values = SW_NEW_N(&it->arena, sw_tensor, program->values.len);
 	it->drawn = sw_arena_alloc(&it->arena, sizeof *it->drawn * program->ops.len);
 	it->tickets = SW_NEW_N(&it->arena, uint64_t, program->ops.len);
@@ -211,7 +211,7 @@ static void drop_all(sw_pool *pool, sw_tensor *tensors, uint32_t n)
 static sw_status check_inputs(const sw_interpreter *it, const sw_tensor *inputs, uint32_t n_inputs,
                               uint32_t n_outputs, sw_error *err)
 {
-	const sw_plan *entry = &it->plans[it->program->entry];
+	const sw_kernel_plan *entry = &it->plans[it->program->entry];
 	if (n_inputs != entry->n_inputs || n_outputs != sw_entry(it->program)->results.len)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "the program has %u inputs and %zu outputs, not %u and %u",

@@ -1,10 +1,10 @@
 /*
  * kernel: how the interpreter calls a kernel, and what the kernels share. Private to src/interpret.
  *
- * The interpreter makes one sw_plan per computation and one sw_plan_op per op. A kernel is a
- * function that computes the results of one op from its operands; table.c maps each opcode to its
- * kernel. When the interpreter prepares an op, the kernel chooses its inner loop for the element
- * types of the op. If it has none, the op is rejected before anything runs.
+ * The interpreter makes one sw_kernel_plan per computation and one sw_plan_op per op. A kernel is a
+ * function that computes the results of one op from its operands; kernel_table.c maps each opcode
+ * to its kernel. When the interpreter prepares an op, the kernel chooses its inner loop for the
+ * element types of the op. If it has none, the op is rejected before anything runs.
  *
  * Splats. A tensor whose buffer holds ONE element stands for that element everywhere, so that the
  * broadcast of a scalar costs nothing. Kernels whose row says `splats` accept such operands; for
@@ -143,13 +143,13 @@ struct sw_plan_op {
 	} impl;
 };
 
-typedef struct sw_plan {
+typedef struct sw_kernel_plan {
 	sw_plan_op *ops;
 	size_t n_ops;
 	const sw_id *inputs; /* values: the flattened parameters */
 	uint32_t n_inputs;
 	bool elementwise; /* all lanes run at once, otherwise one after the other */
-} sw_plan;
+} sw_kernel_plan;
 
 typedef struct sw_frame sw_frame;
 struct sw_interpreter {
@@ -157,7 +157,7 @@ struct sw_interpreter {
 	sw_interpret_options options;
 	sw_arena arena;
 	sw_pool pool;
-	sw_plan *plans; /* per computation */
+	sw_kernel_plan *plans; /* per computation */
 	/* per value; constants stay, other values live while their computation runs */
 	sw_tensor *values;
 	uint64_t (*drawn)[2]; /* per op: count of random numbers drawn so far, low word first */
@@ -235,9 +235,9 @@ sw_status sw_interpret_applied(sw_interpreter *interpreter, int32_t computation,
  * lanes. The results may be splats. */
 sw_status sw_interpret_lanes(sw_interpreter *interpreter, int32_t computation, int64_t lanes,
                              const sw_tensor *in, sw_tensor *out, sw_error *err);
-/* Paced runs (pace.c). sw_pace_op adds the op's predicted time instead of running it. sw_pace_wait
- * waits until the predicted time of all ops so far has passed; call it before the transport is
- * called. It returns the time, which sw_pace_resume needs after that call. */
+/* Paced runs (paced_kernels.c). sw_pace_op adds the op's predicted time instead of running it.
+ * sw_pace_wait waits until the predicted time of all ops so far has passed; call it before the
+ * transport is called. It returns the time, which sw_pace_resume needs after that call. */
 sw_status sw_pace_op(sw_call *call, sw_error *err);
 double sw_pace_wait(sw_interpreter *interpreter);
 void sw_pace_resume(sw_interpreter *interpreter, double call_begin_s);

@@ -2,8 +2,8 @@
  * The counts by which the cost model predicts the time of kernels: calls, rows and bytes
  * (sw_op_loops).
  *
- * A kernel's row in table.c names the function that counts its calls and rows. For kernels with
- * loops of their own that function is in the kernel's file.
+ * A kernel's row in kernel_table.c names the function that counts its calls and rows. For kernels
+ * with loops of their own that function is in the kernel's file.
  */
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /*
- * Inner loops of reductions by a monoid (add, max, ...), for one type: included by reduce.c through
- * templates.h. In `run` one accumulator takes n contiguous elements; in `rows` n accumulators take
- * one element each.
+ * Inner loops of reductions by a monoid (add, max, ...), for one type: included by reduce_kernels.c
+ * through templates.h. In `run` one accumulator takes n contiguous elements; in `rows` n
+ * accumulators take one element each.
  */
 
 #if REAL && !DOUBLE

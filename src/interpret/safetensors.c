@@ -88,13 +88,14 @@ static sw_status read_shape(const json_t *entry, const char *name, sw_arena *are
 	return SW_OK;
 }
 
-typedef struct part {
+typedef struct tensor_part {
 	const char *name;
 	sw_shape shape;
 	uint64_t begin, end;
-} part;
+} tensor_part;
 
-static sw_status read_offsets(const json_t *entry, uint64_t available, part *p, sw_error *err)
+static sw_status read_offsets(const json_t *entry, uint64_t available, tensor_part *p,
+                              sw_error *err)
 {
 	json_t *offsets;
 	sw_status status = sw_json_get_array(entry, "data_offsets", p->name, &offsets, err);
@@ -115,15 +116,15 @@ static sw_status read_offsets(const json_t *entry, uint64_t available, part *p, 
 
 static int by_begin(const void *x, const void *y)
 {
-	const part *a = x, *b = y;
+	const tensor_part *a = x, *b = y;
 	if (a->begin != b->begin)
 		return a->begin < b->begin ? -1 : 1;
 	return a->end < b->end ? -1 : a->end > b->end;
 }
 
-static sw_status check_cover(const part *parts, size_t n, uint64_t available, sw_error *err)
+static sw_status check_cover(const tensor_part *parts, size_t n, uint64_t available, sw_error *err)
 {
-	part *sorted = sw_alloc(sizeof *sorted * (n + 1));
+	tensor_part *sorted = sw_alloc(sizeof *sorted * (n + 1));
 	uint64_t at = 0;
 	sw_status status = SW_OK;
 	memcpy(sorted, parts, sizeof *sorted * n);
@@ -142,8 +143,8 @@ static sw_status check_cover(const part *parts, size_t n, uint64_t available, sw
 	return status;
 }
 
-static sw_status take_parts(const part *parts, size_t n, const char *data, sw_tensor_file *file,
-                            sw_error *err)
+static sw_status take_parts(const tensor_part *parts, size_t n, const char *data,
+                            sw_tensor_file *file, sw_error *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		sw_named_tensor named = {.name = parts[i].name};
@@ -163,7 +164,7 @@ static sw_status read_header(json_t *header, const char *data, uint64_t availabl
 {
 	if (!json_is_object(header))
 		return sw_fail(err, SW_ERR_INPUT, "a safetensors header must be a JSON object");
-	part *parts = SW_NEW_N(&file->arena, part, json_object_size(header) + 1);
+	tensor_part *parts = SW_NEW_N(&file->arena, tensor_part, json_object_size(header) + 1);
 	size_t n = 0;
 	const char *name;
 	json_t *entry;
@@ -171,7 +172,7 @@ static sw_status read_header(json_t *header, const char *data, uint64_t availabl
 	{
 		if (strcmp(name, "__metadata__") == 0)
 			continue;
-		part *p = &parts[n++];
+		tensor_part *p = &parts[n++];
 		p->name = sw_arena_text(&file->arena, name);
 		if (!json_is_object(entry))
 			return bad(err, name, "must be an object");

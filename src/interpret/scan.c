@@ -25,7 +25,7 @@ static sw_status set_parameters(sw_call *call, uint32_t n_inputs, int64_t at, sw
                                 sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
-	const sw_plan *plan = &it->plans[call->op->called[0]];
+	const sw_kernel_plan *plan = &it->plans[call->op->called[0]];
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; status == SW_OK && i < n_inputs; i++) {
 		sw_tensor *value = &it->values[plan->inputs[i]];

@@ -5,9 +5,9 @@
 
 #include "interpret/kernel.h"
 
-typedef struct wide16 {
+typedef struct strided_lanes {
 	uint64_t low, high;
-} wide16;
+} strided_lanes;
 
 /* Drop dimensions of size 1 and merge neighbouring dimensions that form one run in both layouts. */
 void sw_strided_simplify(sw_strided *s)
@@ -64,7 +64,7 @@ MOVE(move_1, uint8_t)
 MOVE(move_2, uint16_t)
 MOVE(move_4, uint32_t)
 MOVE(move_8, uint64_t)
-MOVE(move_16, wide16)
+MOVE(move_16, strided_lanes)
 
 typedef void move_fn(const int64_t dims[2], const int64_t dst[2], const int64_t src[2], void *to,
                      const void *from);

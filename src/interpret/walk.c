@@ -250,7 +250,7 @@ static void drop_values(sw_interpreter *interpreter, const sw_computation *compu
 sw_status sw_interpret_computation(sw_interpreter *interpreter, int32_t computation,
                                    const int64_t *lanes, sw_tensor *results, sw_error *err)
 {
-	const sw_plan *plan = &interpreter->plans[computation];
+	const sw_kernel_plan *plan = &interpreter->plans[computation];
 	const sw_computation *c = &interpreter->program->computations.data[computation];
 	bool watched = interpreter->options.observe && computation == interpreter->program->entry;
 	sw_status status = SW_OK;
@@ -317,7 +317,7 @@ static sw_status run_lane(sw_interpreter *interpreter, int32_t computation, int6
                           const sw_tensor *in, const sw_tensor *out, sw_tensor *results,
                           sw_error *err)
 {
-	const sw_plan *plan = &interpreter->plans[computation];
+	const sw_kernel_plan *plan = &interpreter->plans[computation];
 	const sw_computation *c = &interpreter->program->computations.data[computation];
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; status == SW_OK && i < plan->n_inputs; i++)
@@ -359,7 +359,7 @@ static sw_status run_lanes_one_by_one(sw_interpreter *interpreter, int32_t compu
 sw_status sw_interpret_lanes(sw_interpreter *interpreter, int32_t computation, int64_t lanes,
                              const sw_tensor *in, sw_tensor *out, sw_error *err)
 {
-	const sw_plan *plan = &interpreter->plans[computation];
+	const sw_kernel_plan *plan = &interpreter->plans[computation];
 	if (!plan->elementwise)
 		return run_lanes_one_by_one(interpreter, computation, lanes, in, out, err);
 	for (uint32_t i = 0; i < plan->n_inputs; i++)

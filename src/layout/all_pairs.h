@@ -5,13 +5,13 @@
  * Single moves between the layouts are priced and combined into the cheapest paths (from each
  * layout by the algorithm of Bellman and Ford). The intermediate layouts are those that give each
  * unit one of the states that it has in some of the given layouts, or B; a path through other
- * digits is not found, so the search for one pair by itself (search.c) may return a path that is a
- * little cheaper.
+ * digits is not found, so the search for one pair by itself (path_search.c) may return a path that
+ * is a little cheaper.
  */
 #ifndef SW_LAYOUT_ALL_PAIRS_H
 #define SW_LAYOUT_ALL_PAIRS_H
 
-#include "layout/search.h"
+#include "layout/path_search.h"
 
 typedef struct all_pairs {
 	int32_t n;  /* layouts that were given */

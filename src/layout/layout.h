@@ -1,7 +1,7 @@
 /*
  * layout: how a tensor lies on the cluster, and how it gets from one layout to another.
  *
- * A layout gives every atom ONE state (design.md section 2):
+ * A layout gives every atom ONE state (src/layout/README.md):
  *   B             every coordinate of the atom holds the whole
  *   S(dim, t)     coordinate c holds the elements with (i / t) mod p == c of dimension dim
  *                 (p: the atom's size)

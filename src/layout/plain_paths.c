@@ -3,7 +3,7 @@
  * A path is a chain of moves, each on all atoms that it suits; the atoms that have not reached the
  * target in the end go there by way of B.
  */
-#include "layout/search.h"
+#include "layout/path_search.h"
 
 #include <string.h>
 

@@ -58,7 +58,7 @@ static sw_layout write_layout(const problem *p, const uint8_t *state)
 	/* The frozen atoms keep their state. */
 	sw_layout layout = *p->from;
 	for (int32_t u = 0; u < p->n_units; u++) {
-		const unit *here = &p->units[u];
+		const atom_unit *here = &p->units[u];
 		for (int32_t k = 0; k < here->n; k++) {
 			sw_state *s = &layout.state[here->atom[k]];
 			*s = (sw_state){.kind = state[u] == UNIT_P ? SW_STATE_P : SW_STATE_B};
@@ -78,7 +78,7 @@ static void write_move(const problem *p, const prices *table, const node *n, sw_
 	*move = (sw_move){.kind = (sw_move_kind)n->kind, .atoms = table->atoms_of[n->mask]};
 	move->after = write_layout(p, n->state);
 	for (int32_t u = 0; u < p->n_units && move->kind == SW_MOVE_PERMUTE; u++) {
-		const unit *target = &p->units[table->permutations[n->permutation].to[u]];
+		const atom_unit *target = &p->units[table->permutations[n->permutation].to[u]];
 		for (int32_t k = 0; k < target->n && n->mask >> u & 1; k++)
 			move->to_atom[p->units[u].atom[k]] = (int8_t)target->atom[k];
 	}

@@ -1,5 +1,5 @@
 /* Put atoms together into units, and list the ways to split each unit. */
-#include "layout/search.h"
+#include "layout/path_search.h"
 
 #include <assert.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static bool halve_longest(problem *p)
 		rest &= rest - 1;
 	}
 	memmove(&p->units[longest + 1], &p->units[longest],
-	        sizeof(unit) * (size_t)(p->n_units - longest));
+	        sizeof(atom_unit) * (size_t)(p->n_units - longest));
 	p->n_units++;
 	p->units[longest].atoms = outer;
 	p->units[longest + 1].atoms = rest;
@@ -124,7 +124,7 @@ static void form_units(problem *p)
 
 /* ---- classes ---------------------------------------------------------------------------- */
 
-static void list_unit_atoms(const problem *p, unit *u)
+static void list_unit_atoms(const problem *p, atom_unit *u)
 {
 	u->n = 0;
 	for (int32_t a = 0; a < p->atoms->n; a++)
@@ -132,7 +132,7 @@ static void list_unit_atoms(const problem *p, unit *u)
 			u->atom[u->n++] = a;
 }
 
-static void find_class(problem *p, unit *u)
+static void find_class(problem *p, atom_unit *u)
 {
 	unit_class fresh = {.n = u->n, .product = 1};
 	for (int32_t k = 0; k < u->n; k++) {
@@ -192,7 +192,7 @@ static int32_t intern_tuple(problem *p, int32_t class, const split_digit *digits
 /* Return the state, as a byte, of a unit whose atoms are in states of one kind; NO_STATE where the
  * tables are full. */
 #define NO_STATE UINT8_MAX
-static uint8_t read_state(problem *p, const unit *u, const sw_layout *layout)
+static uint8_t read_state(problem *p, const atom_unit *u, const sw_layout *layout)
 {
 	split_digit digits[SW_MAX_ATOMS];
 	sw_state first = layout->state[u->atom[0]];

@@ -1,4 +1,5 @@
-/* What a program, its cluster and its user determine before any mesh is looked at. */
+/* The analysis: everything that the program, its cluster and its user determine before any mesh is
+ * modelled. */
 #include "model/internal.h"
 
 void sw_analysis_init(sw_analysis *a, const sw_plan *plan, const sw_sidecar *sidecar,

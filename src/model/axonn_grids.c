@@ -1,26 +1,30 @@
 /*
  * AxoNN's grids, ranked by its model of communication (Singh et al., "A 4D Hybrid Algorithm to
  * Scale Parallel Training to Thousands of GPUs", section V, equations 1 to 5). A product of m rows
- * with a weight k by n takes, on a grid of x, y, z and d devices on which it contracts over x and
- * leaves its columns over y: (1)  an all-gather over z of the weight, k n / (x y z) on each device
- *   (2)  a reduce-scatter over z of its gradient, the same
+ * with a weight k by n, on a grid of x, y, z and d devices that contracts over x and splits the
+ * columns over y, takes
+ *
+ *   (1)  an all-gather over z of the weight, k n / (x y z) on each device
+ *   (2)  a reduce-scatter over z of its gradient, of the same size
  *   (3)  an all-reduce over x of the result, m n / (z d y)
  *   (4)  an all-reduce over y of the gradient of the other operand, m k / (z d x)
- *   (5)  an all-reduce over d of the gradient that is left, k n / (x y z)
- * Every second weight has x and y the other way round. (4) is (3) of the product of the backward
- * pass, in which the weight is contracted along its other dimension. Seconds are the cluster's, so
- * where an axis lies counts (the paper's section V-B): x innermost, then y, z, d.
+ *   (5)  an all-reduce over d of the remaining gradient, k n / (x y z)
+ *
+ * Every second weight has x and y swapped. (4) is (3) of the product of the backward pass, in which
+ * the weight is contracted along its other dimension. Seconds are those of the cluster's
+ * collectives, so the placement of an axis counts (the paper's section V-B): x is innermost, then
+ * y, z, d.
  */
 #include "model/internal.h"
 
 #include <stdlib.h>
 
-/* A weight and the dimensions that its first dot contracts; it is that of one layer where layers
- * are scanned. */
+/* A weight and the dimensions that its first dot contracts; where layers are scanned, the weight of
+ * one layer. */
 typedef struct weight {
 	sw_id value;
-	bool turned;         /* contracts over y */
-	uint32_t contracted; /* dimensions of the parameter */
+	bool swapped;        /* swaps x and y: contracts over y */
+	uint32_t contracted; /* dimensions of the parameter (bit) */
 } weight;
 
 typedef struct ranking {
@@ -35,7 +39,8 @@ typedef struct grid_atoms {
 	int64_t size[4];
 } grid_atoms;
 
-/* Behind transposes the dimensions have other numbers; what is the same then is their size. */
+/* Return the parameter behind converts and copies. A transpose is not looked through: dimensions
+ * behind it have other numbers. */
 static sw_id source_of(const sw_program *program, sw_id value)
 {
 	const sw_op *op = sw_op_at(program, program->values.data[value].op);
@@ -56,7 +61,7 @@ static uint32_t contracted_dims(const sw_op *op, int32_t operand)
 	return mask;
 }
 
-/* The weight of a dot, new or known. */
+/* Find or add the weight of a dot. */
 static const weight *weight_of(ranking *r, const sw_op *op, int32_t operand, bool *fresh)
 {
 	sw_id value = source_of(r->roles->program, op->operands[operand]);
@@ -88,12 +93,12 @@ static double weight_s(const ranking *r, const grid_atoms *g, double bytes)
 	       collective_s(r, SW_MOVE_ALL_REDUCE, g, D, shard);
 }
 
-/* Equation 3, and 4 for the dots of the backward pass. */
+/* Equation 3, or 4 for the dots of the backward pass. */
 static double dot_s(const ranking *r, const grid_atoms *g, const weight *w, const sw_op *op,
                     int32_t operand)
 {
 	bool backward = contracted_dims(op, operand) != w->contracted;
-	int over = backward == w->turned ? X : Y;
+	int over = backward == w->swapped ? X : Y;
 	double rows = (double)(g->size[Z] * g->size[D]);
 	double bytes = (double)sw_shape_bytes(sw_value_shape(r->roles->program, op->first_result));
 	return collective_s(r, SW_MOVE_ALL_REDUCE, g, over,
@@ -128,7 +133,8 @@ static int by_seconds(const void *a, const void *b)
 	                                : x->number - y->number;
 }
 
-/* Atoms [cuts[i], cuts[i + 1]) are the axis: d, z, y, x from the outside inwards. */
+/* Cut the atoms into axes: atoms [cuts[i], cuts[i + 1]) are axis D - i, so d, z, y, x from the
+ * outside inwards. */
 static grid_atoms cut(const sw_atoms *atoms, const int32_t cuts[5])
 {
 	grid_atoms g = {0};

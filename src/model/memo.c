@@ -1,4 +1,4 @@
-/* What the models of several meshes share. */
+/* The caches that the models of several meshes share. */
 #include "model/internal.h"
 
 #include <string.h>
@@ -28,8 +28,8 @@ void sw_memo_clear(sw_memo *m)
 {
 	sw_layouts_clear(&m->layouts);
 	sw_path_store_free(m->own_paths);
-	sw_vec_clear(&m->strategy_tables);
-	sw_map_clear(&m->strategy_table_index);
+	sw_vec_clear(&m->tables);
+	sw_map_clear(&m->table_index);
 	sw_map_clear(&m->op_class_index);
 	sw_map_clear(&m->decision_class_index);
 	sw_text_clear(&m->key);

@@ -1,19 +1,19 @@
 /*
- * Strategies as meshes. A mesh groups the atoms into axes and says how each may be used. The table
- * of fixed strategies (plan/fixed_strategy.c) has the uses of their axes; this file places the axes
- * on the atoms of a cluster.
+ * Meshes of strategies. A mesh groups the atoms into axes and says how each may be used. The table
+ * of fixed strategies (plan/fixed_strategy.c) gives the use of each axis; this file assigns the
+ * atoms of a cluster to the axes.
  */
 #include "model/internal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The use of an axis that is searched freely. */
+/* The use of a free axis: any split of a class that makes candidates. */
 static const sw_axis_use SEARCHED = {.may = {SW_CLASS_HEAVY, 0}};
 
 /* ---- axes ------------------------------------------------------------------------------- */
 
-/* Atoms [first, last) as an axis; name NULL: a letter. */
+/* Add the atoms [first, last) as an axis, or nothing if there are none; name NULL: a letter. */
 static void add_axis(sw_mesh *mesh, const sw_atoms *atoms, int32_t first, int32_t last,
                      const sw_axis_use *use, const char *name)
 {
@@ -31,8 +31,8 @@ static void add_axis(sw_mesh *mesh, const sw_atoms *atoms, int32_t first, int32_
 	mesh->use[mesh->n_axes++] = use;
 }
 
-/* The outer atoms [0, i) of [0, last) over which a batch can be split evenly. */
-static int32_t outermost(const sw_atoms *atoms, int32_t last, int64_t batch)
+/* Return i, so that the batch divides by the devices of the outer atoms [0, i) of [0, last). */
+static int32_t batch_atoms(const sw_atoms *atoms, int32_t last, int64_t batch)
 {
 	int32_t i = 0;
 	for (int64_t product = 1; i < last && batch % (product * atoms->size[i]) == 0; i++)
@@ -40,17 +40,17 @@ static int32_t outermost(const sw_atoms *atoms, int32_t last, int64_t batch)
 	return i;
 }
 
-/* Data parallelism over the atoms [0, last), as far as the batch goes. */
+/* Use the atoms [0, last) for data parallelism, as far as the batch divides by them. */
 static void add_data_axes(sw_mesh *mesh, const sw_atoms *atoms, int32_t last, int64_t batch,
                           const sw_strategy_axis *data)
 {
-	int32_t split = outermost(atoms, last, batch);
+	int32_t split = batch_atoms(atoms, last, batch);
 	add_axis(mesh, atoms, 0, split, data->use, NULL);
 	add_axis(mesh, atoms, split, last, data->other, NULL);
 }
 
-/* The innermost atoms [i, n) whose product is `size`; -1 if there are none. */
-static int32_t innermost(const sw_atoms *atoms, int64_t size)
+/* Return i, so that the innermost atoms [i, n) have `size` devices; -1 if there is no i. */
+static int32_t inner_atoms(const sw_atoms *atoms, int64_t size)
 {
 	int64_t product = 1;
 	for (int32_t i = atoms->n; i >= 0; i--) {
@@ -65,7 +65,7 @@ static int32_t innermost(const sw_atoms *atoms, int64_t size)
 static bool inner_mesh(const sw_atoms *atoms, int64_t batch, int64_t size,
                        const sw_strategy_axis *data, const sw_axis_use *use, sw_mesh *mesh)
 {
-	int32_t first_inner = innermost(atoms, size);
+	int32_t first_inner = inner_atoms(atoms, size);
 	if (first_inner < 0)
 		return false;
 	add_data_axes(mesh, atoms, first_inner, batch, data);
@@ -73,8 +73,8 @@ static bool inner_mesh(const sw_atoms *atoms, int64_t batch, int64_t size,
 	return true;
 }
 
-/* Place the axes of a strategy with these sizes, from the outside inwards; false if no adjacent
- * atoms have them. */
+/* Assign atoms to the axes of a strategy with these sizes, from the outside inwards; return false
+ * if no adjacent atoms have them. */
 static bool grid_mesh(const sw_atoms *atoms, int64_t batch, const sw_plan_strategy *strategy,
                       sw_mesh *mesh)
 {
@@ -97,15 +97,15 @@ static bool grid_mesh(const sw_atoms *atoms, int64_t batch, const sw_plan_strate
 	return first == atoms->n;
 }
 
-/* ---- what there is to split ------------------------------------------------------------- */
+/* ---- the sizes to split ----------------------------------------------------------------- */
 
 typedef struct request {
 	const sw_cluster *cluster;
 	const sw_model_limits *limits;
 	const sw_atoms *atoms;
 	const sw_roles *roles;
-	int64_t batch;   /* what the leading dimensions of all data inputs have in common */
-	int64_t experts; /* what the numbers of experts have in common; 0: there are none */
+	int64_t batch;   /* greatest common divisor of the leading dimensions of all data inputs */
+	int64_t experts; /* greatest common divisor of the numbers of experts; 0: there are none */
 	sw_meshes *meshes;
 } request;
 
@@ -120,7 +120,7 @@ static int64_t batch_of(const sw_roles *roles)
 	return SW_MAX(batch, 1);
 }
 
-/* Dots in which each expert has a weight of its own. */
+/* Count the experts by the dots in which each expert has a weight of its own. */
 static int64_t experts_of(const sw_roles *roles)
 {
 	int64_t experts = 0;
@@ -139,7 +139,7 @@ static int64_t experts_of(const sw_roles *roles)
 
 /* ---- strategies ------------------------------------------------------------------------- */
 
-static void push(const request *r, const sw_plan_strategy *strategy, sw_mesh mesh)
+static void add_mesh(const request *r, const sw_plan_strategy *strategy, sw_mesh mesh)
 {
 	sw_text name = {0};
 	sw_plan_strategy_print(strategy, &name);
@@ -148,9 +148,9 @@ static void push(const request *r, const sw_plan_strategy *strategy, sw_mesh mes
 	sw_vec_push(r->meshes, mesh);
 }
 
-/* `what` sizes may be. */
-static sw_status does_not_fit(const request *r, const sw_plan_strategy *strategy, const char *what,
-                              sw_error *err)
+/* Fail with the sizes that the strategy may have as the reason. */
+static sw_status does_not_fit(const request *r, const sw_plan_strategy *strategy,
+                              const char *reason, sw_error *err)
 {
 	sw_text name = {0}, factors = {0};
 	sw_plan_strategy_print(strategy, &name);
@@ -159,7 +159,7 @@ static sw_status does_not_fit(const request *r, const sw_plan_strategy *strategy
 	sw_status status =
 		sw_fail(err, SW_ERR_INPUT, "%s does not fit cluster '%s' of %lld%s%s devices: %s",
 	                name.data, r->cluster->name, (long long)r->cluster->n_devices,
-	                r->atoms->n > 1 ? " = " : "", r->atoms->n > 1 ? factors.data : "", what);
+	                r->atoms->n > 1 ? " = " : "", r->atoms->n > 1 ? factors.data : "", reason);
 	sw_text_clear(&name);
 	sw_text_clear(&factors);
 	return status;
@@ -171,7 +171,7 @@ static sw_status add_data(const request *r, const sw_plan_strategy *strategy, sw
 	sw_mesh mesh = {0};
 	add_data_axes(&mesh, r->atoms, r->atoms->n, r->batch,
 	              &sw_fixed_strategy_of(strategy->kind)->axes[0]);
-	push(r, strategy, mesh);
+	add_mesh(r, strategy, mesh);
 	return SW_OK;
 }
 
@@ -183,11 +183,11 @@ static sw_status add_megatron(const request *r, const sw_plan_strategy *strategy
 	                strategy->sequence ? axes[1].other : axes[1].use, &mesh))
 		return does_not_fit(r, strategy, "K must be a product of its innermost factors",
 		                    err);
-	push(r, strategy, mesh);
+	add_mesh(r, strategy, mesh);
 	return SW_OK;
 }
 
-/* How far from a square, or a cube, a grid is. */
+/* Return the ratio of the largest and the smallest size of a grid: 1 for a square or a cube. */
 static double unevenness(const int64_t *sizes, int n)
 {
 	int64_t most = 1, least = INT64_MAX;
@@ -198,8 +198,7 @@ static double unevenness(const int64_t *sizes, int n)
 	return (double)most / (double)least;
 }
 
-/* The first of the most even grids whose sizes do not grow from the outside inwards; else of the
- * most even ones. */
+/* Choose the most even grid; of several, the one with the largest outer sizes. */
 static void choose_even(const sw_atoms *atoms, int n, int64_t *sizes)
 {
 	double best = INFINITY;
@@ -228,7 +227,7 @@ static sw_status add_summa(const request *r, const sw_plan_strategy *strategy, s
 		return does_not_fit(
 			r, strategy,
 			"sizes must be products of adjacent factors, R of the outermost", err);
-	push(r, &sized, mesh);
+	add_mesh(r, &sized, mesh);
 	return SW_OK;
 }
 
@@ -242,11 +241,11 @@ static sw_status add_grid(const request *r, const sw_plan_strategy *strategy, sw
 			err);
 	if (r->batch % strategy->size[3] != 0)
 		return does_not_fit(r, strategy, "D must divide the batch", err);
-	push(r, strategy, mesh);
+	add_mesh(r, strategy, mesh);
 	return SW_OK;
 }
 
-/* The grids that AxoNN's communication model finds best. */
+/* Add the grids that AxoNN's communication model ranks first. */
 static sw_status add_axonn(const request *r, const sw_plan_strategy *strategy, sw_error *err)
 {
 	if (strategy->size[0] > 0)
@@ -260,8 +259,9 @@ static sw_status add_axonn(const request *r, const sw_plan_strategy *strategy, s
 	return SW_OK;
 }
 
-/* The largest group of neighbours among which the experts can be shared. */
-static int64_t most_experts(const request *r)
+/* Return the size of the largest group of innermost devices by which the number of experts divides.
+ */
+static int64_t largest_expert_group(const request *r)
 {
 	int64_t most = 1, size = 1;
 	for (int32_t a = r->atoms->n - 1; a >= 0 && r->experts > 0; a--) {
@@ -281,7 +281,7 @@ static sw_status add_expert(const request *r, const sw_plan_strategy *strategy, 
 		return sw_fail(err, SW_ERR_INPUT,
 		               "expert: the program has no dot with a weight per expert");
 	if (sized.size[0] == 0)
-		sized.size[0] = most_experts(r);
+		sized.size[0] = largest_expert_group(r);
 	if (sized.size[0] < 2 || r->experts % sized.size[0] != 0 ||
 	    !inner_mesh(r->atoms, r->batch, sized.size[0], &axes[0], axes[1].use, &mesh))
 		return does_not_fit(
@@ -289,21 +289,22 @@ static sw_status add_expert(const request *r, const sw_plan_strategy *strategy, 
 			"K must be a product of its innermost factors, more than 1, that divides "
 			"the number of experts",
 			err);
-	push(r, &sized, mesh);
+	add_mesh(r, &sized, mesh);
 	return SW_OK;
 }
 
 static sw_status add_serial(const request *r, const sw_plan_strategy *strategy, sw_error *err)
 {
 	(void)err;
-	push(r, strategy, (sw_mesh){0});
+	add_mesh(r, strategy, (sw_mesh){0});
 	return SW_OK;
 }
 
 /* ---- auto ------------------------------------------------------------------------------- */
 
-/* Atoms [0, first), [first, second), [second, n) as axes; equal bounds: fewer. */
-static void add_free(const request *r, int32_t first, int32_t second)
+/* Add a mesh of free axes: atoms [0, first), [first, second), [second, n); an empty range is no
+ * axis. */
+static void add_search(const request *r, int32_t first, int32_t second)
 {
 	sw_mesh mesh = {.search = true};
 	sw_text name = {0};
@@ -318,19 +319,19 @@ static void add_free(const request *r, int32_t first, int32_t second)
 	sw_vec_push(r->meshes, mesh);
 }
 
-static void add_searches(const request *r)
+static void add_all_searches(const request *r)
 {
 	int32_t n = r->atoms->n;
 	for (int32_t i = 1; i < n; i++)
-		add_free(r, i, n);
+		add_search(r, i, n);
 	for (int32_t i = 1; i < n; i++)
 		for (int32_t k = i + 1; k < n; k++)
-			add_free(r, i, k);
+			add_search(r, i, k);
 	if (n < 2)
-		add_free(r, 0, n);
+		add_search(r, 0, n);
 }
 
-/* Those that are planned quickly, and often hard to beat. */
+/* Add the fixed strategies that are planned quickly and are often hard to beat. */
 static void add_fixed(const request *r)
 {
 	static const sw_strategy_kind data[] = {SW_PLAN_DP, SW_PLAN_ZERO1, SW_PLAN_ZERO2,
@@ -346,11 +347,11 @@ static void add_fixed(const request *r)
 			add_megatron(r, &megatron, NULL);
 		}
 	}
-	if (most_experts(r) > 1)
+	if (largest_expert_group(r) > 1)
 		add_expert(r, &(sw_plan_strategy){.kind = SW_PLAN_EXPERT}, NULL);
 }
 
-/* Megatron within nodes, ZeRO-3 around it: what is often chosen by hand where neither alone fits.
+/* Add Megatron within nodes with ZeRO-3 around it: often chosen by hand where neither alone fits.
  */
 static void add_hybrids(const request *r)
 {
@@ -364,12 +365,12 @@ static void add_hybrids(const request *r)
 		         NULL);
 	}
 	for (size_t i = first; i < r->meshes->len; i++)
-		r->meshes->data[i].tight = true;
+		r->meshes->data[i].saves_memory = true;
 }
 
-/* AxoNN's first grids are among what `auto` tries where that takes little time: they have as many
- * as four axes. Elsewhere some of two are. They stand last: which there are depends on the program
- * as it is rewritten, and the others keep their numbers. */
+/* Few ops: AxoNN's best grids, which have up to four axes; more: Megatron within ZeRO-3, which has
+ * two. The grids stand last: which there are depends on the rewritten program, and the meshes
+ * before them must have the same numbers in all variants. */
 static void add_grids(const request *r)
 {
 	const sw_model_limits *l = r->limits;
@@ -388,7 +389,7 @@ static sw_status add_auto(const request *r, const sw_plan_strategy *strategy, sw
 	(void)strategy;
 	(void)err;
 	add_fixed(r);
-	add_searches(r);
+	add_all_searches(r);
 	add_grids(r);
 	return SW_OK;
 }
@@ -404,14 +405,14 @@ static add_fn *const STRATEGIES[] = {
 };
 
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy,
-                       const sw_model_limits *limits, const sw_roles *roles, int32_t iterations,
+                       const sw_model_limits *limits, const sw_roles *roles, int32_t microbatches,
                        sw_meshes *meshes, sw_error *err)
 {
 	const request r = {.cluster = cluster,
 	                   .limits = limits,
 	                   .atoms = &cluster->atoms,
 	                   .roles = roles,
-	                   .batch = SW_MAX(batch_of(roles) / SW_MAX(iterations, 1), 1),
+	                   .batch = SW_MAX(batch_of(roles) / SW_MAX(microbatches, 1), 1),
 	                   .experts = experts_of(roles),
 	                   .meshes = meshes};
 	return STRATEGIES[strategy->kind](&r, strategy, err);
@@ -424,14 +425,14 @@ static bool searches_three(const sw_mesh *mesh)
 
 bool sw_meshes_afford_three(const sw_meshes *meshes, sw_memo *memo)
 {
-	double work = 0, most = memo->analysis->limits->three_axes_work;
-	for (size_t i = 0; i < meshes->len && work <= most; i++)
+	double work = 0, max_work = memo->analysis->limits->three_axes_work;
+	for (size_t i = 0; i < meshes->len && work <= max_work; i++)
 		if (searches_three(&meshes->data[i]))
 			work += sw_mesh_candidates(memo, &meshes->data[i]);
-	return work <= most;
+	return work <= max_work;
 }
 
-void sw_meshes_limit(sw_meshes *meshes, bool afford_three, char *scope, size_t room)
+void sw_meshes_limit(sw_meshes *meshes, bool afford_three, char *scope, size_t scope_bytes)
 {
 	size_t n = 0;
 	bool three = false;
@@ -443,5 +444,5 @@ void sw_meshes_limit(sw_meshes *meshes, bool afford_three, char *scope, size_t r
 		meshes->data[n++] = mesh;
 	}
 	meshes->len = n;
-	snprintf(scope, room, "plans on a mesh of at most %s axes", three ? "three" : "two");
+	snprintf(scope, scope_bytes, "plans on a mesh of at most %s axes", three ? "three" : "two");
 }

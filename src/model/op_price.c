@@ -1,7 +1,7 @@
 /*
- * What a candidate of an op costs: its local op, written into a program of its own, and that
- * program priced as a partitioned one is. What local ops ask of other devices, and the work around
- * them, is counted with them, and by nobody else.
+ * The cost of a candidate of an op: its local op is written into a program of its own, which is
+ * costed like a partitioned program. The collectives inside the local op and the ops around them
+ * are counted here and nowhere else.
  */
 #include "model/internal.h"
 
@@ -13,7 +13,7 @@ typedef struct scratch {
 	sw_program *program;
 	sw_coordinates at;
 	sw_id *values; /* operands, then results */
-	/* of the planner's program -> of the scratch; NULL: the op calls none */
+	/* computation of the analysed program -> of the scratch program; NULL: the op calls none */
 	int32_t *computations;
 } scratch;
 
@@ -32,24 +32,24 @@ static void copy_called(scratch *s, const sw_program *program, const sw_op *op)
 		sw_build_copy_computation(s->program, program, op->called[k], s->computations);
 }
 
-/* Operands come from elsewhere, and so do the device's coordinates, which all ops of a computation
- * share. */
-static void scratch_init(scratch *s, const sw_analysis *p, const sw_op *op,
+/* Operands are parameters of the scratch program. So are the device's coordinates: all ops of a
+ * computation share them, so no single op pays for them. */
+static void scratch_init(scratch *s, const sw_analysis *analysis, const sw_op *op,
                          const sw_layout *operands)
 {
-	const sw_atoms *atoms = &p->cluster->atoms;
+	const sw_atoms *atoms = &analysis->cluster->atoms;
 	*s = (scratch){.program = sw_program_new("local")};
 	if (op->n_called > 0)
-		copy_called(s, p->program, op);
+		copy_called(s, analysis->program, op);
 	int32_t entry = sw_build_computation(s->program, "local");
 	s->program->entry = entry;
-	s->program->num_partitions = p->cluster->n_devices;
+	s->program->num_partitions = analysis->cluster->n_devices;
 	s->values = sw_alloc(sizeof(sw_id) * (op->n_operands + op->n_results + 1));
 	sw_coordinates_init(&s->at, s->program, entry, atoms);
 	for (int32_t a = 0; a < atoms->n; a++)
 		s->at.atom[a] = parameter(s, (sw_shape){.type = SW_S32}, NULL);
 	for (uint32_t k = 0; k < op->n_operands; k++) {
-		sw_shape whole = sw_value_shape(p->program, op->operands[k]);
+		sw_shape whole = sw_value_shape(analysis->program, op->operands[k]);
 		int64_t dims[SW_MAX_RANK];
 		sw_layout_local_dims(atoms, whole, &operands[k], dims);
 		s->values[k] = parameter(s, whole, dims);
@@ -63,7 +63,7 @@ static void scratch_clear(scratch *s)
 	sw_program_free(s->program);
 }
 
-/* With the working space of its kernels. */
+/* Include the workspace of the kernels. */
 static int64_t peak_bytes(const sw_program *program)
 {
 	sw_placement *placement = sw_placement_new(program);
@@ -72,21 +72,23 @@ static int64_t peak_bytes(const sw_program *program)
 	return bytes;
 }
 
-bool sw_price_local(const sw_analysis *p, sw_id op_id, const sw_strategy *strategy,
+bool sw_price_local(const sw_analysis *analysis, sw_id op_id, const sw_strategy *strategy,
                     const sw_layout *operands, sw_program_cost *cost)
 {
-	const sw_op *op = sw_op_at(p->program, op_id);
+	const sw_op *op = sw_op_at(analysis->program, op_id);
 	scratch s;
 	sw_error err = {0};
-	if (sw_strategy_is_none(strategy)) { /* the op as it is: always possible */
-		*cost = (sw_program_cost){.step_time_s = sw_cost_op(p->cluster, p->program, op_id)};
+	/* A strategy that does nothing leaves the op as it is, which is always possible. */
+	if (sw_strategy_is_none(strategy)) {
+		*cost = (sw_program_cost){
+			.step_time_s = sw_cost_op(analysis->cluster, analysis->program, op_id)};
 		return true;
 	}
-	scratch_init(&s, p, op, operands);
+	scratch_init(&s, analysis, op, operands);
 	sw_id *results = s.values + op->n_operands;
-	sw_localize local = {.program = p->program,
+	sw_localize local = {.program = analysis->program,
 	                     .op = op_id,
-	                     .rule = p->rules[op_id],
+	                     .rule = analysis->rules[op_id],
 	                     .strategy = strategy,
 	                     .coordinates = &s.at,
 	                     .computations = s.computations,
@@ -94,7 +96,7 @@ bool sw_price_local(const sw_analysis *p, sw_id op_id, const sw_strategy *strate
 	bool possible = sw_rule_localize(&local, results, &err) == SW_OK;
 	if (possible) {
 		sw_build_results(s.program, s.program->entry, results, op->n_results, op->tuple);
-		sw_cost_program(p->cluster, s.program, cost);
+		sw_cost_program(analysis->cluster, s.program, cost);
 		cost->peak_bytes = peak_bytes(s.program);
 	}
 	scratch_clear(&s);

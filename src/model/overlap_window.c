@@ -1,17 +1,18 @@
 /*
- * Window: how long kernels can run beside the communication between an op and a reader of what it
- * makes.
+ * The overlap window: how long kernels can run beside the communication between an op and a reader
+ * of its result.
  *
- * While that is under conversion, what it waits for has run, and what waits for it has not. All
- * other kernels of the computation may run beside it, in some order: what neither the op needs nor
- * the reader leads to. So a collective between neighbours of a chain has next to none; that of a
- * gradient has the rest of the backward pass; that of a weight all that runs before its first use.
+ * While that communication is in flight, all kernels that it depends on have run, and none that
+ * depends on it has started. All other kernels of the computation may run beside it in some order:
+ * those that neither the op depends on nor the reader leads to. So a collective between neighbours
+ * of a chain has a window of almost nothing, that of a gradient has the rest of the backward pass,
+ * and that of a weight has everything before its first use.
  *
- * Kernels count by their seconds on one device, divided by all devices. Only the heaviest of a
- * computation count, each a bit of a row, as many as window_work allows for the ops of the program:
- * O(ops * kernels + edges * kernels / 64), and O(1) for each question: what the op needs and what
- * its reader leads to have nothing in common. Communication that hides behind the same kernels is
- * not looked at here.
+ * Kernels count by their seconds on one device, divided by the number of devices. Only the
+ * heaviest kernels of a computation count, as many as window_work allows for the ops of the
+ * program; each is a bit of a row. Building takes O(ops * kernels + edges * kernels / 64) and a
+ * query O(1), since the op's predecessors and the reader's successors are disjoint. Two collectives
+ * that are hidden behind the same kernels both get the whole window.
  */
 #include "model/internal.h"
 
@@ -27,17 +28,18 @@ typedef struct heavy {
 struct sw_overlap {
 	sw_arena arena;
 	const sw_program *program;
-	double *all_s;                      /* per computation: of its heaviest kernels */
-	double *own_s, *before_s, *after_s; /* of these, per op: its own, of all that it needs, and
-	                                       of all that it leads to, with its own */
+	double *all_s; /* seconds of the heaviest kernels, per computation */
+	/* seconds of the heaviest kernels, per op: its own; those of its predecessors and its own;
+	 * those of its successors and its own */
+	double *own_s, *before_s, *after_s;
 };
 
-/* While it is filled. A row has a bit for each of the heaviest kernels. */
+/* Scratch space while the sums are computed. A row has a bit for each of the heaviest kernels. */
 typedef struct rows {
 	size_t n_kernels, n_words; /* of a row */
-	/* per op: the row of what it needs, and of what it leads to, itself in both */
+	/* per op: the row of its predecessors and that of its successors, itself in both */
 	uint64_t *before, *after;
-	double *seconds; /* of each bit, in the computation that is looked at */
+	double *seconds; /* of each bit, in the current computation */
 } rows;
 
 static uint64_t *row_of(const rows *r, uint64_t *of, sw_id op)
@@ -53,7 +55,7 @@ static double kernel_s(const sw_roles *roles, const sw_cluster *cluster, sw_id i
 
 static double computation_s(const sw_roles *roles, const sw_cluster *cluster, int32_t c);
 
-/* With all that a region runs. */
+/* Include all ops that a region runs. */
 static double op_s(const sw_roles *roles, const sw_cluster *cluster, sw_id id)
 {
 	const sw_op *op = sw_op_at(roles->program, id);
@@ -80,7 +82,7 @@ static int heaviest_first(const void *a, const void *b)
 	return x->op < y->op ? -1 : x->op > y->op;
 }
 
-/* The heaviest kernels become bits of their own rows. */
+/* Give each of the heaviest kernels a bit, and set it in its own rows. */
 static void set_bits(sw_overlap *o, rows *r, const sw_roles *roles, const sw_cluster *cluster,
                      int32_t c)
 {
@@ -106,7 +108,7 @@ static void add_row(uint64_t *to, const uint64_t *from, size_t n_words)
 		to[w] |= from[w];
 }
 
-/* Operands stand before their readers. */
+/* Operands stand before their readers: one pass forwards and one backwards reach everything. */
 static void fill_rows(const sw_overlap *o, rows *r, int32_t c)
 {
 	const sw_computation *computation = &o->program->computations.data[c];
@@ -204,7 +206,8 @@ double sw_overlap_window_s(const sw_overlap *o, sw_id from, sw_id to)
 	return SW_MAX(seconds, 0);
 }
 
-/* At least min_overlap_weight: below, plans that communicate for nothing look as good as others. */
+/* Less than min_overlap_weight, and plans that communicate without need cost almost as little as
+ * others. */
 double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster,
                          const sw_model_limits *limits)
 {

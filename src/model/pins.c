@@ -1,10 +1,10 @@
 /*
- * Pins: users say how a tensor lies or an op is split (docs/pins.md), and the analysis decides the
- * rest.
+ * Pins: users fix the layout of a tensor or the strategy of an op (docs/pins.md); the planner
+ * decides everything else.
  *
- * A pin decides the options of a decision before any mesh is looked at; meshes are cut where a
- * pin's devices begin or end, so that pins go with any strategy. What can't be is refused when pins
- * are resolved, with the reason.
+ * A pin fixes the options of a decision before any mesh is modelled. Meshes are cut where a pin's
+ * devices begin or end, so that pins go with any strategy. A pin that is impossible is refused when
+ * pins are resolved, with the reason.
  */
 #include "model/internal.h"
 
@@ -14,7 +14,7 @@
 
 /* ---- the file --------------------------------------------------------------------------- */
 
-static sw_status bad(sw_error *err, const sw_yaml *at, const char *what)
+static sw_status fail_at(sw_error *err, const sw_yaml *at, const char *what)
 {
 	return sw_fail_at(err, SW_ERR_INPUT, "", at->line, at->column, "%s", what);
 }
@@ -23,7 +23,7 @@ static sw_status read_count(const sw_yaml *node, int64_t least, int64_t *count, 
 {
 	char *end;
 	if (node->kind != SW_YAML_SCALAR)
-		return bad(err, node, "expected a whole number");
+		return fail_at(err, node, "expected a whole number");
 	*count = strtoll(node->text, &end, 10);
 	if (*end || end == node->text || *count < least || *count > INT32_MAX)
 		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
@@ -35,7 +35,8 @@ static sw_status read_count(const sw_yaml *node, int64_t least, int64_t *count, 
 static sw_status read_split(const sw_yaml *node, sw_pin *pin, sw_error *err)
 {
 	if (node->kind != SW_YAML_MAPPING || node->count == 0 || node->count > SW_MAX_RANK)
-		return bad(err, node, "split: expected {DIMENSION: DEVICES, ...}, such as {0: 4}");
+		return fail_at(err, node,
+		               "split: expected {DIMENSION: DEVICES, ...}, such as {0: 4}");
 	for (size_t i = 0; i < node->count; i++) {
 		int64_t dim;
 		sw_status status = read_count(node->keys[i], 0, &dim, err);
@@ -56,7 +57,7 @@ static sw_status read_key(const sw_yaml *key, const sw_yaml *value, sw_pin *pin,
 	if (!strcmp(key->text, "contract"))
 		return read_count(value, 1, &pin->contract, err);
 	if (value->kind != SW_YAML_SCALAR)
-		return bad(err, value, "expected a single word");
+		return fail_at(err, value, "expected a single word");
 	if (!strcmp(key->text, "tensor") || !strcmp(key->text, "op")) {
 		pin->is_op = key->text[0] == 'o';
 		pin->pattern = value->text;
@@ -83,18 +84,19 @@ static sw_status read_pin(const sw_yaml *node, sw_pin *pin, sw_error *err)
 	sw_status status = SW_OK;
 	*pin = (sw_pin){.line = node->line, .contract = 1};
 	if (node->kind != SW_YAML_MAPPING)
-		return bad(err, node, "expected a pin, such as {tensor: \"*.w\", split: {0: 2}}");
+		return fail_at(err, node,
+		               "expected a pin, such as {tensor: \"*.w\", split: {0: 2}}");
 	for (size_t i = 0; i < node->count && status == SW_OK; i++)
 		status = read_key(node->keys[i], node->items[i], pin, err);
 	if (status != SW_OK)
 		return status;
 	if (!pin->pattern || (sw_yaml_get(node, "tensor") && sw_yaml_get(node, "op")))
-		return bad(err, node, "a pin names a tensor, or an op");
+		return fail_at(err, node, "a pin names a tensor, or an op");
 	if (pin->whole == (pin->n > 0 || pin->contract > 1))
-		return bad(err, node, "a pin says either whole: true, or what is split");
+		return fail_at(err, node, "a pin says either whole: true, or what is split");
 	if (pin->contract > 1 && !pin->is_op)
-		return bad(err, node,
-		           "contract: only of an op; a tensor at rest is no partial sum");
+		return fail_at(err, node,
+		               "contract: only of an op; a tensor at rest is no partial sum");
 	return SW_OK;
 }
 
@@ -105,7 +107,7 @@ sw_status sw_pins_read(const char *path, sw_pins *pins, sw_error *err)
 	sw_arena_init(&pins->arena);
 	sw_status status = sw_yaml_read(path, &pins->arena, &root, err);
 	if (status == SW_OK && root->kind != SW_YAML_SEQUENCE)
-		status = bad(err, root, "expected a list of pins, a line with '- ' each");
+		status = fail_at(err, root, "expected a list of pins, a line with '- ' each");
 	if (status == SW_OK) {
 		pins->list = SW_NEW_N(&pins->arena, sw_pin, root->count + 1);
 		pins->n = root->count;
@@ -125,8 +127,8 @@ void sw_pins_clear(sw_pins *pins)
 
 /* ---- devices ---------------------------------------------------------------------------- */
 
-/* Atoms next to those that are taken, from the side that the pin says; false if no such have that
- * product. */
+/* Take the atoms next to those already taken, from the end that the pin says, until they have
+ * `parts` devices. Return false if no number of atoms has exactly that product. */
 static bool take_atoms(const sw_atoms *atoms, const sw_pin *pin, int64_t parts, int32_t *taken,
                        uint32_t *mask)
 {
@@ -141,13 +143,13 @@ static bool take_atoms(const sw_atoms *atoms, const sw_pin *pin, int64_t parts, 
 	return size == parts;
 }
 
-/* Of one decision: where each dimension's devices are, and the contraction's behind them. */
-typedef struct placed {
+/* The atoms of each pinned dimension, and those of the contraction, of one pin. */
+typedef struct pin_devices {
 	uint32_t dims[SW_MAX_RANK], contract;
-} placed;
+} pin_devices;
 
-static sw_status place(const sw_pins *pins, const sw_pin *pin, const sw_cluster *cluster,
-                       placed *at, sw_error *err)
+static sw_status assign_devices(const sw_pins *pins, const sw_pin *pin, const sw_cluster *cluster,
+                                pin_devices *at, sw_error *err)
 {
 	int32_t taken = 0;
 	bool ok = true;
@@ -167,13 +169,13 @@ static sw_status place(const sw_pins *pins, const sw_pin *pin, const sw_cluster 
 	return status;
 }
 
-/* ---- decisions ------------------------------------------------------------------------------ */
+/* ---- decisions -------------------------------------------------------------------------- */
 
 typedef struct resolving {
 	const sw_pins *pins;
 	const sw_pin *pin;
 	sw_analysis *analysis;
-	placed at;
+	pin_devices at;
 	sw_error *err;
 } resolving;
 
@@ -208,26 +210,26 @@ static sw_status check_dim(const resolving *r, const char *name, sw_shape shape,
 
 static sw_status pin_input(const resolving *r, uint32_t input, const char *name)
 {
-	sw_analysis *p = r->analysis;
-	sw_shape shape = sw_value_shape(p->program, p->roles.inputs[input]);
-	sw_option *options = SW_NEW_N(&p->arena, sw_option, SW_MAX_ATOMS);
-	sw_layout layout = sw_layout_replicated(&p->cluster->atoms);
+	sw_analysis *analysis = r->analysis;
+	sw_shape shape = sw_value_shape(analysis->program, analysis->roles.inputs[input]);
+	sw_option *options = SW_NEW_N(&analysis->arena, sw_option, SW_MAX_ATOMS);
+	sw_layout layout = sw_layout_replicated(&analysis->cluster->atoms);
 	sw_status status = SW_OK;
 	for (int32_t i = 0; i < r->pin->n && status == SW_OK; i++) {
 		status = check_dim(r, name, shape, i);
 		if (status == SW_OK &&
-		    !sw_layout_split(&p->cluster->atoms, &layout, r->at.dims[i], r->pin->dims[i],
-		                     shape.dims[r->pin->dims[i]]))
+		    !sw_layout_split(&analysis->cluster->atoms, &layout, r->at.dims[i],
+		                     r->pin->dims[i], shape.dims[r->pin->dims[i]]))
 			status = refuse(r, name, "dimension %lld is split twice", r->pin->dims[i]);
 		if (status == SW_OK)
 			set_options(r, r->at.dims[i], r->pin->dims[i], shape.dims[r->pin->dims[i]],
 			            options);
 	}
-	p->pinned_inputs[input] = options;
+	analysis->pinned_inputs[input] = options;
 	return status;
 }
 
-/* A factor that the op sums over and these devices divide; -1: none. */
+/* Return a factor that the op sums over and whose size divides by `parts`; -1: none. */
 static int32_t contracted(const sw_rule *rule, int64_t parts)
 {
 	for (int32_t f = 0; f < rule->n_factors; f++)
@@ -273,34 +275,35 @@ static sw_status split_contraction(const resolving *r, sw_id id, sw_strategy *st
 	return SW_OK;
 }
 
-/* Some ops can be split along each of two dimensions, and not along both. */
-static bool is_possible(sw_analysis *p, sw_id id, const sw_strategy *strategy)
+/* Some ops can be split along each of two dimensions, but not along both. */
+static bool is_possible(sw_analysis *analysis, sw_id id, const sw_strategy *strategy)
 {
-	const sw_op *op = sw_op_at(p->program, id);
+	const sw_op *op = sw_op_at(analysis->program, id);
 	sw_program_cost cost;
 	sw_layout *layouts = sw_alloc(sizeof(*layouts) * (op->n_operands + op->n_results + 1));
-	bool possible = sw_rule_layouts(p->program, id, p->rules[id], &p->cluster->atoms, strategy,
-	                                layouts, layouts + op->n_operands) &&
-	                sw_price_local(p, id, strategy, layouts, &cost);
+	bool possible = sw_rule_layouts(analysis->program, id, analysis->rules[id],
+	                                &analysis->cluster->atoms, strategy, layouts,
+	                                layouts + op->n_operands) &&
+	                sw_price_local(analysis, id, strategy, layouts, &cost);
 	free(layouts);
 	return possible;
 }
 
 static sw_status pin_op(const resolving *r, sw_id id)
 {
-	sw_analysis *p = r->analysis;
-	sw_option *options = SW_NEW_N(&p->arena, sw_option, SW_MAX_ATOMS);
-	sw_strategy strategy = sw_strategy_none(&p->cluster->atoms);
+	sw_analysis *analysis = r->analysis;
+	sw_option *options = SW_NEW_N(&analysis->arena, sw_option, SW_MAX_ATOMS);
+	sw_strategy strategy = sw_strategy_none(&analysis->cluster->atoms);
 	sw_status status = SW_OK;
 	for (int32_t i = 0; i < r->pin->n && status == SW_OK; i++)
 		status = split_result(r, id, i, &strategy, options);
 	if (status == SW_OK)
 		status = split_contraction(r, id, &strategy, options);
-	if (status == SW_OK && !is_possible(p, id, &strategy))
-		status = refuse(r, sw_op_at(p->program, id)->name,
+	if (status == SW_OK && !is_possible(analysis, id, &strategy))
+		status = refuse(r, sw_op_at(analysis->program, id)->name,
 		                "the op can't be split in all these ways at once, on %lld devices",
-		                p->cluster->n_devices);
-	p->pinned_ops[id] = options;
+		                analysis->cluster->n_devices);
+	analysis->pinned_ops[id] = options;
 	return status;
 }
 
@@ -327,14 +330,14 @@ static sw_status pin_inputs(const resolving *r, const sw_sidecar *sidecar, int64
 
 static sw_status pin_ops(const resolving *r, int64_t *found)
 {
-	const sw_analysis *p = r->analysis;
+	const sw_analysis *analysis = r->analysis;
 	sw_status status = SW_OK;
-	for (sw_id id = 0; id < p->program->ops.len && status == SW_OK; id++) {
-		const sw_op *op = sw_op_at(p->program, id);
+	for (sw_id id = 0; id < analysis->program->ops.len && status == SW_OK; id++) {
+		const sw_op *op = sw_op_at(analysis->program, id);
 		bool named = matches(r->pin, op->name) ||
 		             (r->pin->is_op && matches(r->pin, op->op_name));
-		if (!named || !p->roles.planned[op->computation] || op->opcode == SW_OP_PARAMETER ||
-		    sw_is_region(op))
+		if (!named || !analysis->roles.planned[op->computation] ||
+		    op->opcode == SW_OP_PARAMETER || sw_is_region(op))
 			continue;
 		++*found;
 		status = pin_op(r, id);
@@ -350,7 +353,7 @@ sw_status sw_pins_resolve(const sw_pins *pins, sw_analysis *analysis, const sw_s
 		resolving r = {
 			.pins = pins, .pin = &pins->list[i], .analysis = analysis, .err = err};
 		int64_t found = 0;
-		status = place(pins, r.pin, analysis->cluster, &r.at, err);
+		status = assign_devices(pins, r.pin, analysis->cluster, &r.at, err);
 		if (status == SW_OK && !r.pin->is_op)
 			status = pin_inputs(&r, sidecar, &found);
 		if (status == SW_OK)
@@ -366,14 +369,14 @@ sw_status sw_pins_resolve(const sw_pins *pins, sw_analysis *analysis, const sw_s
 
 /* ---- meshes ----------------------------------------------------------------------------- */
 
-/* Bit a: no axis may have both atom a - 1 and atom a. */
+/* Set bit a of `cuts` where no axis may contain both atom a - 1 and atom a. */
 static sw_status find_cuts(const sw_pins *pins, const sw_cluster *cluster, uint32_t *cuts,
                            sw_error *err)
 {
 	*cuts = 0;
 	for (size_t i = 0; i < pins->n; i++) {
-		placed at = {0};
-		sw_status status = place(pins, &pins->list[i], cluster, &at, err);
+		pin_devices at = {0};
+		sw_status status = assign_devices(pins, &pins->list[i], cluster, &at, err);
 		if (status != SW_OK)
 			return status;
 		for (int32_t k = 0; k < pins->list[i].n; k++)
@@ -432,11 +435,12 @@ sw_status sw_pins_cut(const sw_pins *pins, const sw_cluster *cluster, sw_meshes 
 
 /* ---- checking --------------------------------------------------------------------------- */
 
-static bool input_holds(const sw_analysis *p, const sw_plan *plan, uint32_t input)
+static bool input_is_as_pinned(const sw_analysis *analysis, const sw_plan *plan, uint32_t input)
 {
-	const sw_layout *layout = sw_plan_layout(plan, plan->produced[p->roles.inputs[input]]);
+	const sw_layout *layout =
+		sw_plan_layout(plan, plan->produced[analysis->roles.inputs[input]]);
 	for (int32_t a = 0; a < layout->n; a++) {
-		const sw_option *option = &p->pinned_inputs[input][a];
+		const sw_option *option = &analysis->pinned_inputs[input][a];
 		bool split = option->kind == SW_CHOICE_SPLIT;
 		if ((layout->state[a].kind == SW_STATE_S) != split ||
 		    (split && layout->state[a].dim != option->index))
@@ -445,11 +449,11 @@ static bool input_holds(const sw_analysis *p, const sw_plan *plan, uint32_t inpu
 	return true;
 }
 
-static bool op_holds(const sw_analysis *p, const sw_plan *plan, sw_id op)
+static bool op_is_as_pinned(const sw_analysis *analysis, const sw_plan *plan, sw_id op)
 {
-	for (int32_t a = 0; a < p->cluster->atoms.n; a++) {
+	for (int32_t a = 0; a < analysis->cluster->atoms.n; a++) {
 		const sw_choice *choice = &plan->strategies[op].atom[a];
-		const sw_option *option = &p->pinned_ops[op][a];
+		const sw_option *option = &analysis->pinned_ops[op][a];
 		if (choice->kind != option->kind ||
 		    (option->kind == SW_CHOICE_SPLIT && choice->index != option->index))
 			return false;
@@ -457,16 +461,16 @@ static bool op_holds(const sw_analysis *p, const sw_plan *plan, sw_id op)
 	return true;
 }
 
-sw_status sw_pins_check(const sw_analysis *p, const sw_plan *plan, sw_error *err)
+sw_status sw_pins_check(const sw_analysis *analysis, const sw_plan *plan, sw_error *err)
 {
-	for (uint32_t i = 0; i < p->roles.n_inputs; i++)
-		if (p->pinned_inputs[i] && !input_holds(p, plan, i))
+	for (uint32_t i = 0; i < analysis->roles.n_inputs; i++)
+		if (analysis->pinned_inputs[i] && !input_is_as_pinned(analysis, plan, i))
 			return sw_fail(err, SW_ERR_INTERNAL,
 			               "the plan does not hold to the pin of input %u", i);
-	for (sw_id id = 0; id < p->program->ops.len; id++)
-		if (p->pinned_ops[id] && !op_holds(p, plan, id))
+	for (sw_id id = 0; id < analysis->program->ops.len; id++)
+		if (analysis->pinned_ops[id] && !op_is_as_pinned(analysis, plan, id))
 			return sw_fail(err, SW_ERR_INTERNAL,
 			               "the plan does not hold to the pin of op '%s'",
-			               sw_op_at(p->program, id)->name);
+			               sw_op_at(analysis->program, id)->name);
 	return SW_OK;
 }

@@ -1,28 +1,28 @@
 /*
- * A plan by chance: nothing that a planner would choose, all of it allowed. What partitions every
- * such plan rightly partitions every plan.
+ * Random plans: nothing that a planner would choose, but all valid. A partitioner that handles
+ * every random plan handles every plan.
  *
- * Each op draws for each atom a digit of a factor at any legal stride, a linearity, or nothing;
- * what sw_rule_layouts refuses is taken back. Inputs and boundaries (what loops carry, what
- * branches take and give) draw any layout. A value is kept in any layout that all its readers can
- * be served from: partial sums of one kind never become those of another.
+ * Each op draws for each atom a digit of a factor at any legal stride, a linearity, or nothing; a
+ * draw that sw_rule_layouts refuses is undone. Inputs and boundaries draw any layout. A value is
+ * materialised in any layout from which all its readers can be served: partial sums under one
+ * monoid never become partial sums under another.
  */
 #include "model/internal.h"
 
 #include <stdlib.h>
 
-typedef struct dice {
+typedef struct draw_state {
 	sw_rng rng;
-	int eager; /* percent: how often an atom is used at all, of this plan */
-} dice;
+	int use_percent; /* percent of the atoms that are used at all, in this plan */
+} draw_state;
 
-static bool chance(dice *d, int percent)
+static bool chance(draw_state *d, int percent)
 {
 	return sw_rng_below(&d->rng, 100) < percent;
 }
 
-/* A divisor of n: often n itself or 1, so that blocks and the finest digits are there as well. */
-static int64_t random_divisor(dice *d, int64_t n)
+/* Draw a divisor of n, often n itself or 1, so that blocks and the finest digits occur too. */
+static int64_t random_divisor(draw_state *d, int64_t n)
 {
 	int64_t divisor = 1;
 	int64_t extreme = sw_rng_below(&d->rng, 4);
@@ -36,12 +36,12 @@ static int64_t random_divisor(dice *d, int64_t n)
 
 /* ---- layouts ---------------------------------------------------------------------------- */
 
-static sw_state random_state(dice *d, sw_shape shape, int64_t p, sw_monoid monoid)
+static sw_state random_state(draw_state *d, sw_shape shape, int64_t p, sw_monoid monoid)
 {
 	sw_state state = {.kind = SW_STATE_B};
 	if (monoid != SW_MONOID_NONE && chance(d, 40))
 		return (sw_state){.kind = SW_STATE_P};
-	if (shape.rank == 0 || !chance(d, d->eager))
+	if (shape.rank == 0 || !chance(d, d->use_percent))
 		return state;
 	int32_t dim = (int32_t)sw_rng_below(&d->rng, shape.rank);
 	if (shape.dims[dim] == 0 || shape.dims[dim] % p != 0)
@@ -51,8 +51,9 @@ static sw_state random_state(dice *d, sw_shape shape, int64_t p, sw_monoid monoi
 	                  .stride = random_divisor(d, shape.dims[dim] / p)};
 }
 
-/* monoid: of the atoms that may be partial; NONE: none may. */
-static sw_layout random_layout(dice *d, const sw_atoms *atoms, sw_shape shape, sw_monoid monoid)
+/* Draw a layout whose partial atoms have `monoid`; NONE: no atom is partial. */
+static sw_layout random_layout(draw_state *d, const sw_atoms *atoms, sw_shape shape,
+                               sw_monoid monoid)
 {
 	sw_layout layout = sw_layout_replicated(atoms);
 	for (int32_t a = 0; a < atoms->n; a++) {
@@ -66,8 +67,8 @@ static sw_layout random_layout(dice *d, const sw_atoms *atoms, sw_shape shape, s
 	return layout;
 }
 
-/* One that values of the type can be partial under; often NONE. */
-static sw_monoid random_monoid(dice *d, sw_type type)
+/* Draw a monoid under which values of the type can be partial; often NONE. */
+static sw_monoid random_monoid(draw_state *d, sw_type type)
 {
 	sw_monoid monoid = (sw_monoid)sw_rng_below(&d->rng, SW_MONOID_OR + 1);
 	if (chance(d, 50))
@@ -76,7 +77,7 @@ static sw_monoid random_monoid(dice *d, sw_type type)
 	                                                                   : SW_MONOID_NONE;
 }
 
-static uint32_t draw_layout(dice *d, sw_plan *plan, sw_id value, sw_monoid monoid)
+static uint32_t draw_layout(draw_state *d, sw_plan *plan, sw_id value, sw_monoid monoid)
 {
 	sw_layout layout = random_layout(d, &plan->cluster->atoms,
 	                                 sw_value_shape(plan->program, value), monoid);
@@ -85,7 +86,7 @@ static uint32_t draw_layout(dice *d, sw_plan *plan, sw_id value, sw_monoid monoi
 
 /* ---- strategies ------------------------------------------------------------------------- */
 
-static sw_choice random_choice(dice *d, const sw_rule *rule, int64_t p)
+static sw_choice random_choice(draw_state *d, const sw_rule *rule, int64_t p)
 {
 	sw_choice none = {.kind = SW_CHOICE_NONE};
 	bool pass = rule->n_linearities > 0 && chance(d, rule->n_factors > 0 ? 25 : 100);
@@ -115,8 +116,8 @@ static sw_choice random_choice(dice *d, const sw_rule *rule, int64_t p)
 	return choice;
 }
 
-/* Atoms one after another, as long as the whole stays possible. */
-static void draw_strategy(dice *d, sw_plan *plan, sw_id op_id, sw_layout *layouts)
+/* Draw a choice per atom, one after another; keep those with which the strategy stays possible. */
+static void draw_strategy(draw_state *d, sw_plan *plan, sw_id op_id, sw_layout *layouts)
 {
 	const sw_op *op = sw_op_at(plan->program, op_id);
 	const sw_rule *rule = plan->rules[op_id];
@@ -125,7 +126,7 @@ static void draw_strategy(dice *d, sw_plan *plan, sw_id op_id, sw_layout *layout
 	for (int32_t a = 0; a < atoms->n; a++)
 		for (int attempt = 0; attempt < 3 && strategy->atom[a].kind == SW_CHOICE_NONE;
 		     attempt++) {
-			if (!chance(d, d->eager))
+			if (!chance(d, d->use_percent))
 				continue;
 			strategy->atom[a] = random_choice(d, rule, atoms->size[a]);
 			if (!sw_rule_layouts(plan->program, op_id, rule, atoms, strategy, layouts,
@@ -136,44 +137,44 @@ static void draw_strategy(dice *d, sw_plan *plan, sw_id op_id, sw_layout *layout
 
 /* ---- the program ------------------------------------------------------------------------ */
 
-typedef struct walk {
-	dice dice;
+typedef struct random_draw {
+	draw_state draw_state;
 	sw_plan *plan;
 	const sw_roles *roles;
-	uint32_t *needed;   /* per value: monoids (bit) that readers want it partial under */
-	sw_layout *layouts; /* room for one op's */
-} walk;
+	uint32_t *needed;   /* per value: monoids (bit) under which readers take it as partial */
+	sw_layout *layouts; /* scratch, of one op */
+} random_draw;
 
-static void draw_inputs(walk *w)
+static void draw_inputs(random_draw *w)
 {
 	for (uint32_t i = 0; i < w->roles->n_inputs; i++)
 		w->plan->produced[w->roles->inputs[i]] =
-			draw_layout(&w->dice, w->plan, w->roles->inputs[i], SW_MONOID_NONE);
+			draw_layout(&w->draw_state, w->plan, w->roles->inputs[i], SW_MONOID_NONE);
 }
 
-/* The values of a boundary lie in one way. */
-static void draw_boundaries(walk *w)
+/* The values of a boundary have one layout. */
+static void draw_boundaries(random_draw *w)
 {
 	for (size_t i = 0; i < w->roles->boundaries.len; i++) {
 		const sw_boundary *boundary = &w->roles->boundaries.data[i];
 		if (boundary->n_values == 0)
 			continue;
 		sw_type type = sw_value_shape(w->plan->program, boundary->values[0]).type;
-		uint32_t layout = draw_layout(&w->dice, w->plan, boundary->values[0],
-		                              random_monoid(&w->dice, type));
+		uint32_t layout = draw_layout(&w->draw_state, w->plan, boundary->values[0],
+		                              random_monoid(&w->draw_state, type));
 		for (uint32_t k = 0; k < boundary->n_values; k++)
 			w->plan->produced[boundary->values[k]] = layout;
 	}
 }
 
-static void draw_ops(walk *w)
+static void draw_ops(random_draw *w)
 {
 	const sw_program *program = w->plan->program;
 	for (sw_id id = 0; id < program->ops.len; id++) {
 		const sw_op *op = sw_op_at(program, id);
 		if (!w->roles->planned[op->computation])
 			continue;
-		draw_strategy(&w->dice, w->plan, id, w->layouts);
+		draw_strategy(&w->draw_state, w->plan, id, w->layouts);
 		sw_layout *results = w->layouts + op->n_operands;
 		sw_plan_op_layouts(w->plan, id, w->layouts, results);
 		for (uint32_t k = 0; k < op->n_results; k++)
@@ -182,12 +183,12 @@ static void draw_ops(walk *w)
 	}
 }
 
-static void need(walk *w, sw_id value, const sw_layout *layout)
+static void mark_needed(random_draw *w, sw_id value, const sw_layout *layout)
 {
 	w->needed[value] |= 1u << layout->monoid;
 }
 
-static void find_needed(walk *w)
+static void find_needed(random_draw *w)
 {
 	const sw_program *program = w->plan->program;
 	for (sw_id id = 0; id < program->ops.len; id++) {
@@ -196,18 +197,20 @@ static void find_needed(walk *w)
 			continue;
 		sw_plan_op_layouts(w->plan, id, w->layouts, w->layouts + op->n_operands);
 		for (uint32_t k = 0; k < op->n_operands; k++)
-			need(w, op->operands[k], &w->layouts[k]);
+			mark_needed(w, op->operands[k], &w->layouts[k]);
 	}
 	for (size_t i = 0; i < w->roles->boundaries.len; i++) {
 		const sw_boundary *boundary = &w->roles->boundaries.data[i];
 		for (uint32_t k = 0; k < boundary->n_reads && boundary->n_values > 0; k++)
-			need(w, boundary->reads[k].value,
-			     sw_plan_layout(w->plan, w->plan->produced[boundary->values[0]]));
+			mark_needed(
+				w, boundary->reads[k].value,
+				sw_plan_layout(w->plan, w->plan->produced[boundary->values[0]]));
 	}
 }
 
-/* Whole values serve all readers; partial ones those that want them so, or whole. */
-static void draw_kept(walk *w)
+/* Draw materialised layouts. A whole value serves all readers; a partial one only those that take
+ * it as partial under the same monoid, or whole. */
+static void draw_materialised(random_draw *w)
 {
 	for (sw_id v = 0; v < w->plan->program->values.len; v++) {
 		uint32_t produced = w->plan->produced[v];
@@ -218,27 +221,28 @@ static void draw_kept(walk *w)
 		                                          w->plan->program->values.data[v].op)
 		                                         ->computation];
 		w->plan->materialised[v] = produced;
-		if (!planned || ((wanted & ~(1u << made)) == 0 && chance(&w->dice, 60)))
+		if (!planned || ((wanted & ~(1u << made)) == 0 && chance(&w->draw_state, 60)))
 			continue;
-		sw_monoid monoid = made != SW_MONOID_NONE ? made : random_monoid(&w->dice, type);
+		sw_monoid monoid =
+			made != SW_MONOID_NONE ? made : random_monoid(&w->draw_state, type);
 		bool fits = (wanted & ~(1u << monoid)) == 0;
 		w->plan->materialised[v] =
-			draw_layout(&w->dice, w->plan, v, fits ? monoid : SW_MONOID_NONE);
+			draw_layout(&w->draw_state, w->plan, v, fits ? monoid : SW_MONOID_NONE);
 	}
 }
 
-static void draw_outputs(walk *w)
+static void draw_outputs(random_draw *w)
 {
 	for (uint32_t i = 0; i < w->plan->n_outputs; i++) {
 		sw_id value = sw_entry(w->plan->program)->results.data[i];
 		int32_t input = w->roles->output_input[i];
 		w->plan->outputs[i] =
 			input >= 0 ? w->plan->produced[w->roles->inputs[input]]
-				   : draw_layout(&w->dice, w->plan, value, SW_MONOID_NONE);
+				   : draw_layout(&w->draw_state, w->plan, value, SW_MONOID_NONE);
 	}
 }
 
-static uint32_t most_values(const sw_program *program)
+static uint32_t max_values_of_op(const sw_program *program)
 {
 	uint32_t most = 0;
 	for (size_t i = 0; i < program->ops.len; i++)
@@ -247,16 +251,17 @@ static uint32_t most_values(const sw_program *program)
 	return most;
 }
 
-/* Half of the plans share all that is moved; of the others some readers move it again. */
-static void draw_anew(walk *w)
+/* In half of the plans readers share all conversions; in the others about half of the reads
+ * re-gather. */
+static void draw_regathered(random_draw *w)
 {
 	const sw_program *program = w->plan->program;
-	bool some = chance(&w->dice, 50);
+	bool some = chance(&w->draw_state, 50);
 	for (sw_id id = 0; id < program->ops.len; id++) {
 		const sw_op *op = sw_op_at(program, id);
 		for (uint32_t k = 0;
 		     some && w->roles->planned[op->computation] && k < op->n_operands; k++)
-			if (chance(&w->dice, 50))
+			if (chance(&w->draw_state, 50))
 				sw_vec_push(&w->plan->regathered, ((sw_read){op->operands[k], id}));
 	}
 	sw_reads_sort(&w->plan->regathered);
@@ -277,17 +282,17 @@ sw_status sw_plan_random(const sw_program *program, const char *program_path,
 	snprintf((*plan)->chosen, sizeof((*plan)->chosen), "random %llu", (unsigned long long)seed);
 	sw_sidecar_default(canonical, &sidecar);
 	sw_roles_init(&roles, canonical, &sidecar);
-	walk w = {.dice = {.rng = {seed, 0}}, .plan = *plan, .roles = &roles};
-	w.dice.eager = (int)(30 + sw_rng_below(&w.dice.rng, 66));
+	random_draw w = {.draw_state = {.rng = {seed, 0}}, .plan = *plan, .roles = &roles};
+	w.draw_state.use_percent = (int)(30 + sw_rng_below(&w.draw_state.rng, 66));
 	w.needed = sw_alloc(sizeof(*w.needed) * (canonical->values.len + 1));
-	w.layouts = sw_alloc(sizeof(*w.layouts) * (most_values(canonical) + 1));
+	w.layouts = sw_alloc(sizeof(*w.layouts) * (max_values_of_op(canonical) + 1));
 	draw_inputs(&w);
 	draw_boundaries(&w);
 	draw_ops(&w);
 	find_needed(&w);
-	draw_kept(&w);
+	draw_materialised(&w);
 	draw_outputs(&w);
-	draw_anew(&w);
+	draw_regathered(&w);
 	free(w.layouts);
 	free(w.needed);
 	sw_roles_clear(&roles);

@@ -1,8 +1,8 @@
 /*
- * What readers hold beside what is kept. The spans of a problem count a value as it is kept; a
- * reader that needs it in another layout has a copy of it while it runs, which is a matter of two
- * nodes, and spans are one node's. Near a plan that is known it is nearly one: the value is likely
- * to be kept as it was there.
+ * Copies that readers hold of their operands. The spans of a problem count a value in its
+ * materialised layout; a reader that needs another layout holds a copy while it runs. Those bytes
+ * depend on two nodes, but a span belongs to one. Near a known plan one node suffices: the value is
+ * likely to keep the materialised layout that it has there.
  */
 #include "model/internal.h"
 
@@ -10,48 +10,46 @@
 
 static int64_t bytes_in(const sw_model *m, sw_shape shape, uint32_t layout)
 {
-	const sw_memo *p = m->memo;
-	return sw_layout_local_bytes(&p->analysis->cluster->atoms, shape,
-	                             &p->layouts.items.data[layout]);
+	const sw_memo *memo = m->memo;
+	return sw_layout_local_bytes(&memo->analysis->cluster->atoms, shape,
+	                             &memo->layouts.items.data[layout]);
 }
 
-/* Of the op's operands together, per candidate, beyond what is kept; returns the most. */
-static int64_t count_copies(const sw_model *m, const sw_decision *decision, const sw_plan *near,
+/* Count the bytes of the op's operands beyond their materialised layouts, per candidate; return the
+ * maximum. */
+static int64_t count_copies(const sw_model *m, const sw_decision *decision, const sw_plan *nearby,
                             int64_t *usage)
 {
 	const sw_program *program = m->analysis->program;
-	const sw_strategy_table *strategy_table =
-		&m->memo->strategy_tables.data[decision->strategy_table];
+	const sw_strategy_table *table = &m->memo->tables.data[decision->table];
 	const sw_op *op = sw_op_at(program, decision->index);
-	int64_t most = 0;
-	for (int32_t i = 0; i < strategy_table->n; i++) {
+	int64_t max_bytes = 0;
+	for (int32_t i = 0; i < table->n; i++) {
 		usage[i] = 0;
 		for (uint32_t k = 0; k < op->n_operands; k++) {
 			sw_shape shape = sw_value_shape(program, op->operands[k]);
-			int64_t read = bytes_in(
-				m, shape,
-				strategy_table->in[(uint32_t)i * strategy_table->n_in + k]);
+			int64_t read = bytes_in(m, shape, table->in[(uint32_t)i * table->n_in + k]);
 			usage[i] += SW_MAX(
-				read - bytes_in(m, shape, near->materialised[op->operands[k]]), 0);
+				read - bytes_in(m, shape, nearby->materialised[op->operands[k]]),
+				0);
 		}
-		most = SW_MAX(most, usage[i]);
+		max_bytes = SW_MAX(max_bytes, usage[i]);
 	}
-	return most;
+	return max_bytes;
 }
 
-void sw_model_count_copies(sw_model *m, const sw_plan *near)
+void sw_model_count_copies(sw_model *m, const sw_plan *nearby)
 {
 	const sw_roles *roles = &m->analysis->roles;
-	double small_bytes = (double)m->problem.capacity / m->analysis->limits->copy_parts;
+	const double min_bytes = (double)m->problem.capacity / m->analysis->limits->copy_parts;
 	for (size_t s = 0; s < m->decisions.len; s++) {
 		const sw_decision *decision = &m->decisions.data[s];
 		if (decision->kind != SW_DECISION_OP)
 			continue;
 		int64_t *usage =
-			sw_alloc(sizeof(*usage) *
-		                 (size_t)m->memo->strategy_tables.data[decision->strategy_table].n);
+			sw_alloc(sizeof(*usage) * (size_t)m->memo->tables.data[decision->table].n);
 		int32_t point = roles->point[decision->index];
-		if ((double)count_copies(m, decision, near, usage) > small_bytes)
+		if ((double)count_copies(m, decision, nearby, usage) > min_bytes)
 			sw_problem_add_span(&m->problem, decision->node, point, point + 1, usage);
 		free(usage);
 	}

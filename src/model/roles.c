@@ -1,16 +1,16 @@
 /*
- * Roles: what the entry's inputs are for, which values are parameters in another guise, how often
- * each op runs, and when (one line of points through the entry and its regions); and the boundaries
- * of regions.
+ * Roles: the role of each entry input, the values that are parameters in another form, the
+ * executions of each op, the program points of the entry and its regions in one line, and the
+ * boundaries of regions.
  */
 #include "model/internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- when and how often ----------------------------------------------------------------- */
+/* ---- program points and executions ------------------------------------------------------ */
 
-/* FLOPs and bytes of a computation, and one for being run at all. */
+/* Return the FLOPs and bytes of a computation, and one more so that an empty one counts. */
 static double work_of(const sw_program *p, int32_t c)
 {
 	double work = 1;
@@ -21,33 +21,34 @@ static double work_of(const sw_program *p, int32_t c)
 	return work;
 }
 
-static int32_t lay_out(sw_roles *roles, int32_t c, int32_t point, double trips);
+static int32_t number_points(sw_roles *roles, int32_t c, int32_t point, double trips);
 
-/* One branch runs, and which is not known. Each counts by its share of the work of all, so that the
- * dearest counts most and none is planned without care; and a mean is never more than the dearest
- * branch, which is what a partitioned program is said to take. */
-static int32_t lay_out_branches(sw_roles *roles, const sw_op *op, int32_t point, double trips)
+/* One branch runs, and it is not known which. Weight each by its share of the work of all branches:
+ * the most expensive one counts most, and none is planned without care. The weighted mean is never
+ * more than the most expensive branch, which is the cost that a partitioned program is given. */
+static int32_t number_branches(sw_roles *roles, const sw_op *op, int32_t point, double trips)
 {
 	double all = 0;
 	for (uint32_t k = 0; k < op->n_called; k++)
 		all += work_of(roles->program, op->called[k]);
 	for (uint32_t k = 0; k < op->n_called; k++) {
 		double share = work_of(roles->program, op->called[k]) / all;
-		point = lay_out(roles, op->called[k], point,
-		                trips * (isfinite(share) ? share : 1.0 / op->n_called));
+		point = number_points(roles, op->called[k], point,
+		                      trips * (isfinite(share) ? share : 1.0 / op->n_called));
 	}
 	return point;
 }
 
-static int32_t lay_out_loop(sw_roles *roles, const sw_op *op, int32_t point, double trips)
+static int32_t number_loop(sw_roles *roles, const sw_op *op, int32_t point, double trips)
 {
 	double inner = trips * (double)SW_MAX(op->attrs->loop.trip_count, 1);
-	point = lay_out(roles, op->called[0], point, inner);
-	return lay_out(roles, op->called[1], point, inner);
+	point = number_points(roles, op->called[0], point, inner);
+	return number_points(roles, op->called[1], point, inner);
 }
 
-/* Numbers the ops of c from `point` on; the ops of a region stand before the region itself. */
-static int32_t lay_out(sw_roles *roles, int32_t c, int32_t point, double trips)
+/* Number the ops of c from `point` on, the ops of a region before the region itself; return the
+ * next point. */
+static int32_t number_points(sw_roles *roles, int32_t c, int32_t point, double trips)
 {
 	const sw_program *p = roles->program;
 	const sw_computation *computation = &p->computations.data[c];
@@ -56,9 +57,9 @@ static int32_t lay_out(sw_roles *roles, int32_t c, int32_t point, double trips)
 		const sw_op *op = sw_op_at(p, id);
 		roles->trips[id] = trips;
 		if (op->opcode == SW_OP_WHILE)
-			point = lay_out_loop(roles, op, point, trips);
+			point = number_loop(roles, op, point, trips);
 		else if (op->opcode == SW_OP_CONDITIONAL)
-			point = lay_out_branches(roles, op, point, trips);
+			point = number_branches(roles, op, point, trips);
 		roles->point[id] = point++;
 	}
 	return point;
@@ -70,14 +71,14 @@ static sw_id last_op(const sw_program *p, int32_t c)
 	return computation->ops.data[computation->ops.len - 1];
 }
 
-/* ---- boundaries ------------------------------------------------------------------------------ */
+/* ---- boundaries ------------------------------------------------------------------------- */
 
 static sw_id leaf_of(const sw_program *p, int32_t c, uint32_t leaf)
 {
 	return sw_op_at(p, p->computations.data[c].parameters.data[0])->first_result + leaf;
 }
 
-/* Just before the first op of c, which takes what is read in its place. */
+/* A read just before the first op of c, which takes the operand as its parameter. */
 static sw_boundary_read read_before(const sw_roles *roles, const sw_op *region, uint32_t operand,
                                     int32_t c)
 {
@@ -87,7 +88,7 @@ static sw_boundary_read read_before(const sw_roles *roles, const sw_op *region, 
 	                          SW_MAX(roles->point[first] - 1, 0)};
 }
 
-/* A result of c, when c ends. */
+/* A read of a result of c, at the end of c. */
 static sw_boundary_read read_after(const sw_roles *roles, int32_t c, uint32_t result)
 {
 	sw_id last = last_op(roles->program, c);
@@ -95,13 +96,13 @@ static sw_boundary_read read_after(const sw_roles *roles, int32_t c, uint32_t re
 	                          roles->trips[last], roles->point[last]};
 }
 
-/* Copies the lists. */
+/* Add a boundary with copies of the lists. */
 static void add_boundary(sw_roles *roles, const sw_op *region, const sw_boundary_read *reads,
                          uint32_t n_reads, const sw_id *values, uint32_t n_values)
 {
 	sw_boundary boundary = {
 		.region = (sw_id)(region - roles->program->ops.data),
-		.decides = n_values == 0,
+		.is_predicate = n_values == 0,
 		.n_reads = n_reads,
 		.n_values = n_values,
 		.reads = sw_arena_copy(&roles->arena, reads, sizeof(*reads) * n_reads),
@@ -121,8 +122,8 @@ static void add_loop_boundaries(sw_roles *roles, const sw_op *op)
 		                        op->first_result + k};
 		add_boundary(roles, op, reads, 2, values, 3);
 	}
-	const sw_boundary_read way = read_after(roles, condition, 0);
-	add_boundary(roles, op, &way, 1, NULL, 0);
+	const sw_boundary_read predicate = read_after(roles, condition, 0);
+	add_boundary(roles, op, &predicate, 1, NULL, 0);
 }
 
 static void add_conditional_boundaries(sw_roles *roles, const sw_op *op)
@@ -146,8 +147,8 @@ static void add_conditional_boundaries(sw_roles *roles, const sw_op *op)
 			reads[k] = read_after(roles, op->called[k], i);
 		add_boundary(roles, op, reads, op->n_called, &result, 1);
 	}
-	const sw_boundary_read way = read_before(roles, op, 0, op->called[0]);
-	add_boundary(roles, op, &way, 1, NULL, 0);
+	const sw_boundary_read predicate = read_before(roles, op, 0, op->called[0]);
+	add_boundary(roles, op, &predicate, 1, NULL, 0);
 }
 
 static void find_boundaries(sw_roles *roles)
@@ -168,14 +169,15 @@ static void find_boundaries(sw_roles *roles)
 
 /* ---- last uses -------------------------------------------------------------------------- */
 
-static void use(sw_roles *roles, sw_id value, int32_t point)
+static void extend_use(sw_roles *roles, sw_id value, int32_t point)
 {
 	roles->last_use[value] = SW_MAX(roles->last_use[value], point + 1);
 }
 
-/* When a region lets go of a parameter: a loop when it ends, for its results lie where it carried
- * them; a branch when it ends itself, for others are often given the same. */
-static int32_t held_until(const sw_roles *roles, const sw_boundary *boundary,
+/* Return the point at which a region releases a parameter. A loop releases it when it ends, for its
+ * results take the buffers of the values that it carries; a branch when it ends itself, for several
+ * branches are often given the same operand. */
+static int32_t live_until(const sw_roles *roles, const sw_boundary *boundary,
                           const sw_op *parameter)
 {
 	const sw_op *region = sw_op_at(roles->program, boundary->region);
@@ -184,41 +186,42 @@ static int32_t held_until(const sw_roles *roles, const sw_boundary *boundary,
 	            : roles->point[last_op(roles->program, parameter->computation)];
 }
 
-/* What the body of a loop makes of what it carries lies in the same place if nobody reads that any
- * more by then. */
-static void find_carried_over(sw_roles *roles, const sw_boundary *boundary)
+/* Mark the body's result that a loop carries on in the buffer of its parameter: it can be written
+ * there if the last reader of the parameter is the op that makes the result, or runs earlier. */
+static void find_in_place(sw_roles *roles, const sw_boundary *boundary)
 {
 	const sw_program *p = roles->program;
-	if (boundary->decides || sw_op_at(p, boundary->region)->opcode != SW_OP_WHILE)
+	if (boundary->is_predicate || sw_op_at(p, boundary->region)->opcode != SW_OP_WHILE)
 		return;
 	sw_id leaf = boundary->values[0], next = boundary->reads[1].value,
 	      by = p->values.data[next].op;
 	if (sw_op_at(p, by)->opcode != SW_OP_PARAMETER &&
 	    roles->last_use[leaf] <= roles->point[by] + 1)
-		roles->carried_over[next] = true;
+		roles->in_place[next] = true;
 }
 
-/* Does a region show there, unchanged, what its caller keeps for others too? So does what comes out
- * of a loop as it went in, if nobody reads it. */
-static bool shows_what_stays(const sw_roles *roles, const sw_boundary *boundary, sw_id value)
+/* Does a region pass the operand in unchanged while the caller keeps it for later readers? So does
+ * a loop's result that the loop does not change, if the operand outlives the loop or nobody reads
+ * the result. */
+static bool may_alias(const sw_roles *roles, const sw_boundary *boundary, sw_id value)
 {
 	sw_id by = roles->program->values.data[value].op;
 	uint8_t opcode = sw_op_at(roles->program, by)->opcode;
 	bool changes = boundary->n_reads > 1 && boundary->reads[1].value != boundary->values[0];
-	int32_t kept_until = roles->last_use[boundary->reads[0].value];
+	int32_t operand_end = roles->last_use[boundary->reads[0].value];
 	if (changes || (opcode != SW_OP_PARAMETER && opcode != SW_OP_WHILE))
 		return false;
 	if (opcode == SW_OP_WHILE)
-		return kept_until > roles->point[by] ||
+		return operand_end > roles->point[by] ||
 		       roles->last_use[value] <= roles->point[by] + 1;
-	return kept_until > boundary->reads[0].point + 1;
+	return operand_end > boundary->reads[0].point + 1;
 }
 
-static void find_shown(sw_roles *roles, const sw_boundary *boundary)
+static void find_aliases(sw_roles *roles, const sw_boundary *boundary)
 {
 	for (uint32_t k = 0; k < boundary->n_values; k++)
-		if (shows_what_stays(roles, boundary, boundary->values[k]))
-			roles->shown[boundary->values[k]] = boundary->reads[0].value;
+		if (may_alias(roles, boundary, boundary->values[k]))
+			roles->alias_of[boundary->values[k]] = boundary->reads[0].value;
 }
 
 static void use_parameters(sw_roles *roles, const sw_boundary *boundary)
@@ -227,7 +230,7 @@ static void use_parameters(sw_roles *roles, const sw_boundary *boundary)
 	for (uint32_t k = 0; k < boundary->n_values; k++) {
 		const sw_op *op = sw_op_at(p, p->values.data[boundary->values[k]].op);
 		if (op->opcode == SW_OP_PARAMETER)
-			use(roles, boundary->values[k], held_until(roles, boundary, op));
+			extend_use(roles, boundary->values[k], live_until(roles, boundary, op));
 	}
 }
 
@@ -241,27 +244,28 @@ static void find_last_uses(sw_roles *roles)
 		const sw_op *op = &p->ops.data[i];
 		bool reads = roles->planned[op->computation] && !sw_is_region(op);
 		for (uint32_t k = 0; reads && k < op->n_operands; k++)
-			use(roles, op->operands[k], roles->point[i]);
+			extend_use(roles, op->operands[k], roles->point[i]);
 	}
 	for (size_t i = 0; i < entry->results.len; i++)
-		use(roles, entry->results.data[i], roles->n_points - 1);
+		extend_use(roles, entry->results.data[i], roles->n_points - 1);
 	for (size_t i = 0; i < roles->boundaries.len; i++) {
 		const sw_boundary *boundary = &roles->boundaries.data[i];
 		for (uint32_t k = 0; k < boundary->n_reads; k++)
-			use(roles, boundary->reads[k].value, boundary->reads[k].point);
+			extend_use(roles, boundary->reads[k].value, boundary->reads[k].point);
 	}
 	for (size_t i = 0; i < roles->boundaries.len; i++)
-		find_carried_over(roles, &roles->boundaries.data[i]);
+		find_in_place(roles, &roles->boundaries.data[i]);
 	for (size_t i = 0; i < roles->boundaries.len; i++)
 		use_parameters(roles, &roles->boundaries.data[i]);
 	for (size_t i = 0; i < roles->boundaries.len; i++)
-		find_shown(roles, &roles->boundaries.data[i]);
+		find_aliases(roles, &roles->boundaries.data[i]);
 }
 
 /* ---- parameters ------------------------------------------------------------------------- */
 
-/* A parameter of the model seen through ops that only move, convert or pick elements. */
-static bool shows_operand(uint8_t opcode)
+/* Does the op only move, convert or pick elements, so that its result is still a parameter of the
+ * model? */
+static bool keeps_parameter(uint8_t opcode)
 {
 	static const uint8_t list[] = {SW_OP_CONVERT,   SW_OP_COPY,       SW_OP_RESHAPE,
 	                               SW_OP_TRANSPOSE, SW_OP_SLICE,      SW_OP_DYNAMIC_SLICE,
@@ -272,22 +276,22 @@ static bool shows_operand(uint8_t opcode)
 	return false;
 }
 
-/* A boundary shows a parameter if all that comes into it from elsewhere does: a loop carries it
- * unchanged. */
-static void show_through_boundary(sw_roles *roles, const sw_boundary *boundary)
+/* A boundary's values are parameters if all its reads from outside are: a loop carries the
+ * parameter unchanged. */
+static void propagate_through_boundary(sw_roles *roles, const sw_boundary *boundary)
 {
-	bool shows = boundary->n_values > 0;
+	bool parameter = boundary->n_values > 0;
 	for (uint32_t k = 0; k < boundary->n_reads; k++)
-		shows = shows && (roles->from_parameter[boundary->reads[k].value] ||
-		                  boundary->reads[k].value == boundary->values[0]);
-	for (uint32_t k = 0; k < boundary->n_values && shows; k++)
+		parameter = parameter && (roles->from_parameter[boundary->reads[k].value] ||
+		                          boundary->reads[k].value == boundary->values[0]);
+	for (uint32_t k = 0; k < boundary->n_values && parameter; k++)
 		roles->from_parameter[boundary->values[k]] = true;
 }
 
-static void show_through_boundaries(sw_roles *roles, sw_id region)
+static void propagate_through_boundaries(sw_roles *roles, sw_id region)
 {
 	for (uint32_t i = roles->first_boundary[region]; i < roles->first_boundary[region + 1]; i++)
-		show_through_boundary(roles, &roles->boundaries.data[i]);
+		propagate_through_boundary(roles, &roles->boundaries.data[i]);
 }
 
 static void find_parameters(sw_roles *roles, int32_t c)
@@ -297,15 +301,15 @@ static void find_parameters(sw_roles *roles, int32_t c)
 	for (size_t i = 0; i < computation->ops.len; i++) {
 		sw_id id = computation->ops.data[i];
 		const sw_op *op = sw_op_at(p, id);
-		if (shows_operand(op->opcode))
+		if (keeps_parameter(op->opcode))
 			roles->from_parameter[op->first_result] =
 				roles->from_parameter[op->operands[0]];
 		if (!sw_is_region(op))
 			continue;
-		show_through_boundaries(roles, id); /* what goes in */
+		propagate_through_boundaries(roles, id); /* into the region */
 		for (uint32_t k = 0; k < op->n_called; k++)
 			find_parameters(roles, op->called[k]);
-		show_through_boundaries(roles, id); /* what comes out */
+		propagate_through_boundaries(roles, id); /* out of the region */
 	}
 }
 
@@ -358,13 +362,13 @@ void sw_roles_init(sw_roles *roles, const sw_program *program, const sw_sidecar 
 	roles->trips = SW_NEW_N(&roles->arena, double, program->ops.len + 1);
 	roles->point = SW_NEW_N(&roles->arena, int32_t, program->ops.len + 1);
 	roles->last_use = SW_NEW_N(&roles->arena, int32_t, program->values.len + 1);
-	roles->carried_over = SW_NEW_N(&roles->arena, bool, program->values.len + 1);
-	roles->shown = SW_NEW_N(&roles->arena, sw_id, program->values.len + 1);
+	roles->in_place = SW_NEW_N(&roles->arena, bool, program->values.len + 1);
+	roles->alias_of = SW_NEW_N(&roles->arena, sw_id, program->values.len + 1);
 	for (size_t v = 0; v < program->values.len; v++)
-		roles->shown[v] = SW_NO_ID;
+		roles->alias_of[v] = SW_NO_ID;
 	roles->first_boundary = SW_NEW_N(&roles->arena, uint32_t, program->ops.len + 1);
 	sw_mark_planned(program, program->entry, roles->planned);
-	roles->n_points = lay_out(roles, program->entry, 0, 1.0);
+	roles->n_points = number_points(roles, program->entry, 0, 1.0);
 	find_boundaries(roles);
 	find_last_uses(roles);
 	find_input_roles(roles, sidecar);

@@ -1,7 +1,7 @@
 /*
- * Classes: splits (value, dim, top) that some rule carries into each other, found by flooding from
- * every dimension as a whole (top = N). A split stands for all digits that lie just below `top`,
- * whatever the axis' size.
+ * Classes: splits (value, dim, top) that some rule maps to each other. They are found by flooding
+ * from every dimension as a whole (top = N). A split stands for all digits just below `top`,
+ * whatever the size of the axis.
  */
 #include "model/internal.h"
 
@@ -13,19 +13,20 @@ typedef struct flood {
 	const sw_program *program;
 	const sw_rule *const *rules;
 	sw_users users;
-	/* per value, and per op: its split that was found last, -1: none */
+	/* per value, and per op: the split of it that was found last; -1: none */
 	int32_t *last[2];
-	SW_VEC(int32_t) before;  /* per split: the one of its owner that was found before */
+	SW_VEC(int32_t) before;  /* per split: the split of its owner that was found before it */
 	SW_VEC(sw_split) splits; /* class: union-find parent */
 	SW_VEC(sw_id) owner;     /* value or op */
 	SW_VEC(bool) of_op;
-	SW_VEC(uint32_t) queue;         /* splits of values still to be carried on */
+	SW_VEC(uint32_t) queue;         /* splits of values that are not propagated yet */
 	const uint32_t *boundary_start; /* per value: into boundary_list */
 	const uint32_t *boundary_list;
-	sw_id *alias; /* per value: the output that replaces an input, and back; SW_NO_ID */
+	sw_id *alias; /* per value: the output that replaces an input, and the reverse; SW_NO_ID:
+	                 none */
 } flood;
 
-/* Those read, then those that come out. */
+/* Number the reads of a boundary first, then its values. */
 static sw_id boundary_value(const sw_boundary *boundary, uint32_t k)
 {
 	return k < boundary->n_reads ? boundary->reads[k].value
@@ -48,7 +49,7 @@ static void join(flood *f, uint32_t a, uint32_t b)
 	f->splits.data[SW_MAX(x, y)].class = SW_MIN(x, y);
 }
 
-/* Its owner's, which are few. */
+/* Find or add a split; search only those of the same owner, which are few. */
 static uint32_t split_of(flood *f, bool of_op, sw_id id, int32_t where, int64_t top, bool *fresh)
 {
 	int32_t *last = &f->last[of_op][id], next = (int32_t)f->splits.len;
@@ -68,8 +69,8 @@ static uint32_t split_of(flood *f, bool of_op, sw_id id, int32_t where, int64_t 
 	return (uint32_t)next;
 }
 
-/* The op's factor reaches all its operands and results. */
-static void spread(flood *f, sw_id op_id, uint32_t op_split)
+/* Join a split of an op with the splits of its operands and results that have the factor. */
+static void split_values_of_op(flood *f, sw_id op_id, uint32_t op_split)
 {
 	const sw_op *op = sw_op_at(f->program, op_id);
 	const sw_rule *rule = f->rules[op_id];
@@ -85,7 +86,7 @@ static void spread(flood *f, sw_id op_id, uint32_t op_split)
 			     split_of(f, false, op->first_result + (sw_id)i, dim, top, &fresh));
 }
 
-static void enter_op(flood *f, sw_id op_id, bool result, int32_t index, uint32_t from)
+static void propagate_to_op(flood *f, sw_id op_id, bool result, int32_t index, uint32_t from)
 {
 	const sw_rule *rule = f->rules[op_id];
 	int32_t factor;
@@ -99,11 +100,11 @@ static void enter_op(flood *f, sw_id op_id, bool result, int32_t index, uint32_t
 	uint32_t split = split_of(f, true, op_id, factor, top, &fresh);
 	join(f, split, from);
 	if (fresh)
-		spread(f, op_id, split);
+		split_values_of_op(f, op_id, split);
 }
 
-/* What a boundary is read into and what comes out of it lies alike. */
-static void enter_boundaries(flood *f, sw_id value, uint32_t from)
+/* All reads and values of a boundary have one layout. */
+static void propagate_to_boundaries(flood *f, sw_id value, uint32_t from)
 {
 	bool fresh;
 	for (uint32_t i = f->boundary_start[value]; i < f->boundary_start[value + 1]; i++) {
@@ -117,8 +118,8 @@ static void enter_boundaries(flood *f, sw_id value, uint32_t from)
 	}
 }
 
-/* A state's input and output lie alike. */
-static void enter_alias(flood *f, sw_id value, uint32_t from)
+/* A state's input and output have one layout. */
+static void propagate_to_alias(flood *f, sw_id value, uint32_t from)
 {
 	bool fresh;
 	if (f->alias[value] == SW_NO_ID)
@@ -127,11 +128,11 @@ static void enter_alias(flood *f, sw_id value, uint32_t from)
 	join(f, from, split_of(f, false, f->alias[value], s.where, s.top, &fresh));
 }
 
-static void carry_on(flood *f, uint32_t split)
+static void propagate(flood *f, uint32_t split)
 {
 	sw_id value = f->owner.data[split];
 	const sw_value *v = &f->program->values.data[value];
-	enter_op(f, v->op, true, (int32_t)v->index, split);
+	propagate_to_op(f, v->op, true, (int32_t)v->index, split);
 	sw_id last = SW_NO_ID;
 	for (uint32_t u = f->users.start[value]; u < f->users.start[value + 1]; u++) {
 		sw_id user = f->users.ops[u];
@@ -141,13 +142,13 @@ static void carry_on(flood *f, uint32_t split)
 		const sw_op *op = sw_op_at(f->program, user);
 		for (uint32_t k = 0; k < op->n_operands; k++)
 			if (op->operands[k] == value)
-				enter_op(f, user, false, (int32_t)k, split);
+				propagate_to_op(f, user, false, (int32_t)k, split);
 	}
-	enter_boundaries(f, value, split);
-	enter_alias(f, value, split);
+	propagate_to_boundaries(f, value, split);
+	propagate_to_alias(f, value, split);
 }
 
-static void seed(flood *f)
+static void add_whole_dims(flood *f)
 {
 	bool fresh;
 	for (size_t v = 0; v < f->program->values.len; v++) {
@@ -209,7 +210,8 @@ static void number_classes(flood *f, sw_classes *classes)
 			number[i] = classes->n++;
 	}
 	for (size_t i = 0; i < f->splits.len;
-	     i++) /* roots come first: a root is the least of its class */
+	     /* A root has the least number of its class, so roots are numbered first. */
+	     i++)
 		number[i] = number[find(f, (int32_t)i)];
 	for (size_t i = 0; i < f->splits.len; i++)
 		f->splits.data[i].class = number[i];
@@ -281,13 +283,13 @@ static void mark_dots(sw_classes *classes, const sw_roles *roles, const sw_rule 
 
 /* ---- partial sums ----------------------------------------------------------------------- */
 
-typedef struct tide {
+typedef struct partial_flood {
 	flood *flood;
 	uint8_t *partial;
-	SW_VEC(sw_id) queue; /* values whose monoids are to be carried on */
-} tide;
+	SW_VEC(sw_id) queue; /* values whose monoids are not propagated yet */
+} partial_flood;
 
-static void raise_partial(tide *t, sw_id value, uint32_t monoids)
+static void raise_partial(partial_flood *t, sw_id value, uint32_t monoids)
 {
 	if ((t->partial[value] | monoids) == t->partial[value])
 		return;
@@ -295,14 +297,14 @@ static void raise_partial(tide *t, sw_id value, uint32_t monoids)
 	sw_vec_push(&t->queue, value);
 }
 
-static void raise_results(tide *t, const sw_op *op, uint32_t monoids)
+static void raise_results(partial_flood *t, const sw_op *op, uint32_t monoids)
 {
 	for (uint32_t k = 0; k < op->n_results; k++)
 		raise_partial(t, op->first_result + k, monoids);
 }
 
-/* A reduced factor that is split leaves partial sums. */
-static void start_partial(tide *t, const sw_classes *classes)
+/* Splitting a reduced factor leaves partial sums. */
+static void start_partial(partial_flood *t, const sw_classes *classes)
 {
 	for (size_t i = 0; i < t->flood->program->ops.len; i++)
 		for (uint32_t k = classes->op_start[i]; k < classes->op_start[i + 1]; k++) {
@@ -314,7 +316,7 @@ static void start_partial(tide *t, const sw_classes *classes)
 		}
 }
 
-static void pass_op(tide *t, sw_id id, sw_id value)
+static void propagate_partial_to_op(partial_flood *t, sw_id id, sw_id value)
 {
 	const sw_op *op = sw_op_at(t->flood->program, id);
 	const sw_rule *rule = t->flood->rules[id];
@@ -326,7 +328,8 @@ static void pass_op(tide *t, sw_id id, sw_id value)
 				                                   t->partial[value]));
 }
 
-static void pass_boundary(tide *t, const sw_boundary *boundary, sw_id value)
+static void propagate_partial_to_boundary(partial_flood *t, const sw_boundary *boundary,
+                                          sw_id value)
 {
 	for (uint32_t k = 0; k < boundary->n_reads; k++)
 		for (uint32_t i = 0; boundary->reads[k].value == value && i < boundary->n_values;
@@ -334,25 +337,26 @@ static void pass_boundary(tide *t, const sw_boundary *boundary, sw_id value)
 			raise_partial(t, boundary->values[i], t->partial[value]);
 }
 
-/* Where partial sums may arise and how far they may travel: through linearities, and through
- * boundaries. */
+/* Find where partial sums may arise and how far they may be passed on: through linearities and
+ * through boundaries. */
 static const uint8_t *find_partial(flood *f, sw_classes *classes)
 {
-	tide t = {.flood = f};
+	partial_flood t = {.flood = f};
 	t.partial = SW_NEW_N(&classes->arena, uint8_t, f->program->values.len + 1);
 	start_partial(&t, classes);
 	while (t.queue.len > 0) {
 		sw_id value = t.queue.data[--t.queue.len];
 		for (uint32_t u = f->users.start[value]; u < f->users.start[value + 1]; u++)
-			pass_op(&t, f->users.ops[u], value);
+			propagate_partial_to_op(&t, f->users.ops[u], value);
 		for (uint32_t i = f->boundary_start[value]; i < f->boundary_start[value + 1]; i++)
-			pass_boundary(&t, &f->roles->boundaries.data[f->boundary_list[i]], value);
+			propagate_partial_to_boundary(
+				&t, &f->roles->boundaries.data[f->boundary_list[i]], value);
 	}
 	sw_vec_clear(&t.queue);
 	return t.partial;
 }
 
-static int32_t *none_of(size_t n, sw_arena *arena)
+static int32_t *new_minus_ones(size_t n, sw_arena *arena)
 {
 	int32_t *last = SW_NEW_N(arena, int32_t, n + 1);
 	memset(last, 0xff, sizeof(*last) * n);
@@ -365,13 +369,13 @@ void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *
 	sw_arena_init(&classes->arena);
 	flood f = {.roles = roles, .program = roles->program, .rules = rules};
 	f.users = sw_program_users(roles->program, &classes->arena);
-	f.last[false] = none_of(roles->program->values.len, &classes->arena);
-	f.last[true] = none_of(roles->program->ops.len, &classes->arena);
+	f.last[false] = new_minus_ones(roles->program->values.len, &classes->arena);
+	f.last[true] = new_minus_ones(roles->program->ops.len, &classes->arena);
 	index_boundaries(&f, &classes->arena);
 	index_aliases(&f, &classes->arena);
-	seed(&f);
+	add_whole_dims(&f);
 	for (size_t i = 0; i < f.queue.len; i++)
-		carry_on(&f, f.queue.data[i]);
+		propagate(&f, f.queue.data[i]);
 	number_classes(&f, classes);
 	classes->value_splits =
 		lists_of(&f, classes, false, roles->program->values.len, &classes->value_start);

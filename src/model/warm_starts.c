@@ -1,36 +1,36 @@
 /*
- * Solutions carried from one mesh to another. Meshes differ in what decisions may do, not in which
- * decisions there are: a solution is remembered as layouts, and found again among another mesh's
- * candidates. Where the axes are of other sizes, each does there what it did here.
+ * Solutions carried from one mesh to another. Meshes differ in the candidates of decisions, not in
+ * the decisions: a solution is saved as candidates and layouts, and found again by layout among
+ * another mesh's candidates. Where no candidate has those layouts, since the axes have other sizes,
+ * each axis takes the option that it had.
  */
 #include "model/internal.h"
 
 #include <stdlib.h>
 
-void sw_start_save(sw_start *start, const sw_model *model, const int32_t *assignment)
+void sw_warm_start_save(sw_warm_start *start, const sw_model *model, const int32_t *assignment)
 {
-	*start = (sw_start){.n_decisions = model->decisions.len,
-	                    .n_materialised_values = model->materialised_values.len,
-	                    .n_axes = model->mesh->n_axes};
-	start->strategy_table = sw_alloc(sizeof(int32_t) * (start->n_decisions + 1));
+	*start = (sw_warm_start){.n_decisions = model->decisions.len,
+	                         .n_materialised = model->materialised.len,
+	                         .n_axes = model->mesh->n_axes};
+	start->table = sw_alloc(sizeof(int32_t) * (start->n_decisions + 1));
 	start->choice = sw_alloc(sizeof(int32_t) * (start->n_decisions + 1));
-	start->kept = sw_alloc(sizeof(uint32_t) * (start->n_materialised_values + 1));
+	start->layout = sw_alloc(sizeof(uint32_t) * (start->n_materialised + 1));
 	for (size_t s = 0; s < start->n_decisions; s++) {
-		start->strategy_table[s] = model->decisions.data[s].strategy_table;
+		start->table[s] = model->decisions.data[s].table;
 		start->choice[s] = assignment[model->decisions.data[s].node];
 	}
-	for (size_t h = 0; h < start->n_materialised_values; h++)
-		start->kept[h] = sw_model_strategy_table(
-					 model, model->materialised_values.data[h].strategy_table)
-		                         ->in[assignment[model->materialised_values.data[h].node]];
+	for (size_t h = 0; h < start->n_materialised; h++)
+		start->layout[h] = sw_model_strategy_table(model, model->materialised.data[h].table)
+		                           ->in[assignment[model->materialised.data[h].node]];
 }
 
-void sw_start_clear(sw_start *start)
+void sw_warm_start_clear(sw_warm_start *start)
 {
-	free(start->strategy_table);
+	free(start->table);
 	free(start->choice);
-	free(start->kept);
-	*start = (sw_start){0};
+	free(start->layout);
+	*start = (sw_warm_start){0};
 }
 
 static bool same_layouts(const sw_strategy_table *a, int32_t i, const sw_strategy_table *b,
@@ -47,7 +47,7 @@ static bool same_layouts(const sw_strategy_table *a, int32_t i, const sw_strateg
 	return true;
 }
 
-/* The least candidate of b with the layouts of candidate i of a; -1: none. */
+/* Return the first candidate of b with the layouts of candidate i of a; -1: none. */
 static int32_t find_candidate(const sw_strategy_table *a, int32_t i, const sw_strategy_table *b)
 {
 	for (int32_t j = 0; j < b->n; j++)
@@ -56,45 +56,46 @@ static int32_t find_candidate(const sw_strategy_table *a, int32_t i, const sw_st
 	return -1;
 }
 
-static int32_t find_layout(const sw_strategy_table *strategy_table, uint32_t layout)
+static int32_t find_layout(const sw_strategy_table *table, uint32_t layout)
 {
-	for (int32_t j = 0; j < strategy_table->n; j++)
-		if (strategy_table->in[j] == layout)
+	for (int32_t j = 0; j < table->n; j++)
+		if (table->in[j] == layout)
 			return j;
 	return -1;
 }
 
-/* How many axes do the same: the option's top moves with the sizes of the axes. */
-static int32_t count_alike(const sw_candidate *a, const sw_candidate *b)
+/* Count the axes with equal options. The option's top is ignored, for it changes with the sizes of
+ * the axes. */
+static int32_t count_equal_axes(const sw_candidate *a, const sw_candidate *b)
 {
-	int32_t alike = 0;
+	int32_t equal = 0;
 	for (int32_t axis = 0; axis < SW_MAX_AXES; axis++) {
 		const sw_option *x = &a->axis[axis], *y = &b->axis[axis];
-		alike += x->kind == y->kind && x->monoid == y->monoid && x->index == y->index;
+		equal += x->kind == y->kind && x->monoid == y->monoid && x->index == y->index;
 	}
-	return alike;
+	return equal;
 }
 
-/* The least candidate of b that does most like candidate i of a, axis by axis. */
+/* Return the first candidate of b that has most axes in common with candidate i of a. */
 static int32_t find_similar(const sw_strategy_table *a, int32_t i, const sw_strategy_table *b)
 {
 	int32_t best = 0, most = -1;
 	for (int32_t j = 0; j < b->n; j++) {
-		int32_t alike = count_alike(&a->candidates[i], &b->candidates[j]);
-		if (alike > most) {
+		int32_t equal = count_equal_axes(&a->candidates[i], &b->candidates[j]);
+		if (equal > most) {
 			best = j;
-			most = alike;
+			most = equal;
 		}
 	}
 	return best;
 }
 
-/* Materialised_values as their neighbours would have them. */
-static void choose_materialised_values(const sw_model *model, int32_t *assignment)
+/* Choose each materialised layout as its neighbours' choices make it cheapest. */
+static void choose_materialised(const sw_model *model, int32_t *assignment)
 {
 	const sw_problem *problem = &model->problem;
-	int64_t **cost = sw_alloc(sizeof(*cost) * (model->nodes.len + 1));
-	for (size_t n = 0; n < model->nodes.len; n++)
+	int64_t **cost = sw_alloc(sizeof(*cost) * (model->index.nodes.len + 1));
+	for (size_t n = 0; n < model->index.nodes.len; n++)
 		if (assignment[n] < 0)
 			cost[n] = sw_alloc(sizeof(int64_t) *
 			                   (size_t)problem->nodes.data[n].strategies);
@@ -110,7 +111,7 @@ static void choose_materialised_values(const sw_model *model, int32_t *assignmen
 				sw_cost_plus(cost[edge.from][i],
 			                     table->cost[i * table->columns + assignment[edge.to]]);
 	}
-	for (size_t n = 0; n < model->nodes.len; n++) {
+	for (size_t n = 0; n < model->index.nodes.len; n++) {
 		int32_t best = 0;
 		for (int32_t i = 1; cost[n] && i < problem->nodes.data[n].strategies; i++)
 			best = cost[n][i] < cost[n][best] ? i : best;
@@ -120,57 +121,58 @@ static void choose_materialised_values(const sw_model *model, int32_t *assignmen
 	free(cost);
 }
 
-/* The same on each axis as there, where both have as many. */
-static bool place_similar(const sw_start *start, const sw_model *model, int32_t *assignment)
+/* Choose for each decision the candidate that uses most axes in the same way; both meshes must have
+ * as many axes. */
+static bool apply_similar(const sw_warm_start *start, const sw_model *model, int32_t *assignment)
 {
-	const sw_strategy_table *strategy_tables = model->memo->strategy_tables.data;
+	const sw_strategy_table *tables = model->memo->tables.data;
 	if (start->n_axes != model->mesh->n_axes)
 		return false;
-	for (size_t n = 0; n < model->nodes.len; n++)
+	for (size_t n = 0; n < model->index.nodes.len; n++)
 		assignment[n] = -1;
 	for (size_t s = 0; s < start->n_decisions; s++) {
 		const sw_decision *decision = &model->decisions.data[s];
 		if (assignment[decision->node] < 0)
-			assignment[decision->node] = find_similar(
-				&strategy_tables[start->strategy_table[s]], start->choice[s],
-				&strategy_tables[decision->strategy_table]);
+			assignment[decision->node] =
+				find_similar(&tables[start->table[s]], start->choice[s],
+			                     &tables[decision->table]);
 	}
-	choose_materialised_values(model, assignment);
+	choose_materialised(model, assignment);
 	return true;
 }
 
-static bool place_same(const sw_start *start, const sw_model *model, int32_t *assignment)
+static bool apply_same(const sw_warm_start *start, const sw_model *model, int32_t *assignment)
 {
-	const sw_strategy_table *strategy_tables = model->memo->strategy_tables.data;
-	if (start->n_materialised_values != model->materialised_values.len)
+	const sw_strategy_table *tables = model->memo->tables.data;
+	if (start->n_materialised != model->materialised.len)
 		return false;
-	for (size_t n = 0; n < model->nodes.len; n++)
+	for (size_t n = 0; n < model->index.nodes.len; n++)
 		assignment[n] = -1;
 	for (size_t s = 0; s < start->n_decisions; s++) {
 		const sw_decision *decision = &model->decisions.data[s];
 		if (assignment[decision->node] >= 0)
-			continue; /* as another layer's */
-		assignment[decision->node] =
-			find_candidate(&strategy_tables[start->strategy_table[s]], start->choice[s],
-		                       &strategy_tables[decision->strategy_table]);
+			/* chosen already, for a tied decision of another layer */
+			continue;
+		assignment[decision->node] = find_candidate(
+			&tables[start->table[s]], start->choice[s], &tables[decision->table]);
 		if (assignment[decision->node] < 0)
 			return false;
 	}
-	for (size_t h = 0; h < start->n_materialised_values; h++) {
-		const sw_materialised *materialised = &model->materialised_values.data[h];
+	for (size_t h = 0; h < start->n_materialised; h++) {
+		const sw_materialised *materialised = &model->materialised.data[h];
 		if (assignment[materialised->node] >= 0)
 			continue;
 		assignment[materialised->node] =
-			find_layout(&strategy_tables[materialised->strategy_table], start->kept[h]);
+			find_layout(&tables[materialised->table], start->layout[h]);
 		if (assignment[materialised->node] < 0)
 			return false;
 	}
 	return true;
 }
 
-bool sw_start_place(const sw_start *start, const sw_model *model, int32_t *assignment)
+bool sw_warm_start_apply(const sw_warm_start *start, const sw_model *model, int32_t *assignment)
 {
 	if (start->n_decisions != model->decisions.len)
 		return false;
-	return place_same(start, model, assignment) || place_similar(start, model, assignment);
+	return apply_same(start, model, assignment) || apply_similar(start, model, assignment);
 }

@@ -10,13 +10,13 @@
  * (dimension, top) of all values that the rules carry into each other form equivalence CLASSES
  * (flooding, Rhino 4.3.3): the batch is one class, the heads of a layer another. (3) The atoms are
  * grouped into AXES of adjacent atoms (two axes are searched freely, three where their candidates
- * are few); each grouping is a leaf of the search. (4) The CANDIDATES of a decision give each axis
- * to one class that the op has, to a linearity of partial sums, or to nothing. (5) The pairwise
+ * are few); each grouping is a mesh. (4) The CANDIDATES of a decision give each axis to one class
+ * that the op has, to a linearity of partial sums, or to nothing. (5) The pairwise
  * problem has a node per DECISION (an op, an entry input or result, or a BOUNDARY, where values
  * enter or leave a loop or conditional) and a node for the materialised layout of each value with
  * several readers. A node costs the seconds of the local op, an edge the seconds of redistribution;
  * usage is local bytes over live program points. (6) The solver solves it. (7) The cheapest
- * assignments of all leaves and of the fixed strategies are partitioned, measured and played as
+ * assignments of all meshes and of the fixed strategies are partitioned, measured and played as
  * they are scheduled; the quickest is the plan. Fixed strategies are constraints on the same
  * problem. All this is done for the program as it is and for rewritten variants: padded where
  * dimensions do not divide, and, where memory is short, with rematerialisation and in microbatches.
@@ -128,7 +128,8 @@ typedef struct sw_plan {
 	const char *program_path;
 	uint64_t program_hash;      /* of the canonical program before rewrites */
 	sw_plan_strategy strategy;  /* as requested */
-	char chosen[SW_NAME_BYTES]; /* the winning contender: "dp", "search x=2 y=2", ... */
+	char chosen[SW_NAME_BYTES]; /* the candidate plan that was taken: "dp", "search x=2 y=2",
+	                               ... */
 	int32_t n_axes;
 	sw_axis axes[SW_MAX_AXES];
 
@@ -151,7 +152,8 @@ typedef struct sw_plan {
 	int64_t merge_bytes;
 	/* memory per device for which the plan was made and is scheduled; 0: the cluster file's */
 	int64_t memory_bytes;
-	/* Borrowed while the planner runs, for the schedules that it plays; else NULL: the default. */
+	/* Borrowed while the planner runs, for the schedules that it plays; else NULL: the default
+	 * ones. */
 	const struct sw_schedule_limits *schedule_limits;
 
 	/* The predicted cost. */
@@ -250,7 +252,7 @@ sw_status sw_plan_move(sw_plan *plan, const sw_cluster *cluster, sw_error *err);
 /* Print one line: the changes, and the predicted step before and after. */
 void sw_plan_changes_print(const sw_plan *plan, sw_text *text);
 
-json_t *sw_plan_summary(const sw_plan *plan); /* the keys of design.md section 6 */
+json_t *sw_plan_summary(const sw_plan *plan); /* "predicted" of docs/plan-file.md */
 
 /* ---- plan_rewrites.c: rewrites of the program that precede planning ----------------- */
 

@@ -16,12 +16,12 @@ enum {
 
 typedef enum yield { SAME, PRED, REAL_PART } yield;
 
-typedef struct row {
+typedef struct elementwise_row {
 	unsigned kinds;
 	yield result;
-} row;
+} elementwise_row;
 
-static const row rows[SW_OPCODE_COUNT] = {
+static const elementwise_row rows[SW_OPCODE_COUNT] = {
 	[SW_OP_ABS] = {NUMBER, REAL_PART},
 	[SW_OP_ACOS] = {FC, SAME},
 	[SW_OP_ACOSH] = {FC, SAME},

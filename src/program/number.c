@@ -9,15 +9,15 @@
 /* The meaning of the topmost codes of a float format. */
 typedef enum top { IEEE, FN, FNUZ, FINITE, SCALE } top;
 
-typedef struct format {
+typedef struct float_format {
 	int exponent_bits, mantissa_bits, bias;
 	top top;
-} format;
+} float_format;
 
 /* FN: no infinity, NaN is all ones. FNUZ: neither infinity nor -0, NaN is the code of -0. FINITE:
  * neither infinity nor NaN. SCALE: a power of two, no sign, NaN is all ones. Sources: OCP 8-bit and
  * microscaling formats, XLA. */
-static const format formats[SW_TYPE_COUNT] = {
+static const float_format formats[SW_TYPE_COUNT] = {
 	[SW_F4E2M1FN] = {2, 1, 1, FINITE},     [SW_F8E5M2] = {5, 2, 15, IEEE},
 	[SW_F8E4M3] = {4, 3, 7, IEEE},         [SW_F8E4M3FN] = {4, 3, 7, FN},
 	[SW_F8E4M3B11FNUZ] = {4, 3, 11, FNUZ}, [SW_F8E3M4] = {3, 4, 3, IEEE},
@@ -84,7 +84,7 @@ int sw_float_mantissa_bits(sw_type type)
 	return formats[type].mantissa_bits;
 }
 
-static bool is_special(const format *f, uint64_t magnitude, uint64_t sign)
+static bool is_special(const float_format *f, uint64_t magnitude, uint64_t sign)
 {
 	uint64_t all_ones = (UINT64_C(1) << (f->exponent_bits + f->mantissa_bits)) - 1;
 	switch (f->top) {
@@ -100,7 +100,7 @@ static bool is_special(const format *f, uint64_t magnitude, uint64_t sign)
 	}
 }
 
-static double decode(const format *f, uint64_t bits)
+static double decode(const float_format *f, uint64_t bits)
 {
 	int width = f->exponent_bits + f->mantissa_bits;
 	uint64_t magnitude = bits & ((UINT64_C(1) << width) - 1);
@@ -118,7 +118,7 @@ static double decode(const format *f, uint64_t bits)
 	return sign ? -value : value;
 }
 
-static uint64_t nan_code(const format *f, uint64_t sign)
+static uint64_t nan_code(const float_format *f, uint64_t sign)
 {
 	int width = f->exponent_bits + f->mantissa_bits;
 	uint64_t all_ones = (UINT64_C(1) << width) - 1;
@@ -134,7 +134,7 @@ static uint64_t nan_code(const format *f, uint64_t sign)
 }
 
 /* Return the code for a magnitude beyond the largest number. */
-static uint64_t overflow_code(const format *f, uint64_t sign)
+static uint64_t overflow_code(const float_format *f, uint64_t sign)
 {
 	if (f->top == IEEE)
 		return sign | ((UINT64_C(1) << f->exponent_bits) - 1) << f->mantissa_bits;
@@ -143,7 +143,7 @@ static uint64_t overflow_code(const format *f, uint64_t sign)
 	return nan_code(f, sign);
 }
 
-static uint64_t encode_scale(const format *f, double value)
+static uint64_t encode_scale(const float_format *f, double value)
 {
 	int exponent;
 	if (!(value > 0) || isinf(value))
@@ -155,7 +155,7 @@ static uint64_t encode_scale(const format *f, double value)
 
 /* Round to the format's quantum at this magnitude. A carry into the next exponent gives the right
  * code, because codes of neighbouring numbers are neighbours. */
-static uint64_t encode(const format *f, double value)
+static uint64_t encode(const float_format *f, double value)
 {
 	int width = f->exponent_bits + f->mantissa_bits, exponent;
 	uint64_t sign = signbit(value) ? UINT64_C(1) << width : 0;

@@ -2,14 +2,14 @@
  * again. */
 #include "program/internal.h"
 
-typedef struct grouping {
+typedef struct operand_grouping {
 	const sw_program *program;
 	const sw_op *op;
 	sw_operand_group *groups;
 	uint32_t n, next; /* n: groups so far; next: the next operand */
-} grouping;
+} operand_grouping;
 
-static void add(grouping *g, uint32_t leaves, bool tuple)
+static void add(operand_grouping *g, uint32_t leaves, bool tuple)
 {
 	leaves = SW_MIN(leaves, g->op->n_operands - g->next);
 	g->groups[g->n++] =
@@ -17,14 +17,14 @@ static void add(grouping *g, uint32_t leaves, bool tuple)
 	g->next += leaves;
 }
 
-static void add_rest(grouping *g)
+static void add_rest(operand_grouping *g)
 {
 	while (g->next < g->op->n_operands)
 		add(g, 1, false);
 }
 
 /* Add one group per parameter of called[k]. */
-static void add_parameters(grouping *g, uint32_t k)
+static void add_parameters(operand_grouping *g, uint32_t k)
 {
 	const sw_computation *callee = &g->program->computations.data[g->op->called[k]];
 	for (size_t p = 0; p < callee->parameters.len; p++) {
@@ -35,27 +35,27 @@ static void add_parameters(grouping *g, uint32_t k)
 
 /* Add one operand, which is a tuple when there are several leaves or the op itself yields a tuple
  * of one. */
-static void add_one(grouping *g, bool tuple)
+static void add_one(operand_grouping *g, bool tuple)
 {
 	add(g, g->op->n_operands, tuple);
 }
 
 /* Add the data, which are one array or a tuple, and a token. */
-static void add_data_and_token(grouping *g, bool tuple)
+static void add_data_and_token(operand_grouping *g, bool tuple)
 {
 	if (g->op->n_operands > 1)
 		add(g, g->op->n_operands - 1, tuple);
 	add_rest(g);
 }
 
-static void add_by_arity(grouping *g, sw_ints arity)
+static void add_by_arity(operand_grouping *g, sw_ints arity)
 {
 	for (int32_t i = 0; i < arity.n; i++)
 		add(g, arity.v[i] < 0 ? 1 : (uint32_t)arity.v[i], arity.v[i] >= 0);
 	add_rest(g);
 }
 
-static void group_all(grouping *g)
+static void group_all(operand_grouping *g)
 {
 	const sw_op *op = g->op;
 	switch (op->opcode) {
@@ -106,7 +106,7 @@ static void group_all(grouping *g)
 
 uint32_t sw_operand_groups(const sw_program *program, const sw_op *op, sw_operand_group *groups)
 {
-	grouping g = {.program = program, .op = op, .groups = groups};
+	operand_grouping g = {.program = program, .op = op, .groups = groups};
 	group_all(&g);
 	return g.n;
 }

@@ -18,19 +18,19 @@ typedef struct range {
 	int64_t low, high;
 } range;
 
-typedef struct loop {
+typedef struct counted_loop {
 	const sw_program *program;
 	const sw_op *op;
 	const sw_computation *condition, *body;
 	const sw_op *condition_parameter, *body_parameter;
-} loop;
+} counted_loop;
 
-typedef struct counter {
+typedef struct loop_counter {
 	uint32_t leaf;
 	sw_direction direction; /* counter DIRECTION bound */
 	int64_t start, step, bound;
 	range fits; /* the common range of all types that the counter passes through */
-} counter;
+} loop_counter;
 
 static bool is_integer(sw_type type)
 {
@@ -99,7 +99,8 @@ static bool constant_of(const sw_program *program, sw_id value, int64_t *number)
 }
 
 /* Set *leaf to the loop-carried value that a value of the condition or body is a copy of. */
-static bool leaf_of(const loop *l, const sw_op *parameter, sw_id value, range *fits, uint32_t *leaf)
+static bool leaf_of(const counted_loop *l, const sw_op *parameter, sw_id value, range *fits,
+                    uint32_t *leaf)
 {
 	value = trace(l->program, value, fits);
 	if (op_of(l->program, value) != parameter)
@@ -110,7 +111,7 @@ static bool leaf_of(const loop *l, const sw_op *parameter, sw_id value, range *f
 
 /* Find the number that a value of the condition has in every iteration: a carried value that never
  * changes, or a constant in the condition itself. */
-static bool bound_of(const loop *l, sw_id value, int64_t *number)
+static bool bound_of(const counted_loop *l, sw_id value, int64_t *number)
 {
 	range fits = {INT64_MIN, INT64_MAX};
 	uint32_t leaf, from;
@@ -142,7 +143,7 @@ static sw_direction mirrored(sw_direction direction)
 }
 
 /* Read the condition: which leaf is compared, how, and with which bound. */
-static bool read_condition(const loop *l, bool swapped, counter *c)
+static bool read_condition(const counted_loop *l, bool swapped, loop_counter *c)
 {
 	const sw_op *compare = op_of(l->program, l->condition->results.data[0]);
 	if (compare->opcode != SW_OP_COMPARE)
@@ -156,7 +157,7 @@ static bool read_condition(const loop *l, bool swapped, counter *c)
 }
 
 /* Read the body's update: leaf + constant, constant + leaf, or leaf - constant. */
-static bool read_body(const loop *l, counter *c)
+static bool read_body(const counted_loop *l, loop_counter *c)
 {
 	sw_id next = trace(l->program, l->body->results.data[c->leaf], &c->fits);
 	const sw_op *op = op_of(l->program, next);
@@ -182,7 +183,7 @@ static int64_t steps_up(int64_t distance, int64_t step)
 	return distance <= 0 ? 0 : distance / step + (distance % step != 0);
 }
 
-static bool trips_of(const counter *c, int64_t *trips)
+static bool trips_of(const loop_counter *c, int64_t *trips)
 {
 	int64_t distance, step = c->step, sign = 1, end;
 	if (__builtin_sub_overflow(c->bound, c->start, &distance) || distance == INT64_MIN)
@@ -206,10 +207,10 @@ static bool trips_of(const counter *c, int64_t *trips)
 	       end <= c->fits.high && c->start >= c->fits.low && c->start <= c->fits.high;
 }
 
-static int64_t count_trips(const loop *l)
+static int64_t count_trips(const counted_loop *l)
 {
 	for (int swapped = 0; swapped < 2; swapped++) {
-		counter c;
+		loop_counter c;
 		int64_t trips;
 		if (read_condition(l, swapped, &c) && read_body(l, &c) &&
 		    constant_of(l->program, l->op->operands[c.leaf], &c.start) &&
@@ -219,9 +220,9 @@ static int64_t count_trips(const loop *l)
 	return -1;
 }
 
-static bool open_loop(const sw_program *program, const sw_op *op, loop *l)
+static bool open_loop(const sw_program *program, const sw_op *op, counted_loop *l)
 {
-	*l = (loop){.program = program, .op = op};
+	*l = (counted_loop){.program = program, .op = op};
 	l->condition = &program->computations.data[op->called[0]];
 	l->body = &program->computations.data[op->called[1]];
 	if (l->condition->parameters.len != 1 || l->body->parameters.len != 1)
@@ -235,7 +236,7 @@ void sw_program_find_trip_counts(sw_program *program)
 {
 	for (size_t o = 0; o < program->ops.len; o++) {
 		sw_op *op = &program->ops.data[o];
-		loop l;
+		counted_loop l;
 		if (op->opcode != SW_OP_WHILE || !open_loop(program, op, &l))
 			continue;
 		sw_attrs *attrs = sw_arena_copy(&program->arena, op->attrs, sizeof(*attrs));

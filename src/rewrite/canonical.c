@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "program/attributes.h"
-#include "rewrite/batch_norm.h"
+#include "rewrite/expand_batch_norm.h"
 
 /* levels of nested calls; walking into calls uses the machine's stack */
 #define MAX_CALL_DEPTH 1000

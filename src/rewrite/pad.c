@@ -26,7 +26,7 @@ typedef struct padder {
 } padder;
 
 /* An op being written. */
-typedef struct writer {
+typedef struct padded_writer {
 	padder *p;
 	int32_t to; /* computation of `out` */
 	sw_id id;   /* of `in` */
@@ -34,7 +34,7 @@ typedef struct writer {
 	const sw_rule *rule;
 	sw_id *operands; /* of `out` */
 	sw_attrs *attrs; /* a copy; NULL if the op has none */
-} writer;
+} padded_writer;
 
 /* ---- pieces ----------------------------------------------------------------------------- */
 
@@ -106,7 +106,7 @@ static int64_t *copy_list(padder *p, sw_ints list)
 }
 
 /* Return whether the dimension of an operand or result is padded and the op accepts the padding. */
-static bool accepts_padding(const writer *w, bool result, uint32_t index, int32_t dim,
+static bool accepts_padding(const padded_writer *w, bool result, uint32_t index, int32_t dim,
                             int32_t *link)
 {
 	sw_id value = result ? w->op->first_result + index : w->op->operands[index];
@@ -114,14 +114,14 @@ static bool accepts_padding(const writer *w, bool result, uint32_t index, int32_
 	return sw_pad_is_padded(&w->p->classes, value, dim) && *link != SW_PAD_WHOLE;
 }
 
-static bool is_reduced(const writer *w, int32_t link)
+static bool is_reduced(const padded_writer *w, int32_t link)
 {
 	return link >= 0 && link < w->rule->n_factors &&
 	       w->rule->factors[link].kind == SW_FACTOR_REDUCED;
 }
 
 /* Return the shapes of the results as the op gives them. */
-static const sw_shape *natural_shapes(const writer *w)
+static const sw_shape *natural_shapes(const padded_writer *w)
 {
 	padder *p = w->p;
 	sw_shape *shapes = SW_NEW_N(&p->out->arena, sw_shape, w->op->n_results + 1);
@@ -143,7 +143,7 @@ static const sw_shape *natural_shapes(const writer *w)
 /* ---- changes of single ops -------------------------------------------------------------- */
 
 /* dot, convolution, reduce: make the padding of reduced dimensions hold the neutral element. */
-static void mask_reduced(writer *w)
+static void mask_reduced(padded_writer *w)
 {
 	for (uint32_t k = 0; k < w->op->n_operands; k++) {
 		sw_shape shape = shape_of(w->p, w->op->operands[k]);
@@ -163,7 +163,7 @@ static void mask_reduced(writer *w)
 
 /* Enlarge a literal to the padded shape of its result: the rest is filled with its number if it is
  * a splat, else with zeros. */
-static void pad_constant(writer *w)
+static void pad_constant(padded_writer *w)
 {
 	int64_t dims[SW_MAX_RANK];
 	sw_literal small = w->op->attrs->constant, *large = &w->attrs->constant;
@@ -181,7 +181,7 @@ static void pad_constant(writer *w)
 	large->data = data;
 }
 
-static void pad_slice(writer *w)
+static void pad_slice(padded_writer *w)
 {
 	int64_t *limit = copy_list(w->p, w->attrs->slice.limit), dims[SW_MAX_RANK];
 	sw_shape result = sw_pad_shape(&w->p->classes, w->op->first_result, dims);
@@ -193,7 +193,7 @@ static void pad_slice(writer *w)
 	w->attrs->slice.limit.v = limit;
 }
 
-static void pad_pad(writer *w)
+static void pad_pad(padded_writer *w)
 {
 	int64_t *high = copy_list(w->p, w->attrs->pad.high), dims[SW_MAX_RANK];
 	sw_shape result = sw_pad_shape(&w->p->classes, w->op->first_result, dims);
@@ -217,7 +217,7 @@ static sw_id clamp_index(padder *p, int32_t c, sw_id index, int64_t last)
 }
 
 /* Enlarge the sizes of dimensions taken whole; clamp the starts of those taken in part. */
-static void pad_dynamic_slice(writer *w)
+static void pad_dynamic_slice(padded_writer *w)
 {
 	int64_t *sizes = copy_list(w->p, w->attrs->dynamic_slice.sizes), dims[SW_MAX_RANK];
 	sw_shape operand = sw_pad_shape(&w->p->classes, w->op->operands[0], dims);
@@ -235,7 +235,7 @@ static void pad_dynamic_slice(writer *w)
 	w->attrs->dynamic_slice.sizes.v = sizes;
 }
 
-static void pad_dynamic_update_slice(writer *w)
+static void pad_dynamic_update_slice(padded_writer *w)
 {
 	sw_shape operand = shape_of(w->p, w->op->operands[0]),
 		 update = shape_of(w->p, w->op->operands[1]);
@@ -248,7 +248,7 @@ static void pad_dynamic_update_slice(writer *w)
 }
 
 /* Clamp all index vectors between 0 and `last`, which has one number per component. */
-static sw_id clamp_vectors(writer *w, sw_id indices, const int64_t *last, int64_t n)
+static sw_id clamp_vectors(padded_writer *w, sw_id indices, const int64_t *last, int64_t n)
 {
 	sw_program *out = w->p->out;
 	sw_shape shape = sw_value_shape(out, indices);
@@ -266,7 +266,7 @@ static sw_id clamp_vectors(writer *w, sw_id indices, const int64_t *last, int64_
 	return sw_emit_binary(out, w->to, SW_OP_MINIMUM, indices, limits);
 }
 
-static void pad_gather(writer *w)
+static void pad_gather(padded_writer *w)
 {
 	sw_index_dims *x = &w->attrs->index;
 	int64_t *sizes = copy_list(w->p, x->slice_sizes), dims[SW_MAX_RANK], last[SW_MAX_RANK];
@@ -294,7 +294,7 @@ static void pad_gather(writer *w)
 }
 
 /* Drop the updates that lie in the padding. */
-static void pad_scatter(writer *w)
+static void pad_scatter(padded_writer *w)
 {
 	uint32_t indices = (w->op->n_operands - 1) / 2;
 	sw_shape shape = shape_of(w->p, w->op->operands[indices]);
@@ -310,7 +310,7 @@ static void pad_scatter(writer *w)
 }
 
 /* The sizes are those of the shape, whatever computes them. */
-static void pad_dynamic_reshape(writer *w)
+static void pad_dynamic_reshape(padded_writer *w)
 {
 	sw_shape result = natural_shapes(w)[0], before = shape_of(w->p, w->op->first_result);
 	for (int32_t d = 0; d < result.rank; d++)
@@ -319,7 +319,7 @@ static void pad_dynamic_reshape(writer *w)
 }
 
 /* Count the groups again, since the padding may have added some. */
-static void pad_convolution(writer *w)
+static void pad_convolution(padded_writer *w)
 {
 	mask_reduced(w);
 	sw_convolution_regroup(w->attrs, sw_value_shape(w->p->out, w->operands[0]),
@@ -328,7 +328,7 @@ static void pad_convolution(writer *w)
 
 static const struct {
 	sw_opcode opcode;
-	void (*adapt)(writer *w);
+	void (*adapt)(padded_writer *w);
 } adapters[] = {
 	{SW_OP_DOT, mask_reduced},
 	{SW_OP_CONVOLUTION, pad_convolution},
@@ -343,7 +343,7 @@ static const struct {
 	{SW_OP_SCATTER, pad_scatter},
 };
 
-static void adapt(writer *w)
+static void adapt(padded_writer *w)
 {
 	for (size_t i = 0; i < SW_COUNT(adapters); i++)
 		if (adapters[i].opcode == (sw_opcode)w->op->opcode)
@@ -352,7 +352,7 @@ static void adapt(writer *w)
 
 /* ---- ops -------------------------------------------------------------------------------- */
 
-static sw_status build(const writer *w, const int32_t *called, sw_id *first)
+static sw_status build(const padded_writer *w, const int32_t *called, sw_id *first)
 {
 	const sw_op *op = w->op;
 	sw_op_spec spec = {.opcode = (sw_opcode)op->opcode,
@@ -371,7 +371,7 @@ static sw_status build(const writer *w, const int32_t *called, sw_id *first)
 	return sw_build_op(w->p->out, w->to, &spec, first, w->p->err);
 }
 
-static void finish_results(const writer *w, sw_id first)
+static void finish_results(const padded_writer *w, sw_id first)
 {
 	padder *p = w->p;
 	for (uint32_t k = 0; k < w->op->n_results; k++) {
@@ -385,7 +385,7 @@ static void finish_results(const writer *w, sw_id first)
 static sw_status write_op(padder *p, int32_t to, sw_id id)
 {
 	const sw_op *op = sw_op_at(p->in, id);
-	writer w = {.p = p, .to = to, .id = id, .op = op, .rule = p->classes.rules[id]};
+	padded_writer w = {.p = p, .to = to, .id = id, .op = op, .rule = p->classes.rules[id]};
 	w.operands = SW_NEW_N(&p->out->arena, sw_id, op->n_operands + 1);
 	w.attrs = (sw_attrs *)(uintptr_t)sw_build_copy_attrs(p->out, op);
 	int32_t *called = SW_NEW_N(&p->out->arena, int32_t, op->n_called + 1);

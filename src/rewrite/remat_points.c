@@ -23,7 +23,7 @@
  * of the largest between cuts of several. */
 #define MAX_SINGLE_RATIO 4
 
-typedef struct finder {
+typedef struct point_finder {
 	sw_remat_points *points;
 	const sw_program *program;
 	const sw_computation *entry;
@@ -41,14 +41,14 @@ typedef struct finder {
 	sw_remat_role *roles;
 	int32_t *segment, *position, *needed_in;
 	bool *chain, *after_loss; /* per op */
-} finder;
+} point_finder;
 
-static const sw_op *op_at(const finder *f, size_t i)
+static const sw_op *op_at(const point_finder *f, size_t i)
 {
 	return sw_op_at(f->program, f->entry->ops.data[i]);
 }
 
-static int64_t bytes_of(const finder *f, sw_id value)
+static int64_t bytes_of(const point_finder *f, sw_id value)
 {
 	return sw_shape_bytes(sw_value_shape(f->program, value));
 }
@@ -61,7 +61,7 @@ static bool is_float(sw_shape shape)
 }
 
 /* Add the states that can be reached through the op's results that are more than one number. */
-static void add_reach(const finder *f, const sw_op *op, uint64_t *reach)
+static void add_reach(const point_finder *f, const sw_op *op, uint64_t *reach)
 {
 	for (uint32_t r = 0; r < op->n_results; r++) {
 		sw_id value = op->first_result + r;
@@ -72,7 +72,7 @@ static void add_reach(const finder *f, const sw_op *op, uint64_t *reach)
 	}
 }
 
-static void find_reach(finder *f)
+static void find_reach(point_finder *f)
 {
 	const sw_program *p = f->program;
 	f->words = (p->aliases.len + 63) / 64;
@@ -94,7 +94,7 @@ static void find_reach(finder *f)
 }
 
 /* Count, for each state, the ops that its new value needs. */
-static int32_t *count_ancestors(const finder *f)
+static int32_t *count_ancestors(const point_finder *f)
 {
 	int32_t *count = SW_NEW_N(f->arena, int32_t, f->program->aliases.len + 1);
 	uint64_t *of_op = SW_NEW_N(f->arena, uint64_t, f->words + 1);
@@ -107,13 +107,13 @@ static int32_t *count_ancestors(const finder *f)
 	return count;
 }
 
-static bool reaches(const finder *f, sw_id value, size_t state)
+static bool reaches(const point_finder *f, sw_id value, size_t state)
 {
 	return f->reach[value * f->words + state / 64] >> (state % 64) & 1;
 }
 
 /* Mark the CHAIN of cotangents, down to the last gradient. */
-static void mark_chain(const finder *f, size_t deepest)
+static void mark_chain(const point_finder *f, size_t deepest)
 {
 	for (sw_id v = 0; v < f->program->values.len; v++)
 		if (sw_shape_elements(sw_value_shape(f->program, v)) > 1 && reaches(f, v, deepest))
@@ -121,7 +121,7 @@ static void mark_chain(const finder *f, size_t deepest)
 }
 
 /* Mark the trained states, which every forward op must reach; return false if there are none. */
-static bool mark_trained(const finder *f, const sw_id *inputs, uint64_t *trained)
+static bool mark_trained(const point_finder *f, const sw_id *inputs, uint64_t *trained)
 {
 	const int32_t *count = count_ancestors(f);
 	size_t n = f->program->aliases.len, deepest = 0;
@@ -141,7 +141,7 @@ static bool mark_trained(const finder *f, const sw_id *inputs, uint64_t *trained
 	return any;
 }
 
-static bool find_forward(finder *f, const sw_id *inputs)
+static bool find_forward(point_finder *f, const sw_id *inputs)
 {
 	if (f->program->aliases.len == 0)
 		return false;
@@ -163,7 +163,7 @@ static bool find_forward(finder *f, const sw_id *inputs)
 
 /* ---- the flow --------------------------------------------------------------------------- */
 
-static void mark_inputs(finder *f, const sw_id *inputs, uint32_t n)
+static void mark_inputs(point_finder *f, const sw_id *inputs, uint32_t n)
 {
 	bool *is_state = SW_NEW_N(f->arena, bool, n + 1);
 	for (size_t a = 0; a < f->program->aliases.len; a++)
@@ -176,7 +176,7 @@ static void mark_inputs(finder *f, const sw_id *inputs, uint32_t n)
 	}
 }
 
-static void find_flow(finder *f)
+static void find_flow(point_finder *f)
 {
 	sw_id *ops = SW_NEW_N(f->arena, sw_id, f->entry->ops.len + 1);
 	int32_t *index = SW_NEW_N(f->arena, int32_t, f->program->ops.len + 1);
@@ -207,7 +207,7 @@ static void find_flow(finder *f)
 
 /* One scan over the flow. Places lie between its ops: place i is behind op i. */
 typedef struct scan {
-	const finder *f;
+	const point_finder *f;
 	bool single; /* only places at which one value makes up the cut */
 	/* per op: bytes of its results that ops other than forward ones read */
 	int64_t *read_bytes;
@@ -218,7 +218,7 @@ typedef struct scan {
 	int64_t largest; /* segment, in bytes that are read */
 } scan;
 
-static int64_t read_by_others(const finder *f, const sw_op *op)
+static int64_t read_by_others(const point_finder *f, const sw_op *op)
 {
 	int64_t bytes = 0;
 	for (uint32_t r = 0; r < op->n_results; r++) {
@@ -232,7 +232,7 @@ static int64_t read_by_others(const finder *f, const sw_op *op)
 }
 
 /* Find the places at which all live values but one are small. */
-static bool *find_single(const finder *f)
+static bool *find_single(const point_finder *f)
 {
 	bool *single = SW_NEW_N(f->arena, bool, f->m + 1);
 	int64_t *ends = SW_NEW_N(f->arena, int64_t, f->m + 1), alive = 0;
@@ -266,7 +266,7 @@ static bool is_admitted(const scan *s, int32_t i)
  * again have been read. */
 static int32_t next_place(scan *s, int32_t from, int64_t *segment)
 {
-	const finder *f = s->f;
+	const point_finder *f = s->f;
 	int32_t best = -1;
 	int64_t alive = 0, read = 0, best_alive = 0, best_read = 0;
 	memset(s->fresh_ends, 0, sizeof(*s->fresh_ends) * (size_t)f->m);
@@ -307,7 +307,7 @@ static void find_places(scan *s)
 	}
 }
 
-static scan new_scan(const finder *f, bool single, int64_t *read_bytes, const bool *is_single)
+static scan new_scan(const point_finder *f, bool single, int64_t *read_bytes, const bool *is_single)
 {
 	return (scan){.f = f,
 	              .single = single,
@@ -320,7 +320,7 @@ static scan new_scan(const finder *f, bool single, int64_t *read_bytes, const bo
 /* Choose cuts of one value, as between the layers of most networks; or cuts of several values where
  * the former are rare (a decoder that reads the encoder's output everywhere, a network with long
  * skip connections). */
-static scan choose_places(const finder *f)
+static scan choose_places(const point_finder *f)
 {
 	int64_t *read_bytes = SW_NEW_N(f->arena, int64_t, f->m + 1);
 	for (int32_t i = 0; i < f->m; i++)
@@ -350,7 +350,7 @@ static int32_t segment_of_index(const scan *places, int32_t i)
 
 /* Return the segment of an op; one that is not forward belongs to the last segment of its
  * operands. */
-static int32_t segment_of_op(const finder *f, const scan *places, sw_id id)
+static int32_t segment_of_op(const point_finder *f, const scan *places, sw_id id)
 {
 	const sw_op *op = sw_op_at(f->program, id);
 	int32_t segment = 0;
@@ -367,7 +367,7 @@ static bool is_source(const sw_op *op)
 }
 
 /* Mark the ops that depend on the loss. */
-static void mark_descendants(const finder *f, int32_t loss)
+static void mark_descendants(const point_finder *f, int32_t loss)
 {
 	for (size_t i = 0; i < f->entry->ops.len; i++) {
 		sw_id id = f->entry->ops.data[i];
@@ -383,7 +383,7 @@ static void mark_descendants(const finder *f, int32_t loss)
 
 /* Mark the ops that feed late ops: late as well if they stand after the loss begins, otherwise side
  * or flow. */
-static void mark_feeders(const finder *f, int32_t loss)
+static void mark_feeders(const point_finder *f, int32_t loss)
 {
 	bool *feeds = SW_NEW_N(f->arena, bool, f->program->ops.len + 1);
 	int32_t begin = f->position[f->ops[loss]];
@@ -402,7 +402,7 @@ static void mark_feeders(const finder *f, int32_t loss)
 	}
 }
 
-static void find_segments(const finder *f, const scan *places)
+static void find_segments(const point_finder *f, const scan *places)
 {
 	for (size_t i = 0; i < f->entry->ops.len; i++) {
 		sw_id id = f->entry->ops.data[i];
@@ -416,7 +416,7 @@ static void find_segments(const finder *f, const scan *places)
 	}
 }
 
-static int64_t count_kept(const finder *f)
+static int64_t count_kept(const point_finder *f)
 {
 	int64_t bytes = 0;
 	for (size_t i = 0; i < f->entry->ops.len; i++) {
@@ -436,10 +436,10 @@ static int64_t count_kept(const finder *f)
 
 /* ---- all steps -------------------------------------------------------------------------- */
 
-static void finder_init(finder *f, sw_remat_points *points, sw_arena *arena)
+static void finder_init(point_finder *f, sw_remat_points *points, sw_arena *arena)
 {
 	const sw_program *p = points->program;
-	*f = (finder){.points = points, .program = p, .entry = sw_entry(p), .arena = arena};
+	*f = (point_finder){.points = points, .program = p, .entry = sw_entry(p), .arena = arena};
 	f->users = sw_program_users(p, arena);
 	f->forward = SW_NEW_N(arena, bool, p->ops.len + 1);
 	f->state = SW_NEW_N(arena, bool, p->ops.len + 1);
@@ -461,7 +461,7 @@ static void finder_init(finder *f, sw_remat_points *points, sw_arena *arena)
 	points->after_loss = f->after_loss;
 }
 
-static void find(finder *f)
+static void find(point_finder *f)
 {
 	const sw_id *inputs;
 	uint32_t n = sw_program_inputs(f->program, f->program->entry, f->arena, &inputs);
@@ -483,7 +483,7 @@ static void find(finder *f)
 void sw_remat_points_init(sw_remat_points *points, const sw_program *program)
 {
 	sw_arena arena;
-	finder f;
+	point_finder f;
 	*points = (sw_remat_points){.program = program};
 	sw_arena_init(&points->arena);
 	sw_arena_init(&arena);

@@ -25,17 +25,17 @@ typedef enum remat_level {
 } remat_level;
 
 /* The costs of an op. */
-typedef struct price {
+typedef struct recompute_price {
 	double flops, bytes;
 	bool repeatable;
-} price;
+} recompute_price;
 
 typedef struct chooser {
 	const sw_remat_points *points;
 	const sw_program *program;
 	sw_remat_device device;
 	sw_arena arena;
-	const price *prices;
+	const recompute_price *prices;
 	/* per op: computed again in every policy but "none" and "early gradients" */
 	const bool *sides;
 	const bool *late; /* per op: late ops read it */
@@ -83,15 +83,15 @@ static bool is_candidate(const sw_remat_points *points, sw_id op)
 	return points->roles[op] == SW_REMAT_SIDE || points->roles[op] == SW_REMAT_FLOW;
 }
 
-static const price *find_prices(const sw_remat_points *points, sw_arena *arena)
+static const recompute_price *find_prices(const sw_remat_points *points, sw_arena *arena)
 {
 	const sw_program *program = points->program;
 	const bool *repeatable = find_repeatable(program, arena);
-	price *prices = SW_NEW_N(arena, price, program->ops.len + 1);
+	recompute_price *prices = SW_NEW_N(arena, recompute_price, program->ops.len + 1);
 	for (sw_id id = 0; id < program->ops.len; id++)
 		if (is_candidate(points, id))
-			prices[id] = (price){sw_op_flops(program, id), sw_op_bytes(program, id),
-			                     repeatable[id]};
+			prices[id] = (recompute_price){sw_op_flops(program, id),
+			                               sw_op_bytes(program, id), repeatable[id]};
 	return prices;
 }
 
@@ -115,7 +115,7 @@ static bool is_expensive_opcode(const sw_op *op)
 static bool is_too_expensive(const chooser *x, sw_id id, remat_level level)
 {
 	const sw_op *op = sw_op_at(x->program, id);
-	price p = x->prices[id];
+	recompute_price p = x->prices[id];
 	bool contracts = op->opcode == SW_OP_DOT || op->opcode == SW_OP_CONVOLUTION;
 	if (!p.repeatable || level == NOTHING)
 		return true;
@@ -235,7 +235,7 @@ static void cut_piece(const piece *p, bool *again)
 
 /* ---- policies --------------------------------------------------------------------------- */
 
-/* A policy is a row here and nothing else: inspect, plan --remat and the leaves of the search take
+/* A policy is a row here and nothing else: inspect, plan --remat and the search take
  * them all from this table. */
 typedef struct recipe {
 	const char *name;

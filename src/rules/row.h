@@ -169,7 +169,7 @@ typedef struct sw_reach {
 sw_id sw_blocks_fetch(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_t dim,
                       sw_reach *reach);
 
-/* ---- looped local ops (stream.c) -------------------------------------------------------- */
+/* ---- looped local ops (panel_loops.c) -------------------------------------------------------- */
 
 /* The digit of a factor that counts the iterations of the loop: below all digits that devices
  * hold. */

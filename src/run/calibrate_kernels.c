@@ -371,18 +371,18 @@ static void fill(sw_tensor tensor, uint64_t stream)
 		memcpy(data + done, data, (size_t)SW_MIN(done, bytes - done));
 }
 
-typedef struct run {
+typedef struct kernel_run {
 	sw_program *program;
 	int ops;
 	sw_placement *placement;
 	sw_interpreter *interpreter;
 	sw_tensor inputs[OPS_OF_SMALL * MAX_OPERANDS];
 	uint32_t n_inputs;
-} run;
+} kernel_run;
 
 /* Set the program up as the executor does: all tensors are in one arena, inputs in their places. */
-static sw_status set_up(const kernel *k, sw_type type, int64_t size, int blas_threads, run *r,
-                        sw_error *err)
+static sw_status set_up(const kernel *k, sw_type type, int64_t size, int blas_threads,
+                        kernel_run *r, sw_error *err)
 {
 	sw_text text = {0};
 	sw_arena arena;
@@ -408,7 +408,7 @@ static sw_status set_up(const kernel *k, sw_type type, int64_t size, int blas_th
 	return status;
 }
 
-static void tear_down(run *r)
+static void tear_down(kernel_run *r)
 {
 	sw_tensors_drop(r->inputs, OPS_OF_SMALL * MAX_OPERANDS);
 	sw_interpreter_free(r->interpreter);
@@ -419,7 +419,7 @@ static void tear_down(run *r)
 
 static sw_status execute(void *context, sw_error *err)
 {
-	run *r = context;
+	kernel_run *r = context;
 	sw_tensor inputs[OPS_OF_SMALL * MAX_OPERANDS], outputs[OPS_OF_SMALL];
 	uint32_t n = (uint32_t)sw_entry(r->program)->results.len;
 	for (uint32_t i = 0; i < r->n_inputs; i++)
@@ -436,7 +436,7 @@ static sw_status measure(sampler *s, const kernel *k, sw_type type, int64_t size
                          int blas_threads, double share_s, sw_calibrate_result *result,
                          sw_error *err)
 {
-	run r = {.ops = ops};
+	kernel_run r = {.ops = ops};
 	sample taken = {0};
 	sampler_report(s, "%s, size %lld, %s", k->what, (long long)size, sw_type_name(type));
 	sw_status status = s->transport->ops->agree(
@@ -469,13 +469,13 @@ static bool is_measured(const kernel *k, const sw_device *device, sw_type type)
 
 /* ---- all kernels ------------------------------------------------------------------------ */
 
-typedef struct job {
+typedef struct kernel_job {
 	size_t kernel;
 	sw_type type;
 	int64_t size;
 	int ops;
-} job;
-typedef SW_VEC(job) job_list;
+} kernel_job;
+typedef SW_VEC(kernel_job) job_list;
 
 /* List the small sizes first. */
 static void list_jobs(const sw_device *device, job_list *jobs)
@@ -483,8 +483,8 @@ static void list_jobs(const sw_device *device, job_list *jobs)
 	for (int i = 0; i < MAX_SIZES; i++)
 		for (size_t k = 0; k < SW_COUNT(kernels); k++)
 			for (int type = 0; type < SW_TYPE_COUNT; type++) {
-				job j = {k, (sw_type)type, kernels[k].sizes[i],
-				         i < N_SMALL_SIZES ? OPS_OF_SMALL : OPS_OF_LARGE};
+				kernel_job j = {k, (sw_type)type, kernels[k].sizes[i],
+				                i < N_SMALL_SIZES ? OPS_OF_SMALL : OPS_OF_LARGE};
 				if (j.size && is_measured(&kernels[k], device, j.type))
 					sw_vec_push(jobs, j);
 			}
@@ -498,7 +498,7 @@ sw_status calibrate_kernels(sampler *s, const sw_device *device, int blas_thread
 	sw_status status = SW_OK;
 	list_jobs(device, &jobs);
 	for (size_t i = 0; i < jobs.len && status == SW_OK; i++) {
-		const job *j = &jobs.data[i];
+		const kernel_job *j = &jobs.data[i];
 		double remaining_s = until_s - s->elapsed_s,
 		       share_s = remaining_s / (double)(jobs.len - i);
 		double *last = &last_s[j->kernel][j->type];

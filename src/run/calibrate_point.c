@@ -19,7 +19,7 @@
 #define MAX_SHARE 0.9 /* largest share of the device that is reported */
 
 /* The op that is measured. */
-typedef struct bench {
+typedef struct point_bench {
 	sampler *s;
 	const sw_cluster *shape;
 	const sw_link_point *what;
@@ -27,7 +27,7 @@ typedef struct bench {
 	sw_id op;
 	sw_tensor in, out;
 	int64_t iterations; /* of the kernel beside it */
-} bench;
+} point_bench;
 
 /* ---- the op ----------------------------------------------------------------------------- */
 
@@ -51,7 +51,7 @@ static int64_t permuted(const sw_atoms *atoms, uint32_t mask, int64_t device)
 	return device + (b - a) * (sw_atoms_stride(atoms, first) - sw_atoms_stride(atoms, last));
 }
 
-static sw_id emit_permute(const bench *b, sw_program *p, int32_t c, sw_id x)
+static sw_id emit_permute(const point_bench *b, sw_program *p, int32_t c, sw_id x)
 {
 	const sw_link_point *what = b->what;
 	int64_t n = what->atoms ? b->shape->n_devices : 2,
@@ -65,7 +65,7 @@ static sw_id emit_permute(const bench *b, sw_program *p, int32_t c, sw_id x)
 	return sw_emit_permute(p, c, x, pairs, (int32_t)n);
 }
 
-static sw_status set_up(bench *b, sw_error *err)
+static sw_status set_up(point_bench *b, sw_error *err)
 {
 	int64_t elements = b->what->bytes / 4;
 	const sw_link_point *what = b->what;
@@ -83,7 +83,7 @@ static sw_status set_up(bench *b, sw_error *err)
 	return status == SW_OK ? sw_tensor_new(sw_value_shape(p, y), true, &b->out, err) : status;
 }
 
-static void tear_down(bench *b)
+static void tear_down(point_bench *b)
 {
 	sw_tensor *tensors[] = {&b->in, &b->out};
 	for (size_t i = 0; i < SW_COUNT(tensors); i++)
@@ -98,7 +98,7 @@ static void tear_down(bench *b)
  * collectives. A paced kernel loses nothing, and sleeping lets the thread begin. */
 static sw_status perform(void *context, sw_error *err)
 {
-	bench *b = context;
+	point_bench *b = context;
 	uint64_t ticket;
 	sw_status status = sw_transport_begin(b->s->transport, b->program, b->op, &b->in, &b->out,
 	                                      &ticket, err);
@@ -111,7 +111,7 @@ static sw_status perform(void *context, sw_error *err)
 
 /* ---- a point ---------------------------------------------------------------------------- */
 
-static void report(const bench *b)
+static void report(const point_bench *b)
 {
 	const sw_link_point *what = b->what;
 	sw_text text = {0};
@@ -129,7 +129,7 @@ static void report(const bench *b)
 }
 
 /* All ranks agree that they have built the op. It must be torn down even after an error. */
-static sw_status prepare(bench *b, sw_error *err)
+static sw_status prepare(point_bench *b, sw_error *err)
 {
 	sw_transport_tune(b->s->transport, b->shape, b->what->algorithm);
 	return b->s->transport->ops->agree(b->s->transport, set_up(b, err), err);
@@ -140,7 +140,7 @@ static sw_status prepare(bench *b, sw_error *err)
 sw_status calibrate_point(sampler *s, const sw_cluster *shape, const sw_link_point *what,
                           double share_s, sample *taken, sw_error *err)
 {
-	bench b = {.s = s, .shape = shape, .what = what};
+	point_bench b = {.s = s, .shape = shape, .what = what};
 	const sample_rhythm rhythm = {.in_row = what->kind != SW_COLLECTIVE_BROADCAST,
 	                              .rest_s = REST_S};
 	report(&b);
@@ -173,13 +173,13 @@ static int64_t iterations_for(double seconds)
 static sw_status compute(void *context, sw_error *err)
 {
 	(void)err;
-	multiply(((const bench *)context)->iterations);
+	multiply(((const point_bench *)context)->iterations);
 	return SW_OK;
 }
 
 static sw_status compute_beside(void *context, sw_error *err)
 {
-	bench *b = context;
+	point_bench *b = context;
 	uint64_t ticket;
 	sw_status status = sw_transport_begin(b->s->transport, b->program, b->op, &b->in, &b->out,
 	                                      &ticket, err);
@@ -189,7 +189,7 @@ static sw_status compute_beside(void *context, sw_error *err)
 	return sw_transport_finish(b->s->transport, ticket, err);
 }
 
-static sw_status sample_share(bench *b, double share_s, double *share, sw_error *err)
+static sw_status sample_share(point_bench *b, double share_s, double *share, sw_error *err)
 {
 	sample_body *const bodies[] = {perform, compute, compute_beside};
 	const sample_rhythm rhythm = {.rest_s = REST_S};
@@ -207,10 +207,10 @@ static sw_status sample_share(bench *b, double share_s, double *share, sw_error 
 sw_status calibrate_share(sampler *s, const sw_cluster *shape, const sw_link_point *what,
                           double share_s, double *share, sw_error *err)
 {
-	bench b = {.s = s,
-	           .shape = shape,
-	           .what = what,
-	           .iterations = iterations_for(KERNEL_LENGTH * what->seconds)};
+	point_bench b = {.s = s,
+	                 .shape = shape,
+	                 .what = what,
+	                 .iterations = iterations_for(KERNEL_LENGTH * what->seconds)};
 	sampler_report(s, "a kernel beside a collective");
 	sw_status status = prepare(&b, err);
 	if (status == SW_OK)

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "run/pace.h"
+#include "run/pace_model.h"
 #include "run/ranks.h"
 #include "run/record.h"
 

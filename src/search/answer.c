@@ -1,13 +1,14 @@
-/* The answer of a search: the incumbent with its alternatives and bounds, or why there is none. */
+/* The answer of a search: the incumbent with its alternatives and bounds, or the reason why there
+ * is none. */
 #include "search/internal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- what else was considered ------------------------------------------------------------- */
+/* ---- what else was considered ----------------------------------------------------------- */
 
-/* Gathers the lines of all variants: those of the plan's own, and of the program as it is, first.
- */
+/* Gather the alternatives of all variants: first those of the plan's own variant and of the program
+ * as it is. */
 static void gather_alternatives(const sw_search *s, size_t own, sw_plan *plan)
 {
 	plan->alternatives.len = 0;
@@ -52,7 +53,7 @@ static void add_warnings(const sw_search *s, sw_plan *plan)
 					missing[o], sw_opcode_name((sw_opcode)o)));
 }
 
-/* ---- bounds ------------------------------------------------------------------------------- */
+/* ---- bounds ----------------------------------------------------------------------------- */
 
 static bool tries_memory(const sw_search *s)
 {
@@ -84,8 +85,8 @@ static void say_method(const sw_plan_options *options, sw_text *text)
 	             sw_method_has_bound(method) ? "" : ", which proves no bound");
 }
 
-/* Says of which plans the bound holds: those of all variants, but for the splits that the variant
- * leaves out which leaves out most. */
+/* Write which plans the bound covers: those of all variants, except for the splits that exceeded
+ * the limits, counted in the variant that left out most. */
 static void say_scope(const sw_search *s, sw_plan *plan)
 {
 	int64_t left_out = 0;
@@ -94,10 +95,11 @@ static void say_scope(const sw_search *s, sw_plan *plan)
 		left_out = SW_MAX(left_out, s->variants.data[i].left_out);
 	sw_text_add(&text, s->scope);
 	sw_text_addf(&text, " in which communication %s",
-	             s->options->no_overlap ? "does not hide behind kernels"
-	                                    : "hides behind its devices' even share of the kernels "
-	                                      "that it does not wait for");
-	if (sw_equivalence_is_tied(s->model_limits, plan->program, s->options->untied))
+	             s->asked.options->no_overlap
+	                     ? "does not hide behind kernels"
+	                     : "hides behind its devices' even share of the kernels "
+	                       "that it does not wait for");
+	if (sw_layers_are_tied(s->asked.model_limits, plan->program, s->asked.options->untied))
 		sw_text_add(&text, ", repeated layers alike");
 	if (tries_padding(s))
 		sw_text_add(&text, ", with and without padding to a multiple of the devices");
@@ -106,7 +108,7 @@ static void say_scope(const sw_search *s, sw_plan *plan)
 	if (left_out > 0)
 		sw_text_addf(&text, "; %lld ways to split some op were left out",
 		             (long long)left_out);
-	say_method(s->options, &text);
+	say_method(s->asked.options, &text);
 	snprintf(plan->scope, sizeof(plan->scope), "%s", text.data);
 	sw_text_clear(&text);
 }
@@ -116,8 +118,8 @@ static double gap_of(double bound_s, double seconds)
 	return seconds > 0 ? fmax(0, 1 - bound_s / seconds) : 0;
 }
 
-/* Bounds that hold for all variants. The plan's own step may be a little below the model's bound.
- */
+/* Take the bounds that hold for all variants. The plan's own step may be slightly below the bound
+ * of the model. */
 static void gather_bounds(const sw_search *s, sw_plan *plan)
 {
 	plan->lower_bound_s = plan->predicted.step_time_s;
@@ -142,9 +144,9 @@ static void gather_bounds(const sw_search *s, sw_plan *plan)
 	say_scope(s, plan);
 }
 
-/* ---- the plan ----------------------------------------------------------------------------- */
+/* ---- the plan --------------------------------------------------------------------------- */
 
-/* The plan keeps the program as it was before rewrites. */
+/* Give the plan its program, and the program before rewrites. */
 static void take_program(sw_search *s, sw_variant *from, sw_plan *plan)
 {
 	if (plan->program != s->canonical)
@@ -169,7 +171,7 @@ static void restore(const sw_search *s, const sw_candidate_plan *c, sw_plan *pla
 	plan->model_s = c->model_s;
 }
 
-/* The plan of a variant, with all that is known of the search. */
+/* Take the plan of a variant, with everything known of the search. */
 static sw_plan *take_plan(sw_search *s, size_t number)
 {
 	sw_variant *v = sw_search_variant(s, number);
@@ -188,18 +190,19 @@ static sw_status check_pins(const sw_search *s, const sw_plan *plan)
 {
 	sw_analysis analysis;
 	sw_analysis_options how = {
-		.no_overlap = true, .untied = true, .limits = s->model_limits};
-	if (!s->options->pins)
+		.no_overlap = true, .untied = true, .limits = s->asked.model_limits};
+	if (!s->asked.options->pins)
 		return SW_OK;
-	sw_analysis_init(&analysis, plan, s->sidecar, how);
-	sw_status status = sw_pins_resolve(s->options->pins, &analysis, s->sidecar, s->err);
+	sw_analysis_init(&analysis, plan, s->asked.sidecar, how);
+	sw_status status =
+		sw_pins_resolve(s->asked.options->pins, &analysis, s->asked.sidecar, s->err);
 	if (status == SW_OK)
 		status = sw_pins_check(&analysis, plan, s->err);
 	sw_analysis_clear(&analysis);
 	return status;
 }
 
-/* ---- none --------------------------------------------------------------------------------- */
+/* ---- none ------------------------------------------------------------------------------- */
 
 static sw_status nothing_found(const sw_search *s)
 {
@@ -215,7 +218,7 @@ static sw_status nothing_found(const sw_search *s)
 	return status;
 }
 
-/* Says how much any plan needs, if it is known that no variant can fit. */
+/* Write how much any plan needs at least, if that shows that no variant fits. */
 static void say_share(const sw_search *s, sw_text *text)
 {
 	int64_t share = INT64_MAX;
@@ -250,15 +253,15 @@ static sw_status nothing_fits(const sw_search *s, const sw_plan *least)
 	return status;
 }
 
-/* Makes a plan as small as it can be: while plans were sought that fit, those far from that were
- * not costed in every way. */
+/* Make a plan as small as possible: during the search, plans far from fitting were not costed with
+ * every memory saving. */
 static sw_status shrink(const sw_search *s, sw_plan *plan)
 {
 	sw_program_cost cached;
 	sw_roles roles;
-	sw_roles_init(&roles, plan->program, s->sidecar);
-	sw_costing c = {.options = s->options,
-	                .limits = s->limits,
+	sw_roles_init(&roles, plan->program, s->asked.sidecar);
+	sw_costing c = {.options = s->asked.options,
+	                .limits = s->asked.limits,
 	                .roles = &roles,
 	                .paths = s->paths,
 	                .plan = plan,
@@ -279,8 +282,8 @@ static sw_status answer_none(sw_search *s, const sw_variant *least)
 	if (status != SW_OK)
 		return status;
 	status = nothing_fits(s, least->plan);
-	if (s->options->least)
-		*s->options->least = take_plan(s, (size_t)(least - s->variants.data));
+	if (s->asked.options->least)
+		*s->asked.options->least = take_plan(s, (size_t)(least - s->variants.data));
 	return status;
 }
 

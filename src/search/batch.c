@@ -1,9 +1,9 @@
 /*
- * A few meshes searched side by side.
+ * A batch of meshes, searched side by side.
  *
  * Models are built one after the other, for they share caches; each is solved while the next is
- * built. Then plans are costed, those first that are quickest by the model: of which no step can
- * beat the incumbent need not be. How many run side by side is the same on every machine.
+ * built. Then the plans are costed, quickest by the model first: a plan need not be costed if no
+ * step of it can beat the incumbent. The size of a batch is the same on every machine.
  */
 #include "search/internal.h"
 
@@ -15,10 +15,10 @@
 
 typedef struct batch_run {
 	sw_search *search;
-	sw_mesh_search **meshes; /* [n] of the wave */
+	sw_mesh_search **meshes; /* [n] of the wave's queue */
 	size_t first, n;
 	bool first_attempt;
-	sw_beside *prefetching; /* NULL: nothing is built ahead */
+	sw_beside *prefetching; /* NULL: no model is built ahead */
 	sw_mesh_search *open[MAX_BATCH];
 	sw_mesh_search *costed[COSTED_AT_ONCE];
 } batch_run;
@@ -28,34 +28,35 @@ static sw_mesh_entry *entry_of(const sw_search *s, const sw_mesh_search *m)
 	return &sw_search_variant(s, s->wave->variant)->entries.data[m->entry];
 }
 
-/* ---- budgets ------------------------------------------------------------------------------ */
+/* ---- budgets ---------------------------------------------------------------------------- */
 
-/* A fixed strategy gets the same work alone and as a part of `auto`, and begins from nothing, so
- * that `auto` is never worse than any of them. It is cut off only where no step of it can beat what
- * another variant has. Free meshes share their work, and are cut off at the best of this wave. */
+/* Set the budget of a mesh. A fixed strategy gets equal work alone and as a part of `auto`, and no
+ * warm start, so that `auto` is never worse than any of them. It is cut off only where no step of
+ * it can beat the incumbent of another variant. Free meshes share their work, and are cut off at
+ * the best plan of this wave. */
 static sw_budget budget_of(const sw_search *s, const sw_mesh_search *m, size_t position)
 {
-	const sw_wave *w = s->wave;
-	const sw_search_limits *l = s->limits;
+	const sw_search_wave *w = s->wave;
+	const sw_search_limits *l = s->asked.limits;
 	double other_s = w->mode == SW_MEMORY_RESERVED ? INFINITY : s->incumbent.model_s,
 	       steps = 1 / sw_model_step_bound_s(&w->analysis, 1);
 	sw_budget b = {.work = (int64_t)l->fixed_work, .accept_s = other_s * steps};
 	if (!sw_search_has_incumbent(s))
 		b.accept_s = INFINITY;
 	if (sw_mesh_is_free(m->mesh)) {
-		double share = l->search_work / (double)w->n;
+		double share = l->search_work / (double)w->queue.n;
 		b.work = (int64_t)fmin(fmax(share, l->min_search_work), l->max_search_work);
 		b.accept_s = w->tally.model_s;
 	}
 	b.cutoff_s = w->tolerance * b.accept_s;
 	double left_s = w->time_limit_s - (sw_now_s() - w->start_s);
 	if (w->time_limit_s > 0)
-		b.seconds = fmax(1e-3, left_s / (double)(w->n - position));
+		b.seconds = fmax(1e-3, left_s / (double)(w->queue.n - position));
 	return b;
 }
 
-/* Nothing slower by the model than the best so far is sought: that of the mesh itself, and of the
- * other free meshes of its batch. */
+/* Lower the cutoffs to the best plan so far by the model: that of the mesh itself, and for free
+ * meshes that of the other free meshes of the batch. */
 static void lower_budgets(batch_run *b)
 {
 	double all_s = INFINITY;
@@ -69,13 +70,13 @@ static void lower_budgets(batch_run *b)
 	}
 }
 
-/* ---- modelling and solving ---------------------------------------------------------------- */
+/* ---- modelling and solving -------------------------------------------------------------- */
 
 static void build_one(void *context, int64_t i)
 {
 	batch_run *b = context;
 	sw_search *s = b->search;
-	sw_queue_build(s, b->first + (size_t)i); /* which may sort the meshes */
+	sw_queue_build(s, b->first + (size_t)i); /* may sort the meshes */
 	sw_mesh_search *m = b->meshes[i];
 	sw_queue_prune(s, &s->wave->tally, m);
 	if (m->pending) {
@@ -96,7 +97,7 @@ static void solve_one(void *context, int64_t i)
 		sw_mesh_search_solve(b->meshes[i], b->search);
 }
 
-/* ---- costing ------------------------------------------------------------------------------ */
+/* ---- costing ---------------------------------------------------------------------------- */
 
 static void apply_one(void *context, int64_t i)
 {
@@ -118,16 +119,16 @@ static int by_model(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Collectives that begin as one may take less than the model says: as much less as any that was
- * costed. */
+/* Collectives that are merged may take less than the model says. Scale the model's bound by the
+ * smallest share that any costed plan of the wave had. */
 static double step_bound_s(const sw_search *s, const sw_found *f)
 {
-	const sw_wave *w = s->wave;
+	const sw_search_wave *w = s->wave;
 	return fmax(f->kernels_s,
 	            w->tally.merged_share * sw_model_step_bound_s(&w->analysis, f->bound_s));
 }
 
-static void note_cost(sw_wave *w, const sw_found *f)
+static void note_cost(sw_search_wave *w, const sw_found *f)
 {
 	sw_tally *t = &w->tally;
 	if (!f->feasible)
@@ -145,12 +146,12 @@ static void note_cost(sw_wave *w, const sw_found *f)
 /* Is a solved mesh given up before it is costed? */
 static bool is_pruned(sw_search *s, sw_mesh_search *m)
 {
-	const sw_wave *w = s->wave;
+	const sw_search_wave *w = s->wave;
 	double bound_s = step_bound_s(s, &m->found);
-	sw_estimate estimate = {.step_s = bound_s, .model_s = m->found.model_s, .deferrable = true};
-	sw_wave strict = *w;
-	strict.tolerance = 1;
-	sw_untried untried = sw_prune(&strict, &w->tally, &estimate);
+	sw_estimate estimate = {.step_s = bound_s,
+	                        .model_s = m->found.model_s,
+	                        .deferrable = w->mode == SW_MEMORY_UNCONSTRAINED};
+	sw_untried untried = sw_prune(&w->tally, 1, &estimate);
 	if (m->found.feasible && untried != SW_UNTRIED_NOT)
 		sw_mesh_search_reject(m, untried, bound_s);
 	return !m->found.feasible && m->found.untried != SW_UNTRIED_NOT;
@@ -180,7 +181,7 @@ static int64_t list_open(batch_run *b)
 	return n_open;
 }
 
-/* ---- attempts ----------------------------------------------------------------------------- */
+/* ---- attempts --------------------------------------------------------------------------- */
 
 static void attempt(batch_run *b)
 {
@@ -195,7 +196,7 @@ static void attempt(batch_run *b)
 	b->first_attempt = false;
 }
 
-/* Judges the attempts; *again: does another one follow? */
+/* Judge the attempts; *again: does another one follow? */
 static sw_status judge(batch_run *b, bool *again)
 {
 	sw_status status = SW_OK;
@@ -216,7 +217,7 @@ static sw_status judge(batch_run *b, bool *again)
 	return status;
 }
 
-/* ---- results ------------------------------------------------------------------------------ */
+/* ---- results ---------------------------------------------------------------------------- */
 
 static sw_alternative line_of(const sw_search *s, const sw_mesh_search *m)
 {
@@ -236,12 +237,14 @@ static sw_alternative line_of(const sw_search *s, const sw_mesh_search *m)
 		a.bound_s = f->untried_s;
 	else if (m->timed_out && !f->applied)
 		a.untried = SW_UNTRIED_TIME;
-	else if (f->feasible && !s->options->no_overlap) /* until it is played */
+	/* A bound until the plan is simulated. */
+	else if (f->feasible && !s->asked.options->no_overlap)
 		a.bound_s = sw_cost_step_bound_s(c);
 	return a;
 }
 
-/* A mesh that was dropped takes no less than its kernels by the model. */
+/* Note the result without a memory limit. A dropped mesh takes at least its kernels by the model.
+ */
 static void note_unconstrained(const sw_search *s, sw_mesh_entry *e, const sw_mesh_search *m)
 {
 	const sw_found *f = &m->found;
@@ -294,11 +297,11 @@ static void enter(sw_search *s, sw_mesh_search *m)
 
 sw_status sw_batch_search(sw_search *s)
 {
-	sw_wave *w = s->wave;
+	sw_search_wave *w = s->wave;
 	batch_run b = {.search = s,
-	               .first = w->next - w->batch,
-	               .n = w->batch,
-	               .meshes = w->meshes + w->next - w->batch,
+	               .first = w->queue.next - w->queue.batch,
+	               .n = w->queue.batch,
+	               .meshes = w->queue.meshes + w->queue.next - w->queue.batch,
 	               .first_attempt = true};
 	bool again = true;
 	sw_status status = SW_OK;

@@ -1,11 +1,13 @@
-/* Candidate plans: which may be the quickest, and which is, as it is scheduled. */
+/* Candidate plans: which may be the quickest, and which one is when it is scheduled and simulated.
+ */
 #include "search/internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* How many are played side by side: the same on every machine, so that the answer is, too. */
-#define PLAYED_AT_ONCE 2
+/* Plans that are simulated side by side: the same number on every machine, so that the answer is,
+ * too. */
+#define SIMULATED_AT_ONCE 2
 
 double sw_cost_step_bound_s(const sw_program_cost *cost)
 {
@@ -28,8 +30,9 @@ static sw_candidate_plan candidate_of(sw_search *s, const sw_mesh_search *m)
 	return c;
 }
 
-/* The quickest step that some plan surely has: no schedule is slower than no overlap. */
-static double sure_step_s(const sw_search *s)
+/* Return the quickest step that some plan is known to reach: no schedule is slower than one without
+ * overlap. */
+static double proven_step_s(const sw_search *s)
 {
 	double step_s = sw_search_has_incumbent(s) ? s->incumbent.cost.step_time_s : INFINITY;
 	for (size_t i = 0; i < s->wave->candidates.len; i++)
@@ -40,8 +43,9 @@ static double sure_step_s(const sw_search *s)
 void sw_candidates_enter(sw_search *s, const sw_mesh_search *m)
 {
 	const sw_program_cost *cost = &m->found.cost;
-	double bound_s = s->options->no_overlap ? cost->step_time_s : sw_cost_step_bound_s(cost);
-	if (m->found.feasible && bound_s < sure_step_s(s))
+	double bound_s =
+		s->asked.options->no_overlap ? cost->step_time_s : sw_cost_step_bound_s(cost);
+	if (m->found.feasible && bound_s < proven_step_s(s))
 		sw_vec_push(&s->wave->candidates, candidate_of(s, m));
 }
 
@@ -55,25 +59,25 @@ void sw_candidates_note_least(sw_search *s, const sw_mesh_search *m)
 	v->least = candidate_of(s, m);
 }
 
-/* ---- playing ------------------------------------------------------------------------------ */
+/* ---- playing ---------------------------------------------------------------------------- */
 
-typedef struct play_job {
+typedef struct simulation {
 	sw_candidate_plan *candidate;
 	sw_plan *sketch;
 	sw_status status;
 	sw_error err;
-} play_job;
+} simulation;
 
-typedef struct play_stage {
+typedef struct simulation_stage {
 	const sw_search *search;
-	play_job jobs[PLAYED_AT_ONCE];
+	simulation jobs[SIMULATED_AT_ONCE];
 	int64_t n;
-} play_stage;
+} simulation_stage;
 
-static void play(void *context, int64_t i)
+static void simulate_one(void *context, int64_t i)
 {
-	play_stage *stage = context;
-	play_job *j = &stage->jobs[i];
+	simulation_stage *stage = context;
+	simulation *j = &stage->jobs[i];
 	sw_program_cost *cost = &j->candidate->cost;
 	sw_snapshot_restore(&j->candidate->snapshot, &stage->search->strategies, j->sketch);
 	j->status = sw_simulate_plan(j->sketch, cost, &cost->step_time_s, &j->err);
@@ -87,7 +91,7 @@ static int by_model(const void *a, const void *b)
 	return (x->entry > y->entry) - (x->entry < y->entry);
 }
 
-/* Makes a candidate the incumbent if it is quicker. */
+/* Make a candidate the incumbent if it is quicker. */
 static void offer(sw_search *s, sw_candidate_plan *c)
 {
 	if (sw_search_has_incumbent(s) && s->incumbent.cost.step_time_s <= c->cost.step_time_s)
@@ -97,21 +101,20 @@ static void offer(sw_search *s, sw_candidate_plan *c)
 	c->snapshot = (sw_snapshot){0};
 }
 
-/* The next that may be quicker than the incumbent; returns where to go on. */
-static size_t fill_stage(play_stage *stage, sw_wave *w, size_t from)
+/* Take the next candidates that may be quicker than the incumbent; return where to continue. */
+static size_t fill_stage(simulation_stage *stage, sw_search_wave *w, size_t from)
 {
 	stage->n = 0;
-	for (; from < w->candidates.len && stage->n < PLAYED_AT_ONCE; from++) {
+	for (; from < w->candidates.len && stage->n < SIMULATED_AT_ONCE; from++) {
 		sw_candidate_plan *c = &w->candidates.data[from];
 		sw_estimate estimate = {.step_s = sw_cost_step_bound_s(&c->cost)};
-		sw_wave strict = {.tolerance = 1, .mode = SW_MEMORY_LIMITED};
-		if (sw_prune(&strict, &w->tally, &estimate) == SW_UNTRIED_NOT)
+		if (sw_prune(&w->tally, 1, &estimate) == SW_UNTRIED_NOT)
 			stage->jobs[stage->n++].candidate = c;
 	}
 	return from;
 }
 
-static sw_status take_played(sw_search *s, play_job *j)
+static sw_status take_simulated(sw_search *s, simulation *j)
 {
 	sw_candidate_plan *c = j->candidate;
 	sw_mesh_entry *e = &sw_search_variant(s, c->variant)->entries.data[c->entry];
@@ -130,9 +133,9 @@ static sw_status take_played(sw_search *s, play_job *j)
 	return SW_OK;
 }
 
-static sw_status play_all(sw_search *s, play_stage *stage)
+static sw_status simulate_all(sw_search *s, simulation_stage *stage)
 {
-	sw_wave *w = s->wave;
+	sw_search_wave *w = s->wave;
 	double last_s = sw_search_last_s(s);
 	bool any = false;
 	for (size_t next = 0; next < w->candidates.len;) {
@@ -141,9 +144,9 @@ static sw_status play_all(sw_search *s, play_stage *stage)
 			break;
 		}
 		next = fill_stage(stage, w, next);
-		sw_parallel_for(stage->n, w->memo.threads, play, stage);
+		sw_parallel_for(stage->n, w->memo.threads, simulate_one, stage);
 		for (int64_t i = 0; i < stage->n; i++) {
-			sw_status status = take_played(s, &stage->jobs[i]);
+			sw_status status = take_simulated(s, &stage->jobs[i]);
 			if (status != SW_OK)
 				return status;
 			any = true;
@@ -154,22 +157,22 @@ static sw_status play_all(sw_search *s, play_stage *stage)
 
 sw_status sw_candidates_select(sw_search *s)
 {
-	sw_wave *w = s->wave;
-	play_stage stage = {.search = s};
+	sw_search_wave *w = s->wave;
+	simulation_stage stage = {.search = s};
 	sw_plan *base = sw_search_variant(s, w->variant)->plan;
 	sw_status status = SW_OK;
 	if (w->candidates.len == 0)
 		return SW_OK;
 	qsort(w->candidates.data, w->candidates.len, sizeof(sw_candidate_plan), by_model);
-	for (size_t i = 0; s->options->no_overlap && i < w->candidates.len; i++)
+	for (size_t i = 0; s->asked.options->no_overlap && i < w->candidates.len; i++)
 		offer(s, &w->candidates.data[i]);
-	if (!s->options->no_overlap) {
+	if (!s->asked.options->no_overlap) {
 		w->tally.step_s =
 			sw_search_has_incumbent(s) ? s->incumbent.cost.step_time_s : INFINITY;
-		for (size_t i = 0; i < PLAYED_AT_ONCE; i++)
+		for (size_t i = 0; i < SIMULATED_AT_ONCE; i++)
 			stage.jobs[i].sketch = sw_plan_sketch(base);
-		status = play_all(s, &stage);
-		for (size_t i = 0; i < PLAYED_AT_ONCE; i++)
+		status = simulate_all(s, &stage);
+		for (size_t i = 0; i < SIMULATED_AT_ONCE; i++)
 			sw_plan_sketch_free(stage.jobs[i].sketch);
 	}
 	for (size_t i = 0; i < w->candidates.len; i++)

@@ -1,4 +1,4 @@
-/* The cost of a plan, as its partitioned program has it; and ways to make that fit in memory. */
+/* The cost of a plan by its partitioned program, and the ways to make it fit in memory. */
 #include "search/internal.h"
 
 #include <stdlib.h>
@@ -19,7 +19,8 @@ static bool is_late(const sw_costing *c)
 	return c->deadline_s > 0 && sw_now_s() > c->deadline_s;
 }
 
-/* First everything is cached: a value that one reader has gathered serves the next. */
+/* Cost the plan with everything cached (a value that one reader has gathered serves the next), and
+ * re-gather if that exceeds the memory. */
 static sw_status fit_cached(sw_costing *c, sw_program_cost *cached, sw_program_cost *cost,
                             sw_error *err)
 {
@@ -32,15 +33,15 @@ static sw_status fit_cached(sw_costing *c, sw_program_cost *cached, sw_program_c
 	return status;
 }
 
-/* While one op runs, the streams of others save nothing: the best saves all that is saved. */
+/* Only one op runs at a time: the stream that saves most is all that streams save of the peak. */
 static bool may_fit(const sw_costing *c, int64_t saved_bytes)
 {
 	return saved_bytes > 0 &&
 	       (double)(c->least_bytes - saved_bytes) <= c->doubt * (double)c->memory_bytes;
 }
 
-/* Streams operands if the plan then needs less memory. A stream is a loop: it must save a good part
- * of the missing bytes to be worth one. */
+/* Stream operands if the plan then needs less memory. A stream is a loop, so it must save one of
+ * limits.stream_parts parts of the missing bytes. */
 static sw_status fit_streamed(sw_costing *c, sw_program_cost *cost, sw_error *err)
 {
 	sw_plan *plan = c->plan;

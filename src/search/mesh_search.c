@@ -1,14 +1,13 @@
 /*
- * The search of one mesh: model, solve, cost; and again within memory if what was found does not
- * fit.
+ * The search of one mesh: model, solve, cost; and again within memory if the plan does not fit.
  *
- * The first attempt has no memory limit, unless its result is known to be far too large: what then
- * fits needs no memory model. In later ones the model's live ranges limit the search. Where the
+ * The first attempt has no memory limit, unless its result is known to be far too large: a plan
+ * that fits then needs no model of memory. Later attempts limit the model's live ranges. Where the
  * partitioned program still exceeds the memory (live ranges are not its arena to the byte), the
- * limit is tightened in proportion, with the copies counted that readers held. A plan that fits
- * only since some readers re-gather may be slower than one that the solver finds within less
- * memory: attempts go on as long as they gain. A mesh whose bound is asked for has the greatest
- * bound of the attempts whose limit was no tighter than the memory.
+ * limit is tightened in proportion, and the copies that readers held are counted. A plan that fits
+ * only because some readers re-gather may be slower than one that the solver finds within less
+ * memory: attempts go on as long as they gain. The bound of a mesh is the greatest bound of the
+ * attempts whose limit was no tighter than the memory.
  */
 #include "search/internal.h"
 
@@ -31,56 +30,58 @@ static sw_mesh_entry *entry_of(const sw_mesh_search *m, const sw_search *s)
 	return &sw_search_variant(s, s->wave->variant)->entries.data[m->entry];
 }
 
-/* The result without a memory limit, where that is known; NULL: it is not. */
-static const sw_unconstrained *known_of(const sw_mesh_search *m, const sw_search *s)
+/* Return the result without a memory limit; NULL: it is not known. */
+static const sw_unconstrained *unconstrained_of(const sw_mesh_search *m, const sw_search *s)
 {
 	return s->wave->mode == SW_MEMORY_UNCONSTRAINED ? NULL : &entry_of(m, s)->unconstrained;
 }
 
-/* Is the result without a limit known to need far more than there is? */
-static bool is_far(const sw_mesh_search *m, const sw_search *s)
+/* Is it known that the result without a limit needs far more than the memory? */
+static bool needs_far_more(const sw_mesh_search *m, const sw_search *s)
 {
-	const sw_unconstrained *known = known_of(m, s);
-	double limit = s->limits->memory_doubt * (double)s->wave->memory_bytes;
-	return known && (sw_search_variant(s, s->wave->variant)->far ||
-	                 (known->exceeds && (double)known->cost.peak_bytes > limit));
+	const sw_unconstrained *unconstrained = unconstrained_of(m, s);
+	double limit = s->asked.limits->memory_doubt * (double)s->wave->memory_bytes;
+	return unconstrained &&
+	       (sw_search_variant(s, s->wave->variant)->unconstrained.far ||
+	        (unconstrained->exceeds && (double)unconstrained->cost.peak_bytes > limit));
 }
 
 void sw_mesh_search_init(sw_mesh_search *m, const sw_search *s, size_t entry)
 {
 	*m = (sw_mesh_search){.entry = entry, .pending = true};
 	m->mesh = &entry_of(m, s)->mesh;
-	m->attempt = m->first_attempt = is_far(m, s) ? 1 : 0;
+	m->attempt = m->first_attempt = needs_far_more(m, s) ? 1 : 0;
 	m->bounds.least_bytes = m->found.costed_bytes = INT64_MAX;
 	m->bounds.best_s = INFINITY;
 }
 
-/* ---- the model ---------------------------------------------------------------------------- */
+/* ---- the model -------------------------------------------------------------------------- */
 
-static void end_late(sw_mesh_search *m)
+static void stop_at_deadline(sw_mesh_search *m)
 {
 	sw_model_clear(&m->work.model);
 	m->timed_out = true;
-	m->pending = m->listed = m->built = false;
+	m->pending = m->work.listed = m->work.built = false;
 }
 
-void sw_mesh_search_list(sw_mesh_search *m, sw_wave *wave, const sw_watch *watch)
+void sw_mesh_search_list(sw_mesh_search *m, sw_search_wave *wave, const sw_watch *watch)
 {
-	m->listed = true;
+	m->work.listed = true;
 	if (!sw_model_begin(&m->work.model, &wave->memo, watch, m->mesh))
-		end_late(m);
+		stop_at_deadline(m);
 	else
 		m->bounds.kernels_s = sw_model_kernels_s(&m->work.model);
 }
 
-/* Bytes that the model counts, for each that the program takes, of the plan that was found last. */
-static double counted_per_byte(const sw_mesh_search *m, int64_t costed_bytes)
+/* Return the bytes that the model counts per byte that the partitioned program takes, for the last
+ * plan. */
+static double modelled_bytes_per_byte(const sw_mesh_search *m, int64_t costed_bytes)
 {
 	const sw_model *model = &m->work.model;
 	int32_t *assignment = sw_alloc(sizeof(int32_t) * (model->problem.nodes.len + 1));
-	const sw_start *last = &m->work.starts.data[m->work.starts.len - 1];
+	const sw_warm_start *last = &m->work.starts.data[m->work.starts.len - 1];
 	sw_evaluation counted = {0};
-	if (sw_start_place(last, model, assignment))
+	if (sw_warm_start_apply(last, model, assignment))
 		sw_problem_evaluate(&model->problem, assignment, &counted);
 	free(assignment);
 	return counted.peak_usage > 0 ? (double)counted.peak_usage / (double)costed_bytes : 1;
@@ -91,30 +92,29 @@ static bool is_calibrated(const sw_mesh_search *m)
 	return m->capacity == SW_CAPACITY_CALIBRATED || m->capacity == SW_CAPACITY_TIGHTENED;
 }
 
-/* The first limit is no tighter than the memory, and looser where the model counts more than the
- * arena has: so it still bounds, unless a plan is known that fits though it exceeds that limit,
- * since some of its readers re-gather, of which the model knows nothing. */
+/* The first limit is no tighter than the memory, and looser where the model counts more bytes than
+ * the arena has. So its result still bounds the mesh; but not where a plan is known that exceeds
+ * the limit and fits, because some of its readers re-gather, which the model does not know. */
 static double first_limit(sw_mesh_search *m, const sw_search *s, double memory)
 {
 	bool regathers = m->found.feasible && m->sketch && m->sketch->regathered.len > 0;
 	if (m->work.starts.len == 0) {
 		m->capacity = SW_CAPACITY_GUESSED;
-		return memory * s->limits->memory_doubt;
+		return memory * s->asked.limits->memory_doubt;
 	}
 	m->capacity = regathers ? SW_CAPACITY_TIGHTENED : SW_CAPACITY_CALIBRATED;
-	return memory * SW_MAX(counted_per_byte(m, m->found.cached.peak_bytes), 1);
+	return memory * SW_MAX(modelled_bytes_per_byte(m, m->found.cached.peak_bytes), 1);
 }
 
-/* Later limits exclude the plan that was found last, and its neighbours, which mostly exceed the
- * memory, too. */
+/* Later limits exclude the last plan and its neighbours, which mostly exceed the memory, too. */
 static double next_limit(sw_mesh_search *m, const sw_search *s, double memory)
 {
 	const sw_found *f = &m->found;
 	m->capacity = SW_CAPACITY_TIGHTENED;
 	sw_model_count_copies(&m->work.model, m->sketch);
-	return memory * (f->feasible
-	                         ? counted_per_byte(m, f->cached.peak_bytes)
-	                         : s->limits->tightening * counted_per_byte(m, f->cost.peak_bytes));
+	return memory * (f->feasible ? modelled_bytes_per_byte(m, f->cached.peak_bytes)
+	                             : s->asked.limits->tightening *
+	                                       modelled_bytes_per_byte(m, f->cost.peak_bytes));
 }
 
 static void set_limit(sw_mesh_search *m, const sw_search *s)
@@ -132,51 +132,51 @@ void sw_mesh_search_build(sw_mesh_search *m, sw_search *s, const sw_watch *watch
 {
 	int64_t memory = m->attempt > 0 ? s->wave->memory_bytes : INT64_MAX;
 	m->work.deadline_s = watch->deadline_s;
-	if (!m->listed)
+	if (!m->work.listed)
 		sw_mesh_search_list(m, s->wave, watch);
 	m->work.model.watch = *watch;
 	if (m->pending && !sw_model_finish(&m->work.model, memory))
-		end_late(m);
+		stop_at_deadline(m);
 	if (!m->pending)
 		return;
-	m->built = true;
+	m->work.built = true;
 	set_limit(m, s);
 	m->found = (sw_found){.costed_bytes = INT64_MAX};
 }
 
-/* ---- solving ------------------------------------------------------------------------------ */
+/* ---- solving ---------------------------------------------------------------------------- */
 
-void sw_mesh_search_warm_start(sw_mesh_search *m, const sw_wave *wave)
+void sw_mesh_search_warm_start(sw_mesh_search *m, const sw_search_wave *wave)
 {
 	const sw_model *model = &m->work.model;
-	bool begins = sw_mesh_is_free(m->mesh) || m->mesh->freed;
-	for (size_t i = 0; begins && i < wave->starts.len; i++) {
-		int32_t *place = sw_alloc(sizeof(int32_t) * model->problem.nodes.len);
-		if (sw_start_place(&wave->starts.data[i], model, place))
-			sw_vec_push(&m->work.places, place);
+	bool takes_starts = sw_mesh_is_free(m->mesh) || m->mesh->untied;
+	for (size_t i = 0; takes_starts && i < wave->starts.len; i++) {
+		int32_t *begin = sw_alloc(sizeof(int32_t) * model->problem.nodes.len);
+		if (sw_warm_start_apply(&wave->starts.data[i], model, begin))
+			sw_vec_push(&m->work.begins, begin);
 		else
-			free(place);
+			free(begin);
 	}
 }
 
-static void clear_places(sw_mesh_search *m)
+static void clear_begins(sw_mesh_search *m)
 {
-	for (size_t i = 0; i < m->work.places.len; i++)
-		free(m->work.places.data[i]);
-	sw_vec_clear(&m->work.places);
+	for (size_t i = 0; i < m->work.begins.len; i++)
+		free(m->work.begins.data[i]);
+	sw_vec_clear(&m->work.begins);
 }
 
-/* The first limit may be a guess, and its result tells the next one; later attempts begin near the
- * answer. Both get a part of the work. */
+/* Return the work of an attempt. A guessed first limit is there to calibrate the next one, and
+ * later attempts begin near the answer: both get a part of the budget. */
 static int64_t work_of(const sw_mesh_search *m, const sw_search *s)
 {
 	int64_t work = m->budget.work;
 	bool guessed = m->attempt == 1 && m->capacity == SW_CAPACITY_GUESSED;
 	int64_t part = guessed ? work / 4 : m->attempt > 2 ? work / 2 : work;
-	return SW_MIN(work, SW_MAX(part, (int64_t)s->limits->min_search_work));
+	return SW_MIN(work, SW_MAX(part, (int64_t)s->asked.limits->min_search_work));
 }
 
-/* In the problem's units; 0: there is no such limit. */
+/* Convert to the problem's cost units; 0: too large to be a limit. */
 static int64_t to_units(double seconds)
 {
 	double units = seconds / SW_COST_UNIT_S;
@@ -187,14 +187,15 @@ static sw_status solve(sw_mesh_search *m, const sw_search *s, sw_solution *solut
 {
 	sw_solve_options how = {.work_limit = work_of(m, s),
 	                        .time_limit_s = m->budget.seconds,
-	                        .gap = s->limits->solver_gap,
+	                        .gap = s->asked.limits->solver_gap,
 	                        .cutoff = to_units(m->budget.cutoff_s),
-	                        .seed = s->options->seed,
+	                        .seed = s->asked.options->seed,
 	                        .threads = s->wave->memo.threads,
 	                        .quiet = true,
-	                        .n_starts = (int)m->work.places.len,
-	                        .starts = (const int32_t *const *)m->work.places.data};
-	return sw_solve_by(s->options->method, &m->work.model.problem, &how, solution, &m->err);
+	                        .n_starts = (int)m->work.begins.len,
+	                        .starts = (const int32_t *const *)m->work.begins.data};
+	return sw_solve_by(s->asked.options->method, &m->work.model.problem, &how, solution,
+	                   &m->err);
 }
 
 static double bound_of(const sw_solution *solution)
@@ -215,7 +216,7 @@ static double kernels_s(const sw_problem *problem, const int32_t *assignment)
 void sw_mesh_search_drop(sw_mesh_search *m, sw_untried untried)
 {
 	sw_model_clear(&m->work.model);
-	m->pending = m->listed = m->built = false;
+	m->pending = m->work.listed = m->work.built = false;
 	m->bounds.model_s = m->bounds.kernels_s;
 	sw_mesh_search_reject(m, untried, m->bounds.kernels_s);
 }
@@ -227,7 +228,7 @@ void sw_mesh_search_reject(sw_mesh_search *m, sw_untried untried, double bound_s
 	m->found.untried_s = bound_s;
 }
 
-/* Solves under the model's capacity. Infeasible is an answer, not an error. */
+/* Solve under the model's capacity. Infeasible is an answer, not an error. */
 static sw_status solve_attempt(sw_mesh_search *m, const sw_search *s)
 {
 	const sw_solution *solution = &m->work.solution;
@@ -242,18 +243,20 @@ static sw_status solve_attempt(sw_mesh_search *m, const sw_search *s)
 	f->kernels_s = f->feasible ? kernels_s(&m->work.model.problem, solution->assignment) : 0;
 	f->applied = f->feasible && f->bound_s < m->budget.cutoff_s;
 	m->timed_out = m->timed_out || solution->timed_out;
-	if (f->feasible && f->bound_s >= m->budget.accept_s)
-		sw_mesh_search_reject(m, SW_UNTRIED_SLOWER, f->bound_s);
+	sw_untried untried = sw_prune(&(sw_tally){.step_s = m->budget.accept_s}, 1,
+	                              &(sw_estimate){.step_s = f->bound_s});
+	if (f->feasible && untried != SW_UNTRIED_NOT)
+		sw_mesh_search_reject(m, untried, f->bound_s);
 	return SW_OK;
 }
 
-/* That nothing fits is believed where nothing fits in so much more, either; else plans within that
- * bound it. */
-static sw_status bound_with_doubt(sw_mesh_search *m, const sw_search *s)
+/* Bound a mesh on which nothing fits: it is believed infeasible only if nothing fits within
+ * memory_doubt times the capacity; otherwise the plans within that limit bound it. */
+static sw_status bound_in_looser_limit(sw_mesh_search *m, const sw_search *s)
 {
 	sw_solution solution;
 	sw_problem *problem = &m->work.model.problem;
-	problem->capacity = (int64_t)(s->limits->memory_doubt * (double)problem->capacity);
+	problem->capacity = (int64_t)(s->asked.limits->memory_doubt * (double)problem->capacity);
 	sw_status status = solve(m, s, &solution);
 	if (status != SW_OK)
 		return status;
@@ -267,35 +270,35 @@ void sw_mesh_search_solve(sw_mesh_search *m, const sw_search *s)
 	m->status = solve_attempt(m, s);
 	if (m->status == SW_OK && m->attempt == 1 && is_calibrated(m) && isinf(m->found.bound_s) &&
 	    entry_of(m, s)->in_bound)
-		m->status = bound_with_doubt(m, s);
-	clear_places(m);
+		m->status = bound_in_looser_limit(m, s);
+	clear_begins(m);
 }
 
 void sw_mesh_search_apply(sw_mesh_search *m)
 {
 	if (m->status == SW_OK && m->found.applied) {
-		sw_start start;
-		sw_start_save(&start, &m->work.model, m->work.solution.assignment);
+		sw_warm_start start;
+		sw_warm_start_save(&start, &m->work.model, m->work.solution.assignment);
 		sw_vec_push(&m->work.starts, start);
 		sw_model_apply(&m->work.model, m->work.solution.assignment, m->sketch);
 	}
 	sw_solution_clear(&m->work.solution);
 }
 
-/* ---- costing ------------------------------------------------------------------------------ */
+/* ---- costing ---------------------------------------------------------------------------- */
 
 static sw_status cost(sw_mesh_search *m, const sw_search *s)
 {
-	const sw_wave *w = s->wave;
+	const sw_search_wave *w = s->wave;
 	sw_found *f = &m->found;
-	sw_costing c = {.options = s->options,
-	                .limits = s->limits,
+	sw_costing c = {.options = s->asked.options,
+	                .limits = s->asked.limits,
 	                .roles = &w->analysis.roles,
 	                .paths = w->memo.paths,
 	                .plan = m->sketch,
 	                .memory_bytes = w->memory_bytes,
 	                .deadline_s = m->work.deadline_s,
-	                .doubt = s->limits->memory_doubt};
+	                .doubt = s->asked.limits->memory_doubt};
 	sw_status status = sw_costing_fit(&c, &f->cached, &f->cost, &m->err);
 	if (status == SW_OK)
 		f->model_s += w->analysis.overlap_weight *
@@ -303,31 +306,32 @@ static sw_status cost(sw_mesh_search *m, const sw_search *s)
 	return status;
 }
 
-/* Was the same plan found without a limit, and does not fit? */
-static bool is_known(const sw_mesh_search *m, const sw_unconstrained *known)
+/* Was this plan costed in the search without a limit, and found not to fit? */
+static bool was_costed(const sw_mesh_search *m, const sw_unconstrained *unconstrained)
 {
-	return m->attempt == 0 && known && known->exceeds && known->model_s == m->found.cached_s;
+	return m->attempt == 0 && unconstrained && unconstrained->exceeds &&
+	       unconstrained->model_s == m->found.cached_s;
 }
 
 void sw_mesh_search_cost(sw_mesh_search *m, const sw_search *s)
 {
-	const sw_unconstrained *known = known_of(m, s);
+	const sw_unconstrained *unconstrained = unconstrained_of(m, s);
 	sw_found *f = &m->found;
 	if (m->status != SW_OK || !f->feasible)
 		return;
 	m->status = sw_plan_verify(m->sketch, &m->err);
-	if (m->status == SW_OK && is_known(m, known)) {
-		f->cached = known->cached;
-		f->cost = known->cost;
+	if (m->status == SW_OK && was_costed(m, unconstrained)) {
+		f->cached = unconstrained->cached;
+		f->cost = unconstrained->cost;
 	} else if (m->status == SW_OK) {
 		m->status = cost(m, s);
 	}
 	f->costed_bytes = f->cost.peak_bytes;
 }
 
-/* ---- judging ------------------------------------------------------------------------------ */
+/* ---- judging ---------------------------------------------------------------------------- */
 
-/* Another attempt gets the time that is left; false: there is none. */
+/* Give the next attempt the time that is left; return false if there is none. */
 static bool has_time(sw_mesh_search *m)
 {
 	double deadline_s = m->work.deadline_s, now_s = sw_now_s();
@@ -340,20 +344,20 @@ static bool has_time(sw_mesh_search *m)
 
 static void keep_best(sw_mesh_search *m, sw_strategy_set *strategies)
 {
-	if (m->best.feasible && m->best.cost.step_time_s <= m->found.cost.step_time_s)
+	if (m->best.found.feasible && m->best.found.cost.step_time_s <= m->found.cost.step_time_s)
 		return;
-	m->best = m->found;
-	sw_snapshot_take(&m->best_snapshot, m->sketch, strategies);
+	m->best.found = m->found;
+	sw_snapshot_take(&m->best.snapshot, m->sketch, strategies);
 }
 
-/* A plan that fits only since readers re-gather, or that was found within a guessed limit, may be
- * slower than one within another limit; unless the bound leaves little to gain, or the last attempt
- * gained little. */
+/* May another attempt find a quicker plan? A plan that fits only because readers re-gather, or that
+ * was found within a guessed limit, may be slower than one within another limit; unless the bound
+ * leaves little to gain, or the last attempt gained little. */
 static bool may_gain(const sw_mesh_search *m, const sw_search *s)
 {
 	const sw_found *f = &m->found;
-	double before_s = m->best.feasible ? m->best.model_s : INFINITY,
-	       rest = 1 - s->limits->min_gain;
+	double before_s = m->best.found.feasible ? m->best.found.model_s : INFINITY,
+	       rest = 1 - s->asked.limits->min_gain;
 	bool guessed = m->attempt == 1 && m->capacity == SW_CAPACITY_GUESSED,
 	     regathers = m->sketch->regathered.len > 0;
 	if (!f->feasible || m->attempt == 0)
@@ -368,18 +372,18 @@ static void note_unconstrained(sw_mesh_search *m, sw_search *s)
 	const sw_found *f = &m->found;
 	if (m->attempt > 0 || m->status != SW_OK || !f->feasible)
 		return;
-	if (v->unconstrained.step_time_s > 0 && v->unconstrained_s <= f->cached_s)
+	if (v->unconstrained.cost.step_time_s > 0 && v->unconstrained.model_s <= f->cached_s)
 		return;
-	v->unconstrained = f->cached;
-	v->unconstrained_s = f->cached_s;
+	v->unconstrained.cost = f->cached;
+	v->unconstrained.model_s = f->cached_s;
 }
 
 void sw_mesh_search_judge(sw_mesh_search *m, sw_search *s)
 {
-	const sw_wave *w = s->wave;
+	const sw_search_wave *w = s->wave;
 	sw_found *f = &m->found;
 	sw_model_clear(&m->work.model);
-	m->listed = m->built = false;
+	m->work.listed = m->work.built = false;
 	if (m->capacity != SW_CAPACITY_TIGHTENED)
 		m->bounds.model_s = SW_MAX(m->bounds.model_s, f->bound_s);
 	m->bounds.least_bytes = SW_MIN(m->bounds.least_bytes, f->costed_bytes);
@@ -389,22 +393,22 @@ void sw_mesh_search_judge(sw_mesh_search *m, sw_search *s)
 		sw_candidates_note_least(s, m);
 	f->feasible = f->feasible && !exceeds;
 	bool wanted = (exceeds || may_gain(m, s)) && w->mode != SW_MEMORY_UNCONSTRAINED &&
-	              m->attempt + 1 < (int)s->limits->max_attempts;
+	              m->attempt + 1 < (int)s->asked.limits->max_attempts;
 	m->pending = has_time(m) && wanted;
 	if (f->feasible)
 		m->bounds.best_s = fmin(m->bounds.best_s, f->model_s);
-	if (m->status == SW_OK && f->feasible && (m->pending || m->best.feasible))
+	if (m->status == SW_OK && f->feasible && (m->pending || m->best.found.feasible))
 		keep_best(m, &s->strategies);
 	m->attempt++;
 }
 
 void sw_mesh_search_end(sw_mesh_search *m, sw_search *s)
 {
-	if (m->best.feasible) {
-		m->found = m->best;
-		sw_snapshot_restore(&m->best_snapshot, &s->strategies, m->sketch);
+	if (m->best.found.feasible) {
+		m->found = m->best.found;
+		sw_snapshot_restore(&m->best.snapshot, &s->strategies, m->sketch);
 	}
-	sw_snapshot_clear(&m->best_snapshot);
+	sw_snapshot_clear(&m->best.snapshot);
 	for (size_t i = 0; i < m->work.starts.len; i++)
 		sw_vec_push(&s->wave->starts, m->work.starts.data[i]);
 	m->work.starts.len = 0;
@@ -412,10 +416,10 @@ void sw_mesh_search_end(sw_mesh_search *m, sw_search *s)
 
 void sw_mesh_search_clear(sw_mesh_search *m)
 {
-	if (m->listed)
+	if (m->work.listed)
 		sw_model_clear(&m->work.model);
 	for (size_t i = 0; i < m->work.starts.len; i++)
-		sw_start_clear(&m->work.starts.data[i]);
+		sw_warm_start_clear(&m->work.starts.data[i]);
 	sw_vec_clear(&m->work.starts);
-	sw_snapshot_clear(&m->best_snapshot);
+	sw_snapshot_clear(&m->best.snapshot);
 }

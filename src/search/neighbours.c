@@ -1,37 +1,39 @@
-/* Which variants are searched next, and on which meshes. */
+/* The proposers: which variant is searched next, and on which meshes. */
 #include "search/internal.h"
 
 #include <math.h>
 
-/* Is the quickest plan of the program as it is one that memory is too small for, and no other near
- * it? */
-static bool is_memory_in_the_way(const sw_search *s)
+/* Does the quickest plan of the program as it is exceed the memory, while no plan that fits is
+ * nearly as quick? */
+static bool is_limited_by_memory(const sw_search *s)
 {
 	const sw_variant *first = sw_search_variant(s, 0);
-	return first->unconstrained.peak_bytes > sw_search_memory(s) &&
+	return first->unconstrained.cost.peak_bytes > sw_search_memory(s) &&
 	       (!sw_search_has_incumbent(s) ||
-	        s->incumbent.model_s > s->limits->near_optimum * first->unconstrained_s);
+	        s->incumbent.model_s >
+	                s->asked.limits->near_optimum * first->unconstrained.model_s);
 }
 
-/* Is that plan near to fitting? Then the program as it is comes before what saves memory. */
-static bool is_near(const sw_search *s)
+/* Does that plan nearly fit? Then the program as it is comes before variants that save memory. */
+static bool nearly_fits(const sw_search *s)
 {
 	const sw_variant *first = sw_search_variant(s, 0);
-	return (double)first->unconstrained.peak_bytes <
-	               s->limits->far_too_large * (double)sw_search_memory(s) &&
+	return (double)first->unconstrained.cost.peak_bytes <
+	               s->asked.limits->far_too_large * (double)sw_search_memory(s) &&
 	       !sw_variant_is_too_large(s, first);
 }
 
-/* ---- the program as it is, within memory -------------------------------------------------- */
+/* ---- the program as it is, within memory ------------------------------------------------ */
 
-static void want_open(sw_variant *v)
+static void want_open_meshes(sw_variant *v)
 {
-	size_t n = SW_MAX(v->open.has.len, v->behind.has.len);
+	size_t n = SW_MAX(v->meshes.open.has.len, v->meshes.behind.has.len);
 	for (size_t i = 0; i < n; i++)
-		sw_mesh_set_put(&v->wanted, i,
-		                sw_mesh_set_has(&v->wanted, i) && sw_mesh_set_has(&v->open, i) &&
-		                        !sw_mesh_set_has(&v->behind, i));
-	v->wanted.rest = false;
+		sw_mesh_set_put(&v->meshes.wanted, i,
+		                sw_mesh_set_has(&v->meshes.wanted, i) &&
+		                        sw_mesh_set_has(&v->meshes.open, i) &&
+		                        !sw_mesh_set_has(&v->meshes.behind, i));
+	v->meshes.wanted.rest = false;
 }
 
 static bool wants_any(const sw_mesh_set *set)
@@ -46,38 +48,39 @@ static sw_status propose_within_memory(sw_search *s)
 {
 	sw_variant *first = sw_search_variant(s, 0);
 	double left_s = sw_search_left_s(s);
-	want_open(first);
-	if (!wants_any(&first->wanted) || left_s <= 0 ||
+	want_open_meshes(first);
+	if (!wants_any(&first->meshes.wanted) || left_s <= 0 ||
 	    (sw_variant_is_too_large(s, first) && sw_search_has_incumbent(s)))
 		return SW_OK;
 	return sw_wave_open(s, 0, SW_MEMORY_LIMITED, left_s / 2);
 }
 
-static sw_status propose_near(sw_search *s)
+static sw_status propose_within_memory_first(sw_search *s)
 {
-	s->step++;
-	s->was_near = is_near(s);
-	return s->was_near ? propose_within_memory(s) : SW_OK;
+	s->proposals.step++;
+	s->proposals.near_first = nearly_fits(s);
+	return s->proposals.near_first ? propose_within_memory(s) : SW_OK;
 }
 
-static sw_status propose_far(sw_search *s)
+static sw_status propose_within_memory_later(sw_search *s)
 {
-	s->step++;
-	return s->was_near ? SW_OK : propose_within_memory(s);
+	s->proposals.step++;
+	return s->proposals.near_first ? SW_OK : propose_within_memory(s);
 }
 
-/* ---- less memory -------------------------------------------------------------------------- */
+/* ---- less memory ------------------------------------------------------------------------ */
 
 static sw_status propose_less_memory(sw_search *s)
 {
-	sw_status status = s->grid || is_memory_in_the_way(s) ? sw_propose_saving(s) : SW_OK;
-	s->step += !s->wave;
+	sw_status status =
+		s->proposals.grid || is_limited_by_memory(s) ? sw_propose_saving(s) : SW_OK;
+	s->proposals.step += !s->wave;
 	return status;
 }
 
-/* ---- memory for the schedule -------------------------------------------------------------- */
+/* ---- memory for the schedule ------------------------------------------------------------ */
 
-/* Restores the incumbent into its variant's plan. */
+/* Restore the incumbent into its variant's plan. */
 static sw_plan *plan_of_incumbent(const sw_search *s)
 {
 	sw_plan *plan = sw_search_variant(s, s->incumbent.variant)->plan;
@@ -85,53 +88,53 @@ static sw_plan *plan_of_incumbent(const sw_search *s)
 	return plan;
 }
 
-/* Would the incumbent be quicker if its schedule had all the memory that it asks for? */
-static bool lacks_memory(const sw_search *s)
+/* Would the incumbent be quicker if its schedule had all the memory that it can use? */
+static bool schedule_lacks_memory(const sw_search *s)
 {
 	const sw_program_cost *cost = &s->incumbent.cost;
-	const sw_search_limits *l = s->limits;
+	const sw_search_limits *l = s->asked.limits;
 	double least_s = fmax(cost->compute_s, cost->communication_s), step_s;
-	if (s->options->no_overlap || cost->step_time_s < l->reserve_gain * least_s ||
+	if (s->asked.options->no_overlap || cost->step_time_s < l->reserve_gain * least_s ||
 	    (double)cost->peak_bytes < l->full_memory * (double)sw_search_memory(s))
 		return false;
 	sw_plan *plan = plan_of_incumbent(s);
 	sw_error err;
 	plan->memory_bytes = INT64_MAX;
 	sw_status status = sw_simulate_plan(plan, cost, &step_s, &err);
-	plan->memory_bytes = s->options->memory_bytes;
+	plan->memory_bytes = s->asked.options->memory_bytes;
 	return status == SW_OK && cost->step_time_s > l->reserve_gain * step_s;
 }
 
-/* The model counts nothing that is under way while kernels run, and fills the memory with cached
- * values. Where collectives then wait for want of memory, the mesh is searched again within less,
- * and scheduled within all. */
+/* The model counts no buffer of a collective in flight, and fills the memory with cached values.
+ * Where collectives then wait for want of memory, search the mesh again within less memory, and
+ * schedule it within all. */
 static sw_status propose_reserve(sw_search *s)
 {
 	double left_s = sw_search_left_s(s);
-	s->step++;
-	if (!sw_search_has_incumbent(s) || left_s <= 0 || !lacks_memory(s))
+	s->proposals.step++;
+	if (!sw_search_has_incumbent(s) || left_s <= 0 || !schedule_lacks_memory(s))
 		return SW_OK;
 	sw_variant *v = sw_search_variant(s, s->incumbent.variant);
 	size_t number = v->entries.data[s->incumbent.entry].number;
-	v->wanted.rest = false;
-	v->wanted.has.len = 0;
-	sw_mesh_set_put(&v->wanted, number, true);
+	v->meshes.wanted.rest = false;
+	v->meshes.wanted.has.len = 0;
+	sw_mesh_set_put(&v->meshes.wanted, number, true);
 	return sw_wave_open(s, s->incumbent.variant, SW_MEMORY_RESERVED, left_s);
 }
 
-/* ---- all ---------------------------------------------------------------------------------- */
+/* ---- all -------------------------------------------------------------------------------- */
 
 typedef sw_status propose_fn(sw_search *s);
 
-/* In this order; each is asked until it moves on. */
-static propose_fn *const PROPOSERS[] = {propose_near,       propose_less_memory,
-                                        propose_far,        propose_reserve,
-                                        sw_propose_padding, sw_propose_part_padding};
+/* The proposers in their order; each is called until it moves on to the next. */
+static propose_fn *const PROPOSERS[] = {propose_within_memory_first, propose_less_memory,
+                                        propose_within_memory_later, propose_reserve,
+                                        sw_propose_padding,          sw_propose_part_padding};
 
 sw_status sw_propose(sw_search *s)
 {
 	sw_status status = SW_OK;
-	while (status == SW_OK && !s->wave && s->step < (int)SW_COUNT(PROPOSERS))
-		status = PROPOSERS[s->step](s);
+	while (status == SW_OK && !s->wave && s->proposals.step < (int)SW_COUNT(PROPOSERS))
+		status = PROPOSERS[s->proposals.step](s);
 	return status;
 }

@@ -1,16 +1,16 @@
 /*
- * Variants that take less memory, for more time: activations computed again (rematerialisation),
- * the batch in microbatches, both.
+ * Variants that take less memory and more time: rematerialisation (activations are computed again),
+ * microbatches, or both.
  *
- * They are tried only where the quickest plan of the program as it is would need more memory than
- * there is. The choices are a grid of policies and numbers of microbatches, and predictions order
- * them. The peak is taken to be in proportion to that of one device by live ranges, of which m
- * microbatches have the activations of one, and the sums of gradients besides; the time is that of
- * the quickest plan, with what is computed again, and the overhead of each iteration's kernels. The
- * search begins at the quickest choice that should fit. If it does not, its peak corrects the
- * predictions; once one fits, its neighbours in the grid are tried as long as that makes plans
- * faster: a choice that takes more memory must split more, one that takes less may split less. So a
- * handful of variants is searched; meshes that were far behind in the best are left out of the
+ * They are tried only where the quickest plan of the program as it is exceeds the memory. The
+ * choices are a grid of policies and numbers of microbatches, ordered by predictions. The predicted
+ * peak is in proportion to that of one device by live ranges, where m microbatches hold the
+ * activations of one, and the sums of gradients besides; the predicted time is that of the quickest
+ * plan, plus the recomputation, plus the kernel overhead of each further iteration. The search
+ * begins at the quickest choice that should fit. If it does not, its peak corrects the predictions.
+ * Once a choice fits, its neighbours in the grid are tried as long as that makes plans faster: a
+ * choice that takes more memory must split more, one that takes less may split less. So a handful
+ * of variants is searched; meshes that were far behind in the best variant are left out of the
  * next.
  */
 #include "search/internal.h"
@@ -23,7 +23,7 @@ typedef struct saving_choice {
 	sw_rewrites rewrites;
 	double seconds, bytes; /* predicted, of one device of the cluster */
 	bool tried;
-	size_t variant; /* if it is one */
+	size_t variant; /* if is_variant */
 	bool is_variant;
 } saving_choice;
 
@@ -31,14 +31,16 @@ struct sw_grid_search {
 	sw_search *search;
 	sw_arena arena;
 	sw_remat_points points;
-	sw_remat_policy_list policies; /* rows: each takes longer, and less memory, than the last */
+	sw_remat_policy_list
+		policies; /* rows: each takes more time and less memory than the one before */
 	sw_phases phases;
-	SW_VEC(int32_t) counts; /* columns, of microbatches, ascending; the first is 1 if allowed */
-	saving_choice *items;   /* [row][column] */
-	size_t n, last;         /* last: the choice tried last; n: none */
-	double memory_bytes;    /* predictions up to this should fit */
-	double state_bytes, sum_bytes; /* inputs that stay; the trained ones among them */
-	double iteration_s;            /* what one iteration more takes */
+	SW_VEC(int32_t)
+	counts; /* columns: numbers of microbatches, ascending; the first is 1 if allowed */
+	saving_choice *items;          /* [row][column] */
+	size_t n, last;                /* last: the choice tried last; n: none */
+	double memory_bytes;           /* choices predicted to need up to this should fit */
+	double state_bytes, sum_bytes; /* inputs that stay live; the trained ones among them */
+	double iteration_s;            /* time of one more iteration */
 	int32_t searches;
 	bool found; /* some choice fits: the search climbs to its neighbours */
 };
@@ -51,14 +53,14 @@ static void count_state(sw_grid_search *x)
 	const sw_id *inputs;
 	uint32_t n = sw_program_inputs(program, program->entry, &x->arena, &inputs);
 	for (uint32_t i = 0; i < n; i++) {
-		sw_role role = x->search->sidecar->inputs[i].role;
+		sw_role role = x->search->asked.sidecar->inputs[i].role;
 		double bytes = (double)sw_shape_bytes(sw_value_shape(program, inputs[i]));
 		x->state_bytes += bytes;
 		x->sum_bytes += role == SW_ROLE_PARAMETER ? bytes : 0;
 	}
 }
 
-/* Of one device that does everything. */
+/* Predict the peak of one device that runs the whole program. */
 static double peak_of(const sw_grid_search *x, const sw_remat_policy *policy, int32_t microbatches)
 {
 	double peak = (double)policy->peak_bytes;
@@ -67,7 +69,7 @@ static double peak_of(const sw_grid_search *x, const sw_remat_policy *policy, in
 	return x->state_bytes + x->sum_bytes + SW_MAX(peak - x->state_bytes, 0) / microbatches;
 }
 
-static bool is_asked(const sw_plan_options *options, const char *policy)
+static bool is_asked_for(const sw_plan_options *options, const char *policy)
 {
 	return !options->remat || !strcmp(options->remat, policy);
 }
@@ -76,37 +78,37 @@ static void choose_rows(sw_grid_search *x)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < x->policies.len; i++)
-		if (is_asked(x->search->options, x->policies.data[i].name))
+		if (is_asked_for(x->search->asked.options, x->policies.data[i].name))
 			x->policies.data[n++] = x->policies.data[i];
 	x->policies.len = n;
 }
 
-/* Computing weight gradients early costs nothing: the variant without is tried only as asked for.
- */
-static bool is_idle(const sw_grid_search *x, size_t row)
+/* Is the next policy at least as good? Computing weight gradients early costs nothing, so the
+ * policy without it is tried only if it is the one asked for. */
+static bool is_dominated(const sw_grid_search *x, size_t row)
 {
 	const sw_remat_policy *policies = x->policies.data;
 	return !policies[row].what.again && row + 1 < x->policies.len &&
 	       policies[row + 1].added_flops == 0;
 }
 
-/* Powers of two, unless the batch has none. */
-static bool is_candidate(const sw_grid_search *x, int64_t microbatches)
+/* Only powers of two are tried, unless the batch is odd. */
+static bool is_column(const sw_grid_search *x, int64_t microbatches)
 {
-	int32_t asked = x->search->options->microbatches;
+	int32_t asked = x->search->asked.options->microbatches;
 	bool is_power = (microbatches & (microbatches - 1)) == 0;
 	if (asked > 0)
 		return microbatches == asked;
-	return microbatches <= (int64_t)x->search->limits->max_microbatches &&
+	return microbatches <= (int64_t)x->search->asked.limits->max_microbatches &&
 	       (is_power || x->phases.batch % 2 != 0);
 }
 
 static void choose_columns(sw_grid_search *x)
 {
-	if (is_candidate(x, 1))
+	if (is_column(x, 1))
 		sw_vec_push(&x->counts, 1);
 	for (int32_t i = 0; i < x->phases.possible.n; i++)
-		if (is_candidate(x, x->phases.possible.v[i]))
+		if (is_column(x, x->phases.possible.v[i]))
 			sw_vec_push(&x->counts, (int32_t)x->phases.possible.v[i]);
 }
 
@@ -114,17 +116,18 @@ static saving_choice saving_of(const sw_grid_search *x, const sw_remat_policy *p
                                int32_t microbatches)
 {
 	const sw_variant *first = sw_search_variant(x->search, 0);
-	double devices = (double)x->search->cluster->n_devices, iterations_more = microbatches - 1;
+	double devices = (double)x->search->asked.cluster->n_devices,
+	       iterations_more = microbatches - 1;
 	return (saving_choice){.rewrites = {.remat = policy->what.again ? policy->name : NULL,
 	                                    .microbatches = microbatches < 2 ? 0 : microbatches},
 	                       .bytes = peak_of(x, policy, microbatches),
-	                       .seconds = first->unconstrained.step_time_s +
+	                       .seconds = first->unconstrained.cost.step_time_s +
 	                                  policy->added_s / devices +
 	                                  iterations_more * x->iteration_s};
 }
 
-/* From one device that does everything to one of the cluster: in the proportion of the first leaf.
- */
+/* Return the ratio of the first variant's peak on one device of the cluster to its predicted peak
+ * on one device that runs the whole program. */
 static double scale_of(const sw_grid_search *x, const sw_remat_policy *none)
 {
 	const sw_variant *first = sw_search_variant(x->search, 0);
@@ -133,7 +136,7 @@ static double scale_of(const sw_grid_search *x, const sw_remat_policy *none)
 		if (first->rewrites.remat &&
 		    !strcmp(x->policies.data[i].name, first->rewrites.remat))
 			policy = &x->policies.data[i];
-	return (double)first->unconstrained.peak_bytes /
+	return (double)first->unconstrained.cost.peak_bytes /
 	       SW_MAX(peak_of(x, policy, SW_MAX(first->rewrites.microbatches, 1)), 1);
 }
 
@@ -154,7 +157,7 @@ static void fill(sw_grid_search *x, double scale)
 		*c = saving_of(x, &x->policies.data[i / columns], x->counts.data[i % columns]);
 		c->bytes *= scale;
 		c->is_variant = is_as_asked(x, &c->rewrites);
-		c->tried = c->is_variant || is_idle(x, i / columns);
+		c->tried = c->is_variant || is_dominated(x, i / columns);
 	}
 }
 
@@ -163,14 +166,15 @@ static sw_status grid_new(sw_search *s)
 	const sw_program *program = s->canonical;
 	sw_grid_search *x = sw_alloc(sizeof(*x));
 	*x = (sw_grid_search){.search = s, .memory_bytes = (double)sw_search_memory(s)};
-	s->grid = x;
+	s->proposals.grid = x;
 	sw_arena_init(&x->arena);
-	x->iteration_s = s->cluster->device.kernel_overhead_s * (double)sw_entry(program)->ops.len;
+	x->iteration_s =
+		s->asked.cluster->device.kernel_overhead_s * (double)sw_entry(program)->ops.len;
 	count_state(x);
-	sw_phases_init(&x->phases, program, s->sidecar);
+	sw_phases_init(&x->phases, program, s->asked.sidecar);
 	sw_remat_points_init(&x->points, program);
-	sw_status status = sw_remat_policies(&x->points, sw_plan_remat_device(s->cluster, program),
-	                                     &x->policies, s->err);
+	sw_status status = sw_remat_policies(
+		&x->points, sw_plan_remat_device(s->asked.cluster, program), &x->policies, s->err);
 	if (status != SW_OK)
 		return status;
 	sw_remat_policy none = x->policies.data[0];
@@ -199,9 +203,9 @@ static const sw_variant *variant_of(const sw_grid_search *x, size_t i)
 	return c->is_variant ? sw_search_variant(x->search, c->variant) : NULL;
 }
 
-/* ---- one that fits ------------------------------------------------------------------------ */
+/* ---- one that fits ---------------------------------------------------------------------- */
 
-/* The quickest untried one that should fit; else the smallest; n: there is none. */
+/* Return the quickest untried choice that should fit; else the smallest; n: there is none. */
 static size_t most_promising(const sw_grid_search *x, bool smallest)
 {
 	size_t best = x->n;
@@ -226,7 +230,7 @@ static bool is_smallest(const sw_grid_search *x, size_t i)
 	return true;
 }
 
-/* Corrects the predictions by a choice that was found to need more memory than predicted. */
+/* Correct the predictions by a choice that needed more memory than predicted. */
 static void correct(sw_grid_search *x, size_t i)
 {
 	double memory = (double)sw_search_memory(x->search);
@@ -237,10 +241,10 @@ static void correct(sw_grid_search *x, size_t i)
 	x->memory_bytes = SW_MIN(x->memory_bytes, memory * SW_MIN(factor, 1.0));
 }
 
-/* Once the smallest does not fit, none will. n: no choice is left. */
+/* Once the smallest choice did not fit, none will. n: no choice is left. */
 static size_t next_that_may_fit(sw_grid_search *x)
 {
-	bool half = x->searches + 1 >= (int32_t)x->search->limits->max_variants / 2;
+	bool half = x->searches + 1 >= (int32_t)x->search->asked.limits->max_variants / 2;
 	if (x->last < x->n) {
 		correct(x, x->last);
 		if (is_smallest(x, x->last))
@@ -249,9 +253,9 @@ static size_t next_that_may_fit(sw_grid_search *x)
 	return most_promising(x, half);
 }
 
-/* ---- a faster one ------------------------------------------------------------------------- */
+/* ---- a faster one ----------------------------------------------------------------------- */
 
-/* The choice that is the incumbent's variant; n: it is none of the grid. */
+/* Return the choice of the incumbent's variant; n: it is not in the grid. */
 static size_t best_choice(const sw_grid_search *x)
 {
 	const sw_search *s = x->search;
@@ -262,8 +266,8 @@ static size_t best_choice(const sw_grid_search *x)
 	return i;
 }
 
-/* Was every mesh of the variant carried to its end? */
-static bool was_all_tried(const sw_variant *v)
+/* Was every mesh of the variant searched to its end? */
+static bool was_searched_fully(const sw_variant *v)
 {
 	for (size_t i = 0; i < v->entries.len; i++)
 		if (v->entries.data[i].line.bound_s > 0)
@@ -271,17 +275,17 @@ static bool was_all_tried(const sw_variant *v)
 	return true;
 }
 
-/* Does nothing of the variant fit? Meshes that were pruned as too slow might, if what needs least
- * is near. */
+/* Does no plan of the variant fit? Meshes that were pruned as too slow might hold one, if the
+ * smallest plan nearly fits. */
 static bool is_too_large(const sw_search *s, const sw_variant *v)
 {
-	double limit = s->limits->near_memory * (double)sw_search_memory(s);
+	double limit = s->asked.limits->near_memory * (double)sw_search_memory(s);
 	bool has_least = v->least.snapshot.strategies != NULL && !sw_variant_fits(v);
 	return sw_variant_is_too_large(s, v) ||
-	       (has_least && (was_all_tried(v) || (double)v->least.cost.peak_bytes > limit));
+	       (has_least && (was_searched_fully(v) || (double)v->least.cost.peak_bytes > limit));
 }
 
-/* Has one that needs no more memory been found not to fit? */
+/* Was a choice that needs no more memory than this one found not to fit? */
 static bool cannot_fit(const sw_grid_search *x, size_t row, size_t column)
 {
 	size_t columns = x->counts.len;
@@ -292,8 +296,8 @@ static bool cannot_fit(const sw_grid_search *x, size_t row, size_t column)
 	return false;
 }
 
-/* The next neighbour to be tried: first one that does the same with more computed again and fewer
- * iterations. n: there is none. */
+/* Return the next neighbour to try: first the one with more recomputation and fewer iterations. n:
+ * there is none. */
 static size_t next_neighbour(const sw_grid_search *x, size_t at)
 {
 	static const int moves[][2] = {{1, -1}, {1, 0}, {0, -1}, {-1, 0}, {0, 1}, {-1, 1}};
@@ -311,51 +315,39 @@ static size_t next_neighbour(const sw_grid_search *x, size_t at)
 static size_t next_that_may_be_faster(const sw_grid_search *x)
 {
 	size_t at = best_choice(x);
-	return at < x->n && x->searches < (int32_t)x->search->limits->max_variants
+	return at < x->n && x->searches < (int32_t)x->search->asked.limits->max_variants
 	               ? next_neighbour(x, at)
 	               : x->n;
 }
 
-/* ---- trying them -------------------------------------------------------------------------- */
+/* ---- trying them ------------------------------------------------------------------------ */
 
-/* Opens a wave of the variant, unless its roofline shows that it can't win. */
+/* Open a wave of the variant, unless its roofline shows that it can't win. */
 static sw_status open_wave(sw_grid_search *x, size_t number)
 {
 	sw_search *s = x->search;
 	sw_variant *v = sw_search_variant(s, number);
-	double left_s = sw_search_left_s(s);
-	bool has = sw_search_has_incumbent(s);
-	if (has && sw_variant_bound_s(v) >= s->incumbent.cost.step_time_s) {
-		sw_variant_note_untried(v, SW_UNTRIED_SLOWER, sw_variant_bound_s(v));
+	if (sw_variant_prune(s, v, sw_variant_bound_s(v)))
 		return SW_OK;
-	}
-	if (left_s <= 0) {
-		s->timed_out = true;
-		sw_variant_note_untried(v, SW_UNTRIED_TIME, 0);
-		return SW_OK;
-	}
 	x->searches++;
-	if (has && sw_variant_is_too_large(s, v)) {
-		sw_variant_note_untried(v, SW_UNTRIED_TOO_LARGE, 0);
-		return SW_OK;
-	}
-	return sw_wave_open(s, number, SW_MEMORY_LIMITED, left_s / 3);
+	return sw_wave_open(s, number, SW_MEMORY_LIMITED, sw_search_left_s(s) / 3);
 }
 
-/* Leaves out the meshes that are far behind in the program as it is, or in the best variant. */
-static void want(const sw_search *s, sw_mesh_set *wanted)
+/* Leave out the meshes that are far behind in the program as it is, or in the best variant. */
+static void want_meshes(const sw_search *s, sw_mesh_set *wanted)
 {
 	sw_mesh_set behind = {0};
-	sw_mesh_set_add(&behind, &sw_search_variant(s, 0)->behind);
+	sw_mesh_set_add(&behind, &sw_search_variant(s, 0)->meshes.behind);
 	if (sw_search_has_incumbent(s))
-		sw_mesh_set_add(&behind, &sw_search_variant(s, s->incumbent.variant)->behind);
+		sw_mesh_set_add(&behind,
+		                &sw_search_variant(s, s->incumbent.variant)->meshes.behind);
 	*wanted = (sw_mesh_set){.rest = true};
 	for (size_t i = 0; i < behind.has.len; i++)
 		sw_mesh_set_put(wanted, i, !behind.has.data[i]);
 	sw_vec_clear(&behind.has);
 }
 
-/* A choice that a rewrite refuses after all is one that does not fit. */
+/* Try a choice. One that a rewrite refuses counts as one that does not fit. */
 static sw_status try_choice(sw_grid_search *x, size_t i)
 {
 	saving_choice *c = &x->items[i];
@@ -363,7 +355,7 @@ static sw_status try_choice(sw_grid_search *x, size_t i)
 	sw_mesh_set wanted;
 	c->tried = true;
 	x->last = i;
-	want(x->search, &wanted);
+	want_meshes(x->search, &wanted);
 	sw_status status = sw_variant_add(x->search, &c->rewrites, &wanted, &c->variant, &why);
 	sw_vec_clear(&wanted.has);
 	c->is_variant = status == SW_OK;
@@ -382,13 +374,13 @@ static bool is_open(const sw_plan_options *options)
 sw_status sw_propose_saving(sw_search *s)
 {
 	sw_status status = SW_OK;
-	if (!is_open(s->options) || (!s->grid && sw_search_left_s(s) <= 0)) {
-		s->timed_out = s->timed_out || is_open(s->options);
+	if (!is_open(s->asked.options) || (!s->proposals.grid && sw_search_left_s(s) <= 0)) {
+		s->timed_out = s->timed_out || is_open(s->asked.options);
 		return SW_OK;
 	}
-	if (!s->grid)
+	if (!s->proposals.grid)
 		status = grid_new(s);
-	sw_grid_search *x = s->grid;
+	sw_grid_search *x = s->proposals.grid;
 	while (status == SW_OK && !s->wave) {
 		size_t next = sw_search_has_incumbent(s) ? next_that_may_be_faster(x)
 		                                         : next_that_may_fit(x);

@@ -1,34 +1,35 @@
 /*
  * Variants that pad.
  *
- * First whole programs: dimensions are padded to the next multiple of the devices where that adds
- * next to nothing, and where it adds more. A padded dimension that is not split costs masks and
- * longer loops for nothing. So for each candidate of these that is not far behind, the program is
- * padded once more, in those classes of dimensions alone whose padding its dots need, and its mesh
- * is searched again. Candidates that need the same classes share a variant.
+ * First whole programs: dimensions are padded to the next multiple of the devices, where that adds
+ * at most one of pad_first_parts parts of the dimension, then one of pad_second_parts. A padded
+ * dimension that is not split costs masks and longer loops for nothing. So for each candidate of
+ * these variants that is not far behind, the program is padded once more, only in those classes of
+ * dimensions whose padding its dots need, and its mesh is searched again. Candidates that need the
+ * same classes share a variant.
  */
 #include "search/internal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- the padding that a candidate needs
- * ------------------------------------------------------------- */
+/* ---- the padding that a candidate needs ------------------------------------------------- */
 
-/* The classes of which a dimension is split here into parts that do not divide its true size. */
+/* Mark the classes of which a dimension is split here into parts that do not divide its true size.
+ */
 static void mark_needed(const sw_variant *v, const sw_plan *plan, sw_id value,
                         const sw_layout *layout, bool *needed)
 {
 	for (int32_t d = 0; d < sw_value_shape(plan->program, value).rank; d++) {
-		size_t place = (size_t)value * SW_MAX_RANK + (size_t)d;
+		size_t at = (size_t)value * SW_MAX_RANK + (size_t)d;
 		int64_t parts = sw_atoms_group_size(&plan->cluster->atoms,
 		                                    sw_layout_split_atoms(layout, d));
-		if (v->pad_map.number[place] >= 0 && v->pad_map.size[place] % parts != 0)
-			needed[v->pad_map.number[place]] = true;
+		if (v->pad_map.number[at] >= 0 && v->pad_map.size[at] % parts != 0)
+			needed[v->pad_map.number[at]] = true;
 	}
 }
 
-/* By what costs most: as dots and convolutions take and leave their values. */
+/* Mark the classes that the operands and results of dots and convolutions need, which cost most. */
 static void find_needed(const sw_variant *v, const sw_plan *plan, bool *needed)
 {
 	const sw_program *program = plan->program;
@@ -49,7 +50,8 @@ void sw_padding_note_need(sw_search *s, const sw_mesh_search *m)
 	const sw_variant *v = sw_search_variant(s, s->wave->variant);
 	int32_t n = v->pad_map.n;
 	if (n <= 1)
-		return; /* there are no classes that could do without the others */
+		/* With one class there is nothing to leave out. */
+		return;
 	bool *needed = sw_alloc((size_t)n + 1);
 	int64_t *classes = SW_NEW_N(&s->arena, int64_t, n + 1);
 	sw_need found = {.rule = v->rewrites.padding,
@@ -62,13 +64,13 @@ void sw_padding_note_need(sw_search *s, const sw_mesh_search *m)
 	found.rule.classes.v = classes;
 	free(needed);
 	if (found.rule.classes.n > 0 && found.rule.classes.n < n)
-		sw_vec_push(&s->needs, found);
+		sw_vec_push(&s->proposals.needs, found);
 }
 
-/* ---- variants ----------------------------------------------------------------------------- */
+/* ---- variants --------------------------------------------------------------------------- */
 
-/* The variant that padding starts from: the best; else that which needs least memory; else the
- * program as it is. */
+/* Return the variant that padding starts from: the incumbent's; else the one with the smallest
+ * plan; else the program as it is. */
 static const sw_variant *base_of(const sw_search *s)
 {
 	const sw_variant *base = &s->variants.data[0];
@@ -78,7 +80,7 @@ static const sw_variant *base_of(const sw_search *s)
 	return least ? least : base;
 }
 
-/* A padding that changes nothing is no variant. */
+/* Add a padded variant, if the padding changes anything. */
 static sw_status add_padded(sw_search *s, sw_rewrites rewrites, const sw_mesh_set *wanted)
 {
 	size_t number;
@@ -91,13 +93,14 @@ static sw_status add_padded(sw_search *s, sw_rewrites rewrites, const sw_mesh_se
 
 static sw_status add_whole(sw_search *s)
 {
-	const int64_t shares[] = {(int64_t)s->limits->pad_little, (int64_t)s->limits->pad_much};
+	const int64_t shares[] = {(int64_t)s->asked.limits->pad_first_parts,
+	                          (int64_t)s->asked.limits->pad_second_parts};
 	sw_mesh_set all = {.rest = true};
 	sw_status status = SW_OK;
 	for (size_t i = 0; i < SW_COUNT(shares) && status == SW_OK; i++) {
-		sw_rewrites rewrites = s->padding.base;
+		sw_rewrites rewrites = s->proposals.padding.base;
 		rewrites.padding =
-			(sw_pad_rule){.multiple = s->cluster->n_devices, .share = shares[i]};
+			(sw_pad_rule){.multiple = s->asked.cluster->n_devices, .share = shares[i]};
 		status = add_padded(s, rewrites, &all);
 	}
 	return status;
@@ -109,14 +112,14 @@ static bool same_rule(sw_pad_rule a, sw_pad_rule b)
 	       memcmp(a.classes.v, b.classes.v, sizeof(int64_t) * (size_t)a.classes.n) == 0;
 }
 
-/* The meshes of all candidates that need the same as the first, and are not far behind. Returns
- * false where an earlier candidate needed the same, or there is no such mesh. */
+/* Collect the meshes of all candidates that need the same classes as the first and are not far
+ * behind. Return false where an earlier candidate needs the same, or no mesh remains. */
 static bool meshes_of_need(const sw_search *s, size_t first, double limit_s, sw_mesh_set *meshes)
 {
 	bool seen = false, any = false;
-	for (size_t k = 0; k < s->needs.len; k++) {
-		const sw_need *other = &s->needs.data[k];
-		if (!same_rule(s->needs.data[first].rule, other->rule))
+	for (size_t k = 0; k < s->proposals.needs.len; k++) {
+		const sw_need *other = &s->proposals.needs.data[k];
+		if (!same_rule(s->proposals.needs.data[first].rule, other->rule))
 			continue;
 		seen = seen || k < first;
 		if (other->model_s <= limit_s) {
@@ -129,13 +132,14 @@ static bool meshes_of_need(const sw_search *s, size_t first, double limit_s, sw_
 
 static sw_status add_parts(sw_search *s)
 {
-	double limit_s = sw_search_has_incumbent(s) ? s->limits->pad_behind * s->incumbent.model_s
-	                                            : INFINITY;
+	double limit_s = sw_search_has_incumbent(s)
+	                         ? s->asked.limits->pad_behind * s->incumbent.model_s
+	                         : INFINITY;
 	sw_status status = SW_OK;
-	for (size_t i = 0; i < s->needs.len && status == SW_OK; i++) {
+	for (size_t i = 0; i < s->proposals.needs.len && status == SW_OK; i++) {
 		sw_mesh_set meshes = {0};
-		sw_rewrites rewrites = s->padding.base;
-		rewrites.padding = s->needs.data[i].rule;
+		sw_rewrites rewrites = s->proposals.padding.base;
+		rewrites.padding = s->proposals.needs.data[i].rule;
 		if (meshes_of_need(s, i, limit_s, &meshes))
 			status = add_padded(s, rewrites, &meshes);
 		sw_vec_clear(&meshes.has);
@@ -143,40 +147,28 @@ static sw_status add_parts(sw_search *s)
 	return status;
 }
 
-/* ---- waves -------------------------------------------------------------------------------- */
+/* ---- waves ------------------------------------------------------------------------------ */
 
-/* Can the variant, with its parts that are tried after it, not beat the incumbent? Where several
- * sizes are padded, a part may be little slower than the program without padding: then nothing is
- * tried if the incumbent is close to the roofline of that. */
-static bool is_hopeless(const sw_search *s, const sw_variant *v)
+/* Return a bound of the variant, with the variants that pad parts of it. Where several sizes are
+ * padded, a part may be only slightly slower than the unpadded program: it is given up if the
+ * incumbent is close to the roofline of the latter. */
+static double bound_with_parts_s(const sw_search *s, const sw_variant *v)
 {
-	if (!sw_search_has_incumbent(s))
-		return false;
-	double best_s = s->incumbent.cost.step_time_s;
-	if (v->padded.len == 1 || !v->wanted.rest)
-		return sw_variant_bound_s(v) >= best_s;
-	return best_s <= s->limits->close_to_roofline * s->padding.roofline_s;
+	bool alone = v->padded.len == 1 || !v->meshes.wanted.rest;
+	return alone ? sw_variant_bound_s(v)
+	             : s->asked.limits->close_to_roofline * s->proposals.padding.roofline_s;
 }
 
-/* Opens a wave of the next variant that is not hopeless. Each gets an equal share of the time that
- * is left, of which `reserve` shares stay. */
+/* Open a wave of the next variant that can win. Each gets an equal share of the time that is left,
+ * of which `reserve` shares are kept back. */
 static sw_status open_next(sw_search *s, size_t reserve)
 {
-	for (; s->padding.next < s->variants.len; s->padding.next++) {
-		sw_variant *v = &s->variants.data[s->padding.next];
-		double left_s = sw_search_left_s(s);
-		double shares = (double)(s->variants.len - s->padding.next + reserve);
-		sw_untried untried = is_hopeless(s, v) ? SW_UNTRIED_SLOWER
-		                     : left_s <= 0     ? SW_UNTRIED_TIME
-		                     : sw_variant_is_too_large(s, v) && sw_search_has_incumbent(s)
-		                             ? SW_UNTRIED_TOO_LARGE
-		                             : SW_UNTRIED_NOT;
-		s->timed_out = s->timed_out || untried == SW_UNTRIED_TIME;
-		if (untried == SW_UNTRIED_NOT)
-			return sw_wave_open(s, s->padding.next++, SW_MEMORY_LIMITED,
-			                    left_s / shares);
-		sw_variant_note_untried(v, untried,
-		                        untried == SW_UNTRIED_SLOWER ? sw_variant_bound_s(v) : 0);
+	for (; s->proposals.padding.next < s->variants.len; s->proposals.padding.next++) {
+		sw_variant *v = &s->variants.data[s->proposals.padding.next];
+		double shares = (double)(s->variants.len - s->proposals.padding.next + reserve);
+		if (!sw_variant_prune(s, v, bound_with_parts_s(s, v)))
+			return sw_wave_open(s, s->proposals.padding.next++, SW_MEMORY_LIMITED,
+			                    sw_search_left_s(s) / shares);
 	}
 	return SW_OK;
 }
@@ -184,28 +176,28 @@ static sw_status open_next(sw_search *s, size_t reserve)
 sw_status sw_propose_padding(sw_search *s)
 {
 	sw_status status = SW_OK;
-	if (s->padding.next == 0) {
+	if (s->proposals.padding.next == 0) {
 		const sw_variant *base = base_of(s);
-		s->padding.base = base->rewrites;
-		s->padding.roofline_s = base->roofline_s;
-		s->padding.next = s->variants.len;
+		s->proposals.padding.base = base->rewrites;
+		s->proposals.padding.roofline_s = base->roofline_s;
+		s->proposals.padding.next = s->variants.len;
 		status = add_whole(s);
 	}
 	if (status == SW_OK)
 		status = open_next(s, 1);
-	s->step += !s->wave;
+	s->proposals.step += !s->wave;
 	return status;
 }
 
 sw_status sw_propose_part_padding(sw_search *s)
 {
 	sw_status status = SW_OK;
-	if (!s->padding.in_part) {
-		s->padding.in_part = true;
+	if (!s->proposals.padding.in_part) {
+		s->proposals.padding.in_part = true;
 		status = add_parts(s);
 	}
 	if (status == SW_OK)
 		status = open_next(s, 0);
-	s->step += !s->wave;
+	s->proposals.step += !s->wave;
 	return status;
 }

@@ -1,31 +1,20 @@
 /*
- * Which meshes of the open wave are searched next, and which are not searched at all.
+ * The queue: which meshes of the open wave are searched next, and which are not searched at all.
  *
- * Fixed strategies come first, ordered by a bound of their kernels; then meshes whose axes are
- * free, which begin where the others ended. Everything that is given up is given up by sw_prune.
+ * Fixed strategies come first, ordered by a bound of their kernels; then free meshes, which begin
+ * where the others ended. sw_prune (prune.c) decides what is given up.
  */
 #include "search/internal.h"
 
 #include <math.h>
 
-/* Fixed strategies are searched side by side, for they know nothing of each other; of free meshes
- * only as many as the cores keep busy. These numbers are the same on every machine, so that the
- * answer is, too. */
+/* Meshes per batch. Fixed strategies are searched side by side, for none needs another's result;
+ * free meshes begin where others ended, so only as many as the cores keep busy. The numbers are the
+ * same on every machine, so that the answer is, too. */
 #define FIXED_AT_ONCE 8
 #define FREE_AT_ONCE 2
 
-/* ---- pruning ------------------------------------------------------------------------------ */
-
-sw_untried sw_prune(const sw_wave *w, const sw_tally *tally, const sw_estimate *estimate)
-{
-	double best_s = estimate->by_model ? fmax(tally->step_s, tally->model_s) : tally->step_s;
-	if (estimate->step_s >= w->tolerance * best_s)
-		return SW_UNTRIED_SLOWER;
-	if (estimate->deferrable && w->mode == SW_MEMORY_UNCONSTRAINED &&
-	    estimate->model_s > tally->exceeding_s)
-		return SW_UNTRIED_DEFERRED;
-	return SW_UNTRIED_NOT;
-}
+/* ---- pruning ---------------------------------------------------------------------------- */
 
 static const sw_mesh_entry *entry_of(const sw_search *s, const sw_mesh_search *m)
 {
@@ -34,48 +23,49 @@ static const sw_mesh_entry *entry_of(const sw_search *s, const sw_mesh_search *m
 
 void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m)
 {
-	/* The certificate needs the bound of a mesh unless it is slower by the model, too; so do
-	 * those who ask for meshes that are somewhat behind. */
+	/* The certificate needs the bound of a mesh unless the mesh is slower by the model, too. So
+	 * does a wave with a tolerance, which keeps meshes that are somewhat behind. */
 	bool in_bound = entry_of(s, m)->in_bound || s->wave->tolerance > 1;
 	if (!m->pending || m->attempt != m->first_attempt)
 		return;
-	sw_untried untried = sw_prune(s->wave, tally,
-	                              &(sw_estimate){.step_s = m->bounds.kernels_s,
-	                                             .model_s = m->bounds.kernels_s,
-	                                             .by_model = in_bound,
-	                                             .deferrable = !in_bound});
+	bool unconstrained = s->wave->mode == SW_MEMORY_UNCONSTRAINED;
+	sw_estimate estimate = {.step_s = m->bounds.kernels_s,
+	                        .model_s = m->bounds.kernels_s,
+	                        .by_model = in_bound,
+	                        .deferrable = unconstrained && !in_bound};
+	sw_untried untried = sw_prune(tally, s->wave->tolerance, &estimate);
 	if (untried != SW_UNTRIED_NOT)
 		sw_mesh_search_drop(m, untried);
 }
 
-/* ---- order -------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------ */
 
-/* The end of the run of fixed strategies, or of free meshes, that begins at `first`. */
-static size_t run_end(const sw_wave *w, size_t first)
+/* Return the end of the run of fixed strategies, or of free meshes, that begins at `first`. */
+static size_t run_end(const sw_search_wave *w, size_t first)
 {
 	size_t end = first + 1;
-	while (end < w->n &&
-	       sw_mesh_is_free(w->meshes[end]->mesh) == sw_mesh_is_free(w->meshes[first]->mesh))
+	while (end < w->queue.n && sw_mesh_is_free(w->queue.meshes[end]->mesh) ==
+	                                   sw_mesh_is_free(w->queue.meshes[first]->mesh))
 		end++;
 	return end;
 }
 
-static size_t batch_at(const sw_wave *w, size_t first)
+static size_t batch_at(const sw_search_wave *w, size_t first)
 {
-	if (first >= w->n)
+	if (first >= w->queue.n)
 		return 0;
-	size_t most = sw_mesh_is_free(w->meshes[first]->mesh) ? FREE_AT_ONCE : FIXED_AT_ONCE;
+	size_t most = sw_mesh_is_free(w->queue.meshes[first]->mesh) ? FREE_AT_ONCE : FIXED_AT_ONCE;
 	return SW_MIN(most, run_end(w, first) - first);
 }
 
-/* The model at `position` may take the time of the wave; the first may take all that is left of the
- * search, so that something is tried. */
+/* Bound the time of the model at `position` by the time of the wave. The first model may take all
+ * that is left of the search, so that something is tried. */
 static sw_watch watch_for(sw_search *s, size_t position)
 {
-	sw_wave *w = s->wave;
-	double share = 1 / (double)w->n;
+	sw_search_wave *w = s->wave;
+	double share = 1 / (double)w->queue.n;
 	sw_watch watch = {.progress = &w->progress,
-	                  .mesh = w->meshes[position]->mesh->name,
+	                  .mesh = w->queue.meshes[position]->mesh->name,
 	                  .share = share,
 	                  .done = (double)position * share};
 	if (w->time_limit_s > 0)
@@ -89,51 +79,51 @@ static bool comes_before(const sw_mesh_search *a, const sw_mesh_search *b)
 	return a->pending && (!b->pending || a->bounds.kernels_s < b->bounds.kernels_s);
 }
 
-/* Sorts a run of fixed strategies by what their kernels take at least: once the best are known,
- * much slower ones need no model. */
+/* Sort a run of fixed strategies by the least time of their kernels: once the best ones are
+ * searched, much slower ones need no model. */
 static void sort_fixed(sw_search *s, size_t first)
 {
-	sw_wave *w = s->wave;
-	w->n_sorted = run_end(w, first);
-	for (size_t i = first; i < w->n_sorted; i++) {
+	sw_search_wave *w = s->wave;
+	w->queue.n_sorted = run_end(w, first);
+	for (size_t i = first; i < w->queue.n_sorted; i++) {
 		sw_watch watch = watch_for(s, i);
-		sw_mesh_search *m = w->meshes[i];
+		sw_mesh_search *m = w->queue.meshes[i];
 		size_t k = i;
 		sw_mesh_search_list(m, w, &watch);
-		for (; k > first && comes_before(m, w->meshes[k - 1]); k--)
-			w->meshes[k] = w->meshes[k - 1];
-		w->meshes[k] = m;
+		for (; k > first && comes_before(m, w->queue.meshes[k - 1]); k--)
+			w->queue.meshes[k] = w->queue.meshes[k - 1];
+		w->queue.meshes[k] = m;
 	}
 }
 
 void sw_queue_build(sw_search *s, size_t position)
 {
-	sw_wave *w = s->wave;
-	if (position >= w->n_sorted && !sw_mesh_is_free(w->meshes[position]->mesh))
+	sw_search_wave *w = s->wave;
+	if (position >= w->queue.n_sorted && !sw_mesh_is_free(w->queue.meshes[position]->mesh))
 		sort_fixed(s, position);
-	sw_mesh_search *m = w->meshes[position];
+	sw_mesh_search *m = w->queue.meshes[position];
 	sw_watch watch = watch_for(s, position);
-	if (m->pending && !m->listed)
+	if (m->pending && !m->work.listed)
 		sw_mesh_search_list(m, w, &watch);
 	sw_queue_prune(s, &w->before, m);
-	if (m->pending && !m->built)
+	if (m->pending && !m->work.built)
 		sw_mesh_search_build(m, s, &watch);
 }
 
 bool sw_queue_take(sw_search *s)
 {
-	sw_wave *w = s->wave;
-	w->batch = batch_at(w, w->next);
-	w->next += w->batch;
-	return w->batch > 0;
+	sw_search_wave *w = s->wave;
+	w->queue.batch = batch_at(w, w->queue.next);
+	w->queue.next += w->queue.batch;
+	return w->queue.batch > 0;
 }
 
 void sw_queue_prefetch(void *context)
 {
 	sw_search *s = context;
-	const sw_wave *w = s->wave;
-	size_t next = w->next;
-	while (next < w->n && !sw_mesh_is_free(w->meshes[next]->mesh))
+	const sw_search_wave *w = s->wave;
+	size_t next = w->queue.next;
+	while (next < w->queue.n && !sw_mesh_is_free(w->queue.meshes[next]->mesh))
 		next++;
 	size_t n = batch_at(w, next);
 	for (size_t i = 0; i < n; i++)

@@ -1,15 +1,15 @@
 /*
  * Which readers re-gather.
  *
- * A value that is moved once for several readers (a weight gathered for the forward and the
+ * A value that is converted once for several readers (a weight gathered for the forward and the
  * backward pass, an activation for three dots) is cached from the first reader to the last. Where
- * memory is too small for that, some readers move it again (plan->regathered): it is dropped in the
- * GAP between the reader before and this one. Of the gaps over a program point that exceeds a
- * target, those are opened first that free most bytes x points per second of moving again; then all
- * are closed again, the dearest first, for which the target leaves memory. The target is found by
- * costing partitioned programs, whose arena decides: live ranges count nearly the same bytes.
- * AxoNN (section IV-D) caches the gathered weights of as many layers as fit; here that follows, for
- * every value that several readers share.
+ * memory is too small for that, some readers convert it again (plan->regathered): the version is
+ * dropped in the GAP between the reader before and this one. Of the gaps over a program point that
+ * exceeds a target, those with the most bytes x points per second of re-gathering are opened first;
+ * then, the most expensive first, all are closed again for which the target leaves memory. The
+ * target is found by costing partitioned programs, whose arena decides: live ranges count nearly
+ * the same bytes. AxoNN (section IV-D) caches the gathered weights of as many layers as fit; here
+ * that follows, for every value that several readers share.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -21,24 +21,24 @@
 /* ---- which gaps, for a target ----------------------------------------------------------- */
 
 typedef struct gap_chooser {
-	sw_lives lives;
+	sw_version_ranges ranges;
 	const sw_plan *plan;
-	sw_demand demand;    /* as chosen */
-	int64_t *all_cached; /* [points] */
-	/* [points + 1] how many points before exceed the target with all cached */
+	sw_demand demand;    /* of the ranges as chosen */
+	int64_t *all_cached; /* [points] bytes with everything cached */
+	/* [points + 1] how many points before this one exceed the target with everything cached */
 	int32_t *above;
-	sw_use **choices; /* uses whose gap may be opened, the most worthwhile first */
+	sw_use **choices; /* uses whose gap may be opened, the greatest benefit first */
 	size_t n_choices;
 } gap_chooser;
 
-static void add_life(void *context, int32_t begin, int32_t end, int64_t bytes)
+static void add_range(void *context, int32_t begin, int32_t end, int64_t bytes)
 {
 	sw_demand_add(context, begin, end, bytes);
 }
 
-static void set(gap_chooser *k, sw_use *use, bool regathers)
+static void set_regather(gap_chooser *k, sw_use *use, bool regathers)
 {
-	sw_lives_set(&k->lives, use, regathers, add_life, &k->demand);
+	sw_version_ranges_set(&k->ranges, use, regathers, add_range, &k->demand);
 }
 
 static void add_area(void *context, int32_t begin, int32_t end, int64_t bytes)
@@ -46,55 +46,55 @@ static void add_area(void *context, int32_t begin, int32_t end, int64_t bytes)
 	*(double *)context += (double)bytes * (end - begin);
 }
 
-/* Bytes that an open gap frees, on average over its length. */
+/* Return the bytes that an open gap frees, on average over its length. */
 static double freed_bytes(gap_chooser *k, sw_use *use)
 {
 	double closed = 0, open = 0;
-	sw_lives_walk(&k->lives, use->value, add_area, &closed);
+	sw_version_ranges_walk(&k->ranges, use->value, add_area, &closed);
 	use->regathers = true;
-	sw_lives_walk(&k->lives, use->value, add_area, &open);
+	sw_version_ranges_walk(&k->ranges, use->value, add_area, &open);
 	use->regathers = false;
-	return (closed - open) / (use->point - use->since - 1);
+	return (closed - open) / (use->point - use->previous_point - 1);
 }
 
 static void gap_chooser_init(gap_chooser *k, const sw_plan *plan, const sw_roles *roles,
                              sw_path_cache *paths)
 {
 	*k = (gap_chooser){.plan = plan};
-	sw_lives_init(&k->lives, plan, roles, paths);
+	sw_version_ranges_init(&k->ranges, plan, roles, paths);
 	int32_t n = roles->n_points;
-	sw_arena *arena = &k->lives.arena;
+	sw_arena *arena = &k->ranges.arena;
 	k->all_cached = SW_NEW_N(arena, int64_t, n + 1);
 	k->above = SW_NEW_N(arena, int32_t, n + 1);
-	k->choices = SW_NEW_N(arena, sw_use *, k->lives.uses.len + 1);
+	k->choices = SW_NEW_N(arena, sw_use *, k->ranges.uses.len + 1);
 	sw_demand_init(&k->demand, n, arena);
 	for (sw_id v = 0; v < plan->program->values.len; v++)
-		sw_lives_walk(&k->lives, v, add_life, &k->demand);
+		sw_version_ranges_walk(&k->ranges, v, add_range, &k->demand);
 	for (int32_t m = 0; m < n; m++)
-		k->all_cached[m] = sw_demand_most(&k->demand, m, m + 1);
-	for (uint32_t i = 0; i < k->lives.uses.len; i++) {
-		sw_use *use = &k->lives.uses.data[i];
-		use->freed = use->may ? freed_bytes(k, use) : 0;
-		if (use->freed > 0)
+		k->all_cached[m] = sw_demand_max(&k->demand, m, m + 1);
+	for (uint32_t i = 0; i < k->ranges.uses.len; i++) {
+		sw_use *use = &k->ranges.uses.data[i];
+		use->freed_bytes = use->can_regather ? freed_bytes(k, use) : 0;
+		if (use->freed_bytes > 0)
 			k->choices[k->n_choices++] = use;
 	}
 }
 
 static void gap_chooser_clear(gap_chooser *k)
 {
-	sw_lives_clear(&k->lives);
+	sw_version_ranges_clear(&k->ranges);
 }
 
-/* Ties are broken by the order of uses. */
-static int by_worth(const void *a, const void *b)
+/* Break ties by the order of uses. */
+static int by_benefit(const void *a, const void *b)
 {
 	const sw_use *x = *(sw_use *const *)a, *y = *(sw_use *const *)b;
-	if (x->worth != y->worth)
-		return x->worth > y->worth ? -1 : 1;
+	if (x->benefit != y->benefit)
+		return x->benefit > y->benefit ? -1 : 1;
 	return x < y ? -1 : x > y;
 }
 
-/* Re-gathering that takes less, in seconds, costs nothing. */
+/* The seconds at which re-gathering counts as free. */
 #define MIN_SECONDS 1e-9
 
 static void rank(gap_chooser *k, double target_bytes)
@@ -103,54 +103,55 @@ static void rank(gap_chooser *k, double target_bytes)
 		k->above[m + 1] = k->above[m] + ((double)k->all_cached[m] > target_bytes);
 	for (size_t i = 0; i < k->n_choices; i++) {
 		sw_use *use = k->choices[i];
-		int32_t points = k->above[use->point] - k->above[use->since + 1];
-		use->worth = use->freed * points / fmax(use->seconds, MIN_SECONDS);
+		int32_t points = k->above[use->point] - k->above[use->previous_point + 1];
+		use->benefit = use->freed_bytes * points / fmax(use->seconds, MIN_SECONDS);
 	}
 	if (k->n_choices > 0)
-		qsort(k->choices, k->n_choices, sizeof(*k->choices), by_worth);
+		qsort(k->choices, k->n_choices, sizeof(*k->choices), by_benefit);
 }
 
 static bool exceeds(const gap_chooser *k, const sw_use *use, double target_bytes)
 {
-	return (double)sw_demand_most(&k->demand, use->since + 1, use->point) > target_bytes;
+	return (double)sw_demand_max(&k->demand, use->previous_point + 1, use->point) >
+	       target_bytes;
 }
 
-/* O(choices (readers of a value + log points) + points). */
+/* Choose the open gaps for a target. O(choices (readers of a value + log points) + points). */
 static void choose(gap_chooser *k, double target_bytes)
 {
 	rank(k, target_bytes);
 	for (size_t i = 0; i < k->n_choices; i++) {
 		sw_use *use = k->choices[i];
 		if (use->regathers)
-			set(k, use, false);
+			set_regather(k, use, false);
 	}
 	for (size_t i = 0; i < k->n_choices; i++) {
 		sw_use *use = k->choices[i];
 		if (exceeds(k, use, target_bytes))
-			set(k, use, true);
+			set_regather(k, use, true);
 	}
 	for (size_t i = k->n_choices; i-- > 0;) {
 		sw_use *use = k->choices[i];
 		if (!use->regathers)
 			continue;
-		set(k, use, false);
+		set_regather(k, use, false);
 		if (exceeds(k, use, target_bytes))
-			set(k, use, true);
+			set_regather(k, use, true);
 	}
 }
 
-/* The fewest bytes that closing one more gap would take. */
+/* Return the fewest bytes that closing one more gap would take. */
 static double least_freed(const gap_chooser *k)
 {
 	double least = INFINITY;
 	for (size_t i = 0; i < k->n_choices; i++) {
 		const sw_use *use = k->choices[i];
-		least = use->regathers ? fmin(least, use->freed) : least;
+		least = use->regathers ? fmin(least, use->freed_bytes) : least;
 	}
 	return least;
 }
 
-/* ---- the reads of a plan ------------------------------------------------------------- */
+/* ---- the reads of a plan ---------------------------------------------------------------- */
 
 static void write_reads(const gap_chooser *k, sw_reads *reads)
 {
@@ -180,7 +181,7 @@ void sw_plan_regather_all(sw_plan *plan)
 	sw_path_store_free(store);
 }
 
-/* ---- the target --------------------------------------------------------------------------- */
+/* ---- the target ------------------------------------------------------------------------- */
 
 /* A costed program, and the target that led to it. */
 typedef struct costed_target {
@@ -192,9 +193,11 @@ typedef struct costed_target {
 typedef struct target_search {
 	gap_chooser *gaps;
 	const sw_costing *costing;
-	costed_target fits, exceeds; /* nearest to the memory */
-	double next_bytes;           /* of what fits: the least that caching more would take */
-	bool bisect; /* else the next target lies where a line through both meets the memory */
+	costed_target fits,
+		exceeds;   /* the costed targets nearest to the memory, from below and above */
+	double next_bytes; /* of `fits`: the fewest bytes that caching more would take */
+	bool bisect; /* next, bisect the targets; else interpolate the peaks linearly to the memory
+	              */
 } target_search;
 
 static bool same_reads(const sw_reads *a, const sw_reads *b)
@@ -212,8 +215,8 @@ static double next_target(const target_search *t)
 	return low + share * (high - low);
 }
 
-static void note(target_search *t, costed_target *nearest, double target_bytes,
-                 const sw_program_cost *cost)
+static void note_costed(target_search *t, costed_target *nearest, double target_bytes,
+                        const sw_program_cost *cost)
 {
 	nearest->target_bytes = target_bytes;
 	nearest->cost = *cost;
@@ -241,12 +244,12 @@ static sw_status try_target(target_search *t, int *costed, sw_error *err)
 	++*costed;
 	sw_status status = sw_cost_plan(c->options, c->plan, &cost, err);
 	if (status == SW_OK)
-		note(t, cost.peak_bytes <= c->memory_bytes ? &t->fits : &t->exceeds, target_bytes,
-		     &cost);
+		note_costed(t, cost.peak_bytes <= c->memory_bytes ? &t->fits : &t->exceeds,
+		            target_bytes, &cost);
 	return status;
 }
 
-/* Closes as many gaps as the memory allows; the plan fits as it is. */
+/* Close as many gaps as the memory allows; the plan fits as it is. */
 static sw_status cache_what_fits(target_search *t, sw_error *err)
 {
 	const sw_costing *c = t->costing;
@@ -264,11 +267,11 @@ static sw_status cache_what_fits(target_search *t, sw_error *err)
 	return status;
 }
 
-/* Bytes that the plan takes as chosen, if it takes cached_bytes with everything cached: less by as
- * much, or by the same part, as live ranges count. */
-static int64_t counted(const gap_chooser *k, int64_t cached_bytes)
+/* Estimate the bytes that the plan takes as chosen, where it takes cached_bytes with everything
+ * cached: live ranges give the difference and the ratio, and the smaller result counts. */
+static int64_t estimate_bytes(const gap_chooser *k, int64_t cached_bytes)
 {
-	int64_t cached = 1, chosen = sw_demand_most(&k->demand, 0, k->demand.n);
+	int64_t cached = 1, chosen = sw_demand_max(&k->demand, 0, k->demand.n);
 	for (int32_t m = 0; m < k->demand.n; m++)
 		cached = SW_MAX(cached, k->all_cached[m]);
 	double part = (double)chosen / (double)cached;
@@ -283,17 +286,17 @@ static sw_status cost_all_open(target_search *t, sw_error *err)
 	write_reads(t->gaps, &c->plan->regathered);
 	sw_status status = sw_cost_plan(c->options, c->plan, &cost, err);
 	if (status == SW_OK)
-		note(t, &t->fits, (double)sw_demand_most(&t->gaps->demand, 0, t->gaps->demand.n),
-		     &cost);
+		note_costed(t, &t->fits,
+		            (double)sw_demand_max(&t->gaps->demand, 0, t->gaps->demand.n), &cost);
 	return status;
 }
 
 static sw_status find_target(target_search *t, sw_costing *c, sw_program_cost *cost, sw_error *err)
 {
 	const gap_chooser *k = t->gaps;
-	note(t, &t->exceeds, (double)sw_demand_most(&k->demand, 0, k->demand.n), cost);
+	note_costed(t, &t->exceeds, (double)sw_demand_max(&k->demand, 0, k->demand.n), cost);
 	choose(t->gaps, 0);
-	c->least_bytes = counted(k, cost->peak_bytes);
+	c->least_bytes = estimate_bytes(k, cost->peak_bytes);
 	if ((double)c->least_bytes > c->doubt * (double)c->memory_bytes)
 		return SW_OK;
 	sw_status status = cost_all_open(t, err);

@@ -1,5 +1,8 @@
 /*
- * search: which variants of the program, and which meshes, are tried; what is taken.
+ * search: choose the program variants and the meshes to plan, and the plan to return.
+ *
+ * This stage takes a program, the roles of its inputs, a cluster and a request. It gives the plan
+ * with the shortest simulated step of those that fit in memory, with bounds and alternatives.
  */
 #ifndef SW_SEARCH_SEARCH_H
 #define SW_SEARCH_SEARCH_H
@@ -8,8 +11,8 @@
 #include "search/limits.h"
 #include "simulate/simulate.h"
 
-/* How much was done, for benchmarks and tests: partitioned programs that were costed, and their
- * ops. */
+/* The work of a search, for benchmarks and tests: the partitioned programs that were costed, and
+ * their ops before partitioning. */
 typedef struct sw_search_effort {
 	_Atomic int64_t programs, ops;
 } sw_search_effort;
@@ -17,36 +20,53 @@ typedef struct sw_search_effort {
 #define SW_TIME_LIMIT_WARNING                                                                      \
 	"the time limit cut the search short: another run may plan differently"
 
+/* A request. All pointers are borrowed. */
 typedef struct sw_plan_options {
+	/* The meshes to search, and the splits that are demanded on them. */
 	sw_plan_strategy strategy;
-	int64_t memory_bytes; /* per device; 0: the cluster file's */
-	/* 0: none. Of the whole search; what it cut short is a warning of the plan */
+	/* Bytes of each device; 0: those of the cluster file. */
+	int64_t memory_bytes;
+	/* Time of the whole search; 0: no limit. A plan whose search was cut short has the warning
+	 * SW_TIME_LIMIT_WARNING. */
 	double time_limit_s;
-	bool untied; /* repeated layers of a large program may differ */
-	/* what solves the problems; none but `exact` is for use: they are there to be compared */
+	/* Let the repeated layers of a large program differ; else they are planned alike. */
+	bool untied;
+	/* The solver. Use `exact`; the other methods exist to be compared with it. */
 	sw_method method;
-	uint64_t seed; /* of methods that draw by chance */
-	/* a rematerialisation policy, "none"; NULL: whichever is fastest */
+	/* Seed of the solver methods that draw random numbers. */
+	uint64_t seed;
+	/* Name of a rematerialisation policy, or "none"; NULL: the search takes the fastest one. */
 	const char *remat;
-	int32_t microbatches; /* 1: the batch is one; 0: whichever number is fastest */
+	/* Number of microbatches; 1: the batch is whole; 0: the search takes the fastest number. */
+	int32_t microbatches;
+	/* Show no progress on the terminal. */
 	bool quiet;
-	int threads;                    /* 0: all processors. The plan is the same for any number */
-	const sw_pins *pins;            /* NULL: none. What can't be pinned so is SW_ERR_INPUT */
-	bool no_overlap;                /* collectives are waited for where they stand */
-	sw_search_effort *effort;       /* NULL; or is added to */
-	const sw_search_limits *limits; /* NULL: the default ones; so are these two */
+	/* Threads of the search; 0: one per processor. The plan does not depend on the number. */
+	int threads;
+	/* Decisions of the user; NULL: none. An impossible pin is SW_ERR_INPUT. */
+	const sw_pins *pins;
+	/* Plan for collectives that block: no kernel runs beside them. */
+	bool no_overlap;
+	/* The search adds its work to this; NULL: it does not count. */
+	sw_search_effort *effort;
+	/* Constants of the search; NULL: sw_search_default_limits. */
+	const sw_search_limits *limits;
+	/* Constants of the model, and of the schedules that are simulated; NULL: the default ones.
+	 */
 	const sw_model_limits *model_limits;
-	const sw_schedule_limits *schedule_limits; /* of the schedules that are played */
-	/* NULL; or gets, where nothing fits in memory, the plan that needs least */
+	const sw_schedule_limits *schedule_limits;
+	/* Where nothing fits in memory, receives the smallest plan that was found, which the caller
+	 * frees; NULL: it is dropped. */
 	struct sw_plan **least;
 } sw_plan_options;
 
-/* `program` is as read; the plan makes its own canonical copy. `sidecar` gives roles. SW_NO when
- * nothing fits in memory (the message says by how much, and where). */
+/* Search for the quickest plan. `program` is as read; the plan makes a canonical copy of its own.
+ * `sidecar` gives the roles of the inputs. SW_NO: nothing fits in memory, and the message says by
+ * how much. The caller frees the plan. */
 sw_status sw_plan_make(const sw_program *program, const char *program_path,
                        const sw_sidecar *sidecar, const sw_cluster *cluster,
                        const sw_plan_options *options, sw_plan **plan, sw_error *err);
-/* Lets every reader re-gather where that frees memory between it and the one before. */
+/* Let every reader re-gather that frees memory between it and the reader before. */
 void sw_plan_regather_all(sw_plan *plan);
 
 #endif

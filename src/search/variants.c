@@ -6,7 +6,7 @@
 
 #include "interpret/interpret.h"
 
-/* ---- sets of meshes ----------------------------------------------------------------------- */
+/* ---- sets of meshes --------------------------------------------------------------------- */
 
 bool sw_mesh_set_has(const sw_mesh_set *set, size_t mesh)
 {
@@ -28,7 +28,7 @@ void sw_mesh_set_add(sw_mesh_set *set, const sw_mesh_set *more)
 	set->rest = set->rest || more->rest;
 }
 
-/* ---- variants ----------------------------------------------------------------------------- */
+/* ---- variants --------------------------------------------------------------------------- */
 
 static bool rewrites_nothing(const sw_rewrites *rewrites)
 {
@@ -38,15 +38,15 @@ static bool rewrites_nothing(const sw_rewrites *rewrites)
 static double roofline_s(const sw_search *s, const sw_program *program)
 {
 	sw_program_cost cost;
-	const sw_cluster *cluster = s->cluster;
+	const sw_cluster *cluster = s->asked.cluster;
 	sw_cost_program(cluster, program, &cost);
 	return cost.compute_s / (double)cluster->n_devices;
 }
 
 static sw_status rewrite(const sw_search *s, sw_variant *v, sw_program **program, sw_error *err)
 {
-	sw_remat_device device = sw_plan_remat_device(s->cluster, s->canonical);
-	sw_status status = sw_rewrite_in_order(s->canonical, s->sidecar, &v->rewrites, device,
+	sw_remat_device device = sw_plan_remat_device(s->asked.cluster, s->canonical);
+	sw_status status = sw_rewrite_in_order(s->canonical, s->asked.sidecar, &v->rewrites, device,
 	                                       program, &v->padded, err);
 	if (rewrites_nothing(&v->rewrites))
 		*program = s->canonical;
@@ -63,11 +63,11 @@ static size_t same_program(const sw_search *s, uint64_t hash)
 
 static sw_plan *base_plan(const sw_search *s, sw_program *program)
 {
-	sw_plan *plan = sw_plan_new(program, s->program_path, s->cluster);
-	plan->strategy = s->options->strategy;
-	plan->merge_bytes = s->options->strategy.merge_bytes;
-	plan->memory_bytes = s->options->memory_bytes;
-	plan->schedule_limits = s->options->schedule_limits;
+	sw_plan *plan = sw_plan_new(program, s->asked.program_path, s->asked.cluster);
+	plan->strategy = s->asked.options->strategy;
+	plan->merge_bytes = s->asked.options->strategy.merge_bytes;
+	plan->memory_bytes = s->asked.options->memory_bytes;
+	plan->schedule_limits = s->asked.options->schedule_limits;
 	plan->paths = s->paths;
 	return plan;
 }
@@ -95,14 +95,14 @@ sw_status sw_variant_add(sw_search *s, const sw_rewrites *rewrites, const sw_mes
 	v.hash = sw_program_hash(program);
 	*number = same_program(s, v.hash);
 	if (*number < s->variants.len) {
-		sw_mesh_set_add(&s->variants.data[*number].wanted, wanted);
+		sw_mesh_set_add(&s->variants.data[*number].meshes.wanted, wanted);
 		drop_program(s, program);
 		sw_vec_clear(&v.padded);
 		return SW_OK;
 	}
-	v.share_bytes = sw_least_share_bytes(program, s->cluster->n_devices);
+	v.share_bytes = sw_least_share_bytes(program, s->asked.cluster->n_devices);
 	v.roofline_s = roofline_s(s, program);
-	sw_mesh_set_add(&v.wanted, wanted);
+	sw_mesh_set_add(&v.meshes.wanted, wanted);
 	if (rewrites->padding.multiple > 0 && wanted->rest)
 		v.pad_map = sw_rewrite_pad_map(s->canonical, rewrites->padding, program, &s->arena);
 	v.plan = base_plan(s, program);
@@ -118,9 +118,9 @@ void sw_variant_clear(const sw_search *s, sw_variant *v)
 		v->plan->paths = NULL;
 	sw_plan_free(v->plan);
 	sw_vec_clear(&v->padded);
-	sw_vec_clear(&v->wanted.has);
-	sw_vec_clear(&v->behind.has);
-	sw_vec_clear(&v->open.has);
+	sw_vec_clear(&v->meshes.wanted.has);
+	sw_vec_clear(&v->meshes.behind.has);
+	sw_vec_clear(&v->meshes.open.has);
 	sw_vec_clear(&v->entries);
 	sw_candidate_clear(&v->least);
 }

@@ -1,13 +1,12 @@
-/* The solver's steps, in order. */
-#include "solve/solver.h"
+/* sw_solve: the solver's steps, in order. */
+#include "solve/steps/solver.h"
+#include "solve/limits.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A few seconds for the largest problems of the planner: a base, and so many sweeps over all
- * tables. */
-#define DEFAULT_WORK ((int64_t)2000000000)
-#define DEFAULT_SWEEPS 30
+static const solve_work_limits *const limits = &default_limits.work;
+
 #define UNLIMITED_WORK (INT64_MAX / 4)
 
 static const sw_solve_options no_options = {0};
@@ -19,7 +18,7 @@ static int64_t default_work(const sw_problem *problem)
 		const sw_cost_table *table = &problem->tables.data[problem->edges.data[e].table];
 		entries += (double)table->rows * table->columns;
 	}
-	return DEFAULT_WORK + (int64_t)SW_MIN(DEFAULT_SWEEPS * entries, 1e18);
+	return limits->base + (int64_t)SW_MIN(limits->sweeps * entries, 1e18);
 }
 
 static void solver_init(solver *s, const sw_problem *problem, const sw_solve_options *options)
@@ -61,19 +60,19 @@ static bool search_graph(solver *s, const lineage *at)
 	bool closed = solver_rounds(s, at, &lower);
 	if (!closed && !solver_out_of_work(s))
 		closed = solver_branch(s, at, &lower);
-	if (lower > NO_LOWER) /* a round was there */
+	if (lower > NO_LOWER) /* a round has run */
 		solver_raise_bound(s, at->g, lower);
 	return closed;
 }
 
-/* With floored costs (graph.h: shift) a tree without anything open says only that nothing seems
- * cheaper. */
+/* With floored costs (working_graph.h: shift) an exhausted tree proves only that no assignment is
+ * cheaper by the floored costs. */
 static void conclude(solver *s, bool exhausted, const graph *root, sw_solution *solution)
 {
 	bool feasible = solver_feasible(s);
 	if (exhausted && feasible && root->shift == 0)
 		s->bound = s->best_value.cost;
-	if (!root->exact) /* what is clamped proves nothing */
+	if (!root->exact) /* clamped costs prove nothing */
 		s->bound = INT64_MIN;
 	sw_solve_answer answer = exhausted ? SW_SOLVED_INFEASIBLE : SW_SOLVED_UNKNOWN;
 	if (root->exact && is_closed(s))

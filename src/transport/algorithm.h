@@ -23,13 +23,13 @@
 
 /* Elements [begin, begin + length) of the whole. The whole is the operand of an all-reduce, the
  * gathered result, the operand that is scattered or exchanged, or the broadcast data. */
-typedef struct sw_span {
+typedef struct sw_element_span {
 	int64_t begin, length;
-} sw_span;
+} sw_element_span;
 
 typedef struct sw_task {
 	sw_collective_kind kind;
-	sw_call call; /* monoid and type are set if elements are combined */
+	sw_carrier_call call; /* monoid and type are set if elements are combined */
 	/* [n], in the caller's order, which is the order of the blocks */
 	const int32_t *ranks;
 	int32_t n, position;  /* position: index of this rank in `ranks` */
@@ -60,15 +60,15 @@ SW_ALGORITHMS(SW_ROW)
 /* ---- spans and ranks -------------------------------------------------------------------- */
 
 /* Return part `index` of `n` of a span. All parts are equal, except for the last ones. */
-static inline sw_span sw_span_part(sw_span whole, int64_t n, int64_t index)
+static inline sw_element_span sw_span_part(sw_element_span whole, int64_t n, int64_t index)
 {
 	int64_t each = (whole.length + n - 1) / n, begin = SW_MIN(each * index, whole.length);
-	return (sw_span){whole.begin + begin, SW_MIN(each, whole.length - begin)};
+	return (sw_element_span){whole.begin + begin, SW_MIN(each, whole.length - begin)};
 }
 /* Return the block of the whole that belongs to position p. */
-static inline sw_span sw_task_block(const sw_task *task, int32_t p)
+static inline sw_element_span sw_task_block(const sw_task *task, int32_t p)
 {
-	return sw_span_part((sw_span){0, task->total}, task->n, p);
+	return sw_span_part((sw_element_span){0, task->total}, task->n, p);
 }
 static inline int32_t sw_task_rank(const sw_task *task, int32_t vrank)
 {
@@ -89,7 +89,7 @@ sw_status sw_scratch_refused(int64_t bytes, sw_error *err);
 /* ---- waves ------------------------------------------------------------------------------ */
 
 typedef struct sw_wave {
-	const sw_call *call;
+	const sw_carrier_call *call;
 	int32_t rounds, lanes;
 	/* rounds by which each lane is behind the previous one. 1: a rank sends in one lane while
 	 * it receives in another; 0: for waves whose rounds do not depend on what the previous

@@ -47,7 +47,7 @@ void sw_lane_receive(sw_lane *lane, int32_t peer, void *into, int64_t bytes)
 	sw_vec_push(&lane->receives, ((sw_message){peer, bytes, {.into = into}}));
 }
 
-sw_status sw_carrier_exchange(sw_carrier *carrier, const sw_call *call, sw_error *err)
+sw_status sw_carrier_exchange(sw_carrier *carrier, const sw_carrier_call *call, sw_error *err)
 {
 	sw_status status = carrier->begin(carrier, call, 0, err);
 	return status ? status : carrier->finish(carrier, 0, err);
@@ -63,7 +63,7 @@ void *sw_carrier_scratch(sw_carrier *carrier, int64_t bytes)
 	return carrier->scratch;
 }
 
-uint64_t sw_call_code(const sw_call *call)
+uint64_t sw_call_code(const sw_carrier_call *call)
 {
 	uint64_t code = sw_hash_bytes(call->what, strlen(call->what), 0);
 	code = sw_hash_u64(code, (uint64_t)call->monoid);
@@ -72,7 +72,7 @@ uint64_t sw_call_code(const sw_call *call)
 	return sw_hash_u64(code, (uint64_t)call->ranks);
 }
 
-const char *sw_call_print(const sw_call *call, char *text)
+const char *sw_call_print(const sw_carrier_call *call, char *text)
 {
 	if (call->monoid)
 		snprintf(text, SW_CALL_TEXT, "%s (%s of %lld %s among %d ranks)", call->what,

@@ -5,9 +5,9 @@
  * receives some, and the exchange is complete when all of them have arrived on both sides. It has
  * two halves, begin and finish, and up to SW_LANES exchanges may be in flight: combining in one
  * lane overlaps with the messages of the other lanes. A carrier (threads, MPI) implements the two
- * halves; the algorithms (algorithm.h, control.c) are written once, on top of them. So both
- * transports add in the same order and give the same bits, and the wire bytes are exactly the sum
- * of the messages.
+ * halves; the algorithms (algorithm.h, control_messages.c) are written once, on top of them. So
+ * both transports add in the same order and give the same bits, and the wire bytes are exactly the
+ * sum of the messages.
  */
 #ifndef SW_TRANSPORT_CARRIER_H
 #define SW_TRANSPORT_CARRIER_H
@@ -27,19 +27,19 @@ typedef struct sw_message {
 
 /* The call that messages belong to. Both ends of a message must state the same call; otherwise the
  * ranks disagree. */
-typedef struct sw_call {
+typedef struct sw_carrier_call {
 	const char *what; /* "all-reduce" */
 	sw_monoid monoid; /* NONE: nothing is combined */
 	sw_type type;     /* set with a monoid */
 	int64_t amount;   /* elements, or bytes, per rank */
 	int32_t ranks;
-} sw_call;
+} sw_carrier_call;
 
-uint64_t sw_call_code(const sw_call *call);
+uint64_t sw_call_code(const sw_carrier_call *call);
 /* Print the call, such as "all-reduce (sum of 12 f32 among 4 ranks)"; text has SW_CALL_TEXT
  * bytes. */
 #define SW_CALL_TEXT 96
-const char *sw_call_print(const sw_call *call, char *text);
+const char *sw_call_print(const sw_carrier_call *call, char *text);
 
 /* The messages of one exchange. They must not change between its begin and its finish. */
 typedef struct sw_lane {
@@ -55,7 +55,8 @@ struct sw_carrier {
 	/* Messages between two ranks arrive in the order in which they were begun, across lanes. If
 	 * either half fails, the messages of all lanes are cancelled, and nothing is written any
 	 * more. */
-	sw_status (*begin)(sw_carrier *carrier, const sw_call *call, int32_t lane, sw_error *err);
+	sw_status (*begin)(sw_carrier *carrier, const sw_carrier_call *call, int32_t lane,
+	                   sw_error *err);
 	sw_status (*finish)(sw_carrier *carrier, int32_t lane, sw_error *err);
 	sw_lane lanes[SW_LANES];
 	/* workspace of the algorithms: the operands of a reduction, per rank; the members of a
@@ -83,7 +84,7 @@ void sw_carrier_clear(sw_carrier *carrier);
 /* Return lane `lane` without messages, for the caller to fill. */
 sw_lane *sw_carrier_lane(sw_carrier *carrier, int32_t lane);
 /* Exchange the messages of lane 0: both halves. */
-sw_status sw_carrier_exchange(sw_carrier *carrier, const sw_call *call, sw_error *err);
+sw_status sw_carrier_exchange(sw_carrier *carrier, const sw_carrier_call *call, sw_error *err);
 /* Pause in a polling loop that began at since_s: yield at first, then sleep, the longer the longer
  * the loop has run. How long it yields depends on whether ranks or kernels compete for cores
  * (wait.c). */

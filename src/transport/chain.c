@@ -10,12 +10,12 @@
 
 #define LANES 4
 
-typedef struct chain {
+typedef struct chain_position {
 	const sw_task *task;
 	int32_t before, after; /* previous and next rank; -1: none */
 	int32_t number;        /* index along the chain; the root's is 0 */
 	int64_t pieces;
-} chain;
+} chain_position;
 
 static int32_t part_of(const sw_task *t, int32_t position, int32_t level)
 {
@@ -37,9 +37,9 @@ static bool comes_before(const sw_task *t, int32_t a, int32_t b)
 }
 
 /* Find the ranks immediately before and after this one. */
-static chain chain_of(const sw_task *t)
+static chain_position chain_of(const sw_task *t)
 {
-	chain c = {.task = t, .pieces = sw_ceil_div(t->total, SW_PIECE_BYTES)};
+	chain_position c = {.task = t, .pieces = sw_ceil_div(t->total, SW_PIECE_BYTES)};
 	int32_t before = -1, after = -1;
 	for (int32_t p = 0; p < t->n; p++) {
 		if (p == t->position)
@@ -60,22 +60,22 @@ static chain chain_of(const sw_task *t)
  * next round. */
 static void fill(const void *context, int32_t round, int32_t lane, sw_lane *messages)
 {
-	const chain *c = context;
-	sw_span whole = {0, c->task->total};
+	const chain_position *c = context;
+	sw_element_span whole = {0, c->task->total};
 	int64_t sent = (int64_t)(round - c->number) * LANES + lane, incoming = sent + LANES;
 	if (c->after >= 0 && sent >= 0 && sent < c->pieces) {
-		sw_span piece = sw_span_part(whole, c->pieces, sent);
+		sw_element_span piece = sw_span_part(whole, c->pieces, sent);
 		sw_lane_send(messages, c->after, c->task->out + piece.begin, piece.length);
 	}
 	if (c->before >= 0 && incoming >= 0 && incoming < c->pieces) {
-		sw_span piece = sw_span_part(whole, c->pieces, incoming);
+		sw_element_span piece = sw_span_part(whole, c->pieces, incoming);
 		sw_lane_receive(messages, c->before, c->task->out + piece.begin, piece.length);
 	}
 }
 
 static sw_status broadcast(sw_carrier *carrier, const sw_task *task, sw_error *err)
 {
-	chain c = chain_of(task);
+	chain_position c = chain_of(task);
 	int64_t rounds = sw_ceil_div(c.pieces, LANES) + task->n - 2;
 	sw_wave wave = {&task->call, (int32_t)rounds, LANES, 1, &c, fill, NULL};
 	return sw_wave_run(carrier, &wave, err);

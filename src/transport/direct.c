@@ -34,8 +34,8 @@ static sw_status exchange(sw_carrier *c, const sw_task *task, sw_error *err)
 
 /* Combine the span `mine` of all operands, in the order of the ranks. theirs(p) is the span of this
  * rank's operand that position p needs and is sent. */
-static sw_status collect(sw_carrier *c, const sw_task *task, sw_span mine,
-                         sw_span (*theirs)(const sw_task *task, int32_t p), void *out,
+static sw_status collect(sw_carrier *c, const sw_task *task, sw_element_span mine,
+                         sw_element_span (*theirs)(const sw_task *task, int32_t p), void *out,
                          sw_error *err)
 {
 	int64_t bytes = mine.length * task->width;
@@ -46,7 +46,7 @@ static sw_status collect(sw_carrier *c, const sw_task *task, sw_span mine,
 	c->inputs[task->position] = task->in + mine.begin * task->width;
 	for (int32_t k = 1; k < task->n; k++) {
 		int32_t target = ahead(task, k), source = behind(task, k);
-		sw_span wanted = theirs(task, target);
+		sw_element_span wanted = theirs(task, target);
 		c->inputs[source] = scratch + (k - 1) * bytes;
 		sw_lane_send(lane, task->ranks[target], task->in + wanted.begin * task->width,
 		             wanted.length * task->width);
@@ -58,21 +58,21 @@ static sw_status collect(sw_carrier *c, const sw_task *task, sw_span mine,
 	                          mine.length, err);
 }
 
-static sw_span everything(const sw_task *task, int32_t p)
+static sw_element_span everything(const sw_task *task, int32_t p)
 {
 	(void)p;
-	return (sw_span){0, task->total};
+	return (sw_element_span){0, task->total};
 }
 
 /* Send this rank's share, which is in its place in the result, to all others, and receive
  * theirs. */
 static sw_status gather_shares(sw_carrier *c, const sw_task *task, sw_error *err)
 {
-	sw_span mine = sw_task_block(task, task->position);
+	sw_element_span mine = sw_task_block(task, task->position);
 	sw_lane *lane = sw_carrier_lane(c, 0);
 	for (int32_t k = 1; k < task->n; k++) {
 		int32_t target = ahead(task, k), source = behind(task, k);
-		sw_span theirs = sw_task_block(task, source);
+		sw_element_span theirs = sw_task_block(task, source);
 		sw_lane_send(lane, task->ranks[target], task->out + mine.begin * task->width,
 		             mine.length * task->width);
 		sw_lane_receive(lane, task->ranks[source], task->out + theirs.begin * task->width,
@@ -85,7 +85,7 @@ static sw_status all_reduce(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	if (task->goes_whole)
 		return collect(c, task, everything(task, 0), everything, task->out, err);
-	sw_span mine = sw_task_block(task, task->position);
+	sw_element_span mine = sw_task_block(task, task->position);
 	sw_status status =
 		collect(c, task, mine, sw_task_block, task->out + mine.begin * task->width, err);
 	return status ? status : gather_shares(c, task, err);

@@ -39,7 +39,7 @@ static int32_t blocks_moved(const halving *h, int32_t round)
 	return SW_MIN(distance(h, round), h->task->n - distance(h, round));
 }
 
-static sw_span block_at(const sw_task *t, int32_t vrank)
+static sw_element_span block_at(const sw_task *t, int32_t vrank)
 {
 	return sw_task_block(t, t->order[sw_wrap(vrank % t->n, t->n)]);
 }
@@ -49,7 +49,7 @@ static void add_run(const sw_task *t, int32_t vrank, int32_t blocks, char *base,
                     int32_t peer, bool send)
 {
 	for (int32_t i = 0; i < blocks;) {
-		sw_span run = block_at(t, vrank + i++);
+		sw_element_span run = block_at(t, vrank + i++);
 		while (i < blocks && block_at(t, vrank + i).begin == run.begin + run.length)
 			run.length += block_at(t, vrank + i++).length;
 		if (send)
@@ -103,7 +103,7 @@ static void complete(const void *context, int32_t round, int32_t lane)
 		return;
 	int32_t n_left = distance(h, round), moved = blocks_moved(h, round);
 	for (int32_t i = 0; i < n_left; i++) {
-		sw_span b = block_at(t, t->vrank + i);
+		sw_element_span b = block_at(t, t->vrank + i);
 		const char *mine = (round == 0 ? t->in : h->sums) + b.begin * t->width;
 		char *sum = h->sums + b.begin * t->width;
 		if (i < moved)
@@ -130,7 +130,7 @@ static sw_status all_reduce(sw_carrier *c, const sw_task *task, sw_error *err)
 static sw_status reduce_scatter(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	int64_t bytes = task->total * task->width;
-	sw_span mine = sw_task_block(task, task->position);
+	sw_element_span mine = sw_task_block(task, task->position);
 	char *scratch = sw_carrier_scratch(c, 2 * bytes);
 	if (!scratch)
 		return sw_scratch_refused(2 * bytes, err);

@@ -62,11 +62,11 @@ static void visit_siblings(const levels *v, int32_t lane, int32_t depth, visit_f
 }
 
 /* Return the offset of an element in a list of spans. */
-static int64_t offset_in(const sw_spans *list, int64_t element)
+static int64_t offset_in(const sw_element_spans *list, int64_t element)
 {
 	int64_t passed = 0;
 	for (size_t i = 0; i < list->len; i++) {
-		sw_span s = list->data[i];
+		sw_element_span s = list->data[i];
 		if (element >= s.begin && element < s.begin + s.length)
 			return passed + element - s.begin;
 		passed += s.length;
@@ -74,8 +74,8 @@ static int64_t offset_in(const sw_spans *list, int64_t element)
 	return passed;
 }
 
-static void send_spans(const levels *v, const sw_spans *spans, const char *base, int32_t peer,
-                       sw_lane *messages)
+static void send_spans(const levels *v, const sw_element_spans *spans, const char *base,
+                       int32_t peer, sw_lane *messages)
 {
 	int64_t width = v->task->width;
 	for (size_t i = 0; i < spans->len; i++)
@@ -89,11 +89,11 @@ static void reduce_with(const levels *v, int32_t lane, int32_t depth, int32_t pe
                         sw_lane *messages)
 {
 	const lane_plan *plan = &v->plans[lane];
-	const sw_spans *mine =
+	const sw_element_spans *mine =
 		sw_holdings_at(&plan->holdings, holding_depth(v, depth), v->task->vrank);
 	int64_t width = v->task->width, length = sw_spans_length(mine);
 	const char *base = depth == v->reducing - 1 ? v->task->in : v->whole;
-	sw_spans common = {0};
+	sw_element_spans common = {0};
 	sw_spans_common(sw_holdings_at(&plan->holdings, holding_depth(v, depth), peer),
 	                sw_holdings_at(&plan->holdings, depth + 1, v->task->vrank), &common);
 	send_spans(v, &common, base, peer, messages);
@@ -115,7 +115,7 @@ static void gather_with(const levels *v, int32_t lane, int32_t depth, int32_t pe
 	const sw_holdings *holdings = &v->plans[lane].holdings;
 	int32_t vrank = v->task->vrank;
 	int64_t width = v->task->width;
-	sw_spans common = {0};
+	sw_element_spans common = {0};
 	(void)sibling;
 	sw_spans_common(sw_holdings_at(holdings, depth, vrank),
 	                sw_holdings_at(holdings, depth + 1, peer), &common);
@@ -140,8 +140,8 @@ static void fill(const void *context, int32_t round, int32_t lane, sw_lane *mess
 
 /* Combine one span of this rank's holdings with the siblings' contributions, in the order of the
  * parts. */
-static void combine_span(const levels *v, int32_t lane, int32_t depth, sw_span span, int64_t offset,
-                         int64_t length)
+static void combine_span(const levels *v, int32_t lane, int32_t depth, sw_element_span span,
+                         int64_t offset, int64_t length)
 {
 	const sw_hierarchy *h = &v->hierarchy;
 	const sw_task *t = v->task;
@@ -175,7 +175,7 @@ static void complete(const void *context, int32_t round, int32_t lane)
 	if (round >= v->reducing)
 		return;
 	int32_t depth = depth_of(v, round);
-	const sw_spans *mine =
+	const sw_element_spans *mine =
 		sw_holdings_at(&v->plans[lane].holdings, holding_depth(v, depth), v->task->vrank);
 	int64_t offset = 0, length = sw_spans_length(mine);
 	for (size_t i = 0; i < mine->len; i++) {
@@ -189,12 +189,13 @@ static void complete(const void *context, int32_t round, int32_t lane)
 /* Set the targets of a lane, that is, which elements each member holds at the end of the reduction.
  * In an all-reduce the shares follow the links; otherwise each member's target is a part of its
  * block. */
-static void find_targets(const levels *v, int32_t lane, sw_span *targets)
+static void find_targets(const levels *v, int32_t lane, sw_element_span *targets)
 {
 	const sw_task *t = v->task;
 	if (t->kind == SW_COLLECTIVE_ALL_REDUCE) {
 		sw_hierarchy_share(&v->hierarchy,
-		                   sw_span_part((sw_span){0, t->total}, v->lanes, lane), targets);
+		                   sw_span_part((sw_element_span){0, t->total}, v->lanes, lane),
+		                   targets);
 		return;
 	}
 	for (int32_t i = 0; i < t->n; i++)
@@ -220,7 +221,7 @@ static int64_t contributions(const levels *v, const sw_holdings *holdings)
 
 static void make_plans(levels *v)
 {
-	sw_span *targets = sw_alloc((size_t)v->task->n * sizeof(*targets));
+	sw_element_span *targets = sw_alloc((size_t)v->task->n * sizeof(*targets));
 	for (int32_t lane = 0; lane < v->lanes; lane++) {
 		find_targets(v, lane, targets);
 		sw_holdings_init(&v->plans[lane].holdings, &v->hierarchy, targets);
@@ -281,7 +282,7 @@ static sw_status all_reduce(sw_carrier *c, const sw_task *task, sw_error *err)
 static sw_status reduce_scatter(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	levels v = {.task = task};
-	sw_span mine = sw_task_block(task, task->position);
+	sw_element_span mine = sw_task_block(task, task->position);
 	sw_hierarchy_init(&v.hierarchy, task);
 	v.reducing = v.hierarchy.depths;
 	sw_status status = run(c, &v, 0, SW_MAX(task->total * task->width, 1), err);

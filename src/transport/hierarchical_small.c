@@ -10,21 +10,21 @@
 
 #include <string.h>
 
-typedef struct sums {
+typedef struct sibling_sums {
 	const sw_task *task;
 	sw_hierarchy hierarchy;
 	/* [n][total]: the sum of each sibling part, at the index of its first vrank */
 	char *received;
-} sums;
+} sibling_sums;
 
-static int32_t depth_of(const sums *s, int32_t round)
+static int32_t depth_of(const sibling_sums *s, int32_t round)
 {
 	return s->hierarchy.depths - 1 - round;
 }
 
 /* Return the member of the part beginning at `first` that sends to `vrank`, which is in a sibling
  * part. */
-static int32_t sender(const sums *s, int32_t depth, int32_t first, int32_t vrank)
+static int32_t sender(const sibling_sums *s, int32_t depth, int32_t first, int32_t vrank)
 {
 	const sw_hierarchy *h = &s->hierarchy;
 	return first +
@@ -33,7 +33,7 @@ static int32_t sender(const sums *s, int32_t depth, int32_t first, int32_t vrank
 
 static void fill(const void *context, int32_t round, int32_t lane, sw_lane *messages)
 {
-	const sums *s = context;
+	const sibling_sums *s = context;
 	const sw_task *t = s->task;
 	const sw_hierarchy *h = &s->hierarchy;
 	int32_t depth = depth_of(s, round), vrank = t->vrank, own = h->begin[depth + 1][vrank];
@@ -53,7 +53,7 @@ static void fill(const void *context, int32_t round, int32_t lane, sw_lane *mess
 
 static void complete(const void *context, int32_t round, int32_t lane)
 {
-	const sums *s = context;
+	const sibling_sums *s = context;
 	const sw_task *t = s->task;
 	const sw_hierarchy *h = &s->hierarchy;
 	int32_t depth = depth_of(s, round), vrank = t->vrank;
@@ -75,7 +75,7 @@ static void complete(const void *context, int32_t round, int32_t lane)
 sw_status sw_hierarchical_small_all_reduce(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	int64_t bytes = task->total * task->width;
-	sums s = {.task = task, .received = sw_carrier_scratch(c, task->n * bytes)};
+	sibling_sums s = {.task = task, .received = sw_carrier_scratch(c, task->n * bytes)};
 	if (!s.received)
 		return sw_scratch_refused(task->n * bytes, err);
 	if (bytes)

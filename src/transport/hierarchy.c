@@ -62,8 +62,8 @@ static double link_of(const sw_hierarchy *h, int32_t depth, int32_t vrank)
 	return level->part_bandwidth[place_of(h->task, vrank, h->level[depth])];
 }
 
-static void divide(const sw_hierarchy *h, int32_t depth, int32_t first, sw_span whole,
-                   sw_span *shares)
+static void divide(const sw_hierarchy *h, int32_t depth, int32_t first, sw_element_span whole,
+                   sw_element_span *shares)
 {
 	int32_t n = h->task->n, k = 0, i = 0;
 	if (depth == h->depths) {
@@ -80,20 +80,20 @@ static void divide(const sw_hierarchy *h, int32_t depth, int32_t first, sw_span 
 		int64_t to = i == k ? whole.begin + whole.length
 		                    : whole.begin + SW_MIN((int64_t)(end * (double)whole.length),
 		                                           whole.length);
-		divide(h, depth + 1, t, (sw_span){begin, to - begin}, shares);
+		divide(h, depth + 1, t, (sw_element_span){begin, to - begin}, shares);
 		begin = to;
 	}
 	free(links);
 }
 
-void sw_hierarchy_share(const sw_hierarchy *h, sw_span whole, sw_span *shares)
+void sw_hierarchy_share(const sw_hierarchy *h, sw_element_span whole, sw_element_span *shares)
 {
 	divide(h, 0, 0, whole, shares);
 }
 
 /* ---- holdings --------------------------------------------------------------------------- */
 
-int64_t sw_spans_length(const sw_spans *spans)
+int64_t sw_spans_length(const sw_element_spans *spans)
 {
 	int64_t length = 0;
 	for (size_t i = 0; i < spans->len; i++)
@@ -101,9 +101,9 @@ int64_t sw_spans_length(const sw_spans *spans)
 	return length;
 }
 
-static void add_span(sw_spans *spans, sw_span span)
+static void add_span(sw_element_spans *spans, sw_element_span span)
 {
-	sw_span *last = spans->len ? &spans->data[spans->len - 1] : NULL;
+	sw_element_span *last = spans->len ? &spans->data[spans->len - 1] : NULL;
 	if (span.length <= 0)
 		return;
 	if (last && last->begin + last->length == span.begin)
@@ -112,28 +112,28 @@ static void add_span(sw_spans *spans, sw_span span)
 		sw_vec_push(spans, span);
 }
 
-void sw_spans_common(const sw_spans *a, const sw_spans *b, sw_spans *into)
+void sw_spans_common(const sw_element_spans *a, const sw_element_spans *b, sw_element_spans *into)
 {
 	into->len = 0;
 	for (size_t i = 0; i < a->len; i++) {
 		for (size_t k = 0; k < b->len; k++) {
-			sw_span x = a->data[i], y = b->data[k];
+			sw_element_span x = a->data[i], y = b->data[k];
 			int64_t begin = SW_MAX(x.begin, y.begin);
 			int64_t end = SW_MIN(x.begin + x.length, y.begin + y.length);
-			add_span(into, (sw_span){begin, end - begin});
+			add_span(into, (sw_element_span){begin, end - begin});
 		}
 	}
 }
 
 /* Append elements number [from, from + length) of the list. */
-static void add_slice(const sw_spans *list, sw_span slice, sw_spans *into)
+static void add_slice(const sw_element_spans *list, sw_element_span slice, sw_element_spans *into)
 {
 	int64_t passed = 0;
 	for (size_t i = 0; i < list->len; i++) {
-		sw_span s = list->data[i];
+		sw_element_span s = list->data[i];
 		int64_t begin = SW_MAX(slice.begin - passed, 0),
 			end = SW_MIN(slice.begin + slice.length - passed, s.length);
-		add_span(into, (sw_span){s.begin + begin, end - begin});
+		add_span(into, (sw_element_span){s.begin + begin, end - begin});
 		passed += s.length;
 	}
 }
@@ -144,7 +144,8 @@ static void compute_holding(sw_holdings *holdings, int32_t depth, int32_t vrank)
 {
 	const sw_hierarchy *h = holdings->hierarchy;
 	int32_t first = h->begin[depth + 1][vrank], size = h->end[depth + 1][vrank] - first;
-	sw_spans *mine = (sw_spans *)sw_holdings_at(holdings, depth + 1, vrank), theirs = {0};
+	sw_element_spans *mine = (sw_element_spans *)sw_holdings_at(holdings, depth + 1, vrank),
+			 theirs = {0};
 	for (int32_t t = h->begin[depth][vrank]; t < h->end[depth][vrank];
 	     t = sw_hierarchy_next(h, depth, t)) {
 		theirs.len = 0;
@@ -153,17 +154,17 @@ static void compute_holding(sw_holdings *holdings, int32_t depth, int32_t vrank)
 		for (int32_t m = from; m < to; m++)
 			for (size_t i = 0; i < sw_holdings_at(holdings, depth, m)->len; i++)
 				add_span(&theirs, sw_holdings_at(holdings, depth, m)->data[i]);
-		sw_span all = {0, sw_spans_length(&theirs)};
+		sw_element_span all = {0, sw_spans_length(&theirs)};
 		add_slice(&theirs, t == first ? all : sw_span_part(all, size, vrank - first), mine);
 	}
 	sw_vec_clear(&theirs);
 }
 
-void sw_holdings_init(sw_holdings *holdings, const sw_hierarchy *h, const sw_span *targets)
+void sw_holdings_init(sw_holdings *holdings, const sw_hierarchy *h, const sw_element_span *targets)
 {
 	int32_t n = h->task->n;
-	*holdings =
-		(sw_holdings){h, sw_alloc((size_t)(h->depths + 1) * (size_t)n * sizeof(sw_spans))};
+	*holdings = (sw_holdings){
+		h, sw_alloc((size_t)(h->depths + 1) * (size_t)n * sizeof(sw_element_spans))};
 	for (int32_t i = 0; i < n; i++)
 		add_span(&holdings->spans[i], targets[i]);
 	for (int32_t d = 0; d < h->depths; d++)

@@ -18,7 +18,7 @@
 
 #include "transport/algorithm.h"
 
-typedef SW_VEC(sw_span) sw_spans;
+typedef SW_VEC(sw_element_span) sw_element_spans;
 
 typedef struct sw_hierarchy {
 	const sw_task *task;
@@ -38,17 +38,17 @@ static inline int32_t sw_hierarchy_next(const sw_hierarchy *h, int32_t depth, in
 }
 /* Divide `whole` into shares by vrank, [n]. Parts get shares in proportion to the bandwidth of
  * their links (weights), members of a part equal ones. */
-void sw_hierarchy_share(const sw_hierarchy *h, sw_span whole, sw_span *shares);
+void sw_hierarchy_share(const sw_hierarchy *h, sw_element_span whole, sw_element_span *shares);
 
 /* The holdings [depth][vrank] that follow from the targets by vrank. */
 typedef struct sw_holdings {
 	const sw_hierarchy *hierarchy;
-	sw_spans *spans;
+	sw_element_spans *spans;
 } sw_holdings;
-void sw_holdings_init(sw_holdings *holdings, const sw_hierarchy *h, const sw_span *targets);
+void sw_holdings_init(sw_holdings *holdings, const sw_hierarchy *h, const sw_element_span *targets);
 void sw_holdings_clear(sw_holdings *holdings);
-static inline const sw_spans *sw_holdings_at(const sw_holdings *holdings, int32_t depth,
-                                             int32_t vrank)
+static inline const sw_element_spans *sw_holdings_at(const sw_holdings *holdings, int32_t depth,
+                                                     int32_t vrank)
 {
 	return &holdings->spans[(int64_t)depth * holdings->hierarchy->task->n + vrank];
 }
@@ -56,8 +56,8 @@ static inline const sw_spans *sw_holdings_at(const sw_holdings *holdings, int32_
  * hierarchical_exchange.c. */
 sw_algorithm_fn sw_hierarchical_small_all_reduce, sw_hierarchical_all_to_all;
 
-int64_t sw_spans_length(const sw_spans *spans);
+int64_t sw_spans_length(const sw_element_spans *spans);
 /* Set `into` to the intersection of a and b, in the order of a. */
-void sw_spans_common(const sw_spans *a, const sw_spans *b, sw_spans *into);
+void sw_spans_common(const sw_element_spans *a, const sw_element_spans *b, sw_element_spans *into);
 
 #endif

@@ -42,12 +42,12 @@ typedef struct notice {
 } notice;
 
 /* An exchange in flight: the requests of its receives, then those of its sends. */
-typedef struct exchange {
-	sw_call call;
+typedef struct mpi_exchange {
+	sw_carrier_call call;
 	const sw_lane *messages;
 	SW_VEC(MPI_Request) requests;
 	SW_VEC(MPI_Status) statuses;
-} exchange;
+} mpi_exchange;
 
 typedef struct mpi {
 	sw_carrier carrier;
@@ -56,7 +56,7 @@ typedef struct mpi {
 	/* Open MPI's function, returns the old setting; NULL: another library */
 	bool (*set_yielding)(bool);
 	pthread_mutex_t lock; /* protects all fields below, and MPI */
-	exchange lanes[SW_LANES];
+	mpi_exchange lanes[SW_LANES];
 	/* notices of failures and departures */
 	notice received_notice, sent_notice;
 	MPI_Request notice_receive;
@@ -164,12 +164,12 @@ static bool wait_for_notices(mpi *m, int32_t count)
 
 /* ---- the exchange ----------------------------------------------------------------------- */
 
-static int tag_of(const sw_call *call)
+static int tag_of(const sw_carrier_call *call)
 {
 	return (int)(sw_call_code(call) & ((1 << TAG_BITS) - 1));
 }
 
-static sw_status start(mpi *m, exchange *x, const sw_message *message, bool send, sw_error *err)
+static sw_status start(mpi *m, mpi_exchange *x, const sw_message *message, bool send, sw_error *err)
 {
 	int64_t at = 0;
 	do {
@@ -188,7 +188,7 @@ static sw_status start(mpi *m, exchange *x, const sw_message *message, bool send
 	return SW_OK;
 }
 
-static sw_status start_all(mpi *m, exchange *x, sw_error *err)
+static sw_status start_all(mpi *m, mpi_exchange *x, sw_error *err)
 {
 	sw_status status = SW_OK;
 	x->requests.len = 0;
@@ -206,7 +206,7 @@ static size_t pieces_of(const sw_message *message)
 	return (size_t)SW_MAX((message->bytes + CHUNK - 1) / CHUNK, 1);
 }
 
-static sw_status disagree(const mpi *m, const sw_call *call, int32_t peer, sw_error *err)
+static sw_status disagree(const mpi *m, const sw_carrier_call *call, int32_t peer, sw_error *err)
 {
 	char text[SW_CALL_TEXT];
 	return sw_fail(err, SW_ERR_IO, "ranks disagree: rank %d is in %s, rank %d in another call",
@@ -215,7 +215,7 @@ static sw_status disagree(const mpi *m, const sw_call *call, int32_t peer, sw_er
 
 /* The requests of receives come first; a piece that is longer than expected means that ranks
  * disagree. */
-static sw_status explain(const mpi *m, int code, const exchange *x, sw_error *err)
+static sw_status explain(const mpi *m, int code, const mpi_exchange *x, sw_error *err)
 {
 	size_t k = 0;
 	for (size_t i = 0; i < x->messages->receives.len; i++) {
@@ -229,7 +229,7 @@ static sw_status explain(const mpi *m, int code, const exchange *x, sw_error *er
 }
 
 /* Check that each piece has the tag and the length of the call. */
-static sw_status check_received(const mpi *m, const exchange *x, sw_error *err)
+static sw_status check_received(const mpi *m, const mpi_exchange *x, sw_error *err)
 {
 	size_t k = 0;
 	for (size_t i = 0; i < x->messages->receives.len; i++) {
@@ -249,7 +249,7 @@ static sw_status check_received(const mpi *m, const exchange *x, sw_error *err)
 
 /* Return true if the exchange waits for a rank that has left. A goodbye can overtake the last
  * messages of its rank, so these get some time to arrive. */
-static bool waits_for_departed(const mpi *m, const exchange *x, int32_t *peer)
+static bool waits_for_departed(const mpi *m, const mpi_exchange *x, int32_t *peer)
 {
 	if (m->n_left == 0 || sw_now_s() < m->left_s + GRACE_S)
 		return false;
@@ -261,7 +261,7 @@ static bool waits_for_departed(const mpi *m, const exchange *x, int32_t *peer)
 	return false;
 }
 
-static sw_status poll_until_done(mpi *m, const exchange *x, sw_error *err)
+static sw_status poll_until_done(mpi *m, const mpi_exchange *x, sw_error *err)
 {
 	int n = (int)x->requests.len;
 	double begin = sw_now_s(), polled = begin;
@@ -288,7 +288,7 @@ static sw_status poll_until_done(mpi *m, const exchange *x, sw_error *err)
 
 /* If ranks share cores, Open MPI yields in every unsuccessful poll. Disable that, since wait.c
  * decides how this rank waits: beside a kernel, every yield gives away a time slice. */
-static sw_status wait_all(mpi *m, const exchange *x, sw_error *err)
+static sw_status wait_all(mpi *m, const mpi_exchange *x, sw_error *err)
 {
 	bool yielding = m->set_yielding && m->set_yielding(false);
 	sw_status status = poll_until_done(m, x, err);
@@ -301,7 +301,7 @@ static sw_status wait_all(mpi *m, const exchange *x, sw_error *err)
 static void cancel_requests(mpi *m)
 {
 	for (int32_t lane = 0; lane < SW_LANES; lane++) {
-		exchange *x = &m->lanes[lane];
+		mpi_exchange *x = &m->lanes[lane];
 		for (size_t i = 0; i < x->requests.len; i++) {
 			if (x->requests.data[i] == MPI_REQUEST_NULL)
 				continue;
@@ -330,9 +330,9 @@ static sw_status abort_exchange(mpi *m, sw_status status, const sw_error *own, s
 	return sw_fail(err, status, "%s", own->message);
 }
 
-static sw_status begin_exchange(mpi *m, const sw_call *call, int32_t lane, sw_error *err)
+static sw_status begin_exchange(mpi *m, const sw_carrier_call *call, int32_t lane, sw_error *err)
 {
-	exchange *x = &m->lanes[lane];
+	mpi_exchange *x = &m->lanes[lane];
 	sw_error own = {0};
 	if (m->broken) {
 		sw_fail(&own, SW_ERR_IO, "%s", m->why);
@@ -346,7 +346,7 @@ static sw_status begin_exchange(mpi *m, const sw_call *call, int32_t lane, sw_er
 
 static sw_status finish_exchange(mpi *m, int32_t lane, sw_error *err)
 {
-	exchange *x = &m->lanes[lane];
+	mpi_exchange *x = &m->lanes[lane];
 	sw_error own = {0};
 	sw_status status = wait_all(m, x, &own);
 	if (status == SW_OK)
@@ -355,7 +355,8 @@ static sw_status finish_exchange(mpi *m, int32_t lane, sw_error *err)
 	return status ? abort_exchange(m, status, &own, err) : SW_OK;
 }
 
-static sw_status mpi_begin(sw_carrier *carrier, const sw_call *call, int32_t lane, sw_error *err)
+static sw_status mpi_begin(sw_carrier *carrier, const sw_carrier_call *call, int32_t lane,
+                           sw_error *err)
 {
 	mpi *m = (mpi *)carrier;
 	pthread_mutex_lock(&m->lock);

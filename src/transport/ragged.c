@@ -9,7 +9,7 @@
 
 #include "program/number.h"
 
-typedef struct exchange {
+typedef struct ragged_exchange {
 	sw_transport *t;
 	const char *name;
 	const int32_t *ranks;
@@ -20,16 +20,16 @@ typedef struct exchange {
 	int64_t *sent_counts, *received_counts; /* [n][pieces][2]: first row and number of rows */
 	int64_t block_rows;
 	char *sent, *received;
-} exchange;
+} ragged_exchange;
 
 enum { INPUT, OUTPUT, INPUT_OFFSETS, SEND_SIZES, OUTPUT_OFFSETS, RECEIVE_SIZES };
 
-static int64_t number(const exchange *x, int list, int64_t i)
+static int64_t number(const ragged_exchange *x, int list, int64_t i)
 {
 	return sw_integer_get(x->in[list].shape.type, sw_tensor_data(x->in[list]), i);
 }
 
-static sw_status bad(const exchange *x, const char *what, sw_error *err)
+static sw_status bad(const ragged_exchange *x, const char *what, sw_error *err)
 {
 	return sw_fail(err, SW_ERR_INPUT, "%s: %s", x->name, what);
 }
@@ -42,7 +42,7 @@ static int64_t row_bytes(sw_shape shape)
 	return bytes;
 }
 
-static sw_status describe(exchange *x, sw_error *err)
+static sw_status describe(ragged_exchange *x, sw_error *err)
 {
 	sw_shape in = x->in[INPUT].shape, out = x->in[OUTPUT].shape;
 	int64_t numbers = sw_shape_elements(x->in[INPUT_OFFSETS].shape);
@@ -72,7 +72,7 @@ static bool lies_in(int64_t begin, int64_t rows, int64_t all)
 	return begin >= 0 && rows >= 0 && rows <= all && begin <= all - rows;
 }
 
-static sw_status tell(exchange *x, sw_error *err)
+static sw_status tell(ragged_exchange *x, sw_error *err)
 {
 	int64_t numbers = x->n * x->pieces, bytes = 2 * x->pieces * (int64_t)sizeof(int64_t);
 	x->sent_counts = sw_alloc((size_t)numbers * 2 * sizeof(int64_t) + 1);
@@ -94,7 +94,7 @@ static sw_status tell(exchange *x, sw_error *err)
 	return status;
 }
 
-static int64_t rows_for(const exchange *x, int32_t member)
+static int64_t rows_for(const ragged_exchange *x, int32_t member)
 {
 	int64_t rows = 0;
 	for (int64_t p = 0; p < x->pieces; p++)
@@ -103,7 +103,7 @@ static int64_t rows_for(const exchange *x, int32_t member)
 }
 
 /* Find the largest block of all members. */
-static sw_status agree_on_block(exchange *x, sw_error *err)
+static sw_status agree_on_block(ragged_exchange *x, sw_error *err)
 {
 	int64_t mine = 0;
 	for (int32_t m = 0; m < x->n; m++)
@@ -112,7 +112,7 @@ static sw_status agree_on_block(exchange *x, sw_error *err)
 	                             &x->block_rows, 1, err);
 }
 
-static sw_status move_rows(exchange *x, char *out, sw_error *err)
+static sw_status move_rows(ragged_exchange *x, char *out, sw_error *err)
 {
 	int64_t block = x->block_rows * x->row_bytes, all;
 	if (!sw_mul_i64(block, x->n, &all))
@@ -149,7 +149,7 @@ static sw_status move_rows(exchange *x, char *out, sw_error *err)
 sw_status sw_ragged_all_to_all(sw_transport *t, const char *name, const int32_t *ranks, int32_t n,
                                const sw_tensor in[6], sw_tensor out, sw_error *err)
 {
-	exchange x = {.t = t, .name = name, .ranks = ranks, .n = n, .in = in};
+	ragged_exchange x = {.t = t, .name = name, .ranks = ranks, .n = n, .in = in};
 	memcpy(sw_tensor_data(out), sw_tensor_data(in[OUTPUT]), (size_t)sw_shape_bytes(out.shape));
 	sw_status status = describe(&x, err);
 	if (status == SW_OK)

@@ -21,20 +21,20 @@ typedef struct ring {
 } ring;
 
 /* Return the lane's part of the block that the member with this vrank owns. */
-static sw_span piece(const ring *r, int32_t vrank, int32_t lane)
+static sw_element_span piece(const ring *r, int32_t vrank, int32_t lane)
 {
 	int32_t owner = r->task->order[sw_wrap(vrank, r->task->n)];
 	return sw_span_part(sw_task_block(r->task, owner), r->lanes, lane);
 }
 
 /* Return where the span received in `round` is stored. */
-static char *receive_buffer(const ring *r, int32_t round, int32_t lane, sw_span span)
+static char *receive_buffer(const ring *r, int32_t round, int32_t lane, sw_element_span span)
 {
 	const sw_task *t = r->task;
 	if (!r->partial[0])
 		return t->out + span.begin * t->width;
 	int32_t own = t->position;
-	sw_span block = sw_task_block(t, own);
+	sw_element_span block = sw_task_block(t, own);
 	return r->partial[round % 2] +
 	       (sw_span_part(block, r->lanes, lane).begin - block.begin) * t->width;
 }
@@ -54,7 +54,7 @@ static void fill(const void *context, int32_t round, int32_t lane, sw_lane *mess
 	const ring *r = context;
 	const sw_task *t = r->task;
 	int32_t incoming = arriving(r, round);
-	sw_span to = piece(r, incoming, lane), from = piece(r, incoming + 1, lane);
+	sw_element_span to = piece(r, incoming, lane), from = piece(r, incoming + 1, lane);
 	const char *source = round == 0 && r->reducing ? t->in + from.begin * t->width
 	                     : round < r->reducing     ? receive_buffer(r, round - 1, lane, from)
 	                                               : t->out + from.begin * t->width;
@@ -70,7 +70,7 @@ static void complete(const void *context, int32_t round, int32_t lane)
 	const sw_task *t = r->task;
 	if (round >= r->reducing)
 		return;
-	sw_span span = piece(r, arriving(r, round), lane);
+	sw_element_span span = piece(r, arriving(r, round), lane);
 	char *received = receive_buffer(r, round, lane, span), *result = received;
 	if (r->partial[0] && round == r->reducing - 1)
 		result = t->out + (span.begin - sw_task_block(t, t->position).begin) * t->width;
@@ -122,8 +122,8 @@ static void fill_pairs(const void *context, int32_t round, int32_t lane, sw_lane
 	int32_t distance = (round + lane) % (t->n - 1) + 1;
 	int32_t target = t->order[sw_wrap(t->vrank + distance, t->n)];
 	int32_t source = t->order[sw_wrap(t->vrank - distance, t->n)];
-	sw_span from = sw_span_part(sw_task_block(t, target), r->lanes, lane);
-	sw_span to = sw_span_part(sw_task_block(t, source), r->lanes, lane);
+	sw_element_span from = sw_span_part(sw_task_block(t, target), r->lanes, lane);
+	sw_element_span to = sw_span_part(sw_task_block(t, source), r->lanes, lane);
 	sw_lane_send(messages, t->ranks[target], t->in + from.begin * t->width,
 	             from.length * t->width);
 	sw_lane_receive(messages, t->ranks[source], t->out + to.begin * t->width,
@@ -133,7 +133,7 @@ static void fill_pairs(const void *context, int32_t round, int32_t lane, sw_lane
 static sw_status all_to_all(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	ring r = ring_of(task, 0);
-	sw_span own = sw_task_block(task, task->position);
+	sw_element_span own = sw_task_block(task, task->position);
 	sw_wave wave = {&task->call, task->n - 1, r.lanes, 0, &r, fill_pairs, NULL};
 	if (own.length)
 		memcpy(task->out + own.begin * task->width, task->in + own.begin * task->width,

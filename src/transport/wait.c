@@ -56,10 +56,10 @@ void sw_carrier_pause(const sw_carrier *c, double since_s)
 
 /* Where a rank runs: the machine, identified by its operating system kernel (a machine may have
  * several host names, in containers), and the processors that the rank may use. */
-typedef struct place {
+typedef struct rank_place {
 	uint64_t machine;
 	cpu_set_t processors;
-} place;
+} rank_place;
 
 static uint64_t name_machine(void)
 {
@@ -72,16 +72,16 @@ static uint64_t name_machine(void)
 	return sw_hash_bytes(name, strlen(name), 0);
 }
 
-static bool share_processors(const place *a, const place *b)
+static bool share_processors(const rank_place *a, const rank_place *b)
 {
 	cpu_set_t both;
 	CPU_AND(&both, &a->processors, &b->processors);
 	return a->machine == b->machine && CPU_COUNT(&both) > 0;
 }
 
-static place find_place(void)
+static rank_place find_place(void)
 {
-	place mine = {.machine = name_machine()};
+	rank_place mine = {.machine = name_machine()};
 	if (sched_getaffinity(0, sizeof(mine.processors), &mine.processors))
 		memset(&mine.processors, 0xff, sizeof(mine.processors));
 	return mine;
@@ -90,7 +90,7 @@ static place find_place(void)
 sw_status sw_carrier_find_neighbours(sw_carrier *c, sw_error *err)
 {
 	int32_t size = c->base.size;
-	place mine = find_place(), *all = sw_alloc((size_t)size * sizeof(*all));
+	rank_place mine = find_place(), *all = sw_alloc((size_t)size * sizeof(*all));
 	sw_status status =
 		c->base.ops->all_gather(&c->base, c->everyone, size, &mine, all, sizeof(mine), err);
 	c->cores = sw_cpu_count();

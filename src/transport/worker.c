@@ -4,13 +4,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
-typedef struct job {
-	struct job *next;
+typedef struct worker_job {
+	struct worker_job *next;
 	const sw_program *program;
 	sw_id op;
 	sw_tensor *in, *out;
 	sw_tensor tensors[];
-} job;
+} worker_job;
 
 struct sw_worker {
 	sw_transport *transport;
@@ -18,7 +18,7 @@ struct sw_worker {
 	atomic_int number; /* of the thread; 0: it has not run yet */
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* a collective was begun or is completed */
-	job *first, **last;
+	worker_job *first, **last;
 	uint64_t begun, completed, failed; /* failed: the first ticket that failed */
 	bool busy, ending;                 /* busy: a collective is being performed */
 	/* working: the thread performs one; awaited: the rank waits and does not compute */
@@ -28,9 +28,9 @@ struct sw_worker {
 
 /* ---- performing ------------------------------------------------------------------------- */
 
-static job *take_job(sw_worker *w)
+static worker_job *take_job(sw_worker *w)
 {
-	job *j = w->first;
+	worker_job *j = w->first;
 	w->first = j->next;
 	if (!w->first)
 		w->last = &w->first;
@@ -50,7 +50,7 @@ static void note_failure(sw_worker *w, sw_status status, const sw_error *why)
 static void perform_next(sw_worker *w)
 {
 	sw_transport *t = w->transport;
-	job *j = take_job(w);
+	worker_job *j = take_job(w);
 	sw_error err = {0};
 	if (w->failed == UINT64_MAX) {
 		w->busy = true;
@@ -139,18 +139,19 @@ static sw_worker *worker_of(sw_transport *t)
 }
 
 /* The caller may reuse its arrays of tensors when begin returns, but not the tensors' bytes. */
-static job *new_job(const sw_program *program, sw_id id, const sw_tensor *in, const sw_tensor *out)
+static worker_job *new_job(const sw_program *program, sw_id id, const sw_tensor *in,
+                           const sw_tensor *out)
 {
 	const sw_op *op = sw_op_at(program, id);
 	uint32_t n_in = op->n_operands, n_out = sw_collective_outputs(op);
-	job *j = sw_alloc(sizeof(*j) + sizeof(sw_tensor) * (n_in + n_out));
-	*j = (job){.program = program, .op = id, .in = j->tensors, .out = j->tensors + n_in};
+	worker_job *j = sw_alloc(sizeof(*j) + sizeof(sw_tensor) * (n_in + n_out));
+	*j = (worker_job){.program = program, .op = id, .in = j->tensors, .out = j->tensors + n_in};
 	memcpy(j->in, in, n_in * sizeof(*in));
 	memcpy(j->out, out, n_out * sizeof(*out));
 	return j;
 }
 
-static uint64_t queue(sw_worker *w, job *j)
+static uint64_t queue(sw_worker *w, worker_job *j)
 {
 	pthread_mutex_lock(&w->lock);
 	uint64_t ticket = w->begun++;

@@ -58,4 +58,13 @@ mkdir "$work/src/program/cpu"
 echo '#include "transport/x.h"' >"$work/src/program/cpu/deep.c"
 expect 'src/program/cpu/deep.c:1: "transport/x.h": transport stands below program in src/LAYERS'
 
+mkdir "$work/src/program/cpu"
+echo '#include "program/cpu/x.h"' >"$work/src/base/base.c"
+expect 'src/base/base.c:1: "program/cpu/x.h": program stands below base in src/LAYERS'
+
+mkdir "$work/src/program/cpu"
+printf '#include "program/cpu/x.h"\n#include "program/own.h"\n#include "base/base.h"\n' >"$work/src/program/cpu/x.c"
+echo '#include "program/cpu/x.h"' >"$work/src/transport/local.c"
+expect ''
+
 exit $failed

@@ -161,7 +161,7 @@ static void points_are_sorted(void **state)
 	sw_cluster_clear(&cluster);
 }
 
-static void what_is_printed_reads_back_equal(void **state)
+static void printed_calibrations_read_back_equal(void **state)
 {
 	(void)state;
 	sw_cluster cluster, again;
@@ -181,8 +181,9 @@ static void what_is_printed_reads_back_equal(void **state)
 	sw_cluster_clear(&again);
 }
 
-/* What planning depends on is in the hash; the date, the error and deviations are not. */
-static void the_hash_is_of_what_planning_depends_on(void **state)
+/* Everything that planning depends on is in the hash; the date, the error and deviations are not.
+ */
+static void the_hash_covers_everything_that_planning_depends_on(void **state)
 {
 	(void)state;
 	static const struct {
@@ -224,8 +225,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(errors_name_place_and_key),
 		cmocka_unit_test(points_are_sorted),
-		cmocka_unit_test(what_is_printed_reads_back_equal),
-		cmocka_unit_test(the_hash_is_of_what_planning_depends_on),
+		cmocka_unit_test(printed_calibrations_read_back_equal),
+		cmocka_unit_test(the_hash_covers_everything_that_planning_depends_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

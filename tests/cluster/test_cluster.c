@@ -1,4 +1,4 @@
-/* The cluster file: what is read, what is refused and how it is named, places and atoms. */
+/* The cluster file: accepted and refused files, the positions that errors name, parts and atoms. */
 #include "cluster/cluster.h"
 
 #include <dirent.h>
@@ -262,7 +262,7 @@ static void counts_become_atoms(void **state)
 }
 
 /* No two devices that differ in one atom only meet further out than the atom's level, and some meet
- * there. */
+ * at it. */
 static void atom_levels_are_the_outermost_crossed(void **state)
 {
 	(void)state;
@@ -388,7 +388,7 @@ static void printed_clusters_read_back(void **state)
 	sw_cluster_clear(&cluster);
 }
 
-/* Measured figures have all their digits, and names may hold anything. */
+/* Measured figures keep all their digits, and names may hold any text. */
 static void any_figures_and_names_read_back(void **state)
 {
 	(void)state;
@@ -425,7 +425,7 @@ static void any_figures_and_names_read_back(void **state)
 	}
 }
 
-static void the_hash_knows_figures_and_not_names(void **state)
+static void the_hash_covers_figures_and_not_names(void **state)
 {
 	static const struct {
 		const char *from, *to;
@@ -566,7 +566,7 @@ int main(void)
 		cmocka_unit_test(a_list_of_equal_links_is_one_figure),
 		cmocka_unit_test(printed_clusters_read_back),
 		cmocka_unit_test(any_figures_and_names_read_back),
-		cmocka_unit_test(the_hash_knows_figures_and_not_names),
+		cmocka_unit_test(the_hash_covers_figures_and_not_names),
 		cmocka_unit_test(shipped_files_are_good),
 		cmocka_unit_test(every_shipped_file_is_tested),
 	};

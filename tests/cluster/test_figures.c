@@ -21,7 +21,7 @@ static const char everything[] =
 	"9 GB/s, call: 3 us, row: 7 ns}\n";
 
 typedef struct figure_table {
-	const char *name; /* of what has the figures, as the differences call it */
+	const char *name; /* the owner of the figures, as the differences name it */
 	const sw_figures *figures;
 } figure_table;
 static const figure_table tables[] = {
@@ -63,7 +63,7 @@ static void assert_differences(const sw_cluster *a, const sw_cluster *b, const c
 	sw_text_clear(&words);
 }
 
-/* The only difference from the file is this figure: it is named, read back, and in the hash. */
+/* This figure is the only difference from the file: it is named, read back, and in the hash. */
 static void check_change(const figure_table *table, const sw_figure *f, const sw_cluster *first,
                          sw_cluster *changed)
 {
@@ -136,8 +136,8 @@ static void each_figure_but_sizes_is_rounded(void **state)
 	sw_arena_clear(&arena);
 }
 
-/* A share just below 1 is not rounded to 1, which the file could not say. */
-static void what_is_rounded_stays_in_range(void **state)
+/* A share just below 1 is not rounded to 1, which the file could not give. */
+static void rounded_figures_stay_in_range(void **state)
 {
 	sw_cluster cluster, again;
 	sw_arena arena;
@@ -187,7 +187,7 @@ static void rates_and_families_are_named(void **state)
 
 /* ---- the tables ------------------------------------------------------------------------- */
 
-/* Marks the bytes of each figure. A byte that nothing marks is a member without a row. */
+/* Mark the bytes of each figure. An unmarked byte belongs to a member without a row. */
 static void mark_figures(const sw_figures *figures, char *bytes)
 {
 	for (size_t i = 0; i < figures->n; i++) {
@@ -231,7 +231,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_figure_is_printed_read_back_hashed_and_named),
 		cmocka_unit_test(each_figure_but_sizes_is_rounded),
-		cmocka_unit_test(what_is_rounded_stays_in_range),
+		cmocka_unit_test(rounded_figures_stay_in_range),
 		cmocka_unit_test(a_part_is_named),
 		cmocka_unit_test(rates_and_families_are_named),
 		cmocka_unit_test(each_member_has_a_row),

@@ -1,4 +1,4 @@
-/* A part of a cluster: which devices it has, what their links are, and what is refused. */
+/* A part of a cluster: its devices, the figures of its links, and refused requests. */
 #include "cluster/cluster.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static void parse(const char *text, sw_cluster *cluster)
 		fail_msg("%s", err.message);
 }
 
-/* What is taken is, figure by figure, the cluster that a file of that size gives. */
+/* The part is, figure by figure, the cluster that a file of its size gives. */
 static const struct {
 	const char *of, *what, *same_as;
 } parts[] = {
@@ -108,7 +108,7 @@ static const struct {
          "gpu"},
 };
 
-static void what_cannot_be_had_is_named_and_nothing_changes(void **state)
+static void an_impossible_part_is_refused_and_nothing_changes(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(refused); i++) {
@@ -126,8 +126,8 @@ static void what_cannot_be_had_is_named_and_nothing_changes(void **state)
 	}
 }
 
-/* A flow that is capped stays so; one that had all of the least link has all of the least that is
- * left. */
+/* A capped flow stays capped; one that could use all of the smallest link can use all of the
+ * smallest that is left. */
 static void flows_keep_their_cap(void **state)
 {
 	static const char
@@ -147,7 +147,7 @@ static void flows_keep_their_cap(void **state)
 	sw_cluster_clear(&cluster);
 }
 
-static void points_hold_for_all_devices_only(void **state)
+static void points_are_kept_for_all_devices_only(void **state)
 {
 	static const char text[] = CLUSTER(LEVEL("node", "2", "1e9") LEVEL(
 		"gpu", "2",
@@ -170,9 +170,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_part_is_the_cluster_that_a_file_of_its_size_gives),
-		cmocka_unit_test(what_cannot_be_had_is_named_and_nothing_changes),
+		cmocka_unit_test(an_impossible_part_is_refused_and_nothing_changes),
 		cmocka_unit_test(flows_keep_their_cap),
-		cmocka_unit_test(points_hold_for_all_devices_only),
+		cmocka_unit_test(points_are_kept_for_all_devices_only),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* The reader of the contest's problems, on any bytes, plain or packed: what it accepts is a problem
  * that the check accepts and the evaluator can evaluate. */
-#include "solve/contest.h"
+#include "solve/contest_problem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,11 +1,11 @@
-/* Roles of inputs and values, and the classes of splits that the rules carry into each other. */
+/* Roles of inputs and values, and the classes of splits that rules propagate into each other. */
 #include "planned/planned.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/internal.h"
+#include "model/model.h"
 
 typedef struct analysis {
 	planned p;
@@ -37,7 +37,8 @@ static void clear(analysis *a)
 	close_planned(&a->p);
 }
 
-/* The class of a split of a value (dim, top) or an op (factor, top); -1 if there is none. */
+/* Return the class of a split of a value (dim, top) or of an op (factor, top); -1 if there is none.
+ */
 static int32_t class_of(const analysis *a, bool of_op, sw_id id, int32_t where, int64_t top)
 {
 	const uint32_t *start = of_op ? a->classes.op_start : a->classes.value_start;
@@ -76,7 +77,7 @@ static void roles_come_from_aliases_and_sidecar(void **state)
 	clear(&a);
 }
 
-static void parameters_show_through_converts_and_loops(void **state)
+static void parameters_are_recognised_through_converts_and_loops(void **state)
 {
 	static const char *const fixtures[] = {"mlp-bf16", "gpt-tiny-scan"};
 	(void)state;
@@ -97,7 +98,7 @@ static void parameters_show_through_converts_and_loops(void **state)
 	}
 }
 
-/* Boundaries list what regions read. */
+/* Boundaries list the values that regions read. */
 static void check_reader(const analysis *a, sw_id id)
 {
 	const sw_op *op = sw_op_at(a->program, id);
@@ -109,7 +110,7 @@ static void check_reader(const analysis *a, sw_id id)
 	}
 }
 
-/* All values of a boundary have one shape, and those that are read stay until they are. */
+/* All values of a boundary have one shape, and the values that are read stay live until then. */
 static void check_boundary(const analysis *a, const sw_boundary *boundary)
 {
 	for (uint32_t k = 0; k < boundary->n_reads; k++) {
@@ -121,10 +122,10 @@ static void check_boundary(const analysis *a, const sw_boundary *boundary)
 				sw_shape_equal(sw_value_shape(a->program, read->value),
 			                       sw_value_shape(a->program, boundary->values[i])));
 	}
-	assert_int_equal(boundary->decides, boundary->n_values == 0);
+	assert_int_equal(boundary->is_predicate, boundary->n_values == 0);
 }
 
-static void loops_count_their_trips_and_points(void **state)
+static void loops_multiply_executions_and_number_points(void **state)
 {
 	analysis a = {0};
 	int64_t twice = 0;
@@ -145,8 +146,8 @@ static void loops_count_their_trips_and_points(void **state)
 	clear(&a);
 }
 
-/* Ten turns of a loop with a conditional: a branch of two products and one that gives its parameter
- * back. */
+/* Ten iterations of a loop with a conditional: a branch of two products, and one that returns its
+ * parameter. */
 static const char branches[] =
 	"HloModule branches\n"
 	"work {\n"
@@ -179,7 +180,7 @@ static const char branches[] =
 	"  ROOT y = f32[8,8] get-tuple-element(done), index=1\n"
 	"}\n";
 
-static void branches_count_by_their_work(void **state)
+static void branches_are_weighted_by_their_work(void **state)
 {
 	analysis a = {0};
 	(void)state;
@@ -192,14 +193,15 @@ static void branches_count_by_their_work(void **state)
 	assert_true(a.roles.point[z] < a.roles.point[rest]);
 	for (size_t i = 0; i < a.roles.boundaries.len; i++)
 		check_boundary(&a, &a.roles.boundaries.data[i]);
-	/* two leaves and the way of the loop; two parameters, a result and the way of the
-	 * conditional */
+	/* the loop: two leaves and the condition; the conditional: two parameters, a result and the
+	 * predicate */
 	assert_int_equal(a.roles.boundaries.len, 3 + 4);
 	clear(&a);
 }
 
-/* One class from the entry's input through the loop, the conditional, the branch and back. */
-static void classes_go_through_nested_regions(void **state)
+/* One class reaches from the entry's input through the loop, the conditional, the branch and back.
+ */
+static void classes_reach_through_nested_regions(void **state)
 {
 	static const char *const names[] = {"x", "x.1", "x.2"};
 	analysis a = {0};
@@ -215,7 +217,7 @@ static void classes_go_through_nested_regions(void **state)
 
 /* ---- classes ---------------------------------------------------------------------------- */
 
-/* No other dimension has 24, so wherever it stands it must be the batch. */
+/* No other dimension has size 24, so every dimension of that size must be the batch. */
 static void the_batch_is_one_class_through_the_program(void **state)
 {
 	analysis a = {0};
@@ -255,12 +257,12 @@ static void heads_reach_the_fused_matrix_as_an_inner_split(void **state)
 	assert_int_equal(class_of(&a, false, value_of(&a, "part0.0"), 2, 4), heads);
 	assert_int_equal(class_of(&a, false, value_of(&a, "mixed0"), 2, 16), heads);
 	assert_int_equal(class_of(&a, false, value_of(&a, "wout0"), 0, 16), heads);
-	/* just below 16 in 48: a digit that deals blocks of a head out within q, within k and
+	/* just below 16 in 48: a digit that deals out blocks of a head within q, within k and
 	 * within v */
 	assert_int_equal(class_of(&a, false, value_of(&a, "qkv0"), 2, 16), heads);
 	assert_int_equal(class_of(&a, false, value_of(&a, "wqkv0"), 1, 16), heads);
 	assert_int_equal(class_of(&a, false, value_of(&a, "newqkv0"), 1, 16), heads);
-	/* the next layer's heads are others, and so is the matrix by blocks */
+	/* the next layer's heads have another class, and so has the matrix by blocks */
 	assert_int_not_equal(class_of(&a, false, value_of(&a, "scores1"), 1, 4), heads);
 	assert_int_not_equal(class_of(&a, false, value_of(&a, "wqkv0"), 1, 48), heads);
 	assert_int_equal(a.classes.roles[heads] & (SW_CLASS_STATE | SW_CLASS_HEAVY | SW_CLASS_DATA),
@@ -269,9 +271,9 @@ static void heads_reach_the_fused_matrix_as_an_inner_split(void **state)
 	free(blocks);
 }
 
-/* What a class is, checked from the rules: an op's split and those of its operands and results that
- * the rule derives have one class, and each split of a value that a factor covers is one of the
- * op's. */
+/* Check the definition of a class by the rules: an op's split and the splits that the rule derives
+ * of its operands and results have one class, and each split of a value that a factor covers is one
+ * of the op's. */
 static void check_op_classes(const analysis *a, sw_id id)
 {
 	const sw_op *op = sw_op_at(a->program, id);
@@ -342,7 +344,7 @@ static void rules_aliases_and_loops_keep_classes(void **state)
 	}
 }
 
-/* Every dot of gpt-tiny has a batch, its own or the one that a weight's gradient sums over. */
+/* Every dot of gpt-tiny has a batch: its own, or the one that a weight's gradient sums over. */
 static void every_dot_has_the_batch(void **state)
 {
 	static const char *const fixtures[] = {"gpt-tiny", "gpt-tiny-scan", "bert-tiny", "t5-tiny"};
@@ -368,10 +370,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(roles_come_from_aliases_and_sidecar),
-		cmocka_unit_test(parameters_show_through_converts_and_loops),
-		cmocka_unit_test(loops_count_their_trips_and_points),
-		cmocka_unit_test(branches_count_by_their_work),
-		cmocka_unit_test(classes_go_through_nested_regions),
+		cmocka_unit_test(parameters_are_recognised_through_converts_and_loops),
+		cmocka_unit_test(loops_multiply_executions_and_number_points),
+		cmocka_unit_test(branches_are_weighted_by_their_work),
+		cmocka_unit_test(classes_reach_through_nested_regions),
 		cmocka_unit_test(the_batch_is_one_class_through_the_program),
 		cmocka_unit_test(heads_reach_the_fused_matrix_as_an_inner_split),
 		cmocka_unit_test(rules_aliases_and_loops_keep_classes),

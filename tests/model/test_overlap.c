@@ -1,7 +1,8 @@
-/* Window: which kernels may run beside a redistribution; and what its communication counts. */
+/* The overlap window: the kernels that may run beside a redistribution; and the cost weight of
+ * communication. */
 #include "planned/planned.h"
 
-#include "model/internal.h"
+#include "model/model.h"
 
 #include <math.h>
 
@@ -17,7 +18,7 @@ typedef struct window {
 	sw_roles roles;
 	sw_sidecar sidecar;
 	sw_overlap *overlap;
-	double dot_s; /* of any of them, its part of a device */
+	double dot_s; /* seconds of any one of them, divided by the devices */
 } window;
 
 static sw_id op_named(const window *s, const char *name)
@@ -45,7 +46,7 @@ static void close_window(window *s)
 	close_planned(&s->p);
 }
 
-/* Of so many dots. to: NULL for the computation's end. */
+/* Check that the window has the time of this number of dots. to: NULL for the computation's end. */
 static void assert_window(const window *s, const char *from, const char *to, double dots)
 {
 	double window_s =
@@ -55,7 +56,7 @@ static void assert_window(const window *s, const char *from, const char *to, dou
 		         window_s / s->dot_s, dots);
 }
 
-static void kernels_that_neither_end_waits_for_run_beside(void **state)
+static void kernels_independent_of_both_ends_are_in_the_window(void **state)
 {
 	window s;
 	(void)state;
@@ -64,17 +65,17 @@ static void kernels_that_neither_end_waits_for_run_beside(void **state)
 	                    DOT("side", "x", "x") "  ROOT r = (" SIZE ", " SIZE
 	                                          ") tuple(c, side)\n}\n",
 	            &s);
-	assert_window(&s, "a", "b", 1); /* neighbours in the chain: the other dot alone */
+	assert_window(&s, "a", "b", 1); /* neighbours in the chain: only the other dot */
 	assert_window(&s, "a", "a", 1);
 	assert_window(&s, "x", "c", 3); /* an input that is read late */
-	assert_window(&s, "x", "a", 1); /* and at once */
+	assert_window(&s, "x", "a", 1); /* and one that is read at once */
 	assert_window(&s, "a", "c", 2); /* b is not before a, nor does c lead to it */
 	assert_window(&s, "c", NULL, 1);
 	assert_window(&s, "side", NULL, 3);
 	close_window(&s);
 }
 
-static void a_loop_counts_with_all_its_turns(void **state)
+static void a_loop_counts_with_all_its_iterations(void **state)
 {
 	window s;
 	(void)state;
@@ -117,7 +118,7 @@ static double weight_with_batch(int batch)
 	return weight;
 }
 
-static void communication_counts_less_where_kernels_take_longer(void **state)
+static void communication_weighs_less_where_kernels_take_longer(void **state)
 {
 	(void)state;
 	double before = 1, least = weight_with_batch(1 << 14);
@@ -133,9 +134,9 @@ static void communication_counts_less_where_kernels_take_longer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kernels_that_neither_end_waits_for_run_beside),
-		cmocka_unit_test(a_loop_counts_with_all_its_turns),
-		cmocka_unit_test(communication_counts_less_where_kernels_take_longer),
+		cmocka_unit_test(kernels_independent_of_both_ends_are_in_the_window),
+		cmocka_unit_test(a_loop_counts_with_all_its_iterations),
+		cmocka_unit_test(communication_weighs_less_where_kernels_take_longer),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,12 @@
-/* Pins: tensors and ops lie as users say, whatever the strategy; what can't be is refused. */
+/* Pins: tensors and ops are split as users say, under every strategy; an impossible pin is refused.
+ */
 #include "planned/planned.h"
 #include "search/search.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Plans with the pins of this text. */
+/* Plan with the pins of this text. */
 static sw_status plan_pinned(planned *p, const char *strategy, const char *text, sw_error *err)
 {
 	char path[] = "/tmp/pinsXXXXXX";
@@ -45,7 +46,7 @@ static uint32_t input_named(const planned *p, const char *name)
 	return 0;
 }
 
-static void tensors_lie_as_pinned_under_every_strategy(void **state)
+static void tensors_are_split_as_pinned_under_every_strategy(void **state)
 {
 	static const char pins[] =
 		"- {tensor: 'params.blocks.*.attn.out.w', split: {1: 2}}\n"
@@ -54,10 +55,10 @@ static void tensors_lie_as_pinned_under_every_strategy(void **state)
 		"- {tensor: 'params.embed.tokens', whole: true}\n";
 	static const struct {
 		const char *name, *layout;
-	} lies[] = {{"params.blocks.0.attn.out.w", "[B S1]"},
-	            {"params.blocks.1.attn.out.w", "[S0 S1]"},
-	            {"opt.mu.blocks.0.attn.out.w", "[S0 B]"},
-	            {"params.embed.tokens", "[B B]"}};
+	} expected[] = {{"params.blocks.0.attn.out.w", "[B S1]"},
+	                {"params.blocks.1.attn.out.w", "[S0 S1]"},
+	                {"opt.mu.blocks.0.attn.out.w", "[S0 B]"},
+	                {"params.embed.tokens", "[B B]"}};
 	static const char *const strategies[] = {"auto",
 	                                         "dp",
 	                                         "horovod",
@@ -75,16 +76,16 @@ static void tensors_lie_as_pinned_under_every_strategy(void **state)
 		sw_error err = {0};
 		check(plan_pinned(&p, strategies[s], pins, &err), &err);
 		check(sw_plan_verify(p.plan, &err), &err);
-		for (size_t i = 0; i < SW_COUNT(lies); i++) {
-			uint32_t input = input_named(&p, lies[i].name);
+		for (size_t i = 0; i < SW_COUNT(expected); i++) {
+			uint32_t input = input_named(&p, expected[i].name);
 			expect_layout(&p, input_shape(&p, input), input_layout(&p, input),
-			              lies[i].layout, lies[i].name);
+			              expected[i].layout, expected[i].name);
 		}
 	}
 	close_planned(&p);
 }
 
-/* The output projection by its contraction, and the MLP by rows, which nobody would choose. */
+/* The output projection by its contraction, and the MLP by rows, which no planner would choose. */
 static void ops_are_split_as_pinned(void **state)
 {
 	char *blocks = write_blocks(1, 8, 16, 32, 4);
@@ -107,7 +108,7 @@ static void ops_are_split_as_pinned(void **state)
 	free(blocks);
 }
 
-static void what_can_not_be_is_refused_with_the_reason(void **state)
+static void impossible_pins_are_refused_with_the_reason(void **state)
 {
 	static const struct {
 		const char *pins, *why;
@@ -160,9 +161,9 @@ static void strategies_that_need_too_many_axes_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tensors_lie_as_pinned_under_every_strategy),
+		cmocka_unit_test(tensors_are_split_as_pinned_under_every_strategy),
 		cmocka_unit_test(ops_are_split_as_pinned),
-		cmocka_unit_test(what_can_not_be_is_refused_with_the_reason),
+		cmocka_unit_test(impossible_pins_are_refused_with_the_reason),
 		cmocka_unit_test(strategies_that_need_too_many_axes_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Plans made by chance: allowed, decided by the seed alone, and not all alike. */
+/* Random plans: valid, determined by the seed alone, and not all equal. */
 #include "planned/planned.h"
 #include "model/model.h"
 
@@ -46,7 +46,7 @@ static bool same_plan(const sw_plan *a, const sw_plan *b)
 	       same_layouts(a, b, a->outputs, b->outputs, a->n_outputs);
 }
 
-static void the_seed_decides(void **state)
+static void the_seed_determines_the_plan(void **state)
 {
 	const planned *p = *state;
 	sw_plan *plans[] = {random_plan(p, 7), random_plan(p, 7), random_plan(p, 8)};
@@ -56,7 +56,7 @@ static void the_seed_decides(void **state)
 		sw_plan_free(plans[i]);
 }
 
-/* Each kind of decision is made, one way and the other. */
+/* Each kind of decision is made, in both ways. */
 static void all_kinds_of_decisions_are_made(void **state)
 {
 	const planned *p = *state;
@@ -87,13 +87,13 @@ static void all_kinds_of_decisions_are_made(void **state)
 	for (int k = 0; k < 3; k++)
 		assert_true(choices[k] > 100);
 	assert_true(moved > 100 && split_inputs > 100 && finest > 100);
-	assert_true(partial_inside > 0); /* what a loop carries */
+	assert_true(partial_inside > 0); /* a value that a loop carries */
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_seed_decides),
+		cmocka_unit_test(the_seed_determines_the_plan),
 		cmocka_unit_test(all_kinds_of_decisions_are_made),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);

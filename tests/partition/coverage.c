@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "generate/generate.h"
-#include "model/internal.h"
+#include "model/model.h"
 #include "rules/row.h"
 
 /* Opcodes that have a rule but can't occur in a plan, besides those that the interpreter does not

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/internal.h"
+#include "model/model.h"
 
 /* Ways to make a trial smaller. */
 typedef enum edit_kind {

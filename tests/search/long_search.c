@@ -12,7 +12,7 @@ static void plan_with(planned *p, const char *strategy, int64_t memory_bytes)
 		fail_msg("%s: %s", strategy, err.message);
 }
 
-/* memory_bytes 0: what the cluster file says. */
+/* memory_bytes 0: that of the cluster file. */
 static void compare_strategies(const char *fixture, const char *cluster, int64_t memory_bytes)
 {
 	static const char *const strategies[] = {"dp", "zero1", "zero3", "megatron:tp=2",
@@ -59,8 +59,7 @@ static void auto_is_never_beaten_on_one_by_four(void **state)
 	each_recorded("local-1x4.yaml");
 }
 
-/* Their activations exceed any memory there is without rematerialisation: time alone is compared.
- */
+/* Their activations exceed any memory without rematerialisation, so only times are compared. */
 static void auto_is_never_beaten_on_programs_too_large_to_run(void **state)
 {
 	static const char *const fixtures[] = {"gpt-124m", "gpt-124m-scan", "llama3-8b",

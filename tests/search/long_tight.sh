@@ -1,16 +1,16 @@
 #!/bin/sh
-# Where memory is short.
+# Plans where memory is short.
 set -eu
 bench=$SW_BINARY_DIR/bench/papers
 [ -x "$bench" ] || exit 77
 
-# bench/papers: what fits since some readers move anew what others share, is looked for again within less memory
+# bench/papers: a plan that fits only because some readers re-gather is searched again within less memory
 table=$("$bench" -q --only 'Transformer, 128' --time-limit 600)
-# in the model's seconds: 211.1 where it is not, of a bound of 189.2
+# seconds by the model: 211.1 without that search, with a bound of 189.2
 printf '%s\n' "$table" | awk '$1 == "auto" { found = 1; if ($2 > 200) bad = 1 } END { exit !found || bad }' || { printf '%s\n' "$table"; exit 1; }
 
-# No fixed strategy alone is quicker than auto: not one that was put off since something quicker does not fit, nor one whose small all-reduces begin
-# as one, nor one that fits with less computed again than others do.
+# No fixed strategy alone is quicker than auto: not one that was deferred since a quicker one does not fit, nor one
+# whose small all-reduces are merged, nor one that fits with less recomputation than others.
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 step() { # PROGRAM CLUSTER MEMORY STRATEGY

@@ -1,5 +1,6 @@
 #!/bin/sh
-# bench/papers: every fixture and every cluster file has a row of what a user would pick, and no fixed strategy is quicker than ours in these.
+# bench/papers: every fixture and every cluster file has a row in the group `users`, and in these no fixed strategy is
+# quicker than ours.
 set -eu
 bench=$SW_BINARY_DIR/bench/papers
 [ -x "$bench" ] || exit 77

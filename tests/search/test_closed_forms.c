@@ -1,11 +1,10 @@
 /*
- * What the search finds for blocks whose best way to run is known moves as many bytes as the books
- * say.
+ * The plans of blocks whose best strategy is known move as many bytes as the closed forms say.
  *
- * The cluster is flat and its memory so fast that only FLOPs and links cost time; sizes are such
- * that the known way is the best. Bytes are per rank and step. An all-gather or reduce-scatter of a
- * tensor of b bytes over p devices moves (p-1)/p b, an all-reduce twice that, an all-to-all (p-1)/p
- * of the bytes that a device has.
+ * The cluster is flat and its memory so fast that only FLOPs and links cost time; sizes are chosen
+ * so that the known strategy is the best. Bytes are per rank and step. An all-gather or
+ * reduce-scatter of a tensor of b bytes over p devices moves (p-1)/p b, an all-reduce twice that,
+ * an all-to-all (p-1)/p of the bytes that a device has.
  */
 #include "planned/planned.h"
 #include "search/search.h"
@@ -82,8 +81,8 @@ static void expect_payload(const planned *p, const char *what, int64_t expected)
 
 /* Few tokens, large weights: two all-reduces of the residual stream per layer and direction, one
  * for attention and one for the MLP; the first block's input needs no gradient. The fused QKV
- * matrix, split by heads, moves nothing. Over four devices there is better: each weight split both
- * ways, over two and two. */
+ * matrix, split by heads, moves nothing. Over four devices a better plan exists: each weight is
+ * split along both dimensions, over two devices each. */
 static void blocks_with_few_tokens_are_split_as_megatron_does(void **state)
 {
 	static const char *const devices[] = {"2", "4"};
@@ -135,8 +134,8 @@ static char *write_residual_layers(int layers, int tokens, int width)
 	return t.data;
 }
 
-/* Sequence parallelism: in place of each all-reduce a reduce-scatter, work per element on a part of
- * the tokens, and an all-gather: as many bytes. */
+/* Sequence parallelism: each all-reduce becomes a reduce-scatter, work per element on a part of the
+ * tokens, and an all-gather: equal bytes. */
 static void work_between_layers_is_split_by_tokens(void **state)
 {
 	int layers = 3, tokens = 64, width = 2048;
@@ -165,7 +164,7 @@ static void work_between_layers_is_split_by_tokens(void **state)
 	free(text);
 }
 
-/* Many tokens, small weights: the gradients, and the loss. */
+/* Many tokens, small weights: the gradients and the loss are reduced. */
 static void blocks_with_many_tokens_are_split_by_the_batch(void **state)
 {
 	char *blocks = write_blocks(2, 64, 64, 32, 4);
@@ -179,10 +178,10 @@ static void blocks_with_many_tokens_are_split_by_the_batch(void **state)
 	free(blocks);
 }
 
-/* ZeRO-3: where memory is ample, two passes over the parameters, gathered once and their gradients
- * scattered. Where there is half of it, up to three: gathered forward, and again backward. The
- * first matrix has no backward pass to its input, and what the last block reads last and first may
- * stay. */
+/* ZeRO-3. With ample memory: two passes over the parameters, gathered once and their gradients
+ * scattered. With half of it: up to three, gathered forwards and again backwards. The first matrix
+ * has no backward pass to its input, and the weights that the last block reads last in the forward
+ * and first in the backward pass may stay cached. */
 static void sharded_weights_are_gathered_again_where_memory_is_short(void **state)
 {
 	int layers = 6, width = 128;
@@ -213,9 +212,9 @@ static void sharded_weights_are_gathered_again_where_memory_is_short(void **stat
 /* ---- matmuls ---------------------------------------------------------------------------- */
 
 /* Two square matrices, both state, a loss of their product, and SGD: over 2x2x2 devices each of six
- * matrices moves along one axis in which its other two dimensions' quarters are whole: both
- * operands are gathered, the product is scattered; its gradient is gathered, and both gradients are
- * scattered. In all 6 (1/2) n^2/4 numbers, with n^2/p^(2/3) for the faces of the cube. */
+ * matrices moves along one axis, in which quarters of its other two dimensions are whole. Both
+ * operands are gathered and the product is scattered; its gradient is gathered, and both gradients
+ * are scattered. In all 6 (1/2) n^2/4 numbers, with n^2/p^(2/3) for the faces of the cube. */
 static void matmuls_have_three_dimensions(void **state)
 {
 	int64_t n = 1024;
@@ -261,9 +260,9 @@ static void matmuls_have_three_dimensions(void **state)
 /* ---- experts ---------------------------------------------------------------------------- */
 
 /* GShard's layer, forward and backward: groups of tokens, each sent to two of the experts (capacity
- * 2 tokens / experts); dispatch and combine are data. Before it an attention within groups, so that
- * no device computes the tokens of all, and a scale per feature, whose gradient asks for that of
- * the tokens. */
+ * 2 tokens / experts); dispatch and combine are data. Before it stand an attention within groups,
+ * so that no device computes the tokens of all, and a scale per feature, whose gradient needs that
+ * of the tokens. */
 static char *write_experts(int groups, int tokens, int experts, int width, int hidden)
 {
 	int g = groups, s = tokens, e = experts, c = 2 * tokens / experts, d = width, f = hidden;
@@ -359,8 +358,8 @@ static char *write_experts(int groups, int tokens, int experts, int width, int h
 	return t.data;
 }
 
-/* Four all-to-alls of what is sent to experts (twice the tokens), none of which is gathered; the
- * scale's gradient and the loss. */
+/* Four all-to-alls of the tensors sent to experts (twice the tokens), none of which is gathered;
+ * the scale's gradient and the loss. */
 static void tokens_go_to_experts_and_back_in_all_to_alls(void **state)
 {
 	int groups = 8, tokens = 2048, experts = 8, width = 256;
@@ -455,8 +454,8 @@ static char *write_vocabulary(int tokens, int words, int width)
 	return t.data;
 }
 
-/* The table is split by words: what a device lacks of the rows is masked and added up, forward and
- * backward; of the softmax the maxima and sums are combined, and of the targets' logits only the
+/* The table is split by words: rows that a device lacks are masked and added up, forwards and
+ * backwards; of the softmax the maxima and sums are combined, and of the targets' logits only the
  * loss. */
 static void logits_are_never_gathered(void **state)
 {
@@ -513,8 +512,8 @@ static bool has_halos(const sw_plan *plan)
 	return false;
 }
 
-/* One large image: it is split by rows, and each convolution asks a neighbour on each side for one.
- */
+/* One large image: it is split by rows, and each convolution needs one row from the neighbour on
+ * each side. */
 static void an_image_is_split_by_rows(void **state)
 {
 	static const char text[] =

@@ -1,7 +1,7 @@
 /*
  * Fixed strategies are honoured, and move the bytes that the papers say.
  *
- * Closed forms, per rank and step, over p devices; an all-reduce of b bytes asks 2 (p-1)/p b of
+ * Closed forms, per rank and step, over p devices; an all-reduce of b bytes sends 2 (p-1)/p b from
  * each. The loss is one f32 that is all-reduced where the batch is split: 2 (p-1)/p * 4 bytes more.
  */
 #include "planned/planned.h"
@@ -24,8 +24,8 @@ static int64_t all_reduce_bytes(int64_t bytes, int64_t p)
 
 /* ---- layouts at rest -------------------------------------------------------------------- */
 
-/* Every input of a role that has a dimension which the devices divide is split over all of them, or
- * all are whole. */
+/* Check that every input of a role with a dimension that the devices divide is split over all of
+ * them, or that all are whole. */
 static void check_role(const planned *p, sw_role role, bool split)
 {
 	int64_t devices = p->cluster.n_devices, n = 0;
@@ -49,7 +49,7 @@ static void check_role(const planned *p, sw_role role, bool split)
 	assert_true(n > 0);
 }
 
-static void state_lies_as_the_strategy_says(void **state)
+static void state_is_split_as_the_strategy_says(void **state)
 {
 	static const struct {
 		const char *strategy;
@@ -74,7 +74,7 @@ static void state_lies_as_the_strategy_says(void **state)
 	}
 }
 
-/* Everything in these programs that has a batch comes from it, so every dot is shared among all
+/* Everything in these programs that has a batch computes with it, so every dot is shared among all
  * devices. */
 static void data_parallelism_splits_every_dot_by_the_batch(void **state)
 {
@@ -99,15 +99,16 @@ static void data_parallelism_splits_every_dot_by_the_batch(void **state)
 			dots++;
 		}
 	}
-	assert_int_equal(dots,
-	                 /* 18 a layer, forward and backward; the first input needs no gradient */
-	                 4 * (2 * 18 - 1));
+	assert_int_equal(
+		dots,
+		/* 18 per layer, forwards and backwards; the first input needs no gradient */
+		4 * (2 * 18 - 1));
 	close_planned(&p);
 	free(blocks);
 }
 
-/* Each device updates its part, of what is whole before and after. */
-static void zero2_updates_by_parts_what_is_whole_at_rest(void **state)
+/* Each device updates its part of parameters that are whole before and after. */
+static void zero2_updates_parts_of_parameters_that_are_whole_at_rest(void **state)
 {
 	static const char *const updates[] = {"newqkv0", "newout0", "newup0", "newdown0"};
 	char *blocks = write_blocks(1, 24, 10, 16, 2);
@@ -178,7 +179,7 @@ static void heads_give_the_fused_matrix_a_strided_split(void **state)
 	const sw_layout *layout = sw_plan_layout(p.plan, p.plan->produced[qkv->first_result]);
 	assert_int_equal(layout->state[0].kind, SW_STATE_S);
 	assert_int_equal(layout->state[0].dim, 2);
-	/* 48 columns: blocks of 8, dealt out in turn */
+	/* 48 columns: blocks of 8, dealt out cyclically */
 	assert_int_equal(layout->state[0].stride, 8);
 	assert_int_equal(input_layout(&p, 0)->state[0].dim, 1);
 	assert_int_equal(input_layout(&p, 0)->state[0].stride, 8);
@@ -222,9 +223,9 @@ static void data_parallelism_moves_the_gradients_once(void **state)
 	}
 }
 
-/* Each weight is gathered once and kept for the backward pass (memory is ample), each gradient
+/* Each weight is gathered once and cached for the backward pass (memory is ample), each gradient
  * reduced and scattered: 2 (p-1)/p of the weights' bytes, as much as data parallelism. */
-static void sharded_state_moves_as_much_as_data_parallelism(void **state)
+static void sharded_state_moves_as_many_bytes_as_data_parallelism(void **state)
 {
 	static const char *const strategies[] = {"zero1", "zero2", "zero3"};
 	char *blocks = write_blocks(2, 48, 16, 96, 6);
@@ -279,7 +280,7 @@ static void sharded_weights_are_gathered_and_their_gradients_scattered(void **st
 
 /* Two all-reduces of the residual stream per layer and direction; the first block's input needs no
  * gradient, so one fewer. An all-reduce may be written as a reduce-scatter and a gather around the
- * additions: the bytes are the same. */
+ * additions: the bytes are equal. */
 static void megatron_reduces_twice_per_layer_and_direction(void **state)
 {
 	(void)state;
@@ -305,9 +306,9 @@ static void megatron_reduces_twice_per_layer_and_direction(void **state)
 	}
 }
 
-/* With sequence parallelism each all-reduce is a reduce-scatter and an all-gather: as many bytes,
- * and the residual stream is never whole. */
-static void sequence_parallelism_moves_the_same_and_splits_the_stream(void **state)
+/* With sequence parallelism each all-reduce is a reduce-scatter and an all-gather: equal bytes, and
+ * the residual stream is never whole. */
+static void sequence_parallelism_moves_equal_bytes_and_splits_the_stream(void **state)
 {
 	(void)state;
 	for (size_t c = 0; c < SW_COUNT(FLAT); c++) {
@@ -397,7 +398,7 @@ static void summa_moves_panels_of_weights_and_of_activations(void **state)
 
 /* AxoNN's equations 1 to 5; the first layer has no gradient of its input, so of (3) and (4) there
  * are three. */
-static void axonn_moves_what_its_equations_say(void **state)
+static void axonn_moves_the_bytes_of_its_equations(void **state)
 {
 	static const struct {
 		const char *devices, *strategy;
@@ -425,7 +426,7 @@ static void axonn_moves_what_its_equations_say(void **state)
 }
 
 /* Every copy has all of the state, and each dot's contraction is shared among them. */
-static void copies_share_what_dots_contract(void **state)
+static void copies_share_the_contraction_of_dots(void **state)
 {
 	char *layers = write_layers(768, 384);
 	planned p;
@@ -460,8 +461,8 @@ static int count_ops(const planned *p, sw_opcode opcode)
 	return n;
 }
 
-/* The experts' weights and points lie by expert, all other parameters whole; tokens go to their
- * experts and back. */
+/* The experts' weights and moments are split by expert, all other parameters are whole; tokens go
+ * to their experts and back. */
 static void experts_are_split_and_the_rest_is_data_parallel(void **state)
 {
 	static const char *const clusters[] = {"local-1x4.yaml", "local-2x4.yaml"};
@@ -489,8 +490,8 @@ static void experts_are_split_and_the_rest_is_data_parallel(void **state)
 	}
 }
 
-/* Where the gathered matrix does not fit, it comes in panels: as many bytes over the network, and
- * no more than a panel at once. */
+/* Where the gathered matrix does not fit, it is streamed in panels: equal bytes over the network,
+ * and never more than a panel at once. */
 static void matrices_too_large_to_gather_are_streamed(void **state)
 {
 	static const char hlo[] =
@@ -523,19 +524,19 @@ static void matrices_too_large_to_gather_are_streamed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(state_lies_as_the_strategy_says),
+		cmocka_unit_test(state_is_split_as_the_strategy_says),
 		cmocka_unit_test(data_parallelism_splits_every_dot_by_the_batch),
 		cmocka_unit_test(megatron_splits_weights_inside_and_the_batch_outside),
 		cmocka_unit_test(heads_give_the_fused_matrix_a_strided_split),
 		cmocka_unit_test(data_parallelism_moves_the_gradients_once),
-		cmocka_unit_test(sharded_state_moves_as_much_as_data_parallelism),
+		cmocka_unit_test(sharded_state_moves_as_many_bytes_as_data_parallelism),
 		cmocka_unit_test(sharded_weights_are_gathered_and_their_gradients_scattered),
 		cmocka_unit_test(megatron_reduces_twice_per_layer_and_direction),
-		cmocka_unit_test(zero2_updates_by_parts_what_is_whole_at_rest),
-		cmocka_unit_test(sequence_parallelism_moves_the_same_and_splits_the_stream),
+		cmocka_unit_test(zero2_updates_parts_of_parameters_that_are_whole_at_rest),
+		cmocka_unit_test(sequence_parallelism_moves_equal_bytes_and_splits_the_stream),
 		cmocka_unit_test(summa_moves_panels_of_weights_and_of_activations),
-		cmocka_unit_test(axonn_moves_what_its_equations_say),
-		cmocka_unit_test(copies_share_what_dots_contract),
+		cmocka_unit_test(axonn_moves_the_bytes_of_its_equations),
+		cmocka_unit_test(copies_share_the_contraction_of_dots),
 		cmocka_unit_test(experts_are_split_and_the_rest_is_data_parallel),
 		cmocka_unit_test(matrices_too_large_to_gather_are_streamed),
 	};

@@ -1,5 +1,5 @@
-/* What several readers share is kept for as many as fit in memory, and moved anew for the others.
- */
+/* A converted value that several readers share is cached for as many of them as fit in memory, and
+ * re-gathered for the others. */
 #include "planned/planned.h"
 
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 
 #define LAYERS 6
 
-/* Sharded weights, few tokens: what is gathered is most of the memory. */
+/* Sharded weights, few tokens: gathered weights are most of the memory. */
 static void open_sharded(planned *p)
 {
 	char *blocks = write_blocks(LAYERS, 16, 2, 128, 4);
@@ -20,7 +20,7 @@ static void open_sharded(planned *p)
 	free(blocks);
 }
 
-/* The plan as it was made, and if nothing were shared. */
+/* Measure the plan with every reader re-gathering. */
 static void measure_least(planned *p, sw_program_cost *cost)
 {
 	sw_error err = {0};
@@ -30,9 +30,10 @@ static void measure_least(planned *p, sw_program_cost *cost)
 	check(sw_partition_measure(p->plan, cost, &err), &err);
 }
 
-/* From the memory of nothing shared to that of all: never exceeded, never a reader more that moves
- * anew, never slower; between the ends it is some. */
-static void as_many_are_kept_as_fit(void **state)
+/* From the memory that suffices without sharing to the memory of full sharing: the plan never
+ * exceeds the memory, and with more memory it never re-gathers more and is never slower; between
+ * the ends some readers re-gather. */
+static void as_many_values_are_cached_as_fit(void **state)
 {
 	enum { STEPS = 6 };
 	planned p;
@@ -67,8 +68,8 @@ static void as_many_are_kept_as_fit(void **state)
 	close_planned(&p);
 }
 
-/* What is dropped frees memory right then: with one reader more that shares, it would not fit. */
-static void nothing_is_moved_anew_for_nothing(void **state)
+/* Every re-gathering frees memory that is needed: with one fewer, the plan would not fit. */
+static void every_regathering_is_needed_to_fit(void **state)
 {
 	planned p;
 	sw_program_cost cost;
@@ -92,9 +93,9 @@ static void nothing_is_moved_anew_for_nothing(void **state)
 	close_planned(&p);
 }
 
-/* An activation that three dots read, two at once and one far behind a peak: only the last moves it
- * anew. */
-static void readers_side_by_side_share(void **state)
+/* An activation that three dots read, two at once and one far behind a peak: only the last
+ * re-gathers it. */
+static void neighbouring_readers_share_a_cached_value(void **state)
 {
 	static const char text[] =
 		"HloModule shared\n"
@@ -150,54 +151,55 @@ static void open_readers(int n, planned *p)
 	sw_text_clear(&text);
 }
 
-typedef struct told {
-	int64_t bytes; /* times points */
-	int lives;
-} told;
+typedef struct reported {
+	int64_t bytes; /* times program points */
+	int ranges;
+} reported;
 
-static void add_told(void *context, int32_t begin, int32_t end, int64_t bytes)
+static void add_reported(void *context, int32_t begin, int32_t end, int64_t bytes)
 {
-	told *t = context;
+	reported *t = context;
 	t->bytes += bytes * (end - begin);
-	t->lives++;
+	t->ranges++;
 }
 
-static int64_t area_of(sw_lives *lives, sw_id value)
+static int64_t area_of(sw_version_ranges *ranges, sw_id value)
 {
-	told all = {0};
-	sw_lives_walk(lives, value, add_told, &all);
+	reported all = {0};
+	sw_version_ranges_walk(ranges, value, add_reported, &all);
 	return all.bytes;
 }
 
-/* However many readers a value has, one more or less that moves it anew changes a few lives; what
- * is told of them is all that changes. */
-static void one_reader_changes_few_lives(void **state)
+/* However many readers a value has, one more or less that re-gathers changes a few live ranges; the
+ * ranges that are reported are all that changes. */
+static void one_reader_changes_few_live_ranges(void **state)
 {
 	planned p;
 	sw_roles roles;
-	sw_lives lives;
+	sw_version_ranges ranges;
 	int changes = 0;
 	(void)state;
 	open_readers(40, &p);
 	make_plan(&p, "zero3");
 	sw_path_store *store = sw_path_store_new(&p.cluster);
 	sw_roles_init(&roles, p.plan->program, &p.sidecar);
-	sw_lives_init(&lives, p.plan, &roles,
-	              sw_path_store_get(store, p.plan->axes, p.plan->n_axes));
+	sw_version_ranges_init(&ranges, p.plan, &roles,
+	                       sw_path_store_get(store, p.plan->axes, p.plan->n_axes));
 	for (int pass = 0; pass < 2; pass++)
-		for (size_t i = 0; i < lives.uses.len; i++) {
-			sw_use *use = &lives.uses.data[(i * 37) % lives.uses.len];
-			told changed = {0};
-			int64_t before = area_of(&lives, use->value);
-			if (!use->may)
+		for (size_t i = 0; i < ranges.uses.len; i++) {
+			sw_use *use = &ranges.uses.data[(i * 37) % ranges.uses.len];
+			reported changed = {0};
+			int64_t before = area_of(&ranges, use->value);
+			if (!use->can_regather)
 				continue;
-			sw_lives_set(&lives, use, !use->regathers, add_told, &changed);
-			assert_int_equal(before + changed.bytes, area_of(&lives, use->value));
-			assert_true(changed.lives <= 4);
+			sw_version_ranges_set(&ranges, use, !use->regathers, add_reported,
+			                      &changed);
+			assert_int_equal(before + changed.bytes, area_of(&ranges, use->value));
+			assert_true(changed.ranges <= 4);
 			changes++;
 		}
 	assert_true(changes > 60);
-	sw_lives_clear(&lives);
+	sw_version_ranges_clear(&ranges);
 	sw_roles_clear(&roles);
 	sw_path_store_free(store);
 	close_planned(&p);
@@ -225,9 +227,9 @@ static sw_status plan_counted(planned *p, int64_t memory_bytes, const char *rema
 	                    &err);
 }
 
-/* What is far from fitting is measured once, if it may be the quickest, and not in every way in
- * which it might take less; only the plan that is nearest is. */
-static void what_is_far_too_large_is_measured_once(void **state)
+/* A plan far from fitting is costed once, if it may be the quickest, and not again with every
+ * memory saving; only the plan nearest to fitting is. */
+static void a_plan_far_too_large_is_costed_once(void **state)
 {
 	planned p;
 	(void)state;
@@ -238,9 +240,9 @@ static void what_is_far_too_large_is_measured_once(void **state)
 	close_planned(&p);
 }
 
-/* Where some of what is shared is kept, as many programs are measured of twice the layers, each of
+/* Where some values stay cached, a program of twice the layers has as many programs costed, each of
  * twice the ops. */
-static void what_is_measured_grows_as_layers_do(void **state)
+static void the_costed_programs_grow_as_layers_do(void **state)
 {
 	int64_t ops[2];
 	(void)state;
@@ -259,7 +261,7 @@ static void what_is_measured_grows_as_layers_do(void **state)
 	assert_true((double)ops[1] <= 2.2 * (double)ops[0]);
 }
 
-/* "layers" and the like, of the model's blocks. */
+/* Count "layers" and similar keys of the explanation of the model's blocks. */
 static int64_t count_of(const planned *p, const char *key)
 {
 	sw_program *local;
@@ -275,8 +277,8 @@ static int64_t count_of(const planned *p, const char *key)
 	return count;
 }
 
-/* How many layers, and how many weights, are kept. */
-static void explain_counts_layers(void **state)
+/* The numbers of layers, and of weights, that stay cached. */
+static void explain_counts_cached_layers(void **state)
 {
 	planned p;
 	sw_text words = {0};
@@ -300,13 +302,13 @@ static void explain_counts_layers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(as_many_are_kept_as_fit),
-		cmocka_unit_test(nothing_is_moved_anew_for_nothing),
-		cmocka_unit_test(readers_side_by_side_share),
-		cmocka_unit_test(one_reader_changes_few_lives),
-		cmocka_unit_test(what_is_far_too_large_is_measured_once),
-		cmocka_unit_test(what_is_measured_grows_as_layers_do),
-		cmocka_unit_test(explain_counts_layers),
+		cmocka_unit_test(as_many_values_are_cached_as_fit),
+		cmocka_unit_test(every_regathering_is_needed_to_fit),
+		cmocka_unit_test(neighbouring_readers_share_a_cached_value),
+		cmocka_unit_test(one_reader_changes_few_live_ranges),
+		cmocka_unit_test(a_plan_far_too_large_is_costed_once),
+		cmocka_unit_test(the_costed_programs_grow_as_layers_do),
+		cmocka_unit_test(explain_counts_cached_layers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

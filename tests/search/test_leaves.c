@@ -1,5 +1,5 @@
-/* Leaves that save memory: what is asked for, what is chosen where memory is short, what the plan
- * file keeps of it, and what is said where nothing fits. */
+/* Variants that save memory: the request, the choice where memory is short, their rewrites in the
+ * plan file, and the message where nothing fits. */
 #include "planned/planned.h"
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void plan_as(planned *p, wish w)
 	check(plan_wish(p, w, NULL, &err), &err);
 }
 
-/* Against the program as it was before all rewrites. */
+/* Compare with the program before all rewrites. */
 static void assert_verified(const planned *p)
 {
 	sw_verify_result result;
@@ -70,9 +70,9 @@ static void rewritten_plans_compute_the_same(void **state)
 	close_planned(&p);
 }
 
-/* Barriers keep what is computed again within the body of the loop: iterations save memory,
- * computing again saves more, at the price of FLOPs. */
-static void iterations_and_computing_again_save_memory_together(void **state)
+/* Barriers keep the recomputation within the body of the loop: microbatches save memory,
+ * rematerialisation saves more, at the price of FLOPs. */
+static void microbatches_and_rematerialisation_save_memory_together(void **state)
 {
 	(void)state;
 	static const wish wishes[] = {{"none", 1, 0}, {"none", 4, 0}, {"blocks", 4, 0}};
@@ -90,8 +90,9 @@ static void iterations_and_computing_again_save_memory_together(void **state)
 	close_planned(&p);
 }
 
-/* As much memory as the quickest plan needs: nothing is rewritten; less: something that fits. */
-static void memory_decides(void **state)
+/* With as much memory as the quickest plan needs nothing is rewritten; with less, a plan that fits
+ * is found. */
+static void rewrites_are_chosen_where_memory_is_short(void **state)
 {
 	(void)state;
 	static const double parts[] = {0.7, 0.5, 0.35};
@@ -107,7 +108,7 @@ static void memory_decides(void **state)
 		assert_true(p.plan->predicted.peak_bytes <= memory);
 		assert_true(p.plan->predicted.step_time_s >= step_s);
 		assert_true(p.plan->rewrites.remat || p.plan->rewrites.microbatches > 1);
-		/* what is not rewritten can't fit, so that its steps bound nothing */
+		/* the program as it is can't fit, so its steps bound nothing */
 		assert_true(i > 0 || p.plan->gap < 0.01);
 		assert_verified(&p);
 		step_s = p.plan->predicted.step_time_s;
@@ -115,9 +116,9 @@ static void memory_decides(void **state)
 	close_planned(&p);
 }
 
-/* The share of what must be there is more than the memory, but for what is computed again, which
- * takes longer. */
-static void what_can_not_fit_bounds_nothing(void **state)
+/* The share of the live values exceeds the memory, except with rematerialisation, which takes
+ * longer. */
+static void a_variant_that_cannot_fit_bounds_nothing(void **state)
 {
 	(void)state;
 	planned p;
@@ -136,8 +137,8 @@ static void what_can_not_fit_bounds_nothing(void **state)
 	close_planned(&p);
 }
 
-/* Where one of them is ruled out, the other serves. */
-static void what_is_ruled_out_is_not_used(void **state)
+/* Where one saving is ruled out, the other is used. */
+static void a_saving_that_is_ruled_out_is_not_used(void **state)
 {
 	(void)state;
 	planned p;
@@ -153,7 +154,7 @@ static void what_is_ruled_out_is_not_used(void **state)
 	close_planned(&p);
 }
 
-static void the_file_keeps_rewrites(void **state)
+static void the_plan_file_keeps_rewrites(void **state)
 {
 	(void)state;
 	planned p;
@@ -197,7 +198,7 @@ static void damaged_rewrites_are_refused(void **state)
 {
 	(void)state;
 	static const char *const lists[] = {
-		/* the wrong way round */
+		/* the wrong order */
 		"[{\"microbatches\": 2}, {\"rematerialise\": \"blocks\"}]",
 		"[{\"rematerialise\": \"blocks\"}, {\"microbatches\": 4}]", /* another program */
 		/* does not divide the batch */
@@ -214,7 +215,7 @@ static void damaged_rewrites_are_refused(void **state)
 	close_planned(&p);
 }
 
-static void what_cannot_be_done_is_said(void **state)
+static void impossible_requests_are_refused_with_the_reason(void **state)
 {
 	(void)state;
 	planned p;
@@ -227,8 +228,8 @@ static void what_cannot_be_done_is_said(void **state)
 	close_planned(&p);
 }
 
-/* The plan that needs least is there to be looked at, and would fit in what it needs. */
-static void the_least_plan_is_given_where_nothing_fits(void **state)
+/* The smallest plan is returned where nothing fits, and would fit in the memory that it needs. */
+static void the_smallest_plan_is_given_where_nothing_fits(void **state)
 {
 	(void)state;
 	planned p;
@@ -258,14 +259,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rewritten_plans_compute_the_same),
-		cmocka_unit_test(iterations_and_computing_again_save_memory_together),
-		cmocka_unit_test(memory_decides),
-		cmocka_unit_test(what_can_not_fit_bounds_nothing),
-		cmocka_unit_test(what_is_ruled_out_is_not_used),
-		cmocka_unit_test(the_file_keeps_rewrites),
+		cmocka_unit_test(microbatches_and_rematerialisation_save_memory_together),
+		cmocka_unit_test(rewrites_are_chosen_where_memory_is_short),
+		cmocka_unit_test(a_variant_that_cannot_fit_bounds_nothing),
+		cmocka_unit_test(a_saving_that_is_ruled_out_is_not_used),
+		cmocka_unit_test(the_plan_file_keeps_rewrites),
 		cmocka_unit_test(damaged_rewrites_are_refused),
-		cmocka_unit_test(what_cannot_be_done_is_said),
-		cmocka_unit_test(the_least_plan_is_given_where_nothing_fits),
+		cmocka_unit_test(impossible_requests_are_refused_with_the_reason),
+		cmocka_unit_test(the_smallest_plan_is_given_where_nothing_fits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,12 @@
-/* What the problem counts as memory, beside what the partitioned program takes. */
+/* The memory that the problem counts, compared with that of the partitioned program. */
 #include "planned/planned.h"
 
-#include "model/internal.h"
+#include "model/model.h"
 #include "search/live_versions.h"
 
 #define DEVICES "4"
 
-/* A plan of one mesh: the cheapest if memory were no matter. */
+/* The plan of one mesh that is cheapest without a memory limit. */
 typedef struct counted {
 	planned p;
 	sw_plan *plan;
@@ -32,7 +32,9 @@ static void open_counted(const char *hlo, const char *strategy, counted *c)
 	sw_analysis_init(&c->analysis, c->plan, &c->p.sidecar,
 	                 (sw_analysis_options){.no_overlap = true});
 	sw_memo_init(&c->memo, &c->analysis, c->plan, 0);
-	check(sw_meshes_of(&c->p.cluster, &parsed, &sw_model_default_limits, &c->analysis.roles, 1, &c->meshes, &err), &err);
+	check(sw_meshes_of(&c->p.cluster, &parsed, &sw_model_default_limits, &c->analysis.roles, 1,
+	                   &c->meshes, &err),
+	      &err);
 	assert_true(sw_model_init(&c->model, &c->memo, &c->meshes.data[0], 1));
 	c->model.problem.capacity = INT64_MAX;
 	check(sw_solve(&c->model.problem, &(sw_solve_options){.quiet = true}, &c->solution, &err),
@@ -53,7 +55,7 @@ static void close_counted(counted *c)
 	close_planned(&c->p);
 }
 
-/* For each byte of the arena. */
+/* Return the counted bytes per byte of the arena. */
 static double count(const counted *c)
 {
 	sw_evaluation value;
@@ -105,9 +107,9 @@ static const char accumulation[] =
 	"  ROOT result = (f32[256,256]) tuple(new_w)\n"
 	"}\n";
 
-/* A weight, the sum of its gradients, and one iteration's gradient: three matrices, not the sum
- * once as it comes, once as it goes on. */
-static void what_a_loop_carries_is_counted_once(void **state)
+/* A weight, the sum of its gradients, and one iteration's gradient: three matrices; the sum is not
+ * counted both as a parameter and as a result of the body. */
+static void spans_count_a_carried_value_once(void **state)
 {
 	counted c;
 	(void)state;
@@ -124,28 +126,28 @@ static void add_life(void *context, int32_t begin, int32_t end, int64_t bytes)
 	sw_demand_add(context, begin, end, bytes);
 }
 
-/* The same by the lives of values, from which it is chosen what readers share: neither what a loop
- * carries nor what it shows of what its caller keeps is there twice, nor are its results beside
- * what they were carried in. */
-static void lives_count_what_a_loop_carries_once(void **state)
+/* Live ranges, by which shared values are chosen, agree: a value that a loop carries, or that
+ * aliases one of its caller, is not counted twice, nor are a loop's results besides the buffers in
+ * which they were carried. */
+static void live_ranges_count_a_carried_value_once(void **state)
 {
 	counted c;
-	sw_lives lives;
+	sw_version_ranges ranges;
 	sw_demand demand;
 	(void)state;
 	open_counted(accumulation, "dp", &c);
 	sw_path_store *store = sw_path_store_new(&c.p.cluster);
-	sw_lives_init(&lives, c.plan, &c.analysis.roles,
-	              sw_path_store_get(store, c.plan->axes, c.plan->n_axes));
-	sw_demand_init(&demand, c.analysis.roles.n_points, &lives.arena);
+	sw_version_ranges_init(&ranges, c.plan, &c.analysis.roles,
+	                       sw_path_store_get(store, c.plan->axes, c.plan->n_axes));
+	sw_demand_init(&demand, c.analysis.roles.n_points, &ranges.arena);
 	for (sw_id v = 0; v < c.plan->program->values.len; v++)
-		sw_lives_walk(&lives, v, add_life, &demand);
+		sw_version_ranges_walk(&ranges, v, add_life, &demand);
 	const sw_op *loop = find_op(c.plan->program, "done");
 	int32_t done = c.analysis.roles.point[loop - c.plan->program->ops.data];
-	double most = (double)sw_demand_most(&demand, 0, done + 1);
+	double most = (double)sw_demand_max(&demand, 0, done + 1);
 	assert_true(most > 0.9 * (double)c.arena_bytes);
 	assert_true(most < 1.1 * (double)c.arena_bytes);
-	sw_lives_clear(&lives);
+	sw_version_ranges_clear(&ranges);
 	sw_path_store_free(store);
 	close_counted(&c);
 }
@@ -177,8 +179,8 @@ static void copies_are_counted_near_a_plan(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_a_loop_carries_is_counted_once),
-		cmocka_unit_test(lives_count_what_a_loop_carries_once),
+		cmocka_unit_test(spans_count_a_carried_value_once),
+		cmocka_unit_test(live_ranges_count_a_carried_value_once),
 		cmocka_unit_test(copies_are_counted_near_a_plan),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

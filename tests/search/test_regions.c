@@ -1,6 +1,6 @@
 /*
- * Loops and conditionals: what they carry may be partial sums, what does not change in them is
- * moved before them if there is room, and branches work on shards. Bytes are per rank and step.
+ * Loops and conditionals: carried values may be partial sums, loop-invariant conversions are moved
+ * before the loop if memory allows, and branches work on shards. Bytes are per rank and step.
  */
 #include "planned/planned.h"
 
@@ -21,7 +21,7 @@ static int64_t reduced(int64_t bytes, int64_t p)
 	return sw_collective_payload_bytes(SW_OP_ALL_REDUCE, bytes, p);
 }
 
-/* Collectives in the text of the partitioned program: of the entry, and of all else. */
+/* Count collectives in the text of the partitioned program: in the entry, and everywhere else. */
 static void count_collectives(const planned *p, int *outside, int *inside)
 {
 	sw_program *local;
@@ -81,7 +81,7 @@ static const char accumulation[] =
 	"}\n";
 
 /* The batch is split within each microbatch; the gradients add up as partial sums, and are reduced
- * once, when the loop is done. */
+ * once, after the loop. */
 static void gradients_of_microbatches_are_reduced_once(void **state)
 {
 	static const char *const devices[] = {"2", "3", "4"};
@@ -100,7 +100,7 @@ static void gradients_of_microbatches_are_reduced_once(void **state)
 	}
 }
 
-/* Each layer's gradient goes into its place of the stack as a partial sum. */
+/* Each layer's gradient is written into its place of the stack as a partial sum. */
 static void gradients_of_stacked_layers_are_reduced_after_the_loop(void **state)
 {
 	planned p;
@@ -120,7 +120,7 @@ static void gradients_of_stacked_layers_are_reduced_after_the_loop(void **state)
 #define TRIPS 8
 
 /* A loop that applies the same layers, each of n x n, in each iteration. */
-static char *write_iterations(int n)
+static char *write_loop(int n)
 {
 	sw_text t = {0}, leaves = {0}, names = {0};
 	for (int l = 0; l < LAYERS; l++)
@@ -175,12 +175,12 @@ static char *write_iterations(int n)
 	return t.data;
 }
 
-/* Sharded weights are gathered before the loop; where memory has no room for all of them at once,
+/* Sharded weights are gathered before the loop; where memory is too small for all of them at once,
  * in each of its iterations. */
-static void weights_are_gathered_before_the_loop_if_there_is_room(void **state)
+static void weights_are_gathered_before_the_loop_if_memory_allows(void **state)
 {
 	int n = 128;
-	char *text = write_iterations(n);
+	char *text = write_loop(n);
 	planned p;
 	sw_error err = {0};
 	int outside, inside;
@@ -193,7 +193,7 @@ static void weights_are_gathered_before_the_loop_if_there_is_room(void **state)
 	assert_int_equal(inside, 0);
 	assert_int_equal(p.plan->predicted.payload_bytes, once + result);
 	assert_true(p.plan->predicted.peak_bytes >= (LAYERS + LAYERS / 4) * bytes);
-	/* shards, which the loop hands on, and are written over after it; one matrix, and
+	/* shards, which the loop passes on, and which are overwritten after it; one matrix, and
 	 * activations */
 	check(try_plan(&p, "zero3", (LAYERS / 4 + 1) * bytes + bytes / 2, &err), &err);
 	count_collectives(&p, &outside, &inside);
@@ -201,7 +201,7 @@ static void weights_are_gathered_before_the_loop_if_there_is_room(void **state)
 	assert_int_equal(outside, 1);
 	assert_int_equal(inside, LAYERS);
 	assert_int_equal(p.plan->predicted.payload_bytes, TRIPS * once + result);
-	/* with room for one matrix more, that one is gathered before the loop */
+	/* with memory for one matrix more, that one is gathered before the loop */
 	check(try_plan(&p, "zero3", (LAYERS / 4 + 2) * bytes, &err), &err);
 	count_collectives(&p, &outside, &inside);
 	assert_int_equal(outside, 2);
@@ -242,7 +242,7 @@ static const char clipping[] =
 	"  ROOT result = (f32[64,32]) tuple(new_w)\n"
 	"}\n";
 
-/* The gradient is scattered, its norm added up, and the branch scales what the device has of it. */
+/* The gradient is scattered, its norm added up, and the branch scales the shard of each device. */
 static void a_branch_works_on_shards(void **state)
 {
 	planned p;
@@ -265,7 +265,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gradients_of_microbatches_are_reduced_once),
 		cmocka_unit_test(gradients_of_stacked_layers_are_reduced_after_the_loop),
-		cmocka_unit_test(weights_are_gathered_before_the_loop_if_there_is_room),
+		cmocka_unit_test(weights_are_gathered_before_the_loop_if_memory_allows),
 		cmocka_unit_test(a_branch_works_on_shards),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

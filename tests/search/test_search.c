@@ -1,8 +1,8 @@
-/* The search: never worse than a fixed strategy, within memory or a clear no; and what explain says
- * of it. */
+/* The search: it is never worse than a fixed strategy, and gives a plan within memory or a clear
+ * refusal; and the explanation of its plans. */
 #include "planned/planned.h"
 
-#include "model/internal.h"
+#include "model/model.h"
 #include "search/search.h"
 
 #include <math.h>
@@ -33,8 +33,8 @@ static void auto_is_at_least_as_fast_as_every_fixed_strategy(void **state)
 	}
 }
 
-/* The additive model is what the solver minimises, the measured time what is reported: they are the
- * same sum but for ops and moves that several readers share. */
+/* The additive model is what the solver minimises, the cost of the partitioned program is reported:
+ * the two are one sum, except for ops and conversions that several readers share. */
 static void the_model_agrees_with_the_partitioned_program(void **state)
 {
 	static const char *const strategies[] = {"dp", "zero1", "zero3", "megatron:tp=2",
@@ -81,7 +81,7 @@ static void a_limit_below_data_parallelism_leaves_other_plans(void **state)
 	}
 }
 
-/* A plan at its own peak is no less of a plan. */
+/* A plan is no worse with its own peak as the limit. */
 static void a_limit_at_the_peak_changes_nothing(void **state)
 {
 	static const char *const strategies[] = {"dp", "zero3", "megatron:tp=2"};
@@ -106,7 +106,7 @@ static int64_t needed_bytes(const sw_error *err)
 	return strtoll(bytes + 1, NULL, 10);
 }
 
-static void an_impossible_limit_is_a_clear_no(void **state)
+static void an_impossible_limit_is_refused_clearly(void **state)
 {
 	static const char *const strategies[] = {"auto", "dp", "zero3", "megatron:tp=4"};
 	planned p;
@@ -120,7 +120,7 @@ static void an_impossible_limit_is_a_clear_no(void **state)
 		assert_non_null(strstr(err.message, "memory"));
 		int64_t needs = needed_bytes(&err);
 		assert_true(needs > 10000);
-		if (i > 0) { /* what it says suffices */
+		if (i > 0) { /* the amount that the message names suffices */
 			make_plan(&p, strategies[i]);
 			assert_true(needs <= p.plan->predicted.peak_bytes);
 			check(try_plan(&p, strategies[i], needs, &err), &err);
@@ -148,7 +148,7 @@ static void one_device_moves_nothing(void **state)
 }
 
 /* Five devices divide neither batch nor width of gpt-tiny. */
-static void where_nothing_divides_there_still_is_a_plan(void **state)
+static void a_plan_exists_where_no_dimension_divides(void **state)
 {
 	static const char *const strategies[] = {"auto", "dp", "zero1", "zero3", "megatron:tp=5"};
 	planned p;
@@ -226,8 +226,8 @@ static void a_plan_that_splits_nothing_says_so(void **state)
 	close_planned(&p);
 }
 
-/* The shapes of both ops read alike in a row: s32[], five times f32[8]. */
-static void ops_whose_shapes_read_alike_but_end_elsewhere_are_told_apart(void **state)
+/* The shapes of both ops print alike in a row: s32[], five times f32[8]. */
+static void ops_whose_shapes_print_alike_have_different_classes(void **state)
 {
 	static const char hlo[] =
 		"HloModule branches\n"
@@ -260,8 +260,8 @@ static void ops_whose_shapes_read_alike_but_end_elsewhere_are_told_apart(void **
 	close_planned(&p);
 }
 
-/* A tensor of five dimensions, each read in every way that it divides in two: more ways to split
- * than a decision is given. */
+/* A tensor of five dimensions, each read in every digit that divides in two: more splits than the
+ * options of a decision. */
 static char *write_many_ways(void)
 {
 	int dims[] = {32, 32, 32, 32, 32};
@@ -289,7 +289,7 @@ static char *write_many_ways(void)
 	return text.data;
 }
 
-static void the_scope_says_how_many_ways_were_left_out(void **state)
+static void the_scope_counts_the_splits_left_out(void **state)
 {
 	char *text = write_many_ways();
 	planned p;
@@ -317,8 +317,8 @@ static sw_status plan_at_once(planned *p, int64_t memory_bytes, sw_error *err)
 	return sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &p->plan, err);
 }
 
-/* What takes long is not begun, or given up. */
-static void when_time_is_up_the_first_strategy_is_the_answer(void **state)
+/* Work that takes long is not begun, or it is given up, when time is up. */
+static void the_first_strategy_is_the_answer_after_the_time_limit(void **state)
 {
 	planned p;
 	sw_error err = {0};
@@ -333,7 +333,7 @@ static void when_time_is_up_the_first_strategy_is_the_answer(void **state)
 	close_planned(&p);
 }
 
-static void that_nothing_was_found_in_time_is_said(void **state)
+static void the_message_says_that_nothing_was_found_in_time(void **state)
 {
 	planned p;
 	sw_error err = {0};
@@ -350,11 +350,11 @@ static double processor_s(void)
 }
 
 /* A strategy that does not fit sends the planner through the rewrites that save memory: none is
- * begun once the time is up. Where all are made that takes seven seconds of a processor, else half
- * of one. */
+ * begun once the time is up. Making all of them takes seven seconds of processor time, else half of
+ * one. */
 #define FAR_FROM_BOTH_S 3.5
 
-static void rewrites_end_with_the_time(void **state)
+static void no_rewrite_begins_after_the_time_limit(void **state)
 {
 	planned p;
 	sw_error err = {0};
@@ -381,8 +381,8 @@ static bool considered(const sw_plan *plan, const char *name)
 	return false;
 }
 
-/* They begin where the search ended with layers alike, which is among what is compared. */
-static void layers_that_may_differ_are_no_slower_than_layers_alike(void **state)
+/* Untied layers begin at the solution with tied layers, which is among the candidates. */
+static void untied_layers_are_no_slower_than_tied_ones(void **state)
 {
 	(void)state;
 	planned p;
@@ -407,7 +407,7 @@ static void layers_that_may_differ_are_no_slower_than_layers_alike(void **state)
 	free(text);
 }
 
-/* What `auto` takes is no slower than any fixed strategy alone, AxoNN's first grids among them. */
+/* The plan of `auto` is no slower than any fixed strategy alone, AxoNN's first grids among them. */
 static void auto_is_no_slower_than_a_fixed_strategy_alone(void **state)
 {
 	static const char *const names[] = {"dp", "zero3", "megatron:tp=4", "axonn"};
@@ -427,9 +427,9 @@ static void auto_is_no_slower_than_a_fixed_strategy_alone(void **state)
 	close_planned(&p);
 }
 
-/* What is given up takes no less than is said of it, planned alone; the rest is told as it was
- * found, in the order of the strategies. */
-static void what_is_given_up_takes_as_long_as_is_said(void **state)
+/* An alternative that was given up is, planned alone, no quicker than its bound says; the others
+ * are reported as they were found, in the order of the strategies. */
+static void alternatives_given_up_are_no_quicker_than_their_bound(void **state)
 {
 	(void)state;
 	planned p;
@@ -472,8 +472,8 @@ static void kernels_bound_the_plans_of_a_mesh(void **state)
 		                 (sw_analysis_options){.no_overlap = true});
 		sw_memo_init(&memo, &analysis, p.plan, 0);
 		sw_meshes meshes = {0};
-		check(sw_meshes_of(&p.cluster, &p.plan->strategy, &sw_model_default_limits, &analysis.roles, 1, &meshes,
-		                   NULL),
+		check(sw_meshes_of(&p.cluster, &p.plan->strategy, &sw_model_default_limits,
+		                   &analysis.roles, 1, &meshes, NULL),
 		      NULL);
 		assert_true(sw_model_begin(&model, &memo, NULL, &meshes.data[0]));
 		double kernels_s = sw_model_kernels_s(&model);
@@ -499,11 +499,12 @@ static void print_tight(const char *fixture, const char *cluster, sw_text *names
 	open_fixture(fixture, cluster, &p);
 	check(sw_rewrite_canonical(p.program, &program, &err), &err);
 	sw_roles_init(&roles, program, &p.sidecar);
-	check(sw_meshes_of(&p.cluster, &all, &sw_model_default_limits, &roles, 1, &meshes, &err), &err);
+	check(sw_meshes_of(&p.cluster, &all, &sw_model_default_limits, &roles, 1, &meshes, &err),
+	      &err);
 	for (size_t i = 0; i < meshes.len; i++) {
 		const sw_mesh *mesh = &meshes.data[i];
-		assert_true(i == 0 || mesh->tight || !mesh[-1].tight);
-		if (mesh->tight)
+		assert_true(i == 0 || mesh->saves_memory || !mesh[-1].saves_memory);
+		if (mesh->saves_memory)
 			sw_text_addf(names, "%s;", mesh->name);
 	}
 	sw_vec_clear(&meshes);
@@ -513,7 +514,7 @@ static void print_tight(const char *fixture, const char *cluster, sw_text *names
 }
 
 /* Megatron within nodes and ZeRO-3 around it, where AxoNN's first grids are too many. */
-static void large_programs_are_tried_with_both(void **state)
+static void large_programs_try_megatron_within_zero3(void **state)
 {
 	(void)state;
 	sw_text names = {0};
@@ -527,24 +528,24 @@ static void large_programs_are_tried_with_both(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(large_programs_are_tried_with_both),
-		cmocka_unit_test(what_is_given_up_takes_as_long_as_is_said),
+		cmocka_unit_test(large_programs_try_megatron_within_zero3),
+		cmocka_unit_test(alternatives_given_up_are_no_quicker_than_their_bound),
 		cmocka_unit_test(kernels_bound_the_plans_of_a_mesh),
-		cmocka_unit_test(the_scope_says_how_many_ways_were_left_out),
-		cmocka_unit_test(rewrites_end_with_the_time),
+		cmocka_unit_test(the_scope_counts_the_splits_left_out),
+		cmocka_unit_test(no_rewrite_begins_after_the_time_limit),
 		cmocka_unit_test(auto_is_at_least_as_fast_as_every_fixed_strategy),
 		cmocka_unit_test(the_model_agrees_with_the_partitioned_program),
 		cmocka_unit_test(a_limit_below_data_parallelism_leaves_other_plans),
 		cmocka_unit_test(a_limit_at_the_peak_changes_nothing),
-		cmocka_unit_test(an_impossible_limit_is_a_clear_no),
+		cmocka_unit_test(an_impossible_limit_is_refused_clearly),
 		cmocka_unit_test(one_device_moves_nothing),
-		cmocka_unit_test(where_nothing_divides_there_still_is_a_plan),
+		cmocka_unit_test(a_plan_exists_where_no_dimension_divides),
 		cmocka_unit_test(a_plan_that_splits_nothing_says_so),
-		cmocka_unit_test(ops_whose_shapes_read_alike_but_end_elsewhere_are_told_apart),
-		cmocka_unit_test(when_time_is_up_the_first_strategy_is_the_answer),
-		cmocka_unit_test(that_nothing_was_found_in_time_is_said),
+		cmocka_unit_test(ops_whose_shapes_print_alike_have_different_classes),
+		cmocka_unit_test(the_first_strategy_is_the_answer_after_the_time_limit),
+		cmocka_unit_test(the_message_says_that_nothing_was_found_in_time),
 		cmocka_unit_test(explain_names_what_matters),
-		cmocka_unit_test(layers_that_may_differ_are_no_slower_than_layers_alike),
+		cmocka_unit_test(untied_layers_are_no_slower_than_tied_ones),
 		cmocka_unit_test(the_summary_has_the_keys_that_scripts_rely_on),
 		cmocka_unit_test(auto_is_no_slower_than_a_fixed_strategy_alone),
 	};

@@ -22,7 +22,7 @@ static void add_random_edge(sw_problem *problem, sw_rng *rng, int forbidden_perc
 	int32_t rows = problem->nodes.data[a].strategies,
 		columns = problem->nodes.data[b].strategies;
 	fill(rng, cost, (int64_t)rows * columns, forbidden_percent);
-	if (rows == columns && sw_rng_below(rng, 6) == 0) /* one determines the other */
+	if (rows == columns && sw_rng_below(rng, 6) == 0) /* one node determines the other */
 		for (int32_t i = 0; i < rows * columns; i++)
 			cost[i] = i / columns == i % columns ? cost[i] : SW_FORBIDDEN;
 	sw_problem_add_edge(problem, a, b, sw_problem_add_table(problem, rows, columns, cost));
@@ -164,12 +164,12 @@ void tight_problem_make(sw_problem *problem, uint64_t seed)
 	problem->capacity = value.peak_usage / 100 * (75 + sw_rng_below(&rng, 30));
 }
 
-/* Nodes before `depth` are chosen. */
+/* A depth-first search; nodes before `depth` are chosen. */
 typedef struct descent {
 	const sw_problem *problem;
 	small_optimum *optimum;
 	int32_t x[16];
-	int64_t rest[17]; /* least cost of what the nodes from here on add */
+	int64_t rest[17]; /* least cost that the nodes from this one on add */
 	int64_t used[MOST_POINTS];
 } descent;
 
@@ -178,7 +178,7 @@ static int32_t later_end(const sw_edge *edge)
 	return SW_MAX(edge->from, edge->to);
 }
 
-/* 0 if all are forbidden: the descent finds out. */
+/* 0 if all entries are forbidden: the search finds that out later. */
 static int64_t least_entry(const int64_t *cost, int64_t entries)
 {
 	int64_t least = cost[0];
@@ -203,7 +203,7 @@ static void sum_rest(descent *d)
 	}
 }
 
-/* What node v's choice adds to the cost of those before it; SW_FORBIDDEN. */
+/* The cost that node v's choice adds to that of the nodes before it; SW_FORBIDDEN if it is. */
 static int64_t added_cost(const descent *d, int32_t v)
 {
 	const sw_problem *problem = d->problem;
@@ -219,12 +219,12 @@ static int64_t added_cost(const descent *d, int32_t v)
 	return cost;
 }
 
-/* Adds what node v uses, `sign` times. False if something is above the capacity. */
+/* Add the usage of node v, times `sign`. False if a point exceeds the capacity. */
 static bool add_usage(descent *d, int32_t v, int sign)
 {
 	bool within = true;
 	for (size_t s = 0; s < d->problem->spans.len; s++) {
-		const sw_span *span = &d->problem->spans.data[s];
+		const sw_usage_span *span = &d->problem->spans.data[s];
 		for (int32_t t = span->begin; span->node == v && t < span->end; t++) {
 			d->used[t] += sign * span->usage[d->x[v]];
 			within &= d->used[t] <= d->problem->capacity;

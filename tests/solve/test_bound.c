@@ -1,29 +1,29 @@
-/* The bound against exhaustion: it never lies, never falls, and rules out nothing that it should
- * not. */
+/* The bound against exhaustive search: it is never above the optimum, never falls, and never
+ * excludes a cheaper assignment. */
 #include "test.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "left.h"
+#include "reduced_graph.h"
 #include "small_problems.h"
-#include "solve/bound.h"
+#include "solve/bound/dual_bound.h"
 
 #define FIRST_SEED 20000
 #define PROBLEMS (2400 / FEWER)
 
-/* A random problem's graph, partly reduced (the bound needs supported strategies), and its optimum.
- */
+/* A random problem's graph, partly reduced (the bound needs supported strategies), and its
+ * optimum. */
 typedef struct subject {
 	uint64_t seed;
 	sw_rng rng;
 	sw_problem problem;
 	graph g;
-	bool usable; /* not infeasible as it stands */
-	bool few;    /* assignments: all can be looked at */
+	bool usable; /* it is not proved infeasible yet */
+	bool few;    /* the assignments are few enough to be enumerated */
 	bool feasible;
-	int64_t optimum; /* of the graph: that of the problem */
+	int64_t optimum; /* of the graph, which is that of the problem */
 } subject;
 
 /* One in sixteen is tight; the others are small. */
@@ -67,7 +67,7 @@ static void check_proof(const subject *s, const passing *b, const char *when)
 		         (long long)s->optimum);
 }
 
-/* The whole capacity is worth about as much as a strategy costs. */
+/* Random prices at which the whole capacity costs about as much as a strategy. */
 static void random_prices(subject *s)
 {
 	for (int32_t t = 0; t < s->g.points; t++) {
@@ -76,7 +76,7 @@ static void random_prices(subject *s)
 	}
 }
 
-/* What the graph remembers counts as the best. */
+/* Make the remembered messages and prices the best ones. */
 static void recall(passing *b)
 {
 	double *given = b->best_given;
@@ -100,9 +100,9 @@ static void run_long(const subject *s, passing *b)
 	bound_run(b, reachable(s, b->c), INFINITY, 60 * bound_sweep_work(b), &never);
 }
 
-/* ---- the bound is one ------------------------------------------------------------------- */
+/* ---- the bound is valid ----------------------------------------------------------------- */
 
-/* As a round does: with knapsacks from the second run on, reductions before each. */
+/* Run the bound as a round does: reductions before each run, knapsacks from the second on. */
 static void check_run(subject *s, int round)
 {
 	core c;
@@ -156,7 +156,7 @@ static double wild_number(sw_rng *rng)
 	return 40 * sw_rng_unit(rng) - 20;
 }
 
-static void whatever_the_messages_the_bound_holds(void **state)
+static void the_bound_holds_for_any_messages(void **state)
 {
 	(void)state;
 	for (uint64_t seed = FIRST_SEED; seed < FIRST_SEED + PROBLEMS; seed++) {
@@ -183,7 +183,7 @@ static void whatever_the_messages_the_bound_holds(void **state)
 	}
 }
 
-/* ---- sweeps never lose: as long as something fits, else knapsacks stop at `never` ------- */
+/* ---- sweeps never lower the estimate, while something fits: else knapsacks stop at `unfit` --- */
 
 static void a_sweep_never_lowers_the_estimate(void **state)
 {
@@ -207,7 +207,7 @@ static void a_sweep_never_lowers_the_estimate(void **state)
 					fail_msg("seed %llu, sweep %d: %.12g after %.12g",
 					         (unsigned long long)seed, k, b.estimate, before);
 			}
-			/* The estimate is what the certificate says, but for its rounding. */
+			/* The estimate equals the certificate, except for its rounding. */
 			certificate proof;
 			bound_certify(&b, &proof);
 			double exact = ldexp((double)proof.total, -proof.bits) - (double)c.constant;
@@ -231,7 +231,7 @@ static void reduced_costs_bound_every_assignment(void **state)
 		passing b;
 		make_subject(&s, seed);
 		if (s.few && s.feasible) {
-			int32_t x[LEFT_NODES] = {0};
+			int32_t x[REDUCED_NODES] = {0};
 			core_init(&c, &s.g);
 			bound_init(&b, &c, &s.g);
 			run_long(&s, &b);
@@ -240,7 +240,7 @@ static void reduced_costs_bound_every_assignment(void **state)
 			bound_reduced_costs(&b, reduced);
 			do {
 				double least = b.best + (double)c.constant;
-				int64_t cost = left_cost(&s.g, x);
+				int64_t cost = reduced_cost(&s.g, x);
 				for (int32_t v = 0; v < c.n_nodes; v++) {
 					least += reduced[c.first[v] + x[c.graph_node[v]]];
 					assert_true(reduced[c.first[v] + x[c.graph_node[v]]] >= 0);
@@ -249,7 +249,7 @@ static void reduced_costs_bound_every_assignment(void **state)
 				    (double)cost < least - 1e-6 * (fabs(least) + 1))
 					fail_msg("seed %llu: cost %lld, at least %.12g",
 					         (unsigned long long)seed, (long long)cost, least);
-			} while (left_next(&s.g, x));
+			} while (reduced_next(&s.g, x));
 			free(reduced);
 			bound_clear(&b);
 			core_clear(&c);
@@ -260,22 +260,22 @@ static void reduced_costs_bound_every_assignment(void **state)
 
 /* ---- probes ----------------------------------------------------------------------------- */
 
-/* Of the assignments without barred strategies. */
+/* The optimum over assignments without barred strategies. */
 static int64_t best_unbarred(const subject *s, const core *c, const bool *barred)
 {
-	int32_t x[LEFT_NODES] = {0};
+	int32_t x[REDUCED_NODES] = {0};
 	int64_t best = SW_FORBIDDEN;
 	do {
 		bool allowed = true;
 		for (int32_t v = 0; v < c->n_nodes; v++)
 			allowed &= !barred[c->first[v] + x[c->graph_node[v]]];
 		if (allowed && left_within(&s->g, x))
-			best = SW_MIN(best, left_cost(&s->g, x));
-	} while (left_next(&s->g, x));
+			best = SW_MIN(best, reduced_cost(&s->g, x));
+	} while (reduced_next(&s->g, x));
 	return best;
 }
 
-static void a_probe_bounds_its_half_and_leaves_no_trace(void **state)
+static void a_probe_bounds_its_half_and_changes_nothing(void **state)
 {
 	(void)state;
 	for (uint64_t seed = FIRST_SEED; seed < FIRST_SEED + PROBLEMS; seed++) {
@@ -317,7 +317,7 @@ static void a_probe_bounds_its_half_and_leaves_no_trace(void **state)
 	}
 }
 
-/* ---- what the bound rules out ----------------------------------------------------------- */
+/* ---- ruling out by the bound ------------------------------------------------------------ */
 
 static int64_t choose_upper(subject *s, int64_t bound)
 {
@@ -326,7 +326,7 @@ static int64_t choose_upper(subject *s, int64_t bound)
 	return from + above[sw_rng_below(&s->rng, SW_COUNT(above))];
 }
 
-static void fixing_keeps_all_that_is_cheaper(void **state)
+static void fixing_keeps_every_cheaper_assignment(void **state)
 {
 	(void)state;
 	int64_t fixed = 0;
@@ -350,16 +350,16 @@ static void fixing_keeps_all_that_is_cheaper(void **state)
 			bound_certify(&b, &proof);
 			bound_remember(&b, &s.g);
 			int64_t upper = choose_upper(&s, proof.bound),
-				before = left_below(&s.g, upper);
+				before = reduced_count_below(&s.g, upper);
 			int64_t count = bound_fix(&b, &proof, upper, sw_rng_below(&s.rng, 2), &s.g);
-			int64_t after = left_below(&s.g, upper);
+			int64_t after = reduced_count_below(&s.g, upper);
 			fixed += count;
 			if (before != after)
 				fail_msg("seed %llu, upper %lld: %lld assignments, %lld after "
 				         "fixing %lld",
 				         (unsigned long long)seed, (long long)upper,
 				         (long long)before, (long long)after, (long long)count);
-			assert_true(isfinite(left_sum_memory(&s.g)));
+			assert_true(isfinite(reduced_sum_memory(&s.g)));
 			bound_clear(&b);
 			core_clear(&c);
 			graph_reduce(&s.g, seed % 4 ? REDUCE_ALL : REDUCE_SUPPORT);
@@ -369,7 +369,7 @@ static void fixing_keeps_all_that_is_cheaper(void **state)
 	assert_true(fixed > PROBLEMS);
 }
 
-/* ---- what the graph remembers ----------------------------------------------------------- */
+/* ---- the memory of the graph ------------------------------------------------------------ */
 
 static void certify_memory(const graph *g, bool knapsacks, double *value)
 {
@@ -387,8 +387,8 @@ static void certify_memory(const graph *g, bool knapsacks, double *value)
 	core_clear(&c);
 }
 
-/* What takes part and no more: as after a bound. */
-static void remember_what_counts(graph *g, bool knapsacks)
+/* Fill the memory only for parts that take part in a bound. */
+static void fill_used_memory(graph *g, bool knapsacks)
 {
 	core c;
 	passing b;
@@ -403,7 +403,7 @@ static void remember_what_counts(graph *g, bool knapsacks)
 	core_clear(&c);
 }
 
-/* The messages are multiples of 2^-20; what a reduction adds up is rounded anew. */
+/* The messages are multiples of 2^-20; the sums that a reduction forms are rounded again. */
 #define ROUNDING 5e-3
 
 static void compare_memory(subject *s, unsigned steps, bool knapsacks, bool bounded)
@@ -422,18 +422,18 @@ static void compare_memory(subject *s, unsigned steps, bool knapsacks, bool boun
 		bound_clear(&b);
 		core_clear(&c);
 	} else {
-		left_fill_memory(&s->g, &s->rng, knapsacks);
-		remember_what_counts(&s->g, knapsacks);
+		reduced_fill_memory(&s->g, &s->rng, knapsacks);
+		fill_used_memory(&s->g, knapsacks);
 	}
 	certify_memory(&s->g, knapsacks, &before);
 	for (int32_t v = 0; v < s->g.n_nodes; v++)
 		graph_touch(&s->g, v);
 	s->g.usage_changed = true;
 	graph_reduce(&s->g, steps);
-	graph_reduce(&s->g, REDUCE_POINTS); /* what a step left to be taken off the capacity */
+	graph_reduce(&s->g, REDUCE_POINTS); /* subtracts what a step left in capacity_left */
 	if (s->g.infeasible)
 		return;
-	assert_true(isfinite(left_sum_memory(&s->g)));
+	assert_true(isfinite(reduced_sum_memory(&s->g)));
 	certify_memory(&s->g, knapsacks, &after);
 	if (!(after >= before - ROUNDING - 1e-9 * fabs(before)))
 		fail_msg("seed %llu, steps %u, knapsacks %d, bounded %d: %.12g, then %.12g",
@@ -460,11 +460,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_bound_is_above_the_optimum),
-		cmocka_unit_test(whatever_the_messages_the_bound_holds),
+		cmocka_unit_test(the_bound_holds_for_any_messages),
 		cmocka_unit_test(a_sweep_never_lowers_the_estimate),
 		cmocka_unit_test(reduced_costs_bound_every_assignment),
-		cmocka_unit_test(a_probe_bounds_its_half_and_leaves_no_trace),
-		cmocka_unit_test(fixing_keeps_all_that_is_cheaper),
+		cmocka_unit_test(a_probe_bounds_its_half_and_changes_nothing),
+		cmocka_unit_test(fixing_keeps_every_cheaper_assignment),
 		cmocka_unit_test(reductions_keep_what_the_bound_proved),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,12 @@
-/* Rounds, and the tree of subproblems, each by itself against exhaustion. */
+/* Rounds, and the tree of subproblems, each by itself against exhaustive search. */
 #include "test.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "left.h"
+#include "reduced_graph.h"
 #include "small_problems.h"
-#include "solve/solver.h"
+#include "solve/steps/solver.h"
 
 #define FIRST_SEED 40000
 #define PROBLEMS (640 / FEWER)
@@ -24,7 +24,7 @@ typedef struct subject {
 	bool closed;
 } subject;
 
-/* A solver as sw_solve has it after the first reductions. `start` may be NULL. */
+/* Make a solver in the state that sw_solve has after the first reductions. `start` may be NULL. */
 static void begin(subject *a, const int32_t *start, int64_t work_limit)
 {
 	static const int32_t zeros[120];
@@ -72,8 +72,8 @@ static void fail_with(const subject *a, const char *what)
 	         (long long)a->bound, (long long)a->optimum.cost);
 }
 
-/* Nothing cheaper than the incumbent exists once closed; else the bound holds for what is cheaper.
- */
+/* If the search is closed, nothing is cheaper than the incumbent; else the bound holds for every
+ * cheaper assignment. */
 static void check(const subject *a)
 {
 	bool feasible = solver_feasible(&a->s);
@@ -142,9 +142,9 @@ static void a_deadline_within_a_subproblem_proves_nothing(void **state)
 	}
 }
 
-/* The last fixing may leave one assignment: no node at all to branch on, but cheaper than the
- * incumbent. */
-static void what_fixing_leaves_alone_is_not_lost(void **state)
+/* The last fixing may leave a single assignment: then no node is left to branch on, but the
+ * assignment is cheaper than the incumbent. */
+static void the_only_assignment_that_fixing_leaves_is_found(void **state)
 {
 	(void)state;
 	subject a = {.seed = 40818};
@@ -174,14 +174,15 @@ static void the_optimum_as_a_start_is_kept_and_proved(void **state)
 	}
 }
 
-/* A round fixes what nothing cheaper uses: the optimum stays in the graph until it is found. */
+/* A round only rules out what no cheaper assignment uses: the optimum stays in the graph until it
+ * is found. */
 static void rounds_close_or_leave_the_optimum(void **state)
 {
 	(void)state;
 	int open = 0;
 	for (uint64_t seed = FIRST_SEED; seed < FIRST_SEED + PROBLEMS; seed++) {
 		subject a;
-		int32_t x[LEFT_NODES];
+		int32_t x[REDUCED_NODES];
 		int64_t cost;
 		make_subject(&a, seed, NULL, seed % 3 ? enough : 20000);
 		if (!a.closed)
@@ -190,7 +191,7 @@ static void rounds_close_or_leave_the_optimum(void **state)
 		open += !a.closed;
 		bool optimal = solver_feasible(&a.s) && a.s.best_value.cost == a.optimum.cost;
 		if (!a.closed && a.optimum.feasible && !optimal && left_assignments(&a.g) < 100000)
-			if (!left_best(&a.g, x, &cost) || cost != a.optimum.cost)
+			if (!reduced_best(&a.g, x, &cost) || cost != a.optimum.cost)
 				fail_with(&a, "the optimum is neither found nor left");
 		if (!a.closed)
 			a.s.work_limit = enough;
@@ -206,7 +207,7 @@ static void rounds_close_or_leave_the_optimum(void **state)
 
 /* ---- threads ---------------------------------------------------------------------------- */
 
-/* Rounds until some work is done, then the tree until some more is: both for certain. */
+/* Run rounds until some work is spent, then the tree until some more is, so that both run. */
 static void run_with_threads(subject *a, int threads)
 {
 	*a = (subject){.seed = 1};
@@ -248,7 +249,7 @@ int main(void)
 		cmocka_unit_test(the_tree_alone_finds_the_optimum),
 		cmocka_unit_test(the_tree_stopped_early_has_a_bound),
 		cmocka_unit_test(a_deadline_within_a_subproblem_proves_nothing),
-		cmocka_unit_test(what_fixing_leaves_alone_is_not_lost),
+		cmocka_unit_test(the_only_assignment_that_fixing_leaves_is_found),
 		cmocka_unit_test(the_optimum_as_a_start_is_kept_and_proved),
 		cmocka_unit_test(threads_do_not_change_the_tree),
 		cmocka_unit_test(rounds_close_or_leave_the_optimum),

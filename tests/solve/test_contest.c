@@ -1,11 +1,12 @@
-/* Reading the contest's problems: what is good, in any order; what is bad, with the place. */
+/* Reading the contest's problems: good files, in any order; bad ones, with the place of the
+ * error. */
 #include "small_problems.h"
 #include "test.h"
 
 #include <string.h>
 #include <zlib.h>
 
-#include "solve/contest.h"
+#include "solve/contest_problem.h"
 
 static void read_file(sw_problem *problem, const char *name)
 {
@@ -43,7 +44,7 @@ static void the_example_is_read_as_it_stands(void **state)
 	assert_int_equal(p.points, 150);
 	assert_int_equal(p.nodes.data[2].strategies, 3);
 	assert_numbers(p.nodes.data[2].cost, (const int64_t[]){25, 45, 35}, 3);
-	const sw_span *span = &p.spans.data[3];
+	const sw_usage_span *span = &p.spans.data[3];
 	assert_true(span->node == 3 && span->begin == 110 && span->end == 140);
 	assert_numbers(span->usage, (const int64_t[]){10, 10}, 2);
 	const sw_edge *edge = &p.edges.data[2];
@@ -78,14 +79,14 @@ static void the_solver_finds_the_optimum_of_small_files(void **state)
 
 /* Loops, parallel edges, empty intervals, forbidden entries in all spellings, no limit, unknown
  * keys. */
-static void what_the_format_allows_is_read(void **state)
+static void every_feature_of_the_format_is_read(void **state)
 {
 	(void)state;
 	sw_problem p;
 	read_file(&p, "unordered.json");
 	assert_int_equal(p.nodes.len, 3);
 	assert_int_equal(p.capacity, INT64_MAX);
-	assert_int_equal(p.spans.len, 1); /* the second has no usage, the third is empty */
+	assert_int_equal(p.spans.len, 1); /* the second span has no usage, the third is empty */
 	assert_int_equal(p.points, 9);
 	assert_numbers(p.nodes.data[1].cost, (const int64_t[]){3, SW_FORBIDDEN, 0}, 3);
 	assert_int_equal(p.edges.data[0].from, p.edges.data[0].to);
@@ -151,7 +152,7 @@ static const char *const edge_parts[] = {
 	"\"costs\": [[0, 1, 2, 3, 4, 5], [7, 8, 9]]",
 };
 
-/* The parts in one of 6 x 2 x 6 orders. */
+/* Write the parts in one of 6 x 2 x 6 orders. */
 static void write_in_order(sw_text *text, int order)
 {
 	static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -205,8 +206,8 @@ static void the_instances_of_the_contest_have_their_sizes(void **state)
 
 /* ---- bad files -------------------------------------------------------------------------- */
 
-/* A good text, in which one thing is replaced. */
-static char *spoilt(const char *from, const char *to)
+/* A good text in which one thing is replaced. */
+static char *good_text_with(const char *from, const char *to)
 {
 	sw_text good = {0}, bad = {0};
 	write_in_order(&good, 0);
@@ -227,84 +228,76 @@ static void expect_refusal(const char *text, size_t length, const char *words)
 	assert_int_equal(err.code, SW_ERR_INPUT);
 	assert_int_equal(p.nodes.len, 0);
 	if (!strstr(err.message, words))
-		fail_msg("'%s' is not said: %s", words, err.message);
+		fail_msg("'%s' is missing in: %s", words, err.message);
 }
 
-static void bad_files_are_one_clear_line(void **state)
+/* A replacement in the good text, and words of the error. */
+static const struct {
+	const char *from, *to, *words;
+} bad_files[] = {
+	/* no JSON */
+	{"{\"problem\"", "<html>", "expected an object, found '<'"},
+	{"[3, 4, 5]", "[3, 4 5]", "problem.nodes.costs[1][1]: expected ',' or ']', found a number"},
+	{"[3, 4, 5]", "[3, 4,, 5]", "problem.nodes.costs[1][2]: expected an integer, found ','"},
+	{"5}}", "5}} {}", "expected the end of the text, found an object"},
+	{"5}}", "5}", "problem: expected ',' or '}', found the end of the text"},
+	{"5}}", "5, \"x\": [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
+         "nested more than"},
+	/* missing, twice, of another kind */
+	{"\"problem\"", "\"Problem\"", "its \"problem\" is missing"},
+	{"\"nodes\"", "\"knots\"", "problem: its \"nodes\" is missing"},
+	{"\"edges\"", "\"hedges\"", "problem: its \"edges\" is missing"},
+	{"\"intervals\"", "\"interval\"", "problem.nodes: its \"intervals\" is missing"},
+	{"\"usages\"", "\"costs2\"", "problem.nodes: its \"usages\" is missing"},
+	{"\"usages\"", "\"costs\"", "problem.nodes.costs: this key is there twice"},
+	{"\"usage_limit\"", "\"edges\"", "problem.edges: this key is there twice"},
+	{"[[0, 1], [1, 2]]", "{}", "problem.edges.nodes: expected an array, found an object"},
+	{"[[0, 1], [1, 2]]", "[0, 1, 1, 2]",
+         "problem.edges.nodes[0]: expected an array, found a number"},
+	{"[3, 4, 5]", "[3, \"4\", 5]",
+         "problem.nodes.costs[1][1]: expected an integer, found a string"},
+	{"[3, 4, 5]", "null", "problem.nodes.costs[1]: expected an array, found null"},
+	{"\"usage_limit\": 5", "\"usage_limit\": \"5\"",
+         "problem.usage_limit: expected an integer"},
+	/* ragged */
+	{"[4, 4]]", "[4, 4], [5, 6]]", "problem.nodes: 4 intervals, 3 costs and 3 usages"},
+	{", [6]]", "]", "problem.nodes: 3 intervals, 2 costs and 3 usages"},
+	{"[[1, 2], [3, 3, 3], [0]]", "[]", "problem.nodes: 3 intervals, 3 costs and 0 usages"},
+	{", [1, 2]]", "]", "problem.edges: 1 nodes and 2 costs"},
+	{"[3, 3, 3]", "[3, 3]", "problem.nodes.usages[1]: 2 usages, expected 3"},
+	{"[7, 8, 9]", "[7, 8]",
+         "problem.edges.costs[1]: 2 costs, expected 3: node 1 has 3 strategies, node 2 has "
+         "1"},
+	{"[7, 8, 9]", "[]", "problem.edges.costs[1]: 0 costs, expected 3"},
+	{"[4, 4]]", "[4, 4, 4]]",
+         "problem.nodes.intervals[2]: 3 numbers, expected two: [begin, end]"},
+	{"[[0, 1]", "[[0]", "problem.edges.nodes[0]: 1 numbers, expected two: [node, node]"},
+	{", [6]]", ", []]", "problem.nodes.costs[2]: 0 strategies, expected at least one"},
+	/* numbers */
+	{"[[0, 1]", "[[0, 3]",
+         "problem.edges.nodes[0]: node 3 does not exist: there are 3, counted from 0"},
+	{"[[0, 1]", "[[-1, 1]", "problem.edges.nodes[0]: node -1 does not exist"},
+	{"[3, 3, 3]", "[3, -3, 3]", "problem.nodes.usages[1]: usage -3 is negative"},
+	{"[3, 4, 5]", "[3, 4, 5.5]",
+         "problem.nodes.costs[1][2]: expected an integer, found a number with a fraction"},
+	{"[3, 4, 5]", "[3, 4, 1e19]", "problem.nodes.costs[1][2]: this number is beyond 64 bits"},
+	{"[3, 4, 5]", "[3, 9223372036854775808, 5]",
+         "problem.nodes.costs[1][1]: this number is beyond 64 bits"},
+	{"[3, 4, 5]", "[3, -9e17, -1e18]",
+         "problem.nodes.costs[1]: cost -1000000000000000000 is below -9e17"},
+	{"[3, 4, 5]", "[3, 4, NaN]", "problem.nodes.costs[1][2]: expected an integer, found 'N'"},
+	{"[0, 3]", "[-1, 3]", "problem.nodes.intervals[0]: [-1, 3], expected points from 0"},
+	{"[0, 3]", "[0, 2147483648]",
+         "problem.nodes.intervals[0]: [0, 2147483648], expected points from 0"},
+	{"\"usage_limit\": 5", "\"usage_limit\": -5", "problem.usage_limit: -5 is negative"},
+};
+
+static void a_bad_file_gives_one_clear_line(void **state)
 {
 	(void)state;
-	static const struct {
-		const char *from, *to, *words;
-	} cases[] = {
-		/* no JSON */
-		{"{\"problem\"", "<html>", "expected an object, found '<'"},
-		{"[3, 4, 5]", "[3, 4 5]",
-	         "problem.nodes.costs[1][1]: expected ',' or ']', found a number"},
-		{"[3, 4, 5]", "[3, 4,, 5]",
-	         "problem.nodes.costs[1][2]: expected an integer, found ','"},
-		{"5}}", "5}} {}", "expected the end of the text, found an object"},
-		{"5}}", "5}", "problem: expected ',' or '}', found the end of the text"},
-		{"5}}",
-	         "5, \"x\": [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
-	         "nested more than"},
-		/* missing, twice, of another kind */
-		{"\"problem\"", "\"Problem\"", "its \"problem\" is missing"},
-		{"\"nodes\"", "\"knots\"", "problem: its \"nodes\" is missing"},
-		{"\"edges\"", "\"hedges\"", "problem: its \"edges\" is missing"},
-		{"\"intervals\"", "\"interval\"", "problem.nodes: its \"intervals\" is missing"},
-		{"\"usages\"", "\"costs2\"", "problem.nodes: its \"usages\" is missing"},
-		{"\"usages\"", "\"costs\"", "problem.nodes.costs: this key is there twice"},
-		{"\"usage_limit\"", "\"edges\"", "problem.edges: this key is there twice"},
-		{"[[0, 1], [1, 2]]", "{}",
-	         "problem.edges.nodes: expected an array, found an object"},
-		{"[[0, 1], [1, 2]]", "[0, 1, 1, 2]",
-	         "problem.edges.nodes[0]: expected an array, found a number"},
-		{"[3, 4, 5]", "[3, \"4\", 5]",
-	         "problem.nodes.costs[1][1]: expected an integer, found a string"},
-		{"[3, 4, 5]", "null", "problem.nodes.costs[1]: expected an array, found null"},
-		{"\"usage_limit\": 5", "\"usage_limit\": \"5\"",
-	         "problem.usage_limit: expected an integer"},
-		/* ragged */
-		{"[4, 4]]", "[4, 4], [5, 6]]", "problem.nodes: 4 intervals, 3 costs and 3 usages"},
-		{", [6]]", "]", "problem.nodes: 3 intervals, 2 costs and 3 usages"},
-		{"[[1, 2], [3, 3, 3], [0]]", "[]",
-	         "problem.nodes: 3 intervals, 3 costs and 0 usages"},
-		{", [1, 2]]", "]", "problem.edges: 1 nodes and 2 costs"},
-		{"[3, 3, 3]", "[3, 3]", "problem.nodes.usages[1]: 2 usages, expected 3"},
-		{"[7, 8, 9]", "[7, 8]",
-	         "problem.edges.costs[1]: 2 costs, expected 3: node 1 has 3 strategies, node 2 has "
-	         "1"},
-		{"[7, 8, 9]", "[]", "problem.edges.costs[1]: 0 costs, expected 3"},
-		{"[4, 4]]", "[4, 4, 4]]",
-	         "problem.nodes.intervals[2]: 3 numbers, expected two: [begin, end]"},
-		{"[[0, 1]", "[[0]",
-	         "problem.edges.nodes[0]: 1 numbers, expected two: [node, node]"},
-		{", [6]]", ", []]", "problem.nodes.costs[2]: 0 strategies, expected at least one"},
-		/* numbers */
-		{"[[0, 1]", "[[0, 3]",
-	         "problem.edges.nodes[0]: node 3 does not exist: there are 3, counted from 0"},
-		{"[[0, 1]", "[[-1, 1]", "problem.edges.nodes[0]: node -1 does not exist"},
-		{"[3, 3, 3]", "[3, -3, 3]", "problem.nodes.usages[1]: usage -3 is negative"},
-		{"[3, 4, 5]", "[3, 4, 5.5]",
-	         "problem.nodes.costs[1][2]: expected an integer, found a number with a fraction"},
-		{"[3, 4, 5]", "[3, 4, 1e19]",
-	         "problem.nodes.costs[1][2]: this number is beyond 64 bits"},
-		{"[3, 4, 5]", "[3, 9223372036854775808, 5]",
-	         "problem.nodes.costs[1][1]: this number is beyond 64 bits"},
-		{"[3, 4, 5]", "[3, -9e17, -1e18]",
-	         "problem.nodes.costs[1]: cost -1000000000000000000 is below -9e17"},
-		{"[3, 4, 5]", "[3, 4, NaN]",
-	         "problem.nodes.costs[1][2]: expected an integer, found 'N'"},
-		{"[0, 3]", "[-1, 3]",
-	         "problem.nodes.intervals[0]: [-1, 3], expected points from 0"},
-		{"[0, 3]", "[0, 2147483648]",
-	         "problem.nodes.intervals[0]: [0, 2147483648], expected points from 0"},
-		{"\"usage_limit\": 5", "\"usage_limit\": -5",
-	         "problem.usage_limit: -5 is negative"},
-	};
-	for (size_t i = 0; i < SW_COUNT(cases); i++) {
-		char *text = spoilt(cases[i].from, cases[i].to);
-		expect_refusal(text, strlen(text), cases[i].words);
+	for (size_t i = 0; i < SW_COUNT(bad_files); i++) {
+		char *text = good_text_with(bad_files[i].from, bad_files[i].to);
+		expect_refusal(text, strlen(text), bad_files[i].words);
 		free(text);
 	}
 }
@@ -368,7 +361,7 @@ static unsigned char *gzip(const char *text, size_t length, size_t *packed_lengt
 	return packed;
 }
 
-static void gzip_is_known_by_its_bytes_and_may_have_several_members(void **state)
+static void gzip_is_recognised_by_its_bytes_and_may_have_several_members(void **state)
 {
 	(void)state;
 	sw_text text = {0};
@@ -421,15 +414,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_example_is_read_as_it_stands),
 		cmocka_unit_test(the_solver_finds_the_optimum_of_small_files),
-		cmocka_unit_test(what_the_format_allows_is_read),
+		cmocka_unit_test(every_feature_of_the_format_is_read),
 		cmocka_unit_test(equal_lists_are_stored_once),
 		cmocka_unit_test(keys_may_come_in_any_order),
 		cmocka_unit_test(the_instances_of_the_contest_have_their_sizes),
-		cmocka_unit_test(bad_files_are_one_clear_line),
+		cmocka_unit_test(a_bad_file_gives_one_clear_line),
 		cmocka_unit_test(usages_that_sum_to_too_much_are_refused),
 		cmocka_unit_test(errors_have_the_line_and_the_column),
 		cmocka_unit_test(a_truncated_text_is_refused_at_every_length),
-		cmocka_unit_test(gzip_is_known_by_its_bytes_and_may_have_several_members),
+		cmocka_unit_test(gzip_is_recognised_by_its_bytes_and_may_have_several_members),
 		cmocka_unit_test(truncated_gzip_is_refused_at_every_length),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

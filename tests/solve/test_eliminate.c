@@ -1,4 +1,4 @@
-/* Exact elimination against exhaustion, and its refusal of what is too large. */
+/* Exact elimination against exhaustive search, and its refusal of cores that are too large. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "small_problems.h"
-#include "solve/solver.h"
+#include "solve/steps/solver.h"
 
 static void elimination_finds_the_optimum(void **state)
 {
@@ -38,7 +38,7 @@ static void elimination_finds_the_optimum(void **state)
 	}
 }
 
-static void too_wide_a_core_is_refused(void **state)
+static void a_core_of_large_treewidth_is_refused(void **state)
 {
 	(void)state;
 	sw_problem problem;
@@ -67,7 +67,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(elimination_finds_the_optimum),
-		cmocka_unit_test(too_wide_a_core_is_refused),
+		cmocka_unit_test(a_core_of_large_treewidth_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

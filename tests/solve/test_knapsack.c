@@ -4,13 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "solve/knapsack.h"
+#include "solve/bound/capacity_knapsack.h"
 
 #define FIRST_SEED 30000
 #define PROBLEMS 3000
 #define MOST_MEMBERS_TRIED 6
 
-/* Some nodes around one point, of sizes that fill units exactly, just not, and not at all. */
+/* Some nodes around one point, whose usages fill units exactly, nearly, or not at all. */
 static void make_problem(sw_problem *problem, sw_rng *rng)
 {
 	static const int64_t scales[] = {1, 1, 7, 1000, (int64_t)1 << 40, ((int64_t)1 << 55) - 1};
@@ -130,7 +130,7 @@ static int64_t weight_of(const knapsack *sack, const int32_t *a)
 	return weight;
 }
 
-/* ---- how they are built ----------------------------------------------------------------- */
+/* ---- construction ----------------------------------------------------------------------- */
 
 static void check_choices(const subject *s, const knapsack *sack)
 {
@@ -152,8 +152,8 @@ static void check_choices(const subject *s, const knapsack *sack)
 	}
 }
 
-/* All combinations of strategies, as numbers. */
-static void check_nothing_that_fits_is_ruled_out(const subject *s, const knapsack *sack)
+/* Combinations of strategies are counted through as numbers. */
+static void check_every_fitting_combination(const subject *s, const knapsack *sack)
 {
 	int64_t combinations = 1;
 	bool some_do_not_fit = false;
@@ -170,9 +170,9 @@ static void check_nothing_that_fits_is_ruled_out(const subject *s, const knapsac
 		}
 		some_do_not_fit |= weight > sack->units;
 		if (usage <= s->c.capacity[sack->point] && weight > sack->units)
-			fail_msg("seed %llu: a combination that fits is ruled out",
+			fail_msg("seed %llu: a combination that fits is excluded",
 			         (unsigned long long)s->seed);
-		/* Small capacities are counted in ones: exactly. */
+		/* Small capacities have units of one, which is exact. */
 		if (s->c.capacity[sack->point] < 128 && weight <= sack->units)
 			assert_true(usage <= s->c.capacity[sack->point]);
 	}
@@ -193,7 +193,7 @@ static void check_memory(const subject *s, const knapsack *sack)
 	}
 }
 
-static void weights_rule_out_nothing_that_fits(void **state)
+static void rounded_usages_exclude_no_combination_that_fits(void **state)
 {
 	(void)state;
 	int64_t checked = 0;
@@ -203,7 +203,7 @@ static void weights_rule_out_nothing_that_fits(void **state)
 		make_subject(&s, seed);
 		for (int k = 0; k < s.count; k++) {
 			check_choices(&s, &s.knapsacks[k]);
-			check_nothing_that_fits_is_ruled_out(&s, &s.knapsacks[k]);
+			check_every_fitting_combination(&s, &s.knapsacks[k]);
 			check_memory(&s, &s.knapsacks[k]);
 			for (int other = 0; other < k; other++)
 				assert_int_not_equal(s.knapsacks[k].point,
@@ -219,13 +219,14 @@ static void weights_rule_out_nothing_that_fits(void **state)
 
 static double random_given(sw_rng *rng)
 {
-	return (double)sw_rng_below(rng, 4000) / 16 - 100; /* sums of these are exact */
+	/* a multiple of 1/16, so that sums are exact */
+	return (double)sw_rng_below(rng, 4000) / 16 - 100;
 }
 
 static double least_with(const knapsack *sack, int32_t member, int32_t choice)
 {
 	int32_t a[MOST_MEMBERS_TRIED] = {0};
-	double least = sack->never;
+	double least = sack->unfit;
 	do {
 		double sum = 0;
 		for (int32_t k = 0; k < sack->members; k++)
@@ -236,7 +237,7 @@ static double least_with(const knapsack *sack, int32_t member, int32_t choice)
 	return least;
 }
 
-/* Pulls member k's, compares, and gives it something else. */
+/* Compute member k's messages, compare them, and set random ones. */
 static void check_pull(subject *s, knapsack *sack, int32_t k)
 {
 	double expected[8];
@@ -252,7 +253,7 @@ static void check_pull(subject *s, knapsack *sack, int32_t k)
 		sack->given[sack->first[k] + a] = random_given(&s->rng);
 }
 
-static void what_a_member_is_given_is_the_least_of_the_others(void **state)
+static void the_message_to_a_member_is_the_least_cost_of_the_others(void **state)
 {
 	(void)state;
 	for (uint64_t seed = FIRST_SEED; seed < FIRST_SEED + PROBLEMS; seed++) {
@@ -262,7 +263,7 @@ static void what_a_member_is_given_is_the_least_of_the_others(void **state)
 			knapsack *sack = &s.knapsacks[n];
 			for (int32_t a = 0; a < sack->first[sack->members]; a++)
 				sack->given[a] = random_given(&s.rng);
-			sack->never = 1e6;
+			sack->unfit = 1e6;
 			knapsack_begin(sack);
 			for (int sweep = 0; sweep < 2; sweep++) {
 				for (int32_t k = 0; k < sack->members; k++) {
@@ -316,8 +317,8 @@ static void the_exact_minimum_is_that_of_all_combinations(void **state)
 	}
 }
 
-/* Each of two nodes alone is too much: no combination at all. */
-static void a_knapsack_that_nothing_fits_is_never(void **state)
+/* Each of two nodes alone exceeds the capacity: no combination fits. */
+static void messages_of_a_knapsack_that_nothing_fits_exceed_all_costs(void **state)
 {
 	(void)state;
 	const int64_t cost[2] = {0, 1}, usage[2] = {7, 9}, given[2] = {5, -5},
@@ -342,7 +343,7 @@ static void a_knapsack_that_nothing_fits_is_never(void **state)
 	knapsack_begin(sack);
 	knapsack_pull(sack, 0);
 	for (int32_t a = 0; a < sack->first[1]; a++)
-		assert_true(sack->given[a] == sack->never && isfinite(sack->never));
+		assert_true(sack->given[a] == sack->unfit && isfinite(sack->unfit));
 	int64_t both[4] = {given[0], given[1], given[0], given[1]};
 	assert_true(knapsack_least(sack, both) > (wide)1 << 100);
 	sw_arena_clear(&arena);
@@ -351,10 +352,10 @@ static void a_knapsack_that_nothing_fits_is_never(void **state)
 	sw_problem_clear(&problem);
 }
 
-/* ---- which are chosen ------------------------------------------------------------------- */
+/* ---- the choice of points --------------------------------------------------------------- */
 
-/* Sixty nodes at forty points, of which the last count most and one in the middle is remembered.
- */
+/* Sixty nodes at forty points, of which the last have the largest value, and one in the middle is
+ * remembered. */
 #define REMEMBERED 20
 
 static void make_wide(sw_problem *problem, graph *g, double *worth)
@@ -402,10 +403,10 @@ static void the_dearest_points_that_differ_are_chosen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(weights_rule_out_nothing_that_fits),
-		cmocka_unit_test(what_a_member_is_given_is_the_least_of_the_others),
+		cmocka_unit_test(rounded_usages_exclude_no_combination_that_fits),
+		cmocka_unit_test(the_message_to_a_member_is_the_least_cost_of_the_others),
 		cmocka_unit_test(the_exact_minimum_is_that_of_all_combinations),
-		cmocka_unit_test(a_knapsack_that_nothing_fits_is_never),
+		cmocka_unit_test(messages_of_a_knapsack_that_nothing_fits_exceed_all_costs),
 		cmocka_unit_test(the_dearest_points_that_differ_are_chosen),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

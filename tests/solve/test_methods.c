@@ -1,4 +1,5 @@
-/* The methods of the papers beside exhaustion of our own, and what they may not claim. */
+/* The methods of the papers against exhaustive search of our own, and the limits of what they may
+ * claim. */
 #include "test.h"
 
 #include <stdlib.h>
@@ -11,14 +12,14 @@
 #define PROBLEMS (2000 / FEWER)
 #define TIGHT_SEED 71000
 #define TIGHT_PROBLEMS (200 / FEWER)
-#define ILP_PROBLEMS (60 / FEWER) /* a process each */
+#define ILP_PROBLEMS (60 / FEWER) /* each one starts a process */
 #define ILP_TIGHT_PROBLEMS (12 / FEWER)
 #define HEURISTIC_WORK 160000
 
 static const sw_method heuristics[] = {SW_METHOD_COORDINATE, SW_METHOD_METROPOLIS,
                                        SW_METHOD_RANDOM};
-/* Of a hundred small problems each finds so many optima at least: one that is stuck, or forgets
- * what it saw, finds fewer. */
+/* Of a hundred small problems each method solves at least so many to the optimum; one that gets
+ * stuck, or forgets its best, solves fewer. */
 static const int least_optima[] = {100, 95, 90};
 
 static bool found(const sw_solution *solution)
@@ -26,8 +27,8 @@ static bool found(const sw_solution *solution)
 	return solution->answer == SW_SOLVED_OPTIMAL || solution->answer == SW_SOLVED_FEASIBLE;
 }
 
-/* It is what the evaluator says, and claims nothing that the optimum refutes. */
-static void check_honest(uint64_t seed, sw_method method, const sw_problem *problem,
+/* The solution is what the evaluator computes, and claims nothing that the optimum refutes. */
+static void check_claims(uint64_t seed, sw_method method, const sw_problem *problem,
                          const sw_solution *solution, const small_optimum *optimum)
 {
 	sw_evaluation value = {0};
@@ -60,11 +61,11 @@ static sw_solution run(uint64_t seed, sw_method method, const sw_problem *proble
 	if (sw_solve_by(method, problem, options, &solution, &err))
 		fail_msg("seed %llu, %s: %s", (unsigned long long)seed, sw_method_name(method),
 		         err.message);
-	check_honest(seed, method, problem, &solution, optimum);
+	check_claims(seed, method, problem, &solution, optimum);
 	return solution;
 }
 
-/* ---- those that prove ------------------------------------------------------------------- */
+/* ---- methods that prove an optimum ------------------------------------------------------ */
 
 static void check_solved(uint64_t seed, sw_method method, const sw_problem *problem,
                          const small_optimum *optimum)
@@ -131,8 +132,9 @@ static void make_feasible(sw_problem *problem, small_optimum *optimum)
 	}
 }
 
-/* Within the gap is not optimal, and what is stopped before it began has no bound. */
-static void the_integer_program_stops_where_it_is_told(void **state)
+/* A cost within the gap is not called optimal, and a run that is stopped before it began has no
+ * bound. */
+static void the_integer_program_stops_at_its_limits(void **state)
 {
 	(void)state;
 	if (!cbc_is_there())
@@ -171,9 +173,9 @@ static void without_cbc_the_package_is_named(void **state)
 	sw_problem_clear(&problem);
 }
 
-/* ---- those that do not ------------------------------------------------------------------ */
+/* ---- methods that do not ---------------------------------------------------------------- */
 
-static void heuristics_are_honest_and_mostly_right(void **state)
+static void heuristics_report_true_costs_and_mostly_find_the_optimum(void **state)
 {
 	(void)state;
 	for (size_t k = 0; k < SW_COUNT(heuristics); k++) {
@@ -202,7 +204,7 @@ static void heuristics_are_honest_and_mostly_right(void **state)
 	}
 }
 
-static void under_a_tight_capacity_nothing_that_exceeds_it_is_a_solution(void **state)
+static void no_solution_exceeds_a_tight_capacity(void **state)
 {
 	(void)state;
 	for (uint64_t seed = TIGHT_SEED; seed < TIGHT_SEED + TIGHT_PROBLEMS; seed++) {
@@ -217,7 +219,8 @@ static void under_a_tight_capacity_nothing_that_exceeds_it_is_a_solution(void **
 				run(seed, heuristics[k], &problem, &options, &optimum);
 			sw_solution_clear(&solution);
 		}
-		options.work_limit = 1000; /* cut short: not all were seen */
+		/* a run that is cut short has not seen all assignments */
+		options.work_limit = 1000;
 		sw_solution solution =
 			run(seed, SW_METHOD_EXHAUSTIVE, &problem, &options, &optimum);
 		assert_int_not_equal(solution.answer, SW_SOLVED_OPTIMAL);
@@ -226,7 +229,7 @@ static void under_a_tight_capacity_nothing_that_exceeds_it_is_a_solution(void **
 	}
 }
 
-static void the_seed_decides(void **state)
+static void the_seed_alone_decides_the_answer(void **state)
 {
 	(void)state;
 	sw_problem problem;
@@ -304,11 +307,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exhaustive_and_exact_search_find_the_optimum),
 		cmocka_unit_test(the_integer_program_finds_the_optimum),
-		cmocka_unit_test(the_integer_program_stops_where_it_is_told),
+		cmocka_unit_test(the_integer_program_stops_at_its_limits),
 		cmocka_unit_test(without_cbc_the_package_is_named),
-		cmocka_unit_test(heuristics_are_honest_and_mostly_right),
-		cmocka_unit_test(under_a_tight_capacity_nothing_that_exceeds_it_is_a_solution),
-		cmocka_unit_test(the_seed_decides),
+		cmocka_unit_test(heuristics_report_true_costs_and_mostly_find_the_optimum),
+		cmocka_unit_test(no_solution_exceeds_a_tight_capacity),
+		cmocka_unit_test(the_seed_alone_decides_the_answer),
 		cmocka_unit_test(no_answer_is_worse_than_a_start),
 		cmocka_unit_test(exhaustive_search_without_an_end_is_refused),
 		cmocka_unit_test(names_are_read_back),

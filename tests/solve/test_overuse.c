@@ -1,10 +1,10 @@
-/* Where an assignment exceeds the capacity, against a look at every point. */
+/* The points at which an assignment exceeds the capacity, against a computation point by point. */
 #include "small_problems.h"
 #include "test.h"
 
 #include <string.h>
 
-#define POINTS 24 /* small problems end before */
+#define POINTS 24 /* small problems end before it */
 #define ROOM 4
 
 static void add_up(const sw_problem *p, const int32_t *x, int64_t *excess)
@@ -40,7 +40,7 @@ static int32_t list_runs(const int64_t *excess, sw_overuse *runs)
 	return n;
 }
 
-static void runs_are_those_that_a_look_at_every_point_finds(void **state)
+static void runs_equal_those_found_point_by_point(void **state)
 {
 	(void)state;
 	int several = 0;
@@ -64,9 +64,8 @@ static void runs_are_those_that_a_look_at_every_point_finds(void **state)
 	assert_true(several > 100);
 }
 
-/* Ends come before begins: a span that follows another at once makes no dip, and two that meet make
- * no peak. */
-static void what_happens_within_a_point_does_not_count(void **state)
+/* Ends come before begins: two spans that meet at a point make neither a dip nor a peak there. */
+static void changes_within_a_point_do_not_count(void **state)
 {
 	(void)state;
 	sw_problem p;
@@ -87,7 +86,7 @@ static void what_happens_within_a_point_does_not_count(void **state)
 	sw_problem_clear(&p);
 }
 
-static void the_worst_are_kept(void **state)
+static void the_worst_runs_are_kept(void **state)
 {
 	(void)state;
 	sw_problem p;
@@ -97,7 +96,7 @@ static void the_worst_are_kept(void **state)
 	sw_problem_init(&p);
 	sw_problem_add_node(&p, 1, cost);
 	for (int32_t i = 0; i < 6; i++) {
-		const int64_t usage[1] = {(i * 5) % 6 + 1}; /* 1 6 5 4 3 2 */
+		const int64_t usage[1] = {(i * 5) % 6 + 1}; /* usages 1 6 5 4 3 2 */
 		sw_problem_add_span(&p, 0, 10 * i, 10 * i + 2, usage);
 	}
 	p.capacity = 1;
@@ -110,9 +109,9 @@ static void the_worst_are_kept(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(runs_are_those_that_a_look_at_every_point_finds),
-		cmocka_unit_test(what_happens_within_a_point_does_not_count),
-		cmocka_unit_test(the_worst_are_kept),
+		cmocka_unit_test(runs_equal_those_found_point_by_point),
+		cmocka_unit_test(changes_within_a_point_do_not_count),
+		cmocka_unit_test(the_worst_runs_are_kept),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

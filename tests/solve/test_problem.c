@@ -41,7 +41,7 @@ static void idle_spans_are_dropped(void **state)
 	sw_problem_clear(&problem);
 }
 
-/* Two nodes, one edge, one span; then one thing is spoiled. */
+/* Two nodes, one edge, one span; then one thing is made wrong. */
 enum spoil {
 	NOTHING,
 	NO_STRATEGIES,
@@ -140,7 +140,8 @@ static void the_peak_is_the_first_largest_point(void **state)
 	sw_problem_init(&problem);
 	sw_problem_add_node(&problem, 1, cost);
 	sw_problem_add_span(&problem, 0, 2, 5, three);
-	sw_problem_add_span(&problem, 0, 5, 9, three); /* touches, does not overlap */
+	/* it touches the span before, and does not overlap it */
+	sw_problem_add_span(&problem, 0, 5, 9, three);
 	sw_problem_add_span(&problem, 0, 3, 4, four);
 	sw_problem_add_span(&problem, 0, 7, 8, four);
 	sw_problem_evaluate(&problem, x, &value);

@@ -1,10 +1,10 @@
-/* Every exact reduction, alone and all together, against exhaustion. */
+/* Every exact reduction, alone and all together, against exhaustive search. */
 #include "test.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "left.h"
+#include "reduced_graph.h"
 #include "small_problems.h"
 
 static void compare_steps(uint64_t seed, unsigned steps)
@@ -18,7 +18,7 @@ static void compare_steps(uint64_t seed, unsigned steps)
 	small_problem_solve(&problem, &optimum);
 	graph_build(&g, &problem);
 	graph_reduce(&g, steps);
-	bool feasible = left_best(&g, x, &cost);
+	bool feasible = reduced_best(&g, x, &cost);
 	if (feasible != optimum.feasible || (feasible && cost != optimum.cost))
 		fail_msg("seed %llu, steps %u: %d %lld, expected %d %lld", (unsigned long long)seed,
 		         steps, feasible, (long long)cost, optimum.feasible,
@@ -70,16 +70,16 @@ static void fail_at(uint64_t seed, unsigned steps, const char *what)
 	fail_msg("seed %llu, steps %u: %s", (unsigned long long)seed, steps, what);
 }
 
-/* Mapped back, an assignment of what is left costs what the graph says, and fits where the graph
- * says. */
+/* An assignment of the reduced graph, mapped back, has the cost that the graph says, and fits if
+ * the graph says so. */
 static void check_every_restored(uint64_t seed, unsigned steps, const sw_problem *problem,
                                  const graph *g)
 {
-	int32_t x[LEFT_NODES] = {0};
+	int32_t x[REDUCED_NODES] = {0};
 	do {
-		int32_t whole[LEFT_NODES];
+		int32_t whole[REDUCED_NODES];
 		sw_evaluation value;
-		int64_t cost = left_cost(g, x);
+		int64_t cost = reduced_cost(g, x);
 		memcpy(whole, x, sizeof whole);
 		graph_restore(g, whole);
 		sw_problem_evaluate(problem, whole, &value);
@@ -89,14 +89,14 @@ static void check_every_restored(uint64_t seed, unsigned steps, const sw_problem
 			fail_at(seed, steps, "another cost when mapped back");
 		if (value.allowed && value.within != left_within(g, x))
 			fail_at(seed, steps, "fits in one, not in the other");
-	} while (left_next(g, x));
+	} while (reduced_next(g, x));
 }
 
-/* Projected and mapped back, an assignment that fits still fits and costs no more. */
+/* An assignment that fits, projected and mapped back, still fits and costs no more. */
 static void check_every_projected(uint64_t seed, unsigned steps, const sw_problem *problem,
                                   const graph *g)
 {
-	int32_t x[LEFT_NODES] = {0};
+	int32_t x[REDUCED_NODES] = {0};
 	for (int64_t number = product_of_strategies(problem); number-- > 0;) {
 		int64_t rest = number;
 		sw_evaluation before, after;
@@ -146,8 +146,8 @@ static void check_spans(uint64_t seed, unsigned steps, const graph *g)
 	}
 }
 
-/* With messages everywhere: each reduction must keep them as long as their nodes have strategies.
- */
+/* With messages everywhere: each reduction must keep them as long as their nodes have
+ * strategies. */
 static void check_everything(uint64_t seed, unsigned steps)
 {
 	sw_problem problem;
@@ -155,17 +155,17 @@ static void check_everything(uint64_t seed, unsigned steps)
 	sw_rng rng = {seed, 4};
 	small_problem_make(&problem, seed);
 	graph_build(&g, &problem);
-	left_fill_memory(&g, &rng, true);
+	reduced_fill_memory(&g, &rng, true);
 	graph_reduce(&g, steps);
 	if (!g.infeasible && product_of_strategies(&problem) <= 5000) {
-		assert_true(isfinite(left_sum_memory(&g)));
+		assert_true(isfinite(reduced_sum_memory(&g)));
 		check_spans(seed, steps, &g);
 		check_every_restored(seed, steps, &problem, &g);
 		check_every_projected(seed, steps, &problem, &g);
 		graph copy;
 		graph_copy(&copy, &g);
-		double sum = left_sum_memory(&g);
-		assert_true(fabs(left_sum_memory(&copy) - sum) <= 1e-9 * (fabs(sum) + 1));
+		double sum = reduced_sum_memory(&g);
+		assert_true(fabs(reduced_sum_memory(&copy) - sum) <= 1e-9 * (fabs(sum) + 1));
 		check_spans(seed, steps, &copy);
 		graph_clear(&copy);
 	}
@@ -185,8 +185,8 @@ static void every_assignment_keeps_cost_and_usage(void **state)
 	}
 }
 
-/* A path without capacity vanishes wholly. */
-static void trees_vanish(void **state)
+/* A path without capacity is reduced to nothing. */
+static void trees_without_capacity_are_reduced_to_nothing(void **state)
 {
 	(void)state;
 	sw_problem problem;
@@ -216,7 +216,7 @@ int main(void)
 		cmocka_unit_test(all_steps_but_one_keep_the_optimum),
 		cmocka_unit_test(all_steps_keep_the_optimum),
 		cmocka_unit_test(every_assignment_keeps_cost_and_usage),
-		cmocka_unit_test(trees_vanish),
+		cmocka_unit_test(trees_without_capacity_are_reduced_to_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

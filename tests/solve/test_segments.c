@@ -1,11 +1,12 @@
-/* One pass over segments: honest always, exact where tables are whole, and linear. */
+/* One pass over segments: its bound is always valid, exact where no table is split, and its work is
+ * linear. */
 #include "test.h"
 
 #include <stdlib.h>
 
 #include "small_problems.h"
 #include "solve/methods.h"
-#include "solve/segments.h"
+#include "solve/methods/segment_merging.h"
 
 #define PROBLEMS (600 / FEWER)
 #define TIGHT_PROBLEMS (200 / FEWER)
@@ -77,7 +78,7 @@ static void capacities_are_kept_and_bounds_hold(void **state)
 /* ---- chains of layers ------------------------------------------------------------------- */
 
 #define STRATEGIES 6
-#define WIDTH 9 /* nodes of a layer: all of them together are more than a table */
+#define WIDTH 9 /* nodes of a layer: their tables together exceed the largest table */
 
 static int32_t random_table(sw_problem *problem, sw_rng *rng)
 {
@@ -87,8 +88,8 @@ static int32_t random_table(sw_problem *problem, sw_rng *rng)
 	return sw_problem_add_table(problem, STRATEGIES, STRATEGIES, cost);
 }
 
-/* Each node of a layer knows all others, and the first `ends` of them their counterparts in the
- * next; all layers are alike. */
+/* Each node of a layer has an edge to all others, and the first `ends` of them to their
+ * counterparts in the next layer; all layers are equal. */
 static void make_layers(sw_problem *problem, int layers, int width, int ends)
 {
 	sw_rng rng = {12, 0};
@@ -123,7 +124,7 @@ static sw_solution solve_layers(int layers, int width, int ends, sw_method metho
 	return s;
 }
 
-/* Four nodes are a table, and two ends. */
+/* The table of four nodes, two of them ends, is not split. */
 static void narrow_segments_are_exact(void **state)
 {
 	(void)state;
@@ -169,8 +170,8 @@ static int64_t work_of_pass(int layers)
 	return work;
 }
 
-/* Tables of a hundred layers more are those of the first hundred. */
-static void layers_that_are_alike_are_computed_once(void **state)
+/* A hundred layers more have the same tables as the first hundred. */
+static void equal_layers_are_computed_once(void **state)
 {
 	(void)state;
 	int64_t some = work_of_pass(100), twice = work_of_pass(200);
@@ -185,7 +186,7 @@ int main(void)
 		cmocka_unit_test(capacities_are_kept_and_bounds_hold),
 		cmocka_unit_test(narrow_segments_are_exact),
 		cmocka_unit_test(wide_segments_are_bounded),
-		cmocka_unit_test(layers_that_are_alike_are_computed_once),
+		cmocka_unit_test(equal_layers_are_computed_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

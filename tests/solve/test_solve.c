@@ -1,4 +1,4 @@
-/* The whole solver against exhaustion, and its promises: bounds, starts, threads, limits. */
+/* The whole solver against exhaustive search, and its promises: bounds, starts, threads, limits. */
 #include "test.h"
 
 #include <pthread.h>
@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "small_problems.h"
-#include "solve/contest.h"
+#include "solve/contest_problem.h"
 
 #define FIRST_SEED 5000
 #define PROBLEMS (5000 / FEWER)
@@ -28,7 +28,8 @@ static void check_consistent(uint64_t seed, const sw_problem *problem, const sw_
 	if (feasible)
 		ok = ok && value.allowed && value.within && value.cost == solution->cost;
 	if (!ok)
-		fail_msg("seed %llu: the solution is not what it says", (unsigned long long)seed);
+		fail_msg("seed %llu: the evaluator contradicts the solution",
+		         (unsigned long long)seed);
 }
 
 static void fail_with(uint64_t seed, const sw_solution *solution, const small_optimum *optimum)
@@ -53,8 +54,9 @@ static void check_solved(uint64_t seed, const sw_problem *problem, const small_o
 	sw_solution_clear(&solution);
 }
 
-/* Whatever stopped it, the bound is one and the answer honest. */
-static void check_honest(uint64_t seed, const sw_problem *problem, const small_optimum *optimum,
+/* Whatever stopped the search, the bound is valid and the solution is what the evaluator
+ * computes. */
+static void check_claims(uint64_t seed, const sw_problem *problem, const small_optimum *optimum,
                          const sw_solve_options *options)
 {
 	sw_solution solution;
@@ -102,8 +104,8 @@ static void tight_problems_are_solved_to_the_optimum(void **state)
 	}
 }
 
-/* The two ways to exhaust agree. */
-static void the_descent_finds_what_exhaustion_finds(void **state)
+/* Depth-first and plain exhaustive search agree. */
+static void depth_first_search_agrees_with_exhaustive_search(void **state)
 {
 	(void)state;
 	for (uint64_t seed = FIRST_SEED; seed < FIRST_SEED + PROBLEMS / 10; seed++) {
@@ -134,12 +136,12 @@ static void any_work_limit_leaves_a_valid_answer(void **state)
 		else
 			small_problem_make(&problem, seed);
 		tight_problem_solve(&problem, &optimum);
-		check_honest(seed, &problem, &optimum, &options);
+		check_claims(seed, &problem, &optimum, &options);
 		sw_problem_clear(&problem);
 	}
 }
 
-/* ---- good enough ------------------------------------------------------------------------ */
+/* ---- gap and cutoff --------------------------------------------------------------------- */
 
 #define ENOUGH 0.05
 
@@ -147,7 +149,7 @@ static void check_enough(uint64_t seed, const sw_problem *problem, const small_o
                          const sw_solve_options *wanted, int64_t *work)
 {
 	sw_solution solution;
-	check_honest(seed, problem, optimum, wanted);
+	check_claims(seed, problem, optimum, wanted);
 	assert_int_equal(sw_solve(problem, wanted, &solution, NULL), SW_OK);
 	*work += solution.work;
 	double above = (double)solution.cost - (double)solution.lower_bound;
@@ -161,9 +163,9 @@ static void check_enough(uint64_t seed, const sw_problem *problem, const small_o
 	sw_solution_clear(&solution);
 }
 
-/* A gap and a cutoff save work, and promise what they say: the answer is as near to its bound, and
- * what is cheaper than the cutoff is found. */
-static void what_is_wanted_is_found_and_no_more(void **state)
+/* A gap and a cutoff save work and are kept: the answer is as near to its bound as the gap says,
+ * and an assignment cheaper than the cutoff is found. */
+static void a_gap_and_a_cutoff_end_the_search_and_are_kept(void **state)
 {
 	(void)state;
 	int64_t whole = 0, near = 0, cut = 0, kept = 0;
@@ -195,7 +197,7 @@ typedef struct stopper {
 	int64_t microseconds;
 } stopper;
 
-/* As a signal handler would: the flag is neither atomic nor locked. */
+/* As a signal handler would set it: the flag is neither atomic nor locked. */
 #if defined(__GNUC__)
 __attribute__((no_sanitize_thread))
 #endif
@@ -224,13 +226,13 @@ static void a_stop_flag_at_any_time_leaves_a_valid_answer(void **state)
 		tight_problem_make(&problem, seed);
 		tight_problem_solve(&problem, &optimum);
 		assert_int_equal(pthread_create(&thread, NULL, stop_after, &s), 0);
-		check_honest(seed, &problem, &optimum, &options);
+		check_claims(seed, &problem, &optimum, &options);
 		pthread_join(thread, NULL);
 		sw_problem_clear(&problem);
 	}
 }
 
-/* Far too large to be solved so soon: a claim that it is would be false. */
+/* The problem is far too large to be solved so soon: a claim that it is solved would be false. */
 static void a_deadline_proves_nothing(void **state)
 {
 	(void)state;
@@ -250,7 +252,7 @@ static void a_deadline_proves_nothing(void **state)
 	}
 }
 
-/* ---- instances of the contest that are closed ------------------------------------------- */
+/* ---- instances of the contest that the solver closes ------------------------------------ */
 
 static void contest_instances_are_solved_to_the_optimum(void **state)
 {
@@ -311,7 +313,7 @@ static void the_answer_is_no_worse_than_a_start(void **state)
 	assert_int_equal(sw_solve(&problem, &options, &best, NULL), SW_OK);
 	assert_true(best.answer == SW_SOLVED_FEASIBLE || best.answer == SW_SOLVED_OPTIMAL);
 	for (int v = 0; v < 120; v++)
-		wrong[v] = 77; /* out of range: passed over */
+		wrong[v] = 77; /* out of range: it is ignored */
 	const int32_t *starts[] = {wrong, best.assignment};
 	options.n_starts = 2;
 	options.starts = starts;
@@ -325,7 +327,7 @@ static void the_answer_is_no_worse_than_a_start(void **state)
 	sw_problem_clear(&problem);
 }
 
-static void a_stop_flag_ends_it_at_once(void **state)
+static void a_stop_flag_ends_the_search_at_once(void **state)
 {
 	(void)state;
 	sw_problem problem;
@@ -365,14 +367,14 @@ static void huge_costs_are_exact_or_saturate(void **state)
 	assert_int_equal(sw_solve(&problem, &quiet, &solution, NULL), SW_OK);
 	sw_problem_evaluate(&problem, solution.assignment, &value);
 	assert_int_equal(value.cost, solution.cost);
-	/* Floored to a multiple of 2^shift, -2^57 + 72 looks no worse; the bound is still one. */
+	/* Floored to a multiple of 2^shift, -2^57 + 72 costs no more; the bound is still valid. */
 	assert_true(solution.cost <= -huge + 72 && solution.lower_bound <= -huge);
 	sw_solution_clear(&solution);
 	sw_problem_clear(&problem);
 }
 
-/* Sums that leave 64 bits are clamped: nothing may be claimed of them. */
-static void what_is_clamped_is_not_proved(void **state)
+/* Sums that leave 64 bits are clamped: nothing may be claimed about them. */
+static void clamped_costs_prove_nothing(void **state)
 {
 	(void)state;
 	const int64_t large = (int64_t)1 << 61,
@@ -392,9 +394,9 @@ static void what_is_clamped_is_not_proved(void **state)
 	}
 }
 
-/* Node i either uses point i, or costs one and uses the next: each proves that the next must pay.
- * A reduction that gave up on the way forgot what the last node used. */
-static void a_long_chain_of_consequences_is_followed(void **state)
+/* Node i either uses point i, or costs one and uses the next point: so each one proves that the
+ * next must pay. A reduction that gave up halfway forgot the usage of the last node. */
+static void a_long_chain_of_reductions_is_followed_to_its_end(void **state)
 {
 	(void)state;
 	for (int32_t n = 100; n <= 1600; n *= 4) {
@@ -419,7 +421,7 @@ static void a_long_chain_of_consequences_is_followed(void **state)
 	}
 }
 
-static void costs_of_a_unit_apart_beside_huge_ones(void **state)
+static void huge_costs_that_differ_by_one_are_bounded(void **state)
 {
 	(void)state;
 	int64_t large[2] = {(int64_t)1 << 60, ((int64_t)1 << 60) + 1}, same[4] = {0, 1, 1, 0};
@@ -454,19 +456,19 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_problems_are_solved_to_the_optimum),
 		cmocka_unit_test(tight_problems_are_solved_to_the_optimum),
-		cmocka_unit_test(the_descent_finds_what_exhaustion_finds),
+		cmocka_unit_test(depth_first_search_agrees_with_exhaustive_search),
 		cmocka_unit_test(any_work_limit_leaves_a_valid_answer),
-		cmocka_unit_test(what_is_wanted_is_found_and_no_more),
+		cmocka_unit_test(a_gap_and_a_cutoff_end_the_search_and_are_kept),
 		cmocka_unit_test(a_stop_flag_at_any_time_leaves_a_valid_answer),
 		cmocka_unit_test(a_deadline_proves_nothing),
 		cmocka_unit_test(contest_instances_are_solved_to_the_optimum),
 		cmocka_unit_test(threads_change_nothing),
 		cmocka_unit_test(the_answer_is_no_worse_than_a_start),
-		cmocka_unit_test(a_stop_flag_ends_it_at_once),
+		cmocka_unit_test(a_stop_flag_ends_the_search_at_once),
 		cmocka_unit_test(huge_costs_are_exact_or_saturate),
-		cmocka_unit_test(what_is_clamped_is_not_proved),
-		cmocka_unit_test(a_long_chain_of_consequences_is_followed),
-		cmocka_unit_test(costs_of_a_unit_apart_beside_huge_ones),
+		cmocka_unit_test(clamped_costs_prove_nothing),
+		cmocka_unit_test(a_long_chain_of_reductions_is_followed_to_its_end),
+		cmocka_unit_test(huge_costs_that_differ_by_one_are_bounded),
 		cmocka_unit_test(a_problem_without_nodes_costs_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

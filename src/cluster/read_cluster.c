@@ -1,0 +1,243 @@
+/* The reader of cluster files: every key is checked, and every error names its position.
+ * docs/cluster-file.md has the format. */
+#include "cluster/calibration.h"
+#include "cluster/fields.h"
+#include "cluster/topology.h"
+
+#include <string.h>
+
+/* ---- levels ----------------------------------------------------------------------------- */
+
+static sw_status read_count(const sw_yaml *node, const char *where, int64_t *count, sw_error *err)
+{
+	static const sw_figure any_count = {.quantity = SW_QUANTITY_NUMBER};
+	double value;
+	sw_status status = field_expect(node, SW_YAML_SCALAR, where, "a whole number", err);
+	if (status == SW_OK)
+		status = figure_read(node, &any_count, &value, where, err);
+	if (status != SW_OK)
+		return status;
+	if (value > MAX_DEVICES)
+		return field_bad(err, node, where, "more than 1048576 (2^20)");
+	*count = (int64_t)value;
+	return (double)*count == value ? SW_OK
+	                               : field_bad(err, node, where, "must be a whole number");
+}
+
+/* A list has one count per unit of the level above, in order. */
+static sw_status read_count_list(const sw_yaml *node, const char *where, int64_t units,
+                                 int64_t *counts, sw_error *err)
+{
+	if ((int64_t)node->count != units)
+		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
+		                  "%s: %zu counts for %lld units of the level above", where,
+		                  node->count, (long long)units);
+	for (size_t i = 0; i < node->count; i++) {
+		char path[MAX_PATH_BYTES];
+		snprintf(path, sizeof(path), "%.200s[%zu]", where, i);
+		sw_status status = read_count(node->items[i], path, &counts[i], err);
+		if (status != SW_OK)
+			return status;
+	}
+	return SW_OK;
+}
+
+/* parts->count[u]: parts of unit u of the level above, of which there are parts->units. */
+static sw_status read_parts(const sw_yaml *node, const char *where, level_parts *parts,
+                            sw_arena *arena, sw_error *err)
+{
+	parts->count = SW_NEW_N(arena, int64_t, parts->units);
+	sw_status status = SW_OK;
+	if (node->kind == SW_YAML_SEQUENCE) {
+		status = read_count_list(node, where, parts->units, parts->count, err);
+	} else {
+		status = read_count(node, where, &parts->count[0], err);
+		for (int64_t u = 1; u < parts->units && status == SW_OK; u++)
+			parts->count[u] = parts->count[0];
+	}
+	parts->total = 0;
+	for (int64_t u = 0; u < parts->units && status == SW_OK; u++) {
+		parts->total += parts->count[u];
+		if (parts->total > MAX_DEVICES)
+			return field_bad(err, node, where,
+			                 "the cluster would have more than 1048576 (2^20) devices");
+	}
+	return status;
+}
+
+static sw_status read_level(const sw_yaml *node, const char *where, sw_level *level,
+                            level_parts *parts, sw_arena *arena, sw_error *err)
+{
+	static const field fields[] = {{"name", false}, {"count", false}};
+	static const mapping m = {fields, SW_COUNT(fields), &sw_level_figures};
+	char path[MAX_PATH_BYTES];
+	sw_status status = mapping_check(node, &m, where, err);
+	if (status != SW_OK)
+		return status;
+	snprintf(path, sizeof(path), "%s.name", where);
+	status = field_name(sw_yaml_get(node, "name"), path, arena, &level->name, err);
+	if (status != SW_OK)
+		return status;
+	snprintf(path, sizeof(path), "%s.count", where);
+	status = read_parts(sw_yaml_get(node, "count"), path, parts, arena, err);
+	return status != SW_OK ? status
+	                       : figures_read(node, &sw_level_figures, level, parts->total, where,
+	                                      arena, err);
+}
+
+static sw_status check_level_name(const sw_cluster *cluster, int32_t level, const sw_yaml *node,
+                                  sw_error *err)
+{
+	for (int32_t above = 0; above < level; above++)
+		if (strcmp(cluster->levels[above].name, cluster->levels[level].name) == 0)
+			return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
+			                  "levels[%d].name: \"%s\" names levels[%d] already", level,
+			                  cluster->levels[level].name, above);
+	return SW_OK;
+}
+
+static sw_status read_levels(const sw_yaml *node, sw_cluster *cluster, level_parts *parts,
+                             sw_error *err)
+{
+	sw_status status = field_expect(node, SW_YAML_SEQUENCE, "levels",
+	                                "a list of levels, outermost first", err);
+	if (status != SW_OK)
+		return status;
+	if (node->count == 0 || node->count > SW_MAX_LEVELS)
+		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
+		                  "levels: expected 1 to %d levels, found %zu", SW_MAX_LEVELS,
+		                  node->count);
+	int64_t units = 1;
+	for (size_t i = 0; i < node->count && status == SW_OK; i++) {
+		char where[32];
+		snprintf(where, sizeof(where), "levels[%zu]", i);
+		parts[i].units = units;
+		status = read_level(node->items[i], where, &cluster->levels[i], &parts[i],
+		                    &cluster->arena, err);
+		if (status == SW_OK)
+			status = check_level_name(cluster, (int32_t)i,
+			                          sw_yaml_get(node->items[i], "name"), err);
+		units = parts[i].total;
+	}
+	cluster->n_levels = (int32_t)node->count;
+	return status;
+}
+
+/* ---- the device ------------------------------------------------------------------------- */
+
+static sw_status read_flops(const sw_yaml *node, double flops[SW_TYPE_COUNT], sw_error *err)
+{
+	static const sw_figure any_rate = {.quantity = SW_QUANTITY_FLOPS};
+	sw_status status = field_expect(node, SW_YAML_MAPPING, "device.flops",
+	                                "a mapping of element types", err);
+	for (size_t i = 0; status == SW_OK && i < node->count; i++) {
+		const sw_yaml *key = node->keys[i];
+		sw_type type;
+		char where[96];
+		if (!sw_type_find(key->text, strlen(key->text), &type) ||
+		    sw_type_kind_of(type) == SW_KIND_TOKEN)
+			return sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
+			                  "device.flops: \"%s\" is no element type", key->text);
+		snprintf(where, sizeof(where), "device.flops.%s", sw_type_name(type));
+		status = figure_read(node->items[i], &any_rate, &flops[type], where, err);
+	}
+	if (status == SW_OK && flops[SW_F32] == 0)
+		return field_bad(err, node, "device.flops", "missing key \"f32\"");
+	return status;
+}
+
+static sw_status read_device(const sw_yaml *node, sw_cluster *cluster, sw_error *err)
+{
+	static const field fields[] = {{"name", false}, {"flops", false}, {"kernels", true}};
+	static const mapping m = {fields, SW_COUNT(fields), &sw_device_figures};
+	sw_device *device = &cluster->device;
+	sw_status status = mapping_check(node, &m, "device", err);
+	if (status == SW_OK)
+		status = figures_read(node, &sw_device_figures, device, 0, "device",
+		                      &cluster->arena, err);
+	if (status != SW_OK)
+		return status;
+	status = field_name(sw_yaml_get(node, "name"), "device.name", &cluster->arena,
+	                    &device->name, err);
+	if (status == SW_OK)
+		status = read_flops(sw_yaml_get(node, "flops"), device->flops, err);
+	const sw_yaml *kernels = sw_yaml_get(node, "kernels");
+	return status == SW_OK && kernels ? kernels_read(kernels, device, err) : status;
+}
+
+/* ---- the file --------------------------------------------------------------------------- */
+
+static sw_status check_version(const sw_yaml *node, sw_error *err)
+{
+	if (node->kind != SW_YAML_SCALAR || strcmp(node->text, "1") != 0)
+		return field_bad(err, node, "version", "expected 1, the only version there is");
+	return SW_OK;
+}
+
+static sw_status read_cluster(const sw_yaml *root, sw_cluster *cluster, sw_error *err)
+{
+	static const field fields[] = {{"version", false},
+	                               {"name", false},
+	                               {"levels", false},
+	                               {"device", false},
+	                               {"calibration", true}};
+	static const mapping m = {fields, SW_COUNT(fields), NULL};
+	const sw_yaml *calibration;
+	level_parts parts[SW_MAX_LEVELS];
+	sw_status status = mapping_check(root, &m, "cluster", err);
+	if (status == SW_OK)
+		status = check_version(sw_yaml_get(root, "version"), err);
+	if (status == SW_OK)
+		status = field_name(sw_yaml_get(root, "name"), "name", &cluster->arena,
+		                    &cluster->name, err);
+	if (status == SW_OK)
+		status = read_levels(sw_yaml_get(root, "levels"), cluster, parts, err);
+	if (status == SW_OK)
+		status = read_device(sw_yaml_get(root, "device"), cluster, err);
+	if (status == SW_OK && !topology_fill(cluster, parts))
+		status = field_bad(err, sw_yaml_get(root, "levels"), "levels",
+		                   "more than 20 prime factors of counts");
+	calibration = status == SW_OK ? sw_yaml_get(root, "calibration") : NULL;
+	if (calibration)
+		status = calibration_read(calibration, cluster, err);
+	if (status == SW_OK)
+		cluster->hash = topology_hash(cluster);
+	return status;
+}
+
+sw_status sw_cluster_parse(const char *text, size_t length, const char *file, sw_cluster *cluster,
+                           sw_error *err)
+{
+	sw_arena scratch;
+	const sw_yaml *root;
+	*cluster = (sw_cluster){0};
+	sw_arena_init(&scratch);
+	sw_arena_init(&cluster->arena);
+	cluster->source = sw_arena_text(&cluster->arena, file);
+	sw_status status = sw_yaml_parse(text, length, &scratch, &root, err);
+	if (status == SW_OK)
+		status = read_cluster(root, cluster, err);
+	if (status != SW_OK)
+		sw_cluster_clear(cluster);
+	sw_arena_clear(&scratch);
+	return sw_error_in_file(err, status, file);
+}
+
+sw_status sw_cluster_read(const char *path, sw_cluster *cluster, sw_error *err)
+{
+	char *text;
+	size_t length;
+	*cluster = (sw_cluster){0};
+	sw_status status = sw_file_read(path, &text, &length, err);
+	if (status != SW_OK)
+		return sw_error_in_file(err, status, path);
+	status = sw_cluster_parse(text, length, path, cluster, err);
+	free(text);
+	return status;
+}
+
+void sw_cluster_clear(sw_cluster *cluster)
+{
+	sw_arena_clear(&cluster->arena);
+	*cluster = (sw_cluster){0};
+}

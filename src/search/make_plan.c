@@ -1,0 +1,120 @@
+/*
+ * The driver: one loop.
+ *
+ * The queue holds meshes of a variant of the program, each with an optimistic bound. The loop takes
+ * the most promising ones, models and solves them, costs the plans that may be quickest, and
+ * simulates those as they would be scheduled. The quickest is the incumbent, against which
+ * everything else is pruned. When the queue is empty, a neighbour of the variants searched so far
+ * enters it: the same variant within memory, one with more activations recomputed, with more
+ * microbatches, with memory reserved for the schedule, or with dimensions padded.
+ */
+#include "search/internal.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- questions -------------------------------------------------------------------------- */
+
+int64_t sw_search_memory(const sw_search *s)
+{
+	int64_t asked = s->asked.options->memory_bytes;
+	return asked > 0 ? asked : s->asked.cluster->device.memory_bytes;
+}
+
+double sw_search_left_s(const sw_search *s)
+{
+	double limit_s = s->asked.options->time_limit_s;
+	return limit_s > 0 ? limit_s - (sw_now_s() - s->start_s) : INFINITY;
+}
+
+double sw_search_last_s(const sw_search *s)
+{
+	double limit_s = s->asked.options->time_limit_s;
+	return limit_s > 0 ? s->start_s + limit_s + s->asked.limits->grace_s : 0;
+}
+
+bool sw_search_has_incumbent(const sw_search *s)
+{
+	return s->incumbent.snapshot.strategies != NULL;
+}
+
+sw_variant *sw_search_variant(const sw_search *s, size_t number)
+{
+	return &s->variants.data[number];
+}
+
+/* ---- the loop --------------------------------------------------------------------------- */
+
+static sw_status propose_as_asked(sw_search *s)
+{
+	const sw_plan_options *o = s->asked.options;
+	bool none = !o->remat || !strcmp(o->remat, "none");
+	sw_rewrites rewrites = {.remat = none ? NULL : o->remat,
+	                        .microbatches = o->microbatches > 1 ? o->microbatches : 0};
+	sw_mesh_set all = {.rest = true};
+	size_t number;
+	sw_status status = sw_variant_add(s, &rewrites, &all, &number, s->err);
+	/* A third of the time goes to the memory-unconstrained search. */
+	return status == SW_OK
+	               ? sw_wave_open(s, number, SW_MEMORY_UNCONSTRAINED, o->time_limit_s / 3)
+	               : status;
+}
+
+static sw_status run(sw_search *s)
+{
+	sw_status status = propose_as_asked(s);
+	while (status == SW_OK && s->wave) {
+		if (sw_queue_take(s)) {
+			status = sw_batch_search(s);
+		} else {
+			status = sw_candidates_select(s);
+			sw_wave_close(s);
+			if (status == SW_OK)
+				status = sw_propose(s);
+		}
+	}
+	return status;
+}
+
+/* ---- the whole -------------------------------------------------------------------------- */
+
+static void clear(sw_search *s)
+{
+	sw_wave_free(s);
+	for (size_t i = 0; i < s->variants.len; i++)
+		sw_variant_clear(s, &s->variants.data[i]);
+	sw_vec_clear(&s->variants);
+	sw_vec_clear(&s->proposals.needs);
+	sw_candidate_clear(&s->incumbent);
+	sw_strategy_set_clear(&s->strategies);
+	sw_grid_search_free(s->proposals.grid);
+	sw_program_free(s->canonical);
+	sw_path_store_free(s->paths);
+	sw_arena_clear(&s->arena);
+}
+
+sw_status sw_plan_make(const sw_program *program, const char *program_path,
+                       const sw_sidecar *sidecar, const sw_cluster *cluster,
+                       const sw_plan_options *options, sw_plan **plan, sw_error *err)
+{
+	const sw_search_limits *limits =
+		options->limits ? options->limits : &sw_search_default_limits;
+	const sw_model_limits *model_limits =
+		options->model_limits ? options->model_limits : &sw_model_default_limits;
+	sw_search s = {.asked = {options, limits, model_limits, sidecar, cluster, program_path},
+	               .start_s = sw_now_s(),
+	               .err = err};
+	*plan = NULL;
+	sw_status status = sw_rewrite_canonical(program, &s.canonical, err);
+	if (status != SW_OK)
+		return status;
+	sw_arena_init(&s.arena);
+	s.paths = sw_path_store_new(cluster);
+	status = run(&s);
+	if (status == SW_OK)
+		status = sw_search_answer(&s, plan);
+	if (*plan)
+		(*plan)->planning_s = sw_now_s() - s.start_s;
+	clear(&s);
+	return status;
+}
