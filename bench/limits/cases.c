@@ -25,7 +25,11 @@ const limits_case limits_cases[] = {
 	{.program = "moe-mixtral-tiny", .cluster = "lab-2x1"},
 	{.program = "llama-gqa-tiny", .cluster = "local-1x2", .memory_share = 0.8},
 	{.program = "mlp", .cluster = "local-1x4", .memory_share = 0.95},
+	/* with less memory than they ask for, and variants that save it */
 	{.program = "lstm-lm-tiny", .cluster = "local-1x2", .memory_share = 0.8},
+	{.program = "mlp", .cluster = "local-2x2", .memory_share = 0.9},
+	{.program = "dlrm-tiny", .cluster = "dgx-a100-2x8", .devices = "1x4", .memory_share = 0.8},
+	{.program = "gpt-scan", .cluster = "local-2x2", .memory_share = 0.7},
 	{.program = "t5-tiny", .cluster = "local-1x2"},
 	{.program = "llama-gqa-tiny", .cluster = "lab-2x4"},
 	{.program = "vgg-tiny", .cluster = "lab-2x1", .memory_share = 0.8},

@@ -1,7 +1,7 @@
 /*
  * What each limit is worth: halve it, double it, and plan.
  *
- *   bench/limits [--only FIELD[,FIELD]] [--cases N] [--large] [--memory SHARE]
+ *   bench/limits [--only FIELD[,FIELD]] [--cases N] [--skip N] [--large] [--memory SHARE]
  *                [--factor F] [--json] [-q]
  *
  * FIELD is a row of SW_SEARCH_LIMITS, SW_MODEL_LIMITS or SW_SCHEDULE_LIMITS, or one of their
@@ -24,7 +24,7 @@
 #include "common/cpu.h"
 
 typedef struct settings {
-	const char *only, *cases, *memory;
+	const char *only, *cases, *skip, *memory;
 	double factor;
 	bool large, json, quiet;
 } settings;
@@ -123,7 +123,8 @@ static sw_status open_cases(const settings *how, subjects *all, sw_error *err)
 {
 	size_t most = how->cases ? strtoull(how->cases, NULL, 10) : limits_n_cases;
 	sw_status status = SW_OK;
-	for (size_t i = 0; i < limits_n_cases && all->len < most && status == SW_OK; i++) {
+	for (size_t i = how->skip ? strtoull(how->skip, NULL, 10) : 0;
+	     i < limits_n_cases && all->len < most && status == SW_OK; i++) {
 		subject s = {.program = NULL};
 		if (limits_cases[i].large && !how->large)
 			continue;
@@ -308,6 +309,7 @@ int main(int argc, char **argv)
 	       flag(argc, argv, &i, "-q", &how.quiet) ||
 	       option(argc, argv, &i, "--only", &how.only) ||
 	       option(argc, argv, &i, "--cases", &how.cases) ||
+	       option(argc, argv, &i, "--skip", &how.skip) ||
 	       option(argc, argv, &i, "--memory", &how.memory) ||
 	       option(argc, argv, &i, "--factor", &factor))
 		;
