@@ -62,7 +62,8 @@ sw_status subject_open(subject *s, const char *program, const char *cluster, con
 	sw_memo_init(&s->memo, &s->analysis, s->plan, 0);
 	for (int m = 0; m < N_MODELS; m++) {
 		s->analysis.overlap_weight =
-			m == PLANNED ? sw_overlap_weight(&s->analysis.roles, &s->cluster)
+			m == PLANNED ? sw_overlap_weight(&s->analysis.roles, &s->cluster,
+				                    &sw_model_default_limits)
 				     : hidden_weights[m];
 		sw_model_init(&s->models[m], &s->memo, &s->mesh, INT64_MAX);
 	}

@@ -16,7 +16,8 @@ static sw_status choose_mesh(const sw_cluster *cluster, sw_mesh *mesh, sw_error 
 {
 	sw_plan_strategy all = {.kind = SW_PLAN_AUTO};
 	sw_meshes meshes = {0};
-	sw_status status = sw_meshes_of(cluster, &all, NULL, 1, &meshes, err);
+	sw_status status =
+		sw_meshes_of(cluster, &all, &sw_model_default_limits, NULL, 1, &meshes, err);
 	*mesh = (sw_mesh){0};
 	for (size_t i = 0; status == SW_OK && i < meshes.len; i++)
 		if (skew_of(&meshes.data[i]) < skew_of(mesh))

@@ -18,7 +18,7 @@ static bool is_free(const sw_mesh *mesh)
 static sw_status meshes_of(const sw_cluster *cluster, sw_meshes *meshes, sw_error *err)
 {
 	sw_plan_strategy all = {.kind = SW_PLAN_AUTO};
-	return sw_meshes_of(cluster, &all, NULL, 1, meshes, err);
+	return sw_meshes_of(cluster, &all, &sw_model_default_limits, NULL, 1, meshes, err);
 }
 
 static void take_problem(const sw_plan *plan, const sw_sidecar *sidecar, const sw_mesh *mesh,

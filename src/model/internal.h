@@ -53,6 +53,9 @@ typedef struct sw_priced {
 /* Return the number of the decision's strategy table under the mesh. */
 int32_t sw_strategy_table_of(sw_memo *memo, const sw_mesh *mesh, sw_decision_kind kind,
                              uint32_t index);
+/* Return the number of candidates of all ops under the mesh; ops of one equivalence class count
+ * once. */
+double sw_mesh_candidates(sw_memo *memo, const sw_mesh *mesh);
 /* Write a candidate of an op as a strategy; return false if the rule refuses it. */
 bool sw_candidate_strategy(const sw_atoms *atoms, const sw_mesh *mesh, const sw_rule *rule,
                            const sw_candidate *candidate, sw_strategy *strategy);
@@ -72,7 +75,8 @@ sw_tie_key sw_tie_of_materialised(const sw_analysis *analysis, const sw_mesh *me
                                   const sw_materialised *materialised);
 /* Return the equivalence classes of ops at the same position of repeated layers; number NULL: the
  * program is too small for its layers to be tied. */
-sw_equivalence sw_equivalent_layers(const sw_program *program, sw_arena *arena);
+sw_equivalence sw_equivalent_layers(const sw_model_limits *limits, const sw_program *program,
+                                    sw_arena *arena);
 
 /* ---- pairwise_problem.c: nodes and edges before they have costs ------------------------- */
 

@@ -8,16 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-/* The number of candidates is cubic in the options where three axes are free: atoms and ops up to
- * which these meshes are searched. */
-#define MAX_ATOMS_FOR_THREE_AXES 4
-#define MAX_OPS_FOR_THREE_AXES 200
-
-/* Ops up to which `auto` tries AxoNN's best grids, which have up to four axes; and ops up to which
- * it tries Megatron within ZeRO-3 instead, which has two. */
-#define MAX_OPS_FOR_GRIDS 3000
-#define MAX_OPS_FOR_HYBRIDS 40000
-
 /* The use of a free axis: any split of a class that makes candidates. */
 static const sw_axis_use SEARCHED = {.may = {SW_CLASS_HEAVY, 0}};
 
@@ -111,6 +101,7 @@ static bool grid_mesh(const sw_atoms *atoms, int64_t batch, const sw_plan_strate
 
 typedef struct request {
 	const sw_cluster *cluster;
+	const sw_model_limits *limits;
 	const sw_atoms *atoms;
 	const sw_roles *roles;
 	int64_t batch;   /* greatest common divisor of the leading dimensions of all data inputs */
@@ -333,7 +324,7 @@ static void add_all_searches(const request *r)
 	int32_t n = r->atoms->n;
 	for (int32_t i = 1; i < n; i++)
 		add_search(r, i, n);
-	for (int32_t i = 1; i < n && n <= MAX_ATOMS_FOR_THREE_AXES; i++)
+	for (int32_t i = 1; i < n; i++)
 		for (int32_t k = i + 1; k < n; k++)
 			add_search(r, i, k);
 	if (n < 2)
@@ -377,15 +368,19 @@ static void add_hybrids(const request *r)
 		r->meshes->data[i].saves_memory = true;
 }
 
-/* The grids stand last: which there are depends on the rewritten program, and the meshes before
- * them must have the same numbers in all variants. */
+/* Few ops: AxoNN's best grids, which have up to four axes; more: Megatron within ZeRO-3, which has
+ * two. The grids stand last: which there are depends on the rewritten program, and the meshes
+ * before them must have the same numbers in all variants. */
 static void add_grids(const request *r)
 {
+	const sw_model_limits *l = r->limits;
 	if (!r->roles || r->atoms->n == 0)
 		return;
-	if (r->roles->program->ops.len <= MAX_OPS_FOR_GRIDS)
-		add_axonn(r, &(sw_plan_strategy){.kind = SW_PLAN_AXONN, .top = SW_TOP_GRIDS}, NULL);
-	else if (r->roles->program->ops.len <= MAX_OPS_FOR_HYBRIDS)
+	double ops = (double)r->roles->program->ops.len;
+	if (ops <= l->grids_ops)
+		add_axonn(r, &(sw_plan_strategy){.kind = SW_PLAN_AXONN, .top = (int64_t)l->grids},
+		          NULL);
+	else if (ops <= l->hybrids_ops)
 		add_hybrids(r);
 }
 
@@ -410,10 +405,11 @@ static add_fn *const STRATEGIES[] = {
 };
 
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy,
-                       const sw_roles *roles, int32_t microbatches, sw_meshes *meshes,
-                       sw_error *err)
+                       const sw_model_limits *limits, const sw_roles *roles, int32_t microbatches,
+                       sw_meshes *meshes, sw_error *err)
 {
 	const request r = {.cluster = cluster,
+	                   .limits = limits,
 	                   .atoms = &cluster->atoms,
 	                   .roles = roles,
 	                   .batch = SW_MAX(batch_of(roles) / SW_MAX(microbatches, 1), 1),
@@ -422,16 +418,29 @@ sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strate
 	return STRATEGIES[strategy->kind](&r, strategy, err);
 }
 
-void sw_meshes_limit(sw_meshes *meshes, const sw_program *program, char *scope, size_t scope_bytes)
+static bool searches_three(const sw_mesh *mesh)
+{
+	return mesh->n_axes > 2 && mesh->search;
+}
+
+bool sw_meshes_afford_three(const sw_meshes *meshes, sw_memo *memo)
+{
+	double work = 0, max_work = memo->analysis->limits->three_axes_work;
+	for (size_t i = 0; i < meshes->len && work <= max_work; i++)
+		if (searches_three(&meshes->data[i]))
+			work += sw_mesh_candidates(memo, &meshes->data[i]);
+	return work <= max_work;
+}
+
+void sw_meshes_limit(sw_meshes *meshes, bool afford_three, char *scope, size_t scope_bytes)
 {
 	size_t n = 0;
 	bool three = false;
 	for (size_t i = 0; i < meshes->len; i++) {
 		const sw_mesh mesh = meshes->data[i];
-		bool searches_three = mesh.n_axes > 2 && mesh.search;
-		if (searches_three && program->ops.len > MAX_OPS_FOR_THREE_AXES)
+		if (searches_three(&mesh) && !afford_three)
 			continue;
-		three = three || searches_three;
+		three = three || searches_three(&mesh);
 		meshes->data[n++] = mesh;
 	}
 	meshes->len = n;

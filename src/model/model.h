@@ -24,6 +24,7 @@
 #ifndef SW_MODEL_MODEL_H
 #define SW_MODEL_MODEL_H
 
+#include "model/limits.h"
 #include "plan/fixed_strategy.h"
 #include "solve/methods.h"
 
@@ -137,7 +138,8 @@ void sw_classes_clear(sw_classes *classes);
 
 typedef struct sw_overlap sw_overlap;
 /* Of the planned computations. The roles must outlive it. */
-sw_overlap *sw_overlap_new(const sw_roles *roles, const sw_cluster *cluster);
+sw_overlap *sw_overlap_new(const sw_roles *roles, const sw_cluster *cluster,
+                           const sw_model_limits *limits);
 void sw_overlap_free(sw_overlap *overlap);
 /* Return the overlap window in seconds per step: the kernels that may run between the op `from` and
  * the op `to` of its computation in some order. SW_NO_ID: until the computation ends. from == to:
@@ -147,7 +149,8 @@ double sw_overlap_window_s(const sw_overlap *overlap, sw_id from, sw_id to);
  * parallelism communicates for as long as its kernels take it is 1: one more second lengthens the
  * step by a second. Where it communicates for less it is smaller in proportion, for most of the
  * communication is hidden. It is a power of two. */
-double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster);
+double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster,
+                         const sw_model_limits *limits);
 
 /* ---- analysis.c: everything that no mesh changes ---------------------------------------- */
 
@@ -165,6 +168,7 @@ typedef struct sw_analysis {
 	const sw_program *program; /* borrowed, as are the cluster and the rules */
 	const sw_cluster *cluster;
 	const sw_rule **rules;
+	const sw_model_limits *limits;
 	sw_roles roles;
 	sw_classes classes;
 	sw_overlap *overlap;   /* NULL: collectives block; nothing is hidden */
@@ -176,6 +180,7 @@ typedef struct sw_analysis {
 } sw_analysis;
 typedef struct sw_analysis_options {
 	bool no_overlap, untied;
+	const sw_model_limits *limits; /* NULL: sw_model_default_limits; outlives the analysis */
 } sw_analysis_options;
 /* The plan and its program must outlive the analysis. O(ops). */
 void sw_analysis_init(sw_analysis *analysis, const sw_plan *plan, const sw_sidecar *sidecar,
@@ -183,7 +188,7 @@ void sw_analysis_init(sw_analysis *analysis, const sw_plan *plan, const sw_sidec
 void sw_analysis_clear(sw_analysis *analysis);
 /* Are the repeated layers of the program planned alike? They are in a large program, unless
  * `untied`. */
-bool sw_layers_are_tied(const sw_program *program, bool untied);
+bool sw_layers_are_tied(const sw_model_limits *limits, const sw_program *program, bool untied);
 
 /* Find the decisions of all pins (NULL: none) and store their options in the analysis. An
  * impossible pin is SW_ERR_INPUT. */
@@ -262,20 +267,23 @@ typedef struct sw_mesh {
 typedef SW_VEC(sw_mesh) sw_meshes;
 
 /* Add the meshes of a strategy. auto: the fixed strategies, then each grouping of adjacent atoms
- * into two free axes (one where there is one atom; three also, where the atoms are few), then
+ * into two free axes (one where there is one atom), and into three, then
  * AxoNN's best grids where the ops are few, else Megatron within ZeRO-3 as AxoNN grids. `roles`
  * tell the sizes to split: the batch, which runs in `microbatches` parts, and the experts; NULL:
  * nothing is known of the program. */
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy,
-                       const sw_roles *roles, int32_t microbatches, sw_meshes *meshes,
-                       sw_error *err);
+                       const sw_model_limits *limits, const sw_roles *roles, int32_t microbatches,
+                       sw_meshes *meshes, sw_error *err);
 /* Cut axes where a pin's devices begin or end (NULL: no pins). Drop the meshes that would need more
  * than SW_MAX_AXES; SW_ERR_INPUT if none is left. */
 sw_status sw_pins_cut(const sw_pins *pins, const sw_cluster *cluster, sw_meshes *meshes,
                       sw_error *err);
-/* Drop the meshes that would take too long to search for a program of this size; describe the rest
- * in `scope`. */
-void sw_meshes_limit(sw_meshes *meshes, const sw_program *program, char *scope, size_t scope_bytes);
+/* Return whether three free axes are searched: whether all candidates of these meshes together,
+ * those of equal ops counted once, are within three_axes_work. */
+bool sw_meshes_afford_three(const sw_meshes *meshes, sw_memo *memo);
+/* Drop the meshes of three free axes unless they can be afforded. Write into `scope` which plans
+ * are left, in words. */
+void sw_meshes_limit(sw_meshes *meshes, bool afford_three, char *scope, size_t scope_bytes);
 
 /* ---- pairwise_problem.c: one mesh as a pairwise problem --------------------------------- */
 

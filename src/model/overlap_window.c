@@ -9,27 +9,16 @@
  * and that of a weight has everything before its first use.
  *
  * Kernels count by their seconds on one device, divided by the number of devices. Only the
- * MAX_KERNELS heaviest kernels of a computation count; each is a bit of a row. Building takes O(ops
- * * MAX_KERNELS + edges * MAX_KERNELS / 64) and a query O(1), since the op's predecessors and the
- * reader's successors are disjoint. Two collectives that are hidden behind the same kernels both
- * get the whole window.
+ * heaviest kernels of a computation count, as many as window_work allows for the ops of the
+ * program; each is a bit of a row. Building takes O(ops * kernels + edges * kernels / 64) and a
+ * query O(1), since the op's predecessors and the reader's successors are disjoint. Two collectives
+ * that are hidden behind the same kernels both get the whole window.
  */
 #include "model/internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The smallest weight that sw_overlap_weight gives, in seconds per second of hidden communication.
- * With less, plans that communicate without need cost almost as little as others. */
-#define MIN_WEIGHT 0.25
-/* Kernels of a computation that count in windows, the heaviest ones. */
-#define MAX_KERNELS 1024
-#define WORDS (MAX_KERNELS / 64)
-
-typedef struct kernel_row {
-	uint64_t word[WORDS];
-} kernel_row;
 
 typedef struct heavy {
 	sw_id op;
@@ -45,12 +34,18 @@ struct sw_overlap {
 	double *own_s, *before_s, *after_s;
 };
 
-/* Scratch space while the sums are computed. */
+/* Scratch space while the sums are computed. A row has a bit for each of the heaviest kernels. */
 typedef struct rows {
-	kernel_row *before,
-		*after; /* per op: its predecessors and its successors, itself in both */
-	double seconds[MAX_KERNELS]; /* of each bit, in the current computation */
+	size_t n_kernels, n_words; /* of a row */
+	/* per op: the row of its predecessors and that of its successors, itself in both */
+	uint64_t *before, *after;
+	double *seconds; /* of each bit, in the current computation */
 } rows;
+
+static uint64_t *row_of(const rows *r, uint64_t *of, sw_id op)
+{
+	return of + op * r->n_words;
+}
 
 static double kernel_s(const sw_roles *roles, const sw_cluster *cluster, sw_id id)
 {
@@ -97,20 +92,20 @@ static void set_bits(sw_overlap *o, rows *r, const sw_roles *roles, const sw_clu
 		list[i] = (heavy){computation->ops.data[i],
 		                  op_s(roles, cluster, computation->ops.data[i])};
 	qsort(list, computation->ops.len, sizeof(*list), heaviest_first);
-	memset(r->seconds, 0, sizeof(r->seconds));
-	for (size_t i = 0; i < computation->ops.len && i < MAX_KERNELS; i++) {
+	memset(r->seconds, 0, sizeof(*r->seconds) * r->n_words * 64);
+	for (size_t i = 0; i < computation->ops.len && i < r->n_kernels; i++) {
 		r->seconds[i] = o->own_s[list[i].op] = list[i].seconds;
 		o->all_s[c] += list[i].seconds;
-		r->before[list[i].op].word[i / 64] |= UINT64_C(1) << i % 64;
-		r->after[list[i].op].word[i / 64] |= UINT64_C(1) << i % 64;
+		row_of(r, r->before, list[i].op)[i / 64] |= UINT64_C(1) << i % 64;
+		row_of(r, r->after, list[i].op)[i / 64] |= UINT64_C(1) << i % 64;
 	}
 	free(list);
 }
 
-static void add_row(kernel_row *to, const kernel_row *from)
+static void add_row(uint64_t *to, const uint64_t *from, size_t n_words)
 {
-	for (int w = 0; w < WORDS; w++)
-		to->word[w] |= from->word[w];
+	for (size_t w = 0; w < n_words; w++)
+		to[w] |= from[w];
 }
 
 /* Operands stand before their readers: one pass forwards and one backwards reach everything. */
@@ -124,20 +119,22 @@ static void fill_rows(const sw_overlap *o, rows *r, int32_t c)
 		for (uint32_t k = 0; k < op->n_operands; k++) {
 			sw_id maker = o->program->values.data[op->operands[k]].op;
 			if (i < n)
-				add_row(&r->before[id], &r->before[maker]);
+				add_row(row_of(r, r->before, id), row_of(r, r->before, maker),
+				        r->n_words);
 			else
-				add_row(&r->after[maker], &r->after[id]);
+				add_row(row_of(r, r->after, maker), row_of(r, r->after, id),
+				        r->n_words);
 		}
 	}
 }
 
 SW_VECTORISED
-static double sum_row(const kernel_row *bits, const double *seconds)
+static double sum_row(const uint64_t *bits, size_t n_words, const double *seconds)
 {
 	double sums[64] = {0}, sum = 0;
-	for (int w = 0; w < WORDS; w++)
-		for (int i = 0; i < 64; i++)
-			sums[i] += bits->word[w] >> i & 1 ? seconds[w * 64 + i] : 0;
+	for (size_t w = 0; w < n_words; w++)
+		for (size_t i = 0; i < 64; i++)
+			sums[i] += bits[w] >> i & 1 ? seconds[w * 64 + i] : 0;
 	for (int i = 0; i < 64; i++)
 		sum += sums[i];
 	return sum;
@@ -148,35 +145,48 @@ static void sum_rows(sw_overlap *o, const rows *r, int32_t c)
 	const sw_computation *computation = &o->program->computations.data[c];
 	for (size_t i = 0; i < computation->ops.len; i++) {
 		sw_id id = computation->ops.data[i];
-		o->before_s[id] = sum_row(&r->before[id], r->seconds);
-		o->after_s[id] = sum_row(&r->after[id], r->seconds);
+		o->before_s[id] = sum_row(row_of(r, r->before, id), r->n_words, r->seconds);
+		o->after_s[id] = sum_row(row_of(r, r->after, id), r->n_words, r->seconds);
 	}
 }
 
-sw_overlap *sw_overlap_new(const sw_roles *roles, const sw_cluster *cluster)
+static rows rows_new(size_t n_ops, size_t n_kernels)
+{
+	rows r = {.n_kernels = n_kernels, .n_words = (n_kernels + 63) / 64};
+	r.before = sw_alloc(sizeof(*r.before) * r.n_words * n_ops);
+	r.after = sw_alloc(sizeof(*r.after) * r.n_words * n_ops);
+	r.seconds = sw_alloc(sizeof(*r.seconds) * r.n_words * 64);
+	return r;
+}
+
+static void rows_free(rows *r)
+{
+	free(r->before);
+	free(r->after);
+	free(r->seconds);
+}
+
+sw_overlap *sw_overlap_new(const sw_roles *roles, const sw_cluster *cluster,
+                           const sw_model_limits *limits)
 {
 	const sw_program *program = roles->program;
 	size_t n = program->ops.len + 1;
 	sw_overlap *o = sw_alloc(sizeof(*o));
-	rows *r = sw_alloc(sizeof(*r));
+	rows r = rows_new(n, SW_MIN(n, (size_t)(limits->window_work / (double)n)));
 	o->program = program;
 	sw_arena_init(&o->arena);
 	o->all_s = SW_NEW_N(&o->arena, double, program->computations.len + 1);
 	o->own_s = SW_NEW_N(&o->arena, double, n);
 	o->before_s = SW_NEW_N(&o->arena, double, n);
 	o->after_s = SW_NEW_N(&o->arena, double, n);
-	r->before = sw_alloc(sizeof(kernel_row) * n);
-	r->after = sw_alloc(sizeof(kernel_row) * n);
 	for (size_t c = 0; c < program->computations.len; c++) {
 		if (!roles->planned[c])
 			continue;
-		set_bits(o, r, roles, cluster, (int32_t)c);
-		fill_rows(o, r, (int32_t)c);
-		sum_rows(o, r, (int32_t)c);
+		set_bits(o, &r, roles, cluster, (int32_t)c);
+		fill_rows(o, &r, (int32_t)c);
+		sum_rows(o, &r, (int32_t)c);
 	}
-	free(r->before);
-	free(r->after);
-	free(r);
+	rows_free(&r);
 	return o;
 }
 
@@ -196,7 +206,10 @@ double sw_overlap_window_s(const sw_overlap *o, sw_id from, sw_id to)
 	return SW_MAX(seconds, 0);
 }
 
-double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster)
+/* Less than min_overlap_weight, and plans that communicate without need cost almost as little as
+ * others. */
+double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster,
+                         const sw_model_limits *limits)
 {
 	int64_t bytes = 0;
 	for (uint32_t i = 0; i < roles->n_inputs; i++)
@@ -206,5 +219,5 @@ double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster)
 	double kernels_s = computation_s(roles, cluster, roles->program->entry);
 	double reduce_s = sw_cost_collective((void *)cluster, SW_MOVE_ALL_REDUCE, all, bytes);
 	double power = round(log2(reduce_s / kernels_s));
-	return isfinite(power) ? fmin(fmax(exp2(power), MIN_WEIGHT), 1) : 1;
+	return isfinite(power) ? fmin(fmax(exp2(power), limits->min_overlap_weight), 1) : 1;
 }

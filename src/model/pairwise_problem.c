@@ -625,9 +625,6 @@ static int32_t conversion_point(const sw_model *m, sw_id value, const readers *r
 	return first;
 }
 
-/* Values and temporaries of at most this many bytes have no span. */
-#define MIN_SPAN_BYTES 256
-
 /* Add spans for the memory that local ops need while they run. */
 static void add_temporary_spans(sw_model *m)
 {
@@ -638,7 +635,7 @@ static void add_temporary_spans(sw_model *m)
 		int64_t most = 0;
 		for (int32_t i = 0; table->temporary_bytes && i < table->n; i++)
 			most = SW_MAX(most, table->temporary_bytes[i]);
-		if (most > MIN_SPAN_BYTES)
+		if ((double)most > m->analysis->limits->min_span_bytes)
 			sw_problem_add_span(
 				&m->problem, decision->node, roles->point[decision->index],
 				roles->point[decision->index] + 1, table->temporary_bytes);
@@ -651,7 +648,8 @@ static void add_spans(sw_model *m, const readers *r)
 	const sw_program *program = m->analysis->program;
 	for (sw_id v = 0; v < program->values.len; v++) {
 		if (m->index.producer[v] == SW_NO_ID || roles->in_place[v] ||
-		    sw_shape_bytes(sw_value_shape(program, v)) <= MIN_SPAN_BYTES)
+		    (double)sw_shape_bytes(sw_value_shape(program, v)) <=
+		            m->analysis->limits->min_span_bytes)
 			continue;
 		int32_t begin = birth_point(roles, v), end = roles->last_use[v];
 		int32_t first = conversion_point(m, v, r, begin, end);

@@ -8,10 +8,6 @@
 
 #include <stdlib.h>
 
-/* The fraction of the capacity (1 / MIN_COPY_PART) that the copies of an op must exceed to be
- * counted. */
-#define MIN_COPY_PART 1024
-
 static int64_t bytes_in(const sw_model *m, sw_shape shape, uint32_t layout)
 {
 	const sw_memo *memo = m->memo;
@@ -45,6 +41,7 @@ static int64_t count_copies(const sw_model *m, const sw_decision *decision, cons
 void sw_model_count_copies(sw_model *m, const sw_plan *nearby)
 {
 	const sw_roles *roles = &m->analysis->roles;
+	const double min_bytes = (double)m->problem.capacity / m->analysis->limits->copy_parts;
 	for (size_t s = 0; s < m->decisions.len; s++) {
 		const sw_decision *decision = &m->decisions.data[s];
 		if (decision->kind != SW_DECISION_OP)
@@ -52,7 +49,7 @@ void sw_model_count_copies(sw_model *m, const sw_plan *nearby)
 		int64_t *usage =
 			sw_alloc(sizeof(*usage) * (size_t)m->memo->tables.data[decision->table].n);
 		int32_t point = roles->point[decision->index];
-		if (count_copies(m, decision, nearby, usage) > m->problem.capacity / MIN_COPY_PART)
+		if ((double)count_copies(m, decision, nearby, usage) > min_bytes)
 			sw_problem_add_span(&m->problem, decision->node, point, point + 1, usage);
 		free(usage);
 	}

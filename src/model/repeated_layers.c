@@ -6,29 +6,25 @@
  */
 #include "model/internal.h"
 
-/* Radius of uses around an op that tell positions in a layer apart. A larger one separates layers
- * that are equal, a smaller one ties positions that are not. */
-#define CONTEXT_RADIUS 6
-/* Ops from which on a program has its layers tied. */
-#define MIN_TIED_OPS 1000
-
 enum { OF_MATERIALISED = SW_DECISION_OUTPUT + 1 };
 
-bool sw_layers_are_tied(const sw_program *program, bool untied)
+bool sw_layers_are_tied(const sw_model_limits *limits, const sw_program *program, bool untied)
 {
-	return !untied && program->ops.len >= MIN_TIED_OPS;
+	return !untied && (double)program->ops.len >= limits->tied_ops;
 }
 
-sw_equivalence sw_equivalent_layers(const sw_program *program, sw_arena *arena)
+sw_equivalence sw_equivalent_layers(const sw_model_limits *limits, const sw_program *program,
+                                    sw_arena *arena)
 {
-	return sw_layers_are_tied(program, false)
-	               ? sw_program_equivalence(program, CONTEXT_RADIUS, arena)
+	return sw_layers_are_tied(limits, program, false)
+	               ? sw_program_equivalence(program, (int32_t)limits->layer_radius, arena)
 	               : (sw_equivalence){0};
 }
 
 static bool are_tied(const sw_analysis *analysis, const sw_mesh *mesh)
 {
-	return sw_layers_are_tied(analysis->program, analysis->untied && mesh->untied);
+	return sw_layers_are_tied(analysis->limits, analysis->program,
+	                          analysis->untied && mesh->untied);
 }
 
 static sw_tie_key tie_nothing(int32_t table)

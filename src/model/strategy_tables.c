@@ -6,21 +6,24 @@
  */
 #include "model/internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Options of one axis at one decision; further ones are left out and counted. */
-#define MAX_OPTIONS 24
-
 typedef struct options {
-	int32_t n[SW_MAX_AXES];
-	sw_option list[SW_MAX_AXES][MAX_OPTIONS];
-	int64_t left_out; /* options beyond MAX_OPTIONS */
+	int32_t max, n[SW_MAX_AXES];
+	sw_option list[SW_MAX_AXES][SW_MAX_OPTIONS];
+	int64_t left_out; /* options beyond max */
 } options;
+
+static int32_t max_options_of(const sw_memo *memo)
+{
+	return (int32_t)fmin(memo->analysis->limits->max_options, SW_MAX_OPTIONS);
+}
 
 static void add_option(options *o, int32_t axis, sw_option option)
 {
-	if (o->n[axis] < MAX_OPTIONS)
+	if (o->n[axis] < o->max)
 		o->list[axis][o->n[axis]++] = option;
 	else
 		o->left_out++;
@@ -564,10 +567,38 @@ static sw_strategy_table make_table(sw_memo *memo, const sw_mesh *mesh, sw_decis
 	return table;
 }
 
+static double count_candidates(const sw_memo *memo, const sw_mesh *mesh, sw_id op)
+{
+	options o = {.max = max_options_of(memo)};
+	double n = 1;
+	decision_options(memo->analysis, mesh, SW_DECISION_OP, op, &o);
+	for (int32_t axis = 0; axis < mesh->n_axes; axis++)
+		n *= o.n[axis];
+	return n;
+}
+
+double sw_mesh_candidates(sw_memo *memo, const sw_mesh *mesh)
+{
+	const sw_program *program = memo->analysis->program;
+	bool *seen = sw_alloc(memo->decision_class_index.len + program->ops.len + 1);
+	double sum = 0;
+	for (sw_id id = 0; id < program->ops.len; id++) {
+		const sw_op *op = sw_op_at(program, id);
+		if (!memo->analysis->roles.planned[op->computation] ||
+		    op->opcode == SW_OP_PARAMETER || sw_is_region(op))
+			continue;
+		uint32_t class = sw_decision_equivalence(memo, SW_DECISION_OP, id);
+		sum += seen[class] ? 0 : count_candidates(memo, mesh, id);
+		seen[class] = true;
+	}
+	free(seen);
+	return sum;
+}
+
 int32_t sw_strategy_table_of(sw_memo *memo, const sw_mesh *mesh, sw_decision_kind kind,
                              uint32_t index)
 {
-	options o = {0};
+	options o = {.max = max_options_of(memo)};
 	sw_text key = {0};
 	decision_options(memo->analysis, mesh, kind, index, &o);
 	char first[] = {kind == SW_DECISION_OP ? 'o' : 'v', (char)mesh->n_axes,

@@ -54,7 +54,8 @@ sw_plan *sw_plan_sketch(const sw_plan *plan)
 	                    .strategy = plan->strategy,
 	                    .n_outputs = plan->n_outputs,
 	                    .merge_bytes = plan->merge_bytes,
-	                    .memory_bytes = plan->memory_bytes};
+	                    .memory_bytes = plan->memory_bytes,
+	                    .schedule_limits = plan->schedule_limits};
 	sw_arena_init(&sketch->arena);
 	size_t ops = plan->program->ops.len, values = plan->program->values.len;
 	sketch->strategies =

@@ -9,9 +9,9 @@
  * How a plan is found (model/ and search/). (1) The rules of all ops are made. (2) Splits
  * (dimension, top) of all values that the rules carry into each other form equivalence CLASSES
  * (flooding, Rhino 4.3.3): the batch is one class, the heads of a layer another. (3) The atoms are
- * grouped into AXES of adjacent atoms (two axes are searched freely, three where atoms and ops are
- * few); each grouping is a mesh. (4) The CANDIDATES of a decision give each axis to
- * one class that the op has, to a linearity of partial sums, or to nothing. (5) The pairwise
+ * grouped into AXES of adjacent atoms (two axes are searched freely, three where their candidates
+ * are few); each grouping is a mesh. (4) The CANDIDATES of a decision give each axis to one class
+ * that the op has, to a linearity of partial sums, or to nothing. (5) The pairwise
  * problem has a node per DECISION (an op, an entry input or result, or a BOUNDARY, where values
  * enter or leave a loop or conditional) and a node for the materialised layout of each value with
  * several readers. A node costs the seconds of the local op, an edge the seconds of redistribution;
@@ -128,7 +128,8 @@ typedef struct sw_plan {
 	const char *program_path;
 	uint64_t program_hash;      /* of the canonical program before rewrites */
 	sw_plan_strategy strategy;  /* as requested */
-	char chosen[SW_NAME_BYTES]; /* the candidate plan that was taken: "dp", "search x=2 y=2", ... */
+	char chosen[SW_NAME_BYTES]; /* the candidate plan that was taken: "dp", "search x=2 y=2",
+	                               ... */
 	int32_t n_axes;
 	sw_axis axes[SW_MAX_AXES];
 
@@ -151,6 +152,9 @@ typedef struct sw_plan {
 	int64_t merge_bytes;
 	/* memory per device for which the plan was made and is scheduled; 0: the cluster file's */
 	int64_t memory_bytes;
+	/* Borrowed while the planner runs, for the schedules that it plays; else NULL: the default
+	 * ones. */
+	const struct sw_schedule_limits *schedule_limits;
 
 	/* The predicted cost. */
 	/* step: with overlap, if the planner could play it; else compute + communication */

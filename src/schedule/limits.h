@@ -1,71 +1,45 @@
 /*
- * Every constant of `schedule` that changes which schedule a program gets. A benchmark that asks
- * what a constant is worth passes its own limits in sw_schedule_options, and walks the fields by
- * sw_schedule_limit_fields.
+ * The constants of the schedule that change its results: their values, units and meaning.
  */
 #ifndef SW_SCHEDULE_LIMITS_H
 #define SW_SCHEDULE_LIMITS_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "base/limits.h"
+
+/* X(name, value, unit, meaning) */
+#define SW_SCHEDULE_LIMITS(X)                                                                      \
+	X(late_stretch, 2, "times a collective's seconds",                                         \
+	  "by which candidate orders are timed once more, and merged in two of the five ways")     \
+	X(late_weight, 0.5, "share", "of that late time in the time that candidates compare by")   \
+	X(enough_share, 1e-4, "of the kernels' seconds",                                           \
+	  "by which the incumbent may exceed them for the search to stop")                         \
+	X(merge_saving_share, 1e-4, "of the incumbent's seconds",                                  \
+	  "that a merging of collectives must save the stream of collectives")                     \
+	X(small_share, 0.5, "of a collective's seconds",                                           \
+	  "that it may add at most to a collective which it joins")                                \
+	X(prefetch_lead, 2, "times a collective's seconds",                                        \
+	  "from a prefetch to its deadline, when starts are inserted between kernels")             \
+	X(earliest_start_lead, 1.25, "times a collective's seconds",                               \
+	  "from a start to its deadline, in the order by earliest start")                          \
+	X(deferred_lead, 1.5, "times a collective's seconds",                                      \
+	  "from a gather to its deadline, and from a reduction to its readers, in the order that " \
+	  "defers")                                                                                \
+	X(deferred_tight_lead, 1, "times a collective's seconds",                                  \
+	  "for the same, once the memory of that order was exceeded")                              \
+	X(lookahead_edges, 100, "edges per task",                                                  \
+	  "looked at by the orders by least work, which then take collectives as they stand")      \
+	X(max_refits, 3, "schedules",                                                              \
+	  "within an interpolated memory allowance before it falls to refit_last_share")           \
+	X(refit_share, 0.9, "of an allowance", "that the next attempt gets at most")               \
+	X(refit_min_share, 0.5, "of an allowance", "that the next attempt gets at least")          \
+	X(refit_last_share, 1. / 16, "of an allowance", "that attempts after max_refits get")
 
 typedef struct sw_schedule_limits {
-	/* Factor: candidate orders are also timed with every collective taking so many times its
-	 * predicted seconds, and are merged by that time in two of the five ways. */
-	double late_stretch;
-	/* Share, 0..1: weight of that late time in the time by which candidates are compared. */
-	double late_weight;
-	/* Share of the kernels' seconds: stop the search once the incumbent exceeds them by no
-	 * more. */
-	double enough_share;
-	/* Share of the incumbent's seconds: skip a merging of collectives that saves the stream of
-	 * collectives less. */
-	double merge_saving_share;
-	/* Share of a collective's seconds: it is small, and may be merged, if it adds less than
-	 * that to the collective that it joins. */
-	double small_share;
-	/* Factor of a collective's seconds: lead time of a prefetch before its deadline when starts
-	 * are inserted between kernels. */
-	double prefetch_lead;
-	/* Factor of a collective's seconds: lead time before its deadline in the order by earliest
-	 * start. */
-	double earliest_start_lead;
-	/* Factor of a collective's seconds: in the order that defers, the lead time of a gather
-	 * before its deadline, and the time from a reduction's start to its readers. */
-	double deferred_lead;
-	/* Factor of a collective's seconds: lead time in the same order once its memory was
-	 * exceeded. */
-	double deferred_tight_lead;
-	/* Edges per task: work budget of the orders by least work, after which they take
-	 * collectives in program order. */
-	int64_t lookahead_edges;
-	/* Attempts: schedules made with an interpolated memory allowance before it falls to
-	 * refit_last_share. */
-	int64_t max_refits;
-	/* Share: safety margin of an interpolated memory allowance, and the most that the next
-	 * attempt gets of the last one's. */
-	double refit_share;
-	/* Share: the least that the next attempt gets of the last one's memory allowance. */
-	double refit_min_share;
-	/* Share: what attempts after max_refits get of the last one's memory allowance. */
-	double refit_last_share;
+	SW_SCHEDULE_LIMITS(SW_LIMIT_FIELD)
 } sw_schedule_limits;
 
 extern const sw_schedule_limits sw_schedule_default_limits;
-
-typedef enum sw_schedule_limit_type {
-	SW_SCHEDULE_LIMIT_REAL, /* double */
-	SW_SCHEDULE_LIMIT_COUNT /* int64_t */
-} sw_schedule_limit_type;
-
-typedef struct sw_schedule_limit_field {
-	const char *name;
-	size_t offset; /* in sw_schedule_limits */
-	sw_schedule_limit_type type;
-	const char *unit;
-} sw_schedule_limit_field;
-
-#define SW_SCHEDULE_N_LIMITS 14
-extern const sw_schedule_limit_field sw_schedule_limit_fields[SW_SCHEDULE_N_LIMITS];
+extern const sw_limit_row sw_schedule_limit_rows[];
+extern const size_t sw_schedule_n_limits;
 
 #endif

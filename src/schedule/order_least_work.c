@@ -156,7 +156,7 @@ static void work_scheduler_init(work_scheduler *f, const sw_tasks *graph,
 		sw_arena_copy(arena, before->tasks, sizeof(*f->before) * before->start[graph->n]);
 	f->pending = SW_NEW_N(arena, uint32_t, graph->n + 1);
 	f->order = SW_NEW_N(arena, uint32_t, graph->n + 1);
-	f->edges_left = limits->lookahead_edges * (int64_t)graph->n;
+	f->edges_left = (int64_t)(limits->lookahead_edges * (double)graph->n);
 	for (uint32_t t = 0; t < graph->n; t++) {
 		f->tasks[t] = (work_task){.seconds = graph->tasks[t].seconds,
 		                          .begin = before->start[t],

@@ -352,7 +352,7 @@ static int64_t next_spare(const sw_schedule_limits *limits, fitting_attempt last
 	double max = limits->refit_share * spare;
 	double next = slope > 0 ? spare - over / (limits->refit_share * slope)
 	                        : max * (double)available / (double)last.taken;
-	return (int64_t)(times < limits->max_refits
+	return (int64_t)(times < (int64_t)limits->max_refits
 	                         ? SW_MIN(SW_MAX(next, limits->refit_min_share * spare), max)
 	                         : limits->refit_last_share * spare);
 }

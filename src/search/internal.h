@@ -158,6 +158,7 @@ typedef struct sw_search {
 	struct { /* the request; all borrowed */
 		const sw_plan_options *options;
 		const sw_search_limits *limits;
+		const sw_model_limits *model_limits;
 		const sw_sidecar *sidecar;
 		const sw_cluster *cluster;
 		const char *program_path;
@@ -183,7 +184,8 @@ typedef struct sw_search {
 	sw_path_store *paths;
 	double start_s;
 	bool timed_out;
-	char scope[192]; /* which meshes were dropped, in words */
+	char scope[192];   /* which meshes were dropped, in words; "": not known yet */
+	bool afford_three; /* free axes */
 	sw_error *err;
 } sw_search;
 

@@ -1,13 +1,10 @@
 /*
  * The constants of the search that change its results: their values, units and meaning.
- *
- * bench/limits halves and doubles each of them over a set of programs and clusters, and prints the
- * change of the step and of the planning time.
  */
 #ifndef SW_SEARCH_LIMITS_H
 #define SW_SEARCH_LIMITS_H
 
-#include <stddef.h>
+#include "base/limits.h"
 
 /* X(name, value, unit, meaning) */
 #define SW_SEARCH_LIMITS(X)                                                                        \
@@ -49,17 +46,9 @@
 	X(grace_s, 1, "s", "beyond the time limit that the first mesh may take")
 
 typedef struct sw_search_limits {
-#define SW_FIELD(name, value, unit, meaning) double name; /* unit: meaning, see the table */
-	SW_SEARCH_LIMITS(SW_FIELD)
-#undef SW_FIELD
+	SW_SEARCH_LIMITS(SW_LIMIT_FIELD)
 } sw_search_limits;
 
-/* The rows of the table, for benchmarks and for people. */
-typedef struct sw_limit_row {
-	const char *name, *unit, *meaning;
-	size_t offset; /* of a double, in the struct */
-	double value;
-} sw_limit_row;
 extern const sw_search_limits sw_search_default_limits;
 extern const sw_limit_row sw_search_limit_rows[];
 extern const size_t sw_search_n_limits;

@@ -51,6 +51,10 @@ typedef struct sw_plan_options {
 	sw_search_effort *effort;
 	/* Constants of the search; NULL: sw_search_default_limits. */
 	const sw_search_limits *limits;
+	/* Constants of the model, and of the schedules that are simulated; NULL: the default ones.
+	 */
+	const sw_model_limits *model_limits;
+	const sw_schedule_limits *schedule_limits;
 	/* Where nothing fits in memory, receives the smallest plan that was found, which the caller
 	 * frees; NULL: it is dropped. */
 	struct sw_plan **least;

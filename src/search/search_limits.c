@@ -1,7 +1,6 @@
 #include "search/limits.h"
 
-#define SW_VALUE(name, value, unit, meaning) .name = (value),
-const sw_search_limits sw_search_default_limits = {SW_SEARCH_LIMITS(SW_VALUE)};
+const sw_search_limits sw_search_default_limits = {SW_SEARCH_LIMITS(SW_LIMIT_VALUE)};
 
 #define SW_ROW(name, value, unit, meaning)                                                         \
 	{#name, unit, meaning, offsetof(sw_search_limits, name), value},

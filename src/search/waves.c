@@ -7,15 +7,24 @@
 
 /* ---- meshes ----------------------------------------------------------------------------- */
 
+/* Search three axes if the first variant can afford it, so that a mesh has one number in all. */
+static void limit_meshes(sw_search *s, sw_meshes *meshes)
+{
+	if (!*s->scope)
+		s->afford_three = sw_meshes_afford_three(meshes, &s->wave->memo);
+	sw_meshes_limit(meshes, s->afford_three, s->scope, sizeof(s->scope));
+}
+
 static sw_status strategy_meshes(sw_search *s, const sw_variant *v, sw_meshes *meshes)
 {
 	const sw_plan_options *o = s->asked.options;
-	sw_status status = sw_meshes_of(s->asked.cluster, &o->strategy, &s->wave->analysis.roles,
-	                                v->rewrites.microbatches, meshes, s->err);
+	sw_status status =
+		sw_meshes_of(s->asked.cluster, &o->strategy, s->asked.model_limits,
+	                     &s->wave->analysis.roles, v->rewrites.microbatches, meshes, s->err);
 	if (status == SW_OK)
 		status = sw_pins_cut(o->pins, s->asked.cluster, meshes, s->err);
 	if (status == SW_OK)
-		sw_meshes_limit(meshes, s->canonical, s->scope, sizeof(s->scope));
+		limit_meshes(s, meshes);
 	return status;
 }
 
@@ -54,7 +63,8 @@ static size_t enter_meshes(const sw_search *s, sw_variant *v, const sw_meshes *m
 {
 	sw_text words = {0};
 	size_t n = 0;
-	bool untie = s->asked.options->untied && sw_layers_are_tied(v->plan->program, false);
+	bool untie = s->asked.options->untied &&
+	             sw_layers_are_tied(s->asked.model_limits, v->plan->program, false);
 	sw_rewrites_add_words(&v->rewrites, &words);
 	for (int untied = 0; untied <= untie; untied++)
 		for (size_t i = 0; i < meshes->len; i++) {
@@ -128,7 +138,8 @@ sw_status sw_wave_open(sw_search *s, size_t variant, sw_memory_mode mode, double
 	                      .time_limit_s = isfinite(time_limit_s) ? time_limit_s : 0,
 	                      .tolerance = v->pad_map.n > 1 ? s->asked.limits->pad_behind : 1,
 	                      .tally = first_tally(s, mode)};
-	sw_analysis_options how = {.no_overlap = o->no_overlap, .untied = o->untied};
+	sw_analysis_options how = {
+		.no_overlap = o->no_overlap, .untied = o->untied, .limits = s->asked.model_limits};
 	sw_analysis_init(&w->analysis, v->plan, s->asked.sidecar, how);
 	sw_memo_init(&w->memo, &w->analysis, v->plan, o->threads);
 	s->wave = w;

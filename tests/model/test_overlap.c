@@ -33,7 +33,7 @@ static void open_window(const char *hlo, window *s)
 	check(sw_rewrite_canonical(s->p.program, &s->program, &err), &err);
 	sw_sidecar_default(s->program, &s->sidecar);
 	sw_roles_init(&s->roles, s->program, &s->sidecar);
-	s->overlap = sw_overlap_new(&s->roles, &s->p.cluster);
+	s->overlap = sw_overlap_new(&s->roles, &s->p.cluster, &sw_model_default_limits);
 	s->dot_s = sw_cost_op(&s->p.cluster, s->program, op_named(s, "side")) / 4;
 }
 
@@ -111,7 +111,7 @@ static double weight_with_batch(int batch)
 	open_text(text, DEVICES, &p);
 	sw_roles roles;
 	sw_roles_init(&roles, p.program, &p.sidecar);
-	double weight = sw_overlap_weight(&roles, &p.cluster);
+	double weight = sw_overlap_weight(&roles, &p.cluster, &sw_model_default_limits);
 	sw_roles_clear(&roles);
 	close_planned(&p);
 	free(text);

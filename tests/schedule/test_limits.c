@@ -6,14 +6,12 @@
 static void the_table_names_every_limit_once(void **state)
 {
 	(void)state;
-	size_t offset = 0;
-	for (size_t i = 0; i < SW_SCHEDULE_N_LIMITS; i++) {
-		const sw_schedule_limit_field *field = &sw_schedule_limit_fields[i];
-		assert_int_equal(field->offset, offset);
-		assert_true(strlen(field->name) > 0 && strlen(field->unit) > 0);
-		offset += field->type == SW_SCHEDULE_LIMIT_REAL ? sizeof(double) : sizeof(int64_t);
+	for (size_t i = 0; i < sw_schedule_n_limits; i++) {
+		const sw_limit_row *row = &sw_schedule_limit_rows[i];
+		assert_int_equal(row->offset, i * sizeof(double));
+		assert_true(strlen(row->name) > 0 && strlen(row->unit) > 0);
 	}
-	assert_int_equal(offset, sizeof(sw_schedule_limits));
+	assert_int_equal(sw_schedule_n_limits * sizeof(double), sizeof(sw_schedule_limits));
 }
 
 /* The caller frees the program. */
@@ -41,15 +39,10 @@ static void no_limits_are_the_default_limits(void **state)
 	close_scheduled(&s);
 }
 
-static sw_schedule_limits scaled_limit(const sw_schedule_limit_field *field, int numerator,
-                                       int denominator)
+static sw_schedule_limits scaled_limit(const sw_limit_row *row, double factor)
 {
 	sw_schedule_limits limits = sw_schedule_default_limits;
-	char *at = (char *)&limits + field->offset;
-	if (field->type == SW_SCHEDULE_LIMIT_REAL)
-		*(double *)at *= (double)numerator / denominator;
-	else
-		*(int64_t *)at = *(int64_t *)at * numerator / denominator;
+	*(double *)((char *)&limits + row->offset) *= factor;
 	return limits;
 }
 
@@ -59,14 +52,13 @@ static void any_limit_can_be_halved_and_doubled(void **state)
 	scheduled s;
 	assert_true(open_fixture("gpt-tiny", "local-2x2", "zero3", &s));
 	double own_s = sw_schedule_seconds(&s.cluster, s.local);
-	for (size_t i = 0; i < 2 * SW_SCHEDULE_N_LIMITS; i++) {
-		sw_schedule_limits limits = scaled_limit(&sw_schedule_limit_fields[i / 2],
-		                                         i % 2 ? 2 : 1, i % 2 ? 1 : 2);
+	for (size_t i = 0; i < 2 * sw_schedule_n_limits; i++) {
+		sw_schedule_limits limits = scaled_limit(&sw_schedule_limit_rows[i / 2], i % 2 ? 2 : 0.5);
 		sw_program *program = schedule_under(&s, &limits);
 		double seconds = sw_schedule_seconds(&s.cluster, program);
 		if (seconds > own_s * (1 + 1e-9))
 			fail_msg("%s: %g s, the program's own order takes %g s",
-			         sw_schedule_limit_fields[i / 2].name, seconds, own_s);
+			         sw_schedule_limit_rows[i / 2].name, seconds, own_s);
 		sw_program_free(program);
 	}
 	close_scheduled(&s);

@@ -32,7 +32,9 @@ static void open_counted(const char *hlo, const char *strategy, counted *c)
 	sw_analysis_init(&c->analysis, c->plan, &c->p.sidecar,
 	                 (sw_analysis_options){.no_overlap = true});
 	sw_memo_init(&c->memo, &c->analysis, c->plan, 0);
-	check(sw_meshes_of(&c->p.cluster, &parsed, &c->analysis.roles, 1, &c->meshes, &err), &err);
+	check(sw_meshes_of(&c->p.cluster, &parsed, &sw_model_default_limits, &c->analysis.roles, 1,
+	                   &c->meshes, &err),
+	      &err);
 	assert_true(sw_model_init(&c->model, &c->memo, &c->meshes.data[0], 1));
 	c->model.problem.capacity = INT64_MAX;
 	check(sw_solve(&c->model.problem, &(sw_solve_options){.quiet = true}, &c->solution, &err),

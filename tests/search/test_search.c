@@ -472,8 +472,8 @@ static void kernels_bound_the_plans_of_a_mesh(void **state)
 		                 (sw_analysis_options){.no_overlap = true});
 		sw_memo_init(&memo, &analysis, p.plan, 0);
 		sw_meshes meshes = {0};
-		check(sw_meshes_of(&p.cluster, &p.plan->strategy, &analysis.roles, 1, &meshes,
-		                   NULL),
+		check(sw_meshes_of(&p.cluster, &p.plan->strategy, &sw_model_default_limits,
+		                   &analysis.roles, 1, &meshes, NULL),
 		      NULL);
 		assert_true(sw_model_begin(&model, &memo, NULL, &meshes.data[0]));
 		double kernels_s = sw_model_kernels_s(&model);
@@ -499,7 +499,8 @@ static void print_tight(const char *fixture, const char *cluster, sw_text *names
 	open_fixture(fixture, cluster, &p);
 	check(sw_rewrite_canonical(p.program, &program, &err), &err);
 	sw_roles_init(&roles, program, &p.sidecar);
-	check(sw_meshes_of(&p.cluster, &all, &roles, 1, &meshes, &err), &err);
+	check(sw_meshes_of(&p.cluster, &all, &sw_model_default_limits, &roles, 1, &meshes, &err),
+	      &err);
 	for (size_t i = 0; i < meshes.len; i++) {
 		const sw_mesh *mesh = &meshes.data[i];
 		assert_true(i == 0 || mesh->saves_memory || !mesh[-1].saves_memory);

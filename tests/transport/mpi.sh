@@ -13,13 +13,13 @@ die() {
 
 # 6 and 8: unequal parts, and three levels, by every algorithm
 for ranks in 1 2 3 4 6 8; do
-	timeout 120 mpirun -n $ranks "$tests/transport_collectives" >"$out" 2>&1 || die "collectives on $ranks ranks"
+	timeout 300 mpirun -n $ranks "$tests/transport_collectives" >"$out" 2>&1 || die "collectives on $ranks ranks"
 done
 for ranks in 1 2 3 4; do
-	timeout 120 mpirun -n $ranks "$tests/transport_programs" >"$out" 2>&1 || die "programs on $ranks ranks"
+	timeout 300 mpirun -n $ranks "$tests/transport_programs" >"$out" 2>&1 || die "programs on $ranks ranks"
 done
 for ranks in 1 2 3 4 7 8; do
-	timeout 120 mpirun -n $ranks "$tests/transport_async_collectives" >"$out" 2>&1 || die "asynchronous collectives on $ranks ranks"
+	timeout 300 mpirun -n $ranks "$tests/transport_async_collectives" >"$out" 2>&1 || die "asynchronous collectives on $ranks ranks"
 done
 
 # program, case, rank, its error

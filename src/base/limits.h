@@ -1,0 +1,24 @@
+/*
+ * Tables of limits: the constants of a stage that change its results.
+ *
+ * A stage's limits.h has one macro with a row X(name, value, unit, meaning) for each of them. From
+ * it come a struct of doubles, its default, and the rows as data, which bench/limits walks: it
+ * halves and doubles each limit and prints what that does to the step and to the time that planning
+ * takes. docs/limits.md has what it printed.
+ */
+#ifndef SW_BASE_LIMITS_H
+#define SW_BASE_LIMITS_H
+
+#include <stddef.h>
+
+typedef struct sw_limit_row {
+	const char *name, *unit, *meaning;
+	size_t offset; /* of a double, in the stage's struct */
+	double value;
+} sw_limit_row;
+
+/* For the struct, and for its default. */
+#define SW_LIMIT_FIELD(name, value, unit, meaning) double name; /* unit: meaning, see the table */
+#define SW_LIMIT_VALUE(name, value, unit, meaning) .name = (value),
+
+#endif
