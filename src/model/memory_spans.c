@@ -79,8 +79,9 @@ void sw_add_value_spans(sw_model *m, const sw_readers *r)
 		int32_t begin = birth_point(roles, v), end = roles->last_use[v];
 		int32_t first = conversion_point(m, v, r, begin, end);
 		bool materialised = m->index.materialised_of[v] != SW_NO_ID;
-		add_span(m, m->decisions.data[m->index.producer[v]].node, v, sw_layouts_at(m, sw_end_of_producer(m, v)),
-		         begin, materialised ? SW_MIN(first + 1, end) : end);
+		add_span(m, m->decisions.data[m->index.producer[v]].node, v,
+		         sw_layouts_at(m, sw_end_of_producer(m, v)), begin,
+		         materialised ? SW_MIN(first + 1, end) : end);
 		if (!materialised)
 			continue;
 		const sw_materialised *kept = &m->materialised.data[m->index.materialised_of[v]];
