@@ -8,6 +8,28 @@
  * partitions. */
 void sw_rewrite_copy_frame(const sw_program *in, sw_program *out);
 
+/* ---- reached_computations.c: what the canonical form is made of ------------------------- */
+
+/* The computations that the entry reaches. */
+typedef struct sw_reached {
+	SW_VEC(int32_t) order; /* callees first */
+	/* stays: the entry, and computations that ops other than calls refer to */
+	bool *seen, *stays;
+	/* the entry, and computations of ops that do not get a copy of their own */
+	bool *shared;
+	/* with those of calls, loops and conditionals written out, up to a limit */
+	int64_t *ops;
+	int32_t *depth; /* of calls within calls */
+} sw_reached;
+/* Find the computations; SW_ERR_INPUT: calls nest too deep, or stand for too many ops. */
+sw_status sw_reached_init(sw_reached *r, const sw_program *in, sw_error *err);
+void sw_reached_clear(sw_reached *r);
+/* Is the op replaced by the computation that it calls? */
+static inline bool sw_is_inlined(const sw_op *op)
+{
+	return op->opcode == SW_OP_CALL || op->opcode == SW_OP_FUSION;
+}
+
 /* ---- pad_classes.c: which dimensions are padded ----------------------------------------- */
 
 /* A PLACE is a dimension of a value; places that must have the same size form a class. Computations
