@@ -1,25 +1,12 @@
 /* Sidecars: names of a program's inputs and outputs, and how to fill inputs (docs/programs.md). */
-#include "frontend/frontend.h"
-
 #include "frontend/lexer.h"
+#include "frontend/sidecar.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define EXACT ((int64_t)1 << 53) /* integers up to this are exact doubles */
-
-/* The data of the checks: the program's leaves in order. */
-typedef struct context {
-	const sw_program *program;
-	sw_sidecar *sidecar;
-	const sw_id *inputs; /* values */
-	uint32_t n_inputs, n_outputs;
-	const sw_id *outputs; /* values */
-	int32_t *aliases;     /* per output: its input, -1: none */
-	sw_error *err;
-} context;
 
 typedef struct word_row {
 	const char *word;
@@ -48,11 +35,12 @@ static const fill_row fills[] = {
 
 /* ---- the program's side ----------------------------------------------------------------- */
 
-static void init_context(context *x, const sw_program *program, sw_sidecar *sidecar, sw_error *err)
+void sw_sidecar_begin(sw_sidecar_reader *x, const sw_program *program, sw_sidecar *sidecar,
+                      sw_error *err)
 {
 	const sw_computation *entry = sw_entry(program);
 	*sidecar = (sw_sidecar){.tokens_input = -1};
-	*x = (context){.program = program, .sidecar = sidecar, .err = err};
+	*x = (sw_sidecar_reader){.program = program, .sidecar = sidecar, .err = err};
 	x->n_inputs = sw_program_inputs(program, program->entry, &sidecar->arena, &x->inputs);
 	x->outputs = entry->results.data;
 	x->n_outputs = (uint32_t)entry->results.len;
@@ -68,14 +56,9 @@ static void init_context(context *x, const sw_program *program, sw_sidecar *side
 	sidecar->outputs = SW_NEW_N(&sidecar->arena, sw_output_info, x->n_outputs);
 }
 
-static sw_shape input_shape(const context *x, uint32_t input)
-{
-	return sw_value_shape(x->program, x->inputs[input]);
-}
-
 /* ---- small checks ----------------------------------------------------------------------- */
 
-static sw_status check_keys(const context *x, json_t *object, const char *where,
+static sw_status check_keys(const sw_sidecar_reader *x, json_t *object, const char *where,
                             const char *const keys[], size_t n)
 {
 	const char *key;
@@ -92,14 +75,15 @@ static sw_status check_keys(const context *x, json_t *object, const char *where,
 	return SW_OK;
 }
 
-static sw_status check_object(const context *x, json_t *value, const char *where)
+static sw_status check_object(const sw_sidecar_reader *x, json_t *value, const char *where)
 {
 	if (json_is_object(value))
 		return SW_OK;
 	return sw_fail(x->err, SW_ERR_INPUT, "%s: expected an object", where);
 }
 
-static sw_status read_name(const context *x, json_t *item, const char *where, const char **name)
+static sw_status read_name(const sw_sidecar_reader *x, json_t *item, const char *where,
+                           const char **name)
 {
 	SW_TRY(sw_json_get_text(item, "name", where, name, x->err));
 	if (!**name)
@@ -109,7 +93,8 @@ static sw_status read_name(const context *x, json_t *item, const char *where, co
 	return SW_OK;
 }
 
-static sw_status read_index(const context *x, json_t *item, const char *where, uint32_t expected)
+static sw_status read_index(const sw_sidecar_reader *x, json_t *item, const char *where,
+                            uint32_t expected)
 {
 	int64_t index;
 	SW_TRY(sw_json_get_int(item, "index", where, &index, x->err));
@@ -119,7 +104,8 @@ static sw_status read_index(const context *x, json_t *item, const char *where, u
 	return SW_OK;
 }
 
-static sw_status read_role(const context *x, json_t *item, const char *where, sw_role *role)
+static sw_status read_role(const sw_sidecar_reader *x, json_t *item, const char *where,
+                           sw_role *role)
 {
 	const char *word;
 	SW_TRY(sw_json_get_text(item, "role", where, &word, x->err));
@@ -151,7 +137,8 @@ static bool integers_fit(sw_type type, double low, double high)
 	return kind != SW_KIND_UNSIGNED || (low >= 0 && high <= exp2(bits));
 }
 
-static sw_status check_fill(const context *x, const char *where, const sw_fill *fill, sw_type type)
+static sw_status check_fill(const sw_sidecar_reader *x, const char *where, const sw_fill *fill,
+                            sw_type type)
 {
 	sw_type_kind kind = sw_type_kind_of(type);
 	bool real = kind == SW_KIND_FLOAT || kind == SW_KIND_COMPLEX;
@@ -181,7 +168,7 @@ static sw_status check_fill(const context *x, const char *where, const sw_fill *
 	return SW_OK;
 }
 
-static sw_status read_fill_number(const context *x, json_t *object, const char *key,
+static sw_status read_fill_number(const sw_sidecar_reader *x, json_t *object, const char *key,
                                   const char *where, bool integer, double *number)
 {
 	*number = 0;
@@ -198,8 +185,8 @@ static sw_status read_fill_number(const context *x, json_t *object, const char *
 	return SW_OK;
 }
 
-static sw_status read_fill(const context *x, json_t *item, const char *key, const char *where,
-                           sw_type type, sw_fill *fill)
+static sw_status read_fill(const sw_sidecar_reader *x, json_t *item, const char *key,
+                           const char *where, sw_type type, sw_fill *fill)
 {
 	json_t *object;
 	const char *word;
@@ -226,7 +213,8 @@ static sw_status read_fill(const context *x, json_t *item, const char *key, cons
 
 /* ---- inputs and outputs ----------------------------------------------------------------- */
 
-static sw_status check_shape(const context *x, json_t *item, const char *where, sw_shape shape)
+static sw_status check_shape(const sw_sidecar_reader *x, json_t *item, const char *where,
+                             sw_shape shape)
 {
 	const char *type;
 	json_t *dims;
@@ -248,13 +236,13 @@ static sw_status check_shape(const context *x, json_t *item, const char *where, 
 	return SW_ERR_INPUT;
 }
 
-static sw_status read_input(const context *x, json_t *item, uint32_t i)
+static sw_status read_input(const sw_sidecar_reader *x, json_t *item, uint32_t i)
 {
 	static const char *const keys[] = {"index", "name", "shape", "type",
 	                                   "role",  "init", "random"};
 	char where[48];
 	sw_input_info *input = &x->sidecar->inputs[i];
-	sw_shape shape = input_shape(x, i);
+	sw_shape shape = sw_sidecar_input_shape(x, i);
 	snprintf(where, sizeof(where), "inputs[%u]", i);
 	SW_TRY(check_object(x, item, where));
 	SW_TRY(check_keys(x, item, where, keys, SW_COUNT(keys)));
@@ -267,7 +255,8 @@ static sw_status read_input(const context *x, json_t *item, uint32_t i)
 }
 
 /* Read the aliased input of an output: null, or the input that the program aliases with it. */
-static sw_status read_output_input(const context *x, json_t *item, const char *where, uint32_t i)
+static sw_status read_output_input(const sw_sidecar_reader *x, json_t *item, const char *where,
+                                   uint32_t i)
 {
 	const json_t *value = json_object_get(item, "input");
 	int64_t input = -1;
@@ -286,7 +275,7 @@ static sw_status read_output_input(const context *x, json_t *item, const char *w
 	               x->aliases[i]);
 }
 
-static sw_status read_output(const context *x, json_t *item, uint32_t i)
+static sw_status read_output(const sw_sidecar_reader *x, json_t *item, uint32_t i)
 {
 	static const char *const keys[] = {"index", "name", "role", "input"};
 	char where[48];
@@ -300,8 +289,8 @@ static sw_status read_output(const context *x, json_t *item, uint32_t i)
 	return read_output_input(x, item, where, i);
 }
 
-static sw_status read_list(const context *x, json_t *root, const char *key, uint32_t n,
-                           sw_status (*read)(const context *x, json_t *item, uint32_t i))
+static sw_status read_list(const sw_sidecar_reader *x, json_t *root, const char *key, uint32_t n,
+                           sw_status (*read)(const sw_sidecar_reader *x, json_t *item, uint32_t i))
 {
 	json_t *list;
 	SW_TRY(sw_json_get_array(root, key, "", &list, x->err));
@@ -314,7 +303,7 @@ static sw_status read_list(const context *x, json_t *root, const char *key, uint
 	return SW_OK;
 }
 
-static sw_status read_tokens(const context *x, json_t *root)
+static sw_status read_tokens(const sw_sidecar_reader *x, json_t *root)
 {
 	static const char *const keys[] = {"input", "vocabulary"};
 	json_t *tokens;
@@ -329,12 +318,12 @@ static sw_status read_tokens(const context *x, json_t *root)
 		return sw_fail(x->err, SW_ERR_INPUT,
 		               "tokens.input: expected an input from 0 to %lld, found %lld",
 		               (long long)x->n_inputs - 1, (long long)input);
-	sw_type_kind kind = sw_type_kind_of(input_shape(x, (uint32_t)input).type);
+	sw_type_kind kind = sw_type_kind_of(sw_sidecar_input_shape(x, (uint32_t)input).type);
 	if (kind != SW_KIND_SIGNED && kind != SW_KIND_UNSIGNED)
 		return sw_fail(x->err, SW_ERR_INPUT,
 		               "tokens.input: expected an input of integers, input %lld is %s",
 		               (long long)input,
-		               sw_type_name(input_shape(x, (uint32_t)input).type));
+		               sw_type_name(sw_sidecar_input_shape(x, (uint32_t)input).type));
 	if (vocabulary < 1)
 		return sw_fail(x->err, SW_ERR_INPUT,
 		               "tokens.vocabulary: expected at least 1, found %lld",
@@ -346,7 +335,7 @@ static sw_status read_tokens(const context *x, json_t *root)
 
 /* ---- the file --------------------------------------------------------------------------- */
 
-static sw_status read_head(const context *x, json_t *root)
+static sw_status read_head(const sw_sidecar_reader *x, json_t *root)
 {
 	static const char *const keys[] = {"format", "version", "program", "learning_rate",
 	                                   "inputs", "outputs", "tokens"};
@@ -371,7 +360,7 @@ static sw_status read_head(const context *x, json_t *root)
 	return SW_OK;
 }
 
-static sw_status read_root(const context *x, json_t *root)
+static sw_status read_root(const sw_sidecar_reader *x, json_t *root)
 {
 	SW_TRY(read_head(x, root));
 	SW_TRY(read_list(x, root, "inputs", x->n_inputs, read_input));
@@ -382,11 +371,11 @@ static sw_status read_root(const context *x, json_t *root)
 sw_status sw_sidecar_read(const char *path, const sw_program *program, sw_sidecar *sidecar,
                           sw_error *err)
 {
-	context x;
+	sw_sidecar_reader x;
 	json_t *root = NULL;
 	*sidecar = (sw_sidecar){.tokens_input = -1};
 	SW_TRY(sw_json_read(path, &root, err));
-	init_context(&x, program, sidecar, err);
+	sw_sidecar_begin(&x, program, sidecar, err);
 	sw_status status = read_root(&x, root);
 	json_decref(root);
 	if (status != SW_OK)
@@ -398,112 +387,4 @@ void sw_sidecar_clear(sw_sidecar *sidecar)
 {
 	sw_arena_clear(&sidecar->arena);
 	*sidecar = (sw_sidecar){.tokens_input = -1};
-}
-
-/* ---- without a file --------------------------------------------------------------------- */
-
-/* Return whether one of the words of the name, separated by characters other than letters, is that
- * of a moment. */
-static bool names_moment(const char *name)
-{
-	static const char *const words[] = {"mu", "nu", "momentum"};
-	while (*name) {
-		size_t length =
-			strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
-		for (size_t i = 0; i < SW_COUNT(words); i++)
-			if (strlen(words[i]) == length && strncmp(words[i], name, length) == 0)
-				return true;
-		name += length + (name[length] != '\0');
-	}
-	return false;
-}
-
-static const char *default_name(const context *x, uint32_t input)
-{
-	const sw_value *value = &x->program->values.data[x->inputs[input]];
-	const sw_op *op = sw_op_at(x->program, value->op);
-	const char *name = op->op_name && op->op_name[0] ? op->op_name : op->name;
-	if (op->n_results == 1)
-		return sw_arena_text(&x->sidecar->arena, name);
-	return sw_arena_printf(&x->sidecar->arena, "%s.%u", name, value->index);
-}
-
-static void default_input(const context *x, uint32_t i, bool aliased)
-{
-	sw_input_info *input = &x->sidecar->inputs[i];
-	sw_type_kind kind = sw_type_kind_of(input_shape(x, i).type);
-	bool real = kind == SW_KIND_FLOAT || kind == SW_KIND_COMPLEX;
-	input->name = default_name(x, i);
-	input->role = !aliased ? SW_ROLE_DATA : !real ? SW_ROLE_COUNTER : SW_ROLE_PARAMETER;
-	input->init = real ? (sw_fill){SW_FILL_NORMAL, 0, 0.02} : (sw_fill){SW_FILL_INTEGERS, 0, 2};
-	if (kind == SW_KIND_TOKEN || input->role == SW_ROLE_COUNTER)
-		input->init = (sw_fill){.kind = SW_FILL_ZEROS};
-	input->random = input->init;
-	if (input->role == SW_ROLE_COUNTER)
-		input->random = (sw_fill){SW_FILL_INTEGERS, 0, 2};
-	if (input->role == SW_ROLE_PARAMETER && names_moment(input->name)) {
-		input->role = SW_ROLE_MOMENT;
-		input->init = (sw_fill){.kind = SW_FILL_ZEROS};
-		input->random = (sw_fill){SW_FILL_UNIFORM, 1e-4, 1e-2};
-	}
-}
-
-/* Set the default outputs. The only real scalar that is not state is taken for the loss. */
-static void default_outputs(const context *x)
-{
-	uint32_t scalars = 0;
-	for (uint32_t i = 0; i < x->n_outputs; i++) {
-		sw_output_info *output = &x->sidecar->outputs[i];
-		sw_shape shape = sw_value_shape(x->program, x->outputs[i]);
-		output->input = x->aliases[i];
-		output->role = SW_ROLE_OTHER;
-		if (output->input >= 0) {
-			output->name = x->sidecar->inputs[output->input].name;
-			output->role = x->sidecar->inputs[output->input].role;
-		} else {
-			bool scalar =
-				shape.rank == 0 && sw_type_kind_of(shape.type) == SW_KIND_FLOAT;
-			output->name = sw_arena_printf(&x->sidecar->arena, "output.%u", i);
-			output->role = scalar ? SW_ROLE_LOSS : SW_ROLE_OTHER;
-			scalars += scalar;
-		}
-	}
-	for (uint32_t i = 0; scalars > 1 && i < x->n_outputs; i++)
-		if (x->sidecar->outputs[i].role == SW_ROLE_LOSS)
-			x->sidecar->outputs[i].role = SW_ROLE_OTHER;
-}
-
-void sw_sidecar_default(const sw_program *program, sw_sidecar *sidecar)
-{
-	context x;
-	init_context(&x, program, sidecar, NULL);
-	bool *aliased = SW_NEW_N(&sidecar->arena, bool, x.n_inputs);
-	for (uint32_t i = 0; i < x.n_outputs; i++)
-		if (x.aliases[i] >= 0)
-			aliased[x.aliases[i]] = true;
-	for (uint32_t i = 0; i < x.n_inputs; i++)
-		default_input(&x, i, aliased[i]);
-	default_outputs(&x);
-}
-
-static size_t without(const char *path, size_t length, const char *suffix)
-{
-	size_t n = strlen(suffix);
-	return length > n && memcmp(path + length - n, suffix, n) == 0 ? length - n : length;
-}
-
-sw_status sw_sidecar_find(const char *program_path, const sw_program *program, sw_sidecar *sidecar,
-                          sw_error *err)
-{
-	size_t length = without(program_path, strlen(program_path), ".gz");
-	sw_text path = {0};
-	sw_text_add_n(&path, program_path, without(program_path, length, ".hlo"));
-	sw_text_add(&path, ".inputs.json");
-	sw_status status = SW_OK;
-	if (access(path.data, F_OK) == 0)
-		status = sw_sidecar_read(path.data, program, sidecar, err);
-	else
-		sw_sidecar_default(program, sidecar);
-	sw_text_clear(&path);
-	return status;
 }

@@ -1,15 +1,19 @@
 /*
  * search: the cheapest redistribution path. Private to src/layout.
  *
- *   units.c         puts atoms together into units, which move as one, and lists the states that a
- *                   unit may be in
- *   move_prices.c        seconds and bytes of every (move kind, units, split units): tables that
- * many searches share path_bound.c         a lower bound on the cost from a layout to the target,
- * which ignores the places of digits: exact distances in the graph of kinds (B, P, split at home,
- * split elsewhere), shared like the prices plain_paths.c   paths that are constructed without a
- * search, over atoms path_search.c        A* over the layouts, guided by that bound all_pairs.c the
- * costs, in seconds only, between all pairs of many layouts at once redistribute.c  runs the steps
- * in order, writes the path, and keeps the cache
+ *   atom_units.c       puts atoms together into units, which move as one
+ *   path_problem.c     lists the states that a unit may be in
+ *   move_prices.c      seconds and bytes of every (move kind, units, split units): tables that many
+ *                      searches share
+ *   move_transposes.c  which moves need a transpose
+ *   path_bound.c       a lower bound on the cost from a layout to the target, which ignores the
+ *                      places of digits: exact distances in the graph of kinds (B, P, split at
+ *                      home, split elsewhere), shared like the prices
+ *   path_search.c      A* over the layouts, guided by that bound (node_expansion.h)
+ *   plain_paths.c      paths that are constructed without a search, over atoms
+ *   all_pairs.c        the costs, in seconds only, between all pairs of many layouts at once
+ *   redistribute.c     runs the steps in order and writes the path
+ *   path_cache.c       keeps the paths
  *
  * A unit's state is a byte: 0 is B, 1 is P, 2 + i is tuple i of the unit's class. A class holds the
  * units whose atoms have the same sizes; they share their tuples, so that a PERMUTE moves the bytes
@@ -134,6 +138,8 @@ typedef struct problem {
 	bool thorough;           /* try every plain tuple */
 } problem;
 
+/* Put the atoms together into units; the ends of the redistribution must be known. */
+void units_form(problem *p);
 void problem_init(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_layout *from,
                   const sw_layout *to);
 /* Put all layouts of a list (over at most MAX_SINGLE_ATOMS atoms, each a unit) into one problem
@@ -309,5 +315,7 @@ path_cost plain_path(const sw_redistribution *how, sw_shape shape, const sw_layo
  * result (bit 1). */
 unsigned move_transposes(const problem *p, sw_move_kind kind, uint32_t mask, const uint8_t *before,
                          const uint8_t *after);
+/* Return the digits of the units of the mask that are split. */
+uint64_t used_digits(const problem *p, uint32_t mask, const uint8_t *state);
 
 #endif

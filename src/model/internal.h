@@ -41,6 +41,19 @@ uint32_t sw_op_equivalence(sw_memo *memo, sw_id op);
  * mesh. All pins must be resolved. */
 uint32_t sw_decision_equivalence(sw_memo *memo, sw_decision_kind kind, uint32_t index);
 
+/* ---- decision_options.c: what each axis may do at a decision ---------------------------- */
+
+typedef struct sw_decision_options {
+	int32_t max, n[SW_MAX_AXES];
+	sw_option list[SW_MAX_AXES][SW_MAX_OPTIONS];
+	int64_t left_out; /* options beyond max */
+} sw_decision_options;
+/* Return the options of a decision per axis of the mesh; those of a pinned one are decided. */
+sw_decision_options sw_options_of(const sw_analysis *analysis, const sw_mesh *mesh,
+                                  sw_decision_kind kind, uint32_t index);
+/* Let the axis also do nothing. */
+void sw_options_add_none(sw_decision_options *o, int32_t axis);
+
 /* ---- strategy_tables.c ------------------------------------------------------------------ */
 
 /* A strategy of an op, written as a local op and costed. */
@@ -78,12 +91,53 @@ sw_tie_key sw_tie_of_materialised(const sw_analysis *analysis, const sw_mesh *me
 sw_equivalence sw_equivalent_layers(const sw_model_limits *limits, const sw_program *program,
                                     sw_arena *arena);
 
-/* ---- pairwise_problem.c: nodes and edges before they have costs ------------------------- */
+/* ---- pairwise_problem.c: nodes ---------------------------------------------------------- */
 
 typedef struct sw_model_node { /* tied decisions, or tied materialised layouts */
 	int32_t table;
 	double trips; /* of all decisions together, per step */
 } sw_model_node;
+/* Return the node of a tie key: that of an earlier member, or a new one. */
+int32_t sw_model_node_of(sw_model *model, const sw_tie_key *tie);
+
+/* ---- value_readers.c: who reads a value, and the layouts at both ends of an edge -------- */
+
+/* One use of a value as an operand of a decision, `trips` times per step. */
+typedef struct sw_value_reader {
+	uint32_t decision, operand;
+	double trips;
+	int32_t point;
+} sw_value_reader;
+typedef struct sw_readers { /* per value: list[start[v] .. start[v + 1]) */
+	uint32_t *start;
+	sw_value_reader *list;
+} sw_readers;
+/* All decisions must have been listed. O(values + operands). */
+void sw_readers_init(sw_readers *readers, const sw_model *model);
+void sw_readers_clear(sw_readers *readers);
+
+/* One end of an edge: an operand or a result of the decisions of a strategy table. */
+typedef struct sw_edge_end {
+	int32_t table;
+	uint32_t which;
+	bool out;
+} sw_edge_end;
+sw_edge_end sw_end_of_producer(const sw_model *model, sw_id value);
+sw_edge_end sw_end_of_reader(const sw_model *model, const sw_value_reader *use);
+/* A layout number per candidate: entry i is list[i * step]. */
+typedef struct sw_layout_list {
+	const uint32_t *list;
+	uint32_t step;
+	int32_t n;
+} sw_layout_list;
+sw_layout_list sw_layouts_at(const sw_model *model, sw_edge_end end);
+/* Return the numbers of the layouts in the path cache, allocated. */
+uint32_t *sw_number_layouts(const sw_model *model, sw_layout_list layouts);
+/* Announce the layouts of all ends to the path cache. */
+void sw_readers_expect(sw_model *model, const sw_readers *readers);
+
+/* ---- conversion_costs.c: what an edge costs --------------------------------------------- */
+
 /* Conversions of equal values along an edge. */
 typedef struct sw_movement {
 	double trips;    /* conversions of one value per step */
@@ -93,10 +147,28 @@ typedef struct sw_movement {
 	 * devices must select the neutral element. 0 for constants, mostly that element already. */
 	double term_s;
 } sw_movement;
+/* Return the number of the conversion between the layouts of two ends. */
+uint32_t sw_conversion_between(sw_model *model, sw_shape shape, sw_edge_end from, sw_edge_end to);
+/* Return the problem's cost table of these movements by a conversion. */
+int32_t sw_conversion_cost_table(sw_model *model, uint32_t conversion, sw_movement movement);
+/* Return whole units of SW_COST_UNIT_S; SW_FORBIDDEN: the time is infinite. */
+int64_t sw_cost_from_seconds(double seconds);
+
+/* ---- problem_edges.c: edges before they have costs -------------------------------------- */
+
 typedef struct sw_model_edge {
 	int32_t from, to;
 	uint32_t conversion;
 	sw_movement movement;
 } sw_model_edge;
+/* List the edges of all values, with the nodes of the materialised layouts. */
+void sw_find_edges(sw_model *model, const sw_readers *readers);
+
+/* ---- memory_spans.c --------------------------------------------------------------------- */
+
+/* Add the spans of values, from their program points to their last readers. */
+void sw_add_value_spans(sw_model *model, const sw_readers *readers);
+/* Add the spans of the memory that local ops need while they run. */
+void sw_add_workspace_spans(sw_model *model);
 
 #endif

@@ -8,6 +8,28 @@
  * partitions. */
 void sw_rewrite_copy_frame(const sw_program *in, sw_program *out);
 
+/* ---- reached_computations.c: what the canonical form is made of ------------------------- */
+
+/* The computations that the entry reaches. */
+typedef struct sw_reached {
+	SW_VEC(int32_t) order; /* callees first */
+	/* stays: the entry, and computations that ops other than calls refer to */
+	bool *seen, *stays;
+	/* the entry, and computations of ops that do not get a copy of their own */
+	bool *shared;
+	/* with those of calls, loops and conditionals written out, up to a limit */
+	int64_t *ops;
+	int32_t *depth; /* of calls within calls */
+} sw_reached;
+/* Find the computations; SW_ERR_INPUT: calls nest too deep, or stand for too many ops. */
+sw_status sw_reached_init(sw_reached *r, const sw_program *in, sw_error *err);
+void sw_reached_clear(sw_reached *r);
+/* Is the op replaced by the computation that it calls? */
+static inline bool sw_is_inlined(const sw_op *op)
+{
+	return op->opcode == SW_OP_CALL || op->opcode == SW_OP_FUSION;
+}
+
 /* ---- pad_classes.c: which dimensions are padded ----------------------------------------- */
 
 /* A PLACE is a dimension of a value; places that must have the same size form a class. Computations
@@ -62,5 +84,35 @@ void sw_pad_facts_init(sw_pad_facts *facts, sw_pad_classes *classes);
 void sw_pad_infer(sw_pad_facts *facts, sw_id op);
 /* Return whether the padding of the value along dim holds this monoid's neutral element. */
 bool sw_pad_is_neutral(const sw_pad_facts *facts, sw_id value, int32_t dim, sw_monoid monoid);
+
+/* ---- pad_ops.c: single ops on padded shapes --------------------------------------------- */
+
+typedef struct sw_padder {
+	const sw_program *in;
+	sw_program *out;
+	sw_pad_classes classes;
+	sw_pad_facts facts;
+	int32_t *computation; /* of `in` -> of `out`, -1: not written yet */
+	sw_id *value;         /* of `in` -> of `out`, with all its padding */
+	/* the same value as its op wrote it: without padding in the dimensions `bare` */
+	sw_id *natural;
+	uint32_t *bare;
+	sw_error *err;
+} sw_padder;
+
+/* An op being written. */
+typedef struct sw_padded_op {
+	sw_padder *p;
+	int32_t to; /* computation of `out` */
+	sw_id id;   /* of `in` */
+	const sw_op *op;
+	const sw_rule *rule;
+	sw_id *operands; /* of `out` */
+	sw_attrs *attrs; /* a copy; NULL if the op has none */
+} sw_padded_op;
+/* Return the shapes of the results as the op gives them. */
+const sw_shape *sw_padded_op_shapes(const sw_padded_op *w);
+/* Change the operands and attributes of the op to those on padded shapes. */
+void sw_padded_op_adapt(sw_padded_op *w);
 
 #endif

@@ -61,6 +61,7 @@ void sw_timing_release(sw_timing *timing, sw_id op);
 /* Return the first parameter value of the k-th computation of a region, and write their number. */
 sw_id sw_region_parameters(const sw_program *program, const sw_op *region, uint32_t k, uint32_t *n);
 sw_layout sw_time_layout(const sw_timing *timing, sw_time time);
+sw_time sw_time_of(const sw_layout *layout);
 sw_strategy sw_time_strategy(const sw_timing *timing, sw_id op);
 
 #endif

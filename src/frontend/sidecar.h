@@ -1,0 +1,27 @@
+/*
+ * sidecar: what reading a sidecar shares with making one. Private to src/frontend.
+ */
+#ifndef SW_FRONTEND_SIDECAR_H
+#define SW_FRONTEND_SIDECAR_H
+
+#include "frontend/frontend.h"
+
+/* A sidecar being filled in, and the program's leaves in order. */
+typedef struct sw_sidecar_reader {
+	const sw_program *program;
+	sw_sidecar *sidecar;
+	const sw_id *inputs; /* values */
+	uint32_t n_inputs, n_outputs;
+	const sw_id *outputs; /* values */
+	int32_t *aliases;     /* per output: its input, -1: none */
+	sw_error *err;
+} sw_sidecar_reader;
+/* Make room for the inputs and outputs of the program. */
+void sw_sidecar_begin(sw_sidecar_reader *x, const sw_program *program, sw_sidecar *sidecar,
+                      sw_error *err);
+static inline sw_shape sw_sidecar_input_shape(const sw_sidecar_reader *x, uint32_t input)
+{
+	return sw_value_shape(x->program, x->inputs[input]);
+}
+
+#endif

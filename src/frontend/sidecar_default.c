@@ -1,0 +1,114 @@
+/*
+ * Sidecars of programs that have no file: names and roles by convention, and the choice between a
+ * file and these.
+ */
+#include "frontend/sidecar.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* Return whether one of the words of the name, separated by characters other than letters, is that
+ * of a moment. */
+static bool names_moment(const char *name)
+{
+	static const char *const words[] = {"mu", "nu", "momentum"};
+	while (*name) {
+		size_t length =
+			strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+		for (size_t i = 0; i < SW_COUNT(words); i++)
+			if (strlen(words[i]) == length && strncmp(words[i], name, length) == 0)
+				return true;
+		name += length + (name[length] != '\0');
+	}
+	return false;
+}
+
+static const char *default_name(const sw_sidecar_reader *x, uint32_t input)
+{
+	const sw_value *value = &x->program->values.data[x->inputs[input]];
+	const sw_op *op = sw_op_at(x->program, value->op);
+	const char *name = op->op_name && op->op_name[0] ? op->op_name : op->name;
+	if (op->n_results == 1)
+		return sw_arena_text(&x->sidecar->arena, name);
+	return sw_arena_printf(&x->sidecar->arena, "%s.%u", name, value->index);
+}
+
+static void default_input(const sw_sidecar_reader *x, uint32_t i, bool aliased)
+{
+	sw_input_info *input = &x->sidecar->inputs[i];
+	sw_type_kind kind = sw_type_kind_of(sw_sidecar_input_shape(x, i).type);
+	bool real = kind == SW_KIND_FLOAT || kind == SW_KIND_COMPLEX;
+	input->name = default_name(x, i);
+	input->role = !aliased ? SW_ROLE_DATA : !real ? SW_ROLE_COUNTER : SW_ROLE_PARAMETER;
+	input->init = real ? (sw_fill){SW_FILL_NORMAL, 0, 0.02} : (sw_fill){SW_FILL_INTEGERS, 0, 2};
+	if (kind == SW_KIND_TOKEN || input->role == SW_ROLE_COUNTER)
+		input->init = (sw_fill){.kind = SW_FILL_ZEROS};
+	input->random = input->init;
+	if (input->role == SW_ROLE_COUNTER)
+		input->random = (sw_fill){SW_FILL_INTEGERS, 0, 2};
+	if (input->role == SW_ROLE_PARAMETER && names_moment(input->name)) {
+		input->role = SW_ROLE_MOMENT;
+		input->init = (sw_fill){.kind = SW_FILL_ZEROS};
+		input->random = (sw_fill){SW_FILL_UNIFORM, 1e-4, 1e-2};
+	}
+}
+
+/* Set the default outputs. The only real scalar that is not state is taken for the loss. */
+static void default_outputs(const sw_sidecar_reader *x)
+{
+	uint32_t scalars = 0;
+	for (uint32_t i = 0; i < x->n_outputs; i++) {
+		sw_output_info *output = &x->sidecar->outputs[i];
+		sw_shape shape = sw_value_shape(x->program, x->outputs[i]);
+		output->input = x->aliases[i];
+		output->role = SW_ROLE_OTHER;
+		if (output->input >= 0) {
+			output->name = x->sidecar->inputs[output->input].name;
+			output->role = x->sidecar->inputs[output->input].role;
+		} else {
+			bool scalar =
+				shape.rank == 0 && sw_type_kind_of(shape.type) == SW_KIND_FLOAT;
+			output->name = sw_arena_printf(&x->sidecar->arena, "output.%u", i);
+			output->role = scalar ? SW_ROLE_LOSS : SW_ROLE_OTHER;
+			scalars += scalar;
+		}
+	}
+	for (uint32_t i = 0; scalars > 1 && i < x->n_outputs; i++)
+		if (x->sidecar->outputs[i].role == SW_ROLE_LOSS)
+			x->sidecar->outputs[i].role = SW_ROLE_OTHER;
+}
+
+void sw_sidecar_default(const sw_program *program, sw_sidecar *sidecar)
+{
+	sw_sidecar_reader x;
+	sw_sidecar_begin(&x, program, sidecar, NULL);
+	bool *aliased = SW_NEW_N(&sidecar->arena, bool, x.n_inputs);
+	for (uint32_t i = 0; i < x.n_outputs; i++)
+		if (x.aliases[i] >= 0)
+			aliased[x.aliases[i]] = true;
+	for (uint32_t i = 0; i < x.n_inputs; i++)
+		default_input(&x, i, aliased[i]);
+	default_outputs(&x);
+}
+
+static size_t without(const char *path, size_t length, const char *suffix)
+{
+	size_t n = strlen(suffix);
+	return length > n && memcmp(path + length - n, suffix, n) == 0 ? length - n : length;
+}
+
+sw_status sw_sidecar_find(const char *program_path, const sw_program *program, sw_sidecar *sidecar,
+                          sw_error *err)
+{
+	size_t length = without(program_path, strlen(program_path), ".gz");
+	sw_text path = {0};
+	sw_text_add_n(&path, program_path, without(program_path, length, ".hlo"));
+	sw_text_add(&path, ".inputs.json");
+	sw_status status = SW_OK;
+	if (access(path.data, F_OK) == 0)
+		status = sw_sidecar_read(path.data, program, sidecar, err);
+	else
+		sw_sidecar_default(program, sidecar);
+	sw_text_clear(&path);
+	return status;
+}

@@ -1,0 +1,131 @@
+/*
+ * Conversions between the layouts of an edge's ends, and what they cost: the seconds of their
+ * paths, less what kernels hide, as cost tables of the problem. Equal conversions share one table.
+ */
+#include "model/internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- conversions ------------------------------------------------------------------------ */
+
+/* Seconds of each conversion from a layout of one list to a layout of another. */
+typedef struct sw_conversion {
+	uint32_t shape; /* number in the path cache */
+	sw_layout_list from, to;
+	double *seconds; /* [from][to]; NULL: not computed yet */
+} sw_conversion;
+
+static void key_list(sw_text *key, sw_layout_list l)
+{
+	sw_text_add_n(key, (const char *)&l.n, sizeof(l.n));
+	for (int32_t i = 0; i < l.n; i++)
+		sw_text_add_n(key, (const char *)&l.list[(uint32_t)i * l.step], sizeof(uint32_t));
+}
+
+/* Return the number of the conversion between these lists, which several pairs of strategy tables
+ * may share. */
+static uint32_t find_conversion(sw_model *m, uint32_t shape, sw_layout_list from, sw_layout_list to)
+{
+	sw_text key = {0};
+	sw_text_add_n(&key, (const char *)&shape, sizeof(shape));
+	key_list(&key, from);
+	key_list(&key, to);
+	uint32_t fresh = (uint32_t)m->index.conversions.len;
+	uint32_t number = sw_map_intern(&m->index.conversion_of_lists, key.data, key.len, fresh);
+	if (number == fresh)
+		sw_vec_push(&m->index.conversions,
+		            ((sw_conversion){.shape = shape, .from = from, .to = to}));
+	sw_text_clear(&key);
+	return number;
+}
+
+uint32_t sw_conversion_between(sw_model *m, sw_shape shape, sw_edge_end from, sw_edge_end to)
+{
+	uint32_t number = sw_path_cache_shape(m->paths, shape);
+	const uint32_t key[] = {number,   (uint32_t)from.table, from.which,
+	                        from.out, (uint32_t)to.table,   to.which,
+	                        to.out};
+	uint32_t conversion = sw_map_get(&m->index.conversion_of_ends, key, sizeof(key));
+	if (conversion == SW_ABSENT) {
+		conversion =
+			find_conversion(m, number, sw_layouts_at(m, from), sw_layouts_at(m, to));
+		sw_map_put(&m->index.conversion_of_ends, key, sizeof(key), conversion);
+	}
+	return conversion;
+}
+
+static void time_conversion(sw_model *m, sw_conversion *conversion)
+{
+	uint32_t *rows = sw_number_layouts(m, conversion->from),
+		 *columns = sw_number_layouts(m, conversion->to);
+	conversion->seconds =
+		SW_NEW_N(&m->arena, double, (size_t)conversion->from.n *(size_t)conversion->to.n);
+	sw_path_cache_seconds(m->paths, conversion->shape, rows, conversion->from.n, columns,
+	                      conversion->to.n, conversion->seconds);
+	free(rows);
+	free(columns);
+}
+
+/* ---- cost tables ------------------------------------------------------------------------ */
+
+int64_t sw_cost_from_seconds(double seconds)
+{
+	double units = seconds / SW_COST_UNIT_S;
+	return isfinite(units) && units < 4e18 ? llround(units) : SW_FORBIDDEN;
+}
+
+/* Does the conversion make partial sums (P) on an atom where the value was not partial? */
+static bool makes_term(const sw_model *m, uint32_t from, uint32_t to)
+{
+	const sw_layout *a = &m->memo->layouts.items.data[from],
+			*b = &m->memo->layouts.items.data[to];
+	for (int32_t i = 0; b->monoid != SW_MONOID_NONE && i < b->n; i++)
+		if (b->state[i].kind == SW_STATE_P && a->state[i].kind != SW_STATE_P)
+			return true;
+	return false;
+}
+
+/* A path includes a kernel or two around its collectives: one kernel overhead of it is never
+ * hidden. */
+static double movement_cost_s(const sw_model *m, sw_movement movement, double path_s)
+{
+	const sw_analysis *analysis = m->analysis;
+	double collectives_s = fmax(path_s - analysis->cluster->device.kernel_overhead_s, 0);
+	double hidden_s = fmin(movement.trips * collectives_s, movement.window_s);
+	return isfinite(path_s) ? movement.count * (movement.trips * path_s -
+	                                            (1 - analysis->overlap_weight) * hidden_s)
+	                        : path_s;
+}
+
+int32_t sw_conversion_cost_table(sw_model *m, uint32_t number, sw_movement movement)
+{
+	struct {
+		sw_movement movement;
+		uint64_t conversion;
+	} key = {movement, number};
+	uint32_t table = sw_map_get(&m->index.cost_tables, &key, sizeof(key));
+	if (table != SW_ABSENT)
+		return (int32_t)table;
+	sw_conversion *conversion = &m->index.conversions.data[number];
+	if (!conversion->seconds)
+		time_conversion(m, conversion);
+	size_t n = (size_t)conversion->from.n * (size_t)conversion->to.n;
+	int64_t *cost = sw_alloc(sizeof(int64_t) * n);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t from = conversion->from
+		                        .list[i / (size_t)conversion->to.n * conversion->from.step],
+			 to = conversion->to
+		                      .list[i % (size_t)conversion->to.n * conversion->to.step];
+		double term_s = movement.term_s > 0 && makes_term(m, from, to)
+		                        ? movement.count * movement.trips * movement.term_s
+		                        : 0;
+		cost[i] = sw_cost_from_seconds(
+			movement_cost_s(m, movement, conversion->seconds[i]) + term_s);
+	}
+	table = (uint32_t)sw_problem_add_table(&m->problem, conversion->from.n, conversion->to.n,
+	                                       cost);
+	sw_map_put(&m->index.cost_tables, &key, sizeof(key), table);
+	free(cost);
+	return (int32_t)table;
+}

@@ -1,0 +1,285 @@
+/*
+ * Options of a decision under a mesh: what each axis may do at it, a split of one of its classes, a
+ * linearity that passes partial sums on, or nothing. The roles of the classes and the use of the
+ * axis determine them.
+ */
+#include "model/internal.h"
+
+#include <math.h>
+
+static void add_option(sw_decision_options *o, int32_t axis, sw_option option)
+{
+	if (o->n[axis] < o->max)
+		o->list[axis][o->n[axis]++] = option;
+	else
+		o->left_out++;
+}
+
+void sw_options_add_none(sw_decision_options *o, int32_t axis)
+{
+	add_option(o, axis, (sw_option){.kind = SW_CHOICE_NONE});
+}
+
+static void add_partials(sw_decision_options *o, int32_t axis, int32_t linearity, uint32_t monoids)
+{
+	for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
+		if (monoids >> m & 1)
+			add_option(o, axis,
+			           (sw_option){.kind = SW_CHOICE_PASS,
+			                       .monoid = (uint8_t)m,
+			                       .index = (int16_t)linearity});
+}
+
+static const sw_class_set DATA = {.any = SW_CLASS_DATA};
+static const sw_class_set STATE = {.any = SW_CLASS_STATE, .none = SW_CLASS_DATA};
+
+static bool is_in(const sw_classes *classes, int32_t class, sw_class_set set)
+{
+	return (classes->roles[class] & set.any) && !(classes->roles[class] & set.none);
+}
+
+/* Add the splits that are in the set and whose digit divides by the axis; return how many. */
+static int32_t add_splits(const sw_analysis *analysis, const sw_mesh *mesh, sw_decision_options *o,
+                          int32_t axis, sw_split_list splits, sw_class_set set)
+{
+	int32_t before = o->n[axis];
+	for (uint32_t i = 0; i < splits.n; i++) {
+		const sw_split *s = &splits.first[i];
+		if (is_in(&analysis->classes, s->class, set) && s->top % mesh->axes[axis].size == 0)
+			add_option(o, axis,
+			           (sw_option){.kind = SW_CHOICE_SPLIT,
+			                       .index = (int16_t)s->where,
+			                       .top = s->top});
+	}
+	return o->n[axis] - before;
+}
+
+/* Add splits of state dimensions. A weight that its dots split over an inner axis may be split
+ * further over an outer one at rest: by the digit below, so that an all-gather over the outer axis
+ * gives the layout that the dot reads. */
+static int32_t add_state_splits(const sw_analysis *analysis, const sw_mesh *mesh,
+                                sw_decision_options *o, int32_t axis, sw_split_list splits)
+{
+	int32_t n = add_splits(analysis, mesh, o, axis, splits, STATE), first = o->n[axis] - n;
+	for (int32_t inner = axis + 1; inner < mesh->n_axes; inner++)
+		for (int32_t i = first; i < first + n && mesh->use[axis]->below; i++) {
+			sw_option below = o->list[axis][i];
+			if (below.top % (mesh->axes[inner].size * mesh->axes[axis].size) != 0)
+				continue;
+			below.top /= mesh->axes[inner].size;
+			add_option(o, axis, below);
+		}
+	return n;
+}
+
+static bool has_class(const sw_analysis *analysis, sw_split_list splits, sw_class_set set)
+{
+	for (uint32_t i = 0; i < splits.n; i++)
+		if (is_in(&analysis->classes, splits.first[i].class, set))
+			return true;
+	return false;
+}
+
+/* Partial sums may be passed on where some operand of a linearity may be partial. */
+static void add_linearities(const sw_analysis *analysis, sw_decision_options *o, int32_t axis,
+                            sw_id op_id)
+{
+	const sw_op *op = sw_op_at(analysis->program, op_id);
+	const sw_rule *rule = analysis->rules[op_id];
+	for (int32_t s = 0; s < rule->n_linearities; s++) {
+		uint32_t arriving = 0;
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			if (rule->linearities[s].operands[k])
+				arriving |= analysis->classes.partial[op->operands[k]];
+		add_partials(o, axis, s, arriving & rule->linearities[s].monoids);
+	}
+}
+
+/* Add the splits of a set whose factor satisfies `keep`; return how many. */
+typedef bool keep_factor(const sw_rule *rule, int32_t factor, int32_t operand);
+static int32_t add_dot_splits(const sw_analysis *analysis, const sw_mesh *mesh,
+                              sw_decision_options *o, int32_t axis, sw_id op, sw_class_set set,
+                              keep_factor *keep, int32_t operand)
+{
+	int32_t before = o->n[axis], n = before;
+	add_splits(analysis, mesh, o, axis, sw_op_splits(analysis, op), set);
+	for (int32_t i = before; i < o->n[axis]; i++)
+		if (keep(analysis->rules[op], o->list[axis][i].index, operand))
+			o->list[axis][n++] = o->list[axis][i];
+	o->n[axis] = n;
+	return n - before;
+}
+
+static bool in_operand(const sw_rule *rule, int32_t factor, int32_t operand)
+{
+	int64_t stride;
+	return sw_rule_dim_with(rule, false, operand, factor, &stride) >= 0;
+}
+
+static bool is_contracted(const sw_rule *rule, int32_t factor, int32_t operand)
+{
+	(void)operand;
+	return rule->factors[factor].kind == SW_FACTOR_REDUCED;
+}
+
+/* Add the splits that the axis demands of dots; return false if there are none that divide. */
+static bool add_dot_demands(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,
+                            sw_id op, sw_decision_options *o)
+{
+	static const sw_class_set any = {.any = SW_CLASS_HEAVY};
+	const sw_axis_use *use = mesh->use[axis];
+	int32_t weight = sw_roles_weight(&analysis->roles, op);
+	if (use->contracts && sw_is_dot(sw_op_at(analysis->program, op)))
+		return add_dot_splits(analysis, mesh, o, axis, op, any, is_contracted, 0) > 0;
+	return weight >= 0 &&
+	       add_dot_splits(analysis, mesh, o, axis, op, use->weights, in_operand, weight) > 0;
+}
+
+/* Does the axis split updates or gradients, so that values without a batch dimension may be split
+ * too? */
+static bool shares_state(const sw_axis_use *use)
+{
+	return use->parameters || use->moments || use->gradients;
+}
+
+/* Is the value a gradient or computed from gradients? Those have no batch dimension and are no
+ * parameters seen through a convert. */
+static bool is_update(const sw_analysis *analysis, sw_id value, sw_split_list splits)
+{
+	return !has_class(analysis, splits, DATA) && !analysis->roles.from_parameter[value];
+}
+
+static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis, sw_id op,
+                       sw_decision_options *o)
+{
+	const sw_axis_use *use = mesh->use[axis];
+	sw_split_list splits = sw_op_splits(analysis, op);
+	if (add_dot_demands(analysis, mesh, axis, op, o))
+		return;
+	if (add_splits(analysis, mesh, o, axis, splits, use->must) > 0) {
+		add_splits(analysis, mesh, o, axis, splits, use->may);
+		return;
+	}
+	if (use->gradients &&
+	    is_update(analysis, sw_op_at(analysis->program, op)->first_result, splits) &&
+	    add_state_splits(analysis, mesh, o, axis, splits) > 0)
+		return;
+	if (has_class(analysis, splits, use->cut) &&
+	    add_splits(analysis, mesh, o, axis, splits, use->may) > 0)
+		return;
+	sw_options_add_none(o, axis);
+	add_linearities(analysis, o, axis, op);
+	add_splits(analysis, mesh, o, axis, splits, use->may);
+	if (shares_state(use) && !has_class(analysis, splits, DATA))
+		add_state_splits(analysis, mesh, o, axis, splits);
+}
+
+static void state_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,
+                          sw_id value, sw_role role, sw_decision_options *o)
+{
+	const sw_axis_use *use = mesh->use[axis];
+	sw_split_list splits = sw_value_splits(analysis, value);
+	bool split = (role == SW_ROLE_PARAMETER && use->parameters) ||
+	             (role == SW_ROLE_MOMENT && use->moments);
+	if (split && add_state_splits(analysis, mesh, o, axis, splits) > 0)
+		return;
+	sw_options_add_none(o, axis);
+	add_splits(analysis, mesh, o, axis, splits, use->may);
+}
+
+/* Data inputs are replicated over axes that are for weights: a slice costs almost nothing. */
+static void data_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,
+                         sw_id value, sw_decision_options *o)
+{
+	const sw_axis_use *use = mesh->use[axis];
+	sw_split_list splits = sw_value_splits(analysis, value);
+	if (add_splits(analysis, mesh, o, axis, splits, use->must) > 0)
+		return;
+	sw_options_add_none(o, axis);
+	if (!use->weights.any)
+		add_splits(analysis, mesh, o, axis, splits, use->may);
+	if (shares_state(use))
+		add_state_splits(analysis, mesh, o, axis, splits);
+}
+
+static void boundary_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,
+                             const sw_boundary *boundary, sw_decision_options *o)
+{
+	const sw_axis_use *use = mesh->use[axis];
+	if (boundary->is_predicate) {
+		sw_options_add_none(o, axis);
+		return;
+	}
+	sw_id value = boundary->values[0];
+	sw_split_list splits = sw_value_splits(analysis, value);
+	if (add_splits(analysis, mesh, o, axis, splits, use->must) > 0)
+		return;
+	if (use->gradients && is_update(analysis, value, splits) &&
+	    add_state_splits(analysis, mesh, o, axis, splits) > 0)
+		return;
+	sw_options_add_none(o, axis);
+	add_partials(o, axis, 0, analysis->classes.partial[value]);
+	add_splits(analysis, mesh, o, axis, splits, use->may);
+	if (shares_state(use))
+		add_state_splits(analysis, mesh, o, axis, splits);
+}
+
+static void input_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,
+                          uint32_t input, sw_decision_options *o)
+{
+	sw_role role = analysis->roles.input_role[input];
+	if (role == SW_ROLE_DATA)
+		data_options(analysis, mesh, axis, analysis->roles.inputs[input], o);
+	else
+		state_options(analysis, mesh, axis, analysis->roles.inputs[input], role, o);
+}
+
+static void output_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,
+                           uint32_t output, sw_decision_options *o)
+{
+	int32_t input = analysis->roles.output_input[output];
+	if (input >= 0) {
+		input_options(analysis, mesh, axis, (uint32_t)input, o);
+		return;
+	}
+	sw_options_add_none(o, axis);
+	add_splits(analysis, mesh, o, axis,
+	           sw_value_splits(analysis, sw_entry(analysis->program)->results.data[output]),
+	           mesh->use[axis]->may);
+}
+
+static void axis_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,
+                         sw_decision_kind kind, uint32_t index, sw_decision_options *o)
+{
+	switch (kind) {
+	case SW_DECISION_OP:
+		op_options(analysis, mesh, axis, index, o);
+		return;
+	case SW_DECISION_INPUT:
+		input_options(analysis, mesh, axis, index, o);
+		return;
+	case SW_DECISION_BOUNDARY:
+		boundary_options(analysis, mesh, axis, &analysis->roles.boundaries.data[index], o);
+		return;
+	case SW_DECISION_OUTPUT:
+		output_options(analysis, mesh, axis, index, o);
+		return;
+	}
+}
+
+sw_decision_options sw_options_of(const sw_analysis *analysis, const sw_mesh *mesh,
+                                  sw_decision_kind kind, uint32_t index)
+{
+	sw_decision_options o = {
+		.max = (int32_t)fmin(analysis->limits->max_options, SW_MAX_OPTIONS)};
+	const sw_option *decided = sw_pinned(analysis, kind, index);
+	for (int32_t axis = 0; axis < mesh->n_axes; axis++)
+		if (decided)
+			add_option(&o, axis, decided[__builtin_ctz(mesh->axes[axis].atoms)]);
+		else
+			axis_options(analysis, mesh, axis, kind, index, &o);
+	/* The axes that the mesh lacks have one device. */
+	for (int32_t axis = mesh->n_axes; axis < SW_MAX_AXES; axis++)
+		sw_options_add_none(&o, axis);
+	return o;
+}

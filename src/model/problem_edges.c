@@ -1,0 +1,184 @@
+/*
+ * Edges of the problem: from the decision that makes a value to its reader, or by way of the layout
+ * in which the value is materialised, where that is a choice of its own.
+ */
+#include "model/internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- tables of materialised layouts ----------------------------------------------------- */
+
+static void add_distinct(uint32_t *list, int32_t *n, sw_layout_list from)
+{
+	for (int32_t i = 0; i < from.n; i++) {
+		uint32_t id = from.list[(uint32_t)i * from.step];
+		int32_t k = 0;
+		while (k < *n && list[k] != id)
+			k++;
+		if (k == *n)
+			list[(*n)++] = id;
+	}
+}
+
+/* A materialised layout is any in which the value is produced or read. */
+static int32_t make_materialised_table(sw_model *m, const sw_edge_end *ends, size_t n_ends)
+{
+	size_t most = 0;
+	for (size_t i = 0; i < n_ends; i++)
+		most += (size_t)sw_layouts_at(m, ends[i]).n;
+	uint32_t *list = sw_alloc(sizeof(uint32_t) * most);
+	int32_t n = 0;
+	for (size_t i = 0; i < n_ends; i++)
+		add_distinct(list, &n, sw_layouts_at(m, ends[i]));
+	sw_memo *memo = m->memo;
+	sw_text key = {0};
+	sw_text_add(&key, "h");
+	sw_text_add_n(&key, (const char *)&n, sizeof(n));
+	sw_text_add_n(&key, (const char *)list, sizeof(uint32_t) * (size_t)n);
+	uint32_t next = (uint32_t)memo->tables.len;
+	uint32_t number = sw_map_intern(&memo->table_index, key.data, key.len, next);
+	if (number == next) {
+		const uint32_t *copy =
+			sw_arena_copy(&memo->arena, list, sizeof(uint32_t) * (size_t)n);
+		sw_strategy_table table = {.n = n, .n_in = 1, .n_out = 1, .in = copy, .out = copy};
+		sw_vec_push(&memo->tables, table);
+	}
+	sw_text_clear(&key);
+	free(list);
+	return (int32_t)number;
+}
+
+static int32_t materialised_table(sw_model *m, sw_id value, const sw_value_reader *uses,
+                                  uint32_t n_uses)
+{
+	sw_edge_end *ends = sw_alloc(sizeof(*ends) * (n_uses + 1));
+	ends[0] = sw_end_of_producer(m, value);
+	for (uint32_t i = 0; i < n_uses; i++)
+		ends[i + 1] = sw_end_of_reader(m, &uses[i]);
+	sw_text key = {0};
+	for (uint32_t i = 0; i <= n_uses; i++) {
+		const uint32_t numbers[] = {(uint32_t)ends[i].table, ends[i].which, ends[i].out};
+		sw_text_add_n(&key, (const char *)numbers, sizeof(numbers));
+	}
+	uint32_t table = sw_map_get(&m->index.materialised_tables, key.data, key.len);
+	if (table == SW_ABSENT) {
+		table = (uint32_t)make_materialised_table(m, ends, n_uses + 1);
+		sw_map_put(&m->index.materialised_tables, key.data, key.len, table);
+	}
+	sw_text_clear(&key);
+	free(ends);
+	return (int32_t)table;
+}
+
+/* ---- edges ------------------------------------------------------------------------------ */
+
+/* Return the op before which a reader needs a value of this computation; SW_NO_ID: at its end. */
+static sw_id reading_op(const sw_model *m, int32_t computation, const sw_value_reader *use)
+{
+	const sw_roles *roles = &m->analysis->roles;
+	const sw_decision *decision = &m->decisions.data[use->decision];
+	sw_id op = decision->kind == SW_DECISION_OP ? decision->index
+	           : decision->kind == SW_DECISION_BOUNDARY
+	                   ? roles->boundaries.data[decision->index].region
+	                   : SW_NO_ID;
+	bool here = op != SW_NO_ID && sw_op_at(roles->program, op)->computation == computation;
+	return here ? op : SW_NO_ID;
+}
+
+/* Constants are mostly the neutral element of the sum that they are added to. */
+static bool is_constant(const sw_program *program, sw_id value)
+{
+	const sw_op *op = sw_op_at(program, program->values.data[value].op);
+	while (op->opcode == SW_OP_BROADCAST || op->opcode == SW_OP_RESHAPE)
+		op = sw_op_at(program, program->values.data[op->operands[0]].op);
+	return op->opcode == SW_OP_CONSTANT;
+}
+
+/* Round windows down to powers of two, so that there are few cost tables. */
+static double round_window(double seconds)
+{
+	int exponent;
+	return seconds > 0 && frexp(seconds, &exponent) > 0 ? ldexp(0.5, exponent) : 0;
+}
+
+/* Describe the conversion of a value for this reader; use NULL: for all readers. */
+static sw_movement move_value(const sw_model *m, sw_id value, double trips,
+                              const sw_value_reader *use)
+{
+	const sw_analysis *analysis = m->analysis;
+	sw_id from = analysis->program->values.data[value].op;
+	sw_id to = use ? reading_op(m, sw_op_at(analysis->program, from)->computation, use) : from;
+	double window_s = analysis->overlap ? sw_overlap_window_s(analysis->overlap, from, to) : 0;
+	double term_s = is_constant(analysis->program, value)
+	                        ? 0
+	                        : analysis->cluster->device.kernel_overhead_s;
+	return (sw_movement){trips, round_window(window_s), 1, term_s};
+}
+
+/* Merge edges between the same nodes that have the same conversion and equal movements. */
+static void add_edge(sw_model *m, int32_t from, int32_t to, sw_shape shape, sw_movement movement,
+                     sw_edge_end a, sw_edge_end b)
+{
+	struct {
+		uint64_t from, to, conversion;
+		sw_movement movement;
+	} key = {(uint64_t)from, (uint64_t)to, sw_conversion_between(m, shape, a, b), movement};
+	uint32_t fresh = (uint32_t)m->index.edges.len;
+	uint32_t number = sw_map_intern(&m->index.edge_index, &key, sizeof(key), fresh);
+	if (number == fresh)
+		sw_vec_push(&m->index.edges,
+		            ((sw_model_edge){from, to, (uint32_t)key.conversion, movement}));
+	else
+		m->index.edges.data[number].movement.count++;
+}
+
+static void add_materialised(sw_model *m, sw_id value, const sw_value_reader *uses, uint32_t n_uses,
+                             double trips)
+{
+	sw_shape shape = sw_value_shape(m->analysis->program, value);
+	sw_materialised materialised = {.value = value,
+	                                .table = materialised_table(m, value, uses, n_uses)};
+	sw_tie_key tie = sw_tie_of_materialised(m->analysis, m->mesh, &materialised);
+	materialised.node = sw_model_node_of(m, &tie);
+	sw_edge_end in = {materialised.table, 0, false}, out = {materialised.table, 0, true};
+	add_edge(m, m->decisions.data[m->index.producer[value]].node, materialised.node, shape,
+	         move_value(m, value, trips, NULL), sw_end_of_producer(m, value), in);
+	for (uint32_t i = 0; i < n_uses; i++)
+		add_edge(m, materialised.node, m->decisions.data[uses[i].decision].node, shape,
+		         move_value(m, value, uses[i].trips, &uses[i]), out,
+		         sw_end_of_reader(m, &uses[i]));
+	m->index.materialised_of[value] = (uint32_t)m->materialised.len;
+	sw_vec_push(&m->materialised, materialised);
+}
+
+/* Is it a choice of its own in which layout the value is kept? It is where several ops read it; and
+ * where it may be partial and its reader is not the next op, since it would be reduced while it
+ * waits. */
+static bool wants_materialised(const sw_model *m, sw_id value, const sw_value_reader *uses,
+                               uint32_t n_uses)
+{
+	const sw_analysis *analysis = m->analysis;
+	bool waits =
+		uses->point > analysis->roles.point[analysis->program->values.data[value].op] + 1;
+	return n_uses > 1 || (waits && analysis->classes.partial[value] != 0);
+}
+
+void sw_find_edges(sw_model *m, const sw_readers *r)
+{
+	const sw_roles *roles = &m->analysis->roles;
+	const sw_program *program = m->analysis->program;
+	for (sw_id v = 0; v < program->values.len; v++) {
+		uint32_t n = r->start[v + 1] - r->start[v];
+		const sw_value_reader *uses = r->list + r->start[v];
+		if (n == 0)
+			continue;
+		if (!wants_materialised(m, v, uses, n))
+			add_edge(m, m->decisions.data[m->index.producer[v]].node,
+			         m->decisions.data[uses->decision].node, sw_value_shape(program, v),
+			         move_value(m, v, uses->trips, uses), sw_end_of_producer(m, v),
+			         sw_end_of_reader(m, uses));
+		else
+			add_materialised(m, v, uses, n, roles->trips[program->values.data[v].op]);
+	}
+}
