@@ -184,8 +184,9 @@ typedef struct sw_search {
 	sw_path_store *paths;
 	double start_s;
 	bool timed_out;
-	char scope[192];   /* which meshes were dropped, in words; "": not known yet */
-	bool afford_three; /* free axes */
+	bool tied;            /* repeated layers are planned alike on some mesh */
+	char scope[192];      /* which meshes were dropped, in words; "": not known yet */
+	int32_t afford_three; /* meshes of three free axes */
 	sw_error *err;
 } sw_search;
 
