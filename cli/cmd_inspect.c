@@ -1,7 +1,6 @@
 /* inspect: what a program consists of. */
 #include "cli.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

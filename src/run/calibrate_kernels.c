@@ -9,7 +9,6 @@
 #include "run/calibrate_kernel_run.h"
 
 #include <assert.h>
-#include <math.h>
 
 #define OPS_OF_LARGE 4  /* ops of a program with large tensors, which take long */
 #define N_SMALL_SIZES 2 /* how many of a kernel's first sizes are small */

@@ -4,7 +4,6 @@
 #include "plan/plan_files.h"
 #include "simulate/simulate.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,6 @@
 #include "search/search.h"
 #include "search/known_programs.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

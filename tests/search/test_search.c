@@ -4,7 +4,6 @@
 #include "model/model.h"
 #include "search/search.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
