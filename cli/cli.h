@@ -109,6 +109,12 @@ sw_status cli_inspect_cluster(cli *c, sw_error *err);
 /* For inspect PROGRAM: append the table of rematerialisation policies, and add the key
  * "rematerialisation" to the JSON object. */
 void cli_inspect_remat(const sw_program *program, sw_text *text, json_t *json);
+/* Likewise, of the canonical form: the loops over microbatches, and the key "microbatches". */
+void cli_inspect_microbatches(const sw_program *program, const sw_sidecar *sidecar, sw_text *text,
+                              json_t *json);
+/* Likewise, of the program that is planned (the canonical form, or the program as it was read where
+ * there is none): what stays whole, and the key "rules". */
+void cli_inspect_rules(const sw_program *program, sw_text *text, json_t *json);
 /* For plan, where nothing fits in memory, as `err` says: describe the memory peak of the plan that
  * needs least, and the changes that would help. `seconds`: the time that the search took. Returns
  * SW_NO, unless this fails. */

@@ -1,5 +1,7 @@
+/* inspect: what a program consists of. */
 #include "cli.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- counting --------------------------------------------------------------------------- */
@@ -170,171 +172,6 @@ static void add_loops(const inspection *x, sw_text *text)
 	}
 }
 
-/* ---- rules ------------------------------------------------------------------------------ */
-
-/* Ops of one opcode that can't be split along some dimensions, for one reason. */
-typedef struct obstacle {
-	const char *opcode, *why, *example;
-	const char *loses; /* dimensions of the example that can't be split */
-	bool missing;
-	int64_t count;
-} obstacle;
-typedef SW_VEC(obstacle) obstacles;
-
-static obstacle *find_obstacle(obstacles *list, const char *opcode, const sw_rule *rule)
-{
-	for (size_t i = 0; i < list->len; i++)
-		if (strcmp(list->data[i].why, rule->whole) == 0 &&
-		    strcmp(list->data[i].opcode, opcode) == 0)
-			return &list->data[i];
-	sw_vec_push(list,
-	            ((obstacle){.opcode = opcode, .why = rule->whole, .missing = rule->missing}));
-	return &list->data[list->len - 1];
-}
-
-/* Append "f32[4,6] dim 0,1": the shape, and its dimensions of more than one element that have no
- * factor. */
-static void add_lost(sw_shape shape, const sw_dim_map *maps, const char *what, int index,
-                     sw_text *text)
-{
-	const char *comma = "";
-
-	for (int32_t d = 0; d < shape.rank; d++) {
-		if (maps[d].n > 0 || shape.dims[d] < 2)
-			continue;
-		if (!*comma) {
-			sw_text_addf(text, "%s%s %d ", text->len ? "; " : "", what, index);
-			sw_shape_print(shape, text);
-			sw_text_add(text, " dim ");
-		}
-		sw_text_addf(text, "%s%d", comma, d);
-		comma = ",";
-	}
-}
-
-static const char *lost_dimensions(const sw_program *program, sw_id id, const sw_rule *rule,
-                                   sw_arena *arena)
-{
-	const sw_op *op = sw_op_at(program, id);
-	sw_text text = {0};
-
-	for (int32_t i = 0; i < rule->n_operands; i++)
-		add_lost(sw_value_shape(program, op->operands[i]), rule->operands[i], "operand", i,
-		         &text);
-	for (int32_t i = 0; i < rule->n_results; i++)
-		add_lost(sw_value_shape(program, op->first_result + (sw_id)i), rule->results[i],
-		         "result", i, &text);
-	const char *lost = sw_arena_text(arena, text.len ? text.data : "");
-	sw_text_clear(&text);
-	return lost;
-}
-
-/* Look for obstacles in the program that is planned: the canonical form, or the program as it was
- * read where there is none. */
-static void find_obstacles(inspection *x, obstacles *list)
-{
-	const sw_program *program = x->canonical ? x->canonical : x->program;
-
-	for (sw_id id = 0; id < program->ops.len; id++) {
-		const sw_op *op = sw_op_at(program, id);
-		const sw_rule *rule = sw_rule_make(program, id, &x->arena);
-		if (!rule->whole)
-			continue;
-		obstacle *found =
-			find_obstacle(list, sw_arena_text(&x->arena, sw_op_opcode_name(op)), rule);
-		if (found->count++ == 0) {
-			found->example = sw_arena_text(&x->arena, op->name);
-			found->loses = lost_dimensions(program, id, rule, &x->arena);
-		}
-	}
-}
-
-static void add_rules(const obstacles *list, sw_text *text)
-{
-	static const char *const headings[] = {"opcode", "ops", "why", "such as", "which loses"};
-	sw_table table;
-
-	sw_text_add(text, list->len ? "\nwhat stays whole:\n" : "\nnothing has to stay whole\n");
-	if (list->len == 0)
-		return;
-	sw_table_init(&table, SW_COUNT(headings), headings);
-	for (size_t i = 0; i < list->len; i++) {
-		const obstacle *o = &list->data[i];
-		sw_table_cell(&table, "%s", o->opcode);
-		sw_table_cell(&table, "%lld", (long long)o->count);
-		sw_table_cell(&table, "%s", o->why);
-		sw_table_cell(&table, "%s", o->example);
-		sw_table_cell(&table, "%s", *o->loses ? o->loses : "nothing");
-	}
-	sw_table_add_to(&table, text);
-	sw_table_clear(&table);
-}
-
-/* ---- microbatches ----------------------------------------------------------------------- */
-
-static void add_possible(const sw_phases *phases, sw_text *text)
-{
-	sw_text_addf(text, "\nmicrobatches: batch %lld, ", (long long)phases->batch);
-	if (phases->possible.n == 0)
-		sw_text_add(text, "none possible");
-	for (int32_t i = 0; i < phases->possible.n; i++)
-		sw_text_addf(text, "%s%lld", i ? ", " : "possible ",
-		             (long long)phases->possible.v[i]);
-	sw_text_add(text, "\n");
-	if (phases->refuses)
-		sw_text_addf(text, "  %d: refused by %s %s: %s\n    by way of %s\n",
-		             phases->refused, phases->opcode, phases->refuses, phases->why,
-		             phases->path);
-}
-
-/* number of sums that are listed by name */
-#define MAX_NAMED_SUMS 3
-
-static void add_sums(const sw_program *program, const sw_phase *phase, sw_text *text)
-{
-	sw_text_addf(text, "%d sums (", phase->n_sums);
-	sw_text_add_bytes(text, (double)phase->sum_bytes);
-	sw_text_add(text, ")");
-	for (int32_t i = 0; i < SW_MIN(phase->n_sums, MAX_NAMED_SUMS); i++) {
-		sw_id op = program->values.data[phase->leaving[i].value].op;
-		sw_text_addf(text, "%s%s", i ? ", " : ": ", sw_op_at(program, op)->name);
-	}
-	sw_text_add(text, phase->n_sums > MAX_NAMED_SUMS ? ", ..." : "");
-}
-
-static void add_phase(const sw_program *program, const sw_phases *phases, int32_t k, sw_text *text)
-{
-	const sw_phase *phase = &phases->phases[k];
-	double share = phases->flops > 0 ? phase->flops / phases->flops : 0;
-	sw_text_addf(text, "  loop %-3d    %d ops, %.1f %% of the FLOP; ", k + 1, phase->ops,
-	             100 * share);
-	add_sums(program, phase, text);
-	if (phase->n_leaving > phase->n_sums) {
-		sw_text_addf(text, "; %d stored (", phase->n_leaving - phase->n_sums);
-		sw_text_add_bytes(text, (double)phase->stored_bytes);
-		sw_text_add(text, ")");
-	}
-	sw_text_add(text, "\n");
-}
-
-/* number of loops that are listed one by one */
-#define MAX_LISTED_LOOPS 6
-
-static void add_phases(const sw_program *program, const sw_phases *phases, sw_text *text)
-{
-	add_possible(phases, text);
-	if (phases->n == 0)
-		return;
-	sw_text_addf(text, "  hoisted     %d ops\n", phases->hoisted);
-	for (int32_t k = 0; k < SW_MIN(phases->n, MAX_LISTED_LOOPS); k++)
-		add_phase(program, phases, k, text);
-	if (phases->n > MAX_LISTED_LOOPS)
-		sw_text_addf(text, "  and %d more loops\n", phases->n - MAX_LISTED_LOOPS);
-	if (phases->n > 1)
-		sw_text_addf(text, "  between     %d ops\n", phases->between);
-	sw_text_addf(text, "  apply       %d ops\n", phases->apply);
-}
-
 /* ---- JSON ------------------------------------------------------------------------------- */
 
 static json_t *opcodes_json(const inspection *x)
@@ -362,67 +199,6 @@ static json_t *loops_json(const inspection *x)
 	return list;
 }
 
-static json_t *rules_json(const obstacles *list)
-{
-	json_t *json = json_array();
-	for (size_t i = 0; i < list->len; i++)
-		json_array_append_new(
-			json,
-			json_pack("{s:s, s:s, s:b, s:I, s:s, s:s}", "opcode", list->data[i].opcode,
-		                  "why", list->data[i].why, "missing", list->data[i].missing, "ops",
-		                  (json_int_t)list->data[i].count, "example", list->data[i].example,
-		                  "loses", list->data[i].loses));
-	return json;
-}
-
-static json_t *leaving_json(const sw_program *program, const sw_phase *phase)
-{
-	json_t *list = json_array();
-	for (int32_t i = 0; i < phase->n_leaving; i++) {
-		const sw_leaving *leaving = &phase->leaving[i];
-		json_t *reader = leaving->reader == SW_NO_ID
-		                         ? json_null()
-		                         : json_string(sw_op_at(program, leaving->reader)->name);
-		json_t *sum = leaving->monoid == SW_MONOID_NONE
-		                      ? json_null()
-		                      : json_string(sw_monoid_name(leaving->monoid));
-		const char *name = sw_op_at(program, program->values.data[leaving->value].op)->name;
-		json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "op", name, "sum", sum,
-		                                      "reader", reader));
-	}
-	return list;
-}
-
-static json_t *loops_of_json(const sw_program *program, const sw_phases *phases)
-{
-	json_t *list = json_array();
-	for (int32_t k = 0; k < phases->n; k++) {
-		const sw_phase *phase = &phases->phases[k];
-		json_array_append_new(
-			list, json_pack("{s:i, s:f, s:I, s:I, s:o}", "ops", phase->ops, "flops",
-		                        phase->flops, "sum_bytes", (json_int_t)phase->sum_bytes,
-		                        "stored_bytes", (json_int_t)phase->stored_bytes, "leaving",
-		                        leaving_json(program, phase)));
-	}
-	return list;
-}
-
-static json_t *phases_json(const sw_program *program, const sw_phases *phases)
-{
-	json_t *possible = json_array(), *refusal = json_null();
-	for (int32_t i = 0; i < phases->possible.n; i++)
-		json_array_append_new(possible, json_integer(phases->possible.v[i]));
-	if (phases->refuses)
-		refusal = json_pack("{s:i, s:s, s:s, s:s, s:s}", "microbatches", phases->refused,
-		                    "op", phases->refuses, "opcode", phases->opcode, "why",
-		                    phases->why, "path", phases->path);
-	return json_pack("{s:I, s:o, s:i, s:o, s:i, s:i, s:i, s:o}", "batch",
-	                 (json_int_t)phases->batch, "possible", possible, "microbatches",
-	                 phases->microbatches, "loops", loops_of_json(program, phases), "hoisted",
-	                 phases->hoisted, "between", phases->between, "apply", phases->apply,
-	                 "refusal", refusal);
-}
-
 static json_t *result_json(const inspection *x)
 {
 	const sw_program *p = x->program;
@@ -439,34 +215,19 @@ static json_t *result_json(const inspection *x)
 
 /* ---- the command ------------------------------------------------------------------------ */
 
-static void describe_phases(cli *c, const inspection *x, sw_text *text)
-{
-	sw_phases phases;
-	if (!x->canonical)
-		return;
-	sw_phases_init(&phases, x->canonical, x->sidecar);
-	add_phases(x->canonical, &phases, text);
-	json_object_set_new(c->result, "microbatches", phases_json(x->canonical, &phases));
-	sw_phases_clear(&phases);
-}
-
 static void describe(cli *c, inspection *x)
 {
 	sw_text text = {0};
-	obstacles list = {0};
 	add_amounts(x, &text);
 	add_opcodes(x, &text);
 	add_loops(x, &text);
 	c->result = result_json(x);
 	cli_inspect_remat(x->program, &text, c->result);
-	describe_phases(c, x, &text);
-	if (c->values.rules) {
-		find_obstacles(x, &list);
-		add_rules(&list, &text);
-		json_object_set_new(c->result, "rules", rules_json(&list));
-	}
+	if (x->canonical)
+		cli_inspect_microbatches(x->canonical, x->sidecar, &text, c->result);
+	if (c->values.rules)
+		cli_inspect_rules(x->canonical ? x->canonical : x->program, &text, c->result);
 	cli_print(c, &text);
-	sw_vec_clear(&list);
 }
 
 static sw_status inspect(cli *c, sw_error *err)

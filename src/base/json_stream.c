@@ -1,6 +1,6 @@
 /*
- * JSON in one pass through a window of 64 KiB: objects, arrays and strings are read here, numbers in
- * json_numbers.c.
+ * JSON in one pass through a window of 64 KiB: objects, arrays and strings are read here, numbers
+ * in json_numbers.c.
  */
 #include "base/json_stream.h"
 

@@ -1,18 +1,10 @@
 /*
- * Rematerialisation: which ops are forward, which are the flow, where the flow is narrow.
- *
- * The forward pass is found backwards from the new values of trained state: gradients are computed
- * from the loss down to the first layer, so that an op from which all gradients can be reached
- * comes before the first of them.
+ * Rematerialisation: which ops are the flow, where the flow is narrow, and which role each op has.
  */
-#include "rewrite/rewrite.h"
+#include "rewrite/remat_points.h"
 
 #include <string.h>
 
-/* A state is trained if the last gradient depends on it, and if the number of ops that it needs is
- * at least this fraction (1 / n) of the largest number: a gradient that is a constant does not show
- * where the forward pass ends. */
-#define TRAINED_FRACTION 8
 /* A place is narrow if the bytes alive there are at most this fraction (1 / n) of those that the
  * backward pass reads since the last narrow place. */
 #define NARROW_FRACTION 4
@@ -23,147 +15,14 @@
  * of the largest between cuts of several. */
 #define MAX_SINGLE_RATIO 4
 
-typedef struct point_finder {
-	sw_remat_points *points;
-	const sw_program *program;
-	const sw_computation *entry;
-	sw_arena *arena; /* of this search */
-	sw_users users;
-	size_t words;       /* of 64 states each */
-	uint64_t *reach;    /* per value: the states whose new value can be reached */
-	bool *forward;      /* per op */
-	bool *state, *data; /* per op: depends on an input of this kind */
-	/* the flow's forward ops in order */
-	int32_t m;
-	const sw_id *ops;
-	const int32_t *index; /* per op, -1: none of them */
-	int64_t *last;        /* per value: the last of them that reads it */
-	sw_remat_role *roles;
-	int32_t *segment, *position, *needed_in;
-	bool *chain, *after_loss; /* per op */
-} point_finder;
-
-static const sw_op *op_at(const point_finder *f, size_t i)
-{
-	return sw_op_at(f->program, f->entry->ops.data[i]);
-}
-
-static int64_t bytes_of(const point_finder *f, sw_id value)
+static int64_t bytes_of(const sw_point_finder *f, sw_id value)
 {
 	return sw_shape_bytes(sw_value_shape(f->program, value));
 }
 
-/* ---- the forward pass ------------------------------------------------------------------- */
-
-static bool is_float(sw_shape shape)
-{
-	return sw_type_kind_of(shape.type) == SW_KIND_FLOAT;
-}
-
-/* Add the states that can be reached through the op's results that are more than one number. */
-static void add_reach(const point_finder *f, const sw_op *op, uint64_t *reach)
-{
-	for (uint32_t r = 0; r < op->n_results; r++) {
-		sw_id value = op->first_result + r;
-		if (sw_shape_elements(sw_value_shape(f->program, value)) <= 1)
-			continue;
-		for (size_t w = 0; w < f->words; w++)
-			reach[w] |= f->reach[value * f->words + w];
-	}
-}
-
-static void find_reach(point_finder *f)
-{
-	const sw_program *p = f->program;
-	f->words = (p->aliases.len + 63) / 64;
-	f->reach = SW_NEW_N(f->arena, uint64_t, (p->values.len + 1) * f->words);
-	uint64_t *of_op = SW_NEW_N(f->arena, uint64_t, f->words + 1);
-	for (size_t a = 0; a < p->aliases.len; a++) {
-		sw_id output = f->entry->results.data[p->aliases.data[a].output];
-		if (is_float(sw_value_shape(p, output)))
-			f->reach[output * f->words + a / 64] |= (uint64_t)1 << (a % 64);
-	}
-	for (size_t i = f->entry->ops.len; i-- > 0;) {
-		const sw_op *op = op_at(f, i);
-		memset(of_op, 0, sizeof(*of_op) * f->words);
-		add_reach(f, op, of_op);
-		for (uint32_t k = 0; k < op->n_operands; k++)
-			for (size_t w = 0; w < f->words; w++)
-				f->reach[op->operands[k] * f->words + w] |= of_op[w];
-	}
-}
-
-/* Count, for each state, the ops that its new value needs. */
-static int32_t *count_ancestors(const point_finder *f)
-{
-	int32_t *count = SW_NEW_N(f->arena, int32_t, f->program->aliases.len + 1);
-	uint64_t *of_op = SW_NEW_N(f->arena, uint64_t, f->words + 1);
-	for (size_t i = 0; i < f->entry->ops.len; i++) {
-		memset(of_op, 0, sizeof(*of_op) * f->words);
-		add_reach(f, op_at(f, i), of_op);
-		for (size_t a = 0; a < f->program->aliases.len; a++)
-			count[a] += (int32_t)(of_op[a / 64] >> (a % 64) & 1);
-	}
-	return count;
-}
-
-static bool reaches(const point_finder *f, sw_id value, size_t state)
-{
-	return f->reach[value * f->words + state / 64] >> (state % 64) & 1;
-}
-
-/* Mark the CHAIN of cotangents, down to the last gradient. */
-static void mark_chain(const point_finder *f, size_t deepest)
-{
-	for (sw_id v = 0; v < f->program->values.len; v++)
-		if (sw_shape_elements(sw_value_shape(f->program, v)) > 1 && reaches(f, v, deepest))
-			f->chain[f->program->values.data[v].op] = true;
-}
-
-/* Mark the trained states, which every forward op must reach; return false if there are none. */
-static bool mark_trained(const point_finder *f, const sw_id *inputs, uint64_t *trained)
-{
-	const int32_t *count = count_ancestors(f);
-	size_t n = f->program->aliases.len, deepest = 0;
-	bool any = false;
-	for (size_t a = 1; a < n; a++)
-		if (count[a] > count[deepest])
-			deepest = a;
-	mark_chain(f, deepest);
-	for (size_t a = 0; a < n; a++) {
-		sw_id input = inputs[f->program->aliases.data[a].input];
-		if (count[a] <= 1 || count[a] < count[deepest] / TRAINED_FRACTION ||
-		    !reaches(f, input, deepest))
-			continue;
-		trained[a / 64] |= (uint64_t)1 << (a % 64);
-		any = true;
-	}
-	return any;
-}
-
-static bool find_forward(point_finder *f, const sw_id *inputs)
-{
-	if (f->program->aliases.len == 0)
-		return false;
-	find_reach(f);
-	uint64_t *trained = SW_NEW_N(f->arena, uint64_t, f->words + 1),
-		 *of_op = SW_NEW_N(f->arena, uint64_t, f->words + 1);
-	if (!mark_trained(f, inputs, trained))
-		return false;
-	for (size_t i = 0; i < f->entry->ops.len; i++) {
-		bool all = true;
-		memset(of_op, 0, sizeof(*of_op) * f->words);
-		add_reach(f, op_at(f, i), of_op);
-		for (size_t w = 0; w < f->words; w++)
-			all &= (of_op[w] & trained[w]) == trained[w];
-		f->forward[f->entry->ops.data[i]] = all;
-	}
-	return true;
-}
-
 /* ---- the flow --------------------------------------------------------------------------- */
 
-static void mark_inputs(point_finder *f, const sw_id *inputs, uint32_t n)
+static void mark_inputs(sw_point_finder *f, const sw_id *inputs, uint32_t n)
 {
 	bool *is_state = SW_NEW_N(f->arena, bool, n + 1);
 	for (size_t a = 0; a < f->program->aliases.len; a++)
@@ -171,12 +30,13 @@ static void mark_inputs(point_finder *f, const sw_id *inputs, uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		sw_id op = f->program->values.data[inputs[i]].op;
 		sw_shape shape = sw_value_shape(f->program, inputs[i]);
-		f->state[op] |= is_state[i] && is_float(shape) && shape.rank > 0;
+		f->state[op] |= is_state[i] && sw_type_kind_of(shape.type) == SW_KIND_FLOAT &&
+		                shape.rank > 0;
 		f->data[op] |= !is_state[i] && shape.rank > 0;
 	}
 }
 
-static void find_flow(point_finder *f)
+static void find_flow(sw_point_finder *f)
 {
 	sw_id *ops = SW_NEW_N(f->arena, sw_id, f->entry->ops.len + 1);
 	int32_t *index = SW_NEW_N(f->arena, int32_t, f->program->ops.len + 1);
@@ -207,7 +67,7 @@ static void find_flow(point_finder *f)
 
 /* One scan over the flow. Places lie between its ops: place i is behind op i. */
 typedef struct scan {
-	const point_finder *f;
+	const sw_point_finder *f;
 	bool single; /* only places at which one value makes up the cut */
 	/* per op: bytes of its results that ops other than forward ones read */
 	int64_t *read_bytes;
@@ -218,7 +78,7 @@ typedef struct scan {
 	int64_t largest; /* segment, in bytes that are read */
 } scan;
 
-static int64_t read_by_others(const point_finder *f, const sw_op *op)
+static int64_t read_by_others(const sw_point_finder *f, const sw_op *op)
 {
 	int64_t bytes = 0;
 	for (uint32_t r = 0; r < op->n_results; r++) {
@@ -232,7 +92,7 @@ static int64_t read_by_others(const point_finder *f, const sw_op *op)
 }
 
 /* Find the places at which all live values but one are small. */
-static bool *find_single(const point_finder *f)
+static bool *find_single(const sw_point_finder *f)
 {
 	bool *single = SW_NEW_N(f->arena, bool, f->m + 1);
 	int64_t *ends = SW_NEW_N(f->arena, int64_t, f->m + 1), alive = 0;
@@ -266,7 +126,7 @@ static bool is_admitted(const scan *s, int32_t i)
  * again have been read. */
 static int32_t next_place(scan *s, int32_t from, int64_t *segment)
 {
-	const point_finder *f = s->f;
+	const sw_point_finder *f = s->f;
 	int32_t best = -1;
 	int64_t alive = 0, read = 0, best_alive = 0, best_read = 0;
 	memset(s->fresh_ends, 0, sizeof(*s->fresh_ends) * (size_t)f->m);
@@ -307,7 +167,8 @@ static void find_places(scan *s)
 	}
 }
 
-static scan new_scan(const point_finder *f, bool single, int64_t *read_bytes, const bool *is_single)
+static scan new_scan(const sw_point_finder *f, bool single, int64_t *read_bytes,
+                     const bool *is_single)
 {
 	return (scan){.f = f,
 	              .single = single,
@@ -320,7 +181,7 @@ static scan new_scan(const point_finder *f, bool single, int64_t *read_bytes, co
 /* Choose cuts of one value, as between the layers of most networks; or cuts of several values where
  * the former are rare (a decoder that reads the encoder's output everywhere, a network with long
  * skip connections). */
-static scan choose_places(const point_finder *f)
+static scan choose_places(const sw_point_finder *f)
 {
 	int64_t *read_bytes = SW_NEW_N(f->arena, int64_t, f->m + 1);
 	for (int32_t i = 0; i < f->m; i++)
@@ -350,7 +211,7 @@ static int32_t segment_of_index(const scan *places, int32_t i)
 
 /* Return the segment of an op; one that is not forward belongs to the last segment of its
  * operands. */
-static int32_t segment_of_op(const point_finder *f, const scan *places, sw_id id)
+static int32_t segment_of_op(const sw_point_finder *f, const scan *places, sw_id id)
 {
 	const sw_op *op = sw_op_at(f->program, id);
 	int32_t segment = 0;
@@ -367,7 +228,7 @@ static bool is_source(const sw_op *op)
 }
 
 /* Mark the ops that depend on the loss. */
-static void mark_descendants(const point_finder *f, int32_t loss)
+static void mark_descendants(const sw_point_finder *f, int32_t loss)
 {
 	for (size_t i = 0; i < f->entry->ops.len; i++) {
 		sw_id id = f->entry->ops.data[i];
@@ -383,7 +244,7 @@ static void mark_descendants(const point_finder *f, int32_t loss)
 
 /* Mark the ops that feed late ops: late as well if they stand after the loss begins, otherwise side
  * or flow. */
-static void mark_feeders(const point_finder *f, int32_t loss)
+static void mark_feeders(const sw_point_finder *f, int32_t loss)
 {
 	bool *feeds = SW_NEW_N(f->arena, bool, f->program->ops.len + 1);
 	int32_t begin = f->position[f->ops[loss]];
@@ -402,7 +263,7 @@ static void mark_feeders(const point_finder *f, int32_t loss)
 	}
 }
 
-static void find_segments(const point_finder *f, const scan *places)
+static void find_segments(const sw_point_finder *f, const scan *places)
 {
 	for (size_t i = 0; i < f->entry->ops.len; i++) {
 		sw_id id = f->entry->ops.data[i];
@@ -416,11 +277,11 @@ static void find_segments(const point_finder *f, const scan *places)
 	}
 }
 
-static int64_t count_kept(const point_finder *f)
+static int64_t count_kept(const sw_point_finder *f)
 {
 	int64_t bytes = 0;
 	for (size_t i = 0; i < f->entry->ops.len; i++) {
-		const sw_op *op = op_at(f, i);
+		const sw_op *op = sw_entry_op(f, i);
 		sw_remat_role role = f->roles[f->entry->ops.data[i]];
 		for (uint32_t r = 0;
 		     r < op->n_results && (role == SW_REMAT_SIDE || role == SW_REMAT_FLOW); r++) {
@@ -436,10 +297,11 @@ static int64_t count_kept(const point_finder *f)
 
 /* ---- all steps -------------------------------------------------------------------------- */
 
-static void finder_init(point_finder *f, sw_remat_points *points, sw_arena *arena)
+static void finder_init(sw_point_finder *f, sw_remat_points *points, sw_arena *arena)
 {
 	const sw_program *p = points->program;
-	*f = (point_finder){.points = points, .program = p, .entry = sw_entry(p), .arena = arena};
+	*f = (sw_point_finder){
+		.points = points, .program = p, .entry = sw_entry(p), .arena = arena};
 	f->users = sw_program_users(p, arena);
 	f->forward = SW_NEW_N(arena, bool, p->ops.len + 1);
 	f->state = SW_NEW_N(arena, bool, p->ops.len + 1);
@@ -461,11 +323,11 @@ static void finder_init(point_finder *f, sw_remat_points *points, sw_arena *aren
 	points->after_loss = f->after_loss;
 }
 
-static void find(point_finder *f)
+static void find(sw_point_finder *f)
 {
 	const sw_id *inputs;
 	uint32_t n = sw_program_inputs(f->program, f->program->entry, f->arena, &inputs);
-	if (!find_forward(f, inputs))
+	if (!sw_find_forward(f, inputs))
 		return;
 	mark_inputs(f, inputs, n);
 	find_flow(f);
@@ -483,7 +345,7 @@ static void find(point_finder *f)
 void sw_remat_points_init(sw_remat_points *points, const sw_program *program)
 {
 	sw_arena arena;
-	point_finder f;
+	sw_point_finder f;
 	*points = (sw_remat_points){.program = program};
 	sw_arena_init(&points->arena);
 	sw_arena_init(&arena);

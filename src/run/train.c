@@ -6,36 +6,11 @@
  * inputs are written there once, data inputs in each step. A paced run does the same without
  * numbers: it fills, computes and reads nothing.
  */
-#include "run/run.h"
+#include "run/trainer.h"
 
 #include <math.h>
-#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
-
-#include "run/pace_model.h"
-#include "run/ranks.h"
-#include "run/record.h"
-
-typedef struct trainer {
-	sw_parts parts;
-	const sw_sidecar *sidecar;
-	const sw_data *data;
-	sw_transport *transport;
-	const sw_run_options *options;
-	sw_placement *placement;
-	sw_interpreter *interpreter;
-	/* per input: its value for the next step; buffer NULL: it is made in each step */
-	sw_tensor *carried;
-	sw_tensor *inputs; /* per input, of one step */
-	sw_tensor *outputs;
-	int32_t loss;     /* index of the output, -1: none */
-	int32_t *tokens;  /* the whole batch; NULL: no token input, or no data */
-	int32_t *batch;   /* the batch with its padding */
-	sw_run_pace pace; /* of a paced run */
-	sw_record record;
-	SW_VEC(double) losses, seconds, waits; /* per step */
-	SW_VEC(sw_record_cores) cores;
-} trainer;
 
 /* ---- requirements of training ----------------------------------------------------------- */
 
@@ -222,134 +197,6 @@ static sw_status run_steps(trainer *t, int64_t *done, sw_error *err)
 	return status;
 }
 
-/* ---- results ---------------------------------------------------------------------------- */
-
-typedef struct figures {
-	int64_t payload_bytes, wire_bytes, peak_bytes; /* maxima over all ranks */
-	double compute_s, exposed_comm_s;              /* means over all ranks */
-	sw_record_cores cores;                         /* means over all ranks */
-} figures;
-
-static sw_thread_times plus_share(sw_thread_times sum, sw_thread_times of_one, int32_t n)
-{
-	return (sw_thread_times){sum.cpu_s + of_one.cpu_s / n,
-	                         sum.delayed_s + of_one.delayed_s / n};
-}
-
-static void combine(const figures *all, int32_t n, figures *f)
-{
-	*f = (figures){0};
-	for (int32_t r = 0; r < n; r++) {
-		f->payload_bytes = SW_MAX(f->payload_bytes, all[r].payload_bytes);
-		f->wire_bytes = SW_MAX(f->wire_bytes, all[r].wire_bytes);
-		f->peak_bytes = SW_MAX(f->peak_bytes, all[r].peak_bytes);
-		f->compute_s += all[r].compute_s / n;
-		f->exposed_comm_s += all[r].exposed_comm_s / n;
-		f->cores.own = plus_share(f->cores.own, all[r].cores.own, n);
-		f->cores.transport = plus_share(f->cores.transport, all[r].cores.transport, n);
-	}
-}
-
-static sw_status gather_figures(const trainer *t, figures *f, sw_error *err)
-{
-	int32_t size = t->transport->size;
-	figures *all = sw_alloc((size_t)size * sizeof(*all));
-	sw_status status = t->transport->ops->all_gather(t->transport, t->transport->everyone, size,
-	                                                 f, all, sizeof(*f), err);
-	if (status == SW_OK)
-		combine(all, size, f);
-	free(all);
-	return status;
-}
-
-/* Skip the first step, which warms up caches and buffers. Sorts `seconds`. */
-static double median_step(double *seconds, int64_t n)
-{
-	int64_t skipped = n > 2;
-	return n > 0 ? sw_median(seconds + skipped, (size_t)(n - skipped)) : 0;
-}
-
-static double median_compute(const trainer *t, int64_t n)
-{
-	double *rest = sw_alloc((size_t)(n + 1) * sizeof(*rest));
-	for (int64_t i = 0; i < n; i++)
-		rest[i] = t->seconds.data[i] - t->waits.data[i];
-	double median = median_step(rest, n);
-	free(rest);
-	return median;
-}
-
-/* Return the median over the steps of the number at `offset` in their processor times. */
-static double median_of_cores(const trainer *t, int64_t n, size_t offset)
-{
-	double *numbers = sw_alloc((size_t)(n + 1) * sizeof(*numbers));
-	for (int64_t i = 0; i < n; i++)
-		numbers[i] = *(const double *)((const char *)&t->cores.data[i] + offset);
-	double median = median_step(numbers, n);
-	free(numbers);
-	return median;
-}
-
-static sw_record_cores median_cores(const trainer *t, int64_t n)
-{
-	return (sw_record_cores){
-		{median_of_cores(t, n, offsetof(sw_record_cores, own.cpu_s)),
-	         median_of_cores(t, n, offsetof(sw_record_cores, own.delayed_s))},
-		{median_of_cores(t, n, offsetof(sw_record_cores, transport.cpu_s)),
-	         median_of_cores(t, n, offsetof(sw_record_cores, transport.delayed_s))}};
-}
-
-static int64_t tokens_per_step(const trainer *t)
-{
-	if (t->sidecar->tokens_input < 0)
-		return 0;
-	sw_shape shape = sw_parts_true_shape(&t->parts, (uint32_t)t->sidecar->tokens_input);
-	return shape.rank == 2 ? shape.dims[0] * (shape.dims[1] - 1)
-	                       : 0; /* the first token of a row is not predicted */
-}
-
-static sw_status report(trainer *t, int64_t done, sw_run_result *result, sw_error *err)
-{
-	figures f = {
-		.payload_bytes = t->transport->traffic.payload_bytes,
-		.wire_bytes = t->transport->traffic.wire_bytes,
-		.peak_bytes = (int64_t)sw_interpreter_peak_bytes(t->interpreter),
-		.compute_s = median_compute(t, done),
-		.exposed_comm_s = median_step(t->waits.data, done),
-		.cores = median_cores(t, done),
-	};
-	sw_status status = gather_figures(t, &f, err);
-	if (status == SW_OK && t->options->trace)
-		status = sw_record_gather(&t->record, t->options->trace, err);
-	if (status)
-		return status;
-	*result = (sw_run_result){
-		.steps = done,
-		.losses = t->losses.data,
-		.step_time_s = median_step(t->seconds.data, done),
-		.compute_s = f.compute_s,
-		.exposed_comm_s = f.exposed_comm_s,
-		.cpu_s = f.cores.own.cpu_s,
-		.delayed_s = f.cores.own.delayed_s,
-		.transport_cpu_s = f.cores.transport.cpu_s,
-		.transport_delayed_s = f.cores.transport.delayed_s,
-		.payload_bytes = f.payload_bytes / SW_MAX(done, 1),
-		.wire_bytes = f.wire_bytes / SW_MAX(done, 1),
-		.peak_bytes = f.peak_bytes,
-	};
-	if (result->step_time_s > 0)
-		result->tokens_per_s = (double)tokens_per_step(t) / result->step_time_s;
-	t->losses.data = NULL;
-	return SW_OK;
-}
-
-void sw_run_result_clear(sw_run_result *result)
-{
-	free(result->losses);
-	sw_program_free(result->program);
-	*result = (sw_run_result){0};
-}
-
 /* ---- one rank --------------------------------------------------------------------------- */
 
 static int choose_threads(const trainer *t)
@@ -451,7 +298,7 @@ static sw_status train(const sw_plan *plan, const sw_program *scheduled, const s
 	if (status == SW_OK)
 		status = run_steps(&t, &done, err);
 	if (status == SW_OK)
-		status = report(&t, done, result, err);
+		status = trainer_report(&t, done, result, err);
 	clear(&t);
 	return status;
 }

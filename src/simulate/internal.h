@@ -6,6 +6,7 @@
  *     meeting_groups.c  the groups that meet at a collective, the seconds that each takes alone,
  *                       and the links that it uses
  *     link_sharing.c    the rates of collectives that share links
+ *     meeting_waves.c   the meetings of one start on all devices
  *     play.c            the devices, event by event
  */
 #ifndef SW_SIMULATE_INTERNAL_H

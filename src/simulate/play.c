@@ -18,86 +18,10 @@
  *
  * O(played ops * devices + events * meetings under way).
  */
-#include "simulate/internal.h"
+#include "simulate/simulator.h"
 
 #include <math.h>
-#include <string.h>
-
-/* ---- state ------------------------------------------------------------------------------ */
-
-/* The clock and the running sums of a device, in seconds. */
-typedef struct account {
-	/* exposed: waiting for meetings under way; busy: its collective stream */
-	double now, compute_s, exposed_s, busy_s;
-} account;
-
-typedef struct call_frame {
-	const code_block *block;
-	size_t at;
-	const instruction *loop; /* of an iteration its loop; NULL: a call */
-	int64_t iteration;
-	account middle; /* the account when the latter half of the played iterations began */
-} call_frame;
-
-typedef struct interval {
-	double begin, end;
-} interval;
-
-/* The collective stream of a device: the starts at which it has not arrived yet, by the time at
- * which they were given. */
-typedef struct collective_stream {
-	SW_VEC(double) given;
-	size_t taken;           /* how many of those given were taken, from the front */
-	int64_t started, ended; /* waves */
-	/* it is in a meeting that is under way, or waits for other members */
-	bool meeting;
-	bool running;          /* the meeting has begun */
-	double free;           /* since when it has had nothing to do */
-	SW_VEC(interval) busy; /* meetings since the device's last wait */
-} collective_stream;
-
-typedef struct device {
-	account sum;
-	SW_VEC(call_frame) frames;
-	collective_stream stream;
-	int64_t *wave_of; /* [collectives] the wave of the last start of each */
-	int64_t awaited;  /* the wave that the device waits for; -1: none */
-	sw_id waiting_at;
-	/* the kernel under way since `now`, which may change its speed; NULL: none */
-	const instruction *kernel;
-	double remaining_s; /* of the kernel, at full speed */
-	bool ends;          /* the kernel ends at the present event */
-} device;
-
-typedef struct meeting {
-	const device_group *group;
-	uint32_t collective;
-	int64_t wave;
-	int32_t arrived;
-	double begin;
-} meeting;
-
-typedef struct wave {
-	int32_t open; /* meetings that have not ended */
-	meeting *meetings;
-} wave;
-
-typedef struct simulator {
-	const code *code;
-	int32_t n_devices, n_links;
-	device *devices;
-	sw_arena arena;
-	device_groups *groups; /* [collectives]; found when first met */
-	SW_VEC(wave) waves;
-	size_t closed;         /* how many of those are closed, from the front */
-	int64_t forgotten;     /* how many earlier waves are no longer listed */
-	SW_VEC(meeting) ready; /* all members arrived, not begun */
-	SW_VEC(meeting) running;
-	SW_VEC(link_flow) flows; /* of the running meetings */
-	double *scratch, clock;
-	sw_trace *trace;
-	int32_t trace_ranks;
-} simulator;
+#include <stdlib.h>
 
 /* ---- trace ------------------------------------------------------------------------------ */
 
@@ -112,74 +36,6 @@ static void record(simulator *p, int32_t number, sw_track track, sw_id op, int64
 	for (int32_t rank = first; p->trace && end > begin && rank < last; rank++)
 		sw_trace_add(p->trace, &(sw_trace_event){rank, track, of->name,
 		                                         sw_op_opcode_name(of), bytes, begin, end});
-}
-
-/* ---- waves ------------------------------------------------------------------------------ */
-
-static wave *wave_at(simulator *p, int64_t number)
-{
-	return &p->waves.data[number - p->forgotten];
-}
-
-static const device_groups *groups_of(simulator *p, uint32_t number)
-{
-	device_groups *made = &p->groups[number];
-	const code *c = p->code;
-	if (!made->groups)
-		*made = make_device_groups(c->cluster, c->program, &c->collectives.data[number],
-		                           p->n_devices, &p->arena);
-	return made;
-}
-
-static void open_wave(simulator *p, uint32_t what)
-{
-	const device_groups *who = groups_of(p, what);
-	wave opened = {who->n_groups, sw_alloc((size_t)who->n_groups * sizeof(meeting))};
-	for (int32_t g = 0; g < who->n_groups; g++)
-		opened.meetings[g] = (meeting){.group = &who->groups[g],
-		                               .collective = what,
-		                               .wave = p->forgotten + (int64_t)p->waves.len};
-	sw_vec_push(&p->waves, opened);
-}
-
-/* Close the waves that have ended; the list is compacted when half of it is closed. */
-static void close_waves(simulator *p)
-{
-	while (p->closed < p->waves.len && p->waves.data[p->closed].open == 0)
-		free(p->waves.data[p->closed++].meetings);
-	if (2 * p->closed <= p->waves.len)
-		return;
-	p->waves.len -= p->closed;
-	memmove(p->waves.data, p->waves.data + p->closed, p->waves.len * sizeof(wave));
-	p->forgotten += (int64_t)p->closed;
-	p->closed = 0;
-}
-
-/* Let the stream of a device arrive at its next start, if it is free and there is one. */
-static void arrive(simulator *p, int32_t number)
-{
-	collective_stream *s = &p->devices[number].stream;
-	if (s->meeting || s->taken == s->given.len)
-		return;
-	double arrival_s = fmax(s->given.data[s->taken++], s->free);
-	if (s->taken == s->given.len)
-		s->taken = s->given.len = 0;
-	wave *at = wave_at(p, s->ended);
-	meeting *m = &at->meetings[groups_of(p, at->meetings->collective)->group_of[number]];
-	s->meeting = true;
-	m->begin = fmax(m->begin, arrival_s);
-	if (++m->arrived == m->group->size)
-		sw_vec_push(&p->ready, *m);
-}
-
-static void start(simulator *p, int32_t number, uint32_t what)
-{
-	device *d = &p->devices[number];
-	if (d->stream.started == p->forgotten + (int64_t)p->waves.len)
-		open_wave(p, what);
-	d->wave_of[what] = d->stream.started++;
-	sw_vec_push(&d->stream.given, d->sum.now);
-	arrive(p, number);
 }
 
 /* ---- a device --------------------------------------------------------------------------- */
@@ -197,16 +53,16 @@ static double extrapolate(double now, double then, double times)
 /* Skip the iterations that are not played. */
 static void skip_iterations(simulator *p, int32_t number, const call_frame *f)
 {
-	account *sum = &p->devices[number].sum;
-	const account *middle = &f->middle;
+	device_account *sum = &p->devices[number].sum;
+	const device_account *middle = &f->middle;
 	const instruction *loop = f->loop;
 	double begin = sum->now;
 	double times = (double)(loop->iterations - loop->played) /
 	               (double)(loop->played - loop->played / 2);
-	*sum = (account){extrapolate(sum->now, middle->now, times),
-	                 extrapolate(sum->compute_s, middle->compute_s, times),
-	                 extrapolate(sum->exposed_s, middle->exposed_s, times),
-	                 extrapolate(sum->busy_s, middle->busy_s, times)};
+	*sum = (device_account){extrapolate(sum->now, middle->now, times),
+	                        extrapolate(sum->compute_s, middle->compute_s, times),
+	                        extrapolate(sum->exposed_s, middle->exposed_s, times),
+	                        extrapolate(sum->busy_s, middle->busy_s, times)};
 	record(p, number, SW_TRACK_KERNELS, loop->op, -1, begin, sum->now);
 }
 
@@ -236,7 +92,7 @@ static bool await(device *d, int64_t last, sw_id op)
 
 static void compute(simulator *p, int32_t number, const instruction *kernel, double seconds)
 {
-	account *sum = &p->devices[number].sum;
+	device_account *sum = &p->devices[number].sum;
 	record(p, number, SW_TRACK_KERNELS, kernel->op, -1, sum->now, sum->now + seconds);
 	sum->now += seconds;
 	sum->compute_s += seconds;
@@ -269,7 +125,7 @@ static bool step(simulator *p, int32_t number, const instruction *i)
 	case KERNEL:
 		return compute_ahead(p, number, i);
 	case START:
-		start(p, number, i->collective);
+		start_collective(p, number, i->collective);
 		break;
 	case DONE:
 		return !await(d, d->wave_of[i->collective], i->op);
@@ -384,7 +240,7 @@ static void end_for(simulator *p, int32_t number, const meeting *m)
 	d->stream.free = p->clock;
 	d->stream.meeting = d->stream.running = false;
 	d->stream.ended++;
-	arrive(p, number);
+	arrive_at_meeting(p, number);
 	if (d->awaited >= 0 && d->awaited < d->stream.ended)
 		resume(p, number);
 }
@@ -474,7 +330,7 @@ static void simulator_clear(simulator *p)
 #define ROUNDING 1e-9
 
 /* Break a step down into parts that add up to it: all that is not computation is waiting. */
-static sw_breakdown break_down(const account *sum, double step_time_s)
+static sw_breakdown break_down(const device_account *sum, double step_time_s)
 {
 	double rounding_s = ROUNDING * step_time_s, waited = fmax(0, step_time_s - sum->compute_s);
 	double exposed = fmin(sum->exposed_s, waited), hidden = sum->busy_s - exposed;

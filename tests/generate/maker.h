@@ -74,6 +74,8 @@ bool is_kind(sw_type type, uint32_t kinds);
 bool is_computed(sw_type type);
 int bits_of(sw_type type);
 double unit_of(sw_type type); /* half the distance from 1 to the next number; 0 for integers */
+/* the end of the range of an integer type, or of pred */
+double integer_end(sw_type type, bool low);
 double largest_integer(sw_type type); /* all integers up to this one are representable */
 double size_of(value_facts k);        /* the largest magnitude */
 /* Return the facts of a result after it is stored in the type: integers wrap, floats are rounded

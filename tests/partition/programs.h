@@ -6,7 +6,7 @@ typedef struct small_program {
 	const char *name, *text;
 } small_program;
 
-extern const char CONVOLUTIONS[];
+extern const char MATMUL_CHAIN[], EMBEDDING[], REDUCTIONS[], ATTENTION[], CONVOLUTIONS[];
 extern const small_program SMALL_PROGRAMS[]; /* ended by a NULL name */
 
 #endif

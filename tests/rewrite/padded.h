@@ -9,6 +9,9 @@
 #include "interpret/interpret.h"
 #include "rewrite/programs.h"
 
+/* The entry's first result replaces its first input. */
+#define STATE "HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }\n"
+
 void check_status(sw_status status, const sw_error *err, const char *name);
 /* Pad the canonical form, run both, compare; return the padded program, NULL if nothing was padded.
  * Inputs are "input.N" of the recording, random where there is none. tolerance: relative to a

@@ -1,0 +1,36 @@
+/*
+ * trainer: one rank of a training run. Private to src/run.
+ */
+#ifndef SW_RUN_TRAINER_H
+#define SW_RUN_TRAINER_H
+
+#include "run/pace_model.h"
+#include "run/ranks.h"
+#include "run/record.h"
+#include "run/run.h"
+
+typedef struct trainer {
+	sw_parts parts;
+	const sw_sidecar *sidecar;
+	const sw_data *data;
+	sw_transport *transport;
+	const sw_run_options *options;
+	sw_placement *placement;
+	sw_interpreter *interpreter;
+	/* per input: its value for the next step; buffer NULL: it is made in each step */
+	sw_tensor *carried;
+	sw_tensor *inputs; /* per input, of one step */
+	sw_tensor *outputs;
+	int32_t loss;     /* index of the output, -1: none */
+	int32_t *tokens;  /* the whole batch; NULL: no token input, or no data */
+	int32_t *batch;   /* the batch with its padding */
+	sw_run_pace pace; /* of a paced run */
+	sw_record record;
+	SW_VEC(double) losses, seconds, waits; /* per step */
+	SW_VEC(sw_record_cores) cores;
+} trainer;
+
+/* Give the result after `done` steps; collective. The losses move into it. */
+sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_error *err);
+
+#endif

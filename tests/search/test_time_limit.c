@@ -1,0 +1,246 @@
+/*
+ * What the search does with its time: what it tries, what it gives up, and what it answers when the
+ * time is over.
+ */
+#include "planned/planned.h"
+#include "model/model.h"
+#include "search/search.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static sw_status plan_at_once(planned *p, int64_t memory_bytes, sw_error *err)
+{
+	sw_plan_options options = {.no_overlap = true,
+	                           .quiet = true,
+	                           .time_limit_s = 1e-9,
+	                           .memory_bytes = memory_bytes};
+	return sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &p->plan, err);
+}
+
+/* Work that takes long is not begun, or it is given up, when time is up. */
+static void the_first_strategy_is_the_answer_after_the_time_limit(void **state)
+{
+	planned p;
+	sw_error err = {0};
+	(void)state;
+	open_fixture("gpt-tiny-scan", "local-2x2.yaml", &p);
+	check(plan_at_once(&p, 0, &err), &err);
+	assert_string_equal(p.plan->chosen, "dp");
+	assert_int_equal(p.plan->warnings.len, 1);
+	assert_non_null(strstr(p.plan->warnings.data[0], "time limit"));
+	for (size_t i = 1; i < p.plan->alternatives.len; i++)
+		assert_false(p.plan->alternatives.data[i].feasible);
+	close_planned(&p);
+}
+
+static void the_message_says_that_nothing_was_found_in_time(void **state)
+{
+	planned p;
+	sw_error err = {0};
+	(void)state;
+	open_fixture("mlp", "local-2x2.yaml", &p);
+	assert_int_equal(plan_at_once(&p, 1, &err), SW_NO);
+	assert_non_null(strstr(err.message, "within the time limit"));
+	close_planned(&p);
+}
+
+static double processor_s(void)
+{
+	return (double)clock() / CLOCKS_PER_SEC;
+}
+
+/* A strategy that does not fit sends the planner through the rewrites that save memory: none is
+ * begun once the time is up. Making all of them takes seven seconds of processor time, else half of
+ * one. */
+#define FAR_FROM_BOTH_S 3.5
+
+static void no_rewrite_begins_after_the_time_limit(void **state)
+{
+	planned p;
+	sw_error err = {0};
+	sw_plan_options options = {
+		.no_overlap = true, .quiet = true, .time_limit_s = 0.1, .memory_bytes = 1};
+	(void)state;
+	open_fixture("vit", "dgx-a100-2x8.yaml", &p);
+	double start_s = processor_s();
+	check(sw_plan_strategy_parse("axonn:2,2,1,4", &options.strategy, &err), &err);
+	assert_int_equal(
+		sw_plan_make(p.program, p.path, &p.sidecar, &p.cluster, &options, &p.plan, &err),
+		SW_NO);
+	double planned_s = processor_s() - start_s;
+	assert_non_null(strstr(err.message, "within the time limit"));
+	assert_true(planned_s < FAR_FROM_BOTH_S);
+	close_planned(&p);
+}
+
+/* ---- what is tried ---------------------------------------------------------------------- */
+
+static bool considered(const sw_plan *plan, const char *name)
+{
+	for (size_t i = 0; i < plan->alternatives.len; i++)
+		if (!strcmp(plan->alternatives.data[i].name, name))
+			return true;
+	return false;
+}
+
+/* Untied layers begin at the solution with tied layers, which is among the candidates. */
+static void untied_layers_are_no_slower_than_tied_ones(void **state)
+{
+	(void)state;
+	planned p;
+	sw_error err = {0};
+	sw_plan_options options = {
+		.no_overlap = true, .quiet = true, .remat = "none", .microbatches = 1};
+	char *text = write_blocks(24, 8, 16, 32, 4);
+	open_text(text, "4", &p);
+	make_plan(&p, "auto");
+	double alike_s = p.plan->predicted.step_time_s;
+	assert_true(p.plan->program->ops.len >= 1000);
+	options.untied = true;
+	sw_plan_free(p.plan);
+	p.plan = NULL;
+	check(sw_plan_strategy_parse("auto", &options.strategy, &err), &err);
+	check(sw_plan_make(p.program, p.path, &p.sidecar, &p.cluster, &options, &p.plan, &err),
+	      &err);
+	assert_true(p.plan->predicted.step_time_s <= alike_s);
+	assert_true(considered(p.plan, "search x=2 y=2") &&
+	            considered(p.plan, "search x=2 y=2, untied"));
+	close_planned(&p);
+	free(text);
+}
+
+/* The plan of `auto` is no slower than any fixed strategy alone, AxoNN's first grids among them. */
+static void auto_is_no_slower_than_a_fixed_strategy_alone(void **state)
+{
+	static const char *const names[] = {"dp", "zero3", "megatron:tp=4", "axonn"};
+	(void)state;
+	planned p;
+	open_fixture("mlp", "lab-2x4.yaml", &p);
+	make_plan(&p, "auto");
+	double auto_s = p.plan->predicted.step_time_s;
+	int grids = 0;
+	for (size_t i = 0; i < p.plan->alternatives.len; i++)
+		grids += !strncmp(p.plan->alternatives.data[i].name, "axonn:", 6);
+	assert_int_equal(grids, SW_TOP_GRIDS);
+	for (size_t i = 0; i < SW_COUNT(names); i++) {
+		make_plan(&p, names[i]);
+		assert_true(auto_s <= p.plan->predicted.step_time_s * (1 + 1e-9));
+	}
+	close_planned(&p);
+}
+
+/* An alternative that was given up is, planned alone, no quicker than its bound says; the others
+ * are reported as they were found, in the order of the strategies. */
+static void alternatives_given_up_are_no_quicker_than_their_bound(void **state)
+{
+	(void)state;
+	planned p;
+	open_fixture("mlp", "lab-2x4.yaml", &p);
+	make_plan(&p, "auto");
+	size_t n = p.plan->alternatives.len;
+	sw_alternative *said = sw_alloc(sizeof(*said) * n);
+	memcpy(said, p.plan->alternatives.data, sizeof(*said) * n);
+	int given_up = 0;
+	assert_string_equal(said[0].name, "dp");
+	assert_string_equal(said[3].name, "zero3");
+	for (size_t i = 0; i < n; i++) {
+		const sw_alternative *a = &said[i];
+		if (a->bound_s <= 0 || strchr(a->name, ' '))
+			continue;
+		make_plan(&p, a->name);
+		if (p.plan->predicted.step_time_s < 0.98 * a->bound_s) /* by the model, see above */
+			fail_msg("%s: %g s, said to take %g s", a->name,
+			         p.plan->predicted.step_time_s, a->bound_s);
+		given_up++;
+	}
+	assert_true(given_up > 0);
+	free(said);
+	close_planned(&p);
+}
+
+/* No plan of a mesh takes less than the cheapest kernels of all its decisions. */
+static void kernels_bound_the_plans_of_a_mesh(void **state)
+{
+	static const char *const names[] = {"dp", "zero3", "megatron:tp=4"};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(names); i++) {
+		planned p;
+		sw_analysis analysis;
+		sw_memo memo;
+		sw_model model;
+		open_fixture("mlp", "lab-2x4.yaml", &p);
+		make_plan(&p, names[i]);
+		sw_analysis_init(&analysis, p.plan, &p.sidecar,
+		                 (sw_analysis_options){.no_overlap = true});
+		sw_memo_init(&memo, &analysis, p.plan, 0);
+		sw_meshes meshes = {0};
+		check(sw_meshes_of(&p.cluster, &p.plan->strategy, &sw_model_default_limits,
+		                   &analysis.roles, 1, &meshes, NULL),
+		      NULL);
+		assert_true(sw_model_begin(&model, &memo, NULL, &meshes.data[0]));
+		double kernels_s = sw_model_kernels_s(&model);
+		assert_true(kernels_s > 0 && kernels_s <= p.plan->predicted.compute_s * (1 + 1e-9));
+		assert_true(sw_model_finish(&model, INT64_MAX));
+		assert_true(sw_model_kernels_s(&model) == kernels_s);
+		sw_model_clear(&model);
+		sw_memo_clear(&memo);
+		sw_analysis_clear(&analysis);
+		sw_vec_clear(&meshes);
+		close_planned(&p);
+	}
+}
+
+static void print_tight(const char *fixture, const char *cluster, sw_text *names)
+{
+	planned p;
+	sw_roles roles;
+	sw_program *program;
+	sw_error err = {0};
+	sw_meshes meshes = {0};
+	sw_plan_strategy all = {SW_PLAN_AUTO};
+	open_fixture(fixture, cluster, &p);
+	check(sw_rewrite_canonical(p.program, &program, &err), &err);
+	sw_roles_init(&roles, program, &p.sidecar);
+	check(sw_meshes_of(&p.cluster, &all, &sw_model_default_limits, &roles, 1, &meshes, &err),
+	      &err);
+	for (size_t i = 0; i < meshes.len; i++) {
+		const sw_mesh *mesh = &meshes.data[i];
+		assert_true(i == 0 || mesh->saves_memory || !mesh[-1].saves_memory);
+		if (mesh->saves_memory)
+			sw_text_addf(names, "%s;", mesh->name);
+	}
+	sw_vec_clear(&meshes);
+	sw_roles_clear(&roles);
+	sw_program_free(program);
+	close_planned(&p);
+}
+
+/* Megatron within nodes and ZeRO-3 around it, where AxoNN's first grids are too many. */
+static void large_programs_try_megatron_within_zero3(void **state)
+{
+	(void)state;
+	sw_text names = {0};
+	print_tight("gpt-124m", "a100-8x8.yaml", &names);
+	assert_string_equal(names.data, "axonn:8,1,8,1;axonn:4,1,16,1;axonn:2,1,32,1;");
+	names.len = 0;
+	print_tight("llama3-8b", "a100-8x8.yaml", &names);
+	assert_string_equal(names.data, "axonn:8,1,8,1;axonn:4,1,16,1;axonn:2,1,32,1;");
+	sw_text_clear(&names);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(large_programs_try_megatron_within_zero3),
+		cmocka_unit_test(alternatives_given_up_are_no_quicker_than_their_bound),
+		cmocka_unit_test(kernels_bound_the_plans_of_a_mesh),
+		cmocka_unit_test(no_rewrite_begins_after_the_time_limit),
+		cmocka_unit_test(the_first_strategy_is_the_answer_after_the_time_limit),
+		cmocka_unit_test(the_message_says_that_nothing_was_found_in_time),
+		cmocka_unit_test(untied_layers_are_no_slower_than_tied_ones),
+		cmocka_unit_test(auto_is_no_slower_than_a_fixed_strategy_alone),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
