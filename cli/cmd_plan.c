@@ -116,15 +116,15 @@ static void summarise(const cli *c, const sw_plan *plan)
 	sw_text_add_bytes(&text, (double)plan->predicted.payload_bytes);
 	sw_text_add(&text, ", peak ");
 	sw_text_add_bytes(&text, (double)plan->predicted.peak_bytes);
-	if (plan->model_bound_s > 0)
-		sw_text_addf(
-			&text,
-			" per device; gap %.1f %% by the model, %.1f %% of the step%s; planned in ",
-			100 * plan->gap, 100 * plan->step_gap,
-			plan->strategy.kind == SW_PLAN_AUTO ? "" : ", within this strategy");
-	else
-		sw_text_add(&text, " per device; no bound; planned in ");
+	sw_text_add(&text, " per device; planned in ");
 	sw_text_add_seconds(&text, plan->planning_s);
+	cli_note(c, "%s", text.data);
+	text.len = 0;
+	sw_plan_add_certificate(plan, &text);
+	if (c->values.verbose && plan->model_bound_s > 0)
+		sw_text_addf(&text, "; of the mesh that is best by the model, the solver's gap is "
+		                    "%.2f %%",
+		             100 * (1 - plan->model_bound_s / plan->model_best_s));
 	cli_note(c, "%s", text.data);
 	sw_text_clear(&text);
 }

@@ -14,12 +14,6 @@ typedef struct part {
 } part;
 typedef SW_VEC(part) parts;
 
-static double value_of(const sw_figure *figure, const sw_level *level, size_t part_number)
-{
-	const double *each = sw_figure_parts(figure, level);
-	return each ? each[part_number] : sw_figure_value(figure, level);
-}
-
 static void find_parts(const sw_cluster *cluster, int32_t l, parts *list)
 {
 	for (int64_t d = 0; d < cluster->n_devices; d++) {
@@ -66,11 +60,11 @@ static void add_devices_cell(const parts *list, sw_table *table)
 static void add_figure_cell(const sw_figure *figure, const sw_level *level, size_t n_parts,
                             sw_table *table)
 {
-	double least = value_of(figure, level, 0), most = least;
+	double least = sw_figure_of_part(figure, level, 0), most = least;
 	sw_text cell = {0};
 	for (size_t i = 1; i < n_parts; i++) {
-		least = SW_MIN(least, value_of(figure, level, i));
-		most = SW_MAX(most, value_of(figure, level, i));
+		least = SW_MIN(least, sw_figure_of_part(figure, level, i));
+		most = SW_MAX(most, sw_figure_of_part(figure, level, i));
 	}
 	sw_quantity_add(least, figure->quantity, &cell);
 	if (most > least) {
@@ -190,7 +184,7 @@ static void set_part_figures(json_t *json, const sw_level *level, size_t n_parts
 		snprintf(key, sizeof(key), "part_%s", figure->key);
 		json_object_set_new(json, key, list = json_array());
 		for (size_t p = 0; p < n_parts; p++)
-			json_array_append_new(list, json_real(value_of(figure, level, p)));
+			json_array_append_new(list, json_real(sw_figure_of_part(figure, level, p)));
 	}
 }
 

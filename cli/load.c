@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "bound/bound.h"
 #include "partition/partition.h"
 #include "simulate/simulate.h"
 
@@ -45,12 +46,13 @@ sw_status cli_load_program(const char *path, sw_program **program, sw_sidecar *s
 	return status;
 }
 
-/* Cost a plan again after its program or cluster has changed, and print a remark. */
+/* Cost a plan again after its file, program or cluster has changed; say so. */
 static sw_status cost_again(cli *c, const char *path, cli_plan *loaded, sw_error *err)
 {
 	sw_text text = {0};
 	sw_status status = sw_simulate_recost(loaded->plan, true, err);
 	if (status == SW_OK) {
+		sw_bound_certify(loaded->plan, &loaded->sidecar);
 		sw_plan_changes_print(loaded->plan, &text);
 		cli_note(c, "%s: %s", path, text.data);
 		sw_vec_push(&loaded->plan->warnings,

@@ -201,6 +201,8 @@ extern const sw_figures sw_level_figures, sw_device_figures, sw_kernel_figures;
 double sw_figure_value(const sw_figure *figure, const void *of);
 /* Return the list of a figure per part; NULL: all parts are equal. */
 const double *sw_figure_parts(const sw_figure *figure, const void *of);
+/* Return the figure of one part. */
+double sw_figure_of_part(const sw_figure *figure, const void *of, int64_t part);
 /* Return false for an optional figure that equals the value of a file without it. */
 bool sw_figure_is_given(const sw_figures *figures, const sw_figure *figure, const void *of);
 /* Add "2.50 GB/s": for people, to three or four digits. */

@@ -16,24 +16,19 @@ static void compare(const char *words, const char *of, double was, double is, sw
 	quantity_print(was, quantity, text);
 }
 
-static double part_value(const sw_figure *f, const void *of, int64_t part)
-{
-	const double *each = sw_figure_parts(f, of);
-	return each ? each[part] : sw_figure_value(f, of);
-}
-
 /* Name the first part that differs, counted from 0 over the whole level: "bandwidth of node 2". */
 static void compare_parts(const sw_figure *f, const char *of, const void *x, const void *y,
                           int64_t n_parts, sw_text *text)
 {
 	int64_t p = 0;
-	while (p < n_parts && part_value(f, x, p) == part_value(f, y, p))
+	while (p < n_parts && sw_figure_of_part(f, x, p) == sw_figure_of_part(f, y, p))
 		p++;
 	if (p == n_parts)
 		return;
 	sw_text part = {0};
 	sw_text_addf(&part, "%s %lld", of, (long long)p);
-	compare(f->words, part.data, part_value(f, x, p), part_value(f, y, p), f->quantity, text);
+	compare(f->words, part.data, sw_figure_of_part(f, x, p), sw_figure_of_part(f, y, p),
+	        f->quantity, text);
 	sw_text_clear(&part);
 }
 

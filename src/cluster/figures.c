@@ -153,6 +153,12 @@ const double *sw_figure_parts(const sw_figure *figure, const void *of)
 	return each;
 }
 
+double sw_figure_of_part(const sw_figure *figure, const void *of, int64_t part)
+{
+	const double *each = sw_figure_parts(figure, of);
+	return each ? each[part] : sw_figure_value(figure, of);
+}
+
 void figure_set_parts(const sw_figure *figure, void *of, const double *each, int64_t n)
 {
 	double least = each[0], most = each[0];

@@ -91,6 +91,14 @@ double sw_cost_fitted(const sw_device *device, sw_family family, sw_type type,
  * not perform (reshape, parameter, constant) cost 0. Regions cost 0, because the ops of their
  * bodies are counted by themselves. */
 double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id op);
+/* Return seconds that no execution of the op on smaller shapes is below, if it does `flops`
+ * operations (sw_op_flops) and moves `bytes` at least (sum of sw_cost_traffic * bytes). The shapes of
+ * `op` itself do not matter. */
+double sw_cost_part(const sw_cluster *cluster, const sw_program *program, sw_id op, double flops,
+                    double bytes);
+/* Return how many times the kernel of an op moves the bytes of operand `which`, or of result
+ * `which - n_operands`. */
+double sw_cost_traffic(const sw_op *op, uint32_t which);
 
 /* The cost per rank of a program with collectives, as `partition` writes it. The bodies of while
  * loops count as often as their trip count. */

@@ -107,23 +107,25 @@ sw_family sw_cost_family(const sw_program *program, sw_id op)
 	return (sw_family)(row - 1);
 }
 
-static double value_bytes(const sw_program *program, sw_id value)
+/* A scatter reads its indices and updates, and adds the updates in place, as the executor does
+ * where the old value has no other use. */
+double sw_cost_traffic(const sw_op *op, uint32_t which)
 {
-	return (double)sw_shape_bytes(sw_value_shape(program, value));
+	if (op->opcode != SW_OP_SCATTER)
+		return sw_op_traffic(op, which);
+	uint32_t targets = (op->n_operands - 1) / 2;
+	return which == targets ? 1 : which > targets && which < op->n_operands ? 3 : 0;
 }
 
-/* Return the bytes that an op touches. A scatter reads its updates and adds them in place, as the
- * executor does where the old value has no other use. */
 static double touched_bytes(const sw_program *program, sw_id id)
 {
 	const sw_op *op = sw_op_at(program, id);
+	double bytes = 0;
 	if (op->opcode != SW_OP_SCATTER)
 		return sw_op_bytes(program, id);
-	/* then the indices, then one update per target */
-	uint32_t targets = (op->n_operands - 1) / 2;
-	double bytes = value_bytes(program, op->operands[targets]);
-	for (uint32_t i = targets + 1; i < op->n_operands; i++)
-		bytes += 3 * value_bytes(program, op->operands[i]);
+	for (uint32_t i = 0; i < op->n_operands; i++)
+		bytes += sw_cost_traffic(op, i) *
+		         (double)sw_shape_bytes(sw_value_shape(program, op->operands[i]));
 	return bytes;
 }
 
@@ -179,12 +181,16 @@ static const float effort[SW_OPCODE_COUNT] = {
 	[SW_OP_RNG_BIT_GENERATOR] = SCALAR_EFFORT,
 };
 
+static double effort_of(const sw_op *op)
+{
+	return effort[op->opcode] > 0 ? (double)effort[op->opcode] : 1;
+}
+
 sw_kernel_work sw_cost_work(const sw_program *program, sw_id id)
 {
 	const sw_op *op = sw_op_at(program, id);
 	sw_loops loops = sw_op_loops(program, id);
-	double each = effort[op->opcode] > 0 ? (double)effort[op->opcode] : 1;
-	return (sw_kernel_work){.flops = each * sw_op_flops(program, id),
+	return (sw_kernel_work){.flops = effort_of(op) * sw_op_flops(program, id),
 	                        .bytes = loops.bytes,
 	                        .calls = loops.calls,
 	                        .rows = loops.rows};
@@ -207,19 +213,34 @@ double sw_cost_fitted(const sw_device *device, sw_family family, sw_type type,
 	       term(fmax(work->bytes - cache, 0), fit->bytes_per_s);
 }
 
-double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id id)
+/* Of a fit, the terms of calls, rows and bytes are left out: smaller shapes may have fewer rows, and
+ * bytes that fit in the cache. */
+double sw_cost_part(const sw_cluster *cluster, const sw_program *program, sw_id id, double flops,
+                    double bytes)
 {
 	const sw_device *device = &cluster->device;
 	sw_family family = sw_cost_family(program, id);
 	if (family == SW_FAMILY_COUNT)
 		return 0;
 	const sw_op *op = sw_op_at(program, id);
+	sw_type type = type_of(program, op);
 	if (device->kernels[family].given) {
-		sw_kernel_work work = sw_cost_work(program, id);
-		return sw_cost_fitted(device, family, type_of(program, op), &work);
+		sw_kernel_work work = {.flops = effort_of(op) * flops};
+		return sw_cost_fitted(device, family, type, &work);
 	}
-	double compute_s =
-		sw_op_flops(program, id) / flop_rate(device, type_of(program, op), family);
-	return fmax(compute_s, touched_bytes(program, id) / device->memory_bandwidth) +
+	return fmax(flops / flop_rate(device, type, family), bytes / device->memory_bandwidth) +
 	       device->kernel_overhead_s;
+}
+
+double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id id)
+{
+	const sw_device *device = &cluster->device;
+	sw_family family = sw_cost_family(program, id);
+	if (family == SW_FAMILY_COUNT)
+		return 0;
+	if (!device->kernels[family].given)
+		return sw_cost_part(cluster, program, id, sw_op_flops(program, id),
+		                    touched_bytes(program, id));
+	sw_kernel_work work = sw_cost_work(program, id);
+	return sw_cost_fitted(device, family, type_of(program, sw_op_at(program, id)), &work);
 }

@@ -7,8 +7,7 @@
 
 int64_t count_parts(const sw_cluster *cluster, int32_t level)
 {
-	return level < 0 ? 1
-	                 : cluster->place[(cluster->n_devices - 1) * cluster->n_levels + level] + 1;
+	return level < 0 ? 1 : sw_cluster_parts(cluster, level);
 }
 
 /* ---- unknowns --------------------------------------------------------------------------- */

@@ -160,31 +160,19 @@ static void print_gathers(const json_t *e, sw_text *text)
 	}
 }
 
-/* relative difference below which two printed figures are equal */
-#define SAME_WHEN_PRINTED 5e-5
-
 static void print_gap(const json_t *e, sw_text *text)
 {
-	bool fixed = strcmp(sw_field_text(e, "strategy"), "auto") != 0;
-	if (sw_field_number(e, "model_s") <= 0)
-		return;
-	double model_s = sw_field_number(e, "model_s"), best_s = sw_field_number(e, "model_best_s");
-	sw_text_addf(text, "gap        %.2f %%: ", sw_field_number(e, "gap") * 100);
-	sw_text_add_seconds(text, best_s);
-	sw_text_add(text, " in the model that is searched, where nothing takes less than ");
-	sw_text_add_seconds(text, sw_field_number(e, "model_bound_s"));
-	if (model_s > best_s * (1 + SAME_WHEN_PRINTED))
-		sw_text_addf(
-			text,
-			"; this plan takes %.2f %% more there, and less time as it is scheduled",
-			(model_s / best_s - 1) * 100);
-	sw_text_addf(text,
-	             "\nstep gap   %.2f %%: whatever overlaps, where collectives begin one by "
-	             "one no step of theirs takes less than ",
-	             sw_field_number(e, "step_gap") * 100);
-	sw_text_add_seconds(text, sw_field_number(e, "lower_bound_s"));
-	sw_text_addf(text, "\nsearched   %s%s\n", fixed ? "this strategy alone; " : "",
-	             sw_field_text(e, "scope"));
+	double bound_s = sw_field_number(e, "lower_bound_s");
+	if (bound_s > 0) {
+		sw_text_addf(text, "gap        %.2f %%: no step takes less than ",
+		             sw_field_number(e, "gap") * 100);
+		sw_text_add_seconds(text, bound_s);
+		sw_text_addf(text, ", of all %s\n", sw_field_text(e, "scope"));
+	} else {
+		sw_text_addf(text, "gap        unknown: %s\n", sw_field_text(e, "scope"));
+	}
+	if (*sw_field_text(e, "searched"))
+		sw_text_addf(text, "searched   %s\n", sw_field_text(e, "searched"));
 }
 
 static void print_head(const json_t *e, sw_text *text)

@@ -86,12 +86,6 @@ void sw_describe_layout(const sw_anatomy *a, const sw_plan *plan, sw_id value,
 
 /* ---- strategies ------------------------------------------------------------------------- */
 
-static bool has_factor(const sw_rule *rule, bool result, int32_t index, int32_t factor)
-{
-	int64_t stride;
-	return sw_rule_dim_with(rule, result, index, factor, &stride) >= 0;
-}
-
 static const char *factor_name(const sw_anatomy *a, sw_id op, int32_t factor, int64_t top)
 {
 	int32_t class = class_of_split(a->classes.op_splits, a->classes.op_start[op],
@@ -129,8 +123,9 @@ sw_split_kind sw_split_kind_of(const sw_anatomy *a, const sw_plan *plan, sw_id o
 		return SW_PASSES_PARTIAL_SUMS;
 	*factor = c->index;
 	const char *name = name_on(a, plan, op, axis);
-	bool in_data = has_factor(rule, false, data, c->index),
-	     in_weight = rule->n_operands > 1 && has_factor(rule, false, (int32_t)weight, c->index);
+	bool in_data = sw_rule_has_factor(rule, false, data, c->index),
+	     in_weight = rule->n_operands > 1 &&
+	                 sw_rule_has_factor(rule, false, (int32_t)weight, c->index);
 	if (name && name[0] == 'b' &&
 	    !(in_data && in_weight && rule->factors[c->index].kind == SW_FACTOR_REDUCED))
 		return SW_SPLITS_BATCH;

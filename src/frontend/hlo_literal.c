@@ -26,16 +26,6 @@ static sw_status read_pred(sw_lexer *lexer, sw_type type, void *out)
 	return SW_OK;
 }
 
-static int type_bits(sw_type type)
-{
-	static const int bits[] = {
-#define X(name, spelling, size, kind) size,
-		SW_TYPES(X)
-#undef X
-	};
-	return bits[type];
-}
-
 static sw_status read_magnitude(sw_lexer *lexer, uint64_t *magnitude)
 {
 	const char *start = lexer->at, *at = start, *end = lexer->end;
@@ -73,7 +63,7 @@ static sw_status read_integer(sw_lexer *lexer, sw_type type, void *out)
 	uint64_t magnitude = 0;
 	lexer->at += negative;
 	SW_TRY(read_magnitude(lexer, &magnitude));
-	int bits = type_bits(type);
+	int bits = sw_type_bits(type);
 	bool is_signed = sw_type_kind_of(type) == SW_KIND_SIGNED;
 	uint64_t max = is_signed ? ((uint64_t)1 << (bits - 1)) - 1 : UINT64_MAX >> (64 - bits);
 	uint64_t limit = !negative ? max : is_signed ? max + 1 : 0;

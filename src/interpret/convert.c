@@ -248,14 +248,14 @@ int64_t sw_index_at(sw_type type, const void *data, int64_t e)
 
 static bool is_packed(sw_type type)
 {
-	return sw_bits_of(type) < 8;
+	return sw_type_bits(type) < 8;
 }
 
 /* Treat the elements as a sequence of bits, the lowest first, and divide it into elements of the
  * other type. XLA packs two f4 or s4 elements into a byte; here each has a byte of its own. */
 static void cut_bits(sw_type from, const uint8_t *x, sw_type to, uint8_t *out, int64_t n)
 {
-	int64_t from_bits = sw_bits_of(from), to_bits = sw_bits_of(to);
+	int64_t from_bits = sw_type_bits(from), to_bits = sw_type_bits(to);
 	int64_t from_bytes = sw_type_bytes(from), to_bytes = sw_type_bytes(to);
 	memset(out, 0, (size_t)(n * to_bytes));
 	for (int64_t k = 0; k < n * to_bits; k++) {

@@ -291,7 +291,6 @@ int64_t sw_op_workspace(const sw_program *program, const sw_op *op, const sw_pla
 
 /* Return f32 for f4 and f8, s8 or u8 for s1 .. u4, otherwise the type itself. */
 sw_type sw_wide_type(sw_type type);
-int sw_bits_of(sw_type type);
 /* Return the type in which the op's kernel sees operand or result i, if the kernel's row says
  * `widens`. */
 sw_type sw_operand_type(const sw_program *program, const sw_op *op, uint32_t i);

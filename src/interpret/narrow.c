@@ -15,16 +15,6 @@ struct sw_widened {
 	sw_shape *shapes;
 };
 
-int sw_bits_of(sw_type type)
-{
-	static const int bits[] = {
-#define X(name, spelling, size, kind) size,
-		SW_TYPES(X)
-#undef X
-	};
-	return bits[type];
-}
-
 static bool is_narrow(sw_type type)
 {
 	return sw_wide_type(type) != type;
@@ -34,11 +24,11 @@ sw_type sw_wide_type(sw_type type)
 {
 	switch (sw_type_kind_of(type)) {
 	case SW_KIND_FLOAT:
-		return sw_bits_of(type) <= 8 ? SW_F32 : type;
+		return sw_type_bits(type) <= 8 ? SW_F32 : type;
 	case SW_KIND_SIGNED:
-		return sw_bits_of(type) < 8 ? SW_S8 : type;
+		return sw_type_bits(type) < 8 ? SW_S8 : type;
 	case SW_KIND_UNSIGNED:
-		return sw_bits_of(type) < 8 ? SW_U8 : type;
+		return sw_type_bits(type) < 8 ? SW_U8 : type;
 	default:
 		return type;
 	}
@@ -117,7 +107,7 @@ static sw_status widen_operand(sw_call *call, uint32_t i, sw_tensor *out, sw_err
 	bool copies = call->op->opcode == SW_OP_SHIFT_RIGHT_ARITHMETIC && i == 0;
 	if (status == SW_OK && (sees_bits(call->op) || copies) && out->buffer->bytes &&
 	    is_narrow(x.shape.type))
-		keep_bits(*out, sw_bits_of(x.shape.type), copies);
+		keep_bits(*out, sw_type_bits(x.shape.type), copies);
 	return status;
 }
 
@@ -134,7 +124,7 @@ static sw_status narrow_result(sw_call *call, uint32_t i, sw_error *err)
 	sw_shape shape = call->shapes[i];
 	sw_tensor wide = call->out[i];
 	if (call->op->opcode == SW_OP_COUNT_LEADING_ZEROS)
-		count_in_type(wide, sw_bits_of(shape.type));
+		count_in_type(wide, sw_type_bits(shape.type));
 	call->out[i].buffer = NULL;
 	sw_status status = converted(call->interpreter, wide, shape.type, &call->out[i], err);
 	sw_pool_drop(&call->interpreter->pool, &wide);

@@ -257,10 +257,7 @@ void sw_placement_free(sw_placement *placement)
 
 int64_t sw_placement_bytes(const sw_program *program)
 {
-	sw_placement *placement = sw_placement_new(program);
-	int64_t bytes = placement->arena_bytes;
-	sw_placement_free(placement);
-	return bytes;
+	return sw_placement_bytes_near(program, 0);
 }
 
 int64_t sw_placement_bytes_near(const sw_program *program, int64_t enough_bytes)

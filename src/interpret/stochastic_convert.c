@@ -79,8 +79,8 @@ sw_status sw_kernel_stochastic_convert(sw_call *call, sw_error *err)
 		uint64_t bits = (uint64_t)sw_integer_get(random.shape.type, sw_tensor_data(random),
 		                                         i * random_stride);
 		void *out = (char *)sw_tensor_data(call->out[0]) + i * sw_type_bytes(type);
-		(to_float ? round_to_float : round_to_integer)(type, value, bits,
-		                                               sw_bits_of(random.shape.type), out);
+		(to_float ? round_to_float : round_to_integer)(
+			type, value, bits, sw_type_bits(random.shape.type), out);
 	}
 	return status;
 }

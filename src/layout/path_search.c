@@ -94,11 +94,11 @@ static void dive(expansion *e, double weight, best_path *best)
 		keep_best(e->work, goal, best);
 }
 
-static void search_from(expansion *e, double limit, double at_least, int64_t work, best_path *best)
+static void search_from(expansion *e, double at_least, int64_t work, best_path *best)
 {
 	e->weight = 1;
 	e->work_left = work;
-	e->limit = SW_MIN(limit, best->cost.ps);
+	e->limit = SW_MIN(at_least, best->cost.ps);
 	int32_t goal = search_wider(e, at_least, best->cost.ps);
 	if (goal >= 0 && cost_less(e->work->nodes.data[goal].so_far, best->cost))
 		keep_best(e->work, goal, best);
@@ -112,7 +112,7 @@ bool search_near(workspace *work, const problem *p, prices *table, bound *least,
 	best->cost = (path_cost){NO_PATH, 0, 0};
 	if (at_least == NO_PATH)
 		return true;
-	search_from(&e, at_least, at_least, FIRST_WORK, best);
+	search_from(&e, at_least, FIRST_WORK, best);
 	return e.work_left > 0;
 }
 
@@ -124,6 +124,5 @@ void search_harder(workspace *work, const problem *p, prices *table, bound *leas
 	for (size_t w = 0; w < SW_COUNT(weights); w++)
 		dive(&e, weights[w], best);
 	if (p->n_units <= MAX_EXACT_UNITS)
-		search_from(&e, at_least, at_least, p->thorough ? MAX_THOROUGH_WORK : MAX_WORK,
-		            best);
+		search_from(&e, at_least, p->thorough ? MAX_THOROUGH_WORK : MAX_WORK, best);
 }

@@ -112,8 +112,7 @@ static int32_t add_dot_splits(const sw_analysis *analysis, const sw_mesh *mesh,
 
 static bool in_operand(const sw_rule *rule, int32_t factor, int32_t operand)
 {
-	int64_t stride;
-	return sw_rule_dim_with(rule, false, operand, factor, &stride) >= 0;
+	return sw_rule_has_factor(rule, false, operand, factor);
 }
 
 static bool is_contracted(const sw_rule *rule, int32_t factor, int32_t operand)

@@ -253,12 +253,6 @@ static void mark_inputs(sw_classes *classes, const sw_roles *roles)
 	}
 }
 
-static bool has_factor(const sw_rule *rule, bool result, int32_t index, int32_t factor)
-{
-	int64_t stride;
-	return sw_rule_dim_with(rule, result, index, factor, &stride) >= 0;
-}
-
 static void mark_dot(sw_classes *classes, const sw_roles *roles, const sw_rule *rule, sw_id op)
 {
 	int32_t parameter = sw_roles_weight(roles, op);
@@ -266,11 +260,11 @@ static void mark_dot(sw_classes *classes, const sw_roles *roles, const sw_rule *
 		int32_t factor = classes->op_splits[k].where;
 		uint8_t *bits = &classes->roles[classes->op_splits[k].class];
 		*bits |= SW_CLASS_HEAVY;
-		if (parameter < 0 || !has_factor(rule, true, 0, factor) ||
-		    !has_factor(rule, false, 1 - parameter, factor))
+		if (parameter < 0 || !sw_rule_has_factor(rule, true, 0, factor) ||
+		    !sw_rule_has_factor(rule, false, 1 - parameter, factor))
 			continue;
-		*bits |= has_factor(rule, false, parameter, factor) ? SW_CLASS_EXPERT
-		                                                    : SW_CLASS_ROWS;
+		*bits |= sw_rule_has_factor(rule, false, parameter, factor) ? SW_CLASS_EXPERT
+		                                                            : SW_CLASS_ROWS;
 	}
 }
 

@@ -1,10 +1,10 @@
-/* A plan that is used on another cluster than the one it was made for, and its cost there. */
-#include "plan/plan.h"
+/* How a plan differs from the one that was made: another cluster, another program, edited. */
+#include "plan/plan_file.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-static sw_plan_changes *changes_of(sw_plan *plan)
+sw_plan_changes *sw_plan_changes_of(sw_plan *plan)
 {
 	if (!plan->changes) {
 		plan->changes = SW_NEW(&plan->arena, sw_plan_changes);
@@ -27,7 +27,7 @@ sw_status sw_plan_move(sw_plan *plan, const sw_cluster *cluster, sw_error *err)
 	if (have->n == want->n &&
 	    memcmp(have->size, want->size, sizeof(have->size[0]) * (size_t)have->n) == 0) {
 		if (cluster->hash != plan->cluster->hash) {
-			sw_plan_changes *changes = changes_of(plan);
+			sw_plan_changes *changes = sw_plan_changes_of(plan);
 			changes->cluster = true;
 			changes->cluster_name = sw_arena_text(&plan->arena, plan->cluster->name);
 			sw_text differs = {0};
@@ -70,6 +70,11 @@ void sw_plan_changes_print(const sw_plan *plan, sw_text *text)
 		sw_text_addf(text, "%sthe plan was made for cluster '%s', not '%s' (%s)",
 		             x->program ? "; " : "", x->cluster_name, plan->cluster->name,
 		             x->cluster_differs);
+	if (x->edited)
+		sw_text_addf(text,
+		             "%sthe plan file was edited since the plan was made, so its figures "
+		             "are computed again",
+		             x->program || x->cluster ? "; " : "");
 	sw_text_add(text, "; predicted step ");
 	sw_text_add_seconds(text, x->was.step_time_s);
 	sw_text_add(text, " then, ");

@@ -159,16 +159,14 @@ typedef struct sw_plan {
 	/* The predicted cost. */
 	/* step: with overlap, if the planner could play it; else compute + communication */
 	sw_program_cost predicted;
-	/* Seconds by the solver's cost model: of this plan, and of the best assignment found, which
-	 * need not be the quickest once scheduled. */
-	double model_s, model_best_s;
-	/* No plan in the scope costs less than model_bound_s by the model; gap = 1 - model_bound_s
-	 * / model_best_s. */
-	double model_bound_s, gap;
-	/* No plan in the scope has a shorter step, however its communication overlaps, if
-	 * collectives begin one by one; step_gap = 1 - lower_bound_s / the plan's step. */
-	double lower_bound_s, step_gap;
-	char scope[512]; /* the set of plans for which the bounds hold */
+	/* Seconds by the solver's cost model: of this plan, of the best assignment found, which
+	 * need not be the quickest once scheduled, and the solver's bound on that one's mesh. */
+	double model_s, model_best_s, model_bound_s;
+	/* The certificate: no step of a plan in the scope is shorter than lower_bound_s (0: not
+	 * known), as it is simulated; gap = 1 - lower_bound_s / the plan's step. */
+	double lower_bound_s, gap;
+	char scope[256];    /* the plans for which the bound holds */
+	char searched[512]; /* the plans that were searched */
 	double planning_s;
 	SW_VEC(sw_alternative) alternatives;
 	SW_VEC(const char *) warnings; /* ops without a rule, ... */
@@ -233,7 +231,7 @@ sw_status sw_plan_read(const char *path, sw_cluster *cluster, sw_plan **plan, sw
 const char *sw_plan_find_program(const char *plan_path, const char *program_path, sw_arena *arena);
 
 typedef struct sw_plan_changes {
-	bool program, cluster;
+	bool program, cluster, edited; /* edited: decisions or figures in the file */
 	/* Numbers of ops: in the program as it is now; whose shapes or attributes changed; added
 	 * since the plan was made; removed since then. */
 	int32_t n_ops, changed, added, gone;
@@ -252,6 +250,8 @@ sw_status sw_plan_move(sw_plan *plan, const sw_cluster *cluster, sw_error *err);
 /* Print one line: the changes, and the predicted step before and after. */
 void sw_plan_changes_print(const sw_plan *plan, sw_text *text);
 
+/* Write the plan's gap, bound and scope in a sentence. */
+void sw_plan_add_certificate(const sw_plan *plan, sw_text *text);
 json_t *sw_plan_summary(const sw_plan *plan); /* "predicted" of docs/plan-file.md */
 
 /* ---- plan_rewrites.c: rewrites of the program that precede planning ----------------- */

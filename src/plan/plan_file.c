@@ -37,6 +37,21 @@ static json_t *cluster_json(const sw_plan *plan)
 	return json;
 }
 
+/* Return a hash of everything that the figures of a plan depend on, and of the figures, as text. A
+ * file that has another one was edited. */
+static void print_seal(const json_t *root, char seal[17])
+{
+	static const char *const sections[] = {"cluster", "predicted", "decisions", "rewrites"};
+	uint64_t hash = 0;
+	for (size_t i = 0; i < SW_COUNT(sections); i++) {
+		const json_t *section = json_object_get(root, sections[i]);
+		char *text = section ? json_dumps(section, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+		hash = text ? sw_hash_bytes(text, strlen(text), hash) : hash;
+		free(text);
+	}
+	snprintf(seal, 17, "%016" PRIx64, hash);
+}
+
 sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err)
 {
 	json_t *root = json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "format", PLAN_FORMAT, "version",
@@ -49,6 +64,9 @@ sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err)
 		json_object_set_new(root, "rewrites", rewrites);
 	/* Leave planning time out: it differs from run to run, and the file must not. */
 	json_object_del(json_object_get(root, "predicted"), "planning_s");
+	char seal[17];
+	print_seal(root, seal);
+	json_object_set_new(root, "seal", json_string(seal));
 	char *text = json_dumps(root, JSON_INDENT(1));
 	json_decref(root);
 	if (!text)
@@ -300,9 +318,11 @@ static sw_status read_figures(sw_plan_reading *r)
 	if (status != SW_OK)
 		return status;
 	const char *chosen = json_string_value(json_object_get(from, "chosen")),
-		   *scope = json_string_value(json_object_get(from, "scope"));
+		   *scope = json_string_value(json_object_get(from, "scope")),
+		   *searched = json_string_value(json_object_get(from, "searched"));
 	sw_text_cut(chosen ? chosen : "", plan->chosen, sizeof(plan->chosen));
 	sw_text_cut(scope ? scope : "", plan->scope, sizeof(plan->scope));
+	sw_text_cut(searched ? searched : "", plan->searched, sizeof(plan->searched));
 	plan->predicted = (sw_program_cost){
 		.step_time_s = json_number_value(json_object_get(from, "step_time_s")),
 		.compute_s = json_number_value(json_object_get(from, "compute_s")),
@@ -318,7 +338,6 @@ static sw_status read_figures(sw_plan_reading *r)
 	plan->model_bound_s = json_number_value(json_object_get(from, "model_bound_s"));
 	plan->lower_bound_s = json_number_value(json_object_get(from, "lower_bound_s"));
 	plan->gap = json_number_value(json_object_get(from, "gap"));
-	plan->step_gap = json_number_value(json_object_get(from, "step_gap"));
 	read_alternatives(from, plan);
 	size_t i;
 	json_t *warning;
@@ -327,6 +346,16 @@ static sw_status read_figures(sw_plan_reading *r)
 		sw_vec_push(&plan->warnings,
 	                    sw_arena_text(&plan->arena, json_string_value(warning)));
 	return read_mesh(from, plan, r->err);
+}
+
+/* The figures of an edited plan are not those of its decisions, and nothing bounds them. */
+static void note_edits(const sw_plan_reading *r)
+{
+	const char *given = json_string_value(json_object_get(r->root, "seal"));
+	char seal[17];
+	print_seal(r->root, seal);
+	if (!given || strcmp(given, seal) != 0)
+		sw_plan_changes_of(r->plan)->edited = true;
 }
 
 sw_status sw_plan_read(const char *path, sw_cluster *cluster, sw_plan **plan, sw_error *err)
@@ -348,6 +377,8 @@ sw_status sw_plan_read(const char *path, sw_cluster *cluster, sw_plan **plan, sw
 		status = sw_plan_read_decisions(&r);
 	if (status == SW_OK)
 		status = read_figures(&r);
+	if (status == SW_OK)
+		note_edits(&r);
 	json_decref(r.root);
 	if (status == SW_OK) {
 		*plan = r.plan;

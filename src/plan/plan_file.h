@@ -25,6 +25,11 @@ typedef struct sw_plan_reading {
 	bool changed; /* the program has changed since the plan was made */
 	sw_error *err;
 } sw_plan_reading;
+/* ---- changes.c ------------------------------------------------------------------------------- */
+/* Return the changes of a plan; the first call begins them, with its figures as those in the file. */
+sw_plan_changes *sw_plan_changes_of(sw_plan *plan);
+
+/* ---- plan_file_decisions.c: the section ------------------------------------------------------ */
 json_t *sw_plan_decisions_json(const sw_plan *plan);
 /* Fill the plan, in which everything is replicated. O(ops + values). */
 sw_status sw_plan_read_decisions(sw_plan_reading *reading);

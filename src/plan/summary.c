@@ -1,6 +1,8 @@
 /* The figures of a plan, as `plan --json` prints them and the plan file stores them. */
 #include "plan/plan.h"
 
+#include <math.h>
+
 static json_t *mesh_json(const sw_plan *plan)
 {
 	json_t *mesh = json_array();
@@ -40,22 +42,33 @@ static json_t *padded_json(const sw_plan *plan)
 	return list;
 }
 
+void sw_plan_add_certificate(const sw_plan *plan, sw_text *text)
+{
+	if (plan->lower_bound_s <= 0) {
+		sw_text_addf(text, "gap unknown: %s", plan->scope);
+		return;
+	}
+	sw_text_addf(text, "gap %.1f %%: no step takes less than ", ceil(1000 * plan->gap) / 10);
+	sw_text_add_seconds(text, plan->lower_bound_s);
+	sw_text_addf(text, ", of all %s", plan->scope);
+}
+
 json_t *sw_plan_summary(const sw_plan *plan)
 {
 	sw_text strategy = {0};
 	sw_plan_strategy_print(&plan->strategy, &strategy);
 	json_t *json = json_pack(
-		"{s:s, s:s, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, "
+		"{s:s, s:s, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:s, "
 		"s:s}",
 		"strategy", strategy.data, "chosen", plan->chosen, "mesh", mesh_json(plan),
 		"step_time_s", plan->predicted.step_time_s, "compute_s", plan->predicted.compute_s,
 		"communication_s", plan->predicted.communication_s, "model_s", plan->model_s,
 		"model_best_s", plan->model_best_s, "model_bound_s", plan->model_bound_s,
-		"lower_bound_s", plan->lower_bound_s, "gap", plan->gap, "step_gap", plan->step_gap,
+		"lower_bound_s", plan->lower_bound_s, "gap", plan->gap,
 		"peak_bytes", (json_int_t)plan->predicted.peak_bytes, "payload_bytes",
 		(json_int_t)plan->predicted.payload_bytes, "collectives",
 		(json_int_t)plan->predicted.collectives, "planning_s", plan->planning_s, "scope",
-		plan->scope);
+		plan->scope, "searched", plan->searched);
 	json_object_set_new(json, "padding", padded_json(plan));
 	json_object_set_new(json, "rematerialisation",
 	                    plan->rewrites.remat ? json_string(plan->rewrites.remat) : json_null());

@@ -246,11 +246,6 @@ const sw_attribute *sw_attribute_find(sw_opcode opcode, const char *name, size_t
 	return NULL;
 }
 
-static bool is_call(const sw_attribute *row)
-{
-	return row->kind == SW_ATTRIBUTE_COMPUTATION || row->kind == SW_ATTRIBUTE_COMPUTATIONS;
-}
-
 bool sw_opcode_has_attrs(sw_opcode opcode)
 {
 	switch (opcode) {
@@ -263,7 +258,7 @@ bool sw_opcode_has_attrs(sw_opcode opcode)
 		break;
 	}
 	for (size_t i = 0; i < lists[opcode].n; i++) {
-		if (!is_call(&lists[opcode].rows[i]))
+		if (!sw_attribute_is_call(&lists[opcode].rows[i]))
 			return true;
 	}
 	return false;

@@ -52,6 +52,13 @@ typedef struct sw_attribute {
 	int64_t fallback; /* value of INT, INT_LIST1, BOOL when absent */
 } sw_attribute;
 
+/* Does the attribute name computations? */
+static inline bool sw_attribute_is_call(const sw_attribute *attribute)
+{
+	return attribute->kind == SW_ATTRIBUTE_COMPUTATION ||
+	       attribute->kind == SW_ATTRIBUTE_COMPUTATIONS;
+}
+
 /* Return the attributes of an opcode, in the order in which they are printed; *n may be 0. */
 const sw_attribute *sw_attributes_of(sw_opcode opcode, size_t *n);
 /* Return the attribute of this name, or NULL if the opcode has none; the caller then keeps it as

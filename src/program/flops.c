@@ -209,26 +209,9 @@ static double computing_flops(const accountant *a, const sw_op *op)
 
 /* ---- bytes ------------------------------------------------------------------------------ */
 
-static double operand_bytes(const sw_program *p, const sw_op *op)
+double sw_op_traffic(const sw_op *op, uint32_t which)
 {
-	double bytes = 0;
-	for (uint32_t i = 0; i < op->n_operands; i++)
-		bytes += bytes_of(operand(p, op, i));
-	return bytes;
-}
-
-static double result_bytes(const sw_program *p, const sw_op *op)
-{
-	double bytes = 0;
-	for (uint32_t r = 0; r < op->n_results; r++)
-		bytes += bytes_of(sw_value_shape(p, op->first_result + r));
-	return bytes;
-}
-
-/* Return bytes read plus written. Ops that access only a part of an operand count just that part;
- * ops that only rename count none. */
-static double plain_bytes(const sw_program *p, const sw_op *op)
-{
+	bool is_result = which >= op->n_operands;
 	switch (op->opcode) {
 	case SW_OP_PARAMETER:
 	case SW_OP_CONSTANT:
@@ -241,14 +224,25 @@ static double plain_bytes(const sw_program *p, const sw_op *op)
 		return 0;
 	case SW_OP_SLICE:
 	case SW_OP_DYNAMIC_SLICE:
-		return 2 * result_bytes(p, op);
+		return is_result ? 2 : 0;
 	case SW_OP_DYNAMIC_UPDATE_SLICE:
-		return 2 * bytes_of(operand(p, op, 1));
+		return which == 1 ? 2 : 0;
 	case SW_OP_GATHER:
-		return 2 * result_bytes(p, op) + bytes_of(operand(p, op, 1));
+		return is_result ? 2 : which;
 	default:
-		return operand_bytes(p, op) + result_bytes(p, op);
+		return 1;
 	}
+}
+
+static double plain_bytes(const sw_program *p, const sw_op *op)
+{
+	double bytes = 0;
+	for (uint32_t i = 0; i < op->n_operands + op->n_results; i++) {
+		sw_id value = i < op->n_operands ? op->operands[i]
+		                                 : op->first_result + (i - op->n_operands);
+		bytes += sw_op_traffic(op, i) * bytes_of(sw_value_shape(p, value));
+	}
+	return bytes;
 }
 
 /* ---- regions ---------------------------------------------------------------------------- */

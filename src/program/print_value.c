@@ -428,16 +428,11 @@ static bool is_printed_call(const sw_program *program, const sw_op *op, const sw
 	return op->n_called > row->offset;
 }
 
-static bool is_call(const sw_attribute *row)
-{
-	return row->kind == SW_ATTRIBUTE_COMPUTATION || row->kind == SW_ATTRIBUTE_COMPUTATIONS;
-}
-
 static bool is_printed(const sw_program *program, const sw_op *op, const sw_attribute *row)
 {
 	if (row->use == SW_ATTRIBUTE_ALIAS)
 		return false;
-	if (is_call(row))
+	if (sw_attribute_is_call(row))
 		return is_printed_call(program, op, row);
 	const void *member = (const char *)op->attrs + row->offset;
 	return op->attrs && (row->use != SW_ATTRIBUTE_OPTIONAL || !is_absent(row, member));
@@ -452,7 +447,9 @@ void sw_attributes_print(const sw_program *program, const sw_op *op, sw_text *te
 			continue;
 		sw_text_addf(text, ", %s=", rows[i].name);
 		print_member(program, op, &rows[i],
-		             is_call(&rows[i]) ? NULL : (const char *)op->attrs + rows[i].offset,
+		             sw_attribute_is_call(&rows[i])
+		                     ? NULL
+		                     : (const char *)op->attrs + rows[i].offset,
 		             text);
 	}
 }

@@ -258,6 +258,9 @@ double sw_op_flops(const sw_program *program, sw_id op);
 double sw_op_bytes(const sw_program *program, sw_id op);
 double sw_program_flops(const sw_program *program);
 double sw_program_bytes(const sw_program *program);
+/* Return how many times the kernel of an op that is no region moves the bytes of operand `which`,
+ * or of result `which - n_operands`: sw_op_bytes is the sum. */
+double sw_op_traffic(const sw_op *op, uint32_t which);
 
 /* The program points at which a value of a computation must exist. Points are positions in
  * computation->ops; a value is live on [begin, end): from its op to just after its last use;

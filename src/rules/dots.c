@@ -174,16 +174,6 @@ static void ragged_dot(sw_rule_builder *b)
 		"the groups of a ragged-dot stay whole: which rows they have is known at run time");
 }
 
-static sw_id binary(sw_local_op *local, sw_opcode opcode, sw_id x, sw_id y)
-{
-	return sw_emit_binary(local->out, local->computation, opcode, x, y);
-}
-
-static sw_id with_number(sw_local_op *local, sw_opcode opcode, sw_id x, int64_t y)
-{
-	return binary(local, opcode, x, sw_local_like(local, x, (double)y));
-}
-
 /* Return where each group ends: the sums of the sizes up to it, [.., g] = sum over h <= g of x[..,
  * h]. */
 static sw_id running_sums(sw_local_op *local, sw_id x)
@@ -212,18 +202,19 @@ static sw_id owned_before(sw_local_op *local, sw_id x, const sw_digit *digits, i
 {
 	for (int32_t i = 0; i < n; i++) {
 		int64_t t = digits[i].stride, period = t * digits[i].size;
-		sw_id first = with_number(
+		sw_id first = sw_local_with_number(
 			local, SW_OP_MULTIPLY,
 			sw_local_scalar_like(local, x,
 		                             sw_coordinate(local->in->coordinates, digits[i].atom)),
 			t);
-		sw_id rest = binary(local, SW_OP_SUBTRACT,
-		                    with_number(local, SW_OP_REMAINDER, x, period), first);
-		rest = with_number(local, SW_OP_MINIMUM, with_number(local, SW_OP_MAXIMUM, rest, 0),
-		                   t);
-		x = with_number(local, SW_OP_MULTIPLY, with_number(local, SW_OP_DIVIDE, x, period),
-		                t);
-		x = binary(local, SW_OP_ADD, x, rest);
+		sw_id rest = sw_local_binary(
+			local, SW_OP_SUBTRACT,
+			sw_local_with_number(local, SW_OP_REMAINDER, x, period), first);
+		rest = sw_local_with_number(local, SW_OP_MINIMUM,
+		                            sw_local_with_number(local, SW_OP_MAXIMUM, rest, 0), t);
+		x = sw_local_with_number(local, SW_OP_MULTIPLY,
+		                         sw_local_with_number(local, SW_OP_DIVIDE, x, period), t);
+		x = sw_local_binary(local, SW_OP_ADD, x, rest);
 	}
 	return x;
 }
@@ -237,10 +228,11 @@ static sw_id local_sizes(sw_local_op *local, sw_id sizes, const sw_digit *digits
 	sw_id x = sw_emit_convert(local->out, local->computation, sizes, SW_S64), end, begin;
 
 	end = running_sums(local, x);
-	begin = with_number(local, SW_OP_MINIMUM, binary(local, SW_OP_SUBTRACT, end, x), extent);
-	end = with_number(local, SW_OP_MINIMUM, end, extent);
-	x = binary(local, SW_OP_SUBTRACT, owned_before(local, end, digits, n),
-	           owned_before(local, begin, digits, n));
+	begin = sw_local_with_number(local, SW_OP_MINIMUM,
+	                             sw_local_binary(local, SW_OP_SUBTRACT, end, x), extent);
+	end = sw_local_with_number(local, SW_OP_MINIMUM, end, extent);
+	x = sw_local_binary(local, SW_OP_SUBTRACT, owned_before(local, end, digits, n),
+	                    owned_before(local, begin, digits, n));
 	return sw_emit_convert(local->out, local->computation, x, type);
 }
 

@@ -40,11 +40,6 @@ static sw_id scalar(sw_local_op *local, int64_t value)
 	return sw_emit_scalar(local->out, local->computation, SW_S32, (double)value);
 }
 
-static sw_id binary(sw_local_op *local, sw_opcode opcode, sw_id x, sw_id y)
-{
-	return sw_emit_binary(local->out, local->computation, opcode, x, y);
-}
-
 sw_id sw_blocks_index(sw_local_op *local, const sw_blocks *blocks)
 {
 	sw_id index = SW_NO_ID;
@@ -52,9 +47,9 @@ sw_id sw_blocks_index(sw_local_op *local, const sw_blocks *blocks)
 	for (int32_t i = 0; i < blocks->n; i++) {
 		sw_id digit = sw_coordinate(local->in->coordinates, blocks->atom[i]);
 		if (index != SW_NO_ID)
-			index = binary(local, SW_OP_MULTIPLY, index,
-			               scalar(local, local->atoms->size[blocks->atom[i]]));
-		index = index == SW_NO_ID ? digit : binary(local, SW_OP_ADD, index, digit);
+			index = sw_local_binary(local, SW_OP_MULTIPLY, index,
+			                        scalar(local, local->atoms->size[blocks->atom[i]]));
+		index = index == SW_NO_ID ? digit : sw_local_binary(local, SW_OP_ADD, index, digit);
 	}
 	return index == SW_NO_ID ? scalar(local, 0) : index;
 }
@@ -146,9 +141,9 @@ sw_id sw_blocks_cut(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_
 
 	if (step == 0)
 		return slice_rows(local, x, dim, start, start + length);
-	sw_id offset =
-		binary(local, SW_OP_MULTIPLY, sw_blocks_index(local, blocks), scalar(local, step));
-	offset = binary(local, SW_OP_ADD, offset, scalar(local, start));
+	sw_id offset = sw_local_binary(local, SW_OP_MULTIPLY, sw_blocks_index(local, blocks),
+	                               scalar(local, step));
+	offset = sw_local_binary(local, SW_OP_ADD, offset, scalar(local, start));
 	for (int32_t d = 0; d < shape.rank; d++) {
 		sizes[d] = d == dim ? length : shape.dims[d];
 		starts[d] = d == dim ? offset : scalar(local, 0);

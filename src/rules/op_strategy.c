@@ -207,22 +207,17 @@ static bool result_layout(const sw_rule *rule, const sw_strategy *strategy, int3
 	return true;
 }
 
-static bool has_factor(const sw_rule *rule, int32_t operand, int32_t factor)
-{
-	int64_t stride;
-	return sw_rule_dim_with(rule, false, operand, factor, &stride) >= 0;
-}
-
 /* Return whether devices hold a digit of the factor in an operand, by choice or to be streamed, and
  * its stride. */
 static bool operand_digit(const sw_rule *rule, const sw_choice *choice, int32_t operand,
                           int32_t factor, int64_t *stride)
 {
-	if (choice->kind != SW_CHOICE_SPLIT || !has_factor(rule, operand, factor))
+	if (choice->kind != SW_CHOICE_SPLIT || !sw_rule_has_factor(rule, false, operand, factor))
 		return false;
 	*stride = choice->index == factor ? choice->stride : choice->stream_stride;
-	return choice->index == factor || (choice->stream_stride > 0 && choice->stream == factor &&
-	                                   !has_factor(rule, operand, choice->index));
+	return choice->index == factor ||
+	       (choice->stream_stride > 0 && choice->stream == factor &&
+	        !sw_rule_has_factor(rule, false, operand, choice->index));
 }
 
 bool sw_strategy_panels(const sw_rule *rule, const sw_atoms *atoms, const sw_strategy *strategy,
@@ -270,7 +265,8 @@ static bool streams_possible(const sw_rule *rule, const sw_atoms *atoms,
 			return false;
 		factor = choice->stream;
 		for (int32_t o = 0; o < rule->n_operands; o++)
-			any |= has_factor(rule, o, factor) && !has_factor(rule, o, choice->index);
+			any |= sw_rule_has_factor(rule, false, o, factor) &&
+			       !sw_rule_has_factor(rule, false, o, choice->index);
 		if (!any)
 			return false;
 	}

@@ -49,16 +49,6 @@ static void bit_generator(sw_rule_builder *b)
 
 /* ---- words ------------------------------------------------------------------------------ */
 
-static sw_id binary(sw_local_op *local, sw_opcode opcode, sw_id x, sw_id y)
-{
-	return sw_emit_binary(local->out, local->computation, opcode, x, y);
-}
-
-static sw_id with_number(sw_local_op *local, sw_opcode opcode, sw_id x, uint64_t y)
-{
-	return binary(local, opcode, x, sw_local_like(local, x, (double)y));
-}
-
 static sw_id convert(sw_local_op *local, sw_id x, sw_type type)
 {
 	return sw_emit_convert(local->out, local->computation, x, type);
@@ -71,24 +61,27 @@ static sw_id low_word(sw_local_op *local, sw_id x)
 
 static sw_id high_word(sw_local_op *local, sw_id x)
 {
-	return convert(local, with_number(local, SW_OP_SHIFT_RIGHT_LOGICAL, x, 32), SW_U32);
+	return convert(local, sw_local_with_number(local, SW_OP_SHIFT_RIGHT_LOGICAL, x, 32),
+	               SW_U32);
 }
 
 static sw_id two_words(sw_local_op *local, sw_id low, sw_id high)
 {
-	sw_id shifted = with_number(local, SW_OP_SHIFT_LEFT, convert(local, high, SW_U64), 32);
-	return binary(local, SW_OP_OR, convert(local, low, SW_U64), shifted);
+	sw_id shifted =
+		sw_local_with_number(local, SW_OP_SHIFT_LEFT, convert(local, high, SW_U64), 32);
+	return sw_local_binary(local, SW_OP_OR, convert(local, low, SW_U64), shifted);
 }
 
 static sw_id rotate(sw_local_op *local, sw_id x, uint64_t by)
 {
-	return binary(local, SW_OP_OR, with_number(local, SW_OP_SHIFT_LEFT, x, by),
-	              with_number(local, SW_OP_SHIFT_RIGHT_LOGICAL, x, 32 - by));
+	return sw_local_binary(local, SW_OP_OR,
+	                       sw_local_with_number(local, SW_OP_SHIFT_LEFT, x, by),
+	                       sw_local_with_number(local, SW_OP_SHIFT_RIGHT_LOGICAL, x, 32 - by));
 }
 
 static sw_id add_scalar(sw_local_op *local, sw_id x, sw_id scalar)
 {
-	return binary(local, SW_OP_ADD, x, sw_local_scalar_like(local, x, scalar));
+	return sw_local_binary(local, SW_OP_ADD, x, sw_local_scalar_like(local, x, scalar));
 }
 
 /* ---- generators: from the number of a draw to its words --------------------------------- */
@@ -98,19 +91,21 @@ static void threefry(sw_local_op *local, sw_id key, sw_id counter, sw_id draw, s
 	static const uint64_t rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
 	sw_id k[3] = {low_word(local, key), high_word(local, key)};
 
-	k[2] = with_number(local, SW_OP_XOR, binary(local, SW_OP_XOR, k[0], k[1]), 0x1bd11bda);
+	k[2] = sw_local_with_number(local, SW_OP_XOR, sw_local_binary(local, SW_OP_XOR, k[0], k[1]),
+	                            0x1bd11bda);
 	draw = add_scalar(local, draw, counter);
 	x[0] = add_scalar(local, low_word(local, draw), k[0]);
 	x[1] = add_scalar(local, high_word(local, draw), k[1]);
 	for (uint64_t round = 0; round < 5; round++) {
 		for (int i = 0; i < 4; i++) {
-			x[0] = binary(local, SW_OP_ADD, x[0], x[1]);
-			x[1] = binary(local, SW_OP_XOR,
-			              rotate(local, x[1], rotations[round % 2][i]), x[0]);
+			x[0] = sw_local_binary(local, SW_OP_ADD, x[0], x[1]);
+			x[1] = sw_local_binary(local, SW_OP_XOR,
+			                       rotate(local, x[1], rotations[round % 2][i]), x[0]);
 		}
 		x[0] = add_scalar(local, x[0], k[(round + 1) % 3]);
-		x[1] = add_scalar(local, x[1],
-		                  with_number(local, SW_OP_ADD, k[(round + 2) % 3], round + 1));
+		x[1] = add_scalar(
+			local, x[1],
+			sw_local_with_number(local, SW_OP_ADD, k[(round + 2) % 3], round + 1));
 	}
 }
 
@@ -135,20 +130,22 @@ static void philox(sw_local_op *local, sw_id key, sw_id counter, sw_id draw, sw_
 
 	philox_begin(local, key, counter, draw, x);
 	for (int round = 0; round < 10; round++) {
-		sw_id a = with_number(local, SW_OP_MULTIPLY, convert(local, x[0], SW_U64),
-		                      0xd2511f53);
-		sw_id b = with_number(local, SW_OP_MULTIPLY, convert(local, x[2], SW_U64),
-		                      0xcd9e8d57);
+		sw_id a = sw_local_with_number(local, SW_OP_MULTIPLY, convert(local, x[0], SW_U64),
+		                               0xd2511f53);
+		sw_id b = sw_local_with_number(local, SW_OP_MULTIPLY, convert(local, x[2], SW_U64),
+		                               0xcd9e8d57);
 		sw_id k0 = sw_local_scalar_like(local, x[0], k[0]),
 		      k1 = sw_local_scalar_like(local, x[0], k[1]);
-		x[0] = binary(local, SW_OP_XOR, binary(local, SW_OP_XOR, high_word(local, b), x[1]),
-		              k0);
-		x[2] = binary(local, SW_OP_XOR, binary(local, SW_OP_XOR, high_word(local, a), x[3]),
-		              k1);
+		x[0] = sw_local_binary(local, SW_OP_XOR,
+		                       sw_local_binary(local, SW_OP_XOR, high_word(local, b), x[1]),
+		                       k0);
+		x[2] = sw_local_binary(local, SW_OP_XOR,
+		                       sw_local_binary(local, SW_OP_XOR, high_word(local, a), x[3]),
+		                       k1);
 		x[1] = low_word(local, b);
 		x[3] = low_word(local, a);
-		k[0] = with_number(local, SW_OP_ADD, k[0], 0x9e3779b9);
-		k[1] = with_number(local, SW_OP_ADD, k[1], 0xbb67ae85);
+		k[0] = sw_local_with_number(local, SW_OP_ADD, k[0], 0x9e3779b9);
+		k[1] = sw_local_with_number(local, SW_OP_ADD, k[1], 0xbb67ae85);
 	}
 }
 
@@ -205,9 +202,9 @@ static sw_id flat_positions(sw_local_op *local, int32_t result)
 	for (int64_t d = part.rank - 1; d >= 0; stride *= whole.dims[d--]) {
 		sw_id x = sw_local_positions(local, &local->results[result], (int32_t)d,
 		                             part.dims[d], SW_U64);
-		x = with_number(local, SW_OP_MULTIPLY, x, (uint64_t)stride);
+		x = sw_local_with_number(local, SW_OP_MULTIPLY, x, stride);
 		x = sw_emit_broadcast(local->out, local->computation, x, part, &d);
-		sum = sum == SW_NO_ID ? x : binary(local, SW_OP_ADD, sum, x);
+		sum = sum == SW_NO_ID ? x : sw_local_binary(local, SW_OP_ADD, sum, x);
 	}
 	return sum;
 }
@@ -217,17 +214,18 @@ static void place_of(sw_local_op *local, const drawing *d, sw_id position, sw_id
 {
 	uint64_t inner = (uint64_t)d->inner, words = (uint64_t)d->words,
 		 block = (uint64_t)d->along * inner;
-	sw_id within = with_number(local, SW_OP_REMAINDER, position, block);
-	sw_id y = with_number(local, SW_OP_DIVIDE, within, inner),
-	      z = with_number(local, SW_OP_REMAINDER, within, inner);
+	sw_id within = sw_local_with_number(local, SW_OP_REMAINDER, position, block);
+	sw_id y = sw_local_with_number(local, SW_OP_DIVIDE, within, inner),
+	      z = sw_local_with_number(local, SW_OP_REMAINDER, within, inner);
 
-	*word = with_number(local, SW_OP_REMAINDER, y, words);
-	*draw = with_number(local, SW_OP_MULTIPLY, with_number(local, SW_OP_DIVIDE, y, words),
-	                    inner);
-	*draw = binary(local, SW_OP_ADD, *draw, z);
-	sw_id before = with_number(local, SW_OP_DIVIDE, position, block);
-	before = with_number(local, SW_OP_MULTIPLY, before, (uint64_t)draws_along(d) * inner);
-	*draw = binary(local, SW_OP_ADD, *draw, before);
+	*word = sw_local_with_number(local, SW_OP_REMAINDER, y, words);
+	*draw = sw_local_with_number(local, SW_OP_MULTIPLY,
+	                             sw_local_with_number(local, SW_OP_DIVIDE, y, words), inner);
+	*draw = sw_local_binary(local, SW_OP_ADD, *draw, z);
+	sw_id before = sw_local_with_number(local, SW_OP_DIVIDE, position, block);
+	before = sw_local_with_number(local, SW_OP_MULTIPLY, before,
+	                              (uint64_t)draws_along(d) * inner);
+	*draw = sw_local_binary(local, SW_OP_ADD, *draw, before);
 }
 
 /* Return x[word]; word < n. */
@@ -290,9 +288,9 @@ static sw_id next_state(sw_local_op *local, uint64_t draws)
 	sw_id x = local->in->operands[0];
 	sw_shape shape = sw_value_shape(local->out, x);
 
-	return binary(local, SW_OP_ADD, x,
-	              sw_emit_literal(local->out, local->computation,
-	                              (sw_literal){.shape = shape, .data = step}));
+	return sw_local_binary(local, SW_OP_ADD, x,
+	                       sw_emit_literal(local->out, local->computation,
+	                                       (sw_literal){.shape = shape, .data = step}));
 }
 
 static sw_status local_bit_generator(sw_local_op *local, sw_id *results, sw_error *err)

@@ -6,22 +6,16 @@
  */
 #include "rules/indexed.h"
 
-static sw_id binary(sw_rebase *r, sw_opcode opcode, sw_id x, int64_t y)
-{
-	return sw_emit_binary(r->local->out, r->local->computation, opcode, x,
-	                      sw_local_like(r->local, x, (double)y));
-}
-
 sw_id sw_rebase_clamp(sw_rebase *r, sw_id x, int64_t last)
 {
-	return binary(r, SW_OP_MINIMUM, binary(r, SW_OP_MAXIMUM, x, 0), last);
+	return sw_local_with_number(r->local, SW_OP_MINIMUM,
+	                            sw_local_with_number(r->local, SW_OP_MAXIMUM, x, 0), last);
 }
 
 static void own(sw_rebase *r, sw_id condition)
 {
 	r->owned = r->owned == SW_NO_ID ? condition
-	                                : sw_emit_binary(r->local->out, r->local->computation,
-	                                                 SW_OP_AND, r->owned, condition);
+	                                : sw_local_binary(r->local, SW_OP_AND, r->owned, condition);
 }
 
 sw_type sw_rebase_type(const sw_rebase *r, sw_type type)
@@ -45,10 +39,11 @@ sw_id sw_rebase_as_type(sw_rebase *r, sw_id x, sw_type type)
 /* Compare the coordinate of index i < below in the digit with the device's. */
 static void check_digit(sw_rebase *r, sw_id i, sw_digit digit, int64_t below)
 {
-	sw_id c = digit.stride > 1 ? binary(r, SW_OP_DIVIDE, i, digit.stride) : i;
+	sw_id c = digit.stride > 1 ? sw_local_with_number(r->local, SW_OP_DIVIDE, i, digit.stride)
+	                           : i;
 
 	if (digit.stride * digit.size < below)
-		c = binary(r, SW_OP_REMAINDER, c, digit.size);
+		c = sw_local_with_number(r->local, SW_OP_REMAINDER, c, digit.size);
 	sw_id mine = sw_local_scalar_like(r->local, c,
 	                                  sw_coordinate(r->local->in->coordinates, digit.atom));
 	own(r, sw_emit_compare(r->local->out, r->local->computation, SW_EQ, c, mine));
@@ -60,12 +55,14 @@ static sw_id remove_digit(sw_rebase *r, sw_id i, sw_digit digit, int64_t below)
 	int64_t t = digit.stride, tp = t * digit.size;
 
 	if (below == tp)
-		return t == 1 ? binary(r, SW_OP_MULTIPLY, i, 0) : binary(r, SW_OP_REMAINDER, i, t);
-	sw_id high = binary(r, SW_OP_DIVIDE, i, tp);
+		return t == 1 ? sw_local_with_number(r->local, SW_OP_MULTIPLY, i, 0)
+		              : sw_local_with_number(r->local, SW_OP_REMAINDER, i, t);
+	sw_id high = sw_local_with_number(r->local, SW_OP_DIVIDE, i, tp);
 	if (t == 1)
 		return high;
-	return sw_emit_binary(r->local->out, r->local->computation, SW_OP_ADD,
-	                      binary(r, SW_OP_MULTIPLY, high, t), binary(r, SW_OP_REMAINDER, i, t));
+	return sw_local_binary(r->local, SW_OP_ADD,
+	                       sw_local_with_number(r->local, SW_OP_MULTIPLY, high, t),
+	                       sw_local_with_number(r->local, SW_OP_REMAINDER, i, t));
 }
 
 static bool is_split(const sw_rebase *r, int32_t d)

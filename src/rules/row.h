@@ -124,6 +124,14 @@ sw_status sw_local_emit(sw_local_op *local, const sw_id *operands, sw_id *result
 /* Return a number, or a scalar of the program, broadcast to x's shape in x's type. */
 sw_id sw_local_like(sw_local_op *local, sw_id x, double value);
 sw_id sw_local_scalar_like(sw_local_op *local, sw_id x, sw_id scalar);
+static inline sw_id sw_local_binary(sw_local_op *local, sw_opcode opcode, sw_id x, sw_id y)
+{
+	return sw_emit_binary(local->out, local->computation, opcode, x, y);
+}
+static inline sw_id sw_local_with_number(sw_local_op *local, sw_opcode opcode, sw_id x, int64_t y)
+{
+	return sw_local_binary(local, opcode, x, sw_local_like(local, x, (double)y));
+}
 
 /* Return the positions of this device's elements along a dimension of the whole: [extent], the
  * local extent. */

@@ -164,6 +164,13 @@ bool sw_rule_dim_of(const sw_rule *rule, bool result, int32_t index, int32_t fac
  * there; -1: in none. */
 int32_t sw_rule_dim_with(const sw_rule *rule, bool result, int32_t index, int32_t factor,
                          int64_t *stride);
+/* Return whether the factor stands in an operand or result. */
+static inline bool sw_rule_has_factor(const sw_rule *rule, bool result, int32_t index,
+                                      int32_t factor)
+{
+	int64_t stride;
+	return sw_rule_dim_with(rule, result, index, factor, &stride) >= 0;
+}
 
 /* ---- the local op ----------------------------------------------------------------------- */
 

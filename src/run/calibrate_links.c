@@ -93,11 +93,6 @@ static void add_lines(bench *b, sw_collective_kind kind, uint32_t mask)
 	}
 }
 
-static int64_t parts_of(const sw_cluster *cluster, int32_t level)
-{
-	return cluster->place[(cluster->n_devices - 1) * cluster->n_levels + level] + 1;
-}
-
 static int64_t first_device(const sw_cluster *cluster, int32_t level, int64_t part)
 {
 	int64_t d = 0;
@@ -112,7 +107,7 @@ static void add_pairs(bench *b, int32_t level)
 {
 	const sw_cluster *shape = b->shape;
 	int64_t most = shape->levels[level].part_bandwidth ? MAX_PAIRS : 1, n = 0;
-	for (int64_t q = 1; q < parts_of(shape, level); q++)
+	for (int64_t q = 1; q < sw_cluster_parts(shape, level); q++)
 		for (int64_t p = 0; p < q && n < most; p++) {
 			int64_t from = first_device(shape, level, p),
 				to = first_device(shape, level, q);

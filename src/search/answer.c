@@ -53,7 +53,7 @@ static void add_warnings(const sw_search *s, sw_plan *plan)
 					missing[o], sw_opcode_name((sw_opcode)o)));
 }
 
-/* ---- bounds ----------------------------------------------------------------------------- */
+/* ---- what was searched ------------------------------------------------------------------ */
 
 static bool tries_memory(const sw_search *s)
 {
@@ -82,23 +82,18 @@ static void say_method(const sw_plan_options *options, sw_text *text)
 		return;
 	sw_text_addf(text, "; solved by the method %s%s%s", sw_method_name(method),
 	             method == SW_METHOD_SEGMENTS ? " (effort 2), whose bound is of one pass" : "",
-	             sw_method_has_bound(method) ? "" : ", which proves no bound");
+	             sw_method_has_bound(method) ? "" : ", whose model has no bound");
 }
 
-/* Write which plans the bound covers: those of all variants, except for the splits that exceeded
- * the limits, counted in the variant that left out most. */
-static void say_scope(const sw_search *s, sw_plan *plan)
+/* Write which plans were searched: those of all variants, except for the splits that exceeded the
+ * limits, counted in the variant that left out most. */
+static void say_searched(const sw_search *s, sw_plan *plan)
 {
 	int64_t left_out = 0;
 	sw_text text = {0};
 	for (size_t i = 0; i < s->variants.len; i++)
 		left_out = SW_MAX(left_out, s->variants.data[i].left_out);
-	sw_text_add(&text, s->scope);
-	sw_text_addf(&text, " in which communication %s",
-	             s->asked.options->no_overlap
-	                     ? "does not hide behind kernels"
-	                     : "hides behind its devices' even share of the kernels "
-	                       "that it does not wait for");
+	sw_text_add(&text, plan->strategy.kind == SW_PLAN_AUTO ? s->scope : "this strategy alone");
 	if (s->tied && !s->asked.options->untied)
 		sw_text_add(&text, ", repeated layers alike");
 	if (tries_padding(s))
@@ -106,42 +101,30 @@ static void say_scope(const sw_search *s, sw_plan *plan)
 	if (tries_memory(s))
 		sw_text_add(&text, ", with the rematerialisation and microbatches that are listed");
 	if (left_out > 0)
-		sw_text_addf(&text, "; %lld ways to split some op were left out",
+		sw_text_addf(&text, "; %lld splits of ops were left out",
 		             (long long)left_out);
 	say_method(s->asked.options, &text);
-	snprintf(plan->scope, sizeof(plan->scope), "%s", text.data);
+	snprintf(plan->searched, sizeof(plan->searched), "%s", text.data);
 	sw_text_clear(&text);
 }
 
-static double gap_of(double bound_s, double seconds)
-{
-	return seconds > 0 ? fmax(0, 1 - bound_s / seconds) : 0;
-}
+/* ---- bounds ----------------------------------------------------------------------------- */
 
-/* Take the bounds that hold for all variants. The plan's own step may be slightly below the bound
- * of the model. */
-static void gather_bounds(const sw_search *s, sw_plan *plan)
+/* Give the solver's bound on the mesh that is best by the model. */
+static void gather_model_bounds(const sw_search *s, sw_plan *plan)
 {
-	plan->lower_bound_s = plan->predicted.step_time_s;
-	plan->model_bound_s = plan->model_best_s = INFINITY;
-	for (size_t i = 0; i < s->variants.len; i++) {
-		const sw_variant *v = &s->variants.data[i];
-		if (sw_variant_is_too_large(s, v))
-			continue;
-		plan->lower_bound_s = SW_MIN(plan->lower_bound_s, sw_variant_bound_s(v));
-		plan->model_bound_s = SW_MIN(plan->model_bound_s, sw_variant_model_bound_s(v));
-		for (size_t k = 0; k < v->entries.len; k++)
-			plan->model_best_s = SW_MIN(plan->model_best_s, v->entries.data[k].best_s);
-	}
-	if (sw_search_has_incumbent(s))
-		plan->model_best_s = SW_MIN(plan->model_best_s, s->incumbent.model_s);
-	if (isinf(plan->model_bound_s)) /* nothing fits */
-		plan->model_bound_s = 0;
+	plan->model_best_s = sw_search_has_incumbent(s) ? s->incumbent.model_s : INFINITY;
+	plan->model_bound_s = 0;
+	for (size_t i = 0; i < s->variants.len; i++)
+		for (size_t k = 0; k < s->variants.data[i].entries.len; k++) {
+			const sw_mesh_entry *e = &s->variants.data[i].entries.data[k];
+			if (e->best_s > plan->model_best_s)
+				continue;
+			plan->model_best_s = e->best_s;
+			plan->model_bound_s = SW_MIN(e->model_bound_s, e->best_s);
+		}
 	if (isinf(plan->model_best_s))
 		plan->model_best_s = 0;
-	plan->gap = gap_of(plan->model_bound_s, plan->model_best_s);
-	plan->step_gap = gap_of(plan->lower_bound_s, plan->predicted.step_time_s);
-	say_scope(s, plan);
 }
 
 /* ---- the plan --------------------------------------------------------------------------- */
@@ -177,7 +160,9 @@ static sw_plan *take_plan(sw_search *s, size_t number)
 	sw_variant *v = sw_search_variant(s, number);
 	sw_plan *plan = v->plan;
 	gather_alternatives(s, number, plan);
-	gather_bounds(s, plan);
+	gather_model_bounds(s, plan);
+	say_searched(s, plan);
+	sw_certify(s, plan);
 	add_warnings(s, plan);
 	take_program(s, v, plan);
 	plan->paths = NULL;

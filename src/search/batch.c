@@ -256,29 +256,19 @@ static void note_unconstrained(const sw_search *s, sw_mesh_entry *e, const sw_me
 			(sw_unconstrained){.model_s = f->applied ? f->cached_s
 		                                      : dropped  ? m->bounds.kernels_s
 		                                                 : INFINITY,
-		                           .kernels_s = e->step_bound_s,
+		                           .kernels_s = e->kernels_s,
 		                           .exceeds = f->cost.peak_bytes > s->wave->memory_bytes,
 		                           .deferred = f->untried == SW_UNTRIED_DEFERRED,
 		                           .cached = f->cached,
 		                           .cost = f->cost};
 }
 
-static void note_bounds(sw_search *s, sw_mesh_entry *e, const sw_mesh_search *m)
+static void note_bounds(const sw_search *s, sw_mesh_entry *e, const sw_mesh_search *m)
 {
-	const sw_analysis *a = &s->wave->analysis;
-	const sw_found *f = &m->found;
-	e->step_bound_s = SW_MAX(m->bounds.kernels_s, sw_model_step_bound_s(a, m->bounds.model_s));
+	e->kernels_s = m->bounds.kernels_s;
 	e->model_bound_s = m->bounds.model_s;
-	e->best_s = f->feasible ? m->bounds.best_s : INFINITY;
+	e->best_s = m->found.feasible ? m->bounds.best_s : INFINITY;
 	note_unconstrained(s, e, m);
-	if (!e->in_bound)
-		e->step_bound_s = e->model_bound_s = INFINITY;
-	if (f->feasible) {
-		double step_s =
-			fmax(sw_cost_step_bound_s(&f->cost), sw_model_step_bound_s(a, f->model_s));
-		e->step_bound_s = fmin(e->step_bound_s, step_s);
-		e->model_bound_s = fmin(e->model_bound_s, m->bounds.best_s);
-	}
 }
 
 static void enter(sw_search *s, sw_mesh_search *m)

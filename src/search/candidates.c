@@ -2,6 +2,8 @@
  */
 #include "search/internal.h"
 
+#include "bound/bound.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -122,6 +124,11 @@ static sw_status take_simulated(sw_search *s, simulation *j)
 		*s->err = j->err;
 	if (j->status != SW_OK)
 		return j->status;
+	double bound_s = sw_search_variant(s, c->variant)->kernels_s;
+	if (sw_bound_is_beaten(bound_s, c->cost.step_time_s)) {
+		s->beaten.step_s = c->cost.step_time_s;
+		s->beaten.bound_s = bound_s;
+	}
 	bool is_better =
 		!sw_search_has_incumbent(s) || c->cost.step_time_s < s->incumbent.cost.step_time_s;
 	if (s->wave->mode != SW_MEMORY_RESERVED || is_better) {

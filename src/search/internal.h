@@ -14,6 +14,7 @@
  *   stream_operands.c  choose the operands that dots stream
  *   candidates.c       simulate the plans that may be the quickest
  *   neighbours.c       choose the next variant: neighbours_memory.c, neighbours_padding.c
+ *   certify.c          the bound of all plans, searched or not
  *   answer.c           the plan that is returned, or why there is none
  */
 #ifndef SW_SEARCH_INTERNAL_H
@@ -59,9 +60,8 @@ typedef struct sw_unconstrained {
 typedef struct sw_mesh_entry {
 	sw_mesh mesh;  /* its name tells the rewrites of the variant */
 	size_t number; /* of the strategy's meshes: the same in all variants */
-	bool in_bound; /* its bound is part of the certificate */
-	/* bounds of its plans: no step is shorter; no plan has fewer seconds by the model */
-	double step_bound_s, model_bound_s;
+	double kernels_s;     /* no step of its plans is shorter */
+	double model_bound_s; /* none of its plans takes less by the model */
 	double best_s; /* the quickest that fits, by the model; INFINITY: none */
 	sw_unconstrained unconstrained;
 	sw_alternative line;
@@ -75,8 +75,7 @@ typedef struct sw_variant {
 	sw_pad_map pad_map;  /* of programs that are padded in every class of dimensions */
 	uint64_t hash;       /* of the program */
 	int64_t share_bytes; /* no plan of the program takes less per device */
-	/* no step is shorter: the kernels' time on one device, divided by the devices */
-	double roofline_s;
+	double kernels_s;    /* sw_bound_kernels_s of the program: no step is shorter */
 	struct {
 		sw_mesh_set wanted; /* to be searched */
 		sw_mesh_set behind; /* far slower than the best one */
@@ -176,7 +175,7 @@ typedef struct sw_search {
 		SW_VEC(sw_need) needs; /* of padding */
 		struct {
 			sw_rewrites base;  /* the rewrites of the variant that is padded */
-			double roofline_s; /* of that variant */
+			double kernels_s;  /* of that variant */
 			size_t next;       /* variant to open next; 0: none was added yet */
 			bool in_part;      /* the variants that pad some classes were added */
 		} padding;
@@ -184,6 +183,9 @@ typedef struct sw_search {
 	sw_path_store *paths;
 	double start_s;
 	bool timed_out;
+	struct {
+		double step_s, bound_s; /* a step that is below a bound; 0: there is none */
+	} beaten;
 	bool tied;            /* repeated layers are planned alike on some mesh */
 	char scope[192];      /* which meshes were dropped, in words; "": not known yet */
 	int32_t afford_three; /* meshes of three free axes */
@@ -199,6 +201,9 @@ sw_variant *sw_search_variant(const sw_search *s, size_t number);
 
 /* ---- variants.c ------------------------------------------------------------------------- */
 
+/* Write the program of a variant that has its rewrites, with its plan, hash and bounds. SW_NO: a
+ * rewrite is impossible. The caller clears it in either case. */
+sw_status sw_variant_write(sw_search *s, sw_variant *v, sw_error *err);
 /* Add a variant, or its meshes to a variant that has the same program. SW_NO, and no variant, if a
  * rewrite is impossible or changes nothing, or if time is up. */
 sw_status sw_variant_add(sw_search *s, const sw_rewrites *rewrites, const sw_mesh_set *wanted,
@@ -210,9 +215,6 @@ bool sw_variant_was_searched(const sw_variant *v);
 bool sw_variant_fits(const sw_variant *v);
 /* Return the variant with the smallest plan of those that do not fit; NULL: there is none. */
 const sw_variant *sw_variant_least(const sw_search *s);
-/* Return a bound of the steps of all its plans, and a bound of their seconds by the model. */
-double sw_variant_bound_s(const sw_variant *v);
-double sw_variant_model_bound_s(const sw_variant *v);
 /* Note in its alternatives that no mesh of the variant was searched, and why. */
 void sw_variant_note_untried(sw_variant *v, sw_untried untried, double bound_s);
 
@@ -411,6 +413,15 @@ void sw_grid_search_free(sw_grid_search *grid);
 void sw_padding_note_need(sw_search *s, const sw_mesh_search *m);
 sw_status sw_propose_padding(sw_search *s);
 sw_status sw_propose_part_padding(sw_search *s);
+
+/* Return seconds that no step of a plan is shorter than which fits in memory with a policy and
+ * microbatches of the grid, whether it was searched or not; 0: not known. */
+double sw_saving_bound_s(sw_search *s);
+
+/* ---- certify.c -------------------------------------------------------------------------- */
+
+/* Set the plan's lower bound, gap and scope; warn if the plan beats the bound. */
+void sw_certify(sw_search *s, sw_plan *plan);
 
 /* ---- answer.c --------------------------------------------------------------------------- */
 

@@ -250,27 +250,9 @@ static sw_status solve_attempt(sw_mesh_search *m, const sw_search *s)
 	return SW_OK;
 }
 
-/* Bound a mesh on which nothing fits: it is believed infeasible only if nothing fits within
- * memory_doubt times the capacity; otherwise the plans within that limit bound it. */
-static sw_status bound_in_looser_limit(sw_mesh_search *m, const sw_search *s)
-{
-	sw_solution solution;
-	sw_problem *problem = &m->work.model.problem;
-	problem->capacity = (int64_t)(s->asked.limits->memory_doubt * (double)problem->capacity);
-	sw_status status = solve(m, s, &solution);
-	if (status != SW_OK)
-		return status;
-	m->found.bound_s = bound_of(&solution);
-	sw_solution_clear(&solution);
-	return status;
-}
-
 void sw_mesh_search_solve(sw_mesh_search *m, const sw_search *s)
 {
 	m->status = solve_attempt(m, s);
-	if (m->status == SW_OK && m->attempt == 1 && is_calibrated(m) && isinf(m->found.bound_s) &&
-	    entry_of(m, s)->in_bound)
-		m->status = bound_in_looser_limit(m, s);
 	clear_begins(m);
 }
 

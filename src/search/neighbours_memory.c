@@ -320,14 +320,53 @@ static size_t next_that_may_be_faster(const sw_grid_search *x)
 	               : x->n;
 }
 
+/* ---- a bound of them all --------------------------------------------------------------------- */
+
+/* Give the even share and the bound of a choice: of its variant, or of its program, which is written
+ * for that. SW_NO: the rewrite is impossible. */
+static sw_status bound_choice(const sw_grid_search *x, size_t i, int64_t *share_bytes,
+                              double *kernels_s)
+{
+	sw_search *s = x->search;
+	const sw_variant *known = variant_of(x, i);
+	sw_variant v = {.rewrites = x->items[i].rewrites};
+	sw_error why;
+	sw_status status = known ? SW_OK : sw_variant_write(s, &v, &why);
+	if (status == SW_OK) {
+		*share_bytes = known ? known->share_bytes : v.share_bytes;
+		*kernels_s = known ? known->kernels_s : v.kernels_s;
+	}
+	sw_variant_clear(s, &v);
+	return status;
+}
+
+/* More microbatches of one policy only add kernels: the first that fits by its even share bounds
+ * all. */
+double sw_saving_bound_s(sw_search *s)
+{
+	const sw_grid_search *x = s->proposals.grid;
+	double least_s = INFINITY;
+	for (size_t i = 0; x && i < x->n; i++) {
+		int64_t share_bytes;
+		double kernels_s;
+		if (bound_choice(x, i, &share_bytes, &kernels_s) != SW_OK)
+			continue;
+		if (share_bytes <= sw_search_memory(s))
+			least_s = fmin(least_s, kernels_s);
+		if (share_bytes <= sw_search_memory(s) || kernels_s >= least_s)
+			i = (i / x->counts.len + 1) * x->counts.len - 1; /* the next policy */
+	}
+	return isfinite(least_s) ? least_s : 0;
+}
+
 /* ---- trying them ------------------------------------------------------------------------ */
 
-/* Open a wave of the variant, unless its roofline shows that it can't win. */
+/* Open a wave of the variant, unless its kernels show that it can't win. */
 static sw_status open_wave(sw_grid_search *x, size_t number)
 {
 	sw_search *s = x->search;
 	sw_variant *v = sw_search_variant(s, number);
-	if (sw_variant_prune(s, v, sw_variant_bound_s(v)))
+	if (sw_variant_prune(s, v, v->kernels_s))
 		return SW_OK;
 	x->searches++;
 	return sw_wave_open(s, number, SW_MEMORY_LIMITED, sw_search_left_s(s) / 3);

@@ -151,12 +151,12 @@ static sw_status add_parts(sw_search *s)
 
 /* Return a bound of the variant, with the variants that pad parts of it. Where several sizes are
  * padded, a part may be only slightly slower than the unpadded program: it is given up if the
- * incumbent is close to the roofline of the latter. */
+ * incumbent is close to the bound of the latter. */
 static double bound_with_parts_s(const sw_search *s, const sw_variant *v)
 {
 	bool alone = v->padded.len == 1 || !v->meshes.wanted.rest;
-	return alone ? sw_variant_bound_s(v)
-	             : s->asked.limits->close_to_roofline * s->proposals.padding.roofline_s;
+	return alone ? v->kernels_s
+	             : s->asked.limits->close_to_roofline * s->proposals.padding.kernels_s;
 }
 
 /* Open a wave of the next variant that can win. Each gets an equal share of the time that is left,
@@ -179,7 +179,7 @@ sw_status sw_propose_padding(sw_search *s)
 	if (s->proposals.padding.next == 0) {
 		const sw_variant *base = base_of(s);
 		s->proposals.padding.base = base->rewrites;
-		s->proposals.padding.roofline_s = base->roofline_s;
+		s->proposals.padding.kernels_s = base->kernels_s;
 		s->proposals.padding.next = s->variants.len;
 		status = add_whole(s);
 	}

@@ -16,23 +16,17 @@
 
 /* ---- pruning ---------------------------------------------------------------------------- */
 
-static const sw_mesh_entry *entry_of(const sw_search *s, const sw_mesh_search *m)
-{
-	return &sw_search_variant(s, s->wave->variant)->entries.data[m->entry];
-}
-
 void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m)
 {
-	/* The certificate needs the bound of a mesh unless the mesh is slower by the model, too. So
-	 * does a wave with a tolerance, which keeps meshes that are somewhat behind. */
-	bool in_bound = entry_of(s, m)->in_bound || s->wave->tolerance > 1;
+	/* A wave with a tolerance keeps meshes that are somewhat behind. */
+	bool tolerant = s->wave->tolerance > 1;
 	if (!m->pending || m->attempt != m->first_attempt)
 		return;
 	bool unconstrained = s->wave->mode == SW_MEMORY_UNCONSTRAINED;
 	sw_estimate estimate = {.step_s = m->bounds.kernels_s,
 	                        .model_s = m->bounds.kernels_s,
-	                        .by_model = in_bound,
-	                        .deferrable = unconstrained && !in_bound};
+	                        .by_model = tolerant,
+	                        .deferrable = unconstrained && !tolerant};
 	sw_untried untried = sw_prune(tally, s->wave->tolerance, &estimate);
 	if (untried != SW_UNTRIED_NOT)
 		sw_mesh_search_drop(m, untried);

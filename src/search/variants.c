@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "bound/bound.h"
 #include "interpret/interpret.h"
 
 /* ---- sets of meshes --------------------------------------------------------------------- */
@@ -35,12 +36,13 @@ static bool rewrites_nothing(const sw_rewrites *rewrites)
 	return rewrites->padding.multiple == 0 && !rewrites->remat && rewrites->microbatches < 2;
 }
 
-static double roofline_s(const sw_search *s, const sw_program *program)
+static double kernels_s(const sw_search *s, const sw_plan *plan)
 {
-	sw_program_cost cost;
-	const sw_cluster *cluster = s->asked.cluster;
-	sw_cost_program(cluster, program, &cost);
-	return cost.compute_s / (double)cluster->n_devices;
+	sw_roles roles;
+	sw_roles_init(&roles, plan->program, s->asked.sidecar);
+	double seconds = sw_bound_kernels_s(&roles, plan->rules, s->asked.cluster);
+	sw_roles_clear(&roles);
+	return seconds;
 }
 
 static sw_status rewrite(const sw_search *s, sw_variant *v, sw_program **program, sw_error *err)
@@ -72,40 +74,42 @@ static sw_plan *base_plan(const sw_search *s, sw_program *program)
 	return plan;
 }
 
-static void drop_program(const sw_search *s, sw_program *program)
+sw_status sw_variant_write(sw_search *s, sw_variant *v, sw_error *err)
 {
-	if (program != s->canonical)
-		sw_program_free(program);
+	sw_program *program = NULL;
+	sw_status status = rewrite(s, v, &program, err);
+	if (status != SW_OK)
+		return status;
+	v->hash = sw_program_hash(program);
+	v->share_bytes = sw_least_share_bytes(program, s->asked.cluster->n_devices);
+	v->plan = base_plan(s, program);
+	v->kernels_s = kernels_s(s, v->plan);
+	return SW_OK;
 }
 
 sw_status sw_variant_add(sw_search *s, const sw_rewrites *rewrites, const sw_mesh_set *wanted,
                          size_t *number, sw_error *err)
 {
 	sw_variant v = {.rewrites = sw_rewrites_copy(rewrites, &s->arena)};
-	sw_program *program = NULL;
 	if (s->variants.len > 0 && sw_search_left_s(s) <= 0) {
 		s->timed_out = true;
 		return SW_NO;
 	}
-	sw_status status = rewrite(s, &v, &program, err);
+	sw_status status = sw_variant_write(s, &v, err);
 	if (status != SW_OK) {
-		sw_vec_clear(&v.padded);
+		sw_variant_clear(s, &v);
 		return status;
 	}
-	v.hash = sw_program_hash(program);
 	*number = same_program(s, v.hash);
 	if (*number < s->variants.len) {
 		sw_mesh_set_add(&s->variants.data[*number].meshes.wanted, wanted);
-		drop_program(s, program);
-		sw_vec_clear(&v.padded);
+		sw_variant_clear(s, &v);
 		return SW_OK;
 	}
-	v.share_bytes = sw_least_share_bytes(program, s->asked.cluster->n_devices);
-	v.roofline_s = roofline_s(s, program);
 	sw_mesh_set_add(&v.meshes.wanted, wanted);
 	if (rewrites->padding.multiple > 0 && wanted->rest)
-		v.pad_map = sw_rewrite_pad_map(s->canonical, rewrites->padding, program, &s->arena);
-	v.plan = base_plan(s, program);
+		v.pad_map = sw_rewrite_pad_map(s->canonical, rewrites->padding, v.plan->program,
+		                               &s->arena);
 	sw_vec_push(&s->variants, v);
 	return SW_OK;
 }
@@ -153,26 +157,6 @@ const sw_variant *sw_variant_least(const sw_search *s)
 			least = v;
 	}
 	return least;
-}
-
-static double bound_s(const sw_variant *v, bool by_model)
-{
-	double bound = INFINITY;
-	for (size_t i = 0; i < v->entries.len; i++) {
-		const sw_mesh_entry *e = &v->entries.data[i];
-		bound = fmin(bound, by_model ? e->model_bound_s : e->step_bound_s);
-	}
-	return sw_variant_was_searched(v) ? fmax(0, bound) : v->roofline_s;
-}
-
-double sw_variant_bound_s(const sw_variant *v)
-{
-	return bound_s(v, false);
-}
-
-double sw_variant_model_bound_s(const sw_variant *v)
-{
-	return bound_s(v, true);
 }
 
 void sw_variant_note_untried(sw_variant *v, sw_untried untried, double bound_s)

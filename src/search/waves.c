@@ -98,15 +98,13 @@ static sw_tally first_tally(const sw_search *s, sw_memory_mode mode)
 	                  .exceeding_s = INFINITY};
 }
 
-static void make_searches(sw_search *s, sw_variant *v, const size_t *entries, size_t n)
+static void make_searches(sw_search *s, const size_t *entries, size_t n)
 {
 	sw_search_wave *w = s->wave;
 	w->queue.n = n;
 	w->queue.storage = sw_alloc(sizeof(*w->queue.storage) * (n + 1));
 	w->queue.meshes = sw_alloc(sizeof(*w->queue.meshes) * (n + 1));
 	for (size_t i = 0; i < n; i++) {
-		sw_mesh_entry *e = &v->entries.data[entries[i]];
-		e->in_bound = sw_mesh_is_free(&e->mesh) || n == 1;
 		w->queue.meshes[i] = &w->queue.storage[i];
 		sw_mesh_search_init(w->queue.meshes[i], s, entries[i]);
 	}
@@ -118,7 +116,7 @@ static sw_status enter_wave(sw_search *s, sw_variant *v)
 	sw_status status = strategy_meshes(s, v, &meshes);
 	if (status == SW_OK) {
 		size_t *entries = sw_alloc(sizeof(*entries) * (2 * meshes.len + 1));
-		make_searches(s, v, entries, enter_meshes(s, v, &meshes, entries));
+		make_searches(s, entries, enter_meshes(s, v, &meshes, entries));
 		free(entries);
 		sw_progress_start(&s->wave->progress, "plan", s->asked.options->quiet);
 	}

@@ -132,7 +132,7 @@ static void make_ragged_dot(maker *m)
 		columns = random_size(m);
 	bool apart = chance(m, 40);
 	sw_type type = random_type(m, KIND(FLOAT));
-	if (!generate_can_compute(SW_OP_RAGGED_DOT) || bits_of(type) < 16)
+	if (!generate_can_compute(SW_OP_RAGGED_DOT) || sw_type_bits(type) < 16)
 		return;
 	sw_shape left = make_shape(m, type, (int64_t[]){rows, inner}, 2),
 		 right = apart ? make_shape(m, type, (int64_t[]){inner, columns}, 2)

@@ -147,7 +147,7 @@ static void make_stochastic_convert(maker *m)
 	                                 .exact = !is_kind(to, KIND(FLOAT))});
 	value_facts k = *fact(m, x);
 	sw_shape shape = shape_of(m, x), bits = shape;
-	if (!generate_can_compute(SW_OP_STOCHASTIC_CONVERT) || bits_of(shape.type) % 8 != 0 ||
+	if (!generate_can_compute(SW_OP_STOCHASTIC_CONVERT) || sw_type_bits(shape.type) % 8 != 0 ||
 	    (!is_kind(to, KIND(FLOAT)) && k.error > 0))
 		return;
 	bits.type = unsigned_of[sw_type_bytes(shape.type)];

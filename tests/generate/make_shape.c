@@ -67,7 +67,7 @@ static void make_bitcast_convert(maker *m)
 	int64_t a = sw_type_bytes(from.type), b = sw_type_bytes(to.type), dims[SW_MAX_RANK];
 	if (is_kind(from.type, KIND(FLOAT)) && (k.error > 0 || (k.low <= 0 && k.high >= 0)))
 		return;
-	if (bits_of(from.type) != 8 * (int)a)
+	if (sw_type_bits(from.type) != 8 * (int)a)
 		return;
 	if (from.rank)
 		memcpy(dims, from.dims, sizeof(int64_t) * (size_t)from.rank);

@@ -72,7 +72,6 @@ sw_type random_type(maker *m, uint32_t kinds);
 bool is_kind(sw_type type, uint32_t kinds);
 /* Can the interpreter do arithmetic in this type? */
 bool is_computed(sw_type type);
-int bits_of(sw_type type);
 double unit_of(sw_type type); /* half the distance from 1 to the next number; 0 for integers */
 /* the end of the range of an integer type, or of pred */
 double integer_end(sw_type type, bool low);

@@ -105,16 +105,6 @@ bool is_computed(sw_type type)
 	       has_numbers(type);
 }
 
-int bits_of(sw_type type)
-{
-	static const uint8_t bits[] = {
-#define X(name, spelling, width, kind) [SW_##name] = width,
-		SW_TYPES(X)
-#undef X
-	};
-	return bits[type];
-}
-
 sw_type random_type(maker *m, uint32_t kinds)
 {
 	static const sw_type usual[] = {SW_F32, SW_F32, SW_F32, SW_F64, SW_S32, SW_BF16};
@@ -163,8 +153,8 @@ double integer_end(sw_type type, bool low)
 		return low ? 0 : 1;
 	bool is_signed = is_kind(type, KIND(SIGNED));
 	if (low)
-		return is_signed ? -ldexp(1, bits_of(type) - 1) : 0;
-	return ldexp(1, bits_of(type) - is_signed) - 1;
+		return is_signed ? -ldexp(1, sw_type_bits(type) - 1) : 0;
+	return ldexp(1, sw_type_bits(type) - is_signed) - 1;
 }
 
 double largest_integer(sw_type type)

@@ -223,7 +223,7 @@ static void matmuls_have_three_dimensions(void **state)
 	 * all-reduce; each device sums its own part of the loss */
 	expect_payload(&p, "cube", 6 * gathered(n * n / 4 * F32, 2) + reduced(F32, 8));
 	assert_int_equal(p.plan->n_axes, 3);
-	assert_non_null(strstr(p.plan->scope, "three axes"));
+	assert_non_null(strstr(p.plan->searched, "three axes"));
 	close_planned(&p);
 	sw_text_clear(&t);
 }

@@ -1,0 +1,37 @@
+/*
+ * bound: program + cluster -> seconds that no step of any plan is shorter than.
+ *
+ * This stage knows nothing of meshes, of the model or of the search. Its bounds hold for each plan
+ * that gives every atom of every op to some dimension, to partial sums, or to nothing: for all
+ * factorisations of the devices, adjacent or not. They hold as `simulate` plays a step, whatever
+ * hides. src/bound/README.md has the proofs.
+ */
+#ifndef SW_BOUND_H
+#define SW_BOUND_H
+
+#include "cluster/cluster.h"
+#include "model/model.h"
+
+/* Return seconds that one execution of the op takes at least on each device, however the op is
+ * divided; 0 for regions and ops that cost nothing. */
+double sw_bound_op_s(const sw_cluster *cluster, const sw_program *program, sw_id op,
+                     const sw_rule *rule);
+/* Return seconds of kernels that no device does less of in a step: each op at the cheapest of all
+ * ways to divide it among the devices, dimensions padded where that helps. Rewrites that compute
+ * again, pad, or run in microbatches only add kernels to it. O(ops * ways), where the ways of an op
+ * are the distributions of the prime factors of the devices over its dimensions; the first way that
+ * divides everything evenly ends the count. */
+double sw_bound_kernels_s(const sw_roles *roles, const sw_rule *const *rules,
+                          const sw_cluster *cluster);
+
+/* ---- certificate.c ---------------------------------------------------------------------- */
+
+/* Is the bound false, as this step is shorter by more than rounding? */
+bool sw_bound_is_beaten(double bound_s, double step_s);
+/* Set the plan's lower bound, gap and scope; where its step beats the bound, the plan gets a
+ * warning. within_memory: the bound holds only for rewritten programs that fit. */
+void sw_bound_state(sw_plan *plan, double bound_s, bool within_memory);
+/* Do that with the bound of its program before all rewrites. */
+void sw_bound_certify(sw_plan *plan, const sw_sidecar *sidecar);
+
+#endif

@@ -1,0 +1,43 @@
+/* The certificate of a plan: its bound, its gap, and for which plans that holds. */
+#include "bound/bound.h"
+
+/* A played step is a sum of thousands of terms: in another order it may differ by this share. */
+#define ROUNDING 1e-9
+
+bool sw_bound_is_beaten(double bound_s, double step_s)
+{
+	return bound_s > step_s * (1 + ROUNDING);
+}
+
+void sw_bound_state(sw_plan *plan, double bound_s, bool within_memory)
+{
+	double step_s = plan->predicted.step_time_s;
+	plan->lower_bound_s = bound_s;
+	plan->gap = 1 - bound_s / step_s;
+	snprintf(plan->scope, sizeof(plan->scope),
+	         "plans without pipeline stages, however they divide the ops among the devices, %s",
+	         within_memory ? "pad, or fit in memory by the policies of rematerialisation and "
+	                         "by microbatches"
+	                       : "pad, recompute or accumulate gradients");
+	if (sw_bound_is_beaten(bound_s, step_s))
+		sw_vec_push(&plan->warnings,
+		            sw_arena_printf(&plan->arena,
+		                            "internal error: the step of %.9g s is below the bound "
+		                            "of %.9g s: do not trust it, and report this program",
+		                            step_s, bound_s));
+}
+
+void sw_bound_certify(sw_plan *plan, const sw_sidecar *sidecar)
+{
+	const sw_program *program = sw_plan_serial(plan);
+	sw_arena arena;
+	sw_roles roles;
+	sw_arena_init(&arena);
+	sw_roles_init(&roles, program, sidecar);
+	const sw_rule **rules = SW_NEW_N(&arena, const sw_rule *, program->ops.len + 1);
+	for (sw_id id = 0; id < program->ops.len; id++)
+		rules[id] = sw_rule_make(program, id, &arena);
+	sw_bound_state(plan, sw_bound_kernels_s(&roles, rules, plan->cluster), false);
+	sw_roles_clear(&roles);
+	sw_arena_clear(&arena);
+}

@@ -1,0 +1,25 @@
+/*
+ * The bound of all plans, searched or not.
+ *
+ * Padding, recomputing and microbatches only add kernels to those of the program as it was asked
+ * for (src/bound/README.md), so its bound holds for every rewritten program, too. Where an even
+ * share of that program already exceeds the memory, each plan that fits is of a variant that takes
+ * less memory, and the least of their bounds holds. Nothing here depends on what was searched.
+ */
+#include "search/internal.h"
+
+#include "bound/bound.h"
+
+void sw_certify(sw_search *s, sw_plan *plan)
+{
+	const sw_variant *first = sw_search_variant(s, 0);
+	double saving_s = sw_variant_is_too_large(s, first) ? sw_saving_bound_s(s) : 0;
+	sw_bound_state(plan, SW_MAX(first->kernels_s, saving_s), saving_s > 0);
+	if (s->beaten.bound_s > 0)
+		sw_vec_push(&plan->warnings,
+		            sw_arena_printf(&plan->arena,
+		                            "internal error: a step of %.9g s was found below the "
+		                            "bound of %.9g s: do not trust it, and report this "
+		                            "program",
+		                            s->beaten.step_s, s->beaten.bound_s));
+}
