@@ -1,10 +1,11 @@
 /*
  * Tables of limits: the constants of a stage that change its results.
  *
- * A stage's limits.h has one macro with a row X(name, value, unit, meaning) for each of them. From
- * it come a struct of doubles, its default, and the rows as data, which bench/limits walks: it
- * halves and doubles each limit and prints what that does to the step and to the time that planning
- * takes. docs/limits.md has what it printed.
+ * A stage's limits.h has one macro with a row X(name, value, unit, meaning, evidence) for each of
+ * them; the evidence, what halving and doubling it did, is for readers of that file only. From it
+ * come a struct of doubles, its default, and the rows as data, which bench/limits walks: it halves
+ * and doubles each limit and prints what that does to the step and to the time that planning takes.
+ * docs/limits.md has what it printed.
  */
 #ifndef SW_BASE_LIMITS_H
 #define SW_BASE_LIMITS_H
@@ -18,7 +19,7 @@ typedef struct sw_limit_row {
 } sw_limit_row;
 
 /* For the struct, and for its default. */
-#define SW_LIMIT_FIELD(name, value, unit, meaning) double name; /* unit: meaning, see the table */
-#define SW_LIMIT_VALUE(name, value, unit, meaning) .name = (value),
+#define SW_LIMIT_FIELD(name, value, unit, meaning, evidence) double name;
+#define SW_LIMIT_VALUE(name, value, unit, meaning, evidence) .name = (value),
 
 #endif

@@ -41,7 +41,7 @@ static int64_t count_copies(const sw_model *m, const sw_decision *decision, cons
 void sw_model_count_copies(sw_model *m, const sw_plan *nearby)
 {
 	const sw_roles *roles = &m->analysis->roles;
-	const double min_bytes = (double)m->problem.capacity / m->analysis->limits->copy_parts;
+	const double min_bytes = m->analysis->limits->min_span_bytes;
 	for (size_t s = 0; s < m->decisions.len; s++) {
 		const sw_decision *decision = &m->decisions.data[s];
 		if (decision->kind != SW_DECISION_OP)

@@ -152,7 +152,7 @@ static void consider_merged(order_search *c, const sw_cluster *cluster, int64_t 
 	sw_order single = c->best;
 	single.order =
 		sw_arena_copy(c->arena, single.order, sizeof(*single.order) * single.graph->n);
-	double min_saved_s = c->limits->merge_saving_share * single.seconds;
+	double min_saved_s = c->limits->min_gain * single.seconds;
 	double starts_s = seconds_of(single.graph, SW_TASK_START), saved_s[SW_COUNT(faster)];
 	if (merge_bytes) {
 		c->expected_s = c->max_s = INFINITY;
@@ -183,7 +183,7 @@ sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *graph, double 
 	                  .spare_bytes = fmax(spare_bytes, 0),
 	                  .enough_s = (seconds_of(graph, SW_TASK_KERNEL) +
 	                               seconds_of(graph, SW_TASK_BLOCKING)) *
-	                              (1 + limits->enough_share)};
+	                              (1 + limits->min_gain)};
 	consider(&c, graph, program_order(graph, arena), arena);
 	c.max_s = c.best.seconds;
 	c.max_bytes = c.best.bytes + spare_bytes;

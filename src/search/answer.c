@@ -101,8 +101,7 @@ static void say_searched(const sw_search *s, sw_plan *plan)
 	if (tries_memory(s))
 		sw_text_add(&text, ", with the rematerialisation and microbatches that are listed");
 	if (left_out > 0)
-		sw_text_addf(&text, "; %lld splits of ops were left out",
-		             (long long)left_out);
+		sw_text_addf(&text, "; %lld splits of ops were left out", (long long)left_out);
 	say_method(s->asked.options, &text);
 	snprintf(plan->searched, sizeof(plan->searched), "%s", text.data);
 	sw_text_clear(&text);

@@ -34,22 +34,18 @@ static sw_mesh_entry *entry_of(const sw_search *s, const sw_mesh_search *m)
 
 /* Set the budget of a mesh. A fixed strategy gets equal work alone and as a part of `auto`, and no
  * warm start, so that `auto` is never worse than any of them. It is cut off only where no step of
- * it can beat the incumbent of another variant. Free meshes share their work, and are cut off at
- * the best plan of this wave. */
+ * it can beat the incumbent of another variant. Free meshes are cut off at the best plan of this
+ * wave. */
 static sw_budget budget_of(const sw_search *s, const sw_mesh_search *m, size_t position)
 {
 	const sw_search_wave *w = s->wave;
-	const sw_search_limits *l = s->asked.limits;
 	double other_s = w->mode == SW_MEMORY_RESERVED ? INFINITY : s->incumbent.model_s,
 	       steps = 1 / sw_model_step_bound_s(&w->analysis, 1);
-	sw_budget b = {.work = (int64_t)l->fixed_work, .accept_s = other_s * steps};
+	sw_budget b = {.accept_s = other_s * steps};
 	if (!sw_search_has_incumbent(s))
 		b.accept_s = INFINITY;
-	if (sw_mesh_is_free(m->mesh)) {
-		double share = l->search_work / (double)w->queue.n;
-		b.work = (int64_t)fmin(fmax(share, l->min_search_work), l->max_search_work);
+	if (sw_mesh_is_free(m->mesh))
 		b.accept_s = w->tally.model_s;
-	}
 	b.cutoff_s = w->tolerance * b.accept_s;
 	double left_s = w->time_limit_s - (sw_now_s() - w->start_s);
 	if (w->time_limit_s > 0)

@@ -58,11 +58,11 @@ typedef struct sw_unconstrained {
 
 /* A mesh of a variant: an entry of the queue, and then its result. */
 typedef struct sw_mesh_entry {
-	sw_mesh mesh;  /* its name tells the rewrites of the variant */
-	size_t number; /* of the strategy's meshes: the same in all variants */
+	sw_mesh mesh;         /* its name tells the rewrites of the variant */
+	size_t number;        /* of the strategy's meshes: the same in all variants */
 	double kernels_s;     /* no step of its plans is shorter */
 	double model_bound_s; /* none of its plans takes less by the model */
-	double best_s; /* the quickest that fits, by the model; INFINITY: none */
+	double best_s;        /* the quickest that fits, by the model; INFINITY: none */
 	sw_unconstrained unconstrained;
 	sw_alternative line;
 } sw_mesh_entry;
@@ -105,7 +105,6 @@ typedef enum sw_memory_mode {
 
 /* The limits of the solver on one mesh. */
 typedef struct sw_budget {
-	int64_t work;
 	double seconds;  /* 0: unlimited */
 	double cutoff_s; /* by the model: slower plans are not searched */
 	double accept_s; /* <= cutoff_s: slower plans are not costed */
@@ -174,10 +173,10 @@ typedef struct sw_search {
 		sw_grid_search *grid;  /* of variants that save memory; NULL: not made yet */
 		SW_VEC(sw_need) needs; /* of padding */
 		struct {
-			sw_rewrites base;  /* the rewrites of the variant that is padded */
-			double kernels_s;  /* of that variant */
-			size_t next;       /* variant to open next; 0: none was added yet */
-			bool in_part;      /* the variants that pad some classes were added */
+			sw_rewrites base; /* the rewrites of the variant that is padded */
+			double kernels_s; /* of that variant */
+			size_t next;      /* variant to open next; 0: none was added yet */
+			bool in_part;     /* the variants that pad some classes were added */
 		} padding;
 	} proposals;
 	sw_path_store *paths;

@@ -166,16 +166,6 @@ static void clear_begins(sw_mesh_search *m)
 	sw_vec_clear(&m->work.begins);
 }
 
-/* Return the work of an attempt. A guessed first limit is there to calibrate the next one, and
- * later attempts begin near the answer: both get a part of the budget. */
-static int64_t work_of(const sw_mesh_search *m, const sw_search *s)
-{
-	int64_t work = m->budget.work;
-	bool guessed = m->attempt == 1 && m->capacity == SW_CAPACITY_GUESSED;
-	int64_t part = guessed ? work / 4 : m->attempt > 2 ? work / 2 : work;
-	return SW_MIN(work, SW_MAX(part, (int64_t)s->asked.limits->min_search_work));
-}
-
 /* Convert to the problem's cost units; 0: too large to be a limit. */
 static int64_t to_units(double seconds)
 {
@@ -185,7 +175,7 @@ static int64_t to_units(double seconds)
 
 static sw_status solve(sw_mesh_search *m, const sw_search *s, sw_solution *solution)
 {
-	sw_solve_options how = {.work_limit = work_of(m, s),
+	sw_solve_options how = {.work_limit = (int64_t)s->asked.limits->attempt_work,
 	                        .time_limit_s = m->budget.seconds,
 	                        .gap = s->asked.limits->solver_gap,
 	                        .cutoff = to_units(m->budget.cutoff_s),

@@ -10,8 +10,8 @@ static bool is_limited_by_memory(const sw_search *s)
 	const sw_variant *first = sw_search_variant(s, 0);
 	return first->unconstrained.cost.peak_bytes > sw_search_memory(s) &&
 	       (!sw_search_has_incumbent(s) ||
-	        s->incumbent.model_s >
-	                s->asked.limits->near_optimum * first->unconstrained.model_s);
+	        s->incumbent.model_s * (1 - s->asked.limits->min_gain) >
+	                first->unconstrained.model_s);
 }
 
 /* Does that plan nearly fit? Then the program as it is comes before variants that save memory. */
@@ -94,8 +94,7 @@ static bool schedule_lacks_memory(const sw_search *s)
 	const sw_program_cost *cost = &s->incumbent.cost;
 	const sw_search_limits *l = s->asked.limits;
 	double least_s = fmax(cost->compute_s, cost->communication_s), step_s;
-	if (s->asked.options->no_overlap || cost->step_time_s < l->reserve_gain * least_s ||
-	    (double)cost->peak_bytes < l->full_memory * (double)sw_search_memory(s))
+	if (s->asked.options->no_overlap || cost->step_time_s < l->reserve_gain * least_s)
 		return false;
 	sw_plan *plan = plan_of_incumbent(s);
 	sw_error err;

@@ -279,7 +279,7 @@ static bool was_searched_fully(const sw_variant *v)
  * smallest plan nearly fits. */
 static bool is_too_large(const sw_search *s, const sw_variant *v)
 {
-	double limit = s->asked.limits->near_memory * (double)sw_search_memory(s);
+	double limit = s->asked.limits->memory_doubt * (double)sw_search_memory(s);
 	bool has_least = v->least.snapshot.strategies != NULL && !sw_variant_fits(v);
 	return sw_variant_is_too_large(s, v) ||
 	       (has_least && (was_searched_fully(v) || (double)v->least.cost.peak_bytes > limit));
@@ -322,8 +322,8 @@ static size_t next_that_may_be_faster(const sw_grid_search *x)
 
 /* ---- a bound of them all --------------------------------------------------------------------- */
 
-/* Give the even share and the bound of a choice: of its variant, or of its program, which is written
- * for that. SW_NO: the rewrite is impossible. */
+/* Give the even share and the bound of a choice: of its variant, or of its program, which is
+ * written for that. SW_NO: the rewrite is impossible. */
 static sw_status bound_choice(const sw_grid_search *x, size_t i, int64_t *share_bytes,
                               double *kernels_s)
 {

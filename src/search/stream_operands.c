@@ -17,8 +17,7 @@ static bool find_stream(const sw_rule *rule, int32_t operand, const sw_layout *m
 	sw_state state = materialised->state[atom];
 	int64_t stride;
 	if (state.kind != SW_STATE_S || choice->kind != SW_CHOICE_SPLIT ||
-	    choice->stream_stride > 0 ||
-	    sw_rule_has_factor(rule, false, operand, choice->index))
+	    choice->stream_stride > 0 || sw_rule_has_factor(rule, false, operand, choice->index))
 		return false;
 	for (int32_t g = 0; g < rule->n_factors; g++)
 		if (rule->factors[g].streams &&
