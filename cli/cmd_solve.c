@@ -131,7 +131,7 @@ static json_t *answer_json(const answer *a)
 	set_int(json, "nodes", true, (int64_t)p->nodes.len);
 	set_int(json, "edges", true, (int64_t)p->edges.len);
 	set_int(json, "tables", true, (int64_t)p->tables.len);
-	set_int(json, "moments", true, p->points);
+	set_int(json, "program_points", true, p->points);
 	set_int(json, "usage_limit", p->capacity != INT64_MAX, p->capacity);
 	json_object_set_new(json, "assignment", assignment_json(a));
 	return json;

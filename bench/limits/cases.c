@@ -1,6 +1,6 @@
 /*
- * Small programs on clusters of all kinds: one link or several levels, fast and slow, equal and
- * unequal; with all the memory that they ask for, and with less.
+ * Programs of all kinds and sizes on clusters of all kinds: one link or several levels, fast and
+ * slow, equal and unequal; with all the memory that the plans ask for, and with less.
  */
 #include "limits.h"
 
@@ -24,15 +24,17 @@ const limits_case limits_cases[] = {
 	{.program = "gpt", .cluster = "local-1x2", .memory_share = 0.7},
 	{.program = "moe-mixtral-tiny", .cluster = "lab-2x1"},
 	{.program = "llama-gqa-tiny", .cluster = "local-1x2", .memory_share = 0.8},
-	{.program = "mlp", .cluster = "local-1x4", .memory_share = 0.95},
+	{.program = "gpt-124m", .cluster = "a100-8x8", .devices = "1x8"},
+	{.program = "vgg13", .cluster = "local-1x4"},
 	/* with less memory than they ask for, and variants that save it */
 	{.program = "lstm-lm-tiny", .cluster = "local-1x2", .memory_share = 0.8},
 	{.program = "mlp", .cluster = "local-2x2", .memory_share = 0.9},
 	{.program = "dlrm-tiny", .cluster = "dgx-a100-2x8", .devices = "1x4", .memory_share = 0.8},
 	{.program = "gpt-scan", .cluster = "local-2x2", .memory_share = 0.7},
 	{.program = "t5-tiny", .cluster = "local-1x2"},
-	{.program = "llama-gqa-tiny", .cluster = "lab-2x4"},
-	{.program = "vgg-tiny", .cluster = "lab-2x1", .memory_share = 0.8},
+	/* each takes more than 5 s of a processor */
+	{.program = "llama-gqa-tiny", .cluster = "lab-2x4", .large = true},
+	{.program = "vgg-tiny", .cluster = "lab-2x1", .memory_share = 0.8, .large = true},
 	{.program = "gpt-124m", .cluster = "a100-8x8", .devices = "2x8", .large = true},
 	{.program = "gpt-124m", .cluster = "local-2x4", .memory_share = 0.6, .large = true},
 	{.program = "llama3-8b", .cluster = "a100-8x8", .large = true},

@@ -298,13 +298,29 @@ static bool option(int argc, char **argv, int *i, const char *name, const char *
 	return true;
 }
 
+static const char usage[] =
+	"usage: limits [--only FIELD[,FIELD]] [--cases N] [--skip N] [--large] [--memory SHARE]\n"
+	"              [--factor F] [--json] [-q]\n"
+	"Halves and doubles limits of search, model and schedule, and prints what that does to\n"
+	"the steps of the cases' plans and to the processor time of planning.\n"
+	"  --only FIELDS   these limits, or all of a stage; default: all\n"
+	"  --cases N       the first N cases\n"
+	"  --skip N        without the first N cases\n"
+	"  --large         those cases, too, that take long\n"
+	"  --memory SHARE  of the unconstrained plan's peak, for cases with little memory\n"
+	"  --factor F      by which limits are divided and multiplied; default: 2\n"
+	"  --json          prints the lines as JSON\n"
+	"  -q              prints no cases and no progress\n";
+
 int main(int argc, char **argv)
 {
 	settings how = {0};
 	const char *factor = "2";
+	bool help = false;
 	sw_error err = {0};
 	int i = 1;
-	while (flag(argc, argv, &i, "--large", &how.large) ||
+	while (flag(argc, argv, &i, "--help", &help) ||
+	       flag(argc, argv, &i, "--large", &how.large) ||
 	       flag(argc, argv, &i, "--json", &how.json) ||
 	       flag(argc, argv, &i, "-q", &how.quiet) ||
 	       option(argc, argv, &i, "--only", &how.only) ||
@@ -314,9 +330,14 @@ int main(int argc, char **argv)
 	       option(argc, argv, &i, "--factor", &factor))
 		;
 	how.factor = strtod(factor, NULL);
-	sw_status status = i < argc ? sw_fail(&err, SW_ERR_INPUT, "unknown option '%s'", argv[i])
-	                            : bench(&how, &err);
+	if (help) {
+		fputs(usage, stdout);
+		return 0;
+	}
+	sw_status status =
+		i < argc ? sw_fail(&err, SW_ERR_INPUT, "no option, or no value: '%s'", argv[i])
+			 : bench(&how, &err);
 	if (status != SW_OK)
-		fprintf(stderr, "limits: %s\n", err.message);
+		fprintf(stderr, "limits: %s\n%s", err.message, i < argc ? usage : "");
 	return sw_status_exit_code(status);
 }

@@ -8,19 +8,19 @@
 
 /* ---- as data ---------------------------------------------------------------------------- */
 
-/* Count a block's gathered weights that are kept for the backward pass, and those gathered again
+/* Count a block's gathered weights that are cached for the backward pass, and those gathered again
  * for it. */
-static void count_gathers(const json_t *block, json_int_t *kept, json_int_t *regathered)
+static void count_gathers(const json_t *block, json_int_t *cached, json_int_t *regathered)
 {
 	const json_t *line;
 	size_t i;
-	*kept = *regathered = 0;
+	*cached = *regathered = 0;
 	json_array_foreach(json_object_get(block, "lines"), i, line)
 	{
 		json_int_t count = json_integer_value(json_object_get(line, "count"));
 		bool twice = json_object_get(line, "gathered_forward") &&
 		             json_object_get(line, "gathered_backward");
-		*kept += json_is_true(json_object_get(line, "kept")) ? count : 0;
+		*cached += json_is_true(json_object_get(line, "cached")) ? count : 0;
 		*regathered += twice ? count : 0;
 	}
 }
@@ -42,17 +42,17 @@ static json_t *gathers_of(const json_t *blocks)
 	{
 		const char *name = sw_field_text(block, "name");
 		json_int_t members = (json_int_t)json_array_size(json_object_get(block, "members")),
-			   kept, regathered;
-		count_gathers(block, &kept, &regathered);
-		if (kept + regathered == 0)
+			   cached, regathered;
+		count_gathers(block, &cached, &regathered);
+		if (cached + regathered == 0)
 			continue;
 		if (!json_object_get(by_name, name))
 			json_object_set_new(by_name, name, json_object());
 		json_t *gathers = json_object_get(by_name, name);
 		add_to(gathers, "layers", members);
-		add_to(gathers, "layers_kept", regathered == 0 ? members : 0);
-		add_to(gathers, "weights", members * (kept + regathered));
-		add_to(gathers, "weights_kept", members * kept);
+		add_to(gathers, "layers_cached", regathered == 0 ? members : 0);
+		add_to(gathers, "weights", members * (cached + regathered));
+		add_to(gathers, "weights_cached", members * cached);
 	}
 	return by_name;
 }
@@ -149,12 +149,12 @@ static void print_gathers(const json_t *e, sw_text *text)
 	const char *name, *before = "weights   ";
 	json_object_foreach(json_object_get(e, "gathers"), name, g)
 	{
-		long long layers = integer_of(g, "layers"), kept = integer_of(g, "layers_kept");
-		sw_text_addf(text, "%s %s: gathered once and kept for %lld of %lld layers", before,
-		             name, kept, layers);
-		if (kept < layers)
+		long long layers = integer_of(g, "layers"), cached = integer_of(g, "layers_cached");
+		sw_text_addf(text, "%s %s: gathered once and cached for %lld of %lld layers",
+		             before, name, cached, layers);
+		if (cached < layers)
 			sw_text_addf(text, " (%lld of %lld weights), the others gathered again",
-			             integer_of(g, "weights_kept"), integer_of(g, "weights"));
+			             integer_of(g, "weights_cached"), integer_of(g, "weights"));
 		sw_text_add(text, "\n");
 		before = "          ";
 	}
@@ -360,7 +360,7 @@ static void print_memory(const json_t *e, bool whole, sw_text *text)
 	sw_text_add_bytes(text, sw_field_number(memory, "peak_bytes"));
 	sw_text_addf(text, " (%lld bytes), in the %s pass at: %s\n",
 	             integer_of(memory, "peak_bytes"), sw_field_text(memory, "phase"),
-	             sw_field_text(memory, "moment"));
+	             sw_field_text(memory, "program_point"));
 	sw_table_init(&table, SW_COUNT(headings), headings);
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *t = json_array_get(list, i);

@@ -183,9 +183,9 @@ static void describe_gathers(const block_writer *t, int32_t parameter, json_t *l
 	const char *forward = json_string_value(json_object_get(line, keys[SW_PASS_FORWARD]));
 	if (forward && !json_object_get(line, keys[SW_PASS_BACKWARD]) &&
 	    reads_redistributed(t, parameter, SW_PASS_BACKWARD)) {
-		sw_text_addf(&text, "%s, kept for the backward pass", forward);
+		sw_text_addf(&text, "%s, cached for the backward pass", forward);
 		set_text(line, keys[SW_PASS_FORWARD], &text);
-		json_object_set_new(line, "kept", json_true());
+		json_object_set_new(line, "cached", json_true());
 	}
 }
 

@@ -185,7 +185,7 @@ json_t *sw_explain_memory(sw_anatomy *a, const sw_explained *what)
 	const sw_origin *o = sw_origin_of(what->origins, peak.op);
 	json_t *memory =
 		json_pack("{s:I, s:I, s:s, s:s, s:o}", "peak_bytes", (json_int_t)peak.arena_bytes,
-	                  "unused_bytes", (json_int_t)peak.unused_bytes, "moment",
+	                  "unused_bytes", (json_int_t)peak.unused_bytes, "program_point",
 	                  sw_anatomy_fold(a, at.data), "phase",
 	                  phases[o && o->op != SW_NO_ID ? a->phase[o->op] : SW_PASS_UPDATE],
 	                  "tensors", sort_lines(h.lines));

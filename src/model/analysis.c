@@ -9,8 +9,7 @@ void sw_analysis_init(sw_analysis *a, const sw_plan *plan, const sw_sidecar *sid
 	                   .cluster = plan->cluster,
 	                   .rules = plan->rules,
 	                   .limits = options.limits ? options.limits : &sw_model_default_limits,
-	                   .overlap_weight = 1,
-	                   .untied = options.untied};
+	                   .overlap_weight = 1};
 	sw_arena_init(&a->arena);
 	sw_roles_init(&a->roles, plan->program, sidecar);
 	sw_classes_init(&a->classes, &a->roles, plan->rules);
@@ -18,7 +17,8 @@ void sw_analysis_init(sw_analysis *a, const sw_plan *plan, const sw_sidecar *sid
 		a->overlap = sw_overlap_new(&a->roles, plan->cluster, a->limits);
 		a->overlap_weight = sw_overlap_weight(&a->roles, plan->cluster, a->limits);
 	}
-	a->layers = sw_equivalent_layers(a->limits, plan->program, &a->arena);
+	a->layers =
+		sw_program_equivalence(plan->program, (int32_t)a->limits->layer_radius, &a->arena);
 	a->pinned_inputs = SW_NEW_N(&a->arena, const sw_option *, a->roles.n_inputs + 1);
 	a->pinned_ops = SW_NEW_N(&a->arena, const sw_option *, plan->program->ops.len + 1);
 }

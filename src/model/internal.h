@@ -82,14 +82,10 @@ typedef struct sw_tie_key {
 	uint32_t repeat; /* equivalence class among repeated layers */
 	int32_t table;
 } sw_tie_key;
-sw_tie_key sw_tie_of_decision(const sw_analysis *analysis, const sw_mesh *mesh,
-                              const sw_decision *decision);
-sw_tie_key sw_tie_of_materialised(const sw_analysis *analysis, const sw_mesh *mesh,
-                                  const sw_materialised *materialised);
-/* Return the equivalence classes of ops at the same position of repeated layers; number NULL: the
- * program is too small for its layers to be tied. */
-sw_equivalence sw_equivalent_layers(const sw_model_limits *limits, const sw_program *program,
-                                    sw_arena *arena);
+/* Are repeated layers planned alike on this mesh, whose decisions have so many candidates? */
+bool sw_layers_are_tied(const sw_analysis *analysis, const sw_mesh *mesh, double candidates);
+sw_tie_key sw_tie_of_decision(const sw_model *model, const sw_decision *decision);
+sw_tie_key sw_tie_of_materialised(const sw_model *model, const sw_materialised *materialised);
 
 /* ---- pairwise_problem.c: nodes ---------------------------------------------------------- */
 

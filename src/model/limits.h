@@ -9,18 +9,17 @@
 
 /* X(name, value, unit, meaning) */
 #define SW_MODEL_LIMITS(X)                                                                         \
-	X(three_axes_work, 3000, "candidates",                                                     \
-	  "of all meshes of three free axes, for them to be searched")                             \
-	X(grids, SW_TOP_GRIDS, "grids", "of AxoNN that auto tries")                                \
-	X(grids_ops, 3000, "ops", "of a program up to which auto tries these grids")               \
-	X(hybrids_ops, 40000, "ops",                                                               \
-	  "of a program up to which auto tries Megatron within ZeRO-3 instead")                    \
+	X(three_axes_work, 3000, "candidates", "of meshes of three free axes that are searched")   \
+	X(grids_work, 10000, "ops", "modelled on the grids of AxoNN that auto tries, best first")  \
+	X(hybrids_work, 60000, "ops",                                                              \
+	  "modelled on the meshes of Megatron within ZeRO-3 that auto tries, largest first")       \
 	X(min_overlap_weight, 0.25, "weight", "of a second of communication that may hide")        \
 	X(window_work, 5e7, "kernels times ops",                                                   \
 	  "for how much each op may hide: more ops, fewer of the heaviest kernels are counted")    \
 	X(min_span_bytes, 256, "B", "of a value or workspace that counts as memory")               \
 	X(copy_parts, 1024, "parts", "of the memory, one of which a reader's copy must take")      \
-	X(tied_ops, 1000, "ops", "of a program from which on repeated layers do alike")            \
+	X(untied_work, 5000, "candidates",                                                         \
+	  "of all decisions on a mesh up to which repeated layers may differ")                     \
 	X(layer_radius, 6, "uses", "that the ends of a layer may be away and still be told")       \
 	X(max_options, 24, "options", "of an axis at a decision; at most SW_MAX_OPTIONS")
 

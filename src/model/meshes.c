@@ -351,37 +351,51 @@ static void add_fixed(const request *r)
 		add_expert(r, &(sw_plan_strategy){.kind = SW_PLAN_EXPERT}, NULL);
 }
 
-/* Add Megatron within nodes with ZeRO-3 around it: often chosen by hand where neither alone fits.
- */
-static void add_hybrids(const request *r)
+/* Return the number of grids that a budget of ops to be modelled affords. */
+static int64_t affordable(const request *r, double work)
 {
-	int64_t size = 1;
-	size_t first = r->meshes->len;
-	for (int32_t a = r->atoms->n - 1; a > 0 && r->cluster->atom_level[a] > 0; a--) {
-		size *= r->atoms->size[a];
-		add_grid(r,
-		         &(sw_plan_strategy){.kind = SW_PLAN_AXONN,
-		                             .size = {size, 1, r->cluster->n_devices / size, 1}},
-		         NULL);
-	}
-	for (size_t i = first; i < r->meshes->len; i++)
-		r->meshes->data[i].saves_memory = true;
+	return (int64_t)(work / (double)r->roles->program->ops.len);
 }
 
-/* Few ops: AxoNN's best grids, which have up to four axes; more: Megatron within ZeRO-3, which has
- * two. The grids stand last: which there are depends on the rewritten program, and the meshes
- * before them must have the same numbers in all variants. */
+static bool is_first_of_its_name(const sw_meshes *meshes, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (!strcmp(meshes->data[k].name, meshes->data[i].name))
+			return false;
+	return true;
+}
+
+/* Add Megatron within nodes with ZeRO-3 around it: often chosen by hand where neither alone fits.
+ * Megatron on a whole node comes first, then on ever smaller parts of one. */
+static void add_hybrids(const request *r)
+{
+	int64_t size = 1, most = affordable(r, r->limits->hybrids_work);
+	int32_t a = 1;
+	sw_meshes *meshes = r->meshes;
+	while (a < r->atoms->n && r->cluster->atom_level[a] == 0)
+		a++;
+	for (int32_t inner = a; inner < r->atoms->n; inner++)
+		size *= r->atoms->size[inner];
+	for (int64_t n = 0; a < r->atoms->n && n < most; size /= r->atoms->size[a++], n++) {
+		const sw_plan_strategy hybrid = {
+			SW_PLAN_AXONN, .size = {size, 1, r->cluster->n_devices / size, 1}};
+		if (add_grid(r, &hybrid, NULL) != SW_OK)
+			continue;
+		meshes->data[meshes->len - 1].saves_memory = true;
+		meshes->len -= !is_first_of_its_name(meshes, meshes->len - 1);
+	}
+}
+
+/* Add AxoNN's best grids, then Megatron within ZeRO-3, as many as their budgets afford. The grids
+ * stand last: which there are depends on the rewritten program, and the meshes before them must
+ * have the same numbers in all variants. */
 static void add_grids(const request *r)
 {
-	const sw_model_limits *l = r->limits;
 	if (!r->roles || r->atoms->n == 0)
 		return;
-	double ops = (double)r->roles->program->ops.len;
-	if (ops <= l->grids_ops)
-		add_axonn(r, &(sw_plan_strategy){.kind = SW_PLAN_AXONN, .top = (int64_t)l->grids},
-		          NULL);
-	else if (ops <= l->hybrids_ops)
-		add_hybrids(r);
+	int64_t top = affordable(r, r->limits->grids_work);
+	add_axonn(r, &(sw_plan_strategy){SW_PLAN_AXONN, .top = SW_MIN(top, SW_TOP_GRIDS)}, NULL);
+	add_hybrids(r);
 }
 
 static sw_status add_auto(const request *r, const sw_plan_strategy *strategy, sw_error *err)
@@ -423,26 +437,32 @@ static bool searches_three(const sw_mesh *mesh)
 	return mesh->n_axes > 2 && mesh->search;
 }
 
-bool sw_meshes_afford_three(const sw_meshes *meshes, sw_memo *memo)
+int32_t sw_meshes_afford_three(const sw_meshes *meshes, sw_memo *memo)
 {
-	double work = 0, max_work = memo->analysis->limits->three_axes_work;
-	for (size_t i = 0; i < meshes->len && work <= max_work; i++)
-		if (searches_three(&meshes->data[i]))
-			work += sw_mesh_candidates(memo, &meshes->data[i]);
-	return work <= max_work;
+	double left = memo->analysis->limits->three_axes_work;
+	int32_t n = 0;
+	for (size_t i = 0; i < meshes->len; i++) {
+		if (!searches_three(&meshes->data[i]))
+			continue;
+		left -= sw_mesh_candidates(memo, &meshes->data[i]);
+		if (left < 0)
+			break;
+		n++;
+	}
+	return n;
 }
 
-void sw_meshes_limit(sw_meshes *meshes, bool afford_three, char *scope, size_t scope_bytes)
+void sw_meshes_limit(sw_meshes *meshes, int32_t most, char *scope, size_t scope_bytes)
 {
 	size_t n = 0;
-	bool three = false;
+	int32_t three = 0;
 	for (size_t i = 0; i < meshes->len; i++) {
 		const sw_mesh mesh = meshes->data[i];
-		if (searches_three(&mesh) && !afford_three)
-			continue;
-		three = three || searches_three(&mesh);
-		meshes->data[n++] = mesh;
+		three += searches_three(&mesh);
+		if (!searches_three(&mesh) || three <= most)
+			meshes->data[n++] = mesh;
 	}
 	meshes->len = n;
-	snprintf(scope, scope_bytes, "plans on a mesh of at most %s axes", three ? "three" : "two");
+	snprintf(scope, scope_bytes, "plans on a mesh of at most %s axes",
+	         three > 0 && three <= most ? "three" : "two");
 }

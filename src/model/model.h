@@ -173,22 +173,18 @@ typedef struct sw_analysis {
 	sw_classes classes;
 	sw_overlap *overlap;   /* NULL: collectives block; nothing is hidden */
 	double overlap_weight; /* of sw_overlap_weight, in (0, 1]; 1 without overlap */
-	bool untied;           /* repeated layers may differ on the meshes whose flag says so */
-	sw_equivalence layers; /* number NULL: the program is too small for its layers to be tied */
+	sw_equivalence layers; /* ops at the same position of repeated layers */
 	/* per input leaf, per op: the pinned options, per atom; NULL: not pinned */
 	const sw_option **pinned_inputs, **pinned_ops;
 } sw_analysis;
 typedef struct sw_analysis_options {
-	bool no_overlap, untied;
+	bool no_overlap;
 	const sw_model_limits *limits; /* NULL: sw_model_default_limits; outlives the analysis */
 } sw_analysis_options;
 /* The plan and its program must outlive the analysis. O(ops). */
 void sw_analysis_init(sw_analysis *analysis, const sw_plan *plan, const sw_sidecar *sidecar,
                       sw_analysis_options options);
 void sw_analysis_clear(sw_analysis *analysis);
-/* Are the repeated layers of the program planned alike? They are in a large program, unless
- * `untied`. */
-bool sw_layers_are_tied(const sw_model_limits *limits, const sw_program *program, bool untied);
 
 /* Find the decisions of all pins (NULL: none) and store their options in the analysis. An
  * impossible pin is SW_ERR_INPUT. */
@@ -245,6 +241,7 @@ typedef struct sw_memo {
 	sw_path_store *paths, *own_paths; /* own: where the plan has none */
 	int threads;                      /* that search redistribution paths */
 	int64_t left_out;                 /* options that exceeded MAX_OPTIONS of an axis */
+	bool tied;                        /* some mesh has tied layers */
 } sw_memo;
 /* The analysis must outlive the memo; so must the paths of the plan, if it has some. threads: 0:
  * all processors. */
@@ -268,9 +265,9 @@ typedef SW_VEC(sw_mesh) sw_meshes;
 
 /* Add the meshes of a strategy. auto: the fixed strategies, then each grouping of adjacent atoms
  * into two free axes (one where there is one atom), and into three, then
- * AxoNN's best grids where the ops are few, else Megatron within ZeRO-3 as AxoNN grids. `roles`
- * tell the sizes to split: the batch, which runs in `microbatches` parts, and the experts; NULL:
- * nothing is known of the program. */
+ * AxoNN's best grids, and Megatron within ZeRO-3 as AxoNN grids, as many as grids_work and
+ * hybrids_work afford. `roles` tell the sizes to split: the batch, which runs in `microbatches`
+ * parts, and the experts; NULL: nothing is known of the program. */
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy,
                        const sw_model_limits *limits, const sw_roles *roles, int32_t microbatches,
                        sw_meshes *meshes, sw_error *err);
@@ -278,12 +275,12 @@ sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strate
  * than SW_MAX_AXES; SW_ERR_INPUT if none is left. */
 sw_status sw_pins_cut(const sw_pins *pins, const sw_cluster *cluster, sw_meshes *meshes,
                       sw_error *err);
-/* Return whether three free axes are searched: whether all candidates of these meshes together,
- * those of equal ops counted once, are within three_axes_work. */
-bool sw_meshes_afford_three(const sw_meshes *meshes, sw_memo *memo);
-/* Drop the meshes of three free axes unless they can be afforded. Write into `scope` which plans
- * are left, in words. */
-void sw_meshes_limit(sw_meshes *meshes, bool afford_three, char *scope, size_t scope_bytes);
+/* Return on how many of the meshes of three free axes, the first ones, all candidates together are
+ * within three_axes_work; those of equal ops count once. */
+int32_t sw_meshes_afford_three(const sw_meshes *meshes, sw_memo *memo);
+/* Drop the meshes of three free axes except the first `most`. Write into `scope` which plans are
+ * surely left, in words. */
+void sw_meshes_limit(sw_meshes *meshes, int32_t most, char *scope, size_t scope_bytes);
 
 /* ---- pairwise_problem.c: one mesh as a pairwise problem --------------------------------- */
 
@@ -341,6 +338,7 @@ typedef struct sw_model {
 	const sw_strategy_table *tables;
 	const sw_layout *layouts;
 	size_t n_layouts;
+	bool tied; /* repeated layers are planned alike */
 	bool late; /* the deadline passed before the model was finished */
 } sw_model;
 /* List the decisions of a mesh and make their strategy tables. watch: NULL: no deadline, no

@@ -56,30 +56,10 @@ static int32_t table_of_decision(sw_model *m, sw_decision_kind kind, uint32_t in
 
 static uint32_t add_decision(sw_model *m, sw_decision_kind kind, uint32_t index)
 {
-	const sw_analysis *analysis = m->analysis;
 	sw_decision decision = {
 		.kind = (uint8_t)kind, .index = index, .table = table_of_decision(m, kind, index)};
-	sw_tie_key tie = sw_tie_of_decision(analysis, m->mesh, &decision);
-	decision.node = sw_model_node_of(m, &tie);
-	m->index.nodes.data[decision.node].trips +=
-		kind == SW_DECISION_OP ? analysis->roles.trips[index] : 1;
 	sw_vec_push(&m->decisions, decision);
 	return (uint32_t)m->decisions.len - 1;
-}
-
-/* A state's output is one node with the input that it replaces, for they have one layout. */
-static void add_output(sw_model *m, uint32_t index)
-{
-	const sw_roles *roles = &m->analysis->roles;
-	uint32_t decision = add_decision(m, SW_DECISION_OUTPUT, index);
-	if (roles->output_input[index] < 0)
-		return;
-	const sw_decision *input =
-		&m->decisions.data[m->index.producer[roles->inputs[roles->output_input[index]]]];
-	assert(input->table == m->decisions.data[decision].table);
-	m->decisions.data[decision].node = input->node;
-	/* Drop the output's own node, which is the last. */
-	m->index.nodes.len--;
 }
 
 /* The part of the time of a model and its solution that listing the decisions takes, and that
@@ -109,7 +89,38 @@ static void add_decisions(sw_model *m)
 			set_producer(m, op->first_result + k, decision, k);
 	}
 	for (uint32_t i = 0; i < sw_entry(program)->results.len; i++)
-		add_output(m, i);
+		add_decision(m, SW_DECISION_OUTPUT, i);
+}
+
+/* Return the input that an output replaces; NULL: the decision is no such output. They have one
+ * layout, so they are one node. */
+static const sw_decision *replaced_input(const sw_model *m, const sw_decision *d)
+{
+	const sw_roles *roles = &m->analysis->roles;
+	if (d->kind != SW_DECISION_OUTPUT || roles->output_input[d->index] < 0)
+		return NULL;
+	sw_id input = roles->inputs[roles->output_input[d->index]];
+	return &m->decisions.data[m->index.producer[input]];
+}
+
+/* Decide whether layers are tied, and give each decision its node. */
+static void number_nodes(sw_model *m)
+{
+	double candidates = 0;
+	for (size_t i = 0; i < m->decisions.len; i++)
+		candidates += m->memo->tables.data[m->decisions.data[i].table].n;
+	m->tied = sw_layers_are_tied(m->analysis, m->mesh, candidates);
+	m->memo->tied = m->memo->tied || m->tied;
+	for (size_t i = 0; i < m->decisions.len; i++) {
+		sw_decision *d = &m->decisions.data[i];
+		const sw_decision *input = replaced_input(m, d);
+		sw_tie_key tie = sw_tie_of_decision(m, d);
+		assert(!input || input->table == d->table);
+		d->node = input ? input->node : sw_model_node_of(m, &tie);
+		if (!input)
+			m->index.nodes.data[d->node].trips +=
+				d->kind == SW_DECISION_OP ? m->analysis->roles.trips[d->index] : 1;
+	}
 }
 
 /* Give each node the kernel time of its decisions; materialised layouts cost nothing. */
@@ -187,6 +198,8 @@ bool sw_model_begin(sw_model *m, sw_memo *memo, const sw_watch *watch, const sw_
 	for (size_t v = 0; v < n; v++)
 		m->index.producer[v] = m->index.materialised_of[v] = SW_NO_ID;
 	add_decisions(m);
+	if (!m->late)
+		number_nodes(m);
 	return !m->late;
 }
 

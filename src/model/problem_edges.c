@@ -139,7 +139,7 @@ static void add_materialised(sw_model *m, sw_id value, const sw_value_reader *us
 	sw_shape shape = sw_value_shape(m->analysis->program, value);
 	sw_materialised materialised = {.value = value,
 	                                .table = materialised_table(m, value, uses, n_uses)};
-	sw_tie_key tie = sw_tie_of_materialised(m->analysis, m->mesh, &materialised);
+	sw_tie_key tie = sw_tie_of_materialised(m, &materialised);
 	materialised.node = sw_model_node_of(m, &tie);
 	sw_edge_end in = {materialised.table, 0, false}, out = {materialised.table, 0, true};
 	add_edge(m, m->decisions.data[m->index.producer[value]].node, materialised.node, shape,

@@ -8,23 +8,9 @@
 
 enum { OF_MATERIALISED = SW_DECISION_OUTPUT + 1 };
 
-bool sw_layers_are_tied(const sw_model_limits *limits, const sw_program *program, bool untied)
+bool sw_layers_are_tied(const sw_analysis *analysis, const sw_mesh *mesh, double candidates)
 {
-	return !untied && (double)program->ops.len >= limits->tied_ops;
-}
-
-sw_equivalence sw_equivalent_layers(const sw_model_limits *limits, const sw_program *program,
-                                    sw_arena *arena)
-{
-	return sw_layers_are_tied(limits, program, false)
-	               ? sw_program_equivalence(program, (int32_t)limits->layer_radius, arena)
-	               : (sw_equivalence){0};
-}
-
-static bool are_tied(const sw_analysis *analysis, const sw_mesh *mesh)
-{
-	return sw_layers_are_tied(analysis->limits, analysis->program,
-	                          analysis->untied && mesh->untied);
+	return !mesh->untied && candidates > analysis->limits->untied_work;
 }
 
 static sw_tie_key tie_nothing(int32_t table)
@@ -38,11 +24,11 @@ static sw_tie_key tie_of_value(const sw_analysis *analysis, uint32_t kind, sw_id
 	return (sw_tie_key){kind, analysis->layers.of_value[value], table};
 }
 
-sw_tie_key sw_tie_of_decision(const sw_analysis *analysis, const sw_mesh *mesh,
-                              const sw_decision *decision)
+sw_tie_key sw_tie_of_decision(const sw_model *model, const sw_decision *decision)
 {
+	const sw_analysis *analysis = model->analysis;
 	const sw_boundary *boundary;
-	if (!are_tied(analysis, mesh))
+	if (!model->tied)
 		return tie_nothing(decision->table);
 	switch ((sw_decision_kind)decision->kind) {
 	case SW_DECISION_OP:
@@ -63,10 +49,10 @@ sw_tie_key sw_tie_of_decision(const sw_analysis *analysis, const sw_mesh *mesh,
 	return tie_nothing(decision->table);
 }
 
-sw_tie_key sw_tie_of_materialised(const sw_analysis *analysis, const sw_mesh *mesh,
-                                  const sw_materialised *materialised)
+sw_tie_key sw_tie_of_materialised(const sw_model *model, const sw_materialised *materialised)
 {
-	if (!are_tied(analysis, mesh))
+	if (!model->tied)
 		return tie_nothing(materialised->table);
-	return tie_of_value(analysis, OF_MATERIALISED, materialised->value, materialised->table);
+	return tie_of_value(model->analysis, OF_MATERIALISED, materialised->value,
+	                    materialised->table);
 }

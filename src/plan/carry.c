@@ -199,11 +199,11 @@ static void take_materialised(sw_plan_carrier *c)
 	sw_plan *plan = c->plan;
 	memcpy(plan->materialised, plan->produced, sizeof(uint32_t) * c->program->values.len);
 	for (sw_id v = 0; v < c->program->values.len; v++) {
-		uint32_t kept = plan->produced[v];
-		if (take_layout(c, "kept", v, &kept) &&
+		uint32_t cached = plan->produced[v];
+		if (take_layout(c, "cached", v, &cached) &&
 		    sw_plan_can_become(plan, v, sw_plan_layout(plan, plan->produced[v]),
-		                       sw_plan_layout(plan, kept)))
-			plan->materialised[v] = kept;
+		                       sw_plan_layout(plan, cached)))
+			plan->materialised[v] = cached;
 	}
 }
 
@@ -225,7 +225,7 @@ static void find_regathering_ops(const json_t *values, sw_map *readers)
  * resembles re-gathers a value, and the operand resembles one that is re-gathered. */
 static void take_regathered(sw_plan_carrier *c)
 {
-	const json_t *values = json_object_get(c->decisions, "anew");
+	const json_t *values = json_object_get(c->decisions, "regathered");
 	sw_map readers = {0};
 	sw_text name = {0};
 	find_regathering_ops(values, &readers);

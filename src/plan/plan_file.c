@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define PLAN_FORMAT "shardwright-plan"
-#define PLAN_VERSION 3
+#define PLAN_VERSION 4
 
 /* ---- writing ---------------------------------------------------------------------------- */
 

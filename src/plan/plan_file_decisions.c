@@ -68,9 +68,9 @@ json_t *sw_plan_decisions_json(const sw_plan *plan)
 		                             plan->outputs[i]));
 	sw_text_clear(&text);
 	json_t *json = json_pack("{s:o, s:o, s:o, s:o}", "strategies", strategies, "layouts",
-	                         produced, "kept", materialised, "outputs", outputs);
+	                         produced, "cached", materialised, "outputs", outputs);
 	if (plan->regathered.len > 0)
-		json_object_set_new(json, "anew", regathered_json(plan));
+		json_object_set_new(json, "regathered", regathered_json(plan));
 	if (plan->memory_bytes)
 		json_object_set_new(json, "memory_bytes", json_integer(plan->memory_bytes));
 	if (plan->merge_bytes)
@@ -177,13 +177,13 @@ static sw_status read_reader(const sw_plan_reading *r, const sw_map *values, sw_
 /* The section may be missing: no value is re-gathered then. */
 static sw_status read_regathered(const sw_plan_reading *r, const sw_map *values)
 {
-	const json_t *object = json_object_get(r->decisions, "anew");
+	const json_t *object = json_object_get(r->decisions, "regathered");
 	const char *name;
 	json_t *readers, *reader;
 	size_t i;
 	sw_status status = SW_OK;
 	if (object && !json_is_object(object))
-		return reject(r, "section", "anew");
+		return reject(r, "section", "regathered");
 	json_object_foreach((json_t *)object, name, readers)
 	{
 		sw_id value = sw_map_get(values, name, strlen(name));
@@ -267,7 +267,7 @@ static sw_status read_named(sw_plan_reading *r)
 	if (status == SW_OK) {
 		memcpy(plan->materialised, plan->produced,
 		       sizeof(uint32_t) * plan->program->values.len);
-		status = read_layouts(r, &values, "kept", plan->materialised);
+		status = read_layouts(r, &values, "cached", plan->materialised);
 	}
 	if (status == SW_OK)
 		status = read_outputs(r);

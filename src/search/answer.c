@@ -94,7 +94,7 @@ static void say_searched(const sw_search *s, sw_plan *plan)
 	for (size_t i = 0; i < s->variants.len; i++)
 		left_out = SW_MAX(left_out, s->variants.data[i].left_out);
 	sw_text_add(&text, plan->strategy.kind == SW_PLAN_AUTO ? s->scope : "this strategy alone");
-	if (sw_layers_are_tied(s->asked.model_limits, plan->program, s->asked.options->untied))
+	if (s->tied && !s->asked.options->untied)
 		sw_text_add(&text, ", repeated layers alike");
 	if (tries_padding(s))
 		sw_text_add(&text, ", with and without padding to a multiple of the devices");
@@ -174,8 +174,7 @@ static sw_plan *take_plan(sw_search *s, size_t number)
 static sw_status check_pins(const sw_search *s, const sw_plan *plan)
 {
 	sw_analysis analysis;
-	sw_analysis_options how = {
-		.no_overlap = true, .untied = true, .limits = s->asked.model_limits};
+	sw_analysis_options how = {.no_overlap = true, .limits = s->asked.model_limits};
 	if (!s->asked.options->pins)
 		return SW_OK;
 	sw_analysis_init(&analysis, plan, s->asked.sidecar, how);

@@ -186,8 +186,9 @@ typedef struct sw_search {
 	struct {
 		double step_s, bound_s; /* a step that is below a bound; 0: there is none */
 	} beaten;
-	char scope[192];   /* which meshes were dropped, in words; "": not known yet */
-	bool afford_three; /* free axes */
+	bool tied;            /* repeated layers are planned alike on some mesh */
+	char scope[192];      /* which meshes were dropped, in words; "": not known yet */
+	int32_t afford_three; /* meshes of three free axes */
 	sw_error *err;
 } sw_search;
 

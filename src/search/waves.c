@@ -7,7 +7,8 @@
 
 /* ---- meshes ----------------------------------------------------------------------------- */
 
-/* Search three axes if the first variant can afford it, so that a mesh has one number in all. */
+/* Search as many meshes of three axes as the first variant can afford, so that a mesh has one
+ * number in all. */
 static void limit_meshes(sw_search *s, sw_meshes *meshes)
 {
 	if (!*s->scope)
@@ -63,8 +64,7 @@ static size_t enter_meshes(const sw_search *s, sw_variant *v, const sw_meshes *m
 {
 	sw_text words = {0};
 	size_t n = 0;
-	bool untie = s->asked.options->untied &&
-	             sw_layers_are_tied(s->asked.model_limits, v->plan->program, false);
+	bool untie = s->asked.options->untied;
 	sw_rewrites_add_words(&v->rewrites, &words);
 	for (int untied = 0; untied <= untie; untied++)
 		for (size_t i = 0; i < meshes->len; i++) {
@@ -136,8 +136,7 @@ sw_status sw_wave_open(sw_search *s, size_t variant, sw_memory_mode mode, double
 	                      .time_limit_s = isfinite(time_limit_s) ? time_limit_s : 0,
 	                      .tolerance = v->pad_map.n > 1 ? s->asked.limits->pad_behind : 1,
 	                      .tally = first_tally(s, mode)};
-	sw_analysis_options how = {
-		.no_overlap = o->no_overlap, .untied = o->untied, .limits = s->asked.model_limits};
+	sw_analysis_options how = {.no_overlap = o->no_overlap, .limits = s->asked.model_limits};
 	sw_analysis_init(&w->analysis, v->plan, s->asked.sidecar, how);
 	sw_memo_init(&w->memo, &w->analysis, v->plan, o->threads);
 	s->wave = w;
@@ -248,6 +247,7 @@ void sw_wave_close(sw_search *s)
 	sw_variant *v = sw_search_variant(s, w->variant);
 	sw_progress_end(&w->progress);
 	v->left_out = SW_MAX(v->left_out, w->memo.left_out);
+	s->tied = s->tied || w->memo.tied;
 	if (w->queue.n > 0 && w->mode != SW_MEMORY_RESERVED) {
 		double step_s = best_step_s(v, w);
 		v->meshes.open.has.len = 0;

@@ -114,7 +114,7 @@ static void a_layer_describes_its_splits_sums_and_gathers(void **state)
 		{"zero1", "blocks.*.mlp.up.w", "update_moved", "all-gather over x"},
 		{"zero3", "blocks.*.mlp.up.w", "at_rest", "dimension 0 split over x"},
 		{"zero3", "blocks.*.mlp.up.w", "gathered_forward",
-	         "all-gather over x, kept for the backward pass"},
+	         "all-gather over x, cached for the backward pass"},
 		{"zero3", "blocks.*.mlp.up.w", "update_moved", ""},
 		{"megatron:tp=2", "blocks.*.attn.qkv.w", "split",
 	         "batch split over x, output (heads) split over y"},

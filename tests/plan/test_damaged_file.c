@@ -72,7 +72,7 @@ static const char *const NEEDED[] = {
 	"decisions",
 	"decisions.strategies",
 	"decisions.layouts",
-	"decisions.kept",
+	"decisions.cached",
 	"decisions.outputs",
 };
 
@@ -146,8 +146,8 @@ static void nonsense_in_decisions_is_refused(void **state)
 		{"layouts", NULL, "[P(sum) S0/0]"},
 		{"layouts", NULL, "[Q B]"},
 		{"layouts", NULL, "[P(sum) B]"},
-		{"kept", "no-such-value", "[B B]"},
-		{"kept", NULL, "[P(and) B]"}, /* a partial sum by `and`, of reals */
+		{"cached", "no-such-value", "[B B]"},
+		{"cached", NULL, "[P(and) B]"}, /* a partial sum by `and`, of reals */
 	};
 	json_t *good = good_plan();
 	(void)state;
@@ -243,8 +243,8 @@ static void bad_regathering_readers_are_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(wrong); i++) {
 		char what[64];
-		json_object_set_new(decisions, "anew", wrong[i]);
-		snprintf(what, sizeof(what), "anew %zu", i);
+		json_object_set_new(decisions, "regathered", wrong[i]);
+		snprintf(what, sizeof(what), "regathered %zu", i);
 		assert_refused(good, what);
 	}
 	json_decref(good);

@@ -287,13 +287,13 @@ static void explain_counts_cached_layers(void **state)
 	make_plan(&p, "zero3");
 	int64_t layers = count_of(&p, "layers"), weights = count_of(&p, "weights");
 	assert_int_equal(layers, 2);
-	assert_int_equal(count_of(&p, "layers_kept"), layers);
-	assert_int_equal(count_of(&p, "weights_kept"), weights);
+	assert_int_equal(count_of(&p, "layers_cached"), layers);
+	assert_int_equal(count_of(&p, "weights_cached"), weights);
 	sw_plan_regather_all(p.plan);
 	assert_int_equal(count_of(&p, "weights"), weights);
-	assert_true(count_of(&p, "weights_kept") < weights);
+	assert_true(count_of(&p, "weights_cached") < weights);
 	explain_plan(&p, true, &words);
-	assert_non_null(strstr(words.data, "blocks.*: gathered once and kept for 0 of 2 layers"));
+	assert_non_null(strstr(words.data, "blocks.*: gathered once and cached for 0 of 2 layers"));
 	assert_non_null(strstr(words.data, "the others gathered again"));
 	sw_text_clear(&words);
 	close_planned(&p);
