@@ -18,7 +18,7 @@
 	  "collectives must save",                                                                 \
 	  "halved: 0/26; doubled: 1/26, < 0.01 %")                                                 \
 	X(small_share, 0.5, "of a collective's seconds",                                           \
-	  "that it may add at most to a collective which it joins", "not measured")                \
+	  "that it may add at most to a collective which it joins", "halved: 0/7; doubled: 0/7")   \
 	X(prefetch_lead, 2, "times a collective's seconds",                                        \
 	  "from a prefetch to its deadline, when starts are inserted between kernels",             \
 	  "not measured")                                                                          \

@@ -35,7 +35,7 @@
 	  "halved: 0/7; doubled: 0/7")                                                             \
 	X(max_variants, 8, "variants", "that save memory and are searched",                        \
 	  "halved: 0/19; doubled: 0/19")                                                           \
-	X(max_microbatches, 256, "microbatches", "that are tried", "not measured")                 \
+	X(max_microbatches, 256, "microbatches", "that are tried", "halved: 0/7; doubled: 0/7")    \
 	X(pad_first_parts, 16, "parts",                                                            \
 	  "of a dimension, one of which the first padded variant may add",                         \
 	  "halved: 0/19; doubled: 0/19")                                                           \
@@ -46,7 +46,7 @@
 	  "to the roofline up to which a step needs no padded variants",                           \
 	  "halved: 0/19; doubled: 0/19")                                                           \
 	X(pad_behind, 2, "ratio", "to the best step up to which a padded plan is padded in part",  \
-	  "not measured")                                                                          \
+	  "halved: 0/19; doubled: 0/19")                                                           \
 	X(max_regather_costings, 6, "programs", "costed to find the values that stay cached",      \
 	  "not measured")                                                                          \
 	X(max_regather_targets, 16, "targets",                                                     \
