@@ -48,7 +48,7 @@
 	X(pad_behind, 2, "ratio", "to the best step up to which a padded plan is padded in part",  \
 	  "halved: 0/19; doubled: 0/19")                                                           \
 	X(max_regather_costings, 6, "programs", "costed to find the values that stay cached",      \
-	  "not measured")                                                                          \
+	  "halved: 0/19; doubled: 0/19")                                                           \
 	X(max_regather_targets, 16, "targets",                                                     \
 	  "of memory tried to find the values that stay cached", "not measured")
 
