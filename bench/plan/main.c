@@ -7,10 +7,11 @@
  *
  * Defaults: every program of tests/programs, clusters/local-2x2.yaml, all strategies of the
  * cluster's size. "step" is the predicted time, "vs dp" that of dp divided by it (both of this
- * run), "gap" the distance to its lower bound. Each plan is made by a process of its own, whose
- * memory peak is "held"; "cpu s" is the time of all its threads together. Planning times are
- * wall-clock and depend on the machine; nothing else does. --sizes: some programs and clusters from
- * small to large, as `auto` plans them.
+ * run), "gap" the distance to its lower bound, which is divided into what the kernels take beyond
+ * the bound and what is waited for collectives; all three as shares of the step. Each plan is made
+ * by a process of its own, whose memory peak is "held"; "cpu s" is the time of all its threads
+ * together. Planning times are wall-clock and depend on the machine; nothing else does. --sizes:
+ * some programs and clusters from small to large, as `auto` plans them.
  */
 #include "simulate/simulate.h"
 #include "search/search.h"
@@ -116,10 +117,13 @@ static void add_row(sw_table *table, const subject *s, const char *strategy, con
 			sw_table_cell(table, "%.2f", s->dp_step_s / o->predicted.step_time_s);
 		else
 			sw_table_cell(table, "-");
+		double waiting = 1 - o->predicted.compute_s / o->predicted.step_time_s;
 		sw_table_cell(table, "%.2f %%", o->gap * 100);
+		sw_table_cell(table, "%.2f %%", (o->gap - waiting) * 100);
+		sw_table_cell(table, "%.2f %%", waiting * 100);
 		sw_table_cell(table, "%s", strcmp(o->chosen, strategy) ? o->chosen : "");
 	} else {
-		for (int i = 0; i < 4; i++)
+		for (int i = 0; i < 6; i++)
 			sw_table_cell(table, "-");
 		sw_table_cell(table, "%.60s", o->err.message);
 	}
@@ -198,9 +202,10 @@ static void list_strategies(const sw_cluster *cluster, sw_text *text)
 
 static sw_status bench_all(char *const *paths, size_t n, settings how, sw_error *err)
 {
-	static const char *const headings[] = {
-		"program", "instructions", "canonical", "read s", "strategy", "plan s", "cpu s",
-		"held",    "memory",       "step",      "vs dp",  "gap",      "chosen"};
+	static const char *const headings[] = {"program",  "instructions", "canonical", "read s",
+	                                       "strategy", "plan s",       "cpu s",     "held",
+	                                       "memory",   "step",         "vs dp",     "gap",
+	                                       "kernels",  "waiting",      "chosen"};
 	sw_cluster cluster;
 	sw_text strategies = {0};
 	sw_status status = sw_cluster_read(how.cluster, &cluster, err);

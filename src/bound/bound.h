@@ -17,10 +17,11 @@
 double sw_bound_op_s(const sw_cluster *cluster, const sw_program *program, sw_id op,
                      const sw_rule *rule);
 /* Return seconds of kernels that no device does less of in a step: each op at the cheapest of all
- * ways to divide it among the devices, dimensions padded where that helps. Rewrites that compute
- * again, pad, or run in microbatches only add kernels to it. O(ops * ways), where the ways of an op
- * are the distributions of the prime factors of the devices over its dimensions; the first way that
- * divides everything evenly ends the count. */
+ * ways to divide it among the devices, dimensions padded where that helps. Of ops that padding may
+ * make equal only the dearest counts, and of a conditional the least branch, so that the bound also
+ * holds for programs that compute again, pad, or run in microbatches. O(ops * ways), where the ways
+ * of an op are the distributions of the prime factors of the devices over its dimensions; the first
+ * way that divides everything evenly ends the count. */
 double sw_bound_kernels_s(const sw_roles *roles, const sw_rule *const *rules,
                           const sw_cluster *cluster);
 

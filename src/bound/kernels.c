@@ -8,6 +8,7 @@
  * operations: exchanges and masks only add to it.
  */
 #include "bound/bound.h"
+#include "bound/twins.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,10 +23,11 @@ typedef struct division {
 	const sw_op *op;
 	const sw_rule *rule;
 	double flops;
-	int32_t n; /* factors that are looked at */
+	int32_t n;                              /* factors that are looked at */
 	int32_t n_primes, primes[SW_MAX_ATOMS]; /* of the number of devices, descending */
 	int64_t parts[MAX_FACTORS];
 	double share[MAX_FACTORS]; /* what is left of each, in (0, 1] */
+	double work[MAX_FACTORS];  /* what is left of the operations for it, in (0, share] */
 	double ideal_s;            /* no way is cheaper */
 	double least_s;            /* of the ways so far */
 } division;
@@ -60,7 +62,7 @@ static double seconds_of_way(const division *d)
 {
 	double flops = d->flops, bytes = 0;
 	for (int32_t i = 0; i < d->rule->n_factors; i++)
-		flops *= i < d->n ? d->share[i] : 1 / (double)d->cluster->n_devices;
+		flops *= i < d->n ? d->work[i] : 1 / (double)d->cluster->n_devices;
 	for (uint32_t i = 0; i < d->op->n_operands + d->op->n_results; i++) {
 		double times = sw_cost_traffic(d->op, i);
 		bytes += times > 0 ? times * value_bytes(d, i) * share_of_value(d, i) : 0;
@@ -70,11 +72,23 @@ static double seconds_of_way(const division *d)
 
 /* ---- all ways --------------------------------------------------------------------------- */
 
-static void set_parts(division *d, int32_t factor, int64_t parts)
+/* A running total written as a window takes n (n + 1) / 2 operations: n windows that begin at one
+ * end. A block of k takes k (k + 1) / 2, since the totals of the blocks before it count as one
+ * element each (they are not counted here). All other operations are divided by what they are for:
+ * each is done by some device, and none does fewer than the mean. */
+static double share_of_work(const sw_factor *factor, double share)
 {
-	int64_t size = d->rule->factors[factor].size;
-	d->parts[factor] = parts;
-	d->share[factor] = (double)((size + parts - 1) / parts) / (double)size;
+	double n = (double)factor->size;
+	return factor->exchange == SW_EXCHANGE_SCAN ? share * (share * n + 1) / (n + 1) : share;
+}
+
+static void set_parts(division *d, int32_t at, int64_t parts)
+{
+	const sw_factor *factor = &d->rule->factors[at];
+	int64_t size = SW_MAX(factor->size, 1);
+	d->parts[at] = parts;
+	d->share[at] = (double)((size + parts - 1) / parts) / (double)size;
+	d->work[at] = share_of_work(factor, d->share[at]);
 }
 
 /* Give the primes from number `at` on to factors. Equal primes are given to factors in ascending
@@ -99,14 +113,85 @@ static void divide(division *d, int32_t at, int32_t from)
 		d->least_s = fmin(d->least_s, seconds_of_way(d));
 }
 
+static bool scans(const sw_rule *rule)
+{
+	for (int32_t i = 0; i < rule->n_factors; i++)
+		if (rule->factors[i].exchange == SW_EXCHANGE_SCAN)
+			return true;
+	return false;
+}
+
 /* Give all devices to everything: no way does less. Slices, pads and concatenations are bounded by
- * this alone, since padding changes which of their digits can be split. */
+ * this alone, since padding changes which of their digits can be split. A scan over f devices may
+ * do as little as 1 / f^2 of the operations. */
 static double ideal_s(const division *d)
 {
 	double devices = (double)d->cluster->n_devices, bytes = 0;
+	double most = scans(d->rule) ? devices * devices : devices;
 	for (uint32_t i = 0; i < d->op->n_operands + d->op->n_results; i++)
 		bytes += sw_cost_traffic(d->op, i) * value_bytes(d, i);
-	return sw_cost_part(d->cluster, d->program, d->id, d->flops / devices, bytes / devices);
+	return sw_cost_part(d->cluster, d->program, d->id, d->flops / most, bytes / devices);
+}
+
+/* ---- ops that are not divided, or replaced ---------------------------------------------- */
+
+/* Of ops whose local op is another: a dynamic-slice may become a gather, a dynamic-update-slice a
+ * scatter, and random bits the arithmetic that they stand for. Each of these moves at least as many
+ * bytes, but its kernels have fits of their own, of which at least one overhead is paid. */
+static bool may_be_replaced(sw_opcode opcode)
+{
+	return opcode == SW_OP_DYNAMIC_SLICE || opcode == SW_OP_DYNAMIC_UPDATE_SLICE ||
+	       opcode == SW_OP_RNG_BIT_GENERATOR;
+}
+
+static double least_overhead_s(const sw_device *device)
+{
+	double least = INFINITY;
+	for (int32_t f = 0; f < SW_FAMILY_COUNT; f++)
+		least = fmin(least, device->kernels[f].given ? device->kernels[f].overhead_s
+		                                             : device->kernel_overhead_s);
+	return least;
+}
+
+static bool is_fitted(const sw_device *device)
+{
+	for (int32_t f = 0; f < SW_FAMILY_COUNT; f++)
+		if (device->kernels[f].given)
+			return true;
+	return false;
+}
+
+static void begin_op(division *d, sw_id id, const sw_rule *rule)
+{
+	d->id = id;
+	d->op = sw_op_at(d->program, id);
+	d->rule = rule;
+	d->flops = sw_op_flops(d->program, id);
+	d->n = SW_MIN(rule->n_factors, MAX_FACTORS);
+	for (int32_t i = 0; i < d->n; i++)
+		set_parts(d, i, 1);
+	d->ideal_s = ideal_s(d);
+	d->least_s = INFINITY;
+}
+
+static double least_s(division *d, sw_id id, const sw_rule *rule)
+{
+	sw_opcode opcode = (sw_opcode)sw_op_at(d->program, id)->opcode;
+	sw_op_class class = sw_opcode_class(opcode);
+	if (sw_cost_family(d->program, id) == SW_FAMILY_COUNT ||
+	    opcode == SW_OP_DYNAMIC_RESHAPE) /* the local op may be a reshape, which is free */
+		return 0;
+	/* a scan costs what the computation costs that it calls, which no strategy changes */
+	if (class == SW_CLASS_REGION && opcode != SW_OP_MAP)
+		return sw_cost_part(d->cluster, d->program, id, sw_op_flops(d->program, id),
+		                    sw_op_bytes(d->program, id));
+	if (may_be_replaced(opcode) && is_fitted(&d->cluster->device))
+		return least_overhead_s(&d->cluster->device);
+	begin_op(d, id, rule);
+	if (class == SW_CLASS_SHAPE)
+		return d->ideal_s;
+	divide(d, 0, 0);
+	return SW_MAX(d->least_s, d->ideal_s);
 }
 
 static int descending(const void *a, const void *b)
@@ -122,27 +207,6 @@ static division division_of(const sw_cluster *cluster, const sw_program *program
 	return d;
 }
 
-static double least_s(division *d, sw_id id, const sw_rule *rule)
-{
-	if (sw_cost_family(d->program, id) == SW_FAMILY_COUNT)
-		return 0;
-	d->id = id;
-	d->op = sw_op_at(d->program, id);
-	d->rule = rule;
-	d->flops = sw_op_flops(d->program, id);
-	d->n = SW_MIN(rule->n_factors, MAX_FACTORS);
-	for (int32_t i = 0; i < d->n; i++) {
-		d->parts[i] = 1;
-		d->share[i] = 1;
-	}
-	d->ideal_s = ideal_s(d);
-	if (sw_opcode_class((sw_opcode)d->op->opcode) == SW_CLASS_SHAPE)
-		return d->ideal_s;
-	d->least_s = INFINITY;
-	divide(d, 0, 0);
-	return SW_MAX(d->least_s, d->ideal_s);
-}
-
 double sw_bound_op_s(const sw_cluster *cluster, const sw_program *program, sw_id op,
                      const sw_rule *rule)
 {
@@ -150,14 +214,66 @@ double sw_bound_op_s(const sw_cluster *cluster, const sw_program *program, sw_id
 	return least_s(&d, op, rule);
 }
 
+/* ---- all ops ---------------------------------------------------------------------------- */
+
+/* A program whose kernels are summed. Of twins only the dearest counts, since padding may make one
+ * op of them, of a size that none of them exceeds. */
+typedef struct summation {
+	division d;
+	const sw_rule *const *rules;
+	const sw_id *twins;
+	double *counted_s; /* per class of twins: what was counted of it */
+} summation;
+
+static double computation_s(summation *s, int32_t computation);
+
+/* A step plays a loop's trip count and its condition once more. It plays one branch of a
+ * conditional: the one that takes longest as it is planned, which may be any. Its kernels need not
+ * be as many as those of another, whose kernels take less than its own and its communication
+ * together: so only the branch with the fewest kernels bounds it. */
+static double region_s(summation *s, const sw_op *op)
+{
+	if (op->opcode == SW_OP_WHILE) {
+		double trips = (double)sw_op_trips(op);
+		return (trips + 1) * computation_s(s, op->called[0]) +
+		       trips * computation_s(s, op->called[1]);
+	}
+	double least = INFINITY;
+	for (uint32_t k = 0; k < op->n_called; k++)
+		least = fmin(least, computation_s(s, op->called[k]));
+	return least;
+}
+
+static double computation_s(summation *s, int32_t computation)
+{
+	const sw_computation *c = &s->d.program->computations.data[computation];
+	double sum = 0;
+	for (size_t i = 0; i < c->ops.len; i++) {
+		sw_id id = c->ops.data[i];
+		const sw_op *op = sw_op_at(s->d.program, id);
+		if (sw_is_region(op)) {
+			sum += region_s(s, op);
+			continue;
+		}
+		double seconds = least_s(&s->d, id, s->rules[id]);
+		double *counted_s = &s->counted_s[s->twins[id]];
+		sum += SW_MAX(seconds - *counted_s, 0);
+		*counted_s = SW_MAX(*counted_s, seconds);
+	}
+	return sum;
+}
+
 double sw_bound_kernels_s(const sw_roles *roles, const sw_rule *const *rules,
                           const sw_cluster *cluster)
 {
 	const sw_program *program = roles->program;
-	division d = division_of(cluster, program);
-	double sum = 0;
-	for (sw_id id = 0; id < program->ops.len; id++)
-		if (roles->planned[sw_op_at(program, id)->computation])
-			sum += roles->trips[id] * least_s(&d, id, rules[id]);
-	return sum;
+	sw_arena arena;
+	sw_arena_init(&arena);
+	summation s = {.d = division_of(cluster, program),
+	               .rules = rules,
+	               .twins = sw_bound_twins(program, &arena),
+	               .counted_s = SW_NEW_N(&arena, double, program->ops.len + 1)};
+	double seconds = computation_s(&s, program->entry);
+	sw_arena_clear(&arena);
+	return seconds;
 }

@@ -160,6 +160,19 @@ static void print_gathers(const json_t *e, sw_text *text)
 	}
 }
 
+/* Say what the gap consists of: kernels beyond the bound, and waiting, which the bound lacks. */
+static void print_parts_of_gap(const json_t *e, double bound_s, sw_text *text)
+{
+	double step_s = sw_field_number(e, "step_time_s"),
+	       compute_s = sw_field_number(e, "compute_s");
+	if (sw_field_number(e, "gap") < 0.01 || compute_s > step_s)
+		return;
+	sw_text_addf(text, "           kernels beyond the bound take %.2f %% of the step, ",
+	             100 * (compute_s - bound_s) / step_s);
+	sw_text_addf(text, "waiting for collectives %.2f %%: the bound counts none\n",
+	             100 * (step_s - compute_s) / step_s);
+}
+
 static void print_gap(const json_t *e, sw_text *text)
 {
 	double bound_s = sw_field_number(e, "lower_bound_s");
@@ -168,6 +181,7 @@ static void print_gap(const json_t *e, sw_text *text)
 		             sw_field_number(e, "gap") * 100);
 		sw_text_add_seconds(text, bound_s);
 		sw_text_addf(text, ", of all %s\n", sw_field_text(e, "scope"));
+		print_parts_of_gap(e, bound_s, text);
 	} else {
 		sw_text_addf(text, "gap        unknown: %s\n", sw_field_text(e, "scope"));
 	}
@@ -397,7 +411,8 @@ static void print_alternative(sw_table *table, const json_t *a, const char *chos
 	}
 	sw_text remark = {0};
 	if (sw_field_number(a, "bound_s") > 0) {
-		sw_text_add(&remark, "pruned: at least ");
+		sw_text_addf(&remark, "pruned: %sat least ",
+		             strstr(sw_field_text(a, "untried"), "model") ? "by the model " : "");
 		sw_text_add_seconds(&remark, sw_field_number(a, "bound_s"));
 	} else if (sw_field_text(a, "untried")[0])
 		sw_text_addf(&remark, "not tried: %s", sw_field_text(a, "untried"));

@@ -16,6 +16,8 @@
 	X(hybrids_work, 60000, "ops",                                                              \
 	  "modelled on the meshes of Megatron within ZeRO-3 that auto tries, largest first",       \
 	  "not measured")                                                                          \
+	X(wide_work, 3e4, "ops", "modelled on the other grids, where the bound leaves a gap",      \
+	  "not measured")                                                                          \
 	X(min_overlap_weight, 0.25, "weight", "of a second of communication that may hide",        \
 	  "halved: 11/26, worst +0.49 %, best -2.08 %; doubled: 13/26, worst +0.49 %, best -0.33 " \
 	  "%")                                                                                     \

@@ -398,6 +398,27 @@ static void add_grids(const request *r)
 	add_hybrids(r);
 }
 
+/* Add all other grids of AxoNN, best first, and the grids of SUMMA, as many as their budget
+ * affords: for where the bound leaves something to gain. */
+static void add_wide(const request *r)
+{
+	sw_meshes *meshes = r->meshes;
+	size_t first = meshes->len, n = first;
+	if (!r->roles || r->atoms->n == 0)
+		return;
+	add_summa(r, &(sw_plan_strategy){.kind = SW_PLAN_SUMMA}, NULL);
+	add_summa(r, &(sw_plan_strategy){.kind = SW_PLAN_2_5D}, NULL);
+	add_axonn(r, &(sw_plan_strategy){SW_PLAN_AXONN, .top = INT64_MAX}, NULL);
+	size_t most = first + (size_t)affordable(r, r->limits->wide_work);
+	for (size_t i = first; i < meshes->len && n < most; i++) {
+		if (!is_first_of_its_name(meshes, i))
+			continue;
+		meshes->data[n] = meshes->data[i];
+		meshes->data[n++].wide = true;
+	}
+	meshes->len = n;
+}
+
 static sw_status add_auto(const request *r, const sw_plan_strategy *strategy, sw_error *err)
 {
 	(void)strategy;
@@ -405,6 +426,7 @@ static sw_status add_auto(const request *r, const sw_plan_strategy *strategy, sw
 	add_fixed(r);
 	add_all_searches(r);
 	add_grids(r);
+	add_wide(r);
 	return SW_OK;
 }
 

@@ -257,6 +257,8 @@ typedef struct sw_mesh {
 	bool search; /* axes are free: no split is demanded of any decision */
 	/* trades time for memory: is searched only where memory is short. These meshes are last */
 	bool saves_memory;
+	/* is searched only where the bound leaves something to gain */
+	bool wide;
 	/* is searched after the same mesh with tied layers, from its solution: layers may differ */
 	bool untied;
 	char name[SW_NAME_BYTES];

@@ -281,8 +281,8 @@ sw_status sw_plan_replicated(const sw_program *program, const sw_cluster *cluste
 	return SW_OK;
 }
 
-static const char *const untried_words[SW_UNTRIED_COUNT] = {"",       "slower",    "deferred",
-                                                            "behind", "too large", "out of time"};
+static const char *const untried_words[SW_UNTRIED_COUNT] = {
+	"", "slower", "slower by the model", "deferred", "behind", "too large", "out of time"};
 
 const char *sw_untried_word(sw_untried untried)
 {

@@ -72,6 +72,7 @@ typedef struct sw_axis {
 typedef enum sw_untried {
 	SW_UNTRIED_NOT,      /* it was */
 	SW_UNTRIED_SLOWER,   /* its bound exceeds the incumbent */
+	SW_UNTRIED_MODEL,    /* its bound by the model does, which is no bound of a played step */
 	SW_UNTRIED_DEFERRED, /* a quicker one does not fit in memory, so this one was left for later
 	                      */
 	SW_UNTRIED_BEHIND,   /* its mesh was far behind in another variant of the program */

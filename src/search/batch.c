@@ -46,6 +46,8 @@ static sw_budget budget_of(const sw_search *s, const sw_mesh_search *m, size_t p
 		b.accept_s = INFINITY;
 	if (sw_mesh_is_free(m->mesh))
 		b.accept_s = w->tally.model_s;
+	if (m->mesh->wide)
+		b.accept_s = s->asked.limits->wide_behind * w->tally.model_s;
 	b.cutoff_s = w->tolerance * b.accept_s;
 	double left_s = w->time_limit_s - (sw_now_s() - w->start_s);
 	if (w->time_limit_s > 0)
@@ -150,6 +152,8 @@ static bool is_pruned(sw_search *s, sw_mesh_search *m)
 	                        .model_s = m->found.model_s,
 	                        .deferrable = w->mode == SW_MEMORY_UNCONSTRAINED};
 	sw_untried untried = sw_prune(&w->tally, 1, &estimate);
+	if (untried == SW_UNTRIED_SLOWER && m->bounds.kernels_s < w->tally.step_s)
+		untried = SW_UNTRIED_MODEL;
 	if (m->found.feasible && untried != SW_UNTRIED_NOT)
 		sw_mesh_search_reject(m, untried, bound_s);
 	return !m->found.feasible && m->found.untried != SW_UNTRIED_NOT;

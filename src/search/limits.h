@@ -50,7 +50,11 @@
 	X(max_regather_costings, 6, "programs", "costed to find the values that stay cached",      \
 	  "halved: 0/19; doubled: 0/19")                                                           \
 	X(max_regather_targets, 16, "targets",                                                     \
-	  "of memory tried to find the values that stay cached", "not measured")
+	  "of memory tried to find the values that stay cached", "not measured")                   \
+	X(wide_gap, 0.01, "of the step",                                                           \
+	  "above the bound, from which on wide meshes are searched", "not measured")               \
+	X(wide_behind, 1.25, "ratio",                                                              \
+	  "to the best plan by the model up to which wide meshes are searched", "not measured")
 
 typedef struct sw_search_limits {
 	SW_SEARCH_LIMITS(SW_LIMIT_FIELD)

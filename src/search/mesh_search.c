@@ -236,7 +236,7 @@ static sw_status solve_attempt(sw_mesh_search *m, const sw_search *s)
 	sw_untried untried = sw_prune(&(sw_tally){.step_s = m->budget.accept_s}, 1,
 	                              &(sw_estimate){.step_s = f->bound_s});
 	if (f->feasible && untried != SW_UNTRIED_NOT)
-		sw_mesh_search_reject(m, untried, f->bound_s);
+		sw_mesh_search_reject(m, SW_UNTRIED_MODEL, f->bound_s);
 	return SW_OK;
 }
 

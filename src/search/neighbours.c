@@ -121,14 +121,46 @@ static sw_status propose_reserve(sw_search *s)
 	return sw_wave_open(s, s->incumbent.variant, SW_MEMORY_RESERVED, left_s);
 }
 
+/* ---- more meshes ------------------------------------------------------------------------ */
+
+/* Search the incumbent's variant on further meshes where its step is above the bound. */
+static sw_status propose_wide(sw_search *s)
+{
+	double left_s = sw_search_left_s(s);
+	s->proposals.step++;
+	if (s->asked.options->strategy.kind != SW_PLAN_AUTO || !sw_search_has_incumbent(s) ||
+	    left_s <= 0)
+		return SW_OK;
+	sw_variant *v = sw_search_variant(s, s->incumbent.variant);
+	if (s->incumbent.cost.step_time_s * (1 - s->asked.limits->wide_gap) <= v->kernels_s)
+		return SW_OK;
+	v->meshes.wanted.has.len = 0;
+	v->meshes.wanted.rest = true;
+	s->proposals.widens = true;
+	return sw_wave_open(s, s->incumbent.variant, SW_MEMORY_LIMITED, left_s);
+}
+
+/* The waves that follow search no wide meshes. */
+static sw_status end_wide(sw_search *s)
+{
+	s->proposals.widens = false;
+	s->proposals.step++;
+	return SW_OK;
+}
+
 /* ---- all -------------------------------------------------------------------------------- */
 
 typedef sw_status propose_fn(sw_search *s);
 
 /* The proposers in their order; each is called until it moves on to the next. */
-static propose_fn *const PROPOSERS[] = {propose_within_memory_first, propose_less_memory,
-                                        propose_within_memory_later, propose_reserve,
-                                        sw_propose_padding,          sw_propose_part_padding};
+static propose_fn *const PROPOSERS[] = {propose_within_memory_first,
+                                        propose_less_memory,
+                                        propose_within_memory_later,
+                                        propose_wide,
+                                        end_wide,
+                                        propose_reserve,
+                                        sw_propose_padding,
+                                        sw_propose_part_padding};
 
 sw_status sw_propose(sw_search *s)
 {

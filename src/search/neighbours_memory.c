@@ -5,13 +5,13 @@
  * They are tried only where the quickest plan of the program as it is exceeds the memory. The
  * choices are a grid of policies and numbers of microbatches, ordered by predictions. The predicted
  * peak is in proportion to that of one device by live ranges, where m microbatches hold the
- * activations of one, and the sums of gradients besides; the predicted time is that of the quickest
- * plan, plus the recomputation, plus the kernel overhead of each further iteration. The search
- * begins at the quickest choice that should fit. If it does not, its peak corrects the predictions.
- * Once a choice fits, its neighbours in the grid are tried as long as that makes plans faster: a
- * choice that takes more memory must split more, one that takes less may split less. So a handful
- * of variants is searched; meshes that were far behind in the best variant are left out of the
- * next.
+ * activations of one, and the sums of gradients besides; the predicted time is the bound of the
+ * program as it is, plus the recomputation, plus the kernel overhead of each further iteration. The
+ * search begins at the quickest choice that should fit. If it does not, its peak corrects the
+ * predictions. Once a choice fits, its neighbours in the grid are tried as long as that makes plans
+ * faster: a choice that takes more memory must split more, one that takes less may split less. Then
+ * come the choices elsewhere whose predicted time is below the incumbent's step. Meshes that were
+ * far behind in the best variant are left out of the next.
  */
 #include "search/internal.h"
 
@@ -121,7 +121,7 @@ static saving_choice saving_of(const sw_grid_search *x, const sw_remat_policy *p
 	return (saving_choice){.rewrites = {.remat = policy->what.again ? policy->name : NULL,
 	                                    .microbatches = microbatches < 2 ? 0 : microbatches},
 	                       .bytes = peak_of(x, policy, microbatches),
-	                       .seconds = first->unconstrained.cost.step_time_s +
+	                       .seconds = first->kernels_s +
 	                                  policy->added_s / devices +
 	                                  iterations_more * x->iteration_s};
 }
@@ -312,12 +312,30 @@ static size_t next_neighbour(const sw_grid_search *x, size_t at)
 	return x->n;
 }
 
+/* Return the quickest untried choice, by the predictions, that should fit and might beat the
+ * incumbent. The grid has valleys: fewer iterations with more recomputation may be faster where
+ * each step between takes longer. n: there is none. */
+static size_t next_elsewhere(const sw_grid_search *x)
+{
+	double step_s = x->search->incumbent.cost.step_time_s;
+	size_t best = x->n, columns = x->counts.len;
+	for (size_t i = 0; i < x->n; i++) {
+		const saving_choice *c = &x->items[i];
+		if (!c->tried && c->bytes <= x->memory_bytes && c->seconds < step_s &&
+		    !cannot_fit(x, i / columns, i % columns) &&
+		    (best == x->n || c->seconds < x->items[best].seconds))
+			best = i;
+	}
+	return best;
+}
+
 static size_t next_that_may_be_faster(const sw_grid_search *x)
 {
 	size_t at = best_choice(x);
-	return at < x->n && x->searches < (int32_t)x->search->asked.limits->max_variants
-	               ? next_neighbour(x, at)
-	               : x->n;
+	if (at == x->n || x->searches >= (int32_t)x->search->asked.limits->max_variants)
+		return x->n;
+	size_t next = next_neighbour(x, at);
+	return next < x->n ? next : next_elsewhere(x);
 }
 
 /* ---- a bound of them all --------------------------------------------------------------------- */

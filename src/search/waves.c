@@ -72,6 +72,7 @@ static size_t enter_meshes(const sw_search *s, sw_variant *v, const sw_meshes *m
 			bool too_early =
 				s->wave->mode == SW_MEMORY_UNCONSTRAINED && mesh->saves_memory;
 			if (sw_mesh_set_has(&v->meshes.wanted, i) && !too_early &&
+			    mesh->wide == s->proposals.widens &&
 			    !(untied && !mesh->search && meshes->len > 1))
 				entries[n++] = enter_mesh(v, mesh, i, untied, words.data);
 		}

@@ -123,7 +123,7 @@ static void auto_is_no_slower_than_a_fixed_strategy_alone(void **state)
 	int grids = 0;
 	for (size_t i = 0; i < p.plan->alternatives.len; i++)
 		grids += !strncmp(p.plan->alternatives.data[i].name, "axonn:", 6);
-	assert_int_equal(grids, SW_TOP_GRIDS);
+	assert_true(grids >= SW_TOP_GRIDS);
 	for (size_t i = 0; i < SW_COUNT(names); i++) {
 		make_plan(&p, names[i]);
 		assert_true(auto_s <= p.plan->predicted.step_time_s * (1 + 1e-9));
@@ -131,8 +131,9 @@ static void auto_is_no_slower_than_a_fixed_strategy_alone(void **state)
 	close_planned(&p);
 }
 
-/* An alternative that was given up is, planned alone, no quicker than its bound says; the others
- * are reported as they were found, in the order of the strategies. */
+/* An alternative that was given up is, planned alone, no quicker than the plan that was taken, nor
+ * than its bound, unless that is the model's; the others are reported as they were found, in the
+ * order of the strategies. */
 static void alternatives_given_up_are_no_quicker_than_their_bound(void **state)
 {
 	(void)state;
@@ -140,6 +141,7 @@ static void alternatives_given_up_are_no_quicker_than_their_bound(void **state)
 	open_fixture("mlp", "lab-2x4.yaml", &p);
 	make_plan(&p, "auto");
 	size_t n = p.plan->alternatives.len;
+	double auto_s = p.plan->predicted.step_time_s;
 	sw_alternative *said = sw_alloc(sizeof(*said) * n);
 	memcpy(said, p.plan->alternatives.data, sizeof(*said) * n);
 	int given_up = 0;
@@ -150,9 +152,11 @@ static void alternatives_given_up_are_no_quicker_than_their_bound(void **state)
 		if (a->bound_s <= 0 || strchr(a->name, ' '))
 			continue;
 		make_plan(&p, a->name);
-		if (p.plan->predicted.step_time_s < 0.98 * a->bound_s) /* by the model, see above */
-			fail_msg("%s: %g s, said to take %g s", a->name,
-			         p.plan->predicted.step_time_s, a->bound_s);
+		double step_s = p.plan->predicted.step_time_s,
+		       bound_s = a->untried == SW_UNTRIED_MODEL ? 0 : a->bound_s;
+		if (step_s < SW_MAX(bound_s, auto_s) * (1 - 1e-9))
+			fail_msg("%s: %g s, said to take %g s, auto %g s", a->name, step_s, bound_s,
+			         auto_s);
 		given_up++;
 	}
 	assert_true(given_up > 0);
@@ -207,7 +211,7 @@ static void print_tight(const char *fixture, const char *cluster, sw_text *names
 	      &err);
 	for (size_t i = 0; i < meshes.len; i++) {
 		const sw_mesh *mesh = &meshes.data[i];
-		assert_true(i == 0 || mesh->saves_memory || !mesh[-1].saves_memory);
+		assert_true(i == 0 || mesh->saves_memory || mesh->wide || !mesh[-1].saves_memory);
 		if (mesh->saves_memory)
 			sw_text_addf(names, "%s;", mesh->name);
 	}

@@ -1,0 +1,242 @@
+#include "bound/attack.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "bound/draw.h"
+#include "model/model.h"
+#include "partition/partition.h"
+
+/* Sums of thousands of terms in two orders. */
+#define ROUNDING 1e-9
+#define MAX_PRINTED 12
+
+/* ---- bounds ----------------------------------------------------------------------------- */
+
+/* Add the executions of computation c to its ops: `times` each, and those of the computations that
+ * it calls: a condition runs once more than its loop. */
+static void count_times(const sw_program *program, int32_t c, double times, double *of_op)
+{
+	const sw_computation *computation = &program->computations.data[c];
+	for (size_t i = 0; i < computation->ops.len; i++) {
+		const sw_op *op = sw_op_at(program, computation->ops.data[i]);
+		of_op[computation->ops.data[i]] += times;
+		bool loop = op->opcode == SW_OP_WHILE;
+		double inner = loop ? (double)sw_op_trips(op) : 1;
+		bool runs = sw_is_region(op) || op->opcode == SW_OP_CALL;
+		for (uint32_t k = 0; runs && k < op->n_called; k++)
+			count_times(program, op->called[k],
+			            times * (loop && k == 0 ? inner + 1 : inner), of_op);
+	}
+}
+
+static const double *times_of(const sw_program *program, sw_arena *arena)
+{
+	double *times = SW_NEW_N(arena, double, program->ops.len + 1);
+	count_times(program, program->entry, 1, times);
+	return times;
+}
+
+void bounds_init(bounds *b, const sw_program *program, const sw_rule *const *rules,
+                 const sw_cluster *cluster)
+{
+	sw_sidecar sidecar;
+	sw_roles roles;
+	*b = (bounds){.program = program};
+	sw_arena_init(&b->arena);
+	sw_sidecar_default(program, &sidecar);
+	sw_roles_init(&roles, program, &sidecar);
+	double *op_s = SW_NEW_N(&b->arena, double, program->ops.len + 1);
+	for (sw_id id = 0; id < program->ops.len; id++)
+		if (roles.planned[sw_op_at(program, id)->computation])
+			op_s[id] = sw_bound_op_s(cluster, program, id, rules[id]);
+	b->op_s = op_s;
+	b->times = times_of(program, &b->arena);
+	b->kernels_s = sw_bound_kernels_s(&roles, rules, cluster);
+	sw_roles_clear(&roles);
+	sw_sidecar_clear(&sidecar);
+}
+
+void bounds_clear(bounds *b)
+{
+	sw_arena_clear(&b->arena);
+	*b = (bounds){0};
+}
+
+/* ---- comparing -------------------------------------------------------------------------- */
+
+static void describe(const attacker *a, const char *part, char *what, size_t bytes)
+{
+	snprintf(what, bytes, "seed %llu, %s on %s, %s%s%s", (unsigned long long)a->seed,
+	         a->program, a->cluster, a->plan, *part ? ", op " : "", part);
+}
+
+/* Compare seconds with a bound; return whether they lie below it. */
+static bool compare(attacker *a, nearest *near, const char *part, double seconds, double bound_s)
+{
+	bound_s *= a->factor;
+	if (bound_s <= 0)
+		return false;
+	double ratio = seconds / bound_s;
+	if (near->ratio == 0 || ratio < near->ratio) {
+		near->ratio = ratio;
+		describe(a, part, near->what, sizeof(near->what));
+	}
+	if (ratio >= 1 - ROUNDING)
+		return false;
+	a->violations++;
+	return !a->silent && a->violations <= MAX_PRINTED;
+}
+
+static void print_violation(const attacker *a, const char *kind, const char *part, double seconds,
+                            double bound_s)
+{
+	char what[320];
+	describe(a, part, what, sizeof(what));
+	fprintf(stderr, "%s: %s of %.9g s, below the bound of %.9g s\n", what, kind, seconds,
+	        bound_s * a->factor);
+}
+
+static void print_op(const attacker *a, const sw_plan *plan, sw_id id, const sw_strategy *strategy,
+                     double seconds, double bound_s)
+{
+	sw_text text = {0};
+	print_violation(a, "local ops", sw_op_at(plan->program, id)->name, seconds, bound_s);
+	sw_rule_print(plan->program, id, plan->rules[id], &text);
+	sw_text_add(&text, "\n  strategy: ");
+	sw_strategy_print(&plan->cluster->atoms, plan->rules[id], strategy, &text);
+	fprintf(stderr, "  %s\n", text.data);
+	sw_text_clear(&text);
+}
+
+/* Give the seconds of all local ops to the ops of the plan for which they were written. */
+static void sum_by_op(const sw_plan *plan, const sw_program *local, const sw_origins *origins,
+                      double *seconds)
+{
+	sw_arena arena;
+	sw_arena_init(&arena);
+	const double *times = times_of(local, &arena);
+	size_t at = 0;
+	for (sw_id id = 0; id < local->ops.len; id++) {
+		while (at + 1 < origins->items.len && origins->items.data[at + 1].first <= id)
+			at++;
+		const sw_origin *origin = &origins->items.data[at];
+		if (origins->items.len > 0 && origin->first <= id && origin->op != SW_NO_ID &&
+		    origin->value == SW_NO_ID && times[id] > 0)
+			seconds[origin->op] += times[id] * sw_cost_op(plan->cluster, local, id);
+	}
+	sw_arena_clear(&arena);
+}
+
+static void compare_ops(attacker *a, const sw_plan *plan, const bounds *own,
+                        const sw_program *local, const sw_origins *origins)
+{
+	double *seconds = calloc(plan->program->ops.len + 1, sizeof(*seconds));
+	assert_non_null(seconds);
+	sum_by_op(plan, local, origins, seconds);
+	for (sw_id id = 0; id < plan->program->ops.len; id++) {
+		const char *name = sw_op_at(plan->program, id)->name;
+		double bound_s = own->times[id] * own->op_s[id];
+		if (compare(a, &a->op, name, seconds[id], bound_s))
+			print_op(a, plan, id, &plan->strategies[id], seconds[id], bound_s);
+	}
+	free(seconds);
+}
+
+static void compare_whole(attacker *a, nearest *near, const char *kind, double seconds,
+                          const bounds *own, const bounds *asked)
+{
+	double bound_s = SW_MAX(own->kernels_s, asked->kernels_s);
+	if (compare(a, near, "", seconds, bound_s))
+		print_violation(a, kind, "", seconds, bound_s);
+}
+
+outcome attack(attacker *a, const sw_plan *plan, const bounds *own, const bounds *asked,
+               bool played)
+{
+	sw_program *local = NULL;
+	sw_origins origins = {0};
+	sw_program_cost cost;
+	sw_error err = {0};
+	outcome o = {0};
+	if (sw_partition_with_origins(plan, &local, &origins, &err) != SW_OK) {
+		a->refused++;
+		sw_origins_clear(&origins);
+		return o;
+	}
+	a->attacks++;
+	compare_ops(a, plan, own, local, &origins);
+	sw_cost_program(plan->cluster, local, &cost);
+	o = (outcome){.ok = true, .kernels_s = cost.compute_s};
+	compare_whole(a, &a->kernels, "kernels", o.kernels_s, own, asked);
+	if (played) {
+		o.ok = sw_simulate_plan(plan, &cost, &o.step_s, &err) == SW_OK;
+		a->played += o.ok;
+		if (o.ok)
+			compare_whole(a, &a->step, "a step", o.step_s, own, asked);
+	}
+	sw_origins_clear(&origins);
+	sw_program_free(local);
+	return o;
+}
+
+/* ---- ops alone -------------------------------------------------------------------------- */
+
+/* Look for the cheapest strategy of one op; return its seconds, moves excluded. */
+static double attack_op(attacker *a, const sw_analysis *analysis, drawer *d, sw_id id,
+                        const bounds *own, int32_t draws)
+{
+	const sw_plan *plan = d->plan;
+	sw_strategy best = sw_strategy_none(&plan->cluster->atoms);
+	double least_s = sw_cost_op(plan->cluster, plan->program, id);
+	for (int32_t i = 0; i < draws && least_s > 0; i++) {
+		sw_program_cost cost;
+		sw_strategy s = i % 2 ? draw_atoms(d, id, best) : draw_grid(d, id);
+		if (sw_strategy_is_none(&s) || !draw_possible(d, id, &s) ||
+		    !sw_price_local(analysis, id, &s, d->layouts, &cost))
+			continue;
+		a->strategies++;
+		if (compare(a, &a->op, sw_op_at(plan->program, id)->name, cost.compute_s,
+		            own->op_s[id]))
+			print_op(a, plan, id, &s, cost.compute_s, own->op_s[id]);
+		if (cost.compute_s < least_s)
+			best = s;
+		least_s = fmin(least_s, cost.compute_s);
+	}
+	return least_s;
+}
+
+void attack_strategies(attacker *a, const sw_plan *plan, const bounds *own, const bounds *asked,
+                       int32_t draws)
+{
+	sw_sidecar sidecar;
+	sw_analysis analysis;
+	sw_arena arena;
+	sw_arena_init(&arena);
+	sw_sidecar_default(plan->program, &sidecar);
+	sw_analysis_init(&analysis, plan, &sidecar, (sw_analysis_options){.no_overlap = true});
+	drawer d = drawer_new(plan, sw_random_bits(a->seed, 11, 0), &arena);
+	double sum = 0;
+	for (sw_id id = 0; id < plan->program->ops.len; id++) {
+		const sw_op *op = sw_op_at(plan->program, id);
+		if (own->times[id] > 0 && !sw_is_region(op) && op->opcode != SW_OP_PARAMETER)
+			sum += own->times[id] * attack_op(a, &analysis, &d, id, own, draws);
+	}
+	compare_whole(a, &a->kernels, "the cheapest kernels", sum, own, asked);
+	sw_analysis_clear(&analysis);
+	sw_sidecar_clear(&sidecar);
+	sw_arena_clear(&arena);
+}
+
+/* ---- the account ------------------------------------------------------------------------ */
+
+void attacker_print(const attacker *a)
+{
+	printf("%lld strategies of single ops, %lld attacks, %lld of them played, "
+	       "%lld violations, %lld plans refused\n",
+	       (long long)a->strategies, (long long)a->attacks, (long long)a->played,
+	       (long long)a->violations, (long long)a->refused);
+	printf("  nearest op      %.6f: %s\n", a->op.ratio, a->op.what);
+	printf("  nearest kernels %.6f: %s\n", a->kernels.ratio, a->kernels.what);
+	printf("  nearest step    %.6f: %s\n", a->step.ratio, a->step.what);
+}
