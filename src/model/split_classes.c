@@ -275,6 +275,20 @@ static void mark_dots(sw_classes *classes, const sw_roles *roles, const sw_rule 
 			mark_dot(classes, roles, rules[op], op);
 }
 
+/* An op that meets neither dots nor inputs would never be split: it has its own classes. */
+static void mark_others(sw_classes *classes, size_t n_ops)
+{
+	for (size_t op = 0; op < n_ops; op++) {
+		uint32_t first = classes->op_start[op], end = classes->op_start[op + 1];
+		bool heavy = false;
+		for (uint32_t k = first; k < end; k++)
+			heavy = heavy ||
+			        (classes->roles[classes->op_splits[k].class] & SW_CLASS_HEAVY);
+		for (uint32_t k = first; k < end && !heavy; k++)
+			classes->roles[classes->op_splits[k].class] |= SW_CLASS_HEAVY;
+	}
+}
+
 /* ---- partial sums ----------------------------------------------------------------------- */
 
 typedef struct partial_flood {
@@ -378,6 +392,7 @@ void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *
 	classes->roles = SW_NEW_N(&classes->arena, uint8_t, classes->n + 1);
 	mark_inputs(classes, roles);
 	mark_dots(classes, roles, rules);
+	mark_others(classes, roles->program->ops.len);
 	classes->partial = find_partial(&f, classes);
 	sw_vec_clear(&f.before);
 	sw_vec_clear(&f.splits);

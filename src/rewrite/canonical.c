@@ -412,11 +412,33 @@ static sw_status prune(const sw_program *in, sw_program **out, sw_error *err)
 	return pass_finish(&pass, out);
 }
 
+static bool has_batch_norm(const sw_program *program)
+{
+	for (size_t i = 0; i < program->ops.len; i++)
+		if (sw_is_batch_norm(program, &program->ops.data[i]))
+			return true;
+	return false;
+}
+
+/* What batch normalisations are written out as is merged with equal ops by a second round: a
+ * canonical program stays as it is when it is made canonical again. */
+static sw_status forward_all(const sw_program *in, sw_program **out, sw_error *err)
+{
+	sw_program *once;
+	sw_status status = forward(in, &once, err);
+	*out = once;
+	if (status != SW_OK || !has_batch_norm(in))
+		return status;
+	status = forward(once, out, err);
+	sw_program_free(once);
+	return status;
+}
+
 sw_status sw_rewrite_canonical(const sw_program *in, sw_program **out, sw_error *err)
 {
 	sw_program *forwarded;
 	*out = NULL;
-	sw_status status = forward(in, &forwarded, err);
+	sw_status status = forward_all(in, &forwarded, err);
 	if (status != SW_OK)
 		return status;
 	status = prune(forwarded, out, err);

@@ -173,9 +173,15 @@ static int64_t to_units(double seconds)
 	return units < 4e18 ? llround(units) : 0;
 }
 
+/* Wide meshes are many, and mostly behind: each gets a part of the work. */
+static int64_t work_of(const sw_mesh_search *m, const sw_search_limits *limits)
+{
+	return (int64_t)(m->mesh->wide ? limits->attempt_work / 16 : limits->attempt_work);
+}
+
 static sw_status solve(sw_mesh_search *m, const sw_search *s, sw_solution *solution)
 {
-	sw_solve_options how = {.work_limit = (int64_t)s->asked.limits->attempt_work,
+	sw_solve_options how = {.work_limit = work_of(m, s->asked.limits),
 	                        .time_limit_s = m->budget.seconds,
 	                        .gap = s->asked.limits->solver_gap,
 	                        .cutoff = to_units(m->budget.cutoff_s),

@@ -1,0 +1,194 @@
+/*
+ * What the search ought never to lose, on random programs and small fixtures, as steps are played:
+ * a fixed strategy is not quicker than `auto`, and less memory is not quicker than more. Neither
+ * holds by construction: searches have limits of work, and pruning uses a model. Each pair that
+ * breaks is printed; the test fails if one breaks by more than SLACK, or more than a part of all:
+ * one of 100 for strategies, and for memory, where limits lead the search to other plans, one of 5.
+ * SW_CASES / 125 programs (tools/test --long asks for 2,500 cases), from SW_SEED on.
+ */
+#include "planned/planned.h"
+
+#include <stdlib.h>
+
+#include "generate/generate.h"
+#include "search/search.h"
+
+#define SLACK 0.03 /* of the step */
+
+typedef struct tally {
+	int pairs, broken;
+	double worst; /* ratio of the slower step to the quicker one */
+} tally;
+
+static int64_t number_from(const char *name, int64_t otherwise)
+{
+	const char *text = getenv(name);
+	return text ? strtoll(text, NULL, 10) : otherwise;
+}
+
+/* Return the step and the peak; 0: no plan fits. */
+static double step_s(const planned *p, const char *strategy, int64_t memory_bytes, int64_t *peak)
+{
+	sw_error err = {0};
+	sw_plan *plan;
+	sw_plan_options options = {.quiet = true, .memory_bytes = memory_bytes};
+	if (sw_plan_strategy_parse(strategy, &options.strategy, &err) != SW_OK ||
+	    sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &plan, &err) !=
+	            SW_OK)
+		return 0;
+	double seconds = plan->predicted.step_time_s;
+	*peak = plan->predicted.peak_bytes;
+	if (plan->lower_bound_s > seconds * (1 + 1e-9))
+		fail_msg("%s: %s takes %g s, less than the bound of %g s", p->path, strategy,
+		         seconds, plan->lower_bound_s);
+	sw_plan_free(plan);
+	return seconds;
+}
+
+static void compare(tally *t, double ought_s, double other_s, const char *program, const char *what)
+{
+	t->pairs++;
+	if (other_s >= ought_s * (1 - 1e-9))
+		return;
+	t->broken++;
+	t->worst = SW_MAX(t->worst, ought_s / other_s);
+	print_message("%s: %s takes %.9g s, not %.9g: %.2f %% less\n", program, what, other_s,
+	              ought_s, 100 * (1 - other_s / ought_s));
+}
+
+static void report(const tally *t, int broken_parts)
+{
+	print_message("%d pairs, %d broken, the worst by %.2f %%\n", t->pairs, t->broken,
+	              t->worst > 0 ? 100 * (t->worst - 1) : 0);
+	assert_true(t->pairs > 0);
+	assert_true(t->worst < 1 + SLACK);
+	assert_true(t->broken * broken_parts <= t->pairs);
+}
+
+/* ---- strategies ------------------------------------------------------------------------- */
+
+static void try_strategy(tally *t, const planned *p, double auto_s, const char *strategy,
+                         const char *program)
+{
+	int64_t peak;
+	double seconds = step_s(p, strategy, 0, &peak);
+	if (seconds > 0)
+		compare(t, auto_s, seconds, program, strategy);
+}
+
+static void try_grids(tally *t, const planned *p, double auto_s, const char *program)
+{
+	int64_t n = p->cluster.n_devices;
+	for (int64_t x = 1; x <= n; x++)
+		for (int64_t y = 1; x * y <= n; y++)
+			for (int64_t z = 1; x * y * z <= n; z++) {
+				char grid[64];
+				snprintf(grid, sizeof(grid), "axonn:%d,%d,%d,%d", (int)x, (int)y,
+				         (int)z, (int)(n / (x * y * z)));
+				if (n % (x * y * z) == 0)
+					try_strategy(t, p, auto_s, grid, program);
+			}
+}
+
+static void try_all(tally *t, const planned *p, const char *program)
+{
+	static const char *const strategies[] = {"dp", "zero1", "zero2", "zero3", "summa", "2.5d"};
+	int64_t peak;
+	double auto_s = step_s(p, "auto", 0, &peak);
+	assert_true(auto_s > 0);
+	for (size_t i = 0; i < SW_COUNT(strategies); i++)
+		try_strategy(t, p, auto_s, strategies[i], program);
+	for (int64_t k = 1; k <= p->cluster.n_devices; k++) {
+		char megatron[64];
+		snprintf(megatron, sizeof(megatron), "megatron:tp=%d", (int)k);
+		try_strategy(t, p, auto_s, megatron, program);
+		snprintf(megatron, sizeof(megatron), "megatron:tp=%d,sp", (int)k);
+		try_strategy(t, p, auto_s, megatron, program);
+	}
+	try_grids(t, p, auto_s, program);
+}
+
+/* ---- memory ----------------------------------------------------------------------------- */
+
+static void try_memory(tally *t, const planned *p, const char *program)
+{
+	static const double shares[] = {0.95, 0.85, 0.75, 0.65, 0.55};
+	int64_t whole, peak;
+	double more_s = step_s(p, "auto", 0, &whole);
+	for (size_t i = 0; i < SW_COUNT(shares); i++) {
+		char what[64];
+		int64_t memory = (int64_t)(shares[i] * (double)whole);
+		double less_s = step_s(p, "auto", memory, &peak);
+		if (less_s == 0)
+			return;
+		snprintf(what, sizeof(what), "%lld bytes", (long long)memory);
+		compare(t, more_s, less_s, program, what);
+		more_s = SW_MIN(more_s, less_s);
+	}
+}
+
+/* ---- programs --------------------------------------------------------------------------- */
+
+static const char *const CLUSTERS[] = {"local-2x4.yaml", "lab-2x4.yaml", "local-2x2.yaml"};
+
+typedef void try_fn(tally *t, const planned *p, const char *program);
+
+static void on_random_programs(tally *t, try_fn *try)
+{
+	int64_t n = number_from("SW_CASES", 2500) / 125, first = number_from("SW_SEED", 1);
+	for (int64_t seed = first; seed < first + n; seed++) {
+		generated g;
+		planned p = {0};
+		char name[64];
+		generate_options options = {.ops = 10 + (int32_t)(seed % 5) * 10,
+		                            .max_elements = 100000,
+		                            .only = seed % 2 ? "dot" : NULL};
+		generate_program((uint64_t)seed, &options, &g);
+		sw_text text = {0};
+		sw_program_print(g.program, &text);
+		open_text(text.data, CLUSTERS[seed % (int64_t)SW_COUNT(CLUSTERS)], &p);
+		snprintf(name, sizeof(name), "program %d", (int)seed);
+		try(t, &p, name);
+		close_planned(&p);
+		sw_text_clear(&text);
+		generated_clear(&g);
+	}
+}
+
+static void on_fixtures(tally *t, try_fn *try)
+{
+	static const char *const fixtures[] = {"mlp", "mlp-clip", "gpt-tiny-scan", "bert-tiny"};
+	for (size_t i = 0; i < SW_COUNT(fixtures); i++) {
+		planned p;
+		open_fixture(fixtures[i], CLUSTERS[i % SW_COUNT(CLUSTERS)], &p);
+		try(t, &p, fixtures[i]);
+		close_planned(&p);
+	}
+}
+
+static void no_fixed_strategy_is_quicker_than_auto(void **state)
+{
+	tally t = {0};
+	(void)state;
+	on_random_programs(&t, try_all);
+	on_fixtures(&t, try_all);
+	report(&t, 100);
+}
+
+static void less_memory_is_not_quicker(void **state)
+{
+	tally t = {0};
+	(void)state;
+	on_random_programs(&t, try_memory);
+	on_fixtures(&t, try_memory);
+	report(&t, 5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_fixed_strategy_is_quicker_than_auto),
+		cmocka_unit_test(less_memory_is_not_quicker),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
