@@ -22,8 +22,8 @@ double sw_bound_op_s(const sw_cluster *cluster, const sw_program *program, sw_id
  * holds for programs that compute again, pad, or run in microbatches. O(ops * ways), where the ways
  * of an op are the distributions of the prime factors of the devices over its dimensions; the first
  * way that divides everything evenly ends the count. */
-double sw_bound_kernels_s(const sw_roles *roles, const sw_rule *const *rules,
-                          const sw_cluster *cluster);
+double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
+                          const sw_rule *const *rules, const sw_cluster *cluster);
 
 /* ---- certificate.c ---------------------------------------------------------------------- */
 

@@ -31,13 +31,10 @@ void sw_bound_certify(sw_plan *plan, const sw_sidecar *sidecar)
 {
 	const sw_program *program = sw_plan_serial(plan);
 	sw_arena arena;
-	sw_roles roles;
 	sw_arena_init(&arena);
-	sw_roles_init(&roles, program, sidecar);
 	const sw_rule **rules = SW_NEW_N(&arena, const sw_rule *, program->ops.len + 1);
 	for (sw_id id = 0; id < program->ops.len; id++)
 		rules[id] = sw_rule_make(program, id, &arena);
-	sw_bound_state(plan, sw_bound_kernels_s(&roles, rules, plan->cluster), false);
-	sw_roles_clear(&roles);
+	sw_bound_state(plan, sw_bound_kernels_s(program, sidecar, rules, plan->cluster), false);
 	sw_arena_clear(&arena);
 }

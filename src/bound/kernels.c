@@ -263,16 +263,30 @@ static double computation_s(summation *s, int32_t computation)
 	return sum;
 }
 
-double sw_bound_kernels_s(const sw_roles *roles, const sw_rule *const *rules,
-                          const sw_cluster *cluster)
+/* Return whether each op may run in a loop over microbatches. */
+static const bool *find_looped(const sw_program *program, const sw_sidecar *sidecar,
+                               sw_arena *arena)
 {
-	const sw_program *program = roles->program;
+	bool *looped = SW_NEW_N(arena, bool, program->ops.len + 1);
+	sw_phases phases;
+	sw_phases_init(&phases, program, sidecar);
+	for (sw_id id = 0; phases.possible.n > 0 && id < program->ops.len; id++)
+		looped[id] = sw_op_at(program, id)->computation != program->entry ||
+		             phases.part[id] == SW_PART_BODY;
+	sw_phases_clear(&phases);
+	return looped;
+}
+
+double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
+                          const sw_rule *const *rules, const sw_cluster *cluster)
+{
 	sw_arena arena;
 	sw_arena_init(&arena);
-	summation s = {.d = division_of(cluster, program),
-	               .rules = rules,
-	               .twins = sw_bound_twins(program, &arena),
-	               .counted_s = SW_NEW_N(&arena, double, program->ops.len + 1)};
+	summation s = {
+		.d = division_of(cluster, program),
+		.rules = rules,
+		.twins = sw_bound_twins(program, find_looped(program, sidecar, &arena), &arena),
+		.counted_s = SW_NEW_N(&arena, double, program->ops.len + 1)};
 	double seconds = computation_s(&s, program->entry);
 	sw_arena_clear(&arena);
 	return seconds;

@@ -13,10 +13,11 @@
 
 typedef struct twins {
 	const sw_program *program;
-	sw_id *class;     /* per op: an op of its class with a smaller or the same number */
-	uint32_t *number; /* per op that is the first of its class: ops in it */
-	sw_id *before;    /* per op: the op of its kind before it in this round; SW_ABSENT: none */
-	sw_map kinds;     /* what twins share -> the last such op */
+	const bool *looped; /* per op */
+	sw_id *class;       /* per op: an op of its class with a smaller or the same number */
+	uint32_t *number;   /* per op that is the first of its class: ops in it */
+	sw_id *before; /* per op: the op of its kind before it in this round; SW_ABSENT: none */
+	sw_map kinds;  /* what twins share -> the last such op */
 	sw_text key;
 	bool changed;
 } twins;
@@ -51,7 +52,7 @@ static bool may_be_padded_alike(double ratio, double doubt)
 	return ratio <= doubt && ratio * doubt >= 1;
 }
 
-static bool may_get_one_size(sw_shape a, sw_shape b)
+static bool may_get_one_size(sw_shape a, sw_shape b, bool looped)
 {
 	double apart = 1; /* the product of the ratios that padding can't explain */
 	int32_t n = 0;
@@ -62,7 +63,8 @@ static bool may_get_one_size(sw_shape a, sw_shape b)
 		apart *= ratio;
 		n++;
 	}
-	return n == 0 || (n == 2 && may_be_padded_alike(apart, MAX_PADDING * MAX_PADDING));
+	return n == 0 ||
+	       (looped && n == 2 && may_be_padded_alike(apart, MAX_PADDING * MAX_PADDING));
 }
 
 /* ---- kinds ------------------------------------------------------------------------------ */
@@ -112,7 +114,8 @@ static void visit(twins *t, sw_id id)
 	for (sw_id other = t->before[id]; other != SW_ABSENT; other = t->before[other]) {
 		sw_shape its =
 			sw_value_shape(t->program, sw_op_at(t->program, other)->first_result);
-		if ((twin_operand || !sw_shape_equal(shape, its)) && may_get_one_size(shape, its))
+		if ((twin_operand || !sw_shape_equal(shape, its)) &&
+		    may_get_one_size(shape, its, t->looped[id] && t->looped[other]))
 			join(t, other, id);
 	}
 }
@@ -129,10 +132,11 @@ static void one_round(twins *t)
 	}
 }
 
-const sw_id *sw_bound_twins(const sw_program *program, sw_arena *arena)
+const sw_id *sw_bound_twins(const sw_program *program, const bool *looped, sw_arena *arena)
 {
 	size_t n = program->ops.len + 1;
 	twins t = {.program = program,
+	           .looped = looped,
 	           .class = SW_NEW_N(arena, sw_id, n),
 	           .number = SW_NEW_N(arena, uint32_t, n),
 	           .before = SW_NEW_N(arena, sw_id, n),

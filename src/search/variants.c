@@ -38,11 +38,7 @@ static bool rewrites_nothing(const sw_rewrites *rewrites)
 
 static double kernels_s(const sw_search *s, const sw_plan *plan)
 {
-	sw_roles roles;
-	sw_roles_init(&roles, plan->program, s->asked.sidecar);
-	double seconds = sw_bound_kernels_s(&roles, plan->rules, s->asked.cluster);
-	sw_roles_clear(&roles);
-	return seconds;
+	return sw_bound_kernels_s(plan->program, s->asked.sidecar, plan->rules, s->asked.cluster);
 }
 
 static sw_status rewrite(const sw_search *s, sw_variant *v, sw_program **program, sw_error *err)

@@ -37,24 +37,21 @@ static const double *times_of(const sw_program *program, sw_arena *arena)
 	return times;
 }
 
-void bounds_init(bounds *b, const sw_program *program, const sw_rule *const *rules,
-                 const sw_cluster *cluster)
+void bounds_init(bounds *b, const sw_program *program, const sw_sidecar *sidecar,
+                 const sw_rule *const *rules, const sw_cluster *cluster)
 {
-	sw_sidecar sidecar;
 	sw_roles roles;
 	*b = (bounds){.program = program};
 	sw_arena_init(&b->arena);
-	sw_sidecar_default(program, &sidecar);
-	sw_roles_init(&roles, program, &sidecar);
+	sw_roles_init(&roles, program, sidecar);
 	double *op_s = SW_NEW_N(&b->arena, double, program->ops.len + 1);
 	for (sw_id id = 0; id < program->ops.len; id++)
 		if (roles.planned[sw_op_at(program, id)->computation])
 			op_s[id] = sw_bound_op_s(cluster, program, id, rules[id]);
 	b->op_s = op_s;
 	b->times = times_of(program, &b->arena);
-	b->kernels_s = sw_bound_kernels_s(&roles, rules, cluster);
+	b->kernels_s = sw_bound_kernels_s(program, sidecar, rules, cluster);
 	sw_roles_clear(&roles);
-	sw_sidecar_clear(&sidecar);
 }
 
 void bounds_clear(bounds *b)

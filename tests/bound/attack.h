@@ -25,8 +25,8 @@ typedef struct bounds {
 	double kernels_s;
 } bounds;
 /* `rules`: of a plan of the program. */
-void bounds_init(bounds *b, const sw_program *program, const sw_rule *const *rules,
-                 const sw_cluster *cluster);
+void bounds_init(bounds *b, const sw_program *program, const sw_sidecar *sidecar,
+                 const sw_rule *const *rules, const sw_cluster *cluster);
 void bounds_clear(bounds *b);
 
 /* The attack that came closest to a bound. */

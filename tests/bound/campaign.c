@@ -22,6 +22,7 @@ typedef struct variant {
 	campaign *c;
 	const site *on;
 	sw_program *program; /* canonical; borrowed */
+	const sw_sidecar *sidecar;
 	const bounds *asked; /* of the program that was asked for; NULL: of this one */
 	bounds own;
 	int32_t n;
@@ -42,7 +43,7 @@ static void add_plan(variant *v, sw_plan *plan)
 	attacker *a = &v->c->attacker;
 	plan->paths = v->on->paths;
 	if (v->n == 0)
-		bounds_init(&v->own, plan->program, plan->rules, &v->on->cluster);
+		bounds_init(&v->own, plan->program, v->sidecar, plan->rules, &v->on->cluster);
 	snprintf(a->plan, sizeof(a->plan), "%s", plan->chosen);
 	outcome o = attack(a, plan, &v->own, v->asked ? v->asked : &v->own, true);
 	v->step_s[v->n] = o.ok ? o.step_s : INFINITY;
@@ -79,7 +80,7 @@ static double add_planned(variant *v, const char *strategy, const sw_sidecar *si
 	bounds own;
 	plan->paths = v->on->paths;
 	snprintf(a->plan, sizeof(a->plan), "%s", plan->chosen);
-	bounds_init(&own, plan->program, plan->rules, &v->on->cluster);
+	bounds_init(&own, plan->program, v->sidecar, plan->rules, &v->on->cluster);
 	outcome o = attack(a, plan, &own, &v->own, true);
 	bounds_clear(&own);
 	plan->paths = NULL;
@@ -228,7 +229,7 @@ static void attack_rewritten(campaign *c, const site *on, const sw_program *cano
 	snprintf(name, sizeof(name), "%s%s", before, words.len ? words.data : "");
 	sw_text_clear(&words);
 	c->attacker.program = name;
-	variant v = {.c = c, .on = on, .program = program, .asked = asked};
+	variant v = {.c = c, .on = on, .program = program, .sidecar = sidecar, .asked = asked};
 	add_random(&v, c->effort.random);
 	descend_all(&v);
 	variant_clear(&v);
@@ -247,7 +248,7 @@ static void attack_case(campaign *c, const sw_program *program, const sw_sidecar
 	if (sw_rewrite_canonical(program, &canonical, &err) != SW_OK)
 		return;
 	c->attacker.cluster = on->name;
-	variant v = {.c = c, .on = on, .program = canonical};
+	variant v = {.c = c, .on = on, .program = canonical, .sidecar = sidecar};
 	add_random(&v, c->effort.random);
 	if (planned && v.n > 0) {
 		add_fixed(&v, sidecar);

@@ -1,4 +1,4 @@
-/* The attacks of test_bound, but many more, and longer descents: twenty times SW_CASES (2,500, as
+/* The attacks of test_bound, but many more, and longer descents: forty times SW_CASES (2,500, as
  * tools/test --long asks for) from SW_SEED (1,000,000) on. */
 #include "bound/campaign.h"
 
@@ -13,7 +13,7 @@ static void no_plan_is_quicker_than_the_bound(void **state)
 	campaign c;
 	(void)state;
 	campaign_init(&c, 1, LONG);
-	campaign_run(&c, seed ? strtoull(seed, NULL, 10) : 1000000, 20 * n);
+	campaign_run(&c, seed ? strtoull(seed, NULL, 10) : 1000000, 40 * n);
 	campaign_print(&c);
 	assert_int_equal(c.attacker.violations, 0);
 	campaign_clear(&c);
