@@ -394,7 +394,9 @@ static void add_grids(const request *r)
 	if (!r->roles || r->atoms->n == 0)
 		return;
 	int64_t top = affordable(r, r->limits->grids_work);
-	add_axonn(r, &(sw_plan_strategy){SW_PLAN_AXONN, .top = SW_MIN(top, SW_TOP_GRIDS)}, NULL);
+	if (top > 0)
+		add_axonn(r, &(sw_plan_strategy){SW_PLAN_AXONN, .top = SW_MIN(top, SW_TOP_GRIDS)},
+		          NULL);
 	add_hybrids(r);
 }
 
@@ -404,7 +406,7 @@ static void add_wide(const request *r)
 {
 	sw_meshes *meshes = r->meshes;
 	size_t first = meshes->len, n = first;
-	if (!r->roles || r->atoms->n == 0)
+	if (!r->roles || r->atoms->n == 0 || affordable(r, r->limits->wide_work) == 0)
 		return;
 	add_summa(r, &(sw_plan_strategy){.kind = SW_PLAN_SUMMA}, NULL);
 	add_summa(r, &(sw_plan_strategy){.kind = SW_PLAN_2_5D}, NULL);

@@ -35,6 +35,9 @@
 	  "halved: 0/7; doubled: 0/7")                                                             \
 	X(max_variants, 8, "variants", "that save memory and are searched",                        \
 	  "halved: 0/19; doubled: 0/19")                                                           \
+	X(elsewhere_work, 1.2e5, "ops",                                                            \
+	  "of variants searched, up to which others than the best one's neighbours are",           \
+	  "not measured")                                                                          \
 	X(max_microbatches, 256, "microbatches", "that are tried", "halved: 0/7; doubled: 0/7")    \
 	X(pad_first_parts, 16, "parts",                                                            \
 	  "of a dimension, one of which the first padded variant may add",                         \

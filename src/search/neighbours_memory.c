@@ -10,8 +10,8 @@
  * search begins at the quickest choice that should fit. If it does not, its peak corrects the
  * predictions. Once a choice fits, its neighbours in the grid are tried as long as that makes plans
  * faster: a choice that takes more memory must split more, one that takes less may split less. Then
- * come the choices elsewhere whose predicted time is below the incumbent's step. Meshes that were
- * far behind in the best variant are left out of the next.
+ * come the choices elsewhere whose predicted time is below the incumbent's step, as long as the
+ * budget of work lasts. Meshes that were far behind in the best variant are left out of the next.
  */
 #include "search/internal.h"
 
@@ -317,6 +317,9 @@ static size_t next_neighbour(const sw_grid_search *x, size_t at)
  * each step between takes longer. n: there is none. */
 static size_t next_elsewhere(const sw_grid_search *x)
 {
+	double work = (double)x->searches * (double)x->search->canonical->ops.len;
+	if (work > x->search->asked.limits->elsewhere_work)
+		return x->n;
 	double step_s = x->search->incumbent.cost.step_time_s;
 	size_t best = x->n, columns = x->counts.len;
 	for (size_t i = 0; i < x->n; i++) {
