@@ -28,21 +28,22 @@
 	X(deferred_lead, 1.5, "times a collective's seconds",                                      \
 	  "from a gather to its deadline, and from a reduction to its readers, in the order that " \
 	  "defers",                                                                                \
-	  "not measured")                                                                          \
+	  "halved: 0/14; doubled: 0/14")                                                           \
 	X(deferred_tight_lead, 1, "times a collective's seconds",                                  \
-	  "for the same, once the memory of that order was exceeded", "not measured")              \
+	  "for the same, once the memory of that order was exceeded",                              \
+	  "halved: 0/14; doubled: 0/14")                                                           \
 	X(lookahead_edges, 100, "edges per task",                                                  \
 	  "looked at by the orders by least work, which then take collectives as they stand",      \
-	  "not measured")                                                                          \
+	  "halved: 0/14; doubled: 0/14")                                                           \
 	X(max_refits, 3, "schedules",                                                              \
 	  "within an interpolated memory allowance before it falls to refit_last_share",           \
-	  "not measured")                                                                          \
+	  "halved: 0/14; doubled: 0/14")                                                           \
 	X(refit_share, 0.9, "of an allowance", "that the next attempt gets at most",               \
-	  "not measured")                                                                          \
+	  "halved: 0/14; doubled: 0/14")                                                           \
 	X(refit_min_share, 0.5, "of an allowance", "that the next attempt gets at least",          \
-	  "not measured")                                                                          \
+	  "halved: 0/14; doubled: 0/14")                                                           \
 	X(refit_last_share, 1. / 16, "of an allowance", "that attempts after max_refits get",      \
-	  "not measured")
+	  "halved: 0/14; doubled: 0/14")
 
 typedef struct sw_schedule_limits {
 	SW_SCHEDULE_LIMITS(SW_LIMIT_FIELD)

@@ -37,7 +37,7 @@
 	  "halved: 0/19; doubled: 0/19")                                                           \
 	X(elsewhere_work, 1.2e5, "ops",                                                            \
 	  "of variants searched, up to which others than the best one's neighbours are",           \
-	  "not measured")                                                                          \
+	  "halved: 0/14; doubled: 0/14; llama3-8b on 64 A100 gains 10 %")                          \
 	X(max_microbatches, 256, "microbatches", "that are tried", "halved: 0/7; doubled: 0/7")    \
 	X(pad_first_parts, 16, "parts",                                                            \
 	  "of a dimension, one of which the first padded variant may add",                         \
@@ -53,11 +53,13 @@
 	X(max_regather_costings, 6, "programs", "costed to find the values that stay cached",      \
 	  "halved: 0/19; doubled: 0/19")                                                           \
 	X(max_regather_targets, 16, "targets",                                                     \
-	  "of memory tried to find the values that stay cached", "not measured")                   \
+	  "of memory tried to find the values that stay cached", "halved: 0/14; doubled: 0/14")    \
 	X(wide_gap, 0.01, "of the step",                                                           \
-	  "above the bound, from which on wide meshes are searched", "not measured")               \
+	  "above the bound, from which on wide meshes are searched",                               \
+	  "halved: 0/14; doubled: 0/14")                                                           \
 	X(wide_behind, 1.25, "ratio",                                                              \
-	  "to the best plan by the model up to which wide meshes are searched", "not measured")
+	  "to the best plan by the model up to which wide meshes are searched",                    \
+	  "halved: 0/14; doubled: 0/14")
 
 typedef struct sw_search_limits {
 	SW_SEARCH_LIMITS(SW_LIMIT_FIELD)
