@@ -142,8 +142,24 @@ typedef struct sw_calibration {
 	const sw_measurement *points; /* by (collective, atoms, bytes) */
 } sw_calibration;
 
+/* How far a device runs several ops as one kernel; src/fuse has the rules.
+ * X(NAME, the word of the cluster file) */
+#define SW_FUSIONS(X)                                                                              \
+	X(NONE, "none")       /* each op is a kernel */                                            \
+	X(LOOPS, "loops")     /* what the executor's kernels do */                                 \
+	X(XLA_GPU, "xla-gpu") /* what XLA makes for a GPU, with cuBLAS, cuDNN and flash attention */ \
+	X(XLA_CPU, "xla-cpu") /* what XLA makes for a CPU: no attention, no epilogues of dots */
+typedef enum sw_fusion {
+#define SW_ROW(NAME, name) SW_FUSION_##NAME,
+	SW_FUSIONS(SW_ROW)
+#undef SW_ROW
+		SW_FUSION_COUNT
+} sw_fusion;
+const char *sw_fusion_name(sw_fusion fusion); /* "xla-gpu" */
+
 typedef struct sw_device {
 	const char *name;
+	sw_fusion fusion; /* NONE if the file gives none */
 	int64_t memory_bytes;
 	double memory_bandwidth;
 	double kernel_overhead_s;    /* added to every op */

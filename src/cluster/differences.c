@@ -76,6 +76,9 @@ static void compare_devices(const sw_device *x, const sw_device *y, sw_text *tex
 {
 	const char *of = y->name ? y->name : "device";
 	compare_figures(&sw_device_figures, of, x, y, 0, text);
+	if (x->fusion != y->fusion)
+		sw_text_addf(text, "%sfusion of %s %s, not %s", text->len ? ", " : "", of,
+		             sw_fusion_name(y->fusion), sw_fusion_name(x->fusion));
 	for (int t = 0; t < SW_TYPE_COUNT; t++)
 		compare(sw_type_name((sw_type)t), of, x->flops[t], y->flops[t], SW_QUANTITY_FLOPS,
 		        text);

@@ -1,5 +1,5 @@
-/* Names of collectives, algorithms and kernel families, and the collectives that each algorithm
- * serves. */
+/* Names of collectives, algorithms, kernel families and fusions, and the collectives that each
+ * algorithm serves. */
 #include "cluster/cluster.h"
 
 static const char *const collectives[SW_COLLECTIVE_COUNT] = {
@@ -8,6 +8,10 @@ static const char *const collectives[SW_COLLECTIVE_COUNT] = {
 static const char *const families[SW_FAMILY_COUNT] = {
 	"matmul", "convolution", "elementwise", "transcendental", "reduce", "move", "indexed",
 };
+
+#define ROW(NAME, name) [SW_FUSION_##NAME] = name,
+static const char *const fusions[SW_FUSION_COUNT] = {SW_FUSIONS(ROW)};
+#undef ROW
 
 #define ROW(NAME, name, serves) [SW_ALGORITHM_##NAME] = {#name, serves},
 static const struct {
@@ -29,6 +33,11 @@ const char *sw_algorithm_name(sw_algorithm algorithm)
 bool sw_algorithm_serves(sw_algorithm algorithm, sw_collective_kind kind)
 {
 	return algorithms[algorithm].serves >> kind & 1;
+}
+
+const char *sw_fusion_name(sw_fusion fusion)
+{
+	return fusions[fusion];
 }
 
 const char *sw_family_name(sw_family family)

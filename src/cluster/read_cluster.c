@@ -146,9 +146,22 @@ static sw_status read_flops(const sw_yaml *node, double flops[SW_TYPE_COUNT], sw
 	return status;
 }
 
+static sw_status read_fusion(const sw_yaml *node, sw_fusion *fusion, sw_error *err)
+{
+	for (int f = 0; node->kind == SW_YAML_SCALAR && f < SW_FUSION_COUNT; f++) {
+		if (strcmp(node->text, sw_fusion_name((sw_fusion)f)) == 0) {
+			*fusion = (sw_fusion)f;
+			return SW_OK;
+		}
+	}
+	return field_bad(err, node, "device.fusion",
+	                 "expected none, loops, xla-gpu or xla-cpu");
+}
+
 static sw_status read_device(const sw_yaml *node, sw_cluster *cluster, sw_error *err)
 {
-	static const field fields[] = {{"name", false}, {"flops", false}, {"kernels", true}};
+	static const field fields[] = {
+		{"name", false}, {"flops", false}, {"kernels", true}, {"fusion", true}};
 	static const mapping m = {fields, SW_COUNT(fields), &sw_device_figures};
 	sw_device *device = &cluster->device;
 	sw_status status = mapping_check(node, &m, "device", err);
@@ -161,7 +174,10 @@ static sw_status read_device(const sw_yaml *node, sw_cluster *cluster, sw_error 
 	                    &device->name, err);
 	if (status == SW_OK)
 		status = read_flops(sw_yaml_get(node, "flops"), device->flops, err);
-	const sw_yaml *kernels = sw_yaml_get(node, "kernels");
+	const sw_yaml *fusion = sw_yaml_get(node, "fusion"),
+		      *kernels = sw_yaml_get(node, "kernels");
+	if (status == SW_OK && fusion)
+		status = read_fusion(fusion, &device->fusion, err);
 	return status == SW_OK && kernels ? kernels_read(kernels, device, err) : status;
 }
 

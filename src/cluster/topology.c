@@ -140,6 +140,9 @@ static uint64_t hash_figures(uint64_t hash, const sw_figures *figures, const voi
 static uint64_t hash_device(uint64_t hash, const sw_device *device)
 {
 	hash = hash_figures(hash, &sw_device_figures, device, 0);
+	if (device->fusion)
+		hash = sw_hash_bytes(sw_fusion_name(device->fusion),
+		                     strlen(sw_fusion_name(device->fusion)), hash);
 	for (int type = 0; type < SW_TYPE_COUNT; type++)
 		if (device->flops[type] > 0)
 			hash = hash_real(sw_hash_bytes(sw_type_name((sw_type)type),

@@ -117,7 +117,11 @@ static const sw_attribute conditional[] = {
 	CALL("false_computation", OPT, 1),
 };
 static const sw_attribute call[] = {CALL("to_apply", REQ, 0)};
-static const sw_attribute calls[] = {CALL("calls", REQ, 0)};
+static const sw_attribute fusion[] = {
+	ROW("kind", WORD, OPT, AT(fusion.kind), 0),
+	ROW("kernel", WORD, OPT, AT(fusion.kernel), 0),
+	CALL("calls", REQ, 0),
+};
 static const sw_attribute calls_optional[] = {CALL("calls", OPT, 0)};
 static const sw_attribute custom_call[] = {
 	ROW("custom_call_target", STRING, REQ, AT(custom.target), 0),
@@ -199,7 +203,7 @@ static const list lists[SW_OPCODE_COUNT] = {
 	LIST(BATCH_NORM_TRAINING, batch_norm),
 	LIST(CALL, call),
 	LIST(CONDITIONAL, conditional),
-	LIST(FUSION, calls),
+	LIST(FUSION, fusion),
 	LIST(MAP, reduce),
 	LIST(SCAN, scan),
 	LIST(WHILE, loop),

@@ -156,6 +156,11 @@ typedef union sw_attrs {
 	struct {
 		bool lower;
 	} cholesky;
+	/* kind: XLA's word (kLoop, kInput, kOutput, kCustom); kernel: what it runs as, as `fuse`
+	 * writes it, one of the names of sw_fused_kernel. NULL: the text does not say */
+	struct {
+		const char *kind, *kernel;
+	} fusion;
 	struct {
 		const char *target; /* custom_call_target */
 		/* per operand of the text: its number of leaves, or -1 for an array; n == 0: all

@@ -113,6 +113,39 @@ static inline const sw_computation *sw_entry(const sw_program *program)
 	return &program->computations.data[program->entry];
 }
 
+/*
+ * What a fusion runs as. `fuse` writes a fusion for each kernel of several ops; its computation
+ * holds the ops themselves, so that what it computes needs no other definition.
+ *
+ * X(NAME, name, XLA's kind)
+ */
+#define SW_FUSED_KERNELS(X)                                                                        \
+	/* elementwise ops and moves of one domain: each element is read and written once */       \
+	X(LOOP, "loop", "kLoop")                                                                   \
+	/* reductions with what feeds them, and what reads them row by row */                      \
+	X(REDUCE, "reduce", "kInput")                                                              \
+	/* one dot or convolution with what feeds it and what reads it elementwise */              \
+	X(DOT, "dot", "kOutput")                                                                   \
+	/* a gather, scatter or dynamic update with what feeds it */                               \
+	X(INDEXED, "indexed", "kInput")                                                            \
+	/* softmax(q k^T ...) v, which stores no scores, and its derivative */                     \
+	X(ATTENTION, "attention", "kCustom")                                                       \
+	X(ATTENTION_GRADIENT, "attention_gradient", "kCustom")                                     \
+	/* logits, their softmax and the loss, which stores no logits, and its derivative */       \
+	X(CROSS_ENTROPY, "cross_entropy", "kCustom")                                               \
+	X(CROSS_ENTROPY_GRADIENT, "cross_entropy_gradient", "kCustom")
+typedef enum sw_fused_kernel {
+#define SW_ROW(NAME, name, kind) SW_FUSED_##NAME,
+	SW_FUSED_KERNELS(SW_ROW)
+#undef SW_ROW
+		SW_FUSED_COUNT
+} sw_fused_kernel;
+const char *sw_fused_kernel_name(sw_fused_kernel kernel); /* "loop" */
+const char *sw_fused_kernel_kind(sw_fused_kernel kernel); /* "kLoop" */
+/* Return what a fusion runs as; SW_FUSED_COUNT if the op is no fusion, or one that `fuse` did not
+ * write. */
+sw_fused_kernel sw_fused_kernel_of(const sw_op *op);
+
 /* Return the trip count that is assumed for a `while`: 1 where it is not known. */
 static inline int64_t sw_op_trips(const sw_op *op)
 {

@@ -1,0 +1,58 @@
+/*
+ * fuse: ops -> kernels: which ops of a program a device runs as one.
+ *
+ * Takes a verified program and what the device can fuse (`fusion` of the cluster file), gives the
+ * KERNELS: each op is computed by one kernel, its owner, or is free; a kernel may also hold COPIES
+ * of ops that another kernel owns, where computing them again is cheaper than storing them. A value
+ * is STORED if its owner hands it to another kernel, or to a result of the computation; what is not
+ * stored has no buffer and costs no bytes. Collectives, loops and branches are borders: they belong
+ * to no kernel, and what they read and write is stored. Bodies of loops and branches are cut into
+ * kernels like the entry.
+ *
+ * Two readers share this one answer. The planner takes it for the program of all devices, to know
+ * what its choices will cost and hold (sw_kernels_find); after `partition`, sw_fuse writes it into
+ * the program of one device, which is scheduled, simulated and run.
+ */
+#ifndef SW_FUSE_H
+#define SW_FUSE_H
+
+#include "cluster/cluster.h"
+
+/* One kernel: ops of one computation, ascending. Alone: one op, which stays as it is. */
+typedef struct sw_kernel_ops {
+	sw_fused_kernel kind; /* SW_FUSED_COUNT: one op alone */
+	int32_t computation;
+	uint32_t n_ops, n_results;
+	const sw_id *ops;     /* owned ops and copies, operands before users */
+	const sw_id *results; /* the values that it stores; all of owned ops */
+} sw_kernel_ops;
+
+/* Why something that looks like attention, or like a softmax over a vocabulary, is not one
+ * kernel. */
+typedef struct sw_fuse_note {
+	sw_id op;
+	const char *text; /* "the scores are read by %add.7, which is no part of the softmax" */
+} sw_fuse_note;
+
+typedef struct sw_kernels {
+	sw_arena arena;
+	const sw_program *program;
+	SW_VEC(sw_kernel_ops) list; /* by computation, then in an order in which they can run */
+	/* per op: the kernel that owns it, an index into list; SW_NO_ID: the op is free, or stands
+	 * in a computation that no kernel is cut from (a reducer, say) */
+	uint32_t *owner;
+	bool *stored; /* per value */
+	SW_VEC(sw_fuse_note) notes;
+} sw_kernels;
+
+/* Cut the program into kernels. The program must outlive the result. Deterministic.
+ * O(uses + kernels * ops within reach of a merge), see src/fuse/README.md. */
+void sw_kernels_find(sw_kernels *kernels, const sw_program *program, sw_fusion device);
+void sw_kernels_clear(sw_kernels *kernels);
+
+/* Write the program in which each kernel of several ops is one fusion op. Everything else keeps its
+ * name and its order, but for kernels that must stand behind what they read. With SW_FUSION_NONE
+ * the result is a copy. The caller owns *out (sw_program_free). Errors: internal ones only. */
+sw_status sw_fuse(const sw_program *in, sw_fusion device, sw_program **out, sw_error *err);
+
+#endif
