@@ -92,16 +92,22 @@ bool sw_fuse_rows_agree(sw_fuser *f, sw_id op, uint32_t node, int64_t *row);
 /* Return the elements of a row if the reduction combines runs of neighbours, 0 else. */
 int64_t sw_fuse_row_of(const sw_program *program, const sw_op *op);
 
+/* List the uses of all results of an op in f->uses, and set f->returns. At most 64 or so are
+ * listed. */
+void sw_fuse_list_uses(sw_fuser *f, const sw_op *op);
+/* Fill kernels->list, owner, stored and order from the nodes. (kernel_list.c) */
+void sw_fuse_list_kernels(sw_fuser *f, const bool *planned);
+
 /* ---- recognisers ------------------------------------------------------------------------- */
 
-/* Find kernels of a special shape in one computation, and add them by sw_fuse_claim. They run
+/* Find kernels of a special shape in one computation, and add them by sw_fuse_add. They run
  * before the search; what they claim takes no part in other kernels. They take an op only if
  * f->node says SW_NO_ID. (attention.c, cross_entropy.c) */
 void sw_fuse_attention(sw_fuser *f, int32_t computation);
 void sw_fuse_cross_entropy(sw_fuser *f, int32_t computation);
 /* Make a node of these ops; `owned` of the `ops` (both ascending) belong to it, the others are
  * copies. */
-void sw_fuse_claim(sw_fuser *f, sw_fused_kernel kind, int32_t computation, const sw_id *ops,
+void sw_fuse_add(sw_fuser *f, sw_fused_kernel kind, int32_t computation, const sw_id *ops,
                    uint32_t n_ops, const sw_id *owned, uint32_t n_owned);
 void sw_fuse_note_add(sw_fuser *f, sw_id op, const char *text);
 

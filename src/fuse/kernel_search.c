@@ -85,7 +85,7 @@ static void list_uses_of(sw_fuser *f, sw_id value)
 }
 
 /* List the uses of all results of an op; f->returns: the computation returns one of them. */
-static void list_uses(sw_fuser *f, const sw_op *op)
+void sw_fuse_list_uses(sw_fuser *f, const sw_op *op)
 {
 	f->uses.len = 0;
 	f->returns = false;
@@ -396,7 +396,7 @@ static void visit(sw_fuser *f, sw_id id)
 	int64_t row = 0;
 	if (f->node[id] != SW_NO_ID || role == SW_FUSE_FREE)
 		return;
-	list_uses(f, sw_op_at(f->program, id));
+	sw_fuse_list_uses(f, sw_op_at(f->program, id));
 	readers r = readers_of(f);
 	if (role == SW_FUSE_BORDER || role == SW_FUSE_ALONE || role == SW_FUSE_INDEXED ||
 	    r.n > MAX_READERS) {
@@ -455,7 +455,7 @@ static const bool *mark_returned(const sw_program *program, sw_arena *arena)
 	return returned;
 }
 
-void sw_fuse_claim(sw_fuser *f, sw_fused_kernel kind, int32_t computation, const sw_id *ops,
+void sw_fuse_add(sw_fuser *f, sw_fused_kernel kind, int32_t computation, const sw_id *ops,
                    uint32_t n_ops, const sw_id *owned, uint32_t n_owned)
 {
 	uint32_t node = (uint32_t)f->nodes.len, next = n_owned;
@@ -488,7 +488,7 @@ static void raise_claimed(sw_fuser *f, sw_id id)
 	uint32_t node = f->node[id];
 	if (node == SW_NO_ID || sw_fuse_role_of(f->program, id) == SW_FUSE_FREE)
 		return;
-	list_uses(f, sw_op_at(f->program, id));
+	sw_fuse_list_uses(f, sw_op_at(f->program, id));
 	int32_t height = f->uses.len > MAX_USES ? height_of(f, NULL) : height_above(f, node);
 	node_at(f, node)->height = SW_MAX(node_at(f, node)->height, height);
 }
@@ -509,4 +509,67 @@ static void search_computation(sw_fuser *f, int32_t c)
 		else
 			visit(f, id);
 	}
+}
+
+static void mark_planned(const sw_program *program, int32_t c, bool *planned)
+{
+	planned[c] = true;
+	for (size_t i = 0; i < program->computations.data[c].ops.len; i++) {
+		const sw_op *op = sw_op_at(program, program->computations.data[c].ops.data[i]);
+		bool region = op->opcode == SW_OP_WHILE || op->opcode == SW_OP_CONDITIONAL;
+		for (uint32_t k = 0; region && k < op->n_called; k++)
+			if (!planned[op->called[k]])
+				mark_planned(program, op->called[k], planned);
+	}
+}
+
+static sw_fuser fuser_new(sw_kernels *kernels, sw_fusion device, sw_arena *arena)
+{
+	const sw_program *program = kernels->program;
+	sw_fuser f = {.kernels = kernels,
+	              .program = program,
+	              .rules = sw_fuse_rules_of(device),
+	              .users = sw_program_users(program, arena),
+	              .returned = mark_returned(program, arena),
+	              .cheap = mark_cheap(program, arena)};
+	f.node = SW_NEW_N(arena, uint32_t, program->ops.len + 1);
+	f.copied = SW_NEW_N(arena, uint32_t, program->ops.len + 1);
+	f.mark = SW_NEW_N(arena, uint8_t, program->ops.len + 1);
+	memset(f.node, 0xff, sizeof(*f.node) * program->ops.len);
+	return f;
+}
+
+static void fuser_clear(sw_fuser *f)
+{
+	for (size_t i = 0; i < f->nodes.len; i++)
+		sw_vec_clear(&f->nodes.data[i].members);
+	sw_vec_clear(&f->nodes);
+	sw_vec_clear(&f->copies);
+	sw_vec_clear(&f->uses);
+}
+
+void sw_kernels_find(sw_kernels *kernels, const sw_program *program, sw_fusion device)
+{
+	sw_arena scratch;
+	*kernels = (sw_kernels){.program = program};
+	sw_arena_init(&kernels->arena);
+	sw_arena_init(&scratch);
+	sw_fuser f = fuser_new(kernels, device, &scratch);
+	bool *planned = SW_NEW_N(&scratch, bool, program->computations.len + 1);
+	mark_planned(program, program->entry, planned);
+	for (int32_t c = 0; c < (int32_t)program->computations.len; c++)
+		if (planned[c])
+			search_computation(&f, c);
+	sw_fuse_list_kernels(&f, planned);
+	fuser_clear(&f);
+	sw_arena_clear(&scratch);
+}
+
+void sw_kernels_clear(sw_kernels *kernels)
+{
+	for (size_t c = 0; kernels->order && c < kernels->program->computations.len; c++)
+		sw_vec_clear(&kernels->order[c]);
+	sw_vec_clear(&kernels->list);
+	sw_vec_clear(&kernels->notes);
+	sw_arena_clear(&kernels->arena);
 }
