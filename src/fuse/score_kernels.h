@@ -1,0 +1,24 @@
+/* score_kernels: the kernels of an analysed score region, as drafts. */
+#ifndef SW_FUSE_SCORE_KERNELS_H
+#define SW_FUSE_SCORE_KERNELS_H
+
+#include "fuse/kernel_drafts.h"
+#include "fuse/scores.h"
+
+/* What a kind of device fuses of softmaxes between dots. */
+typedef struct sw_score_rule {
+	bool attention, cross_entropy;
+	int64_t head; /* attention: the dimensions of a head are at most so many */
+} sw_score_rule;
+const sw_score_rule *sw_score_rule_of(sw_fusion device);
+
+/* Add one draft per stage of the region. `forward` is the kind of kernels of the softmax and what it
+ * multiplies, `gradient` that of the derivative. */
+void sw_score_kernels_add(const sw_scores *scores, sw_fused_kernel forward,
+                          sw_fused_kernel gradient, sw_kernel_drafts *drafts);
+
+/* Follow a value back through moves, conversions, repetitions, gathers from other devices and
+ * barriers, to the value that holds its numbers first. */
+sw_id sw_score_origin(const sw_program *program, sw_id value);
+
+#endif

@@ -1,0 +1,65 @@
+/*
+ * scores: what each op of a score region is to the kernels that compute without storing scores.
+ *
+ * The exponentials of a softmax are summed over the KEYS; what the dots that begin the region have
+ * on their other side are the QUERIES. A value with axes of both is a SCORE; one with queries (and
+ * batch) alone that follows from scores is a ROW STATISTIC. A region ends at dots that contract the
+ * keys (P v, dS k) or the queries (P^T dO, dS^T q), and at reductions over queries or batch.
+ */
+#ifndef SW_FUSE_SCORES_H
+#define SW_FUSE_SCORES_H
+
+#include "fuse/score_regions.h"
+
+typedef enum sw_score_role {
+	SW_SCORE_APART, /* no part of the kernels */
+	SW_SCORE_FULL,  /* computes a score */
+	SW_SCORE_ROW,   /* computes a row statistic */
+	SW_SCORE_KEYS,  /* a dot that contracts the keys of a score */
+	SW_SCORE_QUERIES, /* a dot that contracts the queries of a score */
+	SW_SCORE_SUM,     /* reduces a score over more than the keys */
+} sw_score_role;
+
+typedef struct sw_score_op {
+	sw_id op;
+	sw_score_role role;
+	bool soft;      /* depends on an exponential or a sum over keys */
+	bool outside;   /* an op that is none of the region reads the result */
+	uint32_t seeds; /* bit i: depends on the i-th dot that begins the region */
+	/* The kernels of a region are numbered in the order in which they run. A value can be had
+	 * in the first one, and is computed in the second one, the first that needs it. */
+	int32_t earliest, stage;
+} sw_score_op;
+
+typedef struct sw_score_seed {
+	uint32_t index; /* into ops */
+	int key_side;   /* the dot's operand that has the keys: 0 or 1 */
+	bool late;      /* meets a softmax that doesn't depend on it: it begins the derivative */
+} sw_score_seed;
+
+enum { SW_MAX_SEEDS = 32 };
+
+typedef struct sw_scores {
+	sw_score_regions *regions;
+	uint32_t region;
+	uint32_t n;
+	sw_score_op *ops; /* ascending */
+	int32_t n_seeds;
+	sw_score_seed seeds[SW_MAX_SEEDS];
+	int32_t n_keys, n_queries; /* axes */
+	int32_t n_stages;
+	int32_t base; /* the first stage of the derivative */
+	/* why this is no region of kernels; text NULL: it is one */
+	sw_fuse_note refused;
+} sw_scores;
+
+/* Analyse a region, with `softmax` set. The lists live in the regions' arena. */
+void sw_scores_analyse(sw_scores *scores, sw_score_regions *regions, uint32_t region);
+/* Return the op of the region that computes a value, NULL if that is none, or APART. */
+const sw_score_op *sw_score_op_of(const sw_scores *scores, sw_id value);
+/* Return the value that an all-reduce combined to this one; any other value as it is. */
+sw_id sw_score_uncombined(const sw_program *program, sw_id value);
+/* Set the stages of all ops (score_stages.c). */
+void sw_scores_set_stages(sw_scores *scores);
+
+#endif
