@@ -78,31 +78,17 @@ static bool is_parameter(const sw_program *program, sw_id value)
 	return sw_op_at(program, program->values.data[origin].op)->opcode == SW_OP_PARAMETER;
 }
 
-/* Return the region's first dot of two activations in batches, as attention has: NULL if there is
- * none. */
-static const sw_op *batched_dot(const sw_score_regions *r, uint32_t region, sw_id *id)
+/* Return the dot that begins a region if it multiplies two activations in batches, as attention
+ * does; SW_NO_ID otherwise. */
+static sw_id batched_dot(const sw_score_regions *r, uint32_t region)
 {
 	const sw_score_region *of = &r->list.data[region];
-	for (uint32_t i = 0; i < of->n_ops; i++) {
-		const sw_op *op = sw_op_at(r->f->program, of->ops[i]);
-		*id = of->ops[i];
-		if (op->opcode == SW_OP_DOT && has_batch(op) &&
-		    sw_score_region_of(r, op->first_result) == region &&
-		    !is_parameter(r->f->program, op->operands[0]) &&
-		    !is_parameter(r->f->program, op->operands[1]))
-			return op;
-	}
-	return NULL;
-}
-
-static void add_note(const sw_score_regions *r, uint32_t region, sw_fuse_note note)
-{
-	sw_id dot;
-	if (!batched_dot(r, region, &dot))
-		return;
-	if (sw_op_at(r->f->program, note.op)->opcode != SW_OP_DOT)
-		note.op = dot;
-	sw_vec_push(&r->f->kernels->notes, note);
+	const sw_op *op = sw_op_at(r->f->program, of->ops[0]);
+	return op->opcode == SW_OP_DOT && has_batch(op) &&
+	                       !is_parameter(r->f->program, op->operands[0]) &&
+	                       !is_parameter(r->f->program, op->operands[1])
+		? of->ops[0]
+		: SW_NO_ID;
 }
 
 /* ---- the recogniser --------------------------------------------------------------------- */
@@ -111,18 +97,16 @@ static void try_region(sw_score_regions *r, uint32_t region, int64_t head,
                        sw_kernel_drafts *drafts)
 {
 	sw_scores scores;
+	sw_id dot = batched_dot(r, region);
 	sw_scores_analyse(&scores, r, region);
 	if (!scores.refused.text && is_vocabulary(&scores))
 		return;
 	const char *why = why_not(&scores, head);
-	if (why)
-		add_note(r, region, (sw_fuse_note){scores.n_seeds
-		                                           ? scores.ops[scores.seeds[0].index].op
-		                                           : scores.ops[0].op,
-		                                   why});
-	else
+	if (!why)
 		sw_score_kernels_add(&scores, SW_FUSED_ATTENTION, SW_FUSED_ATTENTION_GRADIENT,
 		                     drafts);
+	else if (dot != SW_NO_ID)
+		sw_vec_push(&r->f->kernels->notes, ((sw_fuse_note){dot, why}));
 }
 
 void sw_fuse_attention(sw_fuser *f, int32_t computation)

@@ -55,10 +55,13 @@ static void set_value(sw_score_regions *r, sw_id value, uint32_t region, sw_axis
 		*value_at(r, value) = (sw_score_value){region, exponential, axes};
 }
 
-/* Join the regions of two values that an op combines element by element. */
+/* Join the regions of two values that an op combines element by element. Return false if they stay
+ * apart: two softmaxes are not one, as where the gradients of a bias that layers share are added. */
 static bool join(sw_score_regions *r, sw_id op, sw_id x, sw_id y)
 {
 	uint32_t a = sw_score_region_of(r, x), b = sw_score_region_of(r, y);
+	if (a != b && r->list.data[a].softmax && r->list.data[b].softmax)
+		return false;
 	if (!sw_axes_unify(&r->axes, value_at(r, x)->axes, value_at(r, y)->axes)) {
 		r->list.data[a].conflict = r->list.data[b].conflict = op;
 		return false;
@@ -110,6 +113,7 @@ static void add_dim(axis_builder *list, const divided *x, int64_t dim)
 		add_axis(list, x->axes.v[i]);
 }
 
+/* An exponential that is scaled or masked by something else than scores is one still. */
 static bool is_exponential_kept(const sw_op *op)
 {
 	switch (op->opcode) {
@@ -128,12 +132,12 @@ static void walk_elementwise(sw_score_regions *r, sw_id id)
 {
 	const sw_op *op = sw_op_at(r->f->program, id);
 	sw_id first = SW_NO_ID;
-	bool exponential = op->opcode == SW_OP_EXPONENTIAL;
+	int n = 0;
 	for (uint32_t i = 0; i < op->n_operands; i++) {
 		sw_id x = op->operands[i];
 		if (!is_of_region(r, x))
 			continue;
-		exponential |= is_exponential_kept(op) && value_at(r, x)->exponential;
+		n++;
 		if (first == SW_NO_ID)
 			first = x;
 		else if (value_at(r, x)->axes.v != value_at(r, first)->axes.v ||
@@ -141,9 +145,11 @@ static void walk_elementwise(sw_score_regions *r, sw_id id)
 			if (!join(r, id, first, x))
 				return;
 	}
-	if (first != SW_NO_ID)
-		set_value(r, op->first_result, sw_score_region_of(r, first),
-		          value_at(r, first)->axes, exponential);
+	if (n == 0)
+		return;
+	bool kept = n == 1 && is_exponential_kept(op) && value_at(r, first)->exponential;
+	set_value(r, op->first_result, sw_score_region_of(r, first), value_at(r, first)->axes,
+	          kept || op->opcode == SW_OP_EXPONENTIAL);
 }
 
 static void walk_reshape(sw_score_regions *r, sw_id id)
