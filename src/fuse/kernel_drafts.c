@@ -246,7 +246,8 @@ static void drop_group(finisher *x, uint32_t stuck)
 {
 	const sw_kernel_draft *draft = &x->d->list.data[stuck];
 	sw_fuse_note note = {draft->about,
-	                     "what one of its kernels needs follows from what the kernel computes"};
+	                     "its kernels would wait for one another, as where a softmax is over "
+	                     "the queries"};
 	sw_vec_push(&x->d->f->kernels->notes, note);
 	for (uint32_t k = 0; k < x->d->list.len; k++)
 		x->dropped[k] |= x->d->list.data[k].group == draft->group;

@@ -295,7 +295,8 @@ static void walk_op(sw_score_regions *r, sw_id id)
 
 typedef void visit_region(sw_score_regions *r, uint32_t region, sw_id op, void *context);
 
-/* Visit each region of which the op computes a value, or reads one in a dot; a region once. */
+/* Visit each region of which the op computes a value, or reads one in a dot or a reduction; a
+ * region once. */
 static void visit_regions(sw_score_regions *r, sw_id id, visit_region *visit, void *context)
 {
 	const sw_op *op = sw_op_at(r->f->program, id);
@@ -303,7 +304,9 @@ static void visit_regions(sw_score_regions *r, sw_id id, visit_region *visit, vo
 	uint32_t region = op->n_results ? sw_score_region_of(r, op->first_result) : SW_NO_ID;
 	if (region != SW_NO_ID)
 		visit(r, region, id, context);
-	for (uint32_t i = 0; op->opcode == SW_OP_DOT && i < 2; i++) {
+	bool ends = op->opcode == SW_OP_DOT ||
+	            (op->opcode == SW_OP_REDUCE && op->n_operands == 2);
+	for (uint32_t i = 0; ends && i < 2; i++) {
 		seen[i] = sw_score_region_of(r, op->operands[i]);
 		if (seen[i] != SW_NO_ID && seen[i] != region && (i == 0 || seen[1] != seen[0]))
 			visit(r, seen[i], id, context);

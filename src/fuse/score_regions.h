@@ -26,7 +26,7 @@ typedef struct sw_score_region {
 	bool softmax;  /* an exponential is summed over some of its dimensions */
 	/* an op that joins two values of the region in different orders of their axes; SW_NO_ID */
 	sw_id conflict;
-	/* ops that compute a value of the region or read one in a dot, ascending */
+	/* ops that compute a value of the region, or read one in a dot or reduction; ascending */
 	uint32_t n_ops;
 	const sw_id *ops;
 } sw_score_region;
