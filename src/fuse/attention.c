@@ -7,53 +7,9 @@
  */
 #include "fuse/score_kernels.h"
 
-static const sw_op *seed_op(const sw_scores *s, int32_t seed)
-{
-	return sw_op_at(s->regions->f->program, s->ops[s->seeds[seed].index].op);
-}
-
 static bool has_batch(const sw_op *dot)
 {
 	return dot->attrs->dot.lhs_batch.n > 0;
-}
-
-static int64_t contracted_size(const sw_program *program, const sw_op *dot)
-{
-	sw_shape shape = sw_value_shape(program, dot->operands[0]);
-	int64_t size = 1;
-	for (int32_t i = 0; i < dot->attrs->dot.lhs_contracting.n; i++)
-		size *= shape.dims[dot->attrs->dot.lhs_contracting.v[i]];
-	return size;
-}
-
-/* The scores of a vocabulary: one product, whose gradient is multiplied by the very matrix that it
- * was computed with, and no other. */
-static bool is_vocabulary(const sw_scores *s)
-{
-	const sw_program *p = s->regions->f->program;
-	const sw_op *dot = seed_op(s, 0);
-	if (has_batch(dot) || s->n_seeds > 1)
-		return false;
-	sw_id keys = sw_score_origin(p, dot->operands[s->seeds[0].key_side]);
-	bool found = false;
-	for (uint32_t i = 0; i < s->n; i++) {
-		const sw_op *op = sw_op_at(p, s->ops[i].op);
-		if (s->ops[i].role != SW_SCORE_KEYS)
-			continue;
-		found = true;
-		if (sw_score_origin(p, op->operands[0]) != keys &&
-		    sw_score_origin(p, op->operands[1]) != keys)
-			return false;
-	}
-	return found;
-}
-
-static bool ends_at_dot(const sw_scores *s)
-{
-	for (uint32_t i = 0; i < s->n; i++)
-		if (s->ops[i].role == SW_SCORE_KEYS || s->ops[i].role == SW_SCORE_QUERIES)
-			return true;
-	return false;
 }
 
 static const char *why_not(const sw_scores *s, int64_t head)
@@ -61,10 +17,10 @@ static const char *why_not(const sw_scores *s, int64_t head)
 	const sw_fuser *f = s->regions->f;
 	if (s->refused.text)
 		return s->refused.text;
-	if (!ends_at_dot(s))
+	if (!sw_score_has_role(s, SW_SCORE_KEYS) && !sw_score_has_role(s, SW_SCORE_QUERIES))
 		return "its softmax is multiplied by no values";
 	for (int32_t i = 0; i < s->n_seeds; i++) {
-		int64_t size = contracted_size(f->program, seed_op(s, i));
+		int64_t size = sw_score_contracted(f->program, sw_score_seed_op(s, i));
 		if (size > head)
 			return sw_arena_printf(&f->kernels->arena,
 			                       "its heads have %lld dimensions, and %lld is the "
@@ -172,9 +128,11 @@ static void try_region(sw_score_regions *r, uint32_t region, int64_t head,
 {
 	sw_scores scores;
 	sw_scores_analyse(&scores, r, region);
-	if (!scores.refused.text && is_vocabulary(&scores))
+	if (!scores.refused.text && sw_score_is_vocabulary(&scores))
 		return;
 	const char *why = why_not(&scores, head);
+	if (!why)
+		sw_scores_set_stages(&scores, false);
 	if (!why)
 		sw_score_kernels_add(&scores, SW_FUSED_ATTENTION, SW_FUSED_ATTENTION_GRADIENT,
 		                     drafts);

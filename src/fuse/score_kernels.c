@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 static const sw_score_rule rules[SW_FUSION_COUNT] = {
-	[SW_FUSION_LOOPS] = {.attention = true, .cross_entropy = true, .head = 256},
+	[SW_FUSION_LOOPS] = {.attention = true, .cross_entropy = true, .head = 256, .vocabulary = 2},
 	/* flash attention of cuDNN takes heads of at most 256; XLA fuses no loss with its dots */
 	[SW_FUSION_XLA_GPU] = {.attention = true, .head = 256},
 };
@@ -12,28 +12,6 @@ static const sw_score_rule rules[SW_FUSION_COUNT] = {
 const sw_score_rule *sw_score_rule_of(sw_fusion device)
 {
 	return &rules[device];
-}
-
-sw_id sw_score_origin(const sw_program *program, sw_id value)
-{
-	for (;;) {
-		const sw_value *v = &program->values.data[value];
-		const sw_op *op = sw_op_at(program, v->op);
-		switch (op->opcode) {
-		case SW_OP_ALL_GATHER:
-		case SW_OP_BROADCAST:
-		case SW_OP_CONVERT:
-		case SW_OP_COPY:
-		case SW_OP_DYNAMIC_SLICE:
-		case SW_OP_OPT_BARRIER:
-		case SW_OP_RESHAPE:
-		case SW_OP_TRANSPOSE:
-			break;
-		default:
-			return value;
-		}
-		value = op->operands[op->n_results > 1 ? v->index : 0];
-	}
 }
 
 /* ---- one kernel ------------------------------------------------------------------------- */
@@ -101,20 +79,6 @@ static bool collect(draft_maker *m)
 
 /* ---- the region's kernels --------------------------------------------------------------- */
 
-/* A kernel belongs to the derivative if it has a dot that begins it, or one that contracts
- * queries. */
-static bool is_gradient(const draft_maker *m)
-{
-	const sw_scores *s = m->s;
-	for (int32_t i = 0; i < s->n_seeds; i++)
-		if (s->seeds[i].late && s->ops[s->seeds[i].index].stage == m->stage)
-			return true;
-	for (uint32_t i = 0; i < s->n; i++)
-		if (s->ops[i].role == SW_SCORE_QUERIES && s->ops[i].stage == m->stage)
-			return true;
-	return false;
-}
-
 static void add_stage(const sw_scores *s, int32_t stage, const sw_fused_kernel kinds[2],
                       sw_kernel_drafts *drafts)
 {
@@ -122,7 +86,7 @@ static void add_stage(const sw_scores *s, int32_t stage, const sw_fused_kernel k
 	if (collect(&m)) {
 		qsort(m.ops.data, m.ops.len, sizeof(*m.ops.data), compare_drafts);
 		sw_kernel_drafts_add(drafts, (sw_kernel_draft){
-						     .kind = kinds[is_gradient(&m)],
+						     .kind = kinds[stage >= s->base],
 						     .group = s->region,
 						     .about = s->ops[s->seeds[0].index].op,
 						     .n = (uint32_t)m.ops.len,

@@ -9,6 +9,9 @@
 typedef struct sw_score_rule {
 	bool attention, cross_entropy;
 	int64_t head; /* attention: the dimensions of a head are at most so many */
+	/* cross-entropy: a vocabulary is at least so many times the width that it is computed
+	 * from; below that its scores take no more memory than what they are computed from */
+	int64_t vocabulary;
 } sw_score_rule;
 const sw_score_rule *sw_score_rule_of(sw_fusion device);
 
@@ -16,9 +19,5 @@ const sw_score_rule *sw_score_rule_of(sw_fusion device);
  * multiplies, `gradient` that of the derivative. */
 void sw_score_kernels_add(const sw_scores *scores, sw_fused_kernel forward,
                           sw_fused_kernel gradient, sw_kernel_drafts *drafts);
-
-/* Follow a value back through moves, conversions, repetitions, gathers from other devices and
- * barriers, to the value that holds its numbers first. */
-sw_id sw_score_origin(const sw_program *program, sw_id value);
 
 #endif

@@ -1,6 +1,7 @@
 /* Finds the score regions of a computation: one pass over its ops, which carries axes from operands
  * to results. */
 #include "fuse/score_regions.h"
+#include "fuse/kernel_drafts.h"
 
 #include <string.h>
 
@@ -218,6 +219,25 @@ static void walk_reduce(sw_score_regions *r, sw_id id)
 		r->list.data[region].softmax = true;
 }
 
+/* A gather that picks one element of each row gives row by row what it picked. */
+static void walk_gather(sw_score_regions *r, sw_id id)
+{
+	const sw_op *op = sw_op_at(r->f->program, id);
+	const sw_index_dims *index = &op->attrs->index;
+	sw_shape indices = sw_value_shape(r->f->program, op->operands[1]);
+	axis_builder list = {0};
+	divided x;
+	if (!sw_fuse_picks(r->f->program, id) || !is_of_region(r, op->operands[0]) ||
+	    !sw_score_divide(r, op->operands[0], &x.axes, x.begin))
+		return;
+	for (int32_t d = 0; d < indices.rank; d++)
+		for (int32_t i = 0; i < index->index_batch.n; i++)
+			if (index->index_batch.v[i] == d)
+				add_dim(&list, &x, index->operand_batch.v[i]);
+	set_value(r, op->first_result, sw_score_region_of(r, op->operands[0]), keep(r, &list),
+	          false);
+}
+
 /* What a reduction over the dimension's other devices gives has the axes of its operand. */
 static void walk_all_reduce(sw_score_regions *r, sw_id id)
 {
@@ -279,6 +299,9 @@ static void walk_op(sw_score_regions *r, sw_id id)
 		break;
 	case SW_OP_REDUCE:
 		walk_reduce(r, id);
+		break;
+	case SW_OP_GATHER:
+		walk_gather(r, id);
 		break;
 	case SW_OP_ALL_REDUCE:
 		walk_all_reduce(r, id);

@@ -298,6 +298,8 @@ static sw_score_role find_role(sw_scores *s, uint32_t index)
 		return SW_SCORE_APART;
 	if (op->opcode == SW_OP_REDUCE)
 		return role_of_reduce(s, op);
+	if (op->opcode == SW_OP_GATHER)
+		return role_of(s, op->operands[0]) == SW_SCORE_FULL ? SW_SCORE_ROW : SW_SCORE_APART;
 	bool row = reads_role(s, op, true), full = reads_role(s, op, false);
 	switch (class_of(s, op->first_result)) {
 	case SCORE:
@@ -344,8 +346,8 @@ static void settle_op(sw_scores *s, sw_score_op *x)
 	readers found = find_readers(s, op->first_result);
 	bool returned = s->regions->f->returned[op->first_result];
 	x->outside = returned || found.outside != SW_NO_ID;
-	bool reduces = op->opcode == SW_OP_REDUCE && x->outside;
-	if (x->role == SW_SCORE_ROW && !reduces && !found.inside)
+	bool reads = op->opcode == SW_OP_REDUCE || op->opcode == SW_OP_GATHER;
+	if (x->role == SW_SCORE_ROW && !(reads && x->outside) && !found.inside)
 		x->role = SW_SCORE_APART;
 	if (x->role != SW_SCORE_FULL)
 		return;
@@ -396,6 +398,4 @@ void sw_scores_analyse(sw_scores *s, sw_score_regions *regions, uint32_t region)
 		find_seeds(s);
 	if (!s->refused.text)
 		find_roles(s);
-	if (!s->refused.text)
-		sw_scores_set_stages(s);
 }

@@ -85,20 +85,25 @@ static void set_earliest(sw_scores *s, sw_score_op *x, int32_t least)
 	}
 }
 
-static void set_all_earliest(sw_scores *s, uint32_t late)
+/* Return whether an op belongs to the derivative. */
+static bool is_derived(const sw_score_op *x, uint32_t late, bool loss)
 {
-	for (uint32_t i = 0; i < s->n; i++)
-		if (s->ops[i].role != SW_SCORE_APART && !(s->ops[i].seeds & late))
-			set_earliest(s, &s->ops[i], 0);
-	for (uint32_t i = 0; i < s->n; i++)
-		if (s->ops[i].role != SW_SCORE_QUERIES && !(s->ops[i].seeds & late))
-			s->base = SW_MAX(s->base, s->ops[i].earliest + 1);
+	return x->role == SW_SCORE_QUERIES || (x->seeds & late) ||
+	       (loss && (x->role == SW_SCORE_KEYS || x->role == SW_SCORE_SUM));
+}
+
+static void set_all_earliest(sw_scores *s, uint32_t late, bool loss)
+{
 	for (uint32_t i = 0; i < s->n; i++) {
 		sw_score_op *x = &s->ops[i];
-		bool derived = x->role == SW_SCORE_QUERIES || (x->seeds & late);
-		if (x->role != SW_SCORE_APART && derived)
-			set_earliest(s, x, s->base);
+		if (x->role == SW_SCORE_APART || is_derived(x, late, loss))
+			continue;
+		set_earliest(s, x, 0);
+		s->base = SW_MAX(s->base, x->earliest + 1);
 	}
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->ops[i].role != SW_SCORE_APART && is_derived(&s->ops[i], late, loss))
+			set_earliest(s, &s->ops[i], s->base);
 }
 
 /* A value that others read, and what ends the region, is computed as early as possible; all else
@@ -123,7 +128,7 @@ static void set_stages(sw_scores *s)
 	}
 }
 
-void sw_scores_set_stages(sw_scores *s)
+void sw_scores_set_stages(sw_scores *s, bool loss)
 {
 	for (uint32_t i = 0; i < s->n; i++)
 		if (s->ops[i].role != SW_SCORE_APART)
@@ -131,6 +136,6 @@ void sw_scores_set_stages(sw_scores *s)
 	for (uint32_t i = 0; i < s->n; i++)
 		if (s->ops[i].role == SW_SCORE_FULL)
 			find_late(s, &s->ops[i]);
-	set_all_earliest(s, late_seeds(s));
+	set_all_earliest(s, late_seeds(s), loss);
 	set_stages(s);
 }

@@ -14,7 +14,7 @@
 typedef enum sw_score_role {
 	SW_SCORE_APART, /* no part of the kernels */
 	SW_SCORE_FULL,  /* computes a score */
-	SW_SCORE_ROW,   /* computes a row statistic */
+	SW_SCORE_ROW,   /* computes a row statistic, or picks a score of each row */
 	SW_SCORE_KEYS,  /* a dot that contracts the keys of a score */
 	SW_SCORE_QUERIES, /* a dot that contracts the queries of a score */
 	SW_SCORE_SUM,     /* reduces a score over more than the keys */
@@ -53,13 +53,26 @@ typedef struct sw_scores {
 	sw_fuse_note refused;
 } sw_scores;
 
-/* Analyse a region, with `softmax` set. The lists live in the regions' arena. */
+/* Analyse a region, with `softmax` set, but for the stages. The lists live in the regions' arena. */
 void sw_scores_analyse(sw_scores *scores, sw_score_regions *regions, uint32_t region);
 /* Return the op of the region that computes a value, NULL if that is none, or APART. */
 const sw_score_op *sw_score_op_of(const sw_scores *scores, sw_id value);
 /* Return the value that an all-reduce combined to this one; any other value as it is. */
 sw_id sw_score_uncombined(const sw_program *program, sw_id value);
-/* Set the stages of all ops (score_stages.c). */
-void sw_scores_set_stages(sw_scores *scores);
+/* Set the stages of all ops of a region that is not refused (score_stages.c). A loss multiplies
+ * scores by nothing before its derivative: all that ends the region belongs to that. */
+void sw_scores_set_stages(sw_scores *scores, bool loss);
+/* Return the dot that begins the region as its `seed`-th. */
+const sw_op *sw_score_seed_op(const sw_scores *scores, int32_t seed);
+/* Return whether the region begins with one product without batch, whose gradient is multiplied by
+ * the very matrix that it was computed with, and no other: the scores of a vocabulary. */
+bool sw_score_is_vocabulary(const sw_scores *scores);
+/* Return whether an op of the region has a role. */
+bool sw_score_has_role(const sw_scores *scores, sw_score_role role);
+/* Return the number of elements that a dot contracts. */
+int64_t sw_score_contracted(const sw_program *program, const sw_op *dot);
+/* Follow a value back through moves, conversions, repetitions, gathers from other devices and
+ * barriers, to the value that holds its numbers first. */
+sw_id sw_score_origin(const sw_program *program, sw_id value);
 
 #endif
