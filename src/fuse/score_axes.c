@@ -21,10 +21,12 @@ uint32_t sw_axes_add(sw_axes *axes, int64_t size)
 	return axis;
 }
 
+/* Return what an axis was found to be, halving the way to it for the next search. */
 static uint32_t find(const sw_axes *axes, uint32_t axis)
 {
-	while (axes->list.data[axis].same != axis)
-		axis = axes->list.data[axis].same;
+	sw_axis *list = axes->list.data;
+	while (list[axis].same != axis)
+		axis = list[axis].same = list[list[axis].same].same;
 	return axis;
 }
 

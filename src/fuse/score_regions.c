@@ -14,8 +14,11 @@ static sw_score_value *value_at(const sw_score_regions *r, sw_id value)
 
 uint32_t sw_score_region_root(const sw_score_regions *r, uint32_t region)
 {
-	while (region != SW_NO_ID && r->list.data[region].same != region)
-		region = r->list.data[region].same;
+	sw_score_region *list = r->list.data;
+	if (region == SW_NO_ID)
+		return region;
+	while (list[region].same != region)
+		region = list[region].same = list[list[region].same].same;
 	return region;
 }
 
