@@ -132,7 +132,7 @@ static void try_region(sw_score_regions *r, uint32_t region, int64_t head,
 		return;
 	const char *why = why_not(&scores, head);
 	if (!why)
-		sw_scores_set_stages(&scores, false);
+		sw_scores_set_stages(&scores, SW_SCORES_MULTIPLIED);
 	if (!why)
 		sw_score_kernels_add(&scores, SW_FUSED_ATTENTION, SW_FUSED_ATTENTION_GRADIENT,
 		                     drafts);
@@ -153,11 +153,12 @@ void sw_fuse_attention(sw_fuser *f, int32_t computation)
 		if (regions.list.data[region].same != region)
 			continue;
 		if (regions.list.data[region].softmax)
-			try_region(&regions, region, rule->head, &drafts);
+			try_region(&regions, region, rule->again, &drafts);
 		else
 			note_linear(&regions, region);
 	}
-	sw_kernel_drafts_finish(&drafts);
+	sw_kernel_drafts_finish(&drafts, "its kernels would wait for one another, as where a softmax "
+	                                 "is over the queries");
 	sw_kernel_drafts_clear(&drafts);
 	sw_score_regions_clear(&regions);
 }

@@ -242,13 +242,11 @@ static uint32_t find_stuck(finisher *x)
 	return SW_NO_ID;
 }
 
-static void drop_group(finisher *x, uint32_t stuck)
+static void drop_group(finisher *x, uint32_t stuck, const char *why)
 {
 	const sw_kernel_draft *draft = &x->d->list.data[stuck];
-	sw_fuse_note note = {draft->about,
-	                     "its kernels would wait for one another, as where a softmax is over "
-	                     "the queries"};
-	sw_vec_push(&x->d->f->kernels->notes, note);
+	if (why)
+		sw_vec_push(&x->d->f->kernels->notes, ((sw_fuse_note){draft->about, why}));
 	for (uint32_t k = 0; k < x->d->list.len; k++)
 		x->dropped[k] |= x->d->list.data[k].group == draft->group;
 }
@@ -269,7 +267,7 @@ static void add_kernel(finisher *x, uint32_t k)
 	sw_fuse_add(x->d->f, draft->kind, x->d->computation, ops, draft->n, owned, n_owned);
 }
 
-void sw_kernel_drafts_finish(sw_kernel_drafts *d)
+void sw_kernel_drafts_finish(sw_kernel_drafts *d, const char *why)
 {
 	finisher x = {.d = d, .program = d->f->program};
 	if (d->list.len == 0)
@@ -281,7 +279,7 @@ void sw_kernel_drafts_finish(sw_kernel_drafts *d)
 	x.waits = SW_NEW_N(&d->arena, uint32_t, d->n_ops + d->list.len);
 	absorb(&x);
 	for (uint32_t stuck; (stuck = find_stuck(&x)) != SW_NO_ID;) {
-		drop_group(&x, stuck);
+		drop_group(&x, stuck, why);
 		absorb(&x);
 	}
 	for (uint32_t k = 0; k < d->list.len; k++)

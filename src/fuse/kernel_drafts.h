@@ -48,7 +48,8 @@ bool sw_fuse_picks(const sw_program *program, sw_id op);
 
 /* Append a draft, whose list is copied; its ops must be ascending. */
 void sw_kernel_drafts_add(sw_kernel_drafts *drafts, sw_kernel_draft draft);
-/* Add the kernels of all drafts to the kernels. O(uses + dropped groups * uses). */
-void sw_kernel_drafts_finish(sw_kernel_drafts *drafts);
+/* Add the kernels of all drafts to the kernels. `why` is the note for groups that are dropped; NULL:
+ * none. O(uses + dropped groups * uses). */
+void sw_kernel_drafts_finish(sw_kernel_drafts *drafts, const char *why);
 
 #endif

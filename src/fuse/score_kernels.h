@@ -8,10 +8,9 @@
 /* What a kind of device fuses of softmaxes between dots. */
 typedef struct sw_score_rule {
 	bool attention, cross_entropy;
-	int64_t head; /* attention: the dimensions of a head are at most so many */
-	/* cross-entropy: a vocabulary is at least so many times the width that it is computed
-	 * from; below that its scores take no more memory than what they are computed from */
-	int64_t vocabulary;
+	/* what a score is a sum of, at most, where it is computed again rather than stored: the
+	 * dimensions of a head, or the width of what a vocabulary's scores are computed from */
+	int64_t again;
 } sw_score_rule;
 const sw_score_rule *sw_score_rule_of(sw_fusion device);
 

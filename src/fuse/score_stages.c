@@ -86,23 +86,29 @@ static void set_earliest(sw_scores *s, sw_score_op *x, int32_t least)
 }
 
 /* Return whether an op belongs to the derivative. */
-static bool is_derived(const sw_score_op *x, uint32_t late, bool loss)
+static bool is_derived(const sw_score_op *x, uint32_t late, sw_score_passes passes)
 {
-	return x->role == SW_SCORE_QUERIES || (x->seeds & late) ||
-	       (loss && (x->role == SW_SCORE_KEYS || x->role == SW_SCORE_SUM));
+	switch (passes) {
+	case SW_SCORES_MULTIPLIED:
+		return x->role == SW_SCORE_QUERIES || (x->seeds & late);
+	case SW_SCORES_TWICE:
+		return x->role > SW_SCORE_ROW;
+	default:
+		return false;
+	}
 }
 
-static void set_all_earliest(sw_scores *s, uint32_t late, bool loss)
+static void set_all_earliest(sw_scores *s, uint32_t late, sw_score_passes passes)
 {
 	for (uint32_t i = 0; i < s->n; i++) {
 		sw_score_op *x = &s->ops[i];
-		if (x->role == SW_SCORE_APART || is_derived(x, late, loss))
+		if (x->role == SW_SCORE_APART || is_derived(x, late, passes))
 			continue;
 		set_earliest(s, x, 0);
 		s->base = SW_MAX(s->base, x->earliest + 1);
 	}
 	for (uint32_t i = 0; i < s->n; i++)
-		if (s->ops[i].role != SW_SCORE_APART && is_derived(&s->ops[i], late, loss))
+		if (s->ops[i].role != SW_SCORE_APART && is_derived(&s->ops[i], late, passes))
 			set_earliest(s, &s->ops[i], s->base);
 }
 
@@ -128,7 +134,7 @@ static void set_stages(sw_scores *s)
 	}
 }
 
-void sw_scores_set_stages(sw_scores *s, bool loss)
+void sw_scores_set_stages(sw_scores *s, sw_score_passes passes)
 {
 	for (uint32_t i = 0; i < s->n; i++)
 		if (s->ops[i].role != SW_SCORE_APART)
@@ -136,6 +142,6 @@ void sw_scores_set_stages(sw_scores *s, bool loss)
 	for (uint32_t i = 0; i < s->n; i++)
 		if (s->ops[i].role == SW_SCORE_FULL)
 			find_late(s, &s->ops[i]);
-	set_all_earliest(s, late_seeds(s), loss);
+	set_all_earliest(s, late_seeds(s), passes);
 	set_stages(s);
 }

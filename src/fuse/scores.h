@@ -59,9 +59,17 @@ void sw_scores_analyse(sw_scores *scores, sw_score_regions *regions, uint32_t re
 const sw_score_op *sw_score_op_of(const sw_scores *scores, sw_id value);
 /* Return the value that an all-reduce combined to this one; any other value as it is. */
 sw_id sw_score_uncombined(const sw_program *program, sw_id value);
-/* Set the stages of all ops of a region that is not refused (score_stages.c). A loss multiplies
- * scores by nothing before its derivative: all that ends the region belongs to that. */
-void sw_scores_set_stages(sw_scores *scores, bool loss);
+/* In which kernels a region is computed. */
+typedef enum sw_score_passes {
+	/* the softmax and what it is multiplied with; then the derivative, from the dot that begins
+	 * it and the dots that contract queries */
+	SW_SCORES_MULTIPLIED,
+	SW_SCORES_ONCE,  /* all together */
+	SW_SCORES_TWICE, /* row statistics; then all that ends the region, from scores computed again */
+} sw_score_passes;
+/* Set the stages of all ops of a region that is not refused (score_stages.c). An all-reduce between
+ * two ops puts them into different stages in any case. */
+void sw_scores_set_stages(sw_scores *scores, sw_score_passes passes);
 /* Return the dot that begins the region as its `seed`-th. */
 const sw_op *sw_score_seed_op(const sw_scores *scores, int32_t seed);
 /* Return whether the region begins with one product without batch, whose gradient is multiplied by

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""Export attention as JAX, Flax and model code write it, each with its gradient, as fixtures of tests/fuse.
+"""Export attention, and losses over a vocabulary, as JAX, Flax and model code write them, each with its
+gradient, as fixtures of tests/fuse.
 
-    export_attention.py           every style
-    export_attention.py NAME...   these
+    export_softmaxes.py           every style
+    export_softmaxes.py NAME...   these
 
 Writes tests/fuse/programs/NAME.hlo.gz: HLO text as JAX hands it to XLA. The programs are small and are
-not trained; tests/fuse/test_attention.c says what is recognised in each. Needs jax and flax
-(written with jax 0.10.2 and flax 0.12.8).
+not trained; tests/fuse/test_attention.c and test_cross_entropy.c say what is recognised in each. Needs
+jax, flax and optax (written with jax 0.10.2, flax 0.12.8, optax 0.2.8).
+
+split_keys and split_vocabulary are programs of one of two devices, from `shardwright plan
+--dump-after partition` of gpt-tiny on clusters/local-1x2.yaml with pins: of all ops that compute
+scores, on dimension 3; of the head's weight, on dimension 1.
 """
 
 import gzip
@@ -20,6 +25,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import optax
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fuse" / "programs"
 B, T, S, N, K, H = 2, 16, 24, 4, 2, 8  # batch, queries, keys of cross attention, heads, their groups, head size
@@ -288,12 +294,73 @@ def large_head(q, k, v):
     return loss(values(jax.nn.softmax(scores(q, k), axis=-1), v))
 
 
+# ---- losses over a vocabulary ----------------------------------------------------------------
+
+D, V = 16, 96  # width, vocabulary
+HEAD = (of(B, T, D), of(D, V), of(B, T, dtype=jnp.int32))
+
+
+@style(*HEAD, grad=(0, 1))
+def loss_labels(x, w, labels):
+    return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(x @ w, labels))
+
+
+@style(*HEAD, grad=(0, 1))
+def loss_picked(x, w, labels):
+    log_p = jax.nn.log_softmax((x.astype(BF16) @ w.astype(BF16)).astype(F32))
+    return -jnp.mean(jnp.take_along_axis(log_p, labels[..., None], axis=-1))
+
+
+@style(of(B, T, D), of(V, D), of(V), of(B, T, dtype=jnp.int32), of(B, T), grad=(0, 1, 2))
+def loss_weighted(x, table, bias, labels, weights):
+    """The embedding's table again, a bias, and weights of the rows, as BERT has it."""
+    losses = optax.softmax_cross_entropy_with_integer_labels(x @ table.T + bias, labels)
+    return jnp.sum(losses * weights) / jnp.sum(weights)
+
+
+@style(*HEAD, grad=(0, 1))
+def loss_smoothed(x, w, labels):
+    targets = optax.smooth_labels(jax.nn.one_hot(labels, V), 0.1)
+    return jnp.mean(optax.softmax_cross_entropy(x @ w, targets))
+
+
+@style(*HEAD, grad=(0, 1))
+def loss_z(x, w, labels):
+    """With PaLM's z-loss, and the logits capped, as Gemma 2 has them."""
+    logits = 30 * jnp.tanh(x @ w / 30)
+    log_z = jax.nn.logsumexp(logits, axis=-1)
+    picked = jnp.sum(jax.nn.one_hot(labels, V) * logits, axis=-1)
+    return jnp.mean(log_z - picked + 1e-4 * log_z**2)
+
+
+@style(*HEAD, grad=(0,))
+def loss_frozen(x, w, labels):
+    return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(x @ w, labels))
+
+
+@style(*HEAD, grad=(0, 1))
+def loss_and_logits(x, w, labels):
+    logits = x @ w
+    return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels)), logits
+
+
+@style(*HEAD, grad=(0, 1))
+def loss_scaled(x, w, labels):
+    """The derivative of a function of the loss waits for the loss."""
+    return jnp.exp(jnp.mean(optax.softmax_cross_entropy_with_integer_labels(x @ w, labels)))
+
+
+@style(of(B, T, 512), of(512, V), of(B, T, dtype=jnp.int32), grad=(0, 1))
+def loss_scaled_wide(x, w, labels):
+    return loss_scaled(x, w, labels)
+
+
 # ---- writing ---------------------------------------------------------------------------------
 
 
 def lower(name):
     function, arguments, by = STYLES[name]
-    has_aux = name == "weights_returned"
+    has_aux = name in ("weights_returned", "loss_and_logits")
     step = jax.jit(jax.value_and_grad(function, argnums=by, has_aux=has_aux), keep_unused=True)
     text = step.lower(*arguments).compiler_ir("hlo").as_hlo_text(print_large_constants=True)
     return re.sub(r", metadata=\{[^}]*\}", "", text)
@@ -304,7 +371,7 @@ def main():
     OUT.mkdir(parents=True, exist_ok=True)
     for name in names:
         if name not in STYLES:
-            sys.exit(f"export_attention.py: no style {name}: there are {', '.join(STYLES)}")
+            sys.exit(f"export_softmaxes.py: no style {name}: there are {', '.join(STYLES)}")
         text = lower(name)
         (OUT / f"{name}.hlo.gz").write_bytes(gzip.compress(text.encode(), 9, mtime=0))
         print(f"{name:18} {len(text):8} bytes")
