@@ -29,9 +29,9 @@ static const softmax_case styles[] = {
 	{"checkpointed", 4, 2, NULL},
 	{"kept_products", 4, 2, NULL},
 	{"scanned", 2, 1, NULL},
-	/* keys on two devices: a maximum, a sum and a product, and two parts of the derivative,
-	 * with an all-reduce between them */
-	{"split_keys", 3, 2, NULL},
+	/* two layers, keys on two devices: of each a maximum, a sum and a product, and two parts of
+	 * the derivative, with an all-reduce between them */
+	{"split_keys", 6, 4, NULL},
 };
 
 static const softmax_case near_misses[] = {
@@ -81,3 +81,103 @@ static const softmax_case models[] = {
 	{"lstm-lm-tiny", 0, 0, NULL},
 	{"mamba-tiny", 0, 0, NULL},
 };
+
+#define TABLE(folder, cases)                                                                       \
+	{                                                                                          \
+		folder, SW_FUSION_XLA_GPU, SW_FUSED_ATTENTION, SW_FUSED_ATTENTION_GRADIENT, cases, \
+			SW_COUNT(cases)                                                            \
+	}
+static const softmax_table style_table = TABLE("tests/fuse/programs", styles),
+			   miss_table = TABLE("tests/fuse/programs", near_misses),
+			   model_table = TABLE("tests/programs", models);
+
+static void every_style_is_recognised(void **state)
+{
+	(void)state;
+	check_softmaxes(&style_table);
+}
+
+static void near_misses_are_refused_with_a_reason(void **state)
+{
+	(void)state;
+	check_softmaxes(&miss_table);
+}
+
+static void every_layer_of_the_models_is_recognised(void **state)
+{
+	(void)state;
+	check_softmaxes(&model_table);
+}
+
+static void fused_programs_compute_the_same_bits(void **state)
+{
+	(void)state;
+	check_fused_programs(&style_table, 1);
+	check_fused_programs(&miss_table, 2);
+}
+
+static void devices_that_fuse_no_attention_have_none(void **state)
+{
+	(void)state;
+	static const sw_fusion devices[] = {SW_FUSION_NONE, SW_FUSION_XLA_CPU};
+	for (size_t i = 0; i < SW_COUNT(devices); i++) {
+		sw_program *program = read_fixture("tests/programs", "gpt-tiny");
+		sw_kernels kernels;
+		sw_kernels_find(&kernels, program, devices[i]);
+		assert_int_equal(count_kernels(&kernels, SW_FUSED_ATTENTION), 0);
+		assert_int_equal(count_kernels(&kernels, SW_FUSED_ATTENTION_GRADIENT), 0);
+		sw_kernels_clear(&kernels);
+		sw_program_free(program);
+	}
+}
+
+/* Dimensions of equal size are told apart: here queries, keys, heads and batch are all 4. */
+static void axes_are_not_mistaken_for_others_of_the_same_size(void **state)
+{
+	(void)state;
+	static const char *const text =
+		"HloModule m\n"
+		"max { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] maximum(a, b) }\n"
+		"sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n"
+		"ENTRY e {\n"
+		"  q = f32[4,4,4,4] parameter(0)\n  k = f32[4,4,4,4] parameter(1)\n"
+		"  v = f32[4,4,4,4] parameter(2)\n"
+		"  s = f32[4,4,4,4] dot(q, k), lhs_batch_dims={0,1}, rhs_batch_dims={0,1}, "
+		"lhs_contracting_dims={3}, rhs_contracting_dims={3}\n"
+		"  none = f32[] constant(-inf)\n  zero = f32[] constant(0)\n"
+		"  m = f32[4,4,4] reduce(s, none), dimensions={3}, to_apply=max\n"
+		"  mm = f32[4,4,4,4] broadcast(m), dimensions={%s}\n"
+		"  d = f32[4,4,4,4] subtract(s, mm)\n  x = f32[4,4,4,4] exponential(d)\n"
+		"  l = f32[4,4,4] reduce(x, zero), dimensions={3}, to_apply=sum\n"
+		"  ll = f32[4,4,4,4] broadcast(l), dimensions={0,1,2}\n"
+		"  p = f32[4,4,4,4] divide(x, ll)\n"
+		"  ROOT o = f32[4,4,4,4] dot(p, v), lhs_batch_dims={0,1}, rhs_batch_dims={0,1}, "
+		"lhs_contracting_dims={%d}, rhs_contracting_dims={2}\n}\n";
+	static const struct {
+		const char *maximum;
+		int contracted, kernels;
+	} cases[] = {{"0,1,2", 3, 1}, {"0,1,3", 3, 0}, {"0,1,2", 2, 0}};
+	for (size_t i = 0; i < SW_COUNT(cases); i++) {
+		char hlo[2048];
+		snprintf(hlo, sizeof(hlo), text, cases[i].maximum, cases[i].contracted);
+		sw_program *program = read_hlo(hlo);
+		sw_kernels kernels;
+		sw_kernels_find(&kernels, program, SW_FUSION_XLA_GPU);
+		assert_int_equal(count_kernels(&kernels, SW_FUSED_ATTENTION), cases[i].kernels);
+		sw_kernels_clear(&kernels);
+		sw_program_free(program);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_style_is_recognised),
+		cmocka_unit_test(near_misses_are_refused_with_a_reason),
+		cmocka_unit_test(every_layer_of_the_models_is_recognised),
+		cmocka_unit_test(fused_programs_compute_the_same_bits),
+		cmocka_unit_test(devices_that_fuse_no_attention_have_none),
+		cmocka_unit_test(axes_are_not_mistaken_for_others_of_the_same_size),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
