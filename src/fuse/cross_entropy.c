@@ -61,7 +61,7 @@ static void try_losses(sw_score_regions *r, sw_fuser *f, int64_t again, sw_score
 	sw_kernel_drafts_init(&drafts, f, r->computation);
 	for (uint32_t region = 0; region < r->list.len; region++) {
 		const sw_score_region *of = &r->list.data[region];
-		if (of->same == region && of->softmax && f->kernels->owner[of->ops[0]] == SW_NO_ID)
+		if (of->same == region && of->softmax && f->node[of->ops[0]] == SW_NO_ID)
 			try_loss(r, region, again, passes, &drafts);
 	}
 	sw_kernel_drafts_finish(&drafts, passes == SW_SCORES_TWICE

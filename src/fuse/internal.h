@@ -28,8 +28,6 @@ bool sw_fuse_is_slow(const sw_op *op);
 typedef struct sw_fuse_rules {
 	bool loops;     /* several MAPs in one kernel */
 	bool reduces;   /* a reduction with what reads it, row by row */
-	bool attention; /* softmax(q k^T) v in one kernel */
-	bool cross_entropy;
 	bool copies_slow; /* slow functions are computed again to save their bytes */
 	/* arrays of the size of a dot's result that its epilogue reads; -1: no epilogue */
 	int32_t epilogue_operands;
@@ -69,6 +67,7 @@ typedef SW_VEC(sw_fuse_use) sw_fuse_uses;
 typedef struct sw_fuser {
 	sw_kernels *kernels;
 	const sw_program *program;
+	sw_fusion device;
 	const sw_fuse_rules *rules;
 	sw_users users;
 	const bool *returned; /* per value: a result of its computation */

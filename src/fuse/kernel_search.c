@@ -497,10 +497,8 @@ static void search_computation(sw_fuser *f, int32_t c)
 {
 	const sw_computation *computation = &f->program->computations.data[c];
 	size_t claimed = f->nodes.len;
-	if (f->rules->attention)
-		sw_fuse_attention(f, c);
-	if (f->rules->cross_entropy)
-		sw_fuse_cross_entropy(f, c);
+	sw_fuse_attention(f, c);
+	sw_fuse_cross_entropy(f, c);
 	bool any = f->nodes.len > claimed;
 	for (size_t i = computation->ops.len; i-- > 0;) {
 		sw_id id = computation->ops.data[i];
@@ -528,6 +526,7 @@ static sw_fuser fuser_new(sw_kernels *kernels, sw_fusion device, sw_arena *arena
 	const sw_program *program = kernels->program;
 	sw_fuser f = {.kernels = kernels,
 	              .program = program,
+	              .device = device,
 	              .rules = sw_fuse_rules_of(device),
 	              .users = sw_program_users(program, arena),
 	              .returned = mark_returned(program, arena),
