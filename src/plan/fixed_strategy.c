@@ -77,13 +77,18 @@ static bool parse_megatron(const char *arguments, sw_plan_strategy *strategy)
 	if (!arguments || !skip(&arguments, "tp=") || !read_count(&arguments, &strategy->size[0]))
 		return false;
 	strategy->sequence = skip(&arguments, ",sp");
-	return !*arguments;
+	if (!skip(&arguments, ",zero="))
+		return !*arguments;
+	return read_count(&arguments, &strategy->zero) && strategy->zero <= SW_ZERO_STAGES &&
+	       !*arguments;
 }
 
 static void print_megatron(const sw_plan_strategy *strategy, sw_text *text)
 {
 	sw_text_addf(text, ":tp=%lld%s", (long long)strategy->size[0],
 	             strategy->sequence ? ",sp" : "");
+	if (strategy->zero > 0)
+		sw_text_addf(text, ",zero=%lld", (long long)strategy->zero);
 }
 
 static bool parse_summa(const char *arguments, sw_plan_strategy *strategy)
@@ -203,7 +208,7 @@ static const sw_fixed_strategy STRATEGIES[] = {
 	{SW_PLAN_ZERO1, "zero1", "", parse_plain, print_plain, 1, ZERO1_AXES},
 	{SW_PLAN_ZERO2, "zero2", "", parse_plain, print_plain, 1, ZERO2_AXES},
 	{SW_PLAN_ZERO3, "zero3", "", parse_plain, print_plain, 1, ZERO3_AXES},
-	{SW_PLAN_MEGATRON, "megatron", ":tp=K[,sp]", parse_megatron, print_megatron, 2,
+	{SW_PLAN_MEGATRON, "megatron", ":tp=K[,sp][,zero=1|2|3]", parse_megatron, print_megatron, 2,
          TENSOR_AXES},
 	{SW_PLAN_SUMMA, "summa", "[:RxC]", parse_summa, print_summa, 2, GRID_AXES},
 	{SW_PLAN_2_5D, "2.5d", "[:RxCxD]", parse_2_5d, print_2_5d, 3, GRID_AXES},
@@ -211,6 +216,14 @@ static const sw_fixed_strategy STRATEGIES[] = {
 	{SW_PLAN_EXPERT, "expert", "[:ep=K]", parse_expert, print_expert, 2, EXPERT_AXES},
 	{SW_PLAN_SERIAL, "serial", "", NULL, print_plain, 0, NULL},
 };
+
+const sw_strategy_axis *sw_strategy_data_axis(const sw_plan_strategy *strategy)
+{
+	static const sw_strategy_axis *const of_zero[SW_ZERO_STAGES + 1] = {
+		[1] = ZERO1_AXES, [2] = ZERO2_AXES, [3] = ZERO3_AXES};
+	return strategy->zero > 0 ? of_zero[strategy->zero]
+	                          : sw_fixed_strategy_of(strategy->kind)->axes;
+}
 
 const sw_fixed_strategy *sw_fixed_strategy_of(sw_strategy_kind kind)
 {

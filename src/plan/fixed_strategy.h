@@ -75,5 +75,7 @@ typedef struct sw_fixed_strategy {
 } sw_fixed_strategy;
 
 const sw_fixed_strategy *sw_fixed_strategy_of(sw_strategy_kind kind);
+/* Return the first axis of a strategy, for data parallelism, as its stage of ZeRO uses it. */
+const sw_strategy_axis *sw_strategy_data_axis(const sw_plan_strategy *strategy);
 
 #endif

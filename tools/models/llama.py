@@ -7,14 +7,29 @@ import optax
 from . import layers, spec
 
 
-def llama(*, depth, width, heads, groups, feedforward, vocabulary, length, batch, compute=jnp.float32, base=500000.0):
-    """`groups` is the number of key and value heads, each of them shared by heads / groups query heads."""
+def llama(
+    *,
+    depth,
+    width,
+    heads,
+    groups,
+    feedforward,
+    vocabulary,
+    length,
+    batch,
+    compute=jnp.float32,
+    base=500000.0,
+    tied=False,
+):
+    """`groups` is the number of key and value heads, each of them shared by heads / groups query heads. A `tied` head is
+    the embedding's transpose."""
     parameters = {
         "embed": spec.table(vocabulary, width),
         "blocks": [_block(width, heads, groups, feedforward)] * depth,
         "norm": spec.norm_scale(width),
-        "head": {"w": spec.weight(width, vocabulary)},
     }
+    if not tied:
+        parameters["head"] = {"w": spec.weight(width, vocabulary)}
     data = {"tokens": spec.indices((batch, length + 1), vocabulary)}
 
     def apply_block(p, x, angles):
@@ -30,7 +45,8 @@ def llama(*, depth, width, heads, groups, feedforward, vocabulary, length, batch
         for p in params["blocks"]:
             x = apply_block(p, x, angles)
         x = layers.rms_norm(params["norm"], x)
-        logits = (x @ params["head"]["w"].astype(compute)).astype(jnp.float32)
+        head = params["embed"].T if tied else params["head"]["w"]
+        logits = (x @ head.astype(compute)).astype(jnp.float32)
         return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, targets))
 
     return spec.Model(parameters, data, loss, vocabulary)
