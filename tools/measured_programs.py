@@ -50,6 +50,7 @@ def _llama(layers, hidden, heads, kv_heads, ffn, vocab, tied, seq, global_batch_
         length=int(seq),
         batch=int(global_batch_seqs),
         compute=jnp.bfloat16,
+        fused=True,
     )
 
 

@@ -156,7 +156,8 @@ void configuration_strategy(const configuration *c, sw_plan_strategy *strategy)
 	static const sw_strategy_kind data[] = {SW_PLAN_DP, SW_PLAN_ZERO1, SW_PLAN_ZERO2,
 	                                        SW_PLAN_ZERO3};
 	*strategy = (sw_plan_strategy){.kind = data[c->zero]};
-	if (c->tp > 1)
-		*strategy = (sw_plan_strategy){SW_PLAN_MEGATRON, .size = {c->tp}, .sequence = true,
+	if (c->tp > 1 || c->zero == 1)
+		*strategy = (sw_plan_strategy){SW_PLAN_MEGATRON, .size = {c->tp},
+		                               .sequence = c->tp > 1,
 		                               .zero = c->dp > 1 ? c->zero : 0};
 }

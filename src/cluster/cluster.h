@@ -171,6 +171,21 @@ typedef struct sw_device {
 	/* Fraction of the device that a collective in flight takes: kernels beside it run at 1 -
 	 * this; [0, 1). 0 if the file gives none. */
 	double transfer_share;
+	/* A matrix product is cut into tiles of tile x tile elements of its result, of which each of
+	 * the device's `processors` computes one at a time; a tile takes tile_depth steps of the
+	 * contraction more than there are. 0 if the file gives none: then only flops count. */
+	double tile, processors, tile_depth;
+	/* fraction of the matmul peak that fused attention and its gradient reach for heads of
+	 * unlimited size; one of e elements reaches e / (e + attention_depth) of that. 0 if the
+	 * file gives none: matmul_efficiency */
+	double attention_efficiency, attention_gradient_efficiency, attention_depth;
+	/* what a step takes of the host for each kernel and collective: none begins sooner after
+	 * the one before. 0 if the file gives none. */
+	double launch_interval_s;
+	double reserved_bytes; /* of memory, taken by libraries and gaps; 0 if the file gives none */
+	/* A step takes its predicted seconds times or over 1 + this in nine cases of ten; 0 if the
+	 * file gives none. */
+	double prediction_error;
 	sw_kernel_fit kernels[SW_FAMILY_COUNT];
 } sw_device;
 

@@ -157,6 +157,9 @@ static void print_expert(const sw_plan_strategy *strategy, sw_text *text)
  * small, only state may be split. */
 static const sw_axis_use DATA = {.must = {BATCH}}, DATA_REST = {.must = {0}};
 static const sw_axis_use ZERO1 = {.must = {BATCH}, MOMENTS}, ZERO1_REST = {MOMENTS};
+/* Megatron's distributed optimizer: each device sums up whole gradients. */
+static const sw_axis_use ZERO1_SUMS = {.must = {BATCH}, MOMENTS, .whole_sums = true};
+static const sw_axis_use ZERO1_SUMS_REST = {MOMENTS, .whole_sums = true};
 static const sw_axis_use ZERO2 = {.must = {BATCH}, GRADIENTS}, ZERO2_REST = {GRADIENTS};
 static const sw_axis_use ZERO3 = {.must = {BATCH}, PARAMETERS}, ZERO3_REST = {PARAMETERS};
 
@@ -187,6 +190,7 @@ static const sw_axis_use EXPERT = {.weights = {EXPERTS}, .must = {BATCH}, .may =
 #define DATA_AXIS NULL, REST, &DATA, &DATA_REST
 static const sw_strategy_axis DATA_AXES[] = {{DATA_AXIS}};
 static const sw_strategy_axis ZERO1_AXES[] = {{NULL, REST, &ZERO1, &ZERO1_REST}};
+static const sw_strategy_axis ZERO1_SUMS_AXES[] = {{NULL, REST, &ZERO1_SUMS, &ZERO1_SUMS_REST}};
 static const sw_strategy_axis ZERO2_AXES[] = {{NULL, REST, &ZERO2, &ZERO2_REST}};
 static const sw_strategy_axis ZERO3_AXES[] = {{NULL, REST, &ZERO3, &ZERO3_REST}};
 static const sw_strategy_axis TENSOR_AXES[] = {{DATA_AXIS}, {NULL, 0, &TENSOR, &TENSOR_SEQUENCE}};
@@ -220,7 +224,7 @@ static const sw_fixed_strategy STRATEGIES[] = {
 const sw_strategy_axis *sw_strategy_data_axis(const sw_plan_strategy *strategy)
 {
 	static const sw_strategy_axis *const of_zero[SW_ZERO_STAGES + 1] = {
-		[1] = ZERO1_AXES, [2] = ZERO2_AXES, [3] = ZERO3_AXES};
+		[1] = ZERO1_SUMS_AXES, [2] = ZERO2_AXES, [3] = ZERO3_AXES};
 	return strategy->zero > 0 ? of_zero[strategy->zero]
 	                          : sw_fixed_strategy_of(strategy->kind)->axes;
 }

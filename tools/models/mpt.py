@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import optax
 
 from . import layers, spec
-from .llama import attention
+from .llama import attention, products
 
 
 def mpt(*, depth, width, heads, vocabulary, length, batch, compute=jnp.float32):
@@ -35,14 +35,14 @@ def _norm(scale, x):
 
 
 def _attend(p, x, heads):
-    q, k, v = (layers.split_heads(x @ p[name], heads) for name in "qkv")
+    q, k, v = (layers.split_heads(a, heads) for a in map(products(x, p), "qkv"))
     return layers.merge_heads(layers.attention(q, k, v, mask=layers.causal_mask(x.shape[1]))) @ p["out"]
 
 
 def _block(width, heads):
     return {
         "norm1": spec.norm_scale(width),
-        "attn": attention(width, heads, heads),
+        "attn": attention(width, heads, heads, fused=True),
         "norm2": spec.norm_scale(width),
         "mlp": {"up": spec.weight(width, 4 * width), "down": spec.weight(4 * width, width)},
     }
