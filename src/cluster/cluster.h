@@ -157,9 +157,25 @@ typedef enum sw_fusion {
 } sw_fusion;
 const char *sw_fusion_name(sw_fusion fusion); /* "xla-gpu" */
 
+/* Whose collectives a device runs; names.c says which algorithms each library has.
+ * X(NAME, the word of the cluster file) */
+#define SW_LIBRARIES(X)                                                                            \
+	X(OWN, "own") /* this program's transport */                                               \
+	X(NCCL, "nccl")
+typedef enum sw_library {
+#define SW_ROW(NAME, name) SW_LIBRARY_##NAME,
+	SW_LIBRARIES(SW_ROW)
+#undef SW_ROW
+		SW_LIBRARY_COUNT
+} sw_library;
+const char *sw_library_name(sw_library library); /* "nccl" */
+/* Return whether the library does collectives of this kind by the algorithm. */
+bool sw_library_has(sw_library library, sw_algorithm algorithm, sw_collective_kind kind);
+
 typedef struct sw_device {
 	const char *name;
-	sw_fusion fusion; /* NONE if the file gives none */
+	sw_fusion fusion;       /* NONE if the file gives none */
+	sw_library collectives; /* OWN if the file gives none */
 	int64_t memory_bytes;
 	double memory_bandwidth;
 	double kernel_overhead_s;    /* added to every op */
