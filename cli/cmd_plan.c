@@ -106,6 +106,7 @@ static void summarise(const cli *c, const sw_plan *plan)
 	sw_text_addf(&text, "%s on %lld devices: step ", plan->chosen,
 	             (long long)plan->cluster->n_devices);
 	sw_text_add_seconds(&text, plan->predicted.step_time_s);
+	sw_cost_add_interval(&plan->cluster->device, plan->predicted.step_time_s, &text);
 	sw_text_add(&text, "; without overlap ");
 	sw_text_add_seconds(&text, plan->predicted.compute_s + plan->predicted.communication_s);
 	sw_text_add(&text, " (compute ");

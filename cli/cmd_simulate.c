@@ -96,10 +96,12 @@ static void draw_ranks(const sw_simulation *played, bool all, sw_text *text)
 		             played->n_ranks - shown);
 }
 
-static void describe(const sw_simulation *played, bool all, sw_text *text)
+static void describe(const sw_cluster *cluster, const sw_simulation *played, bool all,
+                     sw_text *text)
 {
 	sw_text_add(text, "step time              ");
 	sw_text_add_seconds(text, played->step_time_s);
+	sw_cost_add_interval(&cluster->device, played->step_time_s, text);
 	sw_text_addf(text, " on %" PRId64 " rank%s\n", played->n_ranks,
 	             played->n_ranks == 1 ? "" : "s");
 	for (size_t p = 0; p < SW_COUNT(PARTS); p++) {
@@ -167,7 +169,7 @@ static sw_status play(cli *c, const sw_cluster *cluster, const sw_program *sched
 		status = sw_trace_write(&trace, "simulated", c->values.trace, err);
 	if (status == SW_OK) {
 		c->result = result_json(&played);
-		describe(&played, c->values.verbose, &text);
+		describe(cluster, &played, c->values.verbose, &text);
 		cli_print(c, &text);
 	}
 	sw_simulation_clear(&played);

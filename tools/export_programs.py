@@ -5,6 +5,7 @@
     export_programs.py gpt-tiny mlp     these
     export_programs.py --list           what there is
     export_programs.py --papers         the programs of the papers' experiments (bench/papers), not the fixtures
+    export_programs.py --measured FILE.csv --out DIR   the programs that a table of measured steps needs (bench/measured)
     export_programs.py --check          read the files again and see that they agree with each other
     export_programs.py --opcodes        the opcodes that occur in them
 
@@ -36,6 +37,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 
+import measured_programs
 from models.attention import attention
 from models.bert import bert
 from models.dnabert import dnabert
@@ -496,13 +498,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", metavar="NAME", nargs="*", help="fixtures; all of them if none is named")
     parser.add_argument("--papers", action="store_true", help="the programs of the papers' experiments instead")
+    parser.add_argument("--measured", metavar="FILE.csv", help="the programs of this table's rows; wants --out")
     parser.add_argument("--out", metavar="DIR", type=pathlib.Path, help="folder of the files")
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--list", action="store_true", help="print the fixtures' names")
     action.add_argument("--check", action="store_true", help="check the files instead of writing them")
     action.add_argument("--opcodes", action="store_true", help="count opcodes in the files instead of writing them")
     options = parser.parse_args()
-    all_fixtures = PAPERS if options.papers else FIXTURES
+    if options.measured and not options.out:
+        parser.error("--measured: in which folder should the programs go? Add --out DIR")
+    shapes = measured_programs.shapes(options.measured) if options.measured else []
+    measured = [Fixture(shape.name, shape.model(), shape.optimizer(), recorded=False) for shape in shapes]
+    all_fixtures = measured if options.measured else PAPERS if options.papers else FIXTURES
     options.out = options.out or (PAPERS_PROGRAMS if options.papers else PROGRAMS)
     known = {fixture.name: fixture for fixture in all_fixtures}
     unknown = [name for name in options.names if name not in known]
@@ -520,6 +527,8 @@ def main():
         options.out.mkdir(parents=True, exist_ok=True)
         for fixture in fixtures:
             export(fixture, options.out)
+        if shapes:
+            measured_programs.write_index(shapes, options.out / "programs.json")
     faults = [fault for fixture in fixtures for fault in check(fixture, options.out)]
     print("\n".join(faults), file=sys.stderr, end="\n" if faults else "")
     print_table(fixtures, options.out)

@@ -157,9 +157,25 @@ typedef enum sw_fusion {
 } sw_fusion;
 const char *sw_fusion_name(sw_fusion fusion); /* "xla-gpu" */
 
+/* Whose collectives a device runs; names.c says which algorithms each library has.
+ * X(NAME, the word of the cluster file) */
+#define SW_LIBRARIES(X)                                                                            \
+	X(OWN, "own") /* this program's transport */                                               \
+	X(NCCL, "nccl")
+typedef enum sw_library {
+#define SW_ROW(NAME, name) SW_LIBRARY_##NAME,
+	SW_LIBRARIES(SW_ROW)
+#undef SW_ROW
+		SW_LIBRARY_COUNT
+} sw_library;
+const char *sw_library_name(sw_library library); /* "nccl" */
+/* Return whether the library does collectives of this kind by the algorithm. */
+bool sw_library_has(sw_library library, sw_algorithm algorithm, sw_collective_kind kind);
+
 typedef struct sw_device {
 	const char *name;
-	sw_fusion fusion; /* NONE if the file gives none */
+	sw_fusion fusion;       /* NONE if the file gives none */
+	sw_library collectives; /* OWN if the file gives none */
 	int64_t memory_bytes;
 	double memory_bandwidth;
 	double kernel_overhead_s;    /* added to every op */
@@ -171,6 +187,21 @@ typedef struct sw_device {
 	/* Fraction of the device that a collective in flight takes: kernels beside it run at 1 -
 	 * this; [0, 1). 0 if the file gives none. */
 	double transfer_share;
+	/* A matrix product is cut into tiles of tile x tile elements of its result, of which each of
+	 * the device's `processors` computes one at a time; a tile takes tile_depth steps of the
+	 * contraction more than there are. 0 if the file gives none: then only flops count. */
+	double tile, processors, tile_depth;
+	/* fraction of the matmul peak that fused attention and its gradient reach for heads of
+	 * unlimited size; one of e elements reaches e / (e + attention_depth) of that. 0 if the
+	 * file gives none: matmul_efficiency */
+	double attention_efficiency, attention_gradient_efficiency, attention_depth;
+	/* what a step takes of the host for each kernel and collective: none begins sooner after
+	 * the one before. 0 if the file gives none. */
+	double launch_interval_s;
+	double reserved_bytes; /* of memory, taken by libraries and gaps; 0 if the file gives none */
+	/* A step takes its predicted seconds times or over 1 + this in nine cases of ten; 0 if the
+	 * file gives none. */
+	double prediction_error;
 	sw_kernel_fit kernels[SW_FAMILY_COUNT];
 } sw_device;
 

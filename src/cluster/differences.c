@@ -79,6 +79,9 @@ static void compare_devices(const sw_device *x, const sw_device *y, sw_text *tex
 	if (x->fusion != y->fusion)
 		sw_text_addf(text, "%sfusion of %s %s, not %s", text->len ? ", " : "", of,
 		             sw_fusion_name(y->fusion), sw_fusion_name(x->fusion));
+	if (x->collectives != y->collectives)
+		sw_text_addf(text, "%scollectives of %s %s, not %s", text->len ? ", " : "", of,
+		             sw_library_name(y->collectives), sw_library_name(x->collectives));
 	for (int t = 0; t < SW_TYPE_COUNT; t++)
 		compare(sw_type_name((sw_type)t), of, x->flops[t], y->flops[t], SW_QUANTITY_FLOPS,
 		        text);

@@ -1,5 +1,5 @@
-/* Names of collectives, algorithms, kernel families and fusions, and the collectives that each
- * algorithm serves. */
+/* Names of collectives, algorithms, kernel families, fusions and libraries, and the collectives that
+ * each algorithm serves. */
 #include "cluster/cluster.h"
 
 static const char *const collectives[SW_COLLECTIVE_COUNT] = {
@@ -12,6 +12,22 @@ static const char *const families[SW_FAMILY_COUNT] = {
 #define ROW(NAME, name) [SW_FUSION_##NAME] = name,
 static const char *const fusions[SW_FUSION_COUNT] = {SW_FUSIONS(ROW)};
 #undef ROW
+
+#define ROW(NAME, name) [SW_LIBRARY_##NAME] = name,
+static const char *const libraries[SW_LIBRARY_COUNT] = {SW_LIBRARIES(ROW)};
+#undef ROW
+
+/* NCCL's algorithms, by kind: rings; all-reduces also by trees, which join nodes; pairs of devices
+ * exchange what is no ring (NCCL's src/graph/tuning.cc). */
+#define HAS(algorithm) (UINT32_C(1) << SW_ALGORITHM_##algorithm)
+static const uint32_t nccl[SW_COLLECTIVE_COUNT] = {
+	[SW_COLLECTIVE_ALL_REDUCE] = HAS(RING) | HAS(HIERARCHICAL),
+	[SW_COLLECTIVE_ALL_GATHER] = HAS(RING),
+	[SW_COLLECTIVE_REDUCE_SCATTER] = HAS(RING),
+	[SW_COLLECTIVE_ALL_TO_ALL] = HAS(DIRECT),
+	[SW_COLLECTIVE_BROADCAST] = HAS(CHAIN),
+	[SW_COLLECTIVE_PERMUTE] = HAS(DIRECT),
+};
 
 #define ROW(NAME, name, serves) [SW_ALGORITHM_##NAME] = {#name, serves},
 static const struct {
@@ -38,6 +54,17 @@ bool sw_algorithm_serves(sw_algorithm algorithm, sw_collective_kind kind)
 const char *sw_fusion_name(sw_fusion fusion)
 {
 	return fusions[fusion];
+}
+
+const char *sw_library_name(sw_library library)
+{
+	return libraries[library];
+}
+
+bool sw_library_has(sw_library library, sw_algorithm algorithm, sw_collective_kind kind)
+{
+	return sw_algorithm_serves(algorithm, kind) &&
+	       (library == SW_LIBRARY_OWN || (nccl[kind] >> algorithm & 1));
 }
 
 const char *sw_family_name(sw_family family)

@@ -91,6 +91,8 @@ static void print_device(const sw_device *device, sw_text *text)
 	print_figures(&sw_device_figures, device, 0, "\n  ", text);
 	if (device->fusion)
 		sw_text_addf(text, "\n  fusion: %s", sw_fusion_name(device->fusion));
+	if (device->collectives)
+		sw_text_addf(text, "\n  collectives: %s", sw_library_name(device->collectives));
 	sw_text_add(text, "\n  flops: {");
 	for (int type = 0; type < SW_TYPE_COUNT; type++) {
 		if (device->flops[type] == 0)

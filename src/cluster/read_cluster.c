@@ -158,10 +158,24 @@ static sw_status read_fusion(const sw_yaml *node, sw_fusion *fusion, sw_error *e
 	                 "expected none, loops, xla-gpu or xla-cpu");
 }
 
+static sw_status read_collectives(const sw_yaml *node, sw_library *library, sw_error *err)
+{
+	for (int l = 0; node->kind == SW_YAML_SCALAR && l < SW_LIBRARY_COUNT; l++) {
+		if (strcmp(node->text, sw_library_name((sw_library)l)) == 0) {
+			*library = (sw_library)l;
+			return SW_OK;
+		}
+	}
+	return field_bad(err, node, "device.collectives", "expected own or nccl");
+}
+
 static sw_status read_device(const sw_yaml *node, sw_cluster *cluster, sw_error *err)
 {
-	static const field fields[] = {
-		{"name", false}, {"flops", false}, {"kernels", true}, {"fusion", true}};
+	static const field fields[] = {{"name", false},
+	                               {"flops", false},
+	                               {"kernels", true},
+	                               {"fusion", true},
+	                               {"collectives", true}};
 	static const mapping m = {fields, SW_COUNT(fields), &sw_device_figures};
 	sw_device *device = &cluster->device;
 	sw_status status = mapping_check(node, &m, "device", err);
@@ -175,9 +189,12 @@ static sw_status read_device(const sw_yaml *node, sw_cluster *cluster, sw_error 
 	if (status == SW_OK)
 		status = read_flops(sw_yaml_get(node, "flops"), device->flops, err);
 	const sw_yaml *fusion = sw_yaml_get(node, "fusion"),
+		      *collectives = sw_yaml_get(node, "collectives"),
 		      *kernels = sw_yaml_get(node, "kernels");
 	if (status == SW_OK && fusion)
 		status = read_fusion(fusion, &device->fusion, err);
+	if (status == SW_OK && collectives)
+		status = read_collectives(collectives, &device->collectives, err);
 	return status == SW_OK && kernels ? kernels_read(kernels, device, err) : status;
 }
 

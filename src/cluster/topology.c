@@ -143,6 +143,9 @@ static uint64_t hash_device(uint64_t hash, const sw_device *device)
 	if (device->fusion)
 		hash = sw_hash_bytes(sw_fusion_name(device->fusion),
 		                     strlen(sw_fusion_name(device->fusion)), hash);
+	if (device->collectives)
+		hash = sw_hash_bytes(sw_library_name(device->collectives),
+		                     strlen(sw_library_name(device->collectives)), hash);
 	for (int type = 0; type < SW_TYPE_COUNT; type++)
 		if (device->flops[type] > 0)
 			hash = hash_real(sw_hash_bytes(sw_type_name((sw_type)type),

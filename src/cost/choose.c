@@ -21,7 +21,7 @@ static sw_collective_choice fastest(const collective *c)
 {
 	sw_collective_choice best = {SW_ALGORITHM_DIRECT, INFINITY, false};
 	for (sw_algorithm a = 0; a < SW_ALGORITHM_COUNT; a++) {
-		if (!sw_algorithm_serves(a, c->kind))
+		if (!sw_library_has(c->cluster->device.collectives, a, c->kind))
 			continue;
 		double seconds = collective_seconds(c, a);
 		if (seconds < best.seconds)

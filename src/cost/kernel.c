@@ -13,7 +13,7 @@
  * vendor's kernels: the costs of short rows and of copies before a product are internal to them,
  * and there is no term for them here.
  */
-#include "cost/cost.h"
+#include "cost/matmul.h"
 #include "interpret/interpret.h"
 
 #include <math.h>
@@ -129,13 +129,12 @@ static double touched_bytes(const sw_program *program, sw_id id)
 	return bytes;
 }
 
-static double peak_flops(const sw_device *device, sw_type type)
+double peak_flops(const sw_device *device, sw_type type)
 {
 	return device->flops[type] > 0 ? device->flops[type] : device->flops[SW_F32];
 }
 
-/* Return the type that an op computes in, for its rate: that of its first operand. */
-static sw_type type_of(const sw_program *program, const sw_op *op)
+sw_type type_of(const sw_program *program, const sw_op *op)
 {
 	sw_id typed = op->n_operands ? op->operands[0] : op->first_result;
 	return sw_value_shape(program, typed).type;
@@ -181,7 +180,7 @@ static const float effort[SW_OPCODE_COUNT] = {
 	[SW_OP_RNG_BIT_GENERATOR] = SCALAR_EFFORT,
 };
 
-static double effort_of(const sw_op *op)
+double effort_of(const sw_op *op)
 {
 	return effort[op->opcode] > 0 ? (double)effort[op->opcode] : 1;
 }
@@ -232,14 +231,26 @@ double sw_cost_part(const sw_cluster *cluster, const sw_program *program, sw_id 
 	       device->kernel_overhead_s;
 }
 
+/* Return the operations that an op costs: of a dot those of whole tiles. */
+static double costed_flops(const sw_device *device, const sw_program *program, sw_id id)
+{
+	const sw_op *op = sw_op_at(program, id);
+	if (op->opcode != SW_OP_DOT)
+		return sw_op_flops(program, id);
+	product_sizes sizes = product_sizes_of(program, op);
+	return product_flops(device, &sizes);
+}
+
 double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id id)
 {
 	const sw_device *device = &cluster->device;
+	if (sw_fused_kernel_of(sw_op_at(program, id)) != SW_FUSED_COUNT)
+		return fused_seconds(device, program, id);
 	sw_family family = sw_cost_family(program, id);
 	if (family == SW_FAMILY_COUNT)
 		return 0;
 	if (!device->kernels[family].given)
-		return sw_cost_part(cluster, program, id, sw_op_flops(program, id),
+		return sw_cost_part(cluster, program, id, costed_flops(device, program, id),
 		                    touched_bytes(program, id));
 	sw_kernel_work work = sw_cost_work(program, id);
 	return sw_cost_fitted(device, family, type_of(program, sw_op_at(program, id)), &work);

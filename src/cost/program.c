@@ -148,6 +148,8 @@ static void tally_conditional(walker *w, tally *t, const sw_op *op)
  * counted with the op that calls them. */
 static void tally_called(walker *w, tally *t, const sw_op *op)
 {
+	if (sw_fused_kernel_of(op) != SW_FUSED_COUNT)
+		return; /* sw_cost_op has counted it as one kernel */
 	switch (op->opcode) {
 	case SW_OP_WHILE:
 		tally_while(w, t, op);

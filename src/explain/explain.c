@@ -66,6 +66,8 @@ json_t *sw_plan_explain(const sw_explained *what)
 	json_object_set_new(json, "program", json_string(plan->program->name));
 	json_object_set_new(json, "cluster", json_string(plan->cluster->name));
 	json_object_set_new(json, "devices", json_integer(plan->cluster->n_devices));
+	json_object_set_new(json, "prediction_error",
+	                    json_real(plan->cluster->device.prediction_error));
 	json_object_set_new(json, "parallelism", sw_explain_parallelism(&anatomy, what, -1));
 	json_object_set_new(json, "blocks", sw_explain_blocks(&anatomy, what));
 	json_object_set_new(json, "gathers", gathers_of(json_object_get(json, "blocks")));
@@ -189,6 +191,12 @@ static void print_gap(const json_t *e, sw_text *text)
 		sw_text_addf(text, "searched   %s\n", sw_field_text(e, "searched"));
 }
 
+static void print_interval(const json_t *e, sw_text *text)
+{
+	const sw_device device = {.prediction_error = sw_field_number(e, "prediction_error")};
+	sw_cost_add_interval(&device, sw_field_number(e, "step_time_s"), text);
+}
+
 static void print_head(const json_t *e, sw_text *text)
 {
 	sw_text_addf(text, "strategy   %s", sw_field_text(e, "strategy"));
@@ -200,7 +208,9 @@ static void print_head(const json_t *e, sw_text *text)
 	print_rewrites(e, text);
 	sw_text_add(text, "\nstep       ");
 	sw_text_add_seconds(text, sw_field_number(e, "step_time_s"));
-	sw_text_add(text, " predicted; ");
+	sw_text_add(text, " predicted");
+	print_interval(e, text);
+	sw_text_add(text, "; ");
 	sw_text_add_seconds(text, sw_field_number(e, "compute_s") +
 	                                  sw_field_number(e, "communication_s"));
 	sw_text_add(text, " without overlap: ");

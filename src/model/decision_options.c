@@ -169,7 +169,8 @@ static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t
 	sw_options_add_none(o, axis);
 	add_linearities(analysis, o, axis, op);
 	add_splits(analysis, mesh, o, axis, splits, use->may);
-	if (shares_state(use) && !has_class(analysis, splits, DATA))
+	bool sums = use->whole_sums && analysis->roles.trips[op] > 1;
+	if (shares_state(use) && !sums && !has_class(analysis, splits, DATA))
 		add_state_splits(analysis, mesh, o, axis, splits);
 }
 
@@ -219,7 +220,7 @@ static void boundary_options(const sw_analysis *analysis, const sw_mesh *mesh, i
 	sw_options_add_none(o, axis);
 	add_partials(o, axis, 0, analysis->classes.partial[value]);
 	add_splits(analysis, mesh, o, axis, splits, use->may);
-	if (shares_state(use))
+	if (shares_state(use) && !(use->whole_sums && is_update(analysis, value, splits)))
 		add_state_splits(analysis, mesh, o, axis, splits);
 }
 

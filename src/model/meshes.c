@@ -179,7 +179,7 @@ static sw_status add_megatron(const request *r, const sw_plan_strategy *strategy
 {
 	sw_mesh mesh = {0};
 	const sw_strategy_axis *axes = sw_fixed_strategy_of(strategy->kind)->axes;
-	if (!inner_mesh(r->atoms, r->batch, strategy->size[0], &axes[0],
+	if (!inner_mesh(r->atoms, r->batch, strategy->size[0], sw_strategy_data_axis(strategy),
 	                strategy->sequence ? axes[1].other : axes[1].use, &mesh))
 		return does_not_fit(r, strategy, "K must be a product of its innermost factors",
 		                    err);

@@ -77,13 +77,18 @@ static bool parse_megatron(const char *arguments, sw_plan_strategy *strategy)
 	if (!arguments || !skip(&arguments, "tp=") || !read_count(&arguments, &strategy->size[0]))
 		return false;
 	strategy->sequence = skip(&arguments, ",sp");
-	return !*arguments;
+	if (!skip(&arguments, ",zero="))
+		return !*arguments;
+	return read_count(&arguments, &strategy->zero) && strategy->zero <= SW_ZERO_STAGES &&
+	       !*arguments;
 }
 
 static void print_megatron(const sw_plan_strategy *strategy, sw_text *text)
 {
 	sw_text_addf(text, ":tp=%lld%s", (long long)strategy->size[0],
 	             strategy->sequence ? ",sp" : "");
+	if (strategy->zero > 0)
+		sw_text_addf(text, ",zero=%lld", (long long)strategy->zero);
 }
 
 static bool parse_summa(const char *arguments, sw_plan_strategy *strategy)
@@ -152,6 +157,9 @@ static void print_expert(const sw_plan_strategy *strategy, sw_text *text)
  * small, only state may be split. */
 static const sw_axis_use DATA = {.must = {BATCH}}, DATA_REST = {.must = {0}};
 static const sw_axis_use ZERO1 = {.must = {BATCH}, MOMENTS}, ZERO1_REST = {MOMENTS};
+/* Megatron's distributed optimizer: each device sums up whole gradients. */
+static const sw_axis_use ZERO1_SUMS = {.must = {BATCH}, MOMENTS, .whole_sums = true};
+static const sw_axis_use ZERO1_SUMS_REST = {MOMENTS, .whole_sums = true};
 static const sw_axis_use ZERO2 = {.must = {BATCH}, GRADIENTS}, ZERO2_REST = {GRADIENTS};
 static const sw_axis_use ZERO3 = {.must = {BATCH}, PARAMETERS}, ZERO3_REST = {PARAMETERS};
 
@@ -182,6 +190,7 @@ static const sw_axis_use EXPERT = {.weights = {EXPERTS}, .must = {BATCH}, .may =
 #define DATA_AXIS NULL, REST, &DATA, &DATA_REST
 static const sw_strategy_axis DATA_AXES[] = {{DATA_AXIS}};
 static const sw_strategy_axis ZERO1_AXES[] = {{NULL, REST, &ZERO1, &ZERO1_REST}};
+static const sw_strategy_axis ZERO1_SUMS_AXES[] = {{NULL, REST, &ZERO1_SUMS, &ZERO1_SUMS_REST}};
 static const sw_strategy_axis ZERO2_AXES[] = {{NULL, REST, &ZERO2, &ZERO2_REST}};
 static const sw_strategy_axis ZERO3_AXES[] = {{NULL, REST, &ZERO3, &ZERO3_REST}};
 static const sw_strategy_axis TENSOR_AXES[] = {{DATA_AXIS}, {NULL, 0, &TENSOR, &TENSOR_SEQUENCE}};
@@ -203,7 +212,7 @@ static const sw_fixed_strategy STRATEGIES[] = {
 	{SW_PLAN_ZERO1, "zero1", "", parse_plain, print_plain, 1, ZERO1_AXES},
 	{SW_PLAN_ZERO2, "zero2", "", parse_plain, print_plain, 1, ZERO2_AXES},
 	{SW_PLAN_ZERO3, "zero3", "", parse_plain, print_plain, 1, ZERO3_AXES},
-	{SW_PLAN_MEGATRON, "megatron", ":tp=K[,sp]", parse_megatron, print_megatron, 2,
+	{SW_PLAN_MEGATRON, "megatron", ":tp=K[,sp][,zero=1|2|3]", parse_megatron, print_megatron, 2,
          TENSOR_AXES},
 	{SW_PLAN_SUMMA, "summa", "[:RxC]", parse_summa, print_summa, 2, GRID_AXES},
 	{SW_PLAN_2_5D, "2.5d", "[:RxCxD]", parse_2_5d, print_2_5d, 3, GRID_AXES},
@@ -211,6 +220,14 @@ static const sw_fixed_strategy STRATEGIES[] = {
 	{SW_PLAN_EXPERT, "expert", "[:ep=K]", parse_expert, print_expert, 2, EXPERT_AXES},
 	{SW_PLAN_SERIAL, "serial", "", NULL, print_plain, 0, NULL},
 };
+
+const sw_strategy_axis *sw_strategy_data_axis(const sw_plan_strategy *strategy)
+{
+	static const sw_strategy_axis *const of_zero[SW_ZERO_STAGES + 1] = {
+		[1] = ZERO1_SUMS_AXES, [2] = ZERO2_AXES, [3] = ZERO3_AXES};
+	return strategy->zero > 0 ? of_zero[strategy->zero]
+	                          : sw_fixed_strategy_of(strategy->kind)->axes;
+}
 
 const sw_fixed_strategy *sw_fixed_strategy_of(sw_strategy_kind kind)
 {

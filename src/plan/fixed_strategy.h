@@ -49,6 +49,8 @@ typedef struct sw_axis_use {
 	/* Values without a batch that are no parameters are split along a dimension of state, so
 	 * that gradients are reduce-scattered at once. */
 	bool gradients;
+	/* Gradients that a loop sums up are not split while it runs, though moments are. */
+	bool whole_sums;
 } sw_axis_use;
 
 /* One axis of a strategy's mesh. */
@@ -75,5 +77,7 @@ typedef struct sw_fixed_strategy {
 } sw_fixed_strategy;
 
 const sw_fixed_strategy *sw_fixed_strategy_of(sw_strategy_kind kind);
+/* Return the first axis of a strategy, for data parallelism, as its stage of ZeRO uses it. */
+const sw_strategy_axis *sw_strategy_data_axis(const sw_plan_strategy *strategy);
 
 #endif

@@ -43,6 +43,7 @@ typedef enum sw_strategy_kind {
 	SW_PLAN_SERIAL
 } sw_strategy_kind;
 #define SW_STRATEGY_SIZES 4
+#define SW_ZERO_STAGES 3
 typedef struct sw_plan_strategy {
 	sw_strategy_kind kind;
 	/* The number of devices along each axis, in the order in which the sizes are written;
@@ -51,6 +52,9 @@ typedef struct sw_plan_strategy {
 	int64_t size[SW_STRATEGY_SIZES];
 	/* MEGATRON: activations between the blocks are split over the sequence */
 	bool sequence;
+	/* MEGATRON: what data parallelism splits at rest besides, as `zero1` to `zero3`; 0: nothing
+	 */
+	int64_t zero;
 	int64_t merge_bytes; /* HOROVOD: bytes of gradients that are reduced by one all-reduce */
 	int64_t top;         /* AXONN without sizes: number of grids that are planned */
 } sw_plan_strategy;

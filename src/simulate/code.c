@@ -5,7 +5,8 @@
  * does not communicate is one kernel, however deep it is nested: the seconds of a loop are those of
  * its body times the trip count, and of its condition once more. A conditional takes its most
  * expensive branch. Without a trace, kernels that follow each other are merged. A blocking
- * collective is a start followed by its done. O(ops).
+ * collective is a start followed by its done. Where launching takes the host's time kernels are not
+ * merged. O(ops).
  */
 #include "simulate/internal.h"
 
@@ -31,17 +32,22 @@ static const code_block *block_of(const compiler *c, int32_t computation);
 
 /* ---- instructions ----------------------------------------------------------------------- */
 
-static void add_kernel(compiler *c, sw_id op, double seconds)
+static void add_kernel(compiler *c, sw_id op, double seconds, double launches)
 {
 	if (seconds <= 0)
 		return;
 	c->sum.compute_s += seconds;
+	c->sum.launches += launches;
 	instruction *last = c->body.len ? &c->body.data[c->body.len - 1] : NULL;
-	if (last && last->kind == KERNEL && !c->code->detailed) {
+	bool merges = !c->code->detailed && c->code->cluster->device.launch_interval_s <= 0;
+	if (last && last->kind == KERNEL && merges) {
 		last->seconds += seconds;
 		return;
 	}
-	sw_vec_push(&c->body, ((instruction){.kind = KERNEL, .op = op, .seconds = seconds}));
+	sw_vec_push(&c->body, ((instruction){.kind = KERNEL,
+	                                     .op = op,
+	                                     .seconds = seconds,
+	                                     .launches = launches}));
 	c->sum.length++;
 }
 
@@ -79,6 +85,7 @@ static bool add_start(compiler *c, sw_id op)
 	sw_vec_push(&c->body, ((instruction){.kind = START, .op = op, .collective = number}));
 	c->begun[op] = number;
 	c->sum.communicates = true;
+	c->sum.launches++;
 	c->sum.length++;
 	if (is_blocking(c->program, op))
 		add_done(c, op, number);
@@ -107,12 +114,13 @@ static uint32_t awaited(const compiler *c, const sw_op *op)
 static void add_call(compiler *c, sw_id op, const code_block *callee)
 {
 	if (!callee->communicates && (!c->code->detailed || callee->length > MAX_TRACED)) {
-		add_kernel(c, op, callee->compute_s);
+		add_kernel(c, op, callee->compute_s, callee->launches);
 		return;
 	}
 	sw_vec_push(&c->body, ((instruction){.kind = CALL, .op = op, .block = callee}));
 	c->sum.communicates |= callee->communicates;
 	c->sum.compute_s += callee->compute_s;
+	c->sum.launches += callee->launches;
 	c->sum.length += 1 + callee->length;
 }
 
@@ -160,7 +168,8 @@ static void add_loop(compiler *c, sw_id id)
 	add_call(c, id, block_of(c, op->called[0]));
 	int64_t played = iterations_to_play(c->code, iteration, iterations);
 	if (!iteration->communicates && (!c->code->detailed || played < iterations)) {
-		add_kernel(c, id, iteration->compute_s * (double)iterations);
+		add_kernel(c, id, iteration->compute_s * (double)iterations,
+		           iteration->launches * (double)iterations);
 		return;
 	}
 	sw_vec_push(&c->body, ((instruction){.kind = LOOP,
@@ -170,6 +179,7 @@ static void add_loop(compiler *c, sw_id id)
 	                                     .played = played}));
 	c->sum.communicates |= iteration->communicates;
 	c->sum.compute_s += iteration->compute_s * (double)iterations;
+	c->sum.launches += iteration->launches * (double)iterations;
 	c->sum.length += 1 + (double)played * (1 + iteration->length);
 }
 
@@ -191,7 +201,9 @@ static void add_op(compiler *c, sw_id id)
 	}
 	if (add_start(c, id))
 		return;
-	add_kernel(c, id, sw_cost_op(c->code->cluster, c->program, id));
+	add_kernel(c, id, sw_cost_op(c->code->cluster, c->program, id), 1);
+	if (sw_fused_kernel_of(op) != SW_FUSED_COUNT)
+		return;
 	switch (op->opcode) {
 	case SW_OP_WHILE:
 		add_loop(c, id);

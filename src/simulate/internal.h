@@ -22,6 +22,7 @@ typedef struct instruction {
 	uint32_t collective; /* of a start and of its done: index in code.collectives */
 	sw_id op;
 	double seconds;                 /* of a kernel */
+	double launches;                /* of a kernel: by the host, more than 1 for a region */
 	const struct code_block *block; /* the callee, or one iteration of the loop */
 	/* of a loop: the trip count, and how many are played one by one */
 	int64_t iterations, played;
@@ -33,6 +34,7 @@ typedef struct code_block {
 	size_t n;
 	bool communicates;
 	double compute_s; /* seconds of its kernels */
+	double launches;  /* of kernels and collectives */
 	double length;    /* instructions to play, those of loops times the iterations played */
 } code_block;
 

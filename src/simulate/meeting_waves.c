@@ -57,12 +57,12 @@ void arrive_at_meeting(simulator *p, int32_t number)
 		sw_vec_push(&p->ready, *m);
 }
 
-void start_collective(simulator *p, int32_t number, uint32_t what)
+void start_collective(simulator *p, int32_t number, uint32_t what, double time)
 {
 	device *d = &p->devices[number];
 	if (d->stream.started == p->forgotten + (int64_t)p->waves.len)
 		open_wave(p, what);
 	d->wave_of[what] = d->stream.started++;
-	sw_vec_push(&d->stream.given, d->sum.now);
+	sw_vec_push(&d->stream.given, time);
 	arrive_at_meeting(p, number);
 }

@@ -13,6 +13,10 @@
  * one device stands for all: collectives that were under way when the loop began end within one
  * iteration). All devices skip the same iterations, so that waves stay the same everywhere.
  *
+ * The host launches kernels and collectives in their order, each a launch_interval after the one
+ * before, without waiting for the device; nothing begins before it is launched. A kernel that stands
+ * for several is launched while it runs.
+ *
  * Where a collective under way takes a share of its devices, a kernel that may run beside one is an
  * event too: it runs slower as long as a collective is under way.
  *
@@ -62,7 +66,8 @@ static void skip_iterations(simulator *p, int32_t number, const call_frame *f)
 	*sum = (device_account){extrapolate(sum->now, middle->now, times),
 	                        extrapolate(sum->compute_s, middle->compute_s, times),
 	                        extrapolate(sum->exposed_s, middle->exposed_s, times),
-	                        extrapolate(sum->busy_s, middle->busy_s, times)};
+	                        extrapolate(sum->busy_s, middle->busy_s, times),
+	                        extrapolate(sum->host, middle->host, times)};
 	record(p, number, SW_TRACK_KERNELS, loop->op, -1, begin, sum->now);
 }
 
@@ -90,6 +95,14 @@ static bool await(device *d, int64_t last, sw_id op)
 	return d->awaited >= 0;
 }
 
+/* Return when what is launched next may begin, of `launches` launches over `seconds`. */
+static double launch(const simulator *p, device *d, double launches, double seconds)
+{
+	double each_s = p->code->cluster->device.launch_interval_s;
+	d->sum.host += each_s * launches;
+	return fmax(d->sum.now, d->sum.host - seconds * (1 - 1 / fmax(launches, 1)));
+}
+
 static void compute(simulator *p, int32_t number, const instruction *kernel, double seconds)
 {
 	device_account *sum = &p->devices[number].sum;
@@ -108,6 +121,7 @@ static double share_of(const simulator *p)
 static bool compute_ahead(simulator *p, int32_t number, const instruction *kernel)
 {
 	device *d = &p->devices[number];
+	d->sum.now = launch(p, d, kernel->launches, kernel->seconds);
 	if (share_of(p) > 0 && (d->stream.meeting || d->stream.taken < d->stream.given.len)) {
 		d->kernel = kernel;
 		d->remaining_s = kernel->seconds;
@@ -125,7 +139,7 @@ static bool step(simulator *p, int32_t number, const instruction *i)
 	case KERNEL:
 		return compute_ahead(p, number, i);
 	case START:
-		start_collective(p, number, i->collective);
+		start_collective(p, number, i->collective, launch(p, d, 1, 0));
 		break;
 	case DONE:
 		return !await(d, d->wave_of[i->collective], i->op);

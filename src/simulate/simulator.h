@@ -10,6 +10,7 @@
 typedef struct device_account {
 	/* exposed: waiting for meetings under way; busy: its collective stream */
 	double now, compute_s, exposed_s, busy_s;
+	double host; /* when its host has launched what it was given so far */
 } device_account;
 
 typedef struct call_frame {
@@ -87,8 +88,8 @@ static inline wave *wave_at(simulator *p, int64_t number)
 	return &p->waves.data[number - p->forgotten];
 }
 
-/* Give the stream of a device the start of a collective, now. */
-void start_collective(simulator *p, int32_t number, uint32_t what);
+/* Give the stream of a device the start of a collective at a time that is not before now. */
+void start_collective(simulator *p, int32_t number, uint32_t what, double time);
 /* Let the stream of a device arrive at its next start, if it is free and there is one. */
 void arrive_at_meeting(simulator *p, int32_t number);
 /* Close the waves that have ended; the list is compacted when half of it is closed. */

@@ -19,6 +19,9 @@ static void strategies_are_read_and_printed(void **state)
 		{"megatron:tp=1", {SW_PLAN_MEGATRON, .size = {1}}},
 		{"megatron:tp=8", {SW_PLAN_MEGATRON, .size = {8}}},
 		{"megatron:tp=8,sp", {SW_PLAN_MEGATRON, .size = {8}, .sequence = true}},
+		{"megatron:tp=8,zero=3", {SW_PLAN_MEGATRON, .size = {8}, .zero = 3}},
+		{"megatron:tp=2,sp,zero=1",
+	         {SW_PLAN_MEGATRON, .size = {2}, .sequence = true, .zero = 1}},
 		{"summa", {.kind = SW_PLAN_SUMMA}},
 		{"summa:4x2", {SW_PLAN_SUMMA, .size = {4, 2}}},
 		{"2.5d", {.kind = SW_PLAN_2_5D}},
@@ -40,6 +43,7 @@ static void strategies_are_read_and_printed(void **state)
 		assert_int_equal(s.sequence, cases[i].is.sequence);
 		assert_int_equal(s.merge_bytes, cases[i].is.merge_bytes);
 		assert_int_equal(s.top, cases[i].is.top);
+		assert_int_equal(s.zero, cases[i].is.zero);
 		sw_plan_strategy_print(&s, &text);
 		assert_string_equal(text.data, cases[i].text);
 		sw_text_clear(&text);
@@ -64,6 +68,9 @@ static void unknown_strategies_are_refused_with_the_choices(void **state)
 	                                    "megatron:tp=2.0",
 	                                    "megatron:tp= 2",
 	                                    "megatron:tp=2,sp,",
+	                                    "megatron:tp=2,zero=0",
+	                                    "megatron:tp=2,zero=4",
+	                                    "megatron:tp=2,zero=1,sp",
 	                                    "megatron:tp=2,SP",
 	                                    "megatron:tp=99999999999999999999",
 	                                    "horovod:",

@@ -42,7 +42,9 @@ static void state_is_split_as_the_strategy_says(void **state)
 	             {"horovod", false, false},
 	             {"zero1", false, true},
 	             {"zero2", false, true},
-	             {"zero3", true, true}};
+	             {"zero3", true, true},
+	             {"megatron:tp=1,zero=1", false, true},
+	             {"megatron:tp=1,zero=3", true, true}};
 	(void)state;
 	for (size_t f = 0; f < SW_COUNT(RUNNABLE); f++) {
 		planned p;

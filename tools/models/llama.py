@@ -7,21 +7,39 @@ import optax
 from . import layers, spec
 
 
-def llama(*, depth, width, heads, groups, feedforward, vocabulary, length, batch, compute=jnp.float32, base=500000.0):
-    """`groups` is the number of key and value heads, each of them shared by heads / groups query heads."""
+def llama(
+    *,
+    depth,
+    width,
+    heads,
+    groups,
+    feedforward,
+    vocabulary,
+    length,
+    batch,
+    compute=jnp.float32,
+    base=500000.0,
+    tied=False,
+    fused=False,
+):
+    """`groups` is the number of key and value heads, each of them shared by heads / groups query heads. A `tied` head is
+    the embedding's transpose. If `fused`, weights that read the same input are one: gate and up, and of q, k and v those
+    of one size."""
     parameters = {
         "embed": spec.table(vocabulary, width),
-        "blocks": [_block(width, heads, groups, feedforward)] * depth,
+        "blocks": [_block(width, heads, groups, feedforward, fused)] * depth,
         "norm": spec.norm_scale(width),
-        "head": {"w": spec.weight(width, vocabulary)},
     }
+    if not tied:
+        parameters["head"] = {"w": spec.weight(width, vocabulary)}
     data = {"tokens": spec.indices((batch, length + 1), vocabulary)}
 
     def apply_block(p, x, angles):
         p = layers.cast(p, compute)
         x = x + attend(p["attn"], layers.rms_norm(p["norm1"], x), angles, heads, groups)
         h = layers.rms_norm(p["norm2"], x)
-        return x + (jax.nn.silu(h @ p["mlp"]["gate"]) * (h @ p["mlp"]["up"])) @ p["mlp"]["down"]
+        product = products(h, p["mlp"])
+        return x + (jax.nn.silu(product("gate")) * product("up")) @ p["mlp"]["down"]
 
     def loss(params, tokens):
         inputs, targets = tokens[:, :-1], tokens[:, 1:]
@@ -30,7 +48,8 @@ def llama(*, depth, width, heads, groups, feedforward, vocabulary, length, batch
         for p in params["blocks"]:
             x = apply_block(p, x, angles)
         x = layers.rms_norm(params["norm"], x)
-        logits = (x @ params["head"]["w"].astype(compute)).astype(jnp.float32)
+        head = params["embed"].T if tied else params["head"]["w"]
+        logits = (x @ head.astype(compute)).astype(jnp.float32)
         return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, targets))
 
     return spec.Model(parameters, data, loss, vocabulary)
@@ -38,12 +57,28 @@ def llama(*, depth, width, heads, groups, feedforward, vocabulary, length, batch
 
 def attend(p, x, angles, heads, groups):
     """Causal attention of `heads` query heads over `groups` key and value heads."""
-    q = rotate(layers.split_heads(x @ p["q"], heads), angles)
-    k = rotate(layers.split_heads(x @ p["k"], groups), angles)
-    v = layers.split_heads(x @ p["v"], groups)
+    product = products(x, p)
+    q = rotate(layers.split_heads(product("q"), heads), angles)
+    k = rotate(layers.split_heads(product("k"), groups), angles)
+    v = layers.split_heads(product("v"), groups)
     k, v = (jnp.repeat(a, heads // groups, axis=2) for a in (k, v))
     a = layers.attention(q, k, v, mask=layers.causal_mask(x.shape[1]))
     return layers.merge_heads(a) @ p["out"]
+
+
+def products(x, p):
+    """A function of a weight's name: x times that weight, of which n may be one, [width, n, size], called "a_b"."""
+    made = {}
+
+    def product(name):
+        if name in p:
+            return x @ p[name]
+        key = next(key for key in p if name in key.split("_"))
+        if key not in made:
+            made[key] = jnp.einsum("bsw,wne->bsne", x, p[key])
+        return made[key][:, :, key.split("_").index(name)]
+
+    return product
 
 
 def rotary_angles(length, size, base):
@@ -59,8 +94,16 @@ def rotate(x, angles):
     return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1).astype(x.dtype)
 
 
-def attention(width, heads, groups):
+def attention(width, heads, groups, fused=False):
     shared = width // heads * groups
+    if fused and groups == heads:
+        return {"q_k_v": spec.weights(width, 3, width), "out": spec.weight(width, width)}
+    if fused:
+        return {
+            "q": spec.weight(width, width),
+            "k_v": spec.weights(width, 2, shared),
+            "out": spec.weight(width, width),
+        }
     return {
         "q": spec.weight(width, width),
         "k": spec.weight(width, shared),
@@ -69,14 +112,14 @@ def attention(width, heads, groups):
     }
 
 
-def _block(width, heads, groups, feedforward):
+def _block(width, heads, groups, feedforward, fused):
+    if fused:
+        inputs = {"gate_up": spec.weights(width, 2, feedforward)}
+    else:
+        inputs = {"gate": spec.weight(width, feedforward), "up": spec.weight(width, feedforward)}
     return {
         "norm1": spec.norm_scale(width),
-        "attn": attention(width, heads, groups),
+        "attn": attention(width, heads, groups, fused),
         "norm2": spec.norm_scale(width),
-        "mlp": {
-            "gate": spec.weight(width, feedforward),
-            "up": spec.weight(width, feedforward),
-            "down": spec.weight(feedforward, width),
-        },
+        "mlp": inputs | {"down": spec.weight(feedforward, width)},
     }

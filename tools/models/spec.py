@@ -73,6 +73,11 @@ def weight(fan_in, fan_out, init_std=0.02):
     return Array((fan_in, fan_out), jnp.float32, normal(init_std), normal(round(fan_in**-0.5, 4)))
 
 
+def weights(fan_in, n, fan_out, init_std=0.02):
+    """n matrices [fan_in, n, fan_out] that multiply the same input."""
+    return Array((fan_in, n, fan_out), jnp.float32, normal(init_std), normal(round(fan_in**-0.5, 4)))
+
+
 def bias(size):
     return Array((size,), jnp.float32, ZEROS, normal(0.1))
 

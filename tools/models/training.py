@@ -1,7 +1,7 @@
 """The training step around a model: loss, gradients, optimizer; and the names of what goes in and out."""
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,18 +12,22 @@ from . import spec
 
 @dataclass(frozen=True)
 class Optimizer:
-    """AdamW, after clipping the gradients' global norm to `clip` if that is given; `scaled`: of a scaled loss."""
+    """AdamW, after clipping the gradients' global norm to `clip` if that is given; `scaled`: of a scaled loss. Parameters
+    have the type `weights`; if that is no f32, the optimizer updates a copy of them in f32, as mixed precision has it."""
 
     learning_rate: float = 1e-3
     beta2: float = 0.95
     weight_decay: float = 0.01
     clip: float | None = None
     scaled: bool = False
+    weights: Any = jnp.float32
 
     def transform(self):
         adamw = optax.adamw(self.learning_rate, b2=self.beta2, weight_decay=self.weight_decay)
         if self.clip is not None:
             adamw = optax.chain(optax.clip_by_global_norm(self.clip), adamw)
+        if self.weights != jnp.float32:
+            adamw = with_master(adamw)
         return of_scaled_loss(adamw) if self.scaled else adamw
 
 
@@ -84,6 +88,31 @@ def of_scaled_loss(inner):
     return optax.GradientTransformation(init, update)
 
 
+class Master(NamedTuple):
+    """Parameters in f32, beside the shorter ones that the model computes with."""
+
+    master: Any
+
+
+def with_master(inner):
+    """Gradients are added up, and parameters updated, in f32. The updates are the next parameters themselves."""
+
+    def to_f32(tree):
+        return jax.tree.map(lambda a: a.astype(jnp.float32), tree)
+
+    def init(params):
+        master = to_f32(params)
+        return Master(master), inner.init(master)
+
+    def update(gradients, state, params):
+        (master,), before = state
+        updates, after = inner.update(to_f32(gradients), before, master)
+        master = optax.apply_updates(master, updates)
+        return jax.tree.map(lambda a, p: a.astype(p.dtype), master, params), (Master(master), after)
+
+    return optax.GradientTransformation(init, update)
+
+
 ADAGRAD_START = 0.1
 
 # Of an optimizer's arrays, by their name in optax's state: how a real run starts them, and how a test fills them.
@@ -91,6 +120,7 @@ MOMENTS = {
     "mu": (spec.ZEROS, spec.normal(0.01)),
     "nu": (spec.ZEROS, spec.uniform(1e-4, 1e-2)),
     "trace": (spec.ZEROS, spec.normal(0.1)),
+    "master": (spec.normal(0.02), spec.normal(0.02)),
     "sum_of_squares": (spec.constant(ADAGRAD_START), spec.uniform(1e-4, 1e-2)),
 }
 
@@ -111,7 +141,10 @@ class Training:
         self._model = model
         self._transform = optimizer.transform()
         self._scaled = getattr(optimizer, "scaled", False)
-        self._params = jax.tree.map(spec.Array.struct, model.parameters)
+        weights = getattr(optimizer, "weights", jnp.float32)
+        self._has_master = weights != jnp.float32
+        self._parameters = jax.tree.map(lambda a: replace(a, dtype=weights), model.parameters)
+        self._params = jax.tree.map(spec.Array.struct, self._parameters)
         self._opt_state = jax.eval_shape(self._transform.init, self._params)
         self._state = jax.tree.map(spec.Array.struct, model.state)
         self._data = [array.struct() for array in model.data.values()]
@@ -120,7 +153,8 @@ class Training:
         scale = opt_state[0].scale if self._scaled else None
         (_, (loss, state)), gradients = jax.value_and_grad(self._loss, has_aux=True)(params, scale, state, *data)
         updates, opt_state = self._transform.update(gradients, opt_state, params)
-        return optax.apply_updates(params, updates), opt_state, state, loss
+        params = updates if self._has_master else optax.apply_updates(params, updates)
+        return params, opt_state, state, loss
 
     def _loss(self, params, scale, state, *data):
         """What is differentiated, and beside it the loss and the model's state."""
@@ -144,7 +178,7 @@ class Training:
 
     def state(self):
         """The inputs that become outputs, in the program's order."""
-        parameters = {_dotted(path): array for path, array in _leaves(self._model.parameters)}
+        parameters = {_dotted(path): array for path, array in _leaves(self._parameters)}
         values = [Value(f"params.{name}", "parameter", array) for name, array in parameters.items()]
         for path, struct in _leaves(self._opt_state):
             values.append(_optimizer_value(_dotted(_from_first_field(path)), struct, parameters))

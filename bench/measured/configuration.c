@@ -1,0 +1,163 @@
+/* The configuration that a row ran in, from columns whose names differ between tables. */
+#include "measured.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- tables that are known -------------------------------------------------------------- */
+
+/* A kind of table is told by a column that it alone has. */
+static const struct {
+	const char *column, *cluster;
+	bool remat; /* its rows compute every block again, though no column says so */
+} kinds[] = {
+	{"hidden", "h100-rented", false},
+	{"sharding", "h100-rented", false},
+	{"h", "a100-selene", true},
+};
+
+static int kind_of(const table *t)
+{
+	for (size_t i = 0; i < SW_COUNT(kinds); i++)
+		if (table_column(t, kinds[i].column) >= 0)
+			return (int)i;
+	return -1;
+}
+
+#define MAX_NAMES 3
+/* The columns that hold a number; `absent` where a table has none of them. */
+static const struct {
+	size_t offset;
+	const char *names[MAX_NAMES];
+	int64_t absent;
+} numbers[] = {
+	{offsetof(configuration, gpus), {"gpus", "GPUs"}, 0},
+	{offsetof(configuration, dp), {"dp", "DP"}, 0},
+	{offsetof(configuration, tp), {"tp", "TP"}, 1},
+	{offsetof(configuration, pp), {"pp", "PP"}, 1},
+	{offsetof(configuration, mbs), {"mbs", "MBS"}, 1},
+	{offsetof(configuration, microbatches), {"grad_acc", "grad acc"}, 0},
+	{offsetof(configuration, zero), {"zero"}, 0},
+};
+static const char *const batch_names[MAX_NAMES] = {"global_batch_seqs", "GBS seqs", "batch"};
+
+/* Sharding as llm-foundry has it. */
+static const struct {
+	const char *word;
+	int64_t zero;
+} shardings[] = {{"FULL_SHARD", 3}, {"SHARD_GRAD_OP", 2}, {"NO_SHARD", 0}};
+
+/* ---- reading ---------------------------------------------------------------------------- */
+
+static const char *first_cell(const table *t, int32_t row, const char *const *names)
+{
+	const char *cell = NULL;
+	for (int i = 0; i < MAX_NAMES && names[i] && !cell; i++)
+		cell = table_cell(t, row, names[i]);
+	return cell;
+}
+
+static sw_status read_number(const table *t, int32_t row, const char *const *names, int64_t *number,
+                             sw_error *err)
+{
+	const char *cell = first_cell(t, row, names);
+	char *end;
+	if (!cell)
+		return SW_OK;
+	*number = strtoll(cell, &end, 10);
+	if (end == cell || *end || *number < 0 || *number > INT32_MAX)
+		return sw_fail(err, SW_ERR_INPUT, "%s:%d: column '%s' is '%s': expected a number",
+		               t->path, row + 2, names[0], cell);
+	return SW_OK;
+}
+
+static sw_status read_numbers(const table *t, int32_t row, configuration *c, int64_t *batch,
+                              sw_error *err)
+{
+	sw_status status = read_number(t, row, batch_names, batch, err);
+	for (size_t i = 0; status == SW_OK && i < SW_COUNT(numbers); i++) {
+		int64_t number = numbers[i].absent;
+		status = read_number(t, row, numbers[i].names, &number, err);
+		memcpy((char *)c + numbers[i].offset, &number, sizeof(number));
+	}
+	return status;
+}
+
+static bool is(const table *t, int32_t row, const char *column, const char *text)
+{
+	const char *cell = table_cell(t, row, column);
+	return cell && !strcmp(cell, text);
+}
+
+static void read_words(const table *t, int32_t row, configuration *c)
+{
+	for (size_t i = 0; i < SW_COUNT(shardings); i++)
+		if (is(t, row, "sharding", shardings[i].word))
+			c->zero = shardings[i].zero;
+	c->remat = c->remat || is(t, row, "recompute", "True");
+	if (is(t, row, "precision", "amp_fp8"))
+		c->refusal = "products in 8 bits";
+	if (c->pp > 1)
+		c->refusal = "pipeline stages";
+}
+
+static sw_status check(const table *t, int32_t row, const configuration *c, int64_t batch,
+                       sw_error *err)
+{
+	if (c->dp * c->tp * c->pp != c->gpus || c->gpus < 1)
+		return sw_fail(err, SW_ERR_INPUT, "%s:%d: dp x tp x pp is %lld, gpus is %lld",
+		               t->path, row + 2, (long long)(c->dp * c->tp * c->pp),
+		               (long long)c->gpus);
+	if (batch > 0 && c->dp * c->mbs * c->microbatches != batch)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "%s:%d: dp x mbs x grad_acc is %lld, the batch %lld", t->path,
+		               row + 2, (long long)(c->dp * c->mbs * c->microbatches),
+		               (long long)batch);
+	return SW_OK;
+}
+
+sw_status configuration_of(const table *t, int32_t row, const char *cluster, configuration *c,
+                           sw_error *err)
+{
+	int kind = kind_of(t);
+	int64_t batch = 0;
+	if (kind < 0)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "%s: no known table: expected a column 'hidden', 'sharding' or 'h'",
+		               t->path);
+	*c = (configuration){.cluster = cluster ? cluster : kinds[kind].cluster,
+	                     .remat = kinds[kind].remat};
+	sw_status status = read_numbers(t, row, c, &batch, err);
+	if (status != SW_OK)
+		return status;
+	if (!c->dp)
+		c->dp = c->gpus / SW_MAX(c->tp * c->pp, 1);
+	if (!c->microbatches)
+		c->microbatches = batch / SW_MAX(c->dp * c->mbs, 1);
+	read_words(t, row, c);
+	return check(t, row, c, batch, err);
+}
+
+const char *measured_seconds(const table *t, int32_t row)
+{
+	static const char *const names[MAX_NAMES] = {"step_s", "step s (d)"};
+	const char *cell = first_cell(t, row, names);
+	return cell ? cell : "";
+}
+
+const char *measured_status(const table *t, int32_t row)
+{
+	const char *cell = table_cell(t, row, "status");
+	return cell ? cell : "ok";
+}
+
+void configuration_strategy(const configuration *c, sw_plan_strategy *strategy)
+{
+	static const sw_strategy_kind data[] = {SW_PLAN_DP, SW_PLAN_ZERO1, SW_PLAN_ZERO2,
+	                                        SW_PLAN_ZERO3};
+	*strategy = (sw_plan_strategy){.kind = data[c->zero]};
+	if (c->tp > 1 || c->zero == 1)
+		*strategy = (sw_plan_strategy){SW_PLAN_MEGATRON, .size = {c->tp},
+		                               .sequence = c->tp > 1,
+		                               .zero = c->dp > 1 ? c->zero : 0};
+}

@@ -1,0 +1,76 @@
+/*
+ * What the files of bench/measured share: a table of measured training steps, the configuration that
+ * each row ran in, and what is predicted for it.
+ */
+#ifndef SW_BENCH_MEASURED_H
+#define SW_BENCH_MEASURED_H
+
+#include "search/search.h"
+
+/* ---- a table ---------------------------------------------------------------------------- */
+
+/* A CSV file: cells [rows][columns]; a cell without text is "". */
+typedef struct table {
+	sw_arena arena;
+	const char *path;
+	int32_t n_columns, n_rows;
+	const char *const *columns; /* [n_columns] */
+	const char **cells;         /* [n_rows][n_columns] */
+} table;
+sw_status table_read(const char *path, table *t, sw_error *err);
+void table_clear(table *t);
+int32_t table_column(const table *t, const char *name); /* -1: there is none */
+/* Return a cell; NULL: there is no such column. */
+const char *table_cell(const table *t, int32_t row, const char *name);
+/* Add a cell to a line of CSV, in quotes where it needs them. */
+void table_add_cell(sw_text *line, const char *cell);
+
+/* ---- configurations --------------------------------------------------------------------- */
+
+typedef struct configuration {
+	const char *cluster; /* file */
+	int64_t gpus, dp, tp, pp, mbs, microbatches, zero;
+	bool remat;
+	const char *refusal; /* why the row cannot be planned; NULL: it can */
+} configuration;
+/* Read a row's configuration; an error names file, line and column. cluster: the file of --cluster;
+ * NULL: the one of the table's kind. */
+sw_status configuration_of(const table *t, int32_t row, const char *cluster, configuration *c,
+                           sw_error *err);
+/* Measured seconds and whether the row ran; the columns' names differ between tables. */
+const char *measured_seconds(const table *t, int32_t row);
+const char *measured_status(const table *t, int32_t row);
+void configuration_strategy(const configuration *c, sw_plan_strategy *strategy);
+
+/* ---- programs --------------------------------------------------------------------------- */
+
+/* The programs of a folder (tools/export_programs.py --measured), each read when it is first
+ * needed. */
+typedef struct subject {
+	char path[1024];
+	sw_program *program;
+	sw_sidecar sidecar;
+} subject;
+typedef struct library {
+	const char *folder;
+	json_t *index;
+	SW_VEC(subject *) subjects;
+} library;
+sw_status library_open(const char *folder, library *l, sw_error *err);
+void library_close(library *l);
+/* Return the program of a row. SW_NO: the index has none for it. */
+sw_status library_find(library *l, const table *t, int32_t row, subject **s, sw_error *err);
+
+/* ---- predictions ------------------------------------------------------------------------ */
+
+typedef struct prediction {
+	bool supported, fits;
+	double seconds, compute_s, communication_s;
+	double interval; /* half the width of the 90 % interval, relative */
+	int64_t peak_bytes;
+	char note[192]; /* why it is not supported */
+} prediction;
+/* Plan the program on the cluster exactly as configured, and fill in what is predicted. */
+void predict(const subject *s, const sw_cluster *cluster, const configuration *c, prediction *p);
+
+#endif

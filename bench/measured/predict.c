@@ -1,0 +1,97 @@
+/* What is predicted for one configuration: its plan, as the library makes and plays it. */
+#include "measured.h"
+
+#include <string.h>
+
+/* ---- what frameworks do that a strategy leaves open --------------------------------------- */
+
+static sw_id input_named(const subject *s, const char *pattern, const char **name)
+{
+	const sw_id *inputs;
+	sw_arena arena = {0};
+	sw_id found = SW_NO_ID;
+	uint32_t n = sw_program_inputs(s->program, s->program->entry, &arena, &inputs);
+	for (uint32_t i = 0; i < n && i < s->sidecar.n_inputs && found == SW_NO_ID; i++)
+		if (!strncmp(s->sidecar.inputs[i].name, pattern, strlen(pattern))) {
+			found = inputs[i];
+			*name = s->sidecar.inputs[i].name;
+		}
+	sw_arena_clear(&arena);
+	return found;
+}
+
+/* Return the op that looks up a table's rows; NULL: there is none. */
+static const sw_op *lookup_of(const sw_program *program, sw_id embedding)
+{
+	for (size_t i = 0; i < program->ops.len; i++) {
+		const sw_op *op = &program->ops.data[i];
+		if (op->opcode == SW_OP_GATHER && op->operands[0] == embedding)
+			return op;
+	}
+	return NULL;
+}
+
+#define MAX_PINS 2
+/* Under tensor parallelism the table of tokens is split by the vocabulary, and each device looks up
+ * the rows that it has (Megatron's VocabParallelEmbedding). Return the number of pins. */
+static size_t pin_vocabulary(const subject *s, const configuration *c, sw_pin *pins)
+{
+	const char *name = NULL;
+	sw_id embedding = c->tp > 1 ? input_named(s, "params.embed", &name) : SW_NO_ID;
+	const sw_op *lookup = embedding == SW_NO_ID ? NULL : lookup_of(s->program, embedding);
+	if (!lookup)
+		return 0;
+	pins[0] = (sw_pin){.pattern = name, .n = 1, .dims = {0}, .parts = {c->tp}, .contract = 1};
+	pins[1] = (sw_pin){.pattern = lookup->name, .is_op = true, .contract = c->tp};
+	return MAX_PINS;
+}
+
+/* ---- planning --------------------------------------------------------------------------- */
+
+/* Plans are made without regard to memory, and then held against it. */
+#define AMPLE_BYTES (INT64_C(1) << 50)
+
+static sw_status plan_of(const subject *s, const sw_cluster *cluster, const configuration *c,
+                         sw_plan **plan, sw_error *err)
+{
+	sw_pin list[MAX_PINS];
+	const sw_pins pins = {.file = "vocabulary", .n = pin_vocabulary(s, c, list), .list = list};
+	sw_plan_options options = {.pins = &pins,
+	                           .no_overlap = true,
+	                           .memory_bytes = AMPLE_BYTES,
+	                           .remat = c->remat ? "blocks" : "none",
+	                           .microbatches = (int32_t)c->microbatches,
+	                           .quiet = true};
+	configuration_strategy(c, &options.strategy);
+	return sw_plan_make(s->program, s->path, &s->sidecar, cluster, &options, plan, err);
+}
+
+/* What a layer gathers it gathers again for its backward pass, as FSDP and sequence parallelism
+ * do. */
+static sw_status gather_again(sw_plan *plan, sw_error *err)
+{
+	sw_plan_regather_all(plan);
+	return sw_simulate_recost(plan, true, err);
+}
+
+void predict(const subject *s, const sw_cluster *cluster, const configuration *c, prediction *p)
+{
+	sw_plan *plan = NULL;
+	sw_error err = {0};
+	*p = (prediction){0};
+	sw_status status = plan_of(s, cluster, c, &plan, &err);
+	if (status == SW_OK)
+		status = gather_again(plan, &err);
+	if (status == SW_OK) {
+		const sw_program_cost *cost = &plan->predicted;
+		p->supported = true;
+		p->seconds = cost->step_time_s;
+		p->compute_s = cost->compute_s;
+		p->communication_s = cost->communication_s;
+		p->peak_bytes = cost->peak_bytes;
+		p->fits = p->peak_bytes <= cluster->device.memory_bytes;
+	} else {
+		sw_text_cut(err.message, p->note, sizeof(p->note));
+	}
+	sw_plan_free(plan);
+}

@@ -1,0 +1,238 @@
+/*
+ * Seconds of a fused kernel, from the computation that it holds.
+ *
+ *     loop, reduce, indexed   bytes / memory bandwidth
+ *     dot                     max(operations of its tiles / rate, bytes / memory bandwidth)
+ *     attention, gradient     max(operations of its products / its rate, bytes / bandwidth)
+ *     cross-entropy           as dot
+ *
+ * and the overhead of one kernel. Bytes are those of the fusion's operands and results: what is
+ * cut out of an operand is read alone, and what is written into one is written alone. Attention
+ * under a causal mask computes half of its products: a mask is causal if the computation compares
+ * two iotas for more, or less (Dao 2023, "FlashAttention-2", section 3.1.1; its gradient computes
+ * the scores again: five products where the forward pass has two).
+ *
+ * A device with fitted families (sw_kernel_fit) takes the family that the kernel is nearest to for
+ * overhead and bytes, and each op's own family for operations.
+ */
+#include "cost/matmul.h"
+
+#include <math.h>
+
+/* Products of attention's derivative: of scores, of their gradient, and of q, k and v. */
+#define GRADIENT_PRODUCTS 5
+
+typedef struct fused {
+	const sw_device *device;
+	const sw_program *program;
+	const sw_op *op;
+	const sw_computation *body;
+	sw_fused_kernel kernel;
+} fused;
+
+static const sw_op *body_op(const fused *f, size_t i)
+{
+	return sw_op_at(f->program, f->body->ops.data[i]);
+}
+
+static double bytes_of(const fused *f, sw_id value)
+{
+	return (double)sw_shape_bytes(sw_value_shape(f->program, value));
+}
+
+/* ---- bytes ------------------------------------------------------------------------------ */
+
+static bool is_cut(const sw_op *user)
+{
+	return user->opcode == SW_OP_SLICE || user->opcode == SW_OP_DYNAMIC_SLICE ||
+	       user->opcode == SW_OP_GATHER;
+}
+
+static bool is_write(const sw_op *user)
+{
+	return user->opcode == SW_OP_DYNAMIC_UPDATE_SLICE || user->opcode == SW_OP_SCATTER;
+}
+
+static bool is_view(const sw_op *user)
+{
+	return user->opcode == SW_OP_RESHAPE || user->opcode == SW_OP_BITCAST;
+}
+
+/* Return the bytes that one user reads of a value that it has as operand `which`. */
+static double read_by(const fused *f, const sw_op *user, uint32_t which, sw_id value);
+
+/* Return the bytes that the kernel reads of a value of its body: what its users cut out, at most
+ * the whole. */
+static double read_bytes(const fused *f, sw_id value)
+{
+	double bytes = 0, whole = bytes_of(f, value);
+	for (size_t i = 0; i < f->body->ops.len && bytes < whole; i++) {
+		const sw_op *user = body_op(f, i);
+		for (uint32_t k = 0; k < user->n_operands; k++)
+			if (user->operands[k] == value)
+				bytes += read_by(f, user, k, value);
+	}
+	return fmin(bytes, whole);
+}
+
+static double read_by(const fused *f, const sw_op *user, uint32_t which, sw_id value)
+{
+	if (which == 0 && is_cut(user))
+		return bytes_of(f, user->first_result);
+	if (which == 0 && is_write(user))
+		return 0;
+	return is_view(user) ? read_bytes(f, user->first_result) : bytes_of(f, value);
+}
+
+/* Return the bytes that the kernel writes of a result: of an update in place, the update's, read
+ * and written where it is added. */
+static double written_bytes(const fused *f, sw_id value)
+{
+	const sw_op *op = sw_op_at(f->program, f->program->values.data[value].op);
+	if (op->opcode == SW_OP_DYNAMIC_UPDATE_SLICE)
+		return bytes_of(f, op->operands[1]);
+	if (op->opcode == SW_OP_SCATTER)
+		return 2 * bytes_of(f, op->operands[op->n_operands - 1]);
+	return bytes_of(f, value);
+}
+
+static double moved_bytes(const fused *f)
+{
+	double bytes = 0;
+	for (size_t i = 0; i < f->body->ops.len; i++)
+		if (body_op(f, i)->opcode == SW_OP_PARAMETER)
+			bytes += read_bytes(f, body_op(f, i)->first_result);
+	for (size_t i = 0; i < f->body->results.len; i++)
+		bytes += written_bytes(f, f->body->results.data[i]);
+	return bytes;
+}
+
+/* ---- operations ------------------------------------------------------------------------- */
+
+/* Return the seconds of the body's products at the device's rate for matmuls. */
+static double product_seconds(const fused *f)
+{
+	double seconds = 0;
+	for (size_t i = 0; i < f->body->ops.len; i++) {
+		const sw_op *op = body_op(f, i);
+		double rate = peak_flops(f->device, type_of(f->program, op)) *
+		              f->device->matmul_efficiency;
+		if (op->opcode == SW_OP_DOT) {
+			product_sizes sizes = product_sizes_of(f->program, op);
+			seconds += product_flops(f->device, &sizes) / rate;
+		} else if (op->opcode == SW_OP_CONVOLUTION) {
+			seconds += sw_op_flops(f->program, f->body->ops.data[i]) / rate;
+		}
+	}
+	return seconds;
+}
+
+/* Return the op that computes a value, behind moves and additions of constants. */
+static const sw_op *source_of(const fused *f, sw_id value)
+{
+	const sw_op *op = sw_op_at(f->program, f->program->values.data[value].op);
+	while (op->n_operands > 0 &&
+	       (op->opcode == SW_OP_BROADCAST || op->opcode == SW_OP_RESHAPE ||
+	        op->opcode == SW_OP_CONVERT || op->opcode == SW_OP_TRANSPOSE ||
+	        op->opcode == SW_OP_ADD || op->opcode == SW_OP_SUBTRACT))
+		op = sw_op_at(f->program, f->program->values.data[op->operands[0]].op);
+	return op;
+}
+
+static bool is_causal(const fused *f)
+{
+	for (size_t i = 0; i < f->body->ops.len; i++) {
+		const sw_op *op = body_op(f, i);
+		if (op->opcode == SW_OP_COMPARE &&
+		    source_of(f, op->operands[0])->opcode == SW_OP_IOTA &&
+		    source_of(f, op->operands[1])->opcode == SW_OP_IOTA)
+			return true;
+	}
+	return false;
+}
+
+static double attention_rate(const fused *f, sw_type type, double head)
+{
+	const sw_device *device = f->device;
+	double share = f->kernel == SW_FUSED_ATTENTION ? device->attention_efficiency
+	                                               : device->attention_gradient_efficiency;
+	if (share <= 0)
+		share = device->matmul_efficiency;
+	return peak_flops(device, type) * share * head / (head + device->attention_depth);
+}
+
+/* Of attention's products, the smallest size is that of a head: scores are longer. */
+static double attention_seconds(const fused *f)
+{
+	double seconds = 0;
+	int32_t products = 0;
+	for (size_t i = 0; i < f->body->ops.len; i++) {
+		const sw_op *op = body_op(f, i);
+		if (op->opcode != SW_OP_DOT)
+			continue;
+		product_sizes s = product_sizes_of(f->program, op);
+		double head = fmin(s.k, fmin(s.m, s.n));
+		seconds += 2 * s.batch * s.m * s.n * s.k /
+		           attention_rate(f, type_of(f->program, op), head);
+		products++;
+	}
+	if (f->kernel == SW_FUSED_ATTENTION_GRADIENT && products > 0 &&
+	    products < GRADIENT_PRODUCTS)
+		seconds *= (double)GRADIENT_PRODUCTS / products;
+	return is_causal(f) ? seconds / 2 : seconds;
+}
+
+static bool is_attention(const fused *f)
+{
+	return f->kernel == SW_FUSED_ATTENTION || f->kernel == SW_FUSED_ATTENTION_GRADIENT;
+}
+
+/* ---- fitted families -------------------------------------------------------------------- */
+
+static const uint8_t nearest_family[SW_FUSED_COUNT] = {
+	[SW_FUSED_LOOP] = SW_FAMILY_ELEMENTWISE,
+	[SW_FUSED_REDUCE] = SW_FAMILY_REDUCE,
+	[SW_FUSED_DOT] = SW_FAMILY_MATMUL,
+	[SW_FUSED_INDEXED] = SW_FAMILY_INDEXED,
+	[SW_FUSED_ATTENTION] = SW_FAMILY_MATMUL,
+	[SW_FUSED_ATTENTION_GRADIENT] = SW_FAMILY_MATMUL,
+	[SW_FUSED_CROSS_ENTROPY] = SW_FAMILY_MATMUL,
+	[SW_FUSED_CROSS_ENTROPY_GRADIENT] = SW_FAMILY_MATMUL,
+};
+
+/* Return the seconds of the body's operations, each at the rate of its family. */
+static double fitted_operations(const fused *f)
+{
+	double seconds = 0;
+	for (size_t i = 0; i < f->body->ops.len; i++) {
+		sw_id id = f->body->ops.data[i];
+		sw_family family = sw_cost_family(f->program, id);
+		const sw_op *op = sw_op_at(f->program, id);
+		if (family == SW_FAMILY_COUNT || !f->device->kernels[family].given)
+			continue;
+		sw_kernel_work work = {.flops = effort_of(op) * sw_op_flops(f->program, id)};
+		seconds += sw_cost_fitted(f->device, family, type_of(f->program, op), &work) -
+		           f->device->kernels[family].overhead_s;
+	}
+	return seconds;
+}
+
+static double fitted_seconds(const fused *f, sw_family family)
+{
+	sw_kernel_work work = {.bytes = moved_bytes(f)};
+	return fitted_operations(f) +
+	       sw_cost_fitted(f->device, family, type_of(f->program, f->op), &work);
+}
+
+double fused_seconds(const sw_device *device, const sw_program *program, sw_id id)
+{
+	const sw_op *op = sw_op_at(program, id);
+	const fused f = {device, program, op, &program->computations.data[op->called[0]],
+	                 sw_fused_kernel_of(op)};
+	sw_family family = (sw_family)nearest_family[f.kernel];
+	if (device->kernels[family].given)
+		return fitted_seconds(&f, family);
+	double computed_s = is_attention(&f) ? attention_seconds(&f) : product_seconds(&f);
+	return fmax(computed_s, moved_bytes(&f) / device->memory_bandwidth) +
+	       device->kernel_overhead_s;
+}
