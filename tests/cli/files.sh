@@ -24,19 +24,22 @@ chmod 444 "$scratch/made.plan"
 refuse "made.plan: cannot write: Permission denied" "$sw" plan "$scratch/p.hlo.gz" --cluster \
 	$cluster -o "$scratch/made.plan"
 
-# piped WORDS... < FILE: the command, with a pipe as the last of its words
+# piped FILE COMMAND...: the command, with a pipe that holds the file as the last of its words
 piped() {
+	file=$1
+	shift
 	rm -f "$scratch/pipe"
 	mkfifo "$scratch/pipe"
-	cat >"$scratch/pipe" &
+	cat "$file" >"$scratch/pipe" &
 	expect 0 "" "$@" "$scratch/pipe"
 	wait
 }
-piped "$sw" explain <"$scratch/made.plan"
-piped "$sw" verify <"$scratch/made.plan"
-piped "$sw" inspect <"$scratch/p.hlo.gz"
-piped "$sw" run --steps 1 -q <"$scratch/p.hlo.gz"
-head -c 100000 /dev/zero | piped "$sw" run "$scratch/p.hlo.gz" --steps 1 -q --data
+piped "$scratch/made.plan" "$sw" explain
+piped "$scratch/made.plan" "$sw" verify
+piped "$scratch/p.hlo.gz" "$sw" inspect
+piped "$scratch/p.hlo.gz" "$sw" run --steps 1 -q
+head -c 100000 /dev/zero >"$scratch/data"
+piped "$scratch/data" "$sw" run "$scratch/p.hlo.gz" --steps 1 -q --data
 refuse "too large: at most 16.0 MiB" "$sw" plan $tiny --cluster /dev/zero -o "$scratch/o"
 refuse "too large: at most 256.0 MiB" "$sw" explain /dev/zero
 exit $failed
