@@ -42,6 +42,7 @@ typedef struct cli_command {
 	const char *example;
 	/* NULL-terminated names, besides those that all commands have */
 	const char *const *options;
+	bool computes; /* it runs programs, so it needs the library of matrix products */
 	sw_status (*run)(cli *c, sw_error *err);
 } cli_command;
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #define AT(member) offsetof(cli_values, member)
 static const cli_option options[] = {
@@ -212,9 +213,7 @@ static bool parse_bytes(const char *text, int64_t *bytes)
 /* Add a list FILE,FILE, or one file if a file of that name exists. False if it names none. */
 static bool add_list(cli *c, const char *value)
 {
-	FILE *file = fopen(value, "rb");
-	if (file) {
-		fclose(file);
+	if (access(value, F_OK) == 0) {
 		sw_vec_push(&c->values.data, value);
 		return true;
 	}
