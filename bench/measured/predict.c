@@ -88,8 +88,9 @@ void predict(const subject *s, const sw_cluster *cluster, const configuration *c
 		p->seconds = cost->step_time_s;
 		p->compute_s = cost->compute_s;
 		p->communication_s = cost->communication_s;
-		p->peak_bytes = cost->peak_bytes;
+		p->peak_bytes = cost->peak_bytes + (int64_t)cluster->device.reserved_bytes;
 		p->fits = p->peak_bytes <= cluster->device.memory_bytes;
+		p->interval = cluster->device.prediction_error;
 	} else {
 		sw_text_cut(err.message, p->note, sizeof(p->note));
 	}
