@@ -6,6 +6,7 @@
 #ifndef SW_CLI_H
 #define SW_CLI_H
 
+#include "fuse/fuse.h"
 #include "run/run.h"
 #include "search/search.h"
 
@@ -15,10 +16,10 @@ typedef enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_COUNT, CLI_BYTES, CLI_
 
 /* The values of all options of all commands. */
 typedef struct cli_values {
-	bool help, json, quiet, verbose, rules, parts, no_links, no_kernels, pace, untied;
+	bool help, json, quiet, verbose, rules, kernels, parts, no_links, no_kernels, pace, untied;
 	const char *cluster, *devices, *output, *strategy, *dump_after, *plot, *overlap, *trace,
 		*method, *effort, *pin;
-	const char *microbatches, *remat, *diff;
+	const char *microbatches, *remat, *diff, *fusion;
 	SW_VEC(const char *) data;
 	/* 0: not given, except for steps and seed */
 	int64_t memory, steps, seed, ranks, threads, random;
@@ -41,6 +42,7 @@ typedef struct cli_command {
 	const char *example;
 	/* NULL-terminated names, besides those that all commands have */
 	const char *const *options;
+	bool computes; /* it runs programs, so it needs the library of matrix products */
 	sw_status (*run)(cli *c, sw_error *err);
 } cli_command;
 
@@ -115,6 +117,12 @@ void cli_inspect_microbatches(const sw_program *program, const sw_sidecar *sidec
 /* Likewise, of the program that is planned (the canonical form, or the program as it was read where
  * there is none): what stays whole, and the key "rules". */
 void cli_inspect_rules(const sw_program *program, sw_text *text, json_t *json);
+/* Likewise, the kernels that a device makes of the program, and the keys "fusion", "kernels" and
+ * "not_recognised". all: list kernels of little work too. */
+void cli_inspect_kernels(const sw_program *program, sw_fusion fusion, bool all, sw_text *text,
+                         json_t *json);
+/* Read --fusion, or the fusion of --cluster's device; loops where neither is given. */
+sw_status cli_find_fusion(const cli *c, sw_fusion *fusion, sw_error *err);
 /* For plan, where nothing fits in memory, as `err` says: describe the memory peak of the plan that
  * needs least, and the changes that would help. `seconds`: the time that the search took. Returns
  * SW_NO, unless this fails. */

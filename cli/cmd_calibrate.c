@@ -224,5 +224,6 @@ const cli_command cli_calibrate = {
 		"mpirun -n 8 shardwright calibrate --cluster clusters/local-2x4.yaml -o here.yaml "
 		"--plot here.svg",
 	.options = options,
+	.computes = true,
 	.run = run,
 };

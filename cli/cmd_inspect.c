@@ -215,7 +215,7 @@ static json_t *result_json(const inspection *x)
 
 /* ---- the command ------------------------------------------------------------------------ */
 
-static void describe(cli *c, inspection *x)
+static void describe(cli *c, inspection *x, sw_fusion fusion)
 {
 	sw_text text = {0};
 	add_amounts(x, &text);
@@ -227,24 +227,38 @@ static void describe(cli *c, inspection *x)
 		cli_inspect_microbatches(x->canonical, x->sidecar, &text, c->result);
 	if (c->values.rules)
 		cli_inspect_rules(x->canonical ? x->canonical : x->program, &text, c->result);
+	if (c->values.kernels)
+		cli_inspect_kernels(x->canonical ? x->canonical : x->program, fusion,
+		                    c->values.verbose, &text, c->result);
 	cli_print(c, &text);
 }
 
-static sw_status inspect(cli *c, sw_error *err)
+/* Refuse options that say nothing of the file. */
+static sw_status check_options(const cli *c, sw_error *err)
 {
-	sw_program *program;
-	sw_sidecar sidecar;
-	if (cli_is_cluster(c->argument) && c->values.rules)
+	bool cluster = cli_is_cluster(c->argument);
+	if (cluster && (c->values.rules || c->values.kernels))
 		return sw_fail(err, SW_ERR_INPUT,
-		               "--rules is for programs, and %s is named as a cluster file is",
-		               c->argument);
-	if (cli_is_cluster(c->argument))
-		return cli_inspect_cluster(c, err);
-	if (c->values.parts || c->values.devices)
+		               "%s is for programs, and %s is named as a cluster file is",
+		               c->values.rules ? "--rules" : "--kernels", c->argument);
+	if (!cluster && (c->values.parts || c->values.devices))
 		return sw_fail(err, SW_ERR_INPUT,
 		               "%s is for cluster files, named .yaml or .yml, and %s is none",
 		               c->values.parts ? "--parts" : "--devices", c->argument);
-	sw_status status = cli_load_program(c->argument, &program, &sidecar, err);
+	if (!c->values.kernels && (c->values.fusion || c->values.cluster))
+		return sw_fail(err, SW_ERR_INPUT, "%s says how the device of --kernels fuses: add it",
+		               c->values.fusion ? "--fusion" : "--cluster");
+	return SW_OK;
+}
+
+static sw_status inspect_program(cli *c, sw_error *err)
+{
+	sw_program *program;
+	sw_sidecar sidecar;
+	sw_fusion fusion;
+	sw_status status = cli_find_fusion(c, &fusion, err);
+	if (status == SW_OK)
+		status = cli_load_program(c->argument, &program, &sidecar, err);
 	if (status)
 		return status;
 	inspection x = {.program = program, .sidecar = &sidecar};
@@ -252,7 +266,7 @@ static sw_status inspect(cli *c, sw_error *err)
 	sw_arena_init(&x.arena);
 	sw_rewrite_canonical(program, &x.canonical, &none);
 	measure(&x);
-	describe(c, &x);
+	describe(c, &x, fusion);
 	sw_vec_clear(&x.opcodes);
 	sw_vec_clear(&x.loops);
 	sw_arena_clear(&x.arena);
@@ -262,7 +276,16 @@ static sw_status inspect(cli *c, sw_error *err)
 	return SW_OK;
 }
 
-static const char *const options[] = {"--rules", "--parts", "--devices", NULL};
+static sw_status inspect(cli *c, sw_error *err)
+{
+	sw_status status = check_options(c, err);
+	if (status)
+		return status;
+	return cli_is_cluster(c->argument) ? cli_inspect_cluster(c, err) : inspect_program(c, err);
+}
+
+static const char *const options[] = {"--rules",   "--kernels", "--fusion", "--cluster",
+                                      "--parts",   "--devices", NULL};
 const cli_command cli_inspect = {
 	.name = "inspect",
 	.argument = "PROGRAM|FILE",

@@ -270,5 +270,6 @@ const cli_command cli_run = {
 		   "shape: what differs is said.",
 	.example = "mpirun -n 4 shardwright run gpt.plan --data corpus.txt --steps 200",
 	.options = options,
+	.computes = true,
 	.run = run,
 };

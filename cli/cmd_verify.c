@@ -143,5 +143,6 @@ const cli_command cli_verify = {
 		   "which is allowed.",
 	.example = "shardwright verify gpt.plan",
 	.options = options,
+	.computes = true,
 	.run = verify,
 };

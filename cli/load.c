@@ -32,10 +32,16 @@ sw_status cli_read_cluster(const cli *c, const char *path, sw_cluster *cluster, 
 	return status;
 }
 
-sw_status cli_load_program(const char *path, sw_program **program, sw_sidecar *sidecar,
-                           sw_error *err)
+/* A file that has been read, once: it may be a pipe. */
+typedef struct contents {
+	char *text;
+	size_t length;
+} contents;
+
+/* Find the sidecar of a program that was read with this status; free the program after an error. */
+static sw_status find_sidecar(sw_status status, const char *path, sw_program **program,
+                              sw_sidecar *sidecar, sw_error *err)
 {
-	sw_status status = sw_read_program(path, program, err);
 	if (status)
 		return sw_error_in_file(err, status, path);
 	status = sw_sidecar_find(path, *program, sidecar, err);
@@ -44,6 +50,12 @@ sw_status cli_load_program(const char *path, sw_program **program, sw_sidecar *s
 		*program = NULL;
 	}
 	return status;
+}
+
+sw_status cli_load_program(const char *path, sw_program **program, sw_sidecar *sidecar,
+                           sw_error *err)
+{
+	return find_sidecar(sw_read_program(path, program, err), path, program, sidecar, err);
 }
 
 /* Cost a plan again after its file, program or cluster has changed; say so. */
@@ -81,9 +93,11 @@ sw_status cli_move_plan(cli *c, const char *path, cli_plan *loaded, sw_error *er
 	return loaded->plan->changes ? cost_again(c, path, loaded, err) : SW_OK;
 }
 
-static sw_status load_plan(cli *c, const char *path, cli_plan *loaded, sw_error *err)
+static sw_status load_plan(cli *c, const contents *file, const char *path, cli_plan *loaded,
+                           sw_error *err)
 {
-	sw_status status = sw_plan_read(path, &loaded->cluster, &loaded->plan, err);
+	sw_status status =
+		sw_plan_parse(file->text, file->length, path, &loaded->cluster, &loaded->plan, err);
 	if (status)
 		return sw_error_in_file(err, status, path);
 	status = sw_sidecar_find(sw_plan_find_program(path, loaded->plan->program_path, &c->arena),
@@ -100,10 +114,12 @@ static sw_status load_plan(cli *c, const char *path, cli_plan *loaded, sw_error 
 	return status;
 }
 
-static sw_status load_as_plan(const char *path, cli_plan *loaded, sw_error *err)
+static sw_status load_as_plan(const contents *file, const char *path, cli_plan *loaded,
+                              sw_error *err)
 {
 	sw_program *program;
-	sw_status status = cli_load_program(path, &program, &loaded->sidecar, err);
+	sw_status status = sw_read_program_text(file->text, file->length, path, &program, err);
+	status = find_sidecar(status, path, &program, &loaded->sidecar, err);
 	if (status)
 		return status;
 	status = sw_cluster_parse(one_device, strlen(one_device), "one device", &loaded->cluster,
@@ -119,33 +135,28 @@ static sw_status load_as_plan(const char *path, cli_plan *loaded, sw_error *err)
 	return status;
 }
 
-/* Is the file a plan? Plans are JSON. */
-static sw_status is_plan(const char *path, bool *plan, sw_error *err)
+static sw_status load_contents(cli *c, const contents *file, const char *path, bool or_program,
+                               cli_plan *loaded, sw_error *err)
 {
-	char *text;
-	size_t length;
-	sw_status status = sw_file_read(path, &text, &length, err);
-	if (status)
-		return sw_error_in_file(err, status, path);
-	*plan = text[strspn(text, " \t\r\n")] == '{';
-	free(text);
-	return SW_OK;
+	if (file->text[strspn(file->text, " \t\r\n")] == '{') /* plans are JSON */
+		return load_plan(c, file, path, loaded, err);
+	if (or_program)
+		return load_as_plan(file, path, loaded, err);
+	return sw_fail_at(err, SW_ERR_INPUT, path, 0, 0,
+	                  "this is no plan file: make one with shardwright plan PROGRAM --cluster "
+	                  "FILE -o PLAN");
 }
 
 sw_status cli_load_plan(cli *c, const char *path, bool or_program, cli_plan *loaded, sw_error *err)
 {
-	bool plan = true;
+	contents file = {0};
+	size_t most = or_program ? SW_MAX_FILE_BYTES : SW_MAX_JSON_BYTES;
 	*loaded = (cli_plan){0};
-	sw_status status = is_plan(path, &plan, err);
-	if (status)
-		return status;
-	if (plan)
-		return load_plan(c, path, loaded, err);
-	if (or_program)
-		return load_as_plan(path, loaded, err);
-	return sw_fail_at(err, SW_ERR_INPUT, path, 0, 0,
-	                  "this is no plan file: make one with shardwright plan PROGRAM --cluster "
-	                  "FILE -o PLAN");
+	sw_status status = sw_file_read_most(path, most, &file.text, &file.length, err);
+	if (status == SW_OK)
+		status = load_contents(c, &file, path, or_program, loaded, err);
+	free(file.text);
+	return sw_error_in_file(err, status, path);
 }
 
 void cli_plan_clear(cli_plan *loaded)

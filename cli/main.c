@@ -2,7 +2,6 @@
 #include "cli.h"
 
 #include <string.h>
-#include <unistd.h>
 
 static const cli_command *const commands[] = {&cli_inspect,   &cli_plan_command, &cli_explain,
                                               &cli_verify,    &cli_simulate,     &cli_run,
@@ -115,24 +114,18 @@ static sw_status run_command(cli *c, int argc, char **argv, sw_error *err)
 		return status;
 	if (c->values.help)
 		return print_help(c);
-	status = c->command->run(c, err);
+	if (c->command->computes)
+		status = sw_interpret_load_blas(err);
+	if (status == SW_OK)
+		status = c->command->run(c, err);
 	if (status == SW_OK || c->result)
 		print_result(c);
 	return status ? status : flush_output(err);
 }
 
-/* Execute this program again with the BLAS kernels that fit the processor. If that fails, the slow
- * ones are used. */
-static void choose_blas_kernels(char **argv)
-{
-	const char *core = sw_interpret_blas_core();
-	if (core && setenv("OPENBLAS_CORETYPE", core, 1) == 0)
-		execv("/proc/self/exe", argv);
-}
-
 int main(int argc, char **argv)
 {
-	choose_blas_kernels(argv);
+	sw_json_never_short();
 	cli c = {0};
 	sw_error err = {0};
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #define AT(member) offsetof(cli_values, member)
 static const cli_option options[] = {
@@ -65,6 +66,10 @@ static const cli_option options[] = {
          "leave the kernels out: they keep the figures of --cluster"},
 	{"--plot", "FILE", CLI_TEXT, AT(plot), "draw fitted against measured, an SVG picture"},
 	{"--rules", NULL, CLI_FLAG, AT(rules), "list the ops that can't be split, and why"},
+	{"--kernels", NULL, CLI_FLAG, AT(kernels),
+         "list the kernels that a device makes of the ops, and what is not recognised, and why"},
+	{"--fusion", "KIND", CLI_TEXT, AT(fusion),
+         "how far the device of --kernels fuses: none, loops, xla-gpu or xla-cpu (default: loops)"},
 	{"--parts", NULL, CLI_FLAG, AT(parts),
          "of a cluster file: one line per part of each level, for scripts"},
 	{"--json", NULL, CLI_FLAG, AT(json),
@@ -84,6 +89,9 @@ static const struct {
 	{"calibrate",
          {"--pace", NULL, CLI_FLAG, AT(pace),
           "for runs with --pace: ranks sleep between collectives, where others compute"}},
+	{"inspect",
+         {"--cluster", "FILE", CLI_TEXT, AT(cluster),
+          "with --kernels: the cluster whose device says how it fuses"}},
 	{"simulate",
          {"--cluster", "FILE", CLI_TEXT, AT(cluster),
           "play with the figures of another cluster file of the same shape (default: the plan's)"}},
@@ -205,9 +213,7 @@ static bool parse_bytes(const char *text, int64_t *bytes)
 /* Add a list FILE,FILE, or one file if a file of that name exists. False if it names none. */
 static bool add_list(cli *c, const char *value)
 {
-	FILE *file = fopen(value, "rb");
-	if (file) {
-		fclose(file);
+	if (access(value, F_OK) == 0) {
 		sw_vec_push(&c->values.data, value);
 		return true;
 	}

@@ -1,11 +1,8 @@
 /* Print results, remarks and errors. */
 #include "cli.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 bool cli_speaks(const cli *c)
 {
@@ -31,24 +28,43 @@ void cli_note(const cli *c, const char *format, ...)
 	va_end(args);
 }
 
-/* A file is written beside the old one and then renamed to it, so its folder must be writable. */
-static int why_not_writable(const char *path)
+/* Is it one and the same file? */
+static bool same_file(const char *a, const char *b)
 {
-	struct stat info;
-	const char *slash = strrchr(path, '/');
-	if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-		return EISDIR;
-	if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
-		return access(path, W_OK) == 0 ? 0 : errno;
-	char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-	int reason = access(folder, W_OK | X_OK) == 0 ? 0 : errno;
-	free(folder);
-	return reason;
+	struct stat of_a, of_b;
+	return a && b && stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && S_ISREG(of_a.st_mode) &&
+	       of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+/* Return the input of the command that this output would replace, NULL: none. */
+static const char *replaced_input(const cli *c, const char *path)
+{
+	const cli_values *v = &c->values;
+	const char *inputs[] = {c->argument, v->cluster, v->pin, v->diff};
+	for (size_t i = 0; i < SW_COUNT(inputs); i++)
+		if (same_file(path, inputs[i]))
+			return inputs[i];
+	for (size_t i = 0; i < v->data.len; i++)
+		if (same_file(path, v->data.data[i]))
+			return v->data.data[i];
+	sw_text sidecar = {0};
+	if (c->argument)
+		sw_sidecar_path(c->argument, &sidecar);
+	bool is_sidecar = same_file(path, sidecar.data);
+	sw_text_clear(&sidecar);
+	return is_sidecar ? "the program's sidecar" : NULL;
 }
 
 sw_status cli_check_writable(const cli *c, const char *path, sw_error *err)
 {
-	int reason = path && strcmp(path, "-") && cli_speaks(c) ? why_not_writable(path) : 0;
+	if (!path || strcmp(path, "-") == 0 || !cli_speaks(c))
+		return SW_OK;
+	const char *input = replaced_input(c, path);
+	if (input)
+		return sw_fail_at(err, SW_ERR_INPUT, path, 0, 0,
+		                  "cannot write: this file is an input, %s; choose another name",
+		                  input);
+	int reason = sw_file_why_not_writable(path);
 	return reason ? sw_fail_at(err, SW_ERR_IO, path, 0, 0, "cannot write: %s", strerror(reason))
 	              : SW_OK;
 }

@@ -14,7 +14,9 @@ find_package(MPI REQUIRED COMPONENTS C)
 # PUBLIC: its header is seen by the folders below. PRIVATE: it is linked, and not seen.
 set(SW_LINKS_base PUBLIC PkgConfig::JANSSON Threads::Threads m
                   PRIVATE PkgConfig::YAML PkgConfig::ZLIB PkgConfig::XXHASH)
-set(SW_LINKS_interpret PRIVATE PkgConfig::OPENBLAS)
+# Only its header: the library is loaded when something multiplies (src/interpret/blas.h).
+set(SW_LINKS_interpret PRIVATE ${CMAKE_DL_LIBS})
+set(SW_INCLUDES_interpret ${OPENBLAS_INCLUDE_DIRS})
 set(SW_LINKS_transport PRIVATE MPI::MPI_C ${CMAKE_DL_LIBS})
 # A benchmark's peers.
 set(SW_BENCH_LINKS_collectives MPI::MPI_C)

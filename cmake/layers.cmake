@@ -30,6 +30,7 @@ function(sw_add_layer folder libraries_above)
   endif()
   add_library(sw_${folder} STATIC ${sources})
   target_link_libraries(sw_${folder} PUBLIC sw_flags ${libraries_above} ${SW_LINKS_${folder}})
+  target_include_directories(sw_${folder} SYSTEM PRIVATE ${SW_INCLUDES_${folder}})
   add_dependencies(sw_${folder} check_layers)
 endfunction()
 

@@ -4,6 +4,7 @@
 #   tests/FOLDER/*.sh          if executable: a test as well, named and labelled in the same way; exit code 77: skipped
 #   tests/FOLDER/*.c           anything else: helpers, linked into each program of that folder
 #   tests/FOLDER/write_NAME.c  a program that is no test: it writes what other tools read
+#   tests/FOLDER/preload_NAME.c  a library that its scripts load before the C library
 #   tests/generate/*.c         writes random programs: a library that every test may use
 #   tests/planned/*.c          programs, clusters and plans for them: another such library
 #   tests/fuzz/fuzz_NAME.c     a libFuzzer target, only with SW_FUZZ
@@ -87,7 +88,7 @@ endfunction()
 # The helpers of one folder of tests: its .c files that are no test themselves.
 function(sw_add_helpers folder kind)
   file(GLOB helpers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.c)
-  list(FILTER helpers EXCLUDE REGEX "/(test|long|fuzz|write)_[^/]*$")
+  list(FILTER helpers EXCLUDE REGEX "/(test|long|fuzz|write|preload)_[^/]*$")
   if(helpers)
     add_library(helpers_${folder} ${kind} ${helpers})
     target_include_directories(helpers_${folder} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
@@ -169,6 +170,15 @@ function(sw_add_test_folder folder)
     add_executable(${name} ${file})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
     sw_link_test(${name})
+    sw_add_to_target(tests_${folder} ${name})
+  endforeach()
+  file(GLOB preloads CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/preload_*.c)
+  foreach(file IN LISTS preloads)
+    get_filename_component(name ${file} NAME_WE)
+    add_library(${name} MODULE ${file})
+    set_target_properties(${name} PROPERTIES
+      PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    target_link_libraries(${name} PRIVATE sw_warnings Threads::Threads ${CMAKE_DL_LIBS})
     sw_add_to_target(tests_${folder} ${name})
   endforeach()
   sw_add_to_target(tests_all tests_${folder})

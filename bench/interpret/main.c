@@ -20,8 +20,6 @@
 #include "interpret/interpret.h"
 #include "predict.h"
 
-char *openblas_get_corename(void);
-
 #define PROGRAMS SW_SOURCE_DIR "/tests/programs/"
 enum { TOP = 5, MAX_STEPS = 51 };
 
@@ -188,7 +186,7 @@ static void print_machine(void)
 	if (f)
 		fclose(f);
 	printf("%s, %d processors; one thread; BLAS for %s\n\n", model, sw_cpu_count(),
-	       openblas_get_corename());
+	       sw_interpret_blas_core());
 }
 
 /* Return the names of all recorded fixtures, in the arena. */

@@ -187,12 +187,29 @@ void sw_table_cell_number(sw_table *table, sw_text_add_number *add, double numbe
 void sw_table_add_to(const sw_table *table, sw_text *text);
 void sw_table_clear(sw_table *table);
 
-/* Read a whole file; gzip is recognised by its first bytes and unpacked. The bytes are followed by
- * one zero that is not counted. The caller frees *data with free(). */
+/* Most bytes of a file that is read whole, unpacked: of programs and data; of JSON and YAML, whose
+ * values take many times their text. A device that never ends, or a gzip file that unpacks to
+ * more, is refused before it fills the memory. */
+#define SW_MAX_FILE_BYTES ((size_t)2 << 30)
+#define SW_MAX_JSON_BYTES ((size_t)256 << 20)
+#define SW_MAX_YAML_BYTES ((size_t)16 << 20)
+/* Open a file for reading. A pipe with a name that nobody opens for writing within 10 s is an
+ * error. The caller closes *descriptor. */
+sw_status sw_file_open(const char *path, int *descriptor, sw_error *err);
+/* Read a whole file of at most SW_MAX_FILE_BYTES, or `most` bytes; gzip is recognised by its first
+ * bytes and unpacked. The bytes are followed by one zero that is not counted. The caller frees
+ * *data with free(). */
 sw_status sw_file_read(const char *path, char **data, size_t *length, sw_error *err);
+sw_status sw_file_read_most(const char *path, size_t most, char **data, size_t *length,
+                            sw_error *err);
 /* Write through a temporary file beside the target and rename it, so that all or nothing is
- * written. An empty path or "-" is standard output. */
+ * written. The temporary file has no name until it is whole, where the file system can do that, so
+ * that a killed process leaves none. A file that is replaced keeps its permissions; one that nobody
+ * may write is not replaced; one that has several names is overwritten in place, as is a device. An
+ * empty path or "-" is standard output. */
 sw_status sw_file_write(const char *path, const char *data, size_t length, sw_error *err);
+/* Return 0 if a file could be written there now, else the errno that says why not. */
+int sw_file_why_not_writable(const char *path);
 /* A sink writes a file in pieces, for data too large to hold in memory. Errors on the way are
  * reported at the end: sw_sink_close puts the whole file in place, or returns why it could not and
  * leaves no file. It frees the sink either way. */
@@ -264,7 +281,10 @@ double sw_spearman(const double *x, const double *y, size_t n);
 
 /* JSON values are jansson's json_t. These functions add our errors: the message names a missing key
  * or a wrong type with the path to it. `where` is the path of the object ("inputs[3].init"). */
-/* reads gzip too; free with json_decref */
+/* From now on refused memory is fatal to jansson as it is to arenas: call it once, before the first
+ * JSON value is made. */
+void sw_json_never_short(void);
+/* reads gzip too, up to SW_MAX_JSON_BYTES; free with json_decref */
 sw_status sw_json_read(const char *path, json_t **root, sw_error *err);
 sw_status sw_json_parse(const char *text, size_t length, json_t **root, sw_error *err);
 sw_status sw_json_get_int(const json_t *object, const char *key, const char *where, int64_t *value,

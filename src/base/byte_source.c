@@ -80,15 +80,16 @@ static sw_status begin(sw_source *s, sw_error *err)
 sw_status sw_source_open(const char *path, sw_source **source, sw_error *err)
 {
 	struct stat info;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return sw_fail_at(err, SW_ERR_IO, path, 0, 0, "cannot read: %s", strerror(errno));
+	int fd;
+	sw_status status = sw_file_open(path, &fd, err);
+	if (status != SW_OK)
+		return status;
 	sw_source *s = sw_alloc(sizeof(*s));
 	s->fd = fd;
 	s->piece = sw_alloc(PIECE);
 	if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode))
 		s->size = (double)info.st_size;
-	sw_status status = take_magic(s, err);
+	status = take_magic(s, err);
 	if (status == SW_OK)
 		status = begin(s, err);
 	if (status) {

@@ -29,7 +29,7 @@ static sw_status no_memory(sw_error *err)
 }
 
 /* Unpack the source. One byte stays free for the closing zero. */
-static sw_status unpack(sw_source *source, unpacked *u, sw_error *err)
+static sw_status unpack(sw_source *source, size_t most, unpacked *u, sw_error *err)
 {
 	size_t got = 1;
 	sw_status status = SW_OK;
@@ -38,19 +38,23 @@ static sw_status unpack(sw_source *source, unpacked *u, sw_error *err)
 			sw_try_double(&u->out, &u->capacity);
 		if (!u->out)
 			return no_memory(err);
-		status = sw_source_read(source, u->out + u->used, u->capacity - u->used - 1, &got,
+		status = sw_source_read(source, u->out + u->used,
+		                        SW_MIN(u->capacity - u->used - 1, most + 1 - u->used), &got,
 		                        err);
 		u->used += got;
+		if (status == SW_OK && u->used > most)
+			return sw_too_large(most, err);
 	}
 	return status;
 }
 
-sw_status sw_gunzip(const char *data, size_t length, char **out, size_t *out_length, sw_error *err)
+sw_status sw_gunzip(const char *data, size_t length, size_t most, char **out, size_t *out_length,
+                    sw_error *err)
 {
-	unpacked u = {.capacity = length < SIZE_MAX / 4 ? 4 * length + 4096 : 4096};
+	unpacked u = {.capacity = SW_MIN(length, most / 4) * 4 + 4096};
 	sw_source *source = sw_source_memory(data, length);
 	u.out = malloc(u.capacity);
-	sw_status status = source && u.out ? unpack(source, &u, err) : no_memory(err);
+	sw_status status = source && u.out ? unpack(source, most, &u, err) : no_memory(err);
 	sw_source_close(source);
 	if (status != SW_OK) {
 		free(u.out);

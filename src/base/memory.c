@@ -5,16 +5,19 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
 
 #define ALIGNMENT 64 /* a cache line, and the widest vector register */
 
+/* Leave at once: what exit() runs (of MPI, of libraries with threads) needs memory or waits for
+ * threads that need it, and the other ranks of a job end when this one is gone. */
 static void report_and_exit(size_t bytes)
 {
 	fprintf(stderr, "shardwright: out of memory: the system refused %zu bytes\n", bytes);
-	exit(2);
+	_exit(2);
 }
 
 /* The handler. It is the one mutable variable at file scope: any call may run out of memory, so the
@@ -29,7 +32,7 @@ void sw_set_out_of_memory(sw_out_of_memory_handler *handler)
 noreturn void sw_memory_refused(size_t bytes)
 {
 	atomic_load (&out_of_memory)(bytes);
-	exit(2);
+	_exit(2);
 }
 
 void *sw_try_alloc(size_t bytes)

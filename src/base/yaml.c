@@ -273,7 +273,7 @@ sw_status sw_yaml_read(const char *path, sw_arena *arena, const sw_yaml **root, 
 {
 	char *text = NULL;
 	size_t length = 0;
-	sw_status status = sw_file_read(path, &text, &length, err);
+	sw_status status = sw_file_read_most(path, SW_MAX_YAML_BYTES, &text, &length, err);
 	if (status != SW_OK)
 		return status;
 	status = sw_yaml_parse(text, length, arena, root, err);

@@ -261,7 +261,7 @@ sw_status sw_cluster_read(const char *path, sw_cluster *cluster, sw_error *err)
 	char *text;
 	size_t length;
 	*cluster = (sw_cluster){0};
-	sw_status status = sw_file_read(path, &text, &length, err);
+	sw_status status = sw_file_read_most(path, SW_MAX_YAML_BYTES, &text, &length, err);
 	if (status != SW_OK)
 		return sw_error_in_file(err, status, path);
 	status = sw_cluster_parse(text, length, path, cluster, err);

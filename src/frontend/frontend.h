@@ -22,6 +22,9 @@ sw_status sw_read_hlo(const char *text, size_t length, const char *file, sw_prog
 /* Read a file, plain or gzip. The format is recognised by the content. HLO text is read; StableHLO
  * text and protobuf are recognised and refused with a clear error. */
 sw_status sw_read_program(const char *path, sw_program **program, sw_error *err);
+/* The same, of the contents of the file. */
+sw_status sw_read_program_text(const char *text, size_t length, const char *path,
+                               sw_program **program, sw_error *err);
 
 /* ---- sidecar: names of a program's inputs and outputs, and how to fill inputs ----------- */
 
@@ -79,6 +82,9 @@ sw_status sw_sidecar_read(const char *path, const sw_program *program, sw_sideca
  * Moments start as zeros, and tests fill them with small positive numbers; counters start at 0. An
  * output that is not state is the LOSS if it is the only real scalar, else OTHER. */
 void sw_sidecar_default(const sw_program *program, sw_sidecar *sidecar);
+/* Append the name that a program's sidecar has: that of the program without .hlo and .gz, and then
+ * .inputs.json. */
+void sw_sidecar_path(const char *program_path, sw_text *path);
 /* Read the file beside a program, NAME.inputs.json for NAME.hlo[.gz]; if there is none, use the
  * default. */
 sw_status sw_sidecar_find(const char *program_path, const sw_program *program, sw_sidecar *sidecar,

@@ -69,7 +69,8 @@ static format recognise(const char *text, size_t length)
 	return sw_span_is(sw_lex_peek_word(&lexer), "HloModule") ? FORMAT_HLO : FORMAT_OTHER;
 }
 
-sw_status sw_read_program(const char *path, sw_program **program, sw_error *err)
+sw_status sw_read_program_text(const char *text, size_t length, const char *path,
+                               sw_program **program, sw_error *err)
 {
 	static const char *const refusals[] = {
 		[FORMAT_MLIR] =
@@ -91,13 +92,18 @@ sw_status sw_read_program(const char *path, sw_program **program, sw_error *err)
 				"which begins with HloModule",
 		[FORMAT_OTHER] = "expected HLO text, which begins with HloModule",
 	};
+	format found = recognise(text, length);
+	if (found == FORMAT_HLO)
+		return sw_read_hlo(text, length, path, program, err);
+	return sw_fail_at(err, SW_ERR_INPUT, path, 1, 1, "%s", refusals[found]);
+}
+
+sw_status sw_read_program(const char *path, sw_program **program, sw_error *err)
+{
 	char *text = NULL;
 	size_t length = 0;
 	SW_TRY(sw_file_read(path, &text, &length, err));
-	format found = recognise(text, length);
-	sw_status status = found == FORMAT_HLO ? sw_read_hlo(text, length, path, program, err)
-	                                       : sw_fail_at(err, SW_ERR_INPUT, path, 1, 1, "%s",
-	                                                    refusals[found]);
+	sw_status status = sw_read_program_text(text, length, path, program, err);
 	free(text);
 	return status;
 }

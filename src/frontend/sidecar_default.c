@@ -97,14 +97,19 @@ static size_t without(const char *path, size_t length, const char *suffix)
 	return length > n && memcmp(path + length - n, suffix, n) == 0 ? length - n : length;
 }
 
+void sw_sidecar_path(const char *program_path, sw_text *path)
+{
+	size_t length = without(program_path, strlen(program_path), ".gz");
+	sw_text_add_n(path, program_path, without(program_path, length, ".hlo"));
+	sw_text_add(path, ".inputs.json");
+}
+
 sw_status sw_sidecar_find(const char *program_path, const sw_program *program, sw_sidecar *sidecar,
                           sw_error *err)
 {
-	size_t length = without(program_path, strlen(program_path), ".gz");
 	sw_text path = {0};
-	sw_text_add_n(&path, program_path, without(program_path, length, ".hlo"));
-	sw_text_add(&path, ".inputs.json");
 	sw_status status = SW_OK;
+	sw_sidecar_path(program_path, &path);
 	if (access(path.data, F_OK) == 0)
 		status = sw_sidecar_read(path.data, program, sidecar, err);
 	else

@@ -34,14 +34,19 @@ typedef struct sw_fuse_note {
 	const char *text; /* "the scores are read by %add.7, which is no part of the softmax" */
 } sw_fuse_note;
 
+typedef SW_VEC(sw_id) sw_kernel_order;
+
 typedef struct sw_kernels {
 	sw_arena arena;
 	const sw_program *program;
-	SW_VEC(sw_kernel_ops) list; /* by computation, then in an order in which they can run */
-	/* per op: the kernel that owns it, an index into list; SW_NO_ID: the op is free, or stands
-	 * in a computation that no kernel is cut from (a reducer, say) */
+	SW_VEC(sw_kernel_ops) list;
+	/* per op: the kernel that owns it, an index into list; SW_NO_ID: the op is free or a border,
+	 * or stands in a computation that no kernel is cut from (a reducer, say) */
 	uint32_t *owner;
-	bool *stored; /* per value */
+	bool *stored; /* per value: it is stored, or a view of what is */
+	/* per computation: what it runs, in order. An op of a kernel of several ops stands for that
+	 * kernel; computations of no kernels have an empty order */
+	sw_kernel_order *order;
 	SW_VEC(sw_fuse_note) notes;
 } sw_kernels;
 

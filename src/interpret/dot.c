@@ -8,9 +8,9 @@
  */
 #include "interpret/vector.h"
 
-#include <cblas.h>
 #include <string.h>
 
+#include "interpret/blas.h"
 #include "interpret/kernel.h"
 #include "interpret/multiply.h"
 
@@ -67,17 +67,17 @@ static bool blas_reads(const side *s, bool *transposed, int *leading)
 		int lda = 1, ldb = 1;                                                              \
 		blas_reads(&p->a, &at, &lda);                                                      \
 		blas_reads(&p->b, &bt, &ldb);                                                      \
-		gemm(CblasRowMajor, at ? CblasTrans : CblasNoTrans,                                \
-		     bt ? CblasNoTrans : CblasTrans, as_int(p->m), as_int(p->n), as_int(p->k),     \
-		     ALPHA, (const void *)a, lda, (const void *)b, ldb, BETA, (void *)c,           \
-		     as_int(p->n));                                                                \
+		sw_blas_functions()->gemm(CblasRowMajor, at ? CblasTrans : CblasNoTrans,           \
+		                          bt ? CblasNoTrans : CblasTrans, as_int(p->m),            \
+		                          as_int(p->n), as_int(p->k), ALPHA, (const void *)a, lda, \
+		                          (const void *)b, ldb, BETA, (void *)c, as_int(p->n));    \
 	}
 static const float one_c64[2] = {1, 0}, zero_c64[2] = {0, 0};
 static const double one_c128[2] = {1, 0}, zero_c128[2] = {0, 0};
-BLAS(multiply_f32, cblas_sgemm, 1.0f, 0.0f)
-BLAS(multiply_f64, cblas_dgemm, 1.0, 0.0)
-BLAS(multiply_c64, cblas_cgemm, one_c64, zero_c64)
-BLAS(multiply_c128, cblas_zgemm, one_c128, zero_c128)
+BLAS(multiply_f32, sgemm, 1.0f, 0.0f)
+BLAS(multiply_f64, dgemm, 1.0, 0.0)
+BLAS(multiply_c64, cgemm, one_c64, zero_c64)
+BLAS(multiply_c128, zgemm, one_c128, zero_c128)
 
 /* Integers wrap, so the loop for the unsigned type of the same width serves signed types too. */
 #define LOOPS(name, T, W)                                                                          \

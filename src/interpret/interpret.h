@@ -156,7 +156,7 @@ sw_loops sw_op_loops(const sw_program *program, sw_id op);
 
 typedef struct sw_interpret_options {
 	uint32_t partition_id;
-	int blas_threads;             /* 0: keep the library's setting */
+	int blas_threads;             /* 0: as many as the process uses now */
 	sw_collective_fn *collective; /* NULL: collectives are an error */
 	void *collective_context;
 	/* NULL: an asynchronous collective is performed completely at its start op */
@@ -199,10 +199,12 @@ sw_status sw_interpreter_input(sw_interpreter *interpreter, uint32_t i, sw_tenso
 /* Return the peak number of tensor bytes so far; with a placement, the arena's bytes. */
 size_t sw_interpreter_peak_bytes(const sw_interpreter *interpreter);
 
-/* OpenBLAS falls back to its slowest kernels on a processor that is newer than the library. Return
- * the value that the environment variable OPENBLAS_CORETYPE should have on this processor; NULL if
- * the library chose well or the user has set the variable. The library reads the variable when it
- * is loaded: set it and restart the program. */
+/* Load the library of matrix products now, with the kernels that fit this processor, rather than
+ * when a program that multiplies is prepared. It is chosen by environment variables, which a
+ * process with several threads had better not set: commands that compute call this first. SW_ERR_IO
+ * if the library is missing. */
+sw_status sw_interpret_load_blas(sw_error *err);
+/* Return the name of the kernels that the loaded library uses, "" if it is not loaded. */
 const char *sw_interpret_blas_core(void);
 
 /* ---- safetensors (recordings) ----------------------------------------------------------- */

@@ -2,10 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpret/blas.h"
 #include "interpret/frame.h"
 #include "interpret/guard.h"
-
-void openblas_set_num_threads(int num_threads);
 
 /* ---- preparing -------------------------------------------------------------------------- */
 
@@ -145,6 +144,16 @@ static sw_status prepare_computation(sw_interpreter *interpreter, int32_t index,
 	return SW_OK;
 }
 
+/* A paced run multiplies nothing. */
+static sw_status reserve_blas(sw_interpreter *it, sw_error *err)
+{
+	if (it->options.pace || !sw_blas_needed(it->program))
+		return SW_OK;
+	sw_status status = sw_blas_reserve(it->options.blas_threads, err);
+	it->multiplies = status == SW_OK;
+	return status;
+}
+
 sw_status sw_interpreter_new(const sw_program *program, const sw_interpret_options *options,
                              sw_interpreter **interpreter, sw_error *err)
 {
@@ -162,6 +171,8 @@ sw_status sw_interpreter_new(const sw_program *program, const sw_interpret_optio
 	for (size_t c = 0; status == SW_OK && c < program->computations.len; c++)
 		status = prepare_computation(it, (int32_t)c, last, err);
 	if (status == SW_OK)
+		status = reserve_blas(it, err);
+	if (status == SW_OK)
 		sw_frames_bind(it);
 	if (status != SW_OK) {
 		sw_interpreter_free(it);
@@ -178,6 +189,8 @@ void sw_interpreter_free(sw_interpreter *interpreter)
 	for (size_t v = 0; v < interpreter->program->values.len; v++)
 		sw_pool_drop(&interpreter->pool, &interpreter->values[v]);
 	sw_pool_clear(&interpreter->pool);
+	if (interpreter->multiplies)
+		sw_blas_release();
 	free(interpreter->arena_data);
 	sw_vec_clear(&interpreter->begun);
 	sw_arena_clear(&interpreter->arena);
@@ -283,8 +296,8 @@ sw_status sw_interpret(sw_interpreter *it, sw_tensor *inputs, uint32_t n_inputs,
 			sw_tensor_drop(&inputs[i]);
 		return status;
 	}
-	if (it->options.blas_threads > 0)
-		openblas_set_num_threads(it->options.blas_threads);
+	if (it->multiplies && it->options.blas_threads > 0)
+		sw_blas_set_threads(it->options.blas_threads);
 	it->placed = it->frames != NULL;
 	(it->placed ? copy_inputs_to_places : set_inputs)(it, inputs, n_inputs);
 	it->paced_end_s = sw_now_s();

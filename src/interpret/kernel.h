@@ -158,6 +158,7 @@ struct sw_interpreter {
 	sw_arena arena;
 	sw_pool pool;
 	sw_kernel_plan *plans; /* per computation */
+	bool multiplies;       /* it has reserved a share of the BLAS library's work memory */
 	/* per value; constants stay, other values live while their computation runs */
 	sw_tensor *values;
 	uint64_t (*drawn)[2]; /* per op: count of random numbers drawn so far, low word first */

@@ -3,32 +3,19 @@
  * (and for the LU factors of solve, det and inv) on CPU. The matrices are row-major; the lower
  * triangle of a row-major matrix is, read column by column, the upper triangle of its transpose.
  */
-#include <cblas.h>
 #include <math.h>
 #include <string.h>
 
+#include "interpret/blas.h"
 #include "interpret/kernel.h"
 
-/* LAPACK comes with the BLAS that we link. Matrices are column-major; info > 0: the leading minor
- * of that order is not positive. */
-void spotrf_(const char *uplo, const int *n, void *a, const int *lda, int *info);
-void dpotrf_(const char *uplo, const int *n, void *a, const int *lda, int *info);
-void cpotrf_(const char *uplo, const int *n, void *a, const int *lda, int *info);
-void zpotrf_(const char *uplo, const int *n, void *a, const int *lda, int *info);
-
-void sgetrf_(const int *m, const int *n, void *a, const int *lda, int *pivots, int *info);
-void dgetrf_(const int *m, const int *n, void *a, const int *lda, int *pivots, int *info);
-void cgetrf_(const int *m, const int *n, void *a, const int *lda, int *pivots, int *info);
-void zgetrf_(const int *m, const int *n, void *a, const int *lda, int *pivots, int *info);
-
-typedef void factor_fn(const char *uplo, const int *n, void *a, const int *lda, int *info);
-
-static factor_fn *find_factor(sw_type type)
+static sw_factor_fn *find_factor(sw_type type)
 {
-	return type == SW_F32   ? spotrf_
-	       : type == SW_F64 ? dpotrf_
-	       : type == SW_C64 ? cpotrf_
-	                        : zpotrf_;
+	const sw_blas *blas = sw_blas_functions();
+	return type == SW_F32   ? blas->spotrf
+	       : type == SW_F64 ? blas->dpotrf
+	       : type == SW_C64 ? blas->cpotrf
+	                        : blas->zpotrf;
 }
 
 /* Return f32 for the narrower floats. */
@@ -143,19 +130,20 @@ static void solve(sw_type type, const triangle *t, int rows, int columns, const 
 	CBLAS_UPLO uplo = t->lower ? CblasLower : CblasUpper;
 	CBLAS_DIAG diagonal = t->unit ? CblasUnit : CblasNonUnit;
 	int n = t->left ? rows : columns;
+	const sw_blas *blas = sw_blas_functions();
 	const double one[2] = {1, 0};
 	const float one32[2] = {1, 0};
 	if (type == SW_F32)
-		cblas_strsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, 1, a,
+		blas->strsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, 1, a,
 		            n, b, columns);
 	else if (type == SW_F64)
-		cblas_dtrsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, 1, a,
+		blas->dtrsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, 1, a,
 		            n, b, columns);
 	else if (type == SW_C64)
-		cblas_ctrsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, one32,
+		blas->ctrsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, one32,
 		            a, n, b, columns);
 	else
-		cblas_ztrsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, one,
+		blas->ztrsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, one,
 		            a, n, b, columns);
 }
 
@@ -300,14 +288,13 @@ static sw_status potrf(sw_call *call, sw_error *err)
 	return status;
 }
 
-typedef void lu_fn(const int *m, const int *n, void *a, const int *lda, int *pivots, int *info);
-
-static lu_fn *find_lu(sw_type type)
+static sw_lu_fn *find_lu(sw_type type)
 {
-	return type == SW_F32   ? sgetrf_
-	       : type == SW_F64 ? dgetrf_
-	       : type == SW_C64 ? cgetrf_
-	                        : zgetrf_;
+	const sw_blas *blas = sw_blas_functions();
+	return type == SW_F32   ? blas->sgetrf
+	       : type == SW_F64 ? blas->dgetrf
+	       : type == SW_C64 ? blas->cgetrf
+	                        : blas->zgetrf;
 }
 
 /* Swap the last two dimensions of one matrix; `bytes` is the size of an element. */

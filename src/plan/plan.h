@@ -231,6 +231,9 @@ sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err);
  * sw_simulate_recost. Where too little corresponds the plan is refused with one line that says
  * why. */
 sw_status sw_plan_read(const char *path, sw_cluster *cluster, sw_plan **plan, sw_error *err);
+/* The same, of the contents of the file. */
+sw_status sw_plan_parse(const char *text, size_t length, const char *path, sw_cluster *cluster,
+                        sw_plan **plan, sw_error *err);
 /* Return the path of the program that a plan file names: as named if that file exists, else beside
  * the plan. */
 const char *sw_plan_find_program(const char *plan_path, const char *program_path, sw_arena *arena);

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PLAN_FORMAT "shardwright-plan"
 #define PLAN_VERSION 4
@@ -110,11 +111,8 @@ static sw_status read_cluster(sw_plan_reading *r)
 
 const char *sw_plan_find_program(const char *plan_path, const char *program_path, sw_arena *arena)
 {
-	FILE *file = fopen(program_path, "rb");
 	const char *slash = strrchr(plan_path, '/');
-	if (file)
-		fclose(file);
-	if (file || program_path[0] == '/' || !slash)
+	if (access(program_path, F_OK) == 0 || program_path[0] == '/' || !slash)
 		return program_path;
 	return sw_arena_printf(arena, "%.*s/%s", (int)(slash - plan_path), plan_path, program_path);
 }
@@ -360,12 +358,25 @@ static void note_edits(const sw_plan_reading *r)
 
 sw_status sw_plan_read(const char *path, sw_cluster *cluster, sw_plan **plan, sw_error *err)
 {
+	char *text = NULL;
+	size_t length = 0;
+	*plan = NULL;
+	sw_status status = sw_file_read_most(path, SW_MAX_JSON_BYTES, &text, &length, err);
+	if (status == SW_OK)
+		status = sw_plan_parse(text, length, path, cluster, plan, err);
+	free(text);
+	return status;
+}
+
+sw_status sw_plan_parse(const char *text, size_t length, const char *path, sw_cluster *cluster,
+                        sw_plan **plan, sw_error *err)
+{
 	sw_plan_reading r = {.path = path, .cluster = cluster, .err = err};
 	bool have_cluster = false;
 	*plan = NULL;
-	sw_status status = sw_json_read(path, &r.root, err);
+	sw_status status = sw_json_parse(text, length, &r.root, err);
 	if (status != SW_OK)
-		return status;
+		return sw_error_in_file(err, status, path);
 	status = check_format(&r);
 	if (status == SW_OK) {
 		status = read_cluster(&r);

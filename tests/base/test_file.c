@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -260,6 +261,122 @@ static void new_files_have_the_permissions_of_the_mask(void **state)
 	assert_int_equal(info.st_mode & 0777, 0640);
 }
 
+static void a_replaced_file_keeps_its_permissions(void **state)
+{
+	(void)state;
+	struct stat info;
+	scratch_write("private", "old", 3);
+	assert_int_equal(chmod(scratch_path("private"), 0604), 0);
+	assert_int_equal(sw_file_write(scratch_path("private"), "new", 3, NULL), SW_OK);
+	expect_read("private", "new", 3);
+	assert_int_equal(stat(scratch_path("private"), &info), 0);
+	assert_int_equal(info.st_mode & 07777, 0604);
+}
+
+static void a_read_only_file_is_not_replaced(void **state)
+{
+	(void)state;
+	sw_error err;
+	scratch_write("fixed", "old", 3);
+	assert_int_equal(chmod(scratch_path("fixed"), 0444), 0);
+	sw_status status = sw_file_write(scratch_path("fixed"), "new", 3, &err);
+	assert_error(status, &err, SW_ERR_IO, 0, 0, "cannot write: Permission denied");
+	expect_read("fixed", "old", 3);
+}
+
+static void all_names_of_a_file_stay_its_names(void **state)
+{
+	(void)state;
+	scratch_write("one", "old contents", 12);
+	unlink(scratch_path("two"));
+	char *one = strdup(scratch_path("one"));
+	assert_int_equal(link(one, scratch_path("two")), 0);
+	free(one);
+	assert_int_equal(sw_file_write(scratch_path("one"), "new", 3, NULL), SW_OK);
+	expect_read("one", "new", 3);
+	expect_read("two", "new", 3);
+}
+
+static void a_link_to_nothing_makes_what_it_names(void **state)
+{
+	(void)state;
+	struct stat info;
+	unlink(scratch_path("dangling"));
+	unlink(scratch_path("made"));
+	assert_int_equal(symlink("made", scratch_path("dangling")), 0);
+	assert_int_equal(sw_file_write(scratch_path("dangling"), "x", 1, NULL), SW_OK);
+	expect_read("made", "x", 1);
+	assert_int_equal(lstat(scratch_path("dangling"), &info), 0);
+	assert_true(S_ISLNK(info.st_mode));
+}
+
+/* A process that is killed while it writes leaves no temporary file. */
+static void a_killed_writer_leaves_nothing(void **state)
+{
+	(void)state;
+	int ready[2];
+	char byte;
+	scratch_empty();
+	assert_int_equal(pipe(ready), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		sw_sink *sink;
+		static const char data[100000];
+		if (sw_sink_open(scratch_path("half"), &sink, NULL) != SW_OK)
+			_exit(1);
+		sw_sink_put(sink, data, sizeof(data));
+		if (write(ready[1], "r", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	close(ready[0]);
+	close(ready[1]);
+	assert_int_equal(scratch_entries(), 0);
+}
+
+static void what_never_ends_is_refused(void **state)
+{
+	(void)state;
+	char *data = NULL, *text = sw_alloc(5000);
+	size_t length = 0, packed_length;
+	sw_error err;
+	sw_status status = sw_file_read_most("/dev/zero", 1000, &data, &length, &err);
+	assert_error(status, &err, SW_ERR_INPUT, 0, 0, "too large: at most 1000 B are read");
+	unsigned char *packed = gzip(text, 5000, &packed_length);
+	scratch_write("bomb.gz", packed, packed_length);
+	assert_true(packed_length < 1000);
+	status = sw_file_read_most(scratch_path("bomb.gz"), 4999, &data, &length, &err);
+	assert_error(status, &err, SW_ERR_INPUT, 0, 0, "too large");
+	assert_null(data);
+	assert_int_equal(sw_file_read_most(scratch_path("bomb.gz"), 5000, &data, &length, &err),
+	                 SW_OK);
+	assert_int_equal(length, 5000);
+	free(data);
+	free(packed);
+	free(text);
+}
+
+/* Nobody opens the first pipe for writing. The second has a writer who takes his time. */
+static void a_pipe_without_a_writer_is_an_error(void **state)
+{
+	(void)state;
+	unlink(scratch_path("pipe"));
+	assert_int_equal(mkfifo(scratch_path("pipe"), 0600), 0);
+	expect_read_error(scratch_path("pipe"), SW_ERR_IO, "cannot read: nobody has written");
+	pid_t child = fork();
+	if (child == 0) {
+		sw_sleep_until(sw_now_s() + 0.3);
+		FILE *file = fopen(scratch_path("pipe"), "w");
+		sw_sleep_until(sw_now_s() + 0.3);
+		_exit(!file || fputs("late", file) < 0 || fclose(file) != 0);
+	}
+	expect_read("pipe", "late", 4);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
 static void a_dash_or_no_name_is_standard_output(void **state)
 {
 	(void)state;
@@ -302,6 +419,13 @@ int main(void)
 		cmocka_unit_test(a_link_stays_a_link),
 		cmocka_unit_test(a_device_is_written_and_stays),
 		cmocka_unit_test(new_files_have_the_permissions_of_the_mask),
+		cmocka_unit_test(a_replaced_file_keeps_its_permissions),
+		cmocka_unit_test(a_read_only_file_is_not_replaced),
+		cmocka_unit_test(all_names_of_a_file_stay_its_names),
+		cmocka_unit_test(a_link_to_nothing_makes_what_it_names),
+		cmocka_unit_test(a_killed_writer_leaves_nothing),
+		cmocka_unit_test(what_never_ends_is_refused),
+		cmocka_unit_test(a_pipe_without_a_writer_is_an_error),
 		cmocka_unit_test(a_dash_or_no_name_is_standard_output),
 	};
 	return cmocka_run_group_tests(tests, NULL, remove_scratch);

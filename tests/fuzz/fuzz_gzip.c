@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(packed, header, sizeof(header));
 	if (size)
 		memcpy(packed + sizeof(header), data, size);
-	sw_status status = sw_gunzip(packed, sizeof(header) + size, &out, &length, &err);
+	sw_status status = sw_gunzip(packed, sizeof(header) + size, SW_MAX_FILE_BYTES, &out, &length, &err);
 	if (status == SW_OK ? out[length] != 0 : !err.message[0])
 		abort();
 	free(packed);

@@ -1,0 +1,214 @@
+/* Writing the kernels: each kernel of several ops becomes a fusion op that calls a computation of its
+ * own, which holds the ops. */
+#include "fuse/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct writer {
+	const sw_program *in;
+	sw_program *out;
+	const sw_kernels *kernels;
+	int32_t *computation; /* of `in` -> of `out`; -1: not written yet */
+	sw_id *value;         /* of `in` -> of `out`, outside of kernels */
+	sw_id *inner;         /* the same, inside the kernel at hand */
+	uint32_t *stamp;      /* per value: kernel + 1 for which `inner` is valid */
+	SW_VEC(sw_id) operands;
+	SW_VEC(int32_t) called;
+	sw_error *err;
+} writer;
+
+static sw_id copy_op(writer *w, int32_t c, sw_id id, const sw_id *operands)
+{
+	const sw_op *op = sw_op_at(w->in, id);
+	w->called.len = 0;
+	for (uint32_t k = 0; k < op->n_called; k++)
+		sw_vec_push(&w->called, w->computation[op->called[k]]);
+	return sw_build_copy_op(w->out, c, w->in, id, operands, w->called.data);
+}
+
+/* ---- kernels ----------------------------------------------------------------------------- */
+
+/* Return the value inside the kernel: computed there, or a parameter, which is made at its first
+ * use. */
+static sw_id inside(writer *w, int32_t c, uint32_t kernel, sw_id value)
+{
+	if (w->stamp[value] != kernel + 1) {
+		w->stamp[value] = kernel + 1;
+		w->inner[value] = sw_emit_parameter(w->out, c, sw_value_shape(w->in, value), NULL);
+		sw_vec_push(&w->operands, w->value[value]);
+	}
+	return w->inner[value];
+}
+
+static bool write_inside(writer *w, int32_t c, uint32_t kernel, sw_id id)
+{
+	const sw_op *op = sw_op_at(w->in, id);
+	sw_id *operands = sw_alloc(sizeof(sw_id) * (op->n_operands + 1));
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		operands[k] = inside(w, c, kernel, op->operands[k]);
+	sw_id first = copy_op(w, c, id, operands);
+	free(operands);
+	for (uint32_t r = 0; r < op->n_results && first != SW_NO_ID; r++) {
+		w->inner[op->first_result + r] = first + r;
+		w->stamp[op->first_result + r] = kernel + 1;
+	}
+	return first != SW_NO_ID;
+}
+
+static sw_id emit_fusion(writer *w, int32_t c, int32_t body, const sw_kernel_ops *kernel, sw_id root)
+{
+	sw_attrs attrs = {.fusion = {sw_fused_kernel_kind(kernel->kind),
+	                             sw_fused_kernel_name(kernel->kind)}};
+	sw_shape *shapes = SW_NEW_N(&w->out->arena, sw_shape, kernel->n_results + 1);
+	for (uint32_t r = 0; r < kernel->n_results; r++) {
+		sw_shape shape = sw_value_shape(w->in, kernel->results[r]);
+		shapes[r] = sw_build_shape(w->out, shape.type, shape.dims, shape.rank);
+	}
+	const sw_op *op = sw_op_at(w->in, root);
+	char *name = sw_arena_printf(&w->out->arena, "fused_%s", op->name);
+	sw_op_spec spec = {.opcode = SW_OP_FUSION,
+	                   .name = name,
+	                   .operands = w->operands.data,
+	                   .n_operands = (uint32_t)w->operands.len,
+	                   .called = &body,
+	                   .n_called = 1,
+	                   .attrs = &attrs,
+	                   .shapes = shapes,
+	                   .n_results = kernel->n_results,
+	                   .tuple = kernel->n_results != 1,
+	                   .op_name = op->op_name,
+	                   .line = op->line};
+	sw_id first = SW_NO_ID;
+	return sw_build_op(w->out, c, &spec, &first, w->err) == SW_OK ? first : SW_NO_ID;
+}
+
+static sw_status write_kernel(writer *w, int32_t c, uint32_t number, sw_id root)
+{
+	const sw_kernel_ops *kernel = &w->kernels->list.data[number];
+	char *name = sw_arena_printf(&w->out->arena, "fused_computation_%s",
+	                             sw_op_at(w->in, root)->name);
+	int32_t body = sw_build_computation(w->out, name);
+	w->operands.len = 0;
+	for (uint32_t i = 0; i < kernel->n_ops; i++)
+		if (!write_inside(w, body, number, kernel->ops[i]))
+			return sw_fail(w->err, SW_ERR_INTERNAL, "fuse: op '%s' can't be copied",
+			               sw_op_at(w->in, kernel->ops[i])->name);
+	sw_id *results = sw_alloc(sizeof(sw_id) * (kernel->n_results + 1));
+	for (uint32_t r = 0; r < kernel->n_results; r++)
+		results[r] = w->inner[kernel->results[r]];
+	sw_build_results(w->out, body, results, kernel->n_results, kernel->n_results != 1);
+	free(results);
+	sw_id first = emit_fusion(w, c, body, kernel, root);
+	if (first == SW_NO_ID)
+		return SW_ERR_INTERNAL;
+	for (uint32_t r = 0; r < kernel->n_results; r++)
+		w->value[kernel->results[r]] = first + r;
+	return SW_OK;
+}
+
+/* ---- computations ------------------------------------------------------------------------ */
+
+static sw_status write_single(writer *w, int32_t c, sw_id id)
+{
+	const sw_op *op = sw_op_at(w->in, id);
+	w->operands.len = 0;
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		sw_vec_push(&w->operands, w->value[op->operands[k]]);
+	sw_id first = copy_op(w, c, id, w->operands.data);
+	for (uint32_t r = 0; r < op->n_results && first != SW_NO_ID; r++)
+		w->value[op->first_result + r] = first + r;
+	return first != SW_NO_ID ? SW_OK
+	                         : sw_fail(w->err, SW_ERR_INTERNAL,
+	                                   "fuse: op '%s' can't be copied", op->name);
+}
+
+static sw_status write_computation(writer *w, int32_t computation);
+
+static sw_status write_callees(writer *w, const sw_computation *c)
+{
+	sw_status status = SW_OK;
+	for (size_t i = 0; i < c->ops.len && status == SW_OK; i++) {
+		const sw_op *op = sw_op_at(w->in, c->ops.data[i]);
+		for (uint32_t k = 0; k < op->n_called && status == SW_OK; k++) {
+			if (w->computation[op->called[k]] >= 0)
+				continue;
+			if (w->kernels->order[op->called[k]].len > 0)
+				status = write_computation(w, op->called[k]);
+			else
+				sw_build_copy_computation(w->out, w->in, op->called[k],
+				                          w->computation);
+		}
+	}
+	return status;
+}
+
+static sw_status write_computation(writer *w, int32_t computation)
+{
+	const sw_computation *c = &w->in->computations.data[computation];
+	const sw_kernel_order *order = &w->kernels->order[computation];
+	sw_status status = write_callees(w, c);
+	int32_t to = sw_build_computation(w->out, c->name);
+	for (size_t i = 0; i < order->len && status == SW_OK; i++) {
+		uint32_t kernel = w->kernels->owner[order->data[i]];
+		bool fused = kernel != SW_NO_ID && w->kernels->list.data[kernel].n_ops > 1;
+		status = fused ? write_kernel(w, to, kernel, order->data[i])
+		               : write_single(w, to, order->data[i]);
+	}
+	w->operands.len = 0;
+	for (size_t i = 0; i < c->results.len && status == SW_OK; i++)
+		sw_vec_push(&w->operands, w->value[c->results.data[i]]);
+	if (status == SW_OK)
+		sw_build_results(w->out, to, w->operands.data, (uint32_t)w->operands.len,
+		                 c->root_tuple);
+	w->computation[computation] = to;
+	return status;
+}
+
+static void copy_frame(const sw_program *in, sw_program *out)
+{
+	out->source = sw_arena_text(&out->arena, in->source ? in->source : "");
+	out->num_partitions = in->num_partitions;
+	out->replica_count = in->replica_count;
+	out->extras = sw_build_copy_extras(out, in->extras);
+	for (size_t i = 0; i < in->aliases.len; i++)
+		sw_vec_push(&out->aliases, in->aliases.data[i]);
+	for (size_t i = 0; i < in->donors.len; i++)
+		sw_vec_push(&out->donors, in->donors.data[i]);
+	for (size_t i = 0; i < in->paddings.len; i++)
+		sw_vec_push(&out->paddings, in->paddings.data[i]);
+}
+
+sw_status sw_fuse(const sw_program *in, sw_fusion device, sw_program **out, sw_error *err)
+{
+	sw_kernels kernels;
+	sw_arena scratch;
+	*out = NULL;
+	sw_kernels_find(&kernels, in, device);
+	sw_arena_init(&scratch);
+	writer w = {.in = in,
+	            .out = sw_program_new(in->name),
+	            .kernels = &kernels,
+	            .computation = SW_NEW_N(&scratch, int32_t, in->computations.len + 1),
+	            .value = SW_NEW_N(&scratch, sw_id, in->values.len + 1),
+	            .inner = SW_NEW_N(&scratch, sw_id, in->values.len + 1),
+	            .stamp = SW_NEW_N(&scratch, uint32_t, in->values.len + 1),
+	            .err = err};
+	memset(w.computation, 0xff, sizeof(int32_t) * in->computations.len);
+	copy_frame(in, w.out);
+	sw_status status = write_computation(&w, in->entry);
+	w.out->entry = w.computation[in->entry];
+#ifdef SW_VERIFY_STAGES
+	if (status == SW_OK)
+		status = sw_program_verify(w.out, err);
+#endif
+	sw_vec_clear(&w.operands);
+	sw_vec_clear(&w.called);
+	sw_kernels_clear(&kernels);
+	sw_arena_clear(&scratch);
+	if (status == SW_OK)
+		*out = w.out;
+	else
+		sw_program_free(w.out);
+	return status;
+}

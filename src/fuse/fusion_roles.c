@@ -1,0 +1,109 @@
+/* What each opcode can be in a kernel, and what the kernels of each kind of device may hold. */
+#include "fuse/internal.h"
+
+#define IS(role) (SW_FUSE_##role + 1)
+
+/* Opcodes whose role is not that of their class. */
+static const uint8_t of_opcode[SW_OPCODE_COUNT] = {
+	[SW_OP_IOTA] = IS(MAP),
+	[SW_OP_BITCAST] = IS(FREE),
+	[SW_OP_RESHAPE] = IS(FREE),
+	[SW_OP_BITCAST_CONVERT] = IS(ALONE),
+	[SW_OP_DYNAMIC_RESHAPE] = IS(ALONE),
+	[SW_OP_GET_DIMENSION_SIZE] = IS(ALONE),
+	[SW_OP_SET_DIMENSION_SIZE] = IS(ALONE),
+	[SW_OP_GATHER] = IS(INDEXED),
+	[SW_OP_SCATTER] = IS(INDEXED),
+	[SW_OP_DYNAMIC_UPDATE_SLICE] = IS(INDEXED),
+	[SW_OP_DOT] = IS(DOT),
+	[SW_OP_CONVOLUTION] = IS(DOT),
+	[SW_OP_CALL] = IS(BORDER),
+	[SW_OP_WHILE] = IS(BORDER),
+	[SW_OP_CONDITIONAL] = IS(BORDER),
+};
+static const uint8_t of_class[] = {
+	[SW_CLASS_UNARY] = SW_FUSE_MAP,         [SW_CLASS_BINARY] = SW_FUSE_MAP,
+	[SW_CLASS_TERNARY] = SW_FUSE_MAP,       [SW_CLASS_SHAPE] = SW_FUSE_MAP,
+	[SW_CLASS_SOURCE] = SW_FUSE_BORDER,     [SW_CLASS_REDUCE] = SW_FUSE_ALONE,
+	[SW_CLASS_REGION] = SW_FUSE_ALONE,      [SW_CLASS_COLLECTIVE] = SW_FUSE_BORDER,
+	[SW_CLASS_RANDOM] = SW_FUSE_ALONE,      [SW_CLASS_LINALG] = SW_FUSE_ALONE,
+	[SW_CLASS_OTHER] = SW_FUSE_BORDER,
+};
+
+static bool is_simple_reduction(const sw_program *program, const sw_op *op)
+{
+	return op->opcode == SW_OP_REDUCE && op->n_operands == 2 &&
+	       sw_computation_monoid(program, op->called[0]) != SW_MONOID_NONE;
+}
+
+sw_fuse_role sw_fuse_role_of(const sw_program *program, sw_id id)
+{
+	const sw_op *op = sw_op_at(program, id);
+	if (is_simple_reduction(program, op))
+		return SW_FUSE_REDUCE;
+	if (op->opcode == SW_OP_CONSTANT && sw_shape_elements(sw_value_shape(program, op->first_result)) == 1)
+		return SW_FUSE_FREE;
+	if (op->opcode == SW_OP_CUSTOM_CALL)
+		return SW_FUSE_ALONE;
+	return of_opcode[op->opcode]
+	               ? (sw_fuse_role)(of_opcode[op->opcode] - 1)
+	               : (sw_fuse_role)of_class[sw_opcode_class((sw_opcode)op->opcode)];
+}
+
+bool sw_fuse_is_elementwise(const sw_op *op)
+{
+	sw_op_class class = sw_opcode_class((sw_opcode)op->opcode);
+	return class == SW_CLASS_UNARY || class == SW_CLASS_BINARY || class == SW_CLASS_TERNARY;
+}
+
+bool sw_fuse_is_slow(const sw_op *op)
+{
+	switch (op->opcode) {
+	case SW_OP_ADD:
+	case SW_OP_SUBTRACT:
+	case SW_OP_MULTIPLY:
+	case SW_OP_MAXIMUM:
+	case SW_OP_MINIMUM:
+	case SW_OP_NEGATE:
+	case SW_OP_ABS:
+	case SW_OP_AND:
+	case SW_OP_OR:
+	case SW_OP_NOT:
+	case SW_OP_XOR:
+	case SW_OP_COMPARE:
+	case SW_OP_SELECT:
+	case SW_OP_CLAMP:
+	case SW_OP_CONVERT:
+	case SW_OP_COPY:
+	case SW_OP_SHIFT_LEFT:
+	case SW_OP_SHIFT_RIGHT_ARITHMETIC:
+	case SW_OP_SHIFT_RIGHT_LOGICAL:
+		return false;
+	default:
+		return sw_fuse_is_elementwise(op);
+	}
+}
+
+/* A GPU's kernel holds a row in shared memory and registers (XLA takes at most 64 Ki elements), a
+ * CPU's in its second-level cache. cuBLAS and cuDNN add one array, a bias and an activation to a
+ * product. */
+static const sw_fuse_rules rules[SW_FUSION_COUNT] = {
+	[SW_FUSION_NONE] = {.epilogue_operands = -1},
+	[SW_FUSION_LOOPS] = {.loops = true,
+                             .reduces = true,
+                             .epilogue_operands = 2,
+                             .max_row = 65536,
+                             .max_ops = 256},
+	[SW_FUSION_XLA_GPU] = {.loops = true,
+                               .reduces = true,
+                               .copies_slow = true,
+                               .epilogue_operands = 1,
+                               .max_row = 65536,
+                               .max_ops = 256},
+	[SW_FUSION_XLA_CPU] = {.loops = true, .epilogue_operands = -1, .max_ops = 256},
+};
+
+const sw_fuse_rules *sw_fuse_rules_of(sw_fusion device)
+{
+	return &rules[device];
+}

@@ -1,0 +1,64 @@
+/* Questions about an analysed region, and about what its dots read. */
+#include "fuse/scores.h"
+
+sw_id sw_score_origin(const sw_program *program, sw_id value)
+{
+	for (;;) {
+		const sw_value *v = &program->values.data[value];
+		const sw_op *op = sw_op_at(program, v->op);
+		switch (op->opcode) {
+		case SW_OP_ALL_GATHER:
+		case SW_OP_BROADCAST:
+		case SW_OP_CONVERT:
+		case SW_OP_COPY:
+		case SW_OP_DYNAMIC_SLICE:
+		case SW_OP_OPT_BARRIER:
+		case SW_OP_RESHAPE:
+		case SW_OP_TRANSPOSE:
+			break;
+		default:
+			return value;
+		}
+		value = op->operands[op->n_results > 1 ? v->index : 0];
+	}
+}
+
+const sw_op *sw_score_seed_op(const sw_scores *s, int32_t seed)
+{
+	return sw_op_at(s->regions->f->program, s->ops[s->seeds[seed].index].op);
+}
+
+int64_t sw_score_contracted(const sw_program *program, const sw_op *dot)
+{
+	sw_shape shape = sw_value_shape(program, dot->operands[0]);
+	sw_ints dims = dot->attrs->dot.lhs_contracting;
+	int64_t size = 1;
+	for (int32_t i = 0; i < dims.n; i++)
+		size *= shape.dims[dims.v[i]];
+	return size;
+}
+
+bool sw_score_has_role(const sw_scores *s, sw_score_role role)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->ops[i].role == role)
+			return true;
+	return false;
+}
+
+bool sw_score_is_vocabulary(const sw_scores *s)
+{
+	const sw_program *p = s->regions->f->program;
+	const sw_op *dot = sw_score_seed_op(s, 0);
+	if (dot->attrs->dot.lhs_batch.n > 0 || s->n_seeds > 1)
+		return false;
+	sw_id keys = sw_score_origin(p, dot->operands[s->seeds[0].key_side]);
+	for (uint32_t i = 0; i < s->n; i++) {
+		const sw_op *op = sw_op_at(p, s->ops[i].op);
+		if (s->ops[i].role == SW_SCORE_KEYS &&
+		    sw_score_origin(p, op->operands[0]) != keys &&
+		    sw_score_origin(p, op->operands[1]) != keys)
+			return false;
+	}
+	return true;
+}

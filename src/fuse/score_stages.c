@@ -1,0 +1,147 @@
+/* The kernels of a region, in order: each op stands in the first one that needs it. */
+#include "fuse/scores.h"
+
+static const sw_op *op_at(const sw_scores *s, const sw_score_op *x)
+{
+	return sw_op_at(s->regions->f->program, x->op);
+}
+
+/* Return the op of the region that computes an operand, before all-reduces. */
+static const sw_score_op *source_of(const sw_scores *s, sw_id operand)
+{
+	return sw_score_op_of(s, sw_score_uncombined(s->regions->f->program, operand));
+}
+
+/* ---- what each op depends on ------------------------------------------------------------ */
+
+static uint32_t seed_bit(const sw_scores *s, uint32_t index)
+{
+	for (int32_t i = 0; i < s->n_seeds; i++)
+		if (s->seeds[i].index == index)
+			return 1u << i;
+	return 0;
+}
+
+static void find_dependencies(sw_scores *s, uint32_t index)
+{
+	sw_score_op *x = &s->ops[index];
+	const sw_op *op = op_at(s, x);
+	x->seeds = seed_bit(s, index);
+	x->soft = op->opcode == SW_OP_EXPONENTIAL ||
+	          (op->opcode == SW_OP_REDUCE && x->role == SW_SCORE_ROW &&
+	           sw_computation_monoid(s->regions->f->program, op->called[0]) ==
+	                   SW_MONOID_SUM);
+	for (uint32_t i = 0; i < op->n_operands; i++) {
+		const sw_score_op *y = source_of(s, op->operands[i]);
+		if (y) {
+			x->seeds |= y->seeds;
+			x->soft |= y->soft;
+		}
+	}
+}
+
+/* The dot of the derivative, dO v^T, first meets the softmax where an op combines it with something
+ * soft that doesn't depend on it. (Scores that are sums of dots meet before the softmax.) */
+static void find_late(sw_scores *s, const sw_score_op *x)
+{
+	const sw_op *op = op_at(s, x);
+	for (uint32_t i = 0; i < op->n_operands; i++) {
+		const sw_score_op *y = source_of(s, op->operands[i]);
+		if (!y || y->soft || y->role != SW_SCORE_FULL)
+			continue;
+		for (uint32_t k = 0; k < op->n_operands; k++) {
+			const sw_score_op *z = source_of(s, op->operands[k]);
+			if (!z || !z->soft || (z->seeds & y->seeds))
+				continue;
+			for (int32_t seed = 0; seed < s->n_seeds; seed++)
+				s->seeds[seed].late |= y->seeds >> seed & 1;
+		}
+	}
+}
+
+static uint32_t late_seeds(const sw_scores *s)
+{
+	uint32_t late = 0;
+	for (int32_t i = 0; i < s->n_seeds; i++)
+		late |= (uint32_t)s->seeds[i].late << i;
+	return late;
+}
+
+/* ---- stages ----------------------------------------------------------------------------- */
+
+/* An op is possible when its operands are, or a kernel later, where an all-reduce is between. */
+static void set_earliest(sw_scores *s, sw_score_op *x, int32_t least)
+{
+	const sw_op *op = op_at(s, x);
+	x->earliest = least;
+	for (uint32_t i = 0; i < op->n_operands; i++) {
+		const sw_score_op *y = source_of(s, op->operands[i]);
+		if (!y)
+			continue;
+		bool combined =
+			sw_score_uncombined(s->regions->f->program, op->operands[i]) !=
+			op->operands[i];
+		x->earliest = SW_MAX(x->earliest, y->earliest + combined);
+	}
+}
+
+/* Return whether an op belongs to the derivative. */
+static bool is_derived(const sw_score_op *x, uint32_t late, sw_score_passes passes)
+{
+	switch (passes) {
+	case SW_SCORES_MULTIPLIED:
+		return x->role == SW_SCORE_QUERIES || (x->seeds & late);
+	case SW_SCORES_TWICE:
+		return x->role > SW_SCORE_ROW;
+	default:
+		return false;
+	}
+}
+
+static void set_all_earliest(sw_scores *s, uint32_t late, sw_score_passes passes)
+{
+	for (uint32_t i = 0; i < s->n; i++) {
+		sw_score_op *x = &s->ops[i];
+		if (x->role == SW_SCORE_APART || is_derived(x, late, passes))
+			continue;
+		set_earliest(s, x, 0);
+		s->base = SW_MAX(s->base, x->earliest + 1);
+	}
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->ops[i].role != SW_SCORE_APART && is_derived(&s->ops[i], late, passes))
+			set_earliest(s, &s->ops[i], s->base);
+}
+
+/* A value that others read, and what ends the region, is computed as early as possible; all else
+ * when it is first needed. */
+static void set_stages(sw_scores *s)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		s->ops[i].stage = s->ops[i].outside || s->ops[i].role > SW_SCORE_ROW
+			? s->ops[i].earliest
+			: INT32_MAX;
+	for (uint32_t i = s->n; i-- > 0;) {
+		const sw_score_op *x = &s->ops[i];
+		const sw_op *op = op_at(s, x);
+		if (x->role == SW_SCORE_APART)
+			continue;
+		s->n_stages = SW_MAX(s->n_stages, x->stage + 1);
+		for (uint32_t k = 0; k < op->n_operands; k++) {
+			sw_score_op *y = (sw_score_op *)sw_score_op_of(s, op->operands[k]);
+			if (y)
+				y->stage = SW_MIN(y->stage, x->stage);
+		}
+	}
+}
+
+void sw_scores_set_stages(sw_scores *s, sw_score_passes passes)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->ops[i].role != SW_SCORE_APART)
+			find_dependencies(s, i);
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->ops[i].role == SW_SCORE_FULL)
+			find_late(s, &s->ops[i]);
+	set_all_earliest(s, late_seeds(s), passes);
+	set_stages(s);
+}

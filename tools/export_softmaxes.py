@@ -1,0 +1,381 @@
+#!/usr/bin/env python3
+"""Export attention, and losses over a vocabulary, as JAX, Flax and model code write them, each with its
+gradient, as fixtures of tests/fuse.
+
+    export_softmaxes.py           every style
+    export_softmaxes.py NAME...   these
+
+Writes tests/fuse/programs/NAME.hlo.gz: HLO text as JAX hands it to XLA. The programs are small and are
+not trained; tests/fuse/test_attention.c and test_cross_entropy.c say what is recognised in each. Needs
+jax, flax and optax (written with jax 0.10.2, flax 0.12.8, optax 0.2.8).
+
+split_keys and split_vocabulary are programs of one of two devices, from `shardwright plan
+--dump-after partition` of gpt-tiny on clusters/local-1x2.yaml with pins: of all ops that compute
+scores, on dimension 3; of the head's weight, on dimension 1.
+"""
+
+import gzip
+import os
+import pathlib
+import re
+import sys
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import optax
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fuse" / "programs"
+B, T, S, N, K, H = 2, 16, 24, 4, 2, 8  # batch, queries, keys of cross attention, heads, their groups, head size
+F32, BF16 = jnp.float32, jnp.bfloat16
+STYLES = {}
+
+
+def of(*shape, dtype=F32):
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+QKV = (of(B, T, N, H),) * 3
+GROUPED = (of(B, T, N, H), of(B, T, K, H), of(B, T, K, H))
+
+
+def style(*arguments, grad=None):
+    """Register a function that is exported with its gradient by all arguments, or those of `grad`."""
+
+    def add(function):
+        by = tuple(range(len(arguments))) if grad is None else grad
+        STYLES[function.__name__] = (function, arguments, by)
+        return function
+
+    return add
+
+
+def causal(queries, keys):
+    return jnp.arange(queries)[:, None] >= jnp.arange(keys)[None, :]
+
+
+def scores(q, k, scale=H**-0.5):
+    return jnp.einsum("bqnh,bknh->bnqk", q, k) * scale
+
+
+def values(p, v):
+    return jnp.einsum("bnqk,bknh->bqnh", p, v)
+
+
+def loss(x):
+    return jnp.sum(jnp.sin(x.astype(F32)))
+
+
+@style(*QKV)
+def jax_causal(q, k, v):
+    return loss(jax.nn.dot_product_attention(q, k, v, is_causal=True))
+
+
+@style(*GROUPED)
+def jax_grouped(q, k, v):
+    return loss(jax.nn.dot_product_attention(q, k, v, is_causal=True))
+
+
+@style(*(of(*x.shape, dtype=BF16) for x in QKV), of(B, 1, T, T, dtype=BF16))
+def jax_bf16_bias(q, k, v, bias):
+    return loss(jax.nn.dot_product_attention(q, k, v, bias=bias))
+
+
+@style(*QKV)
+def jax_window(q, k, v):
+    return loss(jax.nn.dot_product_attention(q, k, v, local_window_size=(4, 0), is_causal=True))
+
+
+@style(*QKV, of(B, dtype=jnp.int32), grad=(0, 1, 2))
+def jax_lengths(q, k, v, lengths):
+    return loss(jax.nn.dot_product_attention(q, k, v, key_value_seq_lengths=lengths))
+
+
+def flax_attention(x, mask, key, **options):
+    module = nn.MultiHeadDotProductAttention(num_heads=N, qkv_features=N * H, **options)
+    shapes = jax.eval_shape(lambda k: module.init(k, jnp.zeros((B, T, N * H)), deterministic=True), jax.random.key(0))
+    leaves, tree = jax.tree.flatten(shapes)
+    parameters = jax.tree.unflatten(tree, [jnp.full(l.shape, 0.02, l.dtype) * x[0, 0, 0] for l in leaves])
+    return module.apply(parameters, x, mask=mask, deterministic=False, rngs={"dropout": key})
+
+
+@style(of(B, T, N * H), of(B, 1, T, T, dtype=jnp.bool_), grad=(0,))
+def flax_mask(x, mask):
+    return loss(flax_attention(x, mask, jax.random.key(0)))
+
+
+@style(of(B, T, N * H), of(B, 1, T, T, dtype=jnp.bool_), of(2, dtype=jnp.uint32), grad=(0,))
+def flax_dropout(x, mask, key):
+    return loss(flax_attention(x, mask, jax.random.wrap_key_data(key), dropout_rate=0.1, broadcast_dropout=False))
+
+
+@style(*QKV, of(B, N, T, T, dtype=jnp.bool_), grad=(0, 1, 2))
+def dropout_input(q, k, v, keep):
+    p = jax.nn.softmax(jnp.where(causal(T, T), scores(q, k), -1e9))
+    return loss(values(jnp.where(keep, p / 0.9, 0), v))
+
+
+@style(*GROUPED)
+def soft_cap(q, k, v):
+    """Gemma 2: grouped heads as one more dimension, scores capped by tanh."""
+    s = jnp.einsum("btkgh,bskh->bkgts", q.reshape(B, T, K, N // K, H) * H**-0.5, k)
+    s = jnp.tanh(s / 50) * 50
+    s = jnp.where(causal(T, T), s, -2.3819763e38)
+    p = jax.nn.softmax(s, axis=-1)
+    return loss(jnp.einsum("bkgts,bskh->btkgh", p, v).reshape(B, T, N * H))
+
+
+@style(*GROUPED)
+def sliding_window(q, k, v):
+    """Mistral: keys and values repeated for the heads of a group, positions at most 4 back."""
+    k, v = (jnp.repeat(x, N // K, axis=2) for x in (k, v))
+    i, j = jnp.arange(T)[:, None], jnp.arange(T)[None, :]
+    s = jnp.where((j <= i) & (i - j < 4), scores(q, k), jnp.finfo(F32).min)
+    return loss(values(jax.nn.softmax(s, axis=-1), v))
+
+
+@style(*(of(*x.shape, dtype=BF16) for x in QKV))
+def alibi(q, k, v):
+    """MPT: a slope per head times the distance, scores of bf16 and a softmax in f32."""
+    slopes = 2.0 ** (-8 * jnp.arange(1, N + 1) / N)
+    bias = slopes[:, None, None] * (jnp.arange(T)[None, :] - jnp.arange(T)[:, None])
+    s = scores(q, k).astype(F32) + bias
+    s = jnp.where(causal(T, T), s, -jnp.inf)
+    return loss(values(jax.nn.softmax(s, axis=-1).astype(BF16), v))
+
+
+@style(*QKV)
+def normalised_late(q, k, v):
+    s = jnp.where(causal(T, T), scores(q, k), -1e30)
+    e = jnp.exp(s - jax.lax.stop_gradient(s.max(axis=-1, keepdims=True)))
+    return loss(values(e, v) / jnp.moveaxis(e.sum(axis=-1), 1, 2)[..., None])
+
+
+@style(*QKV)
+def no_maximum(q, k, v):
+    e = jnp.exp(scores(q, k))
+    return loss(values(e / e.sum(axis=-1, keepdims=True), v))
+
+
+@style(*QKV)
+def log_sum(q, k, v):
+    s = scores(q, k)
+    return loss(values(jnp.exp(s - jax.nn.logsumexp(s, axis=-1, keepdims=True)), v))
+
+
+@style(of(B, T, N, H), of(B, T, H), of(B, T, H))
+def one_key_head(q, k, v):
+    """Multi-query attention: keys and values have no heads."""
+    s = jnp.einsum("bqnh,bkh->bnqk", q, k)
+    p = jax.nn.softmax(jnp.where(causal(T, T), s, -1e9), axis=-1)
+    return loss(jnp.einsum("bnqk,bkh->bqnh", p, v))
+
+
+@style(of(T, H), of(S, H), of(S, H))
+def no_batch(q, k, v):
+    return loss(jax.nn.softmax(q @ k.T, axis=-1) @ v)
+
+
+@style(of(T, H))
+def tied(x):
+    return loss(jax.nn.softmax(x @ x.T, axis=-1) @ x)
+
+
+@style(of(B, T, N, H), of(B, S, N, H), of(B, S, N, H), of(B, S, dtype=jnp.int32), grad=(0, 1, 2))
+def cross(q, k, v, tokens):
+    """T5: no scale, the encoder's padding masked."""
+    s = scores(q, k, 1.0) + jnp.where(tokens > 0, 0.0, -1e9)[:, None, None, :]
+    return loss(values(jax.nn.softmax(s, axis=-1), v))
+
+
+@style(*QKV, of(N, T, T))
+def learned_bias(q, k, v, bias):
+    return loss(values(jax.nn.softmax(scores(q, k) + bias, axis=-1), v))
+
+
+@style(*QKV, of(N, T, T))
+def shared_bias(q, k, v, bias):
+    """Two layers that read one bias in the shape of the scores, so that their gradients are added there."""
+    bias = bias + jnp.zeros((B, 1, 1, 1))
+    x = values(jax.nn.softmax(scores(q, k) + bias, axis=-1), v)
+    return loss(values(jax.nn.softmax(scores(x, k) + bias, axis=-1), v))
+
+
+@style(of(4, B, T, N, H), of(4, B, T, N, H), of(4, B, T, N, H), of((2 * 4 - 1) ** 2, N))
+def windows(q, k, v, table):
+    """Swin: attention within windows of 4 x 4, a bias per relative position, a mask per window."""
+    at = jnp.stack(jnp.meshgrid(jnp.arange(4), jnp.arange(4), indexing="ij")).reshape(2, -1)
+    index = ((at[:, :, None] - at[:, None, :] + 3) * jnp.array([7, 1])[:, None, None]).sum(0)
+    mask = jnp.where((jnp.arange(4)[:, None, None] + index) % 5 == 0, -100.0, 0.0)
+    s = jnp.einsum("wbqnh,wbknh->wbnqk", q * H**-0.5, k) + table[index].transpose(2, 0, 1)
+    p = jax.nn.softmax(s + mask[:, None, None], axis=-1)
+    return loss(jnp.einsum("wbnqk,wbknh->wbqnh", p, v))
+
+
+@style(*QKV, of(B, T, N, H), of(B, T, N, H))
+def two_scores(q, k, v, r, position):
+    """The scores are a sum of two products (disentangled attention)."""
+    return loss(values(jax.nn.softmax(scores(q, k) + scores(r, position), axis=-1), v))
+
+
+@style(*QKV, of())
+def temperature(q, k, v, t):
+    """A learned scale, whose gradient sums over all scores."""
+    return loss(values(jax.nn.softmax(scores(q, k, t), axis=-1), v))
+
+
+def block(w, x):
+    q, k, v = jnp.split((x @ w[0]).reshape(B, T, 3 * N, H), 3, axis=2)
+    s = jnp.where(causal(T, T), scores(q, k), -1e9)
+    return x + values(jax.nn.softmax(s, axis=-1), v).reshape(B, T, N * H) @ w[1]
+
+
+WEIGHTS = (of(N * H, 3 * N * H), of(N * H, N * H))
+
+
+@style(WEIGHTS, WEIGHTS, of(B, T, N * H))
+def checkpointed(a, b, x):
+    again = jax.checkpoint(block)
+    return loss(again(b, again(a, x)))
+
+
+@style(WEIGHTS, WEIGHTS, of(B, T, N * H))
+def kept_products(a, b, x):
+    """Rematerialisation that keeps the results of dots without batch, as many trainers do."""
+    again = jax.checkpoint(block, policy=jax.checkpoint_policies.dots_with_no_batch_dims_saveable)
+    return loss(again(b, again(a, x)))
+
+
+@style(tuple(of(3, *w.shape) for w in WEIGHTS), of(B, T, N * H))
+def scanned(w, x):
+    return loss(jax.lax.scan(lambda x, w: (jax.checkpoint(block)(w, x), None), x, w)[0])
+
+
+@style(tuple(of(3, *w.shape) for w in WEIGHTS), of(B, T, N * H))
+def scanned_stored(w, x):
+    """A scan that hands its residuals, and so the scores, to the scan of the derivative."""
+    return loss(jax.lax.scan(lambda x, w: (block(w, x), None), x, w)[0])
+
+
+# ---- what is no attention, or can't be one kernel --------------------------------------------
+
+
+@style(*QKV)
+def weights_returned(q, k, v):
+    p = jax.nn.softmax(scores(q, k), axis=-1)
+    return loss(values(p, v)), p
+
+
+@style(*QKV)
+def over_queries(q, k, v):
+    return loss(values(jax.nn.softmax(scores(q, k), axis=-2), v))
+
+
+@style(*QKV)
+def over_heads(q, k, v):
+    return loss(values(jax.nn.softmax(scores(q, k), axis=1), v))
+
+
+@style(*QKV)
+def linear(q, k, v):
+    return loss(values(jnp.where(causal(T, T), scores(q, k), 0), v))
+
+
+@style(*QKV, of(N, N))
+def talking_heads(q, k, v, mix):
+    p = jax.nn.softmax(scores(q, k), axis=-1)
+    return loss(values(jnp.einsum("bnqk,nm->bmqk", p, mix), v))
+
+
+@style(of(B, T, 1, 512), of(B, T, 1, 512), of(B, T, 1, 512))
+def large_head(q, k, v):
+    return loss(values(jax.nn.softmax(scores(q, k), axis=-1), v))
+
+
+# ---- losses over a vocabulary ----------------------------------------------------------------
+
+D, V = 16, 96  # width, vocabulary
+HEAD = (of(B, T, D), of(D, V), of(B, T, dtype=jnp.int32))
+
+
+@style(*HEAD, grad=(0, 1))
+def loss_labels(x, w, labels):
+    return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(x @ w, labels))
+
+
+@style(*HEAD, grad=(0, 1))
+def loss_picked(x, w, labels):
+    log_p = jax.nn.log_softmax((x.astype(BF16) @ w.astype(BF16)).astype(F32))
+    return -jnp.mean(jnp.take_along_axis(log_p, labels[..., None], axis=-1))
+
+
+@style(of(B, T, D), of(V, D), of(V), of(B, T, dtype=jnp.int32), of(B, T), grad=(0, 1, 2))
+def loss_weighted(x, table, bias, labels, weights):
+    """The embedding's table again, a bias, and weights of the rows, as BERT has it."""
+    losses = optax.softmax_cross_entropy_with_integer_labels(x @ table.T + bias, labels)
+    return jnp.sum(losses * weights) / jnp.sum(weights)
+
+
+@style(*HEAD, grad=(0, 1))
+def loss_smoothed(x, w, labels):
+    targets = optax.smooth_labels(jax.nn.one_hot(labels, V), 0.1)
+    return jnp.mean(optax.softmax_cross_entropy(x @ w, targets))
+
+
+@style(*HEAD, grad=(0, 1))
+def loss_z(x, w, labels):
+    """With PaLM's z-loss, and the logits capped, as Gemma 2 has them."""
+    logits = 30 * jnp.tanh(x @ w / 30)
+    log_z = jax.nn.logsumexp(logits, axis=-1)
+    picked = jnp.sum(jax.nn.one_hot(labels, V) * logits, axis=-1)
+    return jnp.mean(log_z - picked + 1e-4 * log_z**2)
+
+
+@style(*HEAD, grad=(0,))
+def loss_frozen(x, w, labels):
+    return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(x @ w, labels))
+
+
+@style(*HEAD, grad=(0, 1))
+def loss_and_logits(x, w, labels):
+    logits = x @ w
+    return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels)), logits
+
+
+@style(*HEAD, grad=(0, 1))
+def loss_scaled(x, w, labels):
+    """The derivative of a function of the loss waits for the loss."""
+    return jnp.exp(jnp.mean(optax.softmax_cross_entropy_with_integer_labels(x @ w, labels)))
+
+
+@style(of(B, T, 512), of(512, V), of(B, T, dtype=jnp.int32), grad=(0, 1))
+def loss_scaled_wide(x, w, labels):
+    return loss_scaled(x, w, labels)
+
+
+# ---- writing ---------------------------------------------------------------------------------
+
+
+def lower(name):
+    function, arguments, by = STYLES[name]
+    has_aux = name in ("weights_returned", "loss_and_logits")
+    step = jax.jit(jax.value_and_grad(function, argnums=by, has_aux=has_aux), keep_unused=True)
+    text = step.lower(*arguments).compiler_ir("hlo").as_hlo_text(print_large_constants=True)
+    return re.sub(r", metadata=\{[^}]*\}", "", text)
+
+
+def main():
+    names = sys.argv[1:] or list(STYLES)
+    OUT.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        if name not in STYLES:
+            sys.exit(f"export_softmaxes.py: no style {name}: there are {', '.join(STYLES)}")
+        text = lower(name)
+        (OUT / f"{name}.hlo.gz").write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+        print(f"{name:18} {len(text):8} bytes")
+
+
+if __name__ == "__main__":
+    main()
