@@ -72,14 +72,9 @@ static void play_case(void *context, int64_t i)
 	fit_state *f = context;
 	fit_case *of = &f->cases[i];
 	const sw_cluster trial = with_figures(of->cluster, f->values);
-	sw_simulation played;
 	sw_error err = {0};
-	if (sw_simulate(&trial, of->scheduled, NULL, 0, &played, &err) != SW_OK) {
+	if (sw_simulate_seconds(&trial, of->scheduled, &of->predicted_s, &err) != SW_OK)
 		f->failed = true;
-		return;
-	}
-	of->predicted_s = played.step_time_s;
-	sw_simulation_clear(&played);
 }
 
 static double loss_of(fit_state *f)

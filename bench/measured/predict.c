@@ -71,7 +71,11 @@ static sw_status plan_of(const subject *s, const sw_cluster *cluster, const conf
 static sw_status schedule(sw_plan *plan, sw_program_cost *cost, sw_program **scheduled,
                           sw_error *err)
 {
-	const sw_schedule_options how = {.overlap = SW_OVERLAP_ALL, .memory_bytes = AMPLE_BYTES};
+	/* An arena beyond the memory: no order may take more memory than the program's own, and none
+	 * is placed to see whether it does. */
+	const sw_schedule_options how = {.overlap = SW_OVERLAP_ALL,
+	                                 .memory_bytes = AMPLE_BYTES,
+	                                 .arena_bytes = AMPLE_BYTES + 1};
 	sw_program *local = NULL;
 	sw_plan_regather_all(plan);
 	sw_status status = sw_partition(plan, &local, err);

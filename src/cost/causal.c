@@ -61,10 +61,12 @@ static sw_id taken_from(const sw_program *program, sw_id value)
 	case SW_OP_COPY:
 	case SW_OP_SLICE:
 	case SW_OP_DYNAMIC_SLICE:
-	case SW_OP_ADD:
-	case SW_OP_SUBTRACT:
 	case SW_OP_AND:
 	case SW_OP_SELECT:
+	case SW_OP_ALL_GATHER:
+	case SW_OP_ALL_TO_ALL:
+	case SW_OP_ASYNC_START:
+	case SW_OP_ASYNC_DONE:
 		return op->operands[0];
 	case SW_OP_OPT_BARRIER:
 	case SW_OP_GET_TUPLE_ELEMENT:
@@ -92,9 +94,13 @@ static const sw_op *source_of(const sw_program *program, sw_id value, sw_opcode 
 	return NULL;
 }
 
+/* Return whether the value is an iota, or one and something that is added to it. */
 static bool is_position(const sw_program *program, sw_id value)
 {
 	const sw_op *op = source_of(program, value, SW_OP_IOTA);
+	if (op && (op->opcode == SW_OP_ADD || op->opcode == SW_OP_SUBTRACT))
+		return is_position(program, op->operands[0]) ||
+		       is_position(program, op->operands[1]);
 	return op && op->opcode == SW_OP_IOTA;
 }
 
