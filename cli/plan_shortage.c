@@ -311,7 +311,7 @@ sw_status cli_plan_shortage(cli *c, const sw_program *program, const sw_sidecar 
 	sw_error why = {0};
 	json_t *shortage = json_object();
 	int64_t memory =
-		options->memory_bytes > 0 ? options->memory_bytes : cluster->device.memory_bytes;
+		options->memory_bytes > 0 ? options->memory_bytes : sw_cost_memory_bytes(&cluster->device);
 	remedy_search h = {
 		.c = c,
 		.program = program,

@@ -1,7 +1,8 @@
 /*
  * Predictions for training steps that others measured.
  *
- *   bench/measured FILE.csv --programs FOLDER [--cluster FILE] [--sample N] [--seed N] [-o OUT.csv]
+ *   bench/measured FILE.csv --programs FOLDER [--cluster FILE] [--sample N] [--seed N]
+ *                  [--where COLUMN=TEXT] [--fit] [-o OUT.csv]
  *
  * FILE.csv is a table whose rows are steps: configuration, and what was measured. FOLDER holds their
  * programs (tools/export_programs.py --measured). Each row is planned exactly as configured: data x
@@ -16,7 +17,8 @@
  *     compute_s, communication_s, note
  *
  * and status and step_s where the table has them under other names. --sample takes N of the rows at
- * random. --cluster: instead of the file that the kind of table has (configuration.c).
+ * random, --where those with this text in this column. --fit writes figures of the cluster file
+ * instead, under which the rows that ran are predicted best (fit.c). --cluster: instead of the file that the kind of table has (configuration.c).
  */
 #include "measured.h"
 
@@ -25,6 +27,8 @@
 
 typedef struct settings {
 	const char *table, *programs, *cluster, *output;
+	const char *where; /* COLUMN=TEXT; NULL: every row */
+	bool fit;
 	int64_t sample;
 	uint64_t seed;
 	bool quiet;
@@ -40,6 +44,8 @@ typedef struct planned {
 	const subject *subject;
 	configuration configuration;
 	prediction prediction;
+	const sw_cluster *cluster;
+	sw_program *scheduled; /* kept for a fit; else NULL */
 } planned;
 
 typedef struct session {
@@ -48,6 +54,7 @@ typedef struct session {
 	library library;
 	SW_VEC(part *) parts;
 	SW_VEC(planned) planned;
+	SW_VEC(fit_case) cases;
 } session;
 
 /* ---- clusters --------------------------------------------------------------------------- */
@@ -87,13 +94,22 @@ static bool are_alike(const configuration *a, const configuration *b)
 	       a->remat == b->remat && a->cluster == b->cluster;
 }
 
-static const prediction *planned_before(const session *s, const subject *of, const configuration *c)
+static const planned *planned_before(const session *s, const subject *of, const configuration *c)
 {
 	for (size_t i = 0; i < s->planned.len; i++)
 		if (s->planned.data[i].subject == of &&
 		    are_alike(&s->planned.data[i].configuration, c))
-			return &s->planned.data[i].prediction;
+			return &s->planned.data[i];
 	return NULL;
+}
+
+/* A row that ran is a case of a fit. */
+static void add_case(session *s, int32_t row, const planned *of)
+{
+	double seconds = atof(measured_seconds(&s->table, row));
+	if (s->how.fit && of->scheduled && !strcmp(measured_status(&s->table, row), "ok") &&
+	    seconds > 0)
+		sw_vec_push(&s->cases, ((fit_case){of->cluster, of->scheduled, seconds, 0}));
 }
 
 static sw_status predict_row(session *s, int32_t row, prediction *p, sw_error *err)
@@ -114,13 +130,19 @@ static sw_status predict_row(session *s, int32_t row, prediction *p, sw_error *e
 		status = find_part(s, &c, &cluster, err);
 	if (status != SW_OK)
 		return status;
-	const prediction *before = planned_before(s, of, &c);
-	if (before) {
-		*p = *before;
-		return SW_OK;
+	const planned *before = planned_before(s, of, &c);
+	if (!before) {
+		planned made = {.subject = of, .configuration = c, .cluster = cluster};
+		made.scheduled = predict(of, cluster, &c, &made.prediction);
+		if (!s->how.fit) {
+			sw_program_free(made.scheduled);
+			made.scheduled = NULL;
+		}
+		sw_vec_push(&s->planned, made);
+		before = &s->planned.data[s->planned.len - 1];
 	}
-	predict(of, cluster, &c, p);
-	sw_vec_push(&s->planned, ((planned){of, c, *p}));
+	*p = before->prediction;
+	add_case(s, row, before);
 	return SW_OK;
 }
 
@@ -192,6 +214,17 @@ static bool *choose_rows(const session *s, int32_t n)
 	return taken;
 }
 
+static bool is_asked_for(const session *s, int32_t row)
+{
+	char column[64];
+	const char *equals = s->how.where ? strchr(s->how.where, '=') : NULL;
+	if (!equals)
+		return true;
+	snprintf(column, sizeof(column), "%.*s", (int)(equals - s->how.where), s->how.where);
+	const char *cell = table_cell(&s->table, row, column);
+	return cell && !strcmp(cell, equals + 1);
+}
+
 static sw_status predict_table(session *s, sw_text *out, sw_error *err)
 {
 	int32_t n = s->table.n_rows;
@@ -204,6 +237,7 @@ static sw_status predict_table(session *s, sw_text *out, sw_error *err)
 		prediction p;
 		sw_progress_update(&progress, (double)row / n, "row %d of %d, %d plans", row + 1, n,
 		                   (int)s->planned.len);
+		taken[row] = taken[row] && is_asked_for(s, row);
 		if (taken[row])
 			status = predict_row(s, row, &p, err);
 		if (taken[row] && status == SW_OK)
@@ -222,6 +256,10 @@ static sw_status run(session *s, sw_error *err)
 		status = library_open(s->how.programs, &s->library, err);
 	if (status == SW_OK)
 		status = predict_table(s, &out, err);
+	if (status == SW_OK && s->how.fit) {
+		out.len = 0;
+		status = fit(s->cases.data, s->cases.len, &out, err);
+	}
 	if (status == SW_OK)
 		status = sw_file_write(s->how.output, out.data, out.len, err);
 	for (size_t i = 0; i < s->parts.len; i++) {
@@ -229,7 +267,10 @@ static sw_status run(session *s, sw_error *err)
 		free(s->parts.data[i]);
 	}
 	sw_vec_clear(&s->parts);
+	for (size_t i = 0; i < s->planned.len; i++)
+		sw_program_free(s->planned.data[i].scheduled);
 	sw_vec_clear(&s->planned);
+	sw_vec_clear(&s->cases);
 	library_close(&s->library);
 	table_clear(&s->table);
 	sw_text_clear(&out);
@@ -248,6 +289,10 @@ static bool read_arguments(int argc, char **argv, settings *how)
 			how->output = argv[++i];
 		else if (!strcmp(argv[i], "--sample") && more)
 			how->sample = atoll(argv[++i]);
+		else if (!strcmp(argv[i], "--where") && more)
+			how->where = argv[++i];
+		else if (!strcmp(argv[i], "--fit"))
+			how->fit = true;
 		else if (!strcmp(argv[i], "--seed") && more)
 			how->seed = strtoull(argv[++i], NULL, 10);
 		else if (argv[i][0] != '-' && !how->table)
@@ -264,7 +309,7 @@ int main(int argc, char **argv)
 	sw_error err = {0};
 	if (!read_arguments(argc, argv, &s.how)) {
 		fprintf(stderr, "usage: measured FILE.csv --programs FOLDER [--cluster FILE] "
-		                "[--sample N] [--seed N] [-o OUT.csv]\n");
+		                "[--sample N] [--seed N] [--where COLUMN=TEXT] [--fit] [-o OUT]\n");
 		return 2;
 	}
 	sw_memory_keep();

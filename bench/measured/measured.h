@@ -70,7 +70,21 @@ typedef struct prediction {
 	int64_t peak_bytes;
 	char note[192]; /* why it is not supported */
 } prediction;
-/* Plan the program on the cluster exactly as configured, and fill in what is predicted. */
-void predict(const subject *s, const sw_cluster *cluster, const configuration *c, prediction *p);
+/* Plan the program on the cluster exactly as configured, and fill in what is predicted. Return the
+ * scheduled program of one device, which the caller frees; NULL: it is not supported. */
+sw_program *predict(const subject *s, const sw_cluster *cluster, const configuration *c,
+                    prediction *p);
+
+/* ---- fitting ---------------------------------------------------------------------------- */
+
+/* A measured step: the scheduled program that is played for it, and on which cluster. */
+typedef struct fit_case {
+	const sw_cluster *cluster;
+	const sw_program *scheduled;
+	double measured_s, predicted_s;
+} fit_case;
+/* Find the figures of devices and links under which the steps are predicted best, beginning with
+ * those of the clusters, and describe them. O(evaluations * cases * ops). */
+sw_status fit(fit_case *cases, size_t n, sw_text *text, sw_error *err);
 
 #endif

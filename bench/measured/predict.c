@@ -66,32 +66,59 @@ static sw_status plan_of(const subject *s, const sw_cluster *cluster, const conf
 	return sw_plan_make(s->program, s->path, &s->sidecar, cluster, &options, plan, err);
 }
 
-/* What a layer gathers it gathers again for its backward pass, as FSDP and sequence parallelism
- * do. */
-static sw_status gather_again(sw_plan *plan, sw_error *err)
+/* Write the program of one device in the order in which it runs. What a layer gathers it gathers
+ * again for its backward pass, as FSDP and sequence parallelism do. */
+static sw_status schedule(sw_plan *plan, sw_program_cost *cost, sw_program **scheduled,
+                          sw_error *err)
 {
+	/* An arena beyond the memory: no order may take more memory than the program's own, and none
+	 * is placed to see whether it does. */
+	const sw_schedule_options how = {.overlap = SW_OVERLAP_ALL,
+	                                 .memory_bytes = AMPLE_BYTES,
+	                                 .arena_bytes = AMPLE_BYTES + 1};
+	sw_program *local = NULL;
 	sw_plan_regather_all(plan);
-	return sw_simulate_recost(plan, true, err);
+	sw_status status = sw_partition(plan, &local, err);
+	if (status != SW_OK)
+		return status;
+	sw_cost_program(plan->cluster, local, cost);
+	status = sw_schedule(plan->cluster, local, &how, scheduled, err);
+	sw_program_free(local);
+	return status;
 }
 
-void predict(const subject *s, const sw_cluster *cluster, const configuration *c, prediction *p)
+static sw_status play(const sw_cluster *cluster, const sw_program *scheduled, prediction *p,
+                      sw_error *err)
+{
+	sw_simulation played;
+	sw_status status = sw_simulate(cluster, scheduled, NULL, 0, &played, err);
+	if (status != SW_OK)
+		return status;
+	p->seconds = played.step_time_s;
+	p->peak_bytes = played.peak_bytes + (int64_t)cluster->device.reserved_bytes;
+	p->fits = p->peak_bytes <= cluster->device.memory_bytes;
+	sw_simulation_clear(&played);
+	return SW_OK;
+}
+
+sw_program *predict(const subject *s, const sw_cluster *cluster, const configuration *c,
+                    prediction *p)
 {
 	sw_plan *plan = NULL;
+	sw_program *scheduled = NULL;
+	sw_program_cost cost = {0};
 	sw_error err = {0};
-	*p = (prediction){0};
+	*p = (prediction){.interval = cluster->device.prediction_error};
 	sw_status status = plan_of(s, cluster, c, &plan, &err);
 	if (status == SW_OK)
-		status = gather_again(plan, &err);
-	if (status == SW_OK) {
-		const sw_program_cost *cost = &plan->predicted;
-		p->supported = true;
-		p->seconds = cost->step_time_s;
-		p->compute_s = cost->compute_s;
-		p->communication_s = cost->communication_s;
-		p->peak_bytes = cost->peak_bytes;
-		p->fits = p->peak_bytes <= cluster->device.memory_bytes;
-	} else {
+		status = schedule(plan, &cost, &scheduled, &err);
+	if (status == SW_OK)
+		status = play(cluster, scheduled, p, &err);
+	p->supported = status == SW_OK;
+	p->compute_s = cost.compute_s;
+	p->communication_s = cost.communication_s;
+	if (status != SW_OK)
 		sw_text_cut(err.message, p->note, sizeof(p->note));
-	}
 	sw_plan_free(plan);
+	return scheduled;
 }

@@ -118,6 +118,8 @@ void sw_cost_program(const sw_cluster *cluster, const sw_program *local, sw_prog
  * other; the first of several equal ones. O(ops in branches). */
 uint32_t sw_cost_dearest_branch(const sw_cluster *cluster, const sw_program *program, sw_id op);
 
+/* Return the bytes of a device that a program may use: its memory less what is reserved. */
+int64_t sw_cost_memory_bytes(const sw_device *device);
 /* The 90 % interval of a predicted time: seconds / (1 + prediction_error) to seconds * (1 +
  * prediction_error), equal to the seconds where the cluster file has no error. The other function
  * adds " (90 %: 2.8 s to 3.6 s)" to the text, or nothing. */

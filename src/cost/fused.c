@@ -8,8 +8,7 @@
  *
  * and the overhead of one kernel. Bytes are those of the fusion's operands and results: what is
  * cut out of an operand is read alone, and what is written into one is written alone. Attention
- * under a causal mask computes half of its products: a mask is causal if the computation compares
- * two iotas for more, or less (Dao 2023, "FlashAttention-2", section 3.1.1; its gradient computes
+ * under a causal mask (causal.c) computes half of its products (Dao 2023, "FlashAttention-2", section 3.1.1; its gradient computes
  * the scores again: five products where the forward pass has two).
  *
  * A device with fitted families (sw_kernel_fit) takes the family that the kernel is nearest to for
@@ -127,30 +126,6 @@ static double product_seconds(const fused *f)
 	return seconds;
 }
 
-/* Return the op that computes a value, behind moves and additions of constants. */
-static const sw_op *source_of(const fused *f, sw_id value)
-{
-	const sw_op *op = sw_op_at(f->program, f->program->values.data[value].op);
-	while (op->n_operands > 0 &&
-	       (op->opcode == SW_OP_BROADCAST || op->opcode == SW_OP_RESHAPE ||
-	        op->opcode == SW_OP_CONVERT || op->opcode == SW_OP_TRANSPOSE ||
-	        op->opcode == SW_OP_ADD || op->opcode == SW_OP_SUBTRACT))
-		op = sw_op_at(f->program, f->program->values.data[op->operands[0]].op);
-	return op;
-}
-
-static bool is_causal(const fused *f)
-{
-	for (size_t i = 0; i < f->body->ops.len; i++) {
-		const sw_op *op = body_op(f, i);
-		if (op->opcode == SW_OP_COMPARE &&
-		    source_of(f, op->operands[0])->opcode == SW_OP_IOTA &&
-		    source_of(f, op->operands[1])->opcode == SW_OP_IOTA)
-			return true;
-	}
-	return false;
-}
-
 static double attention_rate(const fused *f, sw_type type, double head)
 {
 	const sw_device *device = f->device;
@@ -179,7 +154,7 @@ static double attention_seconds(const fused *f)
 	if (f->kernel == SW_FUSED_ATTENTION_GRADIENT && products > 0 &&
 	    products < GRADIENT_PRODUCTS)
 		seconds *= (double)GRADIENT_PRODUCTS / products;
-	return is_causal(f) ? seconds / 2 : seconds;
+	return attention_is_causal(f->program, f->body) ? seconds / 2 : seconds;
 }
 
 static bool is_attention(const fused *f)

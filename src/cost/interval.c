@@ -1,6 +1,11 @@
 /* The interval in which a predicted time lies, from the errors of predictions that were held against
- * measurements (the device's prediction_error). */
+ * measurements (the device's prediction_error); the memory that is left to a program. */
 #include "cost/cost.h"
+
+int64_t sw_cost_memory_bytes(const sw_device *device)
+{
+	return SW_MAX(device->memory_bytes - (int64_t)device->reserved_bytes, 1);
+}
 
 sw_interval sw_cost_interval(const sw_device *device, double seconds)
 {

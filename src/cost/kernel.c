@@ -212,6 +212,33 @@ double sw_cost_fitted(const sw_device *device, sw_family family, sw_type type,
 	       term(fmax(work->bytes - cache, 0), fit->bytes_per_s);
 }
 
+/* The roofline. */
+static double roof(const sw_device *device, const sw_program *program, sw_id id, double flops,
+                   double bytes)
+{
+	sw_type type = type_of(program, sw_op_at(program, id));
+	sw_family family = sw_cost_family(program, id);
+	return fmax(flops / flop_rate(device, type, family), bytes / device->memory_bandwidth) +
+	       device->kernel_overhead_s;
+}
+
+/* On a device that fuses, an op's operands and results may never be moved, and it adds no kernel.
+ * What is left of it are the operations of products: those of a batch may be attention's, half of
+ * which a causal mask saves. */
+static double part_of_fused(const sw_device *device, const sw_program *program, sw_id id,
+                            double flops)
+{
+	const sw_op *op = sw_op_at(program, id);
+	bool maybe_attention = op->opcode == SW_OP_DOT && op->attrs->dot.lhs_batch.n > 0;
+	double share = device->matmul_efficiency;
+	if (op->opcode != SW_OP_DOT && op->opcode != SW_OP_CONVOLUTION)
+		return 0;
+	if (maybe_attention)
+		share = 2 * fmax(share, fmax(device->attention_efficiency,
+		                             device->attention_gradient_efficiency));
+	return flops / (peak_flops(device, type_of(program, op)) * share);
+}
+
 /* Of a fit, the terms of calls, rows and bytes are left out: smaller shapes may have fewer rows, and
  * bytes that fit in the cache. */
 double sw_cost_part(const sw_cluster *cluster, const sw_program *program, sw_id id, double flops,
@@ -221,14 +248,14 @@ double sw_cost_part(const sw_cluster *cluster, const sw_program *program, sw_id 
 	sw_family family = sw_cost_family(program, id);
 	if (family == SW_FAMILY_COUNT)
 		return 0;
-	const sw_op *op = sw_op_at(program, id);
-	sw_type type = type_of(program, op);
+	if (device->fusion != SW_FUSION_NONE && !device->kernels[family].given)
+		return part_of_fused(device, program, id, flops);
 	if (device->kernels[family].given) {
+		const sw_op *op = sw_op_at(program, id);
 		sw_kernel_work work = {.flops = effort_of(op) * flops};
-		return sw_cost_fitted(device, family, type, &work);
+		return sw_cost_fitted(device, family, type_of(program, op), &work);
 	}
-	return fmax(flops / flop_rate(device, type, family), bytes / device->memory_bandwidth) +
-	       device->kernel_overhead_s;
+	return roof(device, program, id, flops, bytes);
 }
 
 /* Return the operations that an op costs: of a dot those of whole tiles. */
@@ -250,8 +277,8 @@ double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id id
 	if (family == SW_FAMILY_COUNT)
 		return 0;
 	if (!device->kernels[family].given)
-		return sw_cost_part(cluster, program, id, costed_flops(device, program, id),
-		                    touched_bytes(program, id));
+		return roof(device, program, id, costed_flops(device, program, id),
+		            touched_bytes(program, id));
 	sw_kernel_work work = sw_cost_work(program, id);
 	return sw_cost_fitted(device, family, type_of(program, sw_op_at(program, id)), &work);
 }

@@ -17,6 +17,9 @@ double product_flops(const sw_device *device, const product_sizes *sizes);
  * computation). */
 double fused_seconds(const sw_device *device, const sw_program *program, sw_id fusion);
 
+/* Return whether some choice in the body of fused attention is by a causal mask. */
+bool attention_is_causal(const sw_program *program, const sw_computation *body);
+
 /* ---- kernel.c --------------------------------------------------------------------------- */
 
 /* Return the matmul peak of a type; that of f32 where the file gives none. */

@@ -364,7 +364,7 @@ sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
                       const sw_schedule_options *options, sw_program **scheduled, sw_error *err)
 {
 	int64_t limit =
-		options->memory_bytes ? options->memory_bytes : cluster->device.memory_bytes;
+		options->memory_bytes ? options->memory_bytes : sw_cost_memory_bytes(&cluster->device);
 	int64_t needed = options->arena_bytes ? options->arena_bytes : sw_placement_bytes(local);
 	int64_t available = SW_MAX(limit - needed, 0), spare = available;
 	fitting_attempt last = {0}, before;

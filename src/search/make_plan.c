@@ -18,7 +18,7 @@
 int64_t sw_search_memory(const sw_search *s)
 {
 	int64_t asked = s->asked.options->memory_bytes;
-	return asked > 0 ? asked : s->asked.cluster->device.memory_bytes;
+	return asked > 0 ? asked : sw_cost_memory_bytes(&s->asked.cluster->device);
 }
 
 double sw_search_left_s(const sw_search *s)

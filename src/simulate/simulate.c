@@ -62,6 +62,18 @@ void sw_simulation_clear(sw_simulation *result)
 	*result = (sw_simulation){0};
 }
 
+sw_status sw_simulate_seconds(const sw_cluster *cluster, const sw_program *scheduled,
+                              double *step_time_s, sw_error *err)
+{
+	sw_simulation played;
+	sw_status status = simulate(cluster, scheduled, NULL, 0, &played, err);
+	if (status != SW_OK)
+		return status;
+	*step_time_s = played.step_time_s;
+	sw_simulation_clear(&played);
+	return SW_OK;
+}
+
 sw_status sw_simulate_plan(const sw_plan *plan, const sw_program_cost *measured,
                            double *step_time_s, sw_error *err)
 {

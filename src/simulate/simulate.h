@@ -32,6 +32,9 @@ typedef struct sw_simulation {
  * caller clears `result`. SW_ERR_INPUT: loops nested so deep that they take too long to play. */
 sw_status sw_simulate(const sw_cluster *cluster, const sw_program *scheduled, sw_trace *trace,
                       int32_t trace_ranks, sw_simulation *result, sw_error *err);
+/* Return only the seconds of the step: without an arena, which takes longer to place. */
+sw_status sw_simulate_seconds(const sw_cluster *cluster, const sw_program *scheduled,
+                              double *step_time_s, sw_error *err);
 void sw_simulation_clear(sw_simulation *result);
 /* Partition, schedule (within the plan's memory) and simulate: the step that `run` is expected to
  * take, in seconds. measured: the result of sw_partition_measure for the plan, or NULL. */
