@@ -98,6 +98,7 @@ typedef struct sw_tile_part {
 typedef struct sw_tile_step {
 	const sw_op *op;
 	sw_tile_kind kind;
+	bool live; /* a result needs it */
 	uint32_t n_in;
 	int32_t *in, out;      /* values, by their number in the fusion */
 	sw_tile_axis **axes;   /* per operand that is read by box: per dimension */

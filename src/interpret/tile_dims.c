@@ -257,7 +257,7 @@ static bool set_axes(const sw_tile_plan *plan, const sw_tile_step *step, uint32_
 	int32_t m = to->first[r.to + 1] - to->first[r.to];
 	if (n == 0 && step->kind != SW_TILE_JOIN)
 		return true;
-	if (n > 1 || m > 1)
+	if (n > 1 || m > 1 || (m == 0 && step->kind == SW_TILE_JOIN))
 		return false;
 	if (n == 1)
 		axes[0] = (sw_tile_axis){m ? to->first[r.to] : SW_AXIS_FIXED, r.slope, r.offset};
@@ -280,7 +280,7 @@ static void set_parts(const sw_tile_plan *plan, sw_tile_step *step, uint32_t k, 
 
 static bool set_step_axes(sw_tile_plan *plan, sw_tile_step *step, sw_arena *arena)
 {
-	uint32_t n = step->kind == SW_TILE_GIVEN ? 0 : read_by_box(step->op);
+	uint32_t n = step->kind == SW_TILE_GIVEN || !step->live ? 0 : read_by_box(step->op);
 	step->axes = SW_NEW_N(arena, sw_tile_axis *, step->n_in + 1);
 	step->parts = SW_NEW_N(arena, sw_tile_part *, step->n_in + 1);
 	for (uint32_t k = 0; k < n; k++) {
@@ -308,7 +308,7 @@ bool sw_tile_find_dims(sw_tile_plan *plan, sw_arena *arena)
 		start_value(&a, plan->steps[s].out, sw_value_shape(plan->program, op->first_result));
 	}
 	for (uint32_t s = 0; s < plan->n_steps && fine; s++)
-		for (uint32_t k = 0; plan->steps[s].kind != SW_TILE_GIVEN && fine &&
+		for (uint32_t k = 0; plan->steps[s].kind != SW_TILE_GIVEN && plan->steps[s].live && fine &&
 		                     k < read_by_box(plan->steps[s].op);
 		     k++)
 			fine = equate_operand(&a, &plan->steps[s], k);

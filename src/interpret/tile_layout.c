@@ -200,12 +200,13 @@ static bool place_copies(tile_layout *l, sw_tile_step *step, sw_arena *arena)
 static int64_t counter_strides(const sw_tile_plan *plan, const sw_tile_step *step)
 {
 	sw_tile_value *v = &plan->values[step->out];
-	int64_t d = step->op->attrs->iota.dimension;
+	int64_t d = step->op->attrs->iota.dimension, n = 1;
 	memset(v->strides, 0, sizeof *v->strides * (size_t)v->rank);
-	if (v->first[d + 1] == v->first[d])
-		return 1;
-	v->strides[v->first[d]] = 1;
-	return sw_tile_most(plan, &v->box[v->first[d]], v->dims[v->first[d]]);
+	for (int32_t i = v->first[d + 1] - 1; i >= v->first[d]; i--) {
+		v->strides[i] = n;
+		n *= sw_tile_most(plan, &v->box[i], v->dims[i]);
+	}
+	return n;
 }
 
 static bool lay_out_step(tile_layout *l, sw_tile_step *step, sw_arena *arena)

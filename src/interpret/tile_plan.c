@@ -13,7 +13,6 @@ typedef struct tile_planner {
 	int32_t *numbers;  /* per value of the program from first_value on: its number here */
 	bool *forbidden;   /* per atom: it can't be a variable */
 	bool *required;    /* per step: it waits for a reduction over variables */
-	bool *live;        /* per step: a result needs it */
 } tile_planner;
 
 /* ---- steps ------------------------------------------------------------------------------ */
@@ -155,11 +154,11 @@ static bool add_steps(tile_planner *p, const sw_computation *c)
 	plan->n_values = plan->n_steps;
 	for (uint32_t i = 0; i < plan->n_results; i++) {
 		plan->results[i].value = p->numbers[c->results.data[i] - low];
-		p->live[plan->results[i].value] = true;
+		plan->steps[plan->results[i].value].live = true;
 	}
 	for (uint32_t s = plan->n_steps; s-- > 0;)
-		for (uint32_t k = 0; p->live[s] && k < plan->steps[s].n_in; k++)
-			p->live[plan->steps[s].in[k]] = true;
+		for (uint32_t k = 0; plan->steps[s].live && k < plan->steps[s].n_in; k++)
+			plan->steps[plan->steps[s].in[k]].live = true;
 	return true;
 }
 
@@ -180,7 +179,7 @@ static const sw_tile_value *find_domain(const sw_tile_plan *plan)
 	for (uint32_t s = 0; s < plan->n_steps; s++) {
 		const sw_tile_step *step = &plan->steps[s];
 		const sw_tile_value *v = &plan->values[step->out];
-		if (step->kind == SW_TILE_GIVEN)
+		if (step->kind == SW_TILE_GIVEN || !step->live)
 			continue;
 		if (step->kind == SW_TILE_REDUCE)
 			v = &plan->values[step->in[0]];
@@ -348,7 +347,7 @@ static void find_after(tile_planner *p)
 		sw_tile_step *step = &plan->steps[s];
 		step->accumulator = -1;
 		p->required[s] = false;
-		if (!p->live[s])
+		if (!step->live)
 			continue;
 		for (uint32_t k = 0; k < step->n_in; k++)
 			p->required[s] |= p->required[step->in[k]];
@@ -525,7 +524,6 @@ static sw_tile_plan *new_plan(tile_planner *p, const sw_program *program, const 
 	plan->results = SW_NEW_N(p->arena, sw_tile_result, plan->n_results + 1);
 	plan->parameters = SW_NEW_N(p->arena, int32_t, plan->n_parameters + 1);
 	p->required = SW_NEW_N(p->arena, bool, n);
-	p->live = SW_NEW_N(p->arena, bool, n);
 	for (uint32_t k = 0; k < plan->n_parameters; k++)
 		plan->parameters[k] = -1;
 	for (uint32_t i = 0; i < plan->n_results; i++)
@@ -542,6 +540,18 @@ static size_t count_atoms(const sw_tile_plan *plan)
 	return (size_t)highest + 1;
 }
 
+/* Two dimensions of a value may have become one atom (x + transpose(x)): no range of it is a box. */
+static void forbid_repeated(tile_planner *p)
+{
+	for (uint32_t s = 0; s < p->plan->n_values; s++) {
+		const sw_tile_value *v = &p->plan->values[s];
+		for (int32_t i = 0; i < v->rank; i++)
+			for (int32_t j = 0; j < i; j++)
+				if (v->atoms[i] == v->atoms[j])
+					p->forbidden[v->atoms[i]] = true;
+	}
+}
+
 sw_tile_plan *sw_tile_plan_new(const sw_program *program, const sw_op *op, sw_arena *arena,
                                const char **why)
 {
@@ -549,8 +559,10 @@ sw_tile_plan *sw_tile_plan_new(const sw_program *program, const sw_op *op, sw_ar
 	sw_tile_plan *plan = new_plan(&p, program, op);
 	const sw_computation *c = &program->computations.data[op->called[0]];
 	bool fits = add_steps(&p, c) && sw_tile_find_dims(plan, arena);
-	if (fits)
+	if (fits) {
 		p.forbidden = SW_NEW_N(arena, bool, count_atoms(plan));
+		forbid_repeated(&p);
+	}
 	for (int64_t n = SW_TILE_ELEMENTS; fits; n /= 2) {
 		fits = n && arrange(&p, n);
 		if (fits && sw_tile_lay_out(plan, arena))

@@ -188,21 +188,39 @@ static void run_join(sw_tile_worker *w, const sw_tile_step *step)
 		copy_part(w, step, k);
 }
 
-static void run_counter(sw_tile_worker *w, const sw_tile_step *step)
+/* Write `count` numbers from `first` on. */
+static void count_up(int64_t first, int64_t count, sw_type type, char *to)
 {
 	enum { BLOCK = 64 };
+	int64_t index[BLOCK] = {0};
+	for (int64_t begin = 0; begin < count; begin += BLOCK) {
+		int64_t n = SW_MIN(count - begin, BLOCK);
+		for (int64_t e = 0; e < n; e++)
+			index[e] = first + begin + e;
+		sw_convert_elements(SW_S64, index, type, to + begin * sw_type_bytes(type), n);
+	}
+}
+
+/* The dimension that counts may be several atoms: one row of the innermost after the other. */
+static void run_counter(sw_tile_worker *w, const sw_tile_step *step)
+{
 	const sw_tile_value *v = &w->plan->values[step->out];
 	const sw_tile_view *view = &w->views[step->out];
-	int64_t d = step->op->attrs->iota.dimension, index[BLOCK] = {0};
-	int32_t i = v->first[d];
-	int64_t n = v->first[d + 1] > i ? view->n[i] : 1, low = v->first[d + 1] > i ? view->low[i] : 0;
-	for (int64_t begin = 0; begin < n; begin += BLOCK) {
-		int64_t count = SW_MIN(n - begin, BLOCK);
-		for (int64_t e = 0; e < count; e++)
-			index[e] = low + begin + e;
-		sw_convert_elements(SW_S64, index, v->type,
-		                    view->data + begin * sw_type_bytes(v->type), count);
+	int64_t d = step->op->attrs->iota.dimension, index[SW_TILE_RANK] = {0};
+	int32_t first = v->first[d], last = v->first[d + 1] - 1;
+	if (last < first) {
+		count_up(0, 1, v->type, view->data);
+		return;
 	}
+	do {
+		int64_t number = 0, at = 0;
+		for (int32_t i = first; i < last; i++) {
+			number = (number + view->low[i] + index[i - first]) * v->dims[i + 1];
+			at += index[i - first] * view->strides[i];
+		}
+		count_up(number + view->low[last], view->n[last], v->type,
+		         view->data + at * sw_type_bytes(v->type));
+	} while (sw_next_index(last - first, view->n + first, index));
 }
 
 /* ---- elementwise ------------------------------------------------------------------------ */
