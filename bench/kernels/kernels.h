@@ -13,9 +13,12 @@ typedef struct own own;
 sw_status own_open(const char *folder, const char *name, bool fused, int threads, own **o,
                    sw_error *err);
 void own_close(own *o);
-/* Run one step, which starts from the state that the last one left, and set its seconds. */
-sw_status own_step(own *o, double *seconds, sw_error *err);
+/* Run one step, which starts from the state that the last one left, and set its seconds; cpu: those
+ * of all its threads on processors. */
+sw_status own_step(own *o, bool cpu, double *seconds, sw_error *err);
 int64_t own_arena_bytes(const own *o);
+/* Print which fusions run op by op, and why. */
+void own_list_frames(const own *o);
 /* Append the opcodes, or fused kernels, that take most of a step. */
 sw_status own_describe(own *o, sw_text *text, sw_error *err);
 
@@ -23,7 +26,7 @@ typedef struct peer peer;
 /* Start `python peer.py NAME`, and wait until the program is compiled. */
 sw_status peer_open(const char *python, const char *name, peer **p, sw_error *err);
 void peer_close(peer *p);
-sw_status peer_step(peer *p, double *seconds, sw_error *err);
+sw_status peer_step(peer *p, bool cpu, double *seconds, sw_error *err);
 /* The bytes of XLA's memory_analysis(): arguments, outputs and temporaries, aliased ones once. */
 int64_t peer_bytes(const peer *p);
 

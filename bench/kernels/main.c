@@ -3,18 +3,19 @@
  *
  *   tools/export_programs.py --kernels                writes the programs, to build/kernels
  *   bench/kernels [--python PYTHON] [--programs DIR] [--threads N] [--steps N] [--unfused] [--ops]
- *                 [--alone] [NAME ...]
+ *                 [--alone] [--frames] [--cpu]
+ *                 [NAME ...]
  *
  * PYTHON must find the packages of tools/export_requirements.txt; the peer is JAX's jitted step of
  * the same model, with its state donated. Both run their steps in turns, A B A B, and the median of
  * each counts. `memory` is the arena, and beside it XLA's memory_analysis(): arguments, outputs and
  * temporaries. With --unfused each op is a kernel of its own. --alone leaves the peer out; --ops
- * adds where our time goes. --threads sets ours; to give both one processor, use taskset.
+ * adds where our time goes; --frames lists the fusions that run op by op. --cpu takes
+ * the processor time of all threads instead of the clock's, for a machine that is busy. --threads sets ours; to give both one processor, use taskset.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/kernels.h"
 
@@ -23,7 +24,7 @@ enum { MAX_STEPS = 64 };
 typedef struct settings {
 	const char *python, *programs;
 	int threads, steps;
-	bool unfused, ops, alone;
+	bool unfused, ops, alone, frames, cpu;
 } settings;
 
 static const char *const names[] = {
@@ -44,19 +45,19 @@ static double median(double *seconds, int n)
 }
 
 /* Take the steps in turns; set the medians of both. */
-static sw_status take_turns(own *o, peer *p, int steps, double *own_s, double *peer_s,
+static sw_status take_turns(const settings *s, own *o, peer *p, double *own_s, double *peer_s,
                             sw_error *err)
 {
 	double ours[MAX_STEPS], theirs[MAX_STEPS] = {0};
-	sw_status status = own_step(o, own_s, err);
-	for (int i = 0; status == SW_OK && i < steps; i++) {
-		status = own_step(o, &ours[i], err);
+	sw_status status = own_step(o, s->cpu, own_s, err);
+	for (int i = 0; status == SW_OK && i < s->steps; i++) {
+		status = own_step(o, s->cpu, &ours[i], err);
 		if (status == SW_OK && p)
-			status = peer_step(p, &theirs[i], err);
+			status = peer_step(p, s->cpu, &theirs[i], err);
 	}
 	if (status == SW_OK) {
-		*own_s = median(ours, steps);
-		*peer_s = median(theirs, steps);
+		*own_s = median(ours, s->steps);
+		*peer_s = median(theirs, s->steps);
 	}
 	return status;
 }
@@ -85,10 +86,12 @@ static sw_status measure(const settings *s, const char *name, sw_table *table, d
 	sw_text text = {0};
 	double own_s = 0, peer_s = 0;
 	sw_status status = own_open(s->programs, name, !s->unfused, s->threads, &o, err);
+	if (status == SW_OK && s->frames)
+		own_list_frames(o);
 	if (status == SW_OK && !s->alone)
 		status = peer_open(s->python, name, &p, err);
 	if (status == SW_OK)
-		status = take_turns(o, p, s->steps, &own_s, &peer_s, err);
+		status = take_turns(s, o, p, &own_s, &peer_s, err);
 	if (status == SW_OK && s->ops)
 		status = own_describe(o, &text, err);
 	if (status == SW_OK) {
@@ -143,6 +146,8 @@ static int read_options(int argc, char **argv, settings *s)
 		s->unfused |= strcmp(option, "--unfused") == 0;
 		s->ops |= strcmp(option, "--ops") == 0;
 		s->alone |= strcmp(option, "--alone") == 0;
+		s->cpu |= strcmp(option, "--cpu") == 0;
+		s->frames |= strcmp(option, "--frames") == 0;
 		bool python = strcmp(option, "--python") == 0,
 		     programs = strcmp(option, "--programs") == 0,
 		     threads = strcmp(option, "--threads") == 0,
@@ -164,9 +169,6 @@ int main(int argc, char **argv)
 	              .threads = sw_cpu_count(),
 	              .steps = 7};
 	int at = read_options(argc, argv, &s);
-	const char *core = sw_interpret_blas_core();
-	if (core && setenv("OPENBLAS_CORETYPE", core, 1) == 0)
-		execv("/proc/self/exe", argv); /* OpenBLAS reads it when it is loaded */
 	printf("%d threads, %d steps each in turns%s\n\n", s.threads, s.steps,
 	       s.unfused ? ", unfused" : "");
 	sw_status status = at < argc ? measure_all(&s, (const char *const *)argv + at, argc - at, &err)

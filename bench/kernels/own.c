@@ -1,6 +1,9 @@
 /* This executor's step of a program: in its arena, state updated in place. */
 #include "kernels/kernels.h"
 
+#include "common/cpu.h"
+#include "fuse/fuse.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,13 +83,29 @@ sw_status own_open(const char *folder, const char *name, bool fused, int threads
 {
 	own *o = *out = sw_alloc(sizeof *o);
 	char path[1024];
-	(void)fused;
 	sw_arena_init(&o->arena);
 	snprintf(path, sizeof path, "%s/%s.hlo.gz", folder, name);
 	sw_status status = sw_read_program(path, &o->program, err);
 	if (status == SW_OK)
 		status = sw_sidecar_find(path, o->program, &o->sidecar, err);
+	if (status == SW_OK && fused) {
+		sw_program *plain = o->program;
+		status = sw_fuse(plain, SW_FUSION_XLA_CPU, &o->program, err);
+		sw_program_free(plain);
+	}
 	return status == SW_OK ? prepare(o, threads, err) : status;
+}
+
+/* The fusions that run op by op, with what stands against tiles. */
+void own_list_frames(const own *o)
+{
+	for (size_t i = 0; i < o->program->ops.len; i++) {
+		const sw_op *op = sw_op_at(o->program, (sw_id)i);
+		const char *why;
+		if (op->opcode == SW_OP_FUSION && !sw_tile_can_run(o->program, op, &why))
+			fprintf(stderr, "%s (%s): %s\n", op->name,
+			        sw_fused_kernel_name(sw_fused_kernel_of(op)), why);
+	}
 }
 
 void own_close(own *o)
@@ -102,16 +121,16 @@ void own_close(own *o)
 	free(o);
 }
 
-sw_status own_step(own *o, double *seconds, sw_error *err)
+sw_status own_step(own *o, bool cpu, double *seconds, sw_error *err)
 {
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; status == SW_OK && i < o->n_inputs; i++)
 		status = sw_interpreter_input(o->interpreter, i, &o->in[i], err);
-	double begin = sw_now_s();
+	double begin = cpu ? cpu_now_s() : sw_now_s();
 	if (status == SW_OK)
 		status = sw_interpret(o->interpreter, o->in, o->n_inputs, o->out, o->n_outputs,
 		                      err);
-	*seconds = sw_now_s() - begin;
+	*seconds = (cpu ? cpu_now_s() : sw_now_s()) - begin;
 	return status;
 }
 
@@ -132,7 +151,7 @@ sw_status own_describe(own *o, sw_text *text, sw_error *err)
 	double total = 0, step;
 	memset(o->seconds, 0, sizeof o->seconds);
 	o->clocked = true;
-	sw_status status = own_step(o, &step, err);
+	sw_status status = own_step(o, false, &step, err);
 	o->clocked = false;
 	for (int i = 0; i < ALL; i++)
 		total += o->seconds[i];

@@ -62,11 +62,14 @@ void peer_close(peer *p)
 	free(p);
 }
 
-sw_status peer_step(peer *p, double *seconds, sw_error *err)
+sw_status peer_step(peer *p, bool cpu, double *seconds, sw_error *err)
 {
+	double wall_s, cpu_s;
 	fputs("\n", p->to);
 	fflush(p->to);
-	return fscanf(p->from, "%lf", seconds) == 1
+	bool told = fscanf(p->from, "%lf %lf", &wall_s, &cpu_s) == 2;
+	*seconds = !told ? 0 : cpu ? cpu_s : wall_s;
+	return told
 	               ? SW_OK
 	               : sw_fail(err, SW_ERR_IO, "the peer ended within a step");
 }

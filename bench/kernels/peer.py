@@ -4,7 +4,7 @@
     peer.py NAME        one of tools/export_programs.py --kernels --list
 
 Prints a line `ready BYTES` once the program is compiled and its first step has run; then for each line that it reads
-it runs one step and prints its seconds. What a step returns as state is what the next one gets, in the donated buffers.
+it runs one step and prints its seconds, by the clock and of all threads on processors. What a step returns as state is what the next one gets, in the donated buffers.
 """
 
 import os
@@ -36,17 +36,17 @@ def main():
 
     def advance():
         nonlocal arguments
-        begin = time.perf_counter()
+        begin, used = time.perf_counter(), time.process_time()
         *state, loss = step(*arguments)
         jax.block_until_ready((state, loss))
-        seconds = time.perf_counter() - begin
+        seconds = time.perf_counter() - begin, time.process_time() - used
         arguments = (*state, *arguments[len(state) :])
         return seconds
 
     advance()
     print("ready", total - memory.alias_size_in_bytes, flush=True)
     for _ in sys.stdin:
-        print(advance(), flush=True)
+        print(*advance(), flush=True)
 
 
 if __name__ == "__main__":

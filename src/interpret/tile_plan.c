@@ -189,31 +189,58 @@ static const sw_tile_value *find_domain(const sw_tile_plan *plan)
 	return best;
 }
 
-/* From the innermost dimension on, atoms are whole in a tile as long as they fit; the next one is
- * cut, and the outer ones are taken index by index. Forbidden atoms are always whole. */
+/* Elements of a row of an operand or a result that a tile reads or writes together at least: some
+ * cache lines, even if the rows of the domain lie across them (a transpose). */
+enum { LEAST_ROW = 32 };
+
+static bool is_minor(const sw_tile_plan *plan, int32_t atom)
+{
+	for (uint32_t s = 0; s < plan->n_steps; s++) {
+		const sw_tile_value *v = &plan->values[s];
+		bool stored = plan->steps[s].op->opcode == SW_OP_PARAMETER && plan->steps[s].live;
+		for (uint32_t i = 0; i < plan->n_results && !stored; i++)
+			stored = plan->results[i].value == (int32_t)s;
+		if (stored && v->rank && v->atoms[v->rank - 1] == atom)
+			return true;
+	}
+	return false;
+}
+
+static void cut(sw_tile_plan *plan, int32_t atom, int64_t n, int64_t size)
+{
+	plan->variables[plan->n_variables++] = (sw_tile_variable){atom, n, size};
+	plan->tiles *= (n + size - 1) / size;
+}
+
+/* Each atom that is innermost somewhere has a short row in the tile. Then, from the innermost atom
+ * of the domain on, atoms are whole in a tile as long as they fit; the next one is cut, and the
+ * outer ones are taken row by row. Forbidden atoms are always whole. */
 static bool choose_variables(tile_planner *p, int64_t tile_elements)
 {
 	sw_tile_plan *plan = p->plan;
 	const sw_tile_value *domain = find_domain(plan);
-	int64_t inside = 1;
+	int64_t inside = 1, least[SW_TILE_RANK];
 	plan->n_variables = 0;
 	plan->tiles = 1;
-	for (int32_t i = 0; domain && i < domain->rank; i++)
-		inside *= p->forbidden[domain->atoms[i]] ? domain->dims[i] : 1;
+	for (int32_t i = 0; domain && i < domain->rank; i++) {
+		int64_t n = domain->dims[i];
+		least[i] = p->forbidden[domain->atoms[i]]      ? n
+		           : is_minor(plan, domain->atoms[i]) ? SW_MIN(n, LEAST_ROW)
+		                                              : 1;
+		inside *= least[i];
+	}
 	for (int32_t i = domain ? domain->rank - 1 : -1; i >= 0; i--) {
-		int64_t room = SW_MAX(tile_elements / SW_MAX(inside, 1), 1), n = domain->dims[i];
-		if (p->forbidden[domain->atoms[i]])
-			continue;
+		int64_t n = domain->dims[i];
+		inside /= least[i];
+		int64_t room = SW_MAX(tile_elements / SW_MAX(inside, 1), least[i]), size = n;
 		if (n > room) {
+			int64_t pieces = (n + room - 1) / room;
+			size = (n + pieces - 1) / pieces;
 			if (plan->n_variables == SW_TILE_VARIABLES)
 				return false;
-			int64_t pieces = (n + room - 1) / room, size = (n + pieces - 1) / pieces;
-			plan->variables[plan->n_variables++] =
-				(sw_tile_variable){domain->atoms[i], n, size};
-			plan->tiles *= (n + size - 1) / size;
-			n = size;
+			cut(plan, domain->atoms[i], n, size);
 		}
-		inside *= n;
+		inside *= size;
 	}
 	return true;
 }
