@@ -67,15 +67,34 @@ typedef struct step_writer {
 	int64_t elements, width;
 } step_writer;
 
-/* Add the messages of a range of elements; both ends cut it alike. */
+/* The messages of a range of elements; both ends cut it alike. */
+typedef struct range_cut {
+	int64_t each, n; /* each: elements of a message */
+	sw_element_range range;
+} range_cut;
+
+static range_cut cut_range(const step_writer *w, sw_element_range range)
+{
+	int64_t each = SW_MAX(SW_RESHARD_MESSAGE_BYTES / w->width, 1);
+	return (range_cut){.each = each, .n = sw_ceil_div(range.length, each), .range = range};
+}
+
+static void add_message(step_writer *w, sw_step_kind kind, int64_t peer, const range_cut *cut,
+                        int64_t i)
+{
+	int64_t begin = cut->range.begin + i * cut->each;
+	int64_t length = SW_MIN(cut->each, cut->range.begin + cut->range.length - begin);
+	char *at = w->rank->buffers[w->phase->task] + begin * w->width;
+	if (i < cut->n)
+		sw_vec_push(&w->rank->steps, ((sw_message_step){kind, (int32_t)peer, at,
+		                                                length * w->width}));
+}
+
 static void add_range(step_writer *w, sw_step_kind kind, int64_t peer, sw_element_range range)
 {
-	char *at = w->rank->buffers[w->phase->task] + range.begin * w->width;
-	int64_t most = SW_MAX(SW_RESHARD_MESSAGE_BYTES / w->width, 1) * w->width;
-	for (int64_t left = range.length * w->width, bytes; left > 0; left -= bytes, at += bytes) {
-		bytes = SW_MIN(left, most);
-		sw_vec_push(&w->rank->steps, ((sw_message_step){kind, (int32_t)peer, at, bytes}));
-	}
+	range_cut cut = cut_range(w, range);
+	for (int64_t i = 0; i < cut.n; i++)
+		add_message(w, kind, peer, &cut, i);
 }
 
 static void add_chain(step_writer *w, int32_t m)
@@ -102,15 +121,20 @@ static void add_scatter(step_writer *w, int32_t m)
 		add_range(w, SW_STEP_SEND, p->members[i + 1], sw_crossmesh_part(w->elements, n, i));
 }
 
+/* In a ring all send to each other: who sent everything before receiving anything would wait for
+ * the next one, that one for its next, and so on around. */
 static void add_gather(step_writer *w, int32_t m)
 {
 	const sw_crossmesh_phase *p = w->phase;
 	int32_t n = p->n_members;
 	for (int32_t s = 0; s + 1 < n; s++) {
-		add_range(w, SW_STEP_SEND, p->members[(m + 1) % n],
-		          sw_crossmesh_part(w->elements, n, (m - s + n) % n));
-		add_range(w, SW_STEP_RECEIVE, p->members[(m - 1 + n) % n],
-		          sw_crossmesh_part(w->elements, n, (m - s - 1 + n) % n));
+		range_cut out = cut_range(w, sw_crossmesh_part(w->elements, n, (m - s + n) % n));
+		range_cut in =
+			cut_range(w, sw_crossmesh_part(w->elements, n, (m - s - 1 + n) % n));
+		for (int64_t i = 0; i < SW_MAX(out.n, in.n); i++) {
+			add_message(w, SW_STEP_SEND, p->members[(m + 1) % n], &out, i);
+			add_message(w, SW_STEP_RECEIVE, p->members[(m - 1 + n) % n], &in, i);
+		}
 	}
 }
 
