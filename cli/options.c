@@ -138,7 +138,7 @@ static const struct {
          {"--seed", "N", CLI_COUNT, AT(seed), "of random orders and of the data (default: 0)"}},
 	{"reshard",
          {"--work-limit", "N", CLI_COUNT, AT(work_limit),
-          "of searches for an order, in placed tasks (default: 20000)"}},
+          "of a search for an order, in phases placed and options looked at (default: 20000)"}},
 	{"reshard",
          {"--time-limit", "SECONDS", CLI_SECONDS, AT(time_limit),
           "of searches for an order (default: none)"}},

@@ -20,7 +20,7 @@
  * The model. A message between two devices uses the link out of the one's part and the link into
  * the other's, at the level at which the two meet (src/cost, sw_cost_pair); both directions of a
  * link are separate. A PHASE of a task takes, on each of its links, a share of the bandwidth for as
- * long as it lasts, and the shares on a link never exceed 1. In the paper every task has the whole
+ * long as it lasts, but for one latency, and the shares on a link never exceed 1. In the paper every task has the whole
  * of its hosts' links (equation 3); that is the case of equal links and one flow per link. With b
  * bytes and rates r_h of its hops a phase takes:
  *   CHAIN, in K chunks     sum of latencies + b / r + (b / K) (sum of 1 / r_h - 1 / r), r = min r_h;
@@ -97,7 +97,7 @@ typedef struct sw_crossmesh_options {
 	/* into which each slice is cut, to balance loads; 0: as many as it takes to come within
 	 * SW_CROSSMESH_TOLERANCE of the bound, at most SW_CROSSMESH_PIECES */
 	int32_t pieces;
-	int64_t work_limit;  /* of the searches, in placed tasks; 0: SW_CROSSMESH_WORK */
+	int64_t work_limit;  /* of a search, in phases placed and options looked at; 0: SW_CROSSMESH_WORK */
 	double time_limit_s; /* of the searches; 0: none. With it plans depend on the machine */
 	uint64_t seed;
 } sw_crossmesh_options;
@@ -149,7 +149,9 @@ typedef struct sw_crossmesh_phase {
 	const int64_t *members;
 	int32_t n_links;
 	const sw_link_share *links;
-	double seconds, start_s; /* seconds: of the phase alone */
+	/* seconds: of the phase alone; held_s: for so long it has its shares, which is less by a
+	 * latency, as what follows on a link need not wait until the last bytes have arrived */
+	double seconds, held_s, start_s;
 } sw_crossmesh_phase;
 
 /* Part i of n of a task's elements, in SCATTER and GATHER; chunk i of n in CHAIN. */
@@ -167,7 +169,7 @@ typedef struct sw_crossmesh_link {
 	int32_t level, part;
 	bool into;
 	double bandwidth, flow; /* bytes per second; flow: of one message */
-	double busy_s;          /* sum of shares times seconds, in the plan */
+	double busy_s;          /* sum of shares times the seconds they are held, in the plan */
 } sw_crossmesh_link;
 
 /* Seconds that no plan is below, and why: the volume that some parts of a level must send, or that

@@ -1,5 +1,5 @@
 /* The driver: from two sides to a plan. */
-#include "crossmesh/internal.h"
+#include "crossmesh/kind_stock.h"
 
 #include <string.h>
 
@@ -135,13 +135,27 @@ typedef struct plan_maker {
 	transfer_attempt best;
 } plan_maker;
 
-static transfer_attempt attempt(plan_maker *m, sw_crossmesh_strategy strategy, int32_t pieces)
+/* Return seconds that no order is below: what each link must carry by any options. */
+static double least_s(const ways_list *ways, sw_arena *arena)
+{
+	kind_stock stock = stock_new(ways, arena);
+	double most = 0;
+	for (int32_t l = 0; l < ways->links->n; l++)
+		most = SW_MAX(most, stock.least[l]);
+	return most;
+}
+
+/* Return false, with a.order unset, if no order can be better than the best so far. */
+static bool attempt(plan_maker *m, sw_crossmesh_strategy strategy, int32_t pieces,
+                    transfer_attempt *a)
 {
 	sw_arena *arena = &m->plan->arena;
-	transfer_attempt a = {.strategy = strategy, .pieces = pieces};
-	a.tasks = tasks_make(m->cluster, &m->slices, m->plan->shape, pieces, arena);
-	a.ways = ways_make(&m->links, &m->slices, &a.tasks, strategy, m->options->chunks, arena);
-	order_search search = {.ways = &a.ways,
+	*a = (transfer_attempt){.strategy = strategy, .pieces = pieces};
+	a->tasks = tasks_make(m->cluster, &m->slices, m->plan->shape, pieces, arena);
+	a->ways = ways_make(&m->links, &m->slices, &a->tasks, strategy, m->options->chunks, arena);
+	if (m->found && least_s(&a->ways, arena) >= m->best.order.seconds)
+		return false;
+	order_search search = {.ways = &a->ways,
 	                       .bound_s = m->plan->bound.seconds,
 	                       .work_limit = m->options->work_limit ? m->options->work_limit
 	                                                            : SW_CROSSMESH_WORK,
@@ -149,9 +163,9 @@ static transfer_attempt attempt(plan_maker *m, sw_crossmesh_strategy strategy, i
 	                       .seed = m->options->seed,
 	                       .arena = arena,
 	                       .line = timeline_new(&m->links, arena)};
-	a.order = find_order(&search, m->options->order);
+	a->order = find_order(&search, m->options->order);
 	m->plan->work += search.work;
-	return a;
+	return true;
 }
 
 static bool good_enough(const plan_maker *m)
@@ -160,18 +174,24 @@ static bool good_enough(const plan_maker *m)
 	       m->best.order.seconds <= m->plan->bound.seconds * (1 + SW_CROSSMESH_TOLERANCE);
 }
 
-/* Try more and more pieces while the bound is far. More pieces must be worth it. */
+/* Try more and more pieces while the bound is far, and until two numbers in a row were not worth
+ * it. */
 static void try_strategy(plan_maker *m, sw_crossmesh_strategy strategy)
 {
 	static const int32_t numbers[] = {1, 2, 3, 4, 6, SW_CROSSMESH_PIECES};
-	for (size_t i = 0; i < SW_COUNT(numbers); i++) {
+	int32_t in_vain = 0;
+	for (size_t i = 0; i < SW_COUNT(numbers) && in_vain < 2; i++) {
+		transfer_attempt a;
 		int32_t pieces = m->options->pieces ? m->options->pieces : numbers[i];
 		if (i > 0 && (int64_t)m->slices.n * pieces > SW_CROSSMESH_TASKS)
 			return;
-		transfer_attempt a = attempt(m, strategy, pieces);
-		if (!m->found ||
-		    a.order.seconds < m->best.order.seconds * (1 - SW_CROSSMESH_TOLERANCE / 4))
+		in_vain++;
+		if (attempt(m, strategy, pieces, &a) &&
+		    (!m->found || a.order.seconds <
+		                          m->best.order.seconds * (1 - SW_CROSSMESH_TOLERANCE / 4))) {
 			m->best = a;
+			in_vain = 0;
+		}
 		m->found = true;
 		if (m->options->pieces || good_enough(m) ||
 		    (m->stop_at_s > 0 && sw_now_s() > m->stop_at_s))
@@ -257,7 +277,7 @@ static void write_phases(plan_maker *m)
 			phases[i].after = at[phases[i].after];
 		for (int32_t l = 0; l < phases[i].n_links; l++)
 			m->links.links[phases[i].links[l].link].busy_s +=
-				phases[i].links[l].share * phases[i].seconds;
+				phases[i].links[l].share * phases[i].held_s;
 	}
 	plan->n_phases = n;
 	plan->phases = phases;

@@ -111,7 +111,7 @@ typedef struct task_order {
 typedef struct order_search {
 	const ways_list *ways;
 	double bound_s;
-	int64_t work_limit, work; /* in placed tasks */
+	int64_t work_limit, work; /* in phases placed and options looked at */
 	double stop_at_s;         /* on the clock of sw_now_s; 0: never */
 	uint64_t seed;
 	sw_arena *arena;

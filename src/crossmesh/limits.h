@@ -17,7 +17,7 @@
 #define SW_CROSSMESH_PIECES 8
 #define SW_CROSSMESH_TASKS 4096
 
-/* Work of the searches, in placed tasks: about a millisecond. */
+/* Work of the searches for an order, in phases placed and options looked at: about a millisecond. */
 #define SW_CROSSMESH_WORK 20000
 /* The paper's depth-first search fails above 20 tasks. */
 #define SW_CROSSMESH_DFS_TASKS 20

@@ -83,9 +83,10 @@ static void visit(depth_search *d, int32_t depth, double from)
 		int32_t task = stock_take(&d->stock, step.kind);
 		timeline *next = &d->lines[depth + 1];
 		timeline_copy(next, line);
-		timeline_place(next, &d->s->ways->tasks[task].options[step.option], NULL);
+		const task_option *option = &d->s->ways->tasks[task].options[step.option];
+		timeline_place(next, option, NULL);
 		d->now.placed[depth] = (placed_task){task, step.option};
-		d->s->work++;
+		d->s->work += option->n_phases;
 		if (node_bound_s(d, next) < d->best->seconds * (1 - 1e-12))
 			visit(d, depth + 1, step.start);
 		stock_put_back(&d->stock, step.kind);

@@ -51,23 +51,22 @@ static double earliest_moment(drawer *d)
 }
 
 /* Weigh by the busiest link; options by the least that their links have to do, a little. */
-static double critical(const drawer *d, const task_option *option)
+static double critical(const drawer *d, int32_t kind, int32_t option)
 {
+	const option_loads *of = stock_loads(&d->stock, kind, option);
 	double most = 0, sum = 0;
-	for (int32_t p = 0; p < option->n_phases; p++) {
-		const sw_crossmesh_phase *phase = &option->phases[p];
-		for (int32_t l = 0; l < phase->n_links; l++) {
-			most = fmax(most, d->stock.load[phase->links[l].link]);
-			sum += d->stock.load[phase->links[l].link] * phase->links[l].share;
-		}
+	for (int32_t l = 0; l < of->n; l++) {
+		most = fmax(most, d->stock.load[of->loads[l].link]);
+		sum += d->stock.load[of->loads[l].link];
 	}
 	return most - 1e-6 * sum;
 }
 
 /* Of a kind with several options, that comes first whose links have least to do. */
-static double weigh(const drawer *d, const task_ways *way, int32_t option, double best)
+static double weigh(const drawer *d, int32_t kind, int32_t option, double best)
 {
-	double own = critical(d, &way->options[option]);
+	const task_ways *way = stock_peek(&d->stock, kind);
+	double own = critical(d, kind, option);
 	return way->n == 1 ? own : best - 1e-3 * own;
 }
 
@@ -80,11 +79,11 @@ static void list_startable(drawer *d)
 		const task_ways *way = stock_peek(&d->stock, k);
 		double most = 0;
 		for (int32_t o = 0; o < way->n; o++)
-			most = fmax(most, critical(d, &way->options[o]));
+			most = fmax(most, critical(d, k, o));
 		for (int32_t o = 0; o < way->n; o++)
 			if (timeline_earliest(&d->s->line, &way->options[o]) <= d->moment)
 				sw_vec_push(&d->startable,
-				            ((starter){k, o, weigh(d, way, o, most)}));
+				            ((starter){k, o, weigh(d, k, o, most)}));
 	}
 }
 
@@ -172,7 +171,9 @@ static void find_best_set(drawer *d, bool drawn)
 static void place(drawer *d, int32_t kind, int32_t option, task_order *order)
 {
 	int32_t task = stock_take(&d->stock, kind);
-	timeline_place(&d->s->line, &d->s->ways->tasks[task].options[option], NULL);
+	const task_option *how = &d->s->ways->tasks[task].options[option];
+	timeline_place(&d->s->line, how, NULL);
+	d->s->work += how->n_phases;
 	order->placed[d->placed++] = (placed_task){task, option};
 }
 

@@ -15,10 +15,11 @@ double order_play(order_search *s, task_order *order)
 	timeline_reset(&s->line);
 	for (int32_t i = 0; i < s->ways->n; i++) {
 		const placed_task *placed = &order->placed[i];
-		timeline_place(&s->line,
-		               &s->ways->tasks[placed->task].options[placed->option], NULL);
+		const task_option *option =
+			&s->ways->tasks[placed->task].options[placed->option];
+		timeline_place(&s->line, option, NULL);
+		s->work += option->n_phases;
 	}
-	s->work += s->ways->n;
 	order->seconds = s->line.end;
 	return order->seconds;
 }
@@ -74,7 +75,7 @@ static double load_with(const task_option *option, double *loads, bool add)
 		const sw_crossmesh_phase *phase = &option->phases[p];
 		for (int32_t l = 0; l < phase->n_links; l++) {
 			double load = loads[phase->links[l].link] +
-				      phase->links[l].share * phase->seconds;
+				      phase->links[l].share * phase->held_s;
 			most = SW_MAX(most, load);
 			if (add)
 				loads[phase->links[l].link] = load;

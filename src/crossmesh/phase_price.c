@@ -26,7 +26,7 @@ static int32_t link_of(const link_table *links, int64_t device, int32_t level, b
 
 static void load(phase_pricer *p, int32_t link, int64_t from, int64_t to, double bytes)
 {
-	struct link_load *l = &p->loads[link];
+	struct hop_load *l = &p->loads[link];
 	if (l->flows == 0)
 		p->touched[p->n_touched++] = link;
 	l->bytes += bytes;
@@ -67,7 +67,7 @@ static double slowest_link_s(const phase_pricer *p)
 	double seconds = 0;
 	for (int32_t i = 0; i < p->n_touched; i++) {
 		const sw_crossmesh_link *link = &p->links->links[p->touched[i]];
-		const struct link_load *l = &p->loads[p->touched[i]];
+		const struct hop_load *l = &p->loads[p->touched[i]];
 		double rate = fmin(link->bandwidth, l->flows * link->flow);
 		seconds = fmax(seconds, l->bytes / rate);
 	}
@@ -82,12 +82,12 @@ static void write_shares(phase_pricer *p, double data_s, sw_crossmesh_phase *pha
 	phase->links = shares;
 	for (int32_t i = 0; i < p->n_touched; i++) {
 		int32_t link = p->touched[i];
-		struct link_load *l = &p->loads[link];
+		struct hop_load *l = &p->loads[link];
 		double could = data_s * p->links->links[link].bandwidth;
 		if (l->bytes > 0)
 			shares[phase->n_links++] = (sw_link_share){
 				link, fmin(l->bytes / could, 1), l->from, l->to};
-		*l = (struct link_load){0};
+		*l = (struct hop_load){0};
 	}
 	p->n_touched = 0;
 }
@@ -117,7 +117,8 @@ static double chain_s(phase_pricer *p, int64_t elements, double bytes, int32_t c
 	double fill_s = bytes / phase->chunks * (sums.slowness - sums.greatest_slowness);
 	double more_s = (phase->chunks - 1) * SW_CROSSMESH_NEXT_MESSAGE * sums.greatest_latency_s;
 	write_shares(p, data_s, phase);
-	return sums.latencies_s + data_s + fill_s + more_s;
+	phase->held_s = sums.latencies_s - sums.greatest_latency_s + data_s + fill_s + more_s;
+	return phase->held_s + sums.greatest_latency_s;
 }
 
 static double scatter_s(phase_pricer *p, int64_t elements, int64_t width, sw_crossmesh_phase *phase)
@@ -130,7 +131,8 @@ static double scatter_s(phase_pricer *p, int64_t elements, int64_t width, sw_cro
 	}
 	double data_s = slowest_link_s(p);
 	write_shares(p, data_s, phase);
-	return data_s + sums.greatest_latency_s * (1 + SW_CROSSMESH_NEXT_MESSAGE * (n - 1));
+	phase->held_s = data_s + sums.greatest_latency_s * SW_CROSSMESH_NEXT_MESSAGE * (n - 1);
+	return phase->held_s + sums.greatest_latency_s;
 }
 
 /* In a ring of g, each hop carries all parts but the one that its receiver began with. */
@@ -146,7 +148,8 @@ static double gather_s(phase_pricer *p, int64_t elements, int64_t width, sw_cros
 	}
 	double data_s = slowest_link_s(p);
 	write_shares(p, data_s, phase);
-	return data_s + (n - 1) * sums.greatest_latency_s;
+	phase->held_s = data_s + (n - 2) * sums.greatest_latency_s;
+	return phase->held_s + sums.greatest_latency_s;
 }
 
 void phase_price(phase_pricer *p, int64_t elements, int64_t element_bytes, int32_t chunks,

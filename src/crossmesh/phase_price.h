@@ -8,7 +8,7 @@
 typedef struct phase_pricer {
 	const link_table *links;
 	sw_arena *arena;
-	struct link_load {
+	struct hop_load {
 		double bytes;
 		int32_t flows;
 		int64_t from, to;

@@ -84,10 +84,11 @@ static void use(link_state *link, double start, double end, double share)
 
 static double place(timeline *t, const sw_crossmesh_phase *phase, double from)
 {
-	double start = earliest(t, phase, from), end = start + phase->seconds;
+	double start = earliest(t, phase, from);
 	for (int32_t l = 0; l < phase->n_links; l++)
-		use(&t->states[phase->links[l].link], start, end, phase->links[l].share);
-	t->end = SW_MAX(t->end, end);
+		use(&t->states[phase->links[l].link], start, start + phase->held_s,
+		    phase->links[l].share);
+	t->end = SW_MAX(t->end, start + phase->seconds);
 	return start;
 }
 

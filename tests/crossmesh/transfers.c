@@ -423,7 +423,7 @@ void check_model(const sw_crossmesh_plan *plan)
 			for (int32_t k = 0; k < plan->n_phases; k++) {
 				const sw_crossmesh_phase *q = &plan->phases[k];
 				if (q->start_s <= p->start_s &&
-				    sw_crossmesh_phase_end(q) > p->start_s * (1 + 1e-12))
+				    q->start_s + q->held_s > p->start_s * (1 + 1e-12))
 					sum += share_on(q, p->links[l].link);
 			}
 			assert_true(sum <= 1 + 1e-6);
