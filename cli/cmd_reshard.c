@@ -53,8 +53,8 @@ static sw_status read_side(transfer *t, const char *option, const char *text,
                            sw_crossmesh_side *side, sw_error *err)
 {
 	sw_error own = {0};
-	sw_status status = sw_crossmesh_parse_side(text, t->shape, &t->cluster, &t->c->arena, side,
-	                                           &own);
+	sw_status status =
+		sw_crossmesh_parse_side(text, t->shape, &t->cluster, &t->c->arena, side, &own);
 	return status ? sw_fail(err, status, "%s: %s", option, own.message) : SW_OK;
 }
 
@@ -119,8 +119,8 @@ static sw_status execute(transfer *t, sw_error *err)
 	if (v->ranks != t->cluster.n_devices)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--execute: the cluster has %" PRId64
-		               " devices: start it with mpirun -n %" PRId64 ", or add --ranks %" PRId64
-		               " for threads",
+		               " devices: start it with mpirun -n %" PRId64
+		               ", or add --ranks %" PRId64 " for threads",
 		               t->cluster.n_devices, t->cluster.n_devices, t->cluster.n_devices);
 	return sw_run_reshard_local(&t->cluster, t->plan, &options, &t->measured, err);
 }
@@ -159,8 +159,8 @@ static void describe_transfer(const transfer *t, sw_text *text)
 
 static void describe_strategies(const transfer *t, sw_text *text)
 {
-	static const char *const heads[] = {"strategy", "order", "tasks", "time", "over the bound",
-	                                    "of the plan"};
+	static const char *const heads[] = {"strategy", "order",          "tasks",
+	                                    "time",     "over the bound", "of the plan"};
 	sw_table table;
 	sw_table_init(&table, SW_COUNT(heads), heads);
 	for (int s = 0; s < SW_CROSSMESH_STRATEGIES; s++) {
@@ -170,8 +170,8 @@ static void describe_strategies(const transfer *t, sw_text *text)
 		sw_table_cell(&table, "%d", p->n_tasks);
 		sw_table_cell_number(&table, sw_text_add_seconds, p->seconds);
 		sw_table_cell(&table, "%.1f %%", 100 * sw_crossmesh_gap(p));
-		sw_table_cell(&table, "%.2f", t->plan->seconds > 0 ? p->seconds / t->plan->seconds
-		                                                   : 1);
+		sw_table_cell(&table, "%.2f",
+		              t->plan->seconds > 0 ? p->seconds / t->plan->seconds : 1);
 	}
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
@@ -231,19 +231,19 @@ static json_t *result_json(const transfer *t)
 		json_object_set_new(strategies,
 		                    sw_crossmesh_strategy_name((sw_crossmesh_strategy)s),
 		                    json_real(t->each[s]->seconds));
-	json_t *object = json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:o, s:o}", "strategy",
-	                           sw_crossmesh_strategy_name(p->strategy), "order",
-	                           sw_crossmesh_order_name(p->order), "slices", p->n_slices,
-	                           "tasks", p->n_tasks, "seconds", p->seconds, "bound_s",
-	                           p->bound.seconds, "gap", sw_crossmesh_gap(p), "strategies",
-	                           strategies, "phases", phases);
+	json_t *object =
+		json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:o, s:o}", "strategy",
+	                  sw_crossmesh_strategy_name(p->strategy), "order",
+	                  sw_crossmesh_order_name(p->order), "slices", p->n_slices, "tasks",
+	                  p->n_tasks, "seconds", p->seconds, "bound_s", p->bound.seconds, "gap",
+	                  sw_crossmesh_gap(p), "strategies", strategies, "phases", phases);
 	if (t->executed)
-		json_object_set_new(
-			object, "measured",
-			json_pack("{s:f, s:f, s:f, s:I, s:I}", "seconds", t->measured.seconds,
-		                  "least_s", t->measured.least_s, "most_s", t->measured.most_s,
-		                  "wire_bytes", (json_int_t)t->measured.wire_bytes, "checked",
-		                  (json_int_t)t->measured.checked));
+		json_object_set_new(object, "measured",
+		                    json_pack("{s:f, s:f, s:f, s:I, s:I}", "seconds",
+		                              t->measured.seconds, "least_s", t->measured.least_s,
+		                              "most_s", t->measured.most_s, "wire_bytes",
+		                              (json_int_t)t->measured.wire_bytes, "checked",
+		                              (json_int_t)t->measured.checked));
 	return object;
 }
 
@@ -282,18 +282,19 @@ static sw_status reshard(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {
-	"--from",    "--to",     "--shape",  "--cluster",    "--devices",    "--strategy",
-	"--order",   "--chunks", "--pieces", "--work-limit", "--time-limit", "--seed",
-	"--execute", "--ranks",  "--repeat", NULL};
+static const char *const options[] = {"--from",    "--to",         "--shape",      "--cluster",
+                                      "--devices", "--strategy",   "--order",      "--chunks",
+                                      "--pieces",  "--work-limit", "--time-limit", "--seed",
+                                      "--execute", "--ranks",      "--repeat",     NULL};
 const cli_command cli_reshard = {
 	.name = "reshard",
 	.argument = NULL,
 	.summary = "a tensor from one mesh of devices to another: who sends what to whom, and when",
-	.details = "The paper's strategies and orders for cross-mesh resharding beside a lower "
-		   "bound (docs/reshard.md). Under mpirun,\n"
-		   "--execute moves the bytes, rank r for device r; alone, --ranks N makes N threads "
-		   "the ranks.",
+	.details =
+		"The paper's strategies and orders for cross-mesh resharding beside a lower "
+		"bound (docs/reshard.md). Under mpirun,\n"
+		"--execute moves the bytes, rank r for device r; alone, --ranks N makes N threads "
+		"the ranks.",
 	.example = "shardwright reshard --from RS0R@2x4:0-7 --to S0RR@2x4:8-15 --shape "
 		   "f32[1024,1024,512] --cluster clusters/aws-p3-8xlarge.yaml",
 	.options = options,

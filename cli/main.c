@@ -59,12 +59,12 @@ static int refuse_command(int argc, char **argv)
 	return sw_status_exit_code(status);
 }
 
-/* Connect `run`, `calibrate` and `reshard` under mpirun before anything is printed, so that only one rank
- * prints. */
+/* Connect `run`, `calibrate` and `reshard` under mpirun before anything is printed, so that only
+ * one rank prints. */
 static sw_status join_job(cli *c, sw_error *err)
 {
 	bool joins = c->command == &cli_run || c->command == &cli_calibrate ||
-		     c->command == &cli_reshard;
+	             c->command == &cli_reshard;
 	return joins && sw_transport_under_mpi() ? sw_transport_mpi(&c->transport, err) : SW_OK;
 }
 

@@ -130,7 +130,8 @@ static const struct {
          {"--strategy", "S", CLI_TEXT, AT(strategy),
           "send-recv, local-all-gather, global-all-gather, broadcast or auto (default: auto, the "
           "quickest)"}},
-	{"reshard", {"--cluster", "FILE", CLI_TEXT, AT(cluster), "the cluster (docs/cluster-file.md)"}},
+	{"reshard",
+         {"--cluster", "FILE", CLI_TEXT, AT(cluster), "the cluster (docs/cluster-file.md)"}},
 	{"reshard",
          {"--ranks", "N", CLI_COUNT, AT(ranks),
           "with --execute: on N ranks, threads of this process"}},

@@ -20,15 +20,14 @@
  * The model. A message between two devices uses the link out of the one's part and the link into
  * the other's, at the level at which the two meet (src/cost, sw_cost_pair); both directions of a
  * link are separate. A PHASE of a task takes, on each of its links, a share of the bandwidth for as
- * long as it lasts, but for one latency, and the shares on a link never exceed 1. In the paper every task has the whole
- * of its hosts' links (equation 3); that is the case of equal links and one flow per link. With b
- * bytes and rates r_h of its hops a phase takes:
- *   CHAIN, in K chunks     sum of latencies + b / r + (b / K) (sum of 1 / r_h - 1 / r), r = min r_h;
- *                          with A equal slow hops t + (A - 1) t / K (the paper, which counts one
- *                          chunk more: t + A t / K)
- *   SCATTER                latency + the slowest link: bytes / min(bandwidth, flows * flow)
- *   GATHER, a ring of g    (g - 1) latencies + the slowest link, with (g - 1) / g b per hop
- * and each message after the first costs its sender 0.02 latencies (src/cost, forms.c).
+ * long as it lasts, but for one latency, and the shares on a link never exceed 1. In the paper
+ * every task has the whole of its hosts' links (equation 3); that is the case of equal links and
+ * one flow per link. With b bytes and rates r_h of its hops a phase takes: CHAIN, in K chunks sum
+ * of latencies + b / r + (b / K) (sum of 1 / r_h - 1 / r), r = min r_h; with A equal slow hops t +
+ * (A - 1) t / K (the paper, which counts one chunk more: t + A t / K) SCATTER latency + the slowest
+ * link: bytes / min(bandwidth, flows * flow) GATHER, a ring of g    (g - 1) latencies + the slowest
+ * link, with (g - 1) / g b per hop and each message after the first costs its sender 0.02 latencies
+ * (src/cost, forms.c).
  */
 #ifndef SW_CROSSMESH_H
 #define SW_CROSSMESH_H
@@ -75,10 +74,10 @@ typedef enum sw_crossmesh_strategy {
 } sw_crossmesh_strategy;
 /* Which holder sends, and in which order tasks are served (section 3.2). */
 typedef enum sw_crossmesh_order {
-	SW_CROSSMESH_NAIVE,    /* the first holder sends; tasks as they come */
-	SW_CROSSMESH_GREEDY,   /* longest first, each from the holder with the least to do */
-	SW_CROSSMESH_DFS,      /* depth-first search with pruning, within a limit of work */
-	SW_CROSSMESH_RANDOM,   /* again and again the largest of some random sets without conflict */
+	SW_CROSSMESH_NAIVE,  /* the first holder sends; tasks as they come */
+	SW_CROSSMESH_GREEDY, /* longest first, each from the holder with the least to do */
+	SW_CROSSMESH_DFS,    /* depth-first search with pruning, within a limit of work */
+	SW_CROSSMESH_RANDOM, /* again and again the largest of some random sets without conflict */
 	SW_CROSSMESH_ENSEMBLE, /* the best of all */
 	SW_CROSSMESH_ORDERS
 } sw_crossmesh_order;
@@ -97,7 +96,8 @@ typedef struct sw_crossmesh_options {
 	/* into which each slice is cut, to balance loads; 0: as many as it takes to come within
 	 * SW_CROSSMESH_TOLERANCE of the bound, at most SW_CROSSMESH_PIECES */
 	int32_t pieces;
-	int64_t work_limit;  /* of a search, in phases placed and options looked at; 0: SW_CROSSMESH_WORK */
+	int64_t work_limit;  /* of a search, in phases placed and options looked at; 0:
+	                        SW_CROSSMESH_WORK */
 	double time_limit_s; /* of the searches; 0: none. With it plans depend on the machine */
 	uint64_t seed;
 } sw_crossmesh_options;
@@ -107,8 +107,8 @@ sw_crossmesh_options sw_crossmesh_defaults(void); /* auto, ensemble, 0 elsewhere
 
 /* The part of the tensor that one part of the source and one part of the target have in common. */
 typedef struct sw_unit_slice {
-	int64_t source_part, target_part;   /* row-major over the dims' classes of each side */
-	const int64_t *source, *target;     /* [rank]: the class of either side per dimension */
+	int64_t source_part, target_part; /* row-major over the dims' classes of each side */
+	const int64_t *source, *target;   /* [rank]: the class of either side per dimension */
 	int64_t elements;
 	/* [n_terms][n_holders], by term: devices that hold it. n_terms is 1 without P axes. */
 	int32_t n_terms, n_holders;
@@ -118,8 +118,8 @@ typedef struct sw_unit_slice {
 } sw_unit_slice;
 
 /* Elements [first, first + elements) of a slice, in its row-major order, for those receivers that
- * are in one part of level - 1 with holders of all terms, but in no part of `level` with such (level
- * 0: anywhere). So what is near a receiver is taken from there. */
+ * are in one part of level - 1 with holders of all terms, but in no part of `level` with such
+ * (level 0: anywhere). So what is near a receiver is taken from there. */
 typedef struct sw_unit_task {
 	int32_t slice, level;
 	int64_t first, elements, bytes;
@@ -137,10 +137,10 @@ typedef struct sw_link_share {
 } sw_link_share;
 /*
  * What some devices do together for a task:
- *   CHAIN    members[i] sends to members[i + 1], in chunks; the first n_terms of them hold terms, and
- *            each but the first adds its own before it passes it on
- *   SCATTER  members[0] sends part i of n - 1 (equal parts, the last ones smaller) to members[1 + i]
- *   GATHER   members[i] has part i of n; each sends to the next what it got last, in a ring
+ *   CHAIN    members[i] sends to members[i + 1], in chunks; the first n_terms of them hold terms,
+ * and each but the first adds its own before it passes it on SCATTER  members[0] sends part i of n
+ * - 1 (equal parts, the last ones smaller) to members[1 + i] GATHER   members[i] has part i of n;
+ * each sends to the next what it got last, in a ring
  */
 typedef struct sw_crossmesh_phase {
 	sw_phase_kind kind;

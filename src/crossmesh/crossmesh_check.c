@@ -34,10 +34,11 @@ static sw_status check_disjoint(const sw_cluster *cluster, const sw_crossmesh_si
 		sends[from->devices[i]] = true;
 	for (int64_t i = 0; i < sw_atoms_devices(&to->axes) && status == SW_OK; i++)
 		if (sends[to->devices[i]])
-			status = sw_fail(err, SW_ERR_INPUT,
-			                 "the meshes overlap: device %lld is in both; a tensor "
-			                 "that stays on its devices is redistributed, not resharded",
-			                 (long long)to->devices[i]);
+			status =
+				sw_fail(err, SW_ERR_INPUT,
+			                "the meshes overlap: device %lld is in both; a tensor "
+			                "that stays on its devices is redistributed, not resharded",
+			                (long long)to->devices[i]);
 	free(sends);
 	return status;
 }

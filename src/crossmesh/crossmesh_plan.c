@@ -13,8 +13,8 @@ static const char *const strategy_names[] = {
 	[SW_CROSSMESH_AUTO] = "auto",
 };
 static const char *const order_names[] = {
-	[SW_CROSSMESH_NAIVE] = "naive",   [SW_CROSSMESH_GREEDY] = "greedy",
-	[SW_CROSSMESH_DFS] = "dfs",       [SW_CROSSMESH_RANDOM] = "random",
+	[SW_CROSSMESH_NAIVE] = "naive",       [SW_CROSSMESH_GREEDY] = "greedy",
+	[SW_CROSSMESH_DFS] = "dfs",           [SW_CROSSMESH_RANDOM] = "random",
 	[SW_CROSSMESH_ENSEMBLE] = "ensemble",
 };
 
@@ -40,8 +40,7 @@ static sw_status parse_name(const char *what, const char *const *names, size_t n
 		}
 		sw_text_addf(&all, "%s%s", i == 0 ? "" : i + 1 == n ? " or " : ", ", names[i]);
 	}
-	sw_status status =
-		sw_fail(err, SW_ERR_INPUT, "%s %s: expected %s", what, text, all.data);
+	sw_status status = sw_fail(err, SW_ERR_INPUT, "%s %s: expected %s", what, text, all.data);
 	sw_text_clear(&all);
 	return status;
 }
@@ -73,7 +72,7 @@ sw_crossmesh_options sw_crossmesh_defaults(void)
 
 /* ---- orders ----------------------------------------------------------------------------- */
 
-static void run_ensemble(order_search *s, task_order *best)
+static void run_ensemble(transfer_search *s, task_order *best)
 {
 	task_order naive = order_new(s, SW_CROSSMESH_NAIVE);
 	order_greedy(s, best);
@@ -86,7 +85,7 @@ static void run_ensemble(order_search *s, task_order *best)
 	}
 }
 
-static task_order find_order(order_search *s, sw_crossmesh_order order)
+static task_order find_order(transfer_search *s, sw_crossmesh_order order)
 {
 	task_order best = order_new(s, order);
 	switch (order) {
@@ -155,14 +154,14 @@ static bool attempt(plan_maker *m, sw_crossmesh_strategy strategy, int32_t piece
 	a->ways = ways_make(&m->links, &m->slices, &a->tasks, strategy, m->options->chunks, arena);
 	if (m->found && least_s(&a->ways, arena) >= m->best.order.seconds)
 		return false;
-	order_search search = {.ways = &a->ways,
-	                       .bound_s = m->plan->bound.seconds,
-	                       .work_limit = m->options->work_limit ? m->options->work_limit
-	                                                            : SW_CROSSMESH_WORK,
-	                       .stop_at_s = m->stop_at_s,
-	                       .seed = m->options->seed,
-	                       .arena = arena,
-	                       .line = timeline_new(&m->links, arena)};
+	transfer_search search = {.ways = &a->ways,
+	                          .bound_s = m->plan->bound.seconds,
+	                          .work_limit = m->options->work_limit ? m->options->work_limit
+	                                                               : SW_CROSSMESH_WORK,
+	                          .stop_at_s = m->stop_at_s,
+	                          .seed = m->options->seed,
+	                          .arena = arena,
+	                          .line = timeline_new(&m->links, arena)};
 	a->order = find_order(&search, m->options->order);
 	m->plan->work += search.work;
 	return true;
@@ -187,8 +186,8 @@ static void try_strategy(plan_maker *m, sw_crossmesh_strategy strategy)
 			return;
 		in_vain++;
 		if (attempt(m, strategy, pieces, &a) &&
-		    (!m->found || a.order.seconds <
-		                          m->best.order.seconds * (1 - SW_CROSSMESH_TOLERANCE / 4))) {
+		    (!m->found ||
+		     a.order.seconds < m->best.order.seconds * (1 - SW_CROSSMESH_TOLERANCE / 4))) {
 			m->best = a;
 			in_vain = 0;
 		}
@@ -244,8 +243,7 @@ static int32_t list_started(plan_maker *m, started_phase *list)
 		const placed_task *placed = &m->best.order.placed[i];
 		const task_option *option =
 			&m->best.ways.tasks[placed->task].options[placed->option];
-		double *starts =
-			SW_NEW_N(&m->plan->arena, double, SW_MAX(option->n_phases, 1));
+		double *starts = SW_NEW_N(&m->plan->arena, double, SW_MAX(option->n_phases, 1));
 		int32_t first = n;
 		timeline_place(&line, option, starts);
 		for (int32_t p = 0; p < option->n_phases; p++, n++) {
@@ -313,8 +311,8 @@ sw_status sw_crossmesh_plan_make(const sw_cluster *cluster, const sw_crossmesh_s
 	p->from = *from;
 	p->to = *to;
 	p->shape = shape;
-	p->shape.dims = sw_arena_copy(&p->arena, shape.dims,
-	                              (size_t)shape.rank * sizeof(*shape.dims));
+	p->shape.dims =
+		sw_arena_copy(&p->arena, shape.dims, (size_t)shape.rank * sizeof(*shape.dims));
 	m.slices = slices_find(from, to, shape, &p->arena);
 	m.links = links_make(cluster, from, to, &p->arena);
 	p->bound = bound_of(cluster, from, to, &m.slices, &m.links, shape, &p->arena);

@@ -23,7 +23,8 @@ static void add_route(const sw_crossmesh_phase *p, sw_text *text)
 	int32_t senders = p->kind == SW_PHASE_GATHER ? 0 : SW_MAX(p->n_terms, 1);
 	add_devices(p->members, senders, " + ", text);
 	if (senders && senders < p->n_members)
-		sw_text_add(text, p->kind == SW_PHASE_SCATTER ? " -> one part to each of " : " -> ");
+		sw_text_add(text,
+		            p->kind == SW_PHASE_SCATTER ? " -> one part to each of " : " -> ");
 	add_devices(p->members + senders, p->n_members - senders,
 	            p->kind == SW_PHASE_CHAIN ? " -> " : ", ", text);
 }
@@ -40,8 +41,8 @@ static void add_slice(const sw_crossmesh_plan *plan, const sw_unit_task *task, s
 void sw_crossmesh_print_phases(const sw_crossmesh_plan *plan, int32_t rows, sw_text *text)
 {
 	static const char *const kinds[] = {"chain", "scatter", "gather"};
-	static const char *const heads[] = {"from",  "to",     "task", "parts", "bytes",
-	                                    "phase", "chunks", "devices"};
+	static const char *const heads[] = {"from",  "to",    "task",   "parts",
+	                                    "bytes", "phase", "chunks", "devices"};
 	sw_table table;
 	sw_table_init(&table, SW_COUNT(heads), heads);
 	int32_t shown = rows ? SW_MIN(rows, plan->n_phases) : plan->n_phases;

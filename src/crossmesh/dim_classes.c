@@ -21,7 +21,7 @@ int64_t dim_class_of_index(const sw_crossmesh_side *side, int32_t dim, int64_t i
 	for (int32_t a = 0; a < side->axes.n; a++)
 		if (splits(side, a, dim))
 			class = class * side->axes.size[a] +
-				index / side->layout.state[a].stride % side->axes.size[a];
+			        index / side->layout.state[a].stride % side->axes.size[a];
 	return class;
 }
 
@@ -31,7 +31,7 @@ int64_t dim_class_of_device(const sw_crossmesh_side *side, int32_t dim, int64_t 
 	for (int32_t a = 0; a < side->axes.n; a++)
 		if (splits(side, a, dim))
 			class = class * side->axes.size[a] +
-				sw_atoms_coordinate(&side->axes, device, a);
+			        sw_atoms_coordinate(&side->axes, device, a);
 	return class;
 }
 
@@ -41,8 +41,7 @@ static int32_t next_axis(const sw_crossmesh_side *side, int32_t dim, int64_t bel
 	int32_t found = -1;
 	for (int32_t a = 0; a < side->axes.n; a++)
 		if (splits(side, a, dim) && side->layout.state[a].stride < below &&
-		    (found < 0 ||
-		     side->layout.state[a].stride > side->layout.state[found].stride))
+		    (found < 0 || side->layout.state[a].stride > side->layout.state[found].stride))
 			found = a;
 	return found;
 }

@@ -74,15 +74,15 @@ ways_list ways_make(const link_table *links, const slice_list *slices, const tas
 /* ---- the timeline ----------------------------------------------------------------------- */
 
 /* A use of a link that has begun: until `end` it has this share. */
-typedef struct link_use {
+typedef struct link_hold {
 	double end, share;
-} link_use;
+} link_hold;
 /* Uses of a link end in ascending order. Where there are too many, the two that end first count as
  * one that ends later. */
 typedef struct link_state {
 	double last_start;
 	int32_t n;
-	link_use uses[SW_CROSSMESH_USES];
+	link_hold uses[SW_CROSSMESH_USES];
 } link_state;
 typedef struct timeline {
 	const link_table *links;
@@ -108,7 +108,7 @@ typedef struct task_order {
 	sw_crossmesh_order by;
 	placed_task *placed; /* [n tasks] */
 } task_order;
-typedef struct order_search {
+typedef struct transfer_search {
 	const ways_list *ways;
 	double bound_s;
 	int64_t work_limit, work; /* in phases placed and options looked at */
@@ -116,18 +116,18 @@ typedef struct order_search {
 	uint64_t seed;
 	sw_arena *arena;
 	timeline line;
-} order_search;
-task_order order_new(order_search *s, sw_crossmesh_order by);
+} transfer_search;
+task_order order_new(transfer_search *s, sw_crossmesh_order by);
 /* Place the order on an empty timeline; set and return its seconds. */
-double order_play(order_search *s, task_order *order);
-void order_take_if_better(const order_search *s, task_order *best, const task_order *other);
-bool order_is_good_enough(const order_search *s, const task_order *order);
-bool order_out_of_work(const order_search *s);
-void order_naive(order_search *s, task_order *order);
-void order_greedy(order_search *s, task_order *order);
+double order_play(transfer_search *s, task_order *order);
+void order_take_if_better(const transfer_search *s, task_order *best, const task_order *other);
+bool order_is_good_enough(const transfer_search *s, const task_order *order);
+bool order_out_of_work(const transfer_search *s);
+void order_naive(transfer_search *s, task_order *order);
+void order_greedy(transfer_search *s, task_order *order);
 /* Both improve *best, which is a whole order. */
-void order_drawn(order_search *s, task_order *best);
-void order_depth(order_search *s, task_order *best);
+void order_drawn(transfer_search *s, task_order *best);
+void order_depth(transfer_search *s, task_order *best);
 
 /* ---- the bound -------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
-/* kind_stock: tasks that are not placed yet, by kind. Tasks of one kind are interchangeable, so that
- * a search looks at one of them. Private to src/crossmesh. */
+/* kind_stock: tasks that are not placed yet, by kind. Tasks of one kind are interchangeable, so
+ * that a search looks at one of them. Private to src/crossmesh. */
 #ifndef SW_CROSSMESH_KIND_STOCK_H
 #define SW_CROSSMESH_KIND_STOCK_H
 

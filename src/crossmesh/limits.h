@@ -8,7 +8,8 @@
 /* Bytes of a chunk, at least: a message of 16 KiB takes as long to send on a link of 10 GB/s as its
  * sender needs to start it. */
 #define SW_CROSSMESH_CHUNK_BYTES 16384
-/* Each message of a phase after the first costs its sender so many latencies (src/cost, forms.c). */
+/* Each message of a phase after the first costs its sender so many latencies (src/cost, forms.c).
+ */
 #define SW_CROSSMESH_NEXT_MESSAGE 0.02
 
 /* Above the bound, as a fraction: a plan this near is not searched further. */
@@ -17,7 +18,8 @@
 #define SW_CROSSMESH_PIECES 8
 #define SW_CROSSMESH_TASKS 4096
 
-/* Work of the searches for an order, in phases placed and options looked at: about a millisecond. */
+/* Work of the searches for an order, in phases placed and options looked at: about a millisecond.
+ */
 #define SW_CROSSMESH_WORK 20000
 /* The paper's depth-first search fails above 20 tasks. */
 #define SW_CROSSMESH_DFS_TASKS 20

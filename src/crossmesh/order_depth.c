@@ -17,7 +17,7 @@ typedef struct depth_step {
 typedef SW_VEC(depth_step) depth_steps;
 
 typedef struct depth_search {
-	order_search *s;
+	transfer_search *s;
 	kind_stock stock;
 	timeline *lines;    /* [tasks + 1]: by depth */
 	depth_steps *steps; /* [tasks] */
@@ -35,8 +35,8 @@ static double node_bound_s(const depth_search *d, const timeline *t)
 		if (d->stock.least[l] < 1e-15)
 			continue;
 		for (int32_t u = 0; u < link->n; u++)
-			seconds += fmax(link->uses[u].end - link->last_start, 0) *
-				   link->uses[u].share;
+			seconds +=
+				fmax(link->uses[u].end - link->last_start, 0) * link->uses[u].share;
 		bound = fmax(bound, seconds);
 	}
 	return bound;
@@ -93,7 +93,7 @@ static void visit(depth_search *d, int32_t depth, double from)
 	}
 }
 
-void order_depth(order_search *s, task_order *best)
+void order_depth(transfer_search *s, task_order *best)
 {
 	int32_t n = s->ways->n;
 	depth_search d = {.s = s, .stock = stock_new(s->ways, s->arena), .best = best};

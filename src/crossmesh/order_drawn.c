@@ -2,9 +2,9 @@
  * Randomised greedy search (the paper, section 3.2): of all tasks that can begin at the earliest
  * moment at which any can, take a large set without conflict; again, until all are placed.
  *
- * Of several random sets that with the greatest shares of links is taken (the paper counts devices).
- * The first set of each round is not random: tasks on the links with most left to do come first. So
- * the first schedule is a list schedule by critical links; the others are drawn.
+ * Of several random sets that with the greatest shares of links is taken (the paper counts
+ * devices). The first set of each round is not random: tasks on the links with most left to do come
+ * first. So the first schedule is a list schedule by critical links; the others are drawn.
  */
 #include "crossmesh/kind_stock.h"
 
@@ -23,11 +23,11 @@ typedef struct starter_set {
 } starter_set;
 
 typedef struct drawer {
-	order_search *s;
+	transfer_search *s;
 	kind_stock stock;
 	SW_VEC(starter) startable;
-	double *left;         /* [links]: shares that are left at this moment */
-	int32_t *kind_left;   /* [kinds] */
+	double *left;       /* [links]: shares that are left at this moment */
+	int32_t *kind_left; /* [kinds] */
 	starter_set best, now;
 	sw_rng rng;
 	double moment;
@@ -82,8 +82,7 @@ static void list_startable(drawer *d)
 			most = fmax(most, critical(d, k, o));
 		for (int32_t o = 0; o < way->n; o++)
 			if (timeline_earliest(&d->s->line, &way->options[o]) <= d->moment)
-				sw_vec_push(&d->startable,
-				            ((starter){k, o, weigh(d, k, o, most)}));
+				sw_vec_push(&d->startable, ((starter){k, o, weigh(d, k, o, most)}));
 	}
 }
 
@@ -194,7 +193,7 @@ static void draw(drawer *d, bool drawn, task_order *order)
 	order->seconds = d->s->line.end;
 }
 
-void order_drawn(order_search *s, task_order *best)
+void order_drawn(transfer_search *s, task_order *best)
 {
 	size_t n = (size_t)SW_MAX(s->ways->n, 1);
 	drawer d = {.s = s, .stock = stock_new(s->ways, s->arena), .rng = {.seed = s->seed}};

@@ -3,20 +3,19 @@
 
 #include <string.h>
 
-task_order order_new(order_search *s, sw_crossmesh_order by)
+task_order order_new(transfer_search *s, sw_crossmesh_order by)
 {
 	task_order order = {.by = by};
 	order.placed = SW_NEW_N(s->arena, placed_task, SW_MAX(s->ways->n, 1));
 	return order;
 }
 
-double order_play(order_search *s, task_order *order)
+double order_play(transfer_search *s, task_order *order)
 {
 	timeline_reset(&s->line);
 	for (int32_t i = 0; i < s->ways->n; i++) {
 		const placed_task *placed = &order->placed[i];
-		const task_option *option =
-			&s->ways->tasks[placed->task].options[placed->option];
+		const task_option *option = &s->ways->tasks[placed->task].options[placed->option];
 		timeline_place(&s->line, option, NULL);
 		s->work += option->n_phases;
 	}
@@ -25,7 +24,7 @@ double order_play(order_search *s, task_order *order)
 }
 
 /* What is better by rounding alone is not taken. */
-void order_take_if_better(const order_search *s, task_order *best, const task_order *other)
+void order_take_if_better(const transfer_search *s, task_order *best, const task_order *other)
 {
 	if (other->seconds >= best->seconds * (1 - 1e-12))
 		return;
@@ -34,18 +33,18 @@ void order_take_if_better(const order_search *s, task_order *best, const task_or
 	memcpy(best->placed, other->placed, (size_t)s->ways->n * sizeof(*best->placed));
 }
 
-bool order_is_good_enough(const order_search *s, const task_order *order)
+bool order_is_good_enough(const transfer_search *s, const task_order *order)
 {
 	return order->seconds <= s->bound_s * (1 + SW_CROSSMESH_TOLERANCE);
 }
 
-bool order_out_of_work(const order_search *s)
+bool order_out_of_work(const transfer_search *s)
 {
 	return s->work >= s->work_limit || (s->stop_at_s > 0 && sw_now_s() > s->stop_at_s);
 }
 
 /* The paper's baseline: the first holder sends, tasks in the order of their slices. */
-void order_naive(order_search *s, task_order *order)
+void order_naive(transfer_search *s, task_order *order)
 {
 	for (int32_t i = 0; i < s->ways->n; i++)
 		order->placed[i] = (placed_task){i, 0};
@@ -74,8 +73,8 @@ static double load_with(const task_option *option, double *loads, bool add)
 	for (int32_t p = 0; p < option->n_phases; p++) {
 		const sw_crossmesh_phase *phase = &option->phases[p];
 		for (int32_t l = 0; l < phase->n_links; l++) {
-			double load = loads[phase->links[l].link] +
-				      phase->links[l].share * phase->held_s;
+			double load =
+				loads[phase->links[l].link] + phase->links[l].share * phase->held_s;
 			most = SW_MAX(most, load);
 			if (add)
 				loads[phase->links[l].link] = load;
@@ -104,8 +103,9 @@ static int32_t lightest_option(const task_ways *way, double *loads)
 	return best;
 }
 
-/* Load balance only (the paper, equation 4): longest first, from the holder with the least to do. */
-void order_greedy(order_search *s, task_order *order)
+/* Load balance only (the paper, equation 4): longest first, from the holder with the least to do.
+ */
+void order_greedy(transfer_search *s, task_order *order)
 {
 	int32_t n = s->ways->n;
 	double *loads = sw_alloc((size_t)SW_MAX(s->ways->links->n, 1) * sizeof(*loads));

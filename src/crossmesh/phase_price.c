@@ -38,7 +38,8 @@ static void load(phase_pricer *p, int32_t link, int64_t from, int64_t to, double
 static hop add_hop(phase_pricer *p, int64_t from, int64_t to, double bytes)
 {
 	int32_t level = sw_cluster_meeting_level(p->links->cluster, from, to);
-	int32_t out = link_of(p->links, from, level, false), in = link_of(p->links, to, level, true);
+	int32_t out = link_of(p->links, from, level, false),
+		in = link_of(p->links, to, level, true);
 	load(p, out, from, to, bytes);
 	load(p, in, from, to, bytes);
 	return (hop){.latency_s = p->links->cluster->levels[level].latency_s,
@@ -85,8 +86,8 @@ static void write_shares(phase_pricer *p, double data_s, sw_crossmesh_phase *pha
 		struct hop_load *l = &p->loads[link];
 		double could = data_s * p->links->links[link].bandwidth;
 		if (l->bytes > 0)
-			shares[phase->n_links++] = (sw_link_share){
-				link, fmin(l->bytes / could, 1), l->from, l->to};
+			shares[phase->n_links++] =
+				(sw_link_share){link, fmin(l->bytes / could, 1), l->from, l->to};
 		*l = (struct hop_load){0};
 	}
 	p->n_touched = 0;
@@ -156,8 +157,8 @@ void phase_price(phase_pricer *p, int64_t elements, int64_t element_bytes, int32
                  sw_crossmesh_phase *phase)
 {
 	if (phase->kind == SW_PHASE_CHAIN)
-		phase->seconds = chain_s(p, elements, (double)(elements * element_bytes), chunks,
-		                         phase);
+		phase->seconds =
+			chain_s(p, elements, (double)(elements * element_bytes), chunks, phase);
 	else if (phase->kind == SW_PHASE_SCATTER)
 		phase->seconds = scatter_s(p, elements, element_bytes, phase);
 	else

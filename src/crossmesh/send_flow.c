@@ -86,9 +86,10 @@ static double width_of(const send_flow *f, int32_t host)
 	double width = room(f, host);
 	for (int32_t node = f->n + host; f->before[node] >= 0; node = f->before[node]) {
 		int32_t from = f->before[node];
-		if (from >= f->n) /* the demand `node` takes back what goes through the host `from` */
-			width = fmin(width, f->flow[node][index_in(&f->demands[node],
-			                                           from - f->n)]);
+		if (from >=
+		    f->n) /* the demand `node` takes back what goes through the host `from` */
+			width = fmin(width,
+			             f->flow[node][index_in(&f->demands[node], from - f->n)]);
 		else if (f->before[from] == -2)
 			width = fmin(width, f->demands[from].bytes - f->sent[from]);
 	}

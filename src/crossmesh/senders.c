@@ -53,8 +53,7 @@ static int32_t best_part(const chain_maker *m)
 	int32_t best = -1, most = 0;
 	for (int32_t t = 0; t < m->n_terms; t++) {
 		for (int32_t i = 0; i < m->task->n_holders && !m->has[t]; i++) {
-			int32_t part =
-				part_at(m->cluster, holder(m->task, t, i), m->task->level);
+			int32_t part = part_at(m->cluster, holder(m->task, t, i), m->task->level);
 			int32_t n = part == best ? 0 : count_missing_in(m, part);
 			if (n > most) {
 				most = n;

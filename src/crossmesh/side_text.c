@@ -61,7 +61,7 @@ sw_status sw_crossmesh_parse_shape(const char *text, sw_arena *arena, sw_shape *
 
 /* ---- meshes ----------------------------------------------------------------------------- */
 
-typedef SW_VEC(int64_t) number_list;
+typedef SW_VEC(int64_t) device_numbers;
 
 static sw_status bad_mesh(const char *text, const char *why, sw_error *err)
 {
@@ -88,7 +88,7 @@ static sw_status read_grid(const char *text, const char **at, sw_atoms *axes, sw
 }
 
 static sw_status read_devices(const char *text, const char *at, int64_t n_devices,
-                              number_list *list, sw_error *err)
+                              device_numbers *list, sw_error *err)
 {
 	for (;; at++) {
 		int64_t first, last;
@@ -119,7 +119,7 @@ static int compare_numbers(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static sw_status check_distinct(const char *text, const number_list *list, sw_error *err)
+static sw_status check_distinct(const char *text, const device_numbers *list, sw_error *err)
 {
 	sw_status status = SW_OK;
 	int64_t *sorted = sw_alloc(list->len * sizeof(*sorted));
@@ -133,7 +133,7 @@ static sw_status check_distinct(const char *text, const number_list *list, sw_er
 	return status;
 }
 
-static sw_status check_count(const char *text, const sw_atoms *axes, const number_list *list,
+static sw_status check_count(const char *text, const sw_atoms *axes, const device_numbers *list,
                              sw_error *err)
 {
 	int64_t grid = 1;
@@ -146,7 +146,7 @@ static sw_status check_count(const char *text, const sw_atoms *axes, const numbe
 }
 
 static sw_status read_mesh(const char *text, int64_t n_devices, sw_crossmesh_side *side,
-                           number_list *list, sw_error *err)
+                           device_numbers *list, sw_error *err)
 {
 	const char *at = text;
 	sw_status status = SW_OK;
@@ -290,10 +290,10 @@ static void pad_for_states(const char *text, sw_shape shape, sw_crossmesh_side *
 			multiple[dim] *= size;
 	}
 	for (int32_t d = 0; d < shape.rank; d++)
-		side->dims[d] = multiple[d] == 1
-		                        ? shape.dims[d]
-		                        : sw_ceil_div(SW_MAX(shape.dims[d], 1), multiple[d]) *
-		                                  multiple[d];
+		side->dims[d] =
+			multiple[d] == 1
+				? shape.dims[d]
+				: sw_ceil_div(SW_MAX(shape.dims[d], 1), multiple[d]) * multiple[d];
 }
 
 static sw_status read_layout(const char *text, sw_shape shape, sw_crossmesh_side *side,
@@ -319,7 +319,7 @@ sw_status sw_crossmesh_parse_side(const char *text, sw_shape shape, const sw_clu
                                   sw_arena *arena, sw_crossmesh_side *side, sw_error *err)
 {
 	const char *at = strchr(text, '@');
-	number_list devices = {0};
+	device_numbers devices = {0};
 	*side = (sw_crossmesh_side){0};
 	if (!at)
 		return sw_fail(err, SW_ERR_INPUT,

@@ -50,8 +50,8 @@ static void send_one_by_one(option_maker *m, const sender_chain *senders)
 	int32_t after = reduce(m, senders);
 	const int64_t *head = &senders->devices[senders->n - 1];
 	for (int32_t r = 0; r < m->task->n_receivers; r++)
-		add_phase(m, SW_PHASE_CHAIN,
-		          join(m->arena, head, 1, &m->task->receivers[r], 1), 2, 1, 1, after);
+		add_phase(m, SW_PHASE_CHAIN, join(m->arena, head, 1, &m->task->receivers[r], 1), 2,
+		          1, 1, after);
 }
 
 /* Scatter to some receivers, which then gather. */
@@ -111,8 +111,8 @@ static void (*const strategies[SW_CROSSMESH_STRATEGIES])(option_maker *, const s
 static task_option take_option(option_maker *m)
 {
 	task_option option = {.n_phases = (int32_t)m->phases.len};
-	option.phases = sw_arena_copy(m->arena, m->phases.data,
-	                              m->phases.len * sizeof(*m->phases.data));
+	option.phases =
+		sw_arena_copy(m->arena, m->phases.data, m->phases.len * sizeof(*m->phases.data));
 	for (int32_t p = 0; p < option.n_phases; p++)
 		option.seconds += option.phases[p].seconds;
 	m->phases.len = 0;

@@ -29,8 +29,8 @@ void timeline_copy(timeline *to, const timeline *from)
 	memcpy(to->states, from->states, (size_t)from->links->n * sizeof(*from->states));
 }
 
-/* Return when the link has `share` left. What was placed on it has begun by last_start, so that from
- * then on it only becomes freer. */
+/* Return when the link has `share` left. What was placed on it has begun by last_start, so that
+ * from then on it only becomes freer. */
 static double free_from(const link_state *link, double share)
 {
 	double used = share;
@@ -79,7 +79,7 @@ static void use(link_state *link, double start, double end, double share)
 	int32_t at = link->n++;
 	for (; at > 0 && link->uses[at - 1].end > end; at--)
 		link->uses[at] = link->uses[at - 1];
-	link->uses[at] = (link_use){end, share};
+	link->uses[at] = (link_hold){end, share};
 }
 
 static double place(timeline *t, const sw_crossmesh_phase *phase, double from)

@@ -53,8 +53,8 @@ static level_parts_used parts_of_level(bound_finder *f, const sw_crossmesh_side 
 			if (*rate > 0)
 				continue;
 			for (int32_t l = 0; l <= level; l++)
-				*rate += f->links
-				                 ->links[f->links->number[l][part_at(cluster, device, l) -
+				*rate += f->links->links[f->links->number[l][part_at(cluster,
+				                                                     device, l) -
 				                                             f->links->first[l]]]
 				                 .bandwidth;
 		}

@@ -50,7 +50,8 @@ static const int64_t *holders_of(const sw_cluster *cluster, const sw_unit_slice 
 {
 	if (g->level == 0)
 		return s->holders;
-	int64_t *holders = SW_NEW_N(arena, int64_t, (int64_t)s->n_terms * g->n_holders), *at = holders;
+	int64_t *holders = SW_NEW_N(arena, int64_t, (int64_t)s->n_terms * g->n_holders),
+		*at = holders;
 	for (int32_t t = 0; t < s->n_terms; t++) {
 		int32_t taken = 0;
 		for (int32_t h = 0; h < s->n_holders && taken < g->n_holders; h++) {
@@ -66,8 +67,7 @@ static const int64_t *holders_of(const sw_cluster *cluster, const sw_unit_slice 
 
 /* Collect the receivers whose nearest holders are in this part. */
 static void add_group(const sw_cluster *cluster, const sw_unit_slice *s, int32_t level,
-                      int32_t part, const int32_t *levels, sw_arena *arena,
-                      receiver_groups *groups)
+                      int32_t part, const int32_t *levels, sw_arena *arena, receiver_groups *groups)
 {
 	receiver_group g = {.level = level, .part = part};
 	int64_t *receivers = SW_NEW_N(arena, int64_t, s->n_receivers);

@@ -23,15 +23,15 @@ typedef struct sw_reshard_options {
 } sw_reshard_options;
 
 typedef struct sw_reshard_result {
-	double seconds;          /* median of what the slowest rank took */
+	double seconds; /* median of what the slowest rank took */
 	double least_s, most_s;
-	int64_t wire_bytes;      /* of all ranks, in one transfer, tokens included */
-	int64_t checked;         /* elements, of all ranks */
+	int64_t wire_bytes; /* of all ranks, in one transfer, tokens included */
+	int64_t checked;    /* elements, of all ranks */
 } sw_reshard_result;
 
-/* Collective over the transport's ranks; every rank has the same plan. SW_NO: an element is not what
- * it should be; SW_ERR_INPUT: not as many ranks as the cluster has devices, or terms that can't be
- * combined in this type. */
+/* Collective over the transport's ranks; every rank has the same plan. SW_NO: an element is not
+ * what it should be; SW_ERR_INPUT: not as many ranks as the cluster has devices, or terms that
+ * can't be combined in this type. */
 sw_status sw_run_reshard(const sw_cluster *cluster, const sw_crossmesh_plan *plan,
                          sw_transport *transport, const sw_reshard_options *options,
                          sw_reshard_result *result, sw_error *err);

@@ -79,8 +79,8 @@ static part_walk walk_of(const sw_crossmesh_plan *plan, const sw_crossmesh_side 
 	for (int32_t d = 0; d < w.rank; d++) {
 		w.globals[d] = sw_alloc((size_t)SW_MAX(w.count[d], 1) * sizeof(int64_t));
 		for (int64_t i = 0; i < w.count[d]; i++)
-			w.globals[d][i] = sw_layout_global_index(&side->axes, &side->layout, d,
-			                                         index, i);
+			w.globals[d][i] =
+				sw_layout_global_index(&side->axes, &side->layout, d, index, i);
 		w.elements *= w.count[d];
 	}
 	return w;
@@ -153,11 +153,10 @@ sw_status reshard_check(const sw_crossmesh_plan *plan, int64_t index, uint64_t s
 		               gets ? value_at(plan, seed, number)
 		                    : neutral(plan->to.layout.monoid));
 		if (memcmp(expected, (const char *)part + e * width, (size_t)width) != 0)
-			status = sw_fail(err, SW_NO,
-			                 "device %lld: element %lld of the tensor is %g, not %g",
-			                 (long long)plan->to.devices[index], (long long)number,
-			                 sw_element_get(type, part, e),
-			                 sw_element_get(type, expected, 0));
+			status = sw_fail(
+				err, SW_NO, "device %lld: element %lld of the tensor is %g, not %g",
+				(long long)plan->to.devices[index], (long long)number,
+				sw_element_get(type, part, e), sw_element_get(type, expected, 0));
 		(*checked)++;
 	}
 	walk_clear(&w);

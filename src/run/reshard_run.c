@@ -189,8 +189,7 @@ static sw_status run_rank(void *context, sw_transport *transport, sw_error *err)
 {
 	const local_reshard *l = context;
 	sw_reshard_result result;
-	sw_status status =
-		sw_run_reshard(l->cluster, l->plan, transport, l->options, &result, err);
+	sw_status status = sw_run_reshard(l->cluster, l->plan, transport, l->options, &result, err);
 	if (transport->rank == 0)
 		*l->result = result;
 	return status;

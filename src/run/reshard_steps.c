@@ -86,8 +86,8 @@ static void add_message(step_writer *w, sw_step_kind kind, int64_t peer, const r
 	int64_t length = SW_MIN(cut->each, cut->range.begin + cut->range.length - begin);
 	char *at = w->rank->buffers[w->phase->task] + begin * w->width;
 	if (i < cut->n)
-		sw_vec_push(&w->rank->steps, ((sw_message_step){kind, (int32_t)peer, at,
-		                                                length * w->width}));
+		sw_vec_push(&w->rank->steps,
+		            ((sw_message_step){kind, (int32_t)peer, at, length * w->width}));
 }
 
 static void add_range(step_writer *w, sw_step_kind kind, int64_t peer, sw_element_range range)
@@ -129,8 +129,7 @@ static void add_gather(step_writer *w, int32_t m)
 	int32_t n = p->n_members;
 	for (int32_t s = 0; s + 1 < n; s++) {
 		range_cut out = cut_range(w, sw_crossmesh_part(w->elements, n, (m - s + n) % n));
-		range_cut in =
-			cut_range(w, sw_crossmesh_part(w->elements, n, (m - s - 1 + n) % n));
+		range_cut in = cut_range(w, sw_crossmesh_part(w->elements, n, (m - s - 1 + n) % n));
 		for (int64_t i = 0; i < SW_MAX(out.n, in.n); i++) {
 			add_message(w, SW_STEP_SEND, p->members[(m + 1) % n], &out, i);
 			add_message(w, SW_STEP_RECEIVE, p->members[(m - 1 + n) % n], &in, i);
@@ -211,15 +210,15 @@ static sw_status take_buffer(reshard_rank *rank, const sw_crossmesh_phase *p, in
                              sw_error *err)
 {
 	int64_t bytes = rank->plan->tasks[p->task].bytes;
-	bool begins = p->after < 0 && p->kind != SW_PHASE_GATHER &&
-	              (member == 0 || member < p->n_terms);
+	bool begins =
+		p->after < 0 && p->kind != SW_PHASE_GATHER && (member == 0 || member < p->n_terms);
 	rank->from_part[p->task] = rank->from_part[p->task] || begins;
 	if (!rank->buffers[p->task])
 		rank->buffers[p->task] = sw_try_alloc((size_t)bytes);
-	return rank->buffers[p->task] ? SW_OK
-	                              : sw_fail(err, SW_ERR_IO,
-	                                        "no memory for a slice of %lld bytes",
-	                                        (long long)bytes);
+	return rank->buffers[p->task]
+	               ? SW_OK
+	               : sw_fail(err, SW_ERR_IO, "no memory for a slice of %lld bytes",
+	                         (long long)bytes);
 }
 
 sw_status reshard_rank_init(reshard_rank *rank, const sw_crossmesh_plan *plan, int64_t device,

@@ -2,9 +2,9 @@
  * Messages between pairs of ranks, in an order that each rank is given.
  *
  * The steps of a rank are done in order; what it sends is in flight while it goes on, and the
- * receives of the next WINDOW steps are begun ahead. A step waits only for steps of other ranks that
- * come before it in the common order, so that no cycle of waits can arise. Each step has the lane of
- * its number, which the step SW_LANES later takes over when this one is finished.
+ * receives of the next WINDOW steps are begun ahead. A step waits only for steps of other ranks
+ * that come before it in the common order, so that no cycle of waits can arise. Each step has the
+ * lane of its number, which the step SW_LANES later takes over when this one is finished.
  */
 #include "transport/carrier.h"
 
@@ -108,11 +108,8 @@ static sw_status take_scratch(stepper *s, sw_error *err)
 sw_status sw_transport_steps(sw_transport *t, const sw_message_step *steps, size_t n,
                              sw_monoid monoid, sw_type type, sw_error *err)
 {
-	stepper s = {.carrier = (sw_carrier *)t,
-	             .steps = steps,
-	             .n = n,
-	             .monoid = monoid,
-	             .type = type};
+	stepper s = {
+		.carrier = (sw_carrier *)t, .steps = steps, .n = n, .monoid = monoid, .type = type};
 	sw_status status = take_scratch(&s, err);
 	for (size_t i = 0; i < n && status == SW_OK; i++)
 		status = do_step(&s, i, err);

@@ -79,14 +79,10 @@ static void more_receivers_cost_a_hundredth_at_most(void **state)
 
 /* Table 2 of the paper on its cluster, with case 6 padded to 1026. */
 static const char *const table2[][2] = {
-	{"S0RR@2x4:0-7", "S0RR@2x4:8-15"},
-	{"RRR@2x4:0-7", "S0RR@2x4:8-15"},
-	{"RS0R@2x4:0-7", "S0RR@2x4:8-15"},
-	{"RS01R@2x4:0-7", "S01RR@2x4:8-15"},
-	{"S1RR@2x4:0-7", "S0RR@2x4:8-15"},
-	{"S0RR@2x4:0-7", "S0RR@3x4:8-19"},
-	{"S1RR@1x4:0-3", "RRR@2x4:4-11"},
-	{"RRR@2x3:0-2,4-6", "RRR@3x2:8,9,12,13,16,17"},
+	{"S0RR@2x4:0-7", "S0RR@2x4:8-15"}, {"RRR@2x4:0-7", "S0RR@2x4:8-15"},
+	{"RS0R@2x4:0-7", "S0RR@2x4:8-15"}, {"RS01R@2x4:0-7", "S01RR@2x4:8-15"},
+	{"S1RR@2x4:0-7", "S0RR@2x4:8-15"}, {"S0RR@2x4:0-7", "S0RR@3x4:8-19"},
+	{"S1RR@1x4:0-3", "RRR@2x4:4-11"},  {"RRR@2x3:0-2,4-6", "RRR@3x2:8,9,12,13,16,17"},
 	{"RS0R@2x4:0-7", "RRS0@2x4:8-15"},
 };
 
@@ -105,7 +101,8 @@ static void the_nine_cases_come_within_a_twentieth_of_the_bound(void **state)
 	}
 }
 
-/* Eight flows fill a node's link: one chain is eight times too slow, pieces side by side are not. */
+/* Eight flows fill a node's link: one chain is eight times too slow, pieces side by side are not.
+ */
 static void several_flows_share_a_link(void **state)
 {
 	(void)state;
@@ -122,8 +119,8 @@ static void several_flows_share_a_link(void **state)
 	assert_between(together, 0.032, 0.032 * 1.005);
 }
 
-/* A node with a quick link sends to three with slow ones at once; the paper's model would serve them
- * one after the other. */
+/* A node with a quick link sends to three with slow ones at once; the paper's model would serve
+ * them one after the other. */
 static void a_quick_link_serves_several_slow_ones(void **state)
 {
 	(void)state;
@@ -165,8 +162,8 @@ static void what_is_near_is_taken_from_there(void **state)
 static void a_small_tensor_does_not_go_through_a_long_chain(void **state)
 {
 	(void)state;
-	cluster_shape s = {.n = 5, .rails = 1, .inner_mb = 25000, .latency_us = 50,
-	                   .inner_latency_us = 5};
+	cluster_shape s = {
+		.n = 5, .rails = 1, .inner_mb = 25000, .latency_us = 50, .inner_latency_us = 5};
 	for (int32_t i = 0; i < s.n; i++) {
 		s.devices[i] = 4;
 		s.bandwidth_mb[i] = 1000;

@@ -31,10 +31,10 @@ static void try_all(all_orders *a, int32_t depth)
 	if (depth == a->ways->n) {
 		timeline_reset(&a->line);
 		for (int32_t i = 0; i < depth; i++)
-			timeline_place(&a->line,
-			               &a->ways->tasks[a->placed[i].task]
-			                        .options[a->placed[i].option],
-			               NULL);
+			timeline_place(
+				&a->line,
+				&a->ways->tasks[a->placed[i].task].options[a->placed[i].option],
+				NULL);
 		a->best = fmin(a->best, a->line.end);
 		return;
 	}
@@ -167,7 +167,8 @@ static void the_least_to_send_is_that_of_the_worst_set(void **state)
 	(void)state;
 	for (uint64_t i = 0; i < 2000; i++) {
 		sw_rng rng = {.seed = first_seed() + i};
-		int32_t n = 1 + (int32_t)sw_rng_below(&rng, 8), hosts = 1 + (int32_t)sw_rng_below(&rng, 7);
+		int32_t n = 1 + (int32_t)sw_rng_below(&rng, 8),
+			hosts = 1 + (int32_t)sw_rng_below(&rng, 7);
 		int32_t lists[8][8];
 		double rates[8], bytes;
 		bool set[8] = {false};
@@ -175,7 +176,8 @@ static void the_least_to_send_is_that_of_the_worst_set(void **state)
 		for (int32_t h = 0; h < hosts; h++)
 			rates[h] = 1 + (double)sw_rng_below(&rng, 5);
 		for (int32_t d = 0; d < n; d++) {
-			demands[d] = (send_demand){1 + (double)sw_rng_below(&rng, 100), 0, lists[d]};
+			demands[d] =
+				(send_demand){1 + (double)sw_rng_below(&rng, 100), 0, lists[d]};
 			for (int32_t h = 0; h < hosts; h++)
 				if (sw_rng_below(&rng, 3) == 0)
 					lists[d][demands[d].n++] = h;
@@ -185,8 +187,8 @@ static void the_least_to_send_is_that_of_the_worst_set(void **state)
 		double found = send_least_s(demands, n, rates, hosts, set, &bytes);
 		double expected = least_by_sets(demands, n, rates, hosts);
 		if (fabs(found - expected) > 1e-9 * expected)
-			fail_msg("seed %llu: %.12g, not %.12g", (unsigned long long)rng.seed,
-			         found, expected);
+			fail_msg("seed %llu: %.12g, not %.12g", (unsigned long long)rng.seed, found,
+			         expected);
 	}
 }
 
@@ -197,13 +199,13 @@ static const struct {
 	const char *from, *to;
 	double bound;
 } bounds[] = {
-	{"S0R@2x2:0-3", "S0R@2x2:4-7", 0.5},     /* each node half */
-	{"RR@2x2:0-3", "RR@2x2:4-7", 1},         /* each node all */
-	{"S0R@4:0,2,4,6", "RR@1:8", 1},          /* all into one */
-	{"RR@1:0", "S0R@4:2,4,6,8", 1},          /* all out of one */
-	{"RR+P0@2:0,2", "RR@1:4", 1},            /* two terms, each out of its node */
-	{"RR+P0@2:0,1", "RR@1:4", 1},            /* one node sends the sum once */
-	{"S0R@2:0,2", "S0R@3:4,6,8", 0.5},       /* halves out, thirds in */
+	{"S0R@2x2:0-3", "S0R@2x2:4-7", 0.5}, /* each node half */
+	{"RR@2x2:0-3", "RR@2x2:4-7", 1},     /* each node all */
+	{"S0R@4:0,2,4,6", "RR@1:8", 1},      /* all into one */
+	{"RR@1:0", "S0R@4:2,4,6,8", 1},      /* all out of one */
+	{"RR+P0@2:0,2", "RR@1:4", 1},        /* two terms, each out of its node */
+	{"RR+P0@2:0,1", "RR@1:4", 1},        /* one node sends the sum once */
+	{"S0R@2:0,2", "S0R@3:4,6,8", 0.5},   /* halves out, thirds in */
 };
 
 static void bounds_are_those_of_the_volumes(void **state)

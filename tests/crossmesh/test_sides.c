@@ -44,9 +44,9 @@ static void sides_read_back(void **state)
 		sw_crossmesh_print_side(&side, shape, &text);
 		if (good[i].shape[4] != '0')
 			assert_string_equal(text.data, good[i].printed);
-		assert_int_equal(sw_crossmesh_parse_side(text.data, shape, &cluster, &arena, &again,
-		                                         &err),
-		                 SW_OK);
+		assert_int_equal(
+			sw_crossmesh_parse_side(text.data, shape, &cluster, &arena, &again, &err),
+			SW_OK);
 		sw_crossmesh_print_side(&again, shape, &twice);
 		assert_string_equal(twice.data, text.data);
 		assert_true(sw_layout_equal(&side.layout, &again.layout));
@@ -63,7 +63,8 @@ static const struct {
 	const char *text, *message;
 } bad[] = {
 	{"S0R", "\"S0R\": expected a layout, @ and a mesh, such as S0RR@2x4:0-7"},
-	{"S0@2x2:0-3", "layout \"S0\", character 3: expected S or R for each dimension of the shape"},
+	{"S0@2x2:0-3",
+         "layout \"S0\", character 3: expected S or R for each dimension of the shape"},
 	{"S0RR@2x2:0-3", "layout \"S0RR\", character 4: expected the end, or +P"},
 	{"SRR@2x2:0-3", "character 2: expected the number of an axis of the mesh, as in S0"},
 	{"S2R@2x2:0-3", "character 2: the mesh has no such axis"},
@@ -101,9 +102,9 @@ static void bad_sides_are_named(void **state)
 	for (size_t i = 0; i < SW_COUNT(bad); i++) {
 		sw_crossmesh_side side;
 		sw_error err = {0};
-		assert_int_equal(sw_crossmesh_parse_side(bad[i].text, shape, &cluster, &arena,
-		                                         &side, &err),
-		                 SW_ERR_INPUT);
+		assert_int_equal(
+			sw_crossmesh_parse_side(bad[i].text, shape, &cluster, &arena, &side, &err),
+			SW_ERR_INPUT);
 		if (!strstr(err.message, bad[i].message))
 			fail_msg("%s: \"%s\" lacks \"%s\"", bad[i].text, err.message,
 			         bad[i].message);
@@ -149,15 +150,15 @@ static void sides_that_do_not_fit_are_refused(void **state)
 		sw_crossmesh_options options = sw_crossmesh_defaults();
 		sw_arena_init(&arena);
 		assert_int_equal(sw_crossmesh_parse_shape("f32[8,6]", &arena, &shape, NULL), SW_OK);
-		assert_int_equal(sw_crossmesh_parse_side(pairs[i][0], shape, &cluster, &arena,
-		                                         &from, &err),
-		                 SW_OK);
+		assert_int_equal(
+			sw_crossmesh_parse_side(pairs[i][0], shape, &cluster, &arena, &from, &err),
+			SW_OK);
 		assert_int_equal(
 			sw_crossmesh_parse_side(pairs[i][1], shape, &cluster, &arena, &to, &err),
 			SW_OK);
-		assert_int_equal(sw_crossmesh_plan_make(&cluster, &from, &to, shape, &options,
-		                                        &plan, &err),
-		                 SW_ERR_INPUT);
+		assert_int_equal(
+			sw_crossmesh_plan_make(&cluster, &from, &to, shape, &options, &plan, &err),
+			SW_ERR_INPUT);
 		assert_non_null(strstr(err.message, pairs[i][2]));
 		sw_arena_clear(&arena);
 	}

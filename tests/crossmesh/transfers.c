@@ -16,7 +16,8 @@ sw_cluster cluster_of(const cluster_shape *s)
 	int64_t least = s->bandwidth_mb[0];
 	for (int32_t i = 1; i < s->n; i++)
 		least = SW_MIN(least, s->bandwidth_mb[i]);
-	sw_text_addf(&text, "version: 1\nname: t\nlevels:\n  - {name: node, count: %d, latency: ", s->n);
+	sw_text_addf(&text,
+	             "version: 1\nname: t\nlevels:\n  - {name: node, count: %d, latency: ", s->n);
 	sw_text_addf(&text, "%lld us, bandwidth: [", (long long)s->latency_us);
 	for (int32_t i = 0; i < s->n; i++)
 		sw_text_addf(&text, "%s%lld MB/s", i ? ", " : "", (long long)s->bandwidth_mb[i]);
@@ -256,8 +257,9 @@ static double value_of(const transfer *t, int64_t number)
 	double value = 0;
 	int64_t terms = sw_atoms_group_size(&from->axes, sw_layout_partial_atoms(&from->layout));
 	for (int64_t k = 0; k < terms; k++)
-		value = combine(from->layout.monoid, value,
-		                (double)(sw_random_bits(7, (uint64_t)k, (uint64_t)number) % 100000));
+		value = combine(
+			from->layout.monoid, value,
+			(double)(sw_random_bits(7, (uint64_t)k, (uint64_t)number) % 100000));
 	return value;
 }
 
