@@ -246,7 +246,8 @@ static sw_status check_options(const cli *c, sw_error *err)
 		               "%s is for cluster files, named .yaml or .yml, and %s is none",
 		               c->values.parts ? "--parts" : "--devices", c->argument);
 	if (!c->values.kernels && (c->values.fusion || c->values.cluster))
-		return sw_fail(err, SW_ERR_INPUT, "%s says how the device of --kernels fuses: add it",
+		return sw_fail(err, SW_ERR_INPUT,
+		               "%s says how the device of --kernels fuses: add it",
 		               c->values.fusion ? "--fusion" : "--cluster");
 	return SW_OK;
 }
@@ -284,8 +285,8 @@ static sw_status inspect(cli *c, sw_error *err)
 	return cli_is_cluster(c->argument) ? cli_inspect_cluster(c, err) : inspect_program(c, err);
 }
 
-static const char *const options[] = {"--rules",   "--kernels", "--fusion", "--cluster",
-                                      "--parts",   "--devices", NULL};
+static const char *const options[] = {"--rules", "--kernels", "--fusion", "--cluster",
+                                      "--parts", "--devices", NULL};
 const cli_command cli_inspect = {
 	.name = "inspect",
 	.argument = "PROGRAM|FILE",

@@ -81,7 +81,7 @@ static void add_row(const kernel_row *row, sw_table *table)
 
 static void add_kernels(kernel_rows *rows, bool all, sw_text *text)
 {
-	static const char *const headings[] = {"kernel", "number",      "ops",
+	static const char *const headings[] = {"kernel", "number",       "ops",
 	                                       "FLOP",   "bytes stored", "such as"};
 	enum { SHOWN = 30 };
 	sw_table table;
@@ -125,14 +125,12 @@ static json_t *kernels_json(const sw_kernels *kernels)
 	for (size_t i = 0; i < kernels->list.len; i++) {
 		const sw_kernel_ops *kernel = &kernels->list.data[i];
 		kernel_row row = row_of(kernels, kernel);
-		const char *in =
-			kernels->program->computations.data[kernel->computation].name;
-		json_array_append_new(
-			list, json_pack("{s:s, s:s, s:I, s:f, s:f, s:o}", "kind",
-		                        name_kind(row.kind), "computation", in, "ops",
-		                        (json_int_t)row.ops, "flops", row.flops, "stored_bytes",
-		                        row.stored_bytes, "results",
-		                        results_json(kernels, kernel)));
+		const char *in = kernels->program->computations.data[kernel->computation].name;
+		json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:f, s:f, s:o}", "kind",
+		                                      name_kind(row.kind), "computation", in, "ops",
+		                                      (json_int_t)row.ops, "flops", row.flops,
+		                                      "stored_bytes", row.stored_bytes, "results",
+		                                      results_json(kernels, kernel)));
 	}
 	return list;
 }
@@ -142,10 +140,9 @@ static json_t *notes_json(const sw_kernels *kernels)
 	json_t *list = json_array();
 	for (size_t i = 0; i < kernels->notes.len; i++) {
 		const sw_fuse_note *note = &kernels->notes.data[i];
-		json_array_append_new(list,
-		                      json_pack("{s:s, s:s}", "op",
-		                                sw_op_at(kernels->program, note->op)->name, "why",
-		                                note->text));
+		json_array_append_new(list, json_pack("{s:s, s:s}", "op",
+		                                      sw_op_at(kernels->program, note->op)->name,
+		                                      "why", note->text));
 	}
 	return list;
 }
@@ -195,6 +192,6 @@ sw_status cli_find_fusion(const cli *c, sw_fusion *fusion, sw_error *err)
 	}
 	if (!c->values.fusion)
 		return SW_OK;
-	return sw_fail(err, SW_ERR_INPUT,
-	               "--fusion %s: expected none, loops, xla-gpu or xla-cpu", c->values.fusion);
+	return sw_fail(err, SW_ERR_INPUT, "--fusion %s: expected none, loops, xla-gpu or xla-cpu",
+	               c->values.fusion);
 }

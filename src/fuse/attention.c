@@ -114,8 +114,9 @@ static void note_linear(sw_score_regions *r, uint32_t region)
 		return;
 	for (uint32_t i = 1; i < of->n_ops; i++) {
 		if (multiplies(r, sw_op_at(r->f->program, of->ops[i]), first)) {
-			add_note(r, of->ops[0], "no softmax is between it and the dot that "
-			                        "multiplies its scores");
+			add_note(r, of->ops[0],
+			         "no softmax is between it and the dot that "
+			         "multiplies its scores");
 			return;
 		}
 	}
@@ -123,8 +124,7 @@ static void note_linear(sw_score_regions *r, uint32_t region)
 
 /* ---- the recogniser --------------------------------------------------------------------- */
 
-static void try_region(sw_score_regions *r, uint32_t region, int64_t head,
-                       sw_kernel_drafts *drafts)
+static void try_region(sw_score_regions *r, uint32_t region, int64_t head, sw_kernel_drafts *drafts)
 {
 	sw_scores scores;
 	sw_scores_analyse(&scores, r, region);
@@ -157,8 +157,9 @@ void sw_fuse_attention(sw_fuser *f, int32_t computation)
 		else
 			note_linear(&regions, region);
 	}
-	sw_kernel_drafts_finish(&drafts, "its kernels would wait for one another, as where a softmax "
-	                                 "is over the queries");
+	sw_kernel_drafts_finish(&drafts,
+	                        "its kernels would wait for one another, as where a softmax "
+	                        "is over the queries");
 	sw_kernel_drafts_clear(&drafts);
 	sw_score_regions_clear(&regions);
 }

@@ -1,7 +1,7 @@
 /*
  * Which values are cheaper to compute again than to read: masks of positions, biases that a
- * broadcast repeats, heads of keys that several queries share, narrow numbers that are widened, rows
- * of zeros with one other number.
+ * broadcast repeats, heads of keys that several queries share, narrow numbers that are widened,
+ * rows of zeros with one other number.
  *
  * cost(v) is the fewest bytes that have to be read to have v: those of v itself, or, if a simple op
  * computes it, the sum of its operands' costs. What two operands share is counted twice, so that a
@@ -39,9 +39,8 @@ bool sw_fuse_picks(const sw_program *program, sw_id id)
 	const sw_index_dims *x = &op->attrs->index;
 	int64_t rows = 1;
 	sw_shape whole = sw_value_shape(program, op->operands[0]),
-		 slices = sw_value_shape(program, op->opcode == SW_OP_GATHER
-	                                                  ? op->first_result
-	                                                  : op->operands[2]);
+		 slices = sw_value_shape(program, op->opcode == SW_OP_GATHER ? op->first_result
+	                                                                     : op->operands[2]);
 	for (int32_t i = 0; i < x->operand_batch.n; i++)
 		rows *= whole.dims[x->operand_batch.v[i]];
 	return x->offset.n == 0 && x->collapsed.n == 1 && x->operand_batch.n == whole.rank - 1 &&

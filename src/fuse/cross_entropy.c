@@ -3,10 +3,10 @@
  * derivative, in kernels that store no scores.
  *
  * One kernel goes through the rows: scores, their statistics, and the gradients of both factors. It
- * stores the statistics (maximum, sum, the label's score), the loss itself and how rows are weighted
- * is outside. Where the derivative waits for the loss, or the vocabulary is split among devices,
- * several kernels compute the scores; that is done only if a score is a short sum, as computing it
- * again would take longer than reading it.
+ * stores the statistics (maximum, sum, the label's score), the loss itself and how rows are
+ * weighted is outside. Where the derivative waits for the loss, or the vocabulary is split among
+ * devices, several kernels compute the scores; that is done only if a score is a short sum, as
+ * computing it again would take longer than reading it.
  */
 #include "fuse/score_kernels.h"
 
@@ -28,10 +28,11 @@ static const char *why_no_loss(const sw_scores *s, int64_t again)
 	int64_t width = sw_score_contracted(f->program, sw_score_seed_op(s, 0));
 	if (s->n_stages < 2 || width <= again)
 		return NULL;
-	return sw_arena_printf(&f->kernels->arena,
-	                       "%d kernels would compute its scores, each a sum of %lld products, and "
-	                       "%lld is the most that is summed again",
-	                       s->n_stages, (long long)width, (long long)again);
+	return sw_arena_printf(
+		&f->kernels->arena,
+		"%d kernels would compute its scores, each a sum of %lld products, and "
+		"%lld is the most that is summed again",
+		s->n_stages, (long long)width, (long long)again);
 }
 
 static void try_loss(sw_score_regions *r, uint32_t region, int64_t again, sw_score_passes passes,

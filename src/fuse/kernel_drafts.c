@@ -18,7 +18,7 @@ typedef struct finisher {
 	bool *dropped;       /* per draft */
 	/* the drafts that read a value from outside: readers[start[v] .. start[v + 1]) */
 	uint32_t *start, *readers;
-	uint32_t *waits;     /* per node (ops, then drafts): operands that are not computed yet */
+	uint32_t *waits; /* per node (ops, then drafts): operands that are not computed yet */
 } finisher;
 
 /* ---- the list --------------------------------------------------------------------------- */

@@ -42,14 +42,14 @@ void sw_kernel_drafts_clear(sw_kernel_drafts *drafts);
 /* Return whether it takes less memory traffic to compute a value of the computation again from
  * what it is made of, by elementwise ops, broadcasts and moves, than to read it. */
 bool sw_draft_may_borrow(sw_kernel_drafts *drafts, sw_id value);
-/* Return whether a gather reads, or a scatter writes, one element of each row: of all dimensions but
- * one, element by element. */
+/* Return whether a gather reads, or a scatter writes, one element of each row: of all dimensions
+ * but one, element by element. */
 bool sw_fuse_picks(const sw_program *program, sw_id op);
 
 /* Append a draft, whose list is copied; its ops must be ascending. */
 void sw_kernel_drafts_add(sw_kernel_drafts *drafts, sw_kernel_draft draft);
-/* Add the kernels of all drafts to the kernels. `why` is the note for groups that are dropped; NULL:
- * none. O(uses + dropped groups * uses). */
+/* Add the kernels of all drafts to the kernels. `why` is the note for groups that are dropped;
+ * NULL: none. O(uses + dropped groups * uses). */
 void sw_kernel_drafts_finish(sw_kernel_drafts *drafts, const char *why);
 
 #endif

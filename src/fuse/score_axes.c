@@ -17,14 +17,14 @@ void sw_axes_clear(sw_axes *axes)
 uint32_t sw_axes_add(sw_axes *axes, int64_t size)
 {
 	uint32_t axis = (uint32_t)axes->list.len;
-	sw_vec_push(&axes->list, ((sw_axis){.size = size, .same = axis, .high = SW_NO_ID}));
+	sw_vec_push(&axes->list, ((sw_score_axis){.size = size, .same = axis, .high = SW_NO_ID}));
 	return axis;
 }
 
 /* Return what an axis was found to be, halving the way to it for the next search. */
 static uint32_t find(const sw_axes *axes, uint32_t axis)
 {
-	sw_axis *list = axes->list.data;
+	sw_score_axis *list = axes->list.data;
 	while (list[axis].same != axis)
 		axis = list[axis].same = list[list[axis].same].same;
 	return axis;
@@ -51,14 +51,14 @@ static void resolve(const sw_axes *axes, sw_axis_list list, axis_buffer *out)
 
 static sw_axis_list keep(const sw_axes *axes, const axis_buffer *list)
 {
-	return (sw_axis_list){list->n, sw_arena_copy(axes->arena, list->v,
-	                                             sizeof(uint32_t) * (size_t)list->n)};
+	return (sw_axis_list){
+		list->n, sw_arena_copy(axes->arena, list->v, sizeof(uint32_t) * (size_t)list->n)};
 }
 
 static bool is_resolved(const sw_axes *axes, sw_axis_list list)
 {
 	for (int32_t i = 0; i < list.n; i++) {
-		const sw_axis *axis = &axes->list.data[list.v[i]];
+		const sw_score_axis *axis = &axes->list.data[list.v[i]];
 		if (axis->same != list.v[i] || axis->high != SW_NO_ID)
 			return false;
 	}

@@ -17,16 +17,16 @@ typedef struct sw_axis_list {
 	const uint32_t *v;
 } sw_axis_list;
 
-typedef struct sw_axis {
+typedef struct sw_score_axis {
 	int64_t size;
 	uint32_t same; /* the axis that this one was found to be; itself: none */
 	uint32_t high; /* split into high (major) and high + 1; SW_NO_ID: whole */
 	uint8_t role;  /* bits that the analysis of the region sets (score_roles.c) */
-} sw_axis;
+} sw_score_axis;
 
 typedef struct sw_axes {
 	sw_arena *arena; /* of the lists; the caller's */
-	SW_VEC(sw_axis) list;
+	SW_VEC(sw_score_axis) list;
 } sw_axes;
 
 void sw_axes_clear(sw_axes *axes);

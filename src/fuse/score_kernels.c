@@ -37,8 +37,7 @@ static bool take(draft_maker *m, sw_id op, sw_draft_part part)
 /* Row statistics of earlier kernels are read, unless they are only reshaped. */
 static bool is_copied(const draft_maker *m, const sw_score_op *x)
 {
-	return x->role == SW_SCORE_FULL ||
-	       sw_op_at(m->program, x->op)->opcode == SW_OP_RESHAPE;
+	return x->role == SW_SCORE_FULL || sw_op_at(m->program, x->op)->opcode == SW_OP_RESHAPE;
 }
 
 /* Take what the kernel computes an operand from. */

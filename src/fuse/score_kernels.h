@@ -14,8 +14,8 @@ typedef struct sw_score_rule {
 } sw_score_rule;
 const sw_score_rule *sw_score_rule_of(sw_fusion device);
 
-/* Add one draft per stage of the region. `forward` is the kind of kernels of the softmax and what it
- * multiplies, `gradient` that of the derivative. */
+/* Add one draft per stage of the region. `forward` is the kind of kernels of the softmax and what
+ * it multiplies, `gradient` that of the derivative. */
 void sw_score_kernels_add(const sw_scores *scores, sw_fused_kernel forward,
                           sw_fused_kernel gradient, sw_kernel_drafts *drafts);
 

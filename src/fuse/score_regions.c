@@ -60,7 +60,8 @@ static void set_value(sw_score_regions *r, sw_id value, uint32_t region, sw_axis
 }
 
 /* Join the regions of two values that an op combines element by element. Return false if they stay
- * apart: two softmaxes are not one, as where the gradients of a bias that layers share are added. */
+ * apart: two softmaxes are not one, as where the gradients of a bias that layers share are added.
+ */
 static bool join(sw_score_regions *r, sw_id op, sw_id x, sw_id y)
 {
 	uint32_t a = sw_score_region_of(r, x), b = sw_score_region_of(r, y);
@@ -101,8 +102,8 @@ static void add_new(sw_score_regions *r, axis_builder *list, int64_t size)
 
 static sw_axis_list keep(sw_score_regions *r, const axis_builder *list)
 {
-	return (sw_axis_list){list->n, sw_arena_copy(&r->arena, list->v,
-	                                             sizeof(uint32_t) * (size_t)list->n)};
+	return (sw_axis_list){
+		list->n, sw_arena_copy(&r->arena, list->v, sizeof(uint32_t) * (size_t)list->n)};
 }
 
 /* An operand whose axes are divided among its dimensions. */
@@ -330,8 +331,7 @@ static void visit_regions(sw_score_regions *r, sw_id id, visit_region *visit, vo
 	uint32_t region = op->n_results ? sw_score_region_of(r, op->first_result) : SW_NO_ID;
 	if (region != SW_NO_ID)
 		visit(r, region, id, context);
-	bool ends = op->opcode == SW_OP_DOT ||
-	            (op->opcode == SW_OP_REDUCE && op->n_operands == 2);
+	bool ends = op->opcode == SW_OP_DOT || (op->opcode == SW_OP_REDUCE && op->n_operands == 2);
 	for (uint32_t i = 0; ends && i < 2; i++) {
 		seen[i] = sw_score_region_of(r, op->operands[i]);
 		if (seen[i] != SW_NO_ID && seen[i] != region && (i == 0 || seen[1] != seen[0]))
@@ -359,8 +359,7 @@ static void sort_ops(sw_score_regions *r, const sw_computation *c)
 	for (size_t i = 0; i < c->ops.len; i++)
 		visit_regions(r, c->ops.data[i], count_op, NULL);
 	for (size_t k = 0; k < r->list.len; k++)
-		r->list.data[k].ops = next[k] =
-			SW_NEW_N(&r->arena, sw_id, r->list.data[k].n_ops);
+		r->list.data[k].ops = next[k] = SW_NEW_N(&r->arena, sw_id, r->list.data[k].n_ops);
 	for (size_t i = 0; i < c->ops.len; i++)
 		visit_regions(r, c->ops.data[i], place_op, next);
 }

@@ -4,8 +4,8 @@
  * A SCORE REGION begins at dots whose result has dimensions of both operands, and consists of all
  * that follows from their results by elementwise ops, moves within the dimensions, reductions and
  * broadcasts of what was reduced. Every value of a region has axes (score_axes.h), so that the
- * dimensions of one value are found again in another, whatever their order or size. A dot that reads
- * a value of a region ends it. Regions that meet in an elementwise op become one.
+ * dimensions of one value are found again in another, whatever their order or size. A dot that
+ * reads a value of a region ends it. Regions that meet in an elementwise op become one.
  *
  * Each value belongs to at most one region, so all regions of a computation take O(uses).
  */
@@ -16,8 +16,8 @@
 #include "fuse/score_axes.h"
 
 typedef struct sw_score_value {
-	uint32_t region; /* SW_NO_ID: of none; else see sw_score_region_of */
-	bool exponential; /* an exponential, or one that was scaled, converted or masked */
+	uint32_t region;   /* SW_NO_ID: of none; else see sw_score_region_of */
+	bool exponential;  /* an exponential, or one that was scaled, converted or masked */
 	sw_axis_list axes; /* see sw_axes_resolve */
 } sw_score_value;
 

@@ -12,7 +12,7 @@ static const sw_op *op_at(const sw_scores *s, sw_id id)
 	return sw_op_at(s->regions->f->program, id);
 }
 
-static sw_axis *axis_at(const sw_scores *s, uint32_t axis)
+static sw_score_axis *axis_at(const sw_scores *s, uint32_t axis)
 {
 	return &s->regions->axes.list.data[axis];
 }
@@ -61,8 +61,8 @@ sw_id sw_score_uncombined(const sw_program *program, sw_id value)
 const sw_score_op *sw_score_op_of(const sw_scores *s, sw_id value)
 {
 	const sw_score_op *op = is_in_region(s, value)
-		? find_op(s, s->regions->f->program->values.data[value].op)
-		: NULL;
+	                                ? find_op(s, s->regions->f->program->values.data[value].op)
+	                                : NULL;
 	return op && op->role != SW_SCORE_APART ? op : NULL;
 }
 
@@ -146,8 +146,9 @@ static void add_keys(sw_scores *s, sw_id id)
 		}
 		s->n_keys = n;
 	} else if (known != n || n != s->n_keys) {
-		refuse(s, id, "it sums exponentials over other dimensions than an earlier softmax "
-		              "of the same scores");
+		refuse(s, id,
+		       "it sums exponentials over other dimensions than an earlier softmax "
+		       "of the same scores");
 	}
 }
 
@@ -199,8 +200,8 @@ static void find_seeds(sw_scores *s)
 		refuse(s, s->ops[0].op, "no dot computes its scores");
 		return;
 	}
-	sw_axis_list axes = sw_score_axes_of(
-		s->regions, op_at(s, s->ops[s->seeds[0].index].op)->first_result);
+	sw_axis_list axes =
+		sw_score_axes_of(s->regions, op_at(s, s->ops[s->seeds[0].index].op)->first_result);
 	s->n_queries = count_axes(s, axes, 0, axes.n, QUERY).with_role;
 }
 
@@ -238,8 +239,8 @@ static sw_score_role role_of_reduce(const sw_scores *s, const sw_op *op)
 {
 	if (role_of(s, op->operands[0]) != SW_SCORE_FULL)
 		return reads_role(s, op, true) && class_of(s, op->first_result) == ROW
-			? SW_SCORE_ROW
-			: SW_SCORE_APART;
+		               ? SW_SCORE_ROW
+		               : SW_SCORE_APART;
 	if (class_of(s, op->first_result) != ROW)
 		return SW_SCORE_SUM;
 	int32_t before = sw_score_axes_of(s->regions, op->operands[0]).n,
@@ -266,9 +267,9 @@ static sw_score_role role_of_reader(sw_scores *s, sw_id id, uint32_t which)
 		queries += count_axes(s, axes, from, to, QUERY).with_role;
 	}
 	for (int32_t i = 0; i < batch.n; i++)
-		aligned |= count_axes(s, axes, begin[batch.v[i]], begin[batch.v[i] + 1],
-		                      KEY | QUERY)
-				   .with_role > 0;
+		aligned |=
+			count_axes(s, axes, begin[batch.v[i]], begin[batch.v[i] + 1], KEY | QUERY)
+				.with_role > 0;
 	if (aligned || role_of(s, op->operands[1 - which]) == SW_SCORE_FULL)
 		return SW_SCORE_APART;
 	if (keys == s->n_keys && queries == 0)
@@ -313,15 +314,15 @@ static sw_score_role find_role(sw_scores *s, uint32_t index)
 
 /* ---- who reads -------------------------------------------------------------------------- */
 
-typedef struct readers {
+typedef struct score_readers {
 	bool inside;   /* an op with a role reads the value */
 	sw_id outside; /* an op that has none; SW_NO_ID */
-} readers;
+} score_readers;
 
-static readers find_readers(const sw_scores *s, sw_id value)
+static score_readers find_readers(const sw_scores *s, sw_id value)
 {
 	const sw_fuser *f = s->regions->f;
-	readers found = {false, SW_NO_ID};
+	score_readers found = {false, SW_NO_ID};
 	for (uint32_t u = f->users.start[value]; u < f->users.start[value + 1]; u++) {
 		const sw_score_op *user = find_op(s, f->users.ops[u]);
 		const sw_op *op = op_at(s, f->users.ops[u]);
@@ -343,7 +344,7 @@ static void settle_op(sw_scores *s, sw_score_op *x)
 	const sw_op *op = op_at(s, x->op);
 	if (x->role == SW_SCORE_APART)
 		return;
-	readers found = find_readers(s, op->first_result);
+	score_readers found = find_readers(s, op->first_result);
 	bool returned = s->regions->f->returned[op->first_result];
 	x->outside = returned || found.outside != SW_NO_ID;
 	bool reads = op->opcode == SW_OP_REDUCE || op->opcode == SW_OP_GATHER;

@@ -29,8 +29,7 @@ static void find_dependencies(sw_scores *s, uint32_t index)
 	x->seeds = seed_bit(s, index);
 	x->soft = op->opcode == SW_OP_EXPONENTIAL ||
 	          (op->opcode == SW_OP_REDUCE && x->role == SW_SCORE_ROW &&
-	           sw_computation_monoid(s->regions->f->program, op->called[0]) ==
-	                   SW_MONOID_SUM);
+	           sw_computation_monoid(s->regions->f->program, op->called[0]) == SW_MONOID_SUM);
 	for (uint32_t i = 0; i < op->n_operands; i++) {
 		const sw_score_op *y = source_of(s, op->operands[i]);
 		if (y) {
@@ -78,9 +77,8 @@ static void set_earliest(sw_scores *s, sw_score_op *x, int32_t least)
 		const sw_score_op *y = source_of(s, op->operands[i]);
 		if (!y)
 			continue;
-		bool combined =
-			sw_score_uncombined(s->regions->f->program, op->operands[i]) !=
-			op->operands[i];
+		bool combined = sw_score_uncombined(s->regions->f->program, op->operands[i]) !=
+		                op->operands[i];
 		x->earliest = SW_MAX(x->earliest, y->earliest + combined);
 	}
 }
@@ -118,8 +116,8 @@ static void set_stages(sw_scores *s)
 {
 	for (uint32_t i = 0; i < s->n; i++)
 		s->ops[i].stage = s->ops[i].outside || s->ops[i].role > SW_SCORE_ROW
-			? s->ops[i].earliest
-			: INT32_MAX;
+		                          ? s->ops[i].earliest
+		                          : INT32_MAX;
 	for (uint32_t i = s->n; i-- > 0;) {
 		const sw_score_op *x = &s->ops[i];
 		const sw_op *op = op_at(s, x);

@@ -12,10 +12,10 @@
 #include "fuse/score_regions.h"
 
 typedef enum sw_score_role {
-	SW_SCORE_APART, /* no part of the kernels */
-	SW_SCORE_FULL,  /* computes a score */
-	SW_SCORE_ROW,   /* computes a row statistic, or picks a score of each row */
-	SW_SCORE_KEYS,  /* a dot that contracts the keys of a score */
+	SW_SCORE_APART,   /* no part of the kernels */
+	SW_SCORE_FULL,    /* computes a score */
+	SW_SCORE_ROW,     /* computes a row statistic, or picks a score of each row */
+	SW_SCORE_KEYS,    /* a dot that contracts the keys of a score */
 	SW_SCORE_QUERIES, /* a dot that contracts the queries of a score */
 	SW_SCORE_SUM,     /* reduces a score over more than the keys */
 } sw_score_role;
@@ -53,7 +53,8 @@ typedef struct sw_scores {
 	sw_fuse_note refused;
 } sw_scores;
 
-/* Analyse a region, with `softmax` set, but for the stages. The lists live in the regions' arena. */
+/* Analyse a region, with `softmax` set, but for the stages. The lists live in the regions' arena.
+ */
 void sw_scores_analyse(sw_scores *scores, sw_score_regions *regions, uint32_t region);
 /* Return the op of the region that computes a value, NULL if that is none, or APART. */
 const sw_score_op *sw_score_op_of(const sw_scores *scores, sw_id value);
@@ -65,7 +66,8 @@ typedef enum sw_score_passes {
 	 * it and the dots that contract queries */
 	SW_SCORES_MULTIPLIED,
 	SW_SCORES_ONCE,  /* all together */
-	SW_SCORES_TWICE, /* row statistics; then all that ends the region, from scores computed again */
+	SW_SCORES_TWICE, /* row statistics; then all that ends the region, from scores computed
+	                    again */
 } sw_score_passes;
 /* Set the stages of all ops of a region that is not refused (score_stages.c). An all-reduce between
  * two ops puts them into different stages in any case. */

@@ -73,8 +73,8 @@ static void check_kernel(const sw_kernels *kernels, const sw_kernel_ops *kernel)
 	assert_true(kernel->n_results > 0);
 	for (uint32_t i = 0; i < kernel->n_results; i++) {
 		sw_id value = kernel->results[i];
-		const sw_op *op = sw_op_at(kernels->program,
-		                           kernels->program->values.data[value].op);
+		const sw_op *op =
+			sw_op_at(kernels->program, kernels->program->values.data[value].op);
 		assert_true(kernels->stored[value]);
 		if (elements(kernels, value) >= scores && reads(kernels, kernel, value))
 			fail_msg("%s stores %s, as large as its scores",
@@ -156,8 +156,7 @@ static void run_program(const sw_program *program, uint64_t seed, const char *wh
 	uint32_t n = sw_program_inputs(program, program->entry, &arena, &values);
 	sw_tensor *inputs = SW_NEW_N(&arena, sw_tensor, n);
 	for (uint32_t i = 0; i < n; i++) {
-		assert_ok(sw_tensor_new(sw_value_shape(program, values[i]), true, &inputs[i],
-		                        &err),
+		assert_ok(sw_tensor_new(sw_value_shape(program, values[i]), true, &inputs[i], &err),
 		          &err, what);
 		fill(inputs[i], &rng);
 	}
@@ -186,6 +185,14 @@ static void compare_outputs(const sw_program *program, const sw_program *fused, 
 	free(b);
 }
 
+static int count_fusions(const sw_program *program, sw_fused_kernel kind)
+{
+	int n = 0;
+	for (sw_id id = 0; id < program->ops.len; id++)
+		n += sw_fused_kernel_of(sw_op_at(program, id)) == kind;
+	return n;
+}
+
 void check_fused_programs(const softmax_table *table, uint64_t seed)
 {
 	for (size_t i = 0; i < table->n; i++) {
@@ -194,6 +201,8 @@ void check_fused_programs(const softmax_table *table, uint64_t seed)
 		sw_error err = {0};
 		assert_ok(sw_fuse(program, table->device, &fused, &err), &err, what);
 		assert_ok(sw_program_verify(fused, &err), &err, what);
+		assert_int_equal(count_fusions(fused, table->forward), table->cases[i].forward);
+		assert_int_equal(count_fusions(fused, table->gradient), table->cases[i].gradient);
 		if (program->num_partitions == 1)
 			compare_outputs(program, fused, seed, what);
 		sw_program_free(fused);

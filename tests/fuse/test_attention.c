@@ -30,7 +30,7 @@ static const softmax_case styles[] = {
 	{"kept_products", 4, 2, NULL},
 	{"scanned", 2, 1, NULL},
 	/* two layers, keys on two devices: of each a maximum, a sum and a product, and two parts of
-	 * the derivative, with an all-reduce between them */
+         * the derivative, with an all-reduce between them */
 	{"split_keys", 6, 4, NULL},
 };
 
@@ -137,8 +137,10 @@ static void axes_are_not_mistaken_for_others_of_the_same_size(void **state)
 	(void)state;
 	static const char *const text =
 		"HloModule m\n"
-		"max { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] maximum(a, b) }\n"
-		"sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n"
+		"max { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] maximum(a, "
+	        "b) }\n"
+		"sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) "
+	        "}\n"
 		"ENTRY e {\n"
 		"  q = f32[4,4,4,4] parameter(0)\n  k = f32[4,4,4,4] parameter(1)\n"
 		"  v = f32[4,4,4,4] parameter(2)\n"
