@@ -13,6 +13,8 @@
 #include "interpret/blas.h"
 #include "interpret/kernel.h"
 #include "interpret/multiply.h"
+#include "interpret/onednn.h"
+#include "interpret/team.h"
 
 /* One operand: batch dimensions, then outer ones (m or n), then inner ones (contracted). */
 typedef struct side {
@@ -24,10 +26,12 @@ typedef struct side {
 } side;
 
 typedef struct product {
-	sw_type type; /* to multiply in */
-	size_t bytes;
+	sw_type type; /* of the operands; sums are in f32 at least */
+	sw_type result;
+	size_t bytes, result_bytes;
 	int batch_rank;
 	int64_t batch_dims[SW_MAX_RANK], batches, m, n, k;
+	int64_t c_row; /* from one row of the result to the next */
 	side a, b;
 	char *c;
 } product;
@@ -70,14 +74,67 @@ static bool blas_reads(const side *s, bool *transposed, int *leading)
 		sw_blas_functions()->gemm(CblasRowMajor, at ? CblasTrans : CblasNoTrans,           \
 		                          bt ? CblasNoTrans : CblasTrans, as_int(p->m),            \
 		                          as_int(p->n), as_int(p->k), ALPHA, (const void *)a, lda, \
-		                          (const void *)b, ldb, BETA, (void *)c, as_int(p->n));    \
+		                          (const void *)b, ldb, BETA, (void *)c,             \
+		                          as_int(p->c_row));    \
 	}
 static const float one_c64[2] = {1, 0}, zero_c64[2] = {0, 0};
 static const double one_c128[2] = {1, 0}, zero_c128[2] = {0, 0};
-BLAS(multiply_f32, sgemm, 1.0f, 0.0f)
+BLAS(multiply_by_blas, sgemm, 1.0f, 0.0f)
 BLAS(multiply_f64, dgemm, 1.0, 0.0)
 BLAS(multiply_c64, cgemm, one_c64, zero_c64)
 BLAS(multiply_c128, zgemm, one_c128, zero_c128)
+
+static sw_matrix_product shape_of(const product *p)
+{
+	sw_matrix_product shape;
+	memset(&shape, 0, sizeof shape); /* it is compared by its bytes */
+	shape.m = p->m;
+	shape.n = p->n;
+	shape.k = p->k;
+	shape.a_row = p->a.outer_stride;
+	shape.a_column = p->a.inner_stride;
+	shape.b_row = p->b.inner_stride;
+	shape.b_column = p->b.outer_stride;
+	shape.c_row = p->c_row;
+	shape.result = p->result;
+	return shape;
+}
+
+/* A product that costs less than a call of a library. b's rows are contiguous. */
+SW_CLONES static void multiply_little(const product *p, const float *a, const float *b, float *c)
+{
+	const int64_t n = p->n, k = p->k;
+	for (int64_t i = 0; i < p->m; i++) {
+		float *r = c + i * p->c_row;
+		for (int64_t j = 0; j < n; j++)
+			r[j] = a[i * p->a.outer_stride] * b[j];
+		for (int64_t l = 1; l < k; l++) {
+			const float x = a[i * p->a.outer_stride + l * p->a.inner_stride];
+			const float *y = b + l * p->b.inner_stride;
+			for (int64_t j = 0; j < n; j++)
+				r[j] += x * y[j];
+		}
+	}
+}
+
+/* Multiply-adds of a product for which a library's call is worth its microsecond. */
+enum { LITTLE = 4096 };
+
+static void multiply_f32(const product *p, const char *a, const char *b, char *c)
+{
+	sw_matrix_product shape = shape_of(p);
+	bool little = p->b.outer_stride == 1 && (p->k == 1 || p->m * p->n * p->k <= LITTLE);
+	if (little)
+		multiply_little(p, (const void *)a, (const void *)b, (void *)c);
+	else if (!sw_onednn_multiply_f32(&shape, a, b, c))
+		multiply_by_blas(p, a, b, c);
+}
+
+static void multiply_bf16(const product *p, const char *a, const char *b, char *c)
+{
+	sw_matrix_product shape = shape_of(p);
+	(void)sw_onednn_multiply_bf16(&shape, a, b, c); /* sw_onednn_has_bf16 was asked before */
+}
 
 /* Integers wrap, so the loop for the unsigned type of the same width serves signed types too. */
 #define LOOPS(name, T, W)                                                                          \
@@ -93,7 +150,7 @@ BLAS(multiply_c128, zgemm, one_c128, zero_c128)
 					            l * p->a.inner_stride] *                       \
 					       (W)y[j * p->b.outer_stride +                        \
 					            l * p->b.inner_stride];                        \
-				r[i * p->n + j] = (T)sum;                                          \
+				r[i * p->c_row + j] = (T)sum;                                          \
 			}                                                                          \
 	}
 LOOPS(multiply_1, uint8_t, uint32_t)
@@ -104,7 +161,7 @@ LOOPS(multiply_8, uint64_t, uint64_t)
 static multiply_fn *find_multiply(sw_type type)
 {
 	static multiply_fn *const by_type[SW_TYPE_COUNT] = {
-		[SW_F32] = multiply_f32,   [SW_F64] = multiply_f64, [SW_C64] = multiply_c64,
+		[SW_F32] = multiply_f32,   [SW_BF16] = multiply_bf16, [SW_F64] = multiply_f64, [SW_C64] = multiply_c64,
 		[SW_C128] = multiply_c128, [SW_S8] = multiply_1,    [SW_U8] = multiply_1,
 		[SW_S16] = multiply_2,     [SW_U16] = multiply_2,   [SW_S32] = multiply_4,
 		[SW_U32] = multiply_4,     [SW_S64] = multiply_8,   [SW_U64] = multiply_8,
@@ -120,7 +177,7 @@ bool sw_can_multiply(sw_type type)
 void sw_multiply_dense(sw_type type, int64_t m, int64_t n, int64_t k, const void *a, const void *b,
                        void *c)
 {
-	product p = {.type = type, .m = m, .n = n, .k = k};
+	product p = {.type = type, .result = type, .m = m, .n = n, .k = k, .c_row = n};
 	p.a = (side){.outer = m, .inner = k, .outer_stride = k, .inner_stride = 1};
 	p.b = (side){.outer = n, .inner = k, .outer_stride = k, .inner_stride = 1};
 	find_multiply(type)(&p, a, b, c);
@@ -243,24 +300,69 @@ bool sw_prepare_dot(const sw_program *program, const sw_op *op, sw_plan_op *plan
 	                  sw_value_shape(program, op->first_result).type);
 }
 
-static void multiply_all(const product *p)
+/* A product is cut along the longer side of its result into blocks, whose size does not depend on
+ * the number of threads; products of a large batch are taken one by one. */
+typedef struct shared_product {
+	const product *p;
+	multiply_fn *multiply;
+	int64_t blocks, rows, columns; /* of a block */
+} shared_product;
+
+/* Multiply-adds that are worth a thread's turn. */
+#define WORTH_A_BLOCK 4e6
+enum { BLOCKS = 16, BLOCK_UNIT = 32 };
+
+static shared_product cut(const product *p)
 {
-	multiply_fn *multiply = find_multiply(p->type);
-	int64_t index[SW_MAX_RANK] = {0}, c_bytes = p->m * p->n * (int64_t)p->bytes;
-	char *c = p->c;
-	do {
-		int64_t a = 0, b = 0;
-		for (int d = 0; d < p->batch_rank; d++) {
-			a += index[d] * p->a.batch_stride[d];
-			b += index[d] * p->b.batch_stride[d];
-		}
-		multiply(p, p->a.data + a * (int64_t)p->bytes, p->b.data + b * (int64_t)p->bytes,
-		         c);
-		c += c_bytes;
-	} while (sw_next_index(p->batch_rank, p->batch_dims, index));
+	shared_product s = {p, find_multiply(p->type), 1, p->m, p->n};
+	double work = (double)p->m * (double)p->n * (double)p->k;
+	int64_t wanted = p->batches < BLOCKS ? (int64_t)SW_MIN(work / WORTH_A_BLOCK, BLOCKS) : 1;
+	int64_t extent = SW_MAX(p->m, p->n), units = (extent + BLOCK_UNIT - 1) / BLOCK_UNIT;
+	if (wanted <= 1)
+		return s;
+	int64_t size = (units + wanted - 1) / wanted * BLOCK_UNIT;
+	s.blocks = (extent + size - 1) / size;
+	*(p->m >= p->n ? &s.rows : &s.columns) = size;
+	return s;
 }
 
-static sw_status multiply_into(product *p, sw_tensor c, sw_error *err)
+static void multiply_block(void *context, int member, int64_t i)
+{
+	const shared_product *s = context;
+	const product *p = s->p;
+	int64_t batch = i / s->blocks, a = 0, b = 0;
+	int64_t row = s->rows < p->m ? i % s->blocks * s->rows : 0,
+		column = s->columns < p->n ? i % s->blocks * s->columns : 0;
+	product part = *p;
+	(void)member;
+	part.m = part.a.outer = SW_MIN(s->rows, p->m - row);
+	part.n = part.b.outer = SW_MIN(s->columns, p->n - column);
+	int64_t at = (batch * p->m + row) * p->n + column;
+	for (int d = p->batch_rank - 1; d >= 0; d--) {
+		a += batch % p->batch_dims[d] * p->a.batch_stride[d];
+		b += batch % p->batch_dims[d] * p->b.batch_stride[d];
+		batch /= p->batch_dims[d];
+	}
+	a += row * p->a.outer_stride;
+	b += column * p->b.outer_stride;
+	s->multiply(&part, p->a.data + a * (int64_t)p->bytes, p->b.data + b * (int64_t)p->bytes,
+	            p->c + at * (int64_t)p->result_bytes);
+}
+
+static void multiply_all(sw_team *team, product *p)
+{
+	p->batches = 1;
+	for (int d = 0; d < p->batch_rank; d++)
+		p->batches *= p->batch_dims[d];
+	p->c_row = p->n;
+	shared_product s = cut(p);
+	double work = (double)p->batches * (double)p->m * (double)p->n * (double)p->k;
+	int64_t n = p->batches * s.blocks;
+	sw_team_run(work < WORTH_A_BLOCK / 16 ? NULL : team, n, SW_MAX(n / 64, 1), multiply_block,
+	            &s);
+}
+
+static sw_status multiply_into(sw_team *team, product *p, sw_tensor c, sw_error *err)
 {
 	p->c = sw_tensor_data(c);
 	p->m = p->a.outer;
@@ -272,7 +374,7 @@ static sw_status multiply_into(product *p, sw_tensor c, sw_error *err)
 	if (p->k == 0 || c.buffer->bytes == 0)
 		memset(p->c, 0, c.buffer->bytes);
 	else
-		multiply_all(p);
+		multiply_all(team, p);
 	return SW_OK;
 }
 
@@ -282,7 +384,14 @@ sw_status sw_dot(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attr
 	sw_tensor c = {0};
 	sw_type type = shape.type;
 	product p = {.type = sw_type_to_multiply_in(type), .batch_rank = attrs->dot.lhs_batch.n};
+	p.result = p.type;
+	if (lhs.shape.type == SW_BF16 && rhs.shape.type == SW_BF16 && p.type == SW_F32 &&
+	    type != SW_F16 && sw_onednn_has_bf16()) {
+		p.type = SW_BF16;
+		p.result = type;
+	}
 	p.bytes = (size_t)sw_type_bytes(p.type);
+	p.result_bytes = (size_t)sw_type_bytes(p.result);
 	for (int i = 0; i < p.batch_rank; i++)
 		p.batch_dims[i] = lhs.shape.dims[attrs->dot.lhs_batch.v[i]];
 	sw_status status = take_side(it, lhs, p.type, attrs->dot.lhs_batch,
@@ -290,15 +399,15 @@ sw_status sw_dot(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attr
 	if (status == SW_OK)
 		status = take_side(it, rhs, p.type, attrs->dot.rhs_batch,
 		                   attrs->dot.rhs_contracting, &p.b, err);
-	shape.type = p.type;
-	if (out->buffer && p.type == type)
+	shape.type = p.result;
+	if (out->buffer && p.result == type)
 		c = sw_tensor_keep(*out);
 	else if (status == SW_OK)
 		status = sw_scratch_new(it, shape, &c, err);
 	if (status == SW_OK)
-		status = multiply_into(&p, c, err);
-	if (status == SW_OK && out->buffer && p.type != type)
-		sw_convert_elements(p.type, sw_tensor_data(c), type, sw_tensor_data(*out),
+		status = multiply_into(it->team, &p, c, err);
+	if (status == SW_OK && out->buffer && p.result != type)
+		sw_convert_elements(p.result, sw_tensor_data(c), type, sw_tensor_data(*out),
 		                    sw_shape_elements(shape));
 	else if (status == SW_OK && !out->buffer)
 		status = sw_convert_tensor(it, c, type, out, err);

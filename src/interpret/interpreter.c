@@ -299,8 +299,8 @@ sw_status sw_interpret(sw_interpreter *it, sw_tensor *inputs, uint32_t n_inputs,
 			sw_tensor_drop(&inputs[i]);
 		return status;
 	}
-	if (it->multiplies && it->options.blas_threads > 0)
-		sw_blas_set_threads(it->options.blas_threads);
+	if (it->multiplies)
+		sw_blas_set_threads(1); /* the team shares out products */
 	it->placed = it->frames != NULL;
 	(it->placed ? copy_inputs_to_places : set_inputs)(it, inputs, n_inputs);
 	it->paced_end_s = sw_now_s();

@@ -69,10 +69,9 @@ void sw_tiles_init(sw_interpreter *it)
 			it->tile_values = SW_MAX(it->tile_values, plan->n_values);
 			scratch = SW_MAX(scratch, plan->scratch_bytes);
 		}
-	if (!it->tile_values)
+	if (!it->tile_values && !it->multiplies)
 		return;
-	int threads = it->options.blas_threads > 0 ? it->options.blas_threads : sw_cpu_count();
-	it->team = sw_team_new(threads);
+	it->team = sw_team_new(it->options.blas_threads);
 	size_t members = (size_t)sw_team_size(it->team);
 	it->tile_views =
 		SW_NEW_N(&it->arena, sw_tile_view, it->tile_values * (members + 1));
