@@ -5,7 +5,7 @@
 
 static const cli_command *const commands[] = {&cli_inspect,   &cli_plan_command, &cli_explain,
                                               &cli_verify,    &cli_simulate,     &cli_run,
-                                              &cli_calibrate, &cli_solve};
+                                              &cli_calibrate, &cli_solve,        &cli_reshard};
 
 static void print_usage(FILE *file)
 {
@@ -59,11 +59,12 @@ static int refuse_command(int argc, char **argv)
 	return sw_status_exit_code(status);
 }
 
-/* Connect `run` and `calibrate` under mpirun before anything is printed, so that only one rank
- * prints. */
+/* Connect `run`, `calibrate` and `reshard` under mpirun before anything is printed, so that only
+ * one rank prints. */
 static sw_status join_job(cli *c, sw_error *err)
 {
-	bool joins = c->command == &cli_run || c->command == &cli_calibrate;
+	bool joins = c->command == &cli_run || c->command == &cli_calibrate ||
+	             c->command == &cli_reshard;
 	return joins && sw_transport_under_mpi() ? sw_transport_mpi(&c->transport, err) : SW_OK;
 }
 

@@ -6,6 +6,7 @@
     export_programs.py --list           what there is
     export_programs.py --papers         the programs of the papers' experiments (bench/papers), not the fixtures
     export_programs.py --measured FILE.csv --out DIR   the programs that a table of measured steps needs (bench/measured)
+    export_programs.py --kernels        the programs that bench/kernels times, not the fixtures
     export_programs.py --check          read the files again and see that they agree with each other
     export_programs.py --opcodes        the opcodes that occur in them
 
@@ -61,6 +62,7 @@ from models.vit import vit
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tests" / "programs"
 PAPERS_PROGRAMS = ROOT / "bench" / "papers" / "programs"
+KERNELS_PROGRAMS = ROOT / "build" / "kernels"
 
 # --- The fixtures ------------------------------------------------------------------------------------------------
 
@@ -296,6 +298,46 @@ RHINO = [
 SIZES = [paper_fixture("gpt-40x10240", paper_gpt(40, 10240, 80, 2000, 5000, jnp.bfloat16), LARGE)]
 PAPERS = AUTODDL + AXONN + RHINO + SIZES
 
+# --- Steps of 0.1 to 3 seconds on two cores, to time the executor with (bench/kernels) ----------------------------
+
+
+GPT_512 = dict(depth=2, width=512, heads=8, vocabulary=8192, length=256, batch=4)
+LLAMA_512 = dict(depth=2, width=512, heads=8, groups=4, feedforward=1408, vocabulary=8192, length=256, batch=4)
+UNET_32 = dict(width=32, multipliers=(1, 2, 2), depth=1, attended=(1,), head_size=32, groups=8, size=32, batch=8)
+VIT_384 = dict(depth=4, width=384, heads=6, patch=16, size=224, classes=1000, batch=4)
+MAMBA_256 = dict(depth=2, width=256, states=16, vocabulary=4096, length=256, batch=4)
+LSTM_512 = dict(depth=1, width=512, cells=1024, vocabulary=8192, length=32, batch=32)
+MIXTRAL_256 = dict(depth=2, width=256, heads=8, groups=4, hidden=512, experts=8, vocabulary=4096, length=128, batch=8)
+GSHARD_256 = dict(depth=2, width=256, heads=8, hidden=1024, experts=8, capacity=32, vocabulary=4096, length=128, batch=8)
+DLRM_64 = dict(
+    rows=(100000, 40000, 20000, 7000, 1000), width=64, features=13, bottom=(512, 256), top=(512, 256), batch=4096
+)
+
+
+def timed_fixture(name, model, optimizer=Optimizer(clip=1.0)):
+    return Fixture(name, model, optimizer, recorded=False)
+
+
+KERNELS = [
+    timed_fixture("gpt", gpt(**GPT_512)),
+    timed_fixture("gpt-long", gpt(**GPT_512 | dict(length=1024, batch=1))),
+    timed_fixture("gpt-scan", gpt(**GPT_512, scan=True)),
+    timed_fixture("gpt-bf16", gpt(**GPT_512, compute=jnp.bfloat16)),
+    timed_fixture("gpt-dropout", gpt(**GPT_512, dropout=0.1)),
+    timed_fixture("llama", llama(**LLAMA_512)),
+    timed_fixture("llama-bf16", llama(**LLAMA_512, compute=jnp.bfloat16)),
+    timed_fixture(
+        "resnet", resnet(depths=(2, 2, 2, 2), width=64, size=64, classes=1000, batch=8), Momentum()
+    ),
+    timed_fixture("unet", unet(**UNET_32)),
+    timed_fixture("vit", vit(**VIT_384)),
+    timed_fixture("mamba", mamba(**MAMBA_256)),
+    timed_fixture("lstm", lstm(**LSTM_512), Adagrad(learning_rate=0.2)),
+    timed_fixture("moe-mixtral-scan", mixtral(**MIXTRAL_256, pools=8, capacity=48, scan=True)),
+    timed_fixture("moe-gshard", gshard(**GSHARD_256)),
+    timed_fixture("dlrm", dlrm(**DLRM_64), Adagrad()),
+]
+
 # --- Writing -----------------------------------------------------------------------------------------------------
 
 HLO_TYPES = {"float32": "f32", "bfloat16": "bf16", "float16": "f16", "int32": "s32", "uint32": "u32", "bool": "pred"}
@@ -499,6 +541,7 @@ def main():
     parser.add_argument("names", metavar="NAME", nargs="*", help="fixtures; all of them if none is named")
     parser.add_argument("--papers", action="store_true", help="the programs of the papers' experiments instead")
     parser.add_argument("--measured", metavar="FILE.csv", help="the programs of this table's rows; wants --out")
+    parser.add_argument("--kernels", action="store_true", help="the programs that bench/kernels times instead")
     parser.add_argument("--out", metavar="DIR", type=pathlib.Path, help="folder of the files")
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--list", action="store_true", help="print the fixtures' names")
@@ -509,8 +552,16 @@ def main():
         parser.error("--measured: in which folder should the programs go? Add --out DIR")
     shapes = measured_programs.shapes(options.measured) if options.measured else []
     measured = [Fixture(shape.name, shape.model(), shape.optimizer(), recorded=False) for shape in shapes]
-    all_fixtures = measured if options.measured else PAPERS if options.papers else FIXTURES
-    options.out = options.out or (PAPERS_PROGRAMS if options.papers else PROGRAMS)
+    all_fixtures, folder = (
+        (measured, options.out)
+        if options.measured
+        else (PAPERS, PAPERS_PROGRAMS)
+        if options.papers
+        else (KERNELS, KERNELS_PROGRAMS)
+        if options.kernels
+        else (FIXTURES, PROGRAMS)
+    )
+    options.out = options.out or folder
     known = {fixture.name: fixture for fixture in all_fixtures}
     unknown = [name for name in options.names if name not in known]
     if unknown:

@@ -12,7 +12,8 @@
 typedef struct lister {
 	sw_fuser *f;
 	uint32_t *kernel;  /* per node: its index in the list, SW_NO_ID */
-	uint32_t *seen;    /* per op: stamp of the kernel that was gathered last and holds it */
+	uint32_t *seen;    /* per op: the last gathering that took it */
+	uint32_t gathered; /* number of gatherings */
 	uint8_t *state;    /* per op: not begun, begun, done */
 	bool *dissolved;   /* per node */
 	SW_VEC(sw_id) ops; /* scratch */
@@ -44,16 +45,16 @@ static int ascending(const void *a, const void *b)
 
 /* ---- the ops of a kernel ----------------------------------------------------------------- */
 
-static void add_free_operands(lister *l, sw_id id, uint32_t stamp)
+static void add_free_operands(lister *l, sw_id id)
 {
 	const sw_op *op = sw_op_at(l->f->program, id);
 	for (uint32_t k = 0; k < op->n_operands; k++) {
 		sw_id from = l->f->program->values.data[op->operands[k]].op;
-		if (l->seen[from] == stamp || !is_free(l, from))
+		if (l->seen[from] == l->gathered || !is_free(l, from))
 			continue;
-		l->seen[from] = stamp;
+		l->seen[from] = l->gathered;
 		sw_vec_push(&l->ops, from);
-		add_free_operands(l, from, stamp);
+		add_free_operands(l, from);
 	}
 }
 
@@ -62,12 +63,13 @@ static void gather(lister *l, uint32_t node)
 {
 	const sw_fuse_node *n = &l->f->nodes.data[node];
 	l->ops.len = 0;
+	l->gathered++;
 	for (size_t i = 0; i < n->members.len; i++) {
-		l->seen[n->members.data[i]] = node + 1;
+		l->seen[n->members.data[i]] = l->gathered;
 		sw_vec_push(&l->ops, n->members.data[i]);
 	}
 	for (size_t i = 0; i < n->members.len; i++)
-		add_free_operands(l, n->members.data[i], node + 1);
+		add_free_operands(l, n->members.data[i]);
 	qsort(l->ops.data, l->ops.len, sizeof(*l->ops.data), ascending);
 }
 
@@ -157,7 +159,7 @@ static bool push_before(lister *l, sw_id id, bool *any)
 		const sw_op *op = sw_op_at(program, member);
 		for (uint32_t k = 0; k < op->n_operands && fine; k++) {
 			sw_id from = program->values.data[op->operands[k]].op;
-			if (fused && l->seen[from] == node + 1)
+			if (fused && l->seen[from] == l->gathered)
 				continue;
 			sw_id item = item_of(l, from);
 			fine = l->state[item] != BEGUN;

@@ -18,13 +18,19 @@ static const sw_frame_plan *largest_called(const struct sw_places *places, const
 	return largest;
 }
 
+/* Return whether an op's workspace is the frame of a computation that it calls. */
+static bool has_frame(const sw_op *op, const struct sw_places *places)
+{
+	return sw_is_region(op) && op->n_called && places->frames[op->called[0]].placed;
+}
+
 static void add_frame(sw_arena_peak *peak, const sw_program *program,
                       const struct sw_places *places, const sw_frame_plan *frame)
 {
 	peak->op = frame->peak_op != SW_NO_ID ? frame->peak_op : peak->op;
 	for (uint32_t i = 0; i < frame->n_residents; i++) {
 		const sw_frame_resident *r = &frame->residents[i];
-		if (r->working && sw_is_region(sw_op_at(program, r->id)))
+		if (r->working && has_frame(sw_op_at(program, r->id), places))
 			add_frame(peak, program, places,
 			          largest_called(places, sw_op_at(program, r->id)));
 		else if (r->working)

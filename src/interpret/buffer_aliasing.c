@@ -90,6 +90,8 @@ bool sw_kernel_may_overwrite(const sw_program *program, const sw_op *op, sw_alia
 	if (aliasing == SW_ALIASING_POINTWISE)
 		return sw_value_shape(program, op->first_result + i).type ==
 		       sw_value_shape(program, operand).type;
+	if (aliasing == SW_ALIASING_TILE)
+		return sw_tile_may_overwrite(program, op, i, k, class);
 	if (aliasing != SW_ALIASING_IN_PLACE || i != k)
 		return false;
 	for (uint32_t j = 0; j < op->n_operands; j++)

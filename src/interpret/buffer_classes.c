@@ -34,7 +34,7 @@ int64_t sw_placer_kernel(sw_placer *p, sw_id id)
 	sw_plan_op plan = {0};
 	bool computed = sw_choose_kernel(p->program, op, &plan);
 	p->aliasing[id] = computed ? plan.kernel.aliasing : SW_ALIASING_NONE;
-	return computed && !sw_is_region(op) ? sw_op_workspace(p->program, op, &plan) : 0;
+	return computed && !sw_runs_frames(op, p->aliasing[id]) ? sw_op_workspace(p->program, op, &plan) : 0;
 }
 
 /* ---- trace ------------------------------------------------------------------------------ */
@@ -43,7 +43,8 @@ static void mark_dense(sw_placer *p, const sw_computation *c)
 {
 	for (size_t k = 0; k < c->ops.len; k++) {
 		const sw_op *op = sw_op_at(p->program, c->ops.data[k]);
-		bool needs_all = !sw_kernels[op->opcode].splats || sw_is_region(op);
+		bool needs_all = !sw_kernels[op->opcode].splats ||
+		                 sw_runs_frames(op, p->aliasing[c->ops.data[k]]);
 		for (uint32_t i = 0; i < op->n_operands; i++)
 			p->dense[op->operands[i]] |= needs_all;
 	}

@@ -100,6 +100,10 @@ int64_t sw_placement_bytes(const sw_program *program); /* only arena_bytes */
  * the arena is far below `enough_bytes`. */
 int64_t sw_placement_bytes_near(const sw_program *program, int64_t enough_bytes);
 
+/* Return whether a fusion runs tile by tile: what its ops hand to each other has no buffer. Otherwise
+ * its computation runs op by op in a frame, and *why says what stands against it. */
+bool sw_tile_can_run(const sw_program *program, const sw_op *op, const char **why);
+
 /* Return a lower bound for the peak memory of each of `n_devices`, in bytes, over all ways to
  * partition this single-device program with its ops in this order: no layout gives a device less
  * than an even share (even_share.c). INT64_MAX: overflow. O(values log values). */

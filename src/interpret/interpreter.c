@@ -172,8 +172,10 @@ sw_status sw_interpreter_new(const sw_program *program, const sw_interpret_optio
 		status = prepare_computation(it, (int32_t)c, last, err);
 	if (status == SW_OK)
 		status = reserve_blas(it, err);
-	if (status == SW_OK)
+	if (status == SW_OK) {
 		sw_frames_bind(it);
+		sw_tiles_init(it);
+	}
 	if (status != SW_OK) {
 		sw_interpreter_free(it);
 		it = NULL;
@@ -191,6 +193,7 @@ void sw_interpreter_free(sw_interpreter *interpreter)
 	sw_pool_clear(&interpreter->pool);
 	if (interpreter->multiplies)
 		sw_blas_release();
+	sw_tiles_clear(interpreter);
 	free(interpreter->arena_data);
 	sw_vec_clear(&interpreter->begun);
 	sw_arena_clear(&interpreter->arena);

@@ -105,6 +105,9 @@ typedef enum sw_aliasing {
 	SW_ALIASING_STARTED,
 	/* the buffer of a dying operand, if all called computations allow it */
 	SW_ALIASING_REGION,
+	/* a fusion that runs tile by tile: the buffer of a dying operand of which each tile reads
+	 * what it writes of the result (sw_tile_result) */
+	SW_ALIASING_TILE,
 } sw_aliasing;
 /* Return an upper bound for the workspace of one run, in bytes: the sum over all tensors that the
  * kernel allocates, as if none were freed before the end. */
@@ -172,6 +175,14 @@ struct sw_interpreter {
 	sw_frame *frames;    /* per computation */
 	bool placed;         /* the running computation has a frame, so it is not run by a kernel */
 	SW_VEC(sw_id) begun; /* async-starts whose done op has not run yet (guard.c) */
+	/* fusions that run tile by tile (tile_run.c): */
+	struct sw_team *team;
+	const struct sw_tile_plan **tiles; /* per op; NULL: it runs otherwise */
+	/* per member of the team, and once for what they share: the values of the plan with the
+	 * most of them, tile_values */
+	struct sw_tile_view *tile_views;
+	size_t tile_values;
+	char **tile_direct, **tile_scratch; /* per value; per member but the first */
 };
 
 struct sw_call {
@@ -272,8 +283,18 @@ bool sw_kernel_keeps_splat(const sw_op *op, sw_aliasing aliasing);
  * share one buffer. */
 bool sw_kernel_may_overwrite(const sw_program *program, const sw_op *op, sw_aliasing aliasing,
                              uint32_t i, uint32_t k, const sw_id *class);
-/* Return true for ops that run called computations in frames of their own. */
+/* Return true for ops that may run called computations in frames of their own; all of them do, but
+ * for fusions that run tile by tile. */
 bool sw_is_region(const sw_op *op);
+static inline bool sw_runs_frames(const sw_op *op, sw_aliasing aliasing)
+{
+	return sw_is_region(op) && aliasing != SW_ALIASING_TILE;
+}
+/* Prepare the kernels of the fusions that run tile by tile (tile_prepare.c). */
+void sw_tiles_init(sw_interpreter *interpreter);
+void sw_tiles_clear(sw_interpreter *interpreter);
+bool sw_tile_may_overwrite(const sw_program *program, const sw_op *op, uint32_t i, uint32_t k,
+                           const sw_id *class);
 /* Bytes that a tensor, or n elements, occupy in an arena, and the sum of two byte counts. The
  * result is INT64_MAX on overflow. */
 int64_t sw_workspace_of(sw_shape shape);
@@ -370,7 +391,7 @@ sw_kernel_fn sw_kernel_unary, sw_kernel_binary, sw_kernel_clamp, sw_kernel_selec
 	sw_kernel_replica_id, sw_kernel_dimension_size, sw_kernel_broadcast, sw_kernel_transpose,
 	sw_kernel_slice, sw_kernel_reverse, sw_kernel_pad, sw_kernel_concatenate,
 	sw_kernel_dynamic_slice, sw_kernel_dynamic_update_slice, sw_kernel_gather,
-	sw_kernel_scatter, sw_kernel_reduce, sw_kernel_dot, sw_kernel_convolution, sw_kernel_sort,
+	sw_kernel_tile, sw_kernel_scatter, sw_kernel_reduce, sw_kernel_dot, sw_kernel_convolution, sw_kernel_sort,
 	sw_kernel_topk, sw_kernel_reduce_window, sw_kernel_select_and_scatter, sw_kernel_rng_bits,
 	sw_kernel_call, sw_kernel_while, sw_kernel_conditional, sw_kernel_map, sw_kernel_token,
 	sw_kernel_collective, sw_kernel_batch_norm_inference, sw_kernel_batch_norm_training,
@@ -379,7 +400,7 @@ sw_kernel_fn sw_kernel_unary, sw_kernel_binary, sw_kernel_clamp, sw_kernel_selec
 	sw_kernel_ragged_dot, sw_kernel_scaled_dot, sw_kernel_scan, sw_kernel_async_start,
 	sw_kernel_async_done, sw_kernel_dynamic_reshape, sw_kernel_set_dimension_size,
 	sw_kernel_copy_start, sw_kernel_collective_done;
-sw_prepare_fn sw_prepare_unary, sw_prepare_binary, sw_prepare_clamp, sw_prepare_select,
+sw_prepare_fn sw_prepare_fusion, sw_prepare_unary, sw_prepare_binary, sw_prepare_clamp, sw_prepare_select,
 	sw_prepare_compare, sw_prepare_convert, sw_prepare_reduce_precision,
 	sw_prepare_bitcast_convert, sw_prepare_iota, sw_prepare_scatter, sw_prepare_reduce,
 	sw_prepare_dot, sw_prepare_convolution, sw_prepare_topk, sw_prepare_reduce_window,
@@ -387,7 +408,7 @@ sw_prepare_fn sw_prepare_unary, sw_prepare_binary, sw_prepare_clamp, sw_prepare_
 	sw_prepare_complex, sw_prepare_batch_norm, sw_prepare_stochastic_convert, sw_prepare_lapack,
 	sw_prepare_rng, sw_prepare_rng_state, sw_prepare_scaled_dot, sw_prepare_async_done,
 	sw_prepare_dynamic_reshape, sw_prepare_set_dimension_size, sw_prepare_never;
-sw_workspace_fn sw_workspace_iota, sw_workspace_convolution, sw_workspace_dot,
+sw_workspace_fn sw_workspace_tile, sw_workspace_iota, sw_workspace_convolution, sw_workspace_dot,
 	sw_workspace_ragged_dot, sw_workspace_scaled_dot, sw_workspace_reduce,
 	sw_workspace_reduce_window, sw_workspace_scatter, sw_workspace_select_and_scatter,
 	sw_workspace_sort, sw_workspace_topk, sw_workspace_map, sw_workspace_scan,

@@ -149,7 +149,8 @@ const sw_kernel sw_kernels[SW_OPCODE_COUNT] = {
 
 	[SW_OP_CALL] = {sw_kernel_call, NULL, true, false, SW_ALIASING_REGION},
 	[SW_OP_CONDITIONAL] = {sw_kernel_conditional, NULL, true, false, SW_ALIASING_REGION},
-	[SW_OP_FUSION] = {sw_kernel_call, NULL, true, false, SW_ALIASING_REGION},
+	[SW_OP_FUSION] = {sw_kernel_call, sw_prepare_fusion, true, false,
+                          SW_ALIASING_REGION}, /* or sw_kernel_tile */
 	[SW_OP_MAP] = {sw_kernel_map, NULL, true, false, SW_ALIASING_NONE, sw_workspace_map},
 	[SW_OP_SCAN] = {sw_kernel_scan, NULL, false, false, SW_ALIASING_NONE, sw_workspace_scan},
 	[SW_OP_WHILE] = {sw_kernel_while, NULL, true, false, SW_ALIASING_IN_PLACE},

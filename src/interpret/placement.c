@@ -166,7 +166,7 @@ static void analyse_op(sw_placer *p, sw_id id)
 	const sw_op *op = sw_op_at(p->program, id);
 	sw_workspace *workspace = &p->places->workspaces[id];
 	workspace->bytes = sw_placer_kernel(p, id);
-	for (uint32_t k = 0; sw_is_region(op) && k < op->n_called; k++) {
+	for (uint32_t k = 0; sw_runs_frames(op, p->aliasing[id]) && k < op->n_called; k++) {
 		place_computation(p, op->called[k]);
 		workspace->bytes = SW_MAX(workspace->bytes, p->places->frames[op->called[k]].bytes);
 	}

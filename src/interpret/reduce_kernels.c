@@ -9,15 +9,8 @@
 #include <string.h>
 
 #include "interpret/kernel.h"
+#include "interpret/reduce_loops.h"
 #include "interpret/types.h"
-
-typedef struct sw_reduce_loops {
-	size_t accumulator_bytes;
-	sw_unary_fn *start;  /* fills n accumulators from one element */
-	sw_unary_fn *run;    /* one accumulator takes n elements */
-	sw_unary_fn *rows;   /* n accumulators take one element each */
-	sw_unary_fn *finish; /* accumulators to elements */
-} sw_reduce_loops;
 
 #define SW_TEMPLATE "interpret/reduce_template.h"
 #include "interpret/templates.h"
@@ -27,6 +20,11 @@ static const sw_reduce_loops *const loops[SW_TYPE_COUNT] = {
 	SW_REAL_TYPES(X)
 #undef X
 };
+
+sw_type sw_accumulator_type(sw_type type)
+{
+	return type == SW_F32 ? SW_F64 : type == SW_BF16 || type == SW_F16 ? SW_F32 : type;
+}
 
 bool sw_prepare_reduce(const sw_program *program, const sw_op *op, sw_plan_op *plan)
 {

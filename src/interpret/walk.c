@@ -161,13 +161,14 @@ static sw_status observe(sw_interpreter *interpreter, const sw_plan_op *plan, co
 
 /* Return true for ops that run normally in paced runs too: regions, collectives, and ops that only
  * forward their operands. */
-static bool is_never_paced(const sw_op *op)
+static bool is_never_paced(const sw_op *op, sw_aliasing aliasing)
 {
 	switch ((sw_opcode)op->opcode) {
+	case SW_OP_FUSION:
+		return aliasing == SW_ALIASING_REGION;
 	case SW_OP_WHILE:
 	case SW_OP_CONDITIONAL:
 	case SW_OP_CALL:
-	case SW_OP_FUSION:
 	case SW_OP_ASYNC_START:
 	case SW_OP_ASYNC_UPDATE:
 	case SW_OP_ASYNC_DONE:
@@ -187,11 +188,12 @@ static bool is_never_paced(const sw_op *op)
 static sw_status perform(sw_call *call, sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
-	bool paced = it->options.pace && !is_never_paced(call->op);
+	bool paced = it->options.pace && !is_never_paced(call->op, call->plan->kernel.aliasing);
 	double begin = paced ? it->paced_end_s : it->options.timing ? sw_now_s() : 0;
 	sw_status status = paced ? sw_pace_op(call, err) : call->plan->kernel.run(call, err);
 	if (it->options.timing &&
-	    (!sw_is_region(call->op) || call->op->opcode == SW_OP_ASYNC_START))
+	    (!sw_runs_frames(call->op, call->plan->kernel.aliasing) ||
+	     call->op->opcode == SW_OP_ASYNC_START))
 		it->options.timing(it->options.timing_context, call->plan->op, begin,
 		                   paced ? it->paced_end_s : sw_now_s());
 	return status;

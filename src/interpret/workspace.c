@@ -86,10 +86,11 @@ static int64_t workspace_of_op(const sw_program *program, const sw_op *op, int64
 	for (uint32_t i = 0; i < op->n_results && op->opcode != SW_OP_CONSTANT; i++)
 		workspace = sw_workspace_add(
 			workspace, workspace_of_value(program, op->first_result + i, lanes));
-	if (sw_is_region(op))
+	bool chosen = op->opcode != SW_OP_PARAMETER && op->opcode != SW_OP_CONSTANT &&
+	              sw_choose_kernel(program, op, &plan);
+	if (sw_runs_frames(op, plan.kernel.aliasing) || (sw_is_region(op) && lanes != 1))
 		return sw_workspace_add(workspace, workspace_of_regions(program, op, lanes));
-	if (op->opcode == SW_OP_PARAMETER || op->opcode == SW_OP_CONSTANT ||
-	    !sw_choose_kernel(program, op, &plan))
+	if (!chosen)
 		return workspace;
 	if (lanes == 1)
 		return sw_workspace_add(workspace, sw_op_workspace(program, op, &plan));

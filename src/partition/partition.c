@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "fuse/fuse.h"
 #include "interpret/interpret.h"
 
 typedef struct partitioner {
@@ -315,15 +316,26 @@ static sw_status partition(const sw_plan *plan, sw_path_cache *paths, sw_program
 	return status;
 }
 
+/* Cut the program of one device into the kernels that it runs. */
+static sw_status fuse(const sw_plan *plan, sw_status status, sw_program **local, sw_error *err)
+{
+	sw_program *whole = *local;
+	if (status != SW_OK || plan->cluster->device.fusion == SW_FUSION_NONE)
+		return status;
+	status = sw_fuse(whole, plan->cluster->device.fusion, local, err);
+	sw_program_free(whole);
+	return status;
+}
+
 sw_status sw_partition_by(const sw_plan *plan, sw_path_cache *paths, sw_program **local,
                           sw_error *err)
 {
-	return partition(plan, paths, local, NULL, err);
+	return fuse(plan, partition(plan, paths, local, NULL, err), local, err);
 }
 
 sw_status sw_partition(const sw_plan *plan, sw_program **local, sw_error *err)
 {
-	return sw_partition_with_origins(plan, local, NULL, err);
+	return fuse(plan, sw_partition_with_origins(plan, local, NULL, err), local, err);
 }
 
 sw_status sw_partition_with_origins(const sw_plan *plan, sw_program **local, sw_origins *origins,

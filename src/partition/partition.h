@@ -26,12 +26,15 @@ typedef struct sw_origins {
 void sw_origins_clear(sw_origins *origins);
 const sw_origin *sw_origin_of(const sw_origins *origins, sw_id local_op);
 
+/* Write the program of one device, cut into the kernels that the device runs (`fusion` of the
+ * cluster file, src/fuse). */
 sw_status sw_partition(const sw_plan *plan, sw_program **local, sw_error *err);
 /* The same with a path cache of the caller's (sw_plan_paths of the plan's cluster and axes), so
  * that many plans search each path once. */
 sw_status sw_partition_by(const sw_plan *plan, sw_path_cache *paths, sw_program **local,
                           sw_error *err);
-/* The same, and record in `origins` what each local op was written for. */
+/* The same, op by op, before ops are joined to kernels; record in `origins` what each local op was
+ * written for. */
 sw_status sw_partition_with_origins(const sw_plan *plan, sw_program **local, sw_origins *origins,
                                     sw_error *err);
 /* Partition, then cost: the figures of the program that will run. peak_bytes is the size of its

@@ -105,6 +105,22 @@ sw_status sw_transport_finish(void *transport, uint64_t ticket, sw_error *err);
  * before buffers are freed after an error. */
 void sw_transport_drain(void *transport);
 
+/* A message to or from another rank. COMBINE receives, and combines what is at `at` with it. */
+typedef enum sw_step_kind { SW_STEP_SEND, SW_STEP_RECEIVE, SW_STEP_COMBINE } sw_step_kind;
+typedef struct sw_message_step {
+	sw_step_kind kind;
+	int32_t peer;
+	void *at;
+	int64_t bytes;
+} sw_message_step;
+/* Do the steps of this rank, in order; sends go on in flight, so what is sent must not change until
+ * the call returns. The k-th message to a rank is the k-th that it receives from this one, of the
+ * same size, and there is one order of all messages that all ranks' steps are in; else ranks may
+ * wait for each other. monoid and type are those of COMBINE; sw_can_reduce must hold. Counted as
+ * wire bytes. */
+sw_status sw_transport_steps(sw_transport *t, const sw_message_step *steps, size_t n,
+                             sw_monoid monoid, sw_type type, sw_error *err);
+
 /* Set how the algorithm of a collective is chosen: by sw_cost_choose on this cluster, whose devices
  * are the ranks (borrowed until the transport is freed or tuned again), or by size alone if it is
  * NULL. All ranks must set the same. `force` overrides the choice for collectives that the

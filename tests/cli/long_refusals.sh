@@ -1,3 +1,3 @@
 #!/bin/sh
-# The same with every limit and every allocation: tests/cli/refusals.sh.
+# The same with many more limits and allocations: tests/cli/refusals.sh.
 SW_REFUSALS=long exec tests/cli/refusals.sh

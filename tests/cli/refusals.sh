@@ -1,7 +1,8 @@
 #!/bin/sh
 # What the system refuses ends a command: under any limit of its address space, when the Nth
 # allocation or the Nth thread is refused, each command ends soon, with its whole result, or with
-# one line and no file. SW_REFUSALS=long tries many more.
+# one line and no file. SW_REFUSALS=long tries all of the first 2000 allocations, or SW_CASES / 20 of
+# them, from a place that SW_SEED chooses.
 . tests/cli/lib.sh
 grep -q '^SW_SANITIZE:STRING=.' "$SW_BINARY_DIR/CMakeCache.txt" && exit 77
 refuse=$SW_BINARY_DIR/tests/preload_refuse.so
@@ -10,9 +11,11 @@ cp "$scratch/made.plan" "$scratch/expected"
 
 case ${SW_REFUSALS:-} in
 long)
-	sizes=$(seq 40 20 1000)
-	allocations=$(seq 1 2000)
-	threads=$(seq 1 40)
+	step=$((40000 / ${SW_CASES:-40000}))
+	first=$((1 + ${SW_SEED:-0} % step))
+	sizes=$(seq $((40 + (first - 1) % 20)) $((20 + step)) 1000)
+	allocations=$(seq $first $step 2000)
+	threads=$(seq $((1 + first % (1 + step / 20))) $((1 + step / 20)) 40)
 	;;
 *)
 	sizes='40 50 60 80 100 130 160 200 400 700 1000'
@@ -21,14 +24,17 @@ long)
 	;;
 esac
 
-# attempt WHAT COMMAND...: the command, under $limit, ends within 20 s with exit code 0, and a
-# plan is the expected one; or with 2, one line and no file.
+# attempt WHAT COMMAND...: the command, under $limit and with $refusing before it, ends within 20 s
+# with exit code 0, and a plan is the expected one; or with 2, one line and no file. The programs that
+# watch it are refused nothing.
 attempt() {
 	what=$1
 	shift
 	rm -f "$scratch"/o.*
 	got=0
-	(eval "$limit"; exec timeout -s KILL 20 "$@") >"$scratch/out" 2>"$scratch/err" || got=$?
+	# shellcheck disable=SC2086
+	(eval "$limit"; exec timeout -s KILL 20 $refusing "$@") >"$scratch/out" 2>"$scratch/err" ||
+		got=$?
 	case $got in
 	0) [ ! -e "$scratch/o.plan" ] || cmp -s "$scratch/o.plan" "$scratch/expected" ||
 		complain "$what: the plan is another one: $*" ;;
@@ -52,16 +58,18 @@ each() {
 	attempt "$1" "$sw" solve tests/problems/example.json -o "$scratch/o.txt" -q
 }
 
+refusing=
 for mib in $sizes; do
 	limit="ulimit -v $((mib * 1024))"
 	each "$mib MiB of address space"
 done
+limit=:
 for n in $allocations; do
-	limit="export LD_PRELOAD=$refuse SW_REFUSE_MEMORY=$n"
+	refusing="env LD_PRELOAD=$refuse SW_REFUSE_MEMORY=$n"
 	each "allocation $n"
 done
 for n in $threads; do
-	limit="export LD_PRELOAD=$refuse SW_REFUSE_THREADS=$n"
+	refusing="env LD_PRELOAD=$refuse SW_REFUSE_THREADS=$n"
 	each "thread $n"
 done
 

@@ -1,0 +1,33 @@
+/* limits: the constants of crossmesh that change plans, each with what set it. */
+#ifndef SW_CROSSMESH_LIMITS_H
+#define SW_CROSSMESH_LIMITS_H
+
+/* Chunks of a chain. The paper takes about 100 (section 3.1); A - 1 chunks of K are lost to filling
+ * the chain, so that 1 % growth from 1 to 4 hosts needs 300. */
+#define SW_CROSSMESH_CHUNKS 1024
+/* Bytes of a chunk, at least: a message of 16 KiB takes as long to send on a link of 10 GB/s as its
+ * sender needs to start it. */
+#define SW_CROSSMESH_CHUNK_BYTES 16384
+/* Each message of a phase after the first costs its sender so many latencies (src/cost, forms.c).
+ */
+#define SW_CROSSMESH_NEXT_MESSAGE 0.02
+
+/* Above the bound, as a fraction: a plan this near is not searched further. */
+#define SW_CROSSMESH_TOLERANCE 0.002
+/* A slice is cut into so many pieces at most, and there are so many tasks at most. */
+#define SW_CROSSMESH_PIECES 8
+#define SW_CROSSMESH_TASKS 4096
+
+/* Work of the searches for an order, in phases placed and options looked at: about a millisecond.
+ */
+#define SW_CROSSMESH_WORK 20000
+/* The paper's depth-first search fails above 20 tasks. */
+#define SW_CROSSMESH_DFS_TASKS 20
+/* Random sets of which the largest is taken, and schedules that are drawn. */
+#define SW_CROSSMESH_SETS 4
+#define SW_CROSSMESH_DRAWS 16
+
+/* Uses of a link at one time that are told apart. */
+#define SW_CROSSMESH_USES 8
+
+#endif

@@ -1,0 +1,166 @@
+/* Seconds of a phase: the closed forms of crossmesh.h. */
+#include "crossmesh/phase_price.h"
+
+#include <math.h>
+
+phase_pricer pricer_new(const link_table *links, sw_arena *arena)
+{
+	phase_pricer p = {.links = links, .arena = arena};
+	p.loads = sw_arena_alloc(arena, sizeof(*p.loads) * (size_t)SW_MAX(links->n, 1));
+	p.touched = SW_NEW_N(arena, int32_t, SW_MAX(links->n, 1));
+	return p;
+}
+
+/* ---- hops ------------------------------------------------------------------------------- */
+
+/* A message from one device to another: its latency, and the rate of one flow. */
+typedef struct hop {
+	double latency_s, rate;
+} hop;
+
+static int32_t link_of(const link_table *links, int64_t device, int32_t level, bool into)
+{
+	int32_t part = part_at(links->cluster, device, level);
+	return links->number[level][part - links->first[level]] + into;
+}
+
+static void load(phase_pricer *p, int32_t link, int64_t from, int64_t to, double bytes)
+{
+	struct hop_load *l = &p->loads[link];
+	if (l->flows == 0)
+		p->touched[p->n_touched++] = link;
+	l->bytes += bytes;
+	l->flows++;
+	l->from = from;
+	l->to = to;
+}
+
+static hop add_hop(phase_pricer *p, int64_t from, int64_t to, double bytes)
+{
+	int32_t level = sw_cluster_meeting_level(p->links->cluster, from, to);
+	int32_t out = link_of(p->links, from, level, false),
+		in = link_of(p->links, to, level, true);
+	load(p, out, from, to, bytes);
+	load(p, in, from, to, bytes);
+	return (hop){.latency_s = p->links->cluster->levels[level].latency_s,
+	             .rate = fmin(p->links->links[out].flow, p->links->links[in].flow)};
+}
+
+/* What the hops of a phase have in common. */
+typedef struct hop_sums {
+	double latencies_s, greatest_latency_s;
+	double slowness, greatest_slowness; /* sum and maximum of 1 / rate */
+} hop_sums;
+
+static void sum_hop(hop_sums *sums, hop h)
+{
+	sums->latencies_s += h.latency_s;
+	sums->greatest_latency_s = fmax(sums->greatest_latency_s, h.latency_s);
+	sums->slowness += 1 / h.rate;
+	sums->greatest_slowness = fmax(sums->greatest_slowness, 1 / h.rate);
+}
+
+/* ---- links ------------------------------------------------------------------------------ */
+
+/* Return the seconds of the slowest link. */
+static double slowest_link_s(const phase_pricer *p)
+{
+	double seconds = 0;
+	for (int32_t i = 0; i < p->n_touched; i++) {
+		const sw_crossmesh_link *link = &p->links->links[p->touched[i]];
+		const struct hop_load *l = &p->loads[p->touched[i]];
+		double rate = fmin(link->bandwidth, l->flows * link->flow);
+		seconds = fmax(seconds, l->bytes / rate);
+	}
+	return seconds;
+}
+
+/* Write the shares: what each link carries in `data_s` seconds, by what it could. */
+static void write_shares(phase_pricer *p, double data_s, sw_crossmesh_phase *phase)
+{
+	sw_link_share *shares = SW_NEW_N(p->arena, sw_link_share, SW_MAX(p->n_touched, 1));
+	phase->n_links = 0;
+	phase->links = shares;
+	for (int32_t i = 0; i < p->n_touched; i++) {
+		int32_t link = p->touched[i];
+		struct hop_load *l = &p->loads[link];
+		double could = data_s * p->links->links[link].bandwidth;
+		if (l->bytes > 0)
+			shares[phase->n_links++] =
+				(sw_link_share){link, fmin(l->bytes / could, 1), l->from, l->to};
+		*l = (struct hop_load){0};
+	}
+	p->n_touched = 0;
+}
+
+/* ---- the kinds -------------------------------------------------------------------------- */
+
+/* Return the number of chunks at which a chain is quickest: filling takes (b / K) (sum - greatest
+ * slowness), and each chunk costs its sender something. */
+static int32_t best_chunks(const hop_sums *sums, double bytes, int64_t elements)
+{
+	double filling = bytes * (sums->slowness - sums->greatest_slowness);
+	double each = SW_CROSSMESH_NEXT_MESSAGE * sums->greatest_latency_s;
+	double most = fmin(bytes / SW_CROSSMESH_CHUNK_BYTES, SW_CROSSMESH_CHUNKS);
+	double best = each > 0 ? sqrt(filling / each) : filling > 0 ? most : 1;
+	return (int32_t)fmax(fmin(fmin(best, most), (double)elements), 1);
+}
+
+static double chain_s(phase_pricer *p, int64_t elements, double bytes, int32_t chunks,
+                      sw_crossmesh_phase *phase)
+{
+	hop_sums sums = {0};
+	for (int32_t m = 0; m + 1 < phase->n_members; m++)
+		sum_hop(&sums, add_hop(p, phase->members[m], phase->members[m + 1], bytes));
+	phase->chunks = chunks ? (int32_t)SW_MIN(chunks, SW_MAX(elements, 1))
+	                       : best_chunks(&sums, bytes, elements);
+	double data_s = fmax(bytes * sums.greatest_slowness, slowest_link_s(p));
+	double fill_s = bytes / phase->chunks * (sums.slowness - sums.greatest_slowness);
+	double more_s = (phase->chunks - 1) * SW_CROSSMESH_NEXT_MESSAGE * sums.greatest_latency_s;
+	write_shares(p, data_s, phase);
+	phase->held_s = sums.latencies_s - sums.greatest_latency_s + data_s + fill_s + more_s;
+	return phase->held_s + sums.greatest_latency_s;
+}
+
+static double scatter_s(phase_pricer *p, int64_t elements, int64_t width, sw_crossmesh_phase *phase)
+{
+	hop_sums sums = {0};
+	int32_t n = phase->n_members - 1;
+	for (int32_t i = 0; i < n; i++) {
+		double bytes = (double)(sw_crossmesh_part(elements, n, i).length * width);
+		sum_hop(&sums, add_hop(p, phase->members[0], phase->members[i + 1], bytes));
+	}
+	double data_s = slowest_link_s(p);
+	write_shares(p, data_s, phase);
+	phase->held_s = data_s + sums.greatest_latency_s * SW_CROSSMESH_NEXT_MESSAGE * (n - 1);
+	return phase->held_s + sums.greatest_latency_s;
+}
+
+/* In a ring of g, each hop carries all parts but the one that its receiver began with. */
+static double gather_s(phase_pricer *p, int64_t elements, int64_t width, sw_crossmesh_phase *phase)
+{
+	hop_sums sums = {0};
+	int32_t n = phase->n_members;
+	for (int32_t i = 0; i < n; i++) {
+		int32_t next = (i + 1) % n;
+		int64_t own = sw_crossmesh_part(elements, n, next).length;
+		double bytes = (double)((elements - own) * width);
+		sum_hop(&sums, add_hop(p, phase->members[i], phase->members[next], bytes));
+	}
+	double data_s = slowest_link_s(p);
+	write_shares(p, data_s, phase);
+	phase->held_s = data_s + (n - 2) * sums.greatest_latency_s;
+	return phase->held_s + sums.greatest_latency_s;
+}
+
+void phase_price(phase_pricer *p, int64_t elements, int64_t element_bytes, int32_t chunks,
+                 sw_crossmesh_phase *phase)
+{
+	if (phase->kind == SW_PHASE_CHAIN)
+		phase->seconds =
+			chain_s(p, elements, (double)(elements * element_bytes), chunks, phase);
+	else if (phase->kind == SW_PHASE_SCATTER)
+		phase->seconds = scatter_s(p, elements, element_bytes, phase);
+	else
+		phase->seconds = gather_s(p, elements, element_bytes, phase);
+}

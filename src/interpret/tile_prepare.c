@@ -1,0 +1,90 @@
+/* Which fusions run tile by tile, and what an interpreter keeps for them. */
+#include <stdlib.h>
+
+#include "interpret/team.h"
+#include "interpret/tile.h"
+
+bool sw_tile_can_run(const sw_program *program, const sw_op *op, const char **why)
+{
+	sw_arena arena;
+	sw_arena_init(&arena);
+	*why = "no fusion";
+	bool can = op->opcode == SW_OP_FUSION && sw_tile_plan_new(program, op, &arena, why);
+	sw_arena_clear(&arena);
+	return can;
+}
+
+bool sw_prepare_fusion(const sw_program *program, const sw_op *op, sw_plan_op *plan)
+{
+	const char *why;
+	if (sw_tile_can_run(program, op, &why)) {
+		plan->kernel.run = sw_kernel_tile;
+		plan->kernel.aliasing = SW_ALIASING_TILE;
+		plan->kernel.workspace = sw_workspace_tile;
+	}
+	return true;
+}
+
+int64_t sw_workspace_tile(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+{
+	sw_arena arena;
+	const char *why;
+	(void)plan;
+	sw_arena_init(&arena);
+	sw_tile_plan *tiles = sw_tile_plan_new(program, op, &arena, &why);
+	int64_t bytes = tiles ? sw_workspace_elements(sw_tile_workspace_bytes(tiles), SW_U8) : 0;
+	sw_arena_clear(&arena);
+	return bytes;
+}
+
+/* An operand that the fusion takes twice is read through both. */
+bool sw_tile_may_overwrite(const sw_program *program, const sw_op *op, uint32_t i, uint32_t k,
+                           const sw_id *class)
+{
+	sw_arena arena;
+	const char *why;
+	sw_arena_init(&arena);
+	sw_tile_plan *plan = sw_tile_plan_new(program, op, &arena, &why);
+	bool may = plan && k < 64;
+	for (uint32_t j = 0; may && j < op->n_operands; j++)
+		if (class[op->operands[j]] == class[op->operands[k]])
+			may = j < 64 && (plan->results[i].over >> j & 1);
+	sw_arena_clear(&arena);
+	return may;
+}
+
+void sw_tiles_init(sw_interpreter *it)
+{
+	const sw_program *program = it->program;
+	const char *why;
+	int64_t scratch = 0;
+	it->tiles = SW_NEW_N(&it->arena, const sw_tile_plan *, program->ops.len + 1);
+	for (size_t c = 0; c < program->computations.len; c++)
+		for (size_t k = 0; k < it->plans[c].n_ops; k++) {
+			const sw_plan_op *op = &it->plans[c].ops[k];
+			if (op->kernel.run != sw_kernel_tile)
+				continue;
+			const sw_tile_plan *plan = it->tiles[op->op] = sw_tile_plan_new(
+				program, sw_op_at(program, op->op), &it->arena, &why);
+			it->tile_values = SW_MAX(it->tile_values, plan->n_values);
+			scratch = SW_MAX(scratch, plan->scratch_bytes);
+		}
+	if (!it->tile_values)
+		return;
+	int threads = it->options.blas_threads > 0 ? it->options.blas_threads : sw_cpu_count();
+	it->team = sw_team_new(threads);
+	size_t members = (size_t)sw_team_size(it->team);
+	it->tile_views =
+		SW_NEW_N(&it->arena, sw_tile_view, it->tile_values * (members + 1));
+	it->tile_direct = SW_NEW_N(&it->arena, char *, it->tile_values);
+	it->tile_scratch = SW_NEW_N(&it->arena, char *, members);
+	for (size_t m = 1; m < members; m++)
+		it->tile_scratch[m] = sw_alloc((size_t)scratch);
+}
+
+void sw_tiles_clear(sw_interpreter *it)
+{
+	for (int m = 1; m < sw_team_size(it->team); m++)
+		free(it->tile_scratch[m]);
+	sw_team_free(it->team);
+}
