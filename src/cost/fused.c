@@ -8,8 +8,9 @@
  *
  * and the overhead of one kernel. Bytes are those of the fusion's operands and results: what is
  * cut out of an operand is read alone, and what is written into one is written alone. Attention
- * under a causal mask (causal.c) computes half of its products (Dao 2023, "FlashAttention-2", section 3.1.1; its gradient computes
- * the scores again: five products where the forward pass has two).
+ * under a causal mask (causal.c) computes half of its products (Dao 2023, "FlashAttention-2",
+ * section 3.1.1; its gradient computes the scores again: five products where the forward pass has
+ * two).
  *
  * A device with fitted families (sw_kernel_fit) takes the family that the kernel is nearest to for
  * overhead and bytes, and each op's own family for operations.
