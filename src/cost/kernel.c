@@ -213,8 +213,8 @@ double sw_cost_fitted(const sw_device *device, sw_family family, sw_type type,
 	       term(fmax(work->bytes - cache, 0), fit->bytes_per_s);
 }
 
-/* Of a fit, the terms of calls, rows and bytes are left out: smaller shapes may have fewer rows, and
- * bytes that fit in the cache. */
+/* Of a fit, the terms of calls, rows and bytes are left out: smaller shapes may have fewer rows,
+ * and bytes that fit in the cache. */
 double sw_cost_part(const sw_cluster *cluster, const sw_program *program, sw_id id, double flops,
                     double bytes)
 {
