@@ -1,7 +1,8 @@
 /*
  * The experiments of the cross-mesh resharding paper: figure 5, table 2 with figure 6, figure 8.
  *
- *     bench/crossmesh [--json] [-q] [--no-lab] [--only KEY,...] [--repeat N] [--turns N]
+ *     bench/crossmesh [--json] [-q] [--no-lab] [--only KEY,...] [--cases NAME,...] [--repeat N]
+ *                     [--turns N]
  *
  * Each transfer is planned on the paper's cluster (clusters/aws-p3-8xlarge.yaml, five nodes), by
  * our plan and by the paper's baselines, beside the lower bound; and on a lab of five nodes
@@ -19,17 +20,17 @@
 
 typedef struct settings {
 	bool json, quiet, no_lab;
-	const char *only;
+	const char *only, *cases;
 	int64_t repeat, turns;
 } settings;
 
-static bool is_chosen(const settings *how, const char *key)
+static bool is_chosen(const char *list, const char *key)
 {
 	size_t length = strlen(key);
-	if (!how->only)
+	if (!list)
 		return true;
-	for (const char *at = how->only; (at = strstr(at, key)); at += length)
-		if ((at == how->only || at[-1] == ',') && (!at[length] || at[length] == ','))
+	for (const char *at = list; (at = strstr(at, key)); at += length)
+		if ((at == list || at[-1] == ',') && (!at[length] || at[length] == ','))
 			return true;
 	return false;
 }
@@ -45,6 +46,8 @@ static bool take_options(settings *how, char **argv)
 			how->no_lab = true;
 		else if (strcmp(*argv, "--only") == 0 && argv[1])
 			how->only = *++argv;
+		else if (strcmp(*argv, "--cases") == 0 && argv[1])
+			how->cases = *++argv;
 		else if (strcmp(*argv, "--repeat") == 0 && argv[1])
 			how->repeat = strtoll(*++argv, NULL, 10);
 		else if (strcmp(*argv, "--turns") == 0 && argv[1])
@@ -73,8 +76,10 @@ static sw_status model_all(const settings *how, const sw_cluster *paper, const s
 {
 	for (size_t e = 0; e < n_experiments; e++) {
 		const experiment *of = &experiments[e];
-		for (int32_t c = 0; c < of->n_cases && is_chosen(how, of->key); c++) {
+		for (int32_t c = 0; c < of->n_cases && is_chosen(how->only, of->key); c++) {
 			case_row row = {.of = of, .which = &of->cases[c]};
+			if (!is_chosen(how->cases, row.which->name))
+				continue;
 			sw_status status =
 				model_case(paper, of, row.which, of->shape, &row.paper, err);
 			if (status == SW_OK)
@@ -105,8 +110,9 @@ int main(int argc, char **argv)
 	sw_error err = {0};
 	double load = NAN;
 	if (argc < 1 || !take_options(&how, argv + 1)) {
-		fputs("usage: crossmesh [--json] [-q] [--no-lab] [--only KEY,...] [--repeat N] "
-		      "[--turns N]\n",
+		fputs("usage: crossmesh [--json] [-q] [--no-lab] [--only KEY,...] [--cases "
+		      "NAME,...] "
+		      "[--repeat N] [--turns N]\n",
 		      stderr);
 		return 2;
 	}
