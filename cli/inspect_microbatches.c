@@ -1,5 +1,5 @@
 /*
- * What inspect says of microbatches: the numbers that are possible, and the loops that a step
+ * The part of inspect about microbatches: the numbers that are possible, and the loops that a step
  * becomes.
  */
 #include "cli.h"

@@ -1,5 +1,5 @@
 /*
- * What inspect says of rules: the ops of a program that cannot be split along some dimensions.
+ * The part of inspect about rules: the ops of a program that cannot be split along some dimensions.
  */
 #include "cli.h"
 

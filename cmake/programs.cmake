@@ -1,10 +1,11 @@
-# The command (cli/*.c) and the benchmarks (bench/NAME.c, bench/NAME/*.c; what several need is in bench/common).
+# The command (cli/*.c) and the benchmarks (bench/NAME.c, bench/NAME/*.c; what several need is in
+# bench/common).
 
 if(SW_SANITIZE MATCHES "address")
   add_library(sw_keep_modules OBJECT ${PROJECT_SOURCE_DIR}/cmake/keep_modules.c)
 endif()
 
-# What every executable gets: all libraries, and the two folders as macros.
+# Give an executable what all get: all libraries, and the two folders as macros.
 function(sw_link_program target)
   target_link_libraries(${target} PRIVATE ${ARGN} sw_flags ${SW_LIBRARIES})
   target_compile_definitions(${target} PRIVATE

@@ -1,7 +1,8 @@
 # Tests, found by name:
 #   tests/FOLDER/test_NAME.c   a cmocka program, test FOLDER_NAME, label FOLDER
 #   tests/FOLDER/long_NAME.c   the same, test FOLDER_long_NAME, labels FOLDER and long
-#   tests/FOLDER/*.sh          if executable: a test as well, named and labelled in the same way; exit code 77: skipped
+#   tests/FOLDER/*.sh          if executable: a test as well, named and labelled in the same way;
+#                              exit code 77: skipped
 #   tests/FOLDER/*.c           anything else: helpers, linked into each program of that folder
 #   tests/FOLDER/write_NAME.c  a program that is no test: it writes what other tools read
 #   tests/FOLDER/preload_NAME.c  a library that its scripts load before the C library
@@ -148,7 +149,7 @@ function(sw_add_test_script file)
   sw_describe_test(${file} name labels)
   sw_register_test(${name} "${labels}" ${file})
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
-  # What runs on the lab is measured: nothing else may run beside it.
+  # Times on the lab are measured: nothing else may run beside it.
   if(labels MATCHES "^lab")
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
   endif()

@@ -1,4 +1,4 @@
-/* What every test includes: cmocka, after the headers that it needs, and base. */
+/* Included by every test: cmocka, after the headers that it needs, and base. */
 #ifndef SW_TEST_H
 #define SW_TEST_H
 

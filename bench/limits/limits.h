@@ -4,7 +4,7 @@
 
 #include "search/search.h"
 
-/* What is planned. */
+/* A program to plan, and where. */
 typedef struct limits_case {
 	const char *program, *cluster;
 	const char *devices; /* NULL: all of the cluster's */

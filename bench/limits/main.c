@@ -1,5 +1,5 @@
 /*
- * What each limit is worth: halve it, double it, and plan.
+ * Measure the worth of each limit: halve it, double it, and plan.
  *
  *   bench/limits [--only FIELD[,FIELD]] [--cases N] [--skip N] [--large] [--memory SHARE]
  *                [--factor F] [--json] [-q]
@@ -41,7 +41,7 @@ typedef struct subject {
 } subject;
 typedef SW_VEC(subject) subjects;
 
-/* What one direction of a field came to. */
+/* The results of halving, or of doubling, a field. */
 typedef struct tally {
 	int n, changed, lost; /* plans; with another step; cases without any plan that fits */
 	double log_sum, best, worst, cpu_s, default_cpu_s;
@@ -56,9 +56,9 @@ static sw_status plan(const subject *s, const limits_all *limits, double *step_s
 	const sw_plan_options options = {.quiet = true,
 	                                 .threads = 1,
 	                                 .memory_bytes = s->memory_bytes,
-	                                 .limits = &limits->search,
-	                                 .model_limits = &limits->model,
-	                                 .schedule_limits = &limits->schedule};
+	                                 .limits.search = &limits->search,
+	                                 .limits.model = &limits->model,
+	                                 .limits.schedule = &limits->schedule};
 	sw_plan *made = NULL;
 	double start_s = cpu_now_s();
 	sw_status status =

@@ -92,8 +92,8 @@ double sw_cost_fitted(const sw_device *device, sw_family family, sw_type type,
  * bodies are counted by themselves. */
 double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id op);
 /* Return seconds that no execution of the op on smaller shapes is below, if it does `flops`
- * operations (sw_op_flops) and moves `bytes` at least (sum of sw_cost_traffic * bytes). The shapes of
- * `op` itself do not matter. */
+ * operations (sw_op_flops) and moves `bytes` at least (sum of sw_cost_traffic * bytes). The shapes
+ * of `op` itself do not matter. */
 double sw_cost_part(const sw_cluster *cluster, const sw_program *program, sw_id op, double flops,
                     double bytes);
 /* Return how many times the kernel of an op moves the bytes of operand `which`, or of result

@@ -229,18 +229,22 @@ static double part_of_fused(const sw_device *device, const sw_program *program, 
                             double flops)
 {
 	const sw_op *op = sw_op_at(program, id);
+	const sw_kernel_fit *fit = &device->kernels[sw_cost_family(program, id)];
 	bool maybe_attention = op->opcode == SW_OP_DOT && op->attrs->dot.lhs_batch.n > 0;
-	double share = device->matmul_efficiency;
+	sw_type type = type_of(program, op);
+	double peak = peak_flops(device, type), share = device->matmul_efficiency;
 	if (op->opcode != SW_OP_DOT && op->opcode != SW_OP_CONVOLUTION)
 		return 0;
+	if (fit->given)
+		share = fit->flops_per_s > 0 ? fit->flops_per_s / device->flops[SW_F32] : INFINITY;
 	if (maybe_attention)
 		share = 2 * fmax(share, fmax(device->attention_efficiency,
 		                             device->attention_gradient_efficiency));
-	return flops / (peak_flops(device, type_of(program, op)) * share);
+	return flops / (peak * share);
 }
 
-/* Of a fit, the terms of calls, rows and bytes are left out: smaller shapes may have fewer rows, and
- * bytes that fit in the cache. */
+/* Of a fit, the terms of calls, rows and bytes are left out: smaller shapes may have fewer rows,
+ * and bytes that fit in the cache. */
 double sw_cost_part(const sw_cluster *cluster, const sw_program *program, sw_id id, double flops,
                     double bytes)
 {
@@ -248,7 +252,7 @@ double sw_cost_part(const sw_cluster *cluster, const sw_program *program, sw_id 
 	sw_family family = sw_cost_family(program, id);
 	if (family == SW_FAMILY_COUNT)
 		return 0;
-	if (device->fusion != SW_FUSION_NONE && !device->kernels[family].given)
+	if (device->fusion != SW_FUSION_NONE)
 		return part_of_fused(device, program, id, flops);
 	if (device->kernels[family].given) {
 		const sw_op *op = sw_op_at(program, id);

@@ -5,9 +5,10 @@
 /* Chunks of a chain. The paper takes about 100 (section 3.1); A - 1 chunks of K are lost to filling
  * the chain, so that 1 % growth from 1 to 4 hosts needs 300. */
 #define SW_CROSSMESH_CHUNKS 1024
-/* Bytes of a chunk, at least: a message of 16 KiB takes as long to send on a link of 10 GB/s as its
- * sender needs to start it. */
-#define SW_CROSSMESH_CHUNK_BYTES 16384
+/* Bytes of a chunk, at least. With 16 KiB the executor's ranks, 20 on two busy cores, did not keep up
+ * with links of 200 Mb/s (bench/crossmesh, case 7: 10 to 30 % over the bound); 64 KiB is a message of
+ * its own. */
+#define SW_CROSSMESH_CHUNK_BYTES 65536
 /* Each message of a phase after the first costs its sender so many latencies (src/cost, forms.c).
  */
 #define SW_CROSSMESH_NEXT_MESSAGE 0.02

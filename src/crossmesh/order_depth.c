@@ -63,7 +63,8 @@ static void list_steps(depth_search *d, const timeline *line, double from, depth
 				sw_vec_push(steps, ((depth_step){k, o, start}));
 		}
 	}
-	qsort(steps->data, steps->len, sizeof(depth_step), first_start);
+	if (steps->len > 1)
+		qsort(steps->data, steps->len, sizeof(depth_step), first_start);
 }
 
 static void visit(depth_search *d, int32_t depth, double from)
@@ -86,7 +87,8 @@ static void visit(depth_search *d, int32_t depth, double from)
 		const task_option *option = &d->s->ways->tasks[task].options[step.option];
 		timeline_place(next, option, NULL);
 		d->now.placed[depth] = (placed_task){task, step.option};
-		d->s->work += option->n_phases;
+		/* each node copies and bounds all links, of which eight take as long as a phase */
+		d->s->work += option->n_phases + line->links->n / 8;
 		if (node_bound_s(d, next) < d->best->seconds * (1 - 1e-12))
 			visit(d, depth + 1, step.start);
 		stock_put_back(&d->stock, step.kind);

@@ -26,7 +26,8 @@ typedef struct sw_plan_reading {
 	sw_error *err;
 } sw_plan_reading;
 /* ---- changes.c ------------------------------------------------------------------------------- */
-/* Return the changes of a plan; the first call begins them, with its figures as those in the file. */
+/* Return the changes of a plan; the first call begins them, with its figures as those in the
+ * file. */
 sw_plan_changes *sw_plan_changes_of(sw_plan *plan);
 
 /* ---- plan_file_decisions.c: the section ------------------------------------------------------ */

@@ -420,7 +420,7 @@ static bool has_batch_norm(const sw_program *program)
 	return false;
 }
 
-/* What batch normalisations are written out as is merged with equal ops by a second round: a
+/* A second round merges the ops that batch normalisations are written out as with equal ones: a
  * canonical program stays as it is when it is made canonical again. */
 static sw_status forward_all(const sw_program *in, sw_program **out, sw_error *err)
 {

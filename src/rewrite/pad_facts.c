@@ -1,6 +1,6 @@
 /*
- * The content of the padding: one known number, or unknown elements. Known are the zeros after an op
- * that gives the true size, the padding of constants and of inputs that are no state, and the
+ * The content of the padding: one known number, or unknown elements. Known are the zeros after an
+ * op that gives the true size, the padding of constants and of inputs that are no state, and the
  * results of elementwise ops and moves on these. Numbers are computed by running the op itself on
  * one element. Loop-carried values are not followed.
  */

@@ -1,5 +1,5 @@
 /*
- * What an insertion of collectives starts from: the slots from which each can run and at which its
+ * The start of an insertion of collectives: the slots from which each can run and at which its
  * results are needed, when a prefetch may begin, and the bytes of the cheapest insertion.
  */
 #include "schedule/inserter.h"

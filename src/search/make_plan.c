@@ -101,9 +101,9 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path,
                        const sw_plan_options *options, sw_plan **plan, sw_error *err)
 {
 	const sw_search_limits *limits =
-		options->limits ? options->limits : &sw_search_default_limits;
+		options->limits.search ? options->limits.search : &sw_search_default_limits;
 	const sw_model_limits *model_limits =
-		options->model_limits ? options->model_limits : &sw_model_default_limits;
+		options->limits.model ? options->limits.model : &sw_model_default_limits;
 	sw_search s = {.asked = {options, limits, model_limits, sidecar, cluster, program_path},
 	               .start_s = sw_now_s(),
 	               .err = err};

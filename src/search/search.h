@@ -49,12 +49,12 @@ typedef struct sw_plan_options {
 	bool no_overlap;
 	/* The search adds its work to this; NULL: it does not count. */
 	sw_search_effort *effort;
-	/* Constants of the search; NULL: sw_search_default_limits. */
-	const sw_search_limits *limits;
-	/* Constants of the model, and of the schedules that are simulated; NULL: the default ones.
-	 */
-	const sw_model_limits *model_limits;
-	const sw_schedule_limits *schedule_limits;
+	/* Constants of the stages; NULL: the default ones. */
+	struct {
+		const sw_search_limits *search;
+		const sw_model_limits *model;
+		const sw_schedule_limits *schedule; /* of schedules that are simulated */
+	} limits;
 	/* Where nothing fits in memory, receives the smallest plan that was found, which the caller
 	 * frees; NULL: it is dropped. */
 	struct sw_plan **least;

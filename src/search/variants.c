@@ -65,7 +65,7 @@ static sw_plan *base_plan(const sw_search *s, sw_program *program)
 	plan->strategy = s->asked.options->strategy;
 	plan->merge_bytes = s->asked.options->strategy.merge_bytes;
 	plan->memory_bytes = s->asked.options->memory_bytes;
-	plan->schedule_limits = s->asked.options->schedule_limits;
+	plan->schedule_limits = s->asked.options->limits.schedule;
 	plan->paths = s->paths;
 	return plan;
 }

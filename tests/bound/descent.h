@@ -4,7 +4,7 @@
 
 #include "bound/attack.h"
 
-/* What a descent makes smaller. Moves between ops are free for kernels, which makes it the stronger
+/* The figure that a descent makes smaller. Moves between ops are free for kernels, which makes it the stronger
  * attack on a bound of kernels; the step is what a planner would make smaller. */
 typedef enum descent_goal { GOAL_KERNELS, GOAL_STEP } descent_goal;
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a command reads it does not write over, whatever name it goes by; a plan, a program and data
+# A command does not write over what it reads, whatever name that goes by; a plan, a program and data
 # may come through a pipe.
 . tests/cli/lib.sh
 cp $tiny "$scratch/p.hlo.gz"

@@ -1,8 +1,8 @@
 #!/bin/sh
-# What the system refuses ends a command: under any limit of its address space, when the Nth
+# A refusal of the system ends a command: under any limit of its address space, when the Nth
 # allocation or the Nth thread is refused, each command ends soon, with its whole result, or with
-# one line and no file. SW_REFUSALS=long tries all of the first 2000 allocations, or SW_CASES / 20 of
-# them, from a place that SW_SEED chooses.
+# one line and no file. SW_REFUSALS=long tries all of the first 2000 allocations, or SW_CASES / 20
+# of them, from a place that SW_SEED chooses.
 . tests/cli/lib.sh
 grep -q '^SW_SANITIZE:STRING=.' "$SW_BINARY_DIR/CMakeCache.txt" && exit 77
 refuse=$SW_BINARY_DIR/tests/preload_refuse.so
@@ -25,8 +25,8 @@ long)
 esac
 
 # attempt WHAT COMMAND...: the command, under $limit and with $refusing before it, ends within 20 s
-# with exit code 0, and a plan is the expected one; or with 2, one line and no file. The programs that
-# watch it are refused nothing.
+# with exit code 0, and a plan is the expected one; or with 2, one line and no file. The programs
+# that watch it are refused nothing.
 attempt() {
 	what=$1
 	shift

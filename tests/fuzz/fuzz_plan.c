@@ -37,7 +37,7 @@ static void write_and_read_again(const sw_plan *plan)
 	fuzz_file_close(&file);
 }
 
-/* What a plan can't be is refused when it is read: it is partitioned without an error. */
+/* A plan that was read is partitioned without an error: impossible ones are refused before. */
 static void use(sw_plan *plan)
 {
 	sw_program_cost cost;

@@ -26,7 +26,7 @@ marks() {
 	cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n' | grep -x "60\.$$"
 }
 
-# What is left of the lab: namespaces, files, processes.
+# The remains of the lab: namespaces, files, processes.
 traces() {
 	ip netns list | grep "^lab\.$SHARDWRIGHT_LAB\."
 	ls -d "${SHARDWRIGHT_LAB_STATE:-/run/shardwright-lab}/lab.$SHARDWRIGHT_LAB" 2>/dev/null

@@ -1,5 +1,6 @@
 #!/bin/sh
-# What tools/lab says where it can't, or is used wrongly: one line, and an exit code that tells the two apart.
+# tools/lab says one line where it can't, or is used wrongly, and its exit code tells the two
+# apart.
 . tests/lab/lib.sh
 
 # say CODE WORDS COMMAND...: the code, and one line with these words.

@@ -78,8 +78,9 @@ static void every_case_arrives_by_every_strategy_and_order(void **state)
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++)
 		for (int s = 0; s < SW_CROSSMESH_STRATEGIES; s++)
-			for (int o = 0; o < SW_CROSSMESH_ORDERS; o++)
-				run_case(i, (sw_crossmesh_strategy)s, (sw_crossmesh_order)o);
+			run_case(i, (sw_crossmesh_strategy)s, SW_CROSSMESH_ENSEMBLE);
+	for (int o = 0; o < SW_CROSSMESH_ORDERS; o++)
+		run_case(0, SW_CROSSMESH_BROADCAST, (sw_crossmesh_order)o);
 }
 
 /* A cluster of another size than the job is refused by all ranks. */

@@ -1,5 +1,5 @@
 /*
- * What the search does with its time: what it tries, what it gives up, and what it answers when the
+ * The search and its time: what it tries, what it gives up, and what it answers when the
  * time is over.
  */
 #include "planned/planned.h"

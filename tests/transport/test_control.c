@@ -1,5 +1,5 @@
 /*
- * What ranks tell each other beside collectives, a broadcast and the worst status, and the bytes
+ * Messages of ranks beside collectives, a broadcast and the worst status, and the bytes
  * that are counted.
  */
 #include "ranks.h"
