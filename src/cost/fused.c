@@ -115,7 +115,7 @@ static double product_seconds(const fused *f)
 	double seconds = 0;
 	for (size_t i = 0; i < f->body->ops.len; i++) {
 		const sw_op *op = body_op(f, i);
-		double rate = peak_flops(f->device, type_of(f->program, op)) *
+		double rate = peak_flops(f->device, computing_type(f->program, op)) *
 		              f->device->matmul_efficiency;
 		if (op->opcode == SW_OP_DOT) {
 			product_sizes sizes = product_sizes_of(f->program, op);
@@ -149,7 +149,7 @@ static double attention_seconds(const fused *f)
 		product_sizes s = product_sizes_of(f->program, op);
 		double head = fmin(s.k, fmin(s.m, s.n));
 		seconds += 2 * s.batch * s.m * s.n * s.k /
-		           attention_rate(f, type_of(f->program, op), head);
+		           attention_rate(f, computing_type(f->program, op), head);
 		products++;
 	}
 	if (f->kernel == SW_FUSED_ATTENTION_GRADIENT && products > 0 &&
@@ -187,7 +187,7 @@ static double fitted_operations(const fused *f)
 		if (family == SW_FAMILY_COUNT || !f->device->kernels[family].given)
 			continue;
 		sw_kernel_work work = {.flops = effort_of(op) * sw_op_flops(f->program, id)};
-		seconds += sw_cost_fitted(f->device, family, type_of(f->program, op), &work) -
+		seconds += sw_cost_fitted(f->device, family, computing_type(f->program, op), &work) -
 		           f->device->kernels[family].overhead_s;
 	}
 	return seconds;
@@ -197,7 +197,7 @@ static double fitted_seconds(const fused *f, sw_family family)
 {
 	sw_kernel_work work = {.bytes = moved_bytes(f)};
 	return fitted_operations(f) +
-	       sw_cost_fitted(f->device, family, type_of(f->program, f->op), &work);
+	       sw_cost_fitted(f->device, family, computing_type(f->program, f->op), &work);
 }
 
 double fused_seconds(const sw_device *device, const sw_program *program, sw_id id)

@@ -134,7 +134,7 @@ double peak_flops(const sw_device *device, sw_type type)
 	return device->flops[type] > 0 ? device->flops[type] : device->flops[SW_F32];
 }
 
-sw_type type_of(const sw_program *program, const sw_op *op)
+sw_type computing_type(const sw_program *program, const sw_op *op)
 {
 	sw_id typed = op->n_operands ? op->operands[0] : op->first_result;
 	return sw_value_shape(program, typed).type;
@@ -216,7 +216,7 @@ double sw_cost_fitted(const sw_device *device, sw_family family, sw_type type,
 static double roof(const sw_device *device, const sw_program *program, sw_id id, double flops,
                    double bytes)
 {
-	sw_type type = type_of(program, sw_op_at(program, id));
+	sw_type type = computing_type(program, sw_op_at(program, id));
 	sw_family family = sw_cost_family(program, id);
 	return fmax(flops / flop_rate(device, type, family), bytes / device->memory_bandwidth) +
 	       device->kernel_overhead_s;
@@ -231,7 +231,7 @@ static double part_of_fused(const sw_device *device, const sw_program *program, 
 	const sw_op *op = sw_op_at(program, id);
 	const sw_kernel_fit *fit = &device->kernels[sw_cost_family(program, id)];
 	bool maybe_attention = op->opcode == SW_OP_DOT && op->attrs->dot.lhs_batch.n > 0;
-	sw_type type = type_of(program, op);
+	sw_type type = computing_type(program, op);
 	double peak = peak_flops(device, type), share = device->matmul_efficiency;
 	if (op->opcode != SW_OP_DOT && op->opcode != SW_OP_CONVOLUTION)
 		return 0;
@@ -257,7 +257,7 @@ double sw_cost_part(const sw_cluster *cluster, const sw_program *program, sw_id 
 	if (device->kernels[family].given) {
 		const sw_op *op = sw_op_at(program, id);
 		sw_kernel_work work = {.flops = effort_of(op) * flops};
-		return sw_cost_fitted(device, family, type_of(program, op), &work);
+		return sw_cost_fitted(device, family, computing_type(program, op), &work);
 	}
 	return roof(device, program, id, flops, bytes);
 }
@@ -284,5 +284,5 @@ double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id id
 		return roof(device, program, id, costed_flops(device, program, id),
 		            touched_bytes(program, id));
 	sw_kernel_work work = sw_cost_work(program, id);
-	return sw_cost_fitted(device, family, type_of(program, sw_op_at(program, id)), &work);
+	return sw_cost_fitted(device, family, computing_type(program, sw_op_at(program, id)), &work);
 }

@@ -25,7 +25,7 @@ bool attention_is_causal(const sw_program *program, const sw_computation *body);
 /* Return the matmul peak of a type; that of f32 where the file gives none. */
 double peak_flops(const sw_device *device, sw_type type);
 /* Return the type that an op computes in: that of its first operand. */
-sw_type type_of(const sw_program *program, const sw_op *op);
+sw_type computing_type(const sw_program *program, const sw_op *op);
 /* Return the operations of an op relative to those of an exponential per element. */
 double effort_of(const sw_op *op);
 
