@@ -105,6 +105,10 @@ typedef struct sw_roles {
 	SW_VEC(sw_boundary) boundaries; /* by region */
 	uint32_t *first_boundary;       /* [ops + 1], per region: into boundaries */
 	bool *planned;                  /* per computation: the entry, and those its regions call */
+	/* On a device that fuses (fused_shares.c), else NULL: per op, the share of its seconds
+	 * alone that it takes as part of a kernel; per value, it has a buffer. */
+	const double *kernel_share;
+	const bool *stored;
 } sw_roles;
 /* The program must outlive the roles. O(ops). */
 void sw_roles_init(sw_roles *roles, const sw_program *program, const sw_sidecar *sidecar);
