@@ -74,8 +74,8 @@ static bool blas_reads(const side *s, bool *transposed, int *leading)
 		sw_blas_functions()->gemm(CblasRowMajor, at ? CblasTrans : CblasNoTrans,           \
 		                          bt ? CblasNoTrans : CblasTrans, as_int(p->m),            \
 		                          as_int(p->n), as_int(p->k), ALPHA, (const void *)a, lda, \
-		                          (const void *)b, ldb, BETA, (void *)c,             \
-		                          as_int(p->c_row));    \
+		                          (const void *)b, ldb, BETA, (void *)c,                   \
+		                          as_int(p->c_row));                                       \
 	}
 static const float one_c64[2] = {1, 0}, zero_c64[2] = {0, 0};
 static const double one_c128[2] = {1, 0}, zero_c128[2] = {0, 0};
@@ -150,7 +150,7 @@ static void multiply_bf16(const product *p, const char *a, const char *b, char *
 					            l * p->a.inner_stride] *                       \
 					       (W)y[j * p->b.outer_stride +                        \
 					            l * p->b.inner_stride];                        \
-				r[i * p->c_row + j] = (T)sum;                                          \
+				r[i * p->c_row + j] = (T)sum;                                      \
 			}                                                                          \
 	}
 LOOPS(multiply_1, uint8_t, uint32_t)
@@ -161,10 +161,11 @@ LOOPS(multiply_8, uint64_t, uint64_t)
 static multiply_fn *find_multiply(sw_type type)
 {
 	static multiply_fn *const by_type[SW_TYPE_COUNT] = {
-		[SW_F32] = multiply_f32,   [SW_BF16] = multiply_bf16, [SW_F64] = multiply_f64, [SW_C64] = multiply_c64,
-		[SW_C128] = multiply_c128, [SW_S8] = multiply_1,    [SW_U8] = multiply_1,
-		[SW_S16] = multiply_2,     [SW_U16] = multiply_2,   [SW_S32] = multiply_4,
-		[SW_U32] = multiply_4,     [SW_S64] = multiply_8,   [SW_U64] = multiply_8,
+		[SW_F32] = multiply_f32, [SW_BF16] = multiply_bf16, [SW_F64] = multiply_f64,
+		[SW_C64] = multiply_c64, [SW_C128] = multiply_c128, [SW_S8] = multiply_1,
+		[SW_U8] = multiply_1,    [SW_S16] = multiply_2,     [SW_U16] = multiply_2,
+		[SW_S32] = multiply_4,   [SW_U32] = multiply_4,     [SW_S64] = multiply_8,
+		[SW_U64] = multiply_8,
 	};
 	return by_type[type];
 }

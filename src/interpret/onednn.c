@@ -111,8 +111,7 @@ bool sw_onednn_multiply_f32(const sw_matrix_product *p, const void *a, const voi
 	char ta = transposed(p->a_row, p->a_column, p->m, p->k, &lda),
 	     tb = transposed(p->b_row, p->b_column, p->k, p->n, &ldb);
 	return onednn.dnnl_sgemm(ta, tb, p->m, p->n, p->k, 1, a, lda, b, ldb, 0, c,
-	                         SW_MAX(p->c_row, 1)) ==
-	       dnnl_success;
+	                         SW_MAX(p->c_row, 1)) == dnnl_success;
 }
 
 bool sw_onednn_has_bf16(void)
@@ -186,8 +185,8 @@ bool sw_onednn_multiply_bf16(const sw_matrix_product *p, const void *a, const vo
 	const dnnl_exec_arg_t arguments[3] = {{DNNL_ARG_SRC, memory[0]},
 	                                      {DNNL_ARG_WEIGHTS, memory[1]},
 	                                      {DNNL_ARG_DST, memory[2]}};
-	fine = fine && l->dnnl_primitive_execute(made->primitive, stream, 3, arguments) ==
-	                       dnnl_success;
+	fine = fine &&
+	       l->dnnl_primitive_execute(made->primitive, stream, 3, arguments) == dnnl_success;
 	fine = fine && l->dnnl_stream_wait(stream) == dnnl_success;
 	for (int i = 0; i < 3; i++)
 		l->dnnl_memory_destroy(memory[i]);

@@ -1,7 +1,7 @@
 /*
  * onednn: matrix products by oneDNN, where it is installed. It multiplies f32 faster than OpenBLAS,
- * small and narrow matrices above all, and bf16 by the processor's own instructions. Loaded late, as
- * OpenBLAS is, and asked to use the calling thread only: the team shares out products.
+ * small and narrow matrices above all, and bf16 by the processor's own instructions. Loaded late,
+ * as OpenBLAS is, and asked to use the calling thread only: the team shares out products.
  */
 #ifndef SW_INTERPRET_ONEDNN_H
 #define SW_INTERPRET_ONEDNN_H
@@ -12,7 +12,8 @@
  * are contiguous. */
 typedef struct sw_matrix_product {
 	int64_t m, n, k;
-	int64_t a_row, a_column; /* from one row of a to the next, and from one column to the next */
+	int64_t a_row,
+		a_column; /* from one row of a to the next, and from one column to the next */
 	int64_t b_row, b_column, c_row;
 	sw_type result; /* bf16: the type of c, f32 or bf16 */
 } sw_matrix_product;
