@@ -1,14 +1,19 @@
 /*
  * What the search ought never to lose, on random programs and small fixtures, as steps are played:
- * a fixed strategy is not quicker than `auto`, and less memory is not quicker than more. Neither
- * holds by construction: searches have limits of work, and pruning uses a model. Each pair that
- * breaks is printed; the test fails if one breaks by more than SLACK, or more than a part of all:
- * one of 100 for strategies, and for memory, where limits lead the search to other plans, one of 5.
- * SW_CASES / 125 programs (tools/test --long asks for 2,500 cases), from SW_SEED on.
+ *   strategies  no fixed strategy is quicker than `auto`
+ *   pins        `auto` with a pin is not quicker than `auto` without it
+ *   devices     a part of the cluster is not quicker than the whole
+ *   memory      less memory is not quicker than more
+ * None of these holds by construction: searches have limits of work, and pruning uses a model. Each
+ * pair that breaks is printed; the test fails if one breaks by more than SLACK, or more than a part
+ * of all: one of 100 for strategies, and for memory, where limits lead the search to other plans,
+ * one of 5. SW_CASES / 125 programs (tools/test --long asks for 2,500 cases), from SW_SEED on;
+ * SW_MAX_OPS (300) limits their ops, of 50 to 5,000.
  */
 #include "planned/planned.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "generate/generate.h"
 #include "search/search.h"
@@ -26,12 +31,14 @@ static int64_t number_from(const char *name, int64_t otherwise)
 	return text ? strtoll(text, NULL, 10) : otherwise;
 }
 
-/* Return the step and the peak; 0: no plan fits. */
-static double step_s(const planned *p, const char *strategy, int64_t memory_bytes, int64_t *peak)
+/* Return the step; 0: no plan fits. */
+static double step_s(const planned *p, const char *strategy, const sw_plan_options *how,
+                     int64_t *peak)
 {
 	sw_error err = {0};
 	sw_plan *plan;
-	sw_plan_options options = {.quiet = true, .memory_bytes = memory_bytes};
+	sw_plan_options options = *how;
+	options.quiet = true;
 	if (sw_plan_strategy_parse(strategy, &options.strategy, &err) != SW_OK ||
 	    sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &plan, &err) !=
 	            SW_OK)
@@ -42,6 +49,14 @@ static double step_s(const planned *p, const char *strategy, int64_t memory_byte
 		fail_msg("%s: %s takes %g s, less than the bound of %g s", p->path, strategy,
 		         seconds, plan->lower_bound_s);
 	sw_plan_free(plan);
+	return seconds;
+}
+
+static double auto_s(const planned *p)
+{
+	int64_t peak;
+	double seconds = step_s(p, "auto", &(sw_plan_options){0}, &peak);
+	assert_true(seconds > 0);
 	return seconds;
 }
 
@@ -67,16 +82,16 @@ static void report(const tally *t, int broken_parts)
 
 /* ---- strategies ------------------------------------------------------------------------- */
 
-static void try_strategy(tally *t, const planned *p, double auto_s, const char *strategy,
+static void try_strategy(tally *t, const planned *p, double best_s, const char *strategy,
                          const char *program)
 {
 	int64_t peak;
-	double seconds = step_s(p, strategy, 0, &peak);
+	double seconds = step_s(p, strategy, &(sw_plan_options){0}, &peak);
 	if (seconds > 0)
-		compare(t, auto_s, seconds, program, strategy);
+		compare(t, best_s, seconds, program, strategy);
 }
 
-static void try_grids(tally *t, const planned *p, double auto_s, const char *program)
+static void try_grids(tally *t, const planned *p, double best_s, const char *program)
 {
 	int64_t n = p->cluster.n_devices;
 	for (int64_t x = 1; x <= n; x++)
@@ -86,39 +101,118 @@ static void try_grids(tally *t, const planned *p, double auto_s, const char *pro
 				snprintf(grid, sizeof(grid), "axonn:%d,%d,%d,%d", (int)x, (int)y,
 				         (int)z, (int)(n / (x * y * z)));
 				if (n % (x * y * z) == 0)
-					try_strategy(t, p, auto_s, grid, program);
+					try_strategy(t, p, best_s, grid, program);
 			}
 }
 
-static void try_all(tally *t, const planned *p, const char *program)
+static void try_all(tally *t, planned *p, uint64_t seed, const char *program)
 {
 	static const char *const strategies[] = {"dp", "zero1", "zero2", "zero3", "summa", "2.5d"};
-	int64_t peak;
-	double auto_s = step_s(p, "auto", 0, &peak);
-	assert_true(auto_s > 0);
+	double best_s = auto_s(p);
+	(void)seed;
 	for (size_t i = 0; i < SW_COUNT(strategies); i++)
-		try_strategy(t, p, auto_s, strategies[i], program);
+		try_strategy(t, p, best_s, strategies[i], program);
 	for (int64_t k = 1; k <= p->cluster.n_devices; k++) {
 		char megatron[64];
 		snprintf(megatron, sizeof(megatron), "megatron:tp=%d", (int)k);
-		try_strategy(t, p, auto_s, megatron, program);
+		try_strategy(t, p, best_s, megatron, program);
 		snprintf(megatron, sizeof(megatron), "megatron:tp=%d,sp", (int)k);
-		try_strategy(t, p, auto_s, megatron, program);
+		try_strategy(t, p, best_s, megatron, program);
 	}
-	try_grids(t, p, auto_s, program);
+	try_grids(t, p, best_s, program);
+}
+
+/* ---- pins ------------------------------------------------------------------------------- */
+
+#define PINS 3 /* of each program */
+
+static sw_shape input_shape_of(const sw_program *program, uint32_t input)
+{
+	const sw_id *inputs;
+	sw_arena arena;
+	sw_arena_init(&arena);
+	sw_program_inputs(program, program->entry, &arena, &inputs);
+	sw_shape shape = sw_value_shape(program, inputs[input]);
+	sw_arena_clear(&arena);
+	return shape;
+}
+
+/* Write a pin of an input: whole, or a dimension in two parts. */
+static void draw_pin(const planned *p, sw_rng *rng, sw_text *text)
+{
+	uint32_t input = (uint32_t)sw_rng_below(rng, p->sidecar.n_inputs);
+	sw_shape shape = input_shape_of(p->program, input);
+	int32_t dimension = shape.rank > 0 ? (int32_t)sw_rng_below(rng, shape.rank) : 0;
+	const char *name = p->sidecar.inputs[input].name;
+	if (shape.rank > 0 && shape.dims[dimension] % 2 == 0 && sw_rng_below(rng, 3) > 0)
+		sw_text_addf(text, "- {tensor: '%s', split: {%d: 2}, on: %s}\n", name,
+		             (int)dimension, sw_rng_below(rng, 2) ? "inner" : "outer");
+	else
+		sw_text_addf(text, "- {tensor: '%s', whole: true}\n", name);
+}
+
+static double pinned_s(const planned *p, const char *text)
+{
+	char path[] = "/tmp/pinsXXXXXX";
+	sw_pins pins = {0};
+	sw_error err = {0};
+	int64_t peak;
+	int file = mkstemp(path);
+	assert_true(file >= 0);
+	check(sw_file_write(path, text, strlen(text), &err), &err);
+	check(sw_pins_read(path, &pins, &err), &err);
+	double seconds = step_s(p, "auto", &(sw_plan_options){.pins = &pins}, &peak);
+	sw_pins_clear(&pins);
+	remove(path);
+	return seconds;
+}
+
+static void try_pins(tally *t, planned *p, uint64_t seed, const char *program)
+{
+	sw_rng rng = {sw_random_bits(seed, 21, 0), 0};
+	double free_s = auto_s(p);
+	for (int i = 0; i < PINS && p->sidecar.n_inputs > 0; i++) {
+		sw_text pin = {0};
+		draw_pin(p, &rng, &pin);
+		double seconds = pinned_s(p, pin.data);
+		if (seconds > 0)
+			compare(t, free_s, seconds, program, pin.data);
+		sw_text_clear(&pin);
+	}
+}
+
+/* ---- devices ---------------------------------------------------------------------------- */
+
+static void try_devices(tally *t, planned *p, uint64_t seed, const char *program)
+{
+	static const char *const parts[] = {"2x2", "1x4", "1x2"};
+	double all_s = auto_s(p);
+	sw_cluster whole = p->cluster;
+	(void)seed;
+	for (size_t i = 0; i < SW_COUNT(parts); i++) {
+		sw_error err;
+		p->cluster = whole;
+		if (sw_cluster_take(&p->cluster, parts[i], &err) != SW_OK ||
+		    p->cluster.n_devices == whole.n_devices)
+			continue;
+		compare(t, all_s, auto_s(p), program, parts[i]);
+	}
+	p->cluster = whole;
 }
 
 /* ---- memory ----------------------------------------------------------------------------- */
 
-static void try_memory(tally *t, const planned *p, const char *program)
+static void try_memory(tally *t, planned *p, uint64_t seed, const char *program)
 {
 	static const double shares[] = {0.95, 0.85, 0.75, 0.65, 0.55};
 	int64_t whole, peak;
-	double more_s = step_s(p, "auto", 0, &whole);
+	double more_s = step_s(p, "auto", &(sw_plan_options){0}, &whole);
+	(void)seed;
 	for (size_t i = 0; i < SW_COUNT(shares); i++) {
 		char what[64];
 		int64_t memory = (int64_t)(shares[i] * (double)whole);
-		double less_s = step_s(p, "auto", memory, &peak);
+		double less_s =
+			step_s(p, "auto", &(sw_plan_options){.memory_bytes = memory}, &peak);
 		if (less_s == 0)
 			return;
 		snprintf(what, sizeof(what), "%lld bytes", (long long)memory);
@@ -131,24 +225,28 @@ static void try_memory(tally *t, const planned *p, const char *program)
 
 static const char *const CLUSTERS[] = {"local-2x4.yaml", "lab-2x4.yaml", "local-2x2.yaml"};
 
-typedef void try_fn(tally *t, const planned *p, const char *program);
+typedef void try_fn(tally *t, planned *p, uint64_t seed, const char *program);
 
 static void on_random_programs(tally *t, try_fn *try)
 {
+	static const int32_t sizes[] = {50, 100, 50, 200, 100, 300, 50, 1000, 200, 5000};
 	int64_t n = number_from("SW_CASES", 2500) / 125, first = number_from("SW_SEED", 1);
+	int32_t most = (int32_t)number_from("SW_MAX_OPS", 300);
 	for (int64_t seed = first; seed < first + n; seed++) {
 		generated g;
 		planned p = {0};
 		char name[64];
-		generate_options options = {.ops = 10 + (int32_t)(seed % 5) * 10,
-		                            .max_elements = 100000,
-		                            .only = seed % 2 ? "dot" : NULL};
+		generate_options options = {
+			.ops = SW_MIN(sizes[seed % (int64_t)SW_COUNT(sizes)], most) / 3,
+			.max_elements = 100000,
+			.only = seed % 2 ? "dot" : NULL};
 		generate_program((uint64_t)seed, &options, &g);
 		sw_text text = {0};
 		sw_program_print(g.program, &text);
 		open_text(text.data, CLUSTERS[seed % (int64_t)SW_COUNT(CLUSTERS)], &p);
-		snprintf(name, sizeof(name), "program %d", (int)seed);
-		try(t, &p, name);
+		snprintf(name, sizeof(name), "program %d of %d ops", (int)seed,
+		         (int)p.program->ops.len);
+		try(t, &p, (uint64_t)seed, name);
 		close_planned(&p);
 		sw_text_clear(&text);
 		generated_clear(&g);
@@ -161,33 +259,49 @@ static void on_fixtures(tally *t, try_fn *try)
 	for (size_t i = 0; i < SW_COUNT(fixtures); i++) {
 		planned p;
 		open_fixture(fixtures[i], CLUSTERS[i % SW_COUNT(CLUSTERS)], &p);
-		try(t, &p, fixtures[i]);
+		try(t, &p, i, fixtures[i]);
 		close_planned(&p);
 	}
 }
 
-static void no_fixed_strategy_is_quicker_than_auto(void **state)
+static void on_all(try_fn *try, int broken_parts)
 {
 	tally t = {0};
+	on_random_programs(&t, try);
+	on_fixtures(&t, try);
+	report(&t, broken_parts);
+}
+
+static void no_fixed_strategy_is_quicker_than_auto(void **state)
+{
 	(void)state;
-	on_random_programs(&t, try_all);
-	on_fixtures(&t, try_all);
-	report(&t, 100);
+	on_all(try_all, 100);
+}
+
+static void no_pin_makes_a_step_quicker(void **state)
+{
+	(void)state;
+	on_all(try_pins, 10);
+}
+
+static void fewer_devices_are_not_quicker(void **state)
+{
+	(void)state;
+	on_all(try_devices, 20);
 }
 
 static void less_memory_is_not_quicker(void **state)
 {
-	tally t = {0};
 	(void)state;
-	on_random_programs(&t, try_memory);
-	on_fixtures(&t, try_memory);
-	report(&t, 5);
+	on_all(try_memory, 5);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_fixed_strategy_is_quicker_than_auto),
+		cmocka_unit_test(no_pin_makes_a_step_quicker),
+		cmocka_unit_test(fewer_devices_are_not_quicker),
 		cmocka_unit_test(less_memory_is_not_quicker),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
