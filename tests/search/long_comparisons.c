@@ -31,9 +31,14 @@ static int64_t number_from(const char *name, int64_t otherwise)
 	return text ? strtoll(text, NULL, 10) : otherwise;
 }
 
-/* Return the step; 0: no plan fits. */
-static double step_s(const planned *p, const char *strategy, const sw_plan_options *how,
-                     int64_t *peak)
+/* What is compared of a plan; step_s 0: no plan fits. */
+typedef struct outcome {
+	double step_s;
+	int64_t peak_bytes;
+	char chosen[SW_NAME_BYTES];
+} outcome;
+
+static outcome plan_by(const planned *p, const char *strategy, const sw_plan_options *how)
 {
 	sw_error err = {0};
 	sw_plan *plan;
@@ -42,33 +47,35 @@ static double step_s(const planned *p, const char *strategy, const sw_plan_optio
 	if (sw_plan_strategy_parse(strategy, &options.strategy, &err) != SW_OK ||
 	    sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &plan, &err) !=
 	            SW_OK)
-		return 0;
-	double seconds = plan->predicted.step_time_s;
-	*peak = plan->predicted.peak_bytes;
-	if (plan->lower_bound_s > seconds * (1 + 1e-9))
+		return (outcome){0};
+	outcome o = {plan->predicted.step_time_s, plan->predicted.peak_bytes, ""};
+	snprintf(o.chosen, sizeof(o.chosen), "%s", plan->chosen);
+	if (plan->lower_bound_s > o.step_s * (1 + 1e-9))
 		fail_msg("%s: %s takes %g s, less than the bound of %g s", p->path, strategy,
-		         seconds, plan->lower_bound_s);
+		         o.step_s, plan->lower_bound_s);
 	sw_plan_free(plan);
-	return seconds;
+	return o;
 }
 
-static double auto_s(const planned *p)
+static outcome plan_auto(const planned *p)
 {
-	int64_t peak;
-	double seconds = step_s(p, "auto", &(sw_plan_options){0}, &peak);
-	assert_true(seconds > 0);
-	return seconds;
+	outcome o = plan_by(p, "auto", &(sw_plan_options){0});
+	assert_true(o.step_s > 0);
+	return o;
 }
 
-static void compare(tally *t, double ought_s, double other_s, const char *program, const char *what)
+/* Compare what ought to be the quickest with another plan, if there is one. */
+static void compare(tally *t, const outcome *ought, const outcome *other, const char *program,
+                    const char *what)
 {
-	t->pairs++;
-	if (other_s >= ought_s * (1 - 1e-9))
+	t->pairs += other->step_s > 0;
+	if (other->step_s == 0 || other->step_s >= ought->step_s * (1 - 1e-9))
 		return;
 	t->broken++;
-	t->worst = SW_MAX(t->worst, ought_s / other_s);
-	print_message("%s: %s takes %.9g s, not %.9g: %.2f %% less\n", program, what, other_s,
-	              ought_s, 100 * (1 - other_s / ought_s));
+	t->worst = SW_MAX(t->worst, ought->step_s / other->step_s);
+	print_message("%s, %s: %s takes %.9g s, %s %.9g: %.2f %% less\n", program, what,
+	              other->chosen, other->step_s, ought->chosen, ought->step_s,
+	              100 * (1 - other->step_s / ought->step_s));
 }
 
 static void report(const tally *t, int broken_parts)
@@ -82,16 +89,14 @@ static void report(const tally *t, int broken_parts)
 
 /* ---- strategies ------------------------------------------------------------------------- */
 
-static void try_strategy(tally *t, const planned *p, double best_s, const char *strategy,
+static void try_strategy(tally *t, const planned *p, const outcome *best, const char *strategy,
                          const char *program)
 {
-	int64_t peak;
-	double seconds = step_s(p, strategy, &(sw_plan_options){0}, &peak);
-	if (seconds > 0)
-		compare(t, best_s, seconds, program, strategy);
+	outcome o = plan_by(p, strategy, &(sw_plan_options){0});
+	compare(t, best, &o, program, strategy);
 }
 
-static void try_grids(tally *t, const planned *p, double best_s, const char *program)
+static void try_grids(tally *t, const planned *p, const outcome *best, const char *program)
 {
 	int64_t n = p->cluster.n_devices;
 	for (int64_t x = 1; x <= n; x++)
@@ -101,25 +106,25 @@ static void try_grids(tally *t, const planned *p, double best_s, const char *pro
 				snprintf(grid, sizeof(grid), "axonn:%d,%d,%d,%d", (int)x, (int)y,
 				         (int)z, (int)(n / (x * y * z)));
 				if (n % (x * y * z) == 0)
-					try_strategy(t, p, best_s, grid, program);
+					try_strategy(t, p, best, grid, program);
 			}
 }
 
 static void try_all(tally *t, planned *p, uint64_t seed, const char *program)
 {
 	static const char *const strategies[] = {"dp", "zero1", "zero2", "zero3", "summa", "2.5d"};
-	double best_s = auto_s(p);
+	outcome best = plan_auto(p);
 	(void)seed;
 	for (size_t i = 0; i < SW_COUNT(strategies); i++)
-		try_strategy(t, p, best_s, strategies[i], program);
+		try_strategy(t, p, &best, strategies[i], program);
 	for (int64_t k = 1; k <= p->cluster.n_devices; k++) {
 		char megatron[64];
 		snprintf(megatron, sizeof(megatron), "megatron:tp=%d", (int)k);
-		try_strategy(t, p, best_s, megatron, program);
+		try_strategy(t, p, &best, megatron, program);
 		snprintf(megatron, sizeof(megatron), "megatron:tp=%d,sp", (int)k);
-		try_strategy(t, p, best_s, megatron, program);
+		try_strategy(t, p, &best, megatron, program);
 	}
-	try_grids(t, p, best_s, program);
+	try_grids(t, p, &best, program);
 }
 
 /* ---- pins ------------------------------------------------------------------------------- */
@@ -151,32 +156,30 @@ static void draw_pin(const planned *p, sw_rng *rng, sw_text *text)
 		sw_text_addf(text, "- {tensor: '%s', whole: true}\n", name);
 }
 
-static double pinned_s(const planned *p, const char *text)
+static outcome plan_pinned(const planned *p, const char *text)
 {
 	char path[] = "/tmp/pinsXXXXXX";
 	sw_pins pins = {0};
 	sw_error err = {0};
-	int64_t peak;
 	int file = mkstemp(path);
 	assert_true(file >= 0);
 	check(sw_file_write(path, text, strlen(text), &err), &err);
 	check(sw_pins_read(path, &pins, &err), &err);
-	double seconds = step_s(p, "auto", &(sw_plan_options){.pins = &pins}, &peak);
+	outcome o = plan_by(p, "auto", &(sw_plan_options){.pins = &pins});
 	sw_pins_clear(&pins);
 	remove(path);
-	return seconds;
+	return o;
 }
 
 static void try_pins(tally *t, planned *p, uint64_t seed, const char *program)
 {
 	sw_rng rng = {sw_random_bits(seed, 21, 0), 0};
-	double free_s = auto_s(p);
+	outcome best = plan_auto(p);
 	for (int i = 0; i < PINS && p->sidecar.n_inputs > 0; i++) {
 		sw_text pin = {0};
 		draw_pin(p, &rng, &pin);
-		double seconds = pinned_s(p, pin.data);
-		if (seconds > 0)
-			compare(t, free_s, seconds, program, pin.data);
+		outcome o = plan_pinned(p, pin.data);
+		compare(t, &best, &o, program, pin.data);
 		sw_text_clear(&pin);
 	}
 }
@@ -186,7 +189,7 @@ static void try_pins(tally *t, planned *p, uint64_t seed, const char *program)
 static void try_devices(tally *t, planned *p, uint64_t seed, const char *program)
 {
 	static const char *const parts[] = {"2x2", "1x4", "1x2"};
-	double all_s = auto_s(p);
+	outcome all = plan_auto(p);
 	sw_cluster whole = p->cluster;
 	(void)seed;
 	for (size_t i = 0; i < SW_COUNT(parts); i++) {
@@ -195,7 +198,8 @@ static void try_devices(tally *t, planned *p, uint64_t seed, const char *program
 		if (sw_cluster_take(&p->cluster, parts[i], &err) != SW_OK ||
 		    p->cluster.n_devices == whole.n_devices)
 			continue;
-		compare(t, all_s, auto_s(p), program, parts[i]);
+		outcome part = plan_auto(p);
+		compare(t, &all, &part, program, parts[i]);
 	}
 	p->cluster = whole;
 }
@@ -205,19 +209,18 @@ static void try_devices(tally *t, planned *p, uint64_t seed, const char *program
 static void try_memory(tally *t, planned *p, uint64_t seed, const char *program)
 {
 	static const double shares[] = {0.95, 0.85, 0.75, 0.65, 0.55};
-	int64_t whole, peak;
-	double more_s = step_s(p, "auto", &(sw_plan_options){0}, &whole);
+	outcome more = plan_auto(p);
+	int64_t whole = more.peak_bytes;
 	(void)seed;
 	for (size_t i = 0; i < SW_COUNT(shares); i++) {
 		char what[64];
 		int64_t memory = (int64_t)(shares[i] * (double)whole);
-		double less_s =
-			step_s(p, "auto", &(sw_plan_options){.memory_bytes = memory}, &peak);
-		if (less_s == 0)
-			return;
+		outcome less = plan_by(p, "auto", &(sw_plan_options){.memory_bytes = memory});
 		snprintf(what, sizeof(what), "%lld bytes", (long long)memory);
-		compare(t, more_s, less_s, program, what);
-		more_s = SW_MIN(more_s, less_s);
+		compare(t, &more, &less, program, what);
+		if (less.step_s == 0)
+			return;
+		more = less.step_s < more.step_s ? less : more;
 	}
 }
 
