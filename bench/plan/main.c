@@ -124,8 +124,7 @@ static void make_plan(const void *context, void *result)
 	o->canonical = plan->program->ops.len;
 	o->predicted = plan->predicted;
 	o->gap = plan->gap;
-	o->own_bound_s = sw_bound_kernels_s(plan->program, &s->sidecar,
-	                                    plan->rules, plan->cluster);
+	o->own_bound_s = sw_bound_kernels_s(plan->program, &s->sidecar, plan->rules, plan->cluster);
 	o->moves_s = moves_of(plan);
 	snprintf(o->chosen, sizeof(o->chosen), "%s", plan->chosen);
 	sw_plan_free(plan);
@@ -261,11 +260,10 @@ static void list_strategies(const sw_cluster *cluster, sw_text *text)
 
 static sw_status bench_all(char *const *paths, size_t n, settings how, sw_error *err)
 {
-	static const char *const headings[] = {"program",  "instructions", "canonical", "read s",
-	                                       "strategy", "plan s",       "cpu s",     "held",
-	                                       "memory",   "step",         "vs dp",     "gap",
-	                                       "memory",   "ways",         "moves",
-	                                       "waiting",  "sent",         "chosen"};
+	static const char *const headings[] = {
+		"program", "instructions", "canonical", "read s",  "strategy", "plan s",
+		"cpu s",   "held",         "memory",    "step",    "vs dp",    "gap",
+		"memory",  "ways",         "moves",     "waiting", "sent",     "chosen"};
 	sw_cluster cluster;
 	sw_text strategies = {0};
 	sw_status status = sw_cluster_read(how.cluster, &cluster, err);

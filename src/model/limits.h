@@ -22,7 +22,7 @@
 	  "a program of 318 ops on local-2x2 gains 1.6 %")                                         \
 	X(refine_work, 3e4, "ops",                                                                 \
 	  "modelled on meshes that cut an axis of the best plan's mesh in two, best first",        \
-	  "gpt-40x10240 on 10000 H100 gains 4 %")                                                            \
+	  "gpt-40x10240 on 10000 H100 gains 4 %")                                                  \
 	X(min_overlap_weight, 0.25, "weight", "of a second of communication that may hide",        \
 	  "halved: 11/26, worst +0.49 %, best -2.08 %; doubled: 13/26, worst +0.49 %, best -0.33 " \
 	  "%")                                                                                     \

@@ -1,7 +1,7 @@
 /*
  * Each of these once broke the certificate or the promise behind it: the bound was false within its
- * scope, or cut to the plan's step, or of another plan; auto lost to a plan that it could have made;
- * memory was believed short; an edited plan kept its figures.
+ * scope, or cut to the plan's step, or of another plan; auto lost to a plan that it could have
+ * made; memory was believed short; an edited plan kept its figures.
  */
 #include "planned/planned.h"
 
@@ -74,11 +74,10 @@ static bool has_warning(const sw_plan *plan, const char *words)
 /* The slack for overlap was rounded down, and only the heaviest kernels counted. */
 static void pins_on_two_devices_are_not_below_the_bound(void **state)
 {
-	static const char *const pins[] = {"- {tensor: w*, split: {0: 2}}\n",
-	                                   "- {tensor: w*, split: {1: 2}}\n",
-	                                   "- {tensor: w*, whole: true}\n",
-	                                   "- {op: x*, split: {0: 2}}\n",
-	                                   "- {op: x*, split: {1: 2}}\n"};
+	static const char *const pins[] = {
+		"- {tensor: w*, split: {0: 2}}\n", "- {tensor: w*, split: {1: 2}}\n",
+		"- {tensor: w*, whole: true}\n", "- {op: x*, split: {0: 2}}\n",
+		"- {op: x*, split: {1: 2}}\n"};
 	int sizes[61];
 	planned p;
 	(void)state;
@@ -229,8 +228,7 @@ static void memory_that_suffices_is_enough_and_more_is_no_slower(void **state)
 static void delete_three_dots(const char *path, const sw_program *program)
 {
 	json_t *root = json_load_file(path, 0, NULL);
-	json_t *strategies =
-		json_object_get(json_object_get(root, "decisions"), "strategies");
+	json_t *strategies = json_object_get(json_object_get(root, "decisions"), "strategies");
 	int deleted = 0;
 	assert_non_null(strategies);
 	for (sw_id id = 0; id < program->ops.len && deleted < 3; id++)
