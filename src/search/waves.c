@@ -29,8 +29,8 @@ static sw_status strategy_meshes(sw_search *s, const sw_variant *v, sw_meshes *m
 	return status;
 }
 
-/* Mark the spare meshes that cut an axis of the incumbent's in two and so divide more of the
- * inputs, as many as can be afforded, those that divide most first. */
+/* Mark the spare meshes that cut an axis of the incumbent's in two and so halve a device's inputs at
+ * least, as many as can be afforded, those that divide most first. */
 static void mark_refinements(const sw_search *s, const sw_variant *v, const sw_meshes *meshes,
                              bool *marked)
 {
@@ -38,7 +38,7 @@ static void mark_refinements(const sw_search *s, const sw_variant *v, const sw_m
 	const sw_roles *roles = &s->wave->analysis.roles;
 	double left = s->asked.model_limits->refine_work / (double)v->plan->program->ops.len;
 	for (; left >= 1; left--) {
-		double least = sw_mesh_input_bytes(of, roles);
+		double least = sw_mesh_input_bytes(of, roles) / 2;
 		size_t best = meshes->len;
 		for (size_t i = 0; i < meshes->len; i++) {
 			const sw_mesh *mesh = &meshes->data[i];
