@@ -29,8 +29,8 @@ static sw_status strategy_meshes(sw_search *s, const sw_variant *v, sw_meshes *m
 	return status;
 }
 
-/* Mark the spare meshes that cut an axis of the incumbent's in two and so halve a device's inputs at
- * least, as many as can be afforded, those that divide most first. */
+/* Mark the spare meshes that cut an axis of the incumbent's in two and so halve a device's inputs
+ * at least, as many as can be afforded, those that divide most first. */
 static void mark_refinements(const sw_search *s, const sw_variant *v, const sw_meshes *meshes,
                              bool *marked)
 {
