@@ -11,7 +11,7 @@ static double auto_s(planned *p, const sw_model_limits *limits)
 {
 	sw_error err = {0};
 	sw_plan_options options = {
-		.quiet = true, .remat = "none", .microbatches = 1, .model_limits = limits};
+		.quiet = true, .remat = "none", .microbatches = 1, .limits.model = limits};
 	sw_plan_free(p->plan);
 	p->plan = NULL;
 	check(sw_plan_strategy_parse("auto", &options.strategy, &err), &err);
