@@ -75,13 +75,13 @@ static uwide floor_sum(wide n, wide m, wide a, wide b)
 }
 
 /* value(t) = a t + b, to be divided by m > 0 */
-typedef struct line {
+typedef struct border {
 	wide a, b, m;
-} line;
+} border;
 
 /* Return the sum of floor(upper) - ceil(lower) + 1 for t in [from, to), where it is not negative.
  */
-static uwide count_between(line upper, line lower, wide from, wide to)
+static uwide count_between(border upper, border lower, wide from, wide to)
 {
 	wide n = to - from;
 	if (n <= 0)
@@ -98,23 +98,23 @@ typedef struct lattice {
 	wide slope;   /* i_t o_j - o_t i_j > 0 */
 } lattice;
 
-static line first_j(wide at, wide along_t, wide along_j)
+static border first_j(wide at, wide along_t, wide along_j)
 {
-	return (line){-along_t, -at, along_j};
+	return (border){-along_t, -at, along_j};
 }
 
-static line last_j(wide at, wide along_t, wide along_j, wide n)
+static border last_j(wide at, wide along_t, wide along_j, wide n)
 {
-	return (line){-along_t, n - 1 - at, along_j};
+	return (border){-along_t, n - 1 - at, along_j};
 }
 
 /* Below column `bend` the lower bound is that of i and from there on that of o; the upper bound is
  * that of o up to column `turn`, and then that of i. */
 static uwide count_lattice(const lattice *l)
 {
-	line o_first = first_j(l->o, l->o_t, l->o_j), i_first = first_j(l->i, l->i_t, l->i_j);
-	line o_last = last_j(l->o, l->o_t, l->o_j, l->outputs);
-	line i_last = last_j(l->i, l->i_t, l->i_j, l->inputs);
+	border o_first = first_j(l->o, l->o_t, l->o_j), i_first = first_j(l->i, l->i_t, l->i_j);
+	border o_last = last_j(l->o, l->o_t, l->o_j, l->outputs);
+	border i_last = last_j(l->i, l->i_t, l->i_j, l->inputs);
 	wide n = l->columns;
 	wide bend = ceil_div(l->o * l->i_j - l->i * l->o_j, l->slope);
 	wide turn = floor_div(i_last.b * l->o_j - o_last.b * l->i_j, l->slope) + 1;
