@@ -263,6 +263,9 @@ typedef struct sw_mesh {
 	bool saves_memory;
 	/* is searched only where the bound leaves something to gain */
 	bool wide;
+	/* is beyond the budget of three axes: is searched only where it cuts an axis of the best
+	 * plan's mesh in two */
+	bool spare;
 	/* is searched after the same mesh with tied layers, from its solution: layers may differ */
 	bool untied;
 	char name[SW_NAME_BYTES];
@@ -284,9 +287,14 @@ sw_status sw_pins_cut(const sw_pins *pins, const sw_cluster *cluster, sw_meshes 
 /* Return on how many of the meshes of three free axes, the first ones, all candidates together are
  * within three_axes_work; those of equal ops count once. */
 int32_t sw_meshes_afford_three(const sw_meshes *meshes, sw_memo *memo);
-/* Drop the meshes of three free axes except the first `most`. Write into `scope` which plans are
- * surely left, in words. */
+/* Mark the meshes of three free axes as spare, except the first `most`. Write into `scope` which
+ * plans are surely left, in words. */
 void sw_meshes_limit(sw_meshes *meshes, int32_t most, char *scope, size_t scope_bytes);
+/* Return whether each axis of the mesh lies within an axis of the other one. */
+bool sw_mesh_refines(const sw_mesh *mesh, const sw_mesh *other);
+/* Return the bytes of a device's inputs, each divided by the sizes of all axes that divide one of
+ * its dimensions. */
+double sw_mesh_input_bytes(const sw_mesh *mesh, const sw_roles *roles);
 
 /* ---- pairwise_problem.c: one mesh as a pairwise problem --------------------------------- */
 
