@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "partition/partition.h"
 #include "schedule/schedule.h"
 
 #define PLAN_LIMIT_S 120

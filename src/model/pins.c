@@ -369,19 +369,23 @@ sw_status sw_pins_resolve(const sw_pins *pins, sw_analysis *analysis, const sw_s
 
 /* ---- meshes ----------------------------------------------------------------------------- */
 
-/* Set bit a of `cuts` where no axis may contain both atom a - 1 and atom a. */
+/* Set bit a of `cuts` where no axis may contain both atom a - 1 and atom a, and bit a of `pinned`
+ * where a pin splits something over atom a. */
 static sw_status find_cuts(const sw_pins *pins, const sw_cluster *cluster, uint32_t *cuts,
-                           sw_error *err)
+                           uint32_t *pinned, sw_error *err)
 {
-	*cuts = 0;
+	*cuts = *pinned = 0;
 	for (size_t i = 0; i < pins->n; i++) {
 		pin_devices at = {0};
 		sw_status status = assign_devices(pins, &pins->list[i], cluster, &at, err);
 		if (status != SW_OK)
 			return status;
-		for (int32_t k = 0; k < pins->list[i].n; k++)
+		for (int32_t k = 0; k < pins->list[i].n; k++) {
 			*cuts |= at.dims[k] ^ at.dims[k] << 1;
+			*pinned |= at.dims[k];
+		}
 		*cuts |= at.contract ^ at.contract << 1;
+		*pinned |= at.contract;
 	}
 	return SW_OK;
 }
@@ -412,16 +416,26 @@ static bool cut_mesh(const sw_atoms *atoms, uint32_t cuts, sw_mesh *mesh)
 	return true;
 }
 
+/* Return whether the mesh leaves out atoms that a pin needs: devices beyond them are copies. */
+static bool leaves_out(const sw_mesh *mesh, uint32_t pinned)
+{
+	uint32_t atoms = 0;
+	for (int32_t i = 0; i < mesh->n_axes; i++)
+		atoms |= mesh->axes[i].atoms;
+	return mesh->wide && (pinned & ~atoms) != 0;
+}
+
 sw_status sw_pins_cut(const sw_pins *pins, const sw_cluster *cluster, sw_meshes *meshes,
                       sw_error *err)
 {
-	uint32_t cuts;
+	uint32_t cuts, pinned;
 	size_t n = 0;
 	if (!pins)
 		return SW_OK;
-	sw_status status = find_cuts(pins, cluster, &cuts, err);
+	sw_status status = find_cuts(pins, cluster, &cuts, &pinned, err);
 	for (size_t i = 0; i < meshes->len && status == SW_OK; i++)
-		if (cut_mesh(&cluster->atoms, cuts, &meshes->data[i]))
+		if (!leaves_out(&meshes->data[i], pinned) &&
+		    cut_mesh(&cluster->atoms, cuts, &meshes->data[i]))
 			meshes->data[n++] = meshes->data[i];
 	if (status == SW_OK && n == 0)
 		status = sw_fail(err, SW_ERR_INPUT,

@@ -18,7 +18,7 @@
 #ifndef SW_SCHEDULE_H
 #define SW_SCHEDULE_H
 
-#include "partition/partition.h"
+#include "cost/cost.h"
 #include "schedule/limits.h"
 
 /* Which collectives may run beside kernels: bits 1 << sw_collective_kind. */

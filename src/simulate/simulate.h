@@ -9,6 +9,7 @@
 #ifndef SW_SIMULATE_H
 #define SW_SIMULATE_H
 
+#include "partition/partition.h"
 #include "schedule/schedule.h"
 #include "simulate/trace.h"
 

@@ -4,6 +4,7 @@
 
 #include "test.h"
 
+#include "partition/partition.h"
 #include "schedule/schedule.h"
 
 void check(sw_status status, const sw_error *err);
