@@ -9,10 +9,10 @@ Writes tests/fuse/programs/NAME.hlo.gz: HLO text as JAX hands it to XLA. The pro
 not trained; tests/fuse/test_attention.c and test_cross_entropy.c say what is recognised in each. Needs
 jax, flax and optax (written with jax 0.10.2, flax 0.12.8, optax 0.2.8).
 
-split_keys, split_rows and split_vocabulary are programs of one of two devices, from `shardwright plan
---dump-after partition` of gpt-tiny on clusters/local-1x2.yaml with pins: of all ops that compute
-scores, on dimension 3; of the first maximum of rows, on dimension 0, too; of all ops that compute the
-vocabulary's scores, on dimension 2.
+split_keys, split_rows and split_vocabulary are the programs of one of two devices that gpt-tiny is
+partitioned into (clusters/local-1x2.yaml, `plan --pin`), before ops are fused: all ops of the first
+layer that compute scores are split on dimension 3; likewise, in a plan that scatters row statistics; all
+ops that compute the vocabulary's scores are split on dimension 2.
 """
 
 import gzip

@@ -279,8 +279,12 @@ static void walk_dot(sw_score_regions *r, sw_id id)
 		set_value(r, op->first_result, add_region(r), keep(r, &list), false);
 }
 
-static bool is_followed(const sw_op *op)
+/* A reduction over dimensions of one element is a move. */
+static bool is_followed(const sw_program *program, const sw_op *op)
 {
+	if (op->opcode == SW_OP_REDUCE && op->n_operands == 2)
+		return sw_shape_elements(sw_value_shape(program, op->operands[0])) ==
+		       sw_shape_elements(sw_value_shape(program, op->first_result));
 	switch (sw_opcode_class((sw_opcode)op->opcode)) {
 	case SW_CLASS_UNARY:
 	case SW_CLASS_BINARY:
@@ -303,8 +307,9 @@ static sw_id followed_from(const sw_score_regions *r, sw_id operand)
 static void follow(sw_score_regions *r, sw_id id)
 {
 	const sw_op *op = sw_op_at(r->f->program, id);
+	bool followed = is_followed(r->f->program, op);
 	bool one_by_one = op->n_results == op->n_operands && op->n_results > 1;
-	for (uint32_t k = 0; is_followed(op) && k < op->n_results; k++) {
+	for (uint32_t k = 0; followed && k < op->n_results; k++) {
 		sw_score_value *result = value_at(r, op->first_result + k);
 		for (uint32_t i = 0; i < op->n_operands && result->region == SW_NO_ID; i++) {
 			sw_id from = followed_from(r, op->operands[i]);

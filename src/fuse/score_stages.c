@@ -12,8 +12,8 @@ typedef struct operand_source {
 	bool elsewhere;        /* ops that are none of the region lie between */
 } operand_source;
 
-/* Return the value that comes before this one on the way back to an op with a role: the operand of an
- * all-reduce, of a row statistic that the kernels don't need, or what the value follows from. */
+/* Return the value that comes before this one on the way back to an op with a role: the operand of
+ * an all-reduce, of a row statistic that the kernels don't need, or what the value follows from. */
 static sw_id step_back(const sw_scores *s, sw_id value)
 {
 	const sw_score_regions *r = s->regions;
@@ -23,7 +23,10 @@ static sw_id step_back(const sw_scores *s, sw_id value)
 		return r->values[value - r->first_value].from;
 	if (op->opcode == SW_OP_ALL_REDUCE)
 		return op->operands[v->index];
-	bool kept = op->opcode == SW_OP_RESHAPE || sw_fuse_is_elementwise(op);
+	bool kept = op->opcode == SW_OP_RESHAPE || op->opcode == SW_OP_TRANSPOSE ||
+	            (op->opcode == SW_OP_REDUCE &&
+	             sw_score_axes_of(r, value).n == sw_score_axes_of(r, op->operands[0]).n) ||
+	            sw_fuse_is_elementwise(op);
 	for (uint32_t i = 0; kept && i < op->n_operands; i++)
 		if (sw_score_region_of(r, op->operands[i]) == s->region)
 			return op->operands[i];

@@ -69,7 +69,7 @@ typedef enum sw_score_passes {
 	SW_SCORES_TWICE, /* row statistics; then all that ends the region, from scores computed
 	                    again */
 } sw_score_passes;
-/* Set the stages of all ops of a region that is not refused (score_stages.c). An all-reduce between
+/* Set the stages of all ops of a region that is not refused (score_stages.c). A collective between
  * two ops puts them into different stages in any case. */
 void sw_scores_set_stages(sw_scores *scores, sw_score_passes passes);
 /* Return the dot that begins the region as its `seed`-th. */
