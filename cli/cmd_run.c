@@ -11,6 +11,7 @@ typedef struct run_progress {
 	const cli *c;
 	sw_progress progress;
 	int64_t steps, tokens; /* tokens: per step */
+	bool was_number;       /* the last loss */
 } run_progress;
 
 static void show_step(void *context, int64_t step, double loss, double seconds)
@@ -21,6 +22,9 @@ static void show_step(void *context, int64_t step, double loss, double seconds)
 	char result[32] = "paced", speed[48] = "";
 	if (!w->c->values.pace)
 		snprintf(result, sizeof(result), "loss %.4f", loss);
+	if (isnan(loss) && !w->c->values.pace && w->was_number)
+		cli_note(w->c, "the loss is NaN in step %" PRId64, done);
+	w->was_number = !isnan(loss);
 	if (w->tokens)
 		snprintf(speed, sizeof(speed), "  %.0f tokens/s", rate);
 	sw_progress_update(&w->progress, (double)done / (double)w->steps,
@@ -113,7 +117,8 @@ static json_t *result_json(const cli *c, const cli_plan *loaded, const sw_run_re
 		(json_int_t)loaded->plan->cluster->n_devices, "losses", losses_json(result),
 		"step_time_s", result->step_time_s, "compute_s", result->compute_s,
 		"exposed_comm_s", result->exposed_comm_s, "tokens_per_s", result->tokens_per_s);
-	json_t *more = json_pack("{s:b, s:I, s:I, s:I}", "paced", c->values.pace, "payload_bytes",
+	json_t *more = json_pack("{s:b, s:I, s:I, s:I, s:I}", "paced", c->values.pace, "nan_from",
+	                         (json_int_t)result->nan_from, "payload_bytes",
 	                         (json_int_t)result->payload_bytes, "wire_bytes",
 	                         (json_int_t)result->wire_bytes, "peak_bytes",
 	                         (json_int_t)result->peak_bytes);
@@ -174,6 +179,15 @@ static sw_status write_trace(const cli *c, const sw_trace *trace, sw_error *err)
 	                      c->values.trace, err);
 }
 
+/* mpirun kills its ranks soon after it has told them to end: on Ctrl-C, and when one of them died.
+ */
+static const char message[] =
+	"\nshardwright: this step is finished first; once more ends at once\n";
+static const char mpirun_message[] = "\nshardwright: asked to end, by a user or since another rank "
+                                     "is gone: results follow if the "
+				     "step ends before mpirun kills this rank (mpirun --mca "
+                                     "odls_base_sigkill_timeout SECONDS)\n";
+
 static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data, uint32_t overlap,
                        sw_trace *trace, sw_run_result *result, sw_error *err)
 {
@@ -196,8 +210,7 @@ static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data, uint
 		.context = &w,
 	};
 	const sw_data *tokens = c->values.data.len ? data : NULL;
-	cli_watch_signals(c,
-	                  "\nshardwright: this step is finished first; once more ends at once\n");
+	cli_watch_signals(c, c->transport ? mpirun_message : message);
 	sw_progress_start(&w.progress, "training",
 	                  c->values.quiet || c->values.verbose || !cli_speaks(c));
 	sw_status status = c->transport ? sw_run_train(loaded->plan, &loaded->sidecar, tokens,
@@ -230,6 +243,9 @@ static sw_status run_loaded(cli *c, const cli_plan *loaded, sw_error *err)
 		cli_print(c, &text);
 		status = write_trace(c, &trace, err);
 	}
+	if (status == SW_OK && result.nan_from)
+		status = sw_fail_at(err, SW_NO, c->argument, 0, 0,
+		                    "the loss is NaN from step %" PRId64 " on", result.nan_from);
 	sw_trace_clear(&trace);
 	sw_run_result_clear(&result);
 	sw_data_close(&data);

@@ -3,6 +3,7 @@
 #include "solve/contest_problem.h"
 #include "solve/methods.h"
 
+#include <stdatomic.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
@@ -24,7 +25,7 @@ typedef struct answer {
 /* ---- stopping --------------------------------------------------------------------------- */
 
 /* A signal handler can reach file-scope variables only. */
-static volatile bool stop_asked;
+static atomic_bool stop_asked;
 
 static void ask_to_stop(int signal_number)
 {

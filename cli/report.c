@@ -1,4 +1,5 @@
 /* Print results, remarks and errors. */
+#define _GNU_SOURCE /* vasprintf */
 #include "cli.h"
 
 #include <string.h>
@@ -11,8 +12,12 @@ bool cli_speaks(const cli *c)
 
 void cli_print(const cli *c, sw_text *text)
 {
-	if (cli_speaks(c) && !c->values.json && text->len)
-		fwrite(text->data, 1, text->len, stdout);
+	if (cli_speaks(c) && !c->values.json && text->len) {
+		sw_text shown = {0};
+		sw_text_add_printable(&shown, text->data, true);
+		fwrite(shown.data, 1, shown.len, stdout);
+		sw_text_clear(&shown);
+	}
 	sw_text_clear(text);
 }
 
@@ -21,11 +26,15 @@ void cli_note(const cli *c, const char *format, ...)
 	if (!cli_speaks(c) || c->values.quiet)
 		return;
 	va_list args;
+	char *line = NULL;
+	sw_text shown = {0};
 	va_start(args, format);
-	fputs("shardwright: ", stderr);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
+	if (vasprintf(&line, format, args) >= 0)
+		sw_text_add_printable(&shown, line, true);
 	va_end(args);
+	fprintf(stderr, "shardwright: %s\n", shown.data ? shown.data : "");
+	sw_text_clear(&shown);
+	free(line);
 }
 
 /* Is it one and the same file? */
@@ -82,7 +91,7 @@ void cli_print_error(const cli *c, bool json, const sw_error *err)
 		return;
 	sw_text place = {0};
 	if (err->file[0]) {
-		sw_text_add(&place, err->file);
+		sw_text_add_printable(&place, err->file, false);
 		if (err->line)
 			sw_text_addf(&place, ":%d", err->line);
 		if (err->line && err->column)

@@ -24,6 +24,12 @@ target_compile_definitions(sw_flags INTERFACE
 target_compile_options(sw_flags INTERFACE -fno-math-errno -ffp-contract=off -ftree-vectorize)
 target_link_libraries(sw_flags INTERFACE sw_warnings)
 
+# A write beyond an object ends the program instead of going on with what it overwrote.
+target_compile_options(sw_flags INTERFACE -fstack-protector-strong)
+if(NOT SW_SANITIZE AND NOT SW_FUZZ AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+  target_compile_options(sw_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+endif()
+
 if(SW_FUZZ)
   if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "SW_FUZZ needs clang: configure with -DCMAKE_C_COMPILER=clang")

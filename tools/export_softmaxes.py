@@ -9,9 +9,10 @@ Writes tests/fuse/programs/NAME.hlo.gz: HLO text as JAX hands it to XLA. The pro
 not trained; tests/fuse/test_attention.c and test_cross_entropy.c say what is recognised in each. Needs
 jax, flax and optax (written with jax 0.10.2, flax 0.12.8, optax 0.2.8).
 
-split_keys and split_vocabulary are programs of one of two devices, from `shardwright plan
+split_keys, split_rows and split_vocabulary are programs of one of two devices, from `shardwright plan
 --dump-after partition` of gpt-tiny on clusters/local-1x2.yaml with pins: of all ops that compute
-scores, on dimension 3; of the head's weight, on dimension 1.
+scores, on dimension 3; of the first maximum of rows, on dimension 0, too; of all ops that compute the
+vocabulary's scores, on dimension 2.
 """
 
 import gzip

@@ -11,7 +11,8 @@
  * each counts. `memory` is the arena, and beside it XLA's memory_analysis(): arguments, outputs and
  * temporaries. With --unfused each op is a kernel of its own. --alone leaves the peer out; --ops
  * adds where our time goes; --frames lists the fusions that run op by op. --cpu takes
- * the processor time of all threads instead of the clock's, for a machine that is busy. --threads sets ours; to give both one processor, use taskset.
+ * the processor time of all threads instead of the clock's, for a machine that is busy. --threads
+ * sets ours; to give both one processor, use taskset.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -28,8 +29,9 @@ typedef struct settings {
 } settings;
 
 static const char *const names[] = {
-	"gpt",  "gpt-long", "gpt-scan", "gpt-bf16",         "gpt-dropout", "llama", "llama-bf16", "resnet",
-	"unet", "vit",      "mamba",    "lstm", "moe-mixtral-scan", "moe-gshard",  "dlrm",
+	"gpt",   "gpt-long",   "gpt-scan",         "gpt-bf16",   "gpt-dropout",
+	"llama", "llama-bf16", "resnet",           "unet",       "vit",
+	"mamba", "lstm",       "moe-mixtral-scan", "moe-gshard", "dlrm",
 };
 
 static int by_value(const void *x, const void *y)
@@ -171,8 +173,9 @@ int main(int argc, char **argv)
 	int at = read_options(argc, argv, &s);
 	printf("%d threads, %d steps each in turns%s\n\n", s.threads, s.steps,
 	       s.unfused ? ", unfused" : "");
-	sw_status status = at < argc ? measure_all(&s, (const char *const *)argv + at, argc - at, &err)
-	                             : measure_all(&s, names, (int)SW_COUNT(names), &err);
+	sw_status status =
+		at < argc ? measure_all(&s, (const char *const *)argv + at, argc - at, &err)
+			  : measure_all(&s, names, (int)SW_COUNT(names), &err);
 	if (status != SW_OK)
 		fprintf(stderr, "%s: %s\n", err.file[0] ? err.file : "kernels", err.message);
 	return sw_status_exit_code(status);

@@ -128,8 +128,8 @@ sw_status own_step(own *o, bool cpu, double *seconds, sw_error *err)
 		status = sw_interpreter_input(o->interpreter, i, &o->in[i], err);
 	double begin = cpu ? cpu_now_s() : sw_now_s();
 	if (status == SW_OK)
-		status = sw_interpret(o->interpreter, o->in, o->n_inputs, o->out, o->n_outputs,
-		                      err);
+		status =
+			sw_interpret(o->interpreter, o->in, o->n_inputs, o->out, o->n_outputs, err);
 	*seconds = (cpu ? cpu_now_s() : sw_now_s()) - begin;
 	return status;
 }

@@ -69,9 +69,7 @@ sw_status peer_step(peer *p, bool cpu, double *seconds, sw_error *err)
 	fflush(p->to);
 	bool told = fscanf(p->from, "%lf %lf", &wall_s, &cpu_s) == 2;
 	*seconds = !told ? 0 : cpu ? cpu_s : wall_s;
-	return told
-	               ? SW_OK
-	               : sw_fail(err, SW_ERR_IO, "the peer ended within a step");
+	return told ? SW_OK : sw_fail(err, SW_ERR_IO, "the peer ended within a step");
 }
 
 int64_t peer_bytes(const peer *p)

@@ -7,12 +7,18 @@
  *
  * Defaults: every program of tests/programs, clusters/local-2x2.yaml, all strategies of the
  * cluster's size. "step" is the predicted time, "vs dp" that of dp divided by it (both of this
- * run), "gap" the distance to its lower bound, which is divided into what the kernels take beyond
- * the bound and what is waited for collectives; all three as shares of the step. Each plan is made
- * by a process of its own, whose memory peak is "held"; "cpu s" is the time of all its threads
- * together. Planning times are wall-clock and depend on the machine; nothing else does. --sizes:
- * some programs and clusters from small to large, as `auto` plans them.
+ * run), "gap" the distance to its lower bound. Four shares of the step say what the gap consists
+ * of: "memory", by which the bound of the plan's own program, rewritten to fit, is above the bound;
+ * "ways", what its ops take beyond that since they are not divided in their cheapest way, and its
+ * layers are alike; "moves", the kernels that redistribute values; and "waiting" for collectives.
+ * "sent" is the seconds of all collectives as a share of the step, hidden or not: no bound that
+ * counts only what must be sent exceeds the larger of it and the kernels. Each plan is made by a
+ * process of its own, whose memory peak is "held"; "cpu s" is the time of all its threads together.
+ * Planning times are wall-clock and depend on the machine; nothing else does. --sizes: some
+ * programs and clusters from small to large, as `auto` plans them.
  */
+#include "bound/bound.h"
+#include "partition/partition.h"
 #include "simulate/simulate.h"
 #include "search/search.h"
 
@@ -46,6 +52,7 @@ typedef struct outcome {
 	size_t canonical; /* instructions */
 	sw_program_cost predicted;
 	double planning_s, cpu_s, gap;
+	double own_bound_s, moves_s; /* of the plan's own program: its bound; kernels of moves */
 	size_t held_bytes;
 	char chosen[SW_NAME_BYTES];
 } outcome;
@@ -56,6 +63,43 @@ typedef struct job {
 	const settings *how;
 	sw_plan_strategy strategy;
 } job;
+
+/* Return the seconds of kernels that move values between layouts, in one execution of a
+ * computation of the program of one device. */
+static double moves_in(const sw_plan *plan, const sw_program *local, const sw_origins *origins,
+                       int32_t computation)
+{
+	const sw_computation *c = &local->computations.data[computation];
+	double seconds = 0;
+	for (size_t i = 0; i < c->ops.len; i++) {
+		sw_id id = c->ops.data[i];
+		const sw_op *op = sw_op_at(local, id);
+		const sw_origin *origin = sw_origin_of(origins, id);
+		if (op->opcode == SW_OP_WHILE)
+			seconds += (double)sw_op_trips(op) *
+			           moves_in(plan, local, origins, op->called[1]);
+		else if (op->opcode == SW_OP_CONDITIONAL)
+			seconds += moves_in(
+				plan, local, origins,
+				op->called[sw_cost_dearest_branch(plan->cluster, local, id)]);
+		else if (origin && origin->value != SW_NO_ID)
+			seconds += sw_cost_op(plan->cluster, local, id);
+	}
+	return seconds;
+}
+
+static double moves_of(const sw_plan *plan)
+{
+	sw_program *local = NULL;
+	sw_origins origins = {0};
+	sw_error err;
+	double seconds = 0;
+	if (sw_partition_with_origins(plan, &local, &origins, &err) == SW_OK)
+		seconds = moves_in(plan, local, &origins, local->entry);
+	sw_origins_clear(&origins);
+	sw_program_free(local);
+	return seconds;
+}
 
 static void make_plan(const void *context, void *result)
 {
@@ -80,6 +124,8 @@ static void make_plan(const void *context, void *result)
 	o->canonical = plan->program->ops.len;
 	o->predicted = plan->predicted;
 	o->gap = plan->gap;
+	o->own_bound_s = sw_bound_kernels_s(plan->program, &s->sidecar, plan->rules, plan->cluster);
+	o->moves_s = moves_of(plan);
 	snprintf(o->chosen, sizeof(o->chosen), "%s", plan->chosen);
 	sw_plan_free(plan);
 }
@@ -94,6 +140,21 @@ static sw_status plan_apart(const job *what, outcome *o, sw_error *err)
 	return end.finished ? SW_OK
 	                    : sw_fail(err, SW_ERR_INTERNAL, "%s: the planner %s",
 	                              what->subject->name, note);
+}
+
+/* Add the gap, the four parts of it, and the seconds of collectives, as shares of the step. */
+static void add_gap(sw_table *table, const outcome *o)
+{
+	const sw_program_cost *p = &o->predicted;
+	double bound_s = p->step_time_s * (1 - o->gap);
+	const double parts_s[] = {p->step_time_s - bound_s,
+	                          SW_MAX(o->own_bound_s - bound_s, 0),
+	                          p->compute_s - o->moves_s - SW_MAX(o->own_bound_s, bound_s),
+	                          o->moves_s,
+	                          p->step_time_s - p->compute_s,
+	                          p->communication_s};
+	for (size_t i = 0; i < SW_COUNT(parts_s); i++)
+		sw_table_cell(table, "%.2f %%", 100 * parts_s[i] / p->step_time_s);
 }
 
 static void add_row(sw_table *table, const subject *s, const char *strategy, const outcome *o)
@@ -117,13 +178,10 @@ static void add_row(sw_table *table, const subject *s, const char *strategy, con
 			sw_table_cell(table, "%.2f", s->dp_step_s / o->predicted.step_time_s);
 		else
 			sw_table_cell(table, "-");
-		double waiting = 1 - o->predicted.compute_s / o->predicted.step_time_s;
-		sw_table_cell(table, "%.2f %%", o->gap * 100);
-		sw_table_cell(table, "%.2f %%", (o->gap - waiting) * 100);
-		sw_table_cell(table, "%.2f %%", waiting * 100);
+		add_gap(table, o);
 		sw_table_cell(table, "%s", strcmp(o->chosen, strategy) ? o->chosen : "");
 	} else {
-		for (int i = 0; i < 6; i++)
+		for (int i = 0; i < 9; i++)
 			sw_table_cell(table, "-");
 		sw_table_cell(table, "%.60s", o->err.message);
 	}
@@ -202,10 +260,10 @@ static void list_strategies(const sw_cluster *cluster, sw_text *text)
 
 static sw_status bench_all(char *const *paths, size_t n, settings how, sw_error *err)
 {
-	static const char *const headings[] = {"program",  "instructions", "canonical", "read s",
-	                                       "strategy", "plan s",       "cpu s",     "held",
-	                                       "memory",   "step",         "vs dp",     "gap",
-	                                       "kernels",  "waiting",      "chosen"};
+	static const char *const headings[] = {
+		"program", "instructions", "canonical", "read s",  "strategy", "plan s",
+		"cpu s",   "held",         "memory",    "step",    "vs dp",    "gap",
+		"memory",  "ways",         "moves",     "waiting", "sent",     "chosen"};
 	sw_cluster cluster;
 	sw_text strategies = {0};
 	sw_status status = sw_cluster_read(how.cluster, &cluster, err);

@@ -166,6 +166,12 @@ size_t sw_utf8_length(const char *string, size_t length);
 /* Copy a string into an array of `capacity` bytes. A string that is too long is cut between two
  * characters; the copy ends at the first byte that is not UTF-8. */
 void sw_text_cut(const char *string, char *to, size_t capacity);
+/* Return how many bytes from the start of the string are printable characters: UTF-8 without control
+ * characters, those that end lines or turn the direction of writing included. */
+size_t sw_printable_length(const char *string, size_t length);
+/* Add a string so that every byte can be seen: what is not printable becomes \n, \t, \r or \xNN.
+ * With `lines`, line breaks and tabs stay what they are. */
+void sw_text_add_printable(sw_text *text, const char *string, bool lines);
 /* Add a number in the form that people read ("1.5 MiB", "2.3 s"): bytes in powers of 1024, seconds
  * as s/ms/us. */
 void sw_text_add_bytes(sw_text *text, double bytes);

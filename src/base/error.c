@@ -3,13 +3,17 @@
 
 #include <string.h>
 
-/* Replace line breaks, because an error is one line even when it quotes a key or a name that holds
- * a line break. */
-static void keep_to_one_line(char *message)
+/* Make all bytes printable, because an error is one line even when it quotes a key or a name that
+ * holds a line break or moves the cursor. */
+static void keep_to_one_line(char *message, size_t capacity)
 {
-	for (; *message; message++)
-		if ((unsigned char)*message < ' ' || *message == 0x7f)
-			*message = ' ';
+	size_t length = strlen(message);
+	if (sw_printable_length(message, length) == length)
+		return;
+	sw_text text = {0};
+	sw_text_add_printable(&text, message, false);
+	snprintf(message, capacity, "%s", text.data);
+	sw_text_clear(&text);
 }
 
 /* Fill *err. The arguments may point into *err (an error that is being reworded), so they are read
@@ -21,7 +25,7 @@ static sw_status fill(sw_error *err, sw_status code, const char *file, int line,
 		return code;
 	sw_error fresh = {.code = code, .line = line, .column = column};
 	vsnprintf(fresh.message, sizeof(fresh.message), format, args);
-	keep_to_one_line(fresh.message);
+	keep_to_one_line(fresh.message, sizeof(fresh.message));
 	snprintf(fresh.file, sizeof(fresh.file), "%s", file ? file : "");
 	*err = fresh;
 	return code;

@@ -41,7 +41,7 @@ void sw_text_addf(sw_text *text, const char *format, ...)
 
 /* Return the bytes of the UTF-8 character that begins here, 0 if none does. Surrogates and overlong
  * forms are not characters. */
-static size_t character_bytes(const unsigned char *c, size_t left)
+static size_t character_bytes(const unsigned char *c, size_t left, uint32_t *code)
 {
 	static const struct {
 		unsigned char mask, lead;
@@ -51,24 +51,72 @@ static size_t character_bytes(const unsigned char *c, size_t left)
 	for (size_t n = 1; n <= SW_COUNT(forms) && n <= left; n++) {
 		if ((c[0] & forms[n - 1].mask) != forms[n - 1].lead)
 			continue;
-		uint32_t code = c[0] & (unsigned char)~forms[n - 1].mask;
+		*code = c[0] & (unsigned char)~forms[n - 1].mask;
 		for (size_t i = 1; i < n; i++) {
 			if ((c[i] & 0xc0) != 0x80)
 				return 0;
-			code = code << 6 | (c[i] & 0x3f);
+			*code = *code << 6 | (c[i] & 0x3f);
 		}
-		bool surrogate = code >= 0xd800 && code < 0xe000;
-		return code >= forms[n - 1].least && code <= 0x10ffff && !surrogate ? n : 0;
+		bool surrogate = *code >= 0xd800 && *code < 0xe000;
+		return *code >= forms[n - 1].least && *code <= 0x10ffff && !surrogate ? n : 0;
 	}
 	return 0;
 }
 
 size_t sw_utf8_length(const char *string, size_t length)
 {
+	uint32_t code;
 	size_t at = 0;
 	for (size_t n = 1; n && at < length; at += n)
-		n = character_bytes((const unsigned char *)string + at, length - at);
+		n = character_bytes((const unsigned char *)string + at, length - at, &code);
 	return at;
+}
+
+static bool is_printable(uint32_t code)
+{
+	static const uint32_t hidden[][2] = {{0, 0x1f},        {0x7f, 0x9f},     {0x200e, 0x200f},
+	                                     {0x2028, 0x202e}, {0x2066, 0x2069}, {0xfeff, 0xfeff}};
+	for (size_t i = 0; i < SW_COUNT(hidden); i++)
+		if (code >= hidden[i][0] && code <= hidden[i][1])
+			return false;
+	return true;
+}
+
+size_t sw_printable_length(const char *string, size_t length)
+{
+	uint32_t code = 0;
+	size_t at = 0;
+	for (size_t n; at < length; at += n) {
+		n = character_bytes((const unsigned char *)string + at, length - at, &code);
+		if (!n || !is_printable(code))
+			break;
+	}
+	return at;
+}
+
+static void add_byte(sw_text *text, char byte, bool lines)
+{
+	static const char letters[] = {['\n'] = 'n', ['\t'] = 't', ['\r'] = 'r'};
+	unsigned char code = (unsigned char)byte;
+	if (lines && (byte == '\n' || byte == '\t'))
+		sw_text_add_n(text, &byte, 1);
+	else if (code < sizeof(letters) && letters[code])
+		sw_text_addf(text, "\\%c", letters[code]);
+	else
+		sw_text_addf(text, "\\x%02x", code);
+}
+
+void sw_text_add_printable(sw_text *text, const char *string, bool lines)
+{
+	size_t left = strlen(string);
+	for (size_t n; left; string += n, left -= n) {
+		n = sw_printable_length(string, left);
+		sw_text_add_n(text, string, n);
+		if (n == 0) {
+			add_byte(text, *string, lines);
+			n = 1;
+		}
+	}
 }
 
 void sw_text_cut(const char *string, char *to, size_t capacity)

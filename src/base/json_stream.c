@@ -22,12 +22,6 @@ sw_json_place sw_json_here(const sw_json_stream *s)
 	return (sw_json_place){s->line, (int)SW_MIN(column, INT_MAX)};
 }
 
-static void add_key(sw_text *text, const char *key)
-{
-	for (; *key; key++)
-		sw_text_addf(text, "%c", *key > ' ' && *key <= '~' ? *key : '?');
-}
-
 /* Add the path of the current value, "problem.edges.costs[17][3]: "; nothing at the top. */
 static void add_path(const sw_json_stream *s, sw_text *text)
 {
@@ -37,7 +31,7 @@ static void add_path(const sw_json_stream *s, sw_text *text)
 			sw_text_addf(text, "[%lld]", (long long)l->item);
 		} else if (l->key[0]) {
 			sw_text_add(text, text->len ? "." : "");
-			add_key(text, l->key);
+			sw_text_add_printable(text, l->key, false);
 		}
 	}
 	if (text->len)

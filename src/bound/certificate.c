@@ -13,7 +13,7 @@ void sw_bound_state(sw_plan *plan, double bound_s, bool within_memory)
 {
 	double step_s = plan->predicted.step_time_s;
 	plan->lower_bound_s = bound_s;
-	plan->gap = 1 - bound_s / step_s;
+	plan->gap = step_s > 0 ? 1 - bound_s / step_s : 0;
 	snprintf(plan->scope, sizeof(plan->scope),
 	         "plans without pipeline stages, however they divide the ops among the devices, %s",
 	         within_memory ? "pad, or fit in memory by the policies of rematerialisation and "

@@ -179,7 +179,7 @@ static sw_ints operand_arity(sw_hlo *reader, const sw_hlo_op *op)
 }
 
 /* Copy a name to a text that ends with a zero, as the builder expects. An op_name that is not
- * UTF-8, which JSON needs, is dropped, since it is only a remark. */
+ * UTF-8, which JSON needs, or not printable, is dropped, since it is only a remark. */
 static const char *name_of(sw_text *text, sw_span raw, bool escaped)
 {
 	if (!raw.length)
@@ -189,7 +189,7 @@ static const char *name_of(sw_text *text, sw_span raw, bool escaped)
 		sw_lex_unescape(raw, text);
 	else
 		sw_text_add_n(text, raw.start, raw.length);
-	return sw_utf8_length(text->data, text->len) == text->len ? text->data : NULL;
+	return sw_printable_length(text->data, text->len) == text->len ? text->data : NULL;
 }
 
 /* Build one op with these operands and (if shapes is not NULL) result shapes. */

@@ -89,6 +89,10 @@ static sw_status read_name(const sw_sidecar_reader *x, json_t *item, const char 
 	if (!**name)
 		return sw_fail(x->err, SW_ERR_INPUT,
 		               "%s.name: expected a name, found an empty string", where);
+	if (sw_printable_length(*name, strlen(*name)) != strlen(*name))
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "%s.name: expected printable characters, found \"%.60s\"", where,
+		               *name);
 	*name = sw_arena_text(&x->sidecar->arena, *name);
 	return SW_OK;
 }

@@ -56,7 +56,7 @@ static void set_value(sw_score_regions *r, sw_id value, uint32_t region, sw_axis
                       bool exponential)
 {
 	if (axes.n)
-		*value_at(r, value) = (sw_score_value){region, exponential, axes};
+		*value_at(r, value) = (sw_score_value){SW_NO_ID, region, exponential, axes};
 }
 
 /* Join the regions of two values that an op combines element by element. Return false if they stay
@@ -279,6 +279,42 @@ static void walk_dot(sw_score_regions *r, sw_id id)
 		set_value(r, op->first_result, add_region(r), keep(r, &list), false);
 }
 
+static bool is_followed(const sw_op *op)
+{
+	switch (sw_opcode_class((sw_opcode)op->opcode)) {
+	case SW_CLASS_UNARY:
+	case SW_CLASS_BINARY:
+	case SW_CLASS_TERNARY:
+	case SW_CLASS_SHAPE:
+	case SW_CLASS_COLLECTIVE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Return the value of a region that an operand is or follows from; SW_NO_ID if there is none. */
+static sw_id followed_from(const sw_score_regions *r, sw_id operand)
+{
+	return is_of_region(r, operand) ? operand : value_at(r, operand)->from;
+}
+
+/* Note what the results follow from, if they are of no region: of several values the last one. */
+static void follow(sw_score_regions *r, sw_id id)
+{
+	const sw_op *op = sw_op_at(r->f->program, id);
+	bool one_by_one = op->n_results == op->n_operands && op->n_results > 1;
+	for (uint32_t k = 0; is_followed(op) && k < op->n_results; k++) {
+		sw_score_value *result = value_at(r, op->first_result + k);
+		for (uint32_t i = 0; i < op->n_operands && result->region == SW_NO_ID; i++) {
+			sw_id from = followed_from(r, op->operands[i]);
+			if (from != SW_NO_ID && (!one_by_one || i == k) &&
+			    (result->from == SW_NO_ID || from > result->from))
+				result->from = from;
+		}
+	}
+}
+
 static void walk_op(sw_score_regions *r, sw_id id)
 {
 	const sw_op *op = sw_op_at(r->f->program, id);
@@ -381,7 +417,7 @@ static void prepare_values(sw_score_regions *r, const sw_computation *c)
 	size_t n = end > first ? end - first : 0;
 	r->values = SW_NEW_N(&r->arena, sw_score_value, n);
 	for (size_t v = 0; v < n; v++)
-		r->values[v].region = SW_NO_ID;
+		r->values[v] = (sw_score_value){.from = SW_NO_ID, .region = SW_NO_ID};
 }
 
 void sw_score_regions_find(sw_score_regions *r, const sw_fuser *f, int32_t computation)
@@ -393,8 +429,10 @@ void sw_score_regions_find(sw_score_regions *r, const sw_fuser *f, int32_t compu
 	sw_arena_init(&r->arena);
 	r->axes.arena = &r->arena;
 	prepare_values(r, c);
-	for (size_t i = 0; i < c->ops.len; i++)
+	for (size_t i = 0; i < c->ops.len; i++) {
 		walk_op(r, c->ops.data[i]);
+		follow(r, c->ops.data[i]);
+	}
 	sort_ops(r, c);
 }
 

@@ -16,6 +16,10 @@
 #include "fuse/score_axes.h"
 
 typedef struct sw_score_value {
+	/* of a value of no region: the value of a region that it follows from by collectives, moves
+	 * and elementwise ops alone, as a row statistic of all devices does from those of each;
+	 * SW_NO_ID: none */
+	sw_id from;
 	uint32_t region;   /* SW_NO_ID: of none; else see sw_score_region_of */
 	bool exponential;  /* an exponential, or one that was scaled, converted or masked */
 	sw_axis_list axes; /* see sw_axes_resolve */

@@ -6,10 +6,49 @@ static const sw_op *op_at(const sw_scores *s, const sw_score_op *x)
 	return sw_op_at(s->regions->f->program, x->op);
 }
 
-/* Return the op of the region that computes an operand, before all-reduces. */
-static const sw_score_op *source_of(const sw_scores *s, sw_id operand)
+/* What an operand of an op comes from: an op of the region, perhaps by way of other devices. */
+typedef struct operand_source {
+	const sw_score_op *op; /* NULL: none */
+	bool elsewhere;        /* ops that are none of the region lie between */
+} operand_source;
+
+/* Return the value that comes before this one on the way back to an op with a role: the operand of an
+ * all-reduce, of a row statistic that the kernels don't need, or what the value follows from. */
+static sw_id step_back(const sw_scores *s, sw_id value)
 {
-	return sw_score_op_of(s, sw_score_uncombined(s->regions->f->program, operand));
+	const sw_score_regions *r = s->regions;
+	const sw_value *v = &r->f->program->values.data[value];
+	const sw_op *op = sw_op_at(r->f->program, v->op);
+	if (sw_score_region_of(r, value) == SW_NO_ID)
+		return r->values[value - r->first_value].from;
+	if (op->opcode == SW_OP_ALL_REDUCE)
+		return op->operands[v->index];
+	bool kept = op->opcode == SW_OP_RESHAPE || sw_fuse_is_elementwise(op);
+	for (uint32_t i = 0; kept && i < op->n_operands; i++)
+		if (sw_score_region_of(r, op->operands[i]) == s->region)
+			return op->operands[i];
+	return SW_NO_ID;
+}
+
+static operand_source source_of(const sw_scores *s, sw_id value)
+{
+	operand_source source = {sw_score_op_of(s, value), false};
+	while (!source.op) {
+		value = step_back(s, value);
+		if (value == SW_NO_ID || sw_score_region_of(s->regions, value) != s->region)
+			return source;
+		source = (operand_source){sw_score_op_of(s, value), true};
+	}
+	return source;
+}
+
+/* Return the source of an operand. A dot multiplies with what is no row statistic: only values of
+ * the region itself count. */
+static operand_source source_at(const sw_scores *s, const sw_op *op, uint32_t operand)
+{
+	if (op->opcode == SW_OP_DOT)
+		return (operand_source){sw_score_op_of(s, op->operands[operand]), false};
+	return source_of(s, op->operands[operand]);
 }
 
 /* ---- what each op depends on ------------------------------------------------------------ */
@@ -31,7 +70,7 @@ static void find_dependencies(sw_scores *s, uint32_t index)
 	          (op->opcode == SW_OP_REDUCE && x->role == SW_SCORE_ROW &&
 	           sw_computation_monoid(s->regions->f->program, op->called[0]) == SW_MONOID_SUM);
 	for (uint32_t i = 0; i < op->n_operands; i++) {
-		const sw_score_op *y = source_of(s, op->operands[i]);
+		const sw_score_op *y = source_at(s, op, i).op;
 		if (y) {
 			x->seeds |= y->seeds;
 			x->soft |= y->soft;
@@ -45,11 +84,11 @@ static void find_late(sw_scores *s, const sw_score_op *x)
 {
 	const sw_op *op = op_at(s, x);
 	for (uint32_t i = 0; i < op->n_operands; i++) {
-		const sw_score_op *y = source_of(s, op->operands[i]);
+		const sw_score_op *y = source_at(s, op, i).op;
 		if (!y || y->soft || y->role != SW_SCORE_FULL)
 			continue;
 		for (uint32_t k = 0; k < op->n_operands; k++) {
-			const sw_score_op *z = source_of(s, op->operands[k]);
+			const sw_score_op *z = source_at(s, op, k).op;
 			if (!z || !z->soft || (z->seeds & y->seeds))
 				continue;
 			for (int32_t seed = 0; seed < s->n_seeds; seed++)
@@ -68,18 +107,15 @@ static uint32_t late_seeds(const sw_scores *s)
 
 /* ---- stages ----------------------------------------------------------------------------- */
 
-/* An op is possible when its operands are, or a kernel later, where an all-reduce is between. */
+/* An op is possible when its operands are, or a kernel later, where other devices are between. */
 static void set_earliest(sw_scores *s, sw_score_op *x, int32_t least)
 {
 	const sw_op *op = op_at(s, x);
 	x->earliest = least;
 	for (uint32_t i = 0; i < op->n_operands; i++) {
-		const sw_score_op *y = source_of(s, op->operands[i]);
-		if (!y)
-			continue;
-		bool combined = sw_score_uncombined(s->regions->f->program, op->operands[i]) !=
-		                op->operands[i];
-		x->earliest = SW_MAX(x->earliest, y->earliest + combined);
+		operand_source y = source_at(s, op, i);
+		if (y.op)
+			x->earliest = SW_MAX(x->earliest, y.op->earliest + y.elsewhere);
 	}
 }
 

@@ -13,7 +13,6 @@
 #include "interpret/blas.h"
 #include "interpret/kernel.h"
 #include "interpret/multiply.h"
-#include "interpret/onednn.h"
 #include "interpret/team.h"
 
 /* One operand: batch dimensions, then outer ones (m or n), then inner ones (contracted). */
@@ -74,8 +73,8 @@ static bool blas_reads(const side *s, bool *transposed, int *leading)
 		sw_blas_functions()->gemm(CblasRowMajor, at ? CblasTrans : CblasNoTrans,           \
 		                          bt ? CblasNoTrans : CblasTrans, as_int(p->m),            \
 		                          as_int(p->n), as_int(p->k), ALPHA, (const void *)a, lda, \
-		                          (const void *)b, ldb, BETA, (void *)c,             \
-		                          as_int(p->c_row));    \
+		                          (const void *)b, ldb, BETA, (void *)c,                   \
+		                          as_int(p->c_row));                                       \
 	}
 static const float one_c64[2] = {1, 0}, zero_c64[2] = {0, 0};
 static const double one_c128[2] = {1, 0}, zero_c128[2] = {0, 0};
@@ -83,22 +82,6 @@ BLAS(multiply_by_blas, sgemm, 1.0f, 0.0f)
 BLAS(multiply_f64, dgemm, 1.0, 0.0)
 BLAS(multiply_c64, cgemm, one_c64, zero_c64)
 BLAS(multiply_c128, zgemm, one_c128, zero_c128)
-
-static sw_matrix_product shape_of(const product *p)
-{
-	sw_matrix_product shape;
-	memset(&shape, 0, sizeof shape); /* it is compared by its bytes */
-	shape.m = p->m;
-	shape.n = p->n;
-	shape.k = p->k;
-	shape.a_row = p->a.outer_stride;
-	shape.a_column = p->a.inner_stride;
-	shape.b_row = p->b.inner_stride;
-	shape.b_column = p->b.outer_stride;
-	shape.c_row = p->c_row;
-	shape.result = p->result;
-	return shape;
-}
 
 /* A product that costs less than a call of a library. b's rows are contiguous. */
 SW_CLONES static void multiply_little(const product *p, const float *a, const float *b, float *c)
@@ -122,18 +105,11 @@ enum { LITTLE = 4096 };
 
 static void multiply_f32(const product *p, const char *a, const char *b, char *c)
 {
-	sw_matrix_product shape = shape_of(p);
 	bool little = p->b.outer_stride == 1 && (p->k == 1 || p->m * p->n * p->k <= LITTLE);
 	if (little)
 		multiply_little(p, (const void *)a, (const void *)b, (void *)c);
-	else if (!sw_onednn_multiply_f32(&shape, a, b, c))
+	else
 		multiply_by_blas(p, a, b, c);
-}
-
-static void multiply_bf16(const product *p, const char *a, const char *b, char *c)
-{
-	sw_matrix_product shape = shape_of(p);
-	(void)sw_onednn_multiply_bf16(&shape, a, b, c); /* sw_onednn_has_bf16 was asked before */
 }
 
 /* Integers wrap, so the loop for the unsigned type of the same width serves signed types too. */
@@ -150,7 +126,7 @@ static void multiply_bf16(const product *p, const char *a, const char *b, char *
 					            l * p->a.inner_stride] *                       \
 					       (W)y[j * p->b.outer_stride +                        \
 					            l * p->b.inner_stride];                        \
-				r[i * p->c_row + j] = (T)sum;                                          \
+				r[i * p->c_row + j] = (T)sum;                                      \
 			}                                                                          \
 	}
 LOOPS(multiply_1, uint8_t, uint32_t)
@@ -161,10 +137,11 @@ LOOPS(multiply_8, uint64_t, uint64_t)
 static multiply_fn *find_multiply(sw_type type)
 {
 	static multiply_fn *const by_type[SW_TYPE_COUNT] = {
-		[SW_F32] = multiply_f32,   [SW_BF16] = multiply_bf16, [SW_F64] = multiply_f64, [SW_C64] = multiply_c64,
-		[SW_C128] = multiply_c128, [SW_S8] = multiply_1,    [SW_U8] = multiply_1,
-		[SW_S16] = multiply_2,     [SW_U16] = multiply_2,   [SW_S32] = multiply_4,
-		[SW_U32] = multiply_4,     [SW_S64] = multiply_8,   [SW_U64] = multiply_8,
+		[SW_F32] = multiply_f32, [SW_F64] = multiply_f64,
+		[SW_C64] = multiply_c64, [SW_C128] = multiply_c128, [SW_S8] = multiply_1,
+		[SW_U8] = multiply_1,    [SW_S16] = multiply_2,     [SW_U16] = multiply_2,
+		[SW_S32] = multiply_4,   [SW_U32] = multiply_4,     [SW_S64] = multiply_8,
+		[SW_U64] = multiply_8,
 	};
 	return by_type[type];
 }
@@ -385,11 +362,6 @@ sw_status sw_dot(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attr
 	sw_type type = shape.type;
 	product p = {.type = sw_type_to_multiply_in(type), .batch_rank = attrs->dot.lhs_batch.n};
 	p.result = p.type;
-	if (lhs.shape.type == SW_BF16 && rhs.shape.type == SW_BF16 && p.type == SW_F32 &&
-	    type != SW_F16 && sw_onednn_has_bf16()) {
-		p.type = SW_BF16;
-		p.result = type;
-	}
 	p.bytes = (size_t)sw_type_bytes(p.type);
 	p.result_bytes = (size_t)sw_type_bytes(p.result);
 	for (int i = 0; i < p.batch_rank; i++)

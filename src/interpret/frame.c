@@ -54,6 +54,20 @@ static void allocate_addresses(sw_interpreter *it, int32_t c)
 	frame->outs = SW_NEW_N(&it->arena, sw_buffer, computation->results.len + 1);
 }
 
+/* Name the op at which most of the arena is in use. */
+static sw_status no_arena(const sw_program *program, int64_t bytes, sw_error *err)
+{
+	sw_arena_peak peak = {0};
+	sw_placement_peak(program, &peak);
+	const sw_op *op = peak.op == SW_NO_ID ? NULL : sw_op_at(program, peak.op);
+	sw_status status = sw_fail_at(err, SW_ERR_IO, program->source, op ? op->line : 0, 0,
+	                              "not enough memory for an arena of %lld bytes, most of it "
+	                              "in use at '%s'",
+	                              (long long)bytes, op ? op->name : "its inputs");
+	sw_arena_peak_clear(&peak);
+	return status;
+}
+
 sw_status sw_frames_init(sw_interpreter *it, sw_error *err)
 {
 	const sw_placement *placement = it->options.placement;
@@ -69,8 +83,7 @@ sw_status sw_frames_init(sw_interpreter *it, sw_error *err)
 	if (placement->arena_bytes < INT64_MAX)
 		it->arena_data = sw_try_alloc((size_t)SW_MAX(placement->arena_bytes, SW_ALIGNMENT));
 	if (!it->arena_data)
-		return sw_fail(err, SW_ERR_IO, "not enough memory for an arena of %lld bytes",
-		               (long long)placement->arena_bytes);
+		return no_arena(program, placement->arena_bytes, err);
 	it->frames[program->entry].base = it->arena_data + placement->places->constant_bytes;
 	sw_guard_close(it->arena_data, (size_t)placement->places->constant_bytes);
 	return SW_OK;

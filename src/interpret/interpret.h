@@ -21,6 +21,8 @@
 #ifndef SW_INTERPRET_H
 #define SW_INTERPRET_H
 
+#include <stdatomic.h>
+
 #include "program/program.h"
 
 /* A tensor is a shape and a dense, row-major, reference-counted buffer. The shape's dims belong to
@@ -177,7 +179,7 @@ typedef struct sw_interpret_options {
 	 * taken from a pool when they are needed. Cannot be combined with `observe`. */
 	const sw_placement *placement;
 	/* set by another thread: the run ends before the next op with SW_ERR_IO */
-	const volatile bool *stop;
+	const atomic_bool *stop;
 } sw_interpret_options;
 
 /* An interpreter is prepared once per program: last uses, constants, buffer pool. One thread may

@@ -14,9 +14,9 @@ struct sw_team {
 	pthread_t *threads;
 	pthread_mutex_t mutex;
 	pthread_cond_t wake;
-	int asleep;            /* under the mutex */
-	atomic_uint job;       /* number of the current job */
-	atomic_int working;    /* members that have not finished it */
+	int asleep;         /* under the mutex */
+	atomic_uint job;    /* number of the current job */
+	atomic_int working; /* members that have not finished it */
 	atomic_bool stop;
 	atomic_llong next;
 	int64_t n, grain;

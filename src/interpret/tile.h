@@ -5,16 +5,17 @@
  * 1. Dimensions (tile_dims.c). The dimensions of all values are cut into ATOMS such that ops relate
  *    atoms to atoms: an elementwise op gives its result the atoms of its operands, a reshape
  *    neither moves nor merges an atom. So a tile is a range of some atoms, and all of the others.
- * 2. Boxes (tile_plan.c). Some atoms become VARIABLES, which the loop over tiles steps through.
- *    From the results back, each value gets the box that its readers need, as a function of the
- *    variables: a box moves through slices and pads, and is the hull of what several readers need.
+ * 2. Boxes (tile_variables.c, tile_plan.c). Some atoms become VARIABLES, which the loop over tiles
+ * steps through. From the results back, each value gets the box that its readers need, as a
+ * function of the variables: a box moves through slices and pads, and is the hull of what several
+ * readers need.
  * 3. Stages. What does not depend on the variables is computed BEFORE the loop; a reduction over a
  *    variable is accumulated by the tiles, and its readers are computed AFTER the loop. If a reader
  *    of such a reduction is needed within the loop, its atoms can't be variables: they are whole in
  *    every tile (the row of a softmax).
- * 4. Running (tile_run.c, tile_steps.c). The tiles are cut into chunks that depend on the shapes
- *    only; the threads take chunks. Each chunk has accumulators of its own, which are merged in
- *    their order: results are the same for any number of threads.
+ * 4. Running (tile_run.c, tile_steps.c, tile_reduce.c). The tiles are cut into chunks that depend
+ * on the shapes only; the threads take chunks. Each chunk has accumulators of its own, which are
+ * merged in their order: results are the same for any number of threads.
  */
 #ifndef SW_INTERPRET_TILE_H
 #define SW_INTERPRET_TILE_H
@@ -185,8 +186,10 @@ bool sw_tile_box(const sw_tile_worker *w, const sw_tile_value *value, const sw_t
                  int64_t *low, int64_t *n);
 /* Set the view of what a step computes, and compute it. */
 void sw_tile_run_step(sw_tile_worker *w, const sw_tile_step *step);
+void sw_tile_reduce(sw_tile_worker *w, const sw_tile_step *step);
 /* The accumulators of one chunk take what the tile has. */
 void sw_tile_accumulate(sw_tile_worker *w, const sw_tile_step *step, char *accumulators);
+void sw_tile_dense_strides(int32_t rank, const int64_t *n, int64_t *strides);
 /* Copy n[i] elements along each dimension. */
 void sw_tile_copy(int32_t rank, const int64_t *n, sw_type type, const char *from,
                   const int64_t *from_strides, char *to, const int64_t *to_strides);

@@ -305,17 +305,17 @@ bool sw_tile_find_dims(sw_tile_plan *plan, sw_arena *arena)
 	a.dims = SW_NEW_N(arena, int32_t *, plan->n_values + 1);
 	for (uint32_t s = 0; s < plan->n_steps; s++) {
 		const sw_op *op = plan->steps[s].op;
-		start_value(&a, plan->steps[s].out, sw_value_shape(plan->program, op->first_result));
+		start_value(&a, plan->steps[s].out,
+		            sw_value_shape(plan->program, op->first_result));
 	}
 	for (uint32_t s = 0; s < plan->n_steps && fine; s++)
-		for (uint32_t k = 0; plan->steps[s].kind != SW_TILE_GIVEN && plan->steps[s].live && fine &&
-		                     k < read_by_box(plan->steps[s].op);
+		for (uint32_t k = 0; plan->steps[s].kind != SW_TILE_GIVEN && plan->steps[s].live &&
+		                     fine && k < read_by_box(plan->steps[s].op);
 		     k++)
 			fine = equate_operand(&a, &plan->steps[s], k);
 	for (uint32_t s = 0; s < plan->n_steps && fine; s++)
 		fine = finish_value(&a, plan->steps[s].out,
-		                    sw_value_shape(plan->program,
-		                                   plan->steps[s].op->first_result));
+		                    sw_value_shape(plan->program, plan->steps[s].op->first_result));
 	for (uint32_t s = 0; s < plan->n_steps && fine; s++)
 		fine = set_step_axes(plan, &plan->steps[s], arena);
 	sw_vec_clear(&a.list);

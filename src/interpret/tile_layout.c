@@ -75,7 +75,8 @@ static void find_last_readers(sw_tile_plan *plan)
 		const sw_tile_step *step = &plan->steps[s];
 		int32_t last = has_storage(step) ? (int32_t)s : plan->values[step->out].last;
 		for (uint32_t k = 0; plan->values[step->out].read && k < step->n_in; k++)
-			plan->values[step->in[k]].last = SW_MAX(plan->values[step->in[k]].last, last);
+			plan->values[step->in[k]].last =
+				SW_MAX(plan->values[step->in[k]].last, last);
 	}
 }
 
@@ -87,9 +88,8 @@ static int64_t dense(const sw_tile_plan *plan, const sw_tile_value *v, int64_t *
 	int64_t n = 1;
 	for (int32_t i = v->rank - 1; i >= 0; i--) {
 		strides[i] = n;
-		n *= SW_MAX(v->stage == SW_STAGE_GIVEN
-		                    ? v->dims[i]
-		                    : sw_tile_most(plan, &v->box[i], v->dims[i]),
+		n *= SW_MAX(v->stage == SW_STAGE_GIVEN ? v->dims[i]
+		                                       : sw_tile_most(plan, &v->box[i], v->dims[i]),
 		            1);
 	}
 	return n;
@@ -101,7 +101,8 @@ static void view_strides(const sw_tile_plan *plan, const sw_tile_step *step)
 	memset(to->strides, 0, sizeof *to->strides * (size_t)to->rank);
 	for (int32_t i = 0; i < from->rank; i++)
 		if (step->axes[0][i].to >= 0)
-			to->strides[step->axes[0][i].to] += step->axes[0][i].slope * from->strides[i];
+			to->strides[step->axes[0][i].to] +=
+				step->axes[0][i].slope * from->strides[i];
 	/* the dimensions that a dynamic slice cuts */
 	sw_shape shape = sw_value_shape(plan->program, step->op->operands[0]);
 	for (int d = 0; step->op->opcode == SW_OP_DYNAMIC_SLICE && d < shape.rank; d++)
@@ -132,9 +133,9 @@ static int64_t run_of(const sw_tile_plan *plan, const sw_tile_value *v, const in
 	int64_t run = 1;
 	for (int32_t i = out->rank - 1; i >= 0; i--) {
 		int64_t n = sw_tile_most(plan, &out->box[i], out->dims[i]);
-		if (i < out->rank - 1 && strides[i] != strides[i + 1] *
-		                                               sw_tile_most(plan, &out->box[i + 1],
-		                                                            out->dims[i + 1]))
+		if (i < out->rank - 1 &&
+		    strides[i] !=
+		            strides[i + 1] * sw_tile_most(plan, &out->box[i + 1], out->dims[i + 1]))
 			break;
 		run *= n;
 	}
@@ -231,8 +232,8 @@ static bool lay_out_step(tile_layout *l, sw_tile_step *step, sw_arena *arena)
 	v->at = take(l, v->stage, v->bytes, v->step, v->last);
 	if (step->kind == SW_TILE_REDUCE && step->accumulator < 0)
 		step->accumulate_at =
-			take(l, v->stage,
-		             n * (int64_t)step->plan.impl.reduce->accumulator_bytes, v->step, v->step);
+			take(l, v->stage, n * (int64_t)step->plan.impl.reduce->accumulator_bytes,
+		             v->step, v->step);
 	return place_copies(l, step, arena);
 }
 
@@ -258,8 +259,8 @@ static void place_accumulators(sw_tile_plan *plan)
 		a->elements = 1;
 		for (int32_t d = 0; d < v->rank; d++)
 			a->elements *= v->dims[d];
-		a->stride = aligned(a->elements *
-		                    (int64_t)step->plan.impl.reduce->accumulator_bytes);
+		a->stride =
+			aligned(a->elements * (int64_t)step->plan.impl.reduce->accumulator_bytes);
 		of_a_chunk += a->stride;
 		find_lacks(plan, &plan->values[step->in[0]], a->lacks);
 	}

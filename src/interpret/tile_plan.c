@@ -2,248 +2,11 @@
  * The plan of a fusion that runs tile by tile: its steps, the variables of the loop, the boxes, the
  * stages, and where what is computed lies. tile.h says how these belong together.
  */
-#include "interpret/tile.h"
+#include "interpret/tile_planner.h"
 
 #include <string.h>
 
-typedef struct tile_planner {
-	sw_tile_plan *plan;
-	sw_arena *arena;
-	sw_id first_value; /* of the computation */
-	int32_t *numbers;  /* per value of the program from first_value on: its number here */
-	bool *forbidden;   /* per atom: it can't be a variable */
-	bool *required;    /* per step: it waits for a reduction over variables */
-} tile_planner;
-
-/* ---- steps ------------------------------------------------------------------------------ */
-
-static sw_tile_kind kind_of(const sw_program *program, const sw_op *op)
-{
-	switch ((sw_opcode)op->opcode) {
-	case SW_OP_PARAMETER:
-	case SW_OP_CONSTANT:
-		return SW_TILE_GIVEN;
-	case SW_OP_RESHAPE:
-	case SW_OP_BITCAST:
-	case SW_OP_COPY:
-	case SW_OP_BROADCAST:
-	case SW_OP_TRANSPOSE:
-	case SW_OP_SLICE:
-	case SW_OP_REVERSE:
-	case SW_OP_DYNAMIC_SLICE:
-	case SW_OP_BITCAST_CONVERT:
-		return SW_TILE_VIEW;
-	case SW_OP_CONVERT:
-		return SW_TILE_CONVERT;
-	case SW_OP_SELECT:
-		return SW_TILE_SELECT;
-	case SW_OP_CLAMP:
-		return SW_TILE_CLAMP;
-	case SW_OP_COMPARE:
-		return SW_TILE_BINARY;
-	case SW_OP_IOTA:
-		return SW_TILE_IOTA;
-	case SW_OP_PAD:
-	case SW_OP_CONCATENATE:
-		return SW_TILE_JOIN;
-	case SW_OP_REDUCE:
-		return SW_TILE_REDUCE;
-	case SW_OP_STOCHASTIC_CONVERT:
-	case SW_OP_REDUCE_PRECISION:
-	case SW_OP_COMPLEX:
-		return SW_TILE_NONE;
-	default:
-		(void)program;
-		return sw_opcode_class(op->opcode) == SW_CLASS_UNARY    ? SW_TILE_UNARY
-		       : sw_opcode_class(op->opcode) == SW_CLASS_BINARY ? SW_TILE_BINARY
-		                                                        : SW_TILE_NONE;
-	}
-}
-
-/* Types that have loops of their own. */
-static bool has_loops(sw_type type)
-{
-	return sw_wide_type(type) == type && sw_type_kind_of(type) != SW_KIND_COMPLEX &&
-	       sw_type_bytes(type) > 0;
-}
-
-static bool has_interior(const sw_op *op)
-{
-	for (int i = 0; op->opcode == SW_OP_PAD && i < op->attrs->pad.interior.n; i++)
-		if (op->attrs->pad.interior.v[i])
-			return true;
-	return false;
-}
-
-static bool may_be_step(const tile_planner *p, const sw_op *op, sw_tile_kind kind)
-{
-	const sw_program *program = p->plan->program;
-	if (kind == SW_TILE_NONE || op->n_results != 1 || has_interior(op))
-		return false;
-	for (uint32_t k = 0; k < op->n_operands; k++)
-		if (!has_loops(sw_value_shape(program, op->operands[k]).type))
-			return false;
-	sw_shape to = sw_value_shape(program, op->first_result);
-	if (!has_loops(to.type) || sw_shape_elements(to) == 0 || to.bounded)
-		return false;
-	if (op->opcode == SW_OP_BITCAST || op->opcode == SW_OP_BITCAST_CONVERT) {
-		sw_shape from = sw_value_shape(program, op->operands[0]);
-		return sw_type_bytes(from.type) == sw_type_bytes(to.type) &&
-		       (op->opcode == SW_OP_BITCAST || from.rank == to.rank);
-	}
-	return true;
-}
-
-static bool choose_loops(const tile_planner *p, sw_tile_step *step)
-{
-	if (step->kind == SW_TILE_GIVEN)
-		return step->op->opcode == SW_OP_PARAMETER || step->op->attrs->constant.data;
-	if (step->kind == SW_TILE_VIEW)
-		return true;
-	if (!sw_choose_kernel(p->plan->program, step->op, &step->plan))
-		return false;
-	return step->kind != SW_TILE_REDUCE || step->plan.impl.reduce;
-}
-
-static bool add_step(tile_planner *p, const sw_op *op)
-{
-	sw_tile_plan *plan = p->plan;
-	int32_t number = (int32_t)plan->n_steps;
-	sw_tile_step *step = &plan->steps[plan->n_steps++];
-	*step = (sw_tile_step){.op = op,
-	                       .kind = kind_of(plan->program, op),
-	                       .n_in = op->n_operands,
-	                       .out = number,
-	                       .accumulator = -1};
-	if (!may_be_step(p, op, step->kind) || !choose_loops(p, step)) {
-		plan->refused = sw_opcode_name((sw_opcode)op->opcode);
-		return false;
-	}
-	step->in = SW_NEW_N(p->arena, int32_t, op->n_operands + 1);
-	for (uint32_t k = 0; k < op->n_operands; k++)
-		step->in[k] = p->numbers[op->operands[k] - p->first_value];
-	p->numbers[op->first_result - p->first_value] = number;
-	sw_tile_value *value = &plan->values[number];
-	value->type = sw_value_shape(plan->program, op->first_result).type;
-	value->step = number;
-	value->parameter = -1;
-	if (op->opcode == SW_OP_PARAMETER) {
-		int64_t which = op->attrs->parameter.number;
-		if (which < 0 || which >= (int64_t)plan->n_parameters)
-			return false;
-		plan->parameters[which] = value->parameter = number;
-		value->parameter = (int32_t)which;
-	}
-	return true;
-}
-
-static bool add_steps(tile_planner *p, const sw_computation *c)
-{
-	sw_tile_plan *plan = p->plan;
-	sw_id low = SW_NO_ID, high = 0;
-	for (size_t i = 0; i < c->ops.len; i++) {
-		const sw_op *op = sw_op_at(plan->program, c->ops.data[i]);
-		low = SW_MIN(low, op->first_result);
-		high = SW_MAX(high, op->first_result + op->n_results);
-	}
-	p->first_value = low;
-	p->numbers = SW_NEW_N(p->arena, int32_t, high - low + 1);
-	for (size_t i = 0; i < c->ops.len; i++)
-		if (!add_step(p, sw_op_at(plan->program, c->ops.data[i])))
-			return false;
-	plan->n_values = plan->n_steps;
-	for (uint32_t i = 0; i < plan->n_results; i++) {
-		plan->results[i].value = p->numbers[c->results.data[i] - low];
-		plan->steps[plan->results[i].value].live = true;
-	}
-	for (uint32_t s = plan->n_steps; s-- > 0;)
-		for (uint32_t k = 0; plan->steps[s].live && k < plan->steps[s].n_in; k++)
-			plan->steps[plan->steps[s].in[k]].live = true;
-	return true;
-}
-
-/* ---- variables -------------------------------------------------------------------------- */
-
-static int64_t elements(const sw_tile_value *v)
-{
-	int64_t n = 1;
-	for (int32_t i = 0; i < v->rank; i++)
-		n *= v->dims[i];
-	return n;
-}
-
-/* The value that the loop goes over: the largest. */
-static const sw_tile_value *find_domain(const sw_tile_plan *plan)
-{
-	const sw_tile_value *best = NULL;
-	for (uint32_t s = 0; s < plan->n_steps; s++) {
-		const sw_tile_step *step = &plan->steps[s];
-		const sw_tile_value *v = &plan->values[step->out];
-		if (step->kind == SW_TILE_GIVEN || !step->live)
-			continue;
-		if (step->kind == SW_TILE_REDUCE)
-			v = &plan->values[step->in[0]];
-		if (!best || elements(v) > elements(best))
-			best = v;
-	}
-	return best;
-}
-
-/* Elements of a row of an operand or a result that a tile reads or writes together at least: some
- * cache lines, even if the rows of the domain lie across them (a transpose). */
-enum { LEAST_ROW = 32 };
-
-static bool is_minor(const sw_tile_plan *plan, int32_t atom)
-{
-	for (uint32_t s = 0; s < plan->n_steps; s++) {
-		const sw_tile_value *v = &plan->values[s];
-		bool stored = plan->steps[s].op->opcode == SW_OP_PARAMETER && plan->steps[s].live;
-		for (uint32_t i = 0; i < plan->n_results && !stored; i++)
-			stored = plan->results[i].value == (int32_t)s;
-		if (stored && v->rank && v->atoms[v->rank - 1] == atom)
-			return true;
-	}
-	return false;
-}
-
-static void cut(sw_tile_plan *plan, int32_t atom, int64_t n, int64_t size)
-{
-	plan->variables[plan->n_variables++] = (sw_tile_variable){atom, n, size};
-	plan->tiles *= (n + size - 1) / size;
-}
-
-/* Each atom that is innermost somewhere has a short row in the tile. Then, from the innermost atom
- * of the domain on, atoms are whole in a tile as long as they fit; the next one is cut, and the
- * outer ones are taken row by row. Forbidden atoms are always whole. */
-static bool choose_variables(tile_planner *p, int64_t tile_elements)
-{
-	sw_tile_plan *plan = p->plan;
-	const sw_tile_value *domain = find_domain(plan);
-	int64_t inside = 1, least[SW_TILE_RANK];
-	plan->n_variables = 0;
-	plan->tiles = 1;
-	for (int32_t i = 0; domain && i < domain->rank; i++) {
-		int64_t n = domain->dims[i];
-		least[i] = p->forbidden[domain->atoms[i]]      ? n
-		           : is_minor(plan, domain->atoms[i]) ? SW_MIN(n, LEAST_ROW)
-		                                              : 1;
-		inside *= least[i];
-	}
-	for (int32_t i = domain ? domain->rank - 1 : -1; i >= 0; i--) {
-		int64_t n = domain->dims[i];
-		inside /= least[i];
-		int64_t room = SW_MAX(tile_elements / SW_MAX(inside, 1), least[i]), size = n;
-		if (n > room) {
-			int64_t pieces = (n + room - 1) / room;
-			size = (n + pieces - 1) / pieces;
-			if (plan->n_variables == SW_TILE_VARIABLES)
-				return false;
-			cut(plan, domain->atoms[i], n, size);
-		}
-		inside *= size;
-	}
-	return true;
-}
+/* ---- boxes ------------------------------------------------------------------------------ */
 
 static int32_t variable_of(const sw_tile_plan *plan, int32_t atom)
 {
@@ -252,8 +15,6 @@ static int32_t variable_of(const sw_tile_plan *plan, int32_t atom)
 			return v;
 	return -1;
 }
-
-/* ---- boxes ------------------------------------------------------------------------------ */
 
 /* The box of a value in a tile: ranges of the variables' atoms, the others whole. */
 static void standard_box(const sw_tile_plan *plan, const sw_tile_value *v, sw_tile_range *box)
@@ -366,7 +127,7 @@ static void find_given(sw_tile_plan *plan)
 }
 
 /* Mark the reductions over variables, and what reads them. */
-static void find_after(tile_planner *p)
+static void find_after(sw_tile_planner *p)
 {
 	sw_tile_plan *plan = p->plan;
 	plan->n_accumulators = 0;
@@ -387,7 +148,7 @@ static void find_after(tile_planner *p)
 }
 
 /* From the results back. What is computed after the loop is computed as a whole. */
-static void find_boxes(tile_planner *p)
+static void find_boxes(sw_tile_planner *p)
 {
 	sw_tile_plan *plan = p->plan;
 	find_given(plan);
@@ -459,7 +220,7 @@ static bool can_be_before(const sw_tile_plan *plan, const sw_tile_step *step)
 }
 
 /* Forbid the atoms that a reduction makes unfit for variables. */
-static void forbid(tile_planner *p, const sw_tile_step *step)
+static void forbid(sw_tile_planner *p, const sw_tile_step *step)
 {
 	const sw_tile_value *from = &p->plan->values[step->in[0]];
 	for (int32_t i = 0; i < from->rank; i++)
@@ -471,14 +232,14 @@ static void forbid(tile_planner *p, const sw_tile_step *step)
  * accumulators that would not stay in the cache. */
 static bool is_wide(const sw_tile_plan *plan, const sw_tile_step *step)
 {
-	int64_t results = elements(&plan->values[step->out]),
-		terms = elements(&plan->values[step->in[0]]) / results;
+	int64_t results = sw_tile_elements(&plan->values[step->out]),
+		terms = sw_tile_elements(&plan->values[step->in[0]]) / results;
 	return results > 65536 && terms <= 512;
 }
 
 /* A step after the loop reads nothing that the loop computes tile by tile. Return the reduction
  * that makes this one wait if it does; NULL if it does not. */
-static const sw_tile_step *find_conflict(const tile_planner *p)
+static const sw_tile_step *find_conflict(const sw_tile_planner *p)
 {
 	const sw_tile_plan *plan = p->plan;
 	for (uint32_t s = 0; s < plan->n_steps; s++) {
@@ -504,7 +265,7 @@ static const sw_tile_step *find_conflict(const tile_planner *p)
 	return NULL;
 }
 
-static void find_stages(tile_planner *p)
+static void find_stages(sw_tile_planner *p)
 {
 	sw_tile_plan *plan = p->plan;
 	for (uint32_t s = 0; s < plan->n_steps; s++) {
@@ -519,10 +280,10 @@ static void find_stages(tile_planner *p)
 }
 
 /* Choose variables such that the stages are in order. */
-static bool arrange(tile_planner *p, int64_t tile_elements)
+static bool arrange(sw_tile_planner *p, int64_t tile_elements)
 {
 	for (;;) {
-		if (!choose_variables(p, tile_elements))
+		if (!sw_tile_choose_variables(p, tile_elements))
 			return false;
 		find_boxes(p);
 		find_stages(p);
@@ -535,7 +296,7 @@ static bool arrange(tile_planner *p, int64_t tile_elements)
 
 /* ---- the whole plan --------------------------------------------------------------------- */
 
-static sw_tile_plan *new_plan(tile_planner *p, const sw_program *program, const sw_op *op)
+static sw_tile_plan *new_plan(sw_tile_planner *p, const sw_program *program, const sw_op *op)
 {
 	const sw_computation *c = &program->computations.data[op->called[0]];
 	sw_tile_plan *plan = p->plan = SW_NEW(p->arena, sw_tile_plan);
@@ -567,8 +328,9 @@ static size_t count_atoms(const sw_tile_plan *plan)
 	return (size_t)highest + 1;
 }
 
-/* Two dimensions of a value may have become one atom (x + transpose(x)): no range of it is a box. */
-static void forbid_repeated(tile_planner *p)
+/* Two dimensions of a value may have become one atom (x + transpose(x)): no range of it is a box.
+ */
+static void forbid_repeated(sw_tile_planner *p)
 {
 	for (uint32_t s = 0; s < p->plan->n_values; s++) {
 		const sw_tile_value *v = &p->plan->values[s];
@@ -582,10 +344,10 @@ static void forbid_repeated(tile_planner *p)
 sw_tile_plan *sw_tile_plan_new(const sw_program *program, const sw_op *op, sw_arena *arena,
                                const char **why)
 {
-	tile_planner p = {.arena = arena};
+	sw_tile_planner p = {.arena = arena};
 	sw_tile_plan *plan = new_plan(&p, program, op);
 	const sw_computation *c = &program->computations.data[op->called[0]];
-	bool fits = add_steps(&p, c) && sw_tile_find_dims(plan, arena);
+	bool fits = sw_tile_add_steps(&p, c) && sw_tile_find_dims(plan, arena);
 	if (fits) {
 		p.forbidden = SW_NEW_N(arena, bool, count_atoms(plan));
 		forbid_repeated(&p);

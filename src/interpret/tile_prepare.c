@@ -73,8 +73,7 @@ void sw_tiles_init(sw_interpreter *it)
 		return;
 	it->team = sw_team_new(it->options.blas_threads);
 	size_t members = (size_t)sw_team_size(it->team);
-	it->tile_views =
-		SW_NEW_N(&it->arena, sw_tile_view, it->tile_values * (members + 1));
+	it->tile_views = SW_NEW_N(&it->arena, sw_tile_view, it->tile_values * (members + 1));
 	it->tile_direct = SW_NEW_N(&it->arena, char *, it->tile_values);
 	it->tile_scratch = SW_NEW_N(&it->arena, char *, members);
 	for (size_t m = 1; m < members; m++)

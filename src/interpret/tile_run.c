@@ -25,8 +25,7 @@ static void open_given(tile_run *r, const sw_tile_step *step)
 	const sw_tile_value *v = &r->plan->values[step->out];
 	sw_tile_view *view = &r->shared.views[step->out];
 	int64_t stride = 1;
-	const sw_tensor *operand =
-		v->parameter >= 0 ? &r->call->in[v->parameter] : NULL;
+	const sw_tensor *operand = v->parameter >= 0 ? &r->call->in[v->parameter] : NULL;
 	bool splat = operand && sw_stride_of(*operand) == 0;
 	view->data = operand ? sw_tensor_data(*operand)
 	                     : (char *)(uintptr_t)step->op->attrs->constant.data;
@@ -62,7 +61,8 @@ static bool may_write(const tile_run *r, const sw_tile_result *result, uint32_t 
 	int32_t step = plan->values[result->value].step;
 	sw_tile_kind kind = plan->steps[step].kind;
 	int32_t last = plan->parameters[k] < 0 ? -1 : plan->values[plan->parameters[k]].last;
-	bool elementwise = kind == SW_TILE_UNARY || kind == SW_TILE_BINARY || kind == SW_TILE_SELECT;
+	bool elementwise =
+		kind == SW_TILE_UNARY || kind == SW_TILE_BINARY || kind == SW_TILE_SELECT;
 	return last < step || (last == step && elementwise);
 }
 
@@ -171,7 +171,7 @@ static void start_accumulators(tile_run *r)
 		sw_element_set(type, &one, 0, 1);
 		const void *start = r->shared.views[step->in[1]].data;
 		for (int64_t c = 0; c < r->plan->chunks; c++) {
-			const void *from = c == 0                                    ? start
+			const void *from = c == 0                                   ? start
 			                   : step->plan.monoid == SW_MONOID_SUM     ? &zero
 			                   : step->plan.monoid == SW_MONOID_PRODUCT ? (void *)&one
 			                                                            : start;
@@ -237,10 +237,8 @@ sw_status sw_kernel_tile(sw_call *call, sw_error *err)
 	tile_run r = {.plan = plan, .call = call, .workspace = sw_tensor_data(workspace)};
 	r.accumulators = r.workspace + plan->shared_bytes;
 	r.direct = it->tile_direct;
-	r.shared = (sw_tile_worker){.plan = plan,
-	                            .views = it->tile_views,
-	                            .storage = r.workspace,
-	                            .direct = r.direct};
+	r.shared = (sw_tile_worker){
+		.plan = plan, .views = it->tile_views, .storage = r.workspace, .direct = r.direct};
 	memset(r.direct, 0, sizeof *r.direct * plan->n_values);
 	run_stage(&r, SW_STAGE_GIVEN);
 	run_stage(&r, SW_STAGE_BEFORE);

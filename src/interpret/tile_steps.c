@@ -29,7 +29,7 @@ bool sw_tile_box(const sw_tile_worker *w, const sw_tile_value *value, const sw_t
 	return any;
 }
 
-static void dense_strides(int32_t rank, const int64_t *n, int64_t *strides)
+void sw_tile_dense_strides(int32_t rank, const int64_t *n, int64_t *strides)
 {
 	int64_t stride = 1;
 	for (int32_t i = rank - 1; i >= 0; i--) {
@@ -46,7 +46,7 @@ static bool open_view(sw_tile_worker *w, const sw_tile_step *step)
 	bool any = sw_tile_box(w, v, v->box, view->low, view->n);
 	if (w->direct[step->out]) {
 		int64_t at = 0;
-		dense_strides(v->rank, v->dims, view->strides);
+		sw_tile_dense_strides(v->rank, v->dims, view->strides);
 		for (int32_t i = 0; i < v->rank; i++)
 			at += view->low[i] * view->strides[i];
 		view->data = w->direct[step->out] + at * sw_type_bytes(v->type);
@@ -75,13 +75,13 @@ void sw_tile_store(const sw_tile_worker *w, const sw_tile_result *r, const int64
 	const sw_tile_value *v = &w->plan->values[r->value];
 	const sw_tile_view *view = &w->views[r->value];
 	int64_t strides[SW_TILE_RANK], from = 0, at = 0, bytes = sw_type_bytes(v->type);
-	dense_strides(v->rank, v->dims, strides);
+	sw_tile_dense_strides(v->rank, v->dims, strides);
 	for (int32_t i = 0; i < v->rank; i++) {
 		from += (low[i] - view->low[i]) * view->strides[i];
 		at += low[i] * strides[i];
 	}
-	sw_tile_copy(v->rank, n, v->type, view->data + from * bytes, view->strides,
-	             to + at * bytes, strides);
+	sw_tile_copy(v->rank, n, v->type, view->data + from * bytes, view->strides, to + at * bytes,
+	             strides);
 }
 
 /* Where element `low` of the result's box lies in operand k; *strides: along the result's
@@ -112,11 +112,12 @@ static const char *operand_at(const sw_tile_worker *w, const sw_tile_step *step,
 /* ---- moves ------------------------------------------------------------------------------ */
 
 /* Add the start of a dynamic slice, which is known only now. */
-static int64_t dynamic_start(const sw_tile_worker *w, const sw_tile_step *step,
-                             const int64_t *low, int64_t *strides)
+static int64_t dynamic_start(const sw_tile_worker *w, const sw_tile_step *step, const int64_t *low,
+                             int64_t *strides)
 {
 	const sw_program *program = w->plan->program;
-	const sw_tile_value *from = &w->plan->values[step->in[0]], *to = &w->plan->values[step->out];
+	const sw_tile_value *from = &w->plan->values[step->in[0]],
+			    *to = &w->plan->values[step->out];
 	const sw_tile_view *view = &w->views[step->in[0]];
 	sw_shape whole = sw_value_shape(program, step->op->operands[0]),
 		 part = sw_value_shape(program, step->op->first_result);
@@ -126,8 +127,7 @@ static int64_t dynamic_start(const sw_tile_worker *w, const sw_tile_step *step,
 		if (from->first[d + 1] == i || step->axes[0][i].to >= 0)
 			continue;
 		const sw_tile_view *start = &w->views[step->in[1 + d]];
-		int64_t index =
-			sw_index_at(w->plan->values[step->in[1 + d]].type, start->data, 0);
+		int64_t index = sw_index_at(w->plan->values[step->in[1 + d]].type, start->data, 0);
 		index = SW_MAX(SW_MIN(index, whole.dims[d] - part.dims[d]), 0);
 		if (to->first[d + 1] > to->first[d]) {
 			strides[to->first[d]] = view->strides[i];
@@ -171,8 +171,8 @@ static void copy_part(const sw_tile_worker *w, const sw_tile_step *step, uint32_
 		to += (low[i] - view->low[i]) * view->strides[i];
 	}
 	const char *from = operand_at(w, step, k, low, strides);
-	sw_tile_copy(v->rank, n, v->type, from, strides,
-	             view->data + to * sw_type_bytes(v->type), view->strides);
+	sw_tile_copy(v->rank, n, v->type, from, strides, view->data + to * sw_type_bytes(v->type),
+	             view->strides);
 }
 
 static void run_join(sw_tile_worker *w, const sw_tile_step *step)
@@ -375,134 +375,13 @@ static void run_elementwise(sw_tile_worker *w, const sw_tile_step *step)
 			continue;
 		int64_t strides[SW_TILE_RANK];
 		char *copy = w->storage + step->copy_at[k];
-		dense_strides(v->rank, view->n, strides);
+		sw_tile_dense_strides(v->rank, view->n, strides);
 		sw_tile_copy(v->rank, view->n, type, t.in[k], t.in_stride[k], copy, strides);
 		memcpy(t.in_stride[k], strides, sizeof *strides * (size_t)v->rank);
 		t.in[k] = copy;
 	}
 	simplify(&t);
 	run_nest(plan, step, &t);
-}
-
-/* ---- reductions ------------------------------------------------------------------------- */
-
-/* Accumulators take the elements of x in a nest of loops: dst are their strides. */
-static void take_all(const sw_reduce_loops *f, sw_strided *s, int64_t bytes, const char *x,
-                     char *acc)
-{
-	int64_t index[SW_MAX_RANK + 2] = {0};
-	sw_strided_simplify(s);
-	if (s->rank == 0) {
-		s->rank = 1;
-		s->dims[0] = s->src[0] = 1;
-		s->dst[0] = 0;
-	}
-	int last = s->rank - 1;
-	bool single = s->src[last] != 1 || (s->dst[last] != 0 && s->dst[last] != 1);
-	int64_t n = single ? 1 : s->dims[last];
-	sw_unary_fn *take = s->dst[last] == 0 && !single ? f->run : f->rows;
-	for (;;) {
-		take(n, x, acc);
-		int d = single ? last : last - 1;
-		for (; d >= 0; d--) {
-			bool again = ++index[d] < s->dims[d];
-			int64_t steps = again ? 1 : 1 - s->dims[d];
-			x += steps * s->src[d] * bytes;
-			acc += steps * s->dst[d] * (int64_t)f->accumulator_bytes;
-			if (again)
-				break;
-			index[d] = 0;
-		}
-		if (d < 0)
-			return;
-	}
-}
-
-/* Let accumulators take the part [low, low + n) of the operand. Element i of dimension d of the
- * result has its accumulator at (i - acc_low[d]) * acc_strides[d]. */
-static void reduce_part(const sw_tile_worker *w, const sw_tile_step *step, const int64_t *low,
-                        const int64_t *n, char *acc, const int64_t *acc_low,
-                        const int64_t *acc_strides)
-{
-	const sw_reduce_loops *f = step->plan.impl.reduce;
-	const sw_tile_value *from = &w->plan->values[step->in[0]];
-	const sw_tile_view *view = &w->views[step->in[0]];
-	sw_strided s = {.rank = from->rank};
-	int64_t at = 0, to = 0, bytes = sw_type_bytes(from->type);
-	for (int32_t i = 0; i < from->rank; i++) {
-		int32_t kept = step->axes[0][i].to;
-		s.dims[i] = n[i];
-		s.src[i] = view->strides[i];
-		s.dst[i] = kept >= 0 ? acc_strides[kept] : 0;
-		at += (low[i] - view->low[i]) * view->strides[i];
-		to += kept >= 0 ? (low[i] - acc_low[kept]) * acc_strides[kept] : 0;
-	}
-	const char *x = view->data + at * bytes;
-	if (step->copy_at[0] >= 0) {
-		char *copy = w->storage + step->copy_at[0];
-		int64_t strides[SW_TILE_RANK];
-		dense_strides(from->rank, n, strides);
-		sw_tile_copy(from->rank, n, from->type, x, s.src, copy, strides);
-		memcpy(s.src, strides, sizeof *strides * (size_t)from->rank);
-		x = copy;
-	}
-	take_all(f, &s, bytes, x, acc + to * (int64_t)f->accumulator_bytes);
-}
-
-static void run_reduce(sw_tile_worker *w, const sw_tile_step *step)
-{
-	const sw_reduce_loops *f = step->plan.impl.reduce;
-	const sw_tile_value *from = &w->plan->values[step->in[0]], *v = &w->plan->values[step->out];
-	const sw_tile_view *view = &w->views[step->out];
-	int64_t low[SW_TILE_RANK], n[SW_TILE_RANK], strides[SW_TILE_RANK], elements = 1;
-	char *acc = w->storage + step->accumulate_at;
-	for (int32_t i = 0; i < from->rank; i++) {
-		int32_t kept = step->axes[0][i].to;
-		low[i] = kept >= 0 ? view->low[kept] : 0;
-		n[i] = kept >= 0 ? view->n[kept] : from->dims[i];
-	}
-	for (int32_t i = 0; i < v->rank; i++)
-		elements *= view->n[i];
-	dense_strides(v->rank, view->n, strides);
-	f->start(elements, w->views[step->in[1]].data, acc);
-	reduce_part(w, step, low, n, acc, view->low, strides);
-	/* the accumulators are dense, the result may lie in a larger box */
-	bool whole = true;
-	for (int32_t i = 0; i < v->rank; i++)
-		whole &= strides[i] == view->strides[i] || view->n[i] == 1;
-	if (whole) {
-		f->finish(elements, acc, view->data);
-		return;
-	}
-	int64_t index[SW_TILE_RANK] = {0};
-	int64_t at, bytes = sw_type_bytes(v->type);
-	do {
-		at = 0;
-		for (int32_t i = 0; i < v->rank; i++)
-			at += index[i] * view->strides[i];
-		f->finish(1, acc, view->data + at * bytes);
-		acc += f->accumulator_bytes;
-	} while (sw_next_index(v->rank, view->n, index));
-}
-
-void sw_tile_accumulate(sw_tile_worker *w, const sw_tile_step *step, char *accumulators)
-{
-	static const int64_t origin[SW_TILE_RANK];
-	const sw_tile_plan *plan = w->plan;
-	const sw_tile_value *from = &plan->values[step->in[0]], *v = &plan->values[step->out];
-	int64_t low[SW_TILE_RANK], n[SW_TILE_RANK], strides[SW_TILE_RANK];
-	for (int32_t i = 0; i < from->rank; i++) {
-		low[i] = 0;
-		n[i] = from->dims[i];
-		for (int32_t t = 0; t < plan->n_variables; t++)
-			if (plan->variables[t].atom == from->atoms[i]) {
-				low[i] = w->begin[t];
-				n[i] = w->end[t] - low[i];
-			}
-	}
-	/* a tile of which the operand has no part of its own comes once */
-	dense_strides(v->rank, v->dims, strides);
-	reduce_part(w, step, low, n, accumulators, origin, strides);
 }
 
 /* ---- any step --------------------------------------------------------------------------- */
@@ -525,7 +404,7 @@ void sw_tile_run_step(sw_tile_worker *w, const sw_tile_step *step)
 		run_join(w, step);
 		break;
 	case SW_TILE_REDUCE:
-		run_reduce(w, step);
+		sw_tile_reduce(w, step);
 		break;
 	default:
 		run_elementwise(w, step);

@@ -32,6 +32,26 @@ static int64_t place(const sw_window_dim *wd, int64_t n, int64_t o, int64_t w)
 	return at / wd->lhs_dilate;
 }
 
+/* The input elements [first, end) between which a window lies. */
+typedef struct reach {
+	int64_t first, end;
+} reach;
+
+/* Return the reach of window o among n elements. Walking it, instead of the window, takes no longer
+ * than the tensors have elements, however wide the window is. */
+static reach reach_of(const sw_window_dim *wd, int64_t n, int64_t o)
+{
+	int64_t start = o * wd->stride - wd->pad_low, d = wd->lhs_dilate;
+	int64_t last = start + (wd->size - 1) * wd->rhs_dilate;
+	return (reach){SW_MAX(sw_ceil_div(start, d), 0), SW_MIN(sw_floor_div(last, d) + 1, n)};
+}
+
+/* Does window o read element i of its reach? */
+static bool reads(const sw_window_dim *wd, int64_t o, int64_t i)
+{
+	return (i * wd->lhs_dilate + wd->pad_low - o * wd->stride) % wd->rhs_dilate == 0;
+}
+
 /* ---- monoids ---------------------------------------------------------------------------- */
 
 static sw_type accumulator_type(sw_type type, sw_monoid monoid)
@@ -72,9 +92,9 @@ static void run_windows(const pass *p, const char *x, char *r)
 	for (int64_t o = 0; o < p->m; o++) {
 		char *to = r + (size_t)o * bytes, identity[16];
 		bool empty = true;
-		for (int64_t w = 0; w < p->window.size; w++) {
-			int64_t i = place(&p->window, p->n, o, w);
-			if (i < 0)
+		reach within = reach_of(&p->window, p->n, o);
+		for (int64_t i = within.first; i < within.end; i++) {
+			if (!reads(&p->window, o, i))
 				continue;
 			if (empty)
 				memcpy(to, x + (size_t)i * bytes, bytes);
@@ -403,19 +423,25 @@ static sw_status select_in_window(sw_call *call, const sw_window_dim *windows, c
 {
 	sw_tensor x = call->in[0];
 	int64_t sizes[SW_MAX_RANK], offset[SW_MAX_RANK] = {0}, strides[SW_MAX_RANK];
+	int64_t first[SW_MAX_RANK];
 	size_t bytes = (size_t)sw_type_bytes(x.shape.type);
 	const char *data = sw_tensor_data(x);
 	sw_dense_strides(x.shape, strides);
-	for (int d = 0; d < x.shape.rank; d++)
-		sizes[d] = windows[d].size;
 	*selected = -1;
+	for (int d = 0; d < x.shape.rank; d++) {
+		reach within = reach_of(&windows[d], x.shape.dims[d], index[d]);
+		first[d] = within.first;
+		sizes[d] = within.end - within.first;
+		if (sizes[d] <= 0)
+			return SW_OK;
+	}
 	do {
 		int64_t at = 0;
 		bool inside = true;
 		uint8_t keeps = 0;
 		for (int d = 0; d < x.shape.rank; d++) {
-			int64_t i = place(&windows[d], x.shape.dims[d], index[d], offset[d]);
-			inside &= i >= 0;
+			int64_t i = first[d] + offset[d];
+			inside &= reads(&windows[d], index[d], i);
 			at += i * strides[d];
 		}
 		if (!inside)

@@ -12,6 +12,7 @@ void sw_analysis_init(sw_analysis *a, const sw_plan *plan, const sw_sidecar *sid
 	                   .overlap_weight = 1};
 	sw_arena_init(&a->arena);
 	sw_roles_init(&a->roles, plan->program, sidecar);
+	sw_fused_shares_find(a);
 	sw_classes_init(&a->classes, &a->roles, plan->rules);
 	if (!options.no_overlap) {
 		a->overlap = sw_overlap_new(&a->roles, plan->cluster, a->limits);

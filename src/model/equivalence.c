@@ -40,6 +40,9 @@ const sw_option *sw_pinned(const sw_analysis *analysis, sw_decision_kind kind, u
 	return kind == SW_DECISION_INPUT ? analysis->pinned_inputs[index] : NULL;
 }
 
+/* Shares of kernels that differ by less are equal. */
+#define SHARE_STEPS 16
+
 /* ---- keys ------------------------------------------------------------------------------- */
 
 static void key_number(sw_text *key, int64_t number)
@@ -72,6 +75,7 @@ static void key_op(const sw_analysis *analysis, sw_id op_id, sw_text *key)
 		                             monoid == SW_MONOID_NONE ? op->called[k] : 0};
 		sw_text_add_n(key, (const char *)reduction, sizeof(reduction));
 	}
+	key_number(key, (int64_t)(sw_fused_share(analysis, op_id) * SHARE_STEPS));
 	/* All constants of a shape are equal. */
 	if (op->opcode != SW_OP_CONSTANT)
 		sw_attributes_key((sw_opcode)op->opcode, op->attrs, key);

@@ -57,6 +57,11 @@ void sw_options_add_none(sw_decision_options *o, int32_t axis);
 /* ---- strategy_tables.c ------------------------------------------------------------------ */
 
 /* A strategy of an op, written as a local op and costed. */
+/* Fill roles.kernel_share and roles.stored if the device fuses. O(uses). */
+void sw_fused_shares_find(sw_analysis *analysis);
+/* Return the share of the op; 1 on a device that does not fuse. */
+double sw_fused_share(const sw_analysis *analysis, sw_id op);
+
 typedef struct sw_priced {
 	bool possible;
 	double seconds;

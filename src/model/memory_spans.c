@@ -72,7 +72,8 @@ void sw_add_value_spans(sw_model *m, const sw_readers *r)
 	const sw_roles *roles = &m->analysis->roles;
 	const sw_program *program = m->analysis->program;
 	for (sw_id v = 0; v < program->values.len; v++) {
-		if (m->index.producer[v] == SW_NO_ID || roles->in_place[v] ||
+		bool buffered = !roles->stored || roles->stored[v];
+		if (m->index.producer[v] == SW_NO_ID || roles->in_place[v] || !buffered ||
 		    (double)sw_shape_bytes(sw_value_shape(program, v)) <=
 		            m->analysis->limits->min_span_bytes)
 			continue;

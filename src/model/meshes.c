@@ -400,18 +400,23 @@ static void add_grids(const request *r)
 	add_hybrids(r);
 }
 
-/* Add all other grids of AxoNN, best first, and the grids of SUMMA, as many as their budget
- * affords: for where the bound leaves something to gain. */
-static void add_wide(const request *r)
+/* Add a free axis of the innermost atoms [first, n), over whose copies all is whole: what fewer
+ * devices can do, all can. */
+static void add_part(const request *r, int32_t first)
+{
+	sw_mesh mesh = {.search = true};
+	add_axis(&mesh, r->atoms, first, r->atoms->n, &SEARCHED, NULL);
+	snprintf(mesh.name, sizeof(mesh.name), "search x=%lld, copied %lld times",
+	         (long long)mesh.axes[0].size,
+	         (long long)(r->cluster->n_devices / SW_MAX(mesh.axes[0].size, 1)));
+	sw_vec_push(r->meshes, mesh);
+}
+
+/* Keep the meshes from `first` on that have new names, as many as the budget affords, as wide. */
+static void keep_wide(const request *r, size_t first, double work)
 {
 	sw_meshes *meshes = r->meshes;
-	size_t first = meshes->len, n = first;
-	if (!r->roles || r->atoms->n == 0 || affordable(r, r->limits->wide_work) == 0)
-		return;
-	add_summa(r, &(sw_plan_strategy){.kind = SW_PLAN_SUMMA}, NULL);
-	add_summa(r, &(sw_plan_strategy){.kind = SW_PLAN_2_5D}, NULL);
-	add_axonn(r, &(sw_plan_strategy){SW_PLAN_AXONN, .top = INT64_MAX}, NULL);
-	size_t most = first + (size_t)affordable(r, r->limits->wide_work);
+	size_t n = first, most = first + (size_t)affordable(r, work);
 	for (size_t i = first; i < meshes->len && n < most; i++) {
 		if (!is_first_of_its_name(meshes, i))
 			continue;
@@ -419,6 +424,25 @@ static void add_wide(const request *r)
 		meshes->data[n++].wide = true;
 	}
 	meshes->len = n;
+}
+
+/* Add all other grids of AxoNN, best first, and the grids of SUMMA; then parts of the cluster. Both
+ * have a budget. They are for where the bound leaves something to gain. */
+static void add_wide(const request *r)
+{
+	size_t first = r->meshes->len;
+	if (!r->roles || r->atoms->n == 0)
+		return;
+	if (affordable(r, r->limits->wide_work) > 0) {
+		add_summa(r, &(sw_plan_strategy){.kind = SW_PLAN_SUMMA}, NULL);
+		add_summa(r, &(sw_plan_strategy){.kind = SW_PLAN_2_5D}, NULL);
+		add_axonn(r, &(sw_plan_strategy){SW_PLAN_AXONN, .top = INT64_MAX}, NULL);
+	}
+	keep_wide(r, first, r->limits->wide_work);
+	first = r->meshes->len;
+	for (int32_t i = 1; i < r->atoms->n; i++)
+		add_part(r, i);
+	keep_wide(r, first, r->limits->parts_work);
 }
 
 static sw_status add_auto(const request *r, const sw_plan_strategy *strategy, sw_error *err)
@@ -478,15 +502,46 @@ int32_t sw_meshes_afford_three(const sw_meshes *meshes, sw_memo *memo)
 
 void sw_meshes_limit(sw_meshes *meshes, int32_t most, char *scope, size_t scope_bytes)
 {
-	size_t n = 0;
 	int32_t three = 0;
 	for (size_t i = 0; i < meshes->len; i++) {
-		const sw_mesh mesh = meshes->data[i];
-		three += searches_three(&mesh);
-		if (!searches_three(&mesh) || three <= most)
-			meshes->data[n++] = mesh;
+		sw_mesh *mesh = &meshes->data[i];
+		three += searches_three(mesh);
+		mesh->spare = searches_three(mesh) && three > most;
 	}
-	meshes->len = n;
 	snprintf(scope, scope_bytes, "plans on a mesh of at most %s axes",
 	         three > 0 && three <= most ? "three" : "two");
+}
+
+bool sw_mesh_refines(const sw_mesh *mesh, const sw_mesh *other)
+{
+	for (int32_t i = 0; i < mesh->n_axes; i++) {
+		bool within = false;
+		for (int32_t k = 0; k < other->n_axes; k++)
+			within = within || !(mesh->axes[i].atoms & ~other->axes[k].atoms);
+		if (!within)
+			return false;
+	}
+	return true;
+}
+
+static bool divides_some(int64_t size, sw_shape shape)
+{
+	for (int32_t d = 0; d < shape.rank; d++)
+		if (shape.dims[d] % size == 0)
+			return true;
+	return false;
+}
+
+double sw_mesh_input_bytes(const sw_mesh *mesh, const sw_roles *roles)
+{
+	double sum = 0;
+	for (uint32_t i = 0; i < roles->n_inputs; i++) {
+		sw_shape shape = sw_value_shape(roles->program, roles->inputs[i]);
+		double bytes = (double)sw_shape_bytes(shape);
+		for (int32_t a = 0; a < mesh->n_axes; a++)
+			if (divides_some(mesh->axes[a].size, shape))
+				bytes /= (double)mesh->axes[a].size;
+		sum += bytes;
+	}
+	return sum;
 }

@@ -105,6 +105,10 @@ typedef struct sw_roles {
 	SW_VEC(sw_boundary) boundaries; /* by region */
 	uint32_t *first_boundary;       /* [ops + 1], per region: into boundaries */
 	bool *planned;                  /* per computation: the entry, and those its regions call */
+	/* On a device that fuses (fused_shares.c), else NULL: per op, the share of its seconds
+	 * alone that it takes as part of a kernel; per value, it has a buffer. */
+	const double *kernel_share;
+	const bool *stored;
 } sw_roles;
 /* The program must outlive the roles. O(ops). */
 void sw_roles_init(sw_roles *roles, const sw_program *program, const sw_sidecar *sidecar);
@@ -259,6 +263,9 @@ typedef struct sw_mesh {
 	bool saves_memory;
 	/* is searched only where the bound leaves something to gain */
 	bool wide;
+	/* is beyond the budget of three axes: is searched only where it cuts an axis of the best
+	 * plan's mesh in two */
+	bool spare;
 	/* is searched after the same mesh with tied layers, from its solution: layers may differ */
 	bool untied;
 	char name[SW_NAME_BYTES];
@@ -280,9 +287,14 @@ sw_status sw_pins_cut(const sw_pins *pins, const sw_cluster *cluster, sw_meshes 
 /* Return on how many of the meshes of three free axes, the first ones, all candidates together are
  * within three_axes_work; those of equal ops count once. */
 int32_t sw_meshes_afford_three(const sw_meshes *meshes, sw_memo *memo);
-/* Drop the meshes of three free axes except the first `most`. Write into `scope` which plans are
- * surely left, in words. */
+/* Mark the meshes of three free axes as spare, except the first `most`. Write into `scope` which
+ * plans are surely left, in words. */
 void sw_meshes_limit(sw_meshes *meshes, int32_t most, char *scope, size_t scope_bytes);
+/* Return whether each axis of the mesh lies within an axis of the other one. */
+bool sw_mesh_refines(const sw_mesh *mesh, const sw_mesh *other);
+/* Return the bytes of a device's inputs, each divided by the sizes of all axes that divide one of
+ * its dimensions. */
+double sw_mesh_input_bytes(const sw_mesh *mesh, const sw_roles *roles);
 
 /* ---- pairwise_problem.c: one mesh as a pairwise problem --------------------------------- */
 

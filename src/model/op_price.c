@@ -81,7 +81,8 @@ bool sw_price_local(const sw_analysis *analysis, sw_id op_id, const sw_strategy 
 	/* A strategy that does nothing leaves the op as it is, which is always possible. */
 	if (sw_strategy_is_none(strategy)) {
 		*cost = (sw_program_cost){
-			.step_time_s = sw_cost_op(analysis->cluster, analysis->program, op_id)};
+			.step_time_s = sw_fused_share(analysis, op_id) *
+		                       sw_cost_op(analysis->cluster, analysis->program, op_id)};
 		return true;
 	}
 	scratch_init(&s, analysis, op, operands);
@@ -97,6 +98,8 @@ bool sw_price_local(const sw_analysis *analysis, sw_id op_id, const sw_strategy 
 	if (possible) {
 		sw_build_results(s.program, s.program->entry, results, op->n_results, op->tuple);
 		sw_cost_program(analysis->cluster, s.program, cost);
+		cost->compute_s *= sw_fused_share(analysis, op_id);
+		cost->step_time_s = cost->compute_s + cost->communication_s;
 		cost->peak_bytes = peak_bytes(s.program);
 	}
 	scratch_clear(&s);

@@ -49,7 +49,8 @@ static uint64_t *row_of(const rows *r, uint64_t *of, sw_id op)
 
 static double kernel_s(const sw_roles *roles, const sw_cluster *cluster, sw_id id)
 {
-	return sw_cost_op(cluster, roles->program, id) * roles->trips[id] /
+	double share = roles->kernel_share ? roles->kernel_share[id] : 1;
+	return share * sw_cost_op(cluster, roles->program, id) * roles->trips[id] /
 	       (double)cluster->n_devices;
 }
 

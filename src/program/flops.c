@@ -56,35 +56,6 @@ static double dot_flops(const sw_program *p, const sw_op *op)
 	return flops;
 }
 
-/* Return how many outputs o in [0, n) have o * stride + shift in [0, size) and on a multiple of
- * `dilate`. */
-static int64_t count_hits(int64_t n, int64_t stride, int64_t shift, int64_t size, int64_t dilate)
-{
-	/* first: o * stride >= -shift; end: o * stride <= size - 1 - shift */
-	int64_t first = SW_MAX(0, -sw_floor_div(shift, stride));
-	int64_t end = SW_MIN(n, sw_floor_div(size - 1 - shift, stride) + 1);
-	int64_t period = 1;
-	while (period * stride % dilate != 0)
-		period++;
-	for (int64_t o = first; o < SW_MIN(end, first + period); o++) {
-		if ((o * stride + shift) % dilate == 0)
-			return (end - 1 - o) / period + 1;
-	}
-	return 0;
-}
-
-/* Return the number of pairs of output and window position that meet an input element, along one
- * dimension. */
-static double window_hits(const sw_window_dim *w, int64_t input, int64_t output)
-{
-	double hits = 0;
-	int64_t size = input ? (input - 1) * w->lhs_dilate + 1 : 0;
-	for (int64_t k = 0; k < w->size; k++)
-		hits += (double)count_hits(output, w->stride, k * w->rhs_dilate - w->pad_low, size,
-		                           w->lhs_dilate);
-	return hits;
-}
-
 static double convolution_flops(const sw_program *p, const sw_op *op)
 {
 	const sw_attrs *a = op->attrs;
@@ -93,7 +64,7 @@ static double convolution_flops(const sw_program *p, const sw_op *op)
 	               (double)output.dims[a->convolution.output_feature] *
 	               (double)kernel.dims[a->convolution.kernel_input];
 	for (int32_t i = 0; i < a->convolution.window.rank; i++)
-		flops *= window_hits(&a->convolution.window.dims[i],
+		flops *= sw_window_hits(&a->convolution.window.dims[i],
 		                     input.dims[a->convolution.input_spatial.v[i]],
 		                     output.dims[a->convolution.output_spatial.v[i]]);
 	return flops;
@@ -140,7 +111,7 @@ static double reduce_window_flops(const accountant *a, const sw_op *op)
 	double hits = 1;
 	sw_window window = op->attrs->window.window;
 	for (int32_t d = 0; d < window.rank; d++)
-		hits *= window_hits(&window.dims[d], operand(a->program, op, 0).dims[d],
+		hits *= sw_window_hits(&window.dims[d], operand(a->program, op, 0).dims[d],
 		                    result(a->program, op).dims[d]);
 	return hits * called_flops(a, op, 0);
 }

@@ -170,4 +170,8 @@ typedef struct sw_flow {
 /* Build the dataflow of a program. O(ops + uses). */
 sw_flow sw_flow_of(const sw_program *program, sw_arena *arena);
 
+/* Return the number of pairs of output and window position that meet an input element, along one
+ * dimension. O(log) in all sizes (window_hits.c). */
+double sw_window_hits(const sw_window_dim *w, int64_t inputs, int64_t outputs);
+
 #endif

@@ -94,6 +94,10 @@ static void describe_refusal(sw_phases *phases, const sw_phasing *p, int32_t mic
 	phases->path = sw_arena_text(&phases->arena, sw_phasing_path(p));
 }
 
+/* Most microbatches that are looked for, whatever the batch: each is an iteration, of which one this
+ * short takes longer to begin than to compute. */
+#define MAX_MICROBATCHES (1 << 20)
+
 /* A phase needs a body: p.n is 0 where no op reads the inputs that have the batch. */
 void sw_phases_init(sw_phases *phases, const sw_program *program, const sw_sidecar *sidecar)
 {
@@ -103,7 +107,7 @@ void sw_phases_init(sw_phases *phases, const sw_program *program, const sw_sidec
 	sw_phasing_init(&p, program, sidecar);
 	phases->batch = p.batch;
 	SW_VEC(int64_t) possible = {0};
-	for (int64_t m = 2; m <= p.batch && m <= INT32_MAX; m++) {
+	for (int64_t m = 2; m <= SW_MIN(p.batch, MAX_MICROBATCHES); m++) {
 		if (p.batch % m != 0)
 			continue;
 		bool fits = sw_phasing_find(&p, (int32_t)m) && p.n > 0;

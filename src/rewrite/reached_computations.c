@@ -23,8 +23,9 @@ void sw_mark_planned(const sw_program *program, int32_t c, bool *planned)
 
 static sw_status too_deep(const sw_program *in, int32_t c, sw_error *err)
 {
-	return sw_fail(err, SW_ERR_INPUT, "calls nest deeper than %d, at computation '%s'",
-	               MAX_CALL_DEPTH, in->computations.data[c].name);
+	return sw_fail_at(err, SW_ERR_INPUT, in->source, 0, 0,
+	                  "calls nest deeper than %d, at computation '%s'", MAX_CALL_DEPTH,
+	                  in->computations.data[c].name);
 }
 
 /* Visit a computation; depth is that of this path, the longest path is found later. */
@@ -77,9 +78,10 @@ static sw_status check_size(const sw_program *in, const sw_reached *r, sw_error 
 		ops += r->shared[r->order.data[n]] ? r->ops[r->order.data[n]] : 0;
 	if (ops <= MAX_OPS)
 		return SW_OK;
-	return sw_fail(err, SW_ERR_INPUT,
-	               "program '%s': with its calls and loops written out it has more than %d ops",
-	               in->name, MAX_OPS);
+	return sw_fail_at(
+		err, SW_ERR_INPUT, in->source, 0, 0,
+		"program '%s': with its calls and loops written out it has more than %d ops",
+		in->name, MAX_OPS);
 }
 
 sw_status sw_reached_init(sw_reached *r, const sw_program *in, sw_error *err)

@@ -74,6 +74,9 @@ typedef struct sw_run_options {
 typedef struct sw_run_result {
 	int64_t steps;  /* steps done: fewer than options.steps after a stop */
 	double *losses; /* per step; NaN if the program has no loss; owned */
+	/* the step, counted from 1, since which the loss has been NaN to the end; 0: the last loss
+	 * is a number, or there is none */
+	int64_t nan_from;
 	/* of rank 0: median over steps, without the first if there are more than two */
 	double step_time_s;
 	/* time in which the computing thread waits for collectives to begin or to end: median over

@@ -161,6 +161,10 @@ static sw_status run_step(trainer *t, int64_t step, sw_error *err)
 	sw_record_cores used = sw_record_used(&t->record);
 	sw_vec_push(&t->cores, used);
 	sw_vec_push(&t->losses, loss);
+	if (t->loss >= 0 && !t->options->paced && isnan(loss) && t->nan_from == 0)
+		t->nan_from = step + 1;
+	else if (!isnan(loss))
+		t->nan_from = 0;
 	sw_vec_push(&t->seconds, seconds);
 	sw_vec_push(&t->waits, t->record.waited_s);
 	if (t->transport->rank == 0 && t->options->on_step)
@@ -316,24 +320,59 @@ static sw_status check_ranks(const sw_plan *plan, int32_t size, sw_error *err)
 		size);
 }
 
-/* Ranks that run different programs or different numbers of steps would deadlock, so check that all
- * ranks agree. */
-static sw_status check_same(const sw_program *scheduled, const sw_run_options *options,
+static uint64_t hash_fill(sw_fill fill, uint64_t hash)
+{
+	const double numbers[] = {(double)fill.kind, fill.a, fill.b};
+	return sw_hash_bytes(numbers, sizeof(numbers), hash);
+}
+
+/* Hash what a run takes from the sidecar: how inputs begin, and which are tokens or the loss. */
+static uint64_t hash_sidecar(const sw_sidecar *sidecar)
+{
+	uint64_t hash = sw_hash_u64((uint64_t)sidecar->tokens_input, (uint64_t)sidecar->vocabulary);
+	for (uint32_t i = 0; i < sidecar->n_inputs; i++) {
+		const sw_input_info *input = &sidecar->inputs[i];
+		hash = sw_hash_bytes(input->name, strlen(input->name), hash);
+		hash = sw_hash_u64(hash_fill(input->init, hash), (uint64_t)input->role);
+	}
+	for (uint32_t i = 0; i < sidecar->n_outputs; i++)
+		hash = sw_hash_u64(hash, (uint64_t)sidecar->outputs[i].role);
+	return hash;
+}
+
+static uint64_t hash_data(const sw_data *data)
+{
+	if (!data)
+		return 0;
+	size_t tokens = (size_t)data->tokens;
+	return data->values ? sw_hash_bytes(data->values, tokens * sizeof(*data->values), 1)
+	                    : sw_hash_bytes(data->bytes, tokens, 2);
+}
+
+/* Ranks that run different programs or different numbers of steps would deadlock, and with
+ * different data or sidecars they would train something that nobody asked for: check that all ranks
+ * agree. */
+static sw_status check_same(const sw_program *scheduled, const sw_sidecar *sidecar,
+                            const sw_data *data, const sw_run_options *options,
                             sw_transport *transport, sw_error *err)
 {
+	static const char *const words[] = {"plan",    "number of steps",    "seed",
+	                                    "sidecar", "contents of --data", "options of the run"};
 	uint64_t flags = (uint64_t)options->paced | (uint64_t)options->tune << 1 |
 	                 (uint64_t)(options->trace != NULL) << 2;
 	uint64_t mine[] = {sw_program_hash(scheduled), (uint64_t)options->steps, options->seed,
-	                   flags};
+	                   hash_sidecar(sidecar),      hash_data(data),          flags};
 	uint64_t first[SW_COUNT(mine)];
 	memcpy(first, mine, sizeof(mine));
 	sw_status status = transport->ops->broadcast(transport, 0, first, sizeof(first), err);
 	if (status)
 		return status;
-	if (memcmp(first, mine, sizeof(mine)) != 0)
-		status = sw_fail(err, SW_ERR_INPUT,
-		                 "rank 0 was given another plan, seed, number of steps, or other "
-		                 "run options");
+	for (size_t i = 0; i < SW_COUNT(mine) && status == SW_OK; i++)
+		if (first[i] != mine[i])
+			status = sw_fail(err, SW_ERR_INPUT,
+			                 "this rank and rank 0 differ in the %s: give all ranks "
+			                 "the same",
+			                 words[i]);
 	return transport->ops->agree(transport, status, err);
 }
 
@@ -349,7 +388,7 @@ sw_status sw_run_train(const sw_plan *plan, const sw_sidecar *sidecar, const sw_
 	status = transport->ops->agree(
 		transport, sw_ranks_program(plan, options->overlap, &scheduled, err), err);
 	if (status == SW_OK)
-		status = check_same(scheduled, options, transport, err);
+		status = check_same(scheduled, sidecar, data, options, transport, err);
 	if (status == SW_OK) {
 		status = train(plan, scheduled, sidecar, data, transport, options, result, err);
 		if (status)

@@ -108,6 +108,7 @@ sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_err
 	*result = (sw_run_result){
 		.steps = done,
 		.losses = t->losses.data,
+		.nan_from = t->nan_from,
 		.step_time_s = median_step(t->seconds.data, done),
 		.compute_s = f.compute_s,
 		.exposed_comm_s = f.exposed_comm_s,

@@ -26,6 +26,7 @@ typedef struct trainer {
 	int32_t *batch;   /* the batch with its padding */
 	sw_run_pace pace; /* of a paced run */
 	sw_record record;
+	int64_t nan_from; /* the step, from 1, since which the loss is NaN; 0: it is a number */
 	SW_VEC(double) losses, seconds, waits; /* per step */
 	SW_VEC(sw_record_cores) cores;
 } trainer;

@@ -187,8 +187,28 @@ static sw_status check_pins(const sw_search *s, const sw_plan *plan)
 
 /* ---- none ------------------------------------------------------------------------------- */
 
+/* A model counts up to this many seconds of an op, 46 days: more than that forbids a choice. */
+#define LONGEST_S (4e18 * SW_COST_UNIT_S)
+
+static sw_status too_slow(const sw_search *s, double step_s)
+{
+	sw_text least = {0};
+	sw_text_add_seconds(&least, step_s);
+	sw_status status = sw_fail(
+		s->err, SW_NO,
+		"a step takes %s at least on this cluster, and the planner counts up to %.0f days "
+		"of an op on one device: check the sizes of the program, the trips of its loops, "
+		"and the figures of the device",
+		least.data, LONGEST_S / 86400);
+	sw_text_clear(&least);
+	return status;
+}
+
 static sw_status nothing_found(const sw_search *s)
 {
+	double least_s = sw_search_variant(s, 0)->kernels_s;
+	if (least_s * (double)s->asked.cluster->n_devices > LONGEST_S)
+		return too_slow(s, least_s);
 	sw_text have = {0};
 	int64_t memory = sw_search_memory(s);
 	sw_text_add_bytes(&have, (double)memory);

@@ -170,6 +170,7 @@ typedef struct sw_search {
 	struct {                       /* which variant is searched next (neighbours.c) */
 		int step;              /* number of the current proposer */
 		bool widens;           /* meshes that are wide are searched now */
+		bool refines;          /* meshes that refine the incumbent's are searched now */
 		bool near_first;       /* the program as it is was searched within memory at once */
 		sw_grid_search *grid;  /* of variants that save memory; NULL: not made yet */
 		SW_VEC(sw_need) needs; /* of padding */

@@ -140,10 +140,30 @@ static sw_status propose_wide(sw_search *s)
 	return sw_wave_open(s, s->incumbent.variant, SW_MEMORY_LIMITED, left_s);
 }
 
-/* The waves that follow search no wide meshes. */
+/* Where the incumbent's kernels take longer than they need, an axis may divide too little: one of
+ * 625 devices divides no dimension that 25 divide. Cut one of its axes in two. */
+static sw_status propose_refined(sw_search *s)
+{
+	double left_s = sw_search_left_s(s);
+	s->proposals.step++;
+	s->proposals.widens = false;
+	if (s->asked.options->strategy.kind != SW_PLAN_AUTO || !sw_search_has_incumbent(s) ||
+	    left_s <= 0)
+		return SW_OK;
+	sw_variant *v = sw_search_variant(s, s->incumbent.variant);
+	const sw_program_cost *cost = &s->incumbent.cost;
+	if (cost->compute_s - v->kernels_s <= s->asked.limits->refine_gap * cost->step_time_s)
+		return SW_OK;
+	v->meshes.wanted.has.len = 0;
+	v->meshes.wanted.rest = true;
+	s->proposals.refines = true;
+	return sw_wave_open(s, s->incumbent.variant, SW_MEMORY_LIMITED, left_s);
+}
+
+/* The waves that follow search neither wide nor spare meshes. */
 static sw_status end_wide(sw_search *s)
 {
-	s->proposals.widens = false;
+	s->proposals.refines = false;
 	s->proposals.step++;
 	return SW_OK;
 }
@@ -157,6 +177,7 @@ static propose_fn *const PROPOSERS[] = {propose_within_memory_first,
                                         propose_less_memory,
                                         propose_within_memory_later,
                                         propose_wide,
+                                        propose_refined,
                                         end_wide,
                                         propose_reserve,
                                         sw_propose_padding,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bound/bound.h"
+#include "fuse/fuse.h"
 #include "interpret/interpret.h"
 
 /* ---- sets of meshes --------------------------------------------------------------------- */
@@ -70,6 +71,19 @@ static sw_plan *base_plan(const sw_search *s, sw_program *program)
 	return plan;
 }
 
+/* Fused values have no buffer. */
+static sw_status share_bytes(const sw_search *s, const sw_program *program, int64_t *bytes,
+                             sw_error *err)
+{
+	sw_program *fused = NULL;
+	sw_fusion device = s->asked.cluster->device.fusion;
+	sw_status status = device ? sw_fuse(program, device, &fused, err) : SW_OK;
+	if (status == SW_OK)
+		*bytes = sw_least_share_bytes(fused ? fused : program, s->asked.cluster->n_devices);
+	sw_program_free(fused);
+	return status;
+}
+
 sw_status sw_variant_write(sw_search *s, sw_variant *v, sw_error *err)
 {
 	sw_program *program = NULL;
@@ -77,10 +91,10 @@ sw_status sw_variant_write(sw_search *s, sw_variant *v, sw_error *err)
 	if (status != SW_OK)
 		return status;
 	v->hash = sw_program_hash(program);
-	v->share_bytes = sw_least_share_bytes(program, s->asked.cluster->n_devices);
+	status = share_bytes(s, program, &v->share_bytes, err);
 	v->plan = base_plan(s, program);
 	v->kernels_s = kernels_s(s, v->plan);
-	return SW_OK;
+	return status;
 }
 
 sw_status sw_variant_add(sw_search *s, const sw_rewrites *rewrites, const sw_mesh_set *wanted,

@@ -29,6 +29,45 @@ static sw_status strategy_meshes(sw_search *s, const sw_variant *v, sw_meshes *m
 	return status;
 }
 
+/* Mark the spare meshes that cut an axis of the incumbent's in two and so halve a device's inputs
+ * at least, as many as can be afforded, those that divide most first. */
+static void mark_refinements(const sw_search *s, const sw_variant *v, const sw_meshes *meshes,
+                             bool *marked)
+{
+	const sw_mesh *of = &v->entries.data[s->incumbent.entry].mesh;
+	const sw_roles *roles = &s->wave->analysis.roles;
+	double left = s->asked.model_limits->refine_work / (double)v->plan->program->ops.len;
+	for (; left >= 1; left--) {
+		double least = sw_mesh_input_bytes(of, roles) / 2;
+		size_t best = meshes->len;
+		for (size_t i = 0; i < meshes->len; i++) {
+			const sw_mesh *mesh = &meshes->data[i];
+			double bytes = mesh->spare && !marked[i] && sw_mesh_refines(mesh, of)
+			                       ? sw_mesh_input_bytes(mesh, roles)
+			                       : INFINITY;
+			best = bytes < least ? i : best;
+			least = fmin(least, bytes);
+		}
+		if (best == meshes->len)
+			return;
+		marked[best] = true;
+	}
+}
+
+/* Mark the meshes whose turn it is: where memory is reserved, the one that is wanted. */
+static void mark_meshes(const sw_search *s, const sw_variant *v, const sw_meshes *meshes,
+                        bool *marked)
+{
+	for (size_t i = 0; i < meshes->len && !s->proposals.refines; i++) {
+		const sw_mesh *mesh = &meshes->data[i];
+		bool too_early = s->wave->mode == SW_MEMORY_UNCONSTRAINED && mesh->saves_memory;
+		marked[i] = s->wave->mode == SW_MEMORY_RESERVED ||
+		            (!mesh->spare && !too_early && mesh->wide == s->proposals.widens);
+	}
+	if (s->proposals.refines)
+		mark_refinements(s, v, meshes, marked);
+}
+
 /* Return the entry of a mesh; add one if it has none. */
 static sw_mesh_entry *entry_for(sw_variant *v, size_t number, bool untied)
 {
@@ -64,18 +103,17 @@ static size_t enter_meshes(const sw_search *s, sw_variant *v, const sw_meshes *m
 {
 	sw_text words = {0};
 	size_t n = 0;
-	bool untie = s->asked.options->untied;
+	bool untie = s->asked.options->untied, *marked = sw_alloc(meshes->len + 1);
 	sw_rewrites_add_words(&v->rewrites, &words);
+	mark_meshes(s, v, meshes, marked);
 	for (int untied = 0; untied <= untie; untied++)
 		for (size_t i = 0; i < meshes->len; i++) {
 			const sw_mesh *mesh = &meshes->data[i];
-			bool too_early =
-				s->wave->mode == SW_MEMORY_UNCONSTRAINED && mesh->saves_memory;
-			if (sw_mesh_set_has(&v->meshes.wanted, i) && !too_early &&
-			    mesh->wide == s->proposals.widens &&
+			if (sw_mesh_set_has(&v->meshes.wanted, i) && marked[i] &&
 			    !(untied && !mesh->search && meshes->len > 1))
 				entries[n++] = enter_mesh(v, mesh, i, untied, words.data);
 		}
+	free(marked);
 	sw_text_clear(&words);
 	return n;
 }

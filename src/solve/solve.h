@@ -23,6 +23,8 @@
 #ifndef SW_SOLVE_H
 #define SW_SOLVE_H
 
+#include <stdatomic.h>
+
 #include "base/base.h"
 
 #define SW_FORBIDDEN INT64_MAX
@@ -132,7 +134,7 @@ typedef struct sw_solve_options {
 	int n_starts;
 	const int32_t *const *starts; /* borrowed */
 	/* NULL, or set by a signal handler: the search ends with the best assignment so far */
-	const volatile bool *stop;
+	const atomic_bool *stop;
 } sw_solve_options;
 
 typedef struct sw_solution {

@@ -74,7 +74,9 @@ static void a_message_is_one_line(void **state)
 	(void)state;
 	sw_error err;
 	sw_fail(&err, SW_ERR_INPUT, "key \"%s\"", "a\nb\tc\x1b[0m");
-	assert_string_equal(err.message, "key \"a b c [0m\"");
+	assert_string_equal(err.message, "key \"a\\nb\\tc\\x1b[0m\"");
+	sw_fail(&err, SW_ERR_INPUT, "key \"%s\"", "\xc3\xa9\xff\xe2\x80\xae\x7f");
+	assert_string_equal(err.message, "key \"\xc3\xa9\\xff\\xe2\\x80\\xae\\x7f\"");
 }
 
 static void statuses_have_names_and_exit_codes(void **state)

@@ -217,7 +217,7 @@ static void bad_texts_are_one_clear_line(void **state)
 		{"{\"a\": 1,}", "a: expected a key in quotes, found '}'", 9},
 		{"{a: 1}", "expected a key in quotes, found 'a'", 2},
 		{"{\"a\" 1}", "a: expected ':' after the key, found a number", 6},
-		{"{\"a\": {\"b c\": [0, [\"", "a.b?c[1][0]: the text ends in a string", 21},
+		{"{\"a\": {\"b c\": [0, [\"", "a.b c[1][0]: the text ends in a string", 21},
 		{"\"\t\"", "control character in a string", 2},
 		{"\"\\x\"", "bad escape in a string", 2},
 		{"\"\\u12g4\"", "bad escape in a string", 2},

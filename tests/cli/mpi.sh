@@ -33,7 +33,29 @@ chmod +x "$scratch/one"
 expect 2 "" mpirun -n 4 "$scratch/one" no/such/plan "$scratch/tiny.plan"
 said "no/such/plan: rank 2: cannot read"
 expect 2 "" mpirun -n 4 "$scratch/one" "$scratch/other.plan" "$scratch/tiny.plan"
-said "rank 2: rank 0 was given another plan"
+said "rank 2: this rank and rank 0 differ in the plan"
+
+# Ranks with other data, or another sidecar.
+seq -s 0 2000 >"$scratch/a"
+seq -s 1 2000 >"$scratch/b"
+expect 2 "" mpirun -n 2 "$sw" run "$scratch/tiny.plan" --data "$scratch/a" --steps 2 -q : \
+	-n 2 "$sw" run "$scratch/tiny.plan" --data "$scratch/b" --steps 2 -q
+said "rank 2: this rank and rank 0 differ in the contents of --data"
+for folder in one-sidecar other-sidecar; do
+	mkdir "$scratch/$folder"
+	cp $tiny "$scratch/$folder/p.hlo.gz"
+	cp tests/programs/gpt-tiny.inputs.json "$scratch/$folder/p.inputs.json"
+	make_plan $folder/made "$scratch/$folder/p.hlo.gz" dp
+done
+sed -i 's/0\.02/0.03/' "$scratch/other-sidecar/p.inputs.json"
+expect 2 "" mpirun -n 3 "$sw" run "$scratch/one-sidecar/made.plan" --steps 2 -q : \
+	-n 1 "$sw" run "$scratch/other-sidecar/made.plan" --steps 2 -q
+said "rank 3: this rank and rank 0 differ in the sidecar"
+
+# A loss that is NaN is said.
+sed -i 's/0\.02/1e38/' "$scratch/one-sidecar/p.inputs.json"
+expect 1 "the loss is NaN from step 1 on" "$sw" run "$scratch/one-sidecar/made.plan" --ranks 4 \
+	--steps 3 -q
 
 # start: start a job that would take minutes; return once it has done a step.
 start() {

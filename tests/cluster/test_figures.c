@@ -16,7 +16,9 @@ static const char everything[] =
 	"  - {name: core, count: 2, latency: 5 us, bandwidth: 6 GB/s}\n"
 	"device:\n  name: cpu\n  memory: 2 GiB\n  memory_bandwidth: 8 GB/s\n"
 	"  kernel_overhead: 1 us\n  matmul_efficiency: 0.75\n  cache: 1 MiB\n"
-	"  transfer_share: 0.125\n  flops: {f32: 50 GFLOP/s}\n  kernels:\n"
+	"  transfer_share: 0.125\n  tile: 128\n  processors: 100\n  tile_depth: 64\n"
+	"  attention_efficiency: 0.5\n  attention_gradient_efficiency: 0.25\n  attention_depth: 16\n"
+	"  launch_interval: 2 us\n  reserved_memory: 64 MiB\n  prediction_error: 0.125\n  flops: {f32: 50 GFLOP/s}\n  kernels:\n"
 	"    matmul: {overhead: 2 us, flops: 40 GFLOP/s, bandwidth: 5 GB/s, cached_bandwidth: "
 	"9 GB/s, call: 3 us, row: 7 ns}\n";
 
@@ -219,6 +221,8 @@ static void each_member_has_a_row(void **state)
 	mark_figures(&sw_device_figures, device);
 	MARK(device, sw_device, name);
 	MARK(device, sw_device, flops);
+	MARK(device, sw_device, fusion);
+	MARK(device, sw_device, collectives);
 	MARK(device, sw_device, kernels);
 	assert_covered("sw_device", device, sizeof(device));
 	mark_figures(&sw_kernel_figures, kernel);

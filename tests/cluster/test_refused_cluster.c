@@ -98,7 +98,7 @@ static const struct {
          "device.memory: unknown unit \"Gib\"; known are B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"},
 	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, "
                      "matmul_efficiency: 1.1, flops: {f32: 1}"),
-         6, 90, "device.matmul_efficiency: must not be more than 1"},
+         6, 90, "device.matmul_efficiency: must be between 0.000001 and 1"},
 	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, "
                      "matmul_efficiency: 1, flops: {f32: 1}, transfer_share: 1"),
          6, 126, "device.transfer_share: must be less than 1"},

@@ -32,6 +32,8 @@ static const softmax_case styles[] = {
 	/* two layers, keys on two devices: of each a maximum, a sum and a product, and two parts of
          * the derivative, with an all-reduce between them */
 	{"split_keys", 6, 4, NULL},
+	/* the same, where one maximum is scattered and gathered again */
+	{"split_rows", 6, 4, NULL},
 };
 
 static const softmax_case near_misses[] = {

@@ -272,7 +272,7 @@ static void a_stopped_run_ends_before_the_next_op(void **state)
 {
 	(void)state;
 	static const int64_t n = 1000;
-	volatile bool stop = true;
+	atomic_bool stop = true;
 	sw_interpret_options options = {.stop = &stop};
 	bench b = open_bench(step_text, &options);
 	sw_error err = {0};

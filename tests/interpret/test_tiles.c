@@ -28,13 +28,18 @@ typedef struct fused_case {
 	const char *parameters[MAX_INPUTS];
 } fused_case;
 
-static const char reducers[] =
-	"add_f32 {\n x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT r = f32[] add(x, y)\n}\n"
-	"max_f32 {\n x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT r = f32[] maximum(x, y)\n}\n"
-	"mul_f32 {\n x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT r = f32[] multiply(x, y)\n}\n"
-	"add_bf16 {\n x = bf16[] parameter(0)\n y = bf16[] parameter(1)\n ROOT r = bf16[] add(x, y)\n}\n"
-	"add_s32 {\n x = s32[] parameter(0)\n y = s32[] parameter(1)\n ROOT r = s32[] add(x, y)\n}\n"
-	"or_pred {\n x = pred[] parameter(0)\n y = pred[] parameter(1)\n ROOT r = pred[] or(x, y)\n}\n";
+static const char reducers[] = "add_f32 {\n x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT "
+                               "r = f32[] add(x, y)\n}\n"
+			       "max_f32 {\n x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT "
+                               "r = f32[] maximum(x, y)\n}\n"
+			       "mul_f32 {\n x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT "
+                               "r = f32[] multiply(x, y)\n}\n"
+			       "add_bf16 {\n x = bf16[] parameter(0)\n y = bf16[] parameter(1)\n "
+                               "ROOT r = bf16[] add(x, y)\n}\n"
+			       "add_s32 {\n x = s32[] parameter(0)\n y = s32[] parameter(1)\n ROOT "
+                               "r = s32[] add(x, y)\n}\n"
+			       "or_pred {\n x = pred[] parameter(0)\n y = pred[] parameter(1)\n "
+                               "ROOT r = pred[] or(x, y)\n}\n";
 
 /* As a fusion, or as a call, whose ops run one by one. alias: the module's input_output_alias. */
 static sw_program *program_of(const fused_case *c, bool fused, const char *alias)
@@ -130,7 +135,8 @@ static bool compare(const fused_case *c, const char *alias, double tolerance)
 		for (uint32_t i = 0; i < want.n; i++) {
 			sw_difference d = sw_tensor_compare(got.out[i], want.out[i]);
 			if (!(d.relative <= tolerance))
-				fail_msg("%s%s, way %zu: result %u differs by %g at element %lld:\n%s",
+				fail_msg("%s%s, way %zu: result %u differs by %g at element "
+				         "%lld:\n%s",
 				         c->name, alias, w, i, d.relative, (long long)d.first_bad,
 				         c->body);
 		}
@@ -194,14 +200,16 @@ static const fused_case cases[] = {
          "f32[40,6,64]",
          {"f32[40,6,64]", "f32[40,32]"}},
 	{"shifted rows",
-         "  x = f32[500,48] parameter(0)\n  z = f32[] constant(7)\n  e = f32[500,48] exponential(x)\n"
+         "  x = f32[500,48] parameter(0)\n  z = f32[] constant(7)\n  e = f32[500,48] "
+         "exponential(x)\n"
          "  s = f32[499,48] slice(e), slice={[0:499],[0:48]}\n"
          "  p = f32[500,48] pad(s, z), padding=1_0x0_0\n  ROOT r = f32[500,48] subtract(e, p)\n",
          "f32[500,48]",
          {"f32[500,48]"}},
 	{"a mask of counters",
          "  x = f32[5,70,70] parameter(0)\n  i = s32[70,70] iota(), iota_dimension=0\n"
-         "  j = s32[70,70] iota(), iota_dimension=1\n  g = pred[70,70] compare(i, j), direction=GE\n"
+         "  j = s32[70,70] iota(), iota_dimension=1\n  g = pred[70,70] compare(i, j), "
+         "direction=GE\n"
          "  gb = pred[5,70,70] broadcast(g), dimensions={1,2}\n  z = f32[] constant(-1e9)\n"
          "  zb = f32[5,70,70] broadcast(z), dimensions={}\n"
          "  ROOT r = f32[5,70,70] select(gb, x, zb)\n",
@@ -225,7 +233,8 @@ static const fused_case cases[] = {
          "(f32[333,65], f32[333,65], f32[333,65])",
          {"f32[333,65]", "f32[333,65]", "f32[333,65]", "f32[]"}},
 	{"few terms and many sums",
-         "  x = f32[4,90000] parameter(0)\n  z = f32[] constant(0)\n  q = f32[4,90000] multiply(x, x)\n"
+         "  x = f32[4,90000] parameter(0)\n  z = f32[] constant(0)\n  q = f32[4,90000] multiply(x, "
+         "x)\n"
          "  ROOT s = f32[90000] reduce(q, z), dimensions={0}, to_apply=add_f32\n",
          "f32[90000]",
          {"f32[4,90000]"}},
@@ -514,8 +523,7 @@ static void add_counter(maker *m)
 	if (to.rank == 0)
 		return;
 	begin_op(m, to);
-	sw_text_addf(&m->body, " iota(), iota_dimension=%d\n",
-	             (int)sw_rng_below(&m->rng, to.rank));
+	sw_text_addf(&m->body, " iota(), iota_dimension=%d\n", (int)sw_rng_below(&m->rng, to.rank));
 }
 
 static void add_mask(maker *m)
@@ -545,9 +553,9 @@ static int64_t size_of(const made *m)
 static void make(maker *m, int ops)
 {
 	static void (*const adders[])(maker *) = {
-		add_unary,     add_unary, add_binary, add_binary,      add_binary,  add_transpose,
-		add_reshape,   add_slice, add_pad,    add_concatenate, add_reverse, add_reduce,
-		add_broadcast, add_counter, add_mask,
+		add_unary,     add_unary,   add_binary,    add_binary,  add_binary,
+		add_transpose, add_reshape, add_slice,     add_pad,     add_concatenate,
+		add_reverse,   add_reduce,  add_broadcast, add_counter, add_mask,
 	};
 	int parameters = 1 + (int)sw_rng_below(&m->rng, 3);
 	for (int i = 0; i < parameters; i++)

@@ -1,5 +1,6 @@
 #include "partition/trial.h"
 
+#include <stdatomic.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ const char *verdict_name(verdict v)
 #define TIME_LIMIT_S 10 /* seconds; a trial takes milliseconds, but a wrong one may loop forever   \
 	                 */
 
-static volatile bool out_of_time;
+static atomic_bool out_of_time;
 
 static void stop_trial(int signal_number)
 {

@@ -7,6 +7,7 @@
 
 #include "program/attributes.h"
 #include "program/helpers.h"
+#include "program/internal.h"
 #include "test.h"
 
 #define CASE(name, shapes) .opcode = SW_OP_##name, .operands = shapes
@@ -173,6 +174,50 @@ static void convolution_counts_weights_that_meet_an_input(void **state)
 	}
 }
 
+static void hits_are_those_of_brute_force(void **state)
+{
+	(void)state;
+	sw_rng rng = {.seed = 11};
+	for (int i = 0; i < 20000; i++) {
+		sw_window_dim w = {.size = 1 + sw_rng_below(&rng, 12),
+		                   .stride = 1 + sw_rng_below(&rng, 8),
+		                   .pad_low = sw_rng_below(&rng, 60) - 30,
+		                   .lhs_dilate = 1 + sw_rng_below(&rng, 8),
+		                   .rhs_dilate = 1 + sw_rng_below(&rng, 8)};
+		int64_t input = sw_rng_below(&rng, 20), output = sw_rng_below(&rng, 20);
+		double found = sw_window_hits(&w, input, output);
+		if (found != (double)hits_by_hand(&w, input, output))
+			fail_msg("seed 11, case %d: expected %lld, found %g", i,
+			         (long long)hits_by_hand(&w, input, output), found);
+	}
+}
+
+/* Sizes that no loop walks through. */
+static void hits_of_huge_windows_take_no_time(void **state)
+{
+	(void)state;
+	static const int64_t huge = INT64_C(1) << 40;
+	static const struct {
+		sw_window_dim w;
+		int64_t input, output;
+		double hits;
+	} wide[] = {
+		/* a sum of all that come before: the triangle */
+		{{huge, 1, huge - 1, 0, 1, 1, false}, huge, huge, 0x1p79},
+		/* an input that is dilated beyond the window */
+		{{4, 1, 0, 0, huge, 1, false}, 2, 4, 1},
+		{{huge, huge, 0, 0, huge, 1, false}, 1 << 20, 1 << 20, 0x1p20},
+		{{huge, 1, 0, 0, 1, 1, false}, huge + 7, 8, 0x1p43},
+		{{1 << 20, 3, 0, 0, 1, huge, false}, INT64_C(1) << 60, 1, 0x1p20},
+	};
+	double started_s = sw_now_s();
+	for (size_t i = 0; i < SW_COUNT(wide); i++)
+		assert_true(fabs(sw_window_hits(&wide[i].w, wide[i].input, wide[i].output) /
+		                         wide[i].hits -
+		                 1) < 1e-11);
+	assert_true(sw_now_s() - started_s < 1);
+}
+
 /* main: for 5 trips { call g { x + x } }; the rest of the loop only moves its counter. */
 static void loops_count_their_trips(void **state)
 {
@@ -225,6 +270,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_ops),
 		cmocka_unit_test(convolution_counts_weights_that_meet_an_input),
+		cmocka_unit_test(hits_are_those_of_brute_force),
+		cmocka_unit_test(hits_of_huge_windows_take_no_time),
 		cmocka_unit_test(loops_count_their_trips),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

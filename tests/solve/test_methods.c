@@ -141,7 +141,7 @@ static void the_integer_program_stops_at_its_limits(void **state)
 		skip();
 	sw_problem problem;
 	small_optimum optimum;
-	volatile bool stop = true;
+	atomic_bool stop = true;
 	sw_solve_options near = {.quiet = true, .gap = 0.5},
 			 stopped = {.quiet = true, .stop = &stop};
 	make_feasible(&problem, &optimum);

@@ -193,7 +193,7 @@ static void a_gap_and_a_cutoff_end_the_search_and_are_kept(void **state)
 }
 
 typedef struct stopper {
-	volatile bool *stop;
+	atomic_bool *stop;
 	int64_t microseconds;
 } stopper;
 
@@ -219,7 +219,7 @@ static void a_stop_flag_at_any_time_leaves_a_valid_answer(void **state)
 		sw_problem problem;
 		small_optimum optimum;
 		pthread_t thread;
-		volatile bool stop = false;
+		atomic_bool stop = false;
 		stopper s = {&stop, sw_rng_below(&rng, 30000)};
 		sw_solve_options options = {
 			.quiet = true, .threads = 1 + (int)(seed % 3), .stop = &stop};
@@ -332,7 +332,7 @@ static void a_stop_flag_ends_the_search_at_once(void **state)
 	(void)state;
 	sw_problem problem;
 	sw_solution solution;
-	volatile bool stop = true;
+	atomic_bool stop = true;
 	sw_solve_options options = {.quiet = true, .threads = 1, .stop = &stop};
 	large_problem_make(&problem, 3);
 	assert_int_equal(sw_solve(&problem, &options, &solution, NULL), SW_OK);

@@ -198,7 +198,7 @@ static void several_operands_travel_as_one(void **state)
 /* A run that is stopped after a collective was begun. */
 typedef struct stopped {
 	sw_transport *t;
-	volatile bool stop;
+	atomic_bool stop;
 	int drained;
 } stopped;
 

@@ -2,10 +2,12 @@
 #ifndef SW_SOLVE_HALT_H
 #define SW_SOLVE_HALT_H
 
+#include <stdatomic.h>
+
 #include "base/base.h"
 
 typedef struct halt {
-	const volatile bool *stop; /* NULL: nobody stops it */
+	const atomic_bool *stop; /* NULL: nobody stops it */
 	double deadline_s;         /* by sw_now_s; 0: none */
 	/* NULL, or called after each sweep with the best bound */
 	void (*report)(void *context, double best);

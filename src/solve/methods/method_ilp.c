@@ -26,7 +26,7 @@ typedef struct solver_call {
 	char folder[256], problem[320], answer[320], printed[320];
 	double time_s; /* 0: none */
 	double gap;
-	const volatile bool *stop;
+	const atomic_bool *stop;
 	bool stopped; /* the process was ended before it was done */
 } solver_call;
 
