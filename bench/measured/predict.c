@@ -50,6 +50,7 @@ static size_t pin_vocabulary(const subject *s, const configuration *c, sw_pin *p
 
 /* Plans are made without regard to memory, and then held against it. */
 #define AMPLE_BYTES (INT64_C(1) << 50)
+#define FULLY_SHARDED 3 /* the stage of ZeRO that splits parameters */
 
 static sw_status plan_of(const subject *s, const sw_cluster *cluster, const configuration *c,
                          sw_plan **plan, sw_error *err)
@@ -66,10 +67,10 @@ static sw_status plan_of(const subject *s, const sw_cluster *cluster, const conf
 	return sw_plan_make(s->program, s->path, &s->sidecar, cluster, &options, plan, err);
 }
 
-/* Write the program of one device in the order in which it runs. What a layer gathers it gathers
- * again for its backward pass, as FSDP and sequence parallelism do. */
-static sw_status schedule(sw_plan *plan, sw_program_cost *cost, sw_program **scheduled,
-                          sw_error *err)
+/* Write the program of one device in the order in which it runs. Weights that a layer gathers it
+ * gathers again for its backward pass, as FSDP does. */
+static sw_status schedule(sw_plan *plan, bool weights_gathered, sw_program_cost *cost,
+                          sw_program **scheduled, sw_error *err)
 {
 	/* An arena beyond the memory: no order may take more memory than the program's own, and none
 	 * is placed to see whether it does. */
@@ -77,7 +78,8 @@ static sw_status schedule(sw_plan *plan, sw_program_cost *cost, sw_program **sch
 	                                 .memory_bytes = AMPLE_BYTES,
 	                                 .arena_bytes = AMPLE_BYTES + 1};
 	sw_program *local = NULL;
-	sw_plan_regather_all(plan);
+	if (weights_gathered)
+		sw_plan_regather_all(plan);
 	sw_status status = sw_partition(plan, &local, err);
 	if (status != SW_OK)
 		return status;
@@ -111,7 +113,7 @@ sw_program *predict(const subject *s, const sw_cluster *cluster, const configura
 	*p = (prediction){.interval = cluster->device.prediction_error};
 	sw_status status = plan_of(s, cluster, c, &plan, &err);
 	if (status == SW_OK)
-		status = schedule(plan, &cost, &scheduled, &err);
+		status = schedule(plan, c->zero == FULLY_SHARDED, &cost, &scheduled, &err);
 	if (status == SW_OK)
 		status = play(cluster, scheduled, p, &err);
 	p->supported = status == SW_OK;
