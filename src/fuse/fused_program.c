@@ -165,20 +165,6 @@ static sw_status write_computation(writer *w, int32_t computation)
 	return status;
 }
 
-static void copy_frame(const sw_program *in, sw_program *out)
-{
-	out->source = sw_arena_text(&out->arena, in->source ? in->source : "");
-	out->num_partitions = in->num_partitions;
-	out->replica_count = in->replica_count;
-	out->extras = sw_build_copy_extras(out, in->extras);
-	for (size_t i = 0; i < in->aliases.len; i++)
-		sw_vec_push(&out->aliases, in->aliases.data[i]);
-	for (size_t i = 0; i < in->donors.len; i++)
-		sw_vec_push(&out->donors, in->donors.data[i]);
-	for (size_t i = 0; i < in->paddings.len; i++)
-		sw_vec_push(&out->paddings, in->paddings.data[i]);
-}
-
 sw_status sw_fuse(const sw_program *in, sw_fusion device, sw_program **out, sw_error *err)
 {
 	sw_kernels kernels;
@@ -195,7 +181,7 @@ sw_status sw_fuse(const sw_program *in, sw_fusion device, sw_program **out, sw_e
 	            .stamp = SW_NEW_N(&scratch, uint32_t, in->values.len + 1),
 	            .err = err};
 	memset(w.computation, 0xff, sizeof(int32_t) * in->computations.len);
-	copy_frame(in, w.out);
+	sw_build_copy_frame(w.out, in);
 	sw_status status = write_computation(&w, in->entry);
 	w.out->entry = w.computation[in->entry];
 #ifdef SW_VERIFY_STAGES

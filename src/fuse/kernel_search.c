@@ -10,6 +10,7 @@
  * of constants and single numbers alone, like a causal mask.
  */
 #include "fuse/internal.h"
+#include "rewrite/rewrite.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -125,15 +126,14 @@ static int32_t height_above(const sw_fuser *f, uint32_t but)
 	return height;
 }
 
-/* Where not all uses were listed, take the users one by one. */
-static int32_t height_of(sw_fuser *f, const sw_op *op)
+/* Where not all uses were listed, take the greatest height of all. */
+static int32_t height_of(const sw_fuser *f)
 {
 	if (f->uses.len <= MAX_USES)
 		return height_above(f, SW_NO_ID);
 	int32_t height = 0;
 	for (uint32_t i = 0; i < f->nodes.len; i++)
 		height = SW_MAX(height, f->nodes.data[i].height + 1);
-	(void)op;
 	return height;
 }
 
@@ -143,7 +143,7 @@ static uint32_t node_new(sw_fuser *f, sw_id id, sw_fused_kernel kind, bool borde
 	sw_fuse_node node = {.kind = (uint8_t)kind,
 	                     .border = border,
 	                     .computation = op->computation,
-	                     .height = height_of(f, op)};
+	                     .height = height_of(f)};
 	sw_vec_push(&node.members, id);
 	for (uint32_t r = 0; r < op->n_results; r++)
 		node.elements = SW_MAX(node.elements, elements_of(f->program, op->first_result + r));
@@ -489,7 +489,7 @@ static void raise_claimed(sw_fuser *f, sw_id id)
 	if (node == SW_NO_ID || sw_fuse_role_of(f->program, id) == SW_FUSE_FREE)
 		return;
 	sw_fuse_list_uses(f, sw_op_at(f->program, id));
-	int32_t height = f->uses.len > MAX_USES ? height_of(f, NULL) : height_above(f, node);
+	int32_t height = f->uses.len > MAX_USES ? height_of(f) : height_above(f, node);
 	node_at(f, node)->height = SW_MAX(node_at(f, node)->height, height);
 }
 
@@ -506,18 +506,6 @@ static void search_computation(sw_fuser *f, int32_t c)
 			raise_claimed(f, id);
 		else
 			visit(f, id);
-	}
-}
-
-static void mark_planned(const sw_program *program, int32_t c, bool *planned)
-{
-	planned[c] = true;
-	for (size_t i = 0; i < program->computations.data[c].ops.len; i++) {
-		const sw_op *op = sw_op_at(program, program->computations.data[c].ops.data[i]);
-		bool region = op->opcode == SW_OP_WHILE || op->opcode == SW_OP_CONDITIONAL;
-		for (uint32_t k = 0; region && k < op->n_called; k++)
-			if (!planned[op->called[k]])
-				mark_planned(program, op->called[k], planned);
 	}
 }
 
@@ -555,7 +543,7 @@ void sw_kernels_find(sw_kernels *kernels, const sw_program *program, sw_fusion d
 	sw_arena_init(&scratch);
 	sw_fuser f = fuser_new(kernels, device, &scratch);
 	bool *planned = SW_NEW_N(&scratch, bool, program->computations.len + 1);
-	mark_planned(program, program->entry, planned);
+	sw_mark_planned(program, program->entry, planned);
 	for (int32_t c = 0; c < (int32_t)program->computations.len; c++)
 		if (planned[c])
 			search_computation(&f, c);

@@ -26,8 +26,8 @@
 enum {
 	SW_TILE_VARIABLES = 8,
 	SW_TILE_RANK = 12, /* atoms of a value */
-	/* elements of the largest value that a tile holds: 32 KiB of f32. Half and twice as many
-	 * are as quick within 5 % (bench/kernels) */
+	/* elements of the largest value that a tile holds: 32 KiB of f32, not measured against
+	 * other sizes yet */
 	SW_TILE_ELEMENTS = 8192,
 	SW_TILE_CHUNKS = 16, /* parts of a loop that has accumulators */
 };

@@ -117,6 +117,20 @@ const sw_extra *sw_build_copy_extras(sw_program *out, const sw_extra *extra)
 	return first;
 }
 
+void sw_build_copy_frame(sw_program *out, const sw_program *in)
+{
+	out->source = sw_arena_text(&out->arena, in->source ? in->source : "");
+	out->num_partitions = in->num_partitions;
+	out->replica_count = in->replica_count;
+	out->extras = sw_build_copy_extras(out, in->extras);
+	for (size_t i = 0; i < in->aliases.len; i++)
+		sw_vec_push(&out->aliases, in->aliases.data[i]);
+	for (size_t i = 0; i < in->donors.len; i++)
+		sw_vec_push(&out->donors, in->donors.data[i]);
+	for (size_t i = 0; i < in->paddings.len; i++)
+		sw_vec_push(&out->paddings, in->paddings.data[i]);
+}
+
 sw_id sw_build_copy_op(sw_program *out, int32_t c, const sw_program *in, sw_id op_id,
                        const sw_id *operands, const int32_t *called)
 {

@@ -240,6 +240,9 @@ sw_id sw_build_copy_op(sw_program *out, int32_t c, const sw_program *in, sw_id o
  * copy the extras. */
 const sw_attrs *sw_build_copy_attrs(sw_program *out, const sw_op *op);
 const sw_extra *sw_build_copy_extras(sw_program *out, const sw_extra *extras);
+/* Copy all but computations, ops and names: source, numbers of devices, aliases, donors, paddings
+ * and extras. `out` must be new. */
+void sw_build_copy_frame(sw_program *out, const sw_program *in);
 /* Copy a computation and all that it calls, except those with map[computation] >= 0, which were
  * copied already. Fill map ([in->computations.len], -1 where not copied). Return
  * map[computation]. */

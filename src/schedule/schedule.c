@@ -279,22 +279,6 @@ static sw_status schedule_computation(scheduler *s, int32_t computation)
 	return status;
 }
 
-static void copy_frame(scheduler *s)
-{
-	const sw_program *in = s->in;
-	sw_program *out = s->out;
-	out->source = sw_arena_text(&out->arena, in->source ? in->source : "");
-	out->num_partitions = in->num_partitions;
-	out->replica_count = in->replica_count;
-	out->extras = sw_build_copy_extras(out, in->extras);
-	for (size_t i = 0; i < in->aliases.len; i++)
-		sw_vec_push(&out->aliases, in->aliases.data[i]);
-	for (size_t i = 0; i < in->donors.len; i++)
-		sw_vec_push(&out->donors, in->donors.data[i]);
-	for (size_t i = 0; i < in->paddings.len; i++)
-		sw_vec_push(&out->paddings, in->paddings.data[i]);
-}
-
 static void scheduler_init(scheduler *s, const sw_cluster *cluster, uint32_t overlap,
                            int64_t spare_bytes)
 {
@@ -306,7 +290,7 @@ static void scheduler_init(scheduler *s, const sw_cluster *cluster, uint32_t ove
 	memset(s->computation, -1, sizeof(int32_t) * s->in->computations.len);
 	s->value = SW_NEW_N(&s->arena, sw_id, s->in->values.len + 1);
 	s->op = SW_NEW_N(&s->arena, sw_id, s->in->ops.len + 1);
-	copy_frame(s);
+	sw_build_copy_frame(s->out, s->in);
 }
 
 static sw_status schedule_with(const sw_cluster *cluster, const sw_program *local,
