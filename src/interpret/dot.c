@@ -25,9 +25,8 @@ typedef struct side {
 } side;
 
 typedef struct product {
-	sw_type type; /* of the operands; sums are in f32 at least */
-	sw_type result;
-	size_t bytes, result_bytes;
+	sw_type type; /* of the operands and of the result; sums are in f32 at least */
+	size_t bytes;
 	int batch_rank;
 	int64_t batch_dims[SW_MAX_RANK], batches, m, n, k;
 	int64_t c_row; /* from one row of the result to the next */
@@ -154,7 +153,7 @@ bool sw_can_multiply(sw_type type)
 void sw_multiply_dense(sw_type type, int64_t m, int64_t n, int64_t k, const void *a, const void *b,
                        void *c)
 {
-	product p = {.type = type, .result = type, .m = m, .n = n, .k = k, .c_row = n};
+	product p = {.type = type, .m = m, .n = n, .k = k, .c_row = n};
 	p.a = (side){.outer = m, .inner = k, .outer_stride = k, .inner_stride = 1};
 	p.b = (side){.outer = n, .inner = k, .outer_stride = k, .inner_stride = 1};
 	find_multiply(type)(&p, a, b, c);
@@ -323,7 +322,7 @@ static void multiply_block(void *context, int member, int64_t i)
 	a += row * p->a.outer_stride;
 	b += column * p->b.outer_stride;
 	s->multiply(&part, p->a.data + a * (int64_t)p->bytes, p->b.data + b * (int64_t)p->bytes,
-	            p->c + at * (int64_t)p->result_bytes);
+	            p->c + at * (int64_t)p->bytes);
 }
 
 static void multiply_all(sw_team *team, product *p)
@@ -361,9 +360,7 @@ sw_status sw_dot(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attr
 	sw_tensor c = {0};
 	sw_type type = shape.type;
 	product p = {.type = sw_type_to_multiply_in(type), .batch_rank = attrs->dot.lhs_batch.n};
-	p.result = p.type;
 	p.bytes = (size_t)sw_type_bytes(p.type);
-	p.result_bytes = (size_t)sw_type_bytes(p.result);
 	for (int i = 0; i < p.batch_rank; i++)
 		p.batch_dims[i] = lhs.shape.dims[attrs->dot.lhs_batch.v[i]];
 	sw_status status = take_side(it, lhs, p.type, attrs->dot.lhs_batch,
@@ -371,15 +368,15 @@ sw_status sw_dot(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attr
 	if (status == SW_OK)
 		status = take_side(it, rhs, p.type, attrs->dot.rhs_batch,
 		                   attrs->dot.rhs_contracting, &p.b, err);
-	shape.type = p.result;
-	if (out->buffer && p.result == type)
+	shape.type = p.type;
+	if (out->buffer && p.type == type)
 		c = sw_tensor_keep(*out);
 	else if (status == SW_OK)
 		status = sw_scratch_new(it, shape, &c, err);
 	if (status == SW_OK)
 		status = multiply_into(it->team, &p, c, err);
-	if (status == SW_OK && out->buffer && p.result != type)
-		sw_convert_elements(p.result, sw_tensor_data(c), type, sw_tensor_data(*out),
+	if (status == SW_OK && out->buffer && p.type != type)
+		sw_convert_elements(p.type, sw_tensor_data(c), type, sw_tensor_data(*out),
 		                    sw_shape_elements(shape));
 	else if (status == SW_OK && !out->buffer)
 		status = sw_convert_tensor(it, c, type, out, err);
