@@ -17,7 +17,7 @@ typedef enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_COUNT, CLI_BYTES, CLI_
 /* The values of all options of all commands. */
 typedef struct cli_values {
 	bool help, json, quiet, verbose, rules, kernels, parts, no_links, no_kernels, pace, untied,
-		execute;
+		execute, allow_nan;
 	const char *cluster, *devices, *output, *strategy, *dump_after, *plot, *overlap, *trace,
 		*method, *effort, *pin;
 	const char *microbatches, *remat, *diff, *fusion;
@@ -68,6 +68,8 @@ void cli_print_help(const cli_command *command, sw_text *text);
 bool cli_speaks(const cli *c);
 /* Print text for people to standard output, unless --json is given. Clears the text. */
 void cli_print(const cli *c, sw_text *text);
+/* A number of the JSON object: null where JSON has no such number. */
+json_t *cli_json_real(double value);
 /* Print a one-line remark to standard error, unless -q is given. */
 void cli_note(const cli *c, const char *format, ...) SW_PRINTF(2, 3);
 /* Check that a file can be written there by the process that prints, before the work whose result

@@ -262,6 +262,8 @@ static sw_status inspect_program(cli *c, sw_error *err)
 		status = cli_load_program(c->argument, &program, &sidecar, err);
 	if (status)
 		return status;
+	if (program->state_note)
+		cli_note(c, "%s", program->state_note);
 	inspection x = {.program = program, .sidecar = &sidecar};
 	sw_error none;
 	sw_arena_init(&x.arena);

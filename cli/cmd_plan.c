@@ -123,8 +123,9 @@ static void summarise(const cli *c, const sw_plan *plan)
 	text.len = 0;
 	sw_plan_add_certificate(plan, &text);
 	if (c->values.verbose && plan->model_bound_s > 0)
-		sw_text_addf(&text, "; of the mesh that is best by the model, the solver's gap is "
-		                    "%.2f %%",
+		sw_text_addf(&text,
+		             "; of the mesh that is best by the model, the solver's gap is "
+		             "%.2f %%",
 		             100 * (1 - plan->model_bound_s / plan->model_best_s));
 	cli_note(c, "%s", text.data);
 	sw_text_clear(&text);
@@ -234,6 +235,8 @@ static sw_status plan_program(cli *c, sw_error *err)
 		status = cli_load_program(c->argument, &program, &sidecar, err);
 	if (status)
 		return status;
+	if (program->state_note)
+		cli_note(c, "%s", program->state_note);
 	if (dumps(c, "read"))
 		status = dump(c, program);
 	else if (dumps(c, "canonical"))

@@ -20,14 +20,16 @@ static json_t *result_json(const sw_verify_result *result)
 	json_t *outputs = json_array();
 	for (size_t i = 0; i < result->rows.len; i++) {
 		const sw_verify_row *row = &result->rows.data[i];
-		json_array_append_new(outputs,
-		                      json_pack("{s:s, s:f, s:f, s:s, s:b}", "name", row->name,
-		                                "error", row->relative, "tolerance", row->tolerance,
-		                                "unit", row->in_lr_units ? "learning rate" : "norm",
-		                                "ok", row->ok));
+		json_array_append_new(
+			outputs,
+			json_pack("{s:s, s:o, s:f, s:s, s:I, s:b}", "name", row->name, "error",
+		                  cli_json_real(row->relative), "tolerance", row->tolerance, "unit",
+		                  row->in_lr_units ? "learning rate" : "norm", "not_compared",
+		                  (json_int_t)row->not_compared, "ok", row->ok));
 	}
-	return json_pack("{s:b, s:f, s:o, s:I, s:I}", "ok", result->ok, "max_rel_error",
-	                 result->max_rel_error, "outputs", outputs, "payload_bytes",
+	return json_pack("{s:b, s:o, s:I, s:o, s:I, s:I}", "ok", result->ok, "max_rel_error",
+	                 cli_json_real(result->max_rel_error), "not_compared",
+	                 (json_int_t)result->not_compared, "outputs", outputs, "payload_bytes",
 	                 (json_int_t)result->payload_bytes, "predicted_payload_bytes",
 	                 (json_int_t)result->predicted_payload_bytes);
 }
@@ -46,7 +48,11 @@ static void add_table(sw_verify_result *result, size_t shown, sw_text *text)
 		sw_table_cell(&table, "%.1e", row->relative);
 		sw_table_cell(&table, "%.1e", row->tolerance);
 		sw_table_cell(&table, "%s", row->in_lr_units ? "lr" : "norm");
-		sw_table_cell(&table, "%s", row->ok ? "" : "WRONG");
+		if (row->not_compared)
+			sw_table_cell(&table, "%lld NOT COMPARED%s", (long long)row->not_compared,
+			              row->relative > row->tolerance ? ", WRONG" : "");
+		else
+			sw_table_cell(&table, "%s", row->ok ? "" : "WRONG");
 	}
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
@@ -77,7 +83,7 @@ static size_t count_wrong(const sw_verify_result *result)
 {
 	size_t wrong = 0;
 	for (size_t i = 0; i < result->rows.len; i++)
-		wrong += !result->rows.data[i].ok;
+		wrong += result->rows.data[i].relative > result->rows.data[i].tolerance;
 	return wrong;
 }
 
@@ -90,6 +96,11 @@ static sw_status judge(const cli *c, const sw_verify_result *result, sw_error *e
 		return sw_fail_at(err, SW_NO, c->argument, 0, 0,
 		                  "%zu of %zu outputs differ from the serial program's", wrong,
 		                  result->rows.len);
+	if (result->not_compared && result->payload_ok)
+		return sw_fail_at(err, SW_NO, c->argument, 0, 0,
+		                  "%lld elements are NaN or infinite in the serial run too, and "
+		                  "were not compared; --allow-nan lets them pass",
+		                  (long long)result->not_compared);
 	return sw_fail_at(err, SW_NO, c->argument, 0, 0,
 	                  "a step sends %lld bytes per rank, and the plan predicts %lld",
 	                  (long long)result->payload_bytes,
@@ -117,6 +128,8 @@ static sw_status verify(cli *c, sw_error *err)
 	if (status == SW_OK)
 		status = sw_run_verify(loaded.plan, &loaded.sidecar, (uint64_t)c->values.seed,
 		                       &result, err);
+	if (status == SW_OK && c->values.allow_nan)
+		sw_verify_allow_nan(&result);
 	if (status == SW_OK) {
 		c->result = result_json(&result);
 		describe(&result, c->values.verbose, &text);
@@ -128,8 +141,8 @@ static sw_status verify(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--ranks",   "--random",  "--seed",
-                                      "--cluster", "--devices", NULL};
+static const char *const options[] = {"--ranks",   "--random",    "--seed", "--cluster",
+                                      "--devices", "--allow-nan", NULL};
 const cli_command cli_verify = {
 	.name = "verify",
 	.argument = "PLAN|PROGRAM",
@@ -139,6 +152,8 @@ const cli_command cli_verify = {
 		   "device's part of each output, and\n"
 		   "the bytes sent with those predicted. Parameters are compared in units of "
 		   "the learning rate (lr).\n"
+		   "Elements that are NaN or infinite in both runs are not compared, and fail "
+		   "unless --allow-nan.\n"
 		   "With --ranks N --random K, a PROGRAM under K plans made by chance, each of "
 		   "which is allowed.",
 	.example = "shardwright verify gpt.plan",

@@ -44,6 +44,8 @@ static const cli_option options[] = {
          "what to train on: bytes, or .npy files of tokens; may be repeated (default: random)"},
 	{"--steps", "N", CLI_COUNT, AT(steps), "how many steps (default: 100)"},
 	{"--seed", "N", CLI_COUNT, AT(seed), "of initial values and random data (default: 0)"},
+	{"--allow-nan", NULL, CLI_FLAG, AT(allow_nan),
+         "let pass what is NaN or infinite in the serial run too, which cannot be compared"},
 	{"--ranks", "N", CLI_COUNT, AT(ranks),
          "run N ranks as threads of this process, without mpirun"},
 	{"--threads", "N", CLI_COUNT, AT(threads),

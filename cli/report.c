@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* vasprintf */
 #include "cli.h"
 
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -111,4 +112,9 @@ void cli_print_error(const cli *c, bool json, const sw_error *err)
 		json_decref(object);
 	}
 	fflush(NULL);
+}
+
+json_t *cli_json_real(double value)
+{
+	return isfinite(value) ? json_real(value) : json_null();
 }

@@ -56,7 +56,12 @@ static void describe_failure(const sw_verify_result *result, sw_text *text)
 		if (!row->ok && (!worst || row->relative > worst->relative))
 			worst = row;
 	}
-	if (worst)
+	if (worst && worst->relative <= worst->tolerance)
+		sw_text_addf(text,
+		             "%lld elements are NaN or infinite in the serial run too, and were "
+		             "not compared",
+		             (long long)result->not_compared);
+	else if (worst)
 		sw_text_addf(text, "%lld of %zu outputs; '%s' is off by %.1e %s, allowed are %.1e",
 		             (long long)wrong, result->rows.len, worst->name, worst->relative,
 		             worst->in_lr_units ? "lr" : "in norm", worst->tolerance);
@@ -100,6 +105,8 @@ static sw_status verify_one(cli *c, const sw_program *program, const sw_sidecar 
 		status = sw_partition_measure(plan, &plan->predicted, err);
 	if (status == SW_OK)
 		status = sw_run_verify(plan, sidecar, (uint64_t)seed, &result, err);
+	if (status == SW_OK && c->values.allow_nan)
+		sw_verify_allow_nan(&result);
 	if (status == SW_OK)
 		add_result(t, seed, &result);
 	else if (status == SW_ERR_INTERNAL)
@@ -122,10 +129,10 @@ static sw_status report_totals(cli *c, verify_tally *t, sw_error *err)
 	             "relative error %.1e\n",
 	             (long long)t->done, (long long)c->values.ranks,
 	             (long long)(t->done - t->failed), (long long)t->failed, t->max_rel_error);
-	c->result = json_pack("{s:b, s:I, s:I, s:f, s:I, s:O}", "ok", t->failed == 0, "assignments",
+	c->result = json_pack("{s:b, s:I, s:I, s:o, s:I, s:O}", "ok", t->failed == 0, "assignments",
 	                      (json_int_t)t->done, "failed", (json_int_t)t->failed, "max_rel_error",
-	                      t->max_rel_error, "payload_bytes", (json_int_t)t->payload_bytes,
-	                      "failures", t->failures);
+	                      cli_json_real(t->max_rel_error), "payload_bytes",
+	                      (json_int_t)t->payload_bytes, "failures", t->failures);
 	cli_print(c, &text);
 	if (!t->failed)
 		return SW_OK;

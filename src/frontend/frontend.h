@@ -20,11 +20,19 @@ sw_status sw_read_hlo(const char *text, size_t length, const char *file, sw_prog
                       sw_error *err);
 
 /* Read a file, plain or gzip. The format is recognised by the content. HLO text is read; StableHLO
- * text and protobuf are recognised and refused with a clear error. */
+ * text and protobuf are recognised and refused with a clear error. The program's aliases become the
+ * pairs of its state (sw_state_pair). */
 sw_status sw_read_program(const char *path, sw_program **program, sw_error *err);
 /* The same, of the contents of the file. */
 sw_status sw_read_program_text(const char *text, size_t length, const char *path,
                                sw_program **program, sw_error *err);
+
+/* Set program->aliases to the pairs of results and inputs that are one state, and
+ * program->state_note to what was assumed. The sidecar beside `path` wins; then input_output_alias
+ * unless the ops contradict it; then buffer_donor; without any of them all inputs may be state, and
+ * a result replaces the input that it is made from element by element. A sidecar that cannot be
+ * read, or does not fit, changes nothing: sw_sidecar_read reports it. */
+void sw_state_pair(sw_program *program, const char *path);
 
 /* ---- sidecar: names of a program's inputs and outputs, and how to fill inputs ----------- */
 

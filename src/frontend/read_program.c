@@ -93,9 +93,11 @@ sw_status sw_read_program_text(const char *text, size_t length, const char *path
 		[FORMAT_OTHER] = "expected HLO text, which begins with HloModule",
 	};
 	format found = recognise(text, length);
-	if (found == FORMAT_HLO)
-		return sw_read_hlo(text, length, path, program, err);
-	return sw_fail_at(err, SW_ERR_INPUT, path, 1, 1, "%s", refusals[found]);
+	if (found != FORMAT_HLO)
+		return sw_fail_at(err, SW_ERR_INPUT, path, 1, 1, "%s", refusals[found]);
+	SW_TRY(sw_read_hlo(text, length, path, program, err));
+	sw_state_pair(*program, path);
+	return SW_OK;
 }
 
 sw_status sw_read_program(const char *path, sw_program **program, sw_error *err)

@@ -258,25 +258,41 @@ static sw_status read_input(const sw_sidecar_reader *x, json_t *item, uint32_t i
 	return read_fill(x, item, "random", where, shape.type, &input->random);
 }
 
-/* Read the aliased input of an output: null, or the input that the program aliases with it. */
+/* Check that output i can replace `input`: a leaf of the same shape that no other output replaces.
+ */
+static sw_status check_pair(const sw_sidecar_reader *x, const char *where, uint32_t i,
+                            int64_t input)
+{
+	if (input < 0 || input >= x->n_inputs)
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "%s.input: expected null or an input from 0 to %lld, found %lld",
+		               where, (long long)x->n_inputs - 1, (long long)input);
+	if (!sw_shape_equal(sw_sidecar_input_shape(x, (uint32_t)input),
+	                    sw_value_shape(x->program, x->outputs[i])))
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "%s.input: input %lld has another shape or type than this output",
+		               where, (long long)input);
+	for (uint32_t o = 0; o < i; o++)
+		if (x->sidecar->outputs[o].input == input)
+			return sw_fail(x->err, SW_ERR_INPUT,
+			               "%s.input: outputs[%u] replaces input %lld already", where,
+			               o, (long long)input);
+	return SW_OK;
+}
+
+/* Read the input that an output replaces, or null. The reader of the program has taken the pairs
+ * from here (sw_state_pair), unless the program was not read from a file. */
 static sw_status read_output_input(const sw_sidecar_reader *x, json_t *item, const char *where,
                                    uint32_t i)
 {
 	const json_t *value = json_object_get(item, "input");
 	int64_t input = -1;
-	if (!json_is_null(value))
+	if (!json_is_null(value)) {
 		SW_TRY(sw_json_get_int(item, "input", where, &input, x->err));
-	if (input == x->aliases[i] && (json_is_null(value) || input >= 0)) {
-		x->sidecar->outputs[i].input = (int32_t)input;
-		return SW_OK;
+		SW_TRY(check_pair(x, where, i, input));
 	}
-	if (x->aliases[i] < 0)
-		return sw_fail(x->err, SW_ERR_INPUT,
-		               "%s.input: expected null, as the program aliases no input with it",
-		               where);
-	return sw_fail(x->err, SW_ERR_INPUT,
-	               "%s.input: expected %d, the input that the program aliases with it", where,
-	               x->aliases[i]);
+	x->sidecar->outputs[i].input = (int32_t)input;
+	return SW_OK;
 }
 
 static sw_status read_output(const sw_sidecar_reader *x, json_t *item, uint32_t i)

@@ -79,7 +79,8 @@ typedef struct sw_padding {
 typedef struct sw_program {
 	sw_arena arena;
 	const char *name;
-	const char *source; /* file it was read from, "" if none */
+	const char *source;     /* file it was read from, "" if none */
+	const char *state_note; /* what was assumed of its state when it was read; NULL: nothing */
 	SW_VEC(sw_op) ops;
 	SW_VEC(sw_value) values;
 	SW_VEC(sw_computation) computations;

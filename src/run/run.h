@@ -112,23 +112,29 @@ typedef struct sw_verify_row {
 	/* in norm; for parameters with a learning rate: |difference of updates| / (lr * sqrt(n)) */
 	double relative;
 	double tolerance;
-	bool in_lr_units, ok;
+	/* elements that are NaN or infinite in the serial run too: nothing can be said of them */
+	int64_t not_compared;
+	bool in_lr_units;
+	bool ok; /* within the tolerance, and all elements were compared */
 } sw_verify_row;
 typedef struct sw_verify_result {
 	sw_arena arena;
 	bool ok;
 	double max_rel_error;
 	SW_VEC(sw_verify_row) rows; /* per output */
+	int64_t not_compared;       /* of all rows */
 	int64_t payload_bytes;      /* as counted, of the rank that sends most */
 	int64_t predicted_payload_bytes;
 	/* the payload depends on the data: the trip count of a loop does, so it may differ from the
 	 * prediction, or the branch of a conditional does, so it may be less */
-	bool payload_by_data;
+	bool payload_by_data, payload_ok;
 } sw_verify_result;
 /* Run the serial and the partitioned program on random inputs, and compare every device's part of
  * every output. */
 sw_status sw_run_verify(const sw_plan *plan, const sw_sidecar *sidecar, uint64_t seed,
                         sw_verify_result *result, sw_error *err);
+/* Judge again, and let pass the elements that could not be compared (--allow-nan). */
+void sw_verify_allow_nan(sw_verify_result *result);
 void sw_verify_result_clear(sw_verify_result *result);
 
 #endif

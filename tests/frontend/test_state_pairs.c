@@ -1,0 +1,145 @@
+/* Which results of a step replace which inputs: by sidecar, aliases, donors and use. */
+#include "frontend/helpers.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define PATH SW_BINARY_DIR "/test-state-pairs.hlo"
+#define SIDECAR SW_BINARY_DIR "/test-state-pairs.inputs.json"
+
+/* Momentum: w and m are alike; the results are (loss, m', w'). */
+#define STEP                                                                                       \
+	"ENTRY e {\n"                                                                              \
+	"  w = f32[2,2] parameter(0)\n  m = f32[2,2] parameter(1)\n  x = f32[2,2] parameter(2)\n"  \
+	"  b = f32[] constant(0.9)\n  bb = f32[2,2] broadcast(b), dimensions={}\n"                 \
+	"  g = f32[2,2] dot(x, w), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"           \
+	"  bm = f32[2,2] multiply(bb, m)\n  n = f32[2,2] add(bm, g)\n"                             \
+	"  s = f32[2,2] multiply(bb, n)\n  v = f32[2,2] subtract(w, s)\n"                          \
+	"  ROOT r = (f32[], f32[2,2], f32[2,2]) tuple(b, n, v)\n}\n"
+
+typedef struct pair_case {
+	const char *text;
+	int32_t pairs[3]; /* per result; -1: none */
+	const char *note; /* a part of it; NULL: nothing was assumed */
+} pair_case;
+
+static const pair_case cases[] = {
+	{"HloModule m, input_output_alias={ {1}: (1, {}), {2}: (0, {}) }\n" STEP, {-1, 1, 0}, NULL},
+	{"HloModule m, input_output_alias={ {1}: (0, {}), {2}: (1, {}) }\n" STEP,
+         {-1, 1, 0},
+         "whose next value it is not"},
+	{"HloModule m, buffer_donor={ (0, {}), (1, {}) }\n" STEP, {-1, 1, 0}, "buffer_donor"},
+	{"HloModule m\n" STEP, {-1, 1, 0}, "nothing is donated"},
+	{"HloModule m\nENTRY e {\n  x = f32[2,2] parameter(0)\n"
+         "  ROOT y = f32[2,2] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n",
+         {-1, -1, -1},
+         "no result replaces an input"},
+	/* the previous value is the current one's: aliases that shift are no mistake */
+	{"HloModule m, input_output_alias={ {0}: (0, {}), {1}: (1, {}) }\nENTRY e {\n"
+         "  a = f32[2] parameter(0)\n  b = f32[2] parameter(1)\n  s = f32[2] add(a, a)\n"
+         "  ROOT r = (f32[2], f32[2]) tuple(s, a)\n}\n",
+         {0, 1, -1},
+         NULL},
+	/* through a call, a branch and a loop */
+	{"HloModule m\nf { p = f32[2] parameter(0)\n  ROOT q = f32[2] negate(p) }\n"
+         "g { p = f32[2] parameter(0)\n  ROOT q = f32[2] copy(p) }\nENTRY e {\n"
+         "  c = pred[] parameter(0)\n  a = f32[2] parameter(1)\n"
+         "  d = f32[2] call(a), to_apply=f\n"
+         "  h = f32[2] conditional(c, d, d), true_computation=f, false_computation=g\n"
+         "  l = f32[] constant(0)\n  ROOT r = (f32[], f32[2]) tuple(l, h)\n}\n",
+         {-1, 1, -1},
+         "nothing is donated"},
+};
+
+static sw_program *read_case(const char *text)
+{
+	sw_program *program = NULL;
+	sw_error err = {0};
+	assert_int_equal(sw_file_write(PATH, text, strlen(text), &err), SW_OK);
+	if (sw_read_program(PATH, &program, &err) != SW_OK)
+		fail_msg("%s", err.message);
+	unlink(PATH);
+	return program;
+}
+
+static void check_pairs(const sw_program *program, const int32_t *pairs, const char *what)
+{
+	int32_t found[3] = {-1, -1, -1};
+	for (size_t a = 0; a < program->aliases.len; a++)
+		found[program->aliases.data[a].output] = (int32_t)program->aliases.data[a].input;
+	for (int i = 0; i < 3; i++)
+		if (found[i] != pairs[i])
+			fail_msg("result %d replaces %d, expected %d:\n%s", i, found[i], pairs[i],
+			         what);
+}
+
+static void results_are_paired_with_inputs(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(cases); i++) {
+		sw_program *program = read_case(cases[i].text);
+		const char *note = program->state_note;
+		check_pairs(program, cases[i].pairs, cases[i].text);
+		if (!note != !cases[i].note || (note && !strstr(note, cases[i].note)))
+			fail_msg("expected the note '%s', found '%s'",
+			         cases[i].note ? cases[i].note : "", note ? note : "");
+		sw_program_free(program);
+	}
+}
+
+#define INPUT(index, name)                                                                         \
+	"{\"index\": " index ", \"name\": \"" name "\", \"shape\": [2, 2], \"type\": \"f32\", "    \
+	"\"role\": \"other\", \"init\": {\"kind\": \"ones\"}, \"random\": {\"kind\": \"ones\"}}"
+#define OUTPUT(index, input)                                                                       \
+	"{\"index\": " index ", \"name\": \"o\", \"role\": \"other\", \"input\": " input "}"
+#define FILE_OF(first, second)                                                                     \
+	"{\"format\": \"shardwright-inputs\", \"version\": 1, \"program\": \"m\", "                \
+	"\"learning_rate\": 0, \"inputs\": [" INPUT("0", "w") ", " INPUT("1", "m") ", " INPUT(     \
+		"2",                                                                               \
+		"x") "], \"outputs\": [" OUTPUT("0",                                               \
+	                                        "null") ", " OUTPUT("1",                           \
+	                                                            first) ", " OUTPUT("2",        \
+	                                                                               second) "]" \
+	                                                                                       "}"
+
+/* The pairs of a sidecar win over aliases, and over what the ops say. */
+static void the_sidecar_wins(void **state)
+{
+	(void)state;
+	static const char text[] = "HloModule m, input_output_alias={ {1}: (0, {}) }\n" STEP;
+	static const struct {
+		const char *json;
+		int32_t pairs[3];
+	} files[] = {
+		{FILE_OF("1", "0"), {-1, 1, 0}},
+		{FILE_OF("2", "null"), {-1, 2, -1}},
+		{FILE_OF("null", "null"), {-1, -1, -1}},
+		{FILE_OF("1", "1"), {-1, 0, -1}}, /* refused later; until then, nothing changes */
+	};
+	sw_error err = {0};
+	for (size_t i = 0; i < SW_COUNT(files); i++) {
+		sw_sidecar sidecar;
+		assert_int_equal(sw_file_write(SIDECAR, files[i].json, strlen(files[i].json), &err),
+		                 SW_OK);
+		sw_program *program = read_case(text);
+		check_pairs(program, files[i].pairs, files[i].json);
+		sw_status status = sw_sidecar_find(PATH, program, &sidecar, &err);
+		assert_int_equal(status, i < 3 ? SW_OK : SW_ERR_INPUT);
+		if (status == SW_OK)
+			sw_sidecar_clear(&sidecar);
+		else
+			assert_string_equal(err.message, "outputs[2].input: outputs[1] replaces "
+			                                 "input 1 already");
+		sw_program_free(program);
+	}
+	unlink(SIDECAR);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(results_are_paired_with_inputs),
+		cmocka_unit_test(the_sidecar_wins),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
