@@ -16,7 +16,8 @@ static const cli_option options[] = {
          "(default: all)"},
 	{"--strategy", "S", CLI_TEXT, AT(strategy),
          "auto, dp, horovod[:merge=BYTES], zero1, zero2, zero3, megatron:tp=K[,sp], summa[:RxC], "
-         "2.5d[:RxCxD], axonn[:X,Y,Z,D or :top=K] or expert[:ep=K] (default: auto)"},
+         "2.5d[:RxCxD], axonn[:X,Y,Z,D or :top=K,model=paper|ours] or expert[:ep=K] (default: "
+         "auto)"},
 	{"--method", "M", CLI_TEXT, AT(method),
          "how problems are solved: exact, segments, ilp, coordinate, metropolis, random or "
          "exhaustive (default: exact)"},

@@ -1,108 +1,47 @@
 /*
- * AxoNN's model of its grids: equations 4 to 9 over all contractions with weights that a program
- * has, with the bandwidth of equation 10 for each group, or with one bandwidth for all (its
- * sections V-A and V-B). The first grids are planned as well, and compared with our plan.
+ * AxoNN's model of its grids (src/model/axonn_grids.h): equations 4 to 9 over all contractions with
+ * weights that a program has, with the bandwidth of equation 10 for each group, or with one
+ * bandwidth for all (its sections V-A and V-B). The first grids are planned as well, and compared
+ * with our plan.
  */
 #include "papers.h"
 
+#include "model/axonn_grids.h"
+
 #include <string.h>
 
-enum { X, Y, Z, DATA, AXES }; /* innermost first */
+enum { X = SW_AXONN_X, Y = SW_AXONN_Y, Z = SW_AXONN_Z, DATA = SW_AXONN_DATA };
 
 typedef struct grid {
-	int64_t size[AXES];
+	int64_t size[SW_AXONN_AXES];
 	double aware_s, agnostic_s;
 	double planned_s; /* 0: not planned, or it does not fit */
 } grid;
 typedef SW_VEC(grid) grid_list;
 
-/* ---- equations -------------------------------------------------------------------------- */
-
-typedef struct machine {
-	int64_t per_node;
-	double inter, intra;
-	bool by_place;
-} machine;
-
-/* Return the bandwidth that one flow can use on the slowest level that a ring crosses within a
- * node. */
-static machine machine_of(const sw_cluster *cluster)
-{
-	machine m = {1, cluster->levels[0].bandwidth,
-	             cluster->levels[cluster->n_levels - 1].flow_bandwidth, true};
-	for (int32_t l = 1; l < cluster->n_levels; l++) {
-		m.per_node *= cluster->levels[l].count;
-		m.intra = SW_MIN(m.intra, cluster->levels[l].flow_bandwidth);
-	}
-	return m;
-}
-
-/* Equation 10, and the case before it. */
-static double bandwidth(const machine *on, const grid *g, int axis)
-{
-	int64_t preceding = 1;
-	for (int i = 0; i < axis; i++)
-		preceding *= g->size[i];
-	if (!on->by_place)
-		return on->inter;
-	if (preceding * g->size[axis] <= on->per_node)
-		return on->intra;
-	return on->inter / (double)SW_MIN(on->per_node, preceding);
-}
-
-/* Equations 4 to 8, summed (9). The rows of a layer are shared by z and data. */
-static double layer_s(const machine *on, const grid *g, const layer *l, bool transposed)
-{
-	int ax = transposed ? Y : X, ay = transposed ? X : Y;
-	double x = (double)g->size[ax], y = (double)g->size[ay], z = (double)g->size[Z],
-	       d = (double)g->size[DATA];
-	double gathered = (z - 1) * l->kn / (x * y * z), scattered = (z - 1) / z * l->kn / (x * y);
-	double outputs = 2 * (y - 1) / y * l->mn / (z * x * d),
-	       inputs = 2 * (x - 1) / x * l->mk / (z * y * d);
-	double gradients = 2 * (d - 1) / d * l->kn / (x * y * z);
-	return (gathered + scattered) / bandwidth(on, g, Z) + outputs / bandwidth(on, g, ay) +
-	       inputs / bandwidth(on, g, ax) + gradients / bandwidth(on, g, DATA);
-}
-
-static double network_s(const machine *on, const grid *g, const layer_list *layers)
-{
-	double seconds = 0;
-	for (size_t i = 0; i < layers->len; i++)
-		seconds += layer_s(on, g, &layers->data[i], i % 2);
-	return seconds;
-}
-
 /* ---- grids ------------------------------------------------------------------------------ */
-
-static int by_place(const void *a, const void *b)
-{
-	const grid *p = a, *q = b;
-	return (p->aware_s > q->aware_s) - (p->aware_s < q->aware_s);
-}
 
 /* Keep the grids whose devices hold their part of parameters, two moments and gradient in f32: 16
  * bytes each, and a weight in half precision with 2 bytes. */
-static void list_grids(const subject *s, const layer_list *layers, double fitting_bytes,
-                       grid_list *grids)
+static void list_grids(const subject *s, double fitting_bytes, grid_list *grids)
 {
-	machine on = machine_of(&s->cluster), flat = on;
-	double state = 0;
-	int64_t devices = s->cluster.n_devices;
-	flat.by_place = false;
-	for (size_t i = 0; i < layers->len; i++)
-		state += 8 * layers->data[i].kn;
-	for (int64_t x = 1; x <= devices; x *= 2)
-		for (int64_t y = 1; x * y <= devices; y *= 2)
-			for (int64_t z = 1; x * y * z <= devices; z *= 2) {
-				grid g = {.size = {x, y, z, devices / (x * y * z)}};
-				if (state / (double)(x * y * z) > fitting_bytes)
-					continue;
-				g.aware_s = network_s(&on, &g, layers);
-				g.agnostic_s = network_s(&flat, &g, layers);
-				sw_vec_push(grids, g);
-			}
-	if (grids->len)
-		qsort(grids->data, grids->len, sizeof(grid), by_place);
+	sw_roles roles;
+	sw_arena arena;
+	sw_arena_init(&arena);
+	sw_roles_init(&roles, s->program, &s->sidecar);
+	sw_grids ranked = sw_grids_rank(&s->cluster, &roles, sw_roles_batch(&roles), SW_AXONN_PAPER,
+	                                &arena);
+	for (int32_t i = 0; i < ranked.n; i++) {
+		const sw_grid *from = &ranked.list[i];
+		grid g = {.aware_s = from->seconds[SW_AXONN_PAPER],
+		          .agnostic_s = from->seconds[SW_AXONN_AGNOSTIC]};
+		memcpy(g.size, from->grid.size, sizeof(g.size));
+		if (8 * ranked.weight_bytes / (double)(g.size[X] * g.size[Y] * g.size[Z]) <=
+		    fitting_bytes)
+			sw_vec_push(grids, g);
+	}
+	sw_roles_clear(&roles);
+	sw_arena_clear(&arena);
 }
 
 static void print_grid(const grid *g, char *text, size_t size)
@@ -243,11 +182,9 @@ static void say_overlap(const grid_list *grids, json_t *lines)
 
 static json_t *rank_grids(const settings *how, const experiment *e, const subject *s)
 {
-	layer_list layers = {0};
 	grid_list grids = {0};
 	json_t *list = json_array();
-	find_layers(s->program, &layers);
-	list_grids(s, &layers,
+	list_grids(s,
 	           e->fitting_bytes > 0 ? e->fitting_bytes : (double)s->cluster.device.memory_bytes,
 	           &grids);
 	json_t *result = plan_grids(how, e, &grids);
@@ -256,7 +193,6 @@ static json_t *rank_grids(const settings *how, const experiment *e, const subjec
 			json_array_append_new(list, grid_json(&grids, i));
 	say_overlap(&grids, json_object_get(result, "lines"));
 	json_object_set_new(result, "grids", list);
-	sw_vec_clear(&layers);
 	sw_vec_clear(&grids);
 	return result;
 }

@@ -73,6 +73,7 @@ json_t *sw_plan_explain(const sw_explained *what)
 	json_object_set_new(json, "gathers", gathers_of(json_object_get(json, "blocks")));
 	json_object_set_new(json, "communication", sw_explain_collectives(&anatomy, what));
 	json_object_set_new(json, "memory", sw_explain_memory(&anatomy, what));
+	json_object_set_new(json, "grids", sw_explain_grids(&anatomy, plan));
 	sw_anatomy_clear(&anatomy);
 	return json;
 }
@@ -458,6 +459,7 @@ void sw_plan_explain_print(const json_t *e, bool whole_tables, sw_text *text)
 	print_collectives(e, whole_tables, text);
 	print_memory(e, whole_tables, text);
 	print_alternatives(e, text);
+	sw_explain_grids_print(e, text);
 	json_array_foreach(json_object_get(e, "warnings"), i, warning) sw_text_addf(
 		text, "%swarning: %s\n", i == 0 ? "\n" : "", json_string_value(warning));
 }

@@ -11,6 +11,7 @@
  * - explain_collectives.c: the collectives by cost
  * - explain_avoid.c, avoid_price.c: the cheapest change that avoids a collective
  * - explain_memory.c: the tensors in memory at its peak
+ * - explain_grids.c: how AxoNN's grids are ranked
  * - explain.c: all of this as data, and printed
  * - explain_diff.c: the differences between two explanations
  */
@@ -120,6 +121,13 @@ json_t *sw_explain_parallelism(const sw_anatomy *anatomy, const sw_explained *wh
                                int32_t section);
 json_t *sw_explain_collectives(sw_anatomy *anatomy, const sw_explained *what);
 json_t *sw_explain_memory(sw_anatomy *anatomy, const sw_explained *what);
+
+/* ---- explain_grids.c -------------------------------------------------------------------- */
+
+/* List AxoNN's grids among the alternatives, in the order of their ranking, with the seconds of
+ * communication by which the plan's program ranks them. Empty if there are none. */
+json_t *sw_explain_grids(const sw_anatomy *anatomy, const sw_plan *plan);
+void sw_explain_grids_print(const json_t *explained, sw_text *text);
 
 /* The cheapest single change to the plan that makes a redistribution needless: another strategy of
  * the op that produces the value or of the one that reads it, or a parameter at rest in the layout

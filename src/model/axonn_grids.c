@@ -1,174 +1,207 @@
 /*
- * AxoNN's grids, ranked by its model of communication (Singh et al., "A 4D Hybrid Algorithm to
- * Scale Parallel Training to Thousands of GPUs", section V, equations 1 to 5). A product of m rows
- * with a weight k by n, on a grid of x, y, z and d devices that contracts over x and splits the
- * columns over y, takes
- *
- *   (1)  an all-gather over z of the weight, k n / (x y z) on each device
- *   (2)  a reduce-scatter over z of its gradient, of the same size
- *   (3)  an all-reduce over x of the result, m n / (z d y)
- *   (4)  an all-reduce over y of the gradient of the other operand, m k / (z d x)
- *   (5)  an all-reduce over d of the remaining gradient, k n / (x y z)
- *
- * Every second weight has x and y swapped. (4) is (3) of the product of the backward pass, in which
- * the weight is contracted along its other dimension. Seconds are those of the cluster's
- * collectives, so the placement of an axis counts (the paper's section V-B): x is innermost, then
- * y, z, d.
+ * AxoNN's grids, ranked by its model of communication. Axes are runs of adjacent atoms: x is
+ * innermost, then y, z, data (the paper's section V-B).
  */
-#include "model/internal.h"
+#include "model/axonn_grids.h"
 
-#include <stdlib.h>
+enum { X = SW_AXONN_X, DATA = SW_AXONN_DATA };
 
-/* A weight and the dimensions that its first dot contracts; where layers are scanned, the weight of
- * one layer. */
-typedef struct weight {
-	sw_id value;
-	bool swapped;        /* swaps x and y: contracts over y */
-	uint32_t contracted; /* dimensions of the parameter (bit) */
-} weight;
+/* ---- layers ----------------------------------------------------------------------------- */
 
-typedef struct ranking {
-	const sw_cluster *cluster;
-	const sw_roles *roles;
-	SW_VEC(weight) weights;
-} ranking;
-
-enum { X, Y, Z, D };
-typedef struct grid_atoms {
-	uint32_t axis[4];
-	int64_t size[4];
-} grid_atoms;
-
-/* Return the parameter behind converts and copies. A transpose is not looked through: dimensions
- * behind it have other numbers. */
-static sw_id source_of(const sw_program *program, sw_id value)
+static uint32_t bits_of(sw_ints dims)
 {
-	const sw_op *op = sw_op_at(program, program->values.data[value].op);
-	while (op->opcode == SW_OP_CONVERT || op->opcode == SW_OP_COPY) {
-		value = op->operands[0];
-		op = sw_op_at(program, program->values.data[value].op);
-	}
-	return value;
-}
-
-static uint32_t contracted_dims(const sw_op *op, int32_t operand)
-{
-	sw_ints dims =
-		operand == 0 ? op->attrs->dot.lhs_contracting : op->attrs->dot.rhs_contracting;
 	uint32_t mask = 0;
 	for (int32_t i = 0; i < dims.n; i++)
 		mask |= 1u << dims.v[i];
 	return mask;
 }
 
-/* Find or add the weight of a dot. */
-static const weight *weight_of(ranking *r, const sw_op *op, int32_t operand, bool *fresh)
+/* Return the dimensions of an operand that a dot or convolution contracts; of a convolution's, the
+ * channels. */
+static uint32_t contracted_dims(const sw_op *op, int32_t operand)
 {
-	sw_id value = source_of(r->roles->program, op->operands[operand]);
-	*fresh = false;
-	for (size_t i = 0; i < r->weights.len; i++)
-		if (r->weights.data[i].value == value)
-			return &r->weights.data[i];
-	*fresh = true;
-	weight w = {value, r->weights.len % 2 == 1, contracted_dims(op, operand)};
-	sw_vec_push(&r->weights, w);
-	return &r->weights.data[r->weights.len - 1];
+	if (op->opcode == SW_OP_CONVOLUTION)
+		return 1u << (operand == 0 ? op->attrs->convolution.input_feature
+		                           : op->attrs->convolution.kernel_input);
+	return bits_of(operand == 0 ? op->attrs->dot.lhs_contracting
+	                            : op->attrs->dot.rhs_contracting);
 }
 
-static double collective_s(const ranking *r, sw_move_kind kind, const grid_atoms *g, int axis,
-                           double bytes)
+/* Return the dimensions of a transpose's operand that are these of its result. */
+static uint32_t before_transpose(const sw_op *op, uint32_t dims)
 {
-	return g->size[axis] > 1
-	               ? sw_cost_collective((void *)r->cluster, kind, g->axis[axis], (int64_t)bytes)
-	               : 0;
+	uint32_t mask = 0;
+	for (int32_t i = 0; i < op->attrs->dims.dims.n; i++)
+		if (dims >> i & 1)
+			mask |= 1u << op->attrs->dims.dims.v[i];
+	return mask;
 }
 
-/* Equations 1, 2 and 5. */
-static double weight_s(const ranking *r, const grid_atoms *g, double bytes)
+/* Return the parameter behind converts, copies, reversals and transposes; *dims become its. */
+static sw_id source_of(const sw_program *program, sw_id value, uint32_t *dims)
 {
-	double local = bytes / (double)(g->size[X] * g->size[Y]),
-	       shard = local / (double)g->size[Z];
-	return collective_s(r, SW_MOVE_ALL_GATHER, g, Z, shard) +
-	       collective_s(r, SW_MOVE_REDUCE_SCATTER, g, Z, local) +
-	       collective_s(r, SW_MOVE_ALL_REDUCE, g, D, shard);
+	for (;;) {
+		const sw_op *op = sw_op_at(program, program->values.data[value].op);
+		if (op->opcode == SW_OP_TRANSPOSE)
+			*dims = before_transpose(op, *dims);
+		else if (op->opcode != SW_OP_CONVERT && op->opcode != SW_OP_COPY &&
+		         op->opcode != SW_OP_REVERSE)
+			return value;
+		value = op->operands[0];
+	}
 }
 
-/* Equation 3, or 4 for the dots of the backward pass. */
-static double dot_s(const ranking *r, const grid_atoms *g, const weight *w, const sw_op *op,
-                    int32_t operand)
+/* Return the operand of a dot or convolution that is a parameter where the other is none, or -1. The
+ * gradient of a convolution's input reads the parameter reversed. */
+static int32_t weight_operand(const sw_roles *roles, const sw_op *op)
 {
-	bool backward = contracted_dims(op, operand) != w->contracted;
-	int over = backward == w->swapped ? X : Y;
-	double rows = (double)(g->size[Z] * g->size[D]);
-	double bytes = (double)sw_shape_bytes(sw_value_shape(r->roles->program, op->first_result));
-	return collective_s(r, SW_MOVE_ALL_REDUCE, g, over,
-	                    bytes / (rows * (double)g->size[X + Y - over]));
+	bool is_weight[2];
+	if (!sw_is_dot(op))
+		return -1;
+	for (int32_t k = 0; k < 2; k++) {
+		uint32_t dims = 0;
+		is_weight[k] =
+			roles->from_parameter[source_of(roles->program, op->operands[k], &dims)];
+	}
+	return is_weight[0] == is_weight[1] ? -1 : is_weight[1];
 }
 
-static double communication_s(ranking *r, const grid_atoms *g)
+static double bytes_of(const sw_program *program, sw_id value)
+{
+	return (double)sw_shape_bytes(sw_value_shape(program, value));
+}
+
+static sw_grid_layer *layer_of(sw_grid_layers *layers, sw_id value)
+{
+	for (size_t i = 0; i < layers->len; i++)
+		if (layers->data[i].value == value)
+			return &layers->data[i];
+	return NULL;
+}
+
+static sw_grid_layer *add_layer(const sw_roles *roles, sw_id id, int32_t operand, sw_id value,
+                                uint32_t contracted, sw_grid_layers *layers)
+{
+	const sw_program *program = roles->program;
+	const sw_op *op = sw_op_at(program, id);
+	const sw_grid_layer fresh = {value,
+	                             contracted,
+	                             op->opcode == SW_OP_CONVOLUTION,
+	                             {.mk = bytes_of(program, op->operands[1 - operand]),
+	                              .kn = bytes_of(program, op->operands[operand]),
+	                              .mn = bytes_of(program, op->first_result),
+	                              .transposed = layers->len % 2 == 1,
+	                              .weights = roles->trips[id]}};
+	sw_vec_push(layers, fresh);
+	return &layers->data[layers->len - 1];
+}
+
+/* The gradient of the input contracts the weight along its other dimension. */
+void sw_grid_layers_find(const sw_roles *roles, sw_grid_layers *layers)
+{
+	for (sw_id id = 0; roles && id < roles->program->ops.len; id++) {
+		const sw_op *op = sw_op_at(roles->program, id);
+		int32_t operand = weight_operand(roles, op);
+		if (operand < 0)
+			continue;
+		uint32_t contracted = contracted_dims(op, operand);
+		sw_id value = source_of(roles->program, op->operands[operand], &contracted);
+		sw_grid_layer *l = layer_of(layers, value);
+		if (!l)
+			l = add_layer(roles, id, operand, value, contracted, layers);
+		if (contracted == l->contracted)
+			l->layer.results += roles->trips[id];
+		else
+			l->layer.inputs += roles->trips[id];
+	}
+}
+
+/* ---- seconds of a grid ------------------------------------------------------------------ */
+
+typedef struct ranking {
+	const sw_cluster *cluster;
+	sw_grid_layers layers;
+} ranking;
+
+/* `swapped`: the first layer is transposed, not the second. */
+static double network_s(const ranking *r, const sw_axonn_grid *g, sw_axonn_seconds by, bool swapped)
 {
 	double seconds = 0;
-	r->weights.len = 0;
-	for (sw_id id = 0; r->roles && id < r->roles->program->ops.len; id++) {
-		const sw_op *op = sw_op_at(r->roles->program, id);
-		int32_t operand = sw_roles_weight(r->roles, id);
-		bool fresh;
-		if (operand < 0 || op->opcode != SW_OP_DOT)
-			continue;
-		const weight *w = weight_of(r, op, operand, &fresh);
-		double once = dot_s(r, g, w, op, operand);
-		if (fresh)
-			once += weight_s(r, g,
-			                 (double)sw_shape_bytes(sw_value_shape(
-						 r->roles->program, op->operands[operand])));
-		seconds += once * r->roles->trips[id];
+	for (size_t i = 0; i < r->layers.len; i++) {
+		sw_axonn_layer l = r->layers.data[i].layer;
+		l.transposed ^= swapped;
+		if (by != SW_AXONN_OURS)
+			l.results = l.inputs = l.weights;
+		seconds += sw_axonn_layer_seconds(r->cluster, g, &l, by);
 	}
 	return seconds;
 }
 
-static int by_seconds(const void *a, const void *b)
+static void fill_seconds(const ranking *r, const sw_axonn_grid *g, double *seconds)
 {
-	const sw_grid *x = a, *y = b;
-	return x->seconds != y->seconds ? (x->seconds > y->seconds ? 1 : -1)
-	                                : x->number - y->number;
+	for (sw_axonn_seconds by = 0; by < SW_AXONN_SECONDS; by++)
+		seconds[by] = network_s(r, g, by, false);
+	seconds[SW_AXONN_OURS] =
+		SW_MIN(seconds[SW_AXONN_OURS], network_s(r, g, SW_AXONN_OURS, true));
 }
 
-/* Cut the atoms into axes: atoms [cuts[i], cuts[i + 1]) are axis D - i, so d, z, y, x from the
- * outside inwards. */
-static grid_atoms cut(const sw_atoms *atoms, const int32_t cuts[5])
+/* ---- ranking ---------------------------------------------------------------------------- */
+
+/* Cut the atoms into axes: atoms [cuts[i], cuts[i + 1]) are axis DATA - i, so data, z, y, x from
+ * the outside inwards. */
+static sw_axonn_grid cut(const sw_atoms *atoms, const int32_t cuts[5])
 {
-	grid_atoms g = {0};
-	for (int i = 0; i < 4; i++) {
-		int axis = D - i;
+	sw_axonn_grid g = {0};
+	for (int i = 0; i < SW_AXONN_AXES; i++) {
+		int axis = DATA - i;
 		for (int32_t a = cuts[i]; a < cuts[i + 1]; a++)
-			g.axis[axis] |= 1u << a;
-		g.size[axis] = sw_atoms_group_size(atoms, g.axis[axis]);
+			g.atoms[axis] |= 1u << a;
+		g.size[axis] = sw_atoms_group_size(atoms, g.atoms[axis]);
 	}
 	return g;
 }
 
+static void add_grid(const ranking *r, const sw_axonn_grid *g, sw_grids *grids)
+{
+	sw_grid *grid = &grids->list[grids->n];
+	grid->grid = (sw_plan_strategy){.kind = SW_PLAN_AXONN};
+	for (int axis = X; axis < SW_AXONN_AXES; axis++)
+		grid->grid.size[axis] = g->size[axis];
+	fill_seconds(r, g, grid->seconds);
+	grid->number = grids->n++;
+}
+
+/* Move the grids of least seconds to the front; a stable insertion, since there are few. */
+static void sort_grids(sw_grids *grids, sw_axonn_seconds by)
+{
+	for (int32_t i = 1; i < grids->n; i++) {
+		sw_grid moved = grids->list[i];
+		int32_t k = i;
+		for (; k > 0 && grids->list[k - 1].seconds[by] > moved.seconds[by]; k--)
+			grids->list[k] = grids->list[k - 1];
+		grids->list[k] = moved;
+	}
+}
+
 sw_grids sw_grids_rank(const sw_cluster *cluster, const sw_roles *roles, int64_t batch,
-                       sw_arena *arena)
+                       sw_axonn_seconds by, sw_arena *arena)
 {
 	const sw_atoms *atoms = &cluster->atoms;
 	int32_t n = atoms->n, most = (n + 1) * (n + 2) * (n + 3) / 6;
-	ranking r = {.cluster = cluster, .roles = roles};
+	ranking r = {.cluster = cluster};
 	sw_grids grids = {.list = SW_NEW_N(arena, sw_grid, most)};
+	sw_grid_layers_find(roles, &r.layers);
+	for (size_t i = 0; i < r.layers.len; i++)
+		grids.weight_bytes += r.layers.data[i].layer.kn * r.layers.data[i].layer.weights;
 	for (int32_t i = 0; i <= n; i++)
 		for (int32_t j = i; j <= n; j++)
 			for (int32_t k = j; k <= n; k++) {
 				const int32_t cuts[] = {0, i, j, k, n};
-				grid_atoms g = cut(atoms, cuts);
-				sw_grid *grid = &grids.list[grids.n];
-				if (batch % g.size[D] != 0)
-					continue;
-				grid->grid = (sw_plan_strategy){
-					SW_PLAN_AXONN,
-					.size = {g.size[X], g.size[Y], g.size[Z], g.size[D]}};
-				grid->seconds = communication_s(&r, &g);
-				grid->number = grids.n++;
+				sw_axonn_grid g = cut(atoms, cuts);
+				if (batch % g.size[DATA] == 0)
+					add_grid(&r, &g, &grids);
 			}
-	qsort(grids.list, (size_t)grids.n, sizeof(*grids.list), by_seconds);
-	sw_vec_clear(&r.weights);
+	sort_grids(&grids, by);
+	sw_vec_clear(&r.layers);
 	return grids;
 }

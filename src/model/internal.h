@@ -5,22 +5,6 @@
 
 #include "model/model.h"
 
-/* ---- axonn_grids.c: the grids that AxoNN's communication model ranks -------------------- */
-
-typedef struct sw_grid {
-	sw_plan_strategy grid;
-	double seconds; /* of communication per step, by that model */
-	int32_t number; /* breaks ties */
-} sw_grid;
-typedef struct sw_grids {
-	int32_t n;
-	sw_grid *list;
-} sw_grids;
-/* Rank all grids of the cluster whose data axis divides the batch, quickest communication first.
- * The list is in the arena. O(grids * ops). */
-sw_grids sw_grids_rank(const sw_cluster *cluster, const sw_roles *roles, int64_t batch,
-                       sw_arena *arena);
-
 /* ---- equivalence.c: decisions that have equal candidates in every mesh ------------------ */
 
 typedef struct sw_split_list {

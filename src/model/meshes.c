@@ -3,6 +3,7 @@
  * of fixed strategies (plan/fixed_strategy.c) gives the use of each axis; this file assigns the
  * atoms of a cluster to the axes.
  */
+#include "model/axonn_grids.h"
 #include "model/internal.h"
 
 #include <math.h>
@@ -109,7 +110,7 @@ typedef struct request {
 	sw_meshes *meshes;
 } request;
 
-static int64_t batch_of(const sw_roles *roles)
+int64_t sw_roles_batch(const sw_roles *roles)
 {
 	int64_t batch = 0;
 	for (uint32_t i = 0; roles && i < roles->n_inputs; i++) {
@@ -252,7 +253,8 @@ static sw_status add_axonn(const request *r, const sw_plan_strategy *strategy, s
 		return add_grid(r, strategy, err);
 	sw_arena arena;
 	sw_arena_init(&arena);
-	sw_grids grids = sw_grids_rank(r->cluster, r->roles, r->batch, &arena);
+	sw_grids grids = sw_grids_rank(r->cluster, r->roles, r->batch,
+	                               strategy->paper ? SW_AXONN_PAPER : SW_AXONN_OURS, &arena);
 	for (int32_t i = 0; i < grids.n && i < strategy->top; i++)
 		add_grid(r, &grids.list[i].grid, err);
 	sw_arena_clear(&arena);
@@ -474,7 +476,7 @@ sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strate
 	                   .limits = limits,
 	                   .atoms = &cluster->atoms,
 	                   .roles = roles,
-	                   .batch = SW_MAX(batch_of(roles) / SW_MAX(microbatches, 1), 1),
+	                   .batch = SW_MAX(sw_roles_batch(roles) / SW_MAX(microbatches, 1), 1),
 	                   .experts = experts_of(roles),
 	                   .meshes = meshes};
 	return STRATEGIES[strategy->kind](&r, strategy, err);

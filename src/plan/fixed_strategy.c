@@ -111,19 +111,36 @@ static void print_2_5d(const sw_plan_strategy *strategy, sw_text *text)
 	print_sizes(strategy->size, "x", 3, text);
 }
 
-static bool parse_axonn(const char *arguments, sw_plan_strategy *strategy)
+/* Read "top=K" and "model=paper" or "model=ours", in any order, each once at most. */
+static bool parse_axonn(const char *at, sw_plan_strategy *strategy)
 {
-	if (arguments && !skip(&arguments, "top="))
-		return read_sizes(arguments, ",", 4, strategy->size);
+	bool has_top = false, has_model = false;
+	if (at && strncmp(at, "top=", 4) != 0 && strncmp(at, "model=", 6) != 0)
+		return read_sizes(at, ",", 4, strategy->size);
 	strategy->top = SW_TOP_GRIDS;
-	return !arguments || (read_count(&arguments, &strategy->top) && !*arguments);
+	for (bool more = at; more; more = skip(&at, ",")) {
+		if (!has_top && skip(&at, "top=")) {
+			has_top = read_count(&at, &strategy->top);
+			if (!has_top)
+				return false;
+		} else if (!has_model && skip(&at, "model=paper"))
+			has_model = strategy->paper = true;
+		else if (!has_model && skip(&at, "model=ours"))
+			has_model = true;
+		else
+			return false;
+	}
+	return !at || !*at;
 }
 
 static void print_axonn(const sw_plan_strategy *strategy, sw_text *text)
 {
+	bool top = strategy->size[0] == 0 && strategy->top != SW_TOP_GRIDS;
 	print_sizes(strategy->size, ",", 4, text);
-	if (strategy->size[0] == 0 && strategy->top != SW_TOP_GRIDS)
+	if (top)
 		sw_text_addf(text, ":top=%lld", (long long)strategy->top);
+	if (strategy->paper)
+		sw_text_addf(text, "%cmodel=paper", top ? ',' : ':');
 }
 
 static bool parse_expert(const char *arguments, sw_plan_strategy *strategy)
@@ -216,7 +233,8 @@ static const sw_fixed_strategy STRATEGIES[] = {
          TENSOR_AXES},
 	{SW_PLAN_SUMMA, "summa", "[:RxC]", parse_summa, print_summa, 2, GRID_AXES},
 	{SW_PLAN_2_5D, "2.5d", "[:RxCxD]", parse_2_5d, print_2_5d, 3, GRID_AXES},
-	{SW_PLAN_AXONN, "axonn", "[:X,Y,Z,D or :top=K]", parse_axonn, print_axonn, 4, AXONN_AXES},
+	{SW_PLAN_AXONN, "axonn", "[:X,Y,Z,D or :top=K,model=paper|ours]",
+         parse_axonn, print_axonn, 4, AXONN_AXES},
 	{SW_PLAN_EXPERT, "expert", "[:ep=K]", parse_expert, print_expert, 2, EXPERT_AXES},
 	{SW_PLAN_SERIAL, "serial", "", NULL, print_plain, 0, NULL},
 };

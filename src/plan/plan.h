@@ -57,6 +57,9 @@ typedef struct sw_plan_strategy {
 	int64_t zero;
 	int64_t merge_bytes; /* HOROVOD: bytes of gradients that are reduced by one all-reduce */
 	int64_t top;         /* AXONN without sizes: number of grids that are planned */
+	/* AXONN without sizes: grids are ranked by the paper's rings and equation 10, else by the
+	 * seconds of the cluster's collectives */
+	bool paper;
 } sw_plan_strategy;
 #define SW_TOP_GRIDS 5 /* number of grids planned unless `top` is given */
 /* Parse the text of --strategy; docs/commands.md lists the accepted forms, and so does the message

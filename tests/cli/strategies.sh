@@ -45,5 +45,16 @@ awk "BEGIN { exit !($alone <= 1.001 * $merged) }" || complain "dp takes $alone s
 # The first of the ranked grids is not always the best of those planned: all are listed.
 expect 0 "" "$sw" plan $tiny --cluster $cluster --strategy axonn:top=3 -o "$scratch/a.plan" -q
 expect 0 "" "$sw" explain "$scratch/a.plan"
-[ "$(grep -c "^axonn:[0-9]*,[0-9]*,[0-9]*,[0-9]* " "$scratch/out")" = 3 ] || complain "not three grids"
+considered() { sed -n '/^considered/,/^communication by/p' "$scratch/out"; }
+ranked() { sed -n '/^communication by/,$p' "$scratch/out"; }
+grids() { grep -c "^axonn:[0-9]*,[0-9]*,[0-9]*,[0-9]* "; }
+[ "$(considered | grids)" = 3 ] || complain "not three grids"
+# The seconds by which they are ranked are there too: by our links, by the paper's, by one bandwidth.
+[ "$(ranked | grids)" = 3 ] || complain "not three ranked grids"
+ranked | head -1 | grep -q "our links *equation 10 *one bandwidth" || complain "no three models"
+expect 0 "" "$sw" plan $tiny --cluster $cluster --strategy axonn:top=3,model=paper -o "$scratch/a.plan" -q
+expect 0 "" "$sw" explain "$scratch/a.plan" --json
+grep -o '"paper_s": *[0-9.e-]*' "$scratch/out" | sed 's/.*: *//' >"$scratch/seconds"
+[ "$(wc -l <"$scratch/seconds")" = 3 ] || complain "not three grids in the data"
+sort -g -c "$scratch/seconds" || complain "grids are not in the order of the model that was asked for"
 exit $failed

@@ -1,5 +1,6 @@
 /* AxoNN's communication model, equations 1 to 10 (its section V), compared with what our model says
  * of the same collectives on the same grid. */
+#include "cost/axonn_model.h"
 #include "cost/clusters.h"
 
 #include <string.h>
@@ -23,12 +24,8 @@ static double all_reduce_s(double beta, double G, double m)
 	return 2 / beta * ((G - 1) / G) * m;
 }
 
-enum { X, Y, Z, DATA, AXES }; /* innermost first */
-
-typedef struct grid {
-	int64_t size[AXES];
-	uint32_t atoms[AXES];
-} grid;
+enum { X = SW_AXONN_X, Y = SW_AXONN_Y, Z = SW_AXONN_Z, DATA = SW_AXONN_DATA, AXES = SW_AXONN_AXES };
+typedef sw_axonn_grid grid;
 
 typedef struct machine {
 	sw_cluster cluster;
@@ -53,11 +50,11 @@ typedef struct layer {
 	bool transposed; /* x and y change roles, as in every second layer */
 } layer;
 
-enum { COLLECTIVES = 5 };
+enum { EQUATIONS = 5 };
 
 /* Equations 4 to 8, in this order. */
 static void layer_equations(const machine *on, const grid *g, const layer *l,
-                            double seconds[COLLECTIVES])
+                            double seconds[EQUATIONS])
 {
 	int ax = l->transposed ? Y : X, ay = l->transposed ? X : Y;
 	double gx = (double)g->size[ax], gy = (double)g->size[ay], gz = (double)g->size[Z];
@@ -73,37 +70,38 @@ static void layer_equations(const machine *on, const grid *g, const layer *l,
 
 /* ---- the same by our model -------------------------------------------------------------- */
 
-/* The collectives of algorithm 1 of the paper for the layer, in the order of its equations. */
-typedef struct step {
-	sw_collective_kind kind;
-	int axis;
-	int64_t operand_bytes;
-} step;
+enum { COLLECTIVES = SW_AXONN_STEPS };
+typedef sw_axonn_step step;
 
+static sw_axonn_layer in_bytes(const layer *l)
+{
+	return (sw_axonn_layer){.mk = l->m * l->k,
+	                        .kn = l->k * l->n,
+	                        .mn = l->m * l->n,
+	                        .transposed = l->transposed,
+	                        .weights = 1,
+	                        .results = 1,
+	                        .inputs = 1};
+}
+
+/* The paper's m is the rows of a data-parallel group. */
 static void layer_steps(const grid *g, const layer *l, step steps[COLLECTIVES])
 {
-	int ax = l->transposed ? Y : X, ay = l->transposed ? X : Y;
-	int64_t m = (int64_t)l->m, k = (int64_t)l->k, n = (int64_t)l->n;
-	int64_t x = g->size[ax], y = g->size[ay], z = g->size[Z];
-	const step all[COLLECTIVES] = {
-		{SW_COLLECTIVE_ALL_GATHER, Z, k * n / (x * y * z)},
-		{SW_COLLECTIVE_REDUCE_SCATTER, Z, k * n / (x * y)},
-		{SW_COLLECTIVE_ALL_REDUCE, ay, m * n / (z * x)},
-		{SW_COLLECTIVE_ALL_REDUCE, ax, m * k / (z * y)},
-		{SW_COLLECTIVE_ALL_REDUCE, DATA, k * n / (x * y * z)},
-	};
-	memcpy(steps, all, sizeof(all));
+	sw_axonn_layer whole = in_bytes(l);
+	whole.mk *= (double)g->size[DATA];
+	whole.mn *= (double)g->size[DATA];
+	sw_axonn_steps(g, &whole, steps);
 }
 
 static double ring_s(const machine *on, const grid *g, const step *s)
 {
 	return sw_cost_algorithm(&on->cluster, SW_ALGORITHM_RING, s->kind, g->atoms[s->axis],
-	                         s->operand_bytes);
+	                         (int64_t)s->operand_bytes);
 }
 
 static double chosen_s(const machine *on, const grid *g, const step *s)
 {
-	return sw_cost_choose(&on->cluster, s->kind, g->atoms[s->axis], s->operand_bytes).seconds;
+	return sw_cost_choose(&on->cluster, s->kind, g->atoms[s->axis], (int64_t)s->operand_bytes).seconds;
 }
 
 /* ---- grids and machines ----------------------------------------------------------------- */
@@ -235,6 +233,36 @@ static void check_layers(const machine *on, const grid *g)
 	}
 }
 
+/* What the planner ranks by is equation 9, with the bandwidths of equation 10 or with one. */
+static void check_seconds(const machine *on, const grid *g)
+{
+	machine flat = *on;
+	flat.intra = flat.inter;
+	flat.per_node = 1;
+	for (size_t i = 0; i < SW_COUNT(layers); i++) {
+		double paper[EQUATIONS], agnostic[EQUATIONS], aware_s = 0, agnostic_s = 0;
+		sw_axonn_layer whole = in_bytes(&layers[i]);
+		whole.mk *= (double)g->size[DATA];
+		whole.mn *= (double)g->size[DATA];
+		layer_equations(on, g, &layers[i], paper);
+		layer_equations(&flat, g, &layers[i], agnostic);
+		for (int k = 0; k < EQUATIONS; k++) {
+			aware_s += paper[k];
+			agnostic_s += agnostic[k];
+		}
+		assert_seconds(sw_axonn_layer_seconds(&on->cluster, g, &whole, SW_AXONN_PAPER),
+		               aware_s);
+		assert_seconds(sw_axonn_layer_seconds(&on->cluster, g, &whole, SW_AXONN_AGNOSTIC),
+		               agnostic_s);
+	}
+}
+
+static void the_planner_ranks_by_equation_9(void **state)
+{
+	(void)state;
+	check_on_every_shape(check_seconds);
+}
+
 static void equations_4_to_8_hold_on_every_grid(void **state)
 {
 	(void)state;
@@ -246,7 +274,7 @@ static void check_bandwidths(const machine *on, const grid *g)
 {
 	const int64_t bytes = 1 << 20;
 	for (int i = 0; i < AXES; i++) {
-		step gather = {SW_COLLECTIVE_ALL_GATHER, i, bytes};
+		step gather = {SW_COLLECTIVE_ALL_GATHER, i, (double)bytes, 1};
 		if (g->size[i] > 1)
 			assert_seconds((double)(g->size[i] - 1) * (double)bytes /
 			                       ring_s(on, g, &gather),
@@ -320,6 +348,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(our_rings_follow_equations_1_to_3),
 		cmocka_unit_test(equations_4_to_8_hold_on_every_grid),
+		cmocka_unit_test(the_planner_ranks_by_equation_9),
 		cmocka_unit_test(equation_10_is_the_bandwidth_of_every_group),
 		cmocka_unit_test(equation_9_adds_up_for_a_network_on_every_grid_of_perlmutter),
 		cmocka_unit_test(the_choice_is_never_slower_than_the_equations),

@@ -28,6 +28,8 @@ static void strategies_are_read_and_printed(void **state)
 		{"2.5d:2x2x4", {SW_PLAN_2_5D, .size = {2, 2, 4}}},
 		{"axonn", {SW_PLAN_AXONN, .top = 5}},
 		{"axonn:top=3", {SW_PLAN_AXONN, .top = 3}},
+		{"axonn:model=paper", {SW_PLAN_AXONN, .top = 5, .paper = true}},
+		{"axonn:top=3,model=paper", {SW_PLAN_AXONN, .top = 3, .paper = true}},
 		{"axonn:2,1,4,8", {SW_PLAN_AXONN, .size = {2, 1, 4, 8}}},
 		{"expert", {.kind = SW_PLAN_EXPERT}},
 		{"expert:ep=4", {SW_PLAN_EXPERT, .size = {4}}},
@@ -43,6 +45,7 @@ static void strategies_are_read_and_printed(void **state)
 		assert_int_equal(s.sequence, cases[i].is.sequence);
 		assert_int_equal(s.merge_bytes, cases[i].is.merge_bytes);
 		assert_int_equal(s.top, cases[i].is.top);
+		assert_int_equal(s.paper, cases[i].is.paper);
 		assert_int_equal(s.zero, cases[i].is.zero);
 		sw_plan_strategy_print(&s, &text);
 		assert_string_equal(text.data, cases[i].text);
@@ -83,6 +86,11 @@ static void unknown_strategies_are_refused_with_the_choices(void **state)
 	                                    "axonn:2,2,2",
 	                                    "axonn:2,2,2,2,2",
 	                                    "axonn:top=0",
+	                                    "axonn:top=0,model=paper",
+	                                    "axonn:model=",
+	                                    "axonn:model=paper,model=ours",
+	                                    "axonn:top=2,",
+	                                    "axonn:2,2,2,2,model=paper",
 	                                    "expert:4",
 	                                    "serial"};
 	(void)state;

@@ -223,8 +223,8 @@ static void summa_moves_panels_of_weights_and_of_activations(void **state)
 	free(layers);
 }
 
-/* AxoNN's equations 1 to 5; the first layer has no gradient of its input, so of (3) and (4) there
- * are three. */
+/* AxoNN's equations 4 to 8; the first layer has no gradient of its input, so of (6) and (7) there
+ * are three. In this chain the solver does what alternate transposes do. */
 static void axonn_moves_the_bytes_of_its_equations(void **state)
 {
 	static const struct {
