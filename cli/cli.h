@@ -17,16 +17,16 @@ typedef enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_COUNT, CLI_BYTES, CLI_
 /* The values of all options of all commands. */
 typedef struct cli_values {
 	bool help, json, quiet, verbose, rules, kernels, parts, no_links, no_kernels, pace, untied,
-		execute, allow_nan;
+		execute, allow_nan, blocking, transfers;
 	const char *cluster, *devices, *output, *strategy, *dump_after, *plot, *overlap, *trace,
 		*method, *effort, *pin;
 	const char *microbatches, *remat, *diff, *fusion;
-	const char *from, *to, *shape, *order;
+	const char *from, *to, *shape, *order, *times, *hold, *costs;
 	SW_VEC(const char *) data;
 	/* 0: not given, except for steps and seed */
 	int64_t memory, steps, seed, ranks, threads, random;
-	int64_t work_limit, repeat, chunks, pieces;
-	double time_limit;
+	int64_t work_limit, repeat, chunks, pieces, stages;
+	double time_limit, transfer;
 } cli_values;
 
 typedef struct cli_option {
@@ -139,6 +139,6 @@ sw_status cli_verify_random(cli *c, sw_error *err);
 /* ---- the commands ----------------------------------------------------------------------- */
 
 extern const cli_command cli_inspect, cli_plan_command, cli_explain, cli_verify, cli_simulate,
-	cli_run, cli_calibrate, cli_solve, cli_reshard;
+	cli_run, cli_calibrate, cli_solve, cli_reshard, cli_pipeline;
 
 #endif

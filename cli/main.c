@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-static const cli_command *const commands[] = {&cli_inspect,   &cli_plan_command, &cli_explain,
-                                              &cli_verify,    &cli_simulate,     &cli_run,
-                                              &cli_calibrate, &cli_solve,        &cli_reshard};
+static const cli_command *const commands[] = {
+	&cli_inspect, &cli_plan_command, &cli_explain, &cli_verify,  &cli_simulate,
+	&cli_run,     &cli_calibrate,    &cli_solve,   &cli_reshard, &cli_pipeline};
 
 static void print_usage(FILE *file)
 {
