@@ -263,6 +263,7 @@ AXONN = [
         paper_fixture(f"gpt-{name}", paper_gpt(*sizes, 2048, 2048, jnp.bfloat16), LARGE)
         for name, sizes in AXONN_GPT.items()
     ),
+    paper_fixture("gpt-20b-batch-16", paper_gpt(*AXONN_GPT["20b"], 2048, 16, jnp.bfloat16), LARGE),
     paper_fixture("gpt-20b-4-layers", paper_gpt(4, 7168, 56, 2048, 32, jnp.bfloat16), LARGE),
     *(paper_fixture(f"unet-{width}", unet(**UNET | dict(width=width)), LARGE) for width in (416, 512, 768, 1024)),
 ]
@@ -279,7 +280,26 @@ RHINO_RESNET = {  # width, widening, layers of a block
     "6b": (640, 2, (3, 4, 6, 3)),
     "12b": (320, 5, (3, 4, 23, 3)),  # the paper has 12, which makes 82 G
 }
+# depth, width, hidden, experts, and the devices of section 7.2; the paper is all in full precision
+RHINO_MOE = {
+    "1": (8, 768, 6144, 8),
+    "2": (16, 768, 6144, 8),
+    "4": (16, 768, 6144, 16),
+    "8": (16, 1024, 8192, 16),
+    "16": (16, 1536, 12288, 32),
+}
+
+
+def rhino_moe(devices, batch):
+    depth, width, hidden, experts = RHINO_MOE[devices]
+    sizes = dict(depth=depth, width=width, hidden=hidden, experts=experts, capacity=2 * 1024 // experts, batch=batch)
+    return gshard(**GSHARD_10B | sizes | dict(compute=jnp.float32))
+
+
 RHINO = [
+    *(paper_fixture(f"moe-{devices}-batch-256", rhino_moe(devices, 256)) for devices in RHINO_MOE),
+    *(paper_fixture(f"moe-{devices}-batch-8", rhino_moe(devices, 8)) for devices in ("1", "2", "4", "8")),
+    paper_fixture("unet-33m", unet(**UNET | dict(width=104, head_size=52, groups=8, batch=128, compute=jnp.float32))),
     *(paper_fixture(f"gpt-{name}", paper_gpt(*RHINO_GPT[name], 1024, 4)) for name in ("medium", "large", "xl", "2.7b")),
     *(paper_fixture(f"gpt-{name}-batch-64", paper_gpt(*sizes, 1024, 64)) for name, sizes in RHINO_GPT.items()),
     *(

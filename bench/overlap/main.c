@@ -3,13 +3,13 @@
  * waited for where they stand; then with all-reduces beside kernels, with reduce-scatters too, with
  * all-gathers too, with all kinds; then with gathered parameters cached.
  *
- *     bench/overlap [--cluster FILE] [--strategies A,B,...] [--memory BYTES] [--measure]
- *                   [--steps N] [-q] [FILE ...]
+ *     bench/overlap [--cluster FILE] [--devices N|AxB] [--strategies A;B;...] [--remat POLICY]
+ *                   [--memory BYTES] [--measure] [--steps N] [-q] [FILE ...]
  *
  * Each stage is shown as a share saved of the step before it, as AxoNN counts in its figure 3 (GPT
  * 20B on 16 GPUs of Perlmutter): 5 % by all-reduces behind weight gradients, 8 % by reduce-scatters
  * behind the backward pass, 19 % by all-gathers ahead of their use; 9 % more by keeping gathered
- * weights ("cached"). Up to the last stage every reader of a parameter that is split at rest
+ * weights ("cached"), 34 % by all four ("together"). Up to the last stage every reader of a parameter that is split at rest
  * re-gathers it, in the forward and in the backward pass; in the last one the first gather serves
  * all readers, as the planner chooses unless memory forbids. "exposed" is the communication left of
  * the one for which the plan waits without overlap: predicted, the step less its compute; measured,
@@ -34,7 +34,7 @@
 enum { CACHED = STAGES - 2, AS_PLANNED }; /* the planner's own choice, with overlap and without */
 
 typedef struct settings {
-	const char *cluster, *strategies;
+	const char *cluster, *devices, *strategies, *remat; /* NULL: all; the planner's choice */
 	int64_t memory_bytes, steps;
 	bool measure, quiet;
 } settings;
@@ -111,6 +111,7 @@ static void add_stages(sw_table *table, const stage_time *times, double least_s)
 		sw_table_cell(table, "%.1f %%",
 		              100 * (times[k - 1].seconds - times[k].seconds) /
 		                      times[k - 1].seconds);
+	sw_table_cell(table, "%.1f %%", 100 * (1 - times[CACHED].seconds / times[0].seconds));
 	sw_table_cell_number(table, sw_text_add_seconds, times[CACHED].seconds);
 	add_share(table, times[CACHED].exposed_s, times[AS_PLANNED].exposed_s);
 	add_share(table, least_s, times[AS_PLANNED].exposed_s);
@@ -164,6 +165,7 @@ static void add_axonn(sw_table *table)
 		else
 			sw_table_cell(table, "-");
 	}
+	sw_table_cell(table, "%d %%", AXONN_TOGETHER);
 	for (int i = 0; i < 5; i++)
 		sw_table_cell(table, "-");
 }
@@ -197,7 +199,11 @@ static sw_status bench_strategy(sw_table *table, const subject *s, const sw_clus
 {
 	sw_plan *plan;
 	sw_plan_options options = {
-		.no_overlap = true, .quiet = true, .memory_bytes = how->memory_bytes};
+		.no_overlap = true,
+		.quiet = true,
+		.remat = how->remat,
+		.microbatches = how->remat ? 1 : 0, /* the planner would choose those, too */
+		.memory_bytes = how->memory_bytes};
 	sw_status status = sw_plan_strategy_parse(strategy, &options.strategy, err);
 	if (status == SW_OK)
 		status = sw_plan_make(s->program, s->path, &s->sidecar, cluster, &options, &plan,
@@ -223,10 +229,10 @@ static sw_status bench_program(sw_table *table, const char *path, const sw_clust
 		return status;
 	for (const char *at = how->strategies; *at && status == SW_OK;) {
 		char name[48];
-		size_t n = strcspn(at, ",");
+		size_t n = strcspn(at, ";");
 		snprintf(name, sizeof(name), "%.*s", (int)n, at);
 		status = bench_strategy(table, &s, cluster, how, name, err);
-		at += n + (at[n] == ',');
+		at += n + (at[n] == ';');
 	}
 	sw_sidecar_clear(&s.sidecar);
 	sw_program_free(s.program);
@@ -238,12 +244,15 @@ static sw_status bench_all(const char *const *paths, size_t n, const settings *h
 	static const char *const headings[] = {
 		"program",       "strategy",   "figures",    "compute",
 		"communication", "no overlap", "all-reduce", "+ reduce-scatter",
-		"+ all-gather",  "+ others",   "+ cached",   "overlapped",
-		"exposed",       "least",      "ops",        "schedule ms"};
+		"+ all-gather",  "+ others",   "+ cached",   "together",
+		"overlapped",    "exposed",    "least",      "ops",
+		"schedule ms"};
 	sw_cluster cluster;
 	sw_table table;
 	sw_text text = {0};
 	sw_status status = sw_cluster_read(how->cluster, &cluster, err);
+	if (status == SW_OK && how->devices)
+		status = sw_cluster_take(&cluster, how->devices, err);
 	if (status != SW_OK)
 		return status;
 	sw_table_init(&table, SW_COUNT(headings), headings);
@@ -291,12 +300,14 @@ int main(int argc, char **argv)
 {
 	static const char *const usual[] = {SW_SOURCE_DIR "/tests/programs/gpt-124m.hlo.gz"};
 	settings how = {.cluster = SW_SOURCE_DIR "/clusters/a100-8x8.yaml",
-	                .strategies = "dp,zero1,zero3,megatron:tp=8,auto"};
+	                .strategies = "dp;zero1;zero3;megatron:tp=8;auto"};
 	sw_error err = {0};
 	const char *memory = "0", *steps = "10";
 	int i = 1;
 	while (option(argc, argv, &i, "--cluster", &how.cluster) ||
+	       option(argc, argv, &i, "--devices", &how.devices) ||
 	       option(argc, argv, &i, "--strategies", &how.strategies) ||
+	       option(argc, argv, &i, "--remat", &how.remat) ||
 	       option(argc, argv, &i, "--memory", &memory) ||
 	       option(argc, argv, &i, "--steps", &steps) ||
 	       flag(argc, argv, &i, "--measure", &how.measure) ||

@@ -16,6 +16,7 @@ typedef struct stage {
 	double axonn; /* per cent saved in AxoNN's figure 3; 0: not given there */
 } stage;
 
+#define AXONN_TOGETHER 34 /* per cent, at the end of its section IV */
 extern const stage all_stages[STAGES];
 
 typedef struct stage_time {
