@@ -56,12 +56,21 @@ static double network_s(const groups *g, const layer_list *layers)
 	return sum;
 }
 
+/* Megatron's activations stay within a server (section 5.3.2) where it has several devices. */
+static int32_t outermost_of_a_group(const sw_cluster *cluster)
+{
+	int32_t n = cluster->atoms.n, a = 0;
+	while (a < n && cluster->atom_level[a] == 0)
+		a++;
+	return a < n ? a : 0;
+}
+
 /* Return the best K, over groups of innermost devices. */
 static double best_s(const sw_cluster *cluster, const layer_list *layers, double *best_k)
 {
 	double best = INFINITY;
 	uint32_t all = (UINT32_C(1) << cluster->atoms.n) - 1;
-	for (int32_t a = cluster->atoms.n; a >= 0; a--) {
+	for (int32_t a = cluster->atoms.n; a >= outermost_of_a_group(cluster); a--) {
 		groups g = {.cluster = cluster, .all = all, .data = (UINT32_C(1) << a) - 1};
 		g.tensor = all & ~g.data;
 		g.p = (double)cluster->n_devices;
@@ -95,7 +104,7 @@ json_t *run_dense(const settings *how, const experiment *e)
 	layer_list layers = {0};
 	json_t *result = run_plans(how, e), *plans = json_object_get(result, "plans"),
 	       *lines = json_object_get(result, "lines");
-	if (subject_read_plain(&s, e, &err) == SW_OK && lines) {
+	if (subject_read_plain(&s, e, &err) == SW_OK && lines && !how->strategies) {
 		double k = 1;
 		find_layers(s.program, &layers);
 		double by_formula = best_s(&s.cluster, &layers, &k);

@@ -2,7 +2,11 @@
  * The papers' experiments, planned by us (docs/papers.md): our plans are compared with the papers'
  * best strategies and with their figures.
  *
- *   bench/papers [--json] [--list] [--only GROUP|WORD]... [--time-limit S] [-q]
+ *   bench/papers [--json] [--list] [--claims] [--slow-claims] [--only GROUP|WORD]... [--strategies "S S..."]
+ *                [--time-limit S] [-q]
+ *
+ * --claims checks what docs/papers.md says came out (claims.c), --slow-claims what takes long.
+ * --strategies plans these alone, instead of ours and what a row compares it with.
  *
  * GROUP is autoddl, axonn, rhino or users; any other word selects the experiments with that program
  * or with that word in their titles. The columns:
@@ -71,6 +75,23 @@ static json_t *with_title(json_t *result, const experiment *e)
 	return result;
 }
 
+const experiment *experiment_named(const char *where)
+{
+	for (size_t g = 0; g < SW_COUNT(groups); g++)
+		for (size_t i = 0; i < *groups[g].n; i++)
+			if (!strcmp(groups[g].experiments[i].where, where))
+				return &groups[g].experiments[i];
+	return NULL;
+}
+
+bool is_asked_for(const settings *how, const char *where)
+{
+	for (int i = 0; i < how->n_only; i++)
+		if (strstr(where, how->only[i]))
+			return true;
+	return how->n_only == 0;
+}
+
 typedef void each_fn(const settings *how, const experiment *e, json_t *list);
 
 /* Return the number of results. */
@@ -115,29 +136,36 @@ static int run_all(const settings *how)
 	json_decref(all);
 	if (n == 0)
 		fprintf(stderr, "no experiment is of that name; --list shows them\n");
-	return n == 0 ? 2 : slower > 0;
+	return n == 0 ? 2 : slower > 0 && !how->strategies;
 }
 
 static int usage(void)
 {
 	fprintf(stderr,
-	        "usage: papers [--json] [--list] [--only GROUP|WORD]... [--time-limit S] [-q]\n");
+	        "usage: papers [--json] [--list] [--claims] [--slow-claims] [--only GROUP|WORD]... "
+	        "[--strategies \"S S...\"] [--time-limit S] [-q]\n");
 	return 2;
 }
 
 int main(int argc, char **argv)
 {
 	settings how = {.time_limit_s = 60};
-	bool list = false;
+	bool list = false, claims = false, slow = false;
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--json"))
 			how.json = true;
 		else if (!strcmp(argv[i], "--list"))
 			list = true;
+		else if (!strcmp(argv[i], "--claims"))
+			claims = true;
+		else if (!strcmp(argv[i], "--slow-claims"))
+			slow = true;
 		else if (!strcmp(argv[i], "-q"))
 			how.quiet = true;
 		else if (!strcmp(argv[i], "--only") && i + 1 < argc && how.n_only < MAX_WORDS)
 			how.only[how.n_only++] = argv[++i];
+		else if (!strcmp(argv[i], "--strategies") && i + 1 < argc)
+			how.strategies = argv[++i];
 		else if (!strcmp(argv[i], "--time-limit") && i + 1 < argc)
 			how.time_limit_s = strtod(argv[++i], NULL);
 		else
@@ -145,5 +173,7 @@ int main(int argc, char **argv)
 	}
 	if (list)
 		return for_chosen(&how, list_one, NULL) > 0 ? 0 : 2;
+	if (claims || slow)
+		return check_claims(&how, slow);
 	return run_all(&how);
 }

@@ -12,6 +12,7 @@
  *   dense.c     cost Megatron's two dimensions for dense layers behind convolutions
  *   segments.c  find Rhino's critical nodes
  *   report.c    print the tables
+ *   claims.c    hold what docs/papers.md says came out against what comes out
  *
  * Figures are JSON objects, from a child to its parent, and into the output of --json.
  */
@@ -26,6 +27,9 @@ typedef struct settings {
 	/* groups of experiments, or words of their titles; none: all */
 	const char *only[MAX_WORDS];
 	int n_only;
+	/* separated by blanks: of rows that plan, these alone are planned; NULL: the row's and ours
+	 */
+	const char *strategies;
 	/* of the search for a plan; the rest of planning has as much again, and a minute */
 
 	double time_limit_s;
@@ -44,7 +48,9 @@ struct experiment {
 	const char *beside;   /* strategies that ours is compared with, separated by blanks */
 	int32_t microbatches; /* number of microbatches of the step; 0: the program as it is */
 	bool checkpointed;    /* the backward pass recomputes the activations of each block */
-	/* the planner chooses the number of microbatches and the rematerialisation */
+	/* The planner chooses the number of microbatches and the rematerialisation. What ours is
+	 * compared with is the best of three: so chosen; nothing computed again; and this with
+	 * `microbatches`, if they are given. */
 	bool planner_chooses;
 	/* collectives block, as in AutoDDL's model; else they run beside kernels */
 
@@ -74,6 +80,18 @@ extern const experiment autoddl_experiments[], axonn_experiments[], rhino_experi
 	users_experiments[];
 extern const size_t n_autoddl, n_axonn, n_rhino, n_users;
 
+/* ---- main.c: the experiments by name ---------------------------------------------------- */
+
+const experiment *experiment_named(const char *where); /* NULL: there is none */
+/* Is it among those of --only? */
+bool is_asked_for(const settings *how, const char *where);
+
+/* ---- claims.c --------------------------------------------------------------------------- */
+
+/* Run the rows whose figures docs/papers.md prints, and compare. Return the exit code: 1 if one
+ * differs by more than 2 %. slow: those that take minutes. */
+int check_claims(const settings *how, bool slow);
+
 /* ---- run.c: each returns a JSON object, with what its kind of table needs --------------- */
 
 run_fn run_plans; /* our plan and those compared with it */
@@ -99,13 +117,15 @@ typedef struct plan_task {
 	const settings *how;
 	const experiment *experiment;
 	const char *strategy;
+	const char *remat;    /* NULL: the planner chooses */
+	int32_t microbatches; /* 0: the planner chooses */
 	bool brief; /* only the plan's figures: not its traffic by kind */
 } plan_task;
 /* A figures_fn: prints the plan's figures, then again with those of the simulator. "status" is
  * "ok", "does not fit", "not there yet" (the strategy), or "failed"; "message" says more. */
 void plan_work(const void *task, FILE *to);
 
-/* The inputs of an experiment: its program as it is planned, and the cluster. */
+/* The inputs of an experiment: its program as it was exported, and the cluster. */
 typedef struct subject {
 	char path[512];
 	sw_program *program;
@@ -113,7 +133,7 @@ typedef struct subject {
 	sw_cluster cluster;
 } subject;
 sw_status subject_read(subject *s, const experiment *e, sw_error *err);
-/* Read the program canonical, neither checkpointed nor in microbatches. */
+/* The same, with the program canonical. */
 sw_status subject_read_plain(subject *s, const experiment *e, sw_error *err);
 void subject_clear(subject *s);
 

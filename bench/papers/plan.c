@@ -1,5 +1,6 @@
-/* One plan: a program's file, rewritten as its experiment says, planned under a strategy, and its
- * cost. */
+/* One plan: a program's file, planned under a strategy as its experiment says, and its cost. The
+ * planner rewrites it, as `shardwright plan` does: a loop over microbatches that were made here
+ * would hide from it how small a microbatch is. */
 #include "papers.h"
 
 #include "simulate/simulate.h"
@@ -31,40 +32,6 @@ static sw_status make_canonical(sw_program **program, sw_error *err)
 	return status == SW_OK ? take(program, canonical) : status;
 }
 
-static const sw_remat *policy_named(const sw_remat_policy_list *policies, const char *name)
-{
-	for (size_t i = 0; i < policies->len; i++)
-		if (!strcmp(policies->data[i].name, name))
-			return &policies->data[i].what;
-	return NULL;
-}
-
-/* Checkpoint as AxoNN and Megatron do: of each block keep only its inputs. */
-static sw_status make_checkpointed(sw_program **program, const sw_device *device, sw_error *err)
-{
-	sw_remat_points points;
-	sw_remat_policy_list policies = {0};
-	sw_program *out = NULL;
-	const sw_remat_device speed = {device->flops[SW_BF16] * device->matmul_efficiency,
-	                               device->memory_bandwidth};
-	sw_remat_points_init(&points, *program);
-	sw_status status = sw_remat_policies(&points, speed, &policies, err);
-	const sw_remat *blocks = status == SW_OK ? policy_named(&policies, "blocks") : NULL;
-	if (blocks)
-		status = sw_rewrite_remat(*program, blocks, &out, err);
-	sw_vec_clear(&policies);
-	sw_remat_points_clear(&points);
-	return status == SW_OK && out ? take(program, out) : status;
-}
-
-static sw_status make_microbatches(sw_program **program, const sw_sidecar *sidecar, int32_t n,
-                                   sw_error *err)
-{
-	sw_program *out;
-	sw_status status = sw_rewrite_microbatches(*program, sidecar, n, &out, err);
-	return status == SW_OK ? take(program, out) : status;
-}
-
 static sw_status read_cluster(const experiment *e, sw_cluster *cluster, sw_error *err)
 {
 	char path[512];
@@ -84,21 +51,12 @@ sw_status subject_read(subject *s, const experiment *e, sw_error *err)
 		status = sw_read_program(s->path, &s->program, err);
 	if (status == SW_OK)
 		status = sw_sidecar_find(s->path, s->program, &s->sidecar, err);
-	if (status == SW_OK && (e->checkpointed || e->microbatches))
-		status = make_canonical(&s->program, err);
-	if (status == SW_OK && e->checkpointed)
-		status = make_checkpointed(&s->program, &s->cluster.device, err);
-	if (status == SW_OK && e->microbatches)
-		status = make_microbatches(&s->program, &s->sidecar, e->microbatches, err);
 	return status;
 }
 
 sw_status subject_read_plain(subject *s, const experiment *e, sw_error *err)
 {
-	experiment plain = *e;
-	plain.checkpointed = false;
-	plain.microbatches = 0;
-	sw_status status = subject_read(s, &plain, err);
+	sw_status status = subject_read(s, e, err);
 	return status == SW_OK ? make_canonical(&s->program, err) : status;
 }
 
@@ -246,13 +204,11 @@ static sw_status say_figures(const plan_task *t, const subject *s, const sw_plan
 static sw_status plan_subject(const plan_task *t, const subject *s, FILE *to, sw_error *err)
 {
 	sw_plan *plan;
-	bool planner_chooses = t->experiment->planner_chooses;
 	sw_plan_options options = {
 		.no_overlap = t->experiment->blocking,
 		.quiet = true,
-		.remat = planner_chooses ? NULL
-	                                 : "none", /* the row's program is checkpointed itself */
-		.microbatches = planner_chooses ? 0 : 1,
+		.remat = t->remat,
+		.microbatches = t->microbatches,
 		.time_limit_s = t->how->time_limit_s,
 		.memory_bytes = (int64_t)t->experiment->memory_bytes};
 	sw_status status = sw_plan_strategy_parse(t->strategy, &options.strategy, err);

@@ -1,4 +1,4 @@
-/* Rhino: sections 7.3 to 7.5. */
+/* Rhino: sections 7.2 to 7.5. */
 #include "papers.h"
 
 #define PARTLY                                                                                     \
@@ -37,6 +37,26 @@
 #define FIGURE_8(size, n, l, h, besides)                                                           \
 	GPT(size, n, 4, "", "7.3 table 1, batch 4", l, h, besides,                                 \
 	    "utilization up to 68.1 % within a machine")
+
+/* The same for GShard: every second of l blocks is a mixture of which a token sees two experts of
+ * hidden size H. */
+#define MOE_FLOPS(b, l, h, H)                                                                      \
+	(3. * (b)*1024 *                                                                           \
+	 ((l) * (8. * (h) * (h) + 4. * 1024 * (h)) + (l) / 2 * 12. * (h) * (H) +                   \
+	  2. * (h)*51200))
+#define MOE(n, b, title, l, h, H, machine, besides, found)                                         \
+	{                                                                                          \
+		.group = "rhino", .where = title ", " n " of " machine, .run = run_plans,          \
+		.program = "moe-" n "-batch-" #b, .cluster = machine, .devices = n,                \
+		.beside = besides, .planner_chooses = true, .model_flops = MOE_FLOPS(b, l, h, H),  \
+		.peak_flops = V100_FLOPS, .finding = found                                         \
+	}
+#define MOE_7(n, l, h, H, besides)                                                                 \
+	MOE(n, 256, "7.2 table 2, MoE", l, h, H, "rhino-m8", besides,                              \
+	    "utilization up to 55.1 %, pipelines among the plans")
+#define MOE_8(n, l, h, H, machine, besides)                                                        \
+	MOE(n, 8, "7.3 MoE batch 8", l, h, H, machine, besides,                                    \
+	    "utilization up to 62.0 % within a machine of rhino-m8")
 
 #define RESNET(size, n, assumption)                                                                \
 	{                                                                                          \
@@ -87,16 +107,25 @@ const experiment rhino_experiments[] = {
          .planner_chooses = true,
          .finding = "dp is chosen",
          .assumed = "batch 32 of half precision: the paper has 32 per device, in full precision"},
+	MOE_7("1", 8, 768, 6144, NULL),
+	MOE_7("2", 16, 768, 6144, "dp zero3 expert"),
+	MOE_7("4", 16, 768, 6144, "dp zero3 expert"),
+	MOE_7("8", 16, 1024, 8192, "dp zero3 expert"),
+	MOE_7("16", 16, 1536, 12288, "dp zero3 expert"),
+	MOE_8("1", 8, 768, 6144, "rhino-m8", NULL),
+	MOE_8("2", 16, 768, 6144, "rhino-m8", "dp zero3 expert"),
+	MOE_8("4", 16, 768, 6144, "rhino-m8", "dp zero3 expert"),
+	MOE_8("8", 16, 1024, 8192, "rhino-m8", "dp zero3 expert"),
+	MOE_8("8", 16, 1024, 8192, "rhino-s1", "dp zero3 expert"),
 	{.group = "rhino",
-         .where = "7.2 table 2, MoE",
+         .where = "7.4 table 3, U-Net",
          .run = run_plans,
-         .program = "moe-gshard",
+         .program = "unet-33m",
          .cluster = "rhino-m8",
-         .devices = "16",
-         .beside = "dp zero3 expert",
-         .planner_chooses = true,
-         .finding = "experts are split",
-         .assumed = "half precision"},
+         .devices = "8",
+         .beside = "dp zero1",
+         .finding = "dp is chosen",
+         .assumed = "AxoNN's U-Net with 104 channels: 32.4 M; 32 x 32, 16 samples per device"},
 	{.group = "rhino",
          .where = "7.5 table 5",
          .run = run_segments,
