@@ -1,0 +1,105 @@
+/* The optimizer: which stage has which op behind the loop. */
+#include <string.h>
+
+#include "stages/internal.h"
+
+typedef struct entry_finder {
+	sw_stage_finder *f;
+	int32_t *stage, *round; /* per value; -1: none */
+} entry_finder;
+
+/* Sums are where their last op is. */
+static void place_sums(entry_finder *e)
+{
+	const sw_stage_finder *f = e->f;
+	for (uint32_t k = 0; k < f->n_inner; k++) {
+		sw_id maker = sw_maker_of(f->program, f->body->results.data[k]);
+		int32_t v = f->out->stage[maker];
+		if (sw_element_is_import(f, k) || v < 0)
+			continue;
+		e->stage[f->loop->first_result + k] = sw_stage_physical(f->out, v);
+		e->round[f->loop->first_result + k] = 0;
+	}
+}
+
+/* An op is where its largest operand is; of equally large ones, where the latest is, so that a
+ * chain of sums over all stages changes between them once. */
+static void place_op(entry_finder *e, const sw_op *op, int32_t *op_stage, int32_t *op_round)
+{
+	int64_t best_bytes = -1;
+	int32_t stage = -1, latest = -1, round = 0;
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		sw_id x = op->operands[k];
+		int64_t bytes = sw_shape_bytes(sw_value_shape(e->f->program, x));
+		if (e->stage[x] < 0 ||
+		    !(bytes > best_bytes || (bytes == best_bytes && e->round[x] > latest)))
+			continue;
+		best_bytes = bytes;
+		stage = e->stage[x];
+		latest = e->round[x];
+	}
+	for (uint32_t k = 0; k < op->n_operands && stage >= 0; k++) {
+		sw_id x = op->operands[k];
+		if (e->stage[x] >= 0)
+			round = SW_MAX(round, e->round[x] + (e->stage[x] != stage));
+	}
+	*op_stage = stage;
+	*op_round = stage < 0 ? -1 : round;
+	for (uint32_t r = 0; r < op->n_results; r++) {
+		e->stage[op->first_result + r] = stage;
+		e->round[op->first_result + r] = *op_round;
+	}
+}
+
+void sw_stage_find_entry(sw_stage_finder *f)
+{
+	size_t n_values = f->program->values.len, n_ops = f->program->ops.len;
+	entry_finder e = {f, SW_NEW_N(&f->arena, int32_t, n_values),
+	                  SW_NEW_N(&f->arena, int32_t, n_values)};
+	int32_t *stage = (int32_t *)(uintptr_t)f->out->stage,
+		*round = SW_NEW_N(&f->out->arena, int32_t, n_ops);
+	memset(e.stage, 0xff, sizeof(int32_t) * n_values);
+	memset(round, 0xff, sizeof(int32_t) * n_ops);
+	place_sums(&e);
+	f->out->n_rounds = 1;
+	for (size_t i = 0; i < f->entry->ops.len; i++) {
+		sw_id id = f->entry->ops.data[i];
+		const sw_op *op = sw_op_at(f->program, id);
+		if (op == f->loop || op->opcode == SW_OP_PARAMETER)
+			continue;
+		place_op(&e, op, &stage[id], &round[id]);
+		f->out->n_rounds = SW_MAX(f->out->n_rounds, round[id] + 1);
+	}
+	f->out->round = round;
+}
+
+sw_status sw_stages_init(sw_stages *stages, const sw_program *looped,
+                         const sw_stage_options *options, sw_error *err)
+{
+	sw_stage_finder f = {.out = stages, .program = looped, .options = *options};
+	*stages = (sw_stages){.program = looped, .n_stages = options->n_stages};
+	if (options->n_stages < 1)
+		return sw_fail(err, SW_ERR_INPUT, "%d stages: expected at least 1",
+		               options->n_stages);
+	sw_arena_init(&stages->arena);
+	sw_arena_init(&f.arena);
+	sw_status status = sw_stage_find_loop(&f, err);
+	if (status == SW_OK)
+		status = sw_stage_find_forward(&f, err);
+	if (status == SW_OK) {
+		sw_stage_find_positions(&f);
+		status = sw_stage_cut(&f, err);
+	}
+	if (status == SW_OK)
+		sw_stage_find_entry(&f);
+	sw_arena_clear(&f.arena);
+	if (status)
+		sw_stages_clear(stages);
+	return status;
+}
+
+void sw_stages_clear(sw_stages *stages)
+{
+	sw_arena_clear(&stages->arena);
+	*stages = (sw_stages){0};
+}

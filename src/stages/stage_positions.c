@@ -1,0 +1,339 @@
+/* Positions of all flow ops of the body, what work there is at each, and what crosses a cut behind
+ * each. */
+#include <string.h>
+
+#include "stages/internal.h"
+
+/* Where each value was read by forward ops: positions, ascending, for flow values behind that of
+ * their maker. Values that are no flow share the list of the largest parameter that they come
+ * from. */
+typedef SW_VEC(int32_t) position_list;
+typedef struct position_finder {
+	sw_stage_finder *f;
+	position_list *lists; /* [values] */
+	sw_id *source;        /* [values]: whose list counts; SW_NO_ID: nobody's */
+} position_finder;
+
+static int64_t bytes_of(const sw_stage_finder *f, sw_id value)
+{
+	return sw_shape_bytes(sw_value_shape(f->program, value));
+}
+
+/* Of what is no flow: the largest parameter among its operands'. */
+static void find_source(position_finder *p, const sw_op *op)
+{
+	const sw_stage_finder *f = p->f;
+	sw_id best = SW_NO_ID;
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		sw_id source = p->source[op->operands[k]];
+		if (source != SW_NO_ID &&
+		    (best == SW_NO_ID || bytes_of(f, source) > bytes_of(f, best)))
+			best = source;
+	}
+	for (uint32_t r = 0; r < op->n_results; r++)
+		p->source[op->first_result + r] = best;
+}
+
+static void place_forward(position_finder *p, const sw_op *op, int32_t position)
+{
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		sw_id source = p->source[op->operands[k]];
+		if (source != SW_NO_ID)
+			sw_vec_push(&p->lists[source], position);
+	}
+	for (uint32_t r = 0; r < op->n_results; r++) {
+		p->source[op->first_result + r] = op->first_result + r;
+		sw_vec_push(&p->lists[op->first_result + r], position);
+	}
+}
+
+/* The last position up to `most` in the list; -1: there is none. */
+static int32_t last_up_to(const position_list *list, int32_t most)
+{
+	size_t low = 0, high = list->len;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (list->data[middle] <= most)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? list->data[low - 1] : -1;
+}
+
+/* Not behind any backward value that it reads; and there, where the forward values and parameters
+ * that it reads were read last. */
+static void place_backward(position_finder *p, const sw_op *op)
+{
+	sw_stage_finder *f = p->f;
+	int32_t most = f->n_positions - 1, anchor = -1;
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		sw_id maker = sw_maker_of(f->program, op->operands[k]);
+		if (f->position[maker] >= 0 && !f->forward[maker])
+			most = SW_MIN(most, f->position[maker]);
+	}
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		sw_id source = p->source[op->operands[k]];
+		if (source != SW_NO_ID)
+			anchor = SW_MAX(anchor, last_up_to(&p->lists[source], most));
+	}
+	f->position[sw_op_id(f->program, op)] = anchor < 0 ? most : anchor;
+}
+
+static void place_all(position_finder *p)
+{
+	sw_stage_finder *f = p->f;
+	int32_t next = 0;
+	for (uint32_t k = 0; k < f->n_inner; k++)
+		if (sw_element_is_import(f, k))
+			p->source[f->inner + k] = f->inner + k;
+	for (size_t i = 0; i < f->body->ops.len; i++) {
+		const sw_op *op = sw_body_op(f, i);
+		sw_id id = f->body->ops.data[i];
+		if (op->opcode == SW_OP_PARAMETER)
+			continue;
+		if (f->forward[id]) {
+			f->position[id] = next;
+			place_forward(p, op, next++);
+		} else if (f->state[id] && f->data[id]) {
+			place_backward(p, op);
+		} else {
+			find_source(p, op);
+		}
+	}
+}
+
+/* ---- gradients -------------------------------------------------------------------------- */
+
+/* Per value of the entry: the largest sum that it is computed from, and the largest state; 1 + the
+ * number of the loop's element, and of the input. 0: none. */
+typedef struct largest_sources {
+	uint32_t *sum, *state;
+} largest_sources;
+
+static void take_larger(const sw_stage_finder *f, const sw_op *op, const uint32_t *of, uint32_t *to)
+{
+	int64_t most = -1;
+	uint32_t best = 0;
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		int64_t bytes = bytes_of(f, op->operands[k]);
+		if (of[op->operands[k]] && bytes > most) {
+			best = of[op->operands[k]];
+			most = bytes;
+		}
+	}
+	for (uint32_t r = 0; r < op->n_results; r++)
+		to[op->first_result + r] = best;
+}
+
+static largest_sources find_largest(sw_stage_finder *f)
+{
+	const sw_program *program = f->program;
+	largest_sources s = {SW_NEW_N(&f->arena, uint32_t, program->values.len),
+	                     SW_NEW_N(&f->arena, uint32_t, program->values.len)};
+	const sw_id *inputs;
+	uint32_t n = sw_program_inputs(program, program->entry, &f->arena, &inputs);
+	for (uint32_t k = 0; k < n; k++)
+		s.state[inputs[k]] = f->state_value[inputs[k]] ? k + 1 : 0;
+	for (uint32_t k = 0; k < f->n_inner; k++)
+		if (!sw_element_is_import(f, k))
+			s.sum[f->loop->first_result + k] = k + 1;
+	for (size_t i = 0; i < f->entry->ops.len; i++) {
+		const sw_op *op = sw_op_at(program, f->entry->ops.data[i]);
+		if (op == f->loop || op->opcode == SW_OP_PARAMETER)
+			continue;
+		take_larger(f, op, s.sum, s.sum);
+		take_larger(f, op, s.state, s.state);
+	}
+	return s;
+}
+
+/* The sum of the gradient of an element's parameter: 1 + its element; 0: it has none. */
+static uint32_t gradient_of(const sw_stage_finder *f, const largest_sources *s, uint32_t k)
+{
+	const sw_program *program = f->program;
+	uint32_t input = s->state[f->loop->operands[k]];
+	for (size_t i = 0; i < program->aliases.len && input; i++)
+		if (program->aliases.data[i].input == input - 1)
+			return s->sum[f->entry->results.data[program->aliases.data[i].output]];
+	return 0;
+}
+
+/* Of values: 0 nothing reads it; 1 + k: only what element k of the loop is summed from does;
+ * SEVERAL: others do. */
+#define SEVERAL UINT32_MAX
+static void join(uint32_t *leads, uint32_t to)
+{
+	*leads = *leads == 0 || *leads == to ? to : SEVERAL;
+}
+
+/* Ops that only lead to the gradient of one parameter are where that parameter is read, as far as
+ * they may be: not behind the position that they have. */
+static void pull_gradients(position_finder *p, const uint32_t *parameter_of)
+{
+	sw_stage_finder *f = p->f;
+	uint32_t *leads = SW_NEW_N(&f->arena, uint32_t, f->program->values.len);
+	for (uint32_t k = 0; k < f->n_inner; k++)
+		join(&leads[f->body->results.data[k]], k + 1);
+	for (size_t i = f->body->ops.len; i-- > 0;) {
+		const sw_op *op = sw_body_op(f, i);
+		sw_id id = f->body->ops.data[i];
+		uint32_t to = 0;
+		for (uint32_t r = 0; r < op->n_results; r++)
+			if (leads[op->first_result + r])
+				join(&to, leads[op->first_result + r]);
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			join(&leads[op->operands[k]], to ? to : SEVERAL);
+		if (to == 0 || to == SEVERAL || !parameter_of[to - 1] || f->forward[id] ||
+		    f->position[id] < 0)
+			continue;
+		const position_list *list = &p->lists[f->inner + parameter_of[to - 1] - 1];
+		int32_t at = last_up_to(list, f->position[id]);
+		if (at >= 0)
+			f->position[id] = at;
+	}
+}
+
+static void find_gradients(position_finder *p)
+{
+	sw_stage_finder *f = p->f;
+	largest_sources sources = find_largest(f);
+	uint32_t *parameter_of = SW_NEW_N(&f->arena, uint32_t, f->n_inner);
+	f->gradient_of = SW_NEW_N(&f->arena, uint32_t, f->n_inner);
+	for (uint32_t k = 0; k < f->n_inner; k++) {
+		if (!sw_element_is_import(f, k) || !f->state_value[f->inner + k])
+			continue;
+		f->gradient_of[k] = gradient_of(f, &sources, k);
+		if (f->gradient_of[k])
+			parameter_of[f->gradient_of[k] - 1] = k + 1;
+	}
+	pull_gradients(p, parameter_of);
+}
+
+/* ---- work ------------------------------------------------------------------------------- */
+
+static void add_work(sw_stage_finder *f)
+{
+	size_t n = (size_t)f->n_positions;
+	f->position_forward_s = SW_NEW_N(&f->arena, double, n);
+	f->position_backward_s = SW_NEW_N(&f->arena, double, n);
+	f->position_flops = SW_NEW_N(&f->arena, double, n);
+	for (size_t i = 0; i < f->body->ops.len; i++) {
+		sw_id id = f->body->ops.data[i];
+		int32_t at = f->position[id];
+		if (at < 0)
+			continue;
+		double flops = sw_op_flops(f->program, id),
+		       seconds =
+			       SW_MAX(flops / f->options.device.flops_per_s,
+		                      sw_op_bytes(f->program, id) / f->options.device.bytes_per_s);
+		(f->forward[id] ? f->position_forward_s : f->position_backward_s)[at] += seconds;
+		f->position_flops[at] += flops;
+	}
+}
+
+/* ---- what crosses ----------------------------------------------------------------------- */
+
+static void widen(sw_position_span *span, int32_t position)
+{
+	span->first = SW_MIN(span->first, position);
+	span->last = SW_MAX(span->last, position);
+}
+
+/* `bytes` cross every cut from behind `from` to before `to`. */
+static void cross(int64_t *steps, int32_t from, int32_t to, int64_t bytes)
+{
+	if (from < to) {
+		steps[from] += bytes;
+		steps[to] -= bytes;
+	}
+}
+
+static void sum_up(int64_t *steps, int32_t n)
+{
+	for (int32_t i = 1; i < n; i++)
+		steps[i] += steps[i - 1];
+}
+
+static sw_position_span *find_spans(sw_stage_finder *f)
+{
+	sw_position_span *spans = SW_NEW_N(&f->arena, sw_position_span, f->program->values.len);
+	for (size_t i = 0; i < f->program->values.len; i++)
+		spans[i] = (sw_position_span){INT32_MAX, -1};
+	for (size_t i = 0; i < f->body->ops.len; i++) {
+		const sw_op *op = sw_body_op(f, i);
+		int32_t at = f->position[f->body->ops.data[i]];
+		for (uint32_t k = 0; k < op->n_operands && at >= 0; k++)
+			widen(&spans[op->operands[k]], at);
+	}
+	return spans;
+}
+
+/* Copies of a parameter, from its first reader to its last one and to its gradient's sum, cross
+ * once a step: in microbatches, there and back. */
+static void cross_parameters(position_finder *p)
+{
+	sw_stage_finder *f = p->f;
+	f->parameters = SW_NEW_N(&f->arena, sw_position_span, f->n_inner);
+	for (uint32_t k = 0; k < f->n_inner; k++) {
+		const position_list *list = &p->lists[f->inner + k];
+		sw_position_span *span = &f->parameters[k];
+		*span = (sw_position_span){0, -1};
+		if (!sw_element_is_import(f, k) || !list->len || !f->state_value[f->inner + k])
+			continue;
+		*span = (sw_position_span){list->data[0], list->data[list->len - 1]};
+		if (f->gradient_of[k])
+			widen(span,
+			      f->position[sw_maker_of(
+				      f->program, f->body->results.data[f->gradient_of[k] - 1])]);
+		int64_t bytes = bytes_of(f, f->inner + k) / f->out->n_microbatches;
+		cross(f->up_bytes, span->first, span->last, bytes);
+		cross(f->down_bytes, span->first, span->last, bytes);
+	}
+}
+
+static void add_crossings(position_finder *p)
+{
+	sw_stage_finder *f = p->f;
+	int32_t n = f->n_positions;
+	sw_position_span *spans = find_spans(f);
+	f->up_bytes = SW_NEW_N(&f->arena, int64_t, n + 1);
+	f->down_bytes = SW_NEW_N(&f->arena, int64_t, n + 1);
+	for (size_t i = 0; i < f->body->ops.len; i++) {
+		const sw_op *op = sw_body_op(f, i);
+		int32_t at = f->position[f->body->ops.data[i]];
+		for (uint32_t r = 0; r < op->n_results && at >= 0; r++) {
+			sw_id value = op->first_result + r;
+			if (spans[value].last < 0)
+				continue;
+			cross(f->up_bytes, at, spans[value].last, bytes_of(f, value));
+			cross(f->down_bytes, spans[value].first, at, bytes_of(f, value));
+		}
+	}
+	cross_parameters(p);
+	sum_up(f->up_bytes, n);
+	sum_up(f->down_bytes, n);
+}
+
+void sw_stage_find_positions(sw_stage_finder *f)
+{
+	position_finder p = {.f = f};
+	size_t n = f->program->values.len;
+	p.lists = sw_alloc(sizeof(position_list) * n);
+	p.source = sw_alloc(sizeof(sw_id) * n);
+	f->position = SW_NEW_N(&f->out->arena, int32_t, f->program->ops.len);
+	for (size_t i = 0; i < f->program->ops.len; i++)
+		f->position[i] = -1;
+	for (size_t i = 0; i < n; i++)
+		p.source[i] = SW_NO_ID;
+	place_all(&p);
+	find_gradients(&p);
+	add_work(f);
+	add_crossings(&p);
+	for (size_t i = 0; i < n; i++)
+		sw_vec_clear(&p.lists[i]);
+	free(p.lists);
+	free(p.source);
+	f->out->position = f->position;
+	f->out->n_positions = f->n_positions;
+}

@@ -1,0 +1,117 @@
+/*
+ * stages: a training step becomes the stages of a pipeline.
+ *
+ * It takes a step whose batch is a loop over microbatches (sw_rewrite_microbatches, one phase), and
+ * gives each op of the loop's body a VIRTUAL STAGE in [0, 2 d): forward ops in [0, d), all others
+ * in [d, 2 d), so that no op reads what a later stage computes. Virtual stage v runs on physical
+ * stage min(v, 2 d - 1 - v): a layer's backward pass is where its forward pass was. No names of
+ * layers are used.
+ *
+ * FLOW ops depend on state and on data; the FORWARD ops are the flow ops that every gradient needs.
+ * In program order they are POSITIONS 0 .. n - 1, and a cut between two positions is a cut between
+ * two stages, forward and backward alike: every other flow op gets a position too, that of the
+ * forward values or parameters that it reads, but none behind that of a backward value that it
+ * reads. What is no flow (constants, masks, parts of the data, converted parameters) is computed in
+ * each stage that reads it. d - 1 cuts are chosen such that no stage has more than its share of the
+ * seconds, about, and the fewest bytes cross.
+ *
+ * A parameter's home is the stage of its first forward reader; where other stages read it (tied
+ * embeddings) they hold copies, and its gradient's terms travel. Its update, and its moments, are
+ * where its gradient's sum is: a backward stage of the same parameter.
+ */
+#ifndef SW_STAGES_H
+#define SW_STAGES_H
+
+#include "interpret/interpret.h"
+#include "pipeline/pipeline.h"
+#include "rewrite/rewrite.h"
+
+/* ---- the cut ---------------------------------------------------------------------------- */
+
+typedef struct sw_stage_options {
+	int32_t n_stages;       /* d, at least 1 */
+	sw_remat_device device; /* by which an op's seconds are estimated */
+	double tolerance; /* a stage may have this much more than the least possible maximum */
+} sw_stage_options;
+
+/* One microbatch on one physical stage. */
+typedef struct sw_stage_load {
+	double forward_s, backward_s;
+	double flops;
+	/* from this stage to the next one, forward, and back: 0 of the last */
+	int64_t forward_bytes, backward_bytes;
+} sw_stage_load;
+
+typedef struct sw_stages {
+	sw_arena arena;
+	const sw_program *program; /* the looped one; it outlives this */
+	sw_id loop;                /* its `while` */
+	int32_t body;              /* computation */
+	int32_t n_microbatches, n_stages;
+	/* Per op of the program. Of the body: the virtual stage; of the entry's ops behind the
+	 * loop: the physical stage. -1: none, as of what each stage computes by itself. */
+	const int32_t *stage;
+	/* Per op of the entry behind the loop: 0 where it needs sums of its own stage alone, else
+	 * one more than the latest of another stage that it needs. */
+	const int32_t *round;
+	int32_t n_rounds;
+	const int32_t *position; /* per op of the body; -1 of what is no flow */
+	int32_t n_positions;
+	const int32_t *cuts;        /* [d - 1]: the last position of each stage but the last */
+	const sw_stage_load *loads; /* [d] */
+	double least_max_s; /* the least possible largest load, of cuts of these positions */
+	/* Parameters, and those that several stages read, or whose gradient is summed in another
+	 * stage. */
+	int32_t n_parameters, n_shared;
+} sw_stages;
+
+/* Find the stages. SW_NO where there are none, with the op and the reason: no loop or several
+ * (phases), no gradient, fewer positions than stages, or one op that alone exceeds a stage's share
+ * by far (a loop over layers, which is one op). SW_ERR_INPUT: n_stages is below 1. O(ops * (d +
+ * gradients / 64)). */
+sw_status sw_stages_init(sw_stages *stages, const sw_program *looped,
+                         const sw_stage_options *options, sw_error *err);
+void sw_stages_clear(sw_stages *stages);
+/* Return the physical stage of a virtual one. */
+static inline int32_t sw_stage_physical(const sw_stages *stages, int32_t v)
+{
+	return v < stages->n_stages ? v : 2 * stages->n_stages - 1 - v;
+}
+
+/* ---- programs of stages ----------------------------------------------------------------- */
+
+/* A part of the step as a program of its own. Its inputs and results are values of the looped
+ * program: of the body in a microbatch's pieces, else of the entry. A piece reads what other pieces
+ * result in, inputs of the step, and in microbatches what the loop carries. */
+typedef struct sw_stage_piece {
+	sw_program *program;
+	int32_t stage;                 /* physical */
+	const sw_id *inputs, *results; /* values of the looped program */
+	uint32_t n_inputs, n_results;
+} sw_stage_piece;
+
+/* All of the step. `before[s]` computes what stage s's loop begins with. `passes[v]` is virtual
+ * stage v of one microbatch: results are what other passes read, then `n_carried` values that the
+ * loop carries on, `carried[k]` being the number of the loop's element. `after[r * d + s]` is round
+ * r of stage s behind the loop. Programs of nothing are NULL. */
+typedef struct sw_stage_pieces {
+	sw_arena arena;
+	const sw_stages *stages;
+	sw_stage_piece *before, *passes, *after;
+	uint32_t *n_carried;      /* [2 d] */
+	const uint32_t **carried; /* [2 d] */
+} sw_stage_pieces;
+
+/* Write the programs. SW_NO if a value that the loop carries is read in another stage than the one
+ * that computes it. O(d * ops). */
+sw_status sw_stage_pieces_init(sw_stage_pieces *pieces, const sw_stages *stages, sw_error *err);
+void sw_stage_pieces_clear(sw_stage_pieces *pieces);
+
+/* Run one step in this process, the passes in the order of a schedule of as many stages and
+ * microbatches, whatever ranks they are on. A weight gradient is computed with its input gradient.
+ * `inputs` are borrowed, `outputs` new tensors of the step's results. SW_ERR_INPUT if the schedule
+ * is another one's, or has two copies of the model. */
+sw_status sw_stages_run(const sw_stage_pieces *pieces, const sw_pipeline_schedule *schedule,
+                        const sw_tensor *inputs, sw_tensor *outputs, sw_error *err);
+
+#endif

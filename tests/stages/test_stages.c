@@ -1,0 +1,200 @@
+/* Stages of recorded programs: what they compute, microbatch by microbatch in the order of
+ * schedules, is what the loop computes, bit for bit; which programs are refused, and why; and what
+ * holds of every cut. */
+#include <string.h>
+
+#include "stages/staged.h"
+#include "test.h"
+
+/* Fixtures with their microbatches, and what refuses them: NULL, nothing does. */
+static const struct {
+	const char *name;
+	int32_t microbatches;
+	const char *refusal;
+} fixtures[] = {
+	{"bert-tiny", 4, NULL},
+	{"bert-tiny-clip", 2, NULL},
+	{"dlrm-tiny", 4, NULL},
+	{"dnabert-tiny", 2, NULL},
+	{"forward-forward-tiny", 4, NULL},
+	{"gpt", 2, NULL},
+	{"gpt-dropout-tiny", 4, NULL},
+	{"gpt-scan", 2, "is a loop, which is not cut"},
+	{"gpt-tiny", 8, NULL},
+	{"gpt-tiny-clip", 4, NULL},
+	{"gpt-tiny-scan", 2, "is a loop, which is not cut"},
+	{"gpt-tiny-scan-clip", 2, "is a loop, which is not cut"},
+	{"llama-gqa-tiny", 4, NULL},
+	{"mamba-tiny", 2, NULL},
+	{"mamba-tiny-associative", 2, NULL},
+	{"mlp", 8, NULL},
+	{"mlp-bf16", 4, NULL},
+	{"mlp-clip", 4, NULL},
+	{"moe-gshard-tiny", 2, NULL},
+	{"moe-mixtral-tiny", 2, "sort needs its dimension"},
+	{"moe-mixtral-tiny-scan", 2, "is a loop, which is not cut"},
+	{"ncf-tiny", 4, NULL},
+	{"odd-tiny", 3, NULL},
+	{"resnet-tiny", 2, "the step has several phases"},
+	{"t5-tiny", 2, NULL},
+	{"t5-tiny-clip", 4, NULL},
+	{"unet-tiny", 2, NULL},
+	{"vgg-tiny", 2, NULL},
+	{"vit-tiny", 4, NULL},
+};
+
+/* Schedules whose virtual stages are `chunks` per rank. */
+static const struct {
+	sw_named_schedule which;
+	int32_t chunks;
+} schedules[] = {{SW_1F1B, 1},  {SW_ZB_V, 2},  {SW_GPIPE, 1}, {SW_EAGER_1F1B, 1},
+                 {SW_V_MIN, 2}, {SW_ZB_H1, 1}, {SW_ZB_2P, 1}, {SW_INTERLEAVED_1F1B, 2},
+                 {SW_V_HALF, 2}};
+
+static sw_pipeline_schedule *make_schedule(const staged *t, size_t which)
+{
+	sw_pipeline_schedule *s;
+	sw_error err;
+	int32_t d = t->stages.n_stages, chunks = d % 2 ? 1 : schedules[which].chunks;
+	sw_named_schedule name =
+		d % 2 && schedules[which].chunks > 1 ? SW_1F1B : schedules[which].which;
+	sw_pipeline_size size = {d / chunks, t->stages.n_microbatches, 0};
+	assert_int_equal(sw_pipeline_make(name, size, &s, &err), SW_OK);
+	return s;
+}
+
+static void pieces_compute_the_same(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(fixtures); i++)
+		for (int32_t d = 2; d <= 4 && !fixtures[i].refusal; d++) {
+			staged t;
+			sw_stage_pieces pieces;
+			sw_error err;
+			staged_init(&t, fixtures[i].name, fixtures[i].microbatches, d);
+			if (!t.found)
+				fail_msg("%s, %d stages: %s", t.name, d, t.refusal.message);
+			if (sw_stage_pieces_init(&pieces, &t.stages, &err))
+				fail_msg("%s: %s", t.name, err.message);
+			size_t which = (2 * i + (size_t)d) % SW_COUNT(schedules);
+			sw_pipeline_schedule *s = make_schedule(&t, which);
+			sw_tensor *expected = staged_run_whole(&t),
+				  *actual = staged_run_pieces(&t, &pieces, s);
+			staged_assert_same(&t, expected, actual,
+			                   sw_pipeline_name(schedules[which].which));
+			staged_drop(&t, expected);
+			staged_drop(&t, actual);
+			sw_pipeline_free(s);
+			sw_stage_pieces_clear(&pieces);
+			staged_clear(&t);
+		}
+}
+
+static void all_schedules_compute_the_same(void **state)
+{
+	(void)state;
+	staged t;
+	sw_stage_pieces pieces;
+	sw_error err;
+	staged_init(&t, "gpt-tiny-clip", 8, 4);
+	assert_true(t.found);
+	assert_int_equal(sw_stage_pieces_init(&pieces, &t.stages, &err), SW_OK);
+	sw_tensor *expected = staged_run_whole(&t);
+	for (size_t which = 0; which < SW_COUNT(schedules); which++) {
+		sw_pipeline_schedule *s = make_schedule(&t, which);
+		sw_tensor *actual = staged_run_pieces(&t, &pieces, s);
+		staged_assert_same(&t, expected, actual, sw_pipeline_name(schedules[which].which));
+		staged_drop(&t, actual);
+		sw_pipeline_free(s);
+	}
+	staged_drop(&t, expected);
+	sw_stage_pieces_clear(&pieces);
+	staged_clear(&t);
+}
+
+static void refusals_say_why(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(fixtures); i++) {
+		if (!fixtures[i].refusal)
+			continue;
+		staged t;
+		staged_init(&t, fixtures[i].name, fixtures[i].microbatches, 2);
+		assert_false(t.found);
+		if (!strstr(t.refusal.message, fixtures[i].refusal))
+			fail_msg("%s is refused with: %s", t.name, t.refusal.message);
+		staged_clear(&t);
+	}
+}
+
+/* No op reads what a later stage computes, and no stage exceeds its load by more than the
+ * tolerance. */
+static void check_cut(const staged *t)
+{
+	const sw_stages *s = &t->stages;
+	const sw_computation *body = &s->program->computations.data[s->body];
+	double most_s = 0;
+	for (size_t i = 0; i < body->ops.len; i++) {
+		const sw_op *op = sw_op_at(s->program, body->ops.data[i]);
+		for (uint32_t k = 0; k < op->n_operands; k++) {
+			sw_id maker = s->program->values.data[op->operands[k]].op;
+			if (s->stage[maker] > s->stage[body->ops.data[i]])
+				fail_msg("%s: %s of stage %d reads %s of stage %d", t->name,
+				         op->name, s->stage[body->ops.data[i]],
+				         sw_op_at(s->program, maker)->name, s->stage[maker]);
+		}
+	}
+	for (int32_t v = 0; v < s->n_stages; v++)
+		most_s = SW_MAX(most_s, s->loads[v].forward_s + s->loads[v].backward_s);
+	assert_true(most_s <= s->least_max_s * 1.05 * (1 + 1e-9));
+	/* Tied embeddings are shared, and what a cut within a layer has on both sides; layers' own
+	 * are not. */
+	if (6 * s->n_shared > s->n_parameters || s->n_parameters < 10)
+		fail_msg("%s, %d stages: %d of %d parameters are shared", t->name, s->n_stages,
+		         s->n_shared, s->n_parameters);
+}
+
+static void large_programs_are_cut(void **state)
+{
+	static const char *const large[] = {"gpt-124m",   "llama3-8b",  "gpt-175b", "unet", "vit",
+	                                    "moe-gshard", "mamba-130m", "dnabert",  "vgg19"};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(large); i++)
+		for (int32_t d = 2; d <= 8; d += 3) {
+			staged t;
+			staged_init(&t, large[i], 2, d);
+			if (!t.found)
+				fail_msg("%s: %s", large[i], t.refusal.message);
+			check_cut(&t);
+			staged_clear(&t);
+		}
+}
+
+/* Layers that are alike are divided evenly: a stage boundary of a transformer is one activation
+ * there and its gradient back. */
+static void transformers_are_cut_between_layers(void **state)
+{
+	(void)state;
+	staged t;
+	staged_init(&t, "gpt-175b", 2, 8);
+	assert_true(t.found);
+	assert_int_equal(t.stages.n_shared, 0);
+	int64_t least = INT64_MAX;
+	for (int32_t v = 0; v < 7; v++)
+		least = SW_MIN(least, t.stages.loads[v].forward_bytes);
+	for (int32_t v = 0; v < 7; v++)
+		assert_true(t.stages.loads[v].forward_bytes < 2 * least);
+	staged_clear(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pieces_compute_the_same),
+		cmocka_unit_test(all_schedules_compute_the_same),
+		cmocka_unit_test(refusals_say_why),
+		cmocka_unit_test(large_programs_are_cut),
+		cmocka_unit_test(transformers_are_cut_between_layers),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
