@@ -61,6 +61,7 @@ from models.vit import vit
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tests" / "programs"
+STABLEHLO = ["mlp", "gpt-tiny", "bert-tiny", "vgg-tiny", "lstm-lm-tiny", "moe-mixtral-tiny-scan", "gpt-dropout-tiny"]
 PAPERS_PROGRAMS = ROOT / "bench" / "papers" / "programs"
 KERNELS_PROGRAMS = ROOT / "build" / "kernels"
 
@@ -382,6 +383,14 @@ def export(fixture, folder):
         write_gzip(recording_path, safetensors(record(fixture, training)))
 
 
+def export_stablehlo(fixture, folder):
+    lowered = Training(fixture.model, fixture.optimizer).lower()
+    write_gzip(folder / f"{fixture.name}.mlir.gz", lowered.as_text().encode())
+    if fixture.name == "mlp":
+        generic = lowered.compiler_ir().operation.get_asm(print_generic_op_form=True)
+        write_gzip(folder / f"{fixture.name}-generic.mlir.gz", generic.encode())
+
+
 def sidecar(fixture, training):
     state, inputs = training.state(), training.inputs()
     document = {
@@ -566,6 +575,7 @@ def main():
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--list", action="store_true", help="print the fixtures' names")
     action.add_argument("--check", action="store_true", help="check the files instead of writing them")
+    action.add_argument("--stablehlo", action="store_true", help="write StableHLO text, into tests/frontend/stablehlo")
     action.add_argument("--opcodes", action="store_true", help="count opcodes in the files instead of writing them")
     options = parser.parse_args()
     if options.measured and not options.out:
@@ -590,6 +600,10 @@ def main():
 
     if options.list:
         print("\n".join(fixture.name + ("" if fixture.recorded else " (planning only)") for fixture in fixtures))
+        return 0
+    if options.stablehlo:
+        for fixture in fixtures if options.names else [known[name] for name in STABLEHLO]:
+            export_stablehlo(fixture, ROOT / "tests/frontend/stablehlo")
         return 0
     if options.opcodes:
         print_opcodes(fixtures, options.out)

@@ -19,9 +19,14 @@
 sw_status sw_read_hlo(const char *text, size_t length, const char *file, sw_program **program,
                       sw_error *err);
 
-/* Read a file, plain or gzip. The format is recognised by the content. HLO text is read; StableHLO
- * text and protobuf are recognised and refused with a clear error. The program's aliases become the
- * pairs of its state (sw_state_pair). */
+/* The same of StableHLO text (MLIR), in pretty or generic form, as JAX's lower().as_text() and
+ * jax.export print it. Function @main is the entry. */
+sw_status sw_read_stablehlo(const char *text, size_t length, const char *file, sw_program **program,
+                            sw_error *err);
+
+/* Read a file, plain or gzip. The format is recognised by the content. HLO and StableHLO text are
+ * read; protobufs and bytecode are recognised and refused with a clear error. The program's aliases
+ * become the pairs of its state (sw_state_pair). */
 sw_status sw_read_program(const char *path, sw_program **program, sw_error *err);
 /* The same, of the contents of the file. */
 sw_status sw_read_program_text(const char *text, size_t length, const char *path,
@@ -90,8 +95,8 @@ sw_status sw_sidecar_read(const char *path, const sw_program *program, sw_sideca
  * Moments start as zeros, and tests fill them with small positive numbers; counters start at 0. An
  * output that is not state is the LOSS if it is the only real scalar, else OTHER. */
 void sw_sidecar_default(const sw_program *program, sw_sidecar *sidecar);
-/* Append the name that a program's sidecar has: that of the program without .hlo and .gz, and then
- * .inputs.json. */
+/* Append the name that a program's sidecar has: that of the program without .gz and .hlo, .mlir or
+ * .stablehlo, and then .inputs.json. */
 void sw_sidecar_path(const char *program_path, sw_text *path);
 /* Read the file beside a program, NAME.inputs.json for NAME.hlo[.gz]; if there is none, use the
  * default. */

@@ -171,6 +171,11 @@ sw_status sw_hlo_read_groups(sw_hlo *reader, sw_groups *groups);
 /* Read `[ROOT] name = shape opcode(operands), attributes`. *root: whether ROOT was given. */
 sw_status sw_hlo_read_instruction(sw_hlo *reader, sw_hlo_node *node, bool *root);
 
+/* ---- hlo_read.c ------------------------------------------------------------------------- */
+
+/* Refuse a program whose values take more than 2^60 bytes together. */
+sw_status sw_frontend_check_bytes(const sw_program *program, const char *file, sw_error *err);
+
 /* ---- hlo_module.c ----------------------------------------------------------------------- */
 
 sw_status sw_hlo_read_header(sw_hlo *reader);

@@ -54,15 +54,14 @@ static sw_status check_text(sw_hlo *reader)
  * added between and around the values. */
 #define MAX_TOTAL_BYTES (INT64_C(1) << 60)
 
-static sw_status check_bytes(sw_hlo *reader, sw_error *err)
+sw_status sw_frontend_check_bytes(const sw_program *program, const char *file, sw_error *err)
 {
-	const sw_program *program = reader->program;
 	int64_t left = MAX_TOTAL_BYTES;
 	for (sw_id v = 0; v < program->values.len; v++) {
 		int64_t bytes = sw_shape_bytes(sw_value_shape(program, v));
 		const sw_op *op = sw_op_at(program, program->values.data[v].op);
 		if (bytes > left)
-			return sw_fail_at(err, SW_ERR_INPUT, reader->lexer.file, op->line, 0,
+			return sw_fail_at(err, SW_ERR_INPUT, file, op->line, 0,
 			                  "'%s' and all before it take more than 2^60 bytes",
 			                  op->name);
 		left -= bytes;
@@ -78,7 +77,7 @@ static sw_status read_module(sw_hlo *reader, sw_error *err)
 	SW_TRY(read_computations(reader));
 	SW_TRY(sw_hlo_bind_aliases(reader));
 	SW_TRY(verify(reader, err));
-	SW_TRY(check_bytes(reader, err));
+	SW_TRY(sw_frontend_check_bytes(reader->program, reader->lexer.file, err));
 	sw_program_find_trip_counts(reader->program);
 	return SW_OK;
 }

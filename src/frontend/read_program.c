@@ -73,13 +73,9 @@ sw_status sw_read_program_text(const char *text, size_t length, const char *path
                                sw_program **program, sw_error *err)
 {
 	static const char *const refusals[] = {
-		[FORMAT_MLIR] =
-			"this is StableHLO (MLIR) text, which is not read yet; write HLO text "
-			"instead, with "
-			"lowered.compiler_ir('hlo').as_hlo_text(print_large_constants=True)",
-		[FORMAT_BYTECODE] =
-			"this is MLIR bytecode, which is not read; write HLO text instead, with "
-			"lowered.compiler_ir('hlo').as_hlo_text(print_large_constants=True)",
+		[FORMAT_BYTECODE] = "this is MLIR bytecode, which is not read; write StableHLO "
+	                            "text instead, with "
+				    "lowered.as_text(), or HLO text",
 		[FORMAT_PROTOBUF] =
 			"this is no text, perhaps a serialised HloModuleProto, which is not "
 			"read; write HLO "
@@ -93,9 +89,12 @@ sw_status sw_read_program_text(const char *text, size_t length, const char *path
 		[FORMAT_OTHER] = "expected HLO text, which begins with HloModule",
 	};
 	format found = recognise(text, length);
-	if (found != FORMAT_HLO)
+	if (found == FORMAT_HLO)
+		SW_TRY(sw_read_hlo(text, length, path, program, err));
+	else if (found == FORMAT_MLIR)
+		SW_TRY(sw_read_stablehlo(text, length, path, program, err));
+	else
 		return sw_fail_at(err, SW_ERR_INPUT, path, 1, 1, "%s", refusals[found]);
-	SW_TRY(sw_read_hlo(text, length, path, program, err));
 	sw_state_pair(*program, path);
 	return SW_OK;
 }

@@ -99,8 +99,11 @@ static size_t without(const char *path, size_t length, const char *suffix)
 
 void sw_sidecar_path(const char *program_path, sw_text *path)
 {
-	size_t length = without(program_path, strlen(program_path), ".gz");
-	sw_text_add_n(path, program_path, without(program_path, length, ".hlo"));
+	static const char *const suffixes[] = {".hlo", ".mlir", ".stablehlo"};
+	size_t packed = without(program_path, strlen(program_path), ".gz"), length = packed;
+	for (size_t i = 0; i < SW_COUNT(suffixes) && length == packed; i++)
+		length = without(program_path, packed, suffixes[i]);
+	sw_text_add_n(path, program_path, length);
 	sw_text_add(path, ".inputs.json");
 }
 
