@@ -1,0 +1,16 @@
+"""Shardwright from JAX: export a training step, and plan it.
+
+    import shardwright as sw
+    sw.export(train_step, params, opt_state, batch, path="step.hlo")
+    plan = sw.plan(train_step, params, opt_state, batch, cluster="cluster.yaml", devices=8)
+    plan.show()
+
+The step is any function of pytrees, jitted or not; arguments may be abstract
+(jax.ShapeDtypeStruct). JAX is imported when a step is exported, and not before. Errors are
+ShardwrightError, one line of plain words.
+"""
+
+from .command import Plan, ShardwrightError, plan
+from .step import export
+
+__all__ = ["Plan", "ShardwrightError", "export", "plan"]

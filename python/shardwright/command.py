@@ -1,0 +1,90 @@
+"""The command `shardwright`, run for its plans."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+
+class ShardwrightError(Exception):
+    """What is wrong, in one line."""
+
+
+def binary():
+    """The path of the command: $SHARDWRIGHT, the one inside of the package, or that of $PATH."""
+    inside = pathlib.Path(__file__).parent / "bin" / "shardwright"
+    found = os.environ.get("SHARDWRIGHT") or (str(inside) if inside.exists() else shutil.which("shardwright"))
+    if not found:
+        raise ShardwrightError(
+            "the command shardwright is not found: build it, and put it on $PATH or name it in $SHARDWRIGHT"
+        )
+    return found
+
+
+def run(*words):
+    """Run a command of shardwright, and return what it prints; raise its one line of error."""
+    try:
+        done = subprocess.run([binary(), *map(str, words)], capture_output=True, text=True)
+    except OSError as trouble:
+        raise ShardwrightError(f"{binary()}: {trouble.strerror}") from None
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line] or [f"exit code {done.returncode}"]
+        raise ShardwrightError(lines[-1].removeprefix("shardwright: "))
+    return done.stdout
+
+
+class Plan:
+    """A plan: its file, and what it predicts.
+
+    path     the plan file, which `shardwright run`, `verify`, `explain` and `simulate` take
+    summary  the JSON object of `shardwright plan --json`
+    """
+
+    def __init__(self, path, summary, folder=None):
+        self.path = str(path)
+        self.summary = summary
+        self._folder = folder  # a temporary folder lives as long as its plan
+
+    def __repr__(self):
+        return f"Plan({self.path!r}, {self.summary.get('chosen')!r})"
+
+    def explain(self):
+        """What the plan does, as text."""
+        return run("explain", self.path)
+
+    def show(self):
+        print(self.explain(), end="")
+
+    def verify(self, seed=0):
+        """Run one step partitioned and one serial on random inputs, and compare all outputs; raise
+        if any differs. Returns the JSON object of `shardwright verify --json`."""
+        return json.loads(run("verify", self.path, "--json", "--seed", seed))
+
+
+def plan(step, *args, cluster, devices=None, strategy=None, path=None, **options):
+    """Export a step and plan it for a cluster.
+
+    cluster   a cluster file
+    devices   a part of the cluster: 8, or "2x4"
+    strategy  what `shardwright plan --strategy` takes; the fastest is searched if it is not given
+    path      the plan file; the program stands beside it, as NAME.hlo.gz. Both are temporary if it
+              is not given
+    options   other options of `shardwright plan`: memory="16GiB" is --memory 16GiB; those that
+              `export` takes (learning_rate, tokens, vocabulary) go there
+    """
+    from . import step as step_module
+
+    for_export = {key: options.pop(key) for key in ("learning_rate", "tokens", "vocabulary") if key in options}
+    folder = tempfile.TemporaryDirectory(prefix="shardwright-") if path is None else None
+    plan_path = pathlib.Path(path) if path is not None else pathlib.Path(folder.name) / "step.plan"
+    program = plan_path.with_name(plan_path.stem + ".hlo.gz")
+    step_module.export(step, *args, path=program, **for_export)
+    words = ["plan", program, "--cluster", cluster, "-o", plan_path, "--json"]
+    words += ["--devices", devices] if devices is not None else []
+    words += ["--strategy", strategy] if strategy is not None else []
+    for key, value in options.items():
+        name = "--" + key.replace("_", "-")
+        words += [name] if value is True else [name, value]
+    return Plan(plan_path, json.loads(run(*words)), folder)
