@@ -125,6 +125,10 @@ void cli_inspect_rules(const sw_program *program, sw_text *text, json_t *json);
  * "not_recognised". all: list kernels of little work too. */
 void cli_inspect_kernels(const sw_program *program, sw_fusion fusion, bool all, sw_text *text,
                          json_t *json);
+/* For --stages: how the step would be cut into a pipeline, and the key "pipeline". SW_NO where it
+ * has no stages, with the op and the reason. */
+sw_status cli_inspect_stages(cli *c, const sw_program *canonical, const sw_sidecar *sidecar,
+                             sw_text *text, json_t *json, sw_error *err);
 /* Read --fusion, or the fusion of --cluster's device; loops where neither is given. */
 sw_status cli_find_fusion(const cli *c, sw_fusion *fusion, sw_error *err);
 /* For plan, where nothing fits in memory, as `err` says: describe the memory peak of the plan that

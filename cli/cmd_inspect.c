@@ -215,7 +215,18 @@ static json_t *result_json(const inspection *x)
 
 /* ---- the command ------------------------------------------------------------------------ */
 
-static void describe(cli *c, inspection *x, sw_fusion fusion)
+static sw_status describe_stages(cli *c, const inspection *x, sw_text *text, sw_error *err)
+{
+	if (!c->values.stages)
+		return SW_OK;
+	if (!x->canonical)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--stages: the program has collectives; give the one from which it "
+		               "was made");
+	return cli_inspect_stages(c, x->canonical, x->sidecar, text, c->result, err);
+}
+
+static sw_status describe(cli *c, inspection *x, sw_fusion fusion, sw_error *err)
 {
 	sw_text text = {0};
 	add_amounts(x, &text);
@@ -230,17 +241,30 @@ static void describe(cli *c, inspection *x, sw_fusion fusion)
 	if (c->values.kernels)
 		cli_inspect_kernels(x->canonical ? x->canonical : x->program, fusion,
 		                    c->values.verbose, &text, c->result);
-	cli_print(c, &text);
+	sw_status status = describe_stages(c, x, &text, err);
+	if (status == SW_OK) {
+		cli_print(c, &text);
+		return SW_OK;
+	}
+	sw_text_clear(&text);
+	json_decref(c->result);
+	c->result = NULL;
+	return status;
 }
 
 /* Refuse options that say nothing of the file. */
 static sw_status check_options(const cli *c, sw_error *err)
 {
 	bool cluster = cli_is_cluster(c->argument);
-	if (cluster && (c->values.rules || c->values.kernels))
+	if (cluster && (c->values.rules || c->values.kernels || c->values.stages))
 		return sw_fail(err, SW_ERR_INPUT,
 		               "%s is for programs, and %s is named as a cluster file is",
-		               c->values.rules ? "--rules" : "--kernels", c->argument);
+		               c->values.rules     ? "--rules"
+		               : c->values.kernels ? "--kernels"
+		                                   : "--stages",
+		               c->argument);
+	if (c->values.microbatches && !c->values.stages)
+		return sw_fail(err, SW_ERR_INPUT, "--microbatches goes with --stages: add it");
 	if (!cluster && (c->values.parts || c->values.devices))
 		return sw_fail(err, SW_ERR_INPUT,
 		               "%s is for cluster files, named .yaml or .yml, and %s is none",
@@ -269,14 +293,14 @@ static sw_status inspect_program(cli *c, sw_error *err)
 	sw_arena_init(&x.arena);
 	sw_rewrite_canonical(program, &x.canonical, &none);
 	measure(&x);
-	describe(c, &x, fusion);
+	status = describe(c, &x, fusion, err);
 	sw_vec_clear(&x.opcodes);
 	sw_vec_clear(&x.loops);
 	sw_arena_clear(&x.arena);
 	sw_program_free(x.canonical);
 	sw_sidecar_clear(&sidecar);
 	sw_program_free(program);
-	return SW_OK;
+	return status;
 }
 
 static sw_status inspect(cli *c, sw_error *err)
@@ -287,8 +311,9 @@ static sw_status inspect(cli *c, sw_error *err)
 	return cli_is_cluster(c->argument) ? cli_inspect_cluster(c, err) : inspect_program(c, err);
 }
 
-static const char *const options[] = {"--rules", "--kernels", "--fusion", "--cluster",
-                                      "--parts", "--devices", NULL};
+static const char *const options[] = {"--rules",   "--kernels", "--fusion",
+                                      "--cluster", "--stages",  "--microbatches",
+                                      "--parts",   "--devices", NULL};
 const cli_command cli_inspect = {
 	.name = "inspect",
 	.argument = "PROGRAM|FILE",

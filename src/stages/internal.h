@@ -54,4 +54,24 @@ void sw_stage_find_positions(sw_stage_finder *f);
 sw_status sw_stage_cut(sw_stage_finder *f, sw_error *err);
 void sw_stage_find_entry(sw_stage_finder *f);
 
+typedef SW_VEC(sw_id) sw_stage_values;
+
+/* Which ops a piece has: those of a computation with one of two stages (-1: none) and a round (-1:
+ * any); and what has no stage, wherever it is read. */
+typedef struct sw_piece_place {
+	int32_t computation, stage, other, round;
+} sw_piece_place;
+bool sw_piece_has(const sw_stages *stages, sw_piece_place at, sw_id op);
+/* Mark, of a computation's values, what must be there for `wanted`, which are marked too. `inputs`
+ * gets those that the piece does not compute. */
+void sw_piece_find_needed(const sw_stages *stages, sw_piece_place at, const sw_stage_values *wanted,
+                          bool *needed, sw_stage_values *inputs);
+/* Copy the ops that compute needed values; map: of values, to those of `out`. Only those for which
+ * only[op] is `is`; only NULL: all. */
+void sw_piece_write_ops(const sw_stages *stages, sw_piece_place at, const bool *needed,
+                        const bool *only, bool is, sw_program *out, int32_t to, sw_id *map);
+/* Emit a parameter for a value of the looped program. */
+sw_id sw_piece_emit_parameter(const sw_stages *stages, sw_program *out, int32_t to, sw_id value,
+                              const char *name);
+
 #endif

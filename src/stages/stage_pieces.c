@@ -9,96 +9,20 @@ typedef struct piece_writer {
 	const sw_stages *stages;
 	sw_stage_pieces *out;
 	sw_arena arena;
-	const bool *behind; /* per op of the entry: reads what the loop results in */
 	sw_error *err;
 } piece_writer;
 
-/* Is the op written into the piece of this stage (virtual or physical) and round (-1: any)? */
-typedef struct piece_place {
-	int32_t computation, stage, round;
-} piece_place;
-
-static bool is_inside(const piece_writer *w, piece_place at, sw_id id)
-{
-	const sw_op *op = sw_op_at(w->stages->program, id);
-	if (op->opcode == SW_OP_PARAMETER || id == w->stages->loop)
-		return false;
-	int32_t stage = w->stages->stage[id];
-	/* What has no stage is computed wherever it is read. */
-	if (stage < 0)
-		return true;
-	return stage == at.stage && (at.round < 0 || w->stages->round[id] == at.round);
-}
-
-typedef SW_VEC(sw_id) value_list;
-
-/* Mark what is written, in reverse order of the computation, and list the inputs. */
-static void find_needed(const piece_writer *w, piece_place at, const value_list *wanted,
-                        bool *needed, value_list *inputs)
-{
-	const sw_program *p = w->stages->program;
-	const sw_computation *c = &p->computations.data[at.computation];
-	for (size_t i = 0; i < wanted->len; i++)
-		needed[wanted->data[i]] = true;
-	for (size_t i = c->ops.len; i-- > 0;) {
-		const sw_op *op = sw_op_at(p, c->ops.data[i]);
-		bool any = false;
-		for (uint32_t r = 0; r < op->n_results; r++)
-			any |= needed[op->first_result + r];
-		if (!any || !is_inside(w, at, c->ops.data[i]))
-			continue;
-		for (uint32_t k = 0; k < op->n_operands; k++)
-			needed[op->operands[k]] = true;
-	}
-	for (size_t i = 0; i < c->ops.len; i++) {
-		const sw_op *op = sw_op_at(p, c->ops.data[i]);
-		if (is_inside(w, at, c->ops.data[i]))
-			continue;
-		for (uint32_t r = 0; r < op->n_results; r++)
-			if (needed[op->first_result + r])
-				sw_vec_push(inputs, op->first_result + r);
-	}
-}
-
-static void write_ops(const piece_writer *w, piece_place at, const bool *needed, sw_program *out,
-                      int32_t to, sw_id *map)
-{
-	const sw_program *p = w->stages->program;
-	const sw_computation *c = &p->computations.data[at.computation];
-	int32_t *computations = sw_alloc(sizeof(int32_t) * p->computations.len);
-	memset(computations, 0xff, sizeof(int32_t) * p->computations.len);
-	for (size_t i = 0; i < c->ops.len; i++) {
-		sw_id id = c->ops.data[i];
-		const sw_op *op = sw_op_at(p, id);
-		bool any = false;
-		for (uint32_t r = 0; r < op->n_results; r++)
-			any |= needed[op->first_result + r];
-		if (!any || !is_inside(w, at, id))
-			continue;
-		sw_id *operands = SW_NEW_N(&out->arena, sw_id, op->n_operands + 1);
-		int32_t *called = SW_NEW_N(&out->arena, int32_t, op->n_called + 1);
-		for (uint32_t k = 0; k < op->n_operands; k++)
-			operands[k] = map[op->operands[k]];
-		for (uint32_t k = 0; k < op->n_called; k++)
-			called[k] = sw_build_copy_computation(out, p, op->called[k], computations);
-		sw_id first = sw_build_copy_op(out, to, p, id, operands, called);
-		for (uint32_t r = 0; r < op->n_results; r++)
-			map[op->first_result + r] = first + r;
-	}
-	free(computations);
-}
-
-static const sw_id *keep_list(sw_stage_pieces *out, const value_list *list)
+static const sw_id *keep_list(sw_stage_pieces *out, const sw_stage_values *list)
 {
 	return list->len ? sw_arena_copy(&out->arena, list->data, sizeof(sw_id) * list->len) : NULL;
 }
 
 /* Write the piece that computes `wanted`; nothing is wanted: no program. */
-static sw_status write_piece(piece_writer *w, piece_place at, int32_t physical,
-                             const value_list *wanted, sw_stage_piece *piece)
+static sw_status write_piece(piece_writer *w, sw_piece_place at, int32_t physical,
+                             const sw_stage_values *wanted, sw_stage_piece *piece)
 {
 	const sw_program *p = w->stages->program;
-	value_list inputs = {0};
+	sw_stage_values inputs = {0};
 	piece->stage = physical;
 	if (wanted->len == 0)
 		return SW_OK;
@@ -106,13 +30,11 @@ static sw_status write_piece(piece_writer *w, piece_place at, int32_t physical,
 	sw_id *map = sw_alloc(sizeof(sw_id) * p->values.len);
 	sw_program *out = piece->program = sw_program_new(p->name);
 	int32_t to = sw_build_computation(out, "stage");
-	find_needed(w, at, wanted, needed, &inputs);
-	for (size_t i = 0; i < inputs.len; i++) {
-		sw_shape shape = sw_value_shape(p, inputs.data[i]);
-		map[inputs.data[i]] = sw_emit_parameter(
-			out, to, sw_build_shape(out, shape.type, shape.dims, shape.rank), NULL);
-	}
-	write_ops(w, at, needed, out, to, map);
+	sw_piece_find_needed(w->stages, at, wanted, needed, &inputs);
+	for (size_t i = 0; i < inputs.len; i++)
+		map[inputs.data[i]] =
+			sw_piece_emit_parameter(w->stages, out, to, inputs.data[i], NULL);
+	sw_piece_write_ops(w->stages, at, needed, NULL, false, out, to, map);
 	sw_id *results = sw_alloc(sizeof(sw_id) * wanted->len);
 	for (size_t i = 0; i < wanted->len; i++)
 		results[i] = map[wanted->data[i]];
@@ -176,8 +98,8 @@ static sw_status write_pass(piece_writer *w, int32_t v, const bool *sent)
 	const sw_computation *body = &p->computations.data[s->body];
 	sw_id inner = sw_op_at(p, body->parameters.data[0])->first_result;
 	sw_stage_piece *piece = &w->out->passes[v], trial = {0};
-	piece_place at = {s->body, v, -1};
-	value_list wanted = {0};
+	sw_piece_place at = {s->body, v, -1, -1};
+	sw_stage_values wanted = {0};
 	SW_VEC(uint32_t) carried = {0};
 	for (size_t i = 0; i < body->ops.len; i++) {
 		const sw_op *op = sw_op_at(p, body->ops.data[i]);
@@ -232,7 +154,7 @@ static sw_status write_before(piece_writer *w, int32_t stage)
 	const sw_op *loop = sw_op_at(p, s->loop);
 	sw_id inner = sw_op_at(p, p->computations.data[s->body].parameters.data[0])->first_result;
 	bool *wanted_at = sw_alloc(p->values.len);
-	value_list wanted = {0};
+	sw_stage_values wanted = {0};
 	for (int32_t v = 0; v < 2 * s->n_stages; v++) {
 		const sw_stage_piece *pass = &w->out->passes[v];
 		for (uint32_t i = 0; i < pass->n_inputs && pass->stage == stage; i++)
@@ -244,7 +166,7 @@ static sw_status write_before(piece_writer *w, int32_t stage)
 	for (size_t i = 0; i < p->values.len; i++)
 		if (wanted_at[i])
 			sw_vec_push(&wanted, (sw_id)i);
-	sw_status status = write_piece(w, (piece_place){p->entry, stage, -1}, stage, &wanted,
+	sw_status status = write_piece(w, (sw_piece_place){p->entry, stage, -1, -1}, stage, &wanted,
 	                               &w->out->before[stage]);
 	free(wanted_at);
 	sw_vec_clear(&wanted);
@@ -266,7 +188,7 @@ static sw_status write_after(piece_writer *w, int32_t stage, int32_t round)
 	const sw_program *p = s->program;
 	const sw_computation *entry = sw_entry(p);
 	bool *wanted_at = sw_alloc(p->values.len);
-	value_list wanted = {0};
+	sw_stage_values wanted = {0};
 	for (size_t i = 0; i < entry->ops.len; i++) {
 		const sw_op *op = sw_op_at(p, entry->ops.data[i]);
 		for (uint32_t k = 0; k < op->n_operands; k++) {
@@ -287,8 +209,8 @@ static sw_status write_after(piece_writer *w, int32_t stage, int32_t round)
 			if (wanted_at[op->first_result + r])
 				sw_vec_push(&wanted, op->first_result + r);
 	}
-	sw_status status = write_piece(w, (piece_place){p->entry, stage, round}, stage, &wanted,
-	                               &w->out->after[round * s->n_stages + stage]);
+	sw_status status = write_piece(w, (sw_piece_place){p->entry, stage, -1, round}, stage,
+	                               &wanted, &w->out->after[round * s->n_stages + stage]);
 	free(wanted_at);
 	sw_vec_clear(&wanted);
 	return status;

@@ -59,4 +59,18 @@ tr -d ' \n' <"$scratch/out" >"$scratch/flat"
 grep -q '"possible":\[2,4,8\]' "$scratch/flat" || complain "the possible microbatches are not in the JSON"
 grep -q '"leaving":\[{"op":"[^"]*","sum":"sum","reader":"[^"]*"}\]' "$scratch/flat" || complain "the first loop's only sum is not in the JSON"
 grep -q '"refusal":null' "$scratch/flat" || complain "a refusal where there is none"
+# Stages: a table, a refusal that is an answer, and bad numbers.
+expect 0 "" "$sw" inspect $tiny --stages 2 --microbatches 4
+grep -q "^2 stages, 4 microbatches: cut at 1 places of 209; " "$scratch/out" ||
+	complain "no stages are shown"
+expect 0 "" "$sw" inspect $tiny --stages 3 --json
+grep -q '"forward_bytes"' "$scratch/out" || complain "no bytes of stages"
+expect 1 "no stages: while .* is a loop, which is not cut" "$sw" inspect \
+	tests/programs/gpt-tiny-scan.hlo.gz --stages 2
+expect 1 "the step has several phases" "$sw" inspect tests/programs/resnet-tiny.hlo.gz --stages 2
+refuse "microbatches goes with --stages" "$sw" inspect $tiny --microbatches 2
+refuse "microbatches 1: expected a number from 2" "$sw" inspect $tiny --stages 2 --microbatches 1
+refuse "expected 2 or more that divide the batch" "$sw" inspect $tiny --stages 2 --microbatches 7
+refuse "stages: expected a number from 1 to 65536" "$sw" inspect $tiny --stages 100000
+
 exit $failed
