@@ -96,6 +96,8 @@ sw_status sw_mlir_read_types(sw_mlir *m, sw_mlir_types *operands, sw_mlir_types 
 sw_status sw_mlir_read_value(sw_mlir *m, bool in_op, sw_span *value);
 /* Read `{a = 1, b}` or `<{a = 1}>`, whose bracket is next, and append its attributes. */
 sw_status sw_mlir_read_dictionary(sw_mlir *m);
+/* Return whether a text could stand as a name in HLO text: letters, digits, '_', '.' and '-'. */
+bool sw_mlir_is_word(sw_span text);
 /* Skip `loc(...)`, if it is there. */
 sw_status sw_mlir_skip_location(sw_mlir *m);
 sw_status sw_mlir_read_value_name(sw_mlir *m, sw_span *name);

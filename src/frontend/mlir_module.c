@@ -198,7 +198,9 @@ static sw_status read_pretty(sw_mlir *m)
 	sw_lex_word(lexer);
 	if (sw_lex_peek(lexer) == '@') {
 		SW_TRY(read_symbol(m, &name));
-		m->program->name = sw_arena_text_n(&m->program->arena, name.start, name.length);
+		if (sw_mlir_is_word(name))
+			m->program->name =
+				sw_arena_text_n(&m->program->arena, name.start, name.length);
 	}
 	SW_TRY(read_module_attributes(m));
 	SW_TRY(sw_lex_expect(lexer, '{', NULL));

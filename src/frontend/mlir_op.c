@@ -84,6 +84,8 @@ static sw_status read_word(sw_mlir *m, op_parts *p)
 		SW_TRY(sw_lex_string(lexer, &word));
 	else
 		word = sw_lex_word(lexer);
+	if (!word.length)
+		return sw_lex_expected(lexer, symbol ? "a name behind '@'" : "a part of this op");
 	if (symbol) {
 		add(p, (sw_span){"callee", 6}, word);
 	} else if (sw_lex_here(lexer) == '<') {
@@ -321,9 +323,13 @@ static sw_status read_op_name(sw_mlir *m, op_parts *p)
 	sw_lexer *lexer = &m->lexer;
 	p->place = (sw_lex_skip(lexer), lexer->at);
 	p->line = sw_lex_line(lexer, p->place);
-	if (sw_lex_peek(lexer) == '"')
-		return sw_lex_string(lexer, &p->name);
-	p->name = sw_lex_word(lexer);
+	bool quoted = sw_lex_peek(lexer) == '"';
+	if (quoted)
+		SW_TRY(sw_lex_string(lexer, &p->name));
+	else
+		p->name = sw_lex_word(lexer);
+	if (quoted && !sw_mlir_is_word(p->name))
+		return sw_lex_fail(lexer, p->place, "expected the name of an op in this string");
 	return p->name.length ? SW_OK : sw_lex_expected(lexer, "an op");
 }
 

@@ -174,7 +174,8 @@ static sw_status write_unknown(sw_mlir *m, int32_t c, const sw_mlir_op *op)
 {
 	sw_attrs attrs = {.unknown.spelling = keep_word(m, op->name)};
 	sw_op_spec spec = {.opcode = SW_OP_UNKNOWN, .attrs = &attrs, .tuple = op->results.n != 1};
-	if (op->regions.n)
+	sw_opcode of_hlo;
+	if (op->regions.n || sw_opcode_find(op->name.start, op->name.length, &of_hlo))
 		return sw_mlir_fail(m, op, "this op is not known");
 	return sw_mlir_build(m, c, op, &spec);
 }

@@ -51,6 +51,8 @@ static void skip_broadcasts(const sw_mlir *m, sw_id *x, sw_ints *dims,
 static sw_status check_broadcast(sw_mlir *m, const sw_mlir_op *op, sw_shape from, sw_shape to,
                                  sw_ints given)
 {
+	if (from.type != to.type)
+		return sw_mlir_fail(m, op, "the result has another element type");
 	if (given.n != from.rank)
 		return sw_mlir_fail(m, op, "expected %d dimensions, found %d", from.rank, given.n);
 	for (int32_t i = 0; i < given.n; i++) {

@@ -59,6 +59,14 @@ sw_status sw_mlir_read_value(sw_mlir *m, bool in_op, sw_span *value)
 	return SW_OK;
 }
 
+bool sw_mlir_is_word(sw_span text)
+{
+	for (size_t i = 0; i < text.length; i++)
+		if (!sw_char_is(text.start[i], SW_CHAR_WORD))
+			return false;
+	return text.length && text.start[0] != '-' && text.start[text.length - 1] != '-';
+}
+
 sw_status sw_mlir_skip_location(sw_mlir *m)
 {
 	sw_lexer *lexer = &m->lexer;

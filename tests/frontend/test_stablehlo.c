@@ -185,6 +185,16 @@ static const bad_case bad[] = {
 	{MODULE("%a: tensor<f32>", "  %0 = stablehlo.broadcast_in_dim %a, dims = [0] : "
                                    "(tensor<f32>) -> tensor<2xf32>\n" RETURN_A),
          "stablehlo.broadcast_in_dim: expected 0 dimensions, found 1", 2, 8},
+	{MODULE("%a: tensor<f16>", "  %0 = stablehlo.broadcast_in_dim %a, dims = [] : "
+                                   "(tensor<f16>) -> tensor<2xf32>\n"),
+         "stablehlo.broadcast_in_dim: the result has another element type", 2, 8},
+	{MODULE("%a: tensor<f32>",
+                "  %0 = \"an op\"(%a) : (tensor<f32>) -> tensor<f32>\n" RETURN_A),
+         "expected the name of an op in this string", 2, 8},
+	{MODULE("%a: tensor<f32>", "  %0 = tuple(%a) : (tensor<f32>) -> tensor<f32>\n" RETURN_A),
+         "tuple: this op is not known", 2, 8},
+	{MODULE("%a: tensor<f32>", "  %0 = stablehlo.negate %a -> : tensor<f32>\n" RETURN_A),
+         "expected a part of this op", 2, 28},
 	{MODULE("%a: tensor<f32>", "  %0 = stablehlo.add %a, %a : tensor<f32\n" RETURN_A),
          "expected '>'", 3, 3},
 };
