@@ -1,5 +1,5 @@
 /*
- * Rhino's critical nodes (its sections 4.3.1 and 4.3.3, table 5), by its definition: with a time of
+ * Rhino's critical nodes (its sections 4.3.1 and 4.3.2, table 5), by its definition: with a time of
  * 1 per op, the contractions that can't begin later without delaying the end; each two neighbouring
  * ones bound a segment. Beside them, the cuts of the forward pass that the rewrite finds.
  */

@@ -81,8 +81,8 @@ sw_pad_map sw_rewrite_pad_map(const sw_program *in, sw_pad_rule rule, const sw_p
  * pass is narrow. All of it is found from the graph alone:
  *   FORWARD  the ops that every gradient needs: those from which the new value of each trained
  * state can be reached (paths through single numbers, for example the norm of gradient clipping, do
- * not count) FLOW     the forward ops that depend on both data and state CRITICAL VALUES  (Rhino's
- * critical nodes) the values alive, for the forward pass, at a narrow place of the flow: one at
+ * not count) FLOW     the forward ops that depend on both data and state CRITICAL VALUES  (not
+ * Rhino's critical nodes, which are contractions) the values alive, for the forward pass, at a narrow place of the flow: one at
  * which the live values are at most a quarter of the bytes that the backward pass reads from the
  * ops since the last narrow place SEGMENT  the flow between two narrow places; equal layers give
  * equal segments. The ops after the last narrow place are the loss and never computed again. LATE

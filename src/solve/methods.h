@@ -2,7 +2,7 @@
  * methods: the search methods of the papers, on the problem of solve.h.
  *
  *   exact        sw_solve
- *   segments     one pass over cones and segments (Rhino, section 4.3.3): a good assignment, and a
+ *   segments     one pass over cones and segments (Rhino, section 4.3.2): a good assignment, and a
  *                bound of its own
  *   ilp          an integer program (Rhino, section 4.2), given to CBC, which runs as a process
  *   coordinate   coordinate descent from one start after another (AutoDDL, section 4.6)

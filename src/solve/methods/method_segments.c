@@ -1,4 +1,4 @@
-/* Rhino's three levels (its section 4.3.3): cones are merged by the exact reductions, segments and
+/* Rhino's three levels (its section 4.3.2): cones are merged by the exact reductions, segments and
  * their joins by segment_merging.h; then the assignment is repaired where it exceeds the capacity,
  * and improved region by region. It is one pass: the bound is not raised afterwards, and nothing is
  * branched on. */

@@ -1,5 +1,5 @@
 /*
- * Segments: Rhino's merging of subgraphs (its section 4.3.3) on a core, in one pass. Private to
+ * Segments: Rhino's merging of subgraphs (its section 4.3.2) on a core, in one pass. Private to
  * solve.
  *
  * Rhino merges CONES (a node and the single-input chains that lead to it) by the strategies of
