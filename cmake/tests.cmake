@@ -69,11 +69,15 @@ function(sw_describe_test file name labels)
   set(${labels} "${folder};${extra}" PARENT_SCOPE)
 endfunction()
 
-# A test that hangs ends after ten minutes, a long or slow one after twenty, twice that under
-# sanitizers: continuous integration may be half as fast as a machine of a developer.
+# A test that hangs ends after ten minutes, a long or slow one after twenty, one of hours after four
+# hours, twice that under sanitizers: continuous integration may be half as fast as a machine of a
+# developer.
 function(sw_register_test name labels)
   # Where nothing is known of earlier runs, the tests that take longest start first.
-  if("long" IN_LIST labels)
+  if("hours" IN_LIST labels)
+    set(limit 14400)
+    set(cost 1000)
+  elseif("long" IN_LIST labels)
     set(limit 1200)
     set(cost 100)
   elseif("slow" IN_LIST labels)
