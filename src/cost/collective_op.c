@@ -29,15 +29,59 @@ static int64_t operands_bytes(const sw_program *program, const sw_op *op)
 	return bytes;
 }
 
-/* Return the atoms in which any pair differs. */
+/* Return the atoms in which two devices differ. */
+static uint32_t differing_atoms(const sw_atoms *atoms, int64_t x, int64_t y)
+{
+	uint32_t mask = 0;
+	for (int32_t a = atoms->n - 1; a >= 0; a--) {
+		mask |= (uint32_t)(x % atoms->size[a] != y % atoms->size[a]) << a;
+		x /= atoms->size[a];
+		y /= atoms->size[a];
+	}
+	return mask;
+}
+
+/* Atoms next to each other, as one digit of a device's number. */
+typedef struct atom_run {
+	int64_t stride, size;
+} atom_run;
+
+/* Write the runs of atoms that are not in the mask; return how many there are. */
+static int32_t runs_without(const sw_atoms *atoms, uint32_t mask, atom_run *runs)
+{
+	int64_t stride = 1;
+	int32_t n = 0;
+	bool open = false;
+	for (int32_t a = atoms->n - 1; a >= 0; a--) {
+		bool out = !(mask >> a & 1);
+		if (out && !open)
+			runs[n++] = (atom_run){.stride = stride, .size = 1};
+		if (out)
+			runs[n - 1].size *= atoms->size[a];
+		open = out;
+		stride *= atoms->size[a];
+	}
+	return n;
+}
+
+/* Return the atoms in which any pair differs. There may be a million pairs, few of which differ in
+ * an atom in which none before did: the others are compared by runs of the atoms that are left. */
 static uint32_t permuted_atoms(const sw_atoms *atoms, sw_ints pairs)
 {
 	uint32_t mask = 0;
-	for (int32_t i = 0; i + 1 < pairs.n; i += 2)
-		for (int32_t a = 0; a < atoms->n; a++)
-			if (sw_atoms_coordinate(atoms, pairs.v[i], a) !=
-			    sw_atoms_coordinate(atoms, pairs.v[i + 1], a))
-				mask |= UINT32_C(1) << a;
+	atom_run runs[SW_MAX_ATOMS];
+	int32_t n_runs = runs_without(atoms, mask, runs);
+	for (int32_t i = 0; i + 1 < pairs.n && n_runs > 0; i += 2) {
+		int64_t x = pairs.v[i], y = pairs.v[i + 1];
+		bool same = true;
+		for (int32_t r = 0; r < n_runs && same; r++)
+			same = x / runs[r].stride % runs[r].size ==
+			       y / runs[r].stride % runs[r].size;
+		if (same)
+			continue;
+		mask |= differing_atoms(atoms, x, y);
+		n_runs = runs_without(atoms, mask, runs);
+	}
 	return mask;
 }
 

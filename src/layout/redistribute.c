@@ -21,32 +21,48 @@ const char *sw_move_name(sw_move_kind kind)
 
 /* ---- permute ---------------------------------------------------------------------------- */
 
-static int64_t permuted_device(const sw_atoms *atoms, const sw_move *move, int64_t device)
+/* Set what a step of each atom's coordinate adds to the target: a moved atom's target coordinate is
+ * that of another atom, so that the target is linear in the coordinates. */
+static void set_weights(const sw_atoms *atoms, const sw_move *move, int64_t *weight)
 {
-	int64_t target = device;
+	for (int32_t a = 0; a < atoms->n; a++)
+		weight[a] = sw_atoms_stride(atoms, a);
 	for (int32_t a = 0; a < atoms->n; a++) {
 		if (!(move->atoms >> a & 1))
 			continue;
-		int32_t to = move->to_atom[a];
-		target += (int64_t)(sw_atoms_coordinate(atoms, device, a) -
-		                    sw_atoms_coordinate(atoms, device, to)) *
-		          sw_atoms_stride(atoms, to);
+		int64_t stride = sw_atoms_stride(atoms, move->to_atom[a]);
+		weight[a] += stride;
+		weight[move->to_atom[a]] -= stride;
 	}
-	return target;
+}
+
+/* Count the coordinates up by one device; return what that adds to the target. There may be a
+ * million devices, so that this must not divide. */
+static int64_t step_of_target(const sw_atoms *atoms, const int64_t *weight, int32_t *coordinate)
+{
+	int64_t step = 0;
+	for (int32_t a = atoms->n - 1; a >= 0; a--) {
+		if (++coordinate[a] < atoms->size[a])
+			return step + weight[a];
+		coordinate[a] = 0;
+		step -= (atoms->size[a] - 1) * weight[a];
+	}
+	return step;
 }
 
 int32_t sw_move_permute_pairs(const sw_atoms *atoms, const sw_move *move, sw_arena *arena,
                               const int64_t **pairs)
 {
-	int64_t devices = sw_atoms_devices(atoms);
+	int64_t devices = sw_atoms_devices(atoms), target = 0, weight[SW_MAX_ATOMS];
 	int64_t *list = SW_NEW_N(arena, int64_t, 2 * devices);
-	int32_t n = 0;
+	int32_t n = 0, coordinate[SW_MAX_ATOMS] = {0};
+	set_weights(atoms, move, weight);
 	for (int64_t device = 0; device < devices; device++) {
-		int64_t target = permuted_device(atoms, move, device);
-		if (target == device)
-			continue;
-		list[2 * n] = device;
-		list[2 * n++ + 1] = target;
+		if (target != device) {
+			list[2 * n] = device;
+			list[2 * n++ + 1] = target;
+		}
+		target += step_of_target(atoms, weight, coordinate);
 	}
 	*pairs = list;
 	return n;

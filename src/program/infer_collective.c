@@ -1,6 +1,8 @@
 /* Rules of collectives, of asynchronous pairs, and of ops that pass values through. */
 #include "program/internal.h"
 
+#include <string.h>
+
 /* ---- groups ----------------------------------------------------------------------------- */
 
 static sw_status check_iota_form(const sw_inference *x, const sw_groups *g)
@@ -238,23 +240,41 @@ static int compare_ranks(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Check the sources (from = 0) or targets (1): there may be a million of them, mostly in order. */
+/* Put ranks in order. Where they are dense each is counted in its place: there may be a million. */
+static void order_ranks(int64_t *ranks, int32_t n)
+{
+	int64_t most = 0, least = 0;
+	for (int32_t i = 0; i < n; i++) {
+		most = SW_MAX(most, ranks[i]);
+		least = SW_MIN(least, ranks[i]);
+	}
+	if (least < 0 || most / 8 > n) {
+		qsort(ranks, (size_t)n, sizeof(*ranks), compare_ranks);
+		return;
+	}
+	size_t bytes = sizeof(int32_t) * (size_t)(most + 1);
+	int32_t *count = memset(sw_alloc(bytes), 0, bytes), at = 0;
+	for (int32_t i = 0; i < n; i++)
+		count[ranks[i]]++;
+	for (int64_t rank = 0; rank <= most; rank++)
+		for (int32_t k = 0; k < count[rank]; k++)
+			ranks[at++] = rank;
+	free(count);
+}
+
+/* Check the sources (from = 0) or targets (1). */
 static sw_status check_distinct(const sw_inference *x, sw_ints pairs, int32_t from)
 {
 	int32_t n = pairs.n / 2;
 	int64_t *ranks = sw_alloc(sizeof(*ranks) * (size_t)SW_MAX(n, 1));
-	bool ordered = true;
 	sw_status status = SW_OK;
-	for (int32_t i = 0; i < n; i++) {
+	for (int32_t i = 0; i < n; i++)
 		ranks[i] = pairs.v[2 * i + from];
-		ordered &= i == 0 || ranks[i - 1] < ranks[i];
-	}
-	if (!ordered)
-		qsort(ranks, (size_t)n, sizeof(*ranks), compare_ranks);
+	order_ranks(ranks, n);
 	if (n && ranks[0] < 0)
 		status = sw_infer_fail(x, "source_target_pairs: expected ranks, found %lld",
 		                       (long long)ranks[0]);
-	for (int32_t i = 1; i < n && !ordered && status == SW_OK; i++)
+	for (int32_t i = 1; i < n && status == SW_OK; i++)
 		if (ranks[i - 1] == ranks[i])
 			status = sw_infer_fail(x, "source_target_pairs: %lld is %s twice",
 			                       (long long)ranks[i], from ? "target" : "source");

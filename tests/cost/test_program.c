@@ -236,11 +236,49 @@ static void an_async_start_costs_as_much_as_its_collective(void **state)
 	sw_cluster_clear(&c);
 }
 
+/* Over atoms of 2 devices each, two devices differ in the atoms of the bits in which their numbers
+ * differ, the outermost atom being the highest bit. */
+static uint32_t atoms_of_bits(int difference)
+{
+	return (uint32_t)((difference >> 2 & 1) | (difference >> 1 & 1) << 1 |
+	                  (difference & 1) << 2);
+}
+
+static void a_permute_works_over_the_atoms_in_which_any_pair_differs(void **state)
+{
+	sw_cluster c;
+	(void)state;
+	make_cluster(&c, two_by_four, SW_COUNT(two_by_four));
+	assert_int_equal(c.atoms.n, 3);
+	for (int first = 0; first < 8; first++)
+		for (int second = 0; second < 8; second++) {
+			char text[256];
+			if (second == first) /* no device is a target twice */
+				continue;
+			snprintf(text, sizeof(text),
+			         "HloModule step, num_partitions=8\nENTRY main { x = f32[64] "
+			         "parameter(0)\n ROOT p = f32[64] collective-permute(x), "
+			         "channel_id=1, source_target_pairs={{1,%d},{6,%d}} }\n",
+			         first, second);
+			sw_program *program = read_text(text);
+			sw_collective_kind kind;
+			uint32_t atoms;
+			int64_t bytes;
+			assert_true(sw_cost_collective_op(&c, program, find_op(program, "p"), &kind,
+			                                  &atoms, &bytes));
+			assert_int_equal(atoms,
+			                 atoms_of_bits(1 ^ first) | atoms_of_bits(6 ^ second));
+			sw_program_free(program);
+		}
+	sw_cluster_clear(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(collectives_in_a_loop_count_once_per_trip),
 		cmocka_unit_test(an_async_start_costs_as_much_as_its_collective),
+		cmocka_unit_test(a_permute_works_over_the_atoms_in_which_any_pair_differs),
 		cmocka_unit_test(payload_is_that_of_the_rank_that_sends_most),
 		cmocka_unit_test(every_kind_of_collective_has_its_payload),
 		cmocka_unit_test(the_longest_branch_counts_and_a_shared_call_counts_twice),
