@@ -143,6 +143,6 @@ sw_status cli_verify_random(cli *c, sw_error *err);
 /* ---- the commands ----------------------------------------------------------------------- */
 
 extern const cli_command cli_inspect, cli_plan_command, cli_explain, cli_verify, cli_simulate,
-	cli_run, cli_calibrate, cli_solve, cli_reshard, cli_pipeline;
+	cli_run, cli_calibrate, cli_solve, cli_reshard, cli_pipeline, cli_export;
 
 #endif

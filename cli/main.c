@@ -4,8 +4,8 @@
 #include <string.h>
 
 static const cli_command *const commands[] = {
-	&cli_inspect, &cli_plan_command, &cli_explain, &cli_verify,  &cli_simulate,
-	&cli_run,     &cli_calibrate,    &cli_solve,   &cli_reshard, &cli_pipeline};
+	&cli_inspect,   &cli_plan_command, &cli_explain, &cli_verify,   &cli_simulate, &cli_run,
+	&cli_calibrate, &cli_solve,        &cli_reshard, &cli_pipeline, &cli_export};
 
 static void print_usage(FILE *file)
 {
