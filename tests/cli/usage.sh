@@ -2,7 +2,7 @@
 # Wrong command lines are refused with one line that names the remedy; --help of each command works.
 . tests/cli/lib.sh
 
-for command in inspect plan explain verify simulate run solve; do
+for command in inspect plan explain export verify simulate run solve; do
 	expect 0 "" "$sw" $command --help
 	grep -q "^usage: shardwright $command " "$scratch/out" || complain "no usage of $command"
 	grep -q "^example:" "$scratch/out" || complain "no example of $command"
