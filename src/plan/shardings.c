@@ -8,11 +8,11 @@ typedef struct mesh_axis {
 	char name[24];
 } mesh_axis;
 
-typedef struct mesh {
+typedef struct named_mesh {
 	const sw_plan *plan;
 	int32_t n;
 	mesh_axis axes[SW_MAX_ATOMS];
-} mesh;
+} named_mesh;
 
 /* ---- the mesh --------------------------------------------------------------------------- */
 
@@ -60,10 +60,10 @@ static void name_axis(const sw_plan *plan, mesh_axis *m)
 		         axis >= 0 ? plan->axes[axis].name : "atom", m->first);
 }
 
-static void make_mesh(mesh *m, const sw_plan *plan, const sw_id *inputs, uint32_t n_inputs)
+static void make_mesh(named_mesh *m, const sw_plan *plan, const sw_id *inputs, uint32_t n_inputs)
 {
 	const sw_atoms *atoms = &plan->cluster->atoms;
-	*m = (mesh){.plan = plan};
+	*m = (named_mesh){.plan = plan};
 	for (int32_t a = 0; a < atoms->n; a++) {
 		if (a == 0 || !all_join(plan, inputs, n_inputs, a - 1))
 			m->axes[m->n++] = (mesh_axis){.first = a, .size = 1};
@@ -77,7 +77,7 @@ static void make_mesh(mesh *m, const sw_plan *plan, const sw_id *inputs, uint32_
 /* ---- the spec of a value ---------------------------------------------------------------- */
 
 /* Write the axes that split the dimension, in descending order of stride; return their number. */
-static int32_t axes_of_dim(const mesh *m, const sw_layout *layout, int32_t dim, int32_t *axes)
+static int32_t axes_of_dim(const named_mesh *m, const sw_layout *layout, int32_t dim, int32_t *axes)
 {
 	int32_t n = 0;
 	for (int32_t i = 0; i < m->n; i++) {
@@ -96,7 +96,7 @@ static int32_t axes_of_dim(const mesh *m, const sw_layout *layout, int32_t dim, 
 	return n;
 }
 
-static json_t *dim_spec(const mesh *m, const int32_t *axes, int32_t n)
+static json_t *dim_spec(const named_mesh *m, const int32_t *axes, int32_t n)
 {
 	if (n == 0)
 		return json_null();
@@ -115,8 +115,8 @@ static void lose(json_t *lost, sw_text *text)
 }
 
 /* Say which axes hold strided digits of a dimension of `size` elements instead of blocks. */
-static void lose_strides(const mesh *m, const sw_layout *layout, int32_t dim, const int32_t *axes,
-                         int32_t n, int64_t size, json_t *lost)
+static void lose_strides(const named_mesh *m, const sw_layout *layout, int32_t dim,
+                         const int32_t *axes, int32_t n, int64_t size, json_t *lost)
 {
 	sw_text text = {0};
 	int64_t block = size;
@@ -152,7 +152,7 @@ static void lose_padding(int32_t dim, int64_t size, int64_t padded, int64_t part
 	sw_text_clear(&text);
 }
 
-static void lose_partial_sums(const mesh *m, const sw_layout *layout, json_t *lost)
+static void lose_partial_sums(const named_mesh *m, const sw_layout *layout, json_t *lost)
 {
 	sw_text text = {0};
 	for (int32_t i = 0; i < m->n; i++)
@@ -166,7 +166,7 @@ static void lose_partial_sums(const mesh *m, const sw_layout *layout, json_t *lo
 }
 
 /* `shape` is that of the user's program, `padded` that of the plan's. */
-static json_t *value_json(const mesh *m, const char *name, sw_shape shape, sw_shape padded,
+static json_t *value_json(const named_mesh *m, const char *name, sw_shape shape, sw_shape padded,
                           const sw_layout *layout)
 {
 	json_t *dims = json_array(), *spec = json_array(), *lost = json_array();
@@ -187,7 +187,7 @@ static json_t *value_json(const mesh *m, const char *name, sw_shape shape, sw_sh
 
 /* ---- the plan --------------------------------------------------------------------------- */
 
-static json_t *mesh_json(const mesh *m)
+static json_t *mesh_json(const named_mesh *m)
 {
 	json_t *axes = json_array();
 	for (int32_t i = 0; i < m->n; i++)
@@ -196,7 +196,7 @@ static json_t *mesh_json(const mesh *m)
 	return axes;
 }
 
-static json_t *outputs_json(const mesh *m, const sw_sidecar *sidecar)
+static json_t *outputs_json(const named_mesh *m, const sw_sidecar *sidecar)
 {
 	const sw_plan *plan = m->plan;
 	const sw_program *serial = sw_plan_serial(plan);
@@ -218,7 +218,7 @@ json_t *sw_plan_shardings(const sw_plan *plan, const sw_sidecar *sidecar)
 	const sw_program *serial = sw_plan_serial(plan), *program = plan->program;
 	const sw_id *theirs, *ours;
 	sw_arena arena;
-	mesh m;
+	named_mesh m;
 	json_t *inputs = json_array();
 	sw_arena_init(&arena);
 	sw_program_inputs(serial, serial->entry, &arena, &theirs);
