@@ -19,12 +19,12 @@ typedef struct cli_values {
 	bool help, json, quiet, verbose, rules, kernels, parts, no_links, no_kernels, pace, untied,
 		execute, allow_nan, blocking, transfers;
 	const char *cluster, *devices, *output, *strategy, *dump_after, *plot, *overlap, *trace,
-		*method, *effort, *pin;
+		*method, *effort, *pin, *save, *load;
 	const char *microbatches, *remat, *diff, *fusion;
 	const char *from, *to, *shape, *order, *times, *hold, *costs;
 	SW_VEC(const char *) data;
 	/* 0: not given, except for steps and seed */
-	int64_t memory, steps, seed, ranks, threads, random;
+	int64_t memory, steps, seed, ranks, threads, random, every;
 	int64_t work_limit, repeat, chunks, pieces, stages;
 	double time_limit, transfer;
 } cli_values;

@@ -1,8 +1,10 @@
 #include "cli.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- progress --------------------------------------------------------------------------- */
@@ -10,14 +12,15 @@
 typedef struct run_progress {
 	const cli *c;
 	sw_progress progress;
-	int64_t steps, tokens; /* tokens: per step */
+	int64_t first, steps;  /* steps before this run, and in it */
+	int64_t tokens;        /* per step */
 	bool was_number;       /* the last loss */
 } run_progress;
 
 static void show_step(void *context, int64_t step, double loss, double seconds)
 {
 	run_progress *w = context;
-	int64_t done = step + 1, tenth = SW_MAX(w->steps / 10, 1);
+	int64_t done = step + 1, tenth = SW_MAX(w->steps / 10, 1), last = w->first + w->steps;
 	double rate = (double)w->tokens / seconds;
 	char result[32] = "paced", speed[48] = "";
 	if (!w->c->values.pace)
@@ -27,11 +30,11 @@ static void show_step(void *context, int64_t step, double loss, double seconds)
 	w->was_number = !isnan(loss);
 	if (w->tokens)
 		snprintf(speed, sizeof(speed), "  %.0f tokens/s", rate);
-	sw_progress_update(&w->progress, (double)done / (double)w->steps,
-	                   "step %" PRId64 "/%" PRId64 "  %s%s", done, w->steps, result, speed);
+	sw_progress_update(&w->progress, (double)(done - w->first) / (double)w->steps,
+	                   "step %" PRId64 "/%" PRId64 "  %s%s", done, last, result, speed);
 	if (w->c->values.verbose ||
-	    (!w->progress.active && (done % tenth == 0 || done == w->steps)))
-		cli_note(w->c, "step %" PRId64 "/%" PRId64 "  %s%s", done, w->steps, result, speed);
+	    (!w->progress.active && (done % tenth == 0 || done == last)))
+		cli_note(w->c, "step %" PRId64 "/%" PRId64 "  %s%s", done, last, result, speed);
 }
 
 /* ---- data ------------------------------------------------------------------------------- */
@@ -66,6 +69,43 @@ static sw_status open_data(const cli *c, const cli_plan *loaded, sw_data *data, 
 	return sw_data_open(c->values.data.data, (int)c->values.data.len,
 	                    loaded->sidecar.vocabulary, shape.rank == 2 ? shape.dims[1] : 1, data,
 	                    err);
+}
+
+/* ---- what is kept ----------------------------------------------------------------------- */
+
+static sw_status check_kept(const cli *c, sw_error *err)
+{
+	struct stat info;
+	const cli_values *v = &c->values;
+	if (v->every && !v->save)
+		return sw_fail(err, SW_ERR_INPUT, "--every says how often --save DIR saves: add it");
+	if (v->pace && (v->save || v->load))
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--pace computes nothing, so that there is no state: leave --save and "
+		               "--load, or --pace, out");
+	if (!v->save || !cli_speaks(c))
+		return SW_OK;
+	if (stat(v->save, &info) != 0 || !S_ISDIR(info.st_mode))
+		return sw_fail_at(err, SW_ERR_INPUT, v->save, 0, 0,
+		                  "--save needs a folder that exists: mkdir it first");
+	return access(v->save, W_OK | X_OK) == 0
+	               ? SW_OK
+	               : sw_fail_at(err, SW_ERR_IO, v->save, 0, 0, "cannot write: %s",
+	                            strerror(errno));
+}
+
+static sw_status load_checkpoint(const cli *c, const cli_plan *loaded, sw_checkpoint *checkpoint,
+                                 sw_error *err)
+{
+	return c->values.load ? sw_checkpoint_open(c->values.load, loaded->plan, &loaded->sidecar,
+	                                           checkpoint, err)
+	                      : SW_OK;
+}
+
+/* A run that goes on sees the data that it would have seen, unless another seed is asked for. */
+static uint64_t choose_seed(const cli *c, const sw_checkpoint *start)
+{
+	return start && !c->values.seed ? start->seed : (uint64_t)c->values.seed;
 }
 
 /* ---- how many ranks --------------------------------------------------------------------- */
@@ -188,17 +228,21 @@ static const char mpirun_message[] = "\nshardwright: asked to end, by a user or 
 				     "step ends before mpirun kills this rank (mpirun --mca "
                                      "odls_base_sigkill_timeout SECONDS)\n";
 
-static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data, uint32_t overlap,
-                       sw_trace *trace, sw_run_result *result, sw_error *err)
+static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data,
+                       const sw_checkpoint *start, uint32_t overlap, sw_trace *trace,
+                       sw_run_result *result, sw_error *err)
 {
-	run_progress w = {.c = c, .steps = c->values.steps};
+	run_progress w = {.c = c, .first = start ? start->step : 0, .steps = c->values.steps};
 	if (loaded->sidecar.tokens_input >= 0) {
 		sw_shape shape = tokens_shape(loaded);
 		w.tokens = shape.rank == 2 ? shape.dims[0] * (shape.dims[1] - 1) : 0;
 	}
 	sw_run_options options = {
 		.steps = c->values.steps,
-		.seed = (uint64_t)c->values.seed,
+		.seed = choose_seed(c, start),
+		.start = start,
+		.save = c->values.save,
+		.save_every = c->values.every,
 		.quiet = c->values.quiet,
 		.blas_threads = (int)SW_MIN(c->values.threads, 4096),
 		.overlap = overlap,
@@ -219,13 +263,15 @@ static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data, uint
 	                                                     &options, result, err);
 	sw_progress_end(&w.progress);
 	if (status == SW_OK && result->steps < c->values.steps)
-		cli_note(c, "stopped after step %" PRId64, result->steps);
+		cli_note(c, "stopped after step %" PRId64, w.first + result->steps);
 	return status;
 }
 
 static sw_status run_loaded(cli *c, const cli_plan *loaded, sw_error *err)
 {
 	sw_data data = {0};
+	sw_checkpoint checkpoint = {0};
+	const sw_checkpoint *start = c->values.load ? &checkpoint : NULL;
 	sw_run_result result = {0};
 	sw_trace trace = {0};
 	sw_text text = {0};
@@ -234,9 +280,11 @@ static sw_status run_loaded(cli *c, const cli_plan *loaded, sw_error *err)
 		sw_overlap_parse(c->values.overlap ? c->values.overlap : "all", &overlap, err);
 	if (status == SW_OK)
 		status = open_data(c, loaded, &data, err);
+	if (status == SW_OK)
+		status = load_checkpoint(c, loaded, &checkpoint, err);
 	status = agree(c, status, err);
 	if (status == SW_OK)
-		status = train(c, loaded, &data, overlap, &trace, &result, err);
+		status = train(c, loaded, &data, start, overlap, &trace, &result, err);
 	if (status == SW_OK) {
 		c->result = result_json(c, loaded, &result);
 		describe(c, loaded, &result, &text);
@@ -249,6 +297,7 @@ static sw_status run_loaded(cli *c, const cli_plan *loaded, sw_error *err)
 	sw_trace_clear(&trace);
 	sw_run_result_clear(&result);
 	sw_data_close(&data);
+	sw_checkpoint_close(&checkpoint);
 	return status;
 }
 
@@ -256,6 +305,8 @@ static sw_status run(cli *c, sw_error *err)
 {
 	cli_plan loaded;
 	sw_status status = cli_check_writable(c, c->values.trace, err);
+	if (status == SW_OK)
+		status = check_kept(c, err);
 	if (status == SW_OK)
 		status = cli_check_move(c, err);
 	if (status == SW_OK)
@@ -275,7 +326,8 @@ static sw_status run(cli *c, sw_error *err)
 
 static const char *const options[] = {"--data",    "--steps",   "--seed", "--ranks",
                                       "--threads", "--overlap", "--pace", "--trace",
-                                      "--cluster", "--devices", NULL};
+                                      "--cluster", "--devices", "--save", "--every",
+                                      "--load",    NULL};
 const cli_command cli_run = {
 	.name = "run",
 	.argument = "PLAN|PROGRAM",

@@ -58,6 +58,12 @@ static const cli_option options[] = {
          "compute nothing: wait out the time that the cluster's model gives each op; no losses"},
 	{"--trace", "FILE", CLI_TEXT, AT(trace),
          "write a timeline that Perfetto and chrome://tracing open; of a run, its last step"},
+	{"--save", "DIR", CLI_TEXT, AT(save),
+         "write the state after the last step there, as step-N.safetensors"},
+	{"--every", "N", CLI_COUNT, AT(every), "with --save: after every N steps too"},
+	{"--load", "FILE", CLI_TEXT, AT(load),
+         "begin with the state of a file that --save wrote, under any plan, and go on with its "
+         "step and seed"},
 	{"--diff", "PLAN", CLI_TEXT, AT(diff), "what another plan does differently"},
 	{"--random", "K", CLI_COUNT, AT(random),
          "verify K random assignments of layouts of a program"},

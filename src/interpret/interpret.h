@@ -213,7 +213,7 @@ sw_status sw_interpret_load_blas(sw_error *err);
 /* Return the name of the kernels that the loaded library uses, "" if it is not loaded. */
 const char *sw_interpret_blas_core(void);
 
-/* ---- safetensors (recordings) ----------------------------------------------------------- */
+/* ---- safetensors (recordings, checkpoints) ----------------------------------------------- */
 
 typedef struct sw_named_tensor {
 	const char *name;
@@ -222,11 +222,14 @@ typedef struct sw_named_tensor {
 typedef struct sw_tensor_file {
 	sw_arena arena;
 	SW_VEC(sw_named_tensor) tensors;
+	json_t *metadata; /* the object __metadata__, of texts; NULL: the file has none; owned */
 } sw_tensor_file;
 /* reads gzip too */
 sw_status sw_tensor_file_read(const char *path, sw_tensor_file *file, sw_error *err);
+bool sw_tensor_file_has_type(sw_type type);
+/* Write all or nothing, as a sink does. metadata: an object of texts, or NULL. */
 sw_status sw_tensor_file_write(const char *path, const sw_named_tensor *tensors, size_t n,
-                               sw_error *err);
+                               json_t *metadata, sw_error *err);
 /* Return the tensor of this name; NULL if there is none. */
 const sw_tensor *sw_tensor_file_get(const sw_tensor_file *file, const char *name);
 void sw_tensor_file_clear(sw_tensor_file *file);

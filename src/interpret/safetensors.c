@@ -51,6 +51,11 @@ static const char *name_of_type(sw_type type)
 	return NULL;
 }
 
+bool sw_tensor_file_has_type(sw_type type)
+{
+	return name_of_type(type) != NULL;
+}
+
 /* ---- reading ---------------------------------------------------------------------------- */
 
 static sw_status bad(sw_error *err, const char *name, const char *what)
@@ -170,8 +175,12 @@ static sw_status read_header(json_t *header, const char *data, uint64_t availabl
 	json_t *entry;
 	json_object_foreach(header, name, entry)
 	{
-		if (strcmp(name, "__metadata__") == 0)
+		if (strcmp(name, "__metadata__") == 0) {
+			if (!json_is_object(entry))
+				return sw_fail(err, SW_ERR_INPUT, "__metadata__ must be an object");
+			file->metadata = json_incref(entry);
 			continue;
+		}
 		tensor_part *p = &parts[n++];
 		p->name = sw_arena_text(&file->arena, name);
 		if (!json_is_object(entry))
@@ -240,6 +249,7 @@ void sw_tensor_file_clear(sw_tensor_file *file)
 	for (size_t i = 0; i < file->tensors.len; i++)
 		sw_tensor_drop(&file->tensors.data[i].tensor);
 	sw_vec_clear(&file->tensors);
+	json_decref(file->metadata);
 	sw_arena_clear(&file->arena);
 }
 
@@ -255,9 +265,12 @@ static json_t *describe(sw_tensor tensor, uint64_t begin)
 	                 dims, "data_offsets", (json_int_t)begin, (json_int_t)end);
 }
 
-static sw_status make_header(const sw_named_tensor *tensors, size_t n, sw_text *text, sw_error *err)
+static sw_status make_header(const sw_named_tensor *tensors, size_t n, json_t *metadata,
+                             sw_text *text, sw_error *err)
 {
 	json_t *header = json_object();
+	if (metadata)
+		json_object_set(header, "__metadata__", metadata);
 	uint64_t at = 0;
 	sw_status status = SW_OK;
 	for (size_t i = 0; status == SW_OK && i < n; i++) {
@@ -286,23 +299,31 @@ static sw_status make_header(const sw_named_tensor *tensors, size_t n, sw_text *
 	return status;
 }
 
-sw_status sw_tensor_file_write(const char *path, const sw_named_tensor *tensors, size_t n,
-                               sw_error *err)
+static sw_status put_all(const char *path, const sw_text *header, const sw_named_tensor *tensors,
+                         size_t n, sw_error *err)
 {
-	sw_text header = {0}, all = {0};
-	sw_status status = make_header(tensors, n, &header, err);
-	if (status == SW_OK) {
-		char length[8];
-		for (int i = 0; i < 8; i++)
-			length[i] = (char)((uint64_t)header.len >> (8 * i) & 0xff);
-		sw_text_add_n(&all, length, 8);
-		sw_text_add_n(&all, header.data, header.len);
-		for (size_t i = 0; i < n; i++)
-			sw_text_add_n(&all, sw_tensor_data(tensors[i].tensor),
-			              (size_t)sw_shape_bytes(tensors[i].tensor.shape));
-		status = sw_file_write(path, all.data, all.len, err);
-	}
+	sw_sink *sink;
+	sw_status status = sw_sink_open(path, &sink, err);
+	if (status != SW_OK)
+		return status;
+	char length[8];
+	for (int i = 0; i < 8; i++)
+		length[i] = (char)((uint64_t)header->len >> (8 * i) & 0xff);
+	sw_sink_put(sink, length, 8);
+	sw_sink_put(sink, header->data, header->len);
+	for (size_t i = 0; i < n; i++)
+		sw_sink_put(sink, sw_tensor_data(tensors[i].tensor),
+		            (size_t)sw_shape_bytes(tensors[i].tensor.shape));
+	return sw_sink_close(sink, err);
+}
+
+sw_status sw_tensor_file_write(const char *path, const sw_named_tensor *tensors, size_t n,
+                               json_t *metadata, sw_error *err)
+{
+	sw_text header = {0};
+	sw_status status = make_header(tensors, n, metadata, &header, err);
+	if (status == SW_OK)
+		status = put_all(path, &header, tensors, n, err);
 	sw_text_clear(&header);
-	sw_text_clear(&all);
 	return status;
 }

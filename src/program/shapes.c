@@ -18,7 +18,9 @@ int64_t sw_shape_bytes(sw_shape shape)
 	return sw_shape_elements(shape) * sw_type_bytes(shape.type);
 }
 
-void sw_shape_embed(sw_shape small, const void *from, sw_shape large, void *to)
+/* Give each row of `small`, in row-major order, its place in `large`, and copy it there or, if
+ * `back` is set, from there. */
+static void copy_corner(sw_shape small, char *packed, sw_shape large, char *spread, bool back)
 {
 	int64_t index[SW_MAX_RANK] = {0}, elements = sw_shape_elements(small);
 	int64_t row = small.rank ? small.dims[small.rank - 1] : 1;
@@ -27,11 +29,22 @@ void sw_shape_embed(sw_shape small, const void *from, sw_shape large, void *to)
 		int64_t place = 0; /* place of the row's first element in `large` */
 		for (int32_t d = 0; d < large.rank; d++)
 			place = place * large.dims[d] + index[d];
-		memcpy((char *)to + place * sw_type_bytes(small.type), from, bytes);
-		from = (const char *)from + bytes;
+		char *there = spread + place * sw_type_bytes(small.type);
+		memcpy(back ? packed : there, back ? there : packed, bytes);
+		packed += bytes;
 		for (int32_t d = small.rank - 1; d-- > 0 && ++index[d] == small.dims[d];)
 			index[d] = 0;
 	}
+}
+
+void sw_shape_embed(sw_shape small, const void *from, sw_shape large, void *to)
+{
+	copy_corner(small, (char *)(uintptr_t)from, large, to, false);
+}
+
+void sw_shape_crop(sw_shape large, const void *from, sw_shape small, void *to)
+{
+	copy_corner(small, to, large, (char *)(uintptr_t)from, true);
 }
 
 bool sw_shape_same_dims(sw_shape a, sw_shape b)

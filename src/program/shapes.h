@@ -85,5 +85,7 @@ void sw_shape_print(sw_shape shape, sw_text *text); /* as f32[2,3] */
  * elements stay as they are. Ranks and element sizes are equal, and no dimension of `small` is
  * larger. */
 void sw_shape_embed(sw_shape small, const void *from, sw_shape large, void *to);
+/* The inverse: copy the low corner of `large` into a dense array of shape `small`. */
+void sw_shape_crop(sw_shape large, const void *from, sw_shape small, void *to);
 
 #endif

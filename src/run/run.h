@@ -44,11 +44,35 @@ void sw_data_close(sw_data *data);
 void sw_data_batch(const sw_data *data, uint64_t seed, int64_t step, int64_t rows, int64_t length,
                    int32_t *out);
 
+/* ---- checkpoints ------------------------------------------------------------------------ */
+
+/* The state of training after `step` steps, whole and unpadded, hence of no plan: the inputs that
+ * are state or no data, by their sidecar's names. A safetensors file of another program, without a
+ * step, is of step 0: initial values. */
+typedef struct sw_checkpoint {
+	sw_tensor_file file;
+	int64_t step;
+	uint64_t seed;            /* of the run that wrote it; 0 if the file has no step */
+	const sw_tensor **values; /* per input; NULL: it is not in the file, as it is data */
+} sw_checkpoint;
+/* Read a file and check that its names, types and shapes are those of the state, no more and no
+ * less. O(bytes); reads gzip too. */
+sw_status sw_checkpoint_open(const char *path, const sw_plan *plan, const sw_sidecar *sidecar,
+                             sw_checkpoint *checkpoint, sw_error *err);
+void sw_checkpoint_close(sw_checkpoint *checkpoint);
+
 /* ---- training --------------------------------------------------------------------------- */
 
 typedef struct sw_run_options {
 	int64_t steps;
 	uint64_t seed;
+	/* begin with this state, after its steps: the next batch is that of its step. NULL: with
+	 * the sidecar's initial values */
+	const sw_checkpoint *start;
+	/* the folder where rank 0 writes step-N.safetensors after the last step and, if save_every
+	 * is not 0, after each step whose number it divides; NULL: nothing is kept */
+	const char *save;
+	int64_t save_every;
 	bool quiet;
 	int blas_threads; /* 0: cores / ranks on this machine */
 	/* which collectives may overlap with kernels: SW_OVERLAP_ALL, or bits of
@@ -66,7 +90,7 @@ typedef struct sw_run_options {
 	/* checked after each step, if not NULL: once it is set on any rank, the run ends after the
 	 * same step on all ranks. Either all ranks pass it or none */
 	const atomic_bool *stop;
-	/* called on rank 0 after each step */
+	/* called on rank 0 after each step; steps count from 0, those of `start` included */
 	void (*on_step)(void *context, int64_t step, double loss, double seconds);
 	void *context;
 } sw_run_options;
@@ -74,7 +98,7 @@ typedef struct sw_run_options {
 typedef struct sw_run_result {
 	int64_t steps;  /* steps done: fewer than options.steps after a stop */
 	double *losses; /* per step; NaN if the program has no loss; owned */
-	/* the step, counted from 1, since which the loss has been NaN to the end; 0: the last loss
+	/* the step, counted from 1 (those of `start` included), since which the loss has been NaN to the end; 0: the last loss
 	 * is a number, or there is none */
 	int64_t nan_from;
 	/* of rank 0: median over steps, without the first if there are more than two */

@@ -6,6 +6,7 @@
  * inputs are written there once, data inputs in each step. A paced run does the same without
  * numbers: it fills, computes and reads nothing.
  */
+#include "run/checkpoint.h"
 #include "run/trainer.h"
 
 #include <math.h>
@@ -46,6 +47,15 @@ static sw_status check_loss(const trainer *t, sw_error *err)
 		return SW_OK;
 	return sw_fail(err, SW_ERR_INTERNAL,
 	               "the plan does not replicate the loss on every device");
+}
+
+static sw_status check_kept(const trainer *t, sw_error *err)
+{
+	const sw_run_options *options = t->options;
+	if (options->paced && (options->save || options->start))
+		return sw_fail(err, SW_ERR_INPUT,
+		               "a paced run computes nothing: it has no state to save or to load");
+	return options->save ? sw_checkpoint_check(&t->parts, t->sidecar, err) : SW_OK;
 }
 
 static sw_status check_tokens(const trainer *t, sw_error *err)
@@ -90,6 +100,9 @@ static sw_status make_input(trainer *t, uint32_t input, int64_t step, sw_tensor 
 	sw_status status = sw_interpreter_input(t->interpreter, input, tensor, err);
 	if (status || t->options->paced)
 		return status;
+	if (t->options->start && t->options->start->values[input])
+		return sw_checkpoint_cut(t->options->start, &t->parts, input, t->transport->rank,
+		                         tensor, err);
 	uint64_t seed = info->role == SW_ROLE_DATA ? data_seed(t, step) : t->options->seed;
 	if (info->role != SW_ROLE_DATA || !t->tokens || (int32_t)input != t->sidecar->tokens_input)
 		return sw_part_fill(&t->parts, input, t->transport->rank, &info->init, seed, 0,
@@ -187,18 +200,36 @@ static sw_status agree_on_stop(const trainer *t, bool *stop, sw_error *err)
 	return status;
 }
 
+static sw_status save(const trainer *t, int64_t step, sw_error *err)
+{
+	return sw_checkpoint_save(&t->parts, t->sidecar, t->transport, t->carried, step,
+	                          t->options->seed, t->options->save, err);
+}
+
+/* Save in the middle of a run. The end saves by itself. */
+static sw_status save_in_turn(const trainer *t, int64_t step, bool last, sw_error *err)
+{
+	int64_t every = t->options->save_every;
+	return t->options->save && every && step % every == 0 && !last ? save(t, step, err) : SW_OK;
+}
+
 static sw_status run_steps(trainer *t, int64_t *done, sw_error *err)
 {
+	const sw_run_options *options = t->options;
+	int64_t first = options->start ? options->start->step : 0;
 	sw_status status = SW_OK;
 	bool stop = false;
-	for (*done = 0; *done < t->options->steps && !stop && status == SW_OK;) {
-		status = run_step(t, *done, err);
+	for (*done = 0; *done < options->steps && !stop && status == SW_OK;) {
+		status = run_step(t, first + *done, err);
 		if (status == SW_OK) {
 			++*done;
 			status = agree_on_stop(t, &stop, err);
 		}
+		if (status == SW_OK)
+			status = save_in_turn(t, first + *done, stop || *done == options->steps,
+			                      err);
 	}
-	return status;
+	return status == SW_OK && options->save ? save(t, first + *done, err) : status;
 }
 
 /* ---- one rank --------------------------------------------------------------------------- */
@@ -214,6 +245,8 @@ static sw_status prepare(trainer *t, sw_error *err)
 	sw_status status = check_loss(t, err);
 	if (status == SW_OK)
 		status = check_tokens(t, err);
+	if (status == SW_OK)
+		status = check_kept(t, err);
 	if (status)
 		return status;
 	t->transport->traffic = (sw_traffic){0};
@@ -237,12 +270,12 @@ static sw_status prepare(trainer *t, sw_error *err)
 	return sw_interpreter_new(t->parts.local, &options, &t->interpreter, err);
 }
 
-/* Make all inputs but the data inputs, which are made in each step. */
+/* Make all inputs but plain data inputs, which are made in each step. */
 static sw_status make_state(trainer *t, sw_error *err)
 {
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; i < t->parts.n_inputs && status == SW_OK; i++)
-		if (t->sidecar->inputs[i].role != SW_ROLE_DATA)
+		if (sw_checkpoint_keeps(t->parts.local, t->sidecar, i))
 			status = make_input(t, i, 0, &t->carried[i], err);
 	return status;
 }
@@ -357,11 +390,15 @@ static sw_status check_same(const sw_program *scheduled, const sw_sidecar *sidec
                             sw_transport *transport, sw_error *err)
 {
 	static const char *const words[] = {"plan",    "number of steps",    "seed",
-	                                    "sidecar", "contents of --data", "options of the run"};
+	                                    "sidecar", "contents of --data", "options of the run",
+	                                    "contents of --load"};
 	uint64_t flags = (uint64_t)options->paced | (uint64_t)options->tune << 1 |
-	                 (uint64_t)(options->trace != NULL) << 2;
+	                 (uint64_t)(options->trace != NULL) << 2 |
+	                 (uint64_t)(options->save != NULL) << 3 |
+	                 (uint64_t)options->save_every << 4;
 	uint64_t mine[] = {sw_program_hash(scheduled), (uint64_t)options->steps, options->seed,
-	                   hash_sidecar(sidecar),      hash_data(data),          flags};
+	                   hash_sidecar(sidecar),      hash_data(data),          flags,
+	                   sw_checkpoint_hash(options->start)};
 	uint64_t first[SW_COUNT(mine)];
 	memcpy(first, mine, sizeof(mine));
 	sw_status status = transport->ops->broadcast(transport, 0, first, sizeof(first), err);

@@ -29,8 +29,8 @@ static void write_and_read_again(const sw_tensor_file *tensors)
 	sw_tensor_file again;
 	sw_error err = {0};
 	fuzz_file file = fuzz_file_open((const uint8_t *)"", 0);
-	if (sw_tensor_file_write(file.path, tensors->tensors.data, tensors->tensors.len, &err) !=
-	            SW_OK ||
+	if (sw_tensor_file_write(file.path, tensors->tensors.data, tensors->tensors.len,
+	                         tensors->metadata, &err) != SW_OK ||
 	    sw_tensor_file_read(file.path, &again, &err) != SW_OK) {
 		fprintf(stderr, "%s\n", err.message);
 		abort();

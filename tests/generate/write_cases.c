@@ -95,7 +95,7 @@ static sw_status write_case(trial *t, const double *errors, sw_error *err)
 		status = take_text(t, &text, err);
 	sw_text_addf(&path, "%s/%s.safetensors", t->folder, t->name);
 	if (status == SW_OK)
-		status = sw_tensor_file_write(path.data, list, n, err);
+		status = sw_tensor_file_write(path.data, list, n, NULL, err);
 	sw_text_clear(&path);
 	sw_text_addf(&path, "%s/%s.hlo", t->folder, t->name);
 	if (status == SW_OK)

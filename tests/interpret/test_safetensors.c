@@ -55,7 +55,7 @@ static void tensors_are_read_back(void **state)
 		}
 	}
 	sw_tensor_file file;
-	check(sw_tensor_file_write(path, tensors, n, &err), &err);
+	check(sw_tensor_file_write(path, tensors, n, NULL, &err), &err);
 	check(sw_tensor_file_read(path, &file, &err), &err);
 	assert_int_equal(file.tensors.len, n);
 	for (size_t i = 0; i < n; i++) {
@@ -155,11 +155,11 @@ static void types_without_a_safetensors_name_are_refused(void **state)
 	sw_named_tensor tensors[2] = {{.name = "a"}, {.name = "a"}};
 	check(sw_tensor_new((sw_shape){SW_C128, 0, 0, NULL}, true, &tensors[0].tensor, &err), &err);
 	check(sw_tensor_new((sw_shape){SW_F32, 0, 0, NULL}, true, &tensors[1].tensor, &err), &err);
-	assert_int_equal(sw_tensor_file_write(path, tensors, 1, &err), SW_ERR_INPUT);
+	assert_int_equal(sw_tensor_file_write(path, tensors, 1, NULL, &err), SW_ERR_INPUT);
 	assert_non_null(strstr(err.message, "c128"));
 	sw_tensor_drop(&tensors[0].tensor);
 	tensors[0].tensor = sw_tensor_keep(tensors[1].tensor);
-	assert_int_equal(sw_tensor_file_write(path, tensors, 2, &err), SW_ERR_INPUT);
+	assert_int_equal(sw_tensor_file_write(path, tensors, 2, NULL, &err), SW_ERR_INPUT);
 	assert_non_null(strstr(err.message, "twice"));
 	sw_tensor_drop(&tensors[0].tensor);
 	sw_tensor_drop(&tensors[1].tensor);
