@@ -250,6 +250,7 @@ void sw_tensor_file_clear(sw_tensor_file *file)
 		sw_tensor_drop(&file->tensors.data[i].tensor);
 	sw_vec_clear(&file->tensors);
 	json_decref(file->metadata);
+	file->metadata = NULL; /* as after reading an empty file: clearing again is harmless */
 	sw_arena_clear(&file->arena);
 }
 

@@ -66,8 +66,8 @@ static sw_status other_shape(const char *name, sw_shape got, sw_shape wanted, sw
 	return status;
 }
 
-static sw_status match_input(sw_checkpoint *c, const sw_program *program, uint32_t input, sw_id value,
-                             const sw_sidecar *sidecar, sw_error *err)
+static sw_status match_input(sw_checkpoint *c, const sw_program *program, uint32_t input,
+                             sw_id value, const sw_sidecar *sidecar, sw_error *err)
 {
 	if (!sw_checkpoint_keeps(program, sidecar, input))
 		return SW_OK;
