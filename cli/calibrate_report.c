@@ -1,4 +1,5 @@
 #include "calibrate_report.h"
+#include "cli.h"
 
 #include <math.h>
 #include <string.h>
@@ -255,9 +256,8 @@ static json_t *parameters_json(const sw_fit *fit)
 		const sw_fit_parameter *p = &fit->parameters[i];
 		json_array_append_new(
 			list, json_pack("{s:s, s:f, s:o, s:b}", "name", p->name, "value", p->value,
-		                        "standard_error",
-		                        isfinite(p->error) ? json_real(p->error) : json_null(),
-		                        "seen", p->seen));
+		                        "standard_error", cli_json_real(p->error), "seen",
+		                        p->seen));
 	}
 	return list;
 }

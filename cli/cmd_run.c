@@ -144,9 +144,7 @@ static json_t *losses_json(const sw_run_result *result)
 {
 	json_t *list = json_array();
 	for (int64_t i = 0; i < result->steps; i++)
-		json_array_append_new(list, isfinite(result->losses[i])
-		                                    ? json_real(result->losses[i])
-		                                    : json_null());
+		json_array_append_new(list, cli_json_real(result->losses[i]));
 	return list;
 }
 
