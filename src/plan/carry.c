@@ -26,6 +26,7 @@ static bool scale_strides(const char *sizes, const sw_rule *rule, const char *wo
 {
 	int64_t was[64], n = 0;
 	char *end;
+	sw_text_add(scaled, ""); /* also if the file's text is empty */
 	for (sizes += 24; *sizes && n < 64; sizes = end)
 		was[n++] = strtoll(sizes, &end, 10);
 	for (const char *c = words; *c;) {
@@ -43,7 +44,7 @@ static bool scale_strides(const char *sizes, const sw_rule *rule, const char *wo
 			continue;
 		int64_t old = strtoll(c, &end, 10);
 		c = end;
-		if (factor >= n || factor >= rule->n_factors || was[factor] < 1 ||
+		if (factor >= n || factor >= rule->n_factors || was[factor] < 1 || old < 1 ||
 		    old > INT64_MAX / rule->factors[factor].size)
 			return false;
 		sw_text_addf(scaled, "%" PRId64,

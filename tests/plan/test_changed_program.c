@@ -4,6 +4,7 @@
 #include "plan/plan_files.h"
 #include "simulate/simulate.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,37 @@ static void carry(const char *text, const char *changed, const char *strategy, c
 	check(sw_plan_write(p->plan, scratch(0), &err), &err);
 	check(sw_file_write(scratch(1), changed, strlen(changed), &err), &err);
 	check(sw_plan_read(scratch(0), read, again, &err), &err);
+}
+
+/* A strategy that the file gives as an empty text is one that can't be kept. */
+static void an_empty_strategy_is_replaced(void **state)
+{
+	char *two = write_blocks(2, 8, 16, 32, 4), *three = write_blocks(3, 8, 16, 32, 4);
+	planned p;
+	sw_cluster cluster;
+	sw_plan *again;
+	sw_error err = {0};
+	const char *name;
+	json_t *file, *strategies, *was;
+	(void)state;
+	open_text(two, "local-2x2.yaml", &p);
+	snprintf(p.path, sizeof(p.path), "%s", scratch(1));
+	make_plan(&p, "zero3");
+	check(sw_plan_write(p.plan, scratch(0), &err), &err);
+	file = json_load_file(scratch(0), 0, NULL);
+	strategies = json_object_get(json_object_get(file, "decisions"), "strategies");
+	json_object_foreach(strategies, name, was)
+		json_string_set(was, "");
+	assert_int_equal(json_dump_file(file, scratch(0), 0), 0);
+	json_decref(file);
+	check(sw_file_write(scratch(1), three, strlen(three), &err), &err);
+	check(sw_plan_read(scratch(0), &cluster, &again, &err), &err);
+	assert_true(again->changes->replaced > 0);
+	sw_plan_free(again);
+	sw_cluster_clear(&cluster);
+	close_planned(&p);
+	free(three);
+	free(two);
 }
 
 /* Re-gathering readers are kept under other names, and with one layer more. */
@@ -256,6 +288,7 @@ static void a_plan_moves_to_clusters_with_the_same_atoms(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_empty_strategy_is_replaced),
 		cmocka_unit_test(regathering_readers_are_carried_over),
 		cmocka_unit_test(renamed_ops_are_the_same_program),
 		cmocka_unit_test(a_changed_op_leaves_the_rest_as_it_was),
