@@ -117,8 +117,10 @@ static sw_status terminator_of(sw_mlir *m, const sw_mlir_region *r, const sw_mli
 
 sw_status sw_mlir_emit_call(sw_mlir *m, int32_t computation, const sw_mlir_op *op)
 {
-	const sw_mlir_region *r =
-		&m->regions.data[find_function(m, sw_mlir_callee_of(m, op))->region];
+	const sw_mlir_function *f = find_function(m, sw_mlir_callee_of(m, op));
+	if (!f) /* one with a name was found by prepare_callee */
+		return sw_mlir_fail(m, op, "the call says no function: expected callee = @NAME");
+	const sw_mlir_region *r = &m->regions.data[f->region];
 	const sw_mlir_op *last;
 	SW_TRY(terminator_of(m, r, &last));
 	SW_TRY(sw_mlir_check_counts(m, op, (uint32_t)r->arguments.len, last->operands.n));
