@@ -50,7 +50,7 @@ void staged_clear(staged *t)
 	sw_sidecar_clear(&t->sidecar);
 }
 
-static sw_tensor *take_inputs(staged *t, uint32_t *n)
+sw_tensor *staged_take_inputs(staged *t, uint32_t *n)
 {
 	sw_arena arena = {0};
 	const sw_id *values;
@@ -72,7 +72,7 @@ sw_tensor *staged_run_whole(staged *t)
 {
 	sw_error err;
 	uint32_t n, n_results = (uint32_t)sw_entry(t->looped)->results.len;
-	sw_tensor *inputs = take_inputs(t, &n), *results = sw_alloc(sizeof(sw_tensor) * n_results);
+	sw_tensor *inputs = staged_take_inputs(t, &n), *results = sw_alloc(sizeof(sw_tensor) * n_results);
 	sw_interpret_options options = {.blas_threads = 1};
 	sw_interpreter *interpreter;
 	check(t, sw_interpreter_new(t->looped, &options, &interpreter, &err), &err);
@@ -87,7 +87,7 @@ sw_tensor *staged_run_pieces(staged *t, const sw_stage_pieces *pieces,
 {
 	sw_error err;
 	uint32_t n;
-	sw_tensor *inputs = take_inputs(t, &n),
+	sw_tensor *inputs = staged_take_inputs(t, &n),
 		  *results = sw_alloc(sizeof(sw_tensor) * sw_entry(t->looped)->results.len);
 	check(t, sw_stages_run(pieces, schedule, inputs, results, &err), &err);
 	for (uint32_t i = 0; i < n; i++)

@@ -19,6 +19,8 @@ void staged_init(staged *t, const char *fixture, int32_t microbatches, int32_t n
 void staged_clear(staged *t);
 /* Run the looped program on the recorded inputs: its results, dropped and freed by the caller. */
 sw_tensor *staged_run_whole(staged *t);
+/* The recorded inputs, *n of them; each is dropped, and the array freed, by the caller. */
+sw_tensor *staged_take_inputs(staged *t, uint32_t *n);
 /* Run the stages in the order of a schedule, likewise. */
 sw_tensor *staged_run_pieces(staged *t, const sw_stage_pieces *pieces,
                              const sw_pipeline_schedule *schedule);

@@ -1,0 +1,55 @@
+/* What is known of the inputs and results of a stage's step. */
+#include "stages/stage_step.h"
+
+static const char *crossing_name(const sw_program *program, sw_id value, const char *how,
+                                 sw_arena *arena)
+{
+	return sw_arena_printf(arena, "%s.%s", how,
+	                       sw_op_at(program, program->values.data[value].op)->name);
+}
+
+/* What comes in is small enough, in a random test, that nothing overflows. */
+static sw_input_info crossing_input(const sw_program *program, sw_id value, sw_arena *arena)
+{
+	sw_type type = sw_value_shape(program, value).type;
+	sw_fill fill = sw_type_kind_of(type) == SW_KIND_FLOAT ? (sw_fill){SW_FILL_NORMAL, 0, 0.02}
+	                                                      : (sw_fill){SW_FILL_INTEGERS, 0, 2};
+	return (sw_input_info){crossing_name(program, value, "received", arena), SW_ROLE_DATA, fill,
+	                       fill};
+}
+
+void sw_stage_step_sidecar(const sw_stage_step *step, const sw_stages *stages,
+                           const sw_sidecar *whole, sw_sidecar *sidecar)
+{
+	const sw_program *program = stages->program;
+	*sidecar = (sw_sidecar){.learning_rate = whole->learning_rate,
+	                        .n_inputs = step->n_inputs,
+	                        .n_outputs = step->n_results,
+	                        .tokens_input = -1};
+	sw_arena *arena = &sidecar->arena;
+	sidecar->inputs = SW_NEW_N(arena, sw_input_info, step->n_inputs + 1);
+	sidecar->outputs = SW_NEW_N(arena, sw_output_info, step->n_results + 1);
+	for (uint32_t i = 0; i < step->n_inputs; i++) {
+		const sw_stage_port *port = &step->inputs[i];
+		sw_input_info *info = &sidecar->inputs[i];
+		if (port->kind == SW_PORT_WHOLE) {
+			*info = whole->inputs[port->leaf];
+			info->name = sw_arena_text(arena, info->name);
+		} else
+			*info = crossing_input(program, port->value, arena);
+	}
+	for (uint32_t i = 0; i < step->n_results; i++) {
+		const sw_stage_port *port = &step->results[i];
+		sw_output_info *info = &sidecar->outputs[i];
+		*info = (sw_output_info){NULL, SW_ROLE_OTHER, -1};
+		if (port->kind == SW_PORT_WHOLE)
+			*info = whole->outputs[port->leaf];
+		info->name = port->kind == SW_PORT_WHOLE
+		                     ? sw_arena_text(arena, info->name)
+		                     : crossing_name(program, port->value, "sent", arena);
+		info->input = -1;
+		for (size_t k = 0; k < step->program->aliases.len; k++)
+			if (step->program->aliases.data[k].output == i)
+				info->input = (int32_t)step->program->aliases.data[k].input;
+	}
+}
