@@ -3,7 +3,10 @@
 #include <string.h>
 
 #define MAX_EXACT_BUFFERS 6144 /* number of buffers packed by the greedy method */
-#define MAX_PAIRS 4000000      /* pairs of buffers compared while one order is improved */
+/* Pairs of buffers compared while one order is improved: at most MAX_PAIRS, and of few buffers about
+ * as many as MAX_PASSES passes over them compare, since further ones only repeat themselves. */
+#define MAX_PAIRS 4000000
+#define MAX_PASSES 64
 #define TOLERANCE_DIVISOR 256  /* stop within live bytes / 256 of the lower bound */
 
 /* A packed buffer; the packer keeps them sorted by offset. */
@@ -259,7 +262,9 @@ static void save_offsets(const packer *p, size_t n, int64_t *offsets)
  * front, while there is work left. */
 static void improve(packer *p, size_t n, int64_t good_bytes, int64_t *best, int64_t *offsets)
 {
-	for (p->work = MAX_PAIRS; *best > good_bytes && p->work > 0;) {
+	int64_t most = SW_MIN((int64_t)n + 1, MAX_PAIRS); /* its square must not overflow */
+	p->work = SW_MIN(MAX_PASSES * most * most, MAX_PAIRS);
+	while (*best > good_bytes && p->work > 0) {
 		size_t at = pack_below(p, n, *best - 1);
 		if (at == n) {
 			*best = height(p, n);
