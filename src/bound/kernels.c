@@ -58,11 +58,48 @@ static double value_bytes(const division *d, uint32_t which)
 	return (double)sw_shape_bytes(sw_value_shape(d->program, value));
 }
 
-static double seconds_of_way(const division *d)
+static double least_flops(const division *d)
 {
-	double flops = d->flops, bytes = 0;
+	double flops = d->flops;
 	for (int32_t i = 0; i < d->rule->n_factors; i++)
 		flops *= i < d->n ? d->work[i] : 1 / (double)d->cluster->n_devices;
+	return flops;
+}
+
+/* Return the product of the sizes that are left of the dimensions of a dot's operand: of those that
+ * are contracted, or of the others. */
+static double sizes_left(const division *d, uint32_t operand, sw_ints contracted, bool of_contracted)
+{
+	sw_shape shape = sw_value_shape(d->program, d->op->operands[operand]);
+	double product = 1;
+	for (int32_t i = 0; i < shape.rank; i++) {
+		const sw_dim_map *map = &d->rule->operands[operand][i];
+		double size = (double)shape.dims[i];
+		for (int32_t r = 0; r < map->n; r++)
+			size *= d->share[map->refs[r].factor];
+		product *= sw_ints_has(contracted, i) == of_contracted ? round(size) : 1;
+	}
+	return product;
+}
+
+/* Return the operations of the tiles of a dot's kernel: those of batches may be attention's, which
+ * has other tiles. */
+static double flops_of_way(const division *d)
+{
+	const sw_op *op = d->op;
+	double flops = least_flops(d);
+	if (op->opcode != SW_OP_DOT || d->n < d->rule->n_factors ||
+	    op->attrs->dot.lhs_batch.n > 0)
+		return flops;
+	sw_ints lhs = op->attrs->dot.lhs_contracting, rhs = op->attrs->dot.rhs_contracting;
+	double m = sizes_left(d, 0, lhs, false), n = sizes_left(d, 1, rhs, false),
+	       k = sizes_left(d, 0, lhs, true);
+	return fmax(flops, sw_cost_product_flops(&d->cluster->device, 1, m, n, k));
+}
+
+static double seconds_of_way(const division *d)
+{
+	double flops = flops_of_way(d), bytes = 0;
 	for (uint32_t i = 0; i < d->op->n_operands + d->op->n_results; i++) {
 		double times = sw_cost_traffic(d->op, i);
 		bytes += times > 0 ? times * value_bytes(d, i) * share_of_value(d, i) : 0;

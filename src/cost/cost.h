@@ -96,6 +96,11 @@ double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id op
  * of `op` itself do not matter. */
 double sw_cost_part(const sw_cluster *cluster, const sw_program *program, sw_id op, double flops,
                     double bytes);
+/* Return the operations that the kernel of a dot costs, of `batch` products of [m, k] and [k, n] that
+ * no attention fuses: those of whole tiles in whole rounds, where the device's file gives tiles and
+ * no fit of matmuls; else the dot's own. It grows with each size, and m products of an m-th of a
+ * size cost no less than one. */
+double sw_cost_product_flops(const sw_device *device, double batch, double m, double n, double k);
 /* Return how many times the kernel of an op moves the bytes of operand `which`, or of result
  * `which - n_operands`. */
 double sw_cost_traffic(const sw_op *op, uint32_t which);

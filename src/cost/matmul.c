@@ -62,3 +62,10 @@ double product_flops(const sw_device *device, const product_sizes *sizes)
 		least = fmin(least, flops_in_parts(device, sizes, parts));
 	return fmax(own, least);
 }
+
+double sw_cost_product_flops(const sw_device *device, double batch, double m, double n, double k)
+{
+	product_sizes sizes = {.batch = batch, .m = m, .n = n, .k = k};
+	bool fitted = device->kernels[SW_FAMILY_MATMUL].given;
+	return fitted ? 2 * batch * m * n * k : product_flops(device, &sizes);
+}
