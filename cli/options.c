@@ -171,7 +171,7 @@ static const struct {
 	{"reshard",
          {"--time-limit", "SECONDS", CLI_SECONDS, AT(time_limit),
           "of searches for an order (default: none)"}},
-	{"export", {"--to", "FORM", CLI_TEXT, AT(to), "the form, which is needed: shardings"}},
+	{"export", {"--to", "FORM", CLI_TEXT, AT(to), "the form, which is needed: shardings or stablehlo"}},
 	{"export",
          {"-o", "FILE", CLI_TEXT, AT(output), "where to write it (default: -, standard output)"}},
 	{"pipeline",

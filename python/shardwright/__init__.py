@@ -11,6 +11,7 @@ ShardwrightError, one line of plain words.
 """
 
 from .command import Plan, ShardwrightError, plan
+from .module import Module, load as load_module
 from .step import export
 
-__all__ = ["Plan", "ShardwrightError", "export", "plan"]
+__all__ = ["Module", "Plan", "ShardwrightError", "export", "load_module", "plan"]

@@ -70,6 +70,13 @@ sw_status sw_fail_at(sw_error *err, sw_status code, const char *file, int line, 
 /* Set the file of an error that was raised by code that did not know the file. A file that is
  * already set is kept. */
 sw_status sw_error_in_file(sw_error *err, sw_status code, const char *file);
+/* Return from a function that returns sw_status when a step of it fails. */
+#define SW_TRY(step)                                                                               \
+	do {                                                                                       \
+		sw_status try_ = (step);                                                           \
+		if (try_ != SW_OK)                                                                 \
+			return try_;                                                               \
+	} while (0)
 /* Return the word for a status ("ok", "no", "bad-input", "io", "internal"), and its exit code: 0, 1
  * or 2. */
 const char *sw_status_name(sw_status code);
@@ -166,8 +173,8 @@ size_t sw_utf8_length(const char *string, size_t length);
 /* Copy a string into an array of `capacity` bytes. A string that is too long is cut between two
  * characters; the copy ends at the first byte that is not UTF-8. */
 void sw_text_cut(const char *string, char *to, size_t capacity);
-/* Return how many bytes from the start of the string are printable characters: UTF-8 without control
- * characters, those that end lines or turn the direction of writing included. */
+/* Return how many bytes from the start of the string are printable characters: UTF-8 without
+ * control characters, those that end lines or turn the direction of writing included. */
 size_t sw_printable_length(const char *string, size_t length);
 /* Add a string so that every byte can be seen: what is not printable becomes \n, \t, \r or \xNN.
  * With `lines`, line breaks and tabs stay what they are. */

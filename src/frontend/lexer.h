@@ -24,14 +24,6 @@ typedef struct sw_lexer {
 	sw_error *err;
 } sw_lexer;
 
-/* Return from a function that returns sw_status when a step of it fails. */
-#define SW_TRY(step)                                                                               \
-	do {                                                                                       \
-		sw_status try_ = (step);                                                           \
-		if (try_ != SW_OK)                                                                 \
-			return try_;                                                               \
-	} while (0)
-
 #define SW_LEX_MAX_DEPTH 256 /* of brackets in a value that is skipped */
 
 enum { SW_CHAR_SPACE = 1, SW_CHAR_WORD = 2, SW_CHAR_DIGIT = 4 };

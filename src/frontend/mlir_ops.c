@@ -224,6 +224,12 @@ static const op_row rows[] = {
 	{"custom_call", write_custom_call},
 	{"sharding_constraint", write_nothing},
 	{"manual_computation", refuse_manual},
+	{"all_gather", refuse_manual},
+	{"all_reduce", refuse_manual},
+	{"all_to_all", refuse_manual},
+	{"collective_broadcast", refuse_manual},
+	{"collective_permute", refuse_manual},
+	{"reduce_scatter", refuse_manual},
 };
 
 /* Return the opcode that has this name with '-' for '_', if it needs no attributes. */

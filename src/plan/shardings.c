@@ -1,102 +1,11 @@
 /* A plan's layouts at rest as a mesh and PartitionSpecs of JAX. */
 #include "plan/shardings.h"
 
-/* An axis of the exported mesh: the atoms [first, end). */
-typedef struct mesh_axis {
-	int32_t first, end;
-	int64_t size;
-	char name[24];
-} mesh_axis;
-
-typedef struct named_mesh {
-	const sw_plan *plan;
-	int32_t n;
-	mesh_axis axes[SW_MAX_ATOMS];
-} named_mesh;
-
-/* ---- the mesh --------------------------------------------------------------------------- */
-
-/* Return the plan's axis that the atom is of, or -1. */
-static int32_t axis_of(const sw_plan *plan, int32_t atom)
-{
-	for (int32_t i = 0; i < plan->n_axes; i++)
-		if (plan->axes[i].atoms >> atom & 1)
-			return i;
-	return -1;
-}
-
-/* Does the layout treat this atom and the next one as one axis? */
-static bool joins(const sw_plan *plan, const sw_layout *layout, int32_t atom)
-{
-	const sw_state *a = &layout->state[atom], *b = &layout->state[atom + 1];
-	if (a->kind != b->kind || a->kind != SW_STATE_S)
-		return a->kind == b->kind;
-	return a->dim == b->dim && a->stride == b->stride * plan->cluster->atoms.size[atom + 1];
-}
-
-static bool all_join(const sw_plan *plan, const sw_id *inputs, uint32_t n_inputs, int32_t atom)
-{
-	int32_t axis = axis_of(plan, atom);
-	bool one = axis >= 0 && axis == axis_of(plan, atom + 1);
-	for (uint32_t i = 0; i < n_inputs && one; i++)
-		one = joins(plan, sw_plan_layout(plan, plan->produced[inputs[i]]), atom);
-	for (uint32_t i = 0; i < plan->n_outputs && one; i++)
-		one = joins(plan, sw_plan_layout(plan, plan->outputs[i]), atom);
-	return one;
-}
-
-/* Name the mesh's axis as the plan's, if it is all of it; else by the number of its first atom
- * too. */
-static void name_axis(const sw_plan *plan, mesh_axis *m)
-{
-	int32_t axis = axis_of(plan, m->first);
-	uint32_t atoms = 0;
-	for (int32_t a = m->first; a < m->end; a++)
-		atoms |= 1u << a;
-	if (axis >= 0 && plan->axes[axis].atoms == atoms)
-		snprintf(m->name, sizeof(m->name), "%s", plan->axes[axis].name);
-	else
-		snprintf(m->name, sizeof(m->name), "%s_%d",
-		         axis >= 0 ? plan->axes[axis].name : "atom", m->first);
-}
-
-static void make_mesh(named_mesh *m, const sw_plan *plan, const sw_id *inputs, uint32_t n_inputs)
-{
-	const sw_atoms *atoms = &plan->cluster->atoms;
-	*m = (named_mesh){.plan = plan};
-	for (int32_t a = 0; a < atoms->n; a++) {
-		if (a == 0 || !all_join(plan, inputs, n_inputs, a - 1))
-			m->axes[m->n++] = (mesh_axis){.first = a, .size = 1};
-		m->axes[m->n - 1].end = a + 1;
-		m->axes[m->n - 1].size *= atoms->size[a];
-	}
-	for (int32_t i = 0; i < m->n; i++)
-		name_axis(plan, &m->axes[i]);
-}
+#include "plan/device_mesh.h"
 
 /* ---- the spec of a value ---------------------------------------------------------------- */
 
-/* Write the axes that split the dimension, in descending order of stride; return their number. */
-static int32_t axes_of_dim(const named_mesh *m, const sw_layout *layout, int32_t dim, int32_t *axes)
-{
-	int32_t n = 0;
-	for (int32_t i = 0; i < m->n; i++) {
-		const sw_state *s = &layout->state[m->axes[i].first];
-		if (s->kind != SW_STATE_S || s->dim != dim)
-			continue;
-		int32_t k = n++;
-		for (; k > 0; k--) {
-			int32_t before = axes[k - 1];
-			if (layout->state[m->axes[before].first].stride > s->stride)
-				break;
-			axes[k] = before;
-		}
-		axes[k] = i;
-	}
-	return n;
-}
-
-static json_t *dim_spec(const named_mesh *m, const int32_t *axes, int32_t n)
+static json_t *dim_spec(const sw_device_mesh *m, const int32_t *axes, int32_t n)
 {
 	if (n == 0)
 		return json_null();
@@ -115,13 +24,13 @@ static void lose(json_t *lost, sw_text *text)
 }
 
 /* Say which axes hold strided digits of a dimension of `size` elements instead of blocks. */
-static void lose_strides(const named_mesh *m, const sw_layout *layout, int32_t dim,
+static void lose_strides(const sw_device_mesh *m, const sw_layout *layout, int32_t dim,
                          const int32_t *axes, int32_t n, int64_t size, json_t *lost)
 {
 	sw_text text = {0};
 	int64_t block = size;
 	for (int32_t i = 0; i < n; i++) {
-		const mesh_axis *axis = &m->axes[axes[i]];
+		const sw_mesh_axis *axis = &m->axes[axes[i]];
 		int64_t stride = layout->state[axis->end - 1].stride;
 		block /= axis->size;
 		if (stride == block)
@@ -152,7 +61,7 @@ static void lose_padding(int32_t dim, int64_t size, int64_t padded, int64_t part
 	sw_text_clear(&text);
 }
 
-static void lose_partial_sums(const named_mesh *m, const sw_layout *layout, json_t *lost)
+static void lose_partial_sums(const sw_device_mesh *m, const sw_layout *layout, json_t *lost)
 {
 	sw_text text = {0};
 	for (int32_t i = 0; i < m->n; i++)
@@ -166,12 +75,12 @@ static void lose_partial_sums(const named_mesh *m, const sw_layout *layout, json
 }
 
 /* `shape` is that of the user's program, `padded` that of the plan's. */
-static json_t *value_json(const named_mesh *m, const char *name, sw_shape shape, sw_shape padded,
-                          const sw_layout *layout)
+static json_t *value_json(const sw_device_mesh *m, const char *name, sw_shape shape,
+                          sw_shape padded, const sw_layout *layout)
 {
 	json_t *dims = json_array(), *spec = json_array(), *lost = json_array();
 	for (int32_t d = 0; d < shape.rank; d++) {
-		int32_t axes[SW_MAX_ATOMS], n = axes_of_dim(m, layout, d, axes);
+		int32_t axes[SW_MAX_ATOMS], n = sw_device_mesh_splits(m, layout, d, axes);
 		int64_t parts = 1;
 		for (int32_t i = 0; i < n; i++)
 			parts *= m->axes[axes[i]].size;
@@ -187,16 +96,7 @@ static json_t *value_json(const named_mesh *m, const char *name, sw_shape shape,
 
 /* ---- the plan --------------------------------------------------------------------------- */
 
-static json_t *mesh_json(const named_mesh *m)
-{
-	json_t *axes = json_array();
-	for (int32_t i = 0; i < m->n; i++)
-		json_array_append_new(axes, json_pack("{s:s, s:I}", "name", m->axes[i].name, "size",
-		                                      (json_int_t)m->axes[i].size));
-	return axes;
-}
-
-static json_t *outputs_json(const named_mesh *m, const sw_sidecar *sidecar)
+static json_t *outputs_json(const sw_device_mesh *m, const sw_sidecar *sidecar)
 {
 	const sw_plan *plan = m->plan;
 	const sw_program *serial = sw_plan_serial(plan);
@@ -218,24 +118,24 @@ json_t *sw_plan_shardings(const sw_plan *plan, const sw_sidecar *sidecar)
 	const sw_program *serial = sw_plan_serial(plan), *program = plan->program;
 	const sw_id *theirs, *ours;
 	sw_arena arena;
-	named_mesh m;
+	sw_device_mesh m;
 	json_t *inputs = json_array();
 	sw_arena_init(&arena);
 	sw_program_inputs(serial, serial->entry, &arena, &theirs);
 	uint32_t n = sw_program_inputs(program, program->entry, &arena, &ours);
-	make_mesh(&m, plan, ours, n);
+	sw_device_mesh_of(&m, plan);
 	for (uint32_t i = 0; i < n; i++)
 		json_array_append_new(inputs,
 		                      value_json(&m, sidecar->inputs[i].name,
 		                                 sw_value_shape(serial, theirs[i]),
 		                                 sw_value_shape(program, ours[i]),
 		                                 sw_plan_layout(plan, plan->produced[ours[i]])));
-	json_t *json =
-		json_pack("{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:[s]}", "format",
-	                  "shardwright-shardings", "version", 1, "chosen", plan->chosen, "devices",
-	                  (json_int_t)sw_atoms_devices(&plan->cluster->atoms), "mesh",
-	                  mesh_json(&m), "inputs", inputs, "outputs", outputs_json(&m, sidecar),
-	                  "lost", "layouts of values inside the step, which JAX chooses itself");
+	json_t *json = json_pack("{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:[s]}", "format",
+	                         "shardwright-shardings", "version", 1, "chosen", plan->chosen,
+	                         "devices", (json_int_t)sw_atoms_devices(&plan->cluster->atoms),
+	                         "mesh", sw_device_mesh_json(&m), "inputs", inputs, "outputs",
+	                         outputs_json(&m, sidecar), "lost",
+	                         "layouts of values inside the step, which JAX chooses itself");
 	sw_arena_clear(&arena);
 	return json;
 }

@@ -19,10 +19,25 @@ expect 0 "" "$sw" plan tests/run/programs/odd.hlo --cluster "$scratch/slow.yaml"
 say odd
 grep -q "the plan pads [0-9]* elements to [0-9]*; [24] parts do not divide" "$scratch/out" || complain "the padding is not said"
 
-refuse "export needs --to FORM, one of: shardings" "$sw" export "$scratch/dp.plan"
-refuse "to torch: a plan is exported to: shardings" "$sw" export "$scratch/dp.plan" --to torch
+refuse "export needs --to FORM, one of: shardings, stablehlo" "$sw" export "$scratch/dp.plan"
+refuse "to torch: a plan is exported to: shardings, stablehlo" "$sw" export "$scratch/dp.plan" --to torch
 refuse "this is no plan file" "$sw" export $cluster --to shardings
 refuse "cannot" "$sw" export no/such/plan --to shardings
 refuse "no/such/folder/p: cannot write" "$sw" export "$scratch/dp.plan" --to shardings -o no/such/folder/p
 expect 2 "both need standard output" "$sw" export "$scratch/dp.plan" --to shardings -o - --json
+
+# The module, and beside it the placements.
+make_plan heads $tiny megatron:tp=2
+expect 0 "" "$sw" export "$scratch/heads.plan" --to stablehlo -o "$scratch/heads.mlir"
+cp "$scratch/heads.mlir" "$scratch/kept.mlir"
+for word in '"sdy.manual_computation"' '"stablehlo.all_reduce"' 'sdy.mesh @shardwright = <\["x"=2, "y"=2\]>'; do
+	grep -q "$word" "$scratch/heads.mlir" || complain "no $word in the module"
+done
+expect 0 "" "$sw" export "$scratch/heads.plan" --to stablehlo --json
+cmp -s "$scratch/out" "$scratch/heads.placement.json" || complain "--json is not NAME.placement.json"
+expect 0 "" "$sw" export "$scratch/heads.plan" --to stablehlo
+cmp -s "$scratch/out" "$scratch/kept.mlir" || complain "what is printed is not what -o writes"
+refuse "already written for several devices" "$sw" inspect "$scratch/heads.mlir"
+expect 0 "" "$sw" plan $tiny --cluster $cluster --devices 1 -o "$scratch/one.plan" -q
+refuse "the plan is for one device" "$sw" export "$scratch/one.plan" --to stablehlo
 exit $failed

@@ -125,28 +125,6 @@ static void specs_say_the_layouts(void **state)
 	}
 }
 
-/* Draw a layout without partial sums: the atoms in random order, and gaps between digits or not. */
-static sw_layout random_layout(const sw_atoms *atoms, sw_shape shape, bool gaps, sw_rng *rng)
-{
-	sw_layout layout = sw_layout_replicated(atoms);
-	int64_t top[8];
-	int32_t first = (int32_t)sw_rng_below(rng, atoms->n);
-	for (int32_t d = 0; d < shape.rank; d++)
-		top[d] = shape.dims[d];
-	for (int32_t k = 0; k < atoms->n && shape.rank > 0; k++) {
-		int32_t a = (first + k) % atoms->n;
-		int32_t d = (int32_t)sw_rng_below(rng, shape.rank + 1);
-		if (d == shape.rank)
-			continue;
-		if (gaps && sw_rng_below(rng, 3) == 0 && top[d] % 2 == 0)
-			top[d] /= 2;
-		if (sw_layout_split(atoms, &layout, 1u << a, d, top[d]))
-			top[d] = layout.state[a].stride;
-	}
-	assert_true(sw_layout_valid(atoms, shape, &layout));
-	return layout;
-}
-
 /* In half of the rounds only one input is split, so that the axes of the mesh have several atoms.
  */
 static void random_layouts_are_said_or_lost(void **state)
@@ -166,8 +144,8 @@ static void random_layouts_are_said_or_lost(void **state)
 		for (uint32_t i = 0; i < n; i++) {
 			sw_layout layout = sw_layout_replicated(&p.cluster.atoms);
 			if (round % 4 < 2 || i == (uint32_t)round % n)
-				layout = random_layout(&p.cluster.atoms, input_shape(&p, i),
-				                       round % 2, &rng);
+				layout = draw_layout(&p.cluster.atoms, input_shape(&p, i),
+				                     round % 2, &rng);
 			p.plan->produced[inputs[i]] = sw_layouts_id(&p.plan->layouts, &layout);
 		}
 		int loses = check_all(&p);

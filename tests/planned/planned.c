@@ -337,3 +337,24 @@ char *write_blocks(int layers, int batch, int length, int width, int heads)
 	results(&t, s);
 	return t.data;
 }
+
+sw_layout draw_layout(const sw_atoms *atoms, sw_shape shape, bool gaps, sw_rng *rng)
+{
+	sw_layout layout = sw_layout_replicated(atoms);
+	int64_t top[8];
+	int32_t first = (int32_t)sw_rng_below(rng, atoms->n);
+	for (int32_t d = 0; d < shape.rank; d++)
+		top[d] = shape.dims[d];
+	for (int32_t k = 0; k < atoms->n && shape.rank > 0; k++) {
+		int32_t a = (first + k) % atoms->n;
+		int32_t d = (int32_t)sw_rng_below(rng, shape.rank + 1);
+		if (d == shape.rank)
+			continue;
+		if (gaps && sw_rng_below(rng, 3) == 0 && top[d] % 2 == 0)
+			top[d] /= 2;
+		if (sw_layout_split(atoms, &layout, 1u << a, d, top[d]))
+			top[d] = layout.state[a].stride;
+	}
+	assert_true(sw_layout_valid(atoms, shape, &layout));
+	return layout;
+}

@@ -43,4 +43,7 @@ const sw_op *find_op(const sw_program *program, const char *name);
  * * width, SGD on all weights. The caller frees the text. */
 char *write_blocks(int layers, int batch, int length, int width, int heads);
 
+/* Draw a layout without partial sums: the atoms in random order, and gaps between digits or not. */
+sw_layout draw_layout(const sw_atoms *atoms, sw_shape shape, bool gaps, sw_rng *rng);
+
 #endif

@@ -1,0 +1,128 @@
+"""A plan's module in JAX: compile it, place arrays as the plan does, call it.
+
+`shardwright export PLAN --to stablehlo` writes the program of one device inside of
+sdy.manual_computation, and beside it the placements: how the global array of each input and result
+is padded, shaped and cut, so that every device has what the plan says.
+"""
+
+import functools
+import json
+import math
+import pathlib
+import re
+import tempfile
+
+from .command import ShardwrightError, run
+
+TYPES = {"pred": "bool", "bf16": "bfloat16", "c64": "complex64", "c128": "complex128"}
+
+
+def dtype_of(word):
+    """JAX's name of an element type: f32 is float32, s8 int8."""
+    letters, digits = re.match(r"([a-z]+)(\d*)", word).groups()
+    if word in TYPES:
+        return TYPES[word]
+    if letters == "f" and word == letters + digits and int(digits) >= 16:
+        return "float" + digits
+    if letters in ("s", "u") and word == letters + digits:
+        return ("int" if letters == "s" else "uint") + digits
+    return word.replace("f", "float", 1)
+
+
+@functools.cache
+def _primitive():
+    """The call of a module, as a primitive of JAX whose lowering merges the module's functions."""
+    from jax.extend.core import Primitive
+    from jax.interpreters import mlir
+
+    call = Primitive("shardwright_call")
+    call.multiple_results = True
+    call.def_abstract_eval(lambda *inputs, module: list(module.result_avals))
+
+    def lower(ctx, *operands, module):
+        ir, frame = mlir.ir, ctx.module_context
+        inner = ir.Module.parse(module.text)
+        name = mlir.merge_mlir_modules(frame.module, "shardwright_step", inner, dst_symtab=frame.symbol_table)
+        types = [mlir.aval_to_ir_type(frame, aval) for aval in module.result_avals]
+        attributes = {"callee": ir.FlatSymbolRefAttr.get(name)}
+        return ir.Operation.create("func.call", results=types, operands=operands, attributes=attributes).results
+
+    mlir.register_lowering(call, lower)
+    return call
+
+
+class Module:
+    """The module of a plan.
+
+    text        StableHLO
+    placements  the object of NAME.placement.json
+    devices     those of JAX that the plan's devices are, in order; the first ones if not given
+    """
+
+    def __init__(self, text, placements, devices=None):
+        import jax
+        import numpy
+
+        self.placements = placements
+        # The function is called by another one, whose arguments are donated where that is asked for.
+        self.text = re.sub(r", tf\.aliasing_output = \d+ : i32", "", text)
+        n = placements["devices"]
+        devices = list(jax.devices() if devices is None else devices)
+        if len(devices) < n:
+            raise ShardwrightError(f"the plan is for {n} devices, and JAX has {len(devices)}")
+        sizes = [axis["size"] for axis in placements["mesh"]]
+        names = [axis["name"] for axis in placements["mesh"]]
+        self.mesh = jax.sharding.Mesh(numpy.array(devices[:n]).reshape(sizes), names)
+        self.result_avals = [
+            jax.core.ShapedArray(tuple(p["digits"]), jax.numpy.dtype(dtype_of(p["type"]))) for p in self.outputs
+        ]
+
+    @property
+    def inputs(self):
+        return self.placements["inputs"]
+
+    @property
+    def outputs(self):
+        return self.placements["outputs"]
+
+    def sharding(self, placement):
+        """The sharding of the placed array."""
+        import jax
+
+        spec = [tuple(axes) if axes else None for axes in placement["spec"]]
+        return jax.sharding.NamedSharding(self.mesh, jax.sharding.PartitionSpec(*spec))
+
+    def call(self, *placed):
+        """Call the module inside of a jitted function, on placed arrays; returns placed arrays."""
+        return _primitive().bind(*placed, module=self)
+
+
+def fold(array, placement):
+    """Pad and shape a whole array as it is placed."""
+    import jax.numpy as jnp
+
+    edges = [(0, padded - size) for size, padded in zip(placement["shape"], placement["padded"])]
+    padded = jnp.pad(array, edges) if any(high for _, high in edges) else array
+    return jnp.reshape(padded, placement["digits"])
+
+
+def unfold(array, placement):
+    """The inverse of `fold`."""
+    import jax.numpy as jnp
+
+    whole = jnp.reshape(array, placement["padded"])
+    return whole[tuple(slice(0, size) for size in placement["shape"])] if whole.ndim else whole
+
+
+def is_plain(placement):
+    """Is the placed array the user's own?"""
+    return placement["digits"] == placement["shape"]
+
+
+def load(plan_path, devices=None):
+    """Export a plan, and load its module."""
+    with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
+        path = pathlib.Path(folder) / "step.mlir"
+        run("export", plan_path, "--to", "stablehlo", "-o", path)
+        placements = json.loads(path.with_suffix(".placement.json").read_text())
+        return Module(path.read_text(), placements, devices)

@@ -1,0 +1,63 @@
+/* The StableHLO writer: what is written reads back as the same program. */
+#include "test.h"
+
+#include <glob.h>
+#include <string.h>
+
+#include "export/export.h"
+#include "frontend/frontend.h"
+#include "export/program_sense.h"
+#include "rewrite/rewrite.h"
+
+static sw_program *canonical(sw_program *program, const char *path)
+{
+	sw_program *out = NULL;
+	sw_error err = {0};
+	if (sw_rewrite_canonical(program, &out, &err) != SW_OK)
+		fail_msg("%s: %s", path, err.message);
+	sw_program_free(program);
+	return out;
+}
+
+static sw_program *write_and_read(const sw_program *program, const char *path)
+{
+	sw_text text = {0};
+	sw_error err = {0};
+	sw_program *back = NULL;
+	if (sw_export_program(program, &text, &err) != SW_OK)
+		fail_msg("%s: %s", path, err.message);
+	if (sw_read_stablehlo(text.data, text.len, path, &back, &err) != SW_OK)
+		fail_msg("%s: %d:%d: %s", path, err.line, err.column, err.message);
+	sw_text_clear(&text);
+	return back;
+}
+
+static void check_program(const char *path)
+{
+	sw_program *read = NULL;
+	sw_error err = {0};
+	if (sw_read_program(path, &read, &err) != SW_OK)
+		fail_msg("%s: %s", path, err.message);
+	sw_program *back = canonical(write_and_read(read, path), path);
+	sw_program *plain = canonical(read, path);
+	if (plain->ops.len != back->ops.len || sw_program_sense(plain) != sw_program_sense(back))
+		fail_msg("%s: %zu ops became others, %zu", path, plain->ops.len, back->ops.len);
+	sw_program_free(plain);
+	sw_program_free(back);
+}
+
+static void every_program_reads_back_equal(void **state)
+{
+	(void)state;
+	glob_t found;
+	assert_int_equal(glob("tests/programs/*.hlo.gz", 0, NULL, &found), 0);
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		check_program(found.gl_pathv[i]);
+	globfree(&found);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(every_program_reads_back_equal)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

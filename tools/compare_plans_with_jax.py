@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Compile plans with JAX on virtual devices, and compare them with the program on one device.
+
+    SHARDWRIGHT=build/shardwright compare_plans_with_jax.py [--strategies dp,zero3] [--all-passes] [NAME...]
+
+Each program of tests/programs that has a recording is planned for a cluster of eight devices under each strategy,
+exported (`export --to stablehlo`), compiled by JAX for eight CPU devices and run on the recorded inputs. Every
+device's part of every output must equal the recording's, which JAX made on one device, by the rule of `shardwright
+verify`. The collectives of XLA's compiled text must be those of the module, in kind, count and bytes of results. For
+that the passes that change them (PASSES) are left out: XLA joins small all-reduces, and gathers no broadcast. With
+--all-passes they run, and what differs is only printed. XLA's CPU backend has no bf16 collectives: it sends f32.
+
+Exits with 1 if an output or a collective differs.
+"""
+
+import argparse
+import collections
+import gzip
+import json
+import math
+import os
+import pathlib
+import re
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "python"))
+KINDS = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", "collective-permute")
+ROUNDOFF = {"bf16": 2**-8, "f16": 2**-11, "f32": 2**-24, "c64": 2**-24, "f64": 2**-53, "c128": 2**-53}
+PASSES = "cpu-all-reduce-combiner,algsimp,cse,all-reduce-promotion"
+STRATEGIES = "dp,zero3,megatron:tp=2,summa,auto"
+
+# --- Recordings ----------------------------------------------------------------------------------------------------
+
+
+def read_recording(path):
+    """Return inputs and outputs, as lists of arrays."""
+    import ml_dtypes
+    import numpy
+
+    types = {"BF16": ml_dtypes.bfloat16, "BOOL": numpy.bool_}
+    types |= {f"{letter}{8 * n}": numpy.dtype(f"{letter.lower()}{n}") for letter in "FIU" for n in (1, 2, 4, 8) if
+              letter != "F" or n > 1}
+    data = gzip.decompress(path.read_bytes())
+    size = int.from_bytes(data[:8], "little")
+    found = {}
+    for name, entry in json.loads(data[8 : 8 + size]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        flat = numpy.frombuffer(data[8 + size + begin : 8 + size + end], types[entry["dtype"]])
+        found[name] = flat.reshape(entry["shape"])
+    count = lambda word: sum(name.startswith(word) for name in found)
+    return tuple([found[f"{word}.{i}"] for i in range(count(word))] for word in ("input", "output"))
+
+
+# --- Outputs -------------------------------------------------------------------------------------------------------
+
+
+def tolerance_of(text):
+    """The tolerance of `shardwright verify`, by the narrowest type that the module computes in."""
+    worst = max(ROUNDOFF[kind] for kind in re.findall(r"x?(bf16|f16|f32|f64)>", text))
+    return 4 * worst if worst >= 2**-11 else 1e-5 if worst > 2**-30 else 1e-12
+
+
+class Sums:
+    def __init__(self):
+        self.difference = self.reference = self.worst = self.largest = self.elements = 0.0
+
+    def add(self, got, wanted):
+        import numpy
+
+        got, wanted = (numpy.asarray(x).astype(numpy.float64) for x in (got, wanted))
+        error = numpy.abs(got - wanted)
+        self.difference += float((error**2).sum())
+        self.reference += float((wanted**2).sum())
+        self.worst = max(self.worst, float(error.max(initial=0)))
+        self.largest = max(self.largest, float(numpy.abs(wanted).max(initial=0)))
+        self.elements += wanted.size
+
+
+def judge(placement, role, sums, tolerance, learning_rate):
+    """Return the error in tolerances; at most 1 is right."""
+    if placement["type"][0] not in "fb":
+        return 0.0 if sums.difference == 0 else math.inf
+    if not math.isfinite(sums.difference):
+        return math.inf
+    if role == "parameter" and learning_rate > 0:
+        rounding = ROUNDOFF[placement["type"]] * math.sqrt(sums.reference / sums.elements) / learning_rate
+        error = math.sqrt(sums.difference / sums.elements) / learning_rate
+        return error / (100 * tolerance + rounding)
+    if sums.difference == 0:
+        return 0.0
+    if sums.reference == 0:
+        return math.inf
+    return max(math.sqrt(sums.difference / sums.reference), sums.worst / (4 * sums.largest)) / tolerance
+
+
+def compare_output(got, wanted, placement):
+    """Compare every device's part with the same part of the whole; padding is not compared."""
+    import numpy
+    from shardwright import module
+
+    true = numpy.asarray(module.fold(numpy.ones(wanted.shape, bool), placement))
+    whole = numpy.asarray(module.fold(wanted, placement))
+    sums = Sums()
+    for shard in got.addressable_shards:
+        keep = true[shard.index]
+        sums.add(numpy.asarray(shard.data)[keep], whole[shard.index][keep])
+    return sums
+
+
+# --- Collectives ---------------------------------------------------------------------------------------------------
+
+
+def bytes_of(kind, dims):
+    bits = int(re.search(r"\d+", kind)[0]) if re.search(r"\d", kind) else 8
+    return math.prod(int(d) for d in dims if d) * max(bits // 8, 1)
+
+
+def of_module(text):
+    """Return {kind: [bytes of its result, ...]} of a module's text, each op as often as it is written."""
+    found = collections.defaultdict(list)
+    waiting = None  # an op with a region: its types stand behind it
+    for line in text.splitlines():
+        started = re.search(r'"stablehlo\.(\w+)"\(', line)
+        if started and started[1].replace("_", "-") in KINDS:
+            waiting = started[1].replace("_", "-"), len(line) - len(line.lstrip())
+        if waiting and len(line) - len(line.lstrip()) == waiting[1] and ") -> " in line:
+            results = re.findall(r"tensor<([^>]*)>", line.rsplit(") -> ", 1)[1])
+            sizes = [r.replace("bf16", "f32").split("x") for r in results]
+            found[waiting[0]].append(sum(bytes_of(s[-1], s[:-1]) for s in sizes))
+            waiting = None
+    return found
+
+
+def of_compiled(text):
+    found = collections.defaultdict(list)
+    line_of = re.compile(rf"= (\(.*?\)|\S+) ({'|'.join(KINDS)})(-start)?\(")
+    for shape, kind, _ in line_of.findall(text):
+        parts = re.findall(r"([a-z]+\d*\w*)\[([\d,]*)\]", shape)
+        found[kind].append(sum(bytes_of(t, dims.split(",")) for t, dims in parts))
+    return found
+
+
+def differences(ours, theirs):
+    """Return words on each kind that differs."""
+    words = []
+    for kind in KINDS:
+        a, b = sorted(ours.get(kind, [])), sorted(theirs.get(kind, []))
+        if a != b:
+            words.append(f"{kind}: {len(a)} of {sum(a)} bytes here, {len(b)} of {sum(b)} in XLA")
+    return words
+
+
+# --- One plan ------------------------------------------------------------------------------------------------------
+
+
+def compile_module(jax, m):
+    shardings = [m.sharding(p) for p in m.inputs]
+    results = [m.sharding(p) for p in m.outputs]
+    return jax.jit(lambda *a: m.call(*a), in_shardings=shardings, out_shardings=results), shardings
+
+
+def compare_plan(jax, m, inputs, outputs, roles, learning_rate):
+    """Return the worst error in tolerances, where it is, and words on collectives."""
+    from shardwright import module
+
+    function, shardings = compile_module(jax, m)
+    placed = [jax.device_put(module.fold(x, p), s) for x, p, s in zip(inputs, m.inputs, shardings)]
+    compiled = function.lower(*placed).compile()
+    results = compiled(*placed)
+    tolerance, worst = tolerance_of(m.text), (0.0, "")
+    for got, wanted, placement, role in zip(results, outputs, m.outputs, roles):
+        sums = compare_output(got, wanted, placement)
+        worst = max(worst, (judge(placement, role, sums, tolerance, learning_rate), placement["name"]))
+    return worst, differences(of_module(m.text), of_compiled(compiled.as_text()))
+
+
+def plan_and_compare(jax, name, strategy, cluster, folder):
+    from shardwright import command, module
+
+    programs = ROOT / "tests" / "programs"
+    plan = pathlib.Path(folder) / "step.plan"
+    command.run("plan", programs / f"{name}.hlo.gz", "--cluster", cluster, "--strategy", strategy, "-o", plan, "-q")
+    sidecar = json.loads((programs / f"{name}.inputs.json").read_text())
+    inputs, outputs = read_recording(programs / f"{name}.recorded.safetensors.gz")
+    roles = [o["role"] for o in sidecar["outputs"]]
+    return compare_plan(jax, module.load(plan), inputs, outputs, roles, sidecar["learning_rate"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="programs; all that have a recording if none is given")
+    parser.add_argument("--strategies", default=STRATEGIES)
+    parser.add_argument("--all-passes", action="store_true", help="let XLA join and drop collectives")
+    parser.add_argument("--cluster", default=ROOT / "clusters" / "local-2x4.yaml")
+    options = parser.parse_args()
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    flags = ["--xla_force_host_platform_device_count=8", os.environ.get("XLA_FLAGS", "")]
+    flags += [] if options.all_passes else [f"--xla_disable_hlo_passes={PASSES}"]
+    os.environ["XLA_FLAGS"] = " ".join(flags)
+    import jax
+
+    recorded = (ROOT / "tests" / "programs").glob("*.recorded.safetensors.gz")
+    names = options.names or sorted(path.name.split(".")[0] for path in recorded)
+    bad = 0
+    for name in names:
+        for strategy in options.strategies.split(","):
+            begin = time.time()
+            with tempfile.TemporaryDirectory() as folder:
+                worst, words = plan_and_compare(jax, name, strategy, options.cluster, folder)
+            right = worst[0] <= 1 and (options.all_passes or not words)
+            bad += not right
+            print(f"{name:24} {strategy:16} {'ok' if right else 'WRONG':5} {worst[0]:8.2g} of the tolerance "
+                  f"({worst[1]}); {'; '.join(words) or 'collectives equal'}; {time.time() - begin:.1f} s", flush=True)
+    print(f"{bad} wrong" if bad else "all right")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
