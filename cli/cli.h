@@ -21,6 +21,7 @@ typedef struct cli_values {
 	const char *cluster, *devices, *output, *strategy, *dump_after, *plot, *overlap, *trace,
 		*method, *effort, *pin, *save, *load;
 	const char *microbatches, *remat, *diff, *fusion;
+	const char *plan_stages, *schedule;
 	const char *from, *to, *shape, *order, *times, *hold, *costs;
 	SW_VEC(const char *) data;
 	/* 0: not given, except for steps and seed */
@@ -137,6 +138,20 @@ sw_status cli_find_fusion(const cli *c, sw_fusion *fusion, sw_error *err);
 sw_status cli_plan_shortage(cli *c, const sw_program *program, const sw_sidecar *sidecar,
                             const sw_cluster *cluster, const sw_plan_options *options,
                             const sw_plan *least, double seconds, sw_error *err);
+/* Read --stages and --schedule of plan: the number of stages (0: auto; 1 without the option), and a
+ * named schedule (-1: auto). */
+sw_status cli_read_stages(const cli *c, int32_t *stages, int32_t *schedule, sw_error *err);
+/* For plan --stages: plan with stages, print that beside the plan without (NULL: nothing fits), and
+ * write it where it was asked for, or is quicker: then *wins. */
+typedef struct cli_stages_asked {
+	int32_t n_stages, schedule;
+	const sw_program *program;
+	const sw_sidecar *sidecar;
+	const sw_cluster *cluster;
+	const sw_plan_options *options;
+} cli_stages_asked;
+sw_status cli_plan_stages(cli *c, const cli_stages_asked *asked, const sw_plan *whole, bool *wins,
+                          sw_error *err);
 /* verify PROGRAM --ranks N --random K */
 sw_status cli_verify_random(cli *c, sw_error *err);
 

@@ -1,5 +1,8 @@
 #include "cli.h"
 #include "explain/explain.h"
+#include "pipelined/pipelined.h"
+
+#define COLUMNS 96
 
 /* Load a plan, partition it and explain it. */
 static sw_status explain_file(cli *c, const char *path, json_t **explained, sw_error *err)
@@ -25,9 +28,38 @@ static sw_status explain_file(cli *c, const char *path, json_t **explained, sw_e
 	return status;
 }
 
+/* A plan with stages: the table of its stages, their files, and the timeline. */
+static sw_status explain_stages(cli *c, sw_error *err)
+{
+	sw_text text = {0};
+	sw_pipelined *p;
+	sw_status status = sw_pipelined_read(c->argument, &p, err);
+	if (status)
+		return status;
+	sw_pipelined_print(p, &text);
+	sw_text_add(&text,
+	            "\nF forward, B backward, I input gradient, W weight gradient, U update; . idle\n");
+	sw_pipeline_draw(&p->played, COLUMNS, &text);
+	sw_text_add(&text, "\nexplain, verify and simulate take the plan of a stage:");
+	for (int32_t i = 0; i < p->n_stages; i++)
+		if (p->stages[i].like == i)
+			sw_text_addf(&text, " %s", p->stages[i].plan_path);
+	sw_text_add(&text, "\n");
+	cli_print(c, &text);
+	c->result = sw_pipelined_json(p);
+	sw_pipelined_free(p);
+	return SW_OK;
+}
+
 static sw_status explain_one(cli *c, sw_error *err)
 {
 	sw_text text = {0};
+	if (sw_pipelined_is_file(c->argument)) {
+		if (c->values.cluster)
+			return sw_fail(err, SW_ERR_INPUT,
+			               "--cluster: a plan with stages can't be moved; plan again");
+		return explain_stages(c, err);
+	}
 	sw_status status = explain_file(c, c->argument, &c->result, err);
 	if (status == SW_OK)
 		sw_plan_explain_print(c->result, c->values.verbose, &text);
@@ -68,7 +100,7 @@ const cli_command cli_explain = {
 	.details = "Per block of the model: what is split over which axis, what is summed, "
 		   "where weights rest. Then the\n"
 		   "most expensive collectives and what it would cost to avoid them, and the "
-                   "memory at "
+		   "memory at "
 		   "its peak.",
 	.example = "shardwright explain gpt.plan",
 	.options = options,

@@ -198,8 +198,14 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		.remat = read_remat(c),
 		.least = &least,
 	};
+	cli_stages_asked asked = {
+		.program = program, .sidecar = sidecar, .cluster = &cluster, .options = &options};
+	sw_plan_options whole;
+	bool wins = false;
 	sw_status status = sw_plan_strategy_parse(c->values.strategy ? c->values.strategy : "auto",
 	                                          &options.strategy, err);
+	if (status == SW_OK)
+		status = cli_read_stages(c, &asked.n_stages, &asked.schedule, err);
 	if (status == SW_OK)
 		status = read_method(c, &options.method, err);
 	if (status == SW_OK)
@@ -210,14 +216,22 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		return status;
 	if (c->values.pin)
 		status = sw_pins_read(c->values.pin, &pins, err);
+	whole = options;
+	/* Without stages, as many microbatches as are best for it. */
+	if (asked.n_stages != 1)
+		whole.microbatches = 0;
 	if (status == SW_OK)
-		status =
-			sw_plan_make(program, c->argument, sidecar, &cluster, &options, &plan, err);
+		status = sw_plan_make(program, c->argument, sidecar, &cluster, &whole, &plan, err);
+	if (asked.n_stages != 1 && (status == SW_OK || least))
+		status = cli_plan_stages(c, &asked, plan, &wins, err);
+	if (wins)
+		goto done;
 	if (status == SW_OK)
 		status = finish(c, plan, err);
 	else if (least)
 		status = cli_plan_shortage(c, program, sidecar, &cluster, &options, least,
 		                           sw_now_s() - start_s, err);
+done:
 	sw_plan_free(plan);
 	sw_pins_clear(&pins);
 	sw_plan_free(least);
@@ -251,7 +265,8 @@ static sw_status plan_program(cli *c, sw_error *err)
 static const char *const options[] = {
 	"--cluster",    "-o",     "--devices", "--strategy",     "--method",
 	"--effort",     "--seed", "--memory",  "--microbatches", "--remat",
-	"--time-limit", "--pin",  "--untied",  "--dump-after",   NULL};
+	"--time-limit", "--pin",  "--untied",  "--stages",       "--schedule",
+	"--dump-after", NULL};
 const cli_command cli_plan_command = {
 	.name = "plan",
 	.argument = "PROGRAM",

@@ -95,6 +95,8 @@ static const cli_option options[] = {
          "move the bytes, on as many ranks as the cluster has devices, and check every element"},
 	{"--repeat", "N", CLI_COUNT, AT(repeat),
          "with --execute: transfers, of which the median is printed (default: 1)"},
+	{"--schedule", "auto|NAME", CLI_TEXT, AT(schedule),
+         "with --stages: gpipe, 1f1b, eager-1f1b, zb-h1 or zb-2p (default: auto, the fastest)"},
 	{"--stages", "N", CLI_COUNT, AT(stages), "ranks of the pipeline"},
 	{"--times", "F,I,W", CLI_TEXT, AT(times),
          "seconds of a rank's forward, input gradient and weight gradient of one microbatch "
@@ -177,6 +179,10 @@ static const struct {
 	{"pipeline",
          {"-o", "FILE", CLI_TEXT, AT(output), "where to write the CSV; - is standard output"}},
 	{"pipeline", {"--microbatches", "N", CLI_TEXT, AT(microbatches), "of a step"}},
+	{"plan",
+         {"--stages", "auto|N", CLI_TEXT, AT(plan_stages),
+          "stages of a pipeline, each on its own slice of the devices; auto: the fastest number, "
+          "or none (default: 1)"}},
 	{"pipeline",
          {"--chunks", "N", CLI_COUNT, AT(chunks),
           "virtual stages per rank (default: what the schedule needs; 2 of interleaved-1f1b)"}},

@@ -102,6 +102,9 @@ void sw_sidecar_path(const char *program_path, sw_text *path);
  * default. */
 sw_status sw_sidecar_find(const char *program_path, const sw_program *program, sw_sidecar *sidecar,
                           sw_error *err);
+/* Write a sidecar of the program to a file, which reads back equal. */
+sw_status sw_sidecar_write(const char *path, const sw_program *program, const sw_sidecar *sidecar,
+                           sw_error *err);
 void sw_sidecar_clear(sw_sidecar *sidecar);
 
 #endif

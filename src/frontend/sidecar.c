@@ -33,6 +33,31 @@ static const fill_row fills[] = {
 	{"integers", SW_FILL_INTEGERS, "low", "high"},
 };
 
+const char *sw_role_word(sw_role role)
+{
+	size_t i = 0;
+	while (roles[i].value != (int)role)
+		i++;
+	return roles[i].word;
+}
+
+json_t *sw_fill_json(const sw_fill *fill)
+{
+	size_t i = 0;
+	while (fills[i].kind != fill->kind)
+		i++;
+	json_t *json = json_pack("{s:s}", "kind", fills[i].word);
+	bool whole = fill->kind == SW_FILL_INTEGERS;
+	const char *const keys[] = {fills[i].a, fills[i].b};
+	const double values[] = {fill->a, fill->b};
+	for (size_t k = 0; k < SW_COUNT(keys); k++)
+		if (keys[k])
+			json_object_set_new(json, keys[k],
+			                    whole ? json_integer((json_int_t)values[k])
+			                          : json_real(values[k]));
+	return json;
+}
+
 /* ---- the program's side ----------------------------------------------------------------- */
 
 void sw_sidecar_begin(sw_sidecar_reader *x, const sw_program *program, sw_sidecar *sidecar,

@@ -86,8 +86,12 @@ static sw_status check_format(const sw_plan_reading *r)
 	sw_status status = sw_json_get_text(r->root, "format", "", &format, r->err);
 	if (status == SW_OK && strcmp(format, PLAN_FORMAT))
 		status = sw_fail(r->err, SW_ERR_INPUT,
-		                 "not a plan file: format is '%s', expected '%s'", format,
-		                 PLAN_FORMAT);
+		                 "not a plan file: format is '%s', expected '%s'%s", format,
+		                 PLAN_FORMAT,
+		                 strcmp(format, "shardwright-stages")
+		                         ? ""
+		                         : "; name the plan of one of its stages, such as that "
+		                           "with .stage0 behind its name");
 	if (status == SW_OK)
 		status = sw_json_get_int(r->root, "version", "", &version, r->err);
 	if (status == SW_OK && version != PLAN_VERSION)

@@ -6,6 +6,11 @@
 typedef struct entry_finder {
 	sw_stage_finder *f;
 	int32_t *stage, *round; /* per value; -1: none */
+	/* Per value: it follows from single numbers by position, as a scale does that is broadcast
+	 * to the shape of a gradient. Each stage that reads it computes it; `stage` and `round` are
+	 * those of the numbers. */
+	bool *spread;
+	bool *is_result; /* per value: of the step */
 } entry_finder;
 
 /* Sums are where their last op is. */
@@ -22,6 +27,27 @@ static void place_sums(entry_finder *e)
 	}
 }
 
+static bool is_one_number(const entry_finder *e, sw_id value)
+{
+	return sw_shape_elements(sw_value_shape(e->f->program, value)) == 1;
+}
+
+/* Does an op make large values of single numbers of a stage? */
+static bool spreads(const entry_finder *e, const sw_op *op)
+{
+	bool any = false;
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		sw_id x = op->operands[k];
+		if (e->stage[x] < 0)
+			continue;
+		if (!e->spread[x] && !(op->opcode == SW_OP_BROADCAST && is_one_number(e, x)))
+			return false;
+		any = true;
+	}
+	return any && op->n_results == 1 && !is_one_number(e, op->first_result) &&
+	       !e->is_result[op->first_result];
+}
+
 /* An op is where its largest operand is; of equally large ones, where the latest is, so that a
  * chain of sums over all stages changes between them once. */
 static void place_op(entry_finder *e, const sw_op *op, int32_t *op_stage, int32_t *op_round)
@@ -30,7 +56,7 @@ static void place_op(entry_finder *e, const sw_op *op, int32_t *op_stage, int32_
 	int32_t stage = -1, latest = -1, round = 0;
 	for (uint32_t k = 0; k < op->n_operands; k++) {
 		sw_id x = op->operands[k];
-		int64_t bytes = sw_shape_bytes(sw_value_shape(e->f->program, x));
+		int64_t bytes = e->spread[x] ? 1 : sw_shape_bytes(sw_value_shape(e->f->program, x));
 		if (e->stage[x] < 0 ||
 		    !(bytes > best_bytes || (bytes == best_bytes && e->round[x] > latest)))
 			continue;
@@ -43,24 +69,29 @@ static void place_op(entry_finder *e, const sw_op *op, int32_t *op_stage, int32_
 		if (e->stage[x] >= 0)
 			round = SW_MAX(round, e->round[x] + (e->stage[x] != stage));
 	}
-	*op_stage = stage;
-	*op_round = stage < 0 ? -1 : round;
+	bool spread = spreads(e, op);
 	for (uint32_t r = 0; r < op->n_results; r++) {
 		e->stage[op->first_result + r] = stage;
-		e->round[op->first_result + r] = *op_round;
+		e->round[op->first_result + r] = stage < 0 ? -1 : round;
+		e->spread[op->first_result + r] = spread;
 	}
+	*op_stage = spread ? -1 : stage;
+	*op_round = *op_stage < 0 ? -1 : round;
 }
 
 void sw_stage_find_entry(sw_stage_finder *f)
 {
 	size_t n_values = f->program->values.len, n_ops = f->program->ops.len;
 	entry_finder e = {f, SW_NEW_N(&f->arena, int32_t, n_values),
-	                  SW_NEW_N(&f->arena, int32_t, n_values)};
+	                  SW_NEW_N(&f->arena, int32_t, n_values),
+	                  SW_NEW_N(&f->arena, bool, n_values), SW_NEW_N(&f->arena, bool, n_values)};
 	int32_t *stage = (int32_t *)(uintptr_t)f->out->stage,
 		*round = SW_NEW_N(&f->out->arena, int32_t, n_ops);
 	memset(e.stage, 0xff, sizeof(int32_t) * n_values);
 	memset(round, 0xff, sizeof(int32_t) * n_ops);
 	place_sums(&e);
+	for (size_t i = 0; i < f->entry->results.len; i++)
+		e.is_result[f->entry->results.data[i]] = true;
 	f->out->n_rounds = 1;
 	for (size_t i = 0; i < f->entry->ops.len; i++) {
 		sw_id id = f->entry->ops.data[i];

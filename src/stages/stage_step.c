@@ -151,8 +151,8 @@ static bool *find_sent_entry(sw_step_writer *w)
 	for (size_t i = 0; i < w->entry->ops.len; i++) {
 		sw_id id = w->entry->ops.data[i];
 		const sw_op *op = sw_op_at(w->in, id);
-		int32_t to = id == w->stages->loop ? -1 : w->stages->stage[id];
-		for (uint32_t k = 0; k < op->n_operands && to >= 0; k++) {
+		int32_t to = w->stages->stage[id];
+		for (uint32_t k = 0; k < op->n_operands && id != w->stages->loop; k++) {
 			int32_t from = stage_of_entry_value(w, op->operands[k]);
 			sent[op->operands[k]] |= from >= 0 && from != to;
 		}

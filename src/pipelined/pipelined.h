@@ -1,0 +1,108 @@
+/*
+ * pipelined: a plan with pipeline stages.
+ *
+ * This stage takes a program, a cluster and a request, and gives a plan per stage, each for its own
+ * contiguous slice of the cluster, with the schedule that plays them. Stages are those of
+ * src/stages, each planned by src/search as a program of its own, whose loop runs the microbatches;
+ * stages that are alike are planned once. From the simulator's play of a stage's plan follow the
+ * seconds of its passes, from the layouts at its ends those of the transfers (src/crossmesh), and
+ * from src/pipeline the step.
+ */
+#ifndef SW_PIPELINED_H
+#define SW_PIPELINED_H
+
+#include "crossmesh/crossmesh.h"
+#include "search/search.h"
+#include "stages/stage_step.h"
+
+/* ---- what a stage takes ------------------------------------------------------------------ */
+
+/* What a stage does: in a microbatch's forward pass; in its backward pass, for the stage before it
+ * and for its own gradients alone; and once a step. */
+typedef enum sw_stage_part {
+	SW_STAGE_FORWARD,
+	SW_STAGE_INPUT_GRADIENT,
+	SW_STAGE_WEIGHT_GRADIENT,
+	SW_STAGE_ONCE,
+	SW_STAGE_PARTS
+} sw_stage_part;
+
+typedef struct sw_stage_times {
+	double part_s[SW_STAGE_PARTS]; /* of one microbatch; of a step: SW_STAGE_ONCE */
+	double step_s;                 /* of the stage alone, all microbatches, as played */
+	/* Per device: what a microbatch holds from its forward pass to its backward pass; and all
+	 * else at the peak, without what crosses of other microbatches. */
+	int64_t activation_bytes, fixed_bytes, peak_bytes;
+} sw_stage_times;
+
+/* Play the plan of a stage's step. Kernels, and waits for collectives, belong to the part of the
+ * ops that they are made of. */
+sw_status sw_stage_times_of(const sw_plan *plan, const sw_stage_step *step, const sw_stages *stages,
+                            sw_stage_times *times, sw_error *err);
+
+/* ---- plans ------------------------------------------------------------------------------- */
+
+typedef struct sw_planned_stage {
+	sw_stage_step step;
+	sw_sidecar sidecar;
+	int32_t like;  /* the first stage with the same step and slice: itself, if it is that */
+	sw_plan *plan; /* owned by the stage `like`; NULL elsewhere, and of a file that was read */
+	const char *chosen;                   /* what it is called */
+	const char *program_path, *plan_path; /* of the file's; NULL before it is written */
+	int64_t first_device;
+	uint32_t n_ops; /* in its loop */
+	sw_stage_times times;
+	double send_forward_s, send_backward_s; /* a microbatch, to the next stage; and from it */
+	int64_t forward_bytes, backward_bytes;
+} sw_planned_stage;
+
+typedef struct sw_pipelined_options {
+	int32_t n_stages, microbatches; /* 0: the search takes the fastest */
+	int32_t schedule;               /* sw_named_schedule; -1: the search takes the fastest */
+	sw_plan_options plan;           /* of each stage */
+} sw_pipelined_options;
+
+typedef struct sw_pipelined {
+	sw_arena arena;
+	const sw_cluster *cluster; /* borrowed */
+	sw_cluster slice;          /* of each stage */
+	sw_program *canonical, *looped;
+	sw_stages cut;
+	const char *program_path;
+	int32_t n_stages, microbatches;
+	const char *remat; /* a policy; NULL: none */
+	sw_planned_stage *stages;
+	sw_named_schedule schedule;
+	sw_pipeline_costs costs;
+	sw_pipeline_played played;
+	sw_pipeline_bound bound; /* of any order of these stages' passes */
+	bool fits;               /* all stages within memory */
+	double planning_s;
+} sw_pipelined;
+
+/* Plan with stages, at least 2. SW_NO: the program can't be cut, or a stage does not fit in memory.
+ * SW_ERR_INPUT: the stages don't divide the devices, or the schedule has no such size. *out is
+ * freed by the caller; out->fits is false if only the microbatches in flight are too many. */
+sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
+                            const sw_sidecar *sidecar, const sw_cluster *cluster,
+                            const sw_pipelined_options *options, sw_pipelined **out, sw_error *err);
+void sw_pipelined_free(sw_pipelined *plan);
+
+/* Return the most microbatches that a stage holds at once. */
+int32_t sw_pipelined_in_flight(const sw_pipelined *plan, int32_t stage);
+/* Add the step, its bubble, what limits it, and a table of the stages. */
+void sw_pipelined_print(const sw_pipelined *plan, sw_text *text);
+json_t *sw_pipelined_json(const sw_pipelined *plan);
+
+#define SW_STAGES_FORMAT "shardwright-stages"
+#define SW_STAGES_VERSION 1
+/* Write PATH, the index, and for each stage K that is not like an earlier one PATH.stageK (its
+ * plan), PATH.stageK.hlo and PATH.stageK.inputs.json. */
+sw_status sw_pipelined_write(sw_pipelined *plan, const char *path, sw_error *err);
+/* Is it such an index, by how it begins? */
+bool sw_pipelined_is_file(const char *path);
+/* Read an index and play its schedule: what sw_pipelined_print prints, without the stages' programs
+ * and plans. Freed by the caller. SW_ERR_INPUT names the key. */
+sw_status sw_pipelined_read(const char *path, sw_pipelined **plan, sw_error *err);
+
+#endif

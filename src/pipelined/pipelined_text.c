@@ -1,0 +1,126 @@
+/* A plan with stages as a table. */
+#include "pipelined/pipelined.h"
+
+/* The most microbatches that a rank holds at once: forward, and not backward yet. */
+int32_t sw_pipelined_in_flight(const sw_pipelined *plan, int32_t stage)
+{
+	const sw_action_list *list = &plan->played.schedule->lists[stage];
+	int32_t now = 0, most = 0;
+	for (size_t i = 0; i < list->len; i++) {
+		sw_action_kind kind = list->data[i].kind;
+		bool splits = sw_pipeline_splits(plan->schedule);
+		now += kind == SW_FORWARD;
+		most = SW_MAX(most, now);
+		now -= kind == SW_BACKWARD || (splits && kind == SW_WEIGHT_GRADIENT);
+	}
+	return most;
+}
+
+static double backward_s(const sw_planned_stage *s)
+{
+	return s->times.part_s[SW_STAGE_INPUT_GRADIENT] + s->times.part_s[SW_STAGE_WEIGHT_GRADIENT];
+}
+
+static void add_table(const sw_pipelined *p, sw_text *text)
+{
+	static const char *const heads[] = {"stage",    "devices", "ops",  "forward",
+	                                    "backward", "update",  "peak", "in flight",
+	                                    "to next",  "back",    "plan"};
+	sw_table table;
+	sw_table_init(&table, SW_COUNT(heads), heads);
+	for (int32_t i = 0; i < p->n_stages; i++) {
+		const sw_planned_stage *s = &p->stages[i];
+		sw_table_cell(&table, "%d", i);
+		sw_table_cell(&table, "%lld-%lld", (long long)s->first_device,
+		              (long long)(s->first_device + p->slice.n_devices - 1));
+		sw_table_cell(&table, "%u", s->n_ops);
+		sw_table_cell_number(&table, sw_text_add_seconds,
+		                     s->times.part_s[SW_STAGE_FORWARD]);
+		sw_table_cell_number(&table, sw_text_add_seconds, backward_s(s));
+		sw_table_cell_number(&table, sw_text_add_seconds, s->times.part_s[SW_STAGE_ONCE]);
+		sw_table_cell_number(&table, sw_text_add_bytes, p->played.ranks[i].peak_bytes);
+		sw_table_cell(&table, "%d", sw_pipelined_in_flight(p, i));
+		sw_table_cell_number(&table, sw_text_add_seconds, s->send_forward_s);
+		sw_table_cell_number(&table, sw_text_add_seconds, s->send_backward_s);
+		if (s->like == i)
+			sw_table_cell(&table, "%s", s->chosen);
+		else
+			sw_table_cell(&table, "as %d", s->like);
+	}
+	sw_table_add_to(&table, text);
+	sw_table_clear(&table);
+}
+
+static void add_bound(const sw_pipelined *p, sw_text *text)
+{
+	sw_text_add(text, "bound     ");
+	sw_text_add_seconds(text, p->bound.seconds);
+	if (p->bound.by == SW_LIMIT_CHAIN)
+		sw_text_add(text, " of these stages: one microbatch there and back");
+	else
+		sw_text_addf(text, " of these stages: the %s of stage %d",
+		             p->bound.by == SW_LIMIT_RANK ? "work" : "memory", p->bound.rank);
+	if (p->bound.seconds > 0)
+		sw_text_addf(text, "; the step is %.1f %% over it",
+		             100 * (p->played.step_s / p->bound.seconds - 1));
+	sw_text_add(text, "\n");
+}
+
+static void add_limits(const sw_pipelined *p, sw_text *text)
+{
+	const sw_pipeline_path *path = &p->played.path;
+	sw_text_add(text, "limits    ");
+	sw_text_add_seconds(text, path->compute_s);
+	sw_text_add(text, " of passes, ");
+	sw_text_add_seconds(text, path->transfer_s);
+	sw_text_addf(text, " of %d transfers, ", path->crossings);
+	sw_text_add_seconds(text, path->other_s);
+	sw_text_addf(text, " of updates; most of it, ");
+	sw_text_add_seconds(text, path->busiest_s);
+	sw_text_addf(text, ", on stage %d\n", path->busiest);
+}
+
+void sw_pipelined_print(const sw_pipelined *p, sw_text *text)
+{
+	sw_text_addf(text, "stages    %d on slices of %lld devices, %d microbatches, %s",
+	             p->n_stages, (long long)p->slice.n_devices, p->microbatches,
+	             sw_pipeline_name(p->schedule));
+	if (p->remat)
+		sw_text_addf(text, ", remat %s", p->remat);
+	sw_text_add(text, "\nstep      ");
+	sw_text_add_seconds(text, p->played.step_s);
+	sw_text_addf(text, "; bubble %.1f %%\n", 100 * p->played.bubble);
+	add_bound(p, text);
+	add_limits(p, text);
+	add_table(p, text);
+	if (!p->fits)
+		sw_text_add(text, "a stage does not fit in memory with these microbatches in "
+		                  "flight\n");
+}
+
+json_t *sw_pipelined_json(const sw_pipelined *p)
+{
+	json_t *stages = json_array();
+	for (int32_t i = 0; i < p->n_stages; i++) {
+		const sw_planned_stage *s = &p->stages[i];
+		json_array_append_new(
+			stages,
+			json_pack(
+				"{s:I, s:I, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:s}",
+				"first_device", (json_int_t)s->first_device, "devices",
+				(json_int_t)p->slice.n_devices, "ops", (int)s->n_ops, "like",
+				s->like, "forward_s", s->times.part_s[SW_STAGE_FORWARD],
+				"input_gradient_s", s->times.part_s[SW_STAGE_INPUT_GRADIENT],
+				"weight_gradient_s", s->times.part_s[SW_STAGE_WEIGHT_GRADIENT],
+				"update_s", s->times.part_s[SW_STAGE_ONCE], "send_forward_s",
+				s->send_forward_s, "send_backward_s", s->send_backward_s,
+				"peak_bytes", p->played.ranks[i].peak_bytes, "in_flight",
+				sw_pipelined_in_flight(p, i), "chosen", s->chosen));
+	}
+	return json_pack("{s:i, s:i, s:s, s:o, s:f, s:f, s:f, s:b, s:f, s:o}", "n_stages",
+	                 p->n_stages, "microbatches", p->microbatches, "schedule",
+	                 sw_pipeline_name(p->schedule), "remat",
+	                 p->remat ? json_string(p->remat) : json_null(), "step_s", p->played.step_s,
+	                 "bubble", p->played.bubble, "bound_s", p->bound.seconds, "fits", p->fits,
+	                 "planning_s", p->planning_s, "stages", stages);
+}

@@ -1,0 +1,196 @@
+/* One plan with stages: cut, plan each stage, take its times, play the schedule. */
+#include <string.h>
+
+#include "pipelined/internal.h"
+
+/* A stage may have this much more than the least possible maximum, where fewer bytes cross then. */
+#define TOLERANCE 0.05
+
+static sw_status in_words(sw_error *err, sw_status status, const char *of, int32_t number)
+{
+	sw_error was = *err;
+	char before[64];
+	snprintf(before, sizeof(before), of, number);
+	return sw_fail_at(err, status, was.file, was.line, was.column, "%s: %s", before,
+	                  was.message);
+}
+
+/* ---- the cluster ------------------------------------------------------------------------- */
+
+static sw_status make_slice(sw_pipelined *p, sw_error *err)
+{
+	sw_text text = {0};
+	char what[32];
+	int64_t n = p->cluster->n_devices, d = p->n_stages;
+	if (n % d)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--stages %lld: expected a divisor of the %lld devices",
+		               (long long)d, (long long)n);
+	sw_cluster_print(p->cluster, &text);
+	sw_status status = sw_cluster_parse(text.data, text.len, p->cluster->name, &p->slice, err);
+	sw_text_clear(&text);
+	snprintf(what, sizeof(what), "%lld", (long long)(n / d));
+	if (status == SW_OK && d > 1)
+		status = sw_cluster_take(&p->slice, what, err);
+	return status ? in_words(err, status, "--stages %d", p->n_stages) : SW_OK;
+}
+
+/* ---- the stages -------------------------------------------------------------------------- */
+
+static bool roles_equal(const sw_sidecar *a, const sw_sidecar *b)
+{
+	for (uint32_t i = 0; i < a->n_inputs; i++)
+		if (a->inputs[i].role != b->inputs[i].role)
+			return false;
+	return true;
+}
+
+/* The first stage with the same step. Slices are equal. */
+static int32_t find_like(const sw_pipelined *p, int32_t stage)
+{
+	const sw_planned_stage *s = &p->stages[stage];
+	sw_error difference;
+	for (int32_t i = 0; i < stage; i++) {
+		const sw_planned_stage *other = &p->stages[i];
+		if (other->like == i && other->step.n_inputs == s->step.n_inputs &&
+		    sw_program_equal(other->step.program, s->step.program, &difference) &&
+		    roles_equal(&other->sidecar, &s->sidecar))
+			return i;
+	}
+	return stage;
+}
+
+static uint32_t count_ops(const sw_pipelined *p, const sw_stage_step *step)
+{
+	uint32_t n = 0;
+	for (size_t i = 0; i < step->program->ops.len; i++)
+		n += step->origins[i] != SW_NO_ID && p->cut.stage[step->origins[i]] >= 0 &&
+		     sw_op_at(p->looped, step->origins[i])->computation == p->cut.body;
+	return n;
+}
+
+static sw_status write_steps(sw_pipelined *p, const sw_sidecar *whole, sw_error *err)
+{
+	sw_status status = SW_OK;
+	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++) {
+		sw_planned_stage *s = &p->stages[i];
+		status = sw_stage_step_init(&s->step, &p->cut, i, err);
+		if (status)
+			break;
+		sw_stage_step_sidecar(&s->step, &p->cut, whole, &s->sidecar);
+		s->like = i;
+		s->like = find_like(p, i);
+		s->first_device = i * p->slice.n_devices;
+		s->n_ops = count_ops(p, &s->step);
+	}
+	return status;
+}
+
+static sw_status plan_stage(sw_pipelined *p, int32_t stage, const sw_plan_options *options,
+                            sw_error *err)
+{
+	sw_planned_stage *s = &p->stages[stage];
+	sw_plan_options own = *options;
+	if (s->like != stage) {
+		s->times = p->stages[s->like].times;
+		s->chosen = p->stages[s->like].chosen;
+		return SW_OK;
+	}
+	own.microbatches = 1;
+	own.remat = "none";
+	own.least = NULL;
+	sw_status status = sw_plan_make(s->step.program, p->program_path, &s->sidecar, &p->slice,
+	                                &own, &s->plan, err);
+	if (status)
+		return in_words(err, status, "stage %d", stage);
+	s->chosen = sw_arena_text(&p->arena, s->plan->chosen);
+	return sw_stage_times_of(s->plan, &s->step, &p->cut, &s->times, err);
+}
+
+static sw_status plan_stages(sw_pipelined *p, const sw_plan_options *options, sw_error *err)
+{
+	sw_status status = SW_OK;
+	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++)
+		status = plan_stage(p, i, options, err);
+	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++)
+		status = sw_stage_transfers(p, i, err);
+	return status;
+}
+
+/* ---- the whole --------------------------------------------------------------------------- */
+
+static sw_status cut_program(sw_pipelined *p, const sw_program *program, const sw_sidecar *sidecar,
+                             sw_error *err)
+{
+	sw_stage_options how = {.n_stages = p->n_stages, .tolerance = TOLERANCE};
+	sw_program *rewritten = NULL;
+	sw_status status = sw_rewrite_canonical(program, &p->canonical, err);
+	if (status)
+		return status;
+	how.device = sw_plan_remat_device(p->cluster, p->canonical);
+	if (p->remat)
+		status = sw_rewrite_remat_policy(p->canonical, p->remat, how.device, &rewritten,
+		                                 err);
+	if (status == SW_OK)
+		status = sw_rewrite_microbatches(rewritten ? rewritten : p->canonical, sidecar,
+		                                 p->microbatches, &p->looped, err);
+	sw_program_free(rewritten);
+	if (status == SW_OK)
+		status = sw_stages_init(&p->cut, p->looped, &how, err);
+	/* The program was asked for in stages, which it does not have. */
+	return status == SW_NO ? SW_ERR_INPUT : status;
+}
+
+sw_status sw_pipelined_try(const sw_pipelined_request *request, int32_t n_stages,
+                           int32_t microbatches, const char *remat, sw_pipelined **out,
+                           sw_error *err)
+{
+	double start_s = sw_now_s();
+	sw_pipelined *p = *out = sw_alloc(sizeof(sw_pipelined));
+	const sw_plan_options *options = &request->options->plan;
+	sw_arena_init(&p->arena);
+	p->cluster = request->cluster;
+	p->program_path = request->program_path;
+	p->n_stages = n_stages;
+	p->microbatches = microbatches;
+	p->remat = remat;
+	p->stages = SW_NEW_N(&p->arena, sw_planned_stage, n_stages);
+	sw_status status = make_slice(p, err);
+	if (status == SW_OK)
+		status = cut_program(p, request->program, request->sidecar, err);
+	if (status == SW_OK)
+		status = write_steps(p, request->sidecar, err);
+	if (status == SW_OK)
+		status = plan_stages(p, options, err);
+	if (status == SW_OK) {
+		sw_pipelined_fill_costs(p, options->memory_bytes
+		                                   ? options->memory_bytes
+		                                   : sw_cost_memory_bytes(&p->slice.device));
+		status = sw_pipelined_find_schedule(p, request->options->schedule, err);
+	}
+	p->planning_s = sw_now_s() - start_s;
+	if (status) {
+		sw_pipelined_free(p);
+		*out = NULL;
+	}
+	return status;
+}
+
+void sw_pipelined_free(sw_pipelined *p)
+{
+	if (!p)
+		return;
+	for (int32_t i = 0; i < p->n_stages; i++) {
+		sw_plan_free(p->stages[i].plan);
+		sw_sidecar_clear(&p->stages[i].sidecar);
+		sw_stage_step_clear(&p->stages[i].step);
+	}
+	if (p->cut.program)
+		sw_stages_clear(&p->cut);
+	sw_pipeline_played_free(&p->played);
+	sw_program_free(p->looped);
+	sw_program_free(p->canonical);
+	sw_cluster_clear(&p->slice);
+	sw_arena_clear(&p->arena);
+	free(p);
+}

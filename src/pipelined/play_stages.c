@@ -1,0 +1,129 @@
+/* The schedule of a plan with stages: the quickest of those that were asked for, as it is played.
+ */
+#include "pipelined/internal.h"
+
+/* Schedules that have one virtual stage on each rank. */
+static const sw_named_schedule straight[] = {SW_1F1B, SW_EAGER_1F1B, SW_ZB_H1, SW_ZB_2P, SW_GPIPE};
+
+/* Seconds of each stage in which the optimizer's rounds wait for those of other stages. */
+static double rounds_s(const sw_pipelined *p)
+{
+	int64_t last = p->cluster->n_devices - 1;
+	return (p->cut.n_rounds - 1) * sw_cost_pair(p->cluster, 0, last, sizeof(float));
+}
+
+void sw_pipelined_fill_costs(sw_pipelined *p, int64_t memory_bytes)
+{
+	enum { ROWS = 10 };
+	int32_t d = p->n_stages;
+	double *rows[ROWS];
+	for (int r = 0; r < ROWS; r++)
+		rows[r] = SW_NEW_N(&p->arena, double, d);
+	for (int32_t i = 0; i < d; i++) {
+		const sw_planned_stage *s = &p->stages[i];
+		const double values[ROWS] = {s->times.part_s[SW_STAGE_FORWARD],
+		                             s->times.part_s[SW_STAGE_INPUT_GRADIENT],
+		                             s->times.part_s[SW_STAGE_WEIGHT_GRADIENT],
+		                             s->send_forward_s,
+		                             i ? p->stages[i - 1].send_backward_s : 0,
+		                             s->times.part_s[SW_STAGE_ONCE] + rounds_s(p),
+		                             (double)s->times.activation_bytes,
+		                             (double)s->times.activation_bytes,
+		                             (double)s->times.fixed_bytes,
+		                             (double)memory_bytes};
+		for (int r = 0; r < ROWS; r++)
+			rows[r][i] = values[r];
+	}
+	double *none = SW_NEW_N(&p->arena, double, d);
+	p->costs = (sw_pipeline_costs){.forward_s = rows[0],
+	                               .input_gradient_s = rows[1],
+	                               .weight_gradient_s = rows[2],
+	                               .send_forward_s = rows[3],
+	                               .send_backward_s = rows[4],
+	                               .gather_s = none,
+	                               .reduce_s = none,
+	                               .update_s = rows[5],
+	                               .activation_bytes = rows[6],
+	                               .gradient_bytes = rows[7],
+	                               .fixed_bytes = rows[8],
+	                               .limit_bytes = rows[9]};
+}
+
+static sw_status make_schedule(const sw_pipelined *p, sw_named_schedule which,
+                               sw_pipeline_schedule **schedule, sw_error *err)
+{
+	sw_pipeline_size size = {p->n_stages, p->microbatches, 0};
+	sw_status status = sw_pipeline_make(which, size, schedule, err);
+	for (int32_t r = 0; r < p->n_stages && status == SW_OK; r++)
+		sw_vec_push(&(*schedule)->lists[r], ((sw_action){SW_UPDATE, r, -1}));
+	return status;
+}
+
+static bool all_fit(const sw_pipeline_played *played)
+{
+	for (int32_t r = 0; r < played->schedule->n_ranks; r++)
+		if (played->ranks[r].excess_bytes > 0)
+			return false;
+	return true;
+}
+
+static double most_bytes(const sw_pipeline_played *played)
+{
+	double most = 0;
+	for (int32_t r = 0; r < played->schedule->n_ranks; r++)
+		most = SW_MAX(most, played->ranks[r].peak_bytes);
+	return most;
+}
+
+/* What fits is better than what does not; then what is quicker, or where nothing fits what is
+ * smaller. Of equals, the earlier in the list. */
+static bool is_better(bool fits, const sw_pipeline_played *a, bool other_fits,
+                      const sw_pipeline_played *b)
+{
+	if (!b->schedule || fits != other_fits)
+		return !b->schedule || fits;
+	return fits ? a->step_s < b->step_s * (1 - 1e-9) : most_bytes(a) < most_bytes(b);
+}
+
+static sw_status try_schedule(sw_pipelined *p, sw_named_schedule which, sw_error *err)
+{
+	sw_pipeline_schedule *schedule = NULL;
+	sw_pipeline_played played = {0};
+	sw_status status = make_schedule(p, which, &schedule, err);
+	if (status == SW_OK)
+		status = sw_pipeline_play(schedule, &p->costs, &played, err);
+	if (status == SW_OK) {
+		bool fits = all_fit(&played);
+		if (is_better(fits, &played, p->fits, &p->played)) {
+			sw_pipeline_played_free(&p->played);
+			p->played = played;
+			p->schedule = which;
+			p->fits = fits;
+			p->bound = sw_pipeline_bound_of(schedule, &p->costs);
+		} else {
+			sw_pipeline_played_free(&played);
+		}
+	}
+	sw_pipeline_free(schedule);
+	return status;
+}
+
+sw_status sw_pipelined_check_schedule(int32_t schedule, sw_error *err)
+{
+	for (size_t i = 0; i < SW_COUNT(straight); i++)
+		if (schedule < 0 || schedule == (int32_t)straight[i])
+			return SW_OK;
+	return sw_fail(err, SW_ERR_INPUT,
+	               "--schedule %s: it has several stages on each rank; expected auto, gpipe, "
+	               "1f1b, eager-1f1b, zb-h1 or zb-2p",
+	               sw_pipeline_name((sw_named_schedule)schedule));
+}
+
+sw_status sw_pipelined_find_schedule(sw_pipelined *p, int32_t schedule, sw_error *err)
+{
+	sw_status status = SW_OK;
+	for (size_t i = 0; i < SW_COUNT(straight) && status == SW_OK; i++)
+		if (schedule < 0 || schedule == (int32_t)straight[i])
+			status = try_schedule(p, straight[i], err);
+	return status;
+}

@@ -1,0 +1,188 @@
+/* The seconds and bytes of a stage, from the play of its plan. */
+#include <string.h>
+
+#include "pipelined/internal.h"
+
+typedef struct times_finder {
+	const sw_plan *plan;
+	const sw_stage_step *step;
+	const sw_stages *stages;
+	const sw_program *scheduled;
+	const sw_stage_part *part; /* per op of `scheduled` */
+	sw_id loop;
+	sw_arena arena;
+	sw_stage_times *out;
+} times_finder;
+
+/* ---- seconds ----------------------------------------------------------------------------- */
+
+static void add_event(times_finder *t, const sw_map *numbers, const sw_trace_event *event,
+                      double *part_s)
+{
+	uint32_t op = sw_map_get(numbers, event->name, strlen(event->name));
+	if (event->track == SW_TRACK_COLLECTIVES || op == SW_ABSENT || op == t->loop)
+		return;
+	sw_stage_part part = t->part[op];
+	part_s[part == SW_STAGE_PARTS ? SW_STAGE_FORWARD : part] += event->end_s - event->begin_s;
+}
+
+/* Without events of the loop's ops, its kernels one after the other. */
+static void add_kernels(const times_finder *t, double *part_s)
+{
+	const sw_op *loop = sw_op_at(t->scheduled, t->loop);
+	const sw_computation *body = &t->scheduled->computations.data[loop->called[1]];
+	for (size_t i = 0; i < body->ops.len; i++) {
+		sw_stage_part part = t->part[body->ops.data[i]];
+		part_s[part == SW_STAGE_PARTS ? SW_STAGE_FORWARD : part] +=
+			sw_cost_op(t->plan->cluster, t->scheduled, body->ops.data[i]);
+	}
+}
+
+/* The loop takes what the step takes without what is done once; its parts are in proportion to
+ * their kernels and waits, of as many iterations as were traced. */
+static void divide_step(times_finder *t, double *part_s)
+{
+	double in_loop_s = 0, once_s = part_s[SW_STAGE_ONCE], step_s = t->out->step_s;
+	for (int p = 0; p < SW_STAGE_ONCE; p++)
+		in_loop_s += part_s[p];
+	if (in_loop_s <= 0)
+		add_kernels(t, part_s);
+	in_loop_s = 0;
+	for (int p = 0; p < SW_STAGE_ONCE; p++)
+		in_loop_s += part_s[p];
+	double m = t->stages->n_microbatches, loop_s = SW_MAX(step_s - once_s, 0);
+	for (int p = 0; p < SW_STAGE_ONCE; p++)
+		t->out->part_s[p] = in_loop_s > 0 ? part_s[p] / in_loop_s * loop_s / m : 0;
+	t->out->part_s[SW_STAGE_ONCE] = SW_MIN(once_s, step_s);
+}
+
+static sw_status play_step(times_finder *t, sw_error *err)
+{
+	sw_map numbers = {0};
+	sw_trace trace = {0};
+	sw_simulation played;
+	double part_s[SW_STAGE_PARTS] = {0};
+	sw_status status = sw_simulate(t->plan->cluster, t->scheduled, &trace, 1, &played, err);
+	if (status)
+		return status;
+	for (size_t i = 0; i < t->scheduled->ops.len; i++)
+		sw_map_put(&numbers, t->scheduled->ops.data[i].name,
+		           strlen(t->scheduled->ops.data[i].name), (uint32_t)i);
+	for (size_t i = 0; i < trace.events.len; i++)
+		add_event(t, &numbers, &trace.events.data[i], part_s);
+	t->out->step_s = played.step_time_s;
+	t->out->peak_bytes = played.peak_bytes;
+	divide_step(t, part_s);
+	sw_simulation_clear(&played);
+	sw_trace_clear(&trace);
+	sw_map_clear(&numbers);
+	return SW_OK;
+}
+
+/* ---- bytes ------------------------------------------------------------------------------- */
+
+/* The value of which this one is another view. */
+static sw_id root_of(const sw_program *p, sw_id value)
+{
+	const sw_op *op = sw_op_at(p, p->values.data[value].op);
+	while (op->opcode == SW_OP_RESHAPE || op->opcode == SW_OP_BITCAST) {
+		value = op->operands[0];
+		op = sw_op_at(p, p->values.data[value].op);
+	}
+	return value;
+}
+
+static bool is_backward(sw_stage_part part)
+{
+	return part == SW_STAGE_INPUT_GRADIENT || part == SW_STAGE_WEIGHT_GRADIENT;
+}
+
+/* What forward ops of the loop compute and backward ones read. */
+static int64_t held_bytes(const times_finder *t)
+{
+	const sw_program *p = t->scheduled;
+	const sw_op *loop = sw_op_at(p, t->loop);
+	const sw_computation *body = &p->computations.data[loop->called[1]];
+	bool *held = sw_alloc(p->values.len + 1);
+	int64_t bytes = 0;
+	for (size_t i = 0; i < body->ops.len; i++) {
+		const sw_op *op = sw_op_at(p, body->ops.data[i]);
+		for (uint32_t k = 0; k < op->n_operands && is_backward(t->part[body->ops.data[i]]);
+		     k++) {
+			sw_id value = root_of(p, op->operands[k]);
+			const sw_op *maker = sw_op_at(p, p->values.data[value].op);
+			bool forward = t->part[p->values.data[value].op] == SW_STAGE_FORWARD;
+			if (!forward || maker->opcode == SW_OP_PARAMETER || held[value])
+				continue;
+			held[value] = true;
+			bytes += sw_shape_bytes(sw_value_shape(p, value));
+		}
+	}
+	free(held);
+	return bytes;
+}
+
+/* What the stage's program holds of what crosses, for all microbatches. */
+static int64_t crossing_bytes(times_finder *t)
+{
+	const sw_plan *plan = t->plan;
+	const sw_program *p = plan->program;
+	const sw_atoms *atoms = &plan->cluster->atoms;
+	const sw_id *inputs;
+	int64_t bytes = 0;
+	sw_program_inputs(p, p->entry, &t->arena, &inputs);
+	for (uint32_t i = 0; i < t->step->n_inputs; i++)
+		if (t->step->inputs[i].kind == SW_PORT_MICROBATCHES)
+			bytes += sw_layout_local_bytes(
+				atoms, sw_value_shape(p, inputs[i]),
+				sw_plan_layout(plan, plan->produced[inputs[i]]));
+	for (uint32_t i = 0; i < t->step->n_results; i++)
+		if (t->step->results[i].kind == SW_PORT_MICROBATCHES)
+			bytes += sw_layout_local_bytes(
+				atoms, sw_value_shape(p, sw_entry(p)->results.data[i]),
+				sw_plan_layout(plan, plan->outputs[i]));
+	return bytes;
+}
+
+static void find_bytes(times_finder *t)
+{
+	sw_stage_times *out = t->out;
+	int64_t m = t->stages->n_microbatches, crossing = crossing_bytes(t);
+	out->activation_bytes = held_bytes(t);
+	out->fixed_bytes =
+		SW_MAX(out->peak_bytes - out->activation_bytes - crossing / m * (m - 1), 0);
+}
+
+/* ---- the whole --------------------------------------------------------------------------- */
+
+sw_status sw_stage_times_of(const sw_plan *plan, const sw_stage_step *step, const sw_stages *stages,
+                            sw_stage_times *times, sw_error *err)
+{
+	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL,
+	                           .memory_bytes = plan->memory_bytes,
+	                           .merge_bytes = plan->merge_bytes};
+	sw_program *local = NULL, *scheduled = NULL;
+	times_finder t = {.plan = plan, .step = step, .stages = stages, .out = times};
+	sw_map by_name = {0};
+	*times = (sw_stage_times){0};
+	sw_status status = sw_partition(plan, &local, err);
+	if (status == SW_OK)
+		status = sw_schedule(plan->cluster, local, &how, &scheduled, err);
+	if (status == SW_OK && sw_stage_loop_of(scheduled) == SW_NO_ID)
+		status = sw_fail(err, SW_ERR_INTERNAL, "stage %d: its loop is not in its plan",
+		                 step->stage);
+	if (status == SW_OK) {
+		sw_stage_parts_by_name(step, stages, &by_name);
+		t.scheduled = scheduled;
+		t.loop = sw_stage_loop_of(scheduled);
+		t.part = sw_stage_parts_of(scheduled, &by_name, &t.arena);
+		status = play_step(&t, err);
+	}
+	if (status == SW_OK)
+		find_bytes(&t);
+	sw_map_clear(&by_name);
+	sw_arena_clear(&t.arena);
+	sw_program_free(scheduled);
+	sw_program_free(local);
+	return status;
+}

@@ -1,0 +1,59 @@
+#!/bin/sh
+# shardwright plan --stages: plans with a pipeline beside those without, their files, and what is
+# refused with one line.
+. tests/cli/lib.sh
+
+planning="$sw plan $tiny --cluster $cluster -q"
+
+# One stage is no pipeline.
+expect 0 "" $planning -o "$scratch/plain"
+expect 0 "" $planning --stages 1 -o "$scratch/one"
+cmp -s "$scratch/plain" "$scratch/one" || complain "--stages 1 is another plan than that without"
+
+expect 0 "" $planning --stages 2 --microbatches 4 --schedule 1f1b -o "$scratch/two"
+grep -q "^stages    2 on slices of 2 devices, 4 microbatches, 1f1b" "$scratch/out" ||
+	complain "the table does not begin with what was asked"
+grep -q "^without   .*: stages are [0-9.]* times as" "$scratch/out" ||
+	complain "there is no comparison with the plan without stages"
+for file in two two.stage0 two.stage0.hlo two.stage0.inputs.json two.stage1; do
+	[ -s "$scratch/$file" ] || complain "$file is not written"
+done
+cp "$scratch/two" "$scratch/first"
+expect 0 "" $planning --stages 2 --microbatches 4 --schedule 1f1b -o "$scratch/two"
+cmp -s "$scratch/first" "$scratch/two" || complain "another plan of the same input"
+
+expect 0 "" "$sw" explain "$scratch/two"
+grep -q "^     1  .*FBFB" "$scratch/out" || grep -q "^     1  .*F.*B" "$scratch/out" ||
+	complain "there is no timeline"
+expect 0 "" "$sw" explain "$scratch/two.stage0"
+for stage in 0 1; do
+	expect 0 "" "$sw" verify "$scratch/two.stage$stage"
+done
+expect 0 "" "$sw" explain "$scratch/two" --json
+grep -q '"schedule": "1f1b"' "$scratch/out" || complain "the JSON lacks the schedule"
+
+# auto writes what is quicker, and says which that is.
+expect 0 "" $planning --stages auto --microbatches 4 --json -o "$scratch/auto"
+[ -s "$scratch/auto" ] || complain "auto wrote no plan"
+expect 0 "" "$sw" explain "$scratch/auto"
+
+refuse "name the plan of one of its stages" "$sw" verify "$scratch/two"
+refuse "can't be moved; plan again" "$sw" explain "$scratch/two" --cluster $cluster
+refuse "stages 3: expected a divisor of the 4 devices" $planning --stages 3 -o "$scratch/x"
+refuse "stages 0: expected auto, or a number from 1" $planning --stages 0 -o "$scratch/x"
+refuse "schedule foo: expected one of gpipe" $planning --stages 2 --schedule foo -o "$scratch/x"
+refuse "several stages on each rank" $planning --stages 2 --schedule zb-v -o "$scratch/x"
+refuse "schedule needs --stages" $planning --schedule 1f1b -o "$scratch/x"
+refuse "stages need 2 microbatches" $planning --stages 2 --microbatches 1 -o "$scratch/x"
+refuse "that divide the batch" $planning --stages 2 --microbatches 3 -o "$scratch/x"
+refuse "is a loop, which is not cut" "$sw" plan tests/programs/gpt-tiny-scan.hlo.gz \
+	--cluster $cluster --stages 2 -q -o "$scratch/x"
+refuse "stages writes several files" $planning --stages 2 -o -
+sed 's/"n_stages": 2/"n_stages": 3/' "$scratch/two" >"$scratch/bad"
+refuse "stages: expected as many as n_stages" "$sw" explain "$scratch/bad"
+sed 's/"forward_s": \[/"forward_s": [1, /' "$scratch/two" >"$scratch/bad"
+refuse "forward_s" "$sw" explain "$scratch/bad"
+sed 's/"version": 1/"version": 9/' "$scratch/two" >"$scratch/bad"
+refuse "make the plan again" "$sw" explain "$scratch/bad"
+
+exit $failed

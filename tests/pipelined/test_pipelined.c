@@ -1,0 +1,275 @@
+/* Plans with stages: what their seconds and bytes consist of, the bubble of equal stages, files
+ * that read back, and what is refused. */
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pipelined/pipelined.h"
+#include "test.h"
+
+typedef struct staged_plan {
+	sw_program *program;
+	sw_sidecar sidecar;
+	sw_cluster cluster;
+	sw_pipelined *plan;
+	sw_error err;
+	sw_status status;
+} staged_plan;
+
+static void open_program(staged_plan *t, const char *fixture, const char *cluster)
+{
+	char path[256];
+	*t = (staged_plan){0};
+	snprintf(path, sizeof(path), SW_SOURCE_DIR "/tests/programs/%s.hlo.gz", fixture);
+	assert_int_equal(sw_read_program(path, &t->program, &t->err), SW_OK);
+	assert_int_equal(sw_sidecar_find(path, t->program, &t->sidecar, &t->err), SW_OK);
+	snprintf(path, sizeof(path), SW_SOURCE_DIR "/clusters/%s.yaml", cluster);
+	assert_int_equal(sw_cluster_read(path, &t->cluster, &t->err), SW_OK);
+}
+
+static void plan(staged_plan *t, int32_t d, int32_t m, int32_t schedule, int64_t memory)
+{
+	sw_pipelined_options options = {
+		d, m, schedule, {.quiet = true, .memory_bytes = memory, .remat = "none"}};
+	sw_pipelined_free(t->plan);
+	t->plan = NULL;
+	t->status = sw_pipelined_make(t->program, "program.hlo", &t->sidecar, &t->cluster, &options,
+	                              &t->plan, &t->err);
+}
+
+static void plan_well(staged_plan *t, int32_t d, int32_t m, int32_t schedule)
+{
+	plan(t, d, m, schedule, 0);
+	if (t->status)
+		fail_msg("%s", t->err.message);
+}
+
+static void close_program(staged_plan *t)
+{
+	sw_pipelined_free(t->plan);
+	sw_program_free(t->program);
+	sw_sidecar_clear(&t->sidecar);
+	sw_cluster_clear(&t->cluster);
+}
+
+static double in_loop_s(const sw_planned_stage *s)
+{
+	return s->times.part_s[SW_STAGE_FORWARD] + s->times.part_s[SW_STAGE_INPUT_GRADIENT] +
+	       s->times.part_s[SW_STAGE_WEIGHT_GRADIENT];
+}
+
+/* The parts of a stage are its plan's step; each has work forward and backward, and what it holds
+ * in flight is part of its peak. */
+static void parts_add_up(void **state)
+{
+	static const struct {
+		const char *fixture, *cluster;
+		int32_t d, m;
+	} cases[] = {{"gpt-tiny", "local-2x2", 2, 4},     {"gpt-tiny-clip", "local-2x4", 4, 4},
+	             {"llama-gqa-tiny", "local-2x2", 2, 4}, {"mlp", "local-2x2", 2, 4},
+	             {"t5-tiny", "local-2x2", 2, 2},      {"gpt", "lab-2x4", 2, 4}};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(cases); i++) {
+		staged_plan t;
+		open_program(&t, cases[i].fixture, cases[i].cluster);
+		plan_well(&t, cases[i].d, cases[i].m, -1);
+		uint32_t ops = 0;
+		for (int32_t s = 0; s < cases[i].d; s++) {
+			const sw_planned_stage *stage = &t.plan->stages[s];
+			const sw_plan *own = t.plan->stages[stage->like].plan;
+			double sum =
+				cases[i].m * in_loop_s(stage) + stage->times.part_s[SW_STAGE_ONCE];
+			assert_true(fabs(sum - stage->times.step_s) < 1e-9 * sum);
+			assert_true(fabs(own->predicted.step_time_s - sum) < 1e-9 * sum);
+			assert_true(stage->times.part_s[SW_STAGE_FORWARD] > 0);
+			assert_true(stage->times.part_s[SW_STAGE_INPUT_GRADIENT] +
+			                    stage->times.part_s[SW_STAGE_WEIGHT_GRADIENT] >
+			            0);
+			assert_true(stage->times.activation_bytes > 0);
+			assert_true(stage->times.activation_bytes + stage->times.fixed_bytes <=
+			            stage->times.peak_bytes);
+			assert_true(s + 1 == cases[i].d || stage->send_forward_s > 0);
+			ops += stage->n_ops;
+		}
+		uint32_t all = 0;
+		for (size_t k = 0; k < t.plan->looped->ops.len; k++)
+			all += t.plan->cut.stage[k] >= 0 &&
+			       t.plan->looped->ops.data[k].computation == t.plan->cut.body;
+		assert_int_equal(ops, all);
+		assert_true(t.plan->played.step_s >= t.plan->bound.seconds * (1 - 1e-9));
+		close_program(&t);
+	}
+}
+
+/* With the mean of the stages' seconds in each, no transfers and no update, 1F1B is idle for (p -
+ * 1) / (m + p - 1); as they are, for no less. */
+static void bubble_is_that_of_the_formula(void **state)
+{
+	(void)state;
+	staged_plan t;
+	open_program(&t, "gpt-tiny", "local-2x4");
+	double before = 0;
+	for (int32_t d = 2; d <= 4; d += 2) {
+		double rows[3][4], zeros[4] = {0};
+		int32_t m = 8;
+		plan_well(&t, d, m, SW_1F1B);
+		sw_pipeline_costs costs = t.plan->costs;
+		const double *parts[3] = {costs.forward_s, costs.input_gradient_s,
+		                          costs.weight_gradient_s};
+		for (int k = 0; k < 3; k++)
+			for (int32_t s = 0; s < d; s++) {
+				double sum = 0;
+				for (int32_t i = 0; i < d; i++)
+					sum += parts[k][i];
+				rows[k][s] = sum / d;
+			}
+		costs.forward_s = rows[0];
+		costs.input_gradient_s = rows[1];
+		costs.weight_gradient_s = rows[2];
+		costs.send_forward_s = costs.send_backward_s = costs.update_s = zeros;
+		sw_pipeline_schedule *schedule = NULL;
+		sw_pipeline_played played;
+		assert_int_equal(
+			sw_pipeline_make(SW_1F1B, (sw_pipeline_size){d, m, 0}, &schedule, &t.err),
+			SW_OK);
+		assert_int_equal(sw_pipeline_play(schedule, &costs, &played, &t.err), SW_OK);
+		double formula = (double)(d - 1) / (m + d - 1);
+		assert_true(fabs(played.bubble - formula) < 1e-9);
+		assert_true(t.plan->played.bubble >= formula);
+		assert_true(formula > before);
+		before = formula;
+		sw_pipeline_played_free(&played);
+		sw_pipeline_free(schedule);
+	}
+	close_program(&t);
+}
+
+/* auto takes the quickest schedule; more microbatches in flight need more memory. */
+static void schedules_are_compared(void **state)
+{
+	static const sw_named_schedule all[] = {SW_GPIPE, SW_1F1B, SW_EAGER_1F1B, SW_ZB_H1,
+	                                        SW_ZB_2P};
+	(void)state;
+	staged_plan t;
+	open_program(&t, "gpt-tiny", "local-2x2");
+	plan_well(&t, 2, 8, -1);
+	double best_s = t.plan->played.step_s, quickest_s = INFINITY, bytes[SW_COUNT(all)];
+	for (size_t i = 0; i < SW_COUNT(all); i++) {
+		plan_well(&t, 2, 8, (int32_t)all[i]);
+		quickest_s = fmin(quickest_s, t.plan->played.step_s);
+		bytes[i] = t.plan->played.ranks[0].peak_bytes;
+		if (all[i] == SW_1F1B)
+			assert_int_equal(sw_pipelined_in_flight(t.plan, 0), 2);
+		if (all[i] == SW_GPIPE)
+			assert_int_equal(sw_pipelined_in_flight(t.plan, 0), 8);
+	}
+	assert_true(fabs(best_s - quickest_s) < 1e-12);
+	assert_true(bytes[0] > bytes[1]);
+	/* Where GPipe's microbatches do not fit, another schedule is taken. */
+	plan(&t, 2, 8, -1, (int64_t)((bytes[0] + bytes[1]) / 2));
+	assert_int_equal(t.status, SW_OK);
+	assert_true(t.plan->fits && t.plan->schedule != SW_GPIPE);
+	close_program(&t);
+}
+
+static void files_read_back(void **state)
+{
+	(void)state;
+	staged_plan t;
+	sw_pipelined *read = NULL;
+	char path[] = "/tmp/sw-stages-XXXXXX", other[64];
+	assert_int_not_equal(mkdtemp(path), 0);
+	snprintf(other, sizeof(other), "%s/p", path);
+	open_program(&t, "gpt-tiny-clip", "local-2x4");
+	plan_well(&t, 4, 4, -1);
+	assert_int_equal(sw_pipelined_write(t.plan, other, &t.err), SW_OK);
+	assert_true(sw_pipelined_is_file(other));
+	if (sw_pipelined_read(other, &read, &t.err))
+		fail_msg("%s", t.err.message);
+	assert_true(fabs(read->played.step_s - t.plan->played.step_s) < 1e-12);
+	assert_int_equal(read->schedule, t.plan->schedule);
+	sw_text a = {0}, b = {0};
+	sw_pipelined_print(t.plan, &a);
+	sw_pipelined_print(read, &b);
+	assert_string_equal(a.data, b.data);
+	/* The plan of a stage is one like any other. */
+	sw_cluster cluster;
+	sw_plan *stage;
+	snprintf(other, sizeof(other), "%s/p.stage0", path);
+	if (sw_plan_read(other, &cluster, &stage, &t.err))
+		fail_msg("%s", t.err.message);
+	assert_null(stage->changes);
+	assert_int_equal(cluster.n_devices, 2);
+	sw_plan_free(stage);
+	sw_cluster_clear(&cluster);
+	sw_text_clear(&a);
+	sw_text_clear(&b);
+	sw_pipelined_free(read);
+	close_program(&t);
+	char command[96];
+	snprintf(command, sizeof(command), "rm -r %s", path);
+	assert_int_equal(system(command), 0);
+}
+
+static void refusals_say_why(void **state)
+{
+	static const struct {
+		const char *fixture;
+		int32_t d, m, schedule;
+		const char *words;
+	} cases[] = {
+		{"gpt-tiny", 3, 4, -1, "--stages 3: expected a divisor of the 4 devices"},
+		{"gpt-tiny", 2, 1, -1, "stages need 2 microbatches"},
+		{"gpt-tiny", 2, 3, -1, "expected 2 or more that divide the batch"},
+		{"gpt-tiny", 2, 4, SW_ZB_V, "it has several stages on each rank"},
+		{"gpt-tiny-scan", 2, 2, -1, "is a loop, which is not cut"},
+		{"resnet-tiny", 2, 2, -1, "the step has several phases"},
+	};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(cases); i++) {
+		staged_plan t;
+		open_program(&t, cases[i].fixture, "local-2x2");
+		plan(&t, cases[i].d, cases[i].m, cases[i].schedule, 0);
+		assert_int_equal(t.status, SW_ERR_INPUT);
+		if (!strstr(t.err.message, cases[i].words))
+			fail_msg("%s: %s", cases[i].fixture, t.err.message);
+		close_program(&t);
+	}
+}
+
+/* The update of a parameter, and its state, are where it is read: between the stages only single
+ * numbers travel behind the loop. */
+static void updates_stay_where_their_parameters_are(void **state)
+{
+	(void)state;
+	staged_plan t;
+	open_program(&t, "gpt-tiny-clip", "local-2x2");
+	plan_well(&t, 2, 4, -1);
+	int32_t numbers = 0;
+	for (int32_t s = 0; s < 2; s++) {
+		const sw_stage_step *step = &t.plan->stages[s].step;
+		for (uint32_t i = 0; i < step->n_inputs; i++)
+			if (step->inputs[i].kind == SW_PORT_ENTRY) {
+				numbers++;
+				assert_int_equal(sw_shape_elements(sw_value_shape(
+							 t.plan->looped, step->inputs[i].value)),
+				                 1);
+			}
+		assert_true(step->program->aliases.len > t.plan->looped->aliases.len / 4);
+	}
+	assert_true(numbers > 0);
+	close_program(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parts_add_up),
+		cmocka_unit_test(bubble_is_that_of_the_formula),
+		cmocka_unit_test(schedules_are_compared),
+		cmocka_unit_test(files_read_back),
+		cmocka_unit_test(refusals_say_why),
+		cmocka_unit_test(updates_stay_where_their_parameters_are),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
