@@ -129,7 +129,7 @@ sw_status sw_stage_transfers(sw_pipelined *plan, int32_t stage, sw_error *err)
 {
 	sw_planned_stage *s = &plan->stages[stage];
 	stage_hop up = {.plan = plan, .below = stage, .up = true, .err = err},
-	    down = {.plan = plan, .below = stage, .err = err};
+		  down = {.plan = plan, .below = stage, .err = err};
 	if (stage + 1 == plan->n_stages)
 		return SW_OK;
 	sw_status status = cross(&up);
