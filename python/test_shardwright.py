@@ -3,11 +3,15 @@
 Needs JAX, and the command in $SHARDWRIGHT. Run by tests/cli/long_python.sh, or by hand.
 """
 
+import functools
+import os
 import pathlib
+import re
 import sys
 import tempfile
 from typing import NamedTuple
 
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8 " + os.environ.get("XLA_FLAGS", "")
 import jax
 import jax.numpy as jnp
 
@@ -90,6 +94,88 @@ def check_plans(folder):
     assert (folder / "kept.plan").exists() and (folder / "kept.hlo.gz").exists() and plan.verify()["ok"]
 
 
+# --- Steps under their plans ---------------------------------------------------------------------------------------
+
+
+def heads(params, moments, x):
+    """Attention with a fused matrix for q, k and v, whose heads megatron deals out; sizes that 4 does not divide."""
+
+    def loss_of(params):
+        q, k, v = jnp.split(x @ params["qkv"], 3, axis=-1)
+        q, k, v = (jnp.reshape(y, (*x.shape[:2], 2, 6)) for y in (q, k, v))
+        scores = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k))
+        mixed = jnp.reshape(jnp.einsum("bhqk,bkhd->bqhd", scores, v), x.shape)
+        return jnp.mean((jnp.tanh(mixed @ params["out"]) - x) ** 2)
+
+    loss, grads = jax.value_and_grad(loss_of)(params)
+    moments = jax.tree.map(lambda m, g: 0.9 * m + g, moments, grads)
+    return jax.tree.map(lambda p, m: p - 0.1 * m, params, moments), moments, loss
+
+
+def train(step, state, data, steps=3):
+    """Run the step on its own results; return all losses and the last state."""
+    losses = []
+    for _ in range(steps):
+        *state, loss = step(*state, *data)
+        losses.append(loss)
+    return losses, state
+
+
+def check_close(a, b, largest=2e-5):
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        assert x.shape == y.shape and x.dtype == y.dtype, (x, y)
+        error = jnp.linalg.norm(jnp.asarray(x) - jnp.asarray(y)) / (jnp.linalg.norm(jnp.asarray(y)) + 1e-30)
+        assert float(error) < largest, float(error)
+
+
+def reordered(params, opt, x, y):
+    loss, opt, params = adam(params, opt, x, y)
+    return params, opt, loss
+
+
+def check_apply(folder):
+    keys = jax.random.split(jax.random.key(3), 3)
+    params = {"qkv": jax.random.normal(keys[0], (12, 36)) * 0.3, "out": jax.random.normal(keys[1], (12, 12)) * 0.3}
+    x = jax.random.normal(keys[2], (8, 5, 12))
+    cases = [
+        (reordered, (PARAMS, OPT), (X, Y), ("dp", "zero3", "megatron:tp=2", "summa")),
+        (heads, (params, jax.tree.map(jnp.zeros_like, params)), (x,), ("megatron:tp=2", "zero3", None)),
+    ]
+    dealt = 0
+    for step, state, data, strategies in cases:
+        alone = train(jax.jit(step), state, data)
+        for strategy in strategies:
+            plan = sw.plan(step, *state, *data, cluster=CLUSTER, strategy=strategy, learning_rate=RATE)
+            planned = plan.apply(step)
+            check_close(train(planned, state, data), alone)
+            dealt += any(p["digits"] != p["shape"] for p in planned.module.inputs)
+            backwards = plan.apply(step, devices=jax.devices()[::-1])
+            check_close(train(backwards, state, data, 1), train(jax.jit(step), state, data, 1))
+    assert dealt, "no layout had more digits than dimensions"
+
+
+def check_padded(folder):
+    """Devices so slow that a batch of 6 is padded for four of them."""
+    slow = folder / "slow.yaml"
+    slow.write_text(re.sub(r"f32: [^,]*,", "f32: 1 MFLOP/s,", CLUSTER.read_text()))
+    state, data = (PARAMS, OPT), (X[:6], Y[:6])
+    plan = sw.plan(reordered, *state, *data, cluster=slow, strategy="dp", learning_rate=RATE)
+    planned = plan.apply(reordered)
+    assert any(p["padded"] != p["shape"] for p in planned.module.inputs), plan.explain()
+    check_close(train(planned, state, data), train(jax.jit(reordered), state, data))
+
+
+def check_donated(folder):
+    step = functools.partial(jax.jit, donate_argnums=(0, 1))(reordered)
+    plan = sw.plan(step, PARAMS, OPT, X, Y, cluster=CLUSTER, strategy="zero3", learning_rate=RATE)
+    planned = plan.apply(step)
+    copy = lambda tree: jax.tree.map(jnp.copy, tree)
+    params, opt, _ = planned(copy(PARAMS), copy(OPT), X, Y)
+    planned(params, opt, X, Y)
+    assert params["w"].is_deleted() and not X.is_deleted()
+    assert len(params["w"].sharding.device_set) == 4
+
+
 def check_errors(folder):
     def refused(words, function, *args, **options):
         try:
@@ -104,12 +190,16 @@ def check_errors(folder):
     refused("jax.random.key_data", sw.export, adam, PARAMS, OPT, jax.random.key(0), Y, path=folder / "a.hlo")
     refused("can't be traced", sw.export, adam, PARAMS, OPT, X.T[:3], Y, path=folder / "a.hlo")
     refused("no input is named z", sw.export, adam, PARAMS, OPT, X, Y, path=folder / "a.hlo", tokens="z")
+    plan = sw.plan(adam, PARAMS, OPT, X, Y, cluster=CLUSTER, strategy="dp", learning_rate=RATE)
+    refused("and JAX has 2", plan.apply, adam, devices=jax.devices()[:2])
+    refused("these arguments are 8", plan.apply(adam), PARAMS, OPT, X)
+    refused("argument x: the plan wants f32[16, 16], found float32[8, 16]", plan.apply(adam), PARAMS, OPT, X[:8], Y[:8])
     refused("cannot read", sw.plan, adam, PARAMS, OPT, X, Y, cluster="/no/such/cluster.yaml")
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        for check in (check_names, check_state, check_plans, check_errors):
+        for check in (check_names, check_state, check_plans, check_apply, check_padded, check_donated, check_errors):
             check(pathlib.Path(folder))
             print("ok", check.__name__)
     return 0

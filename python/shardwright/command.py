@@ -62,6 +62,13 @@ class Plan:
         if any differs. Returns the JSON object of `shardwright verify --json`."""
         return json.loads(run("verify", self.path, "--json", "--seed", seed))
 
+    def apply(self, step, devices=None):
+        """A function with the signature of the step, which JAX runs as the plan says on as many
+        devices as the plan has (docs/python.md)."""
+        from .apply import apply
+
+        return apply(self.path, step, devices)
+
 
 def plan(step, *args, cluster, devices=None, strategy=None, path=None, **options):
     """Export a step and plan it for a cluster.
