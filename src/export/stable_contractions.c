@@ -1,4 +1,4 @@
-/* The attributes of contractions, gathers, scatters, sorts and linear algebra. */
+/* The attributes of contractions, gathers, scatters, sorts, linear algebra and normalisations. */
 #include "export/stable_writer.h"
 
 #include <string.h>
@@ -155,5 +155,15 @@ sw_status sw_stable_triangular_solve(sw_stable_writer *w, const sw_op *op)
 	sw_stable_key(w, "transpose_a");
 	sw_text_addf(w->text, "#stablehlo<transpose %s>", transpose ? transpose : "NO_TRANSPOSE");
 	sw_stable_flag(w, "unit_diagonal", op->attrs->triangular_solve.unit_diagonal);
+	return SW_OK;
+}
+
+/* ---- normalisations over a batch --------------------------------------------------------- */
+
+sw_status sw_stable_batch_norm(sw_stable_writer *w, const sw_op *op)
+{
+	sw_stable_key(w, "epsilon");
+	sw_text_addf(w->text, "%.9e : f32", op->attrs->batch_norm.epsilon);
+	sw_stable_int(w, "feature_index", op->attrs->batch_norm.feature);
 	return SW_OK;
 }

@@ -121,18 +121,6 @@ static sw_status write_barrier(sw_mlir *m, int32_t c, const sw_mlir_op *op)
 	return sw_mlir_build(m, c, op, &spec);
 }
 
-static sw_status write_fft(sw_mlir *m, int32_t c, const sw_mlir_op *op)
-{
-	sw_span kind = sw_mlir_last_word(sw_mlir_attribute_of(m, op, "type"));
-	sw_attrs attrs = {0};
-	if (!kind.length)
-		kind = sw_mlir_last_word(sw_mlir_attribute_of(m, op, "fft_type"));
-	attrs.fft.kind = keep_word(m, kind);
-	SW_TRY(sw_mlir_ints(m, op, "length", "fft_length", &attrs.fft.length));
-	sw_op_spec spec = {.opcode = SW_OP_FFT, .attrs = &attrs};
-	return sw_mlir_build(m, c, op, &spec);
-}
-
 static sw_status write_top_k(sw_mlir *m, int32_t c, const sw_mlir_op *op)
 {
 	sw_attrs attrs = {.topk = {.largest = true}};
@@ -214,7 +202,13 @@ static const op_row rows[] = {
 	{"sort", sw_mlir_emit_sort},
 	{"rng_bit_generator", write_rng_bits},
 	{"optimization_barrier", write_barrier},
-	{"fft", write_fft},
+	{"fft", sw_mlir_emit_fft},
+	{"cholesky", sw_mlir_emit_cholesky},
+	{"triangular_solve", sw_mlir_emit_triangular_solve},
+	{"batch_norm_training", sw_mlir_emit_batch_norm_training},
+	{"batch_norm_inference", sw_mlir_emit_batch_norm_inference},
+	{"batch_norm_grad", sw_mlir_emit_batch_norm_grad},
+	{"map", sw_mlir_emit_map},
 	{"top_k", write_top_k},
 	{"while", sw_mlir_emit_while},
 	{"case", sw_mlir_emit_case},

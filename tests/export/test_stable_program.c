@@ -56,8 +56,40 @@ static void every_program_reads_back_equal(void **state)
 	globfree(&found);
 }
 
+static void what_stablehlo_lacks_is_refused(void **state)
+{
+	static const char *const cases[][2] = {
+		{"a = f32[4] parameter(0)\n ROOT c = f32[4] custom-call(a), "
+	         "custom_call_target=\"x\"",
+	         "custom-call 'c': this op is not exported to StableHLO"},
+		{"a = f32[8] parameter(0)\n ROOT t = (f32[2], s32[2]) topk(a), k=2, largest=false",
+	         "topk 't': the k smallest are not exported to StableHLO"},
+		{"a = f32[<=8] parameter(0)\n ROOT n = f32[<=8] negate(a)",
+	         "parameter 'a': sizes that are known when it runs are not exported"},
+		{"ROOT c = f32[2] constant({...})", "constant 'c': its elements are not in the"},
+	};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(cases); i++) {
+		sw_text hlo = {0}, text = {0};
+		sw_error err = {0};
+		sw_program *program = NULL;
+		sw_text_addf(&hlo, "HloModule m\nENTRY e {\n %s\n}\n", cases[i][0]);
+		if (sw_read_hlo(hlo.data, hlo.len, "f", &program, &err) != SW_OK)
+			fail_msg("%s: %s", cases[i][0], err.message);
+		assert_int_equal(sw_export_program(program, &text, &err), SW_ERR_INPUT);
+		if (!strstr(err.message, cases[i][1]))
+			fail_msg("expected '%s', found '%s'", cases[i][1], err.message);
+		sw_program_free(program);
+		sw_text_clear(&hlo);
+		sw_text_clear(&text);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(every_program_reads_back_equal)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_program_reads_back_equal),
+		cmocka_unit_test(what_stablehlo_lacks_is_refused),
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

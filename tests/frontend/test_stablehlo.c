@@ -122,6 +122,23 @@ static const good_case good[] = {
                 "    %1 = stablehlo.add %i, %a : tensor<f32>\n"
                 "    stablehlo.return %1 : tensor<f32>\n  }\n  return %0 : tensor<f32>\n"),
          "(f32[], f32[]) while("},
+	/* ops that few programs have */
+	{MODULE("%a: tensor<3x3xf32>",
+                "  %0 = stablehlo.cholesky %a, lower = true : tensor<3x3xf32>\n"
+                "  return %0 : tensor<3x3xf32>\n"),
+         "cholesky(%a), lower=true"},
+	{MODULE("%a: tensor<3x3xf32>, %b: tensor<3x1xf32>",
+                "  %0 = \"stablehlo.triangular_solve\"(%a, %b) <{left_side = true, lower = true, "
+                "transpose_a = #stablehlo<transpose NO_TRANSPOSE>, unit_diagonal = false}> : "
+                "(tensor<3x3xf32>, tensor<3x1xf32>) -> tensor<3x1xf32>\n"
+                "  return %0 : tensor<3x1xf32>\n"),
+         "triangular-solve(%a, %b), left_side=true, lower=true"},
+	{MODULE("%a: tensor<2x3xf32>, %s: tensor<3xf32>",
+                "  %0 = \"stablehlo.batch_norm_inference\"(%a, %s, %s, %s, %s) <{epsilon = "
+                "1.000000e-03 : f32, feature_index = 1 : i64}> : (tensor<2x3xf32>, tensor<3xf32>, "
+                "tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<2x3xf32>\n"
+                "  return %0 : tensor<2x3xf32>\n"),
+         "epsilon=0.001, feature_index=1"},
 	/* annotations of shardings are advice */
 	{"module @m attributes {mhlo.num_partitions = 2 : i32} {\n  sdy.mesh @mesh = <[\"x\"=2]>\n"
          "  func.func @main(%a: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}]>}) "
