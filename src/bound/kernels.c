@@ -23,6 +23,7 @@ typedef struct division {
 	const sw_op *op;
 	const sw_rule *rule;
 	double flops;
+	int64_t microbatches;                   /* the most in which the op may run */
 	int32_t n;                              /* factors that are looked at */
 	int32_t n_primes, primes[SW_MAX_ATOMS]; /* of the number of devices, descending */
 	int64_t parts[MAX_FACTORS];
@@ -94,6 +95,8 @@ static double flops_of_way(const division *d)
 	sw_ints lhs = op->attrs->dot.lhs_contracting, rhs = op->attrs->dot.rhs_contracting;
 	double m = sizes_left(d, 0, lhs, false), n = sizes_left(d, 1, rhs, false),
 	       k = sizes_left(d, 0, lhs, true);
+	if (k <= (double)d->microbatches) /* a dot that contracts one element becomes a multiply */
+		return flops;
 	return fmax(flops, sw_cost_product_flops(&d->cluster->device, 1, m, n, k));
 }
 
@@ -238,7 +241,10 @@ static int descending(const void *a, const void *b)
 
 static division division_of(const sw_cluster *cluster, const sw_program *program)
 {
-	division d = {.cluster = cluster, .program = program, .n_primes = cluster->atoms.n};
+	division d = {.cluster = cluster,
+	              .program = program,
+	              .microbatches = 1,
+	              .n_primes = cluster->atoms.n};
 	memcpy(d.primes, cluster->atoms.size, sizeof(d.primes));
 	qsort(d.primes, (size_t)d.n_primes, sizeof(*d.primes), descending);
 	return d;
@@ -259,6 +265,8 @@ typedef struct summation {
 	division d;
 	const sw_rule *const *rules;
 	const sw_id *twins;
+	const bool *looped; /* per op: it may run in a loop over microbatches */
+	int64_t batch;
 	double *counted_s; /* per class of twins: what was counted of it */
 } summation;
 
@@ -292,6 +300,7 @@ static double computation_s(summation *s, int32_t computation)
 			sum += region_s(s, op);
 			continue;
 		}
+		s->d.microbatches = s->looped[id] ? s->batch : 1;
 		double seconds = least_s(&s->d, id, s->rules[id]);
 		double *counted_s = &s->counted_s[s->twins[id]];
 		sum += SW_MAX(seconds - *counted_s, 0);
@@ -300,18 +309,17 @@ static double computation_s(summation *s, int32_t computation)
 	return sum;
 }
 
-/* Return whether each op may run in a loop over microbatches. */
-static const bool *find_looped(const sw_program *program, const sw_sidecar *sidecar,
-                               sw_arena *arena)
+/* Find whether each op may run in a loop over microbatches, and return their largest number. */
+static int64_t find_looped(const sw_program *program, const sw_sidecar *sidecar, bool *looped)
 {
-	bool *looped = SW_NEW_N(arena, bool, program->ops.len + 1);
 	sw_phases phases;
 	sw_phases_init(&phases, program, sidecar);
 	for (sw_id id = 0; phases.possible.n > 0 && id < program->ops.len; id++)
 		looped[id] = sw_op_at(program, id)->computation != program->entry ||
 		             phases.part[id] == SW_PART_BODY;
+	int64_t batch = phases.batch;
 	sw_phases_clear(&phases);
-	return looped;
+	return batch;
 }
 
 double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
@@ -319,11 +327,14 @@ double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
 {
 	sw_arena arena;
 	sw_arena_init(&arena);
-	summation s = {
-		.d = division_of(cluster, program),
-		.rules = rules,
-		.twins = sw_bound_twins(program, find_looped(program, sidecar, &arena), &arena),
-		.counted_s = SW_NEW_N(&arena, double, program->ops.len + 1)};
+	bool *looped = SW_NEW_N(&arena, bool, program->ops.len + 1);
+	int64_t batch = find_looped(program, sidecar, looped);
+	summation s = {.d = division_of(cluster, program),
+	               .rules = rules,
+	               .looped = looped,
+	               .batch = batch,
+	               .twins = sw_bound_twins(program, looped, &arena),
+	               .counted_s = SW_NEW_N(&arena, double, program->ops.len + 1)};
 	double seconds = computation_s(&s, program->entry);
 	sw_arena_clear(&arena);
 	return seconds;

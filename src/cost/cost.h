@@ -96,6 +96,9 @@ double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id op
  * of `op` itself do not matter. */
 double sw_cost_part(const sw_cluster *cluster, const sw_program *program, sw_id op, double flops,
                     double bytes);
+/* Return the operations that the kernel of an op costs: of a dot those of whole tiles in whole rounds,
+ * where the device's file gives tiles, else sw_op_flops. */
+double sw_cost_flops(const sw_cluster *cluster, const sw_program *program, sw_id op);
 /* Return the operations that the kernel of a dot costs, of `batch` products of [m, k] and [k, n] that
  * no attention fuses: those of whole tiles in whole rounds, where the device's file gives tiles and
  * no fit of matmuls; else the dot's own. It grows with each size, and m products of an m-th of a

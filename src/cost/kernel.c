@@ -262,14 +262,13 @@ double sw_cost_part(const sw_cluster *cluster, const sw_program *program, sw_id 
 	return roof(device, program, id, flops, bytes);
 }
 
-/* Return the operations that an op costs: of a dot those of whole tiles. */
-static double costed_flops(const sw_device *device, const sw_program *program, sw_id id)
+double sw_cost_flops(const sw_cluster *cluster, const sw_program *program, sw_id id)
 {
 	const sw_op *op = sw_op_at(program, id);
 	if (op->opcode != SW_OP_DOT)
 		return sw_op_flops(program, id);
 	product_sizes sizes = product_sizes_of(program, op);
-	return product_flops(device, &sizes);
+	return product_flops(&cluster->device, &sizes);
 }
 
 double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id id)
@@ -281,7 +280,7 @@ double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id id
 	if (family == SW_FAMILY_COUNT)
 		return 0;
 	if (!device->kernels[family].given)
-		return roof(device, program, id, costed_flops(device, program, id),
+		return roof(device, program, id, sw_cost_flops(cluster, program, id),
 		            touched_bytes(program, id));
 	sw_kernel_work work = sw_cost_work(program, id);
 	return sw_cost_fitted(device, family, computing_type(program, sw_op_at(program, id)), &work);

@@ -6,8 +6,9 @@
 
 /* PLAIN: a processor and links that take times of the same size. FREE: links that cost nothing, so
  * that the step is its kernels. WORK: free links and kernels without overhead, so that only shares
- * count. FITTED: a calibrated processor with free links. */
-typedef enum device_kind { PLAIN, FREE, WORK, FITTED } device_kind;
+ * count. FITTED: a calibrated processor with free links. TILED: WORK, with products in small tiles.
+ * FUSED: TILED, with kernels fused as XLA does. */
+typedef enum device_kind { PLAIN, FREE, WORK, FITTED, TILED, FUSED } device_kind;
 
 static const struct {
 	const char *name, *counts; /* of the levels, or a file */
@@ -25,6 +26,10 @@ static const struct {
 	{"2x4 fitted", "2,4", FITTED},
 	{"3x2 fitted", "3,2", FITTED},
 	{"16 work", "16", WORK},
+	{"2x4 tiled", "2,4", TILED},
+	{"3x2 tiled", "3,2", TILED},
+	{"12 fused", "12", FUSED},
+	{"2x4 fused", "2,4", FUSED},
 	{"[1,2,3]", "3,[1, 2, 3]", PLAIN},
 	{"lab-unequal", "lab-unequal.yaml", PLAIN},
 };
@@ -73,7 +78,11 @@ static sw_status parse(const char *counts, device_kind device, sw_cluster *clust
 	             "device:\n  name: core\n  memory: 64 GiB\n  memory_bandwidth: 8 GB/s\n  "
 	             "kernel_overhead: %s us\n  matmul_efficiency: 0.7\n"
 	             "  flops: {f32: 50 GFLOP/s, f64: 20 GFLOP/s}\n",
-	             device == WORK ? "0" : "1");
+	             device == WORK || device >= TILED ? "0" : "1");
+	if (device >= TILED)
+		sw_text_add(&text, "  tile: 4\n  processors: 3\n  tile_depth: 2\n");
+	if (device == FUSED)
+		sw_text_add(&text, "  fusion: xla-gpu\n");
 	sw_status status = sw_cluster_parse(text.data, text.len, "ground.yaml", cluster, err);
 	sw_text_clear(&text);
 	if (status == SW_OK && device == FITTED)
