@@ -117,6 +117,8 @@ static sw_status verify(cli *c, sw_error *err)
 	if (c->values.ranks > 0)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--ranks N goes with --random K: a plan says how many ranks it has");
+	if (c->values.save)
+		return sw_fail(err, SW_ERR_INPUT, "--save DIR goes with --random K");
 	sw_status status = cli_check_move(c, err);
 	if (status == SW_OK)
 		status = cli_load_plan(c, c->argument, false, &loaded, err);
@@ -142,7 +144,7 @@ static sw_status verify(cli *c, sw_error *err)
 }
 
 static const char *const options[] = {"--ranks",   "--random",    "--seed", "--cluster",
-                                      "--devices", "--allow-nan", NULL};
+                                      "--devices", "--allow-nan", "--save", NULL};
 const cli_command cli_verify = {
 	.name = "verify",
 	.argument = "PLAN|PROGRAM",

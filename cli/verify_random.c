@@ -92,6 +92,16 @@ static void add_result(verify_tally *t, int64_t seed, const sw_verify_result *re
 	sw_text_clear(&what);
 }
 
+/* Write the plan to DIR/SEED.plan, if --save names DIR. */
+static sw_status save_plan(cli *c, const sw_plan *plan, int64_t seed, sw_error *err)
+{
+	if (!c->values.save)
+		return SW_OK;
+	const char *path =
+		sw_arena_printf(&c->arena, "%s/%lld.plan", c->values.save, (long long)seed);
+	return sw_plan_write(plan, path, err);
+}
+
 /* An assignment that can't be partitioned or run counts as a failure, as one that gives other
  * results does; other errors end the command. */
 static sw_status verify_one(cli *c, const sw_program *program, const sw_sidecar *sidecar,
@@ -103,6 +113,8 @@ static sw_status verify_one(cli *c, const sw_program *program, const sw_sidecar 
 		sw_plan_random(program, c->argument, cluster, (uint64_t)seed, &plan, err);
 	if (status == SW_OK)
 		status = sw_partition_measure(plan, &plan->predicted, err);
+	if (status == SW_OK)
+		status = save_plan(c, plan, seed, err);
 	if (status == SW_OK)
 		status = sw_run_verify(plan, sidecar, (uint64_t)seed, &result, err);
 	if (status == SW_OK && c->values.allow_nan)

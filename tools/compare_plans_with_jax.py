@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Compile plans with JAX on virtual devices, and compare them with the program on one device.
 
-    SHARDWRIGHT=build/shardwright compare_plans_with_jax.py [--strategies dp,zero3] [--all-passes] [NAME...]
+    SHARDWRIGHT=build/shardwright compare_plans_with_jax.py [--strategies dp,zero3] [--random K] [--all-passes] [NAME...]
 
 Each program of tests/programs that has a recording is planned for a cluster of eight devices under each strategy,
-exported (`export --to stablehlo`), compiled by JAX for eight CPU devices and run on the recorded inputs. Every
-device's part of every output must equal the recording's, which JAX made on one device, by the rule of `shardwright
-verify`. The collectives of XLA's compiled text must be those of the module, in kind, count and bytes of results. For
-that the passes that change them (PASSES) are left out: XLA joins small all-reduces, and gathers no broadcast. With
---all-passes they run, and what differs is only printed. XLA's CPU backend has no bf16 collectives: it sends f32.
+and laid out by chance, as `shardwright verify --random` does; exported (`export --to stablehlo`), compiled by JAX for
+eight CPU devices and run on the recorded inputs. Every device's part of every output must equal the recording's, which
+JAX made on one device, by the rule of `shardwright verify`. The collectives of XLA's compiled text must be those of
+the module, in kind, count and bytes of results. For that the passes that change them (PASSES) are left out: XLA joins
+small all-reduces, and gathers no broadcast. With --all-passes they run, and what differs is only printed. XLA's CPU
+backend has no bf16 collectives: it sends f32. Layouts by chance with reductions that XLA has no collective for (`and`
+of integers) are passed over.
 
 Exits with 1 if an output or a collective differs.
 """
@@ -179,22 +181,57 @@ def compare_plan(jax, m, inputs, outputs, roles, learning_rate):
     return worst, differences(of_module(m.text), of_compiled(compiled.as_text()))
 
 
-def plan_and_compare(jax, name, strategy, cluster, folder):
+def random_plan(program, folder, after):
+    """Return the next seed whose layouts can be exported, and their module."""
     from shardwright import command, module
 
-    programs = ROOT / "tests" / "programs"
-    plan = pathlib.Path(folder) / "step.plan"
-    command.run("plan", programs / f"{name}.hlo.gz", "--cluster", cluster, "--strategy", strategy, "-o", plan, "-q")
+    for seed in range(after + 1, after + 100):
+        command.run("verify", program, "--ranks", 8, "--random", 1, "--seed", seed, "--save", folder, "-q")
+        try:
+            return seed, module.load(pathlib.Path(folder) / f"{seed}.plan")
+        except command.ShardwrightError as refusal:
+            if "XLA has no collective" not in str(refusal):
+                raise
+    raise SystemExit(f"{program}: none of 99 random layouts is exported")
+
+
+def plans(program, strategies, cluster, n_random):
+    """Yield the name of each plan, and its module."""
+    from shardwright import command, module
+
+    with tempfile.TemporaryDirectory() as folder:
+        for strategy in strategies:
+            plan = pathlib.Path(folder) / "step.plan"
+            command.run("plan", program, "--cluster", cluster, "--strategy", strategy, "-o", plan, "-q")
+            yield strategy, module.load(plan)
+        seed = 0
+        for _ in range(n_random):
+            seed, found = random_plan(program, folder, seed)
+            yield f"random, seed {seed}", found
+
+
+def compare_program(jax, name, options):
+    """Compare all plans of a program, and return how many are wrong."""
+    programs, wrong = ROOT / "tests" / "programs", 0
     sidecar = json.loads((programs / f"{name}.inputs.json").read_text())
     inputs, outputs = read_recording(programs / f"{name}.recorded.safetensors.gz")
     roles = [o["role"] for o in sidecar["outputs"]]
-    return compare_plan(jax, module.load(plan), inputs, outputs, roles, sidecar["learning_rate"])
+    strategies = [s for s in options.strategies.split(",") if s]
+    for plan, m in plans(programs / f"{name}.hlo.gz", strategies, options.cluster, options.random):
+        begin = time.time()
+        worst, words = compare_plan(jax, m, inputs, outputs, roles, sidecar["learning_rate"])
+        right = worst[0] <= 1 and (options.all_passes or not words)
+        wrong += not right
+        print(f"{name:24} {plan:16} {'ok' if right else 'WRONG':5} {worst[0]:8.2g} of the tolerance ({worst[1]}); "
+              f"{'; '.join(words) or 'collectives equal'}; {time.time() - begin:.1f} s", flush=True)
+    return wrong
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="programs; all that have a recording if none is given")
     parser.add_argument("--strategies", default=STRATEGIES)
+    parser.add_argument("--random", type=int, default=0, help="also so many layouts by chance")
     parser.add_argument("--all-passes", action="store_true", help="let XLA join and drop collectives")
     parser.add_argument("--cluster", default=ROOT / "clusters" / "local-2x4.yaml")
     options = parser.parse_args()
@@ -206,16 +243,7 @@ def main():
 
     recorded = (ROOT / "tests" / "programs").glob("*.recorded.safetensors.gz")
     names = options.names or sorted(path.name.split(".")[0] for path in recorded)
-    bad = 0
-    for name in names:
-        for strategy in options.strategies.split(","):
-            begin = time.time()
-            with tempfile.TemporaryDirectory() as folder:
-                worst, words = plan_and_compare(jax, name, strategy, options.cluster, folder)
-            right = worst[0] <= 1 and (options.all_passes or not words)
-            bad += not right
-            print(f"{name:24} {strategy:16} {'ok' if right else 'WRONG':5} {worst[0]:8.2g} of the tolerance "
-                  f"({worst[1]}); {'; '.join(words) or 'collectives equal'}; {time.time() - begin:.1f} s", flush=True)
+    bad = sum(compare_program(jax, name, options) for name in names)
     print(f"{bad} wrong" if bad else "all right")
     return 1 if bad else 0
 

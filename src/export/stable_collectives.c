@@ -37,8 +37,21 @@ sw_status sw_stable_all_gather(sw_stable_writer *w, const sw_op *op)
 	return SW_OK;
 }
 
+/* XLA's collectives sum, multiply and take extremes; bits are joined of pred alone. */
+static sw_status check_reduction(sw_stable_writer *w, const sw_op *op)
+{
+	sw_monoid monoid = sw_computation_monoid(w->program, op->called[0]);
+	bool bits = monoid == SW_MONOID_AND || monoid == SW_MONOID_OR;
+	sw_type type = sw_value_shape(w->program, op->operands[0]).type;
+	if (bits && type != SW_PRED)
+		return sw_stable_fail(w, op, "XLA has no collective '%s' of %s",
+		                      sw_monoid_name(monoid), sw_type_name(type));
+	return SW_OK;
+}
+
 sw_status sw_stable_all_reduce(sw_stable_writer *w, const sw_op *op)
 {
+	SW_TRY(check_reduction(w, op));
 	add_channel(w, op);
 	add_groups(w, op);
 	add_global_ids(w);
@@ -47,6 +60,7 @@ sw_status sw_stable_all_reduce(sw_stable_writer *w, const sw_op *op)
 
 sw_status sw_stable_reduce_scatter(sw_stable_writer *w, const sw_op *op)
 {
+	SW_TRY(check_reduction(w, op));
 	add_channel(w, op);
 	add_groups(w, op);
 	sw_stable_int(w, "scatter_dimension", op->attrs->collective.dimension);

@@ -7,6 +7,30 @@
 #include <stdarg.h>
 #include <string.h>
 
+static bool any_needed(const sw_stable_writer *w, const sw_op *op)
+{
+	for (uint32_t r = 0; r < op->n_results; r++)
+		if (w->needed[op->first_result + r])
+			return true;
+	return false;
+}
+
+static void find_needed(sw_stable_writer *w)
+{
+	w->needed = SW_NEW_N(&w->arena, bool, w->program->values.len + 1);
+	for (size_t k = 0; k < w->program->computations.len; k++) {
+		const sw_computation *c = &w->program->computations.data[k];
+		for (size_t i = 0; i < c->results.len; i++)
+			w->needed[c->results.data[i]] = true;
+		for (size_t i = c->ops.len; i-- > 0;) {
+			const sw_op *op = sw_op_at(w->program, c->ops.data[i]);
+			bool needed = any_needed(w, op);
+			for (uint32_t o = 0; o < op->n_operands && needed; o++)
+				w->needed[op->operands[o]] = true;
+		}
+	}
+}
+
 void sw_stable_open(sw_stable_writer *w, const sw_program *program, sw_text *text, sw_error *err)
 {
 	*w = (sw_stable_writer){.program = program, .text = text, .err = err, .depth = 1};
@@ -14,6 +38,7 @@ void sw_stable_open(sw_stable_writer *w, const sw_program *program, sw_text *tex
 	w->stands = SW_NEW_N(&w->arena, sw_id, program->values.len + 1);
 	for (size_t i = 0; i < program->values.len; i++)
 		w->stands[i] = (sw_id)i;
+	find_needed(w);
 }
 
 void sw_stable_close(sw_stable_writer *w)
@@ -209,6 +234,8 @@ sw_status sw_stable_op(sw_stable_writer *w, sw_id id)
 	const sw_op *op = sw_op_at(w->program, id);
 	/* the branches of a conditional name its operands themselves */
 	uint32_t n = op->opcode == SW_OP_CONDITIONAL ? 1 : op->n_operands;
+	if (!any_needed(w, op))
+		return SW_OK;
 	SW_TRY(check_op(w, op));
 	if (rows[op->opcode].forward) {
 		w->stands[op->first_result] = w->stands[op->operands[0]];

@@ -12,6 +12,7 @@ typedef struct sw_stable_writer {
 	sw_arena arena;
 	sw_error *err;
 	sw_id *stands; /* per value: the value whose name it has; itself at first */
+	bool *needed;  /* per value: a result of its computation is made of it */
 	int32_t depth; /* of indentation */
 } sw_stable_writer;
 
@@ -34,7 +35,7 @@ void sw_stable_literal(sw_stable_writer *w, sw_literal literal);
 
 /* Append `%v7`, or `%v6#1` for a result of an op that has several. */
 void sw_stable_name(sw_stable_writer *w, sw_id value);
-/* Append one op with its regions, on lines of its own. */
+/* Append one op with its regions, on lines of its own, unless nothing needs it. */
 sw_status sw_stable_op(sw_stable_writer *w, sw_id op);
 /* Fail with "line 7: dot 'd.1': <message>". */
 sw_status sw_stable_fail(sw_stable_writer *w, const sw_op *op, const char *format, ...)

@@ -37,6 +37,11 @@ expect 0 "" "$sw" export "$scratch/heads.plan" --to stablehlo --json
 cmp -s "$scratch/out" "$scratch/heads.placement.json" || complain "--json is not NAME.placement.json"
 expect 0 "" "$sw" export "$scratch/heads.plan" --to stablehlo
 cmp -s "$scratch/out" "$scratch/kept.mlir" || complain "what is printed is not what -o writes"
+mkdir "$scratch/random"
+expect 0 "" "$sw" verify $tiny --ranks 4 --random 2 --seed 7 --save "$scratch/random" -q
+expect 0 "" "$sw" verify "$scratch/random/8.plan"
+refuse "save DIR goes with --random" "$sw" verify "$scratch/random/8.plan" --save "$scratch"
+expect 2 "cannot write" "$sw" verify $tiny --ranks 4 --random 1 --save no/such/folder -q
 refuse "already written for several devices" "$sw" inspect "$scratch/heads.mlir"
 expect 0 "" "$sw" plan $tiny --cluster $cluster --devices 1 -o "$scratch/one.plan" -q
 refuse "the plan is for one device" "$sw" export "$scratch/one.plan" --to stablehlo
