@@ -170,6 +170,11 @@ def check_donated(folder):
     plan = sw.plan(step, PARAMS, OPT, X, Y, cluster=CLUSTER, strategy="zero3", learning_rate=RATE)
     planned = plan.apply(step)
     copy = lambda tree: jax.tree.map(jnp.copy, tree)
+    rows = plan.compare(step, PARAMS, OPT, X, Y)
+    assert rows["ok"] and len(rows["outputs"]) == 8 and not PARAMS["w"].is_deleted(), rows
+    wrong = lambda p, o, x, y: (*step(p, o, x, y)[:2], step(p, o, x, y)[2] * 1.001)
+    rows = [row for row in plan.compare(wrong, PARAMS, OPT, X, Y)["outputs"] if not row["ok"]]
+    assert [row["name"] for row in rows] == ["loss"] and 5e-4 < rows[0]["error"] < 2e-3, rows
     params, opt, _ = planned(copy(PARAMS), copy(OPT), X, Y)
     planned(params, opt, X, Y)
     assert params["w"].is_deleted() and not X.is_deleted()

@@ -30,7 +30,6 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 KINDS = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", "collective-permute")
-ROUNDOFF = {"bf16": 2**-8, "f16": 2**-11, "f32": 2**-24, "c64": 2**-24, "f64": 2**-53, "c128": 2**-53}
 PASSES = "cpu-all-reduce-combiner,algsimp,cse,all-reduce-promotion"
 STRATEGIES = "dp,zero3,megatron:tp=2,summa,auto"
 
@@ -56,62 +55,6 @@ def read_recording(path):
         found[name] = flat.reshape(entry["shape"])
     count = lambda word: sum(name.startswith(word) for name in found)
     return tuple([found[f"{word}.{i}"] for i in range(count(word))] for word in ("input", "output"))
-
-
-# --- Outputs -------------------------------------------------------------------------------------------------------
-
-
-def tolerance_of(text):
-    """The tolerance of `shardwright verify`, by the narrowest type that the module computes in."""
-    worst = max(ROUNDOFF[kind] for kind in re.findall(r"x?(bf16|f16|f32|f64)>", text))
-    return 4 * worst if worst >= 2**-11 else 1e-5 if worst > 2**-30 else 1e-12
-
-
-class Sums:
-    def __init__(self):
-        self.difference = self.reference = self.worst = self.largest = self.elements = 0.0
-
-    def add(self, got, wanted):
-        import numpy
-
-        got, wanted = (numpy.asarray(x).astype(numpy.float64) for x in (got, wanted))
-        error = numpy.abs(got - wanted)
-        self.difference += float((error**2).sum())
-        self.reference += float((wanted**2).sum())
-        self.worst = max(self.worst, float(error.max(initial=0)))
-        self.largest = max(self.largest, float(numpy.abs(wanted).max(initial=0)))
-        self.elements += wanted.size
-
-
-def judge(placement, role, sums, tolerance, learning_rate):
-    """Return the error in tolerances; at most 1 is right."""
-    if placement["type"][0] not in "fb":
-        return 0.0 if sums.difference == 0 else math.inf
-    if not math.isfinite(sums.difference):
-        return math.inf
-    if role == "parameter" and learning_rate > 0:
-        rounding = ROUNDOFF[placement["type"]] * math.sqrt(sums.reference / sums.elements) / learning_rate
-        error = math.sqrt(sums.difference / sums.elements) / learning_rate
-        return error / (100 * tolerance + rounding)
-    if sums.difference == 0:
-        return 0.0
-    if sums.reference == 0:
-        return math.inf
-    return max(math.sqrt(sums.difference / sums.reference), sums.worst / (4 * sums.largest)) / tolerance
-
-
-def compare_output(got, wanted, placement):
-    """Compare every device's part with the same part of the whole; padding is not compared."""
-    import numpy
-    from shardwright import module
-
-    true = numpy.asarray(module.fold(numpy.ones(wanted.shape, bool), placement))
-    whole = numpy.asarray(module.fold(wanted, placement))
-    sums = Sums()
-    for shard in got.addressable_shards:
-        keep = true[shard.index]
-        sums.add(numpy.asarray(shard.data)[keep], whole[shard.index][keep])
-    return sums
 
 
 # --- Collectives ---------------------------------------------------------------------------------------------------
@@ -167,17 +110,14 @@ def compile_module(jax, m):
 
 
 def compare_plan(jax, m, inputs, outputs, roles, learning_rate):
-    """Return the worst error in tolerances, where it is, and words on collectives."""
-    from shardwright import module
+    """Return the worst row of the outputs, and words on collectives."""
+    from shardwright import compare, module
 
     function, shardings = compile_module(jax, m)
     placed = [jax.device_put(module.fold(x, p), s) for x, p, s in zip(inputs, m.inputs, shardings)]
     compiled = function.lower(*placed).compile()
-    results = compiled(*placed)
-    tolerance, worst = tolerance_of(m.text), (0.0, "")
-    for got, wanted, placement, role in zip(results, outputs, m.outputs, roles):
-        sums = compare_output(got, wanted, placement)
-        worst = max(worst, (judge(placement, role, sums, tolerance, learning_rate), placement["name"]))
+    rows = compare.rows(m, compiled(*placed), outputs, roles, learning_rate)
+    worst = max(rows, key=lambda row: row["error"] / (row["tolerance"] or 1))
     return worst, differences(of_module(m.text), of_compiled(compiled.as_text()))
 
 
@@ -220,9 +160,10 @@ def compare_program(jax, name, options):
     for plan, m in plans(programs / f"{name}.hlo.gz", strategies, options.cluster, options.random):
         begin = time.time()
         worst, words = compare_plan(jax, m, inputs, outputs, roles, sidecar["learning_rate"])
-        right = worst[0] <= 1 and (options.all_passes or not words)
+        right = worst["ok"] and (options.all_passes or not words)
+        share = worst["error"] / (worst["tolerance"] or 1)
         wrong += not right
-        print(f"{name:24} {plan:16} {'ok' if right else 'WRONG':5} {worst[0]:8.2g} of the tolerance ({worst[1]}); "
+        print(f"{name:24} {plan:16} {'ok' if right else 'WRONG':5} {share:8.2g} of the tolerance ({worst['name']}); "
               f"{'; '.join(words) or 'collectives equal'}; {time.time() - begin:.1f} s", flush=True)
     return wrong
 

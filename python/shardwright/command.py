@@ -69,6 +69,16 @@ class Plan:
 
         return apply(self.path, step, devices)
 
+    def compare(self, step, *args, devices=None):
+        """Run one step in JAX, on one device and under the plan, and compare every device's part of
+        every output by the rule of `shardwright verify`. Returns {"ok", "outputs": [{"name", "error",
+        "tolerance", "ok"}]}."""
+        from .compare import compare
+        from .module import load
+
+        sidecar = json.loads(pathlib.Path(self.path).with_suffix(".inputs.json").read_text())
+        return compare(load(self.path, devices), step, args, sidecar)
+
 
 def plan(step, *args, cluster, devices=None, strategy=None, path=None, **options):
     """Export a step and plan it for a cluster.
