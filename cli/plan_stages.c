@@ -56,6 +56,36 @@ static void compare(const cli *c, const sw_pipelined *stages, const sw_plan *who
 	cli_print(c, &text);
 }
 
+/* Seconds that no plan with these stages is below, on standard output; returned as JSON. */
+static sw_status add_bounds(const cli *c, const cli_stages_asked *asked, json_t **bounds,
+                            sw_error *err)
+{
+	int64_t n = asked->cluster->n_devices, first = asked->n_stages ? asked->n_stages : 2,
+		last = asked->n_stages ? asked->n_stages : n;
+	sw_text text = {0};
+	sw_status status = SW_OK;
+	*bounds = json_object();
+	for (int64_t d = first; d <= last && status == SW_OK; d *= 2) {
+		double bound_s;
+		char number[24];
+		if (n % d)
+			continue;
+		status = sw_pipelined_bound_s(asked->program, asked->sidecar, asked->cluster,
+		                              (int32_t)d, &bound_s, err);
+		if (status)
+			break;
+		snprintf(number, sizeof(number), "%lld", (long long)d);
+		json_object_set_new(*bounds, number, json_real(bound_s));
+		sw_text_addf(&text,
+		             "%s%lld: ", text.len ? "; " : "least     with stages, however cut, ",
+		             (long long)d);
+		sw_text_add_seconds(&text, bound_s);
+	}
+	sw_text_add(&text, "\n");
+	cli_print(c, &text);
+	return status;
+}
+
 static bool stages_win(const sw_pipelined *stages, const sw_plan *whole)
 {
 	return stages && stages->fits &&
@@ -73,31 +103,57 @@ static json_t *result_json(const sw_pipelined *stages, const sw_plan *whole)
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
+static sw_status write_stages(cli *c, sw_pipelined *stages, sw_error *err)
+{
+	if (!stages->fits)
+		return sw_fail(err, SW_NO,
+		               "a stage needs more memory than there is with these microbatches in "
+		               "flight");
+	return sw_pipelined_write(stages, c->values.output, err);
+}
+
+/* Print what was found beside the plan without stages, and write it if it was asked for or is
+ * faster. */
+static sw_status judge(cli *c, const cli_stages_asked *asked, sw_pipelined *stages,
+                       const sw_plan *whole, bool *wins, sw_error *err)
+{
+	json_t *bounds = NULL;
+	if (stages && stages->out_of_time)
+		cli_note(c, "warning: %s", SW_TIME_LIMIT_WARNING);
+	if (stages)
+		compare(c, stages, whole);
+	sw_status status = add_bounds(c, asked, &bounds, err);
+	*wins = stages && (asked->n_stages > 0 || stages_win(stages, whole));
+	if (status == SW_OK && *wins)
+		status = write_stages(c, stages, err);
+	if (status == SW_OK && *wins) {
+		c->result = result_json(stages, whole);
+		json_object_set(c->result, "least_s", bounds);
+	}
+	json_decref(bounds);
+	return status;
+}
+
 sw_status cli_plan_stages(cli *c, const cli_stages_asked *asked, const sw_plan *whole, bool *wins,
                           sw_error *err)
 {
-	sw_pipelined_options options = {asked->n_stages, asked->options->microbatches,
-	                                asked->schedule, *asked->options};
+	sw_pipelined_options options = {.n_stages = asked->n_stages,
+	                                .microbatches = asked->options->microbatches,
+	                                .schedule = asked->schedule,
+	                                .plan = *asked->options};
 	sw_pipelined *stages = NULL;
+	bool may_fail = asked->n_stages == 0 && whole;
+	*wins = false;
+	if (may_fail)
+		options.known_s = whole->predicted.step_time_s;
+	options.known_remat = whole ? whole->rewrites.remat : NULL;
 	sw_status status = sw_pipelined_make(asked->program, c->argument, asked->sidecar,
 	                                     asked->cluster, &options, &stages, err);
-	*wins = false;
-	if (status && asked->n_stages == 0 && whole) {
-		cli_note(c, "%s", err->message);
-		return SW_OK;
-	}
-	if (status)
+	if (status && !may_fail)
 		return status;
-	*wins = asked->n_stages > 0 || stages_win(stages, whole);
-	compare(c, stages, whole);
-	if (*wins && !stages->fits)
-		status = sw_fail(err, SW_NO,
-		                 "a stage needs more memory than there is with these "
-		                 "microbatches in flight");
-	if (*wins && status == SW_OK)
-		status = sw_pipelined_write(stages, c->values.output, err);
-	if (*wins)
-		c->result = result_json(stages, whole);
+	if (status)
+		cli_note(c, "no stages: %s", err->message);
+	status = judge(c, asked, stages, whole, wins, err);
 	sw_pipelined_free(stages);
 	return status;
 }

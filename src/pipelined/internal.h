@@ -27,10 +27,15 @@ typedef struct sw_pipelined_request {
 	const sw_pipelined_options *options;
 } sw_pipelined_request;
 
-/* Plan with these numbers and this rematerialisation (NULL: none). */
+/* Make the slice of one stage: the first n / n_stages devices, which all others are like. Cleared
+ * by the caller, also if this fails. */
+sw_status sw_pipelined_slice(const sw_cluster *cluster, int32_t n_stages, sw_cluster *slice,
+                             sw_error *err);
+/* Plan with these numbers and this rematerialisation (NULL: none). SW_NO with *least_s > 0 if no
+ * step of it takes less than that, and that is no less than known_s. */
 sw_status sw_pipelined_try(const sw_pipelined_request *request, int32_t n_stages,
-                           int32_t microbatches, const char *remat, sw_pipelined **out,
-                           sw_error *err);
+                           int32_t microbatches, const char *remat, double known_s,
+                           sw_pipelined **out, double *least_s, sw_error *err);
 /* Set p->costs from the stages' times. */
 void sw_pipelined_fill_costs(sw_pipelined *p, int64_t memory_bytes);
 /* Play the schedule, or each that is possible (-1); keep the quickest that fits, its bound, and

@@ -60,6 +60,10 @@ typedef struct sw_pipelined_options {
 	int32_t n_stages, microbatches; /* 0: the search takes the fastest */
 	int32_t schedule;               /* sw_named_schedule; -1: the search takes the fastest */
 	sw_plan_options plan;           /* of each stage */
+	/* The step of a plan that is there already, and its rematerialisation (NULL: none): what is
+	 * not faster is given up. 0: there is none. */
+	double known_s;
+	const char *known_remat;
 } sw_pipelined_options;
 
 typedef struct sw_pipelined {
@@ -77,6 +81,7 @@ typedef struct sw_pipelined {
 	sw_pipeline_played played;
 	sw_pipeline_bound bound; /* of any order of these stages' passes */
 	bool fits;               /* all stages within memory */
+	bool out_of_time;        /* the time limit cut the search short */
 	double planning_s;
 } sw_pipelined;
 
@@ -87,6 +92,11 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
                             const sw_sidecar *sidecar, const sw_cluster *cluster,
                             const sw_pipelined_options *options, sw_pipelined **out, sw_error *err);
 void sw_pipelined_free(sw_pipelined *plan);
+/* Set *bound_s to seconds that no plan with n_stages stages on equal slices is below, however the
+ * program is cut, padded, computed again or run in microbatches. */
+sw_status sw_pipelined_bound_s(const sw_program *program, const sw_sidecar *sidecar,
+                               const sw_cluster *cluster, int32_t n_stages, double *bound_s,
+                               sw_error *err);
 
 /* Return the most microbatches that a stage holds at once. */
 int32_t sw_pipelined_in_flight(const sw_pipelined *plan, int32_t stage);

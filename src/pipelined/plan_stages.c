@@ -5,6 +5,8 @@
 
 /* A stage may have this much more than the least possible maximum, where fewer bytes cross then. */
 #define TOLERANCE 0.05
+/* How often stages that do not fit are planned again, with less memory. */
+#define SHRINKS 1
 
 static sw_status in_words(sw_error *err, sw_status status, const char *of, int32_t number)
 {
@@ -17,22 +19,24 @@ static sw_status in_words(sw_error *err, sw_status status, const char *of, int32
 
 /* ---- the cluster ------------------------------------------------------------------------- */
 
-static sw_status make_slice(sw_pipelined *p, sw_error *err)
+sw_status sw_pipelined_slice(const sw_cluster *cluster, int32_t n_stages, sw_cluster *slice,
+                             sw_error *err)
 {
 	sw_text text = {0};
 	char what[32];
-	int64_t n = p->cluster->n_devices, d = p->n_stages;
-	if (n % d)
+	int64_t n = cluster->n_devices;
+	*slice = (sw_cluster){0};
+	if (n % n_stages)
 		return sw_fail(err, SW_ERR_INPUT,
-		               "--stages %lld: expected a divisor of the %lld devices",
-		               (long long)d, (long long)n);
-	sw_cluster_print(p->cluster, &text);
-	sw_status status = sw_cluster_parse(text.data, text.len, p->cluster->name, &p->slice, err);
+		               "--stages %d: expected a divisor of the %lld devices", n_stages,
+		               (long long)n);
+	sw_cluster_print(cluster, &text);
+	sw_status status = sw_cluster_parse(text.data, text.len, cluster->name, slice, err);
 	sw_text_clear(&text);
-	snprintf(what, sizeof(what), "%lld", (long long)(n / d));
-	if (status == SW_OK && d > 1)
-		status = sw_cluster_take(&p->slice, what, err);
-	return status ? in_words(err, status, "--stages %d", p->n_stages) : SW_OK;
+	snprintf(what, sizeof(what), "%lld", (long long)(n / n_stages));
+	if (status == SW_OK && n_stages > 1)
+		status = sw_cluster_take(slice, what, err);
+	return status ? in_words(err, status, "--stages %d", n_stages) : SW_OK;
 }
 
 /* ---- the stages -------------------------------------------------------------------------- */
@@ -87,10 +91,11 @@ static sw_status write_steps(sw_pipelined *p, const sw_sidecar *whole, sw_error 
 }
 
 static sw_status plan_stage(sw_pipelined *p, int32_t stage, const sw_plan_options *options,
-                            sw_error *err)
+                            int64_t memory_bytes, sw_error *err)
 {
 	sw_planned_stage *s = &p->stages[stage];
 	sw_plan_options own = *options;
+	sw_plan *plan = NULL;
 	if (s->like != stage) {
 		s->times = p->stages[s->like].times;
 		s->chosen = p->stages[s->like].chosen;
@@ -99,21 +104,88 @@ static sw_status plan_stage(sw_pipelined *p, int32_t stage, const sw_plan_option
 	own.microbatches = 1;
 	own.remat = "none";
 	own.least = NULL;
+	own.memory_bytes = memory_bytes;
 	sw_status status = sw_plan_make(s->step.program, p->program_path, &s->sidecar, &p->slice,
-	                                &own, &s->plan, err);
+	                                &own, &plan, err);
 	if (status)
 		return in_words(err, status, "stage %d", stage);
+	sw_plan_free(s->plan);
+	s->plan = plan;
 	s->chosen = sw_arena_text(&p->arena, s->plan->chosen);
 	return sw_stage_times_of(s->plan, &s->step, &p->cut, &s->times, err);
 }
 
-static sw_status plan_stages(sw_pipelined *p, const sw_plan_options *options, sw_error *err)
+/* Give up where a stage alone takes no less than a plan that is known. */
+static sw_status plan_stages(sw_pipelined *p, const sw_plan_options *options, double known_s,
+                             double *least_s, sw_error *err)
 {
 	sw_status status = SW_OK;
-	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++)
-		status = plan_stage(p, i, options, err);
+	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++) {
+		status = plan_stage(p, i, options, options->memory_bytes, err);
+		if (status == SW_OK && p->stages[i].times.step_s >= known_s)
+			status = sw_fail(err, SW_NO, "stage %d of %d alone takes %.3g s", i,
+			                 p->n_stages, p->stages[i].times.step_s);
+		if (status == SW_NO && p->stages[i].times.step_s >= known_s)
+			*least_s = p->stages[i].times.step_s;
+	}
 	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++)
 		status = sw_stage_transfers(p, i, err);
+	return status;
+}
+
+/* ---- memory ------------------------------------------------------------------------------ */
+
+/* Bytes that a stage, or one like it, needs beyond the peak of its plan: for further microbatches
+ * in flight. */
+static int64_t most_beyond(const sw_pipelined *p, int32_t stage)
+{
+	double most = 0;
+	for (int32_t i = stage; i < p->n_stages; i++)
+		if (p->stages[i].like == stage)
+			most = SW_MAX(most, p->played.ranks[i].peak_bytes -
+			                            (double)p->stages[i].times.peak_bytes);
+	return (int64_t)most;
+}
+
+/* Plan again what does not fit, with less memory for its program: what is left beside the
+ * microbatches in flight. Stages that nothing fits in any more keep their plans. */
+static sw_status shrink_stages(sw_pipelined *p, const sw_plan_options *options,
+                               int64_t memory_bytes, bool *changed, sw_error *err)
+{
+	sw_status status = SW_OK;
+	*changed = false;
+	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++) {
+		int64_t beyond = most_beyond(p, i), left = memory_bytes - beyond;
+		if (p->stages[i].like != i || left <= 0 ||
+		    p->stages[i].times.peak_bytes + beyond <= memory_bytes)
+			continue;
+		status = plan_stage(p, i, options, left, err);
+		*changed |= status == SW_OK;
+		status = status == SW_NO ? SW_OK : status;
+	}
+	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++)
+		if (p->stages[i].like != i)
+			status = plan_stage(p, i, options, 0, err);
+	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++)
+		status = sw_stage_transfers(p, i, err);
+	return status;
+}
+
+static sw_status play_stages(sw_pipelined *p, const sw_pipelined_options *options, sw_error *err)
+{
+	int64_t memory_bytes = options->plan.memory_bytes ? options->plan.memory_bytes
+	                                                  : sw_cost_memory_bytes(&p->slice.device);
+	sw_status status = SW_OK;
+	bool again = true;
+	for (int k = 0; k <= SHRINKS && again && status == SW_OK; k++) {
+		if (k)
+			status = shrink_stages(p, &options->plan, memory_bytes, &again, err);
+		if (status || !again)
+			break;
+		sw_pipelined_fill_costs(p, memory_bytes);
+		status = sw_pipelined_find_schedule(p, options->schedule, err);
+		again = !p->fits;
+	}
 	return status;
 }
 
@@ -131,6 +203,8 @@ static sw_status cut_program(sw_pipelined *p, const sw_program *program, const s
 	if (p->remat)
 		status = sw_rewrite_remat_policy(p->canonical, p->remat, how.device, &rewritten,
 		                                 err);
+	if (status)
+		return status;
 	if (status == SW_OK)
 		status = sw_rewrite_microbatches(rewritten ? rewritten : p->canonical, sidecar,
 		                                 p->microbatches, &p->looped, err);
@@ -142,10 +216,11 @@ static sw_status cut_program(sw_pipelined *p, const sw_program *program, const s
 }
 
 sw_status sw_pipelined_try(const sw_pipelined_request *request, int32_t n_stages,
-                           int32_t microbatches, const char *remat, sw_pipelined **out,
-                           sw_error *err)
+                           int32_t microbatches, const char *remat, double known_s,
+                           sw_pipelined **out, double *least_s, sw_error *err)
 {
 	double start_s = sw_now_s();
+	*least_s = 0;
 	sw_pipelined *p = *out = sw_alloc(sizeof(sw_pipelined));
 	const sw_plan_options *options = &request->options->plan;
 	sw_arena_init(&p->arena);
@@ -155,19 +230,15 @@ sw_status sw_pipelined_try(const sw_pipelined_request *request, int32_t n_stages
 	p->microbatches = microbatches;
 	p->remat = remat;
 	p->stages = SW_NEW_N(&p->arena, sw_planned_stage, n_stages);
-	sw_status status = make_slice(p, err);
+	sw_status status = sw_pipelined_slice(p->cluster, n_stages, &p->slice, err);
 	if (status == SW_OK)
 		status = cut_program(p, request->program, request->sidecar, err);
 	if (status == SW_OK)
 		status = write_steps(p, request->sidecar, err);
 	if (status == SW_OK)
-		status = plan_stages(p, options, err);
-	if (status == SW_OK) {
-		sw_pipelined_fill_costs(p, options->memory_bytes
-		                                   ? options->memory_bytes
-		                                   : sw_cost_memory_bytes(&p->slice.device));
-		status = sw_pipelined_find_schedule(p, request->options->schedule, err);
-	}
+		status = plan_stages(p, options, known_s, least_s, err);
+	if (status == SW_OK)
+		status = play_stages(p, request->options, err);
 	p->planning_s = sw_now_s() - start_s;
 	if (status) {
 		sw_pipelined_free(p);

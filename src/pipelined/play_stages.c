@@ -122,6 +122,9 @@ sw_status sw_pipelined_check_schedule(int32_t schedule, sw_error *err)
 sw_status sw_pipelined_find_schedule(sw_pipelined *p, int32_t schedule, sw_error *err)
 {
 	sw_status status = SW_OK;
+	sw_pipeline_played_free(&p->played);
+	p->played = (sw_pipeline_played){0};
+	p->fits = false;
 	for (size_t i = 0; i < SW_COUNT(straight) && status == SW_OK; i++)
 		if (schedule < 0 || schedule == (int32_t)straight[i])
 			status = try_schedule(p, straight[i], err);

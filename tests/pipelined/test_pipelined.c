@@ -29,8 +29,8 @@ static void open_program(staged_plan *t, const char *fixture, const char *cluste
 
 static void plan(staged_plan *t, int32_t d, int32_t m, int32_t schedule, int64_t memory)
 {
-	sw_pipelined_options options = {
-		d, m, schedule, {.quiet = true, .memory_bytes = memory, .remat = "none"}};
+	sw_pipelined_options options = {.n_stages = d, .microbatches = m, .schedule = schedule};
+	options.plan = (sw_plan_options){.quiet = true, .memory_bytes = memory, .remat = "none"};
 	sw_pipelined_free(t->plan);
 	t->plan = NULL;
 	t->status = sw_pipelined_make(t->program, "program.hlo", &t->sidecar, &t->cluster, &options,
@@ -65,9 +65,9 @@ static void parts_add_up(void **state)
 	static const struct {
 		const char *fixture, *cluster;
 		int32_t d, m;
-	} cases[] = {{"gpt-tiny", "local-2x2", 2, 4},     {"gpt-tiny-clip", "local-2x4", 4, 4},
+	} cases[] = {{"gpt-tiny", "local-2x2", 2, 4},       {"gpt-tiny-clip", "local-2x4", 4, 4},
 	             {"llama-gqa-tiny", "local-2x2", 2, 4}, {"mlp", "local-2x2", 2, 4},
-	             {"t5-tiny", "local-2x2", 2, 2},      {"gpt", "lab-2x4", 2, 4}};
+	             {"t5-tiny", "local-2x2", 2, 2},        {"gpt", "lab-2x4", 2, 4}};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		staged_plan t;
@@ -96,7 +96,12 @@ static void parts_add_up(void **state)
 			all += t.plan->cut.stage[k] >= 0 &&
 			       t.plan->looped->ops.data[k].computation == t.plan->cut.body;
 		assert_int_equal(ops, all);
+		double bound_s = 0;
 		assert_true(t.plan->played.step_s >= t.plan->bound.seconds * (1 - 1e-9));
+		assert_int_equal(sw_pipelined_bound_s(t.program, &t.sidecar, &t.cluster, cases[i].d,
+		                                      &bound_s, &t.err),
+		                 SW_OK);
+		assert_true(bound_s > 0 && bound_s <= t.plan->bound.seconds * (1 + 1e-9));
 		close_program(&t);
 	}
 }
@@ -169,6 +174,33 @@ static void schedules_are_compared(void **state)
 	plan(&t, 2, 8, -1, (int64_t)((bytes[0] + bytes[1]) / 2));
 	assert_int_equal(t.status, SW_OK);
 	assert_true(t.plan->fits && t.plan->schedule != SW_GPIPE);
+	close_program(&t);
+}
+
+/* What is said to fit does, and with less memory a step is hardly quicker. */
+static void memory_is_kept(void **state)
+{
+	(void)state;
+	staged_plan t;
+	open_program(&t, "gpt", "a100-8x8");
+	assert_int_equal(sw_cluster_take(&t.cluster, "8", &t.err), SW_OK);
+	plan_well(&t, 2, 4, SW_GPIPE);
+	double free_s = t.plan->played.step_s,
+	       most = fmax(t.plan->played.ranks[0].peak_bytes, t.plan->played.ranks[1].peak_bytes);
+	int32_t shrunk = 0;
+	for (int percent = 101; percent >= 93; percent -= 8) {
+		int64_t memory = (int64_t)(most * percent / 100);
+		plan(&t, 2, 4, SW_GPIPE, memory);
+		assert_true(t.status == SW_OK || t.status == SW_NO);
+		assert_true(percent < 100 || (t.status == SW_OK && t.plan->fits));
+		if (t.status || !t.plan->fits)
+			continue;
+		shrunk += percent < 100;
+		for (int32_t s = 0; s < 2; s++)
+			assert_true(t.plan->played.ranks[s].peak_bytes <= (double)memory);
+		assert_true(t.plan->played.step_s > 0.98 * free_s);
+	}
+	assert_true(shrunk > 0);
 	close_program(&t);
 }
 
@@ -267,6 +299,7 @@ int main(void)
 		cmocka_unit_test(parts_add_up),
 		cmocka_unit_test(bubble_is_that_of_the_formula),
 		cmocka_unit_test(schedules_are_compared),
+		cmocka_unit_test(memory_is_kept),
 		cmocka_unit_test(files_read_back),
 		cmocka_unit_test(refusals_say_why),
 		cmocka_unit_test(updates_stay_where_their_parameters_are),

@@ -1,0 +1,31 @@
+/* Seconds that no plan with stages is below.
+ *
+ * With d stages, each of n / d devices, however the ops are cut, every op is in some stage, and
+ * takes at least what the cheapest way to divide it among n / d devices takes. A step is as long as
+ * its busiest stage, which has at least the mean of all stages' work: the bound of src/bound for n
+ * / d devices over d. It covers what is computed again, padded, or done in microbatches, as that
+ * one does; it knows nothing of transfers, nor of a stage's waiting for its first microbatch. */
+#include "bound/bound.h"
+#include "pipelined/internal.h"
+
+sw_status sw_pipelined_bound_s(const sw_program *program, const sw_sidecar *sidecar,
+                               const sw_cluster *cluster, int32_t n_stages, double *bound_s,
+                               sw_error *err)
+{
+	sw_cluster slice;
+	sw_program *canonical = NULL;
+	sw_status status = sw_pipelined_slice(cluster, n_stages, &slice, err);
+	if (status == SW_OK)
+		status = sw_rewrite_canonical(program, &canonical, err);
+	if (status == SW_OK) {
+		sw_arena arena = {0};
+		const sw_rule **rules = SW_NEW_N(&arena, const sw_rule *, canonical->ops.len + 1);
+		for (sw_id id = 0; id < canonical->ops.len; id++)
+			rules[id] = sw_rule_make(canonical, id, &arena);
+		*bound_s = sw_bound_kernels_s(canonical, sidecar, rules, &slice) / n_stages;
+		sw_arena_clear(&arena);
+	}
+	sw_program_free(canonical);
+	sw_cluster_clear(&slice);
+	return status;
+}
