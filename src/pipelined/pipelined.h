@@ -109,7 +109,7 @@ json_t *sw_pipelined_json(const sw_pipelined *plan);
 /* Write PATH, the index, and for each stage K that is not like an earlier one PATH.stageK (its
  * plan), PATH.stageK.hlo and PATH.stageK.inputs.json. */
 sw_status sw_pipelined_write(sw_pipelined *plan, const char *path, sw_error *err);
-/* Is it such an index, by how it begins? */
+/* Is it such an index, by how it begins? A pipe is none: the index names files beside it. */
 bool sw_pipelined_is_file(const char *path);
 /* Read an index and play its schedule: what sw_pipelined_print prints, without the stages' programs
  * and plans. Freed by the caller. SW_ERR_INPUT names the key. */

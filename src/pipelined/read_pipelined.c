@@ -1,6 +1,7 @@
 /* Reads the index of a plan with stages. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "pipelined/internal.h"
 
@@ -16,7 +17,9 @@
 bool sw_pipelined_is_file(const char *path)
 {
 	char head[128] = {0};
-	FILE *file = fopen(path, "r");
+	struct stat info;
+	bool regular = stat(path, &info) == 0 && S_ISREG(info.st_mode);
+	FILE *file = regular ? fopen(path, "r") : NULL; /* a pipe can be read only once */
 	if (!file)
 		return false;
 	size_t n = fread(head, 1, sizeof(head) - 1, file);
