@@ -83,14 +83,13 @@ static double sizes_left(const division *d, uint32_t operand, sw_ints contracted
 	return product;
 }
 
-/* Return the operations of the tiles of a dot's kernel: those of batches may be attention's, which
- * has other tiles. */
+/* Return the operations of the tiles of a dot's kernel. */
 static double flops_of_way(const division *d)
 {
 	const sw_op *op = d->op;
 	double flops = least_flops(d);
-	if (op->opcode != SW_OP_DOT || d->n < d->rule->n_factors ||
-	    op->attrs->dot.lhs_batch.n > 0)
+	if (op->opcode != SW_OP_DOT || sw_cost_may_be_attention(op) ||
+	    d->n < d->rule->n_factors)
 		return flops;
 	sw_ints lhs = op->attrs->dot.lhs_contracting, rhs = op->attrs->dot.rhs_contracting;
 	double m = sizes_left(d, 0, lhs, false), n = sizes_left(d, 1, rhs, false),

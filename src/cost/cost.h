@@ -96,6 +96,9 @@ double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id op
  * of `op` itself do not matter. */
 double sw_cost_part(const sw_cluster *cluster, const sw_program *program, sw_id op, double flops,
                     double bytes);
+/* May the op be one of attention's products, on a device that fuses? Those have a batch, and their
+ * kernels have rates and tiles of their own. */
+bool sw_cost_may_be_attention(const sw_op *op);
 /* Return the operations that the kernel of an op costs: of a dot those of whole tiles in whole rounds,
  * where the device's file gives tiles, else sw_op_flops. */
 double sw_cost_flops(const sw_cluster *cluster, const sw_program *program, sw_id op);

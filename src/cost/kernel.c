@@ -222,6 +222,11 @@ static double roof(const sw_device *device, const sw_program *program, sw_id id,
 	       device->kernel_overhead_s;
 }
 
+bool sw_cost_may_be_attention(const sw_op *op)
+{
+	return op->opcode == SW_OP_DOT && op->attrs->dot.lhs_batch.n > 0;
+}
+
 /* On a device that fuses, an op's operands and results may never be moved, and it adds no kernel.
  * What is left of it are the operations of products: those of a batch may be attention's, half of
  * which a causal mask saves. */
@@ -230,14 +235,13 @@ static double part_of_fused(const sw_device *device, const sw_program *program, 
 {
 	const sw_op *op = sw_op_at(program, id);
 	const sw_kernel_fit *fit = &device->kernels[sw_cost_family(program, id)];
-	bool maybe_attention = op->opcode == SW_OP_DOT && op->attrs->dot.lhs_batch.n > 0;
 	sw_type type = computing_type(program, op);
 	double peak = peak_flops(device, type), share = device->matmul_efficiency;
 	if (op->opcode != SW_OP_DOT && op->opcode != SW_OP_CONVOLUTION)
 		return 0;
 	if (fit->given)
 		share = fit->flops_per_s > 0 ? fit->flops_per_s / device->flops[SW_F32] : INFINITY;
-	if (maybe_attention)
+	if (sw_cost_may_be_attention(op))
 		share = 2 * fmax(share, fmax(device->attention_efficiency,
 		                             device->attention_gradient_efficiency));
 	return flops / (peak * share);

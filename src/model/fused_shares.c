@@ -39,14 +39,6 @@ static bool ends_kernel(const sw_kernels *kernels, sw_id id)
 	return kernel->n_ops == 1 || kernel->ops[kernel->n_ops - 1] == id;
 }
 
-/* Products of a batch may be attention's, which has other tiles. */
-static double flops_of(const sw_cluster *cluster, const sw_program *program, sw_id id)
-{
-	const sw_op *op = sw_op_at(program, id);
-	bool tiles = op->opcode == SW_OP_DOT && op->attrs->dot.lhs_batch.n == 0;
-	return tiles ? sw_cost_flops(cluster, program, id) : sw_op_flops(program, id);
-}
-
 static double share_of(const sw_kernels *kernels, const sw_cluster *cluster, sw_id id)
 {
 	const sw_program *program = kernels->program;
@@ -54,7 +46,10 @@ static double share_of(const sw_kernels *kernels, const sw_cluster *cluster, sw_
 	if (alone <= 0)
 		return 1;
 	double overhead = cluster->device.kernel_overhead_s;
-	double operations = sw_cost_part(cluster, program, id, flops_of(cluster, program, id), 0);
+	double flops = sw_cost_may_be_attention(sw_op_at(program, id))
+	                       ? sw_op_flops(program, id)
+	                       : sw_cost_flops(cluster, program, id);
+	double operations = sw_cost_part(cluster, program, id, flops, 0);
 	double fused = fmax(operations, fmax(alone - overhead, 0) * moved_share(kernels, id)) +
 	               (ends_kernel(kernels, id) ? overhead : 0);
 	return fmin(fused / alone, 1);

@@ -205,9 +205,8 @@ static sw_status cut_program(sw_pipelined *p, const sw_program *program, const s
 		                                 err);
 	if (status)
 		return status;
-	if (status == SW_OK)
-		status = sw_rewrite_microbatches(rewritten ? rewritten : p->canonical, sidecar,
-		                                 p->microbatches, &p->looped, err);
+	status = sw_rewrite_microbatches(rewritten ? rewritten : p->canonical, sidecar,
+	                                 p->microbatches, &p->looped, err);
 	sw_program_free(rewritten);
 	if (status == SW_OK)
 		status = sw_stages_init(&p->cut, p->looped, &how, err);

@@ -7,13 +7,6 @@
 
 #define MOST_STAGES 65536
 
-#define TRY(step)                                                                                  \
-	do {                                                                                       \
-		sw_status tried = (step);                                                          \
-		if (tried != SW_OK)                                                                \
-			return tried;                                                              \
-	} while (0)
-
 bool sw_pipelined_is_file(const char *path)
 {
 	char head[128] = {0};
@@ -52,19 +45,19 @@ static sw_status read_head(index_reader *x, int32_t *schedule)
 	const char *format, *name;
 	int64_t version;
 	sw_named_schedule which;
-	TRY(sw_json_get_text(x->root, "format", "", &format, x->err));
-	TRY(sw_json_get_int(x->root, "version", "", &version, x->err));
+	SW_TRY(sw_json_get_text(x->root, "format", "", &format, x->err));
+	SW_TRY(sw_json_get_int(x->root, "version", "", &version, x->err));
 	if (strcmp(format, SW_STAGES_FORMAT) || version != SW_STAGES_VERSION)
 		return sw_fail(x->err, SW_ERR_INPUT,
 		               "format %.40s, version %lld: expected %s, %d; make the plan again",
 		               format, (long long)version, SW_STAGES_FORMAT, SW_STAGES_VERSION);
-	TRY(sw_json_get_text(x->root, "program", "", &name, x->err));
+	SW_TRY(sw_json_get_text(x->root, "program", "", &name, x->err));
 	x->p->program_path = sw_arena_text(&x->p->arena, name);
-	TRY(sw_json_get_object(x->root, "predicted", "", &x->predicted, x->err));
-	TRY(read_number(x, "n_stages", 1, &x->p->n_stages));
-	TRY(read_number(x, "microbatches", 1, &x->p->microbatches));
-	TRY(sw_json_get_text(x->predicted, "schedule", "predicted", &name, x->err));
-	TRY(sw_pipeline_parse_name(name, &which, x->err));
+	SW_TRY(sw_json_get_object(x->root, "predicted", "", &x->predicted, x->err));
+	SW_TRY(read_number(x, "n_stages", 1, &x->p->n_stages));
+	SW_TRY(read_number(x, "microbatches", 1, &x->p->microbatches));
+	SW_TRY(sw_json_get_text(x->predicted, "schedule", "predicted", &name, x->err));
+	SW_TRY(sw_pipeline_parse_name(name, &which, x->err));
 	*schedule = (int32_t)which;
 	const json_t *remat = json_object_get(x->predicted, "remat");
 	if (json_is_string(remat))
@@ -91,14 +84,14 @@ static sw_status read_stage(index_reader *x, json_t *item, int32_t i)
 	if (!json_is_object(item))
 		return sw_fail(x->err, SW_ERR_INPUT, "%s: expected an object", where);
 	for (size_t k = 0; k < SW_COUNT(seconds); k++)
-		TRY(sw_json_get_real(item, seconds[k].key, where, seconds[k].to, x->err));
-	TRY(sw_json_get_int(item, "first_device", where, &s->first_device, x->err));
-	TRY(sw_json_get_int(item, "devices", where, &devices, x->err));
-	TRY(sw_json_get_int(item, "ops", where, &ops, x->err));
-	TRY(sw_json_get_int(item, "like", where, &like, x->err));
-	TRY(sw_json_get_text(item, "chosen", where, &text, x->err));
+		SW_TRY(sw_json_get_real(item, seconds[k].key, where, seconds[k].to, x->err));
+	SW_TRY(sw_json_get_int(item, "first_device", where, &s->first_device, x->err));
+	SW_TRY(sw_json_get_int(item, "devices", where, &devices, x->err));
+	SW_TRY(sw_json_get_int(item, "ops", where, &ops, x->err));
+	SW_TRY(sw_json_get_int(item, "like", where, &like, x->err));
+	SW_TRY(sw_json_get_text(item, "chosen", where, &text, x->err));
 	s->chosen = sw_arena_text(&x->p->arena, text);
-	TRY(sw_json_get_text(item, "plan", where, &text, x->err));
+	SW_TRY(sw_json_get_text(item, "plan", where, &text, x->err));
 	s->plan_path = sw_arena_text(&x->p->arena, text);
 	if (like < 0 || like > i || devices < 1 || ops < 0)
 		return sw_fail(x->err, SW_ERR_INPUT,
@@ -115,7 +108,7 @@ static sw_status read_stages(index_reader *x)
 {
 	json_t *list;
 	sw_pipelined *p = x->p;
-	TRY(sw_json_get_array(x->predicted, "stages", "predicted", &list, x->err));
+	SW_TRY(sw_json_get_array(x->predicted, "stages", "predicted", &list, x->err));
 	if (json_array_size(list) != (size_t)p->n_stages) {
 		p->n_stages = 0;
 		return sw_fail(x->err, SW_ERR_INPUT,
@@ -124,7 +117,7 @@ static sw_status read_stages(index_reader *x)
 	}
 	p->stages = SW_NEW_N(&p->arena, sw_planned_stage, p->n_stages);
 	for (int32_t i = 0; i < p->n_stages; i++)
-		TRY(read_stage(x, json_array_get(list, (size_t)i), i));
+		SW_TRY(read_stage(x, json_array_get(list, (size_t)i), i));
 	return SW_OK;
 }
 
@@ -145,9 +138,9 @@ static sw_status read_costs(index_reader *x)
 static sw_status read_index(index_reader *x)
 {
 	int32_t schedule = -1;
-	TRY(read_head(x, &schedule));
-	TRY(read_stages(x));
-	TRY(read_costs(x));
+	SW_TRY(read_head(x, &schedule));
+	SW_TRY(read_stages(x));
+	SW_TRY(read_costs(x));
 	return sw_pipelined_find_schedule(x->p, schedule, x->err);
 }
 
@@ -155,7 +148,7 @@ sw_status sw_pipelined_read(const char *path, sw_pipelined **plan, sw_error *err
 {
 	index_reader x = {.err = err};
 	*plan = NULL;
-	TRY(sw_json_read(path, &x.root, err));
+	SW_TRY(sw_json_read(path, &x.root, err));
 	x.p = sw_alloc(sizeof(sw_pipelined));
 	sw_arena_init(&x.p->arena);
 	sw_status status = read_index(&x);
