@@ -148,18 +148,25 @@ static sw_status refused(int wanted, sw_error *err)
 	               wanted);
 }
 
+/* Map work memory for `callers` callers besides those that have reserved. The caller holds the
+ * lock. */
+static sw_status map_for(library *l, int callers, int threads, sw_error *err)
+{
+	sw_status status = l->handle ? SW_OK : load(l, err);
+	int wanted = l->callers + callers + SW_MAX(l->threads, threads) - 1;
+	if (status == SW_OK && wanted > l->works && !map_works(l, wanted))
+		status = refused(wanted, err);
+	if (status == SW_OK)
+		l->works = SW_MAX(l->works, wanted);
+	return status;
+}
+
 sw_status sw_blas_reserve(int threads, sw_error *err)
 {
 	pthread_mutex_lock(&blas.lock);
-	sw_status status = blas.handle ? SW_OK : load(&blas, err);
-	int most = SW_MAX(blas.threads, threads), callers = blas.callers + 1;
-	int wanted = callers + most - 1;
-	if (status == SW_OK && wanted > blas.works && !map_works(&blas, wanted))
-		status = refused(wanted, err);
-	if (status == SW_OK) {
-		blas.callers = callers;
-		blas.works = SW_MAX(blas.works, wanted);
-	}
+	sw_status status = map_for(&blas, 1, threads, err);
+	if (status == SW_OK)
+		blas.callers++;
 	pthread_mutex_unlock(&blas.lock);
 	return status;
 }
@@ -233,6 +240,17 @@ bool sw_blas_needed(const sw_program *program)
 		}
 	}
 	return false;
+}
+
+sw_status sw_interpret_reserve(const sw_program *program, int32_t interpreters, int blas_threads,
+                               sw_error *err)
+{
+	if (!sw_blas_needed(program))
+		return SW_OK;
+	pthread_mutex_lock(&blas.lock);
+	sw_status status = map_for(&blas, interpreters, blas_threads, err);
+	pthread_mutex_unlock(&blas.lock);
+	return status;
 }
 
 sw_status sw_interpret_load_blas(sw_error *err)

@@ -210,6 +210,12 @@ size_t sw_interpreter_peak_bytes(const sw_interpreter *interpreter);
  * process with several threads had better not set: commands that compute call this first. SW_ERR_IO
  * if the library is missing. */
 sw_status sw_interpret_load_blas(sw_error *err);
+/* Set aside the work memory of matrix products for `interpreters` interpreters of this program, each
+ * with up to `blas_threads` threads, which other threads make later. Call it before those threads
+ * begin: the library waits for ever for memory that another thread took between its probe and its
+ * use. SW_ERR_IO if the library is missing or the system refuses memory. */
+sw_status sw_interpret_reserve(const sw_program *program, int32_t interpreters, int blas_threads,
+                               sw_error *err);
 /* Return the name of the kernels that the loaded library uses, "" if it is not loaded. */
 const char *sw_interpret_blas_core(void);
 

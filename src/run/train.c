@@ -234,10 +234,10 @@ static sw_status run_steps(trainer *t, int64_t *done, sw_error *err)
 
 /* ---- one rank --------------------------------------------------------------------------- */
 
-static int choose_threads(const trainer *t)
+/* The threads of matrix products of one of `ranks` ranks on this machine. */
+static int choose_threads(const sw_run_options *options, int32_t ranks)
 {
-	int cores = sw_cpu_count() / t->transport->neighbours;
-	return t->options->blas_threads ? t->options->blas_threads : SW_MAX(cores, 1);
+	return options->blas_threads ? options->blas_threads : SW_MAX(sw_cpu_count() / ranks, 1);
 }
 
 static sw_status prepare(trainer *t, sw_error *err)
@@ -257,7 +257,7 @@ static sw_status prepare(trainer *t, sw_error *err)
 	sw_interpret_options options = {
 		.placement = t->placement,
 		.partition_id = (uint32_t)t->transport->rank,
-		.blas_threads = choose_threads(t),
+		.blas_threads = choose_threads(t->options, t->transport->neighbours),
 	};
 	sw_record_init(&t->record, t->transport, t->parts.local, t->options->trace != NULL);
 	sw_record_options(&t->record, &options);
@@ -465,7 +465,10 @@ sw_status sw_run_train_local(const sw_plan *plan, const sw_sidecar *sidecar, con
 		return status;
 	sw_run_result *results = sw_alloc((size_t)size * sizeof(*results));
 	local_run run = {plan, scheduled, sidecar, data, options, results};
-	status = sw_ranks_run(size, train_rank, &run, err);
+	if (!options->paced)
+		status = sw_interpret_reserve(scheduled, size, choose_threads(options, size), err);
+	if (status == SW_OK)
+		status = sw_ranks_run(size, train_rank, &run, err);
 	if (status == SW_OK) {
 		*result = results[0];
 		results[0] = (sw_run_result){0};

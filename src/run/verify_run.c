@@ -347,6 +347,8 @@ static sw_status verify(verification *v, sw_verify_result *result, sw_error *err
 {
 	sw_status status = run_serial(v, err);
 	if (status == SW_OK)
+		status = sw_interpret_reserve(v->parts.local, (int32_t)v->n_devices, 1, err);
+	if (status == SW_OK)
 		status = sw_ranks_run((int32_t)v->n_devices, run_rank, v, err);
 	if (status == SW_OK)
 		status = compare(v, result, err);
