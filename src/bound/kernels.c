@@ -312,7 +312,7 @@ static double computation_s(summation *s, int32_t computation)
 static int64_t find_looped(const sw_program *program, const sw_sidecar *sidecar, bool *looped)
 {
 	sw_phases phases;
-	sw_phases_init(&phases, program, sidecar);
+	sw_phases_init_least(&phases, program, sidecar);
 	for (sw_id id = 0; phases.possible.n > 0 && id < program->ops.len; id++)
 		looped[id] = sw_op_at(program, id)->computation != program->entry ||
 		             phases.part[id] == SW_PART_BODY;

@@ -6,17 +6,43 @@
 
 #include <stdlib.h>
 
+static int64_t bytes_of(const sw_model *m, sw_id value, uint32_t layout)
+{
+	return sw_layout_local_bytes(&m->analysis->cluster->atoms,
+	                             sw_value_shape(m->analysis->program, value),
+	                             &m->memo->layouts.items.data[layout]);
+}
+
+int64_t sw_model_input_bytes(const sw_model *m)
+{
+	const sw_program *program = m->analysis->program;
+	sw_arena arena;
+	sw_arena_init(&arena);
+	const sw_id *inputs;
+	uint32_t n = sw_program_inputs(program, program->entry, &arena, &inputs);
+	int64_t sum = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		if (m->index.producer[inputs[i]] == SW_NO_ID)
+			continue;
+		sw_layout_list layouts = sw_layouts_at(m, sw_end_of_producer(m, inputs[i]));
+		int64_t least = INT64_MAX;
+		for (int32_t k = 0; k < layouts.n; k++)
+			least = SW_MIN(least, bytes_of(m, inputs[i],
+			                               layouts.list[(uint32_t)k * layouts.step]));
+		sum += layouts.n > 0 ? least : 0;
+	}
+	sw_arena_clear(&arena);
+	return sum;
+}
+
 /* Add a span of the bytes of a value per layout. A value that may alias another buffer counts only
  * the bytes beyond those of its smallest layout. */
 static void add_span(sw_model *m, int32_t node, sw_id value, sw_layout_list layouts, int32_t begin,
                      int32_t end)
 {
-	sw_shape shape = sw_value_shape(m->analysis->program, value);
 	int64_t *usage = sw_alloc(sizeof(int64_t) * (size_t)layouts.n), least = INT64_MAX;
 	for (int32_t i = 0; i < layouts.n; i++) {
-		usage[i] = sw_layout_local_bytes(
-			&m->analysis->cluster->atoms, shape,
-			&m->memo->layouts.items.data[layouts.list[(uint32_t)i * layouts.step]]);
+		usage[i] = bytes_of(m, value, layouts.list[(uint32_t)i * layouts.step]);
 		least = SW_MIN(least, usage[i]);
 	}
 	bool shared = m->analysis->roles.alias_of[value] != SW_NO_ID;

@@ -362,6 +362,9 @@ bool sw_model_begin(sw_model *model, sw_memo *memo, const sw_watch *watch, const
 /* Return the seconds per step of the cheapest candidates of all decisions. Kernels run one after
  * the other, so no plan of the mesh takes less. The model must have begun. */
 double sw_model_kernels_s(const sw_model *model);
+/* Return the bytes per device of the program's inputs, each in its smallest layout. All of them are
+ * there when a step begins, so no plan of the mesh needs less. The model must have begun. */
+int64_t sw_model_input_bytes(const sw_model *model);
 /* Add edges, costs and spans. From then on the model may be solved and applied while the memo
  * builds others. Spans are left out where no plan could exceed memory_bytes. */
 bool sw_model_finish(sw_model *model, int64_t memory_bytes);

@@ -99,7 +99,8 @@ static void describe_refusal(sw_phases *phases, const sw_phasing *p, int32_t mic
 #define MAX_MICROBATCHES (1 << 20)
 
 /* A phase needs a body: p.n is 0 where no op reads the inputs that have the batch. */
-void sw_phases_init(sw_phases *phases, const sw_program *program, const sw_sidecar *sidecar)
+static void find_possible(sw_phases *phases, const sw_program *program, const sw_sidecar *sidecar,
+                          size_t most)
 {
 	sw_phasing p;
 	*phases = (sw_phases){0};
@@ -107,7 +108,7 @@ void sw_phases_init(sw_phases *phases, const sw_program *program, const sw_sidec
 	sw_phasing_init(&p, program, sidecar);
 	phases->batch = p.batch;
 	SW_VEC(int64_t) possible = {0};
-	for (int64_t m = 2; m <= SW_MIN(p.batch, MAX_MICROBATCHES); m++) {
+	for (int64_t m = 2; m <= SW_MIN(p.batch, MAX_MICROBATCHES) && possible.len < most; m++) {
 		if (p.batch % m != 0)
 			continue;
 		bool fits = sw_phasing_find(&p, (int32_t)m) && p.n > 0;
@@ -123,6 +124,16 @@ void sw_phases_init(sw_phases *phases, const sw_program *program, const sw_sidec
 		sw_arena_copy(&phases->arena, possible.data, sizeof(int64_t) * possible.len);
 	sw_vec_clear(&possible);
 	sw_phasing_clear(&p);
+}
+
+void sw_phases_init(sw_phases *phases, const sw_program *program, const sw_sidecar *sidecar)
+{
+	find_possible(phases, program, sidecar, SIZE_MAX);
+}
+
+void sw_phases_init_least(sw_phases *phases, const sw_program *program, const sw_sidecar *sidecar)
+{
+	find_possible(phases, program, sidecar, 1);
 }
 
 void sw_phases_clear(sw_phases *phases)

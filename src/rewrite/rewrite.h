@@ -232,6 +232,8 @@ typedef struct sw_phases {
 /* Find the phases of a canonical program. Time and memory: linear in the program, for each divisor
  * of the batch. */
 void sw_phases_init(sw_phases *phases, const sw_program *program, const sw_sidecar *sidecar);
+/* The same, but `possible` ends with the least number, beyond which nothing is looked for. */
+void sw_phases_init_least(sw_phases *phases, const sw_program *program, const sw_sidecar *sidecar);
 void sw_phases_clear(sw_phases *phases);
 
 /* Takes a canonical program; returns another canonical one that computes the step in `microbatches`

@@ -306,7 +306,8 @@ typedef struct sw_mesh_search {
 	struct {                           /* over all attempts */
 		double kernels_s, model_s; /* bounds of steps, and of the model's seconds */
 		double best_s; /* the quickest that fits, by the model; INFINITY: none */
-		int64_t least_bytes;
+		int64_t least_bytes; /* of the peaks that were costed */
+		int64_t input_bytes; /* no plan needs less; 0: unknown */
 	} bounds;
 	sw_found found; /* of the last attempt */
 	struct {        /* the attempt whose plan fits and is quickest */

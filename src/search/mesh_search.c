@@ -67,10 +67,12 @@ static void stop_at_deadline(sw_mesh_search *m)
 void sw_mesh_search_list(sw_mesh_search *m, sw_search_wave *wave, const sw_watch *watch)
 {
 	m->work.listed = true;
-	if (!sw_model_begin(&m->work.model, &wave->memo, watch, m->mesh))
+	if (!sw_model_begin(&m->work.model, &wave->memo, watch, m->mesh)) {
 		stop_at_deadline(m);
-	else
-		m->bounds.kernels_s = sw_model_kernels_s(&m->work.model);
+		return;
+	}
+	m->bounds.kernels_s = sw_model_kernels_s(&m->work.model);
+	m->bounds.input_bytes = sw_model_input_bytes(&m->work.model);
 }
 
 /* Return the bytes that the model counts per byte that the partitioned program takes, for the last
@@ -214,7 +216,10 @@ void sw_mesh_search_drop(sw_mesh_search *m, sw_untried untried)
 	sw_model_clear(&m->work.model);
 	m->pending = m->work.listed = m->work.built = false;
 	m->bounds.model_s = m->bounds.kernels_s;
-	sw_mesh_search_reject(m, untried, m->bounds.kernels_s);
+	bool too_large = untried == SW_UNTRIED_TOO_LARGE;
+	if (too_large)
+		m->bounds.least_bytes = m->bounds.input_bytes;
+	sw_mesh_search_reject(m, untried, too_large ? 0 : m->bounds.kernels_s);
 }
 
 void sw_mesh_search_reject(sw_mesh_search *m, sw_untried untried, double bound_s)

@@ -6,7 +6,8 @@
  * choices are a grid of policies and numbers of microbatches, ordered by predictions. The predicted
  * peak is in proportion to that of one device by live ranges, where m microbatches hold the
  * activations of one, and the sums of gradients besides; the predicted time is the bound of the
- * program as it is, plus the recomputation, plus the kernel overhead of each further iteration. The
+ * program as it is, plus the recomputation, plus the kernel overhead of each further iteration; what
+ * is expected besides are an iteration's collectives, where the state is larger than the memory. The
  * search begins at the quickest choice that should fit. If it does not, its peak corrects the
  * predictions. Once a choice fits, its neighbours in the grid are tried as long as that makes plans
  * faster: a choice that takes more memory must split more, one that takes less may split less. Then
@@ -21,7 +22,8 @@
 
 typedef struct saving_choice {
 	sw_rewrites rewrites;
-	double seconds, bytes; /* predicted, of one device of the cluster */
+	double seconds, bytes; /* predicted, of one device of the cluster; seconds of kernels */
+	double expected_s;     /* with what each further iteration may have to send */
 	bool tried;
 	size_t variant; /* if is_variant */
 	bool is_variant;
@@ -40,7 +42,8 @@ struct sw_grid_search {
 	size_t n, last;                /* last: the choice tried last; n: none */
 	double memory_bytes;           /* choices predicted to need up to this should fit */
 	double state_bytes, sum_bytes; /* inputs that stay live; the trained ones among them */
-	double iteration_s;            /* time of one more iteration */
+	double iteration_s;            /* time of one more iteration's kernels */
+	double resend_s;               /* of one more iteration's collectives, by expectation */
 	int32_t searches;
 	bool found; /* some choice fits: the search climbs to its neighbours */
 };
@@ -118,12 +121,21 @@ static saving_choice saving_of(const sw_grid_search *x, const sw_remat_policy *p
 	const sw_variant *first = sw_search_variant(x->search, 0);
 	double devices = (double)x->search->asked.cluster->n_devices,
 	       iterations_more = microbatches - 1;
+	double seconds = first->kernels_s + policy->added_s / devices +
+	                 iterations_more * x->iteration_s;
 	return (saving_choice){.rewrites = {.remat = policy->what.again ? policy->name : NULL,
 	                                    .microbatches = microbatches < 2 ? 0 : microbatches},
 	                       .bytes = peak_of(x, policy, microbatches),
-	                       .seconds = first->kernels_s +
-	                                  policy->added_s / devices +
-	                                  iterations_more * x->iteration_s};
+	                       .seconds = seconds,
+	                       .expected_s = seconds + iterations_more * x->resend_s};
+}
+
+/* Where a device can't hold the state whole, each iteration may have to gather the parameters and to
+ * add up their gradients again, as the quickest plan without a memory limit does once. */
+static double resend_s(const sw_grid_search *x)
+{
+	const sw_variant *first = sw_search_variant(x->search, 0);
+	return x->state_bytes > x->memory_bytes ? first->unconstrained.cost.communication_s : 0;
 }
 
 /* Return the ratio of the first variant's peak on one device of the cluster to its predicted peak
@@ -177,6 +189,7 @@ static sw_status grid_new(sw_search *s)
 		&x->points, sw_plan_remat_device(s->asked.cluster, program), &x->policies, s->err);
 	if (status != SW_OK)
 		return status;
+	x->resend_s = resend_s(x);
 	sw_remat_policy none = x->policies.data[0];
 	choose_rows(x);
 	choose_columns(x);
@@ -215,7 +228,7 @@ static size_t most_promising(const sw_grid_search *x, bool smallest)
 			continue;
 		bool fits = c->bytes <= x->memory_bytes && !smallest,
 		     best_fits = b && b->bytes <= x->memory_bytes && !smallest;
-		if (!b || (fits && !best_fits) || (fits && c->seconds < b->seconds) ||
+		if (!b || (fits && !best_fits) || (fits && c->expected_s < b->expected_s) ||
 		    (!fits && !best_fits && c->bytes < b->bytes))
 			best = i;
 	}
@@ -326,7 +339,7 @@ static size_t next_elsewhere(const sw_grid_search *x)
 		const saving_choice *c = &x->items[i];
 		if (!c->tried && c->bytes <= x->memory_bytes && c->seconds < step_s &&
 		    !cannot_fit(x, i / columns, i % columns) &&
-		    (best == x->n || c->seconds < x->items[best].seconds))
+		    (best == x->n || c->expected_s < x->items[best].expected_s))
 			best = i;
 	}
 	return best;
@@ -362,7 +375,7 @@ static sw_status bound_choice(const sw_grid_search *x, size_t i, int64_t *share_
 }
 
 /* More microbatches of one policy only add kernels: the first that fits by its even share bounds
- * all. */
+ * all. Where time is up, what is known is no bound of all. */
 double sw_saving_bound_s(sw_search *s)
 {
 	const sw_grid_search *x = s->proposals.grid;
@@ -370,6 +383,8 @@ double sw_saving_bound_s(sw_search *s)
 	for (size_t i = 0; x && i < x->n; i++) {
 		int64_t share_bytes;
 		double kernels_s;
+		if (sw_search_left_s(s) <= 0)
+			return 0;
 		if (bound_choice(x, i, &share_bytes, &kernels_s) != SW_OK)
 			continue;
 		if (share_bytes <= sw_search_memory(s))

@@ -16,6 +16,16 @@
 
 /* ---- pruning ---------------------------------------------------------------------------- */
 
+/* Do the mesh's inputs alone exceed the memory, while a smaller plan is known? */
+static bool is_too_large(const sw_search *s, const sw_mesh_search *m)
+{
+	const sw_variant *least = sw_variant_least(s);
+	return s->wave->mode != SW_MEMORY_UNCONSTRAINED &&
+	       m->bounds.input_bytes > s->wave->memory_bytes &&
+	       (sw_search_has_incumbent(s) ||
+	        (least && least->least.cost.peak_bytes <= m->bounds.input_bytes));
+}
+
 void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m)
 {
 	/* A wave with a tolerance keeps meshes that are somewhat behind. */
@@ -26,6 +36,7 @@ void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m
 	sw_estimate estimate = {.step_s = m->bounds.kernels_s,
 	                        .model_s = m->bounds.kernels_s,
 	                        .by_model = tolerant,
+	                        .too_large = is_too_large(s, m),
 	                        .deferrable = unconstrained && !tolerant};
 	sw_untried untried = sw_prune(tally, s->wave->tolerance, &estimate);
 	if (untried != SW_UNTRIED_NOT)
