@@ -198,8 +198,9 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		.remat = read_remat(c),
 		.least = &least,
 	};
+	sw_plan_options staged;
 	cli_stages_asked asked = {
-		.program = program, .sidecar = sidecar, .cluster = &cluster, .options = &options};
+		.program = program, .sidecar = sidecar, .cluster = &cluster, .options = &staged};
 	sw_plan_options whole;
 	bool wins = false;
 	sw_status status = sw_plan_strategy_parse(c->values.strategy ? c->values.strategy : "auto",
@@ -217,12 +218,17 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 	if (c->values.pin)
 		status = sw_pins_read(c->values.pin, &pins, err);
 	whole = options;
-	/* Without stages, as many microbatches as are best for it. */
-	if (asked.n_stages != 1)
+	/* Without stages, as many microbatches as are best for it, in half of the time. */
+	if (asked.n_stages != 1) {
 		whole.microbatches = 0;
+		whole.time_limit_s = options.time_limit_s / 2;
+	}
 	if (status == SW_OK)
 		status = sw_plan_make(program, c->argument, sidecar, &cluster, &whole, &plan, err);
-	if (asked.n_stages != 1 && (status == SW_OK || least))
+	staged = options;
+	if (options.time_limit_s > 0)
+		staged.time_limit_s = SW_MAX(options.time_limit_s - (sw_now_s() - start_s), 0.1);
+	if (asked.n_stages != 1 && (status == SW_OK || status == SW_NO))
 		status = cli_plan_stages(c, &asked, plan, &wins, err);
 	if (wins)
 		goto done;

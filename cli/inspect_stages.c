@@ -77,7 +77,7 @@ static sw_status find_microbatches(const cli *c, const sw_program *canonical,
 sw_status cli_inspect_stages(cli *c, const sw_program *canonical, const sw_sidecar *sidecar,
                              sw_text *text, json_t *json, sw_error *err)
 {
-	sw_stage_options options = {0, device, TOLERANCE};
+	sw_stage_options options = {.device = device, .tolerance = TOLERANCE};
 	sw_program *looped = NULL;
 	sw_stages stages;
 	int32_t microbatches = 0;

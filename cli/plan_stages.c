@@ -60,26 +60,25 @@ static void compare(const cli *c, const sw_pipelined *stages, const sw_plan *who
 static sw_status add_bounds(const cli *c, const cli_stages_asked *asked, json_t **bounds,
                             sw_error *err)
 {
-	int64_t n = asked->cluster->n_devices, first = asked->n_stages ? asked->n_stages : 2,
-		last = asked->n_stages ? asked->n_stages : n;
+	int64_t devices = asked->cluster->n_devices;
+	int32_t numbers[64] = {asked->n_stages};
+	size_t n = asked->n_stages ? 1 : 0;
+	double bounds_s[SW_COUNT(numbers)];
 	sw_text text = {0};
-	sw_status status = SW_OK;
 	*bounds = json_object();
-	for (int64_t d = first; d <= last && status == SW_OK; d *= 2) {
-		double bound_s;
+	for (int64_t d = 2; d <= devices && !asked->n_stages; d *= 2)
+		if (devices % d == 0)
+			numbers[n++] = (int32_t)d;
+	sw_status status = sw_pipelined_bounds_s(asked->program, asked->sidecar, asked->cluster,
+	                                         numbers, n, bounds_s, err);
+	for (size_t i = 0; i < n && status == SW_OK; i++) {
 		char number[24];
-		if (n % d)
-			continue;
-		status = sw_pipelined_bound_s(asked->program, asked->sidecar, asked->cluster,
-		                              (int32_t)d, &bound_s, err);
-		if (status)
-			break;
-		snprintf(number, sizeof(number), "%lld", (long long)d);
-		json_object_set_new(*bounds, number, json_real(bound_s));
+		snprintf(number, sizeof(number), "%d", numbers[i]);
+		json_object_set_new(*bounds, number, json_real(bounds_s[i]));
 		sw_text_addf(&text,
-		             "%s%lld: ", text.len ? "; " : "least     with stages, however cut, ",
-		             (long long)d);
-		sw_text_add_seconds(&text, bound_s);
+		             "%s%d: ", i ? "; " : "least     with stages, however cut, ",
+		             numbers[i]);
+		sw_text_add_seconds(&text, bounds_s[i]);
 	}
 	sw_text_add(&text, "\n");
 	cli_print(c, &text);

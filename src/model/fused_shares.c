@@ -10,6 +10,7 @@
 #include "model/internal.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "fuse/fuse.h"
 
@@ -39,20 +40,67 @@ static bool ends_kernel(const sw_kernels *kernels, sw_id id)
 	return kernel->n_ops == 1 || kernel->ops[kernel->n_ops - 1] == id;
 }
 
-static double share_of(const sw_kernels *kernels, const sw_cluster *cluster, sw_id id)
+/* The seconds of an op as part of its kernel, which takes `alone` by itself; all but the overhead
+ * divided among so many devices. */
+static double fused_s(const sw_kernels *kernels, const sw_cluster *cluster, sw_id id, double alone,
+                      double devices)
 {
 	const sw_program *program = kernels->program;
-	double alone = kernels->owner[id] == SW_NO_ID ? 0 : sw_cost_op(cluster, program, id);
-	if (alone <= 0)
-		return 1;
 	double overhead = cluster->device.kernel_overhead_s;
 	double flops = sw_cost_may_be_attention(sw_op_at(program, id))
 	                       ? sw_op_flops(program, id)
 	                       : sw_cost_flops(cluster, program, id);
 	double operations = sw_cost_part(cluster, program, id, flops, 0);
-	double fused = fmax(operations, fmax(alone - overhead, 0) * moved_share(kernels, id)) +
-	               (ends_kernel(kernels, id) ? overhead : 0);
-	return fmin(fused / alone, 1);
+	double work = fmax(operations, fmax(alone - overhead, 0) * moved_share(kernels, id));
+	return work / devices + (ends_kernel(kernels, id) ? overhead : 0);
+}
+
+static double share_of(const sw_kernels *kernels, const sw_cluster *cluster, sw_id id)
+{
+	double alone =
+		kernels->owner[id] == SW_NO_ID ? 0 : sw_cost_op(cluster, kernels->program, id);
+	return alone <= 0 ? 1 : fmin(fused_s(kernels, cluster, id, alone, 1) / alone, 1);
+}
+
+/* Loops and branches take what is in them; callees come before callers. */
+static void add_regions(const sw_program *program, double *seconds)
+{
+	double *all_s = sw_alloc(sizeof(double) * (program->computations.len + 1));
+	for (size_t c = 0; c < program->computations.len; c++) {
+		const sw_computation *computation = &program->computations.data[c];
+		for (size_t i = 0; i < computation->ops.len; i++) {
+			sw_id id = computation->ops.data[i];
+			const sw_op *op = sw_op_at(program, id);
+			bool loop = op->opcode == SW_OP_WHILE;
+			for (uint32_t k = 0; k < op->n_called &&
+			                     (loop || op->opcode == SW_OP_CONDITIONAL ||
+			                      op->opcode == SW_OP_CALL);
+			     k++)
+				seconds[id] += all_s[op->called[k]] *
+				               (loop ? (double)sw_op_trips(op) : 1);
+			all_s[c] += seconds[id];
+		}
+	}
+	free(all_s);
+}
+
+void sw_fused_seconds(const sw_cluster *cluster, const sw_program *program, int64_t devices,
+                      double *seconds)
+{
+	sw_kernels kernels;
+	double overhead = cluster->device.kernel_overhead_s;
+	sw_kernels_find(&kernels, program, cluster->device.fusion);
+	for (sw_id id = 0; id < program->ops.len; id++) {
+		double alone = sw_cost_op(cluster, program, id),
+		       apart = alone > 0 ? fmax(alone - overhead, 0) / (double)devices + overhead
+		                         : 0;
+		seconds[id] = alone > 0 && kernels.owner[id] != SW_NO_ID
+		                      ? fmin(fused_s(&kernels, cluster, id, alone, (double)devices),
+		                             apart)
+		                      : apart;
+	}
+	sw_kernels_clear(&kernels);
+	add_regions(program, seconds);
 }
 
 void sw_fused_shares_find(sw_analysis *a)

@@ -296,6 +296,13 @@ bool sw_mesh_refines(const sw_mesh *mesh, const sw_mesh *other);
  * its dimensions. */
 double sw_mesh_input_bytes(const sw_mesh *mesh, const sw_roles *roles);
 
+/* ---- fused_shares.c: what ops take as parts of kernels ----------------------------------- */
+
+/* Set seconds[op] of each op of a program whose work is divided evenly among so many devices, as a
+ * part of its kernel where devices fuse. Only the op that ends a kernel has its overhead. */
+void sw_fused_seconds(const sw_cluster *cluster, const sw_program *program, int64_t devices,
+                      double *seconds);
+
 /* ---- pairwise_problem.c: one mesh as a pairwise problem --------------------------------- */
 
 #define SW_COST_UNIT_S 1e-12 /* the problem's costs are whole picoseconds */

@@ -31,11 +31,49 @@ typedef struct sw_pipelined_request {
  * by the caller, also if this fails. */
 sw_status sw_pipelined_slice(const sw_cluster *cluster, int32_t n_stages, sw_cluster *slice,
                              sw_error *err);
-/* Plan with these numbers and this rematerialisation (NULL: none). SW_NO with *least_s > 0 if no
+/* What no step of the canonical program is below, in stages on slices like this one. */
+double sw_pipelined_slice_bound_s(const sw_program *canonical, const sw_sidecar *sidecar,
+                                  const sw_cluster *slice, int32_t n_stages);
+
+/* What a trial is of. */
+typedef struct sw_pipelined_numbers {
+	int32_t n_stages, microbatches;
+	const char *remat; /* NULL: none */
+	/* Stages are cut into so many pieces, each on the slice of a stage: what is opened is no
+	 * plan, but has smaller steps to learn from. 0: as many as stages. */
+	int32_t n_pieces;
+} sw_pipelined_numbers;
+
+typedef struct sw_stage_store sw_stage_store;
+
+/* Cut the program and write the steps of the stages, without plans. op_s: seconds of each op of the
+ * looped program by which it is cut; NULL: those of its kernels. */
+sw_status sw_pipelined_open(const sw_pipelined_request *request, sw_stage_store *store,
+                            sw_pipelined_numbers numbers, const double *op_s, sw_pipelined **out,
+                            sw_error *err);
+/* Plan one stage of it, or the one that it is like. */
+sw_status sw_pipelined_plan_stage(sw_pipelined *p, sw_stage_store *store, int32_t stage,
+                                  int64_t memory_bytes, sw_error *err);
+/* Plan all stages, on the meshes of p->mesh, and find the schedule. SW_NO with *least_s > 0 if no
  * step of it takes less than that, and that is no less than known_s. */
-sw_status sw_pipelined_try(const sw_pipelined_request *request, int32_t n_stages,
-                           int32_t microbatches, const char *remat, double known_s,
-                           sw_pipelined **out, double *least_s, sw_error *err);
+sw_status sw_pipelined_plan(sw_pipelined *p, sw_stage_store *store,
+                            const sw_pipelined_options *options, double known_s, double *least_s,
+                            sw_error *err);
+/* A stage whose plan is known, by which others are estimated. */
+typedef struct sw_pipelined_probe {
+	sw_stage_times times;
+	sw_stage_load load;
+	int32_t microbatches; /* of the trial that it is of */
+} sw_pipelined_probe;
+/* Plan the stage with the median load. */
+sw_status sw_pipelined_probe_stage(sw_pipelined *p, sw_stage_store *store, int64_t memory_bytes,
+                                   sw_pipelined_probe *probe, sw_error *err);
+/* Suppose the stages' times by those of a probe on the same slice, and play the schedule. */
+sw_status sw_pipelined_estimate(sw_pipelined *p, const sw_pipelined_options *options,
+                                const sw_pipelined_probe *probe, sw_error *err);
+/* Seconds of a byte between two neighbouring slices, all of whose links are in use. */
+double sw_pipelined_byte_s(const sw_cluster *cluster, const sw_cluster *slice);
+int64_t sw_pipelined_memory(const sw_pipelined *p, const sw_pipelined_options *options);
 /* Set p->costs from the stages' times. */
 void sw_pipelined_fill_costs(sw_pipelined *p, int64_t memory_bytes);
 /* Play the schedule, or each that is possible (-1); keep the quickest that fits, its bound, and

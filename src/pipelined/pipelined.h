@@ -36,9 +36,10 @@ typedef struct sw_stage_times {
 } sw_stage_times;
 
 /* Play the plan of a stage's step. Kernels, and waits for collectives, belong to the part of the
- * ops that they are made of. */
+ * ops that they are made of. op_s [ops of the step's program] gets the seconds of a microbatch of
+ * each op of its loop; NULL: they are not wanted. */
 sw_status sw_stage_times_of(const sw_plan *plan, const sw_stage_step *step, const sw_stages *stages,
-                            sw_stage_times *times, sw_error *err);
+                            sw_stage_times *times, double *op_s, sw_error *err);
 
 /* ---- plans ------------------------------------------------------------------------------- */
 
@@ -46,12 +47,14 @@ typedef struct sw_planned_stage {
 	sw_stage_step step;
 	sw_sidecar sidecar;
 	int32_t like;  /* the first stage with the same step and slice: itself, if it is that */
-	sw_plan *plan; /* owned by the stage `like`; NULL elsewhere, and of a file that was read */
+	/* NULL where it is that of the stage `like`, and of a file that was read */
+	sw_plan *plan;
 	const char *chosen;                   /* what it is called */
 	const char *program_path, *plan_path; /* of the file's; NULL before it is written */
 	int64_t first_device;
 	uint32_t n_ops; /* in its loop */
 	sw_stage_times times;
+	const double *op_s;                     /* [ops of the step's program]: of a microbatch */
 	double send_forward_s, send_backward_s; /* a microbatch, to the next stage; and from it */
 	int64_t forward_bytes, backward_bytes;
 } sw_planned_stage;
@@ -69,12 +72,16 @@ typedef struct sw_pipelined_options {
 typedef struct sw_pipelined {
 	sw_arena arena;
 	const sw_cluster *cluster; /* borrowed */
-	sw_cluster slice;          /* of each stage */
-	sw_program *canonical, *looped;
+	/* What programs and plans belong to; NULL: to a search that is still going on, or to nobody,
+	 * of a file that was read. */
+	struct sw_stage_store *store;
+	const sw_cluster *slice; /* of each stage */
+	const sw_program *looped;
 	sw_stages cut;
 	const char *program_path;
 	int32_t n_stages, microbatches;
 	const char *remat; /* a policy; NULL: none */
+	const char *mesh;  /* stages are planned on meshes whose name begins so; NULL: all */
 	sw_planned_stage *stages;
 	sw_named_schedule schedule;
 	sw_pipeline_costs costs;
@@ -92,11 +99,12 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
                             const sw_sidecar *sidecar, const sw_cluster *cluster,
                             const sw_pipelined_options *options, sw_pipelined **out, sw_error *err);
 void sw_pipelined_free(sw_pipelined *plan);
-/* Set *bound_s to seconds that no plan with n_stages stages on equal slices is below, however the
- * program is cut, padded, computed again or run in microbatches. */
-sw_status sw_pipelined_bound_s(const sw_program *program, const sw_sidecar *sidecar,
-                               const sw_cluster *cluster, int32_t n_stages, double *bound_s,
-                               sw_error *err);
+/* Set bounds_s[i] to seconds that no plan with n_stages[i] stages on equal slices is below, however
+ * the program is cut, padded, computed again or run in microbatches. SW_ERR_INPUT: a number does not
+ * divide the devices. */
+sw_status sw_pipelined_bounds_s(const sw_program *program, const sw_sidecar *sidecar,
+                                const sw_cluster *cluster, const int32_t *n_stages, size_t n,
+                                double *bounds_s, sw_error *err);
 
 /* Return the most microbatches that a stage holds at once. */
 int32_t sw_pipelined_in_flight(const sw_pipelined *plan, int32_t stage);

@@ -32,7 +32,7 @@ static void add_table(const sw_pipelined *p, sw_text *text)
 		const sw_planned_stage *s = &p->stages[i];
 		sw_table_cell(&table, "%d", i);
 		sw_table_cell(&table, "%lld-%lld", (long long)s->first_device,
-		              (long long)(s->first_device + p->slice.n_devices - 1));
+		              (long long)(s->first_device + p->slice->n_devices - 1));
 		sw_table_cell(&table, "%u", s->n_ops);
 		sw_table_cell_number(&table, sw_text_add_seconds,
 		                     s->times.part_s[SW_STAGE_FORWARD]);
@@ -83,7 +83,7 @@ static void add_limits(const sw_pipelined *p, sw_text *text)
 void sw_pipelined_print(const sw_pipelined *p, sw_text *text)
 {
 	sw_text_addf(text, "stages    %d on slices of %lld devices, %d microbatches, %s",
-	             p->n_stages, (long long)p->slice.n_devices, p->microbatches,
+	             p->n_stages, (long long)p->slice->n_devices, p->microbatches,
 	             sw_pipeline_name(p->schedule));
 	if (p->remat)
 		sw_text_addf(text, ", remat %s", p->remat);
@@ -108,7 +108,7 @@ json_t *sw_pipelined_json(const sw_pipelined *p)
 			json_pack(
 				"{s:I, s:I, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:s}",
 				"first_device", (json_int_t)s->first_device, "devices",
-				(json_int_t)p->slice.n_devices, "ops", (int)s->n_ops, "like",
+				(json_int_t)p->slice->n_devices, "ops", (int)s->n_ops, "like",
 				s->like, "forward_s", s->times.part_s[SW_STAGE_FORWARD],
 				"input_gradient_s", s->times.part_s[SW_STAGE_INPUT_GRADIENT],
 				"weight_gradient_s", s->times.part_s[SW_STAGE_WEIGHT_GRADIENT],

@@ -1,7 +1,8 @@
 /* One plan with stages: cut, plan each stage, take its times, play the schedule. */
+#include <math.h>
 #include <string.h>
 
-#include "pipelined/internal.h"
+#include "pipelined/stage_store.h"
 
 /* A stage may have this much more than the least possible maximum, where fewer bytes cross then. */
 #define TOLERANCE 0.05
@@ -37,6 +38,19 @@ sw_status sw_pipelined_slice(const sw_cluster *cluster, int32_t n_stages, sw_clu
 	if (status == SW_OK && n_stages > 1)
 		status = sw_cluster_take(slice, what, err);
 	return status ? in_words(err, status, "--stages %d", n_stages) : SW_OK;
+}
+
+double sw_pipelined_byte_s(const sw_cluster *cluster, const sw_cluster *slice)
+{
+	int64_t n = slice->n_devices;
+	if (n >= cluster->n_devices)
+		return 0;
+	int32_t level = sw_cluster_meeting_level(cluster, n - 1, n);
+	/* Parts of that level within a slice, each with a link of its own. */
+	int64_t parts = 0;
+	for (int64_t i = 0; i < n; i++)
+		parts += i == 0 || sw_cluster_meeting_level(cluster, i - 1, i) <= level;
+	return 1 / (cluster->levels[level].bandwidth * (double)parts);
 }
 
 /* ---- the stages -------------------------------------------------------------------------- */
@@ -84,44 +98,48 @@ static sw_status write_steps(sw_pipelined *p, const sw_sidecar *whole, sw_error 
 		sw_stage_step_sidecar(&s->step, &p->cut, whole, &s->sidecar);
 		s->like = i;
 		s->like = find_like(p, i);
-		s->first_device = i * p->slice.n_devices;
+		s->first_device = i * p->slice->n_devices;
 		s->n_ops = count_ops(p, &s->step);
 	}
 	return status;
 }
 
-static sw_status plan_stage(sw_pipelined *p, int32_t stage, const sw_plan_options *options,
+static sw_status plan_stage(sw_pipelined *p, sw_stage_store *store, int32_t stage,
                             int64_t memory_bytes, sw_error *err)
 {
 	sw_planned_stage *s = &p->stages[stage];
-	sw_plan_options own = *options;
-	sw_plan *plan = NULL;
+	sw_stage_planning how = {&p->cut, p->slice, memory_bytes, p->mesh};
+	const sw_stored_plan *planned;
 	if (s->like != stage) {
 		s->times = p->stages[s->like].times;
+		s->op_s = p->stages[s->like].op_s;
 		s->chosen = p->stages[s->like].chosen;
 		return SW_OK;
 	}
-	own.microbatches = 1;
-	own.remat = "none";
-	own.least = NULL;
-	own.memory_bytes = memory_bytes;
-	sw_status status = sw_plan_make(s->step.program, p->program_path, &s->sidecar, &p->slice,
-	                                &own, &plan, err);
+	sw_status status =
+		sw_stage_store_plan(store, &s->step, &s->sidecar, &how, &planned, err);
 	if (status)
 		return in_words(err, status, "stage %d", stage);
-	sw_plan_free(s->plan);
-	s->plan = plan;
-	s->chosen = sw_arena_text(&p->arena, s->plan->chosen);
-	return sw_stage_times_of(s->plan, &s->step, &p->cut, &s->times, err);
+	s->plan = planned->plan;
+	s->times = planned->times;
+	s->op_s = planned->op_s;
+	s->chosen = s->plan->chosen;
+	return SW_OK;
+}
+
+sw_status sw_pipelined_plan_stage(sw_pipelined *p, sw_stage_store *store, int32_t stage,
+                                  int64_t memory_bytes, sw_error *err)
+{
+	return plan_stage(p, store, p->stages[stage].like, memory_bytes, err);
 }
 
 /* Give up where a stage alone takes no less than a plan that is known. */
-static sw_status plan_stages(sw_pipelined *p, const sw_plan_options *options, double known_s,
-                             double *least_s, sw_error *err)
+static sw_status plan_stages(sw_pipelined *p, sw_stage_store *store, int64_t memory_bytes,
+                             double known_s, double *least_s, sw_error *err)
 {
 	sw_status status = SW_OK;
 	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++) {
-		status = plan_stage(p, i, options, options->memory_bytes, err);
+		status = plan_stage(p, store, i, memory_bytes, err);
 		if (status == SW_OK && p->stages[i].times.step_s >= known_s)
 			status = sw_fail(err, SW_NO, "stage %d of %d alone takes %.3g s", i,
 			                 p->n_stages, p->stages[i].times.step_s);
@@ -149,8 +167,8 @@ static int64_t most_beyond(const sw_pipelined *p, int32_t stage)
 
 /* Plan again what does not fit, with less memory for its program: what is left beside the
  * microbatches in flight. Stages that nothing fits in any more keep their plans. */
-static sw_status shrink_stages(sw_pipelined *p, const sw_plan_options *options,
-                               int64_t memory_bytes, bool *changed, sw_error *err)
+static sw_status shrink_stages(sw_pipelined *p, sw_stage_store *store, int64_t memory_bytes,
+                               bool *changed, sw_error *err)
 {
 	sw_status status = SW_OK;
 	*changed = false;
@@ -159,27 +177,27 @@ static sw_status shrink_stages(sw_pipelined *p, const sw_plan_options *options,
 		if (p->stages[i].like != i || left <= 0 ||
 		    p->stages[i].times.peak_bytes + beyond <= memory_bytes)
 			continue;
-		status = plan_stage(p, i, options, left, err);
+		status = plan_stage(p, store, i, left, err);
 		*changed |= status == SW_OK;
 		status = status == SW_NO ? SW_OK : status;
 	}
 	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++)
 		if (p->stages[i].like != i)
-			status = plan_stage(p, i, options, 0, err);
+			status = plan_stage(p, store, i, 0, err);
 	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++)
 		status = sw_stage_transfers(p, i, err);
 	return status;
 }
 
-static sw_status play_stages(sw_pipelined *p, const sw_pipelined_options *options, sw_error *err)
+static sw_status play_stages(sw_pipelined *p, sw_stage_store *store,
+                             const sw_pipelined_options *options, sw_error *err)
 {
-	int64_t memory_bytes = options->plan.memory_bytes ? options->plan.memory_bytes
-	                                                  : sw_cost_memory_bytes(&p->slice.device);
+	int64_t memory_bytes = sw_pipelined_memory(p, options);
 	sw_status status = SW_OK;
 	bool again = true;
 	for (int k = 0; k <= SHRINKS && again && status == SW_OK; k++) {
 		if (k)
-			status = shrink_stages(p, &options->plan, memory_bytes, &again, err);
+			status = shrink_stages(p, store, memory_bytes, &again, err);
 		if (status || !again)
 			break;
 		sw_pipelined_fill_costs(p, memory_bytes);
@@ -191,54 +209,49 @@ static sw_status play_stages(sw_pipelined *p, const sw_pipelined_options *option
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
-static sw_status cut_program(sw_pipelined *p, const sw_program *program, const sw_sidecar *sidecar,
+int64_t sw_pipelined_memory(const sw_pipelined *p, const sw_pipelined_options *options)
+{
+	int64_t asked = options->plan.memory_bytes;
+	return asked ? asked : sw_cost_memory_bytes(&p->slice->device);
+}
+
+static sw_status cut_program(sw_pipelined *p, sw_stage_store *store, const double *op_s,
                              sw_error *err)
 {
 	sw_stage_options how = {.n_stages = p->n_stages, .tolerance = TOLERANCE};
-	sw_program *rewritten = NULL;
-	sw_status status = sw_rewrite_canonical(program, &p->canonical, err);
-	if (status)
-		return status;
-	how.device = sw_plan_remat_device(p->cluster, p->canonical);
-	if (p->remat)
-		status = sw_rewrite_remat_policy(p->canonical, p->remat, how.device, &rewritten,
-		                                 err);
-	if (status)
-		return status;
-	status = sw_rewrite_microbatches(rewritten ? rewritten : p->canonical, sidecar,
-	                                 p->microbatches, &p->looped, err);
-	sw_program_free(rewritten);
+	double *fused_s = NULL;
+	sw_status status =
+		sw_stage_store_looped(store, p->microbatches, p->remat, &p->looped, err);
+	if (status == SW_OK && !op_s) {
+		fused_s = sw_alloc(sizeof(double) * (p->looped->ops.len + 1));
+		sw_fused_seconds(p->cluster, p->looped, p->slice->n_devices, fused_s);
+	}
+	how.op_s = op_s ? op_s : fused_s;
+	how.byte_s = sw_pipelined_byte_s(p->cluster, p->slice);
 	if (status == SW_OK)
 		status = sw_stages_init(&p->cut, p->looped, &how, err);
+	free(fused_s);
 	/* The program was asked for in stages, which it does not have. */
 	return status == SW_NO ? SW_ERR_INPUT : status;
 }
 
-sw_status sw_pipelined_try(const sw_pipelined_request *request, int32_t n_stages,
-                           int32_t microbatches, const char *remat, double known_s,
-                           sw_pipelined **out, double *least_s, sw_error *err)
+sw_status sw_pipelined_open(const sw_pipelined_request *request, sw_stage_store *store,
+                            sw_pipelined_numbers numbers, const double *op_s, sw_pipelined **out,
+                            sw_error *err)
 {
-	double start_s = sw_now_s();
-	*least_s = 0;
 	sw_pipelined *p = *out = sw_alloc(sizeof(sw_pipelined));
-	const sw_plan_options *options = &request->options->plan;
 	sw_arena_init(&p->arena);
 	p->cluster = request->cluster;
 	p->program_path = request->program_path;
-	p->n_stages = n_stages;
-	p->microbatches = microbatches;
-	p->remat = remat;
-	p->stages = SW_NEW_N(&p->arena, sw_planned_stage, n_stages);
-	sw_status status = sw_pipelined_slice(p->cluster, n_stages, &p->slice, err);
+	p->n_stages = numbers.n_pieces ? numbers.n_pieces : numbers.n_stages;
+	p->microbatches = numbers.microbatches;
+	p->remat = numbers.remat;
+	p->stages = SW_NEW_N(&p->arena, sw_planned_stage, p->n_stages);
+	sw_status status = sw_stage_store_slice(store, numbers.n_stages, &p->slice, err);
 	if (status == SW_OK)
-		status = cut_program(p, request->program, request->sidecar, err);
+		status = cut_program(p, store, op_s, err);
 	if (status == SW_OK)
 		status = write_steps(p, request->sidecar, err);
-	if (status == SW_OK)
-		status = plan_stages(p, options, known_s, least_s, err);
-	if (status == SW_OK)
-		status = play_stages(p, request->options, err);
-	p->planning_s = sw_now_s() - start_s;
 	if (status) {
 		sw_pipelined_free(p);
 		*out = NULL;
@@ -246,21 +259,28 @@ sw_status sw_pipelined_try(const sw_pipelined_request *request, int32_t n_stages
 	return status;
 }
 
+sw_status sw_pipelined_plan(sw_pipelined *p, sw_stage_store *store,
+                            const sw_pipelined_options *options, double known_s, double *least_s,
+                            sw_error *err)
+{
+	*least_s = 0;
+	sw_status status =
+		plan_stages(p, store, options->plan.memory_bytes, known_s, least_s, err);
+	return status ? status : play_stages(p, store, options, err);
+}
+
 void sw_pipelined_free(sw_pipelined *p)
 {
 	if (!p)
 		return;
 	for (int32_t i = 0; i < p->n_stages; i++) {
-		sw_plan_free(p->stages[i].plan);
 		sw_sidecar_clear(&p->stages[i].sidecar);
 		sw_stage_step_clear(&p->stages[i].step);
 	}
 	if (p->cut.program)
 		sw_stages_clear(&p->cut);
 	sw_pipeline_played_free(&p->played);
-	sw_program_free(p->looped);
-	sw_program_free(p->canonical);
-	sw_cluster_clear(&p->slice);
 	sw_arena_clear(&p->arena);
+	sw_stage_store_free(p->store);
 	free(p);
 }

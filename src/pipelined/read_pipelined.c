@@ -98,7 +98,9 @@ static sw_status read_stage(index_reader *x, json_t *item, int32_t i)
 		               "%s: expected an earlier stage in \"like\", and counts of devices "
 		               "and ops",
 		               where);
-	x->p->slice.n_devices = devices;
+	sw_cluster *slice = SW_NEW(&x->p->arena, sw_cluster);
+	slice->n_devices = devices;
+	x->p->slice = slice;
 	s->n_ops = (uint32_t)ops;
 	s->like = (int32_t)like;
 	return SW_OK;

@@ -1,98 +1,190 @@
-/* How many stages and microbatches, and what is computed again. */
+/* How many stages and microbatches, and what is computed again.
+ *
+ * A TRIAL is a number of stages, of microbatches and a rematerialisation. One stage of one trial of
+ * each number of stages is planned, on one mesh; by it all its trials are estimated, and in that
+ * order planned, on one mesh each, as far as the budget goes. The quickest is cut again by the
+ * seconds of its plans, and its stages are planned on the best of all free meshes. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "pipelined/internal.h"
+#include "pipelined/stage_store.h"
 
 /* Microbatches per stage that are tried: with fewer, stages are idle; with more, kernels are small
- * and what is done for each microbatch is done more often. The search begins at START and climbs.
- */
+ * and what is done for each microbatch is done more often. The first probe has START of them. */
 static const int32_t per_stage[] = {1, 2, 4, 8, 16};
 #define START 2
-/* More stages are given up where this many numbers of stages, one after the other, are no faster.
+/* Ops of the stages that are planned on one mesh, beyond the first trials, and how many those are.
  */
+#define TRIAL_OPS 12000
+#define FIRST_TRIALS 2
+/* A trial whose estimate is that much above the best plan is not planned. */
+#define HOPELESS 1.25
+/* More stages are given up where so many numbers of stages are estimated to be slower. */
 #define WORSE_NUMBERS 2
+/* How often stages are cut again by the seconds of their plans. */
+#define RECUTS 2
 
-/* The quickest so far of those that fit. */
+typedef struct stage_trial {
+	sw_pipelined_numbers numbers;
+	sw_pipelined *opened; /* cut, without plans; NULL: it was planned, or failed */
+	double estimate_s;
+	size_t order;
+} stage_trial;
+
 typedef struct stage_search {
 	const sw_pipelined_request *request;
-	sw_pipelined *best;
-	double start_s;
+	const sw_pipelined_options *options;
+	sw_stage_store *store;
+	sw_pipelined *best; /* of those that fit, the quickest */
+	SW_VEC(stage_trial) trials;
 	bool out_of_time;
 	sw_error first; /* why the first one that failed did */
 	sw_status first_status;
+	sw_progress progress;
 } stage_search;
 
-/* How good a trial was: seconds, at least if it was given up; INFINITY if no stages came of it, or
- * they do not fit. */
-typedef struct trial {
-	double step_s;
-	bool refused; /* for another reason than memory */
-} trial;
-
-static bool keep(stage_search *s, sw_pipelined *plan)
-{
-	bool better = !s->best || (plan->fits && !s->best->fits) ||
-	              (plan->fits == s->best->fits && plan->played.step_s < s->best->played.step_s);
-	sw_pipelined_free(better ? s->best : plan);
-	if (better)
-		s->best = plan;
-	return better;
-}
+/* ---- questions --------------------------------------------------------------------------- */
 
 static bool is_late(stage_search *s)
 {
-	double limit_s = s->request->options->plan.time_limit_s;
-	s->out_of_time |= limit_s > 0 && sw_now_s() - s->start_s > limit_s;
-	return s->out_of_time && (s->best || s->first_status);
+	s->out_of_time |= sw_stage_store_left_s(s->store) <= 0;
+	return s->out_of_time;
 }
 
 /* The step that is to be beaten. */
 static double known_s(const stage_search *s)
 {
-	double known = s->request->options->known_s > 0 ? s->request->options->known_s : INFINITY;
+	double known = s->options->known_s > 0 ? s->options->known_s : INFINITY;
 	return s->best && s->best->fits ? fmin(known, s->best->played.step_s) : known;
 }
 
-static trial try_one(stage_search *s, int32_t d, int32_t m, const char *remat)
+static void note_failure(stage_search *s, sw_status status, const sw_error *err)
 {
-	sw_pipelined *plan = NULL;
-	sw_error err = {0};
-	double least_s = 0;
-	if (is_late(s))
-		return (trial){INFINITY, true};
-	sw_status status =
-		sw_pipelined_try(s->request, d, m, remat, known_s(s), &plan, &least_s, &err);
-	if (status == SW_OK) {
-		trial ended = {plan->fits ? plan->played.step_s : INFINITY, false};
-		keep(s, plan);
-		return ended;
-	}
-	if (!s->first_status) {
-		s->first_status = status;
-		s->first = err;
-	}
-	return least_s > 0 ? (trial){least_s, true} : (trial){INFINITY, status != SW_NO};
+	if (s->first_status)
+		return;
+	s->first_status = status;
+	s->first = *err;
 }
 
-/* Without recomputation, or else by the first policy with which all stages fit. */
-static double try_remats(stage_search *s, int32_t d, int32_t m)
+/* The mesh on which stages are planned first: the outer levels of the slice, and the innermost one;
+ * where there is one level, its outermost atom and the others. NULL: all meshes. */
+static const char *first_mesh(const sw_cluster *slice, sw_arena *arena)
 {
-	const char *asked = s->request->options->plan.remat;
-	if (asked)
-		return try_one(s, d, m, strcmp(asked, "none") ? asked : NULL).step_s;
-	trial ended = try_one(s, d, m, NULL);
-	const char *known = s->request->options->known_remat;
-	if (isinf(ended.step_s) && !ended.refused && known) {
-		ended = try_one(s, d, m, known);
-		if (ended.refused)
-			return ended.step_s;
+	const sw_atoms *atoms = &slice->atoms;
+	int64_t inner = 1;
+	char name[64];
+	if (atoms->n < 2)
+		return NULL;
+	for (int32_t a = 0; a < atoms->n; a++)
+		if (slice->atom_level[a] == slice->atom_level[atoms->n - 1])
+			inner *= atoms->size[a];
+	if (inner == slice->n_devices || inner == 1)
+		inner = slice->n_devices / atoms->size[0];
+	snprintf(name, sizeof(name), "search x=%lld y=%lld", (long long)(slice->n_devices / inner),
+	         (long long)inner);
+	return sw_arena_text(arena, name);
+}
+
+/* ---- estimates --------------------------------------------------------------------------- */
+
+/* How many pieces are cut for a probe: of some thousand ops each, so that the probe of a large
+ * program takes no longer. */
+#define PROBE_OPS 2500
+static int32_t pieces_of(const stage_search *s, int32_t n_stages)
+{
+	size_t ops = sw_stage_store_canonical(s->store)->ops.len;
+	return SW_MAX(n_stages, (int32_t)SW_MIN(ops / PROBE_OPS, 1024));
+}
+
+static sw_pipelined *open_trial(stage_search *s, sw_pipelined_numbers numbers, sw_status *status)
+{
+	sw_pipelined *p = NULL;
+	sw_error err = {0};
+	*status = sw_pipelined_open(s->request, s->store, numbers, NULL, &p, &err);
+	if (p)
+		p->mesh = first_mesh(p->slice, &p->arena);
+	else
+		note_failure(s, *status, &err);
+	return p;
+}
+
+/* Plan a stage of a trial; *fits: all its stages are estimated to. */
+static sw_status probe(stage_search *s, sw_pipelined_numbers numbers, sw_pipelined_probe *found,
+                       bool *fits)
+{
+	sw_status status;
+	sw_error err = {0};
+	sw_pipelined_numbers cut = numbers;
+	cut.n_pieces = pieces_of(s, numbers.n_stages);
+	*fits = false;
+	sw_pipelined *p = open_trial(s, cut, &status);
+	if (!p)
+		return status;
+	status = sw_pipelined_probe_stage(p, s->store, s->options->plan.memory_bytes, found, &err);
+	sw_pipelined_free(p);
+	p = status == SW_OK ? open_trial(s, numbers, &status) : NULL;
+	if (status == SW_OK)
+		status = sw_pipelined_estimate(p, s->options, found, &err);
+	*fits = status == SW_OK && p->fits;
+	if (status)
+		note_failure(s, status, &err);
+	sw_pipelined_free(p);
+	return status;
+}
+
+/* Policies in the order in which they are tried: none, that of the plan without stages, the others.
+ * False: there are no more. */
+static bool policy(const stage_search *s, size_t i, const char **remat)
+{
+	const char *asked = s->options->plan.remat, *known = s->options->known_remat;
+	*remat = asked && strcmp(asked, "none") ? asked : NULL;
+	if (i == 0 || asked)
+		return i == 0;
+	*remat = known && i == 1 ? known : sw_remat_policy_name(i - 1 - (known != NULL));
+	return *remat != NULL;
+}
+
+/* Take the first rematerialisation with which all stages should fit; else the first with which one
+ * does. */
+static sw_status probe_remats(stage_search *s, sw_pipelined_numbers *numbers,
+                              sw_pipelined_probe *found)
+{
+	sw_status best = SW_NO;
+	sw_pipelined_numbers trial = *numbers;
+	for (size_t i = 0; policy(s, i, &trial.remat) && !(i && is_late(s)); i++) {
+		sw_pipelined_probe own;
+		bool fits;
+		sw_status status = probe(s, trial, &own, &fits);
+		if (status != SW_OK && status != SW_NO)
+			return status;
+		if (status == SW_OK && (fits || best)) {
+			*numbers = trial;
+			*found = own;
+			best = SW_OK;
+		}
+		if (fits)
+			break;
 	}
-	for (size_t i = 0; isinf(ended.step_s) && !ended.refused && sw_remat_policy_name(i); i++) {
-		if (!known || strcmp(known, sw_remat_policy_name(i)))
-			ended = try_one(s, d, m, sw_remat_policy_name(i));
+	return best;
+}
+
+static void add_trial(stage_search *s, sw_pipelined_numbers numbers,
+                      const sw_pipelined_probe *found)
+{
+	sw_status status;
+	sw_error err = {0};
+	sw_pipelined *p = open_trial(s, numbers, &status);
+	if (!p)
+		return;
+	status = sw_pipelined_estimate(p, s->options, found, &err);
+	if (status) {
+		note_failure(s, status, &err);
+		sw_pipelined_free(p);
+		return;
 	}
-	return ended.step_s;
+	sw_vec_push(&s->trials,
+	            ((stage_trial){numbers, p, p->played.step_s * (p->fits ? 1 : 2), s->trials.len}));
 }
 
 /* The least number of microbatches that is possible and at least this; else the largest. */
@@ -104,13 +196,11 @@ static int32_t possible_at_least(const sw_phases *phases, int64_t wanted)
 	return phases->possible.n ? (int32_t)phases->possible.v[phases->possible.n - 1] : 2;
 }
 
-/* The best seconds with d stages: the number of microbatches climbs as long as that is faster. */
-static double try_microbatches(stage_search *s, const sw_phases *phases, int32_t d)
+/* Enter the trials with d stages; return the least estimate. */
+static double enter_trials(stage_search *s, const sw_phases *phases, int32_t d)
 {
-	int32_t asked = s->request->options->microbatches, m[SW_COUNT(per_stage)];
+	int32_t asked = s->options->microbatches, m[SW_COUNT(per_stage)];
 	int n = 0, at = 0;
-	if (asked)
-		return try_remats(s, d, asked);
 	for (size_t i = 0; i < SW_COUNT(per_stage); i++) {
 		int32_t next = possible_at_least(phases, (int64_t)per_stage[i] * d);
 		if (!n || next > m[n - 1])
@@ -118,44 +208,188 @@ static double try_microbatches(stage_search *s, const sw_phases *phases, int32_t
 		if (i == START)
 			at = n - 1;
 	}
-	double best_s = try_remats(s, d, m[at]);
-	bool up = false;
-	for (int i = at + 1; i < n; i++) {
-		double step_s = try_remats(s, d, m[i]);
-		if (step_s >= best_s && isfinite(best_s))
-			break;
-		up |= step_s < best_s;
-		best_s = fmin(best_s, step_s);
+	if (asked) {
+		m[0] = asked;
+		n = 1;
+		at = 0;
 	}
-	for (int i = at - 1; i >= 0 && !up; i--) {
-		double step_s = try_remats(s, d, m[i]);
-		if (step_s >= best_s && isfinite(best_s))
-			break;
-		best_s = fmin(best_s, step_s);
-	}
-	return best_s;
+	sw_pipelined_probe found;
+	sw_pipelined_numbers numbers = {d, m[at], NULL, 0};
+	sw_progress_update(&s->progress, 0, "%d stages, %d microbatches", d, m[at]);
+	size_t first = s->trials.len;
+	double least_s = INFINITY;
+	if (probe_remats(s, &numbers, &found) != SW_OK)
+		return INFINITY;
+	for (int i = 0; i < n && !(i && is_late(s)); i++)
+		add_trial(s, (sw_pipelined_numbers){d, m[i], numbers.remat, 0}, &found);
+	for (size_t i = first; i < s->trials.len; i++)
+		least_s = fmin(least_s, s->trials.data[i].estimate_s);
+	return least_s;
 }
 
-/* Powers of two that divide the devices, as long as more stages are faster. */
-static void try_numbers(stage_search *s, const sw_phases *phases)
+/* Powers of two that divide the devices, and whose bound is not above what is known, until the
+ * estimates have grown twice, or by far. */
+static void enter_numbers(stage_search *s, const sw_phases *phases)
 {
 	int64_t n = s->request->cluster->n_devices;
 	double best_s = INFINITY;
 	int worse = 0;
-	for (int64_t d = 2; d <= n && worse < WORSE_NUMBERS; d *= 2) {
-		double bound_s = 0;
-		sw_error ignored;
-		if (n % d ||
-		    sw_pipelined_bound_s(s->request->program, s->request->sidecar,
-		                         s->request->cluster, (int32_t)d, &bound_s, &ignored))
+	for (int64_t d = 2; d <= n && worse < WORSE_NUMBERS && !is_late(s); d *= 2) {
+		const sw_cluster *slice;
+		sw_error err = {0};
+		if (n % d || sw_stage_store_slice(s->store, (int32_t)d, &slice, &err) ||
+		    sw_pipelined_slice_bound_s(sw_stage_store_canonical(s->store),
+		                               s->request->sidecar, slice,
+		                               (int32_t)d) >= known_s(s))
 			continue;
-		if (bound_s >= known_s(s))
+		double least_s = enter_trials(s, phases, (int32_t)d);
+		if (isinf(least_s))
 			continue;
-		double step_s = try_microbatches(s, phases, (int32_t)d);
-		worse = step_s < best_s || isinf(best_s) ? 0 : worse + 1;
-		best_s = fmin(best_s, step_s);
+		worse += least_s > HOPELESS * best_s ? WORSE_NUMBERS : least_s > best_s;
+		best_s = fmin(best_s, least_s);
 	}
 }
+
+static int by_estimate(const void *a, const void *b)
+{
+	const stage_trial *x = a, *y = b;
+	if (x->estimate_s != y->estimate_s)
+		return x->estimate_s < y->estimate_s ? -1 : 1;
+	return x->order < y->order ? -1 : 1;
+}
+
+/* ---- plans ------------------------------------------------------------------------------- */
+
+static bool is_better(const sw_pipelined *plan, const sw_pipelined *than)
+{
+	if (!than || plan->fits != than->fits)
+		return !than || plan->fits;
+	return plan->played.step_s < than->played.step_s;
+}
+
+/* Plan all stages of an opened trial, which is taken over. */
+static bool plan_trial(stage_search *s, sw_pipelined *p, double than_s)
+{
+	sw_error err = {0};
+	double least_s = 0;
+	sw_status status = sw_pipelined_plan(p, s->store, s->options, than_s, &least_s, &err);
+	bool better = status == SW_OK && is_better(p, s->best);
+	if (status)
+		note_failure(s, status, &err);
+	sw_pipelined_free(better ? s->best : p);
+	if (better)
+		s->best = p;
+	return better;
+}
+
+static size_t ops_of(const sw_pipelined *p)
+{
+	size_t ops = 0;
+	for (int32_t i = 0; i < p->n_stages; i++)
+		ops += p->stages[i].like == i ? p->stages[i].step.program->ops.len : 0;
+	return ops;
+}
+
+static void plan_trials(stage_search *s)
+{
+	size_t ops = 0;
+	for (size_t i = 0; i < s->trials.len && !(s->best && is_late(s)); i++) {
+		stage_trial *t = &s->trials.data[i];
+		ops += ops_of(t->opened);
+		if (s->best && ((ops > TRIAL_OPS && i >= FIRST_TRIALS) ||
+		                t->estimate_s > HOPELESS * known_s(s)))
+			break;
+		sw_progress_update(&s->progress, (double)(i + 1) / (double)(s->trials.len + 2),
+		                   "%d stages, %d microbatches", t->numbers.n_stages,
+		                   t->numbers.microbatches);
+		sw_pipelined *p = t->opened;
+		t->opened = NULL;
+		plan_trial(s, p, s->best ? known_s(s) : INFINITY);
+	}
+}
+
+/* ---- the best one, once more ------------------------------------------------------------- */
+
+/* Seconds of the looped program's ops in the plans of the best trial. */
+static double *planned_seconds(const sw_pipelined *p)
+{
+	double *op_s = sw_alloc(sizeof(double) * (p->looped->ops.len + 1));
+	for (int32_t i = 0; i < p->n_stages; i++) {
+		const sw_planned_stage *stage = &p->stages[i];
+		for (size_t k = 0; k < stage->step.program->ops.len; k++)
+			if (stage->step.origins[k] != SW_NO_ID)
+				op_s[stage->step.origins[k]] += stage->op_s[k];
+	}
+	return op_s;
+}
+
+/* Cut the best trial again by the seconds of its plans, as long as that is quicker. */
+static void cut_again(stage_search *s)
+{
+	for (int k = 0; k < RECUTS && s->best && s->best->n_stages > 1 && !is_late(s); k++) {
+		const sw_pipelined *p = s->best;
+		sw_pipelined_numbers numbers = {p->n_stages, p->microbatches, p->remat, 0};
+		double *op_s = planned_seconds(p);
+		sw_pipelined *again = NULL;
+		sw_error err = {0};
+		sw_progress_update(&s->progress, 0.8, "other cuts of %d stages", p->n_stages);
+		sw_status status =
+			sw_pipelined_open(s->request, s->store, numbers, op_s, &again, &err);
+		free(op_s);
+		if (status)
+			return;
+		again->mesh = p->mesh;
+		bool same = memcmp(again->cut.cuts, p->cut.cuts,
+		                   sizeof(int32_t) * (size_t)(p->n_stages - 1)) == 0;
+		if (same) {
+			sw_pipelined_free(again);
+			return;
+		}
+		if (!plan_trial(s, again, p->played.step_s))
+			return;
+	}
+}
+
+#define FREE_MESHES "search" /* how their names begin */
+/* The mesh of a plan: its name without what follows a comma, such as its rewrites. */
+static const char *mesh_of(const sw_plan *plan, sw_arena *arena)
+{
+	sw_text name = {0};
+	sw_text_addf(&name, "%.*s", (int)strcspn(plan->chosen, ","), plan->chosen);
+	const char *mesh = sw_arena_text(arena, name.data);
+	sw_text_clear(&name);
+	return mesh;
+}
+
+/* Plan a stage of the best trial on all free meshes; where another one than the first is quicker, plan
+ * all stages on that. */
+static void plan_on_free_meshes(stage_search *s)
+{
+	sw_pipelined *p = s->best, *again = NULL;
+	sw_pipelined_probe found;
+	sw_error err = {0};
+	if (!p || !p->mesh || s->options->plan.strategy.kind != SW_PLAN_AUTO || is_late(s))
+		return;
+	sw_pipelined_numbers numbers = {p->n_stages, p->microbatches, p->remat, 0};
+	double *op_s = planned_seconds(p);
+	sw_progress_update(&s->progress, 0.9, "all free meshes of a stage");
+	sw_status status = sw_pipelined_open(s->request, s->store, numbers, op_s, &again, &err);
+	free(op_s);
+	if (again)
+		again->mesh = FREE_MESHES;
+	if (status == SW_OK)
+		status = sw_pipelined_probe_stage(again, s->store, s->options->plan.memory_bytes,
+		                                  &found, &err);
+	for (int32_t i = 0; again && i < again->n_stages; i++)
+		if (again->stages[i].plan)
+			again->mesh = mesh_of(again->stages[i].plan, &again->arena);
+	if (status || strcmp(again->mesh, p->mesh) == 0)
+		sw_pipelined_free(again);
+	else
+		plan_trial(s, again, p->played.step_s);
+}
+
+/* ---- the whole --------------------------------------------------------------------------- */
 
 static sw_status check_request(const sw_pipelined_options *options, sw_error *err)
 {
@@ -167,33 +401,47 @@ static sw_status check_request(const sw_pipelined_options *options, sw_error *er
 	return sw_pipelined_check_schedule(options->schedule, err);
 }
 
+static sw_status answer(stage_search *s, sw_pipelined **out, sw_error *err)
+{
+	if (!s->best) {
+		sw_stage_store_free(s->store);
+		*err = s->first;
+		return s->first_status;
+	}
+	s->best->store = s->store;
+	s->best->out_of_time = s->out_of_time;
+	*out = s->best;
+	return SW_OK;
+}
+
 sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
                             const sw_sidecar *sidecar, const sw_cluster *cluster,
                             const sw_pipelined_options *options, sw_pipelined **out, sw_error *err)
 {
 	sw_pipelined_request request = {program, program_path, sidecar, cluster, options};
-	stage_search s = {.request = &request, .start_s = sw_now_s()};
-	sw_program *canonical = NULL;
+	stage_search s = {.request = &request, .options = options};
+	double start_s = sw_now_s();
 	sw_phases phases;
 	*out = NULL;
-	sw_status status = check_request(options, err);
-	if (status == SW_OK)
-		status = sw_rewrite_canonical(program, &canonical, err);
-	if (status)
-		return status;
-	sw_phases_init(&phases, canonical, sidecar);
+	SW_TRY(check_request(options, err));
+	SW_TRY(sw_stage_store_new(&request, &s.store, err));
+	sw_progress_start(&s.progress, "stages", options->plan.quiet);
+	sw_phases_init(&phases, sw_stage_store_canonical(s.store), sidecar);
 	if (options->n_stages)
-		try_microbatches(&s, &phases, options->n_stages);
+		enter_trials(&s, &phases, options->n_stages);
 	else
-		try_numbers(&s, &phases);
+		enter_numbers(&s, &phases);
 	sw_phases_clear(&phases);
-	sw_program_free(canonical);
-	*out = s.best;
-	if (s.best) {
-		s.best->out_of_time = s.out_of_time;
-		s.best->planning_s = sw_now_s() - s.start_s;
-		return SW_OK;
-	}
-	*err = s.first;
-	return s.first_status;
+	if (s.trials.len)
+		qsort(s.trials.data, s.trials.len, sizeof(*s.trials.data), by_estimate);
+	plan_trials(&s);
+	cut_again(&s);
+	plan_on_free_meshes(&s);
+	for (size_t i = 0; i < s.trials.len; i++)
+		sw_pipelined_free(s.trials.data[i].opened);
+	sw_vec_clear(&s.trials);
+	sw_progress_end(&s.progress);
+	if (s.best)
+		s.best->planning_s = sw_now_s() - start_s;
+	return answer(&s, out, err);
 }

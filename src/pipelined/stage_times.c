@@ -12,6 +12,8 @@ typedef struct times_finder {
 	sw_id loop;
 	sw_arena arena;
 	sw_stage_times *out;
+	double *op_s;     /* per op of the step's program; or NULL */
+	sw_map step_ops;  /* their numbers, by name */
 } times_finder;
 
 /* ---- seconds ----------------------------------------------------------------------------- */
@@ -23,7 +25,24 @@ static void add_event(times_finder *t, const sw_map *numbers, const sw_trace_eve
 	if (event->track == SW_TRACK_COLLECTIVES || op == SW_ABSENT || op == t->loop)
 		return;
 	sw_stage_part part = t->part[op];
-	part_s[part == SW_STAGE_PARTS ? SW_STAGE_FORWARD : part] += event->end_s - event->begin_s;
+	double seconds = event->end_s - event->begin_s;
+	part_s[part == SW_STAGE_PARTS ? SW_STAGE_FORWARD : part] += seconds;
+	uint32_t own = sw_map_get(&t->step_ops, event->name, strlen(event->name));
+	if (t->op_s && own != SW_ABSENT && part != SW_STAGE_ONCE)
+		t->op_s[own] += seconds;
+}
+
+/* What belongs to no op of the step, such as waits for collectives, is divided in proportion. */
+static void scale_ops(times_finder *t)
+{
+	double loop_s = 0, found_s = 0;
+	size_t n = t->step->program->ops.len;
+	for (int p = 0; p < SW_STAGE_ONCE; p++)
+		loop_s += t->out->part_s[p];
+	for (size_t i = 0; i < n && t->op_s; i++)
+		found_s += t->op_s[i];
+	for (size_t i = 0; i < n && found_s > 0; i++)
+		t->op_s[i] *= loop_s / found_s;
 }
 
 /* Without events of the loop's ops, its kernels one after the other. */
@@ -73,6 +92,7 @@ static sw_status play_step(times_finder *t, sw_error *err)
 	t->out->step_s = played.step_time_s;
 	t->out->peak_bytes = played.peak_bytes;
 	divide_step(t, part_s);
+	scale_ops(t);
 	sw_simulation_clear(&played);
 	sw_trace_clear(&trace);
 	sw_map_clear(&numbers);
@@ -156,15 +176,21 @@ static void find_bytes(times_finder *t)
 /* ---- the whole --------------------------------------------------------------------------- */
 
 sw_status sw_stage_times_of(const sw_plan *plan, const sw_stage_step *step, const sw_stages *stages,
-                            sw_stage_times *times, sw_error *err)
+                            sw_stage_times *times, double *op_s, sw_error *err)
 {
 	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL,
 	                           .memory_bytes = plan->memory_bytes,
 	                           .merge_bytes = plan->merge_bytes};
 	sw_program *local = NULL, *scheduled = NULL;
-	times_finder t = {.plan = plan, .step = step, .stages = stages, .out = times};
+	times_finder t = {
+		.plan = plan, .step = step, .stages = stages, .out = times, .op_s = op_s};
 	sw_map by_name = {0};
 	*times = (sw_stage_times){0};
+	for (size_t i = 0; i < step->program->ops.len && op_s; i++) {
+		const char *name = step->program->ops.data[i].name;
+		op_s[i] = 0;
+		sw_map_put(&t.step_ops, name, strlen(name), (uint32_t)i);
+	}
 	sw_status status = sw_partition(plan, &local, err);
 	if (status == SW_OK)
 		status = sw_schedule(plan->cluster, local, &how, &scheduled, err);
@@ -181,6 +207,7 @@ sw_status sw_stage_times_of(const sw_plan *plan, const sw_stage_step *step, cons
 	if (status == SW_OK)
 		find_bytes(&t);
 	sw_map_clear(&by_name);
+	sw_map_clear(&t.step_ops);
 	sw_arena_clear(&t.arena);
 	sw_program_free(scheduled);
 	sw_program_free(local);

@@ -36,10 +36,10 @@ static uint32_t find_port(const sw_stage_port *ports, uint32_t n, sw_id value)
 static void fill_side(const sw_pipelined *p, int32_t slice, const sw_layout *layout,
                       sw_shape padded, sw_arena *arena, sw_crossmesh_side *side)
 {
-	int64_t n = p->slice.n_devices, *devices = SW_NEW_N(arena, int64_t, n);
+	int64_t n = p->slice->n_devices, *devices = SW_NEW_N(arena, int64_t, n);
 	for (int64_t i = 0; i < n; i++)
 		devices[i] = slice * n + i;
-	*side = (sw_crossmesh_side){.axes = p->slice.atoms, .devices = devices, .layout = *layout};
+	*side = (sw_crossmesh_side){.axes = p->slice->atoms, .devices = devices, .layout = *layout};
 	for (int32_t d = 0; d < padded.rank; d++)
 		side->dims[d] = padded.dims[d];
 }

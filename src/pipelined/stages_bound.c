@@ -8,24 +8,32 @@
 #include "bound/bound.h"
 #include "pipelined/internal.h"
 
-sw_status sw_pipelined_bound_s(const sw_program *program, const sw_sidecar *sidecar,
-                               const sw_cluster *cluster, int32_t n_stages, double *bound_s,
-                               sw_error *err)
+double sw_pipelined_slice_bound_s(const sw_program *canonical, const sw_sidecar *sidecar,
+                                  const sw_cluster *slice, int32_t n_stages)
 {
-	sw_cluster slice;
+	sw_arena arena = {0};
+	const sw_rule **rules = SW_NEW_N(&arena, const sw_rule *, canonical->ops.len + 1);
+	for (sw_id id = 0; id < canonical->ops.len; id++)
+		rules[id] = sw_rule_make(canonical, id, &arena);
+	double bound_s = sw_bound_kernels_s(canonical, sidecar, rules, slice) / n_stages;
+	sw_arena_clear(&arena);
+	return bound_s;
+}
+
+sw_status sw_pipelined_bounds_s(const sw_program *program, const sw_sidecar *sidecar,
+                                const sw_cluster *cluster, const int32_t *n_stages, size_t n,
+                                double *bounds_s, sw_error *err)
+{
 	sw_program *canonical = NULL;
-	sw_status status = sw_pipelined_slice(cluster, n_stages, &slice, err);
-	if (status == SW_OK)
-		status = sw_rewrite_canonical(program, &canonical, err);
-	if (status == SW_OK) {
-		sw_arena arena = {0};
-		const sw_rule **rules = SW_NEW_N(&arena, const sw_rule *, canonical->ops.len + 1);
-		for (sw_id id = 0; id < canonical->ops.len; id++)
-			rules[id] = sw_rule_make(canonical, id, &arena);
-		*bound_s = sw_bound_kernels_s(canonical, sidecar, rules, &slice) / n_stages;
-		sw_arena_clear(&arena);
+	sw_status status = sw_rewrite_canonical(program, &canonical, err);
+	for (size_t i = 0; i < n && status == SW_OK; i++) {
+		sw_cluster slice;
+		status = sw_pipelined_slice(cluster, n_stages[i], &slice, err);
+		if (status == SW_OK)
+			bounds_s[i] = sw_pipelined_slice_bound_s(canonical, sidecar, &slice,
+			                                         n_stages[i]);
+		sw_cluster_clear(&slice);
 	}
 	sw_program_free(canonical);
-	sw_cluster_clear(&slice);
 	return status;
 }

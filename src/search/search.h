@@ -29,6 +29,8 @@ typedef struct sw_plan_options {
 	/* Time of the whole search; 0: no limit. A plan whose search was cut short has the warning
 	 * SW_TIME_LIMIT_WARNING. */
 	double time_limit_s;
+	/* Search only meshes whose name begins so, and no neighbours of other meshes; NULL: all. */
+	const char *mesh;
 	/* Let the repeated layers of a large program differ; else they are planned alike. */
 	bool untied;
 	/* The solver. Use `exact`; the other methods exist to be compared with it. */

@@ -58,6 +58,7 @@ static void mark_refinements(const sw_search *s, const sw_variant *v, const sw_m
 static void mark_meshes(const sw_search *s, const sw_variant *v, const sw_meshes *meshes,
                         bool *marked)
 {
+	const char *asked = s->asked.options->mesh;
 	for (size_t i = 0; i < meshes->len && !s->proposals.refines; i++) {
 		const sw_mesh *mesh = &meshes->data[i];
 		bool too_early = s->wave->mode == SW_MEMORY_UNCONSTRAINED && mesh->saves_memory;
@@ -66,6 +67,8 @@ static void mark_meshes(const sw_search *s, const sw_variant *v, const sw_meshes
 	}
 	if (s->proposals.refines)
 		mark_refinements(s, v, meshes, marked);
+	for (size_t i = 0; i < meshes->len && asked; i++)
+		marked[i] &= strncmp(meshes->data[i].name, asked, strlen(asked)) == 0;
 }
 
 /* Return the entry of a mesh; add one if it has none. */

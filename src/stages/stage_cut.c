@@ -1,5 +1,7 @@
 /* Where to cut: exactly, over all cuts of the positions. First the least possible largest load;
- * then, with no stage more than the tolerance above it, the fewest bytes that cross. */
+ * then, with no stage more than the tolerance above it, the fewest bytes that cross. Where a byte
+ * has a price, so are cuts at narrow places alone, the narrower the fewer; those with the shortest
+ * step are taken. */
 #include <math.h>
 #include <string.h>
 
@@ -13,19 +15,30 @@ typedef struct stage_cutter {
 	const sw_stage_finder *f;
 	int32_t n, d;
 	double *before_s; /* [n + 1]: the load of the positions before each */
+	double most_bytes; /* that may cross a cut */
 } stage_cutter;
 
-/* Is there a cut into at most d stages with no load above `most_s`? Greedily. */
+static double cut_bytes(const stage_cutter *c, int32_t behind)
+{
+	return (double)c->f->up_bytes[behind] + (double)c->f->down_bytes[behind];
+}
+
+/* Is there a cut into at most d stages with no load above `most_s`? Greedily: each ends at the last
+ * place at which it may. */
 static bool can_cut(const stage_cutter *c, double most_s)
 {
-	int32_t stages = 1, from = 0;
+	int32_t stages = 1, from = 0, place = 0;
 	for (int32_t i = 0; i < c->n; i++) {
-		if (c->before_s[i + 1] - c->before_s[i] > most_s)
-			return false;
 		if (c->before_s[i + 1] - c->before_s[from] > most_s) {
-			from = i;
+			if (place == from)
+				return false;
+			from = place;
 			stages++;
+			if (c->before_s[i + 1] - c->before_s[from] > most_s)
+				return false;
 		}
+		if (cut_bytes(c, i) <= c->most_bytes)
+			place = i + 1;
 	}
 	return stages <= c->d;
 }
@@ -43,11 +56,6 @@ static double least_max(const stage_cutter *c)
 	return high;
 }
 
-static double cut_bytes(const stage_cutter *c, int32_t behind)
-{
-	return (double)c->f->up_bytes[behind] + (double)c->f->down_bytes[behind];
-}
-
 /* best[k][i]: the fewest bytes with k stages up to position i, the last of which ends there. The
  * first position of the last stage moves only on as i does, so a queue of candidates suffices. */
 static void extend(const stage_cutter *c, double most_s, const double *best, double *next,
@@ -58,7 +66,7 @@ static void extend(const stage_cutter *c, double most_s, const double *best, dou
 	for (int32_t i = 0; i < c->n; i++) {
 		next[i] = INFINITY;
 		from[i] = -1;
-		if (i > 0 && isfinite(best[i - 1])) {
+		if (i > 0 && isfinite(best[i - 1]) && cut_bytes(c, i - 1) <= c->most_bytes) {
 			double cost = best[i - 1] + cut_bytes(c, i - 1);
 			while (tail > head &&
 			       best[queue[tail - 1]] + cut_bytes(c, queue[tail - 1]) >= cost)
@@ -99,6 +107,61 @@ static bool cheapest_cuts(const stage_cutter *c, double most_s, int32_t *cuts)
 	free(next);
 	free(from);
 	return found;
+}
+
+/* About what a step takes: in the steady state the longest stage, or the longest transfer, for each
+ * microbatch; and one microbatch goes through all transfers. */
+static double step_s(const stage_cutter *c, const int32_t *cuts)
+{
+	double longest_s = 0, all_s = 0;
+	for (int32_t k = 0, from = 0; k < c->d; k++) {
+		int32_t last = k < c->d - 1 ? cuts[k] : c->n - 1;
+		longest_s = SW_MAX(longest_s, c->before_s[last + 1] - c->before_s[from]);
+		from = last + 1;
+		if (k == c->d - 1)
+			break;
+		double up_s = (double)c->f->up_bytes[last] * c->f->options.byte_s,
+		       down_s = (double)c->f->down_bytes[last] * c->f->options.byte_s;
+		longest_s = SW_MAX(longest_s, SW_MAX(up_s, down_s));
+		all_s += up_s + down_s;
+	}
+	return longest_s * c->f->out->n_microbatches + all_s;
+}
+
+/* The largest of the smallest numbers of bytes at which there are at least so many places. */
+static double narrowest(const stage_cutter *c, int32_t places)
+{
+	double low = 0, high = 0;
+	for (int32_t i = 0; i < c->n - 1; i++)
+		high = SW_MAX(high, cut_bytes(c, i));
+	while (high - low > 1) {
+		double middle = floor((low + high) / 2);
+		int32_t n = 0;
+		for (int32_t i = 0; i < c->n - 1; i++)
+			n += cut_bytes(c, i) <= middle;
+		if (n >= places)
+			high = middle;
+		else
+			low = middle;
+	}
+	return high;
+}
+
+/* Replace the cuts by those at narrow places alone that have a shorter step: at the d - 1 narrowest
+ * ones, and at ever more. */
+static void try_narrow(stage_cutter *c, int32_t *cuts)
+{
+	int32_t *other = sw_alloc(sizeof(int32_t) * (size_t)c->d);
+	double tolerance = SW_MAX(c->f->options.tolerance, 1e-9), before = -1;
+	for (int64_t places = c->d - 1; places < c->n && c->d > 1; places *= 2) {
+		c->most_bytes = narrowest(c, (int32_t)places);
+		if (c->most_bytes > before &&
+		    cheapest_cuts(c, least_max(c) * (1 + tolerance), other) &&
+		    step_s(c, other) < step_s(c, cuts))
+			memcpy(cuts, other, sizeof(int32_t) * (size_t)(c->d - 1));
+		before = c->most_bytes;
+	}
+	free(other);
 }
 
 /* ---- refusals --------------------------------------------------------------------------- */
@@ -172,7 +235,7 @@ static void fill_stages(stage_cutter *c, const int32_t *cuts)
 
 sw_status sw_stage_cut(sw_stage_finder *f, sw_error *err)
 {
-	stage_cutter c = {f, f->n_positions, f->options.n_stages, NULL};
+	stage_cutter c = {f, f->n_positions, f->options.n_stages, NULL, INFINITY};
 	int32_t *cuts = SW_NEW_N(&f->out->arena, int32_t, c.d);
 	c.before_s = SW_NEW_N(&f->arena, double, c.n + 1);
 	for (int32_t i = 0; i < c.n; i++)
@@ -187,6 +250,8 @@ sw_status sw_stage_cut(sw_stage_finder *f, sw_error *err)
 	if (!cheapest_cuts(&c, most_s * (1 + SW_MAX(f->options.tolerance, 1e-9)), cuts))
 		return sw_fail(err, SW_NO, "no stages: %d positions can't be cut into %d stages",
 		               c.n, c.d);
+	if (f->options.byte_s > 0)
+		try_narrow(&c, cuts);
 	f->out->cuts = cuts;
 	fill_loads(&c, cuts);
 	fill_stages(&c, cuts);

@@ -212,6 +212,15 @@ static void find_gradients(position_finder *p)
 
 /* ---- work ------------------------------------------------------------------------------- */
 
+static double op_seconds(const sw_stage_finder *f, sw_id id, double flops)
+{
+	const sw_remat_device *device = &f->options.device;
+	if (f->options.op_s)
+		return f->options.op_s[id];
+	return SW_MAX(flops / device->flops_per_s,
+	              sw_op_bytes(f->program, id) / device->bytes_per_s);
+}
+
 static void add_work(sw_stage_finder *f)
 {
 	size_t n = (size_t)f->n_positions;
@@ -223,10 +232,7 @@ static void add_work(sw_stage_finder *f)
 		int32_t at = f->position[id];
 		if (at < 0)
 			continue;
-		double flops = sw_op_flops(f->program, id),
-		       seconds =
-			       SW_MAX(flops / f->options.device.flops_per_s,
-		                      sw_op_bytes(f->program, id) / f->options.device.bytes_per_s);
+		double flops = sw_op_flops(f->program, id), seconds = op_seconds(f, id, flops);
 		(f->forward[id] ? f->position_forward_s : f->position_backward_s)[at] += seconds;
 		f->position_flops[at] += flops;
 	}

@@ -30,8 +30,14 @@
 
 typedef struct sw_stage_options {
 	int32_t n_stages;       /* d, at least 1 */
-	sw_remat_device device; /* by which an op's seconds are estimated */
+	/* The seconds of each op of the program, only whose ratios count; NULL: those of `device`.
+	 */
+	const double *op_s;
+	sw_remat_device device;
 	double tolerance; /* a stage may have this much more than the least possible maximum */
+	/* Seconds of a byte that crosses; > 0: a stage may also have more than that, where fewer bytes
+	 * cross and the step gains by it. */
+	double byte_s;
 } sw_stage_options;
 
 /* One microbatch on one physical stage. */

@@ -98,8 +98,8 @@ static void parts_add_up(void **state)
 		assert_int_equal(ops, all);
 		double bound_s = 0;
 		assert_true(t.plan->played.step_s >= t.plan->bound.seconds * (1 - 1e-9));
-		assert_int_equal(sw_pipelined_bound_s(t.program, &t.sidecar, &t.cluster, cases[i].d,
-		                                      &bound_s, &t.err),
+		assert_int_equal(sw_pipelined_bounds_s(t.program, &t.sidecar, &t.cluster,
+		                                       &cases[i].d, 1, &bound_s, &t.err),
 		                 SW_OK);
 		assert_true(bound_s > 0 && bound_s <= t.plan->bound.seconds * (1 + 1e-9));
 		close_program(&t);

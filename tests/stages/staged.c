@@ -27,7 +27,7 @@ void staged_init(staged *t, const char *fixture, int32_t microbatches, int32_t n
 	char path[256];
 	sw_error err;
 	sw_program *program, *canonical;
-	sw_stage_options options = {n_stages, {1e12, 1e11}, 0.05};
+	sw_stage_options options = {.n_stages = n_stages, .device = {1e12, 1e11}, .tolerance = 0.05};
 	*t = (staged){.name = fixture};
 	snprintf(path, sizeof(path), SW_SOURCE_DIR "/tests/programs/%s.hlo.gz", fixture);
 	check(t, sw_read_program(path, &program, &err), &err);

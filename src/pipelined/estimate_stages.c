@@ -1,0 +1,77 @@
+/* What a step with these stages would take, from the plan of one of them: the others are supposed
+ * to take in proportion to their loads. It orders trials, and decides nothing else. */
+#include <stdlib.h>
+
+#include "pipelined/stage_store.h"
+
+static double load_s(const sw_stage_load *load)
+{
+	return load->forward_s + load->backward_s;
+}
+
+/* The first of the stages that are like the one with the median load. */
+static int32_t median_stage(const sw_pipelined *p)
+{
+	for (int32_t i = 0; i < p->n_stages; i++) {
+		int32_t below = 0, equal = 0;
+		for (int32_t k = 0; k < p->n_stages; k++) {
+			below += load_s(&p->cut.loads[k]) < load_s(&p->cut.loads[i]);
+			equal += load_s(&p->cut.loads[k]) == load_s(&p->cut.loads[i]);
+		}
+		if (below <= p->n_stages / 2 && below + equal > p->n_stages / 2)
+			return p->stages[i].like;
+	}
+	return 0;
+}
+
+sw_status sw_pipelined_probe_stage(sw_pipelined *p, sw_stage_store *store, int64_t memory_bytes,
+                                   sw_pipelined_probe *probe, sw_error *err)
+{
+	int32_t stage = median_stage(p);
+	sw_status status = sw_pipelined_plan_stage(p, store, stage, memory_bytes, err);
+	if (status == SW_OK)
+		*probe = (sw_pipelined_probe){p->stages[stage].times, p->cut.loads[stage],
+		                              p->microbatches};
+	return status;
+}
+
+static double ratio(double a, double b)
+{
+	return b > 0 ? a / b : 1;
+}
+
+static void suppose(sw_pipelined *p, int32_t stage, const sw_pipelined_probe *probe)
+{
+	sw_planned_stage *s = &p->stages[stage];
+	const sw_stage_load *load = &p->cut.loads[stage];
+	double forward = ratio(load->forward_s, probe->load.forward_s),
+	       backward = ratio(load->backward_s, probe->load.backward_s);
+	s->times = probe->times;
+	s->times.part_s[SW_STAGE_FORWARD] *= forward;
+	s->times.part_s[SW_STAGE_INPUT_GRADIENT] *= backward;
+	s->times.part_s[SW_STAGE_WEIGHT_GRADIENT] *= backward;
+	/* Of a whole step; and of the activations of a microbatch. */
+	double parts = (double)p->microbatches / probe->microbatches,
+	       work = ratio(load_s(load), load_s(&probe->load)) * parts,
+	       kept = forward;
+	s->times.part_s[SW_STAGE_ONCE] *= work;
+	s->times.activation_bytes = (int64_t)((double)s->times.activation_bytes * kept);
+	s->times.fixed_bytes = (int64_t)((double)s->times.fixed_bytes * work);
+	s->times.peak_bytes = s->times.fixed_bytes + s->times.activation_bytes;
+	if (stage + 1 == p->n_stages)
+		return;
+	double byte_s = sw_pipelined_byte_s(p->cluster, p->slice),
+	       latency_s = sw_cost_pair(p->cluster, s->first_device,
+	                                p->stages[stage + 1].first_device, 0);
+	s->send_forward_s = latency_s + byte_s * (double)load->forward_bytes;
+	s->send_backward_s = latency_s + byte_s * (double)load->backward_bytes;
+}
+
+sw_status sw_pipelined_estimate(sw_pipelined *p, const sw_pipelined_options *options,
+                                const sw_pipelined_probe *probe, sw_error *err)
+{
+	for (int32_t i = 0; i < p->n_stages; i++)
+		suppose(p, i, probe);
+	sw_pipelined_fill_costs(p, sw_pipelined_memory(p, options));
+	return sw_pipelined_find_schedule(p, options->schedule, err);
+}

@@ -1,0 +1,217 @@
+/* What the trials of one search share. */
+#include "pipelined/stage_store.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A program with a rematerialisation, in so many microbatches; 0: not in a loop. */
+typedef struct stored_program {
+	int32_t microbatches;
+	const char *remat;
+	sw_program *program;
+	sw_status status;
+	sw_error err;
+} stored_program;
+
+typedef struct stored_slice {
+	int32_t n_stages;
+	sw_cluster *cluster;
+} stored_slice;
+
+struct sw_stage_store {
+	const sw_pipelined_request *request;
+	double start_s;
+	sw_program *canonical;
+	SW_VEC(stored_program) programs;
+	SW_VEC(stored_slice) slices;
+	SW_VEC(sw_stored_plan *) plans;
+};
+
+sw_status sw_stage_store_new(const sw_pipelined_request *request, sw_stage_store **store,
+                             sw_error *err)
+{
+	sw_stage_store *s = *store = sw_alloc(sizeof(*s));
+	s->request = request;
+	s->start_s = sw_now_s();
+	sw_status status = sw_rewrite_canonical(request->program, &s->canonical, err);
+	if (status) {
+		sw_stage_store_free(s);
+		*store = NULL;
+	}
+	return status;
+}
+
+void sw_stage_store_free(sw_stage_store *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->plans.len; i++) {
+		sw_plan_free(s->plans.data[i]->plan);
+		free(s->plans.data[i]->op_s);
+		free(s->plans.data[i]);
+	}
+	for (size_t i = 0; i < s->programs.len; i++)
+		sw_program_free(s->programs.data[i].program);
+	for (size_t i = 0; i < s->slices.len; i++) {
+		sw_cluster_clear(s->slices.data[i].cluster);
+		free(s->slices.data[i].cluster);
+	}
+	sw_vec_clear(&s->plans);
+	sw_vec_clear(&s->programs);
+	sw_vec_clear(&s->slices);
+	sw_program_free(s->canonical);
+	free(s);
+}
+
+const sw_program *sw_stage_store_canonical(const sw_stage_store *store)
+{
+	return store->canonical;
+}
+
+double sw_stage_store_left_s(const sw_stage_store *store)
+{
+	double limit_s = store->request->options->plan.time_limit_s;
+	return limit_s > 0 ? limit_s - (sw_now_s() - store->start_s) : INFINITY;
+}
+
+/* ---- programs ---------------------------------------------------------------------------- */
+
+static bool same_policy(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static const stored_program *find_program(const sw_stage_store *s, int32_t microbatches,
+                                          const char *remat)
+{
+	for (size_t i = 0; i < s->programs.len; i++)
+		if (s->programs.data[i].microbatches == microbatches &&
+		    same_policy(s->programs.data[i].remat, remat))
+			return &s->programs.data[i];
+	return NULL;
+}
+
+static sw_status rewrite(sw_stage_store *s, int32_t microbatches, const char *remat,
+                         sw_program **out, sw_error *err)
+{
+	const sw_program *from = s->canonical;
+	if (remat && microbatches) {
+		sw_status status = sw_stage_store_looped(s, 0, remat, &from, err);
+		if (status)
+			return status;
+	}
+	if (!microbatches)
+		return sw_rewrite_remat_policy(
+			from, remat, sw_plan_remat_device(s->request->cluster, from), out, err);
+	return sw_rewrite_microbatches(from, s->request->sidecar, microbatches, out, err);
+}
+
+sw_status sw_stage_store_looped(sw_stage_store *s, int32_t microbatches, const char *remat,
+                                const sw_program **looped, sw_error *err)
+{
+	const stored_program *found = find_program(s, microbatches, remat);
+	if (!found) {
+		stored_program made = {microbatches, remat, NULL, SW_OK, {0}};
+		made.status = rewrite(s, microbatches, remat, &made.program, &made.err);
+		sw_vec_push(&s->programs, made);
+		found = &s->programs.data[s->programs.len - 1];
+	}
+	*looped = found->program;
+	if (found->status)
+		*err = found->err;
+	return found->status;
+}
+
+/* ---- slices ------------------------------------------------------------------------------ */
+
+sw_status sw_stage_store_slice(sw_stage_store *s, int32_t n_stages, const sw_cluster **slice,
+                               sw_error *err)
+{
+	for (size_t i = 0; i < s->slices.len; i++) {
+		*slice = s->slices.data[i].cluster;
+		if (s->slices.data[i].n_stages == n_stages)
+			return SW_OK;
+	}
+	sw_cluster *made = sw_alloc(sizeof(sw_cluster));
+	sw_status status = sw_pipelined_slice(s->request->cluster, n_stages, made, err);
+	if (status) {
+		sw_cluster_clear(made);
+		free(made);
+		return status;
+	}
+	sw_vec_push(&s->slices, ((stored_slice){n_stages, made}));
+	*slice = made;
+	return SW_OK;
+}
+
+/* ---- plans ------------------------------------------------------------------------------- */
+
+static uint64_t key_of(const sw_stage_step *step, const sw_sidecar *sidecar,
+                       const sw_stage_planning *how)
+{
+	uint64_t key = sw_program_hash(step->program);
+	/* A plan's file names ops of its program. */
+	for (size_t i = 0; i < step->program->ops.len; i++)
+		key = sw_hash_bytes(step->program->ops.data[i].name,
+		                    strlen(step->program->ops.data[i].name), key);
+	for (uint32_t i = 0; i < sidecar->n_inputs; i++)
+		key = sw_hash_u64(key, (uint64_t)sidecar->inputs[i].role);
+	key = sw_hash_u64(key, (uint64_t)how->slice->n_devices);
+	key = sw_hash_u64(key, (uint64_t)how->memory_bytes);
+	return how->mesh ? sw_hash_bytes(how->mesh, strlen(how->mesh), key) : key;
+}
+
+static const sw_stored_plan *find_plan(const sw_stage_store *s, uint64_t key)
+{
+	for (size_t i = 0; i < s->plans.len; i++)
+		if (s->plans.data[i]->key == key)
+			return s->plans.data[i];
+	return NULL;
+}
+
+bool sw_stage_store_has(const sw_stage_store *store, const sw_stage_step *step,
+                        const sw_sidecar *sidecar, const sw_stage_planning *how)
+{
+	return find_plan(store, key_of(step, sidecar, how)) != NULL;
+}
+
+static void plan_step(sw_stage_store *s, const sw_stage_step *step, const sw_sidecar *sidecar,
+                      const sw_stage_planning *how, sw_stored_plan *out)
+{
+	sw_plan_options own = s->request->options->plan;
+	double left_s = sw_stage_store_left_s(s);
+	own.microbatches = 1;
+	own.remat = "none";
+	own.least = NULL;
+	own.memory_bytes = how->memory_bytes;
+	own.mesh = own.strategy.kind == SW_PLAN_AUTO ? how->mesh : NULL;
+	if (left_s <= 0) {
+		out->status = sw_fail(&out->err, SW_NO, "the time limit left nothing for it");
+		return;
+	}
+	own.time_limit_s = isfinite(left_s) ? left_s : 0;
+	out->status = sw_plan_make(step->program, s->request->program_path, sidecar, how->slice,
+	                           &own, &out->plan, &out->err);
+	out->op_s = sw_alloc(sizeof(double) * (step->program->ops.len + 1));
+	if (out->status == SW_OK)
+		out->status = sw_stage_times_of(out->plan, step, how->cut, &out->times, out->op_s,
+		                                &out->err);
+}
+
+sw_status sw_stage_store_plan(sw_stage_store *s, const sw_stage_step *step,
+                              const sw_sidecar *sidecar, const sw_stage_planning *how,
+                              const sw_stored_plan **planned, sw_error *err)
+{
+	uint64_t key = key_of(step, sidecar, how);
+	*planned = find_plan(s, key);
+	if (!*planned) {
+		sw_stored_plan *made = sw_alloc(sizeof(*made));
+		made->key = key;
+		plan_step(s, step, sidecar, how, made);
+		sw_vec_push(&s->plans, made);
+		*planned = made;
+	}
+	if ((*planned)->status)
+		*err = (*planned)->err;
+	return (*planned)->status;
+}

@@ -1,0 +1,53 @@
+/*
+ * stage_store: what the trials of one search share: the canonical program and its loops over
+ * microbatches, the slices of the cluster, and the plans of stages, so that what several trials
+ * need is made once.
+ */
+#ifndef SW_PIPELINED_STAGE_STORE_H
+#define SW_PIPELINED_STAGE_STORE_H
+
+#include "pipelined/internal.h"
+
+/* A plan of a stage's step on a slice. */
+typedef struct sw_stored_plan {
+	uint64_t key; /* of all that the plan depends on */
+	sw_plan *plan;
+	sw_stage_times times;
+	double *op_s; /* [ops of the step's program]: of one microbatch */
+	sw_status status; /* what planning came to, and why it failed */
+	sw_error err;
+} sw_stored_plan;
+
+/* Everything in the store lives as long as the store. */
+sw_status sw_stage_store_new(const sw_pipelined_request *request, sw_stage_store **store,
+                             sw_error *err);
+void sw_stage_store_free(sw_stage_store *store);
+const sw_program *sw_stage_store_canonical(const sw_stage_store *store);
+/* The program with its rematerialisation (NULL: none), in a loop over microbatches. Errors are
+ * those of the rewrites. */
+sw_status sw_stage_store_looped(sw_stage_store *store, int32_t microbatches, const char *remat,
+                                const sw_program **looped, sw_error *err);
+/* The slice of each of so many stages. SW_ERR_INPUT: they don't divide the devices. */
+sw_status sw_stage_store_slice(sw_stage_store *store, int32_t n_stages, const sw_cluster **slice,
+                               sw_error *err);
+/* Seconds that are left of the time limit; INFINITY: there is none. */
+double sw_stage_store_left_s(const sw_stage_store *store);
+
+/* How a stage is planned. */
+typedef struct sw_stage_planning {
+	const sw_stages *cut;
+	const sw_cluster *slice;
+	int64_t memory_bytes; /* per device */
+	const char *mesh;     /* only meshes whose name begins so; NULL: all */
+} sw_stage_planning;
+
+/* Plan a stage's step, or find its plan of the same steps, slice, memory and meshes. SW_NO: nothing
+ * fits. */
+sw_status sw_stage_store_plan(sw_stage_store *store, const sw_stage_step *step,
+                              const sw_sidecar *sidecar, const sw_stage_planning *how,
+                              const sw_stored_plan **planned, sw_error *err);
+/* Is it planned already? */
+bool sw_stage_store_has(const sw_stage_store *store, const sw_stage_step *step,
+                        const sw_sidecar *sidecar, const sw_stage_planning *how);
+
+#endif
