@@ -2,42 +2,111 @@
 #include "export/export.h"
 #include "plan/shardings.h"
 
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Write a plan in one form. Append the text of `-o` to `text`, and set *json to what --json
- * prints, which `-o` keeps in a file beside `text` if `beside` names one. */
-typedef sw_status export_function(const cli_plan *loaded, sw_text *text, json_t **json,
-                                  sw_error *err);
+/* What is written: `text` of -o, `beside` in a file beside it (empty: none), and what --json
+ * prints. */
+typedef struct exported {
+	sw_text text, beside;
+	json_t *json;
+} exported;
+
+typedef sw_status export_function(cli *c, const cli_plan *loaded, exported *out, sw_error *err);
 typedef struct export_form {
 	const char *name;
 	export_function *make;
-	const char *beside; /* NULL: none; else the end of the other file's name */
+	const char *ending; /* of the file beside; NULL: none */
 } export_form;
 
 static void add_json(sw_text *text, const json_t *json)
 {
-	char *dump = json_dumps(json, JSON_INDENT(1));
+	char *dump = json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
 	sw_text_addf(text, "%s\n", dump);
 	free(dump);
 }
 
-static sw_status make_shardings(const cli_plan *loaded, sw_text *text, json_t **json, sw_error *err)
+static void lose(json_t *json, const char *format, ...) SW_PRINTF(2, 3);
+static void lose(json_t *json, const char *format, ...)
 {
+	va_list arguments;
+	va_start(arguments, format);
+	json_array_append_new(json_object_get(json, "lost"), json_vsprintf(format, arguments));
+	va_end(arguments);
+}
+
+/* Say what the module with annotations has not of the plan. */
+static void say_losses(json_t *json, const sw_sharding_losses *lost)
+{
+	lose(json,
+	     "inside of the step, of %lld values %lld are partial sums, which the module "
+	     "leaves open, and %lld are dealt out in runs, where it cuts blocks",
+	     (long long)lost->values, (long long)lost->partial_sums, (long long)lost->dealt_out);
+	lose(json, "the kinds of collectives and the order of ops, which the compiler chooses");
+	if (lost->padded)
+		lose(json, "the module takes and gives arrays of the plan's padded shapes");
+}
+
+static sw_status make_shardings(cli *c, const cli_plan *loaded, exported *out, sw_error *err)
+{
+	sw_sharding_losses lost;
 	(void)err;
-	*json = sw_plan_shardings(loaded->plan, &loaded->sidecar);
-	add_json(text, *json);
+	out->json = sw_plan_shardings(loaded->plan, &loaded->sidecar);
+	sw_error refused = {0};
+	if (sw_export_annotated(loaded->plan, &out->beside, &lost, &refused) == SW_OK) {
+		say_losses(out->json, &lost);
+	} else {
+		lose(out->json, "there is no module with annotations: %s", refused.message);
+		sw_text_clear(&out->beside);
+	}
+	add_json(&out->text, out->json);
+	const json_t *words;
+	size_t i;
+	json_array_foreach(json_object_get(out->json, "lost"), i, words)
+		cli_note(c, "not in the shardings: %s", json_string_value(words));
 	return SW_OK;
 }
 
-static sw_status make_stablehlo(const cli_plan *loaded, sw_text *text, json_t **json, sw_error *err)
+static sw_status make_stablehlo(cli *c, const cli_plan *loaded, exported *out, sw_error *err)
 {
-	return sw_export_plan(loaded->plan, &loaded->sidecar, text, json, err);
+	(void)c;
+	SW_TRY(sw_export_plan(loaded->plan, &loaded->sidecar, &out->text, &out->json, err));
+	add_json(&out->beside, out->json);
+	return SW_OK;
+}
+
+static sw_status make_json(cli *c, const cli_plan *loaded, exported *out, sw_error *err)
+{
+	(void)c;
+	SW_TRY(sw_export_everything(loaded->plan, &loaded->sidecar, &out->json, err));
+	add_json(&out->text, out->json);
+	return SW_OK;
+}
+
+static sw_status make_torch(cli *c, const cli_plan *loaded, exported *out, sw_error *err)
+{
+	(void)c;
+	SW_TRY(sw_export_torch(loaded->plan, &loaded->sidecar, &out->json, err));
+	sw_export_torch_print(out->json, &out->text);
+	return SW_OK;
+}
+
+static sw_status make_megatron(cli *c, const cli_plan *loaded, exported *out, sw_error *err)
+{
+	(void)c;
+	SW_TRY(sw_export_frameworks(loaded->plan, &loaded->sidecar, &out->json, err));
+	sw_export_frameworks_print(out->json, &out->text);
+	return SW_OK;
 }
 
 /* All values of --to. */
 static const export_form forms[] = {
-	{"shardings", make_shardings, NULL},
+	{"shardings", make_shardings, ".sharded.mlir"},
 	{"stablehlo", make_stablehlo, ".placement.json"},
+	{"torch", make_torch, NULL},
+	{"megatron", make_megatron, NULL},
+	{"json", make_json, NULL},
 };
 
 static sw_status find_form(const cli *c, const export_form **form, sw_error *err)
@@ -84,46 +153,32 @@ static sw_status write_file(const char *path, const sw_text *text, sw_error *err
 	return sw_error_in_file(err, sw_file_write(path, text->data, text->len, err), path);
 }
 
-static sw_status write_beside(cli *c, const export_form *form, const json_t *json, sw_error *err)
-{
-	sw_text text = {0};
-	add_json(&text, json);
-	sw_status status = write_file(path_beside(c, c->values.output, form->beside), &text, err);
-	sw_text_clear(&text);
-	return status;
-}
-
-static sw_status write_all(cli *c, const export_form *form, const sw_text *text, const json_t *json,
-                           sw_error *err)
+static sw_status write_all(cli *c, const export_form *form, const exported *out, sw_error *err)
 {
 	const char *output = c->values.output;
-	sw_status status = SW_OK;
 	if (output || !c->values.json)
-		status = write_file(output ? output : "-", text, err);
-	if (status == SW_OK && form->beside && output && strcmp(output, "-") != 0)
-		status = write_beside(c, form, json, err);
-	return status;
+		SW_TRY(write_file(output ? output : "-", &out->text, err));
+	if (out->beside.len > 0 && output && strcmp(output, "-") != 0)
+		SW_TRY(write_file(path_beside(c, output, form->ending), &out->beside, err));
+	return SW_OK;
 }
 
 static sw_status export_plan(cli *c, sw_error *err)
 {
 	cli_plan loaded;
 	const export_form *form = NULL;
-	sw_text text = {0};
-	json_t *json = NULL;
-	sw_status status = check_options(c, &form, err);
-	if (status == SW_OK)
-		status = cli_load_plan(c, c->argument, false, &loaded, err);
-	if (status)
-		return status;
-	status = sw_error_in_file(err, form->make(&loaded, &text, &json, err), c->argument);
+	exported out = {0};
+	SW_TRY(check_options(c, &form, err));
+	SW_TRY(cli_load_plan(c, c->argument, false, &loaded, err));
+	sw_status status = sw_error_in_file(err, form->make(c, &loaded, &out, err), c->argument);
 	cli_plan_clear(&loaded);
 	if (status == SW_OK)
-		status = write_all(c, form, &text, json, err);
+		status = write_all(c, form, &out, err);
 	if (status == SW_OK)
-		c->result = json_incref(json);
-	json_decref(json);
-	sw_text_clear(&text);
+		c->result = json_incref(out.json);
+	json_decref(out.json);
+	sw_text_clear(&out.text);
+	sw_text_clear(&out.beside);
 	return status;
 }
 
@@ -131,11 +186,14 @@ static const char *const options[] = {"--to", "-o", NULL};
 const cli_command cli_export = {
 	.name = "export",
 	.argument = "PLAN",
-	.summary = "a plan for JAX: the partitioned program, or a mesh and PartitionSpecs",
+	.summary = "a plan for JAX, PyTorch, Megatron-LM and others, or as data",
 	.details = "--to stablehlo writes the program of one device with its collectives, for JAX "
 		   "to compile, and beside it NAME.placement.json, which says how arrays are "
 		   "placed. --to shardings writes for each input and result its spec, and in "
-		   "words what the spec can't say of it.",
+		   "words what the spec can't say of it, and beside it NAME.sharded.mlir, the "
+		   "program with the layouts of all values as annotations. --to torch writes "
+		   "placements of DTensor as Python, --to megatron the settings of Megatron-LM, "
+		   "NeMo, MaxText and TorchTitan, --to json all that is known.",
 	.example = "shardwright export gpt.plan --to stablehlo -o gpt.mlir",
 	.options = options,
 	.run = export_plan,

@@ -119,10 +119,22 @@ def is_plain(placement):
     return placement["digits"] == placement["shape"]
 
 
-def load(plan_path, devices=None):
-    """Export a plan, and load its module."""
+def load(plan_path, devices=None, form="stablehlo"):
+    """Export a plan, and load its module. form "shardings": the one that XLA partitions itself."""
     with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
-        path = pathlib.Path(folder) / "step.mlir"
-        run("export", plan_path, "--to", "stablehlo", "-o", path)
-        placements = json.loads(path.with_suffix(".placement.json").read_text())
-        return Module(path.read_text(), placements, devices)
+        path = pathlib.Path(folder) / "step"
+        run("export", plan_path, "--to", form, "-o", path, "-q")
+        if form == "shardings":
+            return _annotated(json.loads(path.read_text()), path.with_suffix(".sharded.mlir"), devices)
+        return Module(path.read_text(), json.loads(path.with_suffix(".placement.json").read_text()), devices)
+
+
+def _annotated(shardings, path, devices):
+    """The module with annotations, which takes and gives the user's own arrays."""
+    lost = [word for word in shardings["lost"] if "padded" in word or "no module" in word]
+    if lost or not path.exists():
+        raise ShardwrightError(f"this plan has no such module: {'; '.join(lost)}")
+    for entry in shardings["inputs"] + shardings["outputs"]:
+        entry["padded"] = entry["digits"] = entry["shape"]
+        entry["spec"] = [axes if isinstance(axes, list) else [axes] if axes else [] for axes in entry["spec"]]
+    return Module(path.read_text(), shardings, devices)

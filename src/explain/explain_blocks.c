@@ -248,6 +248,20 @@ static json_t *begin_line(const block_writer *t, sw_id id, uint32_t *weight, int
 	return line;
 }
 
+/* Say for each axis what the op splits over it, in a word of sw_split_kind_word. */
+static json_t *splits_of(const block_writer *t, sw_id id, uint32_t weight)
+{
+	json_t *splits = json_object();
+	for (int32_t i = 0; i < t->plan->n_axes; i++) {
+		int32_t factor;
+		sw_split_kind kind = sw_split_kind_of(t->a, t->plan, id, weight, i, &factor);
+		if (kind != SW_SPLITS_NOTHING)
+			json_object_set_new(splits, t->plan->axes[i].name,
+			                    json_string(sw_split_kind_word(kind)));
+	}
+	return splits;
+}
+
 static json_t *describe_forward(const block_writer *t, sw_id id)
 {
 	uint32_t weight;
@@ -256,6 +270,7 @@ static json_t *describe_forward(const block_writer *t, sw_id id)
 	json_t *line = begin_line(t, id, &weight, &parameter);
 	sw_describe_strategy(t->a, t->plan, id, weight, &text);
 	set_text(line, "split", &text);
+	json_object_set_new(line, "splits", splits_of(t, id, weight));
 	describe_result(t, sw_op_at(t->a->program, id)->first_result, &text);
 	set_text(line, "result", &text);
 	if (parameter >= 0) {

@@ -58,46 +58,59 @@ static split_counts count_splits(const sw_anatomy *a, const sw_plan *plan, int32
 
 static void add_mixture(const split_counts *u, sw_text *text)
 {
-	static const char *const names[SW_SPLIT_KIND_COUNT] = {"nothing",
-	                                                       "batch",
-	                                                       "rows",
-	                                                       "output",
-	                                                       "contraction",
-	                                                       "experts",
-	                                                       "partial sums passed on"};
 	for (int k = 0, any = 0; k < SW_SPLIT_KIND_COUNT; k++)
 		if (u->count[k] > 0)
-			sw_text_addf(text, "%s%s in %d", any++ ? ", " : "", names[k], u->count[k]);
+			sw_text_addf(text, "%s%s in %d", any++ ? ", " : "",
+			             sw_split_kind_word((sw_split_kind)k), u->count[k]);
 	sw_text_addf(text, " of %d contractions", u->all);
 }
 
-static void add_resemblance(const split_counts *u, sw_text *text)
+/* What an axis resembles: `word` is the key's value for other programs. */
+typedef struct resemblance {
+	const char *word, *sentence; /* sentence NULL: the counts are listed */
+} resemblance;
+
+static const resemblance ZERO3 = {"zero3", "as ZeRO-3 (batch split; parameters and optimizer state "
+                                           "split at rest)"},
+			 ZERO1 = {"zero1", "as ZeRO-1 (batch split; optimizer state split)"},
+			 DP = {"dp", "as dp (batch split, parameters whole)"},
+			 ROWS = {"rows",
+                                 "rows other than the batch split, parameters whole at rest"},
+			 SPLIT_ROWS = {"split rows", "rows other than the batch split, parameters "
+                                                     "split at rest"},
+			 EXPERT = {"expert", "as expert parallelism (weights of different groups "
+                                             "on different devices)"},
+			 EXPERT_AND_BATCH = {"expert",
+                                             "as expert parallelism (weights of different "
+                                             "groups on different devices, the batch "
+                                             "split elsewhere)"},
+			 MIXTURE = {"mixture", NULL},
+			 OUTPUT = {"output", "output split (columns of weights)"},
+			 CONTRACTION = {"contraction", "contraction split (rows of weights)"},
+			 TENSOR = {"tensor", "as Megatron (output split, then contraction split)"},
+			 REVERSE_TENSOR = {"reverse tensor",
+                                           "contraction split, then output split"};
+
+static const resemblance *resemblance_of(const split_counts *u)
 {
 	const int *n = u->count;
 	bool mostly_split = u->split_bytes * 2 > u->parameter_bytes;
 	if (n[SW_SPLITS_BATCH] == u->all)
-		sw_text_add(text, mostly_split ? "as ZeRO-3 (batch split; parameters and optimizer "
-		                                 "state split at rest)"
-		                  : u->moments_split
-		                          ? "as ZeRO-1 (batch split; optimizer state split)"
-		                          : "as dp (batch split, parameters whole)");
-	else if (n[SW_SPLITS_ROWS] == u->all)
-		sw_text_addf(text, "rows other than the batch split, parameters %s at rest",
-		             mostly_split ? "split" : "whole");
-	else if (n[SW_SPLITS_GROUP] == u->all)
-		sw_text_add(
-			text,
-			"as expert parallelism (weights of different groups on different devices)");
-	else if (n[SW_SPLITS_OUTPUT] + n[SW_SPLITS_CONTRACTION] < u->all)
-		add_mixture(u, text);
-	else if (n[SW_SPLITS_OUTPUT] == u->all)
-		sw_text_add(text, "output split (columns of weights)");
-	else if (n[SW_SPLITS_CONTRACTION] == u->all)
-		sw_text_add(text, "contraction split (rows of weights)");
-	else if (u->first == SW_SPLITS_OUTPUT)
-		sw_text_add(text, "as Megatron (output split, then contraction split)");
-	else
-		sw_text_add(text, "contraction split, then output split");
+		return mostly_split ? &ZERO3 : u->moments_split ? &ZERO1 : &DP;
+	if (n[SW_SPLITS_ROWS] == u->all)
+		return mostly_split ? &SPLIT_ROWS : &ROWS;
+	if (n[SW_SPLITS_GROUP] == u->all)
+		return &EXPERT;
+	if (n[SW_SPLITS_GROUP] > 0 &&
+	    n[SW_SPLITS_GROUP] + n[SW_SPLITS_BATCH] + n[SW_SPLITS_ROWS] == u->all)
+		return &EXPERT_AND_BATCH;
+	if (n[SW_SPLITS_OUTPUT] + n[SW_SPLITS_CONTRACTION] < u->all)
+		return &MIXTURE;
+	if (n[SW_SPLITS_OUTPUT] == u->all)
+		return &OUTPUT;
+	if (n[SW_SPLITS_CONTRACTION] == u->all)
+		return &CONTRACTION;
+	return u->first == SW_SPLITS_OUTPUT ? &TENSOR : &REVERSE_TENSOR;
 }
 
 json_t *sw_explain_parallelism(const sw_anatomy *a, const sw_explained *what, int32_t section)
@@ -109,10 +122,15 @@ json_t *sw_explain_parallelism(const sw_anatomy *a, const sw_explained *what, in
 		sw_text text = {0};
 		if (u.all == 0)
 			continue;
-		add_resemblance(&u, &text);
-		json_array_append_new(list, json_pack("{s:s, s:I, s:s}", "axis", plan->axes[i].name,
-		                                      "size", (json_int_t)plan->axes[i].size, "as",
-		                                      text.data));
+		const resemblance *like = resemblance_of(&u);
+		if (like->sentence)
+			sw_text_add(&text, like->sentence);
+		else
+			add_mixture(&u, &text);
+		json_array_append_new(list,
+		                      json_pack("{s:s, s:I, s:s, s:s}", "axis", plan->axes[i].name,
+		                                "size", (json_int_t)plan->axes[i].size, "kind",
+		                                like->word, "as", text.data));
 		sw_text_clear(&text);
 	}
 	return list;

@@ -110,6 +110,18 @@ static const char *name_on(const sw_anatomy *a, const sw_plan *plan, sw_id op, i
 	return factor_name(a, op, c->index, c->stride * plan->cluster->atoms.size[atom]);
 }
 
+const char *sw_split_kind_word(sw_split_kind kind)
+{
+	static const char *const words[SW_SPLIT_KIND_COUNT] = {"nothing",
+	                                                       "batch",
+	                                                       "rows",
+	                                                       "output",
+	                                                       "contraction",
+	                                                       "experts",
+	                                                       "partial sums passed on"};
+	return words[kind];
+}
+
 sw_split_kind sw_split_kind_of(const sw_anatomy *a, const sw_plan *plan, sw_id op, uint32_t weight,
                                int32_t axis, int32_t *factor)
 {

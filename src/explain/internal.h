@@ -101,6 +101,8 @@ typedef enum sw_split_kind {
 	SW_PASSES_PARTIAL_SUMS,
 	SW_SPLIT_KIND_COUNT
 } sw_split_kind;
+/* "nothing", "batch", ... */
+const char *sw_split_kind_word(sw_split_kind kind);
 /* Return what the op splits over this axis. `weight` is the operand that is a parameter, or 1.
  * *factor: the factor that is split, or -1. */
 sw_split_kind sw_split_kind_of(const sw_anatomy *anatomy, const sw_plan *plan, sw_id op,

@@ -1,5 +1,6 @@
 /*
- * export: programs and plans as StableHLO, which JAX and other compilers of MLIR take.
+ * export: programs and plans for others: as StableHLO, which JAX and other compilers of MLIR take;
+ * as data; and as settings of frameworks.
  *
  * A program is written op by op in MLIR's generic form. A plan is written as the exact program of
  * one device inside of `sdy.manual_computation`, with all collectives and their groups; each input
@@ -9,7 +10,7 @@
 #ifndef SW_EXPORT_H
 #define SW_EXPORT_H
 
-#include "partition/partition.h"
+#include "explain/explain.h"
 
 /* Append a module of one function, @main, that sw_read_stablehlo reads back to the same program.
  * Refuses ops and types that StableHLO does not have, in one line that names the op. Linear. */
@@ -20,5 +21,36 @@ sw_status sw_export_program(const sw_program *program, sw_text *text, sw_error *
  * results are global arrays in the form that `digits` of their placements say. */
 sw_status sw_export_plan(const sw_plan *plan, const sw_sidecar *sidecar, sw_text *text,
                          json_t **placements, sw_error *err);
+
+/* Numbers of values inside of the step: those that have a sharding, those that were left open since
+ * they are partial sums, and those whose parts are runs dealt out in turn, not blocks. */
+typedef struct sw_sharding_losses {
+	int64_t values, partial_sums, dealt_out;
+	bool padded; /* the module's arrays have the plan's padded shapes */
+} sw_sharding_losses;
+/* Append the plan's program for a compiler that partitions it itself: of all devices, without
+ * collectives, with the layouts of all values as `sdy.sharding`, where a sharding can say them.
+ * O(ops * atoms). */
+sw_status sw_export_annotated(const sw_plan *plan, sw_text *text, sw_sharding_losses *lost,
+                              sw_error *err);
+
+/* The remaining forms are JSON objects, which docs/export.md describes. The sidecar is that of
+ * sw_plan_serial; the caller owns *json. */
+
+/* Everything that is known of the plan. O(ops * devices). */
+sw_status sw_export_everything(const sw_plan *plan, const sw_sidecar *sidecar, json_t **json,
+                               sw_error *err);
+/* The placements of DTensor per input and result, and the styles of PyTorch's tensor parallelism
+ * per weight. */
+sw_status sw_export_torch(const sw_plan *plan, const sw_sidecar *sidecar, json_t **json,
+                          sw_error *err);
+/* Append the same as a module of Python, which needs PyTorch only when its functions are called. */
+void sw_export_torch_print(const json_t *torch, sw_text *text);
+/* The settings of Megatron-LM, NeMo, MaxText and TorchTitan that come nearest to the plan, each
+ * with what of the plan they don't say. */
+sw_status sw_export_frameworks(const sw_plan *plan, const sw_sidecar *sidecar, json_t **json,
+                               sw_error *err);
+/* Append the same for people: flags, YAML and TOML. */
+void sw_export_frameworks_print(const json_t *frameworks, sw_text *text);
 
 #endif

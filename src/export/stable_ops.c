@@ -35,6 +35,7 @@ void sw_stable_open(sw_stable_writer *w, const sw_program *program, sw_text *tex
 {
 	*w = (sw_stable_writer){.program = program, .text = text, .err = err, .depth = 1};
 	sw_arena_init(&w->arena);
+	w->held = SW_NEW_N(&w->arena, bool, program->values.len + 1);
 	w->stands = SW_NEW_N(&w->arena, sw_id, program->values.len + 1);
 	for (size_t i = 0; i < program->values.len; i++)
 		w->stands[i] = (sw_id)i;
@@ -68,7 +69,9 @@ void sw_stable_name(sw_stable_writer *w, sw_id value)
 {
 	const sw_value *v = &w->program->values.data[w->stands[value]];
 	const sw_op *op = sw_op_at(w->program, v->op);
-	if (op->opcode != SW_OP_PARAMETER && op->n_results > 1)
+	if (w->held[w->stands[value]])
+		sw_text_addf(w->text, "%%h%u", op->first_result + v->index);
+	else if (op->opcode != SW_OP_PARAMETER && op->n_results > 1)
 		sw_text_addf(w->text, "%%v%u#%u", op->first_result, v->index);
 	else
 		sw_text_addf(w->text, "%%v%u", op->first_result + v->index);
@@ -248,6 +251,10 @@ sw_status sw_stable_op(sw_stable_writer *w, sw_id id)
 	sw_text_add(w->text, ")");
 	SW_TRY(add_attributes(w, op));
 	SW_TRY(sw_stable_regions(w, op));
+	if (w->remarks)
+		w->remarks->attributes(w->remarks->context, w, op);
 	add_op_types(w, op, n);
+	if (w->remarks)
+		w->remarks->follow(w->remarks->context, w, op);
 	return SW_OK;
 }

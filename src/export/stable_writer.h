@@ -6,15 +6,29 @@
 
 #include "program/program.h"
 
-typedef struct sw_stable_writer {
+typedef struct sw_stable_writer sw_stable_writer;
+
+/* What a module says of values beside the ops. */
+typedef struct sw_stable_remarks {
+	void *context;
+	/* Append ` {sdy.sharding = ...}` to an op, or nothing. */
+	void (*attributes)(void *context, sw_stable_writer *w, const sw_op *op);
+	/* Append ops behind an op, which give other values for its results to later readers:
+	 * `held` says which, and sw_stable_name calls them %h7. */
+	void (*follow)(void *context, sw_stable_writer *w, const sw_op *op);
+} sw_stable_remarks;
+
+struct sw_stable_writer {
 	const sw_program *program;
 	sw_text *text;
 	sw_arena arena;
 	sw_error *err;
 	sw_id *stands; /* per value: the value whose name it has; itself at first */
 	bool *needed;  /* per value: a result of its computation is made of it */
+	bool *held;    /* per value: readers read what `follow` made of it */
 	int32_t depth; /* of indentation */
-} sw_stable_writer;
+	const sw_stable_remarks *remarks; /* NULL: none */
+};
 
 /* `text` and `err` are borrowed. */
 void sw_stable_open(sw_stable_writer *w, const sw_program *program, sw_text *text, sw_error *err);

@@ -49,6 +49,7 @@ typedef enum sw_role {
 	SW_ROLE_LOSS,
 	SW_ROLE_OTHER
 } sw_role;
+const char *sw_role_word(sw_role role); /* as the sidecar has it: "parameter", ... */
 
 typedef enum sw_fill_kind {
 	SW_FILL_ZEROS,

@@ -19,8 +19,7 @@ typedef struct sw_sidecar_reader {
 /* Make room for the inputs and outputs of the program. */
 void sw_sidecar_begin(sw_sidecar_reader *x, const sw_program *program, sw_sidecar *sidecar,
                       sw_error *err);
-/* The word of a role, and a fill as an object, in the form that is read. */
-const char *sw_role_word(sw_role role);
+/* A fill as an object, in the form that is read. */
 json_t *sw_fill_json(const sw_fill *fill);
 
 static inline sw_shape sw_sidecar_input_shape(const sw_sidecar_reader *x, uint32_t input)

@@ -1,6 +1,9 @@
 /* The mesh of named axes under which JAX sees the devices of a plan. */
 #include "plan/device_mesh.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* Return the plan's axis that the atom is of, or -1. */
 static int32_t axis_of(const sw_plan *plan, int32_t atom)
 {
@@ -19,14 +22,13 @@ static bool joins(const sw_plan *plan, const sw_layout *layout, int32_t atom)
 	return a->dim == b->dim && a->stride == b->stride * plan->cluster->atoms.size[atom + 1];
 }
 
-static bool all_join(const sw_plan *plan, const sw_id *inputs, uint32_t n_inputs, int32_t atom)
+/* Do all layouts treat this atom and the next one as one axis? */
+static bool all_join(const sw_plan *plan, const uint32_t *layouts, size_t n, int32_t atom)
 {
 	int32_t axis = axis_of(plan, atom);
 	bool one = axis >= 0 && axis == axis_of(plan, atom + 1);
-	for (uint32_t i = 0; i < n_inputs && one; i++)
-		one = joins(plan, sw_plan_layout(plan, plan->produced[inputs[i]]), atom);
-	for (uint32_t i = 0; i < plan->n_outputs && one; i++)
-		one = joins(plan, sw_plan_layout(plan, plan->outputs[i]), atom);
+	for (size_t i = 0; i < n && one; i++)
+		one = joins(plan, sw_plan_layout(plan, layouts[i]), atom);
 	return one;
 }
 
@@ -45,23 +47,45 @@ static void name_axis(const sw_plan *plan, sw_mesh_axis *m)
 		         axis >= 0 ? plan->axes[axis].name : "atom", m->first);
 }
 
-void sw_device_mesh_of(sw_device_mesh *m, const sw_plan *plan)
+static void mesh_of_layouts(sw_device_mesh *m, const sw_plan *plan, const uint32_t *layouts,
+                            size_t n)
 {
 	const sw_atoms *atoms = &plan->cluster->atoms;
-	const sw_id *inputs;
-	sw_arena arena;
-	sw_arena_init(&arena);
-	uint32_t n_inputs = sw_program_inputs(plan->program, plan->program->entry, &arena, &inputs);
 	*m = (sw_device_mesh){.plan = plan};
 	for (int32_t a = 0; a < atoms->n; a++) {
-		if (a == 0 || !all_join(plan, inputs, n_inputs, a - 1))
+		if (a == 0 || !all_join(plan, layouts, n, a - 1))
 			m->axes[m->n++] = (sw_mesh_axis){.first = a, .size = 1};
 		m->axes[m->n - 1].end = a + 1;
 		m->axes[m->n - 1].size *= atoms->size[a];
 	}
 	for (int32_t i = 0; i < m->n; i++)
 		name_axis(plan, &m->axes[i]);
+}
+
+void sw_device_mesh_of(sw_device_mesh *m, const sw_plan *plan)
+{
+	const sw_id *inputs;
+	sw_arena arena;
+	sw_arena_init(&arena);
+	uint32_t n = sw_program_inputs(plan->program, plan->program->entry, &arena, &inputs);
+	uint32_t *layouts = SW_NEW_N(&arena, uint32_t, n + plan->n_outputs + 1);
+	for (uint32_t i = 0; i < n; i++)
+		layouts[i] = plan->produced[inputs[i]];
+	for (uint32_t i = 0; i < plan->n_outputs; i++)
+		layouts[n + i] = plan->outputs[i];
+	mesh_of_layouts(m, plan, layouts, n + plan->n_outputs);
 	sw_arena_clear(&arena);
+}
+
+void sw_device_mesh_of_all(sw_device_mesh *m, const sw_plan *plan)
+{
+	size_t values = plan->program->values.len, n = 2 * values + plan->n_outputs;
+	uint32_t *layouts = sw_alloc((n + 1) * sizeof(*layouts));
+	memcpy(layouts, plan->produced, values * sizeof(*layouts));
+	memcpy(layouts + values, plan->materialised, values * sizeof(*layouts));
+	memcpy(layouts + 2 * values, plan->outputs, plan->n_outputs * sizeof(*layouts));
+	mesh_of_layouts(m, plan, layouts, n);
+	free(layouts);
 }
 
 int32_t sw_device_mesh_splits(const sw_device_mesh *m, const sw_layout *layout, int32_t dim,

@@ -1,7 +1,7 @@
 /*
  * device_mesh: the devices of a plan as a mesh of named axes, for export to JAX. The devices are
  * counted with the last axis fastest. An axis is a run of adjacent atoms of one axis of the plan
- * that the layouts of all inputs and results treat as one.
+ * that the layouts of all inputs and results (or of all values) treat as one.
  */
 #ifndef SW_PLAN_DEVICE_MESH_H
 #define SW_PLAN_DEVICE_MESH_H
@@ -23,6 +23,8 @@ typedef struct sw_device_mesh {
 
 /* O(leaves * atoms). */
 void sw_device_mesh_of(sw_device_mesh *mesh, const sw_plan *plan);
+/* The same for all values, those inside of the step too. O(values * atoms). */
+void sw_device_mesh_of_all(sw_device_mesh *mesh, const sw_plan *plan);
 /* Write the axes that split the dimension, in descending order of stride; return their number.
  * `axes` has space for mesh->n. */
 int32_t sw_device_mesh_splits(const sw_device_mesh *mesh, const sw_layout *layout, int32_t dim,

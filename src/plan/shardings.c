@@ -123,7 +123,7 @@ json_t *sw_plan_shardings(const sw_plan *plan, const sw_sidecar *sidecar)
 	sw_arena_init(&arena);
 	sw_program_inputs(serial, serial->entry, &arena, &theirs);
 	uint32_t n = sw_program_inputs(program, program->entry, &arena, &ours);
-	sw_device_mesh_of(&m, plan);
+	sw_device_mesh_of_all(&m, plan);
 	for (uint32_t i = 0; i < n; i++)
 		json_array_append_new(inputs,
 		                      value_json(&m, sidecar->inputs[i].name,
@@ -135,7 +135,7 @@ json_t *sw_plan_shardings(const sw_plan *plan, const sw_sidecar *sidecar)
 	                         "devices", (json_int_t)sw_atoms_devices(&plan->cluster->atoms),
 	                         "mesh", sw_device_mesh_json(&m), "inputs", inputs, "outputs",
 	                         outputs_json(&m, sidecar), "lost",
-	                         "layouts of values inside the step, which JAX chooses itself");
+	                         "in the specs: layouts of values inside the step");
 	sw_arena_clear(&arena);
 	return json;
 }

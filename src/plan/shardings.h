@@ -12,7 +12,7 @@
 
 /* Return an object with the keys of docs/commands.md, "export". The devices of the mesh are in the
  * order of their numbers, the last axis fastest. An axis of the mesh is a run of adjacent atoms of
- * one axis of the plan that every layout splits as one. The sidecar is that of sw_plan_serial. A
+ * one axis of the plan that the layouts of all values split as one. The sidecar is that of sw_plan_serial. A
  * spec always has the number of parts of the layout. O(leaves * atoms^2). */
 json_t *sw_plan_shardings(const sw_plan *plan, const sw_sidecar *sidecar);
 

@@ -19,8 +19,8 @@ expect 0 "" "$sw" plan tests/run/programs/odd.hlo --cluster "$scratch/slow.yaml"
 say odd
 grep -q "the plan pads [0-9]* elements to [0-9]*; [24] parts do not divide" "$scratch/out" || complain "the padding is not said"
 
-refuse "export needs --to FORM, one of: shardings, stablehlo" "$sw" export "$scratch/dp.plan"
-refuse "to torch: a plan is exported to: shardings, stablehlo" "$sw" export "$scratch/dp.plan" --to torch
+refuse "export needs --to FORM, one of: shardings, stablehlo, torch, megatron, json" "$sw" export "$scratch/dp.plan"
+refuse "to pytorch: a plan is exported to: shardings, stablehlo" "$sw" export "$scratch/dp.plan" --to pytorch
 refuse "this is no plan file" "$sw" export $cluster --to shardings
 refuse "cannot" "$sw" export no/such/plan --to shardings
 refuse "no/such/folder/p: cannot write" "$sw" export "$scratch/dp.plan" --to shardings -o no/such/folder/p
@@ -45,4 +45,22 @@ expect 2 "cannot write" "$sw" verify $tiny --ranks 4 --random 1 --save no/such/f
 refuse "already written for several devices" "$sw" inspect "$scratch/heads.mlir"
 expect 0 "" "$sw" plan $tiny --cluster $cluster --devices 1 -o "$scratch/one.plan" -q
 refuse "the plan is for one device" "$sw" export "$scratch/one.plan" --to stablehlo
+
+# What the shardings leave out is said; the program with annotations lies beside them, and is read.
+expect 0 "not in the shardings: the kinds of collectives" "$sw" export "$scratch/heads.plan" --to shardings -o "$scratch/heads.json"
+grep -q '"sdy.sharding_constraint"' "$scratch/heads.sharded.mlir" || complain "no constraint in the module"
+expect 0 "" "$sw" inspect "$scratch/heads.sharded.mlir"
+
+# The other forms: --json is the object, and Python and JSON are read by others.
+for form in torch megatron json; do
+	expect 0 "" "$sw" export "$scratch/heads.plan" --to $form -o "$scratch/heads.$form"
+	expect 0 "" "$sw" export "$scratch/heads.plan" --to $form --json
+	grep -q '"version": 1' "$scratch/out" || complain "no version"
+done
+cmp -s "$scratch/out" "$scratch/heads.json" || complain "the file is not what --json prints"
+if command -v python3 >/dev/null; then
+	python3 -m json.tool "$scratch/heads.json" >/dev/null || complain "this is no JSON"
+	PYTHONPYCACHEPREFIX="$scratch" python3 -m py_compile "$scratch/heads.torch" || complain "this is no Python"
+fi
+grep -q -e '--tensor-model-parallel-size 2' "$scratch/heads.megatron" || complain "no flag of Megatron"
 exit $failed

@@ -9,6 +9,7 @@ python=${SW_PYTHON:-python3}
 }
 compare() { "$python" "$SW_SOURCE_DIR/tools/compare_plans_with_jax.py" "$@" || exit 1; }
 compare
+compare mlp gpt-tiny --form shardings
 compare mlp forward-forward-tiny ncf-tiny --strategies "" --random 3
 # Devices so slow that a program of odd sizes is padded.
 slow=$(mktemp)
