@@ -391,6 +391,12 @@ def export_stablehlo(fixture, folder):
         write_gzip(folder / f"{fixture.name}-generic.mlir.gz", generic.encode())
 
 
+def export_protobuf(fixture, folder):
+    """The HLO that tests/programs has as text, as a serialised HloModuleProto."""
+    module = Training(fixture.model, fixture.optimizer).lower().compiler_ir("hlo")
+    write_gzip(folder / f"{fixture.name}.pb.gz", module.as_serialized_hlo_module_proto())
+
+
 def sidecar(fixture, training):
     state, inputs = training.state(), training.inputs()
     document = {
@@ -576,6 +582,7 @@ def main():
     action.add_argument("--list", action="store_true", help="print the fixtures' names")
     action.add_argument("--check", action="store_true", help="check the files instead of writing them")
     action.add_argument("--stablehlo", action="store_true", help="write StableHLO text, into tests/frontend/stablehlo")
+    action.add_argument("--protobuf", action="store_true", help="write serialised HLO, into --out")
     action.add_argument("--opcodes", action="store_true", help="count opcodes in the files instead of writing them")
     options = parser.parse_args()
     if options.measured and not options.out:
@@ -604,6 +611,11 @@ def main():
     if options.stablehlo:
         for fixture in fixtures if options.names else [known[name] for name in STABLEHLO]:
             export_stablehlo(fixture, ROOT / "tests/frontend/stablehlo")
+        return 0
+    if options.protobuf:
+        options.out.mkdir(parents=True, exist_ok=True)
+        for fixture in fixtures:
+            export_protobuf(fixture, options.out)
         return 0
     if options.opcodes:
         print_opcodes(fixtures, options.out)

@@ -24,8 +24,13 @@ sw_status sw_read_hlo(const char *text, size_t length, const char *file, sw_prog
 sw_status sw_read_stablehlo(const char *text, size_t length, const char *file, sw_program **program,
                             sw_error *err);
 
-/* Read a file, plain or gzip. The format is recognised by the content. HLO and StableHLO text are
- * read; protobufs and bytecode are recognised and refused with a clear error. The program's aliases
+/* The same of a serialised HloModuleProto, or HloProto: compiler_ir("hlo")
+ * .as_serialized_hlo_module_proto() of JAX, or a dump of XLA. An error names a byte of it. */
+sw_status sw_read_hlo_proto(const char *data, size_t length, const char *file, sw_program **program,
+                            sw_error *err);
+
+/* Read a file, plain or gzip. The format is recognised by the content. HLO text and protobufs and
+ * StableHLO text are read; bytecode is recognised and refused with a clear error. The program's aliases
  * become the pairs of its state (sw_state_pair). */
 sw_status sw_read_program(const char *path, sw_program **program, sw_error *err);
 /* The same, of the contents of the file. */
@@ -96,8 +101,8 @@ sw_status sw_sidecar_read(const char *path, const sw_program *program, sw_sideca
  * Moments start as zeros, and tests fill them with small positive numbers; counters start at 0. An
  * output that is not state is the LOSS if it is the only real scalar, else OTHER. */
 void sw_sidecar_default(const sw_program *program, sw_sidecar *sidecar);
-/* Append the name that a program's sidecar has: that of the program without .gz and .hlo, .mlir or
- * .stablehlo, and then .inputs.json. */
+/* Append the name that a program's sidecar has: that of the program without .gz and .hlo, .mlir,
+ * .stablehlo or .pb, and then .inputs.json. */
 void sw_sidecar_path(const char *program_path, sw_text *path);
 /* Read the file beside a program, NAME.inputs.json for NAME.hlo[.gz]; if there is none, use the
  * default. */

@@ -74,13 +74,8 @@ sw_status sw_read_program_text(const char *text, size_t length, const char *path
 {
 	static const char *const refusals[] = {
 		[FORMAT_BYTECODE] = "this is MLIR bytecode, which is not read; write StableHLO "
-	                            "text instead, with "
+				    "text instead, with "
 				    "lowered.as_text(), or HLO text",
-		[FORMAT_PROTOBUF] =
-			"this is no text, perhaps a serialised HloModuleProto, which is not "
-			"read; write HLO "
-			"text instead, with "
-			"lowered.compiler_ir('hlo').as_hlo_text(print_large_constants=True)",
 		[FORMAT_EMPTY] =
 			"the file is empty; expected HLO text, which begins with HloModule",
 		[FORMAT_JSON] = "this is JSON, perhaps a plan or a sidecar; expected the program "
@@ -93,6 +88,8 @@ sw_status sw_read_program_text(const char *text, size_t length, const char *path
 		SW_TRY(sw_read_hlo(text, length, path, program, err));
 	else if (found == FORMAT_MLIR)
 		SW_TRY(sw_read_stablehlo(text, length, path, program, err));
+	else if (found == FORMAT_PROTOBUF)
+		SW_TRY(sw_read_hlo_proto(text, length, path, program, err));
 	else
 		return sw_fail_at(err, SW_ERR_INPUT, path, 1, 1, "%s", refusals[found]);
 	sw_state_pair(*program, path);

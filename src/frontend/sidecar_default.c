@@ -99,7 +99,7 @@ static size_t without(const char *path, size_t length, const char *suffix)
 
 void sw_sidecar_path(const char *program_path, sw_text *path)
 {
-	static const char *const suffixes[] = {".hlo", ".mlir", ".stablehlo"};
+	static const char *const suffixes[] = {".hlo", ".mlir", ".stablehlo", ".pb"};
 	size_t packed = without(program_path, strlen(program_path), ".gz"), length = packed;
 	for (size_t i = 0; i < SW_COUNT(suffixes) && length == packed; i++)
 		length = without(program_path, packed, suffixes[i]);

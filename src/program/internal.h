@@ -118,8 +118,6 @@ sw_infer_rule sw_infer_add_dependency, sw_infer_after_all, sw_infer_token, sw_in
 
 /* ---- printing --------------------------------------------------------------------------- */
 
-/* Print a literal as in `constant(...)`; the caller prints the parentheses. */
-void sw_literal_print(sw_literal literal, sw_text *text);
 /* Print a string in quotes, escaped as in C: \n \r \t \" \\ and three octal digits. */
 void sw_string_print(const char *string, sw_text *text);
 /* Print `, name=value` for each attribute of the table. */

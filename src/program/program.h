@@ -286,6 +286,8 @@ uint64_t sw_program_hash(const sw_program *program); /* hashes what sw_program_e
 /* Print HLO text that the reader reads back to an equal program. */
 void sw_program_print(const sw_program *program, sw_text *text);
 void sw_op_print(const sw_program *program, sw_id op, sw_text *text); /* prints one line */
+/* Print a literal as in `constant(...)`, without the parentheses. */
+void sw_literal_print(sw_literal literal, sw_text *text);
 
 /* Return the floating-point operations of one execution (2 m n k for a dot, 1 per element of an
  * elementwise op, 0 for comparisons and moves), and the bytes read plus written. Regions count

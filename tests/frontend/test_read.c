@@ -23,8 +23,8 @@ static const file_case refused[] = {
 	{"\"builtin.module\"() ({\n}) : () -> ()\n", 0, "the module has no function"},
 	{"ML\xefR\x0dStableHLO", 0, "this is MLIR bytecode"},
 	{"\n\x06jit_f.\x12\x04main\x1a\x02\x08\x01", 0,
-         "this is no text, perhaps a serialised HloModuleProto"},
-	{"\x08\x01\x00\x00", 4, "this is no text, perhaps a serialised HloModuleProto"},
+         "expected an instruction, found '}'"},
+	{"\x08\x01\x00\x00", 4, "byte 2: this is no serialised HloModuleProto"},
 	{"{\"version\": 3}\n", 0, "this is JSON, perhaps a plan or a sidecar"},
 	{"ENTRY e {\n}\n", 0, "expected HLO text, which begins with HloModule"},
 };
