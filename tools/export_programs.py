@@ -397,6 +397,15 @@ def export_protobuf(fixture, folder):
     write_gzip(folder / f"{fixture.name}.pb.gz", module.as_serialized_hlo_module_proto())
 
 
+def export_compiled(fixture, folder):
+    """What XLA's CPU backend makes of the program of tests/programs: fusions, layouts, bitcasts."""
+    compiled = Training(fixture.model, fixture.optimizer).lower().compile()
+    (module,) = compiled.runtime_executable().hlo_modules()
+    write_gzip(folder / f"{fixture.name}.pb.gz", module.as_serialized_hlo_module_proto())
+    if "{...}" not in compiled.as_text():  # it leaves large constants out
+        write_gzip(folder / f"{fixture.name}.hlo.gz", compiled.as_text().encode())
+
+
 def sidecar(fixture, training):
     state, inputs = training.state(), training.inputs()
     document = {
@@ -583,6 +592,7 @@ def main():
     action.add_argument("--check", action="store_true", help="check the files instead of writing them")
     action.add_argument("--stablehlo", action="store_true", help="write StableHLO text, into tests/frontend/stablehlo")
     action.add_argument("--protobuf", action="store_true", help="write serialised HLO, into --out")
+    action.add_argument("--compiled", action="store_true", help="write HLO compiled for CPUs, into --out")
     action.add_argument("--opcodes", action="store_true", help="count opcodes in the files instead of writing them")
     options = parser.parse_args()
     if options.measured and not options.out:
@@ -612,10 +622,10 @@ def main():
         for fixture in fixtures if options.names else [known[name] for name in STABLEHLO]:
             export_stablehlo(fixture, ROOT / "tests/frontend/stablehlo")
         return 0
-    if options.protobuf:
+    if options.protobuf or options.compiled:
         options.out.mkdir(parents=True, exist_ok=True)
         for fixture in fixtures:
-            export_protobuf(fixture, options.out)
+            (export_protobuf if options.protobuf else export_compiled)(fixture, options.out)
         return 0
     if options.opcodes:
         print_opcodes(fixtures, options.out)

@@ -31,6 +31,13 @@ typedef struct sw_hlo_branch {
 	uint32_t first_leaf;
 } sw_hlo_branch;
 
+/* The order of an array's dimensions in memory, where it is not the usual one: from minor to major,
+ * four bits for each (a rank is at most 16), and whether it has tiles. 0: as usual. */
+typedef struct sw_hlo_layout {
+	uint64_t minor_to_major;
+	bool tiled;
+} sw_hlo_layout;
+
 /* A shape that was read: its leaves are reader->leaves[first .. first + n). */
 typedef struct sw_hlo_shape {
 	const sw_hlo_tree *tree; /* NULL: an array, n is 1 */
@@ -101,7 +108,10 @@ typedef struct sw_hlo {
 	SW_VEC(sw_literal) literals;
 
 	sw_text name, op_name; /* names of the op being built, ended by a zero */
-	size_t expanded;       /* number of leaves of all operands so far */
+	sw_hlo_layout layout;  /* of the array that was read last */
+	/* layouts of the arrays that have a name, by value, as far as they were needed */
+	SW_VEC(sw_hlo_layout) layouts;
+	size_t expanded; /* number of leaves of all operands so far */
 	sw_ints dims_cache[SW_HLO_DIMS_CACHE];
 } sw_hlo;
 
@@ -113,6 +123,7 @@ typedef struct sw_hlo_op {
 	sw_opcode opcode;
 	bool has_shape;
 	sw_hlo_shape shape;
+	sw_hlo_layout layout;             /* of an array */
 	size_t first_operand, n_operands; /* in reader->operands */
 	sw_attrs attrs;
 	uint64_t seen;       /* bit i: sw_attributes_of(opcode)[i] was given */
@@ -165,6 +176,18 @@ sw_status sw_hlo_read_dim_labels(sw_hlo *reader, sw_attrs *attrs);
 sw_status sw_hlo_read_slice(sw_hlo *reader, sw_attrs *attrs);
 sw_status sw_hlo_read_padding(sw_hlo *reader, sw_attrs *attrs);
 sw_status sw_hlo_read_groups(sw_hlo *reader, sw_groups *groups);
+
+/* ---- hlo_bitcast.c ---------------------------------------------------------------------- */
+
+/* Read a layout as it stands in the text, braces included. */
+sw_hlo_layout sw_hlo_layout_of(sw_span text, int32_t rank);
+/* Remember the layout of a value. */
+void sw_hlo_keep_layout(sw_hlo *reader, sw_id value, sw_hlo_layout layout);
+/* A bitcast keeps bytes in memory, not indices: write it as a transposition to the order in memory,
+ * a bitcast between usual layouts, and a transposition back, as far as they are not the usual
+ * order. `x` is the operand; *x becomes the operand of the bitcast, and *shape its result's. */
+sw_status sw_hlo_before_bitcast(sw_hlo *reader, const sw_hlo_op *op, sw_id *x, sw_shape *shape);
+sw_status sw_hlo_after_bitcast(sw_hlo *reader, const sw_hlo_op *op, sw_id *x);
 
 /* ---- hlo_instruction.c ------------------------------------------------------------------ */
 

@@ -346,6 +346,20 @@ static sw_status make_element(sw_hlo *reader, sw_hlo_op *op, sw_hlo_node *node)
 	return SW_OK;
 }
 
+static sw_status make_bitcast(sw_hlo *reader, sw_hlo_op *op, sw_hlo_node *node)
+{
+	const sw_hlo_operand *operand = operand_at(reader, op, 0);
+	if (!op->has_shape || op->shape.tree || operand->node.tree)
+		return make_plain(reader, op, node);
+	sw_id x = sw_hlo_leaf(&operand->node, 0);
+	sw_shape shape = reader->leaves.data[op->shape.first];
+	SW_TRY(sw_hlo_before_bitcast(reader, op, &x, &shape));
+	SW_TRY(build(reader, op, &x, 1, &shape, 1, &x)); /* it has the name */
+	SW_TRY(sw_hlo_after_bitcast(reader, op, &x));
+	*node = (sw_hlo_node){.first = x, .n = 1, .op = (sw_id)(reader->program->ops.len - 1)};
+	return SW_OK;
+}
+
 static sw_status make(sw_hlo *reader, sw_hlo_op *op, sw_hlo_node *node)
 {
 	SW_TRY(check_operand_count(reader, op));
@@ -360,6 +374,8 @@ static sw_status make(sw_hlo *reader, sw_hlo_op *op, sw_hlo_node *node)
 		return make_constant(reader, op, node);
 	case SW_OP_COPY:
 		return make_copy(reader, op, node);
+	case SW_OP_BITCAST:
+		return make_bitcast(reader, op, node);
 	default:
 		return make_plain(reader, op, node);
 	}
@@ -471,11 +487,14 @@ sw_status sw_hlo_read_instruction(sw_hlo *reader, sw_hlo_node *node, bool *root)
 	SW_TRY(sw_lex_name(lexer, "an instruction or '}'", &op.name));
 	SW_TRY(sw_lex_expect(lexer, '=', NULL));
 	SW_TRY(sw_hlo_read_shape(reader, false, &op.shape));
+	op.layout = op.shape.tree ? (sw_hlo_layout){0} : reader->layout;
 	op.spelling = sw_lex_word(lexer);
 	op.place = op.spelling.start;
 	if (!op.spelling.length)
 		return sw_lex_expected(lexer, "an opcode");
 	SW_TRY(read_op(reader, &op, 0, node));
 	sw_hlo_drop_shape(reader, op.shape);
+	if (!node->tree && node->n == 1)
+		sw_hlo_keep_layout(reader, sw_hlo_leaf(node, 0), op.layout);
 	return define(reader, op.name, *node);
 }

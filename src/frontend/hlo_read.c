@@ -15,6 +15,7 @@ static void clear_reader(sw_hlo *reader)
 	sw_vec_clear(&reader->bindings);
 	sw_vec_clear(&reader->paths);
 	sw_vec_clear(&reader->leaves);
+	sw_vec_clear(&reader->layouts);
 	sw_vec_clear(&reader->branches);
 	sw_vec_clear(&reader->operands);
 	sw_vec_clear(&reader->ids);

@@ -1,4 +1,4 @@
-/* Shapes: arrays, tuples, and the trees of tuples. Memory layouts are read and dropped. */
+/* Shapes: arrays, tuples, and the trees of tuples. Memory layouts are read for bitcasts alone. */
 #include "frontend/hlo.h"
 
 #include <string.h>
@@ -91,9 +91,10 @@ static bool fits(const int64_t *dims, int32_t rank, int64_t element_bytes)
 	return true;
 }
 
-/* Skip `{1,0:T(8,128)S(1)}`. A '{' that opens a computation is followed by a name. */
-static sw_status skip_layout(sw_lexer *lexer, bool before_body)
+/* Read `{1,0:T(8,128)S(1)}`. A '{' that opens a computation is followed by a name. */
+static sw_status read_layout(sw_lexer *lexer, bool before_body, int32_t rank, sw_hlo_layout *read)
 {
+	*read = (sw_hlo_layout){0};
 	if (sw_lex_peek(lexer) != '{')
 		return SW_OK;
 	if (before_body) {
@@ -104,7 +105,9 @@ static sw_status skip_layout(sw_lexer *lexer, bool before_body)
 			return SW_OK;
 	}
 	sw_span layout;
-	return sw_lex_balanced(lexer, &layout);
+	SW_TRY(sw_lex_balanced(lexer, &layout));
+	*read = sw_hlo_layout_of(layout, rank);
+	return SW_OK;
 }
 
 static sw_status read_array(sw_hlo *reader, bool before_body)
@@ -123,7 +126,7 @@ static sw_status read_array(sw_hlo *reader, bool before_body)
 	if (!fits(dims, shape.rank, sw_type_bytes(shape.type)))
 		return sw_lex_fail(lexer, word.start,
 		                   "the size of this shape in bytes does not fit 63 bits");
-	SW_TRY(skip_layout(lexer, before_body));
+	SW_TRY(read_layout(lexer, before_body, shape.rank, &reader->layout));
 	shape.dims = sw_hlo_keep_dims(reader, dims, shape.rank).v;
 	sw_vec_push(&reader->leaves, shape);
 	return SW_OK;

@@ -130,7 +130,7 @@ static sw_status skip_angles(sw_lexer *lexer)
 	return sw_lex_fail(lexer, start, "expected '>' to close this bracket");
 }
 
-/* Skip `#loc1 = loc("f")`, `!alias = ...` and `sdy.mesh @mesh = <["x"=2]>`. */
+/* Skip `#loc1 = loc("f")`, `!alias = ...` and `sdy.mesh @mesh = <["x"=2]> {a = 1}`. */
 static sw_status skip_alias(sw_mlir *m)
 {
 	sw_lexer *lexer = &m->lexer;
@@ -138,7 +138,10 @@ static sw_status skip_alias(sw_mlir *m)
 	while (lexer->at < lexer->end && *lexer->at != '=' && *lexer->at != '\n')
 		lexer->at++;
 	SW_TRY(sw_lex_expect(lexer, '=', NULL));
-	return sw_lex_peek(lexer) == '<' ? skip_angles(lexer) : sw_lex_value(lexer, &value);
+	if (sw_lex_peek(lexer) != '<')
+		return sw_lex_value(lexer, &value);
+	SW_TRY(skip_angles(lexer));
+	return sw_lex_peek(lexer) == '{' ? sw_lex_balanced(lexer, &value) : SW_OK;
 }
 
 static bool is_alias(sw_lexer *lexer)

@@ -46,6 +46,19 @@ static size_t row_of(sw_proto *p, sw_bytes shape)
 
 /* ---- shapes ------------------------------------------------------------------------------- */
 
+/* Append the order of the dimensions in memory, and whether there are tiles: bitcasts depend on
+ * them. */
+static void add_layout(sw_proto *p, sw_bytes layout)
+{
+	sw_proto_numbers minor = {0};
+	sw_proto_list(p, layout, 1, 0, &minor);
+	for (size_t i = 0; i < minor.len; i++)
+		sw_text_addf(p->text, "%s%llu", i ? "," : "{", (unsigned long long)minor.data[i]);
+	if (minor.len > 0)
+		sw_text_add(p->text, sw_proto_find(p, layout, 6).number ? ":T(1)}" : "}");
+	sw_vec_clear(&minor);
+}
+
 static void add_array(sw_proto *p, sw_bytes shape)
 {
 	sw_proto_numbers dims = {0}, dynamic = {0};
@@ -58,6 +71,7 @@ static void add_array(sw_proto *p, sw_bytes shape)
 		             i < dynamic.len && dynamic.data[i] ? "<=" : "",
 		             (long long)dims.data[i]);
 	sw_text_add(p->text, "]");
+	add_layout(p, sw_proto_bytes(p, shape, 5));
 	sw_vec_clear(&dims);
 	sw_vec_clear(&dynamic);
 }

@@ -173,6 +173,57 @@ static void walk_call(rewriter *pass, int32_t to, const sw_op *op, const sw_id *
 		pass->value[op->first_result + k] = pass->value[callee->results.data[k]];
 }
 
+/* Return whether the op is part of a pair that starts something early and ends it late, other than
+ * a collective. Its context, which the end reads, is a number. */
+static bool is_pair(const sw_program *in, const sw_op *op)
+{
+	const sw_op *start = sw_async_start_of(in, op);
+	if (op->opcode == SW_OP_COPY_START || op->opcode == SW_OP_COPY_DONE)
+		return op->n_operands > 0;
+	if (!start || sw_async_collective(in, start) != SW_NO_ID)
+		return false;
+	for (uint32_t k = start->n_operands; k < start->n_results; k++)
+		if (sw_type_kind_of(sw_value_shape(in, start->first_result + k).type) ==
+		    SW_KIND_TOKEN)
+			return false;
+	return true;
+}
+
+/* The context of a pair, which nobody needs but its end. */
+static sw_id context_of(rewriter *pass, int32_t to, sw_shape shape)
+{
+	const int64_t none[1] = {0};
+	sw_id zero = sw_emit_scalar(pass->out, to, shape.type, 0);
+	return shape.rank ? sw_emit_broadcast(pass->out, to, zero, shape, none) : zero;
+}
+
+/* What is started early and ended late becomes plain ops. A start gives its operands again, then
+ * what it computes, then contexts; an end gives what was computed. */
+static void walk_pair(rewriter *pass, int32_t to, const sw_op *op, const sw_id *operands)
+{
+	bool copy = op->opcode == SW_OP_COPY_START || op->opcode == SW_OP_COPY_DONE;
+	bool starts = op->opcode == SW_OP_COPY_START || op->opcode == SW_OP_ASYNC_START;
+	const sw_op *start = copy ? NULL : sw_async_start_of(pass->in, op);
+	const sw_computation *callee = copy ? NULL : &pass->in->computations.data[start->called[0]];
+	size_t given = copy ? 2 : start->n_operands, computed = copy ? 0 : callee->results.len;
+	if (op->opcode == SW_OP_ASYNC_START) {
+		bind_parameters(pass, callee, operands);
+		walk(pass, op->called[0], to, true);
+	}
+	for (uint32_t k = 0; k < op->n_results; k++) {
+		sw_id *value = &pass->value[op->first_result + k];
+		if (!starts)
+			*value = operands[op->opcode == SW_OP_ASYNC_DONE ? given + k : k];
+		else if (k < given)
+			*value = operands[copy ? 0 : k];
+		else if (k < given + computed)
+			*value = pass->value[callee->results.data[k - given]];
+		else
+			*value = context_of(pass, to,
+			                    sw_value_shape(pass->in, op->first_result + k));
+	}
+}
+
 static void walk_batch_norm(rewriter *pass, int32_t to, const sw_op *op, const sw_id *operands)
 {
 	sw_id results[3];
@@ -208,6 +259,8 @@ static void walk_op(rewriter *pass, int32_t to, sw_id op_id)
 		walk_call(pass, to, op, operands.data);
 	else if (sw_is_batch_norm(pass->in, op))
 		walk_batch_norm(pass, to, op, operands.data);
+	else if (is_pair(pass->in, op))
+		walk_pair(pass, to, op, operands.data);
 	else if (same != SW_NO_ID)
 		pass->value[op->first_result] = same;
 	else
