@@ -1,0 +1,514 @@
+#!/usr/bin/env python3
+"""Plan, verify and export training steps in the styles of others, and compare them in JAX.
+
+    SHARDWRIGHT=build/shardwright try_foreign_steps.py [--strategies auto,zero3] [NAME...]
+
+Each step is exported by the package in one call, planned for a cluster of four devices, verified, exported back to
+JAX, run on four virtual CPU devices, and compared with JAX on one device. Flax, Equinox, Haiku and Optax are needed as
+far as the steps that are asked for use them; what is not installed is passed over. Exits with 1 if a step fails.
+"""
+
+import argparse
+import os
+import pathlib
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "python"))
+STEPS = {}
+
+
+def step_of(function):
+    STEPS[function.__name__.replace("_", "-")] = function
+    return function
+
+
+# --- Models --------------------------------------------------------------------------------------------------------
+
+
+def key(seed=0):
+    import jax
+
+    return jax.random.key(seed)
+
+
+def batch(rows=8, width=16, classes=4):
+    import jax
+
+    return jax.random.normal(key(1), (rows, width)), jax.random.randint(key(2), (rows,), 0, classes)
+
+
+def mlp_params(width=16, hidden=32, classes=4):
+    import jax
+
+    k = jax.random.split(key(), 2)
+    return {
+        "up": {"w": jax.random.normal(k[0], (width, hidden)) * 0.1, "b": jax.numpy.zeros(hidden)},
+        "down": {"w": jax.random.normal(k[1], (hidden, classes)) * 0.1, "b": jax.numpy.zeros(classes)},
+    }
+
+
+def mlp(params, x):
+    import jax
+
+    hidden = jax.nn.gelu(x @ params["up"]["w"] + params["up"]["b"])
+    return hidden @ params["down"]["w"] + params["down"]["b"]
+
+
+def cross_entropy(logits, labels):
+    import optax
+
+    return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+
+
+def optax_step(optimizer, loss=None):
+    """A step of the MLP under an optimizer of Optax."""
+    import jax
+    import optax
+
+    loss = loss or (lambda p, x, y: cross_entropy(mlp(p, x), y))
+
+    def step(params, opt_state, x, y):
+        value, grads = jax.value_and_grad(loss)(params, x, y)
+        updates, opt_state = optimizer.update(grads, opt_state, params)
+        return optax.apply_updates(params, updates), opt_state, value
+
+    params = mlp_params()
+    return step, (params, optimizer.init(params), *batch())
+
+
+# --- Optimizers ----------------------------------------------------------------------------------------------------
+
+
+@step_of
+def adamw():
+    import optax
+
+    return optax_step(optax.adamw(1e-3))
+
+
+@step_of
+def adafactor():
+    import optax
+
+    return optax_step(optax.adafactor(1e-3, min_dim_size_to_factor=8))
+
+
+@step_of
+def lion():
+    import optax
+
+    return optax_step(optax.lion(1e-3))
+
+
+@step_of
+def muon():
+    import optax
+
+    return optax_step(optax.contrib.muon(1e-3))
+
+
+@step_of
+def multi_steps():
+    import optax
+
+    return optax_step(optax.MultiSteps(optax.adam(1e-3), every_k_schedule=2))
+
+
+@step_of
+def schedule_and_clip():
+    import optax
+
+    schedule = optax.warmup_cosine_decay_schedule(0.0, 1e-3, 10, 100)
+    return optax_step(optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(schedule)))
+
+
+@step_of
+def reduce_on_plateau():
+    import jax
+    import optax
+
+    optimizer = optax.chain(optax.adam(1e-3), optax.contrib.reduce_on_plateau(patience=3))
+
+    def step(params, opt_state, x, y):
+        value, grads = jax.value_and_grad(lambda p: cross_entropy(mlp(p, x), y))(params)
+        updates, opt_state = optimizer.update(grads, opt_state, params, value=value)
+        return optax.apply_updates(params, updates), opt_state, value
+
+    params = mlp_params()
+    return step, (params, optimizer.init(params), *batch())
+
+
+@step_of
+def ema():
+    import jax
+    import optax
+
+    optimizer = optax.sgd(1e-2, momentum=0.9)
+
+    def step(state, x, y):
+        value, grads = jax.value_and_grad(lambda p: cross_entropy(mlp(p, x), y))(state["params"])
+        updates, opt = optimizer.update(grads, state["opt"])
+        params = optax.apply_updates(state["params"], updates)
+        average = optax.incremental_update(params, state["ema"], 0.01)
+        return {"params": params, "opt": opt, "ema": average}, value
+
+    params = mlp_params()
+    return step, ({"params": params, "opt": optimizer.init(params), "ema": params}, *batch())
+
+
+@step_of
+def dynamic_loss_scale():
+    import jax
+    import jax.numpy as jnp
+
+    def step(params, scale, good, x, y):
+        def loss(p):
+            half = jax.tree.map(lambda a: a.astype(jnp.bfloat16), p)
+            return cross_entropy(mlp(half, x.astype(jnp.bfloat16)).astype(jnp.float32), y) * scale
+
+        value, grads = jax.value_and_grad(loss)(params)
+        finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(g)) for g in jax.tree.leaves(grads)]))
+        params = jax.tree.map(lambda p, g: jnp.where(finite, p - 1e-2 * g / scale, p), params, grads)
+        good = jnp.where(finite, good + 1, 0)
+        grown = jnp.where(good >= 100, scale * 2, scale)
+        return params, jnp.where(finite, grown, scale / 2), good, value / scale
+
+    return jax.jit(step, donate_argnums=(0, 1, 2)), (mlp_params(), jnp.float32(1024), jnp.int32(0), *batch())
+
+
+# --- Libraries -----------------------------------------------------------------------------------------------------
+
+
+@step_of
+def flax_linen():
+    import flax.linen as nn
+    import jax
+    import optax
+    from flax.training.train_state import TrainState
+
+    class Net(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            x = nn.LayerNorm()(nn.Dense(32)(x))
+            return nn.Dense(4)(nn.relu(x))
+
+    net = Net()
+    x, y = batch()
+    params = net.init(key(), x)
+    state = TrainState.create(apply_fn=net.apply, params=params, tx=optax.adam(1e-3))
+
+    def step(state, x, y):
+        value, grads = jax.value_and_grad(lambda p: cross_entropy(state.apply_fn(p, x), y))(state.params)
+        return state.apply_gradients(grads=grads), value
+
+    return step, (state, x, y)
+
+
+@step_of
+def flax_batch_norm():
+    import flax.linen as nn
+    import jax
+
+    class Net(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            x = nn.BatchNorm(use_running_average=False)(nn.Dense(32)(x))
+            return nn.Dense(4)(nn.relu(x))
+
+    net = Net()
+    x, y = batch()
+    variables = net.init(key(), x)
+
+    def step(variables, x, y):
+        def loss(params):
+            logits, mutated = net.apply(variables | {"params": params}, x, mutable=["batch_stats"])
+            return cross_entropy(logits, y), mutated
+
+        (value, mutated), grads = jax.value_and_grad(loss, has_aux=True)(variables["params"])
+        params = jax.tree.map(lambda p, g: p - 1e-2 * g, variables["params"], grads)
+        return {"batch_stats": mutated["batch_stats"], "params": params}, value
+
+    return step, (variables, x, y)
+
+
+@step_of
+def flax_nnx():
+    import jax
+    import optax
+    from flax import nnx
+
+    class Net(nnx.Module):
+        def __init__(self, rngs):
+            self.up = nnx.Linear(16, 32, rngs=rngs)
+            self.down = nnx.Linear(32, 4, rngs=rngs)
+
+        def __call__(self, x):
+            return self.down(nnx.relu(self.up(x)))
+
+    graph, state = nnx.split(Net(nnx.Rngs(0)))
+    optimizer = optax.adam(1e-3)
+
+    def step(state, opt_state, x, y):
+        value, grads = jax.value_and_grad(lambda s: cross_entropy(nnx.merge(graph, s)(x), y))(state)
+        updates, opt_state = optimizer.update(grads, opt_state)
+        return optax.apply_updates(state, updates), opt_state, value
+
+    return step, (state, optimizer.init(state), *batch())
+
+
+@step_of
+def equinox_mlp():
+    import equinox as eqx
+    import jax
+    import optax
+
+    params, static = eqx.partition(eqx.nn.MLP(16, 4, 32, 2, key=key()), eqx.is_array)
+    optimizer = optax.adamw(1e-3)
+
+    def step(params, opt_state, x, y):
+        loss = lambda p: cross_entropy(jax.vmap(eqx.combine(p, static))(x), y)
+        value, grads = jax.value_and_grad(loss)(params)
+        updates, opt_state = optimizer.update(grads, opt_state, params)
+        return eqx.apply_updates(params, updates), opt_state, value
+
+    return step, (params, optimizer.init(params), *batch())
+
+
+@step_of
+def haiku_mlp():
+    import haiku as hk
+    import jax
+    import optax
+
+    net = hk.without_apply_rng(hk.transform(lambda x: hk.nets.MLP([32, 4])(x)))
+    x, y = batch()
+    params = net.init(key(), x)
+    optimizer = optax.rmsprop(1e-3)
+
+    def step(params, opt_state, x, y):
+        value, grads = jax.value_and_grad(lambda p: cross_entropy(net.apply(p, x), y))(params)
+        updates, opt_state = optimizer.update(grads, opt_state)
+        return optax.apply_updates(params, updates), opt_state, value
+
+    return step, (params, optimizer.init(params), x, y)
+
+
+# --- Kinds of programs ---------------------------------------------------------------------------------------------
+
+
+@step_of
+def dropout_in_step():
+    import jax
+    import jax.numpy as jnp
+
+    def step(params, count, x, y):
+        drop = jax.random.bernoulli(jax.random.fold_in(jax.random.key(7), count), 0.9, x.shape)
+        loss = lambda p: cross_entropy(mlp(p, jnp.where(drop, x / 0.9, 0)), y)
+        value, grads = jax.value_and_grad(loss)(params)
+        return jax.tree.map(lambda p, g: p - 1e-2 * g, params, grads), count + 1, value
+
+    return jax.jit(step, donate_argnums=(0, 1)), (mlp_params(), jnp.int32(3), *batch())
+
+
+@step_of
+def dropout_rbg():
+    import jax
+    import jax.numpy as jnp
+
+    def step(params, bits, x, y):
+        k, following = jax.random.split(jax.random.wrap_key_data(bits, impl="rbg"))
+        noise = jax.random.uniform(k, x.shape)
+        loss = lambda p: cross_entropy(mlp(p, x * (noise < 0.9)), y)
+        value, grads = jax.value_and_grad(loss)(params)
+        params = jax.tree.map(lambda p, g: p - 1e-2 * g, params, grads)
+        return params, jax.random.key_data(following), value
+
+    bits = jax.random.key_data(jax.random.key(0, impl="rbg"))
+    return jax.jit(step, donate_argnums=(0, 1)), (mlp_params(), bits, *batch())
+
+
+@step_of
+def lora():
+    import jax
+    import jax.numpy as jnp
+    import optax
+
+    frozen = mlp_params()
+    adapters = {
+        "a": jax.random.normal(key(5), (16, 2)) * 0.1,
+        "b": jnp.zeros((2, 32)),
+    }
+    optimizer = optax.adam(1e-3)
+
+    def step(adapters, opt_state, frozen, x, y):
+        def loss(a):
+            whole = frozen | {"up": frozen["up"] | {"w": frozen["up"]["w"] + a["a"] @ a["b"]}}
+            return cross_entropy(mlp(whole, x), y)
+
+        value, grads = jax.value_and_grad(loss)(adapters)
+        updates, opt_state = optimizer.update(grads, opt_state)
+        return optax.apply_updates(adapters, updates), opt_state, value
+
+    return step, (adapters, optimizer.init(adapters), frozen, *batch())
+
+
+@step_of
+def vmap_ensemble():
+    import jax
+
+    params = jax.tree.map(lambda a: jax.numpy.stack([a, a * 0.5, a * 2, -a]), mlp_params())
+
+    def one(params, x, y):
+        value, grads = jax.value_and_grad(lambda p: cross_entropy(mlp(p, x), y))(params)
+        return jax.tree.map(lambda p, g: p - 1e-2 * g, params, grads), value
+
+    return jax.vmap(one, in_axes=(0, None, None)), (params, *batch())
+
+
+@step_of
+def segment_sum_graph():
+    import jax
+    import jax.numpy as jnp
+
+    nodes, edges = jax.random.normal(key(3), (32, 16)), jax.random.randint(key(4), (2, 96), 0, 32)
+    labels = jax.random.randint(key(2), (32,), 0, 4)
+
+    def step(params, nodes, edges, labels):
+        def loss(p):
+            gathered = jax.ops.segment_sum(nodes[edges[0]], edges[1], num_segments=32)
+            return cross_entropy(mlp(p, nodes + gathered), labels)
+
+        value, grads = jax.value_and_grad(loss)(params)
+        return jax.tree.map(lambda p, g: p - 1e-2 * g, params, grads), value
+
+    return step, (mlp_params(), nodes, edges, labels)
+
+
+@step_of
+def ragged_moe():
+    import jax
+    import jax.numpy as jnp
+
+    params = {
+        "router": jax.random.normal(key(6), (16, 4)) * 0.1,
+        "experts": jax.random.normal(key(7), (4, 16, 16)) * 0.1,
+        "head": jax.random.normal(key(8), (16, 4)) * 0.1,
+    }
+
+    def step(params, x, y):
+        def loss(p):
+            gates = jax.nn.softmax(x @ p["router"])
+            chosen = jnp.argmax(gates, axis=-1)
+            order = jnp.argsort(chosen)
+            sizes = jnp.bincount(chosen, length=4).astype(jnp.int32)
+            routed = jax.lax.ragged_dot(x[order], p["experts"], sizes)
+            out = jnp.zeros_like(routed).at[order].set(routed)
+            out = out * jnp.take_along_axis(gates, chosen[:, None], axis=-1)
+            return cross_entropy((x + out) @ p["head"], y)
+
+        value, grads = jax.value_and_grad(loss)(params)
+        return jax.tree.map(lambda p, g: p - 1e-2 * g, params, grads), value
+
+    return step, (params, *batch())
+
+
+@step_of
+def fft_mixer():
+    import jax
+    import jax.numpy as jnp
+
+    def step(params, x, y):
+        def loss(p):
+            mixed = jnp.fft.irfft(jnp.fft.rfft(x, axis=-1) * p["filter"], n=16, axis=-1)
+            return cross_entropy(mlp(p["mlp"], mixed), y)
+
+        value, grads = jax.value_and_grad(loss)(params)
+        return jax.tree.map(lambda p, g: p - 1e-2 * g, params, grads), value
+
+    return step, ({"filter": jnp.ones(9), "mlp": mlp_params()}, *batch())
+
+
+@step_of
+def jvp_of_jvp():
+    import jax
+
+    def step(params, x, y):
+        loss = lambda p: cross_entropy(mlp(p, x), y)
+        grads = jax.grad(loss)(params)
+        along = lambda p: jax.jvp(loss, (p,), (grads,))[1]
+        value, curvature = jax.jvp(along, (params,), (grads,))
+        rate = 1e-2 / (1 + abs(curvature))
+        return jax.tree.map(lambda p, g: p - rate * g, params, grads), value
+
+    return step, (mlp_params(), *batch())
+
+
+@step_of
+def scan_with_remat():
+    import jax
+    import jax.numpy as jnp
+
+    params = {"layers": jax.random.normal(key(9), (3, 16, 16)) * 0.2, "head": jax.random.normal(key(8), (16, 4))}
+
+    def step(params, x, y):
+        def loss(p):
+            layer = jax.checkpoint(lambda h, w: (h + jnp.tanh(h @ w), None))
+            return cross_entropy(jax.lax.scan(layer, x, p["layers"])[0] @ p["head"], y)
+
+        value, grads = jax.value_and_grad(loss)(params)
+        return jax.tree.map(lambda p, g: p - 1e-2 * g, params, grads), value
+
+    return step, (params, *batch())
+
+
+# --- One step ------------------------------------------------------------------------------------------------------
+
+
+def try_step(shardwright, make, strategy, cluster):
+    """Return words on what failed; empty: nothing did."""
+    step, args = make()
+    options = {} if strategy == "auto" else {"strategy": strategy}
+    plan = shardwright.plan(step, *args, cluster=cluster, learning_rate=1e-3, **options)
+    checked = plan.verify()
+    if not checked["ok"]:
+        return f"verify: error {checked['max_rel_error']}"
+    compared = plan.compare(step, *args)
+    wrong = [row for row in compared["outputs"] if not row["ok"]]
+    return f"in JAX: {len(wrong)} outputs, {wrong[0]['name']} by {wrong[0]['error']:.2g}" if wrong else ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="steps; all if none is given")
+    parser.add_argument("--strategies", default="auto,zero3")
+    parser.add_argument("--cluster", default=ROOT / "clusters" / "local-2x2.yaml")
+    parser.add_argument("--list", action="store_true", help="print the names of the steps")
+    options = parser.parse_args()
+    if options.list:
+        print("\n".join(STEPS))
+        return 0
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count=4 {os.environ.get('XLA_FLAGS', '')}"
+    import shardwright
+
+    failed = 0
+    for name in options.names or STEPS:
+        for strategy in options.strategies.split(","):
+            begin = time.time()
+            try:
+                words = try_step(shardwright, STEPS[name], strategy, options.cluster)
+            except ImportError as missing:
+                print(f"{name:20} {strategy:8} passed over: {missing}", flush=True)
+                continue
+            except shardwright.ShardwrightError as refusal:
+                words = str(refusal)
+            failed += bool(words)
+            print(f"{name:20} {strategy:8} {words or 'ok'}; {time.time() - begin:.1f} s", flush=True)
+    print(f"{failed} failed" if failed else "all right")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
