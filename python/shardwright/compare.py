@@ -82,7 +82,8 @@ def compare(module, step, args, sidecar):
     """Run step(*args) on one device of JAX, and under the plan; return {"ok", "outputs"}."""
     import jax
 
-    step = getattr(step, "__wrapped__", step)  # without donation
+    if hasattr(step, "lower"):  # jitted: the function inside donates nothing
+        step = step.__wrapped__
     wholes = jax.tree_util.tree_leaves(jax.jit(step)(*args))
     shardings = [module.sharding(p) for p in module.inputs]
     leaves = jax.tree_util.tree_leaves(args)
