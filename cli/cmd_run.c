@@ -7,6 +7,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "run/run_stages.h"
+
+/* What is run: a plan, or one with stages. */
+typedef struct run_job {
+	const sw_plan *plan;        /* NULL: with stages */
+	const sw_pipelined *stages; /* NULL: without */
+	const sw_program *serial;
+	const sw_sidecar *sidecar;
+	int64_t devices;
+} run_job;
+
 /* ---- progress --------------------------------------------------------------------------- */
 
 typedef struct run_progress {
@@ -39,19 +50,19 @@ static void show_step(void *context, int64_t step, double loss, double seconds)
 
 /* ---- data ------------------------------------------------------------------------------- */
 
-static sw_shape tokens_shape(const cli_plan *loaded)
+static sw_shape tokens_shape(const run_job *job)
 {
 	sw_arena arena;
 	const sw_id *inputs;
 	sw_arena_init(&arena);
-	const sw_program *program = sw_plan_serial(loaded->plan);
+	const sw_program *program = job->serial;
 	sw_program_inputs(program, program->entry, &arena, &inputs);
-	sw_shape shape = sw_value_shape(program, inputs[loaded->sidecar.tokens_input]);
+	sw_shape shape = sw_value_shape(program, inputs[job->sidecar->tokens_input]);
 	sw_arena_clear(&arena);
 	return shape;
 }
 
-static sw_status open_data(const cli *c, const cli_plan *loaded, sw_data *data, sw_error *err)
+static sw_status open_data(const cli *c, const run_job *job, sw_data *data, sw_error *err)
 {
 	if (!c->values.data.len)
 		return SW_OK;
@@ -59,15 +70,15 @@ static sw_status open_data(const cli *c, const cli_plan *loaded, sw_data *data, 
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--pace computes nothing, so that no data is read and no loss "
 		               "comes out: leave --data or --pace out");
-	if (loaded->sidecar.tokens_input < 0)
+	if (job->sidecar->tokens_input < 0)
 		return sw_fail(
 			err, SW_ERR_INPUT,
 			"%s takes no tokens: leave --data out, or put the sidecar that names its "
 			"tokens beside the program (docs/programs.md)",
-			loaded->plan->program->name);
-	sw_shape shape = tokens_shape(loaded);
+			job->serial->name);
+	sw_shape shape = tokens_shape(job);
 	return sw_data_open(c->values.data.data, (int)c->values.data.len,
-	                    loaded->sidecar.vocabulary, shape.rank == 2 ? shape.dims[1] : 1, data,
+	                    job->sidecar->vocabulary, shape.rank == 2 ? shape.dims[1] : 1, data,
 	                    err);
 }
 
@@ -94,10 +105,10 @@ static sw_status check_kept(const cli *c, sw_error *err)
 	                            strerror(errno));
 }
 
-static sw_status load_checkpoint(const cli *c, const cli_plan *loaded, sw_checkpoint *checkpoint,
+static sw_status load_checkpoint(const cli *c, const run_job *job, sw_checkpoint *checkpoint,
                                  sw_error *err)
 {
-	return c->values.load ? sw_checkpoint_open(c->values.load, loaded->plan, &loaded->sidecar,
+	return c->values.load ? sw_checkpoint_open(c->values.load, job->plan, job->sidecar,
 	                                           checkpoint, err)
 	                      : SW_OK;
 }
@@ -110,9 +121,8 @@ static uint64_t choose_seed(const cli *c, const sw_checkpoint *start)
 
 /* ---- how many ranks --------------------------------------------------------------------- */
 
-static sw_status check_ranks(const cli *c, const sw_plan *plan, sw_error *err)
+static sw_status check_ranks(const cli *c, int64_t devices, sw_error *err)
 {
-	int64_t devices = plan->cluster->n_devices;
 	if (c->transport && c->values.ranks)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--ranks is for one process without mpirun: leave it out");
@@ -148,11 +158,11 @@ static json_t *losses_json(const sw_run_result *result)
 	return list;
 }
 
-static json_t *result_json(const cli *c, const cli_plan *loaded, const sw_run_result *result)
+static json_t *result_json(const cli *c, const run_job *job, const sw_run_result *result)
 {
 	json_t *object = json_pack(
 		"{s:I, s:I, s:o, s:f, s:f, s:f, s:f}", "steps", (json_int_t)result->steps, "ranks",
-		(json_int_t)loaded->plan->cluster->n_devices, "losses", losses_json(result),
+		(json_int_t)job->devices, "losses", losses_json(result),
 		"step_time_s", result->step_time_s, "compute_s", result->compute_s,
 		"exposed_comm_s", result->exposed_comm_s, "tokens_per_s", result->tokens_per_s);
 	json_t *more = json_pack("{s:b, s:I, s:I, s:I, s:I}", "paced", c->values.pace, "nan_from",
@@ -170,12 +180,10 @@ static json_t *result_json(const cli *c, const cli_plan *loaded, const sw_run_re
 	return object;
 }
 
-static void describe(const cli *c, const cli_plan *loaded, const sw_run_result *result,
-                     sw_text *text)
+static void describe(const cli *c, const run_job *job, const sw_run_result *result, sw_text *text)
 {
 	sw_text_addf(text, "steps      %" PRId64 " on %" PRId64 " rank%s\n", result->steps,
-	             loaded->plan->cluster->n_devices,
-	             loaded->plan->cluster->n_devices == 1 ? "" : "s");
+	             job->devices, job->devices == 1 ? "" : "s");
 	if (c->values.pace)
 		sw_text_add(text, "paced      nothing was computed: every op took the time that "
 		                  "the cluster's model gives it\n");
@@ -194,7 +202,10 @@ static void describe(const cli *c, const cli_plan *loaded, const sw_run_result *
 	sw_text_add_bytes(text, (double)result->payload_bytes);
 	sw_text_add(text, " of payload per step and rank, ");
 	sw_text_add_bytes(text, (double)result->wire_bytes);
-	sw_text_add(text, " on the wire\npeak       ");
+	sw_text_add(text, " on the wire\n");
+	if (job->stages)
+		return;
+	sw_text_add(text, "peak       ");
 	sw_text_add_bytes(text, (double)result->peak_bytes);
 	sw_text_add(text, " of tensors per rank\n");
 }
@@ -226,13 +237,29 @@ static const char mpirun_message[] = "\nshardwright: asked to end, by a user or 
 				     "step ends before mpirun kills this rank (mpirun --mca "
                                      "odls_base_sigkill_timeout SECONDS)\n";
 
-static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data,
+/* In this process, or as a rank of mpirun's. */
+static sw_status begin(const cli *c, const run_job *job, const sw_data *tokens,
+                       const sw_run_options *options, sw_run_result *result, sw_error *err)
+{
+	if (job->stages)
+		return c->transport
+		               ? sw_run_train_stages(job->stages, job->sidecar, tokens,
+		                                     c->transport, options, result, err)
+		               : sw_run_train_stages_local(job->stages, job->sidecar, tokens,
+		                                           options, result, err);
+	return c->transport ? sw_run_train(job->plan, job->sidecar, tokens, c->transport, options,
+	                                   result, err)
+	                    : sw_run_train_local(job->plan, job->sidecar, tokens, options, result,
+	                                         err);
+}
+
+static sw_status train(cli *c, const run_job *job, const sw_data *data,
                        const sw_checkpoint *start, uint32_t overlap, sw_trace *trace,
                        sw_run_result *result, sw_error *err)
 {
 	run_progress w = {.c = c, .first = start ? start->step : 0, .steps = c->values.steps};
-	if (loaded->sidecar.tokens_input >= 0) {
-		sw_shape shape = tokens_shape(loaded);
+	if (job->sidecar->tokens_input >= 0) {
+		sw_shape shape = tokens_shape(job);
 		w.tokens = shape.rank == 2 ? shape.dims[0] * (shape.dims[1] - 1) : 0;
 	}
 	sw_run_options options = {
@@ -255,17 +282,14 @@ static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data,
 	cli_watch_signals(c, c->transport ? mpirun_message : message);
 	sw_progress_start(&w.progress, "training",
 	                  c->values.quiet || c->values.verbose || !cli_speaks(c));
-	sw_status status = c->transport ? sw_run_train(loaded->plan, &loaded->sidecar, tokens,
-	                                               c->transport, &options, result, err)
-	                                : sw_run_train_local(loaded->plan, &loaded->sidecar, tokens,
-	                                                     &options, result, err);
+	sw_status status = begin(c, job, tokens, &options, result, err);
 	sw_progress_end(&w.progress);
 	if (status == SW_OK && result->steps < c->values.steps)
 		cli_note(c, "stopped after step %" PRId64, w.first + result->steps);
 	return status;
 }
 
-static sw_status run_loaded(cli *c, const cli_plan *loaded, sw_error *err)
+static sw_status run_job_here(cli *c, const run_job *job, sw_error *err)
 {
 	sw_data data = {0};
 	sw_checkpoint checkpoint = {0};
@@ -277,15 +301,15 @@ static sw_status run_loaded(cli *c, const cli_plan *loaded, sw_error *err)
 	sw_status status =
 		sw_overlap_parse(c->values.overlap ? c->values.overlap : "all", &overlap, err);
 	if (status == SW_OK)
-		status = open_data(c, loaded, &data, err);
+		status = open_data(c, job, &data, err);
 	if (status == SW_OK)
-		status = load_checkpoint(c, loaded, &checkpoint, err);
+		status = load_checkpoint(c, job, &checkpoint, err);
 	status = agree(c, status, err);
 	if (status == SW_OK)
-		status = train(c, loaded, &data, start, overlap, &trace, &result, err);
+		status = train(c, job, &data, start, overlap, &trace, &result, err);
 	if (status == SW_OK) {
-		c->result = result_json(c, loaded, &result);
-		describe(c, loaded, &result, &text);
+		c->result = result_json(c, job, &result);
+		describe(c, job, &result, &text);
 		cli_print(c, &text);
 		status = write_trace(c, &trace, err);
 	}
@@ -299,6 +323,32 @@ static sw_status run_loaded(cli *c, const cli_plan *loaded, sw_error *err)
 	return status;
 }
 
+/* A plan with stages. */
+static sw_status run_stages(cli *c, sw_error *err)
+{
+	sw_pipelined *plan = NULL;
+	const cli_values *v = &c->values;
+	sw_status status = SW_OK;
+	if (v->cluster || v->load || v->save || v->pace || v->trace)
+		status = sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
+		                    "a plan with stages runs without --cluster, --load, --save, "
+		                    "--pace and --trace");
+	if (status == SW_OK)
+		status = sw_pipelined_load(c->argument, &plan, err);
+	if (status == SW_OK)
+		status = check_ranks(c, plan->cluster->n_devices, err);
+	status = agree(c, status, err);
+	if (status == SW_OK) {
+		run_job job = {.stages = plan,
+		               .serial = plan->canonical,
+		               .sidecar = sw_pipelined_sidecar(plan),
+		               .devices = plan->cluster->n_devices};
+		status = run_job_here(c, &job, err);
+	}
+	sw_pipelined_free(plan);
+	return status;
+}
+
 static sw_status run(cli *c, sw_error *err)
 {
 	cli_plan loaded;
@@ -307,16 +357,23 @@ static sw_status run(cli *c, sw_error *err)
 		status = check_kept(c, err);
 	if (status == SW_OK)
 		status = cli_check_move(c, err);
+	if (status == SW_OK && sw_pipelined_is_file(c->argument))
+		return run_stages(c, err);
 	if (status == SW_OK)
 		status = cli_load_plan(c, c->argument, true, &loaded, err);
 	bool have_plan = status == SW_OK;
 	if (have_plan && c->values.cluster)
 		status = cli_move_plan(c, c->argument, &loaded, err);
 	if (status == SW_OK)
-		status = check_ranks(c, loaded.plan, err);
+		status = check_ranks(c, loaded.plan->cluster->n_devices, err);
 	status = agree(c, status, err);
-	if (status == SW_OK)
-		status = run_loaded(c, &loaded, err);
+	if (status == SW_OK) {
+		run_job job = {.plan = loaded.plan,
+		               .serial = sw_plan_serial(loaded.plan),
+		               .sidecar = &loaded.sidecar,
+		               .devices = loaded.plan->cluster->n_devices};
+		status = run_job_here(c, &job, err);
+	}
 	if (have_plan)
 		cli_plan_clear(&loaded);
 	return status;

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "run/run_stages.h"
+
 #define MAX_SHOWN_OUTPUTS 10 /* number of outputs that are listed without -v */
 
 /* Order by error relative to tolerance, descending; outputs that exceed it come first. */
@@ -66,7 +68,9 @@ static void describe(sw_verify_result *result, bool all, sw_text *text)
 	sw_text_addf(text, "\n%s: largest relative error %.1e; payload of a step ",
 	             result->ok ? "equal" : "NOT EQUAL", result->max_rel_error);
 	sw_text_add_bytes(text, (double)result->payload_bytes);
-	if (result->payload_bytes == result->predicted_payload_bytes)
+	if (result->predicted_payload_bytes < 0)
+		sw_text_add(text, "\n");
+	else if (result->payload_bytes == result->predicted_payload_bytes)
 		sw_text_add(text, ", as predicted\n");
 	else if (result->payload_by_data)
 		sw_text_addf(text,
@@ -107,11 +111,42 @@ static sw_status judge(const cli *c, const sw_verify_result *result, sw_error *e
 	                  (long long)result->predicted_payload_bytes);
 }
 
+/* Print what came of it, and judge it. */
+static sw_status report(cli *c, sw_verify_result *result, sw_error *err)
+{
+	sw_text text = {0};
+	if (c->values.allow_nan)
+		sw_verify_allow_nan(result);
+	c->result = result_json(result);
+	describe(result, c->values.verbose, &text);
+	cli_print(c, &text);
+	return judge(c, result, err);
+}
+
+/* A plan with stages: all of them together. */
+static sw_status verify_stages(cli *c, sw_error *err)
+{
+	sw_pipelined *plan;
+	sw_verify_result result = {0};
+	if (c->values.cluster)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--cluster: a plan with stages can't be moved; plan again");
+	sw_status status = sw_pipelined_load(c->argument, &plan, err);
+	if (status)
+		return status;
+	status = sw_run_verify_stages(plan, sw_pipelined_sidecar(plan), (uint64_t)c->values.seed,
+	                              &result, err);
+	if (status == SW_OK)
+		status = report(c, &result, err);
+	sw_verify_result_clear(&result);
+	sw_pipelined_free(plan);
+	return status;
+}
+
 static sw_status verify(cli *c, sw_error *err)
 {
 	cli_plan loaded;
 	sw_verify_result result;
-	sw_text text = {0};
 	if (c->values.random > 0)
 		return cli_verify_random(c, err);
 	if (c->values.ranks > 0)
@@ -120,6 +155,8 @@ static sw_status verify(cli *c, sw_error *err)
 	if (c->values.save)
 		return sw_fail(err, SW_ERR_INPUT, "--save DIR goes with --random K");
 	sw_status status = cli_check_move(c, err);
+	if (status == SW_OK && sw_pipelined_is_file(c->argument))
+		return verify_stages(c, err);
 	if (status == SW_OK)
 		status = cli_load_plan(c, c->argument, false, &loaded, err);
 	if (status)
@@ -130,14 +167,8 @@ static sw_status verify(cli *c, sw_error *err)
 	if (status == SW_OK)
 		status = sw_run_verify(loaded.plan, &loaded.sidecar, (uint64_t)c->values.seed,
 		                       &result, err);
-	if (status == SW_OK && c->values.allow_nan)
-		sw_verify_allow_nan(&result);
-	if (status == SW_OK) {
-		c->result = result_json(&result);
-		describe(&result, c->values.verbose, &text);
-		cli_print(c, &text);
-		status = judge(c, &result, err);
-	}
+	if (status == SW_OK)
+		status = report(c, &result, err);
 	sw_verify_result_clear(&result);
 	cli_plan_clear(&loaded);
 	return status;

@@ -35,6 +35,9 @@ sw_status sw_pipelined_slice(const sw_cluster *cluster, int32_t n_stages, sw_clu
 double sw_pipelined_slice_bound_s(const sw_program *canonical, const sw_sidecar *sidecar,
                                   const sw_cluster *slice, int32_t n_stages);
 
+typedef struct sw_pipelined_source sw_pipelined_source;
+void sw_pipelined_source_free(sw_pipelined_source *source);
+
 /* What a trial is of. */
 typedef struct sw_pipelined_numbers {
 	int32_t n_stages, microbatches;

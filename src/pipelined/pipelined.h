@@ -75,8 +75,9 @@ typedef struct sw_pipelined {
 	/* What programs and plans belong to; NULL: to a search that is still going on, or to nobody,
 	 * of a file that was read. */
 	struct sw_stage_store *store;
+	struct sw_pipelined_source *source; /* of a plan that was loaded; else NULL */
 	const sw_cluster *slice; /* of each stage */
-	const sw_program *looped;
+	const sw_program *canonical, *looped;
 	sw_stages cut;
 	const char *program_path;
 	int32_t n_stages, microbatches;
@@ -122,5 +123,10 @@ bool sw_pipelined_is_file(const char *path);
 /* Read an index and play its schedule: what sw_pipelined_print prints, without the stages' programs
  * and plans. Freed by the caller. SW_ERR_INPUT names the key. */
 sw_status sw_pipelined_read(const char *path, sw_pipelined **plan, sw_error *err);
+/* Read an index with all that it names, so that it can be run: the program, cut where the index
+ * says, and the stages' plans. SW_ERR_INPUT also if the program has changed since. */
+sw_status sw_pipelined_load(const char *path, sw_pipelined **plan, sw_error *err);
+/* Return the sidecar of a loaded plan's program. */
+const sw_sidecar *sw_pipelined_sidecar(const sw_pipelined *plan);
 
 #endif

@@ -70,6 +70,14 @@ static json_t *costs_json(const sw_pipelined *p)
 	return json;
 }
 
+static json_t *cuts_json(const sw_pipelined *p)
+{
+	json_t *list = json_array();
+	for (int32_t i = 0; i + 1 < p->n_stages; i++)
+		json_array_append_new(list, json_integer(p->cut.cuts[i]));
+	return list;
+}
+
 static json_t *index_json(const sw_pipelined *p)
 {
 	json_t *predicted = sw_pipelined_json(p), *stages = json_object_get(predicted, "stages");
@@ -78,11 +86,16 @@ static json_t *index_json(const sw_pipelined *p)
 	for (int32_t i = 0; i < p->n_stages; i++)
 		json_object_set_new(json_array_get(stages, (size_t)i), "plan",
 		                    json_string(name_of(p->stages[i].plan_path)));
-	return json_pack("{s:s, s:i, s:s, s:{s:s, s:o}, s:o, s:o}", "format", SW_STAGES_FORMAT,
-	                 "version", SW_STAGES_VERSION, "program", p->program_path, "cluster",
-	                 "name", p->cluster->name, "hash",
-	                 json_sprintf("%016" PRIx64, p->cluster->hash), "predicted", predicted,
-	                 "costs", costs_json(p));
+	sw_text cluster = {0};
+	sw_cluster_print(p->cluster, &cluster);
+	json_t *json = json_pack("{s:s, s:i, s:s, s:{s:s, s:o, s:s}, s:o, s:o, s:o}", "format",
+	                         SW_STAGES_FORMAT, "version", SW_STAGES_VERSION, "program",
+	                         p->program_path, "cluster", "name", p->cluster->name, "hash",
+	                         json_sprintf("%016" PRIx64, p->cluster->hash), "text",
+	                         cluster.data, "cuts", cuts_json(p), "predicted", predicted,
+	                         "costs", costs_json(p));
+	sw_text_clear(&cluster);
+	return json;
 }
 
 sw_status sw_pipelined_write(sw_pipelined *p, const char *path, sw_error *err)

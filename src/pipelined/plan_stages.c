@@ -220,6 +220,7 @@ static sw_status cut_program(sw_pipelined *p, sw_stage_store *store, const doubl
 {
 	sw_stage_options how = {.n_stages = p->n_stages, .tolerance = TOLERANCE};
 	double *fused_s = NULL;
+	p->canonical = sw_stage_store_canonical(store);
 	sw_status status =
 		sw_stage_store_looped(store, p->microbatches, p->remat, &p->looped, err);
 	if (status == SW_OK && !op_s) {
@@ -282,5 +283,6 @@ void sw_pipelined_free(sw_pipelined *p)
 	sw_pipeline_played_free(&p->played);
 	sw_arena_clear(&p->arena);
 	sw_stage_store_free(p->store);
+	sw_pipelined_source_free(p->source);
 	free(p);
 }

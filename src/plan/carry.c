@@ -67,42 +67,40 @@ static bool take_strategy(sw_plan_carrier *c, sw_id id, const sw_plan_old_op *ol
 	return ok;
 }
 
-static bool is_possible(const sw_plan_carrier *c, sw_id id, const sw_strategy *strategy)
+bool sw_plan_strategy_possible(const sw_plan *plan, sw_id id, const sw_strategy *strategy)
 {
-	const sw_op *op = sw_op_at(c->program, id);
+	const sw_op *op = sw_op_at(plan->program, id);
 	sw_layout *layouts = sw_alloc(sizeof(*layouts) * (op->n_operands + op->n_results + 1));
-	bool ok = sw_rule_layouts(c->program, id, c->plan->rules[id], &c->plan->cluster->atoms,
+	bool ok = sw_rule_layouts(plan->program, id, plan->rules[id], &plan->cluster->atoms,
 	                          strategy, layouts, layouts + op->n_operands);
 	for (uint32_t k = 0; ok && k < op->n_results; k++)
-		ok = sw_layout_valid(&c->plan->cluster->atoms,
-		                     sw_value_shape(c->program, op->first_result + k),
+		ok = sw_layout_valid(&plan->cluster->atoms,
+		                     sw_value_shape(plan->program, op->first_result + k),
 		                     &layouts[op->n_operands + k]);
 	free(layouts);
 	return ok;
 }
 
-/* The strategy that splits the op as its largest operand is produced. */
-static sw_strategy follow_largest_operand(const sw_plan_carrier *c, sw_id id)
+sw_strategy sw_plan_follow_largest(const sw_plan *plan, sw_id id)
 {
-	const sw_op *op = sw_op_at(c->program, id);
-	sw_strategy s = sw_strategy_none(&c->plan->cluster->atoms);
-	uint32_t largest = 0, mask = (uint32_t)((UINT64_C(1) << c->plan->cluster->atoms.n) - 1);
+	const sw_op *op = sw_op_at(plan->program, id);
+	sw_strategy s = sw_strategy_none(&plan->cluster->atoms);
+	uint32_t largest = 0, mask = (uint32_t)((UINT64_C(1) << plan->cluster->atoms.n) - 1);
 	for (uint32_t k = 1; k < op->n_operands; k++)
-		if (sw_shape_elements(sw_value_shape(c->program, op->operands[k])) >
-		    sw_shape_elements(sw_value_shape(c->program, op->operands[largest])))
+		if (sw_shape_elements(sw_value_shape(plan->program, op->operands[k])) >
+		    sw_shape_elements(sw_value_shape(plan->program, op->operands[largest])))
 			largest = k;
-	if (op->n_operands == 0 || c->plan->rules[id]->n_factors == 0)
+	if (op->n_operands == 0 || plan->rules[id]->n_factors == 0)
 		return s;
-	const sw_layout *layout = sw_plan_layout(c->plan, c->plan->produced[op->operands[largest]]);
-	sw_rule_match(c->plan->rules[id], &c->plan->cluster->atoms, false, (int32_t)largest, layout,
+	const sw_layout *layout = sw_plan_layout(plan, plan->produced[op->operands[largest]]);
+	sw_rule_match(plan->rules[id], &plan->cluster->atoms, false, (int32_t)largest, layout,
 	              &mask, &s);
-	return is_possible(c, id, &s) ? s : sw_strategy_none(&c->plan->cluster->atoms);
+	return sw_plan_strategy_possible(plan, id, &s) ? s : sw_strategy_none(&plan->cluster->atoms);
 }
 
-static void derive_produced(sw_plan_carrier *c, sw_id id)
+void sw_plan_derive_produced(sw_plan *plan, sw_id id)
 {
-	sw_plan *plan = c->plan;
-	const sw_op *op = sw_op_at(c->program, id);
+	const sw_op *op = sw_op_at(plan->program, id);
 	sw_layout *layouts = sw_alloc(sizeof(*layouts) * (op->n_operands + op->n_results + 1));
 	if (sw_plan_op_layouts(plan, id, layouts, layouts + op->n_operands))
 		for (uint32_t k = 0; k < op->n_results; k++)
@@ -170,12 +168,12 @@ static void take_ops(sw_plan_carrier *c)
 		}
 		bool taken = c->source[id] != SW_ABSENT &&
 		             take_strategy(c, id, &c->old.data[c->source[id]], s) &&
-		             is_possible(c, id, s);
+		             sw_plan_strategy_possible(c->plan, id, s);
 		if (!taken)
-			*s = follow_largest_operand(c, id);
+			*s = sw_plan_follow_largest(c->plan, id);
 		if (!taken && c->match[id] != SW_ABSENT)
 			count_replaced(c, id);
-		derive_produced(c, id);
+		sw_plan_derive_produced(c->plan, id);
 	}
 }
 

@@ -49,6 +49,13 @@ typedef struct sw_plan_carrier {
 sw_status sw_carry_match(sw_plan_carrier *carrier, const json_t *ops);
 
 /* ---- carry.c ---------------------------------------------------------------------------- */
+/* Is the strategy possible for the op, with layouts that are valid for its results? */
+bool sw_plan_strategy_possible(const sw_plan *plan, sw_id id, const sw_strategy *strategy);
+/* Return the strategy that splits the op as its largest operand is produced; none if that is
+ * impossible. */
+sw_strategy sw_plan_follow_largest(const sw_plan *plan, sw_id id);
+/* Set the layouts in which the op leaves its results by its strategy. */
+void sw_plan_derive_produced(sw_plan *plan, sw_id id);
 /* Fill the decisions of `plan`, in which everything is replicated, from those of a file for another
  * program, and set plan->changes. An error message does not name the file. */
 sw_status sw_plan_carry(const json_t *file, sw_plan *plan, sw_error *err);

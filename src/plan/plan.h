@@ -224,6 +224,13 @@ sw_path_cache *sw_path_store_get(sw_path_store *store, const sw_axis *axes, int3
 sw_status sw_plan_replicated(const sw_program *program, const sw_cluster *cluster, sw_plan **plan,
                              sw_error *err);
 
+/* Make a plan of a program that is a part of the one of `whole`, whose ops it has by name: they do
+ * as they do there; ops that are new, or can't, follow their largest operand. inputs, outputs: the
+ * layouts at rest of the part's inputs and results; NULL entries: an input is whole, a result stays
+ * as it is produced. Takes `part`, which is canonical, also if it fails. */
+sw_status sw_plan_part(const sw_plan *whole, sw_program *part, const sw_layout *const *inputs,
+                       const sw_layout *const *outputs, sw_plan **plan, sw_error *err);
+
 /* ---- plan file (docs/plan-file.md) ------------------------------------------------------ */
 
 sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err);

@@ -148,7 +148,7 @@ typedef struct sw_verify_result {
 	SW_VEC(sw_verify_row) rows; /* per output */
 	int64_t not_compared;       /* of all rows */
 	int64_t payload_bytes;      /* as counted, of the rank that sends most */
-	int64_t predicted_payload_bytes;
+	int64_t predicted_payload_bytes; /* -1: nothing is predicted, as of plans with stages */
 	/* the payload depends on the data: the trip count of a loop does, so it may differ from the
 	 * prediction, or the branch of a conditional does, so it may be less */
 	bool payload_by_data, payload_ok;

@@ -25,9 +25,7 @@ static bool is_scalar_float(sw_shape shape)
 	return shape.rank == 0 && sw_type_kind_of(shape.type) == SW_KIND_FLOAT;
 }
 
-/* Return the output that the sidecar marks as the loss, otherwise the first scalar that is not
- * state. */
-static int32_t find_loss(const sw_program *program, const sw_sidecar *sidecar)
+int32_t trainer_find_loss(const sw_program *program, const sw_sidecar *sidecar)
 {
 	const sw_computation *entry = sw_entry(program);
 	for (uint32_t i = 0; i < sidecar->n_outputs; i++)
@@ -234,8 +232,7 @@ static sw_status run_steps(trainer *t, int64_t *done, sw_error *err)
 
 /* ---- one rank --------------------------------------------------------------------------- */
 
-/* The threads of matrix products of one of `ranks` ranks on this machine. */
-static int choose_threads(const sw_run_options *options, int32_t ranks)
+int trainer_threads(const sw_run_options *options, int32_t ranks)
 {
 	return options->blas_threads ? options->blas_threads : SW_MAX(sw_cpu_count() / ranks, 1);
 }
@@ -257,7 +254,7 @@ static sw_status prepare(trainer *t, sw_error *err)
 	sw_interpret_options options = {
 		.placement = t->placement,
 		.partition_id = (uint32_t)t->transport->rank,
-		.blas_threads = choose_threads(t->options, t->transport->neighbours),
+		.blas_threads = trainer_threads(t->options, t->transport->neighbours),
 	};
 	sw_record_init(&t->record, t->transport, t->parts.local, t->options->trace != NULL);
 	sw_record_options(&t->record, &options);
@@ -327,7 +324,7 @@ static sw_status train(const sw_plan *plan, const sw_program *scheduled, const s
 	trainer t = {.sidecar = sidecar, .data = data, .transport = transport, .options = options};
 	int64_t done = 0;
 	sw_parts_init(&t.parts, plan, scheduled);
-	t.loss = find_loss(plan->program, sidecar);
+	t.loss = trainer_find_loss(plan->program, sidecar);
 	allocate(&t);
 	sw_status status = prepare(&t, err);
 	if (status == SW_OK)
@@ -382,12 +379,9 @@ static uint64_t hash_data(const sw_data *data)
 	                    : sw_hash_bytes(data->bytes, tokens, 2);
 }
 
-/* Ranks that run different programs or different numbers of steps would deadlock, and with
- * different data or sidecars they would train something that nobody asked for: check that all ranks
- * agree. */
-static sw_status check_same(const sw_program *scheduled, const sw_sidecar *sidecar,
-                            const sw_data *data, const sw_run_options *options,
-                            sw_transport *transport, sw_error *err)
+sw_status trainer_check_same(const sw_program *scheduled, const sw_sidecar *sidecar,
+                             const sw_data *data, const sw_run_options *options,
+                             sw_transport *transport, sw_error *err)
 {
 	static const char *const words[] = {"plan",    "number of steps",    "seed",
 	                                    "sidecar", "contents of --data", "options of the run",
@@ -425,7 +419,7 @@ sw_status sw_run_train(const sw_plan *plan, const sw_sidecar *sidecar, const sw_
 	status = transport->ops->agree(
 		transport, sw_ranks_program(plan, options->overlap, &scheduled, err), err);
 	if (status == SW_OK)
-		status = check_same(scheduled, sidecar, data, options, transport, err);
+		status = trainer_check_same(scheduled, sidecar, data, options, transport, err);
 	if (status == SW_OK) {
 		status = train(plan, scheduled, sidecar, data, transport, options, result, err);
 		if (status)
@@ -466,7 +460,7 @@ sw_status sw_run_train_local(const sw_plan *plan, const sw_sidecar *sidecar, con
 	sw_run_result *results = sw_alloc((size_t)size * sizeof(*results));
 	local_run run = {plan, scheduled, sidecar, data, options, results};
 	if (!options->paced)
-		status = sw_interpret_reserve(scheduled, size, choose_threads(options, size), err);
+		status = sw_interpret_reserve(scheduled, size, trainer_threads(options, size), err);
 	if (status == SW_OK)
 		status = sw_ranks_run(size, train_rank, &run, err);
 	if (status == SW_OK) {

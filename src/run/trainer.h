@@ -31,6 +31,17 @@ typedef struct trainer {
 	SW_VEC(sw_record_cores) cores;
 } trainer;
 
+/* Return the output that the sidecar marks as the loss, otherwise the first scalar that is not
+ * state; -1: none. */
+int32_t trainer_find_loss(const sw_program *program, const sw_sidecar *sidecar);
+/* Ranks that run different programs or different numbers of steps would deadlock, and with
+ * different data or sidecars they would train something that nobody asked for: check that all ranks
+ * agree. Collective. */
+sw_status trainer_check_same(const sw_program *scheduled, const sw_sidecar *sidecar,
+                             const sw_data *data, const sw_run_options *options,
+                             sw_transport *transport, sw_error *err);
+/* Return the threads of matrix products of one of `ranks` ranks on this machine. */
+int trainer_threads(const sw_run_options *options, int32_t ranks);
 /* Give the result after `done` steps; collective. The losses move into it. */
 sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_error *err);
 

@@ -34,9 +34,7 @@
 #include <string.h>
 
 #include "run/ranks.h"
-
-#define LR_FACTOR 100    /* tolerance of an update in units of lr, in tolerances of the type */
-#define ELEMENT_FACTOR 4 /* tolerance of one element over the largest, in tolerances in norm */
+#include "run/verify_parts.h"
 
 /* ---- running ---------------------------------------------------------------------------- */
 
@@ -105,87 +103,7 @@ static sw_status run_serial(verification *v, sw_error *err)
 	return status;
 }
 
-/* ---- tolerances ------------------------------------------------------------------------- */
-
-/* Return the unit roundoff of a float type. Other types count as f32 (integers are exact by
- * themselves). */
-static double roundoff(sw_type type)
-{
-	switch (type) {
-	case SW_BF16:
-		return 0x1p-8;
-	case SW_F16:
-		return 0x1p-11;
-	case SW_F64:
-	case SW_C128:
-		return 0x1p-53;
-	case SW_F32:
-	case SW_C64:
-		return 0x1p-24;
-	default:
-		return sw_type_kind_of(type) == SW_KIND_FLOAT ? 0x1p-3 : 0;
-	}
-}
-
-static double program_roundoff(const sw_program *program)
-{
-	double worst = 0;
-	for (size_t v = 0; v < program->values.len; v++)
-		worst = fmax(worst, roundoff(program->values.data[v].shape.type));
-	return worst;
-}
-
-static double tolerance_of(double worst_roundoff)
-{
-	if (worst_roundoff >= 0x1p-11)
-		return 4 * worst_roundoff;
-	return worst_roundoff > 0x1p-30 ? 1e-5 : 1e-12;
-}
-
 /* ---- comparing -------------------------------------------------------------------------- */
-
-/* Sums over all devices' parts of one output. */
-typedef struct sums {
-	double difference, reference; /* sums of squares */
-	double worst, largest;        /* of a single element */
-	double elements, unequal;
-	int64_t not_compared;
-} sums;
-
-static void compare_numbers(double a, double b, sums *s)
-{
-	bool same = a == b || (isnan(a) && isnan(b));
-	s->not_compared += same && !isfinite(b);
-	double off = same                         ? 0
-	             : isfinite(a) && isfinite(b) ? fabs(a - b)
-	                                          : INFINITY,
-	       size = isfinite(b) ? fabs(b) : 0;
-	s->difference += off * off;
-	s->reference += size * size;
-	s->worst = fmax(s->worst, off);
-	s->largest = fmax(s->largest, size);
-}
-
-/* Compare floats as numbers, a complex one as two numbers; compare other types by their bits, as a
- * double cannot hold 64 of them. */
-static void compare_elements(sw_type type, const void *got, const void *wanted,
-                             const uint8_t *is_true, int64_t n, sums *s)
-{
-	bool is_complex = sw_type_kind_of(type) == SW_KIND_COMPLEX;
-	sw_type part = type == SW_C64 ? SW_F32 : type == SW_C128 ? SW_F64 : type;
-	int64_t parts = is_complex ? 2 : 1;
-	size_t bytes = (size_t)sw_type_bytes(type);
-	for (int64_t e = 0; e < n; e++) {
-		if (!is_true[e])
-			continue;
-		s->elements++;
-		s->unequal += memcmp((const char *)got + (size_t)e * bytes,
-		                     (const char *)wanted + (size_t)e * bytes, bytes) != 0;
-		for (int64_t i = parts * e; i < parts * (e + 1); i++)
-			compare_numbers(sw_element_get(part, got, i),
-			                sw_element_get(part, wanted, i), s);
-	}
-}
 
 /* The part of an output that each device should have, with padding, and a byte per element that
  * says whether the element is true, that is, not padding. */
@@ -238,7 +156,7 @@ static sw_status reference_init(const verification *v, uint32_t output, referenc
 	return sw_fail(err, SW_ERR_IO, "no memory to compare output %u", output);
 }
 
-static sw_status compare_output(const verification *v, uint32_t output, sums *s, sw_error *err)
+static sw_status compare_output(const verification *v, uint32_t output, verify_sums *s, sw_error *err)
 {
 	const sw_atoms *atoms = &v->parts.plan->cluster->atoms;
 	reference r;
@@ -250,61 +168,28 @@ static sw_status compare_output(const verification *v, uint32_t output, sums *s,
 		sw_layout_cut(atoms, r.shape, r.layout, d, sw_type_bytes(r.shape.type), r.whole,
 		              r.part);
 		sw_layout_cut(atoms, r.shape, r.layout, d, 1, r.whole_true, r.part_true);
-		compare_elements(r.shape.type, sw_tensor_data(got), r.part, r.part_true,
+		verify_elements(r.shape.type, sw_tensor_data(got), r.part, r.part_true,
 		                 sw_shape_elements(got.shape), s);
 	}
 	reference_clear(&r);
 	return SW_OK;
 }
 
-static double relative_of(const sums *s, bool is_float)
-{
-	if (!is_float)
-		return s->elements > 0 ? s->unequal / s->elements : 0;
-	return s->difference == 0 ? 0
-	                          : fmax(sqrt(s->difference) / sqrt(s->reference),
-	                                 s->worst / (ELEMENT_FACTOR * s->largest));
-}
-
-static bool is_float(sw_type type)
-{
-	return sw_type_kind_of(type) == SW_KIND_FLOAT || sw_type_kind_of(type) == SW_KIND_COMPLEX;
-}
-
-static sw_verify_row judge(const verification *v, uint32_t output, const sums *s, double tolerance)
-{
-	const sw_output_info *info = &v->sidecar->outputs[output];
-	sw_type type = v->serial[output].shape.type;
-	double lr = v->sidecar->learning_rate;
-	sw_verify_row row = {.relative = relative_of(s, is_float(type)),
-	                     .tolerance = is_float(type) ? tolerance : 0};
-	row.in_lr_units =
-		info->role == SW_ROLE_PARAMETER && lr > 0 && is_float(type) && s->elements > 0;
-	if (row.in_lr_units) {
-		double rounding = roundoff(type) * sqrt(s->reference / s->elements) / lr;
-		row.relative = sqrt(s->difference / s->elements) / lr;
-		row.tolerance = LR_FACTOR * tolerance + rounding;
-	}
-	row.not_compared = s->not_compared;
-	row.ok = row.relative <= row.tolerance && !row.not_compared;
-	return row;
-}
-
 static sw_status compare(const verification *v, sw_verify_result *result, sw_error *err)
 {
-	double tolerance = tolerance_of(program_roundoff(sw_plan_serial(v->parts.plan)));
+	double tolerance = verify_tolerance(sw_plan_serial(v->parts.plan));
 	for (uint32_t i = 0; i < v->parts.n_outputs; i++) {
-		sums s = {0};
+		verify_sums s = {0};
 		sw_status status = compare_output(v, i, &s, err);
 		if (status)
 			return status;
-		sw_verify_row row = judge(v, i, &s, tolerance);
+		sw_verify_row row = verify_judge(v->sidecar, i, v->serial[i].shape.type, &s, tolerance);
 		row.name = sw_arena_text(&result->arena, v->sidecar->outputs[i].name);
 		sw_vec_push(&result->rows, row);
 		result->ok = result->ok && row.ok;
 		result->not_compared += row.not_compared;
 		result->max_rel_error = fmax(result->max_rel_error,
-		                             relative_of(&s, is_float(v->serial[i].shape.type)));
+		                             verify_relative(&s, v->serial[i].shape.type));
 	}
 	return SW_OK;
 }

@@ -233,6 +233,19 @@ static void fill_stages(stage_cutter *c, const int32_t *cuts)
 	}
 }
 
+static sw_status take_cuts(const stage_cutter *c, int32_t *cuts, sw_error *err)
+{
+	const int32_t *given = c->f->options.cuts;
+	for (int32_t k = 0; k + 1 < c->d; k++) {
+		if (given[k] <= (k ? given[k - 1] : -1) || given[k] >= c->n - 1)
+			return sw_fail(err, SW_ERR_INPUT,
+			               "cuts[%d] is %d: expected ascending positions from 0 to %d", k,
+			               given[k], c->n - 2);
+		cuts[k] = given[k];
+	}
+	return SW_OK;
+}
+
 sw_status sw_stage_cut(sw_stage_finder *f, sw_error *err)
 {
 	stage_cutter c = {f, f->n_positions, f->options.n_stages, NULL, INFINITY};
@@ -247,11 +260,15 @@ sw_status sw_stage_cut(sw_stage_finder *f, sw_error *err)
 	double most_s = f->out->least_max_s = least_max(&c);
 	/* Greedy stages may be fewer than d; d stages then need no more than that load either,
 	 * unless a stage would be empty, which more tolerance does not mend. */
-	if (!cheapest_cuts(&c, most_s * (1 + SW_MAX(f->options.tolerance, 1e-9)), cuts))
-		return sw_fail(err, SW_NO, "no stages: %d positions can't be cut into %d stages",
-		               c.n, c.d);
-	if (f->options.byte_s > 0)
+	if (f->options.cuts)
+		status = take_cuts(&c, cuts, err);
+	else if (!cheapest_cuts(&c, most_s * (1 + SW_MAX(f->options.tolerance, 1e-9)), cuts))
+		status = sw_fail(err, SW_NO, "no stages: %d positions can't be cut into %d stages",
+		                 c.n, c.d);
+	else if (f->options.byte_s > 0)
 		try_narrow(&c, cuts);
+	if (status)
+		return status;
 	f->out->cuts = cuts;
 	fill_loads(&c, cuts);
 	fill_stages(&c, cuts);

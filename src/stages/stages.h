@@ -38,6 +38,10 @@ typedef struct sw_stage_options {
 	/* Seconds of a byte that crosses; > 0: a stage may also have more than that, where fewer bytes
 	 * cross and the step gains by it. */
 	double byte_s;
+	/* [n_stages - 1]: the last position of each stage but the last, where that is decided; NULL:
+	 * the cuts are searched for. SW_ERR_INPUT if they do not ascend, or there are no such
+	 * positions. */
+	const int32_t *cuts;
 } sw_stage_options;
 
 /* One microbatch on one physical stage. */

@@ -37,7 +37,27 @@ expect 0 "" $planning --stages auto --microbatches 4 --json -o "$scratch/auto"
 [ -s "$scratch/auto" ] || complain "auto wrote no plan"
 expect 0 "" "$sw" explain "$scratch/auto"
 
-refuse "name the plan of one of its stages" "$sw" verify "$scratch/two"
+# All stages together: verified, and trained as one device trains.
+expect 0 "" "$sw" verify "$scratch/two"
+grep -q "^equal: " "$scratch/out" || complain "verify does not say that the stages are equal"
+expect 0 "" "$sw" run "$scratch/two" --ranks 4 --steps 3 -q
+grep -q "^loss  .* -> " "$scratch/out" || complain "run says nothing of the loss"
+grep "^loss" "$scratch/out" >"$scratch/staged"
+expect 0 "" "$sw" plan $tiny --cluster $cluster --devices 1 -q -o "$scratch/alone"
+expect 0 "" "$sw" run "$scratch/alone" --ranks 1 --steps 3 -q
+grep "^loss" "$scratch/out" | cmp -s - "$scratch/staged" ||
+	complain "stages train otherwise than one device"
+
+refuse "start it with mpirun -n 4" "$sw" run "$scratch/two"
+refuse "a plan with stages runs without" "$sw" run "$scratch/two" --ranks 4 --pace
+refuse "can't be moved; plan again" "$sw" verify "$scratch/two" --cluster $cluster
+refuse "name the plan of one of its stages" "$sw" simulate "$scratch/two"
+sed '/"cuts": \[/{n;s/[0-9][0-9]*/999999/;}' "$scratch/two" >"$scratch/bad"
+refuse "expected ascending positions" "$sw" verify "$scratch/bad"
+sed 's/"cuts"/"cutz"/' "$scratch/two" >"$scratch/bad"
+refuse "cuts" "$sw" verify "$scratch/bad"
+sed 's/"plan": "two.stage1"/"plan": "two.stage0"/' "$scratch/two" >"$scratch/bad"
+refuse "made for another program" "$sw" verify "$scratch/bad"
 refuse "can't be moved; plan again" "$sw" explain "$scratch/two" --cluster $cluster
 refuse "stages 3: expected a divisor of the 4 devices" $planning --stages 3 -o "$scratch/x"
 refuse "stages 0: expected auto, or a number from 1" $planning --stages 0 -o "$scratch/x"

@@ -1,0 +1,47 @@
+/*
+ * stage_run: carries out a step of a plan with pipeline stages on ranks, which are the cluster's
+ * devices: the programs and the events of src/pipelined/stage_programs.h. Private to src/run.
+ */
+#ifndef SW_RUN_STAGE_RUN_H
+#define SW_RUN_STAGE_RUN_H
+
+#include "pipelined/stage_programs.h"
+#include "run/ranks.h"
+#include "run/reshard_parts.h"
+
+/* One rank. */
+typedef struct stage_rank {
+	const sw_stage_programs *programs;
+	sw_transport *transport;
+	int32_t stage;
+	int64_t device; /* in the stage's slice */
+	sw_arena arena;
+	sw_interpreter *before, *passes[2], **after; /* of this stage; after: [rounds] */
+	/* By values of the looped program: of the entry, with what the loop carried at its end; what
+	 * the forward and the backward pass carry; and of each microbatch, what passes made. */
+	sw_tensor *entry, *carried[2], **sent;
+	double waited_s;          /* in transfers, of this step */
+	int32_t dead;             /* the microbatch that is dropped before the next pass; -1: none */
+	reshard_rank **transfers; /* [transfers]: NULL: this rank has no part in it */
+	int64_t **input_dims;     /* [values]: of the part of an input of the step */
+	int64_t **transfer_dims;  /* [transfers]: of the part that it gets */
+} stage_rank;
+
+sw_status stage_rank_init(stage_rank *x, const sw_stage_programs *programs,
+                          sw_transport *transport, int blas_threads, sw_error *err);
+void stage_rank_clear(stage_rank *x);
+/* Does this stage have the input of the step? */
+bool stage_rank_has_input(const stage_rank *x, uint32_t input);
+/* Fill its part of an input. */
+sw_status stage_rank_fill(stage_rank *x, uint32_t input, const sw_fill *fill, uint64_t seed,
+                          sw_error *err);
+/* Give it this rank's part of a whole array of the input. */
+sw_status stage_rank_give(stage_rank *x, uint32_t input, const void *whole, sw_error *err);
+/* Do the events of a step. */
+sw_status stage_rank_step(stage_rank *x, sw_error *err);
+/* This rank's part of a result, if its stage has it; else without a buffer. */
+sw_tensor stage_rank_output(const stage_rank *x, uint32_t output);
+/* Make the new state that of the next step, and drop everything else but inputs. */
+void stage_rank_next(stage_rank *x);
+
+#endif
