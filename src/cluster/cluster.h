@@ -156,12 +156,16 @@ typedef enum sw_fusion {
 		SW_FUSION_COUNT
 } sw_fusion;
 const char *sw_fusion_name(sw_fusion fusion); /* "xla-gpu" */
+/* Return whether kernels are those of a vendor's libraries, which take no workspace of a program's
+ * memory; else they are counted as this program's interpreter runs them. */
+bool sw_fusion_has_library_kernels(sw_fusion fusion);
 
-/* Whose collectives a device runs; names.c says which algorithms each library has.
- * X(NAME, the word of the cluster file) */
+/* Whose collectives a device runs; names.c says which algorithms each library has, and whether a
+ * conversion may be composed of several. X(NAME, the word of the cluster file) */
 #define SW_LIBRARIES(X)                                                                            \
 	X(OWN, "own") /* this program's transport */                                               \
-	X(NCCL, "nccl")
+	X(NCCL, "nccl")                                                                            \
+	X(TORCH, "torch") /* NCCL, one collective per conversion, as an eager framework calls it */
 typedef enum sw_library {
 #define SW_ROW(NAME, name) SW_LIBRARY_##NAME,
 	SW_LIBRARIES(SW_ROW)
@@ -171,6 +175,9 @@ typedef enum sw_library {
 const char *sw_library_name(sw_library library); /* "nccl" */
 /* Return whether the library does collectives of this kind by the algorithm. */
 bool sw_library_has(sw_library library, sw_algorithm algorithm, sw_collective_kind kind);
+/* Return whether a conversion may be composed of several collectives where one would do, and one
+ * axis of several levels taken level by level. */
+bool sw_library_composes(sw_library library);
 
 typedef struct sw_device {
 	const char *name;

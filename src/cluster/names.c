@@ -56,6 +56,11 @@ const char *sw_fusion_name(sw_fusion fusion)
 	return fusions[fusion];
 }
 
+bool sw_fusion_has_library_kernels(sw_fusion fusion)
+{
+	return fusion == SW_FUSION_XLA_GPU;
+}
+
 const char *sw_library_name(sw_library library)
 {
 	return libraries[library];
@@ -65,6 +70,11 @@ bool sw_library_has(sw_library library, sw_algorithm algorithm, sw_collective_ki
 {
 	return sw_algorithm_serves(algorithm, kind) &&
 	       (library == SW_LIBRARY_OWN || (nccl[kind] >> algorithm & 1));
+}
+
+bool sw_library_composes(sw_library library)
+{
+	return library != SW_LIBRARY_TORCH;
 }
 
 const char *sw_family_name(sw_family family)

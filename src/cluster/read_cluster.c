@@ -166,7 +166,7 @@ static sw_status read_collectives(const sw_yaml *node, sw_library *library, sw_e
 			return SW_OK;
 		}
 	}
-	return field_bad(err, node, "device.collectives", "expected own or nccl");
+	return field_bad(err, node, "device.collectives", "expected own, nccl or torch");
 }
 
 static sw_status read_device(const sw_yaml *node, sw_cluster *cluster, sw_error *err)

@@ -182,6 +182,7 @@ sw_status sw_fuse(const sw_program *in, sw_fusion device, sw_program **out, sw_e
 	            .err = err};
 	memset(w.computation, 0xff, sizeof(int32_t) * in->computations.len);
 	sw_build_copy_frame(w.out, in);
+	w.out->library_kernels = sw_fusion_has_library_kernels(device);
 	sw_status status = write_computation(&w, in->entry);
 	w.out->entry = w.computation[in->entry];
 #ifdef SW_VERIFY_STAGES

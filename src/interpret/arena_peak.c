@@ -43,7 +43,7 @@ static void add_frame(sw_arena_peak *peak, const sw_program *program,
 
 void sw_placement_peak(const sw_program *program, sw_arena_peak *peak)
 {
-	sw_placement *placement = sw_placement_new(program);
+	sw_placement *placement = sw_placement_predict(program);
 	const struct sw_places *places = placement->places;
 	*peak = (sw_arena_peak){.arena_bytes = placement->arena_bytes,
 	                        .unused_bytes = placement->arena_bytes};

@@ -28,13 +28,19 @@ void sw_placer_clear(sw_placer *p)
 	sw_arena_clear(&p->arena);
 }
 
+bool sw_placer_is_foreign(const sw_placer *p)
+{
+	return p->program->library_kernels && !p->is_run;
+}
+
 int64_t sw_placer_kernel(sw_placer *p, sw_id id)
 {
 	const sw_op *op = sw_op_at(p->program, id);
 	sw_plan_op plan = {0};
 	bool computed = sw_choose_kernel(p->program, op, &plan);
 	p->aliasing[id] = computed ? plan.kernel.aliasing : SW_ALIASING_NONE;
-	return computed && !sw_runs_frames(op, p->aliasing[id]) ? sw_op_workspace(p->program, op, &plan) : 0;
+	bool needs = computed && !sw_runs_frames(op, p->aliasing[id]) && !sw_placer_is_foreign(p);
+	return needs ? sw_op_workspace(p->program, op, &plan) : 0;
 }
 
 /* ---- trace ------------------------------------------------------------------------------ */

@@ -94,8 +94,11 @@ typedef struct sw_placement {
 	int64_t live_bytes;  /* peak of the live bytes: a lower bound for any packing */
 	struct sw_places *places;
 } sw_placement;
-/* O(values + ops), plus O(n^2) to pack the n (a few thousand) largest buffers. */
+/* O(values + ops), plus O(n^2) to pack the n (a few thousand) largest buffers. The first is for a run
+ * of the interpreter; the second, and all functions below, count what the program's own device
+ * takes (program->library_kernels). */
 sw_placement *sw_placement_new(const sw_program *program);
+sw_placement *sw_placement_predict(const sw_program *program);
 void sw_placement_free(sw_placement *placement);
 int64_t sw_placement_bytes(const sw_program *program); /* only arena_bytes */
 /* Return the same number, or a larger one that is no more than `enough_bytes`. This is faster when

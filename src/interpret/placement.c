@@ -166,7 +166,9 @@ static void analyse_op(sw_placer *p, sw_id id)
 	const sw_op *op = sw_op_at(p->program, id);
 	sw_workspace *workspace = &p->places->workspaces[id];
 	workspace->bytes = sw_placer_kernel(p, id);
-	for (uint32_t k = 0; sw_runs_frames(op, p->aliasing[id]) && k < op->n_called; k++) {
+	bool has_frames = sw_runs_frames(op, p->aliasing[id]) &&
+	                  !(op->opcode == SW_OP_FUSION && sw_placer_is_foreign(p));
+	for (uint32_t k = 0; has_frames && k < op->n_called; k++) {
 		place_computation(p, op->called[k]);
 		workspace->bytes = SW_MAX(workspace->bytes, p->places->frames[op->called[k]].bytes);
 	}
@@ -218,7 +220,7 @@ static void place_constants(sw_placer *p)
 
 /* limit_bytes: an arena of at most this size is not packed more tightly; 0: pack as tightly as
  * possible. */
-static sw_placement *place(const sw_program *program, int64_t limit_bytes)
+static sw_placement *place(const sw_program *program, bool is_run, int64_t limit_bytes)
 {
 	size_t n = program->values.len + 1, n_ops = program->ops.len + 1;
 	sw_placement *placement = sw_alloc(sizeof *placement);
@@ -230,6 +232,7 @@ static sw_placement *place(const sw_program *program, int64_t limit_bytes)
 	s->frames = SW_NEW_N(&s->arena, sw_frame_plan, program->computations.len);
 	sw_placer p;
 	sw_placer_init(&p, program, s);
+	p.is_run = is_run;
 	mark_loop_bodies(&p);
 	place_constants(&p);
 	p.enough_bytes = SW_MAX(limit_bytes - s->constant_bytes, 0);
@@ -243,7 +246,12 @@ static sw_placement *place(const sw_program *program, int64_t limit_bytes)
 
 sw_placement *sw_placement_new(const sw_program *program)
 {
-	return place(program, 0);
+	return place(program, true, 0);
+}
+
+sw_placement *sw_placement_predict(const sw_program *program)
+{
+	return place(program, false, 0);
 }
 
 void sw_placement_free(sw_placement *placement)
@@ -262,7 +270,7 @@ int64_t sw_placement_bytes(const sw_program *program)
 
 int64_t sw_placement_bytes_near(const sw_program *program, int64_t enough_bytes)
 {
-	sw_placement *placement = place(program, enough_bytes);
+	sw_placement *placement = place(program, false, enough_bytes);
 	int64_t bytes = placement->arena_bytes;
 	sw_placement_free(placement);
 	return bytes;

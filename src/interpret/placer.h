@@ -32,6 +32,7 @@ typedef struct sw_placer {
 	/* the entry's frame is not packed more tightly than this; 0: pack as tightly as possible */
 	int64_t enough_bytes;
 	struct sw_places *places;
+	bool is_run; /* the interpreter will run it, whosever kernels the program is written for */
 	sw_arena arena;
 	bool *dense; /* per value: a reader needs all of its elements, not a splat */
 	/* per value: its class, named by the first value that has the buffer */
@@ -65,6 +66,8 @@ static inline bool sw_placer_in_entry(const sw_placer *p, const sw_computation *
 
 void sw_placer_init(sw_placer *p, const sw_program *program, struct sw_places *places);
 void sw_placer_clear(sw_placer *p);
+/* Are the kernels not the interpreter's? (sw_program.library_kernels) */
+bool sw_placer_is_foreign(const sw_placer *p);
 /* Note the op's aliasing and return its workspace in bytes; 0 for a region. */
 int64_t sw_placer_kernel(sw_placer *p, sw_id id);
 /* Find the classes of a computation and their live ranges; its ops must be analysed. */

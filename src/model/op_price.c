@@ -44,6 +44,8 @@ static void scratch_init(scratch *s, const sw_analysis *analysis, const sw_op *o
 	int32_t entry = sw_build_computation(s->program, "local");
 	s->program->entry = entry;
 	s->program->num_partitions = analysis->cluster->n_devices;
+	s->program->library_kernels =
+		sw_fusion_has_library_kernels(analysis->cluster->device.fusion);
 	s->values = sw_alloc(sizeof(sw_id) * (op->n_operands + op->n_results + 1));
 	sw_coordinates_init(&s->at, s->program, entry, atoms);
 	for (int32_t a = 0; a < atoms->n; a++)
@@ -66,7 +68,7 @@ static void scratch_clear(scratch *s)
 /* Include the workspace of the kernels. */
 static int64_t peak_bytes(const sw_program *program)
 {
-	sw_placement *placement = sw_placement_new(program);
+	sw_placement *placement = sw_placement_predict(program);
 	int64_t bytes = placement->live_bytes;
 	sw_placement_free(placement);
 	return bytes;

@@ -122,6 +122,7 @@ void sw_build_copy_frame(sw_program *out, const sw_program *in)
 	out->source = sw_arena_text(&out->arena, in->source ? in->source : "");
 	out->num_partitions = in->num_partitions;
 	out->replica_count = in->replica_count;
+	out->library_kernels = in->library_kernels;
 	out->extras = sw_build_copy_extras(out, in->extras);
 	for (size_t i = 0; i < in->aliases.len; i++)
 		sw_vec_push(&out->aliases, in->aliases.data[i]);

@@ -89,6 +89,9 @@ typedef struct sw_program {
 	SW_VEC(uint32_t) donors; /* buffer_donor: entry inputs */
 	SW_VEC(sw_padding) paddings;
 	int64_t num_partitions, replica_count; /* 1 if absent */
+	/* its kernels are those of a device's libraries, which take no workspace of the program's
+	 * memory and keep nothing of a fusion's inside; else those of the interpreter */
+	bool library_kernels;
 	const sw_extra *extras;
 	sw_map names;         /* op and computation names in use */
 	int64_t last_channel; /* the largest channel of a collective so far */

@@ -2,6 +2,8 @@
  * only looks like it is left alone, with a note that says why. */
 #include "fuse/softmaxes.h"
 
+#include "interpret/interpret.h"
+
 static const softmax_case styles[] = {
 	{"jax_causal", 1, 1, NULL},
 	{"jax_grouped", 1, 1, NULL},
@@ -133,6 +135,37 @@ static void devices_that_fuse_no_attention_have_none(void **state)
 	}
 }
 
+/* Kernels of libraries keep no scores and take no workspace: what a device is said to need is less
+ * than what the interpreter takes for the same program, which it runs all the same. */
+static void library_kernels_take_no_workspace(void **state)
+{
+	(void)state;
+	static const sw_fusion devices[] = {SW_FUSION_XLA_CPU, SW_FUSION_XLA_GPU};
+	for (size_t i = 0; i < SW_COUNT(devices); i++) {
+		bool library = devices[i] == SW_FUSION_XLA_GPU;
+		sw_program *program = read_fixture("tests/programs", "gpt-124m"), *fused;
+		assert_int_equal(sw_fuse(program, devices[i], &fused, NULL), SW_OK);
+		assert_int_equal(fused->library_kernels, library);
+		sw_placement *run = sw_placement_new(fused);
+		int64_t predicted = sw_placement_bytes(fused);
+		if (library)
+			assert_true(predicted < run->arena_bytes);
+		else
+			assert_int_equal(predicted, run->arena_bytes);
+		sw_arena arena;
+		sw_arena_init(&arena);
+		sw_buffers buffers = sw_buffers_of(fused, &arena);
+		int64_t workspace = 0;
+		for (sw_id id = 0; id < fused->ops.len; id++)
+			workspace += buffers.workspace_bytes[id];
+		assert_true((workspace == 0) == library);
+		sw_arena_clear(&arena);
+		sw_placement_free(run);
+		sw_program_free(fused);
+		sw_program_free(program);
+	}
+}
+
 /* Dimensions of equal size are told apart: here queries, keys, heads and batch are all 4. */
 static void axes_are_not_mistaken_for_others_of_the_same_size(void **state)
 {
@@ -181,6 +214,7 @@ int main(void)
 		cmocka_unit_test(every_layer_of_the_models_is_recognised),
 		cmocka_unit_test(fused_programs_compute_the_same_bits),
 		cmocka_unit_test(devices_that_fuse_no_attention_have_none),
+		cmocka_unit_test(library_kernels_take_no_workspace),
 		cmocka_unit_test(axes_are_not_mistaken_for_others_of_the_same_size),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
