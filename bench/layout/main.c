@@ -128,7 +128,7 @@ static sw_status measure(workload *w, figures *sum, sw_error *err)
 	                         &w->cluster,
 	                         w->cluster.device.memory_bandwidth,
 	                         w->cluster.device.kernel_overhead_s,
-	                         0};
+	                         0, false};
 	sw_path_cache *cache = sw_path_cache_new(&how);
 	sw_status status = SW_OK;
 	sw_rng rng = {w->seed, 0};

@@ -12,7 +12,7 @@ static const struct {
 	bool remat; /* its rows compute every block again, though no column says so */
 } kinds[] = {
 	{"hidden", "h100-rented", false},
-	{"sharding", "h100-rented", false},
+	{"sharding", "h100-infiniband", false},
 	{"h", "a100-selene", true},
 };
 

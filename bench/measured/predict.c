@@ -48,23 +48,34 @@ static size_t pin_vocabulary(const subject *s, const configuration *c, sw_pin *p
 
 /* ---- planning --------------------------------------------------------------------------- */
 
-/* Plans are made without regard to memory, and then held against it. */
+/* Plans are made without regard to memory, and then held against it; but fully sharded parameters
+ * are gathered layer by layer in each microbatch, which a plan does only where memory is short. */
 #define AMPLE_BYTES (INT64_C(1) << 50)
 #define FULLY_SHARDED 3 /* the stage of ZeRO that splits parameters */
 
-static sw_status plan_of(const subject *s, const sw_cluster *cluster, const configuration *c,
-                         sw_plan **plan, sw_error *err)
+static sw_status plan_within(const subject *s, const sw_cluster *cluster, const configuration *c,
+                             int64_t memory_bytes, sw_plan **plan, sw_error *err)
 {
 	sw_pin list[MAX_PINS];
 	const sw_pins pins = {.file = "vocabulary", .n = pin_vocabulary(s, c, list), .list = list};
 	sw_plan_options options = {.pins = &pins,
 	                           .no_overlap = true,
-	                           .memory_bytes = AMPLE_BYTES,
+	                           .memory_bytes = memory_bytes,
 	                           .remat = c->remat ? "blocks" : "none",
 	                           .microbatches = (int32_t)c->microbatches,
 	                           .quiet = true};
 	configuration_strategy(c, &options.strategy);
 	return sw_plan_make(s->program, s->path, &s->sidecar, cluster, &options, plan, err);
+}
+
+static sw_status plan_of(const subject *s, const sw_cluster *cluster, const configuration *c,
+                         sw_plan **plan, sw_error *err)
+{
+	int64_t memory_bytes = sw_cost_memory_bytes(&cluster->device);
+	sw_status status = SW_NO;
+	if (c->zero == FULLY_SHARDED)
+		status = plan_within(s, cluster, c, memory_bytes, plan, err);
+	return status == SW_NO ? plan_within(s, cluster, c, AMPLE_BYTES, plan, err) : status;
 }
 
 /* Write the program of one device in the order in which it runs. Weights that a layer gathers it

@@ -100,6 +100,7 @@ const experiment users_experiments[] = {
 	PICK("gpt", "h100-10000", "40"),
 	PICK("gpt", "a100-selene", "64"),
 	PICK("gpt", "h100-16x8", NULL),
+	PICK("gpt", "h100-infiniband", "64"),
 	PICK("gpt", "h100-rented", "64"),
 	PICK("gpt", "h100-superpod", "64"),
 	PICK("gpt", "h200-superpod", "64"),

@@ -31,6 +31,7 @@ typedef struct pair_graph {
 	/* [allows_to_partial][from][to] of single moves, where priced[from] */
 	double *ps[2];
 	bool *priced;
+	bool direct; /* as sw_redistribution says */
 } pair_graph;
 
 /* ---- points ----------------------------------------------------------------------------- */
@@ -311,6 +312,18 @@ static void find_paths_from(const all_pairs *c, pair_graph *w, double *row, doub
 
 /* ---- the table -------------------------------------------------------------------------- */
 
+/* Return the cost of the path that is taken, of which the cheapest costs `least_ps`. */
+static double chosen_ps(pair_graph *w, uint32_t from, uint32_t to, double least_ps)
+{
+	const point *a = &w->points.data[from], *b = &w->points.data[to];
+	uint32_t changed = 0;
+	for (int32_t u = 0; u < SW_MIN(w->p->n_units, MAX_UNITS); u++)
+		changed |= a->state[u] != b->state[u] ? w->p->units[u].atoms : 0;
+	bool single = w->direct && (changed & (changed - 1)) == 0;
+	double single_ps = single ? moves_from(w, from)[to] : NO_PATH;
+	return single_ps < NO_PATH ? single_ps : least_ps;
+}
+
 static void find_all_paths(all_pairs *c, pair_graph *w, const uint32_t *place)
 {
 	size_t n = w->points.len;
@@ -325,7 +338,8 @@ static void find_all_paths(all_pairs *c, pair_graph *w, const uint32_t *place)
 			find_paths_from(c, w, row, tried, place, place[i]);
 			for (int32_t j = 0; j < c->n; j++)
 				if (needs_to_partial(w, place[i], place[j]) == with_to_partial)
-					c->ps[i * c->n + j] = row[place[j]];
+					c->ps[i * c->n + j] =
+						chosen_ps(w, place[i], place[j], row[place[j]]);
 		}
 	}
 	free(w->ps[0]);
@@ -341,7 +355,7 @@ bool all_pairs_init(all_pairs *c, const sw_redistribution *how, sw_shape shape,
 	uint8_t(*states)[8] = sw_alloc(sizeof(*states) * ((size_t)n + 1));
 	uint32_t *place = sw_alloc(sizeof(uint32_t) * ((size_t)n + 1));
 	bool possible = problem_init_among(&p, how->atoms, shape, layouts, n, states);
-	pair_graph w = {.p = &p};
+	pair_graph w = {.p = &p, .direct = how->direct};
 	for (int32_t i = 0; i < n && possible; i++)
 		place[i] = add_point(&w, states[i], layouts[i].monoid);
 	possible = possible && w.points.len <= MAX_GIVEN;

@@ -157,6 +157,8 @@ int32_t sw_move_permute_pairs(const sw_atoms *atoms, const sw_move *move, sw_are
  * digits do not lead the local data needs a transpose, which touches the data twice too. The bytes
  * touched take time by `local_bandwidth` (bytes/s; 0: bytes are free), and each slice or transpose
  * costs `local_overhead_s`.
+ * `direct`: where a single move of one atom (or group, in a cache of groups) does it, the cheapest
+ * of these is the path, though several moves may be cheaper.
  * `seconds` may return INFINITY: the collective is not possible. It is a pure function of its
  * arguments; a search, or a cache, calls it once for each combination of arguments.
  * Return SW_NO if no path is found that keeps peak_bytes within memory_bytes (0: no bound). path->n
@@ -168,6 +170,7 @@ typedef struct sw_redistribution {
 	double local_bandwidth;
 	double local_overhead_s; /* of each slice or transpose */
 	int64_t memory_bytes;
+	bool direct;
 } sw_redistribution;
 sw_status sw_redistribute(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
                           const sw_layout *to, sw_path *path, sw_error *err);

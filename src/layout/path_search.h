@@ -310,6 +310,9 @@ void search_harder(workspace *work, const problem *p, prices *table, bound *leas
  * atoms, not units. Return NO_PATH if none is possible. O(rank * atoms^2). */
 path_cost plain_path(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
                      const sw_layout *to, sw_path *path);
+/* Write the cheapest path of one move of one atom; NO_PATH where no such move does it. */
+path_cost single_move_path(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
+                           const sw_layout *to, sw_path *path);
 
 /* Return whether a move between these states needs a transpose of the operand (bit 0), of the
  * result (bit 1). */

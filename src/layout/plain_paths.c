@@ -289,21 +289,50 @@ static void follow(chain *c, int32_t which)
 		scatter_exchange_gather(c, (which - 2 - N_ORDERS) / 2, which & 1);
 }
 
+static chain chain_of(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
+                      const sw_layout *to)
+{
+	chain c = {.how = how, .shape = shape, .to = to, .at = *from, .possible = true};
+	c.monoid = from->monoid != SW_MONOID_NONE ? from->monoid : to->monoid;
+	c.bytes = sw_layout_local_bytes(how->atoms, shape, from);
+	return c;
+}
+
+/* Take the chain's path if it is the cheapest so far that ends at the target. */
+static void keep_cheaper(const chain *c, path_cost *least, sw_path *path)
+{
+	if (!c->possible || !sw_layout_equal(&c->at, c->to) || !cost_less(c->cost, *least))
+		return;
+	*least = c->cost;
+	*path = c->path;
+	path->seconds = least->ps * 1e-12;
+	path->payload_bytes = least->payload;
+}
+
+path_cost single_move_path(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
+                           const sw_layout *to, sw_path *path)
+{
+	path_cost least = {NO_PATH, 0, 0};
+	for (int kind = 0; kind < SW_MOVE_COUNT; kind++) {
+		chain c = chain_of(how, shape, from, to);
+		if (kind == SW_MOVE_PERMUTE)
+			one_permute(&c);
+		else
+			to_target(&c, (sw_move_kind)kind);
+		if (c.path.n == 1 && (c.path.moves[0].atoms & (c.path.moves[0].atoms - 1)) == 0)
+			keep_cheaper(&c, &least, path);
+	}
+	return least;
+}
+
 path_cost plain_path(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
                      const sw_layout *to, sw_path *path)
 {
 	path_cost least = {NO_PATH, 0, 0};
 	for (int32_t which = 0; which < 2 + N_ORDERS + 2 * shape.rank; which++) {
-		chain c = {.how = how, .shape = shape, .to = to, .at = *from, .possible = true};
-		c.monoid = from->monoid != SW_MONOID_NONE ? from->monoid : to->monoid;
-		c.bytes = sw_layout_local_bytes(how->atoms, shape, from);
+		chain c = chain_of(how, shape, from, to);
 		follow(&c, which);
-		if (!c.possible || !cost_less(c.cost, least))
-			continue;
-		least = c.cost;
-		*path = c.path;
+		keep_cheaper(&c, &least, path);
 	}
-	path->seconds = least.ps * 1e-12;
-	path->payload_bytes = least.payload;
 	return least;
 }

@@ -228,6 +228,9 @@ bool plan_path(path_planner *planner, sw_shape shape, const sw_layout *from, con
 	path->payload_bytes = path->peak_bytes = 0;
 	if (sw_layout_equal(from, to))
 		return true;
+	if (planner->how.direct &&
+	    single_move_path(&planner->how, shape, from, to, path).ps != NO_PATH)
+		return true;
 	problem_init(&p, planner->how.atoms, shape, from, to);
 	uint32_t number = find_prices(planner, &p);
 	prices *table = planner->price_tables.data[number];

@@ -29,6 +29,7 @@ static void add_axis(sw_mesh *mesh, const sw_atoms *atoms, int32_t first, int32_
 		snprintf(axis->name, sizeof(axis->name), "%s", name);
 	else
 		snprintf(axis->name, sizeof(axis->name), "%c", letters[mesh->n_axes]);
+	axis->coalesced = use && use->moments && !use->parameters;
 	mesh->use[mesh->n_axes++] = use;
 }
 

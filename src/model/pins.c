@@ -407,6 +407,7 @@ static bool cut_mesh(const sw_atoms *atoms, uint32_t cuts, sw_mesh *mesh)
 				         axis ? "%.6s'" : "%.7s", mesh->axes[i].name);
 				fine.use[fine.n_axes] = mesh->use[i];
 				axis = &fine.axes[fine.n_axes++];
+				axis->coalesced = mesh->axes[i].coalesced;
 			}
 			axis->atoms |= 1u << a;
 			axis->size = sw_atoms_group_size(atoms, axis->atoms);

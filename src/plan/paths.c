@@ -25,24 +25,30 @@ sw_redistribution sw_plan_redistribution(const sw_cluster *cluster)
 	return (sw_redistribution){.atoms = &cluster->atoms,
 	                           .seconds = sw_cost_collective,
 	                           .context = (void *)cluster,
+	                           .direct = !sw_library_composes(cluster->device.collectives),
 	                           .local_bandwidth = cluster->device.memory_bandwidth,
 	                           .local_overhead_s = cluster->device.kernel_overhead_s};
 }
 
-/* Group the atoms of each axis that lie on one level. */
+/* Group the atoms of each axis; those of each level apart where conversions are composed, and where
+ * many are sent as one, whose latency is then that of few hops. */
 static path_group group_atoms(const sw_cluster *cluster, const sw_axis *axes, int32_t n_axes)
 {
 	path_group found = {0};
 	int32_t before = -1;
-	for (int32_t i = 0; i < n_axes; i++, before = -1)
+	bool composed = sw_library_composes(cluster->device.collectives);
+	for (int32_t i = 0; i < n_axes; i++, before = -1) {
+		bool by_level = composed || axes[i].coalesced;
 		for (int32_t a = 0; a < cluster->atoms.n; a++) {
 			if (!(axes[i].atoms >> a & 1))
 				continue;
-			if (before < 0 || cluster->atom_level[a] != cluster->atom_level[before])
+			if (before < 0 ||
+			    (by_level && cluster->atom_level[a] != cluster->atom_level[before]))
 				found.groups[found.n++] = 0;
 			found.groups[found.n - 1] |= 1u << a;
 			before = a;
 		}
+	}
 	return found;
 }
 

@@ -73,6 +73,9 @@ typedef struct sw_axis {
 	uint32_t atoms;
 	int64_t size;
 	char name[8]; /* "x", "y", "z", "w", or the strategy's own name for it */
+	/* what it sends is mostly gradients and updated parameters, which frameworks send in large
+	 * buckets (stages 1 and 2 of ZeRO) */
+	bool coalesced;
 } sw_axis;
 
 /* Why no plan of a mesh, or of a program variant, was carried to the end. */

@@ -257,7 +257,9 @@ static bool read_axis(const json_t *json, const sw_atoms *atoms, uint32_t taken,
 	    mask >= INT64_C(1) << atoms->n || (mask & taken) ||
 	    size != sw_atoms_group_size(atoms, (uint32_t)mask))
 		return false;
-	*axis = (sw_axis){.atoms = (uint32_t)mask, .size = size};
+	*axis = (sw_axis){.atoms = (uint32_t)mask,
+	                  .size = size,
+	                  .coalesced = json_is_true(json_object_get(json, "coalesced"))};
 	strcpy(axis->name, name);
 	return true;
 }

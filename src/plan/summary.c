@@ -3,13 +3,20 @@
 
 #include <math.h>
 
+static json_t *axis_json(const sw_axis *axis)
+{
+	json_t *json = json_pack("{s:s, s:I, s:I}", "name", axis->name, "size",
+	                         (json_int_t)axis->size, "atoms", (json_int_t)axis->atoms);
+	if (axis->coalesced)
+		json_object_set_new(json, "coalesced", json_true());
+	return json;
+}
+
 static json_t *mesh_json(const sw_plan *plan)
 {
 	json_t *mesh = json_array();
 	for (int32_t i = 0; i < plan->n_axes; i++)
-		json_array_append_new(mesh, json_pack("{s:s, s:I, s:I}", "name", plan->axes[i].name,
-		                                      "size", (json_int_t)plan->axes[i].size,
-		                                      "atoms", (json_int_t)plan->axes[i].atoms));
+		json_array_append_new(mesh, axis_json(&plan->axes[i]));
 	return mesh;
 }
 

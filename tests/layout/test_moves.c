@@ -104,7 +104,7 @@ static void every_path_delivers_the_parts(void **state)
 		sw_atoms atoms = parse_atoms(cases[c].atoms);
 		sw_shape shape = parse_shape(cases[c].shape, dims);
 		sw_monoid monoid = c % 2 ? SW_MONOID_SUM : SW_MONOID_MAX;
-		sw_redistribution how = {&atoms, random_seconds, &seed, 0, 0, 0};
+		sw_redistribution how = {&atoms, random_seconds, &seed, 0, 0, 0, false};
 		layout_list all = {0};
 		sw_rng rng = {100 + c, 0};
 		list_layouts(&atoms, shape, monoid, &all);
@@ -156,7 +156,7 @@ static void paths_over_many_atoms_deliver_the_parts(void **state)
 		uint64_t seed = 0;
 		sw_atoms atoms = parse_atoms(many[c].atoms);
 		sw_shape shape = parse_shape(many[c].shape, dims);
-		sw_redistribution how = {&atoms, random_seconds, &seed, 0, 0, 0};
+		sw_redistribution how = {&atoms, random_seconds, &seed, 0, 0, 0, false};
 		sw_rng rng = {200 + c, 0};
 		for (int i = 0; i < 12; i++) {
 			sw_layout from = random_layout(&rng, &atoms, shape, SW_MONOID_SUM);

@@ -34,7 +34,7 @@ static void the_cache_gives_the_path_that_a_fresh_search_gives(void **state)
 	sw_atoms atoms = parse_atoms("2,2,2,2");
 	sw_shape shape = make_shape(3, dims);
 	random_model model = {3, 1, 1};
-	sw_redistribution how = {&atoms, random_seconds, &model, 8e9, 1e-6, 3000000};
+	sw_redistribution how = {&atoms, random_seconds, &model, 8e9, 1e-6, 3000000, false};
 	sw_path_cache *forwards = sw_path_cache_new(&how), *backwards = sw_path_cache_new(&how);
 	sw_layout ends[60][2];
 	sw_rng rng = {17, 0};
@@ -70,7 +70,7 @@ static void groups_of_atoms_move_together(void **state)
 	sw_atoms atoms = parse_atoms("2,2,2,2");
 	sw_shape shape = make_shape(3, dims);
 	grouping groups;
-	sw_redistribution how = {&atoms, plain_seconds, &atoms, 1e12, 0, 0};
+	sw_redistribution how = {&atoms, plain_seconds, &atoms, 1e12, 0, 0, false};
 	sw_path_cache *grouped = sw_path_cache_new_grouped(&how, masks, 2),
 		      *single = sw_path_cache_new(&how);
 	double *whole = sw_alloc(sizeof(double) * (size_t)sw_shape_elements(shape));
@@ -78,7 +78,7 @@ static void groups_of_atoms_move_together(void **state)
 	int moves = 0, compared = 0;
 	(void)state;
 	grouping_init(&groups, &atoms, masks, 2);
-	sw_redistribution grouped_how = {&groups.groups, plain_seconds, &groups.groups, 1e12, 0, 0};
+	sw_redistribution grouped_how = {&groups.groups, plain_seconds, &groups.groups, 1e12, 0, 0, false};
 	for (int64_t i = 0; i < sw_shape_elements(shape); i++)
 		whole[i] = (double)(i % 97);
 	for (int i = 0; i < 300; i++) {
@@ -112,6 +112,56 @@ static void groups_of_atoms_move_together(void **state)
 	sw_path_cache_free(single);
 }
 
+/* Where conversions are direct, a path is the cheapest single move if there is one, in the table of
+ * all pairs as well; else it is the path that is taken without that wish. */
+static void direct_paths_are_single_moves(void **state)
+{
+	const int64_t dims[] = {1 << 12, 8};
+	sw_atoms atoms = parse_atoms("2,4,2");
+	sw_shape shape = make_shape(2, dims);
+	random_model model = {3, 1, 1};
+	sw_redistribution how = {&atoms, random_seconds, &model, 1e12, 1e-6, 0, false};
+	sw_path_cache *composed = sw_path_cache_new(&how);
+	how.direct = true;
+	sw_path_cache *direct = sw_path_cache_new(&how), *table = sw_path_cache_new(&how);
+	sw_layout ends[60];
+	sw_rng rng = {7, 0};
+	int single = 0, dearer = 0, several = 0;
+	(void)state;
+	uint32_t number = sw_path_cache_shape(table, shape);
+	sw_path_cache_begin(table);
+	for (size_t i = 0; i < SW_COUNT(ends); i++) {
+		ends[i] = random_layout(&rng, &atoms, shape);
+		sw_path_cache_expect(table, number, sw_path_cache_layout(table, &ends[i]));
+	}
+	while (sw_path_cache_find(table, 1))
+		;
+	for (size_t i = 0; i < SW_COUNT(ends); i++)
+		for (size_t j = 0; j < SW_COUNT(ends); j++) {
+			if (ends[i].monoid && ends[j].monoid && ends[i].monoid != ends[j].monoid)
+				continue;
+			const sw_path *a = sw_path_cache_get(composed, shape, &ends[i], &ends[j]),
+				      *b = sw_path_cache_get(direct, shape, &ends[i], &ends[j]);
+			uint32_t from = sw_path_cache_layout(table, &ends[i]),
+				 to = sw_path_cache_layout(table, &ends[j]);
+			double seconds;
+			sw_path_cache_seconds(table, number, &from, 1, &to, 1, &seconds);
+			assert_true(a->n > 1 || b->n == a->n);
+			assert_true(b->seconds >= a->seconds * (1 - 1e-9));
+			if (b->n == 1)
+				assert_true(fabs(seconds - b->seconds) <= 1e-9 * b->seconds);
+			single += b->n == 1;
+			several += b->n > 1;
+			dearer += b->n == 1 && a->n > 1;
+		}
+	print_message("%d single moves, %d dearer than several; %d of several\n", single,
+	              dearer, several);
+	assert_true(single > 50 && several > 50 && dearer > 0);
+	sw_path_cache_free(composed);
+	sw_path_cache_free(direct);
+	sw_path_cache_free(table);
+}
+
 /* Groups of sizes 4, 3, 4, 2 and 6 are treated as atoms of these sizes. */
 static void paths_over_groups_are_never_worse_than_the_references(void **state)
 {
@@ -119,15 +169,15 @@ static void paths_over_groups_are_never_worse_than_the_references(void **state)
 	const uint32_t masks[] = {0x03, 0x04, 0x18, 0x20, 0xc0};
 	sw_atoms atoms = parse_atoms("2,2,3,2,2,2,2,3");
 	sw_shape shape = make_shape(3, dims);
-	sw_redistribution how = {&atoms, plain_seconds, &atoms, 1e12, 4e-6, 0};
+	sw_redistribution how = {&atoms, plain_seconds, &atoms, 1e12, 4e-6, 0, false};
 	sw_path_cache *cache = sw_path_cache_new_grouped(&how, masks, SW_COUNT(masks));
 	grouping groups;
 	int compared = 0;
 	sw_rng rng = {6, 0};
 	(void)state;
 	grouping_init(&groups, &atoms, masks, SW_COUNT(masks));
-	sw_redistribution over_groups = {&groups.groups, plain_seconds, &groups.groups,
-	                                 1e12,           4e-6,          0};
+	sw_redistribution over_groups = {
+		&groups.groups, plain_seconds, &groups.groups, 1e12, 4e-6, 0, false};
 	for (int i = 0; i < 200; i++) {
 		sw_layout gathered[2], ends[2];
 		for (int k = 0; k < 2; k++) {
@@ -169,7 +219,7 @@ static void costs_of_paths_do_not_depend_on_earlier_queries(void **state)
 	const int64_t dims[] = {8, 4};
 	sw_atoms atoms = parse_atoms("2,2");
 	sw_shape shape = make_shape(2, dims);
-	sw_redistribution how = {&atoms, plain_seconds, &atoms, 8e9, 1e-6, 0};
+	sw_redistribution how = {&atoms, plain_seconds, &atoms, 8e9, 1e-6, 0, false};
 	sw_path_cache *asked = sw_path_cache_new(&how);
 	layout_list list = {0};
 	int32_t dearer = 0;
@@ -216,7 +266,7 @@ static void the_pairs_of_very_many_layouts_are_found_at_once(void **state)
 	sw_atoms atoms = parse_atoms("2,2,2");
 	sw_shape shape = make_shape(2, dims);
 	counted_prices prices = {.atoms = &atoms};
-	sw_redistribution how = {&atoms, counted_seconds, &prices, 8e9, 1e-6, 0};
+	sw_redistribution how = {&atoms, counted_seconds, &prices, 8e9, 1e-6, 0, false};
 	sw_path_cache *cache = sw_path_cache_new(&how);
 	layout_list list = {0};
 	(void)state;
@@ -234,7 +284,7 @@ static void all_pairs_at_once_cost_what_each_costs(void **state)
 	const int64_t dims[] = {8, 4};
 	sw_atoms atoms = parse_atoms("2,2");
 	sw_shape shape = make_shape(2, dims);
-	sw_redistribution how = {&atoms, plain_seconds, &atoms, 8e9, 1e-6, 0};
+	sw_redistribution how = {&atoms, plain_seconds, &atoms, 8e9, 1e-6, 0, false};
 	sw_path_cache *cache = sw_path_cache_new(&how);
 	layout_list list = {0};
 	(void)state;
@@ -265,7 +315,7 @@ static void a_thousand_layouts_at_once_cost_little_more(void **state)
 	const int64_t dims[] = {64, 32, 8};
 	sw_atoms atoms = parse_atoms("2,2,2,2,2");
 	sw_shape shape = make_shape(3, dims);
-	sw_redistribution how = {&atoms, plain_seconds, &atoms, 1e12, 1e-6, 0};
+	sw_redistribution how = {&atoms, plain_seconds, &atoms, 1e12, 1e-6, 0, false};
 	sw_path_cache *cache = sw_path_cache_new(&how);
 	sw_layout *layouts = sw_alloc(sizeof(*layouts) * N);
 	sw_rng rng = {12, 0};
@@ -301,7 +351,7 @@ static void few_layouts_at_once_cost_hardly_more(void **state)
 	sw_atoms atoms = parse_atoms("2,2,2,2,2");
 	sw_shape shape = make_shape(3, dims);
 	grouping groups;
-	sw_redistribution how = {&atoms, plain_seconds, &atoms, 1e12, 1e-6, 0};
+	sw_redistribution how = {&atoms, plain_seconds, &atoms, 1e12, 1e-6, 0, false};
 	sw_rng rng = {11, 0};
 	int equal = 0, pairs = 0;
 	double sum = 0, own_sum = 0;
@@ -340,6 +390,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_cache_gives_the_path_that_a_fresh_search_gives),
 		cmocka_unit_test(groups_of_atoms_move_together),
+		cmocka_unit_test(direct_paths_are_single_moves),
 		cmocka_unit_test(paths_over_groups_are_never_worse_than_the_references),
 		cmocka_unit_test(costs_of_paths_do_not_depend_on_earlier_queries),
 		cmocka_unit_test(all_pairs_at_once_cost_what_each_costs),

@@ -68,7 +68,7 @@ static void compare_case(size_t number, int *found)
 	for (int i = 0; i < small_cases[number].pairs; i++) {
 		random_model model = make_model(1000 * number + (uint64_t)i);
 		sw_redistribution how = {
-			&atoms, random_seconds, &model, bandwidths[i % 3], i % 2 ? 0 : 1e-6, 0};
+			&atoms, random_seconds, &model, bandwidths[i % 3], i % 2 ? 0 : 1e-6, 0, false};
 		int32_t from = (int32_t)sw_rng_below(&rng, (int64_t)graph.all.len);
 		int32_t to = (int32_t)sw_rng_below(&rng, (int64_t)graph.all.len);
 		if (sw_rng_below(&rng, 3) == 0)
@@ -129,7 +129,7 @@ static void common_redistributions_have_the_known_paths(void **state)
 		int64_t dims[SW_MAX_RANK];
 		sw_atoms atoms = parse_atoms(known[i].atoms);
 		sw_shape shape = parse_shape(known[i].shape, dims);
-		sw_redistribution how = {&atoms, plain_seconds, &atoms, 1e12, 0, 0};
+		sw_redistribution how = {&atoms, plain_seconds, &atoms, 1e12, 0, 0, false};
 		sw_layout from, to;
 		sw_path path;
 		assert_int_equal(sw_layout_parse(&atoms, shape, known[i].from, &from, NULL), SW_OK);
@@ -197,7 +197,7 @@ static void many_atoms_are_never_worse_than_the_references(void **state)
 		                         i % 4 ? (void *)&atoms : &model,
 		                         (double[]){0, 1e12, 1e10}[i % 3],
 		                         i % 2 ? 0 : 4e-6,
-		                         0};
+		                         0, false};
 		sw_layout from = i % 5 ? random_layout(&rng, &atoms, shape)
 		                       : random_strided(&rng, &atoms, shape);
 		sw_layout to = i % 5 == 1   ? permuted(&rng, &atoms, from)
@@ -221,7 +221,7 @@ static void memory_bounds_every_move(void **state)
 	const int64_t dims[] = {64, 64};
 	sw_atoms atoms = parse_atoms("2,2");
 	sw_shape shape = make_shape(2, dims);
-	sw_redistribution how = {&atoms, plain_seconds, &atoms, 0, 0, 0};
+	sw_redistribution how = {&atoms, plain_seconds, &atoms, 0, 0, 0, false};
 	sw_layout from, to;
 	sw_error err;
 	sw_path path;
@@ -251,7 +251,7 @@ static void moves_that_the_model_forbids_are_not_used(void **state)
 	const int64_t dims[] = {8};
 	sw_atoms atoms = parse_atoms("2");
 	sw_shape shape = make_shape(1, dims);
-	sw_redistribution how = {&atoms, never, NULL, 1e9, 0, 0};
+	sw_redistribution how = {&atoms, never, NULL, 1e9, 0, 0, false};
 	sw_path_cache *cache = sw_path_cache_new(&how);
 	sw_layout whole = sw_layout_replicated(&atoms), split = whole;
 	(void)state;
