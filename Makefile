@@ -6,13 +6,24 @@ GENERATOR := $(shell command -v ninja >/dev/null 2>&1 && echo -G Ninja)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 CTEST = ctest --output-on-failure -j $(JOBS)
 
-.PHONY: all configure check demo test sanitize fuzz format clean
+.PHONY: all configure check install package demo test sanitize fuzz format clean
 all: configure
 	$(CMAKE) --build $(BUILD) -j $(JOBS) --target shardwright
 
 check: configure
 	$(CMAKE) --build $(BUILD) -j $(JOBS)
 	$(CTEST) --test-dir $(BUILD) -LE long
+
+# PREFIX: where to; DESTDIR: a root to put that under
+PREFIX ?= /usr/local
+install: all
+	$(CMAKE) --build $(BUILD) -j $(JOBS) --target pages
+	$(CMAKE) --install $(BUILD) --prefix $(PREFIX)
+
+# a Debian package in $(BUILD)
+package: all
+	$(CMAKE) --build $(BUILD) -j $(JOBS) --target pages
+	cd $(BUILD) && cpack -G DEB
 
 demo:
 	tools/demo

@@ -17,15 +17,15 @@ typedef enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_COUNT, CLI_BYTES, CLI_
 /* The values of all options of all commands. */
 typedef struct cli_values {
 	bool help, json, quiet, verbose, rules, kernels, parts, no_links, no_kernels, pace, untied,
-		execute, allow_nan, blocking, transfers;
+		execute, allow_nan, resume, check_nan, blocking, transfers;
 	const char *cluster, *devices, *output, *strategy, *dump_after, *plot, *overlap, *trace,
-		*method, *effort, *pin, *save, *load;
+		*method, *effort, *pin, *save, *load, *log;
 	const char *microbatches, *remat, *diff, *fusion;
 	const char *plan_stages, *schedule;
 	const char *from, *to, *shape, *order, *times, *hold, *costs;
 	SW_VEC(const char *) data;
 	/* 0: not given, except for steps and seed */
-	int64_t memory, steps, seed, ranks, threads, random, every;
+	int64_t memory, steps, seed, ranks, threads, random, every, keep;
 	int64_t work_limit, repeat, chunks, pieces, stages;
 	double time_limit, transfer;
 } cli_values;
@@ -109,6 +109,8 @@ void cli_plan_clear(cli_plan *loaded);
 
 /* Read a cluster file, or the part of it that --devices selects. */
 sw_status cli_read_cluster(const cli *c, const char *path, sw_cluster *cluster, sw_error *err);
+/* Read a cluster file, or the installed one of a name without folder and ending. */
+sw_status cli_read_cluster_named(const char *path, sw_cluster *cluster, sw_error *err);
 /* Is it a cluster file by its name: .yaml or .yml? */
 bool cli_is_cluster(const char *path);
 /* inspect CLUSTER.yaml */
@@ -158,6 +160,6 @@ sw_status cli_verify_random(cli *c, sw_error *err);
 /* ---- the commands ----------------------------------------------------------------------- */
 
 extern const cli_command cli_inspect, cli_plan_command, cli_explain, cli_verify, cli_simulate,
-	cli_run, cli_calibrate, cli_solve, cli_reshard, cli_pipeline, cli_export;
+	cli_run, cli_calibrate, cli_solve, cli_reshard, cli_pipeline, cli_export, cli_checkpoint;
 
 #endif

@@ -115,8 +115,8 @@ static sw_status load_shape(const cli *c, sw_transport *transport, sw_cluster *s
 {
 	if (!c->values.cluster)
 		return sw_calibrate_shape(transport, shape, err);
-	return transport->ops->agree(transport, sw_cluster_read(c->values.cluster, shape, err),
-	                             err);
+	return transport->ops->agree(transport,
+	                             cli_read_cluster_named(c->values.cluster, shape, err), err);
 }
 
 /* Read the load average before our own ranks are at work. */

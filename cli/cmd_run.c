@@ -1,86 +1,11 @@
-#include "cli.h"
-
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "run/run_stages.h"
-
-/* What is run: a plan, or one with stages. */
-typedef struct run_job {
-	const sw_plan *plan;        /* NULL: with stages */
-	const sw_pipelined *stages; /* NULL: without */
-	const sw_program *serial;
-	const sw_sidecar *sidecar;
-	int64_t devices;
-} run_job;
-
-/* ---- progress --------------------------------------------------------------------------- */
-
-typedef struct run_progress {
-	const cli *c;
-	sw_progress progress;
-	int64_t first, steps;  /* steps before this run, and in it */
-	int64_t tokens;        /* per step */
-	bool was_number;       /* the last loss */
-} run_progress;
-
-static void show_step(void *context, int64_t step, double loss, double seconds)
-{
-	run_progress *w = context;
-	int64_t done = step + 1, tenth = SW_MAX(w->steps / 10, 1), last = w->first + w->steps;
-	double rate = (double)w->tokens / seconds;
-	char result[32] = "paced", speed[48] = "";
-	if (!w->c->values.pace)
-		snprintf(result, sizeof(result), "loss %.4f", loss);
-	if (isnan(loss) && !w->c->values.pace && w->was_number)
-		cli_note(w->c, "the loss is NaN in step %" PRId64, done);
-	w->was_number = !isnan(loss);
-	if (w->tokens)
-		snprintf(speed, sizeof(speed), "  %.0f tokens/s", rate);
-	sw_progress_update(&w->progress, (double)(done - w->first) / (double)w->steps,
-	                   "step %" PRId64 "/%" PRId64 "  %s%s", done, last, result, speed);
-	if (w->c->values.verbose ||
-	    (!w->progress.active && (done % tenth == 0 || done == last)))
-		cli_note(w->c, "step %" PRId64 "/%" PRId64 "  %s%s", done, last, result, speed);
-}
-
-/* ---- data ------------------------------------------------------------------------------- */
-
-static sw_shape tokens_shape(const run_job *job)
-{
-	sw_arena arena;
-	const sw_id *inputs;
-	sw_arena_init(&arena);
-	const sw_program *program = job->serial;
-	sw_program_inputs(program, program->entry, &arena, &inputs);
-	sw_shape shape = sw_value_shape(program, inputs[job->sidecar->tokens_input]);
-	sw_arena_clear(&arena);
-	return shape;
-}
-
-static sw_status open_data(const cli *c, const run_job *job, sw_data *data, sw_error *err)
-{
-	if (!c->values.data.len)
-		return SW_OK;
-	if (c->values.pace)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--pace computes nothing, so that no data is read and no loss "
-		               "comes out: leave --data or --pace out");
-	if (job->sidecar->tokens_input < 0)
-		return sw_fail(
-			err, SW_ERR_INPUT,
-			"%s takes no tokens: leave --data out, or put the sidecar that names its "
-			"tokens beside the program (docs/programs.md)",
-			job->serial->name);
-	sw_shape shape = tokens_shape(job);
-	return sw_data_open(c->values.data.data, (int)c->values.data.len,
-	                    job->sidecar->vocabulary, shape.rank == 2 ? shape.dims[1] : 1, data,
-	                    err);
-}
+#include "run_progress.h"
 
 /* ---- what is kept ----------------------------------------------------------------------- */
 
@@ -88,29 +13,79 @@ static sw_status check_kept(const cli *c, sw_error *err)
 {
 	struct stat info;
 	const cli_values *v = &c->values;
+	if (v->check_nan && v->pace)
+		return sw_fail(
+			err, SW_ERR_INPUT,
+			"--pace computes nothing, so that there is no NaN to look for: leave "
+			"--check-nan or --pace out");
 	if (v->every && !v->save)
-		return sw_fail(err, SW_ERR_INPUT, "--every says how often --save DIR saves: add it");
-	if (v->pace && (v->save || v->load))
 		return sw_fail(err, SW_ERR_INPUT,
-		               "--pace computes nothing, so that there is no state: leave --save and "
-		               "--load, or --pace, out");
+		               "--every says how often --save DIR saves: add it");
+	if (v->keep && !v->save)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--keep says how many checkpoints of --save DIR stay: add it");
+	if (v->resume && !v->save)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--resume goes on from the newest checkpoint of --save DIR: add it");
 	if (!v->save || !cli_speaks(c))
 		return SW_OK;
 	if (stat(v->save, &info) != 0 || !S_ISDIR(info.st_mode))
 		return sw_fail_at(err, SW_ERR_INPUT, v->save, 0, 0,
 		                  "--save needs a folder that exists: mkdir it first");
-	return access(v->save, W_OK | X_OK) == 0
-	               ? SW_OK
-	               : sw_fail_at(err, SW_ERR_IO, v->save, 0, 0, "cannot write: %s",
-	                            strerror(errno));
+	return access(v->save, W_OK | X_OK) == 0 ? SW_OK
+	                                         : sw_fail_at(err, SW_ERR_IO, v->save, 0, 0,
+	                                                      "cannot write: %s", strerror(errno));
 }
 
-static sw_status load_checkpoint(const cli *c, const run_job *job, sw_checkpoint *checkpoint,
-                                 sw_error *err)
+/* Say what is not as it was, so that another loss is no surprise. */
+static void note_start(const cli *c, const char *path, const sw_checkpoint *start)
 {
-	return c->values.load ? sw_checkpoint_open(c->values.load, job->plan, job->sidecar,
-	                                           checkpoint, err)
-	                      : SW_OK;
+	if (start->has_step)
+		cli_note(c, "%s: goes on after step %" PRId64, path, start->step);
+	if (start->n_missing)
+		cli_note(c,
+		         "%s: it has %zu of %zu inputs of the state; the others begin as the "
+		         "sidecar says",
+		         path, start->tensors.len, start->tensors.len + start->n_missing);
+}
+
+/* Return the checkpoint to begin with, NULL: none. With --resume it is the newest one of the
+ * folder; --load is for a folder that has none yet. */
+static sw_status find_start(cli *c, const char **path, sw_error *err)
+{
+	int64_t newest = -1;
+	*path = c->values.load;
+	if (!c->values.resume)
+		return SW_OK;
+	SW_TRY(sw_checkpoint_newest(c->values.save, &newest, err));
+	if (newest >= 0)
+		*path = sw_arena_printf(&c->arena, "%s/" SW_CHECKPOINT_NAME, c->values.save,
+		                        newest);
+	else
+		cli_note(c, "%s: there is no checkpoint, so that the run begins%s", c->values.save,
+		         *path ? " with --load" : " at step 1");
+	return SW_OK;
+}
+
+static sw_status load_checkpoint(cli *c, const run_job *job, sw_checkpoint *checkpoint,
+                                 const sw_checkpoint **start, sw_error *err)
+{
+	const char *path;
+	*start = NULL;
+	SW_TRY(find_start(c, &path, err));
+	if (!path)
+		return SW_OK;
+	SW_TRY(sw_checkpoint_open(path, job->plan, job->sidecar, checkpoint, err));
+	*start = checkpoint;
+	note_start(c, path, checkpoint);
+	return SW_OK;
+}
+
+/* With --resume, --steps counts those before it as well. */
+static int64_t choose_steps(const cli *c, const sw_checkpoint *start)
+{
+	int64_t before = c->values.resume && start ? start->step : 0;
+	return SW_MAX(c->values.steps - before, 0);
 }
 
 /* A run that goes on sees the data that it would have seen, unless another seed is asked for. */
@@ -162,9 +137,9 @@ static json_t *result_json(const cli *c, const run_job *job, const sw_run_result
 {
 	json_t *object = json_pack(
 		"{s:I, s:I, s:o, s:f, s:f, s:f, s:f}", "steps", (json_int_t)result->steps, "ranks",
-		(json_int_t)job->devices, "losses", losses_json(result),
-		"step_time_s", result->step_time_s, "compute_s", result->compute_s,
-		"exposed_comm_s", result->exposed_comm_s, "tokens_per_s", result->tokens_per_s);
+		(json_int_t)job->devices, "losses", losses_json(result), "step_time_s",
+		result->step_time_s, "compute_s", result->compute_s, "exposed_comm_s",
+		result->exposed_comm_s, "tokens_per_s", result->tokens_per_s);
 	json_t *more = json_pack("{s:b, s:I, s:I, s:I, s:I}", "paced", c->values.pace, "nan_from",
 	                         (json_int_t)result->nan_from, "payload_bytes",
 	                         (json_int_t)result->payload_bytes, "wire_bytes",
@@ -177,6 +152,10 @@ static json_t *result_json(const cli *c, const run_job *job, const sw_run_result
 	json_decref(cores);
 	json_object_update(object, more);
 	json_decref(more);
+	json_object_set_new(object, "saved_step",
+	                    result->saved_step < 0 ? json_null()
+	                                           : json_integer(result->saved_step));
+	json_object_set_new(object, "loaded_bytes", json_integer(result->loaded_bytes));
 	return object;
 }
 
@@ -208,6 +187,9 @@ static void describe(const cli *c, const run_job *job, const sw_run_result *resu
 	sw_text_add(text, "peak       ");
 	sw_text_add_bytes(text, (double)result->peak_bytes);
 	sw_text_add(text, " of tensors per rank\n");
+	if (result->saved_step >= 0)
+		sw_text_addf(text, "kept       %s/" SW_CHECKPOINT_NAME "\n", c->values.save,
+		             result->saved_step);
 }
 
 /* ---- the command ------------------------------------------------------------------------ */
@@ -233,41 +215,39 @@ static sw_status write_trace(const cli *c, const sw_trace *trace, sw_error *err)
 static const char message[] =
 	"\nshardwright: this step is finished first; once more ends at once\n";
 static const char mpirun_message[] = "\nshardwright: asked to end, by a user or since another rank "
-                                     "is gone: results follow if the "
+				     "is gone: results follow if the "
 				     "step ends before mpirun kills this rank (mpirun --mca "
-                                     "odls_base_sigkill_timeout SECONDS)\n";
+				     "odls_base_sigkill_timeout SECONDS)\n";
 
 /* In this process, or as a rank of mpirun's. */
 static sw_status begin(const cli *c, const run_job *job, const sw_data *tokens,
                        const sw_run_options *options, sw_run_result *result, sw_error *err)
 {
 	if (job->stages)
-		return c->transport
-		               ? sw_run_train_stages(job->stages, job->sidecar, tokens,
-		                                     c->transport, options, result, err)
-		               : sw_run_train_stages_local(job->stages, job->sidecar, tokens,
-		                                           options, result, err);
-	return c->transport ? sw_run_train(job->plan, job->sidecar, tokens, c->transport, options,
-	                                   result, err)
-	                    : sw_run_train_local(job->plan, job->sidecar, tokens, options, result,
-	                                         err);
+		return c->transport ? sw_run_train_stages(job->stages, job->sidecar, tokens,
+		                                          c->transport, options, result, err)
+		                    : sw_run_train_stages_local(job->stages, job->sidecar, tokens,
+		                                                options, result, err);
+	return c->transport
+	               ? sw_run_train(job->plan, job->sidecar, tokens, c->transport, options,
+	                              result, err)
+	               : sw_run_train_local(job->plan, job->sidecar, tokens, options, result, err);
 }
 
-static sw_status train(cli *c, const run_job *job, const sw_data *data,
-                       const sw_checkpoint *start, uint32_t overlap, sw_trace *trace,
-                       sw_run_result *result, sw_error *err)
+static sw_status train(cli *c, const run_job *job, const run_data *data, const sw_checkpoint *start,
+                       uint32_t overlap, sw_trace *trace, sw_run_result *result, sw_error *err)
 {
-	run_progress w = {.c = c, .first = start ? start->step : 0, .steps = c->values.steps};
-	if (job->sidecar->tokens_input >= 0) {
-		sw_shape shape = tokens_shape(job);
-		w.tokens = shape.rank == 2 ? shape.dims[0] * (shape.dims[1] - 1) : 0;
-	}
+	run_progress w = {.c = c,
+	                  .first = start ? start->step : 0,
+	                  .steps = choose_steps(c, start),
+	                  .tokens = run_data_tokens(job)};
 	sw_run_options options = {
-		.steps = c->values.steps,
+		.steps = w.steps,
 		.seed = choose_seed(c, start),
 		.start = start,
 		.save = c->values.save,
 		.save_every = c->values.every,
+		.save_keep = c->values.keep,
 		.quiet = c->values.quiet,
 		.blas_threads = (int)SW_MIN(c->values.threads, 4096),
 		.overlap = overlap,
@@ -275,25 +255,30 @@ static sw_status train(cli *c, const run_job *job, const sw_data *data,
 		.tune = true,
 		.trace = c->values.trace ? trace : NULL,
 		.stop = cli_stop_asked(),
-		.on_step = show_step,
+		.arrays = data->arrays,
+		.check_nan = c->values.check_nan,
+		.on_step = run_progress_step,
 		.context = &w,
 	};
-	const sw_data *tokens = c->values.data.len ? data : NULL;
+	const sw_data *tokens = data->has_tokens ? &data->tokens : NULL;
 	cli_watch_signals(c, c->transport ? mpirun_message : message);
-	sw_progress_start(&w.progress, "training",
-	                  c->values.quiet || c->values.verbose || !cli_speaks(c));
+	SW_TRY(agree(c, run_progress_start(&w, err), err));
 	sw_status status = begin(c, job, tokens, &options, result, err);
-	sw_progress_end(&w.progress);
-	if (status == SW_OK && result->steps < c->values.steps)
+	sw_error at_end = {0};
+	sw_status ended = run_progress_end(&w, &at_end);
+	if (status == SW_OK && ended)
+		*err = at_end;
+	status = status ? status : ended;
+	if (status == SW_OK && result->steps < w.steps)
 		cli_note(c, "stopped after step %" PRId64, w.first + result->steps);
 	return status;
 }
 
 static sw_status run_job_here(cli *c, const run_job *job, sw_error *err)
 {
-	sw_data data = {0};
+	run_data data = {0};
 	sw_checkpoint checkpoint = {0};
-	const sw_checkpoint *start = c->values.load ? &checkpoint : NULL;
+	const sw_checkpoint *start = NULL;
 	sw_run_result result = {0};
 	sw_trace trace = {0};
 	sw_text text = {0};
@@ -301,9 +286,9 @@ static sw_status run_job_here(cli *c, const run_job *job, sw_error *err)
 	sw_status status =
 		sw_overlap_parse(c->values.overlap ? c->values.overlap : "all", &overlap, err);
 	if (status == SW_OK)
-		status = open_data(c, job, &data, err);
+		status = run_data_open(c, job, &data, err);
 	if (status == SW_OK)
-		status = load_checkpoint(c, job, &checkpoint, err);
+		status = load_checkpoint(c, job, &checkpoint, &start, err);
 	status = agree(c, status, err);
 	if (status == SW_OK)
 		status = train(c, job, &data, start, overlap, &trace, &result, err);
@@ -312,13 +297,18 @@ static sw_status run_job_here(cli *c, const run_job *job, sw_error *err)
 		describe(c, job, &result, &text);
 		cli_print(c, &text);
 		status = write_trace(c, &trace, err);
+		if (!c->values.save && !c->values.pace && result.steps > 0)
+			cli_note(c,
+			         "nothing was kept: what was trained is gone; --save DIR keeps it");
 	}
+	if (status == SW_OK && result.nan_seen.message[0])
+		status = sw_fail_at(err, SW_NO, c->argument, 0, 0, "%s", result.nan_seen.message);
 	if (status == SW_OK && result.nan_from)
 		status = sw_fail_at(err, SW_NO, c->argument, 0, 0,
 		                    "the loss is NaN from step %" PRId64 " on", result.nan_from);
 	sw_trace_clear(&trace);
 	sw_run_result_clear(&result);
-	sw_data_close(&data);
+	run_data_close(&data);
 	sw_checkpoint_close(&checkpoint);
 	return status;
 }
@@ -329,10 +319,10 @@ static sw_status run_stages(cli *c, sw_error *err)
 	sw_pipelined *plan = NULL;
 	const cli_values *v = &c->values;
 	sw_status status = SW_OK;
-	if (v->cluster || v->load || v->save || v->pace || v->trace)
+	if (v->cluster || v->load || v->save || v->pace || v->trace || v->check_nan)
 		status = sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
 		                    "a plan with stages runs without --cluster, --load, --save, "
-		                    "--pace and --trace");
+		                    "--pace, --trace and --check-nan");
 	if (status == SW_OK)
 		status = sw_pipelined_load(c->argument, &plan, err);
 	if (status == SW_OK)
@@ -353,6 +343,8 @@ static sw_status run(cli *c, sw_error *err)
 {
 	cli_plan loaded;
 	sw_status status = cli_check_writable(c, c->values.trace, err);
+	if (status == SW_OK)
+		status = cli_check_writable(c, c->values.log, err);
 	if (status == SW_OK)
 		status = check_kept(c, err);
 	if (status == SW_OK)
@@ -379,10 +371,10 @@ static sw_status run(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--data",    "--steps",   "--seed", "--ranks",
-                                      "--threads", "--overlap", "--pace", "--trace",
-                                      "--cluster", "--devices", "--save", "--every",
-                                      "--load",    NULL};
+static const char *const options[] = {
+	"--data", "--steps",  "--seed",    "--ranks",   "--threads",   "--overlap",
+	"--pace", "--trace",  "--cluster", "--devices", "--save",      "--every",
+	"--keep", "--resume", "--load",    "--log",     "--check-nan", NULL};
 const cli_command cli_run = {
 	.name = "run",
 	.argument = "PLAN|PROGRAM",

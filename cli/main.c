@@ -3,15 +3,16 @@
 
 #include <string.h>
 
-static const cli_command *const commands[] = {
-	&cli_inspect,   &cli_plan_command, &cli_explain, &cli_verify,   &cli_simulate, &cli_run,
-	&cli_calibrate, &cli_solve,        &cli_reshard, &cli_pipeline, &cli_export};
+static const cli_command *const commands[] = {&cli_inspect,   &cli_plan_command, &cli_explain,
+                                              &cli_verify,    &cli_simulate,     &cli_run,
+                                              &cli_calibrate, &cli_solve,        &cli_reshard,
+                                              &cli_pipeline,  &cli_export,       &cli_checkpoint};
 
 static void print_usage(FILE *file)
 {
 	fputs("usage: shardwright COMMAND ARGUMENT [options]\n\n", file);
 	for (size_t i = 0; i < SW_COUNT(commands); i++)
-		fprintf(file, "  %-9s %-14s %s\n", commands[i]->name,
+		fprintf(file, "  %-10s %-14s %s\n", commands[i]->name,
 		        commands[i]->argument ? commands[i]->argument : "", commands[i]->summary);
 	fputs("\nshardwright COMMAND --help says more about each; shardwright --version, which "
 	      "one this is.\n",

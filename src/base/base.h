@@ -215,6 +215,16 @@ sw_status sw_file_open(const char *path, int *descriptor, sw_error *err);
 sw_status sw_file_read(const char *path, char **data, size_t *length, sw_error *err);
 sw_status sw_file_read_most(const char *path, size_t most, char **data, size_t *length,
                             sw_error *err);
+/* A file whose bytes are read where they lie on the disk, so that only what is touched is read. A
+ * gzip file is unpacked to memory, as by sw_file_read. A pipe is refused. Whoever shortens the file
+ * while it is mapped makes reading it fail. */
+typedef struct sw_mapping {
+	const char *data;
+	size_t length;
+	bool mapped;
+} sw_mapping;
+sw_status sw_mapping_open(const char *path, sw_mapping *mapping, sw_error *err);
+void sw_mapping_close(sw_mapping *mapping);
 /* Write through a temporary file beside the target and rename it, so that all or nothing is
  * written. The temporary file has no name until it is whole, where the file system can do that, so
  * that a killed process leaves none. A file that is replaced keeps its permissions; one that nobody

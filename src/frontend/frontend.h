@@ -62,11 +62,15 @@ typedef enum sw_fill_kind {
 	SW_FILL_CONSTANT,
 	SW_FILL_NORMAL,
 	SW_FILL_UNIFORM,
-	SW_FILL_INTEGERS
+	SW_FILL_INTEGERS,
+	SW_FILL_VALUES
 } sw_fill_kind;
 typedef struct sw_fill {
 	sw_fill_kind kind;
 	double a, b; /* constant: a; normal: mean a, deviation b; uniform [a, b); integers [a, b) */
+	/* values: of each element, in row-major order; else NULL */
+	const double *values;
+	int64_t n_values;
 } sw_fill;
 
 typedef struct sw_input_info {

@@ -31,6 +31,7 @@ static const fill_row fills[] = {
 	{"normal", SW_FILL_NORMAL, "mean", "std"},
 	{"uniform", SW_FILL_UNIFORM, "low", "high"},
 	{"integers", SW_FILL_INTEGERS, "low", "high"},
+	{"values", SW_FILL_VALUES, "values", NULL},
 };
 
 const char *sw_role_word(sw_role role)
@@ -39,6 +40,14 @@ const char *sw_role_word(sw_role role)
 	while (roles[i].value != (int)role)
 		i++;
 	return roles[i].word;
+}
+
+/* JSON has no infinity: it is a text. */
+static json_t *number_json(double value, bool whole)
+{
+	if (isinf(value))
+		return json_string(value > 0 ? "inf" : "-inf");
+	return whole ? json_integer((json_int_t)value) : json_real(value);
 }
 
 json_t *sw_fill_json(const sw_fill *fill)
@@ -50,11 +59,14 @@ json_t *sw_fill_json(const sw_fill *fill)
 	bool whole = fill->kind == SW_FILL_INTEGERS;
 	const char *const keys[] = {fills[i].a, fills[i].b};
 	const double values[] = {fill->a, fill->b};
-	for (size_t k = 0; k < SW_COUNT(keys); k++)
+	for (size_t k = 0; k < SW_COUNT(keys) && !fill->values; k++)
 		if (keys[k])
-			json_object_set_new(json, keys[k],
-			                    whole ? json_integer((json_int_t)values[k])
-			                          : json_real(values[k]));
+			json_object_set_new(json, keys[k], number_json(values[k], whole));
+	json_t *list = fill->values ? json_array() : NULL;
+	for (int64_t e = 0; e < fill->n_values && list; e++)
+		json_array_append_new(list, number_json(fill->values[e], false));
+	if (list)
+		json_object_set_new(json, "values", list);
 	return json;
 }
 
@@ -180,6 +192,9 @@ static sw_status check_fill(const sw_sidecar_reader *x, const char *where, const
 			x->err, SW_ERR_INPUT,
 			"%s.kind: expected integers, zeros, ones or constant, as the input is %s",
 			where, sw_type_name(type));
+	if ((isinf(fill->a) || isinf(fill->b)) && fill->kind != SW_FILL_CONSTANT)
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "%s: only a constant, or values, can be infinite", where);
 	if (fill->kind == SW_FILL_NORMAL && fill->b < 0)
 		return sw_fail(x->err, SW_ERR_INPUT,
 		               "%s.std: expected a deviation from 0, found %g", where, fill->b);
@@ -191,9 +206,52 @@ static sw_status check_fill(const sw_sidecar_reader *x, const char *where, const
 		return sw_fail(x->err, SW_ERR_INPUT, "%s: not all of these integers fit %s", where,
 		               sw_type_name(type));
 	if (fill->kind == SW_FILL_CONSTANT && !real &&
-	    (fill->a != floor(fill->a) || !integers_fit(type, fill->a, fill->a + 1)))
+	    (isinf(fill->a) || fill->a != floor(fill->a) ||
+	     !integers_fit(type, fill->a, fill->a + 1)))
 		return sw_fail(x->err, SW_ERR_INPUT, "%s.value: %g does not fit %s", where, fill->a,
 		               sw_type_name(type));
+	return SW_OK;
+}
+
+/* Read a number, or the text "inf" or "-inf". */
+static bool read_real(const json_t *item, double *number)
+{
+	const char *word = json_string_value(item);
+	if (word && strcmp(word, "inf") == 0)
+		*number = INFINITY;
+	else if (word && strcmp(word, "-inf") == 0)
+		*number = -INFINITY;
+	else if (json_is_number(item))
+		*number = json_number_value(item);
+	else
+		return false;
+	return true;
+}
+
+/* Values are written one by one, so there are few of them. */
+#define MOST_VALUES 65536
+
+static sw_status read_values(const sw_sidecar_reader *x, json_t *object, const char *where,
+                             sw_shape shape, sw_fill *fill)
+{
+	json_t *list;
+	int64_t n = sw_shape_elements(shape);
+	SW_TRY(sw_json_get_array(object, "values", where, &list, x->err));
+	if (n > MOST_VALUES || (int64_t)json_array_size(list) != n)
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "%s.values: expected a number per element, %lld, and at most %d, "
+		               "found %zu",
+		               where, (long long)n, MOST_VALUES, json_array_size(list));
+	double *values = SW_NEW_N(&x->sidecar->arena, double, n + 1);
+	fill->values = values;
+	fill->n_values = n;
+	for (int64_t e = 0; e < n; e++) {
+		if (!read_real(json_array_get(list, (size_t)e), &values[e]))
+			return sw_fail(x->err, SW_ERR_INPUT,
+			               "%s.values: expected numbers, \"inf\" or \"-inf\"", where);
+		sw_fill one = {.kind = SW_FILL_CONSTANT, .a = values[e]};
+		SW_TRY(check_fill(x, where, &one, shape.type));
+	}
 	return SW_OK;
 }
 
@@ -202,6 +260,8 @@ static sw_status read_fill_number(const sw_sidecar_reader *x, json_t *object, co
 {
 	*number = 0;
 	if (!key)
+		return SW_OK;
+	if (!integer && read_real(json_object_get(object, key), number))
 		return SW_OK;
 	if (!integer)
 		return sw_json_get_real(object, key, where, number, x->err);
@@ -215,7 +275,7 @@ static sw_status read_fill_number(const sw_sidecar_reader *x, json_t *object, co
 }
 
 static sw_status read_fill(const sw_sidecar_reader *x, json_t *item, const char *key,
-                           const char *where, sw_type type, sw_fill *fill)
+                           const char *where, sw_shape shape, sw_fill *fill)
 {
 	json_t *object;
 	const char *word;
@@ -230,14 +290,16 @@ static sw_status read_fill(const sw_sidecar_reader *x, json_t *item, const char 
 	if (!row)
 		return sw_fail(
 			x->err, SW_ERR_INPUT,
-			"%s.kind: expected zeros, ones, constant, normal, uniform or integers, "
-			"found \"%.40s\"",
+			"%s.kind: expected zeros, ones, constant, normal, uniform, integers or "
+			"values, found \"%.40s\"",
 			path, word);
 	SW_TRY(check_keys(x, object, path, (const char *const[]){"kind", row->a, row->b}, 3));
 	fill->kind = row->kind;
+	if (row->kind == SW_FILL_VALUES)
+		return read_values(x, object, path, shape, fill);
 	SW_TRY(read_fill_number(x, object, row->a, path, row->kind == SW_FILL_INTEGERS, &fill->a));
 	SW_TRY(read_fill_number(x, object, row->b, path, row->kind == SW_FILL_INTEGERS, &fill->b));
-	return check_fill(x, path, fill, type);
+	return check_fill(x, path, fill, shape.type);
 }
 
 /* ---- inputs and outputs ----------------------------------------------------------------- */
@@ -279,8 +341,8 @@ static sw_status read_input(const sw_sidecar_reader *x, json_t *item, uint32_t i
 	SW_TRY(read_name(x, item, where, &input->name));
 	SW_TRY(check_shape(x, item, where, shape));
 	SW_TRY(read_role(x, item, where, &input->role));
-	SW_TRY(read_fill(x, item, "init", where, shape.type, &input->init));
-	return read_fill(x, item, "random", where, shape.type, &input->random);
+	SW_TRY(read_fill(x, item, "init", where, shape, &input->init));
+	return read_fill(x, item, "random", where, shape, &input->random);
 }
 
 /* Check that output i can replace `input`: a leaf of the same shape that no other output replaces.

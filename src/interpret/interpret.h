@@ -105,8 +105,8 @@ int64_t sw_placement_bytes(const sw_program *program); /* only arena_bytes */
  * the arena is far below `enough_bytes`. */
 int64_t sw_placement_bytes_near(const sw_program *program, int64_t enough_bytes);
 
-/* Return whether a fusion runs tile by tile: what its ops hand to each other has no buffer. Otherwise
- * its computation runs op by op in a frame, and *why says what stands against it. */
+/* Return whether a fusion runs tile by tile: what its ops hand to each other has no buffer.
+ * Otherwise its computation runs op by op in a frame, and *why says what stands against it. */
 bool sw_tile_can_run(const sw_program *program, const sw_op *op, const char **why);
 
 /* Return a lower bound for the peak memory of each of `n_devices`, in bytes, over all ways to
@@ -233,9 +233,30 @@ typedef struct sw_tensor_file {
 	SW_VEC(sw_named_tensor) tensors;
 	json_t *metadata; /* the object __metadata__, of texts; NULL: the file has none; owned */
 } sw_tensor_file;
+/* Where a tensor lies in the text of a safetensors file: from byte `begin` up to `end`. */
+typedef struct sw_tensor_place {
+	const char *name;
+	sw_shape shape;
+	uint64_t begin, end;
+} sw_tensor_place;
+typedef struct sw_tensor_places {
+	sw_arena arena;
+	sw_tensor_place *items; /* as the header lists them */
+	size_t n;
+	json_t *metadata; /* as below */
+} sw_tensor_places;
+/* Read the header of a safetensors file of `length` bytes, and check that its tensors cover the
+ * data exactly. No other byte is touched. O(n log n) of the tensors. Errors name no file. */
+sw_status sw_tensor_places_read(const char *text, size_t length, sw_tensor_places *places,
+                                sw_error *err);
+void sw_tensor_places_clear(sw_tensor_places *places);
 /* reads gzip too */
 sw_status sw_tensor_file_read(const char *path, sw_tensor_file *file, sw_error *err);
-bool sw_tensor_file_has_type(sw_type type);
+/* Return the name of a type in such files; NULL if it has none. */
+const char *sw_tensor_file_type(sw_type type);
+/* Read "dtype" and "shape" of an entry that describes tensor `name`; dims lie in the arena. */
+sw_status sw_tensor_entry_shape(const json_t *entry, const char *name, sw_arena *arena,
+                                sw_shape *shape, sw_error *err);
 /* Write all or nothing, as a sink does. metadata: an object of texts, or NULL. */
 sw_status sw_tensor_file_write(const char *path, const sw_named_tensor *tensors, size_t n,
                                json_t *metadata, sw_error *err);

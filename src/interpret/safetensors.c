@@ -42,18 +42,13 @@ static bool find_type(const char *name, sw_type *type)
 	return false;
 }
 
-static const char *name_of_type(sw_type type)
+const char *sw_tensor_file_type(sw_type type)
 {
 	for (size_t i = 0; i < SW_COUNT(type_names); i++) {
 		if (type_names[i].type == type)
 			return type_names[i].name;
 	}
 	return NULL;
-}
-
-bool sw_tensor_file_has_type(sw_type type)
-{
-	return name_of_type(type) != NULL;
 }
 
 /* ---- reading ---------------------------------------------------------------------------- */
@@ -63,8 +58,8 @@ static sw_status bad(sw_error *err, const char *name, const char *what)
 	return sw_fail(err, SW_ERR_INPUT, "tensor '%s': %s", name, what);
 }
 
-static sw_status read_shape(const json_t *entry, const char *name, sw_arena *arena, sw_shape *shape,
-                            sw_error *err)
+sw_status sw_tensor_entry_shape(const json_t *entry, const char *name, sw_arena *arena,
+                                sw_shape *shape, sw_error *err)
 {
 	const char *type;
 	json_t *list;
@@ -93,13 +88,7 @@ static sw_status read_shape(const json_t *entry, const char *name, sw_arena *are
 	return SW_OK;
 }
 
-typedef struct tensor_part {
-	const char *name;
-	sw_shape shape;
-	uint64_t begin, end;
-} tensor_part;
-
-static sw_status read_offsets(const json_t *entry, uint64_t available, tensor_part *p,
+static sw_status read_offsets(const json_t *entry, uint64_t available, sw_tensor_place *p,
                               sw_error *err)
 {
 	json_t *offsets;
@@ -121,15 +110,16 @@ static sw_status read_offsets(const json_t *entry, uint64_t available, tensor_pa
 
 static int by_begin(const void *x, const void *y)
 {
-	const tensor_part *a = x, *b = y;
+	const sw_tensor_place *a = x, *b = y;
 	if (a->begin != b->begin)
 		return a->begin < b->begin ? -1 : 1;
 	return a->end < b->end ? -1 : a->end > b->end;
 }
 
-static sw_status check_cover(const tensor_part *parts, size_t n, uint64_t available, sw_error *err)
+static sw_status check_cover(const sw_tensor_place *parts, size_t n, uint64_t available,
+                             sw_error *err)
 {
-	tensor_part *sorted = sw_alloc(sizeof *sorted * (n + 1));
+	sw_tensor_place *sorted = sw_alloc(sizeof *sorted * (n + 1));
 	uint64_t at = 0;
 	sw_status status = SW_OK;
 	memcpy(sorted, parts, sizeof *sorted * n);
@@ -148,54 +138,33 @@ static sw_status check_cover(const tensor_part *parts, size_t n, uint64_t availa
 	return status;
 }
 
-static sw_status take_parts(const tensor_part *parts, size_t n, const char *data,
-                            sw_tensor_file *file, sw_error *err)
+static sw_status read_entries(json_t *header, uint64_t available, sw_tensor_places *places,
+                              sw_error *err)
 {
-	for (size_t i = 0; i < n; i++) {
-		sw_named_tensor named = {.name = parts[i].name};
-		sw_status status = sw_tensor_new(parts[i].shape, false, &named.tensor, err);
-		if (status != SW_OK)
-			return status;
-		if (parts[i].end > parts[i].begin)
-			memcpy(sw_tensor_data(named.tensor), data + parts[i].begin,
-			       parts[i].end - parts[i].begin);
-		sw_vec_push(&file->tensors, named);
-	}
-	return SW_OK;
-}
-
-static sw_status read_header(json_t *header, const char *data, uint64_t available,
-                             sw_tensor_file *file, sw_error *err)
-{
-	if (!json_is_object(header))
-		return sw_fail(err, SW_ERR_INPUT, "a safetensors header must be a JSON object");
-	tensor_part *parts = SW_NEW_N(&file->arena, tensor_part, json_object_size(header) + 1);
-	size_t n = 0;
 	const char *name;
 	json_t *entry;
+	places->items = SW_NEW_N(&places->arena, sw_tensor_place, json_object_size(header) + 1);
 	json_object_foreach(header, name, entry)
 	{
+		if (!json_is_object(entry))
+			return strcmp(name, "__metadata__") == 0
+			               ? sw_fail(err, SW_ERR_INPUT,
+			                         "__metadata__ must be an object")
+			               : bad(err, name, "must be an object");
 		if (strcmp(name, "__metadata__") == 0) {
-			if (!json_is_object(entry))
-				return sw_fail(err, SW_ERR_INPUT, "__metadata__ must be an object");
-			file->metadata = json_incref(entry);
+			places->metadata = json_incref(entry);
 			continue;
 		}
-		tensor_part *p = &parts[n++];
-		p->name = sw_arena_text(&file->arena, name);
-		if (!json_is_object(entry))
-			return bad(err, name, "must be an object");
-		sw_status status = read_shape(entry, p->name, &file->arena, &p->shape, err);
-		if (status == SW_OK)
-			status = read_offsets(entry, available, p, err);
-		if (status != SW_OK)
-			return status;
+		sw_tensor_place *p = &places->items[places->n++];
+		p->name = sw_arena_text(&places->arena, name);
+		SW_TRY(sw_tensor_entry_shape(entry, p->name, &places->arena, &p->shape, err));
+		SW_TRY(read_offsets(entry, available, p, err));
 	}
-	sw_status status = check_cover(parts, n, available, err);
-	return status == SW_OK ? take_parts(parts, n, data, file, err) : status;
+	return check_cover(places->items, places->n, available, err);
 }
 
-static sw_status parse(const char *data, size_t length, sw_tensor_file *file, sw_error *err)
+static sw_status read_header(const char *text, size_t length, sw_tensor_places *places,
+                             sw_error *err)
 {
 	uint64_t header_bytes = 0;
 	json_t *header;
@@ -204,31 +173,81 @@ static sw_status parse(const char *data, size_t length, sw_tensor_file *file, sw
 			err, SW_ERR_INPUT,
 			"not a safetensors file: it is shorter than the length of its header");
 	for (int i = 7; i >= 0; i--)
-		header_bytes = header_bytes << 8 | (uint8_t)data[i];
+		header_bytes = header_bytes << 8 | (uint8_t)text[i];
 	if (header_bytes > length - 8)
 		return sw_fail(
 			err, SW_ERR_INPUT,
 			"not a safetensors file, or cut short: a header of %llu bytes in %zu",
 			(unsigned long long)header_bytes, length);
-	sw_status status = sw_json_parse(data + 8, (size_t)header_bytes, &header, err);
+	sw_status status = sw_json_parse(text + 8, (size_t)header_bytes, &header, err);
 	if (status != SW_OK)
 		return status;
-	status = read_header(header, data + 8 + header_bytes, length - 8 - header_bytes, file, err);
+	if (json_is_object(header))
+		status = read_entries(header, length - 8 - header_bytes, places, err);
+	else
+		status = sw_fail(err, SW_ERR_INPUT, "a safetensors header must be a JSON object");
 	json_decref(header);
+	for (size_t i = 0; i < places->n; i++) {
+		places->items[i].begin += 8 + header_bytes;
+		places->items[i].end += 8 + header_bytes;
+	}
 	return status;
+}
+
+sw_status sw_tensor_places_read(const char *text, size_t length, sw_tensor_places *places,
+                                sw_error *err)
+{
+	*places = (sw_tensor_places){0};
+	sw_arena_init(&places->arena);
+	sw_status status = read_header(text, length, places, err);
+	if (status != SW_OK)
+		sw_tensor_places_clear(places);
+	return status;
+}
+
+void sw_tensor_places_clear(sw_tensor_places *places)
+{
+	json_decref(places->metadata);
+	sw_arena_clear(&places->arena);
+	*places = (sw_tensor_places){0};
+}
+
+/* The file takes names, shapes and metadata. */
+static sw_status take_tensors(sw_tensor_places *places, const char *text, sw_tensor_file *file,
+                              sw_error *err)
+{
+	file->arena = places->arena;
+	file->metadata = places->metadata;
+	sw_arena_init(&places->arena);
+	places->metadata = NULL;
+	for (size_t i = 0; i < places->n; i++) {
+		const sw_tensor_place *place = &places->items[i];
+		sw_named_tensor named = {.name = place->name};
+		SW_TRY(sw_tensor_new(place->shape, false, &named.tensor, err));
+		if (place->end > place->begin)
+			memcpy(sw_tensor_data(named.tensor), text + place->begin,
+			       place->end - place->begin);
+		sw_vec_push(&file->tensors, named);
+	}
+	return SW_OK;
 }
 
 sw_status sw_tensor_file_read(const char *path, sw_tensor_file *file, sw_error *err)
 {
-	char *data;
+	char *text;
 	size_t length;
+	sw_tensor_places places;
 	*file = (sw_tensor_file){0};
 	sw_arena_init(&file->arena);
-	sw_status status = sw_file_read(path, &data, &length, err);
+	sw_status status = sw_file_read(path, &text, &length, err);
 	if (status != SW_OK)
 		return status;
-	status = parse(data, length, file, err);
-	free(data);
+	status = sw_tensor_places_read(text, length, &places, err);
+	if (status == SW_OK) {
+		status = take_tensors(&places, text, file, err);
+		sw_tensor_places_clear(&places);
+	}
+	free(text);
 	if (status == SW_OK)
 		return SW_OK;
 	sw_tensor_file_clear(file);
@@ -262,8 +281,8 @@ static json_t *describe(sw_tensor tensor, uint64_t begin)
 	for (int d = 0; d < tensor.shape.rank; d++)
 		json_array_append_new(dims, json_integer(tensor.shape.dims[d]));
 	uint64_t end = begin + (uint64_t)sw_shape_bytes(tensor.shape);
-	return json_pack("{s:s, s:o, s:[I,I]}", "dtype", name_of_type(tensor.shape.type), "shape",
-	                 dims, "data_offsets", (json_int_t)begin, (json_int_t)end);
+	return json_pack("{s:s, s:o, s:[I,I]}", "dtype", sw_tensor_file_type(tensor.shape.type),
+	                 "shape", dims, "data_offsets", (json_int_t)begin, (json_int_t)end);
 }
 
 static sw_status make_header(const sw_named_tensor *tensors, size_t n, json_t *metadata,
@@ -276,7 +295,7 @@ static sw_status make_header(const sw_named_tensor *tensors, size_t n, json_t *m
 	sw_status status = SW_OK;
 	for (size_t i = 0; status == SW_OK && i < n; i++) {
 		sw_tensor tensor = tensors[i].tensor;
-		if (!name_of_type(tensor.shape.type))
+		if (!sw_tensor_file_type(tensor.shape.type))
 			status = sw_fail(err, SW_ERR_INPUT,
 			                 "tensor '%s': safetensors has no type %s", tensors[i].name,
 			                 sw_type_name(tensor.shape.type));

@@ -1,10 +1,9 @@
 /*
- * Checkpoints: the values of all inputs that outlast a step, as one safetensors file of whole,
- * unpadded arrays, hence of no plan.
+ * The state of training from a checkpoint: the values of all inputs that outlast a step, by their
+ * sidecar's names.
  *
- * To write one, rank 0 gathers one array after the other: of the devices that hold the same part
- * the first one sends it. To start from one, every rank cuts its part out of the arrays that were
- * read.
+ * Of the parts that a checkpoint has, every rank copies what its own part of the same value holds,
+ * whatever plan and number of ranks either is of.
  */
 #include "run/checkpoint.h"
 
@@ -21,37 +20,7 @@ bool sw_checkpoint_keeps(const sw_program *program, const sw_sidecar *sidecar, u
 	return false;
 }
 
-/* ---- reading ---------------------------------------------------------------------------- */
-
-static bool read_number(const json_t *metadata, const char *key, uint64_t most, uint64_t *number)
-{
-	const char *text = json_string_value(json_object_get(metadata, key));
-	*number = 0;
-	for (; text && *text >= '0' && *text <= '9'; text++) {
-		uint64_t digit = (uint64_t)(*text - '0');
-		if (*number > (most - digit) / 10)
-			return false;
-		*number = 10 * *number + digit;
-	}
-	return text && !*text;
-}
-
-/* A file of another program has neither number: it holds initial values. */
-static sw_status read_metadata(const json_t *metadata, sw_checkpoint *c, sw_error *err)
-{
-	uint64_t step = 0, seed = 0;
-	if (json_object_get(metadata, "step")) {
-		if (!read_number(metadata, "step", INT64_MAX / 2, &step))
-			return sw_fail(err, SW_ERR_INPUT,
-			               "__metadata__: 'step' must be a count of steps as a text");
-		if (!read_number(metadata, "seed", UINT64_MAX, &seed))
-			return sw_fail(err, SW_ERR_INPUT,
-			               "__metadata__: 'seed' must be a count as a text");
-	}
-	c->step = (int64_t)step;
-	c->seed = seed;
-	return SW_OK;
-}
+/* ---- matching --------------------------------------------------------------------------- */
 
 static sw_status other_shape(const char *name, sw_shape got, sw_shape wanted, sw_error *err)
 {
@@ -72,7 +41,11 @@ static sw_status match_input(sw_checkpoint *c, const sw_program *program, uint32
 	if (!sw_checkpoint_keeps(program, sidecar, input))
 		return SW_OK;
 	const char *name = sidecar->inputs[input].name;
-	const sw_tensor *tensor = sw_tensor_file_get(&c->file, name);
+	const sw_saved_tensor *tensor = sw_checkpoint_get(c, name);
+	if (!tensor && !c->has_step) {
+		c->n_missing++;
+		return SW_OK;
+	}
 	if (!tensor)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "there is no tensor '%s', which the program's state has", name);
@@ -82,18 +55,21 @@ static sw_status match_input(sw_checkpoint *c, const sw_program *program, uint32
 	return SW_OK;
 }
 
-static sw_status find_strangers(const sw_checkpoint *c, const sw_sidecar *sidecar, sw_error *err)
+/* Each tensor is the value of an input. Names of inputs differ, so numbers tell. */
+static sw_status find_strangers(const sw_checkpoint *c, uint32_t n_inputs, sw_error *err)
 {
-	for (size_t i = 0; i < c->file.tensors.len; i++) {
-		bool known = false;
-		for (uint32_t n = 0; n < sidecar->n_inputs && !known; n++)
-			known = c->values[n] == &c->file.tensors.data[i].tensor;
-		if (!known)
-			return sw_fail(err, SW_ERR_INPUT,
-			               "tensor '%s' is not in the program's state",
-			               c->file.tensors.data[i].name);
-	}
-	return SW_OK;
+	bool *known = sw_alloc(c->tensors.len + 1);
+	sw_status status = SW_OK;
+	for (uint32_t i = 0; i < n_inputs; i++)
+		if (c->values[i])
+			known[c->values[i] - c->tensors.data] = true;
+	for (size_t i = 0; i < c->tensors.len && status == SW_OK; i++)
+		if (!known[i])
+			status = sw_fail(err, SW_ERR_INPUT,
+			                 "tensor '%s' is not in the program's state",
+			                 c->tensors.data[i].name);
+	free(known);
+	return status;
 }
 
 static sw_status match(sw_checkpoint *c, const sw_plan *plan, const sw_sidecar *sidecar,
@@ -101,20 +77,17 @@ static sw_status match(sw_checkpoint *c, const sw_plan *plan, const sw_sidecar *
 {
 	const sw_program *program = sw_plan_serial(plan);
 	const sw_id *inputs;
-	uint32_t n = sw_program_inputs(program, program->entry, &c->file.arena, &inputs);
-	c->values = SW_NEW_N(&c->file.arena, const sw_tensor *, n + 1);
-	memset(c->values, 0, (n + 1) * sizeof(*c->values));
-	sw_status status = read_metadata(c->file.metadata, c, err);
-	for (uint32_t i = 0; i < n && status == SW_OK; i++)
-		status = match_input(c, program, i, inputs[i], sidecar, err);
-	return status == SW_OK ? find_strangers(c, sidecar, err) : status;
+	uint32_t n = sw_program_inputs(program, program->entry, &c->arena, &inputs);
+	c->values = SW_NEW_N(&c->arena, const sw_saved_tensor *, n + 1);
+	for (uint32_t i = 0; i < n; i++)
+		SW_TRY(match_input(c, program, i, inputs[i], sidecar, err));
+	return find_strangers(c, n, err);
 }
 
 sw_status sw_checkpoint_open(const char *path, const sw_plan *plan, const sw_sidecar *sidecar,
                              sw_checkpoint *checkpoint, sw_error *err)
 {
-	*checkpoint = (sw_checkpoint){0};
-	sw_status status = sw_tensor_file_read(path, &checkpoint->file, err);
+	sw_status status = sw_checkpoint_read(path, checkpoint, err);
 	if (status != SW_OK)
 		return status;
 	status = match(checkpoint, plan, sidecar, err);
@@ -124,10 +97,24 @@ sw_status sw_checkpoint_open(const char *path, const sw_plan *plan, const sw_sid
 	return sw_error_in_file(err, status, path);
 }
 
-void sw_checkpoint_close(sw_checkpoint *checkpoint)
+/* ---- using ------------------------------------------------------------------------------ */
+
+/* Bytes of a file without a hash that are looked at: its first ones, with the header, and pieces
+ * of the rest at equal distances. */
+#define LOOKED_AT ((size_t)1 << 16)
+#define PIECES 64
+#define PIECE_BYTES ((size_t)1 << 12)
+
+uint64_t sw_mapping_sample(const sw_mapping *m, uint64_t hash)
 {
-	sw_tensor_file_clear(&checkpoint->file);
-	*checkpoint = (sw_checkpoint){0};
+	hash = sw_hash_u64(hash, m->length);
+	hash = sw_hash_bytes(m->data, SW_MIN(m->length, LOOKED_AT), hash);
+	for (size_t i = 1; i <= PIECES && m->length > LOOKED_AT; i++) {
+		size_t end = m->length / PIECES * i;
+		hash = sw_hash_bytes(m->data + SW_MAX(end, PIECE_BYTES) - PIECE_BYTES,
+		                     SW_MIN(end, PIECE_BYTES), hash);
+	}
+	return hash;
 }
 
 uint64_t sw_checkpoint_hash(const sw_checkpoint *checkpoint)
@@ -135,27 +122,35 @@ uint64_t sw_checkpoint_hash(const sw_checkpoint *checkpoint)
 	if (!checkpoint)
 		return 0;
 	uint64_t hash = sw_hash_u64((uint64_t)checkpoint->step, checkpoint->seed);
-	for (size_t i = 0; i < checkpoint->file.tensors.len; i++) {
-		const sw_named_tensor *named = &checkpoint->file.tensors.data[i];
-		hash = sw_hash_bytes(named->name, strlen(named->name), hash);
-		hash = sw_hash_bytes(sw_tensor_data(named->tensor),
-		                     (size_t)sw_shape_bytes(named->tensor.shape), hash);
+	for (size_t f = 0; f < checkpoint->files.len; f++)
+		hash = checkpoint->files.data[f].hash
+		               ? sw_hash_u64(checkpoint->files.data[f].hash, hash)
+		               : sw_mapping_sample(&checkpoint->files.data[f].mapping, hash);
+	for (size_t i = 0; i < checkpoint->tensors.len; i++) {
+		const sw_saved_tensor *tensor = &checkpoint->tensors.data[i];
+		hash = sw_hash_bytes(tensor->name, strlen(tensor->name), hash);
+		hash = sw_hash_u64(hash, tensor->n_parts);
 	}
 	return hash;
 }
 
-sw_status sw_checkpoint_cut(const sw_checkpoint *checkpoint, const sw_parts *parts, uint32_t input,
-                            int64_t device, const sw_tensor *tensor, sw_error *err)
+void sw_checkpoint_cut(const sw_checkpoint *checkpoint, const sw_parts *parts, uint32_t input,
+                       int64_t device, const sw_tensor *tensor, int64_t *bytes)
 {
-	sw_tensor from = *checkpoint->values[input];
-	sw_shape whole = sw_parts_whole_shape(parts, input);
-	bool padded = !sw_shape_equal(from.shape, whole);
-	void *copy = padded ? sw_padded_array(from.shape, sw_tensor_data(from), whole, 0) : NULL;
-	if (padded && !copy)
-		return sw_fail(err, SW_ERR_IO, "no memory to pad input %u", input);
-	sw_layout_cut(&parts->plan->cluster->atoms, whole, sw_parts_layout(parts, input), device,
-	              sw_type_bytes(whole.type), padded ? copy : sw_tensor_data(from),
-	              sw_tensor_data(*tensor));
-	free(copy);
-	return SW_OK;
+	const sw_saved_tensor *saved = checkpoint->values[input];
+	const sw_atoms *atoms = &parts->plan->cluster->atoms;
+	sw_part_grid grid;
+	int32_t atom_of[SW_MAX_ATOMS], coordinates[SW_MAX_ATOMS];
+	sw_grid_of_layout(atoms, sw_parts_layout(parts, input), &grid, atom_of);
+	for (int32_t k = 0; k < grid.n; k++)
+		coordinates[k] = sw_atoms_coordinate(atoms, device, atom_of[k]);
+	sw_grid_part to = {&grid, coordinates, tensor->shape.dims};
+	if (!sw_shape_equal(saved->shape, sw_parts_whole_shape(parts, input)))
+		memset(sw_tensor_data(*tensor), 0, (size_t)sw_shape_bytes(tensor->shape));
+	for (size_t i = 0; i < saved->n_parts; i++) {
+		const sw_saved_part *part = &saved->parts[i];
+		sw_grid_part from = {&saved->grid, part->coordinates, part->dims};
+		*bytes +=
+			sw_grid_copy(saved->shape, &from, part->data, &to, sw_tensor_data(*tensor));
+	}
 }

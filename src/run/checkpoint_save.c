@@ -1,6 +1,14 @@
-/* Writing a checkpoint: rank 0 gathers whole values and writes them. */
+/*
+ * Writing a checkpoint: every rank writes the parts that it has, rank 0 the index.
+ *
+ * Of the devices that hold the same part of a value one writes it. Which one follows from the
+ * value's place among all values, so that copies that many devices hold are written by all of them
+ * in equal shares, and each rank knows what every other one writes.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "run/checkpoint.h"
 
@@ -9,138 +17,356 @@ sw_status sw_checkpoint_check(const sw_parts *parts, const sw_sidecar *sidecar, 
 	for (uint32_t i = 0; i < parts->n_inputs; i++) {
 		sw_shape shape = sw_parts_true_shape(parts, i);
 		if (sw_checkpoint_keeps(parts->local, sidecar, i) &&
-		    !sw_tensor_file_has_type(shape.type))
-			return sw_fail(err, SW_ERR_INPUT,
-			               "the state can't be saved: safetensors has no type %s, which "
-			               "'%s' has",
-			               sw_type_name(shape.type), sidecar->inputs[i].name);
+		    !sw_tensor_file_type(shape.type))
+			return sw_fail(
+				err, SW_ERR_INPUT,
+				"the state can't be saved: safetensors has no type %s, which "
+				"'%s' has",
+				sw_type_name(shape.type), sidecar->inputs[i].name);
 	}
 	return SW_OK;
 }
 
-/* ---- gathering -------------------------------------------------------------------------- */
+/* ---- who writes what -------------------------------------------------------------------- */
 
-typedef struct value_gather {
-	const sw_parts *parts;
-	sw_transport *transport;
-	const sw_layout *layout;
-	sw_shape whole;
-	int64_t bytes; /* of a part */
-	char *got;     /* a part */
-	char *array;   /* on rank 0: the whole value */
-} value_gather;
-
-/* Two devices hold the same part if their first elements are the same. */
-static bool same_part(const value_gather *g, int64_t a, int64_t b)
+void sw_saving_init(sw_saving *s, const sw_parts *parts, const sw_sidecar *sidecar,
+                    const sw_checkpoint_about *about)
 {
-	const sw_atoms *atoms = &g->parts->plan->cluster->atoms;
-	for (int32_t d = 0; d < g->whole.rank; d++)
-		if (sw_layout_global_index(atoms, g->layout, d, a, 0) !=
-		    sw_layout_global_index(atoms, g->layout, d, b, 0))
-			return false;
+	*s = (sw_saving){.parts = parts, .sidecar = sidecar, .about = about};
+	for (uint32_t i = 0; i < parts->n_inputs; i++)
+		if (sw_checkpoint_keeps(parts->local, sidecar, i))
+			s->total_bytes += (double)sw_shape_bytes(sw_parts_true_shape(parts, i));
+}
+
+/* A value of the state, and how the devices hold it. */
+typedef struct saved_value {
+	const char *name;
+	sw_shape shape;
+	sw_part_grid grid;
+	int32_t atom_of[SW_MAX_ATOMS];
+	int64_t writer; /* among the devices that hold the same part, in their order */
+} saved_value;
+
+static int64_t copies_of(const sw_atoms *atoms, const sw_layout *layout)
+{
+	int64_t copies = 1;
+	for (int32_t a = 0; a < layout->n; a++)
+		if (layout->state[a].kind != SW_STATE_S)
+			copies *= atoms->size[a];
+	return copies;
+}
+
+/* The number of a device among those that hold the same part. */
+static int64_t copy_number(const sw_atoms *atoms, const sw_layout *layout, int64_t device)
+{
+	int64_t number = 0;
+	for (int32_t a = 0; a < layout->n; a++)
+		if (layout->state[a].kind != SW_STATE_S)
+			number = number * atoms->size[a] + sw_atoms_coordinate(atoms, device, a);
+	return number;
+}
+
+/* Call these in the order of the inputs: *before counts the bytes of earlier ones. */
+static saved_value describe(const sw_saving *s, uint32_t input, double *before)
+{
+	const sw_atoms *atoms = &s->parts->plan->cluster->atoms;
+	const sw_layout *layout = sw_parts_layout(s->parts, input);
+	saved_value v = {.name = s->sidecar->inputs[input].name,
+	                 .shape = sw_parts_true_shape(s->parts, input)};
+	int64_t copies = copies_of(atoms, layout);
+	sw_grid_of_layout(atoms, layout, &v.grid, v.atom_of);
+	v.writer = (int64_t)(*before / SW_MAX(s->total_bytes, 1) * (double)copies);
+	v.writer = SW_MIN(v.writer, copies - 1);
+	*before += (double)sw_shape_bytes(v.shape);
+	return v;
+}
+
+/* Find the coordinates of a device's part. Return false if another device writes it, or if all of
+ * it is padding. */
+static bool writes(const sw_saving *s, const saved_value *v, uint32_t input, int64_t device,
+                   int32_t *coordinates, int64_t *dims)
+{
+	const sw_atoms *atoms = &s->parts->plan->cluster->atoms;
+	if (copy_number(atoms, sw_parts_layout(s->parts, input), device) != v->writer)
+		return false;
+	for (int32_t k = 0; k < v->grid.n; k++)
+		coordinates[k] = sw_atoms_coordinate(atoms, device, v->atom_of[k]);
+	sw_grid_dims(&v->grid, coordinates, v->shape, dims);
+	for (int32_t d = 0; d < v->shape.rank; d++)
+		if (dims[d] == 0)
+			return v->grid.n == 0; /* an empty value is stored, an empty part is not */
 	return true;
 }
 
-static bool is_first_holder(const value_gather *g, int64_t device)
+/* The name under which a part is stored: the value's, if it is whole. */
+static void add_stored_name(const saved_value *v, const int32_t *coordinates, sw_text *text)
 {
-	for (int64_t d = 0; d < device; d++)
-		if (same_part(g, d, device))
-			return false;
-	return true;
+	int64_t number = 0;
+	sw_text_add(text, v->name);
+	if (v->grid.n == 0)
+		return;
+	for (int32_t k = 0; k < v->grid.n; k++)
+		number = number * v->grid.digits[k].size + coordinates[k];
+	sw_text_addf(text, ".part-%" PRId64 "-of-%" PRId64, number + 1, sw_grid_parts(&v->grid));
 }
 
-static void paste(const value_gather *g, int64_t device, const void *part)
+static void add_file_name(int64_t rank, int64_t size, sw_text *text)
 {
-	sw_layout_paste(&g->parts->plan->cluster->atoms, g->whole, g->layout, device,
-	                sw_type_bytes(g->whole.type), part, g->array);
+	sw_text_addf(text, "model-%05" PRId64 "-of-%05" PRId64 ".safetensors", rank + 1, size);
 }
 
-static sw_status gather_parts(const value_gather *g, const void *own, sw_error *err)
+/* ---- a rank's file ---------------------------------------------------------------------- */
+
+typedef struct own_parts {
+	sw_arena arena;
+	SW_VEC(sw_named_tensor) tensors;
+} own_parts;
+
+/* Take the rank's part of a value without padding: as it is, or a copy. */
+static sw_status take_part(own_parts *own, const char *name, sw_shape shape, sw_tensor part,
+                           sw_error *err)
 {
-	sw_transport *t = g->transport;
-	sw_status status = SW_OK;
-	if (g->array)
-		paste(g, 0, own);
-	for (int32_t r = 1; r < t->size && g->bytes > 0 && status == SW_OK; r++) {
-		if (!is_first_holder(g, r))
+	sw_named_tensor named = {.name = name};
+	if (sw_shape_equal(shape, part.shape)) {
+		named.tensor = sw_tensor_keep(part);
+	} else {
+		SW_TRY(sw_tensor_new(shape, false, &named.tensor, err));
+		sw_shape_crop(part.shape, sw_tensor_data(part), shape,
+		              sw_tensor_data(named.tensor));
+	}
+	sw_vec_push(&own->tensors, named);
+	return SW_OK;
+}
+
+static sw_status take_parts(const sw_saving *s, int64_t device, const sw_tensor *carried,
+                            own_parts *own, sw_error *err)
+{
+	double before = 0;
+	for (uint32_t i = 0; i < s->parts->n_inputs; i++) {
+		if (!sw_checkpoint_keeps(s->parts->local, s->sidecar, i))
 			continue;
-		status = t->ops->permute(t, t->rank == r ? 0 : -1, t->rank == 0 ? r : -1, own,
-		                         g->got, g->bytes, err);
-		if (status == SW_OK && g->array)
-			paste(g, r, g->got);
+		saved_value v = describe(s, i, &before);
+		int32_t coordinates[SW_MAX_ATOMS];
+		int64_t *dims = SW_NEW_N(&own->arena, int64_t, SW_MAX_RANK);
+		if (!writes(s, &v, i, device, coordinates, dims))
+			continue;
+		sw_text name = {0};
+		add_stored_name(&v, coordinates, &name);
+		sw_shape shape = {.type = v.shape.type, .rank = v.shape.rank, .dims = dims};
+		sw_status status = take_part(own, sw_arena_text(&own->arena, name.data), shape,
+		                             carried[i], err);
+		sw_text_clear(&name);
+		SW_TRY(status);
+	}
+	return SW_OK;
+}
+
+static uint64_t hash_parts(const own_parts *own)
+{
+	uint64_t hash = 0;
+	for (size_t i = 0; i < own->tensors.len; i++) {
+		const sw_tensor *tensor = &own->tensors.data[i].tensor;
+		hash = sw_saved_hash_add(hash, sw_tensor_data(*tensor),
+		                         (size_t)sw_shape_bytes(tensor->shape));
+	}
+	return hash;
+}
+
+static sw_status write_parts(const sw_saving *s, int64_t rank, const own_parts *own,
+                             const char *folder, sw_error *err)
+{
+	sw_text name = {0}, path = {0};
+	add_file_name(rank, s->parts->plan->cluster->n_devices, &name);
+	sw_folder_add_part(folder, s->about->step, name.data, &path);
+	json_t *metadata = sw_checkpoint_metadata(s->about);
+	json_object_set_new(metadata, "part", json_string(name.data));
+	sw_status status =
+		sw_tensor_file_write(path.data, own->tensors.data, own->tensors.len, metadata, err);
+	json_decref(metadata);
+	sw_text_clear(&name);
+	sw_text_clear(&path);
+	return status;
+}
+
+sw_status sw_saving_write(const sw_saving *s, int64_t rank, const sw_tensor *carried,
+                          const char *folder, uint64_t *hash, sw_error *err)
+{
+	own_parts own = {0};
+	sw_arena_init(&own.arena);
+	sw_status status = take_parts(s, rank, carried, &own, err);
+	if (status == SW_OK)
+		status = write_parts(s, rank, &own, folder, err);
+	*hash = hash_parts(&own);
+	for (size_t i = 0; i < own.tensors.len; i++)
+		if (own.tensors.data[i].tensor.buffer)
+			sw_tensor_drop(&own.tensors.data[i].tensor);
+	sw_vec_clear(&own.tensors);
+	sw_arena_clear(&own.arena);
+	return status;
+}
+
+/* ---- the index -------------------------------------------------------------------------- */
+
+typedef struct index_writer {
+	const sw_saving *s;
+	int64_t size; /* ranks */
+	json_t *map, *tensors;
+} index_writer;
+
+static json_t *describe_tensor(const saved_value *v)
+{
+	json_t *dims = json_array(), *digits = json_array();
+	for (int32_t d = 0; d < v->shape.rank; d++)
+		json_array_append_new(dims, json_integer(v->shape.dims[d]));
+	for (int32_t k = 0; k < v->grid.n; k++)
+		json_array_append_new(digits, json_pack("[i,I,i]", v->grid.digits[k].dim,
+		                                        (json_int_t)v->grid.digits[k].stride,
+		                                        v->grid.digits[k].size));
+	return json_pack("{s:s, s:o, s:o, s:[]}", "dtype", sw_tensor_file_type(v->shape.type),
+	                 "shape", dims, "digits", digits, "parts");
+}
+
+static json_t *describe_part(const saved_value *v, const char *stored, const int32_t *coordinates)
+{
+	json_t *list = json_pack("[s]", stored);
+	for (int32_t k = 0; k < v->grid.n; k++)
+		json_array_append_new(list, json_integer(coordinates[k]));
+	return list;
+}
+
+static sw_status add_value(const index_writer *w, const saved_value *v, uint32_t input,
+                           sw_error *err)
+{
+	json_t *tensor = v->grid.n ? describe_tensor(v) : NULL;
+	sw_status status = SW_OK;
+	for (int64_t device = 0; device < w->size && status == SW_OK; device++) {
+		int32_t coordinates[SW_MAX_ATOMS];
+		int64_t dims[SW_MAX_RANK];
+		if (!writes(w->s, v, input, device, coordinates, dims))
+			continue;
+		sw_text stored = {0}, file = {0};
+		add_stored_name(v, coordinates, &stored);
+		add_file_name(device, w->size, &file);
+		if (json_object_get(w->map, stored.data) ||
+		    json_object_set_new(w->map, stored.data, json_string(file.data)) != 0)
+			status = sw_fail(err, SW_ERR_INPUT,
+			                 "the state can't be saved: the name '%s' is not UTF-8 or "
+			                 "occurs twice",
+			                 stored.data);
+		else if (tensor)
+			json_array_append_new(json_object_get(tensor, "parts"),
+			                      describe_part(v, stored.data, coordinates));
+		sw_text_clear(&stored);
+		sw_text_clear(&file);
+	}
+	if (tensor)
+		json_object_set_new(w->tensors, v->name, tensor);
+	return status;
+}
+
+static json_t *describe_hashes(const uint64_t *hashes, int64_t size)
+{
+	json_t *object = json_object();
+	for (int64_t r = 0; r < size; r++) {
+		sw_text name = {0};
+		char number[24];
+		add_file_name(r, size, &name);
+		snprintf(number, sizeof(number), "%" PRIu64, hashes[r]);
+		json_object_set_new(object, name.data, json_string(number));
+		sw_text_clear(&name);
+	}
+	return object;
+}
+
+static sw_status write_json(const char *folder, int64_t step, const json_t *index, sw_error *err)
+{
+	sw_text path = {0};
+	sw_folder_add_part(folder, step, SW_CHECKPOINT_INDEX, &path);
+	char *text = json_dumps(index, JSON_INDENT(1));
+	sw_status status = text ? sw_file_write(path.data, text, strlen(text), err)
+	                        : sw_fail(err, SW_ERR_INTERNAL, "the index could not be written");
+	free(text);
+	sw_text_clear(&path);
+	return status;
+}
+
+static sw_status write_index(const sw_saving *s, const uint64_t *hashes, int64_t size,
+                             const char *folder, sw_error *err)
+{
+	index_writer w = {s, size, json_object(), json_object()};
+	json_t *metadata = sw_checkpoint_metadata(s->about);
+	double before = 0;
+	sw_status status = SW_OK;
+	for (uint32_t i = 0; i < s->parts->n_inputs && status == SW_OK; i++) {
+		if (!sw_checkpoint_keeps(s->parts->local, s->sidecar, i))
+			continue;
+		saved_value v = describe(s, i, &before);
+		status = add_value(&w, &v, i, err);
+	}
+	json_object_set_new(metadata, "total_size", json_integer((json_int_t)s->total_bytes));
+	json_t *index = json_pack("{s:o, s:o, s:o, s:o}", "metadata", metadata, "weight_map", w.map,
+	                          "tensors", w.tensors, "hashes", describe_hashes(hashes, size));
+	if (status == SW_OK)
+		status = write_json(folder, s->about->step, index, err);
+	json_decref(index);
+	return status;
+}
+
+/* ---- all ranks -------------------------------------------------------------------------- */
+
+/* Each rank has written its file, which must be in the folder that rank 0 sees. */
+static sw_status check_shared(const char *folder, int64_t step, int64_t size, sw_error *err)
+{
+	sw_status status = SW_OK;
+	for (int64_t r = 0; r < size && status == SW_OK; r++) {
+		sw_text name = {0}, path = {0};
+		add_file_name(r, size, &name);
+		sw_folder_add_part(folder, step, name.data, &path);
+		if (access(path.data, F_OK) != 0)
+			status = sw_fail_at(err, SW_ERR_INPUT, folder, 0, 0,
+			                    "rank %" PRId64 " has written its part, and rank 0 "
+			                    "does not see it: --save needs a folder that all "
+			                    "ranks share",
+			                    r);
+		sw_text_clear(&name);
+		sw_text_clear(&path);
 	}
 	return status;
 }
 
-/* Make the whole, unpadded value of an input on rank 0; other ranks leave `tensor` empty. */
-static sw_status gather_value(const sw_parts *parts, sw_transport *transport, uint32_t input,
-                              sw_tensor own, sw_tensor *tensor, sw_error *err)
+sw_status sw_saving_finish(const sw_saving *s, const sw_checkpoint_folder *folder,
+                           const uint64_t *hashes, sw_error *err)
 {
-	bool root = transport->rank == 0;
-	value_gather g = {.parts = parts,
-	                  .transport = transport,
-	                  .layout = sw_parts_layout(parts, input),
-	                  .whole = sw_parts_whole_shape(parts, input),
-	                  .bytes = sw_shape_bytes(own.shape)};
-	sw_shape shape = sw_parts_true_shape(parts, input);
-	g.got = sw_try_alloc((size_t)SW_MAX(g.bytes, 1));
-	g.array = root ? sw_try_alloc((size_t)SW_MAX(sw_shape_bytes(g.whole), 1)) : NULL;
-	sw_status status = SW_OK;
-	if (!g.got || (root && !g.array))
-		status = sw_fail(err, SW_ERR_IO, "no memory to gather input %u", input);
-	if (status == SW_OK)
-		status = gather_parts(&g, sw_tensor_data(own), err);
-	if (status == SW_OK && root)
-		status = sw_tensor_new(shape, false, tensor, err);
-	if (status == SW_OK && root)
-		sw_shape_crop(g.whole, g.array, shape, sw_tensor_data(*tensor));
-	free(g.got);
-	free(g.array);
-	return status;
+	int64_t size = s->parts->plan->cluster->n_devices;
+	SW_TRY(check_shared(folder->path, s->about->step, size, err));
+	SW_TRY(write_index(s, hashes, size, folder->path, err));
+	return sw_folder_finish(folder, s->about->step, err);
 }
 
-/* ---- writing ---------------------------------------------------------------------------- */
-
-static sw_status write_file(const char *folder, const sw_named_tensor *tensors, size_t n,
-                            int64_t step, uint64_t seed, sw_error *err)
+static sw_status save(const sw_saving *s, sw_transport *t, const sw_tensor *carried,
+                      const sw_checkpoint_folder *folder, uint64_t *hashes, sw_error *err)
 {
-	sw_text path = {0}, step_text = {0}, seed_text = {0};
-	sw_text_addf(&path, "%s/step-%" PRId64 ".safetensors", folder, step);
-	sw_text_addf(&step_text, "%" PRId64, step);
-	sw_text_addf(&seed_text, "%" PRIu64, seed);
-	json_t *metadata = json_pack("{s:s, s:s, s:s}", "format", "shardwright", "step",
-	                             step_text.data, "seed", seed_text.data);
-	sw_status status = sw_tensor_file_write(path.data, tensors, n, metadata, err);
-	json_decref(metadata);
-	sw_text_clear(&path);
-	sw_text_clear(&step_text);
-	sw_text_clear(&seed_text);
-	return status;
+	uint64_t hash = 0;
+	sw_status status = t->rank == 0 ? sw_folder_begin(folder, s->about->step, err) : SW_OK;
+	SW_TRY(t->ops->agree(t, status, err));
+	status = sw_saving_write(s, t->rank, carried, folder->path, &hash, err);
+	SW_TRY(t->ops->agree(t, status, err));
+	SW_TRY(t->ops->all_gather(t, t->everyone, t->size, &hash, hashes, sizeof(hash), err));
+	status = t->rank == 0 ? sw_saving_finish(s, folder, hashes, err) : SW_OK;
+	return t->ops->agree(t, status, err);
 }
 
 sw_status sw_checkpoint_save(const sw_parts *parts, const sw_sidecar *sidecar,
-                             sw_transport *transport, const sw_tensor *carried, int64_t step,
-                             uint64_t seed, const char *folder, sw_error *err)
+                             sw_transport *transport, const sw_tensor *carried,
+                             const sw_checkpoint_about *about, const sw_checkpoint_folder *folder,
+                             sw_error *err)
 {
 	sw_traffic traffic = transport->traffic;
-	sw_named_tensor *tensors = sw_alloc((parts->n_inputs + 1) * sizeof(*tensors));
-	size_t n = 0;
-	sw_status status = SW_OK;
-	for (uint32_t i = 0; i < parts->n_inputs && status == SW_OK; i++) {
-		if (!sw_checkpoint_keeps(parts->local, sidecar, i))
-			continue;
-		tensors[n].name = sidecar->inputs[i].name;
-		status = gather_value(parts, transport, i, carried[i], &tensors[n++].tensor, err);
-	}
-	if (status == SW_OK) {
-		if (transport->rank == 0)
-			status = write_file(folder, tensors, n, step, seed, err);
-		status = transport->ops->agree(transport, status, err);
-	}
-	for (size_t i = 0; i < n; i++)
-		if (tensors[i].tensor.buffer)
-			sw_tensor_drop(&tensors[i].tensor);
-	free(tensors);
+	sw_saving s;
+	uint64_t *hashes = sw_alloc((size_t)transport->size * sizeof(*hashes));
+	sw_saving_init(&s, parts, sidecar, about);
+	sw_status status = save(&s, transport, carried, folder, hashes, err);
+	free(hashes);
 	transport->traffic = traffic;
 	return status;
 }

@@ -13,6 +13,12 @@ static double draw_constant(const sw_fill *fill, uint64_t seed, uint64_t stream,
 	return fill->kind == SW_FILL_ONES ? 1 : fill->kind == SW_FILL_ZEROS ? 0 : fill->a;
 }
 
+static double draw_value(const sw_fill *fill, uint64_t seed, uint64_t stream, uint64_t index)
+{
+	(void)seed, (void)stream;
+	return fill->values[index];
+}
+
 static double draw_normal(const sw_fill *fill, uint64_t seed, uint64_t stream, uint64_t index)
 {
 	return fill->a + fill->b * sw_random_normal(seed, stream, index);
@@ -32,6 +38,7 @@ static draw_fn *const draws[] = {
 	[SW_FILL_ZEROS] = draw_constant,    [SW_FILL_ONES] = draw_constant,
 	[SW_FILL_CONSTANT] = draw_constant, [SW_FILL_NORMAL] = draw_normal,
 	[SW_FILL_UNIFORM] = draw_uniform,   [SW_FILL_INTEGERS] = draw_integer,
+	[SW_FILL_VALUES] = draw_value,
 };
 
 #define PADDING UINT64_MAX

@@ -1,5 +1,6 @@
 #include "run/npy.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define MAGIC "\x93NUMPY"
@@ -33,11 +34,12 @@ static const char *value_of(const char *header, const char *key)
 
 static const struct {
 	const char *name;
-	int bytes;
-	bool is_signed;
+	sw_type type;
 } kinds[] = {
-	{"'|u1'", 1, false}, {"'|i1'", 1, true},  {"'<i2'", 2, true}, {"'<u2'", 2, false},
-	{"'<i4'", 4, true},  {"'<u4'", 4, false}, {"'<i8'", 8, true}, {"'<u8'", 8, false},
+	{"'|b1'", SW_PRED}, {"'|u1'", SW_U8},  {"'|i1'", SW_S8},  {"'<i2'", SW_S16},
+	{"'<u2'", SW_U16},  {"'<i4'", SW_S32}, {"'<u4'", SW_U32}, {"'<i8'", SW_S64},
+	{"'<u8'", SW_U64},  {"'<f2'", SW_F16}, {"'<f4'", SW_F32}, {"'<f8'", SW_F64},
+	{"'<c8'", SW_C64},
 };
 
 static sw_status parse_kind(const char *header, sw_npy *npy, sw_error *err)
@@ -45,34 +47,46 @@ static sw_status parse_kind(const char *header, sw_npy *npy, sw_error *err)
 	const char *descr = value_of(header, "'descr'");
 	for (size_t i = 0; descr && i < SW_COUNT(kinds); i++) {
 		if (strncmp(descr, kinds[i].name, strlen(kinds[i].name)) == 0) {
-			npy->bytes = kinds[i].bytes;
-			npy->is_signed = kinds[i].is_signed;
+			npy->type = kinds[i].type;
 			return SW_OK;
 		}
 	}
-	return sw_fail(
-		err, SW_ERR_INPUT,
-		"its items are %.10s; tokens must be little-endian integers, such as dtype uint16",
-		descr ? descr : "unknown");
+	return sw_fail(err, SW_ERR_INPUT,
+	               "its items are %.10s; they must be little-endian numbers, such as dtype "
+	               "float32 or uint16",
+	               descr ? descr : "unknown");
 }
 
-static sw_status parse_count(const char *header, sw_npy *npy, sw_error *err)
+/* Read "(3, 4)", "(3,)" or "()". */
+static sw_status parse_shape(const char *header, sw_npy *npy, sw_error *err)
 {
-	const char *shape = value_of(header, "'shape'");
-	long long count = -1;
-	int end = 0;
-	if (!shape || sscanf(shape, "(%lld,)%n", &count, &end) != 1 || !end || count < 0)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "its shape is %.20s; tokens must have one dimension: flatten them",
-		               shape ? shape : "missing");
-	npy->count = count;
-	return SW_OK;
+	const char *shape = value_of(header, "'shape'"), *at = shape;
+	npy->count = 1;
+	npy->rank = 0;
+	for (at = at && *at == '(' ? at + 1 : NULL; at && *at != ')';) {
+		char *end;
+		long long dim = *at >= '0' && *at <= '9' ? strtoll(at, &end, 10) : -1;
+		bool good = dim >= 0 && npy->rank < SW_MAX_RANK &&
+		            sw_mul_i64(npy->count, dim, &npy->count);
+		if (good)
+			npy->dims[npy->rank++] = dim;
+		at = good ? end + strspn(end, ", ") : NULL;
+	}
+	if (at)
+		return SW_OK;
+	return sw_fail(err, SW_ERR_INPUT, "its shape is %.20s; expected one such as (1000, 784)",
+	               shape ? shape : "missing");
 }
 
 static sw_status parse_header(const char *header, sw_npy *npy, sw_error *err)
 {
-	sw_status status = parse_kind(header, npy, err);
-	return status ? status : parse_count(header, npy, err);
+	const char *order = value_of(header, "'fortran_order'");
+	SW_TRY(parse_kind(header, npy, err));
+	SW_TRY(parse_shape(header, npy, err));
+	if (order && strncmp(order, "True", 4) == 0 && npy->rank > 1)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "it is in Fortran's order: save it with numpy.ascontiguousarray");
+	return SW_OK;
 }
 
 sw_status sw_npy_parse(const char *text, size_t length, sw_npy *npy, sw_error *err)
@@ -90,22 +104,14 @@ sw_status sw_npy_parse(const char *text, size_t length, sw_npy *npy, sw_error *e
 	sw_text_add(&header, "");
 	sw_status status = parse_header(header.data ? header.data : "", npy, err);
 	sw_text_clear(&header);
-	npy->data = bytes + fixed + header_bytes;
-	int64_t held = (int64_t)(length - fixed - header_bytes);
-	if (status == SW_OK && npy->count > held / npy->bytes)
+	if (status)
+		return status;
+	npy->data = text + fixed + header_bytes;
+	int64_t held = (int64_t)(length - fixed - header_bytes), item = sw_type_bytes(npy->type);
+	if (npy->count > held / item)
 		return sw_fail(err, SW_ERR_INPUT,
-		               "the file ends early: %lld items of %d bytes are announced, %lld "
+		               "the file ends early: %lld items of %lld bytes are announced, %lld "
 		               "bytes are there",
-		               (long long)npy->count, npy->bytes, (long long)held);
-	return status;
-}
-
-int64_t sw_npy_get(const sw_npy *npy, int64_t i)
-{
-	uint64_t value = little_endian(npy->data + i * npy->bytes, npy->bytes);
-	if (npy->is_signed) {
-		int shift = 64 - 8 * npy->bytes;
-		return (int64_t)(value << shift) >> shift;
-	}
-	return value > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)value;
+		               (long long)npy->count, (long long)item, (long long)held);
+	return SW_OK;
 }

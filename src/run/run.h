@@ -11,6 +11,7 @@
 
 #include <stdatomic.h>
 
+#include "run/saved.h"
 #include "schedule/schedule.h"
 #include "simulate/simulate.h"
 #include "transport/transport.h"
@@ -44,24 +45,42 @@ void sw_data_close(sw_data *data);
 void sw_data_batch(const sw_data *data, uint64_t seed, int64_t step, int64_t rows, int64_t length,
                    int32_t *out);
 
+/* Batches of any data inputs from .npy files. A file with as many dimensions as its input holds
+ * items along the first one: step by step a batch takes as many as the input has rows, in an order
+ * that is drawn anew for each pass over all items, the same for all inputs. A file with one
+ * dimension more has a whole value per step, in order, and begins again at its end. Several files
+ * of an input are one after the other. Files are mapped: a rank reads its own part of the rows it
+ * takes. */
+typedef struct sw_arrays sw_arrays;
+/* Open files for inputs; `of` has the number of an input per path. Types convert among integers and
+ * among floats. All inputs that are cut into batches must have equally many items. Errors name the
+ * file. */
+sw_status sw_arrays_open(const sw_program *serial, const sw_sidecar *sidecar, const char *const *paths,
+                         const uint32_t *of, size_t n, sw_arrays **arrays, sw_error *err);
+void sw_arrays_free(sw_arrays *arrays);
+
 /* ---- checkpoints ------------------------------------------------------------------------ */
 
-/* The state of training after `step` steps, whole and unpadded, hence of no plan: the inputs that
- * are state or no data, by their sidecar's names. A safetensors file of another program, without a
- * step, is of step 0: initial values. */
-typedef struct sw_checkpoint {
-	sw_tensor_file file;
-	int64_t step;
-	uint64_t seed;            /* of the run that wrote it; 0 if the file has no step */
-	const sw_tensor **values; /* per input; NULL: it is not in the file, as it is data */
-} sw_checkpoint;
-/* Read a file and check that its names, types and shapes are those of the state, no more and no
- * less. O(bytes); reads gzip too. */
+/* Return whether an input's value outlasts a step, so that a checkpoint has it: it is state, or it
+ * is no data. */
+bool sw_checkpoint_keeps(const sw_program *program, const sw_sidecar *sidecar, uint32_t input);
+/* Read a checkpoint and check that its names, types and shapes are those of the state, no more and
+ * no less; initial values may be of some of it only. O(inputs, and parts). */
 sw_status sw_checkpoint_open(const char *path, const sw_plan *plan, const sw_sidecar *sidecar,
                              sw_checkpoint *checkpoint, sw_error *err);
-void sw_checkpoint_close(sw_checkpoint *checkpoint);
+
+/* Write an opened checkpoint into `folder` as the plan's ranks would, one rank after the other. */
+sw_status sw_checkpoint_recut(const sw_checkpoint *checkpoint, const sw_plan *plan,
+                              const sw_sidecar *sidecar, const char *folder, sw_error *err);
 
 /* ---- training --------------------------------------------------------------------------- */
+
+/* A step that is done, as rank 0 has seen it. */
+typedef struct sw_run_step {
+	int64_t step; /* from 0 */
+	double loss, seconds, exposed_comm_s;
+	int64_t peak_bytes; /* so far */
+} sw_run_step;
 
 typedef struct sw_run_options {
 	int64_t steps;
@@ -69,10 +88,16 @@ typedef struct sw_run_options {
 	/* begin with this state, after its steps: the next batch is that of its step. NULL: with
 	 * the sidecar's initial values */
 	const sw_checkpoint *start;
-	/* the folder where rank 0 writes step-N.safetensors after the last step and, if save_every
-	 * is not 0, after each step whose number it divides; NULL: nothing is kept */
+	/* the folder where a checkpoint step-N is written after the last step and, if save_every is
+	 * not 0, after each step whose number it divides, of which the newest save_keep stay (0:
+	 * all); all ranks see it; NULL: nothing is kept */
 	const char *save;
-	int64_t save_every;
+	int64_t save_every, save_keep;
+	/* batches of inputs from files; NULL: none */
+	const sw_arrays *arrays;
+	/* look for NaN in the results of every op, and end after the step that makes one: without
+	 * overlap, and without an arena */
+	bool check_nan;
 	bool quiet;
 	int blas_threads; /* 0: cores / ranks on this machine */
 	/* which collectives may overlap with kernels: SW_OVERLAP_ALL, or bits of
@@ -91,16 +116,18 @@ typedef struct sw_run_options {
 	 * same step on all ranks. Either all ranks pass it or none */
 	const atomic_bool *stop;
 	/* called on rank 0 after each step; steps count from 0, those of `start` included */
-	void (*on_step)(void *context, int64_t step, double loss, double seconds);
+	void (*on_step)(void *context, const sw_run_step *step);
 	void *context;
 } sw_run_options;
 
 typedef struct sw_run_result {
 	int64_t steps;  /* steps done: fewer than options.steps after a stop */
 	double *losses; /* per step; NaN if the program has no loss; owned */
-	/* the step, counted from 1 (those of `start` included), since which the loss has been NaN to the end; 0: the last loss
-	 * is a number, or there is none */
+	/* the step, counted from 1 (those of `start` included), since which the loss has been NaN
+	 * to the end; 0: the last loss is a number, or there is none */
 	int64_t nan_from;
+	/* what check_nan has seen in the last step, in words; an empty message: nothing */
+	sw_error nan_seen;
 	/* of rank 0: median over steps, without the first if there are more than two */
 	double step_time_s;
 	/* time in which the computing thread waits for collectives to begin or to end: median over
@@ -114,7 +141,9 @@ typedef struct sw_run_result {
 	double tokens_per_s;               /* 0 if the program has no token input */
 	int64_t payload_bytes, wire_bytes; /* per step, of the rank that sends most */
 	int64_t peak_bytes;
-	sw_program *program; /* the scheduled program that every rank ran; owned */
+	int64_t saved_step;   /* of the last checkpoint; -1: nothing was kept */
+	int64_t loaded_bytes; /* read from a checkpoint, by the rank that read most */
+	sw_program *program;  /* the scheduled program that every rank ran; owned */
 } sw_run_result;
 
 /* Collective over the transport's ranks: every rank calls it with the same plan. If the plan is for

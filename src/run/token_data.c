@@ -21,7 +21,29 @@ static int64_t count_of(const source *s)
 
 static int64_t token_of(const source *s, int64_t i)
 {
-	return s->is_npy ? sw_npy_get(&s->npy, i) : (int64_t)(uint8_t)s->text[i];
+	if (!s->is_npy)
+		return (int64_t)(uint8_t)s->text[i];
+	int64_t item = 0; /* the data need not be aligned */
+	size_t bytes = (size_t)sw_type_bytes(s->npy.type);
+	memcpy(&item, s->npy.data + (size_t)i * bytes, bytes);
+	/* above 2^53 a number is rounded, and outside every vocabulary all the same */
+	double token = sw_element_get(s->npy.type, &item, 0);
+	return token < 0x1p62 ? (int64_t)token : INT64_MAX;
+}
+
+static sw_status check_npy(const sw_npy *npy, sw_error *err)
+{
+	sw_type_kind kind = sw_type_kind_of(npy->type);
+	if (kind != SW_KIND_SIGNED && kind != SW_KIND_UNSIGNED)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "its items are %s; tokens must be little-endian integers, such as "
+		               "dtype uint16",
+		               sw_type_name(npy->type));
+	if (npy->rank != 1)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "it has %d dimensions; tokens must have one dimension: flatten them",
+		               npy->rank);
+	return SW_OK;
 }
 
 static sw_status read_source(const char *path, source *s, sw_error *err)
@@ -33,6 +55,8 @@ static sw_status read_source(const char *path, source *s, sw_error *err)
 	s->is_npy = sw_npy_recognise(s->text, s->length);
 	if (s->is_npy)
 		status = sw_npy_parse(s->text, s->length, &s->npy, err);
+	if (s->is_npy && status == SW_OK)
+		status = check_npy(&s->npy, err);
 	return sw_error_in_file(err, status, path);
 }
 

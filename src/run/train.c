@@ -6,7 +6,6 @@
  * inputs are written there once, data inputs in each step. A paced run does the same without
  * numbers: it fills, computes and reads nothing.
  */
-#include "run/checkpoint.h"
 #include "run/trainer.h"
 
 #include <math.h>
@@ -52,7 +51,8 @@ static sw_status check_kept(const trainer *t, sw_error *err)
 	const sw_run_options *options = t->options;
 	if (options->paced && (options->save || options->start))
 		return sw_fail(err, SW_ERR_INPUT,
-		               "a paced run computes nothing: it has no state to save or to load");
+		               "a paced run computes nothing, so that there is no state: leave "
+		               "--save, --load and --resume, or --pace, out");
 	return options->save ? sw_checkpoint_check(&t->parts, t->sidecar, err) : SW_OK;
 }
 
@@ -98,9 +98,14 @@ static sw_status make_input(trainer *t, uint32_t input, int64_t step, sw_tensor 
 	sw_status status = sw_interpreter_input(t->interpreter, input, tensor, err);
 	if (status || t->options->paced)
 		return status;
-	if (t->options->start && t->options->start->values[input])
-		return sw_checkpoint_cut(t->options->start, &t->parts, input, t->transport->rank,
-		                         tensor, err);
+	if (t->options->start && t->options->start->values[input]) {
+		sw_checkpoint_cut(t->options->start, &t->parts, input, t->transport->rank, tensor,
+		                  &t->loaded_bytes);
+		return SW_OK;
+	}
+	if (sw_arrays_has(t->options->arrays, input))
+		return sw_arrays_fill(t->options->arrays, &t->parts, input, t->transport->rank,
+		                      t->options->seed, step, tensor, err);
 	uint64_t seed = info->role == SW_ROLE_DATA ? data_seed(t, step) : t->options->seed;
 	if (info->role != SW_ROLE_DATA || !t->tokens || (int32_t)input != t->sidecar->tokens_input)
 		return sw_part_fill(&t->parts, input, t->transport->rank, &info->init, seed, 0,
@@ -160,6 +165,7 @@ static sw_status run_step(trainer *t, int64_t step, sw_error *err)
 		return status;
 	}
 	release_state(t);
+	sw_nan_check_begin(&t->nan_check, t->parts.local);
 	status = sw_interpret(t->interpreter, t->inputs, t->parts.n_inputs, t->outputs,
 	                      t->parts.n_outputs, err);
 	/* sw_interpret took the references */
@@ -178,9 +184,13 @@ static sw_status run_step(trainer *t, int64_t step, sw_error *err)
 		t->nan_from = 0;
 	sw_vec_push(&t->seconds, seconds);
 	sw_vec_push(&t->waits, t->record.waited_s);
+	sw_run_step done = {step, loss, seconds, t->record.waited_s,
+	                    (int64_t)sw_interpreter_peak_bytes(t->interpreter)};
 	if (t->transport->rank == 0 && t->options->on_step)
-		t->options->on_step(t->options->context, step, loss, seconds);
-	return SW_OK;
+		t->options->on_step(t->options->context, &done);
+	return t->options->check_nan ? sw_nan_check_end(&t->nan_check, &t->parts, t->sidecar,
+	                                                t->transport, step + 1, &t->nan_seen, err)
+	                             : SW_OK;
 }
 
 /* Find out whether any rank is to stop. */
@@ -198,14 +208,17 @@ static sw_status agree_on_stop(const trainer *t, bool *stop, sw_error *err)
 	return status;
 }
 
-static sw_status save(const trainer *t, int64_t step, sw_error *err)
+static sw_status save(trainer *t, int64_t step, sw_error *err)
 {
-	return sw_checkpoint_save(&t->parts, t->sidecar, t->transport, t->carried, step,
-	                          t->options->seed, t->options->save, err);
+	sw_checkpoint_about about = {step, t->options->seed, t->plan_hash, t->data_hash};
+	SW_TRY(sw_checkpoint_save(&t->parts, t->sidecar, t->transport, t->carried, &about,
+	                          &t->folder, err));
+	t->saved_step = step;
+	return SW_OK;
 }
 
 /* Save in the middle of a run. The end saves by itself. */
-static sw_status save_in_turn(const trainer *t, int64_t step, bool last, sw_error *err)
+static sw_status save_in_turn(trainer *t, int64_t step, bool last, sw_error *err)
 {
 	int64_t every = t->options->save_every;
 	return t->options->save && every && step % every == 0 && !last ? save(t, step, err) : SW_OK;
@@ -222,12 +235,15 @@ static sw_status run_steps(trainer *t, int64_t *done, sw_error *err)
 		if (status == SW_OK) {
 			++*done;
 			status = agree_on_stop(t, &stop, err);
+			stop = stop || t->nan_seen.message[0];
 		}
 		if (status == SW_OK)
 			status = save_in_turn(t, first + *done, stop || *done == options->steps,
 			                      err);
 	}
-	return status == SW_OK && options->save ? save(t, first + *done, err) : status;
+	return status == SW_OK && options->save && !t->nan_seen.message[0]
+	               ? save(t, first + *done, err)
+	               : status;
 }
 
 /* ---- one rank --------------------------------------------------------------------------- */
@@ -235,6 +251,21 @@ static sw_status run_steps(trainer *t, int64_t *done, sw_error *err)
 int trainer_threads(const sw_run_options *options, int32_t ranks)
 {
 	return options->blas_threads ? options->blas_threads : SW_MAX(sw_cpu_count() / ranks, 1);
+}
+
+static sw_status open_folder(trainer *t, sw_error *err)
+{
+	const sw_run_options *options = t->options;
+	sw_transport *transport = t->transport;
+	t->folder = (sw_checkpoint_folder){.path = options->save, .lock = -1};
+	if (!options->save)
+		return SW_OK;
+	t->plan_hash = sw_program_hash(t->parts.local);
+	t->data_hash = trainer_hash_data(t->data, t->options->arrays);
+	sw_status status = SW_OK;
+	if (transport->rank == 0)
+		status = sw_folder_open(&t->folder, options->save, options->save_keep, err);
+	return transport->ops->agree(transport, status, err);
 }
 
 static sw_status prepare(trainer *t, sw_error *err)
@@ -250,7 +281,10 @@ static sw_status prepare(trainer *t, sw_error *err)
 	t->transport->paced = t->options->paced;
 	if (t->options->paced) /* a waiting thread should not wait for a core as well */
 		sw_thread_run_briefly();
-	t->placement = sw_placement_new(t->parts.local);
+	status = open_folder(t, err);
+	if (status)
+		return status;
+	t->placement = t->options->check_nan ? NULL : sw_placement_new(t->parts.local);
 	sw_interpret_options options = {
 		.placement = t->placement,
 		.partition_id = (uint32_t)t->transport->rank,
@@ -258,6 +292,10 @@ static sw_status prepare(trainer *t, sw_error *err)
 	};
 	sw_record_init(&t->record, t->transport, t->parts.local, t->options->trace != NULL);
 	sw_record_options(&t->record, &options);
+	if (t->options->check_nan) {
+		options.observe = sw_nan_check_op;
+		options.observe_context = &t->nan_check;
+	}
 	if (t->options->paced) {
 		sw_run_pace_init(&t->pace, t->parts.plan->cluster, t->parts.local);
 		options.pace = &t->pace.pace;
@@ -299,6 +337,7 @@ static void clear(trainer *t)
 	sw_tensors_drop(t->carried, t->parts.n_inputs);
 	sw_tensors_drop(t->inputs, t->parts.n_inputs);
 	sw_tensors_drop(t->outputs, t->parts.n_outputs);
+	sw_folder_close(&t->folder);
 	sw_interpreter_free(t->interpreter);
 	sw_placement_free(t->placement);
 	sw_record_clear(&t->record);
@@ -321,7 +360,12 @@ static sw_status train(const sw_plan *plan, const sw_program *scheduled, const s
                        const sw_data *data, sw_transport *transport, const sw_run_options *options,
                        sw_run_result *result, sw_error *err)
 {
-	trainer t = {.sidecar = sidecar, .data = data, .transport = transport, .options = options};
+	trainer t = {.sidecar = sidecar,
+	             .data = data,
+	             .transport = transport,
+	             .options = options,
+	             .saved_step = -1,
+	             .folder = {.lock = -1}};
 	int64_t done = 0;
 	sw_parts_init(&t.parts, plan, scheduled);
 	t.loss = trainer_find_loss(plan->program, sidecar);
@@ -350,61 +394,10 @@ static sw_status check_ranks(const sw_plan *plan, int32_t size, sw_error *err)
 		size);
 }
 
-static uint64_t hash_fill(sw_fill fill, uint64_t hash)
+/* What is in flight can't be looked at. */
+static uint32_t overlap_of(const sw_run_options *options)
 {
-	const double numbers[] = {(double)fill.kind, fill.a, fill.b};
-	return sw_hash_bytes(numbers, sizeof(numbers), hash);
-}
-
-/* Hash what a run takes from the sidecar: how inputs begin, and which are tokens or the loss. */
-static uint64_t hash_sidecar(const sw_sidecar *sidecar)
-{
-	uint64_t hash = sw_hash_u64((uint64_t)sidecar->tokens_input, (uint64_t)sidecar->vocabulary);
-	for (uint32_t i = 0; i < sidecar->n_inputs; i++) {
-		const sw_input_info *input = &sidecar->inputs[i];
-		hash = sw_hash_bytes(input->name, strlen(input->name), hash);
-		hash = sw_hash_u64(hash_fill(input->init, hash), (uint64_t)input->role);
-	}
-	for (uint32_t i = 0; i < sidecar->n_outputs; i++)
-		hash = sw_hash_u64(hash, (uint64_t)sidecar->outputs[i].role);
-	return hash;
-}
-
-static uint64_t hash_data(const sw_data *data)
-{
-	if (!data)
-		return 0;
-	size_t tokens = (size_t)data->tokens;
-	return data->values ? sw_hash_bytes(data->values, tokens * sizeof(*data->values), 1)
-	                    : sw_hash_bytes(data->bytes, tokens, 2);
-}
-
-sw_status trainer_check_same(const sw_program *scheduled, const sw_sidecar *sidecar,
-                             const sw_data *data, const sw_run_options *options,
-                             sw_transport *transport, sw_error *err)
-{
-	static const char *const words[] = {"plan",    "number of steps",    "seed",
-	                                    "sidecar", "contents of --data", "options of the run",
-	                                    "contents of --load"};
-	uint64_t flags = (uint64_t)options->paced | (uint64_t)options->tune << 1 |
-	                 (uint64_t)(options->trace != NULL) << 2 |
-	                 (uint64_t)(options->save != NULL) << 3 |
-	                 (uint64_t)options->save_every << 4;
-	uint64_t mine[] = {sw_program_hash(scheduled), (uint64_t)options->steps, options->seed,
-	                   hash_sidecar(sidecar),      hash_data(data),          flags,
-	                   sw_checkpoint_hash(options->start)};
-	uint64_t first[SW_COUNT(mine)];
-	memcpy(first, mine, sizeof(mine));
-	sw_status status = transport->ops->broadcast(transport, 0, first, sizeof(first), err);
-	if (status)
-		return status;
-	for (size_t i = 0; i < SW_COUNT(mine) && status == SW_OK; i++)
-		if (first[i] != mine[i])
-			status = sw_fail(err, SW_ERR_INPUT,
-			                 "this rank and rank 0 differ in the %s: give all ranks "
-			                 "the same",
-			                 words[i]);
-	return transport->ops->agree(transport, status, err);
+	return options->check_nan ? 0 : options->overlap;
 }
 
 sw_status sw_run_train(const sw_plan *plan, const sw_sidecar *sidecar, const sw_data *data,
@@ -417,7 +410,7 @@ sw_status sw_run_train(const sw_plan *plan, const sw_sidecar *sidecar, const sw_
 	if (status)
 		return status;
 	status = transport->ops->agree(
-		transport, sw_ranks_program(plan, options->overlap, &scheduled, err), err);
+		transport, sw_ranks_program(plan, overlap_of(options), &scheduled, err), err);
 	if (status == SW_OK)
 		status = trainer_check_same(scheduled, sidecar, data, options, transport, err);
 	if (status == SW_OK) {
@@ -454,7 +447,7 @@ sw_status sw_run_train_local(const sw_plan *plan, const sw_sidecar *sidecar, con
 	int32_t size = (int32_t)plan->cluster->n_devices;
 	sw_program *scheduled = NULL;
 	*result = (sw_run_result){0};
-	sw_status status = sw_ranks_program(plan, options->overlap, &scheduled, err);
+	sw_status status = sw_ranks_program(plan, overlap_of(options), &scheduled, err);
 	if (status)
 		return status;
 	sw_run_result *results = sw_alloc((size_t)size * sizeof(*results));

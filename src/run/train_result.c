@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 typedef struct figures {
-	int64_t payload_bytes, wire_bytes, peak_bytes; /* maxima over all ranks */
-	double compute_s, exposed_comm_s;              /* means over all ranks */
-	sw_record_cores cores;                         /* means over all ranks */
+	int64_t payload_bytes, wire_bytes, peak_bytes, loaded_bytes; /* maxima over all ranks */
+	double compute_s, exposed_comm_s;                            /* means over all ranks */
+	sw_record_cores cores;                                       /* means over all ranks */
 } figures;
 
 static sw_thread_times plus_share(sw_thread_times sum, sw_thread_times of_one, int32_t n)
@@ -25,6 +25,7 @@ static void combine(const figures *all, int32_t n, figures *f)
 		f->payload_bytes = SW_MAX(f->payload_bytes, all[r].payload_bytes);
 		f->wire_bytes = SW_MAX(f->wire_bytes, all[r].wire_bytes);
 		f->peak_bytes = SW_MAX(f->peak_bytes, all[r].peak_bytes);
+		f->loaded_bytes = SW_MAX(f->loaded_bytes, all[r].loaded_bytes);
 		f->compute_s += all[r].compute_s / n;
 		f->exposed_comm_s += all[r].exposed_comm_s / n;
 		f->cores.own = plus_share(f->cores.own, all[r].cores.own, n);
@@ -96,6 +97,7 @@ sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_err
 		.payload_bytes = t->transport->traffic.payload_bytes,
 		.wire_bytes = t->transport->traffic.wire_bytes,
 		.peak_bytes = (int64_t)sw_interpreter_peak_bytes(t->interpreter),
+		.loaded_bytes = t->loaded_bytes,
 		.compute_s = median_compute(t, done),
 		.exposed_comm_s = median_step(t->waits.data, done),
 		.cores = median_cores(t, done),
@@ -109,6 +111,7 @@ sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_err
 		.steps = done,
 		.losses = t->losses.data,
 		.nan_from = t->nan_from,
+		.nan_seen = t->nan_seen,
 		.step_time_s = median_step(t->seconds.data, done),
 		.compute_s = f.compute_s,
 		.exposed_comm_s = f.exposed_comm_s,
@@ -119,6 +122,8 @@ sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_err
 		.payload_bytes = f.payload_bytes / SW_MAX(done, 1),
 		.wire_bytes = f.wire_bytes / SW_MAX(done, 1),
 		.peak_bytes = f.peak_bytes,
+		.saved_step = t->saved_step,
+		.loaded_bytes = f.loaded_bytes,
 	};
 	if (result->step_time_s > 0)
 		result->tokens_per_s = (double)tokens_per_step(t) / result->step_time_s;

@@ -64,9 +64,8 @@ static sw_status share_loss(const stage_trainer *t, double *loss, sw_error *err)
 	if (own.buffer)
 		*loss = sw_element_get(own.shape.type, sw_tensor_data(own), 0);
 	return t->transport->ops->broadcast(
-		t->transport,
-		(int32_t)(sw_stage_of_output(t->programs, (uint32_t)t->loss) * n), loss,
-		sizeof(*loss), err);
+		t->transport, (int32_t)(sw_stage_of_output(t->programs, (uint32_t)t->loss) * n),
+		loss, sizeof(*loss), err);
 }
 
 static sw_status run_step(stage_trainer *t, int64_t step, sw_error *err)
@@ -89,8 +88,9 @@ static sw_status run_step(stage_trainer *t, int64_t step, sw_error *err)
 		t->nan_from = step + 1;
 	else if (!isnan(loss))
 		t->nan_from = 0;
+	sw_run_step done = {.step = step, .loss = loss, .seconds = seconds};
 	if (t->transport->rank == 0 && t->options->on_step)
-		t->options->on_step(t->options->context, step, loss, seconds);
+		t->options->on_step(t->options->context, &done);
 	return SW_OK;
 }
 
@@ -137,6 +137,7 @@ static sw_status report(stage_trainer *t, int64_t done, sw_run_result *result, s
 	if (status)
 		return status;
 	*result = (sw_run_result){.steps = done,
+	                          .saved_step = -1,
 	                          .losses = t->losses.data,
 	                          .nan_from = t->nan_from,
 	                          .step_time_s = step_s,
@@ -162,13 +163,16 @@ static sw_status check_options(const sw_pipelined *plan, const sw_run_options *o
 {
 	int64_t devices = plan->cluster->n_devices;
 	if (devices != ranks)
+		return sw_fail(
+			err, SW_ERR_INPUT,
+			"the plan is for %lld devices and there are %d ranks: start %lld, or "
+			"plan for %d",
+			(long long)devices, ranks, (long long)devices, ranks);
+	if (options->start || options->save || options->paced || options->trace ||
+	    options->arrays || options->check_nan)
 		return sw_fail(err, SW_ERR_INPUT,
-		               "the plan is for %lld devices and there are %d ranks: start %lld, or "
-		               "plan for %d",
-		               (long long)devices, ranks, (long long)devices, ranks);
-	if (options->start || options->save || options->paced || options->trace)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "a plan with stages runs without --load, --save, --pace and --trace");
+		               "a plan with stages runs without --load, --save, --pace, --trace, "
+		               "--check-nan and --data NAME=FILE");
 	return SW_OK;
 }
 
@@ -204,8 +208,8 @@ static sw_status train(const sw_stage_programs *programs, const sw_sidecar *side
 		status = stage_rank_init(&t.rank, programs, transport,
 		                         trainer_threads(options, transport->neighbours), err);
 	if (status == SW_OK && data)
-		t.tokens = sw_alloc((size_t)sw_shape_bytes(
-			input_shape(&t, (uint32_t)sidecar->tokens_input)));
+		t.tokens = sw_alloc(
+			(size_t)sw_shape_bytes(input_shape(&t, (uint32_t)sidecar->tokens_input)));
 	while (done < options->steps && !stop && status == SW_OK) {
 		status = run_step(&t, done, err);
 		if (status == SW_OK) {
@@ -271,7 +275,7 @@ sw_status sw_run_train_stages_local(const sw_pipelined *plan, const sw_sidecar *
 	SW_TRY(check_options(plan, options, size, err));
 	SW_TRY(sw_stage_programs_init(&programs, plan, err));
 	local_stages_run run = {&programs, sidecar, data, options,
-	                 sw_alloc((size_t)size * sizeof(sw_run_result))};
+	                        sw_alloc((size_t)size * sizeof(sw_run_result))};
 	sw_status status = sw_ranks_run(size, train_rank, &run, err);
 	if (status == SW_OK) {
 		*result = run.results[0];

@@ -4,6 +4,9 @@
 #ifndef SW_RUN_TRAINER_H
 #define SW_RUN_TRAINER_H
 
+#include "run/array_data.h"
+#include "run/checkpoint.h"
+#include "run/nan_check.h"
 #include "run/pace_model.h"
 #include "run/ranks.h"
 #include "run/record.h"
@@ -26,6 +29,12 @@ typedef struct trainer {
 	int32_t *batch;   /* the batch with its padding */
 	sw_run_pace pace; /* of a paced run */
 	sw_record record;
+	sw_nan_check nan_check;
+	sw_error nan_seen;
+	sw_checkpoint_folder folder;
+	uint64_t plan_hash, data_hash; /* if the run saves */
+	int64_t saved_step;            /* the last; -1: none */
+	int64_t loaded_bytes;          /* copied from a checkpoint */
 	int64_t nan_from; /* the step, from 1, since which the loss is NaN; 0: it is a number */
 	SW_VEC(double) losses, seconds, waits; /* per step */
 	SW_VEC(sw_record_cores) cores;
@@ -34,14 +43,15 @@ typedef struct trainer {
 /* Return the output that the sidecar marks as the loss, otherwise the first scalar that is not
  * state; -1: none. */
 int32_t trainer_find_loss(const sw_program *program, const sw_sidecar *sidecar);
-/* Ranks that run different programs or different numbers of steps would deadlock, and with
- * different data or sidecars they would train something that nobody asked for: check that all ranks
- * agree. Collective. */
+/* Return the threads of matrix products of one of `ranks` ranks on this machine. */
+int trainer_threads(const sw_run_options *options, int32_t ranks);
+uint64_t trainer_hash_data(const sw_data *data, const sw_arrays *arrays);
+/* Check that all ranks were given the same; collective. Ranks that run different programs or
+ * different numbers of steps would deadlock, and with different data or sidecars they would train
+ * something that nobody asked for. */
 sw_status trainer_check_same(const sw_program *scheduled, const sw_sidecar *sidecar,
                              const sw_data *data, const sw_run_options *options,
                              sw_transport *transport, sw_error *err);
-/* Return the threads of matrix products of one of `ranks` ranks on this machine. */
-int trainer_threads(const sw_run_options *options, int32_t ranks);
 /* Give the result after `done` steps; collective. The losses move into it. */
 sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_error *err);
 

@@ -85,5 +85,5 @@ echo ab >"$scratch/short"
 refuse "short: 3 tokens are too few: one row of the program's batch takes 129" \
 	"$sw" run tests/programs/gpt.hlo.gz --data "$scratch/short"
 refuse "short: token 0 is 97, and the program's vocabulary is 0 to 63" "$sw" run "$plan" --ranks 4 --data "$scratch/short"
-refuse "takes no tokens: leave --data out" "$sw" run tests/programs/mlp.hlo.gz --data "$scratch/short"
+refuse "takes no tokens: name the input" "$sw" run tests/programs/mlp.hlo.gz --data "$scratch/short"
 exit $failed

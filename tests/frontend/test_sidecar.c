@@ -1,6 +1,7 @@
 /* Sidecars: good ones, every deviation, and the defaults without one. */
 #include "frontend/helpers.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -116,8 +117,9 @@ static const deviation deviations[] = {
 	{"{\"kind\": \"normal\", \"mean\": 0, \"std\": 0.02}", "3",
          "inputs[0].init: expected an object, found an integer"},
 	{"\"normal\"", "\"gauss\"",
-         "inputs[0].init.kind: expected zeros, ones, constant, normal, uniform or integers, found "
-         "\"gauss\""},
+         "inputs[0].init.kind: expected zeros, ones, constant, normal, uniform, integers or "
+         "values, "
+         "found \"gauss\""},
 	{"\"std\": 0.02", "\"std\": -0.02",
          "inputs[0].init.std: expected a deviation from 0, found -0.02"},
 	{"\"std\": 0.02", "\"scale\": 1", "inputs[0].init.scale: unknown key"},
@@ -147,6 +149,16 @@ static const deviation deviations[] = {
 	{"\"vocabulary\": 64", "\"vocabulary\": 0",
          "tokens.vocabulary: expected at least 1, found 0"},
 	{"\"tokens\": {", "\"tokens\": {\"x\": 0, ", "tokens.x: unknown key"},
+	{"{\"kind\": \"ones\"}", "{\"kind\": \"values\", \"values\": [1, 2, 3]}",
+         "inputs[2].init.values: expected a number per element, 4, and at most 65536, found 3"},
+	{"{\"kind\": \"ones\"}", "{\"kind\": \"values\", \"values\": [1, 2, 3, 4.5]}",
+         "inputs[2].init.value: 4.5 does not fit s32"},
+	{"{\"kind\": \"ones\"}", "{\"kind\": \"values\", \"values\": [1, 2, 3, \"inf\"]}",
+         "inputs[2].init.value: inf does not fit s32"},
+	{"{\"kind\": \"ones\"}", "{\"kind\": \"values\", \"values\": [1, 2, 3, null]}",
+         "inputs[2].init.values: expected numbers, \"inf\" or \"-inf\""},
+	{"\"std\": 0.02", "\"std\": \"inf\"",
+         "inputs[0].init: only a constant, or values, can be infinite"},
 };
 
 static void check_deviation(const deviation *d)
@@ -166,6 +178,37 @@ static void check_deviation(const deviation *d)
 		         err.message);
 	assert_string_equal(err.file, PATH);
 	sw_text_clear(&json);
+}
+
+static void values_and_infinity_are_read_and_written(void **state)
+{
+	(void)state;
+	static const char
+		from[] = "{\"kind\": \"normal\", \"mean\": 0, \"std\": 0.02}",
+		to[] = "{\"kind\": \"values\", \"values\": [1, 2.5, \"inf\", -4, \"-inf\", 6]}";
+	const char *place = strstr(good, from);
+	sw_program *program = read_text(program_text);
+	sw_text json = {0};
+	sw_sidecar s;
+	sw_error err = {0};
+	sw_text_add_n(&json, good, (size_t)(place - good));
+	sw_text_add(&json, to);
+	sw_text_add(&json, place + strlen(from));
+	assert_int_equal(read_sidecar(json.data, &s, &err), SW_OK);
+	for (int again = 0; again < 2; again++) {
+		static const double values[] = {1, 2.5, INFINITY, -4, -INFINITY, 6};
+		const sw_fill *fill = &s.inputs[0].init;
+		assert_int_equal(fill->kind, SW_FILL_VALUES);
+		assert_int_equal(fill->n_values, 6);
+		assert_memory_equal(fill->values, values, sizeof(values));
+		assert_int_equal(sw_sidecar_write(PATH, program, &s, &err), SW_OK);
+		sw_sidecar_clear(&s);
+		assert_int_equal(sw_sidecar_read(PATH, program, &s, &err), SW_OK);
+	}
+	unlink(PATH);
+	sw_sidecar_clear(&s);
+	sw_text_clear(&json);
+	sw_program_free(program);
 }
 
 static void every_deviation_is_named(void **state)
@@ -251,6 +294,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_good_sidecar_is_read),
+		cmocka_unit_test(values_and_infinity_are_read_and_written),
 		cmocka_unit_test(every_deviation_is_named),
 		cmocka_unit_test(without_a_file_defaults_come_from_the_program),
 		cmocka_unit_test(the_file_beside_the_program_is_found),

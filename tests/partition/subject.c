@@ -21,6 +21,8 @@ static double draw(const sw_fill *fill, uint64_t input, uint64_t element)
 		return fill->a + (fill->b - fill->a) * sw_random_unit(1, input, element);
 	case SW_FILL_INTEGERS:
 		return floor(fill->a + (fill->b - fill->a) * sw_random_unit(1, input, element));
+	case SW_FILL_VALUES:
+		return fill->values[element];
 	}
 	return 0;
 }
@@ -60,9 +62,9 @@ void subject_from_text(const char *name, const char *hlo, subject *s)
 	for (uint32_t i = 0; i < s->sidecar.n_inputs; i++) {
 		sw_fill *fill = &s->sidecar.inputs[i].random;
 		if (fill->kind == SW_FILL_NORMAL)
-			*fill = (sw_fill){SW_FILL_NORMAL, 0, 0.5};
+			*fill = (sw_fill){SW_FILL_NORMAL, 0, 0.5, NULL, 0};
 		else if (fill->kind == SW_FILL_INTEGERS)
-			*fill = (sw_fill){SW_FILL_INTEGERS, -1, 8};
+			*fill = (sw_fill){SW_FILL_INTEGERS, -1, 8, NULL, 0};
 	}
 	run_alone(s);
 }

@@ -104,12 +104,12 @@ typedef struct stopper {
 	int64_t calls;
 } stopper;
 
-static void stop_at_third(void *context, int64_t step, double loss, double seconds)
+static void stop_at_third(void *context, const sw_run_step *step)
 {
 	stopper *s = context;
-	assert_true(isfinite(loss) && seconds > 0);
+	assert_true(isfinite(step->loss) && step->seconds > 0);
 	s->calls++;
-	s->stop = step == 2;
+	s->stop = step->step == 2;
 }
 
 static void a_stop_ends_the_run_after_the_same_step_everywhere(void **state)

@@ -1,0 +1,47 @@
+/* What `run` says while it trains. */
+#ifndef SW_CLI_RUN_PROGRESS_H
+#define SW_CLI_RUN_PROGRESS_H
+
+#include "cli.h"
+#include "pipelined/pipelined.h"
+
+/* What is run: a plan, or one with stages. */
+typedef struct run_job {
+	const sw_plan *plan;        /* NULL: with stages */
+	const sw_pipelined *stages; /* NULL: without */
+	const sw_program *serial;
+	const sw_sidecar *sidecar;
+	int64_t devices;
+} run_job;
+
+typedef struct run_progress {
+	const cli *c;
+	sw_progress progress;
+	int64_t first, steps; /* steps before this run, and in it */
+	int64_t tokens;       /* per step */
+	bool was_number;      /* the last loss */
+	double begun_s;
+	FILE *log; /* of --log; NULL: none */
+} run_progress;
+
+/* The caller sets c, first, steps and tokens. */
+sw_status run_progress_start(run_progress *w, sw_error *err);
+/* Matches on_step of sw_run_options. */
+void run_progress_step(void *context, const sw_run_step *step);
+sw_status run_progress_end(run_progress *w, sw_error *err);
+
+/* ---- data: run_data.c ------------------------------------------------------------------- */
+
+/* What a run reads. */
+typedef struct run_data {
+	sw_data tokens;
+	bool has_tokens;
+	sw_arrays *arrays; /* NULL: none */
+} run_data;
+/* Open the files of --data: FILE for the token input, NAME=FILE for the input of that name. */
+sw_status run_data_open(const cli *c, const run_job *job, run_data *data, sw_error *err);
+void run_data_close(run_data *data);
+/* Return the tokens of a step, 0: the program has no such input. */
+int64_t run_data_tokens(const run_job *job);
+
+#endif

@@ -1,0 +1,28 @@
+/* nan_check: which op of a step made the first NaN. Private to src/run. */
+#ifndef SW_RUN_NAN_CHECK_H
+#define SW_RUN_NAN_CHECK_H
+
+#include "run/ranks.h"
+
+/* What one rank has seen in a step. */
+typedef struct sw_nan_check {
+	const sw_program *program; /* that every rank runs */
+	int64_t order;             /* ops of the entry that have run in this step */
+	int64_t found;             /* the place in that order of the first op; -1: none */
+	sw_id op;
+	int64_t elements, nans; /* of its result */
+} sw_nan_check;
+
+void sw_nan_check_begin(sw_nan_check *check, const sw_program *program);
+/* Matches sw_observe_fn, with a sw_nan_check as context. */
+void sw_nan_check_op(void *context, sw_id op, const sw_tensor *results);
+/* Find out what all ranks have seen of a step (counted from 1); collective. If one has seen NaN,
+ * set *seen on all of them, in words: the rank, the step and the first op of all ranks, or the
+ * input that was NaN before the step; else seen->message is empty. */
+sw_status sw_nan_check_end(const sw_nan_check *check, const sw_parts *parts,
+                           const sw_sidecar *sidecar, sw_transport *transport, int64_t step,
+                           sw_error *seen, sw_error *err);
+/* Return whether a float or complex tensor has a NaN, and how many; 0 for other types. */
+int64_t sw_count_nans(sw_tensor tensor);
+
+#endif
