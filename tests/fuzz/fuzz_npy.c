@@ -18,8 +18,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (status != SW_OK &&
 		    (!err.message[0] || err.code != status || status != SW_ERR_INPUT))
 			abort();
-		for (int64_t i = 0; status == SW_OK && i < npy.count; i++)
-			sw_npy_get(&npy, i);
+		size_t bytes = status == SW_OK ? (size_t)sw_type_bytes(npy.type) : 0;
+		for (int64_t i = 0; status == SW_OK && i < npy.count; i++) {
+			char item[16];
+			memcpy(item, npy.data + (size_t)i * bytes, bytes);
+		}
 	}
 	free(text);
 	return 0;
