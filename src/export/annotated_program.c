@@ -110,18 +110,6 @@ static void follow_op(void *context, sw_stable_writer *w, const sw_op *op)
 
 /* ---- the module --------------------------------------------------------------------------- */
 
-static void add_mesh(const annotator *a, sw_text *text)
-{
-	sw_text_addf(text,
-	             "module @planned attributes {mhlo.num_partitions = %lld : i32, "
-	             "mhlo.num_replicas = 1 : i32} {\n  sdy.mesh @plan = <[",
-	             (long long)sw_atoms_devices(&a->plan->cluster->atoms));
-	for (int32_t i = 0; i < a->mesh.n; i++)
-		sw_text_addf(text, "%s\"%s\"=%lld", i ? ", " : "", a->mesh.axes[i].name,
-		             (long long)a->mesh.axes[i].size);
-	sw_text_add(text, "]>\n");
-}
-
 static void add_boundary(annotator *a, sw_stable_writer *w, sw_id value, uint32_t layout,
                          uint32_t input)
 {
@@ -173,7 +161,8 @@ sw_status sw_export_annotated(const sw_plan *plan, sw_text *text, sw_sharding_lo
 	sw_device_mesh_of_all(&a.mesh, plan);
 	sw_stable_open(&w, plan->program, text, err);
 	w.remarks = &remarks;
-	add_mesh(&a, text);
+	sw_stable_open_module(text, "planned", "plan", &a.mesh);
+	sw_text_add(text, "\n");
 	sw_status status = add_main(&a, &w);
 	sw_stable_close(&w);
 	a.lost.padded = plan->padded.len > 0;

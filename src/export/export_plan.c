@@ -244,15 +244,7 @@ static sw_status add_main(plan_writer *p)
 
 static sw_status add_module(plan_writer *p)
 {
-	sw_text *text = p->w.text;
-	sw_text_addf(text,
-	             "module @shardwright attributes {mhlo.num_partitions = %lld : i32, "
-	             "mhlo.num_replicas = 1 : i32} {\n  sdy.mesh @shardwright = <[",
-	             (long long)sw_atoms_devices(&p->plan->cluster->atoms));
-	for (int32_t i = 0; i < p->mesh.n; i++)
-		sw_text_addf(text, "%s\"%s\"=%lld", i ? ", " : "", p->mesh.axes[i].name,
-		             (long long)p->mesh.axes[i].size);
-	sw_text_add(text, "]>");
+	sw_stable_open_module(p->w.text, "shardwright", "shardwright", &p->mesh);
 	return add_main(p);
 }
 

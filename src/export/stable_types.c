@@ -158,3 +158,16 @@ void sw_stable_literal(sw_stable_writer *w, sw_literal literal)
 	sw_text_add(w->text, "> : ");
 	sw_stable_type(w, literal.shape);
 }
+
+void sw_stable_open_module(sw_text *text, const char *name, const char *mesh_name,
+                           const sw_device_mesh *mesh)
+{
+	sw_text_addf(text,
+	             "module @%s attributes {mhlo.num_partitions = %lld : i32, "
+	             "mhlo.num_replicas = 1 : i32} {\n  sdy.mesh @%s = <[",
+	             name, (long long)mesh->plan->cluster->n_devices, mesh_name);
+	for (int32_t i = 0; i < mesh->n; i++)
+		sw_text_addf(text, "%s\"%s\"=%lld", i ? ", " : "", mesh->axes[i].name,
+		             (long long)mesh->axes[i].size);
+	sw_text_add(text, "]>");
+}

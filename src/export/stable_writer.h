@@ -4,6 +4,7 @@
 #ifndef SW_EXPORT_STABLE_WRITER_H
 #define SW_EXPORT_STABLE_WRITER_H
 
+#include "plan/device_mesh.h"
 #include "program/program.h"
 
 typedef struct sw_stable_writer sw_stable_writer;
@@ -33,6 +34,9 @@ struct sw_stable_writer {
 /* `text` and `err` are borrowed. */
 void sw_stable_open(sw_stable_writer *w, const sw_program *program, sw_text *text, sw_error *err);
 void sw_stable_close(sw_stable_writer *w);
+/* Open a module for all devices of the mesh, and declare the mesh under a name of its own. */
+void sw_stable_open_module(sw_text *text, const char *name, const char *mesh_name,
+                           const sw_device_mesh *mesh);
 
 /* ---- stable_types.c: types and constants -------------------------------------------------- */
 

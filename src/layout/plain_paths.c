@@ -313,12 +313,9 @@ path_cost single_move_path(const sw_redistribution *how, sw_shape shape, const s
                            const sw_layout *to, sw_path *path)
 {
 	path_cost least = {NO_PATH, 0, 0};
-	for (int kind = 0; kind < SW_MOVE_COUNT; kind++) {
+	for (int kind = 0; kind < SW_MOVE_PERMUTE; kind++) { /* that moves two atoms at least */
 		chain c = chain_of(how, shape, from, to);
-		if (kind == SW_MOVE_PERMUTE)
-			one_permute(&c);
-		else
-			to_target(&c, (sw_move_kind)kind);
+		to_target(&c, (sw_move_kind)kind);
 		if (c.path.n == 1 && (c.path.moves[0].atoms & (c.path.moves[0].atoms - 1)) == 0)
 			keep_cheaper(&c, &least, path);
 	}
