@@ -338,7 +338,7 @@ static void cut_again(stage_search *s)
 		free(op_s);
 		if (status)
 			return;
-		again->mesh = p->mesh;
+		again->mesh = p->mesh ? sw_arena_text(&again->arena, p->mesh) : NULL;
 		bool same = memcmp(again->cut.cuts, p->cut.cuts,
 		                   sizeof(int32_t) * (size_t)(p->n_stages - 1)) == 0;
 		if (same) {
