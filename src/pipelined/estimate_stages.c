@@ -9,25 +9,27 @@ static double load_s(const sw_stage_load *load)
 	return load->forward_s + load->backward_s;
 }
 
-/* The first of the stages that are like the one with the median load. */
-static int32_t median_stage(const sw_pipelined *p)
+/* The stage of which, with those that are like it, most of the load is. */
+static int32_t typical_stage(const sw_pipelined *p)
 {
+	double most_s = -1;
+	int32_t typical = 0;
 	for (int32_t i = 0; i < p->n_stages; i++) {
-		int32_t below = 0, equal = 0;
-		for (int32_t k = 0; k < p->n_stages; k++) {
-			below += load_s(&p->cut.loads[k]) < load_s(&p->cut.loads[i]);
-			equal += load_s(&p->cut.loads[k]) == load_s(&p->cut.loads[i]);
+		double sum_s = 0;
+		for (int32_t k = i; k < p->n_stages; k++)
+			sum_s += p->stages[k].like == i ? load_s(&p->cut.loads[k]) : 0;
+		if (sum_s > most_s * (1 + 1e-9)) {
+			most_s = sum_s;
+			typical = i;
 		}
-		if (below <= p->n_stages / 2 && below + equal > p->n_stages / 2)
-			return p->stages[i].like;
 	}
-	return 0;
+	return typical;
 }
 
 sw_status sw_pipelined_probe_stage(sw_pipelined *p, sw_stage_store *store, int64_t memory_bytes,
                                    sw_pipelined_probe *probe, sw_error *err)
 {
-	int32_t stage = median_stage(p);
+	int32_t stage = typical_stage(p);
 	sw_status status = sw_pipelined_plan_stage(p, store, stage, memory_bytes, err);
 	if (status == SW_OK)
 		*probe = (sw_pipelined_probe){p->stages[stage].times, p->cut.loads[stage],

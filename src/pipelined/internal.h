@@ -68,7 +68,7 @@ typedef struct sw_pipelined_probe {
 	sw_stage_load load;
 	int32_t microbatches; /* of the trial that it is of */
 } sw_pipelined_probe;
-/* Plan the stage with the median load. */
+/* Plan the stage of whose kind most of the load is. */
 sw_status sw_pipelined_probe_stage(sw_pipelined *p, sw_stage_store *store, int64_t memory_bytes,
                                    sw_pipelined_probe *probe, sw_error *err);
 /* Suppose the stages' times by those of a probe on the same slice, and play the schedule. */

@@ -6,6 +6,8 @@
 
 /* A stage may have this much more than the least possible maximum, where fewer bytes cross then. */
 #define TOLERANCE 0.05
+/* The same of pieces, which need not be equal. */
+#define PIECE_TOLERANCE 0.25
 /* How often stages that do not fit are planned again, with less memory. */
 #define SHRINKS 1
 
@@ -215,11 +217,30 @@ int64_t sw_pipelined_memory(const sw_pipelined *p, const sw_pipelined_options *o
 	return asked ? asked : sw_cost_memory_bytes(&p->slice->device);
 }
 
+/* Cut the looped program into pieces of as many ops each. By seconds they would all be as large as
+ * what no cut divides, such as the logits of a large vocabulary. */
+static sw_status cut_pieces(sw_pipelined *p, int32_t *cuts, sw_error *err)
+{
+	sw_stages by_ops;
+	sw_stage_options how = {.n_stages = p->n_stages, .tolerance = PIECE_TOLERANCE};
+	double *ones = sw_alloc(sizeof(double) * (p->looped->ops.len + 1));
+	for (size_t i = 0; i < p->looped->ops.len; i++)
+		ones[i] = 1;
+	how.op_s = ones;
+	sw_status status = sw_stages_init(&by_ops, p->looped, &how, err);
+	if (status == SW_OK)
+		memcpy(cuts, by_ops.cuts, sizeof(int32_t) * (size_t)(p->n_stages - 1));
+	sw_stages_clear(&by_ops);
+	free(ones);
+	return status;
+}
+
 static sw_status cut_program(sw_pipelined *p, sw_stage_store *store, const double *op_s,
-                             sw_error *err)
+                             bool in_pieces, sw_error *err)
 {
 	sw_stage_options how = {.n_stages = p->n_stages, .tolerance = TOLERANCE};
 	double *fused_s = NULL;
+	int32_t *cuts = SW_NEW_N(&p->arena, int32_t, p->n_stages);
 	p->canonical = sw_stage_store_canonical(store);
 	sw_status status =
 		sw_stage_store_looped(store, p->microbatches, p->remat, &p->looped, err);
@@ -229,6 +250,10 @@ static sw_status cut_program(sw_pipelined *p, sw_stage_store *store, const doubl
 	}
 	how.op_s = op_s ? op_s : fused_s;
 	how.byte_s = sw_pipelined_byte_s(p->cluster, p->slice);
+	if (status == SW_OK && in_pieces) {
+		how.cuts = cuts;
+		status = cut_pieces(p, cuts, err);
+	}
 	if (status == SW_OK)
 		status = sw_stages_init(&p->cut, p->looped, &how, err);
 	free(fused_s);
@@ -250,7 +275,7 @@ sw_status sw_pipelined_open(const sw_pipelined_request *request, sw_stage_store 
 	p->stages = SW_NEW_N(&p->arena, sw_planned_stage, p->n_stages);
 	sw_status status = sw_stage_store_slice(store, numbers.n_stages, &p->slice, err);
 	if (status == SW_OK)
-		status = cut_program(p, store, op_s, err);
+		status = cut_program(p, store, op_s, numbers.n_pieces > 0, err);
 	if (status == SW_OK)
 		status = write_steps(p, request->sidecar, err);
 	if (status) {

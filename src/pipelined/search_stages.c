@@ -89,12 +89,16 @@ static const char *first_mesh(const sw_cluster *slice, sw_arena *arena)
 /* ---- estimates --------------------------------------------------------------------------- */
 
 /* How many pieces are cut for a probe: of some thousand ops each, so that the probe of a large
- * program takes no longer. */
-#define PROBE_OPS 2500
+ * program takes no longer. Stages are halved until they are so small: layers, whose number is often
+ * a multiple of a power of two, then remain whole. */
+#define PROBE_OPS 1000
 static int32_t pieces_of(const stage_search *s, int32_t n_stages)
 {
 	size_t ops = sw_stage_store_canonical(s->store)->ops.len;
-	return SW_MAX(n_stages, (int32_t)SW_MIN(ops / PROBE_OPS, 1024));
+	int32_t pieces = n_stages;
+	while ((size_t)pieces * PROBE_OPS < ops && pieces < 1024)
+		pieces *= 2;
+	return pieces;
 }
 
 static sw_pipelined *open_trial(stage_search *s, sw_pipelined_numbers numbers, sw_status *status)
