@@ -200,6 +200,19 @@ static int32_t possible_at_least(const sw_phases *phases, int64_t wanted)
 	return phases->possible.n ? (int32_t)phases->possible.v[phases->possible.n - 1] : 2;
 }
 
+/* Where all numbers are asked for, there is one trial, and nothing to estimate. */
+static bool enter_only_trial(stage_search *s, sw_pipelined_numbers numbers)
+{
+	sw_status status;
+	if (!s->options->n_stages || !s->options->microbatches || !s->options->plan.remat)
+		return false;
+	policy(s, 0, &numbers.remat);
+	sw_pipelined *p = open_trial(s, numbers, &status);
+	if (p)
+		sw_vec_push(&s->trials, ((stage_trial){numbers, p, 0, s->trials.len}));
+	return true;
+}
+
 /* Enter the trials with d stages; return the least estimate. */
 static double enter_trials(stage_search *s, const sw_phases *phases, int32_t d)
 {
@@ -222,6 +235,8 @@ static double enter_trials(stage_search *s, const sw_phases *phases, int32_t d)
 	sw_progress_update(&s->progress, 0, "%d stages, %d microbatches", d, m[at]);
 	size_t first = s->trials.len;
 	double least_s = INFINITY;
+	if (enter_only_trial(s, numbers))
+		return 0;
 	if (probe_remats(s, &numbers, &found) != SW_OK)
 		return INFINITY;
 	for (int i = 0; i < n && !(i && is_late(s)); i++)
