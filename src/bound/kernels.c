@@ -205,7 +205,8 @@ static void begin_op(division *d, sw_id id, const sw_rule *rule)
 	d->id = id;
 	d->op = sw_op_at(d->program, id);
 	d->rule = rule;
-	d->flops = sw_op_flops(d->program, id);
+	/* a part of a call takes what its signature says, which may be less than its share */
+	d->flops = d->op->opcode == SW_OP_CUSTOM_CALL ? 0 : sw_op_flops(d->program, id);
 	d->n = SW_MIN(rule->n_factors, MAX_FACTORS);
 	for (int32_t i = 0; i < d->n; i++)
 		set_parts(d, i, 1);

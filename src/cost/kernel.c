@@ -103,6 +103,9 @@ static const uint8_t of_class[] = {
 sw_family sw_cost_family(const sw_program *program, sw_id op)
 {
 	sw_opcode opcode = (sw_opcode)sw_op_at(program, op)->opcode;
+	/* the operations that a signature states are those of products */
+	if (opcode == SW_OP_CUSTOM_CALL && sw_op_at(program, op)->attrs->custom.signature)
+		return SW_FAMILY_MATMUL;
 	int row = of_opcode[opcode] ? of_opcode[opcode] : of_class[sw_opcode_class(opcode)];
 	return (sw_family)(row - 1);
 }

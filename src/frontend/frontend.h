@@ -105,8 +105,9 @@ sw_status sw_sidecar_read(const char *path, const sw_program *program, sw_sideca
  * Moments start as zeros, and tests fill them with small positive numbers; counters start at 0. An
  * output that is not state is the LOSS if it is the only real scalar, else OTHER. */
 void sw_sidecar_default(const sw_program *program, sw_sidecar *sidecar);
-/* Append the name that a program's sidecar has: that of the program without .gz and .hlo, .mlir,
- * .stablehlo or .pb, and then .inputs.json. */
+/* Append the path of a file beside a program: that of the program without .gz and .hlo, .mlir,
+ * .stablehlo or .pb, and then the ending. A sidecar's is .inputs.json. */
+void sw_path_beside(const char *program_path, const char *ending, sw_text *path);
 void sw_sidecar_path(const char *program_path, sw_text *path);
 /* Read the file beside a program, NAME.inputs.json for NAME.hlo[.gz]; if there is none, use the
  * default. */

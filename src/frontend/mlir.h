@@ -110,6 +110,8 @@ void sw_mlir_bind(sw_mlir *m, sw_span name, uint32_t first, uint32_t region);
 sw_status sw_mlir_open_region(sw_mlir *m, uint32_t parent, const char *place, uint32_t *region);
 /* Read `(%a: T, %b: T)` as arguments of a region; attributes may follow each type. */
 sw_status sw_mlir_read_arguments(sw_mlir *m, uint32_t region, sw_mlir_function *function);
+/* Read the name of a symbol behind its @: a string, or letters, digits, _, -, . and $. */
+sw_status sw_mlir_read_symbol(sw_mlir *m, sw_span *name);
 /* Read `{ ^bb0(%a: T): ops }`. */
 sw_status sw_mlir_read_region(sw_mlir *m, uint32_t parent, uint32_t *region);
 /* Read ops up to a closing brace, which is taken. */

@@ -11,10 +11,7 @@ static void add_function(sw_mlir *m, sw_mlir_function f)
 static sw_status read_symbol(sw_mlir *m, sw_span *name)
 {
 	SW_TRY(sw_lex_expect(&m->lexer, '@', "a name such as @main"));
-	if (sw_lex_here(&m->lexer) == '"')
-		return sw_lex_string(&m->lexer, name);
-	*name = sw_lex_word(&m->lexer);
-	return name->length ? SW_OK : sw_lex_expected(&m->lexer, "a name");
+	return sw_mlir_read_symbol(m, name);
 }
 
 /* Skip `-> (T {...}, U)`; the return op says it again. */

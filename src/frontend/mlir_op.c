@@ -74,18 +74,31 @@ static void add(op_parts *p, sw_span name, sw_span value)
 	sw_vec_push(&p->attributes, ((sw_mlir_attribute){name, value}));
 }
 
+sw_status sw_mlir_read_symbol(sw_mlir *m, sw_span *name)
+{
+	sw_lexer *lexer = &m->lexer;
+	if (sw_lex_here(lexer) == '"')
+		return sw_lex_string(lexer, name);
+	const char *at = lexer->at;
+	while (at < lexer->end && (sw_char_is(*at, SW_CHAR_WORD) || *at == '$'))
+		at++;
+	*name = (sw_span){lexer->at, (size_t)(at - lexer->at)};
+	lexer->at = at;
+	return name->length ? SW_OK : sw_lex_expected(lexer, "a name behind '@'");
+}
+
 /* Read `word`, `name = value`, `dense<...>`, `init:` or `@function`. */
 static sw_status read_word(sw_mlir *m, op_parts *p)
 {
 	sw_lexer *lexer = &m->lexer;
 	sw_span none = {"", 0}, word, value;
 	bool symbol = sw_lex_take(lexer, '@');
-	if (symbol && sw_lex_here(lexer) == '"')
-		SW_TRY(sw_lex_string(lexer, &word));
+	if (symbol)
+		SW_TRY(sw_mlir_read_symbol(m, &word));
 	else
 		word = sw_lex_word(lexer);
 	if (!word.length)
-		return sw_lex_expected(lexer, symbol ? "a name behind '@'" : "a part of this op");
+		return sw_lex_expected(lexer, "a part of this op");
 	if (symbol) {
 		add(p, (sw_span){"callee", 6}, word);
 	} else if (sw_lex_here(lexer) == '<') {

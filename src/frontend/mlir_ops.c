@@ -137,6 +137,52 @@ static sw_status write_nothing(sw_mlir *m, int32_t c, const sw_mlir_op *op)
 	return sw_mlir_forward(m, op, sw_mlir_operand(m, op, 0));
 }
 
+/* Return the value of a hexadecimal digit, -1: it is none. */
+static int hex_digit(char c)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c + 'a' - 'A' : c) : NULL;
+	return at ? (int)(at - digits) : -1;
+}
+
+/* Return the byte that begins at text[*at], behind which *at is left: MLIR writes \22 for a
+ * quotation mark, or \". */
+static char next_byte(sw_span text, size_t *at)
+{
+	const char *c = text.start + *at;
+	size_t left = text.length - *at;
+	bool escaped = *c == '\\' && left > 1;
+	bool coded = escaped && left > 2 && hex_digit(c[1]) >= 0 && hex_digit(c[2]) >= 0;
+	*at += coded ? 3 : escaped ? 2 : 1;
+	if (coded)
+		return (char)(16 * hex_digit(c[1]) + hex_digit(c[2]));
+	return !escaped ? *c : c[1] == 'n' ? '\n' : c[1] == 't' ? '\t' : c[1];
+}
+
+/* Keep backend_config, a string, as HLO text has it. */
+static const sw_extra *keep_config(sw_mlir *m, const sw_mlir_op *op)
+{
+	sw_span config = sw_mlir_attribute_of(m, op, "backend_config");
+	sw_text text = {0};
+	if (config.length < 2 || *config.start != '"')
+		return NULL;
+	config = (sw_span){config.start + 1, config.length - 2};
+	sw_text_add(&text, "\"");
+	for (size_t at = 0; at < config.length;) {
+		char c = next_byte(config, &at);
+		if (c < ' ' || c == 0x7f) /* and what is no ASCII */
+			sw_text_addf(&text, "\\%03o", (unsigned)(unsigned char)c);
+		else
+			sw_text_addf(&text, "%s%c", c == '"' || c == '\\' ? "\\" : "", c);
+	}
+	sw_text_add(&text, "\"");
+	sw_extra *extra = SW_NEW(&m->program->arena, sw_extra);
+	extra->name = "backend_config";
+	extra->text = sw_arena_text(&m->program->arena, text.data);
+	sw_text_clear(&text);
+	return extra;
+}
+
 static sw_status write_custom_call(sw_mlir *m, int32_t c, const sw_mlir_op *op)
 {
 	sw_span target = sw_mlir_attribute_of(m, op, "callee");
@@ -145,8 +191,10 @@ static sw_status write_custom_call(sw_mlir *m, int32_t c, const sw_mlir_op *op)
 	if (sw_span_is(target, "Sharding"))
 		return write_nothing(m, c, op);
 	sw_attrs attrs = {.custom.target = keep_word(m, target)};
-	sw_op_spec spec = {
-		.opcode = SW_OP_CUSTOM_CALL, .attrs = &attrs, .tuple = op->results.n != 1};
+	sw_op_spec spec = {.opcode = SW_OP_CUSTOM_CALL,
+	                   .attrs = &attrs,
+	                   .tuple = op->results.n != 1,
+	                   .extras = keep_config(m, op)};
 	return sw_mlir_build(m, c, op, &spec);
 }
 

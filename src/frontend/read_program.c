@@ -1,6 +1,7 @@
 /* Recognise the format of a file by its content, and call the reader of that format. */
 #include "frontend/frontend.h"
 
+#include "frontend/calls.h"
 #include "frontend/lexer.h"
 
 #include <ctype.h>
@@ -92,8 +93,14 @@ sw_status sw_read_program_text(const char *text, size_t length, const char *path
 		SW_TRY(sw_read_hlo_proto(text, length, path, program, err));
 	else
 		return sw_fail_at(err, SW_ERR_INPUT, path, 1, 1, "%s", refusals[found]);
-	sw_state_pair(*program, path);
-	return SW_OK;
+	sw_status status = sw_calls_describe(*program, path, err);
+	if (status == SW_OK)
+		status = sw_calls_expand(program, err);
+	if (status == SW_OK)
+		sw_state_pair(*program, path);
+	else
+		sw_program_free(*program);
+	return status;
 }
 
 sw_status sw_read_program(const char *path, sw_program **program, sw_error *err)

@@ -98,14 +98,19 @@ static size_t without(const char *path, size_t length, const char *suffix)
 	return length > n && memcmp(path + length - n, suffix, n) == 0 ? length - n : length;
 }
 
-void sw_sidecar_path(const char *program_path, sw_text *path)
+void sw_path_beside(const char *program_path, const char *ending, sw_text *path)
 {
 	static const char *const suffixes[] = {".hlo", ".mlir", ".stablehlo", ".pb"};
 	size_t packed = without(program_path, strlen(program_path), ".gz"), length = packed;
 	for (size_t i = 0; i < SW_COUNT(suffixes) && length == packed; i++)
 		length = without(program_path, packed, suffixes[i]);
 	sw_text_add_n(path, program_path, length);
-	sw_text_add(path, ".inputs.json");
+	sw_text_add(path, ending);
+}
+
+void sw_sidecar_path(const char *program_path, sw_text *path)
+{
+	sw_path_beside(program_path, ".inputs.json", path);
 }
 
 sw_status sw_sidecar_find(const char *program_path, const sw_program *program, sw_sidecar *sidecar,

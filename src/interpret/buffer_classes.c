@@ -5,6 +5,10 @@
  */
 #include "interpret/placer.h"
 
+#include <math.h>
+
+#include "program/call_signature.h"
+
 void sw_placer_init(sw_placer *p, const sw_program *program, struct sw_places *places)
 {
 	size_t n = program->values.len + 1;
@@ -40,7 +44,9 @@ int64_t sw_placer_kernel(sw_placer *p, sw_id id)
 	bool computed = sw_choose_kernel(p->program, op, &plan);
 	p->aliasing[id] = computed ? plan.kernel.aliasing : SW_ALIASING_NONE;
 	bool needs = computed && !sw_runs_frames(op, p->aliasing[id]) && !sw_placer_is_foreign(p);
-	return needs ? sw_op_workspace(p->program, op, &plan) : 0;
+	/* what a call's signature states is the call's, whoever runs it */
+	int64_t own = (int64_t)fmin(sw_call_workspace(p->program, op), (double)INT64_MAX / 4);
+	return SW_MAX(needs ? sw_op_workspace(p->program, op, &plan) : 0, own);
 }
 
 /* ---- trace ------------------------------------------------------------------------------ */

@@ -125,6 +125,7 @@ static const sw_attribute fusion[] = {
 static const sw_attribute calls_optional[] = {CALL("calls", OPT, 0)};
 static const sw_attribute custom_call[] = {
 	ROW("custom_call_target", STRING, REQ, AT(custom.target), 0),
+	ROW("signature", STRING, OPT, AT(custom.signature), 0),
 	CALLS("called_computations", OPT),
 	CALL("to_apply", ALIAS, 0),
 	CALL("calls", ALIAS, 0),

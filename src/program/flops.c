@@ -10,6 +10,7 @@
  */
 #include <math.h>
 
+#include "program/call_signature.h"
 #include "program/internal.h"
 
 typedef struct counts {
@@ -173,6 +174,8 @@ static double computing_flops(const accountant *a, const sw_op *op)
 		return triangular_solve_flops(p, op);
 	case SW_OP_FFT:
 		return fft_flops(p, op);
+	case SW_OP_CUSTOM_CALL:
+		return sw_call_flops(p, op);
 	default:
 		return 0;
 	}

@@ -1,4 +1,5 @@
 /* Rules of collectives, of asynchronous pairs, and of ops that pass values through. */
+#include "program/call_signature.h"
 #include "program/internal.h"
 
 #include <string.h>
@@ -492,6 +493,24 @@ sw_status sw_infer_declared_only(sw_inference *x)
 {
 	(void)x;
 	return SW_OK;
+}
+
+/* The results are what the text declares, and a signature has to fit them. */
+sw_status sw_infer_custom_call(sw_inference *x)
+{
+	const char *text = x->attrs->custom.signature;
+	uint32_t n = x->spec->n_operands;
+	sw_call_signature signature;
+	sw_error why = {0};
+	if (!text || !x->spec->shapes)
+		return SW_OK;
+	sw_shape *operands = SW_NEW_N(x->arena, sw_shape, n + 1);
+	for (uint32_t i = 0; i < n; i++)
+		operands[i] = sw_infer_operand(x, i);
+	if (sw_call_signature_read(text, operands, n, x->spec->shapes, x->spec->n_results, x->arena,
+	                           &signature, &why) == SW_OK)
+		return SW_OK;
+	return sw_infer_fail(x, "%s", why.message);
 }
 
 sw_status sw_infer_text_only(sw_inference *x)

@@ -113,7 +113,7 @@ sw_infer_rule sw_infer_permute, sw_infer_permute_start, sw_infer_permute_done,
 sw_infer_rule sw_infer_ragged_all_to_all, sw_infer_send, sw_infer_send_done, sw_infer_recv;
 sw_infer_rule sw_infer_recv_done, sw_infer_copy_start, sw_infer_copy_done, sw_infer_async_start,
 	sw_infer_async_done;
-sw_infer_rule sw_infer_add_dependency, sw_infer_after_all, sw_infer_token, sw_infer_declared_only,
+sw_infer_rule sw_infer_add_dependency, sw_infer_after_all, sw_infer_token, sw_infer_declared_only, sw_infer_custom_call,
 	sw_infer_text_only;
 
 /* ---- printing --------------------------------------------------------------------------- */

@@ -162,7 +162,8 @@ typedef union sw_attrs {
 		const char *kind, *kernel;
 	} fusion;
 	struct {
-		const char *target; /* custom_call_target */
+		const char *target;    /* custom_call_target */
+		const char *signature; /* call_signature.h; NULL: nothing is known */
 		/* per operand of the text: its number of leaves, or -1 for an array; n == 0: all
 		 * are arrays */
 		sw_ints operand_arity;

@@ -384,7 +384,8 @@ static bool has_effect(const sw_op *op, const bool *effects)
 		if (effects[op->called[k]])
 			return true;
 	return op->opcode == SW_OP_OUTFEED || op->opcode == SW_OP_INFEED ||
-	       op->opcode == SW_OP_RNG_GET_AND_UPDATE_STATE || op->opcode == SW_OP_CUSTOM_CALL;
+	       op->opcode == SW_OP_RNG_GET_AND_UPDATE_STATE ||
+	       (op->opcode == SW_OP_CUSTOM_CALL && !op->attrs->custom.signature);
 }
 
 /* Mark the ops that stay, and whether running the computation has an effect besides its results. */

@@ -2,6 +2,7 @@
  * Regions, whose layouts the planner decides; and ops that reach outside the program, which each
  * device executes whole, because no partition of them is defined.
  */
+#include "program/call_signature.h"
 #include "rules/row.h"
 
 /* The slices of a scan are the computation's parameters: parts of them would be another
@@ -11,10 +12,49 @@ static void scan(sw_rule_builder *b)
 	sw_rule_whole(b, "the computation of a scan takes its slices whole, one after the other");
 }
 
+/* Place a name of a call's signature wherever an array has it, at the stride of the names behind it
+ * in its dimension. */
+static void place_name(sw_rule_builder *b, const sw_call_signature *s, int32_t name, int32_t factor)
+{
+	for (uint32_t a = 0; a < b->op->n_operands + b->op->n_results; a++) {
+		bool operand = a < b->op->n_operands;
+		int32_t which = (int32_t)(operand ? a : a - b->op->n_operands);
+		int32_t rank = operand ? sw_rule_operand_shape(b, which).rank
+		                       : sw_rule_result_shape(b, which).rank;
+		for (int32_t d = 0; d < rank; d++) {
+			const sw_call_dim *dim = &s->arrays[a][d];
+			int64_t stride = 1;
+			for (int32_t i = dim->n; i-- > 0;) {
+				if (dim->names[i] == name && operand)
+					sw_rule_place_operand(b, factor, which, d, stride);
+				else if (dim->names[i] == name)
+					sw_rule_place_result(b, factor, which, d, stride);
+				stride *= s->names[dim->names[i]].size;
+			}
+		}
+	}
+}
+
 static void custom_call(sw_rule_builder *b)
 {
-	sw_rule_whole(
-		b, "the computation of a custom-call is unknown: every device executes it whole");
+	sw_call_signature s;
+	bool divides = false;
+	if (!sw_call_signature_of(b->program, b->op, b->arena, &s)) {
+		sw_rule_whole(b, "the computation of a custom-call without a signature is unknown: "
+		                 "every device executes it whole");
+		return;
+	}
+	for (int32_t i = 0; i < s.n_names; i++) {
+		const sw_call_name *name = &s.names[i];
+		if (name->use == SW_CALL_WHOLE)
+			continue;
+		divides = true;
+		place_name(b, &s, i, name->use == SW_CALL_SPLIT
+		                             ? sw_rule_add_parallel(b, name->size)
+		                             : sw_rule_add_reduced(b, name->size, SW_MONOID_SUM));
+	}
+	if (!divides)
+		sw_rule_whole(b, "its signature splits no dimension");
 }
 
 /* The canonical form refuses collectives, because planning decides which devices there are. */

@@ -51,9 +51,10 @@ static bool is_effect(const sw_op *op)
 	case SW_OP_SEND_DONE:
 	case SW_OP_RECV:
 	case SW_OP_RECV_DONE:
-	case SW_OP_CUSTOM_CALL:
 	case SW_OP_UNKNOWN:
 		return true;
+	case SW_OP_CUSTOM_CALL: /* a signature says all that the call does */
+		return !op->attrs->custom.signature;
 	default:
 		return false;
 	}

@@ -109,6 +109,26 @@ static void a_step_below_the_bound_is_said_and_not_cut(void **state)
 	close_planned(&p);
 }
 
+/* A call with a signature on an axis along which its operations shrink as the square of what a
+ * device has: no bound may take them for a plain share. Its workspace counts as memory. */
+static void calls_are_bounded_by_their_bytes_and_need_their_workspace(void **state)
+{
+	static const char hlo[] =
+		"HloModule calls\nENTRY main {\n x = f32[1024,64] parameter(0)\n"
+		" y = f32[1024,64] custom-call(x), custom_call_target=\"pairs\", "
+		"signature=\"n d -> n d; split n; flops 1000*n*n*d; workspace 1000*n*d\"\n"
+		" ROOT r = f32[1024,64] negate(y)\n}\n";
+	planned p;
+	(void)state;
+	open_text(hlo, "local-2x4.yaml", &p);
+	plan(&p, "dp", NULL);
+	double whole_s = sw_cost_op(&p.cluster, p.program, 1);
+	assert_true(step_of(&p) < whole_s / 32);
+	assert_true(p.plan->lower_bound_s <= step_of(&p));
+	assert_in_range(p.plan->predicted.peak_bytes, 1000 * 128 * 64, 1010 * 128 * 64);
+	close_planned(&p);
+}
+
 /* Slack was divided by all devices, though no device does less of what can't be split. */
 static void what_cant_be_split_counts_in_full(void **state)
 {
@@ -276,6 +296,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pins_on_two_devices_are_not_below_the_bound),
 		cmocka_unit_test(a_step_below_the_bound_is_said_and_not_cut),
+		cmocka_unit_test(calls_are_bounded_by_their_bytes_and_need_their_workspace),
 		cmocka_unit_test(what_cant_be_split_counts_in_full),
 		cmocka_unit_test(long_chains_are_divided_on_all_axes),
 		cmocka_unit_test(two_pinned_moments_are_not_below_the_bound),

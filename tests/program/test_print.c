@@ -258,7 +258,7 @@ static const line_case line_cases[] = {
 	{CASE(CUSTOM_CALL, "f32[2] f32[2] s32[]",
               "%op = f32[2] custom-call(%parameter, (%parameter.1, %parameter.2)), "
               "custom_call_target=\"a\\\"b\""),
-         .attrs.custom = {"a\"b", LIST(-1, 2)}, .declared = "f32[2]"},
+         .attrs.custom = {"a\"b", NULL, LIST(-1, 2)}, .declared = "f32[2]"},
 	{CASE(UNKNOWN, "f32[2]", "%op = f32[2] new-op(%parameter), called_computations={%negate}"),
          .attrs.unknown.spelling = "new-op", .declared = "f32[2]", .called = "negate f32"},
 	{CASE(BATCH_NORM_INFERENCE, "f32[2,3] f32[3] f32[3] f32[3] f32[3]",
