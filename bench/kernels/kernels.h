@@ -6,11 +6,12 @@
 #define SW_BENCH_KERNELS_H
 
 #include "frontend/frontend.h"
+#include "fuse/fuse.h"
 #include "interpret/interpret.h"
 
 typedef struct own own;
 /* Read FOLDER/NAME.hlo.gz with its sidecar, and fill the inputs. threads: of a step. */
-sw_status own_open(const char *folder, const char *name, bool fused, int threads, own **o,
+sw_status own_open(const char *folder, const char *name, sw_fusion fusion, int threads, own **o,
                    sw_error *err);
 void own_close(own *o);
 /* Run one step, which starts from the state that the last one left, and set its seconds; cpu: those

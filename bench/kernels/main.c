@@ -2,14 +2,14 @@
  * Step times of this executor against XLA's CPU backend, on the same programs and processors.
  *
  *   tools/export_programs.py --kernels                writes the programs, to build/kernels
- *   bench/kernels [--python PYTHON] [--programs DIR] [--threads N] [--steps N] [--unfused] [--ops]
+ *   bench/kernels [--python PYTHON] [--programs DIR] [--threads N] [--steps N] [--fusion KIND] [--ops]
  *                 [--alone] [--frames] [--cpu]
  *                 [NAME ...]
  *
  * PYTHON must find the packages of tools/export_requirements.txt; the peer is JAX's jitted step of
  * the same model, with its state donated. Both run their steps in turns, A B A B, and the median of
  * each counts. `memory` is the arena, and beside it XLA's memory_analysis(): arguments, outputs and
- * temporaries. With --unfused each op is a kernel of its own. --alone leaves the peer out; --ops
+ * temporaries. --fusion is none, loops or xla-cpu (the default). --alone leaves the peer out; --ops
  * adds where our time goes; --frames lists the fusions that run op by op. --cpu takes
  * the processor time of all threads instead of the clock's, for a machine that is busy. --threads
  * sets ours; to give both one processor, use taskset.
@@ -25,7 +25,8 @@ enum { MAX_STEPS = 64 };
 typedef struct settings {
 	const char *python, *programs;
 	int threads, steps;
-	bool unfused, ops, alone, frames, cpu;
+	bool ops, alone, frames, cpu;
+	sw_fusion fusion;
 } settings;
 
 static const char *const names[] = {
@@ -87,7 +88,7 @@ static sw_status measure(const settings *s, const char *name, sw_table *table, d
 	peer *p = NULL;
 	sw_text text = {0};
 	double own_s = 0, peer_s = 0;
-	sw_status status = own_open(s->programs, name, !s->unfused, s->threads, &o, err);
+	sw_status status = own_open(s->programs, name, s->fusion, s->threads, &o, err);
 	if (status == SW_OK && s->frames)
 		own_list_frames(o);
 	if (status == SW_OK && !s->alone)
@@ -145,7 +146,6 @@ static int read_options(int argc, char **argv, settings *s)
 	int at = 1;
 	for (; at < argc && strncmp(argv[at], "--", 2) == 0; at++) {
 		const char *option = argv[at], *value = at + 1 < argc ? argv[at + 1] : "";
-		s->unfused |= strcmp(option, "--unfused") == 0;
 		s->ops |= strcmp(option, "--ops") == 0;
 		s->alone |= strcmp(option, "--alone") == 0;
 		s->cpu |= strcmp(option, "--cpu") == 0;
@@ -153,12 +153,16 @@ static int read_options(int argc, char **argv, settings *s)
 		bool python = strcmp(option, "--python") == 0,
 		     programs = strcmp(option, "--programs") == 0,
 		     threads = strcmp(option, "--threads") == 0,
-		     steps = strcmp(option, "--steps") == 0;
+		     steps = strcmp(option, "--steps") == 0,
+		     fusion = strcmp(option, "--fusion") == 0;
 		s->python = python ? value : s->python;
 		s->programs = programs ? value : s->programs;
 		s->threads = threads ? atoi(value) : s->threads;
 		s->steps = steps ? SW_MAX(SW_MIN(atoi(value), MAX_STEPS), 1) : s->steps;
-		at += python || programs || threads || steps;
+		for (int f = 0; fusion && f < SW_FUSION_COUNT; f++)
+			s->fusion = strcmp(value, sw_fusion_name((sw_fusion)f)) == 0 ? (sw_fusion)f
+			                                                             : s->fusion;
+		at += python || programs || threads || steps || fusion;
 	}
 	return at;
 }
@@ -169,10 +173,11 @@ int main(int argc, char **argv)
 	settings s = {.python = "python3",
 	              .programs = SW_BINARY_DIR "/kernels",
 	              .threads = sw_cpu_count(),
-	              .steps = 7};
+	              .steps = 7,
+	              .fusion = SW_FUSION_XLA_CPU};
 	int at = read_options(argc, argv, &s);
-	printf("%d threads, %d steps each in turns%s\n\n", s.threads, s.steps,
-	       s.unfused ? ", unfused" : "");
+	printf("%d threads, %d steps each in turns, fusion: %s\n\n", s.threads, s.steps,
+	       sw_fusion_name(s.fusion));
 	sw_status status =
 		at < argc ? measure_all(&s, (const char *const *)argv + at, argc - at, &err)
 			  : measure_all(&s, names, (int)SW_COUNT(names), &err);

@@ -1,6 +1,8 @@
 /* This executor's step of a program: in its arena, state updated in place. */
 #include "kernels/kernels.h"
 
+#include "rewrite/rewrite.h"
+
 #include "common/cpu.h"
 #include "fuse/fuse.h"
 
@@ -78,7 +80,7 @@ static sw_status prepare(own *o, int threads, sw_error *err)
 	return status == SW_OK ? fill_inputs(o, err) : status;
 }
 
-sw_status own_open(const char *folder, const char *name, bool fused, int threads, own **out,
+sw_status own_open(const char *folder, const char *name, sw_fusion fusion, int threads, own **out,
                    sw_error *err)
 {
 	own *o = *out = sw_alloc(sizeof *o);
@@ -88,9 +90,13 @@ sw_status own_open(const char *folder, const char *name, bool fused, int threads
 	sw_status status = sw_read_program(path, &o->program, err);
 	if (status == SW_OK)
 		status = sw_sidecar_find(path, o->program, &o->sidecar, err);
-	if (status == SW_OK && fused) {
-		sw_program *plain = o->program;
-		status = sw_fuse(plain, SW_FUSION_XLA_CPU, &o->program, err);
+	if (status == SW_OK) {
+		sw_program *read = o->program, *plain = NULL;
+		o->program = NULL;
+		status = sw_rewrite_canonical(read, &plain, err); /* as what is planned and run */
+		sw_program_free(read);
+		if (status == SW_OK)
+			status = sw_fuse(plain, fusion, &o->program, err);
 		sw_program_free(plain);
 	}
 	return status == SW_OK ? prepare(o, threads, err) : status;

@@ -109,22 +109,42 @@ static double moved_bytes(const fused *f)
 
 /* ---- operations ------------------------------------------------------------------------- */
 
-/* Return the seconds of the body's products at the device's rate for matmuls. */
-static double product_seconds(const fused *f)
+typedef double op_seconds(const fused *f, sw_id op);
+
+/* Return the sum over all ops of a computation, and over those of the kernels and the loops in it,
+ * which run again and again. */
+static double sum_over(const fused *f, int32_t computation, op_seconds *seconds_of)
 {
+	const sw_computation *c = &f->program->computations.data[computation];
 	double seconds = 0;
-	for (size_t i = 0; i < f->body->ops.len; i++) {
-		const sw_op *op = body_op(f, i);
-		double rate = peak_flops(f->device, computing_type(f->program, op)) *
-		              f->device->matmul_efficiency;
-		if (op->opcode == SW_OP_DOT) {
-			product_sizes sizes = product_sizes_of(f->program, op);
-			seconds += product_flops(f->device, &sizes) / rate;
-		} else if (op->opcode == SW_OP_CONVOLUTION) {
-			seconds += sw_op_flops(f->program, f->body->ops.data[i]) / rate;
-		}
+	for (size_t i = 0; i < c->ops.len; i++) {
+		const sw_op *op = sw_op_at(f->program, c->ops.data[i]);
+		if (op->opcode == SW_OP_WHILE)
+			seconds += (double)sw_op_trips(op) * sum_over(f, op->called[1], seconds_of);
+		else if (op->opcode == SW_OP_FUSION)
+			seconds += sum_over(f, op->called[0], seconds_of);
+		else
+			seconds += seconds_of(f, c->ops.data[i]);
 	}
 	return seconds;
+}
+
+static double sum_over_body(const fused *f, op_seconds *seconds_of)
+{
+	return sum_over(f, f->op->called[0], seconds_of);
+}
+
+/* Return the seconds of a product at the device's rate for matmuls; 0 of any other op. */
+static double product_seconds(const fused *f, sw_id id)
+{
+	const sw_op *op = sw_op_at(f->program, id);
+	double rate =
+		peak_flops(f->device, computing_type(f->program, op)) * f->device->matmul_efficiency;
+	if (op->opcode == SW_OP_DOT) {
+		product_sizes sizes = product_sizes_of(f->program, op);
+		return product_flops(f->device, &sizes) / rate;
+	}
+	return op->opcode == SW_OP_CONVOLUTION ? sw_op_flops(f->program, id) / rate : 0;
 }
 
 static double attention_rate(const fused *f, sw_type type, double head)
@@ -138,24 +158,41 @@ static double attention_rate(const fused *f, sw_type type, double head)
 }
 
 /* Of attention's products, the smallest size is that of a head: scores are longer. */
+static double score_seconds(const fused *f, sw_id id)
+{
+	const sw_op *op = sw_op_at(f->program, id);
+	if (op->opcode != SW_OP_DOT)
+		return 0;
+	product_sizes s = product_sizes_of(f->program, op);
+	double head = fmin(s.k, fmin(s.m, s.n));
+	return 2 * s.batch * s.m * s.n * s.k /
+	       attention_rate(f, computing_type(f->program, op), head);
+}
+
+/* Count the products in a computation and in its loops, and learn whether a mask is causal. */
+static int32_t count_products(const fused *f, int32_t computation, bool *causal)
+{
+	const sw_computation *c = &f->program->computations.data[computation];
+	int32_t products = 0;
+	*causal |= attention_is_causal(f->program, c);
+	for (size_t i = 0; i < c->ops.len; i++) {
+		const sw_op *op = sw_op_at(f->program, c->ops.data[i]);
+		products += op->opcode == SW_OP_DOT;
+		if (op->opcode == SW_OP_WHILE || op->opcode == SW_OP_FUSION)
+			products += count_products(f, op->called[op->n_called - 1], causal);
+	}
+	return products;
+}
+
 static double attention_seconds(const fused *f)
 {
-	double seconds = 0;
-	int32_t products = 0;
-	for (size_t i = 0; i < f->body->ops.len; i++) {
-		const sw_op *op = body_op(f, i);
-		if (op->opcode != SW_OP_DOT)
-			continue;
-		product_sizes s = product_sizes_of(f->program, op);
-		double head = fmin(s.k, fmin(s.m, s.n));
-		seconds += 2 * s.batch * s.m * s.n * s.k /
-		           attention_rate(f, computing_type(f->program, op), head);
-		products++;
-	}
+	bool causal = false;
+	int32_t products = count_products(f, f->op->called[0], &causal);
+	double seconds = sum_over_body(f, score_seconds);
 	if (f->kernel == SW_FUSED_ATTENTION_GRADIENT && products > 0 &&
 	    products < GRADIENT_PRODUCTS)
 		seconds *= (double)GRADIENT_PRODUCTS / products;
-	return attention_is_causal(f->program, f->body) ? seconds / 2 : seconds;
+	return causal ? seconds / 2 : seconds;
 }
 
 static bool is_attention(const fused *f)
@@ -176,27 +213,22 @@ static const uint8_t nearest_family[SW_FUSED_COUNT] = {
 	[SW_FUSED_CROSS_ENTROPY_GRADIENT] = SW_FAMILY_MATMUL,
 };
 
-/* Return the seconds of the body's operations, each at the rate of its family. */
-static double fitted_operations(const fused *f)
+/* Return the seconds of an op's operations, at the rate of its family. */
+static double fitted_operations(const fused *f, sw_id id)
 {
-	double seconds = 0;
-	for (size_t i = 0; i < f->body->ops.len; i++) {
-		sw_id id = f->body->ops.data[i];
-		sw_family family = sw_cost_family(f->program, id);
-		const sw_op *op = sw_op_at(f->program, id);
-		if (family == SW_FAMILY_COUNT || !f->device->kernels[family].given)
-			continue;
-		sw_kernel_work work = {.flops = effort_of(op) * sw_op_flops(f->program, id)};
-		seconds += sw_cost_fitted(f->device, family, computing_type(f->program, op), &work) -
-		           f->device->kernels[family].overhead_s;
-	}
-	return seconds;
+	sw_family family = sw_cost_family(f->program, id);
+	const sw_op *op = sw_op_at(f->program, id);
+	if (family == SW_FAMILY_COUNT || !f->device->kernels[family].given)
+		return 0;
+	sw_kernel_work work = {.flops = effort_of(op) * sw_op_flops(f->program, id)};
+	return sw_cost_fitted(f->device, family, computing_type(f->program, op), &work) -
+	       f->device->kernels[family].overhead_s;
 }
 
 static double fitted_seconds(const fused *f, sw_family family)
 {
 	sw_kernel_work work = {.bytes = moved_bytes(f)};
-	return fitted_operations(f) +
+	return sum_over_body(f, fitted_operations) +
 	       sw_cost_fitted(f->device, family, computing_type(f->program, f->op), &work);
 }
 
@@ -208,7 +240,8 @@ double fused_seconds(const sw_device *device, const sw_program *program, sw_id i
 	sw_family family = (sw_family)nearest_family[f.kernel];
 	if (device->kernels[family].given)
 		return fitted_seconds(&f, family);
-	double computed_s = is_attention(&f) ? attention_seconds(&f) : product_seconds(&f);
+	double computed_s =
+		is_attention(&f) ? attention_seconds(&f) : sum_over_body(&f, product_seconds);
 	return fmax(computed_s, moved_bytes(&f) / device->memory_bandwidth) +
 	       device->kernel_overhead_s;
 }

@@ -1,6 +1,7 @@
 /* Writing the kernels: each kernel of several ops becomes a fusion op that calls a computation of its
  * own, which holds the ops. */
 #include "fuse/internal.h"
+#include "fuse/score_blocks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -131,29 +132,26 @@ static sw_status write_callees(writer *w, const sw_computation *c)
 	for (size_t i = 0; i < c->ops.len && status == SW_OK; i++) {
 		const sw_op *op = sw_op_at(w->in, c->ops.data[i]);
 		for (uint32_t k = 0; k < op->n_called && status == SW_OK; k++) {
-			if (w->computation[op->called[k]] >= 0)
-				continue;
-			if (w->kernels->order[op->called[k]].len > 0)
+			if (w->computation[op->called[k]] < 0)
 				status = write_computation(w, op->called[k]);
-			else
-				sw_build_copy_computation(w->out, w->in, op->called[k],
-				                          w->computation);
 		}
 	}
 	return status;
 }
 
+/* Write a computation in the order of its kernels; one that is not cut into kernels, such as a
+ * reducer, in its own. */
 static sw_status write_computation(writer *w, int32_t computation)
 {
 	const sw_computation *c = &w->in->computations.data[computation];
 	const sw_kernel_order *order = &w->kernels->order[computation];
+	const sw_id *ops = order->len ? order->data : c->ops.data;
 	sw_status status = write_callees(w, c);
 	int32_t to = sw_build_computation(w->out, c->name);
-	for (size_t i = 0; i < order->len && status == SW_OK; i++) {
-		uint32_t kernel = w->kernels->owner[order->data[i]];
+	for (size_t i = 0; i < (order->len ? order->len : c->ops.len) && status == SW_OK; i++) {
+		uint32_t kernel = w->kernels->owner[ops[i]];
 		bool fused = kernel != SW_NO_ID && w->kernels->list.data[kernel].n_ops > 1;
-		status = fused ? write_kernel(w, to, kernel, order->data[i])
-		               : write_single(w, to, order->data[i]);
+		status = fused ? write_kernel(w, to, kernel, ops[i]) : write_single(w, to, ops[i]);
 	}
 	w->operands.len = 0;
 	for (size_t i = 0; i < c->results.len && status == SW_OK; i++)
@@ -165,12 +163,15 @@ static sw_status write_computation(writer *w, int32_t computation)
 	return status;
 }
 
-sw_status sw_fuse(const sw_program *in, sw_fusion device, sw_program **out, sw_error *err)
+typedef void sw_kernel_finder(sw_kernels *kernels, const sw_program *program, sw_fusion device);
+
+static sw_status fuse(const sw_program *in, sw_fusion device, sw_kernel_finder *find,
+                      sw_program **out, sw_error *err)
 {
 	sw_kernels kernels;
 	sw_arena scratch;
 	*out = NULL;
-	sw_kernels_find(&kernels, in, device);
+	find(&kernels, in, device);
 	sw_arena_init(&scratch);
 	writer w = {.in = in,
 	            .out = sw_program_new(in->name),
@@ -198,4 +199,36 @@ sw_status sw_fuse(const sw_program *in, sw_fusion device, sw_program **out, sw_e
 	else
 		sw_program_free(w.out);
 	return status;
+}
+
+/* On a device whose kernels are loops of this system, attention goes through blocks of heads; what
+ * a block computes is cut into kernels in turn, but for its products, which stand alone. */
+static sw_status fuse_blocks(sw_program **program, int64_t elements, sw_error *err)
+{
+	sw_program *blocks = NULL, *out = NULL;
+	SW_TRY(sw_fuse_block_scores(*program, elements, &blocks, err));
+	if (!blocks)
+		return SW_OK;
+	sw_status status = fuse(blocks, SW_FUSION_XLA_CPU, sw_kernels_find_inside, &out, err);
+	sw_program_free(blocks);
+	if (status == SW_OK) {
+		sw_program_free(*program);
+		*program = out;
+	}
+	return status;
+}
+
+sw_status sw_fuse_in_blocks(const sw_program *in, sw_fusion device, int64_t elements,
+                            sw_program **out, sw_error *err)
+{
+	SW_TRY(fuse(in, device, sw_kernels_find, out, err));
+	return device == SW_FUSION_LOOPS ? fuse_blocks(out, elements, err) : SW_OK;
+}
+
+/* Scores of a block: 256 KiB of f32, a quarter of a second-level cache. */
+#define BLOCK_ELEMENTS 65536
+
+sw_status sw_fuse(const sw_program *in, sw_fusion device, sw_program **out, sw_error *err)
+{
+	return sw_fuse_in_blocks(in, device, BLOCK_ELEMENTS, out, err);
 }

@@ -110,4 +110,9 @@ void sw_fuse_add(sw_fuser *f, sw_fused_kernel kind, int32_t computation, const s
                    uint32_t n_ops, const sw_id *owned, uint32_t n_owned);
 void sw_fuse_note_add(sw_fuser *f, sw_id op, const char *text);
 
+/* Return whether the op is a fused attention, of either way. */
+bool sw_fuse_has_scores(const sw_op *op);
+/* Cut what stands inside of the fused attention of a program into kernels, and nothing else. */
+void sw_kernels_find_inside(sw_kernels *kernels, const sw_program *program, sw_fusion device);
+
 #endif

@@ -535,21 +535,39 @@ static void fuser_clear(sw_fuser *f)
 	sw_vec_clear(&f->uses);
 }
 
-void sw_kernels_find(sw_kernels *kernels, const sw_program *program, sw_fusion device)
+/* Find kernels in the computations that are marked. */
+static void find_in(sw_kernels *kernels, const sw_program *program, sw_fusion device,
+                    const bool *planned)
 {
 	sw_arena scratch;
 	*kernels = (sw_kernels){.program = program};
 	sw_arena_init(&kernels->arena);
 	sw_arena_init(&scratch);
 	sw_fuser f = fuser_new(kernels, device, &scratch);
-	bool *planned = SW_NEW_N(&scratch, bool, program->computations.len + 1);
-	sw_mark_planned(program, program->entry, planned);
 	for (int32_t c = 0; c < (int32_t)program->computations.len; c++)
 		if (planned[c])
 			search_computation(&f, c);
 	sw_fuse_list_kernels(&f, planned);
 	fuser_clear(&f);
 	sw_arena_clear(&scratch);
+}
+
+void sw_kernels_find(sw_kernels *kernels, const sw_program *program, sw_fusion device)
+{
+	bool *planned = sw_alloc(program->computations.len + 1);
+	sw_mark_planned(program, program->entry, planned);
+	find_in(kernels, program, device, planned);
+	free(planned);
+}
+
+void sw_kernels_find_inside(sw_kernels *kernels, const sw_program *program, sw_fusion device)
+{
+	bool *planned = sw_alloc(program->computations.len + 1);
+	for (size_t i = 0; i < program->ops.len; i++)
+		if (sw_fuse_has_scores(&program->ops.data[i]))
+			sw_mark_planned(program, program->ops.data[i].called[0], planned);
+	find_in(kernels, program, device, planned);
+	free(planned);
 }
 
 void sw_kernels_clear(sw_kernels *kernels)
