@@ -97,8 +97,9 @@ static void read_words(const table *t, int32_t row, configuration *c)
 	c->remat = c->remat || is(t, row, "recompute", "True");
 	if (is(t, row, "precision", "amp_fp8"))
 		c->refusal = "products in 8 bits";
-	if (c->pp > 1)
-		c->refusal = "pipeline stages";
+	const char *chunk = table_cell(t, row, "interleaved");
+	if (c->pp > 1 && chunk && strcmp(chunk, "-") != 0)
+		c->refusal = "several stages on each rank";
 }
 
 static sw_status check(const table *t, int32_t row, const configuration *c, int64_t batch,

@@ -6,8 +6,8 @@
  *
  * FILE.csv is a table whose rows are steps: configuration, and what was measured. FOLDER holds their
  * programs (tools/export_programs.py --measured). Each row is planned exactly as configured: data x
- * tensor parallelism with sequence parallelism, stage of ZeRO, microbatches, blocks computed again;
- * rows alike are planned once. OUT.csv has the rows again and behind them
+ * tensor parallelism with sequence parallelism, stage of ZeRO, pipeline stages, microbatches, blocks
+ * computed again; rows alike are planned once. OUT.csv has the rows again and behind them
  *
  *     predicted_s          seconds of a step, as the plan is simulated
  *     predicted_low_s, predicted_high_s   its 90 % interval
@@ -16,8 +16,8 @@
  *     supported            0: the row cannot be planned; note says why
  *     compute_s, communication_s, note
  *
- * and status and step_s where the table has them under other names. --sample takes N of the rows at
- * random, --where those with this text in this column. --fit writes figures of the cluster file
+ * and status and step_s where the table has them under other names. --where takes the rows with
+ * this text in this column, --sample N of them at random. --fit writes figures of the cluster file
  * instead, under which the rows that ran are predicted best (fit.c). --cluster: instead of the file that the kind of table has (configuration.c).
  */
 #include "measured.h"
@@ -133,7 +133,10 @@ static sw_status predict_row(session *s, int32_t row, prediction *p, sw_error *e
 	const planned *before = planned_before(s, of, &c);
 	if (!before) {
 		planned made = {.subject = of, .configuration = c, .cluster = cluster};
-		made.scheduled = predict(of, cluster, &c, &made.prediction);
+		if (c.pp > 1)
+			predict_stages(of, cluster, &c, &made.prediction);
+		else
+			made.scheduled = predict(of, cluster, &c, &made.prediction);
 		if (!s->how.fit) {
 			sw_program_free(made.scheduled);
 			made.scheduled = NULL;
@@ -165,8 +168,8 @@ static void add_prediction(sw_text *line, const prediction *p)
 	add_number(line, given, "%.5g", (double)p->peak_bytes / (1 << 30));
 	add_number(line, given, "%.0f", p->fits);
 	add_number(line, true, "%.0f", p->supported);
-	add_number(line, given, "%.5g", p->compute_s);
-	add_number(line, given, "%.5g", p->communication_s);
+	add_number(line, given && p->compute_s > 0, "%.5g", p->compute_s);
+	add_number(line, given && p->compute_s > 0, "%.5g", p->communication_s);
 	table_add_cell(line, p->note);
 }
 
@@ -201,19 +204,6 @@ static void add_row(const table *t, int32_t row, const prediction *p, sw_text *o
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
-/* Return which rows are taken: all, or a sample (Fisher and Yates), in the order of the table. */
-static bool *choose_rows(const session *s, int32_t n)
-{
-	bool *taken = sw_alloc(sizeof(*taken) * (size_t)(n + 1));
-	int64_t left = s->how.sample > 0 ? SW_MIN(s->how.sample, n) : n;
-	sw_rng rng = {.seed = s->how.seed};
-	for (int32_t i = 0; i < n; i++) {
-		taken[i] = sw_rng_below(&rng, n - i) < left;
-		left -= taken[i];
-	}
-	return taken;
-}
-
 static bool is_asked_for(const session *s, int32_t row)
 {
 	char column[64];
@@ -223,6 +213,25 @@ static bool is_asked_for(const session *s, int32_t row)
 	snprintf(column, sizeof(column), "%.*s", (int)(equals - s->how.where), s->how.where);
 	const char *cell = table_cell(&s->table, row, column);
 	return cell && !strcmp(cell, equals + 1);
+}
+
+/* Return which rows are taken: all that are asked for, or a sample of them (Fisher and Yates), in
+ * the order of the table. */
+static bool *choose_rows(const session *s, int32_t n)
+{
+	bool *taken = sw_alloc(sizeof(*taken) * (size_t)(n + 1));
+	int64_t asked = 0;
+	for (int32_t i = 0; i < n; i++)
+		asked += taken[i] = is_asked_for(s, i);
+	int64_t left = s->how.sample > 0 ? SW_MIN(s->how.sample, asked) : asked;
+	sw_rng rng = {.seed = s->how.seed};
+	for (int32_t i = 0; i < n; i++) {
+		if (!taken[i])
+			continue;
+		taken[i] = sw_rng_below(&rng, asked--) < left;
+		left -= taken[i];
+	}
+	return taken;
 }
 
 static sw_status predict_table(session *s, sw_text *out, sw_error *err)
@@ -237,7 +246,6 @@ static sw_status predict_table(session *s, sw_text *out, sw_error *err)
 		prediction p;
 		sw_progress_update(&progress, (double)row / n, "row %d of %d, %d plans", row + 1, n,
 		                   (int)s->planned.len);
-		taken[row] = taken[row] && is_asked_for(s, row);
 		if (taken[row])
 			status = predict_row(s, row, &p, err);
 		if (taken[row] && status == SW_OK)

@@ -5,7 +5,7 @@
 #ifndef SW_BENCH_MEASURED_H
 #define SW_BENCH_MEASURED_H
 
-#include "search/search.h"
+#include "pipelined/pipelined.h"
 
 /* ---- a table ---------------------------------------------------------------------------- */
 
@@ -65,7 +65,7 @@ sw_status library_find(library *l, const table *t, int32_t row, subject **s, sw_
 
 typedef struct prediction {
 	bool supported, fits;
-	double seconds, compute_s, communication_s;
+	double seconds, compute_s, communication_s; /* the parts are 0 with stages */
 	double interval; /* half the width of the 90 % interval, relative */
 	int64_t peak_bytes;
 	char note[192]; /* why it is not supported */
@@ -73,6 +73,10 @@ typedef struct prediction {
 /* Plan the program on the cluster exactly as configured, and fill in what is predicted. Return the
  * scheduled program of one device, which the caller frees; NULL: it is not supported. */
 sw_program *predict(const subject *s, const sw_cluster *cluster, const configuration *c,
+                    prediction *p);
+
+/* The same for a configuration with pipeline stages. */
+void predict_stages(const subject *s, const sw_cluster *cluster, const configuration *c,
                     prediction *p);
 
 /* ---- fitting ---------------------------------------------------------------------------- */

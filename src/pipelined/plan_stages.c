@@ -42,17 +42,33 @@ sw_status sw_pipelined_slice(const sw_cluster *cluster, int32_t n_stages, sw_clu
 	return status ? in_words(err, status, "--stages %d", n_stages) : SW_OK;
 }
 
-double sw_pipelined_byte_s(const sw_cluster *cluster, const sw_cluster *slice)
+/* The level at which a slice meets the next one. */
+static int32_t level_between(const sw_cluster *cluster, const sw_cluster *slice)
 {
 	int64_t n = slice->n_devices;
+	return sw_cluster_meeting_level(cluster, n - 1, n);
+}
+
+/* Seconds of a byte over one link between neighbouring slices. Cuts are chosen by it before it is
+ * known how what crosses is split: as if each device got all of it, so that a cut through the
+ * logits of a large vocabulary is no bargain. */
+static double link_byte_s(const sw_cluster *cluster, const sw_cluster *slice)
+{
+	if (slice->n_devices >= cluster->n_devices)
+		return 0;
+	return 1 / cluster->levels[level_between(cluster, slice)].bandwidth;
+}
+
+double sw_pipelined_byte_s(const sw_cluster *cluster, const sw_cluster *slice)
+{
+	int64_t n = slice->n_devices, parts = 0;
 	if (n >= cluster->n_devices)
 		return 0;
-	int32_t level = sw_cluster_meeting_level(cluster, n - 1, n);
+	int32_t level = level_between(cluster, slice);
 	/* Parts of that level within a slice, each with a link of its own. */
-	int64_t parts = 0;
 	for (int64_t i = 0; i < n; i++)
 		parts += i == 0 || sw_cluster_meeting_level(cluster, i - 1, i) <= level;
-	return 1 / (cluster->levels[level].bandwidth * (double)parts);
+	return link_byte_s(cluster, slice) / (double)parts;
 }
 
 /* ---- the stages -------------------------------------------------------------------------- */
@@ -249,7 +265,7 @@ static sw_status cut_program(sw_pipelined *p, sw_stage_store *store, const doubl
 		sw_fused_seconds(p->cluster, p->looped, p->slice->n_devices, fused_s);
 	}
 	how.op_s = op_s ? op_s : fused_s;
-	how.byte_s = sw_pipelined_byte_s(p->cluster, p->slice);
+	how.byte_s = link_byte_s(p->cluster, p->slice);
 	if (status == SW_OK && in_pieces) {
 		how.cuts = cuts;
 		status = cut_pieces(p, cuts, err);
