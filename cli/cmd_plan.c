@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "frontend/sharding.h"
 #include "search/search.h"
 
 /* ---- printing programs instead of planning ---------------------------------------------- */
@@ -181,6 +182,34 @@ static const char *read_remat(const cli *c)
 	return text && strcmp(text, "auto") == 0 ? NULL : text;
 }
 
+/* Say which annotations are pins, and which are not. */
+static void note_annotations(const cli *c, const sw_annotations *found)
+{
+	if (found->taken)
+		cli_note(c, "annotations: %u of the program's shardings are pins (--annotations "
+		            "ignore plans without them)",
+		         found->taken);
+	if (found->open)
+		cli_note(c, "annotations: %u of them leave the layout open, or are not "
+		            "understood: they are no pins",
+		         found->open);
+	if (found->lost)
+		cli_note(c, "annotations: %u of them stand at ops that are neither inputs, "
+		            "results nor constraints: they are no pins",
+		         found->lost);
+}
+
+/* Read --annotations, and take the annotations out where it says so. */
+static sw_status drop_annotations(const cli *c, sw_program *program, sw_error *err)
+{
+	const char *how = c->values.annotations;
+	if (how && strcmp(how, "ignore") == 0)
+		sw_sharding_drop(program);
+	else if (how && strcmp(how, "pin"))
+		return sw_fail(err, SW_ERR_INPUT, "--annotations %s: expected pin or ignore", how);
+	return SW_OK;
+}
+
 static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *sidecar,
                            sw_error *err)
 {
@@ -217,6 +246,8 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		return status;
 	if (c->values.pin)
 		status = sw_pins_read(c->values.pin, &pins, err);
+	if (status == SW_OK)
+		status = sw_pins_annotate(&pins, program, &cluster, err);
 	whole = options;
 	/* Without stages, as many microbatches as are best for it, in half of the time. */
 	if (asked.n_stages != 1) {
@@ -232,6 +263,8 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		status = cli_plan_stages(c, &asked, plan, &wins, err);
 	if (wins)
 		goto done;
+	if (status == SW_OK || status == SW_NO)
+		note_annotations(c, &pins.annotations);
 	if (status == SW_OK)
 		status = finish(c, plan, err);
 	else if (least)
@@ -255,14 +288,17 @@ static sw_status plan_program(cli *c, sw_error *err)
 		status = cli_load_program(c->argument, &program, &sidecar, err);
 	if (status)
 		return status;
-	if (program->state_note)
-		cli_note(c, "%s", program->state_note);
-	if (dumps(c, "read"))
+	status = drop_annotations(c, program, err);
+	if (status)
+		;
+	else if (dumps(c, "read"))
 		status = dump(c, program);
 	else if (dumps(c, "canonical"))
 		status = dump_canonical(c, program, err);
 	else
 		status = make_plan(c, program, &sidecar, err);
+	if (program->state_note && (status == SW_OK || status == SW_NO))
+		cli_note(c, "%s", program->state_note);
 	sw_sidecar_clear(&sidecar);
 	sw_program_free(program);
 	return status;
@@ -271,7 +307,7 @@ static sw_status plan_program(cli *c, sw_error *err)
 static const char *const options[] = {
 	"--cluster",    "-o",     "--devices", "--strategy",     "--method",
 	"--effort",     "--seed", "--memory",  "--microbatches", "--remat",
-	"--time-limit", "--pin",  "--untied",  "--stages",       "--schedule",
+	"--time-limit", "--pin",  "--annotations", "--untied",  "--stages",       "--schedule",
 	"--dump-after", NULL};
 const cli_command cli_plan_command = {
 	.name = "plan",

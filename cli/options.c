@@ -31,6 +31,8 @@ static const cli_option options[] = {
          "stop searching after this time (default: none)"},
 	{"--pin", "FILE", CLI_TEXT, AT(pin),
          "tensors and ops whose layout is decided (docs/pins.md)"},
+	{"--annotations", "HOW", CLI_TEXT, AT(annotations),
+	 "annotations of shardings in the program (sdy, mhlo): pin (default), or ignore"},
 	{"--untied", NULL, CLI_FLAG, AT(untied),
          "layers that are alike may be split differently, also in a large program"},
 	{"--microbatches", "auto|N", CLI_TEXT, AT(microbatches),

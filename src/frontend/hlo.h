@@ -204,6 +204,8 @@ sw_status sw_frontend_check_bytes(const sw_program *program, const char *file, s
 sw_status sw_hlo_read_header(sw_hlo *reader);
 sw_status sw_hlo_skip_tables(sw_hlo *reader);
 sw_status sw_hlo_read_computation(sw_hlo *reader);
+/* Make a custom call that is a constraint of a sharding a copy, annotated (hlo_sharding.c). */
+void sw_hlo_take_constraint(sw_hlo *reader, sw_hlo_op *op);
 /* Turn the header's aliases and donors into leaves of the entry. */
 sw_status sw_hlo_bind_aliases(sw_hlo *reader);
 

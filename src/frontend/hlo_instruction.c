@@ -1,7 +1,6 @@
 /*
  * Read one instruction (shape, opcode, operands, attributes) and build its op. An operand may be an
- * instruction itself, `add(f32[2] multiply(a, b), c)`, without name and attributes.
- */
+ * instruction itself, `add(f32[2] multiply(a, b), c)`, without name and attributes. */
 #include "frontend/hlo.h"
 
 #include <string.h>
@@ -362,6 +361,7 @@ static sw_status make_bitcast(sw_hlo *reader, sw_hlo_op *op, sw_hlo_node *node)
 
 static sw_status make(sw_hlo *reader, sw_hlo_op *op, sw_hlo_node *node)
 {
+	sw_hlo_take_constraint(reader, op);
 	SW_TRY(check_operand_count(reader, op));
 	switch (op->opcode) {
 	case SW_OP_TUPLE:

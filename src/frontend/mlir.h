@@ -55,12 +55,14 @@ typedef struct sw_mlir_region {
 	int32_t computation;                       /* that it became, -1: none yet */
 } sw_mlir_region;
 
+typedef SW_VEC(sw_span) sw_mlir_spans;
 typedef struct sw_mlir_function {
 	sw_span name;
 	const char *place;
 	uint32_t region;
 	enum { SW_MLIR_NEW, SW_MLIR_PREPARING, SW_MLIR_PREPARED } state;
-	SW_VEC(sw_span) argument_attributes; /* `{...}` per argument, length 0: none */
+	/* `{...}` per argument and result, length 0: none */
+	sw_mlir_spans argument_attributes, result_attributes;
 } sw_mlir_function;
 
 typedef struct sw_mlir {
@@ -75,6 +77,9 @@ typedef struct sw_mlir {
 	SW_VEC(uint32_t) region_ids;
 	SW_VEC(sw_mlir_region) regions;
 	SW_VEC(sw_mlir_function) functions;
+	SW_VEC(sw_mlir_attribute) meshes; /* of Shardy: `<["x"=2]>` by name */
+	sw_mlir_function *signature; /* whose result types are being read; else NULL */
+	const sw_mlir_function *entry;
 	sw_id *ids; /* per value: in the computation that is being written */
 	uint32_t depth, opaque;
 } sw_mlir;
@@ -175,6 +180,19 @@ sw_mlir_writer sw_mlir_emit_gather, sw_mlir_emit_scatter, sw_mlir_emit_reduce,
 sw_mlir_writer sw_mlir_emit_fft, sw_mlir_emit_cholesky, sw_mlir_emit_triangular_solve,
 	sw_mlir_emit_batch_norm_training, sw_mlir_emit_batch_norm_inference,
 	sw_mlir_emit_batch_norm_grad, sw_mlir_emit_map;
+
+/* ---- mlir_sharding.c: annotations, as extras of parameters and copies -------------------- */
+
+void sw_mlir_add_mesh(sw_mlir *m, sw_span name, sw_span axes);
+/* Return the annotation among the attributes `{...}` of an argument or result; NULL: none. */
+const sw_extra *sw_mlir_sharding_of(sw_mlir *m, sw_span attributes);
+/* Write a constraint, `sdy.sharding_constraint` or a custom call, as a copy. */
+sw_mlir_writer sw_mlir_emit_constraint;
+/* Count the annotations of an op that is no constraint: they have no form here. */
+void sw_mlir_count_annotation(sw_mlir *m, const sw_mlir_op *op);
+/* Constrain a result of the entry as its annotation says, unless it replaces an argument. */
+sw_status sw_mlir_constrain_result(sw_mlir *m, int32_t c, const sw_mlir_function *f,
+                                   uint32_t result, sw_id *value);
 
 /* ---- mlir_order.c ------------------------------------------------------------------------- */
 

@@ -22,7 +22,7 @@ static bool is_terminator(const sw_mlir_op *op)
 
 /* Build one parameter of n values, and give their ids. */
 static sw_status build_parameter(sw_mlir *m, int32_t c, const uint32_t *values, uint32_t n,
-                                 bool tuple)
+                                 bool tuple, const sw_extra *extras)
 {
 	sw_attrs attrs = {
 		.parameter = {.number = (int64_t)m->program->computations.data[c].parameters.len}};
@@ -37,7 +37,8 @@ static sw_status build_parameter(sw_mlir *m, int32_t c, const uint32_t *values, 
 	                   .attrs = &attrs,
 	                   .shapes = shapes,
 	                   .n_results = n,
-	                   .tuple = tuple};
+	                   .tuple = tuple,
+	                   .extras = extras};
 	if (name.length)
 		spec.name = sw_arena_text_n(&m->scratch, name.start, name.length);
 	if (sw_build_op(m->program, c, &spec, &first, &trouble) != SW_OK)
@@ -68,10 +69,15 @@ static sw_status build_parameters(sw_mlir *m, int32_t c, const sw_mlir_region *r
 		for (uint32_t i = 0; i < n_arguments + n; i++)
 			all[i] = i < n_arguments ? r->arguments.data[i]
 			                         : r->captures.data[i - n_arguments];
-		return build_parameter(m, c, all, n_arguments + n, true);
+		return build_parameter(m, c, all, n_arguments + n, true, NULL);
 	}
-	for (uint32_t i = 0; i < n_arguments; i++)
-		SW_TRY(build_parameter(m, c, &r->arguments.data[i], 1, false));
+	bool entry = m->entry && r == &m->regions.data[m->entry->region];
+	for (uint32_t i = 0; i < n_arguments; i++) {
+		const sw_extra *extras = NULL;
+		if (entry && i < m->entry->argument_attributes.len)
+			extras = sw_mlir_sharding_of(m, m->entry->argument_attributes.data[i]);
+		SW_TRY(build_parameter(m, c, &r->arguments.data[i], 1, false, extras));
+	}
 	for (uint32_t i = 0; i < n; i++)
 		SW_TRY(repeat_constant(m, c, r->captures.data[i]));
 	return SW_OK;
@@ -174,8 +180,12 @@ static sw_status build_results(sw_mlir *m, int32_t c, const sw_mlir_region *r, b
 	SW_TRY(terminator_of(m, r, &last));
 	uint32_t n = last->operands.n, more = carry ? (uint32_t)r->captures.len : 0;
 	sw_id *ids = SW_NEW_N(&m->scratch, sw_id, n + more + 1);
-	for (uint32_t i = 0; i < n; i++)
+	bool entry = m->entry && r == &m->regions.data[m->entry->region];
+	for (uint32_t i = 0; i < n; i++) {
 		ids[i] = sw_mlir_operand(m, last, i);
+		if (entry)
+			SW_TRY(sw_mlir_constrain_result(m, c, m->entry, i, &ids[i]));
+	}
 	for (uint32_t i = 0; i < more; i++)
 		ids[n + i] = m->ids[r->captures.data[i]];
 	sw_build_results(m->program, c, ids, n + more, carry || n + more != 1);
@@ -246,6 +256,7 @@ sw_status sw_mlir_emit(sw_mlir *m)
 	m->ids = sw_alloc((m->values.len + 1) * sizeof(*m->ids));
 	m->depth = 0;
 	f->state = SW_MLIR_PREPARING;
+	m->entry = f;
 	SW_TRY(sw_mlir_emit_region(m, f->region, false, false));
 	m->program->entry = m->regions.data[f->region].computation;
 	return read_aliases(m, f);

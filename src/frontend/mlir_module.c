@@ -14,14 +14,16 @@ static sw_status read_symbol(sw_mlir *m, sw_span *name)
 	return sw_mlir_read_symbol(m, name);
 }
 
-/* Skip `-> (T {...}, U)`; the return op says it again. */
-static sw_status skip_result_types(sw_mlir *m)
+/* Read the attributes of `-> (T {...}, U)`; the return op says the types again. */
+static sw_status read_result_types(sw_mlir *m, sw_mlir_function *f)
 {
 	sw_mlir_types operands = {0}, results = {0};
 	bool arrow = false;
 	sw_status status = SW_OK;
+	m->signature = f;
 	if (sw_lex_take_text(&m->lexer, "->"))
 		status = sw_mlir_read_types(m, &operands, &results, &arrow);
+	m->signature = NULL;
 	sw_vec_clear(&operands);
 	sw_vec_clear(&results);
 	return status;
@@ -38,9 +40,10 @@ static sw_status read_function(sw_mlir *m)
 	SW_TRY(read_symbol(m, &f.name));
 	SW_TRY(sw_mlir_open_region(m, UINT32_MAX, f.place, &f.region));
 	sw_status status = sw_mlir_read_arguments(m, f.region, &f);
+	if (status == SW_OK)
+		status = read_result_types(m, &f);
 	add_function(m, f);
 	SW_TRY(status);
-	SW_TRY(skip_result_types(m));
 	if (sw_span_is(sw_lex_peek_word(lexer), "attributes")) {
 		sw_lex_word(lexer);
 		SW_TRY(sw_lex_balanced(lexer, &skipped));
@@ -53,7 +56,7 @@ static sw_status read_function(sw_mlir *m)
 /* ---- the generic form ------------------------------------------------------------------- */
 
 /* Split `[{a = 1}, {}]` into its elements. */
-static sw_status split_list(sw_mlir *m, sw_span list, sw_mlir_function *f)
+static sw_status split_list(sw_mlir *m, sw_span list, sw_mlir_spans *parts)
 {
 	sw_lexer whole = m->lexer;
 	sw_lexer *lexer = &m->lexer;
@@ -63,7 +66,7 @@ static sw_status split_list(sw_mlir *m, sw_span list, sw_mlir_function *f)
 	lexer->end = list.start + list.length - 1;
 	while (status == SW_OK && sw_lex_peek(lexer)) {
 		status = sw_mlir_read_value(m, false, &part);
-		sw_vec_push(&f->argument_attributes, part);
+		sw_vec_push(parts, part);
 		sw_lex_take(lexer, ',');
 	}
 	lexer->at = whole.at;
@@ -80,12 +83,24 @@ static sw_status take_function(sw_mlir *m, const sw_mlir_op *op)
 		return sw_mlir_fail(m, op, "a function needs a name and one region");
 	f.name = (sw_span){name.start + 1, name.length - 2};
 	f.region = m->region_ids.data[op->regions.first];
-	sw_status status = list.length > 2 ? split_list(m, list, &f) : SW_OK;
+	sw_span results = sw_mlir_attribute_of(m, op, "res_attrs");
+	sw_status status =
+		list.length > 2 ? split_list(m, list, &f.argument_attributes) : SW_OK;
+	if (status == SW_OK && results.length > 2)
+		status = split_list(m, results, &f.result_attributes);
 	size_t n = m->regions.data[f.region].arguments.len;
 	while (f.argument_attributes.len < n)
 		sw_vec_push(&f.argument_attributes, ((sw_span){"", 0}));
 	add_function(m, f);
 	return status;
+}
+
+static void take_mesh(sw_mlir *m, const sw_mlir_op *op)
+{
+	sw_span name = sw_mlir_attribute_of(m, op, "sym_name");
+	if (name.length > 2)
+		sw_mlir_add_mesh(m, (sw_span){name.start + 1, name.length - 2},
+		                 sw_mlir_attribute_of(m, op, "mesh"));
 }
 
 /* Read `"builtin.module"() ({ "func.func"() ({ ... }) })`. */
@@ -102,6 +117,8 @@ static sw_status read_generic(sw_mlir *m)
 		const sw_mlir_op *op = &m->ops.data[m->regions.data[body].ops.data[i]];
 		if (sw_span_is(op->name, "func.func"))
 			SW_TRY(take_function(m, op));
+		if (sw_span_is(op->name, "sdy.mesh"))
+			take_mesh(m, op);
 	}
 	return SW_OK;
 }
@@ -127,7 +144,21 @@ static sw_status skip_angles(sw_lexer *lexer)
 	return sw_lex_fail(lexer, start, "expected '>' to close this bracket");
 }
 
-/* Skip `#loc1 = loc("f")`, `!alias = ...` and `sdy.mesh @mesh = <["x"=2]> {a = 1}`. */
+/* Read `sdy.mesh @mesh = <["x"=2]> {a = 1}`. */
+static sw_status read_mesh(sw_mlir *m)
+{
+	sw_lexer *lexer = &m->lexer;
+	sw_span name, skipped;
+	sw_lex_word(lexer);
+	SW_TRY(read_symbol(m, &name));
+	SW_TRY(sw_lex_expect(lexer, '=', NULL));
+	const char *start = (sw_lex_skip(lexer), lexer->at);
+	SW_TRY(skip_angles(lexer));
+	sw_mlir_add_mesh(m, name, (sw_span){start, (size_t)(lexer->at - start)});
+	return sw_lex_peek(lexer) == '{' ? sw_lex_balanced(lexer, &skipped) : SW_OK;
+}
+
+/* Skip `#loc1 = loc("f")` and `!alias = ...`. */
 static sw_status skip_alias(sw_mlir *m)
 {
 	sw_lexer *lexer = &m->lexer;
@@ -135,16 +166,13 @@ static sw_status skip_alias(sw_mlir *m)
 	while (lexer->at < lexer->end && *lexer->at != '=' && *lexer->at != '\n')
 		lexer->at++;
 	SW_TRY(sw_lex_expect(lexer, '=', NULL));
-	if (sw_lex_peek(lexer) != '<')
-		return sw_lex_value(lexer, &value);
-	SW_TRY(skip_angles(lexer));
-	return sw_lex_peek(lexer) == '{' ? sw_lex_balanced(lexer, &value) : SW_OK;
+	return sw_lex_value(lexer, &value);
 }
 
 static bool is_alias(sw_lexer *lexer)
 {
 	char c = sw_lex_peek(lexer);
-	return c == '#' || c == '!' || sw_span_is(sw_lex_peek_word(lexer), "sdy.mesh");
+	return c == '#' || c == '!';
 }
 
 /* Read the attributes of the module: how many devices it is for. */
@@ -181,6 +209,10 @@ static sw_status read_functions(sw_mlir *m, bool braces)
 			continue;
 		}
 		sw_span word = sw_lex_peek_word(lexer);
+		if (sw_span_is(word, "sdy.mesh")) {
+			SW_TRY(read_mesh(m));
+			continue;
+		}
 		if (!sw_span_is(word, "func.func") && !sw_span_is(word, "func"))
 			return sw_lex_expected(lexer, "func.func");
 		sw_lex_word(lexer);

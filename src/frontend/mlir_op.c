@@ -351,6 +351,9 @@ static sw_status read_op(sw_mlir *m, op_parts *p)
 	int64_t total = 0;
 	SW_TRY(read_result_names(m, p, &total));
 	SW_TRY(read_op_name(m, p));
+	if (sw_span_is(p->name, "sdy.manual_computation"))
+		return sw_lex_fail(&m->lexer, p->place, "%.*s: %s", (int)p->name.length,
+		                   p->name.start, SW_SEVERAL_DEVICES);
 	SW_TRY(read_parts(m, p));
 	if (sw_lex_take(&m->lexer, ':'))
 		SW_TRY(sw_mlir_read_types(m, &p->operand_types, &p->result_types, &p->arrow));

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "frontend/sharding.h"
 #include "program/attributes.h"
 
 /* ---- elementwise ------------------------------------------------------------------------ */
@@ -129,7 +130,6 @@ static sw_status write_top_k(sw_mlir *m, int32_t c, const sw_mlir_op *op)
 	return sw_mlir_build(m, c, op, &spec);
 }
 
-/* Constraints on shardings are advice, which the planner does not need. */
 static sw_status write_nothing(sw_mlir *m, int32_t c, const sw_mlir_op *op)
 {
 	(void)c;
@@ -183,14 +183,23 @@ static const sw_extra *keep_config(sw_mlir *m, const sw_mlir_op *op)
 	return extra;
 }
 
+/* Values that lie alike, however that may be. */
+static sw_status write_lost(sw_mlir *m, int32_t c, const sw_mlir_op *op)
+{
+	(void)c;
+	m->program->lost_annotations++;
+	return sw_mlir_check_counts(m, op, 1, 0);
+}
+
 static sw_status write_custom_call(sw_mlir *m, int32_t c, const sw_mlir_op *op)
 {
 	sw_span target = sw_mlir_attribute_of(m, op, "callee");
 	if (!target.length)
 		target = sw_mlir_last_word(sw_mlir_attribute_of(m, op, "call_target_name"));
-	if (sw_span_is(target, "Sharding"))
-		return write_nothing(m, c, op);
 	sw_attrs attrs = {.custom.target = keep_word(m, target)};
+	if (sw_sharding_is_constraint(attrs.custom.target) && op->results.n == 1)
+		return sw_mlir_emit_constraint(m, c, op);
+	sw_mlir_count_annotation(m, op);
 	sw_op_spec spec = {.opcode = SW_OP_CUSTOM_CALL,
 	                   .attrs = &attrs,
 	                   .tuple = op->results.n != 1,
@@ -202,8 +211,7 @@ static sw_status refuse_manual(sw_mlir *m, int32_t c, const sw_mlir_op *op)
 {
 	(void)c;
 	return sw_mlir_fail(m, op,
-	                    "this program is already written for several devices "
-	                    "(shard_map, pmap): export the step for one device");
+	                    SW_SEVERAL_DEVICES);
 }
 
 static sw_status write_unknown(sw_mlir *m, int32_t c, const sw_mlir_op *op)
@@ -264,7 +272,10 @@ static const op_row rows[] = {
 	{"call", sw_mlir_emit_call},
 	{"composite", sw_mlir_emit_call},
 	{"custom_call", write_custom_call},
-	{"sharding_constraint", write_nothing},
+	{"sharding_constraint", sw_mlir_emit_constraint},
+	{"reshard", sw_mlir_emit_constraint},
+	{"propagation_barrier", write_nothing},
+	{"sharding_group", write_lost},
 	{"manual_computation", refuse_manual},
 	{"all_gather", refuse_manual},
 	{"all_reduce", refuse_manual},
@@ -294,8 +305,13 @@ sw_status sw_mlir_emit_op(sw_mlir *m, int32_t computation, const sw_mlir_op *op)
 	if (dot)
 		name = (sw_span){dot + 1, op->name.length - (size_t)(dot + 1 - op->name.start)};
 	for (size_t i = 0; i < SW_COUNT(rows); i++)
-		if (sw_span_is(name, rows[i].name))
+		if (sw_span_is(name, rows[i].name)) {
+			if (rows[i].write != write_custom_call &&
+			    rows[i].write != sw_mlir_emit_constraint)
+				sw_mlir_count_annotation(m, op);
 			return rows[i].write(m, computation, op);
+		}
+	sw_mlir_count_annotation(m, op);
 	if (!plain_opcode(name, &opcode))
 		return write_unknown(m, computation, op);
 	if (sw_mlir_fold(m, computation, op, opcode))

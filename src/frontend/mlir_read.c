@@ -13,8 +13,10 @@ static void clear_reader(sw_mlir *m)
 		sw_vec_clear(&m->regions.data[i].ops);
 		sw_vec_clear(&m->regions.data[i].captures);
 	}
-	for (size_t i = 0; i < m->functions.len; i++)
+	for (size_t i = 0; i < m->functions.len; i++) {
 		sw_vec_clear(&m->functions.data[i].argument_attributes);
+		sw_vec_clear(&m->functions.data[i].result_attributes);
+	}
 	sw_hlo_names_clear(&m->names);
 	sw_vec_clear(&m->values);
 	sw_vec_clear(&m->uses);
@@ -23,6 +25,7 @@ static void clear_reader(sw_mlir *m)
 	sw_vec_clear(&m->region_ids);
 	sw_vec_clear(&m->regions);
 	sw_vec_clear(&m->functions);
+	sw_vec_clear(&m->meshes);
 	free(m->ids);
 	sw_arena_clear(&m->scratch);
 }

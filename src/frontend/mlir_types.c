@@ -116,11 +116,13 @@ static sw_status read_list(sw_mlir *m, bool many, sw_mlir_types *types)
 		return SW_OK;
 	do {
 		sw_shape shape;
-		sw_span skipped;
+		sw_span attributes = {0};
 		SW_TRY(sw_mlir_read_type(m, &shape));
 		sw_vec_push(types, shape);
 		if (bracket && sw_lex_peek(lexer) == '{')
-			SW_TRY(sw_lex_balanced(lexer, &skipped));
+			SW_TRY(sw_lex_balanced(lexer, &attributes));
+		if (m->signature)
+			sw_vec_push(&m->signature->result_attributes, attributes);
 	} while ((bracket || many) && sw_lex_take(lexer, ','));
 	return bracket ? sw_lex_expect(lexer, ')', "',' or ')'") : SW_OK;
 }

@@ -75,4 +75,10 @@ void sw_proto_add_attributes(sw_proto *p, sw_opcode opcode, sw_bytes instruction
 /* Append `{1,2}`. */
 void sw_proto_add_ints(sw_proto *p, sw_bytes message, uint32_t number);
 
+/* ---- proto_sharding.c ---------------------------------------------------------------------- */
+
+/* Append the annotation of an instruction, if it has one, and the module's meshes. */
+void sw_proto_add_sharding(sw_proto *p, sw_bytes instruction);
+void sw_proto_add_meshes(sw_proto *p, sw_bytes module);
+
 #endif

@@ -449,6 +449,7 @@ static void add_extras(sw_proto *p, sw_opcode opcode, sw_bytes i)
 {
 	if (opcode == SW_OP_TOPK && sw_proto_int(p, i, 60))
 		sw_text_add(p->text, ", is_stable=true");
+	sw_proto_add_sharding(p, i);
 	if (sw_proto_int(p, sw_proto_bytes(p, i, 91), 1) == 1)
 		sw_text_add(p->text, ", result_accuracy={mode=highest}");
 	add_precision(p, i);

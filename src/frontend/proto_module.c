@@ -145,6 +145,7 @@ static void add_header(sw_proto *p, sw_bytes module)
 	add_aliases(p, sw_proto_bytes(p, module, 8));
 	add_donors(p, sw_proto_bytes(p, module, 18));
 	add_devices(p, sw_proto_bytes(p, module, 15));
+	sw_proto_add_meshes(p, module);
 	sw_text_add(p->text, "\n");
 }
 

@@ -3,6 +3,7 @@
 
 #include "frontend/calls.h"
 #include "frontend/lexer.h"
+#include "frontend/sharding.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -96,11 +97,13 @@ sw_status sw_read_program_text(const char *text, size_t length, const char *path
 	sw_status status = sw_calls_describe(*program, path, err);
 	if (status == SW_OK)
 		status = sw_calls_expand(program, err);
-	if (status == SW_OK)
-		sw_state_pair(*program, path);
-	else
+	if (status != SW_OK) {
 		sw_program_free(*program);
-	return status;
+		return status;
+	}
+	sw_state_pair(*program, path);
+	sw_sharding_settle(*program);
+	return SW_OK;
 }
 
 sw_status sw_read_program(const char *path, sw_program **program, sw_error *err)

@@ -156,4 +156,9 @@ void sw_add_value_spans(sw_model *model, const sw_readers *readers);
 /* Add the spans of the memory that local ops need while they run. */
 void sw_add_workspace_spans(sw_model *model);
 
+/* ---- annotations.c ---------------------------------------------------------------------- */
+
+/* Store the options of the program's annotations in the analysis, as sw_pins_resolve does. */
+sw_status sw_pins_take_annotations(sw_analysis *analysis, sw_error *err);
+
 #endif

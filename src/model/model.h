@@ -42,14 +42,26 @@ typedef struct sw_pin {
 	int64_t parts[SW_MAX_RANK];
 	int64_t contract; /* of an op: devices that share its contraction; 1: not split */
 } sw_pin;
+/* What the annotations of a program say (annotations.c). */
+typedef struct sw_annotations {
+	/* numbers of annotations: pins; those that leave the layout open; those that have no form */
+	uint32_t taken, open, lost;
+	/* bit a: no axis has both atom a - 1 and atom a; an array is split over atom a */
+	uint32_t cuts, pinned;
+} sw_annotations;
 typedef struct sw_pins {
 	sw_arena arena;
-	const char *file; /* borrowed */
+	const char *file; /* borrowed; the program where there are annotations only */
+	sw_annotations annotations;
 	size_t n;
 	sw_pin *list;
 } sw_pins;
 sw_status sw_pins_read(const char *path, sw_pins *pins, sw_error *err);
 void sw_pins_clear(sw_pins *pins);
+/* Take the annotations of a program that was read as pins, too; pins of a file count more. An
+ * annotation that the cluster can't follow is SW_ERR_INPUT. */
+sw_status sw_pins_annotate(sw_pins *pins, const sw_program *program, const sw_cluster *cluster,
+                           sw_error *err);
 
 /* ---- roles.c: roles of inputs, order and count of ops, live ranges, boundaries ---------- */
 

@@ -349,6 +349,8 @@ sw_status sw_pins_resolve(const sw_pins *pins, sw_analysis *analysis, const sw_s
                           sw_error *err)
 {
 	sw_status status = SW_OK;
+	if (pins && pins->annotations.taken)
+		status = sw_pins_take_annotations(analysis, err);
 	for (size_t i = 0; pins && i < pins->n && status == SW_OK; i++) {
 		resolving r = {
 			.pins = pins, .pin = &pins->list[i], .analysis = analysis, .err = err};
@@ -374,7 +376,8 @@ sw_status sw_pins_resolve(const sw_pins *pins, sw_analysis *analysis, const sw_s
 static sw_status find_cuts(const sw_pins *pins, const sw_cluster *cluster, uint32_t *cuts,
                            uint32_t *pinned, sw_error *err)
 {
-	*cuts = *pinned = 0;
+	*cuts = pins->annotations.cuts;
+	*pinned = pins->annotations.pinned;
 	for (size_t i = 0; i < pins->n; i++) {
 		pin_devices at = {0};
 		sw_status status = assign_devices(pins, &pins->list[i], cluster, &at, err);

@@ -417,6 +417,10 @@ static sw_status check_request(const sw_pipelined_options *options, sw_error *er
 		               "--microbatches 1: stages need 2 microbatches or more");
 	if (options->plan.pins && options->plan.pins->n)
 		return sw_fail(err, SW_ERR_INPUT, "--pin: plans with stages take no pins");
+	if (options->plan.pins && options->plan.pins->annotations.taken)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "plans with stages take no pins, which the program's annotations "
+		               "of shardings are: add --annotations ignore");
 	return sw_pipelined_check_schedule(options->schedule, err);
 }
 

@@ -3,6 +3,7 @@
  * plan_file_decisions.c reads and writes the decisions, plan_file_text.c strategies as text, and
  * summary.c the figures.
  */
+#include "frontend/sharding.h"
 #include "plan/carry.h"
 #include "plan/plan_file.h"
 
@@ -21,6 +22,8 @@ static json_t *program_json(const sw_plan *plan)
 	json_t *json = json_pack("{s:s, s:s, s:o}", "path", plan->program_path, "name",
 	                         plan->program->name, "hash",
 	                         json_sprintf("%016" PRIx64, plan->program_hash));
+	if (plan->program->unannotated)
+		json_object_set_new(json, "annotations", json_string("ignored"));
 	if (plan->original)
 		json_object_set_new(json, "rewritten_hash",
 		                    json_sprintf("%016" PRIx64, sw_program_hash(plan->program)));
@@ -187,12 +190,15 @@ static sw_status new_plan(sw_plan_reading *r, sw_program *canonical, const char 
 	return SW_OK;
 }
 
-static sw_status read_canonical(const sw_plan_reading *r, const char *path, sw_program **canonical)
+static sw_status read_canonical(const sw_plan_reading *r, const char *path, const json_t *json,
+                                sw_program **canonical)
 {
 	sw_program *program;
 	sw_status status = sw_read_program(path, &program, r->err);
 	if (status != SW_OK)
 		return status;
+	if (json_object_get(json, "annotations"))
+		sw_sharding_drop(program);
 	status = sw_rewrite_canonical(program, canonical, r->err);
 	sw_program_free(program);
 	return status;
@@ -217,7 +223,7 @@ static sw_status read_program_from(sw_plan_reading *r, const json_t *json, const
 		status = sw_fail(r->err, SW_ERR_INPUT,
 		                 "program.hash '%s': expected 16 hexadecimal digits", hash);
 	if (status == SW_OK)
-		status = read_canonical(r, found, &canonical);
+		status = read_canonical(r, found, json, &canonical);
 	if (status != SW_OK)
 		return status;
 	uint64_t is = sw_program_hash(canonical);

@@ -124,6 +124,8 @@ void sw_build_copy_frame(sw_program *out, const sw_program *in)
 	out->replica_count = in->replica_count;
 	out->library_kernels = in->library_kernels;
 	out->extras = sw_build_copy_extras(out, in->extras);
+	out->unannotated = in->unannotated;
+	out->lost_annotations = in->lost_annotations;
 	for (size_t i = 0; i < in->aliases.len; i++)
 		sw_vec_push(&out->aliases, in->aliases.data[i]);
 	for (size_t i = 0; i < in->donors.len; i++)

@@ -88,6 +88,8 @@ typedef struct sw_program {
 	SW_VEC(sw_alias) aliases;
 	SW_VEC(uint32_t) donors; /* buffer_donor: entry inputs */
 	SW_VEC(sw_padding) paddings;
+	uint32_t lost_annotations; /* of shardings, in the text, which have no form here */
+	bool unannotated;          /* its annotations were taken out */
 	int64_t num_partitions, replica_count; /* 1 if absent */
 	/* its kernels are those of a device's libraries, which take no workspace of the program's
 	 * memory and keep nothing of a fusion's inside; else those of the interpreter */
@@ -160,6 +162,11 @@ static inline int64_t sw_op_trips(const sw_op *op)
  * array is in `arena`; each call takes O(leaves). */
 uint32_t sw_program_inputs(const sw_program *program, int32_t computation, sw_arena *arena,
                            const sw_id **values);
+
+/* Why a program with collectives is refused, and the remedy: for messages that name the op. */
+#define SW_SEVERAL_DEVICES                                                                         \
+	"this program is already written for several devices (shard_map, pmap, or compiled for "   \
+	"them): export the step without that, under jax.jit, for whole arrays"
 
 /* ---- building --------------------------------------------------------------------------- */
 

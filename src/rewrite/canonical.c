@@ -9,6 +9,7 @@
  */
 #include "rewrite/internal.h"
 #include "rewrite/expand_batch_norm.h"
+#include "frontend/sharding.h"
 #include "program/attributes.h"
 
 #include <stdlib.h>
@@ -39,6 +40,8 @@ static bool is_identity_list(sw_ints dims)
 /* Return whether the op returns its first operand unchanged, element for element. */
 static bool is_identity(const sw_program *p, const sw_op *op)
 {
+	if (sw_op_sharding(op))
+		return false; /* a constraint */
 	switch (op->opcode) {
 	case SW_OP_COPY:
 	case SW_OP_CONVERT:
@@ -124,15 +127,18 @@ static void copy_op(rewriter *pass, int32_t to, sw_id id, const sw_id *operands,
 static sw_status refuse_collective(const rewriter *pass, const sw_op *op)
 {
 	return sw_fail_at(pass->err, SW_ERR_INPUT, pass->in->source, op->line, 0,
-	                  "op '%s': %s is for several devices: give the program as written for one",
-	                  op->name, sw_op_opcode_name(op));
+	                  "op '%s', %s: %s", op->name,
+	                  op->opcode == SW_OP_CUSTOM_CALL ? op->attrs->custom.target
+	                                                  : sw_op_opcode_name(op),
+	                  SW_SEVERAL_DEVICES);
 }
 
 static void emit(rewriter *pass, int32_t to, sw_id id, const sw_id *operands, const int32_t *called)
 {
 	const sw_op *op = sw_op_at(pass->in, id);
 	uint32_t equal = SW_ABSENT;
-	if (sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_COLLECTIVE) {
+	if (sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_COLLECTIVE ||
+	    (op->opcode == SW_OP_CUSTOM_CALL && sw_sharding_is_manual(op->attrs->custom.target))) {
 		pass->status = refuse_collective(pass, op);
 		return;
 	}
@@ -288,6 +294,7 @@ void sw_rewrite_copy_frame(const sw_program *in, sw_program *out)
 		sw_vec_push(&out->donors, in->donors.data[i]);
 	for (size_t i = 0; i < in->paddings.len; i++)
 		sw_vec_push(&out->paddings, in->paddings.data[i]);
+	out->unannotated = in->unannotated;
 	out->num_partitions = in->num_partitions;
 	out->replica_count = in->replica_count;
 }

@@ -139,14 +139,14 @@ static const good_case good[] = {
                 "tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<2x3xf32>\n"
                 "  return %0 : tensor<2x3xf32>\n"),
          "epsilon=0.001, feature_index=1"},
-	/* annotations of shardings are advice */
+	/* annotations of shardings become copies, or are counted */
 	{"module @m attributes {mhlo.num_partitions = 2 : i32} {\n  sdy.mesh @mesh = <[\"x\"=2]>\n"
          "  func.func @main(%a: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}]>}) "
          "-> tensor<4xf32> {\n"
          "    %0 = sdy.sharding_constraint %a <@mesh, [{\"x\"}]> : tensor<4xf32>\n"
          "    %1 = stablehlo.negate %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, "
          "[{\"x\"}]>]>} : tensor<4xf32>\n    return %1 : tensor<4xf32>\n  }\n}\n",
-         "negate(%a)"},
+         "negate(%copy)"},
 };
 
 static void syntax_is_read(void **state)

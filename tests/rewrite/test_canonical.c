@@ -376,7 +376,7 @@ static void collectives_are_refused(void **state)
 		read_text(
 			"HloModule m\n" SUM "ENTRY e { x = f32[] parameter(0)\n"
 			"  ROOT r = f32[] all-reduce(x), replica_groups={{0,1}}, to_apply=sum }\n"),
-		"'r': all-reduce is for several devices");
+		"'r', all-reduce: this program is already written for several devices");
 }
 
 int main(void)
