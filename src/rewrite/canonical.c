@@ -3,7 +3,8 @@
  *
  * forward: inline calls and fusions, write out batch normalisations, replace ops that only rename
  * their operand by it, an op equal to an earlier one of the same computation by that one, and a
- * reducer by the first that computes the same. prune: drop the ops that no result needs, and give
+ * reducer by the first that computes the same; a product that is only read transposed is one of
+ * the other order. prune: drop the ops that no result needs, and give
  * each loop and conditional computations of its own. O(ops with calls, loops and conditionals
  * written out); programs that would have too many of them are refused (reached_computations.c).
  */
@@ -20,6 +21,7 @@ typedef struct rewriter {
 	int32_t *computation; /* of `in` -> of `out`, -1: not there */
 	sw_id *value;         /* of `in` -> of `out`, in the computation being walked */
 	sw_map seen;          /* key of an op -> its first result in `out` */
+	uint32_t *uses;       /* per value of `in`: how often it is read or returned */
 	/* 0: none, else the index + 1 of the computation of `out` that computes this reduction */
 	int32_t reducer[SW_MONOID_OR + 1][SW_TYPE_COUNT];
 	sw_text key;
@@ -249,6 +251,70 @@ static sw_id forwarded(const rewriter *pass, const sw_op *op, const sw_id *opera
 	                                                                     : SW_NO_ID;
 }
 
+/* ---- transposed products ---------------------------------------------------------------- */
+
+static void count_uses(rewriter *pass)
+{
+	const sw_program *in = pass->in;
+	pass->uses = sw_alloc(sizeof(*pass->uses) * (in->values.len + 1));
+	for (size_t i = 0; i < in->ops.len; i++)
+		for (uint32_t k = 0; k < in->ops.data[i].n_operands; k++)
+			pass->uses[in->ops.data[i].operands[k]]++;
+	for (size_t c = 0; c < in->computations.len; c++)
+		for (size_t i = 0; i < in->computations.data[c].results.len; i++)
+			pass->uses[in->computations.data[c].results.data[i]]++;
+}
+
+/* Return the dot of which the op is the only reader, and whose result it turns from [batch, left,
+ * right] to [batch, right, left]; NULL if there is none. So JAX writes the gradients of weights. */
+static const sw_op *turned_dot(const rewriter *pass, const sw_op *op)
+{
+	const sw_op *dot = op->opcode == SW_OP_TRANSPOSE
+	                           ? sw_op_at(pass->in, pass->in->values.data[op->operands[0]].op)
+	                           : NULL;
+	if (!dot || dot->opcode != SW_OP_DOT || dot->n_operands != 2 ||
+	    pass->uses[op->operands[0]] != 1)
+		return NULL;
+	sw_ints order = op->attrs->dims.dims;
+	int32_t batch = dot->attrs->dot.lhs_batch.n,
+	        left = sw_value_shape(pass->in, dot->operands[0]).rank - batch -
+	               dot->attrs->dot.lhs_contracting.n,
+	        right = order.n - batch - left;
+	for (int32_t i = 0; i < order.n; i++) {
+		int32_t from = i < batch ? i : i < batch + right ? i + left : i - right;
+		if (order.v[i] != from)
+			return NULL;
+	}
+	return dot;
+}
+
+/* Write the product of the other order. */
+static void walk_turned_dot(rewriter *pass, int32_t to, const sw_op *op, const sw_op *dot)
+{
+	sw_id operands[2] = {pass->value[dot->operands[1]], pass->value[dot->operands[0]]};
+	sw_attrs *attrs = SW_NEW(&pass->out->arena, sw_attrs);
+	*attrs = *sw_build_copy_attrs(pass->out, dot);
+	const sw_attrs given = *attrs;
+	attrs->dot.lhs_batch = given.dot.rhs_batch;
+	attrs->dot.rhs_batch = given.dot.lhs_batch;
+	attrs->dot.lhs_contracting = given.dot.rhs_contracting;
+	attrs->dot.rhs_contracting = given.dot.lhs_contracting;
+	sw_shape shape = sw_value_shape(pass->in, op->first_result);
+	shape = sw_build_shape(pass->out, shape.type, shape.dims, shape.rank);
+	sw_op_spec spec = {.opcode = SW_OP_DOT,
+	                   .name = dot->name,
+	                   .operands = operands,
+	                   .n_operands = 2,
+	                   .attrs = attrs,
+	                   .shapes = &shape,
+	                   .n_results = 1,
+	                   .op_name = dot->op_name,
+	                   .extras = sw_build_copy_extras(pass->out, dot->extras),
+	                   .line = dot->line};
+	pass->status =
+		sw_build_op(pass->out, to, &spec, &pass->value[op->first_result], pass->err);
+}
+
 static void walk_op(rewriter *pass, int32_t to, sw_id op_id)
 {
 	const sw_op *op = sw_op_at(pass->in, op_id);
@@ -261,6 +327,7 @@ static void walk_op(rewriter *pass, int32_t to, sw_id op_id)
 	if (op->opcode == SW_OP_RESHAPE)
 		operands.data[0] = reshape_source(pass, operands.data[0]);
 	sw_id same = forwarded(pass, op, operands.data);
+	const sw_op *dot = turned_dot(pass, op);
 	if (sw_is_inlined(op))
 		walk_call(pass, to, op, operands.data);
 	else if (sw_is_batch_norm(pass->in, op))
@@ -269,6 +336,8 @@ static void walk_op(rewriter *pass, int32_t to, sw_id op_id)
 		walk_pair(pass, to, op, operands.data);
 	else if (same != SW_NO_ID)
 		pass->value[op->first_result] = same;
+	else if (dot)
+		walk_turned_dot(pass, to, op, dot);
 	else
 		emit(pass, to, op_id, operands.data, called.data);
 	sw_vec_clear(&operands);
@@ -325,6 +394,7 @@ static sw_status pass_finish(rewriter *pass, sw_program **out)
 {
 	free(pass->computation);
 	free(pass->value);
+	free(pass->uses);
 	sw_map_clear(&pass->seen);
 	sw_text_clear(&pass->key);
 	if (pass->status == SW_OK) {
@@ -374,6 +444,7 @@ static sw_status forward(const sw_program *in, sw_program **out, sw_error *err)
 	rewriter pass;
 	sw_reached r;
 	pass_init(&pass, in, err);
+	count_uses(&pass);
 	pass.status = sw_reached_init(&r, in, err);
 	for (size_t n = 0; n < r.order.len && pass.status == SW_OK; n++)
 		if (r.stays[r.order.data[n]])

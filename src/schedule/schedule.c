@@ -3,6 +3,7 @@
  * and conditions of loops, branches) becomes a graph of tasks, gets an order, and is written in
  * that order. Other computations are copied.
  */
+#include <math.h>
 #include <string.h>
 
 #include "interpret/interpret.h"
@@ -341,6 +342,30 @@ static int64_t next_spare(const sw_schedule_limits *limits, fitting_attempt last
 	                         : limits->refit_last_share * spare);
 }
 
+/* Between the spare bytes of the first schedule that fits and those of the last that did not lie
+ * others that may fit and be quicker: an attempt at half of the way, and another half of what is
+ * left. *scheduled is replaced where that is so. */
+static sw_status refit_between(const sw_cluster *cluster, const sw_program *local,
+                               const sw_schedule_options *options, int64_t fits, int64_t exceeds,
+                               sw_program **scheduled, sw_error *err)
+{
+	int64_t limit =
+		options->memory_bytes ? options->memory_bytes : sw_cost_memory_bytes(&cluster->device);
+	double best_s = sw_schedule_seconds(cluster, *scheduled);
+	for (int k = 0; k < 2 && exceeds > fits + 1; k++) {
+		sw_program *other;
+		int64_t spare = fits + (exceeds - fits) / 2;
+		SW_TRY(schedule_with(cluster, local, options, options->overlap, spare, &other, err));
+		bool within = sw_placement_bytes_near(other, limit) <= limit;
+		double seconds = within ? sw_schedule_seconds(cluster, other) : INFINITY;
+		*(within ? &fits : &exceeds) = spare;
+		sw_program_free(seconds < best_s ? *scheduled : other);
+		*scheduled = seconds < best_s ? other : *scheduled;
+		best_s = fmin(seconds, best_s);
+	}
+	return SW_OK;
+}
+
 /* The order search counts the bytes of live values, but the arena is what must fit. A program that
  * fits keeps fitting: schedule again with less spare memory; then with orders that must hold less
  * than the program's own; in the end without overlap. */
@@ -365,6 +390,12 @@ sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
 		                  : -1;
 		sw_program_free(*scheduled);
 		status = schedule_with(cluster, local, options, overlap, spare, scheduled, err);
+	}
+	if (status == SW_OK && overlap && spare >= 0 && last.spare > spare)
+		status = refit_between(cluster, local, options, spare, last.spare, scheduled, err);
+	if (status != SW_OK && *scheduled) {
+		sw_program_free(*scheduled);
+		*scheduled = NULL;
 	}
 	return status;
 }

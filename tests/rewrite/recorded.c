@@ -55,17 +55,25 @@ static sw_tensor *interpret(const sw_program *program, const recorded *recorded_
 	return outputs;
 }
 
-void assert_same_bits(const sw_program *a, const sw_program *b, const recorded *inputs,
-                      const char *what)
+void assert_near(const sw_program *a, const sw_program *b, const recorded *inputs,
+                 double tolerance, const char *what)
 {
 	sw_tensor *before = interpret(a, inputs), *after = interpret(b, inputs);
 	for (size_t i = 0; i < sw_entry(a)->results.len; i++) {
-		if (memcmp(sw_tensor_data(before[i]), sw_tensor_data(after[i]),
-		           (size_t)sw_shape_bytes(before[i].shape)))
-			fail_msg("%s: output %zu differs", what, i);
+		bool same = memcmp(sw_tensor_data(before[i]), sw_tensor_data(after[i]),
+		                   (size_t)sw_shape_bytes(before[i].shape)) == 0;
+		double off = same ? 0 : sw_tensor_compare(before[i], after[i]).relative;
+		if (!same && !(off <= tolerance))
+			fail_msg("%s: output %zu differs by %g", what, i, off);
 		sw_tensor_drop(&before[i]);
 		sw_tensor_drop(&after[i]);
 	}
 	free(before);
 	free(after);
+}
+
+void assert_same_bits(const sw_program *a, const sw_program *b, const recorded *inputs,
+                      const char *what)
+{
+	assert_near(a, b, inputs, -1, what);
 }

@@ -53,6 +53,32 @@ static const rewrite_case cases[] = {
          "ENTRY e { x = f32[4] parameter(0)\n y = f32[4] exponential(x)\n ROOT z = f32[4] add(y, "
          "x) }\n"},
 
+	{"a product that is only read transposed is one of the other order",
+         "HloModule m\n"
+         "ENTRY e { x = f32[2,3,4,5] parameter(0)\n w = f32[2,7,5] parameter(1)\n"
+         "  d = f32[2,3,4,7] dot(x, w), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+         "lhs_contracting_dims={3}, rhs_contracting_dims={2}\n"
+         "  ROOT t = f32[2,7,3,4] transpose(d), dimensions={0,3,1,2} }\n",
+         "HloModule m\n"
+         "ENTRY e { x = f32[2,3,4,5] parameter(0)\n w = f32[2,7,5] parameter(1)\n"
+         "  ROOT d = f32[2,7,3,4] dot(w, x), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+         "lhs_contracting_dims={2}, rhs_contracting_dims={3} }\n"},
+
+	{"one that is read as it is, too, or turned otherwise, stays",
+         "HloModule m\n"
+         "ENTRY e { x = f32[3,4,5] parameter(0)\n w = f32[7,5] parameter(1)\n"
+         "  d = f32[3,4,7] dot(x, w), lhs_contracting_dims={2}, rhs_contracting_dims={1}\n"
+         "  t = f32[7,3,4] transpose(d), dimensions={2,0,1}\n"
+         "  f = f32[3,4,7] dot(x, w), lhs_contracting_dims={2}, rhs_contracting_dims={1}\n"
+         "  s = f32[7,4,3] transpose(f), dimensions={2,1,0}\n"
+         "  ROOT r = (f32[3,4,7], f32[7,3,4], f32[7,4,3]) tuple(d, t, s) }\n",
+         "HloModule m\n"
+         "ENTRY e { x = f32[3,4,5] parameter(0)\n w = f32[7,5] parameter(1)\n"
+         "  d = f32[3,4,7] dot(x, w), lhs_contracting_dims={2}, rhs_contracting_dims={1}\n"
+         "  t = f32[7,3,4] transpose(d), dimensions={2,0,1}\n"
+         "  s = f32[7,4,3] transpose(d), dimensions={2,1,0}\n"
+         "  ROOT r = (f32[3,4,7], f32[7,3,4], f32[7,4,3]) tuple(d, t, s) }\n"},
+
 	{"identities are forwarded",
          "HloModule m\n"
          "ENTRY e { x = f32[4,5] parameter(0)\n a = f32[4,5] broadcast(x), dimensions={0,1}\n"
