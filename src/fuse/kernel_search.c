@@ -15,10 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Uses beyond which an op is stored without a further look, and operands of a node that are looked
- * at for the same: bounds of the work per op. */
-#define MAX_USES 64
-#define MAX_READERS 8
+/* Uses beyond which an op is stored without a further look, and readers that are looked at for the
+ * same: bounds of the work per op. */
+#define MAX_USES 1024
+#define MAX_READERS 256      /* of a cheap op */
+#define MAX_COPIED_READERS 8 /* of any other one */
 /* An op that is computed from constants and single numbers is cheap up to this many ops. */
 #define MAX_CHEAP_OPS 12
 
@@ -399,7 +400,7 @@ static void visit(sw_fuser *f, sw_id id)
 	sw_fuse_list_uses(f, sw_op_at(f->program, id));
 	readers r = readers_of(f);
 	if (role == SW_FUSE_BORDER || role == SW_FUSE_ALONE || role == SW_FUSE_INDEXED ||
-	    r.n > MAX_READERS) {
+	    r.n > (f->cheap[id] ? MAX_READERS : MAX_COPIED_READERS)) {
 		begin(f, role, id);
 		return;
 	}
