@@ -101,7 +101,8 @@ sw_status sw_sidecar_read(const char *path, const sw_program *program, sw_sideca
                           sw_error *err);
 /* Fill a sidecar from the program alone. Names come from op metadata or parameter names; state from
  * the aliases; float inputs are normal(0, 0.02), integers and pred 0 or 1. Roles: aliased ->
- * PARAMETER (MOMENT if the name says mu/nu/momentum, COUNTER if it holds integers), other -> DATA.
+ * PARAMETER (MOMENT if the name says mu/nu/momentum, or a root is taken of its next value, as of
+ * second moments; COUNTER if it holds integers), other -> DATA.
  * Moments start as zeros, and tests fill them with small positive numbers; counters start at 0. An
  * output that is not state is the LOSS if it is the only real scalar, else OTHER. */
 void sw_sidecar_default(const sw_program *program, sw_sidecar *sidecar);

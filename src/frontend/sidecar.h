@@ -27,4 +27,8 @@ static inline sw_shape sw_sidecar_input_shape(const sw_sidecar_reader *x, uint32
 	return sw_value_shape(x->program, x->inputs[input]);
 }
 
+/* Set rooted[i] for each input with state[i] whose next value a root is taken of (state_roots.c). */
+void sw_state_find_roots(const sw_program *program, const sw_id *inputs, uint32_t n_inputs,
+                         const bool *state, bool *rooted);
+
 #endif

@@ -33,7 +33,7 @@ static const char *default_name(const sw_sidecar_reader *x, uint32_t input)
 	return sw_arena_printf(&x->sidecar->arena, "%s.%u", name, value->index);
 }
 
-static void default_input(const sw_sidecar_reader *x, uint32_t i, bool aliased)
+static void default_input(const sw_sidecar_reader *x, uint32_t i, bool aliased, bool rooted)
 {
 	sw_input_info *input = &x->sidecar->inputs[i];
 	sw_type_kind kind = sw_type_kind_of(sw_sidecar_input_shape(x, i).type);
@@ -47,7 +47,7 @@ static void default_input(const sw_sidecar_reader *x, uint32_t i, bool aliased)
 	input->random = input->init;
 	if (input->role == SW_ROLE_COUNTER)
 		input->random = (sw_fill){SW_FILL_INTEGERS, 0, 2, NULL, 0};
-	if (input->role == SW_ROLE_PARAMETER && names_moment(input->name)) {
+	if (input->role == SW_ROLE_PARAMETER && (rooted || names_moment(input->name))) {
 		input->role = SW_ROLE_MOMENT;
 		input->init = (sw_fill){.kind = SW_FILL_ZEROS};
 		input->random = (sw_fill){SW_FILL_UNIFORM, 1e-4, 1e-2, NULL, 0};
@@ -87,8 +87,10 @@ void sw_sidecar_default(const sw_program *program, sw_sidecar *sidecar)
 	for (uint32_t i = 0; i < x.n_outputs; i++)
 		if (x.aliases[i] >= 0)
 			aliased[x.aliases[i]] = true;
+	bool *rooted = SW_NEW_N(&sidecar->arena, bool, x.n_inputs);
+	sw_state_find_roots(program, x.inputs, x.n_inputs, aliased, rooted);
 	for (uint32_t i = 0; i < x.n_inputs; i++)
-		default_input(&x, i, aliased[i]);
+		default_input(&x, i, aliased[i], rooted[i]);
 	default_outputs(&x);
 }
 
