@@ -16,6 +16,9 @@ typedef struct stored_program {
 typedef struct stored_slice {
 	int32_t n_stages;
 	sw_cluster *cluster;
+	/* The grid of the first stage that was planned with a strategy that tries many: AxoNN's.
+	 * Others have the same. "": none was. */
+	char grid[48];
 } stored_slice;
 
 struct sw_stage_store {
@@ -139,7 +142,7 @@ sw_status sw_stage_store_slice(sw_stage_store *s, int32_t n_stages, const sw_clu
 		free(made);
 		return status;
 	}
-	sw_vec_push(&s->slices, ((stored_slice){n_stages, made}));
+	sw_vec_push(&s->slices, ((stored_slice){n_stages, made, ""}));
 	*slice = made;
 	return SW_OK;
 }
@@ -175,6 +178,25 @@ bool sw_stage_store_has(const sw_stage_store *store, const sw_stage_step *step,
 	return find_plan(store, key_of(step, sidecar, how)) != NULL;
 }
 
+/* Where the grid of a slice is kept; NULL: the strategy has one mesh, or all are asked for. */
+static char *grid_of(const sw_stage_store *s, const sw_cluster *slice)
+{
+	const sw_plan_strategy *strategy = &s->request->options->plan.strategy;
+	bool is_free = strategy->kind == SW_PLAN_AXONN && strategy->size[0] == 0;
+	for (size_t i = 0; i < s->slices.len && is_free; i++)
+		if (s->slices.data[i].cluster == slice)
+			return s->slices.data[i].grid;
+	return NULL;
+}
+
+static void keep_grid(const sw_plan *plan, char *grid)
+{
+	const char *end = strstr(plan->chosen, ", ");
+	sw_text_cut(plan->chosen, grid, sizeof(((stored_slice *)0)->grid));
+	if (end && (size_t)(end - plan->chosen) < strlen(grid))
+		grid[end - plan->chosen] = '\0';
+}
+
 static void plan_step(sw_stage_store *s, const sw_stage_step *step, const sw_sidecar *sidecar,
                       const sw_stage_planning *how, sw_stored_plan *out)
 {
@@ -185,6 +207,9 @@ static void plan_step(sw_stage_store *s, const sw_stage_step *step, const sw_sid
 	own.least = NULL;
 	own.memory_bytes = how->memory_bytes;
 	own.mesh = own.strategy.kind == SW_PLAN_AUTO ? how->mesh : NULL;
+	char *grid = grid_of(s, how->slice);
+	if (grid && *grid)
+		own.mesh = grid;
 	if (left_s <= 0) {
 		out->status = sw_fail(&out->err, SW_NO, "the time limit left nothing for it");
 		return;
@@ -192,6 +217,8 @@ static void plan_step(sw_stage_store *s, const sw_stage_step *step, const sw_sid
 	own.time_limit_s = isfinite(left_s) ? left_s : 0;
 	out->status = sw_plan_make(step->program, s->request->program_path, sidecar, how->slice,
 	                           &own, &out->plan, &out->err);
+	if (grid && out->status == SW_OK && !*grid)
+		keep_grid(out->plan, grid);
 	out->op_s = sw_alloc(sizeof(double) * (step->program->ops.len + 1));
 	if (out->status == SW_OK)
 		out->status = sw_stage_times_of(out->plan, step, how->cut, &out->times, out->op_s,

@@ -293,6 +293,32 @@ static void updates_stay_where_their_parameters_are(void **state)
 	close_program(&t);
 }
 
+/* AxoNN's grid is chosen by one stage: the others are planned on it alone. */
+static void stages_share_a_grid(void **state)
+{
+	(void)state;
+	staged_plan t;
+	sw_pipelined_options options = {.n_stages = 2, .microbatches = 4, .schedule = SW_1F1B};
+	open_program(&t, "mlp", "local-2x4");
+	options.plan = (sw_plan_options){.quiet = true, .remat = "none"};
+	assert_int_equal(sw_plan_strategy_parse("axonn", &options.plan.strategy, &t.err), SW_OK);
+	if (sw_pipelined_make(t.program, "program.hlo", &t.sidecar, &t.cluster, &options, &t.plan,
+	                      &t.err))
+		fail_msg("%s", t.err.message);
+	const sw_planned_stage *stages = t.plan->stages;
+	assert_int_equal(stages[1].like, 1);
+	assert_int_equal(strncmp(stages[0].chosen, "axonn:", 6), 0);
+	assert_string_equal(stages[0].chosen, stages[1].chosen);
+	/* Of the second stage, one grid was costed. */
+	int64_t costed[2] = {0};
+	for (int i = 0; i < 2; i++)
+		for (size_t k = 0; k < stages[i].plan->alternatives.len; k++)
+			costed[i] += stages[i].plan->alternatives.data[k].untried == SW_UNTRIED_NOT;
+	assert_true(costed[0] > 1);
+	assert_int_equal(costed[1], 1);
+	close_program(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -302,6 +328,7 @@ int main(void)
 		cmocka_unit_test(memory_is_kept),
 		cmocka_unit_test(files_read_back),
 		cmocka_unit_test(refusals_say_why),
+		cmocka_unit_test(stages_share_a_grid),
 		cmocka_unit_test(updates_stay_where_their_parameters_are),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
