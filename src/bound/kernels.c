@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuse/fuse.h"
+
 #define MAX_FACTORS 16 /* of a rule that are looked at; further ones count as fully divided */
 
 typedef struct division {
@@ -24,6 +26,7 @@ typedef struct division {
 	const sw_rule *rule;
 	double flops;
 	int64_t microbatches;                   /* the most in which the op may run */
+	bool attention;                         /* the op may be a product of attention */
 	int32_t n;                              /* factors that are looked at */
 	int32_t n_primes, primes[SW_MAX_ATOMS]; /* of the number of devices, descending */
 	int64_t parts[MAX_FACTORS];
@@ -88,7 +91,7 @@ static double flops_of_way(const division *d)
 {
 	const sw_op *op = d->op;
 	double flops = least_flops(d);
-	if (op->opcode != SW_OP_DOT || sw_cost_may_be_attention(op) ||
+	if (op->opcode != SW_OP_DOT || d->attention ||
 	    d->n < d->rule->n_factors)
 		return flops;
 	sw_ints lhs = op->attrs->dot.lhs_contracting, rhs = op->attrs->dot.rhs_contracting;
@@ -106,7 +109,7 @@ static double seconds_of_way(const division *d)
 		double times = sw_cost_traffic(d->op, i);
 		bytes += times > 0 ? times * value_bytes(d, i) * share_of_value(d, i) : 0;
 	}
-	return sw_cost_part(d->cluster, d->program, d->id, flops, bytes);
+	return sw_cost_part(d->cluster, d->program, d->id, d->attention, flops, bytes);
 }
 
 /* ---- all ways --------------------------------------------------------------------------- */
@@ -169,7 +172,8 @@ static double ideal_s(const division *d)
 	double most = scans(d->rule) ? devices * devices : devices;
 	for (uint32_t i = 0; i < d->op->n_operands + d->op->n_results; i++)
 		bytes += sw_cost_traffic(d->op, i) * value_bytes(d, i);
-	return sw_cost_part(d->cluster, d->program, d->id, d->flops / most, bytes / devices);
+	return sw_cost_part(d->cluster, d->program, d->id, d->attention, d->flops / most,
+	                    bytes / devices);
 }
 
 /* ---- ops that are not divided, or replaced ---------------------------------------------- */
@@ -223,7 +227,7 @@ static double least_s(division *d, sw_id id, const sw_rule *rule)
 		return 0;
 	/* a scan costs what the computation costs that it calls, which no strategy changes */
 	if (class == SW_CLASS_REGION && opcode != SW_OP_MAP)
-		return sw_cost_part(d->cluster, d->program, id, sw_op_flops(d->program, id),
+		return sw_cost_part(d->cluster, d->program, id, false, sw_op_flops(d->program, id),
 		                    sw_op_bytes(d->program, id));
 	if (may_be_replaced(opcode) && is_fitted(&d->cluster->device))
 		return least_overhead_s(&d->cluster->device);
@@ -251,9 +255,10 @@ static division division_of(const sw_cluster *cluster, const sw_program *program
 }
 
 double sw_bound_op_s(const sw_cluster *cluster, const sw_program *program, sw_id op,
-                     const sw_rule *rule)
+                     const sw_rule *rule, bool attention)
 {
 	division d = division_of(cluster, program);
+	d.attention = attention;
 	return least_s(&d, op, rule);
 }
 
@@ -266,6 +271,7 @@ typedef struct summation {
 	const sw_rule *const *rules;
 	const sw_id *twins;
 	const bool *looped; /* per op: it may run in a loop over microbatches */
+	const bool *attention; /* per op: sw_fuse_mark_attention */
 	int64_t batch;
 	double *counted_s; /* per class of twins: what was counted of it */
 } summation;
@@ -301,6 +307,7 @@ static double computation_s(summation *s, int32_t computation)
 			continue;
 		}
 		s->d.microbatches = s->looped[id] ? s->batch : 1;
+		s->d.attention = s->attention[id];
 		double seconds = least_s(&s->d, id, s->rules[id]);
 		double *counted_s = &s->counted_s[s->twins[id]];
 		sum += SW_MAX(seconds - *counted_s, 0);
@@ -328,10 +335,13 @@ double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
 	sw_arena arena;
 	sw_arena_init(&arena);
 	bool *looped = SW_NEW_N(&arena, bool, program->ops.len + 1);
+	bool *attention = SW_NEW_N(&arena, bool, program->ops.len + 1);
 	int64_t batch = find_looped(program, sidecar, looped);
+	sw_fuse_mark_attention(program, cluster->device.fusion, attention);
 	summation s = {.d = division_of(cluster, program),
 	               .rules = rules,
 	               .looped = looped,
+	               .attention = attention,
 	               .batch = batch,
 	               .twins = sw_bound_twins(program, looped, &arena),
 	               .counted_s = SW_NEW_N(&arena, double, program->ops.len + 1)};

@@ -93,9 +93,9 @@ double sw_cost_fitted(const sw_device *device, sw_family family, sw_type type,
 double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id op);
 /* Return seconds that no execution of the op on smaller shapes is below, if it does `flops`
  * operations (sw_op_flops) and moves `bytes` at least (sum of sw_cost_traffic * bytes). The shapes
- * of `op` itself do not matter. */
-double sw_cost_part(const sw_cluster *cluster, const sw_program *program, sw_id op, double flops,
-                    double bytes);
+ * of `op` itself do not matter. attention: the op may be one of attention's products. */
+double sw_cost_part(const sw_cluster *cluster, const sw_program *program, sw_id op, bool attention,
+                    double flops, double bytes);
 /* May the op be one of attention's products, on a device that fuses? Those have a batch, and their
  * kernels have rates and tiles of their own. */
 bool sw_cost_may_be_attention(const sw_op *op);

@@ -234,7 +234,7 @@ bool sw_cost_may_be_attention(const sw_op *op)
  * What is left of it are the operations of products: those of a batch may be attention's, half of
  * which a causal mask saves. */
 static double part_of_fused(const sw_device *device, const sw_program *program, sw_id id,
-                            double flops)
+                            bool attention, double flops)
 {
 	const sw_op *op = sw_op_at(program, id);
 	const sw_kernel_fit *fit = &device->kernels[sw_cost_family(program, id)];
@@ -244,7 +244,7 @@ static double part_of_fused(const sw_device *device, const sw_program *program, 
 		return 0;
 	if (fit->given)
 		share = fit->flops_per_s > 0 ? fit->flops_per_s / device->flops[SW_F32] : INFINITY;
-	if (sw_cost_may_be_attention(op))
+	if (attention)
 		share = 2 * fmax(share, fmax(device->attention_efficiency,
 		                             device->attention_gradient_efficiency));
 	return flops / (peak * share);
@@ -252,15 +252,15 @@ static double part_of_fused(const sw_device *device, const sw_program *program, 
 
 /* Of a fit, the terms of calls, rows and bytes are left out: smaller shapes may have fewer rows,
  * and bytes that fit in the cache. */
-double sw_cost_part(const sw_cluster *cluster, const sw_program *program, sw_id id, double flops,
-                    double bytes)
+double sw_cost_part(const sw_cluster *cluster, const sw_program *program, sw_id id, bool attention,
+                    double flops, double bytes)
 {
 	const sw_device *device = &cluster->device;
 	sw_family family = sw_cost_family(program, id);
 	if (family == SW_FAMILY_COUNT)
 		return 0;
 	if (device->fusion != SW_FUSION_NONE)
-		return part_of_fused(device, program, id, flops);
+		return part_of_fused(device, program, id, attention, flops);
 	if (device->kernels[family].given) {
 		const sw_op *op = sw_op_at(program, id);
 		sw_kernel_work work = {.flops = effort_of(op) * flops};

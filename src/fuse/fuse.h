@@ -55,6 +55,10 @@ typedef struct sw_kernels {
 void sw_kernels_find(sw_kernels *kernels, const sw_program *program, sw_fusion device);
 void sw_kernels_clear(sw_kernels *kernels);
 
+/* Mark the dots ([ops.len]) that may be products of attention in a program of any device: those with
+ * a batch, and those around a softmax that is none over a vocabulary. O(uses). */
+void sw_fuse_mark_attention(const sw_program *program, sw_fusion device, bool *marked);
+
 /* Write the program in which each kernel of several ops is one fusion op. Everything else keeps its
  * name and its order, but for kernels that must stand behind what they read. With SW_FUSION_NONE
  * the result is a copy. The caller owns *out (sw_program_free). Errors: internal ones only. */

@@ -10,6 +10,7 @@
  * of constants and single numbers alone, like a causal mask.
  */
 #include "fuse/internal.h"
+#include "fuse/scores.h"
 #include "rewrite/rewrite.h"
 
 #include <stdlib.h>
@@ -569,6 +570,48 @@ void sw_kernels_find_inside(sw_kernels *kernels, const sw_program *program, sw_f
 			sw_mark_planned(program, program->ops.data[i].called[0], planned);
 	find_in(kernels, program, device, planned);
 	free(planned);
+}
+
+/* Mark the dots of a computation's regions with a softmax that is not one over a vocabulary. */
+static void mark_softmaxes(sw_fuser *f, int32_t computation, bool *marked)
+{
+	sw_score_regions regions;
+	sw_score_regions_find(&regions, f, computation);
+	for (uint32_t r = 0; r < regions.list.len; r++) {
+		const sw_score_region *region = &regions.list.data[r];
+		sw_scores scores;
+		if (region->same != r || !region->softmax)
+			continue;
+		sw_scores_analyse(&scores, &regions, r);
+		if (!scores.refused.text && sw_score_is_vocabulary(&scores))
+			continue;
+		for (uint32_t i = 0; i < region->n_ops; i++)
+			if (sw_op_at(f->program, region->ops[i])->opcode == SW_OP_DOT)
+				marked[region->ops[i]] = true;
+	}
+	sw_score_regions_clear(&regions);
+}
+
+void sw_fuse_mark_attention(const sw_program *program, sw_fusion device, bool *marked)
+{
+	sw_kernels kernels = {.program = program};
+	sw_arena scratch;
+	for (size_t i = 0; i < program->ops.len; i++)
+		marked[i] = program->ops.data[i].opcode == SW_OP_DOT &&
+		            program->ops.data[i].attrs->dot.lhs_batch.n > 0;
+	if (device == SW_FUSION_NONE)
+		return;
+	sw_arena_init(&kernels.arena);
+	sw_arena_init(&scratch);
+	sw_fuser f = fuser_new(&kernels, device, &scratch);
+	bool *planned = SW_NEW_N(&scratch, bool, program->computations.len + 1);
+	sw_mark_planned(program, program->entry, planned);
+	for (int32_t c = 0; c < (int32_t)program->computations.len; c++)
+		if (planned[c])
+			mark_softmaxes(&f, c, marked);
+	fuser_clear(&f);
+	sw_arena_clear(&scratch);
+	sw_kernels_clear(&kernels);
 }
 
 void sw_kernels_clear(sw_kernels *kernels)

@@ -50,7 +50,8 @@ static double fused_s(const sw_kernels *kernels, const sw_cluster *cluster, sw_i
 	double flops = sw_cost_may_be_attention(sw_op_at(program, id))
 	                       ? sw_op_flops(program, id)
 	                       : sw_cost_flops(cluster, program, id);
-	double operations = sw_cost_part(cluster, program, id, flops, 0);
+	double operations = sw_cost_part(
+		cluster, program, id, sw_cost_may_be_attention(sw_op_at(program, id)), flops, 0);
 	double work = fmax(operations, fmax(alone - overhead, 0) * moved_share(kernels, id));
 	return work / devices + (ends_kernel(kernels, id) ? overhead : 0);
 }

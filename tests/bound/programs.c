@@ -161,6 +161,41 @@ static void write_running_total(sw_rng *rng, sw_text *text)
 	             b, n, b, n, n, back ? 0 : n - 1, back ? n - 1 : 0, b, n);
 }
 
+/* Attention of one head, whose products have no batch; half of the time it is causal. */
+static void write_softmax(sw_rng *rng, sw_text *text)
+{
+	int t = 2048 * size_of(rng), d = 64 * between(rng, 1, 3);
+	bool causal = sw_rng_below(rng, 2);
+	sw_text_addf(text,
+	             "HloModule softmax\nmax.f32 {\n a.3 = f32[] parameter(0)\n"
+	             " b.3 = f32[] parameter(1)\n ROOT m.3 = f32[] maximum(a.3, b.3)\n}\n" ADD
+	             "ENTRY main {\n q = f32[%d,%d] parameter(0)\n k = f32[%d,%d] parameter(1)\n"
+	             " v = f32[%d,%d] parameter(2)\n low = f32[] constant(-inf)\n"
+	             " zero = f32[] constant(0)\n"
+	             " s = f32[%d,%d] dot(q, k), lhs_contracting_dims={1}, "
+	             "rhs_contracting_dims={1}\n",
+	             t, d, t, d, t, d, t, t);
+	if (causal)
+		sw_text_addf(text,
+		             " i = s32[%d,%d] iota(), iota_dimension=0\n"
+		             " j = s32[%d,%d] iota(), iota_dimension=1\n"
+		             " c = pred[%d,%d] compare(i, j), direction=GE\n"
+		             " n = f32[%d,%d] broadcast(low), dimensions={}\n"
+		             " w = f32[%d,%d] select(c, s, n)\n",
+		             t, t, t, t, t, t, t, t, t, t);
+	sw_text_addf(text,
+	             " r = f32[%d] reduce(%s, low), dimensions={1}, to_apply=max.f32\n"
+	             " e = f32[%d,%d] broadcast(r), dimensions={0}\n"
+	             " f = f32[%d,%d] subtract(%s, e)\n g = f32[%d,%d] exponential(f)\n"
+	             " h = f32[%d] reduce(g, zero), dimensions={1}, to_apply=add.f32\n"
+	             " l = f32[%d,%d] broadcast(h), dimensions={0}\n"
+	             " p = f32[%d,%d] divide(g, l)\n"
+	             " ROOT o = f32[%d,%d] dot(p, v), lhs_contracting_dims={1}, "
+	             "rhs_contracting_dims={0}\n}\n",
+	             t, causal ? "w" : "s", t, t, t, t, causal ? "w" : "s", t, t, t, t, t, t, t, t,
+	             d);
+}
+
 /* ---- indices, slices, orders ------------------------------------------------------------ */
 
 static void write_table(sw_rng *rng, sw_text *text)
@@ -245,6 +280,7 @@ const written_kind WRITTEN_KINDS[] = {
 	{"branches", write_branches},
 	{"convolution", write_convolution},
 	{"running total", write_running_total},
+	{"softmax", write_softmax},
 	{"table", write_table},
 	{"pieces", write_pieces},
 	{"order", write_order},

@@ -109,6 +109,46 @@ static void a_step_below_the_bound_is_said_and_not_cut(void **state)
 	close_planned(&p);
 }
 
+/* Causal attention of one head, whose products have no batch: a kernel computes half of them. */
+static void attention_of_one_head_is_not_below_the_bound(void **state)
+{
+	static const char hlo[] =
+		"HloModule head\n"
+		"max.f32 {\n a.1 = f32[] parameter(0)\n b.1 = f32[] parameter(1)\n"
+		" ROOT m.1 = f32[] maximum(a.1, b.1)\n}\n"
+		"add.f32 {\n a.2 = f32[] parameter(0)\n b.2 = f32[] parameter(1)\n"
+		" ROOT s.2 = f32[] add(a.2, b.2)\n}\n"
+		"ENTRY main {\n q = f32[8192,64] parameter(0)\n k = f32[8192,64] parameter(1)\n"
+		" v = f32[8192,64] parameter(2)\n low = f32[] constant(-inf)\n"
+		" zero = f32[] constant(0)\n"
+		" s = f32[8192,8192] dot(q, k), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
+		" i = s32[8192,8192] iota(), iota_dimension=0\n"
+		" j = s32[8192,8192] iota(), iota_dimension=1\n"
+		" c = pred[8192,8192] compare(i, j), direction=GE\n"
+		" n = f32[8192,8192] broadcast(low), dimensions={}\n"
+		" w = f32[8192,8192] select(c, s, n)\n"
+		" r = f32[8192] reduce(w, low), dimensions={1}, to_apply=max.f32\n"
+		" e = f32[8192,8192] broadcast(r), dimensions={0}\n"
+		" f = f32[8192,8192] subtract(w, e)\n g = f32[8192,8192] exponential(f)\n"
+		" h = f32[8192] reduce(g, zero), dimensions={1}, to_apply=add.f32\n"
+		" l = f32[8192,8192] broadcast(h), dimensions={0}\n"
+		" p = f32[8192,8192] divide(g, l)\n"
+		" ROOT o = f32[8192,64] dot(p, v), lhs_contracting_dims={1}, "
+		"rhs_contracting_dims={0}\n}\n";
+	static const char *const devices[] = {"1x2", "1x1"};
+	planned p;
+	sw_error err;
+	(void)state;
+	open_text(hlo, "a100-8x8.yaml", &p);
+	for (size_t i = 0; i < SW_COUNT(devices); i++) {
+		check(sw_cluster_take(&p.cluster, devices[i], &err), &err);
+		plan(&p, "dp", NULL);
+		assert_false(has_warning(p.plan, "internal error"));
+		assert_true(p.plan->lower_bound_s > 0 && p.plan->lower_bound_s <= step_of(&p));
+	}
+	close_planned(&p);
+}
+
 /* A call with a signature on an axis along which its operations shrink as the square of what a
  * device has: no bound may take them for a plain share. Its workspace counts as memory. */
 static void calls_are_bounded_by_their_bytes_and_need_their_workspace(void **state)
@@ -296,6 +336,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pins_on_two_devices_are_not_below_the_bound),
 		cmocka_unit_test(a_step_below_the_bound_is_said_and_not_cut),
+		cmocka_unit_test(attention_of_one_head_is_not_below_the_bound),
 		cmocka_unit_test(calls_are_bounded_by_their_bytes_and_need_their_workspace),
 		cmocka_unit_test(what_cant_be_split_counts_in_full),
 		cmocka_unit_test(long_chains_are_divided_on_all_axes),
