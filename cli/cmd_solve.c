@@ -323,10 +323,13 @@ static sw_status report(cli *c, answer *a, sw_error *err)
 	sw_text text = {0};
 	sw_status status = check_answer(a, err);
 	if (status == SW_OK)
+		describe(a, &text); /* before the file is written, as memory may run out */
+	if (status == SW_OK)
 		status = write_assignment(a, err);
-	if (status)
+	if (status) {
+		sw_text_clear(&text);
 		return status;
-	describe(a, &text);
+	}
 	if (c->values.output && strcmp(c->values.output, "-") == 0 && !c->values.quiet)
 		fputs(text.data, stderr);
 	else if (!c->values.output || strcmp(c->values.output, "-") != 0)

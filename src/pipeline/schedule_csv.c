@@ -149,7 +149,7 @@ static sw_status take_rows(csv_reader *r)
 		if (length || r->at < r->end)
 			status = take_row(r, row, length);
 	}
-	if (status == SW_OK && r->passes == 0)
+	if (status == SW_OK && (r->passes == 0 || r->n_microbatches == 0)) /* nothing but updates */
 		return sw_fail_at(r->err, SW_ERR_INPUT, r->name, 0, 0,
 		                  "there are no actions in it; expected a row per rank, with "
 		                  "cells such as 0F1");
