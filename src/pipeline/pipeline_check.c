@@ -31,6 +31,10 @@ static sw_status note_action(seen_actions *x, int32_t rank, uint32_t position, s
 		return fail_at_action(a, "there is no such stage", err);
 	if (s->rank_of_stage[a.stage] != rank)
 		return fail_at_action(a, "another rank has this stage too", err);
+	if ((a.kind == SW_SEND_FORWARD || a.kind == SW_RECEIVE_BACKWARD) && sw_stage_is_last(s, a.stage))
+		return fail_at_action(a, "no stage follows this one", err);
+	if ((a.kind == SW_SEND_BACKWARD || a.kind == SW_RECEIVE_FORWARD) && sw_stage_is_first(s, a.stage))
+		return fail_at_action(a, "no stage is before this one", err);
 	if (a.kind > SW_RECEIVE_BACKWARD)
 		return SW_OK;
 	if (a.microbatch < 0 || a.microbatch >= s->n_microbatches)
