@@ -141,14 +141,15 @@ static sw_status take_rows(csv_reader *r)
 		while (r->at + n < r->end && r->at[n] != '\n')
 			n++;
 		r->line++;
-		/* A blank last line is no rank. */
 		const char *row = r->at;
 		size_t length = n;
 		r->at += SW_MIN(n + 1, (size_t)(r->end - r->at));
 		trim(&row, &length);
-		if (length || r->at < r->end)
-			status = take_row(r, row, length);
+		status = take_row(r, row, length);
 	}
+	/* what is blank at the end is no rank */
+	for (; r->rows.len && r->rows.data[r->rows.len - 1].len == 0; r->rows.len--)
+		sw_vec_clear(&r->rows.data[r->rows.len - 1]);
 	if (status == SW_OK && (r->passes == 0 || r->n_microbatches == 0)) /* nothing but updates */
 		return sw_fail_at(r->err, SW_ERR_INPUT, r->name, 0, 0,
 		                  "there are no actions in it; expected a row per rank, with "
