@@ -25,25 +25,6 @@ typedef struct attention {
 	sw_shape scores; /* [b, n, t, s] in f32 */
 } attention;
 
-static sw_id binary(const attention *a, sw_opcode opcode, sw_id x, sw_id y)
-{
-	return sw_emit_binary(a->call->out, a->call->c, opcode, x, y);
-}
-
-static sw_id number(const attention *a, sw_shape shape, double value)
-{
-	sw_program *out = a->call->out;
-	return sw_emit_broadcast(out, a->call->c,
-	                         sw_emit_scalar(out, a->call->c, shape.type, value), shape, NULL);
-}
-
-static sw_id converted(const attention *a, sw_id x, sw_type type)
-{
-	return sw_value_shape(a->call->out, x).type == type
-	               ? x
-	               : sw_emit_convert(a->call->out, a->call->c, x, type);
-}
-
 /* ---- operands --------------------------------------------------------------------------- */
 
 /* Transpose an operand to [b, n, t, h]: b and n are the batch of its dot; `depth` is the place of
@@ -107,9 +88,9 @@ static sw_id visible(const attention *a)
 	sw_id t = sw_emit_iota(out, c, shape, 0), s = sw_emit_iota(out, c, shape, 1);
 	sw_id seen = sw_emit_compare(out, c, SW_GE, t, s);
 	if (a->window > 0) {
-		sw_id near = sw_emit_compare(out, c, SW_LT, binary(a, SW_OP_SUBTRACT, t, s),
-		                             number(a, shape, (double)a->window));
-		seen = binary(a, SW_OP_AND, seen, near);
+		sw_id near = sw_emit_compare(out, c, SW_LT, sw_call_binary(a->call, SW_OP_SUBTRACT, t, s),
+		                             sw_call_filled(a->call, shape, (double)a->window));
+		seen = sw_call_binary(a->call, SW_OP_AND, seen, near);
 	}
 	all.type = SW_PRED;
 	return sw_emit_broadcast(out, c, seen, all, last);
@@ -132,10 +113,10 @@ static bool add_bias(const attention *a, uint32_t operand, sw_id *scores)
 			sizes[n++] = bias.dims[d];
 		}
 	}
-	sw_id x = converted(a, a->call->operands[operand], SW_F32);
+	sw_id x = sw_call_converted(a->call, a->call->operands[operand], SW_F32);
 	if (n < 4)
 		x = sw_emit_reshape(out, a->call->c, x, sizes, n);
-	*scores = binary(a, SW_OP_ADD, *scores,
+	*scores = sw_call_binary(a->call, SW_OP_ADD, *scores,
 	                 n < 4 ? sw_emit_broadcast(out, a->call->c, x, a->scores, kept) : x);
 	return true;
 }
@@ -158,21 +139,21 @@ static bool softmax(attention *a, sw_id q, sw_id k, int32_t bias, sw_id *p, sw_i
 {
 	sw_program *out = a->call->out;
 	int32_t c = a->call->c;
-	sw_id s = converted(a, dot(a, q, 3, k, 3), SW_F32);
+	sw_id s = sw_call_converted(a->call, dot(a, q, 3, k, 3), SW_F32);
 	a->scores = sw_value_shape(out, s);
 	if (a->scale != 1)
-		s = binary(a, SW_OP_MULTIPLY, s, number(a, a->scores, a->scale));
+		s = sw_call_binary(a->call, SW_OP_MULTIPLY, s, sw_call_filled(a->call, a->scores, a->scale));
 	if (bias >= 0 && !add_bias(a, (uint32_t)bias, &s))
 		return false;
 	if (a->causal || a->window > 0)
-		s = sw_emit_select(out, c, visible(a), s, number(a, a->scores, -1e30));
+		s = sw_emit_select(out, c, visible(a), s, sw_call_filled(a->call, a->scores, -1e30));
 	sw_id most = over_keys(a, SW_MONOID_MAX, s);
 	sw_id e = sw_emit_unary(out, c, SW_OP_EXPONENTIAL,
-	                        binary(a, SW_OP_SUBTRACT, s, spread(a, most)));
+	                        sw_call_binary(a->call, SW_OP_SUBTRACT, s, spread(a, most)));
 	sw_id sum = over_keys(a, SW_MONOID_SUM, e);
-	*p = binary(a, SW_OP_DIVIDE, e, spread(a, sum));
+	*p = sw_call_binary(a->call, SW_OP_DIVIDE, e, spread(a, sum));
 	if (statistics)
-		*statistics = binary(a, SW_OP_ADD, most, sw_emit_unary(out, c, SW_OP_LOG, sum));
+		*statistics = sw_call_binary(a->call, SW_OP_ADD, most, sw_emit_unary(out, c, SW_OP_LOG, sum));
 	return true;
 }
 
@@ -237,7 +218,7 @@ bool sw_call_attention(sw_known_call *call)
 	if (!agree(&a, q, k, v) || !softmax(&a, q, k, has_bias(&a) ? 3 : -1, &p, &statistics))
 		return false;
 	sw_type type = sw_value_shape(call->out, v).type;
-	call->results[0] = converted(&a, dot(&a, converted(&a, p, type), 3, v, 2),
+	call->results[0] = sw_call_converted(a.call, dot(&a, sw_call_converted(a.call, p, type), 3, v, 2),
 	                             sw_call_result(call, 0).type);
 	for (uint32_t i = 1; i < n; i++)
 		call->results[i] = i == 1 && n > 2 ? statistics : sw_call_zeros(call, i);
@@ -295,7 +276,7 @@ static sw_id sum_heads(const attention *a, sw_id x, int64_t heads)
 	if (s.dims[1] == heads)
 		return x;
 	int64_t wide[5] = {s.dims[0], heads, s.dims[1] / heads, s.dims[2], s.dims[3]};
-	sw_id apart = converted(a, sw_emit_reshape(out, a->call->c, x, wide, 5), SW_F32);
+	sw_id apart = sw_call_converted(a->call, sw_emit_reshape(out, a->call->c, x, wide, 5), SW_F32);
 	return sw_emit_reduce(out, a->call->c, SW_MONOID_SUM, apart,
 	                      sw_emit_scalar(out, a->call->c, SW_F32, 0), &shared, 1);
 }
@@ -324,25 +305,25 @@ bool sw_call_attention_gradient(sw_known_call *call)
 	    !softmax(&a, g.q, g.k, has_bias(&a) ? 5 : -1, &p, NULL))
 		return false;
 	sw_type type = sw_value_shape(call->out, g.q).type;
-	sw_id d_p = converted(&a, dot(&a, g.d_o, 3, g.v, 3), SW_F32);
-	sw_id both = binary(&a, SW_OP_MULTIPLY, converted(&a, g.d_o, SW_F32),
-	                    converted(&a, g.o, SW_F32));
-	sw_id d_s = binary(&a, SW_OP_MULTIPLY, p,
-	                   binary(&a, SW_OP_SUBTRACT, d_p,
+	sw_id d_p = sw_call_converted(a.call, dot(&a, g.d_o, 3, g.v, 3), SW_F32);
+	sw_id both = sw_call_binary(a.call, SW_OP_MULTIPLY, sw_call_converted(a.call, g.d_o, SW_F32),
+	                    sw_call_converted(a.call, g.o, SW_F32));
+	sw_id d_s = sw_call_binary(a.call, SW_OP_MULTIPLY, p,
+	                   sw_call_binary(a.call, SW_OP_SUBTRACT, d_p,
 	                          spread(&a, over_keys(&a, SW_MONOID_SUM, both))));
 	uint32_t results = 3;
 	if (has_bias(&a) && call->op->n_results > 4)
 		call->results[results++] =
-			converted(&a, bias_gradient(&a, d_s, sw_call_operand(call, 5)),
+			sw_call_converted(a.call, bias_gradient(&a, d_s, sw_call_operand(call, 5)),
 		                  sw_call_result(call, 3).type);
 	if (a.scale != 1)
-		d_s = binary(&a, SW_OP_MULTIPLY, d_s, number(&a, a.scores, a.scale));
-	d_s = converted(&a, d_s, type);
+		d_s = sw_call_binary(a.call, SW_OP_MULTIPLY, d_s, sw_call_filled(a.call, a.scores, a.scale));
+	d_s = sw_call_converted(a.call, d_s, type);
 	sw_id d_k = sum_heads(&a, dot(&a, d_s, 2, g.q, 2), g.heads);
-	sw_id d_v = sum_heads(&a, dot(&a, converted(&a, p, type), 2, g.d_o, 2), g.heads);
-	call->results[0] = converted(&a, dot(&a, d_s, 3, g.k, 2), sw_call_result(call, 0).type);
-	call->results[1] = converted(&a, d_k, sw_call_result(call, 1).type);
-	call->results[2] = converted(&a, d_v, sw_call_result(call, 2).type);
+	sw_id d_v = sum_heads(&a, dot(&a, sw_call_converted(a.call, p, type), 2, g.d_o, 2), g.heads);
+	call->results[0] = sw_call_converted(a.call, dot(&a, d_s, 3, g.k, 2), sw_call_result(call, 0).type);
+	call->results[1] = sw_call_converted(a.call, d_k, sw_call_result(call, 1).type);
+	call->results[2] = sw_call_converted(a.call, d_v, sw_call_result(call, 2).type);
 	for (uint32_t i = results; i < call->op->n_results; i++)
 		call->results[i] = sw_call_zeros(call, i);
 	return true;

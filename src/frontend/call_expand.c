@@ -140,11 +140,27 @@ bool sw_call_is_float(const sw_known_call *call)
 	return is;
 }
 
+sw_id sw_call_binary(const sw_known_call *call, sw_opcode opcode, sw_id x, sw_id y)
+{
+	return sw_emit_binary(call->out, call->c, opcode, x, y);
+}
+
+sw_id sw_call_filled(const sw_known_call *call, sw_shape shape, double value)
+{
+	return sw_emit_broadcast(call->out, call->c,
+	                         sw_emit_scalar(call->out, call->c, shape.type, value), shape, NULL);
+}
+
+sw_id sw_call_converted(const sw_known_call *call, sw_id x, sw_type type)
+{
+	return sw_value_shape(call->out, x).type == type
+	               ? x
+	               : sw_emit_convert(call->out, call->c, x, type);
+}
+
 sw_id sw_call_zeros(const sw_known_call *call, uint32_t result)
 {
-	sw_shape shape = sw_call_result(call, result);
-	return sw_emit_broadcast(call->out, call->c, sw_emit_scalar(call->out, call->c, shape.type, 0),
-	                         shape, NULL);
+	return sw_call_filled(call, sw_call_result(call, result), 0);
 }
 
 /* ---- the pass --------------------------------------------------------------------------- */

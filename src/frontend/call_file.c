@@ -80,15 +80,10 @@ static bool fits(const sw_op *op, const call_row *row)
 
 static sw_status give(call_file *f, sw_op *op, const call_row *row)
 {
-	uint32_t n = op->n_operands;
-	sw_shape *shapes = SW_NEW_N(&f->arena, sw_shape, n + op->n_results + 1);
 	sw_call_signature signature;
 	sw_error why = {0};
-	for (uint32_t i = 0; i < n + op->n_results; i++)
-		shapes[i] = sw_value_shape(f->program, i < n ? op->operands[i]
-		                                             : op->first_result + (i - n));
-	if (sw_call_signature_read(row->signature, shapes, n, shapes + n, op->n_results, &f->arena,
-	                           &signature, &why) != SW_OK)
+	if (sw_call_signature_fit(f->program, op, row->signature, &f->arena, &signature, &why) !=
+	    SW_OK)
 		return sw_fail_at(f->err, SW_ERR_INPUT, f->path, row->line, 0,
 		                  "'%s' in the program: %s",
 		                  op->name ? op->name : "", why.message);

@@ -14,28 +14,9 @@
 #include <string.h>
 #include <strings.h>
 
-static sw_id binary(const sw_known_call *call, sw_opcode opcode, sw_id x, sw_id y)
-{
-	return sw_emit_binary(call->out, call->c, opcode, x, y);
-}
-
-static sw_id number_like(const sw_known_call *call, sw_id x, double value)
-{
-	sw_shape shape = sw_value_shape(call->out, x);
-	return sw_emit_broadcast(call->out, call->c,
-	                         sw_emit_scalar(call->out, call->c, shape.type, value), shape, NULL);
-}
-
 static sw_id scaled(const sw_known_call *call, sw_id x, double by)
 {
-	return by == 1 ? x : binary(call, SW_OP_MULTIPLY, x, number_like(call, x, by));
-}
-
-static sw_id converted(const sw_known_call *call, sw_id x, sw_type type)
-{
-	return sw_value_shape(call->out, x).type == type
-	               ? x
-	               : sw_emit_convert(call->out, call->c, x, type);
+	return by == 1 ? x : sw_call_binary(call, SW_OP_MULTIPLY, x, sw_call_filled(call, sw_value_shape(call->out, x), by));
 }
 
 /* What a product is computed in: f32 at least, as the libraries do. */
@@ -61,18 +42,18 @@ static const json_t *part_of(const json_t *config, const char *key)
 /* Write x where it is positive, else 0. */
 static sw_id relu(const sw_known_call *call, sw_id x)
 {
-	return binary(call, SW_OP_MAXIMUM, x, number_like(call, x, 0));
+	return sw_call_binary(call, SW_OP_MAXIMUM, x, sw_call_filled(call, sw_value_shape(call->out, x), 0));
 }
 
 /* Write x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 (Hendrycks and Gimpel 2016). */
 static sw_id gelu(const sw_known_call *call, sw_id x)
 {
-	sw_id cube = binary(call, SW_OP_MULTIPLY, binary(call, SW_OP_MULTIPLY, x, x), x);
-	sw_id inner = binary(call, SW_OP_ADD, x, scaled(call, cube, 0.044715));
+	sw_id cube = sw_call_binary(call, SW_OP_MULTIPLY, sw_call_binary(call, SW_OP_MULTIPLY, x, x), x);
+	sw_id inner = sw_call_binary(call, SW_OP_ADD, x, scaled(call, cube, 0.044715));
 	sw_id tanh = sw_emit_unary(call->out, call->c, SW_OP_TANH,
 	                           scaled(call, inner, sqrt(2 / acos(-1))));
-	sw_id shifted = binary(call, SW_OP_ADD, tanh, number_like(call, tanh, 1));
-	return binary(call, SW_OP_MULTIPLY, scaled(call, x, 0.5), shifted);
+	sw_id shifted = sw_call_binary(call, SW_OP_ADD, tanh, sw_call_filled(call, sw_value_shape(call->out, tanh), 1));
+	return sw_call_binary(call, SW_OP_MULTIPLY, scaled(call, x, 0.5), shifted);
 }
 
 /* Write the product of the first two operands, plus the third where beta is not 0, in the type in
@@ -96,13 +77,13 @@ static bool product(const sw_known_call *call, const json_t *config, sw_id *resu
 	sw_error ignored;
 	if (sw_build_op(call->out, call->c, &spec, &dot, &ignored) != SW_OK)
 		return false;
-	*result = scaled(call, converted(call, dot, type), sw_call_number(config, "alpha_real", 1));
+	*result = scaled(call, sw_call_converted(call, dot, type), sw_call_number(config, "alpha_real", 1));
 	if (beta != 0) {
-		sw_id added = converted(call, call->operands[2], type);
+		sw_id added = sw_call_converted(call, call->operands[2], type);
 		if (!sw_shape_equal(sw_value_shape(call->out, added),
 		                    sw_value_shape(call->out, *result)))
 			return false;
-		*result = binary(call, SW_OP_ADD, *result, scaled(call, added, beta));
+		*result = sw_call_binary(call, SW_OP_ADD, *result, scaled(call, added, beta));
 	}
 	return true;
 }
@@ -114,7 +95,7 @@ bool sw_call_product(sw_known_call *call)
 	uint32_t operands;
 	if (call->op->n_operands < 2 || !product(call, config, &result, &operands))
 		return false;
-	call->results[0] = converted(call, result, sw_call_result(call, 0).type);
+	call->results[0] = sw_call_converted(call, result, sw_call_result(call, 0).type);
 	fill_rest(call, 1);
 	return true;
 }
@@ -135,17 +116,17 @@ bool sw_call_product_lt(sw_known_call *call)
 		    sw_call_operand(call, next).dims[0] != shape.dims[shape.rank - 1])
 			return false;
 		int64_t last = shape.rank - 1;
-		sw_id bias = converted(call, call->operands[next], shape.type);
-		x = binary(call, SW_OP_ADD, x,
+		sw_id bias = sw_call_converted(call, call->operands[next], shape.type);
+		x = sw_call_binary(call, SW_OP_ADD, x,
 		           sw_emit_broadcast(call->out, call->c, bias, shape, &last));
 	} else if (strcmp(epilogue, "DEFAULT") != 0 && strcmp(epilogue, "RELU") != 0 &&
 	           strncmp(epilogue, "GELU", 4) != 0) {
 		return false;
 	}
 	if (strstr(epilogue, "_AUX") && call->op->n_results > 1) /* what the derivative needs */
-		call->results[results++] = converted(call, x, sw_call_result(call, 1).type);
+		call->results[results++] = sw_call_converted(call, x, sw_call_result(call, 1).type);
 	x = strstr(epilogue, "RELU") ? relu(call, x) : strstr(epilogue, "GELU") ? gelu(call, x) : x;
-	call->results[0] = converted(call, x, sw_call_result(call, 0).type);
+	call->results[0] = sw_call_converted(call, x, sw_call_result(call, 0).type);
 	fill_rest(call, results);
 	return true;
 }
@@ -179,12 +160,21 @@ static bool has_groups(const sw_known_call *call)
 	return extra && strcmp(extra->text, "1") != 0;
 }
 
+/* Give the attributes a window of their own, and return its dimensions. */
+static sw_window_dim *own_window(const sw_known_call *call, sw_attrs *attrs)
+{
+	sw_window *w = &attrs->convolution.window;
+	sw_window_dim *dims =
+		sw_arena_copy(&call->out->arena, w->dims, sizeof(*dims) * (size_t)w->rank);
+	w->dims = dims;
+	return dims;
+}
+
 /* Of the forward convolution in `f`, the derivative by its input: a convolution of the gradient,
  * spread out by the stride, with the reversed kernel. */
 static void derive_input(const sw_known_call *call, const sw_attrs *f, sw_attrs *attrs)
 {
 	sw_shape gradient = sw_call_operand(call, 0), input = sw_call_result(call, 0);
-	sw_window w = f->convolution.window;
 	*attrs = *f;
 	attrs->convolution.input_batch = f->convolution.output_batch;
 	attrs->convolution.input_feature = f->convolution.output_feature;
@@ -194,10 +184,9 @@ static void derive_input(const sw_known_call *call, const sw_attrs *f, sw_attrs 
 	attrs->convolution.output_spatial = f->convolution.input_spatial;
 	attrs->convolution.kernel_input = f->convolution.kernel_output;
 	attrs->convolution.kernel_output = f->convolution.kernel_input;
-	attrs->convolution.window.dims =
-		sw_arena_copy(&call->out->arena, w.dims, sizeof(*w.dims) * (size_t)w.rank);
-	for (int32_t i = 0; i < w.rank; i++) {
-		sw_window_dim *d = (sw_window_dim *)&attrs->convolution.window.dims[i];
+	sw_window_dim *dims = own_window(call, attrs);
+	for (int32_t i = 0; i < f->convolution.window.rank; i++) {
+		sw_window_dim *d = &dims[i];
 		int64_t g = gradient.dims[f->convolution.output_spatial.v[i]];
 		int64_t spread = (g - 1) * d->stride + 1, reach = (d->size - 1) * d->rhs_dilate;
 		int64_t wanted = input.dims[f->convolution.input_spatial.v[i]];
@@ -214,7 +203,6 @@ static void derive_input(const sw_known_call *call, const sw_attrs *f, sw_attrs 
 static void derive_kernel(const sw_known_call *call, const sw_attrs *f, sw_attrs *attrs)
 {
 	sw_shape gradient = sw_call_operand(call, 1), input = sw_call_operand(call, 0);
-	sw_window w = f->convolution.window;
 	*attrs = *f;
 	attrs->convolution.input_batch = f->convolution.input_feature;
 	attrs->convolution.input_feature = f->convolution.input_batch;
@@ -224,10 +212,9 @@ static void derive_kernel(const sw_known_call *call, const sw_attrs *f, sw_attrs
 	attrs->convolution.output_batch = f->convolution.kernel_input;
 	attrs->convolution.output_feature = f->convolution.kernel_output;
 	attrs->convolution.output_spatial = f->convolution.kernel_spatial;
-	attrs->convolution.window.dims =
-		sw_arena_copy(&call->out->arena, w.dims, sizeof(*w.dims) * (size_t)w.rank);
-	for (int32_t i = 0; i < w.rank; i++) {
-		sw_window_dim *d = (sw_window_dim *)&attrs->convolution.window.dims[i];
+	sw_window_dim *dims = own_window(call, attrs);
+	for (int32_t i = 0; i < f->convolution.window.rank; i++) {
+		sw_window_dim *d = &dims[i];
 		int64_t g = gradient.dims[f->convolution.output_spatial.v[i]], size = d->size,
 		        step = d->stride;
 		d->size = g;
@@ -274,7 +261,7 @@ bool sw_call_convolution(sw_known_call *call)
 	if (!convolve(call, &attrs, &x))
 		return false;
 	x = scaled(call, x, sw_call_number(config, "conv_result_scale", 1));
-	call->results[0] = converted(call, x, sw_call_result(call, 0).type);
+	call->results[0] = sw_call_converted(call, x, sw_call_result(call, 0).type);
 	fill_rest(call, 1);
 	return true;
 }
@@ -294,20 +281,20 @@ bool sw_call_convolution_bias(sw_known_call *call)
 	sw_shape bias = sw_call_operand(call, 2);
 	if (bias.rank != 1 || bias.dims[0] != shape.dims[feature] || (side != 0 && call->op->n_operands < 4))
 		return false;
-	x = binary(call, SW_OP_ADD, x,
+	x = sw_call_binary(call, SW_OP_ADD, x,
 	           sw_emit_broadcast(call->out, call->c,
-	                             converted(call, call->operands[2], shape.type), shape, &feature));
+	                             sw_call_converted(call, call->operands[2], shape.type), shape, &feature));
 	if (side != 0) {
-		sw_id added = converted(call, call->operands[3], shape.type);
+		sw_id added = sw_call_converted(call, call->operands[3], shape.type);
 		if (!sw_shape_equal(sw_value_shape(call->out, added), shape))
 			return false;
-		x = binary(call, SW_OP_ADD, x, scaled(call, added, side));
+		x = sw_call_binary(call, SW_OP_ADD, x, scaled(call, added, side));
 	}
 	if (activation && strcasecmp(activation, "kRelu") == 0)
 		x = relu(call, x);
 	else if (activation && strcasecmp(activation, "kNone") != 0)
 		return false;
-	call->results[0] = converted(call, x, sw_call_result(call, 0).type);
+	call->results[0] = sw_call_converted(call, x, sw_call_result(call, 0).type);
 	fill_rest(call, 1);
 	return true;
 }

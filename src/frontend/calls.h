@@ -48,6 +48,10 @@ static inline sw_shape sw_call_result(const sw_known_call *call, uint32_t k)
 }
 /* Return whether all operands and the first result are arrays of floats. */
 bool sw_call_is_float(const sw_known_call *call);
+/* Write an op of two operands; an array of one number; x in a type, where it has another. */
+sw_id sw_call_binary(const sw_known_call *call, sw_opcode opcode, sw_id x, sw_id y);
+sw_id sw_call_filled(const sw_known_call *call, sw_shape shape, double value);
+sw_id sw_call_converted(const sw_known_call *call, sw_id x, sw_type type);
 /* Write zeros of a result's shape: of a workspace, which nobody reads. */
 sw_id sw_call_zeros(const sw_known_call *call, uint32_t result);
 /* Return a number of the configuration, which may stand there as a text; `otherwise` if it is

@@ -10,6 +10,7 @@
  * of constants and single numbers alone, like a causal mask.
  */
 #include "fuse/internal.h"
+#include "cost/cost.h"
 #include "fuse/scores.h"
 #include "rewrite/rewrite.h"
 
@@ -597,8 +598,7 @@ void sw_fuse_mark_attention(const sw_program *program, sw_fusion device, bool *m
 	sw_kernels kernels = {.program = program};
 	sw_arena scratch;
 	for (size_t i = 0; i < program->ops.len; i++)
-		marked[i] = program->ops.data[i].opcode == SW_OP_DOT &&
-		            program->ops.data[i].attrs->dot.lhs_batch.n > 0;
+		marked[i] = sw_cost_may_be_attention(&program->ops.data[i]);
 	if (device == SW_FUSION_NONE)
 		return;
 	sw_arena_init(&kernels.arena);

@@ -209,14 +209,6 @@ static bool is_in_loop(const blocked_kernel *k, sw_id id)
 	       !sw_strategy_is_none(strategy_of(k, id));
 }
 
-static bool is_split(const blocked_kernel *k, sw_id value)
-{
-	for (int32_t a = 0; a < k->atoms.n; a++)
-		if (layout_of(k, value)->state[a].kind == SW_STATE_S)
-			return true;
-	return false;
-}
-
 static int64_t blocks_of(const blocked_kernel *k)
 {
 	return sw_atoms_devices(&k->atoms);
@@ -332,7 +324,7 @@ static sw_id write_part(blocked_kernel *k, sw_coordinates *at, sw_id value, sw_i
 	sw_shape part = sw_value_shape(k->out, k->value[value]);
 	sw_id operands[SW_MAX_RANK + 2] = {carried, k->value[value]}, first = SW_NO_ID;
 	sw_error ignored;
-	if (!is_split(k, value))
+	if (!split_mask(k, value))
 		return k->value[value];
 	for (int32_t d = 0; d < shape.rank; d++)
 		operands[2 + d] = emit_s32(k, c, 0);

@@ -387,20 +387,25 @@ sw_status sw_call_signature_read(const char *text, const sw_shape *operands, uin
 	return peek(&r) ? fail(&r, "expected ';' or the end") : SW_OK;
 }
 
-bool sw_call_signature_of(const sw_program *program, const sw_op *op, sw_arena *arena,
-                          sw_call_signature *signature)
+sw_status sw_call_signature_fit(const sw_program *program, const sw_op *op, const char *text,
+                                sw_arena *arena, sw_call_signature *signature, sw_error *err)
 {
-	sw_error err;
-	if (op->opcode != SW_OP_CUSTOM_CALL || !op->attrs->custom.signature)
-		return false;
 	sw_shape *shapes = SW_NEW_N(arena, sw_shape, op->n_operands + op->n_results + 1);
 	for (uint32_t i = 0; i < op->n_operands; i++)
 		shapes[i] = sw_value_shape(program, op->operands[i]);
 	for (uint32_t i = 0; i < op->n_results; i++)
 		shapes[op->n_operands + i] = sw_value_shape(program, op->first_result + i);
-	return sw_call_signature_read(op->attrs->custom.signature, shapes, op->n_operands,
-	                              shapes + op->n_operands, op->n_results, arena, signature,
-	                              &err) == SW_OK;
+	return sw_call_signature_read(text, shapes, op->n_operands, shapes + op->n_operands,
+	                              op->n_results, arena, signature, err);
+}
+
+bool sw_call_signature_of(const sw_program *program, const sw_op *op, sw_arena *arena,
+                          sw_call_signature *signature)
+{
+	sw_error err;
+	return op->opcode == SW_OP_CUSTOM_CALL && op->attrs->custom.signature &&
+	       sw_call_signature_fit(program, op, op->attrs->custom.signature, arena, signature,
+	                             &err) == SW_OK;
 }
 
 static sw_call_signature figures_of(const sw_program *program, const sw_op *op)

@@ -55,6 +55,10 @@ sw_status sw_call_signature_read(const char *text, const sw_shape *operands, uin
                                  const sw_shape *results, uint32_t n_results, sw_arena *arena,
                                  sw_call_signature *signature, sw_error *err);
 
+/* The same for the shapes of an op. */
+sw_status sw_call_signature_fit(const sw_program *program, const sw_op *op, const char *text,
+                                sw_arena *arena, sw_call_signature *signature, sw_error *err);
+
 /* The same of an op of a verified program, whose signature is known to be right; false if the op is
  * no custom call, or has none. */
 bool sw_call_signature_of(const sw_program *program, const sw_op *op, sw_arena *arena,

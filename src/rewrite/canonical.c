@@ -292,20 +292,18 @@ static const sw_op *turned_dot(const rewriter *pass, const sw_op *op)
 static void walk_turned_dot(rewriter *pass, int32_t to, const sw_op *op, const sw_op *dot)
 {
 	sw_id operands[2] = {pass->value[dot->operands[1]], pass->value[dot->operands[0]]};
-	sw_attrs *attrs = SW_NEW(&pass->out->arena, sw_attrs);
-	*attrs = *sw_build_copy_attrs(pass->out, dot);
-	const sw_attrs given = *attrs;
-	attrs->dot.lhs_batch = given.dot.rhs_batch;
-	attrs->dot.rhs_batch = given.dot.lhs_batch;
-	attrs->dot.lhs_contracting = given.dot.rhs_contracting;
-	attrs->dot.rhs_contracting = given.dot.lhs_contracting;
+	const sw_attrs *given = sw_build_copy_attrs(pass->out, dot);
+	sw_attrs attrs = {.dot = {.lhs_batch = given->dot.rhs_batch,
+	                          .rhs_batch = given->dot.lhs_batch,
+	                          .lhs_contracting = given->dot.rhs_contracting,
+	                          .rhs_contracting = given->dot.lhs_contracting}};
 	sw_shape shape = sw_value_shape(pass->in, op->first_result);
 	shape = sw_build_shape(pass->out, shape.type, shape.dims, shape.rank);
 	sw_op_spec spec = {.opcode = SW_OP_DOT,
 	                   .name = dot->name,
 	                   .operands = operands,
 	                   .n_operands = 2,
-	                   .attrs = attrs,
+	                   .attrs = &attrs,
 	                   .shapes = &shape,
 	                   .n_results = 1,
 	                   .op_name = dot->op_name,

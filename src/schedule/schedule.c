@@ -346,11 +346,9 @@ static int64_t next_spare(const sw_schedule_limits *limits, fitting_attempt last
  * others that may fit and be quicker: an attempt at half of the way, and another half of what is
  * left. *scheduled is replaced where that is so. */
 static sw_status refit_between(const sw_cluster *cluster, const sw_program *local,
-                               const sw_schedule_options *options, int64_t fits, int64_t exceeds,
-                               sw_program **scheduled, sw_error *err)
+                               const sw_schedule_options *options, int64_t limit, int64_t fits,
+                               int64_t exceeds, sw_program **scheduled, sw_error *err)
 {
-	int64_t limit =
-		options->memory_bytes ? options->memory_bytes : sw_cost_memory_bytes(&cluster->device);
 	double best_s = sw_schedule_seconds(cluster, *scheduled);
 	for (int k = 0; k < 2 && exceeds > fits + 1; k++) {
 		sw_program *other;
@@ -392,7 +390,8 @@ sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
 		status = schedule_with(cluster, local, options, overlap, spare, scheduled, err);
 	}
 	if (status == SW_OK && overlap && spare >= 0 && last.spare > spare)
-		status = refit_between(cluster, local, options, spare, last.spare, scheduled, err);
+		status = refit_between(cluster, local, options, limit, spare, last.spare, scheduled,
+		                       err);
 	if (status != SW_OK && *scheduled) {
 		sw_program_free(*scheduled);
 		*scheduled = NULL;
