@@ -91,8 +91,7 @@ static double flops_of_way(const division *d)
 {
 	const sw_op *op = d->op;
 	double flops = least_flops(d);
-	if (op->opcode != SW_OP_DOT || d->attention ||
-	    d->n < d->rule->n_factors)
+	if (op->opcode != SW_OP_DOT || d->attention || d->n < d->rule->n_factors)
 		return flops;
 	sw_ints lhs = op->attrs->dot.lhs_contracting, rhs = op->attrs->dot.rhs_contracting;
 	double m = sizes_left(d, 0, lhs, false), n = sizes_left(d, 1, rhs, false),
@@ -270,7 +269,7 @@ typedef struct summation {
 	division d;
 	const sw_rule *const *rules;
 	const sw_id *twins;
-	const bool *looped; /* per op: it may run in a loop over microbatches */
+	const bool *looped;    /* per op: it may run in a loop over microbatches */
 	const bool *attention; /* per op: sw_fuse_mark_attention */
 	int64_t batch;
 	double *counted_s; /* per class of twins: what was counted of it */

@@ -3,7 +3,8 @@
  * and XLA's rewriter write them:
  *
  *     __cudnn$fmha...(q, k, v [, bias])                      -> o [, statistics], workspace
- *     __cudnn$fmha...Backward(q, k, v, statistics, do [, bias], o) -> dq, dk, dv [, dbias], workspace
+ *     __cudnn$fmha...Backward(q, k, v, statistics, do [, bias], o) -> dq, dk, dv [, dbias],
+ * workspace
  *
  * q, k and v are [b, t, n, h] or [b, n, t, h], which the dimension numbers of the configuration
  * tell; results are [b, n, t, h]. Written out: P = softmax(scale q k^T + bias, masked), o = P v;
@@ -21,7 +22,7 @@ typedef struct attention {
 	const json_t *config;
 	double scale;
 	bool causal;
-	int64_t window; /* keys that a query sees, 0: all */
+	int64_t window;  /* keys that a query sees, 0: all */
 	sw_shape scores; /* [b, n, t, s] in f32 */
 } attention;
 
@@ -58,7 +59,7 @@ static sw_id repeat_heads(const attention *a, sw_id x, int64_t heads)
 	if (s.dims[1] == heads || s.dims[1] == 0 || heads % s.dims[1] != 0)
 		return x;
 	int64_t wide[5] = {s.dims[0], s.dims[1], heads / s.dims[1], s.dims[2], s.dims[3]},
-	        flat[4] = {s.dims[0], heads, s.dims[2], s.dims[3]}, from[4] = {0, 1, 3, 4};
+		flat[4] = {s.dims[0], heads, s.dims[2], s.dims[3]}, from[4] = {0, 1, 3, 4};
 	sw_shape shape = sw_build_shape(out, s.type, wide, 5);
 	return sw_emit_reshape(out, a->call->c, sw_emit_broadcast(out, a->call->c, x, shape, from),
 	                       flat, 4);
@@ -88,7 +89,8 @@ static sw_id visible(const attention *a)
 	sw_id t = sw_emit_iota(out, c, shape, 0), s = sw_emit_iota(out, c, shape, 1);
 	sw_id seen = sw_emit_compare(out, c, SW_GE, t, s);
 	if (a->window > 0) {
-		sw_id near = sw_emit_compare(out, c, SW_LT, sw_call_binary(a->call, SW_OP_SUBTRACT, t, s),
+		sw_id near = sw_emit_compare(out, c, SW_LT,
+		                             sw_call_binary(a->call, SW_OP_SUBTRACT, t, s),
 		                             sw_call_filled(a->call, shape, (double)a->window));
 		seen = sw_call_binary(a->call, SW_OP_AND, seen, near);
 	}
@@ -116,8 +118,9 @@ static bool add_bias(const attention *a, uint32_t operand, sw_id *scores)
 	sw_id x = sw_call_converted(a->call, a->call->operands[operand], SW_F32);
 	if (n < 4)
 		x = sw_emit_reshape(out, a->call->c, x, sizes, n);
-	*scores = sw_call_binary(a->call, SW_OP_ADD, *scores,
-	                 n < 4 ? sw_emit_broadcast(out, a->call->c, x, a->scores, kept) : x);
+	*scores =
+		sw_call_binary(a->call, SW_OP_ADD, *scores,
+	                       n < 4 ? sw_emit_broadcast(out, a->call->c, x, a->scores, kept) : x);
 	return true;
 }
 
@@ -142,18 +145,21 @@ static bool softmax(attention *a, sw_id q, sw_id k, int32_t bias, sw_id *p, sw_i
 	sw_id s = sw_call_converted(a->call, dot(a, q, 3, k, 3), SW_F32);
 	a->scores = sw_value_shape(out, s);
 	if (a->scale != 1)
-		s = sw_call_binary(a->call, SW_OP_MULTIPLY, s, sw_call_filled(a->call, a->scores, a->scale));
+		s = sw_call_binary(a->call, SW_OP_MULTIPLY, s,
+		                   sw_call_filled(a->call, a->scores, a->scale));
 	if (bias >= 0 && !add_bias(a, (uint32_t)bias, &s))
 		return false;
 	if (a->causal || a->window > 0)
-		s = sw_emit_select(out, c, visible(a), s, sw_call_filled(a->call, a->scores, -1e30));
+		s = sw_emit_select(out, c, visible(a), s,
+		                   sw_call_filled(a->call, a->scores, -1e30));
 	sw_id most = over_keys(a, SW_MONOID_MAX, s);
 	sw_id e = sw_emit_unary(out, c, SW_OP_EXPONENTIAL,
 	                        sw_call_binary(a->call, SW_OP_SUBTRACT, s, spread(a, most)));
 	sw_id sum = over_keys(a, SW_MONOID_SUM, e);
 	*p = sw_call_binary(a->call, SW_OP_DIVIDE, e, spread(a, sum));
 	if (statistics)
-		*statistics = sw_call_binary(a->call, SW_OP_ADD, most, sw_emit_unary(out, c, SW_OP_LOG, sum));
+		*statistics = sw_call_binary(a->call, SW_OP_ADD, most,
+		                             sw_emit_unary(out, c, SW_OP_LOG, sum));
 	return true;
 }
 
@@ -180,10 +186,10 @@ static bool has_bias(const attention *a)
 static bool agree(const attention *a, sw_id q, sw_id k, sw_id v)
 {
 	sw_shape x = sw_value_shape(a->call->out, q), y = sw_value_shape(a->call->out, k),
-	         z = sw_value_shape(a->call->out, v);
-	return sw_call_is_float(a->call) && x.dims[0] == y.dims[0] && x.dims[1] == y.dims[1] && x.dims[3] == y.dims[3] &&
-	       y.dims[0] == z.dims[0] && y.dims[1] == z.dims[1] && y.dims[2] == z.dims[2] &&
-	       x.type == y.type && y.type == z.type;
+		 z = sw_value_shape(a->call->out, v);
+	return sw_call_is_float(a->call) && x.dims[0] == y.dims[0] && x.dims[1] == y.dims[1] &&
+	       x.dims[3] == y.dims[3] && y.dims[0] == z.dims[0] && y.dims[1] == z.dims[1] &&
+	       y.dims[2] == z.dims[2] && x.type == y.type && y.type == z.type;
 }
 
 /* ---- the calls -------------------------------------------------------------------------- */
@@ -218,8 +224,9 @@ bool sw_call_attention(sw_known_call *call)
 	if (!agree(&a, q, k, v) || !softmax(&a, q, k, has_bias(&a) ? 3 : -1, &p, &statistics))
 		return false;
 	sw_type type = sw_value_shape(call->out, v).type;
-	call->results[0] = sw_call_converted(a.call, dot(&a, sw_call_converted(a.call, p, type), 3, v, 2),
-	                             sw_call_result(call, 0).type);
+	call->results[0] =
+		sw_call_converted(a.call, dot(&a, sw_call_converted(a.call, p, type), 3, v, 2),
+	                          sw_call_result(call, 0).type);
 	for (uint32_t i = 1; i < n; i++)
 		call->results[i] = i == 1 && n > 2 ? statistics : sw_call_zeros(call, i);
 	return true;
@@ -262,7 +269,7 @@ static bool read_gradient(const attention *a, gradient *g)
 	g->k = repeat_heads(a, g->k, heads);
 	g->v = repeat_heads(a, g->v, heads);
 	sw_shape q = sw_value_shape(out, g->q), v = sw_value_shape(out, g->v),
-	         d_o = sw_value_shape(out, g->d_o);
+		 d_o = sw_value_shape(out, g->d_o);
 	return agree(a, g->q, g->k, g->v) && q.dims[3] == v.dims[3] && sw_shape_equal(d_o, q) &&
 	       sw_shape_equal(d_o, sw_value_shape(out, g->o));
 }
@@ -276,7 +283,8 @@ static sw_id sum_heads(const attention *a, sw_id x, int64_t heads)
 	if (s.dims[1] == heads)
 		return x;
 	int64_t wide[5] = {s.dims[0], heads, s.dims[1] / heads, s.dims[2], s.dims[3]};
-	sw_id apart = sw_call_converted(a->call, sw_emit_reshape(out, a->call->c, x, wide, 5), SW_F32);
+	sw_id apart =
+		sw_call_converted(a->call, sw_emit_reshape(out, a->call->c, x, wide, 5), SW_F32);
 	return sw_emit_reduce(out, a->call->c, SW_MONOID_SUM, apart,
 	                      sw_emit_scalar(out, a->call->c, SW_F32, 0), &shared, 1);
 }
@@ -306,22 +314,26 @@ bool sw_call_attention_gradient(sw_known_call *call)
 		return false;
 	sw_type type = sw_value_shape(call->out, g.q).type;
 	sw_id d_p = sw_call_converted(a.call, dot(&a, g.d_o, 3, g.v, 3), SW_F32);
-	sw_id both = sw_call_binary(a.call, SW_OP_MULTIPLY, sw_call_converted(a.call, g.d_o, SW_F32),
-	                    sw_call_converted(a.call, g.o, SW_F32));
+	sw_id both =
+		sw_call_binary(a.call, SW_OP_MULTIPLY, sw_call_converted(a.call, g.d_o, SW_F32),
+	                       sw_call_converted(a.call, g.o, SW_F32));
 	sw_id d_s = sw_call_binary(a.call, SW_OP_MULTIPLY, p,
-	                   sw_call_binary(a.call, SW_OP_SUBTRACT, d_p,
-	                          spread(&a, over_keys(&a, SW_MONOID_SUM, both))));
+	                           sw_call_binary(a.call, SW_OP_SUBTRACT, d_p,
+	                                          spread(&a, over_keys(&a, SW_MONOID_SUM, both))));
 	uint32_t results = 3;
 	if (has_bias(&a) && call->op->n_results > 4)
 		call->results[results++] =
 			sw_call_converted(a.call, bias_gradient(&a, d_s, sw_call_operand(call, 5)),
-		                  sw_call_result(call, 3).type);
+		                          sw_call_result(call, 3).type);
 	if (a.scale != 1)
-		d_s = sw_call_binary(a.call, SW_OP_MULTIPLY, d_s, sw_call_filled(a.call, a.scores, a.scale));
+		d_s = sw_call_binary(a.call, SW_OP_MULTIPLY, d_s,
+		                     sw_call_filled(a.call, a.scores, a.scale));
 	d_s = sw_call_converted(a.call, d_s, type);
 	sw_id d_k = sum_heads(&a, dot(&a, d_s, 2, g.q, 2), g.heads);
-	sw_id d_v = sum_heads(&a, dot(&a, sw_call_converted(a.call, p, type), 2, g.d_o, 2), g.heads);
-	call->results[0] = sw_call_converted(a.call, dot(&a, d_s, 3, g.k, 2), sw_call_result(call, 0).type);
+	sw_id d_v =
+		sum_heads(&a, dot(&a, sw_call_converted(a.call, p, type), 2, g.d_o, 2), g.heads);
+	call->results[0] =
+		sw_call_converted(a.call, dot(&a, d_s, 3, g.k, 2), sw_call_result(call, 0).type);
 	call->results[1] = sw_call_converted(a.call, d_k, sw_call_result(call, 1).type);
 	call->results[2] = sw_call_converted(a.call, d_v, sw_call_result(call, 2).type);
 	for (uint32_t i = results; i < call->op->n_results; i++)

@@ -1,6 +1,6 @@
 /*
- * Custom calls of known targets become ops: one pass over the program, which copies everything else.
- * The table says what is known.
+ * Custom calls of known targets become ops: one pass over the program, which copies everything
+ * else. The table says what is known.
  */
 #include "frontend/calls.h"
 
@@ -148,7 +148,8 @@ sw_id sw_call_binary(const sw_known_call *call, sw_opcode opcode, sw_id x, sw_id
 sw_id sw_call_filled(const sw_known_call *call, sw_shape shape, double value)
 {
 	return sw_emit_broadcast(call->out, call->c,
-	                         sw_emit_scalar(call->out, call->c, shape.type, value), shape, NULL);
+	                         sw_emit_scalar(call->out, call->c, shape.type, value), shape,
+	                         NULL);
 }
 
 sw_id sw_call_converted(const sw_known_call *call, sw_id x, sw_type type)
@@ -187,12 +188,12 @@ static bool is_right(const sw_known_call *call)
 static bool expand(call_rewriter *x, int32_t c, const sw_op *op, const target_row *row)
 {
 	sw_known_call call = {.out = x->out,
-	                .c = c,
-	                .in = x->in,
-	                .op = op,
-	                .operands = x->operands.data,
-	                .results = &x->value[op->first_result],
-	                .config = config_of(op)};
+	                      .c = c,
+	                      .in = x->in,
+	                      .op = op,
+	                      .operands = x->operands.data,
+	                      .results = &x->value[op->first_result],
+	                      .config = config_of(op)};
 	bool done = row->expand && row->expand(&call) && is_right(&call);
 	json_decref(call.config);
 	return done;

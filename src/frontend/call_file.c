@@ -65,7 +65,8 @@ static sw_status read_row(call_file *f, const sw_yaml *node, call_row *row)
 	SW_TRY(read_text(f, node, "name", &row->name));
 	SW_TRY(read_text(f, node, "signature", &row->signature));
 	if (!row->target || !row->signature)
-		return fail_at(f, node, row->target ? "signature: is missing" : "target: is missing");
+		return fail_at(f, node,
+		               row->target ? "signature: is missing" : "target: is missing");
 	return SW_OK;
 }
 
@@ -85,8 +86,7 @@ static sw_status give(call_file *f, sw_op *op, const call_row *row)
 	if (sw_call_signature_fit(f->program, op, row->signature, &f->arena, &signature, &why) !=
 	    SW_OK)
 		return sw_fail_at(f->err, SW_ERR_INPUT, f->path, row->line, 0,
-		                  "'%s' in the program: %s",
-		                  op->name ? op->name : "", why.message);
+		                  "'%s' in the program: %s", op->name ? op->name : "", why.message);
 	sw_attrs *attrs = sw_arena_copy(&f->program->arena, op->attrs, sizeof(*attrs));
 	attrs->custom.signature = sw_arena_text(&f->program->arena, row->signature);
 	op->attrs = attrs;
@@ -107,11 +107,11 @@ static sw_status give_all(call_file *f, call_row *rows, size_t n)
 	}
 	for (size_t k = 0; k < n; k++)
 		if (!rows[k].used)
-			return sw_fail_at(f->err, SW_ERR_INPUT, f->path, rows[k].line, 0,
-			                  "no custom call of the program has target '%s' and a name "
-			                  "like '%s', unless a row before has it",
-			                  rows[k].target,
-			                  rows[k].name);
+			return sw_fail_at(
+				f->err, SW_ERR_INPUT, f->path, rows[k].line, 0,
+				"no custom call of the program has target '%s' and a name "
+				"like '%s', unless a row before has it",
+				rows[k].target, rows[k].name);
 	return SW_OK;
 }
 

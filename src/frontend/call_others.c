@@ -69,8 +69,8 @@ static sw_id apply(const threefry *t, sw_opcode opcode, sw_id x, sw_id y)
 
 static sw_id constant(const threefry *t, double value)
 {
-	return sw_emit_broadcast(t->out, t->c, sw_emit_scalar(t->out, t->c, SW_U32, value), t->shape,
-	                         NULL);
+	return sw_emit_broadcast(t->out, t->c, sw_emit_scalar(t->out, t->c, SW_U32, value),
+	                         t->shape, NULL);
 }
 
 static void mix(threefry *t, int rotation)

@@ -3,8 +3,8 @@
  *
  *     __cublas$gemm(a, b [, c])                 alpha a b + beta c
  *     __cublas$lt$matmul(a, b [, c] [, bias])   the same, then bias and activation
- *     __cudnn$convForward(x, w)                 and BackwardInput(g, w), BackwardFilter(x, g), whose
- *                                               window and dim_labels are those of the forward one
+ *     __cudnn$convForward(x, w)                 and BackwardInput(g, w), BackwardFilter(x, g),
+ * whose window and dim_labels are those of the forward one
  *     __cudnn$convBiasActivationForward(x, w, bias [, side])
  */
 #include "frontend/calls.h"
@@ -16,7 +16,9 @@
 
 static sw_id scaled(const sw_known_call *call, sw_id x, double by)
 {
-	return by == 1 ? x : sw_call_binary(call, SW_OP_MULTIPLY, x, sw_call_filled(call, sw_value_shape(call->out, x), by));
+	return by == 1 ? x
+	               : sw_call_binary(call, SW_OP_MULTIPLY, x,
+	                                sw_call_filled(call, sw_value_shape(call->out, x), by));
 }
 
 /* What a product is computed in: f32 at least, as the libraries do. */
@@ -42,23 +44,27 @@ static const json_t *part_of(const json_t *config, const char *key)
 /* Write x where it is positive, else 0. */
 static sw_id relu(const sw_known_call *call, sw_id x)
 {
-	return sw_call_binary(call, SW_OP_MAXIMUM, x, sw_call_filled(call, sw_value_shape(call->out, x), 0));
+	return sw_call_binary(call, SW_OP_MAXIMUM, x,
+	                      sw_call_filled(call, sw_value_shape(call->out, x), 0));
 }
 
 /* Write x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 (Hendrycks and Gimpel 2016). */
 static sw_id gelu(const sw_known_call *call, sw_id x)
 {
-	sw_id cube = sw_call_binary(call, SW_OP_MULTIPLY, sw_call_binary(call, SW_OP_MULTIPLY, x, x), x);
+	sw_id cube =
+		sw_call_binary(call, SW_OP_MULTIPLY, sw_call_binary(call, SW_OP_MULTIPLY, x, x), x);
 	sw_id inner = sw_call_binary(call, SW_OP_ADD, x, scaled(call, cube, 0.044715));
 	sw_id tanh = sw_emit_unary(call->out, call->c, SW_OP_TANH,
 	                           scaled(call, inner, sqrt(2 / acos(-1))));
-	sw_id shifted = sw_call_binary(call, SW_OP_ADD, tanh, sw_call_filled(call, sw_value_shape(call->out, tanh), 1));
+	sw_id shifted = sw_call_binary(call, SW_OP_ADD, tanh,
+	                               sw_call_filled(call, sw_value_shape(call->out, tanh), 1));
 	return sw_call_binary(call, SW_OP_MULTIPLY, scaled(call, x, 0.5), shifted);
 }
 
 /* Write the product of the first two operands, plus the third where beta is not 0, in the type in
  * which it is summed up. */
-static bool product(const sw_known_call *call, const json_t *config, sw_id *result, uint32_t *operands)
+static bool product(const sw_known_call *call, const json_t *config, sw_id *result,
+                    uint32_t *operands)
 {
 	sw_attrs attrs;
 	sw_shape lhs = sw_call_operand(call, 0), rhs = sw_call_operand(call, 1);
@@ -77,7 +83,8 @@ static bool product(const sw_known_call *call, const json_t *config, sw_id *resu
 	sw_error ignored;
 	if (sw_build_op(call->out, call->c, &spec, &dot, &ignored) != SW_OK)
 		return false;
-	*result = scaled(call, sw_call_converted(call, dot, type), sw_call_number(config, "alpha_real", 1));
+	*result = scaled(call, sw_call_converted(call, dot, type),
+	                 sw_call_number(config, "alpha_real", 1));
 	if (beta != 0) {
 		sw_id added = sw_call_converted(call, call->operands[2], type);
 		if (!sw_shape_equal(sw_value_shape(call->out, added),
@@ -118,7 +125,7 @@ bool sw_call_product_lt(sw_known_call *call)
 		int64_t last = shape.rank - 1;
 		sw_id bias = sw_call_converted(call, call->operands[next], shape.type);
 		x = sw_call_binary(call, SW_OP_ADD, x,
-		           sw_emit_broadcast(call->out, call->c, bias, shape, &last));
+		                   sw_emit_broadcast(call->out, call->c, bias, shape, &last));
 	} else if (strcmp(epilogue, "DEFAULT") != 0 && strcmp(epilogue, "RELU") != 0 &&
 	           strncmp(epilogue, "GELU", 4) != 0) {
 		return false;
@@ -216,7 +223,7 @@ static void derive_kernel(const sw_known_call *call, const sw_attrs *f, sw_attrs
 	for (int32_t i = 0; i < f->convolution.window.rank; i++) {
 		sw_window_dim *d = &dims[i];
 		int64_t g = gradient.dims[f->convolution.output_spatial.v[i]], size = d->size,
-		        step = d->stride;
+			step = d->stride;
 		d->size = g;
 		d->stride = d->rhs_dilate;
 		d->rhs_dilate = step;
@@ -279,11 +286,13 @@ bool sw_call_convolution_bias(sw_known_call *call)
 	sw_shape shape = sw_value_shape(call->out, x);
 	int64_t feature = attrs.convolution.output_feature;
 	sw_shape bias = sw_call_operand(call, 2);
-	if (bias.rank != 1 || bias.dims[0] != shape.dims[feature] || (side != 0 && call->op->n_operands < 4))
+	if (bias.rank != 1 || bias.dims[0] != shape.dims[feature] ||
+	    (side != 0 && call->op->n_operands < 4))
 		return false;
 	x = sw_call_binary(call, SW_OP_ADD, x,
-	           sw_emit_broadcast(call->out, call->c,
-	                             sw_call_converted(call, call->operands[2], shape.type), shape, &feature));
+	                   sw_emit_broadcast(call->out, call->c,
+	                                     sw_call_converted(call, call->operands[2], shape.type),
+	                                     shape, &feature));
 	if (side != 0) {
 		sw_id added = sw_call_converted(call, call->operands[3], shape.type);
 		if (!sw_shape_equal(sw_value_shape(call->out, added), shape))

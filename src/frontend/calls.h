@@ -24,19 +24,19 @@ sw_status sw_calls_expand(sw_program **program, sw_error *err);
 /* One call while it is expanded. */
 typedef struct sw_known_call {
 	sw_program *out;
-	int32_t c;           /* computation of out */
+	int32_t c; /* computation of out */
 	const sw_program *in;
-	const sw_op *op;     /* of in */
+	const sw_op *op;       /* of in */
 	const sw_id *operands; /* of out */
-	sw_id *results;      /* of out, to be filled in */
-	json_t *config;      /* its backend_config; NULL: none, or no JSON */
+	sw_id *results;        /* of out, to be filled in */
+	json_t *config;        /* its backend_config; NULL: none, or no JSON */
 } sw_known_call;
 /* Write the ops that a call stands for. False: it is of a kind that is not understood, and stays a
  * call; what was written then has no reader. */
 typedef bool sw_call_expansion(sw_known_call *call);
-sw_call_expansion sw_call_product, sw_call_product_lt, sw_call_convolution, sw_call_convolution_bias,
-	sw_call_attention, sw_call_attention_gradient, sw_call_threefry, sw_call_forward, sw_call_top_k,
-	sw_call_cholesky;
+sw_call_expansion sw_call_product, sw_call_product_lt, sw_call_convolution,
+	sw_call_convolution_bias, sw_call_attention, sw_call_attention_gradient, sw_call_threefry,
+	sw_call_forward, sw_call_top_k, sw_call_cholesky;
 
 static inline sw_shape sw_call_operand(const sw_known_call *call, uint32_t i)
 {

@@ -15,16 +15,16 @@
 
 typedef struct blocked_kernel {
 	const sw_program *in;
-	int64_t elements; /* of a block, at least */
+	int64_t elements;           /* of a block, at least */
 	const sw_computation *body; /* of in */
 	sw_id first_op;             /* ids of its ops and values lie behind these */
 	sw_id first_value;
 	sw_arena arena;
 	sw_atoms atoms;
-	const sw_rule **rules;  /* per op - first_op */
-	sw_strategy *strategy;  /* likewise */
-	sw_layout *layout;      /* per value - first_value */
-	bool *imported;         /* per value: the loop reads it whole */
+	const sw_rule **rules; /* per op - first_op */
+	sw_strategy *strategy; /* likewise */
+	sw_layout *layout;     /* per value - first_value */
+	bool *imported;        /* per value: the loop reads it whole */
 	sw_program *out;
 	int32_t *computation; /* of in -> of out, -1: not yet */
 	sw_id *value;         /* of in -> of out, in the computation being written */
@@ -56,8 +56,8 @@ static const sw_op *seed_of(const blocked_kernel *k)
 	return NULL;
 }
 
-/* Give each batch dimension, outermost first, as many blocks as leave enough of the scores; bit d of
- * `refused` leaves dimension d out. Return whether there is any block. */
+/* Give each batch dimension, outermost first, as many blocks as leave enough of the scores; bit d
+ * of `refused` leaves dimension d out. Return whether there is any block. */
 static bool choose_atoms(blocked_kernel *k, const sw_op *seed, uint32_t refused)
 {
 	sw_shape scores = sw_value_shape(k->in, seed->first_result);
@@ -237,7 +237,8 @@ static void find_imports(blocked_kernel *k, block_values *imports)
 {
 	for (size_t i = 0; i < k->body->ops.len; i++) {
 		const sw_op *op = op_at(k, i);
-		for (uint32_t o = 0; is_in_loop(k, k->body->ops.data[i]) && o < op->n_operands; o++) {
+		for (uint32_t o = 0; is_in_loop(k, k->body->ops.data[i]) && o < op->n_operands;
+		     o++) {
 			sw_id value = op->operands[o];
 			if (is_in_loop(k, k->in->values.data[value].op) ||
 			    k->imported[value - k->first_value])
@@ -269,9 +270,9 @@ static sw_id write_carried(blocked_kernel *k, int32_t c, const block_values *imp
 	for (size_t i = 0; i < n; i++) {
 		sw_shape shape = {.type = SW_S32};
 		if (i > 0)
-			shape = sw_value_shape(k->in, i <= imports->len
-			                                      ? imports->data[i - 1]
-			                                      : exports->data[i - 1 - imports->len]);
+			shape = sw_value_shape(
+				k->in, i <= imports->len ? imports->data[i - 1]
+							 : exports->data[i - 1 - imports->len]);
 		shapes[i] = sw_build_shape(k->out, shape.type, shape.dims, shape.rank);
 	}
 	sw_attrs attrs = {.parameter = {.number = 0}};
@@ -299,7 +300,8 @@ static void set_coordinates(const blocked_kernel *k, sw_coordinates *at, sw_id i
 		inner /= k->atoms.size[a];
 		sw_id digit = iteration;
 		if (inner > 1)
-			digit = sw_emit_binary(k->out, c, SW_OP_DIVIDE, digit, emit_s32(k, c, inner));
+			digit = sw_emit_binary(k->out, c, SW_OP_DIVIDE, digit,
+			                       emit_s32(k, c, inner));
 		if (a > 0)
 			digit = sw_emit_binary(k->out, c, SW_OP_REMAINDER, digit,
 			                       emit_s32(k, c, k->atoms.size[a]));
@@ -452,7 +454,8 @@ static sw_status write_body(blocked_kernel *k, int32_t computation, bool blocked
 		if (!blocked || !is_in_loop(k, from->ops.data[i]))
 			status = copy_op(k, c, from->ops.data[i])
 			                 ? SW_OK
-			                 : sw_fail(err, SW_ERR_INTERNAL, "score blocks: copying failed");
+			                 : sw_fail(err, SW_ERR_INTERNAL,
+			                           "score blocks: copying failed");
 	if (status == SW_OK && blocked)
 		status = write_loop(k, c, err);
 	for (size_t i = 0; i < from->results.len; i++)

@@ -13,8 +13,8 @@
 
 /* Write the program in which the attention kernels run in blocks of at least `elements` scores; a
  * kernel whose batch cannot be divided, or whose scores are fewer, stays as it is. *out: the
- * caller's; NULL if there is no attention. Errors: internal ones only. O(ops + rules of the kernels'
- * ops). */
+ * caller's; NULL if there is no attention. Errors: internal ones only. O(ops + rules of the
+ * kernels' ops). */
 sw_status sw_fuse_block_scores(const sw_program *in, int64_t elements, sw_program **out,
                                sw_error *err);
 

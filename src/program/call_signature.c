@@ -309,9 +309,10 @@ static sw_status set_use(signature_reader *r, int32_t name, sw_call_use use)
 		for (int32_t d = 0; d < r->shapes[a].rank; d++)
 			empty |= r->shapes[a].dims[d] == 0;
 		if (!empty && has != (use == SW_CALL_SPLIT))
-			return fail(r, use == SW_CALL_SPLIT
-			                       ? "'%.*s' is split, and result %u does not have it"
-			                       : "'%.*s' is summed, and result %u has it",
+			return fail(r,
+			            use == SW_CALL_SPLIT
+			                    ? "'%.*s' is split, and result %u does not have it"
+			                    : "'%.*s' is summed, and result %u has it",
 			            (int)n->length, n->text, a - r->n_operands);
 	}
 	r->s->names[name].use = use;
@@ -341,8 +342,9 @@ static sw_status read_clause(signature_reader *r)
 	sw_call_name word = take_word(r);
 	static const char *const words[] = {"split", "sum", "flops", "workspace"};
 	size_t which = 0;
-	while (which < SW_COUNT(words) && !(strlen(words[which]) == (size_t)word.length &&
-	                                    memcmp(words[which], word.text, (size_t)word.length) == 0))
+	while (which < SW_COUNT(words) &&
+	       !(strlen(words[which]) == (size_t)word.length &&
+	         memcmp(words[which], word.text, (size_t)word.length) == 0))
 		which++;
 	switch (which) {
 	case 0:

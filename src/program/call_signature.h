@@ -23,8 +23,8 @@
 
 #include "program/program.h"
 
-#define SW_CALL_NAMES 32      /* of a signature, those of `...` included */
-#define SW_CALL_DIM_NAMES 4   /* of a product */
+#define SW_CALL_NAMES 32    /* of a signature, those of `...` included */
+#define SW_CALL_DIM_NAMES 4 /* of a product */
 
 typedef enum sw_call_use { SW_CALL_WHOLE, SW_CALL_SPLIT, SW_CALL_SUM } sw_call_use;
 
@@ -64,7 +64,8 @@ sw_status sw_call_signature_fit(const sw_program *program, const sw_op *op, cons
 bool sw_call_signature_of(const sw_program *program, const sw_op *op, sw_arena *arena,
                           sw_call_signature *signature);
 
-/* Return the operations, and the bytes of workspace, that an op's signature states: 0 without one. */
+/* Return the operations, and the bytes of workspace, that an op's signature states: 0 without one.
+ */
 double sw_call_flops(const sw_program *program, const sw_op *op);
 double sw_call_workspace(const sw_program *program, const sw_op *op);
 
