@@ -14,18 +14,21 @@
 
 typedef enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_COUNT, CLI_BYTES, CLI_SECONDS } cli_kind;
 
+typedef SW_VEC(const char *) cli_list;
+
 /* The values of all options of all commands. */
 typedef struct cli_values {
 	bool help, json, quiet, verbose, rules, kernels, parts, no_links, no_kernels, pace, untied,
 		execute, allow_nan, resume, check_nan, blocking, transfers;
 	const char *cluster, *devices, *output, *strategy, *dump_after, *plot, *overlap, *trace,
-		*method, *effort, *pin, *annotations, *save, *load, *log;
+		*method, *effort, *pin, *annotations, *save, *load, *log, *eval;
 	const char *microbatches, *remat, *diff, *fusion;
 	const char *plan_stages, *schedule;
 	const char *from, *to, *shape, *order, *times, *hold, *costs;
-	SW_VEC(const char *) data;
+	cli_list data, eval_data;
 	/* 0: not given, except for steps and seed */
-	int64_t memory, steps, seed, ranks, threads, random, every, keep;
+	int64_t memory, steps, seed, ranks, threads, random, every, keep, eval_every,
+		eval_batches;
 	int64_t work_limit, repeat, chunks, pieces, stages;
 	double time_limit, transfer;
 } cli_values;

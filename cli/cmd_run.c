@@ -94,6 +94,17 @@ static uint64_t choose_seed(const cli *c, const sw_checkpoint *start)
 	return start && !c->values.seed ? start->seed : (uint64_t)c->values.seed;
 }
 
+/* ---- data ------------------------------------------------------------------------------- */
+
+static sw_status open_data(const cli *c, const run_job *job, run_data *data, sw_error *err)
+{
+	if (c->values.data.len && c->values.pace)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--pace computes nothing, so that no data is read and no loss "
+		               "comes out: leave --data or --pace out");
+	return run_data_open(job, "--data", c->values.data.data, c->values.data.len, data, err);
+}
+
 /* ---- how many ranks --------------------------------------------------------------------- */
 
 static sw_status check_ranks(const cli *c, int64_t devices, sw_error *err)
@@ -133,6 +144,19 @@ static json_t *losses_json(const sw_run_result *result)
 	return list;
 }
 
+static json_t *evaluated_json(const sw_run_result *result)
+{
+	json_t *list = json_array();
+	for (int64_t i = 0; i < result->n_evaluated; i++) {
+		const sw_run_evaluated *e = &result->evaluated[i];
+		json_array_append_new(list, json_pack("{s:I, s:o, s:f}", "step",
+		                                      (json_int_t)e->step, "loss",
+		                                      cli_json_real(e->loss), "seconds",
+		                                      e->seconds));
+	}
+	return list;
+}
+
 static json_t *result_json(const cli *c, const run_job *job, const sw_run_result *result)
 {
 	json_t *object = json_pack(
@@ -155,6 +179,8 @@ static json_t *result_json(const cli *c, const run_job *job, const sw_run_result
 	json_object_set_new(object, "saved_step",
 	                    result->saved_step < 0 ? json_null()
 	                                           : json_integer(result->saved_step));
+	if (c->values.eval)
+		json_object_set_new(object, "evaluated", evaluated_json(result));
 	json_object_set_new(object, "loaded_bytes", json_integer(result->loaded_bytes));
 	return object;
 }
@@ -169,6 +195,10 @@ static void describe(const cli *c, const run_job *job, const sw_run_result *resu
 	else if (result->steps > 0)
 		sw_text_addf(text, "loss       %.4f -> %.4f\n", result->losses[0],
 		             result->losses[result->steps - 1]);
+	if (result->n_evaluated)
+		sw_text_addf(text, "eval loss  %.4f after step %" PRId64 "\n",
+		             result->evaluated[result->n_evaluated - 1].loss,
+		             result->evaluated[result->n_evaluated - 1].step);
 	sw_text_add(text, "step time  ");
 	sw_text_add_seconds(text, result->step_time_s);
 	if (result->tokens_per_s > 0)
@@ -234,8 +264,8 @@ static sw_status begin(const cli *c, const run_job *job, const sw_data *tokens,
 	               : sw_run_train_local(job->plan, job->sidecar, tokens, options, result, err);
 }
 
-static sw_status train(cli *c, const run_job *job, const run_data *data, const sw_checkpoint *start,
-                       uint32_t overlap, sw_trace *trace, sw_run_result *result, sw_error *err)
+static sw_status train(cli *c, const run_job *job, const run_data *data, const run_eval *eval,
+                       const sw_checkpoint *start, uint32_t overlap, sw_trace *trace, sw_run_result *result, sw_error *err)
 {
 	run_progress w = {.c = c,
 	                  .first = start ? start->step : 0,
@@ -257,7 +287,9 @@ static sw_status train(cli *c, const run_job *job, const run_data *data, const s
 		.stop = cli_stop_asked(),
 		.arrays = data->arrays,
 		.check_nan = c->values.check_nan,
+		.eval = eval->there ? &eval->eval : NULL,
 		.on_step = run_progress_step,
+		.on_eval = run_progress_eval,
 		.context = &w,
 	};
 	const sw_data *tokens = data->has_tokens ? &data->tokens : NULL;
@@ -277,6 +309,7 @@ static sw_status train(cli *c, const run_job *job, const run_data *data, const s
 static sw_status run_job_here(cli *c, const run_job *job, sw_error *err)
 {
 	run_data data = {0};
+	run_eval eval = {0};
 	sw_checkpoint checkpoint = {0};
 	const sw_checkpoint *start = NULL;
 	sw_run_result result = {0};
@@ -286,12 +319,14 @@ static sw_status run_job_here(cli *c, const run_job *job, sw_error *err)
 	sw_status status =
 		sw_overlap_parse(c->values.overlap ? c->values.overlap : "all", &overlap, err);
 	if (status == SW_OK)
-		status = run_data_open(c, job, &data, err);
+		status = open_data(c, job, &data, err);
+	if (status == SW_OK)
+		status = run_eval_open(c, job, &eval, err);
 	if (status == SW_OK)
 		status = load_checkpoint(c, job, &checkpoint, &start, err);
 	status = agree(c, status, err);
 	if (status == SW_OK)
-		status = train(c, job, &data, start, overlap, &trace, &result, err);
+		status = train(c, job, &data, &eval, start, overlap, &trace, &result, err);
 	if (status == SW_OK) {
 		c->result = result_json(c, job, &result);
 		describe(c, job, &result, &text);
@@ -309,6 +344,7 @@ static sw_status run_job_here(cli *c, const run_job *job, sw_error *err)
 	sw_trace_clear(&trace);
 	sw_run_result_clear(&result);
 	run_data_close(&data);
+	run_eval_close(&eval);
 	sw_checkpoint_close(&checkpoint);
 	return status;
 }
@@ -319,10 +355,11 @@ static sw_status run_stages(cli *c, sw_error *err)
 	sw_pipelined *plan = NULL;
 	const cli_values *v = &c->values;
 	sw_status status = SW_OK;
-	if (v->cluster || v->load || v->save || v->pace || v->trace || v->check_nan)
+	if (v->cluster || v->load || v->save || v->pace || v->trace || v->check_nan ||
+	    v->eval)
 		status = sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
 		                    "a plan with stages runs without --cluster, --load, --save, "
-		                    "--pace, --trace and --check-nan");
+		                    "--pace, --trace, --check-nan and --eval");
 	if (status == SW_OK)
 		status = sw_pipelined_load(c->argument, &plan, err);
 	if (status == SW_OK)
@@ -347,6 +384,8 @@ static sw_status run(cli *c, sw_error *err)
 		status = cli_check_writable(c, c->values.log, err);
 	if (status == SW_OK)
 		status = check_kept(c, err);
+	if (status == SW_OK)
+		status = run_eval_check(c, err);
 	if (status == SW_OK)
 		status = cli_check_move(c, err);
 	if (status == SW_OK && sw_pipelined_is_file(c->argument))
@@ -374,7 +413,8 @@ static sw_status run(cli *c, sw_error *err)
 static const char *const options[] = {
 	"--data", "--steps",  "--seed",    "--ranks",   "--threads",   "--overlap",
 	"--pace", "--trace",  "--cluster", "--devices", "--save",      "--every",
-	"--keep", "--resume", "--load",    "--log",     "--check-nan", NULL};
+	"--keep", "--resume", "--load",    "--log",     "--check-nan",
+	"--eval", "--eval-data", "--eval-every", "--eval-batches", NULL};
 const cli_command cli_run = {
 	.name = "run",
 	.argument = "PLAN|PROGRAM",

@@ -101,6 +101,7 @@ static void clear(cli *c)
 		c->transport->ops->free(c->transport);
 	json_decref(c->result);
 	sw_vec_clear(&c->values.data);
+	sw_vec_clear(&c->values.eval_data);
 	sw_arena_clear(&c->arena);
 }
 

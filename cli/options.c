@@ -73,6 +73,13 @@ static const cli_option options[] = {
          "seed; or with initial values from safetensors"},
 	{"--log", "FILE", CLI_TEXT, AT(log),
          "write a JSON object per step there: step, loss, tokens/s, exposed communication, memory"},
+	{"--eval", "PROGRAM", CLI_TEXT, AT(eval),
+         "a second program: its loss on the trained state is printed and logged"},
+	{"--eval-data", "[NAME=]FILE,...", CLI_LIST, AT(eval_data), "as --data, for --eval"},
+	{"--eval-every", "N", CLI_COUNT, AT(eval_every),
+         "with --eval: after every N steps (default: only after the last)"},
+	{"--eval-batches", "K", CLI_COUNT, AT(eval_batches),
+         "with --eval: the mean over K batches, the same each time (default: 8)"},
 	{"--check-nan", NULL, CLI_FLAG, AT(check_nan),
          "look for NaN in the results of every op, and end with the step and the op that made one"},
 	{"--diff", "PLAN", CLI_TEXT, AT(diff), "what another plan does differently"},
@@ -304,20 +311,20 @@ static bool parse_bytes(const char *text, int64_t *bytes)
 }
 
 /* Add a list FILE,FILE, or one file if a file of that name exists. False if it names none. */
-static bool add_list(cli *c, const char *value)
+static bool add_list(cli *c, cli_list *list, const char *value)
 {
 	if (access(value, F_OK) == 0) {
-		sw_vec_push(&c->values.data, value);
+		sw_vec_push(list, value);
 		return true;
 	}
-	size_t had = c->values.data.len;
+	size_t had = list->len;
 	while (*value) {
 		size_t length = strcspn(value, ",");
 		if (length)
-			sw_vec_push(&c->values.data, sw_arena_text_n(&c->arena, value, length));
+			sw_vec_push(list, sw_arena_text_n(&c->arena, value, length));
 		value += length + (value[length] == ',');
 	}
-	return c->values.data.len > had;
+	return list->len > had;
 }
 
 static sw_status set(cli *c, const cli_option *option, const char *value, sw_error *err)
@@ -331,7 +338,7 @@ static sw_status set(cli *c, const cli_option *option, const char *value, sw_err
 		*(const char **)target = value;
 		return SW_OK;
 	case CLI_LIST:
-		return add_list(c, value)
+		return add_list(c, target, value)
 		               ? SW_OK
 		               : bad_value(option, value, "a file, or several with commas", err);
 	case CLI_COUNT:

@@ -26,7 +26,15 @@ static double tokens_per_s(const run_progress *w, const sw_run_step *step)
 	return step->seconds > 0 ? (double)w->tokens / step->seconds : 0;
 }
 
-/* One JSON object per line, complete when the step is done. */
+/* One JSON object per line, complete when the step is done. Takes the object. */
+static void write_line(run_progress *w, json_t *line)
+{
+	json_dumpf(line, w->log, JSON_COMPACT | JSON_REAL_PRECISION(9));
+	fputc('\n', w->log);
+	fflush(w->log);
+	json_decref(line);
+}
+
 static void log_step(run_progress *w, const sw_run_step *step)
 {
 	if (!w->log)
@@ -36,10 +44,19 @@ static void log_step(run_progress *w, const sw_run_step *step)
 	                  "loss", cli_json_real(step->loss), "seconds", step->seconds,
 	                  "tokens_per_s", tokens_per_s(w, step), "exposed_comm_s",
 	                  step->exposed_comm_s, "memory_bytes", (json_int_t)step->peak_bytes);
-	json_dumpf(line, w->log, JSON_COMPACT | JSON_REAL_PRECISION(9));
-	fputc('\n', w->log);
-	fflush(w->log);
-	json_decref(line);
+	write_line(w, line);
+}
+
+void run_progress_eval(void *context, const sw_run_evaluated *evaluated)
+{
+	run_progress *w = context;
+	cli_note(w->c, "step %" PRId64 "  eval loss %.4f", evaluated->step, evaluated->loss);
+	if (!w->log)
+		return;
+	json_t *line =
+		json_pack("{s:I, s:o, s:f}", "step", (json_int_t)evaluated->step, "eval_loss",
+	                  cli_json_real(evaluated->loss), "eval_seconds", evaluated->seconds);
+	write_line(w, line);
 }
 
 /* The time left, from the mean of the steps so far. */

@@ -255,6 +255,16 @@ double sw_source_fraction(const sw_source *source);
 bool sw_source_is_gzip(const sw_source *source);
 void sw_source_close(sw_source *source); /* NULL is fine */
 
+/* The candidate that differs least from a word, in bytes inserted, removed or replaced
+ * (Levenshtein), if that is no more than a third of the longer one. Set `word`, try all candidates,
+ * and read `found`, which is one of them, or NULL. */
+typedef struct sw_nearest {
+	const char *word;
+	const char *found;
+	size_t distance;
+} sw_nearest;
+void sw_nearest_try(sw_nearest *nearest, const char *candidate); /* O(product of the lengths) */
+
 /* ---- hashes and random numbers ---------------------------------------------------------- */
 
 uint64_t sw_hash_bytes(const void *data, size_t bytes, uint64_t seed); /* XXH3 */

@@ -82,6 +82,12 @@ typedef struct sw_run_step {
 	int64_t peak_bytes; /* so far */
 } sw_run_step;
 
+/* A second program's run on the state (eval.h). */
+typedef struct sw_run_evaluated {
+	int64_t step; /* steps done, those of `start` included */
+	double loss, seconds;
+} sw_run_evaluated;
+
 typedef struct sw_run_options {
 	int64_t steps;
 	uint64_t seed;
@@ -98,6 +104,8 @@ typedef struct sw_run_options {
 	/* look for NaN in the results of every op, and end after the step that makes one: without
 	 * overlap, and without an arena */
 	bool check_nan;
+	/* a second program that is run on the state; NULL: none. Not in a paced run */
+	const struct sw_run_eval *eval;
 	bool quiet;
 	int blas_threads; /* 0: cores / ranks on this machine */
 	/* which collectives may overlap with kernels: SW_OVERLAP_ALL, or bits of
@@ -117,6 +125,8 @@ typedef struct sw_run_options {
 	const atomic_bool *stop;
 	/* called on rank 0 after each step; steps count from 0, those of `start` included */
 	void (*on_step)(void *context, const sw_run_step *step);
+	/* called on rank 0 after each run of `eval`; may be NULL */
+	void (*on_eval)(void *context, const sw_run_evaluated *evaluated);
 	void *context;
 } sw_run_options;
 
@@ -141,6 +151,8 @@ typedef struct sw_run_result {
 	double tokens_per_s;               /* 0 if the program has no token input */
 	int64_t payload_bytes, wire_bytes; /* per step, of the rank that sends most */
 	int64_t peak_bytes;
+	sw_run_evaluated *evaluated; /* the runs of options.eval; owned */
+	int64_t n_evaluated;
 	int64_t saved_step;   /* of the last checkpoint; -1: nothing was kept */
 	int64_t loaded_bytes; /* read from a checkpoint, by the rank that read most */
 	sw_program *program;  /* the scheduled program that every rank ran; owned */

@@ -53,24 +53,19 @@ static sw_status check_kept(const trainer *t, sw_error *err)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "a paced run computes nothing, so that there is no state: leave "
 		               "--save, --load and --resume, or --pace, out");
+	if (options->paced && options->eval)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "a paced run computes nothing, so that there is nothing to "
+		               "evaluate: leave --eval or --pace out");
 	return options->save ? sw_checkpoint_check(&t->parts, t->sidecar, err) : SW_OK;
 }
 
 static sw_status check_tokens(const trainer *t, sw_error *err)
 {
-	if (!t->data)
-		return SW_OK;
-	if (t->options->paced)
+	if (t->data && t->options->paced)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "a paced run computes nothing and reads no data: run it without");
-	if (t->sidecar->tokens_input < 0)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "the program has no input for tokens: run it without data");
-	sw_shape shape = sw_parts_true_shape(&t->parts, (uint32_t)t->sidecar->tokens_input);
-	if (shape.rank != 2 || shape.type != SW_S32)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "the program's input for tokens isn't s32[rows,length]");
-	return SW_OK;
+	return sw_token_batch_check(t->data, &t->parts, t->sidecar, err);
 }
 
 /* ---- one step --------------------------------------------------------------------------- */
@@ -78,17 +73,6 @@ static sw_status check_tokens(const trainer *t, sw_error *err)
 static uint64_t data_seed(const trainer *t, int64_t step)
 {
 	return sw_hash_u64(t->options->seed, (uint64_t)step + 1);
-}
-
-static void make_batch(trainer *t, uint32_t input, int64_t step, const sw_tensor *tensor)
-{
-	const sw_plan *plan = t->parts.plan;
-	sw_shape shape = sw_parts_true_shape(&t->parts, input),
-		 whole = sw_parts_whole_shape(&t->parts, input);
-	sw_data_batch(t->data, t->options->seed, step, shape.dims[0], shape.dims[1], t->tokens);
-	sw_shape_embed(shape, t->tokens, whole, t->batch);
-	sw_layout_cut(&plan->cluster->atoms, whole, sw_parts_layout(&t->parts, input),
-	              t->transport->rank, sizeof(*t->batch), t->batch, sw_tensor_data(*tensor));
 }
 
 static sw_status make_input(trainer *t, uint32_t input, int64_t step, sw_tensor *tensor,
@@ -107,10 +91,10 @@ static sw_status make_input(trainer *t, uint32_t input, int64_t step, sw_tensor 
 		return sw_arrays_fill(t->options->arrays, &t->parts, input, t->transport->rank,
 		                      t->options->seed, step, tensor, err);
 	uint64_t seed = info->role == SW_ROLE_DATA ? data_seed(t, step) : t->options->seed;
-	if (info->role != SW_ROLE_DATA || !t->tokens || (int32_t)input != t->sidecar->tokens_input)
+	if (info->role != SW_ROLE_DATA || !sw_token_batch_has(&t->tokens, input))
 		return sw_part_fill(&t->parts, input, t->transport->rank, &info->init, seed, 0,
 		                    tensor, err);
-	make_batch(t, input, step, tensor);
+	sw_token_batch_fill(&t->tokens, t->transport->rank, t->options->seed, step, tensor);
 	return SW_OK;
 }
 
@@ -224,6 +208,20 @@ static sw_status save_in_turn(trainer *t, int64_t step, bool last, sw_error *err
 	return t->options->save && every && step % every == 0 && !last ? save(t, step, err) : SW_OK;
 }
 
+/* Run the second program, where it is its turn. */
+static sw_status evaluate(trainer *t, int64_t step, bool last, sw_error *err)
+{
+	const sw_run_options *options = t->options;
+	bool turn = options->eval && (last || (options->eval->every > 0 &&
+	                                       step % options->eval->every == 0));
+	if (!turn)
+		return SW_OK;
+	SW_TRY(eval_rank_run(&t->eval, t->carried, step, err));
+	if (t->transport->rank == 0 && options->on_eval)
+		options->on_eval(options->context, &t->eval.done.data[t->eval.done.len - 1]);
+	return SW_OK;
+}
+
 static sw_status run_steps(trainer *t, int64_t *done, sw_error *err)
 {
 	const sw_run_options *options = t->options;
@@ -237,6 +235,8 @@ static sw_status run_steps(trainer *t, int64_t *done, sw_error *err)
 			status = agree_on_stop(t, &stop, err);
 			stop = stop || t->nan_seen.message[0];
 		}
+		if (status == SW_OK)
+			status = evaluate(t, first + *done, stop || *done == options->steps, err);
 		if (status == SW_OK)
 			status = save_in_turn(t, first + *done, stop || *done == options->steps,
 			                      err);
@@ -302,7 +302,10 @@ static sw_status prepare(trainer *t, sw_error *err)
 	}
 	if (t->options->tune)
 		sw_transport_tune(t->transport, t->parts.plan->cluster, SW_ALGORITHM_COUNT);
-	return sw_interpreter_new(t->parts.local, &options, &t->interpreter, err);
+	status = sw_interpreter_new(t->parts.local, &options, &t->interpreter, err);
+	return status ? status
+	              : eval_rank_init(&t->eval, t->options->eval, t->transport,
+	                               options.blas_threads, t->options->seed, err);
 }
 
 /* Make all inputs but plain data inputs, which are made in each step. */
@@ -321,15 +324,7 @@ static void allocate(trainer *t)
 	t->carried = sw_alloc(n_inputs * sizeof(*t->carried));
 	t->inputs = sw_alloc(n_inputs * sizeof(*t->inputs));
 	t->outputs = sw_alloc(n_outputs * sizeof(*t->outputs));
-	if (t->data && t->sidecar->tokens_input >= 0) {
-		uint32_t input = (uint32_t)t->sidecar->tokens_input;
-		t->tokens =
-			sw_alloc((size_t)sw_shape_elements(sw_parts_true_shape(&t->parts, input)) *
-		                 sizeof(*t->tokens));
-		t->batch =
-			sw_alloc((size_t)sw_shape_elements(sw_parts_whole_shape(&t->parts, input)) *
-		                 sizeof(*t->batch));
-	}
+	sw_token_batch_init(&t->tokens, t->data, &t->parts, t->sidecar);
 }
 
 static void clear(trainer *t)
@@ -347,8 +342,8 @@ static void clear(trainer *t)
 	free(t->carried);
 	free(t->inputs);
 	free(t->outputs);
-	free(t->tokens);
-	free(t->batch);
+	sw_token_batch_clear(&t->tokens);
+	eval_rank_clear(&t->eval);
 	sw_vec_clear(&t->losses);
 	sw_vec_clear(&t->seconds);
 	sw_vec_clear(&t->waits);
@@ -454,6 +449,9 @@ sw_status sw_run_train_local(const sw_plan *plan, const sw_sidecar *sidecar, con
 	local_run run = {plan, scheduled, sidecar, data, options, results};
 	if (!options->paced)
 		status = sw_interpret_reserve(scheduled, size, trainer_threads(options, size), err);
+	if (status == SW_OK && options->eval)
+		status = sw_interpret_reserve(options->eval->local, size,
+		                              trainer_threads(options, size), err);
 	if (status == SW_OK)
 		status = sw_ranks_run(size, train_rank, &run, err);
 	if (status == SW_OK) {

@@ -124,16 +124,20 @@ sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_err
 		.peak_bytes = f.peak_bytes,
 		.saved_step = t->saved_step,
 		.loaded_bytes = f.loaded_bytes,
+		.evaluated = t->eval.done.data,
+		.n_evaluated = (int64_t)t->eval.done.len,
 	};
 	if (result->step_time_s > 0)
 		result->tokens_per_s = (double)tokens_per_step(t) / result->step_time_s;
 	t->losses.data = NULL;
+	t->eval.done.data = NULL;
 	return SW_OK;
 }
 
 void sw_run_result_clear(sw_run_result *result)
 {
 	free(result->losses);
+	free(result->evaluated);
 	sw_program_free(result->program);
 	*result = (sw_run_result){0};
 }

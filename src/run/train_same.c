@@ -33,6 +33,17 @@ uint64_t trainer_hash_data(const sw_data *data, const sw_arrays *arrays)
 	                    : sw_hash_bytes(data->bytes, tokens, 2);
 }
 
+static uint64_t hash_eval(const sw_run_eval *eval)
+{
+	if (!eval)
+		return 0;
+	uint64_t hash = sw_hash_u64(sw_program_hash(eval->local), hash_sidecar(&eval->sidecar));
+	hash = sw_hash_bytes(eval->state, eval->sidecar.n_inputs * sizeof(*eval->state), hash);
+	hash = sw_hash_u64(hash, (uint64_t)eval->every);
+	hash = sw_hash_u64(hash, (uint64_t)eval->batches);
+	return sw_hash_u64(hash, trainer_hash_data(eval->data, eval->arrays));
+}
+
 sw_status trainer_check_same(const sw_program *scheduled, const sw_sidecar *sidecar,
                              const sw_data *data, const sw_run_options *options,
                              sw_transport *transport, sw_error *err)
@@ -43,7 +54,8 @@ sw_status trainer_check_same(const sw_program *scheduled, const sw_sidecar *side
 	                                    "sidecar",
 	                                    "contents of --data",
 	                                    "options of the run",
-	                                    "contents of --load"};
+	                                    "contents of --load",
+	                                    "program, data or options of --eval"};
 	uint64_t flags = (uint64_t)options->paced | (uint64_t)options->tune << 1 |
 	                 (uint64_t)(options->trace != NULL) << 2 |
 	                 (uint64_t)options->check_nan << 63 |
@@ -55,7 +67,8 @@ sw_status trainer_check_same(const sw_program *scheduled, const sw_sidecar *side
 	                   hash_sidecar(sidecar),
 	                   trainer_hash_data(data, options->arrays),
 	                   flags,
-	                   sw_checkpoint_hash(options->start)};
+	                   sw_checkpoint_hash(options->start),
+	                   hash_eval(options->eval)};
 	uint64_t first[SW_COUNT(mine)];
 	memcpy(first, mine, sizeof(mine));
 	sw_status status = transport->ops->broadcast(transport, 0, first, sizeof(first), err);

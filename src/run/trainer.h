@@ -6,11 +6,13 @@
 
 #include "run/array_data.h"
 #include "run/checkpoint.h"
+#include "run/eval_rank.h"
 #include "run/nan_check.h"
 #include "run/pace_model.h"
 #include "run/ranks.h"
 #include "run/record.h"
 #include "run/run.h"
+#include "run/token_batch.h"
 
 typedef struct trainer {
 	sw_parts parts;
@@ -24,10 +26,10 @@ typedef struct trainer {
 	sw_tensor *carried;
 	sw_tensor *inputs; /* per input, of one step */
 	sw_tensor *outputs;
-	int32_t loss;     /* index of the output, -1: none */
-	int32_t *tokens;  /* the whole batch; NULL: no token input, or no data */
-	int32_t *batch;   /* the batch with its padding */
+	int32_t loss; /* index of the output, -1: none */
+	sw_token_batch tokens;
 	sw_run_pace pace; /* of a paced run */
+	eval_rank eval;
 	sw_record record;
 	sw_nan_check nan_check;
 	sw_error nan_seen;

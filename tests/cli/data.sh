@@ -7,21 +7,6 @@ make_plan dp $mlp dp
 make_plan summa $mlp summa
 expect 0 "" "$sw" plan $mlp --cluster $cluster --devices 2 -o "$scratch/two.plan" --strategy zero3 -q
 
-# npy NAME DESCR FORMAT SHAPE VALUES: write a .npy file, with Python and without NumPy
-npy() {
-	python3 - "$scratch/$1.npy" "$2" "$3" "$4" "$5" <<'END' || complain "npy: $1"
-import struct, sys
-path, descr, code, shape, values = sys.argv[1:]
-n = 1
-for d in eval(shape):
-    n *= d
-header = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)
-header += " " * (-(len(header) + 11) % 64) + "\n"
-numbers = [eval(values, {"i": i}) for i in range(n)]
-open(path, "wb").write(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() +
-                       struct.pack("<%d%s" % (n, code), *numbers))
-END
-}
 npy x '<f4' f '(96, 64)' '((i * 37) % 101 - 50) / 50'
 npy x64 '<f8' d '(96, 64)' '((i * 37) % 101 - 50) / 50'
 npy xa '<f4' f '(40, 64)' '((i * 37) % 101 - 50) / 50'

@@ -39,3 +39,19 @@ refuse() {
 make_plan() {
 	expect 0 "" "$sw" plan "$2" --cluster $cluster -o "$scratch/$1.plan" --strategy "$3" -q
 }
+
+# npy NAME DESCR FORMAT SHAPE VALUES: write a .npy file, with Python and without NumPy
+npy() {
+	python3 - "$scratch/$1.npy" "$2" "$3" "$4" "$5" <<'END' || complain "npy: $1"
+import struct, sys
+path, descr, code, shape, values = sys.argv[1:]
+n = 1
+for d in eval(shape):
+    n *= d
+header = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)
+header += " " * (-(len(header) + 11) % 64) + "\n"
+numbers = [eval(values, {"i": i}) for i in range(n)]
+open(path, "wb").write(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() +
+                       struct.pack("<%d%s" % (n, code), *numbers))
+END
+}

@@ -1,0 +1,271 @@
+/* A second program on the state of training: which of its inputs are that state, and its plan. */
+#include "run/eval.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/array_data.h"
+#include "run/trainer.h"
+
+/* ---- inputs ----------------------------------------------------------------------------- */
+
+typedef struct eval_inputs {
+	sw_arena arena;
+	const sw_plan *plan;
+	const sw_sidecar *trained;
+	uint32_t n_trained, n;
+	const sw_id *whole, *trues; /* values of the training program, with padding and without */
+	const sw_id *own;           /* of the second one */
+} eval_inputs;
+
+static void find_inputs(eval_inputs *in, const sw_plan *plan, const sw_sidecar *trained,
+                        const sw_program *program)
+{
+	const sw_program *serial = sw_plan_serial(plan);
+	*in = (eval_inputs){.plan = plan, .trained = trained};
+	sw_arena_init(&in->arena);
+	in->n_trained =
+		sw_program_inputs(plan->program, plan->program->entry, &in->arena, &in->whole);
+	sw_program_inputs(serial, serial->entry, &in->arena, &in->trues);
+	in->n = sw_program_inputs(program, program->entry, &in->arena, &in->own);
+}
+
+static bool is_kept(const eval_inputs *in, uint32_t input)
+{
+	return sw_checkpoint_keeps(sw_plan_serial(in->plan), in->trained, input);
+}
+
+static sw_status other_type(const char *name, sw_shape got, sw_shape wanted, sw_error *err)
+{
+	sw_text is = {0}, should = {0};
+	sw_shape_print(got, &is);
+	sw_shape_print(wanted, &should);
+	sw_status status = sw_fail(err, SW_ERR_INPUT,
+	                           "input '%s' is %s, and in the trained state it is %s: export "
+	                           "both steps from the same parameters",
+	                           name, is.data, should.data);
+	sw_text_clear(&is);
+	sw_text_clear(&should);
+	return status;
+}
+
+static sw_status bind_inputs(const eval_inputs *in, const sw_program *program, sw_run_eval *eval,
+                             sw_error *err)
+{
+	sw_map names = {0};
+	sw_status status = SW_OK;
+	for (uint32_t i = 0; i < in->n_trained; i++)
+		if (is_kept(in, i))
+			sw_map_put(&names, in->trained->inputs[i].name,
+			           strlen(in->trained->inputs[i].name), i);
+	for (uint32_t i = 0; i < in->n && status == SW_OK; i++) {
+		sw_input_info *info = &eval->sidecar.inputs[i];
+		uint32_t found = sw_map_get(&names, info->name, strlen(info->name));
+		eval->state[i] = found == SW_ABSENT ? -1 : (int32_t)found;
+		info->role = found == SW_ABSENT ? SW_ROLE_DATA : in->trained->inputs[found].role;
+		if (found == SW_ABSENT)
+			continue;
+		sw_shape own = sw_value_shape(program, in->own[i]),
+			 wanted = sw_value_shape(sw_plan_serial(in->plan), in->trues[found]);
+		if (!sw_shape_equal(own, wanted))
+			status = other_type(info->name, own, wanted, err);
+	}
+	sw_map_clear(&names);
+	return status;
+}
+
+/* ---- the program ------------------------------------------------------------------------ */
+
+/* Write an entry that has the inputs as training holds them, with padding, cuts that off, calls the
+ * program, and returns the loss alone. */
+static sw_status write_entry(const eval_inputs *in, const sw_program *program, int32_t callee,
+                             int32_t loss, const sw_run_eval *eval, sw_program *out, sw_error *err)
+{
+	int32_t entry = sw_build_computation(out, "eval");
+	sw_id *values = SW_NEW_N(&out->arena, sw_id, in->n + 1);
+	sw_id result;
+	for (uint32_t i = 0; i < in->n; i++) {
+		sw_shape own = sw_value_shape(program, in->own[i]), held = own;
+		if (eval->state[i] >= 0)
+			held = sw_value_shape(in->plan->program, in->whole[eval->state[i]]);
+		held = sw_build_shape(out, held.type, held.dims, held.rank);
+		values[i] = sw_emit_parameter(out, entry, held, NULL);
+		const int64_t start[SW_MAX_RANK] = {0};
+		if (!sw_shape_equal(own, held))
+			values[i] = sw_emit_slice(out, entry, values[i], start, own.dims, NULL);
+	}
+	sw_op_spec call = {.opcode = SW_OP_CALL,
+	                   .operands = values,
+	                   .n_operands = in->n,
+	                   .called = &callee,
+	                   .n_called = 1};
+	SW_TRY(sw_build_op(out, entry, &call, &result, err));
+	result += (sw_id)loss;
+	sw_build_results(out, entry, &result, 1, false);
+	out->entry = entry;
+	return sw_program_verify(out, err);
+}
+
+static sw_status reduce_to_loss(const eval_inputs *in, const sw_program *program, int32_t loss,
+                                sw_run_eval *eval, sw_error *err)
+{
+	sw_program *out = eval->program = sw_program_new(program->name);
+	int32_t *map = sw_alloc((program->computations.len + 1) * sizeof(*map));
+	for (size_t i = 0; i < program->computations.len; i++)
+		map[i] = -1;
+	out->source = sw_arena_text(&out->arena, program->source ? program->source : "");
+	out->num_partitions = out->replica_count = 1;
+	out->unannotated = true;
+	int32_t callee = sw_build_copy_computation(out, program, program->entry, map);
+	free(map);
+	return write_entry(in, program, callee, loss, eval, out, err);
+}
+
+static sw_status find_loss(const sw_program *program, const sw_sidecar *sidecar, int32_t *loss,
+                           sw_error *err)
+{
+	*loss = trainer_find_loss(program, sidecar);
+	if (*loss < 0)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "it has no loss: a result that is one number of a float type");
+	sw_shape shape = sw_value_shape(program, sw_entry(program)->results.data[*loss]);
+	return sw_shape_elements(shape) == 1
+	               ? SW_OK
+	               : sw_fail(err, SW_ERR_INPUT, "its loss is no single number");
+}
+
+/* The sidecar of a program whose only result is the loss. */
+static void reduce_sidecar(sw_sidecar *sidecar, int32_t loss)
+{
+	sidecar->outputs[0] = sidecar->outputs[loss];
+	sidecar->outputs[0].role = SW_ROLE_LOSS;
+	sidecar->outputs[0].input = -1;
+	sidecar->n_outputs = 1;
+}
+
+sw_status sw_run_eval_init(const sw_plan *plan, const sw_sidecar *trained, sw_program *program,
+                           sw_sidecar *sidecar, sw_run_eval *eval, sw_error *err)
+{
+	eval_inputs in;
+	int32_t loss = -1;
+	*eval = (sw_run_eval){.sidecar = *sidecar, .batches = 1};
+	*sidecar = (sw_sidecar){0};
+	find_inputs(&in, plan, trained, program);
+	eval->state = sw_alloc((in.n + 1) * sizeof(*eval->state));
+	sw_status status = find_loss(program, &eval->sidecar, &loss, err);
+	if (status == SW_OK)
+		status = bind_inputs(&in, program, eval, err);
+	if (status == SW_OK)
+		status = reduce_to_loss(&in, program, loss, eval, err);
+	if (status == SW_OK)
+		reduce_sidecar(&eval->sidecar, loss);
+	sw_arena_clear(&in.arena);
+	sw_program_free(program);
+	if (status)
+		sw_run_eval_clear(eval);
+	return status;
+}
+
+/* ---- data ------------------------------------------------------------------------------- */
+
+/* A name that is a letter away from one of the state is meant to be that. */
+static sw_status no_value(const sw_run_eval *eval, uint32_t input, const sw_plan *plan,
+                          const sw_sidecar *trained, sw_error *err)
+{
+	const char *name = eval->sidecar.inputs[input].name;
+	sw_nearest nearest = {.word = name};
+	for (uint32_t i = 0; i < trained->n_inputs; i++)
+		if (sw_checkpoint_keeps(sw_plan_serial(plan), trained, i))
+			sw_nearest_try(&nearest, trained->inputs[i].name);
+	return sw_fail(err, SW_ERR_INPUT,
+	               "input '%s' is neither in the trained state%s%s%s nor has it data: give it "
+	               "the name that it has there, or --eval-data %s=FILE.npy",
+	               name, nearest.found ? " ('" : "", nearest.found ? nearest.found : "",
+	               nearest.found ? "' is)" : "", name);
+}
+
+sw_status sw_run_eval_check(const sw_run_eval *eval, const sw_plan *plan, const sw_sidecar *trained,
+                            sw_error *err)
+{
+	uint32_t bound = 0;
+	for (uint32_t i = 0; i < eval->sidecar.n_inputs; i++) {
+		bound += eval->state[i] >= 0;
+		if (eval->state[i] >= 0 || sw_arrays_has(eval->arrays, i) ||
+		    (eval->data && (int32_t)i == eval->sidecar.tokens_input))
+			continue;
+		return no_value(eval, i, plan, trained, err);
+	}
+	return bound ? SW_OK
+	             : sw_fail(err, SW_ERR_INPUT,
+	                       "none of its inputs is in the trained state, by its name");
+}
+
+/* ---- the plan --------------------------------------------------------------------------- */
+
+/* Let the state lie as training has it. False where it is padded otherwise. */
+static bool take_layouts(const sw_run_eval *eval, const sw_plan *plan)
+{
+	sw_plan *own = eval->plan;
+	eval_inputs in;
+	bool fits = true;
+	find_inputs(&in, plan, NULL, own->program);
+	for (uint32_t i = 0; i < in.n && fits; i++) {
+		if (eval->state[i] < 0)
+			continue;
+		sw_id there = in.whole[eval->state[i]], here = in.own[i];
+		bool shared = own->materialised[here] == own->produced[here];
+		fits = sw_shape_equal(sw_value_shape(plan->program, there),
+		                      sw_value_shape(own->program, here));
+		own->produced[here] =
+			sw_layouts_id(&own->layouts, sw_plan_layout(plan, plan->produced[there]));
+		if (shared)
+			own->materialised[here] = own->produced[here];
+	}
+	sw_arena_clear(&in.arena);
+	return fits;
+}
+
+static void drop_plan(sw_run_eval *eval)
+{
+	sw_plan_free(eval->plan);
+	eval->plan = NULL;
+}
+
+/* Where the quickest plan pads the state in another way than training does, every device runs the
+ * whole program. */
+static sw_status find_plan(sw_run_eval *eval, const sw_plan *plan, const char *path, bool quiet,
+                           sw_error *err)
+{
+	sw_plan_options options = {.memory_bytes = plan->memory_bytes,
+	                           .method = SW_METHOD_EXACT,
+	                           .remat = "none",
+	                           .microbatches = 1,
+	                           .quiet = quiet};
+	SW_TRY(sw_plan_make(eval->program, path, &eval->sidecar, plan->cluster, &options,
+	                    &eval->plan, err));
+	if (take_layouts(eval, plan))
+		return SW_OK;
+	drop_plan(eval);
+	SW_TRY(sw_plan_replicated(eval->program, plan->cluster, &eval->plan, err));
+	take_layouts(eval, plan);
+	return SW_OK;
+}
+
+sw_status sw_run_eval_plan(sw_run_eval *eval, const sw_plan *plan, const char *path, bool quiet,
+                           sw_error *err)
+{
+	sw_status status = find_plan(eval, plan, path, quiet, err);
+	if (status == SW_OK)
+		status = sw_plan_verify(eval->plan, err);
+	return status ? status : sw_ranks_program(eval->plan, SW_OVERLAP_ALL, &eval->local, err);
+}
+
+void sw_run_eval_clear(sw_run_eval *eval)
+{
+	sw_program_free(eval->local);
+	drop_plan(eval);
+	sw_program_free(eval->program);
+	sw_sidecar_clear(&eval->sidecar);
+	free(eval->state);
+	*eval = (sw_run_eval){0};
+}
