@@ -19,7 +19,7 @@ static void the_nearest_word_is_found(void **state)
 	assert_string_equal(nearest("latnecy"), "latency");
 	assert_string_equal(nearest("bandwith"), "bandwidth");
 	assert_string_equal(nearest("memory_bandwith"), "memory_bandwidth");
-	assert_string_equal(nearest("memories"), "memory");
+	assert_string_equal(nearest("memroy"), "memory");
 	assert_string_equal(nearest("flop"), "flops");
 	assert_string_equal(nearest("flops"), "flops");
 }
