@@ -44,12 +44,33 @@ static inline sw_id sw_maker_of(const sw_program *program, sw_id value)
 {
 	return program->values.data[value].op;
 }
+static inline int64_t sw_bytes_of(const sw_stage_finder *f, sw_id value)
+{
+	return sw_shape_bytes(sw_value_shape(f->program, value));
+}
+/* Does the op of the body depend on state and on data? */
+static inline bool sw_op_is_flow(const sw_stage_finder *f, sw_id op)
+{
+	return f->state[op] && f->data[op];
+}
+/* Is the value an element of the loop, as its body gets it? */
+static inline bool sw_value_is_element(const sw_stage_finder *f, sw_id value)
+{
+	return value >= f->inner && value < f->inner + f->n_inner;
+}
 /* Is the element of the loop an import: whole, and the same in all iterations? */
 bool sw_element_is_import(const sw_stage_finder *f, uint32_t element);
 
 /* The steps of sw_stages_init, in order. */
 sw_status sw_stage_find_loop(sw_stage_finder *f, sw_error *err);
 sw_status sw_stage_find_forward(sw_stage_finder *f, sw_error *err);
+/* Set gradient_of, and return the numbers of the loop's elements that are gradients: sums of
+ * tensors from which new state follows. The first n_long need at least half as many flow ops as the
+ * one that needs most; the others are of parameters, and need nearly all parameters, as those of
+ * the last layers do. Statistics of layers are neither. O(ops * elements / 64). */
+uint32_t *sw_stage_find_gradients(sw_stage_finder *f, size_t *n, size_t *n_long);
+/* Clear f->forward of each op that is not needed by all of these elements. O(ops * n / 64). */
+void sw_stage_keep_common(sw_stage_finder *f, const uint32_t *exports, size_t n);
 void sw_stage_find_positions(sw_stage_finder *f);
 sw_status sw_stage_cut(sw_stage_finder *f, sw_error *err);
 void sw_stage_find_entry(sw_stage_finder *f);

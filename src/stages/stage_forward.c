@@ -123,128 +123,35 @@ sw_status sw_stage_find_loop(sw_stage_finder *f, sw_error *err)
 	return SW_OK;
 }
 
-static bool is_flow(const sw_stage_finder *f, sw_id op)
-{
-	return f->state[op] && f->data[op];
-}
+/* ---- forward ops ------------------------------------------------------------------------- */
 
-/* ---- gradients -------------------------------------------------------------------------- */
-
-/* Results of the entry that are new state can be reached from these values. */
-static bool *reaches_state(sw_stage_finder *f)
+static void take_forward(sw_stage_finder *f, const uint32_t *gradients, size_t n)
 {
-	bool *reaches = SW_NEW_N(&f->arena, bool, f->program->values.len);
-	for (size_t i = 0; i < f->program->aliases.len; i++)
-		reaches[f->entry->results.data[f->program->aliases.data[i].output]] = true;
-	for (size_t i = f->entry->ops.len; i-- > 0;) {
-		const sw_op *op = sw_op_at(f->program, f->entry->ops.data[i]);
-		bool any = false;
-		for (uint32_t r = 0; r < op->n_results && op != f->loop; r++)
-			any |= reaches[op->first_result + r];
-		for (uint32_t k = 0; k < op->n_operands && any; k++)
-			reaches[op->operands[k]] = true;
-	}
-	return reaches;
-}
-
-/* The flow ops that each of up to 64 exports needs; ancestors[op] has a bit for each. */
-static void mark_ancestors(const sw_stage_finder *f, const uint32_t *exports, int32_t n,
-                           uint64_t *ancestors)
-{
+	sw_id *ops = SW_NEW_N(&f->arena, sw_id, f->body->ops.len);
+	f->n_positions = 0;
 	for (size_t i = 0; i < f->body->ops.len; i++)
-		ancestors[f->body->ops.data[i]] = 0;
-	for (int32_t e = 0; e < n; e++)
-		ancestors[sw_maker_of(f->program, f->body->results.data[exports[e]])] |= UINT64_C(1)
-		                                                                         << e;
-	for (size_t i = f->body->ops.len; i-- > 0;) {
-		const sw_op *op = sw_body_op(f, i);
-		uint64_t of_this = ancestors[f->body->ops.data[i]];
-		for (uint32_t k = 0; k < op->n_operands && of_this; k++)
-			ancestors[sw_maker_of(f->program, op->operands[k])] |= of_this;
-	}
-}
-
-/* Call visit for 64 exports after the other. */
-typedef void ancestor_fn(sw_stage_finder *f, const uint32_t *exports, int32_t n,
-                         const uint64_t *ancestors, void *context);
-static void for_ancestors(sw_stage_finder *f, const uint32_t *exports, size_t n, ancestor_fn *visit,
-                          void *context)
-{
-	uint64_t *ancestors = SW_NEW_N(&f->arena, uint64_t, f->program->ops.len);
-	for (size_t at = 0; at < n; at += 64) {
-		int32_t some = (int32_t)SW_MIN(n - at, (size_t)64);
-		mark_ancestors(f, exports + at, some, ancestors);
-		visit(f, exports + at, some, ancestors, context);
-	}
-}
-
-static void count_ancestors(sw_stage_finder *f, const uint32_t *exports, int32_t n,
-                            const uint64_t *ancestors, void *context)
-{
-	int32_t *counts = context;
-	for (size_t i = 0; i < f->body->ops.len; i++) {
-		sw_id id = f->body->ops.data[i];
-		if (!is_flow(f, id))
-			continue;
-		for (uint64_t left = ancestors[id]; left; left &= left - 1)
-			counts[exports[__builtin_ctzll(left)]]++;
-	}
-	(void)n;
-}
-
-static void intersect_ancestors(sw_stage_finder *f, const uint32_t *exports, int32_t n,
-                                const uint64_t *ancestors, void *context)
-{
-	uint64_t all = n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
+		f->forward[f->body->ops.data[i]] = sw_op_is_flow(f, f->body->ops.data[i]);
+	sw_stage_keep_common(f, gradients, n);
 	for (size_t i = 0; i < f->body->ops.len; i++)
-		if (ancestors[f->body->ops.data[i]] != all)
-			f->forward[f->body->ops.data[i]] = false;
-	(void)exports;
-	(void)context;
+		if (f->forward[f->body->ops.data[i]])
+			ops[f->n_positions++] = f->body->ops.data[i];
+	f->ops = ops;
 }
 
-/* Gradients: sums of tensors from which new state follows, and which need at least half as many
- * flow ops as the one that needs most. Statistics of early layers are none. */
-static uint32_t *find_gradients(sw_stage_finder *f, size_t *n)
-{
-	bool *reaches = reaches_state(f);
-	uint32_t *exports = SW_NEW_N(&f->arena, uint32_t, f->n_inner);
-	int32_t *counts = SW_NEW_N(&f->arena, int32_t, f->n_inner), most = 0;
-	size_t found = 0;
-	*n = 0;
-	for (uint32_t k = 0; k < f->n_inner; k++) {
-		sw_id value = f->body->results.data[k];
-		if (!sw_element_is_import(f, k) && reaches[f->loop->first_result + k] &&
-		    is_flow(f, sw_maker_of(f->program, value)) &&
-		    sw_shape_elements(sw_value_shape(f->program, value)) > 1)
-			exports[found++] = k;
-	}
-	for_ancestors(f, exports, found, count_ancestors, counts);
-	for (size_t i = 0; i < found; i++)
-		most = SW_MAX(most, counts[exports[i]]);
-	for (size_t i = 0; i < found; i++)
-		if (2 * counts[exports[i]] >= most)
-			exports[(*n)++] = exports[i];
-	return exports;
-}
-
+/* Gradients of the last layers need so few ops that they might be those of losses that layers have
+ * for themselves: where they have little in common with the others, they are taken for such. */
 sw_status sw_stage_find_forward(sw_stage_finder *f, sw_error *err)
 {
-	size_t n;
-	uint32_t *gradients = find_gradients(f, &n);
+	size_t n, n_long;
+	uint32_t *gradients = sw_stage_find_gradients(f, &n, &n_long);
 	if (n == 0)
 		return sw_fail(err, SW_NO,
 		               "no stages: no state is trained: no sum over microbatches that "
 		               "depends on parameters and data becomes new state");
 	f->forward = SW_NEW_N(&f->arena, bool, f->program->ops.len);
-	sw_id *ops = SW_NEW_N(&f->arena, sw_id, f->body->ops.len);
-	for (size_t i = 0; i < f->body->ops.len; i++)
-		f->forward[f->body->ops.data[i]] = is_flow(f, f->body->ops.data[i]);
-	for_ancestors(f, gradients, n, intersect_ancestors, NULL);
-	for (size_t i = 0; i < f->body->ops.len; i++)
-		if (f->forward[f->body->ops.data[i]])
-			ops[f->n_positions++] = f->body->ops.data[i];
-	f->ops = ops;
+	take_forward(f, gradients, n);
+	if (f->n_positions < f->options.n_stages && n_long < n)
+		take_forward(f, gradients, n_long);
 	if (f->n_positions < f->options.n_stages)
 		return sw_fail(
 			err, SW_NO,

@@ -14,11 +14,6 @@ typedef struct position_finder {
 	sw_id *source;        /* [values]: whose list counts; SW_NO_ID: nobody's */
 } position_finder;
 
-static int64_t bytes_of(const sw_stage_finder *f, sw_id value)
-{
-	return sw_shape_bytes(sw_value_shape(f->program, value));
-}
-
 /* Of what is no flow: the largest parameter among its operands'. */
 static void find_source(position_finder *p, const sw_op *op)
 {
@@ -27,7 +22,7 @@ static void find_source(position_finder *p, const sw_op *op)
 	for (uint32_t k = 0; k < op->n_operands; k++) {
 		sw_id source = p->source[op->operands[k]];
 		if (source != SW_NO_ID &&
-		    (best == SW_NO_ID || bytes_of(f, source) > bytes_of(f, best)))
+		    (best == SW_NO_ID || sw_bytes_of(f, source) > sw_bytes_of(f, best)))
 			best = source;
 	}
 	for (uint32_t r = 0; r < op->n_results; r++)
@@ -105,60 +100,6 @@ static void place_all(position_finder *p)
 
 /* ---- gradients -------------------------------------------------------------------------- */
 
-/* Per value of the entry: the largest sum that it is computed from, and the largest state; 1 + the
- * number of the loop's element, and of the input. 0: none. */
-typedef struct largest_sources {
-	uint32_t *sum, *state;
-} largest_sources;
-
-static void take_larger(const sw_stage_finder *f, const sw_op *op, const uint32_t *of, uint32_t *to)
-{
-	int64_t most = -1;
-	uint32_t best = 0;
-	for (uint32_t k = 0; k < op->n_operands; k++) {
-		int64_t bytes = bytes_of(f, op->operands[k]);
-		if (of[op->operands[k]] && bytes > most) {
-			best = of[op->operands[k]];
-			most = bytes;
-		}
-	}
-	for (uint32_t r = 0; r < op->n_results; r++)
-		to[op->first_result + r] = best;
-}
-
-static largest_sources find_largest(sw_stage_finder *f)
-{
-	const sw_program *program = f->program;
-	largest_sources s = {SW_NEW_N(&f->arena, uint32_t, program->values.len),
-	                     SW_NEW_N(&f->arena, uint32_t, program->values.len)};
-	const sw_id *inputs;
-	uint32_t n = sw_program_inputs(program, program->entry, &f->arena, &inputs);
-	for (uint32_t k = 0; k < n; k++)
-		s.state[inputs[k]] = f->state_value[inputs[k]] ? k + 1 : 0;
-	for (uint32_t k = 0; k < f->n_inner; k++)
-		if (!sw_element_is_import(f, k))
-			s.sum[f->loop->first_result + k] = k + 1;
-	for (size_t i = 0; i < f->entry->ops.len; i++) {
-		const sw_op *op = sw_op_at(program, f->entry->ops.data[i]);
-		if (op == f->loop || op->opcode == SW_OP_PARAMETER)
-			continue;
-		take_larger(f, op, s.sum, s.sum);
-		take_larger(f, op, s.state, s.state);
-	}
-	return s;
-}
-
-/* The sum of the gradient of an element's parameter: 1 + its element; 0: it has none. */
-static uint32_t gradient_of(const sw_stage_finder *f, const largest_sources *s, uint32_t k)
-{
-	const sw_program *program = f->program;
-	uint32_t input = s->state[f->loop->operands[k]];
-	for (size_t i = 0; i < program->aliases.len && input; i++)
-		if (program->aliases.data[i].input == input - 1)
-			return s->sum[f->entry->results.data[program->aliases.data[i].output]];
-	return 0;
-}
-
 /* Of values: 0 nothing reads it; 1 + k: only what element k of the loop is summed from does;
  * SEVERAL: others do. */
 #define SEVERAL UINT32_MAX
@@ -194,19 +135,13 @@ static void pull_gradients(position_finder *p, const uint32_t *parameter_of)
 	}
 }
 
-static void find_gradients(position_finder *p)
+static void place_gradients(position_finder *p)
 {
-	sw_stage_finder *f = p->f;
-	largest_sources sources = find_largest(f);
-	uint32_t *parameter_of = SW_NEW_N(&f->arena, uint32_t, f->n_inner);
-	f->gradient_of = SW_NEW_N(&f->arena, uint32_t, f->n_inner);
-	for (uint32_t k = 0; k < f->n_inner; k++) {
-		if (!sw_element_is_import(f, k) || !f->state_value[f->inner + k])
-			continue;
-		f->gradient_of[k] = gradient_of(f, &sources, k);
+	const sw_stage_finder *f = p->f;
+	uint32_t *parameter_of = SW_NEW_N(&p->f->arena, uint32_t, f->n_inner);
+	for (uint32_t k = 0; k < f->n_inner; k++)
 		if (f->gradient_of[k])
 			parameter_of[f->gradient_of[k] - 1] = k + 1;
-	}
 	pull_gradients(p, parameter_of);
 }
 
@@ -292,7 +227,7 @@ static void cross_parameters(position_finder *p)
 			widen(span,
 			      f->position[sw_maker_of(
 				      f->program, f->body->results.data[f->gradient_of[k] - 1])]);
-		int64_t bytes = bytes_of(f, f->inner + k) / f->out->n_microbatches;
+		int64_t bytes = sw_bytes_of(f, f->inner + k) / f->out->n_microbatches;
 		cross(f->up_bytes, span->first, span->last, bytes);
 		cross(f->down_bytes, span->first, span->last, bytes);
 	}
@@ -312,8 +247,8 @@ static void add_crossings(position_finder *p)
 			sw_id value = op->first_result + r;
 			if (spans[value].last < 0)
 				continue;
-			cross(f->up_bytes, at, spans[value].last, bytes_of(f, value));
-			cross(f->down_bytes, spans[value].first, at, bytes_of(f, value));
+			cross(f->up_bytes, at, spans[value].last, sw_bytes_of(f, value));
+			cross(f->down_bytes, spans[value].first, at, sw_bytes_of(f, value));
 		}
 	}
 	cross_parameters(p);
@@ -333,7 +268,7 @@ void sw_stage_find_positions(sw_stage_finder *f)
 	for (size_t i = 0; i < n; i++)
 		p.source[i] = SW_NO_ID;
 	place_all(&p);
-	find_gradients(&p);
+	place_gradients(&p);
 	add_work(f);
 	add_crossings(&p);
 	for (size_t i = 0; i < n; i++)

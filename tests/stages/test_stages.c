@@ -187,6 +187,26 @@ static void transformers_are_cut_between_layers(void **state)
 	staged_clear(&t);
 }
 
+/* A layer's backward pass is no forward op, also of the last layers, whose gradients need little
+ * beside the forward ops: each stage has about twice as much backward as forward work. */
+static void last_layers_have_backward_passes(void **state)
+{
+	static const char *const large[] = {"llama3-8b", "gpt-175b"};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(large); i++) {
+		staged t;
+		staged_init(&t, large[i], 2, 8);
+		assert_true(t.found);
+		for (int32_t v = 0; v < 8; v++) {
+			const sw_stage_load *load = &t.stages.loads[v];
+			if (load->backward_s < 1.3 * load->forward_s)
+				fail_msg("%s: stage %d of 8 has %g s forward, %g s back", large[i],
+				         v, load->forward_s, load->backward_s);
+		}
+		staged_clear(&t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -195,6 +215,7 @@ int main(void)
 		cmocka_unit_test(refusals_say_why),
 		cmocka_unit_test(large_programs_are_cut),
 		cmocka_unit_test(transformers_are_cut_between_layers),
+		cmocka_unit_test(last_layers_have_backward_passes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
