@@ -17,12 +17,12 @@ check: configure
 # PREFIX: where to; DESTDIR: a root to put that under
 PREFIX ?= /usr/local
 install: all
-	$(CMAKE) --build $(BUILD) -j $(JOBS) --target pages
+	$(CMAKE) --build $(BUILD) -j $(JOBS) --target pages libshardwright
 	$(CMAKE) --install $(BUILD) --prefix $(PREFIX)
 
 # a Debian package in $(BUILD)
 package: all
-	$(CMAKE) --build $(BUILD) -j $(JOBS) --target pages
+	$(CMAKE) --build $(BUILD) -j $(JOBS) --target pages libshardwright
 	cd $(BUILD) && cpack -G DEB
 
 demo:
@@ -40,7 +40,7 @@ fuzz:
 	tools/fuzz
 
 format:
-	find src cli tests bench -name '*.[ch]' | xargs clang-format -i
+	find src cli library tests bench -name '*.[ch]' | xargs clang-format -i
 
 clean:
 	rm -rf build build-*

@@ -147,39 +147,21 @@ static sw_status finish(cli *c, const sw_plan *plan, sw_error *err)
 }
 
 /* Effort 2 stands for a method, so --effort and --method exclude each other. */
-static sw_status read_method(const cli *c, sw_method *method, sw_error *err)
+static sw_status read_words(const cli *c, sw_plan_options *options, sw_error *err)
 {
-	const char *effort = c->values.effort;
-	if (effort && c->values.method)
+	const cli_values *v = &c->values;
+	const struct {
+		const char *name, *value;
+	} words[] = {{"--strategy", v->strategy}, {"--effort", v->effort}, {"--method", v->method},
+	             {"--microbatches", v->microbatches}, {"--remat", v->remat}};
+	if (v->effort && v->method)
 		return sw_fail(
 			err, SW_ERR_INPUT,
 			"--effort and --method both say how problems are solved: leave one out");
-	if (effort && strcmp(effort, "2") && strcmp(effort, "3"))
-		return sw_fail(err, SW_ERR_INPUT, "--effort %s: expected 2 or 3", effort);
-	if (effort)
-		*method = strcmp(effort, "2") ? SW_METHOD_EXACT : SW_METHOD_SEGMENTS;
-	return c->values.method ? sw_method_parse(c->values.method, method, err) : SW_OK;
-}
-
-static sw_status read_microbatches(const cli *c, int32_t *microbatches, sw_error *err)
-{
-	const char *text = c->values.microbatches;
-	char *end = NULL;
-	*microbatches = 0;
-	if (!text || strcmp(text, "auto") == 0)
-		return SW_OK;
-	long n = strtol(text, &end, 10);
-	if (end == text || *end || n < 1 || n > INT32_MAX)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--microbatches %s: expected auto, or a number from 1", text);
-	*microbatches = (int32_t)n;
+	for (size_t i = 0; i < SW_COUNT(words); i++)
+		if (words[i].value)
+			SW_TRY(sw_plan_options_set(options, words[i].name, words[i].value, err));
 	return SW_OK;
-}
-
-static const char *read_remat(const cli *c)
-{
-	const char *text = c->values.remat;
-	return text && strcmp(text, "auto") == 0 ? NULL : text;
 }
 
 /* Say which annotations are pins, and which are not. */
@@ -224,7 +206,6 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		.seed = (uint64_t)c->values.seed,
 		.quiet = c->values.quiet,
 		.pins = &pins,
-		.remat = read_remat(c),
 		.least = &least,
 	};
 	sw_plan_options staged;
@@ -232,14 +213,9 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		.program = program, .sidecar = sidecar, .cluster = &cluster, .options = &staged};
 	sw_plan_options whole;
 	bool wins = false;
-	sw_status status = sw_plan_strategy_parse(c->values.strategy ? c->values.strategy : "auto",
-	                                          &options.strategy, err);
+	sw_status status = read_words(c, &options, err);
 	if (status == SW_OK)
 		status = cli_read_stages(c, &asked.n_stages, &asked.schedule, err);
-	if (status == SW_OK)
-		status = read_method(c, &options.method, err);
-	if (status == SW_OK)
-		status = read_microbatches(c, &options.microbatches, err);
 	if (status == SW_OK)
 		status = cli_read_cluster(c, c->values.cluster, &cluster, err);
 	if (status)

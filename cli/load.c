@@ -22,38 +22,14 @@ static const char one_device[] = "version: 1\n"
 				 "  matmul_efficiency: 1\n"
 				 "  flops: {f32: 100 GFLOP/s}\n";
 
-/* Append where a cluster file of this name would be: among the files that are installed with the
- * command, or of the source tree that it was built in. */
-static bool installed_cluster(const char *name, sw_text *path)
-{
-	static const char *const folders[] = {"../share/shardwright/clusters", "../clusters"};
-	char self[4096];
-	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	while (length > 0 && self[length - 1] != '/')
-		length--;
-	for (size_t i = 0; i < SW_COUNT(folders) && length > 0; i++) {
-		sw_text_clear(path);
-		sw_text_addf(path, "%.*s%s/%s.yaml", (int)length, self, folders[i], name);
-		if (access(path->data, R_OK) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* A name without a folder and an ending, of which there is no file here, is an installed one's. */
+/* The files that are installed with the command, or those of the source tree that it was built in. */
 sw_status cli_read_cluster_named(const char *path, sw_cluster *cluster, sw_error *err)
 {
-	sw_text installed = {0};
-	bool is_name = *path && !strpbrk(path, "/.") && access(path, F_OK) != 0;
-	if (is_name && installed_cluster(path, &installed))
-		path = installed.data;
-	sw_status status = sw_cluster_read(path, cluster, err);
-	if (status && is_name && path != installed.data)
-		status = sw_fail_at(err, SW_ERR_INPUT, path, 0, 0,
-		                    "there is neither such a cluster file nor an installed one of "
-		                    "that name");
-	sw_text_clear(&installed);
-	return status;
+	static const char *const folders[] = {"../share/shardwright/clusters", "../clusters", NULL};
+	char self[4096];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	self[SW_MAX(length, 0)] = '\0';
+	return sw_cluster_read_named(path, self, folders, cluster, err);
 }
 
 sw_status cli_read_cluster(const cli *c, const char *path, sw_cluster *cluster, sw_error *err)

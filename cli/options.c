@@ -1,8 +1,6 @@
 /* The table of all options, and the code that reads them. */
 #include "cli.h"
 
-#include <errno.h>
-#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -270,46 +268,6 @@ static sw_status bad_value(const cli_option *option, const char *value, const ch
 	return sw_fail(err, SW_ERR_INPUT, "%s %s: expected %s", option->name, value, expected);
 }
 
-static bool parse_count(const char *text, int64_t *count)
-{
-	char *end;
-	errno = 0;
-	long long value = strtoll(text, &end, 10);
-	*count = value;
-	return end != text && !*end && errno == 0 && value >= 0;
-}
-
-static bool parse_seconds(const char *text, double *seconds)
-{
-	char *end;
-	*seconds = strtod(text, &end);
-	return end != text && (!*end || strcmp(end, "s") == 0) && isfinite(*seconds) &&
-	       *seconds >= 0;
-}
-
-static bool parse_bytes(const char *text, int64_t *bytes)
-{
-	static const struct {
-		const char *name;
-		double factor;
-	} units[] = {
-		{"", 1},      {"B", 1},        {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
-		{"TB", 1e12}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
-	};
-	char *end;
-	double value = strtod(text, &end);
-	if (end == text || !isfinite(value) || value <= 0)
-		return false;
-	end += strspn(end, " ");
-	for (size_t i = 0; i < SW_COUNT(units); i++) {
-		if (strcmp(end, units[i].name) == 0 && value * units[i].factor < 0x1p62) {
-			*bytes = (int64_t)(value * units[i].factor);
-			return true;
-		}
-	}
-	return false;
-}
-
 /* Add a list FILE,FILE, or one file if a file of that name exists. False if it names none. */
 static bool add_list(cli *c, cli_list *list, const char *value)
 {
@@ -342,15 +300,15 @@ static sw_status set(cli *c, const cli_option *option, const char *value, sw_err
 		               ? SW_OK
 		               : bad_value(option, value, "a file, or several with commas", err);
 	case CLI_COUNT:
-		return parse_count(value, target)
+		return sw_parse_count(value, target)
 		               ? SW_OK
 		               : bad_value(option, value, "a whole number, such as 4", err);
 	case CLI_BYTES:
-		return parse_bytes(value, target)
+		return sw_parse_bytes(value, target)
 		               ? SW_OK
 		               : bad_value(option, value, "a size, such as 16GiB", err);
 	default:
-		return parse_seconds(value, target)
+		return sw_parse_seconds(value, target)
 		               ? SW_OK
 		               : bad_value(option, value, "seconds, such as 2.5", err);
 	}

@@ -1,5 +1,5 @@
 # What `make install` and the Debian package hold: the command, manual pages and completions made from
-# its --help, cluster files, documents. CMAKE_INSTALL_PREFIX and DESTDIR say where.
+# its --help, cluster files, documents; the library, its header and its pkg-config file. CMAKE_INSTALL_PREFIX and DESTDIR say where.
 
 include(GNUInstallDirs)
 
@@ -13,6 +13,17 @@ add_custom_command(
 add_custom_target(pages DEPENDS ${SW_PAGES}/done)
 
 install(TARGETS shardwright RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET libshardwright)
+  file(RELATIVE_PATH SW_PREFIX_FROM_PC /root/${CMAKE_INSTALL_LIBDIR}/pkgconfig /root)
+  configure_file(${PROJECT_SOURCE_DIR}/library/shardwright.pc.in
+    ${PROJECT_BINARY_DIR}/shardwright.pc @ONLY)
+  install(TARGETS libshardwright
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(FILES ${PROJECT_BINARY_DIR}/shardwright.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  install(FILES ${PROJECT_SOURCE_DIR}/examples/plan.c DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
+endif()
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/elastic
   DESTINATION ${CMAKE_INSTALL_BINDIR} RENAME shardwright-elastic)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/clusters
@@ -34,6 +45,8 @@ set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON) # and what runs ldconfig
+set(CPACK_STRIP_FILES ON)
 # opened when a program multiplies matrices, so that no tool sees it
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "libopenblas0")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "openmpi-bin")

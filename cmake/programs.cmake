@@ -1,4 +1,4 @@
-# The command (cli/*.c) and the benchmarks (bench/NAME.c, bench/NAME/*.c; what several need is in
+# The command (cli/*.c), the shared library (library/*.c) and the benchmarks (bench/NAME.c, bench/NAME/*.c; what several need is in
 # bench/common).
 
 if(SW_SANITIZE MATCHES "address")
@@ -25,6 +25,23 @@ function(sw_add_command)
   else()
     add_custom_target(shardwright DEPENDS ${SW_LIBRARIES})
   endif()
+endfunction()
+
+# libshardwright: the folders above transport, so that it needs no MPI. --exclude-libs and the hidden
+# visibility leave only what library/shardwright.h marks; assertions of all of it are those of
+# library/assertion.c. Threads of calls that were given up sleep in it: it is never unloaded.
+function(sw_add_library)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/library/*.c)
+  set(libraries ${SW_LIBRARIES})
+  list(REMOVE_ITEM libraries sw_run sw_transport)
+  add_library(libshardwright SHARED ${sources})
+  target_link_libraries(libshardwright PRIVATE sw_flags ${libraries} ${CMAKE_DL_LIBS})
+  target_link_options(libshardwright PRIVATE
+    -Wl,--exclude-libs,ALL -Wl,-z,nodelete -Wl,-z,defs -Wl,-Bsymbolic)
+  target_compile_definitions(libshardwright PRIVATE SW_VERSION="${PROJECT_VERSION}")
+  set_target_properties(libshardwright PROPERTIES OUTPUT_NAME shardwright
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+    PUBLIC_HEADER ${PROJECT_SOURCE_DIR}/library/shardwright.h)
 endfunction()
 
 function(sw_add_bench name)
@@ -57,6 +74,9 @@ function(sw_add_benches)
 endfunction()
 
 sw_add_command()
+if(NOT SW_UPTO AND NOT SW_FUZZ AND NOT SW_SANITIZE)
+  sw_add_library()
+endif()
 if(NOT SW_UPTO AND NOT SW_FUZZ)
   sw_add_benches()
 endif()

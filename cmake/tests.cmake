@@ -239,6 +239,9 @@ function(sw_add_tests)
     sw_register_test(build_layers build ${PROJECT_SOURCE_DIR}/tools/check_layers ${PROJECT_SOURCE_DIR})
     sw_register_test(build_names build ${PROJECT_SOURCE_DIR}/tools/check_names ${PROJECT_SOURCE_DIR})
     sw_check_labels()
+    if(TARGET libshardwright) # tests/build/*.sh install it
+      sw_add_to_target(tests_all libshardwright)
+    endif()
     foreach(bench IN ITEMS bench_honesty bench_papers) # tests/search/*.sh run these
       sw_add_to_target(tests_all ${bench})
     endforeach()

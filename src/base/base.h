@@ -255,6 +255,12 @@ double sw_source_fraction(const sw_source *source);
 bool sw_source_is_gzip(const sw_source *source);
 void sw_source_close(sw_source *source); /* NULL is fine */
 
+/* Read the value of an option: a whole number from 0; seconds, such as 2.5 or 2.5s; bytes above 0,
+ * such as 16GiB. Return false, and leave the value undefined, where the text is anything else. */
+bool sw_parse_count(const char *text, int64_t *count);
+bool sw_parse_seconds(const char *text, double *seconds);
+bool sw_parse_bytes(const char *text, int64_t *bytes);
+
 /* The candidate that differs least from a word, in bytes inserted, removed or replaced
  * (Levenshtein), if that is no more than a third of the longer one. Set `word`, try all candidates,
  * and read `found`, which is one of them, or NULL. */

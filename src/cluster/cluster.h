@@ -285,6 +285,11 @@ typedef struct sw_cluster {
 sw_status sw_cluster_read(const char *path, sw_cluster *cluster, sw_error *err);
 sw_status sw_cluster_parse(const char *text, size_t length, const char *file, sw_cluster *cluster,
                            sw_error *err);
+/* The same of a file that may be named: a word without a folder and an ending, of which there is no
+ * file here, is NAME.yaml in the first of the folders that has it. folders: relative to where the
+ * file `beside` lies, ended by NULL. */
+sw_status sw_cluster_read_named(const char *path, const char *beside, const char *const *folders,
+                                sw_cluster *cluster, sw_error *err);
 void sw_cluster_clear(sw_cluster *cluster);
 /* Add the figures of levels and device in which b differs from a: "bandwidth of node 12.5 GB/s, not
  * 10 GB/s, ...". Add nothing where they are equal. */

@@ -62,6 +62,14 @@ typedef struct sw_plan_options {
 	struct sw_plan **least;
 } sw_plan_options;
 
+/* Set an option by its name, with or without --, and its value as the command has them: strategy,
+ * method, effort, microbatches, remat, memory, time-limit, seed, threads, and untied (yes or no). The
+ * options borrow the value. SW_ERR_INPUT: there is no such option, or the value is none. */
+sw_status sw_plan_options_set(sw_plan_options *options, const char *name, const char *value,
+                              sw_error *err);
+/* Return the names one after the other, from 0; NULL: there are no more. */
+const char *sw_plan_option_name(size_t i);
+
 /* Search for the quickest plan. `program` is as read; the plan makes a canonical copy of its own.
  * `sidecar` gives the roles of the inputs. SW_NO: nothing fits in memory, and the message says by
  * how much. The caller frees the plan. */

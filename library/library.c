@@ -1,0 +1,522 @@
+/* The functions of shardwright.h. */
+#define _GNU_SOURCE /* dladdr */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "call.h"
+#include "bound/bound.h"
+#include "explain/explain.h"
+#include "frontend/sharding.h"
+#include "pipelined/pipelined.h"
+#include "search/search.h"
+
+/* ---- objects ---------------------------------------------------------------------------- */
+
+/* Objects are counted, since a plan uses the program and the cluster that it was made of, and a
+ * call that is abandoned all that it was given. */
+struct shardwright_program {
+	_Atomic int uses;
+	char *path;
+	sw_program *program;
+	sw_sidecar sidecar;
+};
+struct shardwright_cluster {
+	_Atomic int uses;
+	sw_cluster cluster;
+};
+struct shardwright_plan {
+	_Atomic int uses;
+	sw_plan *plan;
+	const sw_sidecar *sidecar;
+	/* of a plan that was made: what it was made of */
+	shardwright_program *program;
+	shardwright_cluster *cluster;
+	/* of one that was read */
+	sw_cluster own_cluster;
+	sw_sidecar own_sidecar;
+};
+
+const char *shardwright_version(void)
+{
+	return SW_VERSION;
+}
+
+void shardwright_program_free(shardwright_program *program)
+{
+	if (!program || --program->uses)
+		return;
+	if (program->program) {
+		sw_sidecar_clear(&program->sidecar);
+		sw_program_free(program->program);
+	}
+	free(program->path);
+	free(program);
+}
+
+void shardwright_cluster_free(shardwright_cluster *cluster)
+{
+	if (!cluster || --cluster->uses)
+		return;
+	sw_cluster_clear(&cluster->cluster);
+	free(cluster);
+}
+
+void shardwright_plan_free(shardwright_plan *plan)
+{
+	if (!plan || --plan->uses)
+		return;
+	sw_plan_free(plan->plan);
+	sw_sidecar_clear(&plan->own_sidecar);
+	sw_cluster_clear(&plan->own_cluster);
+	shardwright_program_free(plan->program);
+	shardwright_cluster_free(plan->cluster);
+	free(plan);
+}
+
+/* ---- a call and what it uses ------------------------------------------------------------ */
+
+/* Everything that the work of a call reads or makes, on the heap: where it is abandoned, it stays.
+ */
+typedef struct library_request {
+	char *path, *word;
+	char **options;
+	shardwright_program *program;
+	shardwright_cluster *cluster;
+	shardwright_plan *plan;
+	char *text;
+} library_request;
+
+static char *copy(const char *string, bool *failed)
+{
+	char *mine = string ? strdup(string) : NULL;
+	*failed = *failed || (string && !mine);
+	return mine;
+}
+
+static void free_options(char **options)
+{
+	for (char **option = options; option && *option; option++)
+		free(*option);
+	free(options);
+}
+
+static char **copy_options(const char *const *options, bool *failed)
+{
+	size_t n = 0;
+	while (options && options[n])
+		n++;
+	char **mine = calloc(n + 1, sizeof(*mine));
+	*failed = *failed || !mine;
+	for (size_t i = 0; i < n && !*failed; i++)
+		mine[i] = copy(options[i], failed);
+	return mine;
+}
+
+/* Frees all that was not taken out of the request. */
+static void free_request(library_request *r)
+{
+	if (!r)
+		return;
+	shardwright_plan_free(r->plan);
+	shardwright_program_free(r->program);
+	shardwright_cluster_free(r->cluster);
+	free_options(r->options);
+	free(r->path);
+	free(r->word);
+	free(r->text);
+	free(r);
+}
+
+/* path and word may be NULL. */
+static library_request *new_request(const char *path, const char *word, shardwright_error *error)
+{
+	bool failed = false;
+	library_request *r = calloc(1, sizeof(*r));
+	if (r) {
+		r->path = copy(path, &failed);
+		r->word = copy(word, &failed);
+	}
+	if (r && !failed)
+		return r;
+	free_request(r);
+	library_fail(error, SHARDWRIGHT_SYSTEM, "out of memory");
+	return NULL;
+}
+
+/* Return the request, which holds the results; NULL after a failure. */
+static library_request *answer(library_request *r, library_work *work, shardwright_status *status,
+                               shardwright_error *error)
+{
+	bool abandoned;
+	*status = library_call(work, r, &abandoned, error);
+	if (*status == SHARDWRIGHT_OK)
+		return r;
+	if (!abandoned)
+		free_request(r);
+	return NULL;
+}
+
+/* What is required is there; a mistake of the caller in words. */
+static bool given(bool ok, shardwright_error *error)
+{
+	if (!ok)
+		library_fail(error, SHARDWRIGHT_INPUT,
+		             "a pointer that the function needs is NULL: shardwright.h says which "
+		             "may be");
+	return ok;
+}
+
+/* ---- programs --------------------------------------------------------------------------- */
+
+static sw_status read_program(void *context, sw_error *err)
+{
+	library_request *r = context;
+	shardwright_program *made = r->program = sw_alloc(sizeof(*made));
+	made->uses = 1;
+	made->path = r->path;
+	r->path = NULL;
+	SW_TRY(sw_error_in_file(err, sw_read_program(made->path, &made->program, err), made->path));
+	sw_status status = sw_sidecar_find(made->path, made->program, &made->sidecar, err);
+	if (status) {
+		sw_program_free(made->program);
+		made->program = NULL;
+	}
+	return status;
+}
+
+shardwright_status shardwright_program_read(const char *path, shardwright_program **program,
+                                            shardwright_error *error)
+{
+	shardwright_status status;
+	if (!given(path && program, error))
+		return SHARDWRIGHT_INPUT;
+	*program = NULL;
+	library_request *r = new_request(path, NULL, error);
+	if (!r)
+		return SHARDWRIGHT_SYSTEM;
+	r = answer(r, read_program, &status, error);
+	if (r) {
+		*program = r->program;
+		r->program = NULL;
+	}
+	free_request(r);
+	return status;
+}
+
+/* ---- clusters --------------------------------------------------------------------------- */
+
+/* Cluster files lie beside the library as they are installed, or in the tree that it was built in.
+ */
+static sw_status read_named(const char *path, sw_cluster *cluster, sw_error *err)
+{
+	static const char *const folders[] = {"../share/shardwright/clusters",
+	                                      "../../share/shardwright/clusters", "../clusters",
+	                                      NULL};
+	Dl_info self = {0};
+	bool known = dladdr((const void *)folders, &self) && self.dli_fname;
+	return sw_cluster_read_named(path, known ? self.dli_fname : "", folders, cluster, err);
+}
+
+static sw_status read_cluster(void *context, sw_error *err)
+{
+	library_request *r = context;
+	shardwright_cluster *made = sw_alloc(sizeof(*made));
+	made->uses = 1;
+	sw_status status = read_named(r->path, &made->cluster, err);
+	if (status) {
+		free(made);
+		return status;
+	}
+	r->cluster = made;
+	return r->word ? sw_cluster_take(&made->cluster, r->word, err) : SW_OK;
+}
+
+shardwright_status shardwright_cluster_read(const char *path_or_name, const char *devices,
+                                            shardwright_cluster **cluster, shardwright_error *error)
+{
+	shardwright_status status;
+	if (!given(path_or_name && cluster, error))
+		return SHARDWRIGHT_INPUT;
+	*cluster = NULL;
+	library_request *r = new_request(path_or_name, devices, error);
+	if (!r)
+		return SHARDWRIGHT_SYSTEM;
+	r = answer(r, read_cluster, &status, error);
+	if (r) {
+		*cluster = r->cluster;
+		r->cluster = NULL;
+	}
+	free_request(r);
+	return status;
+}
+
+/* ---- plans ------------------------------------------------------------------------------ */
+
+typedef struct planning {
+	sw_plan_options options;
+	sw_pins pins;
+	const char *pin;
+	bool ignore_annotations;
+} planning;
+
+static sw_status set_option(planning *p, const char *name, const char *value, sw_error *err)
+{
+	if (strcmp(name, "pin") == 0) {
+		p->pin = value;
+		return SW_OK;
+	}
+	if (strcmp(name, "annotations"))
+		return sw_plan_options_set(&p->options, name, value, err);
+	p->ignore_annotations = strcmp(value, "ignore") == 0;
+	return p->ignore_annotations || strcmp(value, "pin") == 0
+	               ? SW_OK
+	               : sw_fail(err, SW_ERR_INPUT, "annotations %s: expected pin or ignore",
+	                         value);
+}
+
+/* The texts are the request's own: the = is cut out of them. */
+static sw_status read_options(planning *p, char **options, sw_error *err)
+{
+	for (; options && *options; options++) {
+		char *equals = strchr(*options, '=');
+		if (!equals)
+			return sw_fail(err, SW_ERR_INPUT,
+			               "option '%s': expected NAME=VALUE, such as memory=16GiB",
+			               *options);
+		*equals = '\0';
+		SW_TRY(set_option(p, *options, equals + 1, err));
+	}
+	return SW_OK;
+}
+
+/* Annotations can only be taken out of a program of one's own. */
+static sw_status find_program(const planning *p, const shardwright_program *given_program,
+                              const sw_program **program, sw_program **own, sw_error *err)
+{
+	*own = NULL;
+	*program = given_program->program;
+	if (!p->ignore_annotations)
+		return SW_OK;
+	SW_TRY(sw_read_program(given_program->path, own, err));
+	sw_sharding_drop(*own);
+	*program = *own;
+	return SW_OK;
+}
+
+static sw_status search(planning *p, library_request *r, sw_error *err)
+{
+	const sw_program *program;
+	sw_program *own;
+	const sw_cluster *cluster = &r->cluster->cluster;
+	SW_TRY(find_program(p, r->program, &program, &own, err));
+	sw_status status = p->pin ? sw_pins_read(p->pin, &p->pins, err) : SW_OK;
+	if (status == SW_OK)
+		status = sw_pins_annotate(&p->pins, program, cluster, err);
+	if (status == SW_OK)
+		status = sw_plan_make(program, r->program->path, &r->program->sidecar, cluster,
+		                      &p->options, &r->plan->plan, err);
+	sw_program_free(own);
+	return status;
+}
+
+static sw_status make_plan(void *context, sw_error *err)
+{
+	library_request *r = context;
+	planning p = {.options = {.quiet = true}};
+	p.options.pins = &p.pins;
+	r->plan = sw_alloc(sizeof(*r->plan));
+	r->plan->uses = 1;
+	sw_status status = read_options(&p, r->options, err);
+	if (status == SW_OK)
+		status = search(&p, r, err);
+	sw_pins_clear(&p.pins);
+	r->plan->sidecar = &r->program->sidecar;
+	return status;
+}
+
+static void use(library_request *r, const shardwright_program *program,
+                const shardwright_cluster *cluster)
+{
+	r->program = (shardwright_program *)(uintptr_t)program;
+	r->cluster = (shardwright_cluster *)(uintptr_t)cluster;
+	r->program->uses++;
+	r->cluster->uses++;
+}
+
+shardwright_status shardwright_plan_make(const shardwright_program *program,
+                                         const shardwright_cluster *cluster,
+                                         const char *const *options, shardwright_plan **plan,
+                                         shardwright_error *error)
+{
+	shardwright_status status;
+	bool failed = false;
+	if (!given(program && cluster && plan, error))
+		return SHARDWRIGHT_INPUT;
+	*plan = NULL;
+	library_request *r = new_request(NULL, NULL, error);
+	if (!r)
+		return SHARDWRIGHT_SYSTEM;
+	use(r, program, cluster);
+	r->options = copy_options(options, &failed);
+	if (failed) {
+		free_request(r);
+		return library_fail(error, SHARDWRIGHT_SYSTEM, "out of memory");
+	}
+	r = answer(r, make_plan, &status, error);
+	if (r) {
+		*plan = r->plan;
+		r->plan = NULL;
+		(*plan)->program = r->program;
+		(*plan)->cluster = r->cluster;
+		r->program = NULL;
+		r->cluster = NULL;
+	}
+	free_request(r);
+	return status;
+}
+
+static sw_status load_plan(shardwright_plan *plan, const char *path, sw_error *err)
+{
+	sw_arena arena = {0};
+	SW_TRY(sw_plan_read(path, &plan->own_cluster, &plan->plan, err));
+	plan->sidecar = &plan->own_sidecar;
+	const char *program = sw_plan_find_program(path, plan->plan->program_path, &arena);
+	sw_status status =
+		sw_sidecar_find(program, sw_plan_serial(plan->plan), &plan->own_sidecar, err);
+	if (status == SW_OK && plan->plan->changes) {
+		status = sw_simulate_recost(plan->plan, true, err);
+		if (status == SW_OK)
+			sw_bound_certify(plan->plan, plan->sidecar);
+	}
+	sw_arena_clear(&arena);
+	return status;
+}
+
+static sw_status read_plan(void *context, sw_error *err)
+{
+	library_request *r = context;
+	if (sw_pipelined_is_file(r->path))
+		return sw_fail_at(err, SW_ERR_INPUT, r->path, 0, 0,
+		                  "a plan with stages is for the command alone: read the plan of "
+		                  "one of its stages");
+	r->plan = sw_alloc(sizeof(*r->plan));
+	r->plan->uses = 1;
+	sw_status status = load_plan(r->plan, r->path, err);
+	return sw_error_in_file(err, status, r->path);
+}
+
+shardwright_status shardwright_plan_read(const char *path, shardwright_plan **plan,
+                                         shardwright_error *error)
+{
+	shardwright_status status;
+	if (!given(path && plan, error))
+		return SHARDWRIGHT_INPUT;
+	*plan = NULL;
+	library_request *r = new_request(path, NULL, error);
+	if (!r)
+		return SHARDWRIGHT_SYSTEM;
+	r = answer(r, read_plan, &status, error);
+	if (r) {
+		*plan = r->plan;
+		r->plan = NULL;
+	}
+	free_request(r);
+	return status;
+}
+
+/* ---- results ---------------------------------------------------------------------------- */
+
+/* Run work on a plan that the caller keeps. */
+static library_request *with_plan(const shardwright_plan *plan, const char *path,
+                                  library_work *work, shardwright_status *status,
+                                  shardwright_error *error)
+{
+	*status = SHARDWRIGHT_SYSTEM;
+	library_request *r = new_request(path, NULL, error);
+	if (!r)
+		return NULL;
+	r->plan = (shardwright_plan *)(uintptr_t)plan;
+	r->plan->uses++;
+	return answer(r, work, status, error);
+}
+
+static sw_status write_plan(void *context, sw_error *err)
+{
+	library_request *r = context;
+	sw_status status = sw_plan_write(r->plan->plan, r->path, err);
+	return sw_error_in_file(err, status, r->path);
+}
+
+shardwright_status shardwright_plan_write(const shardwright_plan *plan, const char *path,
+                                          shardwright_error *error)
+{
+	shardwright_status status;
+	if (!given(plan && path, error))
+		return SHARDWRIGHT_INPUT;
+	free_request(with_plan(plan, path, write_plan, &status, error));
+	return status;
+}
+
+static sw_status describe(void *context, sw_error *err)
+{
+	library_request *r = context;
+	sw_program *local = NULL;
+	sw_origins origins = {0};
+	sw_text text = {0};
+	sw_status status = sw_partition_with_origins(r->plan->plan, &local, &origins, err);
+	if (status == SW_OK) {
+		sw_explained what = {r->plan->plan, local, &origins, r->plan->sidecar};
+		json_t *explained = sw_plan_explain(&what);
+		sw_plan_explain_print(explained, false, &text);
+		json_decref(explained);
+		r->text = strdup(text.data ? text.data : "");
+		if (!r->text)
+			status = sw_fail(err, SW_ERR_IO, "out of memory");
+	}
+	sw_text_clear(&text);
+	sw_origins_clear(&origins);
+	sw_program_free(local);
+	return status;
+}
+
+shardwright_status shardwright_plan_text(const shardwright_plan *plan, char **text,
+                                         shardwright_error *error)
+{
+	shardwright_status status;
+	if (!given(plan && text, error))
+		return SHARDWRIGHT_INPUT;
+	*text = NULL;
+	library_request *r = with_plan(plan, NULL, describe, &status, error);
+	if (r) {
+		*text = r->text;
+		r->text = NULL;
+	}
+	free_request(r);
+	return status;
+}
+
+double shardwright_plan_step_seconds(const shardwright_plan *plan)
+{
+	return plan->plan->predicted.step_time_s;
+}
+
+double shardwright_plan_bound_seconds(const shardwright_plan *plan)
+{
+	return plan->plan->lower_bound_s;
+}
+
+int64_t shardwright_plan_peak_bytes(const shardwright_plan *plan)
+{
+	return plan->plan->predicted.peak_bytes;
+}
+
+int64_t shardwright_plan_payload_bytes(const shardwright_plan *plan)
+{
+	return plan->plan->predicted.payload_bytes;
+}
+
+int64_t shardwright_plan_devices(const shardwright_plan *plan)
+{
+	return plan->plan->cluster->n_devices;
+}

@@ -1,0 +1,121 @@
+/*
+ * libshardwright: plan a training program for a cluster.
+ *
+ * A PROGRAM is one training step, written for one device: a file of HLO text, of StableHLO, or a
+ * serialised HloModuleProto, with the sidecar NAME.inputs.json beside it if there is one. A CLUSTER
+ * is a description of machines (docs/cluster-file.md). A PLAN says how the program runs there, and
+ * is what the command `shardwright` runs, verifies, explains and exports.
+ *
+ *   shardwright_program *program;
+ *   shardwright_cluster *cluster;
+ *   shardwright_plan *plan;
+ *   shardwright_error error;
+ *   const char *const options[] = {"strategy=auto", "memory=16GiB", NULL};
+ *   if (shardwright_program_read("step.hlo", &program, &error) ||
+ *       shardwright_cluster_read("h100-superpod", "64", &cluster, &error) ||
+ *       shardwright_plan_make(program, cluster, options, &plan, &error))
+ *           fprintf(stderr, "%s\n", error.text);
+ *
+ * OWNERSHIP. What a function gives through its last pointer but one is the caller's, who frees it
+ * with the function of its name; free(NULL) does nothing. A plan needs neither the program nor the
+ * cluster that it was made of: they may be freed in any order. After a failure the pointer is NULL.
+ * Strings that are passed are copied.
+ *
+ * ERRORS. Functions that can fail return a shardwright_status, and fill *error (which may be NULL)
+ * with one line: file, place, what was expected, how to mend it. No function ends the process,
+ * prints anything, or changes its locale, signals or working directory. Where the system refuses
+ * memory, or a check of ours finds a bug of ours, a call returns SHARDWRIGHT_SYSTEM or
+ * SHARDWRIGHT_BUG; what it had allocated, and its threads, which sleep from then on, are lost. What
+ * can still end the process is what ends any: a signal such as SIGSEGV from a bug that no check
+ * finds, or the system's killer of processes where memory is promised and then is not there.
+ *
+ * UNITS. Seconds, bytes of one device.
+ *
+ * THREADS. Any thread may call; calls wait for each other, except for those that only return a
+ * member. Each call works in threads of its own, with signals blocked.
+ *
+ * COST. Reading is linear in the file. Planning takes from tenths of a second to minutes, on all
+ * processors unless the option `threads` says otherwise; `time-limit` cuts it short.
+ */
+#ifndef SHARDWRIGHT_H
+#define SHARDWRIGHT_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SHARDWRIGHT_API __attribute__((visibility("default")))
+
+typedef enum shardwright_status {
+	SHARDWRIGHT_OK = 0,
+	SHARDWRIGHT_NO = 1,     /* all is well, and the answer is no: nothing fits in memory */
+	SHARDWRIGHT_INPUT = 2,  /* a file or an option is not what it should be */
+	SHARDWRIGHT_SYSTEM = 3, /* the system refused a file, memory or a thread */
+	SHARDWRIGHT_BUG = 4     /* a bug of this library, which it has found */
+} shardwright_status;
+
+/* Needs no clean-up. */
+typedef struct shardwright_error {
+	shardwright_status status;
+	char text[800]; /* one line, UTF-8, ended by a zero; "" after success */
+} shardwright_error;
+
+typedef struct shardwright_program shardwright_program;
+typedef struct shardwright_cluster shardwright_cluster;
+typedef struct shardwright_plan shardwright_plan;
+
+/* The version of the library, such as "0.1.0". */
+SHARDWRIGHT_API const char *shardwright_version(void);
+
+/* Read a program, plain or gzip, and its sidecar. */
+SHARDWRIGHT_API shardwright_status shardwright_program_read(const char *path,
+                                                            shardwright_program **program,
+                                                            shardwright_error *error);
+SHARDWRIGHT_API void shardwright_program_free(shardwright_program *program);
+
+/* Read a cluster file, or the installed one of a name without folder and ending. devices: a part of
+ * it, "64" or "2x4", as --devices of the command; NULL: all. */
+SHARDWRIGHT_API shardwright_status shardwright_cluster_read(const char *path_or_name,
+                                                            const char *devices,
+                                                            shardwright_cluster **cluster,
+                                                            shardwright_error *error);
+SHARDWRIGHT_API void shardwright_cluster_free(shardwright_cluster *cluster);
+
+/* Search for the plan with the shortest step. options: a list of "NAME=VALUE" that NULL ends, or
+ * NULL, with the names and values of the command's options without their dashes: strategy, method,
+ * effort, microbatches, remat, memory, time-limit, seed, pin (a file), annotations; and threads
+ * (default: one per processor), untied=yes. SHARDWRIGHT_NO: no plan fits in memory. */
+SHARDWRIGHT_API shardwright_status shardwright_plan_make(const shardwright_program *program,
+                                                         const shardwright_cluster *cluster,
+                                                         const char *const *options,
+                                                         shardwright_plan **plan,
+                                                         shardwright_error *error);
+/* Read a plan file, and the program that it names. Plans with pipeline stages are refused. */
+SHARDWRIGHT_API shardwright_status shardwright_plan_read(const char *path, shardwright_plan **plan,
+                                                         shardwright_error *error);
+/* Write the plan file, whole or not at all. */
+SHARDWRIGHT_API shardwright_status shardwright_plan_write(const shardwright_plan *plan,
+                                                          const char *path,
+                                                          shardwright_error *error);
+/* Describe the plan as `shardwright explain` does, lines of UTF-8 in *text, which the caller frees
+ * with free(). */
+SHARDWRIGHT_API shardwright_status shardwright_plan_text(const shardwright_plan *plan, char **text,
+                                                         shardwright_error *error);
+SHARDWRIGHT_API void shardwright_plan_free(shardwright_plan *plan);
+
+/* The predicted step, with overlap. */
+SHARDWRIGHT_API double shardwright_plan_step_seconds(const shardwright_plan *plan);
+/* No plan of the scope that the text names has a shorter step; 0: no bound is known. */
+SHARDWRIGHT_API double shardwright_plan_bound_seconds(const shardwright_plan *plan);
+/* What a device holds at most during a step, and what the busiest one sends in it. */
+SHARDWRIGHT_API int64_t shardwright_plan_peak_bytes(const shardwright_plan *plan);
+SHARDWRIGHT_API int64_t shardwright_plan_payload_bytes(const shardwright_plan *plan);
+SHARDWRIGHT_API int64_t shardwright_plan_devices(const shardwright_plan *plan);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,123 @@
+/* Options of planning by their names and values, as the command has them. */
+#include <string.h>
+
+#include "search/search.h"
+
+typedef struct plan_word {
+	const char *asked, *value; /* the name as it was given */
+	sw_plan_options *options;
+	sw_error *err;
+} plan_word;
+
+static sw_status expected(const plan_word *w, const char *what)
+{
+	return sw_fail(w->err, SW_ERR_INPUT, "%s %s: expected %s", w->asked, w->value, what);
+}
+
+static sw_status set_strategy(const plan_word *w)
+{
+	return sw_plan_strategy_parse(w->value, &w->options->strategy, w->err);
+}
+
+static sw_status set_method(const plan_word *w)
+{
+	return sw_method_parse(w->value, &w->options->method, w->err);
+}
+
+static sw_status set_effort(const plan_word *w)
+{
+	bool two = strcmp(w->value, "2") == 0;
+	if (!two && strcmp(w->value, "3"))
+		return expected(w, "2 or 3");
+	w->options->method = two ? SW_METHOD_SEGMENTS : SW_METHOD_EXACT;
+	return SW_OK;
+}
+
+static sw_status set_microbatches(const plan_word *w)
+{
+	int64_t n = 0;
+	if (strcmp(w->value, "auto") && (!sw_parse_count(w->value, &n) || n < 1 || n > INT32_MAX))
+		return expected(w, "auto, or a number from 1");
+	w->options->microbatches = (int32_t)n;
+	return SW_OK;
+}
+
+/* The name of a policy is looked up when it is used. */
+static sw_status set_remat(const plan_word *w)
+{
+	w->options->remat = strcmp(w->value, "auto") ? w->value : NULL;
+	return SW_OK;
+}
+
+static sw_status set_memory(const plan_word *w)
+{
+	return sw_parse_bytes(w->value, &w->options->memory_bytes)
+	               ? SW_OK
+	               : expected(w, "a size, such as 16GiB");
+}
+
+static sw_status set_time_limit(const plan_word *w)
+{
+	return sw_parse_seconds(w->value, &w->options->time_limit_s)
+	               ? SW_OK
+	               : expected(w, "seconds, such as 2.5");
+}
+
+static sw_status set_seed(const plan_word *w)
+{
+	int64_t n;
+	if (!sw_parse_count(w->value, &n))
+		return expected(w, "a whole number, such as 4");
+	w->options->seed = (uint64_t)n;
+	return SW_OK;
+}
+
+static sw_status set_threads(const plan_word *w)
+{
+	int64_t n;
+	if (!sw_parse_count(w->value, &n) || n > 4096)
+		return expected(w, "a number up to 4096");
+	w->options->threads = (int)n;
+	return SW_OK;
+}
+
+static sw_status set_untied(const plan_word *w)
+{
+	bool yes = strcmp(w->value, "yes") == 0;
+	if (!yes && strcmp(w->value, "no"))
+		return expected(w, "yes or no");
+	w->options->untied = yes;
+	return SW_OK;
+}
+
+static const struct {
+	const char *name;
+	sw_status (*set)(const plan_word *w);
+} words[] = {
+	{"strategy", set_strategy},     {"method", set_method},
+	{"effort", set_effort},         {"microbatches", set_microbatches},
+	{"remat", set_remat},           {"memory", set_memory},
+	{"time-limit", set_time_limit}, {"seed", set_seed},
+	{"threads", set_threads},       {"untied", set_untied},
+};
+
+const char *sw_plan_option_name(size_t i)
+{
+	return i < SW_COUNT(words) ? words[i].name : NULL;
+}
+
+sw_status sw_plan_options_set(sw_plan_options *options, const char *name, const char *value,
+                              sw_error *err)
+{
+	plan_word w = {name, value, options, err};
+	const char *bare = name + 2 * (size_t)(strncmp(name, "--", 2) == 0);
+	sw_nearest nearest = {.word = bare};
+	for (size_t i = 0; i < SW_COUNT(words); i++) {
+		if (strcmp(words[i].name, bare) == 0)
+			return words[i].set(&w);
+		sw_nearest_try(&nearest, words[i].name);
+	}
+	return sw_fail(err, SW_ERR_INPUT, "planning has no option '%s'%s%s%s", name,
+	               nearest.found ? ": is '" : "", nearest.found ? nearest.found : "",
+	               nearest.found ? "' meant?" : "");
+}

@@ -1,0 +1,89 @@
+#!/bin/sh
+# libshardwright as it is installed: the example is compiled with what pkg-config says and plans as the
+# command does; the library shows its header's functions alone, and nothing in it ends the process.
+set -u
+build=$SW_BINARY_DIR
+[ -f "$build/libshardwright.so" ] || { echo "a build with sanitizers has no library"; exit 77; }
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+failed=0
+complain() {
+	echo "FAILED: $*" >&2
+	failed=1
+}
+tools/make_pages "$build/shardwright" "$build/pages" || complain "make_pages"
+DESTDIR=$root cmake --install "$build" --prefix /usr >"$root/log" 2>&1 || complain "install: $(tail -3 "$root/log")"
+pc=$(find "$root/usr" -name shardwright.pc)
+libdir=$(dirname "$(find "$root/usr" -name libshardwright.so)")
+[ "$(find "$root/usr/include" -type f | wc -l)" = 1 ] || complain "not one header: $(find "$root/usr/include" -type f)"
+PKG_CONFIG_PATH=$(dirname "$pc")
+export PKG_CONFIG_PATH LD_LIBRARY_PATH="$libdir"
+flags=$(pkg-config --cflags --libs shardwright) || complain "pkg-config: $flags"
+[ "$(pkg-config --modversion shardwright)" = "$("$build/shardwright" --version | sed 's/shardwright //')" ] ||
+	complain "another version"
+strict="-std=c11 -pedantic -Wall -Wextra -Werror"
+example=$(find "$root/usr" -name plan.c)
+
+# The example, from the installed tree.
+# shellcheck disable=SC2086
+cc $strict "$example" $flags -o "$root/plan" || complain "the example does not compile"
+program=tests/programs/gpt-tiny.hlo.gz
+"$root/plan" $program local-2x2 "$root/own.plan" strategy=zero3 >"$root/out" 2>"$root/err" || complain "no plan: $(cat "$root/err")"
+[ ! -s "$root/err" ] || complain "it prints: $(cat "$root/err")"
+"$build/shardwright" plan $program --cluster local-2x2 --strategy zero3 -o "$root/command.plan" -q || complain "no plan of the command"
+cmp "$root/own.plan" "$root/command.plan" || complain "another plan than the command's"
+"$build/shardwright" explain "$root/own.plan" >"$root/explained" || complain "no explanation"
+while read -r line; do
+	grep -qF -- "$line" "$root/out" || complain "not in the text: $line"
+done <"$root/explained"
+grep -q "^4 devices, 0\.[0-9]* s a step, no plan takes less than 0\.[0-9]* s; [0-9]* bytes" "$root/out" || complain "$(tail -1 "$root/out")"
+
+# refuse CODE WORDS ARGUMENT...: one line, and the exit code of the status
+refuse() {
+	code=$1
+	words=$2
+	shift 2
+	"$root/plan" "$@" >"$root/out" 2>"$root/err"
+	[ $? = "$code" ] || complain "another code than $code: $*"
+	grep -q "$words" "$root/err" || complain "'$words' is not said: $(cat "$root/err")"
+	[ "$(wc -l <"$root/err")" = 1 ] || complain "not one line: $(cat "$root/err")"
+}
+refuse 2 "no/such.hlo: cannot read" no/such.hlo local-2x2 "$root/x"
+refuse 2 "neither such a cluster file nor an installed one" $program no-cluster "$root/x"
+refuse 2 "planning has no option 'stratgy': is 'strategy' meant?" $program local-2x2 "$root/x" stratgy=dp
+refuse 2 "memory 3 apples: expected a size" $program local-2x2 "$root/x" "memory=3 apples"
+refuse 2 "option 'dp': expected NAME=VALUE" $program local-2x2 "$root/x" dp
+refuse 1 "no plan fits in" $program local-2x2 "$root/x" memory=10kB
+refuse 2 "no/such/folder/x: cannot write" $program local-2x2 no/such/folder/x
+
+# C++ takes the header.
+if command -v c++ >/dev/null; then
+	echo '#include <shardwright.h>
+	int main() { return shardwright_version()[0] == 0; }' >"$root/a.cc"
+	# shellcheck disable=SC2086
+	c++ -Wall -Wextra -Werror "$root/a.cc" $flags -o "$root/a" && "$root/a" || complain "not from C++"
+fi
+
+# What it shows is what the header has, and what it takes from outside ends nothing; _exit is that of
+# the child that did not start a solver, and of a handler that is replaced.
+nm -D --defined-only "$libdir/libshardwright.so" | awk '{ print $3 }' | sort >"$root/shown"
+grep -o 'shardwright_[a-z_]*(' library/shardwright.h | tr -d '(' | sort -u | grep -vx shardwright_error >"$root/wanted"
+cmp "$root/shown" "$root/wanted" || complain "$(diff "$root/shown" "$root/wanted")"
+nm -D --undefined-only "$libdir/libshardwright.so" | awk '{ print $2 }' | sed 's/@.*//' |
+	grep -x 'exit\|abort\|quick_exit\|__assert_fail\|MPI_.*' && complain "it can end the process"
+
+# Refused memory, with one thread and with several.
+# shellcheck disable=SC2086
+cc $strict -D_GNU_SOURCE tests/build/library/refused_memory.c $flags -o "$root/refused" || complain "refused_memory.c"
+for threads in 1 3; do
+	timeout 200 "$root/refused" tests/programs/mlp.hlo.gz local-2x2 "$root/x.plan" $threads >"$root/out" 2>"$root/err" ||
+		complain "refused memory, $threads threads: code $?: $(tail -3 "$root/out")"
+	[ ! -s "$root/err" ] || complain "it prints: $(cat "$root/err")"
+done
+
+# The calls by themselves.
+# shellcheck disable=SC2086,SC2046
+cc -std=c11 -D_GNU_SOURCE -Isrc -Ilibrary tests/build/library/calls.c library/call.c library/assertion.c \
+	"$build/libsw_base.a" $(pkg-config --libs jansson) -lpthread -lm -o "$root/calls" || complain "calls.c"
+[ "$("$root/calls" 2>&1)" = called ] || complain "calls: $("$root/calls" 2>&1)"
+exit $failed
