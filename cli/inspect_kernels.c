@@ -192,6 +192,5 @@ sw_status cli_find_fusion(const cli *c, sw_fusion *fusion, sw_error *err)
 	}
 	if (!c->values.fusion)
 		return SW_OK;
-	return sw_fail(err, SW_ERR_INPUT, "--fusion %s: expected none, loops, xla-gpu or xla-cpu",
-	               c->values.fusion);
+	return sw_fail(err, SW_ERR_INPUT, "--fusion %s: expected " SW_FUSION_WORDS, c->values.fusion);
 }

@@ -94,7 +94,7 @@ static const cli_option options[] = {
 	{"--kernels", NULL, CLI_FLAG, AT(kernels),
          "list the kernels that a device makes of the ops, and what is not recognised, and why"},
 	{"--fusion", "KIND", CLI_TEXT, AT(fusion),
-         "how far the device of --kernels fuses: none, loops, xla-gpu or xla-cpu (default: loops)"},
+         "how far the device of --kernels fuses: " SW_FUSION_WORDS " (default: loops)"},
 	{"--parts", NULL, CLI_FLAG, AT(parts),
          "of a cluster file: one line per part of each level, for scripts"},
 	{"--from", "LAYOUT@MESH", CLI_TEXT, AT(from),

@@ -7,6 +7,7 @@
     export_programs.py --papers         the programs of the papers' experiments (bench/papers), not the fixtures
     export_programs.py --measured FILE.csv --out DIR   the programs that a table of measured steps needs (bench/measured)
     export_programs.py --kernels        the programs that bench/kernels times, not the fixtures
+    export_programs.py --gpu            the programs that tools/measure_on_gpu.py times, with their StableHLO, not the fixtures
     export_programs.py --check          read the files again and see that they agree with each other
     export_programs.py --opcodes        the opcodes that occur in them
 
@@ -40,6 +41,7 @@ import numpy as np
 
 import measured_programs
 from models.attention import attention
+from models import layers
 from models.bert import bert
 from models.dnabert import dnabert
 from models.forward_forward import forward_forward
@@ -64,6 +66,7 @@ PROGRAMS = ROOT / "tests" / "programs"
 STABLEHLO = ["mlp", "gpt-tiny", "bert-tiny", "vgg-tiny", "lstm-lm-tiny", "moe-mixtral-tiny-scan", "gpt-dropout-tiny"]
 PAPERS_PROGRAMS = ROOT / "bench" / "papers" / "programs"
 KERNELS_PROGRAMS = ROOT / "build" / "kernels"
+GPU_PROGRAMS = ROOT / "build" / "gpu"
 
 # --- The fixtures ------------------------------------------------------------------------------------------------
 
@@ -74,6 +77,11 @@ class Fixture:
     model: Model
     optimizer: Optimizer | Momentum | Adagrad = Optimizer()
     recorded: bool = True
+    cudnn: bool = False  # attention is cuDNN's, so that the program is one for CUDA
+
+    def lower(self):
+        with layers.use_cudnn(self.cudnn):
+            return Training(self.model, self.optimizer).lower("cuda" if self.cudnn else "cpu")
 
 
 MLP = dict(widths=(64, 128, 128, 16), batch=32)
@@ -359,6 +367,54 @@ KERNELS = [
     timed_fixture("dlrm", dlrm(**DLRM_64), Adagrad()),
 ]
 
+# --- Steps of some milliseconds on one GPU, to hold predictions against (tools/measure_on_gpu.py) -----------------
+
+LLAMA_2048 = dict(
+    depth=8,
+    width=2048,
+    heads=16,
+    groups=8,
+    feedforward=5632,
+    vocabulary=32000,
+    length=2048,
+    batch=4,
+    fused=True,
+    compute=jnp.bfloat16,
+)
+LLAMA_4096 = dict(depth=3, width=4096, heads=32, groups=8, feedforward=14336, length=4096, batch=1)
+BF16 = dict(compute=jnp.bfloat16)
+BERT_768 = dict(depth=12, width=768, heads=12, vocabulary=30528, length=512, masked=80, batch=16)
+T5_768 = dict(
+    depth=6, width=768, heads=12, feedforward=2048, vocabulary=32128, buckets=32, reach=128, lengths=(512, 128), batch=16
+)
+
+
+def gpu_fixture(name, model, optimizer=LARGE, cudnn=False):
+    return Fixture(name, model, optimizer, recorded=False, cudnn=cudnn)
+
+
+GPU = [
+    gpu_fixture("gpt-124m", gpt(**GPT_124M)),
+    gpu_fixture("gpt-124m-cudnn", gpt(**GPT_124M), cudnn=True),
+    gpu_fixture("llama-2048", llama(**LLAMA_2048)),
+    gpu_fixture("llama-2048-cudnn", llama(**LLAMA_2048), cudnn=True),
+    gpu_fixture("gpt-124m-scan", gpt(**GPT_124M, scan=True)),
+    gpu_fixture("gpt-512", gpt(**GPT_512)),
+    gpu_fixture("vit-base", vit(**VIT_LARGE | dict(depth=12, width=768, heads=12, batch=64))),
+    gpu_fixture("resnet50", resnet(**RESNET50 | dict(batch=64)), Momentum()),
+    gpu_fixture("unet", unet(**UNET | dict(width=128, depth=1, batch=64))),
+    gpu_fixture("mixtral", mixtral(**MIXTRAL_256 | dict(width=1024, hidden=3584, length=1024, batch=4) | BF16, pools=4, capacity=320)),
+    gpu_fixture("gshard", gshard(**GSHARD_256 | dict(width=1024, hidden=4096, length=1024, capacity=256, batch=8) | BF16)),
+    gpu_fixture("gpt-350m-cudnn", gpt(**GPT_124M | dict(depth=24, width=1024, heads=16)), cudnn=True),
+    gpu_fixture("llama-4096-cudnn", llama(**LLAMA_2048 | LLAMA_4096), cudnn=True),
+    gpu_fixture("bert", bert(**BERT_TINY | BERT_768)),
+    gpu_fixture("vgg13", vgg(**VGG, depths=(2, 2, 2, 2, 2), classes=1000, batch=64, **BF16), Momentum()),
+    gpu_fixture("t5", t5(**T5_TINY | T5_768)),
+    gpu_fixture("lstm", lstm(**LSTM_512), Adagrad(learning_rate=0.2)),
+    gpu_fixture("dlrm", dlrm(**DLRM_64), Adagrad()),
+    gpu_fixture("mamba", mamba(**MAMBA_256 | BF16)),
+]
+
 # --- Writing -----------------------------------------------------------------------------------------------------
 
 HLO_TYPES = {"float32": "f32", "bfloat16": "bf16", "float16": "f16", "int32": "s32", "uint32": "u32", "bool": "pred"}
@@ -374,7 +430,7 @@ SAFETENSORS_TYPES = {
 
 def export(fixture, folder):
     training = Training(fixture.model, fixture.optimizer)
-    text = training.lower().compiler_ir("hlo").as_hlo_text(print_large_constants=True)
+    text = fixture.lower().compiler_ir("hlo").as_hlo_text(print_large_constants=True)
     program_path, sidecar_path, recording_path = paths(folder, fixture.name)
     write_gzip(program_path, text.encode())
     sidecar_path.write_text(sidecar_text(sidecar(fixture, training)))
@@ -384,7 +440,7 @@ def export(fixture, folder):
 
 
 def export_stablehlo(fixture, folder):
-    lowered = Training(fixture.model, fixture.optimizer).lower()
+    lowered = fixture.lower()
     write_gzip(folder / f"{fixture.name}.mlir.gz", lowered.as_text().encode())
     if fixture.name == "mlp":
         generic = lowered.compiler_ir().operation.get_asm(print_generic_op_form=True)
@@ -393,13 +449,13 @@ def export_stablehlo(fixture, folder):
 
 def export_protobuf(fixture, folder):
     """The HLO that tests/programs has as text, as a serialised HloModuleProto."""
-    module = Training(fixture.model, fixture.optimizer).lower().compiler_ir("hlo")
+    module = fixture.lower().compiler_ir("hlo")
     write_gzip(folder / f"{fixture.name}.pb.gz", module.as_serialized_hlo_module_proto())
 
 
 def export_compiled(fixture, folder):
     """What XLA's CPU backend makes of the program of tests/programs: fusions, layouts, bitcasts."""
-    compiled = Training(fixture.model, fixture.optimizer).lower().compile()
+    compiled = fixture.lower().compile()
     (module,) = compiled.runtime_executable().hlo_modules()
     write_gzip(folder / f"{fixture.name}.pb.gz", module.as_serialized_hlo_module_proto())
     if "{...}" not in compiled.as_text():  # it leaves large constants out
@@ -586,6 +642,7 @@ def main():
     parser.add_argument("--papers", action="store_true", help="the programs of the papers' experiments instead")
     parser.add_argument("--measured", metavar="FILE.csv", help="the programs of this table's rows; wants --out")
     parser.add_argument("--kernels", action="store_true", help="the programs that bench/kernels times instead")
+    parser.add_argument("--gpu", action="store_true", help="the programs that tools/measure_on_gpu.py times instead")
     parser.add_argument("--out", metavar="DIR", type=pathlib.Path, help="folder of the files")
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--list", action="store_true", help="print the fixtures' names")
@@ -606,6 +663,8 @@ def main():
         if options.papers
         else (KERNELS, KERNELS_PROGRAMS)
         if options.kernels
+        else (GPU, GPU_PROGRAMS)
+        if options.gpu
         else (FIXTURES, PROGRAMS)
     )
     options.out = options.out or folder
@@ -634,6 +693,8 @@ def main():
         options.out.mkdir(parents=True, exist_ok=True)
         for fixture in fixtures:
             export(fixture, options.out)
+            if options.gpu:
+                export_stablehlo(fixture, options.out)
         if shapes:
             measured_programs.write_index(shapes, options.out / "programs.json")
     faults = [fault for fixture in fixtures for fault in check(fixture, options.out)]

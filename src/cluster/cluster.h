@@ -145,10 +145,15 @@ typedef struct sw_calibration {
 /* How far a device runs several ops as one kernel; src/fuse has the rules.
  * X(NAME, the word of the cluster file) */
 #define SW_FUSIONS(X)                                                                              \
-	X(NONE, "none")       /* each op is a kernel */                                            \
-	X(LOOPS, "loops")     /* what the executor's kernels do */                                 \
-	X(XLA_GPU, "xla-gpu") /* what XLA makes for a GPU, with cuBLAS, cuDNN and flash attention */ \
+	X(NONE, "none")   /* each op is a kernel */                                                \
+	X(LOOPS, "loops") /* what the executor's kernels do */                                     \
+	X(XLA_GPU,                                                                                 \
+	  "xla-gpu") /* what XLA makes for a GPU, with cuBLAS, cuDNN and flash attention */        \
+	/* as xla-gpu, but only attention that the program calls cuDNN for is one kernel: of plain \
+	 * ops XLA makes none */                                                                   \
+	X(XLA_GPU_CALLS, "xla-gpu-calls")                                                          \
 	X(XLA_CPU, "xla-cpu") /* what XLA makes for a CPU: no attention, no epilogues of dots */
+#define SW_FUSION_WORDS "none, loops, xla-gpu, xla-gpu-calls or xla-cpu"
 typedef enum sw_fusion {
 #define SW_ROW(NAME, name) SW_FUSION_##NAME,
 	SW_FUSIONS(SW_ROW)
@@ -165,7 +170,8 @@ bool sw_fusion_has_library_kernels(sw_fusion fusion);
 #define SW_LIBRARIES(X)                                                                            \
 	X(OWN, "own") /* this program's transport */                                               \
 	X(NCCL, "nccl")                                                                            \
-	X(TORCH, "torch") /* NCCL, one collective per conversion, as an eager framework calls it */
+	X(TORCH, "torch") /* NCCL, one collective per conversion, as an eager framework calls it   \
+	                   */
 typedef enum sw_library {
 #define SW_ROW(NAME, name) SW_LIBRARY_##NAME,
 	SW_LIBRARIES(SW_ROW)
@@ -194,8 +200,8 @@ typedef struct sw_device {
 	/* Fraction of the device that a collective in flight takes: kernels beside it run at 1 -
 	 * this; [0, 1). 0 if the file gives none. */
 	double transfer_share;
-	/* A matrix product is cut into tiles of tile x tile elements of its result, of which each of
-	 * the device's `processors` computes one at a time; a tile takes tile_depth steps of the
+	/* A matrix product is cut into tiles of tile x tile elements of its result, of which each
+	 * of the device's `processors` computes one at a time; a tile takes tile_depth steps of the
 	 * contraction more than there are. 0 if the file gives none: then only flops count. */
 	double tile, processors, tile_depth;
 	/* fraction of the matmul peak that fused attention and its gradient reach for heads of
@@ -205,7 +211,8 @@ typedef struct sw_device {
 	/* what a step takes of the host for each kernel and collective: none begins sooner after
 	 * the one before. 0 if the file gives none. */
 	double launch_interval_s;
-	double reserved_bytes; /* of memory, taken by libraries and gaps; 0 if the file gives none */
+	double reserved_bytes; /* of memory, taken by libraries and gaps; 0 if the file gives none
+	                        */
 	/* A step takes its predicted seconds times or over 1 + this in nine cases of ten; 0 if the
 	 * file gives none. */
 	double prediction_error;

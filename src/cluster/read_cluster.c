@@ -154,8 +154,7 @@ static sw_status read_fusion(const sw_yaml *node, sw_fusion *fusion, sw_error *e
 			return SW_OK;
 		}
 	}
-	return field_bad(err, node, "device.fusion",
-	                 "expected none, loops, xla-gpu or xla-cpu");
+	return field_bad(err, node, "device.fusion", "expected " SW_FUSION_WORDS);
 }
 
 static sw_status read_collectives(const sw_yaml *node, sw_library *library, sw_error *err)

@@ -229,6 +229,7 @@ bool sw_call_attention(sw_known_call *call)
 	                          sw_call_result(call, 0).type);
 	for (uint32_t i = 1; i < n; i++)
 		call->results[i] = i == 1 && n > 2 ? statistics : sw_call_zeros(call, i);
+	call->out->library_attention = true;
 	return true;
 }
 
@@ -338,5 +339,6 @@ bool sw_call_attention_gradient(sw_known_call *call)
 	call->results[2] = sw_call_converted(a.call, d_v, sw_call_result(call, 2).type);
 	for (uint32_t i = results; i < call->op->n_results; i++)
 		call->results[i] = sw_call_zeros(call, i);
+	call->out->library_attention = true;
 	return true;
 }

@@ -145,7 +145,8 @@ void sw_fuse_attention(sw_fuser *f, int32_t computation)
 	const sw_score_rule *rule = sw_score_rule_of(f->device);
 	sw_score_regions regions;
 	sw_kernel_drafts drafts;
-	if (!rule->attention)
+	if (rule->attention == SW_SCORE_NEVER ||
+	    (rule->attention == SW_SCORE_CALLED && !f->program->library_attention))
 		return;
 	sw_score_regions_find(&regions, f, computation);
 	sw_kernel_drafts_init(&drafts, f, computation);

@@ -22,11 +22,11 @@ static const uint8_t of_opcode[SW_OPCODE_COUNT] = {
 	[SW_OP_CONDITIONAL] = IS(BORDER),
 };
 static const uint8_t of_class[] = {
-	[SW_CLASS_UNARY] = SW_FUSE_MAP,         [SW_CLASS_BINARY] = SW_FUSE_MAP,
-	[SW_CLASS_TERNARY] = SW_FUSE_MAP,       [SW_CLASS_SHAPE] = SW_FUSE_MAP,
-	[SW_CLASS_SOURCE] = SW_FUSE_BORDER,     [SW_CLASS_REDUCE] = SW_FUSE_ALONE,
-	[SW_CLASS_REGION] = SW_FUSE_ALONE,      [SW_CLASS_COLLECTIVE] = SW_FUSE_BORDER,
-	[SW_CLASS_RANDOM] = SW_FUSE_ALONE,      [SW_CLASS_LINALG] = SW_FUSE_ALONE,
+	[SW_CLASS_UNARY] = SW_FUSE_MAP,     [SW_CLASS_BINARY] = SW_FUSE_MAP,
+	[SW_CLASS_TERNARY] = SW_FUSE_MAP,   [SW_CLASS_SHAPE] = SW_FUSE_MAP,
+	[SW_CLASS_SOURCE] = SW_FUSE_BORDER, [SW_CLASS_REDUCE] = SW_FUSE_ALONE,
+	[SW_CLASS_REGION] = SW_FUSE_ALONE,  [SW_CLASS_COLLECTIVE] = SW_FUSE_BORDER,
+	[SW_CLASS_RANDOM] = SW_FUSE_ALONE,  [SW_CLASS_LINALG] = SW_FUSE_ALONE,
 	[SW_CLASS_OTHER] = SW_FUSE_BORDER,
 };
 
@@ -41,7 +41,8 @@ sw_fuse_role sw_fuse_role_of(const sw_program *program, sw_id id)
 	const sw_op *op = sw_op_at(program, id);
 	if (is_simple_reduction(program, op))
 		return SW_FUSE_REDUCE;
-	if (op->opcode == SW_OP_CONSTANT && sw_shape_elements(sw_value_shape(program, op->first_result)) == 1)
+	if (op->opcode == SW_OP_CONSTANT &&
+	    sw_shape_elements(sw_value_shape(program, op->first_result)) == 1)
 		return SW_FUSE_FREE;
 	if (op->opcode == SW_OP_CUSTOM_CALL)
 		return SW_FUSE_ALONE;
@@ -87,6 +88,11 @@ bool sw_fuse_is_slow(const sw_op *op)
 /* A GPU's kernel holds a row in shared memory and registers (XLA takes at most 64 Ki elements), a
  * CPU's in its second-level cache. cuBLAS and cuDNN add one array, a bias and an activation to a
  * product. */
+#define SW_GPU_RULES                                                                               \
+	{                                                                                          \
+		.loops = true, .reduces = true, .copies_slow = true, .epilogue_operands = 1,       \
+		.max_row = 65536, .max_ops = 256                                                   \
+	}
 static const sw_fuse_rules rules[SW_FUSION_COUNT] = {
 	[SW_FUSION_NONE] = {.epilogue_operands = -1},
 	[SW_FUSION_LOOPS] = {.loops = true,
@@ -94,12 +100,8 @@ static const sw_fuse_rules rules[SW_FUSION_COUNT] = {
                              .epilogue_operands = 2,
                              .max_row = 65536,
                              .max_ops = 256},
-	[SW_FUSION_XLA_GPU] = {.loops = true,
-                               .reduces = true,
-                               .copies_slow = true,
-                               .epilogue_operands = 1,
-                               .max_row = 65536,
-                               .max_ops = 256},
+	[SW_FUSION_XLA_GPU] = SW_GPU_RULES,
+	[SW_FUSION_XLA_GPU_CALLS] = SW_GPU_RULES,
 	[SW_FUSION_XLA_CPU] = {.loops = true, .epilogue_operands = -1, .max_ops = 256},
 };
 

@@ -149,7 +149,8 @@ static uint32_t node_new(sw_fuser *f, sw_id id, sw_fused_kernel kind, bool borde
 	                     .height = height_of(f)};
 	sw_vec_push(&node.members, id);
 	for (uint32_t r = 0; r < op->n_results; r++)
-		node.elements = SW_MAX(node.elements, elements_of(f->program, op->first_result + r));
+		node.elements =
+			SW_MAX(node.elements, elements_of(f->program, op->first_result + r));
 	f->node[id] = (uint32_t)f->nodes.len;
 	sw_vec_push(&f->nodes, node);
 	return f->node[id];
@@ -178,6 +179,15 @@ static bool reads(const sw_fuser *f, uint32_t node, sw_id value, sw_id but)
 	return false;
 }
 
+/* Bytes that are read for a value: a broadcast is a part of what reads it. */
+static double read_bytes(const sw_program *program, sw_id value)
+{
+	const sw_op *op = sw_op_at(program, sw_fuse_source(program, value));
+	double bytes = bytes_of(program, value);
+	return op->opcode == SW_OP_BROADCAST ? SW_MIN(bytes, bytes_of(program, op->operands[0]))
+	                                     : bytes;
+}
+
 /* Bytes that the node reads in addition if it gets a copy of `op`. */
 static double further_bytes(const sw_fuser *f, uint32_t node, sw_id id)
 {
@@ -187,7 +197,7 @@ static double further_bytes(const sw_fuser *f, uint32_t node, sw_id id)
 		sw_id source = sw_fuse_source(f->program, op->operands[k]);
 		bool read = reads(f, node, op->operands[k], id) || f->cheap[source] ||
 		            sw_fuse_holds(f, node, source);
-		bytes += read ? 0 : bytes_of(f->program, op->operands[k]);
+		bytes += read ? 0 : read_bytes(f->program, op->operands[k]);
 	}
 	return bytes;
 }
@@ -239,8 +249,8 @@ static bool indexed_takes(const sw_fuser *f, sw_fuse_use use)
 static bool loop_takes(const sw_fuser *f, sw_id id, sw_fuse_use use)
 {
 	const sw_op *op = sw_op_at(f->program, id), *user = sw_op_at(f->program, use.user);
-	bool repeated = user->opcode == SW_OP_BROADCAST &&
-	                elements_of(f->program, op->first_result) > 1;
+	bool repeated =
+		user->opcode == SW_OP_BROADCAST && elements_of(f->program, op->first_result) > 1;
 	return !repeated || node_at(f, use.node)->row || !sw_fuse_is_slow(op);
 }
 
@@ -316,12 +326,10 @@ static void settle(sw_fuser *f, sw_fuse_role role, sw_id id, uint32_t node, int6
 
 static uint32_t begin(sw_fuser *f, sw_fuse_role role, sw_id id)
 {
-	static const uint8_t kinds[] = {[SW_FUSE_BORDER] = SW_FUSED_COUNT,
-	                                [SW_FUSE_MAP] = SW_FUSED_LOOP,
-	                                [SW_FUSE_REDUCE] = SW_FUSED_REDUCE,
-	                                [SW_FUSE_DOT] = SW_FUSED_DOT,
-	                                [SW_FUSE_INDEXED] = SW_FUSED_INDEXED,
-	                                [SW_FUSE_ALONE] = SW_FUSED_COUNT};
+	static const uint8_t kinds[] = {
+		[SW_FUSE_BORDER] = SW_FUSED_COUNT,    [SW_FUSE_MAP] = SW_FUSED_LOOP,
+		[SW_FUSE_REDUCE] = SW_FUSED_REDUCE,   [SW_FUSE_DOT] = SW_FUSED_DOT,
+		[SW_FUSE_INDEXED] = SW_FUSED_INDEXED, [SW_FUSE_ALONE] = SW_FUSED_COUNT};
 	const sw_op *op = sw_op_at(f->program, id);
 	uint32_t node = node_new(f, id, (sw_fused_kernel)kinds[role], role == SW_FUSE_BORDER);
 	node_at(f, node)->flat = role == SW_FUSE_MAP && keeps_order(op);
@@ -344,7 +352,7 @@ static bool copies_pay(const sw_fuser *f, sw_id id, const readers *r)
 	for (uint32_t k = 0; k < op->n_operands; k++)
 		once += f->cheap[sw_fuse_source(f->program, op->operands[k])]
 		                ? 0
-		                : bytes_of(f->program, op->operands[k]);
+		                : read_bytes(f->program, op->operands[k]);
 	return again < once + (double)r->n * bytes_of(f->program, op->first_result);
 }
 
@@ -411,8 +419,8 @@ static void visit(sw_fuser *f, sw_id id)
 		return;
 	}
 	bool copied = role == SW_FUSE_MAP &&
-	              (f->cheap[id] || (r.n > 1 && all_take(f, role, id, &r, &row) &&
-	                                copies_pay(f, id, &r)));
+	              (f->cheap[id] ||
+	               (r.n > 1 && all_take(f, role, id, &r, &row) && copies_pay(f, id, &r)));
 	if (copied) {
 		copy_into_readers(f, role, id, &r);
 		return;
@@ -435,7 +443,8 @@ static const bool *mark_cheap(const sw_program *program, sw_arena *arena)
 		const sw_op *op = sw_op_at(program, id);
 		sw_fuse_role role = sw_fuse_role_of(program, id);
 		uint32_t n = 1;
-		bool is_cheap = (role == SW_FUSE_MAP && !sw_fuse_is_slow(op)) || role == SW_FUSE_FREE;
+		bool is_cheap =
+			(role == SW_FUSE_MAP && !sw_fuse_is_slow(op)) || role == SW_FUSE_FREE;
 		for (uint32_t k = 0; k < op->n_operands && is_cheap; k++) {
 			sw_id from = program->values.data[op->operands[k]].op;
 			if (cheap[from])
@@ -459,7 +468,7 @@ static const bool *mark_returned(const sw_program *program, sw_arena *arena)
 }
 
 void sw_fuse_add(sw_fuser *f, sw_fused_kernel kind, int32_t computation, const sw_id *ops,
-                   uint32_t n_ops, const sw_id *owned, uint32_t n_owned)
+                 uint32_t n_ops, const sw_id *owned, uint32_t n_owned)
 {
 	uint32_t node = (uint32_t)f->nodes.len, next = n_owned;
 	sw_vec_push(&f->nodes, ((sw_fuse_node){.kind = (uint8_t)kind,

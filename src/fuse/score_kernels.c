@@ -4,9 +4,10 @@
 #include <stdlib.h>
 
 static const sw_score_rule rules[SW_FUSION_COUNT] = {
-	[SW_FUSION_LOOPS] = {.attention = true, .cross_entropy = true, .again = 256},
+	[SW_FUSION_LOOPS] = {.attention = SW_SCORE_ALWAYS, .cross_entropy = true, .again = 256},
 	/* flash attention of cuDNN takes heads of at most 256; XLA fuses no loss with its dots */
-	[SW_FUSION_XLA_GPU] = {.attention = true, .again = 256},
+	[SW_FUSION_XLA_GPU] = {.attention = SW_SCORE_ALWAYS, .again = 256},
+	[SW_FUSION_XLA_GPU_CALLS] = {.attention = SW_SCORE_CALLED, .again = 256},
 };
 
 const sw_score_rule *sw_score_rule_of(sw_fusion device)

@@ -6,8 +6,10 @@
 #include "fuse/scores.h"
 
 /* What a kind of device fuses of softmaxes between dots. */
+typedef enum sw_score_fused { SW_SCORE_NEVER, SW_SCORE_CALLED, SW_SCORE_ALWAYS } sw_score_fused;
 typedef struct sw_score_rule {
-	bool attention, cross_entropy;
+	sw_score_fused attention; /* CALLED: where the program has it by calls of a library */
+	bool cross_entropy;
 	/* what a score is a sum of, at most, where it is computed again rather than stored: the
 	 * dimensions of a head, or the width of what a vocabulary's scores are computed from */
 	int64_t again;

@@ -281,6 +281,7 @@ static void copy_frame(partitioner *p)
 {
 	p->out->source = sw_arena_text(&p->out->arena, p->in->source ? p->in->source : "");
 	p->out->num_partitions = p->plan->cluster->n_devices;
+	p->out->library_attention = p->in->library_attention;
 	for (size_t i = 0; i < p->in->aliases.len; i++)
 		sw_vec_push(&p->out->aliases, p->in->aliases.data[i]);
 	for (size_t i = 0; i < p->in->donors.len; i++)

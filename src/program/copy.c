@@ -123,6 +123,7 @@ void sw_build_copy_frame(sw_program *out, const sw_program *in)
 	out->num_partitions = in->num_partitions;
 	out->replica_count = in->replica_count;
 	out->library_kernels = in->library_kernels;
+	out->library_attention = in->library_attention;
 	out->extras = sw_build_copy_extras(out, in->extras);
 	out->unannotated = in->unannotated;
 	out->lost_annotations = in->lost_annotations;

@@ -94,6 +94,7 @@ typedef struct sw_program {
 	/* its kernels are those of a device's libraries, which take no workspace of the program's
 	 * memory and keep nothing of a fusion's inside; else those of the interpreter */
 	bool library_kernels;
+	bool library_attention; /* the attention in it was calls of a library, which became ops */
 	const sw_extra *extras;
 	sw_map names;         /* op and computation names in use */
 	int64_t last_channel; /* the largest channel of a collective so far */

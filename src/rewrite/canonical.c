@@ -352,20 +352,6 @@ static void walk(rewriter *pass, int32_t from, int32_t to, bool inlined)
 	}
 }
 
-void sw_rewrite_copy_frame(const sw_program *in, sw_program *out)
-{
-	out->source = sw_arena_text(&out->arena, in->source ? in->source : "");
-	for (size_t i = 0; i < in->aliases.len; i++)
-		sw_vec_push(&out->aliases, in->aliases.data[i]);
-	for (size_t i = 0; i < in->donors.len; i++)
-		sw_vec_push(&out->donors, in->donors.data[i]);
-	for (size_t i = 0; i < in->paddings.len; i++)
-		sw_vec_push(&out->paddings, in->paddings.data[i]);
-	out->unannotated = in->unannotated;
-	out->num_partitions = in->num_partitions;
-	out->replica_count = in->replica_count;
-}
-
 static void pass_init(rewriter *pass, const sw_program *in, sw_error *err)
 {
 	*pass = (rewriter){.in = in, .err = err};
@@ -374,7 +360,7 @@ static void pass_init(rewriter *pass, const sw_program *in, sw_error *err)
 	pass->value = sw_alloc(sizeof(sw_id) * (in->values.len + 1));
 	for (size_t i = 0; i < in->computations.len; i++)
 		pass->computation[i] = -1;
-	sw_rewrite_copy_frame(in, pass->out);
+	sw_build_copy_frame(pass->out, in);
 }
 
 static void set_results(rewriter *pass, int32_t from, int32_t to)

@@ -4,10 +4,6 @@
 
 #include "rewrite/rewrite.h"
 
-/* Copy the parts of a program other than its computations: source, aliases, donors, paddings,
- * partitions. */
-void sw_rewrite_copy_frame(const sw_program *in, sw_program *out);
-
 /* ---- reached_computations.c: what the canonical form is made of ------------------------- */
 
 /* The computations that the entry reaches. */

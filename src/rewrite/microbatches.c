@@ -196,7 +196,7 @@ static sw_status write_program(const sw_phasing *p, sw_program **out, sw_error *
 	l.computation = sw_alloc(sizeof(int32_t) * (in->computations.len + 1));
 	l.whole = sw_alloc(sizeof(sw_id) * (in->values.len + 1));
 	memset(l.computation, 0xff, sizeof(int32_t) * in->computations.len);
-	sw_rewrite_copy_frame(in, l.out);
+	sw_build_copy_frame(l.out, in);
 	sw_status status = write_entry(&l);
 	if (status == SW_OK)
 		status = sw_rewrite_canonical(l.out, out, err);

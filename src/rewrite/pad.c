@@ -162,7 +162,7 @@ static void write_frame(sw_padder *p)
 {
 	const sw_id *inputs;
 	uint32_t n = sw_program_inputs(p->in, p->in->entry, &p->classes.arena, &inputs);
-	sw_rewrite_copy_frame(p->in, p->out);
+	sw_build_copy_frame(p->out, p->in);
 	list_paddings(p, false, inputs, n);
 	list_paddings(p, true, sw_entry(p->in)->results.data,
 	              (uint32_t)sw_entry(p->in)->results.len);

@@ -356,7 +356,7 @@ static void remat_init(remat *x, const sw_program *in, const sw_remat *what, sw_
 	*x = (remat){.what = what, .in = in, .segments = -1, .err = err};
 	sw_arena_init(&x->arena);
 	x->out = sw_program_new(in->name);
-	sw_rewrite_copy_frame(in, x->out);
+	sw_build_copy_frame(x->out, in);
 	x->first = SW_NEW_N(&x->arena, sw_id, in->values.len + 1);
 	x->again = SW_NEW_N(&x->arena, instance, in->values.len + 1);
 	x->barrier = SW_NEW_N(&x->arena, instance, in->values.len + 1);

@@ -29,6 +29,7 @@ static sw_status write_piece(piece_writer *w, sw_piece_place at, int32_t physica
 	bool *needed = sw_alloc(p->values.len);
 	sw_id *map = sw_alloc(sizeof(sw_id) * p->values.len);
 	sw_program *out = piece->program = sw_program_new(p->name);
+	out->library_attention = p->library_attention;
 	int32_t to = sw_build_computation(out, "stage");
 	sw_piece_find_needed(w->stages, at, wanted, needed, &inputs);
 	for (size_t i = 0; i < inputs.len; i++)

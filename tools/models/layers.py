@@ -1,8 +1,12 @@
 """Layers the models share. Shapes: b batch, s and t positions, h heads, e head width, d model width."""
 
+import contextlib
+import contextvars
+
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax._src.cudnn import fused_attention_stablehlo as fused_attention
 
 
 def cast(tree, dtype):
@@ -59,8 +63,31 @@ def merge_heads(x):
     return x.reshape(*x.shape[:-2], x.shape[-2] * x.shape[-1])
 
 
+_cudnn = contextvars.ContextVar("cudnn", default=False)
+
+
+@contextlib.contextmanager
+def use_cudnn(used):
+    """Within it, causal attention is cuDNN's, which only programs for CUDA can call, or, as by default, plain ops.
+
+    JAX asks the machine for its cuDNN while it traces, but a program may be exported for another: it is told 9.10.
+    """
+    before, fused_attention.check_cudnn_version = fused_attention.check_cudnn_version, lambda: 91000
+    token = _cudnn.set(used)
+    yield
+    _cudnn.reset(token)
+    fused_attention.check_cudnn_version = before
+
+
 def causal_mask(length):
     return jnp.tril(jnp.ones((length, length), bool))
+
+
+def causal_attention(q, k, v):
+    """As `attention`, each position attends to itself and those before it."""
+    if _cudnn.get():
+        return jax.nn.dot_product_attention(q, k, v, is_causal=True, implementation="cudnn")
+    return attention(q, k, v, mask=causal_mask(q.shape[1]))
 
 
 def attention(q, k, v, *, mask=None, bias=None, scale=None):

@@ -62,8 +62,7 @@ def attend(p, x, angles, heads, groups):
     k = rotate(layers.split_heads(product("k"), groups), angles)
     v = layers.split_heads(product("v"), groups)
     k, v = (jnp.repeat(a, heads // groups, axis=2) for a in (k, v))
-    a = layers.attention(q, k, v, mask=layers.causal_mask(x.shape[1]))
-    return layers.merge_heads(a) @ p["out"]
+    return layers.merge_heads(layers.causal_attention(q, k, v)) @ p["out"]
 
 
 def products(x, p):

@@ -164,10 +164,10 @@ class Training:
             loss, state = self._model.loss(params, state, *data)
         return loss if scale is None else loss * scale, (loss, state)
 
-    def lower(self):
+    def lower(self, platform="cpu"):
         """The step, lowered for abstract arguments; state is donated and so aliases its successor."""
         step = jax.jit(self.step, donate_argnums=(0, 1, 2), keep_unused=True)
-        return step.lower(*self._structs())
+        return step.trace(*self._structs()).lower(lowering_platforms=(platform,))
 
     def arguments(self, leaves):
         """Flat inputs, in the program's order, to the arguments of `step`."""

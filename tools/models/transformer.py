@@ -39,8 +39,8 @@ def attend(p, x, heads, causal):
     else:
         q, k, v = (layers.dense(p[name], x) for name in "qkv")
     q, k, v = (layers.split_heads(a, heads) for a in (q, k, v))
-    mask = layers.causal_mask(x.shape[1]) if causal else None
-    return layers.dense(p["out"], layers.merge_heads(layers.attention(q, k, v, mask=mask)))
+    attention = layers.causal_attention if causal else layers.attention
+    return layers.dense(p["out"], layers.merge_heads(attention(q, k, v)))
 
 
 def feed(p, x):
