@@ -2,8 +2,8 @@
  *
  * A TRIAL is a number of stages, of microbatches and a rematerialisation. One stage of one trial of
  * each number of stages is planned, on one mesh; by it all its trials are estimated, and in that
- * order planned, on one mesh each, as far as the budget goes. The quickest is cut again by the
- * seconds of its plans, and its stages are planned on the best of all free meshes. */
+ * order planned, on one mesh each, which a piece is quickest on, as far as the budget goes. The
+ * quickest is cut again by the seconds of its plans, where that promises enough. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,16 +18,21 @@ static const int32_t per_stage[] = {1, 2, 4, 8, 16};
  */
 #define TRIAL_OPS 12000
 #define FIRST_TRIALS 2
-/* A trial whose estimate is that much above the best plan is not planned. */
-#define HOPELESS 1.25
+/* A trial whose estimate is that much above the best plan is not planned: estimates are within
+ * about a tenth of the plans. */
+#define HOPELESS 1.1
+/* More stages are given up where their least estimate is that much above the best. */
+#define FAR 1.25
 /* More stages are given up where so many numbers of stages are estimated to be slower. */
 #define WORSE_NUMBERS 2
-/* How often stages are cut again by the seconds of their plans. */
-#define RECUTS 2
+/* Stages are cut again by the seconds of their plans, once, where the longest of them should become
+ * shorter by so much: of what less promises, most does not come. */
+#define RECUT_GAIN 0.05
 
 typedef struct stage_trial {
 	sw_pipelined_numbers numbers;
 	sw_pipelined *opened; /* cut, without plans; NULL: it was planned, or failed */
+	double piece_s;       /* the step of the piece by which it is estimated; 0: it is not */
 	double estimate_s;
 	size_t order;
 } stage_trial;
@@ -88,10 +93,10 @@ static const char *first_mesh(const sw_cluster *slice, sw_arena *arena)
 
 /* ---- estimates --------------------------------------------------------------------------- */
 
-/* How many pieces are cut for a probe: of some thousand ops each, so that the probe of a large
+/* How many pieces are cut for a probe: of some 500 ops each, so that the probe of a large
  * program takes no longer. Stages are halved until they are so small: layers, whose number is often
  * a multiple of a power of two, then remain whole. */
-#define PROBE_OPS 1000
+#define PROBE_OPS 500
 static int32_t pieces_of(const stage_search *s, int32_t n_stages)
 {
 	size_t ops = sw_stage_store_canonical(s->store)->ops.len;
@@ -188,7 +193,8 @@ static void add_trial(stage_search *s, sw_pipelined_numbers numbers,
 		return;
 	}
 	sw_vec_push(&s->trials,
-	            ((stage_trial){numbers, p, p->played.step_s * (p->fits ? 1 : 2), s->trials.len}));
+	            ((stage_trial){numbers, p, found->times.step_s,
+	                           p->played.step_s * (p->fits ? 1 : 2), s->trials.len}));
 }
 
 /* The least number of microbatches that is possible and at least this; else the largest. */
@@ -209,7 +215,7 @@ static bool enter_only_trial(stage_search *s, sw_pipelined_numbers numbers)
 	policy(s, 0, &numbers.remat);
 	sw_pipelined *p = open_trial(s, numbers, &status);
 	if (p)
-		sw_vec_push(&s->trials, ((stage_trial){numbers, p, 0, s->trials.len}));
+		sw_vec_push(&s->trials, ((stage_trial){numbers, p, 0, 0, s->trials.len}));
 	return true;
 }
 
@@ -264,7 +270,7 @@ static void enter_numbers(stage_search *s, const sw_phases *phases)
 		double least_s = enter_trials(s, phases, (int32_t)d);
 		if (isinf(least_s))
 			continue;
-		worse += least_s > HOPELESS * best_s ? WORSE_NUMBERS : least_s > best_s;
+		worse += least_s > FAR * best_s ? WORSE_NUMBERS : least_s > best_s;
 		best_s = fmin(best_s, least_s);
 	}
 }
@@ -301,12 +307,73 @@ static bool plan_trial(stage_search *s, sw_pipelined *p, double than_s)
 	return better;
 }
 
+/* ---- the mesh --------------------------------------------------------------------------- */
+
+#define FREE_MESHES "search" /* how their names begin */
+/* Another mesh than the first is taken where a piece is quicker on it by so much. */
+#define MESH_GAIN 0.01
+
+/* The mesh of a plan: its name without what follows a comma, such as its rewrites. */
+static const char *mesh_of(const sw_plan *plan, sw_arena *arena)
+{
+	sw_text name = {0};
+	sw_text_addf(&name, "%.*s", (int)strcspn(plan->chosen, ","), plan->chosen);
+	const char *mesh = sw_arena_text(arena, name.data);
+	sw_text_clear(&name);
+	return mesh;
+}
+
+/* Plan the piece by which a trial was estimated on all free meshes, with its share of the memory,
+ * and set the mesh on which the trial's stages are planned. */
+static void choose_mesh(stage_search *s, stage_trial *t)
+{
+	sw_pipelined_numbers cut = t->numbers;
+	sw_pipelined_probe found;
+	sw_error err = {0};
+	sw_pipelined *p = t->opened, *pieces = NULL;
+	if (!p->mesh || s->options->plan.strategy.kind != SW_PLAN_AUTO || is_late(s))
+		return;
+	cut.n_pieces = pieces_of(s, cut.n_stages);
+	sw_status status = sw_pipelined_open(s->request, s->store, cut, NULL, &pieces, &err);
+	if (status)
+		return;
+	pieces->mesh = FREE_MESHES;
+	int64_t memory = sw_pipelined_memory(p, s->options) / cut.n_pieces * cut.n_stages;
+	sw_progress_update(&s->progress, 0.5, "all free meshes of a stage");
+	status = sw_pipelined_probe_stage(pieces, s->store, memory, &found, &err);
+	for (int32_t i = 0; i < cut.n_pieces && status == SW_OK; i++)
+		if (pieces->stages[i].plan &&
+		    (t->piece_s <= 0 || found.times.step_s < (1 - MESH_GAIN) * t->piece_s))
+			p->mesh = mesh_of(pieces->stages[i].plan, &p->arena);
+	sw_pipelined_free(pieces);
+}
+
+/* ---- the trials ------------------------------------------------------------------------- */
+
 static size_t ops_of(const sw_pipelined *p)
 {
 	size_t ops = 0;
 	for (int32_t i = 0; i < p->n_stages; i++)
 		ops += p->stages[i].like == i ? p->stages[i].step.program->ops.len : 0;
 	return ops;
+}
+
+/* Plan a trial on the mesh that is best for a piece; where that leads to nothing, on the first. */
+static void plan_entered(stage_search *s, stage_trial *t)
+{
+	const char *first;
+	sw_status status;
+	choose_mesh(s, t);
+	sw_pipelined *p = t->opened;
+	t->opened = NULL;
+	first = first_mesh(p->slice, &p->arena);
+	bool other = first && strcmp(p->mesh, first) != 0;
+	plan_trial(s, p, s->best ? known_s(s) : INFINITY);
+	if (other && !(s->best && s->best->fits) && !is_late(s)) {
+		p = open_trial(s, t->numbers, &status);
+		if (p)
+			plan_trial(s, p, INFINITY);
+	}
 }
 
 static void plan_trials(stage_search *s)
@@ -321,9 +388,7 @@ static void plan_trials(stage_search *s)
 		sw_progress_update(&s->progress, (double)(i + 1) / (double)(s->trials.len + 2),
 		                   "%d stages, %d microbatches", t->numbers.n_stages,
 		                   t->numbers.microbatches);
-		sw_pipelined *p = t->opened;
-		t->opened = NULL;
-		plan_trial(s, p, s->best ? known_s(s) : INFINITY);
+		plan_entered(s, t);
 	}
 }
 
@@ -342,67 +407,44 @@ static double *planned_seconds(const sw_pipelined *p)
 	return op_s;
 }
 
-/* Cut the best trial again by the seconds of its plans, as long as that is quicker. */
+/* Seconds of a microbatch in the longest stage: of the plans, and as the cut has it. */
+static double longest_planned_s(const sw_pipelined *p)
+{
+	double longest_s = 0;
+	for (int32_t i = 0; i < p->n_stages; i++) {
+		const double *part_s = p->stages[i].times.part_s;
+		longest_s =
+			fmax(longest_s, part_s[SW_STAGE_FORWARD] + part_s[SW_STAGE_INPUT_GRADIENT] +
+		                                part_s[SW_STAGE_WEIGHT_GRADIENT]);
+	}
+	return longest_s;
+}
+
+static double longest_cut_s(const sw_pipelined *p)
+{
+	double longest_s = 0;
+	for (int32_t i = 0; i < p->n_stages; i++)
+		longest_s = fmax(longest_s, p->cut.loads[i].forward_s + p->cut.loads[i].backward_s);
+	return longest_s;
+}
+
+/* Cut the best trial again by the seconds of its plans. */
 static void cut_again(stage_search *s)
 {
-	for (int k = 0; k < RECUTS && s->best && s->best->n_stages > 1 && !is_late(s); k++) {
-		const sw_pipelined *p = s->best;
-		sw_pipelined_numbers numbers = {p->n_stages, p->microbatches, p->remat, 0};
-		double *op_s = planned_seconds(p);
-		sw_pipelined *again = NULL;
-		sw_error err = {0};
-		sw_progress_update(&s->progress, 0.8, "other cuts of %d stages", p->n_stages);
-		sw_status status =
-			sw_pipelined_open(s->request, s->store, numbers, op_s, &again, &err);
-		free(op_s);
-		if (status)
-			return;
-		again->mesh = p->mesh ? sw_arena_text(&again->arena, p->mesh) : NULL;
-		bool same = memcmp(again->cut.cuts, p->cut.cuts,
-		                   sizeof(int32_t) * (size_t)(p->n_stages - 1)) == 0;
-		if (same) {
-			sw_pipelined_free(again);
-			return;
-		}
-		if (!plan_trial(s, again, p->played.step_s))
-			return;
-	}
-}
-
-#define FREE_MESHES "search" /* how their names begin */
-/* The mesh of a plan: its name without what follows a comma, such as its rewrites. */
-static const char *mesh_of(const sw_plan *plan, sw_arena *arena)
-{
-	sw_text name = {0};
-	sw_text_addf(&name, "%.*s", (int)strcspn(plan->chosen, ","), plan->chosen);
-	const char *mesh = sw_arena_text(arena, name.data);
-	sw_text_clear(&name);
-	return mesh;
-}
-
-/* Plan a stage of the best trial on all free meshes; where another one than the first is quicker, plan
- * all stages on that. */
-static void plan_on_free_meshes(stage_search *s)
-{
-	sw_pipelined *p = s->best, *again = NULL;
-	sw_pipelined_probe found;
+	const sw_pipelined *p = s->best;
+	sw_pipelined *again = NULL;
 	sw_error err = {0};
-	if (!p || !p->mesh || s->options->plan.strategy.kind != SW_PLAN_AUTO || is_late(s))
+	if (!p || p->n_stages == 1 || is_late(s))
 		return;
 	sw_pipelined_numbers numbers = {p->n_stages, p->microbatches, p->remat, 0};
 	double *op_s = planned_seconds(p);
-	sw_progress_update(&s->progress, 0.9, "all free meshes of a stage");
+	sw_progress_update(&s->progress, 0.9, "other cuts of %d stages", p->n_stages);
 	sw_status status = sw_pipelined_open(s->request, s->store, numbers, op_s, &again, &err);
 	free(op_s);
-	if (again)
-		again->mesh = FREE_MESHES;
-	if (status == SW_OK)
-		status = sw_pipelined_probe_stage(again, s->store, s->options->plan.memory_bytes,
-		                                  &found, &err);
-	for (int32_t i = 0; again && i < again->n_stages; i++)
-		if (again->stages[i].plan)
-			again->mesh = mesh_of(again->stages[i].plan, &again->arena);
-	if (status || strcmp(again->mesh, p->mesh) == 0)
+	if (status)
+		return;
+	again->mesh = p->mesh ? sw_arena_text(&again->arena, p->mesh) : NULL;
+	if (longest_cut_s(again) > (1 - RECUT_GAIN) * longest_planned_s(p))
 		sw_pipelined_free(again);
 	else
 		plan_trial(s, again, p->played.step_s);
@@ -459,7 +501,6 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
 		qsort(s.trials.data, s.trials.len, sizeof(*s.trials.data), by_estimate);
 	plan_trials(&s);
 	cut_again(&s);
-	plan_on_free_meshes(&s);
 	for (size_t i = 0; i < s.trials.len; i++)
 		sw_pipelined_free(s.trials.data[i].opened);
 	sw_vec_clear(&s.trials);

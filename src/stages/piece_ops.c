@@ -49,30 +49,86 @@ void sw_piece_find_needed(const sw_stages *stages, sw_piece_place at, const sw_s
 	}
 }
 
+/* ---- copies ------------------------------------------------------------------------------ */
+
+typedef struct op_writer {
+	const sw_stages *stages;
+	sw_program *out;
+	int32_t to;
+	sw_id *map;
+	int32_t *computations; /* copies of those that are called; -1: there is none yet */
+	bool *waits;           /* per op: it is to be written, and is not yet */
+	sw_stage_values stack; /* ops that wait for their operands */
+} op_writer;
+
+static void write_op(op_writer *w, sw_id id)
+{
+	const sw_program *p = w->stages->program;
+	const sw_op *op = sw_op_at(p, id);
+	sw_id *operands = SW_NEW_N(&w->out->arena, sw_id, op->n_operands + 1);
+	int32_t *called = SW_NEW_N(&w->out->arena, int32_t, op->n_called + 1);
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		operands[k] = w->map[op->operands[k]];
+	for (uint32_t k = 0; k < op->n_called; k++)
+		called[k] = sw_build_copy_computation(w->out, p, op->called[k], w->computations);
+	sw_id first = sw_build_copy_op(w->out, w->to, p, id, operands, called);
+	for (uint32_t r = 0; r < op->n_results; r++)
+		w->map[op->first_result + r] = first + r;
+	w->waits[id] = false;
+}
+
+/* The op that has to be written before this one: the maker of its first operand that waits. */
+static sw_id find_missing(const op_writer *w, sw_id id)
+{
+	const sw_program *p = w->stages->program;
+	const sw_op *op = sw_op_at(p, id);
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		sw_id maker = p->values.data[op->operands[k]].op;
+		if (w->waits[maker])
+			return maker;
+	}
+	return SW_NO_ID;
+}
+
+static void write_with_operands(op_writer *w, sw_id id)
+{
+	sw_vec_push(&w->stack, id);
+	while (w->stack.len) {
+		sw_id last = w->stack.data[w->stack.len - 1], missing = find_missing(w, last);
+		if (missing != SW_NO_ID) {
+			sw_vec_push(&w->stack, missing);
+			continue;
+		}
+		write_op(w, last);
+		w->stack.len--;
+	}
+}
+
+/* What has no stage is written where it is read first: stages that do the same then are the same
+ * program, wherever in the whole program it was computed. */
 void sw_piece_write_ops(const sw_stages *stages, sw_piece_place at, const bool *needed,
                         const bool *only, bool is, sw_program *out, int32_t to, sw_id *map)
 {
 	const sw_program *p = stages->program;
 	const sw_computation *c = &p->computations.data[at.computation];
-	int32_t *computations = sw_alloc(sizeof(int32_t) * p->computations.len);
-	memset(computations, 0xff, sizeof(int32_t) * p->computations.len);
+	op_writer w = {.stages = stages, .out = out, .to = to, .map = map};
+	w.computations = sw_alloc(sizeof(int32_t) * p->computations.len);
+	memset(w.computations, 0xff, sizeof(int32_t) * p->computations.len);
+	w.waits = sw_alloc(p->ops.len + 1);
 	for (size_t i = 0; i < c->ops.len; i++) {
 		sw_id id = c->ops.data[i];
-		const sw_op *op = sw_op_at(p, id);
-		if ((only && only[id] != is) || !is_needed(op, needed) ||
-		    !sw_piece_has(stages, at, id))
-			continue;
-		sw_id *operands = SW_NEW_N(&out->arena, sw_id, op->n_operands + 1);
-		int32_t *called = SW_NEW_N(&out->arena, int32_t, op->n_called + 1);
-		for (uint32_t k = 0; k < op->n_operands; k++)
-			operands[k] = map[op->operands[k]];
-		for (uint32_t k = 0; k < op->n_called; k++)
-			called[k] = sw_build_copy_computation(out, p, op->called[k], computations);
-		sw_id first = sw_build_copy_op(out, to, p, id, operands, called);
-		for (uint32_t r = 0; r < op->n_results; r++)
-			map[op->first_result + r] = first + r;
+		w.waits[id] = !(only && only[id] != is) && is_needed(sw_op_at(p, id), needed) &&
+		              sw_piece_has(stages, at, id);
 	}
-	free(computations);
+	for (size_t i = 0; i < c->ops.len; i++)
+		if (w.waits[c->ops.data[i]] && stages->stage[c->ops.data[i]] >= 0)
+			write_with_operands(&w, c->ops.data[i]);
+	for (size_t i = 0; i < c->ops.len; i++)
+		if (w.waits[c->ops.data[i]])
+			write_with_operands(&w, c->ops.data[i]);
+	sw_vec_clear(&w.stack);
+	free(w.waits);
+	free(w.computations);
 }
 
 sw_id sw_piece_emit_parameter(const sw_stages *stages, sw_program *out, int32_t to, sw_id value,

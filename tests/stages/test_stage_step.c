@@ -202,11 +202,42 @@ static void steps_divide_the_ops(void **state)
 	}
 }
 
+static size_t count_kinds(staged *t)
+{
+	enum { STAGES = 10 };
+	sw_stage_step steps[STAGES];
+	size_t kinds = 0;
+	for (int32_t s = 0; s < STAGES; s++) {
+		sw_error err;
+		bool is_new = true;
+		assert_int_equal(sw_stage_step_init(&steps[s], &t->stages, s, &err), SW_OK);
+		for (int32_t i = 0; i < s && is_new; i++)
+			is_new = !sw_program_equal(steps[i].program, steps[s].program, &err);
+		kinds += is_new;
+	}
+	for (int32_t s = 0; s < STAGES; s++)
+		sw_stage_step_clear(&steps[s]);
+	return kinds;
+}
+
+/* Steps of stages that do the same are the same program, so that they are planned once: constants
+ * and masks that all layers share do not stand where they were computed in the whole program. */
+static void stages_of_like_layers_are_alike(void **state)
+{
+	(void)state;
+	staged t;
+	staged_init(&t, "llama3-8b", 2, 10);
+	assert_true(t.found);
+	assert_true(count_kinds(&t) <= 4);
+	staged_clear(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_compute_the_same),
 		cmocka_unit_test(steps_divide_the_ops),
+		cmocka_unit_test(stages_of_like_layers_are_alike),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
