@@ -42,6 +42,16 @@ static void list_commands(sw_text *text)
 		sw_text_addf(text, "%s%s", i ? ", " : "", commands[i]->name);
 }
 
+static sw_status no_command(const char *name, const char *known, sw_error *err)
+{
+	sw_nearest nearest = {.word = name};
+	for (size_t i = 0; i < SW_COUNT(commands); i++)
+		sw_nearest_try(&nearest, commands[i]->name);
+	return sw_fail(err, SW_ERR_INPUT,
+	               "there is no command '%s'%s, only %s; see shardwright --help", name,
+	               sw_nearest_hint(&nearest).text, known);
+}
+
 static int refuse_command(int argc, char **argv)
 {
 	cli c = {0};
@@ -52,9 +62,7 @@ static int refuse_command(int argc, char **argv)
 	if (argc < 2)
 		status = sw_fail(&err, SW_ERR_INPUT, "which command? See shardwright --help");
 	else
-		status = sw_fail(&err, SW_ERR_INPUT,
-		                 "there is no command '%s', only %s; see shardwright --help",
-		                 argv[1], names.data);
+		status = no_command(argv[1], names.data, &err);
 	sw_text_clear(&names);
 	cli_print_error(&c, wants_json(argc, argv), &err);
 	return sw_status_exit_code(status);

@@ -336,6 +336,15 @@ static sw_status take_argument(cli *c, const char *text, sw_error *err)
 	return SW_OK;
 }
 
+static sw_status no_option(const cli *c, const char *name, sw_error *err)
+{
+	sw_nearest nearest = {.word = name};
+	for (const char *const *known = c->command->options; *known; known++)
+		sw_nearest_try(&nearest, *known);
+	return sw_fail(err, SW_ERR_INPUT, "%s has no option %s%s; see shardwright %s --help",
+	               c->command->name, name, sw_nearest_hint(&nearest).text, c->command->name);
+}
+
 /* Read one option, with its value in the same word (after =) or in the next; *used: number of
  * words. */
 static sw_status take_option(cli *c, const char *word, const char *next, int *used, sw_error *err)
@@ -346,8 +355,7 @@ static sw_status take_option(cli *c, const char *word, const char *next, int *us
 	const cli_option *option = find(c->command, name);
 	*used = 1;
 	if (!option)
-		return sw_fail(err, SW_ERR_INPUT, "%s has no option %s; see shardwright %s --help",
-		               c->command->name, name, c->command->name);
+		return no_option(c, name, err);
 	if (option->kind == CLI_FLAG)
 		return value ? sw_fail(err, SW_ERR_INPUT, "%s takes no value", option->name)
 		             : set(c, option, NULL, err);

@@ -261,8 +261,8 @@ bool sw_parse_count(const char *text, int64_t *count);
 bool sw_parse_seconds(const char *text, double *seconds);
 bool sw_parse_bytes(const char *text, int64_t *bytes);
 
-/* The candidate that differs least from a word, in bytes inserted, removed or replaced
- * (Levenshtein), if that is no more than a third of the longer one. Set `word`, try all candidates,
+/* The candidate that differs least from a word, in bytes inserted, removed, replaced or exchanged
+ * with their neighbour, if that is no more than a third of the longer one. Set `word`, try all candidates,
  * and read `found`, which is one of them, or NULL. */
 typedef struct sw_nearest {
 	const char *word;
@@ -270,6 +270,12 @@ typedef struct sw_nearest {
 	size_t distance;
 } sw_nearest;
 void sw_nearest_try(sw_nearest *nearest, const char *candidate); /* O(product of the lengths) */
+/* Return what a message says behind a word that is not known: " (nearest: 'strategy')", or "" where
+ * nothing is near. */
+typedef struct sw_nearest_words {
+	char text[96];
+} sw_nearest_words;
+sw_nearest_words sw_nearest_hint(const sw_nearest *nearest);
 
 /* ---- hashes and random numbers ---------------------------------------------------------- */
 
@@ -337,6 +343,11 @@ sw_status sw_json_get_array(const json_t *object, const char *key, const char *w
                             json_t **value, sw_error *err);
 sw_status sw_json_get_object(const json_t *object, const char *key, const char *where,
                              json_t **value, sw_error *err);
+
+/* Refuse a member of the object that is none of the n keys (NULL ones are none): "WHERE.KEY: unknown
+ * key", with the key that is nearest. O(members * n). */
+sw_status sw_json_check_keys(const json_t *object, const char *where, const char *const *keys,
+                             size_t n, sw_error *err);
 
 /* JSON of any size, read in one pass and little memory (64 KiB): the caller pulls value after
  * value, in the order of the text, and skips the values that it does not know.

@@ -2,6 +2,8 @@
 #include "base/base.h"
 #include "base/memory.h"
 
+#include <string.h>
+
 /* jansson leaves out a member whose memory is refused, and says nothing. */
 static void *allocate(size_t bytes)
 {
@@ -143,5 +145,27 @@ sw_status sw_json_get_object(const json_t *object, const char *key, const char *
 	if (!json_is_object(found))
 		return wrong_kind(found, key, where, "an object", err);
 	*value = found;
+	return SW_OK;
+}
+
+sw_status sw_json_check_keys(const json_t *object, const char *where, const char *const *keys,
+                             size_t n, sw_error *err)
+{
+	const char *key;
+	json_t *value;
+	json_object_foreach((json_t *)(uintptr_t)object, key, value)
+	{
+		sw_nearest nearest = {.word = key};
+		bool known = false;
+		for (size_t i = 0; i < n && !known; i++)
+			known = keys[i] && strcmp(keys[i], key) == 0;
+		if (known)
+			continue;
+		for (size_t i = 0; i < n; i++)
+			if (keys[i])
+				sw_nearest_try(&nearest, keys[i]);
+		return sw_fail(err, SW_ERR_INPUT, "%s%s%.60s: unknown key%s", where,
+		               where[0] ? "." : "", key, sw_nearest_hint(&nearest).text);
+	}
 	return SW_OK;
 }

@@ -7,23 +7,25 @@
 /* Words that are longer are names that somebody generated: nobody mistypes those. */
 #define MOST_BYTES 200
 
-/* Levenshtein's distance, by rows: row[i] is that of the first i bytes of a and the first k of b.
- */
+/* The distance, by rows: row[k % 3][i] is that of the first i bytes of a and the first k of b. */
 static size_t distance(const char *a, size_t n, const char *b, size_t m)
 {
-	size_t row[MOST_BYTES + 1];
+	size_t row[3][MOST_BYTES + 1];
 	for (size_t i = 0; i <= n; i++)
-		row[i] = i;
+		row[0][i] = i;
 	for (size_t k = 1; k <= m; k++) {
-		size_t diagonal = row[0];
-		row[0] = k;
+		const size_t *last = row[(k - 1) % 3], *before = row[(k + 1) % 3];
+		size_t *now = row[k % 3];
+		now[0] = k;
 		for (size_t i = 1; i <= n; i++) {
-			size_t replaced = diagonal + (a[i - 1] != b[k - 1]);
-			diagonal = row[i];
-			row[i] = SW_MIN(SW_MIN(row[i], row[i - 1]) + 1, replaced);
+			size_t d = SW_MIN(last[i], now[i - 1]) + 1;
+			d = SW_MIN(d, last[i - 1] + (a[i - 1] != b[k - 1]));
+			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
+				d = SW_MIN(d, before[i - 2] + 1);
+			now[i] = d;
 		}
 	}
-	return row[n];
+	return row[m % 3][n];
 }
 
 void sw_nearest_try(sw_nearest *nearest, const char *candidate)
@@ -37,4 +39,12 @@ void sw_nearest_try(sw_nearest *nearest, const char *candidate)
 		nearest->found = candidate;
 		nearest->distance = d;
 	}
+}
+
+sw_nearest_words sw_nearest_hint(const sw_nearest *nearest)
+{
+	sw_nearest_words words = {""};
+	if (nearest->found)
+		snprintf(words.text, sizeof(words.text), " (nearest: '%.70s')", nearest->found);
+	return words;
 }

@@ -52,13 +52,19 @@ static bool is_known(const mapping *m, const char *key)
 static sw_status unknown_key(const sw_yaml *key, const mapping *m, const char *where, sw_error *err)
 {
 	sw_text known = {0};
-	for (size_t i = 0; i < m->n; i++)
+	sw_nearest nearest = {.word = key->text};
+	for (size_t i = 0; i < m->n; i++) {
 		sw_text_addf(&known, "%s%s", known.len ? ", " : "", m->fields[i].key);
-	for (size_t i = 0; m->figures && i < m->figures->n; i++)
+		sw_nearest_try(&nearest, m->fields[i].key);
+	}
+	for (size_t i = 0; m->figures && i < m->figures->n; i++) {
 		sw_text_addf(&known, "%s%s", known.len ? ", " : "", m->figures->rows[i].key);
+		sw_nearest_try(&nearest, m->figures->rows[i].key);
+	}
 	sw_status status =
 		sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
-	                   "%s: unknown key \"%s\"; known are %s", where, key->text, known.data);
+	                   "%s: unknown key \"%s\"%s; known are %s", where, key->text,
+	                   sw_nearest_hint(&nearest).text, known.data);
 	sw_text_clear(&known);
 	return status;
 }

@@ -66,6 +66,9 @@ json_t *sw_settings_megatron(const sw_framework_plan *f)
 	if (f->shard > 1) {
 		json_object_set_new(s, "--use-megatron-fsdp", json_true());
 		set_text(s, "--data-parallel-sharding-strategy", "optim_grads_params");
+		/* it runs with these alone */
+		json_object_set_new(s, "--no-gradient-accumulation-fusion", json_true());
+		set_text(s, "--ckpt-format", "fsdp_dtensor");
 	}
 	if (f->full_recompute) {
 		set_text(s, "--recompute-granularity", "full");

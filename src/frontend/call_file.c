@@ -42,14 +42,15 @@ static sw_status read_text(call_file *f, const sw_yaml *row, const char *key, co
 static sw_status check_keys(call_file *f, const sw_yaml *mapping, const char *const *keys, size_t n)
 {
 	for (size_t i = 0; i < mapping->count; i++) {
+		const sw_yaml *key = mapping->keys[i];
+		sw_nearest nearest = {.word = key->text};
 		size_t k = 0;
-		while (k < n && strcmp(mapping->keys[i]->text, keys[k]) != 0)
-			k++;
+		for (; k < n && strcmp(key->text, keys[k]) != 0; k++)
+			sw_nearest_try(&nearest, keys[k]);
 		if (k == n)
-			return sw_fail_at(f->err, SW_ERR_INPUT, f->path, mapping->keys[i]->line,
-			                  mapping->keys[i]->column,
-			                  "unknown key '%s'; see docs/custom-calls.md",
-			                  mapping->keys[i]->text);
+			return sw_fail_at(f->err, SW_ERR_INPUT, f->path, key->line, key->column,
+			                  "unknown key '%s'%s; see docs/custom-calls.md", key->text,
+			                  sw_nearest_hint(&nearest).text);
 	}
 	return SW_OK;
 }

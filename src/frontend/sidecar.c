@@ -95,23 +95,6 @@ void sw_sidecar_begin(sw_sidecar_reader *x, const sw_program *program, sw_sideca
 
 /* ---- small checks ----------------------------------------------------------------------- */
 
-static sw_status check_keys(const sw_sidecar_reader *x, json_t *object, const char *where,
-                            const char *const keys[], size_t n)
-{
-	const char *key;
-	json_t *value;
-	json_object_foreach(object, key, value)
-	{
-		bool known = false;
-		for (size_t i = 0; i < n; i++)
-			known = known || (keys[i] && strcmp(keys[i], key) == 0);
-		if (!known)
-			return sw_fail(x->err, SW_ERR_INPUT, "%s%s%.60s: unknown key", where,
-			               where[0] ? "." : "", key);
-	}
-	return SW_OK;
-}
-
 static sw_status check_object(const sw_sidecar_reader *x, json_t *value, const char *where)
 {
 	if (json_is_object(value))
@@ -293,7 +276,7 @@ static sw_status read_fill(const sw_sidecar_reader *x, json_t *item, const char 
 			"%s.kind: expected zeros, ones, constant, normal, uniform, integers or "
 			"values, found \"%.40s\"",
 			path, word);
-	SW_TRY(check_keys(x, object, path, (const char *const[]){"kind", row->a, row->b}, 3));
+	SW_TRY(sw_json_check_keys(object, path, (const char *const[]){"kind", row->a, row->b}, 3, x->err));
 	fill->kind = row->kind;
 	if (row->kind == SW_FILL_VALUES)
 		return read_values(x, object, path, shape, fill);
@@ -336,7 +319,7 @@ static sw_status read_input(const sw_sidecar_reader *x, json_t *item, uint32_t i
 	sw_shape shape = sw_sidecar_input_shape(x, i);
 	snprintf(where, sizeof(where), "inputs[%u]", i);
 	SW_TRY(check_object(x, item, where));
-	SW_TRY(check_keys(x, item, where, keys, SW_COUNT(keys)));
+	SW_TRY(sw_json_check_keys(item, where, keys, SW_COUNT(keys), x->err));
 	SW_TRY(read_index(x, item, where, i));
 	SW_TRY(read_name(x, item, where, &input->name));
 	SW_TRY(check_shape(x, item, where, shape));
@@ -389,7 +372,7 @@ static sw_status read_output(const sw_sidecar_reader *x, json_t *item, uint32_t 
 	sw_output_info *output = &x->sidecar->outputs[i];
 	snprintf(where, sizeof(where), "outputs[%u]", i);
 	SW_TRY(check_object(x, item, where));
-	SW_TRY(check_keys(x, item, where, keys, SW_COUNT(keys)));
+	SW_TRY(sw_json_check_keys(item, where, keys, SW_COUNT(keys), x->err));
 	SW_TRY(read_index(x, item, where, i));
 	SW_TRY(read_name(x, item, where, &output->name));
 	SW_TRY(read_role(x, item, where, &output->role));
@@ -418,7 +401,7 @@ static sw_status read_tokens(const sw_sidecar_reader *x, json_t *root)
 	if (!json_object_get(root, "tokens"))
 		return SW_OK;
 	SW_TRY(sw_json_get_object(root, "tokens", "", &tokens, x->err));
-	SW_TRY(check_keys(x, tokens, "tokens", keys, SW_COUNT(keys)));
+	SW_TRY(sw_json_check_keys(tokens, "tokens", keys, SW_COUNT(keys), x->err));
 	SW_TRY(sw_json_get_int(tokens, "input", "tokens", &input, x->err));
 	SW_TRY(sw_json_get_int(tokens, "vocabulary", "tokens", &vocabulary, x->err));
 	if (input < 0 || input >= x->n_inputs)
@@ -457,7 +440,7 @@ static sw_status read_head(const sw_sidecar_reader *x, json_t *root)
 	if (version != 1)
 		return sw_fail(x->err, SW_ERR_INPUT, "version: expected 1, found %lld",
 		               (long long)version);
-	SW_TRY(check_keys(x, root, "", keys, SW_COUNT(keys)));
+	SW_TRY(sw_json_check_keys(root, "", keys, SW_COUNT(keys), x->err));
 	SW_TRY(sw_json_get_text(root, "program", "", &program, x->err));
 	SW_TRY(sw_json_get_real(root, "learning_rate", "", &x->sidecar->learning_rate, x->err));
 	if (x->sidecar->learning_rate < 0)

@@ -67,21 +67,12 @@ static sw_status fill_costs(const json_t *value, const cost_row *row, const sw_p
 sw_status sw_pipeline_costs_of(const json_t *json, const sw_pipeline_schedule *schedule,
                                sw_arena *arena, sw_pipeline_costs *costs, sw_error *err)
 {
-	const char *key;
-	json_t *value;
+	const char *keys[SW_COUNT(cost_rows)];
 	if (!json_is_object(json))
 		return sw_fail(err, SW_ERR_INPUT, "expected an object of seconds and bytes");
-	json_object_foreach((json_t *)(uintptr_t)json, key, value)
-	{
-		size_t row = 0;
-		while (row < SW_COUNT(cost_rows) && strcmp(cost_rows[row].key, key) != 0)
-			row++;
-		if (row == SW_COUNT(cost_rows))
-			return sw_fail(err, SW_ERR_INPUT,
-			               "there is no \"%.60s\"; expected forward_s, "
-			               "input_gradient_s, ... (docs/pipeline.md)",
-			               key);
-	}
+	for (size_t i = 0; i < SW_COUNT(cost_rows); i++)
+		keys[i] = cost_rows[i].key;
+	SW_TRY(sw_json_check_keys(json, "costs", keys, SW_COUNT(keys), err));
 	*costs = (sw_pipeline_costs){0};
 	sw_status status = SW_OK;
 	for (size_t i = 0; i < SW_COUNT(cost_rows) && status == SW_OK; i++) {

@@ -139,7 +139,10 @@ static sw_status read_costs(index_reader *x)
 
 static sw_status read_index(index_reader *x)
 {
+	static const char *const keys[] = {"format", "version",   "program", "cluster",
+	                                   "cuts",   "predicted", "costs"};
 	int32_t schedule = -1;
+	SW_TRY(sw_json_check_keys(x->root, "", keys, SW_COUNT(keys), x->err));
 	SW_TRY(read_head(x, &schedule));
 	SW_TRY(read_stages(x));
 	SW_TRY(read_costs(x));

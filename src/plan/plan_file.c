@@ -104,6 +104,37 @@ static sw_status check_format(const sw_plan_reading *r)
 	return status;
 }
 
+/* Names that nobody reads are mistakes of whoever edited the file. */
+static sw_status check_keys(const sw_plan_reading *r)
+{
+	static const char *const root[] = {"format",    "version",   "program",  "cluster",
+	                                   "predicted", "decisions", "rewrites", "ops",
+	                                   "seal"};
+	static const char *const program[] = {"path", "name", "hash", "annotations",
+	                                      "rewritten_hash"};
+	static const char *const cluster[] = {"name", "hash", "text"};
+	SW_TRY(sw_json_check_keys(r->root, "", root, SW_COUNT(root), r->err));
+	SW_TRY(sw_json_check_keys(json_object_get(r->root, "program"), "program", program,
+	                          SW_COUNT(program), r->err));
+	return sw_json_check_keys(json_object_get(r->root, "cluster"), "cluster", cluster,
+	                          SW_COUNT(cluster), r->err);
+}
+
+/* The figures of a plan have the names that those of any have. */
+static sw_status check_figures(const sw_plan_reading *r)
+{
+	json_t *known = sw_plan_summary(r->plan), *value;
+	const char *key;
+	SW_VEC(const char *) keys = {0};
+	json_object_foreach(known, key, value)
+		sw_vec_push(&keys, key);
+	sw_status status = sw_json_check_keys(json_object_get(r->root, "predicted"), "predicted",
+	                                      keys.data, keys.len, r->err);
+	sw_vec_clear(&keys);
+	json_decref(known);
+	return status;
+}
+
 static sw_status read_cluster(sw_plan_reading *r)
 {
 	json_t *cluster;
@@ -390,6 +421,8 @@ sw_status sw_plan_parse(const char *text, size_t length, const char *path, sw_cl
 	if (status != SW_OK)
 		return sw_error_in_file(err, status, path);
 	status = check_format(&r);
+	if (status == SW_OK)
+		status = check_keys(&r);
 	if (status == SW_OK) {
 		status = read_cluster(&r);
 		have_cluster = status == SW_OK;
@@ -400,6 +433,8 @@ sw_status sw_plan_parse(const char *text, size_t length, const char *path, sw_cl
 		status = sw_plan_read_decisions(&r);
 	if (status == SW_OK)
 		status = read_figures(&r);
+	if (status == SW_OK)
+		status = check_figures(&r);
 	if (status == SW_OK)
 		note_edits(&r);
 	json_decref(r.root);

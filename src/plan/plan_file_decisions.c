@@ -305,7 +305,12 @@ static sw_status expect_same(sw_plan_reading *r)
 
 sw_status sw_plan_read_decisions(sw_plan_reading *r)
 {
+	static const char *const keys[] = {"strategies",  "layouts",    "cached",     "outputs",
+	                                   "memory_bytes", "regathered", "merge_bytes"};
 	sw_status status = sw_json_get_object(r->root, "decisions", "", &r->decisions, r->err);
+	if (status == SW_OK)
+		status = sw_json_check_keys(r->decisions, "decisions", keys, SW_COUNT(keys),
+		                            r->err);
 	if (status == SW_OK)
 		status = read_bytes(r, "memory_bytes", &r->plan->memory_bytes);
 	if (status == SW_OK)

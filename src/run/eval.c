@@ -178,10 +178,9 @@ static sw_status no_value(const sw_run_eval *eval, uint32_t input, const sw_plan
 		if (sw_checkpoint_keeps(sw_plan_serial(plan), trained, i))
 			sw_nearest_try(&nearest, trained->inputs[i].name);
 	return sw_fail(err, SW_ERR_INPUT,
-	               "input '%s' is neither in the trained state%s%s%s nor has it data: give it "
-	               "the name that it has there, or --eval-data %s=FILE.npy",
-	               name, nearest.found ? " ('" : "", nearest.found ? nearest.found : "",
-	               nearest.found ? "' is)" : "", name);
+	               "input '%s' is neither in the trained state%s nor has it data: give it the "
+	               "name that it has there, or --eval-data %s=FILE.npy",
+	               name, sw_nearest_hint(&nearest).text, name);
 }
 
 sw_status sw_run_eval_check(const sw_run_eval *eval, const sw_plan *plan, const sw_sidecar *trained,

@@ -117,7 +117,6 @@ sw_status sw_plan_options_set(sw_plan_options *options, const char *name, const 
 			return words[i].set(&w);
 		sw_nearest_try(&nearest, words[i].name);
 	}
-	return sw_fail(err, SW_ERR_INPUT, "planning has no option '%s'%s%s%s", name,
-	               nearest.found ? ": is '" : "", nearest.found ? nearest.found : "",
-	               nearest.found ? "' meant?" : "");
+	return sw_fail(err, SW_ERR_INPUT, "planning has no option '%s'%s", name,
+	               sw_nearest_hint(&nearest).text);
 }

@@ -22,6 +22,7 @@ static void the_nearest_word_is_found(void **state)
 	assert_string_equal(nearest("memroy"), "memory");
 	assert_string_equal(nearest("flop"), "flops");
 	assert_string_equal(nearest("flops"), "flops");
+	assert_string_equal(nearest("lfops"), "flops"); /* an exchange is one difference */
 }
 
 static void words_that_are_far_are_not(void **state)

@@ -50,7 +50,7 @@ refuse() {
 }
 refuse 2 "no/such.hlo: cannot read" no/such.hlo local-2x2 "$root/x"
 refuse 2 "neither such a cluster file nor an installed one" $program no-cluster "$root/x"
-refuse 2 "planning has no option 'stratgy': is 'strategy' meant?" $program local-2x2 "$root/x" stratgy=dp
+refuse 2 "planning has no option 'stratgy' (nearest: 'strategy')" $program local-2x2 "$root/x" stratgy=dp
 refuse 2 "memory 3 apples: expected a size" $program local-2x2 "$root/x" "memory=3 apples"
 refuse 2 "option 'dp': expected NAME=VALUE" $program local-2x2 "$root/x" dp
 refuse 1 "no plan fits in" $program local-2x2 "$root/x" memory=10kB

@@ -155,7 +155,7 @@ run="$sw run $scratch/dp.plan --ranks 4 --steps 1 -q"
 {
 	refuse "mlp.hlo.gz: input 'x' is neither in the trained state nor has it data" $run --eval $mlp
 	sidecar "${1}q" "$2" "$3"
-	refuse "norm.hlo: input '${1}q' is neither in the trained state ('$1' is)" $run $other
+	refuse "norm.hlo: input '${1}q' is neither in the trained state (nearest: '$1')" $run $other
 	sidecar "$1" "$2" "$3"
 	sed -i "s/f32\[$2,$3\]/f32[$3,$2]/; s/(w, w)/(w, w)/; s/p = f32\[$2,$3\]/p = f32[$3,$2]/" "$scratch/norm.hlo"
 	sed -i "s/\[$2, $3\]/[$3, $2]/" "$scratch/norm.inputs.json"

@@ -63,4 +63,9 @@ if command -v python3 >/dev/null; then
 	PYTHONPYCACHEPREFIX="$scratch" python3 -m py_compile "$scratch/heads.torch" || complain "this is no Python"
 fi
 grep -q -e '--tensor-model-parallel-size 2' "$scratch/heads.megatron" || complain "no flag of Megatron"
+make_plan zero $tiny zero3
+expect 0 "" "$sw" export "$scratch/zero.plan" --to megatron
+for flag in --use-megatron-fsdp "--ckpt-format fsdp_dtensor" --no-gradient-accumulation-fusion; do
+	grep -q -e "$flag" "$scratch/out" || complain "Megatron-FSDP lacks $flag"
+done
 exit $failed

@@ -65,7 +65,7 @@ refuse "cycle.csv.*deadlocks: rank 0 waits at 0RECV_B0 for 1SEND_B0 of rank 1, w
 	"$sw" pipeline "$scratch/cycle.csv"
 refuse "has its own stages" "$sw" pipeline "$scratch/cycle.csv" --stages 2
 echo '{"forward": 1}' >"$scratch/costs.json"
-refuse 'there is no "forward"; expected forward_s' "$sw" pipeline 1f1b --stages 3 \
+refuse "costs.forward: unknown key (nearest: 'forward_s')" "$sw" pipeline 1f1b --stages 3 \
 	--microbatches 8 --costs "$scratch/costs.json"
 
 exit $failed

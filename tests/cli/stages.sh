@@ -55,7 +55,7 @@ refuse "name the plan of one of its stages" "$sw" simulate "$scratch/two"
 sed '/"cuts": \[/{n;s/[0-9][0-9]*/999999/;}' "$scratch/two" >"$scratch/bad"
 refuse "expected ascending positions" "$sw" verify "$scratch/bad"
 sed 's/"cuts"/"cutz"/' "$scratch/two" >"$scratch/bad"
-refuse "cuts" "$sw" verify "$scratch/bad"
+refuse "cutz: unknown key (nearest: 'cuts')" "$sw" verify "$scratch/bad"
 sed 's/"plan": "two.stage1"/"plan": "two.stage0"/' "$scratch/two" >"$scratch/bad"
 refuse "made for another program" "$sw" verify "$scratch/bad"
 refuse "can't be moved; plan again" "$sw" explain "$scratch/two" --cluster $cluster

@@ -17,6 +17,8 @@ expect 0 "" "$sw" --version
 grep -q "^shardwright [0-9]*\.[0-9]*\.[0-9]*$" "$scratch/out" || complain "no version"
 refuse "which command? See shardwright --help" "$sw"
 refuse "there is no command 'frobnicate'" "$sw" frobnicate
+refuse "there is no command 'rum' (nearest: 'run'), only" "$sw" rum
+refuse "run has no option --stpes (nearest: '--steps'); see" "$sw" run x --stpes 3
 
 refuse "Add --cluster FILE" "$sw" plan $tiny -o "$scratch/p"
 refuse "Add -o PLAN" "$sw" plan $tiny --cluster $cluster

@@ -113,7 +113,7 @@ static const deviation deviations[] = {
 	{"\"data\"", "\"date\"",
          "inputs[2].role: expected parameter, moment, counter, data, loss or other, found "
          "\"date\""},
-	{"\"role\": \"data\"", "\"role\": \"data\", \"roll\": 1", "inputs[2].roll: unknown key"},
+	{"\"role\": \"data\"", "\"role\": \"data\", \"roll\": 1", "inputs[2].roll: unknown key (nearest: 'role')"},
 	{"{\"kind\": \"normal\", \"mean\": 0, \"std\": 0.02}", "3",
          "inputs[0].init: expected an object, found an integer"},
 	{"\"normal\"", "\"gauss\"",
