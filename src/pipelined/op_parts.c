@@ -12,66 +12,31 @@ typedef struct part_finder {
 
 /* ---- of the looped program --------------------------------------------------------------- */
 
-/* Per op of the looped program's body, what its results are read for: the loop's element, if it is
- * one gradient's sum alone; SEVERAL elements, or another stage. */
-#define SEVERAL UINT32_MAX
-#define NOTHING (UINT32_MAX - 1)
-
-static uint32_t join(uint32_t a, uint32_t b)
+static sw_stage_part part_in_body(const sw_stages *split, sw_id op)
 {
-	return a == NOTHING || a == b ? b : b == NOTHING ? a : SEVERAL;
-}
-
-static uint32_t *find_targets(const sw_stages *stages, sw_arena *arena)
-{
-	const sw_program *p = stages->program;
-	const sw_computation *body = &p->computations.data[stages->body];
-	uint32_t *target = SW_NEW_N(arena, uint32_t, p->ops.len);
-	for (size_t i = 0; i < p->ops.len; i++)
-		target[i] = NOTHING;
-	for (uint32_t k = 0; k < body->results.len; k++) {
-		sw_id maker = p->values.data[body->results.data[k]].op;
-		target[maker] = join(target[maker], k);
-	}
-	for (size_t i = body->ops.len; i-- > 0;) {
-		sw_id id = body->ops.data[i];
-		const sw_op *op = sw_op_at(p, id);
-		for (uint32_t k = 0; k < op->n_operands; k++) {
-			sw_id maker = p->values.data[op->operands[k]].op;
-			bool crosses = stages->stage[maker] >= 0 && stages->stage[id] >= 0 &&
-			               sw_stage_physical(stages, stages->stage[maker]) !=
-			                       sw_stage_physical(stages, stages->stage[id]);
-			target[maker] = join(target[maker], crosses ? SEVERAL : target[id]);
-		}
-	}
-	return target;
-}
-
-static sw_stage_part part_in_body(const sw_stages *stages, const uint32_t *target, sw_id op)
-{
-	int32_t v = stages->stage[op];
+	int32_t v = split->stage[op], d = split->n_stages;
 	if (v < 0)
 		return NO_PART;
-	if (v < stages->n_stages)
+	if (v < d)
 		return SW_STAGE_FORWARD;
-	return target[op] < NOTHING ? SW_STAGE_WEIGHT_GRADIENT : SW_STAGE_INPUT_GRADIENT;
+	return v < 2 * d ? SW_STAGE_INPUT_GRADIENT : SW_STAGE_WEIGHT_GRADIENT;
 }
 
 void sw_stage_parts_by_name(const sw_stage_step *step, const sw_stages *stages, sw_map *by_name)
 {
-	sw_arena arena = {0};
-	uint32_t *target = find_targets(stages, &arena);
+	sw_stages split;
+	sw_stages_split_weights(stages, &split);
 	for (size_t i = 0; i < step->program->ops.len; i++) {
 		sw_id origin = step->origins[i];
 		const char *name = step->program->ops.data[i].name;
 		if (origin == SW_NO_ID ||
 		    sw_op_at(stages->program, origin)->computation != stages->body)
 			continue;
-		sw_stage_part part = part_in_body(stages, target, origin);
+		sw_stage_part part = part_in_body(&split, origin);
 		if (part != NO_PART)
 			sw_map_put(by_name, name, strlen(name), part);
 	}
-	sw_arena_clear(&arena);
+	sw_stages_clear(&split);
 }
 
 /* ---- of the program of one device --------------------------------------------------------- */

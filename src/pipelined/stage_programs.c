@@ -1,5 +1,5 @@
-/* The programs of the stages' devices: each piece does what its ops do in the plan of its stage, and
- * a value has one layout in a stage, whoever reads it there. */
+/* The programs of the stages' devices: each piece does what its ops do in the plan of its stage,
+ * and a value has one layout in a stage, whoever reads it there. */
 #include "pipelined/stage_programs.h"
 
 #include <string.h>
@@ -34,8 +34,7 @@ static bool is_import(const programs_maker *m, uint32_t k)
 
 static bool is_loop_result(const programs_maker *m, sw_id value)
 {
-	return value >= m->loop->first_result &&
-	       value < m->loop->first_result + m->loop->n_results;
+	return value >= m->loop->first_result && value < m->loop->first_result + m->loop->n_results;
 }
 
 /* Elements that the loop hands on unchanged are what it begins with, inside and behind it; what it
@@ -51,7 +50,7 @@ static sw_id one_name(const programs_maker *m, sw_id value)
 
 sw_id sw_stage_value_of(const sw_stage_programs *programs, sw_id value)
 {
-	const sw_stages *cut = &programs->plan->cut;
+	const sw_stages *cut = programs->cut;
 	const sw_program *p = cut->program;
 	programs_maker m = {.out = (sw_stage_programs *)programs,
 	                    .looped = p,
@@ -87,8 +86,8 @@ static void set_layout(programs_maker *m, int32_t stage, sw_id value, sw_layout 
 	*layout_at(m, stage, value) = sw_arena_copy(&m->out->arena, &layout, sizeof(layout));
 }
 
-/* An input of a step [b m, rest] whose sample i m + j is sample i of microbatch j lies like this for
- * one microbatch; digits of the microbatch are dropped. */
+/* An input of a step [b m, rest] whose sample i m + j is sample i of microbatch j lies like this
+ * for one microbatch; digits of the microbatch are dropped. */
 static sw_layout of_microbatch(const programs_maker *m, sw_layout layout)
 {
 	sw_layout whole = sw_layout_replicated(&m->p->slice->atoms);
@@ -104,8 +103,8 @@ static sw_layout of_microbatch(const programs_maker *m, sw_layout layout)
 	return layout;
 }
 
-/* The layouts at rest of what enters a stage's step: inputs of the whole step, and what other stages
- * send. */
+/* The layouts at rest of what enters a stage's step: inputs of the whole step, and what other
+ * stages send. */
 static void take_ports(programs_maker *m, int32_t stage)
 {
 	const sw_plan *plan = plan_of(m, stage);
@@ -189,7 +188,8 @@ static void shift_collectives(sw_program *local, int64_t first, int64_t n)
 		for (int64_t g = 0; g < n_groups; g++)
 			for (int64_t k = 0; k < size; k++)
 				list[g * size + k] =
-					first + (groups->n_groups ? sw_groups_member(groups, g, k) : k);
+					first +
+					(groups->n_groups ? sw_groups_member(groups, g, k) : k);
 		for (int32_t k = 0; k < attrs->collective.pairs.n; k++)
 			pairs[k] = attrs->collective.pairs.v[k] + first;
 		*groups = (sw_groups){.n_groups = n_groups, .group_size = size, .list = list};
@@ -237,10 +237,10 @@ static void lay_out_beginnings(programs_maker *m, int32_t stage)
 
 static sw_status make_stage(programs_maker *m, int32_t stage)
 {
-	int32_t d = m->p->n_stages;
-	sw_status status = make_pass(m, stage);
-	if (status == SW_OK)
-		status = make_pass(m, 2 * d - 1 - stage);
+	sw_status status = SW_OK;
+	for (int32_t v = 0; v < m->out->cut->n_virtual && status == SW_OK; v++)
+		if (sw_stage_physical(m->out->cut, v) == stage)
+			status = make_pass(m, v);
 	if (status)
 		return status;
 	lay_out_beginnings(m, stage);
@@ -252,7 +252,7 @@ static sw_status make_stage(programs_maker *m, int32_t stage)
 /* The stage in which a value of the entry is there; -1: in each that reads it. */
 static int32_t stage_of(const programs_maker *m, sw_id value)
 {
-	const sw_stages *cut = &m->p->cut;
+	const sw_stages *cut = m->out->cut;
 	if (!is_loop_result(m, value))
 		return cut->stage[maker_of(m, value)];
 	uint32_t k = value - m->loop->first_result;
@@ -264,7 +264,7 @@ static int32_t stage_of(const programs_maker *m, sw_id value)
 
 int32_t sw_stage_of_output(const sw_stage_programs *programs, uint32_t output)
 {
-	const sw_stages *cut = &programs->plan->cut;
+	const sw_stages *cut = programs->cut;
 	const sw_program *p = cut->program;
 	programs_maker m = {.out = (sw_stage_programs *)programs,
 	                    .p = programs->plan,
@@ -353,7 +353,7 @@ static sw_status receive_entry(programs_maker *m, const sw_stage_piece *piece)
 
 static sw_status make_rounds(programs_maker *m)
 {
-	int32_t n = m->p->n_stages * m->p->cut.n_rounds;
+	int32_t n = m->p->n_stages * m->out->cut->n_rounds;
 	sw_status status = SW_OK;
 	for (int32_t i = 0; i < n && status == SW_OK; i++) {
 		const sw_stage_piece *piece = &m->out->pieces.after[i];
@@ -393,10 +393,10 @@ static sw_status add_sent(programs_maker *m, int32_t v)
 {
 	const sw_stage_pieces *pieces = &m->out->pieces;
 	const sw_stage_piece *piece = &pieces->passes[v];
-	int32_t d = m->p->n_stages, from = sw_stage_physical(&m->p->cut, v);
+	int32_t n = m->out->cut->n_virtual, from = sw_stage_physical(m->out->cut, v);
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; i + pieces->n_carried[v] < piece->n_results; i++)
-		for (int32_t w = v + 1; w < 2 * d && status == SW_OK; w++) {
+		for (int32_t w = v + 1; w < n && status == SW_OK; w++) {
 			const sw_stage_piece *reader = &pieces->passes[w];
 			bool reads = false;
 			for (uint32_t k = 0; k < reader->n_inputs; k++)
@@ -416,24 +416,14 @@ static void add_pass_events(programs_maker *m, int32_t v, int32_t j, const size_
 		add_event(m, SW_EVENT_TRANSFER, t, j);
 }
 
-/* The virtual stage that an action runs; -1: none. A weight gradient is part of its pass. */
-static int32_t pass_of(const programs_maker *m, sw_action a)
-{
-	if (a.kind == SW_FORWARD)
-		return a.stage;
-	if (a.kind == SW_BACKWARD || a.kind == SW_INPUT_GRADIENT)
-		return 2 * m->p->n_stages - 1 - a.stage;
-	return -1;
-}
-
 /* The ranks of the schedule take turns, an action each, where the pass before it is done. */
 static sw_status order_passes(programs_maker *m, const sw_pipeline_schedule *s,
                               const size_t *first_sent)
 {
 	sw_arena arena = {0};
-	int32_t n_virtual = 2 * m->p->n_stages;
+	const sw_stages *cut = m->out->cut;
 	size_t *next = SW_NEW_N(&arena, size_t, s->n_ranks + 1);
-	bool *done = SW_NEW_N(&arena, bool, n_virtual * s->n_microbatches + 1), moved = true,
+	bool *done = SW_NEW_N(&arena, bool, cut->n_virtual * s->n_microbatches + 1), moved = true,
 	     left = true;
 	while (left && moved) {
 		left = moved = false;
@@ -441,13 +431,15 @@ static sw_status order_passes(programs_maker *m, const sw_pipeline_schedule *s,
 			if (next[r] == s->lists[r].len)
 				continue;
 			sw_action a = s->lists[r].data[next[r]];
-			int32_t v = pass_of(m, a);
+			int32_t v[2], n = sw_stage_passes_of(cut, a, v);
 			left = true;
-			if (v > 0 && !done[(v - 1) * s->n_microbatches + a.microbatch])
+			/* A weight gradient stands behind its input gradient in its list. */
+			if (n > 0 && v[0] > 0 && v[0] < 2 * cut->n_stages &&
+			    !done[(v[0] - 1) * s->n_microbatches + a.microbatch])
 				continue;
-			if (v >= 0) {
-				done[v * s->n_microbatches + a.microbatch] = true;
-				add_pass_events(m, v, a.microbatch, first_sent);
+			for (int32_t i = 0; i < n; i++) {
+				done[v[i] * s->n_microbatches + a.microbatch] = true;
+				add_pass_events(m, v[i], a.microbatch, first_sent);
 			}
 			next[r]++;
 			moved = true;
@@ -461,7 +453,7 @@ static sw_status order_passes(programs_maker *m, const sw_pipeline_schedule *s,
 
 static sw_status order_microbatches(programs_maker *m)
 {
-	int32_t n = 2 * m->p->n_stages;
+	int32_t n = m->out->cut->n_virtual;
 	size_t *first_sent = SW_NEW_N(&m->out->arena, size_t, n + 1);
 	sw_status status = SW_OK;
 	for (int32_t v = 0; v < n && status == SW_OK; v++) {
@@ -485,20 +477,19 @@ static void programs_begin(programs_maker *m)
 	sw_arena_init(&out->arena);
 	out->inner = sw_op_at(m->looped, m->body->parameters.data[0])->first_result;
 	out->before = SW_NEW_N(&out->arena, sw_piece_program, d);
-	out->passes = SW_NEW_N(&out->arena, sw_piece_program, 2 * d);
-	out->after = SW_NEW_N(&out->arena, sw_piece_program, d * (size_t)m->p->cut.n_rounds);
+	out->passes = SW_NEW_N(&out->arena, sw_piece_program, out->cut->n_virtual);
+	out->after = SW_NEW_N(&out->arena, sw_piece_program, d * (size_t)out->cut->n_rounds);
 	out->layouts = SW_NEW_N(&out->arena, const sw_layout **, d);
 	for (size_t s = 0; s < d; s++)
 		out->layouts[s] =
 			SW_NEW_N(&out->arena, const sw_layout *, m->looped->values.len + 1);
-	out->n_inputs =
-		sw_program_inputs(m->looped, m->looped->entry, &out->arena, &out->inputs);
+	out->n_inputs = sw_program_inputs(m->looped, m->looped->entry, &out->arena, &out->inputs);
 	out->n_outputs = (uint32_t)sw_entry(m->looped)->results.len;
 }
 
 static sw_status programs_make(programs_maker *m)
 {
-	sw_status status = sw_stage_pieces_init(&m->out->pieces, &m->p->cut, m->err);
+	sw_status status = sw_stage_pieces_init(&m->out->pieces, m->out->cut, m->err);
 	for (int32_t s = 0; s < m->p->n_stages && status == SW_OK; s++)
 		take_ports(m, s);
 	for (int32_t s = 0; s < m->p->n_stages && status == SW_OK; s++)
@@ -512,11 +503,25 @@ static sw_status programs_make(programs_maker *m)
 	return status ? status : share_state(m);
 }
 
+static bool has_weight_gradients(const sw_pipeline_schedule *s)
+{
+	for (int32_t r = 0; r < s->n_ranks; r++)
+		for (size_t i = 0; i < s->lists[r].len; i++)
+			if (s->lists[r].data[i].kind == SW_WEIGHT_GRADIENT)
+				return true;
+	return false;
+}
+
 sw_status sw_stage_programs_init(sw_stage_programs *programs, const sw_pipelined *plan,
                                  sw_error *err)
 {
 	programs_maker m = {.out = programs, .p = plan, .looped = plan->looped, .err = err};
 	*programs = (sw_stage_programs){.plan = plan};
+	programs->cut = &plan->cut;
+	if (has_weight_gradients(plan->played.schedule)) {
+		sw_stages_split_weights(&plan->cut, &programs->split);
+		programs->cut = &programs->split;
+	}
 	m.loop = sw_op_at(m.looped, plan->cut.loop);
 	m.body = &m.looped->computations.data[plan->cut.body];
 	programs_begin(&m);
@@ -540,13 +545,15 @@ void sw_stage_programs_clear(sw_stage_programs *programs)
 		return;
 	int32_t d = programs->plan->n_stages;
 	free_pieces(programs->before, d);
-	free_pieces(programs->passes, 2 * d);
-	free_pieces(programs->after, d * programs->plan->cut.n_rounds);
+	free_pieces(programs->passes, programs->cut->n_virtual);
+	free_pieces(programs->after, d * programs->cut->n_rounds);
 	for (size_t i = 0; i < programs->transfers.len; i++)
 		sw_crossmesh_plan_free(programs->transfers.data[i].plan);
 	sw_vec_clear(&programs->transfers);
 	sw_vec_clear(&programs->events);
 	sw_stage_pieces_clear(&programs->pieces);
+	if (programs->cut == &programs->split)
+		sw_stages_clear(&programs->split);
 	sw_arena_clear(&programs->arena);
 	*programs = (sw_stage_programs){0};
 }

@@ -1,8 +1,8 @@
 /*
  * stage_programs: the programs of one device of each stage, and what travels between stages.
  *
- * A step of a plan with stages is a list of EVENTS in one order, which all ranks follow: a pass of a
- * microbatch, a piece of the entry, or a transfer. A rank takes part in those of its stage; since
+ * A step of a plan with stages is a list of EVENTS in one order, which all ranks follow: a pass of
+ * a microbatch, a piece of the entry, or a transfer. A rank takes part in those of its stage; since
  * the order is one, ranks can't wait for each other in a circle.
  */
 #ifndef SW_PIPELINED_STAGE_PROGRAMS_H
@@ -27,7 +27,7 @@ typedef struct sw_stage_transfer {
 
 typedef enum sw_event_kind {
 	SW_EVENT_BEFORE,   /* number: the stage */
-	SW_EVENT_PASS,     /* the virtual stage */
+	SW_EVENT_PASS,     /* the virtual stage of `cut` */
 	SW_EVENT_AFTER,    /* round * stages + stage */
 	SW_EVENT_TRANSFER, /* of sw_stage_programs.transfers */
 } sw_event_kind;
@@ -39,6 +39,9 @@ typedef struct sw_stage_event {
 typedef struct sw_stage_programs {
 	sw_arena arena;
 	const sw_pipelined *plan; /* borrowed, with plans of all stages */
+	/* Its cut; with weight gradients as passes of their own, where the schedule has them so. */
+	const sw_stages *cut;
+	sw_stages split; /* what `cut` is then */
 	sw_stage_pieces pieces;
 	sw_piece_program *before, *passes, *after; /* as in sw_stage_pieces */
 	/* [stage][value of the looped program]: its layout in the stage; NULL: it is not there */

@@ -12,7 +12,7 @@ static void put(sw_tensor *slot, sw_tensor tensor)
 
 static const sw_stages *cut_of(const stage_rank *x)
 {
-	return &x->programs->plan->cut;
+	return x->programs->cut;
 }
 
 static const sw_op *loop_of(const stage_rank *x)
@@ -27,7 +27,20 @@ static size_t n_values(const stage_rank *x)
 
 /* ---- pieces ------------------------------------------------------------------------------ */
 
-/* Where a piece finds a value. pass: 0 forward, 1 backward, -1: a piece of the entry. */
+/* The virtual stage of a pass of this stage. */
+static int32_t virtual_of(const stage_rank *x, int pass)
+{
+	int32_t d = cut_of(x)->n_stages;
+	return pass == 0 ? x->stage : pass == 1 ? 2 * d - 1 - x->stage : 2 * d + x->stage;
+}
+
+/* How many passes a microbatch has in a stage. */
+static int n_passes(const stage_rank *x)
+{
+	return cut_of(x)->n_virtual / cut_of(x)->n_stages;
+}
+
+/* Where a piece finds a value. pass: that of virtual_of; -1: a piece of the entry. */
 static sw_tensor *find(stage_rank *x, sw_id value, int pass, int32_t j)
 {
 	sw_id inner = x->programs->inner, known = sw_stage_value_of(x->programs, value);
@@ -77,14 +90,29 @@ static sw_status run_entry(stage_rank *x, const sw_piece_program *piece, sw_inte
 	return status;
 }
 
+/* Drop what passes of the microbatch that is done made, when transfers have sent it. */
+static void drop_dead(stage_rank *x)
+{
+	const sw_stage_piece *weights =
+		x->weights_to_come ? x->programs->passes[virtual_of(x, 2)].piece : NULL;
+	for (size_t i = 0; i < n_values(x) && x->dead >= 0; i++) {
+		sw_tensor *at = &x->sent[x->dead][i];
+		bool kept = false;
+		for (uint32_t k = 0; at->buffer && weights && k < weights->n_inputs; k++)
+			kept |= weights->inputs[k] == i;
+		if (at->buffer && !kept)
+			sw_tensor_drop(at);
+	}
+}
+
 static sw_status run_pass(stage_rank *x, int32_t v, int32_t j, sw_error *err)
 {
 	const sw_piece_program *piece = &x->programs->passes[v];
 	const sw_stage_pieces *pieces = &x->programs->pieces;
-	int pass = v >= cut_of(x)->n_stages;
-	if (x->dead >= 0)
-		sw_tensors_drop(x->sent[x->dead], (uint32_t)n_values(x));
+	int pass = v / cut_of(x)->n_stages;
+	drop_dead(x);
 	x->dead = pass ? j : -1;
+	x->weights_to_come = pass + 1 < n_passes(x);
 	if (!piece->local)
 		return SW_OK;
 	uint32_t n = piece->piece->n_results, n_sent = n - pieces->n_carried[v];
@@ -102,13 +130,13 @@ static sw_status run_pass(stage_rank *x, int32_t v, int32_t j, sw_error *err)
 
 /* ---- the loop's ends --------------------------------------------------------------------- */
 
-/* Both passes begin with what the loop begins with. */
+/* All passes begin with what the loop begins with. */
 static void begin_loop(stage_rank *x)
 {
-	int32_t v[2] = {x->stage, 2 * cut_of(x)->n_stages - 1 - x->stage};
-	for (int pass = 0; pass < 2; pass++)
-		for (uint32_t i = 0; i < x->programs->pieces.n_carried[v[pass]]; i++) {
-			uint32_t k = x->programs->pieces.carried[v[pass]][i];
+	const sw_stage_pieces *pieces = &x->programs->pieces;
+	for (int pass = 0; pass < n_passes(x); pass++)
+		for (uint32_t i = 0; i < pieces->n_carried[virtual_of(x, pass)]; i++) {
+			uint32_t k = pieces->carried[virtual_of(x, pass)][i];
 			sw_tensor *begins =
 				&x->entry[sw_stage_value_of(x->programs, loop_of(x)->operands[k])];
 			if (begins->buffer)
@@ -116,10 +144,10 @@ static void begin_loop(stage_rank *x)
 		}
 }
 
-/* Behind the loop, what it carries is what the backward pass has of it, or else the forward one. */
+/* Behind the loop, what it carries is what the last pass that has it has. */
 static void end_loop(stage_rank *x)
 {
-	for (int pass = 0; pass < 2; pass++)
+	for (int pass = 0; pass < n_passes(x); pass++)
 		for (uint32_t k = 0; k < loop_of(x)->n_operands; k++)
 			if (x->carried[pass][k].buffer)
 				put(&x->entry[x->programs->inner + k],
@@ -255,7 +283,7 @@ void stage_rank_next(stage_rank *x)
 	for (size_t v = 0; v < n_values(x); v++)
 		if (!kept[v] && x->entry[v].buffer)
 			sw_tensor_drop(&x->entry[v]);
-	for (int pass = 0; pass < 2; pass++)
+	for (int pass = 0; pass < n_passes(x); pass++)
 		sw_tensors_drop(x->carried[pass], loop_of(x)->n_operands);
 	for (int32_t j = 0; j < cut_of(x)->n_microbatches; j++)
 		sw_tensors_drop(x->sent[j], (uint32_t)n_values(x));
@@ -330,14 +358,12 @@ static sw_status init_pieces(stage_rank *x, int blas_threads, sw_error *err)
 	const sw_stage_programs *p = x->programs;
 	int32_t d = cut_of(x)->n_stages, rounds = cut_of(x)->n_rounds;
 	sw_status status = init_piece(x, &p->before[x->stage], blas_threads, &x->before, err);
-	if (status == SW_OK)
-		status = init_piece(x, &p->passes[x->stage], blas_threads, &x->passes[0], err);
-	if (status == SW_OK)
-		status = init_piece(x, &p->passes[2 * d - 1 - x->stage], blas_threads,
-		                    &x->passes[1], err);
+	for (int pass = 0; pass < n_passes(x) && status == SW_OK; pass++)
+		status = init_piece(x, &p->passes[virtual_of(x, pass)], blas_threads,
+		                    &x->passes[pass], err);
 	for (int32_t r = 0; r < rounds && status == SW_OK; r++)
-		status = init_piece(x, &p->after[r * d + x->stage], blas_threads, &x->after[r],
-		                    err);
+		status =
+			init_piece(x, &p->after[r * d + x->stage], blas_threads, &x->after[r], err);
 	return status;
 }
 
@@ -360,8 +386,8 @@ static sw_status init_transfers(stage_rank *x, sw_error *err)
 	return status;
 }
 
-sw_status stage_rank_init(stage_rank *x, const sw_stage_programs *programs,
-                          sw_transport *transport, int blas_threads, sw_error *err)
+sw_status stage_rank_init(stage_rank *x, const sw_stage_programs *programs, sw_transport *transport,
+                          int blas_threads, sw_error *err)
 {
 	int64_t n = programs->plan->slice->n_devices;
 	*x = (stage_rank){.programs = programs,
@@ -376,7 +402,7 @@ sw_status stage_rank_init(stage_rank *x, const sw_stage_programs *programs,
 	x->sent = SW_NEW_N(&x->arena, sw_tensor *, cut_of(x)->n_microbatches);
 	for (int32_t j = 0; j < cut_of(x)->n_microbatches; j++)
 		x->sent[j] = SW_NEW_N(&x->arena, sw_tensor, n_values(x) + 1);
-	for (int pass = 0; pass < 2; pass++)
+	for (int pass = 0; pass < n_passes(x); pass++)
 		x->carried[pass] = SW_NEW_N(&x->arena, sw_tensor, loop_of(x)->n_operands + 1);
 	sw_status status = init_pieces(x, blas_threads, err);
 	return status ? status : init_transfers(x, err);
@@ -389,7 +415,7 @@ void stage_rank_clear(stage_rank *x)
 	stage_rank_next(x);
 	sw_tensors_drop(x->entry, (uint32_t)n_values(x));
 	sw_interpreter_free(x->before);
-	for (int pass = 0; pass < 2; pass++)
+	for (int pass = 0; pass < STAGE_PASSES; pass++)
 		sw_interpreter_free(x->passes[pass]);
 	for (int32_t r = 0; r < cut_of(x)->n_rounds; r++)
 		sw_interpreter_free(x->after[r]);

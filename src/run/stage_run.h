@@ -9,6 +9,8 @@
 #include "run/ranks.h"
 #include "run/reshard_parts.h"
 
+#define STAGE_PASSES 3 /* of a stage */
+
 /* One rank. */
 typedef struct stage_rank {
 	const sw_stage_programs *programs;
@@ -16,19 +18,24 @@ typedef struct stage_rank {
 	int32_t stage;
 	int64_t device; /* in the stage's slice */
 	sw_arena arena;
-	sw_interpreter *before, *passes[2], **after; /* of this stage; after: [rounds] */
-	/* By values of the looped program: of the entry, with what the loop carried at its end; what
-	 * the forward and the backward pass carry; and of each microbatch, what passes made. */
-	sw_tensor *entry, *carried[2], **sent;
-	double waited_s;          /* in transfers, of this step */
-	int32_t dead;             /* the microbatch that is dropped before the next pass; -1: none */
+	/* Of this stage: passes: forward, backward, and weight gradients, NULL where these are part
+	 * of the backward pass; after: [rounds]. */
+	sw_interpreter *before, *passes[STAGE_PASSES], **after;
+	/* By values of the looped program: of the entry, with what the loop carried at its end;
+	 * what each pass carries; and of each microbatch, what passes made. */
+	sw_tensor *entry, *carried[STAGE_PASSES], **sent;
+	double waited_s; /* in transfers, of this step */
+	/* The microbatch that is dropped before the next pass, but for what its weight gradients
+	 * read, if they are to come; -1: none. */
+	int32_t dead;
+	bool weights_to_come;
 	reshard_rank **transfers; /* [transfers]: NULL: this rank has no part in it */
 	int64_t **input_dims;     /* [values]: of the part of an input of the step */
 	int64_t **transfer_dims;  /* [transfers]: of the part that it gets */
 } stage_rank;
 
-sw_status stage_rank_init(stage_rank *x, const sw_stage_programs *programs,
-                          sw_transport *transport, int blas_threads, sw_error *err);
+sw_status stage_rank_init(stage_rank *x, const sw_stage_programs *programs, sw_transport *transport,
+                          int blas_threads, sw_error *err);
 void stage_rank_clear(stage_rank *x);
 /* Does this stage have the input of the step? */
 bool stage_rank_has_input(const stage_rank *x, uint32_t input);

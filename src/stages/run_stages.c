@@ -8,7 +8,7 @@ typedef struct stage_runner {
 	const sw_stages *stages;
 	const sw_pipeline_schedule *schedule;
 	sw_arena arena;
-	sw_interpreter **passes; /* [2 d] */
+	sw_interpreter **passes; /* [n_virtual] */
 	/* values of the entry; of the body, per virtual stage what its loop carries, and per
 	 * microbatch what passes sent */
 	sw_tensor *entry, **carried, **sent;
@@ -93,16 +93,6 @@ static sw_status run_pass(stage_runner *x, int32_t v, int32_t j)
 	return status;
 }
 
-/* Which virtual stage an action runs; -1: none. A weight gradient is part of its backward pass. */
-static int32_t pass_of(const stage_runner *x, sw_action a)
-{
-	if (a.kind == SW_FORWARD)
-		return a.stage;
-	if (a.kind == SW_BACKWARD || a.kind == SW_INPUT_GRADIENT)
-		return 2 * x->stages->n_stages - 1 - a.stage;
-	return -1;
-}
-
 /* Take the ranks in turn; each goes on until its next pass has no inputs yet. */
 static sw_status run_microbatches(stage_runner *x)
 {
@@ -115,12 +105,12 @@ static sw_status run_microbatches(stage_runner *x)
 		for (int32_t r = 0; r < s->n_ranks; r++)
 			for (; next[r] < s->lists[r].len && status == SW_OK; next[r]++) {
 				sw_action a = s->lists[r].data[next[r]];
-				int32_t v = pass_of(x, a);
+				int32_t v[2], n = sw_stage_passes_of(x->stages, a, v);
 				left = true;
-				if (v >= 0 && !has_inputs(x, v, a.microbatch))
+				if (n > 0 && !has_inputs(x, v[0], a.microbatch))
 					break;
-				if (v >= 0)
-					status = run_pass(x, v, a.microbatch);
+				for (int32_t i = 0; i < n && status == SW_OK; i++)
+					status = run_pass(x, v[i], a.microbatch);
 				moved = true;
 			}
 	}
@@ -159,7 +149,7 @@ static sw_status run_entry_piece(stage_runner *x, const sw_stage_piece *piece)
 static void begin_carrying(stage_runner *x)
 {
 	const sw_op *loop = sw_op_at(x->stages->program, x->stages->loop);
-	for (int32_t v = 0; v < 2 * x->stages->n_stages; v++)
+	for (int32_t v = 0; v < x->stages->n_virtual; v++)
 		for (uint32_t i = 0; i < x->pieces->n_carried[v]; i++) {
 			uint32_t k = x->pieces->carried[v][i];
 			put(&x->carried[v][k], sw_tensor_keep(x->entry[loop->operands[k]]));
@@ -171,7 +161,7 @@ static void end_carrying(stage_runner *x)
 {
 	const sw_op *loop = sw_op_at(x->stages->program, x->stages->loop);
 	for (uint32_t k = 0; k < loop->n_operands; k++)
-		for (int32_t v = 0; v < 2 * x->stages->n_stages; v++)
+		for (int32_t v = 0; v < x->stages->n_virtual; v++)
 			if (x->carried[v][k].buffer)
 				put(&x->entry[loop->first_result + k],
 				    sw_tensor_keep(x->carried[v][k]));
@@ -203,15 +193,15 @@ static sw_status runner_init(stage_runner *x)
 	sw_status status = SW_OK;
 	sw_arena_init(&x->arena);
 	x->inner = sw_op_at(p, p->computations.data[s->body].parameters.data[0])->first_result;
-	x->passes = SW_NEW_N(&x->arena, sw_interpreter *, 2 * s->n_stages);
+	x->passes = SW_NEW_N(&x->arena, sw_interpreter *, s->n_virtual);
 	x->entry = SW_NEW_N(&x->arena, sw_tensor, p->values.len);
-	x->carried = SW_NEW_N(&x->arena, sw_tensor *, 2 * s->n_stages);
+	x->carried = SW_NEW_N(&x->arena, sw_tensor *, s->n_virtual);
 	x->sent = SW_NEW_N(&x->arena, sw_tensor *, s->n_microbatches);
-	for (int32_t v = 0; v < 2 * s->n_stages; v++)
+	for (int32_t v = 0; v < s->n_virtual; v++)
 		x->carried[v] = SW_NEW_N(&x->arena, sw_tensor, sw_op_at(p, s->loop)->n_operands);
 	for (int32_t j = 0; j < s->n_microbatches; j++)
 		x->sent[j] = SW_NEW_N(&x->arena, sw_tensor, p->values.len);
-	for (int32_t v = 0; v < 2 * s->n_stages && status == SW_OK; v++)
+	for (int32_t v = 0; v < s->n_virtual && status == SW_OK; v++)
 		if (x->pieces->passes[v].program)
 			status = sw_interpreter_new(x->pieces->passes[v].program, &options,
 			                            &x->passes[v], x->err);
@@ -232,7 +222,7 @@ static void runner_clear(stage_runner *x)
 	drop_all(x->entry, n);
 	for (int32_t j = 0; j < s->n_microbatches; j++)
 		drop_all(x->sent[j], n);
-	for (int32_t v = 0; v < 2 * s->n_stages; v++) {
+	for (int32_t v = 0; v < s->n_virtual; v++) {
 		drop_all(x->carried[v], sw_op_at(s->program, s->loop)->n_operands);
 		sw_interpreter_free(x->passes[v]);
 	}

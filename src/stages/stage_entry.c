@@ -108,7 +108,9 @@ sw_status sw_stages_init(sw_stages *stages, const sw_program *looped,
                          const sw_stage_options *options, sw_error *err)
 {
 	sw_stage_finder f = {.out = stages, .program = looped, .options = *options};
-	*stages = (sw_stages){.program = looped, .n_stages = options->n_stages};
+	*stages = (sw_stages){.program = looped,
+	                      .n_stages = options->n_stages,
+	                      .n_virtual = 2 * options->n_stages};
 	if (options->n_stages < 1)
 		return sw_fail(err, SW_ERR_INPUT, "%d stages: expected at least 1",
 		               options->n_stages);

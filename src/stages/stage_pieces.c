@@ -156,7 +156,7 @@ static sw_status write_before(piece_writer *w, int32_t stage)
 	sw_id inner = sw_op_at(p, p->computations.data[s->body].parameters.data[0])->first_result;
 	bool *wanted_at = sw_alloc(p->values.len);
 	sw_stage_values wanted = {0};
-	for (int32_t v = 0; v < 2 * s->n_stages; v++) {
+	for (int32_t v = 0; v < s->n_virtual; v++) {
 		const sw_stage_piece *pass = &w->out->passes[v];
 		for (uint32_t i = 0; i < pass->n_inputs && pass->stage == stage; i++)
 			if (pass->inputs[i] >= inner && pass->inputs[i] < inner + loop->n_operands)
@@ -219,19 +219,19 @@ static sw_status write_after(piece_writer *w, int32_t stage, int32_t round)
 
 sw_status sw_stage_pieces_init(sw_stage_pieces *pieces, const sw_stages *stages, sw_error *err)
 {
-	int32_t d = stages->n_stages;
+	int32_t d = stages->n_stages, n_virtual = stages->n_virtual;
 	piece_writer w = {.stages = stages, .out = pieces, .err = err};
 	*pieces = (sw_stage_pieces){.stages = stages};
 	sw_arena_init(&pieces->arena);
 	sw_arena_init(&w.arena);
 	pieces->before = SW_NEW_N(&pieces->arena, sw_stage_piece, d);
-	pieces->passes = SW_NEW_N(&pieces->arena, sw_stage_piece, 2 * d);
+	pieces->passes = SW_NEW_N(&pieces->arena, sw_stage_piece, n_virtual);
 	pieces->after = SW_NEW_N(&pieces->arena, sw_stage_piece, d * stages->n_rounds);
-	pieces->n_carried = SW_NEW_N(&pieces->arena, uint32_t, 2 * d);
-	pieces->carried = SW_NEW_N(&pieces->arena, const uint32_t *, 2 * d);
+	pieces->n_carried = SW_NEW_N(&pieces->arena, uint32_t, n_virtual);
+	pieces->carried = SW_NEW_N(&pieces->arena, const uint32_t *, n_virtual);
 	const bool *sent = find_sent(&w);
 	sw_status status = SW_OK;
-	for (int32_t v = 0; v < 2 * d && status == SW_OK; v++)
+	for (int32_t v = 0; v < n_virtual && status == SW_OK; v++)
 		status = write_pass(&w, v, sent);
 	for (int32_t s = 0; s < d && status == SW_OK; s++)
 		status = write_before(&w, s);
@@ -247,10 +247,11 @@ sw_status sw_stage_pieces_init(sw_stage_pieces *pieces, const sw_stages *stages,
 void sw_stage_pieces_clear(sw_stage_pieces *pieces)
 {
 	int32_t d = pieces->stages ? pieces->stages->n_stages : 0,
-		rounds = d ? pieces->stages->n_rounds : 0;
+		rounds = d ? pieces->stages->n_rounds : 0,
+		n_virtual = d ? pieces->stages->n_virtual : 0;
 	for (int32_t i = 0; i < d && pieces->before; i++)
 		sw_program_free(pieces->before[i].program);
-	for (int32_t i = 0; i < 2 * d && pieces->passes; i++)
+	for (int32_t i = 0; i < n_virtual && pieces->passes; i++)
 		sw_program_free(pieces->passes[i].program);
 	for (int32_t i = 0; i < d * rounds && pieces->after; i++)
 		sw_program_free(pieces->after[i].program);

@@ -29,17 +29,17 @@
 /* ---- the cut ---------------------------------------------------------------------------- */
 
 typedef struct sw_stage_options {
-	int32_t n_stages;       /* d, at least 1 */
+	int32_t n_stages; /* d, at least 1 */
 	/* The seconds of each op of the program, only whose ratios count; NULL: those of `device`.
 	 */
 	const double *op_s;
 	sw_remat_device device;
 	double tolerance; /* a stage may have this much more than the least possible maximum */
-	/* Seconds of a byte that crosses; > 0: a stage may also have more than that, where fewer bytes
-	 * cross and the step gains by it. */
+	/* Seconds of a byte that crosses; > 0: a stage may also have more than that, where fewer
+	 * bytes cross and the step gains by it. */
 	double byte_s;
-	/* [n_stages - 1]: the last position of each stage but the last, where that is decided; NULL:
-	 * the cuts are searched for. SW_ERR_INPUT if they do not ascend, or there are no such
+	/* [n_stages - 1]: the last position of each stage but the last, where that is decided;
+	 * NULL: the cuts are searched for. SW_ERR_INPUT if they do not ascend, or there are no such
 	 * positions. */
 	const int32_t *cuts;
 } sw_stage_options;
@@ -58,6 +58,7 @@ typedef struct sw_stages {
 	sw_id loop;                /* its `while` */
 	int32_t body;              /* computation */
 	int32_t n_microbatches, n_stages;
+	int32_t n_virtual; /* 2 d; 3 d where weight gradients are stages of their own */
 	/* Per op of the program. Of the body: the virtual stage; of the entry's ops behind the
 	 * loop: the physical stage. -1: none, as of what each stage computes by itself. */
 	const int32_t *stage;
@@ -82,10 +83,19 @@ typedef struct sw_stages {
 sw_status sw_stages_init(sw_stages *stages, const sw_program *looped,
                          const sw_stage_options *options, sw_error *err);
 void sw_stages_clear(sw_stages *stages);
+/* Set `split` to the same stages with weight gradients apart: those backward ops of physical stage
+ * s that lead to one gradient's sum alone, and to no other stage, are virtual stage 2 d + s. It
+ * borrows from `stages`, which outlives it, and is cleared by the caller. O(ops + operands). */
+void sw_stages_split_weights(const sw_stages *stages, sw_stages *split);
+/* Set v to the virtual stages that an action of a schedule with these stages runs, one after the
+ * other, and return how many they are. Weight gradients that are not apart are part of their
+ * backward pass. */
+int32_t sw_stage_passes_of(const sw_stages *stages, sw_action action, int32_t v[2]);
 /* Return the physical stage of a virtual one. */
 static inline int32_t sw_stage_physical(const sw_stages *stages, int32_t v)
 {
-	return v < stages->n_stages ? v : 2 * stages->n_stages - 1 - v;
+	int32_t d = stages->n_stages;
+	return v < d ? v : v < 2 * d ? 2 * d - 1 - v : v - 2 * d;
 }
 
 /* ---- programs of stages ----------------------------------------------------------------- */
@@ -108,8 +118,8 @@ typedef struct sw_stage_pieces {
 	sw_arena arena;
 	const sw_stages *stages;
 	sw_stage_piece *before, *passes, *after;
-	uint32_t *n_carried;      /* [2 d] */
-	const uint32_t **carried; /* [2 d] */
+	uint32_t *n_carried;      /* [n_virtual] */
+	const uint32_t **carried; /* [n_virtual] */
 } sw_stage_pieces;
 
 /* Write the programs. SW_NO if a value that the loop carries is read in another stage than the one
@@ -118,9 +128,9 @@ sw_status sw_stage_pieces_init(sw_stage_pieces *pieces, const sw_stages *stages,
 void sw_stage_pieces_clear(sw_stage_pieces *pieces);
 
 /* Run one step in this process, the passes in the order of a schedule of as many stages and
- * microbatches, whatever ranks they are on. A weight gradient is computed with its input gradient.
- * `inputs` are borrowed, `outputs` new tensors of the step's results. SW_ERR_INPUT if the schedule
- * is another one's, or has two copies of the model. */
+ * microbatches, whatever ranks they are on. A weight gradient is computed with its input gradient,
+ * unless the stages have it apart. `inputs` are borrowed, `outputs` new tensors of the step's
+ * results. SW_ERR_INPUT if the schedule is another one's, or has two copies of the model. */
 sw_status sw_stages_run(const sw_stage_pieces *pieces, const sw_pipeline_schedule *schedule,
                         const sw_tensor *inputs, sw_tensor *outputs, sw_error *err);
 

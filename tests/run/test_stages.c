@@ -115,6 +115,33 @@ static void events_are_those_of_the_schedule(void **state)
 	close_plan(&t);
 }
 
+/* Schedules that split the backward pass run weight gradients where they stand: under ZB-2P they
+ * fall behind the input gradients. */
+static void weight_gradients_are_passes_of_their_own(void **state)
+{
+	(void)state;
+	staged_run t;
+	sw_stage_programs programs;
+	enum { STAGES = 4, MICROBATCHES = 8 };
+	int passes[3 * STAGES] = {0}, most_behind = 0;
+	open_plan(&t, "gpt-tiny", "local-2x2", NULL, STAGES, MICROBATCHES, SW_ZB_2P, "dp");
+	assert_int_equal(sw_stage_programs_init(&programs, t.plan, &t.err), SW_OK);
+	assert_int_equal(programs.cut->n_virtual, 3 * STAGES);
+	for (size_t i = 0; i < programs.events.len; i++) {
+		sw_stage_event event = programs.events.data[i];
+		if (event.kind != SW_EVENT_PASS)
+			continue;
+		assert_int_equal(event.microbatch, passes[event.number]++);
+		most_behind = SW_MAX(most_behind, passes[STAGES] - passes[3 * STAGES - 1]);
+	}
+	for (int32_t v = 0; v < 3 * STAGES; v++)
+		assert_int_equal(passes[v], MICROBATCHES);
+	/* Of the last stage, whose input gradients others wait for. */
+	assert_true(most_behind >= 2);
+	sw_stage_programs_clear(&programs);
+	close_plan(&t);
+}
+
 /* The loss of each step is that of one device without stages. */
 static void losses_are_those_of_one_device(void **state)
 {
@@ -128,21 +155,22 @@ static void losses_are_those_of_one_device(void **state)
 		sw_run_result one, staged;
 		sw_cluster single;
 		open_plan(&t, fixtures[f], "local-2x2", NULL, 2, 4, SW_1F1B, "auto");
-		assert_int_equal(sw_cluster_read(SW_SOURCE_DIR "/clusters/local-2x2.yaml", &single,
-		                                 &t.err),
-		                 SW_OK);
+		assert_int_equal(
+			sw_cluster_read(SW_SOURCE_DIR "/clusters/local-2x2.yaml", &single, &t.err),
+			SW_OK);
 		assert_int_equal(sw_cluster_take(&single, "1", &t.err), SW_OK);
 		assert_int_equal(sw_plan_replicated(t.program, &single, &serial, &t.err), SW_OK);
-		assert_int_equal(sw_run_train_local(serial, &t.sidecar, NULL, &options, &one, &t.err),
-		                 SW_OK);
+		assert_int_equal(
+			sw_run_train_local(serial, &t.sidecar, NULL, &options, &one, &t.err),
+			SW_OK);
 		if (sw_run_train_stages_local(t.plan, &t.sidecar, NULL, &options, &staged, &t.err))
 			fail_msg("%s: %s", fixtures[f], t.err.message);
 		assert_int_equal(staged.steps, STEPS);
 		assert_true(one.losses[0] != one.losses[STEPS - 1]);
 		for (int i = 0; i < STEPS; i++)
 			if (!(fabs(one.losses[i] - staged.losses[i]) <= 1e-4 * fabs(one.losses[i])))
-				fail_msg("%s, step %d: loss %.8g, of one device %.8g", fixtures[f], i,
-				         staged.losses[i], one.losses[i]);
+				fail_msg("%s, step %d: loss %.8g, of one device %.8g", fixtures[f],
+				         i, staged.losses[i], one.losses[i]);
 		sw_run_result_clear(&one);
 		sw_run_result_clear(&staged);
 		sw_plan_free(serial);
@@ -156,6 +184,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stages_equal_the_serial_program),
 		cmocka_unit_test(events_are_those_of_the_schedule),
+		cmocka_unit_test(weight_gradients_are_passes_of_their_own),
 		cmocka_unit_test(losses_are_those_of_one_device),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,6 +63,27 @@ static sw_pipeline_schedule *make_schedule(const staged *t, size_t which)
 	return s;
 }
 
+static bool has_weight_gradients(const sw_pipeline_schedule *s)
+{
+	for (size_t i = 0; i < s->lists[0].len; i++)
+		if (s->lists[0].data[i].kind == SW_WEIGHT_GRADIENT)
+			return true;
+	return false;
+}
+
+/* Write the programs; weight gradients are apart where the schedule has them so. */
+static void write_pieces(const staged *t, const sw_pipeline_schedule *s, sw_stages *split,
+                         sw_stage_pieces *pieces)
+{
+	sw_error err;
+	bool apart = has_weight_gradients(s);
+	*split = (sw_stages){0};
+	if (apart)
+		sw_stages_split_weights(&t->stages, split);
+	if (sw_stage_pieces_init(pieces, apart ? split : &t->stages, &err))
+		fail_msg("%s: %s", t->name, err.message);
+}
+
 static void pieces_compute_the_same(void **state)
 {
 	(void)state;
@@ -70,14 +91,13 @@ static void pieces_compute_the_same(void **state)
 		for (int32_t d = 2; d <= 4 && !fixtures[i].refusal; d++) {
 			staged t;
 			sw_stage_pieces pieces;
-			sw_error err;
+			sw_stages split;
 			staged_init(&t, fixtures[i].name, fixtures[i].microbatches, d);
 			if (!t.found)
 				fail_msg("%s, %d stages: %s", t.name, d, t.refusal.message);
-			if (sw_stage_pieces_init(&pieces, &t.stages, &err))
-				fail_msg("%s: %s", t.name, err.message);
 			size_t which = (2 * i + (size_t)d) % SW_COUNT(schedules);
 			sw_pipeline_schedule *s = make_schedule(&t, which);
+			write_pieces(&t, s, &split, &pieces);
 			sw_tensor *expected = staged_run_whole(&t),
 				  *actual = staged_run_pieces(&t, &pieces, s);
 			staged_assert_same(&t, expected, actual,
@@ -86,6 +106,7 @@ static void pieces_compute_the_same(void **state)
 			staged_drop(&t, actual);
 			sw_pipeline_free(s);
 			sw_stage_pieces_clear(&pieces);
+			sw_stages_clear(&split);
 			staged_clear(&t);
 		}
 }
@@ -94,21 +115,49 @@ static void all_schedules_compute_the_same(void **state)
 {
 	(void)state;
 	staged t;
-	sw_stage_pieces pieces;
-	sw_error err;
 	staged_init(&t, "gpt-tiny-clip", 8, 4);
 	assert_true(t.found);
-	assert_int_equal(sw_stage_pieces_init(&pieces, &t.stages, &err), SW_OK);
 	sw_tensor *expected = staged_run_whole(&t);
 	for (size_t which = 0; which < SW_COUNT(schedules); which++) {
+		sw_stage_pieces pieces;
+		sw_stages split;
 		sw_pipeline_schedule *s = make_schedule(&t, which);
+		write_pieces(&t, s, &split, &pieces);
 		sw_tensor *actual = staged_run_pieces(&t, &pieces, s);
 		staged_assert_same(&t, expected, actual, sw_pipeline_name(schedules[which].which));
 		staged_drop(&t, actual);
 		sw_pipeline_free(s);
+		sw_stage_pieces_clear(&pieces);
+		sw_stages_clear(&split);
 	}
 	staged_drop(&t, expected);
+	staged_clear(&t);
+}
+
+/* With weight gradients apart, the backward pass of a stage computes no sum of a gradient, and what
+ * it hands back needs none of the others' work. */
+static void weight_gradients_are_apart(void **state)
+{
+	(void)state;
+	staged t;
+	sw_stages split;
+	sw_stage_pieces pieces;
+	sw_error err;
+	enum { STAGES = 3 };
+	staged_init(&t, "gpt-tiny", 4, STAGES);
+	assert_true(t.found);
+	sw_stages_split_weights(&t.stages, &split);
+	assert_int_equal(split.n_virtual, 3 * STAGES);
+	assert_int_equal(sw_stage_pieces_init(&pieces, &split, &err), SW_OK);
+	for (int32_t s = 0; s < STAGES; s++) {
+		const sw_stage_piece *weights = &pieces.passes[2 * STAGES + s];
+		assert_int_equal(weights->stage, s);
+		/* All that it results in are sums, which the loop carries on. */
+		assert_int_equal(weights->n_results, pieces.n_carried[2 * STAGES + s]);
+		assert_true(weights->n_results > pieces.n_carried[2 * STAGES - 1 - s]);
+	}
 	sw_stage_pieces_clear(&pieces);
+	sw_stages_clear(&split);
 	staged_clear(&t);
 }
 
@@ -212,6 +261,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pieces_compute_the_same),
 		cmocka_unit_test(all_schedules_compute_the_same),
+		cmocka_unit_test(weight_gradients_are_apart),
 		cmocka_unit_test(refusals_say_why),
 		cmocka_unit_test(large_programs_are_cut),
 		cmocka_unit_test(transformers_are_cut_between_layers),
