@@ -147,13 +147,16 @@ typedef struct sw_calibration {
 #define SW_FUSIONS(X)                                                                              \
 	X(NONE, "none")   /* each op is a kernel */                                                \
 	X(LOOPS, "loops") /* what the executor's kernels do */                                     \
-	X(XLA_GPU,                                                                                 \
-	  "xla-gpu") /* what XLA makes for a GPU, with cuBLAS, cuDNN and flash attention */        \
+	/* what XLA makes for a GPU, with cuBLAS, cuDNN and flash attention */                     \
+	X(XLA_GPU, "xla-gpu")                                                                      \
 	/* as xla-gpu, but only attention that the program calls cuDNN for is one kernel: of plain \
 	 * ops XLA makes none */                                                                   \
 	X(XLA_GPU_CALLS, "xla-gpu-calls")                                                          \
+	/* as xla-gpu, but of what several kernels read only functions of one array are computed   \
+	 * again: eager frameworks save the rest */                                                \
+	X(TORCH, "torch")                                                                          \
 	X(XLA_CPU, "xla-cpu") /* what XLA makes for a CPU: no attention, no epilogues of dots */
-#define SW_FUSION_WORDS "none, loops, xla-gpu, xla-gpu-calls or xla-cpu"
+#define SW_FUSION_WORDS "none, loops, xla-gpu, xla-gpu-calls, torch or xla-cpu"
 typedef enum sw_fusion {
 #define SW_ROW(NAME, name) SW_FUSION_##NAME,
 	SW_FUSIONS(SW_ROW)

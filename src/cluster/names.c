@@ -1,5 +1,5 @@
-/* Names of collectives, algorithms, kernel families, fusions and libraries, and the collectives that
- * each algorithm serves. */
+/* Names of collectives, algorithms, kernel families, fusions and libraries, and the collectives
+ * that each algorithm serves. */
 #include "cluster/cluster.h"
 
 static const char *const collectives[SW_COLLECTIVE_COUNT] = {
@@ -58,7 +58,8 @@ const char *sw_fusion_name(sw_fusion fusion)
 
 bool sw_fusion_has_library_kernels(sw_fusion fusion)
 {
-	return fusion == SW_FUSION_XLA_GPU || fusion == SW_FUSION_XLA_GPU_CALLS;
+	return fusion == SW_FUSION_XLA_GPU || fusion == SW_FUSION_XLA_GPU_CALLS ||
+	       fusion == SW_FUSION_TORCH;
 }
 
 const char *sw_library_name(sw_library library)

@@ -87,22 +87,35 @@ bool sw_fuse_is_slow(const sw_op *op)
 
 /* A GPU's kernel holds a row in shared memory and registers (XLA takes at most 64 Ki elements), a
  * CPU's in its second-level cache. cuBLAS and cuDNN add one array, a bias and an activation to a
- * product. */
+ * product.
+ * An eager framework saves for the backward pass what its kernels read; of those, functions of one
+ * array are computed again by kernels that have them inside (casts, activations). */
 #define SW_GPU_RULES                                                                               \
 	{                                                                                          \
-		.loops = true, .reduces = true, .copies_slow = true, .epilogue_operands = 1,       \
-		.max_row = 65536, .max_ops = 256                                                   \
+		.loops = true, .reduces = true, .copies = SW_FUSE_COPY_ANY, .copies_slow = true,   \
+		.epilogue_operands = 1, .max_row = 65536, .max_ops = 256                           \
 	}
 static const sw_fuse_rules rules[SW_FUSION_COUNT] = {
 	[SW_FUSION_NONE] = {.epilogue_operands = -1},
 	[SW_FUSION_LOOPS] = {.loops = true,
                              .reduces = true,
+                             .copies = SW_FUSE_COPY_ANY,
                              .epilogue_operands = 2,
                              .max_row = 65536,
                              .max_ops = 256},
 	[SW_FUSION_XLA_GPU] = SW_GPU_RULES,
 	[SW_FUSION_XLA_GPU_CALLS] = SW_GPU_RULES,
-	[SW_FUSION_XLA_CPU] = {.loops = true, .epilogue_operands = -1, .max_ops = 256},
+	[SW_FUSION_TORCH] = {.loops = true,
+                             .reduces = true,
+                             .copies = SW_FUSE_COPY_OF_ONE_ARRAY,
+                             .copies_slow = true,
+                             .epilogue_operands = 1,
+                             .max_row = 65536,
+                             .max_ops = 256},
+	[SW_FUSION_XLA_CPU] = {.loops = true,
+                               .copies = SW_FUSE_COPY_ANY,
+                               .epilogue_operands = -1,
+                               .max_ops = 256},
 };
 
 const sw_fuse_rules *sw_fuse_rules_of(sw_fusion device)

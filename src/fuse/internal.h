@@ -26,9 +26,11 @@ bool sw_fuse_is_slow(const sw_op *op);
 
 /* What one kernel of a kind of device may hold. */
 typedef struct sw_fuse_rules {
-	bool loops;     /* several MAPs in one kernel */
-	bool reduces;   /* a reduction with what reads it, row by row */
-	bool copies_slow; /* slow functions are computed again to save their bytes */
+	bool loops;   /* several MAPs in one kernel */
+	bool reduces; /* a reduction with what reads it, row by row */
+	/* what several kernels read is computed again in each, to save its bytes */
+	enum { SW_FUSE_COPY_NONE, SW_FUSE_COPY_OF_ONE_ARRAY, SW_FUSE_COPY_ANY } copies;
+	bool copies_slow; /* slow functions too */
 	/* arrays of the size of a dot's result that its epilogue reads; -1: no epilogue */
 	int32_t epilogue_operands;
 	int64_t max_row; /* elements of a row that a kernel holds at once */
@@ -48,8 +50,8 @@ typedef struct sw_fuse_node {
 	/* Longest way, in nodes, to the end of the computation. Two nodes of equal height, or a
 	 * lower and a higher one, have no way from the former to the latter. */
 	int32_t height;
-	int64_t elements; /* of the largest array that it goes through */
-	int64_t row;      /* elements of the rows that it reduces and reads again; 0: none */
+	int64_t elements;      /* of the largest array that it goes through */
+	int64_t row;           /* elements of the rows that it reduces and reads again; 0: none */
 	SW_VEC(sw_id) members; /* with copies, without free ops */
 } sw_fuse_node;
 
@@ -72,13 +74,16 @@ typedef struct sw_fuser {
 	sw_users users;
 	const bool *returned; /* per value: a result of its computation */
 	const bool *cheap;    /* per op: computed from constants and single elements alone */
+	/* per op: the op whose result is the one array that it is a function of, element by
+	 * element, beside cheap and broadcast ones; itself, if there are none or several */
+	const sw_id *array;
 	SW_VEC(sw_fuse_node) nodes;
 	uint32_t *node;   /* per op: the node that owns it, SW_NO_ID */
 	uint32_t *copied; /* per op: index of its first copy + 1, 0: none */
 	SW_VEC(sw_fuse_copy) copies;
-	sw_fuse_uses uses;  /* scratch: of the op at hand */
-	bool returns;       /* scratch: the op at hand has a result that the computation returns */
-	uint8_t *mark;      /* scratch, per op */
+	sw_fuse_uses uses; /* scratch: of the op at hand */
+	bool returns;      /* scratch: the op at hand has a result that the computation returns */
+	uint8_t *mark;     /* scratch, per op */
 } sw_fuser;
 
 /* Return whether the op is a member of the node, owned or copied. */
@@ -107,7 +112,7 @@ void sw_fuse_cross_entropy(sw_fuser *f, int32_t computation);
 /* Make a node of these ops; `owned` of the `ops` (both ascending) belong to it, the others are
  * copies. */
 void sw_fuse_add(sw_fuser *f, sw_fused_kernel kind, int32_t computation, const sw_id *ops,
-                   uint32_t n_ops, const sw_id *owned, uint32_t n_owned);
+                 uint32_t n_ops, const sw_id *owned, uint32_t n_owned);
 void sw_fuse_note_add(sw_fuser *f, sw_id op, const char *text);
 
 /* Return whether the op is a fused attention, of either way. */

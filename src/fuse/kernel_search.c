@@ -345,7 +345,9 @@ static bool copies_pay(const sw_fuser *f, sw_id id, const readers *r)
 	double again = 0, once = 0;
 	if (f->cheap[id])
 		return true;
-	if (sw_fuse_is_slow(op) && !f->rules->copies_slow)
+	if (f->rules->copies == SW_FUSE_COPY_NONE ||
+	    (f->rules->copies == SW_FUSE_COPY_OF_ONE_ARRAY && f->array[id] == id) ||
+	    (sw_fuse_is_slow(op) && !f->rules->copies_slow))
 		return false;
 	for (uint32_t k = 0; k < r->n; k++)
 		again += further_bytes(f, r->node[k], id);
@@ -458,6 +460,25 @@ static const bool *mark_cheap(const sw_program *program, sw_arena *arena)
 	return cheap;
 }
 
+static const sw_id *find_arrays(const sw_program *program, const bool *cheap, sw_arena *arena)
+{
+	sw_id *array = SW_NEW_N(arena, sw_id, program->ops.len + 1);
+	for (sw_id id = 0; id < program->ops.len; id++) {
+		const sw_op *op = sw_op_at(program, id);
+		sw_id one = SW_NO_ID;
+		bool is_function = sw_fuse_is_elementwise(op);
+		for (uint32_t k = 0; k < op->n_operands && is_function; k++) {
+			sw_id from = sw_fuse_source(program, op->operands[k]);
+			if (cheap[from] || sw_op_at(program, from)->opcode == SW_OP_BROADCAST)
+				continue;
+			is_function = one == SW_NO_ID || one == array[from];
+			one = array[from];
+		}
+		array[id] = is_function && one != SW_NO_ID ? one : id;
+	}
+	return array;
+}
+
 static const bool *mark_returned(const sw_program *program, sw_arena *arena)
 {
 	bool *returned = SW_NEW_N(arena, bool, program->values.len + 1);
@@ -531,6 +552,7 @@ static sw_fuser fuser_new(sw_kernels *kernels, sw_fusion device, sw_arena *arena
 	              .users = sw_program_users(program, arena),
 	              .returned = mark_returned(program, arena),
 	              .cheap = mark_cheap(program, arena)};
+	f.array = find_arrays(program, f.cheap, arena);
 	f.node = SW_NEW_N(arena, uint32_t, program->ops.len + 1);
 	f.copied = SW_NEW_N(arena, uint32_t, program->ops.len + 1);
 	f.mark = SW_NEW_N(arena, uint8_t, program->ops.len + 1);
