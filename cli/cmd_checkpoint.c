@@ -181,7 +181,7 @@ static sw_status recut(cli *c, sw_error *err)
 	sw_checkpoint saved;
 	SW_TRY(cli_load_plan(c, c->values.to, true, &loaded, err));
 	sw_status status =
-		sw_checkpoint_open(c->argument, loaded.plan, &loaded.sidecar, &saved, err);
+		sw_checkpoint_open(c->argument, sw_plan_serial(loaded.plan), &loaded.sidecar, &saved, err);
 	if (status == SW_OK) {
 		status = sw_checkpoint_recut(&saved, loaded.plan, &loaded.sidecar, c->values.output,
 		                             err);

@@ -75,7 +75,7 @@ static sw_status load_checkpoint(cli *c, const run_job *job, sw_checkpoint *chec
 	SW_TRY(find_start(c, &path, err));
 	if (!path)
 		return SW_OK;
-	SW_TRY(sw_checkpoint_open(path, job->plan, job->sidecar, checkpoint, err));
+	SW_TRY(sw_checkpoint_open(path, job->serial, job->sidecar, checkpoint, err));
 	*start = checkpoint;
 	note_start(c, path, checkpoint);
 	return SW_OK;
@@ -212,11 +212,11 @@ static void describe(const cli *c, const run_job *job, const sw_run_result *resu
 	sw_text_add(text, " of payload per step and rank, ");
 	sw_text_add_bytes(text, (double)result->wire_bytes);
 	sw_text_add(text, " on the wire\n");
-	if (job->stages)
-		return;
-	sw_text_add(text, "peak       ");
-	sw_text_add_bytes(text, (double)result->peak_bytes);
-	sw_text_add(text, " of tensors per rank\n");
+	if (!job->stages) {
+		sw_text_add(text, "peak       ");
+		sw_text_add_bytes(text, (double)result->peak_bytes);
+		sw_text_add(text, " of tensors per rank\n");
+	}
 	if (result->saved_step >= 0)
 		sw_text_addf(text, "kept       %s/" SW_CHECKPOINT_NAME "\n", c->values.save,
 		             result->saved_step);
@@ -355,11 +355,10 @@ static sw_status run_stages(cli *c, sw_error *err)
 	sw_pipelined *plan = NULL;
 	const cli_values *v = &c->values;
 	sw_status status = SW_OK;
-	if (v->cluster || v->load || v->save || v->pace || v->trace || v->check_nan ||
-	    v->eval)
+	if (v->cluster || v->pace || v->trace || v->eval)
 		status = sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
-		                    "a plan with stages runs without --cluster, --load, --save, "
-		                    "--pace, --trace, --check-nan and --eval");
+		                    "a plan with stages runs without --cluster, --pace, --trace and "
+		                    "--eval");
 	if (status == SW_OK)
 		status = sw_pipelined_load(c->argument, &plan, err);
 	if (status == SW_OK)

@@ -374,22 +374,19 @@ static sw_status fill_value(const array_batch *b, const sw_tensor *tensor, sw_er
 	return copy_item(&c, err);
 }
 
-sw_status sw_arrays_fill(const sw_arrays *arrays, const sw_parts *parts, uint32_t input,
-                         int64_t device, uint64_t seed, int64_t step, const sw_tensor *tensor,
-                         sw_error *err)
+sw_status sw_arrays_fill(const sw_arrays *arrays, const sw_held_value *value, int64_t rank,
+                         uint64_t seed, int64_t step, const sw_tensor *tensor, sw_error *err)
 {
-	const sw_atoms *atoms = &parts->plan->cluster->atoms;
-	sw_shape shape = sw_parts_true_shape(parts, input);
-	array_batch b = {
-		.arrays = arrays, .in = &arrays->inputs[input], .seed = seed, .step = step};
-	int32_t atom_of[SW_MAX_ATOMS];
-	sw_grid_of_layout(atoms, sw_parts_layout(parts, input), &b.grid, atom_of);
-	for (int32_t k = 0; k < b.grid.n; k++)
-		b.coordinates[k] = sw_atoms_coordinate(atoms, device, atom_of[k]);
-	if (!sw_shape_equal(shape, sw_parts_whole_shape(parts, input)))
+	array_batch b = {.arrays = arrays,
+	                 .in = &arrays->inputs[value->input],
+	                 .seed = seed,
+	                 .step = step};
+	sw_held_grid(value, rank, &b.grid, b.coordinates);
+	sw_grid_part part = {&b.grid, b.coordinates, tensor->shape.dims};
+	if (sw_grid_is_padded(&part, value->shape))
 		memset(sw_tensor_data(*tensor), 0, (size_t)sw_shape_bytes(tensor->shape));
 	if (b.in->per_step)
 		return fill_value(&b, tensor, err);
-	b.rows = shape.dims[0];
+	b.rows = value->shape.dims[0];
 	return fill_rows(&b, tensor, err);
 }

@@ -72,10 +72,9 @@ static sw_status find_strangers(const sw_checkpoint *c, uint32_t n_inputs, sw_er
 	return status;
 }
 
-static sw_status match(sw_checkpoint *c, const sw_plan *plan, const sw_sidecar *sidecar,
+static sw_status match(sw_checkpoint *c, const sw_program *program, const sw_sidecar *sidecar,
                        sw_error *err)
 {
-	const sw_program *program = sw_plan_serial(plan);
 	const sw_id *inputs;
 	uint32_t n = sw_program_inputs(program, program->entry, &c->arena, &inputs);
 	c->values = SW_NEW_N(&c->arena, const sw_saved_tensor *, n + 1);
@@ -84,13 +83,13 @@ static sw_status match(sw_checkpoint *c, const sw_plan *plan, const sw_sidecar *
 	return find_strangers(c, n, err);
 }
 
-sw_status sw_checkpoint_open(const char *path, const sw_plan *plan, const sw_sidecar *sidecar,
+sw_status sw_checkpoint_open(const char *path, const sw_program *serial, const sw_sidecar *sidecar,
                              sw_checkpoint *checkpoint, sw_error *err)
 {
 	sw_status status = sw_checkpoint_read(path, checkpoint, err);
 	if (status != SW_OK)
 		return status;
-	status = match(checkpoint, plan, sidecar, err);
+	status = match(checkpoint, serial, sidecar, err);
 	if (status == SW_OK)
 		return SW_OK;
 	sw_checkpoint_close(checkpoint);
@@ -134,18 +133,15 @@ uint64_t sw_checkpoint_hash(const sw_checkpoint *checkpoint)
 	return hash;
 }
 
-void sw_checkpoint_cut(const sw_checkpoint *checkpoint, const sw_parts *parts, uint32_t input,
-                       int64_t device, const sw_tensor *tensor, int64_t *bytes)
+void sw_checkpoint_cut(const sw_checkpoint *checkpoint, const sw_held_value *value, int64_t rank,
+                       const sw_tensor *tensor, int64_t *bytes)
 {
-	const sw_saved_tensor *saved = checkpoint->values[input];
-	const sw_atoms *atoms = &parts->plan->cluster->atoms;
+	const sw_saved_tensor *saved = checkpoint->values[value->input];
 	sw_part_grid grid;
-	int32_t atom_of[SW_MAX_ATOMS], coordinates[SW_MAX_ATOMS];
-	sw_grid_of_layout(atoms, sw_parts_layout(parts, input), &grid, atom_of);
-	for (int32_t k = 0; k < grid.n; k++)
-		coordinates[k] = sw_atoms_coordinate(atoms, device, atom_of[k]);
+	int32_t coordinates[SW_MAX_ATOMS];
+	sw_held_grid(value, rank, &grid, coordinates);
 	sw_grid_part to = {&grid, coordinates, tensor->shape.dims};
-	if (!sw_shape_equal(saved->shape, sw_parts_whole_shape(parts, input)))
+	if (sw_grid_is_padded(&to, saved->shape))
 		memset(sw_tensor_data(*tensor), 0, (size_t)sw_shape_bytes(tensor->shape));
 	for (size_t i = 0; i < saved->n_parts; i++) {
 		const sw_saved_part *part = &saved->parts[i];

@@ -25,13 +25,10 @@ uint64_t sw_saved_hash_add(uint64_t hash, const char *data, size_t bytes);
 /* Return a hash of what is saved, the step and the seed; 0 for NULL. Of files without hashes of
  * their contents it takes the header and some of the data. */
 uint64_t sw_checkpoint_hash(const sw_checkpoint *checkpoint);
-/* Copy a device's part of an input that is kept into `tensor`, which has the part's shape; padding
- * becomes zeros. Adds to *bytes what was read. */
-void sw_checkpoint_cut(const sw_checkpoint *checkpoint, const sw_parts *parts, uint32_t input,
-                       int64_t device, const sw_tensor *tensor, int64_t *bytes);
-
-/* Return SW_ERR_INPUT if a kept value has a type that safetensors cannot say. */
-sw_status sw_checkpoint_check(const sw_parts *parts, const sw_sidecar *sidecar, sw_error *err);
+/* Copy a rank's part of a value into `tensor`, which has the part's shape; padding becomes zeros. Adds
+ * to *bytes what was read. */
+void sw_checkpoint_cut(const sw_checkpoint *checkpoint, const sw_held_value *value, int64_t rank,
+                       const sw_tensor *tensor, int64_t *bytes);
 
 /* The folder of --save: rank 0 alone changes it. */
 typedef struct sw_checkpoint_folder {
@@ -52,28 +49,34 @@ sw_status sw_folder_finish(const sw_checkpoint_folder *folder, int64_t step, sw_
 
 /* How a state is saved in parts. */
 typedef struct sw_saving {
-	const sw_parts *parts;
-	const sw_sidecar *sidecar;
-	const sw_checkpoint_about *about;
+	SW_VEC(struct sw_saved_value {
+		sw_held_value held;
+		const char *name;
+	})
+	values;
+	int64_t n_ranks;
+	sw_checkpoint_about about;
 	double total_bytes; /* of all values, whole */
 } sw_saving;
-void sw_saving_init(sw_saving *s, const sw_parts *parts, const sw_sidecar *sidecar,
-                    const sw_checkpoint_about *about);
-/* Write the file of one rank, from its part of each kept input, into what sw_folder_begin made;
- * *hash is that of its contents. */
+void sw_saving_add(sw_saving *s, const sw_held_value *value, const char *name);
+/* Add all values that are kept. */
+void sw_saving_add_parts(sw_saving *s, const sw_parts *parts, const sw_sidecar *sidecar);
+void sw_saving_clear(sw_saving *s);
+/* Return SW_ERR_INPUT if a value has a type that safetensors cannot say. */
+sw_status sw_saving_check(const sw_saving *s, sw_error *err);
+/* Write the file of one rank, from its part of each value in `carried`, by inputs, into what
+ * sw_folder_begin made; *hash is that of its contents. */
 sw_status sw_saving_write(const sw_saving *s, int64_t rank, const sw_tensor *carried,
                           const char *folder, uint64_t *hash, sw_error *err);
 /* Once all ranks have written, write the index, with a hash per rank, and put all in place. */
 sw_status sw_saving_finish(const sw_saving *s, const sw_checkpoint_folder *folder,
                            const uint64_t *hashes, sw_error *err);
 
-/* Write the checkpoint of about->step; collective. Each rank writes one file of its parts of the
+/* Write the checkpoint of s->about.step; collective. Each rank writes one file of its parts of the
  * values in `carried`, one value per part of an input among the devices that hold it; the folder
  * is then put in place as a whole. `folder` is used on rank 0 alone, but for its path. The traffic
  * is not counted. */
-sw_status sw_checkpoint_save(const sw_parts *parts, const sw_sidecar *sidecar,
-                             sw_transport *transport, const sw_tensor *carried,
-                             const sw_checkpoint_about *about, const sw_checkpoint_folder *folder,
-                             sw_error *err);
+sw_status sw_checkpoint_save(const sw_saving *s, sw_transport *transport, const sw_tensor *carried,
+                             const sw_checkpoint_folder *folder, sw_error *err);
 
 #endif

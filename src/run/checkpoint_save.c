@@ -12,34 +12,47 @@
 
 #include "run/checkpoint.h"
 
-sw_status sw_checkpoint_check(const sw_parts *parts, const sw_sidecar *sidecar, sw_error *err)
+/* ---- what is saved ---------------------------------------------------------------------- */
+
+void sw_saving_add(sw_saving *s, const sw_held_value *value, const char *name)
+{
+	sw_vec_push(&s->values, ((struct sw_saved_value){*value, name}));
+	s->total_bytes += (double)sw_shape_bytes(value->shape);
+}
+
+void sw_saving_add_parts(sw_saving *s, const sw_parts *parts, const sw_sidecar *sidecar)
 {
 	for (uint32_t i = 0; i < parts->n_inputs; i++) {
-		sw_shape shape = sw_parts_true_shape(parts, i);
-		if (sw_checkpoint_keeps(parts->local, sidecar, i) &&
-		    !sw_tensor_file_type(shape.type))
+		sw_held_value value = sw_held_part(parts, i);
+		if (sw_checkpoint_keeps(parts->local, sidecar, i))
+			sw_saving_add(s, &value, sidecar->inputs[i].name);
+	}
+}
+
+void sw_saving_clear(sw_saving *s)
+{
+	sw_vec_clear(&s->values);
+}
+
+sw_status sw_saving_check(const sw_saving *s, sw_error *err)
+{
+	for (size_t i = 0; i < s->values.len; i++) {
+		sw_type type = s->values.data[i].held.shape.type;
+		if (!sw_tensor_file_type(type))
 			return sw_fail(
 				err, SW_ERR_INPUT,
 				"the state can't be saved: safetensors has no type %s, which "
 				"'%s' has",
-				sw_type_name(shape.type), sidecar->inputs[i].name);
+				sw_type_name(type), s->values.data[i].name);
 	}
 	return SW_OK;
 }
 
 /* ---- who writes what -------------------------------------------------------------------- */
 
-void sw_saving_init(sw_saving *s, const sw_parts *parts, const sw_sidecar *sidecar,
-                    const sw_checkpoint_about *about)
-{
-	*s = (sw_saving){.parts = parts, .sidecar = sidecar, .about = about};
-	for (uint32_t i = 0; i < parts->n_inputs; i++)
-		if (sw_checkpoint_keeps(parts->local, sidecar, i))
-			s->total_bytes += (double)sw_shape_bytes(sw_parts_true_shape(parts, i));
-}
-
 /* A value of the state, and how the devices hold it. */
 typedef struct saved_value {
+	const sw_held_value *held;
 	const char *name;
 	sw_shape shape;
 	sw_part_grid grid;
@@ -66,28 +79,28 @@ static int64_t copy_number(const sw_atoms *atoms, const sw_layout *layout, int64
 	return number;
 }
 
-/* Call these in the order of the inputs: *before counts the bytes of earlier ones. */
-static saved_value describe(const sw_saving *s, uint32_t input, double *before)
+/* Call these in the order of the values: *before counts the bytes of earlier ones. */
+static saved_value describe(const sw_saving *s, size_t i, double *before)
 {
-	const sw_atoms *atoms = &s->parts->plan->cluster->atoms;
-	const sw_layout *layout = sw_parts_layout(s->parts, input);
-	saved_value v = {.name = s->sidecar->inputs[input].name,
-	                 .shape = sw_parts_true_shape(s->parts, input)};
-	int64_t copies = copies_of(atoms, layout);
-	sw_grid_of_layout(atoms, layout, &v.grid, v.atom_of);
+	const sw_held_value *held = &s->values.data[i].held;
+	saved_value v = {
+		.held = held, .name = s->values.data[i].name, .shape = held->shape};
+	int64_t copies = copies_of(held->atoms, held->layout);
+	sw_grid_of_layout(held->atoms, held->layout, &v.grid, v.atom_of);
 	v.writer = (int64_t)(*before / SW_MAX(s->total_bytes, 1) * (double)copies);
 	v.writer = SW_MIN(v.writer, copies - 1);
 	*before += (double)sw_shape_bytes(v.shape);
 	return v;
 }
 
-/* Find the coordinates of a device's part. Return false if another device writes it, or if all of
- * it is padding. */
-static bool writes(const sw_saving *s, const saved_value *v, uint32_t input, int64_t device,
-                   int32_t *coordinates, int64_t *dims)
+/* Find the coordinates of a rank's part. Return false if it has none, if another one writes it, or
+ * if all of it is padding. */
+static bool writes(const saved_value *v, int64_t rank, int32_t *coordinates, int64_t *dims)
 {
-	const sw_atoms *atoms = &s->parts->plan->cluster->atoms;
-	if (copy_number(atoms, sw_parts_layout(s->parts, input), device) != v->writer)
+	const sw_atoms *atoms = v->held->atoms;
+	int64_t device = rank - v->held->first;
+	if (device < 0 || device >= sw_atoms_devices(atoms) ||
+	    copy_number(atoms, v->held->layout, device) != v->writer)
 		return false;
 	for (int32_t k = 0; k < v->grid.n; k++)
 		coordinates[k] = sw_atoms_coordinate(atoms, device, v->atom_of[k]);
@@ -138,23 +151,21 @@ static sw_status take_part(own_parts *own, const char *name, sw_shape shape, sw_
 	return SW_OK;
 }
 
-static sw_status take_parts(const sw_saving *s, int64_t device, const sw_tensor *carried,
+static sw_status take_parts(const sw_saving *s, int64_t rank, const sw_tensor *carried,
                             own_parts *own, sw_error *err)
 {
 	double before = 0;
-	for (uint32_t i = 0; i < s->parts->n_inputs; i++) {
-		if (!sw_checkpoint_keeps(s->parts->local, s->sidecar, i))
-			continue;
+	for (size_t i = 0; i < s->values.len; i++) {
 		saved_value v = describe(s, i, &before);
 		int32_t coordinates[SW_MAX_ATOMS];
 		int64_t *dims = SW_NEW_N(&own->arena, int64_t, SW_MAX_RANK);
-		if (!writes(s, &v, i, device, coordinates, dims))
+		if (!writes(&v, rank, coordinates, dims))
 			continue;
 		sw_text name = {0};
 		add_stored_name(&v, coordinates, &name);
 		sw_shape shape = {.type = v.shape.type, .rank = v.shape.rank, .dims = dims};
 		sw_status status = take_part(own, sw_arena_text(&own->arena, name.data), shape,
-		                             carried[i], err);
+		                             carried[v.held->input], err);
 		sw_text_clear(&name);
 		SW_TRY(status);
 	}
@@ -176,9 +187,9 @@ static sw_status write_parts(const sw_saving *s, int64_t rank, const own_parts *
                              const char *folder, sw_error *err)
 {
 	sw_text name = {0}, path = {0};
-	add_file_name(rank, s->parts->plan->cluster->n_devices, &name);
-	sw_folder_add_part(folder, s->about->step, name.data, &path);
-	json_t *metadata = sw_checkpoint_metadata(s->about);
+	add_file_name(rank, s->n_ranks, &name);
+	sw_folder_add_part(folder, s->about.step, name.data, &path);
+	json_t *metadata = sw_checkpoint_metadata(&s->about);
 	json_object_set_new(metadata, "part", json_string(name.data));
 	sw_status status =
 		sw_tensor_file_write(path.data, own->tensors.data, own->tensors.len, metadata, err);
@@ -208,7 +219,6 @@ sw_status sw_saving_write(const sw_saving *s, int64_t rank, const sw_tensor *car
 /* ---- the index -------------------------------------------------------------------------- */
 
 typedef struct index_writer {
-	const sw_saving *s;
 	int64_t size; /* ranks */
 	json_t *map, *tensors;
 } index_writer;
@@ -234,19 +244,18 @@ static json_t *describe_part(const saved_value *v, const char *stored, const int
 	return list;
 }
 
-static sw_status add_value(const index_writer *w, const saved_value *v, uint32_t input,
-                           sw_error *err)
+static sw_status add_value(const index_writer *w, const saved_value *v, sw_error *err)
 {
 	json_t *tensor = v->grid.n ? describe_tensor(v) : NULL;
 	sw_status status = SW_OK;
-	for (int64_t device = 0; device < w->size && status == SW_OK; device++) {
+	for (int64_t rank = 0; rank < w->size && status == SW_OK; rank++) {
 		int32_t coordinates[SW_MAX_ATOMS];
 		int64_t dims[SW_MAX_RANK];
-		if (!writes(w->s, v, input, device, coordinates, dims))
+		if (!writes(v, rank, coordinates, dims))
 			continue;
 		sw_text stored = {0}, file = {0};
 		add_stored_name(v, coordinates, &stored);
-		add_file_name(device, w->size, &file);
+		add_file_name(rank, w->size, &file);
 		if (json_object_get(w->map, stored.data) ||
 		    json_object_set_new(w->map, stored.data, json_string(file.data)) != 0)
 			status = sw_fail(err, SW_ERR_INPUT,
@@ -290,24 +299,23 @@ static sw_status write_json(const char *folder, int64_t step, const json_t *inde
 	return status;
 }
 
-static sw_status write_index(const sw_saving *s, const uint64_t *hashes, int64_t size,
-                             const char *folder, sw_error *err)
+static sw_status write_index(const sw_saving *s, const uint64_t *hashes, const char *folder,
+                             sw_error *err)
 {
-	index_writer w = {s, size, json_object(), json_object()};
-	json_t *metadata = sw_checkpoint_metadata(s->about);
+	index_writer w = {s->n_ranks, json_object(), json_object()};
+	json_t *metadata = sw_checkpoint_metadata(&s->about);
 	double before = 0;
 	sw_status status = SW_OK;
-	for (uint32_t i = 0; i < s->parts->n_inputs && status == SW_OK; i++) {
-		if (!sw_checkpoint_keeps(s->parts->local, s->sidecar, i))
-			continue;
+	for (size_t i = 0; i < s->values.len && status == SW_OK; i++) {
 		saved_value v = describe(s, i, &before);
-		status = add_value(&w, &v, i, err);
+		status = add_value(&w, &v, err);
 	}
 	json_object_set_new(metadata, "total_size", json_integer((json_int_t)s->total_bytes));
-	json_t *index = json_pack("{s:o, s:o, s:o, s:o}", "metadata", metadata, "weight_map", w.map,
-	                          "tensors", w.tensors, "hashes", describe_hashes(hashes, size));
+	json_t *index =
+		json_pack("{s:o, s:o, s:o, s:o}", "metadata", metadata, "weight_map", w.map,
+	                  "tensors", w.tensors, "hashes", describe_hashes(hashes, s->n_ranks));
 	if (status == SW_OK)
-		status = write_json(folder, s->about->step, index, err);
+		status = write_json(folder, s->about.step, index, err);
 	json_decref(index);
 	return status;
 }
@@ -337,17 +345,16 @@ static sw_status check_shared(const char *folder, int64_t step, int64_t size, sw
 sw_status sw_saving_finish(const sw_saving *s, const sw_checkpoint_folder *folder,
                            const uint64_t *hashes, sw_error *err)
 {
-	int64_t size = s->parts->plan->cluster->n_devices;
-	SW_TRY(check_shared(folder->path, s->about->step, size, err));
-	SW_TRY(write_index(s, hashes, size, folder->path, err));
-	return sw_folder_finish(folder, s->about->step, err);
+	SW_TRY(check_shared(folder->path, s->about.step, s->n_ranks, err));
+	SW_TRY(write_index(s, hashes, folder->path, err));
+	return sw_folder_finish(folder, s->about.step, err);
 }
 
 static sw_status save(const sw_saving *s, sw_transport *t, const sw_tensor *carried,
                       const sw_checkpoint_folder *folder, uint64_t *hashes, sw_error *err)
 {
 	uint64_t hash = 0;
-	sw_status status = t->rank == 0 ? sw_folder_begin(folder, s->about->step, err) : SW_OK;
+	sw_status status = t->rank == 0 ? sw_folder_begin(folder, s->about.step, err) : SW_OK;
 	SW_TRY(t->ops->agree(t, status, err));
 	status = sw_saving_write(s, t->rank, carried, folder->path, &hash, err);
 	SW_TRY(t->ops->agree(t, status, err));
@@ -356,16 +363,12 @@ static sw_status save(const sw_saving *s, sw_transport *t, const sw_tensor *carr
 	return t->ops->agree(t, status, err);
 }
 
-sw_status sw_checkpoint_save(const sw_parts *parts, const sw_sidecar *sidecar,
-                             sw_transport *transport, const sw_tensor *carried,
-                             const sw_checkpoint_about *about, const sw_checkpoint_folder *folder,
-                             sw_error *err)
+sw_status sw_checkpoint_save(const sw_saving *s, sw_transport *transport, const sw_tensor *carried,
+                             const sw_checkpoint_folder *folder, sw_error *err)
 {
 	sw_traffic traffic = transport->traffic;
-	sw_saving s;
 	uint64_t *hashes = sw_alloc((size_t)transport->size * sizeof(*hashes));
-	sw_saving_init(&s, parts, sidecar, about);
-	sw_status status = save(&s, transport, carried, folder, hashes, err);
+	sw_status status = save(s, transport, carried, folder, hashes, err);
 	free(hashes);
 	transport->traffic = traffic;
 	return status;

@@ -56,7 +56,8 @@ static sw_status make_input(eval_rank *r, uint32_t i, const sw_tensor *carried, 
 		sw_token_batch_fill(&r->tokens, r->transport->rank, r->seed, batch, &r->inputs[i]);
 		return SW_OK;
 	}
-	return sw_arrays_fill(r->eval->arrays, &r->parts, i, r->transport->rank, r->seed, batch,
+	sw_held_value value = sw_held_part(&r->parts, i);
+	return sw_arrays_fill(r->eval->arrays, &value, r->transport->rank, r->seed, batch,
 	                      &r->inputs[i], err);
 }
 

@@ -21,9 +21,46 @@ int64_t sw_count_nans(sw_tensor tensor)
 	return nans;
 }
 
-void sw_nan_check_begin(sw_nan_check *check, const sw_program *program)
+void sw_nan_check_begin(sw_nan_check *check)
 {
-	*check = (sw_nan_check){.program = program, .found = -1};
+	*check = (sw_nan_check){
+		.program = check->program, .constant = check->constant, .found = -1};
+}
+
+void sw_nan_check_clear(sw_nan_check *check)
+{
+	free(check->constant);
+	*check = (sw_nan_check){0};
+}
+
+void sw_nan_check_program(sw_nan_check *check, const sw_program *program)
+{
+	if (check->program == program)
+		return;
+	free(check->constant);
+	check->program = program;
+	check->constant = sw_alloc((program->ops.len + 1) * sizeof(*check->constant));
+	for (sw_id id = 0; id < program->ops.len; id++) {
+		const sw_op *op = sw_op_at(program, id);
+		bool constant = op->n_operands > 0 || op->opcode == SW_OP_CONSTANT;
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			constant = constant &&
+			           check->constant[program->values.data[op->operands[k]].op];
+		check->constant[id] = constant;
+	}
+}
+
+/* Note the first tensor that has NaN. */
+static bool look(sw_nan_check *check, sw_tensor tensor, int64_t place)
+{
+	/* tokens, and the results of what is in flight, have no elements to read */
+	int64_t nans = check->found < 0 && tensor.buffer ? sw_count_nans(tensor) : 0;
+	if (!nans)
+		return false;
+	check->found = place;
+	check->nans = nans;
+	check->elements = sw_shape_elements(tensor.shape);
+	return true;
 }
 
 void sw_nan_check_op(void *context, sw_id op, const sw_tensor *results)
@@ -31,29 +68,32 @@ void sw_nan_check_op(void *context, sw_id op, const sw_tensor *results)
 	sw_nan_check *check = context;
 	const sw_op *o = sw_op_at(check->program, op);
 	int64_t place = check->order++;
-	for (uint32_t i = 0; i < o->n_results && check->found < 0; i++) {
-		/* tokens, and the results of what is in flight, have no elements to read */
-		int64_t nans = results[i].buffer ? sw_count_nans(results[i]) : 0;
-		if (!nans)
-			continue;
-		check->found = place;
-		check->op = op;
-		check->nans = nans;
-		check->elements = sw_shape_elements(results[i].shape);
-	}
+	for (uint32_t i = 0; i < o->n_results && !check->constant[op]; i++)
+		if (look(check, results[i], place))
+			check->op = o;
 }
 
-static sw_status report(const sw_nan_check *check, const sw_parts *parts, const sw_sidecar *sidecar,
-                        int64_t step, sw_error *err)
+void sw_nan_check_input(sw_nan_check *check, const char *name, sw_tensor tensor)
 {
-	const sw_op *op = sw_op_at(check->program, check->op);
-	for (uint32_t i = 0; i < parts->n_inputs; i++)
-		if (parts->local_inputs[i] == op->first_result)
-			return sw_fail(err, SW_NO,
-			               "step %lld begins with NaN: %lld of %lld elements of "
-			               "input '%s'",
-			               (long long)step, (long long)check->nans,
-			               (long long)check->elements, sidecar->inputs[i].name);
+	if (look(check, tensor, check->order++))
+		check->input = name;
+}
+
+void sw_nan_check_name_input(sw_nan_check *check, const sw_parts *parts, const sw_sidecar *sidecar)
+{
+	for (uint32_t i = 0; i < parts->n_inputs && check->op; i++)
+		if (parts->local_inputs[i] == check->op->first_result)
+			check->input = sidecar->inputs[i].name;
+}
+
+static sw_status report(const sw_nan_check *check, int64_t step, sw_error *err)
+{
+	const sw_op *op = check->op;
+	if (check->input)
+		return sw_fail(err, SW_NO,
+		               "step %lld begins with NaN: %lld of %lld elements of input '%s'",
+		               (long long)step, (long long)check->nans, (long long)check->elements,
+		               check->input);
 	const char *from = op->op_name ? op->op_name : "";
 	return sw_fail(err, SW_NO,
 	               "the first NaN is made in step %lld by %s '%s'%s%s%s: %lld of "
@@ -63,8 +103,7 @@ static sw_status report(const sw_nan_check *check, const sw_parts *parts, const 
 	               (long long)check->elements);
 }
 
-sw_status sw_nan_check_end(const sw_nan_check *check, const sw_parts *parts,
-                           const sw_sidecar *sidecar, sw_transport *transport, int64_t step,
+sw_status sw_nan_check_end(const sw_nan_check *check, sw_transport *transport, int64_t step,
                            sw_error *seen, sw_error *err)
 {
 	int32_t size = transport->size, first = -1;
@@ -80,7 +119,7 @@ sw_status sw_nan_check_end(const sw_nan_check *check, const sw_parts *parts,
 	if (status || first < 0)
 		return status;
 	*seen = (sw_error){0};
-	status = transport->rank == first ? report(check, parts, sidecar, step, seen) : SW_OK;
+	status = transport->rank == first ? report(check, step, seen) : SW_OK;
 	status = transport->ops->agree(transport, status, seen);
 	if (status == SW_NO)
 		return SW_OK;

@@ -190,3 +190,13 @@ int64_t sw_grid_copy(sw_shape array, const sw_grid_part *from, const char *data,
 		sw_vec_clear(&dims[d].runs);
 	return copied;
 }
+
+bool sw_grid_is_padded(const sw_grid_part *part, sw_shape array)
+{
+	int64_t dims[SW_MAX_RANK];
+	sw_grid_dims(part->grid, part->coordinates, array, dims);
+	for (int32_t d = 0; d < array.rank; d++)
+		if (dims[d] != part->dims[d])
+			return true;
+	return false;
+}

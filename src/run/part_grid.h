@@ -41,6 +41,8 @@ typedef struct sw_grid_part {
 	const int32_t *coordinates;
 	const int64_t *dims;
 } sw_grid_part;
+/* Does a part in memory have room for elements that the array has not? */
+bool sw_grid_is_padded(const sw_grid_part *part, sw_shape array);
 /* Copy the elements of `array` that both parts hold. Return how many bytes these are. O(extents of
  * `to`, and runs of elements that lie side by side in both). */
 int64_t sw_grid_copy(sw_shape array, const sw_grid_part *from, const char *data,

@@ -125,6 +125,24 @@ bool sw_parts_is_state(const sw_parts *parts, uint32_t input)
 	return false;
 }
 
+sw_held_value sw_held_part(const sw_parts *parts, uint32_t input)
+{
+	return (sw_held_value){.input = input,
+	                       .shape = sw_parts_true_shape(parts, input),
+	                       .atoms = &parts->plan->cluster->atoms,
+	                       .layout = sw_parts_layout(parts, input)};
+}
+
+void sw_held_grid(const sw_held_value *value, int64_t rank, sw_part_grid *grid,
+                  int32_t *coordinates)
+{
+	int32_t atom_of[SW_MAX_ATOMS];
+	sw_grid_of_layout(value->atoms, value->layout, grid, atom_of);
+	for (int32_t k = 0; k < grid->n; k++)
+		coordinates[k] =
+			sw_atoms_coordinate(value->atoms, rank - value->first, atom_of[k]);
+}
+
 static void fill_all(sw_shape shape, void *data, double number)
 {
 	for (int64_t e = 0; e < sw_shape_elements(shape); e++)

@@ -2,6 +2,7 @@
 #ifndef SW_RUN_RANKS_H
 #define SW_RUN_RANKS_H
 
+#include "run/part_grid.h"
 #include "run/run.h"
 
 /* The work of one in-process rank. It must not free the transport. */
@@ -35,6 +36,20 @@ sw_shape sw_parts_whole_shape(const sw_parts *parts, uint32_t input);
 sw_shape sw_parts_true_shape(const sw_parts *parts, uint32_t input);
 const sw_layout *sw_parts_layout(const sw_parts *parts, uint32_t input);
 bool sw_parts_is_state(const sw_parts *parts, uint32_t input);
+/* How ranks hold the value of an input: each of those from `first` on a part, as the layout says.
+ * Borrows everything. */
+typedef struct sw_held_value {
+	uint32_t input;
+	sw_shape shape; /* without padding */
+	const sw_atoms *atoms;
+	const sw_layout *layout;
+	int64_t first;
+} sw_held_value;
+sw_held_value sw_held_part(const sw_parts *parts, uint32_t input);
+/* The digits of the value's layout, and the coordinates of a rank's part (SW_MAX_ATOMS). */
+void sw_held_grid(const sw_held_value *value, int64_t rank, sw_part_grid *grid,
+                  int32_t *coordinates);
+
 /* sw_part_fill fills a device's part of an input; sw_part_filled also allocates the tensor.
  * `padding` is the number that the padding holds. */
 sw_status sw_part_fill(const sw_parts *parts, uint32_t input, int64_t device, const sw_fill *fill,

@@ -64,9 +64,9 @@ void sw_arrays_free(sw_arrays *arrays);
 /* Return whether an input's value outlasts a step, so that a checkpoint has it: it is state, or it
  * is no data. */
 bool sw_checkpoint_keeps(const sw_program *program, const sw_sidecar *sidecar, uint32_t input);
-/* Read a checkpoint and check that its names, types and shapes are those of the state, no more and
- * no less; initial values may be of some of it only. O(inputs, and parts). */
-sw_status sw_checkpoint_open(const char *path, const sw_plan *plan, const sw_sidecar *sidecar,
+/* Read a checkpoint and check that its names, types and shapes are those of the state of the serial
+ * program, no more and no less; initial values may be of some of it only. O(inputs, and parts). */
+sw_status sw_checkpoint_open(const char *path, const sw_program *serial, const sw_sidecar *sidecar,
                              sw_checkpoint *checkpoint, sw_error *err);
 
 /* Write an opened checkpoint into `folder` as the plan's ranks would, one rank after the other. */

@@ -15,7 +15,8 @@ sw_status sw_run_verify_stages(const sw_pipelined *plan, const sw_sidecar *sidec
                                sw_verify_result *result, sw_error *err);
 
 /* Train; collective over the transport's ranks, as sw_run_train is. SW_ERR_INPUT for what plans with
- * stages can't do: checkpoints, pace, traces. */
+ * stages can't do: pace, traces, a second program. A checkpoint has the file of each rank, with the
+ * parts of the values that its stage makes, and is read under any plan. */
 sw_status sw_run_train_stages(const sw_pipelined *plan, const sw_sidecar *sidecar,
                               const sw_data *data, sw_transport *transport,
                               const sw_run_options *options, sw_run_result *result, sw_error *err);

@@ -70,6 +70,8 @@ static sw_status run_piece(stage_rank *x, const sw_piece_program *piece, sw_inte
 		return sw_fail(err, SW_ERR_INTERNAL, "stage %d: input %u of a piece is not there",
 		               x->stage, i);
 	}
+	if (x->nan_check)
+		sw_nan_check_program(x->nan_check, piece->local);
 	sw_status status =
 		sw_interpret(with, inputs, what->n_inputs, outputs, what->n_results, err);
 	free(inputs);
@@ -249,6 +251,8 @@ sw_status stage_rank_step(stage_rank *x, sw_error *err)
 	x->waited_s = 0;
 	for (size_t i = 0; i < x->programs->events.len && status == SW_OK; i++) {
 		sw_stage_event event = x->programs->events.data[i];
+		if (x->nan_check) /* all ranks count events alike, and an event has fewer ops */
+			x->nan_check->order = (int64_t)(i + 1) << 32;
 		if (!ended && is_behind_loop(event)) {
 			end_loop(x);
 			ended = true;
@@ -314,6 +318,13 @@ static sw_status make_room(stage_rank *x, sw_id value, sw_error *err)
 	return status;
 }
 
+sw_status stage_rank_make(stage_rank *x, uint32_t input, sw_tensor *tensor, sw_error *err)
+{
+	sw_status status = make_room(x, x->programs->inputs[input], err);
+	*tensor = x->entry[x->programs->inputs[input]];
+	return status;
+}
+
 sw_status stage_rank_fill(stage_rank *x, uint32_t input, const sw_fill *fill, uint64_t seed,
                           sw_error *err)
 {
@@ -350,6 +361,10 @@ static sw_status init_piece(stage_rank *x, const sw_piece_program *piece, int bl
 	                                .finish = sw_transport_finish,
 	                                .drain = sw_transport_drain,
 	                                .collective_context = x->transport};
+	if (x->nan_check) {
+		options.observe = sw_nan_check_op;
+		options.observe_context = x->nan_check;
+	}
 	return piece->local ? sw_interpreter_new(piece->local, &options, interpreter, err) : SW_OK;
 }
 
@@ -387,13 +402,14 @@ static sw_status init_transfers(stage_rank *x, sw_error *err)
 }
 
 sw_status stage_rank_init(stage_rank *x, const sw_stage_programs *programs, sw_transport *transport,
-                          int blas_threads, sw_error *err)
+                          int blas_threads, sw_nan_check *nan_check, sw_error *err)
 {
 	int64_t n = programs->plan->slice->n_devices;
 	*x = (stage_rank){.programs = programs,
 	                  .transport = transport,
 	                  .stage = (int32_t)(transport->rank / n),
 	                  .device = transport->rank % n,
+	                  .nan_check = nan_check,
 	                  .dead = -1};
 	sw_arena_init(&x->arena);
 	x->input_dims = SW_NEW_N(&x->arena, int64_t *, n_values(x) + 1);

@@ -6,6 +6,7 @@
 #define SW_RUN_STAGE_RUN_H
 
 #include "pipelined/stage_programs.h"
+#include "run/nan_check.h"
 #include "run/ranks.h"
 #include "run/reshard_parts.h"
 
@@ -25,6 +26,8 @@ typedef struct stage_rank {
 	 * what each pass carries; and of each microbatch, what passes made. */
 	sw_tensor *entry, *carried[STAGE_PASSES], **sent;
 	double waited_s; /* in transfers, of this step */
+	/* Looks at all that is made, if the rank was made with it; NULL: nothing does. */
+	sw_nan_check *nan_check;
 	/* The microbatch that is dropped before the next pass, but for what its weight gradients
 	 * read, if they are to come; -1: none. */
 	int32_t dead;
@@ -34,11 +37,14 @@ typedef struct stage_rank {
 	int64_t **transfer_dims;  /* [transfers]: of the part that it gets */
 } stage_rank;
 
+/* nan_check: borrowed; NULL: nothing looks for NaN. */
 sw_status stage_rank_init(stage_rank *x, const sw_stage_programs *programs, sw_transport *transport,
-                          int blas_threads, sw_error *err);
+                          int blas_threads, sw_nan_check *nan_check, sw_error *err);
 void stage_rank_clear(stage_rank *x);
 /* Does this stage have the input of the step? */
 bool stage_rank_has_input(const stage_rank *x, uint32_t input);
+/* Make room for this rank's part of an input, which the caller writes. */
+sw_status stage_rank_make(stage_rank *x, uint32_t input, sw_tensor *tensor, sw_error *err);
 /* Fill its part of an input. */
 sw_status stage_rank_fill(stage_rank *x, uint32_t input, const sw_fill *fill, uint64_t seed,
                           sw_error *err);

@@ -57,7 +57,7 @@ static sw_status check_kept(const trainer *t, sw_error *err)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "a paced run computes nothing, so that there is nothing to "
 		               "evaluate: leave --eval or --pace out");
-	return options->save ? sw_checkpoint_check(&t->parts, t->sidecar, err) : SW_OK;
+	return options->save ? sw_saving_check(&t->saving, err) : SW_OK;
 }
 
 static sw_status check_tokens(const trainer *t, sw_error *err)
@@ -82,13 +82,14 @@ static sw_status make_input(trainer *t, uint32_t input, int64_t step, sw_tensor 
 	sw_status status = sw_interpreter_input(t->interpreter, input, tensor, err);
 	if (status || t->options->paced)
 		return status;
+	sw_held_value value = sw_held_part(&t->parts, input);
 	if (t->options->start && t->options->start->values[input]) {
-		sw_checkpoint_cut(t->options->start, &t->parts, input, t->transport->rank, tensor,
+		sw_checkpoint_cut(t->options->start, &value, t->transport->rank, tensor,
 		                  &t->loaded_bytes);
 		return SW_OK;
 	}
 	if (sw_arrays_has(t->options->arrays, input))
-		return sw_arrays_fill(t->options->arrays, &t->parts, input, t->transport->rank,
+		return sw_arrays_fill(t->options->arrays, &value, t->transport->rank,
 		                      t->options->seed, step, tensor, err);
 	uint64_t seed = info->role == SW_ROLE_DATA ? data_seed(t, step) : t->options->seed;
 	if (info->role != SW_ROLE_DATA || !sw_token_batch_has(&t->tokens, input))
@@ -149,7 +150,9 @@ static sw_status run_step(trainer *t, int64_t step, sw_error *err)
 		return status;
 	}
 	release_state(t);
-	sw_nan_check_begin(&t->nan_check, t->parts.local);
+	sw_nan_check_begin(&t->nan_check);
+	if (t->options->check_nan)
+		sw_nan_check_program(&t->nan_check, t->parts.local);
 	status = sw_interpret(t->interpreter, t->inputs, t->parts.n_inputs, t->outputs,
 	                      t->parts.n_outputs, err);
 	/* sw_interpret took the references */
@@ -172,19 +175,20 @@ static sw_status run_step(trainer *t, int64_t step, sw_error *err)
 	                    (int64_t)sw_interpreter_peak_bytes(t->interpreter)};
 	if (t->transport->rank == 0 && t->options->on_step)
 		t->options->on_step(t->options->context, &done);
-	return t->options->check_nan ? sw_nan_check_end(&t->nan_check, &t->parts, t->sidecar,
-	                                                t->transport, step + 1, &t->nan_seen, err)
-	                             : SW_OK;
+	if (!t->options->check_nan)
+		return SW_OK;
+	sw_nan_check_name_input(&t->nan_check, &t->parts, t->sidecar);
+	return sw_nan_check_end(&t->nan_check, t->transport, step + 1, &t->nan_seen, err);
 }
 
-/* Find out whether any rank is to stop. */
-static sw_status agree_on_stop(const trainer *t, bool *stop, sw_error *err)
+sw_status trainer_agree_on_stop(const sw_run_options *options, sw_transport *transport, bool *stop,
+                                sw_error *err)
 {
-	if (!t->options->stop)
+	if (!options->stop)
 		return SW_OK;
 	sw_error note = {0};
-	sw_status status = atomic_load(t->options->stop) ? sw_fail(&note, SW_NO, "stop") : SW_OK;
-	status = t->transport->ops->agree(t->transport, status, &note);
+	sw_status status = atomic_load(options->stop) ? sw_fail(&note, SW_NO, "stop") : SW_OK;
+	status = transport->ops->agree(transport, status, &note);
 	*stop = status == SW_NO;
 	if (status == SW_OK || status == SW_NO)
 		return SW_OK;
@@ -194,9 +198,8 @@ static sw_status agree_on_stop(const trainer *t, bool *stop, sw_error *err)
 
 static sw_status save(trainer *t, int64_t step, sw_error *err)
 {
-	sw_checkpoint_about about = {step, t->options->seed, t->plan_hash, t->data_hash};
-	SW_TRY(sw_checkpoint_save(&t->parts, t->sidecar, t->transport, t->carried, &about,
-	                          &t->folder, err));
+	t->saving.about.step = step;
+	SW_TRY(sw_checkpoint_save(&t->saving, t->transport, t->carried, &t->folder, err));
 	t->saved_step = step;
 	return SW_OK;
 }
@@ -232,7 +235,7 @@ static sw_status run_steps(trainer *t, int64_t *done, sw_error *err)
 		status = run_step(t, first + *done, err);
 		if (status == SW_OK) {
 			++*done;
-			status = agree_on_stop(t, &stop, err);
+			status = trainer_agree_on_stop(options, t->transport, &stop, err);
 			stop = stop || t->nan_seen.message[0];
 		}
 		if (status == SW_OK)
@@ -253,18 +256,15 @@ int trainer_threads(const sw_run_options *options, int32_t ranks)
 	return options->blas_threads ? options->blas_threads : SW_MAX(sw_cpu_count() / ranks, 1);
 }
 
-static sw_status open_folder(trainer *t, sw_error *err)
+sw_status trainer_open_folder(const sw_run_options *options, sw_transport *transport,
+                              sw_checkpoint_folder *folder, sw_error *err)
 {
-	const sw_run_options *options = t->options;
-	sw_transport *transport = t->transport;
-	t->folder = (sw_checkpoint_folder){.path = options->save, .lock = -1};
+	*folder = (sw_checkpoint_folder){.path = options->save, .lock = -1};
 	if (!options->save)
 		return SW_OK;
-	t->plan_hash = sw_program_hash(t->parts.local);
-	t->data_hash = trainer_hash_data(t->data, t->options->arrays);
 	sw_status status = SW_OK;
 	if (transport->rank == 0)
-		status = sw_folder_open(&t->folder, options->save, options->save_keep, err);
+		status = sw_folder_open(folder, options->save, options->save_keep, err);
 	return transport->ops->agree(transport, status, err);
 }
 
@@ -281,7 +281,7 @@ static sw_status prepare(trainer *t, sw_error *err)
 	t->transport->paced = t->options->paced;
 	if (t->options->paced) /* a waiting thread should not wait for a core as well */
 		sw_thread_run_briefly();
-	status = open_folder(t, err);
+	status = trainer_open_folder(t->options, t->transport, &t->folder, err);
 	if (status)
 		return status;
 	t->placement = t->options->check_nan ? NULL : sw_placement_new(t->parts.local);
@@ -325,6 +325,13 @@ static void allocate(trainer *t)
 	t->inputs = sw_alloc(n_inputs * sizeof(*t->inputs));
 	t->outputs = sw_alloc(n_outputs * sizeof(*t->outputs));
 	sw_token_batch_init(&t->tokens, t->data, &t->parts, t->sidecar);
+	if (!t->options->save)
+		return;
+	t->saving.n_ranks = t->transport->size;
+	t->saving.about =
+		(sw_checkpoint_about){0, t->options->seed, sw_program_hash(t->parts.local),
+	                              trainer_hash_data(t->data, t->options->arrays)};
+	sw_saving_add_parts(&t->saving, &t->parts, t->sidecar);
 }
 
 static void clear(trainer *t)
@@ -333,6 +340,8 @@ static void clear(trainer *t)
 	sw_tensors_drop(t->inputs, t->parts.n_inputs);
 	sw_tensors_drop(t->outputs, t->parts.n_outputs);
 	sw_folder_close(&t->folder);
+	sw_nan_check_clear(&t->nan_check);
+	sw_saving_clear(&t->saving);
 	sw_interpreter_free(t->interpreter);
 	sw_placement_free(t->placement);
 	sw_record_clear(&t->record);

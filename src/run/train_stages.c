@@ -16,6 +16,12 @@ typedef struct stage_trainer {
 	const sw_run_options *options;
 	int32_t loss;    /* index of the output, -1: none */
 	int32_t *tokens; /* the whole batch; NULL: no token input, or no data */
+	sw_nan_check nan_check;
+	sw_error nan_seen;
+	sw_saving saving; /* if the run saves */
+	sw_checkpoint_folder folder;
+	int64_t saved_step;   /* the last; -1: none */
+	int64_t loaded_bytes; /* copied from a checkpoint */
 	int64_t nan_from;
 	SW_VEC(double) losses, seconds, waits;
 } stage_trainer;
@@ -27,31 +33,120 @@ static sw_shape input_shape(const stage_trainer *t, uint32_t input)
 	return sw_value_shape(t->programs->plan->looped, t->programs->inputs[input]);
 }
 
-static sw_status make_input(stage_trainer *t, uint32_t input, int64_t step, sw_error *err)
+/* Does a stage hold the input, and how? */
+static bool find_held(const stage_trainer *t, int32_t stage, uint32_t input, sw_held_value *held)
 {
-	const sw_input_info *info = &t->sidecar->inputs[input];
-	bool is_data = info->role == SW_ROLE_DATA;
-	if (!stage_rank_has_input(&t->rank, input))
-		return SW_OK;
-	if (!is_data || !t->tokens || (int32_t)input != t->sidecar->tokens_input)
-		return stage_rank_fill(&t->rank, input, &info->init,
-		                       is_data ? sw_hash_u64(t->options->seed, (uint64_t)step + 1)
-		                               : t->options->seed,
-		                       err);
+	const sw_pipelined *plan = t->programs->plan;
+	const sw_layout *layout = t->programs->layouts[stage][t->programs->inputs[input]];
+	*held = (sw_held_value){.input = input,
+	                        .shape = input_shape(t, input),
+	                        .atoms = &plan->slice->atoms,
+	                        .layout = layout,
+	                        .first = stage * plan->slice->n_devices};
+	return layout != NULL;
+}
+
+static sw_status make_tokens(stage_trainer *t, int64_t step, sw_error *err)
+{
+	uint32_t input = (uint32_t)t->sidecar->tokens_input;
 	sw_shape shape = input_shape(t, input);
 	sw_data_batch(t->data, t->options->seed, step, shape.dims[0], shape.dims[1], t->tokens);
 	return stage_rank_give(&t->rank, input, t->tokens, err);
 }
 
-/* Data is made in each step, everything else once. */
-static sw_status make_inputs(stage_trainer *t, int64_t step, sw_error *err)
+static sw_status make_input(stage_trainer *t, uint32_t input, int64_t step, sw_error *err)
 {
+	const sw_input_info *info = &t->sidecar->inputs[input];
+	const sw_checkpoint *start = t->options->start;
+	bool is_data = info->role == SW_ROLE_DATA, saved = start && start->values[input];
+	sw_held_value held;
+	sw_tensor tensor;
+	if (!find_held(t, t->rank.stage, input, &held))
+		return SW_OK;
+	if (saved || sw_arrays_has(t->options->arrays, input))
+		SW_TRY(stage_rank_make(&t->rank, input, &tensor, err));
+	if (saved) {
+		sw_checkpoint_cut(start, &held, t->transport->rank, &tensor, &t->loaded_bytes);
+		return SW_OK;
+	}
+	if (sw_arrays_has(t->options->arrays, input))
+		return sw_arrays_fill(t->options->arrays, &held, t->transport->rank,
+		                      t->options->seed, step, &tensor, err);
+	if (is_data && t->tokens && (int32_t)input == t->sidecar->tokens_input)
+		return make_tokens(t, step, err);
+	return stage_rank_fill(&t->rank, input, &info->init,
+	                       is_data ? sw_hash_u64(t->options->seed, (uint64_t)step + 1)
+	                               : t->options->seed,
+	                       err);
+}
+
+/* Make the inputs that outlast a step, once, or the others, for each step. */
+static sw_status make_inputs(stage_trainer *t, bool kept, int64_t step, sw_error *err)
+{
+	const sw_program *program = t->programs->plan->looped;
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; i < t->programs->n_inputs && status == SW_OK; i++)
-		if (step == 0 || t->sidecar->inputs[i].role == SW_ROLE_DATA)
+		if (sw_checkpoint_keeps(program, t->sidecar, i) == kept)
 			status = make_input(t, i, step, err);
 	return status;
 }
+
+/* ---- what is kept ------------------------------------------------------------------------ */
+
+/* The stage that makes the new value of an input saves it; of values that stay the first that has
+ * them. All stages that read a value have it anew when a step ends. */
+static bool find_saved(const stage_trainer *t, uint32_t input, sw_held_value *held)
+{
+	const sw_program *program = t->programs->plan->looped;
+	for (size_t i = 0; i < program->aliases.len; i++)
+		if (program->aliases.data[i].input == input &&
+		    find_held(t, sw_stage_of_output(t->programs, program->aliases.data[i].output),
+		              input, held))
+			return true;
+	for (int32_t stage = 0; stage < t->programs->plan->n_stages; stage++)
+		if (find_held(t, stage, input, held))
+			return true;
+	return false;
+}
+
+static sw_status prepare_saving(stage_trainer *t, sw_error *err)
+{
+	const sw_program *program = t->programs->plan->looped;
+	if (!t->options->save)
+		return SW_OK;
+	t->saving.n_ranks = t->transport->size;
+	t->saving.about = (sw_checkpoint_about){
+		0, t->options->seed,
+		sw_hash_u64(sw_program_hash(program), (uint64_t)t->programs->plan->n_stages),
+		trainer_hash_data(t->data, t->options->arrays)};
+	for (uint32_t i = 0; i < t->programs->n_inputs; i++) {
+		sw_held_value held;
+		if (!sw_checkpoint_keeps(program, t->sidecar, i))
+			continue;
+		if (!find_saved(t, i, &held))
+			return sw_fail(err, SW_ERR_INPUT,
+			               "the state can't be saved: no stage has input '%s'",
+			               t->sidecar->inputs[i].name);
+		sw_saving_add(&t->saving, &held, t->sidecar->inputs[i].name);
+	}
+	return sw_saving_check(&t->saving, err);
+}
+
+static sw_status save(stage_trainer *t, int64_t step, sw_error *err)
+{
+	uint32_t n = t->programs->n_inputs;
+	sw_tensor *carried = sw_alloc((n + 1) * sizeof(*carried));
+	for (uint32_t i = 0; i < n; i++)
+		carried[i] = t->rank.entry[t->programs->inputs[i]];
+	t->saving.about.step = step;
+	sw_status status = sw_checkpoint_save(&t->saving, t->transport, carried, &t->folder, err);
+	free(carried);
+	if (status == SW_OK)
+		t->saved_step = step;
+	return status;
+}
+
+/* ---- a step ------------------------------------------------------------------------------ */
 
 /* The stage that has the loss tells all. */
 static sw_status share_loss(const stage_trainer *t, double *loss, sw_error *err)
@@ -68,10 +163,21 @@ static sw_status share_loss(const stage_trainer *t, double *loss, sw_error *err)
 		loss, sizeof(*loss), err);
 }
 
+/* What the step begins with may have NaN already. */
+static void check_inputs(stage_trainer *t)
+{
+	sw_nan_check_begin(&t->nan_check);
+	for (uint32_t i = 0; i < t->programs->n_inputs; i++)
+		sw_nan_check_input(&t->nan_check, t->sidecar->inputs[i].name,
+		                   t->rank.entry[t->programs->inputs[i]]);
+}
+
 static sw_status run_step(stage_trainer *t, int64_t step, sw_error *err)
 {
 	double begin = sw_now_s(), loss, before = t->transport->traffic.seconds;
-	sw_status status = make_inputs(t, step, err);
+	sw_status status = make_inputs(t, false, step, err);
+	if (status == SW_OK && t->options->check_nan)
+		check_inputs(t);
 	if (status == SW_OK)
 		status = stage_rank_step(&t->rank, err);
 	double waited = t->rank.waited_s + t->transport->traffic.seconds - before;
@@ -91,21 +197,33 @@ static sw_status run_step(stage_trainer *t, int64_t step, sw_error *err)
 	sw_run_step done = {.step = step, .loss = loss, .seconds = seconds};
 	if (t->transport->rank == 0 && t->options->on_step)
 		t->options->on_step(t->options->context, &done);
-	return SW_OK;
+	return t->options->check_nan
+	               ? sw_nan_check_end(&t->nan_check, t->transport, step + 1, &t->nan_seen, err)
+	               : SW_OK;
 }
 
-static sw_status agree_on_stop(const stage_trainer *t, bool *stop, sw_error *err)
+static sw_status run_steps(stage_trainer *t, int64_t *done, sw_error *err)
 {
-	if (!t->options->stop)
-		return SW_OK;
-	sw_error note = {0};
-	sw_status status = atomic_load(t->options->stop) ? sw_fail(&note, SW_NO, "stop") : SW_OK;
-	status = t->transport->ops->agree(t->transport, status, &note);
-	*stop = status == SW_NO;
-	if (status == SW_OK || status == SW_NO)
-		return SW_OK;
-	*err = note;
-	return status;
+	const sw_run_options *options = t->options;
+	int64_t first = options->start ? options->start->step : 0;
+	sw_status status = SW_OK;
+	bool stop = false;
+	for (*done = 0; *done < options->steps && !stop && status == SW_OK;) {
+		status = run_step(t, first + *done, err);
+		if (status == SW_OK) {
+			++*done;
+			status = trainer_agree_on_stop(options, t->transport, &stop, err);
+			stop = stop || t->nan_seen.message[0];
+		}
+		bool turn = options->save && options->save_every &&
+		            (first + *done) % options->save_every == 0 && !stop &&
+		            *done < options->steps;
+		if (status == SW_OK && turn)
+			status = save(t, first + *done, err);
+	}
+	return status == SW_OK && options->save && !t->nan_seen.message[0]
+	               ? save(t, first + *done, err)
+	               : status;
 }
 
 /* ---- the result -------------------------------------------------------------------------- */
@@ -128,16 +246,19 @@ static sw_status report(stage_trainer *t, int64_t done, sw_run_result *result, s
 	double step_s = median_step(t->seconds.data, done),
 	       waits_s = median_step(t->waits.data, done);
 	double mine[2] = {step_s - waits_s, waits_s}, sum[2];
-	int64_t sent[2] = {tr->traffic.payload_bytes, tr->traffic.wire_bytes}, most[2];
+	int64_t sent[3] = {tr->traffic.payload_bytes, tr->traffic.wire_bytes, t->loaded_bytes},
+		most[3];
 	sw_status status = tr->ops->all_reduce(tr, tr->everyone, tr->size, SW_MONOID_SUM, SW_F64,
 	                                       mine, sum, 2, err);
 	if (status == SW_OK)
 		status = tr->ops->all_reduce(tr, tr->everyone, tr->size, SW_MONOID_MAX, SW_S64,
-		                             sent, most, 2, err);
+		                             sent, most, 3, err);
 	if (status)
 		return status;
 	*result = (sw_run_result){.steps = done,
-	                          .saved_step = -1,
+	                          .saved_step = t->saved_step,
+	                          .loaded_bytes = most[2],
+	                          .nan_seen = t->nan_seen,
 	                          .losses = t->losses.data,
 	                          .nan_from = t->nan_from,
 	                          .step_time_s = step_s,
@@ -168,11 +289,9 @@ static sw_status check_options(const sw_pipelined *plan, const sw_run_options *o
 			"the plan is for %lld devices and there are %d ranks: start %lld, or "
 			"plan for %d",
 			(long long)devices, ranks, (long long)devices, ranks);
-	if (options->start || options->save || options->paced || options->trace ||
-	    options->arrays || options->check_nan)
+	if (options->paced || options->trace || options->eval)
 		return sw_fail(err, SW_ERR_INPUT,
-		               "a plan with stages runs without --load, --save, --pace, --trace, "
-		               "--check-nan and --data NAME=FILE");
+		               "a plan with stages runs without --pace, --trace and --eval");
 	return SW_OK;
 }
 
@@ -199,27 +318,33 @@ static sw_status train(const sw_stage_programs *programs, const sw_sidecar *side
 	                   .data = data,
 	                   .transport = transport,
 	                   .options = options,
-	                   .loss = trainer_find_loss(programs->plan->looped, sidecar)};
+	                   .loss = trainer_find_loss(programs->plan->looped, sidecar),
+	                   .saved_step = -1,
+	                   .folder = {.lock = -1}};
 	int64_t done = 0;
-	bool stop = false;
 	transport->traffic = (sw_traffic){0};
 	sw_status status = check_tokens(&t, err);
 	if (status == SW_OK)
+		status = prepare_saving(&t, err);
+	if (status == SW_OK)
+		status = trainer_open_folder(options, transport, &t.folder, err);
+	if (status == SW_OK)
 		status = stage_rank_init(&t.rank, programs, transport,
-		                         trainer_threads(options, transport->neighbours), err);
+		                         trainer_threads(options, transport->neighbours),
+		                         options->check_nan ? &t.nan_check : NULL, err);
 	if (status == SW_OK && data)
 		t.tokens = sw_alloc(
 			(size_t)sw_shape_bytes(input_shape(&t, (uint32_t)sidecar->tokens_input)));
-	while (done < options->steps && !stop && status == SW_OK) {
-		status = run_step(&t, done, err);
-		if (status == SW_OK) {
-			done++;
-			status = agree_on_stop(&t, &stop, err);
-		}
-	}
+	if (status == SW_OK)
+		status = make_inputs(&t, true, 0, err);
+	if (status == SW_OK)
+		status = run_steps(&t, &done, err);
 	if (status == SW_OK)
 		status = report(&t, done, result, err);
 	stage_rank_clear(&t.rank);
+	sw_folder_close(&t.folder);
+	sw_nan_check_clear(&t.nan_check);
+	sw_saving_clear(&t.saving);
 	free(t.tokens);
 	sw_vec_clear(&t.losses);
 	sw_vec_clear(&t.seconds);

@@ -34,9 +34,9 @@ typedef struct trainer {
 	sw_nan_check nan_check;
 	sw_error nan_seen;
 	sw_checkpoint_folder folder;
-	uint64_t plan_hash, data_hash; /* if the run saves */
-	int64_t saved_step;            /* the last; -1: none */
-	int64_t loaded_bytes;          /* copied from a checkpoint */
+	sw_saving saving;     /* if the run saves */
+	int64_t saved_step;   /* the last; -1: none */
+	int64_t loaded_bytes; /* copied from a checkpoint */
 	int64_t nan_from; /* the step, from 1, since which the loss is NaN; 0: it is a number */
 	SW_VEC(double) losses, seconds, waits; /* per step */
 	SW_VEC(sw_record_cores) cores;
@@ -54,6 +54,12 @@ uint64_t trainer_hash_data(const sw_data *data, const sw_arrays *arrays);
 sw_status trainer_check_same(const sw_program *scheduled, const sw_sidecar *sidecar,
                              const sw_data *data, const sw_run_options *options,
                              sw_transport *transport, sw_error *err);
+/* Open the folder of --save on rank 0; collective. Close it in any case. */
+sw_status trainer_open_folder(const sw_run_options *options, sw_transport *transport,
+                              sw_checkpoint_folder *folder, sw_error *err);
+/* Find out whether any rank is to stop; collective. */
+sw_status trainer_agree_on_stop(const sw_run_options *options, sw_transport *transport, bool *stop,
+                                sw_error *err);
 /* Give the result after `done` steps; collective. The losses move into it. */
 sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_error *err);
 
