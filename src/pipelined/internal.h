@@ -16,6 +16,12 @@ const sw_stage_part *sw_stage_parts_of(const sw_program *scheduled, const sw_map
 /* Return the loop over microbatches; SW_NO_ID: there is none. */
 sw_id sw_stage_loop_of(const sw_program *program);
 
+/* Set the bytes of the times, whose peak_bytes are known, from the scheduled program of one device
+ * and the parts of its ops. O(values + ops), and a packing of its buffers. */
+void sw_stage_find_bytes(const sw_stage_step *step, const sw_stages *stages,
+                         const sw_program *scheduled, const sw_stage_part *part,
+                         sw_stage_times *times);
+
 /* Set the seconds of a microbatch between this stage and the next. */
 sw_status sw_stage_transfers(sw_pipelined *plan, int32_t stage, sw_error *err);
 

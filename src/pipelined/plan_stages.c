@@ -122,6 +122,27 @@ static sw_status write_steps(sw_pipelined *p, const sw_sidecar *whole, sw_error 
 	return status;
 }
 
+static int64_t port_bytes(const sw_pipelined *p, const sw_stage_port *ports, uint32_t n)
+{
+	int64_t bytes = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (ports[i].kind == SW_PORT_MICROBATCHES)
+			bytes += sw_shape_bytes(sw_value_shape(p->looped, ports[i].value));
+	return bytes;
+}
+
+/* What the program of a stage may take of each device: beside its memory (0: what the cluster file
+ * says) what crosses of other microbatches, which the stage does not hold, but its program does, at
+ * least once and evenly divided. */
+static int64_t program_memory(const sw_pipelined *p, int32_t stage, int64_t memory_bytes)
+{
+	const sw_stage_step *step = &p->stages[stage].step;
+	int64_t memory = memory_bytes ? memory_bytes : sw_cost_memory_bytes(&p->slice->device),
+		crossing = port_bytes(p, step->inputs, step->n_inputs) +
+	                   port_bytes(p, step->results, step->n_results);
+	return memory + crossing * (p->microbatches - 1) / p->slice->n_devices;
+}
+
 static sw_status plan_stage(sw_pipelined *p, sw_stage_store *store, int32_t stage,
                             int64_t memory_bytes, sw_error *err)
 {
@@ -134,8 +155,7 @@ static sw_status plan_stage(sw_pipelined *p, sw_stage_store *store, int32_t stag
 		s->chosen = p->stages[s->like].chosen;
 		return SW_OK;
 	}
-	sw_status status =
-		sw_stage_store_plan(store, &s->step, &s->sidecar, &how, &planned, err);
+	sw_status status = sw_stage_store_plan(store, &s->step, &s->sidecar, &how, &planned, err);
 	if (status)
 		return in_words(err, status, "stage %d", stage);
 	s->plan = planned->plan;
@@ -148,7 +168,8 @@ static sw_status plan_stage(sw_pipelined *p, sw_stage_store *store, int32_t stag
 sw_status sw_pipelined_plan_stage(sw_pipelined *p, sw_stage_store *store, int32_t stage,
                                   int64_t memory_bytes, sw_error *err)
 {
-	return plan_stage(p, store, p->stages[stage].like, memory_bytes, err);
+	int32_t like = p->stages[stage].like;
+	return plan_stage(p, store, like, program_memory(p, like, memory_bytes), err);
 }
 
 /* Give up where a stage alone takes no less than a plan that is known. */
@@ -157,7 +178,7 @@ static sw_status plan_stages(sw_pipelined *p, sw_stage_store *store, int64_t mem
 {
 	sw_status status = SW_OK;
 	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++) {
-		status = plan_stage(p, store, i, memory_bytes, err);
+		status = plan_stage(p, store, i, program_memory(p, i, memory_bytes), err);
 		if (status == SW_OK && p->stages[i].times.step_s >= known_s)
 			status = sw_fail(err, SW_NO, "stage %d of %d alone takes %.3g s", i,
 			                 p->n_stages, p->stages[i].times.step_s);
@@ -171,15 +192,20 @@ static sw_status plan_stages(sw_pipelined *p, sw_stage_store *store, int64_t mem
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-/* Bytes that a stage, or one like it, needs beyond the peak of its plan: for further microbatches
- * in flight. */
+/* What a stage holds with one microbatch in flight. */
+static int64_t own_bytes(const sw_pipelined *p, int32_t stage)
+{
+	return p->stages[stage].times.fixed_bytes + p->stages[stage].times.activation_bytes;
+}
+
+/* Bytes that a stage, or one like it, needs beyond that: for further microbatches in flight. */
 static int64_t most_beyond(const sw_pipelined *p, int32_t stage)
 {
 	double most = 0;
 	for (int32_t i = stage; i < p->n_stages; i++)
 		if (p->stages[i].like == stage)
-			most = SW_MAX(most, p->played.ranks[i].peak_bytes -
-			                            (double)p->stages[i].times.peak_bytes);
+			most = SW_MAX(most,
+			              p->played.ranks[i].peak_bytes - (double)own_bytes(p, i));
 	return (int64_t)most;
 }
 
@@ -192,9 +218,10 @@ static sw_status shrink_stages(sw_pipelined *p, sw_stage_store *store, int64_t m
 	*changed = false;
 	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++) {
 		int64_t beyond = most_beyond(p, i), left = memory_bytes - beyond;
-		if (p->stages[i].like != i || left <= 0 ||
-		    p->stages[i].times.peak_bytes + beyond <= memory_bytes)
+		if (p->stages[i].like != i || left <= 0 || own_bytes(p, i) + beyond <= memory_bytes)
 			continue;
+		/* The program holds what crosses of others as well. */
+		left += p->stages[i].times.peak_bytes - own_bytes(p, i);
 		status = plan_stage(p, store, i, left, err);
 		*changed |= status == SW_OK;
 		status = status == SW_NO ? SW_OK : status;
@@ -258,8 +285,7 @@ static sw_status cut_program(sw_pipelined *p, sw_stage_store *store, const doubl
 	double *fused_s = NULL;
 	int32_t *cuts = SW_NEW_N(&p->arena, int32_t, p->n_stages);
 	p->canonical = sw_stage_store_canonical(store);
-	sw_status status =
-		sw_stage_store_looped(store, p->microbatches, p->remat, &p->looped, err);
+	sw_status status = sw_stage_store_looped(store, p->microbatches, p->remat, &p->looped, err);
 	if (status == SW_OK && !op_s) {
 		fused_s = sw_alloc(sizeof(double) * (p->looped->ops.len + 1));
 		sw_fused_seconds(p->cluster, p->looped, p->slice->n_devices, fused_s);
@@ -306,8 +332,7 @@ sw_status sw_pipelined_plan(sw_pipelined *p, sw_stage_store *store,
                             sw_error *err)
 {
 	*least_s = 0;
-	sw_status status =
-		plan_stages(p, store, options->plan.memory_bytes, known_s, least_s, err);
+	sw_status status = plan_stages(p, store, options->plan.memory_bytes, known_s, least_s, err);
 	return status ? status : play_stages(p, store, options, err);
 }
 

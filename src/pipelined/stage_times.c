@@ -1,4 +1,4 @@
-/* The seconds and bytes of a stage, from the play of its plan. */
+/* The seconds of a stage, from the play of its plan. */
 #include <string.h>
 
 #include "pipelined/internal.h"
@@ -12,8 +12,8 @@ typedef struct times_finder {
 	sw_id loop;
 	sw_arena arena;
 	sw_stage_times *out;
-	double *op_s;     /* per op of the step's program; or NULL */
-	sw_map step_ops;  /* their numbers, by name */
+	double *op_s;    /* per op of the step's program; or NULL */
+	sw_map step_ops; /* their numbers, by name */
 } times_finder;
 
 /* ---- seconds ----------------------------------------------------------------------------- */
@@ -99,80 +99,6 @@ static sw_status play_step(times_finder *t, sw_error *err)
 	return SW_OK;
 }
 
-/* ---- bytes ------------------------------------------------------------------------------- */
-
-/* The value of which this one is another view. */
-static sw_id root_of(const sw_program *p, sw_id value)
-{
-	const sw_op *op = sw_op_at(p, p->values.data[value].op);
-	while (op->opcode == SW_OP_RESHAPE || op->opcode == SW_OP_BITCAST) {
-		value = op->operands[0];
-		op = sw_op_at(p, p->values.data[value].op);
-	}
-	return value;
-}
-
-static bool is_backward(sw_stage_part part)
-{
-	return part == SW_STAGE_INPUT_GRADIENT || part == SW_STAGE_WEIGHT_GRADIENT;
-}
-
-/* What forward ops of the loop compute and backward ones read. */
-static int64_t held_bytes(const times_finder *t)
-{
-	const sw_program *p = t->scheduled;
-	const sw_op *loop = sw_op_at(p, t->loop);
-	const sw_computation *body = &p->computations.data[loop->called[1]];
-	bool *held = sw_alloc(p->values.len + 1);
-	int64_t bytes = 0;
-	for (size_t i = 0; i < body->ops.len; i++) {
-		const sw_op *op = sw_op_at(p, body->ops.data[i]);
-		for (uint32_t k = 0; k < op->n_operands && is_backward(t->part[body->ops.data[i]]);
-		     k++) {
-			sw_id value = root_of(p, op->operands[k]);
-			const sw_op *maker = sw_op_at(p, p->values.data[value].op);
-			bool forward = t->part[p->values.data[value].op] == SW_STAGE_FORWARD;
-			if (!forward || maker->opcode == SW_OP_PARAMETER || held[value])
-				continue;
-			held[value] = true;
-			bytes += sw_shape_bytes(sw_value_shape(p, value));
-		}
-	}
-	free(held);
-	return bytes;
-}
-
-/* What the stage's program holds of what crosses, for all microbatches. */
-static int64_t crossing_bytes(times_finder *t)
-{
-	const sw_plan *plan = t->plan;
-	const sw_program *p = plan->program;
-	const sw_atoms *atoms = &plan->cluster->atoms;
-	const sw_id *inputs;
-	int64_t bytes = 0;
-	sw_program_inputs(p, p->entry, &t->arena, &inputs);
-	for (uint32_t i = 0; i < t->step->n_inputs; i++)
-		if (t->step->inputs[i].kind == SW_PORT_MICROBATCHES)
-			bytes += sw_layout_local_bytes(
-				atoms, sw_value_shape(p, inputs[i]),
-				sw_plan_layout(plan, plan->produced[inputs[i]]));
-	for (uint32_t i = 0; i < t->step->n_results; i++)
-		if (t->step->results[i].kind == SW_PORT_MICROBATCHES)
-			bytes += sw_layout_local_bytes(
-				atoms, sw_value_shape(p, sw_entry(p)->results.data[i]),
-				sw_plan_layout(plan, plan->outputs[i]));
-	return bytes;
-}
-
-static void find_bytes(times_finder *t)
-{
-	sw_stage_times *out = t->out;
-	int64_t m = t->stages->n_microbatches, crossing = crossing_bytes(t);
-	out->activation_bytes = held_bytes(t);
-	out->fixed_bytes =
-		SW_MAX(out->peak_bytes - out->activation_bytes - crossing / m * (m - 1), 0);
-}
-
 /* ---- the whole --------------------------------------------------------------------------- */
 
 sw_status sw_stage_times_of(const sw_plan *plan, const sw_stage_step *step, const sw_stages *stages,
@@ -182,8 +108,7 @@ sw_status sw_stage_times_of(const sw_plan *plan, const sw_stage_step *step, cons
 	                           .memory_bytes = plan->memory_bytes,
 	                           .merge_bytes = plan->merge_bytes};
 	sw_program *local = NULL, *scheduled = NULL;
-	times_finder t = {
-		.plan = plan, .step = step, .stages = stages, .out = times, .op_s = op_s};
+	times_finder t = {.plan = plan, .step = step, .stages = stages, .out = times, .op_s = op_s};
 	sw_map by_name = {0};
 	*times = (sw_stage_times){0};
 	for (size_t i = 0; i < step->program->ops.len && op_s; i++) {
@@ -205,7 +130,7 @@ sw_status sw_stage_times_of(const sw_plan *plan, const sw_stage_step *step, cons
 		status = play_step(&t, err);
 	}
 	if (status == SW_OK)
-		find_bytes(&t);
+		sw_stage_find_bytes(step, stages, scheduled, t.part, times);
 	sw_map_clear(&by_name);
 	sw_map_clear(&t.step_ops);
 	sw_arena_clear(&t.arena);
