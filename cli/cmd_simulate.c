@@ -169,6 +169,8 @@ static sw_status play(cli *c, const sw_cluster *cluster, const sw_program *sched
 		status = sw_trace_write(&trace, "simulated", c->values.trace, err);
 	if (status == SW_OK) {
 		c->result = result_json(&played);
+		json_object_set_new(c->result, "flops",
+		                    json_real(sw_program_flops(scheduled)));
 		describe(cluster, &played, c->values.verbose, &text);
 		cli_print(c, &text);
 	}

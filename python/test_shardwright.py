@@ -4,9 +4,11 @@ Needs JAX, and the command in $SHARDWRIGHT. Run by tests/cli/long_python.sh, or 
 """
 
 import functools
+import json
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 from typing import NamedTuple
@@ -14,8 +16,10 @@ from typing import NamedTuple
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8 " + os.environ.get("XLA_FLAGS", "")
 import jax
 import jax.numpy as jnp
+import numpy
 
 import shardwright as sw
+from shardwright.command import binary
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CLUSTER = ROOT / "clusters" / "local-2x2.yaml"
@@ -81,6 +85,62 @@ def check_state(folder):
     document = sw.export(of_state, State(PARAMS, OPT), X, Y, path=folder / "state.hlo", learning_rate=RATE)
     assert pairs(document)["state.opt.nu.out.w"] == "state.opt.nu.out.w"
     assert [o["role"] for o in document["outputs"]].count("loss") == 1
+
+
+class Scaled(NamedTuple):
+    """State with constants in it, as Muon's coefficients, a best loss so far, a mask, a key."""
+
+    coefficients: jax.Array
+    best: jax.Array
+    mask: jax.Array
+    key: jax.Array
+    mu: dict
+
+
+SCALED = Scaled(
+    jnp.array([3.4445, -4.775, 2.0315]),
+    jnp.array(jnp.inf),
+    jnp.where(jnp.arange(4) < 3, 0.0, -jnp.inf),
+    jnp.array([7, 4000000000], jnp.uint32),
+    {"w": jnp.zeros((16, 4))},
+)
+
+
+def scaled(params, opt, x, y):
+    def loss_of(params):
+        return jnp.mean(jnp.where(opt.mask == 0, (x @ params["w"] - y) ** 2, 0))
+
+    loss, grads = jax.value_and_grad(loss_of)(params)
+    a, b, c = opt.coefficients
+    mu = {"w": a * opt.mu["w"] + b * 1e-2 * grads["w"]}
+    best = jnp.minimum(opt.best, loss)
+    new = {"w": params["w"] + c * 1e-2 * mu["w"] * jnp.where(best < jnp.inf, 1.0, 0.0)}
+    return new, opt._replace(mu=mu, best=best, key=opt.key + jnp.uint32(1)), loss
+
+
+def check_values(folder):
+    """What a state has from the beginning is in the sidecar: a run has JAX's losses."""
+    params = {"w": jnp.arange(64.0).reshape(16, 4) / 64}
+    data = X[:8], X[8:, :4]
+    document = sw.export(scaled, params, SCALED, *data, path=folder / "scaled.hlo")
+    init = {entry["name"]: entry["init"] for entry in document["inputs"]}
+    values = init["opt.coefficients"]["values"]
+    assert [round(v, 4) for v in values] == [3.4445, -4.775, 2.0315], values
+    assert init["opt.best"] == {"kind": "constant", "value": "inf"}, init["opt.best"]
+    assert init["opt.mask"] == {"kind": "values", "values": [0.0, 0.0, 0.0, "-inf"]}, init["opt.mask"]
+    assert init["opt.key"] == {"kind": "values", "values": [7, 4000000000]}, init["opt.key"]
+    assert init["opt.mu.w"] == {"kind": "zeros"} and len(init["params.w"]["values"]) == 64
+    large = sw.export(adam, PARAMS, OPT, X, Y, path=folder / "large.hlo")
+    assert {e["name"]: e["init"]["kind"] for e in large["inputs"]}["params.w"] == "normal"
+    numpy.save(folder / "x.npy", numpy.asarray(data[0])[None])
+    numpy.save(folder / "y.npy", numpy.asarray(data[1])[None])
+    command = [binary(), "run", folder / "scaled.hlo", "--steps", "3", "--json", "-q"]
+    command += ["--data", f"x={folder / 'x.npy'}", "--data", f"y={folder / 'y.npy'}"]
+    losses = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["losses"]
+    wanted, _ = train(scaled, (params, SCALED), data)
+    assert len(losses) == 3 and losses[2] != losses[0]
+    for loss, other in zip(losses, wanted, strict=True):
+        assert abs(loss - float(other)) < 1e-5 * abs(loss), (losses, wanted)
 
 
 def check_plans(folder):
@@ -172,6 +232,9 @@ def check_donated(folder):
     copy = lambda tree: jax.tree.map(jnp.copy, tree)
     rows = plan.compare(step, PARAMS, OPT, X, Y)
     assert rows["ok"] and len(rows["outputs"]) == 8 and not PARAMS["w"].is_deleted(), rows
+    xla, own = rows["xla"], rows["plan"]
+    assert abs(own["flops"] - xla["flops"]) < 0.05 * xla["flops"], (own, xla)
+    assert 0.6 < own["peak_bytes"] / xla["peak_bytes"] < 1.6, (own, xla)
     wrong = lambda p, o, x, y: (*step(p, o, x, y)[:2], step(p, o, x, y)[2] * 1.001)
     rows = [row for row in plan.compare(wrong, PARAMS, OPT, X, Y)["outputs"] if not row["ok"]]
     assert [row["name"] for row in rows] == ["loss"] and 5e-4 < rows[0]["error"] < 2e-3, rows
@@ -204,7 +267,8 @@ def check_errors(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        for check in (check_names, check_state, check_plans, check_apply, check_padded, check_donated, check_errors):
+        checks = (check_names, check_state, check_values, check_plans, check_apply)
+        for check in (*checks, check_padded, check_donated, check_errors):
             check(pathlib.Path(folder))
             print("ok", check.__name__)
     return 0

@@ -72,12 +72,15 @@ class Plan:
     def compare(self, step, *args, devices=None):
         """Run one step in JAX, on one device and under the plan, and compare every device's part of
         every output by the rule of `shardwright verify`. Returns {"ok", "outputs": [{"name", "error",
-        "tolerance", "ok"}]}."""
+        "tolerance", "ok"}], "xla", "plan"}: the last two are {"peak_bytes", "flops"} of a device, as
+        XLA's memory_analysis and cost_analysis have them of what it compiled, and as the plan has."""
         from .compare import compare
         from .module import load
 
         sidecar = json.loads(pathlib.Path(self.path).with_suffix(".inputs.json").read_text())
-        return compare(load(self.path, devices), step, args, sidecar)
+        result = compare(load(self.path, devices), step, args, sidecar)
+        played = json.loads(run("simulate", self.path, "--json"))
+        return result | {"plan": {"peak_bytes": played["peak_bytes"], "flops": played["flops"]}}
 
 
 def plan(step, *args, cluster, devices=None, strategy=None, path=None, **options):

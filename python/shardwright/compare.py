@@ -78,8 +78,19 @@ def rows(module, placed, wholes, roles, learning_rate):
     ]
 
 
+def costs_of(compiled):
+    """What XLA says of a compiled step, per device: bytes of arguments, results and temporaries together, and
+    floating-point operations; None where the backend does not say."""
+    memory = compiled.memory_analysis()
+    parts = ("argument_size_in_bytes", "output_size_in_bytes", "temp_size_in_bytes")
+    peak = sum(getattr(memory, part) for part in parts) - memory.alias_size_in_bytes if memory else None
+    costs = compiled.cost_analysis() or {}
+    costs = costs[0] if isinstance(costs, list) else costs
+    return {"peak_bytes": peak, "flops": costs.get("flops")}
+
+
 def compare(module, step, args, sidecar):
-    """Run step(*args) on one device of JAX, and under the plan; return {"ok", "outputs"}."""
+    """Run step(*args) on one device of JAX, and under the plan; return {"ok", "outputs", "xla"}."""
     import jax
 
     if hasattr(step, "lower"):  # jitted: the function inside donates nothing
@@ -89,7 +100,9 @@ def compare(module, step, args, sidecar):
     leaves = jax.tree_util.tree_leaves(args)
     placed = [jax.device_put(fold(x, p), s) for x, p, s in zip(leaves, module.inputs, shardings, strict=True)]
     results = [module.sharding(p) for p in module.outputs]
-    found = jax.jit(lambda *a: module.call(*a), in_shardings=shardings, out_shardings=results)(*placed)
+    whole = jax.jit(lambda *a: module.call(*a), in_shardings=shardings, out_shardings=results)
+    compiled = whole.lower(*placed).compile()
+    found = compiled(*placed)
     roles = [output["role"] for output in sidecar["outputs"]]
     outputs = rows(module, found, wholes, roles, sidecar["learning_rate"])
-    return {"ok": all(row["ok"] for row in outputs), "outputs": outputs}
+    return {"ok": all(row["ok"] for row in outputs), "outputs": outputs, "xla": costs_of(compiled)}

@@ -11,6 +11,8 @@ from .command import ShardwrightError
 MOMENTS = {"mu", "nu", "trace", "momentum", "velocity", "ema", "sum_of_squares", "second_moment", "m", "v"}
 SMALL_POSITIVE = {"kind": "uniform", "low": 1e-4, "high": 1e-2}
 ZEROS = {"kind": "zeros"}
+FEW_VALUES = 64  # so many numbers of a parameter are written as they are, of other state MOST_VALUES
+MOST_VALUES = 65536
 
 
 def export(step, *args, path, learning_rate=0.0, tokens=None, vocabulary=None):
@@ -181,34 +183,65 @@ def _letter(type_name):
 
 
 def _contents(leaf):
-    """The numbers of an array that has some, else None."""
+    """The numbers of an array that has some, else None. Infinities are numbers; NaN is none."""
     import numpy
 
     if hasattr(leaf, "dtype") and not hasattr(leaf, "__array__"):
         return None
-    values = numpy.asarray(leaf)
-    values = values.astype(numpy.float64) if values.dtype.kind not in "c" else numpy.abs(values)
-    return values if values.size and numpy.isfinite(values).all() else None
+    try:
+        values = numpy.asarray(leaf)
+    except TypeError:
+        return None
+    if values.dtype.kind in "cV" and values.dtype.name not in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        return None
+    values = values.astype(numpy.float64)
+    exact = values.size and not numpy.isnan(values).any() and (abs(values[numpy.isfinite(values)]) <= 2**53).all()
+    return values if exact else None
+
+
+def _number(value, kind):
+    """As a sidecar has it: JSON has no infinity."""
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return float(value) if kind in ("f", "c") else int(value)
 
 
 def _measured(values, kind):
+    """Numbers like these: the same, or drawn as they may have been."""
+    import numpy
+
     low, high = float(values.min()), float(values.max())
     if low == high:
-        return ZEROS if low == 0 else {"kind": "constant", "value": low}
+        return ZEROS if low == 0 else {"kind": "constant", "value": _number(low, kind)}
+    finite = values[numpy.isfinite(values)]
     if kind in ("f", "c"):
-        return {"kind": "normal", "mean": float(values.mean()), "std": float(values.std())}
+        return {"kind": "normal", "mean": float(finite.mean()), "std": float(finite.std())}
     return {"kind": "integers", "low": int(low), "high": int(high) + 1}
+
+
+def _begun(values, role, kind):
+    """How a run begins a state that has these numbers: with them, if they are few, or infinite, or no
+    weights; else with numbers like them."""
+    import numpy
+
+    measured = _measured(values, kind)
+    if measured["kind"] in ("zeros", "constant") or values.size > MOST_VALUES:
+        return measured
+    drawn = role == "parameter" and values.size > FEW_VALUES and numpy.isfinite(values).all()
+    return measured if drawn else {"kind": "values", "values": [_number(v, kind) for v in values.ravel().tolist()]}
 
 
 def _fills(leaf, role, kind):
     """How a run and how a test begins an input."""
     values = _contents(leaf)
+    plain = {"kind": "normal", "mean": 0.0, "std": 0.02}
+    if values is None:
+        init = plain if kind in ("f", "c") and role != "moment" else ZEROS
+    else:
+        init = _measured(values, kind) if role == "data" else _begun(values, role, kind)
     if kind in ("f", "c"):
-        plain = {"kind": "normal", "mean": 0.0, "std": 0.02}
-        init = ZEROS if role == "moment" else _measured(values, kind) if values is not None else plain
         varied = init if init["kind"] == "normal" else plain
         return init, SMALL_POSITIVE if role == "moment" else varied
-    init = _measured(values, kind) if values is not None else ZEROS
     if role != "data":
         return init, {"kind": "integers", "low": 0, "high": 2}
     return init, init if init["kind"] == "integers" else {"kind": "integers", "low": 0, "high": 2}
