@@ -59,9 +59,9 @@ void sw_kernels_clear(sw_kernels *kernels);
  * a batch, and those around a softmax that is none over a vocabulary. O(uses). */
 void sw_fuse_mark_attention(const sw_program *program, sw_fusion device, bool *marked);
 
-/* Write the program in which each kernel of several ops is one fusion op. Everything else keeps its
- * name and its order, but for kernels that must stand behind what they read. With SW_FUSION_NONE
- * the result is a copy. The caller owns *out (sw_program_free). Errors: internal ones only. */
+/* Write the program in which each kernel of several ops is one fusion op, in an order that frees
+ * memory soon (lean_order.h). Everything else keeps its name. With SW_FUSION_NONE the result is a
+ * copy. The caller owns *out (sw_program_free). Errors: internal ones only. */
 sw_status sw_fuse(const sw_program *in, sw_fusion device, sw_program **out, sw_error *err);
 
 #endif

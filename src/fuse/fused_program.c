@@ -1,7 +1,9 @@
-/* Writing the kernels: each kernel of several ops becomes a fusion op that calls a computation of its
- * own, which holds the ops. */
+/* Writing the kernels: each kernel of several ops becomes a fusion op that calls a computation of
+ * its own, which holds the ops. */
 #include "fuse/internal.h"
+#include "fuse/lean_order.h"
 #include "fuse/score_blocks.h"
+#include "rewrite/rewrite.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,10 +59,11 @@ static bool write_inside(writer *w, int32_t c, uint32_t kernel, sw_id id)
 	return first != SW_NO_ID;
 }
 
-static sw_id emit_fusion(writer *w, int32_t c, int32_t body, const sw_kernel_ops *kernel, sw_id root)
+static sw_id emit_fusion(writer *w, int32_t c, int32_t body, const sw_kernel_ops *kernel,
+                         sw_id root)
 {
-	sw_attrs attrs = {.fusion = {sw_fused_kernel_kind(kernel->kind),
-	                             sw_fused_kernel_name(kernel->kind)}};
+	sw_attrs attrs = {
+		.fusion = {sw_fused_kernel_kind(kernel->kind), sw_fused_kernel_name(kernel->kind)}};
 	sw_shape *shapes = SW_NEW_N(&w->out->arena, sw_shape, kernel->n_results + 1);
 	for (uint32_t r = 0; r < kernel->n_results; r++) {
 		sw_shape shape = sw_value_shape(w->in, kernel->results[r]);
@@ -120,8 +123,8 @@ static sw_status write_single(writer *w, int32_t c, sw_id id)
 	for (uint32_t r = 0; r < op->n_results && first != SW_NO_ID; r++)
 		w->value[op->first_result + r] = first + r;
 	return first != SW_NO_ID ? SW_OK
-	                         : sw_fail(w->err, SW_ERR_INTERNAL,
-	                                   "fuse: op '%s' can't be copied", op->name);
+	                         : sw_fail(w->err, SW_ERR_INTERNAL, "fuse: op '%s' can't be copied",
+	                                   op->name);
 }
 
 static sw_status write_computation(writer *w, int32_t computation);
@@ -201,6 +204,27 @@ static sw_status fuse(const sw_program *in, sw_fusion device, sw_kernel_finder *
 	return status;
 }
 
+/* All ops alone, those of computations that run kernels in an order that frees memory soon. */
+static void find_lean_order(sw_kernels *kernels, const sw_program *program, sw_fusion device)
+{
+	(void)device;
+	*kernels = (sw_kernels){.program = program};
+	sw_arena_init(&kernels->arena);
+	kernels->owner = SW_NEW_N(&kernels->arena, uint32_t, program->ops.len + 1);
+	memset(kernels->owner, 0xff, sizeof(uint32_t) * program->ops.len);
+	kernels->order = SW_NEW_N(&kernels->arena, sw_kernel_order, program->computations.len + 1);
+	bool *planned = SW_NEW_N(&kernels->arena, bool, program->computations.len + 1);
+	sw_mark_planned(program, program->entry, planned);
+	for (int32_t c = 0; c < (int32_t)program->computations.len; c++) {
+		if (!planned[c])
+			continue;
+		size_t n = program->computations.data[c].ops.len;
+		const sw_id *order = sw_lean_order(program, c, &kernels->arena);
+		for (size_t i = 0; i < n; i++)
+			sw_vec_push(&kernels->order[c], order[i]);
+	}
+}
+
 /* On a device whose kernels are loops of this system, attention goes through blocks of heads; what
  * a block computes is cut into kernels in turn, but for its products, which stand alone. */
 static sw_status fuse_blocks(sw_program **program, int64_t elements, sw_error *err)
@@ -230,5 +254,12 @@ sw_status sw_fuse_in_blocks(const sw_program *in, sw_fusion device, int64_t elem
 
 sw_status sw_fuse(const sw_program *in, sw_fusion device, sw_program **out, sw_error *err)
 {
-	return sw_fuse_in_blocks(in, device, BLOCK_ELEMENTS, out, err);
+	sw_program *fused;
+	*out = NULL;
+	if (device == SW_FUSION_NONE)
+		return fuse(in, device, sw_kernels_find, out, err);
+	SW_TRY(sw_fuse_in_blocks(in, device, BLOCK_ELEMENTS, &fused, err));
+	sw_status status = fuse(fused, device, find_lean_order, out, err);
+	sw_program_free(fused);
+	return status;
 }

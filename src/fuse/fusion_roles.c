@@ -92,14 +92,15 @@ bool sw_fuse_is_slow(const sw_op *op)
  * array are computed again by kernels that have them inside (casts, activations). */
 #define SW_GPU_RULES                                                                               \
 	{                                                                                          \
-		.loops = true, .reduces = true, .copies = SW_FUSE_COPY_ANY, .copies_slow = true,   \
-		.epilogue_operands = 1, .max_row = 65536, .max_ops = 256                           \
+		.loops = true, .reduces = true, .indexed = true, .copies = SW_FUSE_COPY_ANY,       \
+		.copies_slow = true, .epilogue_operands = 1, .max_row = 65536, .max_ops = 256      \
 	}
 static const sw_fuse_rules rules[SW_FUSION_COUNT] = {
 	[SW_FUSION_NONE] = {.epilogue_operands = -1},
 	[SW_FUSION_LOOPS] = {.loops = true,
                              .reduces = true,
                              .copies = SW_FUSE_COPY_ANY,
+                             .counts_repeats = true,
                              .epilogue_operands = 2,
                              .max_row = 65536,
                              .max_ops = 256},
@@ -107,6 +108,7 @@ static const sw_fuse_rules rules[SW_FUSION_COUNT] = {
 	[SW_FUSION_XLA_GPU_CALLS] = SW_GPU_RULES,
 	[SW_FUSION_TORCH] = {.loops = true,
                              .reduces = true,
+                             .indexed = true,
                              .copies = SW_FUSE_COPY_OF_ONE_ARRAY,
                              .copies_slow = true,
                              .epilogue_operands = 1,
@@ -114,6 +116,7 @@ static const sw_fuse_rules rules[SW_FUSION_COUNT] = {
                              .max_ops = 256},
 	[SW_FUSION_XLA_CPU] = {.loops = true,
                                .copies = SW_FUSE_COPY_ANY,
+                               .counts_repeats = true,
                                .epilogue_operands = -1,
                                .max_ops = 256},
 };

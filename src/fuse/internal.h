@@ -28,9 +28,14 @@ bool sw_fuse_is_slow(const sw_op *op);
 typedef struct sw_fuse_rules {
 	bool loops;   /* several MAPs in one kernel */
 	bool reduces; /* a reduction with what reads it, row by row */
+	/* gathers, scatters and slices at an index with what computes their updates */
+	bool indexed;
 	/* what several kernels read is computed again in each, to save its bytes */
 	enum { SW_FUSE_COPY_NONE, SW_FUSE_COPY_OF_ONE_ARRAY, SW_FUSE_COPY_ANY } copies;
 	bool copies_slow; /* slow functions too */
+	/* reading an element that a broadcast repeats takes as long as reading another: kernels are
+	 * bound by what they do with it */
+	bool counts_repeats;
 	/* arrays of the size of a dot's result that its epilogue reads; -1: no epilogue */
 	int32_t epilogue_operands;
 	int64_t max_row; /* elements of a row that a kernel holds at once */

@@ -180,12 +180,14 @@ static bool reads(const sw_fuser *f, uint32_t node, sw_id value, sw_id but)
 }
 
 /* Bytes that are read for a value: a broadcast is a part of what reads it. */
-static double read_bytes(const sw_program *program, sw_id value)
+static double read_bytes(const sw_fuser *f, sw_id value)
 {
+	const sw_program *program = f->program;
 	const sw_op *op = sw_op_at(program, sw_fuse_source(program, value));
 	double bytes = bytes_of(program, value);
-	return op->opcode == SW_OP_BROADCAST ? SW_MIN(bytes, bytes_of(program, op->operands[0]))
-	                                     : bytes;
+	return op->opcode == SW_OP_BROADCAST && !f->rules->counts_repeats
+	               ? SW_MIN(bytes, bytes_of(program, op->operands[0]))
+	               : bytes;
 }
 
 /* Bytes that the node reads in addition if it gets a copy of `op`. */
@@ -197,7 +199,7 @@ static double further_bytes(const sw_fuser *f, uint32_t node, sw_id id)
 		sw_id source = sw_fuse_source(f->program, op->operands[k]);
 		bool read = reads(f, node, op->operands[k], id) || f->cheap[source] ||
 		            sw_fuse_holds(f, node, source);
-		bytes += read ? 0 : read_bytes(f->program, op->operands[k]);
+		bytes += read ? 0 : read_bytes(f, op->operands[k]);
 	}
 	return bytes;
 }
@@ -263,7 +265,7 @@ static bool takes_map(const sw_fuser *f, sw_id id, sw_fuse_use use)
 	case SW_FUSED_DOT:
 		return dot_takes(f, id, use);
 	case SW_FUSED_INDEXED:
-		return indexed_takes(f, use);
+		return f->rules->indexed && indexed_takes(f, use);
 	default:
 		return false;
 	}
@@ -354,7 +356,7 @@ static bool copies_pay(const sw_fuser *f, sw_id id, const readers *r)
 	for (uint32_t k = 0; k < op->n_operands; k++)
 		once += f->cheap[sw_fuse_source(f->program, op->operands[k])]
 		                ? 0
-		                : read_bytes(f->program, op->operands[k]);
+		                : read_bytes(f, op->operands[k]);
 	return again < once + (double)r->n * bytes_of(f->program, op->first_result);
 }
 

@@ -317,7 +317,7 @@ static sw_status partition(const sw_plan *plan, sw_path_cache *paths, sw_program
 	return status;
 }
 
-/* Cut the program of one device into the kernels that it runs. */
+/* Cut the program of one device into the kernels that it runs, and put them in order. */
 static sw_status fuse(const sw_plan *plan, sw_status status, sw_program **local, sw_error *err)
 {
 	sw_program *whole = *local;

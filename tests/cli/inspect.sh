@@ -61,7 +61,7 @@ grep -q '"leaving":\[{"op":"[^"]*","sum":"sum","reader":"[^"]*"}\]' "$scratch/fl
 grep -q '"refusal":null' "$scratch/flat" || complain "a refusal where there is none"
 # Stages: a table, a refusal that is an answer, and bad numbers.
 expect 0 "" "$sw" inspect $tiny --stages 2 --microbatches 4
-grep -q "^2 stages, 4 microbatches: cut at 1 places of 209; " "$scratch/out" ||
+grep -q "^2 stages, 4 microbatches: cut at 1 places of 183; " "$scratch/out" ||
 	complain "no stages are shown"
 expect 0 "" "$sw" inspect $tiny --stages 3 --json
 grep -q '"forward_bytes"' "$scratch/out" || complain "no bytes of stages"
