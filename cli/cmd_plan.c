@@ -63,7 +63,7 @@ static sw_status dump_schedule(const cli *c, const sw_plan *plan, sw_error *err)
 	sw_program *local = NULL, *scheduled = NULL;
 	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL,
 	                           .memory_bytes = plan->memory_bytes,
-	                           .merge_bytes = plan->merge_bytes};
+	                           .merge = plan->merge};
 	sw_text text = {0};
 	sw_status status = sw_partition(plan, &local, err);
 	if (status == SW_OK)

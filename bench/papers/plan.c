@@ -167,7 +167,7 @@ static sw_status add_simulated(json_t *json, const sw_plan *plan, const sw_progr
 	sw_simulation played;
 	const sw_schedule_options options = {.overlap = SW_OVERLAP_ALL,
 	                                     .memory_bytes = plan->memory_bytes,
-	                                     .merge_bytes = plan->merge_bytes};
+	                                     .merge = plan->merge};
 	sw_status status = sw_schedule(cluster, local, &options, &scheduled, err);
 	if (status != SW_OK)
 		return status;

@@ -461,12 +461,13 @@ static sw_status add_auto(const request *r, const sw_plan_strategy *strategy, sw
 
 typedef sw_status add_fn(const request *r, const sw_plan_strategy *strategy, sw_error *err);
 static add_fn *const STRATEGIES[] = {
-	[SW_PLAN_AUTO] = add_auto,         [SW_PLAN_DP] = add_data,
-	[SW_PLAN_HOROVOD] = add_data,      [SW_PLAN_ZERO1] = add_data,
-	[SW_PLAN_ZERO2] = add_data,        [SW_PLAN_ZERO3] = add_data,
-	[SW_PLAN_MEGATRON] = add_megatron, [SW_PLAN_SUMMA] = add_summa,
-	[SW_PLAN_2_5D] = add_summa,        [SW_PLAN_AXONN] = add_axonn,
-	[SW_PLAN_EXPERT] = add_expert,     [SW_PLAN_SERIAL] = add_serial,
+	[SW_PLAN_AUTO] = add_auto,     [SW_PLAN_DP] = add_data,
+	[SW_PLAN_HOROVOD] = add_data,  [SW_PLAN_ALL_REDUCE] = add_data,
+	[SW_PLAN_ZERO1] = add_data,    [SW_PLAN_ZERO2] = add_data,
+	[SW_PLAN_ZERO3] = add_data,    [SW_PLAN_MEGATRON] = add_megatron,
+	[SW_PLAN_SUMMA] = add_summa,   [SW_PLAN_2_5D] = add_summa,
+	[SW_PLAN_AXONN] = add_axonn,   [SW_PLAN_EXPERT] = add_expert,
+	[SW_PLAN_SERIAL] = add_serial,
 };
 
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy,

@@ -106,7 +106,7 @@ sw_status sw_stage_times_of(const sw_plan *plan, const sw_stage_step *step, cons
 {
 	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL,
 	                           .memory_bytes = plan->memory_bytes,
-	                           .merge_bytes = plan->merge_bytes};
+	                           .merge = plan->merge};
 	sw_program *local = NULL, *scheduled = NULL;
 	times_finder t = {.plan = plan, .step = step, .stages = stages, .out = times, .op_s = op_s};
 	sw_map by_name = {0};

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define HOROVOD_BYTES (INT64_C(64) << 20) /* bytes; the size of Horovod's fusion buffer */
+#define AUTODIST_CHUNK 128                /* variables; AutoDist's default of a merge group */
 
 /* ---- arguments -------------------------------------------------------------------------- */
 
@@ -59,17 +60,29 @@ static void print_plain(const sw_plan_strategy *strategy, sw_text *text)
 
 static bool parse_horovod(const char *arguments, sw_plan_strategy *strategy)
 {
-	strategy->merge_bytes = HOROVOD_BYTES;
-	if (!arguments)
-		return true;
-	return skip(&arguments, "merge=") && read_count(&arguments, &strategy->merge_bytes) &&
-	       !*arguments;
+	strategy->merge.bytes = HOROVOD_BYTES;
+	return !arguments ||
+	       (skip(&arguments, "merge=") && sw_parse_bytes(arguments, &strategy->merge.bytes) &&
+	        strategy->merge.bytes >= 1);
 }
 
 static void print_horovod(const sw_plan_strategy *strategy, sw_text *text)
 {
-	if (strategy->merge_bytes != HOROVOD_BYTES)
-		sw_text_addf(text, ":merge=%lld", (long long)strategy->merge_bytes);
+	if (strategy->merge.bytes != HOROVOD_BYTES)
+		sw_text_addf(text, ":merge=%lld", (long long)strategy->merge.bytes);
+}
+
+static bool parse_all_reduce(const char *arguments, sw_plan_strategy *strategy)
+{
+	strategy->merge.ops = AUTODIST_CHUNK;
+	return !arguments || (skip(&arguments, "chunk=") &&
+	                      read_count(&arguments, &strategy->merge.ops) && !*arguments);
+}
+
+static void print_all_reduce(const sw_plan_strategy *strategy, sw_text *text)
+{
+	if (strategy->merge.ops != AUTODIST_CHUNK)
+		sw_text_addf(text, ":chunk=%lld", (long long)strategy->merge.ops);
 }
 
 static bool parse_megatron(const char *arguments, sw_plan_strategy *strategy)
@@ -226,6 +239,8 @@ static const sw_fixed_strategy STRATEGIES[] = {
 	{SW_PLAN_AUTO, "auto", "", parse_plain, print_plain, 0, NULL},
 	{SW_PLAN_DP, "dp", "", parse_plain, print_plain, 1, DATA_AXES},
 	{SW_PLAN_HOROVOD, "horovod", "[:merge=BYTES]", parse_horovod, print_horovod, 1, DATA_AXES},
+	{SW_PLAN_ALL_REDUCE, "allreduce", "[:chunk=N]", parse_all_reduce, print_all_reduce, 1,
+         DATA_AXES},
 	{SW_PLAN_ZERO1, "zero1", "", parse_plain, print_plain, 1, ZERO1_AXES},
 	{SW_PLAN_ZERO2, "zero2", "", parse_plain, print_plain, 1, ZERO2_AXES},
 	{SW_PLAN_ZERO3, "zero3", "", parse_plain, print_plain, 1, ZERO3_AXES},
@@ -233,8 +248,8 @@ static const sw_fixed_strategy STRATEGIES[] = {
          TENSOR_AXES},
 	{SW_PLAN_SUMMA, "summa", "[:RxC]", parse_summa, print_summa, 2, GRID_AXES},
 	{SW_PLAN_2_5D, "2.5d", "[:RxCxD]", parse_2_5d, print_2_5d, 3, GRID_AXES},
-	{SW_PLAN_AXONN, "axonn", "[:X,Y,Z,D or :top=K,model=paper|ours]",
-         parse_axonn, print_axonn, 4, AXONN_AXES},
+	{SW_PLAN_AXONN, "axonn", "[:X,Y,Z,D or :top=K,model=paper|ours]", parse_axonn, print_axonn,
+         4, AXONN_AXES},
 	{SW_PLAN_EXPERT, "expert", "[:ep=K]", parse_expert, print_expert, 2, EXPERT_AXES},
 	{SW_PLAN_SERIAL, "serial", "", NULL, print_plain, 0, NULL},
 };

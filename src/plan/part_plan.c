@@ -94,7 +94,7 @@ sw_status sw_plan_part(const sw_plan *whole, sw_program *part, const sw_layout *
 	sw_plan *p = m.plan = *plan = sw_plan_new(part, whole->program_path, whole->cluster);
 	p->n_axes = whole->n_axes;
 	memcpy(p->axes, whole->axes, sizeof(p->axes));
-	p->merge_bytes = whole->merge_bytes;
+	p->merge = whole->merge;
 	p->memory_bytes = whole->memory_bytes;
 	for (sw_id id = 0; id < whole->program->ops.len; id++) {
 		const char *name = sw_op_at(whole->program, id)->name;

@@ -53,7 +53,7 @@ sw_plan *sw_plan_sketch(const sw_plan *plan)
 	                    .rules = plan->rules,
 	                    .strategy = plan->strategy,
 	                    .n_outputs = plan->n_outputs,
-	                    .merge_bytes = plan->merge_bytes,
+	                    .merge = plan->merge,
 	                    .memory_bytes = plan->memory_bytes,
 	                    .schedule_limits = plan->schedule_limits};
 	sw_arena_init(&sketch->arena);

@@ -32,6 +32,7 @@ typedef enum sw_strategy_kind {
 	SW_PLAN_AUTO,
 	SW_PLAN_DP,
 	SW_PLAN_HOROVOD,
+	SW_PLAN_ALL_REDUCE,
 	SW_PLAN_ZERO1,
 	SW_PLAN_ZERO2,
 	SW_PLAN_ZERO3,
@@ -55,7 +56,8 @@ typedef struct sw_plan_strategy {
 	/* MEGATRON: what data parallelism splits at rest besides, as `zero1` to `zero3`; 0: nothing
 	 */
 	int64_t zero;
-	int64_t merge_bytes; /* HOROVOD: bytes of gradients that are reduced by one all-reduce */
+	/* HOROVOD: bytes of gradients, ALL_REDUCE: variables, that one all-reduce takes */
+	sw_merge merge;
 	int64_t top;         /* AXONN without sizes: number of grids that are planned */
 	/* AXONN without sizes: grids are ranked by the paper's rings and equation 10, else by the
 	 * seconds of the cluster's collectives */
@@ -159,8 +161,7 @@ typedef struct sw_plan {
 	 * layout; the copy then serves all later readers that need the same layout. */
 	sw_reads regathered;
 	uint32_t n_outputs;
-	/* bytes of all-reduces that the schedule begins as one; 0: the scheduler chooses */
-	int64_t merge_bytes;
+	sw_merge merge; /* how many all-reduces the schedule begins as one */
 	/* memory per device for which the plan was made and is scheduled; 0: the cluster file's */
 	int64_t memory_bytes;
 	/* Borrowed while the planner runs, for the schedules that it plays; else NULL: the default

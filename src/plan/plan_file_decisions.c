@@ -73,8 +73,10 @@ json_t *sw_plan_decisions_json(const sw_plan *plan)
 		json_object_set_new(json, "regathered", regathered_json(plan));
 	if (plan->memory_bytes)
 		json_object_set_new(json, "memory_bytes", json_integer(plan->memory_bytes));
-	if (plan->merge_bytes)
-		json_object_set_new(json, "merge_bytes", json_integer(plan->merge_bytes));
+	if (plan->merge.bytes)
+		json_object_set_new(json, "merge_bytes", json_integer(plan->merge.bytes));
+	if (plan->merge.ops)
+		json_object_set_new(json, "merge_ops", json_integer(plan->merge.ops));
 	return json;
 }
 
@@ -306,7 +308,7 @@ static sw_status expect_same(sw_plan_reading *r)
 sw_status sw_plan_read_decisions(sw_plan_reading *r)
 {
 	static const char *const keys[] = {"strategies",  "layouts",    "cached",     "outputs",
-	                                   "memory_bytes", "regathered", "merge_bytes"};
+	                                   "memory_bytes", "regathered", "merge_bytes", "merge_ops"};
 	sw_status status = sw_json_get_object(r->root, "decisions", "", &r->decisions, r->err);
 	if (status == SW_OK)
 		status = sw_json_check_keys(r->decisions, "decisions", keys, SW_COUNT(keys),
@@ -314,7 +316,9 @@ sw_status sw_plan_read_decisions(sw_plan_reading *r)
 	if (status == SW_OK)
 		status = read_bytes(r, "memory_bytes", &r->plan->memory_bytes);
 	if (status == SW_OK)
-		status = read_bytes(r, "merge_bytes", &r->plan->merge_bytes);
+		status = read_bytes(r, "merge_bytes", &r->plan->merge.bytes);
+	if (status == SW_OK)
+		status = read_bytes(r, "merge_ops", &r->plan->merge.ops);
 	if (status != SW_OK)
 		return status;
 	if (!r->changed && !is_renamed(r))

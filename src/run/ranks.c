@@ -73,7 +73,7 @@ sw_status sw_ranks_program(const sw_plan *plan, uint32_t overlap, sw_program **p
 	sw_program *local = NULL;
 	sw_schedule_options options = {.overlap = overlap,
 	                               .memory_bytes = plan->memory_bytes,
-	                               .merge_bytes = plan->merge_bytes};
+	                               .merge = plan->merge};
 	sw_status status = sw_partition(plan, &local, err);
 	if (status == SW_OK)
 		status = sw_schedule(plan->cluster, local, &options, program, err);

@@ -134,31 +134,32 @@ static bool is_repeated(const double *numbers, size_t n)
 }
 
 /* Consider the incumbent with collectives merged, which leaves their stream less to do, and all
- * orders of the merged graph. If the plan gives the bytes to merge, that is the only way; else one
+ * orders of the merged graph. If the plan gives how much to merge, that is the only way; else one
  * of the ways is to merge all all-reduces for which no op waits in between. Ways that save the same
  * seconds are considered once. */
-static void consider_merged(order_search *c, const sw_cluster *cluster, int64_t merge_bytes)
+static void consider_merged(order_search *c, const sw_cluster *cluster, sw_merge merge)
 {
 	double late = c->limits->late_stretch;
-	const sw_merge_way given = {.stretch = 1, .merge_bytes = merge_bytes},
+	const sw_merge_way given = {.stretch = 1, .merge = merge},
 			   faster[] = {
 				   {.stretch = 1},
 				   {.stretch = 1, .deferred = true},
 				   {.stretch = late},
 				   {.stretch = late, .deferred = true},
-				   {.stretch = 1, .merge_bytes = INT64_MAX / 4},
+				   {.stretch = 1, .merge = {.bytes = INT64_MAX / 4}},
 			   };
-	const sw_merge_way *ways = merge_bytes ? &given : faster;
+	bool is_given = merge.bytes > 0 || merge.ops > 0;
+	const sw_merge_way *ways = is_given ? &given : faster;
 	sw_order single = c->best;
 	single.order =
 		sw_arena_copy(c->arena, single.order, sizeof(*single.order) * single.graph->n);
 	double min_saved_s = c->limits->min_gain * single.seconds;
 	double starts_s = seconds_of(single.graph, SW_TASK_START), saved_s[SW_COUNT(faster)];
-	if (merge_bytes) {
+	if (is_given) {
 		c->expected_s = c->max_s = INFINITY;
 		min_saved_s = -INFINITY;
 	}
-	for (size_t i = 0; i < (merge_bytes ? 1 : SW_COUNT(faster)) && !is_enough(c); i++) {
+	for (size_t i = 0; i < (is_given ? 1 : SW_COUNT(faster)) && !is_enough(c); i++) {
 		sw_tasks *graph = SW_NEW(c->arena, sw_tasks);
 		uint32_t n;
 		const uint32_t *kernels = sw_order_combine(cluster, single.graph, single.order,
@@ -172,7 +173,7 @@ static void consider_merged(order_search *c, const sw_cluster *cluster, int64_t 
 }
 
 sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *graph, double spare_bytes,
-                       int64_t merge_bytes, const sw_schedule_limits *limits, sw_arena *arena)
+                       sw_merge merge, const sw_schedule_limits *limits, sw_arena *arena)
 {
 	order_search c = {.order = SW_NEW_N(arena, uint32_t, graph->n + 1),
 	                  .arena = arena,
@@ -190,6 +191,6 @@ sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *graph, double 
 	if (graph->n_starts == 0)
 		return c.best;
 	consider_all(&c, graph);
-	consider_merged(&c, cluster, merge_bytes);
+	consider_merged(&c, cluster, merge);
 	return c.best;
 }

@@ -5,9 +5,9 @@
  * so no task may wait for a member before the last one can begin. A collective is SMALL if it takes
  * mostly latency; what joins a group, or the group that it joins, must be small. Joining costs
  * nothing while the group queues for its stream (QUEUED); a collective that need not queue may
- * still be deferred until others of its kind come (DEFERRED). Where the plan gives the bytes to
- * merge (the fusion buffer of Horovod), all-reduces are deferred until they add up to that many,
- * whatever time they take.
+ * still be deferred until others of its kind come (DEFERRED). Where the plan gives how much to
+ * merge (the fusion buffer of Horovod, the chunks of AutoDist), all-reduces are deferred until they
+ * are that much, whatever time they take.
  */
 #include "schedule/internal.h"
 
@@ -15,7 +15,7 @@
 
 typedef struct merge_group {
 	uint32_t first, last; /* starts */
-	int64_t bytes;
+	int64_t bytes, ops;
 	double seconds;
 } merge_group;
 
@@ -137,8 +137,10 @@ static bool is_small(const combiner *c, double own_s, double rest_s, double toge
 static bool may_join(const combiner *c, const merge_group *g, uint32_t start,
                      int64_t together_bytes, double together_s)
 {
-	if (c->way.merge_bytes > 0)
-		return together_bytes <= c->way.merge_bytes &&
+	sw_merge merge = c->way.merge;
+	if (merge.bytes > 0 || merge.ops > 0)
+		return (merge.bytes == 0 || together_bytes <= merge.bytes) &&
+		       (merge.ops == 0 || g->ops < merge.ops) &&
 		       sw_op_at(c->graph->program, c->tasks[start].op)->opcode == SW_OP_ALL_REDUCE;
 	double own_s = c->tasks[start].seconds;
 	bool small = is_small(c, own_s, g->seconds, together_s),
@@ -159,7 +161,7 @@ static bool try_join(combiner *c, int32_t number, uint32_t start)
 		return false;
 	c->tasks[g->last].next_merged = start;
 	c->tasks[start].absorbed = true;
-	*g = (merge_group){g->first, start, bytes, seconds};
+	*g = (merge_group){g->first, start, bytes, g->ops + 1, seconds};
 	c->group_of[start] = number;
 	return true;
 }
@@ -171,7 +173,7 @@ static void group_start(combiner *c, uint32_t start)
 	for (size_t i = 0; i < c->open.len; i++)
 		if (try_join(c, c->open.data[i], start))
 			return;
-	merge_group alone = {start, start, c->candidates[start].bytes, c->tasks[start].seconds};
+	merge_group alone = {start, start, c->candidates[start].bytes, 1, c->tasks[start].seconds};
 	c->group_of[start] = (int32_t)c->groups.len;
 	sw_vec_push(&c->open, (int32_t)c->groups.len);
 	sw_vec_push(&c->groups, alone);

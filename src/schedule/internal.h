@@ -187,7 +187,7 @@ uint32_t *sw_order_defer_waits(const sw_tasks *graph, const uint32_t *given, sw_
 typedef struct sw_merge_way {
 	double stretch;
 	bool deferred;       /* a start may wait for later ones of its kind */
-	int64_t merge_bytes; /* all-reduces are merged up to so many bytes; 0: where it is faster */
+	sw_merge merge;
 } sw_merge_way;
 /* Merge small collectives of the graph: `combined` is the graph with them, and the *n kernels
  * returned are ordered like `order`; NULL: nothing can be merged. O((n + edges) + starts^2). */
@@ -211,7 +211,7 @@ typedef struct sw_order {
 /* Search for the best order. spare_bytes: bytes that it may hold beyond the program's own order, by
  * sw_order_bytes; below 0: it must hold that many less. */
 sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *graph, double spare_bytes,
-                       int64_t merge_bytes, const sw_schedule_limits *limits, sw_arena *arena);
+                       sw_merge merge, const sw_schedule_limits *limits, sw_arena *arena);
 
 /* Return a lower bound on the seconds of every order of the tasks. O(n (n + edges)). */
 double sw_order_bound(const sw_tasks *graph, sw_arena *arena);

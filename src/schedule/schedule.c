@@ -272,7 +272,7 @@ static sw_status schedule_computation(scheduler *s, int32_t computation)
 	sw_tasks graph;
 	sw_tasks_make(&s->source, computation, &arena, &graph);
 	sw_order chosen = sw_order_best(s->source.cluster, &graph, s->spare_bytes,
-	                                s->options->merge_bytes, limits_of(s->options), &arena);
+	                                s->options->merge, limits_of(s->options), &arena);
 	sw_tasks_figure(&s->source, chosen.graph, chosen.seconds, chosen.bytes,
 	                &s->source.figures[computation]);
 	status = write_tasks(s, chosen.graph, chosen.order);

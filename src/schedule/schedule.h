@@ -31,9 +31,7 @@ typedef struct sw_schedule_options {
 	int64_t memory_bytes;
 	/* sw_placement_bytes of the program where the caller knows it; 0: computed here */
 	int64_t arena_bytes;
-	/* Merge all-reduces up to this many bytes if no op waits in between; 0: merge where that is
-	 * faster. */
-	int64_t merge_bytes;
+	sw_merge merge;
 	const sw_schedule_limits *limits; /* NULL: sw_schedule_default_limits */
 } sw_schedule_options;
 /* "all", "none", or a list: "all-reduce,all-gather". */

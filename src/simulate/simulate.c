@@ -79,7 +79,7 @@ sw_status sw_simulate_plan(const sw_plan *plan, const sw_program_cost *measured,
 {
 	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL,
 	                           .memory_bytes = plan->memory_bytes,
-	                           .merge_bytes = plan->merge_bytes,
+	                           .merge = plan->merge,
 	                           .limits = plan->schedule_limits,
 	                           .arena_bytes = measured ? measured->peak_bytes : 0};
 	sw_program *local = NULL, *scheduled = NULL;

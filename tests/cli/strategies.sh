@@ -8,7 +8,7 @@ check_strategy() {
 	expect 0 "" "$sw" plan "tests/programs/$1.hlo.gz" --cluster "clusters/$2.yaml" --strategy "$3" -o "$scratch/a.plan" -q
 	expect 0 "" "$sw" verify "$scratch/a.plan"
 }
-for strategy in dp horovod:merge=20000 zero1 zero2 zero3 megatron:tp=2 megatron:tp=4,sp summa 2.5d axonn:2,1,2,1 axonn:top=2; do
+for strategy in dp horovod:merge=20kB allreduce:chunk=3 zero1 zero2 zero3 megatron:tp=2 megatron:tp=4,sp summa 2.5d axonn:2,1,2,1 axonn:top=2; do
 	check_strategy mlp local-2x2 $strategy
 	check_strategy gpt-tiny local-2x2 $strategy
 done
@@ -25,6 +25,12 @@ starts() {
 # buffer of one byte nothing is merged.
 all=$(starts horovod) some=$(starts horovod:merge=20000) none=$(starts horovod:merge=1)
 [ "$all" -lt "$some" ] && [ "$some" -lt "$none" ] || complain "all-reduces begun: $all, $some and $none"
+# AutoDist's chunks are so many variables; the units of a buffer are those of other sizes.
+one=$(starts allreduce:chunk=1) four=$(starts allreduce:chunk=4) ten=$(starts allreduce:chunk=10)
+[ "$one" = "$none" ] || complain "chunks of one variable: $one all-reduces, $none where nothing is merged"
+[ "$ten" -lt "$four" ] && [ "$four" -lt "$one" ] && [ $((4 * four)) -ge "$one" ] ||
+	complain "all-reduces by chunks of 1, 4 and 10 variables: $one, $four and $ten"
+[ "$(starts horovod:merge=64MiB)" = "$all" ] || complain "64MiB is not Horovod's own buffer"
 # The step time that a plan predicts is that of `simulate`, with the buffer.
 step_of() { sed -n 's/.*"step_time_s": *\([0-9.e+-]*\).*/\1/p' "$scratch/out" | sed -n 1p; }
 expect 0 "" "$sw" plan tests/programs/gpt.hlo.gz --cluster clusters/lab-2x4.yaml --strategy horovod -o "$scratch/a.plan" --json

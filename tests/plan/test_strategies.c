@@ -11,8 +11,10 @@ static void strategies_are_read_and_printed(void **state)
 	} cases[] = {
 		{"auto", {.kind = SW_PLAN_AUTO}},
 		{"dp", {.kind = SW_PLAN_DP}},
-		{"horovod", {SW_PLAN_HOROVOD, .merge_bytes = 64 << 20}},
-		{"horovod:merge=1000", {SW_PLAN_HOROVOD, .merge_bytes = 1000}},
+		{"horovod", {SW_PLAN_HOROVOD, .merge.bytes = 64 << 20}},
+		{"allreduce", {SW_PLAN_ALL_REDUCE, .merge.ops = 128}},
+		{"allreduce:chunk=3", {SW_PLAN_ALL_REDUCE, .merge.ops = 3}},
+		{"horovod:merge=1000", {SW_PLAN_HOROVOD, .merge.bytes = 1000}},
 		{"zero1", {.kind = SW_PLAN_ZERO1}},
 		{"zero2", {.kind = SW_PLAN_ZERO2}},
 		{"zero3", {.kind = SW_PLAN_ZERO3}},
@@ -43,7 +45,8 @@ static void strategies_are_read_and_printed(void **state)
 		assert_int_equal(s.kind, cases[i].is.kind);
 		assert_memory_equal(s.size, cases[i].is.size, sizeof(s.size));
 		assert_int_equal(s.sequence, cases[i].is.sequence);
-		assert_int_equal(s.merge_bytes, cases[i].is.merge_bytes);
+		assert_int_equal(s.merge.bytes, cases[i].is.merge.bytes);
+		assert_int_equal(s.merge.ops, cases[i].is.merge.ops);
 		assert_int_equal(s.top, cases[i].is.top);
 		assert_int_equal(s.paper, cases[i].is.paper);
 		assert_int_equal(s.zero, cases[i].is.zero);
@@ -78,6 +81,9 @@ static void unknown_strategies_are_refused_with_the_choices(void **state)
 	                                    "megatron:tp=99999999999999999999",
 	                                    "horovod:",
 	                                    "horovod:merge=0",
+	                                    "horovod:merge=1furlong",
+	                                    "allreduce:chunk=0",
+	                                    "allreduce:merge=3",
 	                                    "summa:",
 	                                    "summa:2",
 	                                    "summa:2x2x2",
