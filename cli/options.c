@@ -30,7 +30,7 @@ static const cli_option options[] = {
 	{"--pin", "FILE", CLI_TEXT, AT(pin),
          "tensors and ops whose layout is decided (docs/pins.md)"},
 	{"--annotations", "HOW", CLI_TEXT, AT(annotations),
-	 "annotations of shardings in the program (sdy, mhlo): pin (default), or ignore"},
+         "annotations of shardings in the program (sdy, mhlo): pin (default), or ignore"},
 	{"--untied", NULL, CLI_FLAG, AT(untied),
          "layers that are alike may be split differently, also in a large program"},
 	{"--microbatches", "auto|N", CLI_TEXT, AT(microbatches),
@@ -112,7 +112,8 @@ static const cli_option options[] = {
 	{"--repeat", "N", CLI_COUNT, AT(repeat),
          "with --execute: transfers, of which the median is printed (default: 1)"},
 	{"--schedule", "auto|NAME", CLI_TEXT, AT(schedule),
-         "with --stages: gpipe, 1f1b, eager-1f1b, zb-h1 or zb-2p (default: auto, the fastest)"},
+         "with --stages: gpipe, 1f1b, eager-1f1b, interleaved-1f1b, zb-h1, zb-2p, zb-v, v-half or "
+         "v-min (default: auto, the fastest)"},
 	{"--stages", "N", CLI_COUNT, AT(stages), "ranks of the pipeline"},
 	{"--times", "F,I,W", CLI_TEXT, AT(times),
          "seconds of a rank's forward, input gradient and weight gradient of one microbatch "

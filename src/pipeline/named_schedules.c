@@ -235,6 +235,16 @@ sw_status sw_pipeline_parse_name(const char *name, sw_named_schedule *which, sw_
 	return status;
 }
 
+sw_pipeline_placement sw_pipeline_placement_of(sw_named_schedule which)
+{
+	return named[which].placement;
+}
+
+int32_t sw_pipeline_chunks_of(sw_named_schedule which)
+{
+	return named[which].least_chunks;
+}
+
 int32_t sw_pipeline_place(sw_pipeline_placement placement, int32_t n_ranks, int32_t stage)
 {
 	if (placement == SW_PLACE_V && (stage / n_ranks) % 2)

@@ -116,6 +116,9 @@ const char *sw_pipeline_summary(sw_named_schedule which);
 bool sw_pipeline_splits(sw_named_schedule which); /* backward passes in two halves */
 sw_status sw_pipeline_parse_name(const char *name, sw_named_schedule *which, sw_error *err);
 int32_t sw_pipeline_place(sw_pipeline_placement placement, int32_t n_ranks, int32_t stage);
+/* Return how a named schedule places its stages, and how many it has on each rank at least. */
+sw_pipeline_placement sw_pipeline_placement_of(sw_named_schedule which);
+int32_t sw_pipeline_chunks_of(sw_named_schedule which);
 /* Make a named schedule of compute actions. Freed by the caller. SW_ERR_INPUT where it has no
  * schedule of that size, such as DualPipe on an odd number of ranks. O(actions). */
 sw_status sw_pipeline_make(sw_named_schedule which, sw_pipeline_size size,

@@ -54,13 +54,13 @@ static void suppose(sw_pipelined *p, int32_t stage, const sw_pipelined_probe *pr
 	s->times.part_s[SW_STAGE_WEIGHT_GRADIENT] *= backward;
 	/* Of a whole step; and of the activations of a microbatch. */
 	double parts = (double)p->microbatches / probe->microbatches,
-	       work = ratio(load_s(load), load_s(&probe->load)) * parts,
-	       kept = forward;
+	       work = ratio(load_s(load), load_s(&probe->load)) * parts, kept = forward;
 	s->times.part_s[SW_STAGE_ONCE] *= work;
 	s->times.activation_bytes = (int64_t)((double)s->times.activation_bytes * kept);
 	s->times.fixed_bytes = (int64_t)((double)s->times.fixed_bytes * work);
 	s->times.peak_bytes = s->times.fixed_bytes + s->times.activation_bytes;
-	if (stage + 1 == p->n_stages)
+	s->send_forward_s = s->send_backward_s = 0;
+	if (stage + 1 == p->n_stages || s->rank == p->stages[stage + 1].rank)
 		return;
 	double byte_s = sw_pipelined_byte_s(p->cluster, p->slice),
 	       latency_s = sw_cost_pair(p->cluster, s->first_device,

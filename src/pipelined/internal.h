@@ -46,10 +46,12 @@ void sw_pipelined_source_free(sw_pipelined_source *source);
 
 /* What a trial is of. */
 typedef struct sw_pipelined_numbers {
-	int32_t n_stages, microbatches;
+	int32_t n_ranks, microbatches;
 	const char *remat; /* NULL: none */
-	/* Stages are cut into so many pieces, each on the slice of a stage: what is opened is no
-	 * plan, but has smaller steps to learn from. 0: as many as stages. */
+	int32_t n_chunks;  /* stages of each slice */
+	sw_pipeline_placement placement;
+	/* The program is cut into so many pieces, each on the slice of a stage: what is opened is
+	 * no plan, but has smaller steps to learn from. 0: it is cut into stages. */
 	int32_t n_pieces;
 } sw_pipelined_numbers;
 
@@ -84,11 +86,15 @@ sw_status sw_pipelined_estimate(sw_pipelined *p, const sw_pipelined_options *opt
 double sw_pipelined_byte_s(const sw_cluster *cluster, const sw_cluster *slice);
 int64_t sw_pipelined_memory(const sw_pipelined *p, const sw_pipelined_options *options);
 /* Set p->costs from the stages' times. */
+/* The numbers of a plan's trial. */
+sw_pipelined_numbers sw_pipelined_numbers_of(const sw_pipelined *p);
+/* Set the slice of each stage. */
+void sw_pipelined_place_stages(sw_pipelined *p);
 void sw_pipelined_fill_costs(sw_pipelined *p, int64_t memory_bytes);
 /* Play the schedule, or each that is possible (-1); keep the quickest that fits, its bound, and
  * whether it fits. */
 sw_status sw_pipelined_find_schedule(sw_pipelined *p, int32_t schedule, sw_error *err);
-/* SW_ERR_INPUT if the schedule is not of one stage per rank; -1: any. */
+/* SW_ERR_INPUT if no plan can have the schedule; -1: any. */
 sw_status sw_pipelined_check_schedule(int32_t schedule, sw_error *err);
 
 #endif

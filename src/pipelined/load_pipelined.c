@@ -78,7 +78,7 @@ static sw_status cut_program(sw_pipelined *p, const int32_t *cuts, sw_error *err
 	SW_TRY(sw_stage_store_new(&x->request, &p->store, err));
 	p->canonical = sw_stage_store_canonical(p->store);
 	how.device = sw_plan_remat_device(p->cluster, p->canonical);
-	SW_TRY(sw_stage_store_slice(p->store, p->n_stages, &p->slice, err));
+	SW_TRY(sw_stage_store_slice(p->store, p->n_ranks, &p->slice, err));
 	SW_TRY(sw_stage_store_looped(p->store, p->microbatches, p->remat, &p->looped, err));
 	return sw_stages_init(&p->cut, p->looped, &how, err);
 }

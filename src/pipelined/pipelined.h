@@ -51,16 +51,20 @@ typedef struct sw_planned_stage {
 	sw_plan *plan;
 	const char *chosen;                   /* what it is called */
 	const char *program_path, *plan_path; /* of the file's; NULL before it is written */
-	int64_t first_device;
-	uint32_t n_ops; /* in its loop */
+	int32_t rank;         /* which slice it is on */
+	int64_t first_device; /* of the slice */
+	uint32_t n_ops;       /* in its loop */
 	sw_stage_times times;
 	const double *op_s;                     /* [ops of the step's program]: of a microbatch */
-	double send_forward_s, send_backward_s; /* a microbatch, to the next stage; and from it */
+	/* A microbatch, to the next stage; and from it. */
+	double send_forward_s, send_backward_s;
 	int64_t forward_bytes, backward_bytes;
 } sw_planned_stage;
 
 typedef struct sw_pipelined_options {
-	int32_t n_stages, microbatches; /* 0: the search takes the fastest */
+	/* Slices of the devices, each of which has one stage, or as many as the schedule wants;
+	 * and microbatches. 0: the search takes the fastest. */
+	int32_t n_stages, microbatches;
 	int32_t schedule;               /* sw_named_schedule; -1: the search takes the fastest */
 	sw_plan_options plan;           /* of each stage */
 	/* The step of a plan that is there already, and its rematerialisation (NULL: none): what is
@@ -80,7 +84,9 @@ typedef struct sw_pipelined {
 	const sw_program *canonical, *looped;
 	sw_stages cut;
 	const char *program_path;
-	int32_t n_stages, microbatches;
+	/* Stages, of which each of n_ranks slices has as many; microbatches. */
+	int32_t n_stages, n_ranks, microbatches;
+	sw_pipeline_placement placement; /* which of them: sw_pipeline_place */
 	const char *remat; /* a policy; NULL: none */
 	const char *mesh;  /* stages are planned on meshes whose name begins so; NULL: all */
 	sw_planned_stage *stages;
@@ -114,7 +120,7 @@ void sw_pipelined_print(const sw_pipelined *plan, sw_text *text);
 json_t *sw_pipelined_json(const sw_pipelined *plan);
 
 #define SW_STAGES_FORMAT "shardwright-stages"
-#define SW_STAGES_VERSION 1
+#define SW_STAGES_VERSION 2
 /* Write PATH, the index, and for each stage K that is not like an earlier one PATH.stageK (its
  * plan), PATH.stageK.hlo and PATH.stageK.inputs.json. */
 sw_status sw_pipelined_write(sw_pipelined *plan, const char *path, sw_error *err);

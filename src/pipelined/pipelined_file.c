@@ -64,9 +64,12 @@ static json_t *costs_json(const sw_pipelined *p)
 	            {"gradient_bytes", c->gradient_bytes},
 	            {"fixed_bytes", c->fixed_bytes},
 	            {"limit_bytes", c->limit_bytes}};
+	enum { OF_RANKS = 2 }; /* the last ones */
 	json_t *json = json_object();
 	for (size_t i = 0; i < SW_COUNT(rows); i++)
-		json_object_set_new(json, rows[i].key, numbers(rows[i].v, p->n_stages));
+		json_object_set_new(json, rows[i].key,
+		                    numbers(rows[i].v, i < SW_COUNT(rows) - OF_RANKS ? p->n_stages
+		                                                                     : p->n_ranks));
 	return json;
 }
 
@@ -88,12 +91,11 @@ static json_t *index_json(const sw_pipelined *p)
 		                    json_string(name_of(p->stages[i].plan_path)));
 	sw_text cluster = {0};
 	sw_cluster_print(p->cluster, &cluster);
-	json_t *json = json_pack("{s:s, s:i, s:s, s:{s:s, s:o, s:s}, s:o, s:o, s:o}", "format",
-	                         SW_STAGES_FORMAT, "version", SW_STAGES_VERSION, "program",
-	                         p->program_path, "cluster", "name", p->cluster->name, "hash",
-	                         json_sprintf("%016" PRIx64, p->cluster->hash), "text",
-	                         cluster.data, "cuts", cuts_json(p), "predicted", predicted,
-	                         "costs", costs_json(p));
+	json_t *json = json_pack(
+		"{s:s, s:i, s:s, s:{s:s, s:o, s:s}, s:o, s:o, s:o}", "format", SW_STAGES_FORMAT,
+		"version", SW_STAGES_VERSION, "program", p->program_path, "cluster", "name",
+		p->cluster->name, "hash", json_sprintf("%016" PRIx64, p->cluster->hash), "text",
+		cluster.data, "cuts", cuts_json(p), "predicted", predicted, "costs", costs_json(p));
 	sw_text_clear(&cluster);
 	return json;
 }

@@ -1,13 +1,15 @@
 /* A plan with stages as a table. */
 #include "pipelined/pipelined.h"
 
-/* The most microbatches that a rank holds at once: forward, and not backward yet. */
+/* The most microbatches that a stage holds at once: forward, and not backward yet. */
 int32_t sw_pipelined_in_flight(const sw_pipelined *plan, int32_t stage)
 {
-	const sw_action_list *list = &plan->played.schedule->lists[stage];
+	const sw_action_list *list = &plan->played.schedule->lists[plan->stages[stage].rank];
 	int32_t now = 0, most = 0;
 	for (size_t i = 0; i < list->len; i++) {
 		sw_action_kind kind = list->data[i].kind;
+		if (list->data[i].stage != stage)
+			continue;
 		bool splits = sw_pipeline_splits(plan->schedule);
 		now += kind == SW_FORWARD;
 		most = SW_MAX(most, now);
@@ -38,7 +40,8 @@ static void add_table(const sw_pipelined *p, sw_text *text)
 		                     s->times.part_s[SW_STAGE_FORWARD]);
 		sw_table_cell_number(&table, sw_text_add_seconds, backward_s(s));
 		sw_table_cell_number(&table, sw_text_add_seconds, s->times.part_s[SW_STAGE_ONCE]);
-		sw_table_cell_number(&table, sw_text_add_bytes, p->played.ranks[i].peak_bytes);
+		sw_table_cell_number(&table, sw_text_add_bytes,
+		                     p->played.ranks[s->rank].peak_bytes);
 		sw_table_cell(&table, "%d", sw_pipelined_in_flight(p, i));
 		sw_table_cell_number(&table, sw_text_add_seconds, s->send_forward_s);
 		sw_table_cell_number(&table, sw_text_add_seconds, s->send_backward_s);
@@ -51,6 +54,12 @@ static void add_table(const sw_pipelined *p, sw_text *text)
 	sw_table_clear(&table);
 }
 
+/* What a rank of the schedule is called. */
+static const char *rank_word(const sw_pipelined *p)
+{
+	return p->n_stages > p->n_ranks ? "slice" : "stage";
+}
+
 static void add_bound(const sw_pipelined *p, sw_text *text)
 {
 	sw_text_add(text, "bound     ");
@@ -58,8 +67,9 @@ static void add_bound(const sw_pipelined *p, sw_text *text)
 	if (p->bound.by == SW_LIMIT_CHAIN)
 		sw_text_add(text, " of these stages: one microbatch there and back");
 	else
-		sw_text_addf(text, " of these stages: the %s of stage %d",
-		             p->bound.by == SW_LIMIT_RANK ? "work" : "memory", p->bound.rank);
+		sw_text_addf(text, " of these stages: the %s of %s %d",
+		             p->bound.by == SW_LIMIT_RANK ? "work" : "memory", rank_word(p),
+		             p->bound.rank);
 	if (p->bound.seconds > 0)
 		sw_text_addf(text, "; the step is %.1f %% over it",
 		             100 * (p->played.step_s / p->bound.seconds - 1));
@@ -77,13 +87,18 @@ static void add_limits(const sw_pipelined *p, sw_text *text)
 	sw_text_add_seconds(text, path->other_s);
 	sw_text_addf(text, " of updates; most of it, ");
 	sw_text_add_seconds(text, path->busiest_s);
-	sw_text_addf(text, ", on stage %d\n", path->busiest);
+	sw_text_addf(text, ", on %s %d\n", rank_word(p), path->busiest);
 }
 
 void sw_pipelined_print(const sw_pipelined *p, sw_text *text)
 {
-	sw_text_addf(text, "stages    %d on slices of %lld devices, %d microbatches, %s",
-	             p->n_stages, (long long)p->slice->n_devices, p->microbatches,
+	sw_text_addf(text, "stages    %d", p->n_stages);
+	if (p->n_stages > p->n_ranks)
+		sw_text_addf(text, ", %d on each of %d", p->n_stages / p->n_ranks, p->n_ranks);
+	else
+		sw_text_add(text, " on");
+	sw_text_addf(text, " slices of %lld devices, %d microbatches, %s",
+	             (long long)p->slice->n_devices, p->microbatches,
 	             sw_pipeline_name(p->schedule));
 	if (p->remat)
 		sw_text_addf(text, ", remat %s", p->remat);
@@ -114,12 +129,12 @@ json_t *sw_pipelined_json(const sw_pipelined *p)
 				"weight_gradient_s", s->times.part_s[SW_STAGE_WEIGHT_GRADIENT],
 				"update_s", s->times.part_s[SW_STAGE_ONCE], "send_forward_s",
 				s->send_forward_s, "send_backward_s", s->send_backward_s,
-				"peak_bytes", p->played.ranks[i].peak_bytes, "in_flight",
+				"peak_bytes", p->played.ranks[s->rank].peak_bytes, "in_flight",
 				sw_pipelined_in_flight(p, i), "chosen", s->chosen));
 	}
-	return json_pack("{s:i, s:i, s:s, s:o, s:f, s:f, s:f, s:b, s:f, s:o}", "n_stages",
-	                 p->n_stages, "microbatches", p->microbatches, "schedule",
-	                 sw_pipeline_name(p->schedule), "remat",
+	return json_pack("{s:i, s:i, s:i, s:s, s:o, s:f, s:f, s:f, s:b, s:f, s:o}", "n_stages",
+	                 p->n_stages, "n_slices", p->n_ranks, "microbatches", p->microbatches,
+	                 "schedule", sw_pipeline_name(p->schedule), "remat",
 	                 p->remat ? json_string(p->remat) : json_null(), "step_s", p->played.step_s,
 	                 "bubble", p->played.bubble, "bound_s", p->bound.seconds, "fits", p->fits,
 	                 "planning_s", p->planning_s, "stages", stages);

@@ -116,7 +116,6 @@ static sw_status write_steps(sw_pipelined *p, const sw_sidecar *whole, sw_error 
 		sw_stage_step_sidecar(&s->step, &p->cut, whole, &s->sidecar);
 		s->like = i;
 		s->like = find_like(p, i);
-		s->first_device = i * p->slice->n_devices;
 		s->n_ops = count_ops(p, &s->step);
 	}
 	return status;
@@ -137,7 +136,9 @@ static int64_t port_bytes(const sw_pipelined *p, const sw_stage_port *ports, uin
 static int64_t program_memory(const sw_pipelined *p, int32_t stage, int64_t memory_bytes)
 {
 	const sw_stage_step *step = &p->stages[stage].step;
-	int64_t memory = memory_bytes ? memory_bytes : sw_cost_memory_bytes(&p->slice->device),
+	/* Stages of one slice share its memory. */
+	int64_t whole = memory_bytes ? memory_bytes : sw_cost_memory_bytes(&p->slice->device),
+		memory = whole / (p->n_stages / p->n_ranks),
 		crossing = port_bytes(p, step->inputs, step->n_inputs) +
 	                   port_bytes(p, step->results, step->n_results);
 	return memory + crossing * (p->microbatches - 1) / p->slice->n_devices;
@@ -204,8 +205,8 @@ static int64_t most_beyond(const sw_pipelined *p, int32_t stage)
 	double most = 0;
 	for (int32_t i = stage; i < p->n_stages; i++)
 		if (p->stages[i].like == stage)
-			most = SW_MAX(most,
-			              p->played.ranks[i].peak_bytes - (double)own_bytes(p, i));
+			most = SW_MAX(most, p->played.ranks[p->stages[i].rank].peak_bytes -
+			                            (double)own_bytes(p, i));
 	return (int64_t)most;
 }
 
@@ -303,6 +304,23 @@ static sw_status cut_program(sw_pipelined *p, sw_stage_store *store, const doubl
 	return status == SW_NO ? SW_ERR_INPUT : status;
 }
 
+void sw_pipelined_place_stages(sw_pipelined *p)
+{
+	for (int32_t i = 0; i < p->n_stages; i++) {
+		p->stages[i].rank = sw_pipeline_place(p->placement, p->n_ranks, i);
+		p->stages[i].first_device = p->stages[i].rank * p->slice->n_devices;
+	}
+}
+
+sw_pipelined_numbers sw_pipelined_numbers_of(const sw_pipelined *p)
+{
+	return (sw_pipelined_numbers){.n_ranks = p->n_ranks,
+	                              .microbatches = p->microbatches,
+	                              .remat = p->remat,
+	                              .n_chunks = p->n_stages / p->n_ranks,
+	                              .placement = p->placement};
+}
+
 sw_status sw_pipelined_open(const sw_pipelined_request *request, sw_stage_store *store,
                             sw_pipelined_numbers numbers, const double *op_s, sw_pipelined **out,
                             sw_error *err)
@@ -311,11 +329,15 @@ sw_status sw_pipelined_open(const sw_pipelined_request *request, sw_stage_store 
 	sw_arena_init(&p->arena);
 	p->cluster = request->cluster;
 	p->program_path = request->program_path;
-	p->n_stages = numbers.n_pieces ? numbers.n_pieces : numbers.n_stages;
+	p->n_ranks = numbers.n_pieces ? numbers.n_pieces : numbers.n_ranks;
+	p->n_stages = numbers.n_pieces ? numbers.n_pieces : numbers.n_ranks * numbers.n_chunks;
+	p->placement = numbers.n_pieces ? SW_PLACE_STRAIGHT : numbers.placement;
 	p->microbatches = numbers.microbatches;
 	p->remat = numbers.remat;
 	p->stages = SW_NEW_N(&p->arena, sw_planned_stage, p->n_stages);
-	sw_status status = sw_stage_store_slice(store, numbers.n_stages, &p->slice, err);
+	sw_status status = sw_stage_store_slice(store, numbers.n_ranks, &p->slice, err);
+	if (status == SW_OK)
+		sw_pipelined_place_stages(p);
 	if (status == SW_OK)
 		status = cut_program(p, store, op_s, numbers.n_pieces > 0, err);
 	if (status == SW_OK)

@@ -2,8 +2,10 @@
  */
 #include "pipelined/internal.h"
 
-/* Schedules that have one virtual stage on each rank. */
-static const sw_named_schedule straight[] = {SW_1F1B, SW_EAGER_1F1B, SW_ZB_H1, SW_ZB_2P, SW_GPIPE};
+/* Those that are tried, in this order. DualPipe is none: it has two copies of the model. */
+static const sw_named_schedule tried[] = {SW_1F1B,   SW_EAGER_1F1B, SW_ZB_H1,
+                                          SW_ZB_2P,  SW_GPIPE,      SW_ZB_V,
+                                          SW_V_HALF, SW_V_MIN,      SW_INTERLEAVED_1F1B};
 
 /* Seconds of each stage in which the optimizer's rounds wait for those of other stages. */
 static double rounds_s(const sw_pipelined *p)
@@ -21,18 +23,18 @@ void sw_pipelined_fill_costs(sw_pipelined *p, int64_t memory_bytes)
 		rows[r] = SW_NEW_N(&p->arena, double, d);
 	for (int32_t i = 0; i < d; i++) {
 		const sw_planned_stage *s = &p->stages[i];
-		const double values[ROWS] = {s->times.part_s[SW_STAGE_FORWARD],
-		                             s->times.part_s[SW_STAGE_INPUT_GRADIENT],
-		                             s->times.part_s[SW_STAGE_WEIGHT_GRADIENT],
-		                             s->send_forward_s,
-		                             i ? p->stages[i - 1].send_backward_s : 0,
-		                             s->times.part_s[SW_STAGE_ONCE] + rounds_s(p),
-		                             (double)s->times.activation_bytes,
-		                             (double)s->times.activation_bytes,
-		                             (double)s->times.fixed_bytes,
-		                             (double)memory_bytes};
-		for (int r = 0; r < ROWS; r++)
+		const double values[ROWS - 2] = {s->times.part_s[SW_STAGE_FORWARD],
+		                                 s->times.part_s[SW_STAGE_INPUT_GRADIENT],
+		                                 s->times.part_s[SW_STAGE_WEIGHT_GRADIENT],
+		                                 s->send_forward_s,
+		                                 i ? p->stages[i - 1].send_backward_s : 0,
+		                                 s->times.part_s[SW_STAGE_ONCE] + rounds_s(p),
+		                                 (double)s->times.activation_bytes,
+		                                 (double)s->times.activation_bytes};
+		for (int r = 0; r < ROWS - 2; r++)
 			rows[r][i] = values[r];
+		rows[ROWS - 2][s->rank] += (double)s->times.fixed_bytes;
+		rows[ROWS - 1][s->rank] = (double)memory_bytes;
 	}
 	double *none = SW_NEW_N(&p->arena, double, d);
 	p->costs = (sw_pipeline_costs){.forward_s = rows[0],
@@ -52,10 +54,11 @@ void sw_pipelined_fill_costs(sw_pipelined *p, int64_t memory_bytes)
 static sw_status make_schedule(const sw_pipelined *p, sw_named_schedule which,
                                sw_pipeline_schedule **schedule, sw_error *err)
 {
-	sw_pipeline_size size = {p->n_stages, p->microbatches, 0};
+	sw_pipeline_size size = {p->n_ranks, p->microbatches, p->n_stages / p->n_ranks};
 	sw_status status = sw_pipeline_make(which, size, schedule, err);
-	for (int32_t r = 0; r < p->n_stages && status == SW_OK; r++)
-		sw_vec_push(&(*schedule)->lists[r], ((sw_action){SW_UPDATE, r, -1}));
+	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++)
+		sw_vec_push(&(*schedule)->lists[p->stages[i].rank],
+		            ((sw_action){SW_UPDATE, i, -1}));
 	return status;
 }
 
@@ -110,23 +113,40 @@ static sw_status try_schedule(sw_pipelined *p, sw_named_schedule which, sw_error
 
 sw_status sw_pipelined_check_schedule(int32_t schedule, sw_error *err)
 {
-	for (size_t i = 0; i < SW_COUNT(straight); i++)
-		if (schedule < 0 || schedule == (int32_t)straight[i])
+	for (size_t i = 0; i < SW_COUNT(tried); i++)
+		if (schedule < 0 || schedule == (int32_t)tried[i])
 			return SW_OK;
 	return sw_fail(err, SW_ERR_INPUT,
-	               "--schedule %s: it has several stages on each rank; expected auto, gpipe, "
-	               "1f1b, eager-1f1b, zb-h1 or zb-2p",
+	               "--schedule %s: it has two copies of the model; expected auto, gpipe, 1f1b, "
+	               "eager-1f1b, interleaved-1f1b, zb-h1, zb-2p, zb-v, v-half or v-min",
 	               sw_pipeline_name((sw_named_schedule)schedule));
+}
+
+/* Is the schedule one of stages that are placed like these? */
+static bool is_placed_so(const sw_pipelined *p, sw_named_schedule which)
+{
+	return sw_pipeline_placement_of(which) == p->placement &&
+	       (p->n_stages == p->n_ranks) == (sw_pipeline_chunks_of(which) == 1);
 }
 
 sw_status sw_pipelined_find_schedule(sw_pipelined *p, int32_t schedule, sw_error *err)
 {
-	sw_status status = SW_OK;
+	sw_error why = {0};
 	sw_pipeline_played_free(&p->played);
 	p->played = (sw_pipeline_played){0};
 	p->fits = false;
-	for (size_t i = 0; i < SW_COUNT(straight) && status == SW_OK; i++)
-		if (schedule < 0 || schedule == (int32_t)straight[i])
-			status = try_schedule(p, straight[i], err);
-	return status;
+	for (size_t i = 0; i < SW_COUNT(tried); i++) {
+		bool asked =
+			schedule < 0 ? is_placed_so(p, tried[i]) : schedule == (int32_t)tried[i];
+		sw_status status = asked ? try_schedule(p, tried[i], &why) : SW_OK;
+		/* Some have no schedule of some sizes. */
+		if (status && (schedule >= 0 || status != SW_ERR_INPUT)) {
+			*err = why;
+			return status;
+		}
+	}
+	if (p->played.schedule)
+		return SW_OK;
+	*err = why;
+	return SW_ERR_INPUT;
 }

@@ -55,10 +55,16 @@ static sw_status read_head(index_reader *x, int32_t *schedule)
 	x->p->program_path = sw_arena_text(&x->p->arena, name);
 	SW_TRY(sw_json_get_object(x->root, "predicted", "", &x->predicted, x->err));
 	SW_TRY(read_number(x, "n_stages", 1, &x->p->n_stages));
+	SW_TRY(read_number(x, "n_slices", 1, &x->p->n_ranks));
 	SW_TRY(read_number(x, "microbatches", 1, &x->p->microbatches));
 	SW_TRY(sw_json_get_text(x->predicted, "schedule", "predicted", &name, x->err));
 	SW_TRY(sw_pipeline_parse_name(name, &which, x->err));
 	*schedule = (int32_t)which;
+	x->p->placement = sw_pipeline_placement_of(which);
+	if (x->p->n_stages % x->p->n_ranks)
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "predicted.n_stages: expected a multiple of n_slices, %d, found %d",
+		               x->p->n_ranks, x->p->n_stages);
 	const json_t *remat = json_object_get(x->predicted, "remat");
 	if (json_is_string(remat))
 		x->p->remat = sw_arena_text(&x->p->arena, json_string_value(remat));
@@ -127,10 +133,10 @@ static sw_status read_costs(index_reader *x)
 {
 	json_t *costs;
 	sw_pipelined *p = x->p;
-	sw_pipeline_schedule *one = sw_pipeline_new(p->n_stages, p->n_stages, p->microbatches, 1);
+	sw_pipeline_schedule *one = sw_pipeline_new(p->n_ranks, p->n_stages, p->microbatches, 1);
 	sw_status status = sw_json_get_object(x->root, "costs", "", &costs, x->err);
 	for (int32_t i = 0; i < p->n_stages; i++)
-		one->rank_of_stage[i] = i;
+		one->rank_of_stage[i] = p->stages[i].rank;
 	if (status == SW_OK)
 		status = sw_pipeline_costs_of(costs, one, &p->arena, &p->costs, x->err);
 	sw_pipeline_free(one);
@@ -145,6 +151,7 @@ static sw_status read_index(index_reader *x)
 	SW_TRY(sw_json_check_keys(x->root, "", keys, SW_COUNT(keys), x->err));
 	SW_TRY(read_head(x, &schedule));
 	SW_TRY(read_stages(x));
+	sw_pipelined_place_stages(x->p);
 	SW_TRY(read_costs(x));
 	return sw_pipelined_find_schedule(x->p, schedule, x->err);
 }

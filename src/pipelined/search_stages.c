@@ -91,6 +91,26 @@ static const char *first_mesh(const sw_cluster *slice, sw_arena *arena)
 	return sw_arena_text(arena, name);
 }
 
+/* How stages may be placed: as the schedule that was asked for has them; else one on each slice,
+ * and two, V-shaped or looped. */
+static const struct {
+	sw_pipeline_placement placement;
+	int32_t n_chunks;
+} placements[] = {{SW_PLACE_STRAIGHT, 1}, {SW_PLACE_V, 2}, {SW_PLACE_LOOPED, 2}};
+
+/* Set the i-th placement; false: there are no more. */
+static bool place(const stage_search *s, size_t i, sw_pipelined_numbers *numbers)
+{
+	int32_t schedule = s->options->schedule;
+	sw_named_schedule which = (sw_named_schedule)schedule;
+	if (i >= (schedule < 0 ? SW_COUNT(placements) : 1))
+		return false;
+	numbers->placement =
+		schedule < 0 ? placements[i].placement : sw_pipeline_placement_of(which);
+	numbers->n_chunks = schedule < 0 ? placements[i].n_chunks : sw_pipeline_chunks_of(which);
+	return true;
+}
+
 /* ---- estimates --------------------------------------------------------------------------- */
 
 /* How many pieces are cut for a probe: of some 500 ops each, so that the probe of a large
@@ -125,13 +145,14 @@ static sw_status probe(stage_search *s, sw_pipelined_numbers numbers, sw_pipelin
 	sw_status status;
 	sw_error err = {0};
 	sw_pipelined_numbers cut = numbers;
-	cut.n_pieces = pieces_of(s, numbers.n_stages);
+	cut.n_pieces = pieces_of(s, numbers.n_ranks);
 	*fits = false;
 	sw_pipelined *p = open_trial(s, cut, &status);
 	if (!p)
 		return status;
 	status = sw_pipelined_probe_stage(p, s->store, s->options->plan.memory_bytes, found, &err);
 	sw_pipelined_free(p);
+	place(s, 0, &numbers);
 	p = status == SW_OK ? open_trial(s, numbers, &status) : NULL;
 	if (status == SW_OK)
 		status = sw_pipelined_estimate(p, s->options, found, &err);
@@ -213,6 +234,7 @@ static bool enter_only_trial(stage_search *s, sw_pipelined_numbers numbers)
 	if (!s->options->n_stages || !s->options->microbatches || !s->options->plan.remat)
 		return false;
 	policy(s, 0, &numbers.remat);
+	place(s, 0, &numbers);
 	sw_pipelined *p = open_trial(s, numbers, &status);
 	if (p)
 		sw_vec_push(&s->trials, ((stage_trial){numbers, p, 0, 0, s->trials.len}));
@@ -237,7 +259,7 @@ static double enter_trials(stage_search *s, const sw_phases *phases, int32_t d)
 		at = 0;
 	}
 	sw_pipelined_probe found;
-	sw_pipelined_numbers numbers = {d, m[at], NULL, 0};
+	sw_pipelined_numbers numbers = {.n_ranks = d, .microbatches = m[at]};
 	sw_progress_update(&s->progress, 0, "%d stages, %d microbatches", d, m[at]);
 	size_t first = s->trials.len;
 	double least_s = INFINITY;
@@ -245,8 +267,11 @@ static double enter_trials(stage_search *s, const sw_phases *phases, int32_t d)
 		return 0;
 	if (probe_remats(s, &numbers, &found) != SW_OK)
 		return INFINITY;
-	for (int i = 0; i < n && !(i && is_late(s)); i++)
-		add_trial(s, (sw_pipelined_numbers){d, m[i], numbers.remat, 0}, &found);
+	for (int i = 0; i < n && !(i && is_late(s)); i++) {
+		numbers.microbatches = m[i];
+		for (size_t k = 0; place(s, k, &numbers); k++)
+			add_trial(s, numbers, &found);
+	}
 	for (size_t i = first; i < s->trials.len; i++)
 		least_s = fmin(least_s, s->trials.data[i].estimate_s);
 	return least_s;
@@ -333,12 +358,12 @@ static void choose_mesh(stage_search *s, stage_trial *t)
 	sw_pipelined *p = t->opened, *pieces = NULL;
 	if (!p->mesh || s->options->plan.strategy.kind != SW_PLAN_AUTO || is_late(s))
 		return;
-	cut.n_pieces = pieces_of(s, cut.n_stages);
+	cut.n_pieces = pieces_of(s, cut.n_ranks);
 	sw_status status = sw_pipelined_open(s->request, s->store, cut, NULL, &pieces, &err);
 	if (status)
 		return;
 	pieces->mesh = FREE_MESHES;
-	int64_t memory = sw_pipelined_memory(p, s->options) / cut.n_pieces * cut.n_stages;
+	int64_t memory = sw_pipelined_memory(p, s->options) / cut.n_pieces * cut.n_ranks;
 	sw_progress_update(&s->progress, 0.5, "all free meshes of a stage");
 	status = sw_pipelined_probe_stage(pieces, s->store, memory, &found, &err);
 	for (int32_t i = 0; i < cut.n_pieces && status == SW_OK; i++)
@@ -386,7 +411,7 @@ static void plan_trials(stage_search *s)
 		                t->estimate_s > HOPELESS * known_s(s)))
 			break;
 		sw_progress_update(&s->progress, (double)(i + 1) / (double)(s->trials.len + 2),
-		                   "%d stages, %d microbatches", t->numbers.n_stages,
+		                   "%d stages, %d microbatches", t->opened->n_stages,
 		                   t->numbers.microbatches);
 		plan_entered(s, t);
 	}
@@ -436,7 +461,7 @@ static void cut_again(stage_search *s)
 	sw_error err = {0};
 	if (!p || p->n_stages == 1 || is_late(s))
 		return;
-	sw_pipelined_numbers numbers = {p->n_stages, p->microbatches, p->remat, 0};
+	sw_pipelined_numbers numbers = sw_pipelined_numbers_of(p);
 	double *op_s = planned_seconds(p);
 	sw_progress_update(&s->progress, 0.9, "other cuts of %d stages", p->n_stages);
 	sw_status status = sw_pipelined_open(s->request, s->store, numbers, op_s, &again, &err);

@@ -1,5 +1,5 @@
 /* The programs of the stages' devices: each piece does what its ops do in the plan of its stage,
- * and a value has one layout in a stage, whoever reads it there. */
+ * and a value has one layout in a slice, whichever of its stages reads it there. */
 #include "pipelined/stage_programs.h"
 
 #include <string.h>
@@ -66,9 +66,14 @@ static const sw_plan *plan_of(const programs_maker *m, int32_t stage)
 	return m->p->stages[m->p->stages[stage].like].plan;
 }
 
+static int32_t slice_of(const programs_maker *m, int32_t stage)
+{
+	return m->p->stages[stage].rank;
+}
+
 static const sw_layout **layout_at(const programs_maker *m, int32_t stage, sw_id value)
 {
-	return &m->out->layouts[stage][one_name(m, value)];
+	return &m->out->layouts[slice_of(m, stage)][one_name(m, value)];
 }
 
 /* Set the layout of a value in a stage, without partial sums, or whole if it is not valid. */
@@ -116,7 +121,9 @@ static void take_ports(programs_maker *m, int32_t stage)
 		sw_layout layout = *sw_plan_layout(plan, plan->produced[inputs[i]]);
 		if (step->inputs[i].kind == SW_PORT_MICROBATCHES)
 			layout = of_microbatch(m, layout);
-		set_layout(m, stage, step->inputs[i].value, layout);
+		/* Another stage of the slice may have it already. */
+		if (!*layout_at(m, stage, step->inputs[i].value))
+			set_layout(m, stage, step->inputs[i].value, layout);
 	}
 	sw_arena_clear(&arena);
 }
@@ -213,6 +220,21 @@ static sw_status make_piece(programs_maker *m, const sw_stage_piece *piece, int3
 	return status;
 }
 
+/* What the loop begins with lies as what it carries does; and where several elements begin with one
+ * value, as the first of them does, in all stages of the slice. */
+static void lay_out_beginnings(programs_maker *m, int32_t v)
+{
+	int32_t stage = sw_stage_physical(m->out->cut, v);
+	for (uint32_t i = 0; i < m->out->pieces.n_carried[v]; i++) {
+		uint32_t k = m->out->pieces.carried[v][i];
+		const sw_layout **carried = layout_at(m, stage, m->out->inner + k),
+				**begins = layout_at(m, stage, m->loop->operands[k]);
+		if (!*begins)
+			*begins = *carried;
+		*carried = *begins;
+	}
+}
+
 /* A pass. What it carries has the layout in which it leaves it, found by a plan with whole inputs.
  */
 static sw_status make_pass(programs_maker *m, int32_t v)
@@ -221,18 +243,10 @@ static sw_status make_pass(programs_maker *m, int32_t v)
 	sw_plan *trial = NULL;
 	sw_status status = piece->program ? plan_piece(m, piece, v, &trial) : SW_OK;
 	sw_plan_free(trial);
-	return status ? status : make_piece(m, piece, v, &m->out->passes[v]);
-}
-
-/* What the loop begins with lies as what it carries does. */
-static void lay_out_beginnings(programs_maker *m, int32_t stage)
-{
-	for (uint32_t k = 0; k < m->loop->n_operands; k++) {
-		const sw_layout *carried = m->out->layouts[stage][m->out->inner + k],
-				**begins = layout_at(m, stage, m->loop->operands[k]);
-		if (carried && !is_import(m, k) && !*begins)
-			*begins = carried;
-	}
+	if (status)
+		return status;
+	lay_out_beginnings(m, v);
+	return make_piece(m, piece, v, &m->out->passes[v]);
 }
 
 static sw_status make_stage(programs_maker *m, int32_t stage)
@@ -241,10 +255,9 @@ static sw_status make_stage(programs_maker *m, int32_t stage)
 	for (int32_t v = 0; v < m->out->cut->n_virtual && status == SW_OK; v++)
 		if (sw_stage_physical(m->out->cut, v) == stage)
 			status = make_pass(m, v);
-	if (status)
-		return status;
-	lay_out_beginnings(m, stage);
-	return make_piece(m, &m->out->pieces.before[stage], -1, &m->out->before[stage]);
+	return status ? status
+	              : make_piece(m, &m->out->pieces.before[stage], -1,
+	                           &m->out->before[stage]);
 }
 
 /* ---- behind the loop --------------------------------------------------------------------- */
@@ -262,7 +275,12 @@ static int32_t stage_of(const programs_maker *m, sw_id value)
 	return v < 0 ? -1 : sw_stage_physical(cut, v);
 }
 
-int32_t sw_stage_of_output(const sw_stage_programs *programs, uint32_t output)
+static int32_t stage_of_output(const programs_maker *m, uint32_t output)
+{
+	return SW_MAX(stage_of(m, sw_entry(m->looped)->results.data[output]), 0);
+}
+
+int32_t sw_slice_of_output(const sw_stage_programs *programs, uint32_t output)
 {
 	const sw_stages *cut = programs->cut;
 	const sw_program *p = cut->program;
@@ -271,7 +289,7 @@ int32_t sw_stage_of_output(const sw_stage_programs *programs, uint32_t output)
 	                    .looped = p,
 	                    .loop = sw_op_at(p, cut->loop),
 	                    .body = &p->computations.data[cut->body]};
-	return SW_MAX(stage_of(&m, sw_entry(p)->results.data[output]), 0);
+	return slice_of(&m, stage_of_output(&m, output));
 }
 
 /* The new value of state has the layout of the old one. */
@@ -281,7 +299,7 @@ static void lay_out_state(programs_maker *m)
 	for (size_t i = 0; i < p->aliases.len; i++) {
 		sw_alias alias = p->aliases.data[i];
 		sw_id value = sw_entry(p)->results.data[alias.output];
-		int32_t stage = sw_stage_of_output(m->out, alias.output);
+		int32_t stage = stage_of_output(m, alias.output);
 		const sw_layout *old = *layout_at(m, stage, m->out->inputs[alias.input]),
 				**new = layout_at(m, stage, value);
 		if (old && !*new)
@@ -289,6 +307,7 @@ static void lay_out_state(programs_maker *m)
 	}
 }
 
+/* Between stages of two slices. */
 static sw_status add_transfer(programs_maker *m, sw_id value, sw_id as, int32_t from, int32_t to)
 {
 	const sw_pipelined *p = m->p;
@@ -300,7 +319,8 @@ static sw_status add_transfer(programs_maker *m, sw_id value, sw_id as, int32_t 
 	if (!*layout_at(m, to, as))
 		set_layout(m, to, as, **layout_at(m, from, value));
 	for (int k = 0; k < 2; k++) {
-		int64_t *devices = SW_NEW_N(arena, int64_t, n), first = (k ? to : from) * n;
+		int64_t *devices = SW_NEW_N(arena, int64_t, n),
+			first = p->stages[k ? to : from].first_device;
 		for (int64_t i = 0; i < n; i++)
 			devices[i] = first + i;
 		sides[k] = (sw_crossmesh_side){.axes = p->slice->atoms,
@@ -311,7 +331,7 @@ static sw_status add_transfer(programs_maker *m, sw_id value, sw_id as, int32_t 
 	}
 	options.order = SW_CROSSMESH_GREEDY;
 	options.pieces = 1;
-	sw_stage_transfer transfer = {value, as, from, to, NULL};
+	sw_stage_transfer transfer = {value, as, slice_of(m, from), slice_of(m, to), NULL};
 	sw_status status = sw_crossmesh_check(p->cluster, &sides[0], &sides[1], shape, m->err);
 	if (status == SW_OK)
 		status = sw_crossmesh_plan_make(p->cluster, &sides[0], &sides[1], shape, &options,
@@ -321,14 +341,15 @@ static sw_status add_transfer(programs_maker *m, sw_id value, sw_id as, int32_t 
 	return status;
 }
 
-static bool has_transfer(const programs_maker *m, sw_id value, sw_id as, int32_t to)
+/* Does the value have to be sent to the stage: is it in another slice, and not sent there yet? */
+static bool lacks(const programs_maker *m, sw_id value, sw_id as, int32_t from, int32_t to)
 {
-	for (size_t i = 0; i < m->out->transfers.len; i++) {
+	bool found = slice_of(m, from) == slice_of(m, to);
+	for (size_t i = 0; i < m->out->transfers.len && !found; i++) {
 		const sw_stage_transfer *t = &m->out->transfers.data[i];
-		if (t->value == value && t->as == as && t->to == to)
-			return true;
+		found = t->value == value && t->as == as && t->to == slice_of(m, to);
 	}
-	return false;
+	return !found;
 }
 
 static void add_event(programs_maker *m, sw_event_kind kind, size_t number, int32_t microbatch)
@@ -343,7 +364,7 @@ static sw_status receive_entry(programs_maker *m, const sw_stage_piece *piece)
 	for (uint32_t i = 0; i < piece->n_inputs && status == SW_OK; i++) {
 		sw_id value = one_name(m, piece->inputs[i]);
 		int32_t from = stage_of(m, piece->inputs[i]);
-		if (from < 0 || from == piece->stage || has_transfer(m, value, value, piece->stage))
+		if (from < 0 || !lacks(m, value, value, from, piece->stage))
 			continue;
 		add_event(m, SW_EVENT_TRANSFER, m->out->transfers.len, -1);
 		status = add_transfer(m, value, value, from, piece->stage);
@@ -367,7 +388,7 @@ static sw_status make_rounds(programs_maker *m)
 	return status;
 }
 
-/* State that several stages read goes from the stage that updates it to the others. */
+/* State that several slices read goes from the one that updates it to the others. */
 static sw_status share_state(programs_maker *m)
 {
 	const sw_program *p = m->looped;
@@ -375,12 +396,14 @@ static sw_status share_state(programs_maker *m)
 	for (size_t i = 0; i < p->aliases.len; i++) {
 		sw_id input = m->out->inputs[p->aliases.data[i].input],
 		      result = sw_entry(p)->results.data[p->aliases.data[i].output];
-		int32_t from = sw_stage_of_output(m->out, p->aliases.data[i].output);
+		int32_t from = stage_of_output(m, p->aliases.data[i].output);
 		for (int32_t to = 0; to < m->p->n_stages && status == SW_OK; to++) {
-			if (to == from || !m->out->layouts[to][input] || result == input)
+			sw_id value = one_name(m, result);
+			if (!*layout_at(m, to, input) || result == input ||
+			    !lacks(m, value, input, from, to))
 				continue;
 			add_event(m, SW_EVENT_TRANSFER, m->out->transfers.len, -1);
-			status = add_transfer(m, one_name(m, result), input, from, to);
+			status = add_transfer(m, value, input, from, to);
 		}
 	}
 	return status;
@@ -401,8 +424,8 @@ static sw_status add_sent(programs_maker *m, int32_t v)
 			bool reads = false;
 			for (uint32_t k = 0; k < reader->n_inputs; k++)
 				reads |= reader->inputs[k] == piece->results[i];
-			if (reads && reader->stage != from &&
-			    !has_transfer(m, piece->results[i], piece->results[i], reader->stage))
+			if (reads &&
+			    lacks(m, piece->results[i], piece->results[i], from, reader->stage))
 				status = add_transfer(m, piece->results[i], piece->results[i], from,
 				                      reader->stage);
 		}
@@ -479,8 +502,8 @@ static void programs_begin(programs_maker *m)
 	out->before = SW_NEW_N(&out->arena, sw_piece_program, d);
 	out->passes = SW_NEW_N(&out->arena, sw_piece_program, out->cut->n_virtual);
 	out->after = SW_NEW_N(&out->arena, sw_piece_program, d * (size_t)out->cut->n_rounds);
-	out->layouts = SW_NEW_N(&out->arena, const sw_layout **, d);
-	for (size_t s = 0; s < d; s++)
+	out->layouts = SW_NEW_N(&out->arena, const sw_layout **, m->p->n_ranks);
+	for (int32_t s = 0; s < m->p->n_ranks; s++)
 		out->layouts[s] =
 			SW_NEW_N(&out->arena, const sw_layout *, m->looped->values.len + 1);
 	out->n_inputs = sw_program_inputs(m->looped, m->looped->entry, &out->arena, &out->inputs);

@@ -17,11 +17,11 @@ typedef struct sw_piece_program {
 	sw_program *local; /* NULL: there is nothing to do */
 } sw_piece_program;
 
-/* A value that goes from one stage to another: of the body, for each microbatch; else of the
+/* A value that goes from one slice to another: of the body, for each microbatch; else of the
  * entry. */
 typedef struct sw_stage_transfer {
-	sw_id value, as; /* what it is in the stage that gets it: itself, or an input of the step */
-	int32_t from, to;
+	sw_id value, as; /* what it is in the slice that gets it: itself, or an input of the step */
+	int32_t from, to; /* slices */
 	sw_crossmesh_plan *plan;
 } sw_stage_transfer;
 
@@ -44,7 +44,8 @@ typedef struct sw_stage_programs {
 	sw_stages split; /* what `cut` is then */
 	sw_stage_pieces pieces;
 	sw_piece_program *before, *passes, *after; /* as in sw_stage_pieces */
-	/* [stage][value of the looped program]: its layout in the stage; NULL: it is not there */
+	/* [slice][value of the looped program]: its layout there, in all stages; NULL: it is not
+	 * there */
 	const sw_layout ***layouts;
 	SW_VEC(sw_stage_transfer) transfers;
 	SW_VEC(sw_stage_event) events; /* of a step */
@@ -58,8 +59,8 @@ typedef struct sw_stage_programs {
 sw_status sw_stage_programs_init(sw_stage_programs *programs, const sw_pipelined *plan,
                                  sw_error *err);
 void sw_stage_programs_clear(sw_stage_programs *programs);
-/* Return the stage that has a result of the step when it ends. */
-int32_t sw_stage_of_output(const sw_stage_programs *programs, uint32_t output);
+/* Return the slice that has a result of the step when it ends. */
+int32_t sw_slice_of_output(const sw_stage_programs *programs, uint32_t output);
 /* Return the value of the entry that a value read inside of the loop stands for: an import is what
  * the loop begins with; others are themselves. */
 sw_id sw_stage_value_of(const sw_stage_programs *programs, sw_id value);

@@ -62,11 +62,19 @@ static sw_status reshard(stage_hop *h, int32_t from, int32_t to, uint32_t result
 	sw_crossmesh_side source, target;
 	sw_crossmesh_options options = sw_crossmesh_defaults();
 	sw_crossmesh_plan *made = NULL;
+	sw_status status = SW_OK;
 	const sw_stage_step *step = &p->stages[to].step;
 	sw_program_inputs(step->program, step->program->entry, &arena, &leaves);
 	sw_program_inputs(b->program, b->program->entry, &arena, &inputs);
 	sw_shape shape = sw_value_shape(step->program, leaves[input]);
-	int32_t near = h->up ? h->below : h->below + 1, far = h->up ? h->below + 1 : h->below;
+	int32_t low = p->stages[h->below].rank, high = p->stages[h->below + 1].rank,
+		near = h->up ? low : high, far = h->up ? high : low;
+	if (near == far && sw_layout_equal(sw_plan_layout(a, a->outputs[result]),
+	                                   sw_plan_layout(b, b->produced[inputs[input]])))
+		goto done;
+	/* Between stages of one slice a conversion is priced as if it went to the next slice. */
+	if (near == far)
+		far = near + 1 < p->n_ranks ? near + 1 : near - 1;
 	fill_side(p, near, sw_plan_layout(a, a->outputs[result]),
 	          sw_value_shape(a->program, sw_entry(a->program)->results.data[result]), &arena,
 	          &source);
@@ -74,7 +82,7 @@ static sw_status reshard(stage_hop *h, int32_t from, int32_t to, uint32_t result
 	          sw_value_shape(b->program, inputs[input]), &arena, &target);
 	options.order = SW_CROSSMESH_GREEDY;
 	options.pieces = 1;
-	sw_status status = sw_crossmesh_check(p->cluster, &source, &target, shape, h->err);
+	status = sw_crossmesh_check(p->cluster, &source, &target, shape, h->err);
 	if (status == SW_OK)
 		status = sw_crossmesh_plan_make(p->cluster, &source, &target, shape, &options,
 		                                &made, h->err);
@@ -85,6 +93,7 @@ static sw_status reshard(stage_hop *h, int32_t from, int32_t to, uint32_t result
 		h->bytes += elements_of(shape.dims, shape.rank) / p->microbatches *
 		            sw_type_bytes(shape.type);
 	}
+done:
 	sw_crossmesh_plan_free(made);
 	sw_arena_clear(&arena);
 	return status;

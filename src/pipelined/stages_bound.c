@@ -30,8 +30,8 @@ sw_status sw_pipelined_bounds_s(const sw_program *program, const sw_sidecar *sid
 		sw_cluster slice;
 		status = sw_pipelined_slice(cluster, n_stages[i], &slice, err);
 		if (status == SW_OK)
-			bounds_s[i] = sw_pipelined_slice_bound_s(canonical, sidecar, &slice,
-			                                         n_stages[i]);
+			bounds_s[i] =
+				sw_pipelined_slice_bound_s(canonical, sidecar, &slice, n_stages[i]);
 		sw_cluster_clear(&slice);
 	}
 	sw_program_free(canonical);

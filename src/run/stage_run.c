@@ -27,40 +27,39 @@ static size_t n_values(const stage_rank *x)
 
 /* ---- pieces ------------------------------------------------------------------------------ */
 
-/* The virtual stage of a pass of this stage. */
-static int32_t virtual_of(const stage_rank *x, int pass)
+static bool has_stage(const stage_rank *x, int32_t stage)
 {
-	int32_t d = cut_of(x)->n_stages;
-	return pass == 0 ? x->stage : pass == 1 ? 2 * d - 1 - x->stage : 2 * d + x->stage;
+	return x->programs->plan->stages[stage].rank == x->slice;
 }
 
-/* How many passes a microbatch has in a stage. */
-static int n_passes(const stage_rank *x)
+static bool has_virtual(const stage_rank *x, int32_t v)
 {
-	return cut_of(x)->n_virtual / cut_of(x)->n_stages;
+	return has_stage(x, sw_stage_physical(cut_of(x), v));
 }
 
-/* Where a piece finds a value. pass: that of virtual_of; -1: a piece of the entry. */
-static sw_tensor *find(stage_rank *x, sw_id value, int pass, int32_t j)
+static bool is_element(const stage_rank *x, sw_id value)
 {
-	sw_id inner = x->programs->inner, known = sw_stage_value_of(x->programs, value);
-	bool element = known >= inner && known < inner + loop_of(x)->n_operands;
-	if (pass < 0)
+	return value >= x->programs->inner && value < x->programs->inner + loop_of(x)->n_operands;
+}
+
+/* Where a piece finds a value. v: the virtual stage of a pass; -1: a piece of the entry. */
+static sw_tensor *find(stage_rank *x, sw_id value, int32_t v, int32_t j)
+{
+	sw_id known = sw_stage_value_of(x->programs, value);
+	if (v < 0)
 		return &x->entry[known];
-	if (element)
-		return &x->carried[pass][known - inner];
-	if (value >= inner && value < inner + loop_of(x)->n_operands)
-		return &x->entry[known]; /* an import */
-	return &x->sent[j][value];
+	if (is_element(x, known))
+		return &x->carried[v][known - x->programs->inner];
+	return is_element(x, value) ? &x->entry[known] /* an import */ : &x->sent[j][value];
 }
 
 static sw_status run_piece(stage_rank *x, const sw_piece_program *piece, sw_interpreter *with,
-                           int pass, int32_t j, sw_tensor *outputs, sw_error *err)
+                           int32_t v, int32_t j, sw_tensor *outputs, sw_error *err)
 {
 	const sw_stage_piece *what = piece->piece;
 	sw_tensor *inputs = sw_alloc(sizeof(sw_tensor) * (what->n_inputs + 1));
 	for (uint32_t i = 0; i < what->n_inputs; i++) {
-		sw_tensor *at = find(x, what->inputs[i], pass, j);
+		sw_tensor *at = find(x, what->inputs[i], v, j);
 		if (at->buffer) {
 			inputs[i] = sw_tensor_keep(*at);
 			continue;
@@ -68,7 +67,7 @@ static sw_status run_piece(stage_rank *x, const sw_piece_program *piece, sw_inte
 		sw_tensors_drop(inputs, i);
 		free(inputs);
 		return sw_fail(err, SW_ERR_INTERNAL, "stage %d: input %u of a piece is not there",
-		               x->stage, i);
+		               what->stage, i);
 	}
 	if (x->nan_check)
 		sw_nan_check_program(x->nan_check, piece->local);
@@ -92,68 +91,70 @@ static sw_status run_entry(stage_rank *x, const sw_piece_program *piece, sw_inte
 	return status;
 }
 
-/* Drop what passes of the microbatch that is done made, when transfers have sent it. */
-static void drop_dead(stage_rank *x)
+/* ---- passes ------------------------------------------------------------------------------ */
+
+static void keep_sent(stage_rank *x, int32_t j, sw_id value, sw_tensor tensor)
 {
-	const sw_stage_piece *weights =
-		x->weights_to_come ? x->programs->passes[virtual_of(x, 2)].piece : NULL;
-	for (size_t i = 0; i < n_values(x) && x->dead >= 0; i++) {
-		sw_tensor *at = &x->sent[x->dead][i];
-		bool kept = false;
-		for (uint32_t k = 0; at->buffer && weights && k < weights->n_inputs; k++)
-			kept |= weights->inputs[k] == i;
-		if (at->buffer && !kept)
-			sw_tensor_drop(at);
-	}
+	put(&x->sent[j][value], tensor);
+	x->left[j][value] = x->uses[value];
+	if (x->uses[value] == 0)
+		sw_tensor_drop(&x->sent[j][value]);
+}
+
+static void use_sent(stage_rank *x, int32_t j, sw_id value)
+{
+	if (x->sent[j][value].buffer && --x->left[j][value] == 0)
+		sw_tensor_drop(&x->sent[j][value]);
 }
 
 static sw_status run_pass(stage_rank *x, int32_t v, int32_t j, sw_error *err)
 {
 	const sw_piece_program *piece = &x->programs->passes[v];
+	const sw_stage_piece *what = piece->piece;
 	const sw_stage_pieces *pieces = &x->programs->pieces;
-	int pass = v / cut_of(x)->n_stages;
-	drop_dead(x);
-	x->dead = pass ? j : -1;
-	x->weights_to_come = pass + 1 < n_passes(x);
 	if (!piece->local)
 		return SW_OK;
-	uint32_t n = piece->piece->n_results, n_sent = n - pieces->n_carried[v];
+	uint32_t n = what->n_results, n_sent = n - pieces->n_carried[v];
 	sw_tensor *outputs = sw_alloc(sizeof(sw_tensor) * (n + 1));
-	sw_status status = run_piece(x, piece, x->passes[pass], pass, j, outputs, err);
+	sw_status status = run_piece(x, piece, x->passes[v], v, j, outputs, err);
 	for (uint32_t i = 0; i < n && status == SW_OK; i++) {
 		if (i < n_sent)
-			put(&x->sent[j][piece->piece->results[i]], outputs[i]);
+			keep_sent(x, j, what->results[i], outputs[i]);
 		else
-			put(&x->carried[pass][pieces->carried[v][i - n_sent]], outputs[i]);
+			put(&x->carried[v][pieces->carried[v][i - n_sent]], outputs[i]);
 	}
+	for (uint32_t i = 0; i < what->n_inputs && status == SW_OK; i++)
+		if (!is_element(x, what->inputs[i]))
+			use_sent(x, j, what->inputs[i]);
 	free(outputs);
 	return status;
 }
 
 /* ---- the loop's ends --------------------------------------------------------------------- */
 
-/* All passes begin with what the loop begins with. */
-static void begin_loop(stage_rank *x)
+/* All passes of a stage begin with what the loop begins with. */
+static void begin_loop(stage_rank *x, int32_t stage)
 {
 	const sw_stage_pieces *pieces = &x->programs->pieces;
-	for (int pass = 0; pass < n_passes(x); pass++)
-		for (uint32_t i = 0; i < pieces->n_carried[virtual_of(x, pass)]; i++) {
-			uint32_t k = pieces->carried[virtual_of(x, pass)][i];
+	for (int32_t v = 0; v < cut_of(x)->n_virtual; v++)
+		for (uint32_t i = 0;
+		     i < pieces->n_carried[v] && sw_stage_physical(cut_of(x), v) == stage; i++) {
+			uint32_t k = pieces->carried[v][i];
 			sw_tensor *begins =
 				&x->entry[sw_stage_value_of(x->programs, loop_of(x)->operands[k])];
 			if (begins->buffer)
-				put(&x->carried[pass][k], sw_tensor_keep(*begins));
+				put(&x->carried[v][k], sw_tensor_keep(*begins));
 		}
 }
 
 /* Behind the loop, what it carries is what the last pass that has it has. */
 static void end_loop(stage_rank *x)
 {
-	for (int pass = 0; pass < n_passes(x); pass++)
-		for (uint32_t k = 0; k < loop_of(x)->n_operands; k++)
-			if (x->carried[pass][k].buffer)
+	for (int32_t v = 0; v < cut_of(x)->n_virtual; v++)
+		for (uint32_t k = 0; k < loop_of(x)->n_operands && x->carried[v]; k++)
+			if (x->carried[v][k].buffer)
 				put(&x->entry[x->programs->inner + k],
-				    sw_tensor_keep(x->carried[pass][k]));
+				    sw_tensor_keep(x->carried[v][k]));
 }
 
 /* ---- transfers --------------------------------------------------------------------------- */
@@ -190,16 +191,18 @@ static sw_status transfer(stage_rank *x, int32_t number, int32_t j, sw_error *er
 	sw_status status = SW_OK;
 	if (!r)
 		return SW_OK;
-	if (t->from == x->stage && !table[t->value].buffer)
-		return sw_fail(err, SW_ERR_INTERNAL, "stage %d: what it sends is not there",
-		               x->stage);
-	if (t->from == x->stage)
+	if (t->from == x->slice && !table[t->value].buffer)
+		return sw_fail(err, SW_ERR_INTERNAL, "slice %d: what it sends is not there",
+		               x->slice);
+	if (t->from == x->slice)
 		pack(r, &table[t->value]);
+	if (t->from == x->slice && j >= 0)
+		use_sent(x, j, t->value);
 	double begin = sw_now_s();
 	status = sw_transport_steps(x->transport, r->steps.data, r->steps.len,
 	                            t->plan->from.layout.monoid, t->plan->shape.type, err);
 	x->waited_s += sw_now_s() - begin;
-	if (status || t->to != x->stage)
+	if (status || t->to != x->slice)
 		return status;
 	sw_tensor got;
 	sw_shape shape = t->plan->shape;
@@ -208,7 +211,10 @@ static sw_status transfer(stage_rank *x, int32_t number, int32_t j, sw_error *er
 	if (status)
 		return status;
 	unpack(r, sw_tensor_data(got));
-	put(&table[t->as], got);
+	if (j < 0)
+		put(&table[t->as], got);
+	else
+		keep_sent(x, j, t->as, got);
 	return SW_OK;
 }
 
@@ -219,19 +225,16 @@ static sw_status do_event(stage_rank *x, sw_stage_event event, sw_error *err)
 	int32_t d = cut_of(x)->n_stages, n = event.number;
 	switch (event.kind) {
 	case SW_EVENT_BEFORE:
-		if (n != x->stage)
+		if (!has_stage(x, n))
 			return SW_OK;
-		sw_status status = run_entry(x, &x->programs->before[n], x->before, err);
-		begin_loop(x);
+		sw_status status = run_entry(x, &x->programs->before[n], x->before[n], err);
+		begin_loop(x, n);
 		return status;
 	case SW_EVENT_PASS:
-		return sw_stage_physical(cut_of(x), n) == x->stage
-		               ? run_pass(x, n, event.microbatch, err)
-		               : SW_OK;
+		return has_virtual(x, n) ? run_pass(x, n, event.microbatch, err) : SW_OK;
 	case SW_EVENT_AFTER:
-		return n % d == x->stage
-		               ? run_entry(x, &x->programs->after[n], x->after[n / d], err)
-		               : SW_OK;
+		return has_stage(x, n % d) ? run_entry(x, &x->programs->after[n], x->after[n], err)
+		                           : SW_OK;
 	default:
 		return transfer(x, n, event.microbatch, err);
 	}
@@ -247,7 +250,6 @@ sw_status stage_rank_step(stage_rank *x, sw_error *err)
 {
 	bool ended = false;
 	sw_status status = SW_OK;
-	x->dead = -1;
 	x->waited_s = 0;
 	for (size_t i = 0; i < x->programs->events.len && status == SW_OK; i++) {
 		sw_stage_event event = x->programs->events.data[i];
@@ -267,7 +269,7 @@ sw_status stage_rank_step(stage_rank *x, sw_error *err)
 sw_tensor stage_rank_output(const stage_rank *x, uint32_t output)
 {
 	sw_id value = sw_entry(cut_of(x)->program)->results.data[output];
-	if (sw_stage_of_output(x->programs, output) != x->stage)
+	if (sw_slice_of_output(x->programs, output) != x->slice)
 		return (sw_tensor){0};
 	return x->entry[sw_stage_value_of(x->programs, value)];
 }
@@ -287,8 +289,9 @@ void stage_rank_next(stage_rank *x)
 	for (size_t v = 0; v < n_values(x); v++)
 		if (!kept[v] && x->entry[v].buffer)
 			sw_tensor_drop(&x->entry[v]);
-	for (int pass = 0; pass < n_passes(x); pass++)
-		sw_tensors_drop(x->carried[pass], loop_of(x)->n_operands);
+	for (int32_t v = 0; v < cut_of(x)->n_virtual; v++)
+		if (x->carried[v])
+			sw_tensors_drop(x->carried[v], loop_of(x)->n_operands);
 	for (int32_t j = 0; j < cut_of(x)->n_microbatches; j++)
 		sw_tensors_drop(x->sent[j], (uint32_t)n_values(x));
 	free(kept);
@@ -298,7 +301,7 @@ void stage_rank_next(stage_rank *x)
 
 bool stage_rank_has_input(const stage_rank *x, uint32_t input)
 {
-	return x->programs->layouts[x->stage][x->programs->inputs[input]] != NULL;
+	return x->programs->layouts[x->slice][x->programs->inputs[input]] != NULL;
 }
 
 /* Make room for this rank's part of an input. */
@@ -310,7 +313,7 @@ static sw_status make_room(stage_rank *x, sw_id value, sw_error *err)
 	if (!dims)
 		dims = x->input_dims[value] = SW_NEW_N(&x->arena, int64_t, part.rank + 1);
 	sw_layout_local_dims(&x->programs->plan->slice->atoms, part,
-	                     x->programs->layouts[x->stage][value], dims);
+	                     x->programs->layouts[x->slice][value], dims);
 	part.dims = dims;
 	sw_status status = sw_tensor_new(part, false, &tensor, err);
 	if (status == SW_OK)
@@ -333,7 +336,7 @@ sw_status stage_rank_fill(stage_rank *x, uint32_t input, const sw_fill *fill, ui
 	return status ? status
 	              : sw_fill_local(&x->programs->plan->slice->atoms,
 	                              sw_value_shape(cut_of(x)->program, value), NULL,
-	                              x->programs->layouts[x->stage][value], x->device, fill, seed,
+	                              x->programs->layouts[x->slice][value], x->device, fill, seed,
 	                              input, &x->entry[value], err);
 }
 
@@ -344,7 +347,7 @@ sw_status stage_rank_give(stage_rank *x, uint32_t input, const void *whole, sw_e
 	sw_status status = make_room(x, value, err);
 	if (status == SW_OK)
 		sw_layout_cut(&x->programs->plan->slice->atoms, shape,
-		              x->programs->layouts[x->stage][value], x->device,
+		              x->programs->layouts[x->slice][value], x->device,
 		              sw_type_bytes(shape.type), whole, sw_tensor_data(x->entry[value]));
 	return status;
 }
@@ -371,15 +374,36 @@ static sw_status init_piece(stage_rank *x, const sw_piece_program *piece, int bl
 static sw_status init_pieces(stage_rank *x, int blas_threads, sw_error *err)
 {
 	const sw_stage_programs *p = x->programs;
-	int32_t d = cut_of(x)->n_stages, rounds = cut_of(x)->n_rounds;
-	sw_status status = init_piece(x, &p->before[x->stage], blas_threads, &x->before, err);
-	for (int pass = 0; pass < n_passes(x) && status == SW_OK; pass++)
-		status = init_piece(x, &p->passes[virtual_of(x, pass)], blas_threads,
-		                    &x->passes[pass], err);
-	for (int32_t r = 0; r < rounds && status == SW_OK; r++)
-		status =
-			init_piece(x, &p->after[r * d + x->stage], blas_threads, &x->after[r], err);
+	int32_t d = cut_of(x)->n_stages, n_after = d * cut_of(x)->n_rounds;
+	sw_status status = SW_OK;
+	for (int32_t s = 0; s < d && status == SW_OK; s++)
+		if (has_stage(x, s))
+			status = init_piece(x, &p->before[s], blas_threads, &x->before[s], err);
+	for (int32_t v = 0; v < cut_of(x)->n_virtual && status == SW_OK; v++)
+		if (has_virtual(x, v))
+			status = init_piece(x, &p->passes[v], blas_threads, &x->passes[v], err);
+	for (int32_t i = 0; i < n_after && status == SW_OK; i++)
+		if (has_stage(x, i % d))
+			status = init_piece(x, &p->after[i], blas_threads, &x->after[i], err);
 	return status;
+}
+
+static void count_uses(stage_rank *x)
+{
+	const sw_stage_programs *p = x->programs;
+	for (int32_t v = 0; v < cut_of(x)->n_virtual; v++) {
+		const sw_stage_piece *what = p->passes[v].local ? p->passes[v].piece : NULL;
+		for (uint32_t i = 0; what && has_virtual(x, v) && i < what->n_inputs; i++)
+			x->uses[what->inputs[i]]++;
+	}
+	for (size_t i = 0; i < p->events.len; i++) {
+		sw_stage_event event = p->events.data[i];
+		const sw_stage_transfer *t = event.kind == SW_EVENT_TRANSFER && !event.microbatch
+		                                     ? &p->transfers.data[event.number]
+		                                     : NULL;
+		if (t && t->from == x->slice)
+			x->uses[t->value]++;
+	}
 }
 
 static sw_status init_transfers(stage_rank *x, sw_error *err)
@@ -390,7 +414,7 @@ static sw_status init_transfers(stage_rank *x, sw_error *err)
 	x->transfer_dims = SW_NEW_N(&x->arena, int64_t *, n + 1);
 	for (size_t i = 0; i < n && status == SW_OK; i++) {
 		const sw_stage_transfer *t = &x->programs->transfers.data[i];
-		if (t->from != x->stage && t->to != x->stage)
+		if (t->from != x->slice && t->to != x->slice)
 			continue;
 		x->transfers[i] = SW_NEW(&x->arena, reshard_rank);
 		x->transfer_dims[i] = SW_NEW_N(&x->arena, int64_t, t->plan->shape.rank + 1);
@@ -407,19 +431,28 @@ sw_status stage_rank_init(stage_rank *x, const sw_stage_programs *programs, sw_t
 	int64_t n = programs->plan->slice->n_devices;
 	*x = (stage_rank){.programs = programs,
 	                  .transport = transport,
-	                  .stage = (int32_t)(transport->rank / n),
+	                  .slice = (int32_t)(transport->rank / n),
 	                  .device = transport->rank % n,
-	                  .nan_check = nan_check,
-	                  .dead = -1};
+	                  .nan_check = nan_check};
 	sw_arena_init(&x->arena);
 	x->input_dims = SW_NEW_N(&x->arena, int64_t *, n_values(x) + 1);
-	x->after = SW_NEW_N(&x->arena, sw_interpreter *, cut_of(x)->n_rounds + 1);
+	int32_t n_virtual = cut_of(x)->n_virtual, d = cut_of(x)->n_stages;
+	x->before = SW_NEW_N(&x->arena, sw_interpreter *, d);
+	x->passes = SW_NEW_N(&x->arena, sw_interpreter *, n_virtual);
+	x->after = SW_NEW_N(&x->arena, sw_interpreter *, d * cut_of(x)->n_rounds);
+	x->uses = SW_NEW_N(&x->arena, int32_t, n_values(x) + 1);
+	x->left = SW_NEW_N(&x->arena, int32_t *, cut_of(x)->n_microbatches);
+	x->carried = SW_NEW_N(&x->arena, sw_tensor *, n_virtual);
 	x->entry = SW_NEW_N(&x->arena, sw_tensor, n_values(x) + 1);
 	x->sent = SW_NEW_N(&x->arena, sw_tensor *, cut_of(x)->n_microbatches);
-	for (int32_t j = 0; j < cut_of(x)->n_microbatches; j++)
+	for (int32_t j = 0; j < cut_of(x)->n_microbatches; j++) {
 		x->sent[j] = SW_NEW_N(&x->arena, sw_tensor, n_values(x) + 1);
-	for (int pass = 0; pass < n_passes(x); pass++)
-		x->carried[pass] = SW_NEW_N(&x->arena, sw_tensor, loop_of(x)->n_operands + 1);
+		x->left[j] = SW_NEW_N(&x->arena, int32_t, n_values(x) + 1);
+	}
+	for (int32_t v = 0; v < n_virtual; v++)
+		if (has_virtual(x, v))
+			x->carried[v] = SW_NEW_N(&x->arena, sw_tensor, loop_of(x)->n_operands + 1);
+	count_uses(x);
 	sw_status status = init_pieces(x, blas_threads, err);
 	return status ? status : init_transfers(x, err);
 }
@@ -430,11 +463,12 @@ void stage_rank_clear(stage_rank *x)
 		return;
 	stage_rank_next(x);
 	sw_tensors_drop(x->entry, (uint32_t)n_values(x));
-	sw_interpreter_free(x->before);
-	for (int pass = 0; pass < STAGE_PASSES; pass++)
-		sw_interpreter_free(x->passes[pass]);
-	for (int32_t r = 0; r < cut_of(x)->n_rounds; r++)
-		sw_interpreter_free(x->after[r]);
+	for (int32_t s = 0; s < cut_of(x)->n_stages; s++)
+		sw_interpreter_free(x->before[s]);
+	for (int32_t v = 0; v < cut_of(x)->n_virtual; v++)
+		sw_interpreter_free(x->passes[v]);
+	for (int32_t i = 0; i < cut_of(x)->n_stages * cut_of(x)->n_rounds; i++)
+		sw_interpreter_free(x->after[i]);
 	for (size_t i = 0; i < x->programs->transfers.len && x->transfers; i++)
 		if (x->transfers[i])
 			reshard_rank_clear(x->transfers[i]);

@@ -10,28 +10,24 @@
 #include "run/ranks.h"
 #include "run/reshard_parts.h"
 
-#define STAGE_PASSES 3 /* of a stage */
-
 /* One rank. */
 typedef struct stage_rank {
 	const sw_stage_programs *programs;
 	sw_transport *transport;
-	int32_t stage;
-	int64_t device; /* in the stage's slice */
+	int32_t slice;
+	int64_t device; /* in the slice */
 	sw_arena arena;
-	/* Of this stage: passes: forward, backward, and weight gradients, NULL where these are part
-	 * of the backward pass; after: [rounds]. */
-	sw_interpreter *before, *passes[STAGE_PASSES], **after;
+	/* Of the slice's stages, else NULL: [stages], [virtual stages], [rounds][stages]. */
+	sw_interpreter **before, **passes, **after;
 	/* By values of the looped program: of the entry, with what the loop carried at its end;
-	 * what each pass carries; and of each microbatch, what passes made. */
-	sw_tensor *entry, *carried[STAGE_PASSES], **sent;
+	 * what each virtual stage carries; and of each microbatch, what passes made. */
+	sw_tensor *entry, **carried, **sent;
+	/* How often passes and transfers of this rank use what a pass made or a transfer brought;
+	 * and how often they still will, of each microbatch. Then it is dropped. */
+	int32_t *uses, **left;
 	double waited_s; /* in transfers, of this step */
 	/* Looks at all that is made, if the rank was made with it; NULL: nothing does. */
 	sw_nan_check *nan_check;
-	/* The microbatch that is dropped before the next pass, but for what its weight gradients
-	 * read, if they are to come; -1: none. */
-	int32_t dead;
-	bool weights_to_come;
 	reshard_rank **transfers; /* [transfers]: NULL: this rank has no part in it */
 	int64_t **input_dims;     /* [values]: of the part of an input of the step */
 	int64_t **transfer_dims;  /* [transfers]: of the part that it gets */
@@ -41,7 +37,7 @@ typedef struct stage_rank {
 sw_status stage_rank_init(stage_rank *x, const sw_stage_programs *programs, sw_transport *transport,
                           int blas_threads, sw_nan_check *nan_check, sw_error *err);
 void stage_rank_clear(stage_rank *x);
-/* Does this stage have the input of the step? */
+/* Does this slice have the input of the step? */
 bool stage_rank_has_input(const stage_rank *x, uint32_t input);
 /* Make room for this rank's part of an input, which the caller writes. */
 sw_status stage_rank_make(stage_rank *x, uint32_t input, sw_tensor *tensor, sw_error *err);
@@ -52,7 +48,7 @@ sw_status stage_rank_fill(stage_rank *x, uint32_t input, const sw_fill *fill, ui
 sw_status stage_rank_give(stage_rank *x, uint32_t input, const void *whole, sw_error *err);
 /* Do the events of a step. */
 sw_status stage_rank_step(stage_rank *x, sw_error *err);
-/* This rank's part of a result, if its stage has it; else without a buffer. */
+/* This rank's part of a result, if its slice has it; else without a buffer. */
 sw_tensor stage_rank_output(const stage_rank *x, uint32_t output);
 /* Make the new state that of the next step, and drop everything else but inputs. */
 void stage_rank_next(stage_rank *x);

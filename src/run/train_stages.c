@@ -33,16 +33,16 @@ static sw_shape input_shape(const stage_trainer *t, uint32_t input)
 	return sw_value_shape(t->programs->plan->looped, t->programs->inputs[input]);
 }
 
-/* Does a stage hold the input, and how? */
-static bool find_held(const stage_trainer *t, int32_t stage, uint32_t input, sw_held_value *held)
+/* Does a slice hold the input, and how? */
+static bool find_held(const stage_trainer *t, int32_t slice, uint32_t input, sw_held_value *held)
 {
 	const sw_pipelined *plan = t->programs->plan;
-	const sw_layout *layout = t->programs->layouts[stage][t->programs->inputs[input]];
+	const sw_layout *layout = t->programs->layouts[slice][t->programs->inputs[input]];
 	*held = (sw_held_value){.input = input,
 	                        .shape = input_shape(t, input),
 	                        .atoms = &plan->slice->atoms,
 	                        .layout = layout,
-	                        .first = stage * plan->slice->n_devices};
+	                        .first = slice * plan->slice->n_devices};
 	return layout != NULL;
 }
 
@@ -61,7 +61,7 @@ static sw_status make_input(stage_trainer *t, uint32_t input, int64_t step, sw_e
 	bool is_data = info->role == SW_ROLE_DATA, saved = start && start->values[input];
 	sw_held_value held;
 	sw_tensor tensor;
-	if (!find_held(t, t->rank.stage, input, &held))
+	if (!find_held(t, t->rank.slice, input, &held))
 		return SW_OK;
 	if (saved || sw_arrays_has(t->options->arrays, input))
 		SW_TRY(stage_rank_make(&t->rank, input, &tensor, err));
@@ -93,18 +93,18 @@ static sw_status make_inputs(stage_trainer *t, bool kept, int64_t step, sw_error
 
 /* ---- what is kept ------------------------------------------------------------------------ */
 
-/* The stage that makes the new value of an input saves it; of values that stay the first that has
- * them. All stages that read a value have it anew when a step ends. */
+/* The slice that makes the new value of an input saves it; of values that stay the first that has
+ * them. All slices that read a value have it anew when a step ends. */
 static bool find_saved(const stage_trainer *t, uint32_t input, sw_held_value *held)
 {
 	const sw_program *program = t->programs->plan->looped;
 	for (size_t i = 0; i < program->aliases.len; i++)
 		if (program->aliases.data[i].input == input &&
-		    find_held(t, sw_stage_of_output(t->programs, program->aliases.data[i].output),
+		    find_held(t, sw_slice_of_output(t->programs, program->aliases.data[i].output),
 		              input, held))
 			return true;
-	for (int32_t stage = 0; stage < t->programs->plan->n_stages; stage++)
-		if (find_held(t, stage, input, held))
+	for (int32_t slice = 0; slice < t->programs->plan->n_ranks; slice++)
+		if (find_held(t, slice, input, held))
 			return true;
 	return false;
 }
@@ -148,7 +148,7 @@ static sw_status save(stage_trainer *t, int64_t step, sw_error *err)
 
 /* ---- a step ------------------------------------------------------------------------------ */
 
-/* The stage that has the loss tells all. */
+/* The slice that has the loss tells all. */
 static sw_status share_loss(const stage_trainer *t, double *loss, sw_error *err)
 {
 	*loss = NAN;
@@ -159,7 +159,7 @@ static sw_status share_loss(const stage_trainer *t, double *loss, sw_error *err)
 	if (own.buffer)
 		*loss = sw_element_get(own.shape.type, sw_tensor_data(own), 0);
 	return t->transport->ops->broadcast(
-		t->transport, (int32_t)(sw_stage_of_output(t->programs, (uint32_t)t->loss) * n),
+		t->transport, (int32_t)(sw_slice_of_output(t->programs, (uint32_t)t->loss) * n),
 		loss, sizeof(*loss), err);
 }
 

@@ -45,8 +45,8 @@ static sw_status run_rank(void *context, sw_transport *transport, sw_error *err)
 	sw_status status = stage_rank_init(&x, v->programs, transport, 1, NULL, err);
 	for (uint32_t i = 0; i < v->programs->n_inputs && status == SW_OK; i++)
 		if (stage_rank_has_input(&x, i))
-			status = stage_rank_fill(&x, i, &v->sidecar->inputs[i].random, v->seed,
-			                         err);
+			status =
+				stage_rank_fill(&x, i, &v->sidecar->inputs[i].random, v->seed, err);
 	if (status == SW_OK)
 		status = stage_rank_step(&x, err);
 	if (status == SW_OK)
@@ -78,22 +78,22 @@ static sw_status run_serial(stages_verification *v, sw_error *err)
 	if (status)
 		sw_tensors_drop(inputs, n);
 	else
-		status = sw_run_once(p, &options, inputs, n, v->serial, v->programs->n_outputs,
-		                     err);
+		status =
+			sw_run_once(p, &options, inputs, n, v->serial, v->programs->n_outputs, err);
 	free(inputs);
 	sw_arena_clear(&arena);
 	return status;
 }
 
-/* Compare the parts of one output on the devices of its stage. */
+/* Compare the parts of one output on the devices of its slice. */
 static sw_status compare_output(const stages_verification *v, uint32_t output, verify_sums *sums,
                                 sw_error *err)
 {
 	const sw_stage_programs *p = v->programs;
 	const sw_atoms *atoms = &p->plan->slice->atoms;
-	int32_t stage = sw_stage_of_output(p, output);
+	int32_t slice = sw_slice_of_output(p, output);
 	sw_id value = sw_entry(p->plan->looped)->results.data[output];
-	const sw_layout *layout = p->layouts[stage][sw_stage_value_of(p, value)];
+	const sw_layout *layout = p->layouts[slice][sw_stage_value_of(p, value)];
 	sw_shape shape = v->serial[output].shape;
 	int64_t n = p->plan->slice->n_devices, bytes = sw_layout_local_bytes(atoms, shape, layout),
 		elements = bytes / SW_MAX(sw_type_bytes(shape.type), 1);
@@ -106,7 +106,7 @@ static sw_status compare_output(const stages_verification *v, uint32_t output, v
 	}
 	memset(all, 1, (size_t)elements);
 	for (int64_t d = 0; d < n; d++) {
-		sw_tensor got = v->outputs[(size_t)(stage * n + d) * p->n_outputs + output];
+		sw_tensor got = v->outputs[(size_t)(slice * n + d) * p->n_outputs + output];
 		sw_layout_cut(atoms, shape, layout, d, sw_type_bytes(shape.type),
 		              sw_tensor_data(v->serial[output]), part);
 		verify_elements(shape.type, sw_tensor_data(got), part, all, elements, sums);

@@ -48,6 +48,17 @@ expect 0 "" "$sw" run "$scratch/alone" --ranks 1 --steps 3 -q
 grep "^loss" "$scratch/out" | cmp -s - "$scratch/staged" ||
 	complain "stages train otherwise than one device"
 
+# Several stages on each slice, too.
+expect 0 "" $planning --stages 2 --microbatches 4 --schedule zb-v -o "$scratch/v"
+grep -q "^stages    4, 2 on each of 2 slices of 2 devices, 4 microbatches, zb-v" "$scratch/out" ||
+	complain "the table does not say how many stages a slice has"
+expect 0 "" "$sw" explain "$scratch/v"
+expect 0 "" "$sw" verify "$scratch/v"
+grep -q "^equal: " "$scratch/out" || complain "verify does not say that the V is equal"
+expect 0 "" "$sw" run "$scratch/v" --ranks 4 --steps 3 -q
+grep "^loss" "$scratch/out" | cmp -s - "$scratch/staged" ||
+	complain "a V of stages trains otherwise than one device"
+
 refuse "start it with mpirun -n 4" "$sw" run "$scratch/two"
 refuse "a plan with stages runs without" "$sw" run "$scratch/two" --ranks 4 --pace
 refuse "can't be moved; plan again" "$sw" verify "$scratch/two" --cluster $cluster
@@ -62,7 +73,7 @@ refuse "can't be moved; plan again" "$sw" explain "$scratch/two" --cluster $clus
 refuse "stages 3: expected a divisor of the 4 devices" $planning --stages 3 -o "$scratch/x"
 refuse "stages 0: expected auto, or a number from 1" $planning --stages 0 -o "$scratch/x"
 refuse "schedule foo: expected one of gpipe" $planning --stages 2 --schedule foo -o "$scratch/x"
-refuse "several stages on each rank" $planning --stages 2 --schedule zb-v -o "$scratch/x"
+refuse "two copies of the model" $planning --stages 2 --schedule dualpipe -o "$scratch/x"
 refuse "schedule needs --stages" $planning --schedule 1f1b -o "$scratch/x"
 refuse "stages need 2 microbatches" $planning --stages 2 --microbatches 1 -o "$scratch/x"
 refuse "that divide the batch" $planning --stages 2 --microbatches 3 -o "$scratch/x"
@@ -70,10 +81,12 @@ refuse "is a loop, which is not cut" "$sw" plan tests/programs/gpt-tiny-scan.hlo
 	--cluster $cluster --stages 2 -q -o "$scratch/x"
 refuse "stages writes several files" $planning --stages 2 -o -
 sed 's/"n_stages": 2/"n_stages": 3/' "$scratch/two" >"$scratch/bad"
+refuse "n_stages: expected a multiple of n_slices" "$sw" explain "$scratch/bad"
+sed 's/"n_stages": 2/"n_stages": 4/' "$scratch/two" >"$scratch/bad"
 refuse "stages: expected as many as n_stages" "$sw" explain "$scratch/bad"
 sed 's/"forward_s": \[/"forward_s": [1, /' "$scratch/two" >"$scratch/bad"
 refuse "forward_s" "$sw" explain "$scratch/bad"
-sed 's/"version": 1/"version": 9/' "$scratch/two" >"$scratch/bad"
+sed 's/"version": 2/"version": 9/' "$scratch/two" >"$scratch/bad"
 refuse "make the plan again" "$sw" explain "$scratch/bad"
 
 exit $failed

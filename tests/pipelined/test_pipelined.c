@@ -204,22 +204,22 @@ static void memory_is_kept(void **state)
 	close_program(&t);
 }
 
-static void files_read_back(void **state)
+static void file_reads_back(int32_t n_slices, int32_t schedule)
 {
-	(void)state;
 	staged_plan t;
 	sw_pipelined *read = NULL;
 	char path[] = "/tmp/sw-stages-XXXXXX", other[64];
 	assert_int_not_equal(mkdtemp(path), 0);
 	snprintf(other, sizeof(other), "%s/p", path);
 	open_program(&t, "gpt-tiny-clip", "local-2x4");
-	plan_well(&t, 4, 4, -1);
+	plan_well(&t, n_slices, 4, schedule);
 	assert_int_equal(sw_pipelined_write(t.plan, other, &t.err), SW_OK);
 	assert_true(sw_pipelined_is_file(other));
 	if (sw_pipelined_read(other, &read, &t.err))
 		fail_msg("%s", t.err.message);
 	assert_true(fabs(read->played.step_s - t.plan->played.step_s) < 1e-12);
 	assert_int_equal(read->schedule, t.plan->schedule);
+	assert_int_equal(read->n_ranks, n_slices);
 	sw_text a = {0}, b = {0};
 	sw_pipelined_print(t.plan, &a);
 	sw_pipelined_print(read, &b);
@@ -231,7 +231,7 @@ static void files_read_back(void **state)
 	if (sw_plan_read(other, &cluster, &stage, &t.err))
 		fail_msg("%s", t.err.message);
 	assert_null(stage->changes);
-	assert_int_equal(cluster.n_devices, 2);
+	assert_int_equal(cluster.n_devices, 8 / n_slices);
 	sw_plan_free(stage);
 	sw_cluster_clear(&cluster);
 	sw_text_clear(&a);
@@ -253,7 +253,7 @@ static void refusals_say_why(void **state)
 		{"gpt-tiny", 3, 4, -1, "--stages 3: expected a divisor of the 4 devices"},
 		{"gpt-tiny", 2, 1, -1, "stages need 2 microbatches"},
 		{"gpt-tiny", 2, 3, -1, "expected 2 or more that divide the batch"},
-		{"gpt-tiny", 2, 4, SW_ZB_V, "it has several stages on each rank"},
+		{"gpt-tiny", 2, 4, SW_DUALPIPE, "it has two copies of the model"},
 		{"gpt-tiny-scan", 2, 2, -1, "is a loop, which is not cut"},
 		{"resnet-tiny", 2, 2, -1, "the step has several phases"},
 	};
@@ -328,6 +328,39 @@ static int64_t port_bytes(const sw_pipelined *p, const sw_stage_port *ports, uin
 	return bytes;
 }
 
+static void files_read_back(void **state)
+{
+	(void)state;
+	file_reads_back(4, -1);
+	file_reads_back(2, SW_ZB_V);
+}
+
+/* With two stages on each slice, V-shaped, the first and the last are on the first slice, and the
+ * middle ones hand on within the last; interleaved, every second one is on a slice. */
+static void slices_have_several_stages(void **state)
+{
+	static const int32_t v[] = {0, 1, 1, 0}, looped[] = {0, 1, 0, 1};
+	(void)state;
+	staged_plan t;
+	open_program(&t, "gpt-tiny", "local-2x2");
+	for (int looping = 0; looping <= 1; looping++) {
+		plan_well(&t, 2, 4, looping ? SW_INTERLEAVED_1F1B : SW_ZB_V);
+		const sw_pipelined *p = t.plan;
+		double fixed = 0;
+		assert_int_equal(p->n_stages, 4);
+		assert_int_equal(p->n_ranks, 2);
+		for (int32_t i = 0; i < 4; i++) {
+			int32_t slice = looping ? looped[i] : v[i];
+			assert_int_equal(p->stages[i].rank, slice);
+			assert_int_equal(p->stages[i].first_device, 2 * slice);
+			fixed += slice == 0 ? (double)p->stages[i].times.fixed_bytes : 0;
+		}
+		assert_true(p->costs.fixed_bytes[0] == fixed);
+		assert_true(p->played.ranks[0].peak_bytes > fixed);
+	}
+	close_program(&t);
+}
+
 /* What crosses of other microbatches is no part of a stage's memory, however often its program
  * holds it: what a middle stage sends up and what it sends back begin as the same zeros, which its
  * program holds beside both. */
@@ -362,6 +395,7 @@ int main(void)
 		cmocka_unit_test(refusals_say_why),
 		cmocka_unit_test(stages_share_a_grid),
 		cmocka_unit_test(updates_stay_where_their_parameters_are),
+		cmocka_unit_test(slices_have_several_stages),
 		cmocka_unit_test(what_crosses_counts_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* Plans with stages, carried out on in-process ranks: every output equals the serial program's, for
- * all numbers of stages and schedules with one stage per rank. */
+ * all numbers of stages and schedules. */
 #include <math.h>
 #include <string.h>
 
@@ -77,6 +77,14 @@ static void stages_equal_the_serial_program(void **state)
 		{"llama-gqa-tiny", "local-2x2", NULL, 2, 4, SW_ZB_2P, "dp"},
 		{"llama-gqa-tiny", "local-1x4", "3", 3, 4, SW_EAGER_1F1B, "dp"},
 		{"t5-tiny", "local-2x2", NULL, 2, 2, SW_1F1B, "zero1"},
+		/* Two stages on each slice; tied embeddings then are on one slice, or on two. */
+		{"mlp", "local-2x2", NULL, 2, 4, SW_ZB_V, "auto"},
+		{"gpt-tiny", "local-2x2", NULL, 2, 4, SW_INTERLEAVED_1F1B, "auto"},
+		{"gpt-tiny", "local-2x4", NULL, 2, 4, SW_ZB_V, "megatron:tp=2"},
+		{"gpt-tiny-clip", "local-2x2", NULL, 4, 8, SW_V_HALF, "dp"},
+		{"gpt-tiny", "local-1x4", "3", 3, 8, SW_V_MIN, "dp"},
+		{"llama-gqa-tiny", "local-2x2", NULL, 2, 4, SW_ZB_V, "zero3"},
+		{"llama-gqa-tiny", "local-2x2", NULL, 4, 4, SW_INTERLEAVED_1F1B, "dp"},
 	};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
