@@ -58,9 +58,11 @@ void sw_hlo_take_constraint(sw_hlo *reader, sw_hlo_op *op)
 	sw_text text = {0};
 	const char *words = extra_named(op->extras, "sharding");
 	const char *config = extra_named(op->extras, "backend_config");
-	if (config && strstr(config, "unspecified_dims"))
-		words = "{unknown}";
-	if (words)
+	const char *open = config ? strstr(config, "unspecified_dims=[") : NULL;
+	const char *end = open ? strchr(open, ']') : NULL;
+	if (words && end)
+		sw_sharding_add_open(words, (sw_span){open, (size_t)(end + 1 - open)}, &text);
+	else if (words)
 		sw_text_add(&text, words);
 	else
 		add_sdy(reader, op->extras, &text);

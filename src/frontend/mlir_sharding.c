@@ -43,20 +43,27 @@ static bool is_value(const char *text)
 	int depth = 0;
 	for (const char *c = text; *c; c++) {
 		depth += (*c == '{') - (*c == '}');
-		if ((depth < 1 && c[1]) || !strchr("{}[](),=< ", *c) == !sw_char_is(*c, SW_CHAR_WORD))
+		if ((depth < 1 && c[1]) ||
+		    !strchr("{}[](),=< ", *c) == !sw_char_is(*c, SW_CHAR_WORD))
 			return false;
 	}
 	return depth == 0 && text[0] == '{';
 }
 
-/* Of `"{devices=[2,4]<=[8]}"`, with its quotes. */
-static const sw_extra *of_mhlo(sw_mlir *m, sw_span sharding)
+/* Of `"{devices=[2,4]<=[8]}"` and the configuration of a constraint, `"unspecified_dims=[0]"`, with
+ * their quotes; that may be "". */
+static const sw_extra *of_mhlo(sw_mlir *m, sw_span sharding, sw_span config)
 {
-	sw_text text = {0};
+	sw_text text = {0}, open = {0};
 	if (sharding.length >= 2 && sharding.start[0] == '"')
 		sw_lex_unescape((sw_span){sharding.start + 1, sharding.length - 2}, &text);
 	bool good = text.len && strlen(text.data) == text.len && is_value(text.data);
-	const sw_extra *extra = keep(m, good ? text.data : "{unknown}");
+	if (good && config.length > 2)
+		sw_sharding_add_open(text.data, (sw_span){config.start + 1, config.length - 2},
+		                     &open);
+	good = good && (!open.len || is_value(open.data));
+	const sw_extra *extra = keep(m, !good ? "{unknown}" : open.len ? open.data : text.data);
+	sw_text_clear(&open);
 	sw_text_clear(&text);
 	return extra;
 }
@@ -65,7 +72,9 @@ const sw_extra *sw_mlir_sharding_of(sw_mlir *m, sw_span attributes)
 {
 	sw_span sdy = sw_mlir_field_of(m, attributes, "sdy.sharding");
 	sw_span mhlo = sw_mlir_field_of(m, attributes, "mhlo.sharding");
-	return sdy.length ? of_sdy(m, sdy) : mhlo.length ? of_mhlo(m, mhlo) : NULL;
+	return sdy.length    ? of_sdy(m, sdy)
+	       : mhlo.length ? of_mhlo(m, mhlo, (sw_span){"", 0})
+	                     : NULL;
 }
 
 static const sw_extra *sharding_of_op(sw_mlir *m, const sw_mlir_op *op)
@@ -79,8 +88,7 @@ static const sw_extra *sharding_of_op(sw_mlir *m, const sw_mlir_op *op)
 		return of_sdy(m, sdy);
 	mhlo = sw_mlir_attribute_of(m, op, "mhlo.sharding");
 	sw_span config = sw_mlir_attribute_of(m, op, "backend_config");
-	bool open = config.length > 2; /* "unspecified_dims=[0]" */
-	return mhlo.length && !open ? of_mhlo(m, mhlo) : keep(m, "{unknown}");
+	return mhlo.length ? of_mhlo(m, mhlo, config) : keep(m, "{unknown}");
 }
 
 sw_status sw_mlir_emit_constraint(sw_mlir *m, int32_t c, const sw_mlir_op *op)
@@ -107,8 +115,8 @@ static bool is_aliased(sw_mlir *m, const sw_mlir_function *f, uint32_t result)
 {
 	for (size_t i = 0; i < f->argument_attributes.len; i++) {
 		int64_t number = -1;
-		sw_span output = sw_mlir_field_of(m, f->argument_attributes.data[i],
-		                                  "tf.aliasing_output");
+		sw_span output =
+			sw_mlir_field_of(m, f->argument_attributes.data[i], "tf.aliasing_output");
 		if (output.length && sw_mlir_int_of(m, output, -1, &number) == SW_OK &&
 		    number == (int64_t)result)
 			return true;

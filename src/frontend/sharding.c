@@ -156,9 +156,14 @@ static bool read_list(sw_lexer *lexer, const int64_t *tiles, int32_t n_tiles, in
 static int32_t read_last_dims(sw_lexer *lexer, sw_sharding_kind *kind)
 {
 	int32_t n = 0;
+	sw_lexer before = *lexer;
 	sw_span word = sw_lex_word(lexer);
 	if (sw_span_is(word, "last_tile_dim_replicate"))
 		return 1;
+	if (sw_span_is(word, "unspecified_dims")) {
+		*lexer = before;
+		return 0;
+	}
 	if (!sw_span_is(word, "last_tile_dims"))
 		return word.length ? -1 : 0;
 	if (!sw_lex_take(lexer, '=') || !sw_lex_take(lexer, '{'))
@@ -174,6 +179,21 @@ static int32_t read_last_dims(sw_lexer *lexer, sw_sharding_kind *kind)
 	return sw_lex_take(lexer, '}') ? n : -1;
 }
 
+/* Read `unspecified_dims=[0,1]`, if it is there. */
+static bool read_open(sw_lexer *lexer, int32_t rank, sw_sharding *s)
+{
+	int64_t dims[SW_MAX_RANK], ignored;
+	if (!sw_lex_take_text(lexer, "unspecified_dims="))
+		return true;
+	int32_t n = read_numbers(lexer, '[', ']', 0, dims, &ignored);
+	for (int32_t i = 0; i < n; i++) {
+		if (dims[i] >= rank)
+			return false;
+		s->open |= 1u << dims[i];
+	}
+	return n > 0;
+}
+
 /* Read what follows `devices=`. */
 static bool read_tiles(sw_lexer *lexer, int32_t rank, sw_sharding *s)
 {
@@ -185,7 +205,8 @@ static bool read_tiles(sw_lexer *lexer, int32_t rank, sw_sharding *s)
 	bool good = sw_lex_take_text(lexer, "<=") ? read_factors(lexer, s->n_devices, &f) &&
 	                                                    cut_factors(&f, tiles, rank, s)
 	                                          : read_list(lexer, tiles, n, rank, s);
-	return good && read_last_dims(lexer, &s->kind) == n - rank && sw_lex_take(lexer, '}');
+	return good && read_last_dims(lexer, &s->kind) == n - rank && read_open(lexer, rank, s) &&
+	       sw_lex_take(lexer, '}');
 }
 
 sw_sharding sw_sharding_parse(const char *text, int32_t rank)
@@ -204,6 +225,17 @@ sw_sharding sw_sharding_parse(const char *text, int32_t rank)
 	if (!sw_span_is(word, "devices") || !sw_lex_take(&lexer, '='))
 		return open;
 	return read_tiles(&lexer, rank, &s) ? s : open;
+}
+
+void sw_sharding_add_open(const char *words, sw_span config, sw_text *text)
+{
+	size_t length = strlen(words);
+	if (strncmp(words, "{devices=", 9) != 0 || words[length - 1] != '}') {
+		sw_text_add(text, "{unknown}");
+		return;
+	}
+	sw_text_addf(text, "%.*s %.*s}", (int)(length - 1), words,
+	             (int)SW_MIN(config.length, 200), config.start);
 }
 
 /* ---- of programs ------------------------------------------------------------------------ */

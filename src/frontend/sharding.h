@@ -22,13 +22,15 @@ typedef struct sw_sharding_digit {
 } sw_sharding_digit;
 
 typedef enum sw_sharding_kind {
-	SW_SHARDING_OPEN,  /* says nothing, leaves dimensions open, or is not understood */
+	SW_SHARDING_OPEN,  /* says nothing, or is not understood */
 	SW_SHARDING_TILED, /* cut as the digits say; without any, whole on every device */
 	SW_SHARDING_MANUAL /* inside shard_map, where values are a device's own */
 } sw_sharding_kind;
 typedef struct sw_sharding {
 	sw_sharding_kind kind;
 	int64_t n_devices; /* 0: however many there are */
+	/* bit d: dimension d may be cut further, over devices that cut nothing */
+	uint32_t open;
 	int32_t n;
 	sw_sharding_digit digits[SW_SHARDING_DIGITS]; /* those of a dimension: major first */
 } sw_sharding;
@@ -36,9 +38,12 @@ typedef struct sw_sharding {
 /* Read the sharding of an array in the words of HLO text. O(length + devices that are listed). */
 sw_sharding sw_sharding_parse(const char *text, int32_t rank);
 /* Append in the words of HLO text what Shardy says of an array: `#sdy.sharding<@mesh, [{"x"}, {}]>`
- * over the axes of `<["x"=2, "y"=4]>`; `{unknown}` where it leaves dimensions open, or is not
- * understood. */
+ * over the axes of `<["x"=2, "y"=4]>`, with `unspecified_dims=[1]` behind it for open dimensions;
+ * `{unknown}` where all are open and nothing is cut, or it is not understood. */
 void sw_sharding_of_sdy(sw_span mesh, sw_span sharding, sw_text *text);
+/* Append the words of a constraint with the dimensions that its configuration leaves open,
+ * `unspecified_dims=[1]`; `{unknown}` where they do not go together. */
+void sw_sharding_add_open(const char *words, sw_span config, sw_text *text);
 /* Return the name of the mesh that a sharding of Shardy refers to by `@`; length 0: none. */
 sw_span sw_sharding_mesh(sw_span sharding);
 

@@ -28,6 +28,7 @@ typedef struct reading {
 	axis axes[SW_MAX_RANK];
 	axis_part parts[SW_MAX_RANK];
 	int32_t n_axes, n_parts, rank;
+	uint32_t open; /* dimensions */
 } reading;
 
 static bool same(sw_span a, sw_span b)
@@ -100,10 +101,14 @@ static bool read_part(reading *r)
 /* Read `{"x", "y"}p1`; one that ends with `?` is open. */
 static bool read_dimension(reading *r)
 {
-	if (!sw_lex_take(&r->lexer, '{'))
+	if (!sw_lex_take(&r->lexer, '{') || r->rank >= SW_MAX_RANK)
 		return false;
 	if (!sw_lex_take(&r->lexer, '}')) {
 		do {
+			if (sw_lex_take(&r->lexer, '?')) {
+				r->open |= 1u << r->rank;
+				break;
+			}
 			if (!read_part(r))
 				return false;
 		} while (sw_lex_take(&r->lexer, ','));
@@ -129,9 +134,8 @@ static bool read_dimensions(reading *r)
 		if (!sw_lex_take(&r->lexer, ']'))
 			return false;
 	}
-	if (sw_lex_take(&r->lexer, ',') &&
-	    (!sw_lex_take_text(&r->lexer, "replicated=") ||
-	     sw_lex_balanced(&r->lexer, &axes) != SW_OK))
+	if (sw_lex_take(&r->lexer, ',') && (!sw_lex_take_text(&r->lexer, "replicated=") ||
+	                                    sw_lex_balanced(&r->lexer, &axes) != SW_OK))
 		return false;
 	return sw_lex_take(&r->lexer, '>');
 }
@@ -189,8 +193,7 @@ static bool take_part(const reading *r, const axis_part *part, uint64_t *used, s
 		if (*used & bit)
 			return false;
 		*used |= bit;
-		sw_text_addf(order, "%s%d", order->len ? "," : "",
-		             first_factor(r, part->axis) + i);
+		sw_text_addf(order, "%s%d", order->len ? "," : "", first_factor(r, part->axis) + i);
 	}
 	return true;
 }
@@ -222,7 +225,11 @@ static void write(const reading *r, int64_t rest, const char *order, sw_text *te
 	for (int32_t a = 0, k = 0; a < r->n_axes; a++)
 		for (int32_t i = 0; i < r->axes[a].n; i++, k++)
 			sw_text_addf(text, "%s%lld", k ? "," : "", (long long)r->axes[a].factor[i]);
-	sw_text_addf(text, "]T(%s)%s}", order, rest > 1 ? " last_tile_dim_replicate" : "");
+	sw_text_addf(text, "]T(%s)%s", order, rest > 1 ? " last_tile_dim_replicate" : "");
+	for (int32_t d = 0, n = 0; d < r->rank; d++)
+		if (r->open >> d & 1)
+			sw_text_addf(text, "%s%d", n++ ? "," : " unspecified_dims=[", d);
+	sw_text_add(text, r->open ? "]}" : "}");
 }
 
 /* Write the sharding, or return false where a factor is used twice or there are too many. */
@@ -261,12 +268,12 @@ void sw_sharding_of_sdy(sw_span mesh, sw_span sharding, sw_text *text)
 	bool good = name.length && read_mesh(&r, mesh, &ignored);
 	if (good) {
 		const char *behind = name.start + name.length;
-		sw_lex_init(&r.lexer, behind,
-		            sharding.length - (size_t)(behind - sharding.start), "", &ignored);
+		sw_lex_init(&r.lexer, behind, sharding.length - (size_t)(behind - sharding.start),
+		            "", &ignored);
 		good = sw_lex_take(&r.lexer, ',') && read_dimensions(&r);
 	}
 	if (good && r.n_parts == 0)
-		sw_text_add(text, "{replicated}");
+		sw_text_add(text, r.open ? "{unknown}" : "{replicated}");
 	else if (!good || !write_tiles(&r, text))
 		sw_text_add(text, "{unknown}");
 }

@@ -148,6 +148,20 @@ sw_status sw_pins_annotate(sw_pins *pins, const sw_program *program, const sw_cl
 
 /* ---- decisions -------------------------------------------------------------------------- */
 
+/* The factors of a copy that its open dimensions are. */
+static uint32_t open_factors(const annotation *x, const sw_rule *rule)
+{
+	uint32_t open = 0;
+	for (int32_t d = 0; d < x->shape.rank; d++) {
+		int32_t factor;
+		int64_t top;
+		if (x->sharding.open >> d & 1 &&
+		    sw_rule_factor_at(rule, true, 0, d, x->shape.dims[d], &factor, &top))
+			open |= 1u << factor;
+	}
+	return open;
+}
+
 /* Set *options to the pinned options of the copy. */
 static sw_status pin_copy(const annotation *x, sw_analysis *analysis, const annotated *at,
                           sw_id id, sw_option *options)
@@ -155,11 +169,13 @@ static sw_status pin_copy(const annotation *x, sw_analysis *analysis, const anno
 	const sw_atoms *atoms = &x->cluster->atoms;
 	const sw_rule *rule = analysis->rules[id];
 	sw_strategy strategy = sw_strategy_none(atoms);
+	uint32_t open = open_factors(x, rule);
 	for (int32_t a = 0; a < atoms->n; a++) {
 		const sw_state *s = &at->layout.state[a];
 		uint32_t mask = 1u << a;
 		int32_t factor, from = a;
 		int64_t top;
+		options[a].open = s->kind == SW_STATE_S ? 0 : open;
 		if (s->kind != SW_STATE_S)
 			continue;
 		while (a + 1 < atoms->n && at->layout.state[a + 1].kind == SW_STATE_S &&
@@ -175,10 +191,13 @@ static sw_status pin_copy(const annotation *x, sw_analysis *analysis, const anno
 	return SW_OK;
 }
 
-static void pin_parameter(const sw_atoms *atoms, const annotated *at, sw_option *options)
+static void pin_parameter(const sw_atoms *atoms, const annotated *at, uint32_t open,
+                          sw_option *options)
 {
 	for (int32_t a = 0; a < atoms->n; a++)
-		if (at->layout.state[a].kind == SW_STATE_S)
+		if (at->layout.state[a].kind != SW_STATE_S)
+			options[a].open = open;
+		else
 			options[a] = (sw_option){.kind = SW_CHOICE_SPLIT,
 			                         .index = at->layout.state[a].dim,
 			                         .top = at->top[a]};
@@ -209,7 +228,7 @@ sw_status sw_pins_take_annotations(sw_analysis *analysis, sw_error *err)
 		sw_option *options = SW_NEW_N(&analysis->arena, sw_option, SW_MAX_ATOMS);
 		SW_TRY(find_layout(&x, &at));
 		if (input) {
-			pin_parameter(&analysis->cluster->atoms, &at, options);
+			pin_parameter(&analysis->cluster->atoms, &at, x.sharding.open, options);
 			analysis->pinned_inputs[input_of(analysis, op)] = options;
 		} else {
 			SW_TRY(pin_copy(&x, analysis, &at, id, options));

@@ -267,17 +267,42 @@ static void axis_options(const sw_analysis *analysis, const sw_mesh *mesh, int32
 	}
 }
 
+/* Of what the axis may do keep what a pin that leaves dimensions open allows. */
+static void open_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,
+                         sw_decision_kind kind, uint32_t index, uint32_t open,
+                         sw_decision_options *o)
+{
+	int32_t n = 0;
+	bool none = false;
+	axis_options(analysis, mesh, axis, kind, index, o);
+	for (int32_t i = 0; i < o->n[axis]; i++) {
+		sw_option option = o->list[axis][i];
+		bool split = option.kind == SW_CHOICE_SPLIT && open >> option.index & 1;
+		none |= option.kind == SW_CHOICE_NONE;
+		if (split || option.kind == SW_CHOICE_NONE)
+			o->list[axis][n++] = option;
+	}
+	o->n[axis] = n;
+	if (!none)
+		sw_options_add_none(o, axis);
+}
+
 sw_decision_options sw_options_of(const sw_analysis *analysis, const sw_mesh *mesh,
                                   sw_decision_kind kind, uint32_t index)
 {
 	sw_decision_options o = {
 		.max = (int32_t)fmin(analysis->limits->max_options, SW_MAX_OPTIONS)};
 	const sw_option *decided = sw_pinned(analysis, kind, index);
-	for (int32_t axis = 0; axis < mesh->n_axes; axis++)
-		if (decided)
-			add_option(&o, axis, decided[__builtin_ctz(mesh->axes[axis].atoms)]);
+	for (int32_t axis = 0; axis < mesh->n_axes; axis++) {
+		const sw_option *pin =
+			decided ? &decided[__builtin_ctz(mesh->axes[axis].atoms)] : NULL;
+		if (pin && pin->open)
+			open_options(analysis, mesh, axis, kind, index, pin->open, &o);
+		else if (pin)
+			add_option(&o, axis, *pin);
 		else
 			axis_options(analysis, mesh, axis, kind, index, &o);
+	}
 	/* The axes that the mesh lacks have one device. */
 	for (int32_t axis = mesh->n_axes; axis < SW_MAX_AXES; axis++)
 		sw_options_add_none(&o, axis);

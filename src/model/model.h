@@ -174,6 +174,8 @@ typedef struct sw_option { /* of one axis at one decision */
 	uint8_t kind;      /* sw_choice_kind */
 	uint8_t monoid;
 	int16_t index; /* PASS: linearity; SPLIT: factor of an op, dimension of a value */
+	/* of a pin: the axis may do nothing or split one of these, by bits; 0: it does as above */
+	uint32_t open;
 	int64_t top;
 } sw_option;
 

@@ -460,6 +460,11 @@ static bool input_is_as_pinned(const sw_analysis *analysis, const sw_plan *plan,
 	for (int32_t a = 0; a < layout->n; a++) {
 		const sw_option *option = &analysis->pinned_inputs[input][a];
 		bool split = option->kind == SW_CHOICE_SPLIT;
+		if (option->open && layout->state[a].kind == SW_STATE_S &&
+		    !(option->open >> layout->state[a].dim & 1))
+			return false;
+		if (option->open)
+			continue;
 		if ((layout->state[a].kind == SW_STATE_S) != split ||
 		    (split && layout->state[a].dim != option->index))
 			return false;
@@ -472,7 +477,11 @@ static bool op_is_as_pinned(const sw_analysis *analysis, const sw_plan *plan, sw
 	for (int32_t a = 0; a < analysis->cluster->atoms.n; a++) {
 		const sw_choice *choice = &plan->strategies[op].atom[a];
 		const sw_option *option = &analysis->pinned_ops[op][a];
-		if (choice->kind != option->kind ||
+		bool open = choice->kind == SW_CHOICE_NONE ||
+		            (choice->kind == SW_CHOICE_SPLIT && option->open >> choice->index & 1);
+		if (option->open && open)
+			continue;
+		if (option->open || choice->kind != option->kind ||
 		    (option->kind == SW_CHOICE_SPLIT && choice->index != option->index))
 			return false;
 	}

@@ -38,7 +38,7 @@ refuse "expected pin or ignore" "$sw" plan $annotated/step-mhlo.hlo --cluster $e
 refuse "has 4 devices, this is for 8" "$sw" plan $annotated/step-sdy.mlir --cluster $cluster -o "$scratch/no.plan"
 refuse "take no pins.*--annotations ignore" "$sw" plan $annotated/step-sdy.mlir --cluster $eight \
 	--stages 2 -o "$scratch/no.plan"
-sed 's/\[{"data"}, {"model"}\]> : /[{"data"}, {?}]> : /; s/%0 = stablehlo.dot_general.*DEFAULT\]/& {mhlo.sharding = "{replicated}"}/' \
+sed 's/\[{"data"}, {"model"}\]> : /[{?}, {?}]> : /; s/%0 = stablehlo.dot_general.*DEFAULT\]/& {mhlo.sharding = "{replicated}"}/' \
 	$annotated/step-sdy.mlir >"$scratch/open.mlir"
 expect 0 "4 of the program's shardings are pins" "$sw" plan "$scratch/open.mlir" --cluster $eight \
 	--strategy dp -o "$scratch/open.plan"
@@ -46,6 +46,26 @@ grep -q "2 of them leave the layout open" "$scratch/err" || complain "open annot
 grep -q "1 of them stand at ops" "$scratch/err" || complain "lost annotations are not counted"
 sed 's/64,32\]/63,32]/g; s/64,16\]/63,16]/g; s/64,8\]/63,8]/g' $annotated/step-mhlo.hlo >"$scratch/odd.hlo"
 refuse "do not divide its dimension 0" "$sw" plan "$scratch/odd.hlo" --cluster $eight -o "$scratch/no.plan"
+
+# constraint DIMENSIONS: plan with the constraints so, and print how the copies that they are are cut.
+constraint() {
+	sed "s/\[{\"data\"}, {\"model\"}\]> : /[$1]> : /" $annotated/step-sdy.mlir >"$scratch/part.mlir"
+	expect 0 "6 of the program's shardings are pins" "$sw" plan "$scratch/part.mlir" --cluster $eight \
+		-o "$scratch/part.plan"
+	expect 0 "" "$sw" verify "$scratch/part.plan"
+	sed -n 's/^ *"copy[.0-9]*": "\([^"]*@[^"]*\)",*$/\1/p' "$scratch/part.plan" | sort -u
+}
+# What a dimension leaves open the planner may cut, over the devices that cut nothing; nothing else.
+[ "$(constraint '{\"data\"}, {}')" = "0@32 . ." ] || complain "closed dimensions are cut"
+[ "$(constraint '{\"data\"}, {?}')" = "0@32 1@16 1@8" ] || complain "the open columns are not cut"
+[ "$(constraint '{\"data\", ?}, {}')" = "0@32 0@16 0@8" ] || complain "the open rows are not cut"
+# In the words of MHLO, too.
+sed 's/sharding={devices=\[2,4\]<=\[8\]}/backend_config="unspecified_dims=[1]", sharding={devices=[2,1,4]<=[8] last_tile_dim_replicate}/' \
+	$annotated/step-mhlo.hlo >"$scratch/part.hlo"
+grep -q "unspecified_dims" "$scratch/part.hlo" || complain "nothing is open"
+expect 0 "6 of the program's shardings are pins" "$sw" plan "$scratch/part.hlo" --cluster $eight -o "$scratch/hlo.plan"
+expect 0 "" "$sw" verify "$scratch/hlo.plan"
+grep -q '"[^"]*": "0@32 1@16 1@8"' "$scratch/hlo.plan" || complain "the open columns of HLO are not cut"
 
 for program in shard_map-sdy shard_map-mhlo pmap-sdy; do
 	for form in mlir hlo; do

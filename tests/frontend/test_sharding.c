@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Append what a sharding says: "0:4/1 1:2/4", per digit dimension:size/stride. */
+/* Append what a sharding says: "0:4/1 1:2/4", per digit dimension:size/stride; "1?": open. */
 static void describe(const sw_sharding *s, sw_text *text)
 {
 	text->len = 0;
@@ -15,6 +15,9 @@ static void describe(const sw_sharding *s, sw_text *text)
 	for (int32_t i = 0; s->kind == SW_SHARDING_TILED && i < s->n; i++)
 		sw_text_addf(text, "%s%d:%lld/%lld", i ? " " : "", s->digits[i].dim,
 		             (long long)s->digits[i].size, (long long)s->digits[i].stride);
+	for (int32_t d = 0; d < 32; d++)
+		if (s->kind == SW_SHARDING_TILED && s->open >> d & 1)
+			sw_text_addf(text, " %d?", d);
 }
 
 static void words_of_hlo_become_digits_of_devices(void **state)
@@ -36,6 +39,11 @@ static void words_of_hlo_become_digits_of_devices(void **state)
 		{2, "{devices=[2,2]0,1,2,3}", "0:2/2 1:2/1"},
 		{2, "{devices=[2,2]0,2,1,3}", "0:2/1 1:2/2"},
 		{2, "{devices=[2,1,2]0,1,2,3 last_tile_dim_replicate}", "0:2/2"},
+		{2, "{devices=[2,1,4]<=[8] last_tile_dim_replicate unspecified_dims=[1]}", "0:2/4 1?"},
+		{2, "{devices=[4,2]<=[8] unspecified_dims=[0,1]}", "0:4/2 1:2/1 0? 1?"},
+		{2, "{devices=[4,2]<=[8] unspecified_dims=[2]}", "open"},
+		{2, "{devices=[4,2]<=[8] unspecified_dims=[]}", "open"},
+		{2, "{devices=[4,2]<=[8] unspecified_dims=[0]", "open"},
 		{1, "{devices=[4]0,1,3,2}", "open"},
 		{1, "{devices=[4]0,1,2}", "open"},
 		{1, "{devices=[4]0,1,2,9}", "open"},
@@ -75,8 +83,12 @@ static void shardy_is_said_in_the_words_of_hlo(void **state)
 		{"<@mesh, [{}, {}], replicated={\"x\"}>", "whole", 2},
 		{"#sdy.sharding_per_value<[<@mesh, [{\"x\"}]>]>", "0:2/4", 1},
 		{"<@mesh, []>", "whole", 0},
-		{"<@mesh, [{\"x\", ?}, {}]>", "open", 2},
+		{"<@mesh, [{\"x\", ?}, {}]>", "0:2/4 0?", 2},
+		{"<@mesh, [{\"x\"}, {?}]>", "0:2/4 1?", 2},
+		{"<@mesh, [{\"x\", ?}p1, {\"y\", ?}]>", "0:2/4 1:4/1 0? 1?", 2},
+		{"<@mesh, [{?, \"x\"}]>", "open", 1},
 		{"<@mesh, [{?}, {?}]>", "open", 2},
+		{"<@mesh, [{?}, {}]>", "open", 2},
 		{"<@mesh, [{\"x\"}, {\"x\"}]>", "open", 2},
 		{"<@mesh, [{\"z\"}]>", "open", 1},
 		{"<@mesh, [{\"y\":(3)2}]>", "open", 1},
