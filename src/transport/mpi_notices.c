@@ -48,12 +48,15 @@ void sw_mpi_notify_all(sw_mpi *m, sw_notice_kind kind, const char *text)
 			          m->notices, &m->notice_sends[r]);
 }
 
+/* One by one: MPICH declares the statuses of MPI_Testall so that compilers warn of ignoring them.
+ */
 static bool all_notified(sw_mpi *m)
 {
-	int done = 0;
-	return MPI_Testall(m->carrier.base.size, m->notice_sends, &done, MPI_STATUSES_IGNORE) ==
-	               MPI_SUCCESS &&
-	       done;
+	int all = 1, done = 0;
+	for (int32_t r = 0; r < m->carrier.base.size; r++)
+		all &= MPI_Test(&m->notice_sends[r], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+		       done;
+	return all;
 }
 
 void sw_mpi_pause_unlocked(sw_mpi *m, double since_s)
