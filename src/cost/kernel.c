@@ -278,9 +278,29 @@ double sw_cost_flops(const sw_cluster *cluster, const sw_program *program, sw_id
 	return product_flops(&cluster->device, &sizes);
 }
 
+static bool is_one_integer(const sw_program *program, sw_id value)
+{
+	sw_shape shape = sw_value_shape(program, value);
+	return sw_shape_elements(shape) <= 1 && sw_type_kind_of(shape.type) <= SW_KIND_UNSIGNED;
+}
+
+/* Single integers, such as the counter of a loop, are the host's, or are computed within the
+ * kernels that they index. */
+static bool is_no_kernel(const sw_device *device, const sw_program *program, const sw_op *op)
+{
+	bool integers = op->n_operands > 0 && sw_fusion_has_library_kernels(device->fusion);
+	for (uint32_t k = 0; k < op->n_operands && integers; k++)
+		integers = is_one_integer(program, op->operands[k]);
+	for (uint32_t r = 0; r < op->n_results && integers; r++)
+		integers = is_one_integer(program, op->first_result + r);
+	return integers;
+}
+
 double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id id)
 {
 	const sw_device *device = &cluster->device;
+	if (is_no_kernel(device, program, sw_op_at(program, id)))
+		return 0;
 	if (sw_fused_kernel_of(sw_op_at(program, id)) != SW_FUSED_COUNT)
 		return fused_seconds(device, program, id);
 	sw_family family = sw_cost_family(program, id);
