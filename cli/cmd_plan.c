@@ -99,9 +99,26 @@ static sw_status check_usage(const cli *c, sw_error *err)
 	return cli_check_writable(c, c->values.output, err);
 }
 
+/* Say what a step loses that writes attention in plain ops, for a device that runs only calls of
+ * it as one kernel. */
+static void note_attention(const cli *c, const sw_plan *plan)
+{
+	sw_kernels kernels;
+	size_t n = 0;
+	if (plan->cluster->device.fusion != SW_FUSION_XLA_GPU_CALLS || c->values.quiet)
+		return;
+	sw_kernels_find(&kernels, plan->program, plan->cluster->device.fusion);
+	for (size_t i = 0; i < kernels.notes.len; i++)
+		n += strcmp(kernels.notes.data[i].text, SW_FUSE_NOT_CALLED) == 0;
+	if (n > 0)
+		cli_note(c, "%zu times %s", n, SW_FUSE_NOT_CALLED);
+	sw_kernels_clear(&kernels);
+}
+
 static void summarise(const cli *c, const sw_plan *plan)
 {
 	sw_text text = {0};
+	note_attention(c, plan);
 	for (size_t i = 0; i < plan->warnings.len; i++)
 		cli_note(c, "warning: %s", plan->warnings.data[i]);
 	sw_text_addf(&text, "%s on %lld devices: step ", plan->chosen,
@@ -152,8 +169,11 @@ static sw_status read_words(const cli *c, sw_plan_options *options, sw_error *er
 	const cli_values *v = &c->values;
 	const struct {
 		const char *name, *value;
-	} words[] = {{"--strategy", v->strategy}, {"--effort", v->effort}, {"--method", v->method},
-	             {"--microbatches", v->microbatches}, {"--remat", v->remat}};
+	} words[] = {{"--strategy", v->strategy},
+	             {"--effort", v->effort},
+	             {"--method", v->method},
+	             {"--microbatches", v->microbatches},
+	             {"--remat", v->remat}};
 	if (v->effort && v->method)
 		return sw_fail(
 			err, SW_ERR_INPUT,
@@ -168,16 +188,19 @@ static sw_status read_words(const cli *c, sw_plan_options *options, sw_error *er
 static void note_annotations(const cli *c, const sw_annotations *found)
 {
 	if (found->taken)
-		cli_note(c, "annotations: %u of the program's shardings are pins (--annotations "
-		            "ignore plans without them)",
+		cli_note(c,
+		         "annotations: %u of the program's shardings are pins (--annotations "
+		         "ignore plans without them)",
 		         found->taken);
 	if (found->open)
-		cli_note(c, "annotations: %u of them leave the layout open, or are not "
-		            "understood: they are no pins",
+		cli_note(c,
+		         "annotations: %u of them leave the layout open, or are not "
+		         "understood: they are no pins",
 		         found->open);
 	if (found->lost)
-		cli_note(c, "annotations: %u of them stand at ops that are neither inputs, "
-		            "results nor constraints: they are no pins",
+		cli_note(c,
+		         "annotations: %u of them stand at ops that are neither inputs, "
+		         "results nor constraints: they are no pins",
 		         found->lost);
 }
 
@@ -281,10 +304,9 @@ static sw_status plan_program(cli *c, sw_error *err)
 }
 
 static const char *const options[] = {
-	"--cluster",    "-o",     "--devices", "--strategy",     "--method",
-	"--effort",     "--seed", "--memory",  "--microbatches", "--remat",
-	"--time-limit", "--pin",  "--annotations", "--untied",  "--stages",       "--schedule",
-	"--dump-after", NULL};
+	"--cluster",     "-o",       "--devices",      "--strategy", "--method",     "--effort",
+	"--seed",        "--memory", "--microbatches", "--remat",    "--time-limit", "--pin",
+	"--annotations", "--untied", "--stages",       "--schedule", "--dump-after", NULL};
 const cli_command cli_plan_command = {
 	.name = "plan",
 	.argument = "PROGRAM",

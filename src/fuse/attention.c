@@ -124,6 +124,13 @@ static void note_linear(sw_score_regions *r, uint32_t region)
 
 /* ---- the recogniser --------------------------------------------------------------------- */
 
+/* Return whether the device has a kernel of attention for this program. */
+static bool is_run(const sw_fuser *f)
+{
+	return sw_score_rule_of(f->device)->attention == SW_SCORE_ALWAYS ||
+	       f->program->library_attention;
+}
+
 static void try_region(sw_score_regions *r, uint32_t region, int64_t head, sw_kernel_drafts *drafts)
 {
 	sw_scores scores;
@@ -131,6 +138,8 @@ static void try_region(sw_score_regions *r, uint32_t region, int64_t head, sw_ke
 	if (!scores.refused.text && sw_score_is_vocabulary(&scores))
 		return;
 	const char *why = why_not(&scores, head);
+	if (!why && !is_run(r->f))
+		why = SW_FUSE_NOT_CALLED;
 	if (!why)
 		sw_scores_set_stages(&scores, SW_SCORES_MULTIPLIED);
 	if (!why)
@@ -145,8 +154,7 @@ void sw_fuse_attention(sw_fuser *f, int32_t computation)
 	const sw_score_rule *rule = sw_score_rule_of(f->device);
 	sw_score_regions regions;
 	sw_kernel_drafts drafts;
-	if (rule->attention == SW_SCORE_NEVER ||
-	    (rule->attention == SW_SCORE_CALLED && !f->program->library_attention))
+	if (rule->attention == SW_SCORE_NEVER)
 		return;
 	sw_score_regions_find(&regions, f, computation);
 	sw_kernel_drafts_init(&drafts, f, computation);

@@ -34,14 +34,20 @@ typedef struct sw_fuse_note {
 	const char *text; /* "the scores are read by %add.7, which is no part of the softmax" */
 } sw_fuse_note;
 
+/* The note at the scores of attention in plain ops, where the device runs none but what a program
+ * calls a library for (SW_FUSION_XLA_GPU_CALLS). */
+#define SW_FUSE_NOT_CALLED                                                                         \
+	"attention in plain ops stores its scores here: call cuDNN for it "                        \
+	"(jax.nn.dot_product_attention with implementation=\"cudnn\")"
+
 typedef SW_VEC(sw_id) sw_kernel_order;
 
 typedef struct sw_kernels {
 	sw_arena arena;
 	const sw_program *program;
 	SW_VEC(sw_kernel_ops) list;
-	/* per op: the kernel that owns it, an index into list; SW_NO_ID: the op is free or a border,
-	 * or stands in a computation that no kernel is cut from (a reducer, say) */
+	/* per op: the kernel that owns it, an index into list; SW_NO_ID: the op is free or a
+	 * border, or stands in a computation that no kernel is cut from (a reducer, say) */
 	uint32_t *owner;
 	bool *stored; /* per value: it is stored, or a view of what is */
 	/* per computation: what it runs, in order. An op of a kernel of several ops stands for that
@@ -55,8 +61,8 @@ typedef struct sw_kernels {
 void sw_kernels_find(sw_kernels *kernels, const sw_program *program, sw_fusion device);
 void sw_kernels_clear(sw_kernels *kernels);
 
-/* Mark the dots ([ops.len]) that may be products of attention in a program of any device: those with
- * a batch, and those around a softmax that is none over a vocabulary. O(uses). */
+/* Mark the dots ([ops.len]) that may be products of attention in a program of any device: those
+ * with a batch, and those around a softmax that is none over a vocabulary. O(uses). */
 void sw_fuse_mark_attention(const sw_program *program, sw_fusion device, bool *marked);
 
 /* Write the program in which each kernel of several ops is one fusion op, in an order that frees

@@ -32,6 +32,8 @@ expect 2 "--kernels is for programs" "$sw" inspect clusters/local-2x2.yaml --ker
 # XLA makes a kernel of attention where the program calls cuDNN for it, and of plain ops none.
 expect 0 "" "$sw" inspect tests/programs/gpt-tiny.hlo.gz --kernels --fusion xla-gpu-calls
 grep -q "^attention" "$scratch/out" && complain "attention in plain ops is one kernel"
+grep -q ": attention in plain ops stores its scores here: call cuDNN for it" "$scratch/out" || complain "it is not said why"
+expect 0 "2 times attention in plain ops stores its scores here" "$sw" plan tests/programs/gpt-tiny.hlo.gz --cluster clusters/h100-xla.yaml --devices 2 -o "$scratch/plan"
 expect 0 "" "$sw" inspect tests/frontend/calls/plain.cudnn.mlir --kernels --fusion xla-gpu-calls
 grep -q "^attention  *1  " "$scratch/out" || complain "a call of cuDNN is no kernel of attention"
 exit $failed
