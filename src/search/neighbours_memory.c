@@ -6,13 +6,14 @@
  * choices are a grid of policies and numbers of microbatches, ordered by predictions. The predicted
  * peak is in proportion to that of one device by live ranges, where m microbatches hold the
  * activations of one, and the sums of gradients besides; the predicted time is the bound of the
- * program as it is, plus the recomputation, plus the kernel overhead of each further iteration; what
- * is expected besides are an iteration's collectives, where the state is larger than the memory. The
- * search begins at the quickest choice that should fit. If it does not, its peak corrects the
- * predictions. Once a choice fits, its neighbours in the grid are tried as long as that makes plans
- * faster: a choice that takes more memory must split more, one that takes less may split less. Then
- * come the choices elsewhere whose predicted time is below the incumbent's step, as long as the
- * budget of work lasts. Meshes that were far behind in the best variant are left out of the next.
+ * program as it is, plus the recomputation, plus the kernel overhead of each further iteration;
+ * what is expected besides are an iteration's collectives, where the state is larger than the
+ * memory. The search begins at the quickest choice that should fit. If it does not, its peak
+ * corrects the predictions. Once a choice fits, its neighbours in the grid are tried as long as
+ * that makes plans faster: a choice that takes more memory must split more, one that takes less may
+ * split less. Then come the choices elsewhere whose predicted time is below the incumbent's step,
+ * as long as the budget of work lasts. Meshes that were far behind in the best variant are left out
+ * of the next.
  */
 #include "search/internal.h"
 
@@ -121,8 +122,8 @@ static saving_choice saving_of(const sw_grid_search *x, const sw_remat_policy *p
 	const sw_variant *first = sw_search_variant(x->search, 0);
 	double devices = (double)x->search->asked.cluster->n_devices,
 	       iterations_more = microbatches - 1;
-	double seconds = first->kernels_s + policy->added_s / devices +
-	                 iterations_more * x->iteration_s;
+	double seconds =
+		first->kernels_s + policy->added_s / devices + iterations_more * x->iteration_s;
 	return (saving_choice){.rewrites = {.remat = policy->what.again ? policy->name : NULL,
 	                                    .microbatches = microbatches < 2 ? 0 : microbatches},
 	                       .bytes = peak_of(x, policy, microbatches),
@@ -130,8 +131,8 @@ static saving_choice saving_of(const sw_grid_search *x, const sw_remat_policy *p
 	                       .expected_s = seconds + iterations_more * x->resend_s};
 }
 
-/* Where a device can't hold the state whole, each iteration may have to gather the parameters and to
- * add up their gradients again, as the quickest plan without a memory limit does once. */
+/* Where a device can't hold the state whole, each iteration may have to gather the parameters and
+ * to add up their gradients again, as the quickest plan without a memory limit does once. */
 static double resend_s(const sw_grid_search *x)
 {
 	const sw_variant *first = sw_search_variant(x->search, 0);
@@ -235,12 +236,14 @@ static size_t most_promising(const sw_grid_search *x, bool smallest)
 	return best;
 }
 
-static bool is_smallest(const sw_grid_search *x, size_t i)
+/* Return the choice that is predicted to need least. */
+static size_t smallest_of(const sw_grid_search *x)
 {
-	for (size_t k = 0; k < x->n; k++)
-		if (x->items[k].bytes < x->items[i].bytes)
-			return false;
-	return true;
+	size_t least = 0;
+	for (size_t i = 1; i < x->n; i++)
+		if (x->items[i].bytes < x->items[least].bytes)
+			least = i;
+	return least;
 }
 
 /* Correct the predictions by a choice that needed more memory than predicted. */
@@ -254,16 +257,32 @@ static void correct(sw_grid_search *x, size_t i)
 	x->memory_bytes = SW_MIN(x->memory_bytes, memory * SW_MIN(factor, 1.0));
 }
 
-/* Once the smallest choice did not fit, none will. n: no choice is left. */
+/* Return the untried choice that is predicted to need least; n: none is left that may fit, by what
+ * the smallest one needs of what was predicted. Predictions of different policies are apart by up
+ * to the doubt in the model's bytes and the same again of the arena's. */
+static size_t next_in_doubt(const sw_grid_search *x, size_t smallest)
+{
+	const sw_search_limits *limits = x->search->asked.limits;
+	const sw_variant *v = variant_of(x, smallest);
+	bool is_known = v && v->least.snapshot.strategies;
+	double scale = is_known ? (double)v->least.cost.peak_bytes / x->items[smallest].bytes : 1,
+	       memory = (double)sw_search_memory(x->search) * limits->memory_doubt *
+	                limits->memory_doubt;
+	size_t next = most_promising(x, true);
+	return next < x->n && x->searches < (int32_t)limits->max_variants &&
+	                       x->items[next].bytes * scale <= memory
+	               ? next
+	               : x->n;
+}
+
 static size_t next_that_may_fit(sw_grid_search *x)
 {
 	bool half = x->searches + 1 >= (int32_t)x->search->asked.limits->max_variants / 2;
-	if (x->last < x->n) {
+	size_t smallest = smallest_of(x);
+	if (x->last < x->n)
 		correct(x, x->last);
-		if (is_smallest(x, x->last))
-			return x->n;
-	}
-	return most_promising(x, half);
+	return x->n > 0 && x->items[smallest].tried ? next_in_doubt(x, smallest)
+	                                            : most_promising(x, half);
 }
 
 /* ---- a faster one ----------------------------------------------------------------------- */
