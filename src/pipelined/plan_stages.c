@@ -130,20 +130,6 @@ static int64_t port_bytes(const sw_pipelined *p, const sw_stage_port *ports, uin
 	return bytes;
 }
 
-/* What the program of a stage may take of each device: beside its memory (0: what the cluster file
- * says) what crosses of other microbatches, which the stage does not hold, but its program does, at
- * least once and evenly divided. */
-static int64_t program_memory(const sw_pipelined *p, int32_t stage, int64_t memory_bytes)
-{
-	const sw_stage_step *step = &p->stages[stage].step;
-	/* Stages of one slice share its memory. */
-	int64_t whole = memory_bytes ? memory_bytes : sw_cost_memory_bytes(&p->slice->device),
-		memory = whole / (p->n_stages / p->n_ranks),
-		crossing = port_bytes(p, step->inputs, step->n_inputs) +
-	                   port_bytes(p, step->results, step->n_results);
-	return memory + crossing * (p->microbatches - 1) / p->slice->n_devices;
-}
-
 static sw_status plan_stage(sw_pipelined *p, sw_stage_store *store, int32_t stage,
                             int64_t memory_bytes, sw_error *err)
 {
@@ -166,11 +152,37 @@ static sw_status plan_stage(sw_pipelined *p, sw_stage_store *store, int32_t stag
 	return SW_OK;
 }
 
+/* What crosses is that large a part of memory where a plan that did not fit is tried again. */
+#define LARGE_CROSSING 0.05
+/* As often the program of a stage holds it at most, about. */
+#define CROSSING_COPIES 2
+
+/* Plan within the memory (0: what the cluster file says), of which stages of one slice have equal
+ * parts. The stage's program may take more: what crosses of other microbatches it holds, but the
+ * stage does not; at least once and evenly divided. Where nothing fits then, layouts may be such
+ * that devices hold all of it: how much they do shows in the plan, which is held against the memory
+ * without it. */
+static sw_status plan_within(sw_pipelined *p, sw_stage_store *store, int32_t stage,
+                             int64_t memory_bytes, sw_error *err)
+{
+	const sw_stage_step *step = &p->stages[stage].step;
+	int64_t whole = memory_bytes ? memory_bytes : sw_cost_memory_bytes(&p->slice->device),
+		memory = whole / (p->n_stages / p->n_ranks),
+		crossing = (port_bytes(p, step->inputs, step->n_inputs) +
+	                    port_bytes(p, step->results, step->n_results)) *
+	                   (p->microbatches - 1);
+	sw_status status =
+		plan_stage(p, store, stage, memory + crossing / p->slice->n_devices, err);
+	if (status != SW_NO || (double)crossing < LARGE_CROSSING * (double)memory)
+		return status;
+	return plan_stage(p, store, stage, memory + CROSSING_COPIES * crossing, err);
+}
+
 sw_status sw_pipelined_plan_stage(sw_pipelined *p, sw_stage_store *store, int32_t stage,
                                   int64_t memory_bytes, sw_error *err)
 {
 	int32_t like = p->stages[stage].like;
-	return plan_stage(p, store, like, program_memory(p, like, memory_bytes), err);
+	return plan_within(p, store, like, memory_bytes, err);
 }
 
 /* Give up where a stage alone takes no less than a plan that is known. */
@@ -179,7 +191,7 @@ static sw_status plan_stages(sw_pipelined *p, sw_stage_store *store, int64_t mem
 {
 	sw_status status = SW_OK;
 	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++) {
-		status = plan_stage(p, store, i, program_memory(p, i, memory_bytes), err);
+		status = plan_within(p, store, i, memory_bytes, err);
 		if (status == SW_OK && p->stages[i].times.step_s >= known_s)
 			status = sw_fail(err, SW_NO, "stage %d of %d alone takes %.3g s", i,
 			                 p->n_stages, p->stages[i].times.step_s);

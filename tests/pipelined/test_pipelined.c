@@ -204,6 +204,35 @@ static void memory_is_kept(void **state)
 	close_program(&t);
 }
 
+/* A plan that fits is found where a stage's program, which holds what crosses of all microbatches
+ * on each device, does not fit: Megatron's activations are whole on each. */
+static void what_crosses_needs_no_memory(void **state)
+{
+	(void)state;
+	staged_plan t;
+	sw_pipelined_options options = {.n_stages = 2, .microbatches = 16, .schedule = SW_1F1B};
+	options.plan = (sw_plan_options){.quiet = true, .remat = "none"};
+	open_program(&t, "gpt", "local-2x4");
+	assert_int_equal(sw_plan_strategy_parse("megatron:tp=4", &options.plan.strategy, &t.err),
+	                 SW_OK);
+	for (int round = 0; round < 2; round++) {
+		sw_pipelined_free(t.plan);
+		t.plan = NULL;
+		if (sw_pipelined_make(t.program, "program.hlo", &t.sidecar, &t.cluster, &options,
+		                      &t.plan, &t.err))
+			fail_msg("round %d: %s", round, t.err.message);
+		double most = fmax(t.plan->played.ranks[0].peak_bytes,
+		                   t.plan->played.ranks[1].peak_bytes);
+		assert_true(t.plan->fits);
+		assert_true(round == 0 || most <= (double)options.plan.memory_bytes);
+		/* Less than the program of a stage takes. */
+		options.plan.memory_bytes = (int64_t)(1.01 * most);
+		assert_true(round ||
+		            t.plan->stages[0].times.peak_bytes > options.plan.memory_bytes);
+	}
+	close_program(&t);
+}
+
 static void file_reads_back(int32_t n_slices, int32_t schedule)
 {
 	staged_plan t;
@@ -397,6 +426,7 @@ int main(void)
 		cmocka_unit_test(updates_stay_where_their_parameters_are),
 		cmocka_unit_test(slices_have_several_stages),
 		cmocka_unit_test(what_crosses_counts_once),
+		cmocka_unit_test(what_crosses_needs_no_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
