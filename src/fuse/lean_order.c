@@ -4,10 +4,9 @@
 
 #include <string.h>
 
-#define MAX_GROUP 32  /* ops that are pulled forward at once */
-#define MAX_ROUNDS 16 /* until the order stays as it is */
-#define MAX_PARENTS 8
-#define MAX_SMALL 24             /* small ops in a chain that are run along */
+#define MAX_GROUP 32             /* ops that are pulled forward at once */
+#define MAX_PARENTS 8            /* groups of one another that are tried for an op */
+#define MAX_SMALL 256            /* small ops that are looked at for one group */
 #define KEPT (UINT32_C(1) << 31) /* added to the reads of what is never freed */
 #define MAX_USERS 64 /* readers of a value that are looked at when one of them has run */
 
@@ -36,8 +35,7 @@ static bool stays(const sw_op *op)
 {
 	sw_op_class class = sw_opcode_class((sw_opcode)op->opcode);
 	return op->control || op->n_operands == 0 || class == SW_CLASS_COLLECTIVE ||
-	       class == SW_CLASS_RANDOM || class == SW_CLASS_OTHER ||
-	       (sw_is_region(op) && op->opcode != SW_OP_FUSION);
+	       class == SW_CLASS_RANDOM || class == SW_CLASS_OTHER || sw_is_region(op);
 }
 
 static double result_bytes(const order_writer *w, const sw_op *op)
@@ -144,14 +142,17 @@ static bool is_small(const sw_program *program, const sw_op *op)
 	       sw_opcode_class((sw_opcode)op->opcode) != SW_CLASS_OTHER;
 }
 
-/* Return whether the op that gives a value has run, or can run now with small ones before it. */
-static bool can_be_had(const order_writer *w, sw_id value, int depth)
+/* Return whether the op that gives a value has run, or can run now with small ones before it. At
+ * most *left small ones are looked at. */
+static bool can_be_had(const order_writer *w, sw_id value, int *left)
 {
 	sw_id id = w->program->values.data[value].op;
 	const sw_op *op = sw_op_at(w->program, id);
-	bool can = w->done[id] || (depth < MAX_SMALL && is_small(w->program, op));
-	for (uint32_t k = 0; k < op->n_operands && can && !w->done[id]; k++)
-		can = can_be_had(w, op->operands[k], depth + 1);
+	if (w->done[id])
+		return true;
+	bool can = (*left)-- > 0 && is_small(w->program, op);
+	for (uint32_t k = 0; k < op->n_operands && can; k++)
+		can = can_be_had(w, op->operands[k], left);
 	return can;
 }
 
@@ -169,11 +170,12 @@ static void run_small(order_writer *w, sw_id value)
 /* Return whether what the group reads from outside can be had. */
 static bool is_ready(const order_writer *w, const group *g)
 {
+	int left = MAX_SMALL;
 	for (uint32_t i = 0; i < g->n; i++) {
 		const sw_op *op = sw_op_at(w->program, g->ops[i]);
 		for (uint32_t k = 0; k < op->n_operands; k++)
 			if (!is_in(g, w->program->values.data[op->operands[k]].op) &&
-			    !can_be_had(w, op->operands[k], 0))
+			    !can_be_had(w, op->operands[k], &left))
 				return false;
 	}
 	return true;
