@@ -3,6 +3,8 @@
 
 if(SW_SANITIZE MATCHES "address")
   add_library(sw_keep_modules OBJECT ${PROJECT_SOURCE_DIR}/cmake/keep_modules.c)
+  # libraries must see it
+  set_target_properties(sw_keep_modules PROPERTIES C_VISIBILITY_PRESET default)
 endif()
 
 # Give an executable what all get: all libraries, and the two folders as macros.

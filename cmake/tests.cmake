@@ -187,7 +187,7 @@ function(sw_add_test_folder folder)
     get_filename_component(name ${file} NAME_WE)
     add_library(${name} MODULE ${file})
     set_target_properties(${name} PROPERTIES
-      PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+      PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests C_VISIBILITY_PRESET default)
     target_link_libraries(${name} PRIVATE sw_warnings Threads::Threads ${CMAKE_DL_LIBS})
     sw_add_to_target(tests_${folder} ${name})
   endforeach()
