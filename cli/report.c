@@ -11,9 +11,23 @@ bool cli_speaks(const cli *c)
 	return !c->transport || c->transport->rank == 0;
 }
 
+/* Return whether all lines are printable, so that they are shown as they are. */
+static bool is_printable(const sw_text *text)
+{
+	for (size_t at = 0; at < text->len; at++) {
+		at += sw_printable_length(text->data + at, text->len - at);
+		if (at < text->len && text->data[at] != '\n' && text->data[at] != '\t')
+			return false;
+	}
+	return true;
+}
+
+/* What is printable takes no memory, which may be short once a file was written. */
 void cli_print(const cli *c, sw_text *text)
 {
-	if (cli_speaks(c) && !c->values.json && text->len) {
+	if (cli_speaks(c) && !c->values.json && text->len && is_printable(text)) {
+		fwrite(text->data, 1, text->len, stdout);
+	} else if (cli_speaks(c) && !c->values.json && text->len) {
 		sw_text shown = {0};
 		sw_text_add_printable(&shown, text->data, true);
 		fwrite(shown.data, 1, shown.len, stdout);
