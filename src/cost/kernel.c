@@ -230,9 +230,14 @@ bool sw_cost_may_be_attention(const sw_op *op)
 	return op->opcode == SW_OP_DOT && op->attrs->dot.lhs_batch.n > 0;
 }
 
+static bool is_integer(sw_type type)
+{
+	return sw_type_kind_of(type) <= SW_KIND_UNSIGNED;
+}
+
 /* On a device that fuses, an op's operands and results may never be moved, and it adds no kernel.
  * What is left of it are the operations of products: those of a batch may be attention's, half of
- * which a causal mask saves. */
+ * which a causal mask saves. A product of integers may be one of single ones (is_no_kernel). */
 static double part_of_fused(const sw_device *device, const sw_program *program, sw_id id,
                             bool attention, double flops)
 {
@@ -241,6 +246,8 @@ static double part_of_fused(const sw_device *device, const sw_program *program, 
 	sw_type type = computing_type(program, op);
 	double peak = peak_flops(device, type), share = device->matmul_efficiency;
 	if (op->opcode != SW_OP_DOT && op->opcode != SW_OP_CONVOLUTION)
+		return 0;
+	if (is_integer(type) && sw_fusion_has_library_kernels(device->fusion))
 		return 0;
 	if (fit->given)
 		share = fit->flops_per_s > 0 ? fit->flops_per_s / device->flops[SW_F32] : INFINITY;
@@ -281,7 +288,7 @@ double sw_cost_flops(const sw_cluster *cluster, const sw_program *program, sw_id
 static bool is_one_integer(const sw_program *program, sw_id value)
 {
 	sw_shape shape = sw_value_shape(program, value);
-	return sw_shape_elements(shape) <= 1 && sw_type_kind_of(shape.type) <= SW_KIND_UNSIGNED;
+	return sw_shape_elements(shape) <= 1 && is_integer(shape.type);
 }
 
 /* Single integers, such as the counter of a loop, are the host's, or are computed within the
@@ -310,5 +317,6 @@ double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id id
 		return roof(device, program, id, sw_cost_flops(cluster, program, id),
 		            touched_bytes(program, id));
 	sw_kernel_work work = sw_cost_work(program, id);
-	return sw_cost_fitted(device, family, computing_type(program, sw_op_at(program, id)), &work);
+	return sw_cost_fitted(device, family, computing_type(program, sw_op_at(program, id)),
+	                      &work);
 }
