@@ -28,18 +28,22 @@
  * `const sw_cluster *`. SLICE and TO_PARTIAL cost 0. */
 double sw_cost_collective(void *cluster, sw_move_kind kind, uint32_t atoms, int64_t operand_bytes);
 
-/* sw_cost_algorithm gives the seconds of a collective by one algorithm, by formula. sw_cost_choose
- * gives the algorithm that the transport uses: if the collective was measured over these atoms, the
- * one that was fastest there (seconds between two points are interpolated in logarithms; outside
- * the measured range they are in proportion to the algorithm's formula), elsewhere the fastest by
- * formula. sw_cost_collective returns the seconds of that choice. */
 /* How many all-reduces of an order begin as one: as many as follow each other without an op that
  * waits for one of them, until together they have more than `bytes` per rank, or are more than
  * `ops`. 0: that does not matter; both 0: the scheduler merges what is faster together. */
 typedef struct sw_merge {
 	int64_t bytes, ops;
 } sw_merge;
+static inline bool sw_merge_is_given(sw_merge merge)
+{
+	return merge.bytes > 0 || merge.ops > 0;
+}
 
+/* sw_cost_algorithm gives the seconds of a collective by one algorithm, by formula. sw_cost_choose
+ * gives the algorithm that the transport uses: if the collective was measured over these atoms, the
+ * one that was fastest there (seconds between two points are interpolated in logarithms; outside
+ * the measured range they are in proportion to the algorithm's formula), elsewhere the fastest by
+ * formula. sw_cost_collective returns the seconds of that choice. */
 typedef struct sw_collective_choice {
 	sw_algorithm algorithm;
 	double seconds;

@@ -58,16 +58,6 @@ static void find_boundaries(plan_writer *p, const sw_sidecar *sidecar)
 		                    plan->outputs[i], sw_entry(local)->results.data[i]);
 }
 
-/* Return the result that takes the input's buffer, or -1. */
-static int64_t replaced_by(const plan_writer *p, uint32_t input)
-{
-	const sw_program *program = p->w.program;
-	for (size_t i = 0; i < program->aliases.len; i++)
-		if (program->aliases.data[i].input == input)
-			return program->aliases.data[i].output;
-	return -1;
-}
-
 /* ---- types and shardings ------------------------------------------------------------------ */
 
 /* Append the type of the placed array: of all devices, or of one. */
@@ -183,7 +173,7 @@ static void add_signature(plan_writer *p)
 {
 	sw_text *text = p->w.text;
 	for (uint32_t i = 0; i < p->n_inputs; i++) {
-		int64_t result = replaced_by(p, i);
+		int64_t result = sw_output_of_input(p->w.program, i);
 		sw_text_addf(text, "%s%%arg%u: ", i ? ", " : "", i);
 		add_placed_type(p, &p->inputs[i], false);
 		sw_text_add(text, " {sdy.sharding = #sdy.sharding");
@@ -271,7 +261,7 @@ static json_t *placements_json(const plan_writer *p)
 {
 	json_t *inputs = json_array(), *outputs = json_array();
 	for (uint32_t i = 0; i < p->n_inputs; i++) {
-		int64_t result = replaced_by(p, i);
+		int64_t result = sw_output_of_input(p->w.program, i);
 		json_t *input = boundary_json(p, &p->inputs[i]);
 		json_object_set_new(input, "output",
 		                    result < 0 ? json_null() : json_integer(result));

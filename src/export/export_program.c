@@ -6,12 +6,11 @@
 static void add_alias(sw_stable_writer *w, uint32_t input)
 {
 	const sw_program *p = w->program;
-	for (size_t i = 0; i < p->aliases.len; i++)
-		if (p->aliases.data[i].input == input) {
-			sw_text_addf(w->text, " {tf.aliasing_output = %u : i32}",
-			             p->aliases.data[i].output);
-			return;
-		}
+	int64_t output = sw_output_of_input(p, input);
+	if (output >= 0) {
+		sw_text_addf(w->text, " {tf.aliasing_output = %lld : i32}", (long long)output);
+		return;
+	}
 	for (size_t i = 0; i < p->donors.len; i++)
 		if (p->donors.data[i] == input) {
 			sw_text_add(w->text, " {jax.buffer_donor = true}");

@@ -215,14 +215,7 @@ static void find_lean_order(sw_kernels *kernels, const sw_program *program, sw_f
 	kernels->order = SW_NEW_N(&kernels->arena, sw_kernel_order, program->computations.len + 1);
 	bool *planned = SW_NEW_N(&kernels->arena, bool, program->computations.len + 1);
 	sw_mark_planned(program, program->entry, planned);
-	for (int32_t c = 0; c < (int32_t)program->computations.len; c++) {
-		if (!planned[c])
-			continue;
-		size_t n = program->computations.data[c].ops.len;
-		const sw_id *order = sw_lean_order(program, c, &kernels->arena);
-		for (size_t i = 0; i < n; i++)
-			sw_vec_push(&kernels->order[c], order[i]);
-	}
+	sw_lean_orders(program, planned, kernels->order);
 }
 
 /* On a device whose kernels are loops of this system, attention goes through blocks of heads; what

@@ -2,8 +2,6 @@
 
 #include "rewrite/rewrite.h"
 
-#include <string.h>
-
 #define MAX_GROUP 32             /* ops that are pulled forward at once */
 #define MAX_PARENTS 8            /* groups of one another that are tried for an op */
 #define MAX_SMALL 256            /* small ops that are looked at for one group */
@@ -283,17 +281,12 @@ static void keep(order_writer *w, sw_id value)
 /* Inputs of the step that no output replaces stay where they are. */
 static void keep_inputs(order_writer *w, const sw_computation *c)
 {
-	const sw_program *program = w->program;
 	uint32_t leaf = 0;
 	for (size_t i = 0; i < c->parameters.len; i++) {
-		const sw_op *op = sw_op_at(program, c->parameters.data[i]);
-		for (uint32_t r = 0; r < op->n_results; r++, leaf++) {
-			bool replaced = false;
-			for (size_t a = 0; a < program->aliases.len && !replaced; a++)
-				replaced = program->aliases.data[a].input == leaf;
-			if (!replaced)
+		const sw_op *op = sw_op_at(w->program, c->parameters.data[i]);
+		for (uint32_t r = 0; r < op->n_results; r++, leaf++)
+			if (sw_output_of_input(w->program, leaf) < 0)
 				keep(w, op->first_result + r);
-		}
 	}
 }
 
@@ -302,9 +295,11 @@ static void count_reads(order_writer *w, int32_t computation)
 	const sw_computation *c = &w->program->computations.data[computation];
 	for (size_t i = 0; i < c->ops.len; i++) {
 		const sw_op *op = sw_op_at(w->program, c->ops.data[i]);
-		for (uint32_t r = 0; r < op->n_results; r++)
+		for (uint32_t r = 0; r < op->n_results; r++) {
 			w->holder[op->first_result + r] =
 				is_view(op) ? w->holder[op->operands[0]] : op->first_result + r;
+			w->reads[op->first_result + r] = 0;
+		}
 		for (uint32_t k = 0; k < op->n_operands; k++)
 			w->reads[w->holder[op->operands[k]]] += !is_view(op);
 	}
@@ -318,7 +313,6 @@ static void count_reads(order_writer *w, int32_t computation)
 static double peak_of(order_writer *w, int32_t c, const sw_id *order, size_t n)
 {
 	double live = 0, most = 0;
-	memset(w->reads, 0, sizeof(*w->reads) * w->program->values.len);
 	count_reads(w, c);
 	for (size_t i = 0; i < n; i++) {
 		const sw_op *op = sw_op_at(w->program, order[i]);
@@ -333,26 +327,40 @@ static double peak_of(order_writer *w, int32_t c, const sw_id *order, size_t n)
 	return most;
 }
 
-const sw_id *sw_lean_order(const sw_program *program, int32_t c, sw_arena *arena)
+static void order_computation(order_writer *w, int32_t c, sw_kernel_order *order)
 {
-	const sw_computation *computation = &program->computations.data[c];
+	const sw_computation *computation = &w->program->computations.data[c];
+	const sw_id *given = computation->ops.data;
 	size_t n = computation->ops.len;
+	w->n = 0;
+	for (size_t i = 0; i < n; i++)
+		w->place[given[i]] = (uint32_t)i;
+	count_reads(w, c);
+	find_parents(w, computation);
+	for (size_t i = 0; i < n; i++)
+		if (!w->done[given[i]])
+			run_in_turn(w, given[i]);
+	bool leaner = peak_of(w, c, w->order, n) < peak_of(w, c, given, n);
+	for (size_t i = 0; i < n; i++)
+		sw_vec_push(order, leaner ? w->order[i] : given[i]);
+}
+
+void sw_lean_orders(const sw_program *program, const bool *wanted, sw_kernel_order *orders)
+{
+	sw_arena arena;
+	sw_arena_init(&arena);
+	size_t values = program->values.len + 1, ops = program->ops.len + 1;
 	order_writer w = {.program = program,
-	                  .users = sw_program_users(program, arena),
-	                  .holder = SW_NEW_N(arena, sw_id, program->values.len + 1),
-	                  .reads = SW_NEW_N(arena, uint32_t, program->values.len + 1),
-	                  .done = SW_NEW_N(arena, bool, program->ops.len + 1),
-	                  .parent = SW_NEW_N(arena, sw_id, program->ops.len + 1),
-	                  .place = SW_NEW_N(arena, uint32_t, program->ops.len + 1),
-	                  .order = SW_NEW_N(arena, sw_id, n + 1)};
-	for (size_t i = 0; i < n; i++)
-		w.place[computation->ops.data[i]] = (uint32_t)i;
-	count_reads(&w, c);
-	find_parents(&w, computation);
-	for (size_t i = 0; i < n; i++)
-		if (!w.done[computation->ops.data[i]])
-			run_in_turn(&w, computation->ops.data[i]);
+	                  .users = sw_program_users(program, &arena),
+	                  .holder = SW_NEW_N(&arena, sw_id, values),
+	                  .reads = SW_NEW_N(&arena, uint32_t, values),
+	                  .done = SW_NEW_N(&arena, bool, ops),
+	                  .parent = SW_NEW_N(&arena, sw_id, ops),
+	                  .place = SW_NEW_N(&arena, uint32_t, ops),
+	                  .order = SW_NEW_N(&arena, sw_id, ops)};
+	for (int32_t c = 0; c < (int32_t)program->computations.len; c++)
+		if (wanted[c])
+			order_computation(&w, c, &orders[c]);
 	sw_vec_clear(&w.fewer);
-	bool leaner = peak_of(&w, c, w.order, n) < peak_of(&w, c, computation->ops.data, n);
-	return leaner ? w.order : computation->ops.data;
+	sw_arena_clear(&arena);
 }

@@ -12,12 +12,12 @@
 #ifndef SW_FUSE_LEAN_ORDER_H
 #define SW_FUSE_LEAN_ORDER_H
 
-#include "program/program.h"
+#include "fuse/fuse.h"
 
-/* Return the ops of computation c, each once and behind what it reads, so that at most as many
- * bytes are live as in the given order; where none are saved, the given order. The array belongs to
- * the arena, or to the program. Ops with an effect, collectives, loops and branches stay behind all
- * that stood before them. O(values + uses * ops that are pulled forward at once, at most 32). */
-const sw_id *sw_lean_order(const sw_program *program, int32_t c, sw_arena *arena);
+/* Append to orders[c], for each computation c that is `wanted`, its ops, each once and behind what
+ * it reads, so that at most as many bytes are live as in the given order; where none are saved, the
+ * given order. Ops with an effect, collectives, loops and branches stay behind all that stood
+ * before them. O(values + uses * ops that are pulled forward at once, at most 32). */
+void sw_lean_orders(const sw_program *program, const bool *wanted, sw_kernel_order *orders);
 
 #endif

@@ -107,6 +107,15 @@ bool sw_opcode_find(const char *name, size_t length, sw_opcode *opcode);
 /* Return the spelling of an UNKNOWN op, else the opcode's name. */
 const char *sw_op_opcode_name(const sw_op *op);
 
+/* Return the output that input `input` of the entry (flattened leaf) becomes; -1: none. O(aliases) */
+static inline int64_t sw_output_of_input(const sw_program *program, uint32_t input)
+{
+	for (size_t i = 0; i < program->aliases.len; i++)
+		if (program->aliases.data[i].input == input)
+			return program->aliases.data[i].output;
+	return -1;
+}
+
 static inline const sw_op *sw_op_at(const sw_program *program, sw_id op)
 {
 	return &program->ops.data[op];

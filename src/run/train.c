@@ -204,19 +204,18 @@ static sw_status save(trainer *t, int64_t step, sw_error *err)
 	return SW_OK;
 }
 
-/* Save in the middle of a run. The end saves by itself. */
-static sw_status save_in_turn(trainer *t, int64_t step, bool last, sw_error *err)
+bool trainer_saves_after(const sw_run_options *options, int64_t step, bool last)
 {
-	int64_t every = t->options->save_every;
-	return t->options->save && every && step % every == 0 && !last ? save(t, step, err) : SW_OK;
+	int64_t every = options->save_every;
+	return options->save && every && step % every == 0 && !last;
 }
 
 /* Run the second program, where it is its turn. */
 static sw_status evaluate(trainer *t, int64_t step, bool last, sw_error *err)
 {
 	const sw_run_options *options = t->options;
-	bool turn = options->eval && (last || (options->eval->every > 0 &&
-	                                       step % options->eval->every == 0));
+	bool turn = options->eval &&
+	            (last || (options->eval->every > 0 && step % options->eval->every == 0));
 	if (!turn)
 		return SW_OK;
 	SW_TRY(eval_rank_run(&t->eval, t->carried, step, err));
@@ -238,11 +237,11 @@ static sw_status run_steps(trainer *t, int64_t *done, sw_error *err)
 			status = trainer_agree_on_stop(options, t->transport, &stop, err);
 			stop = stop || t->nan_seen.message[0];
 		}
+		bool last = stop || *done == options->steps;
 		if (status == SW_OK)
-			status = evaluate(t, first + *done, stop || *done == options->steps, err);
-		if (status == SW_OK)
-			status = save_in_turn(t, first + *done, stop || *done == options->steps,
-			                      err);
+			status = evaluate(t, first + *done, last, err);
+		if (status == SW_OK && trainer_saves_after(options, first + *done, last))
+			status = save(t, first + *done, err);
 	}
 	return status == SW_OK && options->save && !t->nan_seen.message[0]
 	               ? save(t, first + *done, err)

@@ -45,8 +45,7 @@ static sw_status gather_figures(const trainer *t, figures *f, sw_error *err)
 	return status;
 }
 
-/* Skip the first step, which warms up caches and buffers. Sorts `seconds`. */
-static double median_step(double *seconds, int64_t n)
+double trainer_median(double *seconds, int64_t n)
 {
 	int64_t skipped = n > 2;
 	return n > 0 ? sw_median(seconds + skipped, (size_t)(n - skipped)) : 0;
@@ -57,7 +56,7 @@ static double median_compute(const trainer *t, int64_t n)
 	double *rest = sw_alloc((size_t)(n + 1) * sizeof(*rest));
 	for (int64_t i = 0; i < n; i++)
 		rest[i] = t->seconds.data[i] - t->waits.data[i];
-	double median = median_step(rest, n);
+	double median = trainer_median(rest, n);
 	free(rest);
 	return median;
 }
@@ -68,7 +67,7 @@ static double median_of_cores(const trainer *t, int64_t n, size_t offset)
 	double *numbers = sw_alloc((size_t)(n + 1) * sizeof(*numbers));
 	for (int64_t i = 0; i < n; i++)
 		numbers[i] = *(const double *)((const char *)&t->cores.data[i] + offset);
-	double median = median_step(numbers, n);
+	double median = trainer_median(numbers, n);
 	free(numbers);
 	return median;
 }
@@ -99,7 +98,7 @@ sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_err
 		.peak_bytes = (int64_t)sw_interpreter_peak_bytes(t->interpreter),
 		.loaded_bytes = t->loaded_bytes,
 		.compute_s = median_compute(t, done),
-		.exposed_comm_s = median_step(t->waits.data, done),
+		.exposed_comm_s = trainer_median(t->waits.data, done),
 		.cores = median_cores(t, done),
 	};
 	sw_status status = gather_figures(t, &f, err);
@@ -112,7 +111,7 @@ sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_err
 		.losses = t->losses.data,
 		.nan_from = t->nan_from,
 		.nan_seen = t->nan_seen,
-		.step_time_s = median_step(t->seconds.data, done),
+		.step_time_s = trainer_median(t->seconds.data, done),
 		.compute_s = f.compute_s,
 		.exposed_comm_s = f.exposed_comm_s,
 		.cpu_s = f.cores.own.cpu_s,

@@ -215,10 +215,8 @@ static sw_status run_steps(stage_trainer *t, int64_t *done, sw_error *err)
 			status = trainer_agree_on_stop(options, t->transport, &stop, err);
 			stop = stop || t->nan_seen.message[0];
 		}
-		bool turn = options->save && options->save_every &&
-		            (first + *done) % options->save_every == 0 && !stop &&
-		            *done < options->steps;
-		if (status == SW_OK && turn)
+		bool last = stop || *done == options->steps;
+		if (status == SW_OK && trainer_saves_after(options, first + *done, last))
 			status = save(t, first + *done, err);
 	}
 	return status == SW_OK && options->save && !t->nan_seen.message[0]
@@ -228,23 +226,11 @@ static sw_status run_steps(stage_trainer *t, int64_t *done, sw_error *err)
 
 /* ---- the result -------------------------------------------------------------------------- */
 
-/* Without the first step, which warms up, if there are more than two. */
-static double median_step(const double *seconds, int64_t n)
-{
-	int64_t skipped = n > 2;
-	double *copy = sw_alloc((size_t)(n + 1) * sizeof(*copy)), median = 0;
-	memcpy(copy, seconds, (size_t)n * sizeof(*copy));
-	if (n > 0)
-		median = sw_median(copy + skipped, (size_t)(n - skipped));
-	free(copy);
-	return median;
-}
-
 static sw_status report(stage_trainer *t, int64_t done, sw_run_result *result, sw_error *err)
 {
 	sw_transport *tr = t->transport;
-	double step_s = median_step(t->seconds.data, done),
-	       waits_s = median_step(t->waits.data, done);
+	double step_s = trainer_median(t->seconds.data, done),
+	       waits_s = trainer_median(t->waits.data, done);
 	double mine[2] = {step_s - waits_s, waits_s}, sum[2];
 	int64_t sent[3] = {tr->traffic.payload_bytes, tr->traffic.wire_bytes, t->loaded_bytes},
 		most[3];

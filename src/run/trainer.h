@@ -57,6 +57,11 @@ sw_status trainer_check_same(const sw_program *scheduled, const sw_sidecar *side
 /* Open the folder of --save on rank 0; collective. Close it in any case. */
 sw_status trainer_open_folder(const sw_run_options *options, sw_transport *transport,
                               sw_checkpoint_folder *folder, sw_error *err);
+/* Return whether --every asks for a checkpoint after a step, in the middle of a run. */
+bool trainer_saves_after(const sw_run_options *options, int64_t step, bool last);
+/* Return the median of n steps without the first, which warms up caches and buffers, if there are
+ * more than two; 0: there are none. Sorts them. */
+double trainer_median(double *seconds, int64_t n);
 /* Find out whether any rank is to stop; collective. */
 sw_status trainer_agree_on_stop(const sw_run_options *options, sw_transport *transport, bool *stop,
                                 sw_error *err);

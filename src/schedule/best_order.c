@@ -148,7 +148,7 @@ static void consider_merged(order_search *c, const sw_cluster *cluster, sw_merge
 				   {.stretch = late, .deferred = true},
 				   {.stretch = 1, .merge = {.bytes = INT64_MAX / 4}},
 			   };
-	bool is_given = merge.bytes > 0 || merge.ops > 0;
+	bool is_given = sw_merge_is_given(merge);
 	const sw_merge_way *ways = is_given ? &given : faster;
 	sw_order single = c->best;
 	single.order =

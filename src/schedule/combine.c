@@ -138,7 +138,7 @@ static bool may_join(const combiner *c, const merge_group *g, uint32_t start,
                      int64_t together_bytes, double together_s)
 {
 	sw_merge merge = c->way.merge;
-	if (merge.bytes > 0 || merge.ops > 0)
+	if (sw_merge_is_given(merge))
 		return (merge.bytes == 0 || together_bytes <= merge.bytes) &&
 		       (merge.ops == 0 || g->ops < merge.ops) &&
 		       sw_op_at(c->graph->program, c->tasks[start].op)->opcode == SW_OP_ALL_REDUCE;

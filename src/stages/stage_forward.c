@@ -11,14 +11,6 @@ bool sw_element_is_import(const sw_stage_finder *f, uint32_t element)
 
 /* ---- what depends on what --------------------------------------------------------------- */
 
-static bool is_state_input(const sw_program *program, uint32_t leaf)
-{
-	for (size_t i = 0; i < program->aliases.len; i++)
-		if (program->aliases.data[i].input == leaf)
-			return true;
-	return false;
-}
-
 /* Values of the entry that depend on state, and on data: inputs that are no state. */
 static void spread_entry(sw_stage_finder *f)
 {
@@ -27,7 +19,7 @@ static void spread_entry(sw_stage_finder *f)
 	const sw_id *inputs;
 	uint32_t n = sw_program_inputs(f->program, f->program->entry, &f->arena, &inputs);
 	for (uint32_t k = 0; k < n; k++) {
-		bool *kind = is_state_input(f->program, k) ? state : data;
+		bool *kind = sw_output_of_input(f->program, k) >= 0 ? state : data;
 		kind[inputs[k]] = true;
 	}
 	for (size_t i = 0; i < f->entry->ops.len; i++) {

@@ -53,10 +53,8 @@ static uint32_t gradient_of(const sw_stage_finder *f, const largest_sources *s, 
 {
 	const sw_program *program = f->program;
 	uint32_t input = s->state[f->loop->operands[k]];
-	for (size_t i = 0; i < program->aliases.len && input; i++)
-		if (program->aliases.data[i].input == input - 1)
-			return s->sum[f->entry->results.data[program->aliases.data[i].output]];
-	return 0;
+	int64_t output = input ? sw_output_of_input(program, input - 1) : -1;
+	return output < 0 ? 0 : s->sum[f->entry->results.data[output]];
 }
 
 static void link_parameters(sw_stage_finder *f)

@@ -87,17 +87,28 @@ static void check_order(const sw_program *program, const sw_id *order, size_t n)
 	free(done);
 }
 
+static sw_kernel_order order_of(const sw_program *program)
+{
+	bool *wanted = sw_alloc(program->computations.len + 1);
+	sw_kernel_order *orders =
+		sw_alloc(sizeof(sw_kernel_order) * (program->computations.len + 1));
+	wanted[program->entry] = true;
+	sw_lean_orders(program, wanted, orders);
+	sw_kernel_order order = orders[program->entry];
+	free(orders);
+	free(wanted);
+	return order;
+}
+
 /* Return what the order's peak is of the given one's. */
 static double share_of(const sw_program *program)
 {
 	const sw_computation *entry = sw_entry(program);
 	size_t n = entry->ops.len;
-	sw_arena arena;
-	sw_arena_init(&arena);
-	const sw_id *order = sw_lean_order(program, program->entry, &arena);
-	check_order(program, order, n);
-	double share = most_live(program, order, n) / most_live(program, entry->ops.data, n);
-	sw_arena_clear(&arena);
+	sw_kernel_order order = order_of(program);
+	check_order(program, order.data, order.len);
+	double share = most_live(program, order.data, n) / most_live(program, entry->ops.data, n);
+	sw_vec_clear(&order);
 	return share;
 }
 
@@ -139,19 +150,16 @@ static void what_frees_most_is_pulled_forward(void **state)
 		" early = f32[4,4] dot(x, f), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
 		" s = f32[4,4] add(late, early)\n n = f32[4,4] add(w, s)\n"
 		" ROOT r = (f32[4,4], f32[64,4]) tuple(n, f) }\n");
-	sw_arena arena;
-	size_t n = sw_entry(program)->ops.len;
-	sw_arena_init(&arena);
-	const sw_id *order = sw_lean_order(program, program->entry, &arena);
-	check_order(program, order, n);
+	sw_kernel_order order = order_of(program);
+	check_order(program, order.data, order.len);
 	size_t late = 0, tanh = 0;
-	for (size_t i = 0; i < n; i++) {
-		late = strcmp(sw_op_at(program, order[i])->name, "late") == 0 ? i : late;
-		tanh = strcmp(sw_op_at(program, order[i])->name, "f") == 0 ? i : tanh;
+	for (size_t i = 0; i < order.len; i++) {
+		late = strcmp(sw_op_at(program, order.data[i])->name, "late") == 0 ? i : late;
+		tanh = strcmp(sw_op_at(program, order.data[i])->name, "f") == 0 ? i : tanh;
 	}
 	assert_true(late < tanh);
 	assert_true(share_of(program) < 1);
-	sw_arena_clear(&arena);
+	sw_vec_clear(&order);
 	sw_program_free(program);
 }
 
