@@ -235,7 +235,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no program after that long")
     parser.add_argument("--texts", metavar="FOLDER", type=pathlib.Path, help="write compiled programs there")
     parser.add_argument("--no-figures", action="store_true", help="programs only, not what the device does")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     begin = time.perf_counter()
     device = jax.devices()[0]
     document = {"device": device.device_kind, "jax": jax.__version__, "programs": {}}

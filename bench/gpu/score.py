@@ -40,8 +40,11 @@ def main():
     parser.add_argument("--cluster", required=True)
     parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build" / "gpu")
     parser.add_argument("--binary", default=str(ROOT / "build" / "shardwright"))
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     document = json.loads(options.measured.read_text())
+    unknown = [name for name in options.names if name not in document["programs"]]
+    if unknown:
+        parser.error(f"{options.measured} has no {', '.join(unknown)}")
     seconds, memory = [], []
     print(f"{document['device']}, JAX {document['jax']}")
     print(f"{'program':18} {'measured':>10} {'predicted':>10} {'error':>7} {'GiB':>6} {'predicted':>10} {'error':>7} {'kernels':>8} {'predicted':>10}")

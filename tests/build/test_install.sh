@@ -1,17 +1,8 @@
 #!/bin/sh
 # make install into a temporary root: the command runs from there, finds cluster files by name, has a
 # manual page per command and completions that list its options; the Debian package holds the same.
-set -u
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
-failed=0
-complain() {
-	echo "FAILED: $*" >&2
-	failed=1
-}
-build=$SW_BINARY_DIR
-tools/make_pages "$build/shardwright" "$build/pages" || complain "make_pages"
-DESTDIR=$root cmake --install "$build" --prefix /usr >"$root/log" 2>&1 || complain "install: $(tail -3 "$root/log")"
+. tests/build/lib.sh
+install_all
 usr=$root/usr
 sw=$usr/bin/shardwright
 cp tests/programs/gpt-tiny.hlo.gz tests/programs/gpt-tiny.inputs.json "$root"

@@ -1,18 +1,9 @@
 #!/bin/sh
 # libshardwright as it is installed: the example is compiled with what pkg-config says and plans as the
 # command does; the library shows its header's functions alone, and nothing in it ends the process.
-set -u
-build=$SW_BINARY_DIR
-[ -f "$build/libshardwright.so" ] || { echo "a build with sanitizers has no library"; exit 77; }
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
-failed=0
-complain() {
-	echo "FAILED: $*" >&2
-	failed=1
-}
-tools/make_pages "$build/shardwright" "$build/pages" || complain "make_pages"
-DESTDIR=$root cmake --install "$build" --prefix /usr >"$root/log" 2>&1 || complain "install: $(tail -3 "$root/log")"
+[ -f "$SW_BINARY_DIR/libshardwright.so" ] || { echo "a build with sanitizers has no library"; exit 77; }
+. tests/build/lib.sh
+install_all
 pc=$(find "$root/usr" -name shardwright.pc)
 libdir=$(dirname "$(find "$root/usr" -name libshardwright.so)")
 [ "$(find "$root/usr/include" -type f | wc -l)" = 1 ] || complain "not one header: $(find "$root/usr/include" -type f)"
