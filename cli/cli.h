@@ -144,8 +144,9 @@ sw_status cli_plan_shortage(cli *c, const sw_program *program, const sw_sidecar 
                             const sw_cluster *cluster, const sw_plan_options *options,
                             const sw_plan *least, double seconds, sw_error *err);
 /* Read --stages and --schedule of plan: the number of stages (0: auto; 1 without the option), and a
- * named schedule (-1: auto). */
-sw_status cli_read_stages(const cli *c, int32_t *stages, int32_t *schedule, sw_error *err);
+ * named schedule (-1: auto). A strategy with stages says the same; they are taken out of it. */
+sw_status cli_read_stages(const cli *c, sw_plan_strategy *strategy, int32_t *stages,
+                          int32_t *schedule, sw_error *err);
 /* For plan --stages: plan with stages, print that beside the plan without (NULL: nothing fits), and
  * write it where it was asked for, or is quicker: then *wins. */
 typedef struct cli_stages_asked {

@@ -238,7 +238,8 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 	bool wins = false;
 	sw_status status = read_words(c, &options, err);
 	if (status == SW_OK)
-		status = cli_read_stages(c, &asked.n_stages, &asked.schedule, err);
+		status = cli_read_stages(c, &options.strategy, &asked.n_stages, &asked.schedule,
+		                         err);
 	if (status == SW_OK)
 		status = cli_read_cluster(c, c->values.cluster, &cluster, err);
 	if (status)

@@ -8,26 +8,36 @@
 
 /* ---- options ----------------------------------------------------------------------------- */
 
-sw_status cli_read_stages(const cli *c, int32_t *stages, int32_t *schedule, sw_error *err)
+sw_status cli_read_stages(const cli *c, sw_plan_strategy *strategy, int32_t *stages,
+                          int32_t *schedule, sw_error *err)
 {
 	const char *text = c->values.plan_stages, *name = c->values.schedule;
 	char *end = NULL;
 	sw_named_schedule which;
 	*stages = text ? 0 : 1;
 	*schedule = -1;
+	if (strategy->stages && text)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--stages %s and pp= in --strategy both say how many: leave one out",
+		               text);
+	if (strategy->stages)
+		sw_pipelined_split_strategy(strategy, stages, schedule);
 	if (text && strcmp(text, "auto")) {
 		long n = strtol(text, &end, 10);
-		if (end == text || *end || n < 1 || n > 65536)
+		if (end == text || *end || n < 1 || n > SW_MAX_STAGES)
 			return sw_fail(err, SW_ERR_INPUT,
-			               "--stages %s: expected auto, or a number from 1 to 65536",
-			               text);
+			               "--stages %s: expected auto, or a number from 1 to %d", text,
+			               SW_MAX_STAGES);
 		*stages = (int32_t)n;
 	}
 	if (*stages != 1 && c->values.output && strcmp(c->values.output, "-") == 0)
 		return sw_fail(err, SW_ERR_INPUT, "-o -: --stages writes several files; name one");
 	if (name && *stages == 1)
 		return sw_fail(err, SW_ERR_INPUT, "--schedule needs --stages, of 2 or more");
-	if (!name || strcmp(name, "auto") == 0)
+	if (!name)
+		return SW_OK;
+	*schedule = -1;
+	if (strcmp(name, "auto") == 0)
 		return SW_OK;
 	sw_status status = sw_pipeline_parse_name(name, &which, err);
 	*schedule = (int32_t)which;

@@ -257,6 +257,9 @@ AUTODDL = [
         for batch in (128, 256)
     ),
     *(paper_fixture(f"gpt-{depth}x8192", paper_gpt(depth, 8192, 64, 1024, 1024)) for depth in (8, 20, 44)),
+    paper_fixture("gpt-20x8192-batch-512", paper_gpt(20, 8192, 64, 1024, 512)),
+    paper_fixture("gpt-36x4096-batch-512", paper_gpt(36, 4096, 32, 1024, 512)),
+    paper_fixture("gpt-36x4096", paper_gpt(36, 4096, 32, 1024, 1024)),
     paper_fixture("gpt-24x1024", paper_gpt(24, 1024, 16, 1024, 2048, jnp.bfloat16)),
     paper_fixture("gpt-28x4096", paper_gpt(28, 4096, 32, 1024, 2048, jnp.bfloat16)),
 ]

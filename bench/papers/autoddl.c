@@ -1,5 +1,17 @@
-/* AutoDDL: figure 3, sections 5.2 and 5.3. */
+/* AutoDDL: figure 3, sections 5.2 to 5.4. */
 #include "papers.h"
+
+/* Table 3: Megatron with the number of stages that is best for it. */
+#define TABLE_3(size, nodes, name, saved, found)                                                   \
+	{                                                                                          \
+		.group = "autoddl", .where = "5.4 table 3, " size ", " nodes, .run = run_plans,    \
+		.program = name, .cluster = "piz-daint", .devices = nodes,                         \
+		.beside = "megatron:tp=8,pp=auto megatron:tp=16,pp=auto megatron:tp=32,pp=auto "   \
+			  "megatron:tp=16 megatron:tp=32",                                         \
+		.planner_chooses = true, .stages = true, .about_stages = true, .step = saved,      \
+		.finding = found,                                                                  \
+		.assumed = "collectives run beside kernels; 1F1B for Megatron"                     \
+	}
 
 const experiment autoddl_experiments[] = {
 	{.group = "autoddl",
@@ -139,5 +151,11 @@ const experiment autoddl_experiments[] = {
          .communication = 0.216,
          .step = 0.10,
          .finding = "dp does not fit"},
+	TABLE_3("wide", "64", "gpt-20x8192-batch-512", 1 - 335. / 533,
+                "335 s against 533 s of Megatron, for which 1 stage is best"),
+	TABLE_3("wide", "128", "gpt-20x8192", 1 - 315. / 503, "315 s against 503 s of Megatron"),
+	TABLE_3("deep", "64", "gpt-36x4096-batch-512", 1 - 443. / 710,
+                "443 s against 710 s of Megatron, for which 2 stages are best"),
+	TABLE_3("deep", "128", "gpt-36x4096", 1 - 508. / 807, "508 s against 807 s of Megatron"),
 };
 const size_t n_autoddl = SW_COUNT(autoddl_experiments);

@@ -3,10 +3,12 @@
  * best strategies and with their figures.
  *
  *   bench/papers [--json] [--list] [--claims] [--slow-claims] [--only GROUP|WORD]... [--strategies "S S..."]
- *                [--time-limit S] [-q]
+ *                [--stages] [--time-limit S] [-q]
  *
  * --claims checks what docs/papers.md says came out (claims.c), --slow-claims what takes long.
  * --strategies plans these alone, instead of ours and what a row compares it with.
+ *
+ * --stages plans what has stages of a pipeline too: strategies with pp=, and rows about stages.
  *
  * GROUP is autoddl, axonn, rhino or users; any other word selects the experiments with that program
  * or with that word in their titles. The columns:
@@ -54,6 +56,8 @@ static bool is_meant(const char *word, const experiment *e)
 static bool is_chosen(const settings *how, const experiment *e)
 {
 	bool chosen = how->n_only == 0;
+	if (e->about_stages && !how->stages)
+		return false;
 	for (int i = 0; i < how->n_only; i++)
 		chosen = chosen || is_meant(how->only[i], e);
 	return chosen;
@@ -135,7 +139,8 @@ static int run_all(const settings *how)
 		json_dumpf(all, stdout, JSON_INDENT(1));
 	json_decref(all);
 	if (n == 0)
-		fprintf(stderr, "no experiment is of that name; --list shows them\n");
+		fprintf(stderr, "no experiment is of that name; --list shows them, and with "
+		                "--stages those about stages, too\n");
 	return n == 0 ? 2 : slower > 0 && !how->strategies;
 }
 
@@ -143,7 +148,7 @@ static int usage(void)
 {
 	fprintf(stderr,
 	        "usage: papers [--json] [--list] [--claims] [--slow-claims] [--only GROUP|WORD]... "
-	        "[--strategies \"S S...\"] [--time-limit S] [-q]\n");
+	        "[--strategies \"S S...\"] [--stages] [--time-limit S] [-q]\n");
 	return 2;
 }
 
@@ -154,6 +159,8 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--json"))
 			how.json = true;
+		else if (!strcmp(argv[i], "--stages"))
+			how.stages = true;
 		else if (!strcmp(argv[i], "--list"))
 			list = true;
 		else if (!strcmp(argv[i], "--claims"))

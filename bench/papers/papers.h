@@ -5,6 +5,7 @@
  *   run.c       run an experiment: its plans one after the other, then the comparison
  *   apart.c     work in a process of its own, which is ended when its time is over
  *   plan.c      make one plan: from a program's file to figures
+ *   stages.c    make one plan with stages of a pipeline
  *   flow.c      find the values that depend on data, and those that the loss depends on
  *   traffic.c   count the bytes that a partitioned program sends, by use
  *   layers.c    list the contractions with weights
@@ -20,6 +21,7 @@
 #define BENCH_PAPERS_H
 
 #include "partition/partition.h"
+#include "search/search.h"
 
 #define MAX_WORDS 16
 
@@ -33,6 +35,9 @@ typedef struct settings {
 	/* of the search for a plan; the rest of planning has as much again, and a minute */
 
 	double time_limit_s;
+	/* Plan what has stages of a pipeline too: strategies with pp=, and rows that are about
+	 * stages. Takes several times as long. */
+	bool stages;
 	bool json, quiet;
 } settings;
 
@@ -52,6 +57,9 @@ struct experiment {
 	 * compared with is the best of three: so chosen; nothing computed again; and this with
 	 * `microbatches`, if they are given. */
 	bool planner_chooses;
+	/* Ours is the quicker one of the plan without stages and of that with, where settings ask
+	 * for stages; the row is left out where they do not, if it is about stages alone. */
+	bool stages, about_stages;
 	/* collectives block, as in AutoDDL's model; else they run beside kernels */
 
 	bool blocking;
@@ -100,6 +108,8 @@ json_t *run_beside(const settings *how, const experiment *e, const char *beside)
 run_fn run_dense;    /* the same, and Megatron for the dense layers alone */
 run_fn run_grids;    /* AxoNN's ranking of its grids, with one bandwidth and with placement */
 run_fn run_segments; /* critical nodes */
+/* Is it our plan, with stages or without? */
+bool is_ours(const json_t *plan);
 json_t *plan_one(const settings *how, const experiment *e, const char *strategy);
 run_fn run_picks; /* our plan, and fixed strategies planned by themselves */
 
@@ -137,6 +147,13 @@ sw_status subject_read(subject *s, const experiment *e, sw_error *err);
 sw_status subject_read_plain(subject *s, const experiment *e, sw_error *err);
 void subject_clear(subject *s);
 
+/* ---- stages.c --------------------------------------------------------------------------- */
+
+/* Plan under a strategy with stages. Of fixed strategies the schedule is 1F1B. SW_NO: nothing
+ * fits. */
+sw_status stages_plan(const subject *s, const sw_plan_options *options, json_t **figures,
+                      sw_error *err);
+
 /* ---- flow.c ----------------------------------------------------------------------------- */
 
 bool contracts(const sw_op *op); /* a dot or a convolution */
@@ -170,7 +187,7 @@ typedef SW_VEC(layer) layer_list;
 /* Find the layers of the forward pass of a canonical program, in its order. */
 void find_layers(const sw_program *program, layer_list *layers);
 
-/* ---- report.c --------------------------------------------------------------------------- */
+/* ---- report.c -------------------------------------------------------------------------- */
 
 void report_text(const experiment *e, const json_t *result);
 /* Count the experiments that were planned, and those in which ours is slower than a fixed strategy,

@@ -4,7 +4,6 @@
 #include "papers.h"
 
 #include "simulate/simulate.h"
-#include "search/search.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -217,6 +216,14 @@ static sw_status plan_subject(const plan_task *t, const subject *s, FILE *to, sw
 		say_line(to, json);
 		json_decref(json);
 		return SW_OK;
+	}
+	if (options.strategy.stages) {
+		json_t *json = NULL;
+		status = stages_plan(s, &options, &json, err);
+		if (status == SW_OK)
+			say_line(to, json);
+		json_decref(json);
+		return status;
 	}
 	status = sw_plan_make(s->program, s->path, &s->sidecar, &s->cluster, &options, &plan, err);
 	if (status != SW_OK)

@@ -245,16 +245,17 @@ void report_text(const experiment *e, const json_t *result)
 	fflush(stdout);
 }
 
+/* Our plan, if possible one that was made; NULL: none was asked for. */
 static const json_t *ours_of(const json_t *plans)
 {
-	const json_t *plan;
+	const json_t *plan, *ours = NULL;
 	size_t i;
 	json_array_foreach(plans, i, plan)
 	{
-		if (!strcmp(text(plan, "strategy"), "auto"))
-			return plan;
+		if (is_ours(plan) && (!ours || strcmp(text(ours, "status"), "ok") != 0))
+			ours = plan;
 	}
-	return NULL;
+	return ours;
 }
 
 static bool is_slower(const json_t *result, const json_t *ours)

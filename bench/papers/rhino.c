@@ -26,8 +26,19 @@
 	{                                                                                          \
 		.group = "rhino", .where = title " GPT-" size ", " n, .run = run_plans,            \
 		.program = "gpt-" size suffix, .cluster = "rhino-m8", .devices = n,                \
-		.beside = besides, .planner_chooses = true, .model_flops = GPT_FLOPS(b, l, h),     \
-		.peak_flops = V100_FLOPS, .finding = found                                         \
+		.beside = besides, .planner_chooses = true, .stages = b == 64,                     \
+		.model_flops = GPT_FLOPS(b, l, h), .peak_flops = V100_FLOPS, .finding = found      \
+	}
+/* Section 7.3: a stage on each device, and nothing else. */
+#define PIPELINE_ALONE(size, n, l, h, machine)                                                     \
+	{                                                                                          \
+		.group = "rhino", .where = "7.3 pipeline alone, GPT-" size ", " n " of " machine,  \
+		.run = run_plans, .program = "gpt-" size, .cluster = machine, .devices = n,        \
+		.beside = "dp:pp=" n " zero3 megatron:tp=" n, .planner_chooses = true,             \
+		.stages = true, .about_stages = true, .model_flops = GPT_FLOPS(4, l, h),           \
+		.peak_flops = V100_FLOPS,                                                          \
+		.finding = "a plot alone: pipelines might be an alternative where links are slow", \
+		.assumed = "batch 4, so 4 microbatches at most"                                    \
 	}
 #define FIGURE_7(size, n, l, h, besides)                                                           \
 	GPT(size, n, 64, "-batch-64", "7.2 table 1, batch 64", l, h, besides,                      \
@@ -48,8 +59,8 @@
 	{                                                                                          \
 		.group = "rhino", .where = title ", " n " of " machine, .run = run_plans,          \
 		.program = "moe-" n "-batch-" #b, .cluster = machine, .devices = n,                \
-		.beside = besides, .planner_chooses = true, .model_flops = MOE_FLOPS(b, l, h, H),  \
-		.peak_flops = V100_FLOPS, .finding = found                                         \
+		.beside = besides, .planner_chooses = true, .stages = b == 256,                    \
+		.model_flops = MOE_FLOPS(b, l, h, H), .peak_flops = V100_FLOPS, .finding = found   \
 	}
 #define MOE_7(n, l, h, H, besides)                                                                 \
 	MOE(n, 256, "7.2 table 2, MoE", l, h, H, "rhino-m8", besides,                              \
@@ -68,14 +79,20 @@
 
 const experiment rhino_experiments[] = {
 	FIGURE_7("medium", "1", 24, 1024, NULL),
-	FIGURE_7("large", "2", 24, 1536, "dp zero3 megatron:tp=2"),
-	FIGURE_7("xl", "4", 24, 2048, "dp zero3 megatron:tp=2 megatron:tp=4"),
-	FIGURE_7("2.7b", "8", 32, 2560, "dp zero3 megatron:tp=2 megatron:tp=4 megatron:tp=8"),
-	FIGURE_7("6.7b", "16", 32, 4096, "dp zero3 megatron:tp=4 megatron:tp=8"),
+	FIGURE_7("large", "2", 24, 1536, "dp zero3 megatron:tp=2 dp:pp=2"),
+	FIGURE_7("xl", "4", 24, 2048, "dp zero3 megatron:tp=2 megatron:tp=4 dp:pp=4"),
+	FIGURE_7("2.7b", "8", 32, 2560, "dp zero3 megatron:tp=2 megatron:tp=4 megatron:tp=8 dp:pp=8"),
+	FIGURE_7("6.7b", "16", 32, 4096, "dp zero3 megatron:tp=4 megatron:tp=8 dp:pp=16 megatron:tp=8,pp=2"),
 	FIGURE_8("medium", "1", 24, 1024, NULL),
 	FIGURE_8("large", "2", 24, 1536, "dp zero3 megatron:tp=2"),
 	FIGURE_8("xl", "4", 24, 2048, "dp zero3 megatron:tp=2 megatron:tp=4"),
 	FIGURE_8("2.7b", "8", 32, 2560, "dp zero3 megatron:tp=2 megatron:tp=4 megatron:tp=8"),
+	PIPELINE_ALONE("large", "2", 24, 1536, "rhino-m8"),
+	PIPELINE_ALONE("xl", "4", 24, 2048, "rhino-m8"),
+	PIPELINE_ALONE("2.7b", "8", 32, 2560, "rhino-m8"),
+	PIPELINE_ALONE("large", "2", 24, 1536, "rhino-s1"),
+	PIPELINE_ALONE("xl", "4", 24, 2048, "rhino-s1"),
+	PIPELINE_ALONE("2.7b", "8", 32, 2560, "rhino-s1"),
 	MEDIUM("rhino-m8", "2", "dp zero1 megatron:tp=2"),
 	MEDIUM("rhino-m8", "4", "dp zero1 megatron:tp=2 megatron:tp=4"),
 	MEDIUM("rhino-m8", "8", "dp zero1 megatron:tp=2 megatron:tp=4 megatron:tp=8"),

@@ -4,6 +4,13 @@
 #include <string.h>
 
 #define OURS "auto"
+/* The same with stages of a pipeline. */
+#define OURS_IN_STAGES OURS ":pp=auto"
+
+static bool has_stages(const char *strategy)
+{
+	return strstr(strategy, "pp=") != NULL;
+}
 
 static void say(const settings *how, const experiment *e, const char *strategy, const json_t *plan)
 {
@@ -27,8 +34,8 @@ static double figure(const json_t *plan, const char *key)
 static json_t *plan_variant(const settings *how, const experiment *e, const char *strategy,
                             const char *remat, int32_t microbatches)
 {
-	const plan_task task = {how,          e, strategy, remat,
-	                        microbatches, .brief = e->run == run_picks};
+	const plan_task task = {
+		how, e, strategy, remat, microbatches, .brief = e->run == run_picks};
 	json_t *plan = figures_apart(plan_work, &task, 2 * how->time_limit_s + 60);
 	json_object_set_new(plan, "strategy", json_string(strategy));
 	say(how, e, strategy, plan);
@@ -38,14 +45,17 @@ static json_t *plan_variant(const settings *how, const experiment *e, const char
 /* Return the quicker of two plans; the other is dropped. */
 static json_t *quicker(json_t *plan, json_t *other)
 {
-	bool second = made(other) && (!made(plan) || figure(other, "step_time_s") <
-	                                                     figure(plan, "step_time_s"));
+	bool second = made(other) &&
+	              (!made(plan) || figure(other, "step_time_s") < figure(plan, "step_time_s"));
 	json_decref(second ? plan : other);
 	return second ? other : plan;
 }
 
 json_t *plan_one(const settings *how, const experiment *e, const char *strategy)
 {
+	/* With stages the number of microbatches is the search's: a row's is one without them. */
+	if (has_stages(strategy))
+		return plan_variant(how, e, strategy, e->checkpointed ? "blocks" : NULL, 0);
 	if (!e->planner_chooses)
 		return plan_variant(how, e, strategy, e->checkpointed ? "blocks" : "none",
 		                    SW_MAX(e->microbatches, 1));
@@ -66,24 +76,27 @@ static void plan_listed(const settings *how, const experiment *e, const char *li
 		char name[48];
 		size_t n = strcspn(at, " ");
 		snprintf(name, sizeof(name), "%.*s", (int)n, at);
-		json_array_append_new(plans, plan_one(how, e, name));
+		if (!has_stages(name) || how->stages || how->strategies)
+			json_array_append_new(plans, plan_one(how, e, name));
 		at += n + (at[n] == ' ');
 	}
 }
 
 /* ---- ours against the best beside ------------------------------------------------------- */
 
-static bool is_ours(const json_t *plan)
+bool is_ours(const json_t *plan)
 {
-	return !strcmp(json_string_value(json_object_get(plan, "strategy")), OURS);
+	const char *strategy = json_string_value(json_object_get(plan, "strategy"));
+	return !strcmp(strategy, OURS) || !strcmp(strategy, OURS_IN_STAGES);
 }
 
-static const json_t *best_beside(const json_t *plans)
+/* The quickest of our plans, or of the others; NULL: none was made. */
+static const json_t *quickest(const json_t *plans, bool ours)
 {
 	const json_t *best = NULL;
 	for (size_t i = 0; i < json_array_size(plans); i++) {
 		const json_t *plan = json_array_get(plans, i);
-		if (made(plan) && !is_ours(plan) &&
+		if (made(plan) && is_ours(plan) == ours &&
 		    (!best || figure(plan, "step_time_s") < figure(best, "step_time_s")))
 			best = plan;
 	}
@@ -94,7 +107,7 @@ static const json_t *best_beside(const json_t *plans)
 static void add_reduction(json_t *result, const char *name, const char *key, const json_t *ours,
                           const json_t *beside)
 {
-	if (figure(beside, key) > 0)
+	if (figure(beside, key) > 0 && json_object_get(ours, key))
 		json_object_set_new(result, name,
 		                    json_real(1 - figure(ours, key) / figure(beside, key)));
 }
@@ -102,7 +115,7 @@ static void add_reduction(json_t *result, const char *name, const char *key, con
 /* Ours is NULL where nothing fits. */
 static void compare(json_t *result, const json_t *plans, const json_t *ours)
 {
-	const json_t *best = best_beside(plans);
+	const json_t *best = quickest(plans, false);
 	if (best)
 		json_object_set(result, "best_beside", json_object_get(best, "strategy"));
 	if (best && ours) {
@@ -156,8 +169,10 @@ json_t *run_beside(const settings *how, const experiment *e, const char *beside)
 	plan_listed(how, e, how->strategies ? how->strategies : beside, plans);
 	if (!how->strategies)
 		json_array_append_new(plans, plan_one(how, e, OURS));
+	if (!how->strategies && how->stages && e->stages && strcmp(e->devices, "1") != 0)
+		json_array_append_new(plans, plan_one(how, e, OURS_IN_STAGES));
 	const json_t *ours = plan_of(plans, OURS);
-	compare(result, plans, ours);
+	compare(result, plans, quickest(plans, true));
 	json_object_set_new(result, "lines", json_array());
 	if (ours)
 		add_lines(json_object_get(result, "lines"), plans, ours);

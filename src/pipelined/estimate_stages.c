@@ -57,7 +57,10 @@ static void suppose(sw_pipelined *p, int32_t stage, const sw_pipelined_probe *pr
 	       work = ratio(load_s(load), load_s(&probe->load)) * parts, kept = forward;
 	s->times.part_s[SW_STAGE_ONCE] *= work;
 	s->times.activation_bytes = (int64_t)((double)s->times.activation_bytes * kept);
-	s->times.fixed_bytes = (int64_t)((double)s->times.fixed_bytes * work);
+	/* What is there for a while is so for one op at a time, however many there are. */
+	double resting = (double)s->times.resting_bytes,
+	       passing = (double)s->times.fixed_bytes - resting;
+	s->times.fixed_bytes = (int64_t)(resting * work + passing / parts);
 	s->times.peak_bytes = s->times.fixed_bytes + s->times.activation_bytes;
 	s->send_forward_s = s->send_backward_s = 0;
 	if (stage + 1 == p->n_stages || s->rank == p->stages[stage + 1].rank)

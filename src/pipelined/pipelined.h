@@ -33,6 +33,8 @@ typedef struct sw_stage_times {
 	/* Per device: what a microbatch holds from its forward pass to its backward pass; and all
 	 * else at the peak, without what crosses of other microbatches. */
 	int64_t activation_bytes, fixed_bytes, peak_bytes;
+	/* Of fixed_bytes, what is there all the time: state, and sums over microbatches. */
+	int64_t resting_bytes;
 } sw_stage_times;
 
 /* Play the plan of a stage's step. Kernels, and waits for collectives, belong to the part of the
@@ -99,6 +101,10 @@ typedef struct sw_pipelined {
 	double planning_s;
 } sw_pipelined;
 
+/* Take the stages (pp=) out of a strategy that has some: *n_stages and *schedule are what options
+ * have for them, and each stage is planned by what is left. A fixed strategy has 1F1B, which is what
+ * those train with who name one; auto has the fastest schedule. */
+void sw_pipelined_split_strategy(sw_plan_strategy *strategy, int32_t *n_stages, int32_t *schedule);
 /* Plan with stages, at least 2. SW_NO: the program can't be cut, or a stage does not fit in memory.
  * SW_ERR_INPUT: the stages don't divide the devices, or the schedule has no such size. *out is
  * freed by the caller; out->fits is false if only the microbatches in flight are too many. */

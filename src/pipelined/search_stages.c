@@ -18,6 +18,8 @@ static const int32_t per_stage[] = {1, 2, 4, 8, 16};
  */
 #define TRIAL_OPS 12000
 #define FIRST_TRIALS 2
+/* As long as none of them fits, so many times as many ops. */
+#define UNFIT_TRIALS 3
 /* A trial whose estimate is that much above the best plan is not planned: estimates are within
  * about a tenth of the plans. */
 #define HOPELESS 1.1
@@ -138,24 +140,34 @@ static sw_pipelined *open_trial(stage_search *s, sw_pipelined_numbers numbers, s
 	return p;
 }
 
-/* Plan a stage of a trial; *fits: all its stages are estimated to. */
-static sw_status probe(stage_search *s, sw_pipelined_numbers numbers, sw_pipelined_probe *found,
-                       bool *fits)
+/* Plan a piece of a trial. */
+static sw_status probe(stage_search *s, sw_pipelined_numbers numbers, sw_pipelined_probe *found)
 {
 	sw_status status;
 	sw_error err = {0};
-	sw_pipelined_numbers cut = numbers;
-	cut.n_pieces = pieces_of(s, numbers.n_ranks);
-	*fits = false;
-	sw_pipelined *p = open_trial(s, cut, &status);
+	numbers.n_pieces = pieces_of(s, numbers.n_ranks);
+	sw_pipelined *p = open_trial(s, numbers, &status);
 	if (!p)
 		return status;
 	status = sw_pipelined_probe_stage(p, s->store, s->options->plan.memory_bytes, found, &err);
+	if (status)
+		note_failure(s, status, &err);
 	sw_pipelined_free(p);
+	return status;
+}
+
+/* *fits: all stages of the trial are estimated to, by a piece of it or of a like one. */
+static sw_status estimate(stage_search *s, sw_pipelined_numbers numbers,
+                          const sw_pipelined_probe *found, bool *fits)
+{
+	sw_status status;
+	sw_error err = {0};
 	place(s, 0, &numbers);
-	p = status == SW_OK ? open_trial(s, numbers, &status) : NULL;
-	if (status == SW_OK)
-		status = sw_pipelined_estimate(p, s->options, found, &err);
+	*fits = false;
+	sw_pipelined *p = open_trial(s, numbers, &status);
+	if (!p)
+		return status;
+	status = sw_pipelined_estimate(p, s->options, found, &err);
 	*fits = status == SW_OK && p->fits;
 	if (status)
 		note_failure(s, status, &err);
@@ -175,26 +187,44 @@ static bool policy(const stage_search *s, size_t i, const char **remat)
 	return *remat != NULL;
 }
 
-/* Take the first rematerialisation with which all stages should fit; else the first with which one
- * does. */
-static sw_status probe_remats(stage_search *s, sw_pipelined_numbers *numbers,
-                              sw_pipelined_probe *found)
+/* What is known of the policies with one number of stages. */
+#define MAX_POLICIES 32
+typedef struct policy_probes {
+	struct {
+		sw_pipelined_probe found;
+		sw_status status;     /* of the last probe */
+		int32_t microbatches; /* of it; 0: there was none */
+	} of[MAX_POLICIES];
+} policy_probes;
+
+/* Take the first rematerialisation with which all stages should fit; else the first with which a
+ * piece does. A piece that was planned stands for those of other numbers of microbatches; one that
+ * did not fit is planned again where microbatches are smaller. old: only policies with pieces that
+ * were planned. SW_OK: *fits says which it is. */
+static sw_status choose_remat(stage_search *s, policy_probes *known, bool old,
+                              sw_pipelined_numbers *numbers, sw_pipelined_probe *found, bool *fits)
 {
 	sw_status best = SW_NO;
 	sw_pipelined_numbers trial = *numbers;
-	for (size_t i = 0; policy(s, i, &trial.remat) && !(i && is_late(s)); i++) {
-		sw_pipelined_probe own;
-		bool fits;
-		sw_status status = probe(s, trial, &own, &fits);
+	*fits = false;
+	for (size_t i = 0; i < MAX_POLICIES && !*fits && policy(s, i, &trial.remat); i++) {
+		bool probed = known->of[i].microbatches > 0,
+		     again = !probed || (known->of[i].status == SW_NO &&
+		                         known->of[i].microbatches < trial.microbatches);
+		if (again && !old && !(i && is_late(s))) {
+			known->of[i].status = probe(s, trial, &known->of[i].found);
+			known->of[i].microbatches = trial.microbatches;
+		}
+		sw_status status = known->of[i].microbatches ? known->of[i].status : SW_NO;
+		if (status == SW_OK)
+			status = estimate(s, trial, &known->of[i].found, fits);
 		if (status != SW_OK && status != SW_NO)
 			return status;
-		if (status == SW_OK && (fits || best)) {
+		if (status == SW_OK && (*fits || best)) {
 			*numbers = trial;
-			*found = own;
+			*found = known->of[i].found;
 			best = SW_OK;
 		}
-		if (fits)
-			break;
 	}
 	return best;
 }
@@ -241,6 +271,39 @@ static bool enter_only_trial(stage_search *s, sw_pipelined_numbers numbers)
 	return true;
 }
 
+/* Enter the trials with d stages and this number of microbatches; true: stages should fit. */
+static bool enter_number(stage_search *s, policy_probes *known, bool old, int32_t d, int32_t m)
+{
+	sw_pipelined_probe found;
+	sw_pipelined_numbers numbers = {.n_ranks = d, .microbatches = m};
+	bool fits;
+	if (choose_remat(s, known, old, &numbers, &found, &fits) != SW_OK)
+		return false;
+	for (size_t c = 0; place(s, c, &numbers); c++)
+		add_trial(s, numbers, &found);
+	return fits;
+}
+
+/* Enter the trials with d stages and these numbers of microbatches, of which the one at `at` is
+ * planned first. Where no policy fits with it, pieces are planned with more of them. */
+static void enter_microbatches(stage_search *s, const sw_phases *phases, int32_t d,
+                               const int32_t *m, int n, int at)
+{
+	policy_probes *known = sw_alloc(sizeof(*known));
+	bool fits = false, more = !s->options->microbatches;
+	for (int i = at; i < n && !(i > at && is_late(s)); i++)
+		fits |= enter_number(s, known, false, d, m[i]);
+	for (int i = 0; i < at && !is_late(s); i++)
+		enter_number(s, known, true, d, m[i]);
+	for (int32_t last = m[n - 1]; more && !fits && !is_late(s);) {
+		int32_t next = possible_at_least(phases, 2 * (int64_t)last);
+		more = next > last;
+		last = next;
+		fits = more && enter_number(s, known, false, d, next);
+	}
+	free(known);
+}
+
 /* Enter the trials with d stages; return the least estimate. */
 static double enter_trials(stage_search *s, const sw_phases *phases, int32_t d)
 {
@@ -258,20 +321,13 @@ static double enter_trials(stage_search *s, const sw_phases *phases, int32_t d)
 		n = 1;
 		at = 0;
 	}
-	sw_pipelined_probe found;
 	sw_pipelined_numbers numbers = {.n_ranks = d, .microbatches = m[at]};
 	sw_progress_update(&s->progress, 0, "%d stages, %d microbatches", d, m[at]);
 	size_t first = s->trials.len;
 	double least_s = INFINITY;
 	if (enter_only_trial(s, numbers))
 		return 0;
-	if (probe_remats(s, &numbers, &found) != SW_OK)
-		return INFINITY;
-	for (int i = 0; i < n && !(i && is_late(s)); i++) {
-		numbers.microbatches = m[i];
-		for (size_t k = 0; place(s, k, &numbers); k++)
-			add_trial(s, numbers, &found);
-	}
+	enter_microbatches(s, phases, d, m, n, at);
 	for (size_t i = first; i < s->trials.len; i++)
 		least_s = fmin(least_s, s->trials.data[i].estimate_s);
 	return least_s;
@@ -407,8 +463,10 @@ static void plan_trials(stage_search *s)
 	for (size_t i = 0; i < s->trials.len && !(s->best && is_late(s)); i++) {
 		stage_trial *t = &s->trials.data[i];
 		ops += ops_of(t->opened);
-		if (s->best && ((ops > TRIAL_OPS && i >= FIRST_TRIALS) ||
-		                t->estimate_s > HOPELESS * known_s(s)))
+		bool fits = s->best && s->best->fits;
+		size_t most = fits ? TRIAL_OPS : TRIAL_OPS * (size_t)UNFIT_TRIALS;
+		if (s->best && ((ops > most && i >= FIRST_TRIALS) ||
+		                (fits && t->estimate_s > HOPELESS * known_s(s))))
 			break;
 		sw_progress_update(&s->progress, (double)(i + 1) / (double)(s->trials.len + 2),
 		                   "%d stages, %d microbatches", t->opened->n_stages,
@@ -477,6 +535,13 @@ static void cut_again(stage_search *s)
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
+void sw_pipelined_split_strategy(sw_plan_strategy *strategy, int32_t *n_stages, int32_t *schedule)
+{
+	*n_stages = strategy->stages == SW_STAGES_AUTO ? 0 : strategy->stages;
+	*schedule = strategy->kind == SW_PLAN_AUTO ? -1 : (int32_t)SW_1F1B;
+	strategy->stages = 0;
+}
+
 static sw_status check_request(const sw_pipelined_options *options, sw_error *err)
 {
 	if (options->microbatches == 1)
@@ -495,6 +560,10 @@ static sw_status answer(stage_search *s, sw_pipelined **out, sw_error *err)
 {
 	if (!s->best) {
 		sw_stage_store_free(s->store);
+		if (!s->first_status)
+			return sw_fail(err, SW_NO,
+			               "no number of stages can be quicker than the plan without, "
+			               "or there is but one device");
 		*err = s->first;
 		return s->first_status;
 	}

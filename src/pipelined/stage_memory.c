@@ -142,6 +142,25 @@ static int64_t crossing_bytes(const bytes_finder *f)
 	return bytes;
 }
 
+/* Bytes of inputs, and of what the loop sums up; without what crosses. */
+static int64_t resting_bytes(const bytes_finder *f, const sw_stage_step *step)
+{
+	const sw_program *p = f->program;
+	sw_arena arena = {0};
+	const sw_id *inputs;
+	int64_t bytes = 0;
+	sw_program_inputs(p, p->entry, &arena, &inputs);
+	for (uint32_t i = 0; i < step->n_inputs; i++)
+		bytes += f->crossing[inputs[i]] ? 0 : sw_shape_bytes(sw_value_shape(p, inputs[i]));
+	for (uint32_t k = 0; k < f->loop->n_operands; k++) {
+		bool carried = f->body->results.data[k] != f->inner + k &&
+			       !f->crossing[f->inner + k];
+		bytes += carried ? sw_shape_bytes(sw_value_shape(p, f->inner + k)) : 0;
+	}
+	sw_arena_clear(&arena);
+	return bytes;
+}
+
 /* ---- the whole --------------------------------------------------------------------------- */
 
 void sw_stage_find_bytes(const sw_stage_step *step, const sw_stages *stages,
@@ -158,5 +177,6 @@ void sw_stage_find_bytes(const sw_stage_step *step, const sw_stages *stages,
 	times->activation_bytes = held_bytes(&f);
 	times->fixed_bytes = SW_MAX(
 		times->peak_bytes - times->activation_bytes - crossing_bytes(&f) / m * (m - 1), 0);
+	times->resting_bytes = SW_MIN(resting_bytes(&f, step), times->fixed_bytes);
 	free(f.crossing);
 }

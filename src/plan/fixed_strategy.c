@@ -270,6 +270,8 @@ const sw_fixed_strategy *sw_fixed_strategy_of(sw_strategy_kind kind)
 	return &STRATEGIES[i];
 }
 
+#define STAGES_WORD "pp="
+
 /* ---- reading and printing --------------------------------------------------------------- */
 
 static sw_status fail_unknown(const char *text, sw_error *err)
@@ -279,30 +281,78 @@ static sw_status fail_unknown(const char *text, sw_error *err)
 		if (STRATEGIES[i].parse)
 			sw_text_addf(&choices, "%s%s%s", i ? ", " : "", STRATEGIES[i].name,
 			             STRATEGIES[i].arguments);
-	sw_status status = sw_fail(err, SW_ERR_INPUT, "unknown strategy '%s': use one of %s", text,
-	                           choices.data);
+	sw_status status =
+		sw_fail(err, SW_ERR_INPUT,
+	                "unknown strategy '%s': use one of %s; behind each of them " STAGES_WORD
+	                "N or " STAGES_WORD "auto, stages of a pipeline",
+	                text, choices.data);
 	sw_text_clear(&choices);
 	return status;
 }
 
-sw_status sw_plan_strategy_parse(const char *text, sw_plan_strategy *strategy, sw_error *err)
+static bool parse_strategy(const char *text, sw_plan_strategy *strategy)
 {
 	size_t n = strcspn(text, ":");
-	*strategy = (sw_plan_strategy){0};
 	for (size_t i = 0; i < SW_COUNT(STRATEGIES); i++) {
 		const sw_fixed_strategy *row = &STRATEGIES[i];
 		if (!row->parse || strlen(row->name) != n || strncmp(text, row->name, n) != 0)
 			continue;
 		strategy->kind = row->kind;
 		if (row->parse(text[n] ? text + n + 1 : NULL, strategy))
-			return SW_OK;
+			return true;
 	}
-	return fail_unknown(text, err);
+	return false;
+}
+
+/* Read the stages, the last argument of any strategy: "zero1:pp=4", "megatron:tp=4,pp=auto".
+ * Return how much of the text stands before them; 0 if they are wrong. */
+static size_t parse_stages(const char *text, int32_t *stages)
+{
+	const char *last = text + strlen(text);
+	int64_t n = 0;
+	while (last > text && last[-1] != ':' && last[-1] != ',')
+		last--;
+	if (last == text || !skip(&last, STAGES_WORD))
+		return strlen(text);
+	size_t before = (size_t)(last - text) - strlen(":" STAGES_WORD);
+	bool first = !memchr(text, ':', before);
+	if (text[before] != (first ? ':' : ','))
+		return 0;
+	*stages = SW_STAGES_AUTO;
+	if (strcmp(last, "auto") == 0)
+		return before;
+	if (!read_count(&last, &n) || *last || n < 2 || n > SW_MAX_STAGES)
+		return 0;
+	*stages = (int32_t)n;
+	return before;
+}
+
+sw_status sw_plan_strategy_parse(const char *text, sw_plan_strategy *strategy, sw_error *err)
+{
+	sw_text without = {0};
+	int32_t stages = 0;
+	*strategy = (sw_plan_strategy){0};
+	size_t n = parse_stages(text, &stages);
+	sw_text_addf(&without, "%.*s", (int)n, text);
+	bool known = n > 0 && parse_strategy(without.data, strategy);
+	sw_text_clear(&without);
+	if (!known)
+		return fail_unknown(text, err);
+	strategy->stages = stages;
+	return SW_OK;
 }
 
 void sw_plan_strategy_print(const sw_plan_strategy *strategy, sw_text *text)
 {
 	const sw_fixed_strategy *row = sw_fixed_strategy_of(strategy->kind);
 	sw_text_add(text, row->name);
+	size_t bare = text->len;
 	row->print(strategy, text);
+	if (!strategy->stages)
+		return;
+	sw_text_addf(text, "%c" STAGES_WORD, text->len > bare ? ',' : ':');
+	if (strategy->stages == SW_STAGES_AUTO)
+		sw_text_add(text, "auto");
+	else
+		sw_text_addf(text, "%d", strategy->stages);
 }

@@ -62,7 +62,12 @@ typedef struct sw_plan_strategy {
 	/* AXONN without sizes: grids are ranked by the paper's rings and equation 10, else by the
 	 * seconds of the cluster's collectives */
 	bool paper;
+	/* Slices of the devices, each with a stage of a pipeline that is planned so by itself; 0:
+	 * no pipeline; SW_STAGES_AUTO: the fastest number. Plans of sw_plan_make have none. */
+	int32_t stages;
 } sw_plan_strategy;
+#define SW_STAGES_AUTO (-1)
+#define SW_MAX_STAGES 65536
 #define SW_TOP_GRIDS 5 /* number of grids planned unless `top` is given */
 /* Parse the text of --strategy; docs/commands.md lists the accepted forms, and so does the message
  * of a failure. Printed text parses back. */

@@ -108,6 +108,9 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path,
 	               .start_s = sw_now_s(),
 	               .err = err};
 	*plan = NULL;
+	if (options->strategy.stages)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "pp= in a strategy: this is planned without stages of a pipeline");
 	sw_status status = sw_rewrite_canonical(program, &s.canonical, err);
 	if (status != SW_OK)
 		return status;

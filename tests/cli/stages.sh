@@ -32,6 +32,27 @@ done
 expect 0 "" "$sw" explain "$scratch/two" --json
 grep -q '"schedule": "1f1b"' "$scratch/out" || complain "the JSON lacks the schedule"
 
+# A strategy may have the stages; a fixed one has 1F1B then.
+expect 0 "" $planning --stages 2 --microbatches 4 --schedule 1f1b --strategy dp -o "$scratch/dp"
+mv "$scratch/out" "$scratch/table"
+expect 0 "" $planning --strategy dp:pp=2 --microbatches 4 -o "$scratch/dp"
+cmp -s "$scratch/out" "$scratch/table" || complain "dp:pp=2 is not --stages 2 --schedule 1f1b --strategy dp"
+expect 0 "" $planning --strategy dp:pp=4 --schedule gpipe -o "$scratch/alone"
+grep -q "^stages    4 on slices of 1 devices, .*gpipe" "$scratch/out" ||
+	complain "dp:pp=4 is no pipeline of single devices"
+refuse "both say how many: leave one out" $planning --stages 2 --strategy dp:pp=2 -o "$scratch/x"
+refuse "behind each of them pp=N" $planning --strategy dp:pp=1 -o "$scratch/x"
+
+# On one device there are no stages; auto says so, and plans without.
+expect 0 "no stages: no number of stages can be quicker" "$sw" plan $tiny --cluster $cluster --devices 1 --stages auto -o "$scratch/x"
+
+# Where memory is short, more microbatches fit that are smaller.
+for memory in 350kB 300kB; do
+	expect 0 "" $planning --stages 2 --strategy dp --memory $memory -o "$scratch/x"
+	grep -q "^stages .*, 8 microbatches" "$scratch/out" ||
+		complain "in $memory there are other microbatches than the smallest"
+done
+
 # auto writes what is quicker, and says which that is.
 expect 0 "" $planning --stages auto --microbatches 4 --json -o "$scratch/auto"
 [ -s "$scratch/auto" ] || complain "auto wrote no plan"

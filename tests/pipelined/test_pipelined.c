@@ -357,6 +357,23 @@ static int64_t port_bytes(const sw_pipelined *p, const sw_stage_port *ports, uin
 	return bytes;
 }
 
+/* What only plans with stages have is refused by those without. */
+static void plans_without_stages_refuse_them(void **state)
+{
+	(void)state;
+	staged_plan t;
+	sw_plan_options options = {.quiet = true};
+	sw_plan *whole = NULL;
+	open_program(&t, "gpt-tiny", "local-2x2");
+	assert_int_equal(sw_plan_strategy_parse("zero3:pp=2", &options.strategy, &t.err), SW_OK);
+	assert_int_equal(sw_plan_make(t.program, "program.hlo", &t.sidecar, &t.cluster, &options,
+	                              &whole, &t.err),
+	                 SW_ERR_INPUT);
+	assert_non_null(strstr(t.err.message, "without stages"));
+	assert_null(whole);
+	close_program(&t);
+}
+
 static void files_read_back(void **state)
 {
 	(void)state;
@@ -420,6 +437,7 @@ int main(void)
 		cmocka_unit_test(bubble_is_that_of_the_formula),
 		cmocka_unit_test(schedules_are_compared),
 		cmocka_unit_test(memory_is_kept),
+		cmocka_unit_test(plans_without_stages_refuse_them),
 		cmocka_unit_test(files_read_back),
 		cmocka_unit_test(refusals_say_why),
 		cmocka_unit_test(stages_share_a_grid),

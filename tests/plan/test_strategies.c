@@ -35,6 +35,11 @@ static void strategies_are_read_and_printed(void **state)
 		{"axonn:2,1,4,8", {SW_PLAN_AXONN, .size = {2, 1, 4, 8}}},
 		{"expert", {.kind = SW_PLAN_EXPERT}},
 		{"expert:ep=4", {SW_PLAN_EXPERT, .size = {4}}},
+		{"dp:pp=16", {SW_PLAN_DP, .stages = 16}},
+		{"auto:pp=auto", {SW_PLAN_AUTO, .stages = SW_STAGES_AUTO}},
+		{"megatron:tp=4,zero=1,pp=2",
+	         {SW_PLAN_MEGATRON, .size = {4}, .zero = 1, .stages = 2}},
+		{"axonn:2,1,4,8,pp=2", {SW_PLAN_AXONN, .size = {2, 1, 4, 8}, .stages = 2}},
 	};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
@@ -50,6 +55,7 @@ static void strategies_are_read_and_printed(void **state)
 		assert_int_equal(s.top, cases[i].is.top);
 		assert_int_equal(s.paper, cases[i].is.paper);
 		assert_int_equal(s.zero, cases[i].is.zero);
+		assert_int_equal(s.stages, cases[i].is.stages);
 		sw_plan_strategy_print(&s, &text);
 		assert_string_equal(text.data, cases[i].text);
 		sw_text_clear(&text);
@@ -98,7 +104,20 @@ static void unknown_strategies_are_refused_with_the_choices(void **state)
 	                                    "axonn:top=2,",
 	                                    "axonn:2,2,2,2,model=paper",
 	                                    "expert:4",
-	                                    "serial"};
+	                                    "serial",
+	                                    "serial:pp=2",
+	                                    "pp=2",
+	                                    ":pp=2",
+	                                    "dp,pp=2",
+	                                    "megatron:tp=2:pp=2",
+	                                    "dp:pp=1",
+	                                    "dp:pp=0",
+	                                    "dp:pp=2x",
+	                                    "dp:pp=65537",
+	                                    "dp:pp=automatic",
+	                                    "megatron:pp=2",
+	                                    "megatron:tp=2,pp=2,sp",
+	                                    "dp:pp=2,pp=2"};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		sw_plan_strategy s;
