@@ -126,10 +126,22 @@ static bool is_first_of_its_row(size_t i)
 	return true;
 }
 
-static int check_row(const settings *how, const char *row, const sw_text *document)
+/* What has stages is planned where a claim of the row is about it. */
+static bool needs_stages(const char *row)
+{
+	for (size_t i = 0; i < SW_COUNT(claims); i++)
+		if (!strcmp(claims[i].row, row) && claims[i].strategy &&
+		    strstr(claims[i].strategy, "pp="))
+			return true;
+	return false;
+}
+
+static int check_row(const settings *asked, const char *row, const sw_text *document)
 {
 	const experiment *e = experiment_named(row);
 	int failed = 0;
+	settings with = *asked, *how = &with;
+	with.stages = needs_stages(row);
 	if (!e) {
 		printf("%s: not the name of one experiment\n", row);
 		return 1;

@@ -109,21 +109,22 @@ static bool cheapest_cuts(const stage_cutter *c, double most_s, int32_t *cuts)
 	return found;
 }
 
-/* About what a step takes: in the steady state the longest stage, or the longest transfer, for each
- * microbatch; and one microbatch goes through all transfers. */
+/* About what a step takes: in the steady state the longest stage with its transfers to the next one
+ * and back, for each microbatch; and one microbatch goes through all transfers. Transfers count
+ * though they run beside passes: with as few microbatches in flight as 1F1B has, two neighbours go
+ * through a cycle of passes and transfers, in which one waits while the other one's is under way.
+ */
 static double step_s(const stage_cutter *c, const int32_t *cuts)
 {
 	double longest_s = 0, all_s = 0;
 	for (int32_t k = 0, from = 0; k < c->d; k++) {
 		int32_t last = k < c->d - 1 ? cuts[k] : c->n - 1;
-		longest_s = SW_MAX(longest_s, c->before_s[last + 1] - c->before_s[from]);
+		double transfers_s =
+			k < c->d - 1 ? cut_bytes(c, last) * c->f->options.byte_s : 0;
+		longest_s = SW_MAX(longest_s,
+		                   c->before_s[last + 1] - c->before_s[from] + transfers_s);
 		from = last + 1;
-		if (k == c->d - 1)
-			break;
-		double up_s = (double)c->f->up_bytes[last] * c->f->options.byte_s,
-		       down_s = (double)c->f->down_bytes[last] * c->f->options.byte_s;
-		longest_s = SW_MAX(longest_s, SW_MAX(up_s, down_s));
-		all_s += up_s + down_s;
+		all_s += transfers_s;
 	}
 	return longest_s * c->f->out->n_microbatches + all_s;
 }

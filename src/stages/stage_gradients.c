@@ -119,23 +119,29 @@ static void for_ancestors(sw_stage_finder *f, const uint32_t *exports, size_t n,
 /* Per export: how many flow ops it needs, and how many parameters these read. */
 typedef struct ancestor_counts {
 	int32_t *ops, *parameters;
-	uint64_t *readers; /* [elements of the loop]: scratch, a bit for each export */
+	/* [elements of the loop]: scratch; of the sum of a gradient a bit for each export that reads
+	 * its parameter */
+	uint64_t *readers;
 } ancestor_counts;
 
+/* A parameter may enter the loop in several forms, such as converted, and transposed for the
+ * backward pass; it is counted once, by its gradient. */
 static void count_parameters(const sw_stage_finder *f, const uint32_t *exports,
                              const uint64_t *ancestors, const ancestor_counts *counts)
 {
 	memset(counts->readers, 0, sizeof(uint64_t) * f->n_inner);
 	for (size_t i = 0; i < f->body->ops.len; i++) {
 		const sw_op *op = sw_body_op(f, i);
-		for (uint32_t k = 0; k < op->n_operands; k++)
-			if (sw_value_is_element(f, op->operands[k]))
-				counts->readers[op->operands[k] - f->inner] |=
-					ancestors[f->body->ops.data[i]];
+		for (uint32_t k = 0; k < op->n_operands; k++) {
+			bool element = sw_value_is_element(f, op->operands[k]);
+			uint32_t gradient =
+				element ? f->gradient_of[op->operands[k] - f->inner] : 0;
+			if (gradient)
+				counts->readers[gradient - 1] |= ancestors[f->body->ops.data[i]];
+		}
 	}
 	for (uint32_t k = 0; k < f->n_inner; k++)
-		for (uint64_t left = f->gradient_of[k] ? counts->readers[k] : 0; left;
-		     left &= left - 1)
+		for (uint64_t left = counts->readers[k]; left; left &= left - 1)
 			counts->parameters[exports[__builtin_ctzll(left)]]++;
 }
 

@@ -12,6 +12,9 @@ typedef struct position_finder {
 	sw_stage_finder *f;
 	position_list *lists; /* [values] */
 	sw_id *source;        /* [values]: whose list counts; SW_NO_ID: nobody's */
+	/* [values]: the parameter that a value comes from which is no flow, in the form in which it
+	 * enters the loop; SW_NO_ID: none. Its list is its own, too. */
+	sw_id *form;
 } position_finder;
 
 /* Of what is no flow: the largest parameter among its operands'. */
@@ -20,21 +23,25 @@ static void find_source(position_finder *p, const sw_op *op)
 	const sw_stage_finder *f = p->f;
 	sw_id best = SW_NO_ID;
 	for (uint32_t k = 0; k < op->n_operands; k++) {
-		sw_id source = p->source[op->operands[k]];
-		if (source != SW_NO_ID &&
-		    (best == SW_NO_ID || sw_bytes_of(f, source) > sw_bytes_of(f, best)))
-			best = source;
+		sw_id form = p->form[op->operands[k]];
+		if (form != SW_NO_ID &&
+		    (best == SW_NO_ID || sw_bytes_of(f, form) > sw_bytes_of(f, best)))
+			best = form;
 	}
-	for (uint32_t r = 0; r < op->n_results; r++)
-		p->source[op->first_result + r] = best;
+	for (uint32_t r = 0; r < op->n_results; r++) {
+		p->form[op->first_result + r] = best;
+		p->source[op->first_result + r] = best == SW_NO_ID ? SW_NO_ID : p->source[best];
+	}
 }
 
 static void place_forward(position_finder *p, const sw_op *op, int32_t position)
 {
 	for (uint32_t k = 0; k < op->n_operands; k++) {
-		sw_id source = p->source[op->operands[k]];
+		sw_id source = p->source[op->operands[k]], form = p->form[op->operands[k]];
 		if (source != SW_NO_ID)
 			sw_vec_push(&p->lists[source], position);
+		if (form != SW_NO_ID && form != source)
+			sw_vec_push(&p->lists[form], position);
 	}
 	for (uint32_t r = 0; r < op->n_results; r++) {
 		p->source[op->first_result + r] = op->first_result + r;
@@ -56,6 +63,17 @@ static int32_t last_up_to(const position_list *list, int32_t most)
 	return low ? list->data[low - 1] : -1;
 }
 
+/* The same; but where the next position is nearer to `most`, as at the logits of tied embeddings,
+ * `most` itself. */
+static int32_t nearest_up_to(const position_list *list, int32_t most)
+{
+	int32_t before = last_up_to(list, most);
+	for (size_t i = 0; i < list->len && before >= 0; i++)
+		if (list->data[i] > most)
+			return list->data[i] - most < most - before ? most : before;
+	return before;
+}
+
 /* Not behind any backward value that it reads; and there, where the forward values and parameters
  * that it reads were read last. */
 static void place_backward(position_finder *p, const sw_op *op)
@@ -70,18 +88,34 @@ static void place_backward(position_finder *p, const sw_op *op)
 	for (uint32_t k = 0; k < op->n_operands; k++) {
 		sw_id source = p->source[op->operands[k]];
 		if (source != SW_NO_ID)
-			anchor = SW_MAX(anchor, last_up_to(&p->lists[source], most));
+			anchor = SW_MAX(anchor, nearest_up_to(&p->lists[source], most));
 	}
 	f->position[sw_op_id(f->program, op)] = anchor < 0 ? most : anchor;
+}
+
+/* A parameter may enter the loop in several forms, such as converted, and transposed for the
+ * backward pass: they are read where the first of them is, and it has all their positions. */
+static void find_forms(position_finder *p)
+{
+	const sw_stage_finder *f = p->f;
+	uint32_t *first = SW_NEW_N(&p->f->arena, uint32_t, f->n_inner); /* 1 + element */
+	for (uint32_t k = 0; k < f->n_inner; k++) {
+		uint32_t gradient = f->gradient_of[k];
+		/* What depends on data alone is there wherever it is read. */
+		if (!sw_element_is_import(f, k) || !f->state_value[f->inner + k])
+			continue;
+		if (gradient && !first[gradient - 1])
+			first[gradient - 1] = k + 1;
+		p->form[f->inner + k] = f->inner + k;
+		p->source[f->inner + k] = f->inner + (gradient ? first[gradient - 1] - 1 : k);
+	}
 }
 
 static void place_all(position_finder *p)
 {
 	sw_stage_finder *f = p->f;
 	int32_t next = 0;
-	for (uint32_t k = 0; k < f->n_inner; k++)
-		if (sw_element_is_import(f, k))
-			p->source[f->inner + k] = f->inner + k;
+	find_forms(p);
 	for (size_t i = 0; i < f->body->ops.len; i++) {
 		const sw_op *op = sw_body_op(f, i);
 		sw_id id = f->body->ops.data[i];
@@ -94,6 +128,69 @@ static void place_all(position_finder *p)
 			place_backward(p, op);
 		} else {
 			find_source(p, op);
+		}
+	}
+}
+
+/* ---- what is computed again -------------------------------------------------------------- */
+
+/* The last position before `at` at which forward ops read one of the sources of the op; -1: it has
+ * none. *all: each of them was read before. */
+static int32_t last_before(const position_finder *p, const sw_op *op, int32_t at, bool *all)
+{
+	int32_t last = -1;
+	*all = true;
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		sw_id source = p->source[op->operands[k]];
+		if (source == SW_NO_ID)
+			continue;
+		int32_t before = last_up_to(&p->lists[source], at - 1);
+		last = SW_MAX(last, before);
+		*all &= before >= 0;
+	}
+	return last;
+}
+
+/* What the backward pass computes again from a value or parameter that is read early and late, as
+ * the first layer from tied embeddings, has been placed late, with all that follows from it alone.
+ * It goes back to where it is read. Where a gradient comes from, sources are read once. */
+static void mark_movable(const position_finder *p, bool *movable)
+{
+	const sw_stage_finder *f = p->f;
+	for (size_t i = 0; i < f->body->ops.len; i++) {
+		const sw_op *op = sw_body_op(f, i);
+		sw_id id = f->body->ops.data[i];
+		bool all;
+		if (f->forward[id] || f->position[id] < 0)
+			continue;
+		last_before(p, op, f->position[id], &all);
+		for (uint32_t k = 0; k < op->n_operands; k++) {
+			sw_id maker = sw_maker_of(f->program, op->operands[k]);
+			if (f->position[maker] >= 0 && !f->forward[maker])
+				all &= movable[maker];
+		}
+		movable[id] = all;
+	}
+}
+
+static void move_recomputed(position_finder *p)
+{
+	sw_stage_finder *f = p->f;
+	size_t n = f->program->ops.len;
+	bool *movable = SW_NEW_N(&f->arena, bool, n);
+	int32_t *most = SW_NEW_N(&f->arena, int32_t, n); /* 1 + the last position of readers */
+	mark_movable(p, movable);
+	for (size_t i = f->body->ops.len; i-- > 0;) {
+		const sw_op *op = sw_body_op(f, i);
+		sw_id id = f->body->ops.data[i];
+		bool all;
+		if (movable[id] && most[id] > 0)
+			f->position[id] = SW_MIN(
+				f->position[id],
+				SW_MAX(most[id] - 1, last_before(p, op, f->position[id], &all)));
+		for (uint32_t k = 0; k < op->n_operands && f->position[id] >= 0; k++) {
+			sw_id maker = sw_maker_of(f->program, op->operands[k]);
+			most[maker] = SW_MAX(most[maker], f->position[id] + 1);
 		}
 	}
 }
@@ -128,8 +225,9 @@ static void pull_gradients(position_finder *p, const uint32_t *parameter_of)
 		if (to == 0 || to == SEVERAL || !parameter_of[to - 1] || f->forward[id] ||
 		    f->position[id] < 0)
 			continue;
-		const position_list *list = &p->lists[f->inner + parameter_of[to - 1] - 1];
-		int32_t at = last_up_to(list, f->position[id]);
+		const position_list *list =
+			&p->lists[p->source[f->inner + parameter_of[to - 1] - 1]];
+		int32_t at = nearest_up_to(list, f->position[id]);
 		if (at >= 0)
 			f->position[id] = at;
 	}
@@ -262,12 +360,14 @@ void sw_stage_find_positions(sw_stage_finder *f)
 	size_t n = f->program->values.len;
 	p.lists = sw_alloc(sizeof(position_list) * n);
 	p.source = sw_alloc(sizeof(sw_id) * n);
+	p.form = sw_alloc(sizeof(sw_id) * n);
 	f->position = SW_NEW_N(&f->out->arena, int32_t, f->program->ops.len);
 	for (size_t i = 0; i < f->program->ops.len; i++)
 		f->position[i] = -1;
 	for (size_t i = 0; i < n; i++)
-		p.source[i] = SW_NO_ID;
+		p.source[i] = p.form[i] = SW_NO_ID;
 	place_all(&p);
+	move_recomputed(&p);
 	place_gradients(&p);
 	add_work(f);
 	add_crossings(&p);
@@ -275,6 +375,7 @@ void sw_stage_find_positions(sw_stage_finder *f)
 		sw_vec_clear(&p.lists[i]);
 	free(p.lists);
 	free(p.source);
+	free(p.form);
 	f->out->position = f->position;
 	f->out->n_positions = f->n_positions;
 }

@@ -211,7 +211,7 @@ static void what_crosses_needs_no_memory(void **state)
 	(void)state;
 	staged_plan t;
 	sw_pipelined_options options = {.n_stages = 2, .microbatches = 16, .schedule = SW_1F1B};
-	options.plan = (sw_plan_options){.quiet = true, .remat = "none"};
+	options.plan = (sw_plan_options){.quiet = true, .remat = "blocks"};
 	open_program(&t, "gpt", "local-2x4");
 	assert_int_equal(sw_plan_strategy_parse("megatron:tp=4", &options.plan.strategy, &t.err),
 	                 SW_OK);

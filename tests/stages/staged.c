@@ -24,15 +24,27 @@ static void read_recording(staged *t, const char *path)
 
 void staged_init(staged *t, const char *fixture, int32_t microbatches, int32_t n_stages)
 {
+	staged_init_remat(t, fixture, NULL, microbatches, n_stages);
+}
+
+void staged_init_remat(staged *t, const char *fixture, const char *policy, int32_t microbatches,
+                       int32_t n_stages)
+{
 	char path[256];
 	sw_error err;
-	sw_program *program, *canonical;
+	sw_program *program, *canonical, *again;
 	sw_stage_options options = {.n_stages = n_stages, .device = {1e12, 1e11}, .tolerance = 0.05};
 	*t = (staged){.name = fixture};
 	snprintf(path, sizeof(path), SW_SOURCE_DIR "/tests/programs/%s.hlo.gz", fixture);
 	check(t, sw_read_program(path, &program, &err), &err);
 	check(t, sw_sidecar_find(path, program, &t->sidecar, &err), &err);
 	check(t, sw_rewrite_canonical(program, &canonical, &err), &err);
+	if (policy) {
+		check(t, sw_rewrite_remat_policy(canonical, policy, options.device, &again, &err),
+		      &err);
+		sw_program_free(canonical);
+		canonical = again;
+	}
 	read_recording(t, path);
 	if (sw_rewrite_microbatches(canonical, &t->sidecar, microbatches, &t->looped,
 	                            &t->refusal) == SW_OK)

@@ -16,6 +16,9 @@ typedef struct staged {
 
 /* Read a fixture by name, and cut it. */
 void staged_init(staged *t, const char *fixture, int32_t microbatches, int32_t n_stages);
+/* The same, with activations computed again by a policy of src/rewrite. */
+void staged_init_remat(staged *t, const char *fixture, const char *policy, int32_t microbatches,
+                       int32_t n_stages);
 void staged_clear(staged *t);
 /* Run the looped program on the recorded inputs: its results, dropped and freed by the caller. */
 sw_tensor *staged_run_whole(staged *t);

@@ -256,6 +256,35 @@ static void last_layers_have_backward_passes(void **state)
 	}
 }
 
+/* Where layers are computed again, that is done in their own stage: the gradient of one activation
+ * crosses back, whichever layer's parameters are also read elsewhere, and forward ops are those of
+ * the program that computes nothing again. */
+static void layers_are_computed_again_in_their_stage(void **state)
+{
+	static const char *const policies[] = {"blocks", "elementwise"};
+	(void)state;
+	staged plain;
+	staged_init(&plain, "gpt-124m", 8, 4);
+	assert_true(plain.found);
+	for (size_t i = 0; i < SW_COUNT(policies); i++) {
+		staged t;
+		staged_init_remat(&t, "gpt-124m", policies[i], 8, 4);
+		assert_true(t.found);
+		if (t.stages.n_positions > plain.stages.n_positions + 10)
+			fail_msg("%s: %d forward ops, %d where nothing is computed again",
+			         policies[i], t.stages.n_positions, plain.stages.n_positions);
+		for (int32_t v = 0; v < 3; v++) {
+			const sw_stage_load *load = &t.stages.loads[v];
+			if (load->backward_bytes > 3 * load->forward_bytes)
+				fail_msg("%s: %lld bytes to stage %d, %lld back", policies[i],
+				         (long long)load->forward_bytes, v + 1,
+				         (long long)load->backward_bytes);
+		}
+		staged_clear(&t);
+	}
+	staged_clear(&plain);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -266,6 +295,7 @@ int main(void)
 		cmocka_unit_test(large_programs_are_cut),
 		cmocka_unit_test(transformers_are_cut_between_layers),
 		cmocka_unit_test(last_layers_have_backward_passes),
+		cmocka_unit_test(layers_are_computed_again_in_their_stage),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
