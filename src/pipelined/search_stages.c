@@ -459,19 +459,25 @@ static void plan_entered(stage_search *s, stage_trial *t)
 
 static void plan_trials(stage_search *s)
 {
-	size_t ops = 0;
+	size_t ops = 0, planned = 0;
+	bool fitted = false;
 	for (size_t i = 0; i < s->trials.len && !(s->best && is_late(s)); i++) {
 		stage_trial *t = &s->trials.data[i];
-		ops += ops_of(t->opened);
 		bool fits = s->best && s->best->fits;
+		/* What was spent on trials that did not fit says nothing about the others. */
+		if (fits && !fitted && planned > 1)
+			ops = planned = 0;
+		fitted = fits;
+		ops += ops_of(t->opened);
 		size_t most = fits ? TRIAL_OPS : TRIAL_OPS * (size_t)UNFIT_TRIALS;
-		if (s->best && ((ops > most && i >= FIRST_TRIALS) ||
+		if (s->best && ((ops > most && planned >= FIRST_TRIALS) ||
 		                (fits && t->estimate_s > HOPELESS * known_s(s))))
 			break;
 		sw_progress_update(&s->progress, (double)(i + 1) / (double)(s->trials.len + 2),
 		                   "%d stages, %d microbatches", t->opened->n_stages,
 		                   t->numbers.microbatches);
 		plan_entered(s, t);
+		planned++;
 	}
 }
 

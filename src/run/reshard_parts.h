@@ -30,5 +30,10 @@ typedef struct reshard_rank {
 sw_status reshard_rank_init(reshard_rank *rank, const sw_crossmesh_plan *plan, int64_t device,
                             sw_error *err);
 void reshard_rank_clear(reshard_rank *rank);
+/* Fill the buffers that begin as what the device holds, from its part of the source; before each
+ * transfer, since buffers of terms are overwritten by their sums. */
+void reshard_pack(const reshard_rank *rank, const void *part);
+/* Fill the device's part of the target from the buffers. */
+void reshard_unpack(const reshard_rank *rank, void *part);
 
 #endif

@@ -48,38 +48,6 @@ static sw_status prepare(reshard_job *j, sw_error *err)
 	return status;
 }
 
-/* Buffers of terms are overwritten by their sums: each transfer packs anew. */
-static void pack(const reshard_job *j)
-{
-	for (int32_t i = 0; i < j->plan->n_tasks; i++) {
-		const sw_unit_task *task = &j->plan->tasks[i];
-		if (j->rank.from_part[i])
-			sw_crossmesh_pack(j->plan, &j->plan->slices[task->slice], task->first,
-			                  task->elements, j->source_part, j->rank.buffers[i]);
-	}
-}
-
-static bool receives(const sw_unit_task *task, int64_t device)
-{
-	for (int32_t r = 0; r < task->n_receivers; r++)
-		if (task->receivers[r] == device)
-			return true;
-	return false;
-}
-
-static void unpack(const reshard_job *j)
-{
-	if (j->target < 0)
-		return;
-	reshard_clear(j->plan, j->target_part);
-	for (int32_t i = 0; i < j->plan->n_tasks; i++) {
-		const sw_unit_task *task = &j->plan->tasks[i];
-		if (receives(task, j->rank.device))
-			sw_crossmesh_unpack(j->plan, &j->plan->slices[task->slice], task->first,
-			                    task->elements, j->rank.buffers[i], j->target_part);
-	}
-}
-
 /* ---- timing ----------------------------------------------------------------------------- */
 
 /* Return in *seconds what the slowest rank took from a common beginning. */
@@ -87,7 +55,7 @@ static sw_status time_once(reshard_job *j, double *seconds, sw_error *err)
 {
 	sw_transport *t = j->transport;
 	double slowest = 0;
-	pack(j);
+	reshard_pack(&j->rank, j->source_part);
 	sw_status status = t->ops->barrier(t, err);
 	double begin = sw_now_s();
 	if (status == SW_OK)
@@ -162,7 +130,8 @@ sw_status sw_run_reshard(const sw_cluster *cluster, const sw_crossmesh_plan *pla
 	if (status == SW_OK)
 		status = time_all(&j, result, err);
 	if (status == SW_OK) {
-		unpack(&j);
+		if (j.target >= 0)
+			reshard_unpack(&j.rank, j.target_part);
 		if (j.target >= 0)
 			status = reshard_check(plan, j.target, options->seed, j.target_part,
 			                       &j.checked, err);

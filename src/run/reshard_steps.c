@@ -247,6 +247,37 @@ sw_status reshard_rank_init(reshard_rank *rank, const sw_crossmesh_plan *plan, i
 	return status;
 }
 
+void reshard_pack(const reshard_rank *rank, const void *part)
+{
+	const sw_crossmesh_plan *plan = rank->plan;
+	for (int32_t i = 0; i < plan->n_tasks; i++) {
+		const sw_unit_task *task = &plan->tasks[i];
+		if (rank->from_part[i])
+			sw_crossmesh_pack(plan, &plan->slices[task->slice], task->first,
+			                  task->elements, part, rank->buffers[i]);
+	}
+}
+
+static bool receives(const sw_unit_task *task, int64_t device)
+{
+	for (int32_t r = 0; r < task->n_receivers; r++)
+		if (task->receivers[r] == device)
+			return true;
+	return false;
+}
+
+void reshard_unpack(const reshard_rank *rank, void *part)
+{
+	const sw_crossmesh_plan *plan = rank->plan;
+	reshard_clear(plan, part);
+	for (int32_t i = 0; i < plan->n_tasks; i++) {
+		const sw_unit_task *task = &plan->tasks[i];
+		if (receives(task, rank->device))
+			sw_crossmesh_unpack(plan, &plan->slices[task->slice], task->first,
+			                    task->elements, rank->buffers[i], part);
+	}
+}
+
 void reshard_rank_clear(reshard_rank *rank)
 {
 	for (int32_t i = 0; i < rank->plan->n_tasks && rank->buffers; i++)

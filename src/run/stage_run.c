@@ -159,48 +159,17 @@ static void end_loop(stage_rank *x)
 
 /* ---- transfers --------------------------------------------------------------------------- */
 
-static void pack(const reshard_rank *r, const sw_tensor *source)
-{
-	const sw_crossmesh_plan *plan = r->plan;
-	for (int32_t i = 0; i < plan->n_tasks; i++) {
-		const sw_unit_task *task = &plan->tasks[i];
-		if (r->from_part[i])
-			sw_crossmesh_pack(plan, &plan->slices[task->slice], task->first,
-			                  task->elements, sw_tensor_data(*source), r->buffers[i]);
-	}
-}
-
-static void unpack(const reshard_rank *r, void *part)
-{
-	const sw_crossmesh_plan *plan = r->plan;
-	reshard_clear(plan, part);
-	for (int32_t i = 0; i < plan->n_tasks; i++) {
-		const sw_unit_task *task = &plan->tasks[i];
-		for (int32_t k = 0; k < task->n_receivers; k++)
-			if (task->receivers[k] == r->device)
-				sw_crossmesh_unpack(plan, &plan->slices[task->slice], task->first,
-				                    task->elements, r->buffers[i], part);
-	}
-}
-
-static sw_status transfer(stage_rank *x, int32_t number, int32_t j, sw_error *err)
+/* At once, of what is sent once a step. */
+static sw_status transfer(stage_rank *x, int32_t number, sw_error *err)
 {
 	const sw_stage_transfer *t = &x->programs->transfers.data[number];
 	const reshard_rank *r = x->transfers[number];
-	sw_tensor *table = j < 0 ? x->entry : x->sent[j];
-	sw_status status = SW_OK;
-	if (!r)
-		return SW_OK;
-	if (t->from == x->slice && !table[t->value].buffer)
-		return sw_fail(err, SW_ERR_INTERNAL, "slice %d: what it sends is not there",
-		               x->slice);
 	if (t->from == x->slice)
-		pack(r, &table[t->value]);
-	if (t->from == x->slice && j >= 0)
-		use_sent(x, j, t->value);
+		reshard_pack(r, sw_tensor_data(x->entry[t->value]));
 	double begin = sw_now_s();
-	status = sw_transport_steps(x->transport, r->steps.data, r->steps.len,
-	                            t->plan->from.layout.monoid, t->plan->shape.type, err);
+	sw_status status =
+		sw_transport_steps(x->transport, r->steps.data, r->steps.len,
+	                           t->plan->from.layout.monoid, t->plan->shape.type, err);
 	x->waited_s += sw_now_s() - begin;
 	if (status || t->to != x->slice)
 		return status;
@@ -210,18 +179,63 @@ static sw_status transfer(stage_rank *x, int32_t number, int32_t j, sw_error *er
 	status = sw_tensor_new(shape, false, &got, err);
 	if (status)
 		return status;
-	unpack(r, sw_tensor_data(got));
-	if (j < 0)
-		put(&table[t->as], got);
-	else
-		keep_sent(x, j, t->as, got);
+	reshard_unpack(r, sw_tensor_data(got));
+	put(&x->entry[t->as], got);
 	return SW_OK;
+}
+
+/* Wait for what the pass reads of other slices. */
+static sw_status receive(stage_rank *x, int32_t v, int32_t j, sw_error *err)
+{
+	sw_status status = SW_OK;
+	double begin = sw_now_s();
+	for (size_t i = 0; i < x->programs->transfers.len && status == SW_OK; i++) {
+		sw_tensor got;
+		bool found = false;
+		if (!x->brings[v] || !x->brings[v][i])
+			continue;
+		status = stage_flights_take(&x->flights, (int32_t)i, j, x->transfer_dims[i], &got,
+		                            &found, err);
+		if (status == SW_OK && found)
+			keep_sent(x, j, x->programs->transfers.data[i].as, got);
+	}
+	x->waited_s += sw_now_s() - begin;
+	return status;
+}
+
+static sw_status send(stage_rank *x, int32_t number, int32_t j, sw_error *err)
+{
+	const sw_stage_transfer *t = &x->programs->transfers.data[number];
+	const sw_tensor *value = &x->sent[j][t->value];
+	if (!value->buffer)
+		return sw_fail(err, SW_ERR_INTERNAL, "slice %d: what it sends is not there",
+		               x->slice);
+	sw_status status = stage_flights_send(&x->flights, number, j, sw_tensor_data(*value), err);
+	use_sent(x, j, t->value);
+	return status;
+}
+
+static sw_status do_transfer(stage_rank *x, int32_t number, int32_t j, sw_error *err)
+{
+	const sw_stage_transfer *t = &x->programs->transfers.data[number];
+	if (j < 0)
+		return x->transfers[number] ? transfer(x, number, err) : SW_OK;
+	return t->from == x->slice ? send(x, number, j, err) : SW_OK;
+}
+
+static sw_status do_pass(stage_rank *x, int32_t event, int32_t v, int32_t j, sw_error *err)
+{
+	sw_status status = stage_flights_post(&x->flights, event, err);
+	if (status == SW_OK)
+		status = receive(x, v, j, err);
+	return status ? status : run_pass(x, v, j, err);
 }
 
 /* ---- a step ------------------------------------------------------------------------------ */
 
-static sw_status do_event(stage_rank *x, sw_stage_event event, sw_error *err)
+static sw_status do_event(stage_rank *x, size_t number, sw_error *err)
 {
+	sw_stage_event event = x->programs->events.data[number];
 	int32_t d = cut_of(x)->n_stages, n = event.number;
 	switch (event.kind) {
 	case SW_EVENT_BEFORE:
@@ -231,12 +245,13 @@ static sw_status do_event(stage_rank *x, sw_stage_event event, sw_error *err)
 		begin_loop(x, n);
 		return status;
 	case SW_EVENT_PASS:
-		return has_virtual(x, n) ? run_pass(x, n, event.microbatch, err) : SW_OK;
+		return has_virtual(x, n) ? do_pass(x, (int32_t)number, n, event.microbatch, err)
+		                         : SW_OK;
 	case SW_EVENT_AFTER:
 		return has_stage(x, n % d) ? run_entry(x, &x->programs->after[n], x->after[n], err)
 		                           : SW_OK;
 	default:
-		return transfer(x, n, event.microbatch, err);
+		return do_transfer(x, n, event.microbatch, err);
 	}
 }
 
@@ -246,11 +261,20 @@ static bool is_behind_loop(sw_stage_event event)
 	       (event.kind == SW_EVENT_TRANSFER && event.microbatch < 0);
 }
 
+static sw_status end_flights(stage_rank *x, sw_error *err)
+{
+	double begin = sw_now_s();
+	sw_status status = stage_flights_end(&x->flights, err);
+	x->waited_s += sw_now_s() - begin;
+	return status;
+}
+
 sw_status stage_rank_step(stage_rank *x, sw_error *err)
 {
 	bool ended = false;
 	sw_status status = SW_OK;
 	x->waited_s = 0;
+	stage_flights_begin(&x->flights);
 	for (size_t i = 0; i < x->programs->events.len && status == SW_OK; i++) {
 		sw_stage_event event = x->programs->events.data[i];
 		if (x->nan_check) /* all ranks count events alike, and an event has fewer ops */
@@ -259,11 +283,11 @@ sw_status stage_rank_step(stage_rank *x, sw_error *err)
 			end_loop(x);
 			ended = true;
 		}
-		status = do_event(x, event, err);
+		status = do_event(x, i, err);
 	}
 	if (status == SW_OK && !ended)
 		end_loop(x);
-	return status;
+	return status ? status : end_flights(x, err);
 }
 
 sw_tensor stage_rank_output(const stage_rank *x, uint32_t output)
@@ -406,22 +430,49 @@ static void count_uses(stage_rank *x)
 	}
 }
 
+/* Which transfers bring what the passes of this slice read. */
+static void find_brought(stage_rank *x)
+{
+	const sw_stage_programs *p = x->programs;
+	x->brings = SW_NEW_N(&x->arena, bool *, cut_of(x)->n_virtual + 1);
+	for (int32_t v = 0; v < cut_of(x)->n_virtual; v++) {
+		const sw_stage_piece *what = p->passes[v].local ? p->passes[v].piece : NULL;
+		if (!what || !has_virtual(x, v))
+			continue;
+		x->brings[v] = SW_NEW_N(&x->arena, bool, p->transfers.len + 1);
+		for (size_t i = 0; i < p->transfers.len; i++)
+			for (uint32_t k = 0; k < what->n_inputs; k++)
+				x->brings[v][i] |= p->transfers.data[i].to == x->slice &&
+				                   p->transfers.data[i].as == what->inputs[k];
+	}
+}
+
 static sw_status init_transfers(stage_rank *x, sw_error *err)
 {
 	size_t n = x->programs->transfers.len;
 	sw_status status = SW_OK;
+	bool *once = SW_NEW_N(&x->arena, bool, n + 1);
+	for (size_t i = 0; i < x->programs->events.len; i++) {
+		sw_stage_event event = x->programs->events.data[i];
+		if (event.kind == SW_EVENT_TRANSFER && event.microbatch < 0)
+			once[event.number] = true;
+	}
 	x->transfers = SW_NEW_N(&x->arena, reshard_rank *, n + 1);
 	x->transfer_dims = SW_NEW_N(&x->arena, int64_t *, n + 1);
 	for (size_t i = 0; i < n && status == SW_OK; i++) {
 		const sw_stage_transfer *t = &x->programs->transfers.data[i];
 		if (t->from != x->slice && t->to != x->slice)
 			continue;
-		x->transfers[i] = SW_NEW(&x->arena, reshard_rank);
 		x->transfer_dims[i] = SW_NEW_N(&x->arena, int64_t, t->plan->shape.rank + 1);
 		sw_layout_local_dims(&x->programs->plan->slice->atoms, t->plan->shape,
 		                     &t->plan->to.layout, x->transfer_dims[i]);
+		if (!once[i])
+			continue;
+		x->transfers[i] = SW_NEW(&x->arena, reshard_rank);
 		status = reshard_rank_init(x->transfers[i], t->plan, x->transport->rank, err);
 	}
+	find_brought(x);
+	stage_flights_init(&x->flights, x->programs, x->transport, x->slice);
 	return status;
 }
 
@@ -469,6 +520,7 @@ void stage_rank_clear(stage_rank *x)
 		sw_interpreter_free(x->passes[v]);
 	for (int32_t i = 0; i < cut_of(x)->n_stages * cut_of(x)->n_rounds; i++)
 		sw_interpreter_free(x->after[i]);
+	stage_flights_clear(&x->flights);
 	for (size_t i = 0; i < x->programs->transfers.len && x->transfers; i++)
 		if (x->transfers[i])
 			reshard_rank_clear(x->transfers[i]);

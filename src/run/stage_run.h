@@ -8,7 +8,7 @@
 #include "pipelined/stage_programs.h"
 #include "run/nan_check.h"
 #include "run/ranks.h"
-#include "run/reshard_parts.h"
+#include "run/stage_flights.h"
 
 /* One rank. */
 typedef struct stage_rank {
@@ -28,7 +28,10 @@ typedef struct stage_rank {
 	double waited_s; /* in transfers, of this step */
 	/* Looks at all that is made, if the rank was made with it; NULL: nothing does. */
 	sw_nan_check *nan_check;
-	reshard_rank **transfers; /* [transfers]: NULL: this rank has no part in it */
+	/* [transfers]: of what crosses once a step. NULL: this rank has no part in it */
+	reshard_rank **transfers;
+	stage_flights flights; /* what crosses for each microbatch */
+	bool **brings; /* [virtual stages][transfers]: it brings what the pass reads; NULL: none */
 	int64_t **input_dims;     /* [values]: of the part of an input of the step */
 	int64_t **transfer_dims;  /* [transfers]: of the part that it gets */
 } stage_rank;

@@ -48,6 +48,16 @@ typedef struct sw_lane {
 void sw_lane_send(sw_lane *lane, int32_t peer, const void *from, int64_t bytes);
 void sw_lane_receive(sw_lane *lane, int32_t peer, void *into, int64_t bytes);
 
+/* A message of a flight (flights.c). Both sides give it the same tag; of those with one tag, the k-th
+ * that a rank sends to another is the k-th that this one receives. */
+typedef struct sw_flying {
+	sw_message message;
+	int32_t tag; /* 0 to 32767 */
+	bool send, begun, done;
+	void *handle; /* of the carrier, from its beginning until it is done */
+} sw_flying;
+struct sw_flights; /* flights.c */
+
 typedef struct sw_worker sw_worker; /* worker.h */
 typedef struct sw_carrier sw_carrier;
 struct sw_carrier {
@@ -58,6 +68,15 @@ struct sw_carrier {
 	sw_status (*begin)(sw_carrier *carrier, const sw_carrier_call *call, int32_t lane,
 	                   sw_error *err);
 	sw_status (*finish)(sw_carrier *carrier, int32_t lane, sw_error *err);
+	/* Messages of flights, beside exchanges: begin one; find out whether it is done; pause until
+	 * something may have changed for those of this rank, in a wait that began at since_s; and
+	 * cancel one, so that its buffer is not used any more. After a failure nothing is begun. */
+	sw_status (*fly)(sw_carrier *carrier, sw_flying *what, sw_error *err);
+	sw_status (*look)(sw_carrier *carrier, sw_flying *what, sw_error *err);
+	sw_status (*linger)(sw_carrier *carrier, double since_s, sw_error *err);
+	void (*ground)(sw_carrier *carrier, sw_flying *what);
+	bool needs_looks;           /* messages move only while something looks at them */
+	struct sw_flights *flights; /* NULL until there is one */
 	sw_lane lanes[SW_LANES];
 	/* workspace of the algorithms: the operands of a reduction, per rank; the members of a
 	 * group by vrank; a growing scratch buffer */
@@ -95,6 +114,9 @@ bool sw_carrier_shares_cores(const sw_carrier *carrier);
 sw_status sw_carrier_find_neighbours(sw_carrier *carrier, sw_error *err);
 /* Return at least `bytes` bytes, valid until the next call; NULL if memory is refused. */
 void *sw_carrier_scratch(sw_carrier *carrier, int64_t bytes);
+
+/* Cancel all flights, and end their thread. */
+void sw_flights_close(sw_carrier *carrier);
 
 /* The entries of sw_transport_ops that are the same for every carrier. */
 sw_status sw_carrier_all_reduce(sw_transport *t, const int32_t *ranks, int32_t n, sw_monoid monoid,

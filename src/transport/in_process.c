@@ -31,6 +31,9 @@ typedef struct endpoint {
 	int32_t lane;                /* of that call */
 	sw_carrier_call calls[SW_LANES];
 	queue sends, receives;
+	SW_VEC(sw_flying *) flying; /* messages of flights that are not done, in their order */
+	bool news;       /* something has changed for them since the rank waited for that */
+	bool flights;    /* what it waits for are flights */
 	int32_t readers; /* ranks that are copying from this one */
 	bool waiting, left;
 } endpoint;
@@ -148,10 +151,21 @@ static int32_t find_departed_peer(const shared_state *t, const queue *q)
 	return -1;
 }
 
+/* The same of flights. */
+static int32_t find_deserter(const shared_state *t, const endpoint *s)
+{
+	for (size_t i = 0; i < s->flying.len; i++)
+		if (t->endpoints[s->flying.data[i]->message.peer].left)
+			return s->flying.data[i]->message.peer;
+	return -1;
+}
+
 /* Return a rank that has left although this one still waits for it; -1: none. */
 static int32_t find_departed(const shared_state *t, int32_t rank)
 {
 	const endpoint *s = &t->endpoints[rank];
+	if (s->flights)
+		return find_deserter(t, s);
 	int32_t departed = find_departed_peer(t, &s->receives);
 	return departed >= 0 ? departed : find_departed_peer(t, &s->sends);
 }
@@ -161,6 +175,8 @@ static bool can_progress(const shared_state *t, int32_t rank)
 {
 	const endpoint *s = &t->endpoints[rank];
 	const queue *q = &s->receives;
+	if (s->flights)
+		return s->news || find_departed(t, rank) >= 0;
 	for (size_t i = q->first; i < q->messages.len; i++)
 		if (!q->messages.data[i].done &&
 		    find_offer(&t->endpoints[q->messages.data[i].message.peer], rank) >= 0)
@@ -300,6 +316,132 @@ static sw_status local_finish(sw_carrier *carrier, int32_t lane, sw_error *err)
 	return status;
 }
 
+/* ---- flights ---------------------------------------------------------------------------- */
+
+static const sw_carrier_call flight_call = {.what = "transfer", .ranks = 2};
+
+/* With the lock held. */
+static void tell(shared_state *t, int32_t rank)
+{
+	t->endpoints[rank].news = true;
+	pthread_cond_signal(&t->endpoints[rank].wake);
+}
+
+static void stop_flying(endpoint *s, const sw_flying *what)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s->flying.len; i++)
+		if (s->flying.data[i] != what)
+			s->flying.data[n++] = s->flying.data[i];
+	s->flying.len = n;
+}
+
+static sw_status local_fly(sw_carrier *carrier, sw_flying *what, sw_error *err)
+{
+	shared_state *t = ((local *)carrier)->shared;
+	endpoint *mine = &t->endpoints[carrier->base.rank];
+	sw_status status = SW_OK;
+	pthread_mutex_lock(&t->lock);
+	if (t->broken) {
+		status = sw_fail(err, SW_ERR_IO, "%s", t->why);
+	} else {
+		what->begun = true;
+		sw_vec_push(&mine->flying, what);
+		tell(t, what->message.peer);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return status;
+}
+
+/* The first message with this tag that the peer sends to the rank; NULL: none. */
+static sw_flying *find_flying(const endpoint *peer, int32_t rank, int32_t tag)
+{
+	for (size_t i = 0; i < peer->flying.len; i++) {
+		sw_flying *m = peer->flying.data[i];
+		if (m->send && m->message.peer == rank && m->tag == tag)
+			return m;
+	}
+	return NULL;
+}
+
+/* Is it the first of those that the rank receives with this tag from this peer? */
+static bool is_first(const endpoint *mine, const sw_flying *what)
+{
+	size_t i = 0;
+	while (mine->flying.data[i]->send || mine->flying.data[i]->tag != what->tag ||
+	       mine->flying.data[i]->message.peer != what->message.peer)
+		i++;
+	return mine->flying.data[i] == what;
+}
+
+/* The receiver copies, with the lock. */
+static void take_flying(shared_state *t, int32_t rank, sw_flying *what)
+{
+	endpoint *mine = &t->endpoints[rank], *theirs = &t->endpoints[what->message.peer];
+	sw_flying *offer = find_flying(theirs, rank, what->tag);
+	char why[160];
+	if (!offer || !is_first(mine, what))
+		return;
+	if (offer->message.bytes != what->message.bytes) {
+		snprintf(why, sizeof(why),
+		         "ranks disagree: rank %d expects %lld bytes of a transfer, rank %d sends "
+		         "%lld",
+		         rank, (long long)what->message.bytes, what->message.peer,
+		         (long long)offer->message.bytes);
+		break_transport(t, why);
+		return;
+	}
+	if (what->message.bytes)
+		memcpy(what->message.into, offer->message.from, (size_t)what->message.bytes);
+	stop_flying(theirs, offer);
+	stop_flying(mine, what);
+	what->done = true;
+	offer->handle = offer; /* taken; its own thread sets `done` */
+	tell(t, what->message.peer);
+}
+
+static sw_status local_look(sw_carrier *carrier, sw_flying *what, sw_error *err)
+{
+	shared_state *t = ((local *)carrier)->shared;
+	sw_status status = SW_OK;
+	pthread_mutex_lock(&t->lock);
+	if (!t->broken && !what->send)
+		take_flying(t, carrier->base.rank, what);
+	what->done |= what->send && what->handle;
+	if (t->broken)
+		status = sw_fail(err, SW_ERR_IO, "%s", t->why);
+	pthread_mutex_unlock(&t->lock);
+	return status;
+}
+
+static sw_status local_linger(sw_carrier *carrier, double since_s, sw_error *err)
+{
+	shared_state *t = ((local *)carrier)->shared;
+	int32_t rank = carrier->base.rank;
+	endpoint *mine = &t->endpoints[rank];
+	sw_status status = SW_OK;
+	(void)since_s;
+	pthread_mutex_lock(&t->lock);
+	mine->call = &flight_call;
+	mine->flights = true;
+	while (!mine->news && !t->broken)
+		wait_for_peer(t, rank);
+	mine->flights = mine->news = false;
+	mine->call = NULL;
+	if (t->broken)
+		status = sw_fail(err, SW_ERR_IO, "%s", t->why);
+	pthread_mutex_unlock(&t->lock);
+	return status;
+}
+
+static void local_ground(sw_carrier *carrier, sw_flying *what)
+{
+	shared_state *t = ((local *)carrier)->shared;
+	pthread_mutex_lock(&t->lock);
+	stop_flying(&t->endpoints[carrier->base.rank], what);
+	pthread_mutex_unlock(&t->lock);
+}
+
 /* ---- making and leaving ----------------------------------------------------------------- */
 
 static void local_fail(sw_transport *transport, const sw_error *why)
@@ -318,6 +460,7 @@ static void free_shared_state(shared_state *t)
 		pthread_cond_destroy(&t->endpoints[r].wake);
 		sw_vec_clear(&t->endpoints[r].sends.messages);
 		sw_vec_clear(&t->endpoints[r].receives.messages);
+		sw_vec_clear(&t->endpoints[r].flying);
 	}
 	pthread_mutex_destroy(&t->lock);
 	free(t->endpoints);
@@ -328,6 +471,7 @@ static void local_free(sw_transport *transport)
 {
 	local *l = (local *)transport;
 	shared_state *t = l->shared;
+	sw_flights_close(&l->carrier);
 	sw_worker_free(l->carrier.worker);
 	l->carrier.worker = NULL;
 	pthread_mutex_lock(&t->lock);
@@ -377,6 +521,10 @@ sw_status sw_transport_local(int32_t size, sw_transport **transports, sw_error *
 		sw_carrier_init(&l->carrier, &local_ops, r, size);
 		l->carrier.begin = local_begin;
 		l->carrier.finish = local_finish;
+		l->carrier.fly = local_fly;
+		l->carrier.look = local_look;
+		l->carrier.linger = local_linger;
+		l->carrier.ground = local_ground;
 		l->shared = t;
 		transports[r] = &l->carrier.base;
 	}

@@ -83,6 +83,7 @@ static void end_job(sw_mpi *m)
 static void mpi_free(sw_transport *t)
 {
 	sw_mpi *m = (sw_mpi *)t;
+	sw_flights_close(&m->carrier);
 	sw_worker_free(m->carrier.worker);
 	m->carrier.worker = NULL; /* sw_carrier_pause reads it */
 	pthread_mutex_lock(&m->lock);
@@ -98,6 +99,7 @@ static void mpi_free(sw_transport *t)
 	MPI_Request_free(&m->notice_receive);
 	MPI_Comm_free(&m->data);
 	MPI_Comm_free(&m->notices);
+	MPI_Comm_free(&m->flights);
 	if (m->initialised_here)
 		MPI_Finalize();
 	if (m->broken)
@@ -183,6 +185,11 @@ sw_status sw_transport_mpi(sw_transport **transport, sw_error *err)
 	sw_carrier_init(&m->carrier, &mpi_ops, rank, size);
 	m->carrier.begin = sw_mpi_begin;
 	m->carrier.finish = sw_mpi_finish;
+	m->carrier.fly = sw_mpi_fly;
+	m->carrier.look = sw_mpi_look;
+	m->carrier.linger = sw_mpi_linger;
+	m->carrier.ground = sw_mpi_ground;
+	m->carrier.needs_looks = true;
 	m->initialised_here = here;
 	*(void **)&m->set_yielding = dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle");
 	m->left = sw_alloc((size_t)size * sizeof(bool));
@@ -193,6 +200,8 @@ sw_status sw_transport_mpi(sw_transport **transport, sw_error *err)
 	status = duplicate_world(&m->data, err);
 	if (status == SW_OK)
 		status = duplicate_world(&m->notices, err);
+	if (status == SW_OK)
+		status = duplicate_world(&m->flights, err);
 	if (status) {
 		free_mpi(m);
 		return status;

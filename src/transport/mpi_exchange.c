@@ -3,13 +3,12 @@
  *
  * The tag of a message is a digest of its call: ranks that disagree detect it instead of combining
  * unrelated data. Messages between two ranks keep their order, so the tag need not distinguish two
- * calls that both ranks make. A message longer than CHUNK is sent in pieces, as MPI counts in int.
+ * calls that both ranks make. A long message is sent in pieces, as MPI counts in int.
  */
 #include "transport/mpi_job.h"
 
 #include <pthread.h>
 
-#define CHUNK ((int64_t)1 << 30)
 #define TAG_BITS 15 /* MPI promises tags up to 32767 */
 /* Seconds between two polls for notices in a wait: a poll for notices costs as much as one for
  * messages. */
@@ -35,7 +34,7 @@ static sw_status start(sw_mpi *m, sw_mpi_exchange *x, const sw_message *message,
 {
 	int64_t at = 0;
 	do {
-		int length = (int)SW_MIN(CHUNK, message->bytes - at);
+		int length = (int)SW_MIN(SW_MPI_CHUNK, message->bytes - at);
 		MPI_Request request = MPI_REQUEST_NULL;
 		int code = send ? MPI_Isend((const char *)message->from + at, length, MPI_BYTE,
 		                            message->peer, tag_of(&x->call), m->data, &request)
@@ -67,7 +66,7 @@ static sw_status start_all(sw_mpi *m, sw_mpi_exchange *x, sw_error *err)
 /* Return the number of requests of a message. */
 static size_t pieces_of(const sw_message *message)
 {
-	return (size_t)SW_MAX((message->bytes + CHUNK - 1) / CHUNK, 1);
+	return (size_t)SW_MAX((message->bytes + SW_MPI_CHUNK - 1) / SW_MPI_CHUNK, 1);
 }
 
 static sw_status disagree(const sw_mpi *m, const sw_carrier_call *call, int32_t peer, sw_error *err)
@@ -103,7 +102,7 @@ static sw_status check_received(const sw_mpi *m, const sw_mpi_exchange *x, sw_er
 			int got = 0;
 			MPI_Get_count(&x->statuses.data[k], MPI_BYTE, &got);
 			if (x->statuses.data[k].MPI_TAG != tag_of(&x->call) ||
-			    got != SW_MIN(CHUNK, remaining))
+			    got != SW_MIN(SW_MPI_CHUNK, remaining))
 				return disagree(m, &x->call, receive->peer, err);
 			remaining -= got;
 		}

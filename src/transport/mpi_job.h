@@ -4,6 +4,7 @@
  *   mpi.c           starting and leaving
  *   mpi_notices.c   notices of failures and departures
  *   mpi_exchange.c  exchanges
+ *   mpi_flights.c   messages of flights
  *
  * Only one thread at a time calls MPI: the thread that begins or finishes an exchange holds the
  * lock, except during its pauses, in which the rank's other thread can report a failure.
@@ -16,6 +17,8 @@
 #include <mpi.h>
 #include <pthread.h>
 
+/* The longest message of MPI, which counts in int; longer ones are sent in pieces. */
+#define SW_MPI_CHUNK (INT64_C(1) << 30)
 /* Seconds that a message of a rank that has left may still be in flight, and that a failed job
  * waits until all ranks know of the failure. */
 #define SW_MPI_GRACE_S 3.0
@@ -36,7 +39,7 @@ typedef struct sw_mpi_exchange {
 
 typedef struct sw_mpi {
 	sw_carrier carrier;
-	MPI_Comm data, notices;
+	MPI_Comm data, notices, flights;
 	bool initialised_here;
 	/* Open MPI's function, returns the old setting; NULL: another library */
 	bool (*set_yielding)(bool);
@@ -49,6 +52,7 @@ typedef struct sw_mpi {
 	bool *left;                /* [size] */
 	int32_t n_left;
 	double left_s;       /* when the last of them left */
+	double looked_s;     /* when a look at flights polled for notices last */
 	bool broken, failed; /* failed: this rank broke the job */
 	char why[768];
 } sw_mpi;
@@ -79,5 +83,12 @@ void sw_mpi_break_job(sw_mpi *m, const char *reason);
 sw_status sw_mpi_begin(sw_carrier *carrier, const sw_carrier_call *call, int32_t lane,
                        sw_error *err);
 sw_status sw_mpi_finish(sw_carrier *carrier, int32_t lane, sw_error *err);
+
+/* ---- mpi_flights.c: as in sw_carrier ---------------------------------------------------- */
+
+sw_status sw_mpi_fly(sw_carrier *carrier, sw_flying *what, sw_error *err);
+sw_status sw_mpi_look(sw_carrier *carrier, sw_flying *what, sw_error *err);
+sw_status sw_mpi_linger(sw_carrier *carrier, double since_s, sw_error *err);
+void sw_mpi_ground(sw_carrier *carrier, sw_flying *what);
 
 #endif

@@ -121,6 +121,24 @@ typedef struct sw_message_step {
 sw_status sw_transport_steps(sw_transport *t, const sw_message_step *steps, size_t n,
                              sw_monoid monoid, sw_type type, sw_error *err);
 
+/* A FLIGHT does the steps of a transfer, of which none combines, while the rank computes and takes
+ * part in collectives: what it receives is begun at once, what it sends in the order of its steps as
+ * soon as the receives before it have arrived. Buffers belong to the flight until it has landed: all
+ * its messages are done. `number` is the transfer's, the same on all its ranks; those that are under
+ * way beside each other must differ, modulo 32768. Ranks must come to land in one order of transfers
+ * that all of them follow, and begin each before they land any later one; else they may wait for
+ * each other. */
+typedef struct sw_flight sw_flight;
+/* *flight is freed by the caller, also if this fails. */
+sw_status sw_transport_fly(sw_transport *t, int64_t number, const sw_message_step *steps, size_t n,
+                           sw_flight **flight, sw_error *err);
+/* Has it landed? A failure of any flight is returned. */
+sw_status sw_transport_landed(sw_transport *t, sw_flight *flight, bool *landed, sw_error *err);
+/* Wait until it has. */
+sw_status sw_transport_land(sw_transport *t, sw_flight *flight, sw_error *err);
+/* Free a flight (NULL: none), and cancel what has not landed. */
+void sw_transport_flight_free(sw_transport *t, sw_flight *flight);
+
 /* Set how the algorithm of a collective is chosen: by sw_cost_choose on this cluster, whose devices
  * are the ranks (borrowed until the transport is freed or tuned again), or by size alone if it is
  * NULL. All ranks must set the same. `force` overrides the choice for collectives that the

@@ -21,6 +21,9 @@ done
 for ranks in 1 2 3 4 7 8; do
 	timeout 300 mpirun -n $ranks "$tests/transport_async_collectives" >"$out" 2>&1 || die "asynchronous collectives on $ranks ranks"
 done
+for ranks in 1 2 3 4 7; do
+	timeout 300 mpirun -n $ranks "$tests/transport_flights" >"$out" 2>&1 || die "flights on $ranks ranks"
+done
 
 # program, case, rank, its error
 while read -r program case rank words; do
@@ -40,5 +43,10 @@ async_collectives fails 0 rank 2: the disk is on fire
 async_collectives fails 1 rank 2: the disk is on fire
 async_collectives leaves 1 rank 0 has left
 async_collectives leaves 2 rank 0 has left
+flights fails 0 rank 2: the disk is on fire
+flights fails 1 rank 2: the disk is on fire
+flights leaves 1 rank 0 has left
+flights size 0 disagree
+flights size 1 disagree
 async_collectives op 1 rank 0: .*no transport performs add
 CASES

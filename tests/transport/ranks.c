@@ -1,6 +1,7 @@
 #include "ranks.h"
 
 #include <pthread.h>
+#include <string.h>
 
 /* Calls are written (x->fail)(...), as cmocka has a macro named fail. */
 
@@ -50,6 +51,23 @@ static void run_mpi(rank_body *body, void *context)
 		(mpi->ops->fail)(mpi, &err);
 		fail_msg("rank %d: %s", mpi->rank, err.message);
 	}
+}
+
+int run_case(const rank_case *cases, size_t n, const char *name)
+{
+	sw_transport *t;
+	sw_error err = {0};
+	sw_status status = sw_transport_mpi(&t, &err);
+	for (size_t i = 0; i < n && status == SW_OK; i++)
+		if (strcmp(cases[i].name, name) == 0)
+			status = cases[i].body(t, NULL, &err);
+	if (status) {
+		(t->ops->fail)(t, &err);
+		printf("told rank %d: %s\n", t->rank, err.message);
+		fflush(stdout);
+	}
+	t->ops->free(t);
+	return sw_status_exit_code(status);
 }
 
 void run_everywhere(rank_body *body, void *context)

@@ -27,6 +27,13 @@ void run_ranks(int32_t size, bool tell, rank_body *body, void *context, outcome 
 void run_everywhere(rank_body *body, void *context);
 /* Run the body for 1 to 8 ranks, on several clusters of as many devices, with each algorithm. */
 void run_by_every_algorithm(rank_body *body, void *context);
+/* Of a case that ends badly, one per process under mpirun: run the body of that name, print "told
+ * rank R: " with this rank's error, and return the exit code that the command has. */
+typedef struct rank_case {
+	const char *name;
+	rank_body *body;
+} rank_case;
+int run_case(const rank_case *cases, size_t n, const char *name);
 /* Leave MPI after all tests. */
 int end_ranks(void **state);
 

@@ -429,28 +429,8 @@ static void unfinished_collectives_complete_before_a_rank_leaves(void **state)
 
 /* ---- the same under mpirun: one case per process, named by the argument ----------------- */
 
-static const struct {
-	const char *name;
-	rank_body *body;
-} bodies[] = {{"fails", last_rank_fails}, {"leaves", one_leaves}, {"op", wrong_op}};
-
-/* Print this rank's error; exit as the command does. */
-static int run_one(const char *name)
-{
-	sw_transport *t;
-	sw_error err = {0};
-	sw_status status = sw_transport_mpi(&t, &err);
-	for (size_t i = 0; i < SW_COUNT(bodies) && status == SW_OK; i++)
-		if (strcmp(bodies[i].name, name) == 0)
-			status = bodies[i].body(t, NULL, &err);
-	if (status) {
-		(t->ops->fail)(t, &err);
-		printf("told rank %d: %s\n", t->rank, err.message);
-		fflush(stdout);
-	}
-	t->ops->free(t);
-	return sw_status_exit_code(status);
-}
+static const rank_case cases_of_one[] = {
+	{"fails", last_rank_fails}, {"leaves", one_leaves}, {"op", wrong_op}};
 
 int main(int argc, char **argv)
 {
@@ -466,7 +446,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(unfinished_collectives_complete_before_a_rank_leaves),
 	};
 	if (argc > 1)
-		return run_one(argv[1]);
+		return run_case(cases_of_one, SW_COUNT(cases_of_one), argv[1]);
 	int failed = cmocka_run_group_tests(everywhere, NULL, end_ranks);
 	return failed || sw_transport_under_mpi() ? failed
 	                                          : cmocka_run_group_tests(on_threads, NULL, NULL);

@@ -182,33 +182,12 @@ static void no_ranks_are_refused(void **state)
 
 /* ---- the same under mpirun: one case per process, named by the argument ----------------- */
 
-static const struct {
-	const char *name;
-	rank_body *body;
-} bodies[] = {
+static const rank_case cases_of_one[] = {
 	{"fails", last_rank_fails},
 	{"leaves", first_rank_leaves},
 	{"size", one_size_differs},
 	{"op", one_op_differs},
 };
-
-/* Print this rank's error; exit as the command does. */
-static int run_one(const char *name)
-{
-	sw_transport *t;
-	sw_error err = {0};
-	sw_status status = sw_transport_mpi(&t, &err);
-	for (size_t i = 0; i < SW_COUNT(bodies) && status == SW_OK; i++)
-		if (strcmp(bodies[i].name, name) == 0)
-			status = bodies[i].body(t, NULL, &err);
-	if (status) {
-		(t->ops->fail)(t, &err);
-		printf("told rank %d: %s\n", t->rank, err.message);
-		fflush(stdout);
-	}
-	t->ops->free(t);
-	return sw_status_exit_code(status);
-}
 
 int main(int argc, char **argv)
 {
@@ -223,5 +202,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_type_without_the_operation_is_refused),
 		cmocka_unit_test(no_ranks_are_refused),
 	};
-	return argc > 1 ? run_one(argv[1]) : cmocka_run_group_tests(tests, NULL, NULL);
+	return argc > 1 ? run_case(cases_of_one, SW_COUNT(cases_of_one), argv[1])
+	                : cmocka_run_group_tests(tests, NULL, NULL);
 }
