@@ -18,7 +18,7 @@ typedef SW_VEC(const char *) cli_list;
 
 /* The values of all options of all commands. */
 typedef struct cli_values {
-	bool help, json, quiet, verbose, rules, kernels, parts, no_links, no_kernels, pace, untied,
+	bool help, json, quiet, verbose, rules, kernels, parts, no_links, no_kernels, pace, signal, untied,
 		execute, allow_nan, resume, check_nan, blocking, transfers;
 	const char *cluster, *devices, *output, *strategy, *dump_after, *plot, *overlap, *trace,
 		*method, *effort, *pin, *annotations, *save, *load, *log, *eval;

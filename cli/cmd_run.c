@@ -282,6 +282,7 @@ static sw_status train(cli *c, const run_job *job, const run_data *data, const r
 		.blas_threads = (int)SW_MIN(c->values.threads, 4096),
 		.overlap = overlap,
 		.paced = c->values.pace,
+		.signal = c->values.signal,
 		.tune = true,
 		.trace = c->values.trace ? trace : NULL,
 		.stop = cli_stop_asked(),
@@ -355,10 +356,13 @@ static sw_status run_stages(cli *c, sw_error *err)
 	sw_pipelined *plan = NULL;
 	const cli_values *v = &c->values;
 	sw_status status = SW_OK;
-	if (v->cluster || v->pace || v->trace || v->eval)
+	if (v->cluster || v->trace || v->eval)
 		status = sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
-		                    "a plan with stages runs without --cluster, --pace, --trace and "
-		                    "--eval");
+		                    "a plan with stages runs without --cluster, --trace and --eval");
+	else if (v->signal && !v->pace)
+		status = sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
+		                    "--signal sends no values, so that nothing can be computed: add "
+		                    "--pace");
 	if (status == SW_OK)
 		status = sw_pipelined_load(c->argument, &plan, err);
 	if (status == SW_OK)
@@ -389,6 +393,10 @@ static sw_status run(cli *c, sw_error *err)
 		status = cli_check_move(c, err);
 	if (status == SW_OK && sw_pipelined_is_file(c->argument))
 		return run_stages(c, err);
+	if (status == SW_OK && c->values.signal)
+		status = sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
+		                    "--signal: the plan has no stages between which something "
+		                    "crosses");
 	if (status == SW_OK)
 		status = cli_load_plan(c, c->argument, true, &loaded, err);
 	bool have_plan = status == SW_OK;
@@ -411,7 +419,7 @@ static sw_status run(cli *c, sw_error *err)
 
 static const char *const options[] = {
 	"--data", "--steps",  "--seed",    "--ranks",   "--threads",   "--overlap",
-	"--pace", "--trace",  "--cluster", "--devices", "--save",      "--every",
+	"--pace", "--signal", "--trace",  "--cluster", "--devices", "--save",      "--every",
 	"--keep", "--resume", "--load",    "--log",     "--check-nan",
 	"--eval", "--eval-data", "--eval-every", "--eval-batches", NULL};
 const cli_command cli_run = {

@@ -57,6 +57,8 @@ static const cli_option options[] = {
          "(default: all)"},
 	{"--pace", NULL, CLI_FLAG, AT(pace),
          "compute nothing: wait out the time that the cluster's model gives each op; no losses"},
+	{"--signal", NULL, CLI_FLAG, AT(signal),
+         "with --pace, of a plan with stages: what crosses between stages is a byte a message"},
 	{"--trace", "FILE", CLI_TEXT, AT(trace),
          "write a timeline that Perfetto and chrome://tracing open; of a run, its last step"},
 	{"--save", "DIR", CLI_TEXT, AT(save),

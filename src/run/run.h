@@ -114,6 +114,9 @@ typedef struct sw_run_options {
 	/* ops take the time that the cluster model predicts instead of computing: losses are NaN,
 	 * and results must not be read */
 	bool paced;
+	/* of a paced run of a plan with stages: what crosses for each microbatch is one byte a
+	 * message, so that transfers take no time but their latency */
+	bool signal;
 	/* choose the algorithm of each collective by the plan's cluster; otherwise by size alone */
 	bool tune;
 	/* filled on rank 0 with the activities of every rank in the last step, under the names of

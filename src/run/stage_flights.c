@@ -29,10 +29,11 @@ static void list_events(stage_flights *f)
 }
 
 void stage_flights_init(stage_flights *f, const sw_stage_programs *programs,
-                        sw_transport *transport, int32_t slice)
+                        sw_transport *transport, int32_t slice, bool signal)
 {
 	size_t n = programs->transfers.len;
-	*f = (stage_flights){.programs = programs, .transport = transport, .slice = slice};
+	*f = (stage_flights){
+		.programs = programs, .transport = transport, .slice = slice, .signal = signal};
 	sw_arena_init(&f->arena);
 	f->free = SW_NEW_N(&f->arena, stage_flight *, n + 1);
 	f->arriving = SW_NEW_N(&f->arena, stage_flight **, n + 1);
@@ -103,6 +104,8 @@ static sw_status take_buffers(stage_flights *f, int32_t number, stage_flight **o
 		return status;
 	}
 	drop_tokens(&flight->parts);
+	for (size_t i = 0; i < flight->parts.steps.len && f->signal; i++)
+		flight->parts.steps.data[i].bytes = 1;
 	*out = flight;
 	return SW_OK;
 }

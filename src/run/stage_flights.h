@@ -24,6 +24,7 @@ typedef struct stage_flights {
 	const sw_stage_programs *programs;
 	sw_transport *transport;
 	int32_t slice;
+	bool signal; /* one byte a message, without the values */
 	sw_arena arena;
 	stage_flight **free;      /* [transfers]: buffers that are not in use */
 	stage_flight ***arriving; /* [transfers][microbatches]: posted, and not taken; else NULL */
@@ -35,7 +36,7 @@ typedef struct stage_flights {
 } stage_flights;
 
 void stage_flights_init(stage_flights *f, const sw_stage_programs *programs,
-                        sw_transport *transport, int32_t slice);
+                        sw_transport *transport, int32_t slice, bool signal);
 void stage_flights_clear(stage_flights *f);
 /* Begin a step. */
 void stage_flights_begin(stage_flights *f);

@@ -1,6 +1,7 @@
 /* One rank of a plan with stages. */
 #include "run/stage_run.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void put(sw_tensor *slot, sw_tensor tensor)
@@ -69,8 +70,8 @@ static sw_status run_piece(stage_rank *x, const sw_piece_program *piece, sw_inte
 		return sw_fail(err, SW_ERR_INTERNAL, "stage %d: input %u of a piece is not there",
 		               what->stage, i);
 	}
-	if (x->nan_check)
-		sw_nan_check_program(x->nan_check, piece->local);
+	if (x->options.nan_check)
+		sw_nan_check_program(x->options.nan_check, piece->local);
 	sw_status status =
 		sw_interpret(with, inputs, what->n_inputs, outputs, what->n_results, err);
 	free(inputs);
@@ -277,8 +278,9 @@ sw_status stage_rank_step(stage_rank *x, sw_error *err)
 	stage_flights_begin(&x->flights);
 	for (size_t i = 0; i < x->programs->events.len && status == SW_OK; i++) {
 		sw_stage_event event = x->programs->events.data[i];
-		if (x->nan_check) /* all ranks count events alike, and an event has fewer ops */
-			x->nan_check->order = (int64_t)(i + 1) << 32;
+		if (x->options.nan_check) /* all ranks count events alike, and an event has fewer
+		                             ops */
+			x->options.nan_check->order = (int64_t)(i + 1) << 32;
 		if (!ended && is_behind_loop(event)) {
 			end_loop(x);
 			ended = true;
@@ -378,37 +380,45 @@ sw_status stage_rank_give(stage_rank *x, uint32_t input, const void *whole, sw_e
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
-static sw_status init_piece(stage_rank *x, const sw_piece_program *piece, int blas_threads,
+static sw_status init_piece(stage_rank *x, const sw_piece_program *piece,
                             sw_interpreter **interpreter, sw_error *err)
 {
 	sw_interpret_options options = {.partition_id = (uint32_t)x->device,
-	                                .blas_threads = blas_threads,
+	                                .blas_threads = x->options.blas_threads,
 	                                .collective = sw_transport_collective,
 	                                .begin = sw_transport_begin,
 	                                .finish = sw_transport_finish,
 	                                .drain = sw_transport_drain,
 	                                .collective_context = x->transport};
-	if (x->nan_check) {
+	if (x->options.nan_check) {
 		options.observe = sw_nan_check_op;
-		options.observe_context = x->nan_check;
+		options.observe_context = x->options.nan_check;
 	}
-	return piece->local ? sw_interpreter_new(piece->local, &options, interpreter, err) : SW_OK;
+	if (!piece->local)
+		return SW_OK;
+	if (x->options.paced) {
+		sw_run_pace *pace = sw_alloc(sizeof(*pace));
+		sw_run_pace_init(pace, x->programs->plan->slice, piece->local);
+		sw_vec_push(&x->paces, pace);
+		options.pace = &pace->pace;
+	}
+	return sw_interpreter_new(piece->local, &options, interpreter, err);
 }
 
-static sw_status init_pieces(stage_rank *x, int blas_threads, sw_error *err)
+static sw_status init_pieces(stage_rank *x, sw_error *err)
 {
 	const sw_stage_programs *p = x->programs;
 	int32_t d = cut_of(x)->n_stages, n_after = d * cut_of(x)->n_rounds;
 	sw_status status = SW_OK;
 	for (int32_t s = 0; s < d && status == SW_OK; s++)
 		if (has_stage(x, s))
-			status = init_piece(x, &p->before[s], blas_threads, &x->before[s], err);
+			status = init_piece(x, &p->before[s], &x->before[s], err);
 	for (int32_t v = 0; v < cut_of(x)->n_virtual && status == SW_OK; v++)
 		if (has_virtual(x, v))
-			status = init_piece(x, &p->passes[v], blas_threads, &x->passes[v], err);
+			status = init_piece(x, &p->passes[v], &x->passes[v], err);
 	for (int32_t i = 0; i < n_after && status == SW_OK; i++)
 		if (has_stage(x, i % d))
-			status = init_piece(x, &p->after[i], blas_threads, &x->after[i], err);
+			status = init_piece(x, &p->after[i], &x->after[i], err);
 	return status;
 }
 
@@ -472,19 +482,19 @@ static sw_status init_transfers(stage_rank *x, sw_error *err)
 		status = reshard_rank_init(x->transfers[i], t->plan, x->transport->rank, err);
 	}
 	find_brought(x);
-	stage_flights_init(&x->flights, x->programs, x->transport, x->slice);
+	stage_flights_init(&x->flights, x->programs, x->transport, x->slice, x->options.signal);
 	return status;
 }
 
 sw_status stage_rank_init(stage_rank *x, const sw_stage_programs *programs, sw_transport *transport,
-                          int blas_threads, sw_nan_check *nan_check, sw_error *err)
+                          stage_rank_options options, sw_error *err)
 {
 	int64_t n = programs->plan->slice->n_devices;
 	*x = (stage_rank){.programs = programs,
 	                  .transport = transport,
 	                  .slice = (int32_t)(transport->rank / n),
 	                  .device = transport->rank % n,
-	                  .nan_check = nan_check};
+	                  .options = options};
 	sw_arena_init(&x->arena);
 	x->input_dims = SW_NEW_N(&x->arena, int64_t *, n_values(x) + 1);
 	int32_t n_virtual = cut_of(x)->n_virtual, d = cut_of(x)->n_stages;
@@ -504,7 +514,7 @@ sw_status stage_rank_init(stage_rank *x, const sw_stage_programs *programs, sw_t
 		if (has_virtual(x, v))
 			x->carried[v] = SW_NEW_N(&x->arena, sw_tensor, loop_of(x)->n_operands + 1);
 	count_uses(x);
-	sw_status status = init_pieces(x, blas_threads, err);
+	sw_status status = init_pieces(x, err);
 	return status ? status : init_transfers(x, err);
 }
 
@@ -524,6 +534,11 @@ void stage_rank_clear(stage_rank *x)
 	for (size_t i = 0; i < x->programs->transfers.len && x->transfers; i++)
 		if (x->transfers[i])
 			reshard_rank_clear(x->transfers[i]);
+	for (size_t i = 0; i < x->paces.len; i++) {
+		sw_run_pace_clear(x->paces.data[i]);
+		free(x->paces.data[i]);
+	}
+	sw_vec_clear(&x->paces);
 	sw_arena_clear(&x->arena);
 	x->programs = NULL;
 }

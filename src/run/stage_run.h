@@ -7,8 +7,17 @@
 
 #include "pipelined/stage_programs.h"
 #include "run/nan_check.h"
+#include "run/pace_model.h"
 #include "run/ranks.h"
 #include "run/stage_flights.h"
+
+typedef struct stage_rank_options {
+	int blas_threads;
+	sw_nan_check *nan_check; /* borrowed; NULL: nothing looks for NaN */
+	/* Ops take the time that the cluster's model gives them, and compute nothing; and what
+	 * crosses is one byte a message. */
+	bool paced, signal;
+} stage_rank_options;
 
 /* One rank. */
 typedef struct stage_rank {
@@ -26,8 +35,8 @@ typedef struct stage_rank {
 	 * and how often they still will, of each microbatch. Then it is dropped. */
 	int32_t *uses, **left;
 	double waited_s; /* in transfers, of this step */
-	/* Looks at all that is made, if the rank was made with it; NULL: nothing does. */
-	sw_nan_check *nan_check;
+	stage_rank_options options;
+	SW_VEC(sw_run_pace *) paces; /* of the pieces, if the run is paced */
 	/* [transfers]: of what crosses once a step. NULL: this rank has no part in it */
 	reshard_rank **transfers;
 	stage_flights flights; /* what crosses for each microbatch */
@@ -36,9 +45,8 @@ typedef struct stage_rank {
 	int64_t **transfer_dims;  /* [transfers]: of the part that it gets */
 } stage_rank;
 
-/* nan_check: borrowed; NULL: nothing looks for NaN. */
 sw_status stage_rank_init(stage_rank *x, const sw_stage_programs *programs, sw_transport *transport,
-                          int blas_threads, sw_nan_check *nan_check, sw_error *err);
+                          stage_rank_options options, sw_error *err);
 void stage_rank_clear(stage_rank *x);
 /* Does this slice have the input of the step? */
 bool stage_rank_has_input(const stage_rank *x, uint32_t input);

@@ -46,9 +46,8 @@ static sw_status check_loss(const trainer *t, sw_error *err)
 	               "the plan does not replicate the loss on every device");
 }
 
-static sw_status check_kept(const trainer *t, sw_error *err)
+sw_status trainer_check_paced(const sw_run_options *options, sw_error *err)
 {
-	const sw_run_options *options = t->options;
 	if (options->paced && (options->save || options->start))
 		return sw_fail(err, SW_ERR_INPUT,
 		               "a paced run computes nothing, so that there is no state: leave "
@@ -57,6 +56,13 @@ static sw_status check_kept(const trainer *t, sw_error *err)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "a paced run computes nothing, so that there is nothing to "
 		               "evaluate: leave --eval or --pace out");
+	return SW_OK;
+}
+
+static sw_status check_kept(const trainer *t, sw_error *err)
+{
+	const sw_run_options *options = t->options;
+	SW_TRY(trainer_check_paced(options, err));
 	return options->save ? sw_saving_check(&t->saving, err) : SW_OK;
 }
 

@@ -58,7 +58,7 @@ sw_status trainer_check_same(const sw_program *scheduled, const sw_sidecar *side
 	                                    "program, data or options of --eval"};
 	uint64_t flags = (uint64_t)options->paced | (uint64_t)options->tune << 1 |
 	                 (uint64_t)(options->trace != NULL) << 2 |
-	                 (uint64_t)options->check_nan << 63 |
+	                 (uint64_t)options->check_nan << 63 | (uint64_t)options->signal << 62 |
 	                 (uint64_t)(options->save != NULL) << 3 |
 	                 ((uint64_t)options->save_every << 4 ^ (uint64_t)options->save_keep << 34);
 	uint64_t mine[] = {sw_program_hash(scheduled),

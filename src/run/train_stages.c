@@ -63,6 +63,8 @@ static sw_status make_input(stage_trainer *t, uint32_t input, int64_t step, sw_e
 	sw_tensor tensor;
 	if (!find_held(t, t->rank.slice, input, &held))
 		return SW_OK;
+	if (t->options->paced)
+		return stage_rank_make(&t->rank, input, &tensor, err);
 	if (saved || sw_arrays_has(t->options->arrays, input))
 		SW_TRY(stage_rank_make(&t->rank, input, &tensor, err));
 	if (saved) {
@@ -156,7 +158,7 @@ static sw_status share_loss(const stage_trainer *t, double *loss, sw_error *err)
 		return SW_OK;
 	sw_tensor own = stage_rank_output(&t->rank, (uint32_t)t->loss);
 	int64_t n = t->programs->plan->slice->n_devices;
-	if (own.buffer)
+	if (own.buffer && !t->options->paced)
 		*loss = sw_element_get(own.shape.type, sw_tensor_data(own), 0);
 	return t->transport->ops->broadcast(
 		t->transport, (int32_t)(sw_slice_of_output(t->programs, (uint32_t)t->loss) * n),
@@ -190,7 +192,7 @@ static sw_status run_step(stage_trainer *t, int64_t step, sw_error *err)
 	sw_vec_push(&t->losses, loss);
 	sw_vec_push(&t->seconds, seconds);
 	sw_vec_push(&t->waits, SW_MIN(waited, seconds));
-	if (t->loss >= 0 && isnan(loss) && t->nan_from == 0)
+	if (t->loss >= 0 && !t->options->paced && isnan(loss) && t->nan_from == 0)
 		t->nan_from = step + 1;
 	else if (!isnan(loss))
 		t->nan_from = 0;
@@ -275,10 +277,10 @@ static sw_status check_options(const sw_pipelined *plan, const sw_run_options *o
 			"the plan is for %lld devices and there are %d ranks: start %lld, or "
 			"plan for %d",
 			(long long)devices, ranks, (long long)devices, ranks);
-	if (options->paced || options->trace || options->eval)
+	if (options->trace || options->eval)
 		return sw_fail(err, SW_ERR_INPUT,
-		               "a plan with stages runs without --pace, --trace and --eval");
-	return SW_OK;
+		               "a plan with stages runs without --trace and --eval");
+	return trainer_check_paced(options, err);
 }
 
 static sw_status check_tokens(const stage_trainer *t, sw_error *err)
@@ -309,15 +311,23 @@ static sw_status train(const sw_stage_programs *programs, const sw_sidecar *side
 	                   .folder = {.lock = -1}};
 	int64_t done = 0;
 	transport->traffic = (sw_traffic){0};
+	transport->paced = options->paced;
+	if (options->paced) /* a waiting thread should not wait for a core as well */
+		sw_thread_run_briefly();
 	sw_status status = check_tokens(&t, err);
 	if (status == SW_OK)
 		status = prepare_saving(&t, err);
 	if (status == SW_OK)
 		status = trainer_open_folder(options, transport, &t.folder, err);
 	if (status == SW_OK)
-		status = stage_rank_init(&t.rank, programs, transport,
-		                         trainer_threads(options, transport->neighbours),
-		                         options->check_nan ? &t.nan_check : NULL, err);
+		status = stage_rank_init(
+			&t.rank, programs, transport,
+			(stage_rank_options){
+				.blas_threads = trainer_threads(options, transport->neighbours),
+				.nan_check = options->check_nan ? &t.nan_check : NULL,
+				.paced = options->paced,
+				.signal = options->signal},
+			err);
 	if (status == SW_OK && data)
 		t.tokens = sw_alloc(
 			(size_t)sw_shape_bytes(input_shape(&t, (uint32_t)sidecar->tokens_input)));

@@ -42,7 +42,8 @@ static sw_status run_rank(void *context, sw_transport *transport, sw_error *err)
 {
 	stages_verification *v = context;
 	stage_rank x;
-	sw_status status = stage_rank_init(&x, v->programs, transport, 1, NULL, err);
+	sw_status status = stage_rank_init(&x, v->programs, transport,
+	                                   (stage_rank_options){.blas_threads = 1}, err);
 	for (uint32_t i = 0; i < v->programs->n_inputs && status == SW_OK; i++)
 		if (stage_rank_has_input(&x, i))
 			status =
