@@ -81,7 +81,15 @@ grep "^loss" "$scratch/out" | cmp -s - "$scratch/staged" ||
 	complain "a V of stages trains otherwise than one device"
 
 refuse "start it with mpirun -n 4" "$sw" run "$scratch/two"
-refuse "a plan with stages runs without" "$sw" run "$scratch/two" --ranks 4 --pace
+# Paced, with what crosses and with a byte a message.
+for signal in "" --signal; do
+	expect 0 "" "$sw" run "$scratch/two" --ranks 4 --steps 2 --pace $signal -q
+	grep -q "^paced      nothing was computed" "$scratch/out" || complain "a paced run does not say so"
+done
+refuse "--signal sends no values" "$sw" run "$scratch/two" --ranks 4 --signal
+refuse "has no stages between which" "$sw" run "$scratch/plain" --ranks 4 --pace --signal
+refuse "leave --save, --load and --resume, or --pace, out" "$sw" run "$scratch/two" --ranks 4 --pace --save "$scratch"
+refuse "a plan with stages runs without" "$sw" run "$scratch/two" --ranks 4 --trace "$scratch/x"
 refuse "can't be moved; plan again" "$sw" verify "$scratch/two" --cluster $cluster
 refuse "name the plan of one of its stages" "$sw" simulate "$scratch/two"
 sed '/"cuts": \[/{n;s/[0-9][0-9]*/999999/;}' "$scratch/two" >"$scratch/bad"
