@@ -163,6 +163,18 @@ static sw_status write_all(cli *c, const export_form *form, const exported *out,
 	return SW_OK;
 }
 
+/* No form says that some devices hold an array and the others nothing of it. */
+static sw_status check_owners(const sw_plan *plan, sw_error *err)
+{
+	for (size_t i = 0; i < plan->layouts.items.len; i++)
+		if (sw_layout_owned_atoms(&plan->layouts.items.data[i]))
+			return sw_fail(err, SW_ERR_INPUT,
+			               "the plan has owners, which other systems have no words "
+			               "for: export one of another strategy than ps, parallax or "
+			               "random");
+	return SW_OK;
+}
+
 static sw_status export_plan(cli *c, sw_error *err)
 {
 	cli_plan loaded;
@@ -170,7 +182,10 @@ static sw_status export_plan(cli *c, sw_error *err)
 	exported out = {0};
 	SW_TRY(check_options(c, &form, err));
 	SW_TRY(cli_load_plan(c, c->argument, false, &loaded, err));
-	sw_status status = sw_error_in_file(err, form->make(c, &loaded, &out, err), c->argument);
+	sw_status status = check_owners(loaded.plan, err);
+	if (status == SW_OK)
+		status = form->make(c, &loaded, &out, err);
+	status = sw_error_in_file(err, status, c->argument);
 	cli_plan_clear(&loaded);
 	if (status == SW_OK)
 		status = write_all(c, form, &out, err);

@@ -215,12 +215,33 @@ static sw_status drop_annotations(const cli *c, sw_program *program, sw_error *e
 	return SW_OK;
 }
 
+/* Read the file of --sync, which is a strategy of its own or changes one that has ways. */
+static sw_status read_sync(const cli *c, sw_sync *sync, sw_plan_options *options, sw_error *err)
+{
+	sw_plan_strategy *strategy = &options->strategy;
+	if (!c->values.sync)
+		return strategy->kind == SW_PLAN_SYNC
+		               ? sw_fail(err, SW_ERR_INPUT,
+		                         "--strategy sync is what a file says: add --sync FILE")
+		               : SW_OK;
+	if (!c->values.strategy)
+		SW_TRY(sw_plan_strategy_parse("sync", strategy, err));
+	if (strategy->owners == SW_OWNERS_NONE)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--sync is a strategy of its own: leave --strategy %s out, or "
+		               "take ps, parallax or random, whose ways the file changes",
+		               c->values.strategy);
+	options->sync = sync;
+	return sw_sync_read(c->values.sync, sync, err);
+}
+
 static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *sidecar,
                            sw_error *err)
 {
 	sw_cluster cluster;
 	sw_plan *plan = NULL, *least = NULL;
 	sw_pins pins = {0};
+	sw_sync sync = {0};
 	double start_s = sw_now_s();
 	sw_plan_options options = {
 		.memory_bytes = c->values.memory,
@@ -244,7 +265,8 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		status = cli_read_cluster(c, c->values.cluster, &cluster, err);
 	if (status)
 		return status;
-	if (c->values.pin)
+	status = read_sync(c, &sync, &options, err);
+	if (status == SW_OK && c->values.pin)
 		status = sw_pins_read(c->values.pin, &pins, err);
 	if (status == SW_OK)
 		status = sw_pins_annotate(&pins, program, &cluster, err);
@@ -273,6 +295,7 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 done:
 	sw_plan_free(plan);
 	sw_pins_clear(&pins);
+	sw_sync_clear(&sync);
 	sw_plan_free(least);
 	sw_cluster_clear(&cluster);
 	return status;
@@ -304,10 +327,25 @@ static sw_status plan_program(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {
-	"--cluster",     "-o",       "--devices",      "--strategy", "--method",     "--effort",
-	"--seed",        "--memory", "--microbatches", "--remat",    "--time-limit", "--pin",
-	"--annotations", "--untied", "--stages",       "--schedule", "--dump-after", NULL};
+static const char *const options[] = {"--cluster",
+                                      "-o",
+                                      "--devices",
+                                      "--strategy",
+                                      "--method",
+                                      "--effort",
+                                      "--seed",
+                                      "--memory",
+                                      "--microbatches",
+                                      "--remat",
+                                      "--time-limit",
+                                      "--pin",
+                                      "--sync",
+                                      "--annotations",
+                                      "--untied",
+                                      "--stages",
+                                      "--schedule",
+                                      "--dump-after",
+                                      NULL};
 const cli_command cli_plan_command = {
 	.name = "plan",
 	.argument = "PROGRAM",

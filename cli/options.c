@@ -29,6 +29,8 @@ static const cli_option options[] = {
          "stop searching after this time (default: none)"},
 	{"--pin", "FILE", CLI_TEXT, AT(pin),
          "tensors and ops whose layout is decided (docs/pins.md)"},
+	{"--sync", "FILE", CLI_TEXT, AT(sync),
+         "how variables are synchronised: all-reduced, owned, split (docs/sync.md)"},
 	{"--annotations", "HOW", CLI_TEXT, AT(annotations),
          "annotations of shardings in the program (sdy, mhlo): pin (default), or ignore"},
 	{"--untied", NULL, CLI_FLAG, AT(untied),

@@ -110,7 +110,7 @@ static sw_status verify_one(cli *c, const sw_program *program, const sw_sidecar 
 	sw_plan *plan;
 	sw_verify_result result = {0};
 	sw_status status =
-		sw_plan_random(program, c->argument, cluster, (uint64_t)seed, &plan, err);
+		sw_plan_random(program, c->argument, cluster, (uint64_t)seed, false, &plan, err);
 	if (status == SW_OK)
 		status = sw_partition_measure(plan, &plan->predicted, err);
 	if (status == SW_OK)

@@ -124,7 +124,8 @@ static void make_plan(const void *context, void *result)
 	o->canonical = plan->program->ops.len;
 	o->predicted = plan->predicted;
 	o->gap = plan->gap;
-	o->own_bound_s = sw_bound_kernels_s(plan->program, &s->sidecar, plan->rules, plan->cluster);
+	o->own_bound_s = sw_bound_kernels_s(plan->program, &s->sidecar, plan->rules, plan->cluster,
+	                                    plan->strategy.owners != SW_OWNERS_NONE);
 	o->moves_s = moves_of(plan);
 	snprintf(o->chosen, sizeof(o->chosen), "%s", plan->chosen);
 	sw_plan_free(plan);

@@ -22,9 +22,10 @@ double sw_bound_op_s(const sw_cluster *cluster, const sw_program *program, sw_id
  * make equal only the dearest counts, and of a conditional the least branch, so that the bound also
  * holds for programs that compute again, pad, or run in microbatches. O(ops * ways), where the ways
  * of an op are the distributions of the prime factors of the devices over its dimensions; the first
- * way that divides everything evenly ends the count. */
+ * way that divides everything evenly ends the count. owners: ops of the entry may be done whole by
+ * some devices, too; then it is the mean of the devices that does no less. */
 double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
-                          const sw_rule *const *rules, const sw_cluster *cluster);
+                          const sw_rule *const *rules, const sw_cluster *cluster, bool owners);
 
 /* ---- certificate.c ---------------------------------------------------------------------- */
 

@@ -15,7 +15,9 @@ void sw_bound_state(sw_plan *plan, double bound_s, bool within_memory)
 	plan->lower_bound_s = bound_s;
 	plan->gap = step_s > 0 ? 1 - bound_s / step_s : 0;
 	snprintf(plan->scope, sizeof(plan->scope),
-	         "plans without pipeline stages, however they divide the ops among the devices, %s",
+	         "plans without pipeline stages%s, however they divide the ops among the devices, "
+	         "%s",
+	         plan->strategy.owners ? "" : " and owners",
 	         within_memory ? "pad, or fit in memory by the policies of rematerialisation and "
 	                         "by microbatches"
 	                       : "pad, recompute or accumulate gradients");
@@ -35,6 +37,9 @@ void sw_bound_certify(sw_plan *plan, const sw_sidecar *sidecar)
 	const sw_rule **rules = SW_NEW_N(&arena, const sw_rule *, program->ops.len + 1);
 	for (sw_id id = 0; id < program->ops.len; id++)
 		rules[id] = sw_rule_make(program, id, &arena);
-	sw_bound_state(plan, sw_bound_kernels_s(program, sidecar, rules, plan->cluster), false);
+	sw_bound_state(plan,
+	               sw_bound_kernels_s(program, sidecar, rules, plan->cluster,
+	                                  plan->strategy.owners != SW_OWNERS_NONE),
+	               false);
 	sw_arena_clear(&arena);
 }

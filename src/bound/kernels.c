@@ -269,6 +269,7 @@ typedef struct summation {
 	division d;
 	const sw_rule *const *rules;
 	const sw_id *twins;
+	bool owners;           /* an op of the entry may be done by one device for all */
 	const bool *looped;    /* per op: it may run in a loop over microbatches */
 	const bool *attention; /* per op: sw_fuse_mark_attention */
 	int64_t batch;
@@ -294,6 +295,14 @@ static double region_s(summation *s, const sw_op *op)
 	return least;
 }
 
+/* Return what the devices take of an op on average, if one of them does all of it. */
+static double owner_s(const summation *s, sw_id id)
+{
+	division alone = s->d;
+	alone.n_primes = 0;
+	return least_s(&alone, id, s->rules[id]) / (double)s->d.cluster->n_devices;
+}
+
 static double computation_s(summation *s, int32_t computation)
 {
 	const sw_computation *c = &s->d.program->computations.data[computation];
@@ -308,6 +317,8 @@ static double computation_s(summation *s, int32_t computation)
 		s->d.microbatches = s->looped[id] ? s->batch : 1;
 		s->d.attention = s->attention[id];
 		double seconds = least_s(&s->d, id, s->rules[id]);
+		if (s->owners && computation == s->d.program->entry)
+			seconds = fmin(seconds, owner_s(s, id));
 		double *counted_s = &s->counted_s[s->twins[id]];
 		sum += SW_MAX(seconds - *counted_s, 0);
 		*counted_s = SW_MAX(*counted_s, seconds);
@@ -329,7 +340,7 @@ static int64_t find_looped(const sw_program *program, const sw_sidecar *sidecar,
 }
 
 double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
-                          const sw_rule *const *rules, const sw_cluster *cluster)
+                          const sw_rule *const *rules, const sw_cluster *cluster, bool owners)
 {
 	sw_arena arena;
 	sw_arena_init(&arena);
@@ -339,6 +350,7 @@ double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
 	sw_fuse_mark_attention(program, cluster->device.fusion, attention);
 	summation s = {.d = division_of(cluster, program),
 	               .rules = rules,
+	               .owners = owners,
 	               .looped = looped,
 	               .attention = attention,
 	               .batch = batch,

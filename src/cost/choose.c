@@ -161,6 +161,9 @@ double sw_cost_collective(void *context, sw_move_kind kind, uint32_t atoms, int6
 		[SW_MOVE_REDUCE_SCATTER] = {true, SW_COLLECTIVE_REDUCE_SCATTER},
 		[SW_MOVE_ALL_TO_ALL] = {true, SW_COLLECTIVE_ALL_TO_ALL},
 		[SW_MOVE_PERMUTE] = {true, SW_COLLECTIVE_PERMUTE},
+		[SW_MOVE_REDUCE] = {true, SW_COLLECTIVE_BROADCAST},
+		[SW_MOVE_SPREAD] = {true, SW_COLLECTIVE_BROADCAST},
+		[SW_MOVE_KEEP] = {false, 0},
 		[SW_MOVE_SLICE] = {false, 0},
 		[SW_MOVE_TO_PARTIAL] = {false, 0},
 	};

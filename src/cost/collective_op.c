@@ -92,7 +92,8 @@ bool sw_cost_collective_op(const sw_cluster *cluster, const sw_program *program,
 	const sw_op *op = sw_op_at(program, begun == SW_NO_ID ? id : begun);
 	if (!kinds[op->opcode].is_collective)
 		return false;
-	*kind = kinds[op->opcode].kind;
+	/* A reduction to a root is a broadcast run backwards (transport/backwards.c). */
+	*kind = sw_op_has_root(op) ? SW_COLLECTIVE_BROADCAST : kinds[op->opcode].kind;
 	*operand_bytes = operands_bytes(program, op);
 	if (*kind == SW_COLLECTIVE_PERMUTE)
 		*atoms = permuted_atoms(&cluster->atoms, op->attrs->collective.pairs);

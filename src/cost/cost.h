@@ -130,8 +130,8 @@ typedef struct sw_program_cost {
 	double least_communication_s;
 	/* of the rank that sends most; exact, as the transport counts */
 	int64_t payload_bytes;
-	/* by liveness, a quick figure; the memory that is allocated is the arena
-	 * (sw_placement_bytes) */
+	/* by liveness, a quick figure, as if each device had all that only owners have; the memory
+	 * that is allocated is the arena (sw_placement_bytes) */
 	int64_t peak_bytes;
 	int64_t collectives; /* number executed, with loops counted by trip count */
 } sw_program_cost;

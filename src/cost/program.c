@@ -23,7 +23,12 @@ typedef struct walker {
 	const sw_program *program;
 	int64_t ranks;
 	sw_arena arena;
-	tally *tallies; /* per computation */
+	tally *tallies;   /* per computation */
+	sw_owners owners; /* of the entry's ops */
+	/* per set of owners: seconds, and payload bytes, of the ops that only they run; NULL: none
+	 */
+	double *owned_s;
+	int64_t *owned_bytes;
 } walker;
 
 /* ---- tallies ---------------------------------------------------------------------------- */
@@ -74,37 +79,50 @@ static void raise_tally(walker *w, tally *to, const tally *from)
 		permuted[r] = SW_MAX(permuted[r], from->permuted[r]);
 }
 
+/* Return what a rank sends beyond what all send: in permutes, and as an owner. */
+static int64_t further_payload(const walker *w, const tally *t, int64_t rank)
+{
+	int64_t sum = t->permuted ? t->permuted[rank] : 0;
+	for (int32_t k = 1; w->owned_bytes && k < w->owners.n; k++)
+		if (w->owned_bytes[k] > 0 && sw_owner_is(&w->owners.sets[k], rank))
+			sum = add_times(sum, w->owned_bytes[k], 1);
+	return sum;
+}
+
 static int64_t max_payload(const walker *w, const tally *t)
 {
 	int64_t max = 0;
-	for (int64_t r = 0; t->permuted && r < w->ranks; r++)
-		max = SW_MAX(max, t->permuted[r]);
+	for (int64_t r = 0; (t->permuted || w->owned_bytes) && r < w->ranks; r++)
+		max = SW_MAX(max, further_payload(w, t, r));
 	return add_times(t->all_ranks, max, 1);
 }
 
 /* ---- collectives ------------------------------------------------------------------------ */
 
-static void tally_permute(walker *w, tally *t, const sw_op *op)
+static void tally_permute(walker *w, tally *t, sw_id id, const sw_op *op)
 {
 	sw_ints pairs = op->attrs->collective.pairs;
 	int64_t bytes = 0, *permuted = payload_by_rank(w, t);
 	for (uint32_t i = 0; i < op->n_operands; i++)
 		bytes += sw_shape_bytes(sw_value_shape(w->program, op->operands[i]));
+	const sw_owner *who = w->owned_s ? &w->owners.sets[w->owners.runs[id]] : NULL;
 	for (int32_t i = 0; i + 1 < pairs.n; i += 2)
-		if (pairs.v[i] != pairs.v[i + 1] && pairs.v[i] >= 0 && pairs.v[i] < w->ranks)
+		if (pairs.v[i] != pairs.v[i + 1] && pairs.v[i] >= 0 && pairs.v[i] < w->ranks &&
+		    (!who || sw_owner_is(who, pairs.v[i])))
 			permuted[pairs.v[i]] = add_times(permuted[pairs.v[i]], bytes, 1);
 }
 
 /* Count the payload operand by operand, as the transport does. */
-static void tally_grouped(walker *w, tally *t, const sw_op *op)
+static void tally_grouped(walker *w, tally *t, sw_id id, const sw_op *op)
 {
+	bool owned = w->owned_bytes && w->owners.runs[id] > 0;
+	int64_t *sum = owned ? &w->owned_bytes[w->owners.runs[id]] : &t->all_ranks;
 	const sw_groups *groups = &op->attrs->collective.groups;
 	int64_t members = groups->n_groups ? groups->group_size : w->ranks;
 	for (uint32_t i = 0; i < op->n_operands; i++) {
 		int64_t bytes = sw_shape_bytes(sw_value_shape(w->program, op->operands[i]));
-		int64_t payload =
-			sw_collective_payload_bytes((sw_opcode)op->opcode, bytes, members);
-		t->all_ranks = add_times(t->all_ranks, payload, 1);
+		int64_t payload = sw_collective_payload_bytes(sw_op_counted_as(op), bytes, members);
+		*sum = add_times(*sum, payload, 1);
 	}
 }
 
@@ -117,9 +135,9 @@ static void tally_collective(walker *w, tally *t, sw_id id)
 	if (!sw_cost_collective_op(w->cluster, w->program, id, &kind, &atoms, &bytes))
 		return;
 	if (kind == SW_COLLECTIVE_PERMUTE)
-		tally_permute(w, t, op);
+		tally_permute(w, t, id, op);
 	else
-		tally_grouped(w, t, op);
+		tally_grouped(w, t, id, op);
 	t->communication_s += sw_cost_choose(w->cluster, kind, atoms, bytes).seconds;
 	t->least_communication_s += sw_cost_share(w->cluster, kind, atoms, bytes);
 	t->collectives = add_times(t->collectives, 1, 1);
@@ -167,17 +185,58 @@ static void tally_called(walker *w, tally *t, const sw_op *op)
 	}
 }
 
+/* Add what an op calls that only owners run: what they send and compute is theirs. */
+static void tally_owned(walker *w, tally *t, sw_id id)
+{
+	uint32_t set = w->owners.runs[id];
+	tally inner = {0};
+	tally_called(w, &inner, sw_op_at(w->program, id));
+	w->owned_s[set] += inner.compute_s;
+	w->owned_bytes[set] = add_times(w->owned_bytes[set], inner.all_ranks, 1);
+	for (int64_t r = 0; inner.permuted && r < w->ranks; r++)
+		inner.permuted[r] *= sw_owner_is(&w->owners.sets[set], r);
+	inner.compute_s = 0;
+	inner.all_ranks = 0;
+	add_tally(w, t, &inner, 1);
+}
+
+/* Where the seconds of an op's kernel are added: to all devices', or to those of its owners. */
+static double *seconds_of(walker *w, tally *t, sw_id id)
+{
+	return w->owned_s && w->owners.runs[id] > 0 ? &w->owned_s[w->owners.runs[id]]
+	                                            : &t->compute_s;
+}
+
+/* Return the most that a device does of what only owners do. O(devices * sets). */
+static double busiest_owner_s(const walker *w)
+{
+	double most = 0;
+	for (int64_t d = 0; w->owned_s && d < w->ranks; d++) {
+		double sum = 0;
+		for (int32_t k = 1; k < w->owners.n; k++)
+			sum += sw_owner_is(&w->owners.sets[k], d) ? w->owned_s[k] : 0;
+		most = fmax(most, sum);
+	}
+	return most;
+}
+
 static const tally *tally_of(walker *w, int32_t c)
 {
 	const sw_computation *computation = &w->program->computations.data[c];
 	tally *t = &w->tallies[c];
 	for (size_t i = 0; !t->done && i < computation->ops.len; i++) {
-		const sw_op *op = sw_op_at(w->program, computation->ops.data[i]);
-		if (sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_COLLECTIVE)
-			tally_collective(w, t, computation->ops.data[i]);
-		t->compute_s += sw_cost_op(w->cluster, w->program, computation->ops.data[i]);
-		tally_called(w, t, op);
+		sw_id id = computation->ops.data[i];
+		if (sw_opcode_class((sw_opcode)sw_op_at(w->program, id)->opcode) ==
+		    SW_CLASS_COLLECTIVE)
+			tally_collective(w, t, id);
+		*seconds_of(w, t, id) += sw_cost_op(w->cluster, w->program, id);
+		if (w->owned_s && w->owners.runs[id] > 0)
+			tally_owned(w, t, id);
+		else
+			tally_called(w, t, sw_op_at(w->program, id));
 	}
+	if (!t->done && c == w->program->entry)
+		t->compute_s += busiest_owner_s(w);
 	t->done = true;
 	return t;
 }
@@ -210,6 +269,11 @@ uint32_t sw_cost_dearest_branch(const sw_cluster *cluster, const sw_program *pro
 void sw_cost_program(const sw_cluster *cluster, const sw_program *local, sw_program_cost *cost)
 {
 	walker w = new_walker(cluster, local);
+	if (sw_program_has_owners(local)) {
+		w.owners = sw_program_owners(local, &w.arena);
+		w.owned_s = SW_NEW_N(&w.arena, double, w.owners.n);
+		w.owned_bytes = SW_NEW_N(&w.arena, int64_t, w.owners.n);
+	}
 	const tally *entry = tally_of(&w, local->entry);
 	*cost = (sw_program_cost){
 		.compute_s = entry->compute_s,

@@ -70,6 +70,7 @@ json_t *sw_plan_explain(const sw_explained *what)
 	                    json_real(plan->cluster->device.prediction_error));
 	json_object_set_new(json, "parallelism", sw_explain_parallelism(&anatomy, what, -1));
 	json_object_set_new(json, "blocks", sw_explain_blocks(&anatomy, what));
+	json_object_set_new(json, "variables", sw_explain_variables(&anatomy, what));
 	json_object_set_new(json, "gathers", gathers_of(json_object_get(json, "blocks")));
 	json_object_set_new(json, "communication", sw_explain_collectives(&anatomy, what));
 	json_object_set_new(json, "memory", sw_explain_memory(&anatomy, what));
@@ -455,6 +456,7 @@ void sw_plan_explain_print(const json_t *e, bool whole_tables, sw_text *text)
 	const json_t *warning;
 	size_t i;
 	print_head(e, text);
+	sw_explain_variables_print(json_object_get(e, "variables"), whole_tables, text);
 	print_blocks(e, whole_tables, text);
 	print_collectives(e, whole_tables, text);
 	print_memory(e, whole_tables, text);

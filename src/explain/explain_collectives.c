@@ -86,7 +86,7 @@ static int64_t payload_of(const collective_table *l, sw_id id, uint32_t atoms,
 	int64_t group = op->opcode == SW_OP_COLLECTIVE_PERMUTE
 	                        ? 2
 	                        : sw_atoms_group_size(&l->what->plan->cluster->atoms, atoms);
-	return sw_collective_payload_bytes((sw_opcode)op->opcode, operand_bytes, group);
+	return sw_collective_payload_bytes(sw_op_counted_as(op), operand_bytes, group);
 }
 
 static void add_collective(collective_table *l, sw_id id, size_t origin, int64_t trips,
@@ -97,14 +97,14 @@ static void add_collective(collective_table *l, sw_id id, size_t origin, int64_t
 	describe(l, &l->what->origins->items.data[origin], &what, &why);
 	const char *folded = sw_anatomy_fold(l->a, what.data ? what.data : "");
 	int64_t bytes = payload_of(l, id, atoms, operand_bytes);
-	sw_text_addf(&key, "%s\n%s\n%s\n%u %lld", folded, sw_op_opcode_name(op), why.data, atoms,
+	sw_text_addf(&key, "%s\n%s\n%s\n%u %lld", folded, sw_collective_word(op), why.data, atoms,
 	             (long long)bytes);
 	uint32_t fresh = (uint32_t)l->rows.len,
 		 number = sw_map_intern(&l->index, key.data, key.len, fresh);
 	if (number == fresh)
 		sw_vec_push(&l->rows,
 		            ((collective_row){.what = folded,
-		                              .opcode = sw_op_opcode_name(op),
+		                              .opcode = sw_collective_word(op),
 		                              .atoms = atoms,
 		                              .why = sw_arena_text(&l->a->arena, why.data),
 		                              .origin = origin,

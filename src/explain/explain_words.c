@@ -47,6 +47,17 @@ static bool same_state(const sw_state *x, const sw_state *y)
 	return x->kind == y->kind && x->dim == y->dim;
 }
 
+/* Write "owned by 3 over ": the owner's coordinate on the axes that have one. */
+static void describe_owner(const sw_plan *plan, const sw_layout *layout, sw_text *text)
+{
+	int64_t coordinate = 0;
+	for (int32_t a = 0; a < layout->n; a++)
+		if (layout->state[a].kind == SW_STATE_O)
+			coordinate =
+				coordinate * plan->cluster->atoms.size[a] + layout->state[a].stride;
+	sw_text_addf(text, "owned by number %lld of ", (long long)coordinate);
+}
+
 void sw_describe_layout(const sw_anatomy *a, const sw_plan *plan, sw_id value,
                         const sw_layout *layout, sw_text *text)
 {
@@ -66,6 +77,8 @@ void sw_describe_layout(const sw_anatomy *a, const sw_plan *plan, sw_id value,
 		sw_text_add(text, any ? ", " : "");
 		if (s->kind == SW_STATE_P)
 			sw_text_addf(text, "partial %s over ", sw_monoid_name(layout->monoid));
+		else if (s->kind == SW_STATE_O)
+			describe_owner(plan, layout, text);
 		else {
 			const char *name =
 				digit_name(a, value, s->dim, s->stride * atoms->size[first]);
@@ -118,7 +131,8 @@ const char *sw_split_kind_word(sw_split_kind kind)
 	                                                       "output",
 	                                                       "contraction",
 	                                                       "experts",
-	                                                       "partial sums passed on"};
+	                                                       "partial sums passed on",
+	                                                       "owned"};
 	return words[kind];
 }
 
@@ -133,6 +147,8 @@ sw_split_kind sw_split_kind_of(const sw_anatomy *a, const sw_plan *plan, sw_id o
 		return SW_SPLITS_NOTHING;
 	if (c->kind == SW_CHOICE_PASS)
 		return SW_PASSES_PARTIAL_SUMS;
+	if (c->kind == SW_CHOICE_OWN)
+		return SW_HAS_OWNER;
 	*factor = c->index;
 	const char *name = name_on(a, plan, op, axis);
 	bool in_data = sw_rule_has_factor(rule, false, data, c->index),
@@ -151,8 +167,14 @@ sw_split_kind sw_split_kind_of(const sw_anatomy *a, const sw_plan *plan, sw_id o
 void sw_describe_strategy(const sw_anatomy *a, const sw_plan *plan, sw_id op, uint32_t weight,
                           sw_text *text)
 {
-	static const char *const KIND_NAMES[SW_SPLIT_KIND_COUNT] = {
-		"", "batch", "rows", "output", "contraction", "group", "partial sums passed on"};
+	static const char *const KIND_NAMES[SW_SPLIT_KIND_COUNT] = {"",
+	                                                            "batch",
+	                                                            "rows",
+	                                                            "output",
+	                                                            "contraction",
+	                                                            "group",
+	                                                            "partial sums passed on",
+	                                                            "done by its owner"};
 	bool any = false;
 	int32_t last_factor = -2;
 	for (int32_t i = 0; i < plan->n_axes; i++) {
@@ -168,7 +190,7 @@ void sw_describe_strategy(const sw_anatomy *a, const sw_plan *plan, sw_id op, ui
 		         ((kind == SW_SPLITS_ROWS || kind == SW_SPLITS_GROUP) && name))
 			sw_text_addf(text, "%s%s split over %s", any ? ", " : "", name,
 			             plan->axes[i].name);
-		else if (kind == SW_PASSES_PARTIAL_SUMS)
+		else if (kind == SW_PASSES_PARTIAL_SUMS || kind == SW_HAS_OWNER)
 			sw_text_addf(text, "%s%s over %s", any ? ", " : "", KIND_NAMES[kind],
 			             plan->axes[i].name);
 		else
@@ -186,6 +208,13 @@ void sw_describe_strategy(const sw_anatomy *a, const sw_plan *plan, sw_id op, ui
 
 /* ---- moves ------------------------------------------------------------------------------ */
 
+const char *sw_collective_word(const sw_op *op)
+{
+	if (!sw_op_has_root(op))
+		return sw_op_opcode_name(op);
+	return op->opcode == SW_OP_ALL_REDUCE ? "reduce to the owner" : "broadcast by the owner";
+}
+
 bool sw_describe_move(const sw_explained *what, size_t origin, sw_text *text)
 {
 	const sw_origins *origins = what->origins;
@@ -200,7 +229,7 @@ bool sw_describe_move(const sw_explained *what, size_t origin, sw_text *text)
 		                           &bytes))
 			continue;
 		sw_text_addf(text, "%s%s over ", any ? ", then " : "",
-		             sw_op_opcode_name(sw_op_at(what->local, id)));
+		             sw_collective_word(sw_op_at(what->local, id)));
 		sw_describe_axes(what->plan, atoms, text);
 		any = true;
 	}

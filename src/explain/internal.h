@@ -82,6 +82,13 @@ bool sw_is_contraction(const sw_op *op); /* dot, ragged-dot, convolution */
  * scatters, regions? */
 bool sw_op_sums(const sw_program *program, const sw_op *op);
 
+/* ---- explain_variables.c ---------------------------------------------------------------- */
+
+/* The list "variables" of docs/plan-file.md; empty where the strategy has no ways. */
+json_t *sw_explain_variables(const sw_anatomy *anatomy, const sw_explained *what);
+/* Append it as a table, or nothing if it is empty. */
+void sw_explain_variables_print(const json_t *variables, bool whole, sw_text *text);
+
 /* ---- explain_words.c -------------------------------------------------------------------- */
 
 /* Append "x and y", "part of x". */
@@ -99,6 +106,7 @@ typedef enum sw_split_kind {
 	SW_SPLITS_CONTRACTION,
 	SW_SPLITS_GROUP,
 	SW_PASSES_PARTIAL_SUMS,
+	SW_HAS_OWNER,
 	SW_SPLIT_KIND_COUNT
 } sw_split_kind;
 /* "nothing", "batch", ... */
@@ -107,6 +115,8 @@ const char *sw_split_kind_word(sw_split_kind kind);
  * *factor: the factor that is split, or -1. */
 sw_split_kind sw_split_kind_of(const sw_anatomy *anatomy, const sw_plan *plan, sw_id op,
                                uint32_t weight, int32_t axis, int32_t *factor);
+/* Return the opcode of a collective in words: with a root it is no all-reduce. */
+const char *sw_collective_word(const sw_op *op);
 /* Append "batch split over x, output (heads) split over y". */
 void sw_describe_strategy(const sw_anatomy *anatomy, const sw_plan *plan, sw_id op, uint32_t weight,
                           sw_text *text);

@@ -77,6 +77,7 @@ typedef struct sw_fuser {
 	sw_fusion device;
 	const sw_fuse_rules *rules;
 	sw_users users;
+	sw_owners owners;     /* one kernel is run by all devices, or by the same owners */
 	const bool *returned; /* per value: a result of its computation */
 	const bool *cheap;    /* per op: computed from constants and single elements alone */
 	/* per op: the op whose result is the one array that it is a function of, element by

@@ -285,7 +285,8 @@ static bool takes(sw_fuser *f, sw_fuse_role role, sw_id id, uint32_t node, int64
 {
 	const sw_fuse_node *n = node_at(f, node);
 	*row = 0;
-	if (n->border || n->kind == SW_FUSED_COUNT || n->members.len >= f->rules->max_ops)
+	if (n->border || n->kind == SW_FUSED_COUNT || n->members.len >= f->rules->max_ops ||
+	    f->owners.runs[id] != f->owners.runs[n->members.data[0]])
 		return false;
 	if (role == SW_FUSE_REDUCE)
 		return f->rules->reduces &&
@@ -549,6 +550,7 @@ static sw_fuser fuser_new(sw_kernels *kernels, sw_fusion device, sw_arena *arena
 	const sw_program *program = kernels->program;
 	sw_fuser f = {.kernels = kernels,
 	              .program = program,
+	              .owners = sw_program_owners(program, arena),
 	              .device = device,
 	              .rules = sw_fuse_rules_of(device),
 	              .users = sw_program_users(program, arena),

@@ -2,6 +2,8 @@
  * the workspace of a region the residents of the called computation's frame. */
 #include "interpret/placement.h"
 
+#include <stdlib.h>
+
 static void add(sw_arena_peak *peak, sw_resident_kind kind, sw_id id, int64_t bytes)
 {
 	if (bytes > 0)
@@ -41,8 +43,38 @@ static void add_frame(sw_arena_peak *peak, const sw_program *program,
 	}
 }
 
+/* Name what the fullest device holds as the common program names it. */
+static void peak_of_owners(const sw_program *program, sw_arena_peak *peak)
+{
+	sw_id *origin;
+	sw_program *own =
+		sw_program_of_device(program, sw_fullest_device(program, 0).device, &origin);
+	sw_placement_peak(own, peak);
+	peak->op = origin[peak->op];
+	for (size_t i = 0; i < peak->residents.len; i++) {
+		sw_resident *r = &peak->residents.data[i];
+		if (r->kind == SW_RESIDENT_WORKING)
+			r->id = origin[r->id];
+		if (r->kind != SW_RESIDENT_VALUE)
+			continue;
+		const sw_value *value = &own->values.data[r->id];
+		if (origin[value->op] == SW_NO_ID) {
+			r->kind = SW_RESIDENT_STAGED;
+			continue;
+		}
+		const sw_op *op = sw_op_at(program, origin[value->op]);
+		r->id = op->first_result + SW_MIN(value->index, op->n_results - 1);
+	}
+	sw_program_free(own);
+	free(origin);
+}
+
 void sw_placement_peak(const sw_program *program, sw_arena_peak *peak)
 {
+	if (sw_program_has_owners(program)) {
+		peak_of_owners(program, peak);
+		return;
+	}
 	sw_placement *placement = sw_placement_predict(program);
 	const struct sw_places *places = placement->places;
 	*peak = (sw_arena_peak){.arena_bytes = placement->arena_bytes,

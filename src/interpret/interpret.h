@@ -100,7 +100,9 @@ typedef struct sw_placement {
 sw_placement *sw_placement_new(const sw_program *program);
 sw_placement *sw_placement_predict(const sw_program *program);
 void sw_placement_free(sw_placement *placement);
-int64_t sw_placement_bytes(const sw_program *program); /* only arena_bytes */
+/* Only arena_bytes; of a program with owners, those of the device that needs most (of the three
+ * kinds of devices whose values are largest). */
+int64_t sw_placement_bytes(const sw_program *program);
 /* Return the same number, or a larger one that is no more than `enough_bytes`. This is faster when
  * the arena is far below `enough_bytes`. */
 int64_t sw_placement_bytes_near(const sw_program *program, int64_t enough_bytes);

@@ -270,6 +270,8 @@ int64_t sw_placement_bytes(const sw_program *program)
 
 int64_t sw_placement_bytes_near(const sw_program *program, int64_t enough_bytes)
 {
+	if (sw_program_has_owners(program))
+		return sw_fullest_device(program, enough_bytes).arena_bytes;
 	sw_placement *placement = place(program, false, enough_bytes);
 	int64_t bytes = placement->arena_bytes;
 	sw_placement_free(placement);

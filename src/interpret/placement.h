@@ -69,4 +69,12 @@ struct sw_places {
 	int64_t constant_bytes;
 };
 
+/* Of a program with owners, the device whose arena is largest, of the three kinds of devices whose
+ * values are largest. Bytes as of sw_placement_bytes_near. (fullest_device.c) O(devices * sets of
+ * owners), and a program for each kind of device. */
+typedef struct sw_fullest {
+	int64_t device, arena_bytes;
+} sw_fullest;
+sw_fullest sw_fullest_device(const sw_program *program, int64_t enough_bytes);
+
 #endif

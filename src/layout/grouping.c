@@ -20,6 +20,15 @@ static bool continues(const sw_atoms *atoms, const sw_state *outer, const sw_sta
 	       (inner->kind != SW_STATE_S || outer->stride == inner->stride * atoms->size[a]);
 }
 
+/* The owner's coordinate in a group has those in its atoms as digits, the outermost first. */
+static void gather_owner(const sw_atoms *atoms, const sw_state *inner, int32_t a, sw_state *group)
+{
+	if (inner->kind == SW_STATE_O)
+		group->stride = group->stride * atoms->size[a] + inner->stride;
+	else
+		group->stride = inner->stride;
+}
+
 bool grouping_gather(const grouping *g, const sw_layout *layout, sw_layout *grouped)
 {
 	memset(grouped, 0, sizeof(*grouped));
@@ -33,9 +42,11 @@ bool grouping_gather(const grouping *g, const sw_layout *layout, sw_layout *grou
 			if (before && !continues(g->atoms, before, &layout->state[a], a))
 				return false;
 			before = &layout->state[a];
+			/* The stride of the innermost digit is the stride of the group. */
+			grouped->state[i].kind = before->kind;
+			grouped->state[i].dim = before->dim;
+			gather_owner(g->atoms, before, a, &grouped->state[i]);
 		}
-		/* The stride of the innermost digit is the stride of the group. */
-		grouped->state[i] = *before;
 	}
 	return true;
 }
@@ -47,12 +58,13 @@ void grouping_spread(const grouping *g, const sw_layout *grouped, sw_layout *lay
 	layout->n = g->atoms->n;
 	for (int32_t i = 0; i < g->groups.n; i++) {
 		int64_t stride = grouped->state[i].stride;
+		bool owned = grouped->state[i].kind == SW_STATE_O;
 		for (int32_t a = g->atoms->n - 1; a >= 0; a--) {
 			if (!(g->members[i] >> a & 1))
 				continue;
 			layout->state[a] = grouped->state[i];
-			layout->state[a].stride = stride;
-			stride *= g->atoms->size[a];
+			layout->state[a].stride = owned ? stride % g->atoms->size[a] : stride;
+			stride = owned ? stride / g->atoms->size[a] : stride * g->atoms->size[a];
 		}
 	}
 }

@@ -62,6 +62,24 @@ uint32_t sw_layout_split_atoms(const sw_layout *layout, int32_t dim)
 	return mask;
 }
 
+uint32_t sw_layout_owned_atoms(const sw_layout *layout)
+{
+	uint32_t mask = 0;
+	for (int32_t i = 0; i < layout->n; i++)
+		if (layout->state[i].kind == SW_STATE_O)
+			mask |= 1u << i;
+	return mask;
+}
+
+bool sw_layout_has_part(const sw_atoms *atoms, const sw_layout *layout, int64_t device)
+{
+	for (int32_t a = 0; a < layout->n; a++)
+		if (layout->state[a].kind == SW_STATE_O &&
+		    sw_atoms_coordinate(atoms, device, a) != layout->state[a].stride)
+			return false;
+	return true;
+}
+
 /* ---- digits of a dimension -------------------------------------------------------------- */
 
 /* Insertion sort by descending stride: a dimension has a handful of digits. */
@@ -97,20 +115,27 @@ bool digits_nest(const digit *digits, int32_t n, int64_t extent)
 
 /* ---- validity --------------------------------------------------------------------------- */
 
-static bool states_valid(sw_shape shape, const sw_layout *layout)
+static bool state_valid(sw_shape shape, sw_state s, int32_t size)
 {
-	for (int32_t i = 0; i < layout->n; i++) {
-		sw_state s = layout->state[i];
-		if (s.kind == SW_STATE_S ? s.dim < 0 || s.dim >= shape.rank || s.stride < 1
-		                         : s.kind > SW_STATE_P || s.dim != 0 || s.stride != 0)
+	if (s.kind == SW_STATE_S)
+		return s.dim >= 0 && s.dim < shape.rank && s.stride >= 1;
+	if (s.kind == SW_STATE_O)
+		return s.dim == 0 && s.stride >= 0 && s.stride < size;
+	return s.kind <= SW_STATE_P && s.dim == 0 && s.stride == 0;
+}
+
+static bool states_valid(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout)
+{
+	for (int32_t i = 0; i < layout->n; i++)
+		if (!state_valid(shape, layout->state[i], atoms->size[i]))
 			return false;
-	}
 	return true;
 }
 
 bool sw_layout_valid(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout)
 {
-	if (layout->n != atoms->n || !states_valid(shape, layout))
+	if (layout->n != atoms->n || !states_valid(atoms, shape, layout) ||
+	    (shape.type == SW_TOKEN && sw_layout_owned_atoms(layout)))
 		return false;
 	if ((layout->monoid != SW_MONOID_NONE) != (sw_layout_partial_atoms(layout) != 0))
 		return false;

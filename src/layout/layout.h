@@ -6,6 +6,7 @@
  *   S(dim, t)     coordinate c holds the elements with (i / t) mod p == c of dimension dim
  *                 (p: the atom's size)
  *   P             every coordinate holds a term; the value is their sum (max, min, ...)
+ *   O(c)          coordinate c, the OWNER, holds the whole; the others hold nothing
  * The digits of a dimension, in descending order of stride, nest: t*p divides the next larger t,
  * and the largest t*p divides N (the padding rewrite ensures that; here N is the extent that the
  * shape states). A value has one monoid for its P atoms. This array of states IS the canonical
@@ -18,12 +19,12 @@
 
 #include "cluster/cluster.h"
 
-typedef enum sw_state_kind { SW_STATE_B, SW_STATE_S, SW_STATE_P } sw_state_kind;
+typedef enum sw_state_kind { SW_STATE_B, SW_STATE_S, SW_STATE_P, SW_STATE_O } sw_state_kind;
 
 typedef struct sw_state {
 	uint8_t kind;   /* sw_state_kind */
 	int8_t dim;     /* S only, else 0 */
-	int64_t stride; /* S only, else 0 */
+	int64_t stride; /* S: of the digit; O: the owner's coordinate; else 0 */
 } sw_state;
 
 typedef struct sw_layout {
@@ -35,23 +36,30 @@ typedef struct sw_layout {
 sw_layout sw_layout_replicated(const sw_atoms *atoms);
 bool sw_layout_equal(const sw_layout *a, const sw_layout *b);
 uint64_t sw_layout_hash(const sw_layout *layout);
-/* Return whether the layout fits the shape: its digits nest and divide, its dims exist, and it has
- * a monoid iff an atom is P. */
+/* Return whether the layout fits the shape: its digits nest and divide, its dims exist, it has a
+ * monoid iff an atom is P, and no token has an owner. */
 bool sw_layout_valid(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout);
 /* Return the mask of the atoms that are P; of the atoms that split `dim` (dim < 0: any
  * dimension). */
 uint32_t sw_layout_partial_atoms(const sw_layout *layout);
 uint32_t sw_layout_split_atoms(const sw_layout *layout, int32_t dim);
+/* Return the mask of the atoms that are O. */
+uint32_t sw_layout_owned_atoms(const sw_layout *layout);
+/* Return whether a device has a part at all: on each O atom it is the owner. */
+bool sw_layout_has_part(const sw_atoms *atoms, const sw_layout *layout, int64_t device);
 /* Place the atoms of the mask, in order (outermost atom first), as adjacent digits that descend
  * from `top` (the first gets stride top/p1, the next top/(p1 p2), ...); this is a block split when
  * top == N. Return false and change nothing if the sizes do not divide `top`. */
 bool sw_layout_split(const sw_atoms *atoms, sw_layout *layout, uint32_t mask, int32_t dim,
                      int64_t top);
 
-/* Write the dimensions of one device's part; dims has space for shape.rank entries. */
+/* Write the dimensions of the part of a device that has one; dims has space for shape.rank
+ * entries. */
 void sw_layout_local_dims(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
                           int64_t *dims);
 int64_t sw_layout_local_bytes(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout);
+/* Return the bytes of all devices' parts over the number of devices: an owner's part is of one. */
+int64_t sw_layout_mean_bytes(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout);
 /* Return the global index along dim of a local index on a device. */
 int64_t sw_layout_global_index(const sw_atoms *atoms, const sw_layout *layout, int32_t dim,
                                int64_t device, int64_t local);
@@ -66,9 +74,9 @@ void sw_layout_cut(const sw_atoms *atoms, sw_shape shape, const sw_layout *layou
 void sw_layout_paste(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, int64_t device,
                      int64_t element_bytes, const void *part, void *whole);
 
-/* Print "[S0 S1/4 B P(sum)]": one word per atom; "/t" is printed only where the stride is not that
- * of a plain block split (digits of a dim descending from N in atom order). The text parses back
- * given the shape. */
+/* Print "[S0 S1/4 B P(sum) O1]": one word per atom; "/t" is printed only where the stride is not
+ * that of a plain block split (digits of a dim descending from N in atom order); the number behind
+ * O is the owner's coordinate. The text parses back given the shape. */
 void sw_layout_print(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, sw_text *text);
 sw_status sw_layout_parse(const sw_atoms *atoms, sw_shape shape, const char *text,
                           sw_layout *layout, sw_error *err);
@@ -99,6 +107,9 @@ int32_t sw_layout_local_digits(const sw_atoms *atoms, sw_shape shape, const sw_l
  *  ALL_TO_ALL      S(d, t) -> S(d', t')  (each atom keeps being split)         yes
  *  PERMUTE         the states of the mask's atoms are permuted among           yes
  *                  atoms of equal size: whole local parts travel
+ *  KEEP            B -> O: the owner keeps it                                  no
+ *  REDUCE          P -> O: the owner gets the sum                              yes
+ *  SPREAD          O -> B: the owner sends it to all                           yes
  * Several atoms in one move form one group, numbered as in sw_atoms_groups. */
 typedef enum sw_move_kind {
 	SW_MOVE_SLICE,
@@ -108,6 +119,9 @@ typedef enum sw_move_kind {
 	SW_MOVE_REDUCE_SCATTER,
 	SW_MOVE_ALL_TO_ALL,
 	SW_MOVE_PERMUTE,
+	SW_MOVE_KEEP,
+	SW_MOVE_REDUCE,
+	SW_MOVE_SPREAD,
 	SW_MOVE_COUNT
 } sw_move_kind;
 const char *sw_move_name(sw_move_kind kind);
@@ -152,7 +166,9 @@ int32_t sw_move_permute_pairs(const sw_atoms *atoms, const sw_move *move, sw_are
  * any set of atoms; with more, atoms with the same change of state move as one, in at most seven
  * such units. With any number of atoms, a path is never dearer than: one move; gather and reduce,
  * then slice; each atom by a move of its own, kind by kind; reduce-scatter, all-to-all, all-gather
- * (AutoDDL section 4.3).
+ * (AutoDDL section 4.3). All of this is about the atoms that are O in neither end or alike in both;
+ * the others are spread before or after them, and kept and reduced before or after them, over all
+ * of these atoms at once or over one after the other, whichever is cheapest (owned_paths.c).
  * Local work: a slice and a TO_PARTIAL touch their result twice (read, write); a collective whose
  * digits do not lead the local data needs a transpose, which touches the data twice too. The bytes
  * touched take time by `local_bandwidth` (bytes/s; 0: bytes are free), and each slice or transpose

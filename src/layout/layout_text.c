@@ -1,4 +1,4 @@
-/* Layouts as text: "[S0 S1/4 B P(sum)]". */
+/* Layouts as text: "[S0 S1/4 B P(sum) O1]". */
 #include "layout/digits.h"
 
 #include <stdlib.h>
@@ -38,6 +38,8 @@ void sw_layout_print(const sw_atoms *atoms, sw_shape shape, const sw_layout *lay
 			print_split(atoms, shape, layout, a, text);
 		else if (layout->state[a].kind == SW_STATE_P)
 			sw_text_addf(text, "P(%s)", sw_monoid_name(layout->monoid));
+		else if (layout->state[a].kind == SW_STATE_O)
+			sw_text_addf(text, "O%lld", (long long)layout->state[a].stride);
 		else
 			sw_text_add(text, "B");
 	}
@@ -133,6 +135,18 @@ static sw_status read_partial(parser *p, int32_t atom)
 	return SW_OK;
 }
 
+static sw_status read_owned(parser *p, int32_t atom)
+{
+	sw_state *state = &p->layout->state[atom];
+	p->at++;
+	if (!read_number(p, &state->stride))
+		return bad(p, "expected the owner's coordinate after O");
+	if (state->stride >= p->atoms->size[atom])
+		return bad(p, "the atom has no such coordinate");
+	state->kind = SW_STATE_O;
+	return SW_OK;
+}
+
 static sw_status read_state(parser *p, int32_t atom)
 {
 	sw_status status = SW_OK;
@@ -140,11 +154,16 @@ static sw_status read_state(parser *p, int32_t atom)
 		status = read_split(p, atom);
 	else if (*p->at == 'P')
 		status = read_partial(p, atom);
+	else if (*p->at == 'O')
+		status = read_owned(p, atom);
 	else if (*p->at == 'B')
 		p->at++;
 	else
-		return bad(p, *p->at == ']' ? "fewer states than the cluster has atoms"
-		                            : "expected B, P(...) or S with a dimension");
+		return bad(
+			p,
+			*p->at == ']'
+				? "fewer states than the cluster has atoms"
+				: "expected B, P(...), S with a dimension or O with a coordinate");
 	if (status == SW_OK && !strchr(" \t]", *p->at))
 		return bad(p, "expected a blank or ] after a state");
 	return status;

@@ -26,6 +26,12 @@ int64_t sw_layout_local_bytes(const sw_atoms *atoms, sw_shape shape, const sw_la
 	return bytes;
 }
 
+int64_t sw_layout_mean_bytes(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout)
+{
+	return sw_layout_local_bytes(atoms, shape, layout) /
+	       sw_atoms_group_size(atoms, sw_layout_owned_atoms(layout));
+}
+
 /* Put the device's digits back, smallest stride first: the part of the index below each digit is
  * then already complete. */
 static int64_t insert_digits(const sw_atoms *atoms, const digit *digits, int32_t n, int64_t device,
@@ -56,7 +62,7 @@ bool sw_layout_holds(const sw_atoms *atoms, const sw_layout *layout, int64_t dev
 		                                    sw_atoms_coordinate(atoms, device, a))
 			return false;
 	}
-	return true;
+	return sw_layout_has_part(atoms, layout, device);
 }
 
 /* ---- copying ---------------------------------------------------------------------------- */

@@ -129,7 +129,12 @@ price price_move(const sw_redistribution *how, sw_move_kind kind, uint32_t atoms
 	                                    [SW_MOVE_ALL_REDUCE] = SW_OP_ALL_REDUCE,
 	                                    [SW_MOVE_REDUCE_SCATTER] = SW_OP_REDUCE_SCATTER,
 	                                    [SW_MOVE_ALL_TO_ALL] = SW_OP_ALL_TO_ALL,
-	                                    [SW_MOVE_PERMUTE] = SW_OP_COLLECTIVE_PERMUTE};
+	                                    [SW_MOVE_PERMUTE] = SW_OP_COLLECTIVE_PERMUTE,
+	                                    [SW_MOVE_REDUCE] = SW_OP_COLLECTIVE_BROADCAST,
+	                                    [SW_MOVE_SPREAD] = SW_OP_COLLECTIVE_BROADCAST};
+	if (kind == SW_MOVE_KEEP)
+		return (price){how->memory_bytes > 0 && operand > how->memory_bytes ? NO_PATH : 0,
+		               0};
 	if (how->memory_bytes > 0 && operand > how->memory_bytes - result)
 		return (price){NO_PATH, 0};
 	if (kind == SW_MOVE_SLICE)

@@ -252,6 +252,7 @@ static void find_all_pairs(const sw_path_cache *cache, query *a)
 	for (size_t i = 0; i < a->n; i++) {
 		sw_layout here = cache->layouts.data[a->layouts[i]], layout = here;
 		bool fits = planner->how.atoms->n <= MAX_SINGLE_ATOMS &&
+		            !sw_layout_owned_atoms(&here) &&
 		            (!grouped || grouping_gather(&cache->grouping, &here, &layout));
 		a->row[i] = fits ? (int32_t)list.len : -1;
 		if (fits)

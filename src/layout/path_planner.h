@@ -22,4 +22,10 @@ void planner_clear(path_planner *planner);
 bool plan_path(path_planner *planner, sw_shape shape, const sw_layout *from, const sw_layout *to,
                sw_path *path);
 
+/* Does one of the layouts have an owner? */
+bool owned_changes(const sw_layout *from, const sw_layout *to);
+/* The same as plan_path where that is so (owned_paths.c). */
+bool owned_path(path_planner *planner, sw_shape shape, const sw_layout *from, const sw_layout *to,
+                sw_path *path);
+
 #endif

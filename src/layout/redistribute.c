@@ -15,7 +15,10 @@ const char *sw_move_name(sw_move_kind kind)
 	                                    [SW_MOVE_ALL_REDUCE] = "all-reduce",
 	                                    [SW_MOVE_REDUCE_SCATTER] = "reduce-scatter",
 	                                    [SW_MOVE_ALL_TO_ALL] = "all-to-all",
-	                                    [SW_MOVE_PERMUTE] = "permute"};
+	                                    [SW_MOVE_PERMUTE] = "permute",
+	                                    [SW_MOVE_KEEP] = "keep",
+	                                    [SW_MOVE_REDUCE] = "reduce",
+	                                    [SW_MOVE_SPREAD] = "broadcast"};
 	return (size_t)kind < SW_COUNT(names) ? names[kind] : "unknown";
 }
 
@@ -228,6 +231,8 @@ bool plan_path(path_planner *planner, sw_shape shape, const sw_layout *from, con
 	path->payload_bytes = path->peak_bytes = 0;
 	if (sw_layout_equal(from, to))
 		return true;
+	if (owned_changes(from, to))
+		return owned_path(planner, shape, from, to, path);
 	if (planner->how.direct &&
 	    single_move_path(&planner->how, shape, from, to, path).ps != NO_PATH)
 		return true;

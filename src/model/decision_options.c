@@ -148,11 +148,46 @@ static bool is_update(const sw_analysis *analysis, sw_id value, sw_split_list sp
 	return !has_class(analysis, splits, DATA) && !analysis->roles.from_parameter[value];
 }
 
+/* Return the way of the variable that an op updates, an input is of, or (`scatters`) whose gradient
+ * an op scatters; NULL: the axis has no ways, or it is of no variable. */
+static const sw_way *way_of(const sw_analysis *analysis, const sw_axis_use *use, const int32_t *of,
+                            uint32_t index)
+{
+	const sw_variables *v = &analysis->variables;
+	return use->ways && v->n > 0 && of[index] >= 0 ? &v->list[of[index]].way : NULL;
+}
+
+static bool is_owned(const sw_way *way)
+{
+	return way && way->kind == SW_WAY_OWNED;
+}
+
+/* Let the axis leave it to the owner: to the device with its coordinate on the axis. */
+static void add_owner(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,
+                      const sw_way *way, sw_decision_options *o)
+{
+	const sw_atoms *atoms = &analysis->cluster->atoms;
+	int64_t coordinate = 0;
+	for (int32_t a = 0; a < atoms->n; a++)
+		if (mesh->axes[axis].atoms >> a & 1)
+			coordinate = coordinate * atoms->size[a] +
+			             sw_atoms_coordinate(atoms, way->owner, a);
+	add_option(o, axis, (sw_option){.kind = SW_CHOICE_OWN, .top = coordinate});
+}
+
 static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis, sw_id op,
                        sw_decision_options *o)
 {
 	const sw_axis_use *use = mesh->use[axis];
 	sw_split_list splits = sw_op_splits(analysis, op);
+	const sw_way *way = way_of(analysis, use, analysis->variables.of_op, op),
+		     *scattered = way_of(analysis, use, analysis->variables.of_scatter, op);
+	if (is_owned(way)) {
+		add_owner(analysis, mesh, axis, way, o);
+		return;
+	}
+	if (is_owned(scattered))
+		add_owner(analysis, mesh, axis, scattered, o);
 	if (add_dot_demands(analysis, mesh, axis, op, o))
 		return;
 	if (add_splits(analysis, mesh, o, axis, splits, use->must) > 0) {
@@ -170,17 +205,26 @@ static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t
 	add_linearities(analysis, o, axis, op);
 	add_splits(analysis, mesh, o, axis, splits, use->may);
 	bool sums = use->whole_sums && analysis->roles.trips[op] > 1;
-	if (shares_state(use) && !sums && !has_class(analysis, splits, DATA))
+	bool shared = shares_state(use) ||
+	              (way && (way->kind == SW_WAY_SPLIT || way->kind == SW_WAY_MOMENTS));
+	if (shared && !sums && !has_class(analysis, splits, DATA))
 		add_state_splits(analysis, mesh, o, axis, splits);
 }
 
 static void state_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,
-                          sw_id value, sw_role role, sw_decision_options *o)
+                          uint32_t input, sw_role role, sw_decision_options *o)
 {
 	const sw_axis_use *use = mesh->use[axis];
-	sw_split_list splits = sw_value_splits(analysis, value);
+	sw_split_list splits = sw_value_splits(analysis, analysis->roles.inputs[input]);
+	const sw_way *way = way_of(analysis, use, analysis->variables.of_input, input);
+	if (is_owned(way) && !(way->proxy && role == SW_ROLE_PARAMETER)) {
+		add_owner(analysis, mesh, axis, way, o);
+		return;
+	}
 	bool split = (role == SW_ROLE_PARAMETER && use->parameters) ||
-	             (role == SW_ROLE_MOMENT && use->moments);
+	             (role == SW_ROLE_MOMENT && use->moments) ||
+	             (way && way->kind == SW_WAY_SPLIT) ||
+	             (way && way->kind == SW_WAY_MOMENTS && role == SW_ROLE_MOMENT);
 	if (split && add_state_splits(analysis, mesh, o, axis, splits) > 0)
 		return;
 	sw_options_add_none(o, axis);
@@ -231,7 +275,7 @@ static void input_options(const sw_analysis *analysis, const sw_mesh *mesh, int3
 	if (role == SW_ROLE_DATA)
 		data_options(analysis, mesh, axis, analysis->roles.inputs[input], o);
 	else
-		state_options(analysis, mesh, axis, analysis->roles.inputs[input], role, o);
+		state_options(analysis, mesh, axis, input, role, o);
 }
 
 static void output_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,

@@ -101,6 +101,10 @@ static void key_op_decision(sw_memo *memo, sw_id id, sw_text *key)
 	for (uint32_t k = 0; k < op->n_operands; k++)
 		key_number(key, memo->analysis->classes.partial[op->operands[k]]);
 	key_splits(memo->analysis, sw_op_splits(memo->analysis, id), key);
+	if (memo->analysis->variables.n > 0) {
+		key_number(key, memo->analysis->variables.of_op[id]);
+		key_number(key, memo->analysis->variables.of_scatter[id]);
+	}
 }
 
 static void key_boundary_decision(const sw_analysis *analysis, uint32_t index, sw_text *key)
@@ -128,6 +132,8 @@ static void key_decision(sw_memo *memo, sw_decision_kind kind, uint32_t index, s
 	                : kind == SW_DECISION_OUTPUT ? memo->analysis->roles.output_input[index]
 	                                             : -1;
 	key_number(key, (int64_t)(intptr_t)sw_pinned(memo->analysis, kind, index));
+	if (memo->analysis->variables.n > 0 && input >= 0)
+		key_number(key, memo->analysis->variables.of_input[input]);
 	key_number(key, kind == SW_DECISION_OP ? 0 : kind == SW_DECISION_BOUNDARY ? 1 : 2);
 	if (kind != SW_DECISION_OP)
 		sw_key_shape(key, sw_value_shape(memo->analysis->program,

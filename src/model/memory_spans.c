@@ -6,11 +6,12 @@
 
 #include <stdlib.h>
 
+/* What owners hold counts as if they shared it evenly, as no device has less than the mean. */
 static int64_t bytes_of(const sw_model *m, sw_id value, uint32_t layout)
 {
-	return sw_layout_local_bytes(&m->analysis->cluster->atoms,
-	                             sw_value_shape(m->analysis->program, value),
-	                             &m->memo->layouts.items.data[layout]);
+	return sw_layout_mean_bytes(&m->analysis->cluster->atoms,
+	                            sw_value_shape(m->analysis->program, value),
+	                            &m->memo->layouts.items.data[layout]);
 }
 
 int64_t sw_model_input_bytes(const sw_model *m)

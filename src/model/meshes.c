@@ -177,6 +177,26 @@ static sw_status add_data(const request *r, const sw_plan_strategy *strategy, sw
 	return SW_OK;
 }
 
+/* Return whether some input is a parameter with a dimension. */
+static bool has_variables(const sw_roles *roles)
+{
+	for (uint32_t i = 0; i < roles->n_inputs; i++)
+		if (roles->input_role[i] == SW_ROLE_PARAMETER &&
+		    sw_value_shape(roles->program, roles->inputs[i]).rank > 0)
+			return true;
+	return false;
+}
+
+static sw_status add_ways(const request *r, const sw_plan_strategy *strategy, sw_error *err)
+{
+	if (!r->roles || has_variables(r->roles))
+		return add_data(r, strategy, err);
+	return sw_fail(err, SW_ERR_INPUT,
+	               "%s says how variables are synchronised, and the program has none: give a "
+	               "training step, whose parameters are state",
+	               sw_fixed_strategy_of(strategy->kind)->name);
+}
+
 static sw_status add_megatron(const request *r, const sw_plan_strategy *strategy, sw_error *err)
 {
 	sw_mesh mesh = {0};
@@ -467,6 +487,8 @@ static add_fn *const STRATEGIES[] = {
 	[SW_PLAN_ZERO3] = add_data,    [SW_PLAN_MEGATRON] = add_megatron,
 	[SW_PLAN_SUMMA] = add_summa,   [SW_PLAN_2_5D] = add_summa,
 	[SW_PLAN_AXONN] = add_axonn,   [SW_PLAN_EXPERT] = add_expert,
+	[SW_PLAN_PS] = add_ways,       [SW_PLAN_PARALLAX] = add_ways,
+	[SW_PLAN_RANDOM] = add_ways,   [SW_PLAN_SYNC] = add_ways,
 	[SW_PLAN_SERIAL] = add_serial,
 };
 

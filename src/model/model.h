@@ -168,6 +168,58 @@ double sw_overlap_window_s(const sw_overlap *overlap, sw_id from, sw_id to);
 double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster,
                          const sw_model_limits *limits);
 
+/* ---- variables.c: how each variable is synchronised ---------------------------------------- */
+
+/* The ways of a variable: each device keeps it, and gradients are all-reduced; a device owns it,
+ * gets the sum of the gradients and gives out what is new; each device has an equal part, of all or
+ * (MOMENTS) of the moments. */
+typedef enum sw_way_kind {
+	SW_WAY_ALL_REDUCE,
+	SW_WAY_OWNED,
+	SW_WAY_SPLIT,
+	SW_WAY_MOMENTS,
+	SW_WAY_COUNT
+} sw_way_kind;
+typedef struct sw_way {
+	sw_way_kind kind;
+	int64_t owner; /* OWNED: the device */
+	bool proxy;    /* OWNED: all devices keep the parameter, the owner its moments */
+} sw_way;
+typedef struct sw_variable {
+	uint32_t input; /* the parameter's leaf */
+	int64_t bytes;  /* of the parameter and its moments */
+	bool sparse;    /* its gradient is scattered rows */
+	bool divides;   /* some dimension divides by the devices */
+	sw_way way;
+} sw_variable;
+typedef struct sw_variables {
+	sw_arena *arena; /* the analysis's */
+	uint32_t n;      /* 0: the strategy has no ways */
+	sw_variable *list;
+	int32_t *of_input;   /* per input leaf: its variable; -1: of none */
+	int32_t *of_op;      /* per op of an update: likewise */
+	int32_t *of_scatter; /* per scatter that gives a variable's gradient: likewise */
+} sw_variables;
+
+const char *sw_way_word(sw_way_kind kind); /* as a file of ways has it: "ps" */
+
+/* A file of ways, docs/sync.md (sync_file.c): how the user wants variables to be synchronised. */
+typedef struct sw_sync_entry {
+	const char *pattern; /* glob of names of parameters */
+	int line, of_owner;  /* lines: of the entry; of its first key that only `ps` has, 0: none */
+	bool has_way;
+	bool balanced; /* the owner is whoever has the fewest bytes; else way.owner */
+	sw_way way;
+} sw_sync_entry;
+typedef struct sw_sync {
+	sw_arena arena;
+	const char *file; /* borrowed */
+	size_t n;
+	sw_sync_entry *list;
+} sw_sync;
+sw_status sw_sync_read(const char *path, sw_sync *sync, sw_error *err);
+void sw_sync_clear(sw_sync *sync);
+
 /* ---- analysis.c: everything that no mesh changes ---------------------------------------- */
 
 typedef struct sw_option { /* of one axis at one decision */
@@ -176,7 +228,7 @@ typedef struct sw_option { /* of one axis at one decision */
 	int16_t index; /* PASS: linearity; SPLIT: factor of an op, dimension of a value */
 	/* of a pin: the axis may do nothing or split one of these, by bits; 0: it does as above */
 	uint32_t open;
-	int64_t top;
+	int64_t top; /* SPLIT; OWN: the owner's coordinate on the axis */
 } sw_option;
 
 /* A program, its cluster and its user's pins, analysed. It is const once sw_pins_resolve
@@ -191,6 +243,7 @@ typedef struct sw_analysis {
 	sw_classes classes;
 	sw_overlap *overlap;   /* NULL: collectives block; nothing is hidden */
 	double overlap_weight; /* of sw_overlap_weight, in (0, 1]; 1 without overlap */
+	sw_variables variables;
 	sw_equivalence layers; /* ops at the same position of repeated layers */
 	/* per input leaf, per op: the pinned options, per atom; NULL: not pinned */
 	const sw_option **pinned_inputs, **pinned_ops;
@@ -203,6 +256,15 @@ typedef struct sw_analysis_options {
 void sw_analysis_init(sw_analysis *analysis, const sw_plan *plan, const sw_sidecar *sidecar,
                       sw_analysis_options options);
 void sw_analysis_clear(sw_analysis *analysis);
+
+/* Find the variables, and let the strategy's builder give each its way; nothing where it has none.
+ * sw_analysis_init calls it. O(ops). */
+void sw_variables_find(sw_analysis *analysis, const sw_plan_strategy *strategy);
+
+/* Give the variables the ways of a file (NULL: none). A pattern that matches none, and a way that a
+ * variable can't have, are SW_ERR_INPUT. O(entries * variables). */
+sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *analysis, const sw_sidecar *sidecar,
+                        sw_error *err);
 
 /* Find the decisions of all pins (NULL: none) and store their options in the analysis. An
  * impossible pin is SW_ERR_INPUT. */
@@ -430,9 +492,10 @@ sw_status sw_pins_check(const sw_analysis *analysis, const sw_plan *plan, sw_err
 /* ---- random_plan.c: random plans, for tests --------------------------------------------- */
 
 /* Draw a valid plan: for every op a strategy that its rule has, for every input, result and
- * boundary a layout that it may have. Costs are neither looked at nor written into the plan. The
- * same seed gives the same plan. */
+ * boundary a layout that it may have; owners: some of them on one device of some atoms. Costs are
+ * neither looked at nor written into the plan. The same seed gives the same plan. */
 sw_status sw_plan_random(const sw_program *program, const char *program_path,
-                         const sw_cluster *cluster, uint64_t seed, sw_plan **plan, sw_error *err);
+                         const sw_cluster *cluster, uint64_t seed, bool owners, sw_plan **plan,
+                         sw_error *err);
 
 #endif

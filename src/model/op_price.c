@@ -74,17 +74,34 @@ static int64_t peak_bytes(const sw_program *program)
 	return bytes;
 }
 
+/* Return among how many devices ops that have no other choice than an owner may be shared; 0: the
+ * strategy makes another choice. */
+static int64_t owners_of(const sw_atoms *atoms, const sw_strategy *strategy)
+{
+	int64_t owners = 1;
+	for (int32_t a = 0; a < strategy->n; a++) {
+		if (strategy->atom[a].kind == SW_CHOICE_OWN)
+			owners *= atoms->size[a];
+		else if (strategy->atom[a].kind != SW_CHOICE_NONE)
+			return 0;
+	}
+	return owners;
+}
+
 bool sw_price_local(const sw_analysis *analysis, sw_id op_id, const sw_strategy *strategy,
                     const sw_layout *operands, sw_program_cost *cost)
 {
 	const sw_op *op = sw_op_at(analysis->program, op_id);
 	scratch s;
 	sw_error err = {0};
-	/* A strategy that does nothing leaves the op as it is, which is always possible. */
-	if (sw_strategy_is_none(strategy)) {
+	/* A strategy that does nothing leaves the op as it is, which is always possible; so does
+	 * one of owners, who share such work evenly at best. */
+	int64_t owners = owners_of(&analysis->cluster->atoms, strategy);
+	if (owners > 0) {
 		*cost = (sw_program_cost){
 			.step_time_s = sw_fused_share(analysis, op_id) *
-		                       sw_cost_op(analysis->cluster, analysis->program, op_id)};
+		                       sw_cost_op(analysis->cluster, analysis->program, op_id) /
+		                       (double)owners};
 		return true;
 	}
 	scratch_init(&s, analysis, op, operands);

@@ -14,6 +14,7 @@
 typedef struct draw_state {
 	sw_rng rng;
 	int use_percent; /* percent of the atoms that are used at all, in this plan */
+	bool owned;      /* what is drawn may have an owner */
 } draw_state;
 
 static bool chance(draw_state *d, int percent)
@@ -39,6 +40,8 @@ static int64_t random_divisor(draw_state *d, int64_t n)
 static sw_state random_state(draw_state *d, sw_shape shape, int64_t p, sw_monoid monoid)
 {
 	sw_state state = {.kind = SW_STATE_B};
+	if (d->owned && chance(d, 25))
+		return (sw_state){.kind = SW_STATE_O, .stride = sw_rng_below(&d->rng, p)};
 	if (monoid != SW_MONOID_NONE && chance(d, 40))
 		return (sw_state){.kind = SW_STATE_P};
 	if (shape.rank == 0 || !chance(d, d->use_percent))
@@ -128,7 +131,11 @@ static void draw_strategy(draw_state *d, sw_plan *plan, sw_id op_id, sw_layout *
 		     attempt++) {
 			if (!chance(d, d->use_percent))
 				continue;
-			strategy->atom[a] = random_choice(d, rule, atoms->size[a]);
+			strategy->atom[a] = d->owned && chance(d, 25)
+			                            ? (sw_choice){.kind = SW_CHOICE_OWN,
+			                                          .stride = sw_rng_below(
+									  &d->rng, atoms->size[a])}
+			                            : random_choice(d, rule, atoms->size[a]);
 			if (!sw_rule_layouts(plan->program, op_id, rule, atoms, strategy, layouts,
 			                     layouts + op->n_operands))
 				strategy->atom[a] = (sw_choice){.kind = SW_CHOICE_NONE};
@@ -143,13 +150,21 @@ typedef struct random_draw {
 	const sw_roles *roles;
 	uint32_t *needed;   /* per value: monoids (bit) under which readers take it as partial */
 	sw_layout *layouts; /* scratch, of one op */
+	bool owners;
 } random_draw;
 
 static void draw_inputs(random_draw *w)
 {
-	for (uint32_t i = 0; i < w->roles->n_inputs; i++)
-		w->plan->produced[w->roles->inputs[i]] =
-			draw_layout(&w->draw_state, w->plan, w->roles->inputs[i], SW_MONOID_NONE);
+	const sw_program *program = w->plan->program;
+	for (uint32_t i = 0; i < w->roles->n_inputs; i++) {
+		sw_id value = w->roles->inputs[i];
+		w->draw_state.owned =
+			w->owners && sw_value_shape(program, value).rank > 0 &&
+			sw_op_at(program, program->values.data[value].op)->n_results == 1;
+		w->plan->produced[value] =
+			draw_layout(&w->draw_state, w->plan, value, SW_MONOID_NONE);
+	}
+	w->draw_state.owned = false;
 }
 
 /* The values of a boundary have one layout. */
@@ -174,7 +189,9 @@ static void draw_ops(random_draw *w)
 		const sw_op *op = sw_op_at(program, id);
 		if (!w->roles->planned[op->computation])
 			continue;
+		w->draw_state.owned = w->owners && sw_plan_op_may_be_owned(program, id);
 		draw_strategy(&w->draw_state, w->plan, id, w->layouts);
+		w->draw_state.owned = false;
 		sw_layout *results = w->layouts + op->n_operands;
 		sw_plan_op_layouts(w->plan, id, w->layouts, results);
 		for (uint32_t k = 0; k < op->n_results; k++)
@@ -226,8 +243,12 @@ static void draw_materialised(random_draw *w)
 		sw_monoid monoid =
 			made != SW_MONOID_NONE ? made : random_monoid(&w->draw_state, type);
 		bool fits = (wanted & ~(1u << monoid)) == 0;
+		w->draw_state.owned =
+			w->owners && sw_op_at(w->plan->program, w->plan->program->values.data[v].op)
+						     ->computation == w->plan->program->entry;
 		w->plan->materialised[v] =
 			draw_layout(&w->draw_state, w->plan, v, fits ? monoid : SW_MONOID_NONE);
+		w->draw_state.owned = false;
 	}
 }
 
@@ -268,7 +289,8 @@ static void draw_regathered(random_draw *w)
 }
 
 sw_status sw_plan_random(const sw_program *program, const char *program_path,
-                         const sw_cluster *cluster, uint64_t seed, sw_plan **plan, sw_error *err)
+                         const sw_cluster *cluster, uint64_t seed, bool owners, sw_plan **plan,
+                         sw_error *err)
 {
 	sw_program *canonical;
 	sw_sidecar sidecar;
@@ -282,7 +304,8 @@ sw_status sw_plan_random(const sw_program *program, const char *program_path,
 	snprintf((*plan)->chosen, sizeof((*plan)->chosen), "random %llu", (unsigned long long)seed);
 	sw_sidecar_default(canonical, &sidecar);
 	sw_roles_init(&roles, canonical, &sidecar);
-	random_draw w = {.draw_state = {.rng = {seed, 0}}, .plan = *plan, .roles = &roles};
+	random_draw w = {
+		.draw_state = {.rng = {seed, 0}}, .plan = *plan, .roles = &roles, .owners = owners};
 	w.draw_state.use_percent = (int)(30 + sw_rng_below(&w.draw_state.rng, 66));
 	w.needed = sw_alloc(sizeof(*w.needed) * (canonical->values.len + 1));
 	w.layouts = sw_alloc(sizeof(*w.layouts) * (max_values_of_op(canonical) + 1));

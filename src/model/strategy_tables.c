@@ -51,6 +51,15 @@ static bool split_layout(void *target, uint32_t mask, int32_t dim, int64_t top)
 	return sw_layout_split(p->atoms, p->layout, mask, dim, top);
 }
 
+/* Return the owner's coordinate on an atom of an axis that it is the coordinate `on_axis` of. */
+static int64_t owner_on(const sw_atoms *atoms, uint32_t axis, int32_t atom, int64_t on_axis)
+{
+	for (int32_t a = atoms->n - 1; a > atom; a--)
+		if (axis >> a & 1)
+			on_axis /= atoms->size[a];
+	return on_axis % atoms->size[atom];
+}
+
 bool sw_candidate_strategy(const sw_atoms *atoms, const sw_mesh *mesh, const sw_rule *rule,
                            const sw_candidate *candidate, sw_strategy *strategy)
 {
@@ -63,6 +72,14 @@ bool sw_candidate_strategy(const sw_atoms *atoms, const sw_mesh *mesh, const sw_
 					(sw_choice){.kind = SW_CHOICE_PASS,
 				                    .monoid = candidate->axis[axis].monoid,
 				                    .index = candidate->axis[axis].index};
+	for (int32_t axis = 0; axis < mesh->n_axes; axis++)
+		for (int32_t a = 0; a < atoms->n && candidate->axis[axis].kind == SW_CHOICE_OWN;
+		     a++)
+			if (mesh->axes[axis].atoms >> a & 1)
+				strategy->atom[a] = (sw_choice){
+					.kind = SW_CHOICE_OWN,
+					.stride = owner_on(atoms, mesh->axes[axis].atoms, a,
+				                           candidate->axis[axis].top)};
 	strategy_target target = {atoms, rule, strategy};
 	return split_axes(mesh, candidate, split_strategy, &target);
 }
@@ -166,11 +183,24 @@ static bool set_partial(const sw_mesh *mesh, const sw_candidate *c, sw_layout *l
 	return true;
 }
 
+static void set_owners(const sw_atoms *atoms, const sw_mesh *mesh, const sw_candidate *c,
+                       sw_layout *layout)
+{
+	for (int32_t axis = 0; axis < mesh->n_axes; axis++)
+		for (int32_t a = 0; a < layout->n && c->axis[axis].kind == SW_CHOICE_OWN; a++)
+			if (mesh->axes[axis].atoms >> a & 1)
+				layout->state[a] =
+					(sw_state){.kind = SW_STATE_O,
+				                   .stride = owner_on(atoms, mesh->axes[axis].atoms,
+				                                      a, c->axis[axis].top)};
+}
+
 static bool try_layout(sw_memo *memo, const sw_mesh *mesh, sw_shape shape, const sw_candidate *c,
                        table_builder *g)
 {
 	sw_layout layout = sw_layout_replicated(&memo->analysis->cluster->atoms);
 	layout_target target = {&memo->analysis->cluster->atoms, &layout};
+	set_owners(target.atoms, mesh, c, &layout);
 	if (!set_partial(mesh, c, &layout) || !split_axes(mesh, c, split_layout, &target) ||
 	    !sw_layout_valid(&memo->analysis->cluster->atoms, shape, &layout))
 		return false;

@@ -143,7 +143,13 @@ static sw_status write_parameter(partitioner *p, sw_coordinates *at, const sw_op
 	                   .shapes = local_shapes(p, op),
 	                   .n_results = op->n_results,
 	                   .tuple = op->tuple};
-	return build(p, at, &spec, op);
+	sw_status status = build(p, at, &spec, op);
+	uint32_t layout = p->plan->produced[op->first_result];
+	sw_owner owner = sw_owner_of_layout(&p->plan->cluster->atoms,
+	                                    sw_plan_layout(p->plan, layout), UINT32_MAX);
+	if (status == SW_OK && owner.n > 0)
+		sw_build_owner(p->out, version_get(p, op->first_result, layout), &owner, NULL);
+	return status;
 }
 
 /* Copy a loop or conditional: its operands are in the layouts that their values have inside. Its

@@ -553,6 +553,10 @@ static sw_status check_request(const sw_pipelined_options *options, sw_error *er
 	if (options->microbatches == 1)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--microbatches 1: stages need 2 microbatches or more");
+	if (options->plan.strategy.owners != SW_OWNERS_NONE)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "plans with stages have no owners: leave --stages out, or take "
+		               "another --strategy than ps, parallax or random");
 	if (options->plan.pins && options->plan.pins->n)
 		return sw_fail(err, SW_ERR_INPUT, "--pin: plans with stages take no pins");
 	if (options->plan.pins && options->plan.pins->annotations.taken)

@@ -15,7 +15,7 @@ double sw_pipelined_slice_bound_s(const sw_program *canonical, const sw_sidecar 
 	const sw_rule **rules = SW_NEW_N(&arena, const sw_rule *, canonical->ops.len + 1);
 	for (sw_id id = 0; id < canonical->ops.len; id++)
 		rules[id] = sw_rule_make(canonical, id, &arena);
-	double bound_s = sw_bound_kernels_s(canonical, sidecar, rules, slice) / n_stages;
+	double bound_s = sw_bound_kernels_s(canonical, sidecar, rules, slice, false) / n_stages;
 	sw_arena_clear(&arena);
 	return bound_s;
 }

@@ -79,6 +79,55 @@ static bool parse_all_reduce(const char *arguments, sw_plan_strategy *strategy)
 	                      read_count(&arguments, &strategy->merge.ops) && !*arguments);
 }
 
+static bool parse_ps(const char *at, sw_plan_strategy *strategy)
+{
+	static const struct {
+		const char *word;
+		sw_owners_rule owners;
+	} words[] = {{"balanced", SW_OWNERS_BALANCED}, {"partitioned", SW_OWNERS_PARTITIONED}};
+	strategy->owners = SW_OWNERS_ONE;
+	for (size_t i = 0; at && i < SW_COUNT(words); i++) {
+		if (!skip(&at, words[i].word))
+			continue;
+		strategy->owners = words[i].owners;
+		if (!*at)
+			return true;
+		if (!skip(&at, ","))
+			return false;
+		break;
+	}
+	strategy->proxy = at && skip(&at, "proxy");
+	return !at || (strategy->proxy && !*at);
+}
+
+static void print_ps(const sw_plan_strategy *strategy, sw_text *text)
+{
+	static const char *const words[SW_OWNERS_COUNT] = {
+		[SW_OWNERS_BALANCED] = ":balanced", [SW_OWNERS_PARTITIONED] = ":partitioned"};
+	const char *word = words[strategy->owners];
+	sw_text_add(text, word ? word : "");
+	if (strategy->proxy)
+		sw_text_add(text, word ? ",proxy" : ":proxy");
+}
+
+static bool parse_parallax(const char *arguments, sw_plan_strategy *strategy)
+{
+	strategy->owners = SW_OWNERS_PARALLAX;
+	return !arguments;
+}
+
+static bool parse_random(const char *arguments, sw_plan_strategy *strategy)
+{
+	strategy->owners = SW_OWNERS_RANDOM;
+	return !arguments;
+}
+
+static bool parse_sync(const char *arguments, sw_plan_strategy *strategy)
+{
+	strategy->owners = SW_OWNERS_FILE;
+	return !arguments;
+}
+
 static void print_all_reduce(const sw_plan_strategy *strategy, sw_text *text)
 {
 	if (strategy->merge.ops != AUTODIST_CHUNK)
@@ -193,6 +242,9 @@ static const sw_axis_use ZERO1_SUMS_REST = {MOMENTS, .whole_sums = true};
 static const sw_axis_use ZERO2 = {.must = {BATCH}, GRADIENTS}, ZERO2_REST = {GRADIENTS};
 static const sw_axis_use ZERO3 = {.must = {BATCH}, PARAMETERS}, ZERO3_REST = {PARAMETERS};
 
+/* Each variable in a way of its own. */
+static const sw_axis_use WAYS = {.must = {BATCH}, .ways = true}, WAYS_REST = {.ways = true};
+
 static const sw_axis_use TENSOR = {.weights = {NO_BATCH}, .may = {FEATURES}};
 static const sw_axis_use TENSOR_SEQUENCE = {
 	.weights = {NO_BATCH}, .may = {NO_BATCH}, .cut = {SEQUENCE}};
@@ -224,6 +276,7 @@ static const sw_strategy_axis ZERO1_SUMS_AXES[] = {{NULL, REST, &ZERO1_SUMS, &ZE
 static const sw_strategy_axis ZERO2_AXES[] = {{NULL, REST, &ZERO2, &ZERO2_REST}};
 static const sw_strategy_axis ZERO3_AXES[] = {{NULL, REST, &ZERO3, &ZERO3_REST}};
 static const sw_strategy_axis TENSOR_AXES[] = {{DATA_AXIS}, {NULL, 0, &TENSOR, &TENSOR_SEQUENCE}};
+static const sw_strategy_axis WAYS_AXES[] = {{NULL, REST, &WAYS, &WAYS_REST}};
 /* Rows are outside, since their traffic is of weights; the sums over the copies are inside. SUMMA
  * has the first two axes, 2.5-D all three. */
 static const sw_strategy_axis GRID_AXES[] = {{"rows", 0, &ROWS, &ROWS_TOO},
@@ -251,6 +304,10 @@ static const sw_fixed_strategy STRATEGIES[] = {
 	{SW_PLAN_AXONN, "axonn", "[:X,Y,Z,D or :top=K,model=paper|ours]", parse_axonn, print_axonn,
          4, AXONN_AXES},
 	{SW_PLAN_EXPERT, "expert", "[:ep=K]", parse_expert, print_expert, 2, EXPERT_AXES},
+	{SW_PLAN_PS, "ps", "[:balanced|partitioned][,proxy]", parse_ps, print_ps, 1, WAYS_AXES},
+	{SW_PLAN_PARALLAX, "parallax", "", parse_parallax, print_plain, 1, WAYS_AXES},
+	{SW_PLAN_RANDOM, "random", "", parse_random, print_plain, 1, WAYS_AXES},
+	{SW_PLAN_SYNC, "sync", "", parse_sync, print_plain, 1, WAYS_AXES},
 	{SW_PLAN_SERIAL, "serial", "", NULL, print_plain, 0, NULL},
 };
 

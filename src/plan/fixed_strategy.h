@@ -49,6 +49,8 @@ typedef struct sw_axis_use {
 	/* Values without a batch that are no parameters are split along a dimension of state, so
 	 * that gradients are reduce-scattered at once. */
 	bool gradients;
+	/* Variables are synchronised in the ways that they have (model/ways.h). */
+	bool ways;
 	/* Gradients that a loop sums up are not split while it runs, though moments are. */
 	bool whole_sums;
 } sw_axis_use;

@@ -185,9 +185,31 @@ static bool fits_region(const sw_plan *plan, const sw_op *op)
 	return ok;
 }
 
+bool sw_plan_op_may_be_owned(const sw_program *program, sw_id id)
+{
+	const sw_op *op = sw_op_at(program, id);
+	bool tokens = false;
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		tokens = tokens || sw_value_shape(program, op->operands[k]).type == SW_TOKEN;
+	for (uint32_t k = 0; k < op->n_results; k++)
+		tokens = tokens || sw_value_shape(program, op->first_result + k).type == SW_TOKEN;
+	return op->computation == program->entry && op->n_operands > 0 && !tokens &&
+	       !sw_is_region(op);
+}
+
+static bool has_owner(const sw_strategy *strategy)
+{
+	for (int32_t a = 0; a < strategy->n; a++)
+		if (strategy->atom[a].kind == SW_CHOICE_OWN)
+			return true;
+	return false;
+}
+
 bool sw_plan_op_fits(const sw_plan *plan, sw_id op_id)
 {
 	const sw_op *op = sw_op_at(plan->program, op_id);
+	if (has_owner(&plan->strategies[op_id]) && !sw_plan_op_may_be_owned(plan->program, op_id))
+		return false;
 	sw_layout *layouts = sw_alloc(sizeof(sw_layout) * (op->n_operands + op->n_results + 1));
 	bool ok = fits_op(plan, op_id, layouts, layouts + op->n_operands) &&
 	          (!sw_is_region(op) || fits_region(plan, op));
@@ -231,6 +253,56 @@ static sw_status check_entry_layouts(const sw_plan *plan, const sw_id *inputs, u
 	return SW_OK;
 }
 
+static bool is_owned(const sw_plan *plan, uint32_t layout)
+{
+	return sw_layout_owned_atoms(sw_plan_layout(plan, layout)) != 0;
+}
+
+/* Owners are known in the entry alone: what regions carry or compute is on all devices. */
+static sw_status check_regions(const sw_plan *plan, sw_error *err)
+{
+	const sw_program *program = plan->program;
+	for (sw_id v = 0; v < program->values.len; v++) {
+		const sw_op *op = sw_op_at(program, program->values.data[v].op);
+		bool inside = op->computation != program->entry;
+		if (((inside || sw_is_region(op)) && is_owned(plan, plan->produced[v])) ||
+		    (inside && is_owned(plan, plan->materialised[v])))
+			return sw_fail(
+				err, SW_ERR_INTERNAL,
+				"plan: '%s', a loop's or in one, has a result that only some "
+				"devices own",
+				op->name);
+	}
+	return SW_OK;
+}
+
+/* A device that does not own an input has one without elements, and so has the
+ * output that is its next value. */
+static sw_status check_owned(const sw_plan *plan, const sw_id *inputs, uint32_t n_inputs,
+                             sw_error *err)
+{
+	const sw_program *program = plan->program;
+	for (uint32_t i = 0; i < n_inputs; i++) {
+		const sw_value *value = &program->values.data[inputs[i]];
+		bool may = value->shape.rank > 0 && sw_op_at(program, value->op)->n_results == 1;
+		if (!may && is_owned(plan, plan->produced[inputs[i]]))
+			return sw_fail(err, SW_ERR_INTERNAL,
+			               "plan: some devices own input %u, which has no dimension or "
+			               "no parameter of its own",
+			               i);
+	}
+	bool *state = sw_alloc(plan->n_outputs + 1);
+	for (size_t i = 0; i < program->aliases.len; i++)
+		state[program->aliases.data[i].output] = true;
+	sw_status status = SW_OK;
+	for (uint32_t i = 0; i < plan->n_outputs && status == SW_OK; i++)
+		if (!state[i] && is_owned(plan, plan->outputs[i]))
+			status = sw_fail(err, SW_ERR_INTERNAL,
+			                 "plan: some devices own output %u, which is no state", i);
+	free(state);
+	return status == SW_OK ? check_regions(plan, err) : status;
+}
+
 static sw_status check_aliases(const sw_plan *plan, sw_error *err)
 {
 	sw_arena arena;
@@ -238,6 +310,8 @@ static sw_status check_aliases(const sw_plan *plan, sw_error *err)
 	const sw_id *inputs;
 	uint32_t n_inputs = sw_program_inputs(plan->program, plan->program->entry, &arena, &inputs);
 	sw_status status = check_entry_layouts(plan, inputs, n_inputs, err);
+	if (status == SW_OK)
+		status = check_owned(plan, inputs, n_inputs, err);
 	for (size_t i = 0; i < plan->program->aliases.len && status == SW_OK; i++) {
 		sw_alias alias = plan->program->aliases.data[i];
 		if (plan->outputs[alias.output] != plan->produced[inputs[alias.input]])

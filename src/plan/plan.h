@@ -41,8 +41,23 @@ typedef enum sw_strategy_kind {
 	SW_PLAN_2_5D,
 	SW_PLAN_AXONN,
 	SW_PLAN_EXPERT,
+	SW_PLAN_PS,
+	SW_PLAN_PARALLAX,
+	SW_PLAN_RANDOM,
+	SW_PLAN_SYNC,
 	SW_PLAN_SERIAL
 } sw_strategy_kind;
+/* Which builder gives variables their owners (model/ways_*.c). */
+typedef enum sw_owners_rule {
+	SW_OWNERS_NONE,
+	SW_OWNERS_FILE, /* those that a file of ways says (model/sync_file.c) */
+	SW_OWNERS_ONE,
+	SW_OWNERS_BALANCED,
+	SW_OWNERS_PARTITIONED,
+	SW_OWNERS_PARALLAX,
+	SW_OWNERS_RANDOM,
+	SW_OWNERS_COUNT
+} sw_owners_rule;
 #define SW_STRATEGY_SIZES 4
 #define SW_ZERO_STAGES 3
 typedef struct sw_plan_strategy {
@@ -58,6 +73,9 @@ typedef struct sw_plan_strategy {
 	int64_t zero;
 	/* HOROVOD: bytes of gradients, ALL_REDUCE: variables, that one all-reduce takes */
 	sw_merge merge;
+	/* PS, PARALLAX, RANDOM, SYNC: who owns the variables; else NONE */
+	sw_owners_rule owners;
+	bool proxy;          /* PS: every device keeps a copy of the parameters between steps */
 	int64_t top;         /* AXONN without sizes: number of grids that are planned */
 	/* AXONN without sizes: grids are ranked by the paper's rings and equation 10, else by the
 	 * seconds of the cluster's collectives */
@@ -205,7 +223,8 @@ static inline const sw_layout *sw_plan_layout(const sw_plan *plan, uint32_t numb
 
 void sw_plan_free(sw_plan *plan);
 /* Check that the decisions are consistent: strategies are possible, layouts are valid, entry inputs
- * and outputs are no partial sums, and aliased ones have equal layouts. */
+ * and outputs are no partial sums, aliased ones have equal layouts, and owners have nothing but
+ * state and values of the entry. */
 sw_status sw_plan_verify(const sw_plan *plan, sw_error *err);
 
 /* Is this use one of `regathered`? O(log of their number). */
@@ -213,6 +232,9 @@ bool sw_plan_regathers(const sw_plan *plan, sw_id value, sw_id op);
 void sw_reads_sort(sw_reads *reads); /* ascending, without duplicates */
 void sw_reads_copy(sw_reads *to, const sw_reads *from);
 
+/* May owners do the op? It is one of the entry with operands, which say who they are, without
+ * tokens, and no region. */
+bool sw_plan_op_may_be_owned(const sw_program *program, sw_id op);
 /* Compute the layouts of the operands and results of an op under the plan, regions included. False
  * if the strategy is impossible. */
 bool sw_plan_op_layouts(const sw_plan *plan, sw_id op, sw_layout *operands, sw_layout *results);

@@ -19,6 +19,8 @@ void sw_plan_strategy_text(const sw_strategy *s, sw_text *text)
 			             c->stream, c->stream_stride);
 		else if (c->kind == SW_CHOICE_SPLIT)
 			sw_text_addf(text, "%d@%" PRId64, c->index, c->stride);
+		else if (c->kind == SW_CHOICE_OWN)
+			sw_text_addf(text, "O%" PRId64, c->stride);
 		else
 			sw_text_addf(text, "~%d:%s", c->index,
 			             sw_monoid_name((sw_monoid)c->monoid));
@@ -60,6 +62,14 @@ static bool pass_parse(const char *word, size_t length, const sw_rule *rule, sw_
 	return monoid_of(end + 1, length - (size_t)(end + 1 - word), &c->monoid);
 }
 
+static bool own_parse(const char *word, size_t length, sw_choice *c)
+{
+	char *end;
+	c->kind = SW_CHOICE_OWN;
+	c->stride = strtoll(word + 1, &end, 10);
+	return length > 1 && word[1] >= '0' && word[1] <= '9' && end == word + length;
+}
+
 static bool choice_parse(const char *word, size_t length, const sw_rule *rule, sw_choice *c)
 {
 	const char *at = word;
@@ -68,6 +78,8 @@ static bool choice_parse(const char *word, size_t length, const sw_rule *rule, s
 		return true;
 	if (word[0] == '~')
 		return pass_parse(word, length, rule, c);
+	if (word[0] == 'O')
+		return own_parse(word, length, c);
 	c->kind = SW_CHOICE_SPLIT;
 	if (!digit_parse(&at, rule, &c->index, &c->stride))
 		return false;

@@ -352,6 +352,42 @@ typedef struct sw_users {
 } sw_users;
 sw_users sw_program_users(const sw_program *program, sw_arena *arena);
 
+/* OWNERS (owners.c): in a program for many devices some values are held by some devices only, and
+ * the ops that compute them run there only. A set of devices is those whose number d has
+ * (d / stride) mod size == coordinate for each of its digits; without digits it is all devices. */
+#define SW_MAX_OWNER_DIGITS 20
+typedef struct sw_owner_digit {
+	int64_t stride, size, coordinate;
+} sw_owner_digit;
+typedef struct sw_owner {
+	int32_t n;
+	sw_owner_digit digit[SW_MAX_OWNER_DIGITS]; /* by descending stride */
+} sw_owner;
+bool sw_owner_is(const sw_owner *owner, int64_t device);
+/* Say that the op of `value`, a parameter or a reshape, has its results on these devices only; of
+ * an all-reduce, a broadcast: that its root is the member of each group that `root` has. */
+void sw_build_owner(sw_program *program, sw_id value, const sw_owner *owner, const sw_owner *root);
+/* Return the root that a collective has been given; no digits: it has none. */
+sw_owner sw_op_root(const sw_op *op);
+bool sw_op_has_root(const sw_op *op);
+/* Return the opcode as which sw_collective_payload_bytes counts a collective: a sum to a root is a
+ * broadcast run backwards. */
+sw_opcode sw_op_counted_as(const sw_op *op);
+bool sw_program_has_owners(const sw_program *program);
+/* The sets of devices that occur; the first is all devices. Allocated in the arena; O(ops). */
+typedef struct sw_owners {
+	int32_t n;
+	const sw_owner *sets;         /* [n] */
+	const uint32_t *holds, *runs; /* per op: who holds its results, who runs it */
+} sw_owners;
+sw_owners sw_program_owners(const sw_program *program, sw_arena *arena);
+/* Return what one device runs of a program with owners: a program without. Inputs that it does not
+ * hold have no elements there (all sizes 0; a single number stays one), nor have such outputs.
+ * Ops are in the order of `program`; what no op or output of the device reads is left out. origin:
+ * NULL, or it becomes a list, to be freed, of the op of `program` that each op is of, also if it
+ * only makes room for what a broadcast brings; SW_NO_ID: it is an empty result. O(ops). */
+sw_program *sw_program_of_device(const sw_program *program, int64_t device, sw_id **origin);
+
 /* REPEATS: equivalence classes of ops. Ops are in one class iff they are alike and so are their
  * surroundings, `radius` uses far: the same ops on the same shapes, read in the same operand
  * positions. Where layers repeat, the ops in the same position of each layer are in one class,

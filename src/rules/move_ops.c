@@ -220,6 +220,47 @@ static sw_id lower_permute(sw_coordinates *at, const sw_move *move, sw_id x)
 	return sw_emit_permute(at->out, at->computation, x, pairs, (int32_t)devices);
 }
 
+/* ---- owners ----------------------------------------------------------------------------- */
+
+sw_owner sw_owner_of_layout(const sw_atoms *atoms, const sw_layout *layout, uint32_t mask)
+{
+	sw_owner owner = {0};
+	for (int32_t a = 0; a < atoms->n; a++)
+		if (layout->state[a].kind == SW_STATE_O && (mask >> a & 1))
+			owner.digit[owner.n++] = (sw_owner_digit){
+				sw_atoms_stride(atoms, a), atoms->size[a], layout->state[a].stride};
+	return owner;
+}
+
+/* The owner keeps x: a reshape, which moves nothing, says so. */
+static sw_id lower_keep(sw_coordinates *at, const sw_move *move, sw_id x)
+{
+	sw_shape shape = sw_value_shape(at->out, x);
+	sw_owner owner = sw_owner_of_layout(at->atoms, &move->after, UINT32_MAX);
+	x = sw_emit_reshape(at->out, at->computation, x, shape.dims, shape.rank);
+	sw_build_owner(at->out, x, &owner, NULL);
+	return x;
+}
+
+/* A sum that only the root gets. */
+static sw_id lower_reduce(sw_coordinates *at, const sw_layout *before, const sw_move *move, sw_id x)
+{
+	sw_owner owner = sw_owner_of_layout(at->atoms, &move->after, UINT32_MAX),
+		 root = sw_owner_of_layout(at->atoms, &move->after, move->atoms);
+	x = collective(at, SW_OP_ALL_REDUCE, before->monoid, move->atoms, x);
+	sw_build_owner(at->out, x, &owner, &root);
+	return x;
+}
+
+static sw_id lower_spread(sw_coordinates *at, const sw_layout *before, const sw_move *move, sw_id x)
+{
+	sw_owner owner = sw_owner_of_layout(at->atoms, &move->after, UINT32_MAX),
+		 root = sw_owner_of_layout(at->atoms, before, move->atoms);
+	x = collective(at, SW_OP_COLLECTIVE_BROADCAST, SW_MONOID_NONE, move->atoms, x);
+	sw_build_owner(at->out, x, &owner, &root);
+	return x;
+}
+
 sw_id sw_lower_move(sw_coordinates *at, sw_shape whole, const sw_layout *before,
                     const sw_move *move, sw_id x)
 {
@@ -238,6 +279,12 @@ sw_id sw_lower_move(sw_coordinates *at, sw_shape whole, const sw_layout *before,
 		return lower_all_to_all(at, whole, before, move, x);
 	case SW_MOVE_PERMUTE:
 		return lower_permute(at, move, x);
+	case SW_MOVE_KEEP:
+		return lower_keep(at, move, x);
+	case SW_MOVE_REDUCE:
+		return lower_reduce(at, before, move, x);
+	case SW_MOVE_SPREAD:
+		return lower_spread(at, before, move, x);
 	case SW_MOVE_COUNT:
 		break;
 	}

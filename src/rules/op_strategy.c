@@ -95,6 +95,8 @@ static bool choice_possible(const sw_rule *rule, const sw_atoms *atoms, const sw
 		       (rule->linearities[choice->index].monoids >> choice->monoid & 1);
 	if (choice->kind == SW_CHOICE_NONE)
 		return true;
+	if (choice->kind == SW_CHOICE_OWN)
+		return choice->stride >= 0 && choice->stride < p;
 	if (choice->index < 0 || choice->index >= rule->n_factors || choice->stride < 1 ||
 	    rule->factors[choice->index].size % (choice->stride * p) != 0)
 		return false;
@@ -179,6 +181,8 @@ static bool operand_layout(const sw_rule *rule, const sw_strategy *strategy, int
 {
 	for (int32_t a = 0; a < strategy->n; a++) {
 		const sw_choice *choice = &strategy->atom[a];
+		if (choice->kind == SW_CHOICE_OWN)
+			layout->state[a] = (sw_state){SW_STATE_O, .stride = choice->stride};
 		if (choice->kind == SW_CHOICE_SPLIT &&
 		    !split_operand(rule, operand, choice, a, layout))
 			return false;
@@ -195,6 +199,8 @@ static bool result_layout(const sw_rule *rule, const sw_strategy *strategy, int3
 {
 	for (int32_t a = 0; a < strategy->n; a++) {
 		const sw_choice *choice = &strategy->atom[a];
+		if (choice->kind == SW_CHOICE_OWN)
+			layout->state[a] = (sw_state){SW_STATE_O, .stride = choice->stride};
 		if (choice->kind == SW_CHOICE_SPLIT &&
 		    !split_result(rule, result, choice, a, layout))
 			return false;
@@ -370,6 +376,9 @@ void sw_rule_match(const sw_rule *rule, const sw_atoms *atoms, bool result, int3
 		if (state.kind == SW_STATE_S) {
 			possible =
 				match_split(rule, &maps[state.dim], state, p, &strategy->atom[a]);
+		} else if (state.kind == SW_STATE_O) {
+			strategy->atom[a] =
+				(sw_choice){.kind = SW_CHOICE_OWN, .stride = state.stride};
 		} else if (state.kind == SW_STATE_P && reduced >= 0 && free_below % p == 0) {
 			free_below /= p;
 			strategy->atom[a] = (sw_choice){.kind = SW_CHOICE_SPLIT,

@@ -104,8 +104,8 @@ static void print_digit(int32_t factor, int64_t stride, sw_text *text)
 	sw_text_addf(text, stride == 1 ? "f%d" : "f%d/%lld", factor, (long long)stride);
 }
 
-/* Print one word per atom: "[f0/4 f1<f2/8 pass-sum{0,1} -]"; "/t" is the digit's stride within the
- * factor where it is not 1, "<" precedes the digit that is streamed. */
+/* Print one word per atom: "[f0/4 f1<f2/8 pass-sum{0,1} own3 -]"; "/t" is the digit's stride within
+ * the factor where it is not 1, "<" precedes the digit that is streamed. */
 void sw_strategy_print(const sw_atoms *atoms, const sw_rule *rule, const sw_strategy *strategy,
                        sw_text *text)
 {
@@ -117,6 +117,8 @@ void sw_strategy_print(const sw_atoms *atoms, const sw_rule *rule, const sw_stra
 			sw_text_add(text, "-");
 		else if (choice->kind == SW_CHOICE_PASS)
 			print_linearity_choice(rule, choice, text);
+		else if (choice->kind == SW_CHOICE_OWN)
+			sw_text_addf(text, "own%lld", (long long)choice->stride);
 		else
 			print_digit(choice->index, choice->stride, text);
 		if (choice->kind == SW_CHOICE_SPLIT && choice->stream_stride > 0) {

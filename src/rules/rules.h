@@ -105,7 +105,14 @@ sw_monoid sw_rule_splittable(sw_type type, sw_monoid monoid);
  * groups keep their sizes. */
 void sw_convolution_regroup(sw_attrs *attrs, sw_shape input, sw_shape kernel, sw_shape output);
 
-typedef enum sw_choice_kind { SW_CHOICE_NONE, SW_CHOICE_SPLIT, SW_CHOICE_PASS } sw_choice_kind;
+/* OWN: the device of one coordinate does the op, whole, from operands that only it has; all
+ * operands and results are O there. Any op can be done in this way. */
+typedef enum sw_choice_kind {
+	SW_CHOICE_NONE,
+	SW_CHOICE_SPLIT,
+	SW_CHOICE_PASS,
+	SW_CHOICE_OWN
+} sw_choice_kind;
 /* An atom's choice. STREAMED (stream_stride > 0): an operand that does not have the chosen factor
  * need not be whole on the atom: it is split there by a digit of the factor `stream` (one that
  * `streams`), and the local op is a loop that gathers one panel of it after the other: SUMMA. The
@@ -116,7 +123,7 @@ typedef struct sw_choice {
 	uint8_t monoid; /* PASS */
 	int16_t index;  /* SPLIT: factor; PASS: linearity */
 	int16_t stream; /* SPLIT: factor, if stream_stride > 0 */
-	int64_t stride; /* SPLIT: of the digit within the factor */
+	int64_t stride; /* SPLIT: of the digit within the factor; OWN: the owner's coordinate */
 	int64_t stream_stride;
 } sw_choice;
 typedef struct sw_strategy {
@@ -132,7 +139,7 @@ bool sw_strategy_is_none(const sw_strategy *strategy);
  * (see sw_layout_split). */
 bool sw_strategy_split(const sw_atoms *atoms, const sw_rule *rule, sw_strategy *strategy,
                        uint32_t mask, int32_t factor, int64_t top);
-/* Return the product of the sizes of the atoms that split the work. */
+/* Return the product of the sizes of the atoms that split the work; an owner does all of it. */
 int64_t sw_strategy_share(const sw_atoms *atoms, const sw_strategy *strategy);
 /* Return whether the local op communicates: an atom is on a factor with an exchange, or an operand
  * is streamed. */
@@ -147,9 +154,10 @@ bool sw_rule_layouts(const sw_program *program, sw_id op, const sw_rule *rule,
                      sw_layout *results);
 
 /* Find the strategy under which operand (result) `index` has this layout on the atoms of *mask; an
- * atom whose state is impossible is taken out of *mask and gets NONE. B gives NONE. P of an operand
- * gives PASS (the first linearity that has the operand and monoid); P of a result gives the only
- * REDUCED factor if there is exactly one and it still has digits to split, else a linearity. */
+ * atom whose state is impossible is taken out of *mask and gets NONE. B gives NONE, and O gives
+ * OWN. P of an operand gives PASS (the first linearity that has the operand and monoid); P of a
+ * result gives the only REDUCED factor if there is exactly one and it still has digits to split,
+ * else a linearity. */
 void sw_rule_match(const sw_rule *rule, const sw_atoms *atoms, bool result, int32_t index,
                    const sw_layout *layout, uint32_t *mask, sw_strategy *strategy);
 
@@ -203,6 +211,9 @@ sw_id sw_emit_cut(sw_coordinates *coordinates, sw_id x, sw_shape whole, const sw
  * vanish where the digits that move lead the local data. */
 sw_id sw_lower_move(sw_coordinates *coordinates, sw_shape whole, const sw_layout *before,
                     const sw_move *move, sw_id x);
+
+/* Return the devices that have a part of a layout, as far as the O atoms of the mask say it. */
+sw_owner sw_owner_of_layout(const sw_atoms *atoms, const sw_layout *layout, uint32_t mask);
 
 typedef struct sw_localize {
 	const sw_program *program;

@@ -64,7 +64,7 @@ static int64_t copies_of(const sw_atoms *atoms, const sw_layout *layout)
 {
 	int64_t copies = 1;
 	for (int32_t a = 0; a < layout->n; a++)
-		if (layout->state[a].kind != SW_STATE_S)
+		if (layout->state[a].kind == SW_STATE_B)
 			copies *= atoms->size[a];
 	return copies;
 }
@@ -74,7 +74,7 @@ static int64_t copy_number(const sw_atoms *atoms, const sw_layout *layout, int64
 {
 	int64_t number = 0;
 	for (int32_t a = 0; a < layout->n; a++)
-		if (layout->state[a].kind != SW_STATE_S)
+		if (layout->state[a].kind == SW_STATE_B)
 			number = number * atoms->size[a] + sw_atoms_coordinate(atoms, device, a);
 	return number;
 }
@@ -100,6 +100,7 @@ static bool writes(const saved_value *v, int64_t rank, int32_t *coordinates, int
 	const sw_atoms *atoms = v->held->atoms;
 	int64_t device = rank - v->held->first;
 	if (device < 0 || device >= sw_atoms_devices(atoms) ||
+	    !sw_layout_has_part(atoms, v->held->layout, device) ||
 	    copy_number(atoms, v->held->layout, device) != v->writer)
 		return false;
 	for (int32_t k = 0; k < v->grid.n; k++)

@@ -22,11 +22,13 @@ sw_status eval_rank_init(eval_rank *r, const sw_run_eval *eval, sw_transport *tr
 		.drain = sw_transport_drain,
 		.collective_context = transport,
 	};
-	sw_parts_init(&r->parts, eval->plan, eval->local);
+	if (sw_program_has_owners(eval->local))
+		r->own = sw_program_of_device(eval->local, transport->rank, NULL);
+	sw_parts_init(&r->parts, eval->plan, r->own ? r->own : eval->local);
 	r->inputs = sw_alloc((r->parts.n_inputs + 1) * sizeof(*r->inputs));
 	SW_TRY(sw_token_batch_check(eval->data, &r->parts, &eval->sidecar, err));
 	sw_token_batch_init(&r->tokens, eval->data, &r->parts, &eval->sidecar);
-	return sw_interpreter_new(eval->local, &options, &r->interpreter, err);
+	return sw_interpreter_new(r->parts.local, &options, &r->interpreter, err);
 }
 
 void eval_rank_clear(eval_rank *r)
@@ -37,6 +39,7 @@ void eval_rank_clear(eval_rank *r)
 	sw_interpreter_free(r->interpreter);
 	sw_token_batch_clear(&r->tokens);
 	sw_parts_clear(&r->parts);
+	sw_program_free(r->own);
 	free(r->inputs);
 	sw_vec_clear(&r->done);
 }

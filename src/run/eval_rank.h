@@ -7,6 +7,7 @@
 
 typedef struct eval_rank {
 	const sw_run_eval *eval; /* borrowed; NULL: there is none */
+	sw_program *own;         /* what this rank runs of it, where there are owners; else NULL */
 	sw_parts parts;
 	sw_token_batch tokens;
 	sw_transport *transport;

@@ -5,8 +5,10 @@
 static void add_event(const sw_record *r, sw_record_events *events, sw_track track, sw_id op,
                       double begin_s, double end_s)
 {
-	sw_record_event event = {(int32_t)track, op, begin_s - r->begin_s, end_s - r->begin_s};
-	sw_vec_push(events, event);
+	sw_id common = r->origin ? r->origin[op] : op;
+	sw_record_event event = {(int32_t)track, common, begin_s - r->begin_s, end_s - r->begin_s};
+	if (common != SW_NO_ID)
+		sw_vec_push(events, event);
 }
 
 static void end_wait(sw_record *r, sw_id op, double begin_s)
@@ -86,9 +88,13 @@ static void watch(void *context, const sw_program *program, sw_id op, double beg
 }
 
 void sw_record_init(sw_record *record, sw_transport *transport, const sw_program *program,
-                    bool detailed)
+                    const sw_program *common, const sw_id *origin, bool detailed)
 {
-	*record = (sw_record){.transport = transport, .program = program, .detailed = detailed};
+	*record = (sw_record){.transport = transport,
+	                      .program = program,
+	                      .common = common,
+	                      .origin = origin,
+	                      .detailed = detailed};
 	if (detailed)
 		sw_transport_watch(transport, watch, record);
 }
@@ -156,14 +162,14 @@ static void add_events(const sw_record *r, int32_t rank, const sw_record_event *
                        sw_trace *trace)
 {
 	for (int64_t i = 0; i < n; i++) {
-		const sw_op *op = sw_op_at(r->program, events[i].op);
+		const sw_op *op = sw_op_at(r->common, events[i].op);
 		sw_trace_add(trace,
 		             &(sw_trace_event){
 				     .rank = rank,
 				     .track = (sw_track)events[i].track,
 				     .name = op->name,
 				     .category = sw_op_opcode_name(op),
-				     .bytes = is_kernel(op) ? -1 : operand_bytes(r->program, op),
+				     .bytes = is_kernel(op) ? -1 : operand_bytes(r->common, op),
 				     .begin_s = events[i].begin_s,
 				     .end_s = events[i].end_s,
 			     });

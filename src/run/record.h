@@ -27,6 +27,9 @@ typedef struct sw_record_cores {
 typedef struct sw_record {
 	sw_transport *transport;
 	const sw_program *program;
+	/* the program of all ranks, and its op for each of `program` (NULL: both are the same) */
+	const sw_program *common;
+	const sw_id *origin;
 	bool detailed;
 	double begin_s, waited_s; /* of this step */
 	sw_record_cores before;   /* at the beginning of the step */
@@ -39,9 +42,11 @@ typedef struct sw_record {
 	sw_record_events own, performed;
 } sw_record;
 
-/* Borrows both. detailed: also sets the transport's watch; either on all ranks or on none. */
+/* Borrows all. common, origin: of sw_program_of_device, where a rank's program is one of its own;
+ * else `program` and NULL. detailed: also sets the transport's watch; either on all ranks or on
+ * none. */
 void sw_record_init(sw_record *record, sw_transport *transport, const sw_program *program,
-                    bool detailed);
+                    const sw_program *common, const sw_id *origin, bool detailed);
 void sw_record_clear(sw_record *record);
 /* Begin a step and drop the record of the previous one. With details all ranks begin together, so
  * that their clocks agree. */
@@ -55,7 +60,7 @@ sw_record_cores sw_record_used(const sw_record *record);
 void sw_record_options(sw_record *record, sw_interpret_options *options);
 
 /* Collect the activities of all ranks in the last step into rank 0's trace (other ranks pass none).
- * Names are those of the program. Collective; its bytes count as traffic. */
+ * Names are those of the common program. Collective; its bytes count as traffic. */
 sw_status sw_record_gather(const sw_record *record, sw_trace *trace, sw_error *err);
 
 #endif

@@ -295,7 +295,8 @@ static sw_status prepare(trainer *t, sw_error *err)
 		.partition_id = (uint32_t)t->transport->rank,
 		.blas_threads = trainer_threads(t->options, t->transport->neighbours),
 	};
-	sw_record_init(&t->record, t->transport, t->parts.local, t->options->trace != NULL);
+	sw_record_init(&t->record, t->transport, t->parts.local, t->scheduled, t->origin,
+	               t->options->trace != NULL);
 	sw_record_options(&t->record, &options);
 	if (t->options->check_nan) {
 		options.observe = sw_nan_check_op;
@@ -333,9 +334,8 @@ static void allocate(trainer *t)
 	if (!t->options->save)
 		return;
 	t->saving.n_ranks = t->transport->size;
-	t->saving.about =
-		(sw_checkpoint_about){0, t->options->seed, sw_program_hash(t->parts.local),
-	                              trainer_hash_data(t->data, t->options->arrays)};
+	t->saving.about = (sw_checkpoint_about){0, t->options->seed, sw_program_hash(t->scheduled),
+	                                        trainer_hash_data(t->data, t->options->arrays)};
 	sw_saving_add_parts(&t->saving, &t->parts, t->sidecar);
 }
 
@@ -363,20 +363,25 @@ static void clear(trainer *t)
 	sw_vec_clear(&t->waits);
 	sw_vec_clear(&t->cores);
 	sw_parts_clear(&t->parts);
+	sw_program_free(t->own);
+	free(t->origin);
 }
 
 static sw_status train(const sw_plan *plan, const sw_program *scheduled, const sw_sidecar *sidecar,
                        const sw_data *data, sw_transport *transport, const sw_run_options *options,
                        sw_run_result *result, sw_error *err)
 {
-	trainer t = {.sidecar = sidecar,
+	trainer t = {.scheduled = scheduled,
+	             .sidecar = sidecar,
 	             .data = data,
 	             .transport = transport,
 	             .options = options,
 	             .saved_step = -1,
 	             .folder = {.lock = -1}};
 	int64_t done = 0;
-	sw_parts_init(&t.parts, plan, scheduled);
+	if (sw_program_has_owners(scheduled))
+		t.own = sw_program_of_device(scheduled, transport->rank, &t.origin);
+	sw_parts_init(&t.parts, plan, t.own ? t.own : scheduled);
 	t.loss = trainer_find_loss(plan->program, sidecar);
 	allocate(&t);
 	sw_status status = prepare(&t, err);

@@ -15,6 +15,10 @@
 #include "run/token_batch.h"
 
 typedef struct trainer {
+	const sw_program *scheduled; /* the program of all ranks */
+	/* what this rank runs of it where there are owners, and its ops' origin; else NULL */
+	sw_program *own;
+	sw_id *origin;
 	sw_parts parts;
 	const sw_sidecar *sidecar;
 	const sw_data *data;

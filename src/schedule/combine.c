@@ -81,9 +81,12 @@ static bool can_combine(const sw_op *op, sw_collective_kind kind)
 	return sw_collective_combines(kind) && op->n_operands == 1 && !op->control;
 }
 
-static bool are_mergeable(const sw_program *program, const sw_op *a, const sw_op *b)
+/* The same devices must run both. */
+static bool are_mergeable(const sw_program *program, const sw_owners *owners, const sw_op *a,
+                          const sw_op *b)
 {
 	return a->opcode == b->opcode &&
+	       owners->runs[a - program->ops.data] == owners->runs[b - program->ops.data] &&
 	       a->attrs->collective.dimension == b->attrs->collective.dimension &&
 	       type_of(program, a) == type_of(program, b) &&
 	       monoid_of(program, a) == monoid_of(program, b) &&
@@ -91,10 +94,11 @@ static bool are_mergeable(const sw_program *program, const sw_op *a, const sw_op
 }
 
 /* Return the equivalence class of an op; `classes` holds one op of each class. */
-static int32_t class_of(const sw_program *program, const sw_op *op, op_list *classes)
+static int32_t class_of(const sw_program *program, const sw_owners *owners, const sw_op *op,
+                        op_list *classes)
 {
 	for (size_t i = 0; i < classes->len; i++)
-		if (are_mergeable(program, op, sw_op_at(program, classes->data[i])))
+		if (are_mergeable(program, owners, op, sw_op_at(program, classes->data[i])))
 			return (int32_t)i;
 	sw_vec_push(classes, (sw_id)(op - program->ops.data));
 	return (int32_t)classes->len - 1;
@@ -103,6 +107,7 @@ static int32_t class_of(const sw_program *program, const sw_op *op, op_list *cla
 static void list_merge_candidates(combiner *c, sw_arena *arena)
 {
 	const sw_program *program = c->graph->program;
+	sw_owners owners = sw_program_owners(program, arena);
 	op_list classes = {0};
 	c->candidates = SW_NEW_N(arena, merge_candidate, c->graph->n + 1);
 	for (uint32_t t = 0; t < c->graph->n; t++) {
@@ -115,7 +120,8 @@ static void list_merge_candidates(combiner *c, sw_arena *arena)
 		                                 &what->atoms, &what->bytes) &&
 		           can_combine(sw_op_at(program, task->op), what->kind);
 		what->equivalence_class =
-			can ? class_of(program, sw_op_at(program, task->op), &classes) : -1;
+			can ? class_of(program, &owners, sw_op_at(program, task->op), &classes)
+			    : -1;
 	}
 	sw_vec_clear(&classes);
 }

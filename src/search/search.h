@@ -47,6 +47,9 @@ typedef struct sw_plan_options {
 	int threads;
 	/* Decisions of the user; NULL: none. An impossible pin is SW_ERR_INPUT. */
 	const sw_pins *pins;
+	/* How variables are synchronised; NULL: nothing is said. Only under a strategy with ways
+	 * (sw_plan_strategy.owners); SW_ERR_INPUT under another one. */
+	const sw_sync *sync;
 	/* Plan for collectives that block: no kernel runs beside them. */
 	bool no_overlap;
 	/* The search adds its work to this; NULL: it does not count. */

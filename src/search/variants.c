@@ -39,7 +39,8 @@ static bool rewrites_nothing(const sw_rewrites *rewrites)
 
 static double kernels_s(const sw_search *s, const sw_plan *plan)
 {
-	return sw_bound_kernels_s(plan->program, s->asked.sidecar, plan->rules, s->asked.cluster);
+	return sw_bound_kernels_s(plan->program, s->asked.sidecar, plan->rules, s->asked.cluster,
+	                          plan->strategy.owners != SW_OWNERS_NONE);
 }
 
 static sw_status rewrite(const sw_search *s, sw_variant *v, sw_program **program, sw_error *err)

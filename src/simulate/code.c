@@ -32,22 +32,31 @@ static const code_block *block_of(const compiler *c, int32_t computation);
 
 /* ---- instructions ----------------------------------------------------------------------- */
 
+/* Return the devices that run an op; NULL: all. */
+static const sw_owner *who_runs(const compiler *c, sw_id op)
+{
+	uint32_t set = c->code->owners.runs[op];
+	return set > 0 ? &c->code->owners.sets[set] : NULL;
+}
+
 static void add_kernel(compiler *c, sw_id op, double seconds, double launches)
 {
+	const sw_owner *who = who_runs(c, op);
 	if (seconds <= 0)
 		return;
 	c->sum.compute_s += seconds;
 	c->sum.launches += launches;
 	instruction *last = c->body.len ? &c->body.data[c->body.len - 1] : NULL;
 	bool merges = !c->code->detailed && c->code->cluster->device.launch_interval_s <= 0;
-	if (last && last->kind == KERNEL && merges) {
+	if (last && last->kind == KERNEL && last->who == who && merges) {
 		last->seconds += seconds;
 		return;
 	}
 	sw_vec_push(&c->body, ((instruction){.kind = KERNEL,
 	                                     .op = op,
 	                                     .seconds = seconds,
-	                                     .launches = launches}));
+	                                     .launches = launches,
+	                                     .who = who}));
 	c->sum.length++;
 }
 
@@ -77,7 +86,8 @@ static bool add_start(compiler *c, sw_id op)
 	sw_collective_kind kind;
 	uint32_t atoms, number = (uint32_t)to->collectives.len;
 	sw_id inside = sw_async_collective(c->program, sw_op_at(c->program, op));
-	played_collective what = {.op = inside == SW_NO_ID ? op : inside, .waiter = op};
+	played_collective what = {
+		.op = inside == SW_NO_ID ? op : inside, .waiter = op, .who = who_runs(c, op)};
 	if (!sw_cost_collective_op(to->cluster, c->program, op, &kind, &atoms, &what.operand_bytes))
 		return false;
 	what.seconds = sw_cost_collective_op_seconds(to->cluster, c->program, op);
@@ -240,6 +250,7 @@ sw_status code_compile(code *c, const sw_cluster *cluster, const sw_program *pro
 	            .detailed = detailed,
 	            .played_iterations = played_iterations};
 	sw_arena_init(&c->arena);
+	c->owners = sw_program_owners(program, &c->arena);
 	compiler first = {.code = c, .program = program};
 	first.blocks = SW_NEW_N(&c->arena, const code_block *, program->computations.len);
 	first.begun = SW_NEW_N(&c->arena, uint32_t, program->ops.len);

@@ -23,6 +23,7 @@ typedef struct instruction {
 	sw_id op;
 	double seconds;                 /* of a kernel */
 	double launches;                /* of a kernel: by the host, more than 1 for a region */
+	const sw_owner *who;            /* of a kernel: the devices that run it; NULL: all */
 	const struct code_block *block; /* the callee, or one iteration of the loop */
 	/* of a loop: the trip count, and how many are played one by one */
 	int64_t iterations, played;
@@ -41,6 +42,7 @@ typedef struct code_block {
 typedef struct played_collective {
 	sw_id op;     /* the collective itself: of an async-start the op in its computation */
 	sw_id waiter; /* the op at which devices wait for it */
+	const sw_owner *who; /* the devices that take part; NULL: all */
 	int64_t operand_bytes;
 	double seconds;
 } played_collective;
@@ -53,6 +55,7 @@ typedef struct code {
 	/* iterations played of a loop; the others are taken to be like the last of them */
 	int64_t played_iterations;
 	const code_block *entry;
+	sw_owners owners; /* of the entry's ops */
 	SW_VEC(played_collective) collectives;
 } code;
 

@@ -207,11 +207,13 @@ static void load_parts(const links *k, sw_opcode opcode, const device_group *g, 
 	of->latency_s += crossed ? k->cluster->levels[level].latency_s : 0;
 }
 
-/* Return the opcode by which `cost` counts: a broadcast is a pipeline of pieces that takes as long
- * as a reduce-scatter; both kinds of all-to-all are alike. */
-static sw_opcode kind_of(sw_opcode opcode)
+/* Return the opcode by which `cost` counts: a broadcast, or a reduction to a root, is a pipeline
+ * of pieces that takes as long as a reduce-scatter; both kinds of all-to-all are alike. */
+static sw_opcode kind_of(const sw_op *op)
 {
-	switch (opcode) {
+	if (sw_op_has_root(op))
+		return SW_OP_REDUCE_SCATTER;
+	switch ((sw_opcode)op->opcode) {
 	case SW_OP_ALL_GATHER_START:
 		return SW_OP_ALL_GATHER;
 	case SW_OP_ALL_REDUCE_START:
@@ -221,7 +223,7 @@ static sw_opcode kind_of(sw_opcode opcode)
 	case SW_OP_RAGGED_ALL_TO_ALL:
 		return SW_OP_ALL_TO_ALL;
 	default:
-		return opcode;
+		return (sw_opcode)op->opcode;
 	}
 }
 
@@ -235,7 +237,7 @@ static void load_group(const links *k, const sw_op *op, const device_groups *all
 		return;
 	}
 	for (int32_t level = 0; level < k->cluster->n_levels && g->size > 1; level++)
-		load_parts(k, kind_of((sw_opcode)op->opcode), g, level, bytes, of);
+		load_parts(k, kind_of(op), g, level, bytes, of);
 }
 
 /* ---- seconds and shares ----------------------------------------------------------------- */
@@ -304,6 +306,8 @@ static void cost_groups(const sw_cluster *cluster, const sw_op *op, const played
 	k.bytes = of.bytes + n_links;
 	k.sums = k.bytes + n_links;
 	for (int32_t g = 0; g < all->n_groups; g++) {
+		if (what->who && !sw_owner_is(what->who, groups[g].members[0]))
+			continue; /* it does not take part, and meets for no time */
 		load_group(&k, op, all, &groups[g], (double)what->operand_bytes, &of);
 		record_load(&k, &groups[g], &of, arena);
 	}

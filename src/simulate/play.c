@@ -137,7 +137,7 @@ static bool step(simulator *p, int32_t number, const instruction *i)
 	device *d = &p->devices[number];
 	switch (i->kind) {
 	case KERNEL:
-		return compute_ahead(p, number, i);
+		return (i->who && !sw_owner_is(i->who, number)) || compute_ahead(p, number, i);
 	case START:
 		start_collective(p, number, i->collective, launch(p, d, 1, 0));
 		break;

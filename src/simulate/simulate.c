@@ -28,7 +28,7 @@ static sw_breakdown mean_of(const sw_breakdown *ranks, int64_t n)
 static sw_status simulate(const sw_cluster *cluster, const sw_program *scheduled, sw_trace *trace,
                           int32_t trace_ranks, sw_simulation *result, sw_error *err)
 {
-	bool differ = devices_differ(cluster);
+	bool differ = devices_differ(cluster) || sw_program_has_owners(scheduled);
 	int32_t n_played = differ ? (int32_t)cluster->n_devices : 1;
 	code c;
 	*result = (sw_simulation){.n_ranks = cluster->n_devices};

@@ -4,7 +4,7 @@
  * Takes a cluster and the program that each of its devices runs (schedule), gives the times of its
  * ops: kernels run in order; collectives run in the order of their starts, each beginning when its
  * last member has arrived, and share links fairly with those under way; a done waits. Where devices
- * can't differ (equal parts, one program) one is played for all.
+ * can't differ (equal parts, one program, no owners) one is played for all.
  */
 #ifndef SW_SIMULATE_H
 #define SW_SIMULATE_H

@@ -101,6 +101,9 @@ typedef struct sw_wave {
 	void (*complete)(const void *context, int32_t round, int32_t lane);
 } sw_wave;
 sw_status sw_wave_run(sw_carrier *c, const sw_wave *wave, sw_error *err);
+/* Run the wave of a broadcast, whose rounds only send from and receive into `out`; if the task
+ * combines, run it backwards: the first of its ranks gets the sum (backwards.c). */
+sw_status sw_broadcast_wave(sw_carrier *c, const sw_task *task, const sw_wave *wave, sw_error *err);
 /* Return a number of lanes for messages of this size: as many as overlap needs, unless the pieces
  * become so small that latency dominates. */
 int32_t sw_wave_lanes(int64_t message_bytes);

@@ -131,6 +131,9 @@ sw_status sw_carrier_all_to_all(sw_transport *t, const int32_t *ranks, int32_t n
                                 void *out, int64_t bytes, sw_error *err);
 sw_status sw_carrier_group_broadcast(sw_transport *t, const int32_t *ranks, int32_t n,
                                      const void *in, void *out, int64_t bytes, sw_error *err);
+sw_status sw_carrier_group_reduce(sw_transport *t, const int32_t *ranks, int32_t n,
+                                  sw_monoid monoid, sw_type type, const void *in, void *out,
+                                  int64_t elements, sw_error *err);
 sw_status sw_carrier_permute(sw_transport *t, int32_t target, int32_t source, const void *in,
                              void *out, int64_t bytes, sw_error *err);
 sw_status sw_carrier_barrier(sw_transport *t, sw_error *err);

@@ -39,7 +39,7 @@ static bool comes_before(const sw_task *t, int32_t a, int32_t b)
 /* Find the ranks immediately before and after this one. */
 static chain_position chain_of(const sw_task *t)
 {
-	chain_position c = {.task = t, .pieces = sw_ceil_div(t->total, SW_PIECE_BYTES)};
+	chain_position c = {.task = t, .pieces = sw_ceil_div(t->total * t->width, SW_PIECE_BYTES)};
 	int32_t before = -1, after = -1;
 	for (int32_t p = 0; p < t->n; p++) {
 		if (p == t->position)
@@ -65,11 +65,13 @@ static void fill(const void *context, int32_t round, int32_t lane, sw_lane *mess
 	int64_t sent = (int64_t)(round - c->number) * LANES + lane, incoming = sent + LANES;
 	if (c->after >= 0 && sent >= 0 && sent < c->pieces) {
 		sw_element_span piece = sw_span_part(whole, c->pieces, sent);
-		sw_lane_send(messages, c->after, c->task->out + piece.begin, piece.length);
+		sw_lane_send(messages, c->after, c->task->out + piece.begin * c->task->width,
+		             piece.length * c->task->width);
 	}
 	if (c->before >= 0 && incoming >= 0 && incoming < c->pieces) {
 		sw_element_span piece = sw_span_part(whole, c->pieces, incoming);
-		sw_lane_receive(messages, c->before, c->task->out + piece.begin, piece.length);
+		sw_lane_receive(messages, c->before, c->task->out + piece.begin * c->task->width,
+		                piece.length * c->task->width);
 	}
 }
 
@@ -78,7 +80,7 @@ static sw_status broadcast(sw_carrier *carrier, const sw_task *task, sw_error *e
 	chain_position c = chain_of(task);
 	int64_t rounds = sw_ceil_div(c.pieces, LANES) + task->n - 2;
 	sw_wave wave = {&task->call, (int32_t)rounds, LANES, 1, &c, fill, NULL};
-	return sw_wave_run(carrier, &wave, err);
+	return sw_broadcast_wave(carrier, task, &wave, err);
 }
 
 sw_algorithm_fn *const sw_chain_functions[SW_COLLECTIVE_COUNT] = {

@@ -167,11 +167,27 @@ static sw_status check_shares(const work *w, sw_shape whole, sw_shape part, sw_e
 	return SW_OK;
 }
 
+/* Bring the root that the op has been given to the front of the group. Return false if it has none.
+ */
+static bool root_first(const work *w)
+{
+	sw_owner root = sw_op_root(w->op);
+	for (int32_t i = 0; i < w->n && root.n > 0; i++)
+		if (sw_owner_is(&root, w->ranks[i])) {
+			int32_t first = w->ranks[0];
+			w->ranks[0] = w->ranks[i];
+			w->ranks[i] = first;
+			return true;
+		}
+	return false;
+}
+
 static sw_status all_reduce(const work *w, sw_tensor in, sw_tensor out, sw_error *err)
 {
-	return w->t->ops->all_reduce(w->t, w->ranks, w->n, w->monoid, in.shape.type,
-	                             sw_tensor_data(in), sw_tensor_data(out),
-	                             sw_shape_elements(in.shape), err);
+	const sw_transport_ops *ops = w->t->ops;
+	return (root_first(w) ? ops->group_reduce : ops->all_reduce)(
+		w->t, w->ranks, w->n, w->monoid, in.shape.type, sw_tensor_data(in),
+		sw_tensor_data(out), sw_shape_elements(in.shape), err);
 }
 
 static sw_status all_gather(const work *w, sw_tensor in, sw_tensor out, sw_error *err)
@@ -233,10 +249,12 @@ static sw_status all_to_all(const work *w, sw_tensor in, sw_tensor out, sw_error
 	return status;
 }
 
-/* Broadcast from the group's first member; a rank that is in no group gets zeros. */
+/* Broadcast from the group's root, or else from its first member; a rank that is in no group gets
+ * zeros. */
 static sw_status broadcast(const work *w, sw_tensor in, sw_tensor out, sw_error *err)
 {
 	int64_t bytes = sw_shape_bytes(in.shape);
+	root_first(w);
 	if (w->n)
 		return w->t->ops->group_broadcast(w->t, w->ranks, w->n, sw_tensor_data(in),
 		                                  sw_tensor_data(out), bytes, err);
@@ -248,7 +266,7 @@ static sw_status broadcast(const work *w, sw_tensor in, sw_tensor out, sw_error 
 
 static bool can_be_packed(const work *w, const sw_tensor *in)
 {
-	bool one = w->op->n_operands > 1 &&
+	bool one = w->op->n_operands > 1 && !sw_op_has_root(w->op) &&
 	           (w->opcode == SW_OP_ALL_REDUCE || w->opcode == SW_OP_ALL_GATHER ||
 	            w->opcode == SW_OP_REDUCE_SCATTER);
 	for (uint32_t i = 1; one && i < w->op->n_operands; i++)
@@ -385,9 +403,10 @@ static void count_payload(const work *w, const sw_tensor *in)
 {
 	/* count a ragged-all-to-all's rows, not its lists of offsets and sizes */
 	uint32_t n = w->opcode == SW_OP_RAGGED_ALL_TO_ALL ? 1 : w->op->n_operands;
+	sw_opcode counted = sw_op_has_root(w->op) ? sw_op_counted_as(w->op) : w->opcode;
 	for (uint32_t i = 0; i < n; i++)
 		w->t->traffic.payload_bytes +=
-			sw_collective_payload_bytes(w->opcode, sw_shape_bytes(in[i].shape), w->n);
+			sw_collective_payload_bytes(counted, sw_shape_bytes(in[i].shape), w->n);
 }
 
 static sw_status perform(const work *w, sw_tensor in, sw_tensor out, sw_error *err)

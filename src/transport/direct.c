@@ -117,14 +117,21 @@ static sw_status all_to_all(sw_carrier *c, const sw_task *task, sw_error *err)
 	return exchange(c, task, err);
 }
 
+static void fill_star(const void *context, int32_t round, int32_t lane, sw_lane *messages)
+{
+	const sw_task *task = context;
+	(void)round;
+	(void)lane;
+	for (int32_t k = 1; k < task->n && task->position == 0; k++)
+		sw_lane_send(messages, task->ranks[k], task->out, task->total * task->width);
+	if (task->position > 0)
+		sw_lane_receive(messages, task->ranks[0], task->out, task->total * task->width);
+}
+
 static sw_status broadcast(sw_carrier *c, const sw_task *task, sw_error *err)
 {
-	sw_lane *lane = sw_carrier_lane(c, 0);
-	for (int32_t k = 1; k < task->n && task->position == 0; k++)
-		sw_lane_send(lane, task->ranks[k], task->out, task->total);
-	if (task->position > 0)
-		sw_lane_receive(lane, task->ranks[0], task->out, task->total);
-	return exchange(c, task, err);
+	sw_wave wave = {&task->call, 1, 1, 1, task, fill_star, NULL};
+	return sw_broadcast_wave(c, task, &wave, err);
 }
 
 sw_algorithm_fn *const sw_direct_functions[SW_COLLECTIVE_COUNT] = {

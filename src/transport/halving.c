@@ -163,16 +163,16 @@ static void fill_tree(const void *context, int32_t round, int32_t lane, sw_lane 
 	int32_t number = sw_wrap(t->vrank - root, t->n);
 	if (number < reach && number + reach < t->n)
 		sw_lane_send(messages, sw_task_rank(t, sw_wrap(t->vrank + reach, t->n)), t->out,
-		             t->total);
+		             t->total * t->width);
 	else if (number >= reach && number < 2 * reach)
 		sw_lane_receive(messages, sw_task_rank(t, sw_wrap(t->vrank - reach, t->n)), t->out,
-		                t->total);
+		                t->total * t->width);
 }
 
 static sw_status broadcast(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	sw_wave wave = {&task->call, rounds_of(task->n), 1, 1, task, fill_tree, NULL};
-	return sw_wave_run(c, &wave, err);
+	return sw_broadcast_wave(c, task, &wave, err);
 }
 
 sw_algorithm_fn *const sw_halving_functions[SW_COLLECTIVE_COUNT] = {

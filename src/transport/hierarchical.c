@@ -343,11 +343,11 @@ static void fill_tree(const void *context, int32_t round, int32_t lane, sw_lane 
 	if (number < t->reach && number + t->reach < parts)
 		sw_lane_send(messages,
 		             sw_task_rank(t->task, heads[sw_wrap(mine + t->reach - parts, parts)]),
-		             t->task->out, t->task->total);
+		             t->task->out, t->task->total * t->task->width);
 	else if (number >= t->reach && number < 2 * t->reach)
 		sw_lane_receive(messages,
 		                sw_task_rank(t->task, heads[sw_wrap(mine - t->reach, parts)]),
-		                t->task->out, t->task->total);
+		                t->task->out, t->task->total * t->task->width);
 	free(heads);
 }
 
@@ -363,20 +363,33 @@ static int32_t max_parts(const sw_hierarchy *h, int32_t depth)
 	return max;
 }
 
+/* Run the rounds at one depth, with reaches 1, 2, 4, ...: backwards where the broadcast is. */
+static sw_status spread_at(sw_carrier *c, tree *t, bool back, sw_error *err)
+{
+	int32_t parts = max_parts(t->hierarchy, t->depth), rounds = 0;
+	sw_status status = SW_OK;
+	while (1 << rounds < parts)
+		rounds++;
+	for (int32_t r = 0; r < rounds && status == SW_OK; r++) {
+		sw_wave wave = {&t->task->call, 1, 1, 1, t, fill_tree, NULL};
+		t->reach = 1 << (back ? rounds - 1 - r : r);
+		status = sw_broadcast_wave(c, t->task, &wave, err);
+	}
+	return status;
+}
+
 static sw_status broadcast(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	sw_hierarchy h;
 	sw_status status = SW_OK;
 	tree t = {.task = task, .hierarchy = &h};
+	bool back = task->call.monoid != SW_MONOID_NONE;
 	sw_hierarchy_init(&h, task);
 	while (task->order[t.root] != 0)
 		t.root++;
-	for (t.depth = 0; t.depth < h.depths; t.depth++) {
-		for (t.reach = 1; t.reach < max_parts(&h, t.depth) && status == SW_OK;
-		     t.reach *= 2) {
-			sw_wave wave = {&task->call, 1, 1, 1, &t, fill_tree, NULL};
-			status = sw_wave_run(c, &wave, err);
-		}
+	for (int32_t d = 0; d < h.depths && status == SW_OK; d++) {
+		t.depth = back ? h.depths - 1 - d : d;
+		status = spread_at(c, &t, back, err);
 	}
 	sw_hierarchy_clear(&h);
 	return status;

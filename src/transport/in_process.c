@@ -492,6 +492,7 @@ static const sw_transport_ops local_ops = {
 	.reduce_scatter = sw_carrier_reduce_scatter,
 	.all_to_all = sw_carrier_all_to_all,
 	.group_broadcast = sw_carrier_group_broadcast,
+	.group_reduce = sw_carrier_group_reduce,
 	.permute = sw_carrier_permute,
 	.barrier = sw_carrier_barrier,
 	.broadcast = sw_carrier_broadcast,

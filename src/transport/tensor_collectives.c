@@ -237,6 +237,22 @@ sw_status sw_carrier_group_broadcast(sw_transport *t, const int32_t *ranks, int3
 	return perform(t, &task, err);
 }
 
+sw_status sw_carrier_group_reduce(sw_transport *t, const int32_t *ranks, int32_t n,
+                                  sw_monoid monoid, sw_type type, const void *in, void *out,
+                                  int64_t elements, sw_error *err)
+{
+	sw_task task = {.kind = SW_COLLECTIVE_BROADCAST,
+	                .call = {"reduce to a rank", monoid, type, elements, n},
+	                .ranks = ranks,
+	                .n = n,
+	                .total = elements,
+	                .width = sw_type_bytes(type),
+	                .in = in,
+	                .out = out};
+	copy_operand(&task);
+	return perform(t, &task, err);
+}
+
 sw_status sw_carrier_permute(sw_transport *t, int32_t target, int32_t source, const void *in,
                              void *out, int64_t bytes, sw_error *err)
 {

@@ -45,6 +45,10 @@ typedef struct sw_transport_ops {
 	/* in of ranks[0] goes to out of all; in of the others is not read */
 	sw_status (*group_broadcast)(sw_transport *t, const int32_t *ranks, int32_t n,
 	                             const void *in, void *out, int64_t bytes, sw_error *err);
+	/* out of ranks[0] gets the operands of all, combined; out of the others is workspace */
+	sw_status (*group_reduce)(sw_transport *t, const int32_t *ranks, int32_t n,
+	                          sw_monoid monoid, sw_type type, const void *in, void *out,
+	                          int64_t elements, sw_error *err);
 	/* target, source: a rank or -1; without a source, out is filled with zeros */
 	sw_status (*permute)(sw_transport *t, int32_t target, int32_t source, const void *in,
 	                     void *out, int64_t bytes, sw_error *err);
@@ -86,9 +90,9 @@ sw_status sw_transport_mpi(sw_transport **transport, sw_error *err);
 bool sw_transport_under_mpi(void);
 
 /* Perform a collective op of a partitioned program: matches sw_collective_fn, with the sw_transport
- * as context. It supports all-reduce, all-gather, reduce-scatter, all-to-all on any dimension
- * (packing as needed), ragged-all-to-all, collective-broadcast, collective-permute, and the starts
- * of pairs. */
+ * as context. It supports all-reduce (to all or to a root), all-gather, reduce-scatter, all-to-all
+ * on any dimension (packing as needed), ragged-all-to-all, collective-broadcast,
+ * collective-permute, and the starts of pairs. */
 sw_status sw_transport_collective(void *transport, const sw_program *program, sw_id op,
                                   const sw_tensor *in, sw_tensor *out, sw_error *err);
 

@@ -53,7 +53,7 @@ void bounds_init(bounds *b, const sw_program *program, const sw_sidecar *sidecar
 			op_s[id] = sw_bound_op_s(cluster, program, id, rules[id], attention[id]);
 	b->op_s = op_s;
 	b->times = times_of(program, &b->arena);
-	b->kernels_s = sw_bound_kernels_s(program, sidecar, rules, cluster);
+	b->kernels_s = sw_bound_kernels_s(program, sidecar, rules, cluster, false);
 	sw_roles_clear(&roles);
 }
 

@@ -56,7 +56,8 @@ static void add_random(variant *v, int32_t n)
 		sw_plan *plan = NULL;
 		sw_error err;
 		uint64_t seed = sw_random_bits(v->c->attacker.seed, 7, (uint64_t)i);
-		if (sw_plan_random(v->program, "", &v->on->cluster, seed, &plan, &err) == SW_OK)
+		if (sw_plan_random(v->program, "", &v->on->cluster, seed, false, &plan, &err) ==
+		    SW_OK)
 			add_plan(v, plan);
 	}
 }

@@ -4,6 +4,7 @@
 . tests/cli/lib.sh
 make_plan dp $tiny dp
 make_plan zero3 $tiny zero3
+make_plan ps $tiny ps:balanced
 expect 0 "" "$sw" plan $tiny --cluster $cluster --devices 2 -o "$scratch/two.plan" --strategy zero1 -q
 seq -s ' ' 2000 >"$scratch/text"
 
@@ -31,7 +32,7 @@ for data in "--data $scratch/text" ""; do
 	train dp 4 2 --seed 5 $data --save "$scratch/kept"
 	cp "$scratch/losses" "$scratch/first"
 	half=$scratch/kept/step-2
-	for where in "dp 4" "zero3 4" "two 2"; do
+	for where in "dp 4" "zero3 4" "two 2" "ps 4"; do
 		# shellcheck disable=SC2086
 		train $where 2 --load "$half" $data
 		cat "$scratch/first" "$scratch/losses" | paste "$scratch/whole" - | awk '
@@ -100,6 +101,20 @@ bytes=$(sed -n 's/.*"total_size": \([0-9]*\).*/\1/p' "$half/model.safetensors.in
 train zero3 4 1 --load "$half"
 read=$(sed -n 's/.*"loaded_bytes": \([0-9]*\).*/\1/p' "$scratch/out")
 [ $((4 * read)) -le $((bytes + bytes / 50)) ] || complain "rank read $read of $bytes bytes"
+
+# Who owns nothing of a value writes nothing of it, and reads nothing: the state of one strategy is
+# that of another.
+mkdir "$scratch/owned"
+train ps 4 2 --seed 5 --save "$scratch/owned"
+expect 0 "" "$sw" checkpoint "$scratch/owned/step-2"
+train ps 4 2 --load "$scratch/owned/step-2"
+cp "$scratch/losses" "$scratch/again"
+read=$(sed -n 's/.*"loaded_bytes": \([0-9]*\).*/\1/p' "$scratch/out")
+[ $((2 * read)) -le "$bytes" ] || complain "an owner read $read of $bytes bytes"
+train dp 4 2 --load "$scratch/owned/step-2"
+paste "$scratch/losses" "$scratch/again" | awk '
+	{ d = ($1 - $2) / $1; if (d > 1e-6 || d < -1e-6) bad = 1 }
+	END { exit bad || NR != 2 }' || complain "other losses after ps: $(cat "$scratch/losses" "$scratch/again")"
 
 # checkpoint: lists, joins, cuts anew, compares.
 expect 0 "" "$sw" checkpoint "$half"

@@ -8,14 +8,20 @@ check_strategy() {
 	expect 0 "" "$sw" plan "tests/programs/$1.hlo.gz" --cluster "clusters/$2.yaml" --strategy "$3" -o "$scratch/a.plan" -q
 	expect 0 "" "$sw" verify "$scratch/a.plan"
 }
-for strategy in dp horovod:merge=20kB allreduce:chunk=3 zero1 zero2 zero3 megatron:tp=2 megatron:tp=4,sp summa 2.5d axonn:2,1,2,1 axonn:top=2; do
+for strategy in dp horovod:merge=20kB allreduce:chunk=3 zero1 zero2 zero3 megatron:tp=2 megatron:tp=4,sp summa 2.5d axonn:2,1,2,1 axonn:top=2 \
+	ps ps:balanced,proxy random; do
 	check_strategy mlp local-2x2 $strategy
 	check_strategy gpt-tiny local-2x2 $strategy
 done
-for strategy in zero2 megatron:tp=4,sp summa:4x2 2.5d:2x2x2 axonn:2,1,2,2; do
+for strategy in zero2 megatron:tp=4,sp summa:4x2 2.5d:2x2x2 axonn:2,1,2,2 ps:balanced; do
 	check_strategy gpt-tiny local-2x4 $strategy
 done
 check_strategy moe-gshard-tiny local-2x4 expert
+
+# Owners: what can't have any says so.
+expect 0 "" "$sw" plan $tiny --cluster $cluster --strategy ps -o "$scratch/ps.plan" -q
+refuse "the plan has owners, which other systems have no words for" "$sw" export "$scratch/ps.plan" --to stablehlo
+refuse "plans with stages have no owners" "$sw" plan $tiny --cluster $cluster --strategy ps --stages 2 -o "$scratch/a.plan"
 
 # starts STRATEGY: print the number of collectives that the schedule begins.
 starts() {

@@ -15,6 +15,8 @@ static const struct {
 	{"2,3", "12", "[S0/2 S0/4]"}, /* the inner atom holds the major digit */
 	{"2,3", "12", "[S0/1 B]"},
 	{"2,3", "12", "[P(sum) S0]"},
+	{"2,3", "12", "[O1 O2]"},
+	{"2,3", "12", "[O0 S0]"},
 	{"2,2,2", "8,8", "[P(max) S1/1 P(max)]"},
 	{"2,2,2", "8", "[S0 S0 S0]"},
 	{"2", "", "[B]"},
@@ -80,8 +82,10 @@ static const struct {
 	{"[S0/ B]", "expected a stride of at least 1 after /", 5},
 	{"[B S1/99999999999999999999]", "expected a stride of at least 1 after /", 25},
 	{"[B S1]", "the dimension is not divisible by its atoms", 6},
-	{"[X B]", "expected B, P(...) or S with a dimension", 2},
+	{"[X B]", "expected B, P(...), S with a dimension or O with a coordinate", 2},
 	{"[P B]", "expected ( after P, as in P(sum)", 2},
+	{"[O B]", "expected the owner's coordinate after O", 3},
+	{"[O7 B]", "the atom has no such coordinate", 4},
 	{"[P(mean) B]", "expected P(sum), P(product), P(max), P(min), P(and) or P(or)", 2},
 	{"[P(sum) P(max)]", "all P of a layout have the same monoid", 9},
 	{"[S0/1 S0/1]", "the digits of a dimension overlap, or do not divide it", 1},
@@ -140,7 +144,10 @@ static const struct {
 	{"2,2", "4", SW_MONOID_NONE, {S(0, 0), B}, false},
 	{"2,2", "4", SW_MONOID_NONE, {{SW_STATE_B, 1, 0}, B}, false}, /* not canonical */
 	{"2,2", "4", SW_MONOID_NONE, {{SW_STATE_B, 0, 1}, B}, false},
-	{"2,2", "4", SW_MONOID_NONE, {{3, 0, 0}, B}, false},
+	{"2,2", "4", SW_MONOID_NONE, {{4, 0, 0}, B}, false},
+	{"2,2", "4", SW_MONOID_NONE, {{SW_STATE_O, 0, 1}, B}, true},
+	{"2,2", "4", SW_MONOID_NONE, {{SW_STATE_O, 0, 2}, B}, false}, /* no such coordinate */
+	{"2,2", "4", SW_MONOID_NONE, {{SW_STATE_O, 1, 1}, B}, false},
 	{"2,3", "6", SW_MONOID_NONE, {S(0, 3), S(0, 1)}, true},
 	{"2,3", "6", SW_MONOID_NONE, {S(0, 1), S(0, 2)}, true},
 	{"2,3", "6", SW_MONOID_NONE, {S(0, 1), S(0, 1)}, false},

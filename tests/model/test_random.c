@@ -21,7 +21,7 @@ static sw_plan *random_plan(const planned *p, uint64_t seed)
 {
 	sw_plan *plan;
 	sw_error err = {0};
-	check(sw_plan_random(p->program, "", &p->cluster, seed, &plan, &err), &err);
+	check(sw_plan_random(p->program, "", &p->cluster, seed, false, &plan, &err), &err);
 	check(sw_plan_verify(plan, &err), &err);
 	return plan;
 }

@@ -120,7 +120,8 @@ static sw_status plan_program(const sw_program *program, const sw_cluster *clust
 		status = pad(program, cluster->n_devices, &canonical, &padded, err);
 	if (status == SW_OK)
 		status = sw_plan_random(padded ? padded : program, "", cluster,
-		                        sw_random_bits(seed, 2, 0), plan, err);
+		                        sw_random_bits(seed, 2, 0),
+		                        sw_random_bits(seed, 4, 0) % 3 == 0, plan, err);
 	if (status == SW_OK && padded) {
 		(*plan)->original = canonical;
 		canonical = NULL;

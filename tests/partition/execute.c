@@ -72,9 +72,11 @@ static sw_status run_rank(void *context, sw_transport *transport, sw_error *err)
 	                                .blas_threads = 1,
 	                                .collective = sw_transport_collective,
 	                                .collective_context = transport};
+	sw_program *own = c->e->programs[transport->rank] =
+		sw_program_of_device(c->program, transport->rank, NULL);
 	sw_status status = interpret_once(
-		c->program, &options, c->inputs + (size_t)transport->rank * c->n_inputs,
-		c->n_inputs, c->e->outputs + (size_t)transport->rank * c->e->n_outputs, err);
+		own, &options, c->inputs + (size_t)transport->rank * c->n_inputs, c->n_inputs,
+		c->e->outputs + (size_t)transport->rank * c->e->n_outputs, err);
 	c->payload[transport->rank] = transport->traffic.payload_bytes;
 	return status;
 }
@@ -86,6 +88,7 @@ void execute(const sw_program *local, int64_t n_devices, sw_tensor *inputs, uint
 	*e = (execution){.n_devices = n_devices,
 	                 .n_outputs = (uint32_t)sw_entry(local)->results.len};
 	e->outputs = sw_alloc(sizeof(sw_tensor) * ((size_t)n_devices * e->n_outputs + 1));
+	e->programs = sw_alloc(sizeof(*e->programs) * (size_t)n_devices);
 	crew c = {local, inputs, n_inputs, e, sw_alloc(sizeof(int64_t) * (size_t)n_devices)};
 	check(sw_ranks_run((int32_t)n_devices, run_rank, &c, &err), &err);
 	for (int64_t d = 0; d < n_devices; d++)
@@ -99,5 +102,8 @@ void execution_clear(execution *e)
 		if (e->outputs[i].buffer)
 			sw_tensor_drop(&e->outputs[i]);
 	free(e->outputs);
+	for (int64_t d = 0; d < e->n_devices; d++)
+		sw_program_free(e->programs[d]);
+	free(e->programs);
 	*e = (execution){0};
 }

@@ -22,6 +22,8 @@ typedef struct execution {
 	int64_t n_devices, payload_bytes; /* payload: of the rank that sends most */
 	uint32_t n_outputs;
 	sw_tensor *outputs; /* [device][output] */
+	/* [device]: what each ran of the program; they have the shapes of the outputs */
+	sw_program **programs;
 } execution;
 /* Run one rank per device, on threads. inputs: [device][input], ownership taken. */
 void execute(const sw_program *local, int64_t n_devices, sw_tensor *inputs, uint32_t n_inputs,

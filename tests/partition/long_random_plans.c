@@ -22,8 +22,8 @@ static void each_random_plan(const char *fixture, int plans)
 		make_cluster(clusters[i % 2], &cluster);
 		sw_plan *plan;
 		sw_error err = {0};
-		check(sw_plan_random(s.program, "", &cluster, seed * 1000 + (uint64_t)i, &plan,
-		                     &err),
+		check(sw_plan_random(s.program, "", &cluster, seed * 1000 + (uint64_t)i, false,
+		                     &plan, &err),
 		      &err);
 		snprintf(what, sizeof(what), "random plan %llu on %s",
 		         (unsigned long long)(seed * 1000 + (uint64_t)i), clusters[i % 2]);

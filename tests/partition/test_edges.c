@@ -133,7 +133,8 @@ static void edge_cases_give_the_same_bits_on_one_device_and_on_many(void **state
 			for (uint64_t seed = 0; seed < SEEDS; seed++) {
 				sw_plan *plan;
 				sw_error err = {0};
-				check(sw_plan_random(s.program, "", &cluster, seed, &plan, &err),
+				check(sw_plan_random(s.program, "", &cluster, seed, false, &plan,
+				                     &err),
 				      &err);
 				compare_with_serial(&s, plan, 0, "a plan made by chance");
 				sw_plan_free(plan);

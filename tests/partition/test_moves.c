@@ -39,7 +39,7 @@ typedef struct counts {
 /* Random prices, so that every kind of move is the cheapest now and then. */
 static double random_seconds(void *seed, sw_move_kind kind, uint32_t atoms, int64_t bytes)
 {
-	if (kind == SW_MOVE_SLICE || kind == SW_MOVE_TO_PARTIAL)
+	if (kind == SW_MOVE_SLICE || kind == SW_MOVE_TO_PARTIAL || kind == SW_MOVE_KEEP)
 		return 0;
 	uint64_t stream = (uint64_t)kind << 32 | atoms;
 	return 1e-6 * sw_random_unit(*(uint64_t *)seed, stream, 0) +
@@ -100,14 +100,21 @@ static bool fits(const sw_atoms *atoms, sw_shape shape, sw_layout *layout, sw_mo
 	return sw_layout_valid(atoms, shape, layout);
 }
 
-/* Choose any digit that fits, strided ones included; P if there is a monoid. */
-static sw_layout random_layout(sw_rng *rng, const sw_atoms *atoms, sw_shape shape, sw_monoid monoid)
+/* Choose any digit that fits, strided ones included; P if there is a monoid; O if there are owners.
+ */
+static sw_layout random_layout(sw_rng *rng, const sw_atoms *atoms, sw_shape shape, sw_monoid monoid,
+                               bool owners)
 {
 	sw_layout layout = sw_layout_replicated(atoms);
 	int32_t first = (int32_t)sw_rng_below(rng, atoms->n);
 	for (int32_t i = 0; i < atoms->n; i++) {
 		int32_t a = (first + i) % atoms->n;
 		int64_t kind = sw_rng_below(rng, monoid ? 4 : 3);
+		if (owners && sw_rng_below(rng, 3) == 0) {
+			layout.state[a] = (sw_state){.kind = SW_STATE_O,
+			                             .stride = sw_rng_below(rng, atoms->size[a])};
+			continue;
+		}
 		if (kind == 3)
 			layout.state[a] = (sw_state){.kind = SW_STATE_P};
 		for (int attempt = 0; kind < 3 && kind > 0 && shape.rank > 0 && attempt < 8;
@@ -132,8 +139,9 @@ static one_case random_case(sw_rng *rng, batch *b)
 	for (;;) {
 		one_case c = {.whole = random_shape(rng, &b->arena)};
 		c.monoid = random_monoid(rng, c.whole.type);
-		c.from = random_layout(rng, &b->cluster.atoms, c.whole, c.monoid);
-		c.to = random_layout(rng, &b->cluster.atoms, c.whole, c.monoid);
+		bool owners = c.whole.rank > 0 && sw_rng_below(rng, 4) == 0;
+		c.from = random_layout(rng, &b->cluster.atoms, c.whole, c.monoid, owners);
+		c.to = random_layout(rng, &b->cluster.atoms, c.whole, c.monoid, owners);
 		c.seed = sw_rng_bits(rng);
 		if (isfinite(sw_path_cache_get(b->paths, c.whole, &c.from, &c.to)->seconds))
 			return c;
@@ -215,6 +223,17 @@ static int64_t member(const sw_atoms *atoms, uint32_t mask, int64_t device)
 	return number;
 }
 
+/* What a device holds of a value that others own: an array of its rank without elements. */
+static sw_tensor empty_part(const one_case *c, sw_tensor part)
+{
+	static const int64_t none[SW_MAX_RANK];
+	sw_error err = {0};
+	sw_tensor_drop(&part);
+	sw_shape shape = {.type = c->whole.type, .rank = c->whole.rank, .dims = none};
+	check(sw_tensor_new(shape, false, &part, &err), &err);
+	return part;
+}
+
 /* A device's part before the move. `shape` is the local one. */
 static sw_tensor device_part(const batch *b, const one_case *c, sw_shape shape, int64_t device)
 {
@@ -225,6 +244,10 @@ static sw_tensor device_part(const batch *b, const one_case *c, sw_shape shape, 
 	int64_t terms = sw_atoms_group_size(atoms, partial), k = member(atoms, partial, device);
 	check(sw_tensor_new(c->whole, false, &whole, &err), &err);
 	check(sw_tensor_new(shape, false, &part, &err), &err);
+	if (!sw_layout_has_part(atoms, &c->from, device)) {
+		sw_tensor_drop(&whole);
+		return empty_part(c, part);
+	}
 	for (int64_t e = 0; e < sw_shape_elements(c->whole); e++)
 		set_element(c->whole.type, sw_tensor_data(whole), e,
 		            partial ? term(c, e, k, terms) : whole_value(c, e));
@@ -284,8 +307,15 @@ static void compare_case(const batch *b, const execution *e, uint32_t number)
 		whole[i] = whole_value(c, i);
 	for (int64_t g = 0; g < groups.n_groups; g++) {
 		int64_t device = sw_groups_member(&groups, g, 0);
-		assert_int_equal(
-			sw_shape_elements(e->outputs[device * e->n_outputs + number].shape), n);
+		if (!sw_layout_has_part(atoms, &c->to, device)) {
+			assert_int_equal(
+				sw_shape_elements(e->outputs[device * e->n_outputs + number].shape),
+				0);
+			continue;
+		}
+		int64_t held = sw_shape_elements(e->outputs[device * e->n_outputs + number].shape);
+		if (held != n)
+			fail_case(b, c, number, device, (double)held, (double)n);
 		sw_layout_cut(atoms, c->whole, &c->to, device, sizeof(double), whole, wanted);
 		for (int64_t i = 0; i < n; i++) {
 			double got = combined(e, c, number, &groups, g, i);
@@ -306,6 +336,8 @@ static sw_id emit_case(batch *b, sw_program *p, sw_coordinates *at, const one_ca
 	sw_layout_local_dims(&b->cluster.atoms, c->whole, &c->from, dims);
 	sw_id x = sw_emit_parameter(p, at->computation,
 	                            sw_build_shape(p, c->whole.type, dims, c->whole.rank), NULL);
+	sw_owner owner = sw_owner_of_layout(&b->cluster.atoms, &c->from, UINT32_MAX);
+	sw_build_owner(p, x, &owner, NULL);
 	check(sw_partition_redistribute(at, b->paths, c->whole, &c->from, &c->to, x, &result, &err),
 	      &err);
 	return result;
@@ -399,7 +431,7 @@ static void run_batch(batch *b)
 	sw_cost_program(&b->cluster, b->program, &cost);
 	assert_int_equal(e.payload_bytes, cost.payload_bytes);
 	assert_true(e.payload_bytes <= b->path_bytes);
-	if (!b->permutes)
+	if (!b->permutes && !sw_program_has_owners(b->program))
 		assert_int_equal(e.payload_bytes, b->path_bytes);
 	execution_clear(&e);
 	free(inputs);

@@ -81,7 +81,8 @@ static void try_random_plans(const subject *s)
 			sw_error err = {0};
 			snprintf(what, sizeof(what), "random plan %llu on %s",
 			         (unsigned long long)seed, clusters[c]);
-			check(sw_plan_random(s->program, "", &cluster, seed, &plan, &err), &err);
+			check(sw_plan_random(s->program, "", &cluster, seed, false, &plan, &err),
+			      &err);
 			compare_with_serial(s, plan, TOLERANCE, what);
 			sw_plan_free(plan);
 		}

@@ -42,8 +42,9 @@ const char *verdict_name(verdict v)
 
 /* ---- a time limit ----------------------------------------------------------------------- */
 
-#define TIME_LIMIT_S 10 /* seconds; a trial takes milliseconds, but a wrong one may loop forever   \
-	                 */
+#define TIME_LIMIT_S                                                                               \
+	10 /* seconds; a trial takes milliseconds, but a wrong one may loop forever                \
+	    */
 
 static atomic_bool out_of_time;
 
@@ -133,21 +134,24 @@ typedef struct rank_context {
 	const trial *trial;
 	sw_tensor *outputs; /* [device][output] */
 	int64_t *payload;   /* per device */
-	sw_placement *placement;
+	sw_program **own;   /* per device: what it runs; it has the shapes of the outputs */
 } rank_context;
 
-static sw_status cut_inputs(const rank_context *c, int64_t device, sw_tensor *parts, sw_error *err)
+static sw_status cut_inputs(const rank_context *c, const sw_parts *own, int64_t device,
+                            sw_tensor *parts, sw_error *err)
 {
 	const sw_atoms *atoms = &c->trial->plan->cluster->atoms;
 	for (uint32_t i = 0; i < c->trial->n_inputs; i++) {
 		sw_tensor whole = c->trial->inputs[i];
-		sw_shape shape = sw_value_shape(c->parts.local, c->parts.local_inputs[i]);
+		sw_shape shape = sw_value_shape(own->local, own->local_inputs[i]);
+		const sw_layout *layout = sw_parts_layout(own, i);
 		sw_status status = sw_tensor_new(shape, false, &parts[i], err);
 		if (status != SW_OK)
 			return status;
-		sw_layout_cut(atoms, whole.shape, sw_parts_layout(&c->parts, i), device,
-		              sw_type_bytes(whole.shape.type), sw_tensor_data(whole),
-		              sw_tensor_data(parts[i]));
+		if (sw_layout_has_part(atoms, layout, device))
+			sw_layout_cut(atoms, whole.shape, layout, device,
+			              sw_type_bytes(whole.shape.type), sw_tensor_data(whole),
+			              sw_tensor_data(parts[i]));
 	}
 	return SW_OK;
 }
@@ -157,7 +161,12 @@ static sw_status run_rank(void *context, sw_transport *transport, sw_error *err)
 	rank_context *c = context;
 	uint32_t n = c->trial->n_inputs;
 	sw_tensor *inputs = sw_alloc(sizeof(*inputs) * (n + 1));
-	sw_interpret_options options = {.placement = c->placement,
+	sw_program *own = c->own[transport->rank] =
+		sw_program_of_device(c->parts.local, transport->rank, NULL);
+	sw_placement *placement = sw_placement_new(own);
+	sw_parts parts;
+	sw_parts_init(&parts, c->trial->plan, own);
+	sw_interpret_options options = {.placement = placement,
 	                                .partition_id = (uint32_t)transport->rank,
 	                                .blas_threads = 1,
 	                                .stop = &out_of_time,
@@ -166,14 +175,16 @@ static sw_status run_rank(void *context, sw_transport *transport, sw_error *err)
 	                                .begin = sw_transport_begin,
 	                                .finish = sw_transport_finish,
 	                                .drain = sw_transport_drain};
-	sw_status status = cut_inputs(c, transport->rank, inputs, err);
+	sw_status status = cut_inputs(c, &parts, transport->rank, inputs, err);
 	if (status == SW_OK)
-		status = sw_run_once(c->parts.local, &options, inputs, n,
+		status = sw_run_once(own, &options, inputs, n,
 		                     c->outputs + (size_t)transport->rank * c->parts.n_outputs,
 		                     c->parts.n_outputs, err);
 	else
 		sw_tensors_drop(inputs, n);
 	c->payload[transport->rank] = transport->traffic.payload_bytes;
+	sw_parts_clear(&parts);
+	sw_placement_free(placement);
 	free(inputs);
 	return status;
 }
@@ -245,6 +256,8 @@ static void compare_output(const rank_context *c, const sw_tensor *serial, uint3
 	expected w = expected_init(plan, serial[i], i);
 	for (int64_t d = 0; d < plan->cluster->n_devices && o->verdict == EQUAL; d++) {
 		sw_tensor got = c->outputs[d * c->parts.n_outputs + i];
+		if (!sw_layout_has_part(&plan->cluster->atoms, layout, d))
+			continue;
 		sw_layout_cut(&plan->cluster->atoms, w.shape, layout, d,
 		              sw_type_bytes(w.shape.type), w.whole, w.part);
 		sw_layout_cut(&plan->cluster->atoms, w.shape, layout, d, 1, w.whole_true,
@@ -294,7 +307,7 @@ static void run_local(const trial *t, const sw_program *local, outcome *o)
 	rank_context c = {.trial = t};
 	sw_tensor *serial = sw_alloc(sizeof(sw_tensor) * (n + 1));
 	sw_parts_init(&c.parts, t->plan, local);
-	c.placement = sw_placement_new(local);
+	c.own = sw_alloc(sizeof(*c.own) * (size_t)devices);
 	c.outputs = sw_alloc(sizeof(sw_tensor) * ((size_t)devices * n + 1));
 	c.payload = sw_alloc(sizeof(int64_t) * (size_t)devices);
 	sw_status status = run_unpadded(t, serial, &o->err);
@@ -311,7 +324,9 @@ static void run_local(const trial *t, const sw_program *local, outcome *o)
 	free(serial);
 	free(c.outputs);
 	free(c.payload);
-	sw_placement_free(c.placement);
+	for (int64_t d = 0; d < devices; d++)
+		sw_program_free(c.own[d]);
+	free(c.own);
 	sw_parts_clear(&c.parts);
 }
 

@@ -33,6 +33,14 @@ static void strategies_are_read_and_printed(void **state)
 		{"axonn:model=paper", {SW_PLAN_AXONN, .top = 5, .paper = true}},
 		{"axonn:top=3,model=paper", {SW_PLAN_AXONN, .top = 3, .paper = true}},
 		{"axonn:2,1,4,8", {SW_PLAN_AXONN, .size = {2, 1, 4, 8}}},
+		{"ps", {SW_PLAN_PS, .owners = SW_OWNERS_ONE}},
+		{"ps:proxy", {SW_PLAN_PS, .owners = SW_OWNERS_ONE, .proxy = true}},
+		{"ps:balanced", {SW_PLAN_PS, .owners = SW_OWNERS_BALANCED}},
+		{"ps:balanced,proxy", {SW_PLAN_PS, .owners = SW_OWNERS_BALANCED, .proxy = true}},
+		{"ps:partitioned", {SW_PLAN_PS, .owners = SW_OWNERS_PARTITIONED}},
+		{"parallax", {SW_PLAN_PARALLAX, .owners = SW_OWNERS_PARALLAX}},
+		{"random", {SW_PLAN_RANDOM, .owners = SW_OWNERS_RANDOM}},
+		{"sync", {SW_PLAN_SYNC, .owners = SW_OWNERS_FILE}},
 		{"expert", {.kind = SW_PLAN_EXPERT}},
 		{"expert:ep=4", {SW_PLAN_EXPERT, .size = {4}}},
 		{"dp:pp=16", {SW_PLAN_DP, .stages = 16}},
@@ -56,6 +64,8 @@ static void strategies_are_read_and_printed(void **state)
 		assert_int_equal(s.paper, cases[i].is.paper);
 		assert_int_equal(s.zero, cases[i].is.zero);
 		assert_int_equal(s.stages, cases[i].is.stages);
+		assert_int_equal(s.owners, cases[i].is.owners);
+		assert_int_equal(s.proxy, cases[i].is.proxy);
 		sw_plan_strategy_print(&s, &text);
 		assert_string_equal(text.data, cases[i].text);
 		sw_text_clear(&text);
@@ -90,6 +100,11 @@ static void unknown_strategies_are_refused_with_the_choices(void **state)
 	                                    "horovod:merge=1furlong",
 	                                    "allreduce:chunk=0",
 	                                    "allreduce:merge=3",
+	                                    "ps:",
+	                                    "ps:balanced,",
+	                                    "ps:proxy,balanced",
+	                                    "ps:uneven",
+	                                    "parallax:2",
 	                                    "summa:",
 	                                    "summa:2",
 	                                    "summa:2x2x2",

@@ -128,7 +128,7 @@ void assert_equal_under_random_plan(const looped *l, const char *cluster_file, u
 	char how[64];
 	snprintf(how, sizeof(how), "random plan %llu", (unsigned long long)seed);
 	check(sw_cluster_read(cluster_file, &cluster, &err), &err, l);
-	check(sw_plan_random(l->after, "looped.hlo", &cluster, seed, &plan, &err), &err, l);
+	check(sw_plan_random(l->after, "looped.hlo", &cluster, seed, false, &plan, &err), &err, l);
 	check(sw_partition_measure(plan, &cost, &err), &err, l);
 	plan->predicted = cost;
 	verify(l, plan, how);

@@ -55,8 +55,8 @@ static void verify(fixture *f, const char *path, int n_ranks, int64_t seed, tall
 {
 	sw_error err = {0};
 	sw_verify_result result = {0};
-	sw_status status =
-		sw_plan_random(f->program, path, &f->cluster, (uint64_t)seed, &f->plan, &err);
+	sw_status status = sw_plan_random(f->program, path, &f->cluster, (uint64_t)seed, false,
+	                                  &f->plan, &err);
 	if (status == SW_OK)
 		status = sw_partition_measure(f->plan, &f->plan->predicted, &err);
 	if (status == SW_OK)

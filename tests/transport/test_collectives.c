@@ -365,6 +365,30 @@ static sw_status broadcast_block(sw_transport *t, const int32_t *ranks, int32_t 
 	return status;
 }
 
+/* The first rank of the group gets the sum of small integers, which is exact in any order. */
+static sw_status reduce_block(sw_transport *t, const int32_t *ranks, int32_t n, int32_t position,
+                              int64_t bytes, sw_error *err)
+{
+	int64_t elements = bytes / (int64_t)sizeof(float);
+	float *in = sw_alloc((size_t)bytes + 4), *out = sw_alloc((size_t)bytes + 4);
+	for (int64_t e = 0; e < elements; e++)
+		in[e] = (float)mark(t->rank, 5, e);
+	sw_status status =
+		t->ops->group_reduce(t, ranks, n, SW_MONOID_SUM, SW_F32, in, out, elements, err);
+	for (int64_t e = 0; e < elements && position == 0 && status == SW_OK; e++) {
+		float sum = 0;
+		for (int32_t r = 0; r < n; r++)
+			sum += (float)mark(ranks[r], 5, e);
+		if (out[e] != sum)
+			status = sw_fail(
+				err, SW_NO, "reduction of %lld: element %lld is %g, not %g",
+				(long long)bytes, (long long)e, (double)out[e], (double)sum);
+	}
+	free(in);
+	free(out);
+	return status;
+}
+
 static sw_status move_in_groups(sw_transport *t, void *context, sw_error *err)
 {
 	static const int64_t sizes[] = {0, 1, 12, 20011, 300011};
@@ -382,6 +406,8 @@ static sw_status move_in_groups(sw_transport *t, void *context, sw_error *err)
 				status = exchange_blocks(t, ranks, n, position, sizes[k], err);
 			if (status == SW_OK)
 				status = broadcast_block(t, ranks, n, sizes[k], err);
+			if (status == SW_OK)
+				status = reduce_block(t, ranks, n, position, sizes[k], err);
 		}
 	}
 	return status;

@@ -1,0 +1,107 @@
+/* How each variable is synchronised, in words: what holds it at rest, and who updates it. */
+#include "explain/internal.h"
+
+#include <string.h>
+
+/* Return the device that the O atoms of a layout name; -1: it has none. */
+static int64_t owner_of(const sw_plan *plan, const sw_layout *layout)
+{
+	int64_t device = 0;
+	if (!sw_layout_owned_atoms(layout))
+		return -1;
+	for (int32_t a = 0; a < layout->n; a++)
+		if (layout->state[a].kind == SW_STATE_O)
+			device +=
+				layout->state[a].stride * sw_atoms_stride(&plan->cluster->atoms, a);
+	return device;
+}
+
+/* Return the layout in which the op that gives an output leaves it: who updates the variable. */
+static const sw_layout *updated_in(const sw_plan *plan, uint32_t output)
+{
+	sw_id value = sw_entry(plan->program)->results.data[output];
+	return sw_plan_layout(plan, plan->produced[value]);
+}
+
+/* Write the way in words; return its word in a file of ways. */
+static const char *describe_way(const sw_plan *plan, const sw_layout *rest, const sw_layout *update,
+                                sw_text *words)
+{
+	int64_t holder = owner_of(plan, rest), updater = owner_of(plan, update);
+	if (holder >= 0) {
+		sw_text_addf(words,
+		             "owned by device %lld, which gets the sum of the gradients and "
+		             "sends it to its readers",
+		             (long long)holder);
+		return "ps";
+	}
+	if (updater >= 0) {
+		sw_text_addf(words,
+		             "updated by device %lld, which owns the moments; a copy on every "
+		             "device",
+		             (long long)updater);
+		return "ps";
+	}
+	if (sw_layout_split_atoms(rest, -1)) {
+		sw_text_add(words, "split among the devices, gathered where it is read");
+		return "zero3";
+	}
+	if (sw_layout_split_atoms(update, -1)) {
+		sw_text_add(words, "each device updates a part; a copy on every device");
+		return "zero1";
+	}
+	sw_text_add(words, "on every device; gradients are all-reduced");
+	return "all-reduce";
+}
+
+json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what)
+{
+	const sw_plan *plan = what->plan;
+	json_t *list = json_array();
+	for (uint32_t i = 0; i < a->roles.n_inputs && plan->strategy.owners != SW_OWNERS_NONE;
+	     i++) {
+		sw_shape shape = sw_value_shape(plan->program, a->roles.inputs[i]);
+		int64_t output = sw_output_of_input(plan->program, i);
+		if (a->roles.input_role[i] != SW_ROLE_PARAMETER || shape.rank == 0 || output < 0)
+			continue;
+		const sw_layout *rest = sw_plan_layout(plan, plan->produced[a->roles.inputs[i]]),
+				*update = updated_in(plan, (uint32_t)output);
+		int64_t owner = owner_of(plan, rest);
+		sw_text words = {0};
+		const char *way = describe_way(plan, rest, update, &words),
+			   *name = what->sidecar->inputs[i].name;
+		json_array_append_new(
+			list,
+			json_pack(
+				"{s:s, s:I, s:s, s:o, s:s}", "name", name ? name : "", "bytes",
+				(json_int_t)sw_shape_bytes(shape), "way", way, "owner",
+				strcmp(way, "ps")
+					? json_null()
+					: json_integer(owner >= 0 ? owner : owner_of(plan, update)),
+				"words", words.data));
+		sw_text_clear(&words);
+	}
+	return list;
+}
+
+void sw_explain_variables_print(const json_t *list, bool whole, sw_text *text)
+{
+	static const char *const headings[] = {"variable", "bytes", "how it is synchronised"};
+	size_t shown = sw_count_shown(list, whole);
+	sw_table table;
+	if (json_array_size(list) == 0)
+		return;
+	sw_table_init(&table, SW_COUNT(headings), headings);
+	for (size_t i = 0; i < shown; i++) {
+		const json_t *v = json_array_get(list, i);
+		sw_table_cell(&table, "%s", sw_field_text(v, "name"));
+		sw_table_cell_number(&table, sw_text_add_bytes, sw_field_number(v, "bytes"));
+		sw_table_cell(&table, "%s", sw_field_text(v, "words"));
+	}
+	sw_table_add_to(&table, text);
+	sw_table_clear(&table);
+	if (json_array_size(list) > shown)
+		sw_text_addf(text, "  ... and %zu more; -v shows them\n",
+		             json_array_size(list) - shown);
+	sw_text_add(text, "\n");
+}

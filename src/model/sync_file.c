@@ -1,0 +1,211 @@
+/*
+ * A file of ways (docs/sync.md): users say how variables are synchronised, by patterns of their
+ * names. Of entries that match the same variable the last counts; what none matches keeps the way
+ * that the strategy's builder gave it.
+ */
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/ways.h"
+
+/* ---- the file --------------------------------------------------------------------------- */
+
+static const char *const WAY_WORDS[SW_WAY_COUNT] = {
+	[SW_WAY_ALL_REDUCE] = "all-reduce",
+	[SW_WAY_OWNED] = "ps",
+	[SW_WAY_SPLIT] = "zero3",
+	[SW_WAY_MOMENTS] = "zero1",
+};
+
+const char *sw_way_word(sw_way_kind kind)
+{
+	return WAY_WORDS[kind];
+}
+
+static sw_status bad_key(const sw_yaml *key, sw_error *err)
+{
+	static const char *const keys[] = {"variable", "way", "owner", "proxy"};
+	sw_nearest nearest = {.word = key->text};
+	for (size_t i = 0; i < SW_COUNT(keys); i++)
+		sw_nearest_try(&nearest, keys[i]);
+	return sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
+	                  "'%s': an entry has variable and way; of way: ps also owner and proxy%s",
+	                  key->text, sw_nearest_hint(&nearest).text);
+}
+
+static sw_status read_way(const sw_yaml *value, sw_sync_entry *entry, sw_error *err)
+{
+	sw_text words = {0};
+	sw_nearest nearest = {.word = value->text};
+	for (int k = 0; k < SW_WAY_COUNT; k++) {
+		if (strcmp(value->text, WAY_WORDS[k]) == 0) {
+			entry->way.kind = (sw_way_kind)k;
+			entry->has_way = true;
+			sw_text_clear(&words);
+			return SW_OK;
+		}
+		sw_text_addf(&words, "%s%s", k ? ", " : "", WAY_WORDS[k]);
+		sw_nearest_try(&nearest, WAY_WORDS[k]);
+	}
+	sw_status status = sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
+	                              "way: %s: expected one of %s%s", value->text, words.data,
+	                              sw_nearest_hint(&nearest).text);
+	sw_text_clear(&words);
+	return status;
+}
+
+static sw_status read_owner(const sw_yaml *value, sw_sync_entry *entry, sw_error *err)
+{
+	entry->balanced = strcmp(value->text, "balanced") == 0;
+	if (entry->balanced || sw_parse_count(value->text, &entry->way.owner))
+		return SW_OK;
+	return sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
+	                  "owner: %s: expected the number of a device, from 0, or balanced",
+	                  value->text);
+}
+
+static sw_status read_proxy(const sw_yaml *value, sw_sync_entry *entry, sw_error *err)
+{
+	entry->way.proxy = strcmp(value->text, "true") == 0;
+	if (entry->way.proxy || strcmp(value->text, "false") == 0)
+		return SW_OK;
+	return sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
+	                  "proxy: %s: expected true or false", value->text);
+}
+
+static sw_status read_pair(const sw_yaml *key, const sw_yaml *value, sw_sync_entry *entry,
+                           sw_error *err)
+{
+	if (value->kind != SW_YAML_SCALAR)
+		return sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
+		                  "%s: expected a single word", key->text);
+	if (strcmp(key->text, "variable") == 0) {
+		entry->pattern = value->text;
+		return SW_OK;
+	}
+	if (strcmp(key->text, "way") == 0)
+		return read_way(value, entry, err);
+	entry->of_owner = entry->of_owner ? entry->of_owner : key->line;
+	if (strcmp(key->text, "owner") == 0)
+		return read_owner(value, entry, err);
+	return strcmp(key->text, "proxy") == 0 ? read_proxy(value, entry, err) : bad_key(key, err);
+}
+
+static sw_status read_entry(const sw_yaml *node, sw_sync_entry *entry, sw_error *err)
+{
+	*entry = (sw_sync_entry){.line = node->line, .balanced = true};
+	if (node->kind != SW_YAML_MAPPING)
+		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
+		                  "expected an entry, such as {variable: \"*.w\", way: ps}");
+	for (size_t i = 0; i < node->count; i++)
+		SW_TRY(read_pair(node->keys[i], node->items[i], entry, err));
+	if (!entry->pattern || !entry->has_way)
+		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
+		                  "an entry lacks %s: give variable: PATTERN and way: WAY",
+		                  entry->pattern ? "way" : "variable");
+	if (entry->of_owner && entry->way.kind != SW_WAY_OWNED)
+		return sw_fail_at(err, SW_ERR_INPUT, "", entry->of_owner, 0,
+		                  "owner and proxy are for way: ps, and this entry has way: %s",
+		                  WAY_WORDS[entry->way.kind]);
+	return SW_OK;
+}
+
+sw_status sw_sync_read(const char *path, sw_sync *sync, sw_error *err)
+{
+	const sw_yaml *root;
+	*sync = (sw_sync){.file = path};
+	sw_arena_init(&sync->arena);
+	sw_status status = sw_yaml_read(path, &sync->arena, &root, err);
+	if (status == SW_OK && (root->kind != SW_YAML_SEQUENCE || root->count == 0))
+		status = sw_fail_at(err, SW_ERR_INPUT, "", root->line, root->column,
+		                    "expected a list of entries, a line with '- ' each");
+	if (status == SW_OK)
+		sync->list = SW_NEW_N(&sync->arena, sw_sync_entry, root->count + 1);
+	for (size_t i = 0; status == SW_OK && i < root->count; i++, sync->n++)
+		status = read_entry(root->items[i], &sync->list[i], err);
+	if (status != SW_OK)
+		sw_sync_clear(sync);
+	return sw_error_in_file(err, status, path);
+}
+
+void sw_sync_clear(sw_sync *sync)
+{
+	sw_arena_clear(&sync->arena);
+	*sync = (sw_sync){0};
+}
+
+/* ---- the variables ---------------------------------------------------------------------- */
+
+static const char *name_of(const sw_analysis *a, const sw_sidecar *sidecar, uint32_t variable)
+{
+	uint32_t input = a->variables.list[variable].input;
+	const char *name = sidecar->inputs[input].name;
+	sw_id value = a->roles.inputs[input];
+	return name ? name : sw_op_at(a->program, a->program->values.data[value].op)->name;
+}
+
+static sw_status refuse(const sw_sync *sync, const sw_sync_entry *entry, const char *name,
+                        const char *why, sw_error *err)
+{
+	return sw_fail_at(err, SW_ERR_INPUT, sync->file, entry->line, 0, "'%s': %s", name, why);
+}
+
+static sw_status no_variable(const sw_sync *sync, const sw_sync_entry *entry, const sw_analysis *a,
+                             const sw_sidecar *sidecar, sw_error *err)
+{
+	sw_nearest nearest = {.word = entry->pattern};
+	for (uint32_t i = 0; i < a->variables.n; i++)
+		sw_nearest_try(&nearest, name_of(a, sidecar, i));
+	return sw_fail_at(err, SW_ERR_INPUT, sync->file, entry->line, 0,
+	                  "'%s': no variable of the program has such a name%s", entry->pattern,
+	                  sw_nearest_hint(&nearest).text);
+}
+
+static sw_status check_way(const sw_sync *sync, const sw_sync_entry *entry, const sw_analysis *a,
+                           const sw_variable *variable, const char *name, sw_error *err)
+{
+	char why[128];
+	bool split = entry->way.kind == SW_WAY_SPLIT || entry->way.kind == SW_WAY_MOMENTS;
+	if (entry->way.owner >= a->cluster->n_devices) {
+		snprintf(why, sizeof(why), "owner: %lld: the cluster has devices 0 to %lld",
+		         (long long)entry->way.owner, (long long)a->cluster->n_devices - 1);
+		return refuse(sync, entry, name, why, err);
+	}
+	if (!split || variable->divides)
+		return SW_OK;
+	snprintf(why, sizeof(why),
+	         "way: %s: none of its dimensions divides by the %lld devices: take ps or "
+	         "all-reduce",
+	         WAY_WORDS[entry->way.kind], (long long)a->cluster->n_devices);
+	return refuse(sync, entry, name, why, err);
+}
+
+static bool waits_for_owner(const sw_variable *variable)
+{
+	return variable->way.kind == SW_WAY_OWNED && variable->way.owner < 0;
+}
+
+sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *a, const sw_sidecar *sidecar,
+                        sw_error *err)
+{
+	for (size_t e = 0; sync && e < sync->n; e++) {
+		const sw_sync_entry *entry = &sync->list[e];
+		uint32_t found = 0;
+		for (uint32_t i = 0; i < a->variables.n; i++) {
+			const char *name = name_of(a, sidecar, i);
+			if (fnmatch(entry->pattern, name, 0) != 0)
+				continue;
+			SW_TRY(check_way(sync, entry, a, &a->variables.list[i], name, err));
+			found++;
+			a->variables.list[i].way = entry->way;
+			if (entry->way.kind == SW_WAY_OWNED && entry->balanced)
+				a->variables.list[i].way.owner = -1;
+		}
+		if (found == 0)
+			return no_variable(sync, entry, a, sidecar, err);
+	}
+	sw_ways_give_evenly(a->variables.list, a->variables.n, a->cluster->n_devices,
+	                    waits_for_owner);
+	return SW_OK;
+}

@@ -1,0 +1,25 @@
+/*
+ * ways: how each VARIABLE is synchronised. A variable is a trained parameter with the moments that
+ * its update reads; gradients and updates of its shape belong to it.
+ *
+ * A builder (ways_*.c) gives each variable its way; the options of decisions follow from it
+ * (decision_options.c). Private to src/model, but for what model.h says.
+ */
+#ifndef SW_MODEL_WAYS_H
+#define SW_MODEL_WAYS_H
+
+#include "model/model.h"
+
+/* Fill the ways of the variables for so many devices; deterministic. */
+typedef void sw_ways_builder(sw_variable *variables, uint32_t n, int64_t devices);
+sw_ways_builder sw_ways_all_reduce, sw_ways_one, sw_ways_balanced, sw_ways_partitioned,
+	sw_ways_parallax, sw_ways_random;
+
+/* Give the variables for which `owned` holds to owners, the largest first, each to the device that
+ * has the fewest bytes so far (the first of them); what owners have already counts, and whether all
+ * devices keep the parameter stays. O(n log n + n devices). */
+typedef bool sw_variable_test(const sw_variable *variable);
+void sw_ways_give_evenly(sw_variable *variables, uint32_t n, int64_t devices,
+                         sw_variable_test *owned);
+
+#endif
