@@ -148,30 +148,40 @@ static bool is_update(const sw_analysis *analysis, sw_id value, sw_split_list sp
 	return !has_class(analysis, splits, DATA) && !analysis->roles.from_parameter[value];
 }
 
-/* Return the way of the variable that an op updates, an input is of, or (`scatters`) whose gradient
- * an op scatters; NULL: the axis has no ways, or it is of no variable. */
-static const sw_way *way_of(const sw_analysis *analysis, const sw_axis_use *use, const int32_t *of,
-                            uint32_t index)
+/* Return the way of the variable that an op updates, an input is of, or whose gradient an op
+ * scatters; SW_WAY_COUNT: the axis has no ways, or it is of no variable. Some axes leave less open
+ * than the variable. */
+static sw_way way_of(const sw_analysis *analysis, const sw_axis_use *use, const int32_t *of,
+                     uint32_t index)
 {
 	const sw_variables *v = &analysis->variables;
-	return use->ways && v->n > 0 && of[index] >= 0 ? &v->list[of[index]].way : NULL;
+	if (!use->ways || v->n == 0 || of[index] < 0)
+		return (sw_way){.kind = SW_WAY_COUNT};
+	const sw_variable *variable = &v->list[of[index]];
+	sw_way way = variable->way;
+	bool owned = use->ways == SW_WAYS_OWNED || variable->sparse;
+	if (way.kind == SW_WAY_ANY && use->ways != SW_WAYS_OWN)
+		way.kind = owned ? SW_WAY_OWNED : SW_WAY_ALL_REDUCE;
+	return way;
 }
 
-static bool is_owned(const sw_way *way)
+/* May the variable's state, or (update) what updates it, be split? */
+static bool may_split(sw_way way, bool update)
 {
-	return way && way->kind == SW_WAY_OWNED;
+	return way.kind == SW_WAY_SPLIT || way.kind == SW_WAY_ANY ||
+	       (update && way.kind == SW_WAY_MOMENTS);
 }
 
 /* Let the axis leave it to the owner: to the device with its coordinate on the axis. */
-static void add_owner(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,
-                      const sw_way *way, sw_decision_options *o)
+static void add_owner(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis, sw_way way,
+                      sw_decision_options *o)
 {
 	const sw_atoms *atoms = &analysis->cluster->atoms;
 	int64_t coordinate = 0;
 	for (int32_t a = 0; a < atoms->n; a++)
 		if (mesh->axes[axis].atoms >> a & 1)
 			coordinate = coordinate * atoms->size[a] +
-			             sw_atoms_coordinate(atoms, way->owner, a);
+			             sw_atoms_coordinate(atoms, way.owner, a);
 	add_option(o, axis, (sw_option){.kind = SW_CHOICE_OWN, .top = coordinate});
 }
 
@@ -180,13 +190,13 @@ static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t
 {
 	const sw_axis_use *use = mesh->use[axis];
 	sw_split_list splits = sw_op_splits(analysis, op);
-	const sw_way *way = way_of(analysis, use, analysis->variables.of_op, op),
-		     *scattered = way_of(analysis, use, analysis->variables.of_scatter, op);
-	if (is_owned(way)) {
+	sw_way way = way_of(analysis, use, analysis->variables.of_op, op),
+	       scattered = way_of(analysis, use, analysis->variables.of_scatter, op);
+	if (way.kind == SW_WAY_OWNED) {
 		add_owner(analysis, mesh, axis, way, o);
 		return;
 	}
-	if (is_owned(scattered))
+	if (scattered.kind == SW_WAY_OWNED || scattered.kind == SW_WAY_ANY)
 		add_owner(analysis, mesh, axis, scattered, o);
 	if (add_dot_demands(analysis, mesh, axis, op, o))
 		return;
@@ -205,8 +215,9 @@ static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t
 	add_linearities(analysis, o, axis, op);
 	add_splits(analysis, mesh, o, axis, splits, use->may);
 	bool sums = use->whole_sums && analysis->roles.trips[op] > 1;
-	bool shared = shares_state(use) ||
-	              (way && (way->kind == SW_WAY_SPLIT || way->kind == SW_WAY_MOMENTS));
+	if (way.kind == SW_WAY_ANY)
+		add_owner(analysis, mesh, axis, way, o);
+	bool shared = shares_state(use) || may_split(way, true);
 	if (shared && !sums && !has_class(analysis, splits, DATA))
 		add_state_splits(analysis, mesh, o, axis, splits);
 }
@@ -216,15 +227,20 @@ static void state_options(const sw_analysis *analysis, const sw_mesh *mesh, int3
 {
 	const sw_axis_use *use = mesh->use[axis];
 	sw_split_list splits = sw_value_splits(analysis, analysis->roles.inputs[input]);
-	const sw_way *way = way_of(analysis, use, analysis->variables.of_input, input);
-	if (is_owned(way) && !(way->proxy && role == SW_ROLE_PARAMETER)) {
+	sw_way way = way_of(analysis, use, analysis->variables.of_input, input);
+	if (way.kind == SW_WAY_OWNED && !(way.proxy && role == SW_ROLE_PARAMETER)) {
 		add_owner(analysis, mesh, axis, way, o);
+		return;
+	}
+	if (way.kind == SW_WAY_ANY) {
+		sw_options_add_none(o, axis);
+		add_owner(analysis, mesh, axis, way, o);
+		add_state_splits(analysis, mesh, o, axis, splits);
 		return;
 	}
 	bool split = (role == SW_ROLE_PARAMETER && use->parameters) ||
 	             (role == SW_ROLE_MOMENT && use->moments) ||
-	             (way && way->kind == SW_WAY_SPLIT) ||
-	             (way && way->kind == SW_WAY_MOMENTS && role == SW_ROLE_MOMENT);
+	             may_split(way, role == SW_ROLE_MOMENT);
 	if (split && add_state_splits(analysis, mesh, o, axis, splits) > 0)
 		return;
 	sw_options_add_none(o, axis);

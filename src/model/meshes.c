@@ -197,6 +197,27 @@ static sw_status add_ways(const request *r, const sw_plan_strategy *strategy, sw
 	               sw_fixed_strategy_of(strategy->kind)->name);
 }
 
+/* Add the strategies that leave less open, too: it is no slower than any of these. */
+static sw_status add_all_ways(const request *r, const sw_plan_strategy *strategy, sw_error *err)
+{
+	static const sw_plan_strategy alike[] = {
+		{.kind = SW_PLAN_DP},
+		{.kind = SW_PLAN_ZERO1},
+		{.kind = SW_PLAN_ZERO3},
+		{.kind = SW_PLAN_PS, .owners = SW_OWNERS_BALANCED},
+		{.kind = SW_PLAN_PARALLAX, .owners = SW_OWNERS_PARALLAX}};
+	for (size_t i = 0; i < SW_COUNT(alike) && r->atoms->n > 0; i++) {
+		const sw_strategy_axis *data =
+			alike[i].kind == SW_PLAN_PS         ? sw_strategy_ways_axis(SW_WAYS_OWNED)
+			: alike[i].kind == SW_PLAN_PARALLAX ? sw_strategy_ways_axis(SW_WAYS_SPARSE)
+							    : sw_strategy_data_axis(&alike[i]);
+		sw_mesh mesh = {0};
+		add_data_axes(&mesh, r->atoms, r->atoms->n, r->batch, data);
+		add_mesh(r, &alike[i], mesh);
+	}
+	return add_ways(r, strategy, err);
+}
+
 static sw_status add_megatron(const request *r, const sw_plan_strategy *strategy, sw_error *err)
 {
 	sw_mesh mesh = {0};
@@ -489,7 +510,7 @@ static add_fn *const STRATEGIES[] = {
 	[SW_PLAN_AXONN] = add_axonn,   [SW_PLAN_EXPERT] = add_expert,
 	[SW_PLAN_PS] = add_ways,       [SW_PLAN_PARALLAX] = add_ways,
 	[SW_PLAN_RANDOM] = add_ways,   [SW_PLAN_SYNC] = add_ways,
-	[SW_PLAN_SERIAL] = add_serial,
+	[SW_PLAN_WAYS] = add_all_ways, [SW_PLAN_SERIAL] = add_serial,
 };
 
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy,

@@ -172,17 +172,18 @@ double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster,
 
 /* The ways of a variable: each device keeps it, and gradients are all-reduced; a device owns it,
  * gets the sum of the gradients and gives out what is new; each device has an equal part, of all or
- * (MOMENTS) of the moments. */
+ * (MOMENTS) of the moments; or whatever of these the solver takes. */
 typedef enum sw_way_kind {
 	SW_WAY_ALL_REDUCE,
 	SW_WAY_OWNED,
 	SW_WAY_SPLIT,
 	SW_WAY_MOMENTS,
+	SW_WAY_ANY,
 	SW_WAY_COUNT
 } sw_way_kind;
 typedef struct sw_way {
 	sw_way_kind kind;
-	int64_t owner; /* OWNED: the device */
+	int64_t owner; /* OWNED, ANY: the device */
 	bool proxy;    /* OWNED: all devices keep the parameter, the owner its moments */
 } sw_way;
 typedef struct sw_variable {

@@ -12,10 +12,8 @@
 /* ---- the file --------------------------------------------------------------------------- */
 
 static const char *const WAY_WORDS[SW_WAY_COUNT] = {
-	[SW_WAY_ALL_REDUCE] = "all-reduce",
-	[SW_WAY_OWNED] = "ps",
-	[SW_WAY_SPLIT] = "zero3",
-	[SW_WAY_MOMENTS] = "zero1",
+	[SW_WAY_ALL_REDUCE] = "all-reduce", [SW_WAY_OWNED] = "ps", [SW_WAY_SPLIT] = "zero3",
+	[SW_WAY_MOMENTS] = "zero1",         [SW_WAY_ANY] = "any",
 };
 
 const char *sw_way_word(sw_way_kind kind)
@@ -183,7 +181,8 @@ static sw_status check_way(const sw_sync *sync, const sw_sync_entry *entry, cons
 
 static bool waits_for_owner(const sw_variable *variable)
 {
-	return variable->way.kind == SW_WAY_OWNED && variable->way.owner < 0;
+	return (variable->way.kind == SW_WAY_OWNED || variable->way.kind == SW_WAY_ANY) &&
+	       variable->way.owner < 0;
 }
 
 sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *a, const sw_sidecar *sidecar,
@@ -199,7 +198,7 @@ sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *a, const sw_sidecar *s
 			SW_TRY(check_way(sync, entry, a, &a->variables.list[i], name, err));
 			found++;
 			a->variables.list[i].way = entry->way;
-			if (entry->way.kind == SW_WAY_OWNED && entry->balanced)
+			if (entry->balanced)
 				a->variables.list[i].way.owner = -1;
 		}
 		if (found == 0)

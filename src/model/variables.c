@@ -166,6 +166,7 @@ static sw_ways_builder *builder_of(const sw_plan_strategy *strategy)
 {
 	static sw_ways_builder *const builders[SW_OWNERS_COUNT] = {
 		[SW_OWNERS_FILE] = sw_ways_all_reduce,
+		[SW_OWNERS_ANY] = sw_ways_any,
 		[SW_OWNERS_ONE] = sw_ways_one,
 		[SW_OWNERS_BALANCED] = sw_ways_balanced,
 		[SW_OWNERS_PARTITIONED] = sw_ways_partitioned,

@@ -1,4 +1,5 @@
-/* Parameter servers on all devices, with about as many bytes each (AutoDist's PSLoadBalancing). */
+/* Parameter servers on all devices, with about as many bytes each (AutoDist's PSLoadBalancing); or
+ * such a server for each variable beside its other ways. */
 #include "model/ways.h"
 
 #include <stdlib.h>
@@ -31,7 +32,8 @@ void sw_ways_give_evenly(sw_variable *variables, uint32_t n, int64_t devices,
 	for (uint32_t i = 0; i < n; i++) {
 		if (owned(&variables[i]))
 			list[count++] = (sized){variables[i].bytes, i};
-		else if (variables[i].way.kind == SW_WAY_OWNED)
+		else if (variables[i].way.kind == SW_WAY_OWNED ||
+		         variables[i].way.kind == SW_WAY_ANY)
 			load[variables[i].way.owner] += variables[i].bytes;
 	}
 	qsort(list, count, sizeof(*list), largest_first);
@@ -40,7 +42,6 @@ void sw_ways_give_evenly(sw_variable *variables, uint32_t n, int64_t devices,
 		for (int64_t d = 1; d < devices; d++)
 			least = load[d] < load[least] ? d : least;
 		load[least] += list[i].bytes;
-		variables[list[i].variable].way.kind = SW_WAY_OWNED;
 		variables[list[i].variable].way.owner = least;
 	}
 	free(list);
@@ -49,5 +50,14 @@ void sw_ways_give_evenly(sw_variable *variables, uint32_t n, int64_t devices,
 
 void sw_ways_balanced(sw_variable *variables, uint32_t n, int64_t devices)
 {
+	for (uint32_t i = 0; i < n; i++)
+		variables[i].way = (sw_way){.kind = SW_WAY_OWNED};
+	sw_ways_give_evenly(variables, n, devices, any);
+}
+
+void sw_ways_any(sw_variable *variables, uint32_t n, int64_t devices)
+{
+	for (uint32_t i = 0; i < n; i++)
+		variables[i].way = (sw_way){.kind = SW_WAY_ANY};
 	sw_ways_give_evenly(variables, n, devices, any);
 }

@@ -17,7 +17,6 @@ static bool is_left(const sw_variable *variable)
 void sw_ways_partitioned(sw_variable *variables, uint32_t n, int64_t devices)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (divides(&variables[i]))
-			variables[i].way = (sw_way){.kind = SW_WAY_SPLIT};
+		variables[i].way.kind = divides(&variables[i]) ? SW_WAY_SPLIT : SW_WAY_OWNED;
 	sw_ways_give_evenly(variables, n, devices, is_left);
 }

@@ -556,7 +556,7 @@ static sw_status check_request(const sw_pipelined_options *options, sw_error *er
 	if (options->plan.strategy.owners != SW_OWNERS_NONE)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "plans with stages have no owners: leave --stages out, or take "
-		               "another --strategy than ps, parallax or random");
+		               "another --strategy than ps, parallax, random or ways");
 	if (options->plan.pins && options->plan.pins->n)
 		return sw_fail(err, SW_ERR_INPUT, "--pin: plans with stages take no pins");
 	if (options->plan.pins && options->plan.pins->annotations.taken)

@@ -122,6 +122,12 @@ static bool parse_random(const char *arguments, sw_plan_strategy *strategy)
 	return !arguments;
 }
 
+static bool parse_ways(const char *arguments, sw_plan_strategy *strategy)
+{
+	strategy->owners = SW_OWNERS_ANY;
+	return !arguments;
+}
+
 static bool parse_sync(const char *arguments, sw_plan_strategy *strategy)
 {
 	strategy->owners = SW_OWNERS_FILE;
@@ -243,7 +249,12 @@ static const sw_axis_use ZERO2 = {.must = {BATCH}, GRADIENTS}, ZERO2_REST = {GRA
 static const sw_axis_use ZERO3 = {.must = {BATCH}, PARAMETERS}, ZERO3_REST = {PARAMETERS};
 
 /* Each variable in a way of its own. */
-static const sw_axis_use WAYS = {.must = {BATCH}, .ways = true}, WAYS_REST = {.ways = true};
+static const sw_axis_use WAYS = {.must = {BATCH}, .ways = SW_WAYS_OWN};
+static const sw_axis_use WAYS_REST = {.ways = SW_WAYS_OWN};
+static const sw_axis_use OWNED = {.must = {BATCH}, .ways = SW_WAYS_OWNED};
+static const sw_axis_use OWNED_REST = {.ways = SW_WAYS_OWNED};
+static const sw_axis_use SPARSE = {.must = {BATCH}, .ways = SW_WAYS_SPARSE};
+static const sw_axis_use SPARSE_REST = {.ways = SW_WAYS_SPARSE};
 
 static const sw_axis_use TENSOR = {.weights = {NO_BATCH}, .may = {FEATURES}};
 static const sw_axis_use TENSOR_SEQUENCE = {
@@ -276,7 +287,9 @@ static const sw_strategy_axis ZERO1_SUMS_AXES[] = {{NULL, REST, &ZERO1_SUMS, &ZE
 static const sw_strategy_axis ZERO2_AXES[] = {{NULL, REST, &ZERO2, &ZERO2_REST}};
 static const sw_strategy_axis ZERO3_AXES[] = {{NULL, REST, &ZERO3, &ZERO3_REST}};
 static const sw_strategy_axis TENSOR_AXES[] = {{DATA_AXIS}, {NULL, 0, &TENSOR, &TENSOR_SEQUENCE}};
-static const sw_strategy_axis WAYS_AXES[] = {{NULL, REST, &WAYS, &WAYS_REST}};
+static const sw_strategy_axis WAYS_AXES[] = {{NULL, REST, &WAYS, &WAYS_REST},
+                                             {NULL, REST, &OWNED, &OWNED_REST},
+                                             {NULL, REST, &SPARSE, &SPARSE_REST}};
 /* Rows are outside, since their traffic is of weights; the sums over the copies are inside. SUMMA
  * has the first two axes, 2.5-D all three. */
 static const sw_strategy_axis GRID_AXES[] = {{"rows", 0, &ROWS, &ROWS_TOO},
@@ -307,6 +320,7 @@ static const sw_fixed_strategy STRATEGIES[] = {
 	{SW_PLAN_PS, "ps", "[:balanced|partitioned][,proxy]", parse_ps, print_ps, 1, WAYS_AXES},
 	{SW_PLAN_PARALLAX, "parallax", "", parse_parallax, print_plain, 1, WAYS_AXES},
 	{SW_PLAN_RANDOM, "random", "", parse_random, print_plain, 1, WAYS_AXES},
+	{SW_PLAN_WAYS, "ways", "", parse_ways, print_plain, 1, WAYS_AXES},
 	{SW_PLAN_SYNC, "sync", "", parse_sync, print_plain, 1, WAYS_AXES},
 	{SW_PLAN_SERIAL, "serial", "", NULL, print_plain, 0, NULL},
 };
@@ -317,6 +331,11 @@ const sw_strategy_axis *sw_strategy_data_axis(const sw_plan_strategy *strategy)
 		[1] = ZERO1_SUMS_AXES, [2] = ZERO2_AXES, [3] = ZERO3_AXES};
 	return strategy->zero > 0 ? of_zero[strategy->zero]
 	                          : sw_fixed_strategy_of(strategy->kind)->axes;
+}
+
+const sw_strategy_axis *sw_strategy_ways_axis(sw_axis_ways ways)
+{
+	return &WAYS_AXES[ways - SW_WAYS_OWN];
 }
 
 const sw_fixed_strategy *sw_fixed_strategy_of(sw_strategy_kind kind)

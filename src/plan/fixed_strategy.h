@@ -27,6 +27,8 @@ typedef struct sw_class_set {
 	uint8_t any, none;
 } sw_class_set;
 
+typedef enum sw_axis_ways { SW_WAYS_NONE, SW_WAYS_OWN, SW_WAYS_OWNED, SW_WAYS_SPARSE } sw_axis_ways;
+
 /* How an axis may be used: the splits that decisions of each kind have over it. Where no demanded
  * split divides by the axis, a decision is free: it may be replicated, pass partial sums on, or
  * have a split of `may`. */
@@ -49,8 +51,10 @@ typedef struct sw_axis_use {
 	/* Values without a batch that are no parameters are split along a dimension of state, so
 	 * that gradients are reduce-scattered at once. */
 	bool gradients;
-	/* Variables are synchronised in the ways that they have (model/ways.h). */
-	bool ways;
+	/* Variables are synchronised in ways: their own (model/ways.h); or, where any way may be
+	 * taken, all by owners, or those with sparse gradients by owners and the others by
+	 * all-reduces. */
+	sw_axis_ways ways;
 	/* Gradients that a loop sums up are not split while it runs, though moments are. */
 	bool whole_sums;
 } sw_axis_use;
@@ -79,6 +83,9 @@ typedef struct sw_fixed_strategy {
 } sw_fixed_strategy;
 
 const sw_fixed_strategy *sw_fixed_strategy_of(sw_strategy_kind kind);
+/* Return the axes that stand for others of the strategy `ways` where it tries all variables in one
+ * way. */
+const sw_strategy_axis *sw_strategy_ways_axis(sw_axis_ways ways);
 /* Return the first axis of a strategy, for data parallelism, as its stage of ZeRO uses it. */
 const sw_strategy_axis *sw_strategy_data_axis(const sw_plan_strategy *strategy);
 

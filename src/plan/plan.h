@@ -45,12 +45,14 @@ typedef enum sw_strategy_kind {
 	SW_PLAN_PARALLAX,
 	SW_PLAN_RANDOM,
 	SW_PLAN_SYNC,
+	SW_PLAN_WAYS,
 	SW_PLAN_SERIAL
 } sw_strategy_kind;
 /* Which builder gives variables their owners (model/ways_*.c). */
 typedef enum sw_owners_rule {
 	SW_OWNERS_NONE,
 	SW_OWNERS_FILE, /* those that a file of ways says (model/sync_file.c) */
+	SW_OWNERS_ANY,
 	SW_OWNERS_ONE,
 	SW_OWNERS_BALANCED,
 	SW_OWNERS_PARTITIONED,
@@ -73,7 +75,7 @@ typedef struct sw_plan_strategy {
 	int64_t zero;
 	/* HOROVOD: bytes of gradients, ALL_REDUCE: variables, that one all-reduce takes */
 	sw_merge merge;
-	/* PS, PARALLAX, RANDOM, SYNC: who owns the variables; else NONE */
+	/* PS, PARALLAX, RANDOM, SYNC, WAYS: who owns the variables; else NONE */
 	sw_owners_rule owners;
 	bool proxy;          /* PS: every device keeps a copy of the parameters between steps */
 	int64_t top;         /* AXONN without sizes: number of grids that are planned */

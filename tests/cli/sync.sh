@@ -58,6 +58,11 @@ assert m["peak_bytes"] == e["peak_bytes"] == sum(t["bytes"] for t in m["tensors"
 assert {v["way"] for v in e["variables"]} == {"all-reduce", "ps", "zero1", "zero3"}
 END
 
+# Whichever is quickest.
+echo '- {variable: "*", way: any}' | ways
+plan_ways
+expect 0 "" "$sw" verify "$scratch/a.plan"
+
 # Ways change those of a strategy.
 echo '- {variable: "params.embed.*", way: all-reduce}' | ways
 plan_ways --strategy ps:balanced
@@ -79,7 +84,7 @@ refuse_ways "3:3: 'onwer': an entry has variable and way; of way: ps also owner 
   way: ps
   onwer: 3
 END
-refuse_ways "1:.*way: allreduce: expected one of all-reduce, ps, zero3, zero1 (nearest: 'all-reduce')" <<'END'
+refuse_ways "1:.*way: allreduce: expected one of all-reduce, ps, zero3, zero1, any (nearest: 'all-reduce')" <<'END'
 - {variable: "*", way: allreduce}
 END
 refuse_ways "2: owner and proxy are for way: ps, and this entry has way: zero1" <<'END'

@@ -40,6 +40,7 @@ static void strategies_are_read_and_printed(void **state)
 		{"ps:partitioned", {SW_PLAN_PS, .owners = SW_OWNERS_PARTITIONED}},
 		{"parallax", {SW_PLAN_PARALLAX, .owners = SW_OWNERS_PARALLAX}},
 		{"random", {SW_PLAN_RANDOM, .owners = SW_OWNERS_RANDOM}},
+		{"ways", {SW_PLAN_WAYS, .owners = SW_OWNERS_ANY}},
 		{"sync", {SW_PLAN_SYNC, .owners = SW_OWNERS_FILE}},
 		{"expert", {.kind = SW_PLAN_EXPERT}},
 		{"expert:ep=4", {SW_PLAN_EXPERT, .size = {4}}},

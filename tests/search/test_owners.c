@@ -5,6 +5,7 @@
 #include "planned/planned.h"
 #include "search/runnable.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +16,7 @@
 
 static const char *const STRATEGIES[] = {
 	"ps",       "ps:proxy", "ps:balanced", "ps:balanced,proxy", "ps:partitioned",
-	"parallax", "random"};
+	"parallax", "random",   "ways"};
 
 /* ---- they compute the same -------------------------------------------------------------- */
 
@@ -261,6 +262,47 @@ static void plans_with_owners_have_a_bound_of_their_own(void **state)
 	close_planned(&p);
 }
 
+/* ---- the search for ways ----------------------------------------------------------------- */
+
+static double step_under(planned *p, const char *strategy)
+{
+	make_plan(p, strategy);
+	return p->plan->predicted.step_time_s;
+}
+
+/* Return the seconds of a step in which the search chooses each variable's way, by those of the
+ * quickest strategy that has one way for all. */
+static double ways_by_best(const char *fixture, const char *cluster)
+{
+	static const char *const single[] = {"dp", "zero1", "zero3", "ps:balanced", "parallax"};
+	double best = INFINITY;
+	planned p;
+	open_fixture(fixture, cluster, &p);
+	for (size_t i = 0; i < SW_COUNT(single); i++)
+		best = SW_MIN(best, step_under(&p, single[i]));
+	double ways = step_under(&p, "ways");
+	assert_int_equal(p.plan->warnings.len, 0);
+	close_planned(&p);
+	return ways / best;
+}
+
+static void ways_are_no_slower_than_any_single_way(void **state)
+{
+	(void)state;
+	for (size_t f = 0; f < SW_COUNT(RUNNABLE); f++)
+		assert_true(ways_by_best(RUNNABLE[f], "local-2x2.yaml") < 1 + 1e-9);
+	assert_true(ways_by_best("ncf-tiny", "lab-2x4.yaml") < 1 + 1e-9);
+}
+
+/* Vectors all-reduced, some matrices owned, others split: no single way does it. */
+static void ways_are_mixed_where_that_is_quicker(void **state)
+{
+	(void)state;
+	assert_true(ways_by_best("gpt-tiny", "lab-2x4.yaml") < 0.97);
+	assert_true(ways_by_best("gpt-tiny-clip", "lab-4x1.yaml") < 0.97);
+	assert_true(ways_by_best("mlp", "lab-2x4.yaml") < 0.98);
+}
+
 /* ---- the file, and refusals ---------------------------------------------------------------- */
 
 static void plan_files_keep_owners(void **state)
@@ -312,6 +354,8 @@ int main(void)
 		cmocka_unit_test(only_owners_hold_what_they_own),
 		cmocka_unit_test(owners_share_the_updates),
 		cmocka_unit_test(plans_with_owners_have_a_bound_of_their_own),
+		cmocka_unit_test(ways_are_no_slower_than_any_single_way),
+		cmocka_unit_test(ways_are_mixed_where_that_is_quicker),
 		cmocka_unit_test(plan_files_keep_owners),
 		cmocka_unit_test(a_program_without_parameters_is_refused),
 	};
