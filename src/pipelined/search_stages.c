@@ -481,6 +481,23 @@ static void plan_trials(stage_search *s)
 	}
 }
 
+/* Where nothing fits on one mesh, stages are planned on all of them, which takes several times as
+ * long: those of the first trials. */
+#define TRIALS_ON_ALL_MESHES 2
+static void plan_on_all_meshes(stage_search *s)
+{
+	size_t n = SW_MIN(s->trials.len, (size_t)TRIALS_ON_ALL_MESHES);
+	for (size_t i = 0; i < n && !(s->best && s->best->fits) && !is_late(s); i++) {
+		sw_status status;
+		sw_pipelined *p = open_trial(s, s->trials.data[i].numbers, &status);
+		if (!p)
+			continue;
+		sw_progress_update(&s->progress, 0.8, "all meshes of %d stages", p->n_stages);
+		p->mesh = NULL;
+		plan_trial(s, p, INFINITY);
+	}
+}
+
 /* ---- the best one, once more ------------------------------------------------------------- */
 
 /* Seconds of the looped program's ops in the plans of the best trial. */
@@ -604,6 +621,8 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
 	if (s.trials.len)
 		qsort(s.trials.data, s.trials.len, sizeof(*s.trials.data), by_estimate);
 	plan_trials(&s);
+	if (options->plan.strategy.kind == SW_PLAN_AUTO)
+		plan_on_all_meshes(&s);
 	cut_again(&s);
 	for (size_t i = 0; i < s.trials.len; i++)
 		sw_pipelined_free(s.trials.data[i].opened);
