@@ -344,6 +344,7 @@ static const char *const options[] = {"--cluster",
                                       "--untied",
                                       "--stages",
                                       "--schedule",
+                                      "--chunks",
                                       "--dump-after",
                                       NULL};
 const cli_command cli_plan_command = {

@@ -214,6 +214,10 @@ static const struct {
          {"--stages", "auto|N", CLI_TEXT, AT(plan_stages),
           "stages of a pipeline, each on its own slice of the devices; auto: the fastest number, "
           "or none (default: 1)"}},
+	{"plan",
+         {"--chunks", "N", CLI_COUNT, AT(chunks),
+          "with --stages: so many of them on each slice, interleaved (default: what the schedule "
+          "has)"}},
 	{"pipeline",
          {"--chunks", "N", CLI_COUNT, AT(chunks),
           "virtual stages per rank (default: what the schedule needs; 2 of interleaved-1f1b)"}},

@@ -32,8 +32,14 @@ sw_status cli_read_stages(const cli *c, sw_plan_strategy *strategy, int32_t *sta
 	}
 	if (*stages != 1 && c->values.output && strcmp(c->values.output, "-") == 0)
 		return sw_fail(err, SW_ERR_INPUT, "-o -: --stages writes several files; name one");
+	if (c->values.chunks && *stages == 1)
+		return sw_fail(err, SW_ERR_INPUT, "--chunks needs --stages, of 2 or more");
+	if (c->values.chunks > SW_MAX_STAGES)
+		return sw_fail(err, SW_ERR_INPUT, "--chunks: that is too many");
 	if (name && *stages == 1)
 		return sw_fail(err, SW_ERR_INPUT, "--schedule needs --stages, of 2 or more");
+	if (!name && c->values.chunks)
+		*schedule = (int32_t)SW_INTERLEAVED_1F1B;
 	if (!name)
 		return SW_OK;
 	*schedule = -1;
@@ -149,6 +155,7 @@ sw_status cli_plan_stages(cli *c, const cli_stages_asked *asked, const sw_plan *
 	sw_pipelined_options options = {.n_stages = asked->n_stages,
 	                                .microbatches = asked->options->microbatches,
 	                                .schedule = asked->schedule,
+	                                .n_chunks = (int32_t)c->values.chunks,
 	                                .plan = *asked->options};
 	sw_pipelined *stages = NULL;
 	bool may_fail = asked->n_stages == 0 && whole;

@@ -68,6 +68,9 @@ typedef struct sw_pipelined_options {
 	 * and microbatches. 0: the search takes the fastest. */
 	int32_t n_stages, microbatches;
 	int32_t schedule;               /* sw_named_schedule; -1: the search takes the fastest */
+	/* Stages of each slice, where the schedule is interleaved; 0: 2, or with any schedule what
+	 * is fastest. */
+	int32_t n_chunks;
 	sw_plan_options plan;           /* of each stage */
 	/* The step of a plan that is there already, and its rematerialisation (NULL: none): what is
 	 * not faster is given up. 0: there is none. */
@@ -119,6 +122,9 @@ sw_status sw_pipelined_bounds_s(const sw_program *program, const sw_sidecar *sid
                                 const sw_cluster *cluster, const int32_t *n_stages, size_t n,
                                 double *bounds_s, sw_error *err);
 
+/* Return the bytes of a microbatch that cross at these ports of a stage's step, whole. */
+int64_t sw_pipelined_crossing_bytes(const sw_pipelined *plan, const sw_stage_port *ports,
+                                    uint32_t n);
 /* Return the most microbatches that a stage holds at once. */
 int32_t sw_pipelined_in_flight(const sw_pipelined *plan, int32_t stage);
 /* Add the step, its bubble, what limits it, and a table of the stages. */

@@ -121,7 +121,7 @@ static sw_status write_steps(sw_pipelined *p, const sw_sidecar *whole, sw_error 
 	return status;
 }
 
-static int64_t port_bytes(const sw_pipelined *p, const sw_stage_port *ports, uint32_t n)
+int64_t sw_pipelined_crossing_bytes(const sw_pipelined *p, const sw_stage_port *ports, uint32_t n)
 {
 	int64_t bytes = 0;
 	for (uint32_t i = 0; i < n; i++)
@@ -168,9 +168,10 @@ static sw_status plan_within(sw_pipelined *p, sw_stage_store *store, int32_t sta
 	const sw_stage_step *step = &p->stages[stage].step;
 	int64_t whole = memory_bytes ? memory_bytes : sw_cost_memory_bytes(&p->slice->device),
 		memory = whole / (p->n_stages / p->n_ranks),
-		crossing = (port_bytes(p, step->inputs, step->n_inputs) +
-	                    port_bytes(p, step->results, step->n_results)) *
-	                   (p->microbatches - 1);
+		crossing =
+			(sw_pipelined_crossing_bytes(p, step->inputs, step->n_inputs) +
+	                 sw_pipelined_crossing_bytes(p, step->results, step->n_results)) *
+			(p->microbatches - 1);
 	sw_status status =
 		plan_stage(p, store, stage, memory + crossing / p->slice->n_devices, err);
 	if (status != SW_NO || (double)crossing < LARGE_CROSSING * (double)memory)

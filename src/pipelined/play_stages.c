@@ -1,5 +1,8 @@
 /* The schedule of a plan with stages: the quickest of those that were asked for, as it is played.
  */
+#include <math.h>
+#include <stdlib.h>
+
 #include "pipelined/internal.h"
 
 /* Those that are tried, in this order. DualPipe is none: it has two copies of the model. */
@@ -23,8 +26,13 @@ void sw_pipelined_fill_costs(sw_pipelined *p, int64_t memory_bytes)
 		rows[r] = SW_NEW_N(&p->arena, double, d);
 	for (int32_t i = 0; i < d; i++) {
 		const sw_planned_stage *s = &p->stages[i];
-		const double values[ROWS - 2] = {s->times.part_s[SW_STAGE_FORWARD],
-		                                 s->times.part_s[SW_STAGE_INPUT_GRADIENT],
+		/* Between stages of one slice, conversions are part of the passes that read. */
+		bool above = i && p->stages[i - 1].rank == s->rank,
+		     below = i + 1 < d && p->stages[i + 1].rank == s->rank;
+		double converted_s = above ? p->stages[i - 1].send_forward_s : 0,
+		       back_s = below ? s->send_backward_s : 0;
+		const double values[ROWS - 2] = {s->times.part_s[SW_STAGE_FORWARD] + converted_s,
+		                                 s->times.part_s[SW_STAGE_INPUT_GRADIENT] + back_s,
 		                                 s->times.part_s[SW_STAGE_WEIGHT_GRADIENT],
 		                                 s->send_forward_s,
 		                                 i ? p->stages[i - 1].send_backward_s : 0,
@@ -88,6 +96,21 @@ static bool is_better(bool fits, const sw_pipeline_played *a, bool other_fits,
 	return fits ? a->step_s < b->step_s * (1 - 1e-9) : most_bytes(a) < most_bytes(b);
 }
 
+/* The bound of any order of these passes: within the memory, if this one is. */
+static sw_pipeline_bound bound_of(const sw_pipelined *p, const sw_pipeline_schedule *schedule,
+                                  bool fits)
+{
+	sw_pipeline_costs costs = p->costs;
+	double *none = sw_alloc(sizeof(double) * (size_t)p->n_ranks);
+	for (int32_t r = 0; r < p->n_ranks; r++)
+		none[r] = INFINITY;
+	if (!fits)
+		costs.limit_bytes = none;
+	sw_pipeline_bound bound = sw_pipeline_bound_of(schedule, &costs);
+	free(none);
+	return bound;
+}
+
 static sw_status try_schedule(sw_pipelined *p, sw_named_schedule which, sw_error *err)
 {
 	sw_pipeline_schedule *schedule = NULL;
@@ -102,7 +125,7 @@ static sw_status try_schedule(sw_pipelined *p, sw_named_schedule which, sw_error
 			p->played = played;
 			p->schedule = which;
 			p->fits = fits;
-			p->bound = sw_pipeline_bound_of(schedule, &p->costs);
+			p->bound = bound_of(p, schedule, fits);
 		} else {
 			sw_pipeline_played_free(&played);
 		}

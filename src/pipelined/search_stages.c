@@ -105,8 +105,14 @@ static bool place(const stage_search *s, size_t i, sw_pipelined_numbers *numbers
 {
 	int32_t schedule = s->options->schedule;
 	sw_named_schedule which = (sw_named_schedule)schedule;
-	if (i >= (schedule < 0 ? SW_COUNT(placements) : 1))
+	int32_t asked = s->options->n_chunks;
+	if (i >= (schedule < 0 && !asked ? SW_COUNT(placements) : 1))
 		return false;
+	if (asked) {
+		numbers->placement = SW_PLACE_LOOPED;
+		numbers->n_chunks = asked;
+		return true;
+	}
 	numbers->placement =
 		schedule < 0 ? placements[i].placement : sw_pipeline_placement_of(which);
 	numbers->n_chunks = schedule < 0 ? placements[i].n_chunks : sw_pipeline_chunks_of(which);
@@ -257,11 +263,12 @@ static int32_t possible_at_least(const sw_phases *phases, int64_t wanted)
 	return phases->possible.n ? (int32_t)phases->possible.v[phases->possible.n - 1] : 2;
 }
 
-/* Where all numbers are asked for, there is one trial, and nothing to estimate. */
+/* Where all numbers and the schedule are asked for, there is one trial, and nothing to estimate. */
 static bool enter_only_trial(stage_search *s, sw_pipelined_numbers numbers)
 {
 	sw_status status;
-	if (!s->options->n_stages || !s->options->microbatches || !s->options->plan.remat)
+	if (!s->options->n_stages || !s->options->microbatches || !s->options->plan.remat ||
+	    (s->options->schedule < 0 && !s->options->n_chunks))
 		return false;
 	policy(s, 0, &numbers.remat);
 	place(s, 0, &numbers);
@@ -580,6 +587,16 @@ static sw_status check_request(const sw_pipelined_options *options, sw_error *er
 		return sw_fail(err, SW_ERR_INPUT,
 		               "plans with stages take no pins, which the program's annotations "
 		               "of shardings are: add --annotations ignore");
+	if (options->n_chunks && options->schedule >= 0 &&
+	    options->schedule != (int32_t)SW_INTERLEAVED_1F1B)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--chunks %d: --schedule %s has as many stages on each slice as it "
+		               "needs; leave one out, or take interleaved-1f1b",
+		               options->n_chunks,
+		               sw_pipeline_name((sw_named_schedule)options->schedule));
+	if (options->n_chunks == 1)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--chunks 1: expected 2 stages or more on each slice");
 	return sw_pipelined_check_schedule(options->schedule, err);
 }
 

@@ -1,5 +1,7 @@
 /* What a microbatch takes between two stages: each value that crosses is resharded from the layout
  * in which one stage's plan leaves it to that in which the other's expects it. */
+#include <stdlib.h>
+
 #include "pipelined/internal.h"
 
 /* A hop is between stage `below` and the next one. */
@@ -52,6 +54,23 @@ static int64_t elements_of(const int64_t *dims, int32_t rank)
 	return n;
 }
 
+/* Between stages of one slice a value is converted where it lies, by collectives; false: one of the
+ * layouts pads it, and nothing is known. */
+static bool convert(stage_hop *h, sw_shape shape, const sw_layout *from, const sw_layout *to)
+{
+	const sw_cluster *slice = h->plan->slice;
+	sw_redistribution how = sw_plan_redistribution(slice);
+	sw_path *path = sw_alloc(sizeof(*path));
+	sw_error ignored;
+	bool found = sw_layout_valid(&slice->atoms, shape, from) &&
+	             sw_layout_valid(&slice->atoms, shape, to) &&
+	             sw_redistribute(&how, shape, from, to, path, &ignored) == SW_OK;
+	if (found)
+		h->seconds += path->seconds / h->plan->microbatches;
+	free(path);
+	return found;
+}
+
 /* All microbatches at once, in as many parts: each takes the latency again. */
 static sw_status reshard(stage_hop *h, int32_t from, int32_t to, uint32_t result, uint32_t input)
 {
@@ -69,10 +88,10 @@ static sw_status reshard(stage_hop *h, int32_t from, int32_t to, uint32_t result
 	sw_shape shape = sw_value_shape(step->program, leaves[input]);
 	int32_t low = p->stages[h->below].rank, high = p->stages[h->below + 1].rank,
 		near = h->up ? low : high, far = h->up ? high : low;
-	if (near == far && sw_layout_equal(sw_plan_layout(a, a->outputs[result]),
-	                                   sw_plan_layout(b, b->produced[inputs[input]])))
+	if (near == far && convert(h, shape, sw_plan_layout(a, a->outputs[result]),
+	                           sw_plan_layout(b, b->produced[inputs[input]])))
 		goto done;
-	/* Between stages of one slice a conversion is priced as if it went to the next slice. */
+	/* What is padded is priced as if it went to the next slice. */
 	if (near == far)
 		far = near + 1 < p->n_ranks ? near + 1 : near - 1;
 	fill_side(p, near, sw_plan_layout(a, a->outputs[result]),

@@ -80,6 +80,18 @@ expect 0 "" "$sw" run "$scratch/v" --ranks 4 --steps 3 -q
 grep "^loss" "$scratch/out" | cmp -s - "$scratch/staged" ||
 	complain "a V of stages trains otherwise than one device"
 
+# Three on each slice, interleaved.
+expect 0 "" $planning --stages 2 --chunks 3 --microbatches 4 --strategy dp -o "$scratch/three"
+grep -q "^stages    6, 3 on each of 2 slices of 2 devices, 4 microbatches, interleaved-1f1b" "$scratch/out" ||
+	complain "the table does not say that a slice has three stages"
+expect 0 "" "$sw" verify "$scratch/three"
+grep -q "^equal: " "$scratch/out" || complain "verify does not say that six stages are equal"
+expect 0 "" "$sw" run "$scratch/three" --ranks 4 --steps 3 -q
+grep "^loss" "$scratch/out" | cmp -s - "$scratch/staged" || complain "six stages train otherwise than one device"
+refuse "leave one out, or take interleaved-1f1b" $planning --stages 2 --chunks 2 --schedule zb-v -o "$scratch/x"
+refuse "chunks needs --stages" $planning --chunks 2 -o "$scratch/x"
+refuse "chunks 1: expected 2 stages or more" $planning --stages 2 --chunks 1 -o "$scratch/x"
+
 refuse "start it with mpirun -n 4" "$sw" run "$scratch/two"
 # Paced, with what crosses and with a byte a message.
 for signal in "" --signal; do

@@ -348,13 +348,40 @@ static void stages_share_a_grid(void **state)
 	close_program(&t);
 }
 
-static int64_t port_bytes(const sw_pipelined *p, const sw_stage_port *ports, uint32_t n)
+/* Where all else is asked for, the schedule is looked for among all placements. */
+static void all_placements_are_looked_at(void **state)
 {
-	int64_t bytes = 0;
-	for (uint32_t i = 0; i < n; i++)
-		if (ports[i].kind == SW_PORT_MICROBATCHES)
-			bytes += sw_shape_bytes(sw_value_shape(p->looped, ports[i].value));
-	return bytes;
+	(void)state;
+	staged_plan t;
+	open_program(&t, "gpt", "local-2x2");
+	plan_well(&t, 2, 4, -1);
+	double free_s = t.plan->played.step_s;
+	assert_int_equal(t.plan->n_stages, 4);
+	for (int32_t schedule = 0; schedule < SW_DUALPIPE; schedule++) {
+		plan_well(&t, 2, 4, schedule);
+		assert_true(free_s <= t.plan->played.step_s * (1 + 1e-9));
+	}
+	close_program(&t);
+}
+
+/* Where stages do not fit, the bound is that of any memory: the step is not below it. */
+static void bounds_hold_where_nothing_fits(void **state)
+{
+	(void)state;
+	staged_plan t;
+	int n = 0;
+	open_program(&t, "gpt-tiny", "local-2x2");
+	plan_well(&t, 2, 8, SW_GPIPE);
+	double most = t.plan->played.ranks[0].peak_bytes;
+	for (int percent = 90; percent > 30; percent -= 10) {
+		plan(&t, 2, 8, SW_GPIPE, (int64_t)(most * percent / 100));
+		if (t.status || t.plan->fits)
+			continue;
+		n++;
+		assert_true(t.plan->bound.seconds <= t.plan->played.step_s * (1 + 1e-9));
+	}
+	assert_true(n > 0);
+	close_program(&t);
 }
 
 /* What only plans with stages have is refused by those without. */
@@ -420,8 +447,8 @@ static void what_crosses_counts_once(void **state)
 	const sw_planned_stage *s = &t.plan->stages[1];
 	const sw_stage_times *times = &s->times;
 	int64_t others =
-		(MICROBATCHES - 1) * (port_bytes(t.plan, s->step.inputs, s->step.n_inputs) +
-	                              port_bytes(t.plan, s->step.results, s->step.n_results));
+		(MICROBATCHES - 1) * (sw_pipelined_crossing_bytes(t.plan, s->step.inputs, s->step.n_inputs) +
+	                              sw_pipelined_crossing_bytes(t.plan, s->step.results, s->step.n_results));
 	int64_t once = times->peak_bytes - times->activation_bytes - others;
 	if (times->fixed_bytes >= once)
 		fail_msg("%lld bytes, %lld without one copy of what crosses",
@@ -437,6 +464,8 @@ int main(void)
 		cmocka_unit_test(bubble_is_that_of_the_formula),
 		cmocka_unit_test(schedules_are_compared),
 		cmocka_unit_test(memory_is_kept),
+		cmocka_unit_test(all_placements_are_looked_at),
+		cmocka_unit_test(bounds_hold_where_nothing_fits),
 		cmocka_unit_test(plans_without_stages_refuse_them),
 		cmocka_unit_test(files_read_back),
 		cmocka_unit_test(refusals_say_why),
