@@ -13,8 +13,8 @@
 #include "model/model.h"
 
 /* Return seconds that one execution of the op takes at least on each device, however the op is
- * divided; 0 for regions and ops that cost nothing. attention: it may be one of attention's products
- * (sw_fuse_mark_attention). */
+ * divided; 0 for regions and ops that cost nothing. attention: it may be one of attention's
+ * products (sw_fuse_mark_attention). */
 double sw_bound_op_s(const sw_cluster *cluster, const sw_program *program, sw_id op,
                      const sw_rule *rule, bool attention);
 /* Return seconds of kernels that no device does less of in a step: each op at the cheapest of all
@@ -26,6 +26,17 @@ double sw_bound_op_s(const sw_cluster *cluster, const sw_program *program, sw_id
  * some devices, too; then it is the mean of the devices that does no less. */
 double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
                           const sw_rule *const *rules, const sw_cluster *cluster, bool owners);
+/* Return seconds that no step is shorter than: the kernels' bound, or where it is larger that of
+ * kernels and of messages between the parts of the outermost level together. It holds for the same
+ * programs, and counts no messages where ops have owners, parts are unequal or collectives were
+ * measured. Seconds for a program of thousands of ops (joint.c). */
+double sw_bound_step_s(const sw_program *program, const sw_sidecar *sidecar,
+                       const sw_cluster *cluster, bool owners);
+
+/* Return what no plan's weight * K + (1 - weight) * C is below, where K is the seconds of its
+ * kernels and C that of its collectives, each alone. weight: in (0, 1]. */
+double sw_bound_weighted_s(const sw_program *program, const sw_sidecar *sidecar,
+                           const sw_cluster *cluster, double weight);
 
 /* ---- certificate.c ---------------------------------------------------------------------- */
 

@@ -32,14 +32,8 @@ void sw_bound_state(sw_plan *plan, double bound_s, bool within_memory)
 void sw_bound_certify(sw_plan *plan, const sw_sidecar *sidecar)
 {
 	const sw_program *program = sw_plan_serial(plan);
-	sw_arena arena;
-	sw_arena_init(&arena);
-	const sw_rule **rules = SW_NEW_N(&arena, const sw_rule *, program->ops.len + 1);
-	for (sw_id id = 0; id < program->ops.len; id++)
-		rules[id] = sw_rule_make(program, id, &arena);
 	sw_bound_state(plan,
-	               sw_bound_kernels_s(program, sidecar, rules, plan->cluster,
-	                                  plan->strategy.owners != SW_OWNERS_NONE),
+	               sw_bound_step_s(program, sidecar, plan->cluster,
+	                               plan->strategy.owners != SW_OWNERS_NONE),
 	               false);
-	sw_arena_clear(&arena);
 }

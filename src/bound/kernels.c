@@ -1,265 +1,12 @@
-/*
- * Each op at the cheapest of all ways to divide it.
- *
- * A WAY gives the prime factors of the number of devices to factors of the op's rule. A factor of
- * size s that f devices divide leaves at least ceil(s / f) on one of them, and all devices run the
- * same program, so that this is what each takes; padding can reach it for any f. A value keeps that
- * share of each of its factors, and the op does at least the product of all shares of its
- * operations: exchanges and masks only add to it.
- */
+/* The kernels of a step: each op at the cheapest of all ways to divide it, and their sum. */
 #include "bound/bound.h"
+#include "bound/division.h"
+#include "bound/marks.h"
 #include "bound/twins.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "fuse/fuse.h"
-
-#define MAX_FACTORS 16 /* of a rule that are looked at; further ones count as fully divided */
-
-typedef struct division {
-	const sw_cluster *cluster;
-	const sw_program *program;
-	sw_id id;
-	const sw_op *op;
-	const sw_rule *rule;
-	double flops;
-	int64_t microbatches;                   /* the most in which the op may run */
-	bool attention;                         /* the op may be a product of attention */
-	int32_t n;                              /* factors that are looked at */
-	int32_t n_primes, primes[SW_MAX_ATOMS]; /* of the number of devices, descending */
-	int64_t parts[MAX_FACTORS];
-	double share[MAX_FACTORS]; /* what is left of each, in (0, 1] */
-	double work[MAX_FACTORS];  /* what is left of the operations for it, in (0, share] */
-	double ideal_s;            /* no way is cheaper */
-	double least_s;            /* of the ways so far */
-} division;
-
-/* ---- one way ---------------------------------------------------------------------------- */
-
-/* Return what is left of an operand or result: the share of each factor that it has. */
-static double share_of_value(const division *d, uint32_t which)
-{
-	bool is_result = which >= d->op->n_operands;
-	uint32_t k = is_result ? which - d->op->n_operands : which;
-	const sw_dim_map *dims = is_result ? d->rule->results[k] : d->rule->operands[k];
-	int32_t rank = is_result ? d->rule->result_ranks[k] : d->rule->operand_ranks[k];
-	double share = 1;
-	for (int32_t i = 0; i < rank; i++)
-		for (int32_t r = 0; r < dims[i].n; r++) {
-			int32_t factor = dims[i].refs[r].factor;
-			share *= factor < d->n ? d->share[factor]
-			                       : 1 / (double)d->cluster->n_devices;
-		}
-	return share;
-}
-
-static double value_bytes(const division *d, uint32_t which)
-{
-	uint32_t n = d->op->n_operands;
-	sw_id value = which < n ? d->op->operands[which] : d->op->first_result + (which - n);
-	return (double)sw_shape_bytes(sw_value_shape(d->program, value));
-}
-
-static double least_flops(const division *d)
-{
-	double flops = d->flops;
-	for (int32_t i = 0; i < d->rule->n_factors; i++)
-		flops *= i < d->n ? d->work[i] : 1 / (double)d->cluster->n_devices;
-	return flops;
-}
-
-/* Return the product of the sizes that are left of the dimensions of a dot's operand: of those that
- * are contracted, or of the others. */
-static double sizes_left(const division *d, uint32_t operand, sw_ints contracted, bool of_contracted)
-{
-	sw_shape shape = sw_value_shape(d->program, d->op->operands[operand]);
-	double product = 1;
-	for (int32_t i = 0; i < shape.rank; i++) {
-		const sw_dim_map *map = &d->rule->operands[operand][i];
-		double size = (double)shape.dims[i];
-		for (int32_t r = 0; r < map->n; r++)
-			size *= d->share[map->refs[r].factor];
-		product *= sw_ints_has(contracted, i) == of_contracted ? round(size) : 1;
-	}
-	return product;
-}
-
-/* Return the operations of the tiles of a dot's kernel. */
-static double flops_of_way(const division *d)
-{
-	const sw_op *op = d->op;
-	double flops = least_flops(d);
-	if (op->opcode != SW_OP_DOT || d->attention || d->n < d->rule->n_factors)
-		return flops;
-	sw_ints lhs = op->attrs->dot.lhs_contracting, rhs = op->attrs->dot.rhs_contracting;
-	double m = sizes_left(d, 0, lhs, false), n = sizes_left(d, 1, rhs, false),
-	       k = sizes_left(d, 0, lhs, true);
-	if (k <= (double)d->microbatches) /* a dot that contracts one element becomes a multiply */
-		return flops;
-	return fmax(flops, sw_cost_product_flops(&d->cluster->device, 1, m, n, k));
-}
-
-static double seconds_of_way(const division *d)
-{
-	double flops = flops_of_way(d), bytes = 0;
-	for (uint32_t i = 0; i < d->op->n_operands + d->op->n_results; i++) {
-		double times = sw_cost_traffic(d->op, i);
-		bytes += times > 0 ? times * value_bytes(d, i) * share_of_value(d, i) : 0;
-	}
-	return sw_cost_part(d->cluster, d->program, d->id, d->attention, flops, bytes);
-}
-
-/* ---- all ways --------------------------------------------------------------------------- */
-
-/* A running total written as a window takes n (n + 1) / 2 operations: n windows that begin at one
- * end. A block of k takes k (k + 1) / 2, since the totals of the blocks before it count as one
- * element each (they are not counted here). All other operations are divided by what they are for:
- * each is done by some device, and none does fewer than the mean. */
-static double share_of_work(const sw_factor *factor, double share)
-{
-	double n = (double)factor->size;
-	return factor->exchange == SW_EXCHANGE_SCAN ? share * (share * n + 1) / (n + 1) : share;
-}
-
-static void set_parts(division *d, int32_t at, int64_t parts)
-{
-	const sw_factor *factor = &d->rule->factors[at];
-	int64_t size = SW_MAX(factor->size, 1);
-	d->parts[at] = parts;
-	d->share[at] = (double)((size + parts - 1) / parts) / (double)size;
-	d->work[at] = share_of_work(factor, d->share[at]);
-}
-
-/* Give the primes from number `at` on to factors. Equal primes are given to factors in ascending
- * order, so that ways which differ by their order alone are looked at once. A prime is given to no
- * factor only where no further one can be divided: dividing never costs more. */
-static void divide(division *d, int32_t at, int32_t from)
-{
-	bool divides = false;
-	if (d->least_s <= d->ideal_s * (1 + 1e-9))
-		return;
-	for (int32_t i = from; at < d->n_primes && i < d->n; i++) {
-		int64_t parts = d->parts[i];
-		if (d->rule->factors[i].size <= parts)
-			continue;
-		divides = true;
-		set_parts(d, i, parts * d->primes[at]);
-		bool same = at + 1 < d->n_primes && d->primes[at + 1] == d->primes[at];
-		divide(d, at + 1, same ? i : 0);
-		set_parts(d, i, parts);
-	}
-	if (!divides)
-		d->least_s = fmin(d->least_s, seconds_of_way(d));
-}
-
-static bool scans(const sw_rule *rule)
-{
-	for (int32_t i = 0; i < rule->n_factors; i++)
-		if (rule->factors[i].exchange == SW_EXCHANGE_SCAN)
-			return true;
-	return false;
-}
-
-/* Give all devices to everything: no way does less. Slices, pads and concatenations are bounded by
- * this alone, since padding changes which of their digits can be split. A scan over f devices may
- * do as little as 1 / f^2 of the operations. */
-static double ideal_s(const division *d)
-{
-	double devices = (double)d->cluster->n_devices, bytes = 0;
-	double most = scans(d->rule) ? devices * devices : devices;
-	for (uint32_t i = 0; i < d->op->n_operands + d->op->n_results; i++)
-		bytes += sw_cost_traffic(d->op, i) * value_bytes(d, i);
-	return sw_cost_part(d->cluster, d->program, d->id, d->attention, d->flops / most,
-	                    bytes / devices);
-}
-
-/* ---- ops that are not divided, or replaced ---------------------------------------------- */
-
-/* Of ops whose local op is another: a dynamic-slice may become a gather, a dynamic-update-slice a
- * scatter, and random bits the arithmetic that they stand for. Each of these moves at least as many
- * bytes, but its kernels have fits of their own, of which at least one overhead is paid. */
-static bool may_be_replaced(sw_opcode opcode)
-{
-	return opcode == SW_OP_DYNAMIC_SLICE || opcode == SW_OP_DYNAMIC_UPDATE_SLICE ||
-	       opcode == SW_OP_RNG_BIT_GENERATOR;
-}
-
-static double least_overhead_s(const sw_device *device)
-{
-	double least = INFINITY;
-	for (int32_t f = 0; f < SW_FAMILY_COUNT; f++)
-		least = fmin(least, device->kernels[f].given ? device->kernels[f].overhead_s
-		                                             : device->kernel_overhead_s);
-	return least;
-}
-
-static bool is_fitted(const sw_device *device)
-{
-	for (int32_t f = 0; f < SW_FAMILY_COUNT; f++)
-		if (device->kernels[f].given)
-			return true;
-	return false;
-}
-
-static void begin_op(division *d, sw_id id, const sw_rule *rule)
-{
-	d->id = id;
-	d->op = sw_op_at(d->program, id);
-	d->rule = rule;
-	/* a part of a call takes what its signature says, which may be less than its share */
-	d->flops = d->op->opcode == SW_OP_CUSTOM_CALL ? 0 : sw_op_flops(d->program, id);
-	d->n = SW_MIN(rule->n_factors, MAX_FACTORS);
-	for (int32_t i = 0; i < d->n; i++)
-		set_parts(d, i, 1);
-	d->ideal_s = ideal_s(d);
-	d->least_s = INFINITY;
-}
-
-static double least_s(division *d, sw_id id, const sw_rule *rule)
-{
-	sw_opcode opcode = (sw_opcode)sw_op_at(d->program, id)->opcode;
-	sw_op_class class = sw_opcode_class(opcode);
-	if (sw_cost_family(d->program, id) == SW_FAMILY_COUNT ||
-	    opcode == SW_OP_DYNAMIC_RESHAPE) /* the local op may be a reshape, which is free */
-		return 0;
-	/* a scan costs what the computation costs that it calls, which no strategy changes */
-	if (class == SW_CLASS_REGION && opcode != SW_OP_MAP)
-		return sw_cost_part(d->cluster, d->program, id, false, sw_op_flops(d->program, id),
-		                    sw_op_bytes(d->program, id));
-	if (may_be_replaced(opcode) && is_fitted(&d->cluster->device))
-		return least_overhead_s(&d->cluster->device);
-	begin_op(d, id, rule);
-	if (class == SW_CLASS_SHAPE)
-		return d->ideal_s;
-	divide(d, 0, 0);
-	return SW_MAX(d->least_s, d->ideal_s);
-}
-
-static int descending(const void *a, const void *b)
-{
-	return *(const int32_t *)b - *(const int32_t *)a;
-}
-
-static division division_of(const sw_cluster *cluster, const sw_program *program)
-{
-	division d = {.cluster = cluster,
-	              .program = program,
-	              .microbatches = 1,
-	              .n_primes = cluster->atoms.n};
-	memcpy(d.primes, cluster->atoms.size, sizeof(d.primes));
-	qsort(d.primes, (size_t)d.n_primes, sizeof(*d.primes), descending);
-	return d;
-}
-
-double sw_bound_op_s(const sw_cluster *cluster, const sw_program *program, sw_id op,
-                     const sw_rule *rule, bool attention)
-{
-	division d = division_of(cluster, program);
-	d.attention = attention;
-	return least_s(&d, op, rule);
-}
 
 /* ---- all ops ---------------------------------------------------------------------------- */
 
@@ -268,11 +15,8 @@ double sw_bound_op_s(const sw_cluster *cluster, const sw_program *program, sw_id
 typedef struct summation {
 	division d;
 	const sw_rule *const *rules;
-	const sw_id *twins;
-	bool owners;           /* an op of the entry may be done by one device for all */
-	const bool *looped;    /* per op: it may run in a loop over microbatches */
-	const bool *attention; /* per op: sw_fuse_mark_attention */
-	int64_t batch;
+	const sw_bound_marks *marks;
+	bool owners;       /* an op of the entry may be done by one device for all */
 	double *counted_s; /* per class of twins: what was counted of it */
 } summation;
 
@@ -300,7 +44,7 @@ static double owner_s(const summation *s, sw_id id)
 {
 	division alone = s->d;
 	alone.n_primes = 0;
-	return least_s(&alone, id, s->rules[id]) / (double)s->d.cluster->n_devices;
+	return division_least_s(&alone, id, s->rules[id]) / (double)s->d.cluster->n_devices;
 }
 
 static double computation_s(summation *s, int32_t computation)
@@ -314,12 +58,12 @@ static double computation_s(summation *s, int32_t computation)
 			sum += region_s(s, op);
 			continue;
 		}
-		s->d.microbatches = s->looped[id] ? s->batch : 1;
-		s->d.attention = s->attention[id];
-		double seconds = least_s(&s->d, id, s->rules[id]);
+		s->d.microbatches = s->marks->looped[id] ? s->marks->batch : 1;
+		s->d.attention = s->marks->attention[id];
+		double seconds = division_least_s(&s->d, id, s->rules[id]);
 		if (s->owners && computation == s->d.program->entry)
 			seconds = fmin(seconds, owner_s(s, id));
-		double *counted_s = &s->counted_s[s->twins[id]];
+		double *counted_s = &s->counted_s[s->marks->twins[id]];
 		sum += SW_MAX(seconds - *counted_s, 0);
 		*counted_s = SW_MAX(*counted_s, seconds);
 	}
@@ -339,24 +83,63 @@ static int64_t find_looped(const sw_program *program, const sw_sidecar *sidecar,
 	return batch;
 }
 
+static sw_bound_marks mark(const sw_program *program, const sw_sidecar *sidecar,
+                           const sw_cluster *cluster, sw_arena *arena)
+{
+	bool *looped = SW_NEW_N(arena, bool, program->ops.len + 1);
+	bool *attention = SW_NEW_N(arena, bool, program->ops.len + 1);
+	int64_t batch = find_looped(program, sidecar, looped);
+	sw_fuse_mark_attention(program, cluster->device.fusion, attention);
+	return (sw_bound_marks){sw_bound_twins(program, looped, arena), looped, attention, batch};
+}
+
+static double sum_of_kernels_s(const sw_program *program, const sw_rule *const *rules,
+                               const sw_cluster *cluster, const sw_bound_marks *marks, bool owners)
+{
+	summation s = {.d = division_of(cluster, program),
+	               .rules = rules,
+	               .marks = marks,
+	               .owners = owners,
+	               .counted_s = sw_alloc((program->ops.len + 1) * sizeof(*s.counted_s))};
+	double seconds = computation_s(&s, program->entry);
+	free(s.counted_s);
+	return seconds;
+}
+
 double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
                           const sw_rule *const *rules, const sw_cluster *cluster, bool owners)
 {
 	sw_arena arena;
 	sw_arena_init(&arena);
-	bool *looped = SW_NEW_N(&arena, bool, program->ops.len + 1);
-	bool *attention = SW_NEW_N(&arena, bool, program->ops.len + 1);
-	int64_t batch = find_looped(program, sidecar, looped);
-	sw_fuse_mark_attention(program, cluster->device.fusion, attention);
-	summation s = {.d = division_of(cluster, program),
-	               .rules = rules,
-	               .owners = owners,
-	               .looped = looped,
-	               .attention = attention,
-	               .batch = batch,
-	               .twins = sw_bound_twins(program, looped, &arena),
-	               .counted_s = SW_NEW_N(&arena, double, program->ops.len + 1)};
-	double seconds = computation_s(&s, program->entry);
+	sw_bound_marks marks = mark(program, sidecar, cluster, &arena);
+	double seconds = sum_of_kernels_s(program, rules, cluster, &marks, owners);
 	sw_arena_clear(&arena);
 	return seconds;
+}
+
+double sw_bound_weighted_s(const sw_program *program, const sw_sidecar *sidecar,
+                           const sw_cluster *cluster, double weight)
+{
+	sw_arena arena;
+	sw_arena_init(&arena);
+	const sw_rule *const *rules = sw_rules_make(program, &arena);
+	sw_bound_marks marks = mark(program, sidecar, cluster, &arena);
+	double kernels_s = sum_of_kernels_s(program, rules, cluster, &marks, false);
+	double bound_s =
+		sw_bound_joint_s(program, sidecar, rules, cluster, &marks, kernels_s, weight);
+	sw_arena_clear(&arena);
+	return bound_s;
+}
+
+double sw_bound_step_s(const sw_program *program, const sw_sidecar *sidecar,
+                       const sw_cluster *cluster, bool owners)
+{
+	if (!owners)
+		return sw_bound_weighted_s(program, sidecar, cluster, 0);
+	sw_arena arena;
+	sw_arena_init(&arena);
+	double kernels_s =
+		sw_bound_kernels_s(program, sidecar, sw_rules_make(program, &arena), cluster, true);
+	sw_arena_clear(&arena);
+	return kernels_s;
 }

@@ -164,17 +164,18 @@ static void print_gathers(const json_t *e, sw_text *text)
 	}
 }
 
-/* Say what the gap consists of: kernels beyond the bound, and waiting, which the bound lacks. */
-static void print_parts_of_gap(const json_t *e, double bound_s, sw_text *text)
+/* Say what the step consists of, beside what the bound counts. */
+static void print_parts_of_step(const json_t *e, sw_text *text)
 {
 	double step_s = sw_field_number(e, "step_time_s"),
 	       compute_s = sw_field_number(e, "compute_s");
 	if (sw_field_number(e, "gap") < 0.01 || compute_s > step_s)
 		return;
-	sw_text_addf(text, "           kernels beyond the bound take %.2f %% of the step, ",
-	             100 * (compute_s - bound_s) / step_s);
-	sw_text_addf(text, "waiting for collectives %.2f %%: the bound counts none\n",
-	             100 * (step_s - compute_s) / step_s);
+	sw_text_addf(text,
+	             "           kernels take %.2f %% of the step, waiting for collectives %.2f %%; "
+	             "the bound counts kernels, and what must be sent between the outermost "
+	             "parts, but not that one waits for the other\n",
+	             100 * compute_s / step_s, 100 * (step_s - compute_s) / step_s);
 }
 
 static void print_gap(const json_t *e, sw_text *text)
@@ -185,7 +186,7 @@ static void print_gap(const json_t *e, sw_text *text)
 		             sw_field_number(e, "gap") * 100);
 		sw_text_add_seconds(text, bound_s);
 		sw_text_addf(text, ", of all %s\n", sw_field_text(e, "scope"));
-		print_parts_of_gap(e, bound_s, text);
+		print_parts_of_step(e, text);
 	} else {
 		sw_text_addf(text, "gap        unknown: %s\n", sw_field_text(e, "scope"));
 	}

@@ -12,9 +12,7 @@ double sw_pipelined_slice_bound_s(const sw_program *canonical, const sw_sidecar 
                                   const sw_cluster *slice, int32_t n_stages)
 {
 	sw_arena arena = {0};
-	const sw_rule **rules = SW_NEW_N(&arena, const sw_rule *, canonical->ops.len + 1);
-	for (sw_id id = 0; id < canonical->ops.len; id++)
-		rules[id] = sw_rule_make(canonical, id, &arena);
+	const sw_rule *const *rules = sw_rules_make(canonical, &arena);
 	double bound_s = sw_bound_kernels_s(canonical, sidecar, rules, slice, false) / n_stages;
 	sw_arena_clear(&arena);
 	return bound_s;

@@ -63,6 +63,31 @@ static void find_flow(sw_point_finder *f)
 	f->index = index;
 }
 
+static bool ends_flow(const sw_point_finder *f, int32_t i)
+{
+	const sw_op *op = sw_op_at(f->program, f->ops[i]);
+	for (uint32_t r = 0; r < op->n_results; r++)
+		if (f->last[op->first_result + r] > i)
+			return false;
+	return true;
+}
+
+/* Mark what depends on the last op of the flow: on the only one that no other op of it reads. */
+static void mark_settled(sw_point_finder *f)
+{
+	int32_t ends = 0;
+	for (int32_t i = 0; i < f->m; i++)
+		ends += ends_flow(f, i);
+	for (size_t i = 0; i < f->entry->ops.len && ends == 1; i++) {
+		sw_id id = f->entry->ops.data[i];
+		const sw_op *op = sw_op_at(f->program, id);
+		for (uint32_t k = 0; k < op->n_operands; k++) {
+			sw_id from = f->program->values.data[op->operands[k]].op;
+			f->settled[id] |= f->settled[from] || f->index[from] == f->m - 1;
+		}
+	}
+}
+
 /* ---- narrow places ---------------------------------------------------------------------- */
 
 /* One scan over the flow. Places lie between its ops: place i is behind op i. */
@@ -303,7 +328,8 @@ static void finder_init(sw_point_finder *f, sw_remat_points *points, sw_arena *a
 	*f = (sw_point_finder){
 		.points = points, .program = p, .entry = sw_entry(p), .arena = arena};
 	f->users = sw_program_users(p, arena);
-	f->forward = SW_NEW_N(arena, bool, p->ops.len + 1);
+	f->forward = SW_NEW_N(&points->arena, bool, p->ops.len + 1);
+	f->settled = SW_NEW_N(&points->arena, bool, p->ops.len + 1);
 	f->state = SW_NEW_N(arena, bool, p->ops.len + 1);
 	f->data = SW_NEW_N(arena, bool, p->ops.len + 1);
 	f->roles = SW_NEW_N(&points->arena, sw_remat_role, p->ops.len + 1);
@@ -321,16 +347,21 @@ static void finder_init(sw_point_finder *f, sw_remat_points *points, sw_arena *a
 	points->needed_in = f->needed_in;
 	points->chain = f->chain;
 	points->after_loss = f->after_loss;
+	points->forward = f->forward;
+	points->settled = f->settled;
 }
 
 static void find(sw_point_finder *f)
 {
 	const sw_id *inputs;
 	uint32_t n = sw_program_inputs(f->program, f->program->entry, f->arena, &inputs);
-	if (!sw_find_forward(f, inputs))
+	if (!sw_find_forward(f, inputs)) {
+		memset(f->settled, true, sizeof(*f->settled) * f->program->ops.len);
 		return;
+	}
 	mark_inputs(f, inputs, n);
 	find_flow(f);
+	mark_settled(f);
 	scan places = choose_places(f);
 	if (places.n == 0)
 		return;
@@ -358,6 +389,11 @@ void sw_remat_points_clear(sw_remat_points *points)
 {
 	sw_arena_clear(&points->arena);
 	*points = (sw_remat_points){0};
+}
+
+bool sw_remat_reads_original(const sw_remat_points *points, sw_id op, sw_id reader)
+{
+	return points->settled[op] || points->forward[reader];
 }
 
 bool sw_remat_is_critical(const sw_remat_points *points, sw_id value, int32_t every)

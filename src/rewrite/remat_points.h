@@ -23,7 +23,7 @@ typedef struct sw_point_finder {
 	int64_t *last;        /* per value: the last of them that reads it */
 	sw_remat_role *roles;
 	int32_t *segment, *position, *needed_in;
-	bool *chain, *after_loss; /* per op */
+	bool *chain, *after_loss, *settled; /* per op */
 } sw_point_finder;
 static inline const sw_op *sw_entry_op(const sw_point_finder *f, size_t i)
 {

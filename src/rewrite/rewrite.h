@@ -111,6 +111,12 @@ typedef struct sw_remat_points {
 	const bool *after_loss; /* per op: LATE because it depends on the loss */
 	/* per op: the last gradient needs it (through more than single numbers) */
 	const bool *chain;
+	/* per op: it is FORWARD. Forward ops read originals, never copies: what the loss reads is
+	 * kept. */
+	const bool *forward;
+	/* per op: it depends on the last op of the flow, so that it is LATE wherever the narrow
+	 * places are, in padded programs too; everywhere where there is no trained state */
+	const bool *settled;
 	/* 0: none found (there is no trained state, or no narrow place) */
 	int32_t n_segments;
 	/* bytes of side and flow values that late ops read: the ACTIVATIONS */
@@ -120,6 +126,9 @@ typedef struct sw_remat_points {
  * entry is examined: a loop is one op. */
 void sw_remat_points_init(sw_remat_points *points, const sw_program *program);
 void sw_remat_points_clear(sw_remat_points *points);
+/* Return whether the reader reads the op itself wherever something is computed again, in padded
+ * programs too, and never a copy of it. */
+bool sw_remat_reads_original(const sw_remat_points *points, sw_id op, sw_id reader);
 /* Return whether the value is kept when only every `every`-th narrow place is kept. */
 bool sw_remat_is_critical(const sw_remat_points *points, sw_id value, int32_t every);
 

@@ -97,6 +97,14 @@ const sw_rule *sw_rule_make(const sw_program *program, sw_id op, sw_arena *arena
 	return sw_rule_builder_finish(&builder);
 }
 
+const sw_rule *const *sw_rules_make(const sw_program *program, sw_arena *arena)
+{
+	const sw_rule **rules = SW_NEW_N(arena, const sw_rule *, program->ops.len + 1);
+	for (sw_id id = 0; id < program->ops.len; id++)
+		rules[id] = sw_rule_make(program, id, arena);
+	return rules;
+}
+
 uint32_t sw_linearity_becomes(const sw_linearity *linearity, uint32_t monoids)
 {
 	uint32_t mask = 0;

@@ -95,6 +95,8 @@ typedef struct sw_rule {
  * replicated. Loops, conditionals, calls and parameters get an empty rule (the planner decides
  * their layouts); constants have PARALLEL factors (any part can be cut out). */
 const sw_rule *sw_rule_make(const sw_program *program, sw_id op, sw_arena *arena);
+/* Return the rules of all ops, by op, in the arena. */
+const sw_rule *const *sw_rules_make(const sw_program *program, sw_arena *arena);
 
 /* Return the monoid under which a reduction of this type can be split over devices: max and min of
  * pred are or and and; products, and computations that are not recognised as a monoid, give

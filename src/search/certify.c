@@ -10,11 +10,23 @@
 
 #include "bound/bound.h"
 
+/* Seconds that bounding the messages may take; with less time left kernels alone are bounded. */
+#define MESSAGES_S 5
+
+static double bound_of_all_s(const sw_search *s, bool owners)
+{
+	double last_s = sw_search_last_s(s);
+	if (owners || (last_s > 0 && sw_now_s() > last_s - MESSAGES_S))
+		return sw_search_variant(s, 0)->kernels_s;
+	return sw_bound_step_s(s->canonical, s->asked.sidecar, s->asked.cluster, false);
+}
+
 void sw_certify(sw_search *s, sw_plan *plan)
 {
 	const sw_variant *first = sw_search_variant(s, 0);
 	double saving_s = sw_variant_is_too_large(s, first) ? sw_saving_bound_s(s) : 0;
-	sw_bound_state(plan, SW_MAX(first->kernels_s, saving_s), saving_s > 0);
+	double all_s = bound_of_all_s(s, plan->strategy.owners != SW_OWNERS_NONE);
+	sw_bound_state(plan, SW_MAX(all_s, saving_s), saving_s > 0);
 	if (s->beaten.bound_s > 0)
 		sw_vec_push(&plan->warnings,
 		            sw_arena_printf(&plan->arena,

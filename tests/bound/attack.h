@@ -16,13 +16,17 @@
 #include "bound/bound.h"
 #include "simulate/simulate.h"
 
+#define N_WEIGHTS 4
+extern const double WEIGHTS[N_WEIGHTS]; /* of kernels */
+
 /* The bounds of a program on a cluster. */
 typedef struct bounds {
 	const sw_program *program; /* borrowed */
 	sw_arena arena;
 	const double *op_s;  /* per op: of one execution */
 	const double *times; /* per op: executions per step, if each branch ran */
-	double kernels_s;
+	double kernels_s, step_s;
+	double weighted_s[N_WEIGHTS]; /* of kernels and collectives, as WEIGHTS say */
 } bounds;
 /* `rules`: of a plan of the program. */
 void bounds_init(bounds *b, const sw_program *program, const sw_sidecar *sidecar,
@@ -39,7 +43,7 @@ typedef struct attacker {
 	double factor; /* by which bounds are multiplied: 1, or more to see that attacks succeed */
 	bool silent;   /* print no violations */
 	int64_t strategies, attacks, played, violations, refused;
-	nearest op, kernels, step;
+	nearest op, kernels, step, weighted;
 	/* what is being attacked, for messages */
 	uint64_t seed;
 	const char *program, *cluster;
@@ -50,6 +54,7 @@ typedef struct attacker {
 typedef struct outcome {
 	bool ok; /* it could be partitioned and, if asked for, played */
 	double kernels_s, step_s;
+	double sum_s; /* of kernels and collectives, weighted by the second of WEIGHTS */
 } outcome;
 /* `own`: the bounds of the plan's program; `asked`: those of the program before all rewrites, which
  * may be the same. */

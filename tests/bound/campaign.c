@@ -150,6 +150,7 @@ static int32_t quickest(const variant *v)
 
 static void descend_from(variant *v, int32_t start, descent_goal goal)
 {
+	static const char *const goals[] = {"kernels", "the step", "the sum"};
 	attacker *a = &v->c->attacker;
 	descent d = {.attacker = a,
 	             .own = &v->own,
@@ -159,7 +160,7 @@ static void descend_from(variant *v, int32_t start, descent_goal goal)
 	             .goal = goal,
 	             .moves = v->c->effort.moves};
 	snprintf(a->plan, sizeof(a->plan), "descent of %s from %.60s",
-	         goal == GOAL_STEP ? "the step" : "kernels", v->plans[start]->chosen);
+	         goals[goal], v->plans[start]->chosen);
 	double seconds = descend(&d, v->plans[start], sw_random_bits(a->seed, 9, goal));
 	if (goal == GOAL_STEP && v->auto_s > 0)
 		note_missed(v->c, v->auto_s / seconds - 1);
@@ -179,6 +180,7 @@ static void descend_all(variant *v)
 	descend_from(v, (int32_t)sw_rng_below(&rng, v->n), GOAL_KERNELS);
 	descend_from(v, quickest(v), GOAL_KERNELS);
 	descend_from(v, quickest(v), GOAL_STEP);
+	descend_from(v, quickest(v), GOAL_SUM);
 	if (v->auto_s > 0)
 		descend_from(v, (int32_t)sw_rng_below(&rng, v->n), GOAL_STEP);
 }

@@ -7,8 +7,9 @@
 /* PLAIN: a processor and links that take times of the same size. FREE: links that cost nothing, so
  * that the step is its kernels. WORK: free links and kernels without overhead, so that only shares
  * count. FITTED: a calibrated processor with free links. TILED: WORK, with products in small tiles.
- * FUSED: TILED, with kernels fused as XLA does. */
-typedef enum device_kind { PLAIN, FREE, WORK, FITTED, TILED, FUSED } device_kind;
+ * FUSED: TILED, with kernels fused as XLA does. THIN: a quick processor behind thin links between
+ * the outermost parts, so that the step is what they carry. */
+typedef enum device_kind { PLAIN, FREE, WORK, FITTED, TILED, FUSED, THIN } device_kind;
 
 static const struct {
 	const char *name, *counts; /* of the levels, or a file */
@@ -30,16 +31,27 @@ static const struct {
 	{"3x2 tiled", "3,2", TILED},
 	{"12 fused", "12", FUSED},
 	{"2x4 fused", "2,4", FUSED},
+	{"2x2 thin", "2,2", THIN},
+	{"4x2 thin", "4,2", THIN},
+	{"8 thin", "8", THIN},
+	{"6x2 thin", "6,2", THIN},
+	{"2x2x2 thin", "2,2,2", THIN},
+	{"512 thin", "512", THIN},
 	{"[1,2,3]", "3,[1, 2, 3]", PLAIN},
 	{"lab-unequal", "lab-unequal.yaml", PLAIN},
 };
 
-static void add_levels(sw_text *text, const char *counts, bool free_links)
+static void add_levels(sw_text *text, const char *counts, device_kind device)
 {
 	int level = 0;
 	while (*counts) {
 		size_t n = *counts == '[' ? strcspn(counts, "]") + 1 : strcspn(counts, ",");
-		if (free_links)
+		if (device == THIN && level == 0)
+			sw_text_addf(text,
+			             "  - {name: level0, count: %.*s, latency: 0 us, bandwidth: 2 "
+			             "GB/s}\n",
+			             (int)n, counts);
+		else if (device != PLAIN)
 			sw_text_addf(text,
 			             "  - {name: level%d, count: %.*s, latency: 0 us, bandwidth: "
 			             "%d000 TB/s}\n",
@@ -73,13 +85,14 @@ static sw_status parse(const char *counts, device_kind device, sw_cluster *clust
 {
 	sw_text text = {0};
 	sw_text_add(&text, "version: 1\nname: ground\nlevels:\n");
-	add_levels(&text, counts, device != PLAIN);
+	add_levels(&text, counts, device);
 	sw_text_addf(&text,
-	             "device:\n  name: core\n  memory: 64 GiB\n  memory_bandwidth: 8 GB/s\n  "
+	             "device:\n  name: core\n  memory: 64 GiB\n  memory_bandwidth: %s GB/s\n  "
 	             "kernel_overhead: %s us\n  matmul_efficiency: 0.7\n"
-	             "  flops: {f32: 50 GFLOP/s, f64: 20 GFLOP/s}\n",
-	             device == WORK || device >= TILED ? "0" : "1");
-	if (device >= TILED)
+	             "  flops: {f32: %s GFLOP/s, f64: 20 GFLOP/s}\n",
+	             device == THIN ? "500" : "8", device == WORK || device >= TILED ? "0" : "1",
+	             device == THIN ? "500" : "50");
+	if (device == TILED || device == FUSED)
 		sw_text_add(&text, "  tile: 4\n  processors: 3\n  tile_depth: 2\n");
 	if (device == FUSED)
 		sw_text_add(&text, "  fusion: xla-gpu\n");

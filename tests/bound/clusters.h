@@ -10,7 +10,7 @@ typedef struct site {
 	sw_cluster cluster;
 	sw_path_store *paths;
 } site;
-#define N_SITES 18
+#define N_SITES 24
 void sites_init(site *sites);
 void sites_clear(site *sites);
 /* Forget the paths: they are never dropped one by one. */

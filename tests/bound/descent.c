@@ -247,7 +247,9 @@ static double seconds_of(const walk *w)
 	outcome o = attack(d->attacker, w->plan, d->own, d->asked, d->goal == GOAL_STEP);
 	if (!o.ok)
 		return INFINITY;
-	return d->goal == GOAL_STEP ? o.step_s : o.kernels_s;
+	return d->goal == GOAL_STEP  ? o.step_s
+	       : d->goal == GOAL_SUM ? o.sum_s
+	                             : o.kernels_s;
 }
 
 static double walk_down(walk *w)

@@ -6,7 +6,8 @@
 
 /* The figure that a descent makes smaller. Moves between ops are free for kernels, which makes it the stronger
  * attack on a bound of kernels; the step is what a planner would make smaller. */
-typedef enum descent_goal { GOAL_KERNELS, GOAL_STEP } descent_goal;
+/* SUM: kernels and collectives, as outcome.sum_s. */
+typedef enum descent_goal { GOAL_KERNELS, GOAL_STEP, GOAL_SUM } descent_goal;
 
 typedef struct descent {
 	attacker *attacker;

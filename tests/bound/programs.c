@@ -74,6 +74,124 @@ static void write_tree(sw_rng *rng, sw_text *text)
 	sw_text_add(text, "}\n");
 }
 
+/* ---- training --------------------------------------------------------------------------- */
+
+/* The layers of a training step: x[i + 1] = f(x[i] w[i]), where f is tanh, a product with another
+ * layer's result, a residual sum, or nothing. */
+enum { TANH, GATE, RESIDUAL, PLAIN_LAYER, N_LAYER_KINDS };
+#define MAX_LAYERS 5
+
+typedef struct net {
+	int layers, rows, sizes[MAX_LAYERS + 1], kinds[MAX_LAYERS];
+	bool squares; /* the update divides by the root of a mean of squares */
+} net;
+
+static net draw_net(sw_rng *rng)
+{
+	static const int sizes[] = {8, 12, 16, 24, 64, 128, 512};
+	net n = {.layers = between(rng, 1, MAX_LAYERS),
+	         .rows = sizes[sw_rng_below(rng, SW_COUNT(sizes))],
+	         .squares = sw_rng_below(rng, 2)};
+	for (int i = 0; i <= n.layers; i++) {
+		n.sizes[i] = i > 0 && sw_rng_below(rng, 2)
+		                     ? n.sizes[i - 1]
+		                     : sizes[sw_rng_below(rng, SW_COUNT(sizes))];
+		if (i > 0)
+			n.kinds[i - 1] = n.sizes[i] == n.sizes[i - 1]
+			                         ? (int)sw_rng_below(rng, N_LAYER_KINDS)
+			                         : TANH + 3 * (int)sw_rng_below(rng, 2);
+	}
+	return n;
+}
+
+static void write_forward(const net *n, sw_text *text)
+{
+	for (int i = 0; i < n->layers; i++) {
+		int m = n->sizes[i + 1], b = n->rows;
+		sw_text_addf(text,
+		             " z%d = f32[%d,%d] dot(x%d, w%d), lhs_contracting_dims={1}, "
+		             "rhs_contracting_dims={0}\n",
+		             i, b, m, i, i);
+		sw_text_addf(text, " x%d = f32[%d,%d] ", i + 1, b, m);
+		if (n->kinds[i] == TANH)
+			sw_text_addf(text, "tanh(z%d)\n", i);
+		else if (n->kinds[i] == GATE)
+			sw_text_addf(text, "multiply(z%d, x%d)\n", i, i);
+		else if (n->kinds[i] == RESIDUAL)
+			sw_text_addf(text, "add(z%d, x%d)\n", i, i);
+		else
+			sw_text_addf(text, "negate(z%d)\n", i);
+	}
+}
+
+/* d[i]: the gradient of x[i]; e[i]: that of z[i]; g[i]: that of w[i]. The derivatives need not be
+ * right. */
+static void write_backward(const net *n, sw_text *text)
+{
+	int b = n->rows;
+	sw_text_addf(text, " d%d = f32[%d,%d] exponential(x%d)\n", n->layers, b,
+	             n->sizes[n->layers], n->layers);
+	for (int i = n->layers - 1; i >= 0; i--) {
+		int k = n->sizes[i], m = n->sizes[i + 1];
+		if (n->kinds[i] == RESIDUAL)
+			sw_text_addf(text, " e%d = f32[%d,%d] copy(d%d)\n", i, b, m, i + 1);
+		else
+			sw_text_addf(text, " e%d = f32[%d,%d] multiply(d%d, x%d)\n", i, b, m, i + 1,
+			             n->kinds[i] == GATE ? i : i + 1);
+		sw_text_addf(text,
+		             " g%d = f32[%d,%d] dot(x%d, e%d), lhs_contracting_dims={0}, "
+		             "rhs_contracting_dims={0}\n",
+		             i, k, m, i, i);
+		sw_text_addf(text,
+		             " p%d = f32[%d,%d] dot(e%d, w%d), lhs_contracting_dims={1}, "
+		             "rhs_contracting_dims={1}\n",
+		             i, b, k, i, i);
+		if (n->kinds[i] == RESIDUAL)
+			sw_text_addf(text, " d%d = f32[%d,%d] add(p%d, d%d)\n", i, b, k, i, i + 1);
+		else
+			sw_text_addf(text, " d%d = f32[%d,%d] copy(p%d)\n", i, b, k, i);
+	}
+}
+
+static void write_updates(const net *n, sw_text *text)
+{
+	for (int i = 0; i < n->layers; i++) {
+		int k = n->sizes[i], m = n->sizes[i + 1];
+		if (n->squares)
+			sw_text_addf(text,
+			             " q%d = f32[%d,%d] multiply(g%d, g%d)\n"
+			             " s%d = f32[%d,%d] rsqrt(q%d)\n"
+			             " u%d = f32[%d,%d] multiply(g%d, s%d)\n",
+			             i, k, m, i, i, i, k, m, i, i, k, m, i, i);
+		else
+			sw_text_addf(text, " u%d = f32[%d,%d] negate(g%d)\n", i, k, m, i);
+		sw_text_addf(text, " v%d = f32[%d,%d] add(w%d, u%d)\n", i, k, m, i, i);
+	}
+}
+
+static void write_training(sw_rng *rng, sw_text *text)
+{
+	net n = draw_net(rng);
+	sw_text_add(text, "HloModule training, input_output_alias={");
+	for (int i = 0; i < n.layers; i++)
+		sw_text_addf(text, "%s {%d}: (%d, {}, may-alias)", i ? "," : "", i, i);
+	sw_text_add(text, " }\nENTRY main {\n");
+	for (int i = 0; i < n.layers; i++)
+		sw_text_addf(text, " w%d = f32[%d,%d] parameter(%d)\n", i, n.sizes[i],
+		             n.sizes[i + 1], i);
+	sw_text_addf(text, " x0 = f32[%d,%d] parameter(%d)\n", n.rows, n.sizes[0], n.layers);
+	write_forward(&n, text);
+	write_backward(&n, text);
+	write_updates(&n, text);
+	sw_text_add(text, " ROOT r = (");
+	for (int i = 0; i < n.layers; i++)
+		sw_text_addf(text, "f32[%d,%d], ", n.sizes[i], n.sizes[i + 1]);
+	sw_text_addf(text, "f32[%d,%d]) tuple(", n.rows, n.sizes[n.layers]);
+	for (int i = 0; i < n.layers; i++)
+		sw_text_addf(text, "v%d, ", i);
+	sw_text_addf(text, "x%d)\n}\n", n.layers);
+}
+
 /* ---- loops and branches ----------------------------------------------------------------- */
 
 /* A loop whose iterations share a weight; it may run no iteration at all. */
@@ -275,6 +393,7 @@ static void write_sources(sw_rng *rng, sw_text *text)
 const written_kind WRITTEN_KINDS[] = {
 	{"dots", write_dots},
 	{"layer", write_layer},
+	{"training", write_training},
 	{"tree", write_tree},
 	{"loop", write_loop},
 	{"branches", write_branches},

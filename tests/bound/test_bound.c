@@ -17,6 +17,7 @@
 #endif
 
 #define SEEDS_PER_KIND 9
+#define THIN_CASES 6
 
 static const effort QUICK = {.random = 2, .draws = 10, .moves = 6, .planned = 80, .recorded = 90};
 
@@ -50,6 +51,23 @@ static void the_programs_that_beat_a_bound_are_attacked_again(void **state)
 	for (size_t k = 0; k < SW_COUNT(kinds); k++)
 		for (uint64_t seed = 1; seed <= SEEDS_PER_KIND; seed++)
 			campaign_kind(&c, seed, kinds[k], sites[seed % SW_COUNT(sites)]);
+	campaign_print(&c);
+	assert_int_equal(c.attacker.violations, 0);
+	campaign_clear(&c);
+}
+
+/* Where links are thin a step is what they carry: fixed strategies, descents and what the search
+ * finds come near the bound of kernels and messages together. */
+static void what_thin_links_carry_is_attacked(void **state)
+{
+	static const char *const sites[] = {"2x2 thin", "4x2 thin",   "8 thin",
+	                                    "6x2 thin", "2x2x2 thin", "512 thin"};
+	const char *cases = getenv("SW_THIN_CASES");
+	campaign c;
+	(void)state;
+	campaign_init(&c, 1, (effort){.random = 2, .draws = 1, .moves = 20, .planned = 1});
+	for (uint64_t i = 0; i < (cases ? strtoull(cases, NULL, 10) : THIN_CASES); i++)
+		campaign_kind(&c, first_seed() + i, "training", sites[i % SW_COUNT(sites)]);
 	campaign_print(&c);
 	assert_int_equal(c.attacker.violations, 0);
 	campaign_clear(&c);
@@ -98,6 +116,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_plan_is_quicker_than_the_bound),
 		cmocka_unit_test(the_programs_that_beat_a_bound_are_attacked_again),
+		cmocka_unit_test(what_thin_links_carry_is_attacked),
 		cmocka_unit_test(long_chains_of_dots_are_attacked_too),
 		cmocka_unit_test(a_bound_that_is_too_high_is_found_out),
 	};

@@ -1,0 +1,383 @@
+/*
+ * Kernels and messages together.
+ *
+ * A step is no shorter than its kernels, K, and no shorter than what its collectives move between
+ * the parts of the outermost level, C; so it is no shorter than w K + (1 - w) C for each w in [0,
+ * 1], and no plan is better than the least of these sums over all ways to divide all products. The
+ * ways of two products are coupled where the result of one reaches the other (flows.h): its
+ * partial sums must be added up, and all parts that read it must get it. That is a problem for
+ * src/solve, whose lower bound is the bound here.
+ */
+#include "bound/bound.h"
+#include "bound/flows.h"
+#include "bound/marks.h"
+#include "bound/products.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "model/model.h"
+#include "program/attributes.h"
+#include "solve/solve.h"
+
+#define FIRST_STEP 0.25 /* between weights */
+#define LAST_STEP 0.125
+#define COST_UNIT 1e-12    /* seconds; costs are rounded down to it */
+#define GAP 0.005          /* of the solver */
+#define MAX_ENTRIES 3e7    /* of all tables of the problem */
+#define MAX_WORK 200000000 /* of the solver: table entries visited */
+
+/* What a way of a product means for one flow: for a source, in how many parts an element is (x) as
+ * how many partial sums; for a sink, in how many parts it is read (x), as how many sums at most;
+ * and into how many parts each class of dimensions is split (flows.h). */
+typedef struct holding {
+	double x, sums;
+	int32_t split[SW_MAX_RANK]; /* per class */
+} holding;
+
+/* How many messages an element takes, for all ways of a source's kind and of a sink's. */
+typedef struct message_table {
+	int32_t n[2];           /* different holdings of source and sink */
+	const uint16_t *of[2];  /* per way: its holding */
+	const double *messages; /* [source][sink] */
+} message_table;
+
+typedef struct channel {
+	int32_t ends[2]; /* products: source, sink */
+	const message_table *table;
+	double message_s; /* one message per element, as a mean over the parts */
+} channel;
+
+typedef struct joint_product {
+	sw_id op;
+	const sw_product_kind *kind;
+} joint_product;
+
+typedef struct joint {
+	sw_arena arena;
+	const sw_cluster *cluster;
+	bool coarse;   /* the ways of products are */
+	double rest_s; /* the kernels of all ops but products */
+	int32_t n_products, n_channels;
+	joint_product *products;
+	channel *channels;
+} joint;
+
+/* ---- messages --------------------------------------------------------------------------- */
+
+/* Return what the way of a source, or of a sink for its operand, means for the flow. Copies of a
+ * sink may each work on a sum of their own; state is one sum. */
+static holding holding_in(const sw_bound_flow *flow, bool is_sink, const sw_product_kind *kind,
+                          const sw_product_way *way)
+{
+	uint32_t which = is_sink ? flow->operand : 0;
+	const sw_rule *rule = kind->rule;
+	const sw_dim_map *dims = is_sink ? rule->operands[which] : rule->results[0];
+	int32_t rank = is_sink ? rule->operand_ranks[which] : rule->result_ranks[0];
+	bool coarse = way->passes[0] == 0;
+	double passed = coarse ? 1 : way->passes[0] * way->passes[1];
+	holding h = {.x = way->copies * passed, .sums = passed};
+	if (is_sink)
+		h.sums = flow->through_state ? 1 : coarse ? way->copies : way->passes[which];
+	for (int32_t f = 0; f < rule->n_factors; f++) {
+		if (sw_rule_has_factor(rule, !is_sink, (int32_t)which, f))
+			continue;
+		h.x *= way->parts[f];
+		h.sums *= is_sink ? 1 : way->parts[f];
+	}
+	for (int32_t c = 0; c < flow->n_classes; c++)
+		h.split[c] = 1;
+	for (int32_t d = 0; d < rank; d++) {
+		int8_t class = is_sink ? flow->sink_class[d] : flow->source_class[d];
+		for (int32_t r = 0; r < dims[d].n; r++) {
+			int32_t parts = way->parts[dims[d].refs[r].factor];
+			if (class == SW_NO_CLASS)
+				h.x *= parts; /* each reads another copy of the element */
+			else if (flow->n_classes > 0)
+				h.split[class] *= parts;
+		}
+	}
+	return h;
+}
+
+/* Return how many messages each element takes at least, as a mean over the parts; README.md proves
+ * that no sequence of moves takes fewer. */
+static double messages(const sw_bound_flow *flow, const holding *source, const holding *sink)
+{
+	double summed = flow->summed ? source->sums - 1 : 0;
+	if (source->sums > sink->sums)
+		return fmax(summed, (source->sums - sink->sums) + (sink->x - sink->sums));
+	double there = 1, needed = 1; /* of all elements, in a part: at the source, and read */
+	for (int32_t c = 0; c < flow->n_classes && source->sums == 1; c++) {
+		needed /= sink->split[c];
+		there /= SW_MAX(source->split[c], sink->split[c]);
+	}
+	double missing = sink->x * (1 - there / needed);
+	return fmax(fmax(missing, summed), sink->x - source->x);
+}
+
+/* ---- the problem ------------------------------------------------------------------------ */
+
+/* What the ways of a product follow from. */
+static void describe(const sw_program *program, sw_id id, const division *d, sw_text *key)
+{
+	const sw_op *op = sw_op_at(program, id);
+	key->len = 0;
+	sw_text_addf(key, "%d %d %lld;", op->opcode, d->attention, (long long)d->microbatches);
+	for (uint32_t i = 0; i < op->n_operands + op->n_results; i++) {
+		sw_shape shape = sw_value_shape(
+			program, i < op->n_operands ? op->operands[i]
+						    : op->first_result + i - op->n_operands);
+		sw_text_addf(key, "%d[", shape.type);
+		for (int32_t k = 0; k < shape.rank; k++)
+			sw_text_addf(key, "%lld,", (long long)shape.dims[k]);
+	}
+	sw_attributes_key((sw_opcode)op->opcode, op->attrs, key);
+}
+
+/* Find the ways of the products that may be ends of flows: those that no other op may become equal
+ * to. Sets is_product. */
+static void find_products(joint *j, division *d, int32_t level, const sw_rule *const *rules,
+                          const sw_bound_marks *marks, bool *is_product)
+{
+	const sw_program *program = d->program;
+	const sw_computation *entry = &program->computations.data[program->entry];
+	int32_t *members = SW_NEW_N(&j->arena, int32_t, program->ops.len + 1);
+	sw_map known = {0}; /* product by description */
+	sw_text key = {0};
+	sw_product_kind *kinds = SW_NEW_N(&j->arena, sw_product_kind, entry->ops.len + 1);
+	j->products = SW_NEW_N(&j->arena, joint_product, entry->ops.len + 1);
+	for (sw_id id = 0; id < program->ops.len; id++)
+		members[marks->twins[id]]++;
+	for (size_t i = 0; i < entry->ops.len; i++) {
+		sw_id id = entry->ops.data[i];
+		if (!sw_is_dot(sw_op_at(program, id)) || members[marks->twins[id]] > 1)
+			continue;
+		d->microbatches = marks->looped[id] ? marks->batch : 1;
+		d->attention = marks->attention[id];
+		describe(program, id, d, &key);
+		uint32_t like = sw_map_get(&known, key.data, key.len);
+		if (like == SW_ABSENT) {
+			like = (uint32_t)j->n_products;
+			if (!sw_bound_product(d, level, j->coarse, id, rules[id], &j->arena,
+			                      &kinds[like]))
+				continue;
+			sw_map_put(&known, key.data, key.len, like);
+		}
+		j->products[j->n_products++] = (joint_product){id, &kinds[like]};
+		is_product[id] = true;
+	}
+	sw_map_clear(&known);
+	sw_text_clear(&key);
+}
+
+/* List the different holdings of a kind's ways. */
+static int32_t list_holdings(joint *j, const sw_bound_flow *flow, bool is_sink,
+                             const sw_product_kind *kind, holding *all, const uint16_t **of)
+{
+	uint16_t *number = SW_NEW_N(&j->arena, uint16_t, kind->n_ways);
+	int32_t n = 0;
+	for (int32_t w = 0; w < kind->n_ways; w++) {
+		int32_t i = 0;
+		all[n] = holding_in(flow, is_sink, kind, &kind->ways[w]);
+		while (memcmp(&all[i], &all[n], sizeof(*all)) != 0)
+			i++;
+		number[w] = (uint16_t)i;
+		n += i == n;
+	}
+	*of = number;
+	return n;
+}
+
+static const message_table *make_table(joint *j, const sw_bound_flow *flow,
+                                       const sw_product_kind *source, const sw_product_kind *sink)
+{
+	message_table *x = SW_NEW_N(&j->arena, message_table, 1);
+	holding *from = sw_alloc(sizeof(*from) * (size_t)(source->n_ways + sink->n_ways + 2)),
+		*to = from + source->n_ways + 1;
+	x->n[0] = list_holdings(j, flow, false, source, from, &x->of[0]);
+	x->n[1] = list_holdings(j, flow, true, sink, to, &x->of[1]);
+	double *table = SW_NEW_N(&j->arena, double, (size_t)x->n[0] * (size_t)x->n[1]);
+	for (int32_t a = 0; a < x->n[0]; a++)
+		for (int32_t b = 0; b < x->n[1]; b++)
+			table[a * x->n[1] + b] = messages(flow, &from[a], &to[b]);
+	x->messages = table;
+	free(from);
+	return x;
+}
+
+/* The table of a flow, made once for flows that are alike. */
+static const message_table *table_of(joint *j, const sw_bound_flow *flow,
+                                     const sw_product_kind *source, const sw_product_kind *sink,
+                                     sw_map *known, const message_table **tables)
+{
+	struct {
+		const sw_product_kind *source, *sink;
+		int32_t operand, through_state, summed, n_classes;
+		int8_t classes[2][SW_MAX_RANK];
+	} key;
+	memset(&key, 0, sizeof(key));
+	key.source = source;
+	key.sink = sink;
+	key.operand = (int32_t)flow->operand;
+	key.through_state = flow->through_state;
+	key.summed = flow->summed;
+	key.n_classes = flow->n_classes;
+	memcpy(key.classes[0], flow->source_class, sizeof(key.classes[0]));
+	memcpy(key.classes[1], flow->sink_class, sizeof(key.classes[1]));
+	uint32_t next = (uint32_t)known->len;
+	uint32_t number = sw_map_intern(known, &key, sizeof(key), next);
+	if (number == next)
+		tables[next] = make_table(j, flow, source, sink);
+	return tables[number];
+}
+
+static void set_channels(joint *j, const sw_bound_flow_list *flows, double parts, double bandwidth,
+                         size_t n_ops)
+{
+	int32_t *number = SW_NEW_N(&j->arena, int32_t, n_ops + 1);
+	const message_table **tables = SW_NEW_N(&j->arena, const message_table *, flows->n + 1);
+	sw_map known = {0};
+	j->channels = SW_NEW_N(&j->arena, channel, flows->n + 1);
+	for (int32_t p = 0; p < j->n_products; p++)
+		number[j->products[p].op] = p;
+	for (size_t f = 0; f < flows->n; f++) {
+		const sw_bound_flow *of = &flows->at[f];
+		int32_t source = number[of->source], sink = number[of->sink];
+		j->channels[j->n_channels++] =
+			(channel){.ends = {source, sink},
+		                  .table = table_of(j, of, j->products[source].kind,
+		                                    j->products[sink].kind, &known, tables),
+		                  .message_s = of->bytes * of->share / parts / bandwidth};
+	}
+	sw_map_clear(&known);
+}
+
+/* ---- the bound -------------------------------------------------------------------------- */
+
+static int64_t cost_of(double seconds)
+{
+	return (int64_t)(seconds / COST_UNIT);
+}
+
+static void add_products(const joint *j, double weight, sw_problem *problem)
+{
+	SW_VEC(int64_t) cost = {0};
+	for (int32_t p = 0; p < j->n_products; p++) {
+		const sw_product_kind *kind = j->products[p].kind;
+		cost.len = 0;
+		for (int32_t w = 0; w < kind->n_ways; w++)
+			sw_vec_push(&cost, cost_of(weight * kind->ways[w].kernels_s));
+		sw_problem_add_node(problem, kind->n_ways, cost.data);
+	}
+	sw_vec_clear(&cost);
+}
+
+static void add_channels(const joint *j, double weight, sw_problem *problem)
+{
+	SW_VEC(int64_t) cost = {0};
+	for (int32_t i = 0; i < j->n_channels; i++) {
+		const channel *c = &j->channels[i];
+		const message_table *x = c->table;
+		int32_t n = j->products[c->ends[0]].kind->n_ways,
+			m = j->products[c->ends[1]].kind->n_ways;
+		cost.len = 0;
+		for (int32_t a = 0; a < n; a++)
+			for (int32_t b = 0; b < m; b++)
+				sw_vec_push(
+					&cost,
+					cost_of(weight * c->message_s *
+				                x->messages[x->of[0][a] * x->n[1] + x->of[1][b]]));
+		sw_problem_add_edge(problem, c->ends[0], c->ends[1],
+		                    sw_problem_add_table(problem, n, m, cost.data));
+	}
+	sw_vec_clear(&cost);
+}
+
+/* Return what no plan's weight K + of_messages C is below. */
+static double with_weight(const joint *j, double weight, double of_messages)
+{
+	double bound_s = 0;
+	sw_problem problem;
+	sw_solution solution;
+	sw_error err;
+	sw_problem_init(&problem);
+	add_products(j, weight, &problem);
+	add_channels(j, of_messages, &problem);
+	sw_solve_options how = {.work_limit = MAX_WORK, .gap = GAP, .threads = 1, .quiet = true};
+	if (sw_solve(&problem, &how, &solution, &err) == SW_OK) {
+		bound_s = weight * j->rest_s + (double)solution.lower_bound * COST_UNIT;
+		sw_solution_clear(&solution);
+	}
+	sw_problem_clear(&problem);
+	return bound_s;
+}
+
+/* A collective in flight takes a share of the device, so that a step is no shorter than K + share
+ * C, either: weight it with C. */
+static double step_with_weight(const joint *j, double weight)
+{
+	return with_weight(j, weight, 1 - weight * (1 - j->cluster->device.transfer_share));
+}
+
+/* Find a good weight: the bound is concave in it. */
+static double with_best_weight(const joint *j)
+{
+	double weight = 0.5, best = step_with_weight(j, weight);
+	for (double step = FIRST_STEP; step >= LAST_STEP; step /= 2)
+		for (int sign = 1; sign >= -1; sign -= 2) {
+			double bound_s = step_with_weight(j, weight + sign * step);
+			if (bound_s <= best)
+				continue;
+			best = bound_s;
+			weight += sign * step;
+			break;
+		}
+	return best;
+}
+
+static double table_entries(const joint *j)
+{
+	double entries = 0;
+	for (int32_t c = 0; c < j->n_channels; c++)
+		entries += (double)j->products[j->channels[c].ends[0]].kind->n_ways *
+		           j->products[j->channels[c].ends[1]].kind->n_ways;
+	return entries;
+}
+
+/* Find products and flows; false: there are none, or too many ways. */
+static bool joint_init(joint *j, const sw_program *program, const sw_sidecar *sidecar,
+                       const sw_rule *const *rules, const sw_cluster *cluster, int32_t level,
+                       const sw_bound_marks *marks, double kernels_s, bool coarse)
+{
+	*j = (joint){.cluster = cluster, .coarse = coarse, .rest_s = kernels_s};
+	sw_arena_init(&j->arena);
+	division d = division_of(cluster, program);
+	bool *is_product = SW_NEW_N(&j->arena, bool, program->ops.len + 1);
+	find_products(j, &d, level, rules, marks, is_product);
+	for (int32_t p = 0; p < j->n_products; p++)
+		j->rest_s -= j->products[p].kind->least_s;
+	sw_bound_flow_list flows = sw_bound_flows(program, sidecar, rules, is_product, &j->arena);
+	set_channels(j, &flows, (double)sw_cluster_parts(cluster, level),
+	             cluster->levels[level].bandwidth, program->ops.len);
+	return flows.n > 0 && table_entries(j) <= MAX_ENTRIES;
+}
+
+double sw_bound_joint_s(const sw_program *program, const sw_sidecar *sidecar,
+                        const sw_rule *const *rules, const sw_cluster *cluster,
+                        const sw_bound_marks *marks, double kernels_s, double weight)
+{
+	int32_t level;
+	double bound_s = weight > 0 ? weight * kernels_s : kernels_s;
+	bool done = !sw_bound_parts(cluster, &level);
+	for (int coarse = 0; coarse < 2 && !done; coarse++) {
+		joint j;
+		done = joint_init(&j, program, sidecar, rules, cluster, level, marks, kernels_s,
+		                  coarse);
+		if (done)
+			bound_s = weight > 0 ? with_weight(&j, weight, 1 - weight)
+			                     : fmax(bound_s, with_best_weight(&j));
+		sw_arena_clear(&j.arena);
+	}
+	return bound_s;
+}

@@ -1,0 +1,21 @@
+/* marks: what the bounds of a program's ops depend on beside the ops. Private to src/bound. */
+#ifndef SW_BOUND_MARKS_H
+#define SW_BOUND_MARKS_H
+
+#include "bound/bound.h"
+
+typedef struct sw_bound_marks {
+	const sw_id *twins;    /* per op: sw_bound_twins */
+	const bool *looped;    /* per op: it may run in a loop over microbatches */
+	const bool *attention; /* per op: sw_fuse_mark_attention */
+	int64_t batch;         /* the most microbatches */
+} sw_bound_marks;
+
+/* Return what no plan's weight K + (1 - weight) C is below (joint.c); with weight 0 what no step is
+ * below, by the best weight. kernels_s: the bound of all kernels. Where messages are not bounded
+ * these are the kernels alone. */
+double sw_bound_joint_s(const sw_program *program, const sw_sidecar *sidecar,
+                        const sw_rule *const *rules, const sw_cluster *cluster,
+                        const sw_bound_marks *marks, double kernels_s, double weight);
+
+#endif
