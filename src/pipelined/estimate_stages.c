@@ -29,6 +29,7 @@ static int32_t typical_stage(const sw_pipelined *p)
 sw_status sw_pipelined_probe_stage(sw_pipelined *p, sw_stage_store *store, int64_t memory_bytes,
                                    sw_pipelined_probe *probe, sw_error *err)
 {
+	SW_TRY(sw_pipelined_write_steps(p, store, err));
 	int32_t stage = typical_stage(p);
 	sw_status status = sw_pipelined_plan_stage(p, store, stage, memory_bytes, err);
 	if (status == SW_OK)

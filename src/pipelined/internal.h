@@ -57,12 +57,14 @@ typedef struct sw_pipelined_numbers {
 
 typedef struct sw_stage_store sw_stage_store;
 
-/* Cut the program and write the steps of the stages, without plans. op_s: seconds of each op of the
+/* Cut the program, without steps of its stages and plans. op_s: seconds of each op of the
  * looped program by which it is cut; NULL: those of its kernels. */
 sw_status sw_pipelined_open(const sw_pipelined_request *request, sw_stage_store *store,
                             sw_pipelined_numbers numbers, const double *op_s, sw_pipelined **out,
                             sw_error *err);
-/* Plan one stage of it, or the one that it is like. */
+/* Write the steps of the stages, if they are not written yet: only what is planned needs them. */
+sw_status sw_pipelined_write_steps(sw_pipelined *p, const sw_stage_store *store, sw_error *err);
+/* Plan one stage of it, or the one that it is like; its steps are written. */
 sw_status sw_pipelined_plan_stage(sw_pipelined *p, sw_stage_store *store, int32_t stage,
                                   int64_t memory_bytes, sw_error *err);
 /* Plan all stages, on the meshes of p->mesh, and find the schedule. SW_NO with *least_s > 0 if no

@@ -105,9 +105,12 @@ static uint32_t count_ops(const sw_pipelined *p, const sw_stage_step *step)
 	return n;
 }
 
-static sw_status write_steps(sw_pipelined *p, const sw_sidecar *whole, sw_error *err)
+sw_status sw_pipelined_write_steps(sw_pipelined *p, const sw_stage_store *store, sw_error *err)
 {
+	const sw_sidecar *whole = sw_stage_store_sidecar(store);
 	sw_status status = SW_OK;
+	if (p->stages[0].step.program)
+		return SW_OK;
 	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++) {
 		sw_planned_stage *s = &p->stages[i];
 		status = sw_stage_step_init(&s->step, &p->cut, i, err);
@@ -296,15 +299,12 @@ static sw_status cut_program(sw_pipelined *p, sw_stage_store *store, const doubl
                              bool in_pieces, sw_error *err)
 {
 	sw_stage_options how = {.n_stages = p->n_stages, .tolerance = TOLERANCE};
-	double *fused_s = NULL;
 	int32_t *cuts = SW_NEW_N(&p->arena, int32_t, p->n_stages);
 	p->canonical = sw_stage_store_canonical(store);
 	sw_status status = sw_stage_store_looped(store, p->microbatches, p->remat, &p->looped, err);
-	if (status == SW_OK && !op_s) {
-		fused_s = sw_alloc(sizeof(double) * (p->looped->ops.len + 1));
-		sw_fused_seconds(p->cluster, p->looped, p->slice->n_devices, fused_s);
-	}
-	how.op_s = op_s ? op_s : fused_s;
+	if (status == SW_OK && !op_s)
+		op_s = sw_stage_store_seconds(store, p->looped, p->slice->n_devices);
+	how.op_s = op_s;
 	how.byte_s = link_byte_s(p->cluster, p->slice);
 	if (status == SW_OK && in_pieces) {
 		how.cuts = cuts;
@@ -312,7 +312,6 @@ static sw_status cut_program(sw_pipelined *p, sw_stage_store *store, const doubl
 	}
 	if (status == SW_OK)
 		status = sw_stages_init(&p->cut, p->looped, &how, err);
-	free(fused_s);
 	/* The program was asked for in stages, which it does not have. */
 	return status == SW_NO ? SW_ERR_INPUT : status;
 }
@@ -353,8 +352,6 @@ sw_status sw_pipelined_open(const sw_pipelined_request *request, sw_stage_store 
 		sw_pipelined_place_stages(p);
 	if (status == SW_OK)
 		status = cut_program(p, store, op_s, numbers.n_pieces > 0, err);
-	if (status == SW_OK)
-		status = write_steps(p, request->sidecar, err);
 	if (status) {
 		sw_pipelined_free(p);
 		*out = NULL;
@@ -367,6 +364,7 @@ sw_status sw_pipelined_plan(sw_pipelined *p, sw_stage_store *store,
                             sw_error *err)
 {
 	*least_s = 0;
+	SW_TRY(sw_pipelined_write_steps(p, store, err));
 	sw_status status = plan_stages(p, store, options->plan.memory_bytes, known_s, least_s, err);
 	return status ? status : play_stages(p, store, options, err);
 }

@@ -464,6 +464,16 @@ static void plan_entered(stage_search *s, stage_trial *t)
 	}
 }
 
+/* Write the steps of a trial; false: it has none, and is given up. */
+static bool has_steps(stage_search *s, const stage_trial *t)
+{
+	sw_error err = {0};
+	sw_status status = sw_pipelined_write_steps(t->opened, s->store, &err);
+	if (status)
+		note_failure(s, status, &err);
+	return status == SW_OK;
+}
+
 static void plan_trials(stage_search *s)
 {
 	size_t ops = 0, planned = 0;
@@ -475,6 +485,8 @@ static void plan_trials(stage_search *s)
 		if (fits && !fitted && planned > 1)
 			ops = planned = 0;
 		fitted = fits;
+		if (!has_steps(s, t))
+			continue;
 		ops += ops_of(t->opened);
 		size_t most = fits ? TRIAL_OPS : TRIAL_OPS * (size_t)UNFIT_TRIALS;
 		if (s->best && ((ops > most && planned >= FIRST_TRIALS) ||

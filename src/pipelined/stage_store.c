@@ -21,12 +21,19 @@ typedef struct stored_slice {
 	char grid[48];
 } stored_slice;
 
+typedef struct stored_seconds {
+	const sw_program *looped;
+	int64_t n_devices;
+	double *op_s;
+} stored_seconds;
+
 struct sw_stage_store {
 	const sw_pipelined_request *request;
 	double start_s;
 	sw_program *canonical;
 	SW_VEC(stored_program) programs;
 	SW_VEC(stored_slice) slices;
+	SW_VEC(stored_seconds) seconds;
 	SW_VEC(sw_stored_plan *) plans;
 };
 
@@ -59,6 +66,9 @@ void sw_stage_store_free(sw_stage_store *s)
 		sw_cluster_clear(s->slices.data[i].cluster);
 		free(s->slices.data[i].cluster);
 	}
+	for (size_t i = 0; i < s->seconds.len; i++)
+		free(s->seconds.data[i].op_s);
+	sw_vec_clear(&s->seconds);
 	sw_vec_clear(&s->plans);
 	sw_vec_clear(&s->programs);
 	sw_vec_clear(&s->slices);
@@ -69,6 +79,23 @@ void sw_stage_store_free(sw_stage_store *s)
 const sw_program *sw_stage_store_canonical(const sw_stage_store *store)
 {
 	return store->canonical;
+}
+
+const sw_sidecar *sw_stage_store_sidecar(const sw_stage_store *store)
+{
+	return store->request->sidecar;
+}
+
+const double *sw_stage_store_seconds(sw_stage_store *s, const sw_program *looped, int64_t n_devices)
+{
+	for (size_t i = 0; i < s->seconds.len; i++)
+		if (s->seconds.data[i].looped == looped &&
+		    s->seconds.data[i].n_devices == n_devices)
+			return s->seconds.data[i].op_s;
+	double *op_s = sw_alloc(sizeof(double) * (looped->ops.len + 1));
+	sw_fused_seconds(s->request->cluster, looped, n_devices, op_s);
+	sw_vec_push(&s->seconds, ((stored_seconds){looped, n_devices, op_s}));
+	return op_s;
 }
 
 double sw_stage_store_left_s(const sw_stage_store *store)

@@ -30,6 +30,10 @@ sw_status sw_stage_store_looped(sw_stage_store *store, int32_t microbatches, con
 /* The slice of each of so many stages. SW_ERR_INPUT: they don't divide the devices. */
 sw_status sw_stage_store_slice(sw_stage_store *store, int32_t n_stages, const sw_cluster **slice,
                                sw_error *err);
+/* Seconds of each op of one of these programs, fused, on as many devices. */
+const double *sw_stage_store_seconds(sw_stage_store *store, const sw_program *looped,
+                                     int64_t n_devices);
+const sw_sidecar *sw_stage_store_sidecar(const sw_stage_store *store); /* of the whole program */
 /* Seconds that are left of the time limit; INFINITY: there is none. */
 double sw_stage_store_left_s(const sw_stage_store *store);
 
