@@ -57,10 +57,18 @@ sed -i 's/0\.02/1e38/' "$scratch/one-sidecar/p.inputs.json"
 expect 1 "the loss is NaN from step 1 on" "$sw" run "$scratch/one-sidecar/made.plan" --ranks 4 \
 	--steps 3 -q
 
-# start: start a job that would take minutes; return once it has done a step.
+# Stages send to each other while they compute; each trains as one process does.
+expect 0 "" "$sw" plan $tiny --cluster $cluster --stages 2 --microbatches 4 --schedule eager-1f1b \
+	--strategy dp -q -o "$scratch/staged"
+expect 0 "" "$sw" run "$scratch/staged" --ranks 4 --steps 3 -q
+grep '^loss' "$scratch/out" >"$scratch/in-process"
+expect 0 "" mpirun -n 4 "$sw" run "$scratch/staged" --steps 3 -q
+grep '^loss' "$scratch/out" | cmp -s - "$scratch/in-process" || complain "stages train otherwise under mpirun"
+
+# start [PLAN]: start a job that would take minutes; return once it has done a step.
 start() {
 	: >"$scratch/err" # here: the job may empty it only after the first look
-	SW_TEST_JOB=$$ mpirun -n 4 "$sw" run "$scratch/slow.plan" --steps 100000 -v >"$scratch/out" 2>"$scratch/err" &
+	SW_TEST_JOB=$$ mpirun -n 4 "$sw" run "$scratch/${1:-slow.plan}" --steps 100000 -v >"$scratch/out" 2>"$scratch/err" &
 	job=$!
 	waited=0
 	until grep -q "step 1/" "$scratch/err" || [ $waited = 600 ]; do
@@ -111,6 +119,13 @@ ends "[1-9]*"
 # MPICH's mpirun says the signal alone, on standard output.
 grep -q "rank 2.*signal 9" "$scratch/err" || grep -q "Killed (signal 9)" "$scratch/out" ||
 	complain "the rank that was killed isn't named"
+
+# A stage that dies ends the job, whatever is under way.
+start staged
+signal_rank 9 3
+ends "[1-9]*"
+grep -q "rank 3.*signal 9" "$scratch/err" || grep -q "Killed (signal 9)" "$scratch/out" ||
+	complain "the rank of the stage that was killed isn't named"
 
 start
 signal_rank TERM 1
