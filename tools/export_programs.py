@@ -326,9 +326,20 @@ RHINO = [
         "gpt-72x512", paper_gpt(72, 512, 8, 1024, 8, jnp.float16, fused=False), Optimizer(clip=1.0, scaled=True)
     ),
 ]
+# 8 sequences, 32 images and 65536 clicks per device, on 11 and on 16; embeddings are as wide as 122 M parameters make it
+BERT_LARGE = dict(depth=24, width=1024, heads=16, vocabulary=30522, length=128, masked=20)
+VGG16 = VGG | dict(depths=(2, 2, 3, 3, 3), classes=1000)
+NCF_122M = dict(users=138493, items=26744, width=368, dense=(256, 256, 128, 64))
+RESNET101 = RESNET50 | dict(depths=(3, 4, 23, 3))
+AUTODIST = [
+    *(paper_fixture(f"bert-large-batch-{8 * n}", bert(**BERT_LARGE, batch=8 * n)) for n in (11, 16)),
+    *(paper_fixture(f"vgg16-batch-{32 * n}", vgg(**VGG16, batch=32 * n), Momentum()) for n in (11, 16)),
+    *(paper_fixture(f"ncf-122m-batch-{65536 * n}", ncf(**NCF_122M, batch=65536 * n)) for n in (11, 16)),
+    paper_fixture("resnet101-batch-512", resnet(**RESNET101 | dict(batch=512)), Momentum()),
+]
 # No paper's: dimensions that 10,000 = 2^4 x 5^4 devices divide (bench/plan --sizes).
 SIZES = [paper_fixture("gpt-40x10240", paper_gpt(40, 10240, 80, 2000, 5000, jnp.bfloat16), LARGE)]
-PAPERS = AUTODDL + AXONN + RHINO + SIZES
+PAPERS = AUTODDL + AXONN + RHINO + AUTODIST + SIZES
 
 # --- Steps of 0.1 to 3 seconds on two cores, to time the executor with (bench/kernels) ----------------------------
 

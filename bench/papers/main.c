@@ -2,7 +2,8 @@
  * The papers' experiments, planned by us (docs/papers.md): our plans are compared with the papers'
  * best strategies and with their figures.
  *
- *   bench/papers [--json] [--list] [--claims] [--slow-claims] [--only GROUP|WORD]... [--strategies "S S..."]
+ *   bench/papers [--json] [--list] [--claims] [--slow-claims] [--only GROUP|WORD]... [--strategies
+ * "S S..."]
  *                [--stages] [--time-limit S] [-q]
  *
  * --claims checks what docs/papers.md says came out (claims.c), --slow-claims what takes long.
@@ -10,8 +11,8 @@
  *
  * --stages plans what has stages of a pipeline too: strategies with pp=, and rows about stages.
  *
- * GROUP is autoddl, axonn, rhino or users; any other word selects the experiments with that program
- * or with that word in their titles. The columns:
+ * GROUP is autoddl, autodist, axonn, rhino or users; any other word selects the experiments with
+ * that program or with that word in their titles. The columns:
  *
  *   step         the plan's prediction: without overlap in AutoDDL's rows, else with it
  *   simulated    the simulator's step of the scheduled program
@@ -34,6 +35,7 @@ typedef struct group {
 	const size_t *n;
 } group;
 static const group groups[] = {{autoddl_experiments, &n_autoddl},
+                               {autodist_experiments, &n_autodist},
                                {axonn_experiments, &n_axonn},
                                {rhino_experiments, &n_rhino},
                                {users_experiments, &n_users}};

@@ -1,8 +1,8 @@
 /*
  * The interface between the files of this bench, in the order in which they are used:
  *
- *   autoddl.c axonn.c rhino.c users.c   the experiments: tables, with the papers' findings
- *   run.c       run an experiment: its plans one after the other, then the comparison
+ *   autoddl.c autodist.c axonn.c rhino.c users.c   the experiments: tables, with the papers'
+ * findings run.c       run an experiment: its plans one after the other, then the comparison
  *   apart.c     work in a process of its own, which is ended when its time is over
  *   plan.c      make one plan: from a program's file to figures
  *   stages.c    make one plan with stages of a pipeline
@@ -60,6 +60,7 @@ struct experiment {
 	/* Ours is the quicker one of the plan without stages and of that with, where settings ask
 	 * for stages; the row is left out where they do not, if it is about stages alone. */
 	bool stages, about_stages;
+	bool ways; /* ours is the quicker one of `auto` and of a way per variable (`ways`) */
 	/* collectives block, as in AutoDDL's model; else they run beside kernels */
 
 	bool blocking;
@@ -84,9 +85,9 @@ struct experiment {
 
 /* ---- the tables ------------------------------------------------------------------------- */
 
-extern const experiment autoddl_experiments[], axonn_experiments[], rhino_experiments[],
-	users_experiments[];
-extern const size_t n_autoddl, n_axonn, n_rhino, n_users;
+extern const experiment autoddl_experiments[], autodist_experiments[], axonn_experiments[],
+	rhino_experiments[], users_experiments[];
+extern const size_t n_autoddl, n_autodist, n_axonn, n_rhino, n_users;
 
 /* ---- main.c: the experiments by name ---------------------------------------------------- */
 
@@ -108,7 +109,7 @@ json_t *run_beside(const settings *how, const experiment *e, const char *beside)
 run_fn run_dense;    /* the same, and Megatron for the dense layers alone */
 run_fn run_grids;    /* AxoNN's ranking of its grids, with one bandwidth and with placement */
 run_fn run_segments; /* critical nodes */
-/* Is it our plan, with stages or without? */
+/* Is it our plan, with stages or ways or without? */
 bool is_ours(const json_t *plan);
 json_t *plan_one(const settings *how, const experiment *e, const char *strategy);
 run_fn run_picks; /* our plan, and fixed strategies planned by themselves */

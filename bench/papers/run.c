@@ -6,6 +6,8 @@
 #define OURS "auto"
 /* The same with stages of a pipeline. */
 #define OURS_IN_STAGES OURS ":pp=auto"
+/* With a way for each variable. */
+#define OURS_BY_WAYS "ways"
 
 static bool has_stages(const char *strategy)
 {
@@ -87,7 +89,8 @@ static void plan_listed(const settings *how, const experiment *e, const char *li
 bool is_ours(const json_t *plan)
 {
 	const char *strategy = json_string_value(json_object_get(plan, "strategy"));
-	return !strcmp(strategy, OURS) || !strcmp(strategy, OURS_IN_STAGES);
+	return !strcmp(strategy, OURS) || !strcmp(strategy, OURS_IN_STAGES) ||
+	       !strcmp(strategy, OURS_BY_WAYS);
 }
 
 /* The quickest of our plans, or of the others; NULL: none was made. */
@@ -169,6 +172,8 @@ json_t *run_beside(const settings *how, const experiment *e, const char *beside)
 	plan_listed(how, e, how->strategies ? how->strategies : beside, plans);
 	if (!how->strategies)
 		json_array_append_new(plans, plan_one(how, e, OURS));
+	if (!how->strategies && e->ways)
+		json_array_append_new(plans, plan_one(how, e, OURS_BY_WAYS));
 	if (!how->strategies && how->stages && e->stages && strcmp(e->devices, "1") != 0)
 		json_array_append_new(plans, plan_one(how, e, OURS_IN_STAGES));
 	const json_t *ours = plan_of(plans, OURS);

@@ -159,9 +159,13 @@ static sw_way way_of(const sw_analysis *analysis, const sw_axis_use *use, const 
 		return (sw_way){.kind = SW_WAY_COUNT};
 	const sw_variable *variable = &v->list[of[index]];
 	sw_way way = variable->way;
-	bool owned = use->ways == SW_WAYS_OWNED || variable->sparse;
-	if (way.kind == SW_WAY_ANY && use->ways != SW_WAYS_OWN)
-		way.kind = owned ? SW_WAY_OWNED : SW_WAY_ALL_REDUCE;
+	if (way.kind != SW_WAY_ANY || use->ways == SW_WAYS_OWN)
+		return way;
+	way.kind = SW_WAY_OWNED;
+	if (use->ways == SW_WAYS_PARTITIONED && variable->divides)
+		way.kind = SW_WAY_SPLIT;
+	if (use->ways == SW_WAYS_SPARSE && !variable->sparse)
+		way.kind = SW_WAY_ALL_REDUCE;
 	return way;
 }
 

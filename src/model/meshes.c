@@ -205,12 +205,17 @@ static sw_status add_all_ways(const request *r, const sw_plan_strategy *strategy
 		{.kind = SW_PLAN_ZERO1},
 		{.kind = SW_PLAN_ZERO3},
 		{.kind = SW_PLAN_PS, .owners = SW_OWNERS_BALANCED},
+		{.kind = SW_PLAN_PS, .owners = SW_OWNERS_PARTITIONED},
 		{.kind = SW_PLAN_PARALLAX, .owners = SW_OWNERS_PARALLAX}};
+	static const sw_axis_ways ways[SW_OWNERS_COUNT] = {[SW_OWNERS_BALANCED] = SW_WAYS_OWNED,
+	                                                   [SW_OWNERS_PARTITIONED] =
+	                                                           SW_WAYS_PARTITIONED,
+	                                                   [SW_OWNERS_PARALLAX] = SW_WAYS_SPARSE};
 	for (size_t i = 0; i < SW_COUNT(alike) && r->atoms->n > 0; i++) {
 		const sw_strategy_axis *data =
-			alike[i].kind == SW_PLAN_PS         ? sw_strategy_ways_axis(SW_WAYS_OWNED)
-			: alike[i].kind == SW_PLAN_PARALLAX ? sw_strategy_ways_axis(SW_WAYS_SPARSE)
-							    : sw_strategy_data_axis(&alike[i]);
+			alike[i].owners == SW_OWNERS_NONE
+				? sw_strategy_data_axis(&alike[i])
+				: sw_strategy_ways_axis(ways[alike[i].owners]);
 		sw_mesh mesh = {0};
 		add_data_axes(&mesh, r->atoms, r->atoms->n, r->batch, data);
 		add_mesh(r, &alike[i], mesh);

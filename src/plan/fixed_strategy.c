@@ -255,6 +255,8 @@ static const sw_axis_use OWNED = {.must = {BATCH}, .ways = SW_WAYS_OWNED};
 static const sw_axis_use OWNED_REST = {.ways = SW_WAYS_OWNED};
 static const sw_axis_use SPARSE = {.must = {BATCH}, .ways = SW_WAYS_SPARSE};
 static const sw_axis_use SPARSE_REST = {.ways = SW_WAYS_SPARSE};
+static const sw_axis_use PARTITIONED = {.must = {BATCH}, .ways = SW_WAYS_PARTITIONED};
+static const sw_axis_use PARTITIONED_REST = {.ways = SW_WAYS_PARTITIONED};
 
 static const sw_axis_use TENSOR = {.weights = {NO_BATCH}, .may = {FEATURES}};
 static const sw_axis_use TENSOR_SEQUENCE = {
@@ -289,7 +291,8 @@ static const sw_strategy_axis ZERO3_AXES[] = {{NULL, REST, &ZERO3, &ZERO3_REST}}
 static const sw_strategy_axis TENSOR_AXES[] = {{DATA_AXIS}, {NULL, 0, &TENSOR, &TENSOR_SEQUENCE}};
 static const sw_strategy_axis WAYS_AXES[] = {{NULL, REST, &WAYS, &WAYS_REST},
                                              {NULL, REST, &OWNED, &OWNED_REST},
-                                             {NULL, REST, &SPARSE, &SPARSE_REST}};
+                                             {NULL, REST, &SPARSE, &SPARSE_REST},
+                                             {NULL, REST, &PARTITIONED, &PARTITIONED_REST}};
 /* Rows are outside, since their traffic is of weights; the sums over the copies are inside. SUMMA
  * has the first two axes, 2.5-D all three. */
 static const sw_strategy_axis GRID_AXES[] = {{"rows", 0, &ROWS, &ROWS_TOO},

@@ -27,7 +27,13 @@ typedef struct sw_class_set {
 	uint8_t any, none;
 } sw_class_set;
 
-typedef enum sw_axis_ways { SW_WAYS_NONE, SW_WAYS_OWN, SW_WAYS_OWNED, SW_WAYS_SPARSE } sw_axis_ways;
+typedef enum sw_axis_ways {
+	SW_WAYS_NONE,
+	SW_WAYS_OWN,
+	SW_WAYS_OWNED,
+	SW_WAYS_SPARSE,
+	SW_WAYS_PARTITIONED
+} sw_axis_ways;
 
 /* How an axis may be used: the splits that decisions of each kind have over it. Where no demanded
  * split divides by the axis, a decision is free: it may be replicated, pass partial sums on, or
@@ -52,8 +58,8 @@ typedef struct sw_axis_use {
 	 * that gradients are reduce-scattered at once. */
 	bool gradients;
 	/* Variables are synchronised in ways: their own (model/ways.h); or, where any way may be
-	 * taken, all by owners, or those with sparse gradients by owners and the others by
-	 * all-reduces. */
+	 * taken, all by owners, those with sparse gradients by owners and the others by
+	 * all-reduces, or split what divides and the others by owners. */
 	sw_axis_ways ways;
 	/* Gradients that a loop sums up are not split while it runs, though moments are. */
 	bool whole_sums;

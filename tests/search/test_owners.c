@@ -274,7 +274,8 @@ static double step_under(planned *p, const char *strategy)
  * quickest strategy that has one way for all. */
 static double ways_by_best(const char *fixture, const char *cluster)
 {
-	static const char *const single[] = {"dp", "zero1", "zero3", "ps:balanced", "parallax"};
+	static const char *const single[] = {"dp",          "zero1",          "zero3",
+	                                     "ps:balanced", "ps:partitioned", "parallax"};
 	double best = INFINITY;
 	planned p;
 	open_fixture(fixture, cluster, &p);
