@@ -5,12 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuse/fuse.h"
 #include "interpret/interpret.h"
 
 typedef struct memory_table {
 	sw_anatomy *a;
 	const sw_explained *what;
 	sw_users users; /* of the local program */
+	/* the program that runs, cut into kernels, and the local value that each of its values is
+	 */
+	sw_program *run;
+	sw_id *local_of;
 	sw_arena arena;
 	sw_map index; /* label -> line */
 	json_t *lines;
@@ -93,13 +98,27 @@ static void add_tensor(memory_table *h, const char *name, const char *kind, int6
 		json_integer(json_integer_value(json_object_get(entry, "bytes")) + bytes));
 }
 
-static void add_value(memory_table *h, sw_id local, int64_t bytes)
+/* Return the local op that an op of the running program is, or whose result it stores first. */
+static sw_id local_op(const memory_table *h, sw_id run)
 {
-	const sw_origin *o = sw_origin_of(h->what->origins, h->what->local->values.data[local].op);
+	if (!h->run)
+		return run;
+	const sw_op *op = sw_op_at(h->run, run);
+	sw_id local = op->n_results ? h->local_of[op->first_result] : SW_NO_ID;
+	return local == SW_NO_ID ? SW_NO_ID : h->what->local->values.data[local].op;
+}
+
+static void add_value(memory_table *h, sw_id run, int64_t bytes)
+{
+	sw_id local = h->run ? h->local_of[run] : run;
+	const sw_origin *o =
+		local == SW_NO_ID
+			? NULL
+			: sw_origin_of(h->what->origins, h->what->local->values.data[local].op);
 	sw_id value = o ? value_behind(h, local, o) : SW_NO_ID;
 	sw_text name = {0};
 	if (value == SW_NO_ID)
-		add_tensor(h, "results", "temporary", bytes);
+		add_tensor(h, "results", "temporary", bytes); /* of a block of attention, too */
 	else {
 		sw_anatomy_label(h->a, value, &name);
 		add_tensor(h, name.data, kind_of(h, local, value, o), bytes);
@@ -107,9 +126,15 @@ static void add_value(memory_table *h, sw_id local, int64_t bytes)
 	sw_text_clear(&name);
 }
 
-static void label_of_op(const memory_table *h, sw_id local, sw_text *text)
+static const sw_origin *origin_of_op(const memory_table *h, sw_id run)
 {
-	const sw_origin *o = sw_origin_of(h->what->origins, local);
+	sw_id local = local_op(h, run);
+	return local == SW_NO_ID ? NULL : sw_origin_of(h->what->origins, local);
+}
+
+static void label_of_op(const memory_table *h, sw_id run, sw_text *text)
+{
+	const sw_origin *o = origin_of_op(h, run);
 	sw_id value = SW_NO_ID;
 	if (o && o->value != SW_NO_ID)
 		value = o->value;
@@ -178,11 +203,16 @@ json_t *sw_explain_memory(sw_anatomy *a, const sw_explained *what)
 	memory_table h = {.a = a, .what = what, .lines = json_array()};
 	sw_arena_init(&h.arena);
 	h.users = sw_program_users(what->local, &h.arena);
-	sw_placement_peak(what->local, &peak);
+	sw_error err;
+	sw_fusion device = what->plan->cluster->device.fusion;
+	if (device != SW_FUSION_NONE &&
+	    sw_fuse_with_origins(what->local, device, &h.run, &h.local_of, &err) != SW_OK)
+		h.run = NULL;
+	sw_placement_peak(h.run ? h.run : what->local, &peak);
 	for (size_t i = 0; i < peak.residents.len; i++)
 		add_resident(&h, &peak.residents.data[i]);
 	label_of_op(&h, peak.op, &at);
-	const sw_origin *o = sw_origin_of(what->origins, peak.op);
+	const sw_origin *o = origin_of_op(&h, peak.op);
 	json_t *memory =
 		json_pack("{s:I, s:I, s:s, s:s, s:o}", "peak_bytes", (json_int_t)peak.arena_bytes,
 	                  "unused_bytes", (json_int_t)peak.unused_bytes, "program_point",
@@ -191,6 +221,8 @@ json_t *sw_explain_memory(sw_anatomy *a, const sw_explained *what)
 	                  "tensors", sort_lines(h.lines));
 	sw_text_clear(&at);
 	sw_arena_peak_clear(&peak);
+	sw_program_free(h.run);
+	free(h.local_of);
 	sw_map_clear(&h.index);
 	sw_arena_clear(&h.arena);
 	return memory;

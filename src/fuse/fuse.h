@@ -69,5 +69,9 @@ void sw_fuse_mark_attention(const sw_program *program, sw_fusion device, bool *m
  * memory soon (lean_order.h). Everything else keeps its name. With SW_FUSION_NONE the result is a
  * copy. The caller owns *out (sw_program_free). Errors: internal ones only. */
 sw_status sw_fuse(const sw_program *in, sw_fusion device, sw_program **out, sw_error *err);
+/* The same, and what its values are: *origins has per value of *out the value of `in`, SW_NO_ID for
+ * those inside kernels and those of blocks of attention. The caller frees it. */
+sw_status sw_fuse_with_origins(const sw_program *in, sw_fusion device, sw_program **out,
+                               sw_id **origins, sw_error *err);
 
 #endif

@@ -168,8 +168,20 @@ static sw_status write_computation(writer *w, int32_t computation)
 
 typedef void sw_kernel_finder(sw_kernels *kernels, const sw_program *program, sw_fusion device);
 
+/* Return per value written the value of `in` that it is. */
+static sw_id *invert(const writer *w)
+{
+	sw_id *origins = sw_alloc(sizeof(*origins) * (w->out->values.len + 1));
+	memset(origins, 0xff, sizeof(*origins) * w->out->values.len);
+	for (sw_id v = 0; v < w->in->values.len; v++)
+		if (w->value[v] != SW_NO_ID)
+			origins[w->value[v]] = v;
+	return origins;
+}
+
+/* origins: NULL, or sw_fuse_with_origins's. */
 static sw_status fuse(const sw_program *in, sw_fusion device, sw_kernel_finder *find,
-                      sw_program **out, sw_error *err)
+                      sw_program **out, sw_id **origins, sw_error *err)
 {
 	sw_kernels kernels;
 	sw_arena scratch;
@@ -185,6 +197,7 @@ static sw_status fuse(const sw_program *in, sw_fusion device, sw_kernel_finder *
 	            .stamp = SW_NEW_N(&scratch, uint32_t, in->values.len + 1),
 	            .err = err};
 	memset(w.computation, 0xff, sizeof(int32_t) * in->computations.len);
+	memset(w.value, 0xff, sizeof(sw_id) * in->values.len);
 	sw_build_copy_frame(w.out, in);
 	w.out->library_kernels = sw_fusion_has_library_kernels(device);
 	sw_status status = write_computation(&w, in->entry);
@@ -193,6 +206,8 @@ static sw_status fuse(const sw_program *in, sw_fusion device, sw_kernel_finder *
 	if (status == SW_OK)
 		status = sw_program_verify(w.out, err);
 #endif
+	if (status == SW_OK && origins)
+		*origins = invert(&w);
 	sw_vec_clear(&w.operands);
 	sw_vec_clear(&w.called);
 	sw_kernels_clear(&kernels);
@@ -226,7 +241,7 @@ static sw_status fuse_blocks(sw_program **program, int64_t elements, sw_error *e
 	SW_TRY(sw_fuse_block_scores(*program, elements, &blocks, err));
 	if (!blocks)
 		return SW_OK;
-	sw_status status = fuse(blocks, SW_FUSION_XLA_CPU, sw_kernels_find_inside, &out, err);
+	sw_status status = fuse(blocks, SW_FUSION_XLA_CPU, sw_kernels_find_inside, &out, NULL, err);
 	sw_program_free(blocks);
 	if (status == SW_OK) {
 		sw_program_free(*program);
@@ -235,24 +250,101 @@ static sw_status fuse_blocks(sw_program **program, int64_t elements, sw_error *e
 	return status;
 }
 
+/* An op in a program and in its rewriting: by its name, which is kept, and its number of results.
+ */
+static void set_key(const sw_op *op, sw_text *key)
+{
+	key->len = 0;
+	sw_text_addf(key, "%u %s", op->n_results, op->name);
+}
+
+/* Note the first result of each op by its key. */
+static void note_names(const sw_program *program, sw_map *first_results)
+{
+	sw_text key = {0};
+	for (sw_id id = 0; id < program->ops.len; id++) {
+		const sw_op *op = sw_op_at(program, id);
+		set_key(op, &key);
+		sw_map_put(first_results, key.data, key.len, op->first_result);
+	}
+	sw_text_clear(&key);
+}
+
+/* Give the values of the rewritten program the origins of those that have their names. */
+static sw_id *carry_over(const sw_program *rewritten, const sw_map *first_results,
+                         const sw_id *origins)
+{
+	sw_id *carried = sw_alloc(sizeof(*carried) * (rewritten->values.len + 1));
+	sw_text key = {0};
+	memset(carried, 0xff, sizeof(*carried) * rewritten->values.len);
+	for (sw_id id = 0; id < rewritten->ops.len; id++) {
+		const sw_op *op = sw_op_at(rewritten, id);
+		set_key(op, &key);
+		uint32_t first = sw_map_get(first_results, key.data, key.len);
+		for (uint32_t r = 0; first != SW_ABSENT && r < op->n_results; r++)
+			carried[op->first_result + r] = origins[first + r];
+	}
+	sw_text_clear(&key);
+	return carried;
+}
+
+/* Cut into kernels, those of attention into blocks of as many scores. origins: NULL, or of *out. */
+static sw_status fuse_all(const sw_program *in, sw_fusion device, int64_t elements,
+                          sw_program **out, sw_id **origins, sw_error *err)
+{
+	SW_TRY(fuse(in, device, sw_kernels_find, out, origins, err));
+	if (device != SW_FUSION_LOOPS)
+		return SW_OK;
+	sw_map first_results = {0};
+	if (origins)
+		note_names(*out, &first_results);
+	sw_status status = fuse_blocks(out, elements, err);
+	if (origins && status == SW_OK) {
+		sw_id *carried = carry_over(*out, &first_results, *origins);
+		free(*origins);
+		*origins = carried;
+	}
+	sw_map_clear(&first_results);
+	return status;
+}
+
 sw_status sw_fuse_in_blocks(const sw_program *in, sw_fusion device, int64_t elements,
                             sw_program **out, sw_error *err)
 {
-	SW_TRY(fuse(in, device, sw_kernels_find, out, err));
-	return device == SW_FUSION_LOOPS ? fuse_blocks(out, elements, err) : SW_OK;
+	return fuse_all(in, device, elements, out, NULL, err);
 }
 
 /* Scores of a block: 256 KiB of f32, a quarter of a second-level cache. */
 #define BLOCK_ELEMENTS 65536
 
-sw_status sw_fuse(const sw_program *in, sw_fusion device, sw_program **out, sw_error *err)
+static sw_status fuse_in_order(const sw_program *in, sw_fusion device, sw_program **out,
+                               sw_id **origins, sw_error *err)
 {
 	sw_program *fused;
+	sw_id *before = NULL;
 	*out = NULL;
 	if (device == SW_FUSION_NONE)
-		return fuse(in, device, sw_kernels_find, out, err);
-	SW_TRY(sw_fuse_in_blocks(in, device, BLOCK_ELEMENTS, &fused, err));
-	sw_status status = fuse(fused, device, find_lean_order, out, err);
+		return fuse(in, device, sw_kernels_find, out, origins, err);
+	sw_status status =
+		fuse_all(in, device, BLOCK_ELEMENTS, &fused, origins ? &before : NULL, err);
+	if (status == SW_OK)
+		status = fuse(fused, device, find_lean_order, out, origins, err);
+	for (sw_id v = 0; status == SW_OK && origins && v < (*out)->values.len; v++)
+		if ((*origins)[v] != SW_NO_ID)
+			(*origins)[v] = before[(*origins)[v]];
+	free(before);
 	sw_program_free(fused);
 	return status;
+}
+
+sw_status sw_fuse(const sw_program *in, sw_fusion device, sw_program **out, sw_error *err)
+{
+	return fuse_in_order(in, device, out, NULL, err);
+}
+
+sw_status sw_fuse_with_origins(const sw_program *in, sw_fusion device, sw_program **out,
+                               sw_id **origins, sw_error *err)
+{
+	*origins = NULL;
+	return fuse_in_order(in, device, out, origins, err);
 }

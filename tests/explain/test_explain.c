@@ -256,6 +256,10 @@ static const struct {
 	{"resnet-tiny", "local-1x4.yaml", "dp"},
 	{"t5-tiny", "local-2x2.yaml", "megatron:tp=2"},
 	{"mlp-clip", "unequal-1-4.yaml", "auto"},
+	/* devices that fuse */
+	{"gpt-tiny", "h100-xla.yaml", "dp"},
+	{"gpt-tiny", "a100-8x8.yaml", "zero3"},
+	{"resnet-tiny", "a100-8x8.yaml", "dp"},
 };
 
 static void tensors_at_the_peak_add_up_to_it(void **state)
