@@ -204,14 +204,16 @@ sw_status stage_flights_take(stage_flights *f, int32_t transfer, int32_t microba
 	*found = flight != NULL;
 	if (!flight)
 		return SW_OK;
-	SW_TRY(sw_transport_land(f->transport, flight->flight, err));
+	SW_TRY(sw_transport_arrive(f->transport, flight->flight, err));
 	sw_shape shape = transfer_of(f, transfer)->plan->shape;
 	shape.dims = (int64_t *)dims;
 	SW_TRY(sw_tensor_new(shape, false, part, err));
 	reshard_unpack(&flight->parts, sw_tensor_data(*part));
+	/* What it passes on to others of the slice may still be under way. */
 	f->arriving[transfer][microbatch] = NULL;
-	land(f, transfer, flight);
-	return SW_OK;
+	sw_vec_push(&f->leaving, flight);
+	sw_vec_push(&f->leaving_of, transfer);
+	return reap(f, false, err);
 }
 
 /* What nothing has read, too: the next step has the same microbatches. */

@@ -20,9 +20,9 @@
 #define TAGS 32768
 
 struct sw_flight {
-	sw_flying *messages; /* [n] */
-	size_t n, next;      /* messages before `next` are begun, and received if they are that */
-	bool landed;
+	sw_flying *messages;  /* [n] */
+	size_t n, next;       /* messages before `next` are begun, and received if they are that */
+	bool arrived, landed; /* all that it receives is there; all is done */
 };
 
 /* Of a carrier: flights under way, and the thread. */
@@ -51,9 +51,11 @@ static sw_status look(sw_carrier *c, sw_flight *f, sw_error *err)
 		if (m->send && !m->begun)
 			status = c->fly(c, m, err);
 	}
-	f->landed = status == SW_OK;
-	for (size_t i = 0; i < f->n; i++)
+	f->arrived = f->landed = status == SW_OK;
+	for (size_t i = 0; i < f->n; i++) {
 		f->landed &= f->messages[i].done;
+		f->arrived &= f->messages[i].done || f->messages[i].send;
+	}
 	return status;
 }
 
@@ -191,18 +193,32 @@ sw_status sw_transport_landed(sw_transport *t, sw_flight *flight, bool *landed, 
 	return status;
 }
 
-sw_status sw_transport_land(sw_transport *t, sw_flight *flight, sw_error *err)
+/* Wait until something that looks find out is so. */
+static sw_status wait_for(sw_transport *t, const bool *what, sw_error *err)
 {
 	sw_carrier *c = (sw_carrier *)t;
 	double begin_s = sw_now_s();
-	bool landed = false;
-	sw_status status = sw_transport_landed(t, flight, &landed, err);
-	while (status == SW_OK && !landed) {
+	sw_status status = SW_OK;
+	for (bool over = false; status == SW_OK;) {
+		pthread_mutex_lock(&c->flights->lock);
+		status = look_at_all(c, err);
+		over = *what;
+		pthread_mutex_unlock(&c->flights->lock);
+		if (status || over)
+			break;
 		status = c->linger(c, begin_s, err);
-		if (status == SW_OK)
-			status = sw_transport_landed(t, flight, &landed, err);
 	}
 	return status;
+}
+
+sw_status sw_transport_arrive(sw_transport *t, sw_flight *flight, sw_error *err)
+{
+	return wait_for(t, &flight->arrived, err);
+}
+
+sw_status sw_transport_land(sw_transport *t, sw_flight *flight, sw_error *err)
+{
+	return wait_for(t, &flight->landed, err);
 }
 
 void sw_transport_flight_free(sw_transport *t, sw_flight *flight)

@@ -138,7 +138,9 @@ sw_status sw_transport_fly(sw_transport *t, int64_t number, const sw_message_ste
                            sw_flight **flight, sw_error *err);
 /* Has it landed? A failure of any flight is returned. */
 sw_status sw_transport_landed(sw_transport *t, sw_flight *flight, bool *landed, sw_error *err);
-/* Wait until it has. */
+/* Wait until all that it receives is there; what it passes on may still be under way. */
+sw_status sw_transport_arrive(sw_transport *t, sw_flight *flight, sw_error *err);
+/* Wait until it has landed. */
 sw_status sw_transport_land(sw_transport *t, sw_flight *flight, sw_error *err);
 /* Free a flight (NULL: none), and cancel what has not landed. */
 void sw_transport_flight_free(sw_transport *t, sw_flight *flight);

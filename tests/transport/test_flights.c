@@ -122,6 +122,41 @@ static void flights_land_without_waits(void **state)
 	run_everywhere(arrive_alone, NULL);
 }
 
+/* What a rank gets arrives although the next one, to which it passes that on, has not begun. */
+static sw_status arrive_before_the_next(sw_transport *t, void *context, sw_error *err)
+{
+	unsigned char *buffer = NULL;
+	sw_flight *flight = NULL;
+	bool last = t->rank == t->size - 1, landed = true;
+	sw_status status = last ? SW_OK : begin(t, 7, &buffer, &flight, err);
+	(void)context;
+	if (status == SW_OK && !last)
+		status = sw_transport_arrive(t, flight, err);
+	for (int32_t c = 0; c < CHUNKS && status == SW_OK && !last; c++)
+		status = check_filled(buffer + c * bytes_of(7), 7, c, err);
+	if (status == SW_OK && t->rank + 2 == t->size)
+		status = sw_transport_landed(t, flight, &landed, err);
+	if (status == SW_OK && t->rank + 2 == t->size && landed && t->ops->name[0] == 'l')
+		status = sw_fail(err, SW_ERR_INTERNAL, "nobody has received it yet");
+	if (status == SW_OK)
+		status = t->ops->barrier(t, err);
+	if (status == SW_OK && last)
+		status = begin(t, 7, &buffer, &flight, err);
+	if (status == SW_OK)
+		status = sw_transport_land(t, flight, err);
+	for (int32_t c = 0; c < CHUNKS && status == SW_OK; c++)
+		status = check_filled(buffer + c * bytes_of(7), 7, c, err);
+	sw_transport_flight_free(t, flight);
+	free(buffer);
+	return status;
+}
+
+static void what_is_passed_on_is_not_waited_for(void **state)
+{
+	(void)state;
+	run_everywhere(arrive_before_the_next, NULL);
+}
+
 /* ---- failures --------------------------------------------------------------------------- */
 
 static sw_status receive_from(sw_transport *t, int32_t peer, int64_t bytes, sw_error *err)
@@ -226,12 +261,14 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flights_bring_what_was_sent),
 		cmocka_unit_test(flights_land_without_waits),
+		cmocka_unit_test(what_is_passed_on_is_not_waited_for),
 		cmocka_unit_test(waits_end_when_they_cannot_be_met),
 		cmocka_unit_test(what_combines_does_not_fly),
 	};
 	const struct CMUnitTest over_mpi[] = {
 		cmocka_unit_test(flights_bring_what_was_sent),
 		cmocka_unit_test(flights_land_without_waits),
+		cmocka_unit_test(what_is_passed_on_is_not_waited_for),
 	};
 	if (argc > 1)
 		return run_case(cases_of_one, SW_COUNT(cases_of_one), argv[1]);
