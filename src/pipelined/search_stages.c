@@ -18,8 +18,10 @@ static const int32_t per_stage[] = {1, 2, 4, 8, 16};
  */
 #define TRIAL_OPS 12000
 #define FIRST_TRIALS 2
-/* As long as none of them fits, so many times as many ops. */
+/* As long as none of them fits, or the best is so far above what others are estimated to take, so
+ * many times as many ops. */
 #define UNFIT_TRIALS 3
+#define FAR_ABOVE 1.3
 /* A trial whose estimate is that much above the best plan is not planned: estimates are within
  * about a tenth of the plans. */
 #define HOPELESS 1.1
@@ -488,7 +490,8 @@ static void plan_trials(stage_search *s)
 		if (!has_steps(s, t))
 			continue;
 		ops += ops_of(t->opened);
-		size_t most = fits ? TRIAL_OPS : TRIAL_OPS * (size_t)UNFIT_TRIALS;
+		bool good = fits && known_s(s) < FAR_ABOVE * t->estimate_s;
+		size_t most = good ? TRIAL_OPS : TRIAL_OPS * (size_t)UNFIT_TRIALS;
 		if (s->best && ((ops > most && planned >= FIRST_TRIALS) ||
 		                (fits && t->estimate_s > HOPELESS * known_s(s))))
 			break;
