@@ -113,10 +113,8 @@ static bool keeps_elements(const sw_op *op)
 	case SW_OP_OPT_BARRIER:
 		return true;
 	default:
-		break;
+		return sw_opcode_is_elementwise((sw_opcode)op->opcode);
 	}
-	sw_op_class class = sw_opcode_class((sw_opcode)op->opcode);
-	return class == SW_CLASS_UNARY || class == SW_CLASS_BINARY || class == SW_CLASS_TERNARY;
 }
 
 /* May the result's origins be those of operand k? */

@@ -71,11 +71,12 @@ static double number_of_ways(const enumeration *e, int32_t k)
 	return ways;
 }
 
-static void sort_primes(enumeration *e, int32_t level)
+/* Take the primes of the parts out of those of all devices. Both lists descend, as a level's atoms
+ * do. */
+static void split_primes(enumeration *e, int32_t level)
 {
 	const sw_cluster *cluster = e->d->cluster;
-	for (int32_t i = 0; i < e->d->n_primes; i++) /* descending, equal ones together */
-		e->inner[i] = e->d->primes[i];
+	memcpy(e->inner, e->d->primes, sizeof(e->inner));
 	e->n_inner = e->d->n_primes;
 	for (int32_t a = 0; a < cluster->atoms.n; a++) {
 		if (cluster->atom_level[a] != level)
@@ -87,12 +88,6 @@ static void sort_primes(enumeration *e, int32_t level)
 		        sizeof(*e->inner) * (size_t)(--e->n_inner - i));
 		e->outer[e->n_outer++] = cluster->atoms.size[a];
 	}
-	for (int32_t i = 1; i < e->n_outer; i++)
-		for (int32_t k = i; k > 0 && e->outer[k - 1] < e->outer[k]; k--) {
-			int32_t larger = e->outer[k];
-			e->outer[k] = e->outer[k - 1];
-			e->outer[k - 1] = larger;
-		}
 }
 
 static void keep(const enumeration *e, sw_arena *arena, sw_product_kind *product)
@@ -116,7 +111,7 @@ bool sw_bound_product(division *d, int32_t level, bool coarse, sw_id op, const s
 		e->at.passes[0] = e->at.passes[1] = 1;
 	for (int32_t f = 0; f < MAX_FACTORS; f++)
 		e->at.parts[f] = 1;
-	sort_primes(e, level);
+	split_primes(e, level);
 	bool few = rule->n_factors <= MAX_FACTORS &&
 	           number_of_ways(e, d->n + e->n_others - 1) <= MAX_WAYS;
 	if (few) {

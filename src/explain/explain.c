@@ -103,7 +103,7 @@ size_t sw_count_shown(const json_t *list, bool whole)
 	return whole ? n : SW_MIN(n, (size_t)SW_MAX_TABLE_ROWS);
 }
 
-static void print_more(const json_t *list, size_t shown, sw_text *text)
+void sw_print_more(const json_t *list, size_t shown, sw_text *text)
 {
 	if (json_array_size(list) > shown)
 		sw_text_addf(text, "  ... and %zu more; -v shows them\n",
@@ -286,7 +286,7 @@ static void print_block(const json_t *block, bool whole, sw_text *text)
 	sw_text_add(text, "\n");
 	for (i = 0; i < shown; i++)
 		print_line(json_array_get(lines, i), text);
-	print_more(lines, shown, text);
+	sw_print_more(lines, shown, text);
 	sw_text_add(text, "\n");
 }
 
@@ -296,7 +296,7 @@ static void print_blocks(const json_t *e, bool whole, sw_text *text)
 	size_t shown = sw_count_shown(blocks, whole);
 	for (size_t i = 0; i < shown; i++)
 		print_block(json_array_get(blocks, i), whole, text);
-	print_more(blocks, shown, text);
+	sw_print_more(blocks, shown, text);
 }
 
 /* ---- collectives ------------------------------------------------------------------------ */
@@ -355,7 +355,7 @@ static void print_collectives(const json_t *e, bool whole, sw_text *text)
 	}
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
-	print_more(list, shown, text);
+	sw_print_more(list, shown, text);
 	sw_text_add(text,
 	            "\nto avoid them, by the cheapest other choice of one op each, everything else "
 	            "as it is:\n");

@@ -260,11 +260,9 @@ json_t *sw_plan_diff(const json_t *a, const json_t *b)
 
 /* ---- printed ---------------------------------------------------------------------------- */
 
-static void print_more(const json_t *list, size_t shown, sw_text *text)
+static void end_table(const json_t *list, size_t shown, sw_text *text)
 {
-	if (json_array_size(list) > shown)
-		sw_text_addf(text, "  ... and %zu more; -v shows them\n",
-		             json_array_size(list) - shown);
+	sw_print_more(list, shown, text);
 	sw_text_add(text, json_array_size(list) ? "\n" : "");
 }
 
@@ -327,7 +325,7 @@ static void print_layers(const json_t *list, bool whole, sw_text *text)
 		             sw_field_text(entry, "part"), or_nothing(sw_field_text(entry, "here")),
 		             or_nothing(sw_field_text(entry, "there")));
 	}
-	print_more(list, shown, text);
+	end_table(list, shown, text);
 }
 
 static void print_weights(const json_t *list, const char *const *headings, const char *const *keys,
@@ -352,7 +350,7 @@ static void print_weights(const json_t *list, const char *const *headings, const
 	}
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
-	print_more(list, shown, text);
+	end_table(list, shown, text);
 }
 
 void sw_plan_diff_print(const json_t *diff, bool whole_tables, sw_text *text)

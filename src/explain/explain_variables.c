@@ -100,8 +100,6 @@ void sw_explain_variables_print(const json_t *list, bool whole, sw_text *text)
 	}
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
-	if (json_array_size(list) > shown)
-		sw_text_addf(text, "  ... and %zu more; -v shows them\n",
-		             json_array_size(list) - shown);
+	sw_print_more(list, shown, text);
 	sw_text_add(text, "\n");
 }

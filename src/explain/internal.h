@@ -26,6 +26,7 @@
 const char *sw_field_text(const json_t *object, const char *key); /* "" if the field is missing */
 double sw_field_number(const json_t *object, const char *key);
 size_t sw_count_shown(const json_t *list, bool whole); /* number of entries that are printed */
+void sw_print_more(const json_t *list, size_t shown, sw_text *text); /* "... and 3 more" */
 
 /* ---- anatomy.c, anatomy_names.c, anatomy_sections.c ------------------------------------- */
 

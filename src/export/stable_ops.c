@@ -165,9 +165,7 @@ static const stable_row rows[SW_OPCODE_COUNT] = {
 /* Has every op of this opcode no attributes and no regions? */
 static bool is_elementwise(sw_opcode opcode)
 {
-	sw_op_class class = sw_opcode_class(opcode);
-	return (class == SW_CLASS_UNARY || class == SW_CLASS_BINARY || class == SW_CLASS_TERNARY) &&
-	       opcode != SW_OP_STOCHASTIC_CONVERT;
+	return sw_opcode_is_elementwise(opcode) && opcode != SW_OP_STOCHASTIC_CONVERT;
 }
 
 static void add_op_name(sw_stable_writer *w, const sw_op *op)

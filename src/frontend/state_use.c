@@ -109,8 +109,7 @@ static void step_back(walk *w, visited at)
 	default:
 		break;
 	}
-	sw_op_class class = sw_opcode_class(op->opcode);
-	if (class == SW_CLASS_UNARY || class == SW_CLASS_BINARY || class == SW_CLASS_TERNARY)
+	if (sw_opcode_is_elementwise(op->opcode))
 		for (uint32_t i = 0; i < op->n_operands; i++)
 			visit(w, op->operands[i], at.context, at.distance + 1);
 }

@@ -11,14 +11,6 @@
 
 static bool is_simple(const sw_op *op)
 {
-	switch (sw_opcode_class((sw_opcode)op->opcode)) {
-	case SW_CLASS_UNARY:
-	case SW_CLASS_BINARY:
-	case SW_CLASS_TERNARY:
-		return true;
-	default:
-		break;
-	}
 	switch (op->opcode) {
 	case SW_OP_BITCAST_CONVERT:
 	case SW_OP_BROADCAST:
@@ -27,7 +19,7 @@ static bool is_simple(const sw_op *op)
 	case SW_OP_TRANSPOSE:
 		return true;
 	default:
-		return false;
+		return sw_opcode_is_elementwise((sw_opcode)op->opcode);
 	}
 }
 

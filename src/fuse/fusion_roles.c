@@ -53,8 +53,7 @@ sw_fuse_role sw_fuse_role_of(const sw_program *program, sw_id id)
 
 bool sw_fuse_is_elementwise(const sw_op *op)
 {
-	sw_op_class class = sw_opcode_class((sw_opcode)op->opcode);
-	return class == SW_CLASS_UNARY || class == SW_CLASS_BINARY || class == SW_CLASS_TERNARY;
+	return sw_opcode_is_elementwise((sw_opcode)op->opcode);
 }
 
 bool sw_fuse_is_slow(const sw_op *op)

@@ -44,13 +44,18 @@ uint64_t sw_layout_hash(const sw_layout *layout)
 
 /* ---- masks ------------------------------------------------------------------------------ */
 
-uint32_t sw_layout_partial_atoms(const sw_layout *layout)
+static uint32_t atoms_of_kind(const sw_layout *layout, sw_state_kind kind)
 {
 	uint32_t mask = 0;
 	for (int32_t i = 0; i < layout->n; i++)
-		if (layout->state[i].kind == SW_STATE_P)
+		if (layout->state[i].kind == kind)
 			mask |= 1u << i;
 	return mask;
+}
+
+uint32_t sw_layout_partial_atoms(const sw_layout *layout)
+{
+	return atoms_of_kind(layout, SW_STATE_P);
 }
 
 uint32_t sw_layout_split_atoms(const sw_layout *layout, int32_t dim)
@@ -64,11 +69,7 @@ uint32_t sw_layout_split_atoms(const sw_layout *layout, int32_t dim)
 
 uint32_t sw_layout_owned_atoms(const sw_layout *layout)
 {
-	uint32_t mask = 0;
-	for (int32_t i = 0; i < layout->n; i++)
-		if (layout->state[i].kind == SW_STATE_O)
-			mask |= 1u << i;
-	return mask;
+	return atoms_of_kind(layout, SW_STATE_O);
 }
 
 bool sw_layout_has_part(const sw_atoms *atoms, const sw_layout *layout, int64_t device)

@@ -44,17 +44,10 @@ static bool same_dims(sw_shape a, sw_shape b)
 	       (a.rank == 0 || !memcmp(a.dims, b.dims, sizeof(*a.dims) * (size_t)a.rank));
 }
 
+/* Broadcasts keep elements, too: a walk goes on only where shapes are the same. */
 static bool is_elementwise(const sw_op *op)
 {
-	switch (sw_opcode_class((sw_opcode)op->opcode)) {
-	case SW_CLASS_UNARY:
-	case SW_CLASS_BINARY:
-	case SW_CLASS_TERNARY:
-		return true;
-	default:
-		return op->opcode == SW_OP_BROADCAST || op->opcode == SW_OP_CONVERT ||
-		       op->opcode == SW_OP_COPY;
-	}
+	return sw_opcode_is_elementwise((sw_opcode)op->opcode) || op->opcode == SW_OP_BROADCAST;
 }
 
 static bool is_state(const variable_finder *f, int32_t input)

@@ -27,6 +27,12 @@ sw_op_class sw_opcode_class(sw_opcode opcode)
 	return rows[opcode].class;
 }
 
+bool sw_opcode_is_elementwise(sw_opcode opcode)
+{
+	sw_op_class class = sw_opcode_class(opcode);
+	return class == SW_CLASS_UNARY || class == SW_CLASS_BINARY || class == SW_CLASS_TERNARY;
+}
+
 int sw_opcode_operands(sw_opcode opcode)
 {
 	return rows[opcode].operands;

@@ -102,6 +102,7 @@ typedef struct sw_program {
 
 const char *sw_opcode_name(sw_opcode opcode);
 sw_op_class sw_opcode_class(sw_opcode opcode);
+bool sw_opcode_is_elementwise(sw_opcode opcode); /* class UNARY, BINARY or TERNARY */
 int sw_opcode_operands(sw_opcode opcode); /* SW_ANY if it varies */
 bool sw_opcode_find(const char *name, size_t length, sw_opcode *opcode);
 /* Return the spelling of an UNKNOWN op, else the opcode's name. */
