@@ -138,12 +138,16 @@ static bool match_states(const sw_atoms *atoms, const sw_layout *before, const s
 uint32_t classify_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *before,
                        const sw_layout *after, sw_move_kind kind, uint32_t partial, sw_move *move)
 {
-	static const uint8_t ends[][2] = {[SW_MOVE_SLICE] = {SW_STATE_B, SW_STATE_S},
-	                                  [SW_MOVE_TO_PARTIAL] = {SW_STATE_B, SW_STATE_P},
-	                                  [SW_MOVE_ALL_GATHER] = {SW_STATE_S, SW_STATE_B},
-	                                  [SW_MOVE_ALL_REDUCE] = {SW_STATE_P, SW_STATE_B},
-	                                  [SW_MOVE_REDUCE_SCATTER] = {SW_STATE_P, SW_STATE_S},
-	                                  [SW_MOVE_ALL_TO_ALL] = {SW_STATE_S, SW_STATE_S}};
+	static const uint8_t ends[SW_MOVE_COUNT][2] = {
+		[SW_MOVE_SLICE] = {SW_STATE_B, SW_STATE_S},
+		[SW_MOVE_TO_PARTIAL] = {SW_STATE_B, SW_STATE_P},
+		[SW_MOVE_ALL_GATHER] = {SW_STATE_S, SW_STATE_B},
+		[SW_MOVE_ALL_REDUCE] = {SW_STATE_P, SW_STATE_B},
+		[SW_MOVE_REDUCE_SCATTER] = {SW_STATE_P, SW_STATE_S},
+		[SW_MOVE_ALL_TO_ALL] = {SW_STATE_S, SW_STATE_S},
+		[SW_MOVE_KEEP] = {SW_STATE_B, SW_STATE_O},
+		[SW_MOVE_REDUCE] = {SW_STATE_P, SW_STATE_O},
+		[SW_MOVE_SPREAD] = {SW_STATE_O, SW_STATE_B}};
 	uint32_t mask = 0;
 	(void)shape;
 	for (int32_t a = 0; a < atoms->n; a++) {
