@@ -148,9 +148,16 @@ static sw_status describe_peak(cli *c, const sw_plan *least, const sw_sidecar *s
 	sw_program *local;
 	sw_peak peak;
 	tensors list = {0};
+	sw_sidecar own = {0};
+	if (least->undivided) {
+		SW_TRY(sw_plan_sidecar(least, sidecar, &own, err));
+		sidecar = &own;
+	}
 	sw_status status = sw_partition(least, &local, err);
-	if (status != SW_OK)
+	if (status != SW_OK) {
+		sw_sidecar_clear(&own);
 		return status;
+	}
 	sw_peak_init(&peak, local);
 	list_tensors(least, local, sidecar, &peak, &c->arena, &list);
 	const char *op = peak.op == SW_NO_ID ? "" : sw_op_at(local, peak.op)->name;
@@ -166,6 +173,7 @@ static sw_status describe_peak(cli *c, const sw_plan *least, const sw_sidecar *s
 	sw_vec_clear(&list);
 	sw_peak_clear(&peak);
 	sw_program_free(local);
+	sw_sidecar_clear(&own);
 	return SW_OK;
 }
 

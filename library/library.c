@@ -332,6 +332,11 @@ static sw_status make_plan(void *context, sw_error *err)
 		status = search(&p, r, err);
 	sw_pins_clear(&p.pins);
 	r->plan->sidecar = &r->program->sidecar;
+	if (status == SW_OK && r->plan->plan->undivided) {
+		r->plan->sidecar = &r->plan->own_sidecar;
+		status = sw_plan_sidecar(r->plan->plan, &r->program->sidecar, &r->plan->own_sidecar,
+		                         err);
+	}
 	return status;
 }
 
@@ -383,7 +388,7 @@ static sw_status load_plan(shardwright_plan *plan, const char *path, sw_error *e
 	plan->sidecar = &plan->own_sidecar;
 	const char *program = sw_plan_find_program(path, plan->plan->program_path, &arena);
 	sw_status status =
-		sw_sidecar_find(program, sw_plan_serial(plan->plan), &plan->own_sidecar, err);
+		sw_plan_find_sidecar(plan->plan, program, &plan->own_sidecar, err);
 	if (status == SW_OK && plan->plan->changes) {
 		status = sw_simulate_recost(plan->plan, true, err);
 		if (status == SW_OK)

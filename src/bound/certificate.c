@@ -15,9 +15,10 @@ void sw_bound_state(sw_plan *plan, double bound_s, bool within_memory)
 	plan->lower_bound_s = bound_s;
 	plan->gap = step_s > 0 ? 1 - bound_s / step_s : 0;
 	snprintf(plan->scope, sizeof(plan->scope),
-	         "plans without pipeline stages%s, however they divide the ops among the devices, "
-	         "%s",
+	         "plans without pipeline stages%s%s, however they divide the ops among the "
+	         "devices, %s",
 	         plan->strategy.owners ? "" : " and owners",
+	         plan->undivided ? " of the program with its variables in these parts" : "",
 	         within_memory ? "pad, or fit in memory by the policies of rematerialisation and "
 	                         "by microbatches"
 	                       : "pad, recompute or accumulate gradients");

@@ -65,12 +65,21 @@ typedef enum sw_fill_kind {
 	SW_FILL_INTEGERS,
 	SW_FILL_VALUES
 } sw_fill_kind;
+/* What an input is of an input of the program as it was read: the same numbers are drawn for both.
+ */
+typedef struct sw_fill_part {
+	const char *whole; /* name of that input */
+	uint32_t input;    /* its number */
+	int32_t axis;      /* the part is [start, ...) of `size` along it; -1: it is the whole */
+	int64_t start, size;
+} sw_fill_part;
 typedef struct sw_fill {
 	sw_fill_kind kind;
 	double a, b; /* constant: a; normal: mean a, deviation b; uniform [a, b); integers [a, b) */
 	/* values: of each element, in row-major order; else NULL */
 	const double *values;
 	int64_t n_values;
+	const sw_fill_part *part; /* NULL: the input is one of the program as it was read */
 } sw_fill;
 
 typedef struct sw_input_info {

@@ -40,17 +40,17 @@ static void default_input(const sw_sidecar_reader *x, uint32_t i, bool aliased, 
 	bool real = kind == SW_KIND_FLOAT || kind == SW_KIND_COMPLEX;
 	input->name = default_name(x, i);
 	input->role = !aliased ? SW_ROLE_DATA : !real ? SW_ROLE_COUNTER : SW_ROLE_PARAMETER;
-	input->init = real ? (sw_fill){SW_FILL_NORMAL, 0, 0.02, NULL, 0}
-	                   : (sw_fill){SW_FILL_INTEGERS, 0, 2, NULL, 0};
+	input->init = real ? (sw_fill){.kind = SW_FILL_NORMAL, .a = 0, .b = 0.02}
+	                   : (sw_fill){.kind = SW_FILL_INTEGERS, .a = 0, .b = 2};
 	if (kind == SW_KIND_TOKEN || input->role == SW_ROLE_COUNTER)
 		input->init = (sw_fill){.kind = SW_FILL_ZEROS};
 	input->random = input->init;
 	if (input->role == SW_ROLE_COUNTER)
-		input->random = (sw_fill){SW_FILL_INTEGERS, 0, 2, NULL, 0};
+		input->random = (sw_fill){.kind = SW_FILL_INTEGERS, .a = 0, .b = 2};
 	if (input->role == SW_ROLE_PARAMETER && (rooted || names_moment(input->name))) {
 		input->role = SW_ROLE_MOMENT;
 		input->init = (sw_fill){.kind = SW_FILL_ZEROS};
-		input->random = (sw_fill){SW_FILL_UNIFORM, 1e-4, 1e-2, NULL, 0};
+		input->random = (sw_fill){.kind = SW_FILL_UNIFORM, .a = 1e-4, .b = 1e-2};
 	}
 }
 

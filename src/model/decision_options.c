@@ -215,6 +215,12 @@ static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t
 	if (has_class(analysis, splits, use->cut) &&
 	    add_splits(analysis, mesh, o, axis, splits, use->may) > 0)
 		return;
+	if (analysis->variables.cuts_part && analysis->variables.cuts_part[op]) {
+		int32_t before = o->n[axis];
+		add_linearities(analysis, o, axis, op);
+		if (o->n[axis] > before)
+			return;
+	}
 	sw_options_add_none(o, axis);
 	add_linearities(analysis, o, axis, op);
 	add_splits(analysis, mesh, o, axis, splits, use->may);

@@ -191,33 +191,53 @@ typedef struct sw_variable {
 	int64_t bytes;  /* of the parameter and its moments */
 	bool sparse;    /* its gradient is scattered rows */
 	bool divides;   /* some dimension divides by the devices */
+	bool part;      /* it is a part of a variable of the program as it was read */
 	sw_way way;
 } sw_variable;
 typedef struct sw_variables {
 	sw_arena *arena; /* the analysis's */
 	uint32_t n;      /* 0: the strategy has no ways */
 	sw_variable *list;
-	int32_t *of_input;   /* per input leaf: its variable; -1: of none */
-	int32_t *of_op;      /* per op of an update: likewise */
-	int32_t *of_scatter; /* per scatter that gives a variable's gradient: likewise */
+	const int32_t *of_input;   /* per input leaf: its variable; -1: of none */
+	const int32_t *of_op;      /* per op of an update: likewise */
+	const int32_t *of_scatter; /* per scatter that gives a variable's gradient: likewise */
+	/* per op: it cuts the gradient of a part out of a gradient of which only parts are read, so
+	 * that sums over devices are of the parts; NULL: there are no parts */
+	const bool *cuts_part;
 } sw_variables;
 
 const char *sw_way_word(sw_way_kind kind); /* as a file of ways has it: "ps" */
 
 /* A file of ways, docs/sync.md (sync_file.c): how the user wants variables to be synchronised. */
 typedef struct sw_sync_entry {
-	const char *pattern; /* glob of names of parameters */
+	const char *pattern; /* glob of names of parameters, or of parts */
 	int line, of_owner;  /* lines: of the entry; of its first key that only `ps` has, 0: none */
 	bool has_way;
 	bool balanced; /* the owner is whoever has the fewest bytes; else way.owner */
 	sw_way way;
+	int of_parts;   /* line of what it says of parts; 0: nothing */
+	int32_t axis;   /* along which it is divided */
+	int64_t parts;  /* into so many, about equal; 0: into those of `sizes` */
+	sw_ints sizes;
 } sw_sync_entry;
 typedef struct sw_sync {
 	sw_arena arena;
 	const char *file; /* borrowed */
+	bool merges;      /* it says how many all-reduces are one; else the strategy does */
+	sw_merge merge;
 	size_t n;
 	sw_sync_entry *list;
 } sw_sync;
+/* Return how many all-reduces are merged: as the file says (NULL: there is none), or the strategy. */
+sw_merge sw_sync_merge(const sw_sync *sync, const sw_plan_strategy *strategy);
+
+/* List the forms that the strategy, and a file of ways (NULL: none), want variables of a canonical
+ * program to have, in the arena. A pattern that matches no variable, and parts that it can't have,
+ * are SW_ERR_INPUT (variable_forms.c). O(entries * variables). */
+sw_status sw_forms_asked(const sw_program *canonical, const sw_sidecar *sidecar,
+                         const sw_plan_strategy *strategy, const sw_sync *sync, sw_arena *arena,
+                         sw_variable_forms *forms, sw_error *err);
+
 sw_status sw_sync_read(const char *path, sw_sync *sync, sw_error *err);
 void sw_sync_clear(sw_sync *sync);
 
@@ -258,9 +278,10 @@ void sw_analysis_init(sw_analysis *analysis, const sw_plan *plan, const sw_sidec
                       sw_analysis_options options);
 void sw_analysis_clear(sw_analysis *analysis);
 
-/* Find the variables, and let the strategy's builder give each its way; nothing where it has none.
- * sw_analysis_init calls it. O(ops). */
-void sw_variables_find(sw_analysis *analysis, const sw_plan_strategy *strategy);
+/* Find the variables, and let the strategy's builder give each its way; nothing where it has
+ * neither ways nor parts. sw_analysis_init calls it. O(ops). */
+void sw_variables_find(sw_analysis *analysis, const sw_plan_strategy *strategy,
+                       const sw_sidecar *sidecar);
 
 /* Give the variables the ways of a file (NULL: none). A pattern that matches none, and a way that a
  * variable can't have, are SW_ERR_INPUT. O(entries * variables). */

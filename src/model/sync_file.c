@@ -23,12 +23,14 @@ const char *sw_way_word(sw_way_kind kind)
 
 static sw_status bad_key(const sw_yaml *key, sw_error *err)
 {
-	static const char *const keys[] = {"variable", "way", "owner", "proxy"};
+	static const char *const keys[] = {"variable", "way",  "owner", "proxy",
+	                                   "parts",    "axis", "merge", "chunk"};
 	sw_nearest nearest = {.word = key->text};
 	for (size_t i = 0; i < SW_COUNT(keys); i++)
 		sw_nearest_try(&nearest, keys[i]);
 	return sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
-	                  "'%s': an entry has variable and way; of way: ps also owner and proxy%s",
+	                  "'%s': an entry has variable, way, parts and axis; of way: ps also owner "
+	                  "and proxy; or merge, or chunk, alone%s",
 	                  key->text, sw_nearest_hint(&nearest).text);
 }
 
@@ -72,9 +74,55 @@ static sw_status read_proxy(const sw_yaml *value, sw_sync_entry *entry, sw_error
 	                  "proxy: %s: expected true or false", value->text);
 }
 
-static sw_status read_pair(const sw_yaml *key, const sw_yaml *value, sw_sync_entry *entry,
-                           sw_error *err)
+static sw_status bad_parts(const sw_yaml *value, sw_error *err)
 {
+	return sw_fail_at(
+		err, SW_ERR_INPUT, "", value->line, value->column,
+		"parts: expected a number from 2 to %d, or the sizes of the parts: [3, 5]",
+		SW_MAX_VARIABLE_PARTS);
+}
+
+/* Read the number of parts, or a list of their sizes. */
+static sw_status read_parts(const sw_yaml *value, sw_arena *arena, sw_sync_entry *entry,
+                            sw_error *err)
+{
+	if (value->kind == SW_YAML_SCALAR)
+		return sw_parse_count(value->text, &entry->parts) && entry->parts >= 2 &&
+		                       entry->parts <= SW_MAX_VARIABLE_PARTS
+		               ? SW_OK
+		               : bad_parts(value, err);
+	if (value->kind != SW_YAML_SEQUENCE || value->count < 2 ||
+	    value->count > SW_MAX_VARIABLE_PARTS)
+		return bad_parts(value, err);
+	int64_t *sizes = SW_NEW_N(arena, int64_t, value->count);
+	for (size_t i = 0; i < value->count; i++) {
+		const sw_yaml *size = value->items[i];
+		if (size->kind != SW_YAML_SCALAR || !sw_parse_count(size->text, &sizes[i]) ||
+		    sizes[i] < 1)
+			return bad_parts(size, err);
+	}
+	entry->sizes = (sw_ints){(int32_t)value->count, sizes};
+	return SW_OK;
+}
+
+static sw_status read_axis(const sw_yaml *value, sw_sync_entry *entry, sw_error *err)
+{
+	int64_t axis;
+	if (!sw_parse_count(value->text, &axis) || axis >= SW_MAX_RANK)
+		return sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
+		                  "axis: %s: expected the number of a dimension, from 0",
+		                  value->text);
+	entry->axis = (int32_t)axis;
+	return SW_OK;
+}
+
+static sw_status read_pair(const sw_yaml *key, const sw_yaml *value, sw_arena *arena,
+                           sw_sync_entry *entry, sw_error *err)
+{
+	if (strcmp(key->text, "parts") == 0) {
+		entry->of_parts = key->line;
+		return read_parts(value, arena, entry, err);
+	}
 	if (value->kind != SW_YAML_SCALAR)
 		return sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
 		                  "%s: expected a single word", key->text);
@@ -84,20 +132,23 @@ static sw_status read_pair(const sw_yaml *key, const sw_yaml *value, sw_sync_ent
 	}
 	if (strcmp(key->text, "way") == 0)
 		return read_way(value, entry, err);
+	if (strcmp(key->text, "axis") == 0)
+		return read_axis(value, entry, err);
 	entry->of_owner = entry->of_owner ? entry->of_owner : key->line;
 	if (strcmp(key->text, "owner") == 0)
 		return read_owner(value, entry, err);
 	return strcmp(key->text, "proxy") == 0 ? read_proxy(value, entry, err) : bad_key(key, err);
 }
 
-static sw_status read_entry(const sw_yaml *node, sw_sync_entry *entry, sw_error *err)
+static sw_status read_entry(const sw_yaml *node, sw_arena *arena, sw_sync_entry *entry,
+                            sw_error *err)
 {
 	*entry = (sw_sync_entry){.line = node->line, .balanced = true};
 	if (node->kind != SW_YAML_MAPPING)
 		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
 		                  "expected an entry, such as {variable: \"*.w\", way: ps}");
 	for (size_t i = 0; i < node->count; i++)
-		SW_TRY(read_pair(node->keys[i], node->items[i], entry, err));
+		SW_TRY(read_pair(node->keys[i], node->items[i], arena, entry, err));
 	if (!entry->pattern || !entry->has_way)
 		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
 		                  "an entry lacks %s: give variable: PATTERN and way: WAY",
@@ -106,7 +157,35 @@ static sw_status read_entry(const sw_yaml *node, sw_sync_entry *entry, sw_error 
 		return sw_fail_at(err, SW_ERR_INPUT, "", entry->of_owner, 0,
 		                  "owner and proxy are for way: ps, and this entry has way: %s",
 		                  WAY_WORDS[entry->way.kind]);
+	if (entry->axis && !entry->of_parts)
+		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
+		                  "axis is that along which a variable has parts: add parts: N");
 	return SW_OK;
+}
+
+/* Is this an entry about all variables: how many all-reduces are one? */
+static bool is_merge(const sw_yaml *node)
+{
+	return node->kind == SW_YAML_MAPPING && node->count == 1 &&
+	       (strcmp(node->keys[0]->text, "merge") == 0 ||
+	        strcmp(node->keys[0]->text, "chunk") == 0);
+}
+
+static sw_status read_merge(const sw_yaml *node, sw_sync *sync, sw_error *err)
+{
+	const sw_yaml *value = node->items[0];
+	bool bytes = strcmp(node->keys[0]->text, "merge") == 0,
+	     scalar = value->kind == SW_YAML_SCALAR;
+	sync->merges = true;
+	sync->merge = (sw_merge){0};
+	if (scalar &&
+	    (bytes ? sw_parse_bytes(value->text, &sync->merge.bytes)
+	           : sw_parse_count(value->text, &sync->merge.ops)) &&
+	    sync->merge.bytes + sync->merge.ops >= 1)
+		return SW_OK;
+	return sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
+	                  bytes ? "merge: expected bytes of gradients, such as 64MiB"
+	                        : "chunk: expected a number of variables from 1, such as 128");
 }
 
 sw_status sw_sync_read(const char *path, sw_sync *sync, sw_error *err)
@@ -120,8 +199,10 @@ sw_status sw_sync_read(const char *path, sw_sync *sync, sw_error *err)
 		                    "expected a list of entries, a line with '- ' each");
 	if (status == SW_OK)
 		sync->list = SW_NEW_N(&sync->arena, sw_sync_entry, root->count + 1);
-	for (size_t i = 0; status == SW_OK && i < root->count; i++, sync->n++)
-		status = read_entry(root->items[i], &sync->list[i], err);
+	for (size_t i = 0; status == SW_OK && i < root->count; i++)
+		status = is_merge(root->items[i]) ? read_merge(root->items[i], sync, err)
+		                                  : read_entry(root->items[i], &sync->arena,
+		                                               &sync->list[sync->n++], err);
 	if (status != SW_OK)
 		sw_sync_clear(sync);
 	return sw_error_in_file(err, status, path);
@@ -133,6 +214,11 @@ void sw_sync_clear(sw_sync *sync)
 	*sync = (sw_sync){0};
 }
 
+sw_merge sw_sync_merge(const sw_sync *sync, const sw_plan_strategy *strategy)
+{
+	return sync && sync->merges ? sync->merge : strategy->merge;
+}
+
 /* ---- the variables ---------------------------------------------------------------------- */
 
 static const char *name_of(const sw_analysis *a, const sw_sidecar *sidecar, uint32_t variable)
@@ -141,6 +227,15 @@ static const char *name_of(const sw_analysis *a, const sw_sidecar *sidecar, uint
 	const char *name = sidecar->inputs[input].name;
 	sw_id value = a->roles.inputs[input];
 	return name ? name : sw_op_at(a->program, a->program->values.data[value].op)->name;
+}
+
+/* A pattern matches a part by its own name, and by that of the whole. */
+static bool matches(const sw_sync_entry *entry, const sw_analysis *a, const sw_sidecar *sidecar,
+                    uint32_t variable)
+{
+	const sw_fill_part *part = sidecar->inputs[a->variables.list[variable].input].init.part;
+	return fnmatch(entry->pattern, name_of(a, sidecar, variable), 0) == 0 ||
+	       (part && part->whole && fnmatch(entry->pattern, part->whole, 0) == 0);
 }
 
 static sw_status refuse(const sw_sync *sync, const sw_sync_entry *entry, const char *name,
@@ -193,7 +288,7 @@ sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *a, const sw_sidecar *s
 		uint32_t found = 0;
 		for (uint32_t i = 0; i < a->variables.n; i++) {
 			const char *name = name_of(a, sidecar, i);
-			if (fnmatch(entry->pattern, name, 0) != 0)
+			if (!matches(entry, a, sidecar, i))
 				continue;
 			SW_TRY(check_way(sync, entry, a, &a->variables.list[i], name, err));
 			found++;

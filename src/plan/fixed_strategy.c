@@ -75,6 +75,13 @@ static void print_horovod(const sw_plan_strategy *strategy, sw_text *text)
 static bool parse_all_reduce(const char *arguments, sw_plan_strategy *strategy)
 {
 	strategy->merge.ops = AUTODIST_CHUNK;
+	if (arguments && skip(&arguments, "partitioned")) {
+		strategy->parts = SW_PARTS_EVEN;
+		if (!*arguments)
+			return true;
+		if (!skip(&arguments, ","))
+			return false;
+	}
 	return !arguments || (skip(&arguments, "chunk=") &&
 	                      read_count(&arguments, &strategy->merge.ops) && !*arguments);
 }
@@ -84,12 +91,16 @@ static bool parse_ps(const char *at, sw_plan_strategy *strategy)
 	static const struct {
 		const char *word;
 		sw_owners_rule owners;
-	} words[] = {{"balanced", SW_OWNERS_BALANCED}, {"partitioned", SW_OWNERS_PARTITIONED}};
+		sw_parts_rule parts;
+	} words[] = {{"balanced", SW_OWNERS_BALANCED, SW_PARTS_NONE},
+	             {"partitioned", SW_OWNERS_PARTITIONED, SW_PARTS_NONE},
+	             {"uneven", SW_OWNERS_BALANCED, SW_PARTS_UNEVEN}};
 	strategy->owners = SW_OWNERS_ONE;
 	for (size_t i = 0; at && i < SW_COUNT(words); i++) {
 		if (!skip(&at, words[i].word))
 			continue;
 		strategy->owners = words[i].owners;
+		strategy->parts = words[i].parts;
 		if (!*at)
 			return true;
 		if (!skip(&at, ","))
@@ -104,7 +115,7 @@ static void print_ps(const sw_plan_strategy *strategy, sw_text *text)
 {
 	static const char *const words[SW_OWNERS_COUNT] = {
 		[SW_OWNERS_BALANCED] = ":balanced", [SW_OWNERS_PARTITIONED] = ":partitioned"};
-	const char *word = words[strategy->owners];
+	const char *word = strategy->parts ? ":uneven" : words[strategy->owners];
 	sw_text_add(text, word ? word : "");
 	if (strategy->proxy)
 		sw_text_add(text, word ? ",proxy" : ":proxy");
@@ -136,8 +147,11 @@ static bool parse_sync(const char *arguments, sw_plan_strategy *strategy)
 
 static void print_all_reduce(const sw_plan_strategy *strategy, sw_text *text)
 {
+	if (strategy->parts)
+		sw_text_add(text, ":partitioned");
 	if (strategy->merge.ops != AUTODIST_CHUNK)
-		sw_text_addf(text, ":chunk=%lld", (long long)strategy->merge.ops);
+		sw_text_addf(text, "%cchunk=%lld", strategy->parts ? ',' : ':',
+		             (long long)strategy->merge.ops);
 }
 
 static bool parse_megatron(const char *arguments, sw_plan_strategy *strategy)
@@ -308,7 +322,7 @@ static const sw_fixed_strategy STRATEGIES[] = {
 	{SW_PLAN_AUTO, "auto", "", parse_plain, print_plain, 0, NULL},
 	{SW_PLAN_DP, "dp", "", parse_plain, print_plain, 1, DATA_AXES},
 	{SW_PLAN_HOROVOD, "horovod", "[:merge=BYTES]", parse_horovod, print_horovod, 1, DATA_AXES},
-	{SW_PLAN_ALL_REDUCE, "allreduce", "[:chunk=N]", parse_all_reduce, print_all_reduce, 1,
+	{SW_PLAN_ALL_REDUCE, "allreduce", "[:partitioned][,chunk=N]", parse_all_reduce, print_all_reduce, 1,
          DATA_AXES},
 	{SW_PLAN_ZERO1, "zero1", "", parse_plain, print_plain, 1, ZERO1_AXES},
 	{SW_PLAN_ZERO2, "zero2", "", parse_plain, print_plain, 1, ZERO2_AXES},
@@ -320,7 +334,7 @@ static const sw_fixed_strategy STRATEGIES[] = {
 	{SW_PLAN_AXONN, "axonn", "[:X,Y,Z,D or :top=K,model=paper|ours]", parse_axonn, print_axonn,
          4, AXONN_AXES},
 	{SW_PLAN_EXPERT, "expert", "[:ep=K]", parse_expert, print_expert, 2, EXPERT_AXES},
-	{SW_PLAN_PS, "ps", "[:balanced|partitioned][,proxy]", parse_ps, print_ps, 1, WAYS_AXES},
+	{SW_PLAN_PS, "ps", "[:balanced|partitioned|uneven][,proxy]", parse_ps, print_ps, 1, WAYS_AXES},
 	{SW_PLAN_PARALLAX, "parallax", "", parse_parallax, print_plain, 1, WAYS_AXES},
 	{SW_PLAN_RANDOM, "random", "", parse_random, print_plain, 1, WAYS_AXES},
 	{SW_PLAN_WAYS, "ways", "", parse_ways, print_plain, 1, WAYS_AXES},

@@ -35,6 +35,7 @@ void sw_plan_free(sw_plan *plan)
 		return;
 	sw_program_free(plan->program);
 	sw_program_free(plan->original);
+	sw_program_free(plan->undivided);
 	sw_vec_clear(&plan->padded);
 	sw_vec_clear(&plan->regathered);
 	sw_layouts_clear(&plan->layouts);

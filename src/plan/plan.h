@@ -60,6 +60,10 @@ typedef enum sw_owners_rule {
 	SW_OWNERS_RANDOM,
 	SW_OWNERS_COUNT
 } sw_owners_rule;
+/* Into how many parts variables are divided along their first dimension: the least number from 2 on
+ * that divides it, or the least that does not (AutoDist's partitioned all-reduce, and its uneven
+ * partitioned parameter server). */
+typedef enum sw_parts_rule { SW_PARTS_NONE, SW_PARTS_EVEN, SW_PARTS_UNEVEN } sw_parts_rule;
 #define SW_STRATEGY_SIZES 4
 #define SW_ZERO_STAGES 3
 typedef struct sw_plan_strategy {
@@ -77,6 +81,7 @@ typedef struct sw_plan_strategy {
 	sw_merge merge;
 	/* PS, PARALLAX, RANDOM, SYNC, WAYS: who owns the variables; else NONE */
 	sw_owners_rule owners;
+	sw_parts_rule parts; /* PS, ALL_REDUCE */
 	bool proxy;          /* PS: every device keeps a copy of the parameters between steps */
 	int64_t top;         /* AXONN without sizes: number of grids that are planned */
 	/* AXONN without sizes: grids are ranked by the paper's rings and equation 10, else by the
@@ -158,13 +163,17 @@ typedef struct sw_plan {
 	sw_program *program; /* canonical, rewritten if `original` is set; owned */
 	/* the canonical program before rewrites; NULL if nothing is rewritten; owned */
 	sw_program *original;
+	/* The canonical program as it was read, where `forms` gives its variables other forms; else
+	 * NULL. Owned; `original` and `program` are of what comes of that. */
+	sw_program *undivided;
+	sw_variable_forms forms;   /* in the arena */
 	sw_rewrites rewrites;      /* the rewrites that turned `original` into `program` */
 	sw_padded_list padded;     /* sizes changed by padding */
 	const sw_cluster *cluster; /* borrowed */
 	/* Borrowed while the planner runs, so that all attempts share its paths; else NULL. */
 	sw_path_store *paths;
 	const char *program_path;
-	uint64_t program_hash;      /* of the canonical program before rewrites */
+	uint64_t program_hash;      /* of the canonical program before rewrites, in these forms */
 	sw_plan_strategy strategy;  /* as requested */
 	char chosen[SW_NAME_BYTES]; /* the candidate plan that was taken: "dp", "search x=2 y=2",
 	                               ... */
@@ -222,6 +231,22 @@ static inline const sw_layout *sw_plan_layout(const sw_plan *plan, uint32_t numb
 {
 	return &plan->layouts.items.data[number];
 }
+
+/* ---- variable_forms.c ------------------------------------------------------------------- */
+
+/* Write the sidecar of sw_plan_serial(plan) where plan->undivided is set; `read` is that of the
+ * program as it was read. The caller clears it. */
+sw_status sw_plan_sidecar(const sw_plan *plan, const sw_sidecar *read, sw_sidecar *sidecar,
+                          sw_error *err);
+/* The same of any plan, by the path of the program: as sw_sidecar_find. */
+sw_status sw_plan_find_sidecar(const sw_plan *plan, const char *path, sw_sidecar *sidecar,
+                               sw_error *err);
+sw_variable_forms sw_forms_copy(const sw_variable_forms *forms, sw_arena *arena);
+/* The section "variables" of the plan file: NULL if there are none. What is read lies in the
+ * arena. */
+json_t *sw_forms_json(const sw_variable_forms *forms);
+sw_status sw_forms_read(const json_t *json, sw_arena *arena, sw_variable_forms *forms,
+                        sw_error *err);
 
 void sw_plan_free(sw_plan *plan);
 /* Check that the decisions are consistent: strategies are possible, layouts are valid, entry inputs

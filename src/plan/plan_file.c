@@ -45,7 +45,8 @@ static json_t *cluster_json(const sw_plan *plan)
  * file that has another one was edited. */
 static void print_seal(const json_t *root, char seal[17])
 {
-	static const char *const sections[] = {"cluster", "predicted", "decisions", "rewrites"};
+	static const char *const sections[] = {"cluster", "predicted", "decisions", "rewrites",
+	                                       "variables"};
 	uint64_t hash = 0;
 	for (size_t i = 0; i < SW_COUNT(sections); i++) {
 		const json_t *section = json_object_get(root, sections[i]);
@@ -63,7 +64,10 @@ sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err)
 	                         cluster_json(plan), "predicted", sw_plan_summary(plan),
 	                         "decisions", sw_plan_decisions_json(plan));
 	json_object_set_new(root, "ops", sw_plan_signatures(plan));
-	json_t *rewrites = sw_rewrites_json(&plan->rewrites);
+	json_t *rewrites = sw_rewrites_json(&plan->rewrites),
+	       *variables = sw_forms_json(&plan->forms);
+	if (variables)
+		json_object_set_new(root, "variables", variables);
 	if (rewrites)
 		json_object_set_new(root, "rewrites", rewrites);
 	/* Leave planning time out: it differs from run to run, and the file must not. */
@@ -109,7 +113,7 @@ static sw_status check_keys(const sw_plan_reading *r)
 {
 	static const char *const root[] = {"format",    "version",   "program",  "cluster",
 	                                   "predicted", "decisions", "rewrites", "ops",
-	                                   "seal"};
+	                                   "seal",      "variables"};
 	static const char *const program[] = {"path", "name", "hash", "annotations",
 	                                      "rewritten_hash"};
 	static const char *const cluster[] = {"name", "hash", "text"};
@@ -177,7 +181,10 @@ static sw_status rewrite_program(const sw_plan_reading *r, const char *path,
 {
 	const char *hash;
 	sw_sidecar sidecar;
-	sw_status status = sw_sidecar_find(path, canonical, &sidecar, r->err);
+	sw_status status = sw_plan_find_sidecar(&(sw_plan){.program = (sw_program *)canonical,
+	                                                   .undivided = r->undivided,
+	                                                   .forms = r->forms},
+	                                        path, &sidecar, r->err);
 	if (status != SW_OK)
 		return status;
 	status = sw_rewrite_in_order(canonical, &sidecar, rewrites,
@@ -216,6 +223,9 @@ static sw_status new_plan(sw_plan_reading *r, sw_program *canonical, const char 
 	}
 	r->plan = sw_plan_new(rewritten ? rewritten : canonical, path, r->cluster);
 	r->plan->original = rewritten ? canonical : NULL;
+	r->plan->undivided = r->undivided;
+	r->plan->forms = sw_forms_copy(&r->forms, &r->plan->arena);
+	r->undivided = NULL;
 	r->plan->rewrites = rewrites;
 	r->plan->padded = padded;
 	return SW_OK;
@@ -233,6 +243,30 @@ static sw_status read_canonical(const sw_plan_reading *r, const char *path, cons
 	status = sw_rewrite_canonical(program, canonical, r->err);
 	sw_program_free(program);
 	return status;
+}
+
+/* Give the variables the forms that the file says. */
+static sw_status divide(sw_plan_reading *r, const char *path, sw_program **canonical)
+{
+	sw_sidecar read, own;
+	sw_program *divided = NULL;
+	SW_TRY(sw_forms_read(json_object_get(r->root, "variables"), &(*canonical)->arena, &r->forms,
+	                     r->err));
+	if (r->forms.n == 0)
+		return SW_OK;
+	SW_TRY(sw_sidecar_find(path, *canonical, &read, r->err));
+	sw_status status =
+		sw_rewrite_variables(*canonical, &read, &r->forms, &divided, &own, r->err);
+	sw_sidecar_clear(&read);
+	if (status == SW_ERR_INPUT)
+		return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,
+		                  "the program has other variables than the plan says: make the "
+		                  "plan again");
+	SW_TRY(status);
+	sw_sidecar_clear(&own);
+	r->undivided = *canonical;
+	*canonical = divided;
+	return SW_OK;
 }
 
 static bool parse_hash(const char *text, uint64_t *hash)
@@ -257,6 +291,11 @@ static sw_status read_program_from(sw_plan_reading *r, const json_t *json, const
 		status = read_canonical(r, found, json, &canonical);
 	if (status != SW_OK)
 		return status;
+	status = divide(r, found, &canonical);
+	if (status != SW_OK) {
+		sw_program_free(canonical);
+		return status;
+	}
 	uint64_t is = sw_program_hash(canonical);
 	r->changed = is != planned;
 	status = new_plan(r, canonical, path, found, json);
@@ -443,6 +482,7 @@ sw_status sw_plan_parse(const char *text, size_t length, const char *path, sw_cl
 		return SW_OK;
 	}
 	sw_plan_free(r.plan);
+	sw_program_free(r.undivided);
 	if (have_cluster)
 		sw_cluster_clear(cluster);
 	return sw_error_in_file(err, status, path);

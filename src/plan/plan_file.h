@@ -22,6 +22,9 @@ typedef struct sw_plan_reading {
 	json_t *root, *decisions; /* decisions: borrowed from root */
 	sw_plan *plan;
 	sw_cluster *cluster;
+	/* the program as it was read, until the plan takes it, where variables have other forms */
+	sw_program *undivided;
+	sw_variable_forms forms;
 	bool changed; /* the program has changed since the plan was made */
 	sw_error *err;
 } sw_plan_reading;

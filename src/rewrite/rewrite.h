@@ -253,6 +253,49 @@ void sw_phases_clear(sw_phases *phases);
 sw_status sw_rewrite_microbatches(const sw_program *in, const sw_sidecar *sidecar,
                                   int32_t microbatches, sw_program **out, sw_error *err);
 
+/* ---- variables ------------------------------------------------------------------------- */
+
+/* The state of a program, as arrays by number of input or result. All is borrowed. */
+typedef struct sw_state_view {
+	const sw_program *program;
+	uint32_t n_inputs;
+	const sw_id *inputs;            /* value per entry input leaf */
+	const sw_role *role;            /* per input */
+	const int32_t *input_of_output; /* per entry result: the input that it replaces; -1: none */
+} sw_state_view;
+
+/* A VARIABLE is a trained parameter with the moments that its update reads; it has a shape, which
+ * all of them have. */
+typedef struct sw_variable_map {
+	uint32_t n;
+	const uint32_t *input;   /* per variable: the parameter's leaf; a moment's if it has none */
+	const int32_t *of_input; /* per input leaf: its variable; -1: of none */
+	const int32_t *of_op;    /* per op of an update: likewise */
+	const int32_t *of_end;   /* per op that gives a gradient, or a term of it: likewise */
+} sw_variable_map;
+/* Find the variables of a canonical program; all of the map lies in the arena. O(ops). */
+sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena);
+
+/* The form in which a variable stands in the program that is planned. */
+typedef struct sw_variable_form {
+	uint32_t input; /* the leaf of its parameter */
+	int32_t axis;
+	sw_ints sizes; /* along the axis, of the parts that it is divided into; n == 0: it is whole */
+} sw_variable_form;
+typedef struct sw_variable_forms {
+	size_t n;
+	const sw_variable_form *list; /* by rising input */
+} sw_variable_forms;
+#define SW_MAX_VARIABLE_PARTS 4096
+/* Write the program in which variables have these forms, and its sidecar. `in` is canonical, and
+ * so is *out. Of a variable in parts each input, and the result that replaces it, stands for as many
+ * as it has parts, in its place; each part is updated by itself, from its slice of the gradient;
+ * other ops read the parts concatenated. Names of parts are NAME.part0 and so on. SW_ERR_INPUT: an
+ * input is no variable's, or sizes do not add up to its dimension. O(ops + parts). */
+sw_status sw_rewrite_variables(const sw_program *in, const sw_sidecar *sidecar,
+                               const sw_variable_forms *forms, sw_program **out,
+                               sw_sidecar *out_sidecar, sw_error *err);
+
 /* ---- all passes in order ---------------------------------------------------------------- */
 
 /* The rewrites of a program before its layouts are chosen, in this order, because rematerialisation

@@ -52,7 +52,8 @@ typedef struct places {
 } places;
 
 static void find_places(const sw_atoms *atoms, sw_shape whole, const int64_t *true_dims,
-                        const sw_layout *layout, int64_t device, places *p)
+                        const sw_layout *layout, int64_t device, const sw_fill_part *part,
+                        places *p)
 {
 	uint64_t stride = 1;
 	p->rank = whole.rank;
@@ -62,12 +63,14 @@ static void find_places(const sw_atoms *atoms, sw_shape whole, const int64_t *tr
 		p->longest = SW_MAX(p->longest, p->dims[d]);
 	p->offsets = sw_alloc((size_t)(p->longest * (p->rank + 1)) * sizeof(*p->offsets));
 	for (int32_t d = p->rank; d-- > 0;) {
+		bool cut = part && part->axis == d;
+		int64_t start = cut ? part->start : 0, size = cut ? part->size : true_dims[d];
 		for (int64_t i = 0; i < p->dims[d]; i++) {
 			int64_t index = sw_layout_global_index(atoms, layout, d, device, i);
 			p->offsets[d * p->longest + i] =
-				index < true_dims[d] ? stride * (uint64_t)index : PADDING;
+				index < true_dims[d] ? stride * (uint64_t)(start + index) : PADDING;
 		}
-		stride *= (uint64_t)true_dims[d];
+		stride *= (uint64_t)size;
 	}
 }
 
@@ -106,7 +109,9 @@ sw_status sw_fill_local(const sw_atoms *atoms, sw_shape whole, const int64_t *tr
 		return SW_OK;
 	}
 	places p;
-	find_places(atoms, whole, true_dims ? true_dims : whole.dims, layout, device, &p);
+	stream = fill->part ? fill->part->input : stream;
+	find_places(atoms, whole, true_dims ? true_dims : whole.dims, layout, device, fill->part,
+	            &p);
 	for (int64_t e = 0; e < elements; e++) {
 		uint64_t g;
 		if (global_index(&p, index, &g))

@@ -19,7 +19,8 @@
 /* Fill one device's part of an input according to `fill`: the element with row-major index g in the
  * true (unpadded) shape of input `stream` is drawn at (seed, stream, g). `whole` is the shape that
  * is partitioned: true_dims with padding (NULL: there is no padding). The tensor is allocated in
- * the shape of the part; its padding is not written. */
+ * the shape of the part; its padding is not written. A fill that says what it is a part of counts
+ * more than `stream`. */
 sw_status sw_fill_local(const sw_atoms *atoms, sw_shape whole, const int64_t *true_dims,
                         const sw_layout *layout, int64_t device, const sw_fill *fill, uint64_t seed,
                         uint64_t stream, sw_tensor *tensor, sw_error *err);

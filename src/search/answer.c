@@ -158,6 +158,9 @@ static sw_plan *take_plan(sw_search *s, size_t number)
 {
 	sw_variant *v = sw_search_variant(s, number);
 	sw_plan *plan = v->plan;
+	plan->undivided = s->undivided;
+	plan->forms = sw_forms_copy(&s->forms, &plan->arena);
+	s->undivided = NULL;
 	gather_alternatives(s, number, plan);
 	gather_model_bounds(s, plan);
 	say_searched(s, plan);

@@ -163,6 +163,11 @@ typedef struct sw_search {
 	} asked;
 	sw_arena arena;
 	sw_program *canonical; /* owned, unless a plan that was returned has taken it */
+	/* Where variables have other forms than in the program that was given: that one, and the
+	 * sidecar of `canonical`; likewise. */
+	sw_program *undivided;
+	sw_sidecar own_sidecar;
+	sw_variable_forms forms;
 	SW_VEC(sw_variant) variants;
 	sw_candidate_plan incumbent;   /* the quickest plan that fits, by its simulated step */
 	sw_strategy_set strategies;    /* of all snapshots */

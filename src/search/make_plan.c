@@ -92,8 +92,27 @@ static void clear(sw_search *s)
 	sw_strategy_set_clear(&s->strategies);
 	sw_grid_search_free(s->proposals.grid);
 	sw_program_free(s->canonical);
+	sw_program_free(s->undivided);
+	sw_sidecar_clear(&s->own_sidecar);
 	sw_path_store_free(s->paths);
 	sw_arena_clear(&s->arena);
+}
+
+/* Give the variables the forms that the strategy, or the user, asks for. */
+static sw_status give_forms(sw_search *s)
+{
+	const sw_plan_options *o = s->asked.options;
+	sw_program *divided;
+	SW_TRY(sw_forms_asked(s->canonical, s->asked.sidecar, &o->strategy, o->sync, &s->arena,
+	                      &s->forms, s->err));
+	if (s->forms.n == 0)
+		return SW_OK;
+	SW_TRY(sw_rewrite_variables(s->canonical, s->asked.sidecar, &s->forms, &divided,
+	                            &s->own_sidecar, s->err));
+	s->undivided = s->canonical;
+	s->canonical = divided;
+	s->asked.sidecar = &s->own_sidecar;
+	return SW_OK;
 }
 
 sw_status sw_plan_make(const sw_program *program, const char *program_path,
@@ -115,6 +134,11 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path,
 	if (status != SW_OK)
 		return status;
 	sw_arena_init(&s.arena);
+	status = give_forms(&s);
+	if (status != SW_OK) {
+		clear(&s);
+		return status;
+	}
 	s.paths = sw_path_store_new(cluster);
 	status = run(&s);
 	if (status == SW_OK)

@@ -65,7 +65,7 @@ static sw_plan *base_plan(const sw_search *s, sw_program *program)
 {
 	sw_plan *plan = sw_plan_new(program, s->asked.program_path, s->asked.cluster);
 	plan->strategy = s->asked.options->strategy;
-	plan->merge = s->asked.options->strategy.merge;
+	plan->merge = sw_sync_merge(s->asked.options->sync, &s->asked.options->strategy);
 	plan->memory_bytes = s->asked.options->memory_bytes;
 	plan->schedule_limits = s->asked.options->limits.schedule;
 	plan->paths = s->paths;

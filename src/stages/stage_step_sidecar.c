@@ -13,8 +13,8 @@ static sw_input_info crossing_input(const sw_program *program, sw_id value, sw_a
 {
 	sw_type type = sw_value_shape(program, value).type;
 	sw_fill fill = sw_type_kind_of(type) == SW_KIND_FLOAT
-	                       ? (sw_fill){SW_FILL_NORMAL, 0, 0.02, NULL, 0}
-	                       : (sw_fill){SW_FILL_INTEGERS, 0, 2, NULL, 0};
+	                       ? (sw_fill){.kind = SW_FILL_NORMAL, .a = 0, .b = 0.02}
+	                       : (sw_fill){.kind = SW_FILL_INTEGERS, .a = 0, .b = 2};
 	return (sw_input_info){crossing_name(program, value, "received", arena), SW_ROLE_DATA, fill,
 	                       fill};
 }

@@ -69,6 +69,39 @@ plan_ways --strategy ps:balanced
 expect 0 "" "$sw" verify "$scratch/a.plan"
 expect 0 "" "$sw" run "$scratch/a.plan" --ranks 4 --steps 2 -q
 
+# Variables in parts, each in a way of its own; losses are those of the program as it is.
+ways <<'END'
+- chunk: 4
+- {variable: "*", way: all-reduce}
+- {variable: "params.blocks.*.mlp.up.w", way: ps, parts: [5, 20, 7]}
+- {variable: "params.blocks.0.mlp.up.w.part1", way: ps, owner: 3}
+- {variable: "params.blocks.*.attn.qkv.w", way: ps, parts: 3, axis: 1, proxy: true}
+END
+plan_ways
+expect 0 "" "$sw" verify "$scratch/a.plan"
+expect 0 "" "$sw" explain "$scratch/a.plan" -v
+said params.blocks.0.mlp.up.w.part1 "owned by device 3"
+said params.blocks.1.attn.qkv.w.part2 "updated by device [0-3]"
+losses() { expect 0 "" "$sw" run "$1" --ranks 4 --steps 3 --seed 4 --json && sed -n 's/.*"losses*": *\(.*\)/\1/p' "$scratch/out"; }
+losses "$scratch/a.plan" >"$scratch/divided"
+make_plan whole $tiny dp
+losses "$scratch/whole.plan" >"$scratch/whole"
+[ -s "$scratch/whole" ] || complain "no loss is printed"
+cmp -s "$scratch/whole" "$scratch/divided" || complain "other losses: $(paste "$scratch/whole" "$scratch/divided")"
+grep -q '"merge_ops": 4' "$scratch/a.plan" || complain "the plan does not merge 4 all-reduces"
+mkdir "$scratch/kept"
+expect 0 "" "$sw" run "$scratch/a.plan" --ranks 4 --steps 2 --save "$scratch/kept" -q
+expect 0 "" "$sw" run "$scratch/a.plan" --ranks 4 --steps 1 --load "$scratch/kept/step-2" -q
+# A plan file whose parts are none of the program's.
+sed 's/"input": 1,/"input": 999,/; s/"input": 2,/"input": 998,/' "$scratch/a.plan" >"$scratch/b.plan"
+python3 - "$scratch/a.plan" "$scratch/b.plan" <<'END'
+import json, sys
+plan = json.load(open(sys.argv[1]))
+plan["variables"][0]["parts"][0] += 1
+json.dump(plan, open(sys.argv[2], "w"))
+END
+refuse "the program has other variables than the plan says: make the plan again" "$sw" verify "$scratch/b.plan"
+
 plan="$sw plan $tiny --cluster $cluster -o $scratch/a.plan --sync $scratch/ways.yaml"
 # refuse_ways WORDS: the file on standard input is refused, with its name
 refuse_ways() {
@@ -79,10 +112,33 @@ refuse_ways() {
 refuse_ways "1: 'params.embed.token': no variable of the program has such a name (nearest: 'params.embed.tokens')" <<'END'
 - {variable: "params.embed.token", way: ps}
 END
-refuse_ways "3:3: 'onwer': an entry has variable and way; of way: ps also owner and proxy (nearest: 'owner')" <<'END'
+refuse_ways "3:3: 'onwer': an entry has variable, way, parts and axis; of way: ps also owner and proxy; or merge, or chunk, alone (nearest: 'owner')" <<'END'
 - variable: "*"
   way: ps
   onwer: 3
+END
+refuse_ways "2: 'params.blocks.0.mlp.up.w': parts: they add up to 31, and dimension 0 has 32" <<'END'
+- variable: "params.blocks.0.mlp.up.w"
+  parts: [5, 20, 6]
+  way: ps
+END
+refuse_ways "1: 'params.norm.scale': axis: 1: it has dimensions 0 to 0" <<'END'
+- {variable: "params.norm.scale", way: ps, parts: 2, axis: 1}
+END
+refuse_ways "1: 'params.norm.scale': parts: 33: dimension 0 has 32" <<'END'
+- {variable: "params.norm.scale", way: ps, parts: 33}
+END
+refuse_ways "1:.*parts: expected a number from 2 to 4096, or the sizes of the parts: \[3, 5\]" <<'END'
+- {variable: "*", way: ps, parts: 1}
+END
+refuse_ways "1:.*axis is that along which a variable has parts: add parts: N" <<'END'
+- {variable: "*", way: ps, axis: 1}
+END
+refuse_ways "1:.*chunk: expected a number of variables from 1, such as 128" <<'END'
+- chunk: 0
+END
+refuse_ways "1:.*merge: expected bytes of gradients, such as 64MiB" <<'END'
+- merge: all
 END
 refuse_ways "1:.*way: allreduce: expected one of all-reduce, ps, zero3, zero1, any (nearest: 'all-reduce')" <<'END'
 - {variable: "*", way: allreduce}

@@ -283,7 +283,7 @@ sw_id fresh_integers(maker *m, sw_shape shape, int64_t low, int64_t high)
 	if (depth_of(m) == 0 && chance(m, 85))
 		return parameter(
 			m, shape,
-			(sw_fill){SW_FILL_INTEGERS, (double)low, (double)high + 1, NULL, 0}, k);
+			(sw_fill){.kind = SW_FILL_INTEGERS, .a = (double)low, .b = (double)high + 1}, k);
 	return literal(m, shape, low, high);
 }
 
@@ -291,10 +291,10 @@ static sw_id fresh_real(maker *m, sw_shape shape)
 {
 	if (chance(m, 50)) {
 		double low = chance(m, 30) ? 0.5 : -2;
-		return parameter(m, shape, (sw_fill){SW_FILL_UNIFORM, low, 2, NULL, 0},
+		return parameter(m, shape, (sw_fill){.kind = SW_FILL_UNIFORM, .a = low, .b = 2},
 		                 (value_facts){low, 2, 0, false});
 	}
-	return parameter(m, shape, (sw_fill){SW_FILL_NORMAL, 0, 0.4, NULL, 0},
+	return parameter(m, shape, (sw_fill){.kind = SW_FILL_NORMAL, .a = 0, .b = 0.4},
 	                 (value_facts){-4, 4, 0, false});
 }
 

@@ -62,9 +62,9 @@ void subject_from_text(const char *name, const char *hlo, subject *s)
 	for (uint32_t i = 0; i < s->sidecar.n_inputs; i++) {
 		sw_fill *fill = &s->sidecar.inputs[i].random;
 		if (fill->kind == SW_FILL_NORMAL)
-			*fill = (sw_fill){SW_FILL_NORMAL, 0, 0.5, NULL, 0};
+			*fill = (sw_fill){.kind = SW_FILL_NORMAL, .a = 0, .b = 0.5};
 		else if (fill->kind == SW_FILL_INTEGERS)
-			*fill = (sw_fill){SW_FILL_INTEGERS, -1, 8, NULL, 0};
+			*fill = (sw_fill){.kind = SW_FILL_INTEGERS, .a = -1, .b = 8};
 	}
 	run_alone(s);
 }

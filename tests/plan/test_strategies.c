@@ -13,6 +13,14 @@ static void strategies_are_read_and_printed(void **state)
 		{"dp", {.kind = SW_PLAN_DP}},
 		{"horovod", {SW_PLAN_HOROVOD, .merge.bytes = 64 << 20}},
 		{"allreduce", {SW_PLAN_ALL_REDUCE, .merge.ops = 128}},
+		{"allreduce:partitioned",
+	         {SW_PLAN_ALL_REDUCE, .merge.ops = 128, .parts = SW_PARTS_EVEN}},
+		{"allreduce:partitioned,chunk=3",
+	         {SW_PLAN_ALL_REDUCE, .merge.ops = 3, .parts = SW_PARTS_EVEN}},
+		{"ps:uneven", {SW_PLAN_PS, .owners = SW_OWNERS_BALANCED, .parts = SW_PARTS_UNEVEN}},
+		{"ps:uneven,proxy",
+	         {SW_PLAN_PS, .owners = SW_OWNERS_BALANCED, .parts = SW_PARTS_UNEVEN,
+	          .proxy = true}},
 		{"allreduce:chunk=3", {SW_PLAN_ALL_REDUCE, .merge.ops = 3}},
 		{"horovod:merge=1000", {SW_PLAN_HOROVOD, .merge.bytes = 1000}},
 		{"zero1", {.kind = SW_PLAN_ZERO1}},
@@ -66,6 +74,7 @@ static void strategies_are_read_and_printed(void **state)
 		assert_int_equal(s.zero, cases[i].is.zero);
 		assert_int_equal(s.stages, cases[i].is.stages);
 		assert_int_equal(s.owners, cases[i].is.owners);
+		assert_int_equal(s.parts, cases[i].is.parts);
 		assert_int_equal(s.proxy, cases[i].is.proxy);
 		sw_plan_strategy_print(&s, &text);
 		assert_string_equal(text.data, cases[i].text);
@@ -104,7 +113,10 @@ static void unknown_strategies_are_refused_with_the_choices(void **state)
 	                                    "ps:",
 	                                    "ps:balanced,",
 	                                    "ps:proxy,balanced",
-	                                    "ps:uneven",
+	                                    "ps:uneven,",
+	                                    "ps:uneven,balanced",
+	                                    "allreduce:partitioned,",
+	                                    "allreduce:chunk=3,partitioned",
 	                                    "parallax:2",
 	                                    "summa:",
 	                                    "summa:2",

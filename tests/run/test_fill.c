@@ -54,10 +54,10 @@ static void every_layout_draws_the_same_numbers(void **state)
 		"[B B B]", "[S0 S0 S0]", "[S1 S1 S1]", "[S0 S1 S0]", "[S1/1 B S0]", "[B S0/1 S1]",
 	};
 	static const sw_fill fills[] = {
-		{SW_FILL_NORMAL, 0, 1, NULL, 0},
-		{SW_FILL_UNIFORM, -1, 3, NULL, 0},
-		{SW_FILL_INTEGERS, 0, 100, NULL, 0},
-		{SW_FILL_CONSTANT, 7, 0, NULL, 0},
+		{.kind = SW_FILL_NORMAL, .a = 0, .b = 1},
+		{.kind = SW_FILL_UNIFORM, .a = -1, .b = 3},
+		{.kind = SW_FILL_INTEGERS, .a = 0, .b = 100},
+		{.kind = SW_FILL_CONSTANT, .a = 7, .b = 0},
 	};
 	static const sw_type types[] = {SW_F32, SW_BF16, SW_S32, SW_F64};
 	for (size_t t = 0; t < SW_COUNT(types); t++)
@@ -95,12 +95,12 @@ static void recipes_have_their_distributions(void **state)
 		sw_fill fill;
 		double mean, deviation, low, high; /* low and high bound all numbers */
 	} cases[] = {
-		{{SW_FILL_ZEROS, 5, 5, NULL, 0}, 0, 0, 0, 0},
-		{{SW_FILL_ONES, 5, 5, NULL, 0}, 1, 0, 1, 1},
-		{{SW_FILL_CONSTANT, 5, 0, NULL, 0}, 5, 0, 5, 5},
-		{{SW_FILL_NORMAL, 2, 0.5, NULL, 0}, 2, 0.5, -1, 5},
-		{{SW_FILL_UNIFORM, -1, 3, NULL, 0}, 1, 1.1547, -1, 3},
-		{{SW_FILL_INTEGERS, 0, 10, NULL, 0}, 4.5, 2.8723, 0, 9},
+		{{.kind = SW_FILL_ZEROS, .a = 5, .b = 5}, 0, 0, 0, 0},
+		{{.kind = SW_FILL_ONES, .a = 5, .b = 5}, 1, 0, 1, 1},
+		{{.kind = SW_FILL_CONSTANT, .a = 5, .b = 0}, 5, 0, 5, 5},
+		{{.kind = SW_FILL_NORMAL, .a = 2, .b = 0.5}, 2, 0.5, -1, 5},
+		{{.kind = SW_FILL_UNIFORM, .a = -1, .b = 3}, 1, 1.1547, -1, 3},
+		{{.kind = SW_FILL_INTEGERS, .a = 0, .b = 10}, 4.5, 2.8723, 0, 9},
 	};
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		double mean, deviation, low, high;
@@ -118,7 +118,7 @@ static void scalars_and_empty_tensors_are_filled(void **state)
 	static const int64_t none[] = {0, 4};
 	sw_layout whole = sw_layout_replicated(&atoms);
 	int64_t dims[SW_MAX_RANK];
-	sw_fill three = {SW_FILL_CONSTANT, 3, 0, NULL, 0};
+	sw_fill three = {.kind = SW_FILL_CONSTANT, .a = 3, .b = 0};
 	sw_tensor scalar = fill_part(make_shape(SW_S32, NULL, 0), &whole, 3, &three, dims);
 	assert_int_equal(*(int32_t *)sw_tensor_data(scalar), 3);
 	sw_tensor_drop(&scalar);
@@ -133,7 +133,7 @@ static void partial_sums_are_refused(void **state)
 	sw_layout layout = sw_layout_replicated(&atoms);
 	sw_tensor tensor;
 	sw_error err;
-	sw_fill zeros = {SW_FILL_ZEROS, 0, 0, NULL, 0};
+	sw_fill zeros = {.kind = SW_FILL_ZEROS, .a = 0, .b = 0};
 	layout.state[0].kind = SW_STATE_P;
 	layout.monoid = SW_MONOID_SUM;
 	assert_int_equal(sw_tensor_new(make_shape(SW_F32, dims, 1), false, &tensor, &err), SW_OK);

@@ -14,17 +14,30 @@
 #include "interpret/interpret.h"
 #include "run/run.h"
 
-static const char *const STRATEGIES[] = {
-	"ps",       "ps:proxy", "ps:balanced", "ps:balanced,proxy", "ps:partitioned",
-	"parallax", "random",   "ways"};
+static const char *const STRATEGIES[] = {"ps",
+                                         "ps:proxy",
+                                         "ps:balanced",
+                                         "ps:balanced,proxy",
+                                         "ps:partitioned",
+                                         "parallax",
+                                         "random",
+                                         "ways",
+                                         "ps:uneven",
+                                         "ps:uneven,proxy",
+                                         "allreduce:partitioned"};
 
 /* ---- they compute the same -------------------------------------------------------------- */
 
 static void assert_verified(const planned *p, const char *strategy)
 {
 	sw_verify_result result;
+	sw_sidecar own = {0};
 	sw_error err = {0};
-	check(sw_run_verify(p->plan, &p->sidecar, 1, &result, &err), &err);
+	if (p->plan->undivided)
+		check(sw_plan_sidecar(p->plan, &p->sidecar, &own, &err), &err);
+	check(sw_run_verify(p->plan, p->plan->undivided ? &own : &p->sidecar, 1, &result, &err),
+	      &err);
+	sw_sidecar_clear(&own);
 	for (size_t i = 0; i < result.rows.len; i++)
 		if (!result.rows.data[i].ok)
 			fail_msg("%s, %s: %s differs by %g, allowed is %g", p->path, strategy,
@@ -162,6 +175,58 @@ static void parallax_gives_sparse_variables_to_servers(void **state)
 		others += !table;
 	}
 	assert_true(tables > 0 && others > 0);
+	close_planned(&p);
+}
+
+/* Each part has one owner, and those of one variable have several; parts are so small that the
+ * owner of most owns hardly more than the mean. */
+static void uneven_parts_have_owners_of_their_own(void **state)
+{
+	planned p;
+	sw_sidecar own;
+	sw_error err = {0};
+	int64_t owned[4] = {0}, sum = 0, most = 0;
+	int apart = 0;
+	(void)state;
+	open_fixture("gpt-tiny", "local-2x2.yaml", &p);
+	make_plan(&p, "ps:uneven");
+	check(sw_plan_sidecar(p.plan, &p.sidecar, &own, &err), &err);
+	sw_sidecar_clear(&p.sidecar);
+	p.sidecar = own;
+	int64_t largest = add_owned(&p, owned);
+	for (uint32_t i = 0; i < own.n_inputs; i++) {
+		const sw_fill_part *part = own.inputs[i].init.part;
+		int64_t size = part->axis < 0 ? 0 : input_shape(&p, i).dims[0];
+		if (part->axis >= 0 && part->start == 0) {
+			assert_int_equal(part->axis, 0);
+			assert_true(size < part->size && part->size % size != 0);
+		}
+		if (part->axis >= 0 && part->start > 0)
+			apart += !sw_layout_equal(input_layout(&p, i), input_layout(&p, i - 1));
+	}
+	assert_true(apart > 10);
+	for (int d = 0; d < 4; d++) {
+		sum += owned[d];
+		most = SW_MAX(most, owned[d]);
+	}
+	assert_true(most <= sum / 4 + 3 * largest);
+	close_planned(&p);
+}
+
+/* Every gradient is all-reduced in parts, each by itself where nothing is merged. */
+static void partitioned_all_reduces_are_of_parts(void **state)
+{
+	planned p;
+	(void)state;
+	open_fixture("gpt-tiny", "local-2x2.yaml", &p);
+	make_plan(&p, "dp");
+	int64_t whole = p.plan->predicted.payload_bytes,
+		collectives = p.plan->predicted.collectives;
+	make_plan(&p, "allreduce:partitioned,chunk=1");
+	assert_true(p.plan->forms.n > 20);
+	assert_int_equal(p.plan->predicted.payload_bytes, whole);
+	assert_true(p.plan->predicted.collectives >= collectives + (int64_t)p.plan->forms.n);
+	assert_non_null(strstr(p.plan->scope, "with its variables in these parts"));
 	close_planned(&p);
 }
 
@@ -350,6 +415,8 @@ int main(void)
 		cmocka_unit_test(one_server_owns_all_variables),
 		cmocka_unit_test(balanced_servers_own_about_as_many_bytes_each),
 		cmocka_unit_test(partitioned_servers_own_parts),
+		cmocka_unit_test(uneven_parts_have_owners_of_their_own),
+		cmocka_unit_test(partitioned_all_reduces_are_of_parts),
 		cmocka_unit_test(parallax_gives_sparse_variables_to_servers),
 		cmocka_unit_test(a_server_gets_gradients_and_gives_parameters),
 		cmocka_unit_test(only_owners_hold_what_they_own),

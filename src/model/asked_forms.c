@@ -1,0 +1,164 @@
+/*
+ * Into which parts variables are divided: as the strategy's rule has it, or as a file of ways says.
+ */
+#include <fnmatch.h>
+#include <stdlib.h>
+
+#include "model/ways.h"
+
+/* AutoDist divides a dimension that is a large prime into as many parts; here such a variable stays
+ * whole. */
+#define MOST_RULE_PARTS 64
+
+typedef struct asked_forms {
+	const sw_program *program;
+	const sw_sidecar *sidecar;
+	const sw_plan_strategy *strategy;
+	const sw_sync *sync;
+	sw_arena *arena;
+	const sw_id *inputs;
+	sw_variable_map map;
+	sw_variable_form *list; /* per variable; sizes.n == 0: it stays whole */
+	sw_error *err;
+} asked_forms;
+
+static sw_shape shape_of(const asked_forms *f, uint32_t variable)
+{
+	return sw_value_shape(f->program, f->inputs[f->map.input[variable]]);
+}
+
+static sw_ints about_equal(sw_arena *arena, int64_t size, int64_t parts)
+{
+	int64_t *sizes = SW_NEW_N(arena, int64_t, parts);
+	for (int64_t i = 0; i < parts; i++)
+		sizes[i] = size / parts + (i < size % parts);
+	return (sw_ints){(int32_t)parts, sizes};
+}
+
+/* The least number of parts that a rule allows; 1: the variable stays whole. */
+static int64_t parts_by_rule(sw_parts_rule rule, int64_t size)
+{
+	for (int64_t n = 2; n <= SW_MIN(size, MOST_RULE_PARTS); n++)
+		if ((size % n == 0) == (rule == SW_PARTS_EVEN))
+			return n;
+	return 1;
+}
+
+static void divide_by_rule(asked_forms *f)
+{
+	for (uint32_t i = 0; i < f->map.n && f->strategy->parts; i++) {
+		int64_t size = shape_of(f, i).dims[0],
+			parts = parts_by_rule(f->strategy->parts, size);
+		if (parts > 1)
+			f->list[i].sizes = about_equal(f->arena, size, parts);
+	}
+}
+
+/* ---- the file --------------------------------------------------------------------------- */
+
+static sw_status refuse(const asked_forms *f, const sw_sync_entry *entry, uint32_t variable,
+                        sw_text *why)
+{
+	sw_status status =
+		sw_fail_at(f->err, SW_ERR_INPUT, f->sync->file, entry->of_parts, 0, "'%s': %s",
+	                   f->sidecar->inputs[f->map.input[variable]].name, why->data);
+	sw_text_clear(why);
+	return status;
+}
+
+static sw_status divide(asked_forms *f, const sw_sync_entry *entry, uint32_t variable)
+{
+	sw_shape shape = shape_of(f, variable);
+	sw_text why = {0};
+	int64_t sum = 0;
+	f->list[variable].axis = entry->axis;
+	f->list[variable].sizes = entry->sizes;
+	if (entry->axis >= shape.rank) {
+		sw_text_addf(&why, "axis: %d: it has dimensions 0 to %d", entry->axis,
+		             shape.rank - 1);
+		return refuse(f, entry, variable, &why);
+	}
+	int64_t size = shape.dims[entry->axis];
+	for (int32_t i = 0; i < entry->sizes.n; i++)
+		sum += entry->sizes.v[i];
+	if (entry->sizes.n > 0 && sum != size)
+		sw_text_addf(&why, "parts: they add up to %lld, and dimension %d has %lld",
+		             (long long)sum, entry->axis, (long long)size);
+	else if (entry->parts > size)
+		sw_text_addf(&why, "parts: %lld: dimension %d has %lld", (long long)entry->parts,
+		             entry->axis, (long long)size);
+	if (why.len > 0)
+		return refuse(f, entry, variable, &why);
+	if (entry->parts > 0)
+		f->list[variable].sizes = about_equal(f->arena, size, entry->parts);
+	return SW_OK;
+}
+
+/* Of the entries that match a variable the last counts. Patterns that match parts alone match
+ * nothing here. */
+static sw_status divide_by_file(asked_forms *f)
+{
+	for (uint32_t i = 0; i < f->map.n && f->sync; i++) {
+		const char *name = f->sidecar->inputs[f->map.input[i]].name;
+		const sw_sync_entry *last = NULL;
+		for (size_t e = 0; e < f->sync->n && name; e++)
+			if (fnmatch(f->sync->list[e].pattern, name, 0) == 0)
+				last = &f->sync->list[e];
+		if (last && last->of_parts)
+			SW_TRY(divide(f, last, i));
+	}
+	return SW_OK;
+}
+
+static bool asks(const sw_plan_strategy *strategy, const sw_sync *sync)
+{
+	bool parts = strategy->parts != SW_PARTS_NONE;
+	for (size_t e = 0; sync && e < sync->n; e++)
+		parts = parts || sync->list[e].of_parts;
+	return parts;
+}
+
+static void find_variables(asked_forms *f)
+{
+	const sw_program *p = f->program;
+	size_t n_outputs = sw_entry(p)->results.len;
+	uint32_t n = sw_program_inputs(p, p->entry, f->arena, &f->inputs);
+	sw_role *role = SW_NEW_N(f->arena, sw_role, n + 1);
+	int32_t *input_of_output = SW_NEW_N(f->arena, int32_t, n_outputs + 1);
+	for (uint32_t i = 0; i < n; i++)
+		role[i] = f->sidecar->inputs[i].role;
+	for (size_t o = 0; o < n_outputs; o++)
+		input_of_output[o] = -1;
+	for (size_t i = 0; i < p->aliases.len; i++)
+		input_of_output[p->aliases.data[i].output] = (int32_t)p->aliases.data[i].input;
+	sw_state_view state = {p, n, f->inputs, role, input_of_output};
+	f->map = sw_variables_map(&state, f->arena);
+	f->list = SW_NEW_N(f->arena, sw_variable_form, f->map.n + 1);
+	for (uint32_t i = 0; i < f->map.n; i++)
+		f->list[i].input = f->map.input[i];
+}
+
+static int by_input(const void *a, const void *b)
+{
+	const sw_variable_form *x = a, *y = b;
+	return (x->input > y->input) - (x->input < y->input);
+}
+
+sw_status sw_forms_asked(const sw_program *canonical, const sw_sidecar *sidecar,
+                         const sw_plan_strategy *strategy, const sw_sync *sync, sw_arena *arena,
+                         sw_variable_forms *forms, sw_error *err)
+{
+	asked_forms f = {canonical, sidecar, strategy, sync, arena, .err = err};
+	*forms = (sw_variable_forms){0};
+	if (!asks(strategy, sync))
+		return SW_OK;
+	find_variables(&f);
+	divide_by_rule(&f);
+	SW_TRY(divide_by_file(&f));
+	for (uint32_t i = 0; i < f.map.n; i++)
+		if (f.list[i].sizes.n > 1)
+			f.list[forms->n++] = f.list[i];
+	forms->list = f.list;
+	qsort(f.list, forms->n, sizeof(*f.list), by_input);
+	return SW_OK;
+}

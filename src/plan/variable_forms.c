@@ -1,0 +1,92 @@
+/*
+ * Variables in other forms than the program has them (sw_rewrite_variables): in the plan file, and
+ * the sidecar of the program that the plan is of.
+ */
+#include "plan/plan.h"
+
+sw_status sw_plan_sidecar(const sw_plan *plan, const sw_sidecar *read, sw_sidecar *sidecar,
+                          sw_error *err)
+{
+	sw_program *program = NULL;
+	sw_status status =
+		sw_rewrite_variables(plan->undivided, read, &plan->forms, &program, sidecar, err);
+	sw_program_free(program);
+	return status;
+}
+
+sw_status sw_plan_find_sidecar(const sw_plan *plan, const char *path, sw_sidecar *sidecar,
+                               sw_error *err)
+{
+	sw_sidecar read;
+	if (!plan->undivided)
+		return sw_sidecar_find(path, sw_plan_serial(plan), sidecar, err);
+	SW_TRY(sw_sidecar_find(path, plan->undivided, &read, err));
+	sw_status status = sw_plan_sidecar(plan, &read, sidecar, err);
+	sw_sidecar_clear(&read);
+	return status;
+}
+
+sw_variable_forms sw_forms_copy(const sw_variable_forms *forms, sw_arena *arena)
+{
+	sw_variable_form *list = SW_NEW_N(arena, sw_variable_form, forms->n + 1);
+	for (size_t i = 0; i < forms->n; i++) {
+		list[i] = forms->list[i];
+		list[i].sizes.v = sw_arena_copy(arena, list[i].sizes.v,
+		                                sizeof(int64_t) * (size_t)list[i].sizes.n);
+	}
+	return (sw_variable_forms){forms->n, list};
+}
+
+/* ---- the plan file ---------------------------------------------------------------------- */
+
+static json_t *form_json(const sw_variable_form *form)
+{
+	json_t *sizes = json_array();
+	for (int32_t i = 0; i < form->sizes.n; i++)
+		json_array_append_new(sizes, json_integer(form->sizes.v[i]));
+	return json_pack("{s:I, s:i, s:o}", "input", (json_int_t)form->input, "axis",
+	                 (int)form->axis, "parts", sizes);
+}
+
+json_t *sw_forms_json(const sw_variable_forms *forms)
+{
+	json_t *list = forms->n ? json_array() : NULL;
+	for (size_t i = 0; i < forms->n; i++)
+		json_array_append_new(list, form_json(&forms->list[i]));
+	return list;
+}
+
+static bool read_form(const json_t *json, sw_arena *arena, sw_variable_form *form)
+{
+	const json_t *input = json_object_get(json, "input"), *axis = json_object_get(json, "axis"),
+		     *sizes = json_object_get(json, "parts");
+	size_t n = json_array_size(sizes);
+	json_int_t leaf = json_integer_value(input), dim = json_integer_value(axis);
+	bool ok = json_object_size(json) == 3 && json_is_integer(input) && json_is_integer(axis) &&
+	          json_is_array(sizes) && n <= SW_MAX_VARIABLE_PARTS && leaf >= 0 &&
+	          leaf <= INT32_MAX && dim >= 0 && dim < SW_MAX_RANK;
+	int64_t *list = SW_NEW_N(arena, int64_t, n + 1);
+	for (size_t i = 0; ok && i < n; i++) {
+		list[i] = json_integer_value(json_array_get(sizes, i));
+		ok = json_is_integer(json_array_get(sizes, i));
+	}
+	*form = (sw_variable_form){(uint32_t)leaf, (int32_t)dim, {(int32_t)n, list}};
+	return ok;
+}
+
+sw_status sw_forms_read(const json_t *json, sw_arena *arena, sw_variable_forms *forms,
+                        sw_error *err)
+{
+	size_t n = json_array_size(json);
+	sw_variable_form *list = SW_NEW_N(arena, sw_variable_form, n + 1);
+	bool ok = !json || (json_is_array(json) && n > 0);
+	for (size_t i = 0; ok && i < n; i++) {
+		ok = read_form(json_array_get(json, i), arena, &list[i]);
+		ok = ok && (i == 0 || list[i].input > list[i - 1].input);
+	}
+	*forms = (sw_variable_forms){n, list};
+	return ok ? SW_OK
+	          : sw_fail(err, SW_ERR_INPUT,
+	                    "variables: expected a list of {\"input\", \"axis\", \"parts\"}, by "
+	                    "rising input");
+}

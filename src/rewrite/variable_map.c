@@ -1,0 +1,166 @@
+/*
+ * The variables of a program, and the ops that update each.
+ *
+ * From the result that replaces a parameter or a moment the walk goes back through ops of the same
+ * shape, element by element, to the state that they read: all of that, and the ops on the way, is
+ * of one variable. What several variables share (a gradient that two of them read) is of none. An
+ * op of another kind ends the walk: what it gives is the variable's gradient, or a term of it.
+ */
+#include <string.h>
+
+#include "rewrite/rewrite.h"
+
+#define OF_NONE (-1)
+#define OF_SEVERAL (-2)
+
+typedef struct variable_finder {
+	const sw_state_view *state;
+	int32_t *of_input; /* the input that stands for the variable of each, by union-find */
+	int32_t *of_op;    /* per op: input of the walk that came by; OF_NONE, OF_SEVERAL */
+	int32_t *reads;    /* per op: likewise, of what ended the walk */
+	int32_t *input_of; /* per op: the input that a parameter is; OF_NONE */
+	SW_VEC(sw_id) open;
+} variable_finder;
+
+static int32_t root_of(variable_finder *f, int32_t input)
+{
+	while (f->of_input[input] != input)
+		input = f->of_input[input] = f->of_input[f->of_input[input]];
+	return input;
+}
+
+static void unite(variable_finder *f, int32_t a, int32_t b)
+{
+	int32_t x = root_of(f, a), y = root_of(f, b);
+	f->of_input[SW_MAX(x, y)] = SW_MIN(x, y);
+}
+
+static bool same_dims(sw_shape a, sw_shape b)
+{
+	return a.rank == b.rank &&
+	       (a.rank == 0 || !memcmp(a.dims, b.dims, sizeof(*a.dims) * (size_t)a.rank));
+}
+
+/* Broadcasts keep elements, too: a walk goes on only where shapes are the same. */
+static bool is_elementwise(const sw_op *op)
+{
+	return sw_opcode_is_elementwise((sw_opcode)op->opcode) || op->opcode == SW_OP_BROADCAST;
+}
+
+static bool is_state(const variable_finder *f, int32_t input)
+{
+	sw_role role = f->state->role[input];
+	sw_shape shape = sw_value_shape(f->state->program, f->state->inputs[input]);
+	const sw_op *op = sw_op_at(f->state->program,
+	                           f->state->program->values.data[f->state->inputs[input]].op);
+	return (role == SW_ROLE_PARAMETER || role == SW_ROLE_MOMENT) && shape.rank > 0 &&
+	       op->n_results == 1;
+}
+
+/* Look at a value that the walk of `input` has reached. */
+static void reach(variable_finder *f, int32_t input, sw_id value, sw_shape shape)
+{
+	sw_id id = f->state->program->values.data[value].op;
+	const sw_op *op = sw_op_at(f->state->program, id);
+	if (!same_dims(sw_value_shape(f->state->program, value), shape))
+		return;
+	if (f->input_of[id] >= 0) {
+		if (is_state(f, f->input_of[id]))
+			unite(f, input, f->input_of[id]);
+		return;
+	}
+	if (!is_elementwise(op) || op->n_results != 1) {
+		f->reads[id] =
+			f->reads[id] == OF_NONE || f->reads[id] == input ? input : OF_SEVERAL;
+		return;
+	}
+	if (f->of_op[id] == input)
+		return;
+	f->of_op[id] = f->of_op[id] == OF_NONE ? input : OF_SEVERAL;
+	sw_vec_push(&f->open, id);
+}
+
+static void walk(variable_finder *f, int32_t input, sw_id result)
+{
+	sw_shape shape = sw_value_shape(f->state->program, f->state->inputs[input]);
+	reach(f, input, result, shape);
+	while (f->open.len > 0) {
+		const sw_op *op = sw_op_at(f->state->program, f->open.data[--f->open.len]);
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			reach(f, input, op->operands[k], shape);
+	}
+}
+
+/* Walks of one variable may meet: what OF_SEVERAL of the same variable reached is its own. The
+ * walks are repeated with what they stand for. */
+static void walk_all(variable_finder *f)
+{
+	const sw_computation *entry = sw_entry(f->state->program);
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < f->state->program->ops.len; i++)
+			f->of_op[i] = f->reads[i] = OF_NONE;
+		for (size_t o = 0; o < entry->results.len; o++) {
+			int32_t input = f->state->input_of_output[o];
+			if (input >= 0 && is_state(f, input))
+				walk(f, pass ? root_of(f, input) : input, entry->results.data[o]);
+		}
+	}
+}
+
+/* Number the variables by their first inputs. */
+static void number_variables(variable_finder *f, sw_arena *arena, sw_variable_map *map)
+{
+	const sw_state_view *state = f->state;
+	int32_t *number = SW_NEW_N(arena, int32_t, state->n_inputs + 1);
+	uint32_t *input = SW_NEW_N(arena, uint32_t, state->n_inputs + 1);
+	int32_t *of_input = SW_NEW_N(arena, int32_t, state->n_inputs + 1);
+	for (uint32_t i = 0; i < state->n_inputs; i++) {
+		of_input[i] = -1;
+		if (!is_state(f, (int32_t)i))
+			continue;
+		uint32_t root = (uint32_t)root_of(f, (int32_t)i);
+		if (root == i) {
+			number[i] = (int32_t)map->n;
+			input[map->n++] = i;
+		}
+		of_input[i] = number[root];
+		uint32_t *shown = &input[number[root]];
+		if (state->role[i] == SW_ROLE_PARAMETER && state->role[*shown] != SW_ROLE_PARAMETER)
+			*shown = i;
+	}
+	size_t ops = state->program->ops.len;
+	int32_t *of_op = SW_NEW_N(arena, int32_t, ops + 1),
+		*of_end = SW_NEW_N(arena, int32_t, ops + 1);
+	for (size_t i = 0; i < ops; i++) {
+		of_op[i] = f->of_op[i] >= 0 ? number[root_of(f, f->of_op[i])] : -1;
+		of_end[i] = f->reads[i] >= 0 ? number[root_of(f, f->reads[i])] : -1;
+	}
+	map->input = input;
+	map->of_input = of_input;
+	map->of_op = of_op;
+	map->of_end = of_end;
+}
+
+sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena)
+{
+	sw_variable_map map = {0};
+	size_t ops = state->program->ops.len;
+	sw_arena scratch;
+	sw_arena_init(&scratch);
+	variable_finder f = {.state = state,
+	                     .of_input = SW_NEW_N(&scratch, int32_t, state->n_inputs + 1),
+	                     .of_op = SW_NEW_N(&scratch, int32_t, ops + 1),
+	                     .reads = SW_NEW_N(&scratch, int32_t, ops + 1),
+	                     .input_of = SW_NEW_N(&scratch, int32_t, ops + 1)};
+	for (size_t i = 0; i < ops; i++)
+		f.input_of[i] = OF_NONE;
+	for (uint32_t i = 0; i < state->n_inputs; i++) {
+		f.of_input[i] = (int32_t)i;
+		f.input_of[state->program->values.data[state->inputs[i]].op] = (int32_t)i;
+	}
+	walk_all(&f);
+	number_variables(&f, arena, &map);
+	sw_vec_clear(&f.open);
+	sw_arena_clear(&scratch);
+	return map;
+}
