@@ -295,8 +295,9 @@ static sw_status train(cli *c, const run_job *job, const run_data *data, const r
 	};
 	const sw_data *tokens = data->has_tokens ? &data->tokens : NULL;
 	cli_watch_signals(c, c->transport ? mpirun_message : message);
-	SW_TRY(agree(c, run_progress_start(&w, err), err));
-	sw_status status = begin(c, job, tokens, &options, result, err);
+	sw_status status = agree(c, run_progress_start(&w, err), err);
+	if (status == SW_OK)
+		status = begin(c, job, tokens, &options, result, err);
 	sw_error at_end = {0};
 	sw_status ended = run_progress_end(&w, &at_end);
 	if (status == SW_OK && ended)

@@ -11,6 +11,7 @@ sw_status run_progress_start(run_progress *w, sw_error *err)
 	const cli_values *v = &w->c->values;
 	w->was_number = true;
 	w->begun_s = sw_now_s();
+	run_stop_start(&w->stop, w->c, w->first);
 	sw_progress_start(&w->progress, "training", v->quiet || v->verbose || !cli_speaks(w->c));
 	if (!v->log || !cli_speaks(w->c))
 		return SW_OK;
@@ -94,11 +95,13 @@ void run_progress_step(void *context, const sw_run_step *step)
 		cli_note(w->c, "%s", line.data);
 	sw_text_clear(&line);
 	log_step(w, step);
+	run_stop_step(&w->stop, step);
 }
 
 sw_status run_progress_end(run_progress *w, sw_error *err)
 {
 	sw_progress_end(&w->progress);
+	run_stop_end(&w->stop);
 	if (!w->log)
 		return SW_OK;
 	bool failed = ferror(w->log) != 0;

@@ -84,6 +84,11 @@ const char *sw_call_print(const sw_carrier_call *call, char *text)
 	return text;
 }
 
+sw_status sw_carrier_broken_status(const sw_error *why)
+{
+	return why && why->code == SW_NO ? SW_NO : SW_ERR_IO;
+}
+
 void sw_carrier_reason(int32_t rank, const sw_error *why, char *text, size_t size)
 {
 	if (why && why->file[0] && why->line)

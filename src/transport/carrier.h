@@ -141,6 +141,9 @@ sw_status sw_carrier_broadcast(sw_transport *t, int32_t root, void *data, int64_
                                sw_error *err);
 sw_status sw_carrier_agree(sw_transport *t, sw_status mine, sw_error *err);
 
+/* What the calls of the other ranks return when a rank fails: SW_NO if its answer is `no`, so that
+ * the job has the exit code of one process, else SW_ERR_IO. */
+sw_status sw_carrier_broken_status(const sw_error *why);
 /* Write the message that the other ranks get when a rank fails: "rank 3: FILE:LINE: MESSAGE". */
 void sw_carrier_reason(int32_t rank, const sw_error *why, char *text, size_t size);
 

@@ -43,6 +43,7 @@ typedef struct shared_state {
 	int32_t size, present;
 	endpoint *endpoints;
 	bool broken;
+	sw_status status; /* broken: what pending and later calls return, with `why` */
 	char why[512];
 } shared_state;
 
@@ -59,11 +60,12 @@ static void wake_all(shared_state *t)
 		pthread_cond_signal(&t->endpoints[r].wake);
 }
 
-static void break_transport(shared_state *t, const char *why)
+static void break_transport(shared_state *t, sw_status status, const char *why)
 {
 	if (t->broken)
 		return;
 	t->broken = true;
+	t->status = status;
 	snprintf(t->why, sizeof(t->why), "%s", why);
 	wake_all(t);
 }
@@ -78,7 +80,7 @@ static void break_by_disagreement(shared_state *t, int32_t a, const sw_carrier_c
 	}
 	snprintf(why, sizeof(why), "ranks disagree: rank %d is in %s, rank %d in %s", a,
 	         sw_call_print(call_a, of_a), b, sw_call_print(call_b, of_b));
-	break_transport(t, why);
+	break_transport(t, SW_ERR_IO, why);
 }
 
 static void break_by_departure(shared_state *t, int32_t rank, int32_t departed)
@@ -86,7 +88,7 @@ static void break_by_departure(shared_state *t, int32_t rank, int32_t departed)
 	char why[512], call[SW_CALL_TEXT];
 	snprintf(why, sizeof(why), "rank %d has left, and rank %d waits for it in %s", departed,
 	         rank, sw_call_print(t->endpoints[rank].call, call));
-	break_transport(t, why);
+	break_transport(t, SW_ERR_IO, why);
 }
 
 static void break_by_deadlock(shared_state *t)
@@ -99,7 +101,7 @@ static void break_by_deadlock(shared_state *t)
 			sw_text_addf(&why, " rank %d is in %s;", r,
 			             sw_call_print(t->endpoints[r].call, call));
 	why.data[why.len - 1] = '\0';
-	break_transport(t, why.data);
+	break_transport(t, SW_ERR_IO, why.data);
 	sw_text_clear(&why);
 }
 
@@ -287,7 +289,7 @@ static sw_status local_begin(sw_carrier *carrier, const sw_carrier_call *call, i
 	for (size_t i = 0; i < messages->sends.len; i++)
 		pthread_cond_signal(&t->endpoints[messages->sends.data[i].peer].wake);
 	if (t->broken) {
-		status = sw_fail(err, SW_ERR_IO, "%s", t->why);
+		status = sw_fail(err, t->status, "%s", t->why);
 		abandon_messages(t, mine);
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -308,7 +310,7 @@ static sw_status local_finish(sw_carrier *carrier, int32_t lane, sw_error *err)
 			wait_for_peer(t, rank);
 	mine->call = NULL;
 	if (t->broken) {
-		status = sw_fail(err, SW_ERR_IO, "%s", t->why);
+		status = sw_fail(err, t->status, "%s", t->why);
 		abandon_messages(t, mine);
 	}
 	clear_queues(mine);
@@ -343,7 +345,7 @@ static sw_status local_fly(sw_carrier *carrier, sw_flying *what, sw_error *err)
 	sw_status status = SW_OK;
 	pthread_mutex_lock(&t->lock);
 	if (t->broken) {
-		status = sw_fail(err, SW_ERR_IO, "%s", t->why);
+		status = sw_fail(err, t->status, "%s", t->why);
 	} else {
 		what->begun = true;
 		sw_vec_push(&mine->flying, what);
@@ -388,7 +390,7 @@ static void take_flying(shared_state *t, int32_t rank, sw_flying *what)
 		         "%lld",
 		         rank, (long long)what->message.bytes, what->message.peer,
 		         (long long)offer->message.bytes);
-		break_transport(t, why);
+		break_transport(t, SW_ERR_IO, why);
 		return;
 	}
 	if (what->message.bytes)
@@ -409,7 +411,7 @@ static sw_status local_look(sw_carrier *carrier, sw_flying *what, sw_error *err)
 		take_flying(t, carrier->base.rank, what);
 	what->done |= what->send && what->handle;
 	if (t->broken)
-		status = sw_fail(err, SW_ERR_IO, "%s", t->why);
+		status = sw_fail(err, t->status, "%s", t->why);
 	pthread_mutex_unlock(&t->lock);
 	return status;
 }
@@ -429,7 +431,7 @@ static sw_status local_linger(sw_carrier *carrier, double since_s, sw_error *err
 	mine->flights = mine->news = false;
 	mine->call = NULL;
 	if (t->broken)
-		status = sw_fail(err, SW_ERR_IO, "%s", t->why);
+		status = sw_fail(err, t->status, "%s", t->why);
 	pthread_mutex_unlock(&t->lock);
 	return status;
 }
@@ -450,7 +452,7 @@ static void local_fail(sw_transport *transport, const sw_error *why)
 	char reason[512];
 	sw_carrier_reason(transport->rank, why, reason, sizeof(reason));
 	pthread_mutex_lock(&t->lock);
-	break_transport(t, reason);
+	break_transport(t, sw_carrier_broken_status(why), reason);
 	pthread_mutex_unlock(&t->lock);
 }
 

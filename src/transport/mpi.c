@@ -35,15 +35,18 @@ static void mpi_fail(sw_transport *t, const sw_error *why)
 	sw_mpi *m = (sw_mpi *)t;
 	sw_carrier_reason(t->rank, why, reason, sizeof(reason));
 	pthread_mutex_lock(&m->lock);
-	sw_mpi_break_job(m, reason);
+	sw_mpi_break_job(m, sw_carrier_broken_status(why), reason);
 	pthread_mutex_unlock(&m->lock);
 }
+
+/* A signal handler can only reach variables at file scope. */
+static volatile sig_atomic_t exit_code_of_broken;
 
 /* MPI_Finalize may block forever on messages of a broken job. */
 static void stop_finalising(int signal_number)
 {
 	(void)signal_number;
-	_exit(2);
+	_exit(exit_code_of_broken);
 }
 
 static void free_mpi(sw_mpi *m)
@@ -77,7 +80,7 @@ static void end_job(sw_mpi *m)
 {
 	if (m->failed && !m->left[0] && m->carrier.base.rank != 0)
 		fprintf(stderr, "shardwright: %s\n", m->why);
-	MPI_Abort(MPI_COMM_WORLD, 2);
+	MPI_Abort(MPI_COMM_WORLD, m->broken ? sw_status_exit_code(m->status) : 2);
 }
 
 static void mpi_free(sw_transport *t)
@@ -88,10 +91,11 @@ static void mpi_free(sw_transport *t)
 	m->carrier.worker = NULL; /* sw_carrier_pause reads it */
 	pthread_mutex_lock(&m->lock);
 	sw_mpi_wait_for_notices(m, 0);
-	sw_mpi_notify_all(m, SW_NOTICE_LEAVE, "");
+	sw_mpi_notify_all(m, SW_NOTICE_LEAVE, SW_OK, "");
 	if (!wait_for_goodbyes(m))
 		end_job(m);
 	if (m->broken) {
+		exit_code_of_broken = sw_status_exit_code(m->status);
 		signal(SIGALRM, stop_finalising);
 		alarm((unsigned)SW_MPI_GRACE_S);
 	}

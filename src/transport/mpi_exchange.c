@@ -143,7 +143,7 @@ static sw_status poll_until_done(sw_mpi *m, const sw_mpi_exchange *x, sw_error *
 			polled = sw_now_s();
 		}
 		if (m->broken)
-			return sw_fail(err, SW_ERR_IO, "%s", m->why);
+			return sw_fail(err, m->status, "%s", m->why);
 		if (waits_for_departed(m, x, &peer))
 			return sw_fail(err, SW_ERR_IO, "rank %d has left, and rank %d waits for it",
 			               peer, m->carrier.base.rank);
@@ -182,7 +182,7 @@ static void cancel_requests(sw_mpi *m)
 static sw_status abort_exchange(sw_mpi *m, sw_status status, const sw_error *own, sw_error *err)
 {
 	cancel_requests(m);
-	sw_mpi_break_job(m, own->message);
+	sw_mpi_break_job(m, status, own->message);
 	return sw_fail(err, status, "%s", own->message);
 }
 
@@ -191,8 +191,8 @@ static sw_status begin_exchange(sw_mpi *m, const sw_carrier_call *call, int32_t 
 	sw_mpi_exchange *x = &m->lanes[lane];
 	sw_error own = {0};
 	if (m->broken) {
-		sw_fail(&own, SW_ERR_IO, "%s", m->why);
-		return abort_exchange(m, SW_ERR_IO, &own, err);
+		sw_status status = sw_fail(&own, m->status, "%s", m->why);
+		return abort_exchange(m, status, &own, err);
 	}
 	x->call = *call;
 	x->messages = &m->carrier.lanes[lane];

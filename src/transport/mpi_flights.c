@@ -32,8 +32,8 @@ static int64_t piece_bytes(const sw_flying *what, int i)
 /* Break the job, so that the other ranks get the reason, too. */
 static sw_status give_up(sw_mpi *m, const sw_error *own, sw_error *err)
 {
-	sw_mpi_break_job(m, own->message);
-	return sw_fail(err, SW_ERR_IO, "%s", own->message);
+	sw_mpi_break_job(m, sw_carrier_broken_status(own), own->message);
+	return sw_fail(err, m->status, "%s", own->message);
 }
 
 static sw_status check(sw_mpi *m, int code, const sw_flying *what, sw_error *err)
@@ -76,7 +76,7 @@ sw_status sw_mpi_fly(sw_carrier *carrier, sw_flying *what, sw_error *err)
 {
 	sw_mpi *m = (sw_mpi *)carrier;
 	pthread_mutex_lock(&m->lock);
-	sw_status status = m->broken ? sw_fail(err, SW_ERR_IO, "%s", m->why) : begin(m, what, err);
+	sw_status status = m->broken ? sw_fail(err, m->status, "%s", m->why) : begin(m, what, err);
 	pthread_mutex_unlock(&m->lock);
 	return status;
 }
@@ -133,7 +133,7 @@ sw_status sw_mpi_look(sw_carrier *carrier, sw_flying *what, sw_error *err)
 		sw_mpi_poll_notices(m);
 		m->looked_s = sw_now_s();
 	}
-	sw_status status = m->broken ? sw_fail(err, SW_ERR_IO, "%s", m->why) : test(m, what, err);
+	sw_status status = m->broken ? sw_fail(err, m->status, "%s", m->why) : test(m, what, err);
 	pthread_mutex_unlock(&m->lock);
 	return status;
 }

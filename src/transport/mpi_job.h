@@ -25,7 +25,7 @@
 
 typedef enum sw_notice_kind { SW_NOTICE_FAIL = 1, SW_NOTICE_LEAVE } sw_notice_kind;
 typedef struct sw_notice {
-	int32_t kind, rank;
+	int32_t kind, rank, status; /* status: of a failure */
 	char text[768];
 } sw_notice;
 
@@ -54,6 +54,7 @@ typedef struct sw_mpi {
 	double left_s;       /* when the last of them left */
 	double looked_s;     /* when a look at flights polled for notices last */
 	bool broken, failed; /* failed: this rank broke the job */
+	sw_status status; /* broken: what calls return, with `why` */
 	char why[768];
 } sw_mpi;
 
@@ -68,7 +69,7 @@ void sw_mpi_receive_notice(sw_mpi *m);
 void sw_mpi_poll_notices(sw_mpi *m);
 /* Send one notice to every other rank. Earlier notices have been completed: a rank fails once and
  * leaves once. */
-void sw_mpi_notify_all(sw_mpi *m, sw_notice_kind kind, const char *text);
+void sw_mpi_notify_all(sw_mpi *m, sw_notice_kind kind, sw_status status, const char *text);
 /* Let the lock go, and pause as a wait that began at since_s. */
 void sw_mpi_pause_unlocked(sw_mpi *m, double since_s);
 /* Wait until every notice has been sent and `count` ranks have said goodbye; return false after
@@ -76,7 +77,7 @@ void sw_mpi_pause_unlocked(sw_mpi *m, double since_s);
 bool sw_mpi_wait_for_notices(sw_mpi *m, int32_t count);
 /* Break the job and notify all ranks of the reason, which names this rank. No later call
  * succeeds. */
-void sw_mpi_break_job(sw_mpi *m, const char *reason);
+void sw_mpi_break_job(sw_mpi *m, sw_status status, const char *reason);
 
 /* ---- mpi_exchange.c --------------------------------------------------------------------- */
 

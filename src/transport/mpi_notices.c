@@ -17,6 +17,7 @@ static void handle_notice(sw_mpi *m)
 {
 	if (m->received_notice.kind == SW_NOTICE_FAIL && !m->broken) {
 		m->broken = true;
+		m->status = (sw_status)m->received_notice.status;
 		snprintf(m->why, sizeof(m->why), "%s", m->received_notice.text);
 	}
 	if (m->received_notice.kind == SW_NOTICE_LEAVE && !m->left[m->received_notice.rank]) {
@@ -36,11 +37,12 @@ void sw_mpi_poll_notices(sw_mpi *m)
 	}
 }
 
-void sw_mpi_notify_all(sw_mpi *m, sw_notice_kind kind, const char *text)
+void sw_mpi_notify_all(sw_mpi *m, sw_notice_kind kind, sw_status status, const char *text)
 {
 	int32_t rank = m->carrier.base.rank, size = m->carrier.base.size;
 	m->sent_notice.kind = kind;
 	m->sent_notice.rank = rank;
+	m->sent_notice.status = (int32_t)status;
 	snprintf(m->sent_notice.text, sizeof(m->sent_notice.text), "%s", text);
 	for (int32_t r = 0; r < size; r++)
 		if (r != rank)
@@ -78,11 +80,12 @@ bool sw_mpi_wait_for_notices(sw_mpi *m, int32_t count)
 	return true;
 }
 
-void sw_mpi_break_job(sw_mpi *m, const char *reason)
+void sw_mpi_break_job(sw_mpi *m, sw_status status, const char *reason)
 {
 	if (m->broken)
 		return;
 	m->broken = m->failed = true;
+	m->status = status;
 	snprintf(m->why, sizeof(m->why), "%s", reason);
-	sw_mpi_notify_all(m, SW_NOTICE_FAIL, reason);
+	sw_mpi_notify_all(m, SW_NOTICE_FAIL, status, reason);
 }

@@ -58,7 +58,8 @@ typedef struct sw_transport_ops {
 	sw_status (*broadcast)(sw_transport *t, int32_t root, void *data, int64_t bytes,
 	                       sw_error *err);
 	sw_status (*agree)(sw_transport *t, sw_status mine, sw_error *err);
-	/* this rank has failed: wake the other ranks and give them `why` */
+	/* this rank has failed: wake the other ranks and give them `why`, with the status SW_NO if
+	 * that is its code, else with SW_ERR_IO */
 	void (*fail)(sw_transport *t, const sw_error *why);
 	void (*free)(sw_transport *t);
 } sw_transport_ops;
@@ -83,8 +84,8 @@ sw_status sw_transport_local(int32_t size, sw_transport **transports, sw_error *
  * something else in the environment or for mpirun, it then makes Open MPI's TCP use both directions
  * of a link at once (through the environment: call it before there are threads). free finalises
  * MPI; it is collective and waits for the goodbyes of all ranks. If a rank cannot be told of a
- * failure within seconds, free ends the job by MPI_Abort with exit code 2. Without mpirun the size
- * is 1. */
+ * failure within seconds, free ends the job by MPI_Abort with the exit code of the failure.
+ * Without mpirun the size is 1. */
 sw_status sw_transport_mpi(sw_transport **transport, sw_error *err);
 /* Return true if this process was started by mpirun (judging by its environment). */
 bool sw_transport_under_mpi(void);

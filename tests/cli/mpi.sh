@@ -57,6 +57,8 @@ sed -i 's/0\.02/1e38/' "$scratch/one-sidecar/p.inputs.json"
 expect 1 "the loss is NaN from step 1 on" "$sw" run "$scratch/one-sidecar/made.plan" --ranks 4 \
 	--steps 3 -q
 
+expect 1 "the loss is NaN from step 1 on" mpirun -n 4 "$sw" run "$scratch/one-sidecar/made.plan" --steps 3 -q
+
 # Stages send to each other while they compute; each trains as one process does.
 expect 0 "" "$sw" plan $tiny --cluster $cluster --stages 2 --microbatches 4 --schedule eager-1f1b \
 	--strategy dp -q -o "$scratch/staged"

@@ -46,6 +46,25 @@ static void a_rank_that_fails_wakes_all_others(void **state)
 	}
 }
 
+static sw_status last_rank_says_no(sw_transport *t, void *context, sw_error *err)
+{
+	(void)context;
+	sw_status status = reduce_some(t, 4, err);
+	if (status == SW_OK && t->rank == t->size - 1)
+		return sw_fail(err, SW_NO, "there is no answer");
+	return status ? status : reduce_some(t, 4, err);
+}
+
+static void a_no_of_one_rank_is_the_no_of_all(void **state)
+{
+	(void)state;
+	outcome result;
+	run_ranks(4, true, last_rank_says_no, NULL, &result);
+	for (int32_t r = 0; r < 3; r++)
+		assert_says(&result, r, SW_NO, "rank 3: there is no answer");
+	assert_says(&result, 3, SW_NO, "there is no answer");
+}
+
 static sw_status later_calls_fail_too(sw_transport *t, void *context, sw_error *err)
 {
 	(void)context;
@@ -184,6 +203,7 @@ static void no_ranks_are_refused(void **state)
 
 static const rank_case cases_of_one[] = {
 	{"fails", last_rank_fails},
+	{"no", last_rank_says_no},
 	{"leaves", first_rank_leaves},
 	{"size", one_size_differs},
 	{"op", one_op_differs},
@@ -193,6 +213,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_rank_that_fails_wakes_all_others),
+		cmocka_unit_test(a_no_of_one_rank_is_the_no_of_all),
 		cmocka_unit_test(after_a_failure_every_call_fails),
 		cmocka_unit_test(a_rank_that_leaves_is_named),
 		cmocka_unit_test(ranks_that_disagree_about_the_size_all_fail),
