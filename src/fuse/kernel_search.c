@@ -386,7 +386,7 @@ static uint32_t host_of(sw_fuser *f, sw_fuse_role role, sw_id id, const readers 
 /* Give a copy to each reader that can take one; return whether all can. */
 static bool copy_into_readers(sw_fuser *f, sw_fuse_role role, sw_id id, const readers *r)
 {
-	bool taken[MAX_READERS], all = !f->returns;
+	bool taken[MAX_READERS], all = !f->returns && r->n > 0;
 	int64_t row;
 	for (uint32_t k = 0; k < r->n; k++)
 		all = (taken[k] = takes(f, role, id, r->node[k], &row)) && all;

@@ -5,6 +5,7 @@
 #include <glob.h>
 #include <string.h>
 
+#include "frontend/frontend.h"
 #include "fuse/internal.h"
 
 /* Per op: how many kernels hold it, as owner or as copy. */
@@ -136,6 +137,27 @@ static void products_take_bias_and_activation(void **state)
 	assert_int_equal(count_of(text, SW_FUSED_LOOP, SW_FUSION_XLA_CPU), 1);
 }
 
+/* A number that nothing reads is computed, alone if need be: what it reads is stored. */
+static void what_nothing_reads_is_a_kernel(void **state)
+{
+	(void)state;
+	static const char text[] = HEAD
+		"ENTRY e { x = f32[] parameter(0) y = f32[64] parameter(1)\n"
+		" a = f32[] add(x, x)\n dead = f32[] multiply(a, x)\n"
+		" b = f32[64] broadcast(a), dimensions={}\n"
+		" ROOT s = f32[64] add(b, y) }";
+	for (int device = SW_FUSION_LOOPS; device < SW_FUSION_COUNT; device++) {
+		sw_program *program = NULL, *fused = NULL;
+		sw_error err = {0};
+		/* the canonical form has no such ops; partitioned programs may */
+		assert_int_equal(sw_read_hlo(text, strlen(text), "test", &program, &err), SW_OK);
+		if (sw_fuse(program, (sw_fusion)device, &fused, &err) != SW_OK)
+			fail_msg("%s: %s", sw_fusion_name((sw_fusion)device), err.message);
+		sw_program_free(fused);
+		sw_program_free(program);
+	}
+}
+
 /* Were a joined to b's reader, that kernel would wait for itself through the gather. */
 static void kernels_do_not_wait_for_themselves(void **state)
 {
@@ -156,6 +178,7 @@ int main(void)
 		cmocka_unit_test(every_fixture_is_cut_into_kernels),
 		cmocka_unit_test(reductions_of_rows_join_their_readers),
 		cmocka_unit_test(products_take_bias_and_activation),
+		cmocka_unit_test(what_nothing_reads_is_a_kernel),
 		cmocka_unit_test(kernels_do_not_wait_for_themselves),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
