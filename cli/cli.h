@@ -138,11 +138,13 @@ sw_status cli_inspect_stages(cli *c, const sw_program *canonical, const sw_sidec
 /* Read --fusion, or the fusion of --cluster's device; loops where neither is given. */
 sw_status cli_find_fusion(const cli *c, sw_fusion *fusion, sw_error *err);
 /* For plan, where nothing fits in memory, as `err` says: describe the memory peak of the plan that
- * needs least, and the changes that would help. `seconds`: the time that the search took. Returns
- * SW_NO, unless this fails. */
+ * needs least, and the changes that would help. `seconds`: the time that the search took;
+ * `least_share`: bytes per device that the program takes at least, 0: not known. Returns SW_NO,
+ * unless this fails. */
 sw_status cli_plan_shortage(cli *c, const sw_program *program, const sw_sidecar *sidecar,
                             const sw_cluster *cluster, const sw_plan_options *options,
-                            const sw_plan *least, double seconds, sw_error *err);
+                            const sw_plan *least, double seconds, int64_t least_share,
+                            sw_error *err);
 /* Read --stages and --schedule of plan: the number of stages (0: auto; 1 without the option), and a
  * named schedule (-1: auto). A strategy with stages says the same; they are taken out of it. */
 sw_status cli_read_stages(const cli *c, sw_plan_strategy *strategy, int32_t *stages,

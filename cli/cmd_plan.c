@@ -242,6 +242,7 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 	sw_plan *plan = NULL, *least = NULL;
 	sw_pins pins = {0};
 	sw_sync sync = {0};
+	int64_t least_share = 0;
 	double start_s = sw_now_s();
 	sw_plan_options options = {
 		.memory_bytes = c->values.memory,
@@ -271,6 +272,7 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 	if (status == SW_OK)
 		status = sw_pins_annotate(&pins, program, &cluster, err);
 	whole = options;
+	whole.least_share = &least_share;
 	/* Without stages, as many microbatches as are best for it, in half of the time. */
 	if (asked.n_stages != 1) {
 		whole.microbatches = 0;
@@ -291,7 +293,7 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		status = finish(c, plan, err);
 	else if (least)
 		status = cli_plan_shortage(c, program, sidecar, &cluster, &options, least,
-		                           sw_now_s() - start_s, err);
+		                           sw_now_s() - start_s, least_share, err);
 done:
 	sw_plan_free(plan);
 	sw_pins_clear(&pins);

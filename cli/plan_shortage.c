@@ -4,8 +4,9 @@
  *
  * Changes are found by planning again, with one thing changed at a time by the smallest step that
  * suffices: rematerialisation or microbatches where they were ruled out, then more devices, doubled
- * at most three times. Each of these searches is limited by --time-limit, or else by a multiple of
- * the time of the first search.
+ * at most three times, without numbers on which the program's even share is larger than the memory.
+ * Each of these searches ends with the first plan that fits, and is limited by --time-limit, or else
+ * by the time of the first search.
  */
 #include "cli.h"
 
@@ -19,8 +20,8 @@
 #define MAX_DOUBLINGS 3
 /* Time limit of a search for a remedy: a multiple of the time of the first search, and at least
  * this many seconds. */
-#define SEARCH_TIME_FACTOR 2.0
-#define MIN_SEARCH_SECONDS 20.0
+#define SEARCH_TIME_FACTOR 1.0
+#define MIN_SEARCH_SECONDS 10.0
 
 /* ---- tensors at the peak ---------------------------------------------------------------- */
 
@@ -185,7 +186,9 @@ typedef struct remedy_search {
 	const sw_sidecar *sidecar;
 	const sw_cluster *cluster;
 	const sw_plan_options *options;
-	double seconds; /* time limit of each search */
+	int64_t memory;      /* bytes per device */
+	int64_t least_share; /* bytes per device that the program takes at least; 0: not known */
+	double seconds;      /* time limit of each search */
 	json_t *json;
 	sw_text *text;
 } remedy_search;
@@ -214,6 +217,8 @@ static sw_plan *plan_again(const remedy_search *h, const sw_cluster *cluster,
 	sw_plan *plan = NULL;
 	sw_error ignored = {0};
 	options.least = NULL;
+	options.least_share = NULL;
+	options.any = true;
 	options.time_limit_s = h->seconds;
 	sw_plan_make(h->program, h->c->argument, h->sidecar, cluster, &options, &plan, &ignored);
 	return plan;
@@ -271,6 +276,8 @@ static void try_devices(const remedy_search *h)
 	for (int i = 1; i <= MAX_DOUBLINGS && !found; i++) {
 		sw_cluster larger;
 		char value[32];
+		if (h->least_share >> i > h->memory)
+			continue;
 		if (!enlarge(h->cluster, INT64_C(1) << i, &larger))
 			return;
 		sw_plan *plan = plan_again(h, &larger, *h->options);
@@ -305,6 +312,21 @@ static void report_batch(const remedy_search *h, const sw_plan *least)
 		             least->rewrites.microbatches > 1 ? "es" : "");
 }
 
+static void note_search(const remedy_search *h)
+{
+	sw_text line = {0};
+	sw_text_add(&line, "nothing fits in ");
+	sw_text_add_bytes(&line, (double)h->memory);
+	if (h->least_share > h->memory) {
+		sw_text_add(&line, ", at least ");
+		sw_text_add_bytes(&line, (double)h->least_share);
+		sw_text_add(&line, " is needed");
+	}
+	cli_note(h->c, "%s; looking for what would help (at most %.0f s each)", line.data,
+	         h->seconds);
+	sw_text_clear(&line);
+}
+
 static json_t *error_json(const sw_error *err)
 {
 	return json_pack("{s:s, s:s, s:s, s:i, s:i}", "code", "no", "message", err->message, "file",
@@ -313,7 +335,8 @@ static json_t *error_json(const sw_error *err)
 
 sw_status cli_plan_shortage(cli *c, const sw_program *program, const sw_sidecar *sidecar,
                             const sw_cluster *cluster, const sw_plan_options *options,
-                            const sw_plan *least, double seconds, sw_error *err)
+                            const sw_plan *least, double seconds, int64_t least_share,
+                            sw_error *err)
 {
 	sw_text text = {0};
 	sw_error why = {0};
@@ -326,6 +349,8 @@ sw_status cli_plan_shortage(cli *c, const sw_program *program, const sw_sidecar 
 		.sidecar = sidecar,
 		.cluster = cluster,
 		.options = options,
+		.memory = memory,
+		.least_share = least_share,
 		.seconds = options->time_limit_s > 0
 	                           ? options->time_limit_s
 	                           : SW_MAX(SEARCH_TIME_FACTOR * seconds, MIN_SEARCH_SECONDS),
@@ -336,8 +361,7 @@ sw_status cli_plan_shortage(cli *c, const sw_program *program, const sw_sidecar 
 	                    json_integer(least->predicted.peak_bytes - memory));
 	sw_status status = describe_peak(c, least, sidecar, shortage, &text, &why);
 	if (status == SW_OK) {
-		cli_note(c, "nothing fits; looking for what would help (at most %.0f s each)",
-		         h.seconds);
+		note_search(&h);
 		sw_text_add(&text,
 		            "\nWhat would fit, found by planning with one thing changed:\n\n");
 		report_memory(&h, least);

@@ -224,12 +224,19 @@ static sw_status nothing_found(const sw_search *s)
 	return status;
 }
 
-/* Write how much any plan needs at least, if that shows that no variant fits. */
+/* Return how much any plan takes at least, as far as it is known. */
+static int64_t least_share(const sw_search *s)
+{
+	int64_t share = s->hopeless_bytes ? s->hopeless_bytes : INT64_MAX;
+	for (size_t i = 0; i < s->variants.len && !s->hopeless_bytes; i++)
+		share = SW_MIN(share, s->variants.data[i].share_bytes);
+	return share;
+}
+
+/* Write it if it shows that nothing fits. */
 static void say_share(const sw_search *s, sw_text *text)
 {
-	int64_t share = INT64_MAX;
-	for (size_t i = 0; i < s->variants.len; i++)
-		share = SW_MIN(share, s->variants.data[i].share_bytes);
+	int64_t share = least_share(s);
 	if (share <= sw_search_memory(s))
 		return;
 	sw_text_add(text, "; however it is split it takes ");
@@ -288,6 +295,8 @@ static sw_status answer_none(sw_search *s, const sw_variant *least)
 	if (status != SW_OK)
 		return status;
 	status = nothing_fits(s, least->plan);
+	if (s->asked.options->least_share)
+		*s->asked.options->least_share = least_share(s);
 	if (s->asked.options->least)
 		*s->asked.options->least = take_plan(s, (size_t)(least - s->variants.data));
 	return status;

@@ -13,6 +13,7 @@
  *   regather.c         choose the readers that re-gather (live_versions.c counts the bytes)
  *   stream_operands.c  choose the operands that dots stream
  *   candidates.c       simulate the plans that may be the quickest
+ *   hopeless.c         see whether nothing can fit by far
  *   neighbours.c       choose the next variant: neighbours_memory.c, neighbours_padding.c
  *   certify.c          the bound of all plans, searched or not
  *   answer.c           the plan that is returned, or why there is none
@@ -189,6 +190,8 @@ typedef struct sw_search {
 	sw_path_store *paths;
 	double start_s;
 	bool timed_out;
+	/* where nothing fits by far: no choice of rewrites takes less per device; else 0 */
+	int64_t hopeless_bytes;
 	struct {
 		double step_s, bound_s; /* a step that is below a bound; 0: there is none */
 	} beaten;
@@ -411,9 +414,28 @@ sw_status sw_propose(sw_search *s);
 
 /* ---- neighbours_memory.c ---------------------------------------------------------------- */
 
+/* May the search choose what is computed again, or the number of microbatches? */
+bool sw_saving_is_open(const sw_search *s);
 /* Open a wave of the next variant that recomputes activations or runs in more microbatches. */
 sw_status sw_propose_saving(sw_search *s);
-void sw_grid_search_free(sw_grid_search *grid);
+/* Begin, list the choices with predictions by the first variant's plan, if it has one; and forget
+ * all, if it was begun. */
+sw_status sw_saving_begin(sw_search *s);
+void sw_saving_end(sw_search *s);
+/* The number of choices. They are in rows by policy and in columns by microbatches: later ones of
+ * both take less memory. */
+size_t sw_saving_choices(const sw_search *s, size_t *columns);
+/* Give the rewrites, the even share and the bound of a choice: of its variant, or of its program,
+ * which is written for that. SW_NO: the rewrite is impossible. */
+sw_status sw_saving_bound(sw_search *s, size_t i, sw_rewrites *rewrites, int64_t *share_bytes,
+                          double *kernels_s);
+
+/* ---- hopeless.c ------------------------------------------------------------------------- */
+
+/* Where the even share of every choice of rewrites is limits.far_too_large times the memory, set
+ * hopeless_bytes to the least, and *number to that choice, as a variant. Costs one program, and two
+ * of each policy where all are so large. */
+sw_status sw_search_probe_memory(sw_search *s, size_t *number);
 
 /* ---- neighbours_padding.c --------------------------------------------------------------- */
 

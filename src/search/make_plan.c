@@ -57,6 +57,10 @@ static sw_status propose_as_asked(sw_search *s)
 	sw_mesh_set all = {.rest = true};
 	size_t number;
 	sw_status status = sw_variant_add(s, &rewrites, &all, &number, s->err);
+	if (status == SW_OK)
+		status = sw_search_probe_memory(s, &number);
+	if (status == SW_OK && s->hopeless_bytes)
+		return sw_wave_open(s, number, SW_MEMORY_LIMITED, o->time_limit_s);
 	/* A third of the time goes to the memory-unconstrained search. */
 	return status == SW_OK
 	               ? sw_wave_open(s, number, SW_MEMORY_UNCONSTRAINED, o->time_limit_s / 3)
@@ -72,7 +76,9 @@ static sw_status run(sw_search *s)
 		} else {
 			status = sw_candidates_select(s);
 			sw_wave_close(s);
-			if (status == SW_OK)
+			bool over = s->hopeless_bytes || (s->asked.options->any &&
+			                                  sw_search_has_incumbent(s));
+			if (status == SW_OK && !over)
 				status = sw_propose(s);
 		}
 	}
@@ -90,7 +96,7 @@ static void clear(sw_search *s)
 	sw_vec_clear(&s->proposals.needs);
 	sw_candidate_clear(&s->incumbent);
 	sw_strategy_set_clear(&s->strategies);
-	sw_grid_search_free(s->proposals.grid);
+	sw_saving_end(s);
 	sw_program_free(s->canonical);
 	sw_program_free(s->undivided);
 	sw_sidecar_clear(&s->own_sidecar);

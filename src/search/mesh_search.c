@@ -376,7 +376,7 @@ void sw_mesh_search_judge(sw_mesh_search *m, sw_search *s)
 		sw_candidates_note_least(s, m);
 	f->feasible = f->feasible && !exceeds;
 	bool wanted = (exceeds || may_gain(m, s)) && w->mode != SW_MEMORY_UNCONSTRAINED &&
-	              m->attempt + 1 < (int)s->asked.limits->max_attempts;
+	              m->attempt + 1 < (int)s->asked.limits->max_attempts && !s->hopeless_bytes;
 	m->pending = has_time(m) && wanted;
 	if (f->feasible)
 		m->bounds.best_s = fmin(m->bounds.best_s, f->model_s);

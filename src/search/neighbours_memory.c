@@ -174,7 +174,7 @@ static void fill(sw_grid_search *x, double scale)
 	}
 }
 
-static sw_status grid_new(sw_search *s)
+sw_status sw_saving_begin(sw_search *s)
 {
 	const sw_program *program = s->canonical;
 	sw_grid_search *x = sw_alloc(sizeof(*x));
@@ -199,8 +199,10 @@ static sw_status grid_new(sw_search *s)
 	return SW_OK;
 }
 
-void sw_grid_search_free(sw_grid_search *x)
+void sw_saving_end(sw_search *s)
 {
+	sw_grid_search *x = s->proposals.grid;
+	s->proposals.grid = NULL;
 	if (!x)
 		return;
 	sw_vec_clear(&x->counts);
@@ -375,12 +377,16 @@ static size_t next_that_may_be_faster(const sw_grid_search *x)
 
 /* ---- a bound of them all --------------------------------------------------------------------- */
 
-/* Give the even share and the bound of a choice: of its variant, or of its program, which is
- * written for that. SW_NO: the rewrite is impossible. */
-static sw_status bound_choice(const sw_grid_search *x, size_t i, int64_t *share_bytes,
-                              double *kernels_s)
+size_t sw_saving_choices(const sw_search *s, size_t *columns)
 {
-	sw_search *s = x->search;
+	*columns = s->proposals.grid->counts.len;
+	return s->proposals.grid->n;
+}
+
+sw_status sw_saving_bound(sw_search *s, size_t i, sw_rewrites *rewrites, int64_t *share_bytes,
+                          double *kernels_s)
+{
+	const sw_grid_search *x = s->proposals.grid;
 	const sw_variant *known = variant_of(x, i);
 	sw_variant v = {.rewrites = x->items[i].rewrites};
 	sw_error why;
@@ -388,6 +394,7 @@ static sw_status bound_choice(const sw_grid_search *x, size_t i, int64_t *share_
 	if (status == SW_OK) {
 		*share_bytes = known ? known->share_bytes : v.share_bytes;
 		*kernels_s = known ? known->kernels_s : v.kernels_s;
+		*rewrites = x->items[i].rewrites;
 	}
 	sw_variant_clear(s, &v);
 	return status;
@@ -402,9 +409,10 @@ double sw_saving_bound_s(sw_search *s)
 	for (size_t i = 0; x && i < x->n; i++) {
 		int64_t share_bytes;
 		double kernels_s;
+		sw_rewrites rewrites;
 		if (sw_search_left_s(s) <= 0)
 			return 0;
-		if (bound_choice(x, i, &share_bytes, &kernels_s) != SW_OK)
+		if (sw_saving_bound(s, i, &rewrites, &share_bytes, &kernels_s) != SW_OK)
 			continue;
 		if (share_bytes <= sw_search_memory(s))
 			least_s = fmin(least_s, kernels_s);
@@ -460,20 +468,20 @@ static sw_status try_choice(sw_grid_search *x, size_t i)
 	return status == SW_NO ? SW_OK : status;
 }
 
-static bool is_open(const sw_plan_options *options)
+bool sw_saving_is_open(const sw_search *s)
 {
-	return !options->remat || options->microbatches == 0;
+	return !s->asked.options->remat || s->asked.options->microbatches == 0;
 }
 
 sw_status sw_propose_saving(sw_search *s)
 {
 	sw_status status = SW_OK;
-	if (!is_open(s->asked.options) || (!s->proposals.grid && sw_search_left_s(s) <= 0)) {
-		s->timed_out = s->timed_out || is_open(s->asked.options);
+	if (!sw_saving_is_open(s) || (!s->proposals.grid && sw_search_left_s(s) <= 0)) {
+		s->timed_out = s->timed_out || sw_saving_is_open(s);
 		return SW_OK;
 	}
 	if (!s->proposals.grid)
-		status = grid_new(s);
+		status = sw_saving_begin(s);
 	sw_grid_search *x = s->proposals.grid;
 	while (status == SW_OK && !s->wave) {
 		size_t next = sw_search_has_incumbent(s) ? next_that_may_be_faster(x)

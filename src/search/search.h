@@ -63,6 +63,11 @@ typedef struct sw_plan_options {
 	/* Where nothing fits in memory, receives the smallest plan that was found, which the caller
 	 * frees; NULL: it is dropped. */
 	struct sw_plan **least;
+	/* Where nothing fits in memory, receives the bytes per device that the program takes at
+	 * least, however it is split; NULL: they are only said. */
+	int64_t *least_share;
+	/* End the search once some plan fits: whether one does is all that is asked. */
+	bool any;
 } sw_plan_options;
 
 /* Set an option by its name, with or without --, and its value as the command has them: strategy,

@@ -277,6 +277,33 @@ static void the_smallest_plan_is_given_where_nothing_fits(void **state)
 	close_planned(&p);
 }
 
+/* Far below what any choice takes only one is planned; just below it, many are. */
+static void far_too_little_memory_is_answered_with_little_work(void **state)
+{
+	(void)state;
+	static const int64_t memory[] = {50000, 120000};
+	int64_t programs[2], share[2] = {0};
+	planned p;
+	open_fixture("gpt-tiny", "local-1x4.yaml", &p);
+	for (int i = 0; i < 2; i++) {
+		sw_search_effort effort = {0};
+		sw_error err = {0};
+		sw_plan_options options = {.memory_bytes = memory[i],
+		                           .quiet = true,
+		                           .effort = &effort,
+		                           .least_share = &share[i]};
+		assert_int_equal(sw_plan_make(p.program, p.path, &p.sidecar, &p.cluster, &options,
+		                              &p.plan, &err),
+		                 SW_NO);
+		assert_true(share[i] > memory[i]);
+		programs[i] = effort.programs;
+	}
+	assert_true(programs[0] > 0);
+	if (programs[0] * 3 > programs[1] * 2)
+		fail_msg("%lld and %lld programs", (long long)programs[0], (long long)programs[1]);
+	close_planned(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +317,7 @@ int main(void)
 		cmocka_unit_test(damaged_rewrites_are_refused),
 		cmocka_unit_test(impossible_requests_are_refused_with_the_reason),
 		cmocka_unit_test(the_smallest_plan_is_given_where_nothing_fits),
+		cmocka_unit_test(far_too_little_memory_is_answered_with_little_work),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
