@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "run/run_stages.h"
+
 /* ---- listing ---------------------------------------------------------------------------- */
 
 static void add_shape(sw_table *table, sw_shape shape)
@@ -175,10 +177,35 @@ static sw_status compare(cli *c, const sw_checkpoint *saved, sw_error *err)
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
+static void note_cut(const cli *c, const sw_checkpoint *saved, int64_t ranks)
+{
+	cli_note(c, "%s/" SW_CHECKPOINT_NAME ": cut for %" PRId64 " ranks", c->values.output,
+	         saved->step, ranks);
+}
+
+static sw_status recut_for_stages(const cli *c, sw_error *err)
+{
+	sw_pipelined *plan = NULL;
+	sw_checkpoint saved;
+	SW_TRY(sw_pipelined_load(c->values.to, &plan, err));
+	const sw_sidecar *sidecar = sw_pipelined_sidecar(plan);
+	sw_status status = sw_checkpoint_open(c->argument, plan->canonical, sidecar, &saved, err);
+	if (status == SW_OK) {
+		status = sw_checkpoint_recut_stages(&saved, plan, sidecar, c->values.output, err);
+		if (status == SW_OK)
+			note_cut(c, &saved, plan->cluster->n_devices);
+		sw_checkpoint_close(&saved);
+	}
+	sw_pipelined_free(plan);
+	return status;
+}
+
 static sw_status recut(cli *c, sw_error *err)
 {
 	cli_plan loaded;
 	sw_checkpoint saved;
+	if (sw_pipelined_is_file(c->values.to))
+		return recut_for_stages(c, err);
 	SW_TRY(cli_load_plan(c, c->values.to, true, &loaded, err));
 	sw_status status =
 		sw_checkpoint_open(c->argument, sw_plan_serial(loaded.plan), &loaded.sidecar, &saved, err);
@@ -186,8 +213,7 @@ static sw_status recut(cli *c, sw_error *err)
 		status = sw_checkpoint_recut(&saved, loaded.plan, &loaded.sidecar, c->values.output,
 		                             err);
 		if (status == SW_OK)
-			cli_note(c, "%s/" SW_CHECKPOINT_NAME ": cut for %" PRId64 " ranks",
-			         c->values.output, saved.step, loaded.plan->cluster->n_devices);
+			note_cut(c, &saved, loaded.plan->cluster->n_devices);
 		sw_checkpoint_close(&saved);
 	}
 	cli_plan_clear(&loaded);

@@ -357,9 +357,9 @@ static sw_status run_stages(cli *c, sw_error *err)
 	sw_pipelined *plan = NULL;
 	const cli_values *v = &c->values;
 	sw_status status = SW_OK;
-	if (v->cluster || v->trace || v->eval)
+	if (v->cluster || v->trace)
 		status = sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
-		                    "a plan with stages runs without --cluster, --trace and --eval");
+		                    "a plan with stages runs without --cluster and --trace");
 	else if (v->signal && !v->pace)
 		status = sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
 		                    "--signal sends no values, so that nothing can be computed: add "

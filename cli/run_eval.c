@@ -1,4 +1,5 @@
 /* The program of --eval of `run`. */
+#include "run/run_stages.h"
 #include "run_progress.h"
 
 /* How many batches are averaged unless --eval-batches says. */
@@ -34,8 +35,15 @@ static void note_inputs(const cli *c, const sw_run_eval *eval)
 	         c->values.eval, bound, n);
 }
 
+static sw_run_trained trained_by(const run_job *job)
+{
+	return job->stages ? sw_run_trained_by_stages(job->stages, job->sidecar)
+	                   : sw_run_trained_by(job->plan, job->sidecar);
+}
+
 static sw_status make(const cli *c, const run_job *job, run_eval *eval, sw_error *err)
 {
+	sw_run_trained trained = trained_by(job);
 	sw_run_eval *e = &eval->eval;
 	run_job second = {.serial = e->program, .sidecar = &e->sidecar};
 	SW_TRY(run_data_open(&second, "--eval-data", c->values.eval_data.data,
@@ -44,9 +52,9 @@ static sw_status make(const cli *c, const run_job *job, run_eval *eval, sw_error
 	e->arrays = eval->data.arrays;
 	e->every = c->values.eval_every;
 	e->batches = c->values.eval_batches ? c->values.eval_batches : BATCHES;
-	SW_TRY(sw_run_eval_check(e, job->plan, job->sidecar, err));
+	SW_TRY(sw_run_eval_check(e, &trained, err));
 	note_inputs(c, e);
-	return sw_run_eval_plan(e, job->plan, c->values.eval, c->values.quiet || !cli_speaks(c),
+	return sw_run_eval_plan(e, &trained, c->values.eval, c->values.quiet || !cli_speaks(c),
 	                        err);
 }
 
@@ -58,8 +66,8 @@ sw_status run_eval_open(const cli *c, const run_job *job, run_eval *eval, sw_err
 	if (!c->values.eval)
 		return SW_OK;
 	SW_TRY(cli_load_program(c->values.eval, &program, &sidecar, err));
-	sw_status status =
-		sw_run_eval_init(job->plan, job->sidecar, program, &sidecar, &eval->eval, err);
+	sw_run_trained trained = trained_by(job);
+	sw_status status = sw_run_eval_init(&trained, program, &sidecar, &eval->eval, err);
 	eval->there = status == SW_OK;
 	if (status == SW_OK)
 		status = make(c, job, eval, err);

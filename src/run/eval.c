@@ -11,28 +11,35 @@
 
 typedef struct eval_inputs {
 	sw_arena arena;
-	const sw_plan *plan;
-	const sw_sidecar *trained;
+	const sw_run_trained *trained;
 	uint32_t n_trained, n;
 	const sw_id *whole, *trues; /* values of the training program, with padding and without */
 	const sw_id *own;           /* of the second one */
 } eval_inputs;
 
-static void find_inputs(eval_inputs *in, const sw_plan *plan, const sw_sidecar *trained,
-                        const sw_program *program)
+sw_run_trained sw_run_trained_by(const sw_plan *plan, const sw_sidecar *sidecar)
 {
-	const sw_program *serial = sw_plan_serial(plan);
-	*in = (eval_inputs){.plan = plan, .trained = trained};
+	return (sw_run_trained){.cluster = plan->cluster,
+	                        .memory_bytes = plan->memory_bytes,
+	                        .serial = sw_plan_serial(plan),
+	                        .held = plan->program,
+	                        .sidecar = sidecar,
+	                        .plan = plan};
+}
+
+static void find_inputs(eval_inputs *in, const sw_run_trained *trained, const sw_program *program)
+{
+	*in = (eval_inputs){.trained = trained};
 	sw_arena_init(&in->arena);
-	in->n_trained =
-		sw_program_inputs(plan->program, plan->program->entry, &in->arena, &in->whole);
-	sw_program_inputs(serial, serial->entry, &in->arena, &in->trues);
+	in->n_trained = sw_program_inputs(trained->held, trained->held->entry, &in->arena,
+	                                  &in->whole);
+	sw_program_inputs(trained->serial, trained->serial->entry, &in->arena, &in->trues);
 	in->n = sw_program_inputs(program, program->entry, &in->arena, &in->own);
 }
 
 static bool is_kept(const eval_inputs *in, uint32_t input)
 {
-	return sw_checkpoint_keeps(sw_plan_serial(in->plan), in->trained, input);
+	return sw_checkpoint_keeps(in->trained->serial, in->trained->sidecar, input);
 }
 
 static sw_status other_type(const char *name, sw_shape got, sw_shape wanted, sw_error *err)
@@ -56,17 +63,17 @@ static sw_status bind_inputs(const eval_inputs *in, const sw_program *program, s
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; i < in->n_trained; i++)
 		if (is_kept(in, i))
-			sw_map_put(&names, in->trained->inputs[i].name,
-			           strlen(in->trained->inputs[i].name), i);
+			sw_map_put(&names, in->trained->sidecar->inputs[i].name,
+			           strlen(in->trained->sidecar->inputs[i].name), i);
 	for (uint32_t i = 0; i < in->n && status == SW_OK; i++) {
 		sw_input_info *info = &eval->sidecar.inputs[i];
 		uint32_t found = sw_map_get(&names, info->name, strlen(info->name));
 		eval->state[i] = found == SW_ABSENT ? -1 : (int32_t)found;
-		info->role = found == SW_ABSENT ? SW_ROLE_DATA : in->trained->inputs[found].role;
+		info->role = found == SW_ABSENT ? SW_ROLE_DATA : in->trained->sidecar->inputs[found].role;
 		if (found == SW_ABSENT)
 			continue;
 		sw_shape own = sw_value_shape(program, in->own[i]),
-			 wanted = sw_value_shape(sw_plan_serial(in->plan), in->trues[found]);
+			 wanted = sw_value_shape(in->trained->serial, in->trues[found]);
 		if (!sw_shape_equal(own, wanted))
 			status = other_type(info->name, own, wanted, err);
 	}
@@ -87,7 +94,7 @@ static sw_status write_entry(const eval_inputs *in, const sw_program *program, i
 	for (uint32_t i = 0; i < in->n; i++) {
 		sw_shape own = sw_value_shape(program, in->own[i]), held = own;
 		if (eval->state[i] >= 0)
-			held = sw_value_shape(in->plan->program, in->whole[eval->state[i]]);
+			held = sw_value_shape(in->trained->held, in->whole[eval->state[i]]);
 		held = sw_build_shape(out, held.type, held.dims, held.rank);
 		values[i] = sw_emit_parameter(out, entry, held, NULL);
 		const int64_t start[SW_MAX_RANK] = {0};
@@ -143,14 +150,14 @@ static void reduce_sidecar(sw_sidecar *sidecar, int32_t loss)
 	sidecar->n_outputs = 1;
 }
 
-sw_status sw_run_eval_init(const sw_plan *plan, const sw_sidecar *trained, sw_program *program,
-                           sw_sidecar *sidecar, sw_run_eval *eval, sw_error *err)
+sw_status sw_run_eval_init(const sw_run_trained *trained, sw_program *program, sw_sidecar *sidecar,
+                           sw_run_eval *eval, sw_error *err)
 {
 	eval_inputs in;
 	int32_t loss = -1;
 	*eval = (sw_run_eval){.sidecar = *sidecar, .batches = 1};
 	*sidecar = (sw_sidecar){0};
-	find_inputs(&in, plan, trained, program);
+	find_inputs(&in, trained, program);
 	eval->state = sw_alloc((in.n + 1) * sizeof(*eval->state));
 	sw_status status = find_loss(program, &eval->sidecar, &loss, err);
 	if (status == SW_OK)
@@ -169,22 +176,21 @@ sw_status sw_run_eval_init(const sw_plan *plan, const sw_sidecar *trained, sw_pr
 /* ---- data ------------------------------------------------------------------------------- */
 
 /* A name that is a letter away from one of the state is meant to be that. */
-static sw_status no_value(const sw_run_eval *eval, uint32_t input, const sw_plan *plan,
-                          const sw_sidecar *trained, sw_error *err)
+static sw_status no_value(const sw_run_eval *eval, uint32_t input, const sw_run_trained *trained,
+                          sw_error *err)
 {
 	const char *name = eval->sidecar.inputs[input].name;
 	sw_nearest nearest = {.word = name};
-	for (uint32_t i = 0; i < trained->n_inputs; i++)
-		if (sw_checkpoint_keeps(sw_plan_serial(plan), trained, i))
-			sw_nearest_try(&nearest, trained->inputs[i].name);
+	for (uint32_t i = 0; i < trained->sidecar->n_inputs; i++)
+		if (sw_checkpoint_keeps(trained->serial, trained->sidecar, i))
+			sw_nearest_try(&nearest, trained->sidecar->inputs[i].name);
 	return sw_fail(err, SW_ERR_INPUT,
 	               "input '%s' is neither in the trained state%s nor has it data: give it the "
 	               "name that it has there, or --eval-data %s=FILE.npy",
 	               name, sw_nearest_hint(&nearest).text, name);
 }
 
-sw_status sw_run_eval_check(const sw_run_eval *eval, const sw_plan *plan, const sw_sidecar *trained,
-                            sw_error *err)
+sw_status sw_run_eval_check(const sw_run_eval *eval, const sw_run_trained *trained, sw_error *err)
 {
 	uint32_t bound = 0;
 	for (uint32_t i = 0; i < eval->sidecar.n_inputs; i++) {
@@ -192,7 +198,7 @@ sw_status sw_run_eval_check(const sw_run_eval *eval, const sw_plan *plan, const 
 		if (eval->state[i] >= 0 || sw_arrays_has(eval->arrays, i) ||
 		    (eval->data && (int32_t)i == eval->sidecar.tokens_input))
 			continue;
-		return no_value(eval, i, plan, trained, err);
+		return no_value(eval, i, trained, err);
 	}
 	return bound ? SW_OK
 	             : sw_fail(err, SW_ERR_INPUT,
@@ -201,22 +207,26 @@ sw_status sw_run_eval_check(const sw_run_eval *eval, const sw_plan *plan, const 
 
 /* ---- the plan --------------------------------------------------------------------------- */
 
-/* Let the state lie as training has it. False where it is padded otherwise. */
-static bool take_layouts(const sw_run_eval *eval, const sw_plan *plan)
+/* Let the state lie as training has it, if all devices have some of it. False where it is padded
+ * otherwise. */
+static bool take_layouts(const sw_run_eval *eval, const sw_run_trained *trained)
 {
 	sw_plan *own = eval->plan;
 	eval_inputs in;
 	bool fits = true;
-	find_inputs(&in, plan, NULL, own->program);
+	find_inputs(&in, trained, own->program);
 	for (uint32_t i = 0; i < in.n && fits; i++) {
 		if (eval->state[i] < 0)
 			continue;
 		sw_id there = in.whole[eval->state[i]], here = in.own[i];
 		bool shared = own->materialised[here] == own->produced[here];
-		fits = sw_shape_equal(sw_value_shape(plan->program, there),
+		fits = sw_shape_equal(sw_value_shape(trained->held, there),
 		                      sw_value_shape(own->program, here));
-		own->produced[here] =
-			sw_layouts_id(&own->layouts, sw_plan_layout(plan, plan->produced[there]));
+		if (!trained->plan)
+			continue;
+		own->produced[here] = sw_layouts_id(
+			&own->layouts,
+			sw_plan_layout(trained->plan, trained->plan->produced[there]));
 		if (shared)
 			own->materialised[here] = own->produced[here];
 	}
@@ -232,28 +242,28 @@ static void drop_plan(sw_run_eval *eval)
 
 /* Where the quickest plan pads the state in another way than training does, every device runs the
  * whole program. */
-static sw_status find_plan(sw_run_eval *eval, const sw_plan *plan, const char *path, bool quiet,
-                           sw_error *err)
+static sw_status find_plan(sw_run_eval *eval, const sw_run_trained *trained, const char *path,
+                           bool quiet, sw_error *err)
 {
-	sw_plan_options options = {.memory_bytes = plan->memory_bytes,
+	sw_plan_options options = {.memory_bytes = trained->memory_bytes,
 	                           .method = SW_METHOD_EXACT,
 	                           .remat = "none",
 	                           .microbatches = 1,
 	                           .quiet = quiet};
-	SW_TRY(sw_plan_make(eval->program, path, &eval->sidecar, plan->cluster, &options,
+	SW_TRY(sw_plan_make(eval->program, path, &eval->sidecar, trained->cluster, &options,
 	                    &eval->plan, err));
-	if (take_layouts(eval, plan))
+	if (take_layouts(eval, trained))
 		return SW_OK;
 	drop_plan(eval);
-	SW_TRY(sw_plan_replicated(eval->program, plan->cluster, &eval->plan, err));
-	take_layouts(eval, plan);
+	SW_TRY(sw_plan_replicated(eval->program, trained->cluster, &eval->plan, err));
+	take_layouts(eval, trained);
 	return SW_OK;
 }
 
-sw_status sw_run_eval_plan(sw_run_eval *eval, const sw_plan *plan, const char *path, bool quiet,
-                           sw_error *err)
+sw_status sw_run_eval_plan(sw_run_eval *eval, const sw_run_trained *trained, const char *path,
+                           bool quiet, sw_error *err)
 {
-	sw_status status = find_plan(eval, plan, path, quiet, err);
+	sw_status status = find_plan(eval, trained, path, quiet, err);
 	if (status == SW_OK)
 		status = sw_plan_verify(eval->plan, err);
 	return status ? status : sw_ranks_program(eval->plan, SW_OVERLAP_ALL, &eval->local, err);

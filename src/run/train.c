@@ -216,17 +216,25 @@ bool trainer_saves_after(const sw_run_options *options, int64_t step, bool last)
 	return options->save && every && step % every == 0 && !last;
 }
 
+bool trainer_evaluates_after(const sw_run_options *options, int64_t step, bool last)
+{
+	return options->eval &&
+	       (last || (options->eval->every > 0 && step % options->eval->every == 0));
+}
+
+void trainer_say_evaluated(const sw_run_options *options, const eval_rank *rank)
+{
+	if (rank->transport->rank == 0 && options->on_eval)
+		options->on_eval(options->context, &rank->done.data[rank->done.len - 1]);
+}
+
 /* Run the second program, where it is its turn. */
 static sw_status evaluate(trainer *t, int64_t step, bool last, sw_error *err)
 {
-	const sw_run_options *options = t->options;
-	bool turn = options->eval &&
-	            (last || (options->eval->every > 0 && step % options->eval->every == 0));
-	if (!turn)
+	if (!trainer_evaluates_after(t->options, step, last))
 		return SW_OK;
 	SW_TRY(eval_rank_run(&t->eval, t->carried, step, err));
-	if (t->transport->rank == 0 && options->on_eval)
-		options->on_eval(options->context, &t->eval.done.data[t->eval.done.len - 1]);
+	trainer_say_evaluated(t->options, &t->eval);
 	return SW_OK;
 }
 

@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run/eval_stages.h"
 #include "run/run_stages.h"
 #include "run/stage_run.h"
+#include "run/stage_state.h"
 #include "run/trainer.h"
 
 typedef struct stage_trainer {
@@ -18,6 +20,8 @@ typedef struct stage_trainer {
 	int32_t *tokens; /* the whole batch; NULL: no token input, or no data */
 	sw_nan_check nan_check;
 	sw_error nan_seen;
+	eval_rank eval;
+	eval_stages eval_state;
 	sw_saving saving; /* if the run saves */
 	sw_checkpoint_folder folder;
 	int64_t saved_step;   /* the last; -1: none */
@@ -31,19 +35,6 @@ typedef struct stage_trainer {
 static sw_shape input_shape(const stage_trainer *t, uint32_t input)
 {
 	return sw_value_shape(t->programs->plan->looped, t->programs->inputs[input]);
-}
-
-/* Does a slice hold the input, and how? */
-static bool find_held(const stage_trainer *t, int32_t slice, uint32_t input, sw_held_value *held)
-{
-	const sw_pipelined *plan = t->programs->plan;
-	const sw_layout *layout = t->programs->layouts[slice][t->programs->inputs[input]];
-	*held = (sw_held_value){.input = input,
-	                        .shape = input_shape(t, input),
-	                        .atoms = &plan->slice->atoms,
-	                        .layout = layout,
-	                        .first = slice * plan->slice->n_devices};
-	return layout != NULL;
 }
 
 static sw_status make_tokens(stage_trainer *t, int64_t step, sw_error *err)
@@ -61,7 +52,7 @@ static sw_status make_input(stage_trainer *t, uint32_t input, int64_t step, sw_e
 	bool is_data = info->role == SW_ROLE_DATA, saved = start && start->values[input];
 	sw_held_value held;
 	sw_tensor tensor;
-	if (!find_held(t, t->rank.slice, input, &held))
+	if (!stage_state_find(t->programs, t->rank.slice, input, &held))
 		return SW_OK;
 	if (t->options->paced)
 		return stage_rank_make(&t->rank, input, &tensor, err);
@@ -95,43 +86,13 @@ static sw_status make_inputs(stage_trainer *t, bool kept, int64_t step, sw_error
 
 /* ---- what is kept ------------------------------------------------------------------------ */
 
-/* The slice that makes the new value of an input saves it; of values that stay the first that has
- * them. All slices that read a value have it anew when a step ends. */
-static bool find_saved(const stage_trainer *t, uint32_t input, sw_held_value *held)
-{
-	const sw_program *program = t->programs->plan->looped;
-	for (size_t i = 0; i < program->aliases.len; i++)
-		if (program->aliases.data[i].input == input &&
-		    find_held(t, sw_slice_of_output(t->programs, program->aliases.data[i].output),
-		              input, held))
-			return true;
-	for (int32_t slice = 0; slice < t->programs->plan->n_ranks; slice++)
-		if (find_held(t, slice, input, held))
-			return true;
-	return false;
-}
-
 static sw_status prepare_saving(stage_trainer *t, sw_error *err)
 {
-	const sw_program *program = t->programs->plan->looped;
 	if (!t->options->save)
 		return SW_OK;
-	t->saving.n_ranks = t->transport->size;
-	t->saving.about = (sw_checkpoint_about){
-		0, t->options->seed,
-		sw_hash_u64(sw_program_hash(program), (uint64_t)t->programs->plan->n_stages),
-		trainer_hash_data(t->data, t->options->arrays)};
-	for (uint32_t i = 0; i < t->programs->n_inputs; i++) {
-		sw_held_value held;
-		if (!sw_checkpoint_keeps(program, t->sidecar, i))
-			continue;
-		if (!find_saved(t, i, &held))
-			return sw_fail(err, SW_ERR_INPUT,
-			               "the state can't be saved: no stage has input '%s'",
-			               t->sidecar->inputs[i].name);
-		sw_saving_add(&t->saving, &held, t->sidecar->inputs[i].name);
-	}
-	return sw_saving_check(&t->saving, err);
+	t->saving.about.seed = t->options->seed;
+	t->saving.about.data_hash = trainer_hash_data(t->data, t->options->arrays);
+	return stage_state_saving(t->programs, t->sidecar, &t->saving, err);
 }
 
 static sw_status save(stage_trainer *t, int64_t step, sw_error *err)
@@ -204,6 +165,15 @@ static sw_status run_step(stage_trainer *t, int64_t step, sw_error *err)
 	               : SW_OK;
 }
 
+static sw_status evaluate(stage_trainer *t, int64_t step, bool last, sw_error *err)
+{
+	if (!trainer_evaluates_after(t->options, step, last))
+		return SW_OK;
+	SW_TRY(eval_stages_run(&t->eval_state, t->rank.entry, step, err));
+	trainer_say_evaluated(t->options, &t->eval);
+	return SW_OK;
+}
+
 static sw_status run_steps(stage_trainer *t, int64_t *done, sw_error *err)
 {
 	const sw_run_options *options = t->options;
@@ -218,6 +188,8 @@ static sw_status run_steps(stage_trainer *t, int64_t *done, sw_error *err)
 			stop = stop || t->nan_seen.message[0];
 		}
 		bool last = stop || *done == options->steps;
+		if (status == SW_OK)
+			status = evaluate(t, first + *done, last, err);
 		if (status == SW_OK && trainer_saves_after(options, first + *done, last))
 			status = save(t, first + *done, err);
 	}
@@ -247,6 +219,8 @@ static sw_status report(stage_trainer *t, int64_t done, sw_run_result *result, s
 	                          .saved_step = t->saved_step,
 	                          .loaded_bytes = most[2],
 	                          .nan_seen = t->nan_seen,
+	                          .evaluated = t->eval.done.data,
+	                          .n_evaluated = (int64_t)t->eval.done.len,
 	                          .losses = t->losses.data,
 	                          .nan_from = t->nan_from,
 	                          .step_time_s = step_s,
@@ -262,6 +236,7 @@ static sw_status report(stage_trainer *t, int64_t done, sw_run_result *result, s
 				(double)(shape.dims[0] * (shape.dims[1] - 1)) / step_s;
 	}
 	t->losses.data = NULL;
+	t->eval.done.data = NULL;
 	return SW_OK;
 }
 
@@ -277,9 +252,8 @@ static sw_status check_options(const sw_pipelined *plan, const sw_run_options *o
 			"the plan is for %lld devices and there are %d ranks: start %lld, or "
 			"plan for %d",
 			(long long)devices, ranks, (long long)devices, ranks);
-	if (options->trace || options->eval)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "a plan with stages runs without --trace and --eval");
+	if (options->trace)
+		return sw_fail(err, SW_ERR_INPUT, "a plan with stages runs without --trace");
 	return trainer_check_paced(options, err);
 }
 
@@ -328,6 +302,12 @@ static sw_status train(const sw_stage_programs *programs, const sw_sidecar *side
 				.paced = options->paced,
 				.signal = options->signal},
 			err);
+	if (status == SW_OK)
+		status = eval_rank_init(&t.eval, options->eval, transport,
+		                        trainer_threads(options, transport->neighbours),
+		                        options->seed, err);
+	if (status == SW_OK)
+		status = eval_stages_init(&t.eval_state, programs, &t.eval, err);
 	if (status == SW_OK && data)
 		t.tokens = sw_alloc(
 			(size_t)sw_shape_bytes(input_shape(&t, (uint32_t)sidecar->tokens_input)));
@@ -337,6 +317,8 @@ static sw_status train(const sw_stage_programs *programs, const sw_sidecar *side
 		status = run_steps(&t, &done, err);
 	if (status == SW_OK)
 		status = report(&t, done, result, err);
+	eval_stages_clear(&t.eval_state);
+	eval_rank_clear(&t.eval);
 	stage_rank_clear(&t.rank);
 	sw_folder_close(&t.folder);
 	sw_nan_check_clear(&t.nan_check);
@@ -397,7 +379,12 @@ sw_status sw_run_train_stages_local(const sw_pipelined *plan, const sw_sidecar *
 	SW_TRY(sw_stage_programs_init(&programs, plan, err));
 	local_stages_run run = {&programs, sidecar, data, options,
 	                        sw_alloc((size_t)size * sizeof(sw_run_result))};
-	sw_status status = sw_ranks_run(size, train_rank, &run, err);
+	sw_status status = SW_OK;
+	if (options->eval)
+		status = sw_interpret_reserve(options->eval->local, size,
+		                              trainer_threads(options, size), err);
+	if (status == SW_OK)
+		status = sw_ranks_run(size, train_rank, &run, err);
 	if (status == SW_OK) {
 		*result = run.results[0];
 		run.results[0] = (sw_run_result){0};

@@ -65,6 +65,9 @@ sw_status trainer_open_folder(const sw_run_options *options, sw_transport *trans
                               sw_checkpoint_folder *folder, sw_error *err);
 /* Return whether --every asks for a checkpoint after a step, in the middle of a run. */
 bool trainer_saves_after(const sw_run_options *options, int64_t step, bool last);
+/* Return whether the second program is run after a step; and tell the caller of its last run. */
+bool trainer_evaluates_after(const sw_run_options *options, int64_t step, bool last);
+void trainer_say_evaluated(const sw_run_options *options, const eval_rank *rank);
 /* Return the median of n steps without the first, which warms up caches and buffers, if there are
  * more than two; 0: there are none. Sorts them. */
 double trainer_median(double *seconds, int64_t n);

@@ -69,6 +69,24 @@ near "$scratch/tail" "$scratch/losses" || complain "other losses of stages from 
 expect 0 "" mpirun -n 4 "$sw" run "$scratch/two" --load "$scratch/kept/step-3" --save "$scratch/mpi" \
 	--threads 1 --overlap none --steps 3 -q
 diff -r "$scratch/mpi/step-6" "$scratch/other/step-6" || complain "another state under mpirun"
+
+# A checkpoint is cut for stages, and from stages for others, as a run under that plan would save it.
+mkdir "$scratch/cut" "$scratch/back"
+expect 0 "cut for 4 ranks" "$sw" checkpoint "$scratch/zero3/step-3" --to "$scratch/two" -o "$scratch/cut"
+[ "$(cd "$scratch/cut/step-3" && echo model-*)" = "$(cd "$scratch/kept/step-3" && echo model-*)" ] ||
+	complain "not a file per rank"
+expect 0 "" "$sw" checkpoint "$scratch/zero3/step-3" --diff "$scratch/cut/step-3"
+train "$scratch/two" 3 --load "$scratch/zero3/step-3"
+cp "$scratch/losses" "$scratch/wanted"
+train "$scratch/two" 3 --load "$scratch/cut/step-3"
+cmp "$scratch/wanted" "$scratch/losses" || complain "other losses from what was cut for stages"
+expect 0 "" "$sw" checkpoint "$scratch/kept/step-3" --to "$scratch/zero3.plan" -o "$scratch/back" -q
+expect 0 "" "$sw" checkpoint "$scratch/kept/step-3" --diff "$scratch/back/step-3"
+expect 0 "" "$sw" checkpoint "$scratch/kept/step-3" --to "$scratch/two" -o "$scratch/back" -q
+diff -r "$scratch/kept/step-3" "$scratch/back/step-3" || complain "cut for its own plan it is another"
+refuse "it lacks\|there is no tensor\|it has other\|not in the program's state\|which the program's state" \
+	"$sw" checkpoint "tests/fuzz/tensors/small.safetensors" --to "$scratch/two" -o "$scratch/back"
+
 refuse "there is no tensor\|it has other\|not in the program's state\|which the program's state" \
 	"$sw" run "$scratch/two" --ranks 4 -q --load "tests/fuzz/tensors/small.safetensors" --steps 1
 refuse "no/such/folder: cannot read\|needs a folder that exists" "$sw" run "$scratch/two" --ranks 4 -q --save no/such/folder
@@ -85,6 +103,28 @@ train "$scratch/zero3.plan" 4 --data "$1=$scratch/tokens.npy"
 cp "$scratch/losses" "$scratch/wanted"
 train "$scratch/two" 4 --data "$1=$scratch/tokens.npy"
 near "$scratch/wanted" "$scratch/losses" || complain "other losses of named batches"
+
+# A second program sees the state of all stages, as it does without stages; training is not touched.
+evaluated() {
+	python3 -c 'import json,sys
+print(*["%.9g" % e["loss"] for e in json.load(open(sys.argv[1]))["evaluated"]], sep="\n")' "$scratch/out"
+}
+npy held '<i4' i "(16, $3)" '(i * 11) % 60'
+eval="--eval $tiny --eval-data $1=$scratch/held.npy --eval-batches 2 --eval-every 2"
+cp "$scratch/losses" "$scratch/trained"
+# shellcheck disable=SC2086
+{
+	train "$scratch/zero3.plan" 4 --data "$1=$scratch/tokens.npy" $eval
+	evaluated >"$scratch/wanted"
+	[ "$(wc -l <"$scratch/wanted")" = 2 ] || complain "not after steps 2 and 4"
+	train "$scratch/two" 4 --data "$1=$scratch/tokens.npy" $eval
+	cmp "$scratch/trained" "$scratch/losses" || complain "evaluating changes the losses"
+	evaluated >"$scratch/seen"
+	near "$scratch/wanted" "$scratch/seen" || complain "other losses of the second program"
+	expect 0 "" mpirun -n 4 "$sw" run "$scratch/two" --steps 4 --json -q --threads 1 --overlap none \
+		--seed 5 --data "$1=$scratch/tokens.npy" $eval
+	evaluated | cmp - "$scratch/seen" || complain "other losses of the second program under mpirun"
+}
 
 # NaN in the state is found, with its name; a step without any goes on.
 train "$scratch/two" 3 --check-nan
