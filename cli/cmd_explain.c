@@ -2,7 +2,6 @@
 #include "explain/explain.h"
 #include "pipelined/pipelined.h"
 
-#define COLUMNS 96
 
 /* Load a plan, partition it and explain it. */
 static sw_status explain_file(cli *c, const char *path, json_t **explained, sw_error *err)
@@ -36,15 +35,7 @@ static sw_status explain_stages(cli *c, sw_error *err)
 	sw_status status = sw_pipelined_read(c->argument, &p, err);
 	if (status)
 		return status;
-	sw_pipelined_print(p, &text);
-	sw_text_add(&text,
-	            "\nF forward, B backward, I input gradient, W weight gradient, U update; . idle\n");
-	sw_pipeline_draw(&p->played, COLUMNS, &text);
-	sw_text_add(&text, "\nexplain, verify and simulate take the plan of a stage:");
-	for (int32_t i = 0; i < p->n_stages; i++)
-		if (p->stages[i].like == i)
-			sw_text_addf(&text, " %s", p->stages[i].plan_path);
-	sw_text_add(&text, "\n");
+	sw_pipelined_explain(p, &text);
 	cli_print(c, &text);
 	c->result = sw_pipelined_json(p);
 	sw_pipelined_free(p);

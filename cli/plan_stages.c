@@ -1,7 +1,6 @@
 /* The part of plan about stages: a plan with a pipeline, beside the best one without. */
 #include "cli.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "pipelined/pipelined.h"
@@ -12,24 +11,16 @@ sw_status cli_read_stages(const cli *c, sw_plan_strategy *strategy, int32_t *sta
                           int32_t *schedule, sw_error *err)
 {
 	const char *text = c->values.plan_stages, *name = c->values.schedule;
-	char *end = NULL;
-	sw_named_schedule which;
-	*stages = text ? 0 : 1;
-	*schedule = -1;
+	sw_pipelined_options words = {.n_stages = 1, .schedule = -1};
 	if (strategy->stages && text)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--stages %s and pp= in --strategy both say how many: leave one out",
 		               text);
 	if (strategy->stages)
-		sw_pipelined_split_strategy(strategy, stages, schedule);
-	if (text && strcmp(text, "auto")) {
-		long n = strtol(text, &end, 10);
-		if (end == text || *end || n < 1 || n > SW_MAX_STAGES)
-			return sw_fail(err, SW_ERR_INPUT,
-			               "--stages %s: expected auto, or a number from 1 to %d", text,
-			               SW_MAX_STAGES);
-		*stages = (int32_t)n;
-	}
+		sw_pipelined_split_strategy(strategy, &words.n_stages, &words.schedule);
+	if (text)
+		SW_TRY(sw_pipelined_set(&words, "stages", text, err));
+	*stages = words.n_stages;
 	if (*stages != 1 && c->values.output && strcmp(c->values.output, "-") == 0)
 		return sw_fail(err, SW_ERR_INPUT, "-o -: --stages writes several files; name one");
 	if (c->values.chunks && *stages == 1)
@@ -39,15 +30,11 @@ sw_status cli_read_stages(const cli *c, sw_plan_strategy *strategy, int32_t *sta
 	if (name && *stages == 1)
 		return sw_fail(err, SW_ERR_INPUT, "--schedule needs --stages, of 2 or more");
 	if (!name && c->values.chunks)
-		*schedule = (int32_t)SW_INTERLEAVED_1F1B;
-	if (!name)
-		return SW_OK;
-	*schedule = -1;
-	if (strcmp(name, "auto") == 0)
-		return SW_OK;
-	sw_status status = sw_pipeline_parse_name(name, &which, err);
-	*schedule = (int32_t)which;
-	return status;
+		words.schedule = (int32_t)SW_INTERLEAVED_1F1B;
+	if (name)
+		SW_TRY(sw_pipelined_set(&words, "schedule", name, err));
+	*schedule = words.schedule;
+	return SW_OK;
 }
 
 /* ---- comparison -------------------------------------------------------------------------- */

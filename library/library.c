@@ -27,7 +27,8 @@ struct shardwright_cluster {
 };
 struct shardwright_plan {
 	_Atomic int uses;
-	sw_plan *plan;
+	sw_plan *plan; /* NULL: one with stages */
+	sw_pipelined *stages;
 	const sw_sidecar *sidecar;
 	/* of a plan that was made: what it was made of */
 	shardwright_program *program;
@@ -67,6 +68,7 @@ void shardwright_plan_free(shardwright_plan *plan)
 	if (!plan || --plan->uses)
 		return;
 	sw_plan_free(plan->plan);
+	sw_pipelined_free(plan->stages);
 	sw_sidecar_clear(&plan->own_sidecar);
 	sw_cluster_clear(&plan->own_cluster);
 	shardwright_program_free(plan->program);
@@ -255,6 +257,7 @@ shardwright_status shardwright_cluster_read(const char *path_or_name, const char
 
 typedef struct planning {
 	sw_plan_options options;
+	sw_pipelined_options stages; /* n_stages 1: without */
 	sw_pins pins;
 	const char *pin;
 	bool ignore_annotations;
@@ -266,6 +269,9 @@ static sw_status set_option(planning *p, const char *name, const char *value, sw
 		p->pin = value;
 		return SW_OK;
 	}
+	if (strcmp(name, "stages") == 0 || strcmp(name, "schedule") == 0 ||
+	    strcmp(name, "chunks") == 0)
+		return sw_pipelined_set(&p->stages, name, value, err);
 	if (strcmp(name, "annotations"))
 		return sw_plan_options_set(&p->options, name, value, err);
 	p->ignore_annotations = strcmp(value, "ignore") == 0;
@@ -304,6 +310,65 @@ static sw_status find_program(const planning *p, const shardwright_program *give
 	return SW_OK;
 }
 
+/* The stages of the strategy and those of the options are said once. */
+static sw_status check_stages(planning *p, sw_error *err)
+{
+	sw_pipelined_options *s = &p->stages;
+	int32_t schedule = s->schedule;
+	if (p->options.strategy.stages && s->n_stages != 1)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "stages and pp= in strategy both say how many: leave one out");
+	if (p->options.strategy.stages)
+		sw_pipelined_split_strategy(&p->options.strategy, &s->n_stages, &s->schedule);
+	if (s->n_stages == 1 && (schedule >= 0 || s->n_chunks))
+		return sw_fail(err, SW_ERR_INPUT,
+		               "schedule and chunks are of plans with stages: add stages=auto");
+	if (s->n_chunks && schedule < 0)
+		s->schedule = (int32_t)SW_INTERLEAVED_1F1B;
+	if (schedule >= 0)
+		s->schedule = schedule;
+	return SW_OK;
+}
+
+/* With as many stages as were asked for; with any number, or none, what is fastest. */
+static sw_status search_stages(planning *p, library_request *r, const sw_program *program,
+                               sw_error *err)
+{
+	shardwright_plan *out = r->plan;
+	sw_error why;
+	sw_status status = SW_NO;
+	sw_pipelined_options options = p->stages;
+	options.plan = p->options;
+	options.microbatches = p->options.microbatches;
+	if (options.n_stages == 0) {
+		sw_plan_options whole = p->options;
+		whole.microbatches = 0;
+		status = sw_plan_make(program, r->program->path, &r->program->sidecar,
+		                      &r->cluster->cluster, &whole, &out->plan, err);
+		if (status && status != SW_NO)
+			return status;
+	}
+	if (out->plan) {
+		options.known_s = out->plan->predicted.step_time_s;
+		options.known_remat = out->plan->rewrites.remat;
+	}
+	sw_status with = sw_pipelined_make(program, r->program->path, &r->program->sidecar,
+	                                   &r->cluster->cluster, &options, &out->stages, &why);
+	if (with == SW_OK && !out->stages->fits)
+		with = sw_fail(&why, SW_NO, "no plan with stages fits in memory");
+	if (with == SW_OK &&
+	    (!out->plan || out->stages->played.step_s < out->plan->predicted.step_time_s)) {
+		sw_plan_free(out->plan);
+		out->plan = NULL;
+		return SW_OK;
+	}
+	sw_pipelined_free(out->stages);
+	out->stages = NULL;
+	if (!out->plan && err)
+		*err = why;
+	return out->plan ? SW_OK : with;
+}
+
 static sw_status search(planning *p, library_request *r, sw_error *err)
 {
 	const sw_program *program;
@@ -314,6 +379,10 @@ static sw_status search(planning *p, library_request *r, sw_error *err)
 	if (status == SW_OK)
 		status = sw_pins_annotate(&p->pins, program, cluster, err);
 	if (status == SW_OK)
+		status = check_stages(p, err);
+	if (status == SW_OK && p->stages.n_stages != 1)
+		status = search_stages(p, r, program, err);
+	else if (status == SW_OK)
 		status = sw_plan_make(program, r->program->path, &r->program->sidecar, cluster,
 		                      &p->options, &r->plan->plan, err);
 	sw_program_free(own);
@@ -323,7 +392,7 @@ static sw_status search(planning *p, library_request *r, sw_error *err)
 static sw_status make_plan(void *context, sw_error *err)
 {
 	library_request *r = context;
-	planning p = {.options = {.quiet = true}};
+	planning p = {.options = {.quiet = true}, .stages = {.n_stages = 1, .schedule = -1}};
 	p.options.pins = &p.pins;
 	r->plan = sw_alloc(sizeof(*r->plan));
 	r->plan->uses = 1;
@@ -332,7 +401,7 @@ static sw_status make_plan(void *context, sw_error *err)
 		status = search(&p, r, err);
 	sw_pins_clear(&p.pins);
 	r->plan->sidecar = &r->program->sidecar;
-	if (status == SW_OK && r->plan->plan->undivided) {
+	if (status == SW_OK && r->plan->plan && r->plan->plan->undivided) {
 		r->plan->sidecar = &r->plan->own_sidecar;
 		status = sw_plan_sidecar(r->plan->plan, &r->program->sidecar, &r->plan->own_sidecar,
 		                         err);
@@ -401,12 +470,10 @@ static sw_status load_plan(shardwright_plan *plan, const char *path, sw_error *e
 static sw_status read_plan(void *context, sw_error *err)
 {
 	library_request *r = context;
-	if (sw_pipelined_is_file(r->path))
-		return sw_fail_at(err, SW_ERR_INPUT, r->path, 0, 0,
-		                  "a plan with stages is for the command alone: read the plan of "
-		                  "one of its stages");
 	r->plan = sw_alloc(sizeof(*r->plan));
 	r->plan->uses = 1;
+	if (sw_pipelined_is_file(r->path))
+		return sw_pipelined_load(r->path, &r->plan->stages, err);
 	sw_status status = load_plan(r->plan, r->path, err);
 	return sw_error_in_file(err, status, r->path);
 }
@@ -449,7 +516,12 @@ static library_request *with_plan(const shardwright_plan *plan, const char *path
 static sw_status write_plan(void *context, sw_error *err)
 {
 	library_request *r = context;
-	sw_status status = sw_plan_write(r->plan->plan, r->path, err);
+	if (r->plan->stages && r->plan->stages->source)
+		return sw_fail_at(err, SW_ERR_INPUT, r->path, 0, 0,
+		                  "a plan with stages that was read is not written: copy the index "
+		                  "and the files that it names");
+	sw_status status = r->plan->stages ? sw_pipelined_write(r->plan->stages, r->path, err)
+	                                   : sw_plan_write(r->plan->plan, r->path, err);
 	return sw_error_in_file(err, status, r->path);
 }
 
@@ -463,21 +535,36 @@ shardwright_status shardwright_plan_write(const shardwright_plan *plan, const ch
 	return status;
 }
 
+static sw_status keep_text(library_request *r, const sw_text *text, sw_error *err)
+{
+	r->text = strdup(text->data ? text->data : "");
+	return r->text ? SW_OK : sw_fail(err, SW_ERR_IO, "out of memory");
+}
+
+static sw_status describe_stages(library_request *r, sw_error *err)
+{
+	sw_text text = {0};
+	sw_pipelined_explain(r->plan->stages, &text);
+	sw_status status = keep_text(r, &text, err);
+	sw_text_clear(&text);
+	return status;
+}
+
 static sw_status describe(void *context, sw_error *err)
 {
 	library_request *r = context;
 	sw_program *local = NULL;
 	sw_origins origins = {0};
 	sw_text text = {0};
+	if (r->plan->stages)
+		return describe_stages(r, err);
 	sw_status status = sw_partition_with_origins(r->plan->plan, &local, &origins, err);
 	if (status == SW_OK) {
 		sw_explained what = {r->plan->plan, local, &origins, r->plan->sidecar};
 		json_t *explained = sw_plan_explain(&what);
 		sw_plan_explain_print(explained, false, &text);
 		json_decref(explained);
-		r->text = strdup(text.data ? text.data : "");
-		if (!r->text)
-			status = sw_fail(err, SW_ERR_IO, "out of memory");
+		status = keep_text(r, &text, err);
 	}
 	sw_text_clear(&text);
 	sw_origins_clear(&origins);
@@ -503,25 +590,26 @@ shardwright_status shardwright_plan_text(const shardwright_plan *plan, char **te
 
 double shardwright_plan_step_seconds(const shardwright_plan *plan)
 {
-	return plan->plan->predicted.step_time_s;
+	return plan->stages ? plan->stages->played.step_s : plan->plan->predicted.step_time_s;
 }
 
 double shardwright_plan_bound_seconds(const shardwright_plan *plan)
 {
-	return plan->plan->lower_bound_s;
+	return plan->stages ? 0 : plan->plan->lower_bound_s;
 }
 
 int64_t shardwright_plan_peak_bytes(const shardwright_plan *plan)
 {
-	return plan->plan->predicted.peak_bytes;
+	return plan->stages ? sw_pipelined_peak_bytes(plan->stages)
+	                    : plan->plan->predicted.peak_bytes;
 }
 
 int64_t shardwright_plan_payload_bytes(const shardwright_plan *plan)
 {
-	return plan->plan->predicted.payload_bytes;
+	return plan->stages ? -1 : plan->plan->predicted.payload_bytes;
 }
 
 int64_t shardwright_plan_devices(const shardwright_plan *plan)
 {
-	return plan->plan->cluster->n_devices;
+	return plan->stages ? plan->stages->cluster->n_devices : plan->plan->cluster->n_devices;
 }

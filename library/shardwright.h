@@ -85,17 +85,21 @@ SHARDWRIGHT_API void shardwright_cluster_free(shardwright_cluster *cluster);
 
 /* Search for the plan with the shortest step. options: a list of "NAME=VALUE" that NULL ends, or
  * NULL, with the names and values of the command's options without their dashes: strategy, method,
- * effort, microbatches, remat, memory, time-limit, seed, pin (a file), annotations; and threads
- * (default: one per processor), untied=yes. SHARDWRIGHT_NO: no plan fits in memory. */
+ * effort, microbatches, remat, memory, time-limit, seed, pin (a file), annotations, stages (auto or a
+ * number), schedule, chunks; and threads (default: one per processor), untied=yes. With stages=auto
+ * the plan has stages of a pipeline if that is faster. SHARDWRIGHT_NO: no plan fits in memory. */
 SHARDWRIGHT_API shardwright_status shardwright_plan_make(const shardwright_program *program,
                                                          const shardwright_cluster *cluster,
                                                          const char *const *options,
                                                          shardwright_plan **plan,
                                                          shardwright_error *error);
-/* Read a plan file, and the program that it names. Plans with pipeline stages are refused. */
+/* Read a plan file, or the index of a plan with stages, and what it names: the program, and the
+ * stages' plans. */
 SHARDWRIGHT_API shardwright_status shardwright_plan_read(const char *path, shardwright_plan **plan,
                                                          shardwright_error *error);
-/* Write the plan file, whole or not at all. */
+/* Write the plan file, whole or not at all; of a plan with stages the index, and beside it PATH.stageK,
+ * PATH.stageK.hlo and PATH.stageK.inputs.json. One with stages that was read can't be written:
+ * SHARDWRIGHT_INPUT. */
 SHARDWRIGHT_API shardwright_status shardwright_plan_write(const shardwright_plan *plan,
                                                           const char *path,
                                                           shardwright_error *error);
@@ -107,9 +111,11 @@ SHARDWRIGHT_API void shardwright_plan_free(shardwright_plan *plan);
 
 /* The predicted step, with overlap. */
 SHARDWRIGHT_API double shardwright_plan_step_seconds(const shardwright_plan *plan);
-/* No plan of the scope that the text names has a shorter step; 0: no bound is known. */
+/* No plan of the scope that the text names has a shorter step; 0: no bound is known, as of plans with
+ * stages. */
 SHARDWRIGHT_API double shardwright_plan_bound_seconds(const shardwright_plan *plan);
-/* What a device holds at most during a step, and what the busiest one sends in it. */
+/* What a device holds at most during a step, and what the busiest one sends in it; -1: it is not
+ * known, as of plans with stages. */
 SHARDWRIGHT_API int64_t shardwright_plan_peak_bytes(const shardwright_plan *plan);
 SHARDWRIGHT_API int64_t shardwright_plan_payload_bytes(const shardwright_plan *plan);
 SHARDWRIGHT_API int64_t shardwright_plan_devices(const shardwright_plan *plan);

@@ -104,6 +104,10 @@ typedef struct sw_pipelined {
 	double planning_s;
 } sw_pipelined;
 
+/* Set stages, schedule or chunks as the command's options say them: stages auto or N, schedule auto
+ * or a name, chunks K. SW_ERR_INPUT: it is no such value. */
+sw_status sw_pipelined_set(sw_pipelined_options *options, const char *name, const char *value,
+                           sw_error *err);
 /* Take the stages (pp=) out of a strategy that has some: *n_stages and *schedule are what options
  * have for them, and each stage is planned by what is left. A fixed strategy has 1F1B, which is what
  * those train with who name one; auto has the fastest schedule. */
@@ -129,6 +133,10 @@ int64_t sw_pipelined_crossing_bytes(const sw_pipelined *plan, const sw_stage_por
 int32_t sw_pipelined_in_flight(const sw_pipelined *plan, int32_t stage);
 /* Add the step, its bubble, what limits it, and a table of the stages. */
 void sw_pipelined_print(const sw_pipelined *plan, sw_text *text);
+/* Add the same, the timeline, and which files have the plans of the stages, if some do. */
+void sw_pipelined_explain(const sw_pipelined *plan, sw_text *text);
+/* Return what a device of any slice holds at most. */
+int64_t sw_pipelined_peak_bytes(const sw_pipelined *plan);
 json_t *sw_pipelined_json(const sw_pipelined *plan);
 
 #define SW_STAGES_FORMAT "shardwright-stages"

@@ -113,6 +113,32 @@ void sw_pipelined_print(const sw_pipelined *p, sw_text *text)
 		                  "flight\n");
 }
 
+/* Of the timeline. */
+#define COLUMNS 96
+
+void sw_pipelined_explain(const sw_pipelined *plan, sw_text *text)
+{
+	sw_pipelined_print(plan, text);
+	sw_text_add(text,
+	            "\nF forward, B backward, I input gradient, W weight gradient, U update; . idle\n");
+	sw_pipeline_draw(&plan->played, COLUMNS, text);
+	if (!plan->stages[0].plan_path)
+		return;
+	sw_text_add(text, "\nexplain, verify and simulate take the plan of a stage:");
+	for (int32_t i = 0; i < plan->n_stages; i++)
+		if (plan->stages[i].like == i)
+			sw_text_addf(text, " %s", plan->stages[i].plan_path);
+	sw_text_add(text, "\n");
+}
+
+int64_t sw_pipelined_peak_bytes(const sw_pipelined *plan)
+{
+	double most = 0;
+	for (int32_t r = 0; r < plan->n_ranks; r++)
+		most = SW_MAX(most, plan->played.ranks[r].peak_bytes);
+	return (int64_t)most;
+}
+
 json_t *sw_pipelined_json(const sw_pipelined *p)
 {
 	json_t *stages = json_array();

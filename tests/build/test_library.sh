@@ -47,6 +47,26 @@ refuse 2 "option 'dp': expected NAME=VALUE" $program local-2x2 "$root/x" dp
 refuse 1 "no plan fits in" $program local-2x2 "$root/x" memory=10kB
 refuse 2 "no/such/folder/x: cannot write" $program local-2x2 no/such/folder/x
 
+# Plans with stages are the command's, and are read again.
+staged="stages=2 microbatches=4 schedule=1f1b strategy=dp"
+# shellcheck disable=SC2086
+{
+	"$root/plan" $program local-2x2 "$root/staged" $staged >"$root/out" 2>"$root/err" || complain "no stages: $(cat "$root/err")"
+	cc $strict tests/build/library/read_plan.c $flags -o "$root/read" || complain "read_plan.c"
+}
+"$build/shardwright" plan $program --cluster local-2x2 --stages 2 --microbatches 4 --schedule 1f1b --strategy dp \
+	-o "$root/command.staged" -q >/dev/null || complain "no stages of the command"
+sed 's/command\.staged/staged/' "$root/command.staged" | grep -v planning_s >"$root/wanted"
+grep -v planning_s "$root/staged" | cmp - "$root/wanted" || complain "other stages than the command's: $(diff "$root/staged" "$root/wanted")"
+"$root/read" "$root/staged" "$root/again" >"$root/out" 2>&1 || complain "stages are not read: $(cat "$root/out")"
+"$build/shardwright" explain "$root/staged" | grep -v '^$' | sed "s|$root/||g" >"$root/explained"
+grep -v '^$' "$root/out" | grep -vx '4 devices, .*' | sed "s|$root/||g" | cmp - "$root/explained" || complain "another text: $(cat "$root/out")"
+grep -q "^4 devices, 0\.[0-9]* s, bound 0, [1-9][0-9]* bytes, payload -1; again.*: a plan with stages that was read is not written" \
+	"$root/out" || complain "$(tail -1 "$root/out")"
+refuse 2 "stages and pp= in strategy both say how many" $program local-2x2 "$root/x" stages=2 strategy=dp:pp=2
+refuse 2 "schedule and chunks are of plans with stages" $program local-2x2 "$root/x" schedule=1f1b
+refuse 2 "stages some: expected auto, or a number" $program local-2x2 "$root/x" stages=some
+
 # C++ takes the header.
 if command -v c++ >/dev/null; then
 	echo '#include <shardwright.h>
