@@ -7,8 +7,8 @@
  * the first stays. The candidates are, in this order: the program's own, each done right after its
  * start; then, for each order of kernels (order_*.c) and each lead time of prefetches
  * (prefetch_lead; as early as memory allows), starts and dones inserted between the kernels, and
- * the same with waits deferred; then all of these again with collectives merged that are small in
- * the incumbent. The search stops when the incumbent waits for hardly anything. A candidate may
+ * the same with waits deferred; then the incumbent improved by order_justify.c; then all of these
+ * again with collectives merged that are small in the incumbent. The search stops when the incumbent waits for hardly anything. A candidate may
  * hold no more than the program's own order and the spare memory, and take no longer than the
  * program's own order.
  */
@@ -172,6 +172,28 @@ static void consider_merged(order_search *c, const sw_cluster *cluster, sw_merge
 	}
 }
 
+/* Improve the incumbent by passes backwards and forwards over it, until they bring nothing. What is
+ * predicted grows no longer, however much late collectives gain. */
+static void justify(order_search *c)
+{
+	double before_s, max_s = c->max_s;
+	do {
+		sw_arena scratch;
+		sw_arena_init(&scratch);
+		const sw_tasks *graph = c->best.graph;
+		uint32_t *order = sw_order_justify(graph, c->order, &scratch), n = 0;
+		before_s = c->expected_s;
+		c->max_s = c->best.seconds;
+		consider(c, graph, order, &scratch);
+		for (uint32_t t = 0; t < graph->n; t++)
+			if (sw_task_computes(&graph->tasks[order[t]]))
+				order[n++] = order[t];
+		consider_placed(c, graph, order, n);
+		sw_arena_clear(&scratch);
+	} while (c->expected_s < before_s * (1 - c->limits->min_gain) && !is_enough(c));
+	c->max_s = max_s;
+}
+
 sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *graph, double spare_bytes,
                        sw_merge merge, const sw_schedule_limits *limits, sw_arena *arena)
 {
@@ -191,6 +213,10 @@ sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *graph, double 
 	if (graph->n_starts == 0)
 		return c.best;
 	consider_all(&c, graph);
+	if (!is_enough(&c))
+		justify(&c);
 	consider_merged(&c, cluster, merge);
+	if (!is_enough(&c))
+		justify(&c);
 	return c.best;
 }

@@ -183,10 +183,14 @@ size_t sw_insert_collectives(const sw_tasks *graph, const uint32_t *kernels, uin
  * O((n + edges) log n). */
 uint32_t *sw_order_defer_waits(const sw_tasks *graph, const uint32_t *given, sw_arena *arena);
 
+/* Run all tasks backwards, each as late as it can by the times of the given order, then forwards by
+ * those times. O((n + edges) log n). */
+uint32_t *sw_order_justify(const sw_tasks *graph, const uint32_t *given, sw_arena *arena);
+
 /* How collectives are merged: by the times of an order in which collectives are stretched. */
 typedef struct sw_merge_way {
 	double stretch;
-	bool deferred;       /* a start may wait for later ones of its kind */
+	bool deferred; /* a start may wait for later ones of its kind */
 	sw_merge merge;
 } sw_merge_way;
 /* Merge small collectives of the graph: `combined` is the graph with them, and the *n kernels
