@@ -163,9 +163,14 @@ static sw_status write_all(cli *c, const export_form *form, const exported *out,
 	return SW_OK;
 }
 
-/* No form says that some devices hold an array and the others nothing of it. */
-static sw_status check_owners(const sw_plan *plan, sw_error *err)
+/* No form says that some devices hold an array and the others nothing of it, and the arrays of others
+ * are those of the program as it was read. */
+static sw_status check_forms(const sw_plan *plan, sw_error *err)
 {
+	if (plan->undivided)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "the plan has variables in parts, or gradients in codes, which other "
+		               "systems have no words for: export one without");
 	for (size_t i = 0; i < plan->layouts.items.len; i++)
 		if (sw_layout_owned_atoms(&plan->layouts.items.data[i]))
 			return sw_fail(err, SW_ERR_INPUT,
@@ -182,7 +187,7 @@ static sw_status export_plan(cli *c, sw_error *err)
 	exported out = {0};
 	SW_TRY(check_options(c, &form, err));
 	SW_TRY(cli_load_plan(c, c->argument, false, &loaded, err));
-	sw_status status = check_owners(loaded.plan, err);
+	sw_status status = check_forms(loaded.plan, err);
 	if (status == SW_OK)
 		status = form->make(c, &loaded, &out, err);
 	status = sw_error_in_file(err, status, c->argument);

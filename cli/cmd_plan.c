@@ -173,7 +173,8 @@ static sw_status read_words(const cli *c, sw_plan_options *options, sw_error *er
 	             {"--effort", v->effort},
 	             {"--method", v->method},
 	             {"--microbatches", v->microbatches},
-	             {"--remat", v->remat}};
+	             {"--remat", v->remat},
+	             {"--codec", v->codec}};
 	if (v->effort && v->method)
 		return sw_fail(
 			err, SW_ERR_INPUT,
@@ -342,6 +343,7 @@ static const char *const options[] = {"--cluster",
                                       "--time-limit",
                                       "--pin",
                                       "--sync",
+                                      "--codec",
                                       "--annotations",
                                       "--untied",
                                       "--stages",

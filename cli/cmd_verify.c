@@ -29,11 +29,12 @@ static json_t *result_json(const sw_verify_result *result)
 		                  row->in_lr_units ? "learning rate" : "norm", "not_compared",
 		                  (json_int_t)row->not_compared, "ok", row->ok));
 	}
-	return json_pack("{s:b, s:o, s:I, s:o, s:I, s:I}", "ok", result->ok, "max_rel_error",
+	return json_pack("{s:b, s:o, s:I, s:o, s:I, s:I, s:I}", "ok", result->ok, "max_rel_error",
 	                 cli_json_real(result->max_rel_error), "not_compared",
 	                 (json_int_t)result->not_compared, "outputs", outputs, "payload_bytes",
 	                 (json_int_t)result->payload_bytes, "predicted_payload_bytes",
-	                 (json_int_t)result->predicted_payload_bytes);
+	                 (json_int_t)result->predicted_payload_bytes, "coded_gradients",
+	                 (json_int_t)result->n_coded);
 }
 
 static void add_table(sw_verify_result *result, size_t shown, sw_text *text)
@@ -65,6 +66,12 @@ static void add_table(sw_verify_result *result, size_t shown, sw_text *text)
 static void describe(sw_verify_result *result, bool all, sw_text *text)
 {
 	add_table(result, all ? result->rows.len : MAX_SHOWN_OUTPUTS, text);
+	if (result->n_coded > 0)
+		sw_text_addf(text,
+		             "\nlossy: %u gradients are sent in codes, so that training is not that "
+		             "of the program. Compared are their\nsums before they are coded, and "
+		             "the step of one device that codes the same terms.\n",
+		             result->n_coded);
 	sw_text_addf(text, "\n%s: largest relative error %.1e; payload of a step ",
 	             result->ok ? "equal" : "NOT EQUAL", result->max_rel_error);
 	sw_text_add_bytes(text, (double)result->payload_bytes);

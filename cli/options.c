@@ -31,6 +31,8 @@ static const cli_option options[] = {
          "tensors and ops whose layout is decided (docs/pins.md)"},
 	{"--sync", "FILE", CLI_TEXT, AT(sync),
          "how variables are synchronised: all-reduced, owned, split (docs/sync.md)"},
+	{"--codec", "CODEC", CLI_TEXT, AT(codec),
+         "send gradients as bf16, f16, int8, topk[=SHARE] or powersgd[=RANK] (docs/sync.md)"},
 	{"--annotations", "HOW", CLI_TEXT, AT(annotations),
          "annotations of shardings in the program (sdy, mhlo): pin (default), or ignore"},
 	{"--untied", NULL, CLI_FLAG, AT(untied),

@@ -14,11 +14,14 @@ void sw_bound_state(sw_plan *plan, double bound_s, bool within_memory)
 	double step_s = plan->predicted.step_time_s;
 	plan->lower_bound_s = bound_s;
 	plan->gap = step_s > 0 ? 1 - bound_s / step_s : 0;
+	static const char *const without[2][2] = {
+		{", codecs and owners", " and codecs"}, /* neither, owners */
+		{" and owners", ""}};                   /* codecs, both */
 	snprintf(plan->scope, sizeof(plan->scope),
 	         "plans without pipeline stages%s%s, however they divide the ops among the "
 	         "devices, %s",
-	         plan->strategy.owners ? "" : " and owners",
-	         plan->undivided ? " of the program with its variables in these parts" : "",
+	         without[sw_forms_code(&plan->forms)][plan->strategy.owners != SW_OWNERS_NONE],
+	         plan->undivided ? " of the program with its variables in these forms" : "",
 	         within_memory ? "pad, or fit in memory by the policies of rematerialisation and "
 	                         "by microbatches"
 	                       : "pad, recompute or accumulate gradients");
@@ -33,8 +36,7 @@ void sw_bound_state(sw_plan *plan, double bound_s, bool within_memory)
 void sw_bound_certify(sw_plan *plan, const sw_sidecar *sidecar)
 {
 	const sw_program *program = sw_plan_serial(plan);
-	sw_bound_state(plan,
-	               sw_bound_step_s(program, sidecar, plan->cluster,
-	                               plan->strategy.owners != SW_OWNERS_NONE),
-	               false);
+	bool kernels_only =
+		plan->strategy.owners != SW_OWNERS_NONE || sw_forms_code(&plan->forms);
+	sw_bound_state(plan, sw_bound_step_s(program, sidecar, plan->cluster, kernels_only), false);
 }

@@ -54,12 +54,23 @@ static const char *describe_way(const sw_plan *plan, const sw_layout *rest, cons
 	return "all-reduce";
 }
 
+/* Return how the gradient of a variable is sent. */
+static sw_codec codec_of(const sw_explained *what, uint32_t input)
+{
+	const sw_variable_forms *forms = &what->plan->forms;
+	const sw_fill_part *part = what->sidecar->inputs[input].init.part;
+	for (size_t i = 0; i < forms->n; i++)
+		if (forms->list[i].input == (part ? part->input : input))
+			return forms->list[i].codec;
+	return (sw_codec){.kind = SW_CODEC_NONE};
+}
+
 json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what)
 {
 	const sw_plan *plan = what->plan;
 	json_t *list = json_array();
-	for (uint32_t i = 0; i < a->roles.n_inputs && plan->strategy.owners != SW_OWNERS_NONE;
-	     i++) {
+	bool shown = plan->strategy.owners != SW_OWNERS_NONE || plan->forms.n > 0;
+	for (uint32_t i = 0; i < a->roles.n_inputs && shown; i++) {
 		sw_shape shape = sw_value_shape(plan->program, a->roles.inputs[i]);
 		int64_t output = sw_output_of_input(plan->program, i);
 		if (a->roles.input_role[i] != SW_ROLE_PARAMETER || shape.rank == 0 || output < 0)
@@ -67,19 +78,26 @@ json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what)
 		const sw_layout *rest = sw_plan_layout(plan, plan->produced[a->roles.inputs[i]]),
 				*update = updated_in(plan, (uint32_t)output);
 		int64_t owner = owner_of(plan, rest);
-		sw_text words = {0};
+		sw_text words = {0}, codec = {0};
 		const char *way = describe_way(plan, rest, update, &words),
 			   *name = what->sidecar->inputs[i].name;
+		sw_codec_print(codec_of(what, i), &codec);
+		if (codec_of(what, i).kind)
+			sw_text_addf(&words,
+			             "; gradients are sent as %s, and what that lacks is "
+			             "added to the next step's",
+			             codec.data);
 		json_array_append_new(
 			list,
 			json_pack(
-				"{s:s, s:I, s:s, s:o, s:s}", "name", name ? name : "", "bytes",
+				"{s:s, s:I, s:s, s:o, s:s, s:s}", "name", name ? name : "", "bytes",
 				(json_int_t)sw_shape_bytes(shape), "way", way, "owner",
 				strcmp(way, "ps")
 					? json_null()
 					: json_integer(owner >= 0 ? owner : owner_of(plan, update)),
-				"words", words.data));
+				"words", words.data, "codec", codec.data));
 		sw_text_clear(&words);
+		sw_text_clear(&codec);
 	}
 	return list;
 }

@@ -52,7 +52,11 @@ typedef enum sw_role {
 	SW_ROLE_COUNTER,
 	SW_ROLE_DATA,
 	SW_ROLE_LOSS,
-	SW_ROLE_OTHER
+	SW_ROLE_OTHER,
+	/* what codecs of gradients keep for the next step: by device, in the leading dimension; of
+	 * the sum */
+	SW_ROLE_RESIDUAL,
+	SW_ROLE_SUM_RESIDUAL
 } sw_role;
 const char *sw_role_word(sw_role role); /* as the sidecar has it: "parameter", ... */
 

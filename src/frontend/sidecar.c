@@ -16,6 +16,7 @@ typedef struct word_row {
 static const word_row roles[] = {
 	{"parameter", SW_ROLE_PARAMETER}, {"moment", SW_ROLE_MOMENT}, {"counter", SW_ROLE_COUNTER},
 	{"data", SW_ROLE_DATA},           {"loss", SW_ROLE_LOSS},     {"other", SW_ROLE_OTHER},
+	{"residual", SW_ROLE_RESIDUAL},   {"sum-residual", SW_ROLE_SUM_RESIDUAL},
 };
 
 typedef struct fill_row {

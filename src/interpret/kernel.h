@@ -389,7 +389,7 @@ sw_kernel_fn sw_kernel_unary, sw_kernel_binary, sw_kernel_clamp, sw_kernel_selec
 	sw_kernel_complex, sw_kernel_compare, sw_kernel_convert, sw_kernel_reduce_precision,
 	sw_kernel_bitcast_convert, sw_kernel_forward, sw_kernel_iota, sw_kernel_partition_id,
 	sw_kernel_replica_id, sw_kernel_dimension_size, sw_kernel_broadcast, sw_kernel_transpose,
-	sw_kernel_slice, sw_kernel_reverse, sw_kernel_pad, sw_kernel_concatenate,
+	sw_kernel_slice, sw_kernel_reverse, sw_kernel_terms, sw_kernel_pad, sw_kernel_concatenate,
 	sw_kernel_dynamic_slice, sw_kernel_dynamic_update_slice, sw_kernel_gather,
 	sw_kernel_tile, sw_kernel_scatter, sw_kernel_reduce, sw_kernel_dot, sw_kernel_convolution, sw_kernel_sort,
 	sw_kernel_topk, sw_kernel_reduce_window, sw_kernel_select_and_scatter, sw_kernel_rng_bits,

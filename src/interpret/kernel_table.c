@@ -111,6 +111,7 @@ const sw_kernel sw_kernels[SW_OPCODE_COUNT] = {
 	[SW_OP_GET_DIMENSION_SIZE] = {sw_kernel_dimension_size, NULL, true},
 	[SW_OP_PAD] = {sw_kernel_pad, NULL, false, false, SW_ALIASING_NONE, NULL, sw_loops_pad},
 	[SW_OP_RESHAPE] = SHARE,
+	[SW_OP_TERMS] = {sw_kernel_terms, NULL, false},
 	[SW_OP_REVERSE] = {sw_kernel_reverse, NULL, true, false, SW_ALIASING_VIEW, NULL,
                            sw_loops_reverse},
 	[SW_OP_SET_DIMENSION_SIZE] = {sw_kernel_set_dimension_size, sw_prepare_set_dimension_size,

@@ -11,20 +11,17 @@
 #define MOST_RULE_PARTS 64
 
 typedef struct asked_forms {
-	const sw_program *program;
-	const sw_sidecar *sidecar;
-	const sw_plan_strategy *strategy;
-	const sw_sync *sync;
+	const sw_forms_request *request;
 	sw_arena *arena;
 	const sw_id *inputs;
 	sw_variable_map map;
-	sw_variable_form *list; /* per variable; sizes.n == 0: it stays whole */
+	sw_variable_form *list; /* per variable; neither sizes nor a codec: it stays as it is */
 	sw_error *err;
 } asked_forms;
 
 static sw_shape shape_of(const asked_forms *f, uint32_t variable)
 {
-	return sw_value_shape(f->program, f->inputs[f->map.input[variable]]);
+	return sw_value_shape(f->request->program, f->inputs[f->map.input[variable]]);
 }
 
 static sw_ints about_equal(sw_arena *arena, int64_t size, int64_t parts)
@@ -46,9 +43,9 @@ static int64_t parts_by_rule(sw_parts_rule rule, int64_t size)
 
 static void divide_by_rule(asked_forms *f)
 {
-	for (uint32_t i = 0; i < f->map.n && f->strategy->parts; i++) {
+	for (uint32_t i = 0; i < f->map.n && f->request->strategy->parts; i++) {
 		int64_t size = shape_of(f, i).dims[0],
-			parts = parts_by_rule(f->strategy->parts, size);
+			parts = parts_by_rule(f->request->strategy->parts, size);
 		if (parts > 1)
 			f->list[i].sizes = about_equal(f->arena, size, parts);
 	}
@@ -60,8 +57,8 @@ static sw_status refuse(const asked_forms *f, const sw_sync_entry *entry, uint32
                         sw_text *why)
 {
 	sw_status status =
-		sw_fail_at(f->err, SW_ERR_INPUT, f->sync->file, entry->of_parts, 0, "'%s': %s",
-	                   f->sidecar->inputs[f->map.input[variable]].name, why->data);
+		sw_fail_at(f->err, SW_ERR_INPUT, f->request->sync->file, entry->of_parts, 0, "'%s': %s",
+	                   f->request->sidecar->inputs[f->map.input[variable]].name, why->data);
 	sw_text_clear(why);
 	return status;
 }
@@ -98,35 +95,38 @@ static sw_status divide(asked_forms *f, const sw_sync_entry *entry, uint32_t var
  * nothing here. */
 static sw_status divide_by_file(asked_forms *f)
 {
-	for (uint32_t i = 0; i < f->map.n && f->sync; i++) {
-		const char *name = f->sidecar->inputs[f->map.input[i]].name;
+	for (uint32_t i = 0; i < f->map.n && f->request->sync; i++) {
+		const char *name = f->request->sidecar->inputs[f->map.input[i]].name;
 		const sw_sync_entry *last = NULL;
-		for (size_t e = 0; e < f->sync->n && name; e++)
-			if (fnmatch(f->sync->list[e].pattern, name, 0) == 0)
-				last = &f->sync->list[e];
+		for (size_t e = 0; e < f->request->sync->n && name; e++)
+			if (fnmatch(f->request->sync->list[e].pattern, name, 0) == 0)
+				last = &f->request->sync->list[e];
 		if (last && last->of_parts)
 			SW_TRY(divide(f, last, i));
+		if (last && last->has_codec)
+			f->list[i].codec = last->codec;
 	}
 	return SW_OK;
 }
 
-static bool asks(const sw_plan_strategy *strategy, const sw_sync *sync)
+static bool asks(const sw_forms_request *request)
 {
-	bool parts = strategy->parts != SW_PARTS_NONE;
+	const sw_sync *sync = request->sync;
+	bool any = request->strategy->parts != SW_PARTS_NONE || request->codec.kind;
 	for (size_t e = 0; sync && e < sync->n; e++)
-		parts = parts || sync->list[e].of_parts;
-	return parts;
+		any = any || sync->list[e].of_parts || sync->list[e].has_codec;
+	return any;
 }
 
 static void find_variables(asked_forms *f)
 {
-	const sw_program *p = f->program;
+	const sw_program *p = f->request->program;
 	size_t n_outputs = sw_entry(p)->results.len;
 	uint32_t n = sw_program_inputs(p, p->entry, f->arena, &f->inputs);
 	sw_role *role = SW_NEW_N(f->arena, sw_role, n + 1);
 	int32_t *input_of_output = SW_NEW_N(f->arena, int32_t, n_outputs + 1);
 	for (uint32_t i = 0; i < n; i++)
-		role[i] = f->sidecar->inputs[i].role;
+		role[i] = f->request->sidecar->inputs[i].role;
 	for (size_t o = 0; o < n_outputs; o++)
 		input_of_output[o] = -1;
 	for (size_t i = 0; i < p->aliases.len; i++)
@@ -144,20 +144,52 @@ static int by_input(const void *a, const void *b)
 	return (x->input > y->input) - (x->input < y->input);
 }
 
-sw_status sw_forms_asked(const sw_program *canonical, const sw_sidecar *sidecar,
-                         const sw_plan_strategy *strategy, const sw_sync *sync, sw_arena *arena,
+/* Return how many devices have terms of gradients: as many as divide the batch; if none does, it may
+ * be padded. */
+static int64_t devices_with_terms(const asked_forms *f)
+{
+	int64_t common = f->request->devices;
+	for (uint32_t i = 0; i < f->request->sidecar->n_inputs; i++) {
+		sw_shape shape = sw_value_shape(f->request->program, f->inputs[i]);
+		if (f->request->sidecar->inputs[i].role == SW_ROLE_DATA && shape.rank > 0)
+			common = sw_gcd(common, shape.dims[0]);
+	}
+	return common > 1 ? common : f->request->devices;
+}
+
+/* Leave the codec out where it can't be. */
+static void fit_codec(const asked_forms *f, uint32_t variable, int64_t devices)
+{
+	sw_variable_form *form = &f->list[variable];
+	bool parameter =
+		f->request->sidecar->inputs[form->input].role == SW_ROLE_PARAMETER;
+	if (!parameter || !form->codec.kind || !sw_codec_fits(form->codec, shape_of(f, variable)))
+		form->codec.kind = SW_CODEC_NONE;
+	form->devices = form->codec.kind ? devices : 0;
+}
+
+sw_status sw_forms_asked(const sw_forms_request *request, sw_arena *arena,
                          sw_variable_forms *forms, sw_error *err)
 {
-	asked_forms f = {canonical, sidecar, strategy, sync, arena, .err = err};
+	asked_forms f = {.request = request, .arena = arena, .err = err};
 	*forms = (sw_variable_forms){0};
-	if (!asks(strategy, sync))
+	if (!asks(request))
 		return SW_OK;
 	find_variables(&f);
+	for (uint32_t i = 0; i < f.map.n; i++)
+		if (shape_of(&f, i).rank > 1) /* vectors are few bytes */
+			f.list[i].codec = request->codec;
 	divide_by_rule(&f);
 	SW_TRY(divide_by_file(&f));
-	for (uint32_t i = 0; i < f.map.n; i++)
-		if (f.list[i].sizes.n > 1)
+	int64_t devices = devices_with_terms(&f);
+	for (uint32_t i = 0; i < f.map.n; i++) {
+		fit_codec(&f, i, devices);
+		if (f.list[i].codec.kind && request->devices < 2)
+			return sw_fail(err, SW_ERR_INPUT,
+			               "codec: one device sends no gradients: leave it out");
+		if (f.list[i].sizes.n > 1 || f.list[i].codec.kind)
 			f.list[forms->n++] = f.list[i];
+	}
 	forms->list = f.list;
 	qsort(f.list, forms->n, sizeof(*f.list), by_input);
 	return SW_OK;

@@ -196,6 +196,11 @@ static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t
 	sw_split_list splits = sw_op_splits(analysis, op);
 	sw_way way = way_of(analysis, use, analysis->variables.of_op, op),
 	       scattered = way_of(analysis, use, analysis->variables.of_scatter, op);
+	if (analysis->variables.decodes && analysis->variables.decodes[op]) {
+		sw_options_add_none(o, axis);
+		add_state_splits(analysis, mesh, o, axis, splits);
+		return;
+	}
 	if (way.kind == SW_WAY_OWNED) {
 		add_owner(analysis, mesh, axis, way, o);
 		return;
@@ -227,7 +232,8 @@ static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t
 	bool sums = use->whole_sums && analysis->roles.trips[op] > 1;
 	if (way.kind == SW_WAY_ANY)
 		add_owner(analysis, mesh, axis, way, o);
-	bool shared = shares_state(use) || may_split(way, true);
+	bool shared = shares_state(use) || may_split(way, true) ||
+	              (analysis->variables.after_sum && analysis->variables.after_sum[op]);
 	if (shared && !sums && !has_class(analysis, splits, DATA))
 		add_state_splits(analysis, mesh, o, axis, splits);
 }
@@ -294,11 +300,31 @@ static void boundary_options(const sw_analysis *analysis, const sw_mesh *mesh, i
 		add_state_splits(analysis, mesh, o, axis, splits);
 }
 
+/* Each device keeps what its own gradient lacked; what the sum lacked is kept by all, by the owner,
+ * or in parts. */
+static void residual_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,
+                             uint32_t input, sw_decision_options *o)
+{
+	sw_split_list splits = sw_value_splits(analysis, analysis->roles.inputs[input]);
+	sw_way way = way_of(analysis, mesh->use[axis], analysis->variables.of_input, input);
+	if (add_splits(analysis, mesh, o, axis, splits, mesh->use[axis]->must) > 0)
+		return;
+	if (way.kind == SW_WAY_OWNED) {
+		add_owner(analysis, mesh, axis, way, o);
+		return;
+	}
+	sw_options_add_none(o, axis);
+	if (analysis->roles.input_role[input] == SW_ROLE_SUM_RESIDUAL)
+		add_state_splits(analysis, mesh, o, axis, splits);
+}
+
 static void input_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,
                           uint32_t input, sw_decision_options *o)
 {
 	sw_role role = analysis->roles.input_role[input];
-	if (role == SW_ROLE_DATA)
+	if (role == SW_ROLE_RESIDUAL || role == SW_ROLE_SUM_RESIDUAL)
+		residual_options(analysis, mesh, axis, input, o);
+	else if (role == SW_ROLE_DATA)
 		data_options(analysis, mesh, axis, analysis->roles.inputs[input], o);
 	else
 		state_options(analysis, mesh, axis, input, role, o);

@@ -106,6 +106,10 @@ static void key_op_decision(sw_memo *memo, sw_id id, sw_text *key)
 		key_number(key, memo->analysis->variables.of_scatter[id]);
 		key_number(key, memo->analysis->variables.cuts_part &&
 		                        memo->analysis->variables.cuts_part[id]);
+		key_number(key, memo->analysis->variables.decodes &&
+		                        memo->analysis->variables.decodes[id]);
+		key_number(key, memo->analysis->variables.after_sum &&
+		                        memo->analysis->variables.after_sum[id]);
 	}
 }
 

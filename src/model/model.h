@@ -204,6 +204,9 @@ typedef struct sw_variables {
 	/* per op: it cuts the gradient of a part out of a gradient of which only parts are read, so
 	 * that sums over devices are of the parts; NULL: there are no parts */
 	const bool *cuts_part;
+	/* per op: it decodes gradients, or adds them up; NULL: no gradient is coded */
+	const bool *decodes;
+	const bool *after_sum; /* likewise: it rounds their sum */
 } sw_variables;
 
 const char *sw_way_word(sw_way_kind kind); /* as a file of ways has it: "ps" */
@@ -215,6 +218,8 @@ typedef struct sw_sync_entry {
 	bool has_way;
 	bool balanced; /* the owner is whoever has the fewest bytes; else way.owner */
 	sw_way way;
+	bool has_codec;
+	sw_codec codec;
 	int of_parts;   /* line of what it says of parts; 0: nothing */
 	int32_t axis;   /* along which it is divided */
 	int64_t parts;  /* into so many, about equal; 0: into those of `sizes` */
@@ -231,11 +236,19 @@ typedef struct sw_sync {
 /* Return how many all-reduces are merged: as the file says (NULL: there is none), or the strategy. */
 sw_merge sw_sync_merge(const sw_sync *sync, const sw_plan_strategy *strategy);
 
-/* List the forms that the strategy, and a file of ways (NULL: none), want variables of a canonical
- * program to have, in the arena. A pattern that matches no variable, and parts that it can't have,
- * are SW_ERR_INPUT (variable_forms.c). O(entries * variables). */
-sw_status sw_forms_asked(const sw_program *canonical, const sw_sidecar *sidecar,
-                         const sw_plan_strategy *strategy, const sw_sync *sync, sw_arena *arena,
+/* List the forms that a strategy, a codec for all, and a file of ways (NULL: none) want variables of
+ * a canonical program to have, in the arena. What the file says counts more. Parts that a variable
+ * can't have, and codecs on one device, are SW_ERR_INPUT (asked_forms.c). O(entries *
+ * variables). */
+typedef struct sw_forms_request {
+	const sw_program *program;
+	const sw_sidecar *sidecar;
+	const sw_plan_strategy *strategy;
+	const sw_sync *sync;
+	sw_codec codec;
+	int64_t devices;
+} sw_forms_request;
+sw_status sw_forms_asked(const sw_forms_request *request, sw_arena *arena,
                          sw_variable_forms *forms, sw_error *err);
 
 sw_status sw_sync_read(const char *path, sw_sync *sync, sw_error *err);

@@ -245,10 +245,12 @@ static void mark_inputs(sw_classes *classes, const sw_roles *roles)
 		for (uint32_t k = classes->value_start[value]; k < classes->value_start[value + 1];
 		     k++) {
 			const sw_split *split = &classes->value_splits[k];
-			if (data && split->where == 0)
+			bool stacked = roles->input_role[i] == SW_ROLE_RESIDUAL;
+			if ((data || stacked) && split->where == 0)
 				classes->roles[split->class] |= SW_CLASS_DATA;
 			classes->roles[split->class] |=
-				SW_CLASS_HEAVY | (data ? 0 : SW_CLASS_STATE);
+				SW_CLASS_HEAVY |
+				(data || (stacked && split->where == 0) ? 0 : SW_CLASS_STATE);
 		}
 	}
 }

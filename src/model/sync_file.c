@@ -24,13 +24,13 @@ const char *sw_way_word(sw_way_kind kind)
 static sw_status bad_key(const sw_yaml *key, sw_error *err)
 {
 	static const char *const keys[] = {"variable", "way",  "owner", "proxy",
-	                                   "parts",    "axis", "merge", "chunk"};
+	                                   "parts",    "axis", "codec", "merge", "chunk"};
 	sw_nearest nearest = {.word = key->text};
 	for (size_t i = 0; i < SW_COUNT(keys); i++)
 		sw_nearest_try(&nearest, keys[i]);
 	return sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
-	                  "'%s': an entry has variable, way, parts and axis; of way: ps also owner "
-	                  "and proxy; or merge, or chunk, alone%s",
+	                  "'%s': an entry has variable, way, codec, parts and axis; of way: ps also "
+	                  "owner and proxy; or merge, or chunk, alone%s",
 	                  key->text, sw_nearest_hint(&nearest).text);
 }
 
@@ -134,6 +134,13 @@ static sw_status read_pair(const sw_yaml *key, const sw_yaml *value, sw_arena *a
 		return read_way(value, entry, err);
 	if (strcmp(key->text, "axis") == 0)
 		return read_axis(value, entry, err);
+	if (strcmp(key->text, "codec") == 0) {
+		entry->has_codec = true;
+		return sw_codec_parse(value->text, &entry->codec)
+		               ? SW_OK
+		               : sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
+		                            "codec: %s: expected " SW_CODEC_WORDS, value->text);
+	}
 	entry->of_owner = entry->of_owner ? entry->of_owner : key->line;
 	if (strcmp(key->text, "owner") == 0)
 		return read_owner(value, entry, err);

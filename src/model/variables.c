@@ -1,8 +1,10 @@
 /*
- * The variables of a program (rewrite/variable_map.c), what each is like, and the way in which it is
- * synchronised.
+ * The variables of a program (rewrite/variable_map.c), what each is like, and the way in which it
+ * is synchronised.
  */
 #include "model/ways.h"
+
+#include <stdlib.h>
 
 #include "rewrite/rewrite.h"
 
@@ -36,6 +38,49 @@ static void find_cuts(const sw_roles *roles, sw_variables *v, const sw_variable_
 	sw_arena_clear(&scratch);
 }
 
+/* ---- codes ------------------------------------------------------------------------------ */
+
+/* What is known of a value: it is made of the sum of rounded gradients, on the way to its own code;
+ * of the terms of a gradient; or of codes of them behind their barrier. */
+typedef enum code_state { NO_CODE, OF_SUM, OF_TERMS, OF_CODES } code_state;
+
+static code_state made_of(const sw_op *op, const uint8_t *of)
+{
+	code_state state = op->opcode == SW_OP_TERMS ? OF_TERMS : NO_CODE;
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		state = SW_MAX(state, (code_state)of[op->operands[k]]);
+	return state;
+}
+
+/* Codes are decoded where they are read, up to the op that adds them up: else what is sent would be
+ * no codes. A sum that
+ * is rounded once more may be so in parts. */
+static void find_decoding(const sw_program *program, sw_variables *v)
+{
+	const sw_computation *entry = sw_entry(program);
+	bool *decodes = SW_NEW_N(v->arena, bool, program->ops.len + 1);
+	bool *after_sum = SW_NEW_N(v->arena, bool, program->ops.len + 1);
+	uint8_t *of = sw_alloc(program->values.len + 1);
+	for (size_t i = 0; i < entry->ops.len; i++) {
+		sw_id id = entry->ops.data[i];
+		const sw_op *op = sw_op_at(program, id);
+		code_state state = made_of(op, of);
+		decodes[id] = state == OF_CODES;
+		after_sum[id] = state == OF_SUM;
+		if (op->opcode == SW_OP_OPT_BARRIER)
+			state = state == OF_TERMS ? OF_CODES : NO_CODE;
+		else if (state == OF_CODES && op->opcode == SW_OP_REDUCE)
+			state = OF_SUM;
+		else if (state == OF_CODES && op->opcode == SW_OP_SCATTER)
+			state = NO_CODE;
+		for (uint32_t r = 0; r < op->n_results; r++)
+			of[op->first_result + r] = (uint8_t)state;
+	}
+	free(of);
+	v->decodes = decodes;
+	v->after_sum = after_sum;
+}
+
 static void list_variables(const sw_roles *roles, const sw_sidecar *sidecar, sw_variables *v)
 {
 	const sw_program *program = roles->program;
@@ -54,10 +99,12 @@ static void list_variables(const sw_roles *roles, const sw_sidecar *sidecar, sw_
 		v->list[i].input = map.input[i];
 		v->list[i].part = part && part->axis >= 0;
 	}
-	for (uint32_t i = 0; i < roles->n_inputs; i++)
-		if (map.of_input[i] >= 0)
-			v->list[map.of_input[i]].bytes +=
-				sw_shape_bytes(sw_value_shape(program, roles->inputs[i]));
+	for (uint32_t i = 0; i < roles->n_inputs; i++) {
+		if (map.of_input[i] < 0)
+			continue;
+		sw_variable *variable = &v->list[map.of_input[i]];
+		variable->bytes += sw_shape_bytes(sw_value_shape(program, roles->inputs[i]));
+	}
 	int32_t *of_scatter = SW_NEW_N(v->arena, int32_t, program->ops.len + 1);
 	for (size_t i = 0; i < program->ops.len; i++) {
 		bool scatters = sw_op_at(program, (sw_id)i)->opcode == SW_OP_SCATTER;
@@ -96,9 +143,14 @@ static sw_ways_builder *builder_of(const sw_plan_strategy *strategy)
 void sw_variables_find(sw_analysis *a, const sw_plan_strategy *strategy, const sw_sidecar *sidecar)
 {
 	a->variables = (sw_variables){.arena = &a->arena};
-	if (strategy->owners == SW_OWNERS_NONE && strategy->parts == SW_PARTS_NONE)
+	bool coded = false;
+	for (uint32_t i = 0; i < a->roles.n_inputs; i++)
+		coded = coded || a->roles.input_role[i] == SW_ROLE_RESIDUAL;
+	if (strategy->owners == SW_OWNERS_NONE && strategy->parts == SW_PARTS_NONE && !coded)
 		return;
 	list_variables(&a->roles, sidecar, &a->variables);
+	if (coded)
+		find_decoding(a->program, &a->variables);
 	for (uint32_t i = 0; i < a->variables.n; i++)
 		a->variables.list[i].divides = divides(
 			sw_value_shape(a->program, a->roles.inputs[a->variables.list[i].input]),

@@ -600,6 +600,10 @@ static sw_status check_request(const sw_pipelined_options *options, sw_error *er
 		return sw_fail(err, SW_ERR_INPUT,
 		               "plans with stages divide no variables: leave --stages out, or "
 		               "take allreduce without partitioned");
+	if (options->plan.codec.kind)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "plans with stages send gradients as they are: leave --stages out, "
+		               "or --codec");
 	if (options->plan.pins && options->plan.pins->n)
 		return sw_fail(err, SW_ERR_INPUT, "--pin: plans with stages take no pins");
 	if (options->plan.pins && options->plan.pins->annotations.taken)

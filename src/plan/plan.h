@@ -241,6 +241,8 @@ sw_status sw_plan_sidecar(const sw_plan *plan, const sw_sidecar *read, sw_sideca
 /* The same of any plan, by the path of the program: as sw_sidecar_find. */
 sw_status sw_plan_find_sidecar(const sw_plan *plan, const char *path, sw_sidecar *sidecar,
                                sw_error *err);
+/* Is a gradient coded? */
+bool sw_forms_code(const sw_variable_forms *forms);
 sw_variable_forms sw_forms_copy(const sw_variable_forms *forms, sw_arena *arena);
 /* The section "variables" of the plan file: NULL if there are none. What is read lies in the
  * arena. */

@@ -254,6 +254,11 @@ static sw_status divide(sw_plan_reading *r, const char *path, sw_program **canon
 	                     r->err));
 	if (r->forms.n == 0)
 		return SW_OK;
+	for (size_t i = 0; i < r->forms.n; i++)
+		if (r->forms.list[i].devices > r->cluster->n_devices)
+			return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,
+			                  "variables: more devices have terms than the cluster "
+			                  "has: make the plan again");
 	SW_TRY(sw_sidecar_find(path, *canonical, &read, r->err));
 	sw_status status =
 		sw_rewrite_variables(*canonical, &read, &r->forms, &divided, &own, r->err);

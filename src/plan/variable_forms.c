@@ -26,6 +26,14 @@ sw_status sw_plan_find_sidecar(const sw_plan *plan, const char *path, sw_sidecar
 	return status;
 }
 
+bool sw_forms_code(const sw_variable_forms *forms)
+{
+	for (size_t i = 0; i < forms->n; i++)
+		if (forms->list[i].codec.kind)
+			return true;
+	return false;
+}
+
 sw_variable_forms sw_forms_copy(const sw_variable_forms *forms, sw_arena *arena)
 {
 	sw_variable_form *list = SW_NEW_N(arena, sw_variable_form, forms->n + 1);
@@ -44,8 +52,16 @@ static json_t *form_json(const sw_variable_form *form)
 	json_t *sizes = json_array();
 	for (int32_t i = 0; i < form->sizes.n; i++)
 		json_array_append_new(sizes, json_integer(form->sizes.v[i]));
-	return json_pack("{s:I, s:i, s:o}", "input", (json_int_t)form->input, "axis",
-	                 (int)form->axis, "parts", sizes);
+	json_t *json = json_pack("{s:I, s:i, s:o}", "input", (json_int_t)form->input, "axis",
+	                         (int)form->axis, "parts", sizes);
+	if (form->codec.kind) {
+		sw_text codec = {0};
+		sw_codec_print(form->codec, &codec);
+		json_object_set_new(json, "codec", json_string(codec.data));
+		json_object_set_new(json, "devices", json_integer(form->devices));
+		sw_text_clear(&codec);
+	}
+	return json;
 }
 
 json_t *sw_forms_json(const sw_variable_forms *forms)
@@ -60,18 +76,26 @@ static bool read_form(const json_t *json, sw_arena *arena, sw_variable_form *for
 {
 	const json_t *input = json_object_get(json, "input"), *axis = json_object_get(json, "axis"),
 		     *sizes = json_object_get(json, "parts");
+	const json_t *codec = json_object_get(json, "codec"),
+		     *devices = json_object_get(json, "devices");
 	size_t n = json_array_size(sizes);
 	json_int_t leaf = json_integer_value(input), dim = json_integer_value(axis);
-	bool ok = json_object_size(json) == 3 && json_is_integer(input) && json_is_integer(axis) &&
-	          json_is_array(sizes) && n <= SW_MAX_VARIABLE_PARTS && leaf >= 0 &&
-	          leaf <= INT32_MAX && dim >= 0 && dim < SW_MAX_RANK;
+	bool ok = json_object_size(json) == (codec ? 5 : 3) && json_is_integer(input) &&
+	          json_is_integer(axis) && json_is_array(sizes) && n <= SW_MAX_VARIABLE_PARTS &&
+	          leaf >= 0 && leaf <= INT32_MAX && dim >= 0 && dim < SW_MAX_RANK;
 	int64_t *list = SW_NEW_N(arena, int64_t, n + 1);
 	for (size_t i = 0; ok && i < n; i++) {
 		list[i] = json_integer_value(json_array_get(sizes, i));
 		ok = json_is_integer(json_array_get(sizes, i));
 	}
-	*form = (sw_variable_form){(uint32_t)leaf, (int32_t)dim, {(int32_t)n, list}};
-	return ok;
+	*form = (sw_variable_form){
+		.input = (uint32_t)leaf, .axis = (int32_t)dim, .sizes = {(int32_t)n, list}};
+	if (!codec)
+		return ok && n > 0;
+	form->devices = json_integer_value(devices);
+	return ok && json_is_string(codec) &&
+	       sw_codec_parse(json_string_value(codec), &form->codec) && form->codec.kind &&
+	       form->devices >= 2 && form->devices <= SW_MAX_CODED_DEVICES;
 }
 
 sw_status sw_forms_read(const json_t *json, sw_arena *arena, sw_variable_forms *forms,

@@ -29,6 +29,7 @@ static sw_infer_rule *const rules[SW_OPCODE_COUNT] = {
 	[SW_OP_PAD] = sw_infer_pad,
 	[SW_OP_RESHAPE] = sw_infer_reshape,
 	[SW_OP_REVERSE] = sw_infer_reverse,
+	[SW_OP_TERMS] = sw_infer_terms,
 	[SW_OP_SET_DIMENSION_SIZE] = sw_infer_set_dimension_size,
 	[SW_OP_SLICE] = sw_infer_slice,
 	[SW_OP_TRANSPOSE] = sw_infer_transpose,

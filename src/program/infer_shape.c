@@ -181,6 +181,20 @@ sw_status sw_infer_reverse(sw_inference *x)
 	return status == SW_OK ? sw_infer_one(x, operand) : status;
 }
 
+/* The result is declared: the operand's dimensions behind one of as many terms as there may be. */
+sw_status sw_infer_terms(sw_inference *x)
+{
+	sw_shape operand = sw_infer_operand(x, 0);
+	const sw_shape *given = x->spec->n_results == 1 ? x->spec->shapes : NULL;
+	bool ok = given && given->rank == operand.rank + 1 && given->type == operand.type &&
+	          given->dims[0] >= 1;
+	for (int32_t d = 0; ok && d < operand.rank; d++)
+		ok = given->dims[d + 1] == operand.dims[d];
+	return ok ? sw_infer_one(x, *given)
+	          : sw_infer_fail(x, "expected a result with the dimensions of the operand behind "
+	                             "one of terms");
+}
+
 /* ---- parts ------------------------------------------------------------------------------ */
 
 static sw_status check_rank_list(const sw_inference *x, const char *what, sw_ints list,

@@ -101,6 +101,7 @@ sw_infer_rule sw_infer_gather, sw_infer_scatter;
 sw_infer_rule sw_infer_dot, sw_infer_convolution, sw_infer_ragged_dot, sw_infer_scaled_dot;
 sw_infer_rule sw_infer_reduce, sw_infer_reduce_window, sw_infer_select_and_scatter, sw_infer_sort;
 sw_infer_rule sw_infer_topk;
+sw_infer_rule sw_infer_terms;
 sw_infer_rule sw_infer_batch_norm_training, sw_infer_batch_norm_inference, sw_infer_batch_norm_grad;
 sw_infer_rule sw_infer_while, sw_infer_conditional, sw_infer_call, sw_infer_map, sw_infer_scan;
 sw_infer_rule sw_infer_rng, sw_infer_rng_bit_generator, sw_infer_rng_state;

@@ -1,5 +1,5 @@
 /*
- * Every opcode of XLA HLO text, one row each. This is the only list of them.
+ * Every opcode of XLA HLO text, one row each, and `terms`. This is the only list of them.
  *
  *     X(NAME, "spelling", operands, class)
  *
@@ -103,6 +103,9 @@
 	X(SET_DIMENSION_SIZE, "set-dimension-size", 2, SHAPE)                                      \
 	X(SLICE, "slice", 1, SHAPE)                                                                \
 	X(TRANSPOSE, "transpose", 1, SHAPE)                                                        \
+	/* not XLA's: the terms of a sum, which are stacked in a new leading dimension. Any that   \
+	 * add up to the operand will do; on one device it is the first, and the others are 0 */   \
+	X(TERMS, "terms", 1, SHAPE)                                                                \
 	/* reductions and contractions */                                                          \
 	X(CONVOLUTION, "convolution", 2, REDUCE)                                                   \
 	X(DOT, "dot", 2, REDUCE)                                                                   \

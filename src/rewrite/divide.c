@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rewrite/rewrite.h"
+#include "rewrite/codecs.h"
 
 typedef struct divider {
 	const sw_program *in;
@@ -65,6 +65,14 @@ static sw_id slice_of(divider *x, sw_id value, const sw_variable_form *form, int
                       int32_t part)
 {
 	sw_shape shape = sw_value_shape(x->in, value);
+	const sw_op *op = sw_op_at(x->in, x->in->values.data[value].op);
+	if (op->opcode == SW_OP_BROADCAST &&
+	    sw_value_shape(x->in, op->operands[0]).rank == 0) { /* one number everywhere */
+		sw_variable_form cut = *form;
+		cut.axis = axis;
+		return sw_emit_broadcast(x->out, x->c, read_whole(x, op->operands[0]),
+		                         part_shape(x, shape, &cut, part), NULL);
+	}
 	int64_t start[SW_MAX_RANK] = {0}, limit[SW_MAX_RANK], stride[SW_MAX_RANK];
 	for (int32_t d = 0; d < shape.rank; d++) {
 		limit[d] = shape.dims[d];
@@ -384,6 +392,8 @@ static sw_status take_forms(divider *x, const sw_variable_forms *forms)
 {
 	x->form = SW_NEW_N(&x->arena, const sw_variable_form *, x->map.n + 1);
 	for (size_t i = 0; i < forms->n; i++) {
+		if (forms->list[i].sizes.n == 0)
+			continue;
 		SW_TRY(check_form(x, &forms->list[i]));
 		x->form[x->map.of_input[forms->list[i].input]] = &forms->list[i];
 	}
@@ -432,9 +442,9 @@ static void divider_init(divider *x)
 	x->out->aliases.len = x->out->donors.len = 0;
 }
 
-sw_status sw_rewrite_variables(const sw_program *in, const sw_sidecar *sidecar,
-                               const sw_variable_forms *forms, sw_program **out,
-                               sw_sidecar *out_sidecar, sw_error *err)
+static sw_status divide(const sw_program *in, const sw_sidecar *sidecar,
+                        const sw_variable_forms *forms, sw_program **out, sw_sidecar *out_sidecar,
+                        sw_error *err)
 {
 	divider x = {.in = in, .sidecar = sidecar, .err = err};
 	*out = NULL;
@@ -449,4 +459,28 @@ sw_status sw_rewrite_variables(const sw_program *in, const sw_sidecar *sidecar,
 	sw_program_free(x.out);
 	sw_arena_clear(&x.arena);
 	return x.status;
+}
+
+sw_status sw_rewrite_variables(const sw_program *in, const sw_sidecar *sidecar,
+                               const sw_variable_forms *forms, sw_program **out,
+                               sw_sidecar *out_sidecar, sw_error *err)
+{
+	sw_sidecar divided_sidecar;
+	sw_program *divided;
+	bool parts = false, codes = false;
+	for (size_t i = 0; i < forms->n; i++) {
+		parts = parts || forms->list[i].sizes.n > 0;
+		codes = codes || forms->list[i].codec.kind;
+	}
+	*out = NULL;
+	if (!codes)
+		return divide(in, sidecar, forms, out, out_sidecar, err);
+	if (!parts)
+		return sw_code_gradients(in, sidecar, forms, out, out_sidecar, err);
+	SW_TRY(divide(in, sidecar, forms, &divided, &divided_sidecar, err));
+	sw_status status =
+		sw_code_gradients(divided, &divided_sidecar, forms, out, out_sidecar, err);
+	sw_sidecar_clear(&divided_sidecar);
+	sw_program_free(divided);
+	return status;
 }

@@ -276,11 +276,43 @@ typedef struct sw_variable_map {
 /* Find the variables of a canonical program; all of the map lies in the arena. O(ops). */
 sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena);
 
+/* How a gradient is sent: as it is, or in fewer bytes, with error feedback (codecs.c). */
+typedef enum sw_codec_kind {
+	SW_CODEC_NONE,
+	SW_CODEC_BF16,
+	SW_CODEC_F16,
+	SW_CODEC_INT8,
+	SW_CODEC_TOPK,
+	SW_CODEC_POWERSGD,
+	SW_CODEC_COUNT
+} sw_codec_kind;
+typedef struct sw_codec {
+	sw_codec_kind kind;
+	double share; /* TOPK: of the elements, in (0, 1] */
+	int64_t rank; /* POWERSGD */
+} sw_codec;
+#define SW_MAX_CODEC_RANK 64
+#define SW_MAX_CODED_DEVICES (1 << 20)
+/* "bf16", "topk=0.01", "powersgd=4"; the number may be missing. */
+#define SW_CODEC_WORDS "none, bf16, f16, int8, topk[=SHARE], or powersgd[=RANK], of at most rank 64"
+bool sw_codec_parse(const char *text, sw_codec *codec);
+void sw_codec_print(sw_codec codec, sw_text *text);
+/* Can gradients of this shape be coded so? Others are sent as they are. */
+bool sw_codec_fits(sw_codec codec, sw_shape shape);
+/* Does it round numbers, so that their sum is rounded once more? */
+static inline bool sw_codec_rounds(sw_codec codec)
+{
+	return codec.kind == SW_CODEC_BF16 || codec.kind == SW_CODEC_F16 ||
+	       codec.kind == SW_CODEC_INT8;
+}
+
 /* The form in which a variable stands in the program that is planned. */
 typedef struct sw_variable_form {
 	uint32_t input; /* the leaf of its parameter */
 	int32_t axis;
 	sw_ints sizes; /* along the axis, of the parts that it is divided into; n == 0: it is whole */
+	sw_codec codec;  /* of its gradient, or of those of its parts */
+	int64_t devices; /* that have a term of the gradient, where it is coded; else 0 */
 } sw_variable_form;
 typedef struct sw_variable_forms {
 	size_t n;
@@ -290,8 +322,11 @@ typedef struct sw_variable_forms {
 /* Write the program in which variables have these forms, and its sidecar. `in` is canonical, and
  * so is *out. Of a variable in parts each input, and the result that replaces it, stands for as many
  * as it has parts, in its place; each part is updated by itself, from its slice of the gradient;
- * other ops read the parts concatenated. Names of parts are NAME.part0 and so on. SW_ERR_INPUT: an
- * input is no variable's, or sizes do not add up to its dimension. O(ops + parts). */
+ * other ops read the parts concatenated. Names of parts are NAME.part0 and so on. Readers of a coded
+ * gradient get what its codes say; what they lack is state, in inputs and results behind all others,
+ * NAME.residual and so on. SW_ERR_INPUT: an input is no variable's, sizes do not add up to its
+ * dimension, or a gradient is no single value. O(ops + parts), for gradients that are sums of several
+ * values times the ops of their updates. */
 sw_status sw_rewrite_variables(const sw_program *in, const sw_sidecar *sidecar,
                                const sw_variable_forms *forms, sw_program **out,
                                sw_sidecar *out_sidecar, sw_error *err);

@@ -41,10 +41,11 @@ static bool same_dims(sw_shape a, sw_shape b)
 	       (a.rank == 0 || !memcmp(a.dims, b.dims, sizeof(*a.dims) * (size_t)a.rank));
 }
 
-/* Broadcasts keep elements, too: a walk goes on only where shapes are the same. */
+/* Broadcasts and barriers keep elements, too: a walk goes on only where shapes are the same. */
 static bool is_elementwise(const sw_op *op)
 {
-	return sw_opcode_is_elementwise((sw_opcode)op->opcode) || op->opcode == SW_OP_BROADCAST;
+	return sw_opcode_is_elementwise((sw_opcode)op->opcode) || op->opcode == SW_OP_BROADCAST ||
+	       (op->opcode == SW_OP_OPT_BARRIER && op->n_operands == 1);
 }
 
 static bool is_state(const variable_finder *f, int32_t input)
@@ -53,8 +54,9 @@ static bool is_state(const variable_finder *f, int32_t input)
 	sw_shape shape = sw_value_shape(f->state->program, f->state->inputs[input]);
 	const sw_op *op = sw_op_at(f->state->program,
 	                           f->state->program->values.data[f->state->inputs[input]].op);
-	return (role == SW_ROLE_PARAMETER || role == SW_ROLE_MOMENT) && shape.rank > 0 &&
-	       op->n_results == 1;
+	return (role == SW_ROLE_PARAMETER || role == SW_ROLE_MOMENT ||
+	        role == SW_ROLE_SUM_RESIDUAL) &&
+	       shape.rank > 0 && op->n_results == 1;
 }
 
 /* Look at a value that the walk of `input` has reached. */

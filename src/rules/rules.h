@@ -23,7 +23,9 @@
 
 typedef enum sw_factor_kind {
 	SW_FACTOR_PARALLEL, /* each result that depends on it has it */
-	SW_FACTOR_REDUCED,  /* no result has it: combined by `monoid` */
+	/* no result has it: combined by `monoid` (but for `terms`, which takes a sum apart: its
+	 * operand joins, and the result has it) */
+	SW_FACTOR_REDUCED,
 } sw_factor_kind;
 
 /* The data that the local op needs from the other devices on the factor's atoms. All exchanges but

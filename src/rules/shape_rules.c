@@ -210,7 +210,44 @@ static void set_dimension_size(sw_rule_builder *b)
 			same_dim(b, d, SW_EXCHANGE_NONE);
 }
 
+/* ---- terms ------------------------------------------------------------------------------ */
+
+/* A device's term of a partial sum is its part of the stack: the one op that makes S of P without
+ * communication. */
+static void terms(sw_rule_builder *b)
+{
+	sw_shape shape = sw_rule_result_shape(b, 0);
+	int32_t stack = sw_rule_add_reduced(b, shape.dims[0], SW_MONOID_SUM);
+
+	sw_rule_join(b, stack, 0, 1);
+	sw_rule_place_result(b, stack, 0, 0, 1);
+	for (int32_t d = 1; d < shape.rank; d++) {
+		int32_t factor = sw_rule_add_parallel(b, shape.dims[d]);
+		sw_rule_place_operand(b, factor, 0, d - 1, 1);
+		sw_rule_place_result(b, factor, 0, d, 1);
+	}
+}
+
+/* Where the device has one row it is a reshape, behind a barrier, so that the rows can be looked at
+ * under the op's name. */
+static sw_status local_terms(sw_local_op *local, sw_id *results, sw_error *err)
+{
+	sw_shape shape = local->shapes[0];
+
+	if (shape.dims[0] > 1)
+		return sw_local_emit(local, local->in->operands, results, err);
+	sw_id row = sw_emit_reshape(local->out, local->computation, local->in->operands[0],
+	                            shape.dims, shape.rank);
+	sw_op_spec spec = {.opcode = SW_OP_OPT_BARRIER,
+	                   .name = local->op->name,
+	                   .operands = &row,
+	                   .n_operands = 1,
+	                   .op_name = local->op->op_name};
+	return sw_build_op(local->out, local->computation, &spec, results, err);
+}
+
 static const sw_rule_row rows[] = {
+	{ROW(TERMS, terms), LOCAL(local_terms)},
 	{ROW(BROADCAST, broadcast), MOVE},
 	{ROW(TRANSPOSE, transpose), MOVE},
 	{ROW(RESHAPE, reshape), MOVE},

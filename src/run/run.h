@@ -197,6 +197,9 @@ typedef struct sw_verify_result {
 	/* the payload depends on the data: the trip count of a loop does, so it may differ from the
 	 * prediction, or the branch of a conditional does, so it may be less */
 	bool payload_by_data, payload_ok;
+	/* gradients that are sent in lossy codes: compared are their sums before that, and the step
+	 * that goes on from the same terms on one device */
+	uint32_t n_coded;
 } sw_verify_result;
 /* Run the serial and the partitioned program on random inputs, and compare every device's part of
  * every output. */

@@ -24,6 +24,8 @@
  * Elements that are NaN or infinite in both are counted as not compared, and fail: two programs
  * that both lost their numbers need not be equal.
  *
+ * Gradients that are coded are another matter: verify_terms.c.
+ *
  * If the plan rewrites the program, the serial program is the one before the rewrite. If dimensions
  * are padded, only the unpadded elements are compared. The padding of state holds NaN, so that a
  * program that relies on its contents is found.
@@ -35,6 +37,7 @@
 
 #include "run/ranks.h"
 #include "run/verify_parts.h"
+#include "run/verify_terms.h"
 
 /* ---- running ---------------------------------------------------------------------------- */
 
@@ -47,6 +50,7 @@ typedef struct verification {
 	int64_t *payload;   /* per device */
 	sw_tensor *serial;  /* per output */
 	sw_placement *placement;
+	verify_terms terms;  /* of coded gradients */
 	struct own_run *own; /* per device; it has the shapes of the outputs */
 } verification;
 
@@ -92,6 +96,13 @@ static sw_status run_rank(void *context, sw_transport *transport, sw_error *err)
 		.drain = sw_transport_drain,
 		.collective_context = transport,
 	};
+	verify_terms_rank terms = {
+		.terms = &v->terms, .program = own->parts.local, .device = transport->rank};
+	if (v->terms.n > 0) {
+		options.placement = NULL; /* values are looked at */
+		options.observe = verify_terms_keep;
+		options.observe_context = &terms;
+	}
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; i < v->parts.n_inputs && status == SW_OK; i++)
 		status = sw_part_filled(
@@ -105,6 +116,10 @@ static sw_status run_rank(void *context, sw_transport *transport, sw_error *err)
 		                     v->parts.n_outputs, err);
 	v->payload[transport->rank] = transport->traffic.payload_bytes;
 	free(inputs);
+	if (status == SW_OK && terms.status != SW_OK) {
+		*err = terms.error;
+		status = terms.status;
+	}
 	return status;
 }
 
@@ -114,6 +129,10 @@ static sw_status run_serial(verification *v, sw_error *err)
 	sw_layout whole = sw_layout_replicated(&plan->cluster->atoms);
 	sw_tensor *inputs = sw_alloc((v->parts.n_inputs + 1) * sizeof(*inputs));
 	sw_interpret_options options = {.blas_threads = 1};
+	if (v->terms.n > 0) {
+		options.observe = verify_terms_give;
+		options.observe_context = &v->terms;
+	}
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; i < v->parts.n_inputs && status == SW_OK; i++) {
 		sw_shape shape = sw_parts_true_shape(&v->parts, i);
@@ -129,6 +148,10 @@ static sw_status run_serial(verification *v, sw_error *err)
 		status = sw_run_once(sw_plan_serial(plan), &options, inputs, v->parts.n_inputs,
 		                     v->serial, v->parts.n_outputs, err);
 	free(inputs);
+	if (status == SW_OK && v->terms.status != SW_OK) {
+		*err = v->terms.error;
+		status = v->terms.status;
+	}
 	return status;
 }
 
@@ -185,7 +208,8 @@ static sw_status reference_init(const verification *v, uint32_t output, referenc
 	return sw_fail(err, SW_ERR_IO, "no memory to compare output %u", output);
 }
 
-static sw_status compare_output(const verification *v, uint32_t output, verify_sums *s, sw_error *err)
+static sw_status compare_output(const verification *v, uint32_t output, verify_sums *s,
+                                sw_error *err)
 {
 	const sw_atoms *atoms = &v->parts.plan->cluster->atoms;
 	reference r;
@@ -200,28 +224,69 @@ static sw_status compare_output(const verification *v, uint32_t output, verify_s
 		              r.part);
 		sw_layout_cut(atoms, r.shape, r.layout, d, 1, r.whole_true, r.part_true);
 		verify_elements(r.shape.type, sw_tensor_data(got), r.part, r.part_true,
-		                 sw_shape_elements(got.shape), s);
+		                sw_shape_elements(got.shape), s);
 	}
 	reference_clear(&r);
 	return SW_OK;
 }
 
+static void add_row(sw_verify_result *result, sw_verify_row row, double relative)
+{
+	sw_vec_push(&result->rows, row);
+	result->ok = result->ok && row.ok;
+	result->not_compared += row.not_compared;
+	result->max_rel_error = fmax(result->max_rel_error, relative);
+}
+
+/* Codes are not what a program computes in: the ranks' and the serial step's are of the same
+ * numbers. */
+static double tolerance_of(const sw_plan *plan)
+{
+	return verify_tolerance(plan->undivided ? plan->undivided : sw_plan_serial(plan));
+}
+
+/* A gradient that is mathematically zero is noise: one that is much smaller than the others is
+ * compared in units of these. */
+#define LEAST_OF_MEAN 0.1
+
+static void compare_terms(const verification *v, sw_verify_result *result)
+{
+	const verify_terms *t = &v->terms;
+	double squares = 0, elements = 0;
+	for (uint32_t k = 0; k < t->n; k++) {
+		squares += t->sums[k].reference;
+		elements += t->sums[k].elements;
+	}
+	for (uint32_t k = 0; k < t->n; k++) {
+		const verify_sums *s = &t->sums[k];
+		double mean = elements > 0 ? squares / elements : 0,
+		       least = LEAST_OF_MEAN * LEAST_OF_MEAN * mean * s->elements;
+		double relative = sqrt(s->difference / fmax(fmax(s->reference, least), 1e-300));
+		sw_verify_row row = {
+			.name = sw_arena_text(&result->arena, sw_op_at(t->serial, t->ops[k])->op_name),
+			.relative = relative,
+			.tolerance = tolerance_of(v->parts.plan),
+			.not_compared = t->sums[k].not_compared};
+		row.ok = row.relative <= row.tolerance && !row.not_compared;
+		add_row(result, row, relative);
+	}
+	result->n_coded = t->n;
+}
+
 static sw_status compare(const verification *v, sw_verify_result *result, sw_error *err)
 {
-	double tolerance = verify_tolerance(sw_plan_serial(v->parts.plan));
+	double tolerance = tolerance_of(v->parts.plan);
 	for (uint32_t i = 0; i < v->parts.n_outputs; i++) {
 		verify_sums s = {0};
 		sw_status status = compare_output(v, i, &s, err);
 		if (status)
 			return status;
-		sw_verify_row row = verify_judge(v->sidecar, i, v->serial[i].shape.type, &s, tolerance);
+		sw_verify_row row =
+			verify_judge(v->sidecar, i, v->serial[i].shape.type, &s, tolerance);
 		row.name = sw_arena_text(&result->arena, v->sidecar->outputs[i].name);
-		sw_vec_push(&result->rows, row);
-		result->ok = result->ok && row.ok;
-		result->not_compared += row.not_compared;
-		result->max_rel_error = fmax(result->max_rel_error,
-		                             verify_relative(&s, v->serial[i].shape.type));
+		add_row(result, row, verify_relative(&s, v->serial[i].shape.type));
 	}
+	compare_terms(v, result);
 	return SW_OK;
 }
 
@@ -261,11 +326,11 @@ static void compare_payload(const verification *v, sw_verify_result *result)
 
 static sw_status verify(verification *v, sw_verify_result *result, sw_error *err)
 {
-	sw_status status = run_serial(v, err);
-	if (status == SW_OK)
-		status = sw_interpret_reserve(v->parts.local, (int32_t)v->n_devices, 1, err);
+	sw_status status = sw_interpret_reserve(v->parts.local, (int32_t)v->n_devices, 1, err);
 	if (status == SW_OK)
 		status = sw_ranks_run((int32_t)v->n_devices, run_rank, v, err);
+	if (status == SW_OK)
+		status = run_serial(v, err);
 	if (status == SW_OK)
 		status = compare(v, result, err);
 	if (status == SW_OK)
@@ -287,6 +352,7 @@ sw_status sw_run_verify(const sw_plan *plan, const sw_sidecar *sidecar, uint64_t
 	verification v = {.sidecar = sidecar, .seed = seed, .n_devices = plan->cluster->n_devices};
 	v.placement = sw_placement_new(local);
 	sw_parts_init(&v.parts, plan, local);
+	verify_terms_init(&v.terms, plan);
 	uint32_t n_parts = (uint32_t)v.n_devices * v.parts.n_outputs;
 	v.outputs = sw_alloc((n_parts + 1) * sizeof(*v.outputs));
 	v.serial = sw_alloc((v.parts.n_outputs + 1) * sizeof(*v.serial));
@@ -301,6 +367,7 @@ sw_status sw_run_verify(const sw_plan *plan, const sw_sidecar *sidecar, uint64_t
 	for (int64_t d = 0; d < v.n_devices; d++)
 		own_run_clear(&v.own[d]);
 	free(v.own);
+	verify_terms_clear(&v.terms);
 	sw_placement_free(v.placement);
 	sw_parts_clear(&v.parts);
 	sw_program_free(local);

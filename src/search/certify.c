@@ -13,10 +13,11 @@
 /* Seconds that bounding the messages may take; with less time left kernels alone are bounded. */
 #define MESSAGES_S 5
 
+/* What gradients take when they are coded is not bounded. */
 static double bound_of_all_s(const sw_search *s, bool owners)
 {
 	double last_s = sw_search_last_s(s);
-	if (owners || (last_s > 0 && sw_now_s() > last_s - MESSAGES_S))
+	if (owners || sw_forms_code(&s->forms) || (last_s > 0 && sw_now_s() > last_s - MESSAGES_S))
 		return sw_search_variant(s, 0)->kernels_s;
 	return sw_bound_step_s(s->canonical, s->asked.sidecar, s->asked.cluster, false);
 }

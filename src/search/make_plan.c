@@ -109,8 +109,13 @@ static sw_status give_forms(sw_search *s)
 {
 	const sw_plan_options *o = s->asked.options;
 	sw_program *divided;
-	SW_TRY(sw_forms_asked(s->canonical, s->asked.sidecar, &o->strategy, o->sync, &s->arena,
-	                      &s->forms, s->err));
+	const sw_forms_request request = {.program = s->canonical,
+	                                  .sidecar = s->asked.sidecar,
+	                                  .strategy = &o->strategy,
+	                                  .sync = o->sync,
+	                                  .codec = o->codec,
+	                                  .devices = s->asked.cluster->n_devices};
+	SW_TRY(sw_forms_asked(&request, &s->arena, &s->forms, s->err));
 	if (s->forms.n == 0)
 		return SW_OK;
 	SW_TRY(sw_rewrite_variables(s->canonical, s->asked.sidecar, &s->forms, &divided,

@@ -81,6 +81,11 @@ static sw_status set_threads(const plan_word *w)
 	return SW_OK;
 }
 
+static sw_status set_codec(const plan_word *w)
+{
+	return sw_codec_parse(w->value, &w->options->codec) ? SW_OK : expected(w, SW_CODEC_WORDS);
+}
+
 static sw_status set_untied(const plan_word *w)
 {
 	bool yes = strcmp(w->value, "yes") == 0;
@@ -99,6 +104,7 @@ static const struct {
 	{"remat", set_remat},           {"memory", set_memory},
 	{"time-limit", set_time_limit}, {"seed", set_seed},
 	{"threads", set_threads},       {"untied", set_untied},
+	{"codec", set_codec},
 };
 
 const char *sw_plan_option_name(size_t i)

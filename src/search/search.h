@@ -50,6 +50,9 @@ typedef struct sw_plan_options {
 	/* How variables are synchronised; NULL: nothing is said. Only under a strategy with ways
 	 * (sw_plan_strategy.owners); SW_ERR_INPUT under another one. */
 	const sw_sync *sync;
+	/* How gradients are sent, where `sync` says nothing of it. A lossy codec changes what is
+	 * computed. */
+	sw_codec codec;
 	/* Plan for collectives that block: no kernel runs beside them. */
 	bool no_overlap;
 	/* The search adds its work to this; NULL: it does not count. */
@@ -71,7 +74,7 @@ typedef struct sw_plan_options {
 } sw_plan_options;
 
 /* Set an option by its name, with or without --, and its value as the command has them: strategy,
- * method, effort, microbatches, remat, memory, time-limit, seed, threads, and untied (yes or no). The
+ * method, effort, microbatches, remat, memory, time-limit, seed, threads, codec, and untied (yes or no). The
  * options borrow the value. SW_ERR_INPUT: there is no such option, or the value is none. */
 sw_status sw_plan_options_set(sw_plan_options *options, const char *name, const char *value,
                               sw_error *err);

@@ -112,7 +112,7 @@ refuse_ways() {
 refuse_ways "1: 'params.embed.token': no variable of the program has such a name (nearest: 'params.embed.tokens')" <<'END'
 - {variable: "params.embed.token", way: ps}
 END
-refuse_ways "3:3: 'onwer': an entry has variable, way, parts and axis; of way: ps also owner and proxy; or merge, or chunk, alone (nearest: 'owner')" <<'END'
+refuse_ways "3:3: 'onwer': an entry has variable, way, codec, parts and axis; of way: ps also owner and proxy; or merge, or chunk, alone (nearest: 'owner')" <<'END'
 - variable: "*"
   way: ps
   onwer: 3

@@ -50,7 +50,8 @@ static void list_forms(subject *s, cut *how, int32_t axis)
 			continue;
 		int32_t parts = how(shape.dims[axis], sizes);
 		if (parts > 1)
-			list[s->forms.n++] = (sw_variable_form){i, axis, {parts, sizes}};
+			list[s->forms.n++] = (sw_variable_form){
+				.input = i, .axis = axis, .sizes = {parts, sizes}};
 	}
 	assert_true(s->forms.n > 0);
 }
@@ -219,9 +220,13 @@ static void parts_are_updated_apart(void **state)
 static void what_is_no_division_is_refused(void **state)
 {
 	static const int64_t short_of[] = {8, 8}, negative[] = {-8, 24};
-	static const sw_variable_form wrong[] = {{1, 0, {2, short_of}},  {1, 0, {2, negative}},
-	                                         {1, 2, {2, short_of}},  {1, 0, {1, short_of}},
-	                                         {19, 0, {2, short_of}}, {99, 0, {2, short_of}}};
+	static const sw_variable_form wrong[] = {
+		{.input = 1, .axis = 0, .sizes = {2, short_of}},
+		{.input = 1, .axis = 0, .sizes = {2, negative}},
+		{.input = 1, .axis = 2, .sizes = {2, short_of}},
+		{.input = 1, .axis = 0, .sizes = {1, short_of}},
+		{.input = 19, .axis = 0, .sizes = {2, short_of}},
+		{.input = 99, .axis = 0, .sizes = {2, short_of}}};
 	subject s;
 	(void)state;
 	open_subject(&s, "mlp", into_two, 0);

@@ -79,10 +79,11 @@ static void check_row(const sw_rule_row *row, brute_variant *variants, int64_t u
 	total->devices += counts.devices;
 }
 
-/* Return whether the row has factors; regions are never split. */
+/* Return whether the row has factors; regions are never split. Of `terms` what a device gets is its
+ * own, and not a part of what one device gets: tests/rules/test_terms.c. */
 static bool has_rule(const sw_rule_row *row)
 {
-	return row->describe != sw_rule_describe_nothing &&
+	return row->opcode != SW_OP_TERMS && row->describe != sw_rule_describe_nothing &&
 	       row->describe != sw_rule_describe_replicated;
 }
 

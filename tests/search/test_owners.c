@@ -226,7 +226,7 @@ static void partitioned_all_reduces_are_of_parts(void **state)
 	assert_true(p.plan->forms.n > 20);
 	assert_int_equal(p.plan->predicted.payload_bytes, whole);
 	assert_true(p.plan->predicted.collectives >= collectives + (int64_t)p.plan->forms.n);
-	assert_non_null(strstr(p.plan->scope, "with its variables in these parts"));
+	assert_non_null(strstr(p.plan->scope, "with its variables in these forms"));
 	close_planned(&p);
 }
 

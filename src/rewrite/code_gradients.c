@@ -1,0 +1,418 @@
+/*
+ * Which values are the gradients of variables, and the program in which they are coded.
+ *
+ * The terms of a variable's gradient are what its update reads of its shape besides state and
+ * constants. The gradient is the first value that all ways from these to the new state go through,
+ * and that the update, or an op outside it, goes on from: the one product that there mostly is, or
+ * the sum of several. All readers get the coded one.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rewrite/codecs.h"
+
+typedef struct coded_variable {
+	sw_codec codec; /* NONE: it is sent as it is */
+	int64_t devices;
+	sw_id gradient; /* of `in` */
+	sw_coded coded;
+} coded_variable;
+
+typedef struct coder {
+	const sw_program *in;
+	sw_program *out;
+	const sw_sidecar *sidecar;
+	int32_t c;
+	sw_arena arena;
+	const sw_id *inputs;
+	uint32_t n_inputs;
+	int32_t *input_of_output;
+	sw_variable_map map;
+	coded_variable *list; /* per variable */
+	sw_users users;
+	bool *is_result; /* per value */
+	bool *flat;      /* per value: it is a constant, or made of single numbers */
+	int32_t *codes;  /* per value of `in`: the variable whose gradient it is; -1: of none */
+	sw_id *value;    /* of `in` -> of `out` */
+	sw_status status;
+	sw_error *err;
+} coder;
+
+/* ---- the gradient ----------------------------------------------------------------------- */
+
+static bool same_dims(sw_shape a, sw_shape b)
+{
+	return a.rank == b.rank &&
+	       (a.rank == 0 || !memcmp(a.dims, b.dims, sizeof(*a.dims) * (size_t)a.rank));
+}
+
+static bool is_of_update(const coder *x, sw_id value, int32_t variable)
+{
+	return x->map.of_op[x->in->values.data[value].op] == variable;
+}
+
+/* Rates and corrections, which many updates share, are no terms of gradients. */
+static void find_flat(coder *x)
+{
+	const sw_computation *entry = sw_entry(x->in);
+	for (size_t i = 0; i < entry->ops.len; i++) {
+		const sw_op *op = sw_op_at(x->in, entry->ops.data[i]);
+		bool flat = op->opcode == SW_OP_CONSTANT || op->opcode == SW_OP_IOTA ||
+		            op->opcode == SW_OP_BROADCAST || op->opcode == SW_OP_SLICE ||
+		            sw_opcode_is_elementwise((sw_opcode)op->opcode);
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			flat = flat && x->flat[op->operands[k]];
+		for (uint32_t r = 0; r < op->n_results; r++)
+			x->flat[op->first_result + r] =
+				flat || sw_value_shape(x->in, op->first_result + r).rank == 0;
+	}
+}
+
+/* Is the value, which an op of the update reads, a term of the gradient? */
+static bool is_term(const coder *x, sw_id value, int32_t variable, sw_shape shape)
+{
+	const sw_op *op = sw_op_at(x->in, x->in->values.data[value].op);
+	return same_dims(sw_value_shape(x->in, value), shape) &&
+	       !is_of_update(x, value, variable) && op->opcode != SW_OP_PARAMETER &&
+	       !x->flat[value];
+}
+
+/* Mark what is made of the terms in the update; return the terms. */
+typedef SW_VEC(sw_id) id_list;
+static id_list find_terms(const coder *x, int32_t variable, sw_shape shape, bool *made)
+{
+	const sw_computation *entry = sw_entry(x->in);
+	id_list terms = {0};
+	for (size_t i = 0; i < entry->ops.len; i++) {
+		const sw_op *op = sw_op_at(x->in, entry->ops.data[i]);
+		if (x->map.of_op[entry->ops.data[i]] != variable)
+			continue;
+		for (uint32_t k = 0; k < op->n_operands; k++) {
+			sw_id value = op->operands[k];
+			if (!made[value] && is_term(x, value, variable, shape)) {
+				sw_vec_push(&terms, value);
+				made[value] = true;
+			}
+			made[op->first_result] = made[op->first_result] || made[value];
+		}
+	}
+	return terms;
+}
+
+/* Do all ways from the terms, and from what is made of them before `at`, lead to `at`? */
+static bool all_lead_to(const coder *x, const id_list *terms, int32_t variable, sw_id at,
+                        id_list *open, bool *seen)
+{
+	bool lead = true;
+	open->len = 0;
+	memset(seen, 0, x->in->values.len);
+	for (size_t i = 0; i < terms->len; i++)
+		sw_vec_push(open, terms->data[i]);
+	while (lead && open->len > 0) {
+		sw_id value = open->data[--open->len];
+		if (value == at || seen[value])
+			continue;
+		seen[value] = true;
+		lead = !x->is_result[value];
+		for (uint32_t u = x->users.start[value]; lead && u < x->users.start[value + 1];
+		     u++) {
+			sw_id user = x->users.ops[u];
+			lead = x->map.of_op[user] == variable;
+			if (lead)
+				sw_vec_push(open, sw_op_at(x->in, user)->first_result);
+		}
+	}
+	return lead;
+}
+
+static sw_id first_meeting(const coder *x, const id_list *terms, int32_t variable, sw_shape shape,
+                           const bool *made)
+{
+	const sw_computation *entry = sw_entry(x->in);
+	id_list open = {0};
+	bool *seen = sw_alloc(x->in->values.len + 1);
+	sw_id found = terms->len == 1 ? terms->data[0] : SW_NO_ID;
+	for (size_t i = 0; i < entry->ops.len && found == SW_NO_ID && terms->len > 1; i++) {
+		const sw_op *op = sw_op_at(x->in, entry->ops.data[i]);
+		sw_id at = op->n_results == 1 ? op->first_result : SW_NO_ID;
+		if (at != SW_NO_ID && made[at] && is_of_update(x, at, variable) &&
+		    same_dims(sw_value_shape(x->in, at), shape) &&
+		    all_lead_to(x, terms, variable, at, &open, seen))
+			found = at;
+	}
+	free(seen);
+	sw_vec_clear(&open);
+	return found;
+}
+
+static sw_status find_gradient(coder *x, int32_t variable)
+{
+	coded_variable *v = &x->list[variable];
+	uint32_t input = x->map.input[variable];
+	sw_shape shape = sw_value_shape(x->in, x->inputs[input]);
+	bool *made = sw_alloc(x->in->values.len + 1);
+	id_list terms = find_terms(x, variable, shape, made);
+	v->gradient = first_meeting(x, &terms, variable, shape, made);
+	free(made);
+	sw_vec_clear(&terms);
+	if (v->gradient != SW_NO_ID && x->codes[v->gradient] < 0) {
+		x->codes[v->gradient] = variable;
+		return SW_OK;
+	}
+	return sw_fail(x->err, SW_ERR_INPUT,
+	               "codec: the gradient of '%s' is no single value of the step, or also that "
+	               "of another variable: leave it as it is, by --sync, with codec: none",
+	               x->sidecar->inputs[input].name);
+}
+
+/* ---- the entry -------------------------------------------------------------------------- */
+
+static sw_id new_input(coder *x, const char *name, const char *what, sw_shape shape)
+{
+	return sw_emit_parameter(x->out, x->c, shape,
+	                         sw_arena_printf(&x->arena, "%s.%s", name, what));
+}
+
+static void write_state(coder *x, coded_variable *v, uint32_t input)
+{
+	sw_shape shape = sw_value_shape(x->in, x->inputs[input]);
+	const char *name = sw_op_at(x->in, x->in->values.data[x->inputs[input]].op)->name;
+	int64_t stack[SW_MAX_RANK];
+	stack[0] = v->devices;
+	memcpy(stack + 1, shape.dims, sizeof(*stack) * (size_t)shape.rank);
+	v->coded = (sw_coded){
+		.residual_in = SW_NO_ID, .sum_residual_in = SW_NO_ID, .factor_in = SW_NO_ID};
+	v->coded.residual_in = new_input(x, name, "residual",
+	                                 sw_build_shape(x->out, SW_F32, stack, shape.rank + 1));
+	if (sw_codec_rounds(v->codec))
+		v->coded.sum_residual_in =
+			new_input(x, name, "sum-residual",
+		                  sw_build_shape(x->out, SW_F32, shape.dims, shape.rank));
+	if (v->codec.kind == SW_CODEC_POWERSGD)
+		v->coded.factor_in = new_input(x, name, "factor",
+		                               sw_codec_factor_shape(v->codec, shape, x->out));
+}
+
+static void copy_op(coder *x, sw_id id, const int32_t *computations)
+{
+	const sw_op *op = sw_op_at(x->in, id);
+	sw_id *operands = SW_NEW_N(&x->arena, sw_id, op->n_operands + 1);
+	int32_t *called = SW_NEW_N(&x->out->arena, int32_t, op->n_called + 1u);
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		operands[k] = x->value[op->operands[k]];
+	for (uint32_t k = 0; k < op->n_called; k++)
+		called[k] = computations[op->called[k]];
+	sw_id first = sw_build_copy_op(x->out, x->c, x->in, id, operands, called);
+	for (uint32_t r = 0; r < op->n_results; r++)
+		x->value[op->first_result + r] = first + r;
+}
+
+/* Let the readers of a gradient have the coded one. */
+static void code_results(coder *x, const sw_op *op)
+{
+	for (uint32_t r = 0; r < op->n_results && x->status == SW_OK; r++) {
+		sw_id value = op->first_result + r;
+		if (x->codes[value] < 0)
+			continue;
+		coded_variable *v = &x->list[x->codes[value]];
+		uint32_t input = x->map.input[x->codes[value]];
+		const sw_op *state = sw_op_at(x->in, x->in->values.data[x->inputs[input]].op);
+		x->status = sw_codec_write(x->out, x->c, v->codec, x->value[value],
+		                           sw_arena_printf(&x->arena, "%s.terms", state->name),
+		                           sw_arena_printf(&x->out->arena, "%s.gradient",
+		                                           x->sidecar->inputs[input].name),
+		                           &v->coded, x->err);
+		x->value[value] = v->coded.sent;
+	}
+}
+
+static void add_result(coder *x, id_list *results, uint32_t *next_input, sw_id value)
+{
+	sw_vec_push(&x->out->aliases, ((sw_alias){(uint32_t)results->len, (*next_input)++, false}));
+	sw_vec_push(results, value);
+}
+
+static void write_results(coder *x)
+{
+	const sw_computation *entry = sw_entry(x->in);
+	id_list results = {0};
+	uint32_t next = x->n_inputs;
+	for (size_t o = 0; o < entry->results.len; o++)
+		sw_vec_push(&results, x->value[entry->results.data[o]]);
+	for (uint32_t i = 0; i < x->map.n; i++) {
+		const sw_coded *coded = &x->list[i].coded;
+		if (!x->list[i].codec.kind)
+			continue;
+		add_result(x, &results, &next, coded->residual);
+		if (coded->sum_residual_in != SW_NO_ID)
+			add_result(x, &results, &next, coded->sum_residual);
+		if (coded->factor_in != SW_NO_ID)
+			add_result(x, &results, &next, coded->factor);
+	}
+	sw_build_results(x->out, x->c, results.data, (uint32_t)results.len, true);
+	x->out->entry = x->c;
+	sw_vec_clear(&results);
+}
+
+static void write_entry(coder *x)
+{
+	const sw_computation *entry = sw_entry(x->in);
+	int32_t *computations = SW_NEW_N(&x->arena, int32_t, x->in->computations.len + 1);
+	for (size_t k = 0; k < x->in->computations.len; k++)
+		computations[k] = -1;
+	for (size_t k = 0; k < x->in->computations.len; k++)
+		if ((int32_t)k != x->in->entry)
+			sw_build_copy_computation(x->out, x->in, (int32_t)k, computations);
+	x->c = sw_build_computation(x->out, entry->name);
+	for (size_t i = 0; i < entry->parameters.len; i++)
+		copy_op(x, entry->parameters.data[i], computations);
+	for (uint32_t i = 0; i < x->map.n; i++)
+		if (x->list[i].codec.kind)
+			write_state(x, &x->list[i], x->map.input[i]);
+	for (size_t i = 0; i < entry->ops.len && x->status == SW_OK; i++) {
+		const sw_op *op = sw_op_at(x->in, entry->ops.data[i]);
+		if (op->opcode != SW_OP_PARAMETER)
+			copy_op(x, entry->ops.data[i], computations);
+		code_results(x, op);
+	}
+	if (x->status == SW_OK)
+		write_results(x);
+}
+
+/* ---- the sidecar ------------------------------------------------------------------------ */
+
+static void add_state(const coder *x, sw_sidecar *to, uint32_t input, const char *what,
+                      sw_role role)
+{
+	sw_fill zeros = {.kind = SW_FILL_ZEROS}, little = {.kind = SW_FILL_NORMAL, .b = 1e-3},
+		one = {.kind = SW_FILL_NORMAL, .b = 1};
+	const char *name =
+		sw_arena_printf(&to->arena, "%s.%s", x->sidecar->inputs[input].name, what);
+	bool factor = role == SW_ROLE_OTHER;
+	to->outputs[to->n_outputs++] =
+		(sw_output_info){.name = name, .role = role, .input = (int32_t)to->n_inputs};
+	to->inputs[to->n_inputs++] = (sw_input_info){.name = name,
+	                                             .role = role,
+	                                             .init = factor ? one : zeros,
+	                                             .random = factor ? one : little};
+}
+
+static sw_fill copy_fill(sw_sidecar *to, sw_fill fill)
+{
+	fill.values =
+		sw_arena_copy(&to->arena, fill.values, sizeof(double) * (size_t)fill.n_values);
+	if (fill.part) {
+		sw_fill_part part = *fill.part;
+		part.whole = part.whole ? sw_arena_text(&to->arena, part.whole) : NULL;
+		fill.part = sw_arena_copy(&to->arena, &part, sizeof(part));
+	}
+	return fill;
+}
+
+static void write_sidecar(const coder *x, sw_sidecar *to)
+{
+	const sw_sidecar *from = x->sidecar;
+	*to = (sw_sidecar){.learning_rate = from->learning_rate,
+	                   .tokens_input = from->tokens_input,
+	                   .vocabulary = from->vocabulary};
+	sw_arena_init(&to->arena);
+	to->inputs = SW_NEW_N(&to->arena, sw_input_info, from->n_inputs + 3 * x->map.n + 1);
+	to->outputs = SW_NEW_N(&to->arena, sw_output_info, from->n_outputs + 3 * x->map.n + 1);
+	for (; to->n_inputs < from->n_inputs; to->n_inputs++) {
+		sw_input_info info = from->inputs[to->n_inputs];
+		info.name = info.name ? sw_arena_text(&to->arena, info.name) : NULL;
+		info.init = copy_fill(to, info.init);
+		info.random = copy_fill(to, info.random);
+		to->inputs[to->n_inputs] = info;
+	}
+	for (; to->n_outputs < from->n_outputs; to->n_outputs++) {
+		sw_output_info info = from->outputs[to->n_outputs];
+		info.name = info.name ? sw_arena_text(&to->arena, info.name) : NULL;
+		to->outputs[to->n_outputs] = info;
+	}
+	for (uint32_t i = 0; i < x->map.n; i++) {
+		if (!x->list[i].codec.kind)
+			continue;
+		add_state(x, to, x->map.input[i], "residual", SW_ROLE_RESIDUAL);
+		if (sw_codec_rounds(x->list[i].codec))
+			add_state(x, to, x->map.input[i], "sum-residual", SW_ROLE_SUM_RESIDUAL);
+		if (x->list[i].codec.kind == SW_CODEC_POWERSGD)
+			add_state(x, to, x->map.input[i], "factor", SW_ROLE_OTHER);
+	}
+}
+
+/* ---- the whole -------------------------------------------------------------------------- */
+
+/* Return the form of the variable that the input is of, or of which it is a part. */
+static const sw_variable_form *form_of(const coder *x, const sw_variable_forms *forms,
+                                       uint32_t input)
+{
+	const sw_fill_part *part = x->sidecar->inputs[input].init.part;
+	uint32_t whole = part ? part->input : input;
+	for (size_t i = 0; i < forms->n; i++)
+		if (forms->list[i].input == whole)
+			return &forms->list[i];
+	return NULL;
+}
+
+static void coder_init(coder *x, const sw_variable_forms *forms)
+{
+	const sw_program *in = x->in;
+	const sw_computation *entry = sw_entry(in);
+	sw_arena_init(&x->arena);
+	x->n_inputs = sw_program_inputs(in, in->entry, &x->arena, &x->inputs);
+	sw_role *role = SW_NEW_N(&x->arena, sw_role, x->n_inputs + 1);
+	for (uint32_t i = 0; i < x->n_inputs; i++)
+		role[i] = x->sidecar->inputs[i].role;
+	x->input_of_output = SW_NEW_N(&x->arena, int32_t, entry->results.len + 1);
+	for (size_t o = 0; o < entry->results.len; o++)
+		x->input_of_output[o] = -1;
+	for (size_t i = 0; i < in->aliases.len; i++)
+		x->input_of_output[in->aliases.data[i].output] = (int32_t)in->aliases.data[i].input;
+	sw_state_view state = {in, x->n_inputs, x->inputs, role, x->input_of_output};
+	x->map = sw_variables_map(&state, &x->arena);
+	x->users = sw_program_users(in, &x->arena);
+	x->list = SW_NEW_N(&x->arena, coded_variable, x->map.n + 1);
+	x->is_result = SW_NEW_N(&x->arena, bool, in->values.len + 1);
+	x->flat = SW_NEW_N(&x->arena, bool, in->values.len + 1);
+	find_flat(x);
+	x->codes = SW_NEW_N(&x->arena, int32_t, in->values.len + 1);
+	x->value = SW_NEW_N(&x->arena, sw_id, in->values.len + 1);
+	for (size_t v = 0; v < in->values.len; v++)
+		x->codes[v] = -1;
+	for (size_t o = 0; o < entry->results.len; o++)
+		x->is_result[entry->results.data[o]] = true;
+	for (uint32_t i = 0; i < x->map.n; i++) {
+		const sw_variable_form *form = form_of(x, forms, x->map.input[i]);
+		bool fits =
+			form && role[x->map.input[i]] == SW_ROLE_PARAMETER &&
+			sw_codec_fits(form->codec, sw_value_shape(in, x->inputs[x->map.input[i]]));
+		x->list[i].codec.kind = SW_CODEC_NONE;
+		if (fits)
+			x->list[i] =
+				(coded_variable){.codec = form->codec, .devices = form->devices};
+	}
+	x->out = sw_program_new(in->name);
+	sw_build_copy_frame(x->out, in);
+}
+
+sw_status sw_code_gradients(const sw_program *in, const sw_sidecar *sidecar,
+                            const sw_variable_forms *forms, sw_program **out,
+                            sw_sidecar *out_sidecar, sw_error *err)
+{
+	coder x = {.in = in, .sidecar = sidecar, .err = err};
+	*out = NULL;
+	coder_init(&x, forms);
+	for (uint32_t i = 0; i < x.map.n && x.status == SW_OK; i++)
+		if (x.list[i].codec.kind)
+			x.status = find_gradient(&x, (int32_t)i);
+	if (x.status == SW_OK)
+		write_entry(&x);
+	if (x.status == SW_OK)
+		x.status = sw_rewrite_canonical(x.out, out, err);
+	if (x.status == SW_OK)
+		write_sidecar(&x, out_sidecar);
+	sw_program_free(x.out);
+	sw_arena_clear(&x.arena);
+	return x.status;
+}
