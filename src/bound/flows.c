@@ -331,8 +331,10 @@ static bool flow_into(const search *s, const sw_remat_points *points, sw_id sink
                       const origin *from, sw_bound_flow *flow)
 {
 	const sw_program *program = s->program;
-	if (from->product == SW_NO_ID || from->product == sink ||
-	    !sw_remat_reads_original(points, from->product, sink))
+	if (from->product == SW_NO_ID || from->product == sink)
+		return false;
+	bool original = sw_remat_reads_original(points, from->product, sink);
+	if (!original && !sw_remat_copies_once(points, from->product))
 		return false;
 	sw_id value = sw_op_at(program, sink)->operands[operand];
 	*flow = (sw_bound_flow){.source = from->product,
@@ -341,6 +343,7 @@ static bool flow_into(const search *s, const sw_remat_points *points, sw_id sink
 	                        .bytes = from->elements * from->bits / 8,
 	                        .share = pow(LATER, (double)(from - s->of[value])),
 	                        .through_state = from->through_state,
+	                        .may_read_copy = !original,
 	                        .summed = from->summed};
 	sw_id result = sw_op_at(program, from->product)->first_result;
 	set_classes(from, sw_value_shape(program, result).rank, sw_value_shape(program, value).rank,

@@ -24,6 +24,7 @@ typedef struct sw_bound_flow {
 	double bytes;       /* of the elements that reach it, in the smallest type on the path */
 	double share; /* of these bytes that is this flow's: 1 / the number of the source's flows */
 	bool through_state;
+	bool may_read_copy; /* the sink may read a copy of the source, computed again */
 	bool summed; /* somewhere on the path the whole sum is read, too */
 	/* Dimensions of the source's result that reshapes mix with each other are one CLASS; the
 	 * dimensions of the operand that are made of them belong to it, or to none.
@@ -36,7 +37,7 @@ typedef struct sw_bound_flow_list {
 	const sw_bound_flow *at; /* by sinks, in the order of the entry */
 } sw_bound_flow_list;
 
-/* Find the flows. Those are left out whose source may be computed again for the sink. is_product:
+/* Find the flows. Those are left out whose source may be computed again more than once. is_product:
  * per op, may it be a source or a sink? The list is in the arena. O(ops * rank). */
 sw_bound_flow_list sw_bound_flows(const sw_program *program, const sw_sidecar *sidecar,
                                   const sw_rule *const *rules, const bool *is_product,

@@ -22,10 +22,12 @@
 
 #define FIRST_STEP 0.25 /* between weights */
 #define LAST_STEP 0.125
-#define COST_UNIT 1e-12    /* seconds; costs are rounded down to it */
-#define GAP 0.005          /* of the solver */
-#define MAX_ENTRIES 3e7    /* of all tables of the problem */
-#define MAX_WORK 200000000 /* of the solver: table entries visited */
+#define COST_UNIT 1e-12 /* seconds; costs are rounded down to it */
+#define GAP 0.005       /* of the solver */
+#define MAX_ENTRIES 3e7 /* of all tables of the problem */
+/* of the solver: table entries visited, to find a good weight, and with it */
+#define PROBE_WORK 100000000
+#define MAX_WORK 600000000
 
 /* What a way of a product means for one flow: for a source, in how many parts an element is (x) as
  * how many partial sums; for a sink, in how many parts it is read (x), as how many sums at most;
@@ -44,6 +46,7 @@ typedef struct message_table {
 
 typedef struct channel {
 	int32_t ends[2]; /* products: source, sink */
+	bool may_read_copy;
 	const message_table *table;
 	double message_s; /* one message per element, as a mean over the parts */
 } channel;
@@ -51,6 +54,7 @@ typedef struct channel {
 typedef struct joint_product {
 	sw_id op;
 	const sw_product_kind *kind;
+	bool is_copied; /* a sink may read a copy of it */
 } joint_product;
 
 typedef struct joint {
@@ -164,7 +168,7 @@ static void find_products(joint *j, division *d, int32_t level, const sw_rule *c
 				continue;
 			sw_map_put(&known, key.data, key.len, like);
 		}
-		j->products[j->n_products++] = (joint_product){id, &kinds[like]};
+		j->products[j->n_products++] = (joint_product){id, &kinds[like], false};
 		is_product[id] = true;
 	}
 	sw_map_clear(&known);
@@ -246,9 +250,11 @@ static void set_channels(joint *j, const sw_bound_flow_list *flows, double parts
 		int32_t source = number[of->source], sink = number[of->sink];
 		j->channels[j->n_channels++] =
 			(channel){.ends = {source, sink},
+		                  .may_read_copy = of->may_read_copy,
 		                  .table = table_of(j, of, j->products[source].kind,
 		                                    j->products[sink].kind, &known, tables),
 		                  .message_s = of->bytes * of->share / parts / bandwidth};
+		j->products[source].is_copied |= of->may_read_copy;
 	}
 	sw_map_clear(&known);
 }
@@ -273,29 +279,61 @@ static void add_products(const joint *j, double weight, sw_problem *problem)
 	sw_vec_clear(&cost);
 }
 
-static void add_channels(const joint *j, double weight, sw_problem *problem)
+/* Costs of a node, or of an edge's table. */
+typedef SW_VEC(int64_t) cost_list;
+
+/* Add a node for what late readers read of a product: itself, where the node has its way, or a copy
+ * that is computed again in another. Returns the node. */
+static int32_t add_copy(const joint *j, int32_t p, double weight, sw_problem *problem,
+                        cost_list *cost)
 {
-	SW_VEC(int64_t) cost = {0};
+	const sw_product_kind *kind = j->products[p].kind;
+	cost->len = 0;
+	for (int32_t w = 0; w < kind->n_ways; w++)
+		sw_vec_push(cost, 0);
+	int32_t node = sw_problem_add_node(problem, kind->n_ways, cost->data);
+	cost->len = 0;
+	for (int32_t a = 0; a < kind->n_ways; a++)
+		for (int32_t b = 0; b < kind->n_ways; b++)
+			sw_vec_push(cost, a == b ? 0 : cost_of(weight * kind->ways[b].kernels_s));
+	sw_problem_add_edge(problem, p, node,
+	                    sw_problem_add_table(problem, kind->n_ways, kind->n_ways, cost->data));
+	return node;
+}
+
+static void add_channel(const joint *j, const channel *c, int32_t source, double weight,
+                        sw_problem *problem, cost_list *cost)
+{
+	const message_table *x = c->table;
+	int32_t n = j->products[c->ends[0]].kind->n_ways, m = j->products[c->ends[1]].kind->n_ways;
+	cost->len = 0;
+	for (int32_t a = 0; a < n; a++)
+		for (int32_t b = 0; b < m; b++)
+			sw_vec_push(cost,
+			            cost_of(weight * c->message_s *
+			                    x->messages[x->of[0][a] * x->n[1] + x->of[1][b]]));
+	sw_problem_add_edge(problem, source, c->ends[1],
+	                    sw_problem_add_table(problem, n, m, cost->data));
+}
+
+/* Add the channels, with the copies that they come from: one more node each. */
+static void add_channels(const joint *j, double weight, double of_messages, sw_problem *problem)
+{
+	cost_list cost = {0};
+	int32_t *copy = sw_alloc(sizeof(*copy) * (size_t)(j->n_products + 1));
+	for (int32_t p = 0; p < j->n_products; p++)
+		copy[p] = j->products[p].is_copied ? add_copy(j, p, weight, problem, &cost) : p;
 	for (int32_t i = 0; i < j->n_channels; i++) {
 		const channel *c = &j->channels[i];
-		const message_table *x = c->table;
-		int32_t n = j->products[c->ends[0]].kind->n_ways,
-			m = j->products[c->ends[1]].kind->n_ways;
-		cost.len = 0;
-		for (int32_t a = 0; a < n; a++)
-			for (int32_t b = 0; b < m; b++)
-				sw_vec_push(
-					&cost,
-					cost_of(weight * c->message_s *
-				                x->messages[x->of[0][a] * x->n[1] + x->of[1][b]]));
-		sw_problem_add_edge(problem, c->ends[0], c->ends[1],
-		                    sw_problem_add_table(problem, n, m, cost.data));
+		int32_t source = c->may_read_copy ? copy[c->ends[0]] : c->ends[0];
+		add_channel(j, c, source, of_messages, problem, &cost);
 	}
+	free(copy);
 	sw_vec_clear(&cost);
 }
 
 /* Return what no plan's weight K + of_messages C is below. */
-static double with_weight(const joint *j, double weight, double of_messages)
+static double with_weight(const joint *j, double weight, double of_messages, int64_t work)
 {
 	double bound_s = 0;
 	sw_problem problem;
@@ -303,8 +341,8 @@ static double with_weight(const joint *j, double weight, double of_messages)
 	sw_error err;
 	sw_problem_init(&problem);
 	add_products(j, weight, &problem);
-	add_channels(j, of_messages, &problem);
-	sw_solve_options how = {.work_limit = MAX_WORK, .gap = GAP, .threads = 1, .quiet = true};
+	add_channels(j, weight, of_messages, &problem);
+	sw_solve_options how = {.work_limit = work, .gap = GAP, .threads = 1, .quiet = true};
 	if (sw_solve(&problem, &how, &solution, &err) == SW_OK) {
 		bound_s = weight * j->rest_s + (double)solution.lower_bound * COST_UNIT;
 		sw_solution_clear(&solution);
@@ -315,25 +353,26 @@ static double with_weight(const joint *j, double weight, double of_messages)
 
 /* A collective in flight takes a share of the device, so that a step is no shorter than K + share
  * C, either: weight it with C. */
-static double step_with_weight(const joint *j, double weight)
+static double step_with_weight(const joint *j, double weight, int64_t work)
 {
-	return with_weight(j, weight, 1 - weight * (1 - j->cluster->device.transfer_share));
+	return with_weight(j, weight, 1 - weight * (1 - j->cluster->device.transfer_share), work);
 }
 
-/* Find a good weight: the bound is concave in it. */
-static double with_best_weight(const joint *j)
+/* Find a good weight: the bound is concave in it. Work on it pays only if it may be more than the
+ * kernels alone. */
+static double with_best_weight(const joint *j, double kernels_s)
 {
-	double weight = 0.5, best = step_with_weight(j, weight);
+	double weight = 0.5, best = step_with_weight(j, weight, PROBE_WORK);
 	for (double step = FIRST_STEP; step >= LAST_STEP; step /= 2)
 		for (int sign = 1; sign >= -1; sign -= 2) {
-			double bound_s = step_with_weight(j, weight + sign * step);
+			double bound_s = step_with_weight(j, weight + sign * step, PROBE_WORK);
 			if (bound_s <= best)
 				continue;
 			best = bound_s;
 			weight += sign * step;
 			break;
 		}
-	return best;
+	return best < kernels_s ? kernels_s : fmax(best, step_with_weight(j, weight, MAX_WORK));
 }
 
 static double table_entries(const joint *j)
@@ -342,6 +381,9 @@ static double table_entries(const joint *j)
 	for (int32_t c = 0; c < j->n_channels; c++)
 		entries += (double)j->products[j->channels[c].ends[0]].kind->n_ways *
 		           j->products[j->channels[c].ends[1]].kind->n_ways;
+	for (int32_t p = 0; p < j->n_products; p++)
+		if (j->products[p].is_copied)
+			entries += pow(j->products[p].kind->n_ways, 2);
 	return entries;
 }
 
@@ -375,8 +417,8 @@ double sw_bound_joint_s(const sw_program *program, const sw_sidecar *sidecar,
 		done = joint_init(&j, program, sidecar, rules, cluster, level, marks, kernels_s,
 		                  coarse);
 		if (done)
-			bound_s = weight > 0 ? with_weight(&j, weight, 1 - weight)
-			                     : fmax(bound_s, with_best_weight(&j));
+			bound_s = weight > 0 ? with_weight(&j, weight, 1 - weight, MAX_WORK)
+			                     : with_best_weight(&j, kernels_s);
 		sw_arena_clear(&j.arena);
 	}
 	return bound_s;

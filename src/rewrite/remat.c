@@ -55,7 +55,7 @@ static bool is_again(const remat *x, sw_id value)
  * of side ops the readers in the same group of segments. */
 static bool has_copy(const remat *x, sw_id value)
 {
-	bool flow = x->what->points->segment[x->in->values.data[value].op] >= 0;
+	bool flow = sw_remat_copies_once(x->what->points, x->in->values.data[value].op);
 	instance copy = x->again[value];
 	return copy.value != SW_NO_ID && (flow || copy.segments == x->segments);
 }

@@ -396,6 +396,11 @@ bool sw_remat_reads_original(const sw_remat_points *points, sw_id op, sw_id read
 	return points->settled[op] || points->forward[reader];
 }
 
+bool sw_remat_copies_once(const sw_remat_points *points, sw_id op)
+{
+	return points->segment[op] >= 0;
+}
+
 bool sw_remat_is_critical(const sw_remat_points *points, sw_id value, int32_t every)
 {
 	int32_t computed = points->segment[points->program->values.data[value].op];

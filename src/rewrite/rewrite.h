@@ -129,6 +129,9 @@ void sw_remat_points_clear(sw_remat_points *points);
 /* Return whether the reader reads the op itself wherever something is computed again, in padded
  * programs too, and never a copy of it. */
 bool sw_remat_reads_original(const sw_remat_points *points, sw_id op, sw_id reader);
+/* Return whether at most one copy of the op is written, which then serves all readers that do not
+ * read the op itself. */
+bool sw_remat_copies_once(const sw_remat_points *points, sw_id op);
 /* Return whether the value is kept when only every `every`-th narrow place is kept. */
 bool sw_remat_is_critical(const sw_remat_points *points, sw_id value, int32_t every);
 

@@ -186,6 +186,7 @@ static sw_status solve(sw_mesh_search *m, const sw_search *s, sw_solution *solut
 	sw_solve_options how = {.work_limit = work_of(m, s->asked.limits),
 	                        .time_limit_s = m->budget.seconds,
 	                        .gap = s->asked.limits->solver_gap,
+	                        .gap_work = (int64_t)s->asked.limits->gap_work,
 	                        .cutoff = to_units(m->budget.cutoff_s),
 	                        .seed = s->asked.options->seed,
 	                        .threads = s->wave->memo.threads,

@@ -123,6 +123,9 @@ typedef struct sw_solve_options {
 	/* share of the cost: the search ends once it exceeds the bound by no more; 0: only the
 	 * optimum ends it */
 	double gap;
+	/* the gap is doubled once the search has done this work, trebled after twice as much, and so
+	 * on: what is nearly proved is not worth much more; 0: it stays */
+	int64_t gap_work;
 	/* the search ends once the bound reaches this cost, since no caller wants a dearer answer;
 	 * 0: none */
 	int64_t cutoff;

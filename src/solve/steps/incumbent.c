@@ -181,9 +181,10 @@ static bool meets_gap_or_cutoff(const solver *s)
 	const sw_solve_options *wanted = &s->options;
 	if (wanted->cutoff > 0 && s->bound >= wanted->cutoff)
 		return true;
-	double above = (double)s->best_value.cost - (double)s->bound;
-	return wanted->gap > 0 && solver_feasible(s) &&
-	       above <= wanted->gap * (double)s->best_value.cost;
+	double above = (double)s->best_value.cost - (double)s->bound, gap = wanted->gap;
+	if (wanted->gap_work > 0)
+		gap *= 1 + (double)s->work / (double)wanted->gap_work;
+	return gap > 0 && solver_feasible(s) && above <= gap * (double)s->best_value.cost;
 }
 
 bool solver_out_of_work(solver *s)
