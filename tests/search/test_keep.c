@@ -227,8 +227,8 @@ static sw_status plan_counted(planned *p, int64_t memory_bytes, const char *rema
 	                    &err);
 }
 
-/* A plan far from fitting is costed once, if it may be the quickest, and not again with every
- * memory saving; only the plan nearest to fitting is. */
+/* A plan far from fitting is costed once, and not again with every memory saving; only the plan
+ * nearest to fitting is. Where nothing fits by far each mesh has one such plan. */
 static void a_plan_far_too_large_is_costed_once(void **state)
 {
 	planned p;
@@ -236,7 +236,7 @@ static void a_plan_far_too_large_is_costed_once(void **state)
 	open_fixture("gpt-tiny", "local-2x2.yaml", &p);
 	assert_int_equal(plan_counted(&p, 50000, "none", 1), SW_NO);
 	assert_true(effort.programs > 0);
-	assert_true(effort.programs <= 10);
+	assert_true(effort.programs <= 20);
 	close_planned(&p);
 }
 
