@@ -115,8 +115,8 @@ static sw_status check_ranks(const cli *c, int64_t devices, sw_error *err)
 	if (c->transport && devices != c->transport->size)
 		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
 		                  "the plan is for %" PRId64
-		                  " device%s and mpirun started %d ranks: mpirun -n %" PRId64
-		                  ", or make a plan for %d",
+		                  " device%s and there are %d ranks: start %" PRId64
+		                  " (mpirun -n, srun -n), or make a plan for %d",
 		                  devices, devices == 1 ? "" : "s", c->transport->size, devices,
 		                  c->transport->size);
 	if (c->values.ranks && c->values.ranks != devices)

@@ -17,8 +17,8 @@ static const cli_option options[] = {
          "2.5d[:RxCxD], axonn[:X,Y,Z,D or :top=K,model=paper|ours] or expert[:ep=K] (default: "
          "auto)"},
 	{"--method", "M", CLI_TEXT, AT(method),
-         "how problems are solved: exact, segments, ilp, coordinate, metropolis, random or "
-         "exhaustive (default: exact)"},
+         "how problems are solved: exact, segments, ilp, coordinate, blocks, metropolis, random "
+         "or exhaustive (default: exact)"},
 	{"--effort", "2|3", CLI_TEXT, AT(effort),
          "3: solve the whole graph at once; 2: one pass over its segments, quicker and with "
          "slightly "

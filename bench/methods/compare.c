@@ -173,6 +173,7 @@ void compare_methods(const sw_problem *problem, double ilp_s, comparison *c)
 	run_once(problem, SW_METHOD_ILP, ilp_s, c);
 	exhaust(problem, c);
 	run_heuristic(problem, SW_METHOD_COORDINATE, c);
+	run_heuristic(problem, SW_METHOD_BLOCKS, c);
 	run_heuristic(problem, SW_METHOD_METROPOLIS, c);
 	run_heuristic(problem, SW_METHOD_RANDOM, c);
 }

@@ -219,6 +219,29 @@ static void print_pick(const experiment *e, const json_t *result)
 	fflush(stdout);
 }
 
+/* What all rows of a paper have otherwise than it, behind what a row has. */
+static const char *differs(const experiment *e)
+{
+	static const struct {
+		const char *group, *text;
+	} all[] = {
+		{"autoddl", "seconds by a roofline of the card without fused kernels; collectives "
+	                    "in turns share links exactly; the best microbatches and "
+	                    "rematerialisation for each strategy"},
+		{"autodist", "kernels by a roofline of the card's data sheet, so that compute is "
+	                     "shorter than measured; an all-reduce has no cost in the framework"},
+		{"axonn", "a roofline without fused kernels, attention's scores in memory, so that "
+	                  "compute is two to three times the paper's; links do not slow down "
+	                  "with the number of nodes"},
+		{"rhino", "a roofline without fused kernels; vocabulary and optimizer as in "
+	                  "docs/papers.md; utilization counts the paper's FLOPs"},
+	};
+	for (size_t i = 0; i < SW_COUNT(all); i++)
+		if (strcmp(all[i].group, e->group) == 0)
+			return all[i].text;
+	return NULL;
+}
+
 void report_text(const experiment *e, const json_t *result)
 {
 	if (e->run == run_picks) {
@@ -241,6 +264,8 @@ void report_text(const experiment *e, const json_t *result)
 		printf("  the paper: %s\n", e->finding);
 	if (e->assumed)
 		printf("  assumed: %s\n", e->assumed);
+	if (differs(e))
+		printf("  differs: %s\n", differs(e));
 	printf("\n");
 	fflush(stdout);
 }

@@ -6,6 +6,7 @@
  *                bound of its own
  *   ilp          an integer program (Rhino, section 4.2), given to CBC, which runs as a process
  *   coordinate   coordinate descent from one start after another (AutoDDL, section 4.6)
+ *   blocks       coordinate descent by nodes with their neighbours: values with their readers
  *   metropolis   a Metropolis-Hastings chain (AutoDDL, section 4.6)
  *   random       the best of assignments drawn at random
  *   exhaustive   every assignment, without pruning
@@ -27,6 +28,7 @@ typedef enum sw_method {
 	SW_METHOD_SEGMENTS,
 	SW_METHOD_ILP,
 	SW_METHOD_COORDINATE,
+	SW_METHOD_BLOCKS,
 	SW_METHOD_METROPOLIS,
 	SW_METHOD_RANDOM,
 	SW_METHOD_EXHAUSTIVE,

@@ -15,7 +15,7 @@ said() {
 expect 0 "" mpirun -n 4 "$sw" run "$scratch/tiny.plan" --steps 3 -q
 [ "$(grep -c '^loss' "$scratch/out")" = 1 ] || complain "not one result"
 expect 2 "" mpirun -n 3 "$sw" run "$scratch/tiny.plan" --steps 3 -q
-said "the plan is for 4 devices and mpirun started 3 ranks: mpirun -n 4, or make a plan for 3"
+said "the plan is for 4 devices and there are 3 ranks: start 4 (mpirun -n, srun -n), or make a plan for 3"
 expect 2 "" mpirun -n 2 "$sw" run no/such/plan
 said "no/such/plan: cannot read"
 expect 2 "" mpirun -n 4 "$sw" run "$scratch/tiny.plan" --frobnicate

@@ -21,7 +21,7 @@ static bool optimise_node(assignment_walk *w, int32_t node)
 	return best != before;
 }
 
-static bool sweep(method_run *r)
+bool method_sweep(method_run *r)
 {
 	bool changed = false;
 	for (int32_t i = 0; i < r->w.n && !method_stopped(r); i++) {
@@ -36,7 +36,7 @@ sw_status method_coordinate(method_run *r, sw_error *err)
 	(void)err;
 	do {
 		method_start(r);
-		while (sweep(r))
+		while (method_sweep(r))
 			;
 		method_offer(r);
 	} while (!method_stopped(r));

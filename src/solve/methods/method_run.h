@@ -27,11 +27,13 @@ typedef struct method_run {
 bool method_stopped(method_run *r);
 /* Take the walk's assignment if it is better than all before. */
 void method_offer(method_run *r);
+/* Move each node in turn to its best strategy, given all others. True if one changed. */
+bool method_sweep(method_run *r);
 /* Move to the next of the caller's starts; after the last one, to a random assignment. */
 void method_start(method_run *r);
 
 typedef sw_status method_fn(method_run *r, sw_error *err);
-method_fn method_segments, method_ilp, method_coordinate, method_metropolis, method_random,
-	method_exhaustive;
+method_fn method_segments, method_ilp, method_coordinate, method_blocks, method_metropolis,
+	method_random, method_exhaustive;
 
 #endif

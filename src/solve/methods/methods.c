@@ -20,6 +20,7 @@ static const struct {
 	[SW_METHOD_SEGMENTS] = {"segments", method_segments, true, true},
 	[SW_METHOD_ILP] = {"ilp", method_ilp, true, true},
 	[SW_METHOD_COORDINATE] = {"coordinate", method_coordinate, false, false},
+	[SW_METHOD_BLOCKS] = {"blocks", method_blocks, false, false},
 	[SW_METHOD_METROPOLIS] = {"metropolis", method_metropolis, false, false},
 	[SW_METHOD_RANDOM] = {"random", method_random, false, false},
 	[SW_METHOD_EXHAUSTIVE] = {"exhaustive", method_exhaustive, true, true},
@@ -44,7 +45,7 @@ sw_status sw_method_parse(const char *name, sw_method *method, sw_error *err)
 	}
 	return sw_fail(err, SW_ERR_INPUT,
 	               "unknown method '%s': expected exact, segments, ilp, coordinate, "
-	               "metropolis, random or exhaustive",
+	               "blocks, metropolis, random or exhaustive",
 	               name);
 }
 
