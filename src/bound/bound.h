@@ -13,10 +13,10 @@
 #include "model/model.h"
 
 /* Return seconds that one execution of the op takes at least on each device, however the op is
- * divided; 0 for regions and ops that cost nothing. attention: it may be one of attention's
- * products (sw_fuse_mark_attention). */
+ * divided; 0 for regions and ops that cost nothing. attention, shares_kernel: as
+ * sw_fuse_mark_softmaxes marks the op. */
 double sw_bound_op_s(const sw_cluster *cluster, const sw_program *program, sw_id op,
-                     const sw_rule *rule, bool attention);
+                     const sw_rule *rule, bool attention, bool shares_kernel);
 /* Return seconds of kernels that no device does less of in a step: each op at the cheapest of all
  * ways to divide it among the devices, dimensions padded where that helps. Of ops that padding may
  * make equal only the dearest counts, and of a conditional the least branch, so that the bound also

@@ -56,18 +56,45 @@ static double sizes_left(const division *d, uint32_t operand, sw_ints contracted
 	return product;
 }
 
+static double least_overhead_s(const sw_device *device)
+{
+	double least = INFINITY;
+	for (int32_t f = 0; f < SW_FAMILY_COUNT; f++)
+		least = fmin(least, device->kernels[f].given ? device->kernels[f].overhead_s
+		                                             : device->kernel_overhead_s);
+	return least;
+}
+
+/* A dot that contracts one element becomes a multiply. */
+static bool may_be_multiply(const division *d)
+{
+	return d->op->opcode == SW_OP_DOT &&
+	       (d->n < d->rule->n_factors || sizes_left(d, 0, d->op->attrs->dot.lhs_contracting,
+	                                                true) <= (double)d->microbatches);
+}
+
+/* A device that fuses makes a kernel at least of each product that does not share its kernel with
+ * others (src/fuse); those of single integers may be the host's. */
+static double launch_s(const division *d)
+{
+	bool product = d->op->opcode == SW_OP_DOT || d->op->opcode == SW_OP_CONVOLUTION;
+	if (d->cluster->device.fusion == SW_FUSION_NONE || !product || d->shares_kernel ||
+	    may_be_multiply(d))
+		return 0;
+	sw_type type = sw_value_shape(d->program, d->op->operands[0]).type;
+	return sw_type_kind_of(type) == SW_KIND_FLOAT ? least_overhead_s(&d->cluster->device) : 0;
+}
+
 /* Return the operations of the tiles of a dot's kernel. */
 static double flops_of_way(const division *d)
 {
 	const sw_op *op = d->op;
 	double flops = least_flops(d);
-	if (op->opcode != SW_OP_DOT || d->attention || d->n < d->rule->n_factors)
+	if (op->opcode != SW_OP_DOT || d->attention || may_be_multiply(d))
 		return flops;
 	sw_ints lhs = op->attrs->dot.lhs_contracting, rhs = op->attrs->dot.rhs_contracting;
 	double m = sizes_left(d, 0, lhs, false), n = sizes_left(d, 1, rhs, false),
 	       k = sizes_left(d, 0, lhs, true);
-	if (k <= (double)d->microbatches) /* a dot that contracts one element becomes a multiply */
-		return flops;
 	return fmax(flops, sw_cost_product_flops(&d->cluster->device, 1, m, n, k));
 }
 
@@ -78,7 +105,8 @@ static double seconds_of_way(const division *d)
 		double times = sw_cost_traffic(d->op, i);
 		bytes += times > 0 ? times * value_bytes(d, i) * share_of_value(d, i) : 0;
 	}
-	return sw_cost_part(d->cluster, d->program, d->id, d->attention, flops, bytes);
+	return sw_cost_part(d->cluster, d->program, d->id, d->attention, flops, bytes) +
+	       launch_s(d);
 }
 
 /* ---- all ways --------------------------------------------------------------------------- */
@@ -163,15 +191,6 @@ static bool may_be_replaced(sw_opcode opcode)
 	       opcode == SW_OP_RNG_BIT_GENERATOR;
 }
 
-static double least_overhead_s(const sw_device *device)
-{
-	double least = INFINITY;
-	for (int32_t f = 0; f < SW_FAMILY_COUNT; f++)
-		least = fmin(least, device->kernels[f].given ? device->kernels[f].overhead_s
-		                                             : device->kernel_overhead_s);
-	return least;
-}
-
 static bool is_fitted(const sw_device *device)
 {
 	for (int32_t f = 0; f < SW_FAMILY_COUNT; f++)
@@ -229,9 +248,10 @@ division division_of(const sw_cluster *cluster, const sw_program *program)
 }
 
 double sw_bound_op_s(const sw_cluster *cluster, const sw_program *program, sw_id op,
-                     const sw_rule *rule, bool attention)
+                     const sw_rule *rule, bool attention, bool shares_kernel)
 {
 	division d = division_of(cluster, program);
 	d.attention = attention;
+	d.shares_kernel = shares_kernel;
 	return division_least_s(&d, op, rule);
 }

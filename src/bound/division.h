@@ -23,6 +23,7 @@ typedef struct division {
 	double flops;
 	int64_t microbatches;                   /* the most in which the op may run */
 	bool attention;                         /* the op may be a product of attention */
+	bool shares_kernel;                     /* it may share its kernel with other products */
 	int32_t n;                              /* factors that are looked at */
 	int32_t n_primes, primes[SW_MAX_ATOMS]; /* of the number of devices, descending */
 	int64_t parts[MAX_FACTORS];

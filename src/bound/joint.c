@@ -127,7 +127,8 @@ static void describe(const sw_program *program, sw_id id, const division *d, sw_
 {
 	const sw_op *op = sw_op_at(program, id);
 	key->len = 0;
-	sw_text_addf(key, "%d %d %lld;", op->opcode, d->attention, (long long)d->microbatches);
+	sw_text_addf(key, "%d %d %d %lld;", op->opcode, d->attention, d->shares_kernel,
+	             (long long)d->microbatches);
 	for (uint32_t i = 0; i < op->n_operands + op->n_results; i++) {
 		sw_shape shape = sw_value_shape(
 			program, i < op->n_operands ? op->operands[i]
@@ -159,6 +160,7 @@ static void find_products(joint *j, division *d, int32_t level, const sw_rule *c
 			continue;
 		d->microbatches = marks->looped[id] ? marks->batch : 1;
 		d->attention = marks->attention[id];
+		d->shares_kernel = marks->shares_kernel[id];
 		describe(program, id, d, &key);
 		uint32_t like = sw_map_get(&known, key.data, key.len);
 		if (like == SW_ABSENT) {

@@ -60,6 +60,7 @@ static double computation_s(summation *s, int32_t computation)
 		}
 		s->d.microbatches = s->marks->looped[id] ? s->marks->batch : 1;
 		s->d.attention = s->marks->attention[id];
+		s->d.shares_kernel = s->marks->shares_kernel[id];
 		double seconds = division_least_s(&s->d, id, s->rules[id]);
 		if (s->owners && computation == s->d.program->entry)
 			seconds = fmin(seconds, owner_s(s, id));
@@ -89,8 +90,10 @@ static sw_bound_marks mark(const sw_program *program, const sw_sidecar *sidecar,
 	bool *looped = SW_NEW_N(arena, bool, program->ops.len + 1);
 	bool *attention = SW_NEW_N(arena, bool, program->ops.len + 1);
 	int64_t batch = find_looped(program, sidecar, looped);
-	sw_fuse_mark_attention(program, cluster->device.fusion, attention);
-	return (sw_bound_marks){sw_bound_twins(program, looped, arena), looped, attention, batch};
+	bool *shares_kernel = SW_NEW_N(arena, bool, program->ops.len + 1);
+	sw_fuse_mark_softmaxes(program, cluster->device.fusion, attention, shares_kernel);
+	return (sw_bound_marks){sw_bound_twins(program, looped, arena), looped, attention,
+	                        shares_kernel, batch};
 }
 
 static double sum_of_kernels_s(const sw_program *program, const sw_rule *const *rules,

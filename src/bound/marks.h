@@ -7,7 +7,7 @@
 typedef struct sw_bound_marks {
 	const sw_id *twins;    /* per op: sw_bound_twins */
 	const bool *looped;    /* per op: it may run in a loop over microbatches */
-	const bool *attention; /* per op: sw_fuse_mark_attention */
+	const bool *attention, *shares_kernel; /* per op: sw_fuse_mark_softmaxes */
 	int64_t batch;         /* the most microbatches */
 } sw_bound_marks;
 

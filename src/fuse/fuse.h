@@ -61,9 +61,11 @@ typedef struct sw_kernels {
 void sw_kernels_find(sw_kernels *kernels, const sw_program *program, sw_fusion device);
 void sw_kernels_clear(sw_kernels *kernels);
 
-/* Mark the dots ([ops.len]) that may be products of attention in a program of any device: those
- * with a batch, and those around a softmax that is none over a vocabulary. O(uses). */
-void sw_fuse_mark_attention(const sw_program *program, sw_fusion device, bool *marked);
+/* Mark per op the dots that may be products of attention in a program of any device: those with a
+ * batch, and those around a softmax that is none over a vocabulary; and the dots that may share
+ * their kernel with other dots: these, and those around any softmax. O(uses). */
+void sw_fuse_mark_softmaxes(const sw_program *program, sw_fusion device, bool *attention,
+                            bool *shares_kernel);
 
 /* Write the program in which each kernel of several ops is one fusion op, in an order that frees
  * memory soon (lean_order.h). Everything else keeps its name. With SW_FUSION_NONE the result is a

@@ -608,8 +608,9 @@ void sw_kernels_find_inside(sw_kernels *kernels, const sw_program *program, sw_f
 	free(planned);
 }
 
-/* Mark the dots of a computation's regions with a softmax that is not one over a vocabulary. */
-static void mark_softmaxes(sw_fuser *f, int32_t computation, bool *marked)
+/* Mark the dots of a computation's regions with a softmax; as attention where it is not one over a
+ * vocabulary. */
+static void mark_softmaxes(sw_fuser *f, int32_t computation, bool *attention, bool *shares_kernel)
 {
 	sw_score_regions regions;
 	sw_score_regions_find(&regions, f, computation);
@@ -619,21 +620,23 @@ static void mark_softmaxes(sw_fuser *f, int32_t computation, bool *marked)
 		if (region->same != r || !region->softmax)
 			continue;
 		sw_scores_analyse(&scores, &regions, r);
-		if (!scores.refused.text && sw_score_is_vocabulary(&scores))
-			continue;
+		bool vocabulary = !scores.refused.text && sw_score_is_vocabulary(&scores);
 		for (uint32_t i = 0; i < region->n_ops; i++)
-			if (sw_op_at(f->program, region->ops[i])->opcode == SW_OP_DOT)
-				marked[region->ops[i]] = true;
+			if (sw_op_at(f->program, region->ops[i])->opcode == SW_OP_DOT) {
+				attention[region->ops[i]] |= !vocabulary;
+				shares_kernel[region->ops[i]] = true;
+			}
 	}
 	sw_score_regions_clear(&regions);
 }
 
-void sw_fuse_mark_attention(const sw_program *program, sw_fusion device, bool *marked)
+void sw_fuse_mark_softmaxes(const sw_program *program, sw_fusion device, bool *attention,
+                            bool *shares_kernel)
 {
 	sw_kernels kernels = {.program = program};
 	sw_arena scratch;
 	for (size_t i = 0; i < program->ops.len; i++)
-		marked[i] = sw_cost_may_be_attention(&program->ops.data[i]);
+		attention[i] = shares_kernel[i] = sw_cost_may_be_attention(&program->ops.data[i]);
 	if (device == SW_FUSION_NONE)
 		return;
 	sw_arena_init(&kernels.arena);
@@ -643,7 +646,7 @@ void sw_fuse_mark_attention(const sw_program *program, sw_fusion device, bool *m
 	sw_mark_planned(program, program->entry, planned);
 	for (int32_t c = 0; c < (int32_t)program->computations.len; c++)
 		if (planned[c])
-			mark_softmaxes(&f, c, marked);
+			mark_softmaxes(&f, c, attention, shares_kernel);
 	fuser_clear(&f);
 	sw_arena_clear(&scratch);
 	sw_kernels_clear(&kernels);

@@ -49,10 +49,12 @@ void bounds_init(bounds *b, const sw_program *program, const sw_sidecar *sidecar
 	sw_roles_init(&roles, program, sidecar);
 	double *op_s = SW_NEW_N(&b->arena, double, program->ops.len + 1);
 	bool *attention = SW_NEW_N(&b->arena, bool, program->ops.len + 1);
-	sw_fuse_mark_attention(program, cluster->device.fusion, attention);
+	bool *shares_kernel = SW_NEW_N(&b->arena, bool, program->ops.len + 1);
+	sw_fuse_mark_softmaxes(program, cluster->device.fusion, attention, shares_kernel);
 	for (sw_id id = 0; id < program->ops.len; id++)
 		if (roles.planned[sw_op_at(program, id)->computation])
-			op_s[id] = sw_bound_op_s(cluster, program, id, rules[id], attention[id]);
+			op_s[id] = sw_bound_op_s(cluster, program, id, rules[id], attention[id],
+			                         shares_kernel[id]);
 	b->op_s = op_s;
 	b->times = times_of(program, &b->arena);
 	b->kernels_s = sw_bound_kernels_s(program, sidecar, rules, cluster, false);
