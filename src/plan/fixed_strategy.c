@@ -58,6 +58,18 @@ static void print_plain(const sw_plan_strategy *strategy, sw_text *text)
 	(void)text;
 }
 
+static bool parse_auto(const char *arguments, sw_plan_strategy *strategy)
+{
+	bool owners = arguments && strcmp(arguments, "owners") == 0;
+	strategy->owners = owners ? SW_OWNERS_ANY : SW_OWNERS_NONE;
+	return !arguments || owners;
+}
+
+static void print_auto(const sw_plan_strategy *strategy, sw_text *text)
+{
+	sw_text_add(text, strategy->owners ? ":owners" : "");
+}
+
 static bool parse_horovod(const char *arguments, sw_plan_strategy *strategy)
 {
 	strategy->merge.bytes = HOROVOD_BYTES;
@@ -319,7 +331,7 @@ static const sw_strategy_axis AXONN_AXES[] = {{"data", 3, &DATA, NULL},
 static const sw_strategy_axis EXPERT_AXES[] = {{DATA_AXIS}, {NULL, 0, &EXPERT, NULL}};
 
 static const sw_fixed_strategy STRATEGIES[] = {
-	{SW_PLAN_AUTO, "auto", "", parse_plain, print_plain, 0, NULL},
+	{SW_PLAN_AUTO, "auto", "[:owners]", parse_auto, print_auto, 0, NULL},
 	{SW_PLAN_DP, "dp", "", parse_plain, print_plain, 1, DATA_AXES},
 	{SW_PLAN_HOROVOD, "horovod", "[:merge=BYTES]", parse_horovod, print_horovod, 1, DATA_AXES},
 	{SW_PLAN_ALL_REDUCE, "allreduce", "[:partitioned][,chunk=N]", parse_all_reduce, print_all_reduce, 1,

@@ -79,7 +79,8 @@ typedef struct sw_plan_strategy {
 	int64_t zero;
 	/* HOROVOD: bytes of gradients, ALL_REDUCE: variables, that one all-reduce takes */
 	sw_merge merge;
-	/* PS, PARALLAX, RANDOM, SYNC, WAYS: who owns the variables; else NONE */
+	/* PS, PARALLAX, RANDOM, SYNC, WAYS: who owns the variables; AUTO: ANY, plans with owners are
+	 * searched, too; else NONE */
 	sw_owners_rule owners;
 	sw_parts_rule parts; /* PS, ALL_REDUCE */
 	bool proxy;          /* PS: every device keeps a copy of the parameters between steps */

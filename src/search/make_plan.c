@@ -126,9 +126,9 @@ static sw_status give_forms(sw_search *s)
 	return SW_OK;
 }
 
-sw_status sw_plan_make(const sw_program *program, const char *program_path,
-                       const sw_sidecar *sidecar, const sw_cluster *cluster,
-                       const sw_plan_options *options, sw_plan **plan, sw_error *err)
+static sw_status search(const sw_program *program, const char *program_path,
+                        const sw_sidecar *sidecar, const sw_cluster *cluster,
+                        const sw_plan_options *options, sw_plan **plan, sw_error *err)
 {
 	const sw_search_limits *limits =
 		options->limits.search ? options->limits.search : &sw_search_default_limits;
@@ -158,4 +158,73 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path,
 		(*plan)->planning_s = sw_now_s() - s.start_s;
 	clear(&s);
 	return status;
+}
+
+/* ---- plans with owners, too ------------------------------------------------------------- */
+
+static bool has_row(const sw_plan *plan, const char *name)
+{
+	for (size_t i = 0; i < plan->alternatives.len; i++)
+		if (strcmp(plan->alternatives.data[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Note in the quicker of two plans what the search for the other looked at. */
+static void add_considered(sw_plan *plan, const sw_plan *other)
+{
+	sw_text searched = {0};
+	for (size_t i = 0; i < other->alternatives.len; i++)
+		if (!has_row(plan, other->alternatives.data[i].name))
+			sw_vec_push(&plan->alternatives, other->alternatives.data[i]);
+	bool ways = other->strategy.kind == SW_PLAN_WAYS;
+	sw_text_addf(&searched, "ways of synchronising variables; %s",
+	             ways ? plan->searched : other->searched);
+	sw_text_cut(searched.data, plan->searched, sizeof(plan->searched));
+	sw_text_clear(&searched);
+}
+
+/* Search for plans with owners and without, and take the quicker one. Each of the searches has half
+ * of the time. */
+static sw_status search_both(const sw_program *program, const char *program_path,
+                             const sw_sidecar *sidecar, const sw_cluster *cluster,
+                             const sw_plan_options *options, sw_plan **plan, sw_error *err)
+{
+	sw_plan_options without = *options, with = *options;
+	sw_plan *other = NULL;
+	sw_error ignored = {0};
+	without.strategy.owners = SW_OWNERS_NONE;
+	with.strategy = (sw_plan_strategy){.kind = SW_PLAN_WAYS, .owners = SW_OWNERS_ANY};
+	with.mesh = NULL;
+	with.least = NULL;
+	without.time_limit_s /= 2;
+	with.time_limit_s /= 2;
+	sw_status status =
+		search(program, program_path, sidecar, cluster, &without, plan, err);
+	if (status != SW_OK && status != SW_NO)
+		return status;
+	sw_status second =
+		search(program, program_path, sidecar, cluster, &with, &other, &ignored);
+	if (second != SW_OK)
+		return status;
+	double planning_s = other->planning_s + (*plan ? (*plan)->planning_s : 0);
+	bool wins = !*plan || other->predicted.step_time_s < (*plan)->predicted.step_time_s;
+	sw_plan *best = wins ? other : *plan, *rest = wins ? *plan : other;
+	if (rest)
+		add_considered(best, rest);
+	sw_plan_free(rest);
+	best->strategy = options->strategy;
+	best->planning_s = planning_s;
+	*plan = best;
+	return SW_OK;
+}
+
+sw_status sw_plan_make(const sw_program *program, const char *program_path,
+                       const sw_sidecar *sidecar, const sw_cluster *cluster,
+                       const sw_plan_options *options, sw_plan **plan, sw_error *err)
+{
+	bool both = options->strategy.kind == SW_PLAN_AUTO && options->strategy.owners;
+	*plan = NULL;
+	return (both ? search_both : search)(program, program_path, sidecar, cluster, options, plan,
+	                                     err);
 }

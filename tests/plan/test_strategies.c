@@ -10,6 +10,7 @@ static void strategies_are_read_and_printed(void **state)
 		sw_plan_strategy is;
 	} cases[] = {
 		{"auto", {.kind = SW_PLAN_AUTO}},
+		{"auto:owners", {.kind = SW_PLAN_AUTO, .owners = SW_OWNERS_ANY}},
 		{"dp", {.kind = SW_PLAN_DP}},
 		{"horovod", {SW_PLAN_HOROVOD, .merge.bytes = 64 << 20}},
 		{"allreduce", {SW_PLAN_ALL_REDUCE, .merge.ops = 128}},
@@ -85,6 +86,8 @@ static void strategies_are_read_and_printed(void **state)
 static void unknown_strategies_are_refused_with_the_choices(void **state)
 {
 	static const char *const cases[] = {"",
+	                                    "auto:",
+	                                    "auto:ways",
 	                                    "DP",
 	                                    "dp ",
 	                                    "dp:",

@@ -4,6 +4,7 @@
  */
 #include "planned/planned.h"
 #include "search/runnable.h"
+#include "search/search.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -360,6 +361,50 @@ static void ways_are_no_slower_than_any_single_way(void **state)
 	assert_true(ways_by_best("ncf-tiny", "lab-2x4.yaml") < 1 + 1e-9);
 }
 
+/* As the command plans: collectives run beside kernels. */
+static double overlapped_step_under(planned *p, const char *strategy)
+{
+	sw_error err = {0};
+	sw_plan_options options = {.quiet = true, .remat = "none", .microbatches = 1};
+	check(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
+	sw_plan_free(p->plan);
+	p->plan = NULL;
+	check(sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &p->plan, &err),
+	      &err);
+	return p->plan->predicted.step_time_s;
+}
+
+/* With owners auto is no slower than without, nor than any way of synchronising variables. */
+static void auto_with_owners_is_no_slower(const char *fixture, const char *cluster, bool wins)
+{
+	static const char *const others[] = {"ways",           "ps",       "ps:balanced",
+	                                     "ps:partitioned", "parallax", "zero1"};
+	planned p;
+	open_fixture(fixture, cluster, &p);
+	double without = overlapped_step_under(&p, "auto"), best = without;
+	for (size_t i = 0; i < SW_COUNT(others); i++)
+		best = SW_MIN(best, overlapped_step_under(&p, others[i]));
+	double both = overlapped_step_under(&p, "auto:owners");
+	assert_int_equal(p.plan->warnings.len, 0);
+	assert_false(sw_bound_is_beaten(p.plan->lower_bound_s, both));
+	if (both > best * (1 + 1e-9))
+		fail_msg("%s on %s: %g s with owners, %g s found", fixture, cluster, both, best);
+	if (wins && both > without * 0.95)
+		fail_msg("%s on %s: %g s with owners, %g s without", fixture, cluster, both,
+		         without);
+	assert_verified(&p, "auto:owners");
+	close_planned(&p);
+}
+
+static void owners_are_taken_where_they_are_quicker(void **state)
+{
+	(void)state;
+	auto_with_owners_is_no_slower("mlp", "local-2x2.yaml", false);
+	auto_with_owners_is_no_slower("dlrm-tiny", "local-2x4.yaml", false);
+	auto_with_owners_is_no_slower("ncf-tiny", "lab-2x4.yaml", false);
+	auto_with_owners_is_no_slower("gpt-tiny", "lab-2x4.yaml", true);
+}
+
 /* Vectors all-reduced, some matrices owned, others split: no single way does it. */
 static void ways_are_mixed_where_that_is_quicker(void **state)
 {
@@ -423,6 +468,7 @@ int main(void)
 		cmocka_unit_test(owners_share_the_updates),
 		cmocka_unit_test(plans_with_owners_have_a_bound_of_their_own),
 		cmocka_unit_test(ways_are_no_slower_than_any_single_way),
+		cmocka_unit_test(owners_are_taken_where_they_are_quicker),
 		cmocka_unit_test(ways_are_mixed_where_that_is_quicker),
 		cmocka_unit_test(plan_files_keep_owners),
 		cmocka_unit_test(a_program_without_parameters_is_refused),
