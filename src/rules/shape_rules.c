@@ -217,10 +217,15 @@ static void set_dimension_size(sw_rule_builder *b)
 static void terms(sw_rule_builder *b)
 {
 	sw_shape shape = sw_rule_result_shape(b, 0);
-	int32_t stack = sw_rule_add_reduced(b, shape.dims[0], SW_MONOID_SUM);
+	sw_monoid monoid = sw_rule_splittable(shape.type, SW_MONOID_SUM);
 
-	sw_rule_join(b, stack, 0, 1);
-	sw_rule_place_result(b, stack, 0, 0, 1);
+	if (monoid == SW_MONOID_NONE) {
+		sw_rule_whole(b, "terms of a type without partial sums stay whole");
+	} else {
+		int32_t stack = sw_rule_add_reduced(b, shape.dims[0], monoid);
+		sw_rule_join(b, stack, 0, 1);
+		sw_rule_place_result(b, stack, 0, 0, 1);
+	}
 	for (int32_t d = 1; d < shape.rank; d++) {
 		int32_t factor = sw_rule_add_parallel(b, shape.dims[d]);
 		sw_rule_place_operand(b, factor, 0, d - 1, 1);

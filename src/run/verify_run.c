@@ -262,8 +262,9 @@ static void compare_terms(const verification *v, sw_verify_result *result)
 		double mean = elements > 0 ? squares / elements : 0,
 		       least = LEAST_OF_MEAN * LEAST_OF_MEAN * mean * s->elements;
 		double relative = sqrt(s->difference / fmax(fmax(s->reference, least), 1e-300));
+		const sw_op *op = sw_op_at(t->serial, t->ops[k]);
 		sw_verify_row row = {
-			.name = sw_arena_text(&result->arena, sw_op_at(t->serial, t->ops[k])->op_name),
+			.name = sw_arena_text(&result->arena, op->op_name ? op->op_name : op->name),
 			.relative = relative,
 			.tolerance = tolerance_of(v->parts.plan),
 			.not_compared = t->sums[k].not_compared};

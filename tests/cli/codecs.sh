@@ -83,6 +83,17 @@ assert codecs["params.blocks.0.mlp.down.w"] == codecs["params.norm.scale"] == "n
 assert codecs["params.norm.bias"] == "bf16"
 END
 
+# The op that takes a sum apart is one of the language.
+cat >"$scratch/terms.hlo" <<'END'
+HloModule terms
+ENTRY main { x = pred[8,4] parameter(0)
+ y = f32[8,4] parameter(1)
+ a = pred[4,8,4] terms(x)
+ b = f32[4,8,4] terms(y)
+ ROOT r = (pred[4,8,4], f32[4,8,4]) tuple(a, b) }
+END
+expect 0 "" "$sw" verify "$scratch/terms.hlo" --ranks 4 --random 20
+
 plan="$sw plan $tiny --cluster $cluster -o $scratch/a.plan"
 # shellcheck disable=SC2086
 refuse "codec fp8: expected none, bf16, f16, int8, topk\[=SHARE\], or powersgd\[=RANK\]" $plan --codec fp8
