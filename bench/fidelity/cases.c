@@ -21,6 +21,12 @@ const lab_case all_labs[] = {
 };
 const size_t n_labs = SW_COUNT(all_labs);
 
+static const char *const transformer[] = {"gpt", NULL};
+static const char *const eight[] = {
+	"dp",    "zero1",         "zero3", "megatron:tp=2", "megatron:tp=4", "megatron:tp=8",
+	"summa", "axonn:2,2,1,2", NULL};
+const lab_case figure_4_lab = {"lab-2x4", "clusters/lab-2x4.yaml", true, transformer, eight};
+
 bool is_chosen(const char *list, const char *name)
 {
 	size_t length = strlen(name);

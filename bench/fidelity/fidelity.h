@@ -18,7 +18,7 @@ typedef struct settings {
 	/* names to use, separated by commas; NULL: all */
 	const char *labs, *programs, *strategies;
 	double calibrate_s, measure_s; /* of each lab; of each plan, approximately */
-	bool json, quiet;
+	bool json, quiet, figure_4;
 } settings;
 
 /* True after Ctrl-C or a similar signal: the bench is to end and to remove its lab. */
@@ -35,6 +35,8 @@ typedef struct lab_case {
 } lab_case;
 extern const lab_case all_labs[];
 extern const size_t n_labs;
+/* AutoDDL's figure 4: a Transformer under eight strategies. */
+extern const lab_case figure_4_lab;
 /* True if the name is one of the words of the list, or if the list is NULL. */
 bool is_chosen(const char *list, const char *name);
 
@@ -114,5 +116,7 @@ verdict verdict_of(const row *r);
  * trusted */
 void report_text(const row_list *rows, double load);
 void report_json(const row_list *rows, double load);
+/* The strategies by measured communication, the slowest first, with the model's order beside. */
+void report_figure_4(const row_list *rows, double load);
 
 #endif

@@ -108,7 +108,7 @@ static sw_status measure(const settings *how, row *r, const char *plan, sw_error
 		all[i] = r->all;
 		none[i] = r->none;
 		status = run_once(how, r, plan, "all", &all[i], err);
-		if (status == SW_OK && can_hide(r))
+		if (status == SW_OK && (how->figure_4 || can_hide(r)))
 			status = run_once(how, r, plan, "none", &none[i], err);
 	}
 	if (status != SW_OK)

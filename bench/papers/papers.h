@@ -148,6 +148,14 @@ sw_status subject_read(subject *s, const experiment *e, sw_error *err);
 sw_status subject_read_plain(subject *s, const experiment *e, sw_error *err);
 void subject_clear(subject *s);
 
+/* ---- forced.c --------------------------------------------------------------------------- */
+
+/* The strategy "forced", Rhino's of section 4.4: with no limit of memory, but the k largest tensors
+ * of the state split among all devices, by the least k that doubling and halving finds. SW_NO: none
+ * fits. */
+sw_status forced_plan(const subject *s, const sw_plan_options *options, sw_plan **plan,
+                      sw_error *err);
+
 /* ---- stages.c --------------------------------------------------------------------------- */
 
 /* Plan under a strategy with stages. Of fixed strategies the schedule is 1F1B. SW_NO: nothing

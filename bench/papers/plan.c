@@ -210,7 +210,9 @@ static sw_status plan_subject(const plan_task *t, const subject *s, FILE *to, sw
 		.microbatches = t->microbatches,
 		.time_limit_s = t->how->time_limit_s,
 		.memory_bytes = (int64_t)t->experiment->memory_bytes};
-	sw_status status = sw_plan_strategy_parse(t->strategy, &options.strategy, err);
+	bool forced = strcmp(t->strategy, "forced") == 0;
+	sw_status status = sw_plan_strategy_parse(forced ? "auto" : t->strategy, &options.strategy,
+	                                          err);
 	if (status != SW_OK) {
 		json_t *json = refusal("not there yet", err->message);
 		say_line(to, json);
@@ -225,7 +227,9 @@ static sw_status plan_subject(const plan_task *t, const subject *s, FILE *to, sw
 		json_decref(json);
 		return status;
 	}
-	status = sw_plan_make(s->program, s->path, &s->sidecar, &s->cluster, &options, &plan, err);
+	status = forced ? forced_plan(s, &options, &plan, err)
+	                : sw_plan_make(s->program, s->path, &s->sidecar, &s->cluster, &options,
+	                               &plan, err);
 	if (status != SW_OK)
 		return status;
 	status = say_figures(t, s, plan, to, err);
@@ -242,7 +246,11 @@ void plan_work(const void *task, FILE *to)
 	if (status == SW_OK)
 		status = plan_subject(t, &s, to, &err);
 	if (status != SW_OK) {
-		json_t *json = refusal(status == SW_NO ? "does not fit" : "failed", err.message);
+		bool cut = strstr(err.message, "time limit") != NULL;
+		json_t *json = refusal(status != SW_NO ? "failed"
+		                       : cut           ? "time limit"
+		                                       : "does not fit",
+		                       err.message);
 		say_line(to, json);
 		json_decref(json);
 	}

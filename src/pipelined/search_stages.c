@@ -631,6 +631,10 @@ static sw_status answer(stage_search *s, sw_pipelined **out, sw_error *err)
 			return sw_fail(err, SW_NO,
 			               "no number of stages can be quicker than the plan without, "
 			               "or there is but one device");
+		if (s->out_of_time && s->first_status == SW_NO)
+			return sw_fail(err, SW_NO,
+			               "no plan with stages was found within the time limit: %s",
+			               s->first.message);
 		*err = s->first;
 		return s->first_status;
 	}
