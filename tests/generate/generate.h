@@ -52,7 +52,8 @@ void generated_fill(const generated *g, uint64_t seed, sw_tensor *inputs);
 sw_status generated_run(const generated *g, const sw_program *program, uint64_t seed,
                         sw_tensor *outputs, sw_error *err);
 void generated_clear(generated *g);
-/* Does the interpreter compute this opcode, for at least some types? */
+/* Does the interpreter compute this opcode, for at least some types? Not `terms`: what devices get of
+ * it is their own, and no part of what one device gets (tests/search/test_coded.c). */
 bool generate_can_compute(sw_opcode opcode);
 
 #endif

@@ -139,7 +139,8 @@ static int digits_of(sw_type type)
 
 bool generate_can_compute(sw_opcode opcode)
 {
-	return opcode == SW_OP_PARAMETER || opcode == SW_OP_CONSTANT || sw_kernels[opcode].run;
+	return opcode == SW_OP_PARAMETER || opcode == SW_OP_CONSTANT ||
+	       (sw_kernels[opcode].run && opcode != SW_OP_TERMS);
 }
 
 double unit_of(sw_type type)
