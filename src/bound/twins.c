@@ -11,6 +11,8 @@
  */
 #include "bound/twins.h"
 
+#include "base/sets.h"
+
 typedef struct twins {
 	const sw_program *program;
 	const bool *looped; /* per op */
@@ -24,20 +26,15 @@ typedef struct twins {
 
 static sw_id class_of(twins *t, sw_id id)
 {
-	while (t->class[id] != id)
-		id = t->class[id] = t->class[t->class[id]];
-	return id;
+	return sw_sets_root(t->class, id);
 }
 
 static void join(twins *t, sw_id a, sw_id b)
 {
-	a = class_of(t, a);
-	b = class_of(t, b);
-	if (a == b)
+	if (class_of(t, a) == class_of(t, b))
 		return;
-	sw_id first = SW_MIN(a, b), other = SW_MAX(a, b);
-	t->class[other] = first;
-	t->number[first] += t->number[other];
+	sw_id other = sw_sets_join(t->class, a, b);
+	t->number[class_of(t, a)] += t->number[other];
 	t->changed = true;
 }
 
@@ -141,10 +138,9 @@ const sw_id *sw_bound_twins(const sw_program *program, const bool *looped, sw_ar
 	           .number = SW_NEW_N(arena, uint32_t, n),
 	           .before = SW_NEW_N(arena, sw_id, n),
 	           .changed = true};
-	for (sw_id id = 0; id < program->ops.len; id++) {
-		t.class[id] = id;
+	sw_sets_init(t.class, n);
+	for (sw_id id = 0; id < program->ops.len; id++)
 		t.number[id] = 1;
-	}
 	while (t.changed)
 		one_round(&t);
 	for (sw_id id = 0; id < program->ops.len; id++)

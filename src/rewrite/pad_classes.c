@@ -4,6 +4,7 @@
  * Dimensions that an op links are one (pad_links.c). Loops, branches, barriers and aliases identify
  * the dimensions of the values that they equate. A union-find over all places; O(places).
  */
+#include "base/sets.h"
 #include "rewrite/internal.h"
 
 /* ---- classes ---------------------------------------------------------------------------- */
@@ -12,7 +13,7 @@ typedef struct forest {
 	sw_pad_classes *classes;
 	const sw_program *program;
 	uint32_t n_places;
-	uint32_t *parent; /* per place */
+	uint32_t *parent; /* per place (base/sets.h) */
 	int64_t *true_size, *size;
 	int32_t *number;
 	bool *wanted, *fixed; /* per root */
@@ -20,23 +21,11 @@ typedef struct forest {
 	uint32_t n_inputs;
 } forest;
 
-static uint32_t find(forest *f, uint32_t place)
-{
-	while (f->parent[place] != place)
-		place = f->parent[place] = f->parent[f->parent[place]];
-	return place;
-}
-
-static void join(forest *f, uint32_t a, uint32_t b)
-{
-	uint32_t x = find(f, a), y = find(f, b);
-	f->parent[SW_MAX(x, y)] = SW_MIN(x, y);
-}
-
 static void join_values(forest *f, sw_id a, sw_id b)
 {
 	for (int32_t d = 0; d < sw_value_shape(f->program, a).rank; d++)
-		join(f, f->classes->first[a] + (uint32_t)d, f->classes->first[b] + (uint32_t)d);
+		sw_sets_join(f->parent, f->classes->first[a] + (uint32_t)d,
+		             f->classes->first[b] + (uint32_t)d);
 }
 
 typedef struct linked {
@@ -50,7 +39,7 @@ static void add_linked(forest *f, linked_list *list, linked l)
 {
 	for (size_t i = 0; i < list->len; i++)
 		if (list->data[i].link == l.link) {
-			join(f, list->data[i].place, l.place);
+			sw_sets_join(f->parent, list->data[i].place, l.place);
 			return;
 		}
 	sw_vec_push(list, l);
@@ -141,7 +130,7 @@ static void join_all(forest *f)
 
 static void want(forest *f, sw_id value, int32_t dim)
 {
-	f->wanted[find(f, f->classes->first[value] + (uint32_t)dim)] = true;
+	f->wanted[sw_sets_root(f->parent, f->classes->first[value] + (uint32_t)dim)] = true;
 }
 
 static void want_contracted(forest *f)
@@ -180,7 +169,7 @@ static void want_inputs(forest *f, int64_t multiple)
 static void fix_value(forest *f, sw_id value)
 {
 	for (int32_t d = 0; d < sw_value_shape(f->program, value).rank; d++)
-		f->fixed[find(f, f->classes->first[value] + (uint32_t)d)] = true;
+		f->fixed[sw_sets_root(f->parent, f->classes->first[value] + (uint32_t)d)] = true;
 }
 
 /* Fix the dimensions that have a bound instead of a size. */
@@ -190,7 +179,8 @@ static void fix_bounded(forest *f)
 		sw_shape shape = f->program->values.data[v].shape;
 		for (int32_t d = 0; d < shape.rank; d++)
 			if (shape.bounded >> d & 1)
-				f->fixed[find(f, f->classes->first[v] + (uint32_t)d)] = true;
+				f->fixed[sw_sets_root(f->parent,
+				                      f->classes->first[v] + (uint32_t)d)] = true;
 	}
 }
 
@@ -234,7 +224,7 @@ static void choose_sizes(forest *f, sw_pad_rule rule)
 	fix_bounded(f);
 	fix_foreign(f);
 	for (uint32_t p = 0; p < f->n_places; p++) {
-		uint32_t root = find(f, p);
+		uint32_t root = sw_sets_root(f->parent, p);
 		if (root == p) {
 			bool pads = f->wanted[p] && !f->fixed[p];
 			int64_t size = pads ? padded_size(f->true_size[p], rule) : f->true_size[p];
@@ -308,8 +298,7 @@ static void number_places(forest *f)
 	f->fixed = SW_NEW_N(arena, bool, f->n_places + 1);
 	f->classes->size = f->size;
 	f->classes->number = f->number;
-	for (uint32_t i = 0; i < f->n_places; i++)
-		f->parent[i] = i;
+	sw_sets_init(f->parent, f->n_places);
 	for (sw_id v = 0; v < p->values.len; v++)
 		for (int32_t d = 0; d < p->values.data[v].shape.rank; d++)
 			f->true_size[first[v] + (uint32_t)d] = p->values.data[v].shape.dims[d];

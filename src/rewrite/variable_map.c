@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base/sets.h"
 #include "rewrite/rewrite.h"
 
 #define OF_NONE (-1)
@@ -15,24 +16,22 @@
 
 typedef struct variable_finder {
 	const sw_state_view *state;
-	int32_t *of_input; /* the input that stands for the variable of each, by union-find */
-	int32_t *of_op;    /* per op: input of the walk that came by; OF_NONE, OF_SEVERAL */
-	int32_t *reads;    /* per op: likewise, of what ended the walk */
-	int32_t *input_of; /* per op: the input that a parameter is; OF_NONE */
+	uint32_t *variable; /* per input: inputs of one variable are one set (base/sets.h) */
+	int32_t *of_op;     /* per op: input of the walk that came by; OF_NONE, OF_SEVERAL */
+	int32_t *reads;     /* per op: likewise, of what ended the walk */
+	int32_t *input_of;  /* per op: the input that a parameter is; OF_NONE */
 	SW_VEC(sw_id) open;
 } variable_finder;
 
+/* The input that stands for the variable of another. */
 static int32_t root_of(variable_finder *f, int32_t input)
 {
-	while (f->of_input[input] != input)
-		input = f->of_input[input] = f->of_input[f->of_input[input]];
-	return input;
+	return (int32_t)sw_sets_root(f->variable, (uint32_t)input);
 }
 
 static void unite(variable_finder *f, int32_t a, int32_t b)
 {
-	int32_t x = root_of(f, a), y = root_of(f, b);
-	f->of_input[SW_MAX(x, y)] = SW_MIN(x, y);
+	sw_sets_join(f->variable, (uint32_t)a, (uint32_t)b);
 }
 
 static bool same_dims(sw_shape a, sw_shape b)
@@ -150,16 +149,15 @@ sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena)
 	sw_arena scratch;
 	sw_arena_init(&scratch);
 	variable_finder f = {.state = state,
-	                     .of_input = SW_NEW_N(&scratch, int32_t, state->n_inputs + 1),
+	                     .variable = SW_NEW_N(&scratch, uint32_t, state->n_inputs + 1),
 	                     .of_op = SW_NEW_N(&scratch, int32_t, ops + 1),
 	                     .reads = SW_NEW_N(&scratch, int32_t, ops + 1),
 	                     .input_of = SW_NEW_N(&scratch, int32_t, ops + 1)};
 	for (size_t i = 0; i < ops; i++)
 		f.input_of[i] = OF_NONE;
-	for (uint32_t i = 0; i < state->n_inputs; i++) {
-		f.of_input[i] = (int32_t)i;
+	sw_sets_init(f.variable, state->n_inputs);
+	for (uint32_t i = 0; i < state->n_inputs; i++)
 		f.input_of[state->program->values.data[state->inputs[i]].op] = (int32_t)i;
-	}
 	walk_all(&f);
 	number_variables(&f, arena, &map);
 	sw_vec_clear(&f.open);

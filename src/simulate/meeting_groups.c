@@ -16,6 +16,8 @@
 
 #include <math.h>
 
+#include "base/sets.h"
+
 /* ---- links ------------------------------------------------------------------------------ */
 
 /* The links of all levels, one after the other: per part one out of it and one into it. */
@@ -74,24 +76,14 @@ static double link_flow_bandwidth(const links *k, int32_t link)
 
 /* ---- members ---------------------------------------------------------------------------- */
 
-/* Return the representative of a device in the union-find forest of the devices that meet at a
- * collective. */
-static int32_t root_of(int32_t *parent, int32_t device)
+/* The devices that meet at a collective are one set. */
+static void join(uint32_t *parent, int64_t n, int64_t a, int64_t b)
 {
-	while (parent[device] != device)
-		device = parent[device] = parent[parent[device]];
-	return device;
+	if (a >= 0 && b >= 0 && a < n && b < n)
+		sw_sets_join(parent, (uint32_t)a, (uint32_t)b);
 }
 
-static void join(int32_t *parent, int64_t n, int64_t a, int64_t b)
-{
-	if (a < 0 || b < 0 || a >= n || b >= n)
-		return;
-	int32_t x = root_of(parent, (int32_t)a), y = root_of(parent, (int32_t)b);
-	parent[SW_MAX(x, y)] = SW_MIN(x, y);
-}
-
-static void join_members(const sw_op *op, int32_t *parent, int64_t n)
+static void join_members(const sw_op *op, uint32_t *parent, int64_t n)
 {
 	sw_ints pairs = op->attrs->collective.pairs;
 	const sw_groups *groups = &op->attrs->collective.groups;
@@ -110,14 +102,13 @@ static void join_members(const sw_op *op, int32_t *parent, int64_t n)
 static void gather_groups(const sw_op *op, int32_t n_devices, sw_arena *arena, device_group *groups,
                           int32_t *group_of, int32_t *n_groups)
 {
-	int32_t *parent = sw_alloc((size_t)n_devices * sizeof(*parent));
+	uint32_t *parent = sw_alloc((size_t)n_devices * sizeof(*parent));
 	int32_t *members = SW_NEW_N(arena, int32_t, n_devices), used = 0;
-	for (int32_t d = 0; d < n_devices; d++)
-		parent[d] = d;
+	sw_sets_init(parent, (size_t)n_devices);
 	join_members(op, parent, n_devices);
 	*n_groups = 0;
 	for (int32_t d = 0; d < n_devices; d++) {
-		int32_t root = root_of(parent, d);
+		int32_t root = (int32_t)sw_sets_root(parent, (uint32_t)d);
 		group_of[d] = root == d ? (*n_groups)++ : group_of[root];
 		groups[group_of[d]].size++;
 	}
