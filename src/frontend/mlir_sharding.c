@@ -40,14 +40,15 @@ static const sw_extra *of_sdy(sw_mlir *m, sw_span sharding)
 /* Could the text stand in HLO text as the value of an attribute? */
 static bool is_value(const char *text)
 {
-	int depth = 0;
-	for (const char *c = text; *c; c++) {
-		depth += (*c == '{') - (*c == '}');
-		if ((depth < 1 && c[1]) ||
-		    !strchr("{}[](),=< ", *c) == !sw_char_is(*c, SW_CHAR_WORD))
+	sw_lexer lexer;
+	sw_error ignored = {0};
+	sw_span raw = {0};
+	for (const char *c = text; *c; c++)
+		if (!strchr("{}[](),=< ", *c) == !sw_char_is(*c, SW_CHAR_WORD))
 			return false;
-	}
-	return depth == 0 && text[0] == '{';
+	sw_lex_init(&lexer, text, strlen(text), "", &ignored);
+	return text[0] == '{' && sw_lex_balanced(&lexer, &raw) == SW_OK &&
+	       raw.length == strlen(text);
 }
 
 /* Of `"{devices=[2,4]<=[8]}"` and the configuration of a constraint, `"unspecified_dims=[0]"`, with

@@ -1,4 +1,5 @@
 /* Annotations of shardings: the words of HLO text, and those of Shardy. */
+#include "frontend/frontend.h"
 #include "frontend/sharding.h"
 #include "test.h"
 
@@ -8,10 +9,11 @@
 static void describe(const sw_sharding *s, sw_text *text)
 {
 	text->len = 0;
-	sw_text_addf(text, "%s", s->kind == SW_SHARDING_OPEN     ? "open"
-	                         : s->kind == SW_SHARDING_MANUAL ? "manual"
-	                         : s->n                          ? ""
-	                                                         : "whole");
+	sw_text_addf(text, "%s",
+	             s->kind == SW_SHARDING_OPEN     ? "open"
+	             : s->kind == SW_SHARDING_MANUAL ? "manual"
+	             : s->n                          ? ""
+	                                             : "whole");
 	for (int32_t i = 0; s->kind == SW_SHARDING_TILED && i < s->n; i++)
 		sw_text_addf(text, "%s%d:%lld/%lld", i ? " " : "", s->digits[i].dim,
 		             (long long)s->digits[i].size, (long long)s->digits[i].stride);
@@ -39,7 +41,8 @@ static void words_of_hlo_become_digits_of_devices(void **state)
 		{2, "{devices=[2,2]0,1,2,3}", "0:2/2 1:2/1"},
 		{2, "{devices=[2,2]0,2,1,3}", "0:2/1 1:2/2"},
 		{2, "{devices=[2,1,2]0,1,2,3 last_tile_dim_replicate}", "0:2/2"},
-		{2, "{devices=[2,1,4]<=[8] last_tile_dim_replicate unspecified_dims=[1]}", "0:2/4 1?"},
+		{2, "{devices=[2,1,4]<=[8] last_tile_dim_replicate unspecified_dims=[1]}",
+	         "0:2/4 1?"},
 		{2, "{devices=[4,2]<=[8] unspecified_dims=[0,1]}", "0:4/2 1:2/1 0? 1?"},
 		{2, "{devices=[4,2]<=[8] unspecified_dims=[2]}", "open"},
 		{2, "{devices=[4,2]<=[8] unspecified_dims=[]}", "open"},
@@ -113,11 +116,48 @@ static void shardy_is_said_in_the_words_of_hlo(void **state)
 	sw_text_clear(&words);
 }
 
+/* What can't stand in HLO text is said to be unknown: a printed program is read again. */
+static void words_of_mhlo_that_are_no_value_are_unknown(void **state)
+{
+	static const struct {
+		const char *words, *kept;
+	} cases[] = {
+		{"{devices=[2,1]<=[2]}", "sharding={devices=[2,1]<=[2]}"},
+		{"{devices=[2,1]<=[2U}", "sharding={unknown}"},
+		{"{devices=[2,1]<=[2]}}", "sharding={unknown}"},
+		{"{devices=(2,1]}", "sharding={unknown}"},
+		{"replicated", "sharding={unknown}"},
+	};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(cases); i++) {
+		sw_text text = {0}, printed = {0};
+		sw_program *program, *again;
+		sw_error err;
+		sw_text_addf(&text,
+		             "func.func public @main(%%a: tensor<4x4xf32>) -> tensor<4x4xf32> {\n"
+		             "  %%0 = stablehlo.custom_call @Sharding(%%a) {mhlo.sharding = "
+		             "\"%s\"} : (tensor<4x4xf32>) -> tensor<4x4xf32>\n"
+		             "  return %%0 : tensor<4x4xf32>\n}\n",
+		             cases[i].words);
+		assert_int_equal(sw_read_stablehlo(text.data, text.len, "s", &program, &err),
+		                 SW_OK);
+		sw_program_print(program, &printed);
+		if (!strstr(printed.data, cases[i].kept))
+			fail_msg("%s: %s", cases[i].words, printed.data);
+		assert_int_equal(sw_read_hlo(printed.data, printed.len, "p", &again, &err), SW_OK);
+		sw_program_free(again);
+		sw_program_free(program);
+		sw_text_clear(&printed);
+		sw_text_clear(&text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(words_of_hlo_become_digits_of_devices),
 		cmocka_unit_test(shardy_is_said_in_the_words_of_hlo),
+		cmocka_unit_test(words_of_mhlo_that_are_no_value_are_unknown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
