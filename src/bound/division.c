@@ -74,23 +74,22 @@ static bool may_be_multiply(const division *d)
 }
 
 /* A device that fuses makes a kernel at least of each product that does not share its kernel with
- * others (src/fuse); those of single integers may be the host's. */
+ * others (src/fuse), unless it becomes a multiply; those of single integers may be the host's. */
 static double launch_s(const division *d)
 {
 	bool product = d->op->opcode == SW_OP_DOT || d->op->opcode == SW_OP_CONVOLUTION;
-	if (d->cluster->device.fusion == SW_FUSION_NONE || !product || d->shares_kernel ||
-	    may_be_multiply(d))
+	if (d->cluster->device.fusion == SW_FUSION_NONE || !product || d->shares_kernel)
 		return 0;
 	sw_type type = sw_value_shape(d->program, d->op->operands[0]).type;
 	return sw_type_kind_of(type) == SW_KIND_FLOAT ? least_overhead_s(&d->cluster->device) : 0;
 }
 
 /* Return the operations of the tiles of a dot's kernel. */
-static double flops_of_way(const division *d)
+static double flops_of_way(const division *d, bool multiply)
 {
 	const sw_op *op = d->op;
 	double flops = least_flops(d);
-	if (op->opcode != SW_OP_DOT || d->attention || may_be_multiply(d))
+	if (op->opcode != SW_OP_DOT || d->attention || multiply)
 		return flops;
 	sw_ints lhs = op->attrs->dot.lhs_contracting, rhs = op->attrs->dot.rhs_contracting;
 	double m = sizes_left(d, 0, lhs, false), n = sizes_left(d, 1, rhs, false),
@@ -100,13 +99,14 @@ static double flops_of_way(const division *d)
 
 static double seconds_of_way(const division *d)
 {
-	double flops = flops_of_way(d), bytes = 0;
+	bool multiply = may_be_multiply(d);
+	double flops = flops_of_way(d, multiply), bytes = 0;
 	for (uint32_t i = 0; i < d->op->n_operands + d->op->n_results; i++) {
 		double times = sw_cost_traffic(d->op, i);
 		bytes += times > 0 ? times * value_bytes(d, i) * share_of_value(d, i) : 0;
 	}
 	return sw_cost_part(d->cluster, d->program, d->id, d->attention, flops, bytes) +
-	       launch_s(d);
+	       (multiply ? 0 : d->launch_s);
 }
 
 /* ---- all ways --------------------------------------------------------------------------- */
@@ -210,6 +210,7 @@ void division_begin(division *d, sw_id id, const sw_rule *rule)
 	for (int32_t i = 0; i < d->n; i++)
 		division_set_parts(d, i, 1);
 	d->ideal_s = ideal_s(d);
+	d->launch_s = launch_s(d);
 }
 
 double division_least_s(division *d, sw_id id, const sw_rule *rule)

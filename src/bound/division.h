@@ -30,6 +30,7 @@ typedef struct division {
 	double share[MAX_FACTORS]; /* what is left of each, in (0, 1] */
 	double work[MAX_FACTORS];  /* what is left of the operations for it, in (0, share] */
 	double ideal_s;            /* no way is cheaper */
+	double launch_s;           /* of the kernel that a product has for itself */
 	double least_s;            /* of the ways so far */
 } division;
 

@@ -35,19 +35,11 @@ typedef struct walk {
 	SW_VEC(context) contexts;
 } walk;
 
-static bool same_dims(sw_shape a, sw_shape b)
-{
-	bool same = a.rank == b.rank;
-	for (int32_t i = 0; same && i < a.rank; i++)
-		same = a.dims[i] == b.dims[i];
-	return same;
-}
-
 static void visit(walk *w, sw_id value, int32_t in, uint32_t distance)
 {
 	uint64_t mark = w->number << 32 | (uint32_t)(in + 1);
 	if (w->queue.len == MAX_VISITS || w->seen[value] == mark ||
-	    !same_dims(sw_value_shape(w->program, value), w->shape))
+	    !sw_shape_same_dims(sw_value_shape(w->program, value), w->shape))
 		return;
 	w->seen[value] = mark;
 	sw_vec_push(&w->queue, ((visited){value, in, distance}));

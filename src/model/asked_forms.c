@@ -56,9 +56,9 @@ static void divide_by_rule(asked_forms *f)
 static sw_status refuse(const asked_forms *f, const sw_sync_entry *entry, uint32_t variable,
                         sw_text *why)
 {
-	sw_status status =
-		sw_fail_at(f->err, SW_ERR_INPUT, f->request->sync->file, entry->of_parts, 0, "'%s': %s",
-	                   f->request->sidecar->inputs[f->map.input[variable]].name, why->data);
+	sw_status status = sw_fail_at(
+		f->err, SW_ERR_INPUT, f->request->sync->file, entry->of_parts, 0, "'%s': %s",
+		f->request->sidecar->inputs[f->map.input[variable]].name, why->data);
 	sw_text_clear(why);
 	return status;
 }
@@ -120,18 +120,8 @@ static bool asks(const sw_forms_request *request)
 
 static void find_variables(asked_forms *f)
 {
-	const sw_program *p = f->request->program;
-	size_t n_outputs = sw_entry(p)->results.len;
-	uint32_t n = sw_program_inputs(p, p->entry, f->arena, &f->inputs);
-	sw_role *role = SW_NEW_N(f->arena, sw_role, n + 1);
-	int32_t *input_of_output = SW_NEW_N(f->arena, int32_t, n_outputs + 1);
-	for (uint32_t i = 0; i < n; i++)
-		role[i] = f->request->sidecar->inputs[i].role;
-	for (size_t o = 0; o < n_outputs; o++)
-		input_of_output[o] = -1;
-	for (size_t i = 0; i < p->aliases.len; i++)
-		input_of_output[p->aliases.data[i].output] = (int32_t)p->aliases.data[i].input;
-	sw_state_view state = {p, n, f->inputs, role, input_of_output};
+	sw_state_view state = sw_state_view_of(f->request->program, f->request->sidecar, f->arena);
+	f->inputs = state.inputs;
 	f->map = sw_variables_map(&state, f->arena);
 	f->list = SW_NEW_N(f->arena, sw_variable_form, f->map.n + 1);
 	for (uint32_t i = 0; i < f->map.n; i++)
@@ -144,8 +134,8 @@ static int by_input(const void *a, const void *b)
 	return (x->input > y->input) - (x->input < y->input);
 }
 
-/* Return how many devices have terms of gradients: as many as divide the batch; if none does, it may
- * be padded. */
+/* Return how many devices have terms of gradients: as many as divide the batch; if none does, it
+ * may be padded. */
 static int64_t devices_with_terms(const asked_forms *f)
 {
 	int64_t common = f->request->devices;
@@ -161,15 +151,14 @@ static int64_t devices_with_terms(const asked_forms *f)
 static void fit_codec(const asked_forms *f, uint32_t variable, int64_t devices)
 {
 	sw_variable_form *form = &f->list[variable];
-	bool parameter =
-		f->request->sidecar->inputs[form->input].role == SW_ROLE_PARAMETER;
+	bool parameter = f->request->sidecar->inputs[form->input].role == SW_ROLE_PARAMETER;
 	if (!parameter || !form->codec.kind || !sw_codec_fits(form->codec, shape_of(f, variable)))
 		form->codec.kind = SW_CODEC_NONE;
 	form->devices = form->codec.kind ? devices : 0;
 }
 
-sw_status sw_forms_asked(const sw_forms_request *request, sw_arena *arena,
-                         sw_variable_forms *forms, sw_error *err)
+sw_status sw_forms_asked(const sw_forms_request *request, sw_arena *arena, sw_variable_forms *forms,
+                         sw_error *err)
 {
 	asked_forms f = {.request = request, .arena = arena, .err = err};
 	*forms = (sw_variable_forms){0};

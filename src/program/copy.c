@@ -216,3 +216,12 @@ int32_t sw_build_copy_computation(sw_program *out, const sw_program *in, int32_t
 	map[computation] = to;
 	return to;
 }
+
+void sw_build_copy_called(sw_program *out, const sw_program *in, int32_t *map)
+{
+	for (size_t c = 0; c < in->computations.len; c++)
+		map[c] = -1;
+	for (size_t c = 0; c < in->computations.len; c++)
+		if ((int32_t)c != in->entry)
+			sw_build_copy_computation(out, in, (int32_t)c, map);
+}

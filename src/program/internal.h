@@ -9,8 +9,7 @@
 
 /* ---- shapes ----------------------------------------------------------------------------- */
 
-bool sw_shape_same_dims(sw_shape a, sw_shape b); /* ignores bounds */
-bool sw_shape_same(sw_shape a, sw_shape b);      /* compares types too; ignores bounds */
+bool sw_shape_same(sw_shape a, sw_shape b); /* compares types too; ignores bounds */
 /* Return whether no size is negative and the bytes of the whole shape fit an int64_t. */
 bool sw_shape_fits(sw_shape shape);
 

@@ -407,11 +407,7 @@ sw_program *sw_program_of_device(const sw_program *program, int64_t device, sw_i
 	sw_program_inputs(program, program->entry, &arena, &x.inputs);
 	for (int32_t k = 0; k < owners.n; k++)
 		x.is_in[k] = sw_owner_is(&owners.sets[k], device);
-	for (size_t c = 0; c < program->computations.len; c++)
-		x.computations[c] = -1;
-	for (size_t c = 0; c < program->computations.len; c++)
-		if ((int32_t)c != program->entry)
-			sw_build_copy_computation(x.out, program, (int32_t)c, x.computations);
+	sw_build_copy_called(x.out, program, x.computations);
 	note_origin(&x, SW_NO_ID);
 	find_needed(&x);
 	copy_entry(&x);

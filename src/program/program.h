@@ -270,6 +270,9 @@ void sw_build_copy_frame(sw_program *out, const sw_program *in);
  * map[computation]. */
 int32_t sw_build_copy_computation(sw_program *out, const sw_program *in, int32_t computation,
                                   int32_t *map);
+/* Copy all computations but the entry, into a new `out`. Fill map ([in->computations.len]); the
+ * entry's is -1. */
+void sw_build_copy_called(sw_program *out, const sw_program *in, int32_t *map);
 
 /* ---- questions -------------------------------------------------------------------------- */
 

@@ -80,6 +80,7 @@ typedef struct sw_shape {
 int64_t sw_shape_elements(sw_shape shape);
 int64_t sw_shape_bytes(sw_shape shape);
 bool sw_shape_equal(sw_shape a, sw_shape b);
+bool sw_shape_same_dims(sw_shape a, sw_shape b); /* ignores types and bounds */
 void sw_shape_print(sw_shape shape, sw_text *text); /* as f32[2,3] */
 /* Copy a dense array of shape `small` into the low corner of an array of shape `large`, whose other
  * elements stay as they are. Ranks and element sizes are equal, and no dimension of `small` is

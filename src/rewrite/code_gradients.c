@@ -24,9 +24,7 @@ typedef struct coder {
 	const sw_sidecar *sidecar;
 	int32_t c;
 	sw_arena arena;
-	const sw_id *inputs;
-	uint32_t n_inputs;
-	int32_t *input_of_output;
+	sw_state_view state; /* of `in` */
 	sw_variable_map map;
 	coded_variable *list; /* per variable */
 	sw_users users;
@@ -39,12 +37,6 @@ typedef struct coder {
 } coder;
 
 /* ---- the gradient ----------------------------------------------------------------------- */
-
-static bool same_dims(sw_shape a, sw_shape b)
-{
-	return a.rank == b.rank &&
-	       (a.rank == 0 || !memcmp(a.dims, b.dims, sizeof(*a.dims) * (size_t)a.rank));
-}
 
 static bool is_of_update(const coder *x, sw_id value, int32_t variable)
 {
@@ -72,7 +64,7 @@ static void find_flat(coder *x)
 static bool is_term(const coder *x, sw_id value, int32_t variable, sw_shape shape)
 {
 	const sw_op *op = sw_op_at(x->in, x->in->values.data[value].op);
-	return same_dims(sw_value_shape(x->in, value), shape) &&
+	return sw_shape_same_dims(sw_value_shape(x->in, value), shape) &&
 	       !is_of_update(x, value, variable) && op->opcode != SW_OP_PARAMETER &&
 	       !x->flat[value];
 }
@@ -136,7 +128,7 @@ static sw_id first_meeting(const coder *x, const id_list *terms, int32_t variabl
 		const sw_op *op = sw_op_at(x->in, entry->ops.data[i]);
 		sw_id at = op->n_results == 1 ? op->first_result : SW_NO_ID;
 		if (at != SW_NO_ID && made[at] && is_of_update(x, at, variable) &&
-		    same_dims(sw_value_shape(x->in, at), shape) &&
+		    sw_shape_same_dims(sw_value_shape(x->in, at), shape) &&
 		    all_lead_to(x, terms, variable, at, &open, seen))
 			found = at;
 	}
@@ -149,7 +141,7 @@ static sw_status find_gradient(coder *x, int32_t variable)
 {
 	coded_variable *v = &x->list[variable];
 	uint32_t input = x->map.input[variable];
-	sw_shape shape = sw_value_shape(x->in, x->inputs[input]);
+	sw_shape shape = sw_value_shape(x->in, x->state.inputs[input]);
 	bool *made = sw_alloc(x->in->values.len + 1);
 	id_list terms = find_terms(x, variable, shape, made);
 	v->gradient = first_meeting(x, &terms, variable, shape, made);
@@ -175,8 +167,8 @@ static sw_id new_input(coder *x, const char *name, const char *what, sw_shape sh
 
 static void write_state(coder *x, coded_variable *v, uint32_t input)
 {
-	sw_shape shape = sw_value_shape(x->in, x->inputs[input]);
-	const char *name = sw_op_at(x->in, x->in->values.data[x->inputs[input]].op)->name;
+	sw_shape shape = sw_value_shape(x->in, x->state.inputs[input]);
+	const char *name = sw_op_at(x->in, x->in->values.data[x->state.inputs[input]].op)->name;
 	int64_t stack[SW_MAX_RANK];
 	stack[0] = v->devices;
 	memcpy(stack + 1, shape.dims, sizeof(*stack) * (size_t)shape.rank);
@@ -216,7 +208,7 @@ static void code_results(coder *x, const sw_op *op)
 			continue;
 		coded_variable *v = &x->list[x->codes[value]];
 		uint32_t input = x->map.input[x->codes[value]];
-		const sw_op *state = sw_op_at(x->in, x->in->values.data[x->inputs[input]].op);
+		const sw_op *state = sw_op_at(x->in, x->in->values.data[x->state.inputs[input]].op);
 		x->status = sw_codec_write(x->out, x->c, v->codec, x->value[value],
 		                           sw_arena_printf(&x->arena, "%s.terms", state->name),
 		                           sw_arena_printf(&x->out->arena, "%s.gradient",
@@ -236,7 +228,7 @@ static void write_results(coder *x)
 {
 	const sw_computation *entry = sw_entry(x->in);
 	id_list results = {0};
-	uint32_t next = x->n_inputs;
+	uint32_t next = x->state.n_inputs;
 	for (size_t o = 0; o < entry->results.len; o++)
 		sw_vec_push(&results, x->value[entry->results.data[o]]);
 	for (uint32_t i = 0; i < x->map.n; i++) {
@@ -258,11 +250,7 @@ static void write_entry(coder *x)
 {
 	const sw_computation *entry = sw_entry(x->in);
 	int32_t *computations = SW_NEW_N(&x->arena, int32_t, x->in->computations.len + 1);
-	for (size_t k = 0; k < x->in->computations.len; k++)
-		computations[k] = -1;
-	for (size_t k = 0; k < x->in->computations.len; k++)
-		if ((int32_t)k != x->in->entry)
-			sw_build_copy_computation(x->out, x->in, (int32_t)k, computations);
+	sw_build_copy_called(x->out, x->in, computations);
 	x->c = sw_build_computation(x->out, entry->name);
 	for (size_t i = 0; i < entry->parameters.len; i++)
 		copy_op(x, entry->parameters.data[i], computations);
@@ -360,17 +348,8 @@ static void coder_init(coder *x, const sw_variable_forms *forms)
 	const sw_program *in = x->in;
 	const sw_computation *entry = sw_entry(in);
 	sw_arena_init(&x->arena);
-	x->n_inputs = sw_program_inputs(in, in->entry, &x->arena, &x->inputs);
-	sw_role *role = SW_NEW_N(&x->arena, sw_role, x->n_inputs + 1);
-	for (uint32_t i = 0; i < x->n_inputs; i++)
-		role[i] = x->sidecar->inputs[i].role;
-	x->input_of_output = SW_NEW_N(&x->arena, int32_t, entry->results.len + 1);
-	for (size_t o = 0; o < entry->results.len; o++)
-		x->input_of_output[o] = -1;
-	for (size_t i = 0; i < in->aliases.len; i++)
-		x->input_of_output[in->aliases.data[i].output] = (int32_t)in->aliases.data[i].input;
-	sw_state_view state = {in, x->n_inputs, x->inputs, role, x->input_of_output};
-	x->map = sw_variables_map(&state, &x->arena);
+	x->state = sw_state_view_of(in, x->sidecar, &x->arena);
+	x->map = sw_variables_map(&x->state, &x->arena);
 	x->users = sw_program_users(in, &x->arena);
 	x->list = SW_NEW_N(&x->arena, coded_variable, x->map.n + 1);
 	x->is_result = SW_NEW_N(&x->arena, bool, in->values.len + 1);
@@ -384,9 +363,9 @@ static void coder_init(coder *x, const sw_variable_forms *forms)
 		x->is_result[entry->results.data[o]] = true;
 	for (uint32_t i = 0; i < x->map.n; i++) {
 		const sw_variable_form *form = form_of(x, forms, x->map.input[i]);
-		bool fits =
-			form && role[x->map.input[i]] == SW_ROLE_PARAMETER &&
-			sw_codec_fits(form->codec, sw_value_shape(in, x->inputs[x->map.input[i]]));
+		bool fits = form && x->state.role[x->map.input[i]] == SW_ROLE_PARAMETER &&
+		            sw_codec_fits(form->codec,
+		                          sw_value_shape(in, x->state.inputs[x->map.input[i]]));
 		x->list[i].codec.kind = SW_CODEC_NONE;
 		if (fits)
 			x->list[i] =

@@ -17,12 +17,10 @@ typedef struct divider {
 	const sw_sidecar *sidecar;
 	int32_t c; /* the entry of `out` */
 	sw_arena arena;
+	sw_state_view state; /* of `in` */
 	sw_variable_map map;
-	const sw_variable_form **form; /* per variable; NULL: it stays as it is */
-	const sw_id *inputs;           /* values of `in` */
-	uint32_t n_inputs;
+	const sw_variable_form **form;        /* per variable; NULL: it stays as it is */
 	uint32_t *first_input, *first_output; /* of `in` -> of `out`: the first part */
-	int32_t *input_of_output;
 	int32_t *variable; /* per value: that of a state or of an update; -1: none */
 	sw_id *whole;      /* per value of `in`; SW_NO_ID: there are parts only */
 	sw_id **parts;     /* per value; NULL: it is whole */
@@ -233,7 +231,7 @@ static void write_results(divider *x)
 	const sw_computation *entry = sw_entry(x->in);
 	SW_VEC(sw_id) results = {0};
 	for (uint32_t o = 0; o < entry->results.len; o++) {
-		int32_t input = x->input_of_output[o];
+		int32_t input = x->state.input_of_output[o];
 		const sw_variable_form *form = input >= 0 && x->map.of_input[input] >= 0
 		                                       ? x->form[x->map.of_input[input]]
 		                                       : NULL;
@@ -263,11 +261,7 @@ static sw_status write_program(divider *x, sw_program **out)
 	const sw_computation *entry = sw_entry(x->in);
 	int32_t *computations = SW_NEW_N(&x->arena, int32_t, x->in->computations.len + 1);
 	sw_program *canonical = NULL;
-	for (size_t k = 0; k < x->in->computations.len; k++)
-		computations[k] = -1;
-	for (size_t k = 0; k < x->in->computations.len; k++)
-		if ((int32_t)k != x->in->entry)
-			sw_build_copy_computation(x->out, x->in, (int32_t)k, computations);
+	sw_build_copy_called(x->out, x->in, computations);
 	x->c = sw_build_computation(x->out, entry->name);
 	write_inputs(x);
 	for (size_t i = 0; i < entry->ops.len && x->status == SW_OK; i++)
@@ -356,9 +350,9 @@ static void write_sidecar(const divider *x, sw_sidecar *to)
 			add_input(x, to, i, -1);
 	}
 	for (uint32_t o = 0; o < from->n_outputs; o++) {
-		int32_t n = x->input_of_output[o] < 0
+		int32_t n = x->state.input_of_output[o] < 0
 		                    ? 0
-		                    : parts_of_input(x, (uint32_t)x->input_of_output[o]);
+		                    : parts_of_input(x, (uint32_t)x->state.input_of_output[o]);
 		for (int32_t k = 0; k < n; k++)
 			add_output(x, to, o, k);
 		if (n == 0)
@@ -371,10 +365,10 @@ static void write_sidecar(const divider *x, sw_sidecar *to)
 static sw_status check_form(const divider *x, const sw_variable_form *form)
 {
 	int64_t sum = 0;
-	if (form->input >= x->n_inputs || x->map.of_input[form->input] < 0)
+	if (form->input >= x->state.n_inputs || x->map.of_input[form->input] < 0)
 		return sw_fail(x->err, SW_ERR_INPUT, "variables: input %u is no variable's",
 		               form->input);
-	sw_shape shape = sw_value_shape(x->in, x->inputs[form->input]);
+	sw_shape shape = sw_value_shape(x->in, x->state.inputs[form->input]);
 	bool ok = form->axis >= 0 && form->axis < shape.rank && form->sizes.n >= 2 &&
 	          form->sizes.n <= SW_MAX_VARIABLE_PARTS;
 	for (int32_t i = 0; ok && i < form->sizes.n; i++) {
@@ -403,12 +397,12 @@ static sw_status take_forms(divider *x, const sw_variable_forms *forms)
 static void number_inputs(divider *x)
 {
 	uint32_t next = 0;
-	x->first_input = SW_NEW_N(&x->arena, uint32_t, x->n_inputs + 1);
-	for (uint32_t i = 0; i < x->n_inputs; i++) {
+	x->first_input = SW_NEW_N(&x->arena, uint32_t, x->state.n_inputs + 1);
+	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
 		x->first_input[i] = next;
 		next += (uint32_t)SW_MAX(parts_of_input(x, i), 1);
 	}
-	x->first_input[x->n_inputs] = next;
+	x->first_input[x->state.n_inputs] = next;
 }
 
 static void divider_init(divider *x)
@@ -416,17 +410,8 @@ static void divider_init(divider *x)
 	const sw_program *in = x->in;
 	size_t n_outputs = sw_entry(in)->results.len;
 	sw_arena_init(&x->arena);
-	x->n_inputs = sw_program_inputs(in, in->entry, &x->arena, &x->inputs);
-	sw_role *role = SW_NEW_N(&x->arena, sw_role, x->n_inputs + 1);
-	for (uint32_t i = 0; i < x->n_inputs; i++)
-		role[i] = x->sidecar->inputs[i].role;
-	x->input_of_output = SW_NEW_N(&x->arena, int32_t, n_outputs + 1);
-	for (size_t o = 0; o < n_outputs; o++)
-		x->input_of_output[o] = -1;
-	for (size_t i = 0; i < in->aliases.len; i++)
-		x->input_of_output[in->aliases.data[i].output] = (int32_t)in->aliases.data[i].input;
-	sw_state_view state = {in, x->n_inputs, x->inputs, role, x->input_of_output};
-	x->map = sw_variables_map(&state, &x->arena);
+	x->state = sw_state_view_of(in, x->sidecar, &x->arena);
+	x->map = sw_variables_map(&x->state, &x->arena);
 	x->first_output = SW_NEW_N(&x->arena, uint32_t, n_outputs + 1);
 	x->variable = SW_NEW_N(&x->arena, int32_t, in->values.len + 1);
 	x->whole = SW_NEW_N(&x->arena, sw_id, in->values.len + 1);
@@ -435,8 +420,8 @@ static void divider_init(divider *x)
 		x->whole[v] = SW_NO_ID;
 	for (size_t v = 0; v < in->values.len; v++)
 		x->variable[v] = x->map.of_op[in->values.data[v].op];
-	for (uint32_t i = 0; i < x->n_inputs; i++)
-		x->variable[x->inputs[i]] = x->map.of_input[i];
+	for (uint32_t i = 0; i < x->state.n_inputs; i++)
+		x->variable[x->state.inputs[i]] = x->map.of_input[i];
 	x->out = sw_program_new(in->name);
 	sw_build_copy_frame(x->out, in);
 	x->out->aliases.len = x->out->donors.len = 0;

@@ -266,6 +266,9 @@ typedef struct sw_state_view {
 	const sw_role *role;            /* per input */
 	const int32_t *input_of_output; /* per entry result: the input that it replaces; -1: none */
 } sw_state_view;
+/* The state as the sidecar and the aliases say it; its arrays lie in the arena. */
+sw_state_view sw_state_view_of(const sw_program *program, const sw_sidecar *sidecar,
+                               sw_arena *arena);
 
 /* A VARIABLE is a trained parameter with the moments that its update reads; it has a shape, which
  * all of them have. */

@@ -34,12 +34,6 @@ static void unite(variable_finder *f, int32_t a, int32_t b)
 	sw_sets_join(f->variable, (uint32_t)a, (uint32_t)b);
 }
 
-static bool same_dims(sw_shape a, sw_shape b)
-{
-	return a.rank == b.rank &&
-	       (a.rank == 0 || !memcmp(a.dims, b.dims, sizeof(*a.dims) * (size_t)a.rank));
-}
-
 /* Broadcasts and barriers keep elements, too: a walk goes on only where shapes are the same. */
 static bool is_elementwise(const sw_op *op)
 {
@@ -63,7 +57,7 @@ static void reach(variable_finder *f, int32_t input, sw_id value, sw_shape shape
 {
 	sw_id id = f->state->program->values.data[value].op;
 	const sw_op *op = sw_op_at(f->state->program, id);
-	if (!same_dims(sw_value_shape(f->state->program, value), shape))
+	if (!sw_shape_same_dims(sw_value_shape(f->state->program, value), shape))
 		return;
 	if (f->input_of[id] >= 0) {
 		if (is_state(f, f->input_of[id]))
@@ -163,4 +157,24 @@ sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena)
 	sw_vec_clear(&f.open);
 	sw_arena_clear(&scratch);
 	return map;
+}
+
+sw_state_view sw_state_view_of(const sw_program *program, const sw_sidecar *sidecar,
+                               sw_arena *arena)
+{
+	sw_state_view state = {.program = program};
+	size_t n_outputs = sw_entry(program)->results.len;
+	state.n_inputs = sw_program_inputs(program, program->entry, arena, &state.inputs);
+	sw_role *role = SW_NEW_N(arena, sw_role, state.n_inputs + 1);
+	int32_t *input_of_output = SW_NEW_N(arena, int32_t, n_outputs + 1);
+	for (uint32_t i = 0; i < state.n_inputs; i++)
+		role[i] = sidecar->inputs[i].role;
+	for (size_t o = 0; o < n_outputs; o++)
+		input_of_output[o] = -1;
+	for (size_t a = 0; a < program->aliases.len; a++)
+		input_of_output[program->aliases.data[a].output] =
+			(int32_t)program->aliases.data[a].input;
+	state.role = role;
+	state.input_of_output = input_of_output;
+	return state;
 }

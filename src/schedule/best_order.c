@@ -8,9 +8,9 @@
  * start; then, for each order of kernels (order_*.c) and each lead time of prefetches
  * (prefetch_lead; as early as memory allows), starts and dones inserted between the kernels, and
  * the same with waits deferred; then the incumbent improved by order_justify.c; then all of these
- * again with collectives merged that are small in the incumbent. The search stops when the incumbent waits for hardly anything. A candidate may
- * hold no more than the program's own order and the spare memory, and take no longer than the
- * program's own order.
+ * again with collectives merged that are small in the incumbent. The search stops when the
+ * incumbent waits for hardly anything. A candidate may hold no more than the program's own order
+ * and the spare memory, and take no longer than the program's own order.
  */
 #include <math.h>
 #include <string.h>
