@@ -9,8 +9,12 @@ complain() {
 	failed=1
 }
 
-# install_all: install the build into $root/usr.
+# install_all: install the build into $root/usr. One test at a time does: pages and the list of what
+# is installed are written into the build folder.
 install_all() {
+	exec 9>"$build/install.lock"
+	flock 9
 	tools/make_pages "$build/shardwright" "$build/pages" || complain "make_pages"
 	DESTDIR=$root cmake --install "$build" --prefix /usr >"$root/log" 2>&1 || complain "install: $(tail -3 "$root/log")"
+	exec 9>&-
 }
