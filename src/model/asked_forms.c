@@ -105,14 +105,49 @@ static sw_status divide_by_file(asked_forms *f)
 			SW_TRY(divide(f, last, i));
 		if (last && last->has_codec)
 			f->list[i].codec = last->codec;
+		if (last && last->has_stale)
+			f->list[i].stale = last->stale;
 	}
 	return SW_OK;
+}
+
+/* Are there variables of which devices may have old values? Then all are served. */
+static bool is_served(const sw_forms_request *request)
+{
+	return request->strategy->has_stale || sw_sync_is_stale(request->sync);
+}
+
+/* Let owners get each device's term of every gradient. */
+static sw_status serve(asked_forms *f, int64_t devices)
+{
+	for (uint32_t i = 0; i < f->map.n; i++) {
+		sw_variable_form *form = &f->list[i];
+		const char *name = f->request->sidecar->inputs[form->input].name;
+		if (form->codec.kind)
+			return sw_fail(f->err, SW_ERR_INPUT,
+			               "stale and codec: the owner of '%s' adds up gradients as "
+			               "they are: leave one out",
+			               name);
+		form->codec.kind = SW_CODEC_TERMS;
+		if (!sw_codec_fits(form->codec, shape_of(f, i)))
+			return sw_fail(f->err, SW_ERR_INPUT,
+			               "stale: '%s' is no tensor of floating-point numbers of at "
+			               "most %d dimensions: train it without staleness",
+			               name, SW_MAX_RANK - 1);
+	}
+	if (devices == f->request->devices && devices > 1)
+		return SW_OK;
+	return sw_fail(f->err, SW_ERR_INPUT,
+	               "stale: each of the %lld devices has rows of its own of the batch, which "
+	               "must divide by them: take another number of devices, or no staleness",
+	               (long long)f->request->devices);
 }
 
 static bool asks(const sw_forms_request *request)
 {
 	const sw_sync *sync = request->sync;
-	bool any = request->strategy->parts != SW_PARTS_NONE || request->codec.kind;
+	bool any = request->strategy->parts != SW_PARTS_NONE || request->codec.kind ||
+	           is_served(request);
 	for (size_t e = 0; sync && e < sync->n; e++)
 		any = any || sync->list[e].of_parts || sync->list[e].has_codec;
 	return any;
@@ -165,12 +200,16 @@ sw_status sw_forms_asked(const sw_forms_request *request, sw_arena *arena, sw_va
 	if (!asks(request))
 		return SW_OK;
 	find_variables(&f);
-	for (uint32_t i = 0; i < f.map.n; i++)
+	for (uint32_t i = 0; i < f.map.n; i++) {
 		if (shape_of(&f, i).rank > 1) /* vectors are few bytes */
 			f.list[i].codec = request->codec;
+		f.list[i].stale = request->strategy->stale;
+	}
 	divide_by_rule(&f);
 	SW_TRY(divide_by_file(&f));
 	int64_t devices = devices_with_terms(&f);
+	if (is_served(request))
+		SW_TRY(serve(&f, devices));
 	for (uint32_t i = 0; i < f.map.n; i++) {
 		fit_codec(&f, i, devices);
 		if (f.list[i].codec.kind && request->devices < 2)

@@ -220,6 +220,8 @@ typedef struct sw_sync_entry {
 	sw_way way;
 	bool has_codec;
 	sw_codec codec;
+	bool has_stale;
+	int64_t stale;   /* steps, or SW_STALE_ANY */
 	int of_parts;   /* line of what it says of parts; 0: nothing */
 	int32_t axis;   /* along which it is divided */
 	int64_t parts;  /* into so many, about equal; 0: into those of `sizes` */
@@ -251,6 +253,8 @@ typedef struct sw_forms_request {
 sw_status sw_forms_asked(const sw_forms_request *request, sw_arena *arena,
                          sw_variable_forms *forms, sw_error *err);
 
+/* Does the file say of any variable how old a copy of it may be? */
+bool sw_sync_is_stale(const sw_sync *sync);
 sw_status sw_sync_read(const char *path, sw_sync *sync, sw_error *err);
 void sw_sync_clear(sw_sync *sync);
 

@@ -255,6 +255,21 @@ static void mark_inputs(sw_classes *classes, const sw_roles *roles)
 	}
 }
 
+/* Terms lie where the rows of the batch do. */
+static void mark_terms(sw_classes *classes, const sw_program *program)
+{
+	for (sw_id op = 0; op < program->ops.len; op++) {
+		if (sw_op_at(program, op)->opcode != SW_OP_TERMS)
+			continue;
+		sw_id value = sw_op_at(program, op)->first_result;
+		for (uint32_t k = classes->value_start[value]; k < classes->value_start[value + 1];
+		     k++)
+			if (classes->value_splits[k].where == 0)
+				classes->roles[classes->value_splits[k].class] |=
+					SW_CLASS_DATA | SW_CLASS_HEAVY;
+	}
+}
+
 static void mark_dot(sw_classes *classes, const sw_roles *roles, const sw_rule *rule, sw_id op)
 {
 	int32_t parameter = sw_roles_weight(roles, op);
@@ -393,6 +408,7 @@ void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *
 		lists_of(&f, classes, true, roles->program->ops.len, &classes->op_start);
 	classes->roles = SW_NEW_N(&classes->arena, uint8_t, classes->n + 1);
 	mark_inputs(classes, roles);
+	mark_terms(classes, roles->program);
 	mark_dots(classes, roles, rules);
 	mark_others(classes, roles->program->ops.len);
 	classes->partial = find_partial(&f, classes);

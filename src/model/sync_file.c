@@ -24,13 +24,13 @@ const char *sw_way_word(sw_way_kind kind)
 static sw_status bad_key(const sw_yaml *key, sw_error *err)
 {
 	static const char *const keys[] = {"variable", "way",  "owner", "proxy",
-	                                   "parts",    "axis", "codec", "merge", "chunk"};
+	                                   "stale",    "parts", "axis", "codec", "merge", "chunk"};
 	sw_nearest nearest = {.word = key->text};
 	for (size_t i = 0; i < SW_COUNT(keys); i++)
 		sw_nearest_try(&nearest, keys[i]);
 	return sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
 	                  "'%s': an entry has variable, way, codec, parts and axis; of way: ps also "
-	                  "owner and proxy; or merge, or chunk, alone%s",
+	                  "owner, proxy and stale; or merge, or chunk, alone%s",
 	                  key->text, sw_nearest_hint(&nearest).text);
 }
 
@@ -72,6 +72,16 @@ static sw_status read_proxy(const sw_yaml *value, sw_sync_entry *entry, sw_error
 		return SW_OK;
 	return sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
 	                  "proxy: %s: expected true or false", value->text);
+}
+
+static sw_status read_stale(const sw_yaml *value, sw_sync_entry *entry, sw_error *err)
+{
+	entry->has_stale = sw_stale_parse(value->text, &entry->stale);
+	return entry->has_stale
+	               ? SW_OK
+	               : sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
+	                            "stale: %s: expected a number of steps from 0 to %d, or any",
+	                            value->text, SW_MAX_STALE);
 }
 
 static sw_status bad_parts(const sw_yaml *value, sw_error *err)
@@ -144,6 +154,8 @@ static sw_status read_pair(const sw_yaml *key, const sw_yaml *value, sw_arena *a
 	entry->of_owner = entry->of_owner ? entry->of_owner : key->line;
 	if (strcmp(key->text, "owner") == 0)
 		return read_owner(value, entry, err);
+	if (strcmp(key->text, "stale") == 0)
+		return read_stale(value, entry, err);
 	return strcmp(key->text, "proxy") == 0 ? read_proxy(value, entry, err) : bad_key(key, err);
 }
 
@@ -162,8 +174,12 @@ static sw_status read_entry(const sw_yaml *node, sw_arena *arena, sw_sync_entry 
 		                  entry->pattern ? "way" : "variable");
 	if (entry->of_owner && entry->way.kind != SW_WAY_OWNED)
 		return sw_fail_at(err, SW_ERR_INPUT, "", entry->of_owner, 0,
-		                  "owner and proxy are for way: ps, and this entry has way: %s",
+		                  "owner, proxy and stale are for way: ps, and this entry has way: %s",
 		                  WAY_WORDS[entry->way.kind]);
+	if (entry->has_stale && entry->has_codec && entry->codec.kind)
+		return sw_fail_at(err, SW_ERR_INPUT, "", entry->line, 0,
+		                  "stale and codec: the owner adds up gradients as they are: leave "
+		                  "one out");
 	if (entry->axis && !entry->of_parts)
 		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
 		                  "axis is that along which a variable has parts: add parts: N");
@@ -213,6 +229,14 @@ sw_status sw_sync_read(const char *path, sw_sync *sync, sw_error *err)
 	if (status != SW_OK)
 		sw_sync_clear(sync);
 	return sw_error_in_file(err, status, path);
+}
+
+bool sw_sync_is_stale(const sw_sync *sync)
+{
+	for (size_t e = 0; sync && e < sync->n; e++)
+		if (sync->list[e].has_stale)
+			return true;
+	return false;
 }
 
 void sw_sync_clear(sw_sync *sync)
@@ -287,6 +311,23 @@ static bool waits_for_owner(const sw_variable *variable)
 	       variable->way.owner < 0;
 }
 
+/* Ranks at different steps can't take part in one collective, so that all variables have owners, and
+ * each device its copies. */
+static sw_status serve_all(const sw_sync *sync, sw_analysis *a, const sw_sidecar *sidecar,
+                           sw_error *err)
+{
+	for (uint32_t i = 0; i < a->variables.n; i++) {
+		sw_way *way = &a->variables.list[i].way;
+		way->proxy = true;
+		if (way->kind != SW_WAY_OWNED)
+			return sw_fail_at(err, SW_ERR_INPUT, sync->file, 0, 0,
+			                  "'%s' has way: %s, and others are stale: ranks at "
+			                  "different steps have no collectives; give it way: ps",
+			                  name_of(a, sidecar, i), WAY_WORDS[way->kind]);
+	}
+	return SW_OK;
+}
+
 sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *a, const sw_sidecar *sidecar,
                         sw_error *err)
 {
@@ -308,5 +349,5 @@ sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *a, const sw_sidecar *s
 	}
 	sw_ways_give_evenly(a->variables.list, a->variables.n, a->cluster->n_devices,
 	                    waits_for_owner);
-	return SW_OK;
+	return sw_sync_is_stale(sync) ? serve_all(sync, a, sidecar, err) : SW_OK;
 }

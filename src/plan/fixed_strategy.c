@@ -98,6 +98,30 @@ static bool parse_all_reduce(const char *arguments, sw_plan_strategy *strategy)
 	                      read_count(&arguments, &strategy->merge.ops) && !*arguments);
 }
 
+/* Read "proxy" and "stale=S", each once at most, with nothing behind them. */
+static bool parse_copies(const char *at, sw_plan_strategy *strategy)
+{
+	for (bool more = true; more; more = skip(&at, ",")) {
+		if (!strategy->proxy && skip(&at, "proxy")) {
+			strategy->proxy = true;
+		} else if (!strategy->has_stale && skip(&at, "stale=")) {
+			char word[16] = {0};
+			size_t n = strcspn(at, ",");
+			if (n >= sizeof(word))
+				return false;
+			memcpy(word, at, n);
+			strategy->has_stale = true;
+			if (!sw_stale_parse(word, &strategy->stale))
+				return false;
+			at += n;
+		} else {
+			return false;
+		}
+	}
+	strategy->proxy = strategy->proxy || strategy->has_stale;
+	return !*at;
+}
+
 static bool parse_ps(const char *at, sw_plan_strategy *strategy)
 {
 	static const struct {
@@ -119,8 +143,7 @@ static bool parse_ps(const char *at, sw_plan_strategy *strategy)
 			return false;
 		break;
 	}
-	strategy->proxy = at && skip(&at, "proxy");
-	return !at || (strategy->proxy && !*at);
+	return !at || parse_copies(at, strategy);
 }
 
 static void print_ps(const sw_plan_strategy *strategy, sw_text *text)
@@ -129,8 +152,12 @@ static void print_ps(const sw_plan_strategy *strategy, sw_text *text)
 		[SW_OWNERS_BALANCED] = ":balanced", [SW_OWNERS_PARTITIONED] = ":partitioned"};
 	const char *word = strategy->parts ? ":uneven" : words[strategy->owners];
 	sw_text_add(text, word ? word : "");
-	if (strategy->proxy)
+	if (strategy->has_stale) {
+		sw_text_add(text, word ? ",stale=" : ":stale=");
+		sw_stale_print(strategy->stale, text);
+	} else if (strategy->proxy) {
 		sw_text_add(text, word ? ",proxy" : ":proxy");
+	}
 }
 
 static bool parse_parallax(const char *arguments, sw_plan_strategy *strategy)
@@ -346,7 +373,7 @@ static const sw_fixed_strategy STRATEGIES[] = {
 	{SW_PLAN_AXONN, "axonn", "[:X,Y,Z,D or :top=K,model=paper|ours]", parse_axonn, print_axonn,
          4, AXONN_AXES},
 	{SW_PLAN_EXPERT, "expert", "[:ep=K]", parse_expert, print_expert, 2, EXPERT_AXES},
-	{SW_PLAN_PS, "ps", "[:balanced|partitioned|uneven][,proxy]", parse_ps, print_ps, 1, WAYS_AXES},
+	{SW_PLAN_PS, "ps", "[:balanced|partitioned|uneven][,proxy][,stale=S|any]", parse_ps, print_ps, 1, WAYS_AXES},
 	{SW_PLAN_PARALLAX, "parallax", "", parse_parallax, print_plain, 1, WAYS_AXES},
 	{SW_PLAN_RANDOM, "random", "", parse_random, print_plain, 1, WAYS_AXES},
 	{SW_PLAN_WAYS, "ways", "", parse_ways, print_plain, 1, WAYS_AXES},

@@ -84,6 +84,9 @@ typedef struct sw_plan_strategy {
 	sw_owners_rule owners;
 	sw_parts_rule parts; /* PS, ALL_REDUCE */
 	bool proxy;          /* PS: every device keeps a copy of the parameters between steps */
+	/* PS: that copy may be so many steps old, or SW_STALE_ANY (partition/served.h) */
+	bool has_stale;
+	int64_t stale;
 	int64_t top;         /* AXONN without sizes: number of grids that are planned */
 	/* AXONN without sizes: grids are ranked by the paper's rings and equation 10, else by the
 	 * seconds of the cluster's collectives */
@@ -244,6 +247,8 @@ sw_status sw_plan_find_sidecar(const sw_plan *plan, const char *path, sw_sidecar
                                sw_error *err);
 /* Is a gradient coded? */
 bool sw_forms_code(const sw_variable_forms *forms);
+/* Are variables served by their owners, so that devices may have old values of them? Then all are. */
+bool sw_forms_served(const sw_variable_forms *forms);
 sw_variable_forms sw_forms_copy(const sw_variable_forms *forms, sw_arena *arena);
 /* The section "variables" of the plan file: NULL if there are none. What is read lies in the
  * arena. */

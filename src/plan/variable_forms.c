@@ -34,6 +34,14 @@ bool sw_forms_code(const sw_variable_forms *forms)
 	return false;
 }
 
+bool sw_forms_served(const sw_variable_forms *forms)
+{
+	for (size_t i = 0; i < forms->n; i++)
+		if (forms->list[i].codec.kind == SW_CODEC_TERMS)
+			return true;
+	return false;
+}
+
 sw_variable_forms sw_forms_copy(const sw_variable_forms *forms, sw_arena *arena)
 {
 	sw_variable_form *list = SW_NEW_N(arena, sw_variable_form, forms->n + 1);
@@ -54,11 +62,14 @@ static json_t *form_json(const sw_variable_form *form)
 		json_array_append_new(sizes, json_integer(form->sizes.v[i]));
 	json_t *json = json_pack("{s:I, s:i, s:o}", "input", (json_int_t)form->input, "axis",
 	                         (int)form->axis, "parts", sizes);
-	if (form->codec.kind) {
+	if (form->codec.kind)
+		json_object_set_new(json, "devices", json_integer(form->devices));
+	if (form->codec.kind == SW_CODEC_TERMS) {
+		json_object_set_new(json, "stale", json_integer(form->stale));
+	} else if (form->codec.kind) {
 		sw_text codec = {0};
 		sw_codec_print(form->codec, &codec);
 		json_object_set_new(json, "codec", json_string(codec.data));
-		json_object_set_new(json, "devices", json_integer(form->devices));
 		sw_text_clear(&codec);
 	}
 	return json;
@@ -77,10 +88,11 @@ static bool read_form(const json_t *json, sw_arena *arena, sw_variable_form *for
 	const json_t *input = json_object_get(json, "input"), *axis = json_object_get(json, "axis"),
 		     *sizes = json_object_get(json, "parts");
 	const json_t *codec = json_object_get(json, "codec"),
+		     *stale = json_object_get(json, "stale"),
 		     *devices = json_object_get(json, "devices");
 	size_t n = json_array_size(sizes);
 	json_int_t leaf = json_integer_value(input), dim = json_integer_value(axis);
-	bool ok = json_object_size(json) == (codec ? 5 : 3) && json_is_integer(input) &&
+	bool ok = json_object_size(json) == (codec || stale ? 5 : 3) && json_is_integer(input) &&
 	          json_is_integer(axis) && json_is_array(sizes) && n <= SW_MAX_VARIABLE_PARTS &&
 	          leaf >= 0 && leaf <= INT32_MAX && dim >= 0 && dim < SW_MAX_RANK;
 	int64_t *list = SW_NEW_N(arena, int64_t, n + 1);
@@ -90,12 +102,17 @@ static bool read_form(const json_t *json, sw_arena *arena, sw_variable_form *for
 	}
 	*form = (sw_variable_form){
 		.input = (uint32_t)leaf, .axis = (int32_t)dim, .sizes = {(int32_t)n, list}};
-	if (!codec)
+	if (!codec && !stale)
 		return ok && n > 0;
 	form->devices = json_integer_value(devices);
-	return ok && json_is_string(codec) &&
-	       sw_codec_parse(json_string_value(codec), &form->codec) && form->codec.kind &&
-	       form->devices >= 2 && form->devices <= SW_MAX_CODED_DEVICES;
+	ok = ok && form->devices >= 2 && form->devices <= SW_MAX_CODED_DEVICES;
+	if (!stale)
+		return ok && json_is_string(codec) &&
+		       sw_codec_parse(json_string_value(codec), &form->codec) && form->codec.kind;
+	form->codec.kind = SW_CODEC_TERMS;
+	form->stale = json_integer_value(stale);
+	return ok && !codec && json_is_integer(stale) &&
+	       (form->stale == SW_STALE_ANY || (form->stale >= 0 && form->stale <= SW_MAX_STALE));
 }
 
 sw_status sw_forms_read(const json_t *json, sw_arena *arena, sw_variable_forms *forms,

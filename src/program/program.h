@@ -274,6 +274,16 @@ int32_t sw_build_copy_computation(sw_program *out, const sw_program *in, int32_t
  * entry's is -1. */
 void sw_build_copy_called(sw_program *out, const sw_program *in, int32_t *map);
 
+/* What some values of the entry are made of, as a program: it gives `results`, and has the inputs
+ * that they are made of, behind these the values that are `given` to it in place of what makes them. */
+typedef struct sw_slice {
+	const sw_id *results, *given;
+	uint32_t n_results, n_given;
+	bool all_inputs; /* inputs keep their numbers: those that are not read are empty */
+} sw_slice;
+/* Write it; it has no aliases. reads[input leaf] (NULL: not asked for): is the input read? O(ops). */
+sw_program *sw_program_slice(const sw_program *program, const sw_slice *what, bool *reads);
+
 /* ---- questions -------------------------------------------------------------------------- */
 
 /* Infer the result shapes from operands, attributes and called computations. *n is 0 when the

@@ -26,7 +26,8 @@ typedef struct coder {
 	sw_arena arena;
 	sw_state_view state; /* of `in` */
 	sw_variable_map map;
-	coded_variable *list; /* per variable */
+	coded_variable *list; /* per variable; behind them the loss, if it is one */
+	uint32_t n;
 	sw_users users;
 	bool *is_result; /* per value */
 	bool *flat;      /* per value: it is a constant, or made of single numbers */
@@ -152,9 +153,30 @@ static sw_status find_gradient(coder *x, int32_t variable)
 		return SW_OK;
 	}
 	return sw_fail(x->err, SW_ERR_INPUT,
-	               "codec: the gradient of '%s' is no single value of the step, or also that "
-	               "of another variable: leave it as it is, by --sync, with codec: none",
-	               x->sidecar->inputs[input].name);
+	               "%s: the gradient of '%s' is no single value of the step, or also that of "
+	               "another variable: %s",
+	               v->codec.kind == SW_CODEC_TERMS ? "stale" : "codec",
+	               x->sidecar->inputs[input].name,
+	               v->codec.kind == SW_CODEC_TERMS
+	                       ? "train it without staleness"
+	                       : "leave it as it is, by --sync, with codec: none");
+}
+
+/* Ranks at different steps have no step in which they could add up the loss: it is taken apart as
+ * the gradients are. */
+static void find_loss(coder *x)
+{
+	int64_t devices = 0;
+	for (uint32_t i = 0; i < x->map.n; i++)
+		if (x->list[i].codec.kind == SW_CODEC_TERMS)
+			devices = x->list[i].devices;
+	int32_t output = devices ? sw_find_loss(x->in, x->sidecar) : -1;
+	sw_id loss = output >= 0 ? sw_entry(x->in)->results.data[output] : SW_NO_ID;
+	if (loss == SW_NO_ID || x->codes[loss] >= 0)
+		return;
+	x->list[x->n] = (coded_variable){
+		.codec = {.kind = SW_CODEC_TERMS}, .devices = devices, .gradient = loss};
+	x->codes[loss] = (int32_t)x->n++;
 }
 
 /* ---- the entry -------------------------------------------------------------------------- */
@@ -207,12 +229,16 @@ static void code_results(coder *x, const sw_op *op)
 		if (x->codes[value] < 0)
 			continue;
 		coded_variable *v = &x->list[x->codes[value]];
-		uint32_t input = x->map.input[x->codes[value]];
-		const sw_op *state = sw_op_at(x->in, x->in->values.data[x->state.inputs[input]].op);
-		x->status = sw_codec_write(x->out, x->c, v->codec, x->value[value],
-		                           sw_arena_printf(&x->arena, "%s.terms", state->name),
-		                           sw_arena_printf(&x->out->arena, "%s.gradient",
-		                                           x->sidecar->inputs[input].name),
+		const char *name = "loss", *title = "loss";
+		if ((uint32_t)x->codes[value] < x->map.n) {
+			uint32_t input = x->map.input[x->codes[value]];
+			sw_id state = x->in->values.data[x->state.inputs[input]].op;
+			name = sw_op_at(x->in, state)->name;
+			title = sw_arena_printf(&x->out->arena, "%s.gradient",
+			                        x->sidecar->inputs[input].name);
+		}
+		x->status = sw_codec_write(x->out, x->c, v->codec, v->devices, x->value[value],
+		                           sw_arena_printf(&x->arena, "%s.terms", name), title,
 		                           &v->coded, x->err);
 		x->value[value] = v->coded.sent;
 	}
@@ -233,7 +259,7 @@ static void write_results(coder *x)
 		sw_vec_push(&results, x->value[entry->results.data[o]]);
 	for (uint32_t i = 0; i < x->map.n; i++) {
 		const sw_coded *coded = &x->list[i].coded;
-		if (!x->list[i].codec.kind)
+		if (!sw_codec_lacks(x->list[i].codec))
 			continue;
 		add_result(x, &results, &next, coded->residual);
 		if (coded->sum_residual_in != SW_NO_ID)
@@ -255,7 +281,7 @@ static void write_entry(coder *x)
 	for (size_t i = 0; i < entry->parameters.len; i++)
 		copy_op(x, entry->parameters.data[i], computations);
 	for (uint32_t i = 0; i < x->map.n; i++)
-		if (x->list[i].codec.kind)
+		if (sw_codec_lacks(x->list[i].codec))
 			write_state(x, &x->list[i], x->map.input[i]);
 	for (size_t i = 0; i < entry->ops.len && x->status == SW_OK; i++) {
 		const sw_op *op = sw_op_at(x->in, entry->ops.data[i]);
@@ -319,7 +345,7 @@ static void write_sidecar(const coder *x, sw_sidecar *to)
 		to->outputs[to->n_outputs] = info;
 	}
 	for (uint32_t i = 0; i < x->map.n; i++) {
-		if (!x->list[i].codec.kind)
+		if (!sw_codec_lacks(x->list[i].codec))
 			continue;
 		add_state(x, to, x->map.input[i], "residual", SW_ROLE_RESIDUAL);
 		if (sw_codec_rounds(x->list[i].codec))
@@ -352,6 +378,7 @@ static void coder_init(coder *x, const sw_variable_forms *forms)
 	x->map = sw_variables_map(&x->state, &x->arena);
 	x->users = sw_program_users(in, &x->arena);
 	x->list = SW_NEW_N(&x->arena, coded_variable, x->map.n + 1);
+	x->n = x->map.n;
 	x->is_result = SW_NEW_N(&x->arena, bool, in->values.len + 1);
 	x->flat = SW_NEW_N(&x->arena, bool, in->values.len + 1);
 	find_flat(x);
@@ -385,6 +412,7 @@ sw_status sw_code_gradients(const sw_program *in, const sw_sidecar *sidecar,
 	for (uint32_t i = 0; i < x.map.n && x.status == SW_OK; i++)
 		if (x.list[i].codec.kind)
 			x.status = find_gradient(&x, (int32_t)i);
+	find_loss(&x);
 	if (x.status == SW_OK)
 		write_entry(&x);
 	if (x.status == SW_OK)

@@ -27,7 +27,7 @@
 /* ---- words ------------------------------------------------------------------------------ */
 
 static const char *const WORDS[SW_CODEC_COUNT] = {
-	[SW_CODEC_NONE] = "none", [SW_CODEC_BF16] = "bf16", [SW_CODEC_F16] = "f16",
+	[SW_CODEC_NONE] = "none", [SW_CODEC_TERMS] = "terms", [SW_CODEC_BF16] = "bf16", [SW_CODEC_F16] = "f16",
 	[SW_CODEC_INT8] = "int8", [SW_CODEC_TOPK] = "topk", [SW_CODEC_POWERSGD] = "powersgd",
 };
 
@@ -59,11 +59,27 @@ bool sw_codec_parse(const char *text, sw_codec *codec)
 	size_t n = strcspn(text, "=");
 	*codec = (sw_codec){.share = 0.01, .rank = 4};
 	for (int k = 0; k < SW_CODEC_COUNT; k++)
-		if (strlen(WORDS[k]) == n && strncmp(text, WORDS[k], n) == 0) {
+		if (k != SW_CODEC_TERMS && strlen(WORDS[k]) == n &&
+		    strncmp(text, WORDS[k], n) == 0) {
 			codec->kind = (sw_codec_kind)k;
 			return !text[n] || parse_number(text + n + 1, codec);
 		}
 	return false;
+}
+
+bool sw_stale_parse(const char *text, int64_t *stale)
+{
+	*stale = SW_STALE_ANY;
+	return strcmp(text, "any") == 0 ||
+	       (sw_parse_count(text, stale) && *stale <= SW_MAX_STALE);
+}
+
+void sw_stale_print(int64_t stale, sw_text *text)
+{
+	if (stale == SW_STALE_ANY)
+		sw_text_add(text, "any");
+	else
+		sw_text_addf(text, "%lld", (long long)stale);
 }
 
 /* ---- the ops of a codec ----------------------------------------------------------------- */
@@ -369,8 +385,11 @@ static sw_id multiply_low_rank(coding *x, sw_id terms)
 
 bool sw_codec_fits(sw_codec codec, sw_shape shape)
 {
-	if (sw_type_kind_of(shape.type) != SW_KIND_FLOAT || shape.rank == 0 ||
-	    shape.rank >= SW_MAX_RANK || sw_shape_elements(shape) < 2)
+	if (sw_type_kind_of(shape.type) != SW_KIND_FLOAT || shape.rank >= SW_MAX_RANK)
+		return false;
+	if (codec.kind == SW_CODEC_TERMS)
+		return true;
+	if (shape.rank == 0 || sw_shape_elements(shape) < 2)
 		return false;
 	int64_t n = shape.dims[0], m = sw_shape_elements(shape) / n;
 	return codec.kind != SW_CODEC_POWERSGD || codec.rank < SW_MIN(n, m);
@@ -382,25 +401,41 @@ sw_shape sw_codec_factor_shape(sw_codec codec, sw_shape shape, sw_program *p)
 	return sw_build_shape(p, SW_F32, dims, 2);
 }
 
-sw_status sw_codec_write(sw_program *p, int32_t c, sw_codec codec, sw_id gradient,
-                         const char *name, const char *title, sw_coded *coded, sw_error *err)
+/* Take the gradient apart; each device's term is a row of the result, [devices, dimensions]. */
+static sw_status take_apart(sw_program *p, int32_t c, int64_t devices, sw_id gradient,
+                            const char *name, const char *title, sw_id *terms, sw_error *err)
 {
-	sw_shape given = sw_value_shape(p, gradient), stack = sw_value_shape(p, coded->residual_in),
-		 typed = stack;
-	coding x = {.p = p, .c = c, .stack = stack, .to = coded, .codec = codec, .err = err};
-	x.shape = sw_build_shape(p, SW_F32, given.dims, given.rank);
-	typed.type = given.type;
+	sw_shape given = sw_value_shape(p, gradient);
+	int64_t dims[SW_MAX_RANK] = {devices};
+	memcpy(dims + 1, given.dims, sizeof(*dims) * (size_t)given.rank);
+	sw_shape stack = sw_build_shape(p, given.type, dims, given.rank + 1);
 	sw_op_spec spec = {.opcode = SW_OP_TERMS,
 	                   .name = name,
 	                   .op_name = title,
 	                   .operands = &gradient,
 	                   .n_operands = 1,
-	                   .shapes = &typed,
+	                   .shapes = &stack,
 	                   .n_results = 1};
+	return sw_build_op(p, c, &spec, terms, err);
+}
+
+sw_status sw_codec_write(sw_program *p, int32_t c, sw_codec codec, int64_t devices, sw_id gradient,
+                         const char *name, const char *title, sw_coded *coded, sw_error *err)
+{
+	static const int64_t first[] = {0};
+	sw_shape given = sw_value_shape(p, gradient);
+	coding x = {.p = p, .c = c, .to = coded, .codec = codec, .err = err};
 	sw_id terms;
-	SW_TRY(sw_build_op(p, c, &spec, &terms, err));
+	SW_TRY(take_apart(p, c, devices, gradient, name, title, &terms, err));
+	if (codec.kind == SW_CODEC_TERMS) {
+		coded->sent = sw_emit_reduce(p, c, SW_MONOID_SUM, terms,
+		                             sw_emit_scalar(p, c, given.type, 0), first, 1);
+		return SW_OK;
+	}
 	if (given.type != SW_F32)
 		terms = sw_emit_convert(p, c, terms, SW_F32);
+	x.shape = sw_build_shape(p, SW_F32, given.dims, given.rank);
+	x.stack = sw_value_shape(p, terms);
 	terms = binary(&x, SW_OP_ADD, terms, coded->residual_in);
 	coded->sent = codec.kind == SW_CODEC_TOPK       ? pick_largest(&x, terms)
 	              : codec.kind == SW_CODEC_POWERSGD ? multiply_low_rank(&x, terms)

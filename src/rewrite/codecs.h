@@ -15,10 +15,10 @@ typedef struct sw_coded {
 	sw_id sent; /* what readers get in place of the gradient: its shape and type */
 } sw_coded;
 
-/* Append the ops that code `gradient` to computation c; the op `terms` gets the name, and the title
- * as its metadata. */
-sw_status sw_codec_write(sw_program *p, int32_t c, sw_codec codec, sw_id gradient, const char *name,
-                         const char *title, sw_coded *coded, sw_error *err);
+/* Append the ops that code `gradient`, of which so many devices have terms, to computation c; the op
+ * `terms` gets the name, and the title as its metadata. */
+sw_status sw_codec_write(sw_program *p, int32_t c, sw_codec codec, int64_t devices, sw_id gradient,
+                         const char *name, const char *title, sw_coded *coded, sw_error *err);
 /* The shape of the factor that a low rank goes on from, in the program's arena. */
 sw_shape sw_codec_factor_shape(sw_codec codec, sw_shape shape, sw_program *p);
 

@@ -282,9 +282,12 @@ typedef struct sw_variable_map {
 /* Find the variables of a canonical program; all of the map lies in the arena. O(ops). */
 sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena);
 
-/* How a gradient is sent: as it is, or in fewer bytes, with error feedback (codecs.c). */
+/* How a gradient is sent: as it is, or in fewer bytes, with error feedback (codecs.c). TERMS: as it
+ * is, but each device's term of it is a value of its own, so that whoever owns the variable may add
+ * up what has come (staleness, partition/served.h). */
 typedef enum sw_codec_kind {
 	SW_CODEC_NONE,
+	SW_CODEC_TERMS,
 	SW_CODEC_BF16,
 	SW_CODEC_F16,
 	SW_CODEC_INT8,
@@ -305,6 +308,11 @@ bool sw_codec_parse(const char *text, sw_codec *codec);
 void sw_codec_print(sw_codec codec, sw_text *text);
 /* Can gradients of this shape be coded so? Others are sent as they are. */
 bool sw_codec_fits(sw_codec codec, sw_shape shape);
+/* Is less sent than the gradient, so that what that lacks is kept? */
+static inline bool sw_codec_lacks(sw_codec codec)
+{
+	return codec.kind > SW_CODEC_TERMS;
+}
 /* Does it round numbers, so that their sum is rounded once more? */
 static inline bool sw_codec_rounds(sw_codec codec)
 {
@@ -319,7 +327,14 @@ typedef struct sw_variable_form {
 	sw_ints sizes; /* along the axis, of the parts that it is divided into; n == 0: it is whole */
 	sw_codec codec;  /* of its gradient, or of those of its parts */
 	int64_t devices; /* that have a term of the gradient, where it is coded; else 0 */
+	/* of TERMS: how many steps old a value may be that a device reads; SW_STALE_ANY */
+	int64_t stale;
 } sw_variable_form;
+#define SW_STALE_ANY (-1) /* as old as it is: the owner updates with each term that comes */
+#define SW_MAX_STALE 1000 /* steps */
+/* "4", "any". */
+bool sw_stale_parse(const char *text, int64_t *stale);
+void sw_stale_print(int64_t stale, sw_text *text);
 typedef struct sw_variable_forms {
 	size_t n;
 	const sw_variable_form *list; /* by rising input */
@@ -330,7 +345,7 @@ typedef struct sw_variable_forms {
  * as it has parts, in its place; each part is updated by itself, from its slice of the gradient;
  * other ops read the parts concatenated. Names of parts are NAME.part0 and so on. Readers of a coded
  * gradient get what its codes say; what they lack is state, in inputs and results behind all others,
- * NAME.residual and so on. SW_ERR_INPUT: an input is no variable's, sizes do not add up to its
+ * NAME.residual and so on. Where a gradient is in TERMS, so is the loss. SW_ERR_INPUT: an input is no variable's, sizes do not add up to its
  * dimension, or a gradient is no single value. O(ops + parts), for gradients that are sums of several
  * values times the ops of their updates. */
 sw_status sw_rewrite_variables(const sw_program *in, const sw_sidecar *sidecar,

@@ -131,7 +131,7 @@ static sw_status reduce_to_loss(const eval_inputs *in, const sw_program *program
 static sw_status find_loss(const sw_program *program, const sw_sidecar *sidecar, int32_t *loss,
                            sw_error *err)
 {
-	*loss = trainer_find_loss(program, sidecar);
+	*loss = sw_find_loss(program, sidecar);
 	if (*loss < 0)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "it has no loss: a result that is one number of a float type");

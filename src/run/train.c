@@ -19,24 +19,6 @@ static bool is_everywhere(const sw_layout *layout)
 	return !sw_layout_partial_atoms(layout) && !sw_layout_split_atoms(layout, -1);
 }
 
-static bool is_scalar_float(sw_shape shape)
-{
-	return shape.rank == 0 && sw_type_kind_of(shape.type) == SW_KIND_FLOAT;
-}
-
-int32_t trainer_find_loss(const sw_program *program, const sw_sidecar *sidecar)
-{
-	const sw_computation *entry = sw_entry(program);
-	for (uint32_t i = 0; i < sidecar->n_outputs; i++)
-		if (sidecar->outputs[i].role == SW_ROLE_LOSS)
-			return (int32_t)i;
-	for (uint32_t i = 0; i < sidecar->n_outputs && i < entry->results.len; i++)
-		if (sidecar->outputs[i].input < 0 &&
-		    is_scalar_float(sw_value_shape(program, entry->results.data[i])))
-			return (int32_t)i;
-	return -1;
-}
-
 static sw_status check_loss(const trainer *t, sw_error *err)
 {
 	const sw_plan *plan = t->parts.plan;
@@ -390,7 +372,7 @@ static sw_status train(const sw_plan *plan, const sw_program *scheduled, const s
 	if (sw_program_has_owners(scheduled))
 		t.own = sw_program_of_device(scheduled, transport->rank, &t.origin);
 	sw_parts_init(&t.parts, plan, t.own ? t.own : scheduled);
-	t.loss = trainer_find_loss(plan->program, sidecar);
+	t.loss = sw_find_loss(plan->program, sidecar);
 	allocate(&t);
 	sw_status status = prepare(&t, err);
 	if (status == SW_OK)

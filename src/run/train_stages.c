@@ -280,7 +280,7 @@ static sw_status train(const sw_stage_programs *programs, const sw_sidecar *side
 	                   .data = data,
 	                   .transport = transport,
 	                   .options = options,
-	                   .loss = trainer_find_loss(programs->plan->looped, sidecar),
+	                   .loss = sw_find_loss(programs->plan->looped, sidecar),
 	                   .saved_step = -1,
 	                   .folder = {.lock = -1}};
 	int64_t done = 0;

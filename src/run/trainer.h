@@ -46,9 +46,6 @@ typedef struct trainer {
 	SW_VEC(sw_record_cores) cores;
 } trainer;
 
-/* Return the output that the sidecar marks as the loss, otherwise the first scalar that is not
- * state; -1: none. */
-int32_t trainer_find_loss(const sw_program *program, const sw_sidecar *sidecar);
 /* SW_ERR_INPUT for what a paced run has no use for: state, a second program. */
 sw_status trainer_check_paced(const sw_run_options *options, sw_error *err);
 /* Return the threads of matrix products of one of `ranks` ranks on this machine. */

@@ -1,0 +1,358 @@
+/* The programs of workers and owners (served.h). */
+#include "partition/served.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef SW_VEC(uint32_t) number_list;
+
+typedef struct cutter {
+	const sw_plan *plan;
+	const sw_program *whole; /* the plan's */
+	const sw_program *local; /* of one device, op by op */
+	const sw_sidecar *sidecar;
+	sw_served *to;
+	sw_state_view state;
+	sw_variable_map map;
+	sw_users users;
+	int32_t *of_output; /* per input leaf: the result that is its next value; -1: none */
+	/* per variable, and behind them of the loss, or SW_NO_ID: the op of `whole` that takes it
+	 * apart, the term in `local`, and the sum of the terms in `whole` */
+	sw_id *apart, *term, *sum;
+	sw_error *err;
+} cutter;
+
+static const char *name_of(const cutter *x, uint32_t input)
+{
+	const char *name = x->sidecar->inputs[input].name;
+	return name ? name : "a variable";
+}
+
+static sw_status refuse(const cutter *x, uint32_t variable, const char *why)
+{
+	return sw_fail(x->err, SW_ERR_INPUT, "stale: '%s': %s", name_of(x, x->map.input[variable]),
+	               why);
+}
+
+/* ---- terms and sums --------------------------------------------------------------------- */
+
+static bool is_state(const cutter *x, uint32_t input)
+{
+	return x->of_output[input] >= 0;
+}
+
+/* Return the op of a program's entry that takes something apart, by its name; where a device has one
+ * term it is a barrier. */
+static sw_id find_terms(const sw_program *program, const char *name)
+{
+	const sw_computation *entry = sw_entry(program);
+	for (size_t i = 0; i < entry->ops.len; i++) {
+		const sw_op *op = sw_op_at(program, entry->ops.data[i]);
+		if ((op->opcode == SW_OP_TERMS || op->opcode == SW_OP_OPT_BARRIER) &&
+		    strcmp(op->name, name) == 0)
+			return entry->ops.data[i];
+	}
+	return SW_NO_ID;
+}
+
+static sw_status find_term(cutter *x, uint32_t i, const char *name)
+{
+	char title[SW_NAME_BYTES * 2];
+	snprintf(title, sizeof(title), "%s.terms", name);
+	x->apart[i] = find_terms(x->whole, title);
+	sw_id here = find_terms(x->local, title);
+	if (x->apart[i] == SW_NO_ID || here == SW_NO_ID)
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "stale: the plan has no terms of '%s': plan anew", name);
+	sw_id terms = sw_op_at(x->whole, x->apart[i])->first_result;
+	x->term[i] = sw_op_at(x->local, here)->first_result;
+	const sw_op *adds = x->users.start[terms] + 1 == x->users.start[terms + 1]
+	                            ? sw_op_at(x->whole, x->users.ops[x->users.start[terms]])
+	                            : NULL;
+	bool one = sw_value_shape(x->local, x->term[i]).dims[0] == 1;
+	if (!adds || adds->opcode != SW_OP_REDUCE || !one)
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "stale: the devices do not have one term each of '%s': plan with "
+		               "--strategy ps",
+		               name);
+	x->sum[i] = adds->first_result;
+	return SW_OK;
+}
+
+static sw_status find_all_terms(cutter *x)
+{
+	for (uint32_t i = 0; i < x->map.n; i++) {
+		sw_id value = x->state.inputs[x->map.input[i]];
+		SW_TRY(find_term(x, i, sw_op_at(x->whole, x->whole->values.data[value].op)->name));
+	}
+	x->term[x->map.n] = SW_NO_ID;
+	return find_terms(x->whole, "loss.terms") == SW_NO_ID ? SW_OK
+	                                                      : find_term(x, x->map.n, "loss");
+}
+
+/* ---- ports ------------------------------------------------------------------------------ */
+
+/* Return the device that makes a variable's next value; -1: it is no single one. */
+static int64_t owner_of(const cutter *x, uint32_t variable)
+{
+	sw_id value = sw_entry(x->whole)->results.data[x->of_output[x->map.input[variable]]];
+	const sw_layout *layout = sw_plan_layout(x->plan, x->plan->produced[value]);
+	int64_t device = 0;
+	for (int32_t a = 0; a < layout->n; a++) {
+		if (layout->state[a].kind != SW_STATE_O)
+			return -1;
+		device += layout->state[a].stride * sw_atoms_stride(&x->plan->cluster->atoms, a);
+	}
+	return device;
+}
+
+static int64_t staleness_of(const cutter *x, uint32_t variable)
+{
+	const sw_fill_part *part = x->sidecar->inputs[x->map.input[variable]].init.part;
+	uint32_t whole = part ? part->input : x->map.input[variable];
+	for (size_t i = 0; i < x->plan->forms.n; i++)
+		if (x->plan->forms.list[i].input == whole)
+			return x->plan->forms.list[i].stale;
+	return 0;
+}
+
+static sw_port *port_of(sw_served *to, int64_t owner, int64_t stale)
+{
+	uint32_t i = 0;
+	while (i < to->n_ports && (to->ports[i].owner != owner || to->ports[i].stale != stale))
+		i++;
+	if (i == to->n_ports)
+		to->ports[to->n_ports++] = (sw_port){.owner = owner, .stale = stale};
+	return &to->ports[i];
+}
+
+static sw_status find_ports(cutter *x)
+{
+	sw_served *to = x->to;
+	to->ports = SW_NEW_N(&to->arena, sw_port, x->map.n + 1);
+	for (uint32_t i = 0; i < x->map.n; i++) {
+		int64_t owner = owner_of(x, i);
+		const sw_layout *rest =
+			sw_plan_layout(x->plan, x->plan->produced[x->state.inputs[x->map.input[i]]]);
+		if (owner < 0 || sw_layout_owned_atoms(rest) || sw_layout_split_atoms(rest, -1))
+			return refuse(x, i,
+			              "the plan has no single device update it, and all have a "
+			              "copy: plan with --strategy ps");
+		port_of(to, owner, staleness_of(x, i))->n++;
+	}
+	for (uint32_t p = 0; p < to->n_ports; p++) {
+		sw_port *port = &to->ports[p];
+		uint32_t *inputs = SW_NEW_N(&to->arena, uint32_t, port->n + 1),
+			 *terms = SW_NEW_N(&to->arena, uint32_t, port->n + 1), n = 0;
+		for (uint32_t i = 0; i < x->map.n; i++) {
+			if (port_of(to, owner_of(x, i), staleness_of(x, i)) != port)
+				continue;
+			inputs[n] = x->map.input[i];
+			terms[n++] = i;
+			port->term_bytes += sw_shape_bytes(sw_value_shape(x->local, x->term[i]));
+			port->value_bytes += sw_shape_bytes(
+				sw_value_shape(x->whole, x->state.inputs[x->map.input[i]]));
+		}
+		port->inputs = inputs;
+		port->terms = terms;
+	}
+	return SW_OK;
+}
+
+/* ---- updates ---------------------------------------------------------------------------- */
+
+static void add_once(number_list *list, uint32_t number)
+{
+	for (size_t i = 0; i < list->len; i++)
+		if (list->data[i] == number)
+			return;
+	sw_vec_push(list, number);
+}
+
+static bool is_of_port(const sw_port *port, int32_t variable)
+{
+	for (uint32_t i = 0; i < port->n; i++)
+		if ((int32_t)port->terms[i] == variable)
+			return true;
+	return false;
+}
+
+/* The update of a port, if these are all the states that it gives. */
+static sw_program *write_update(const cutter *x, const sw_port *port, const number_list *states,
+                                bool *reads)
+{
+	sw_id *results = sw_alloc(sizeof(sw_id) * (states->len + 1)),
+	      *sums = sw_alloc(sizeof(sw_id) * (port->n + 1));
+	for (size_t i = 0; i < states->len; i++)
+		results[i] = sw_entry(x->whole)->results.data[x->of_output[states->data[i]]];
+	for (uint32_t i = 0; i < port->n; i++)
+		sums[i] = x->sum[port->terms[i]];
+	sw_slice slice = {.results = results,
+	                  .given = sums,
+	                  .n_results = (uint32_t)states->len,
+	                  .n_given = port->n};
+	sw_program *update = sw_program_slice(x->whole, &slice, reads);
+	free(results);
+	free(sums);
+	return update;
+}
+
+static bool takes_apart(const sw_program *program)
+{
+	for (size_t i = 0; i < program->ops.len; i++)
+		if (program->ops.data[i].opcode == SW_OP_TERMS)
+			return true;
+	return false;
+}
+
+static sw_status check_update(const cutter *x, const sw_port *port, const sw_program *update,
+                              const bool *reads)
+{
+	if (takes_apart(update))
+		return refuse(x, port->terms[0],
+		              "its update, or that of another variable of its owner, reads the "
+		              "gradient of one that another device owns, as clipping by the norm of "
+		              "all gradients does: let one device own all, by ps:stale=S");
+	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
+		int32_t variable = x->map.of_input[i];
+		if (reads[i] && variable >= 0 && !is_of_port(port, variable))
+			return refuse(x, (uint32_t)variable,
+			              "the update of a variable that is owned or stale otherwise "
+			              "reads it: give both the same owner and staleness");
+		if (reads[i] && x->state.role[i] == SW_ROLE_DATA && !is_state(x, i))
+			return refuse(x, port->terms[0],
+			              "its update reads the batch: train it without staleness");
+	}
+	return SW_OK;
+}
+
+/* Let the update give the state that it reads, too, until it reads nothing else. */
+static sw_status find_update(cutter *x, sw_port *port)
+{
+	number_list states = {0};
+	bool *reads = SW_NEW_N(&x->to->arena, bool, x->state.n_inputs + 1);
+	for (uint32_t i = 0; i < port->n; i++)
+		sw_vec_push(&states, port->inputs[i]);
+	for (uint32_t i = 0; i < x->state.n_inputs; i++)
+		if (is_state(x, i) && x->map.of_input[i] >= 0 &&
+		    is_of_port(port, x->map.of_input[i]))
+			add_once(&states, i);
+	for (size_t before = 0; before < states.len;) {
+		before = states.len;
+		sw_program_free(port->update);
+		port->update = write_update(x, port, &states, reads);
+		for (uint32_t i = 0; i < x->state.n_inputs; i++)
+			if (reads[i] && is_state(x, i) && x->map.of_input[i] < 0)
+				add_once(&states, i);
+	}
+	uint32_t *numbers = SW_NEW_N(&x->to->arena, uint32_t, x->state.n_inputs + 1), n = 0;
+	for (uint32_t i = 0; i < x->state.n_inputs; i++)
+		if (reads[i])
+			numbers[n++] = i;
+	port->reads = numbers;
+	port->n_reads = n;
+	port->n_states = (uint32_t)states.len;
+	port->states = sw_arena_copy(&x->to->arena, states.data, sizeof(uint32_t) * states.len);
+	for (uint32_t k = 0; k < port->n_states; k++)
+		for (uint32_t r = 0; r < n; r++)
+			if (numbers[r] == port->states[k])
+				sw_vec_push(&port->update->aliases, ((sw_alias){k, r, false}));
+	sw_vec_clear(&states);
+	return check_update(x, port, port->update, reads);
+}
+
+/* ---- the worker ------------------------------------------------------------------------- */
+
+static sw_status check_worker(const cutter *x)
+{
+	const sw_program *worker = x->to->worker;
+	for (size_t i = 0; i < worker->ops.len; i++) {
+		const sw_op *op = &worker->ops.data[i];
+		if (sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_COLLECTIVE)
+			return sw_fail(x->err, SW_ERR_INPUT,
+			               "stale: the step takes a sum over the devices before its "
+			               "gradients are known, or for other state than variables "
+			               "(%s, of '%s'): ranks at different steps can't",
+			               sw_opcode_name((sw_opcode)op->opcode),
+			               op->op_name ? op->op_name : op->name);
+	}
+	return SW_OK;
+}
+
+static sw_status write_worker(cutter *x)
+{
+	sw_id *results = sw_alloc(sizeof(sw_id) * (x->map.n + x->state.n_inputs + 2));
+	uint32_t n = 0, *states = SW_NEW_N(&x->to->arena, uint32_t, x->state.n_inputs + 1),
+		 n_states = 0;
+	for (uint32_t i = 0; i < x->map.n; i++)
+		results[n++] = x->term[i];
+	x->to->loss = x->term[x->map.n] == SW_NO_ID ? -1 : (int32_t)n;
+	if (x->to->loss >= 0)
+		results[n++] = x->term[x->map.n];
+	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
+		if (!is_state(x, i) || x->map.of_input[i] >= 0)
+			continue;
+		states[n_states++] = i;
+		results[n++] = sw_entry(x->local)->results.data[x->of_output[i]];
+	}
+	sw_slice slice = {.results = results, .n_results = n, .all_inputs = true};
+	sw_program *worker = x->to->worker = sw_program_slice(x->local, &slice, NULL);
+	for (uint32_t k = 0; k < n_states; k++)
+		sw_vec_push(&worker->aliases,
+		            ((sw_alias){n - n_states + k, states[k], false}));
+	free(results);
+	return check_worker(x);
+}
+
+/* ---- the whole -------------------------------------------------------------------------- */
+
+static void cutter_init(cutter *x)
+{
+	sw_arena *arena = &x->to->arena;
+	x->state = sw_state_view_of(x->whole, x->sidecar, arena);
+	x->map = sw_variables_map(&x->state, arena);
+	x->users = sw_program_users(x->whole, arena);
+	x->of_output = SW_NEW_N(arena, int32_t, x->state.n_inputs + 1);
+	for (uint32_t i = 0; i < x->state.n_inputs; i++)
+		x->of_output[i] = -1;
+	for (size_t o = 0; o < sw_entry(x->whole)->results.len; o++)
+		if (x->state.input_of_output[o] >= 0)
+			x->of_output[x->state.input_of_output[o]] = (int32_t)o;
+	x->apart = SW_NEW_N(arena, sw_id, x->map.n + 1);
+	x->term = SW_NEW_N(arena, sw_id, x->map.n + 1);
+	x->sum = SW_NEW_N(arena, sw_id, x->map.n + 1);
+}
+
+sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_served *served,
+                        sw_error *err)
+{
+	sw_program *local = NULL;
+	*served = (sw_served){.loss = -1};
+	sw_arena_init(&served->arena);
+	SW_TRY(sw_partition_with_origins(plan, &local, NULL, err));
+	cutter x = {.plan = plan,
+	            .whole = plan->program,
+	            .local = local,
+	            .sidecar = sidecar,
+	            .to = served,
+	            .err = err};
+	cutter_init(&x);
+	sw_status status = find_all_terms(&x);
+	if (status == SW_OK)
+		status = find_ports(&x);
+	for (uint32_t p = 0; status == SW_OK && p < served->n_ports; p++)
+		status = find_update(&x, &served->ports[p]);
+	if (status == SW_OK)
+		status = write_worker(&x);
+	sw_program_free(local);
+	return status;
+}
+
+void sw_served_clear(sw_served *served)
+{
+	for (uint32_t p = 0; p < served->n_ports; p++)
+		sw_program_free(served->ports[p].update);
+	sw_program_free(served->worker);
+	sw_arena_clear(&served->arena);
+	*served = (sw_served){.loss = -1};
+}

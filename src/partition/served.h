@@ -1,0 +1,54 @@
+/*
+ * served: a plan whose variables are served by their owners, as the programs of workers and owners.
+ *
+ * In such a plan (sw_forms_served) every device has a copy of every parameter, computes its own
+ * term of each gradient, and the owner of a variable updates it. Done step by step, with a sum and
+ * a broadcast per variable, that is synchronous, and sw_partition writes it as any other plan. Here
+ * the step is cut where terms leave the devices: the WORKER goes from parameters and a part of the
+ * batch to the terms, and an UPDATE from sums of terms to new state. Neither has collectives, so
+ * that a device may go on with old copies while others are behind. The variables with the same owner
+ * and staleness are one PORT: their state goes from one step to the next together, in VERSIONS, of
+ * which number v is the state after v updates.
+ *
+ * A worker may begin step t with version v if v >= t - stale (bounded staleness, stale synchronous
+ * parallel: Ho and others, NeurIPS 2013). Version v + 1 is made when the terms of all devices of
+ * step v have come, so that stale 0 is the synchronous step. With SW_STALE_ANY each term that comes
+ * is an update of its own, and a device waits for its own terms alone (asynchronous training).
+ */
+#ifndef SW_PARTITION_SERVED_H
+#define SW_PARTITION_SERVED_H
+
+#include "partition/partition.h"
+
+typedef struct sw_port {
+	int64_t owner, stale; /* a device; steps, or SW_STALE_ANY */
+	uint32_t n;           /* variables */
+	const uint32_t *inputs; /* per variable: the leaf of its parameter in the plan's inputs */
+	const uint32_t *terms;  /* per variable: the worker's result that is its term */
+	/* Takes the inputs `reads`, in this order, then the sum of each variable's gradient; gives
+	 * the parameters, then other state, as `states`, and aliases them. Whole on the owner. */
+	sw_program *update;
+	uint32_t n_reads, n_states;
+	const uint32_t *reads, *states; /* leaves of the plan's inputs */
+	int64_t term_bytes, value_bytes; /* of all its terms of a device; of its parameters */
+} sw_port;
+
+typedef struct sw_served {
+	sw_arena arena;
+	/* Has all inputs of the plan's program, as one device has them; those it does not read are
+	 * empty. Gives a term per variable, [1, dimensions], then the loss's, [1], if there is one;
+	 * then state that no variable is of, such as counters of steps, which it aliases. */
+	sw_program *worker;
+	int32_t loss; /* that result; -1: there is none */
+	uint32_t n_ports;
+	sw_port *ports;
+} sw_served;
+
+/* Cut the step of a verified plan. SW_ERR_INPUT, with the reason, where that can't be: an update
+ * reads another variable's gradient (clipping by the norm of all), or the batch; the rest of the step
+ * takes sums over the devices. O(ops * ports). Clear it in any case. */
+sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_served *served,
+                        sw_error *err);
+void sw_served_clear(sw_served *served);
+
+#endif
