@@ -295,7 +295,11 @@ static sw_status write_worker(cutter *x)
 		states[n_states++] = i;
 		results[n++] = sw_entry(x->local)->results.data[x->of_output[i]];
 	}
-	sw_slice slice = {.results = results, .n_results = n, .all_inputs = true};
+	bool *keep = SW_NEW_N(&x->to->arena, bool, x->state.n_inputs + 1);
+	for (uint32_t i = 0; i < x->state.n_inputs; i++)
+		keep[i] = !sw_layout_owned_atoms(
+			sw_plan_layout(x->plan, x->plan->produced[x->state.inputs[i]]));
+	sw_slice slice = {.results = results, .n_results = n, .keep = keep};
 	sw_program *worker = x->to->worker = sw_program_slice(x->local, &slice, NULL);
 	for (uint32_t k = 0; k < n_states; k++)
 		sw_vec_push(&worker->aliases,

@@ -35,7 +35,7 @@ typedef struct sw_port {
 
 typedef struct sw_served {
 	sw_arena arena;
-	/* Has all inputs of the plan's program, as one device has them; those it does not read are
+	/* Has all inputs of the plan's program, as one device has them; those that owners have are
 	 * empty. Gives a term per variable, [1, dimensions], then the loss's, [1], if there is one;
 	 * then state that no variable is of, such as counters of steps, which it aliases. */
 	sw_program *worker;

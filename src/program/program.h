@@ -279,7 +279,9 @@ void sw_build_copy_called(sw_program *out, const sw_program *in, int32_t *map);
 typedef struct sw_slice {
 	const sw_id *results, *given;
 	uint32_t n_results, n_given;
-	bool all_inputs; /* inputs keep their numbers: those that are not read are empty */
+	/* per input leaf: inputs keep their numbers, and those that are not kept are empty; NULL:
+	 * it has those that are read */
+	const bool *keep;
 } sw_slice;
 /* Write it; it has no aliases. reads[input leaf] (NULL: not asked for): is the input read? O(ops). */
 sw_program *sw_program_slice(const sw_program *program, const sw_slice *what, bool *reads);

@@ -41,15 +41,16 @@ static void find_needed(slicer *x)
 	}
 }
 
-/* Write a parameter for each leaf; one that nothing reads is empty. */
+/* Write the parameters. */
 static void write_inputs(slicer *x, const sw_id *leaves, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		sw_shape shape = sw_value_shape(x->in, leaves[i]);
-		bool read = x->needed[leaves[i]];
-		if (!read && !x->what->all_inputs)
+		bool whole = x->what->keep ? x->what->keep[i] : x->needed[leaves[i]];
+		if (!whole && !x->what->keep)
 			continue;
-		shape = sw_build_shape(x->out, shape.type, read ? shape.dims : NOTHING, shape.rank);
+		shape = sw_build_shape(x->out, shape.type, whole ? shape.dims : NOTHING,
+		                       shape.rank);
 		x->value[leaves[i]] = sw_emit_parameter(x->out, x->c, shape, NULL);
 	}
 	for (uint32_t i = 0; i < x->what->n_given; i++) {

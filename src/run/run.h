@@ -120,6 +120,12 @@ typedef struct sw_run_options {
 	bool signal;
 	/* choose the algorithm of each collective by the plan's cluster; otherwise by size alone */
 	bool tune;
+	/* let a plan whose variables are served by their owners, but may not be stale, be run so: a
+	 * plan that allows it is (partition/served.h). For tests */
+	bool serve;
+	/* emulate a straggler: in each step this rank sleeps so long; 0: none does */
+	int32_t slow_rank;
+	double slow_s;
 	/* filled on rank 0 with the activities of every rank in the last step, under the names of
 	 * the result's program; NULL: no trace. Either all ranks pass one or none. With a trace all
 	 * ranks begin a step together */
@@ -144,6 +150,12 @@ typedef struct sw_run_result {
 	sw_error nan_seen;
 	/* of rank 0: median over steps, without the first if there are more than two */
 	double step_time_s;
+	double slowest_step_s; /* the same of the rank whose is longest */
+	/* ranks went on with old values of variables: how many updates they lacked at most, and in
+	 * the mean, when what was computed from them was used */
+	bool served;
+	int64_t oldest;
+	double mean_age;
 	/* time in which the computing thread waits for collectives to begin or to end: median over
 	 * steps as above, mean over ranks */
 	double exposed_comm_s;

@@ -63,13 +63,10 @@ static uint64_t data_seed(const trainer *t, int64_t step)
 	return sw_hash_u64(t->options->seed, (uint64_t)step + 1);
 }
 
-static sw_status make_input(trainer *t, uint32_t input, int64_t step, sw_tensor *tensor,
-                            sw_error *err)
+sw_status trainer_fill_input(trainer *t, uint32_t input, int64_t step, sw_tensor *tensor,
+                             sw_error *err)
 {
 	const sw_input_info *info = &t->sidecar->inputs[input];
-	sw_status status = sw_interpreter_input(t->interpreter, input, tensor, err);
-	if (status || t->options->paced)
-		return status;
 	sw_held_value value = sw_held_part(&t->parts, input);
 	if (t->options->start && t->options->start->values[input]) {
 		sw_checkpoint_cut(t->options->start, &value, t->transport->rank, tensor,
@@ -87,7 +84,22 @@ static sw_status make_input(trainer *t, uint32_t input, int64_t step, sw_tensor 
 	return SW_OK;
 }
 
-static sw_status make_inputs(trainer *t, int64_t step, sw_error *err)
+/* What the owner of a variable keeps is not the worker's (served). */
+static bool is_filled(const trainer *t, uint32_t input)
+{
+	return !t->options->paced &&
+	       !(t->served && sw_layout_owned_atoms(sw_parts_layout(&t->parts, input)));
+}
+
+static sw_status make_input(trainer *t, uint32_t input, int64_t step, sw_tensor *tensor,
+                            sw_error *err)
+{
+	sw_status status = sw_interpreter_input(t->interpreter, input, tensor, err);
+	return status || !is_filled(t, input) ? status
+	                                      : trainer_fill_input(t, input, step, tensor, err);
+}
+
+sw_status trainer_make_inputs(trainer *t, int64_t step, sw_error *err)
 {
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; i < t->parts.n_inputs && status == SW_OK; i++) {
@@ -101,7 +113,7 @@ static sw_status make_inputs(trainer *t, int64_t step, sw_error *err)
 
 /* Drop our references to state: the interpreter updates a tensor in place only if it holds the only
  * reference. */
-static void release_state(trainer *t)
+void trainer_release_state(trainer *t)
 {
 	const sw_program *local = t->parts.local;
 	for (size_t a = 0; a < local->aliases.len; a++)
@@ -109,7 +121,7 @@ static void release_state(trainer *t)
 			sw_tensor_drop(&t->carried[local->aliases.data[a].input]);
 }
 
-static void carry_state(trainer *t)
+void trainer_carry_state(trainer *t)
 {
 	const sw_program *local = t->parts.local;
 	for (size_t a = 0; a < local->aliases.len; a++) {
@@ -117,6 +129,31 @@ static void carry_state(trainer *t)
 		t->carried[alias.input] = sw_tensor_keep(t->outputs[alias.output]);
 	}
 	sw_tensors_drop(t->outputs, t->parts.n_outputs);
+}
+
+void trainer_note_step(trainer *t, double seconds, double waited_s)
+{
+	sw_record_cores used = sw_record_used(&t->record);
+	sw_vec_push(&t->cores, used);
+	sw_vec_push(&t->seconds, seconds);
+	sw_vec_push(&t->waits, waited_s);
+}
+
+void trainer_note_loss(trainer *t, int64_t step, double loss)
+{
+	sw_vec_push(&t->losses, loss);
+	if (t->loss >= 0 && !t->options->paced && isnan(loss) && t->nan_from == 0)
+		t->nan_from = step + 1;
+	else if (!isnan(loss))
+		t->nan_from = 0;
+}
+
+void trainer_say_step(const trainer *t, int64_t step, size_t nth)
+{
+	sw_run_step done = {step, t->losses.data[nth], t->seconds.data[nth], t->waits.data[nth],
+	                    (int64_t)sw_interpreter_peak_bytes(t->interpreter)};
+	if (t->transport->rank == 0 && t->options->on_step)
+		t->options->on_step(t->options->context, &done);
 }
 
 static double read_loss(const trainer *t)
@@ -132,12 +169,12 @@ static sw_status run_step(trainer *t, int64_t step, sw_error *err)
 	sw_status status = sw_record_step(&t->record, err);
 	double begin = sw_now_s();
 	if (status == SW_OK)
-		status = make_inputs(t, step, err);
+		status = trainer_make_inputs(t, step, err);
 	if (status) {
 		sw_tensors_drop(t->inputs, t->parts.n_inputs);
 		return status;
 	}
-	release_state(t);
+	trainer_release_state(t);
 	sw_nan_check_begin(&t->nan_check);
 	if (t->options->check_nan)
 		sw_nan_check_program(&t->nan_check, t->parts.local);
@@ -148,21 +185,11 @@ static sw_status run_step(trainer *t, int64_t step, sw_error *err)
 	if (status)
 		return status;
 	double loss = read_loss(t);
-	carry_state(t);
+	trainer_carry_state(t);
 	double seconds = sw_now_s() - begin;
-	sw_record_cores used = sw_record_used(&t->record);
-	sw_vec_push(&t->cores, used);
-	sw_vec_push(&t->losses, loss);
-	if (t->loss >= 0 && !t->options->paced && isnan(loss) && t->nan_from == 0)
-		t->nan_from = step + 1;
-	else if (!isnan(loss))
-		t->nan_from = 0;
-	sw_vec_push(&t->seconds, seconds);
-	sw_vec_push(&t->waits, t->record.waited_s);
-	sw_run_step done = {step, loss, seconds, t->record.waited_s,
-	                    (int64_t)sw_interpreter_peak_bytes(t->interpreter)};
-	if (t->transport->rank == 0 && t->options->on_step)
-		t->options->on_step(t->options->context, &done);
+	trainer_note_step(t, seconds, t->record.waited_s);
+	trainer_note_loss(t, step, loss);
+	trainer_say_step(t, step, t->losses.len - 1);
 	if (!t->options->check_nan)
 		return SW_OK;
 	sw_nan_check_name_input(&t->nan_check, &t->parts, t->sidecar);
@@ -184,10 +211,10 @@ sw_status trainer_agree_on_stop(const sw_run_options *options, sw_transport *tra
 	return status;
 }
 
-static sw_status save(trainer *t, int64_t step, sw_error *err)
+sw_status trainer_save(trainer *t, int64_t step, const sw_tensor *carried, sw_error *err)
 {
 	t->saving.about.step = step;
-	SW_TRY(sw_checkpoint_save(&t->saving, t->transport, t->carried, &t->folder, err));
+	SW_TRY(sw_checkpoint_save(&t->saving, t->transport, carried, &t->folder, err));
 	t->saved_step = step;
 	return SW_OK;
 }
@@ -237,10 +264,10 @@ static sw_status run_steps(trainer *t, int64_t *done, sw_error *err)
 		if (status == SW_OK)
 			status = evaluate(t, first + *done, last, err);
 		if (status == SW_OK && trainer_saves_after(options, first + *done, last))
-			status = save(t, first + *done, err);
+			status = trainer_save(t, first + *done, t->carried, err);
 	}
 	return status == SW_OK && options->save && !t->nan_seen.message[0]
-	               ? save(t, first + *done, err)
+	               ? trainer_save(t, first + *done, t->carried, err)
 	               : status;
 }
 
@@ -276,7 +303,10 @@ static sw_status prepare(trainer *t, sw_error *err)
 	t->transport->paced = t->options->paced;
 	if (t->options->paced) /* a waiting thread should not wait for a core as well */
 		sw_thread_run_briefly();
-	status = trainer_open_folder(t->options, t->transport, &t->folder, err);
+	if (t->served)
+		status = trainer_check_served(t->options, err);
+	if (status == SW_OK)
+		status = trainer_open_folder(t->options, t->transport, &t->folder, err);
 	if (status)
 		return status;
 	t->placement = t->options->check_nan ? NULL : sw_placement_new(t->parts.local);
@@ -285,7 +315,8 @@ static sw_status prepare(trainer *t, sw_error *err)
 		.partition_id = (uint32_t)t->transport->rank,
 		.blas_threads = trainer_threads(t->options, t->transport->neighbours),
 	};
-	sw_record_init(&t->record, t->transport, t->parts.local, t->scheduled, t->origin,
+	sw_record_init(&t->record, t->transport, t->parts.local,
+	               t->served ? t->parts.local : t->scheduled, t->origin,
 	               t->options->trace != NULL);
 	sw_record_options(&t->record, &options);
 	if (t->options->check_nan) {
@@ -309,7 +340,7 @@ static sw_status make_state(trainer *t, sw_error *err)
 {
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; i < t->parts.n_inputs && status == SW_OK; i++)
-		if (sw_checkpoint_keeps(t->parts.local, t->sidecar, i))
+		if (sw_checkpoint_keeps(t->parts.plan->program, t->sidecar, i))
 			status = make_input(t, i, 0, &t->carried[i], err);
 	return status;
 }
@@ -331,6 +362,7 @@ static void allocate(trainer *t)
 
 static void clear(trainer *t)
 {
+	serving_free(t->serving);
 	sw_tensors_drop(t->carried, t->parts.n_inputs);
 	sw_tensors_drop(t->inputs, t->parts.n_inputs);
 	sw_tensors_drop(t->outputs, t->parts.n_outputs);
@@ -357,11 +389,21 @@ static void clear(trainer *t)
 	free(t->origin);
 }
 
-static sw_status train(const sw_plan *plan, const sw_program *scheduled, const sw_sidecar *sidecar,
+/* What all ranks run: the scheduled program, and, where they go on with old values, the worker and
+ * the updates. */
+typedef struct programs {
+	sw_program *scheduled;
+	sw_served served;
+	bool is_served;
+} programs;
+
+static sw_status train(const sw_plan *plan, const programs *run, const sw_sidecar *sidecar,
                        const sw_data *data, sw_transport *transport, const sw_run_options *options,
                        sw_run_result *result, sw_error *err)
 {
+	const sw_program *scheduled = run->scheduled;
 	trainer t = {.scheduled = scheduled,
+	             .served = run->is_served ? &run->served : NULL,
 	             .sidecar = sidecar,
 	             .data = data,
 	             .transport = transport,
@@ -369,16 +411,20 @@ static sw_status train(const sw_plan *plan, const sw_program *scheduled, const s
 	             .saved_step = -1,
 	             .folder = {.lock = -1}};
 	int64_t done = 0;
-	if (sw_program_has_owners(scheduled))
+	if (!t.served && sw_program_has_owners(scheduled))
 		t.own = sw_program_of_device(scheduled, transport->rank, &t.origin);
-	sw_parts_init(&t.parts, plan, t.own ? t.own : scheduled);
+	sw_parts_init(&t.parts, plan,
+	              t.served ? t.served->worker
+	              : t.own  ? t.own
+	                       : scheduled);
 	t.loss = sw_find_loss(plan->program, sidecar);
 	allocate(&t);
 	sw_status status = prepare(&t, err);
 	if (status == SW_OK)
 		status = make_state(&t, err);
 	if (status == SW_OK)
-		status = run_steps(&t, &done, err);
+		status = t.served ? trainer_run_served(&t, &done, err)
+		                  : run_steps(&t, &done, err);
 	if (status == SW_OK)
 		status = trainer_report(&t, done, result, err);
 	clear(&t);
@@ -404,34 +450,67 @@ static uint32_t overlap_of(const sw_run_options *options)
 	return options->check_nan ? 0 : options->overlap;
 }
 
+/* A plan that leaves values no older than the synchronous step is run as that, unless it is to be
+ * served all the same. */
+static bool is_stale(const sw_plan *plan)
+{
+	for (size_t i = 0; i < plan->forms.n; i++)
+		if (plan->forms.list[i].codec.kind == SW_CODEC_TERMS && plan->forms.list[i].stale)
+			return true;
+	return false;
+}
+
+static void programs_clear(programs *run)
+{
+	sw_program_free(run->scheduled);
+	if (run->is_served)
+		sw_served_clear(&run->served);
+	*run = (programs){0};
+}
+
+static sw_status programs_make(const sw_plan *plan, const sw_sidecar *sidecar,
+                               const sw_run_options *options, programs *run, sw_error *err)
+{
+	*run = (programs){0};
+	sw_status status = sw_ranks_program(plan, overlap_of(options), &run->scheduled, err);
+	if (status == SW_OK && (is_stale(plan) || options->serve)) {
+		run->is_served = true;
+		status = sw_served_cut(plan, sidecar, &run->served, err);
+	}
+	if (status)
+		programs_clear(run);
+	return status;
+}
+
 sw_status sw_run_train(const sw_plan *plan, const sw_sidecar *sidecar, const sw_data *data,
                        sw_transport *transport, const sw_run_options *options,
                        sw_run_result *result, sw_error *err)
 {
-	sw_program *scheduled = NULL;
+	programs run;
 	*result = (sw_run_result){0};
 	sw_status status = check_ranks(plan, transport->size, err);
 	if (status)
 		return status;
-	status = transport->ops->agree(
-		transport, sw_ranks_program(plan, overlap_of(options), &scheduled, err), err);
+	status = transport->ops->agree(transport, programs_make(plan, sidecar, options, &run, err),
+	                               err);
 	if (status == SW_OK)
-		status = trainer_check_same(scheduled, sidecar, data, options, transport, err);
+		status = trainer_check_same(run.scheduled, sidecar, data, options, transport, err);
 	if (status == SW_OK) {
-		status = train(plan, scheduled, sidecar, data, transport, options, result, err);
+		status = train(plan, &run, sidecar, data, transport, options, result, err);
 		if (status)
 			transport->ops->fail(transport, err);
 	}
-	if (status)
-		sw_program_free(scheduled);
-	else
-		result->program = scheduled;
+	if (status == SW_OK) {
+		result->program = run.scheduled;
+		run.scheduled = NULL;
+	}
+	programs_clear(&run);
 	return status;
 }
 
 typedef struct local_run {
 	const sw_plan *plan;
-	const sw_program *scheduled;
+	const programs *programs;
 	const sw_sidecar *sidecar;
 	const sw_data *data;
 	const sw_run_options *options;
@@ -441,37 +520,46 @@ typedef struct local_run {
 static sw_status train_rank(void *context, sw_transport *transport, sw_error *err)
 {
 	const local_run *r = context;
-	return train(r->plan, r->scheduled, r->sidecar, r->data, transport, r->options,
+	return train(r->plan, r->programs, r->sidecar, r->data, transport, r->options,
 	             &r->results[transport->rank], err);
+}
+
+static sw_status reserve(const programs *run, const sw_run_options *options, int32_t size,
+                         sw_error *err)
+{
+	int threads = trainer_threads(options, size);
+	if (!options->paced)
+		SW_TRY(sw_interpret_reserve(run->scheduled, size, threads, err));
+	for (uint32_t p = 0; p < run->served.n_ports; p++)
+		SW_TRY(sw_interpret_reserve(run->served.ports[p].update, 1, 1, err));
+	return options->eval
+	               ? sw_interpret_reserve(options->eval->local, size, threads, err)
+	               : SW_OK;
 }
 
 sw_status sw_run_train_local(const sw_plan *plan, const sw_sidecar *sidecar, const sw_data *data,
                              const sw_run_options *options, sw_run_result *result, sw_error *err)
 {
 	int32_t size = (int32_t)plan->cluster->n_devices;
-	sw_program *scheduled = NULL;
+	programs made;
 	*result = (sw_run_result){0};
-	sw_status status = sw_ranks_program(plan, overlap_of(options), &scheduled, err);
+	sw_status status = programs_make(plan, sidecar, options, &made, err);
 	if (status)
 		return status;
 	sw_run_result *results = sw_alloc((size_t)size * sizeof(*results));
-	local_run run = {plan, scheduled, sidecar, data, options, results};
-	if (!options->paced)
-		status = sw_interpret_reserve(scheduled, size, trainer_threads(options, size), err);
-	if (status == SW_OK && options->eval)
-		status = sw_interpret_reserve(options->eval->local, size,
-		                              trainer_threads(options, size), err);
+	local_run run = {plan, &made, sidecar, data, options, results};
+	status = reserve(&made, options, size, err);
 	if (status == SW_OK)
 		status = sw_ranks_run(size, train_rank, &run, err);
 	if (status == SW_OK) {
 		*result = results[0];
 		results[0] = (sw_run_result){0};
-		result->program = scheduled;
-		scheduled = NULL;
+		result->program = made.scheduled;
+		made.scheduled = NULL;
 	}
 	for (int32_t r = 0; r < size; r++)
 		sw_run_result_clear(&results[r]);
 	free(results);
-	sw_program_free(scheduled);
+	programs_clear(&made);
 	return status;
 }

@@ -8,6 +8,9 @@
 
 typedef struct figures {
 	int64_t payload_bytes, wire_bytes, peak_bytes, loaded_bytes; /* maxima over all ranks */
+	int64_t oldest;                                              /* likewise */
+	double slowest_step_s;                                       /* likewise */
+	double ages, n_ages;                                         /* sums over all ranks */
 	double compute_s, exposed_comm_s;                            /* means over all ranks */
 	sw_record_cores cores;                                       /* means over all ranks */
 } figures;
@@ -26,6 +29,10 @@ static void combine(const figures *all, int32_t n, figures *f)
 		f->wire_bytes = SW_MAX(f->wire_bytes, all[r].wire_bytes);
 		f->peak_bytes = SW_MAX(f->peak_bytes, all[r].peak_bytes);
 		f->loaded_bytes = SW_MAX(f->loaded_bytes, all[r].loaded_bytes);
+		f->oldest = SW_MAX(f->oldest, all[r].oldest);
+		f->slowest_step_s = SW_MAX(f->slowest_step_s, all[r].slowest_step_s);
+		f->ages += all[r].ages;
+		f->n_ages += all[r].n_ages;
 		f->compute_s += all[r].compute_s / n;
 		f->exposed_comm_s += all[r].exposed_comm_s / n;
 		f->cores.own = plus_share(f->cores.own, all[r].cores.own, n);
@@ -93,9 +100,14 @@ static int64_t tokens_per_step(const trainer *t)
 sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_error *err)
 {
 	figures f = {
-		.payload_bytes = t->transport->traffic.payload_bytes,
-		.wire_bytes = t->transport->traffic.wire_bytes,
-		.peak_bytes = (int64_t)sw_interpreter_peak_bytes(t->interpreter),
+		.payload_bytes = t->transport->traffic.payload_bytes + t->counts.payload_bytes,
+		.wire_bytes = t->transport->traffic.wire_bytes + t->counts.wire_bytes,
+		.peak_bytes = (int64_t)sw_interpreter_peak_bytes(t->interpreter) +
+		              t->counts.peak_bytes,
+		.oldest = t->counts.oldest,
+		.ages = t->counts.sum,
+		.n_ages = t->counts.n,
+		.slowest_step_s = trainer_median(t->seconds.data, done),
 		.loaded_bytes = t->loaded_bytes,
 		.compute_s = median_compute(t, done),
 		.exposed_comm_s = trainer_median(t->waits.data, done),
@@ -112,6 +124,10 @@ sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_err
 		.nan_from = t->nan_from,
 		.nan_seen = t->nan_seen,
 		.step_time_s = trainer_median(t->seconds.data, done),
+		.slowest_step_s = f.slowest_step_s,
+		.served = t->served != NULL,
+		.oldest = f.oldest,
+		.mean_age = f.n_ages > 0 ? f.ages / f.n_ages : 0,
 		.compute_s = f.compute_s,
 		.exposed_comm_s = f.exposed_comm_s,
 		.cpu_s = f.cores.own.cpu_s,

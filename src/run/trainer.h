@@ -12,6 +12,7 @@
 #include "run/ranks.h"
 #include "run/record.h"
 #include "run/run.h"
+#include "run/serve.h"
 #include "run/token_batch.h"
 
 typedef struct trainer {
@@ -20,6 +21,11 @@ typedef struct trainer {
 	sw_program *own;
 	sw_id *origin;
 	sw_parts parts;
+	/* ranks go on with old values of variables, and `parts` are of the worker; NULL: each step is
+	 * that of all ranks */
+	const sw_served *served;
+	serving *serving;
+	serve_counts counts; /* of it, once it has ended */
 	const sw_sidecar *sidecar;
 	const sw_data *data;
 	sw_transport *transport;
@@ -46,6 +52,24 @@ typedef struct trainer {
 	SW_VEC(sw_record_cores) cores;
 } trainer;
 
+/* Make the inputs of a step: what is carried, and data. */
+sw_status trainer_make_inputs(trainer *t, int64_t step, sw_error *err);
+/* Fill an input as it is when training begins, or with the data of a step. */
+sw_status trainer_fill_input(trainer *t, uint32_t input, int64_t step, sw_tensor *tensor,
+                             sw_error *err);
+/* Drop the references to state before the interpreter runs, and take those to its results. */
+void trainer_release_state(trainer *t);
+void trainer_carry_state(trainer *t);
+/* Note a step that this rank has done. */
+void trainer_note_step(trainer *t, double seconds, double waited_s);
+void trainer_note_loss(trainer *t, int64_t step, double loss);
+void trainer_say_step(const trainer *t, int64_t step, size_t nth);
+/* Write a checkpoint of the state in `carried`; collective. */
+sw_status trainer_save(trainer *t, int64_t step, const sw_tensor *carried, sw_error *err);
+/* Run the steps of a rank that goes on with old values (train_served.c). */
+sw_status trainer_run_served(trainer *t, int64_t *done, sw_error *err);
+/* SW_ERR_INPUT for what such a run can't do. */
+sw_status trainer_check_served(const sw_run_options *options, sw_error *err);
 /* SW_ERR_INPUT for what a paced run has no use for: state, a second program. */
 sw_status trainer_check_paced(const sw_run_options *options, sw_error *err);
 /* Return the threads of matrix products of one of `ranks` ranks on this machine. */

@@ -147,11 +147,5 @@ sw_status sw_carrier_broken_status(const sw_error *why);
 /* Write the message that the other ranks get when a rank fails: "rank 3: FILE:LINE: MESSAGE". */
 void sw_carrier_reason(int32_t rank, const sw_error *why, char *text, size_t size);
 
-/* Compute out[e] = inputs[0][e] . inputs[1][e] . ... in that order; inputs may include out. bf16,
- * f16 and smaller floats are combined in a wider type and rounded once. SW_ERR_INPUT if the monoid
- * is not defined for the type. */
-bool sw_can_reduce(sw_monoid monoid, sw_type type);
-sw_status sw_reduce(sw_monoid monoid, sw_type type, const void *const *inputs, int32_t n, void *out,
-                    int64_t elements, sw_error *err);
 
 #endif

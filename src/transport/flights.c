@@ -168,7 +168,6 @@ sw_status sw_transport_fly(sw_transport *t, int64_t number, const sw_message_ste
 		                             .tag = (int32_t)(number % TAGS),
 		                             .send = send};
 		f->messages[i].message.into = s->at;
-		t->traffic.wire_bytes += send ? s->bytes : 0;
 		if (s->kind != SW_STEP_COMBINE)
 			continue;
 		free_flight(f);

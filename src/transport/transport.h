@@ -130,11 +130,13 @@ sw_status sw_transport_steps(sw_transport *t, const sw_message_step *steps, size
  * part in collectives: what it receives is begun at once, what it sends in the order of its steps as
  * soon as the receives before it have arrived. Buffers belong to the flight until it has landed: all
  * its messages are done. `number` is the transfer's, the same on all its ranks; those that are under
- * way beside each other must differ, modulo 32768. Ranks must come to land in one order of transfers
+ * way beside each other must differ, modulo 32768, or be begun in one order on both sides. Ranks must
+ * come to land in one order of transfers
  * that all of them follow, and begin each before they land any later one; else they may wait for
  * each other. */
 typedef struct sw_flight sw_flight;
-/* *flight is freed by the caller, also if this fails. */
+/* *flight is freed by the caller, also if this fails. Any thread may call this and the functions
+ * below; what is sent is not counted in the transport's traffic, which is its own thread's. */
 sw_status sw_transport_fly(sw_transport *t, int64_t number, const sw_message_step *steps, size_t n,
                            sw_flight **flight, sw_error *err);
 /* Has it landed? A failure of any flight is returned. */
@@ -145,6 +147,13 @@ sw_status sw_transport_arrive(sw_transport *t, sw_flight *flight, sw_error *err)
 sw_status sw_transport_land(sw_transport *t, sw_flight *flight, sw_error *err);
 /* Free a flight (NULL: none), and cancel what has not landed. */
 void sw_transport_flight_free(sw_transport *t, sw_flight *flight);
+
+/* Compute out[e] = inputs[0][e] . inputs[1][e] . ... in that order; inputs may include out. bf16,
+ * f16 and smaller floats are combined in a wider type and rounded once. SW_ERR_INPUT if the monoid
+ * is not defined for the type. */
+bool sw_can_reduce(sw_monoid monoid, sw_type type);
+sw_status sw_reduce(sw_monoid monoid, sw_type type, const void *const *inputs, int32_t n, void *out,
+                    int64_t elements, sw_error *err);
 
 /* Set how the algorithm of a collective is chosen: by sw_cost_choose on this cluster, whose devices
  * are the ranks (borrowed until the transport is freed or tuned again), or by size alone if it is

@@ -1,0 +1,126 @@
+/* An owner's update: sums of terms, and state that goes from one version to the next. */
+#include "run/serve_update.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/ranks.h"
+
+static sw_shape input_shape(const serve_update *u, uint32_t input)
+{
+	const sw_computation *entry = sw_entry(u->port->update);
+	const sw_op *op = sw_op_at(u->port->update, entry->parameters.data[input]);
+	return sw_value_shape(u->port->update, op->first_result);
+}
+
+static sw_status fill_inputs(serve_update *u, serve_fill *fill, void *context, sw_error *err)
+{
+	for (uint32_t r = 0; r < u->port->n_reads; r++) {
+		SW_TRY(sw_interpreter_input(u->interpreter, r, &u->carried[r], err));
+		SW_TRY(fill(context, u->port->reads[r], &u->carried[r], err));
+	}
+	return SW_OK;
+}
+
+sw_status serve_update_init(serve_update *u, const sw_port *port, serve_fill *fill, void *context,
+                            sw_error *err)
+{
+	size_t n = port->n_reads + port->n + 1;
+	int64_t most = 1;
+	*u = (serve_update){.port = port, .placement = sw_placement_new(port->update)};
+	u->carried = sw_alloc(n * sizeof(*u->carried));
+	u->inputs = sw_alloc(n * sizeof(*u->inputs));
+	u->outputs = sw_alloc((port->n_states + 1) * sizeof(*u->outputs));
+	for (uint32_t i = 0; i < port->n; i++)
+		most = SW_MAX(most, sw_shape_bytes(input_shape(u, port->n_reads + i)));
+	u->zeros = sw_alloc((size_t)most);
+	sw_interpret_options options = {.placement = u->placement, .blas_threads = 1};
+	sw_status status = sw_interpreter_new(port->update, &options, &u->interpreter, err);
+	return status ? status : fill_inputs(u, fill, context, err);
+}
+
+void serve_update_clear(serve_update *u)
+{
+	if (!u->port)
+		return;
+	sw_tensors_drop(u->carried, u->port->n_reads);
+	sw_interpreter_free(u->interpreter);
+	sw_placement_free(u->placement);
+	free(u->carried);
+	free(u->inputs);
+	free(u->outputs);
+	free(u->zeros);
+	*u = (serve_update){0};
+}
+
+/* The sum begins with zero, as it does in the synchronous step, where -0 becomes 0. */
+static sw_status add_up(serve_update *u, const void *const *terms, int32_t n, sw_error *err)
+{
+	const void **at = sw_alloc(sizeof(*at) * (size_t)(n + 1));
+	sw_status status = SW_OK;
+	int64_t begin = 0;
+	at[0] = u->zeros;
+	for (uint32_t i = 0; i < u->port->n && status == SW_OK; i++) {
+		sw_tensor *sum = &u->inputs[u->port->n_reads + i];
+		status = sw_interpreter_input(u->interpreter, u->port->n_reads + i, sum, err);
+		for (int32_t k = 0; k < n; k++)
+			at[k + 1] = (const char *)terms[k] + begin;
+		if (status == SW_OK)
+			status = sw_reduce(SW_MONOID_SUM, sum->shape.type, at, n + 1,
+			                   sw_tensor_data(*sum), sw_shape_elements(sum->shape),
+			                   err);
+		begin += serve_aligned(sw_shape_bytes(input_shape(u, u->port->n_reads + i)));
+	}
+	free(at);
+	return status;
+}
+
+sw_status serve_update_run(serve_update *u, const void *const *terms, int32_t n, sw_error *err)
+{
+	const sw_program *update = u->port->update;
+	uint32_t n_reads = u->port->n_reads, n_inputs = n_reads + u->port->n;
+	sw_status status = add_up(u, terms, n, err);
+	if (status) {
+		sw_tensors_drop(u->inputs, n_inputs);
+		return status;
+	}
+	for (uint32_t r = 0; r < n_reads; r++)
+		u->inputs[r] = sw_tensor_keep(u->carried[r]);
+	for (size_t a = 0; a < update->aliases.len; a++)
+		sw_tensor_drop(&u->carried[update->aliases.data[a].input]);
+	status = sw_interpret(u->interpreter, u->inputs, n_inputs, u->outputs, u->port->n_states,
+	                      err);
+	memset(u->inputs, 0, n_inputs * sizeof(*u->inputs)); /* the call took the references */
+	if (status)
+		return status;
+	for (size_t a = 0; a < update->aliases.len; a++) {
+		sw_alias alias = update->aliases.data[a];
+		u->carried[alias.input] = sw_tensor_keep(u->outputs[alias.output]);
+	}
+	sw_tensors_drop(u->outputs, u->port->n_states);
+	return SW_OK;
+}
+
+sw_tensor serve_update_state(const serve_update *u, uint32_t input)
+{
+	for (uint32_t r = 0; r < u->port->n_reads; r++)
+		if (u->port->reads[r] == input)
+			return u->carried[r];
+	return (sw_tensor){0};
+}
+
+void serve_update_copy(const serve_update *u, void *values)
+{
+	int64_t begin = 0;
+	for (uint32_t i = 0; i < u->port->n; i++) {
+		sw_tensor value = serve_update_state(u, u->port->inputs[i]);
+		int64_t bytes = sw_shape_bytes(value.shape);
+		memcpy((char *)values + begin, sw_tensor_data(value), (size_t)bytes);
+		begin += serve_aligned(bytes);
+	}
+}
+
+int64_t serve_update_peak_bytes(const serve_update *u)
+{
+	return u->interpreter ? (int64_t)sw_interpreter_peak_bytes(u->interpreter) : 0;
+}

@@ -1,0 +1,40 @@
+/* serve_update: an owner's update of a port. Private to src/run. */
+#ifndef SW_RUN_SERVE_UPDATE_H
+#define SW_RUN_SERVE_UPDATE_H
+
+#include "partition/served.h"
+#include "run/run.h"
+
+/* Fill an input of the plan, which the rank owns or has a copy of, as it is when training begins. */
+typedef sw_status serve_fill(void *context, uint32_t input, sw_tensor *tensor, sw_error *err);
+
+typedef struct serve_update {
+	const sw_port *port;
+	sw_placement *placement;
+	sw_interpreter *interpreter;
+	sw_tensor *carried; /* per input that the update reads */
+	sw_tensor *inputs, *outputs;
+	void *zeros; /* as many bytes as the largest term has */
+} serve_update;
+
+/* Terms, and values, of a port lie in one piece: each of them begins at a multiple of so many bytes.
+ */
+#define SERVE_ALIGNMENT 8
+static inline int64_t serve_aligned(int64_t bytes)
+{
+	return (bytes + SERVE_ALIGNMENT - 1) / SERVE_ALIGNMENT * SERVE_ALIGNMENT;
+}
+
+/* Clear it in any case. */
+sw_status serve_update_init(serve_update *u, const sw_port *port, serve_fill *fill, void *context,
+                            sw_error *err);
+void serve_update_clear(serve_update *u);
+/* Update once, with the sum of n pieces of terms, added up in their order. */
+sw_status serve_update_run(serve_update *u, const void *const *terms, int32_t n, sw_error *err);
+/* Copy the parameters into a piece. */
+void serve_update_copy(const serve_update *u, void *values);
+/* Return the owner's value of a leaf of the plan's inputs; buffer NULL: it is no state of the port. */
+sw_tensor serve_update_state(const serve_update *u, uint32_t input);
+int64_t serve_update_peak_bytes(const serve_update *u);
+
+#endif
