@@ -21,7 +21,7 @@ typedef struct cli_values {
 	bool help, json, quiet, verbose, rules, kernels, parts, no_links, no_kernels, pace, signal, untied,
 		execute, allow_nan, resume, check_nan, blocking, transfers;
 	const char *cluster, *devices, *output, *strategy, *dump_after, *plot, *overlap, *trace,
-		*method, *effort, *pin, *sync, *codec, *annotations, *save, *load, *log, *eval;
+		*method, *effort, *pin, *sync, *codec, *annotations, *save, *load, *log, *eval, *straggler;
 	const char *microbatches, *remat, *diff, *fusion;
 	const char *plan_stages, *schedule;
 	const char *from, *to, *shape, *order, *times, *hold, *costs;

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -105,6 +106,30 @@ static sw_status open_data(const cli *c, const run_job *job, run_data *data, sw_
 	return run_data_open(job, "--data", c->values.data.data, c->values.data.len, data, err);
 }
 
+/* ---- a straggler ------------------------------------------------------------------------ */
+
+/* Read --straggler. */
+static sw_status choose_straggler(const cli *c, const run_job *job, sw_run_options *options,
+                                  sw_error *err)
+{
+	const char *text = c->values.straggler, *colon = text ? strchr(text, ':') : NULL;
+	char *end = NULL;
+	if (!text)
+		return SW_OK;
+	long rank = strtol(text, &end, 10);
+	options->slow_rank = (int32_t)rank;
+	if (job->stages)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--straggler is for plans without stages: leave it out");
+	if (colon && end == colon && end != text && rank >= 0 && rank < job->devices &&
+	    sw_parse_seconds(colon + 1, &options->slow_s) && options->slow_s <= 3600)
+		return SW_OK;
+	return sw_fail(err, SW_ERR_INPUT,
+	               "--straggler %s: expected RANK:SECONDS with a rank from 0 to %" PRId64
+	               " and at most 3600 seconds, such as 1:0.05",
+	               text, job->devices - 1);
+}
+
 /* ---- how many ranks --------------------------------------------------------------------- */
 
 static sw_status check_ranks(const cli *c, int64_t devices, sw_error *err)
@@ -182,6 +207,12 @@ static json_t *result_json(const cli *c, const run_job *job, const sw_run_result
 	if (c->values.eval)
 		json_object_set_new(object, "evaluated", evaluated_json(result));
 	json_object_set_new(object, "loaded_bytes", json_integer(result->loaded_bytes));
+	json_object_set_new(object, "slowest_step_s", json_real(result->slowest_step_s));
+	json_object_set_new(object, "stale",
+	                    result->served ? json_pack("{s:I, s:f}", "oldest",
+	                                               (json_int_t)result->oldest, "mean",
+	                                               result->mean_age)
+	                                   : json_null());
 	return object;
 }
 
@@ -203,6 +234,10 @@ static void describe(const cli *c, const run_job *job, const sw_run_result *resu
 	sw_text_add_seconds(text, result->step_time_s);
 	if (result->tokens_per_s > 0)
 		sw_text_addf(text, " (%.0f tokens/s)", result->tokens_per_s);
+	if (result->slowest_step_s > 1.5 * result->step_time_s) {
+		sw_text_add(text, ", of the slowest rank ");
+		sw_text_add_seconds(text, result->slowest_step_s);
+	}
 	sw_text_add(text, "\n           ");
 	sw_text_add_seconds(text, result->compute_s);
 	sw_text_add(text, " of compute, ");
@@ -217,6 +252,11 @@ static void describe(const cli *c, const run_job *job, const sw_run_result *resu
 		sw_text_add_bytes(text, (double)result->peak_bytes);
 		sw_text_add(text, " of tensors per rank\n");
 	}
+	if (result->served)
+		sw_text_addf(text,
+		             "stale      %.2g updates behind when gradients were added, %" PRId64
+		             " at most\n",
+		             result->mean_age, result->oldest);
 	if (result->saved_step >= 0)
 		sw_text_addf(text, "kept       %s/" SW_CHECKPOINT_NAME "\n", c->values.save,
 		             result->saved_step);
@@ -295,7 +335,10 @@ static sw_status train(cli *c, const run_job *job, const run_data *data, const r
 	};
 	const sw_data *tokens = data->has_tokens ? &data->tokens : NULL;
 	cli_watch_signals(c, c->transport ? mpirun_message : message);
-	sw_status status = agree(c, run_progress_start(&w, err), err);
+	sw_status status = choose_straggler(c, job, &options, err);
+	if (status == SW_OK)
+		status = run_progress_start(&w, err);
+	status = agree(c, status, err);
 	if (status == SW_OK)
 		status = begin(c, job, tokens, &options, result, err);
 	sw_error at_end = {0};
@@ -422,7 +465,7 @@ static const char *const options[] = {
 	"--data", "--steps",  "--seed",    "--ranks",   "--threads",   "--overlap",
 	"--pace", "--signal", "--trace",  "--cluster", "--devices", "--save",      "--every",
 	"--keep", "--resume", "--load",    "--log",     "--check-nan",
-	"--eval", "--eval-data", "--eval-every", "--eval-batches", NULL};
+	"--straggler", "--eval", "--eval-data", "--eval-every", "--eval-batches", NULL};
 const cli_command cli_run = {
 	.name = "run",
 	.argument = "PLAN|PROGRAM",

@@ -67,6 +67,8 @@ static const cli_option options[] = {
          "write a timeline that Perfetto and chrome://tracing open; of a run, its last step"},
 	{"--save", "DIR", CLI_TEXT, AT(save),
          "write the state after the last step there, as a folder step-N with a file per rank"},
+	{"--straggler", "RANK:SECONDS", CLI_TEXT, AT(straggler),
+         "let a rank sleep so long in each step, to see whom it keeps waiting"},
 	{"--every", "N", CLI_COUNT, AT(every), "with --save: after every N steps too"},
 	{"--keep", "K", CLI_COUNT, AT(keep),
          "with --save: the newest K checkpoints stay, older ones are removed (default: all)"},

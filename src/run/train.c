@@ -131,6 +131,12 @@ void trainer_carry_state(trainer *t)
 	sw_tensors_drop(t->outputs, t->parts.n_outputs);
 }
 
+void trainer_straggle(const trainer *t)
+{
+	if (t->options->slow_s > 0 && t->options->slow_rank == t->transport->rank)
+		sw_sleep_until(sw_now_s() + t->options->slow_s);
+}
+
 void trainer_note_step(trainer *t, double seconds, double waited_s)
 {
 	sw_record_cores used = sw_record_used(&t->record);
@@ -174,6 +180,7 @@ static sw_status run_step(trainer *t, int64_t step, sw_error *err)
 		sw_tensors_drop(t->inputs, t->parts.n_inputs);
 		return status;
 	}
+	trainer_straggle(t);
 	trainer_release_state(t);
 	sw_nan_check_begin(&t->nan_check);
 	if (t->options->check_nan)

@@ -11,6 +11,7 @@ typedef struct figures {
 	int64_t oldest;                                              /* likewise */
 	double slowest_step_s;                                       /* likewise */
 	double ages, n_ages;                                         /* sums over all ranks */
+	double steps_per_s;                                          /* mean over all ranks */
 	double compute_s, exposed_comm_s;                            /* means over all ranks */
 	sw_record_cores cores;                                       /* means over all ranks */
 } figures;
@@ -31,6 +32,7 @@ static void combine(const figures *all, int32_t n, figures *f)
 		f->loaded_bytes = SW_MAX(f->loaded_bytes, all[r].loaded_bytes);
 		f->oldest = SW_MAX(f->oldest, all[r].oldest);
 		f->slowest_step_s = SW_MAX(f->slowest_step_s, all[r].slowest_step_s);
+		f->steps_per_s += all[r].steps_per_s / n;
 		f->ages += all[r].ages;
 		f->n_ages += all[r].n_ages;
 		f->compute_s += all[r].compute_s / n;
@@ -113,6 +115,8 @@ sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_err
 		.exposed_comm_s = trainer_median(t->waits.data, done),
 		.cores = median_cores(t, done),
 	};
+	double own_step_s = f.slowest_step_s;
+	f.steps_per_s = own_step_s > 0 ? 1 / own_step_s : 0;
 	sw_status status = gather_figures(t, &f, err);
 	if (status == SW_OK && t->options->trace)
 		status = sw_record_gather(&t->record, t->options->trace, err);
@@ -123,7 +127,7 @@ sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_err
 		.losses = t->losses.data,
 		.nan_from = t->nan_from,
 		.nan_seen = t->nan_seen,
-		.step_time_s = trainer_median(t->seconds.data, done),
+		.step_time_s = own_step_s,
 		.slowest_step_s = f.slowest_step_s,
 		.served = t->served != NULL,
 		.oldest = f.oldest,
@@ -142,8 +146,11 @@ sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_err
 		.evaluated = t->eval.done.data,
 		.n_evaluated = (int64_t)t->eval.done.len,
 	};
+	/* Ranks that do not wait for each other each add their rows at their own pace. */
 	if (result->step_time_s > 0)
-		result->tokens_per_s = (double)tokens_per_step(t) / result->step_time_s;
+		result->tokens_per_s =
+			(double)tokens_per_step(t) *
+			(t->served ? f.steps_per_s : 1 / result->step_time_s);
 	t->losses.data = NULL;
 	t->eval.done.data = NULL;
 	return SW_OK;

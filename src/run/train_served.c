@@ -35,12 +35,6 @@ static bool asked_to_stop(const trainer *t)
 	return t->options->stop && atomic_load(t->options->stop);
 }
 
-static void straggle(const trainer *t)
-{
-	if (t->options->slow_s > 0 && t->options->slow_rank == t->transport->rank)
-		sw_sleep_until(sw_now_s() + t->options->slow_s);
-}
-
 static sw_status compute(trainer *t, int64_t step, sw_error *err)
 {
 	sw_status status = trainer_make_inputs(t, step, err);
@@ -64,7 +58,7 @@ static sw_status run_step(trainer *t, int64_t first, int64_t nth, bool *asked, s
 	SW_TRY(serving_take(t->serving, nth, t->carried, &waited_s, err));
 	if (asked && (*asked = serving_stops(t->serving, nth)))
 		return SW_OK;
-	straggle(t);
+	trainer_straggle(t);
 	SW_TRY(compute(t, first + nth, err));
 	serving_give(t->serving, t->outputs, asked_to_stop(t));
 	trainer_carry_state(t);

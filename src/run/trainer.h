@@ -60,6 +60,8 @@ sw_status trainer_fill_input(trainer *t, uint32_t input, int64_t step, sw_tensor
 /* Drop the references to state before the interpreter runs, and take those to its results. */
 void trainer_release_state(trainer *t);
 void trainer_carry_state(trainer *t);
+/* Sleep, if this rank is the straggler of --straggler. */
+void trainer_straggle(const trainer *t);
 /* Note a step that this rank has done. */
 void trainer_note_step(trainer *t, double seconds, double waited_s);
 void trainer_note_loss(trainer *t, int64_t step, double loss);
