@@ -21,7 +21,7 @@ typedef struct cli_values {
 	bool help, json, quiet, verbose, rules, kernels, parts, no_links, no_kernels, pace, signal, untied,
 		execute, allow_nan, resume, check_nan, blocking, transfers;
 	const char *cluster, *devices, *output, *strategy, *dump_after, *plot, *overlap, *trace,
-		*method, *effort, *pin, *sync, *codec, *annotations, *save, *load, *log, *eval, *straggler;
+		*method, *effort, *pin, *sync, *codec, *allow, *annotations, *save, *load, *log, *eval, *straggler;
 	const char *microbatches, *remat, *diff, *fusion;
 	const char *plan_stages, *schedule;
 	const char *from, *to, *shape, *order, *times, *hold, *costs;
@@ -32,6 +32,12 @@ typedef struct cli_values {
 	int64_t work_limit, repeat, chunks, pieces, stages;
 	double time_limit, transfer;
 } cli_values;
+
+/* --straggler: a rank, and the seconds that it sleeps in each step; 0: none. */
+typedef struct cli_straggler {
+	int32_t rank;
+	double seconds;
+} cli_straggler;
 
 typedef struct cli_option {
 	const char *name;  /* "--steps" or "-o" */
@@ -114,6 +120,8 @@ void cli_plan_clear(cli_plan *loaded);
 sw_status cli_read_cluster(const cli *c, const char *path, sw_cluster *cluster, sw_error *err);
 /* Read a cluster file, or the installed one of a name without folder and ending. */
 sw_status cli_read_cluster_named(const char *path, sw_cluster *cluster, sw_error *err);
+/* Read --straggler of a command with so many ranks; 0: none of which can be one. */
+sw_status cli_read_straggler(const cli *c, int64_t ranks, cli_straggler *straggler, sw_error *err);
 /* Is it a cluster file by its name: .yaml or .yml? */
 bool cli_is_cluster(const char *path);
 /* inspect CLUSTER.yaml */

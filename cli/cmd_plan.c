@@ -125,6 +125,12 @@ static void summarise(const cli *c, const sw_plan *plan)
 	             (long long)plan->cluster->n_devices);
 	sw_text_add_seconds(&text, plan->predicted.step_time_s);
 	sw_cost_add_interval(&plan->cluster->device, plan->predicted.step_time_s, &text);
+	if (plan->stale_step_s > 0) {
+		sw_text_add(&text, ", and ");
+		sw_text_add_seconds(&text, plan->stale_step_s);
+		sw_text_add(&text, " in the long run with old values of variables, which is not the "
+		                   "program's training");
+	}
 	sw_text_add(&text, "; without overlap ");
 	sw_text_add_seconds(&text, plan->predicted.compute_s + plan->predicted.communication_s);
 	sw_text_add(&text, " (compute ");
@@ -174,7 +180,8 @@ static sw_status read_words(const cli *c, sw_plan_options *options, sw_error *er
 	             {"--method", v->method},
 	             {"--microbatches", v->microbatches},
 	             {"--remat", v->remat},
-	             {"--codec", v->codec}};
+	             {"--codec", v->codec},
+	             {"--allow", v->allow}};
 	if (v->effort && v->method)
 		return sw_fail(
 			err, SW_ERR_INPUT,
@@ -344,6 +351,7 @@ static const char *const options[] = {"--cluster",
                                       "--pin",
                                       "--sync",
                                       "--codec",
+                                      "--allow",
                                       "--annotations",
                                       "--untied",
                                       "--stages",

@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -104,30 +103,6 @@ static sw_status open_data(const cli *c, const run_job *job, run_data *data, sw_
 		               "--pace computes nothing, so that no data is read and no loss "
 		               "comes out: leave --data or --pace out");
 	return run_data_open(job, "--data", c->values.data.data, c->values.data.len, data, err);
-}
-
-/* ---- a straggler ------------------------------------------------------------------------ */
-
-/* Read --straggler. */
-static sw_status choose_straggler(const cli *c, const run_job *job, sw_run_options *options,
-                                  sw_error *err)
-{
-	const char *text = c->values.straggler, *colon = text ? strchr(text, ':') : NULL;
-	char *end = NULL;
-	if (!text)
-		return SW_OK;
-	long rank = strtol(text, &end, 10);
-	options->slow_rank = (int32_t)rank;
-	if (job->stages)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--straggler is for plans without stages: leave it out");
-	if (colon && end == colon && end != text && rank >= 0 && rank < job->devices &&
-	    sw_parse_seconds(colon + 1, &options->slow_s) && options->slow_s <= 3600)
-		return SW_OK;
-	return sw_fail(err, SW_ERR_INPUT,
-	               "--straggler %s: expected RANK:SECONDS with a rank from 0 to %" PRId64
-	               " and at most 3600 seconds, such as 1:0.05",
-	               text, job->devices - 1);
 }
 
 /* ---- how many ranks --------------------------------------------------------------------- */
@@ -335,7 +310,10 @@ static sw_status train(cli *c, const run_job *job, const run_data *data, const r
 	};
 	const sw_data *tokens = data->has_tokens ? &data->tokens : NULL;
 	cli_watch_signals(c, c->transport ? mpirun_message : message);
-	sw_status status = choose_straggler(c, job, &options, err);
+	cli_straggler straggler = {0};
+	sw_status status = cli_read_straggler(c, job->stages ? 0 : job->devices, &straggler, err);
+	options.slow_rank = straggler.rank;
+	options.slow_s = straggler.seconds;
 	if (status == SW_OK)
 		status = run_progress_start(&w, err);
 	status = agree(c, status, err);

@@ -1,9 +1,11 @@
 #include "cli.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "run/ranks.h"
+#include "simulate/served_play.h"
 
 /* maximum number of ranks in a trace */
 #define MAX_TRACED_RANKS 16
@@ -179,6 +181,74 @@ static sw_status play(cli *c, const sw_cluster *cluster, const sw_program *sched
 	return status;
 }
 
+/* ---- old values ------------------------------------------------------------------------- */
+
+static json_t *stale_json(const sw_served_play *played)
+{
+	json_t *ranks = json_array();
+	for (int64_t r = 0; r < played->n_ranks; r++)
+		json_array_append_new(ranks, json_real(played->step_s[r]));
+	return json_pack("{s:f, s:o, s:f, s:f, s:I, s:f}", "step_time_s", played->step_time_s,
+	                 "ranks", ranks, "worker_s", played->worker_s, "update_s",
+	                 played->update_s, "oldest", (json_int_t)played->oldest, "mean",
+	                 played->mean_age);
+}
+
+static void describe_stale(const sw_served_play *played, sw_text *text)
+{
+	double least = played->step_s[0], most = played->step_s[0];
+	for (int64_t r = 1; r < played->n_ranks; r++) {
+		least = SW_MIN(least, played->step_s[r]);
+		most = SW_MAX(most, played->step_s[r]);
+	}
+	sw_text_add(text, "\nwith old values of variables, in the long run\nstep time              ");
+	sw_text_add_seconds(text, played->step_time_s);
+	sw_text_add(text, " from step to step; of the quickest rank ");
+	sw_text_add_seconds(text, least);
+	sw_text_add(text, ", of the slowest ");
+	sw_text_add_seconds(text, most);
+	sw_text_add(text, "\n  of a worker          ");
+	sw_text_add_seconds(text, played->worker_s);
+	sw_text_add(text, "\n  updates              ");
+	sw_text_add_seconds(text, played->update_s);
+	sw_text_addf(text,
+	             " in a step, of the owner that does most\nbehind                 %.2g updates "
+	             "when gradients are added, %" PRId64 " at most\n",
+	             played->mean_age, played->oldest);
+}
+
+/* Play the ranks of a plan whose variables may be stale. */
+static sw_status play_stale(cli *c, const cli_plan *loaded, const sw_cluster *cluster, sw_error *err)
+{
+	const sw_plan *plan = loaded->plan;
+	cli_straggler straggler;
+	sw_served served;
+	sw_served_play played = {0};
+	sw_text text = {0};
+	SW_TRY(cli_read_straggler(c, cluster->n_devices, &straggler, err));
+	if (!sw_forms_stale(&plan->forms))
+		return straggler.seconds > 0
+		               ? sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
+		                            "--straggler: no variable of the plan may be stale, so "
+		                            "that every step is as much longer: plan with --strategy "
+		                            "ps:stale=S")
+		               : SW_OK;
+	double *more_s = sw_alloc(sizeof(*more_s) * (size_t)cluster->n_devices);
+	more_s[straggler.rank] = straggler.seconds;
+	sw_status status = sw_served_cut(plan, &loaded->sidecar, &served, err);
+	if (status == SW_OK)
+		status = sw_served_play_steps(cluster, &served, more_s, &played, err);
+	if (status == SW_OK) {
+		json_object_set_new(c->result, "stale", stale_json(&played));
+		describe_stale(&played, &text);
+		cli_print(c, &text);
+	}
+	sw_served_play_clear(&played);
+	sw_served_clear(&served);
+	free(more_s);
+	return status;
+}
+
 static sw_status simulate(cli *c, sw_error *err)
 {
 	cli_plan loaded;
@@ -199,6 +269,8 @@ static sw_status simulate(cli *c, sw_error *err)
 		status = schedule(c, loaded.plan, &scheduled, err);
 	if (status == SW_OK)
 		status = play(c, have_other ? &other : loaded.plan->cluster, scheduled, err);
+	if (status == SW_OK)
+		status = play_stale(c, &loaded, have_other ? &other : loaded.plan->cluster, err);
 	sw_program_free(scheduled);
 	if (have_other)
 		sw_cluster_clear(&other);
@@ -206,7 +278,7 @@ static sw_status simulate(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--overlap", "--trace", "--cluster", "--devices", NULL};
+static const char *const options[] = {"--overlap", "--trace", "--cluster", "--devices", "--straggler", NULL};
 const cli_command cli_simulate = {
 	.name = "simulate",
 	.argument = "PLAN",

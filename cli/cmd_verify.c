@@ -29,12 +29,12 @@ static json_t *result_json(const sw_verify_result *result)
 		                  row->in_lr_units ? "learning rate" : "norm", "not_compared",
 		                  (json_int_t)row->not_compared, "ok", row->ok));
 	}
-	return json_pack("{s:b, s:o, s:I, s:o, s:I, s:I, s:I}", "ok", result->ok, "max_rel_error",
+	return json_pack("{s:b, s:o, s:I, s:o, s:I, s:I, s:I, s:b}", "ok", result->ok, "max_rel_error",
 	                 cli_json_real(result->max_rel_error), "not_compared",
 	                 (json_int_t)result->not_compared, "outputs", outputs, "payload_bytes",
 	                 (json_int_t)result->payload_bytes, "predicted_payload_bytes",
 	                 (json_int_t)result->predicted_payload_bytes, "coded_gradients",
-	                 (json_int_t)result->n_coded);
+	                 (json_int_t)result->n_coded, "stale", result->stale);
 }
 
 static void add_table(sw_verify_result *result, size_t shown, sw_text *text)
@@ -72,6 +72,11 @@ static void describe(sw_verify_result *result, bool all, sw_text *text)
 		             "of the program. Compared are their\nsums before they are coded, and "
 		             "the step of one device that codes the same terms.\n",
 		             result->n_coded);
+	if (result->stale)
+		sw_text_add(text,
+		            "\nlossy: devices compute with old values of variables, so that training "
+		            "is not that of the program. Compared is\nthe step that all begin with the "
+		            "same values: each gradient with the sum of its terms, and the updates.\n");
 	sw_text_addf(text, "\n%s: largest relative error %.1e; payload of a step ",
 	             result->ok ? "equal" : "NOT EQUAL", result->max_rel_error);
 	sw_text_add_bytes(text, (double)result->payload_bytes);

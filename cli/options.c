@@ -33,6 +33,9 @@ static const cli_option options[] = {
          "how variables are synchronised: all-reduced, owned, split (docs/sync.md)"},
 	{"--codec", "CODEC", CLI_TEXT, AT(codec),
          "send gradients as bf16, f16, int8, topk[=SHARE] or powersgd[=RANK] (docs/sync.md)"},
+	{"--allow", "stale=S", CLI_TEXT, AT(allow),
+         "let --strategy auto take a plan whose devices compute with values up to S steps old, or "
+         "any, if it is quicker (docs/sync.md)"},
 	{"--annotations", "HOW", CLI_TEXT, AT(annotations),
          "annotations of shardings in the program (sdy, mhlo): pin (default), or ignore"},
 	{"--untied", NULL, CLI_FLAG, AT(untied),
@@ -426,4 +429,25 @@ void cli_print_help(const cli_command *command, sw_text *text)
 		print_option(command, *name, text);
 	sw_text_addf(text, "\nexample:\n  %s\n", command->example);
 	sw_text_add(text, "\nexit code: 0 success; 1 the answer is no; 2 bad usage or bad input\n");
+}
+
+sw_status cli_read_straggler(const cli *c, int64_t ranks, cli_straggler *straggler, sw_error *err)
+{
+	const char *text = c->values.straggler, *colon = text ? strchr(text, ':') : NULL;
+	char *end = NULL;
+	*straggler = (cli_straggler){0};
+	if (!text)
+		return SW_OK;
+	if (ranks == 0)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--straggler is for plans without stages: leave it out");
+	long rank = strtol(text, &end, 10);
+	straggler->rank = (int32_t)rank;
+	if (colon && end == colon && end != text && rank >= 0 && rank < ranks &&
+	    sw_parse_seconds(colon + 1, &straggler->seconds) && straggler->seconds <= 3600)
+		return SW_OK;
+	return sw_fail(err, SW_ERR_INPUT,
+	               "--straggler %s: expected RANK:SECONDS with a rank from 0 to %lld and at "
+	               "most 3600 seconds, such as 1:0.05",
+	               text, (long long)ranks - 1);
 }

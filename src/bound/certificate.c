@@ -14,13 +14,11 @@ void sw_bound_state(sw_plan *plan, double bound_s, bool within_memory)
 	double step_s = plan->predicted.step_time_s;
 	plan->lower_bound_s = bound_s;
 	plan->gap = step_s > 0 ? 1 - bound_s / step_s : 0;
-	static const char *const without[2][2] = {
-		{", codecs and owners", " and codecs"}, /* neither, owners */
-		{" and owners", ""}};                   /* codecs, both */
+	bool lacks = sw_forms_lack(&plan->forms), owners = plan->strategy.owners != SW_OWNERS_NONE;
 	snprintf(plan->scope, sizeof(plan->scope),
-	         "plans without pipeline stages%s%s, however they divide the ops among the "
+	         "plans without pipeline stages%s and %s%s, however they divide the ops among the "
 	         "devices, %s",
-	         without[sw_forms_code(&plan->forms)][plan->strategy.owners != SW_OWNERS_NONE],
+	         lacks ? "" : ", codecs", owners ? "staleness" : "owners",
 	         plan->undivided ? " of the program with its variables in these forms" : "",
 	         within_memory ? "pad, or fit in memory by the policies of rematerialisation and "
 	                         "by microbatches"

@@ -200,6 +200,18 @@ static void print_interval(const json_t *e, sw_text *text)
 	sw_cost_add_interval(&device, sw_field_number(e, "step_time_s"), text);
 }
 
+static void print_stale(const json_t *e, sw_text *text)
+{
+	double stale_s = sw_field_number(e, "stale_step_s");
+	if (!(stale_s > 0))
+		return;
+	sw_text_add(text, "stale      ");
+	sw_text_add_seconds(text, stale_s);
+	sw_text_add(text, " from step to step in the long run, as devices go on with old values of "
+	                  "variables; the step above is that without. Training is not that of "
+	                  "the program\n");
+}
+
 static void print_head(const json_t *e, sw_text *text)
 {
 	sw_text_addf(text, "strategy   %s", sw_field_text(e, "strategy"));
@@ -220,8 +232,9 @@ static void print_head(const json_t *e, sw_text *text)
 	sw_text_add_seconds(text, sw_field_number(e, "compute_s"));
 	sw_text_add(text, " compute + ");
 	sw_text_add_seconds(text, sw_field_number(e, "communication_s"));
-	sw_text_addf(text, " communication in %lld collectives\npayload    ",
-	             integer_of(e, "collectives"));
+	sw_text_addf(text, " communication in %lld collectives\n", integer_of(e, "collectives"));
+	print_stale(e, text);
+	sw_text_add(text, "payload    ");
 	sw_text_add_bytes(text, sw_field_number(e, "payload_bytes"));
 	sw_text_addf(text, " (%lld bytes) per step and rank\nmemory     ",
 	             integer_of(e, "payload_bytes"));

@@ -54,15 +54,27 @@ static const char *describe_way(const sw_plan *plan, const sw_layout *rest, cons
 	return "all-reduce";
 }
 
-/* Return how the gradient of a variable is sent. */
-static sw_codec codec_of(const sw_explained *what, uint32_t input)
+/* Say how its gradient is sent; return how old its copies may be, NULL: nothing is said of that. */
+static json_t *describe_form(const sw_variable_form *form, sw_text *codec, sw_text *words)
 {
-	const sw_variable_forms *forms = &what->plan->forms;
-	const sw_fill_part *part = what->sidecar->inputs[input].init.part;
-	for (size_t i = 0; i < forms->n; i++)
-		if (forms->list[i].input == (part ? part->input : input))
-			return forms->list[i].codec;
-	return (sw_codec){.kind = SW_CODEC_NONE};
+	bool lacks = form && sw_codec_lacks(form->codec);
+	sw_codec_print(lacks ? form->codec : (sw_codec){.kind = SW_CODEC_NONE}, codec);
+	if (lacks)
+		sw_text_addf(words,
+		             "; gradients are sent as %s, and what that lacks is added to the "
+		             "next step's",
+		             codec->data);
+	if (!form || form->codec.kind != SW_CODEC_TERMS)
+		return json_null();
+	if (form->stale == SW_STALE_ANY) {
+		sw_text_add(words, "; a device computes with whatever the owner last sent it, and "
+		                   "each device's gradient is an update of its own");
+		return json_string("any");
+	}
+	if (form->stale)
+		sw_text_addf(words, "; a copy that a device computes with is at most %lld step%s old",
+		             (long long)form->stale, form->stale == 1 ? "" : "s");
+	return json_integer(form->stale);
 }
 
 json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what)
@@ -81,21 +93,17 @@ json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what)
 		sw_text words = {0}, codec = {0};
 		const char *way = describe_way(plan, rest, update, &words),
 			   *name = what->sidecar->inputs[i].name;
-		sw_codec_print(codec_of(what, i), &codec);
-		if (codec_of(what, i).kind)
-			sw_text_addf(&words,
-			             "; gradients are sent as %s, and what that lacks is "
-			             "added to the next step's",
-			             codec.data);
+		json_t *stale = describe_form(sw_form_of(&plan->forms, what->sidecar, i), &codec,
+		                              &words);
 		json_array_append_new(
 			list,
 			json_pack(
-				"{s:s, s:I, s:s, s:o, s:s, s:s}", "name", name ? name : "", "bytes",
+				"{s:s, s:I, s:s, s:o, s:s, s:s, s:o}", "name", name ? name : "", "bytes",
 				(json_int_t)sw_shape_bytes(shape), "way", way, "owner",
 				strcmp(way, "ps")
 					? json_null()
 					: json_integer(owner >= 0 ? owner : owner_of(plan, update)),
-				"words", words.data, "codec", codec.data));
+				"words", words.data, "codec", codec.data, "stale", stale));
 		sw_text_clear(&words);
 		sw_text_clear(&codec);
 	}

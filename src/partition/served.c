@@ -1,8 +1,11 @@
 /* The programs of workers and owners (served.h). */
 #include "partition/served.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "fuse/fuse.h"
 
 typedef SW_VEC(uint32_t) number_list;
 
@@ -108,12 +111,9 @@ static int64_t owner_of(const cutter *x, uint32_t variable)
 
 static int64_t staleness_of(const cutter *x, uint32_t variable)
 {
-	const sw_fill_part *part = x->sidecar->inputs[x->map.input[variable]].init.part;
-	uint32_t whole = part ? part->input : x->map.input[variable];
-	for (size_t i = 0; i < x->plan->forms.n; i++)
-		if (x->plan->forms.list[i].input == whole)
-			return x->plan->forms.list[i].stale;
-	return 0;
+	const sw_variable_form *form =
+		sw_form_of(&x->plan->forms, x->sidecar, x->map.input[variable]);
+	return form ? form->stale : 0;
 }
 
 static sw_port *port_of(sw_served *to, int64_t owner, int64_t stale)
@@ -327,6 +327,17 @@ static void cutter_init(cutter *x)
 	x->sum = SW_NEW_N(arena, sw_id, x->map.n + 1);
 }
 
+/* Cut a program into the kernels that the device runs. */
+static sw_status fuse(const sw_plan *plan, sw_program **program, sw_error *err)
+{
+	sw_program *whole = *program;
+	if (plan->cluster->device.fusion == SW_FUSION_NONE)
+		return SW_OK;
+	SW_TRY(sw_fuse(whole, plan->cluster->device.fusion, program, err));
+	sw_program_free(whole);
+	return SW_OK;
+}
+
 sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_served *served,
                         sw_error *err)
 {
@@ -348,6 +359,10 @@ sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_serve
 		status = find_update(&x, &served->ports[p]);
 	if (status == SW_OK)
 		status = write_worker(&x);
+	for (uint32_t p = 0; status == SW_OK && p < served->n_ports; p++)
+		status = fuse(plan, &served->ports[p].update, err);
+	if (status == SW_OK)
+		status = fuse(plan, &served->worker, err);
 	sw_program_free(local);
 	return status;
 }

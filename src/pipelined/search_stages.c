@@ -600,6 +600,10 @@ static sw_status check_request(const sw_pipelined_options *options, sw_error *er
 		return sw_fail(err, SW_ERR_INPUT,
 		               "plans with stages divide no variables: leave --stages out, or "
 		               "take allreduce without partitioned");
+	if (options->plan.strategy.has_stale || options->plan.allows_stale)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "stages of a pipeline are not for stale variables: leave pp= out, or "
+		               "stale");
 	if (options->plan.codec.kind)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "plans with stages send gradients as they are: leave --stages out, "

@@ -215,6 +215,9 @@ typedef struct sw_plan {
 	/* The certificate: no step of a plan in the scope is shorter than lower_bound_s (0: not
 	 * known), as it is simulated; gap = 1 - lower_bound_s / the plan's step. */
 	double lower_bound_s, gap;
+	/* variables may be stale: seconds from one step to the next in the long run, over which
+	 * `predicted`, the synchronous step, is longer; 0: they may not, or it is not known */
+	double stale_step_s;
 	char scope[256];    /* the plans for which the bound holds */
 	char searched[512]; /* the plans that were searched */
 	double planning_s;
@@ -249,6 +252,13 @@ sw_status sw_plan_find_sidecar(const sw_plan *plan, const char *path, sw_sidecar
 bool sw_forms_code(const sw_variable_forms *forms);
 /* Are variables served by their owners, so that devices may have old values of them? Then all are. */
 bool sw_forms_served(const sw_variable_forms *forms);
+/* Are they, and may values of some of them be older than in a synchronous step? */
+bool sw_forms_stale(const sw_variable_forms *forms);
+/* Is less sent of a gradient than it has? */
+bool sw_forms_lack(const sw_variable_forms *forms);
+/* Return the form of the variable that an input is of, or of a part of which it is; NULL: none. */
+const sw_variable_form *sw_form_of(const sw_variable_forms *forms, const sw_sidecar *sidecar,
+                                   uint32_t input);
 sw_variable_forms sw_forms_copy(const sw_variable_forms *forms, sw_arena *arena);
 /* The section "variables" of the plan file: NULL if there are none. What is read lies in the
  * arena. */

@@ -423,6 +423,7 @@ static sw_status read_figures(sw_plan_reading *r)
 	plan->model_bound_s = json_number_value(json_object_get(from, "model_bound_s"));
 	plan->lower_bound_s = json_number_value(json_object_get(from, "lower_bound_s"));
 	plan->gap = json_number_value(json_object_get(from, "gap"));
+	plan->stale_step_s = json_number_value(json_object_get(from, "stale_step_s"));
 	read_alternatives(from, plan);
 	size_t i;
 	json_t *warning;

@@ -76,6 +76,8 @@ json_t *sw_plan_summary(const sw_plan *plan)
 		(json_int_t)plan->predicted.payload_bytes, "collectives",
 		(json_int_t)plan->predicted.collectives, "planning_s", plan->planning_s, "scope",
 		plan->scope, "searched", plan->searched);
+	if (plan->stale_step_s > 0)
+		json_object_set_new(json, "stale_step_s", json_real(plan->stale_step_s));
 	json_object_set_new(json, "padding", padded_json(plan));
 	json_object_set_new(json, "rematerialisation",
 	                    plan->rewrites.remat ? json_string(plan->rewrites.remat) : json_null());

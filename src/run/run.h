@@ -212,6 +212,8 @@ typedef struct sw_verify_result {
 	/* gradients that are sent in lossy codes: compared are their sums before that, and the step
 	 * that goes on from the same terms on one device */
 	uint32_t n_coded;
+	/* a run computes with old values of variables: compared is the step that does not */
+	bool stale;
 } sw_verify_result;
 /* Run the serial and the partitioned program on random inputs, and compare every device's part of
  * every output. */

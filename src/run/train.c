@@ -457,16 +457,6 @@ static uint32_t overlap_of(const sw_run_options *options)
 	return options->check_nan ? 0 : options->overlap;
 }
 
-/* A plan that leaves values no older than the synchronous step is run as that, unless it is to be
- * served all the same. */
-static bool is_stale(const sw_plan *plan)
-{
-	for (size_t i = 0; i < plan->forms.n; i++)
-		if (plan->forms.list[i].codec.kind == SW_CODEC_TERMS && plan->forms.list[i].stale)
-			return true;
-	return false;
-}
-
 static void programs_clear(programs *run)
 {
 	sw_program_free(run->scheduled);
@@ -475,12 +465,13 @@ static void programs_clear(programs *run)
 	*run = (programs){0};
 }
 
+/* Where no value may be older than in a synchronous step, that is what is run. */
 static sw_status programs_make(const sw_plan *plan, const sw_sidecar *sidecar,
                                const sw_run_options *options, programs *run, sw_error *err)
 {
 	*run = (programs){0};
 	sw_status status = sw_ranks_program(plan, overlap_of(options), &run->scheduled, err);
-	if (status == SW_OK && (is_stale(plan) || options->serve)) {
+	if (status == SW_OK && (sw_forms_stale(&plan->forms) || options->serve)) {
 		run->is_served = true;
 		status = sw_served_cut(plan, sidecar, &run->served, err);
 	}

@@ -271,7 +271,9 @@ static void compare_terms(const verification *v, sw_verify_result *result)
 		row.ok = row.relative <= row.tolerance && !row.not_compared;
 		add_row(result, row, relative);
 	}
-	result->n_coded = t->n;
+	const sw_plan *plan = v->parts.plan;
+	result->n_coded = sw_forms_served(&plan->forms) ? 0 : t->n;
+	result->stale = sw_forms_stale(&plan->forms);
 }
 
 static sw_status compare(const verification *v, sw_verify_result *result, sw_error *err)

@@ -13,6 +13,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "simulate/served_play.h"
+
 /* ---- questions -------------------------------------------------------------------------- */
 
 int64_t sw_search_memory(const sw_search *s)
@@ -126,6 +128,28 @@ static sw_status give_forms(sw_search *s)
 	return SW_OK;
 }
 
+/* Where variables may be stale, see that the step can be cut so, and how quickly steps follow each
+ * other in the long run. */
+static sw_status play_stale(sw_plan *plan, const sw_sidecar *sidecar, sw_error *err)
+{
+	sw_served served;
+	sw_served_play play = {0};
+	if (!sw_forms_stale(&plan->forms))
+		return SW_OK;
+	sw_status status = sw_served_cut(plan, sidecar, &served, err);
+	if (status == SW_OK) {
+		sw_error unplayed;
+		if (sw_served_play_steps(plan->cluster, &served, NULL, &play, &unplayed) == SW_OK)
+			plan->stale_step_s = play.step_time_s;
+		else
+			sw_vec_push(&plan->warnings,
+			            sw_arena_text(&plan->arena, unplayed.message));
+	}
+	sw_served_play_clear(&play);
+	sw_served_clear(&served);
+	return status;
+}
+
 static sw_status search(const sw_program *program, const char *program_path,
                         const sw_sidecar *sidecar, const sw_cluster *cluster,
                         const sw_plan_options *options, sw_plan **plan, sw_error *err)
@@ -154,6 +178,12 @@ static sw_status search(const sw_program *program, const char *program_path,
 	status = run(&s);
 	if (status == SW_OK)
 		status = sw_search_answer(&s, plan);
+	if (status == SW_OK && *plan)
+		status = play_stale(*plan, s.asked.sidecar, err);
+	if (status != SW_OK) {
+		sw_plan_free(*plan);
+		*plan = NULL;
+	}
 	if (*plan)
 		(*plan)->planning_s = sw_now_s() - s.start_s;
 	clear(&s);
@@ -219,12 +249,47 @@ static sw_status search_both(const sw_program *program, const char *program_path
 	return SW_OK;
 }
 
+/* Take a plan whose variables may be stale, if it is allowed, possible and quicker. */
+static void try_stale(const sw_program *program, const char *program_path,
+                      const sw_sidecar *sidecar, const sw_cluster *cluster,
+                      const sw_plan_options *options, sw_plan **plan)
+{
+	sw_plan_options stale = *options;
+	sw_plan *other = NULL;
+	sw_error ignored;
+	stale.strategy = (sw_plan_strategy){.kind = SW_PLAN_PS,
+	                                    .owners = SW_OWNERS_BALANCED,
+	                                    .proxy = true,
+	                                    .has_stale = true,
+	                                    .stale = options->allowed_stale};
+	stale.mesh = NULL;
+	stale.least = NULL;
+	if (search(program, program_path, sidecar, cluster, &stale, &other, &ignored) != SW_OK)
+		return;
+	bool wins = other->stale_step_s > 0 &&
+	            other->stale_step_s < (*plan)->predicted.step_time_s;
+	sw_plan *best = wins ? other : *plan, *rest = wins ? *plan : other;
+	for (size_t i = 0; i < rest->alternatives.len; i++)
+		if (!has_row(best, rest->alternatives.data[i].name))
+			sw_vec_push(&best->alternatives, rest->alternatives.data[i]);
+	best->planning_s += rest->planning_s;
+	sw_plan_free(rest);
+	*plan = best;
+}
+
 sw_status sw_plan_make(const sw_program *program, const char *program_path,
                        const sw_sidecar *sidecar, const sw_cluster *cluster,
                        const sw_plan_options *options, sw_plan **plan, sw_error *err)
 {
 	bool both = options->strategy.kind == SW_PLAN_AUTO && options->strategy.owners;
 	*plan = NULL;
-	return (both ? search_both : search)(program, program_path, sidecar, cluster, options, plan,
-	                                     err);
+	if (options->allows_stale && options->strategy.kind != SW_PLAN_AUTO)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--allow lets --strategy auto take what changes the training; other "
+		               "strategies say it themselves, as ps:stale=4 does");
+	SW_TRY((both ? search_both : search)(program, program_path, sidecar, cluster, options, plan,
+	                                     err));
+	if (options->allows_stale && cluster->n_devices > 1 && !options->codec.kind)
+		try_stale(program, program_path, sidecar, cluster, options, plan);
+	return SW_OK;
 }

@@ -86,6 +86,14 @@ static sw_status set_codec(const plan_word *w)
 	return sw_codec_parse(w->value, &w->options->codec) ? SW_OK : expected(w, SW_CODEC_WORDS);
 }
 
+static sw_status set_allow(const plan_word *w)
+{
+	size_t n = strlen("stale=");
+	w->options->allows_stale = strncmp(w->value, "stale=", n) == 0 &&
+	                           sw_stale_parse(w->value + n, &w->options->allowed_stale);
+	return w->options->allows_stale ? SW_OK : expected(w, "stale=S, of a number of steps, or any");
+}
+
 static sw_status set_untied(const plan_word *w)
 {
 	bool yes = strcmp(w->value, "yes") == 0;
@@ -104,7 +112,7 @@ static const struct {
 	{"remat", set_remat},           {"memory", set_memory},
 	{"time-limit", set_time_limit}, {"seed", set_seed},
 	{"threads", set_threads},       {"untied", set_untied},
-	{"codec", set_codec},
+	{"codec", set_codec},           {"allow", set_allow},
 };
 
 const char *sw_plan_option_name(size_t i)

@@ -53,6 +53,11 @@ typedef struct sw_plan_options {
 	/* How gradients are sent, where `sync` says nothing of it. A lossy codec changes what is
 	 * computed. */
 	sw_codec codec;
+	/* Under AUTO: take a plan whose variables may be so many steps old if its steps follow each
+	 * other more quickly in the long run. That changes what is computed, and is done only where it
+	 * is allowed. */
+	bool allows_stale;
+	int64_t allowed_stale;
 	/* Plan for collectives that block: no kernel runs beside them. */
 	bool no_overlap;
 	/* The search adds its work to this; NULL: it does not count. */
@@ -74,7 +79,7 @@ typedef struct sw_plan_options {
 } sw_plan_options;
 
 /* Set an option by its name, with or without --, and its value as the command has them: strategy,
- * method, effort, microbatches, remat, memory, time-limit, seed, threads, codec, and untied (yes or no). The
+ * method, effort, microbatches, remat, memory, time-limit, seed, threads, codec, allow, and untied (yes or no). The
  * options borrow the value. SW_ERR_INPUT: there is no such option, or the value is none. */
 sw_status sw_plan_options_set(sw_plan_options *options, const char *name, const char *value,
                               sw_error *err);

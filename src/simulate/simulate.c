@@ -105,7 +105,7 @@ sw_status sw_simulate_recost(sw_plan *plan, bool overlap, sw_error *err)
 	if (status == SW_OK && overlap)
 		status = sw_simulate_plan(plan, cost, &cost->step_time_s, err);
 	plan->model_s = plan->model_best_s = plan->model_bound_s = plan->lower_bound_s = 0;
-	plan->gap = 0;
+	plan->gap = plan->stale_step_s = 0;
 	plan->alternatives.len = 0;
 	plan->searched[0] = '\0';
 	snprintf(plan->scope, sizeof(plan->scope),

@@ -1,0 +1,344 @@
+/* Steady state of ranks that go on with old values (served_play.h). */
+#include "simulate/served_play.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define LEAST_STEPS 200 /* of each rank, besides those in which the fast ones get ahead */
+#define MOST_EVENTS 20000000
+
+typedef enum event_kind { COMPUTED, TERMS_CAME, UPDATED, VALUE_CAME } event_kind;
+typedef struct event {
+	double at;
+	int64_t number; /* of equal times the first */
+	event_kind kind;
+	int32_t rank, port;
+	/* terms: how many updates the value had that they were made of; value: how many it has */
+	int64_t updates;
+} event;
+
+typedef struct port_state {
+	int64_t begun, done; /* updates; begun: counted without a bound only */
+	int64_t *came; /* per rank: pieces of terms */
+	int64_t *bases; /* per rank, a ring of the `updates` of those that wait */
+	int64_t ring;
+} port_state;
+
+typedef struct player {
+	const sw_cluster *cluster;
+	const sw_served *served;
+	const double *more_s;
+	int64_t n, goal; /* ranks; steps of each */
+	double worker_s, *update_s; /* per port */
+	SW_VEC(event) heap;
+	int64_t n_events;
+	bool *computing;
+	int64_t *steps;   /* per rank: done */
+	int64_t *version; /* per rank and port: updates of its value; without a bound its replies */
+	int64_t *seen;    /* likewise, updates of the value that the step under way has */
+	double *middle, *last; /* per rank: when it had done half of the steps, and all so far */
+	int64_t *n_middle;
+	double *free_s;              /* per rank: its updates are done */
+	double **sends_s, **takes_s; /* per level and part: when the link is free */
+	port_state *ports;
+	int64_t behind; /* ranks that have not done `goal` steps */
+	int64_t oldest;
+	double ages, n_ages;
+} player;
+
+/* ---- events ----------------------------------------------------------------------------- */
+
+static bool before(const event *a, const event *b)
+{
+	return a->at < b->at || (a->at == b->at && a->number < b->number);
+}
+
+static void push(player *p, event e)
+{
+	e.number = p->n_events++;
+	sw_vec_push(&p->heap, e);
+	size_t i = p->heap.len - 1;
+	for (; i > 0 && before(&e, &p->heap.data[(i - 1) / 2]); i = (i - 1) / 2)
+		p->heap.data[i] = p->heap.data[(i - 1) / 2];
+	p->heap.data[i] = e;
+}
+
+static event pop(player *p)
+{
+	event first = p->heap.data[0], e = p->heap.data[--p->heap.len];
+	size_t n = p->heap.len, i = 0;
+	for (size_t child = 1; child < n; child = 2 * i + 1) {
+		if (child + 1 < n && before(&p->heap.data[child + 1], &p->heap.data[child]))
+			child++;
+		if (!before(&p->heap.data[child], &e))
+			break;
+		p->heap.data[i] = p->heap.data[child];
+		i = child;
+	}
+	if (n > 0)
+		p->heap.data[i] = e;
+	return first;
+}
+
+/* ---- messages --------------------------------------------------------------------------- */
+
+static double bandwidth_of(const sw_cluster *cluster, int32_t level, int32_t part)
+{
+	const sw_level *l = &cluster->levels[level];
+	return l->part_bandwidth ? l->part_bandwidth[part] : l->bandwidth;
+}
+
+/* Send from one device to another; return when it arrives. */
+static double deliver(player *p, double now, int64_t from, int64_t to, int64_t bytes)
+{
+	int32_t levels = p->cluster->n_levels,
+		level = sw_cluster_meeting_level(p->cluster, from, to);
+	if (level == levels)
+		return now;
+	int32_t a = p->cluster->place[from * levels + level],
+		b = p->cluster->place[to * levels + level];
+	double *sends = &p->sends_s[level][a], *takes = &p->takes_s[level][b];
+	double begin = fmax(now, fmax(*sends, *takes));
+	*sends = begin + (double)bytes / bandwidth_of(p->cluster, level, a);
+	*takes = begin + (double)bytes / bandwidth_of(p->cluster, level, b);
+	return begin + sw_cost_pair(p->cluster, from, to, bytes);
+}
+
+/* ---- workers ---------------------------------------------------------------------------- */
+
+static bool may_begin(const player *p, int64_t rank)
+{
+	for (uint32_t i = 0; i < p->served->n_ports; i++) {
+		int64_t stale = p->served->ports[i].stale,
+			version = p->version[rank * p->served->n_ports + i];
+		if (version < p->steps[rank] - (stale == SW_STALE_ANY ? 0 : stale))
+			return false;
+	}
+	return true;
+}
+
+static void try_begin(player *p, int32_t rank, double now)
+{
+	if (p->computing[rank] || !may_begin(p, rank))
+		return;
+	p->computing[rank] = true;
+	for (uint32_t i = 0; i < p->served->n_ports; i++) {
+		int64_t at = rank * (int64_t)p->served->n_ports + i;
+		if (p->served->ports[i].stale != SW_STALE_ANY)
+			p->seen[at] = p->version[at];
+	}
+	push(p, (event){.at = now + p->worker_s + (p->more_s ? p->more_s[rank] : 0),
+	                .kind = COMPUTED,
+	                .rank = rank});
+}
+
+static void computed(player *p, const event *e)
+{
+	p->computing[e->rank] = false;
+	p->steps[e->rank]++;
+	p->last[e->rank] = e->at;
+	p->behind -= p->steps[e->rank] == p->goal;
+	if (p->steps[e->rank] == p->goal / 2) {
+		p->middle[e->rank] = e->at;
+		p->n_middle[e->rank] = p->steps[e->rank];
+	}
+	for (uint32_t i = 0; i < p->served->n_ports; i++) {
+		const sw_port *port = &p->served->ports[i];
+		push(p, (event){.at = deliver(p, e->at, e->rank, port->owner, port->term_bytes),
+		                .kind = TERMS_CAME,
+		                .rank = e->rank,
+		                .port = (int32_t)i,
+		                .updates = p->seen[e->rank * (int64_t)p->served->n_ports + i]});
+	}
+	try_begin(p, e->rank, e->at);
+}
+
+/* ---- owners ----------------------------------------------------------------------------- */
+
+static void count_age(player *p, int64_t age)
+{
+	p->oldest = SW_MAX(p->oldest, age);
+	p->ages += (double)age;
+	p->n_ages++;
+}
+
+static void begin_update(player *p, int32_t port, int32_t rank, double now)
+{
+	double *free_s = &p->free_s[p->served->ports[port].owner];
+	*free_s = fmax(*free_s, now) + p->update_s[port];
+	push(p, (event){.at = *free_s, .kind = UPDATED, .rank = rank, .port = port});
+}
+
+/* Bounded: update number k adds the k-th terms of all ranks, of which this is the last that came. */
+static void terms_came(player *p, const event *e)
+{
+	port_state *s = &p->ports[e->port];
+	int64_t round = ++s->came[e->rank];
+	if (p->served->ports[e->port].stale == SW_STALE_ANY) {
+		count_age(p, s->begun++ - e->updates);
+		begin_update(p, e->port, e->rank, e->at);
+		return;
+	}
+	s->bases[e->rank * s->ring + (round - 1) % s->ring] = e->updates;
+	for (int64_t r = 0; r < p->n; r++)
+		if (s->came[r] < round)
+			return;
+	for (int64_t r = 0; r < p->n; r++)
+		count_age(p, round - 1 - s->bases[r * s->ring + (round - 1) % s->ring]);
+	begin_update(p, e->port, -1, e->at);
+}
+
+static void send_value(player *p, const event *e, int32_t to, int64_t updates)
+{
+	const sw_port *port = &p->served->ports[e->port];
+	push(p, (event){.at = deliver(p, e->at, port->owner, to, port->value_bytes),
+	                .kind = VALUE_CAME,
+	                .rank = to,
+	                .port = e->port,
+	                .updates = updates});
+}
+
+static void updated(player *p, const event *e)
+{
+	port_state *s = &p->ports[e->port];
+	s->done++;
+	for (int64_t r = 0; r < p->n; r++)
+		if (e->rank < 0 || e->rank == r)
+			send_value(p, e, (int32_t)r, s->done);
+}
+
+static void value_came(player *p, const event *e)
+{
+	int64_t at = e->rank * (int64_t)p->served->n_ports + e->port;
+	if (p->served->ports[e->port].stale == SW_STALE_ANY) {
+		p->version[at]++;
+		p->seen[at] = e->updates;
+	} else {
+		p->version[at] = SW_MAX(p->version[at], e->updates);
+	}
+	try_begin(p, e->rank, e->at);
+}
+
+/* ---- playing ---------------------------------------------------------------------------- */
+
+static double kernels_s(const sw_cluster *cluster, const sw_program *program)
+{
+	sw_program_cost cost;
+	sw_cost_program(cluster, program, &cost);
+	return cost.compute_s;
+}
+
+/* An update and, before it, the sum: terms are read, and the sum is written, at the memory's pace. */
+static double update_seconds(const sw_cluster *cluster, const sw_port *port)
+{
+	int64_t terms = port->stale == SW_STALE_ANY ? 1 : cluster->n_devices;
+	return kernels_s(cluster, port->update) +
+	       (double)port->term_bytes * (double)(terms + 1) / cluster->device.memory_bandwidth;
+}
+
+static int64_t steps_to_play(const sw_served *served)
+{
+	int64_t most = 0;
+	for (uint32_t i = 0; i < served->n_ports; i++)
+		most = SW_MAX(most, served->ports[i].stale);
+	return LEAST_STEPS + 4 * most;
+}
+
+static void player_init(player *p, sw_arena *arena)
+{
+	const sw_cluster *cluster = p->cluster;
+	uint32_t n_ports = p->served->n_ports;
+	p->n = p->behind = cluster->n_devices;
+	p->goal = steps_to_play(p->served);
+	p->worker_s = kernels_s(cluster, p->served->worker);
+	p->update_s = SW_NEW_N(arena, double, n_ports + 1);
+	p->computing = SW_NEW_N(arena, bool, p->n);
+	p->steps = SW_NEW_N(arena, int64_t, p->n);
+	p->version = SW_NEW_N(arena, int64_t, p->n * n_ports + 1);
+	p->seen = SW_NEW_N(arena, int64_t, p->n * n_ports + 1);
+	p->middle = SW_NEW_N(arena, double, p->n);
+	p->last = SW_NEW_N(arena, double, p->n);
+	p->n_middle = SW_NEW_N(arena, int64_t, p->n);
+	p->free_s = SW_NEW_N(arena, double, p->n);
+	p->sends_s = SW_NEW_N(arena, double *, cluster->n_levels);
+	p->takes_s = SW_NEW_N(arena, double *, cluster->n_levels);
+	for (int32_t l = 0; l < cluster->n_levels; l++) {
+		p->sends_s[l] = SW_NEW_N(arena, double, sw_cluster_parts(cluster, l));
+		p->takes_s[l] = SW_NEW_N(arena, double, sw_cluster_parts(cluster, l));
+	}
+	p->ports = SW_NEW_N(arena, port_state, n_ports + 1);
+	for (uint32_t i = 0; i < n_ports; i++) {
+		port_state *s = &p->ports[i];
+		p->update_s[i] = update_seconds(cluster, &p->served->ports[i]);
+		s->ring = SW_MAX(p->served->ports[i].stale, 0) + 1;
+		s->came = SW_NEW_N(arena, int64_t, p->n);
+		s->bases = SW_NEW_N(arena, int64_t, p->n * s->ring);
+	}
+}
+
+static void play_all(player *p)
+{
+	for (int64_t r = 0; r < p->n; r++)
+		try_begin(p, (int32_t)r, 0);
+	while (p->behind > 0 && p->heap.len > 0 && p->n_events < MOST_EVENTS) {
+		event e = pop(p);
+		if (e.kind == COMPUTED)
+			computed(p, &e);
+		else if (e.kind == TERMS_CAME)
+			terms_came(p, &e);
+		else if (e.kind == UPDATED)
+			updated(p, &e);
+		else
+			value_came(p, &e);
+	}
+}
+
+static void report(const player *p, sw_served_play *play)
+{
+	double rates = 0, *busy = sw_alloc(sizeof(*busy) * (size_t)p->n);
+	*play = (sw_served_play){.n_ranks = p->n,
+	                         .step_s = sw_alloc(sizeof(double) * (size_t)p->n),
+	                         .worker_s = p->worker_s,
+	                         .oldest = p->oldest,
+	                         .mean_age = p->n_ages > 0 ? p->ages / p->n_ages : 0};
+	for (int64_t r = 0; r < p->n; r++) {
+		play->step_s[r] =
+			(p->last[r] - p->middle[r]) / (double)(p->steps[r] - p->n_middle[r]);
+		rates += 1 / play->step_s[r];
+	}
+	for (uint32_t i = 0; i < p->served->n_ports; i++) {
+		double *owner = &busy[p->served->ports[i].owner];
+		*owner += p->update_s[i];
+		play->update_s = fmax(play->update_s, *owner);
+	}
+	play->step_time_s = (double)p->n / rates;
+	free(busy);
+}
+
+sw_status sw_served_play_steps(const sw_cluster *cluster, const sw_served *served,
+                               const double *more_s, sw_served_play *play, sw_error *err)
+{
+	sw_arena arena;
+	player p = {.cluster = cluster, .served = served, .more_s = more_s};
+	sw_status status = SW_OK;
+	*play = (sw_served_play){0};
+	sw_arena_init(&arena);
+	player_init(&p, &arena);
+	play_all(&p);
+	if (p.behind == 0)
+		report(&p, play);
+	else
+		status = sw_fail(err, SW_NO,
+		                 "stale: %lld devices and %u owners send too many messages to be "
+		                 "played",
+		                 (long long)p.n, served->n_ports);
+	sw_vec_clear(&p.heap);
+	sw_arena_clear(&arena);
+	return status;
+}
+
+void sw_served_play_clear(sw_served_play *play)
+{
+	free(play->step_s);
+	*play = (sw_served_play){0};
+}
