@@ -217,25 +217,30 @@ static void describe_stale(const sw_served_play *played, sw_text *text)
 	             played->mean_age, played->oldest);
 }
 
-/* Play the ranks of a plan whose variables may be stale. */
-static sw_status play_stale(cli *c, const cli_plan *loaded, const sw_cluster *cluster, sw_error *err)
+static sw_status read_straggler(const cli *c, const sw_plan *plan, cli_straggler *straggler,
+                                sw_error *err)
 {
-	const sw_plan *plan = loaded->plan;
-	cli_straggler straggler;
+	SW_TRY(cli_read_straggler(c, plan->cluster->n_devices, straggler, err));
+	return straggler->seconds > 0 && !sw_forms_stale(&plan->forms)
+	               ? sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
+	                            "--straggler: no variable of the plan may be stale, so that "
+	                            "every step is as much longer: plan with --strategy "
+	                            "ps:stale=S")
+	               : SW_OK;
+}
+
+/* Play the ranks of a plan whose variables may be stale. */
+static sw_status play_stale(cli *c, const cli_plan *loaded, const sw_cluster *cluster,
+                            const cli_straggler *straggler, sw_error *err)
+{
 	sw_served served;
 	sw_served_play played = {0};
 	sw_text text = {0};
-	SW_TRY(cli_read_straggler(c, cluster->n_devices, &straggler, err));
-	if (!sw_forms_stale(&plan->forms))
-		return straggler.seconds > 0
-		               ? sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
-		                            "--straggler: no variable of the plan may be stale, so "
-		                            "that every step is as much longer: plan with --strategy "
-		                            "ps:stale=S")
-		               : SW_OK;
+	if (!sw_forms_stale(&loaded->plan->forms))
+		return SW_OK;
 	double *more_s = sw_alloc(sizeof(*more_s) * (size_t)cluster->n_devices);
-	more_s[straggler.rank] = straggler.seconds;
-	sw_status status = sw_served_cut(plan, &loaded->sidecar, &served, err);
+	more_s[straggler->rank] = straggler->seconds;
+	sw_status status = sw_served_cut(loaded->plan, &loaded->sidecar, &served, err);
 	if (status == SW_OK)
 		status = sw_served_play_steps(cluster, &served, more_s, &played, err);
 	if (status == SW_OK) {
@@ -243,6 +248,7 @@ static sw_status play_stale(cli *c, const cli_plan *loaded, const sw_cluster *cl
 		describe_stale(&played, &text);
 		cli_print(c, &text);
 	}
+	sw_text_clear(&text);
 	sw_served_play_clear(&played);
 	sw_served_clear(&served);
 	free(more_s);
@@ -253,6 +259,7 @@ static sw_status simulate(cli *c, sw_error *err)
 {
 	cli_plan loaded;
 	sw_cluster other = {0};
+	cli_straggler straggler = {0};
 	sw_program *scheduled = NULL;
 	sw_status status = cli_check_move(c, err);
 	if (status == SW_OK)
@@ -262,7 +269,8 @@ static sw_status simulate(cli *c, sw_error *err)
 	status = cli_load_plan(c, c->argument, false, &loaded, err);
 	if (status)
 		return status;
-	if (c->values.cluster)
+	status = read_straggler(c, loaded.plan, &straggler, err);
+	if (status == SW_OK && c->values.cluster)
 		status = read_other(c, loaded.plan->cluster, &other, err);
 	bool have_other = c->values.cluster && status == SW_OK;
 	if (status == SW_OK)
@@ -270,7 +278,8 @@ static sw_status simulate(cli *c, sw_error *err)
 	if (status == SW_OK)
 		status = play(c, have_other ? &other : loaded.plan->cluster, scheduled, err);
 	if (status == SW_OK)
-		status = play_stale(c, &loaded, have_other ? &other : loaded.plan->cluster, err);
+		status = play_stale(c, &loaded, have_other ? &other : loaded.plan->cluster,
+		                    &straggler, err);
 	sw_program_free(scheduled);
 	if (have_other)
 		sw_cluster_clear(&other);

@@ -44,8 +44,8 @@ static bool is_state(const cutter *x, uint32_t input)
 	return x->of_output[input] >= 0;
 }
 
-/* Return the op of a program's entry that takes something apart, by its name; where a device has one
- * term it is a barrier. */
+/* Return the op of a program's entry that takes something apart, by its name; where a device has
+ * one term it is a barrier. */
 static sw_id find_terms(const sw_program *program, const char *name)
 {
 	const sw_computation *entry = sw_entry(program);
@@ -76,7 +76,7 @@ static sw_status find_term(cutter *x, uint32_t i, const char *name)
 	if (!adds || adds->opcode != SW_OP_REDUCE || !one)
 		return sw_fail(x->err, SW_ERR_INPUT,
 		               "stale: the devices do not have one term each of '%s': plan with "
-		               "--strategy ps",
+		               "--strategy ps:stale=S",
 		               name);
 	x->sum[i] = adds->first_result;
 	return SW_OK;
@@ -132,12 +132,13 @@ static sw_status find_ports(cutter *x)
 	to->ports = SW_NEW_N(&to->arena, sw_port, x->map.n + 1);
 	for (uint32_t i = 0; i < x->map.n; i++) {
 		int64_t owner = owner_of(x, i);
-		const sw_layout *rest =
-			sw_plan_layout(x->plan, x->plan->produced[x->state.inputs[x->map.input[i]]]);
+		const sw_layout *rest = sw_plan_layout(
+			x->plan, x->plan->produced[x->state.inputs[x->map.input[i]]]);
 		if (owner < 0 || sw_layout_owned_atoms(rest) || sw_layout_split_atoms(rest, -1))
-			return refuse(x, i,
-			              "the plan has no single device update it, and all have a "
-			              "copy: plan with --strategy ps");
+			return refuse(
+				x, i,
+				"no single device updates it while all have a copy: plan with "
+				"--strategy ps:stale=S or ps:balanced,stale=S");
 		port_of(to, owner, staleness_of(x, i))->n++;
 	}
 	for (uint32_t p = 0; p < to->n_ports; p++) {
@@ -209,10 +210,11 @@ static sw_status check_update(const cutter *x, const sw_port *port, const sw_pro
                               const bool *reads)
 {
 	if (takes_apart(update))
-		return refuse(x, port->terms[0],
-		              "its update, or that of another variable of its owner, reads the "
-		              "gradient of one that another device owns, as clipping by the norm of "
-		              "all gradients does: let one device own all, by ps:stale=S");
+		return refuse(
+			x, port->terms[0],
+			"its update, or that of another variable of its owner, reads the "
+			"gradient of one that another device owns, as clipping by the norm of "
+			"all gradients does: let one device own all, by ps:stale=S");
 	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
 		int32_t variable = x->map.of_input[i];
 		if (reads[i] && variable >= 0 && !is_of_port(port, variable))
@@ -302,8 +304,7 @@ static sw_status write_worker(cutter *x)
 	sw_slice slice = {.results = results, .n_results = n, .keep = keep};
 	sw_program *worker = x->to->worker = sw_program_slice(x->local, &slice, NULL);
 	for (uint32_t k = 0; k < n_states; k++)
-		sw_vec_push(&worker->aliases,
-		            ((sw_alias){n - n_states + k, states[k], false}));
+		sw_vec_push(&worker->aliases, ((sw_alias){n - n_states + k, states[k], false}));
 	free(results);
 	return check_worker(x);
 }

@@ -6,9 +6,9 @@
  * a broadcast per variable, that is synchronous, and sw_partition writes it as any other plan. Here
  * the step is cut where terms leave the devices: the WORKER goes from parameters and a part of the
  * batch to the terms, and an UPDATE from sums of terms to new state. Neither has collectives, so
- * that a device may go on with old copies while others are behind. The variables with the same owner
- * and staleness are one PORT: their state goes from one step to the next together, in VERSIONS, of
- * which number v is the state after v updates.
+ * that a device may go on with old copies while others are behind. The variables with the same
+ * owner and staleness are one PORT: their state goes from one step to the next together, in
+ * VERSIONS, of which number v is the state after v updates.
  *
  * A worker may begin step t with version v if v >= t - stale (bounded staleness, stale synchronous
  * parallel: Ho and others, NeurIPS 2013). Version v + 1 is made when the terms of all devices of
@@ -21,15 +21,15 @@
 #include "partition/partition.h"
 
 typedef struct sw_port {
-	int64_t owner, stale; /* a device; steps, or SW_STALE_ANY */
-	uint32_t n;           /* variables */
+	int64_t owner, stale;   /* a device; steps, or SW_STALE_ANY */
+	uint32_t n;             /* variables */
 	const uint32_t *inputs; /* per variable: the leaf of its parameter in the plan's inputs */
 	const uint32_t *terms;  /* per variable: the worker's result that is its term */
 	/* Takes the inputs `reads`, in this order, then the sum of each variable's gradient; gives
 	 * the parameters, then other state, as `states`, and aliases them. Whole on the owner. */
 	sw_program *update;
 	uint32_t n_reads, n_states;
-	const uint32_t *reads, *states; /* leaves of the plan's inputs */
+	const uint32_t *reads, *states;  /* leaves of the plan's inputs */
 	int64_t term_bytes, value_bytes; /* of all its terms of a device; of its parameters */
 } sw_port;
 
@@ -45,8 +45,8 @@ typedef struct sw_served {
 } sw_served;
 
 /* Cut the step of a verified plan. SW_ERR_INPUT, with the reason, where that can't be: an update
- * reads another variable's gradient (clipping by the norm of all), or the batch; the rest of the step
- * takes sums over the devices. O(ops * ports). Clear it in any case. */
+ * reads another variable's gradient (clipping by the norm of all), or the batch; the rest of the
+ * step takes sums over the devices. O(ops * ports). Clear it in any case. */
 sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_served *served,
                         sw_error *err);
 void sw_served_clear(sw_served *served);

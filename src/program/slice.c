@@ -22,8 +22,8 @@ static bool gives_needed(const slicer *x, const sw_op *op)
 {
 	bool gives = false;
 	for (uint32_t r = 0; r < op->n_results; r++)
-		gives = gives || (x->needed[op->first_result + r] &&
-		                  !x->is_given[op->first_result + r]);
+		gives = gives ||
+		        (x->needed[op->first_result + r] && !x->is_given[op->first_result + r]);
 	return gives;
 }
 

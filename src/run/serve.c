@@ -12,8 +12,8 @@
 /* ---- messages --------------------------------------------------------------------------- */
 
 /* The head of a message: of terms, how many updates the value had that they were computed from;
- * of a value, how many it has. stop: of terms, the rank is asked to end; of a value, the step before
- * which ranks end, 0: none. */
+ * of a value, how many it has. stop: of terms, the rank is asked to end; of a value, the step
+ * before which ranks end, 0: none. */
 typedef struct head {
 	int64_t updates, stop;
 } head;
@@ -51,11 +51,11 @@ struct lane {
 	bool mine;
 	serve_update update;
 	int64_t updates, stop_step, finals;
-	message_queue *terms;   /* per rank: that have come */
-	incoming *coming;       /* per rank */
+	message_queue *terms; /* per rank: that have come */
+	incoming *coming;     /* per rank */
 	/* the worker's; with the lock */
-	incoming value;         /* that comes next, changed by the thread alone */
-	message *newest;        /* NULL: the first one */
+	incoming value;                /* that comes next, changed by the thread alone */
+	message *newest;               /* NULL: the first one */
 	int64_t given, received, used; /* used: updates of the value that the step has */
 };
 
@@ -65,7 +65,7 @@ struct serving {
 	uint32_t n;
 	lane *lanes; /* [n] */
 	uint32_t stop_lane;
-	pthread_mutex_t lock; /* of all below, and of lanes as said */
+	pthread_mutex_t lock;          /* of all below, and of lanes as said */
 	pthread_cond_t changed, asked; /* for the worker; for the thread */
 	pthread_t thread;
 	bool has_thread, ending, idle;
@@ -119,7 +119,6 @@ static void drop_message(serving *s, message *m)
 	pthread_mutex_unlock(&s->lock);
 }
 
-
 static sw_status fly(serving *s, const lane *l, bool value, int64_t peer, bool send, message *m,
                      sw_flight **flight, sw_error *err)
 {
@@ -145,7 +144,9 @@ static sw_status send(serving *s, const lane *l, bool value, int64_t peer, messa
 	sw_status status = fly(s, l, value, peer, true, m, &out.flight, err);
 	sw_vec_push(&s->leaving, out);
 	s->counts.wire_bytes += m->bytes;
-	s->counts.payload_bytes += !l->port ? 0 : value ? l->port->value_bytes : l->port->term_bytes;
+	s->counts.payload_bytes += !l->port ? 0
+	                           : value  ? l->port->value_bytes
+	                                    : l->port->term_bytes;
 	return status;
 }
 
@@ -176,8 +177,7 @@ static sw_status take_given(serving *s, bool *moved, sw_error *err)
 		given next = {0};
 		if (s->outbox.len > 0) {
 			next = s->outbox.data[0];
-			memmove(s->outbox.data, s->outbox.data + 1,
-			        --s->outbox.len * sizeof(next));
+			memmove(s->outbox.data, s->outbox.data + 1, --s->outbox.len * sizeof(next));
 		}
 		pthread_mutex_unlock(&s->lock);
 		if (!next.message || status)
@@ -345,8 +345,7 @@ static sw_status update_port(serving *s, lane *l, bool *moved, sw_error *err)
 static sw_status add_losses(serving *s, lane *l, bool *moved, sw_error *err)
 {
 	const sw_program *worker = s->served->worker;
-	sw_shape shape = sw_value_shape(
-		worker, sw_entry(worker)->results.data[s->served->loss]);
+	sw_shape shape = sw_value_shape(worker, sw_entry(worker)->results.data[s->served->loss]);
 	const void **at = sw_alloc(sizeof(*at) * (size_t)s->transport->size);
 	sw_status status = SW_OK;
 	while (has_all(s, l) && status == SW_OK) {
@@ -459,8 +458,7 @@ static void make_lanes(serving *s)
 	s->lanes = sw_alloc(sizeof(*s->lanes) * (s->n + 1));
 	for (uint32_t i = 0; i < s->n; i++)
 		lane_init(s, &s->lanes[i], i < served->n_ports ? &served->ports[i] : NULL, inputs);
-	while (s->stop_lane + 1 < served->n_ports &&
-	       s->lanes[s->stop_lane].stale == SW_STALE_ANY)
+	while (s->stop_lane + 1 < served->n_ports && s->lanes[s->stop_lane].stale == SW_STALE_ANY)
 		s->stop_lane++;
 	sw_arena_clear(&arena);
 }

@@ -1,6 +1,6 @@
 /*
- * serve: the ports of a plan whose variables are served by their owners (partition/served.h), on one
- * rank. Private to src/run.
+ * serve: the ports of a plan whose variables are served by their owners (partition/served.h), on
+ * one rank. Private to src/run.
  *
  * A thread of the rank is the parameter server of the ports that the rank owns, and takes what
  * comes for the others, whatever its worker does: so a worker that is slow, or asleep, keeps nobody
@@ -17,8 +17,8 @@
  * With SW_STALE_ANY the owner updates with each piece of terms as it comes, and sends what comes of
  * it to the rank that gave it, which waits for that before its next step.
  *
- * A worker gives at most stale + 1 pieces of terms before it waits, so that an owner holds as many of
- * each rank at most.
+ * A worker gives at most stale + 1 pieces of terms before it waits, so that an owner holds as many
+ * of each rank at most.
  */
 #ifndef SW_RUN_SERVE_H
 #define SW_RUN_SERVE_H
@@ -29,19 +29,19 @@ typedef struct serving serving;
 
 /* What values the worker used. An update is a step old where one was made of later steps' terms. */
 typedef struct serve_counts {
-	int64_t oldest;      /* updates that the oldest value lacked when its terms were used */
-	double sum, n;       /* of all terms that came to owners here: their mean age */
-	int64_t wire_bytes;  /* that this rank sent, payload: without heads and gaps */
+	int64_t oldest;     /* updates that the oldest value lacked when its terms were used */
+	double sum, n;      /* of all terms that came to owners here: their mean age */
+	int64_t wire_bytes; /* that this rank sent, payload: without heads and gaps */
 	int64_t payload_bytes;
-	int64_t peak_bytes;  /* of messages, and of what updates take */
+	int64_t peak_bytes; /* of messages, and of what updates take */
 } serve_counts;
 
 /* Make the owned ports' state, and begin the thread. `served`, the transport and `context` are
  * borrowed. Free it in any case. */
 sw_status serving_new(const sw_served *served, sw_transport *transport, serve_fill *fill,
                       void *context, serving **s, sw_error *err);
-/* End the thread, and cancel what is under way. A rank that has flushed does it before it takes part
- * in the last collective, for it awaits messages until then. */
+/* End the thread, and cancel what is under way. A rank that has flushed does it before it takes
+ * part in the last collective, for it awaits messages until then. */
 void serving_end(serving *s);
 void serving_free(serving *s); /* NULL: there is none */
 
@@ -49,14 +49,14 @@ void serving_free(serving *s); /* NULL: there is none */
  * by leaf. Adds to *waited_s. */
 sw_status serving_take(serving *s, int64_t step, sw_tensor *inputs, double *waited_s,
                        sw_error *err);
-/* Are ranks to end before the step that values were taken for? With staleness it is the same step on
- * all ranks; without a bound each rank learns of it when it does. */
+/* Are ranks to end before the step that values were taken for? With staleness it is the same step
+ * on all ranks; without a bound each rank learns of it when it does. */
 bool serving_stops(serving *s, int64_t step);
 /* Hand over the terms of a step, and the loss's: the worker's results. stop: this rank is asked to
  * end. */
 void serving_give(serving *s, const sw_tensor *results, bool stop);
-/* Wait until all that was given is part of what the rank has, and nothing is under way, and write the
- * values into the inputs. All ranks have given equally many terms. Collective. */
+/* Wait until all that was given is part of what the rank has, and nothing is under way, and write
+ * the values into the inputs. All ranks have given equally many terms. Collective. */
 sw_status serving_flush(serving *s, sw_tensor *inputs, sw_error *err);
 /* Return the owner's value of state; buffer NULL: this rank is not the owner. After a flush. */
 sw_tensor serving_state(const serving *s, uint32_t input);

@@ -66,9 +66,9 @@ static sw_status add_up(serve_update *u, const void *const *terms, int32_t n, sw
 		for (int32_t k = 0; k < n; k++)
 			at[k + 1] = (const char *)terms[k] + begin;
 		if (status == SW_OK)
-			status = sw_reduce(SW_MONOID_SUM, sum->shape.type, at, n + 1,
-			                   sw_tensor_data(*sum), sw_shape_elements(sum->shape),
-			                   err);
+			status =
+				sw_reduce(SW_MONOID_SUM, sum->shape.type, at, n + 1,
+			                  sw_tensor_data(*sum), sw_shape_elements(sum->shape), err);
 		begin += serve_aligned(sw_shape_bytes(input_shape(u, u->port->n_reads + i)));
 	}
 	free(at);

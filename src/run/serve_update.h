@@ -5,7 +5,8 @@
 #include "partition/served.h"
 #include "run/run.h"
 
-/* Fill an input of the plan, which the rank owns or has a copy of, as it is when training begins. */
+/* Fill an input of the plan, which the rank owns or has a copy of, as it is when training begins.
+ */
 typedef sw_status serve_fill(void *context, uint32_t input, sw_tensor *tensor, sw_error *err);
 
 typedef struct serve_update {
@@ -17,7 +18,8 @@ typedef struct serve_update {
 	void *zeros; /* as many bytes as the largest term has */
 } serve_update;
 
-/* Terms, and values, of a port lie in one piece: each of them begins at a multiple of so many bytes.
+/* Terms, and values, of a port lie in one piece: each of them begins at a multiple of so many
+ * bytes.
  */
 #define SERVE_ALIGNMENT 8
 static inline int64_t serve_aligned(int64_t bytes)
@@ -33,7 +35,8 @@ void serve_update_clear(serve_update *u);
 sw_status serve_update_run(serve_update *u, const void *const *terms, int32_t n, sw_error *err);
 /* Copy the parameters into a piece. */
 void serve_update_copy(const serve_update *u, void *values);
-/* Return the owner's value of a leaf of the plan's inputs; buffer NULL: it is no state of the port. */
+/* Return the owner's value of a leaf of the plan's inputs; buffer NULL: it is no state of the port.
+ */
 sw_tensor serve_update_state(const serve_update *u, uint32_t input);
 int64_t serve_update_peak_bytes(const serve_update *u);
 

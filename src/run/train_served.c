@@ -49,8 +49,8 @@ static sw_status compute(trainer *t, int64_t step, sw_error *err)
 	return status;
 }
 
-/* Do the nth step of this run. *asked (NULL: it is done in any case): it is not done, since ranks are
- * to end before it. */
+/* Do the nth step of this run. *asked (NULL: it is done in any case): it is not done, since ranks
+ * are to end before it. */
 static sw_status run_step(trainer *t, int64_t first, int64_t nth, bool *asked, sw_error *err)
 {
 	double begin = sw_now_s(), waited_s = 0;
@@ -136,8 +136,8 @@ static sw_status share_losses(trainer *t, int64_t first, int64_t done, sw_error 
 	double *losses = sw_alloc(sizeof(*losses) * (size_t)(done + 1));
 	for (int64_t k = 0; k < done; k++)
 		losses[k] = k < (int64_t)t->losses.len ? t->losses.data[k] : NAN;
-	sw_status status = t->transport->ops->broadcast(
-		t->transport, 0, losses, (int64_t)sizeof(*losses) * done, err);
+	sw_status status = t->transport->ops->broadcast(t->transport, 0, losses,
+	                                                (int64_t)sizeof(*losses) * done, err);
 	for (int64_t k = (int64_t)t->losses.len; k < done && status == SW_OK; k++)
 		trainer_note_loss(t, first + k, losses[k]);
 	free(losses);

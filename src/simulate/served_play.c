@@ -19,8 +19,8 @@ typedef struct event {
 
 typedef struct port_state {
 	int64_t begun, done; /* updates; begun: counted without a bound only */
-	int64_t *came; /* per rank: pieces of terms */
-	int64_t *bases; /* per rank, a ring of the `updates` of those that wait */
+	int64_t *came;       /* per rank: pieces of terms */
+	int64_t *bases;      /* per rank, a ring of the `updates` of those that wait */
 	int64_t ring;
 } port_state;
 
@@ -28,7 +28,7 @@ typedef struct player {
 	const sw_cluster *cluster;
 	const sw_served *served;
 	const double *more_s;
-	int64_t n, goal; /* ranks; steps of each */
+	int64_t n, goal;            /* ranks; steps of each */
 	double worker_s, *update_s; /* per port */
 	SW_VEC(event) heap;
 	int64_t n_events;
@@ -169,7 +169,8 @@ static void begin_update(player *p, int32_t port, int32_t rank, double now)
 	push(p, (event){.at = *free_s, .kind = UPDATED, .rank = rank, .port = port});
 }
 
-/* Bounded: update number k adds the k-th terms of all ranks, of which this is the last that came. */
+/* Bounded: update number k adds the k-th terms of all ranks, of which this is the last that came.
+ */
 static void terms_came(player *p, const event *e)
 {
 	port_state *s = &p->ports[e->port];
@@ -228,7 +229,8 @@ static double kernels_s(const sw_cluster *cluster, const sw_program *program)
 	return cost.compute_s;
 }
 
-/* An update and, before it, the sum: terms are read, and the sum is written, at the memory's pace. */
+/* An update and, before it, the sum: terms are read, and the sum is written, at the memory's pace.
+ */
 static double update_seconds(const sw_cluster *cluster, const sw_port *port)
 {
 	int64_t terms = port->stale == SW_STALE_ANY ? 1 : cluster->n_devices;

@@ -1,11 +1,11 @@
 /*
  * served_play: steady state of ranks that go on with old values (partition/served.h).
  *
- * Played event by event, as run/serve.h does it: a worker computes, hands its terms to the owners and
- * begins the next step as soon as its values are fresh enough; an owner updates one port after the
- * other beside its worker; a message holds the links of both parts at the level where they meet, for
- * its bytes over their bandwidth, and arrives after the seconds of sw_cost_pair. What owners take of
- * a device is not taken from its worker.
+ * Played event by event, as run/serve.h does it: a worker computes, hands its terms to the owners
+ * and begins the next step as soon as its values are fresh enough; an owner updates one port after
+ * the other beside its worker; a message holds the links of both parts at the level where they
+ * meet, for its bytes over their bandwidth, and arrives after the seconds of sw_cost_pair. What
+ * owners take of a device is not taken from its worker.
  */
 #ifndef SW_SIMULATE_SERVED_PLAY_H
 #define SW_SIMULATE_SERVED_PLAY_H
@@ -14,11 +14,13 @@
 
 typedef struct sw_served_play {
 	int64_t n_ranks;
-	double *step_s; /* [n_ranks], owned: seconds from one step to the next, in the second half */
+	double *step_s; /* [n_ranks], owned: seconds from one step to the next, in the second half
+	                 */
 	/* over the mean of all ranks' steps per second: each adds its share of the batch at its own
 	 * pace */
 	double step_time_s;
-	double worker_s, update_s; /* of a worker's step; of all updates of the owner that has most */
+	double worker_s,
+		update_s; /* of a worker's step; of all updates of the owner that has most */
 	/* updates that values lacked when their terms were added: at most; in the mean */
 	int64_t oldest;
 	double mean_age;

@@ -5,6 +5,8 @@
 make_plan tiny $tiny dp
 make_plan other $tiny zero3
 make_plan slow tests/programs/gpt.hlo.gz dp
+make_plan stale $tiny ps:balanced,stale=4
+make_plan async $tiny ps:balanced,stale=any
 
 # said WORDS: check for exactly one line of ours on standard error, with these words.
 said() {
@@ -128,6 +130,19 @@ signal_rank 9 3
 ends "[1-9]*"
 grep -q "rank 3.*signal 9" "$scratch/err" || grep -q "Killed (signal 9)" "$scratch/out" ||
 	complain "the rank of the stage that was killed isn't named"
+
+# So does a rank that owns variables, whether the others would wait for it or not.
+for plan in stale async; do
+	start $plan.plan
+	signal_rank 9 1
+	ends "[1-9]*"
+	grep -q "rank 1.*signal 9" "$scratch/err" || grep -q "Killed (signal 9)" "$scratch/out" ||
+		complain "the owner that was killed isn't named"
+	start $plan.plan
+	signal_rank TERM 1
+	ends 0
+	grep -q "stopped after step" "$scratch/err" || complain "$plan: the run does not say that it stopped"
+done
 
 start
 signal_rank TERM 1

@@ -1,6 +1,6 @@
 /*
- * Ranks that go on with old values of variables: how old they are, whom a straggler keeps waiting, and
- * what is learnt.
+ * Ranks that go on with old values of variables: how old they are, whom a straggler keeps waiting,
+ * and what is learnt.
  */
 #include "fixtures.h"
 
@@ -27,9 +27,9 @@ static sw_run_result train(const fixture *f, const sw_data *data, sw_run_options
 
 /* ---- versions --------------------------------------------------------------------------- */
 
-/* A program whose every update takes 1 from w, whatever the data are, and whose loss is the mean of w
- * as the rank has it that has rows FROM to FROM + 3 of the batch: so the losses count the versions that
- * this rank computes with. Without a bound a term takes 1/2. */
+/* A program whose every update takes 1 from w, whatever the data are, and whose loss is the mean of
+ * w as the rank has it that has rows FROM to FROM + 3 of the batch: so the losses count the
+ * versions that this rank computes with. Without a bound a term takes 1/2. */
 static const char COUNTER[] =
 	"HloModule count, input_output_alias={ {0}: (0, {}, may-alias) }\n"
 	"add {\n"
@@ -88,9 +88,8 @@ static void count_versions(const char *strategy, int64_t stale, int seen, int sl
 	int64_t steps = 30;
 	double oldest = 0;
 	init_counter(&f, seen, strategy);
-	sw_run_result result =
-		train(&f, NULL,
-	              (sw_run_options){.steps = steps, .slow_rank = slow, .slow_s = 2e-3});
+	sw_run_result result = train(
+		&f, NULL, (sw_run_options){.steps = steps, .slow_rank = slow, .slow_s = 2e-3});
 	assert_true(result.served && result.steps == steps);
 	for (int64_t t = 0; t < steps; t++) {
 		double version = version_at(&result, t), age = (double)t - version;
@@ -129,9 +128,9 @@ static void without_a_bound_a_rank_waits_for_its_own_updates(void **state)
 		fixture f;
 		int64_t steps = 30;
 		init_counter(&f, 1 - slow, "ps:stale=any");
-		sw_run_result result = train(
-			&f, NULL,
-			(sw_run_options){.steps = steps, .slow_rank = slow, .slow_s = 5e-3});
+		sw_run_result result =
+			train(&f, NULL,
+		              (sw_run_options){.steps = steps, .slow_rank = slow, .slow_s = 5e-3});
 		for (int64_t t = 0; t < steps; t++)
 			assert_true(2 * version_at(&result, t) >= (double)t - 1e-3);
 		/* the slow rank has done few of its steps */
@@ -159,8 +158,8 @@ static sw_run_result train_six(const char *program, int devices, const char *str
 }
 
 /* Compare the run of a plan without staleness with that of one where nothing may be stale, and with
- * that of its owners' threads. These add up terms in the order of the ranks; the synchronous run does
- * so by halves, which are the same additions on two ranks. */
+ * that of its owners' threads. These add up terms in the order of the ranks; the synchronous run
+ * does so by halves, which are the same additions on two ranks. */
 static void compare_with_synchronous(const char *program, int devices, const char *synchronous,
                                      const char *stale)
 {
@@ -194,14 +193,15 @@ static void no_staleness_is_the_synchronous_run_bit_for_bit(void **state)
 
 /* ---- a straggler ------------------------------------------------------------------------ */
 
-#define SLEEP_S 20e-3
+/* much longer than a step, under a sanitizer too */
+#define SLEEP_S 150e-3
 
 static double step_of_others(const char *strategy, double *of_straggler)
 {
 	fixture f;
 	fixture_init(&f, "mlp", 2, strategy);
-	sw_run_result result = train(
-		&f, NULL, (sw_run_options){.steps = 20, .slow_rank = 1, .slow_s = SLEEP_S});
+	sw_run_result result =
+		train(&f, NULL, (sw_run_options){.steps = 8, .slow_rank = 1, .slow_s = SLEEP_S});
 	double seconds = result.step_time_s;
 	*of_straggler = result.slowest_step_s;
 	assert_true(*of_straggler >= SLEEP_S);
@@ -215,7 +215,7 @@ static void a_straggler_keeps_only_those_waiting_who_may_not_go_on(void **state)
 	(void)state;
 	double straggler;
 	assert_true(step_of_others("ps:stale=0", &straggler) >= 0.9 * SLEEP_S);
-	assert_true(step_of_others("ps:stale=2", &straggler) >= 0.9 * SLEEP_S);
+	assert_true(step_of_others("ps:stale=1", &straggler) >= 0.9 * SLEEP_S);
 	assert_true(step_of_others("ps:stale=20", &straggler) < 0.5 * straggler);
 	assert_true(step_of_others("ps:stale=any", &straggler) < 0.5 * straggler);
 	/* variables that the straggler owns are served while it sleeps */

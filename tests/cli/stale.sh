@@ -1,0 +1,124 @@
+#!/bin/sh
+# Ranks that go on with old values of variables: plan, explain, verify and simulate say it; a run saves
+# one version of everything and goes on from it; a straggler keeps waiting only those who may not go on.
+. tests/cli/lib.sh
+
+make_plan sync $tiny ps:balanced,proxy
+make_plan none $tiny ps:balanced,stale=0
+make_plan some $tiny ps:balanced,stale=4
+make_plan any $tiny ps:balanced,stale=any
+
+# value KEY: print a value of the JSON that the command printed
+value() {
+	python3 -c 'import json,sys; v=json.load(open(sys.argv[1]))
+for k in sys.argv[2].split("."): v=v[k]
+print(v)' "$scratch/out" "$1"
+}
+# holds EXPRESSION: check it of the JSON j that the command printed
+holds() {
+	python3 - "$scratch/out" "$1" <<'PY' || complain "not so: $1"
+import json, sys
+j = json.load(open(sys.argv[1]))
+sys.exit(not eval(sys.argv[2]))
+PY
+}
+
+# ---- what is said
+expect 0 "in the long run with old values of variables, which is not the program's training" \
+	"$sw" plan $tiny --cluster $cluster --strategy ps:stale=2 -o "$scratch/a.plan"
+expect 0 "" "$sw" explain "$scratch/some.plan" -v
+grep -q "^stale      .* from step to step in the long run" "$scratch/out" || complain "explain: no line"
+grep -q "a copy that a device computes with is at most 4 steps old" "$scratch/out" || complain "explain: no words"
+grep -q "pipeline stages, codecs and staleness" "$scratch/out" || complain "the certificate counts staleness"
+expect 0 "" "$sw" explain "$scratch/any.plan" -v
+grep -q "each device's gradient is an update of its own" "$scratch/out" || complain "explain: any"
+expect 0 "" "$sw" verify "$scratch/some.plan"
+grep -q "^lossy: devices compute with old values" "$scratch/out" || complain "verify does not say that it is lossy"
+grep -q "as predicted" "$scratch/out" || complain "another payload"
+expect 0 "" "$sw" verify "$scratch/none.plan"
+grep -q "lossy" "$scratch/out" && complain "without staleness nothing is lossy"
+refuse "export one without" "$sw" export "$scratch/some.plan" --to shardings
+
+# ---- what is allowed
+expect 0 "" "$sw" plan $tiny --cluster $cluster -o "$scratch/auto.plan" -q
+expect 0 "" "$sw" explain "$scratch/auto.plan" --json
+holds '"stale_step_s" not in j'
+expect 0 "" "$sw" plan $tiny --cluster $cluster --allow stale=4 -o "$scratch/auto.plan" -q
+expect 0 "" "$sw" explain "$scratch/auto.plan" --json
+holds 'j["strategy"] == "ps:balanced,stale=4" and 0 < j["stale_step_s"] < j["step_time_s"]'
+holds 'all(v["stale"] == 4 and v["way"] == "ps" for v in j["variables"])'
+refuse "expected stale=S" "$sw" plan $tiny --cluster $cluster --allow codec=int8 -o "$scratch/a.plan" -q
+refuse "other strategies say it themselves" \
+	"$sw" plan $tiny --cluster $cluster --strategy dp --allow stale=4 -o "$scratch/a.plan" -q
+
+# ---- per variable
+cat >"$scratch/ways.yaml" <<'END2'
+- {variable: "*", way: ps, stale: 1}
+- {variable: "params.embed.*", way: ps, owner: 3, stale: any}
+- {variable: "params.head.*", way: ps, stale: 0}
+- {variable: "params.blocks.*.mlp.up.w", way: ps, stale: 3, parts: [20, 12]}
+END2
+expect 0 "" "$sw" plan $tiny --cluster $cluster --sync "$scratch/ways.yaml" -o "$scratch/ways.plan" -q
+expect 0 "" "$sw" verify "$scratch/ways.plan"
+expect 0 "" "$sw" explain "$scratch/ways.plan" --json
+holds '{v["name"]: v["stale"] for v in j["variables"]}["params.embed.tokens"] == "any"'
+holds '{v["name"]: v["stale"] for v in j["variables"]}["params.head.w"] == 0'
+holds '{v["name"]: v["stale"] for v in j["variables"]}["params.blocks.0.mlp.up.w.part1"] == 3'
+expect 0 "" "$sw" run "$scratch/ways.plan" --ranks 4 --steps 10 -q
+printf -- '- {variable: "*", way: all-reduce}\n- {variable: "params.head.*", way: ps, stale: 2}\n' >"$scratch/bad.yaml"
+refuse "ranks at different steps have no collectives; give it way: ps" \
+	"$sw" plan $tiny --cluster $cluster --sync "$scratch/bad.yaml" -o "$scratch/a.plan" -q
+printf -- '- {variable: "*", way: ps, stale: old}\n' >"$scratch/bad.yaml"
+refuse "bad.yaml:1:35: stale: old: expected a number of steps from 0 to 1000, or any" \
+	"$sw" plan $tiny --cluster $cluster --sync "$scratch/bad.yaml" -o "$scratch/a.plan" -q
+printf -- '- {variable: "*", way: zero1, stale: 2}\n' >"$scratch/bad.yaml"
+refuse "are for way: ps" "$sw" plan $tiny --cluster $cluster --sync "$scratch/bad.yaml" -o "$scratch/a.plan" -q
+refuse "reads the gradient of one that another device owns" "$sw" plan tests/programs/gpt-tiny-clip.hlo.gz \
+	--cluster $cluster --strategy ps:balanced,stale=2 -o "$scratch/a.plan" -q
+refuse "leave one out" "$sw" plan $tiny --cluster $cluster --strategy ps:stale=2 --codec int8 -o "$scratch/a.plan" -q
+refuse "no single device updates it" "$sw" plan $tiny --cluster $cluster --strategy ps:partitioned,stale=2 \
+	-o "$scratch/a.plan" -q
+refuse "a sum over the devices before its gradients are known" "$sw" plan tests/programs/bert-tiny.hlo.gz \
+	--cluster $cluster --strategy ps:stale=2 -o "$scratch/a.plan" -q
+
+# ---- without staleness it is the synchronous run
+for plan in sync none; do
+	expect 0 "" "$sw" run "$scratch/$plan.plan" --ranks 4 --steps 8 --seed 3 --json -q
+	value losses >"$scratch/losses-$plan"
+done
+cmp -s "$scratch/losses-sync" "$scratch/losses-none" || complain "stale=0 has other losses"
+
+# ---- a straggler, on threads and under mpirun
+for command in "$sw run PLAN --ranks 4" "mpirun -n 4 $sw run PLAN"; do
+	run=$(echo "$command" | sed "s,PLAN,$scratch/some.plan,")
+	expect 0 "" $run --steps 30 --straggler 2:0.03 --json -q
+	holds 'j["steps"] == 30 and j["stale"]["oldest"] == 4 and j["slowest_step_s"] >= 0.03'
+	run=$(echo "$command" | sed "s,PLAN,$scratch/any.plan,")
+	expect 0 "" $run --steps 30 --straggler 2:0.1 --json -q
+	holds 'j["steps"] == 30 and j["step_time_s"] < 0.05 and j["slowest_step_s"] >= 0.1'
+	run=$(echo "$command" | sed "s,PLAN,$scratch/none.plan,")
+	expect 0 "" $run --steps 5 --straggler 2:0.1 --json -q
+	holds 'j["step_time_s"] >= 0.1 and j["stale"] is None'
+done
+expect 0 "" "$sw" simulate "$scratch/any.plan" --straggler 2:0.1 --json
+holds 'j["stale"]["ranks"][2] > 0.1 and max(j["stale"]["ranks"][k] for k in (0, 1, 3)) < 0.01'
+expect 0 "" "$sw" simulate "$scratch/some.plan" --straggler 2:0.1 --json
+holds 'min(j["stale"]["ranks"]) > 0.09 and j["stale"]["oldest"] == 4'
+refuse "expected RANK:SECONDS with a rank from 0 to 3" "$sw" run "$scratch/some.plan" --ranks 4 --straggler 4:1
+refuse "expected RANK:SECONDS" "$sw" simulate "$scratch/some.plan" --straggler x
+refuse "no variable of the plan may be stale" "$sw" simulate "$scratch/none.plan" --straggler 1:0.1
+
+# ---- checkpoints have one version: the counter of steps says which, and others go on from it
+for plan in some any; do
+	mkdir "$scratch/kept-$plan"
+	expect 0 "" mpirun -n 4 "$sw" run "$scratch/$plan.plan" --steps 20 --every 7 --save "$scratch/kept-$plan" -q
+	for step in 7 14 20; do
+		expect 0 "" "$sw" checkpoint "$scratch/kept-$plan/step-$step" --json
+	done
+	expect 0 "" "$sw" run "$scratch/$plan.plan" --ranks 4 --steps 26 --resume --save "$scratch/kept-$plan" --json -q
+	holds 'j["steps"] == 6 and j["saved_step"] == 26'
+	expect 0 "" "$sw" run "$scratch/sync.plan" --ranks 4 --steps 2 --load "$scratch/kept-$plan/step-14" -q
+done
+# ---- what looks at a step of all ranks
+refuse "--check-nan looks at a step of all ranks" "$sw" run "$scratch/some.plan" --ranks 4 --steps 2 --check-nan -q
+exit $failed
