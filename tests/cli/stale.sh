@@ -119,6 +119,22 @@ for plan in some any; do
 	holds 'j["steps"] == 6 and j["saved_step"] == 26'
 	expect 0 "" "$sw" run "$scratch/sync.plan" --ranks 4 --steps 2 --load "$scratch/kept-$plan/step-14" -q
 done
+# ---- learning: tokens of which most follow from the one before
+python3 - "$scratch/tokens" <<'PY'
+import random, sys
+random.seed(1)
+tokens, x = [], 3
+for i in range(20000):
+    x = (x * 5 + 7) % 64 if random.random() < 0.9 else random.randrange(64)
+    tokens.append(x)
+open(sys.argv[1], "wb").write(bytes(tokens))
+PY
+# synchronous: from 4.17 to 0.95
+for plan in some any; do
+	expect 0 "" "$sw" run "$scratch/$plan.plan" --ranks 4 --steps 200 --seed 4 --data "$scratch/tokens" --json -q
+	holds 'sum(j["losses"][-20:]) / 20 < 1.35 and j["losses"][0] > 4.1'
+done
+
 # ---- what looks at a step of all ranks
 refuse "--check-nan looks at a step of all ranks" "$sw" run "$scratch/some.plan" --ranks 4 --steps 2 --check-nan -q
 exit $failed
