@@ -7,7 +7,7 @@
 
 #include "fuse/fuse.h"
 
-typedef SW_VEC(uint32_t) number_list;
+typedef SW_VEC(uint32_t) leaf_list;
 
 typedef struct cutter {
 	const sw_plan *plan;
@@ -162,7 +162,7 @@ static sw_status find_ports(cutter *x)
 
 /* ---- updates ---------------------------------------------------------------------------- */
 
-static void add_once(number_list *list, uint32_t number)
+static void add_once(leaf_list *list, uint32_t number)
 {
 	for (size_t i = 0; i < list->len; i++)
 		if (list->data[i] == number)
@@ -179,7 +179,7 @@ static bool is_of_port(const sw_port *port, int32_t variable)
 }
 
 /* The update of a port, if these are all the states that it gives. */
-static sw_program *write_update(const cutter *x, const sw_port *port, const number_list *states,
+static sw_program *write_update(const cutter *x, const sw_port *port, const leaf_list *states,
                                 bool *reads)
 {
 	sw_id *results = sw_alloc(sizeof(sw_id) * (states->len + 1)),
@@ -231,7 +231,7 @@ static sw_status check_update(const cutter *x, const sw_port *port, const sw_pro
 /* Let the update give the state that it reads, too, until it reads nothing else. */
 static sw_status find_update(cutter *x, sw_port *port)
 {
-	number_list states = {0};
+	leaf_list states = {0};
 	bool *reads = SW_NEW_N(&x->to->arena, bool, x->state.n_inputs + 1);
 	for (uint32_t i = 0; i < port->n; i++)
 		sw_vec_push(&states, port->inputs[i]);

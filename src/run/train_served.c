@@ -105,12 +105,14 @@ static sw_status meet(trainer *t, int64_t first, int64_t *done, bool *stop, sw_e
 	return SW_OK;
 }
 
+/* What owners alone have is theirs; of all else, counters of steps too, the worker's is saved. */
 static sw_status save(trainer *t, int64_t step, sw_error *err)
 {
 	sw_tensor *state = sw_alloc((t->parts.n_inputs + 1) * sizeof(*state));
 	for (uint32_t i = 0; i < t->parts.n_inputs; i++) {
-		sw_tensor owned = serving_state(t->serving, i);
-		state[i] = owned.buffer ? owned : t->carried[i];
+		bool owned = sw_layout_owned_atoms(sw_parts_layout(&t->parts, i));
+		sw_tensor kept = owned ? serving_state(t->serving, i) : t->carried[i];
+		state[i] = kept.buffer ? kept : t->carried[i];
 	}
 	sw_status status = trainer_save(t, step, state, err);
 	free(state);
