@@ -58,12 +58,40 @@ static sw_id find_terms(const sw_program *program, const char *name)
 	return SW_NO_ID;
 }
 
+static bool is_read_by(const cutter *x, sw_id value, uint32_t variable)
+{
+	for (uint32_t u = x->users.start[value]; u < x->users.start[value + 1]; u++)
+		if (x->map.of_op[x->users.ops[u]] == (int32_t)variable)
+			return true;
+	return false;
+}
+
+/* A gradient that several updates read is taken apart under the name of one of their variables. */
+static sw_id find_shared(const cutter *x, uint32_t variable)
+{
+	const sw_computation *entry = sw_entry(x->whole);
+	for (size_t i = 0; i < entry->ops.len && variable < x->map.n; i++) {
+		const sw_op *op = sw_op_at(x->whole, entry->ops.data[i]);
+		sw_id terms = op->first_result;
+		if (op->opcode != SW_OP_TERMS || x->users.start[terms] == x->users.start[terms + 1])
+			continue;
+		const sw_op *adds = sw_op_at(x->whole, x->users.ops[x->users.start[terms]]);
+		if (is_read_by(x, adds->first_result, variable))
+			return entry->ops.data[i];
+	}
+	return SW_NO_ID;
+}
+
 static sw_status find_term(cutter *x, uint32_t i, const char *name)
 {
 	char title[SW_NAME_BYTES * 2];
 	snprintf(title, sizeof(title), "%s.terms", name);
 	x->apart[i] = find_terms(x->whole, title);
-	sw_id here = find_terms(x->local, title);
+	if (x->apart[i] == SW_NO_ID)
+		x->apart[i] = find_shared(x, i);
+	sw_id here = x->apart[i] == SW_NO_ID
+	                     ? SW_NO_ID
+	                     : find_terms(x->local, sw_op_at(x->whole, x->apart[i])->name);
 	if (x->apart[i] == SW_NO_ID || here == SW_NO_ID)
 		return sw_fail(x->err, SW_ERR_INPUT,
 		               "stale: the plan has no terms of '%s': plan anew", name);
@@ -75,8 +103,8 @@ static sw_status find_term(cutter *x, uint32_t i, const char *name)
 	bool one = sw_value_shape(x->local, x->term[i]).dims[0] == 1;
 	if (!adds || adds->opcode != SW_OP_REDUCE || !one)
 		return sw_fail(x->err, SW_ERR_INPUT,
-		               "stale: the devices do not have one term each of '%s': plan with "
-		               "--strategy ps:stale=S",
+		               "stale: the devices do not have one term each of '%s': the step is "
+		               "not split by the batch alone",
 		               name);
 	x->sum[i] = adds->first_result;
 	return SW_OK;

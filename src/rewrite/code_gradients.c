@@ -31,6 +31,7 @@ typedef struct coder {
 	sw_users users;
 	bool *is_result; /* per value */
 	bool *flat;      /* per value: it is a constant, or made of single numbers */
+	bool *of_data;   /* per value: it depends on the batch */
 	int32_t *codes;  /* per value of `in`: the variable whose gradient it is; -1: of none */
 	sw_id *value;    /* of `in` -> of `out` */
 	sw_status status;
@@ -61,13 +62,29 @@ static void find_flat(coder *x)
 	}
 }
 
-/* Is the value, which an op of the update reads, a term of the gradient? */
+static void find_data(coder *x)
+{
+	const sw_computation *entry = sw_entry(x->in);
+	for (uint32_t i = 0; i < x->state.n_inputs; i++)
+		x->of_data[x->state.inputs[i]] = x->state.role[i] == SW_ROLE_DATA;
+	for (size_t i = 0; i < entry->ops.len; i++) {
+		const sw_op *op = sw_op_at(x->in, entry->ops.data[i]);
+		bool of_data = false;
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			of_data = of_data || x->of_data[op->operands[k]];
+		for (uint32_t r = 0; r < op->n_results; r++)
+			x->of_data[op->first_result + r] |= of_data;
+	}
+}
+
+/* Is the value, which an op of the update reads, a term of the gradient? It depends on the batch, as
+ * rates do not; the gradient of a single number may be one, too. */
 static bool is_term(const coder *x, sw_id value, int32_t variable, sw_shape shape)
 {
 	const sw_op *op = sw_op_at(x->in, x->in->values.data[value].op);
 	return sw_shape_same_dims(sw_value_shape(x->in, value), shape) &&
 	       !is_of_update(x, value, variable) && op->opcode != SW_OP_PARAMETER &&
-	       !x->flat[value];
+	       x->of_data[value] && (!x->flat[value] || sw_shape_elements(shape) == 1);
 }
 
 /* Mark what is made of the terms in the update; return the terms. */
@@ -148,10 +165,15 @@ static sw_status find_gradient(coder *x, int32_t variable)
 	v->gradient = first_meeting(x, &terms, variable, shape, made);
 	free(made);
 	sw_vec_clear(&terms);
-	if (v->gradient != SW_NO_ID && x->codes[v->gradient] < 0) {
+	int32_t before = v->gradient == SW_NO_ID ? -1 : x->codes[v->gradient];
+	if (v->gradient != SW_NO_ID && before < 0) {
 		x->codes[v->gradient] = variable;
 		return SW_OK;
 	}
+	/* What is not changed, many updates may read. */
+	if (before >= 0 && v->codec.kind == SW_CODEC_TERMS &&
+	    x->list[before].codec.kind == SW_CODEC_TERMS)
+		return SW_OK;
 	return sw_fail(x->err, SW_ERR_INPUT,
 	               "%s: the gradient of '%s' is no single value of the step, or also that of "
 	               "another variable: %s",
@@ -382,6 +404,8 @@ static void coder_init(coder *x, const sw_variable_forms *forms)
 	x->is_result = SW_NEW_N(&x->arena, bool, in->values.len + 1);
 	x->flat = SW_NEW_N(&x->arena, bool, in->values.len + 1);
 	find_flat(x);
+	x->of_data = SW_NEW_N(&x->arena, bool, in->values.len + 1);
+	find_data(x);
 	x->codes = SW_NEW_N(&x->arena, int32_t, in->values.len + 1);
 	x->value = SW_NEW_N(&x->arena, sw_id, in->values.len + 1);
 	for (size_t v = 0; v < in->values.len; v++)

@@ -28,7 +28,7 @@ static sw_run_result train(const fixture *f, const sw_data *data, sw_run_options
 /* ---- versions --------------------------------------------------------------------------- */
 
 /* A program whose every update takes 1 from w, whatever the data are, and whose loss is the mean of
- * w as the rank has it that has rows FROM to FROM + 3 of the batch: so the losses count the
+ * w as the rank has it that has some rows of the batch: so the losses count the
  * versions that this rank computes with. Without a bound a term takes 1/2. */
 static const char COUNTER[] =
 	"HloModule count, input_output_alias={ {0}: (0, {}, may-alias) }\n"
@@ -63,17 +63,18 @@ static const char COUNTER[] =
 	"  zeros = f32[8,4] broadcast(zero), dimensions={}\n"
 	"  picked = f32[8,4] select(here, read, zeros)\n"
 	"  sum = f32[] reduce(picked, zero), dimensions={0,1}, to_apply=add\n"
-	"  share = f32[] constant(0.0625)\n"
+	"  share = f32[] constant(%g)\n"
 	"  loss = f32[] multiply(sum, share)\n"
 	"  ROOT out = (f32[4], f32[]) tuple(next, loss)\n"
 	"}\n";
 
-/* Plan it to count the versions that rank `seen` of 2 computes with. */
-static void init_counter(fixture *f, int seen, const char *strategy)
+/* Plan it to count the versions that one of the ranks computes with. */
+static void init_counter(fixture *f, int ranks, int seen, const char *strategy)
 {
-	char text[sizeof(COUNTER) + 16];
-	snprintf(text, sizeof(text), COUNTER, 4 * seen, 4 * seen + 4);
-	fixture_init_text(f, text, 2, strategy);
+	char text[sizeof(COUNTER) + 64];
+	int rows = 8 / ranks;
+	snprintf(text, sizeof(text), COUNTER, rows * seen, rows * seen + rows, 0.25 / rows);
+	fixture_init_text(f, text, ranks, strategy);
 }
 
 /* Return by how much w had become less at a step. */
@@ -87,7 +88,7 @@ static void count_versions(const char *strategy, int64_t stale, int seen, int sl
 	fixture f;
 	int64_t steps = 30;
 	double oldest = 0;
-	init_counter(&f, seen, strategy);
+	init_counter(&f, 2, seen, strategy);
 	sw_run_result result = train(
 		&f, NULL, (sw_run_options){.steps = steps, .slow_rank = slow, .slow_s = 2e-3});
 	assert_true(result.served && result.steps == steps);
@@ -120,6 +121,42 @@ static void no_value_is_older_than_the_bound(void **state)
 		}
 }
 
+/* Rank 0 sleeps as chance has it, and rank 1 in each step. */
+static void sleep_by_chance(void *context, const sw_run_step *step)
+{
+	sw_rng *rng = context;
+	(void)step;
+	if (sw_rng_below(rng, 3) == 0)
+		sw_sleep_until(sw_now_s() + 1e-3 * (double)sw_rng_below(rng, 6));
+}
+
+static void no_value_is_older_than_the_bound_however_ranks_are_delayed(void **state)
+{
+	(void)state;
+	for (int seen = 0; seen < 4; seen++) {
+		fixture f;
+		sw_rng rng = {17 + (uint64_t)seen, 0};
+		int64_t steps = 60, stale = seen + 1;
+		char strategy[32];
+		snprintf(strategy, sizeof(strategy), "ps:stale=%d", (int)stale);
+		init_counter(&f, 4, seen, strategy);
+		sw_run_result result = train(&f, NULL,
+		                             (sw_run_options){.steps = steps,
+		                                              .slow_rank = 1,
+		                                              .slow_s = 1e-3,
+		                                              .on_step = sleep_by_chance,
+		                                              .context = &rng});
+		for (int64_t t = 0; t < steps; t++) {
+			double age = (double)t - version_at(&result, t);
+			if (age < -1e-3 || age > (double)stale + 1e-3)
+				fail_msg("rank %d, step %d: %g steps old", seen, (int)t, age);
+		}
+		assert_true(result.oldest <= stale);
+		sw_run_result_clear(&result);
+		fixture_clear(&f);
+	}
+}
+
 /* Each rank has its own terms in what it reads, and the fast one does not wait for the slow one. */
 static void without_a_bound_a_rank_waits_for_its_own_updates(void **state)
 {
@@ -127,7 +164,7 @@ static void without_a_bound_a_rank_waits_for_its_own_updates(void **state)
 	for (int slow = 0; slow < 2; slow++) {
 		fixture f;
 		int64_t steps = 30;
-		init_counter(&f, 1 - slow, "ps:stale=any");
+		init_counter(&f, 2, 1 - slow, "ps:stale=any");
 		sw_run_result result =
 			train(&f, NULL,
 		              (sw_run_options){.steps = steps, .slow_rank = slow, .slow_s = 5e-3});
@@ -189,6 +226,7 @@ static void no_staleness_is_the_synchronous_run_bit_for_bit(void **state)
 	}
 	compare_with_synchronous("gpt-tiny", 2, "ps:uneven,proxy", "ps:uneven,stale=0");
 	compare_with_synchronous("gpt-tiny-clip", 2, "ps:proxy", "ps:stale=0");
+	compare_with_synchronous("ncf-tiny", 2, "ps:balanced,proxy", "ps:balanced,stale=0");
 }
 
 /* ---- a straggler ------------------------------------------------------------------------ */
@@ -342,6 +380,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_value_is_older_than_the_bound),
+		cmocka_unit_test(no_value_is_older_than_the_bound_however_ranks_are_delayed),
 		cmocka_unit_test(without_a_bound_a_rank_waits_for_its_own_updates),
 		cmocka_unit_test(no_staleness_is_the_synchronous_run_bit_for_bit),
 		cmocka_unit_test(a_straggler_keeps_only_those_waiting_who_may_not_go_on),

@@ -1,0 +1,144 @@
+/* The long run of ranks that go on with old values: laws that hold whatever the program, and closed
+ * forms where one thing decides. */
+#include "search/search.h"
+#include "simulate/served_play.h"
+#include "test.h"
+
+#include <math.h>
+#include <stdio.h>
+
+typedef struct subject {
+	char path[512];
+	sw_cluster cluster;
+	sw_program *program;
+	sw_sidecar sidecar;
+	sw_plan *plan;
+	sw_served served;
+} subject;
+
+static void check(sw_status status, const sw_error *err)
+{
+	if (status != SW_OK)
+		fail_msg("%s: %s", err->file, err->message);
+}
+
+static void subject_open(subject *s, const char *fixture, const char *cluster, const char *strategy)
+{
+	sw_error err = {0};
+	sw_plan_options options = {.quiet = true};
+	snprintf(s->path, sizeof(s->path), SW_SOURCE_DIR "/clusters/%s.yaml", cluster);
+	check(sw_cluster_read(s->path, &s->cluster, &err), &err);
+	snprintf(s->path, sizeof(s->path), SW_SOURCE_DIR "/tests/programs/%s.hlo.gz", fixture);
+	check(sw_read_program(s->path, &s->program, &err), &err);
+	check(sw_sidecar_find(s->path, s->program, &s->sidecar, &err), &err);
+	check(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
+	check(sw_plan_make(s->program, s->path, &s->sidecar, &s->cluster, &options, &s->plan, &err),
+	      &err);
+	check(sw_served_cut(s->plan, &s->sidecar, &s->served, &err), &err);
+}
+
+static void subject_close(subject *s)
+{
+	sw_served_clear(&s->served);
+	sw_plan_free(s->plan);
+	sw_sidecar_clear(&s->sidecar);
+	sw_program_free(s->program);
+	sw_cluster_clear(&s->cluster);
+}
+
+static sw_served_play play(const subject *s, int64_t slow, double slow_s)
+{
+	sw_served_play result;
+	sw_error err = {0};
+	double more_s[16] = {0};
+	more_s[slow] = slow_s;
+	check(sw_served_play_steps(&s->cluster, &s->served, more_s, &result, &err), &err);
+	return result;
+}
+
+/* Steps follow each other no faster than a worker, or the busiest owner, can; more staleness does
+ * not slow them; and no value is older than allowed. */
+static void more_staleness_is_no_slower(void **state)
+{
+	(void)state;
+	static const char *const fixtures[] = {"mlp", "gpt-tiny"};
+	static const char *const clusters[] = {"lab-4x1", "local-2x2"};
+	static const int stales[] = {0, 1, 2, 4, 16};
+	for (int c = 0; c < 4; c++) {
+		double before_s = INFINITY;
+		for (size_t i = 0; i < SW_COUNT(stales); i++) {
+			subject s;
+			char strategy[64];
+			snprintf(strategy, sizeof(strategy), "ps:balanced,stale=%d", stales[i]);
+			subject_open(&s, fixtures[c / 2], clusters[c % 2], strategy);
+			sw_served_play played = play(&s, 0, 0);
+			assert_true(played.step_time_s > 0.999 * played.worker_s);
+			assert_true(played.step_time_s > 0.98 * played.update_s);
+			assert_true(played.step_time_s < 1.02 * before_s);
+			assert_true(played.oldest <= stales[i]);
+			before_s = played.step_time_s;
+			sw_served_play_clear(&played);
+			subject_close(&s);
+		}
+	}
+}
+
+/* With a bound all are as slow as the slowest; without one the others are not. */
+static void a_straggler_decides_the_long_run_of_those_who_have_a_bound(void **state)
+{
+	(void)state;
+	double slow_s = 0.5;
+	for (int any = 0; any < 2; any++) {
+		subject s;
+		subject_open(&s, "mlp", "lab-4x1",
+		             any ? "ps:balanced,stale=any" : "ps:balanced,stale=3");
+		sw_served_play played = play(&s, 2, slow_s), calm = play(&s, 2, 0);
+		double straggler_s = played.worker_s + slow_s;
+		for (int64_t r = 0; r < played.n_ranks; r++) {
+			bool waits = r == 2 || !any;
+			if (waits && !any)
+				assert_true(fabs(played.step_s[r] / straggler_s - 1) < 1e-3);
+			if (waits)
+				assert_true(played.step_s[r] > 0.999 * straggler_s);
+			else
+				assert_true(played.step_s[r] < 1.1 * calm.step_s[r]);
+		}
+		assert_true(any || played.oldest == 3);
+		assert_true(!any || played.oldest > 3);
+		sw_served_play_clear(&played);
+		sw_served_play_clear(&calm);
+		subject_close(&s);
+	}
+}
+
+/* One port, two ranks, no bound: the owner's step is its worker's and its update's; the other's,
+ * also the way there and back. Both may wait for the other's update. */
+static void a_step_without_a_bound_is_the_way_to_the_owner_and_back(void **state)
+{
+	(void)state;
+	subject s;
+	subject_open(&s, "mlp", "lab-2x1", "ps:stale=any");
+	assert_int_equal(s.served.n_ports, 1);
+	const sw_port *port = &s.served.ports[0];
+	sw_served_play played = play(&s, 0, 0);
+	double way_s = sw_cost_pair(&s.cluster, 1, 0, port->term_bytes) +
+	               sw_cost_pair(&s.cluster, 0, 1, port->value_bytes);
+	double own_s = played.worker_s + played.update_s;
+	assert_int_equal(port->owner, 0);
+	assert_true(played.step_s[0] > 0.999 * own_s);
+	assert_true(played.step_s[0] < 1.001 * (own_s + played.update_s));
+	assert_true(played.step_s[1] > 0.999 * (own_s + way_s));
+	assert_true(played.step_s[1] < 1.001 * (own_s + way_s + played.update_s));
+	sw_served_play_clear(&played);
+	subject_close(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(more_staleness_is_no_slower),
+		cmocka_unit_test(a_straggler_decides_the_long_run_of_those_who_have_a_bound),
+		cmocka_unit_test(a_step_without_a_bound_is_the_way_to_the_owner_and_back),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
