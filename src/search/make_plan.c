@@ -256,7 +256,7 @@ static void try_stale(const sw_program *program, const char *program_path,
 {
 	sw_plan_options stale = *options;
 	sw_plan *other = NULL;
-	sw_error ignored;
+	sw_error why = {0};
 	stale.strategy = (sw_plan_strategy){.kind = SW_PLAN_PS,
 	                                    .owners = SW_OWNERS_BALANCED,
 	                                    .proxy = true,
@@ -264,8 +264,12 @@ static void try_stale(const sw_program *program, const char *program_path,
 	                                    .stale = options->allowed_stale};
 	stale.mesh = NULL;
 	stale.least = NULL;
-	if (search(program, program_path, sidecar, cluster, &stale, &other, &ignored) != SW_OK)
+	if (search(program, program_path, sidecar, cluster, &stale, &other, &why) != SW_OK) {
+		sw_vec_push(&(*plan)->warnings,
+		            sw_arena_printf(&(*plan)->arena, "what --allow lets be can't be: %s",
+		                            why.message));
 		return;
+	}
 	bool wins = other->stale_step_s > 0 &&
 	            other->stale_step_s < (*plan)->predicted.step_time_s;
 	sw_plan *best = wins ? other : *plan, *rest = wins ? *plan : other;
