@@ -256,6 +256,11 @@ sw_status sw_forms_asked(const sw_forms_request *request, sw_arena *arena,
 /* Does the file say of any variable how old a copy of it may be? */
 bool sw_sync_is_stale(const sw_sync *sync);
 sw_status sw_sync_read(const char *path, sw_sync *sync, sw_error *err);
+/* The same, of the list that a file of another kind holds; the tree must outlive *sync, whose arena
+ * is the caller's, and is initialised. */
+sw_status sw_sync_of_yaml(const sw_yaml *list, sw_sync *sync, sw_error *err);
+/* Print the entries, a line each behind `indent`; the text of a whole file reads back. */
+void sw_sync_print(const sw_sync *sync, const char *indent, sw_text *text);
 void sw_sync_clear(sw_sync *sync);
 
 /* ---- analysis.c: everything that no mesh changes ---------------------------------------- */
@@ -294,6 +299,11 @@ typedef struct sw_analysis_options {
 void sw_analysis_init(sw_analysis *analysis, const sw_plan *plan, const sw_sidecar *sidecar,
                       sw_analysis_options options);
 void sw_analysis_clear(sw_analysis *analysis);
+
+/* Let the strategy's builder (ways_*.c) give each variable its way; deterministic. Reads `bytes`,
+ * `sparse` and `divides` of the variables. */
+void sw_ways_build(const sw_plan_strategy *strategy, sw_variable *variables, uint32_t n,
+                   int64_t devices);
 
 /* Find the variables, and let the strategy's builder give each its way; nothing where it has
  * neither ways nor parts. sw_analysis_init calls it. O(ops). */

@@ -211,21 +211,27 @@ static sw_status read_merge(const sw_yaml *node, sw_sync *sync, sw_error *err)
 	                        : "chunk: expected a number of variables from 1, such as 128");
 }
 
+sw_status sw_sync_of_yaml(const sw_yaml *root, sw_sync *sync, sw_error *err)
+{
+	if (root->kind != SW_YAML_SEQUENCE || root->count == 0)
+		return sw_fail_at(err, SW_ERR_INPUT, "", root->line, root->column,
+		                  "expected a list of entries, a line with '- ' each");
+	sync->list = SW_NEW_N(&sync->arena, sw_sync_entry, root->count + 1);
+	for (size_t i = 0; i < root->count; i++)
+		SW_TRY(is_merge(root->items[i]) ? read_merge(root->items[i], sync, err)
+		                                : read_entry(root->items[i], &sync->arena,
+		                                             &sync->list[sync->n++], err));
+	return SW_OK;
+}
+
 sw_status sw_sync_read(const char *path, sw_sync *sync, sw_error *err)
 {
 	const sw_yaml *root;
 	*sync = (sw_sync){.file = path};
 	sw_arena_init(&sync->arena);
 	sw_status status = sw_yaml_read(path, &sync->arena, &root, err);
-	if (status == SW_OK && (root->kind != SW_YAML_SEQUENCE || root->count == 0))
-		status = sw_fail_at(err, SW_ERR_INPUT, "", root->line, root->column,
-		                    "expected a list of entries, a line with '- ' each");
 	if (status == SW_OK)
-		sync->list = SW_NEW_N(&sync->arena, sw_sync_entry, root->count + 1);
-	for (size_t i = 0; status == SW_OK && i < root->count; i++)
-		status = is_merge(root->items[i]) ? read_merge(root->items[i], sync, err)
-		                                  : read_entry(root->items[i], &sync->arena,
-		                                               &sync->list[sync->n++], err);
+		status = sw_sync_of_yaml(root, sync, err);
 	if (status != SW_OK)
 		sw_sync_clear(sync);
 	return sw_error_in_file(err, status, path);
@@ -248,6 +254,56 @@ void sw_sync_clear(sw_sync *sync)
 sw_merge sw_sync_merge(const sw_sync *sync, const sw_plan_strategy *strategy)
 {
 	return sync && sync->merges ? sync->merge : strategy->merge;
+}
+
+/* ---- printing --------------------------------------------------------------------------- */
+
+static void add_quoted(const char *pattern, sw_text *text)
+{
+	sw_text_add(text, "\"");
+	for (const char *c = pattern; *c; c++)
+		sw_text_addf(text, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+	sw_text_add(text, "\"");
+}
+
+static void print_entry(const sw_sync_entry *entry, sw_text *text)
+{
+	sw_text_add(text, "{variable: ");
+	add_quoted(entry->pattern, text);
+	sw_text_addf(text, ", way: %s", WAY_WORDS[entry->way.kind]);
+	if (entry->way.kind == SW_WAY_OWNED && !entry->balanced)
+		sw_text_addf(text, ", owner: %lld", (long long)entry->way.owner);
+	if (entry->way.proxy)
+		sw_text_add(text, ", proxy: true");
+	if (entry->has_stale) {
+		sw_text_add(text, ", stale: ");
+		sw_stale_print(entry->stale, text);
+	}
+	if (entry->of_parts && entry->parts > 0)
+		sw_text_addf(text, ", parts: %lld", (long long)entry->parts);
+	for (int32_t i = 0; i < entry->sizes.n; i++)
+		sw_text_addf(text, "%s%lld", i ? ", " : ", parts: [", (long long)entry->sizes.v[i]);
+	sw_text_add(text, entry->sizes.n > 0 ? "]" : "");
+	if (entry->axis > 0)
+		sw_text_addf(text, ", axis: %d", entry->axis);
+	if (entry->has_codec) {
+		sw_text_add(text, ", codec: ");
+		sw_codec_print(entry->codec, text);
+	}
+	sw_text_add(text, "}");
+}
+
+void sw_sync_print(const sw_sync *sync, const char *indent, sw_text *text)
+{
+	if (sync->merges && sync->merge.bytes > 0)
+		sw_text_addf(text, "%s- merge: %lldB\n", indent, (long long)sync->merge.bytes);
+	else if (sync->merges)
+		sw_text_addf(text, "%s- chunk: %lld\n", indent, (long long)sync->merge.ops);
+	for (size_t i = 0; i < sync->n; i++) {
+		sw_text_addf(text, "%s- ", indent);
+		print_entry(&sync->list[i], text);
+		sw_text_add(text, "\n");
+	}
 }
 
 /* ---- the variables ---------------------------------------------------------------------- */
@@ -286,16 +342,23 @@ static sw_status no_variable(const sw_sync *sync, const sw_sync_entry *entry, co
 	                  sw_nearest_hint(&nearest).text);
 }
 
-static sw_status check_way(const sw_sync *sync, const sw_sync_entry *entry, const sw_analysis *a,
-                           const sw_variable *variable, const char *name, sw_error *err)
+static sw_status check_owner(const sw_sync *sync, const sw_sync_entry *entry, const sw_analysis *a,
+                             const char *name, sw_error *err)
+{
+	char why[128];
+	if (entry->way.owner < a->cluster->n_devices)
+		return SW_OK;
+	snprintf(why, sizeof(why), "owner: %lld: the cluster has devices 0 to %lld",
+	         (long long)entry->way.owner, (long long)a->cluster->n_devices - 1);
+	return refuse(sync, entry, name, why, err);
+}
+
+static sw_status check_division(const sw_sync *sync, const sw_sync_entry *entry,
+                                const sw_analysis *a, const sw_variable *variable,
+                                const char *name, sw_error *err)
 {
 	char why[128];
 	bool split = entry->way.kind == SW_WAY_SPLIT || entry->way.kind == SW_WAY_MOMENTS;
-	if (entry->way.owner >= a->cluster->n_devices) {
-		snprintf(why, sizeof(why), "owner: %lld: the cluster has devices 0 to %lld",
-		         (long long)entry->way.owner, (long long)a->cluster->n_devices - 1);
-		return refuse(sync, entry, name, why, err);
-	}
 	if (!split || variable->divides)
 		return SW_OK;
 	snprintf(why, sizeof(why),
@@ -303,6 +366,26 @@ static sw_status check_way(const sw_sync *sync, const sw_sync_entry *entry, cons
 	         "all-reduce",
 	         WAY_WORDS[entry->way.kind], (long long)a->cluster->n_devices);
 	return refuse(sync, entry, name, why, err);
+}
+
+/* Find the entry of each variable: the last that matches it; NULL: none. */
+static sw_status find_entries(const sw_sync *sync, const sw_analysis *a, const sw_sidecar *sidecar,
+                              const sw_sync_entry **last, sw_error *err)
+{
+	for (size_t e = 0; e < sync->n; e++) {
+		const sw_sync_entry *entry = &sync->list[e];
+		uint32_t found = 0;
+		for (uint32_t i = 0; i < a->variables.n; i++) {
+			if (!matches(entry, a, sidecar, i))
+				continue;
+			SW_TRY(check_owner(sync, entry, a, name_of(a, sidecar, i), err));
+			found++;
+			last[i] = entry;
+		}
+		if (found == 0)
+			return no_variable(sync, entry, a, sidecar, err);
+	}
+	return SW_OK;
 }
 
 static bool waits_for_owner(const sw_variable *variable)
@@ -331,21 +414,18 @@ static sw_status serve_all(const sw_sync *sync, sw_analysis *a, const sw_sidecar
 sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *a, const sw_sidecar *sidecar,
                         sw_error *err)
 {
-	for (size_t e = 0; sync && e < sync->n; e++) {
-		const sw_sync_entry *entry = &sync->list[e];
-		uint32_t found = 0;
-		for (uint32_t i = 0; i < a->variables.n; i++) {
-			const char *name = name_of(a, sidecar, i);
-			if (!matches(entry, a, sidecar, i))
-				continue;
-			SW_TRY(check_way(sync, entry, a, &a->variables.list[i], name, err));
-			found++;
-			a->variables.list[i].way = entry->way;
-			if (entry->balanced)
-				a->variables.list[i].way.owner = -1;
-		}
-		if (found == 0)
-			return no_variable(sync, entry, a, sidecar, err);
+	if (!sync)
+		return SW_OK;
+	const sw_sync_entry **last = SW_NEW_N(&a->arena, const sw_sync_entry *, a->variables.n + 1);
+	SW_TRY(find_entries(sync, a, sidecar, last, err));
+	for (uint32_t i = 0; i < a->variables.n; i++) {
+		sw_variable *variable = &a->variables.list[i];
+		if (!last[i])
+			continue;
+		SW_TRY(check_division(sync, last[i], a, variable, name_of(a, sidecar, i), err));
+		variable->way = last[i]->way;
+		if (last[i]->balanced)
+			variable->way.owner = -1;
 	}
 	sw_ways_give_evenly(a->variables.list, a->variables.n, a->cluster->n_devices,
 	                    waits_for_owner);

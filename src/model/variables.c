@@ -125,7 +125,8 @@ static bool divides(sw_shape shape, int64_t devices)
 	return false;
 }
 
-static sw_ways_builder *builder_of(const sw_plan_strategy *strategy)
+void sw_ways_build(const sw_plan_strategy *strategy, sw_variable *variables, uint32_t n,
+                   int64_t devices)
 {
 	static sw_ways_builder *const builders[SW_OWNERS_COUNT] = {
 		[SW_OWNERS_NONE] = sw_ways_all_reduce,
@@ -137,7 +138,9 @@ static sw_ways_builder *builder_of(const sw_plan_strategy *strategy)
 		[SW_OWNERS_PARALLAX] = sw_ways_parallax,
 		[SW_OWNERS_RANDOM] = sw_ways_random,
 	};
-	return builders[strategy->owners];
+	builders[strategy->owners](variables, n, devices);
+	for (uint32_t i = 0; i < n; i++)
+		variables[i].way.proxy = strategy->proxy;
 }
 
 void sw_variables_find(sw_analysis *a, const sw_plan_strategy *strategy, const sw_sidecar *sidecar)
@@ -155,7 +158,5 @@ void sw_variables_find(sw_analysis *a, const sw_plan_strategy *strategy, const s
 		a->variables.list[i].divides = divides(
 			sw_value_shape(a->program, a->roles.inputs[a->variables.list[i].input]),
 			a->cluster->n_devices);
-	builder_of(strategy)(a->variables.list, a->variables.n, a->cluster->n_devices);
-	for (uint32_t i = 0; i < a->variables.n; i++)
-		a->variables.list[i].way.proxy = strategy->proxy;
+	sw_ways_build(strategy, a->variables.list, a->variables.n, a->cluster->n_devices);
 }
