@@ -9,6 +9,7 @@
 #include "fuse/fuse.h"
 #include "run/run.h"
 #include "search/search.h"
+#include "tune/tune.h"
 
 /* ---- options ---------------------------------------------------------------------------- */
 
@@ -19,17 +20,18 @@ typedef SW_VEC(const char *) cli_list;
 /* The values of all options of all commands. */
 typedef struct cli_values {
 	bool help, json, quiet, verbose, rules, kernels, parts, no_links, no_kernels, pace, signal, untied,
-		execute, allow_nan, resume, check_nan, blocking, transfers;
+		execute, allow_nan, resume, check_nan, blocking, transfers, measure;
 	const char *cluster, *devices, *output, *strategy, *dump_after, *plot, *overlap, *trace,
 		*method, *effort, *pin, *sync, *codec, *allow, *annotations, *save, *load, *log, *eval, *straggler;
 	const char *microbatches, *remat, *diff, *fusion;
 	const char *plan_stages, *schedule;
 	const char *from, *to, *shape, *order, *times, *hold, *costs;
+	const char *trials_file, *ways, *simulator, *launch;
 	cli_list data, eval_data;
 	/* 0: not given, except for steps and seed */
 	int64_t memory, steps, seed, ranks, threads, random, every, keep, eval_every,
 		eval_batches;
-	int64_t work_limit, repeat, chunks, pieces, stages;
+	int64_t work_limit, repeat, chunks, pieces, stages, trials;
 	double time_limit, transfer;
 } cli_values;
 
@@ -170,10 +172,14 @@ sw_status cli_plan_stages(cli *c, const cli_stages_asked *asked, const sw_plan *
                           sw_error *err);
 /* verify PROGRAM --ranks N --random K */
 sw_status cli_verify_random(cli *c, sw_error *err);
+/* For tune --measure: a sw_measure_fn, whose context is the cli. Runs the plan as --launch says, else
+ * on threads of a process of its own. */
+sw_measure_fn cli_measure_plan;
 
 /* ---- the commands ----------------------------------------------------------------------- */
 
 extern const cli_command cli_inspect, cli_plan_command, cli_explain, cli_verify, cli_simulate,
-	cli_run, cli_calibrate, cli_solve, cli_reshard, cli_pipeline, cli_export, cli_checkpoint;
+	cli_run, cli_calibrate, cli_solve, cli_reshard, cli_pipeline, cli_export, cli_checkpoint,
+	cli_tune;
 
 #endif

@@ -189,6 +189,20 @@ static sw_status read_words(const cli *c, sw_plan_options *options, sw_error *er
 	for (size_t i = 0; i < SW_COUNT(words); i++)
 		if (words[i].value)
 			SW_TRY(sw_plan_options_set(options, words[i].name, words[i].value, err));
+	options->trials = v->trials;
+	return SW_OK;
+}
+
+/* Trials are of ways, without stages. */
+static sw_status check_trials(const cli *c, const sw_plan_options *options, int32_t n_stages,
+                              sw_error *err)
+{
+	const cli_values *v = &c->values;
+	if (!options->autodist && v->trials)
+		return sw_fail(err, SW_ERR_INPUT, "--trials is of --method autodist: add it");
+	if (options->autodist && n_stages != 1)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--method autodist plans without stages: leave --stages out");
 	return SW_OK;
 }
 
@@ -271,6 +285,8 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		status = cli_read_stages(c, &options.strategy, &asked.n_stages, &asked.schedule,
 		                         err);
 	if (status == SW_OK)
+		status = check_trials(c, &options, asked.n_stages, err);
+	if (status == SW_OK)
 		status = cli_read_cluster(c, c->values.cluster, &cluster, err);
 	if (status)
 		return status;
@@ -287,7 +303,8 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		whole.time_limit_s = options.time_limit_s / 2;
 	}
 	if (status == SW_OK)
-		status = sw_plan_make(program, c->argument, sidecar, &cluster, &whole, &plan, err);
+		status = sw_plan_make_any(program, c->argument, sidecar, &cluster, &whole, &plan,
+		                          err);
 	staged = options;
 	if (options.time_limit_s > 0)
 		staged.time_limit_s = SW_MAX(options.time_limit_s - (sw_now_s() - start_s), 0.1);
@@ -343,6 +360,7 @@ static const char *const options[] = {"--cluster",
                                       "--strategy",
                                       "--method",
                                       "--effort",
+                                      "--trials",
                                       "--seed",
                                       "--memory",
                                       "--microbatches",

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-static const cli_command *const commands[] = {&cli_inspect,   &cli_plan_command, &cli_explain,
-                                              &cli_verify,    &cli_simulate,     &cli_run,
-                                              &cli_calibrate, &cli_solve,        &cli_reshard,
-                                              &cli_pipeline,  &cli_export,       &cli_checkpoint};
+static const cli_command *const commands[] = {
+	&cli_inspect,   &cli_plan_command, &cli_explain, &cli_verify,  &cli_simulate,
+	&cli_run,       &cli_calibrate,    &cli_solve,   &cli_reshard, &cli_pipeline,
+	&cli_export,    &cli_checkpoint,   &cli_tune};
 
 static void print_usage(FILE *file)
 {

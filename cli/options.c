@@ -17,8 +17,22 @@ static const cli_option options[] = {
          "2.5d[:RxCxD], axonn[:X,Y,Z,D or :top=K,model=paper|ours] or expert[:ep=K] (default: "
          "auto)"},
 	{"--method", "M", CLI_TEXT, AT(method),
-         "how problems are solved: exact, segments, ilp, coordinate, blocks, metropolis, random "
-         "or exhaustive (default: exact)"},
+         "how problems are solved: exact, segments, ilp, coordinate, blocks, metropolis, random, "
+         "exhaustive or autodist (default: exact)"},
+	{"--trials", "N", CLI_COUNT, AT(trials),
+         "ways of synchronising variables that are tried (default: 64)"},
+	{"--trials-file", "FILE", CLI_TEXT, AT(trials_file),
+         "a file of trials: later runs learn from it, and add theirs (docs/tune.md)"},
+	{"--ways", "FILE", CLI_TEXT, AT(ways),
+         "write the best ways there, as plan --sync takes them; - is standard output"},
+	{"--simulator", "KIND", CLI_TEXT, AT(simulator),
+         "how ways are ranked: none, predefined, linear, trees, and with --measure analytic or both "
+         "(default: linear, with --measure both)"},
+	{"--measure", NULL, CLI_FLAG, AT(measure),
+         "run each trial on this machine, instead of simulating it"},
+	{"--launch", "COMMAND", CLI_TEXT, AT(launch),
+         "with --measure: what starts the ranks, such as 'mpirun -n 4' or 'tools/lab run --' "
+         "(default: threads of one process)"},
 	{"--effort", "2|3", CLI_TEXT, AT(effort),
          "3: solve the whole graph at once; 2: one pass over its segments, quicker and with "
          "slightly "
@@ -33,9 +47,10 @@ static const cli_option options[] = {
          "how variables are synchronised: all-reduced, owned, split (docs/sync.md)"},
 	{"--codec", "CODEC", CLI_TEXT, AT(codec),
          "send gradients as bf16, f16, int8, topk[=SHARE] or powersgd[=RANK] (docs/sync.md)"},
-	{"--allow", "stale=S", CLI_TEXT, AT(allow),
-         "let --strategy auto take a plan whose devices compute with values up to S steps old, or "
-         "any, if it is quicker (docs/sync.md)"},
+	{"--allow", "LIST", CLI_TEXT, AT(allow),
+         "what may change the training, with commas between: stale=S lets --strategy auto take a plan "
+         "whose devices compute with values up to S steps old, or any; codec=CODEC lets trials have "
+         "it (docs/sync.md)"},
 	{"--annotations", "HOW", CLI_TEXT, AT(annotations),
          "annotations of shardings in the program (sdy, mhlo): pin (default), or ignore"},
 	{"--untied", NULL, CLI_FLAG, AT(untied),
@@ -164,6 +179,21 @@ static const struct {
          {"--seed", "N", CLI_COUNT, AT(seed), "of the methods that draw by chance (default: 0)"}},
 	{"plan",
          {"--seed", "N", CLI_COUNT, AT(seed), "of the methods that draw by chance (default: 0)"}},
+	{"plan",
+         {"--trials", "N", CLI_COUNT, AT(trials),
+          "of --method autodist: ways of synchronising variables that are tried (default: 64)"}},
+	{"tune",
+         {"--seed", "N", CLI_COUNT, AT(seed), "of the ways that are drawn (default: 0)"}},
+	{"tune",
+         {"--steps", "N", CLI_COUNT, AT(steps),
+          "with --measure: steps of a trial, whose median counts (default: 100)"}},
+	{"tune",
+         {"--pace", NULL, CLI_FLAG, AT(pace),
+          "with --measure: wait out the time that the cluster's model gives each op, and compute "
+          "nothing"}},
+	{"tune",
+         {"--time-limit", "SECONDS", CLI_SECONDS, AT(time_limit),
+          "begin no trial after this time (default: none)"}},
 	{"explain",
          {"--cluster", "FILE", CLI_TEXT, AT(cluster),
           "cost the plan with the figures of another cluster whose devices divide alike "

@@ -10,6 +10,7 @@
 #include "frontend/sharding.h"
 #include "pipelined/pipelined.h"
 #include "search/search.h"
+#include "tune/tune.h"
 
 /* ---- objects ---------------------------------------------------------------------------- */
 
@@ -383,8 +384,8 @@ static sw_status search(planning *p, library_request *r, sw_error *err)
 	if (status == SW_OK && p->stages.n_stages != 1)
 		status = search_stages(p, r, program, err);
 	else if (status == SW_OK)
-		status = sw_plan_make(program, r->program->path, &r->program->sidecar, cluster,
-		                      &p->options, &r->plan->plan, err);
+		status = sw_plan_make_any(program, r->program->path, &r->program->sidecar, cluster,
+		                          &p->options, &r->plan->plan, err);
 	sw_program_free(own);
 	return status;
 }

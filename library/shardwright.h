@@ -86,9 +86,9 @@ SHARDWRIGHT_API void shardwright_cluster_free(shardwright_cluster *cluster);
 /* Search for the plan with the shortest step. options: a list of "NAME=VALUE" that NULL ends, or
  * NULL, with the names and values of the command's options without their dashes: strategy, method,
  * effort, microbatches, remat, memory, time-limit, seed, pin (a file), annotations, stages (auto or a
- * number), schedule, chunks, codec, allow; and threads (default: one per processor), untied=yes. With
- * stages=auto the plan has stages of a pipeline if that is faster. SHARDWRIGHT_NO: no plan fits in
- * memory. */
+ * number), schedule, chunks, codec, trials, allow; and threads (default: one per processor),
+ * untied=yes. With stages=auto the plan has stages of a pipeline if that is faster. SHARDWRIGHT_NO:
+ * no plan fits in memory. */
 SHARDWRIGHT_API shardwright_status shardwright_plan_make(const shardwright_program *program,
                                                          const shardwright_cluster *cluster,
                                                          const char *const *options,

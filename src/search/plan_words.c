@@ -21,6 +21,9 @@ static sw_status set_strategy(const plan_word *w)
 
 static sw_status set_method(const plan_word *w)
 {
+	w->options->autodist = strcmp(w->value, "autodist") == 0;
+	if (w->options->autodist)
+		return SW_OK;
 	return sw_method_parse(w->value, &w->options->method, w->err);
 }
 
@@ -81,17 +84,49 @@ static sw_status set_threads(const plan_word *w)
 	return SW_OK;
 }
 
+static sw_status set_trials(const plan_word *w)
+{
+	return sw_parse_count(w->value, &w->options->trials) && w->options->trials >= 1
+	               ? SW_OK
+	               : expected(w, "a number from 1");
+}
+
 static sw_status set_codec(const plan_word *w)
 {
 	return sw_codec_parse(w->value, &w->options->codec) ? SW_OK : expected(w, SW_CODEC_WORDS);
 }
 
+static bool allow_one(sw_plan_options *options, const char *word)
+{
+	static const char stale[] = "stale=", codec[] = "codec=";
+	sw_codec *next = &options->allowed_codecs[options->n_allowed_codecs];
+	if (strncmp(word, stale, strlen(stale)) == 0)
+		return options->allows_stale =
+			       sw_stale_parse(word + strlen(stale), &options->allowed_stale);
+	if (strncmp(word, codec, strlen(codec)) || options->n_allowed_codecs == SW_MAX_ALLOWED_CODECS ||
+	    !sw_codec_parse(word + strlen(codec), next) || !next->kind)
+		return false;
+	options->n_allowed_codecs++;
+	return true;
+}
+
 static sw_status set_allow(const plan_word *w)
 {
-	size_t n = strlen("stale=");
-	w->options->allows_stale = strncmp(w->value, "stale=", n) == 0 &&
-	                           sw_stale_parse(w->value + n, &w->options->allowed_stale);
-	return w->options->allows_stale ? SW_OK : expected(w, "stale=S, of a number of steps, or any");
+	sw_text word = {0};
+	const char *at = w->value;
+	bool ok = true, more = true;
+	while (ok && more) {
+		size_t n = strcspn(at, ",");
+		word.len = 0;
+		sw_text_addf(&word, "%.*s", (int)n, at);
+		ok = allow_one(w->options, word.data);
+		more = at[n] == ',';
+		at += n + more;
+	}
+	sw_text_clear(&word);
+	return ok ? SW_OK
+	          : expected(w, "stale=S, of a number of steps, or any, or codec=CODEC, such as "
+	                        "codec=bf16,codec=topk=0.1, of which there are at most 8");
 }
 
 static sw_status set_untied(const plan_word *w)
@@ -112,7 +147,8 @@ static const struct {
 	{"remat", set_remat},           {"memory", set_memory},
 	{"time-limit", set_time_limit}, {"seed", set_seed},
 	{"threads", set_threads},       {"untied", set_untied},
-	{"codec", set_codec},           {"allow", set_allow},
+	{"codec", set_codec},           {"trials", set_trials},
+	{"allow", set_allow},
 };
 
 const char *sw_plan_option_name(size_t i)

@@ -20,6 +20,8 @@ typedef struct sw_search_effort {
 #define SW_TIME_LIMIT_WARNING                                                                      \
 	"the time limit cut the search short: another run may plan differently"
 
+#define SW_MAX_ALLOWED_CODECS 8
+
 /* A request. All pointers are borrowed. */
 typedef struct sw_plan_options {
 	/* The meshes to search, and the splits that are demanded on them. */
@@ -35,7 +37,11 @@ typedef struct sw_plan_options {
 	bool untied;
 	/* The solver. Use `exact`; the other methods exist to be compared with it. */
 	sw_method method;
-	/* Seed of the solver methods that draw random numbers. */
+	/* Plan by trials of ways of synchronising variables, as many as `trials` says (0: the default):
+	 * tune/tune.h does it, and sw_plan_make does not read these. */
+	bool autodist;
+	int64_t trials;
+	/* Seed of the solver methods that draw random numbers, and of trials. */
 	uint64_t seed;
 	/* Name of a rematerialisation policy, or "none"; NULL: the search takes the fastest one. */
 	const char *remat;
@@ -58,6 +64,9 @@ typedef struct sw_plan_options {
 	 * is allowed. */
 	bool allows_stale;
 	int64_t allowed_stale;
+	/* Of autodist: codecs that it may choose, likewise. */
+	int32_t n_allowed_codecs;
+	sw_codec allowed_codecs[SW_MAX_ALLOWED_CODECS];
 	/* Plan for collectives that block: no kernel runs beside them. */
 	bool no_overlap;
 	/* The search adds its work to this; NULL: it does not count. */
@@ -79,8 +88,9 @@ typedef struct sw_plan_options {
 } sw_plan_options;
 
 /* Set an option by its name, with or without --, and its value as the command has them: strategy,
- * method, effort, microbatches, remat, memory, time-limit, seed, threads, codec, allow, and untied (yes or no). The
- * options borrow the value. SW_ERR_INPUT: there is no such option, or the value is none. */
+ * method, effort, microbatches, remat, memory, time-limit, seed, threads, codec, allow, trials, and
+ * untied (yes or no). The options borrow the value. SW_ERR_INPUT: there is no such option, or the
+ * value is none. */
 sw_status sw_plan_options_set(sw_plan_options *options, const char *name, const char *value,
                               sw_error *err);
 /* Return the names one after the other, from 0; NULL: there are no more. */
