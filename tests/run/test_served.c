@@ -102,6 +102,8 @@ static void count_versions(const char *strategy, int64_t stale, int seen, int sl
 	}
 	assert_true(result.oldest <= stale);
 	assert_true(result.mean_age <= (double)stale);
+	/* in each step rank 0 sends w, and rank 1 its term of the gradient */
+	assert_int_equal(result.payload_bytes, 4 * sizeof(float));
 	/* the rank that does not sleep runs ahead, as far as it may */
 	if (seen != slow) {
 		assert_true(fabs(oldest - (double)stale) < 1e-3);
