@@ -407,7 +407,8 @@ static sw_status take_apart(sw_program *p, int32_t c, int64_t devices, sw_id gra
 {
 	sw_shape given = sw_value_shape(p, gradient);
 	int64_t dims[SW_MAX_RANK] = {devices};
-	memcpy(dims + 1, given.dims, sizeof(*dims) * (size_t)given.rank);
+	for (int32_t d = 0; d < given.rank; d++)
+		dims[d + 1] = given.dims[d];
 	sw_shape stack = sw_build_shape(p, given.type, dims, given.rank + 1);
 	sw_op_spec spec = {.opcode = SW_OP_TERMS,
 	                   .name = name,

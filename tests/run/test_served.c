@@ -197,19 +197,22 @@ static sw_run_result train_six(const char *program, int devices, const char *str
 }
 
 /* Compare the run of a plan without staleness with that of one where nothing may be stale, and with
- * that of its owners' threads. These add up terms in the order of the ranks; the synchronous run
- * does so by halves, which are the same additions on two ranks. */
+ * that of its owners' threads. Owners add up terms in the order of the ranks; the synchronous runs
+ * do so by halves, from a rank that their plans choose. These are the same additions on two ranks.
+ */
 static void compare_with_synchronous(const char *program, int devices, const char *synchronous,
                                      const char *stale)
 {
 	sw_run_result a = train_six(program, devices, synchronous, false),
 		      b = train_six(program, devices, stale, false),
 		      c = train_six(program, devices, stale, true);
-	assert_memory_equal(a.losses, b.losses, STEPS * sizeof(double));
-	if (devices == 2)
-		assert_memory_equal(a.losses, c.losses, STEPS * sizeof(double));
-	for (size_t i = 0; i < STEPS; i++)
-		assert_true(fabs(a.losses[i] - c.losses[i]) <= 1e-5 * fabs(a.losses[i]));
+	for (size_t i = 0; i < STEPS; i++) {
+		double most = devices == 2 ? 0 : 1e-5 * fabs(a.losses[i]);
+		if (!(fabs(a.losses[i] - b.losses[i]) <= most) ||
+		    !(fabs(a.losses[i] - c.losses[i]) <= most))
+			fail_msg("%s, %s on %d, step %d: %.17g, %.17g, %.17g", program, stale,
+			         devices, (int)i, a.losses[i], b.losses[i], c.losses[i]);
+	}
 	sw_run_result_clear(&a);
 	sw_run_result_clear(&b);
 	sw_run_result_clear(&c);
