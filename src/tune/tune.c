@@ -441,8 +441,9 @@ static void note_alternatives(tuning *t)
 	sw_plan *plan = t->out->plan;
 	for (size_t i = 0; i < t->out->trials.list.len; i++) {
 		const sw_trial *trial = &t->out->trials.list.data[i];
-		sw_alternative line = {.feasible = isfinite(trial->example.seconds),
-		                       .step_time_s = trial->example.model_s};
+		bool fits = isfinite(trial->example.model_s);
+		sw_alternative line = {.feasible = fits,
+		                       .step_time_s = fits ? trial->example.model_s : 0};
 		if (!*trial->builder)
 			continue;
 		snprintf(line.name, sizeof(line.name), "%s", trial->builder);
