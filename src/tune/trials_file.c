@@ -178,7 +178,7 @@ static sw_status read_all(const char *path, const sw_ways_space *space, bool mea
                           sw_trials *trials, sw_error *err)
 {
 	const sw_yaml *root;
-	uint64_t group = sw_tune_group(space->program_hash, space->cluster->hash, measured);
+	uint64_t group = sw_tune_group(space->program_hash, space->setting, measured);
 	SW_TRY(sw_yaml_read(path, &trials->arena, &root, err));
 	SW_TRY(check_head(root, err));
 	for (size_t i = 1; i < root->count; i++) {

@@ -115,7 +115,7 @@ static sw_status make_trial(tuning *t, const sw_ways *ways, const sw_ways_featur
                             const char *builder, double foresight)
 {
 	sw_trial trial = {.program = t->out->space.program_hash,
-	                  .cluster = t->out->space.cluster->hash,
+	                  .cluster = t->out->space.setting,
 	                  .measured = t->options->measure != NULL,
 	                  .builder = builder,
 	                  .ways = *ways,
@@ -132,6 +132,8 @@ static sw_status make_trial(tuning *t, const sw_ways *ways, const sw_ways_featur
 		sw_plan_free(plan);
 		return status;
 	}
+	if (plan)
+		trial.cost = plan->predicted;
 	keep_best(t, &trial.example, plan);
 	sw_map_put(&t->tried, &ways->hash, sizeof(ways->hash), (uint32_t)t->out->trials.list.len);
 	sw_vec_push(&t->out->trials.list, trial);
@@ -442,10 +444,14 @@ static void note_alternatives(tuning *t)
 	for (size_t i = 0; i < t->out->trials.list.len; i++) {
 		const sw_trial *trial = &t->out->trials.list.data[i];
 		bool fits = isfinite(trial->example.model_s);
-		sw_alternative line = {.feasible = fits,
-		                       .step_time_s = fits ? trial->example.model_s : 0};
-		if (!*trial->builder)
+		sw_alternative line = {.feasible = fits};
+		if (!*trial->builder || trial->old)
 			continue;
+		line.step_time_s = trial->cost.step_time_s;
+		line.compute_s = trial->cost.compute_s;
+		line.communication_s = trial->cost.communication_s;
+		line.payload_bytes = trial->cost.payload_bytes;
+		line.peak_bytes = trial->cost.peak_bytes;
 		snprintf(line.name, sizeof(line.name), "%s", trial->builder);
 		sw_vec_push(&plan->alternatives, line);
 	}
@@ -453,6 +459,14 @@ static void note_alternatives(tuning *t)
 	         "%zu ways of synchronising variables, by AutoDist's optimiser",
 	         t->out->trials.list.len);
 	plan->planning_s = sw_now_s() - t->start_s;
+}
+
+/* Trials in other memory, or of other variants of the program, do not compare. */
+static uint64_t setting_of(const sw_cluster *cluster, const sw_plan_options *plan)
+{
+	uint64_t hash = sw_hash_u64(cluster->hash, (uint64_t)plan->memory_bytes);
+	hash = sw_hash_u64(hash, (uint64_t)plan->microbatches);
+	return plan->remat ? sw_hash_bytes(plan->remat, strlen(plan->remat), hash) : hash;
 }
 
 sw_status sw_tune(const sw_program *program, const char *program_path, const sw_sidecar *sidecar,
@@ -472,7 +486,9 @@ sw_status sw_tune(const sw_program *program, const char *program_path, const sw_
 	                          options->plan.n_allowed_codecs, options->plan.allowed_codecs,
 	                          err));
 	sw_trials_init(&tuned->trials);
-	t.group = sw_tune_group(tuned->space.program_hash, cluster->hash, options->measure != NULL);
+	tuned->space.setting = setting_of(cluster, &options->plan);
+	t.group = sw_tune_group(tuned->space.program_hash, tuned->space.setting,
+	                        options->measure != NULL);
 	sw_progress_start(&t.progress, "tune", options->plan.quiet);
 	sw_status status = search_ways(&t);
 	if (status == SW_OK)

@@ -46,7 +46,9 @@ typedef struct sw_ways_space {
 	sw_program *program;       /* canonical; owned */
 	const sw_sidecar *sidecar; /* borrowed, as is the cluster */
 	const sw_cluster *cluster;
-	uint64_t program_hash;
+	/* of the program; of the cluster, and of all else that trials have in common: `sw_tune`
+	 * adds memory, microbatches and rematerialisation */
+	uint64_t program_hash, setting;
 	int32_t n_codecs; /* that ways may have; without one they compute what one device does */
 	const sw_codec *codecs;
 	uint32_t n, n_kinds;
@@ -186,13 +188,14 @@ size_t sw_fidelity_trial(const double *scores, const double *seconds, size_t n, 
 
 /* A trial as the file has it. */
 typedef struct sw_trial {
-	uint64_t program, cluster; /* their hashes */
+	uint64_t program, cluster; /* their hashes: sw_ways_space.setting */
 	bool measured;             /* the plan was run; else it was simulated */
 	sw_example example;
-	const char *builder; /* by whose ways it is; "": they were sampled */
-	const sw_sync *sync; /* the entries of its ways; NULL: of a trial that was made just now */
-	sw_ways ways;        /* of trials of this program and cluster */
-	bool old;            /* of an earlier run */
+	const char *builder;  /* by whose ways it is; "": they were sampled */
+	const sw_sync *sync;  /* the entries of its ways; NULL: of a trial that was made just now */
+	sw_ways ways;         /* of trials of this program and cluster */
+	bool old;             /* of an earlier run */
+	sw_program_cost cost; /* of its plan, by our model, if it is none */
 } sw_trial;
 typedef struct sw_trials {
 	sw_arena arena;

@@ -187,6 +187,7 @@ sw_status sw_ways_space_init(sw_ways_space *space, const sw_program *program,
 	SW_TRY(sw_rewrite_canonical(program, &space->program, err));
 	sw_arena_init(&space->arena);
 	space->program_hash = sw_program_hash(space->program);
+	space->setting = cluster->hash;
 	list_variables(space);
 	if (space->n > 0 && cluster->n_devices > 1)
 		return SW_OK;

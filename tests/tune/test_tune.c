@@ -353,6 +353,11 @@ static void a_file_keeps_trials_of_others(void **state)
 	assert_int_equal(tuned.trials.list.len, 28);
 	assert_int_equal(tuned.trials.others.len, 28);
 	sw_tuned_clear(&tuned);
+	/* less memory: what fitted may do so no longer */
+	options.plan.memory_bytes = INT64_C(1) << 30;
+	tune(&p, &options, &tuned);
+	assert_int_equal(tuned.trials.list.len, 14);
+	sw_tuned_clear(&tuned);
 	close_planned(&p);
 	close_planned(&q);
 	unlink(path);
@@ -372,8 +377,7 @@ static void trials_that_do_not_fit_are_read_back(void **state)
 	check(sw_ways_space_init(&space, p.program, &p.sidecar, &p.cluster, 0, NULL, &err), &err);
 	sw_trials_init(&trials);
 	sw_trials_init(&back);
-	sw_trial trial = {
-		.program = space.program_hash, .cluster = p.cluster.hash, .builder = "ps"};
+	sw_trial trial = {.program = space.program_hash, .cluster = space.setting, .builder = "ps"};
 	trial.example.seconds = trial.example.model_s = INFINITY;
 	trial.example.features.seconds = 1;
 	check(sw_ways_seed(&space, 0, &trials.arena, &trial.ways, &err), &err);
