@@ -20,8 +20,11 @@
 #include "program/attributes.h"
 #include "solve/solve.h"
 
-#define FIRST_STEP 0.25 /* between weights */
-#define LAST_STEP 0.125
+/* Weights tried: those whole eighths where messages, whose bound is far above the kernels' or far
+ * below it, may matter. */
+#define EIGHTHS 8
+#define FIRST_WEIGHT 2
+#define N_WEIGHTS 6
 #define COST_UNIT 1e-12 /* seconds; costs are rounded down to it */
 #define GAP 0.005       /* of the solver */
 #define MAX_ENTRIES 3e7 /* of all tables of the problem */
@@ -142,9 +145,10 @@ static void describe(const sw_program *program, sw_id id, const division *d, sw_
 
 /* Find the ways of the products that may be ends of flows: those that no other op may become equal
  * to. Sets is_product. */
-static void find_products(joint *j, division *d, int32_t level, const sw_rule *const *rules,
-                          const sw_bound_marks *marks, bool *is_product)
+static void find_products(joint *j, division *d, int32_t level, const sw_bound_marked *m,
+                          bool *is_product)
 {
+	const sw_bound_marks *marks = &m->marks;
 	const sw_program *program = d->program;
 	const sw_computation *entry = &program->computations.data[program->entry];
 	int32_t *members = SW_NEW_N(&j->arena, int32_t, program->ops.len + 1);
@@ -165,7 +169,7 @@ static void find_products(joint *j, division *d, int32_t level, const sw_rule *c
 		uint32_t like = sw_map_get(&known, key.data, key.len);
 		if (like == SW_ABSENT) {
 			like = (uint32_t)j->n_products;
-			if (!sw_bound_product(d, level, j->coarse, id, rules[id], &j->arena,
+			if (!sw_bound_product(d, level, j->coarse, id, m->rules[id], &j->arena,
 			                      &kinds[like]))
 				continue;
 			sw_map_put(&known, key.data, key.len, like);
@@ -360,21 +364,46 @@ static double step_with_weight(const joint *j, double weight, int64_t work)
 	return with_weight(j, weight, 1 - weight * (1 - j->cluster->device.transfer_share), work);
 }
 
-/* Find a good weight: the bound is concave in it. Work on it pays only if it may be more than the
- * kernels alone. */
-static double with_best_weight(const joint *j, double kernels_s)
+typedef struct weight_bounds {
+	const joint *j;
+	int64_t work;
+	double weight[N_WEIGHTS], bound_s[N_WEIGHTS];
+} weight_bounds;
+
+static void bound_one(void *context, int64_t i)
 {
-	double weight = 0.5, best = step_with_weight(j, weight, PROBE_WORK);
-	for (double step = FIRST_STEP; step >= LAST_STEP; step /= 2)
-		for (int sign = 1; sign >= -1; sign -= 2) {
-			double bound_s = step_with_weight(j, weight + sign * step, PROBE_WORK);
-			if (bound_s <= best)
-				continue;
-			best = bound_s;
-			weight += sign * step;
-			break;
-		}
-	return best < kernels_s ? kernels_s : fmax(best, step_with_weight(j, weight, MAX_WORK));
+	weight_bounds *w = context;
+	w->bound_s[i] = step_with_weight(w->j, w->weight[i], w->work);
+}
+
+/* Return the largest bound of n weights. */
+static double bound_weights(weight_bounds *w, int n, int64_t work, int threads)
+{
+	double best = 0;
+	w->work = work;
+	sw_parallel_for(n, threads, bound_one, w);
+	for (int i = 0; i < n; i++)
+		best = fmax(best, w->bound_s[i]);
+	return best;
+}
+
+/* Find the best weight with a little work for each. More work pays only if it may be more than the
+ * kernels alone. What a little work leaves open is most where messages weigh most: so the weight
+ * below has that work, too. */
+static double with_best_weight(const joint *j, double kernels_s, int threads)
+{
+	weight_bounds w = {.j = j}, last = {.j = j};
+	for (int i = 0; i < N_WEIGHTS; i++)
+		w.weight[i] = (double)(FIRST_WEIGHT + i) / EIGHTHS;
+	double best = bound_weights(&w, N_WEIGHTS, PROBE_WORK, threads);
+	if (best < kernels_s)
+		return kernels_s;
+	int at = 0;
+	while (w.bound_s[at] < best)
+		at++;
+	last.weight[0] = w.weight[at];
+	last.weight[1] = w.weight[at] - 1.0 / EIGHTHS;
+	return fmax(best, bound_weights(&last, 2, MAX_WORK, threads));
 }
 
 static double table_entries(const joint *j)
@@ -390,38 +419,53 @@ static double table_entries(const joint *j)
 }
 
 /* Find products and flows; false: there are none, or too many ways. */
-static bool joint_init(joint *j, const sw_program *program, const sw_sidecar *sidecar,
-                       const sw_rule *const *rules, const sw_cluster *cluster, int32_t level,
-                       const sw_bound_marks *marks, double kernels_s, bool coarse)
+static bool joint_init(joint *j, const sw_bound_marked *m, int32_t level, bool coarse)
 {
-	*j = (joint){.cluster = cluster, .coarse = coarse, .rest_s = kernels_s};
+	const sw_program *program = m->program;
+	*j = (joint){.cluster = m->cluster, .coarse = coarse, .rest_s = m->kernels_s};
 	sw_arena_init(&j->arena);
-	division d = division_of(cluster, program);
+	division d = division_of(m->cluster, program);
 	bool *is_product = SW_NEW_N(&j->arena, bool, program->ops.len + 1);
-	find_products(j, &d, level, rules, marks, is_product);
+	find_products(j, &d, level, m, is_product);
 	for (int32_t p = 0; p < j->n_products; p++)
 		j->rest_s -= j->products[p].kind->least_s;
-	sw_bound_flow_list flows = sw_bound_flows(program, sidecar, rules, is_product, &j->arena);
-	set_channels(j, &flows, (double)sw_cluster_parts(cluster, level),
-	             cluster->levels[level].bandwidth, program->ops.len);
+	sw_bound_flow_list flows =
+		sw_bound_flows(program, m->sidecar, m->rules, is_product, &j->arena);
+	set_channels(j, &flows, (double)sw_cluster_parts(m->cluster, level),
+	             m->cluster->levels[level].bandwidth, program->ops.len);
 	return flows.n > 0 && table_entries(j) <= MAX_ENTRIES;
 }
 
-double sw_bound_joint_s(const sw_program *program, const sw_sidecar *sidecar,
-                        const sw_rule *const *rules, const sw_cluster *cluster,
-                        const sw_bound_marks *marks, double kernels_s, double weight)
+/* Find them, with coarse ways where others are too many. j: to be cleared in either case. */
+static bool joint_find(joint *j, const sw_bound_marked *m)
 {
 	int32_t level;
-	double bound_s = weight > 0 ? weight * kernels_s : kernels_s;
-	bool done = !sw_bound_parts(cluster, &level);
-	for (int coarse = 0; coarse < 2 && !done; coarse++) {
-		joint j;
-		done = joint_init(&j, program, sidecar, rules, cluster, level, marks, kernels_s,
-		                  coarse);
-		if (done)
-			bound_s = weight > 0 ? with_weight(&j, weight, 1 - weight, MAX_WORK)
-			                     : with_best_weight(&j, kernels_s);
-		sw_arena_clear(&j.arena);
+	*j = (joint){0};
+	sw_arena_init(&j->arena);
+	if (!sw_bound_parts(m->cluster, &level))
+		return false;
+	for (int coarse = 0; coarse < 2; coarse++) {
+		sw_arena_clear(&j->arena);
+		if (joint_init(j, m, level, coarse))
+			return true;
 	}
+	return false;
+}
+
+double sw_bound_joint_weighted_s(const sw_bound_marked *m, double weight)
+{
+	joint j;
+	double bound_s = joint_find(&j, m) ? with_weight(&j, weight, 1 - weight, MAX_WORK)
+	                                   : weight * m->kernels_s;
+	sw_arena_clear(&j.arena);
+	return bound_s;
+}
+
+double sw_bound_joint_step_s(const sw_bound_marked *m, int threads)
+{
+	joint j;
+	double bound_s =
+		joint_find(&j, m) ? with_best_weight(&j, m->kernels_s, threads) : m->kernels_s;
+	sw_arena_clear(&j.arena);
 	return bound_s;
 }

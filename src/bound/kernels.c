@@ -120,29 +120,36 @@ double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
 	return seconds;
 }
 
+static sw_bound_marked mark_program(const sw_program *program, const sw_sidecar *sidecar,
+                                    const sw_cluster *cluster, bool owners, sw_arena *arena)
+{
+	sw_bound_marked m = {.program = program,
+	                     .sidecar = sidecar,
+	                     .rules = sw_rules_make(program, arena),
+	                     .cluster = cluster,
+	                     .marks = mark(program, sidecar, cluster, arena)};
+	m.kernels_s = sum_of_kernels_s(program, m.rules, cluster, &m.marks, owners);
+	return m;
+}
+
 double sw_bound_weighted_s(const sw_program *program, const sw_sidecar *sidecar,
                            const sw_cluster *cluster, double weight)
 {
 	sw_arena arena;
 	sw_arena_init(&arena);
-	const sw_rule *const *rules = sw_rules_make(program, &arena);
-	sw_bound_marks marks = mark(program, sidecar, cluster, &arena);
-	double kernels_s = sum_of_kernels_s(program, rules, cluster, &marks, false);
-	double bound_s =
-		sw_bound_joint_s(program, sidecar, rules, cluster, &marks, kernels_s, weight);
+	sw_bound_marked m = mark_program(program, sidecar, cluster, false, &arena);
+	double bound_s = sw_bound_joint_weighted_s(&m, weight);
 	sw_arena_clear(&arena);
 	return bound_s;
 }
 
 double sw_bound_step_s(const sw_program *program, const sw_sidecar *sidecar,
-                       const sw_cluster *cluster, bool owners)
+                       const sw_cluster *cluster, bool owners, int threads)
 {
-	if (!owners)
-		return sw_bound_weighted_s(program, sidecar, cluster, 0);
 	sw_arena arena;
 	sw_arena_init(&arena);
-	double kernels_s =
-		sw_bound_kernels_s(program, sidecar, sw_rules_make(program, &arena), cluster, true);
+	sw_bound_marked m = mark_program(program, sidecar, cluster, owners, &arena);
+	double bound_s = owners ? m.kernels_s : sw_bound_joint_step_s(&m, threads);
 	sw_arena_clear(&arena);
-	return kernels_s;
+	return bound_s;
 }

@@ -20,17 +20,22 @@ typedef struct point {
 	uint64_t fits;           /* digits that nest with all of its own */
 } point;
 
+/* A single move from a point. */
+typedef struct point_move {
+	uint32_t to;
+	bool to_partial; /* it is a TO_PARTIAL */
+	double ps;
+} point_move;
+
 typedef struct pair_graph {
 	const problem *p;
 	prices *table;
 	SW_VEC(point) points;
 	sw_map index; /* state and monoid -> point */
-	/* A path to a layout that is partial where the start is not may use TO_PARTIAL, and no
-	 * other path may (layout.h): the two kinds of path have matrices of their own. */
-	bool allows_to_partial;
-	/* [allows_to_partial][from][to] of single moves, where priced[from] */
-	double *ps[2];
-	bool *priced;
+	/* The moves from point i are those from first_move[i], which is SW_ABSENT before they are
+	 * priced, and end where a move leads to i itself. */
+	SW_VEC(point_move) moves;
+	uint32_t *first_move;
 	bool direct; /* as sw_redistribution says */
 } pair_graph;
 
@@ -242,70 +247,83 @@ static double move_ps(const pair_graph *w, const point *a, const point *b, bool 
 	return mask & (mask - 1) ? SW_MIN(ps, permute_ps(w, mask, a, b)) : ps;
 }
 
-/* Return the costs of single moves from a point to all others, priced at the first query. */
-static const double *moves_from(pair_graph *w, size_t from)
+/* Return the single moves from a point, priced at the first query; the last leads to itself. They
+ * stay where they are until the next point is priced. */
+static const point_move *moves_from(pair_graph *w, uint32_t from)
 {
-	size_t n = w->points.len;
-	double *without_to_partial = w->ps[0] + from * n, *with_to_partial = w->ps[1] + from * n;
-	for (size_t j = 0; j < n && !w->priced[from]; j++) {
-		bool to_partial = false;
-		with_to_partial[j] = j == from ? 0
-		                               : move_ps(w, &w->points.data[from],
-		                                         &w->points.data[j], &to_partial);
-		without_to_partial[j] = to_partial ? NO_PATH : with_to_partial[j];
+	if (w->first_move[from] == SW_ABSENT) {
+		w->first_move[from] = (uint32_t)w->moves.len;
+		for (uint32_t to = 0; to < w->points.len; to++) {
+			point_move m = {.to = to};
+			if (to == from)
+				continue;
+			m.ps = move_ps(w, &w->points.data[from], &w->points.data[to],
+			               &m.to_partial);
+			if (m.ps < NO_PATH)
+				sw_vec_push(&w->moves, m);
+		}
+		sw_vec_push(&w->moves, ((point_move){.to = from}));
 	}
-	w->priced[from] = true;
-	return w->allows_to_partial ? with_to_partial : without_to_partial;
+	return &w->moves.data[w->first_move[from]];
 }
 
 /* ---- the cheapest paths ----------------------------------------------------------------- */
 
-/* row[j] = min(row[j], so_far + moves[j]) */
-SW_VECTORISED
-static void relax(double *restrict row, const double *restrict moves, double so_far, size_t n)
+/* The points that can be reached, by what a path to them costs, nearest first: a heap. */
+typedef struct reached {
+	uint32_t n;
+	uint32_t *heap, *place; /* place: per point, in the heap */
+	double *ps;             /* per point: of the cheapest path so far, or NO_PATH */
+	bool *wanted;           /* per point: is its cost asked for? */
+} reached;
+
+static void put(reached *r, uint32_t at, uint32_t number)
 {
-	for (size_t j = 0; j < n; j++) {
-		double through = so_far + moves[j];
-		row[j] = through < row[j] ? through : row[j];
+	r->heap[at] = number;
+	r->place[number] = at;
+}
+
+/* Let a point rise from a place in the heap to where it belongs. */
+static void rise(reached *r, uint32_t at, uint32_t number)
+{
+	for (; at > 0 && r->ps[r->heap[(at - 1) / 2]] > r->ps[number]; at = (at - 1) / 2)
+		put(r, at, r->heap[(at - 1) / 2]);
+	put(r, at, number);
+}
+
+static uint32_t take_nearest(reached *r)
+{
+	uint32_t nearest = r->heap[0], last = r->heap[--r->n], at = 0;
+	for (uint32_t child; (child = 2 * at + 1) < r->n; at = child) {
+		child += child + 1 < r->n && r->ps[r->heap[child + 1]] < r->ps[r->heap[child]];
+		if (r->ps[r->heap[child]] >= r->ps[last])
+			break;
+		put(r, at, r->heap[child]);
 	}
+	if (r->n > 0)
+		put(r, at, last);
+	return nearest;
 }
 
-static bool needs_to_partial(const pair_graph *w, uint32_t from, uint32_t to)
+/* Find the cheapest paths from one point to the wanted ones, of which there are n (Dijkstra). */
+static void find_paths_from(pair_graph *w, uint32_t from, bool with_to_partial, size_t n,
+                            reached *r)
 {
-	return (w->points.data[to].partial & ~w->points.data[from].partial) != 0;
-}
-
-/* Return the largest distance found so far to a layout whose path may, or may not, use TO_PARTIAL,
- * as `w` says. */
-static double farthest(const all_pairs *c, const pair_graph *w, const double *row,
-                       const uint32_t *place, uint32_t from)
-{
-	double far = 0;
-	for (int32_t i = 0; i < c->n; i++)
-		if (needs_to_partial(w, from, place[i]) == w->allows_to_partial)
-			far = SW_MAX(far, row[place[i]]);
-	return far;
-}
-
-/* Find the cheapest paths from one point to the others (Bellman and Ford: the graph is dense, and
- * most paths have a move or two). Whenever a point has come nearer since its moves were last tried,
- * they are tried again; `tried` is the distance at which they were tried last. */
-static void find_paths_from(const all_pairs *c, pair_graph *w, double *row, double *tried,
-                            const uint32_t *place, uint32_t from)
-{
-	size_t n = w->points.len;
-	for (size_t j = 0; j < n; j++)
-		row[j] = tried[j] = NO_PATH;
-	memcpy(row, moves_from(w, from), sizeof(*row) * n);
-	for (bool nearer = true; nearer;) {
-		double far = farthest(c, w, row, place, from);
-		nearer = false;
-		for (size_t k = 0; k < n; k++) {
-			if (row[k] >= tried[k] || row[k] >= far || k == from)
+	for (size_t i = 0; i < w->points.len; i++)
+		r->ps[i] = NO_PATH;
+	r->n = 1;
+	r->ps[from] = 0;
+	put(r, 0, from);
+	while (n > 0 && r->n > 0) {
+		uint32_t at = take_nearest(r);
+		n -= r->wanted[at];
+		for (const point_move *m = moves_from(w, at); m->to != at; m++) {
+			double ps = r->ps[at] + m->ps;
+			if (ps >= r->ps[m->to] || (m->to_partial && !with_to_partial))
 				continue;
-			tried[k] = row[k];
-			relax(row, moves_from(w, k), row[k], n);
-			nearer = true;
+			uint32_t place = r->ps[m->to] < NO_PATH ? r->place[m->to] : r->n++;
+			r->ps[m->to] = ps;
+			rise(r, place, m->to);
 		}
 	}
 }
@@ -313,38 +331,58 @@ static void find_paths_from(const all_pairs *c, pair_graph *w, double *row, doub
 /* ---- the table -------------------------------------------------------------------------- */
 
 /* Return the cost of the path that is taken, of which the cheapest costs `least_ps`. */
-static double chosen_ps(pair_graph *w, uint32_t from, uint32_t to, double least_ps)
+static double chosen_ps(const pair_graph *w, uint32_t from, uint32_t to, double least_ps)
 {
 	const point *a = &w->points.data[from], *b = &w->points.data[to];
 	uint32_t changed = 0;
 	for (int32_t u = 0; u < SW_MIN(w->p->n_units, MAX_UNITS); u++)
 		changed |= a->state[u] != b->state[u] ? w->p->units[u].atoms : 0;
-	bool single = w->direct && (changed & (changed - 1)) == 0;
-	double single_ps = single ? moves_from(w, from)[to] : NO_PATH;
+	bool to_partial, single = w->direct && changed && (changed & (changed - 1)) == 0;
+	double single_ps = single ? move_ps(w, a, b, &to_partial) : NO_PATH;
 	return single_ps < NO_PATH ? single_ps : least_ps;
 }
 
-static void find_all_paths(all_pairs *c, pair_graph *w, const uint32_t *place)
+static bool needs_to_partial(const pair_graph *w, uint32_t from, uint32_t to)
+{
+	return (w->points.data[to].partial & ~w->points.data[from].partial) != 0;
+}
+
+/* Find the paths from a layout to the others that need a TO_PARTIAL, or to those that don't: a path
+ * to a layout that is partial where the start is not may use one, and no other path may (layout.h).
+ */
+static void find_row(all_pairs *c, pair_graph *w, const uint32_t *place, int32_t from,
+                     bool with_to_partial, reached *r)
+{
+	size_t n = 0;
+	for (int32_t i = 0; i < c->n; i++) {
+		bool *wanted = &r->wanted[place[i]];
+		bool is = needs_to_partial(w, place[from], place[i]) == with_to_partial;
+		n += is && !*wanted;
+		*wanted |= is;
+	}
+	find_paths_from(w, place[from], with_to_partial, n, r);
+	for (int32_t i = 0; i < c->n; i++)
+		if (r->wanted[place[i]])
+			c->ps[from * c->n + i] =
+				chosen_ps(w, place[from], place[i], r->ps[place[i]]);
+	memset(r->wanted, 0, sizeof(*r->wanted) * w->points.len);
+}
+
+static void find_all_paths(all_pairs *c, pair_graph *w, const uint32_t *place, sw_arena *arena)
 {
 	size_t n = w->points.len;
+	reached r = {.heap = SW_NEW_N(arena, uint32_t, n),
+	             .place = SW_NEW_N(arena, uint32_t, n),
+	             .ps = SW_NEW_N(arena, double, n),
+	             .wanted = SW_NEW_N(arena, bool, n)};
 	c->ps = sw_alloc(sizeof(double) * (size_t)c->n * (size_t)c->n);
-	double *row = sw_alloc(sizeof(double) * 2 * n), *tried = row + n;
-	w->ps[0] = sw_alloc(sizeof(double) * 2 * n * n);
-	w->ps[1] = w->ps[0] + n * n;
-	w->priced = sw_alloc(sizeof(bool) * n);
-	for (int with_to_partial = 0; with_to_partial < 2; with_to_partial++) {
-		w->allows_to_partial = with_to_partial;
-		for (int32_t i = 0; i < c->n; i++) {
-			find_paths_from(c, w, row, tried, place, place[i]);
-			for (int32_t j = 0; j < c->n; j++)
-				if (needs_to_partial(w, place[i], place[j]) == with_to_partial)
-					c->ps[i * c->n + j] =
-						chosen_ps(w, place[i], place[j], row[place[j]]);
-		}
-	}
-	free(w->ps[0]);
-	free(w->priced);
-	free(row);
+	w->first_move = SW_NEW_N(arena, uint32_t, n);
+	for (size_t i = 0; i < n; i++)
+		w->first_move[i] = SW_ABSENT;
+	for (int32_t i = 0; i < c->n; i++)
+		for (int with_to_partial = 0; with_to_partial < 2; with_to_partial++)
+			find_row(c, w, place, i, with_to_partial, &r);
+	sw_vec_clear(&w->moves);
 }
 
 bool all_pairs_init(all_pairs *c, const sw_redistribution *how, sw_shape shape,
@@ -364,7 +402,7 @@ bool all_pairs_init(all_pairs *c, const sw_redistribution *how, sw_shape shape,
 		sw_arena_init(&arena);
 		w.table = prices_new(how, &p, &arena);
 		add_between(&w);
-		find_all_paths(c, &w, place);
+		find_all_paths(c, &w, place, &arena);
 		sw_arena_clear(&arena);
 	}
 	sw_vec_clear(&w.points);

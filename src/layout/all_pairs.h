@@ -3,7 +3,7 @@
  * at once. Private to src/layout.
  *
  * Single moves between the layouts are priced and combined into the cheapest paths (from each
- * layout by the algorithm of Bellman and Ford). The intermediate layouts are those that give each
+ * layout by the algorithm of Dijkstra). The intermediate layouts are those that give each
  * unit one of the states that it has in some of the given layouts, or B; a path through other
  * digits is not found, so the search for one pair by itself (path_search.c) may return a path that
  * is a little cheaper.
@@ -20,7 +20,8 @@ typedef struct all_pairs {
 
 /* Find the costs between valid layouts over the same atoms, of which there are at most
  * MAX_SINGLE_ATOMS. Return false, with nothing to free, if there are too many layouts or too many
- * ways to split. O(n m^2) for the m intermediate layouts, a thousand or so. */
+ * ways to split. O(m^2 + n (m log m + k)) for the m intermediate layouts, a thousand
+ * or so, with k moves between them. */
 bool all_pairs_init(all_pairs *c, const sw_redistribution *how, sw_shape shape,
                     const sw_layout *layouts, int32_t n);
 void all_pairs_clear(all_pairs *c);

@@ -19,7 +19,8 @@ static double bound_of_all_s(const sw_search *s, bool owners)
 	double last_s = sw_search_last_s(s);
 	if (owners || sw_forms_code(&s->forms) || (last_s > 0 && sw_now_s() > last_s - MESSAGES_S))
 		return sw_search_variant(s, 0)->kernels_s;
-	return sw_bound_step_s(s->canonical, s->asked.sidecar, s->asked.cluster, false);
+	return sw_bound_step_s(s->canonical, s->asked.sidecar, s->asked.cluster, false,
+	                       s->asked.options->threads);
 }
 
 void sw_certify(sw_search *s, sw_plan *plan)

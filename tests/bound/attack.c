@@ -58,7 +58,7 @@ void bounds_init(bounds *b, const sw_program *program, const sw_sidecar *sidecar
 	b->op_s = op_s;
 	b->times = times_of(program, &b->arena);
 	b->kernels_s = sw_bound_kernels_s(program, sidecar, rules, cluster, false);
-	b->step_s = sw_bound_step_s(program, sidecar, cluster, false);
+	b->step_s = sw_bound_step_s(program, sidecar, cluster, false, 1);
 	for (int32_t i = 0; i < N_WEIGHTS; i++)
 		b->weighted_s[i] = sw_bound_weighted_s(program, sidecar, cluster, WEIGHTS[i]);
 	sw_roles_clear(&roles);
