@@ -270,28 +270,28 @@ static const point_move *moves_from(pair_graph *w, uint32_t from)
 /* ---- the cheapest paths ----------------------------------------------------------------- */
 
 /* The points that can be reached, by what a path to them costs, nearest first: a heap. */
-typedef struct reached {
+typedef struct frontier {
 	uint32_t n;
 	uint32_t *heap, *place; /* place: per point, in the heap */
 	double *ps;             /* per point: of the cheapest path so far, or NO_PATH */
 	bool *wanted;           /* per point: is its cost asked for? */
-} reached;
+} frontier;
 
-static void put(reached *r, uint32_t at, uint32_t number)
+static void put(frontier *r, uint32_t at, uint32_t number)
 {
 	r->heap[at] = number;
 	r->place[number] = at;
 }
 
 /* Let a point rise from a place in the heap to where it belongs. */
-static void rise(reached *r, uint32_t at, uint32_t number)
+static void rise(frontier *r, uint32_t at, uint32_t number)
 {
 	for (; at > 0 && r->ps[r->heap[(at - 1) / 2]] > r->ps[number]; at = (at - 1) / 2)
 		put(r, at, r->heap[(at - 1) / 2]);
 	put(r, at, number);
 }
 
-static uint32_t take_nearest(reached *r)
+static uint32_t take_nearest(frontier *r)
 {
 	uint32_t nearest = r->heap[0], last = r->heap[--r->n], at = 0;
 	for (uint32_t child; (child = 2 * at + 1) < r->n; at = child) {
@@ -307,7 +307,7 @@ static uint32_t take_nearest(reached *r)
 
 /* Find the cheapest paths from one point to the wanted ones, of which there are n (Dijkstra). */
 static void find_paths_from(pair_graph *w, uint32_t from, bool with_to_partial, size_t n,
-                            reached *r)
+                            frontier *r)
 {
 	for (size_t i = 0; i < w->points.len; i++)
 		r->ps[i] = NO_PATH;
@@ -351,7 +351,7 @@ static bool needs_to_partial(const pair_graph *w, uint32_t from, uint32_t to)
  * to a layout that is partial where the start is not may use one, and no other path may (layout.h).
  */
 static void find_row(all_pairs *c, pair_graph *w, const uint32_t *place, int32_t from,
-                     bool with_to_partial, reached *r)
+                     bool with_to_partial, frontier *r)
 {
 	size_t n = 0;
 	for (int32_t i = 0; i < c->n; i++) {
@@ -371,10 +371,10 @@ static void find_row(all_pairs *c, pair_graph *w, const uint32_t *place, int32_t
 static void find_all_paths(all_pairs *c, pair_graph *w, const uint32_t *place, sw_arena *arena)
 {
 	size_t n = w->points.len;
-	reached r = {.heap = SW_NEW_N(arena, uint32_t, n),
-	             .place = SW_NEW_N(arena, uint32_t, n),
-	             .ps = SW_NEW_N(arena, double, n),
-	             .wanted = SW_NEW_N(arena, bool, n)};
+	frontier r = {.heap = SW_NEW_N(arena, uint32_t, n),
+	              .place = SW_NEW_N(arena, uint32_t, n),
+	              .ps = SW_NEW_N(arena, double, n),
+	              .wanted = SW_NEW_N(arena, bool, n)};
 	c->ps = sw_alloc(sizeof(double) * (size_t)c->n * (size_t)c->n);
 	w->first_move = SW_NEW_N(arena, uint32_t, n);
 	for (size_t i = 0; i < n; i++)

@@ -26,6 +26,14 @@ static bool is_too_large(const sw_search *s, const sw_mesh_search *m)
 	        (least && least->least.cost.peak_bytes <= m->bounds.input_bytes));
 }
 
+/* Return seconds that a plan of the mesh would have to reach to be worth its search: a free mesh of
+ * a large program takes long. */
+static double worth_s(const sw_search *s, const sw_mesh_search *m)
+{
+	double gain = s->asked.limits->gain_per_op * (double)s->canonical->ops.len;
+	return m->bounds.kernels_s * (sw_mesh_is_free(m->mesh) ? 1 + gain : 1);
+}
+
 void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m)
 {
 	/* A wave with a tolerance keeps meshes that are somewhat behind. */
@@ -33,7 +41,7 @@ void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m
 	if (!m->pending || m->attempt != m->first_attempt)
 		return;
 	bool unconstrained = s->wave->mode == SW_MEMORY_UNCONSTRAINED;
-	sw_estimate estimate = {.step_s = m->bounds.kernels_s,
+	sw_estimate estimate = {.step_s = worth_s(s, m),
 	                        .model_s = m->bounds.kernels_s,
 	                        .by_model = tolerant,
 	                        .too_large = is_too_large(s, m),

@@ -99,34 +99,105 @@ static int64_t *rows_of(const graph *g, int32_t edge, int32_t node, const int64_
 	return rows;
 }
 
-/* Rows of the result whose sums stay in the nearest cache while all strategies of the eliminated
+/* Rows of the result whose sums stay in the nearest cache while the strategies of the eliminated
  * node are visited. */
 #define ROWS_AT_ONCE 8
+/* Columns side by side of which one sum tells that a strategy is no better in any. */
+#define COLUMNS_AT_ONCE 16
 
-/* out[b] = min(out[b], base + row[b]). */
+/* out[b] = min(out[b], base + row[b]); return the largest. */
 SW_VECTORISED
-static void lower(int64_t *restrict out, int64_t base, const int64_t *restrict row, int32_t columns)
+static int64_t lower(int64_t *restrict out, int64_t base, const int64_t *restrict row,
+                     int32_t columns)
 {
+	int64_t most = INT64_MIN;
 	for (int32_t b = 0; b < columns; b++) {
 		int64_t sum = row[b] == SW_FORBIDDEN ? SW_FORBIDDEN : base + row[b];
 		out[b] = SW_MIN(out[b], sum);
+		most = SW_MAX(most, out[b]);
 	}
+	return most;
+}
+
+/* A strategy of the eliminated node, and what no sum of it in some rows is below. */
+typedef struct visit {
+	int32_t strategy;
+	int64_t least;
+} visit;
+
+static int compare_visits(const void *a, const void *b)
+{
+	const visit *x = a, *y = b;
+	return (x->least > y->least) - (x->least < y->least);
+}
+
+typedef struct sums {
+	int32_t n, rows, columns, groups; /* groups: of COLUMNS_AT_ONCE columns */
+	const int64_t *first, *second;    /* [n][rows], [n][columns] */
+	int64_t *least;                   /* [n][groups]: of `second` */
+	int64_t *worst;                   /* [ROWS_AT_ONCE][groups]: the largest sum so far */
+	visit *order;
+	int64_t *out; /* [rows][columns] */
+} sums;
+
+static void lower_row(const sums *s, int32_t i, int32_t a, int64_t *worst)
+{
+	int64_t base = s->first[(int64_t)i * s->rows + a];
+	const int64_t *least = s->least + (int64_t)i * s->groups;
+	const int64_t *row = s->second + (int64_t)i * s->columns;
+	int64_t *out = s->out + (int64_t)a * s->columns;
+	for (int32_t g = 0, b = 0; g < s->groups && base != SW_FORBIDDEN; g++, b += COLUMNS_AT_ONCE)
+		if (least[g] != SW_FORBIDDEN && base + least[g] < worst[g])
+			worst[g] = lower(out + b, base, row + b,
+			                 SW_MIN(COLUMNS_AT_ONCE, s->columns - b));
+}
+
+/* Set the rows [begin, end) of the result. The strategies are visited by what leads to them, so
+ * that most of the later ones are seen to be no better. */
+static void lower_rows(const sums *s, int32_t begin, int32_t end)
+{
+	for (int32_t i = 0; i < s->n; i++) {
+		s->order[i] = (visit){i, SW_FORBIDDEN};
+		for (int32_t a = begin; a < end; a++)
+			s->order[i].least =
+				SW_MIN(s->order[i].least, s->first[(int64_t)i * s->rows + a]);
+	}
+	qsort(s->order, (size_t)s->n, sizeof(*s->order), compare_visits);
+	for (int32_t k = 0; k < ROWS_AT_ONCE * s->groups; k++)
+		s->worst[k] = SW_FORBIDDEN;
+	for (int32_t k = 0; k < s->n; k++)
+		for (int32_t a = begin; a < end; a++)
+			lower_row(s, s->order[k].strategy, a, s->worst + (a - begin) * s->groups);
 }
 
 /* out[a][b] = min over i of first[i][a] + second[i][b]. */
 static void min_plus(int32_t n, int32_t rows, int32_t columns, const int64_t *first,
                      const int64_t *second, int64_t *out)
 {
+	sums s = {.n = n,
+	          .rows = rows,
+	          .columns = columns,
+	          .groups = (columns + COLUMNS_AT_ONCE - 1) / COLUMNS_AT_ONCE,
+	          .first = first,
+	          .second = second,
+	          .out = out};
+	int32_t groups = s.groups;
+	s.least = sw_alloc((size_t)(n + ROWS_AT_ONCE) * (size_t)groups * sizeof *s.least);
+	s.worst = s.least + (int64_t)n * groups;
+	s.order = sw_alloc((size_t)n * sizeof *s.order);
 	for (int64_t entry = 0; entry < (int64_t)rows * columns; entry++)
 		out[entry] = SW_FORBIDDEN;
+	for (int64_t k = 0; k < (int64_t)n * groups; k++)
+		s.least[k] = SW_FORBIDDEN;
+	for (int32_t i = 0; i < n; i++)
+		for (int32_t b = 0; b < columns; b++) {
+			int64_t *least = &s.least[(int64_t)i * groups + b / COLUMNS_AT_ONCE];
+			*least = SW_MIN(*least, second[(int64_t)i * columns + b]);
+		}
 	for (int32_t begin = 0; begin < rows; begin += ROWS_AT_ONCE)
-		for (int32_t i = 0; i < n; i++)
-			for (int32_t a = begin; a < SW_MIN(begin + ROWS_AT_ONCE, rows); a++) {
-				int64_t base = first[(int64_t)i * rows + a];
-				if (base != SW_FORBIDDEN)
-					lower(out + (int64_t)a * columns, base,
-					      second + (int64_t)i * columns, columns);
-			}
+		lower_rows(&s, begin, SW_MIN(begin + ROWS_AT_ONCE, rows));
+	free(s.order);
+	free(s.least);
 }
 
 /* A table that replaces two may be larger than both; refuse to grow by more. */
