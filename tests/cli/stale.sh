@@ -91,14 +91,14 @@ for plan in proxy stale=0; do
 done
 cmp -s "$scratch/losses-proxy" "$scratch/losses-stale=0" || complain "stale=0 has other losses"
 
-# ---- a straggler, on threads and under mpirun
+# ---- a straggler, on threads and under mpirun: it sleeps far longer than a step takes on a busy machine
 for command in "$sw run PLAN --ranks 4" "mpirun -n 4 $sw run PLAN"; do
 	run=$(echo "$command" | sed "s,PLAN,$scratch/some.plan,")
-	expect 0 "" $run --steps 30 --straggler 2:0.03 --json -q
-	holds 'j["steps"] == 30 and j["stale"]["oldest"] == 4 and j["slowest_step_s"] >= 0.03'
+	expect 0 "" $run --steps 10 --straggler 2:0.3 --json -q
+	holds 'j["steps"] == 10 and j["stale"]["oldest"] == 4 and j["slowest_step_s"] >= 0.3'
 	run=$(echo "$command" | sed "s,PLAN,$scratch/any.plan,")
-	expect 0 "" $run --steps 30 --straggler 2:0.1 --json -q
-	holds 'j["steps"] == 30 and j["step_time_s"] < 0.05 and j["slowest_step_s"] >= 0.1'
+	expect 0 "" $run --steps 10 --straggler 2:0.5 --json -q
+	holds 'j["steps"] == 10 and j["step_time_s"] < 0.3 and j["slowest_step_s"] >= 0.5'
 	run=$(echo "$command" | sed "s,PLAN,$scratch/none.plan,")
 	expect 0 "" $run --steps 5 --straggler 2:0.1 --json -q
 	holds 'j["step_time_s"] >= 0.1 and j["stale"] is None'
