@@ -78,7 +78,7 @@ static void a_seed_always_gives_the_same(void **state)
 	(void)state;
 	planned p;
 	uint64_t hash[3];
-	open_fixture("gpt-tiny", "local-2x2.yaml", &p);
+	open_fixture("mlp", "local-2x2.yaml", &p);
 	for (int i = 0; i < 3; i++) {
 		sw_tuned tuned;
 		sw_tune_options options = few(28);
