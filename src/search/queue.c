@@ -30,7 +30,9 @@ static bool is_too_large(const sw_search *s, const sw_mesh_search *m)
  * a large program takes long. */
 static double worth_s(const sw_search *s, const sw_mesh_search *m)
 {
-	double gain = s->asked.limits->gain_per_op * (double)s->canonical->ops.len;
+	const sw_search_limits *limits = s->asked.limits;
+	double gain =
+		limits->gain_per_op * fmax(0, (double)s->canonical->ops.len - limits->gain_ops);
 	return m->bounds.kernels_s * (sw_mesh_is_free(m->mesh) ? 1 + gain : 1);
 }
 
