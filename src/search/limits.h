@@ -27,7 +27,7 @@
 	  "per op beyond `gain_ops`, that a free mesh must be able to gain",                       \
 	  "unet on 16 A100: 0.7 of the time, the same step")                                       \
 	X(gain_ops, 10000, "ops", "of a program in which any gain is worth a search",              \
-	  "without it mlp-clip on 8 devices is 0.01 % slower than on 4")                           \
+	  "smaller programs take seconds")                                                         \
 	X(stream_parts, 8, "parts", "of the missing bytes, one of which a streamed dot must save", \
 	  "halved: 0/26; doubled: 0/26")                                                           \
 	X(behind, 1.5, "ratio", "to the best step beyond which other variants leave a mesh out",   \
