@@ -153,8 +153,8 @@ function(sw_add_test_script file)
   sw_describe_test(${file} name labels)
   sw_register_test(${name} "${labels}" ${file})
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
-  # Times on the lab are measured: nothing else may run beside it.
-  if(labels MATCHES "^lab")
+  # Times are measured: nothing else may run beside it.
+  if(labels MATCHES "^lab|(^|;)alone")
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
   endif()
 endfunction()

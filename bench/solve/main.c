@@ -170,7 +170,7 @@ static void print_machine(const settings *how)
 	if (file)
 		fclose(file);
 	printf("%s, %d processors; ours with %d threads, each peer with one\n", model,
-	       sw_cpu_count(), how->threads > 0 ? how->threads : sw_cpu_count());
+	       sw_cpu_count(), sw_thread_count(how->threads));
 }
 
 static void print_beside(const bench *b)

@@ -99,6 +99,13 @@ void *sw_alloc(size_t bytes);
 bool sw_mul_i64(int64_t a, int64_t b, int64_t *product);
 /* Compares two uint32_t for qsort and bsearch, ascending. */
 int sw_compare_u32(const void *a, const void *b);
+/* A number with what it is sorted by. */
+typedef struct sw_keyed {
+	double key;
+	uint32_t number;
+} sw_keyed;
+/* Compares two sw_keyed for qsort: ascending by their keys, equal keys by their numbers. */
+int sw_compare_keyed(const void *a, const void *b);
 /* Return the greatest common divisor of two non-negative numbers; gcd(0, n) is n. */
 static inline int64_t sw_gcd(int64_t a, int64_t b)
 {
@@ -428,6 +435,8 @@ int sw_thread_number(void); /* number of the calling thread */
 sw_thread_times sw_thread_times_of(int number);
 size_t sw_peak_memory_bytes(void); /* of this process so far (VmHWM) */
 int sw_cpu_count(void);
+/* Return the number of threads that is asked for, where 0 asks for one per processor. */
+int sw_thread_count(int asked);
 
 /* Call work(context, i) for i in [0, n) on up to `threads` threads; return when all calls are
  * done. */

@@ -80,6 +80,14 @@ int sw_compare_u32(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+int sw_compare_keyed(const void *a, const void *b)
+{
+	const sw_keyed *x = a, *y = b;
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
 /* Grow at least by doubling, so that n pushes cost O(n) copies. */
 void *sw_vec_grow(void *data, size_t *cap, size_t need, size_t item_bytes)
 {

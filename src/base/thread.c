@@ -94,6 +94,11 @@ int sw_cpu_count(void)
 	return online > 0 ? (int)online : 1;
 }
 
+int sw_thread_count(int asked)
+{
+	return asked > 0 ? asked : sw_cpu_count();
+}
+
 typedef struct loop {
 	int64_t n;
 	atomic_llong next;

@@ -35,8 +35,6 @@ void sw_bound_certify(sw_plan *plan, const sw_sidecar *sidecar)
 {
 	const sw_program *program = sw_plan_serial(plan);
 	bool kernels_only = plan->strategy.owners != SW_OWNERS_NONE || sw_forms_code(&plan->forms);
-	sw_bound_state(
-		plan,
-		sw_bound_step_s(program, sidecar, plan->cluster, kernels_only, sw_cpu_count()),
-		false);
+	sw_bound_state(plan, sw_bound_step_s(program, sidecar, plan->cluster, kernels_only, 0),
+	               false);
 }

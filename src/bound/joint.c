@@ -381,7 +381,7 @@ static double bound_weights(weight_bounds *w, int n, int64_t work, int threads)
 {
 	double best = 0;
 	w->work = work;
-	sw_parallel_for(n, threads, bound_one, w);
+	sw_parallel_for(n, sw_thread_count(threads), bound_one, w);
 	for (int i = 0; i < n; i++)
 		best = fmax(best, w->bound_s[i]);
 	return best;

@@ -12,7 +12,7 @@ static uint32_t *absent(sw_memo *m, size_t n)
 
 void sw_memo_init(sw_memo *m, const sw_analysis *analysis, const sw_plan *plan, int threads)
 {
-	*m = (sw_memo){.analysis = analysis, .threads = threads > 0 ? threads : sw_cpu_count()};
+	*m = (sw_memo){.analysis = analysis, .threads = sw_thread_count(threads)};
 	m->own_paths = plan->paths ? NULL : sw_path_store_new(plan->cluster);
 	m->paths = plan->paths ? plan->paths : m->own_paths;
 	sw_arena_init(&m->arena);

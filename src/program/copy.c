@@ -164,6 +164,22 @@ sw_id sw_build_copy_op(sw_program *out, int32_t c, const sw_program *in, sw_id o
 	return first;
 }
 
+sw_id sw_build_copy_mapped(sw_program *out, int32_t c, const sw_program *in, sw_id op_id,
+                           const sw_id *value, int32_t *computations)
+{
+	const sw_op *op = sw_op_at(in, op_id);
+	sw_id *operands = sw_alloc(sizeof(*operands) * (op->n_operands + 1));
+	int32_t *called = sw_alloc(sizeof(*called) * (op->n_called + 1u));
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		operands[k] = value[op->operands[k]];
+	for (uint32_t k = 0; k < op->n_called; k++)
+		called[k] = sw_build_copy_computation(out, in, op->called[k], computations);
+	sw_id first = sw_build_copy_op(out, c, in, op_id, operands, called);
+	free(operands);
+	free(called);
+	return first;
+}
+
 /* Find the range [*low, *high) of the computation's value ids; ids of other computations may be in
  * between. */
 static void value_range(const sw_program *program, const sw_computation *computation, sw_id *low,

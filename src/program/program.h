@@ -270,6 +270,10 @@ void sw_build_copy_frame(sw_program *out, const sw_program *in);
  * map[computation]. */
 int32_t sw_build_copy_computation(sw_program *out, const sw_program *in, int32_t computation,
                                   int32_t *map);
+/* Copy one op as sw_build_copy_op does, with value[v] for each operand v, and with copies of the
+ * computations that it calls (computations: the map of sw_build_copy_computation). */
+sw_id sw_build_copy_mapped(sw_program *out, int32_t c, const sw_program *in, sw_id op,
+                           const sw_id *value, int32_t *computations);
 /* Copy all computations but the entry, into a new `out`. Fill map ([in->computations.len]); the
  * entry's is -1. */
 void sw_build_copy_called(sw_program *out, const sw_program *in, int32_t *map);

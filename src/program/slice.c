@@ -63,18 +63,10 @@ static void write_inputs(slicer *x, const sw_id *leaves, uint32_t n)
 static void copy_op(slicer *x, sw_id id)
 {
 	const sw_op *op = sw_op_at(x->in, id);
-	sw_id *operands = sw_alloc(sizeof(*operands) * (op->n_operands + 1));
-	int32_t *called = sw_alloc(sizeof(*called) * (op->n_called + 1u));
-	for (uint32_t k = 0; k < op->n_operands; k++)
-		operands[k] = x->value[op->operands[k]];
-	for (uint32_t k = 0; k < op->n_called; k++)
-		called[k] = x->computations[op->called[k]];
-	sw_id first = sw_build_copy_op(x->out, x->c, x->in, id, operands, called);
+	sw_id first = sw_build_copy_mapped(x->out, x->c, x->in, id, x->value, x->computations);
 	for (uint32_t r = 0; r < op->n_results; r++)
 		if (!x->is_given[op->first_result + r])
 			x->value[op->first_result + r] = first + r;
-	free(operands);
-	free(called);
 }
 
 static void copy_needed_computations(slicer *x)

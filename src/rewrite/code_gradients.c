@@ -77,8 +77,8 @@ static void find_data(coder *x)
 	}
 }
 
-/* Is the value, which an op of the update reads, a term of the gradient? It depends on the batch, as
- * rates do not; the gradient of a single number may be one, too. */
+/* Is the value, which an op of the update reads, a term of the gradient? It depends on the batch,
+ * as rates do not; the gradient of a single number may be one, too. */
 static bool is_term(const coder *x, sw_id value, int32_t variable, sw_shape shape)
 {
 	const sw_op *op = sw_op_at(x->in, x->in->values.data[value].op);
@@ -174,14 +174,13 @@ static sw_status find_gradient(coder *x, int32_t variable)
 	if (before >= 0 && v->codec.kind == SW_CODEC_TERMS &&
 	    x->list[before].codec.kind == SW_CODEC_TERMS)
 		return SW_OK;
-	return sw_fail(x->err, SW_ERR_INPUT,
-	               "%s: the gradient of '%s' is no single value of the step, or also that of "
-	               "another variable: %s",
-	               v->codec.kind == SW_CODEC_TERMS ? "stale" : "codec",
-	               x->sidecar->inputs[input].name,
-	               v->codec.kind == SW_CODEC_TERMS
-	                       ? "train it without staleness"
-	                       : "leave it as it is, by --sync, with codec: none");
+	return sw_fail(
+		x->err, SW_ERR_INPUT,
+		"%s: the gradient of '%s' is no single value of the step, or also that of "
+		"another variable: %s",
+		v->codec.kind == SW_CODEC_TERMS ? "stale" : "codec", x->sidecar->inputs[input].name,
+		v->codec.kind == SW_CODEC_TERMS ? "train it without staleness"
+						: "leave it as it is, by --sync, with codec: none");
 }
 
 /* Ranks at different steps have no step in which they could add up the loss: it is taken apart as
@@ -229,16 +228,10 @@ static void write_state(coder *x, coded_variable *v, uint32_t input)
 		                               sw_codec_factor_shape(v->codec, shape, x->out));
 }
 
-static void copy_op(coder *x, sw_id id, const int32_t *computations)
+static void copy_op(coder *x, sw_id id, int32_t *computations)
 {
 	const sw_op *op = sw_op_at(x->in, id);
-	sw_id *operands = SW_NEW_N(&x->arena, sw_id, op->n_operands + 1);
-	int32_t *called = SW_NEW_N(&x->out->arena, int32_t, op->n_called + 1u);
-	for (uint32_t k = 0; k < op->n_operands; k++)
-		operands[k] = x->value[op->operands[k]];
-	for (uint32_t k = 0; k < op->n_called; k++)
-		called[k] = computations[op->called[k]];
-	sw_id first = sw_build_copy_op(x->out, x->c, x->in, id, operands, called);
+	sw_id first = sw_build_copy_mapped(x->out, x->c, x->in, id, x->value, computations);
 	for (uint32_t r = 0; r < op->n_results; r++)
 		x->value[op->first_result + r] = first + r;
 }

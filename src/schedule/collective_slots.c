@@ -65,26 +65,13 @@ void sw_inserter_list_collectives(sw_inserter *p, sw_arena *arena)
 		find_need(p, &p->all[i]);
 }
 
-typedef struct deadline {
-	double seconds;
-	int32_t number;
-} deadline;
-
-static int compare_deadlines(const void *a, const void *b)
-{
-	const deadline *x = a, *y = b;
-	if (x->seconds != y->seconds)
-		return x->seconds < y->seconds ? -1 : 1;
-	return (x->number > y->number) - (x->number < y->number);
-}
-
 void sw_inserter_find_times(sw_inserter *p, sw_arena *arena)
 {
-	deadline *last = SW_NEW_N(arena, deadline, p->n + 1);
+	sw_keyed *last = SW_NEW_N(arena, sw_keyed, p->n + 1);
 	double free_s = INFINITY;
 	for (int32_t i = 0; i < p->n; i++)
-		last[i] = (deadline){p->all[i].deadline_s, i};
-	qsort(last, (size_t)p->n, sizeof(*last), compare_deadlines);
+		last[i] = (sw_keyed){p->all[i].deadline_s, (uint32_t)i};
+	qsort(last, (size_t)p->n, sizeof(*last), sw_compare_keyed);
 	for (int32_t i = p->n; i-- > 0;) {
 		sw_placed_collective *c = &p->all[last[i].number];
 		free_s = fmin(free_s, c->deadline_s) -

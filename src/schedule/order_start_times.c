@@ -23,19 +23,6 @@
 
 #include "schedule/internal.h"
 
-typedef struct timed_task {
-	double seconds; /* the clock at which it is taken, its priority */
-	uint32_t task;
-} timed_task;
-
-static int compare_timed(const void *a, const void *b)
-{
-	const timed_task *x = a, *y = b;
-	if (x->seconds != y->seconds)
-		return x->seconds < y->seconds ? -1 : 1;
-	return (x->task > y->task) - (x->task < y->task);
-}
-
 /* True if the collective is an all-reduce, or its results are smaller than its operands. */
 static bool shrinks(const sw_tasks *graph, uint32_t start)
 {
@@ -84,16 +71,16 @@ static void list_task(priority_lister *t, uint32_t task)
 			t->order[t->n_order++] = t->required[i];
 }
 
-static uint32_t *list_by_time(const sw_tasks *graph, timed_task *list, uint32_t n_listed,
+static uint32_t *list_by_time(const sw_tasks *graph, sw_keyed *list, uint32_t n_listed,
                               sw_arena *arena, uint32_t *n)
 {
 	priority_lister t = {.graph = graph,
 	                     .seen = SW_NEW_N(arena, bool, graph->n + 1),
 	                     .required = SW_NEW_N(arena, uint32_t, graph->n + 1),
 	                     .order = SW_NEW_N(arena, uint32_t, graph->n + 1)};
-	qsort(list, n_listed, sizeof(*list), compare_timed);
+	qsort(list, n_listed, sizeof(*list), sw_compare_keyed);
 	for (uint32_t i = 0; i < n_listed; i++)
-		list_task(&t, list[i].task);
+		list_task(&t, list[i].number);
 	for (uint32_t task = 0; task < graph->n; task++)
 		list_task(&t, task);
 	*n = t.n_order;
@@ -109,7 +96,7 @@ typedef struct start_clocks {
 	double *path_s;
 	/* per kernel: when it begins in the order on whose clock others are taken */
 	double *begins_s;
-	timed_task *kernels; /* sorted by path length, which `seconds` holds */
+	sw_keyed *kernels; /* sorted by path length, which is the key */
 	/* [kernel of that list] when the first of it and those behind it begins */
 	double *first_s;
 	uint32_t n;
@@ -139,13 +126,13 @@ static void set_clock(start_clocks *c, const uint32_t *order, uint32_t n)
 	c->n = n;
 	for (uint32_t k = 0; k < n; k++) {
 		c->begins_s[order[k]] = clock_s;
-		c->kernels[k] = (timed_task){c->path_s[order[k]], order[k]};
+		c->kernels[k] = (sw_keyed){c->path_s[order[k]], order[k]};
 		clock_s += c->graph->tasks[order[k]].seconds;
 	}
-	qsort(c->kernels, n, sizeof(*c->kernels), compare_timed);
+	qsort(c->kernels, n, sizeof(*c->kernels), sw_compare_keyed);
 	c->first_s[n] = clock_s;
 	for (uint32_t k = n; k-- > 0;)
-		c->first_s[k] = fmin(c->first_s[k + 1], c->begins_s[c->kernels[k].task]);
+		c->first_s[k] = fmin(c->first_s[k + 1], c->begins_s[c->kernels[k].number]);
 }
 
 /* Return when the order comes to tasks with so long a path: a task with a short path is not held
@@ -155,7 +142,7 @@ static double clock_at(const start_clocks *c, double path_s)
 	uint32_t low = 0, high = c->n;
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		if (c->kernels[middle].seconds < path_s)
+		if (c->kernels[middle].key < path_s)
 			low = middle + 1;
 		else
 			high = middle;
@@ -164,12 +151,12 @@ static double clock_at(const start_clocks *c, double path_s)
 }
 
 /* List the reductions by earliest start. */
-static uint32_t list_reductions(const start_clocks *c, timed_task *list)
+static uint32_t list_reductions(const start_clocks *c, sw_keyed *list)
 {
 	uint32_t n = 0;
 	for (uint32_t t = 0; t < c->graph->n; t++)
 		if (c->graph->tasks[t].kind == SW_TASK_START && shrinks(c->graph, t))
-			list[n++] = (timed_task){c->path_s[t], t};
+			list[n++] = (sw_keyed){c->path_s[t], t};
 	return n;
 }
 
@@ -190,7 +177,7 @@ static double when_required(const start_clocks *c, const double *needed_s, uint3
 }
 
 /* List the other starts by latest start. */
-static uint32_t list_latest_starts(const start_clocks *c, timed_task *list, sw_arena *arena)
+static uint32_t list_latest_starts(const start_clocks *c, sw_keyed *list, sw_arena *arena)
 {
 	const sw_tasks *graph = c->graph;
 	double *needed_s = SW_NEW_N(arena, double, graph->n + 1), stream_s = INFINITY;
@@ -200,13 +187,13 @@ static uint32_t list_latest_starts(const start_clocks *c, timed_task *list, sw_a
 			continue;
 		needed_s[t] = when_required(c, needed_s, t);
 		if (graph->tasks[t].kind == SW_TASK_START && !shrinks(graph, t))
-			list[n++] = (timed_task){needed_s[t], t};
+			list[n++] = (sw_keyed){needed_s[t], t};
 	}
-	qsort(list, n, sizeof(*list), compare_timed);
+	qsort(list, n, sizeof(*list), sw_compare_keyed);
 	for (uint32_t i = n; i-- > 0;) {
-		uint32_t t = list[i].task;
-		stream_s = fmin(stream_s, list[i].seconds) - c->lead * graph->tasks[t].seconds;
-		list[i].seconds = fmax(stream_s, clock_at(c, c->path_s[t]));
+		uint32_t t = list[i].number;
+		stream_s = fmin(stream_s, list[i].key) - c->lead * graph->tasks[t].seconds;
+		list[i].key = fmax(stream_s, clock_at(c, c->path_s[t]));
 	}
 	return n;
 }
@@ -217,21 +204,21 @@ static start_clocks start_clocks_of(const sw_tasks *graph, double lead, sw_arena
 	                  .lead = lead,
 	                  .path_s = SW_NEW_N(arena, double, graph->n + 1),
 	                  .begins_s = SW_NEW_N(arena, double, graph->n + 1),
-	                  .kernels = SW_NEW_N(arena, timed_task, graph->n + 1),
+	                  .kernels = SW_NEW_N(arena, sw_keyed, graph->n + 1),
 	                  .first_s = SW_NEW_N(arena, double, graph->n + 1)};
 	find_paths(&c);
 	return c;
 }
 
 /* Run these kernels on their clock, and before it the starts that are due. */
-static uint32_t *order_by_latest_start(start_clocks *c, const uint32_t *kernels, timed_task *list,
+static uint32_t *order_by_latest_start(start_clocks *c, const uint32_t *kernels, sw_keyed *list,
                                        sw_arena *arena, uint32_t *n)
 {
 	set_clock(c, kernels, *n);
 	uint32_t n_listed = list_latest_starts(c, list, arena);
 	for (uint32_t k = 0; k < c->n; k++)
 		list[n_listed++] =
-			(timed_task){c->begins_s[c->kernels[k].task], c->kernels[k].task};
+			(sw_keyed){c->begins_s[c->kernels[k].number], c->kernels[k].number};
 	return list_by_time(c->graph, list, n_listed, arena, n);
 }
 
@@ -239,7 +226,7 @@ uint32_t *sw_order_earliest_start(const sw_tasks *graph, const sw_schedule_limit
                                   sw_arena *arena, uint32_t *n)
 {
 	start_clocks c = start_clocks_of(graph, limits->earliest_start_lead, arena);
-	timed_task *list = SW_NEW_N(arena, timed_task, graph->n + 1);
+	sw_keyed *list = SW_NEW_N(arena, sw_keyed, graph->n + 1);
 	uint32_t n_listed = list_reductions(&c, list);
 	const uint32_t *order = list_by_time(graph, list, n_listed, arena, n);
 	return order_by_latest_start(&c, order, list, arena, n);
@@ -262,7 +249,7 @@ static double run_after_reductions(const start_clocks *c, uint32_t t, const doub
 }
 
 /* Run these kernels on their clock, but those that read reductions when these have ended. */
-static uint32_t *order_after_reductions(start_clocks *c, const uint32_t *kernels, timed_task *list,
+static uint32_t *order_after_reductions(start_clocks *c, const uint32_t *kernels, sw_keyed *list,
                                         sw_arena *arena, uint32_t *n)
 {
 	double *end_s = SW_NEW_N(arena, double, c->graph->n + 1), stream_s = 0, from_s;
@@ -271,7 +258,7 @@ static uint32_t *order_after_reductions(start_clocks *c, const uint32_t *kernels
 	for (uint32_t t = 0; t < c->graph->n; t++) {
 		end_s[t] = run_after_reductions(c, t, end_s, &stream_s, &from_s);
 		if (sw_task_computes(&c->graph->tasks[t]))
-			list[n_listed++] = (timed_task){from_s, t};
+			list[n_listed++] = (sw_keyed){from_s, t};
 	}
 	return list_by_time(c->graph, list, n_listed, arena, n);
 }
@@ -280,7 +267,7 @@ static uint32_t *order_deferred(const sw_tasks *graph, double lead,
                                 const sw_schedule_limits *limits, sw_arena *arena, uint32_t *n)
 {
 	start_clocks c = start_clocks_of(graph, lead, arena);
-	timed_task *list = SW_NEW_N(arena, timed_task, graph->n + 1);
+	sw_keyed *list = SW_NEW_N(arena, sw_keyed, graph->n + 1);
 	const uint32_t *program = sw_order_program(graph, limits, arena, n);
 	const uint32_t *deferred = order_after_reductions(&c, program, list, arena, n);
 	return order_by_latest_start(&c, deferred, list, arena, n);

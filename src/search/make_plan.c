@@ -78,8 +78,8 @@ static sw_status run(sw_search *s)
 		} else {
 			status = sw_candidates_select(s);
 			sw_wave_close(s);
-			bool over = s->hopeless_bytes || (s->asked.options->any &&
-			                                  sw_search_has_incumbent(s));
+			bool over = s->hopeless_bytes ||
+			            (s->asked.options->any && sw_search_has_incumbent(s));
 			if (status == SW_OK && !over)
 				status = sw_propose(s);
 		}
@@ -142,8 +142,7 @@ static sw_status play_stale(sw_plan *plan, const sw_sidecar *sidecar, sw_error *
 		if (sw_served_play_steps(plan->cluster, &served, NULL, &play, &unplayed) == SW_OK)
 			plan->stale_step_s = play.step_time_s;
 		else
-			sw_vec_push(&plan->warnings,
-			            sw_arena_text(&plan->arena, unplayed.message));
+			sw_vec_push(&plan->warnings, sw_arena_text(&plan->arena, unplayed.message));
 	}
 	sw_served_play_clear(&play);
 	sw_served_clear(&served);
@@ -200,13 +199,22 @@ static bool has_row(const sw_plan *plan, const char *name)
 	return false;
 }
 
-/* Note in the quicker of two plans what the search for the other looked at. */
-static void add_considered(sw_plan *plan, const sw_plan *other)
+/* Of a plan and another, which may be NULL, keep one, with what was looked at for both and the time
+ * that it took. Returns it. */
+static sw_plan *keep(sw_plan *plan, sw_plan *other)
 {
-	sw_text searched = {0};
-	for (size_t i = 0; i < other->alternatives.len; i++)
+	for (size_t i = 0; other && i < other->alternatives.len; i++)
 		if (!has_row(plan, other->alternatives.data[i].name))
 			sw_vec_push(&plan->alternatives, other->alternatives.data[i]);
+	plan->planning_s += other ? other->planning_s : 0;
+	sw_plan_free(other);
+	return plan;
+}
+
+/* Say of the quicker of two plans that ways were searched, too. */
+static void add_searched(sw_plan *plan, const sw_plan *other)
+{
+	sw_text searched = {0};
 	bool ways = other->strategy.kind == SW_PLAN_WAYS;
 	sw_text_addf(&searched, "ways of synchronising variables; %s",
 	             ways ? plan->searched : other->searched);
@@ -229,23 +237,18 @@ static sw_status search_both(const sw_program *program, const char *program_path
 	with.least = NULL;
 	without.time_limit_s /= 2;
 	with.time_limit_s /= 2;
-	sw_status status =
-		search(program, program_path, sidecar, cluster, &without, plan, err);
+	sw_status status = search(program, program_path, sidecar, cluster, &without, plan, err);
 	if (status != SW_OK && status != SW_NO)
 		return status;
-	sw_status second =
-		search(program, program_path, sidecar, cluster, &with, &other, &ignored);
+	sw_status second = search(program, program_path, sidecar, cluster, &with, &other, &ignored);
 	if (second != SW_OK)
 		return status;
-	double planning_s = other->planning_s + (*plan ? (*plan)->planning_s : 0);
 	bool wins = !*plan || other->predicted.step_time_s < (*plan)->predicted.step_time_s;
 	sw_plan *best = wins ? other : *plan, *rest = wins ? *plan : other;
 	if (rest)
-		add_considered(best, rest);
-	sw_plan_free(rest);
+		add_searched(best, rest);
 	best->strategy = options->strategy;
-	best->planning_s = planning_s;
-	*plan = best;
+	*plan = keep(best, rest);
 	return SW_OK;
 }
 
@@ -270,15 +273,8 @@ static void try_stale(const sw_program *program, const char *program_path,
 		                            why.message));
 		return;
 	}
-	bool wins = other->stale_step_s > 0 &&
-	            other->stale_step_s < (*plan)->predicted.step_time_s;
-	sw_plan *best = wins ? other : *plan, *rest = wins ? *plan : other;
-	for (size_t i = 0; i < rest->alternatives.len; i++)
-		if (!has_row(best, rest->alternatives.data[i].name))
-			sw_vec_push(&best->alternatives, rest->alternatives.data[i]);
-	best->planning_s += rest->planning_s;
-	sw_plan_free(rest);
-	*plan = best;
+	bool wins = other->stale_step_s > 0 && other->stale_step_s < (*plan)->predicted.step_time_s;
+	*plan = wins ? keep(other, *plan) : keep(*plan, other);
 }
 
 sw_status sw_plan_make(const sw_program *program, const char *program_path,

@@ -25,7 +25,7 @@ static void solver_init(solver *s, const sw_problem *problem, const sw_solve_opt
 {
 	*s = (solver){
 		.problem = problem, .options = options ? *options : no_options, .bound = INT64_MIN};
-	s->threads = s->options.threads > 0 ? s->options.threads : sw_cpu_count();
+	s->threads = sw_thread_count(s->options.threads);
 	s->work_limit = s->options.work_limit > 0 ? s->options.work_limit : default_work(problem);
 	if (s->options.work_limit <= 0 && s->options.time_limit_s > 0)
 		s->work_limit = UNLIMITED_WORK;

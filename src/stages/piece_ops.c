@@ -65,13 +65,7 @@ static void write_op(op_writer *w, sw_id id)
 {
 	const sw_program *p = w->stages->program;
 	const sw_op *op = sw_op_at(p, id);
-	sw_id *operands = SW_NEW_N(&w->out->arena, sw_id, op->n_operands + 1);
-	int32_t *called = SW_NEW_N(&w->out->arena, int32_t, op->n_called + 1);
-	for (uint32_t k = 0; k < op->n_operands; k++)
-		operands[k] = w->map[op->operands[k]];
-	for (uint32_t k = 0; k < op->n_called; k++)
-		called[k] = sw_build_copy_computation(w->out, p, op->called[k], w->computations);
-	sw_id first = sw_build_copy_op(w->out, w->to, p, id, operands, called);
+	sw_id first = sw_build_copy_mapped(w->out, w->to, p, id, w->map, w->computations);
 	for (uint32_t r = 0; r < op->n_results; r++)
 		w->map[op->first_result + r] = first + r;
 	w->waits[id] = false;

@@ -7,25 +7,12 @@
 
 /* ---- fidelity --------------------------------------------------------------------------- */
 
-typedef struct scored {
-	double score;
-	size_t trial;
-} scored;
-
-static int lowest_first(const void *a, const void *b)
-{
-	const scored *x = a, *y = b;
-	if (x->score != y->score)
-		return x->score < y->score ? -1 : 1;
-	return (x->trial > y->trial) - (x->trial < y->trial);
-}
-
 /* Pairs of one trial and all that have higher scores. */
-static void count_above(const scored *list, size_t n, size_t at, const double *scores,
+static void count_above(const sw_keyed *list, size_t n, size_t at, const double *scores,
                         const double *seconds, double apart, sw_ranking_accuracy *sum)
 {
 	for (size_t k = at + 1; k < n; k++) {
-		size_t pair[2] = {list[at].trial, list[k].trial};
+		size_t pair[2] = {list[at].number, list[k].number};
 		double two_scores[2] = {scores[pair[0]], scores[pair[1]]},
 		       two_seconds[2] = {seconds[pair[0]], seconds[pair[1]]};
 		sw_ranking_count(two_scores, two_seconds, 2, apart, sum);
@@ -35,16 +22,16 @@ static void count_above(const scored *list, size_t n, size_t at, const double *s
 size_t sw_fidelity_trial(const double *scores, const double *seconds, size_t n, double wanted,
                          double apart)
 {
-	scored *list = sw_alloc(sizeof(*list) * (n + 1));
+	sw_keyed *list = sw_alloc(sizeof(*list) * (n + 1));
 	sw_ranking_accuracy sum = {0};
 	size_t found = n;
 	for (size_t i = 0; i < n; i++)
-		list[i] = (scored){scores[i], i};
-	qsort(list, n, sizeof(*list), lowest_first);
+		list[i] = (sw_keyed){scores[i], (uint32_t)i};
+	qsort(list, n, sizeof(*list), sw_compare_keyed);
 	for (size_t i = 0; i + 1 < n; i++) {
 		count_above(list, n, i, scores, seconds, apart, &sum);
 		if (sum.pairs > 0 && sum.right >= wanted)
-			found = list[i].trial;
+			found = list[i].number;
 	}
 	free(list);
 	return found;

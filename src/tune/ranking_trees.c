@@ -133,29 +133,16 @@ static double score_of(const ranking_trees *trees, int32_t root, const double *x
 
 /* ---- sorting ---------------------------------------------------------------------------- */
 
-typedef struct ranked {
-	double value;
-	uint32_t trial;
-} ranked;
-
-static int by_value(const void *a, const void *b)
-{
-	const ranked *p = a, *q = b;
-	if (p->value != q->value)
-		return p->value < q->value ? -1 : 1;
-	return (p->trial > q->trial) - (p->trial < q->trial);
-}
-
 static uint32_t *sort_features(const double *x, size_t n)
 {
 	uint32_t *sorted = sw_alloc(sizeof(*sorted) * n * RANKER_FEATURES);
-	ranked *list = sw_alloc(sizeof(*list) * n);
+	sw_keyed *list = sw_alloc(sizeof(*list) * n);
 	for (size_t f = 0; f < RANKER_FEATURES; f++) {
 		for (uint32_t i = 0; i < n; i++)
-			list[i] = (ranked){x[i * RANKER_FEATURES + f], i};
-		qsort(list, n, sizeof(*list), by_value);
+			list[i] = (sw_keyed){x[i * RANKER_FEATURES + f], i};
+		qsort(list, n, sizeof(*list), sw_compare_keyed);
 		for (size_t i = 0; i < n; i++)
-			sorted[f * n + i] = list[i].trial;
+			sorted[f * n + i] = list[i].number;
 	}
 	free(list);
 	return sorted;

@@ -108,36 +108,23 @@ static void time_gradients(sw_ways_space *space, const step_clock *clock,
 
 /* ---- orders ----------------------------------------------------------------------------- */
 
-typedef struct timed {
-	double at;
-	uint32_t variable;
-} timed;
-
-static int by_time(const void *a, const void *b)
-{
-	const timed *x = a, *y = b;
-	if (x->at != y->at)
-		return x->at < y->at ? -1 : 1;
-	return (x->variable > y->variable) - (x->variable < y->variable);
-}
-
-static const uint32_t *order(sw_ways_space *space, timed *list)
+static const uint32_t *order(sw_ways_space *space, sw_keyed *list)
 {
 	uint32_t *order = SW_NEW_N(&space->arena, uint32_t, space->n + 1);
-	qsort(list, space->n, sizeof(*list), by_time);
+	qsort(list, space->n, sizeof(*list), sw_compare_keyed);
 	for (uint32_t i = 0; i < space->n; i++)
-		order[i] = list[i].variable;
+		order[i] = list[i].number;
 	return order;
 }
 
 static void find_orders(sw_ways_space *space, sw_arena *scratch)
 {
-	timed *list = SW_NEW_N(scratch, timed, space->n + 1);
+	sw_keyed *list = SW_NEW_N(scratch, sw_keyed, space->n + 1);
 	for (uint32_t i = 0; i < space->n; i++)
-		list[i] = (timed){space->variables[i].read_at, i};
+		list[i] = (sw_keyed){space->variables[i].read_at, i};
 	space->by_read = order(space, list);
 	for (uint32_t i = 0; i < space->n; i++)
-		list[i] = (timed){space->variables[i].ready_at, i};
+		list[i] = (sw_keyed){space->variables[i].ready_at, i};
 	space->by_ready = order(space, list);
 }
 

@@ -4,15 +4,7 @@
 . tests/cli/lib.sh
 
 # Tokens of which most follow from the one before.
-python3 - "$scratch/tokens" <<'END'
-import random, sys
-random.seed(1)
-tokens, x = [], 3
-for i in range(20000):
-    x = (x * 5 + 7) % 64 if random.random() < 0.9 else random.randrange(64)
-    tokens.append(x)
-open(sys.argv[1], "wb").write(bytes(tokens))
-END
+write_tokens "$scratch/tokens"
 
 # plan_codec CODEC
 plan_codec() {

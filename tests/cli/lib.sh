@@ -55,3 +55,25 @@ open(path, "wb").write(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + heade
                        struct.pack("<%d%s" % (n, code), *numbers))
 END
 }
+
+# write_tokens FILE: 20000 bytes below 64, of which most follow from the one before
+write_tokens() {
+	python3 - "$1" <<'END'
+import random, sys
+random.seed(1)
+tokens, x = [], 3
+for i in range(20000):
+    x = (x * 5 + 7) % 64 if random.random() < 0.9 else random.randrange(64)
+    tokens.append(x)
+open(sys.argv[1], "wb").write(bytes(tokens))
+END
+}
+
+# holds EXPRESSION: check it of the JSON j that the command printed
+holds() {
+	python3 - "$scratch/out" "$1" <<'PY' || complain "not so: $1"
+import json, sys
+j = json.load(open(sys.argv[1]))
+sys.exit(not eval(sys.argv[2]))
+PY
+}

@@ -119,7 +119,7 @@ static int64_t lower(int64_t *restrict out, int64_t base, const int64_t *restric
 	return most;
 }
 
-/* A strategy of the eliminated node, and what no sum of it in some rows is below. */
+/* A strategy of the eliminated node, and the least that leads to it from some rows. */
 typedef struct visit {
 	int32_t strategy;
 	int64_t least;
