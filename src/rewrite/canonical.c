@@ -1,12 +1,13 @@
 /*
  * The canonical form that planning works on.
  *
- * forward: inline calls and fusions, write out batch normalisations, replace ops that only rename
- * their operand by it, an op equal to an earlier one of the same computation by that one, and a
- * reducer by the first that computes the same; a product that is only read transposed is one of
- * the other order. prune: drop the ops that no result needs, and give
- * each loop and conditional computations of its own. O(ops with calls, loops and conditionals
- * written out); programs that would have too many of them are refused (reached_computations.c).
+ * forward: inline calls and fusions, write out batch normalisations and loops over layers, replace
+ * ops that only rename their operand by it, an op equal to an earlier one of the same computation
+ * by that one, and a reducer by the first that computes the same; a product that is only read
+ * transposed is one of the other order; integers that follow from constants are constants, and so
+ * are places of slices. prune: drop the ops that no result needs, and give each loop and
+ * conditional computations of its own. O(ops with calls, loops and conditionals written out);
+ * programs that would have too many of them are refused (reached_computations.c).
  */
 #include "rewrite/internal.h"
 #include "rewrite/expand_batch_norm.h"
@@ -14,14 +15,16 @@
 #include "program/attributes.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct rewriter {
 	const sw_program *in;
 	sw_program *out;
-	int32_t *computation; /* of `in` -> of `out`, -1: not there */
-	sw_id *value;         /* of `in` -> of `out`, in the computation being walked */
-	sw_map seen;          /* key of an op -> its first result in `out` */
-	uint32_t *uses;       /* per value of `in`: how often it is read or returned */
+	int32_t *computation;  /* of `in` -> of `out`, -1: not there */
+	sw_id *value;          /* of `in` -> of `out`, in the computation being walked */
+	const bool *is_layers; /* per op of `in`: a loop that is written out; NULL: none is */
+	sw_map seen;           /* key of an op -> its first result in `out` */
+	uint32_t *uses;        /* per value of `in`: how often it is read or returned */
 	/* 0: none, else the index + 1 of the computation of `out` that computes this reduction */
 	int32_t reducer[SW_MONOID_OR + 1][SW_TYPE_COUNT];
 	sw_text key;
@@ -100,17 +103,17 @@ static void key_shape(sw_text *key, sw_shape shape)
 	key_bytes(key, shape.dims, sizeof(int64_t) * (size_t)shape.rank);
 }
 
-static void key_of_op(rewriter *pass, const sw_op *op, const sw_id *operands)
+/* Begin the key of an op with one result; the computations that it calls are added to it. */
+static void key_of_op(rewriter *pass, sw_opcode opcode, sw_shape shape, const sw_attrs *attrs,
+                      const sw_id *operands, uint32_t n_operands)
 {
 	sw_text *key = &pass->key;
 	key->len = 0;
-	key_number(key, op->opcode);
-	key_shape(key, sw_value_shape(pass->in, op->first_result));
-	key_number(key, op->n_operands);
-	key_bytes(key, operands, sizeof(sw_id) * op->n_operands);
-	for (uint32_t i = 0; i < op->n_called; i++)
-		key_number(key, pass->computation[op->called[i]]);
-	sw_attributes_key((sw_opcode)op->opcode, op->attrs, key);
+	key_number(key, opcode);
+	key_shape(key, shape);
+	key_number(key, n_operands);
+	key_bytes(key, operands, sizeof(sw_id) * n_operands);
+	sw_attributes_key(opcode, attrs, key);
 }
 
 static void copy_op(rewriter *pass, int32_t to, sw_id id, const sw_id *operands,
@@ -128,11 +131,10 @@ static void copy_op(rewriter *pass, int32_t to, sw_id id, const sw_id *operands,
 /* A collective refers to devices, which only planning chooses. */
 static sw_status refuse_collective(const rewriter *pass, const sw_op *op)
 {
-	return sw_fail_at(pass->err, SW_ERR_INPUT, pass->in->source, op->line, 0,
-	                  "op '%s', %s: %s", op->name,
-	                  op->opcode == SW_OP_CUSTOM_CALL ? op->attrs->custom.target
-	                                                  : sw_op_opcode_name(op),
-	                  SW_SEVERAL_DEVICES);
+	return sw_fail_at(
+		pass->err, SW_ERR_INPUT, pass->in->source, op->line, 0, "op '%s', %s: %s", op->name,
+		op->opcode == SW_OP_CUSTOM_CALL ? op->attrs->custom.target : sw_op_opcode_name(op),
+		SW_SEVERAL_DEVICES);
 }
 
 static void emit(rewriter *pass, int32_t to, sw_id id, const sw_id *operands, const int32_t *called)
@@ -146,7 +148,10 @@ static void emit(rewriter *pass, int32_t to, sw_id id, const sw_id *operands, co
 	}
 	bool unique = is_unique(op);
 	if (!unique) {
-		key_of_op(pass, op, operands);
+		key_of_op(pass, (sw_opcode)op->opcode, sw_value_shape(pass->in, op->first_result),
+		          op->attrs, operands, op->n_operands);
+		for (uint32_t i = 0; i < op->n_called; i++)
+			key_number(&pass->key, called[i]);
 		equal = sw_map_get(&pass->seen, pass->key.data, pass->key.len);
 	}
 	if (equal != SW_ABSENT) {
@@ -157,6 +162,30 @@ static void emit(rewriter *pass, int32_t to, sw_id id, const sw_id *operands, co
 	if (!unique)
 		sw_map_put(&pass->seen, pass->key.data, pass->key.len,
 		           pass->value[op->first_result]);
+}
+
+/* Write another op in the place of one of `in`, with its name and its result's shape. */
+static sw_id emit_instead(rewriter *pass, int32_t to, const sw_op *op, sw_opcode opcode,
+                          const sw_attrs *attrs, const sw_id *operands, uint32_t n_operands)
+{
+	sw_shape shape = sw_value_shape(pass->in, op->first_result);
+	shape = sw_build_shape(pass->out, shape.type, shape.dims, shape.rank);
+	sw_op_spec spec = {.opcode = opcode,
+	                   .name = op->name,
+	                   .operands = operands,
+	                   .n_operands = n_operands,
+	                   .attrs = attrs,
+	                   .shapes = &shape,
+	                   .n_results = 1,
+	                   .op_name = op->op_name,
+	                   .line = op->line};
+	key_of_op(pass, opcode, shape, attrs, operands, n_operands);
+	sw_id value = sw_map_get(&pass->seen, pass->key.data, pass->key.len);
+	if (value != SW_ABSENT)
+		return value;
+	pass->status = sw_build_op(pass->out, to, &spec, &value, pass->err);
+	sw_map_put(&pass->seen, pass->key.data, pass->key.len, value);
+	return value;
 }
 
 /* Write the ops of computation `from` into `to`; if it is inlined, without its parameters. */
@@ -205,6 +234,23 @@ static sw_id context_of(rewriter *pass, int32_t to, sw_shape shape)
 	return shape.rank ? sw_emit_broadcast(pass->out, to, zero, shape, none) : zero;
 }
 
+/* The iterations one after the other. */
+static void walk_layers(rewriter *pass, int32_t to, const sw_op *op, const sw_id *operands)
+{
+	const sw_computation *body = &pass->in->computations.data[op->called[1]];
+	size_t bytes = sizeof(sw_id) * op->n_operands;
+	sw_id *carried = sw_alloc(bytes + 1);
+	memcpy(carried, operands, bytes);
+	for (int64_t i = 0; i < op->attrs->loop.trip_count && pass->status == SW_OK; i++) {
+		bind_parameters(pass, body, carried);
+		walk(pass, op->called[1], to, true);
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			carried[k] = pass->value[body->results.data[k]];
+	}
+	memcpy(&pass->value[op->first_result], carried, bytes);
+	free(carried);
+}
+
 /* What is started early and ended late becomes plain ops. A start gives its operands again, then
  * what it computes, then contexts; an end gives what was computed. */
 static void walk_pair(rewriter *pass, int32_t to, const sw_op *op, const sw_id *operands)
@@ -251,6 +297,65 @@ static sw_id forwarded(const rewriter *pass, const sw_op *op, const sw_id *opera
 	                                                                     : SW_NO_ID;
 }
 
+/* ---- constants -------------------------------------------------------------------------- */
+
+static bool fold_scalar(rewriter *pass, int32_t to, const sw_op *op, const sw_id *operands)
+{
+	uint64_t element[2];
+	if (!sw_fold_scalar(pass->out, pass->in, op, operands, element))
+		return false;
+	sw_shape shape = {.type = sw_value_shape(pass->in, op->first_result).type};
+	sw_attrs attrs = {
+		.constant = {.shape = shape,
+	                     .data = sw_arena_copy(&pass->out->arena, element, sizeof(element))}};
+	pass->value[op->first_result] = emit_instead(pass, to, op, SW_OP_CONSTANT, &attrs, NULL, 0);
+	return true;
+}
+
+/* Set the start of the box that a slice, or a dynamic one at a constant place, cuts out. */
+static bool is_box(const rewriter *pass, const sw_op *op, const sw_id *operands, int64_t *start)
+{
+	if (op->opcode == SW_OP_SLICE) {
+		for (int32_t d = 0; d < op->attrs->slice.start.n; d++) {
+			start[d] = op->attrs->slice.start.v[d];
+			if (op->attrs->slice.stride.n > d && op->attrs->slice.stride.v[d] != 1)
+				return false;
+		}
+		return true;
+	}
+	if (op->opcode != SW_OP_DYNAMIC_SLICE)
+		return false;
+	sw_shape whole = sw_value_shape(pass->in, op->operands[0]);
+	return op->n_operands == 1 + (uint32_t)whole.rank &&
+	       sw_fold_starts(pass->out, whole, operands + 1, op->attrs->dynamic_slice.sizes.v,
+	                      start);
+}
+
+/* A box at a constant place is a slice of what was put there. */
+static bool fold_box(rewriter *pass, int32_t to, const sw_op *op, const sw_id *operands)
+{
+	int64_t start[SW_MAX_RANK], limit[SW_MAX_RANK], stride[SW_MAX_RANK];
+	if (sw_op_sharding(op) || !is_box(pass, op, operands, start))
+		return false;
+	sw_shape shape = sw_value_shape(pass->in, op->first_result);
+	sw_id from = sw_fold_box(pass->out, operands[0], shape.dims, start);
+	if (op->opcode == SW_OP_SLICE && from == operands[0])
+		return false;
+	if (sw_shape_equal(sw_value_shape(pass->out, from), shape)) {
+		pass->value[op->first_result] = from;
+		return true;
+	}
+	for (int32_t d = 0; d < shape.rank; d++) {
+		limit[d] = start[d] + shape.dims[d];
+		stride[d] = 1;
+	}
+	sw_attrs attrs = {.slice = {.start = sw_build_ints(pass->out, start, shape.rank),
+	                            .limit = sw_build_ints(pass->out, limit, shape.rank),
+	                            .stride = sw_build_ints(pass->out, stride, shape.rank)}};
+	pass->value[op->first_result] = emit_instead(pass, to, op, SW_OP_SLICE, &attrs, &from, 1);
+	return true;
+}
+
 /* ---- transposed products ---------------------------------------------------------------- */
 
 static void count_uses(rewriter *pass)
@@ -277,9 +382,9 @@ static const sw_op *turned_dot(const rewriter *pass, const sw_op *op)
 		return NULL;
 	sw_ints order = op->attrs->dims.dims;
 	int32_t batch = dot->attrs->dot.lhs_batch.n,
-	        left = sw_value_shape(pass->in, dot->operands[0]).rank - batch -
+		left = sw_value_shape(pass->in, dot->operands[0]).rank - batch -
 	               dot->attrs->dot.lhs_contracting.n,
-	        right = order.n - batch - left;
+		right = order.n - batch - left;
 	for (int32_t i = 0; i < order.n; i++) {
 		int32_t from = i < batch ? i : i < batch + right ? i + left : i - right;
 		if (order.v[i] != from)
@@ -309,8 +414,7 @@ static void walk_turned_dot(rewriter *pass, int32_t to, const sw_op *op, const s
 	                   .op_name = dot->op_name,
 	                   .extras = sw_build_copy_extras(pass->out, dot->extras),
 	                   .line = dot->line};
-	pass->status =
-		sw_build_op(pass->out, to, &spec, &pass->value[op->first_result], pass->err);
+	pass->status = sw_build_op(pass->out, to, &spec, &pass->value[op->first_result], pass->err);
 }
 
 static void walk_op(rewriter *pass, int32_t to, sw_id op_id)
@@ -328,6 +432,8 @@ static void walk_op(rewriter *pass, int32_t to, sw_id op_id)
 	const sw_op *dot = turned_dot(pass, op);
 	if (sw_is_inlined(op))
 		walk_call(pass, to, op, operands.data);
+	else if (pass->is_layers && pass->is_layers[op_id])
+		walk_layers(pass, to, op, operands.data);
 	else if (sw_is_batch_norm(pass->in, op))
 		walk_batch_norm(pass, to, op, operands.data);
 	else if (is_pair(pass->in, op))
@@ -336,6 +442,8 @@ static void walk_op(rewriter *pass, int32_t to, sw_id op_id)
 		pass->value[op->first_result] = same;
 	else if (dot)
 		walk_turned_dot(pass, to, op, dot);
+	else if (fold_scalar(pass, to, op, operands.data) || fold_box(pass, to, op, operands.data))
+		;
 	else
 		emit(pass, to, op_id, operands.data, called.data);
 	sw_vec_clear(&operands);
@@ -423,11 +531,13 @@ static void forward_computation(rewriter *pass, int32_t c)
 		*reducer = to + 1;
 }
 
-static sw_status forward(const sw_program *in, sw_program **out, sw_error *err)
+static sw_status forward(const sw_program *in, const bool *is_layers, sw_program **out,
+                         sw_error *err)
 {
 	rewriter pass;
 	sw_reached r;
 	pass_init(&pass, in, err);
+	pass.is_layers = is_layers;
 	count_uses(&pass);
 	pass.status = sw_reached_init(&r, in, err);
 	for (size_t n = 0; n < r.order.len && pass.status == SW_OK; n++)
@@ -541,23 +651,45 @@ static bool has_batch_norm(const sw_program *program)
 static sw_status forward_all(const sw_program *in, sw_program **out, sw_error *err)
 {
 	sw_program *once;
-	sw_status status = forward(in, &once, err);
+	sw_status status = forward(in, NULL, &once, err);
 	*out = once;
 	if (status != SW_OK || !has_batch_norm(in))
 		return status;
-	status = forward(once, out, err);
+	status = forward(once, NULL, out, err);
 	sw_program_free(once);
+	return status;
+}
+
+/* Replace a program by the one without ops that no result needs. */
+static sw_status prune_last(sw_program **program, sw_error *err)
+{
+	sw_program *forwarded = *program;
+	sw_status status = prune(forwarded, program, err);
+	sw_program_free(forwarded);
+	return status;
+}
+
+/* Write out the loops over layers of a canonical program. */
+static sw_status write_layers(sw_program **program, sw_error *err)
+{
+	sw_program *looped = *program;
+	bool *is_layers = sw_alloc(looped->ops.len + 1);
+	sw_status status = SW_OK;
+	if (sw_find_layer_loops(looped, is_layers)) {
+		status = forward(looped, is_layers, program, err);
+		sw_program_free(looped);
+		if (status == SW_OK)
+			status = prune_last(program, err);
+	}
+	free(is_layers);
 	return status;
 }
 
 sw_status sw_rewrite_canonical(const sw_program *in, sw_program **out, sw_error *err)
 {
-	sw_program *forwarded;
 	*out = NULL;
-	sw_status status = forward_all(in, &forwarded, err);
-	if (status != SW_OK)
-		return status;
-	status = prune(forwarded, out, err);
-	sw_program_free(forwarded);
-	return status;
+	sw_status status = forward_all(in, out, err);
+	if (status == SW_OK)
+		status = prune_last(out, err);
+	return status == SW_OK ? write_layers(out, err) : status;
 }

@@ -26,6 +26,31 @@ static inline bool sw_is_inlined(const sw_op *op)
 	return op->opcode == SW_OP_CALL || op->opcode == SW_OP_FUSION;
 }
 
+/* ---- layer_loops.c: loops over layers --------------------------------------------------- */
+
+/* Mark the loops of a canonical program that are written out, per op; return whether there are any.
+ * A LOOP OVER LAYERS has a known number of iterations and multiplies, in each, what it carries by
+ * another part of a state of the program, or of what another such loop has stacked up. Each layer
+ * of a model that is written with a scan has its weights so. Loops over time or over microbatches
+ * read the same weights in each iteration, and stay. None is marked where all together would be
+ * more than SW_LAYER_OPS ops. O(ops). */
+#define SW_LAYER_OPS 100000
+bool sw_find_layer_loops(const sw_program *program, bool *is_layers);
+
+/* ---- fold.c: what follows from constants ------------------------------------------------ */
+
+/* Is the op, with these operands of `out`, one integer or truth value that follows from constants?
+ * Set its one element. O(operands). */
+bool sw_fold_scalar(const sw_program *out, const sw_program *in, const sw_op *op,
+                    const sw_id *operands, uint64_t element[2]);
+/* Set the starts of a dynamic-slice or dynamic-update-slice of `out`, clamped as it does, where all
+ * are constants. scalars: those of the starts; size: of the box. */
+bool sw_fold_starts(const sw_program *out, sw_shape whole, const sw_id *scalars,
+                    const int64_t *size, int64_t *start);
+/* Return the value of which a box of x is a box, seen through dynamic-update-slices at constant
+ * places, and set its start there. O(updates). */
+sw_id sw_fold_box(const sw_program *out, sw_id x, const int64_t *size, int64_t *start);
+
 /* ---- pad_classes.c: which dimensions are padded ----------------------------------------- */
 
 /* A PLACE is a dimension of a value; places that must have the same size form a class. Computations

@@ -47,7 +47,7 @@ train "$scratch/int8.plan" 6 --save "$scratch/kept" >"$scratch/cut"
 train "$scratch/int8.plan" 4 --load "$scratch/kept/step-6" >>"$scratch/cut"
 cmp -s "$scratch/whole" "$scratch/cut" || complain "a run cut in two has other losses"
 
-expect 0 "" "$sw" verify "$scratch/int8.plan"
+expect 0 "" "$sw" verify -v "$scratch/int8.plan"
 grep -q "lossy: 11 gradients are sent in codes" "$scratch/out" || complain "verify does not say that it is lossy"
 grep -q "^params.embed.tokens.gradient " "$scratch/out" || complain "verify does not compare the sums of gradients"
 expect 0 "" "$sw" explain "$scratch/int8.plan"
