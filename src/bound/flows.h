@@ -4,10 +4,10 @@
  *
  * A PRODUCT is a dot or a convolution of the entry. A PATH leads from the result of a product, the
  * SOURCE, through ops that keep elements apart (elementwise ops, converts, transposes, reshapes,
- * slices, concatenations, broadcasts) to an operand of a product, the SINK; it may lead through a
- * result of the program that replaces an input, and goes on from that input in the next step.
- * Whoever computes the sink has received the elements that reach it, as values of the path, or has
- * computed the source.
+ * slices, concatenations, updates of slices, broadcasts) to an operand of a product, the SINK; it
+ * may lead through a result of the program that replaces an input, and goes on from that input in
+ * the next step. Whoever computes the sink has received the elements that reach it, as values of
+ * the path, or has computed the source.
  */
 #ifndef SW_BOUND_FLOWS_H
 #define SW_BOUND_FLOWS_H
@@ -16,7 +16,10 @@
 #include "program/program.h"
 #include "rules/rules.h"
 
+/* A dimension of the operand that belongs to no class: the flow's elements are in each place of it,
+ * or they are in one, with others beside them. */
 #define SW_NO_CLASS (-1)
+#define SW_PLACED (-2)
 
 typedef struct sw_bound_flow {
 	sw_id source, sink; /* ops */
@@ -25,7 +28,7 @@ typedef struct sw_bound_flow {
 	double share; /* of these bytes that is this flow's: 1 / the number of the source's flows */
 	bool through_state;
 	bool may_read_copy; /* the sink may read a copy of the source, computed again */
-	bool summed; /* somewhere on the path the whole sum is read, too */
+	bool summed;        /* somewhere on the path the whole sum is read, too */
 	/* Dimensions of the source's result that reshapes mix with each other are one CLASS; the
 	 * dimensions of the operand that are made of them belong to it, or to none.
 	 * n_classes is 0 where parts of several classes are cut out or joined. */

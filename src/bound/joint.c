@@ -100,7 +100,7 @@ static holding holding_in(const sw_bound_flow *flow, bool is_sink, const sw_prod
 			int32_t parts = way->parts[dims[d].refs[r].factor];
 			if (class == SW_NO_CLASS)
 				h.x *= parts; /* each reads another copy of the element */
-			else if (flow->n_classes > 0)
+			else if (class != SW_PLACED && flow->n_classes > 0)
 				h.split[class] *= parts;
 		}
 	}

@@ -110,11 +110,11 @@ bool sw_fold_scalar(const sw_program *out, const sw_program *in, const sw_op *op
 
 /* ---- boxes ------------------------------------------------------------------------------ */
 
-bool sw_fold_starts(const sw_program *out, sw_shape whole, const sw_id *scalars,
+bool sw_fold_starts(const sw_program *program, sw_shape whole, const sw_id *starts,
                     const int64_t *size, int64_t *start)
 {
 	for (int32_t d = 0; d < whole.rank; d++) {
-		if (!scalar_of(out, scalars[d], &start[d]))
+		if (!scalar_of(program, starts[d], &start[d]))
 			return false;
 		start[d] = SW_MAX(SW_MIN(start[d], whole.dims[d] - size[d]), 0);
 	}

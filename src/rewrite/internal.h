@@ -43,10 +43,6 @@ bool sw_find_layer_loops(const sw_program *program, bool *is_layers);
  * Set its one element. O(operands). */
 bool sw_fold_scalar(const sw_program *out, const sw_program *in, const sw_op *op,
                     const sw_id *operands, uint64_t element[2]);
-/* Set the starts of a dynamic-slice or dynamic-update-slice of `out`, clamped as it does, where all
- * are constants. scalars: those of the starts; size: of the box. */
-bool sw_fold_starts(const sw_program *out, sw_shape whole, const sw_id *scalars,
-                    const int64_t *size, int64_t *start);
 /* Return the value of which a box of x is a box, seen through dynamic-update-slices at constant
  * places, and set its start there. O(updates). */
 sw_id sw_fold_box(const sw_program *out, sw_id x, const int64_t *size, int64_t *start);

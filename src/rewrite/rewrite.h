@@ -13,9 +13,10 @@
 
 /* Write the canonical form that planning works on: calls and fusions are inlined; identities
  * (same-shape broadcast, reshape, transpose, copy, convert, chains of reshapes) are forwarded;
- * batch normalisations are written out as sums and elementwise ops; equal ops are merged; ops
- * without effect on a result are removed; no two loops share a condition or a body. Refuses
- * collectives (SW_ERR_INPUT); requires nothing else. Keeps all semantics bit for bit, except that
+ * batch normalisations are written out as sums and elementwise ops, and loops over layers layer by
+ * layer; integers that follow from constants are constants, and slices at such places read what was
+ * put there; equal ops are merged; ops without effect on a result are removed; no two loops share a
+ * condition or a body. Refuses collectives (SW_ERR_INPUT); requires nothing else. Keeps all semantics bit for bit, except that
  * batch normalisations are rounded op by op. Entry parameters stay, used or not. Deterministic. */
 sw_status sw_rewrite_canonical(const sw_program *in, sw_program **out, sw_error *err);
 
@@ -26,6 +27,11 @@ static inline bool sw_is_region(const sw_op *op)
 {
 	return op->opcode == SW_OP_WHILE || op->opcode == SW_OP_CONDITIONAL;
 }
+/* Set the starts of the box that a dynamic-slice cuts out of a value, or a dynamic-update-slice
+ * puts into it, clamped as they do; false: some are no constants. starts: their operands, one per
+ * dimension; size: of the box. */
+bool sw_fold_starts(const sw_program *program, sw_shape whole, const sw_id *starts,
+                    const int64_t *size, int64_t *start);
 /* Mark the computations whose ops are planned one by one: c, and those of its regions. */
 void sw_mark_planned(const sw_program *program, int32_t c, bool *planned);
 
