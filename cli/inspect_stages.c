@@ -74,8 +74,8 @@ static sw_status find_microbatches(const cli *c, const sw_program *canonical,
 	return SW_OK;
 }
 
-sw_status cli_inspect_stages(cli *c, const sw_program *canonical, const sw_sidecar *sidecar,
-                             sw_text *text, json_t *json, sw_error *err)
+static sw_status inspect_stages(cli *c, const sw_program *canonical, const sw_sidecar *sidecar,
+                                sw_text *text, json_t *json, sw_error *err)
 {
 	sw_stage_options options = {.device = device, .tolerance = TOLERANCE};
 	sw_program *looped = NULL;
@@ -95,5 +95,19 @@ sw_status cli_inspect_stages(cli *c, const sw_program *canonical, const sw_sidec
 		sw_stages_clear(&stages);
 	}
 	sw_program_free(looped);
+	return status;
+}
+
+/* Plans with stages take stacks of layers apart. */
+sw_status cli_inspect_stages(cli *c, const sw_program *canonical, const sw_sidecar *sidecar,
+                             sw_text *text, json_t *json, sw_error *err)
+{
+	sw_program *apart;
+	sw_sidecar own = {0};
+	SW_TRY(sw_rewrite_layers_apart(canonical, sidecar, &apart, &own, err));
+	sw_status status = inspect_stages(c, apart ? apart : canonical, apart ? &own : sidecar,
+	                                  text, json, err);
+	sw_program_free(apart);
+	sw_sidecar_clear(&own);
 	return status;
 }

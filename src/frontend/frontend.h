@@ -85,6 +85,8 @@ typedef struct sw_fill {
 	int64_t n_values;
 	const sw_fill_part *part; /* NULL: the input is one of the program as it was read */
 } sw_fill;
+/* Copy what a fill refers to into the arena. */
+void sw_fill_keep(sw_fill *fill, sw_arena *arena);
 
 typedef struct sw_input_info {
 	const char *name;

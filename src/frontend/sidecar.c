@@ -474,6 +474,18 @@ sw_status sw_sidecar_read(const char *path, const sw_program *program, sw_sideca
 	return sw_error_in_file(err, status, path);
 }
 
+void sw_fill_keep(sw_fill *fill, sw_arena *arena)
+{
+	if (fill->values)
+		fill->values = sw_arena_copy(arena, fill->values,
+		                             sizeof(*fill->values) * (size_t)fill->n_values);
+	if (!fill->part)
+		return;
+	sw_fill_part *part = sw_arena_copy(arena, fill->part, sizeof(*part));
+	part->whole = part->whole ? sw_arena_text(arena, part->whole) : NULL;
+	fill->part = part;
+}
+
 void sw_sidecar_clear(sw_sidecar *sidecar)
 {
 	sw_arena_clear(&sidecar->arena);

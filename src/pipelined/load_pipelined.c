@@ -19,7 +19,7 @@ struct sw_pipelined_source {
 
 const sw_sidecar *sw_pipelined_sidecar(const sw_pipelined *plan)
 {
-	return &plan->source->sidecar;
+	return sw_stage_store_sidecar(plan->store);
 }
 
 void sw_pipelined_source_free(sw_pipelined_source *source)
@@ -110,7 +110,7 @@ static sw_status load_stage(sw_pipelined *p, int32_t stage, const char *path, sw
 	sw_pipelined_source *x = p->source;
 	const char *slash = strrchr(path, '/');
 	SW_TRY(sw_stage_step_init(&s->step, &p->cut, stage, err));
-	sw_stage_step_sidecar(&s->step, &p->cut, &x->sidecar, &s->sidecar);
+	sw_stage_step_sidecar(&s->step, &p->cut, sw_stage_store_sidecar(p->store), &s->sidecar);
 	if (s->like != stage)
 		return SW_OK;
 	if (slash && s->plan_path[0] != '/')

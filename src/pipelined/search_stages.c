@@ -354,7 +354,7 @@ static void enter_numbers(stage_search *s, const sw_phases *phases)
 		sw_error err = {0};
 		if (n % d || sw_stage_store_slice(s->store, (int32_t)d, &slice, &err) ||
 		    sw_pipelined_slice_bound_s(sw_stage_store_canonical(s->store),
-		                               s->request->sidecar, slice,
+		                               sw_stage_store_sidecar(s->store), slice,
 		                               (int32_t)d) >= known_s(s))
 			continue;
 		double least_s = enter_trials(s, phases, (int32_t)d);
@@ -660,7 +660,7 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
 	SW_TRY(check_request(options, err));
 	SW_TRY(sw_stage_store_new(&request, &s.store, err));
 	sw_progress_start(&s.progress, "stages", options->plan.quiet);
-	sw_phases_init(&phases, sw_stage_store_canonical(s.store), sidecar);
+	sw_phases_init(&phases, sw_stage_store_canonical(s.store), sw_stage_store_sidecar(s.store));
 	if (options->n_stages)
 		enter_trials(&s, &phases, options->n_stages);
 	else

@@ -30,12 +30,27 @@ typedef struct stored_seconds {
 struct sw_stage_store {
 	const sw_pipelined_request *request;
 	double start_s;
-	sw_program *canonical;
+	sw_program *canonical; /* stacks of layers are taken apart */
+	sw_sidecar apart;      /* of that; empty if there was none */
+	const sw_sidecar *sidecar;
 	SW_VEC(stored_program) programs;
 	SW_VEC(stored_slice) slices;
 	SW_VEC(stored_seconds) seconds;
 	SW_VEC(sw_stored_plan *) plans;
 };
+
+/* A stage has the layers that it reads, and no others. */
+static sw_status take_apart(sw_stage_store *s, sw_error *err)
+{
+	sw_program *apart;
+	SW_TRY(sw_rewrite_layers_apart(s->canonical, s->sidecar, &apart, &s->apart, err));
+	if (apart) {
+		sw_program_free(s->canonical);
+			s->canonical = apart;
+		s->sidecar = &s->apart;
+	}
+	return SW_OK;
+}
 
 sw_status sw_stage_store_new(const sw_pipelined_request *request, sw_stage_store **store,
                              sw_error *err)
@@ -43,7 +58,10 @@ sw_status sw_stage_store_new(const sw_pipelined_request *request, sw_stage_store
 	sw_stage_store *s = *store = sw_alloc(sizeof(*s));
 	s->request = request;
 	s->start_s = sw_now_s();
+	s->sidecar = request->sidecar;
 	sw_status status = sw_rewrite_canonical(request->program, &s->canonical, err);
+	if (status == SW_OK)
+		status = take_apart(s, err);
 	if (status) {
 		sw_stage_store_free(s);
 		*store = NULL;
@@ -73,6 +91,7 @@ void sw_stage_store_free(sw_stage_store *s)
 	sw_vec_clear(&s->programs);
 	sw_vec_clear(&s->slices);
 	sw_program_free(s->canonical);
+	sw_sidecar_clear(&s->apart);
 	free(s);
 }
 
@@ -83,7 +102,7 @@ const sw_program *sw_stage_store_canonical(const sw_stage_store *store)
 
 const sw_sidecar *sw_stage_store_sidecar(const sw_stage_store *store)
 {
-	return store->request->sidecar;
+	return store->sidecar;
 }
 
 const double *sw_stage_store_seconds(sw_stage_store *s, const sw_program *looped, int64_t n_devices)
@@ -133,7 +152,7 @@ static sw_status rewrite(sw_stage_store *s, int32_t microbatches, const char *re
 	if (!microbatches)
 		return sw_rewrite_remat_policy(
 			from, remat, sw_plan_remat_device(s->request->cluster, from), out, err);
-	return sw_rewrite_microbatches(from, s->request->sidecar, microbatches, out, err);
+	return sw_rewrite_microbatches(from, s->sidecar, microbatches, out, err);
 }
 
 sw_status sw_stage_store_looped(sw_stage_store *s, int32_t microbatches, const char *remat,

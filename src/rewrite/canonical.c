@@ -164,12 +164,11 @@ static void emit(rewriter *pass, int32_t to, sw_id id, const sw_id *operands, co
 		           pass->value[op->first_result]);
 }
 
-/* Write another op in the place of one of `in`, with its name and its result's shape. */
-static sw_id emit_instead(rewriter *pass, int32_t to, const sw_op *op, sw_opcode opcode,
-                          const sw_attrs *attrs, const sw_id *operands, uint32_t n_operands)
+/* Write another op in the place of one of `in`, with its name. */
+static sw_id emit_new(rewriter *pass, int32_t to, const sw_op *op, sw_opcode opcode,
+                      const sw_attrs *attrs, sw_shape shape, const sw_id *operands,
+                      uint32_t n_operands)
 {
-	sw_shape shape = sw_value_shape(pass->in, op->first_result);
-	shape = sw_build_shape(pass->out, shape.type, shape.dims, shape.rank);
 	sw_op_spec spec = {.opcode = opcode,
 	                   .name = op->name,
 	                   .operands = operands,
@@ -308,7 +307,8 @@ static bool fold_scalar(rewriter *pass, int32_t to, const sw_op *op, const sw_id
 	sw_attrs attrs = {
 		.constant = {.shape = shape,
 	                     .data = sw_arena_copy(&pass->out->arena, element, sizeof(element))}};
-	pass->value[op->first_result] = emit_instead(pass, to, op, SW_OP_CONSTANT, &attrs, NULL, 0);
+	pass->value[op->first_result] =
+		emit_new(pass, to, op, SW_OP_CONSTANT, &attrs, shape, NULL, 0);
 	return true;
 }
 
@@ -331,28 +331,43 @@ static bool is_box(const rewriter *pass, const sw_op *op, const sw_id *operands,
 	                      start);
 }
 
-/* A box at a constant place is a slice of what was put there. */
-static bool fold_box(rewriter *pass, int32_t to, const sw_op *op, const sw_id *operands)
+/* Write a box of a value of `out`, seen through what was put together; a conversion of that is one
+ * of the box. */
+static sw_id emit_box(rewriter *pass, int32_t to, const sw_op *op, sw_id x, const int64_t *size,
+                      int64_t *start)
 {
-	int64_t start[SW_MAX_RANK], limit[SW_MAX_RANK], stride[SW_MAX_RANK];
-	if (sw_op_sharding(op) || !is_box(pass, op, operands, start))
-		return false;
-	sw_shape shape = sw_value_shape(pass->in, op->first_result);
-	sw_id from = sw_fold_box(pass->out, operands[0], shape.dims, start);
-	if (op->opcode == SW_OP_SLICE && from == operands[0])
-		return false;
-	if (sw_shape_equal(sw_value_shape(pass->out, from), shape)) {
-		pass->value[op->first_result] = from;
-		return true;
-	}
+	int64_t limit[SW_MAX_RANK], stride[SW_MAX_RANK], inner[SW_MAX_RANK];
+	x = sw_fold_box(pass->out, x, size, start);
+	sw_shape shape = sw_value_shape(pass->out, x);
+	const sw_op *of = sw_op_at(pass->out, pass->out->values.data[x].op);
+	bool whole = true;
 	for (int32_t d = 0; d < shape.rank; d++) {
-		limit[d] = start[d] + shape.dims[d];
+		whole = whole && size[d] == shape.dims[d];
+		limit[d] = start[d] + size[d];
+		inner[d] = start[d];
 		stride[d] = 1;
+	}
+	if (whole)
+		return x;
+	sw_shape box = sw_build_shape(pass->out, shape.type, size, shape.rank);
+	if (of->opcode == SW_OP_CONVERT &&
+	    sw_fold_box(pass->out, of->operands[0], size, inner) != of->operands[0]) {
+		x = emit_box(pass, to, op, of->operands[0], size, start);
+		return emit_new(pass, to, op, SW_OP_CONVERT, NULL, box, &x, 1);
 	}
 	sw_attrs attrs = {.slice = {.start = sw_build_ints(pass->out, start, shape.rank),
 	                            .limit = sw_build_ints(pass->out, limit, shape.rank),
 	                            .stride = sw_build_ints(pass->out, stride, shape.rank)}};
-	pass->value[op->first_result] = emit_instead(pass, to, op, SW_OP_SLICE, &attrs, &from, 1);
+	return emit_new(pass, to, op, SW_OP_SLICE, &attrs, box, &x, 1);
+}
+
+static bool fold_box(rewriter *pass, int32_t to, const sw_op *op, const sw_id *operands)
+{
+	int64_t start[SW_MAX_RANK];
+	if (sw_op_sharding(op) || !is_box(pass, op, operands, start))
+		return false;
+	pass->value[op->first_result] = emit_box(
+		pass, to, op, operands[0], sw_value_shape(pass->in, op->first_result).dims, start);
 	return true;
 }
 

@@ -326,18 +326,6 @@ static void add_state(const coder *x, sw_sidecar *to, uint32_t input, const char
 	                                             .random = factor ? one : little};
 }
 
-static sw_fill copy_fill(sw_sidecar *to, sw_fill fill)
-{
-	fill.values =
-		sw_arena_copy(&to->arena, fill.values, sizeof(double) * (size_t)fill.n_values);
-	if (fill.part) {
-		sw_fill_part part = *fill.part;
-		part.whole = part.whole ? sw_arena_text(&to->arena, part.whole) : NULL;
-		fill.part = sw_arena_copy(&to->arena, &part, sizeof(part));
-	}
-	return fill;
-}
-
 static void write_sidecar(const coder *x, sw_sidecar *to)
 {
 	const sw_sidecar *from = x->sidecar;
@@ -350,8 +338,8 @@ static void write_sidecar(const coder *x, sw_sidecar *to)
 	for (; to->n_inputs < from->n_inputs; to->n_inputs++) {
 		sw_input_info info = from->inputs[to->n_inputs];
 		info.name = info.name ? sw_arena_text(&to->arena, info.name) : NULL;
-		info.init = copy_fill(to, info.init);
-		info.random = copy_fill(to, info.random);
+		sw_fill_keep(&info.init, &to->arena);
+		sw_fill_keep(&info.random, &to->arena);
 		to->inputs[to->n_inputs] = info;
 	}
 	for (; to->n_outputs < from->n_outputs; to->n_outputs++) {

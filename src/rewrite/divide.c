@@ -315,11 +315,9 @@ static void add_input(const divider *x, sw_sidecar *to, uint32_t input, int32_t 
 	sw_input_info *info = &to->inputs[to->n_inputs++];
 	*info = x->sidecar->inputs[input];
 	info->name = part_name(to, info->name, part);
+	sw_fill_keep(&info->init, &to->arena);
+	sw_fill_keep(&info->random, &to->arena);
 	info->init.part = info->random.part = origin_of(x, to, input, part);
-	info->init.values = sw_arena_copy(&to->arena, info->init.values,
-	                                  sizeof(double) * (size_t)info->init.n_values);
-	info->random.values = sw_arena_copy(&to->arena, info->random.values,
-	                                    sizeof(double) * (size_t)info->random.n_values);
 }
 
 static void add_output(const divider *x, sw_sidecar *to, uint32_t output, int32_t part)

@@ -139,11 +139,33 @@ static bool is_within(int32_t rank, const int64_t *a, const int64_t *a_size, con
 	return true;
 }
 
+/* Return the operand of a concatenation that has all of a box, and set the start there. */
+static sw_id part_of(const sw_program *out, const sw_op *op, const int64_t *size, int64_t *start)
+{
+	int64_t d = op->attrs->dims.dims.v[0], first = 0;
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		int64_t end = first + sw_value_shape(out, op->operands[k]).dims[d];
+		if (start[d] >= first && start[d] + size[d] <= end && size[d] > 0) {
+			start[d] -= first;
+			return op->operands[k];
+		}
+		first = end;
+	}
+	return SW_NO_ID;
+}
+
 sw_id sw_fold_box(const sw_program *out, sw_id x, const int64_t *size, int64_t *start)
 {
 	for (;;) {
 		const sw_op *op = sw_op_at(out, out->values.data[x].op);
 		sw_shape whole = sw_value_shape(out, x);
+		if (op->opcode == SW_OP_CONCATENATE) {
+			sw_id part = part_of(out, op, size, start);
+			if (part == SW_NO_ID)
+				return x;
+			x = part;
+			continue;
+		}
 		int64_t put[SW_MAX_RANK];
 		if (op->opcode != SW_OP_DYNAMIC_UPDATE_SLICE ||
 		    op->n_operands != 2 + (uint32_t)whole.rank)

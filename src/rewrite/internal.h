@@ -43,9 +43,16 @@ bool sw_find_layer_loops(const sw_program *program, bool *is_layers);
  * Set its one element. O(operands). */
 bool sw_fold_scalar(const sw_program *out, const sw_program *in, const sw_op *op,
                     const sw_id *operands, uint64_t element[2]);
-/* Return the value of which a box of x is a box, seen through dynamic-update-slices at constant
- * places, and set its start there. O(updates). */
+/* Return the value of which a box of x is a box, seen through concatenations and
+ * dynamic-update-slices at constant places, and set its start there. O(updates). */
 sw_id sw_fold_box(const sw_program *out, sw_id x, const int64_t *size, int64_t *start);
+
+/* ---- split_reductions.c: numbers that are reduced from stacks ----------------------------- */
+
+/* Write a canonical program in which a number that is reduced from a stack of layers' parts is made
+ * of a number of each part; sums have another order. *out is NULL if there is none. O(ops + layers).
+ */
+sw_status sw_split_reductions(const sw_program *in, sw_program **out, sw_error *err);
 
 /* ---- pad_classes.c: which dimensions are padded ----------------------------------------- */
 

@@ -358,6 +358,13 @@ sw_status sw_rewrite_variables(const sw_program *in, const sw_sidecar *sidecar,
                                const sw_variable_forms *forms, sw_program **out,
                                sw_sidecar *out_sidecar, sw_error *err);
 
+/* Write the program in which each variable that is a stack of layers, read one layer at a time, is a
+ * variable per layer, and its sidecar; *out is NULL if there is none. Numbers that are reduced from
+ * all layers, such as a norm, are made of one for each layer, in another order of summation. Updates
+ * and errors are those of sw_rewrite_variables. O(ops + layers). */
+sw_status sw_rewrite_layers_apart(const sw_program *in, const sw_sidecar *sidecar, sw_program **out,
+                                  sw_sidecar *out_sidecar, sw_error *err);
+
 /* ---- all passes in order ---------------------------------------------------------------- */
 
 /* The rewrites of a program before its layouts are chosen, in this order, because rematerialisation

@@ -66,7 +66,7 @@ grep -q "^2 stages, 4 microbatches: cut at 1 places of 183; " "$scratch/out" ||
 expect 0 "" "$sw" inspect $tiny --stages 3 --json
 grep -q '"forward_bytes"' "$scratch/out" || complain "no bytes of stages"
 expect 1 "no stages: while .* is a loop, which is not cut" "$sw" inspect \
-	tests/programs/gpt-tiny-scan.hlo.gz --stages 2
+	tests/programs/lstm-lm-tiny.hlo.gz --stages 4
 expect 1 "the step has several phases" "$sw" inspect tests/programs/resnet-tiny.hlo.gz --stages 2
 refuse "microbatches goes with --stages" "$sw" inspect $tiny --microbatches 2
 refuse "microbatches 1: expected a number from 2" "$sw" inspect $tiny --stages 2 --microbatches 1

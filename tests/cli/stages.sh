@@ -118,8 +118,8 @@ refuse "two copies of the model" $planning --stages 2 --schedule dualpipe -o "$s
 refuse "schedule needs --stages" $planning --schedule 1f1b -o "$scratch/x"
 refuse "stages need 2 microbatches" $planning --stages 2 --microbatches 1 -o "$scratch/x"
 refuse "that divide the batch" $planning --stages 2 --microbatches 3 -o "$scratch/x"
-refuse "is a loop, which is not cut" "$sw" plan tests/programs/gpt-tiny-scan.hlo.gz \
-	--cluster $cluster --stages 2 -q -o "$scratch/x"
+refuse "is a loop, which is not cut" "$sw" plan tests/programs/lstm-lm-tiny.hlo.gz \
+	--cluster $cluster --stages 4 -q -o "$scratch/x"
 refuse "stages writes several files" $planning --stages 2 -o -
 sed 's/"n_stages": 2/"n_stages": 3/' "$scratch/two" >"$scratch/bad"
 refuse "n_stages: expected a multiple of n_slices" "$sw" explain "$scratch/bad"

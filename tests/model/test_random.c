@@ -5,7 +5,7 @@
 static int set_up(void **state)
 {
 	planned *p = sw_alloc(sizeof(*p));
-	open_fixture("gpt-tiny-scan-clip", "12", p);
+	open_fixture("lstm-lm-tiny", "12", p);
 	*state = p;
 	return 0;
 }

@@ -284,7 +284,7 @@ static void layouts_of_loop_carried_values_must_agree(void **state)
 	sw_error err = {0};
 	int carried = 0;
 	(void)state;
-	open_fixture("gpt-tiny-scan", "local-2x2.yaml", &p);
+	open_fixture("lstm-lm-tiny", "local-2x2.yaml", &p);
 	make_plan(&p, "dp");
 	check(sw_plan_write(p.plan, scratch(0), &err), &err);
 	check(sw_json_read(scratch(0), &root, &err), &err);

@@ -66,8 +66,10 @@ static void check_form(const char *path)
 	              strrchr(path, '/') + 1, program->ops.len,
 	              (long long)written_out(program, program->entry), out->ops.len,
 	              sw_entry(out)->ops.len, seconds);
-	assert_true(written_out(out, out->entry) < written_out(program, program->entry));
-	assert_true(out->ops.len < program->ops.len);
+	bool layers = count_opcode(out, SW_OP_WHILE) < count_opcode(program, SW_OP_WHILE);
+	assert_true(layers || written_out(out, out->entry) < written_out(program, program->entry));
+	assert_true(layers || out->ops.len < program->ops.len);
+	assert_int_equal(layers, strstr(path, "-scan") || strstr(path, "moe-mixtral.hlo"));
 	assert_int_equal(count_opcode(out, SW_OP_CALL), 0);
 	assert_int_equal(count_opcode(out, SW_OP_FUSION), 0);
 	check_frame(program, out);

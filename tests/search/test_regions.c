@@ -106,7 +106,7 @@ static void gradients_of_stacked_layers_are_reduced_after_the_loop(void **state)
 	planned p;
 	int outside, inside;
 	(void)state;
-	open_fixture("gpt-tiny-scan", "4", &p);
+	open_fixture("lstm-lm-tiny", "4", &p);
 	make_plan(&p, "dp");
 	count_collectives(&p, &outside, &inside);
 	assert_true(outside > 0);

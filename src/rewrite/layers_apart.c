@@ -1,0 +1,121 @@
+/*
+ * States that are stacks of layers, each layer a state of its own: pipeline stages have the layers
+ * that they read, and no others.
+ */
+#include <stdlib.h>
+
+#include "rewrite/internal.h"
+
+typedef struct stack_search {
+	const sw_program *program;
+	sw_users users;
+	sw_variable_map map;
+	int32_t axis; /* along which layers are read; -1: not known yet */
+} stack_search;
+
+/* Set the axis of a slice that is one layer: it has size 1 along it, and all other dimensions are
+ * whole. */
+static bool is_layer(const stack_search *s, const sw_op *op, sw_shape whole)
+{
+	sw_shape part = sw_value_shape(s->program, op->first_result);
+	int32_t axis = -1;
+	for (int32_t d = 0; d < whole.rank; d++) {
+		if (part.dims[d] == whole.dims[d])
+			continue;
+		if (axis >= 0 || part.dims[d] != 1)
+			return false;
+		axis = d;
+	}
+	return axis >= 0 && axis == s->axis;
+}
+
+static int32_t axis_of(const stack_search *s, const sw_op *op, sw_shape whole)
+{
+	sw_shape part = sw_value_shape(s->program, op->first_result);
+	for (int32_t d = 0; d < whole.rank; d++)
+		if (part.dims[d] != whole.dims[d])
+			return d;
+	return -1;
+}
+
+/* Is each reader of a value, but for the update of its variable, one layer? */
+static bool is_read_in_layers(stack_search *s, int32_t variable, sw_id value)
+{
+	sw_shape shape = sw_value_shape(s->program, value);
+	for (uint32_t u = s->users.start[value]; u < s->users.start[value + 1]; u++) {
+		sw_id id = s->users.ops[u];
+		const sw_op *op = sw_op_at(s->program, id);
+		if (s->map.of_op[id] == variable)
+			continue;
+		if (op->opcode == SW_OP_CONVERT) {
+			if (!is_read_in_layers(s, variable, op->first_result))
+				return false;
+			continue;
+		}
+		if (op->opcode != SW_OP_SLICE)
+			return false;
+		if (s->axis < 0)
+			s->axis = axis_of(s, op, shape);
+		if (!is_layer(s, op, shape))
+			return false;
+	}
+	return true;
+}
+
+static sw_ints ones(sw_arena *arena, int64_t n)
+{
+	int64_t *sizes = SW_NEW_N(arena, int64_t, n);
+	for (int64_t i = 0; i < n; i++)
+		sizes[i] = 1;
+	return (sw_ints){(int32_t)n, sizes};
+}
+
+static int by_input(const void *a, const void *b)
+{
+	const sw_variable_form *x = a, *y = b;
+	return (x->input > y->input) - (x->input < y->input);
+}
+
+static sw_status take_apart(const sw_program *in, const sw_sidecar *sidecar,
+                            const sw_variable_forms *forms, sw_program **out,
+                            sw_sidecar *out_sidecar, sw_error *err)
+{
+	sw_program *apart, *split;
+	SW_TRY(sw_rewrite_variables(in, sidecar, forms, &apart, out_sidecar, err));
+	sw_status status = sw_split_reductions(apart, &split, err);
+	if (split || status != SW_OK)
+		sw_program_free(apart);
+	*out = split ? split : status == SW_OK ? apart : NULL;
+	return status;
+}
+
+sw_status sw_rewrite_layers_apart(const sw_program *in, const sw_sidecar *sidecar, sw_program **out,
+                                  sw_sidecar *out_sidecar, sw_error *err)
+{
+	sw_arena arena;
+	sw_arena_init(&arena);
+	sw_state_view state = sw_state_view_of(in, sidecar, &arena);
+	stack_search s = {.program = in,
+	                  .users = sw_program_users(in, &arena),
+	                  .map = sw_variables_map(&state, &arena)};
+	sw_variable_form *list = SW_NEW_N(&arena, sw_variable_form, s.map.n + 1);
+	sw_variable_forms forms = {.list = list};
+	*out = NULL;
+	for (uint32_t v = 0; v < s.map.n; v++) {
+		sw_id input = state.inputs[s.map.input[v]];
+		sw_shape shape = sw_value_shape(in, input);
+		s.axis = -1;
+		if (!is_read_in_layers(&s, (int32_t)v, input) || s.axis < 0 ||
+		    shape.dims[s.axis] > SW_MAX_VARIABLE_PARTS)
+			continue;
+		list[forms.n++] = (sw_variable_form){.input = s.map.input[v],
+		                                     .axis = s.axis,
+		                                     .sizes = ones(&arena, shape.dims[s.axis])};
+	}
+	qsort(list, forms.n, sizeof(*list), by_input);
+	sw_status status = SW_OK;
+	if (forms.n > 0)
+		status = take_apart(in, sidecar, &forms, out, out_sidecar, err);
+	sw_arena_clear(&arena);
+	return status;
+}
