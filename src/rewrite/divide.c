@@ -292,6 +292,7 @@ static const sw_fill_part *origin_of(const divider *x, sw_sidecar *to, uint32_t 
 		(sw_fill_part){.whole = x->sidecar->inputs[input].name, .input = input, .axis = -1};
 	if (given)
 		*origin = *given;
+	origin->whole = origin->whole ? sw_arena_text(&to->arena, origin->whole) : NULL;
 	if (part < 0)
 		return origin;
 	const sw_variable_form *form = x->form[x->map.of_input[input]];

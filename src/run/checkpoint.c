@@ -35,13 +35,40 @@ static sw_status other_shape(const char *name, sw_shape got, sw_shape wanted, sw
 	return status;
 }
 
+/* An input may be a piece of a tensor, along a dimension. */
+static sw_status match_piece(const sw_saved_tensor *tensor, const sw_fill_part *part,
+                             sw_shape shape, const char *name, sw_saved_input *input, sw_error *err)
+{
+	int64_t dims[SW_MAX_RANK], length = shape.dims[part->axis];
+	memcpy(dims, shape.dims, sizeof(*dims) * (size_t)shape.rank);
+	dims[part->axis] = part->size;
+	sw_shape whole = {.type = shape.type, .rank = shape.rank, .dims = dims};
+	if (!sw_shape_equal(tensor->shape, whole))
+		return other_shape(part->whole, tensor->shape, whole, err);
+	if (length == 0 || part->size % length || part->start % length)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "tensor '%s' is whole, and '%s' is no piece of it by equal parts",
+		               part->whole, name);
+	*input = (sw_saved_input){tensor,
+	                          {part->axis, (int32_t)(part->start / length),
+	                           (int32_t)(part->size / length), length}};
+	return SW_OK;
+}
+
 static sw_status match_input(sw_checkpoint *c, const sw_program *program, uint32_t input,
                              sw_id value, const sw_sidecar *sidecar, sw_error *err)
 {
 	if (!sw_checkpoint_keeps(program, sidecar, input))
 		return SW_OK;
 	const char *name = sidecar->inputs[input].name;
+	const sw_fill_part *part = sidecar->inputs[input].init.part;
 	const sw_saved_tensor *tensor = sw_checkpoint_get(c, name);
+	if (!tensor && part && part->axis >= 0) {
+		tensor = sw_checkpoint_get(c, part->whole);
+		if (tensor)
+			return match_piece(tensor, part, sw_value_shape(program, value), name,
+			                   &c->inputs[input], err);
+	}
 	if (!tensor && !c->has_step) {
 		c->n_missing++;
 		return SW_OK;
@@ -51,7 +78,7 @@ static sw_status match_input(sw_checkpoint *c, const sw_program *program, uint32
 		               "there is no tensor '%s', which the program's state has", name);
 	if (!sw_shape_equal(tensor->shape, sw_value_shape(program, value)))
 		return other_shape(name, tensor->shape, sw_value_shape(program, value), err);
-	c->values[input] = tensor;
+	c->inputs[input].tensor = tensor;
 	return SW_OK;
 }
 
@@ -61,8 +88,8 @@ static sw_status find_strangers(const sw_checkpoint *c, uint32_t n_inputs, sw_er
 	bool *known = sw_alloc(c->tensors.len + 1);
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; i < n_inputs; i++)
-		if (c->values[i])
-			known[c->values[i] - c->tensors.data] = true;
+		if (c->inputs[i].tensor)
+			known[c->inputs[i].tensor - c->tensors.data] = true;
 	for (size_t i = 0; i < c->tensors.len && status == SW_OK; i++)
 		if (!known[i])
 			status = sw_fail(err, SW_ERR_INPUT,
@@ -77,7 +104,7 @@ static sw_status match(sw_checkpoint *c, const sw_program *program, const sw_sid
 {
 	const sw_id *inputs;
 	uint32_t n = sw_program_inputs(program, program->entry, &c->arena, &inputs);
-	c->values = SW_NEW_N(&c->arena, const sw_saved_tensor *, n + 1);
+	c->inputs = SW_NEW_N(&c->arena, sw_saved_input, n + 1);
 	for (uint32_t i = 0; i < n; i++)
 		SW_TRY(match_input(c, program, i, inputs[i], sidecar, err));
 	return find_strangers(c, n, err);
@@ -136,16 +163,18 @@ uint64_t sw_checkpoint_hash(const sw_checkpoint *checkpoint)
 void sw_checkpoint_cut(const sw_checkpoint *checkpoint, const sw_held_value *value, int64_t rank,
                        const sw_tensor *tensor, int64_t *bytes)
 {
-	const sw_saved_tensor *saved = checkpoint->values[value->input];
-	sw_part_grid grid;
-	int32_t coordinates[SW_MAX_ATOMS];
-	sw_held_grid(value, rank, &grid, coordinates);
+	const sw_saved_input *input = &checkpoint->inputs[value->input];
+	const sw_saved_tensor *saved = input->tensor;
+	sw_part_grid held, grid;
+	int32_t at[SW_MAX_ATOMS], coordinates[SW_GRID_DIGITS];
+	sw_held_grid(value, rank, &held, at);
+	sw_grid_embed(&held, at, &input->piece, &grid, coordinates);
 	sw_grid_part to = {&grid, coordinates, tensor->shape.dims};
 	if (sw_grid_is_padded(&to, saved->shape))
 		memset(sw_tensor_data(*tensor), 0, (size_t)sw_shape_bytes(tensor->shape));
 	for (size_t i = 0; i < saved->n_parts; i++) {
 		const sw_saved_part *part = &saved->parts[i];
-		sw_grid_part from = {&saved->grid, part->coordinates, part->dims};
+		sw_grid_part from = {part->grid, part->coordinates, part->dims};
 		*bytes +=
 			sw_grid_copy(saved->shape, &from, part->data, &to, sw_tensor_data(*tensor));
 	}

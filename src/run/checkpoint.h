@@ -25,8 +25,8 @@ uint64_t sw_saved_hash_add(uint64_t hash, const char *data, size_t bytes);
 /* Return a hash of what is saved, the step and the seed; 0 for NULL. Of files without hashes of
  * their contents it takes the header and some of the data. */
 uint64_t sw_checkpoint_hash(const sw_checkpoint *checkpoint);
-/* Copy a rank's part of a value into `tensor`, which has the part's shape; padding becomes zeros. Adds
- * to *bytes what was read. */
+/* Copy a rank's part of a value into `tensor`, which has the part's shape; padding becomes zeros.
+ * Adds to *bytes what was read. */
 void sw_checkpoint_cut(const sw_checkpoint *checkpoint, const sw_held_value *value, int64_t rank,
                        const sw_tensor *tensor, int64_t *bytes);
 
@@ -52,13 +52,15 @@ typedef struct sw_saving {
 	SW_VEC(struct sw_saved_value {
 		sw_held_value held;
 		const char *name;
+		const sw_fill_part *part; /* of what the input is one, or NULL */
 	})
 	values;
 	int64_t n_ranks;
 	sw_checkpoint_about about;
 	double total_bytes; /* of all values, whole */
 } sw_saving;
-void sw_saving_add(sw_saving *s, const sw_held_value *value, const char *name);
+/* Add the value of the input that this describes, which must outlive the list. */
+void sw_saving_add(sw_saving *s, const sw_held_value *value, const sw_input_info *info);
 /* Add all values that are kept. */
 void sw_saving_add_parts(sw_saving *s, const sw_parts *parts, const sw_sidecar *sidecar);
 void sw_saving_clear(sw_saving *s);

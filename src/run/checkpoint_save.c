@@ -14,9 +14,9 @@
 
 /* ---- what is saved ---------------------------------------------------------------------- */
 
-void sw_saving_add(sw_saving *s, const sw_held_value *value, const char *name)
+void sw_saving_add(sw_saving *s, const sw_held_value *value, const sw_input_info *info)
 {
-	sw_vec_push(&s->values, ((struct sw_saved_value){*value, name}));
+	sw_vec_push(&s->values, ((struct sw_saved_value){*value, info->name, info->init.part}));
 	s->total_bytes += (double)sw_shape_bytes(value->shape);
 }
 
@@ -25,7 +25,7 @@ void sw_saving_add_parts(sw_saving *s, const sw_parts *parts, const sw_sidecar *
 	for (uint32_t i = 0; i < parts->n_inputs; i++) {
 		sw_held_value value = sw_held_part(parts, i);
 		if (sw_checkpoint_keeps(parts->local, sidecar, i))
-			sw_saving_add(s, &value, sidecar->inputs[i].name);
+			sw_saving_add(s, &value, &sidecar->inputs[i]);
 	}
 }
 
@@ -83,8 +83,7 @@ static int64_t copy_number(const sw_atoms *atoms, const sw_layout *layout, int64
 static saved_value describe(const sw_saving *s, size_t i, double *before)
 {
 	const sw_held_value *held = &s->values.data[i].held;
-	saved_value v = {
-		.held = held, .name = s->values.data[i].name, .shape = held->shape};
+	saved_value v = {.held = held, .name = s->values.data[i].name, .shape = held->shape};
 	int64_t copies = copies_of(held->atoms, held->layout);
 	sw_grid_of_layout(held->atoms, held->layout, &v.grid, v.atom_of);
 	v.writer = (int64_t)(*before / SW_MAX(s->total_bytes, 1) * (double)copies);
@@ -224,17 +223,23 @@ typedef struct index_writer {
 	json_t *map, *tensors;
 } index_writer;
 
-static json_t *describe_tensor(const saved_value *v)
+static json_t *describe_shape(const saved_value *v, int32_t axis, int64_t size)
 {
-	json_t *dims = json_array(), *digits = json_array();
+	json_t *dims = json_array();
 	for (int32_t d = 0; d < v->shape.rank; d++)
-		json_array_append_new(dims, json_integer(v->shape.dims[d]));
+		json_array_append_new(dims, json_integer(d == axis ? size : v->shape.dims[d]));
+	return json_pack("{s:s, s:o}", "dtype", sw_tensor_file_type(v->shape.type), "shape", dims);
+}
+
+static void add_digits(const saved_value *v, json_t *to)
+{
+	json_t *digits = json_array();
 	for (int32_t k = 0; k < v->grid.n; k++)
 		json_array_append_new(digits, json_pack("[i,I,i]", v->grid.digits[k].dim,
 		                                        (json_int_t)v->grid.digits[k].stride,
 		                                        v->grid.digits[k].size));
-	return json_pack("{s:s, s:o, s:o, s:[]}", "dtype", sw_tensor_file_type(v->shape.type),
-	                 "shape", dims, "digits", digits, "parts");
+	json_object_set_new(to, "digits", digits);
+	json_object_set_new(to, "parts", json_array());
 }
 
 static json_t *describe_part(const saved_value *v, const char *stored, const int32_t *coordinates)
@@ -245,9 +250,10 @@ static json_t *describe_part(const saved_value *v, const char *stored, const int
 	return list;
 }
 
-static sw_status add_value(const index_writer *w, const saved_value *v, sw_error *err)
+/* Add the parts of a value, to what describes it (NULL: it is whole). */
+static sw_status add_parts(const index_writer *w, const saved_value *v, json_t *described,
+                           sw_error *err)
 {
-	json_t *tensor = v->grid.n ? describe_tensor(v) : NULL;
 	sw_status status = SW_OK;
 	for (int64_t rank = 0; rank < w->size && status == SW_OK; rank++) {
 		int32_t coordinates[SW_MAX_ATOMS];
@@ -263,14 +269,62 @@ static sw_status add_value(const index_writer *w, const saved_value *v, sw_error
 			                 "the state can't be saved: the name '%s' is not UTF-8 or "
 			                 "occurs twice",
 			                 stored.data);
-		else if (tensor)
-			json_array_append_new(json_object_get(tensor, "parts"),
+		else if (described)
+			json_array_append_new(json_object_get(described, "parts"),
 			                      describe_part(v, stored.data, coordinates));
 		sw_text_clear(&stored);
 		sw_text_clear(&file);
 	}
-	if (tensor)
-		json_object_set_new(w->tensors, v->name, tensor);
+	return status;
+}
+
+static sw_status add_value(const index_writer *w, const saved_value *v, sw_error *err)
+{
+	if (v->grid.n == 0)
+		return add_parts(w, v, NULL, err);
+	json_t *tensor = describe_shape(v, -1, 0);
+	add_digits(v, tensor);
+	json_object_set_new(w->tensors, v->name, tensor);
+	return add_parts(w, v, tensor, err);
+}
+
+/* Return how many values from number i on are the equal pieces of one tensor, all of them and in
+ * their order; 1: the value is a tensor of its own. */
+static size_t pieces_from(const sw_saving *s, size_t i)
+{
+	const sw_fill_part *first = s->values.data[i].part;
+	if (!first || first->axis < 0)
+		return 1;
+	int64_t length = s->values.data[i].held.shape.dims[first->axis], end = 0;
+	size_t n = 0;
+	for (; i + n < s->values.len && end < first->size; n++, end += length) {
+		const sw_fill_part *part = s->values.data[i + n].part;
+		if (!part || part->axis != first->axis || strcmp(part->whole, first->whole) != 0 ||
+		    part->start != end ||
+		    s->values.data[i + n].held.shape.dims[part->axis] != length)
+			return 1;
+	}
+	return end == first->size ? n : 1;
+}
+
+static sw_status add_pieces(const index_writer *w, const sw_saving *s, size_t i, size_t n,
+                            double *before, sw_error *err)
+{
+	const sw_fill_part *part = s->values.data[i].part;
+	json_t *pieces = json_array(), *tensor = NULL;
+	sw_status status = SW_OK;
+	for (size_t k = 0; k < n && status == SW_OK; k++) {
+		saved_value v = describe(s, i + k, before);
+		if (!tensor)
+			tensor = describe_shape(&v, part->axis, part->size);
+		json_t *piece = json_object();
+		add_digits(&v, piece);
+		json_array_append_new(pieces, piece);
+		status = add_parts(w, &v, piece, err);
+	}
+	json_object_set_new(tensor, "axis", json_integer(part->axis));
+	json_object_set_new(tensor, "pieces", pieces);
+	json_object_set_new(w->tensors, part->whole, tensor);
 	return status;
 }
 
@@ -307,9 +361,14 @@ static sw_status write_index(const sw_saving *s, const uint64_t *hashes, const c
 	json_t *metadata = sw_checkpoint_metadata(&s->about);
 	double before = 0;
 	sw_status status = SW_OK;
-	for (size_t i = 0; i < s->values.len && status == SW_OK; i++) {
-		saved_value v = describe(s, i, &before);
-		status = add_value(&w, &v, err);
+	for (size_t i = 0, n; i < s->values.len && status == SW_OK; i += n) {
+		n = pieces_from(s, i);
+		if (n > 1) {
+			status = add_pieces(&w, s, i, n, &before, err);
+		} else {
+			saved_value v = describe(s, i, &before);
+			status = add_value(&w, &v, err);
+		}
 	}
 	json_object_set_new(metadata, "total_size", json_integer((json_int_t)s->total_bytes));
 	json_t *index =

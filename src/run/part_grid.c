@@ -32,6 +32,25 @@ void sw_grid_of_layout(const sw_atoms *atoms, const sw_layout *layout, sw_part_g
 	}
 }
 
+void sw_grid_embed(const sw_part_grid *grid, const int32_t *coordinates, const sw_grid_piece *piece,
+                   sw_part_grid *outer, int32_t *outer_at)
+{
+	bool cut = piece->of > 1;
+	*outer = (sw_part_grid){0};
+	for (int32_t k = 0; k <= grid->n; k++) {
+		if (cut && (k == grid->n || grid->digits[k].dim >= piece->dim)) {
+			outer_at[outer->n] = piece->number;
+			outer->digits[outer->n++] =
+				(sw_grid_digit){piece->dim, piece->of, piece->length};
+			cut = false;
+		}
+		if (k < grid->n) {
+			outer_at[outer->n] = coordinates[k];
+			outer->digits[outer->n++] = grid->digits[k];
+		}
+	}
+}
+
 int64_t sw_grid_parts(const sw_part_grid *grid)
 {
 	int64_t parts = 1;
@@ -166,11 +185,26 @@ static void copy_runs(const dim_runs *dims, int32_t last, int32_t dim, int64_t b
 	}
 }
 
+/* Do two parts differ in a digit that both have? */
+static bool are_apart(const sw_grid_part *a, const sw_grid_part *b)
+{
+	for (int32_t i = 0; i < a->grid->n; i++)
+		for (int32_t k = 0; k < b->grid->n; k++) {
+			const sw_grid_digit *x = &a->grid->digits[i], *y = &b->grid->digits[k];
+			if (x->dim == y->dim && x->stride == y->stride && x->size == y->size &&
+			    a->coordinates[i] != b->coordinates[k])
+				return true;
+		}
+	return false;
+}
+
 int64_t sw_grid_copy(sw_shape array, const sw_grid_part *from, const char *data,
                      const sw_grid_part *to, char *out)
 {
 	dim_runs dims[SW_MAX_RANK] = {0};
 	int64_t bytes = sw_type_bytes(array.type), copied = 0, from_pitch = 1, to_pitch = 1;
+	if (are_apart(from, to))
+		return 0;
 	if (array.rank == 0) {
 		memcpy(out, data, (size_t)bytes);
 		return bytes;

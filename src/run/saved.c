@@ -69,11 +69,14 @@ sw_status sw_saved_open_file(sw_checkpoint *c, const char *path, sw_error *err)
 	return SW_OK;
 }
 
+static const sw_part_grid whole_grid = {0};
+
 void sw_saved_add_whole(sw_checkpoint *c, uint32_t file, const sw_tensor_place *place)
 {
 	sw_saved_tensor tensor = {.name = place->name, .shape = place->shape, .n_parts = 1};
 	tensor.parts = SW_NEW(&c->arena, sw_saved_part);
 	tensor.parts->file = file;
+	tensor.parts->grid = &whole_grid;
 	tensor.parts->data = c->files.data[file].mapping.data + place->begin;
 	for (int32_t d = 0; d < place->shape.rank; d++)
 		tensor.parts->dims[d] = place->shape.dims[d];
@@ -200,12 +203,11 @@ sw_status sw_checkpoint_check_contents(const sw_checkpoint *checkpoint, sw_error
 
 void sw_saved_whole(const sw_saved_tensor *tensor, char *out)
 {
-	static const sw_part_grid whole = {0};
 	static const int32_t nothing[1] = {0};
-	sw_grid_part to = {&whole, nothing, tensor->shape.dims};
+	sw_grid_part to = {&whole_grid, nothing, tensor->shape.dims};
 	for (size_t i = 0; i < tensor->n_parts; i++) {
 		const sw_saved_part *part = &tensor->parts[i];
-		sw_grid_part from = {&tensor->grid, part->coordinates, part->dims};
+		sw_grid_part from = {part->grid, part->coordinates, part->dims};
 		sw_grid_copy(tensor->shape, &from, part->data, &to, out);
 	}
 }

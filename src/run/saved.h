@@ -19,13 +19,13 @@
 typedef struct sw_saved_part {
 	uint32_t file;
 	const char *data; /* in the file's mapping */
-	int32_t coordinates[SW_MAX_ATOMS];
+	const sw_part_grid *grid;
+	int32_t coordinates[SW_GRID_DIGITS];
 	int64_t dims[SW_MAX_RANK];
 } sw_saved_part;
 typedef struct sw_saved_tensor {
 	const char *name;
 	sw_shape shape; /* of the whole */
-	sw_part_grid grid;
 	size_t n_parts; /* those without elements are left out */
 	sw_saved_part *parts;
 } sw_saved_tensor;
@@ -35,6 +35,13 @@ typedef struct sw_saved_file {
 	sw_tensor_places places;
 	uint64_t hash; /* of the tensors' bytes, as the index says; 0: not known */
 } sw_saved_file;
+
+/* Where the value of an input is: in a tensor (NULL: it is data, or not in the file), of which it
+ * may be a piece. */
+typedef struct sw_saved_input {
+	const sw_saved_tensor *tensor;
+	sw_grid_piece piece;
+} sw_saved_input;
 
 /* The state of training after `step` steps. A file of another program, without a step, is of step
  * 0: initial values. */
@@ -47,8 +54,7 @@ typedef struct sw_checkpoint {
 	int64_t step;
 	uint64_t seed;                 /* of the run that wrote it; 0 if the file has no step */
 	uint64_t plan_hash, data_hash; /* likewise; 0: not known */
-	/* after sw_checkpoint_match, per input: NULL: it is data, or not in the file */
-	const sw_saved_tensor **values;
+	sw_saved_input *inputs;        /* after sw_checkpoint_open, per input */
 	uint32_t n_missing; /* inputs that outlast a step and are not in a file without a step */
 } sw_checkpoint;
 

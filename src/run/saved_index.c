@@ -77,57 +77,65 @@ static bool read_integers(const json_t *list, size_t skipped, size_t n, int64_t 
 	return true;
 }
 
-static sw_status read_grid(const json_t *entry, sw_saved_tensor *tensor, sw_error *err)
+/* A tensor that is cut into parts, or a piece of one. */
+typedef struct saved_piece {
+	const char *name; /* of the tensor */
+	sw_shape shape;
+	sw_part_grid grid;
+	size_t n_parts;
+	sw_saved_part *parts;
+} saved_piece;
+
+static sw_status read_grid(const json_t *entry, saved_piece *piece, sw_error *err)
 {
 	json_t *list;
-	SW_TRY(sw_json_get_array(entry, "digits", tensor->name, &list, err));
+	SW_TRY(sw_json_get_array(entry, "digits", piece->name, &list, err));
 	if (json_array_size(list) > SW_MAX_ATOMS)
-		return sw_fail(err, SW_ERR_INPUT, "tensor '%s': too many digits", tensor->name);
+		return sw_fail(err, SW_ERR_INPUT, "tensor '%s': too many digits", piece->name);
 	for (size_t k = 0; k < json_array_size(list); k++) {
 		int64_t n[3];
 		if (!read_integers(json_array_get(list, k), 0, 3, n) || n[0] > SW_MAX_RANK ||
 		    n[2] > INT32_MAX)
 			return sw_fail(err, SW_ERR_INPUT,
 			               "tensor '%s': a digit must be [dimension, stride, size]",
-			               tensor->name);
-		tensor->grid.digits[tensor->grid.n++] =
+			               piece->name);
+		piece->grid.digits[piece->grid.n++] =
 			(sw_grid_digit){(int32_t)n[0], (int32_t)n[2], n[1]};
 	}
-	return sw_grid_check(&tensor->grid, tensor->shape, err);
+	return sw_grid_check(&piece->grid, piece->shape, err);
 }
 
 /* The first items of the list are the name under which the part is stored; coordinates follow. */
-static sw_status read_part(saved_reader *r, const json_t *list, const sw_saved_tensor *tensor,
+static sw_status read_part(saved_reader *r, const json_t *list, const saved_piece *piece,
                            sw_saved_part *part, sw_error *err)
 {
 	int64_t at[SW_MAX_ATOMS];
 	const char *stored = json_string_value(json_array_get(list, 0));
-	bool good = stored && read_integers(list, 1, (size_t)tensor->grid.n, at);
-	for (int32_t k = 0; k < tensor->grid.n && good; k++) {
-		good = at[k] < tensor->grid.digits[k].size;
+	bool good = stored && read_integers(list, 1, (size_t)piece->grid.n, at);
+	for (int32_t k = 0; k < piece->grid.n && good; k++) {
+		good = at[k] < piece->grid.digits[k].size;
 		part->coordinates[k] = (int32_t)at[k];
 	}
 	if (!good)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "tensor '%s': a part must be [name, a coordinate per digit]",
-		               tensor->name);
+		               piece->name);
 	uint32_t n = sw_map_get(&r->names, stored, strlen(stored));
 	if (n == SW_ABSENT)
 		return sw_fail(err, SW_ERR_INPUT, "tensor '%s': its part '%s' is in no file",
-		               tensor->name, stored);
+		               piece->name, stored);
 	const sw_saved_file *file = &r->c->files.data[r->stored.data[n].file];
 	const sw_tensor_place *place = &file->places.items[r->stored.data[n].place];
 	r->stored.data[n].used = true;
 	part->file = r->stored.data[n].file;
 	part->data = file->mapping.data + place->begin;
-	sw_grid_dims(&tensor->grid, part->coordinates, tensor->shape, part->dims);
-	sw_shape shape = {
-		.type = tensor->shape.type, .rank = tensor->shape.rank, .dims = part->dims};
+	sw_grid_dims(&piece->grid, part->coordinates, piece->shape, part->dims);
+	sw_shape shape = {.type = piece->shape.type, .rank = piece->shape.rank, .dims = part->dims};
 	if (!sw_shape_equal(shape, place->shape))
 		return sw_fail(err, SW_ERR_INPUT,
 		               "tensor '%s': its part '%s' has another type or shape than its "
 		               "digits say",
-		               tensor->name, stored);
+		               piece->name, stored);
 	return SW_OK;
 }
 
@@ -139,39 +147,103 @@ static int by_coordinates(const void *x, const void *y)
 
 /* Parts with different coordinates share no element, so all of them together are the whole if they
  * have as many. */
-static sw_status check_parts(const sw_saved_tensor *tensor, sw_error *err)
+static sw_status check_parts(const saved_piece *piece, sw_error *err)
 {
 	int64_t elements = 0;
-	qsort(tensor->parts, tensor->n_parts, sizeof(*tensor->parts), by_coordinates);
-	for (size_t i = 0; i < tensor->n_parts; i++) {
+	qsort(piece->parts, piece->n_parts, sizeof(*piece->parts), by_coordinates);
+	for (size_t i = 0; i < piece->n_parts; i++) {
 		int64_t part = 1;
-		for (int32_t d = 0; d < tensor->shape.rank; d++)
-			part *= tensor->parts[i].dims[d];
+		for (int32_t d = 0; d < piece->shape.rank; d++)
+			part *= piece->parts[i].dims[d];
 		elements += part;
-		if (i && by_coordinates(&tensor->parts[i - 1], &tensor->parts[i]) == 0)
+		if (i && by_coordinates(&piece->parts[i - 1], &piece->parts[i]) == 0)
 			return sw_fail(err, SW_ERR_INPUT, "tensor '%s': a part occurs twice",
-			               tensor->name);
+			               piece->name);
 	}
-	return elements == sw_shape_elements(tensor->shape)
+	return elements == sw_shape_elements(piece->shape)
 	               ? SW_OK
-	               : sw_fail(err, SW_ERR_INPUT, "tensor '%s': parts are missing", tensor->name);
+	               : sw_fail(err, SW_ERR_INPUT, "tensor '%s': parts are missing", piece->name);
+}
+
+static sw_status read_piece(saved_reader *r, const json_t *entry, saved_piece *piece, sw_error *err)
+{
+	json_t *list;
+	SW_TRY(read_grid(entry, piece, err));
+	SW_TRY(sw_json_get_array(entry, "parts", piece->name, &list, err));
+	piece->n_parts = json_array_size(list);
+	piece->parts = SW_NEW_N(&r->c->arena, sw_saved_part, piece->n_parts + 1);
+	for (size_t i = 0; i < piece->n_parts; i++)
+		SW_TRY(read_part(r, json_array_get(list, i), piece, &piece->parts[i], err));
+	return check_parts(piece, err);
+}
+
+/* Append a piece's parts to those of the tensor, with digits and coordinates in all of it. */
+static void add_piece(saved_reader *r, sw_saved_tensor *tensor, const saved_piece *piece,
+                      const sw_grid_piece *at)
+{
+	sw_saved_part *parts =
+		SW_NEW_N(&r->c->arena, sw_saved_part, tensor->n_parts + piece->n_parts + 1);
+	sw_part_grid *grid = SW_NEW(&r->c->arena, sw_part_grid);
+	memcpy(parts, tensor->parts, sizeof(*parts) * tensor->n_parts);
+	for (size_t i = 0; i < piece->n_parts; i++) {
+		sw_saved_part *part = &parts[tensor->n_parts++];
+		*part = piece->parts[i];
+		sw_grid_embed(&piece->grid, piece->parts[i].coordinates, at, grid,
+		              part->coordinates);
+		part->grid = grid;
+	}
+	tensor->parts = parts;
+}
+
+/* Set the dimension along which the tensor is cut into equal pieces, and their length. */
+static sw_status read_axis(const json_t *entry, const sw_saved_tensor *tensor, size_t n,
+                           sw_grid_piece *at, sw_error *err)
+{
+	const json_t *axis = json_object_get(entry, "axis");
+	json_int_t dim = json_is_integer(axis) ? json_integer_value(axis) : -1;
+	if (dim < 0 || dim >= tensor->shape.rank || n < 1 || n > INT32_MAX ||
+	    tensor->shape.dims[dim] % (int64_t)n != 0)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "tensor '%s': axis must be a dimension that its pieces divide",
+		               tensor->name);
+	*at = (sw_grid_piece){.dim = (int32_t)dim,
+	                      .of = (int32_t)n,
+	                      .length = tensor->shape.dims[dim] / (int64_t)n};
+	return SW_OK;
+}
+
+static sw_status read_pieces(saved_reader *r, const json_t *entry, const json_t *pieces,
+                             sw_saved_tensor *tensor, sw_error *err)
+{
+	sw_grid_piece at;
+	int64_t dims[SW_MAX_RANK];
+	SW_TRY(read_axis(entry, tensor, json_array_size(pieces), &at, err));
+	memcpy(dims, tensor->shape.dims, sizeof(*dims) * (size_t)tensor->shape.rank);
+	dims[at.dim] = at.length;
+	for (; at.number < at.of; at.number++) {
+		saved_piece piece = {.name = tensor->name, .shape = tensor->shape};
+		piece.shape.dims = dims;
+		SW_TRY(read_piece(r, json_array_get(pieces, (size_t)at.number), &piece, err));
+		add_piece(r, tensor, &piece, &at);
+	}
+	return SW_OK;
 }
 
 static sw_status read_tensor(saved_reader *r, const char *name, const json_t *entry, sw_error *err)
 {
-	json_t *list;
-	sw_arena *arena = &r->c->arena;
-	sw_saved_tensor tensor = {.name = sw_arena_text(arena, name)};
+	sw_saved_tensor tensor = {.name = sw_arena_text(&r->c->arena, name)};
 	if (!json_is_object(entry))
 		return sw_fail(err, SW_ERR_INPUT, "tensors: '%s' must be an object", name);
-	SW_TRY(sw_tensor_entry_shape(entry, tensor.name, arena, &tensor.shape, err));
-	SW_TRY(read_grid(entry, &tensor, err));
-	SW_TRY(sw_json_get_array(entry, "parts", name, &list, err));
-	tensor.n_parts = json_array_size(list);
-	tensor.parts = SW_NEW_N(arena, sw_saved_part, tensor.n_parts + 1);
-	for (size_t i = 0; i < tensor.n_parts; i++)
-		SW_TRY(read_part(r, json_array_get(list, i), &tensor, &tensor.parts[i], err));
-	SW_TRY(check_parts(&tensor, err));
+	SW_TRY(sw_tensor_entry_shape(entry, tensor.name, &r->c->arena, &tensor.shape, err));
+	const json_t *pieces = json_object_get(entry, "pieces");
+	if (pieces) {
+		SW_TRY(read_pieces(r, entry, pieces, &tensor, err));
+	} else {
+		static const sw_grid_piece all = {0};
+		saved_piece piece = {.name = tensor.name, .shape = tensor.shape};
+		SW_TRY(read_piece(r, entry, &piece, err));
+		add_piece(r, &tensor, &piece, &all);
+	}
 	sw_vec_push(&r->c->tensors, tensor);
 	return SW_OK;
 }

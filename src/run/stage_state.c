@@ -54,7 +54,7 @@ sw_status stage_state_saving(const sw_stage_programs *programs, const sw_sidecar
 			return sw_fail(err, SW_ERR_INPUT,
 			               "the state can't be saved: no stage has input '%s'",
 			               sidecar->inputs[i].name);
-		sw_saving_add(s, &held, sidecar->inputs[i].name);
+		sw_saving_add(s, &held, &sidecar->inputs[i]);
 	}
 	return sw_saving_check(s, err);
 }

@@ -68,7 +68,7 @@ sw_status trainer_fill_input(trainer *t, uint32_t input, int64_t step, sw_tensor
 {
 	const sw_input_info *info = &t->sidecar->inputs[input];
 	sw_held_value value = sw_held_part(&t->parts, input);
-	if (t->options->start && t->options->start->values[input]) {
+	if (t->options->start && t->options->start->inputs[input].tensor) {
 		sw_checkpoint_cut(t->options->start, &value, t->transport->rank, tensor,
 		                  &t->loaded_bytes);
 		return SW_OK;

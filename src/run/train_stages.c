@@ -49,7 +49,7 @@ static sw_status make_input(stage_trainer *t, uint32_t input, int64_t step, sw_e
 {
 	const sw_input_info *info = &t->sidecar->inputs[input];
 	const sw_checkpoint *start = t->options->start;
-	bool is_data = info->role == SW_ROLE_DATA, saved = start && start->values[input];
+	bool is_data = info->role == SW_ROLE_DATA, saved = start && start->inputs[input].tensor;
 	sw_held_value held;
 	sw_tensor tensor;
 	if (!stage_state_find(t->programs, t->rank.slice, input, &held))
