@@ -184,7 +184,8 @@ static void add_piece(saved_reader *r, sw_saved_tensor *tensor, const saved_piec
 	sw_saved_part *parts =
 		SW_NEW_N(&r->c->arena, sw_saved_part, tensor->n_parts + piece->n_parts + 1);
 	sw_part_grid *grid = SW_NEW(&r->c->arena, sw_part_grid);
-	memcpy(parts, tensor->parts, sizeof(*parts) * tensor->n_parts);
+	if (tensor->n_parts > 0)
+		memcpy(parts, tensor->parts, sizeof(*parts) * tensor->n_parts);
 	for (size_t i = 0; i < piece->n_parts; i++) {
 		sw_saved_part *part = &parts[tensor->n_parts++];
 		*part = piece->parts[i];
