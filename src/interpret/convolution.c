@@ -2,11 +2,16 @@
  * convolution: for each group the windows of the input are written out as rows (im2col) and the
  * kernel as columns; the rest is a matrix product (in f32 for bf16 and f16, in the result's type
  * otherwise). A "place" is a position within the kernel's window.
+ *
+ * Rows are written and multiplied in BLOCKS that stay in the cache, and the team's members share
+ * the blocks. Where a window is one element of the input, or results lie as the product has them,
+ * nothing is copied.
  */
 #include <string.h>
 
 #include "interpret/kernel.h"
 #include "interpret/multiply.h"
+#include "interpret/team.h"
 
 typedef struct geometry {
 	const sw_attrs *attrs;
@@ -18,6 +23,7 @@ typedef struct geometry {
 	/* places in the kernel's window; places * group_inputs */
 	int64_t places, columns;
 	int64_t windows[SW_MAX_RANK]; /* spatial sizes of the result */
+	int64_t unit;                 /* windows with one index along the first of them */
 	int64_t window_sizes[SW_MAX_RANK];
 	sw_shape input, kernel, output;
 	int64_t input_stride[SW_MAX_RANK], kernel_stride[SW_MAX_RANK], output_stride[SW_MAX_RANK];
@@ -40,11 +46,12 @@ static void describe(const sw_program *program, const sw_op *op, geometry *g)
 	sw_dense_strides(g->input, g->input_stride);
 	sw_dense_strides(g->kernel, g->kernel_stride);
 	sw_dense_strides(g->output, g->output_stride);
-	g->places = 1;
+	g->places = g->unit = 1;
 	for (int d = 0; d < g->spatial; d++) {
 		g->windows[d] = g->output.dims[a->convolution.output_spatial.v[d]];
 		g->window_sizes[d] = g->kernel.dims[a->convolution.kernel_spatial.v[d]];
 		g->places *= g->window_sizes[d];
+		g->unit *= d > 0 ? g->windows[d] : 1;
 	}
 	g->columns = g->places * g->group_inputs;
 }
@@ -97,28 +104,38 @@ static run find_run(int64_t begin, int64_t stride, int64_t n, int64_t dilate, in
 	return (run){0};
 }
 
-/* Describe the part of the rows that belongs to one place of the kernel (in all windows), or to one
- * window (all its places). It is a strided box, since windows and places both read the input in
- * even steps. */
-static sw_strided describe_box(const geometry *g, bool of_place, const int64_t *fixed, int64_t *to,
-                               int64_t *from)
+/* Some windows of one batch element: those whose index along the first spatial dimension is in
+ * [low, high), all along the others. */
+typedef struct window_range {
+	int64_t n, low, high;
+} window_range;
+
+/* Describe the part of a range's rows that belongs to one place of the kernel (in all windows), or
+ * to one window (all its places). It is a strided box, since windows and places both read the input
+ * in even steps. */
+static sw_strided describe_box(const geometry *g, const window_range *range, bool of_place,
+                               const int64_t *fixed, int64_t *to, int64_t *from)
 {
 	const sw_attrs *a = g->attrs;
 	sw_strided s = {.rank = g->spatial + 1};
 	int64_t row = g->columns, column = g->group_inputs;
 	for (int d = g->spatial - 1; d >= 0; d--) {
 		const sw_window_dim *w = &a->convolution.window.dims[d];
-		int64_t dimension = a->convolution.input_spatial.v[d];
+		int64_t dimension = a->convolution.input_spatial.v[d],
+			low = d == 0 ? range->low : 0,
+			windows = d == 0 ? range->high - low : g->windows[d];
 		int64_t stride = of_place ? w->stride : w->rhs_dilate,
-			begin = fixed[d] * (of_place ? w->rhs_dilate : w->stride) - w->pad_low;
-		run r = find_run(begin, stride, of_place ? g->windows[d] : g->window_sizes[d],
+			begin = fixed[d] * (of_place ? w->rhs_dilate : w->stride) - w->pad_low +
+		                (of_place ? low * stride : 0);
+		run r = find_run(begin, stride, of_place ? windows : g->window_sizes[d],
 		                 w->lhs_dilate, g->input.dims[dimension]);
 		s.dims[d] = r.count;
 		s.dst[d] = r.period * (of_place ? row : column);
 		s.src[d] = r.step * g->input_stride[dimension];
-		*to += r.first * (of_place ? row : column) + fixed[d] * (of_place ? column : row);
+		*to += r.first * (of_place ? row : column) +
+		       (of_place ? fixed[d] * column : (fixed[d] - low) * row);
 		*from += r.from * g->input_stride[dimension];
-		row *= g->windows[d];
+		row *= windows;
 		column *= g->window_sizes[d];
 	}
 	s.dims[g->spatial] = g->group_inputs;
@@ -127,54 +144,176 @@ static sw_strided describe_box(const geometry *g, bool of_place, const int64_t *
 	return s;
 }
 
-static void write_box(const geometry *g, bool of_place, const int64_t *fixed, const char *x,
-                      char *rows)
+/* Write the rows of a range: [window][place][input feature]. Entries of windows that reach beyond
+ * the input are not written: they are zero. */
+static void write_rows(const geometry *g, const window_range *range, const char *x, char *rows)
 {
-	int64_t to = 0, from = 0;
-	sw_strided s = describe_box(g, of_place, fixed, &to, &from);
-	sw_strided_copy(&s, g->bytes, rows + to * (int64_t)g->bytes, x + from * (int64_t)g->bytes);
+	int64_t index[SW_MAX_RANK] = {0}, fixed[SW_MAX_RANK], sizes[SW_MAX_RANK];
+	bool of_place = g->places <= (range->high - range->low) * g->unit;
+	for (int d = 0; d < g->spatial; d++)
+		sizes[d] = of_place ? g->window_sizes[d]
+		           : d == 0 ? range->high - range->low
+		                    : g->windows[d];
+	do {
+		int64_t to = 0, from = 0;
+		for (int d = 0; d < g->spatial; d++)
+			fixed[d] = index[d] + (of_place || d > 0 ? 0 : range->low);
+		sw_strided s = describe_box(g, range, of_place, fixed, &to, &from);
+		sw_strided_copy(&s, g->bytes, rows + to * (int64_t)g->bytes,
+		                x + from * (int64_t)g->bytes);
+	} while (sw_next_index(g->spatial, sizes, index));
 }
 
-/* Write all rows: [window][place][input feature]. Entries of windows that reach beyond the input
- * are not written: they stay zero, and they are the same entries for every x. */
-static void write_rows(const geometry *g, int64_t windows, const char *x, char *rows)
+/* ---- blocks ----------------------------------------------------------------------------- */
+
+/* Bytes of rows that stay in a processor's cache; the fewest rows of a block, so that the kernel's
+ * columns are not read for a few; and the most blocks that are in work, with what all of them may
+ * take unless two take more. */
+enum { BLOCK_BYTES = 256 << 10, BLOCK_ROWS = 64, JOBS = 16, JOBS_BYTES = 8 << 20 };
+
+/* A UNIT is all windows of a batch element with one index along the first spatial dimension. */
+typedef struct blocking {
+	int64_t leading;          /* windows along the first spatial dimension */
+	int64_t units, per_block; /* in all; of a block */
+	int64_t blocks, jobs;
+	int64_t rows;                    /* of a block, at most */
+	bool reads_input, writes_result; /* the rows are the input; the product is the result */
+} blocking;
+
+static bool is_plain(const sw_window_dim *w)
 {
-	int64_t fixed[SW_MAX_RANK] = {0};
-	bool of_place = g->places <= windows;
-	do
-		write_box(g, of_place, fixed, x, rows);
-	while (sw_next_index(g->spatial, of_place ? g->window_sizes : g->windows, fixed));
+	return w->stride == 1 && w->pad_low == 0 && w->pad_high == 0 && w->lhs_dilate == 1;
 }
 
-/* Compute one batch element of one group: write the rows of all windows, multiply, and copy the
- * product to its place in the result. */
-static void convolve(const geometry *g, int64_t windows, int64_t group, int64_t n, const char *x,
-                     const char *kernel, char *rows, char *product, char *out)
+/* Do batch, spatial dimensions and feature follow each other in memory, in this order? */
+static bool in_order(int64_t batch, sw_ints spatial, int64_t feature)
+{
+	bool ordered = batch == 0 && feature == spatial.n + 1;
+	for (int32_t d = 0; d < spatial.n; d++)
+		ordered = ordered && spatial.v[d] == d + 1;
+	return ordered;
+}
+
+static bool rows_are_input(const geometry *g)
 {
 	const sw_attrs *a = g->attrs;
-	int64_t bytes = (int64_t)g->bytes;
-	bool by_batch = a->convolution.batch_groups > 1;
-	int64_t from =
-		(by_batch ? group * g->batch + n : n) * g->input_stride[a->convolution.input_batch];
-	if (!by_batch)
-		from += group * g->group_inputs * g->input_stride[a->convolution.input_feature];
-	write_rows(g, windows, x + from * bytes, rows);
-	sw_multiply_dense(g->type, windows, g->group_outputs, g->columns, rows, kernel, product);
+	bool plain = g->places == 1 && g->groups == 1;
+	for (int d = 0; d < g->spatial; d++)
+		plain = plain && is_plain(&a->convolution.window.dims[d]);
+	return plain && in_order(a->convolution.input_batch, a->convolution.input_spatial,
+	                         a->convolution.input_feature);
+}
+
+static blocking block(const geometry *g)
+{
+	const sw_attrs *a = g->attrs;
+	blocking b = {.leading = g->spatial > 0 ? g->windows[0] : 1};
+	b.units = g->batch * b.leading;
+	b.reads_input = rows_are_input(g);
+	b.writes_result = g->groups == 1 &&
+	                  in_order(a->convolution.output_batch, a->convolution.output_spatial,
+	                           a->convolution.output_feature);
+	double row_bytes = (double)SW_MAX(g->columns, 1) * (double)g->bytes;
+	double rows = SW_MAX(BLOCK_BYTES / row_bytes, BLOCK_ROWS);
+	b.per_block = SW_MAX((int64_t)(rows / (double)SW_MAX(g->unit, 1)), 1);
+	b.per_block = SW_MIN(b.per_block, SW_MAX(b.units, 1));
+	b.blocks = (b.units + b.per_block - 1) / b.per_block;
+	b.rows = b.per_block * g->unit;
+	double bytes = (double)b.rows * (double)(g->columns + g->group_outputs) * (double)g->bytes;
+	b.jobs = (int64_t)SW_MAX(SW_MIN(JOBS_BYTES / SW_MAX(bytes, 1), JOBS), 2);
+	b.jobs = SW_MAX(SW_MIN(b.jobs, b.blocks), 1);
+	return b;
+}
+
+/* What the jobs of one group share. Job j does the blocks j, j + jobs, ... */
+typedef struct group_work {
+	const geometry *g;
+	const blocking *b;
+	int64_t group;
+	const char *input, *kernel;
+	char *rows, *products; /* [job] */
+	char *result;
+} group_work;
+
+static int64_t input_of(const geometry *g, int64_t group, int64_t n)
+{
+	const sw_attrs *a = g->attrs;
+	if (a->convolution.batch_groups > 1)
+		return (group * g->batch + n) * g->input_stride[a->convolution.input_batch];
+	return n * g->input_stride[a->convolution.input_batch] +
+	       group * g->group_inputs * g->input_stride[a->convolution.input_feature];
+}
+
+/* Copy the product of a range of windows to its place in the result. */
+static void copy_product(const geometry *g, int64_t group, const window_range *range,
+                         const char *product, char *out)
+{
+	const sw_attrs *a = g->attrs;
 	sw_strided s = {.rank = g->spatial + 1};
 	int64_t stride = g->group_outputs;
 	for (int d = g->spatial - 1; d >= 0; d--) {
-		s.dims[d] = g->windows[d];
+		s.dims[d] = d == 0 ? range->high - range->low : g->windows[d];
 		s.src[d] = stride;
 		s.dst[d] = g->output_stride[a->convolution.output_spatial.v[d]];
-		stride *= g->windows[d];
+		stride *= s.dims[d];
 	}
 	s.dims[g->spatial] = g->group_outputs;
 	s.src[g->spatial] = 1;
 	s.dst[g->spatial] = g->output_stride[a->convolution.output_feature];
-	int64_t to = n * g->output_stride[a->convolution.output_batch] +
+	int64_t to = range->n * g->output_stride[a->convolution.output_batch] +
 	             group * g->group_outputs * g->output_stride[a->convolution.output_feature];
-	sw_strided_copy(&s, g->bytes, out + to * bytes, product);
+	if (g->spatial > 0)
+		to += range->low * g->output_stride[a->convolution.output_spatial.v[0]];
+	sw_strided_copy(&s, g->bytes, out + to * (int64_t)g->bytes, product);
 }
+
+/* Return the range that begins with a unit, and ends with its batch element or the block. */
+static window_range range_from(const blocking *b, int64_t unit, int64_t end)
+{
+	window_range range = {.n = unit / b->leading, .low = unit % b->leading};
+	range.high = SW_MIN(b->leading, range.low + end - unit);
+	return range;
+}
+
+static void do_block(const group_work *w, int64_t job, int64_t number)
+{
+	const geometry *g = w->g;
+	const blocking *b = w->b;
+	int64_t bytes = (int64_t)g->bytes, begin = number * b->per_block,
+		end = SW_MIN(begin + b->per_block, b->units), first = begin * g->unit,
+		windows = (end - begin) * g->unit;
+	char *rows = w->rows + job * b->rows * g->columns * bytes,
+	     *product = b->writes_result ? w->result + first * g->group_outputs * bytes
+	                                 : w->products + job * b->rows * g->group_outputs * bytes;
+	const char *from = b->reads_input ? w->input + first * g->columns * bytes : rows;
+	if (!b->reads_input) {
+		memset(rows, 0, (size_t)(windows * g->columns * bytes));
+		for (int64_t unit = begin; unit < end;) {
+			window_range range = range_from(b, unit, end);
+			write_rows(g, &range, w->input + input_of(g, w->group, range.n) * bytes,
+			           rows + (unit - begin) * g->unit * g->columns * bytes);
+			unit += range.high - range.low;
+		}
+	}
+	sw_multiply_dense(g->type, windows, g->group_outputs, g->columns, from, w->kernel, product);
+	for (int64_t unit = begin; unit < end && !b->writes_result;) {
+		window_range range = range_from(b, unit, end);
+		copy_product(g, w->group, &range,
+		             product + (unit - begin) * g->unit * g->group_outputs * bytes,
+		             w->result);
+		unit += range.high - range.low;
+	}
+}
+
+static void do_job(void *context, int member, int64_t job)
+{
+	const group_work *w = context;
+	(void)member;
+	for (int64_t number = job; number < w->b->blocks; number += w->b->jobs)
+		do_block(w, job, number);
+}
+
+/* ---- the kernel ------------------------------------------------------------------------- */
 
 bool sw_prepare_convolution(const sw_program *program, const sw_op *op, sw_plan_op *plan)
 {
@@ -185,14 +324,6 @@ bool sw_prepare_convolution(const sw_program *program, const sw_op *op, sw_plan_
 	return sw_can_multiply(type) &&
 	       sw_can_convert(sw_value_shape(program, op->operands[0]).type, type) &&
 	       sw_can_convert(sw_value_shape(program, op->operands[1]).type, type);
-}
-
-static int64_t windows_of(const geometry *g)
-{
-	int64_t windows = 1;
-	for (int d = 0; d < g->spatial; d++)
-		windows *= g->windows[d];
-	return windows;
 }
 
 static int64_t workspace_of_rows(const geometry *g, int64_t rows, int64_t columns)
@@ -206,35 +337,46 @@ int64_t sw_workspace_convolution(const sw_program *program, const sw_op *op, con
 	(void)plan;
 	geometry g;
 	describe(program, op, &g);
-	int64_t windows = windows_of(&g),
-		workspace = sw_workspace_add(sw_workspace_convert(g.input, g.type),
+	blocking b = block(&g);
+	int64_t workspace = sw_workspace_add(sw_workspace_convert(g.input, g.type),
 	                                     sw_workspace_convert(g.kernel, g.type));
 	workspace = sw_workspace_add(workspace, workspace_of_rows(&g, g.group_outputs, g.columns));
-	workspace = sw_workspace_add(workspace, workspace_of_rows(&g, windows, g.columns));
-	workspace = sw_workspace_add(workspace, workspace_of_rows(&g, windows, g.group_outputs));
+	if (!b.reads_input)
+		workspace = sw_workspace_add(workspace,
+		                             workspace_of_rows(&g, b.jobs * b.rows, g.columns));
+	if (!b.writes_result)
+		workspace = sw_workspace_add(
+			workspace, workspace_of_rows(&g, b.jobs * b.rows, g.group_outputs));
 	workspace = sw_workspace_add(workspace,
 	                             sw_workspace_elements(sw_shape_elements(g.output), g.type));
 	return sw_workspace_add(workspace, sw_workspace_of(g.output));
 }
 
-/* Each call is the product of one group and batch element. Its operand is written in boxes, each
- * row of which costs as much to start as a contiguous run does, and then read; so is the
- * product. */
+/* Each call is the product of a block. Its operand is written in boxes, each row of which costs as
+ * much to start as a contiguous run does, and then read; so is the product. */
 sw_loops sw_loops_convolution(const sw_program *program, const sw_op *op)
 {
 	geometry g;
 	describe(program, op, &g);
-	int64_t windows = windows_of(&g), fixed[SW_MAX_RANK], to = 0, from = 0;
+	blocking b = block(&g);
+	int64_t fixed[SW_MAX_RANK], to = 0, from = 0;
+	window_range range = range_from(&b, 0, SW_MIN(b.per_block, b.units));
+	int64_t windows = (range.high - range.low) * g.unit;
 	bool of_place = g.places <= windows;
 	for (int d = 0; d < g.spatial; d++)
 		fixed[d] = (of_place ? g.window_sizes[d] : g.windows[d]) / 2;
-	sw_strided box = describe_box(&g, of_place, fixed, &to, &from);
+	if (!of_place && g.spatial > 0)
+		fixed[0] = range.high / 2;
+	sw_strided box = describe_box(&g, &range, of_place, fixed, &to, &from);
 	sw_loops loops = sw_strided_loops(&box);
-	double boxes = (double)SW_MIN(g.places, windows), products = (double)(g.groups * g.batch),
-	       elements = (double)windows * (double)(g.columns + g.group_outputs);
-	return (sw_loops){.calls = products,
-	                  .rows = products * boxes * (loops.calls + loops.rows),
-	                  .bytes = 2 * products * elements * (double)g.bytes};
+	double boxes = (double)SW_MIN(g.places, windows),
+	       all = (double)g.groups * (double)b.units * (double)g.unit,
+	       ranges = all / (double)SW_MAX(windows, 1);
+	double moved = (b.reads_input ? 0 : (double)g.columns) +
+	               (b.writes_result ? 0 : (double)g.group_outputs);
+	return (sw_loops){.calls = (double)(g.groups * b.blocks),
+	                  .rows = b.reads_input ? 0 : ranges * boxes * (loops.calls + loops.rows),
+	                  .bytes = 2 * all * moved * (double)g.bytes};
 }
 
 static sw_status take_scratch(sw_interpreter *it, const geometry *g, int64_t rows, int64_t columns,
@@ -248,39 +390,51 @@ static sw_status take_scratch(sw_interpreter *it, const geometry *g, int64_t row
 	return sw_scratch_new(it, (sw_shape){SW_U8, 1, 0, dims}, out, err);
 }
 
+enum { INPUT, KERNEL, COLUMNS, ROWS, PRODUCTS, RESULT, COUNT };
+
+static sw_status take_tensors(sw_call *call, const geometry *g, const blocking *b, sw_tensor *t,
+                              sw_error *err)
+{
+	sw_interpreter *it = call->interpreter;
+	sw_shape shape = g->output;
+	shape.type = g->type;
+	SW_TRY(sw_convert_tensor(it, call->in[0], g->type, &t[INPUT], err));
+	SW_TRY(sw_convert_tensor(it, call->in[1], g->type, &t[KERNEL], err));
+	SW_TRY(take_scratch(it, g, g->group_outputs, g->columns, &t[COLUMNS], err));
+	if (!b->reads_input)
+		SW_TRY(take_scratch(it, g, b->jobs * b->rows, g->columns, &t[ROWS], err));
+	if (!b->writes_result)
+		SW_TRY(take_scratch(it, g, b->jobs * b->rows, g->group_outputs, &t[PRODUCTS], err));
+	return sw_scratch_new(it, shape, &t[RESULT], err);
+}
+
+static void convolve(sw_team *team, const geometry *g, const blocking *b, sw_tensor *t)
+{
+	group_work w = {.g = g,
+	                .b = b,
+	                .input = sw_tensor_data(t[INPUT]),
+	                .kernel = sw_tensor_data(t[COLUMNS]),
+	                .rows = b->reads_input ? NULL : sw_tensor_data(t[ROWS]),
+	                .products = b->writes_result ? NULL : sw_tensor_data(t[PRODUCTS]),
+	                .result = sw_tensor_data(t[RESULT])};
+	for (; w.group < g->groups; w.group++) {
+		write_kernel(g, w.group, sw_tensor_data(t[KERNEL]), sw_tensor_data(t[COLUMNS]));
+		sw_team_run(team, b->jobs, 1, do_job, &w);
+	}
+}
+
 sw_status sw_kernel_convolution(sw_call *call, sw_error *err)
 {
 	geometry g;
-	enum { INPUT, KERNEL, COLUMNS, ROWS, PRODUCT, RESULT, COUNT };
 	sw_tensor t[COUNT] = {{{0}, NULL}};
 	sw_interpreter *it = call->interpreter;
 	describe(call->program, call->op, &g);
-	int64_t windows = windows_of(&g);
-	sw_shape shape = g.output;
-	shape.type = g.type;
-	sw_status status = sw_convert_tensor(it, call->in[0], g.type, &t[INPUT], err);
-	if (status == SW_OK)
-		status = sw_convert_tensor(it, call->in[1], g.type, &t[KERNEL], err);
-	if (status == SW_OK)
-		status = take_scratch(it, &g, g.group_outputs, g.columns, &t[COLUMNS], err);
-	if (status == SW_OK)
-		status = take_scratch(it, &g, windows, g.columns, &t[ROWS], err);
-	if (status == SW_OK)
-		status = take_scratch(it, &g, windows, g.group_outputs, &t[PRODUCT], err);
-	if (status == SW_OK)
-		status = sw_scratch_new(it, shape, &t[RESULT], err);
-	bool work = status == SW_OK && t[RESULT].buffer->bytes && g.columns;
-	if (work)
-		memset(sw_tensor_data(t[ROWS]), 0, t[ROWS].buffer->bytes);
+	blocking b = block(&g);
+	sw_status status = take_tensors(call, &g, &b, t, err);
+	if (status == SW_OK && t[RESULT].buffer->bytes && g.columns)
+		convolve(it->team, &g, &b, t);
 	else if (status == SW_OK)
 		memset(sw_tensor_data(t[RESULT]), 0, t[RESULT].buffer->bytes);
-	for (int64_t group = 0; work && group < g.groups; group++) {
-		write_kernel(&g, group, sw_tensor_data(t[KERNEL]), sw_tensor_data(t[COLUMNS]));
-		for (int64_t n = 0; n < g.batch; n++)
-			convolve(&g, windows, group, n, sw_tensor_data(t[INPUT]),
-			         sw_tensor_data(t[COLUMNS]), sw_tensor_data(t[ROWS]),
-			         sw_tensor_data(t[PRODUCT]), sw_tensor_data(t[RESULT]));
-	}
 	if (status == SW_OK)
 		status = sw_convert_tensor(it, t[RESULT], g.output.type, &call->out[0], err);
 	for (int i = 0; i < COUNT; i++)
