@@ -4,8 +4,10 @@
  * otherwise). A "place" is a position within the kernel's window.
  *
  * Rows are written and multiplied in BLOCKS that stay in the cache, and the team's members share
- * the blocks. Where a window is one element of the input, or results lie as the product has them,
- * nothing is copied.
+ * the blocks. Where a window is one element of the input, where the kernel is stored as a matrix,
+ * or results lie as the product has them, nothing is copied. A row has the features of each place
+ * side by side, or the places of each feature: so it is where there are more places than windows,
+ * as in the gradient of a kernel, for which the input is transposed first.
  */
 #include <string.h>
 
@@ -24,10 +26,42 @@ typedef struct geometry {
 	int64_t places, columns;
 	int64_t windows[SW_MAX_RANK]; /* spatial sizes of the result */
 	int64_t unit;                 /* windows with one index along the first of them */
+	/* rows are [feature][place], of a transposed copy of the input; else [place][feature] */
+	bool by_feature;
+	int64_t place_step, feature_step; /* in a row, to the next place and feature */
 	int64_t window_sizes[SW_MAX_RANK];
 	sw_shape input, kernel, output;
 	int64_t input_stride[SW_MAX_RANK], kernel_stride[SW_MAX_RANK], output_stride[SW_MAX_RANK];
 } geometry;
+
+/* The dimensions of the transposed input: batch, feature, then spatial ones. */
+static void transposed_order(const geometry *g, int64_t *order)
+{
+	const sw_attrs *a = g->attrs;
+	order[0] = a->convolution.input_batch;
+	order[1] = a->convolution.input_feature;
+	for (int d = 0; d < g->spatial; d++)
+		order[2 + d] = a->convolution.input_spatial.v[d];
+}
+
+/* Gather along features where they are side by side, or places are few. */
+static void choose_order(geometry *g)
+{
+	int64_t windows = 1, order[SW_MAX_RANK], stride = 1;
+	for (int d = 0; d < g->spatial; d++)
+		windows *= g->windows[d];
+	g->by_feature =
+		g->places > windows && g->input_stride[g->attrs->convolution.input_feature] > 1;
+	g->place_step = g->by_feature ? 1 : g->group_inputs;
+	g->feature_step = g->by_feature ? g->places : 1;
+	if (!g->by_feature)
+		return;
+	transposed_order(g, order);
+	for (int d = g->spatial + 1; d >= 0; d--) {
+		g->input_stride[order[d]] = stride;
+		stride *= g->input.dims[order[d]];
+	}
+}
 
 static void describe(const sw_program *program, const sw_op *op, geometry *g)
 {
@@ -54,15 +88,41 @@ static void describe(const sw_program *program, const sw_op *op, geometry *g)
 		g->unit *= d > 0 ? g->windows[d] : 1;
 	}
 	g->columns = g->places * g->group_inputs;
+	choose_order(g);
 }
 
-/* Write the kernel of one group as [output feature][place][input feature]. */
+/* Is the kernel stored as a matrix with the columns of the rows, and its rows at one distance? Set
+ * where it is, for the first group. */
+static bool kernel_in_place(const geometry *g, sw_matrix *matrix)
+{
+	const sw_attrs *a = g->attrs;
+	int64_t feature = g->kernel_stride[a->convolution.kernel_input], step = 0;
+	for (int d = g->spatial - 1; d >= 0; d--) {
+		int64_t stride = g->kernel_stride[a->convolution.kernel_spatial.v[d]];
+		if (g->window_sizes[d] == 1)
+			continue;
+		if (a->convolution.window.dims[d].reversal || (step > 0 && stride != step))
+			return false;
+		step = (step > 0 ? step : stride) * g->window_sizes[d];
+	}
+	int64_t place = step / g->places; /* from one place to the next; 0: there is one */
+	*matrix = (sw_matrix){.outer = g->kernel_stride[a->convolution.kernel_output],
+	                      .inner = g->by_feature && place > 0 ? place : feature};
+	if (g->group_inputs == 1)
+		matrix->inner = place > 0 ? place : 1;
+	bool joined =
+		place == 0 || g->group_inputs == 1 ||
+		(g->by_feature ? feature == place * g->places : place == feature * g->group_inputs);
+	return joined && sw_matrix_is_readable(matrix, g->group_outputs, g->columns);
+}
+
+/* Write the kernel of one group as [output feature][column of the rows]. */
 static void write_kernel(const geometry *g, int64_t group, const char *kernel, char *out)
 {
 	const sw_attrs *a = g->attrs;
 	sw_strided s = {.rank = g->spatial + 2};
 	int64_t base = group * g->group_outputs * g->kernel_stride[a->convolution.kernel_output],
-		stride = g->group_inputs;
+		stride = g->place_step;
 	s.dims[0] = g->group_outputs;
 	s.src[0] = g->kernel_stride[a->convolution.kernel_output];
 	s.dst[0] = g->columns;
@@ -78,7 +138,7 @@ static void write_kernel(const geometry *g, int64_t group, const char *kernel, c
 	}
 	s.dims[g->spatial + 1] = g->group_inputs;
 	s.src[g->spatial + 1] = g->kernel_stride[a->convolution.kernel_input];
-	s.dst[g->spatial + 1] = 1;
+	s.dst[g->spatial + 1] = g->feature_step;
 	sw_strided_copy(&s, g->bytes, out, kernel + base * (int64_t)g->bytes);
 }
 
@@ -118,7 +178,7 @@ static sw_strided describe_box(const geometry *g, const window_range *range, boo
 {
 	const sw_attrs *a = g->attrs;
 	sw_strided s = {.rank = g->spatial + 1};
-	int64_t row = g->columns, column = g->group_inputs;
+	int64_t row = g->columns, column = g->place_step;
 	for (int d = g->spatial - 1; d >= 0; d--) {
 		const sw_window_dim *w = &a->convolution.window.dims[d];
 		int64_t dimension = a->convolution.input_spatial.v[d],
@@ -139,12 +199,12 @@ static sw_strided describe_box(const geometry *g, const window_range *range, boo
 		column *= g->window_sizes[d];
 	}
 	s.dims[g->spatial] = g->group_inputs;
-	s.dst[g->spatial] = 1;
+	s.dst[g->spatial] = g->feature_step;
 	s.src[g->spatial] = g->input_stride[a->convolution.input_feature];
 	return s;
 }
 
-/* Write the rows of a range: [window][place][input feature]. Entries of windows that reach beyond
+/* Write the rows of a range, one per window. Entries of windows that reach beyond
  * the input are not written: they are zero. */
 static void write_rows(const geometry *g, const window_range *range, const char *x, char *rows)
 {
@@ -178,6 +238,8 @@ typedef struct blocking {
 	int64_t blocks, jobs;
 	int64_t rows;                    /* of a block, at most */
 	bool reads_input, writes_result; /* the rows are the input; the product is the result */
+	bool reads_kernel;               /* the kernel is a matrix as it is stored */
+	sw_matrix kernel;                /* of the first group then */
 } blocking;
 
 static bool is_plain(const sw_window_dim *w)
@@ -197,7 +259,7 @@ static bool in_order(int64_t batch, sw_ints spatial, int64_t feature)
 static bool rows_are_input(const geometry *g)
 {
 	const sw_attrs *a = g->attrs;
-	bool plain = g->places == 1 && g->groups == 1;
+	bool plain = g->places == 1 && g->groups == 1 && !g->by_feature;
 	for (int d = 0; d < g->spatial; d++)
 		plain = plain && is_plain(&a->convolution.window.dims[d]);
 	return plain && in_order(a->convolution.input_batch, a->convolution.input_spatial,
@@ -210,6 +272,7 @@ static blocking block(const geometry *g)
 	blocking b = {.leading = g->spatial > 0 ? g->windows[0] : 1};
 	b.units = g->batch * b.leading;
 	b.reads_input = rows_are_input(g);
+	b.reads_kernel = kernel_in_place(g, &b.kernel);
 	b.writes_result = g->groups == 1 &&
 	                  in_order(a->convolution.output_batch, a->convolution.output_spatial,
 	                           a->convolution.output_feature);
@@ -230,7 +293,8 @@ typedef struct group_work {
 	const geometry *g;
 	const blocking *b;
 	int64_t group;
-	const char *input, *kernel;
+	const char *input;
+	sw_matrix kernel;
 	char *rows, *products; /* [job] */
 	char *result;
 } group_work;
@@ -295,7 +359,7 @@ static void do_block(const group_work *w, int64_t job, int64_t number)
 			unit += range.high - range.low;
 		}
 	}
-	sw_multiply_dense(g->type, windows, g->group_outputs, g->columns, from, w->kernel, product);
+	sw_multiply_rows(g->type, windows, g->group_outputs, g->columns, from, &w->kernel, product);
 	for (int64_t unit = begin; unit < end && !b->writes_result;) {
 		window_range range = range_from(b, unit, end);
 		copy_product(g, w->group, &range,
@@ -340,7 +404,12 @@ int64_t sw_workspace_convolution(const sw_program *program, const sw_op *op, con
 	blocking b = block(&g);
 	int64_t workspace = sw_workspace_add(sw_workspace_convert(g.input, g.type),
 	                                     sw_workspace_convert(g.kernel, g.type));
-	workspace = sw_workspace_add(workspace, workspace_of_rows(&g, g.group_outputs, g.columns));
+	if (!b.reads_kernel)
+		workspace = sw_workspace_add(workspace,
+		                             workspace_of_rows(&g, g.group_outputs, g.columns));
+	if (g.by_feature)
+		workspace = sw_workspace_add(
+			workspace, sw_workspace_elements(sw_shape_elements(g.input), g.type));
 	if (!b.reads_input)
 		workspace = sw_workspace_add(workspace,
 		                             workspace_of_rows(&g, b.jobs * b.rows, g.columns));
@@ -392,15 +461,33 @@ static sw_status take_scratch(sw_interpreter *it, const geometry *g, int64_t row
 
 enum { INPUT, KERNEL, COLUMNS, ROWS, PRODUCTS, RESULT, COUNT };
 
+/* Take the input in the type that is multiplied, and transposed where rows are read so. */
+static sw_status take_input(sw_interpreter *it, const geometry *g, sw_tensor given, sw_tensor *out,
+                            sw_error *err)
+{
+	int64_t order[SW_MAX_RANK], dims[SW_MAX_RANK];
+	sw_tensor input = {0};
+	if (!g->by_feature)
+		return sw_convert_tensor(it, given, g->type, out, err);
+	SW_TRY(sw_convert_tensor(it, given, g->type, &input, err));
+	transposed_order(g, order);
+	sw_status status = sw_transpose_tensor(it, input, order, out, dims, err);
+	out->shape.dims = NULL; /* only its bytes are used */
+	out->shape.rank = 0;
+	sw_pool_drop(&it->pool, &input);
+	return status;
+}
+
 static sw_status take_tensors(sw_call *call, const geometry *g, const blocking *b, sw_tensor *t,
                               sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
 	sw_shape shape = g->output;
 	shape.type = g->type;
-	SW_TRY(sw_convert_tensor(it, call->in[0], g->type, &t[INPUT], err));
+	SW_TRY(take_input(it, g, call->in[0], &t[INPUT], err));
 	SW_TRY(sw_convert_tensor(it, call->in[1], g->type, &t[KERNEL], err));
-	SW_TRY(take_scratch(it, g, g->group_outputs, g->columns, &t[COLUMNS], err));
+	if (!b->reads_kernel)
+		SW_TRY(take_scratch(it, g, g->group_outputs, g->columns, &t[COLUMNS], err));
 	if (!b->reads_input)
 		SW_TRY(take_scratch(it, g, b->jobs * b->rows, g->columns, &t[ROWS], err));
 	if (!b->writes_result)
@@ -413,12 +500,19 @@ static void convolve(sw_team *team, const geometry *g, const blocking *b, sw_ten
 	group_work w = {.g = g,
 	                .b = b,
 	                .input = sw_tensor_data(t[INPUT]),
-	                .kernel = sw_tensor_data(t[COLUMNS]),
+	                .kernel = b->kernel,
 	                .rows = b->reads_input ? NULL : sw_tensor_data(t[ROWS]),
 	                .products = b->writes_result ? NULL : sw_tensor_data(t[PRODUCTS]),
 	                .result = sw_tensor_data(t[RESULT])};
 	for (; w.group < g->groups; w.group++) {
-		write_kernel(g, w.group, sw_tensor_data(t[KERNEL]), sw_tensor_data(t[COLUMNS]));
+		const char *kernel = sw_tensor_data(t[KERNEL]);
+		if (b->reads_kernel) {
+			w.kernel.data = kernel + w.group * g->group_outputs * b->kernel.outer *
+			                                 (int64_t)g->bytes;
+		} else {
+			write_kernel(g, w.group, kernel, sw_tensor_data(t[COLUMNS]));
+			w.kernel = (sw_matrix){sw_tensor_data(t[COLUMNS]), g->columns, 1};
+		}
 		sw_team_run(team, b->jobs, 1, do_job, &w);
 	}
 }

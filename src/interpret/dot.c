@@ -136,11 +136,10 @@ LOOPS(multiply_8, uint64_t, uint64_t)
 static multiply_fn *find_multiply(sw_type type)
 {
 	static multiply_fn *const by_type[SW_TYPE_COUNT] = {
-		[SW_F32] = multiply_f32, [SW_F64] = multiply_f64,
-		[SW_C64] = multiply_c64, [SW_C128] = multiply_c128, [SW_S8] = multiply_1,
-		[SW_U8] = multiply_1,    [SW_S16] = multiply_2,     [SW_U16] = multiply_2,
-		[SW_S32] = multiply_4,   [SW_U32] = multiply_4,     [SW_S64] = multiply_8,
-		[SW_U64] = multiply_8,
+		[SW_F32] = multiply_f32,   [SW_F64] = multiply_f64, [SW_C64] = multiply_c64,
+		[SW_C128] = multiply_c128, [SW_S8] = multiply_1,    [SW_U8] = multiply_1,
+		[SW_S16] = multiply_2,     [SW_U16] = multiply_2,   [SW_S32] = multiply_4,
+		[SW_U32] = multiply_4,     [SW_S64] = multiply_8,   [SW_U64] = multiply_8,
 	};
 	return by_type[type];
 }
@@ -150,13 +149,25 @@ bool sw_can_multiply(sw_type type)
 	return find_multiply(type) != NULL;
 }
 
-void sw_multiply_dense(sw_type type, int64_t m, int64_t n, int64_t k, const void *a, const void *b,
-                       void *c)
+bool sw_matrix_is_readable(const sw_matrix *matrix, int64_t n, int64_t k)
+{
+	side s = {.outer = n,
+	          .inner = k,
+	          .outer_stride = matrix->outer,
+	          .inner_stride = matrix->inner};
+	bool transposed;
+	int leading;
+	return matrix->outer <= INT32_MAX && matrix->inner <= INT32_MAX &&
+	       blas_reads(&s, &transposed, &leading);
+}
+
+void sw_multiply_rows(sw_type type, int64_t m, int64_t n, int64_t k, const void *a,
+                      const sw_matrix *b, void *c)
 {
 	product p = {.type = type, .m = m, .n = n, .k = k, .c_row = n};
 	p.a = (side){.outer = m, .inner = k, .outer_stride = k, .inner_stride = 1};
-	p.b = (side){.outer = n, .inner = k, .outer_stride = k, .inner_stride = 1};
-	find_multiply(type)(&p, a, b, c);
+	p.b = (side){.outer = n, .inner = k, .outer_stride = b->outer, .inner_stride = b->inner};
+	find_multiply(type)(&p, a, b->data, c);
 }
 
 /* ---- preparing operands ----------------------------------------------------------------- */
