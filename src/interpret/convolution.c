@@ -44,14 +44,18 @@ static void transposed_order(const geometry *g, int64_t *order)
 		order[2 + d] = a->convolution.input_spatial.v[d];
 }
 
+/* The largest input that is copied only to read it in another order. */
+enum { TRANSPOSED_BYTES = 16 << 20 };
+
 /* Gather along features where they are side by side, or places are few. */
 static void choose_order(geometry *g)
 {
 	int64_t windows = 1, order[SW_MAX_RANK], stride = 1;
 	for (int d = 0; d < g->spatial; d++)
 		windows *= g->windows[d];
-	g->by_feature =
-		g->places > windows && g->input_stride[g->attrs->convolution.input_feature] > 1;
+	g->by_feature = g->places > windows &&
+	                g->input_stride[g->attrs->convolution.input_feature] > 1 &&
+	                (double)sw_shape_elements(g->input) * (double)g->bytes <= TRANSPOSED_BYTES;
 	g->place_step = g->by_feature ? 1 : g->group_inputs;
 	g->feature_step = g->by_feature ? g->places : 1;
 	if (!g->by_feature)
@@ -226,10 +230,10 @@ static void write_rows(const geometry *g, const window_range *range, const char 
 
 /* ---- blocks ----------------------------------------------------------------------------- */
 
-/* Bytes of rows that stay in a processor's cache; the fewest rows of a block, so that the kernel's
- * columns are not read for a few; and the most blocks that are in work, with what all of them may
- * take unless two take more. */
-enum { BLOCK_BYTES = 256 << 10, BLOCK_ROWS = 64, JOBS = 16, JOBS_BYTES = 8 << 20 };
+/* Bytes of rows that stay in a processor's cache; the rows that a block has even where they take
+ * more, so that the kernel's columns are not read for a few, and the bytes that these may take; and
+ * the blocks that are in work: as many as two batch elements have, within these numbers. */
+enum { BLOCK_BYTES = 128 << 10, BLOCK_ROWS = 64, MOST_BYTES = 4 << 20, LEAST_JOBS = 4, JOBS = 16 };
 
 /* A UNIT is all windows of a batch element with one index along the first spatial dimension. */
 typedef struct blocking {
@@ -276,15 +280,14 @@ static blocking block(const geometry *g)
 	b.writes_result = g->groups == 1 &&
 	                  in_order(a->convolution.output_batch, a->convolution.output_spatial,
 	                           a->convolution.output_feature);
-	double row_bytes = (double)SW_MAX(g->columns, 1) * (double)g->bytes;
-	double rows = SW_MAX(BLOCK_BYTES / row_bytes, BLOCK_ROWS);
-	b.per_block = SW_MAX((int64_t)(rows / (double)SW_MAX(g->unit, 1)), 1);
-	b.per_block = SW_MIN(b.per_block, SW_MAX(b.units, 1));
+	double row_bytes = (double)SW_MAX(g->columns, 1) * (double)g->bytes,
+	       rows = SW_MAX(BLOCK_BYTES / row_bytes, SW_MIN(BLOCK_ROWS, MOST_BYTES / row_bytes));
+	b.per_block = (int64_t)(rows / (double)SW_MAX(g->unit, 1));
+	b.per_block = SW_MAX(SW_MIN(b.per_block, SW_MAX(b.units / LEAST_JOBS, 1)), 1);
 	b.blocks = (b.units + b.per_block - 1) / b.per_block;
 	b.rows = b.per_block * g->unit;
-	double bytes = (double)b.rows * (double)(g->columns + g->group_outputs) * (double)g->bytes;
-	b.jobs = (int64_t)SW_MAX(SW_MIN(JOBS_BYTES / SW_MAX(bytes, 1), JOBS), 2);
-	b.jobs = SW_MAX(SW_MIN(b.jobs, b.blocks), 1);
+	int64_t jobs = SW_MAX(2 * b.leading / b.per_block, LEAST_JOBS);
+	b.jobs = SW_MAX(SW_MIN(SW_MIN(jobs, JOBS), b.blocks), 1);
 	return b;
 }
 
