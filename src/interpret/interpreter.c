@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "interpret/blas.h"
+#include "interpret/flush.h"
 #include "interpret/frame.h"
 #include "interpret/guard.h"
 
@@ -304,7 +305,9 @@ sw_status sw_interpret(sw_interpreter *it, sw_tensor *inputs, uint32_t n_inputs,
 	it->placed = it->frames != NULL;
 	(it->placed ? copy_inputs_to_places : set_inputs)(it, inputs, n_inputs);
 	it->paced_end_s = sw_now_s();
+	unsigned flush = sw_flush_begin();
 	status = sw_interpret_computation(it, it->program->entry, NULL, outputs, err);
+	sw_flush_end(flush);
 	if (it->options.pace)
 		(void)sw_pace_wait(it);
 	if (status == SW_OK)

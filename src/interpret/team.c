@@ -1,6 +1,8 @@
 /* The threads of one interpreter. */
 #include "interpret/team.h"
 
+#include "interpret/flush.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -58,6 +60,7 @@ static void *serve(void *argument)
 {
 	sw_team *t = argument;
 	int member = 1 + atomic_fetch_add(&t->numbered, 1);
+	sw_flush_begin();
 	for (unsigned done = 0;; done++) {
 		wait_for_job(t, done);
 		if (atomic_load(&t->stop))
