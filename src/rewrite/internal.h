@@ -47,6 +47,13 @@ bool sw_fold_scalar(const sw_program *out, const sw_program *in, const sw_op *op
  * dynamic-update-slices at constant places, and set its start there. O(updates). */
 sw_id sw_fold_box(const sw_program *out, sw_id x, const int64_t *size, int64_t *start);
 
+/* ---- layers_apart.c: stacks of layers ------------------------------------------------------- */
+
+#define SW_NO_AXIS (-1)
+/* Return the axis along which a part has size 1, if it has the whole's sizes along all others; else
+ * SW_NO_AXIS. */
+int32_t sw_layer_axis(sw_shape part, sw_shape whole);
+
 /* ---- split_reductions.c: numbers that are reduced from stacks ----------------------------- */
 
 /* Write a canonical program in which a number that is reduced from a stack of layers' parts is made

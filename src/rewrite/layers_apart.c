@@ -10,32 +10,20 @@ typedef struct stack_search {
 	const sw_program *program;
 	sw_users users;
 	sw_variable_map map;
-	int32_t axis; /* along which layers are read; -1: not known yet */
+	int32_t axis; /* along which layers are read; SW_NO_AXIS: not known yet */
 } stack_search;
 
-/* Set the axis of a slice that is one layer: it has size 1 along it, and all other dimensions are
- * whole. */
-static bool is_layer(const stack_search *s, const sw_op *op, sw_shape whole)
+int32_t sw_layer_axis(sw_shape part, sw_shape whole)
 {
-	sw_shape part = sw_value_shape(s->program, op->first_result);
-	int32_t axis = -1;
+	int32_t axis = SW_NO_AXIS;
 	for (int32_t d = 0; d < whole.rank; d++) {
 		if (part.dims[d] == whole.dims[d])
 			continue;
-		if (axis >= 0 || part.dims[d] != 1)
-			return false;
+		if (axis != SW_NO_AXIS || part.dims[d] != 1)
+			return SW_NO_AXIS;
 		axis = d;
 	}
-	return axis >= 0 && axis == s->axis;
-}
-
-static int32_t axis_of(const stack_search *s, const sw_op *op, sw_shape whole)
-{
-	sw_shape part = sw_value_shape(s->program, op->first_result);
-	for (int32_t d = 0; d < whole.rank; d++)
-		if (part.dims[d] != whole.dims[d])
-			return d;
-	return -1;
+	return axis;
 }
 
 /* Is each reader of a value, but for the update of its variable, one layer? */
@@ -54,10 +42,10 @@ static bool is_read_in_layers(stack_search *s, int32_t variable, sw_id value)
 		}
 		if (op->opcode != SW_OP_SLICE)
 			return false;
-		if (s->axis < 0)
-			s->axis = axis_of(s, op, shape);
-		if (!is_layer(s, op, shape))
+		int32_t axis = sw_layer_axis(sw_value_shape(s->program, op->first_result), shape);
+		if (axis == SW_NO_AXIS || (s->axis != SW_NO_AXIS && s->axis != axis))
 			return false;
+		s->axis = axis;
 	}
 	return true;
 }
@@ -104,8 +92,8 @@ sw_status sw_rewrite_layers_apart(const sw_program *in, const sw_sidecar *sideca
 	for (uint32_t v = 0; v < s.map.n; v++) {
 		sw_id input = state.inputs[s.map.input[v]];
 		sw_shape shape = sw_value_shape(in, input);
-		s.axis = -1;
-		if (!is_read_in_layers(&s, (int32_t)v, input) || s.axis < 0 ||
+		s.axis = SW_NO_AXIS;
+		if (!is_read_in_layers(&s, (int32_t)v, input) || s.axis == SW_NO_AXIS ||
 		    shape.dims[s.axis] > SW_MAX_VARIABLE_PARTS)
 			continue;
 		list[forms.n++] = (sw_variable_form){.input = s.map.input[v],

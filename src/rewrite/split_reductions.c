@@ -7,7 +7,6 @@
  */
 #include "rewrite/internal.h"
 
-#define NO_AXIS (-1)
 #define ANY_AXIS (-2) /* the same number everywhere */
 #define NOT_KNOWN (-3)
 
@@ -28,20 +27,6 @@ static const sw_op *op_of(const splitter *x, sw_id value)
 	return sw_op_at(x->in, x->in->values.data[value].op);
 }
 
-/* Return the axis along which a part is one layer of a whole. */
-static int8_t layer_axis(sw_shape part, sw_shape whole)
-{
-	int8_t axis = NO_AXIS;
-	for (int32_t d = 0; d < whole.rank; d++) {
-		if (part.dims[d] == whole.dims[d])
-			continue;
-		if (axis != NO_AXIS || part.dims[d] != 1)
-			return NO_AXIS;
-		axis = (int8_t)d;
-	}
-	return axis;
-}
-
 static sw_id *no_parts(splitter *x, int64_t n)
 {
 	sw_id *parts = SW_NEW_N(&x->arena, sw_id, n);
@@ -54,20 +39,21 @@ static sw_id *no_parts(splitter *x, int64_t n)
 static int8_t parts_of_updates(splitter *x, sw_id value)
 {
 	sw_shape whole = sw_value_shape(x->in, value);
-	int8_t axis = layer_axis(sw_value_shape(x->in, op_of(x, value)->operands[1]), whole);
-	if (axis == NO_AXIS)
-		return NO_AXIS;
+	int8_t axis =
+		(int8_t)sw_layer_axis(sw_value_shape(x->in, op_of(x, value)->operands[1]), whole);
+	if (axis == SW_NO_AXIS)
+		return SW_NO_AXIS;
 	int64_t left = whole.dims[axis], start[SW_MAX_RANK];
 	sw_id *parts = no_parts(x, left);
 	for (sw_id at = value; left > 0;) {
 		const sw_op *op = op_of(x, at);
 		if (op->opcode != SW_OP_DYNAMIC_UPDATE_SLICE ||
 		    op->n_operands != 2 + (uint32_t)whole.rank)
-			return NO_AXIS;
+			return SW_NO_AXIS;
 		sw_shape part = sw_value_shape(x->in, op->operands[1]);
-		if (layer_axis(part, whole) != axis ||
+		if (sw_layer_axis(part, whole) != axis ||
 		    !sw_fold_starts(x->in, whole, op->operands + 2, part.dims, start))
-			return NO_AXIS;
+			return SW_NO_AXIS;
 		if (parts[start[axis]] == SW_NO_ID) {
 			parts[start[axis]] = op->operands[1];
 			left--;
@@ -84,10 +70,10 @@ static int8_t parts_of_concatenation(splitter *x, sw_id value)
 	sw_shape whole = sw_value_shape(x->in, value);
 	int8_t axis = (int8_t)op->attrs->dims.dims.v[0];
 	if (op->n_operands != whole.dims[axis])
-		return NO_AXIS;
+		return SW_NO_AXIS;
 	for (uint32_t k = 0; k < op->n_operands; k++)
 		if (sw_value_shape(x->in, op->operands[k]).dims[axis] != 1)
-			return NO_AXIS;
+			return SW_NO_AXIS;
 	x->parts[value] = sw_arena_copy(&x->arena, op->operands, sizeof(sw_id) * op->n_operands);
 	return axis;
 }
@@ -99,8 +85,8 @@ static int8_t axis_of_elementwise(splitter *x, const sw_op *op)
 	int8_t axis = ANY_AXIS;
 	for (uint32_t k = 0; k < op->n_operands; k++) {
 		int8_t its = axis_of(x, op->operands[k]);
-		if (its == NO_AXIS || (its != ANY_AXIS && axis != ANY_AXIS && its != axis))
-			return NO_AXIS;
+		if (its == SW_NO_AXIS || (its != ANY_AXIS && axis != ANY_AXIS && its != axis))
+			return SW_NO_AXIS;
 		axis = its == ANY_AXIS ? axis : its;
 	}
 	return axis;
@@ -114,9 +100,9 @@ static int8_t find_axis(splitter *x, sw_id value)
 	if (op->opcode == SW_OP_CONCATENATE)
 		return parts_of_concatenation(x, value);
 	if (op->opcode == SW_OP_BROADCAST)
-		return sw_value_shape(x->in, op->operands[0]).rank == 0 ? ANY_AXIS : NO_AXIS;
+		return sw_value_shape(x->in, op->operands[0]).rank == 0 ? ANY_AXIS : SW_NO_AXIS;
 	return sw_opcode_is_elementwise((sw_opcode)op->opcode) ? axis_of_elementwise(x, op)
-	                                                       : NO_AXIS;
+	                                                       : SW_NO_AXIS;
 }
 
 static int8_t axis_of(splitter *x, sw_id value)
