@@ -202,20 +202,18 @@ static void concatenate_box(const search *s, const sw_op *op, uint32_t k, const 
 /* What is put at a place that is not known may be anywhere, and on anything. */
 static bool update_box(const search *s, const sw_op *op, uint32_t k, const box *in, box *out)
 {
-	sw_shape whole = sw_value_shape(s->program, op->operands[0]),
-		 part = sw_value_shape(s->program, op->operands[1]);
+	sw_shape part = sw_value_shape(s->program, op->operands[1]);
 	int64_t start[SW_MAX_RANK];
-	if (k > 1 || op->n_operands != 2 + (uint32_t)whole.rank ||
-	    !sw_fold_starts(s->program, whole, op->operands + 2, part.dims, start))
+	if (k > 1 || !sw_fold_update(s->program, op, start))
 		return false;
 	box put = whole_box(part);
-	for (int32_t d = 0; d < whole.rank; d++) {
+	for (int32_t d = 0; d < part.rank; d++) {
 		out->start[d] = in->start[d] + (k == 1 ? start[d] : 0);
 		out->limit[d] = in->limit[d] + (k == 1 ? start[d] : 0);
 		put.start[d] += start[d];
 		put.limit[d] += start[d];
 	}
-	return k == 1 || !meet(in, &put, whole.rank);
+	return k == 1 || !meet(in, &put, part.rank);
 }
 
 /* Find where the elements of a box of operand k are in the result; false: perhaps nowhere. */

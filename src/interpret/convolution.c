@@ -175,7 +175,7 @@ typedef struct window_range {
 } window_range;
 
 /* Describe the part of a range's rows that belongs to one place of the kernel (in all windows), or
- * to one window (all its places). It is a strided box, since windows and places both read the input
+ * to one window (all its places); `fixed` is its index, that of a window within the range. It is a strided box, since windows and places both read the input
  * in even steps. */
 static sw_strided describe_box(const geometry *g, const window_range *range, bool of_place,
                                const int64_t *fixed, int64_t *to, int64_t *from)
@@ -189,15 +189,14 @@ static sw_strided describe_box(const geometry *g, const window_range *range, boo
 			low = d == 0 ? range->low : 0,
 			windows = d == 0 ? range->high - low : g->windows[d];
 		int64_t stride = of_place ? w->stride : w->rhs_dilate,
-			begin = fixed[d] * (of_place ? w->rhs_dilate : w->stride) - w->pad_low +
-		                (of_place ? low * stride : 0);
+			begin = low * w->stride - w->pad_low +
+		                fixed[d] * (of_place ? w->rhs_dilate : w->stride);
 		run r = find_run(begin, stride, of_place ? windows : g->window_sizes[d],
 		                 w->lhs_dilate, g->input.dims[dimension]);
 		s.dims[d] = r.count;
 		s.dst[d] = r.period * (of_place ? row : column);
 		s.src[d] = r.step * g->input_stride[dimension];
-		*to += r.first * (of_place ? row : column) +
-		       (of_place ? fixed[d] * column : (fixed[d] - low) * row);
+		*to += r.first * (of_place ? row : column) + fixed[d] * (of_place ? column : row);
 		*from += r.from * g->input_stride[dimension];
 		row *= windows;
 		column *= g->window_sizes[d];
@@ -212,7 +211,7 @@ static sw_strided describe_box(const geometry *g, const window_range *range, boo
  * the input are not written: they are zero. */
 static void write_rows(const geometry *g, const window_range *range, const char *x, char *rows)
 {
-	int64_t index[SW_MAX_RANK] = {0}, fixed[SW_MAX_RANK], sizes[SW_MAX_RANK];
+	int64_t fixed[SW_MAX_RANK] = {0}, sizes[SW_MAX_RANK];
 	bool of_place = g->places <= (range->high - range->low) * g->unit;
 	for (int d = 0; d < g->spatial; d++)
 		sizes[d] = of_place ? g->window_sizes[d]
@@ -220,12 +219,10 @@ static void write_rows(const geometry *g, const window_range *range, const char 
 		                    : g->windows[d];
 	do {
 		int64_t to = 0, from = 0;
-		for (int d = 0; d < g->spatial; d++)
-			fixed[d] = index[d] + (of_place || d > 0 ? 0 : range->low);
 		sw_strided s = describe_box(g, range, of_place, fixed, &to, &from);
 		sw_strided_copy(&s, g->bytes, rows + to * (int64_t)g->bytes,
 		                x + from * (int64_t)g->bytes);
-	} while (sw_next_index(g->spatial, sizes, index));
+	} while (sw_next_index(g->spatial, sizes, fixed));
 }
 
 /* ---- blocks ----------------------------------------------------------------------------- */

@@ -2,7 +2,6 @@
  * Into which parts variables are divided: as the strategy's rule has it, or as a file of ways says.
  */
 #include <fnmatch.h>
-#include <stdlib.h>
 
 #include "model/ways.h"
 
@@ -24,14 +23,6 @@ static sw_shape shape_of(const asked_forms *f, uint32_t variable)
 	return sw_value_shape(f->request->program, f->inputs[f->map.input[variable]]);
 }
 
-static sw_ints about_equal(sw_arena *arena, int64_t size, int64_t parts)
-{
-	int64_t *sizes = SW_NEW_N(arena, int64_t, parts);
-	for (int64_t i = 0; i < parts; i++)
-		sizes[i] = size / parts + (i < size % parts);
-	return (sw_ints){(int32_t)parts, sizes};
-}
-
 /* The least number of parts that a rule allows; 1: the variable stays whole. */
 static int64_t parts_by_rule(sw_parts_rule rule, int64_t size)
 {
@@ -47,7 +38,7 @@ static void divide_by_rule(asked_forms *f)
 		int64_t size = shape_of(f, i).dims[0],
 			parts = parts_by_rule(f->request->strategy->parts, size);
 		if (parts > 1)
-			f->list[i].sizes = about_equal(f->arena, size, parts);
+			f->list[i].sizes = sw_about_equal_parts(f->arena, size, parts);
 	}
 }
 
@@ -87,7 +78,7 @@ static sw_status divide(asked_forms *f, const sw_sync_entry *entry, uint32_t var
 	if (why.len > 0)
 		return refuse(f, entry, variable, &why);
 	if (entry->parts > 0)
-		f->list[variable].sizes = about_equal(f->arena, size, entry->parts);
+		f->list[variable].sizes = sw_about_equal_parts(f->arena, size, entry->parts);
 	return SW_OK;
 }
 
@@ -163,12 +154,6 @@ static void find_variables(asked_forms *f)
 		f->list[i].input = f->map.input[i];
 }
 
-static int by_input(const void *a, const void *b)
-{
-	const sw_variable_form *x = a, *y = b;
-	return (x->input > y->input) - (x->input < y->input);
-}
-
 /* Return how many devices have terms of gradients: as many as divide the batch; if none does, it
  * may be padded. */
 static int64_t devices_with_terms(const asked_forms *f)
@@ -219,6 +204,6 @@ sw_status sw_forms_asked(const sw_forms_request *request, sw_arena *arena, sw_va
 			f.list[forms->n++] = f.list[i];
 	}
 	forms->list = f.list;
-	qsort(f.list, forms->n, sizeof(*f.list), by_input);
+	sw_forms_sort(f.list, forms->n);
 	return SW_OK;
 }

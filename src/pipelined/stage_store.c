@@ -46,7 +46,7 @@ static sw_status take_apart(sw_stage_store *s, sw_error *err)
 	SW_TRY(sw_rewrite_layers_apart(s->canonical, s->sidecar, &apart, &s->apart, err));
 	if (apart) {
 		sw_program_free(s->canonical);
-			s->canonical = apart;
+		s->canonical = apart;
 		s->sidecar = &s->apart;
 	}
 	return SW_OK;

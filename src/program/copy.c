@@ -164,6 +164,21 @@ sw_id sw_build_copy_op(sw_program *out, int32_t c, const sw_program *in, sw_id o
 	return first;
 }
 
+sw_status sw_build_op_like(sw_program *out, int32_t c, const sw_op *op, const char *name,
+                           const sw_id *operands, sw_shape shape, sw_id *result, sw_error *err)
+{
+	sw_op_spec spec = {.opcode = (sw_opcode)op->opcode,
+	                   .name = name,
+	                   .operands = operands,
+	                   .n_operands = op->n_operands,
+	                   .attrs = sw_build_copy_attrs(out, op),
+	                   .shapes = &shape,
+	                   .n_results = 1,
+	                   .op_name = op->op_name,
+	                   .line = op->line};
+	return sw_build_op(out, c, &spec, result, err);
+}
+
 sw_id sw_build_copy_mapped(sw_program *out, int32_t c, const sw_program *in, sw_id op_id,
                            const sw_id *value, int32_t *computations)
 {

@@ -262,6 +262,10 @@ sw_id sw_build_copy_op(sw_program *out, int32_t c, const sw_program *in, sw_id o
  * copy the extras. */
 const sw_attrs *sw_build_copy_attrs(sw_program *out, const sw_op *op);
 const sw_extra *sw_build_copy_extras(sw_program *out, const sw_extra *extras);
+/* Build an op like one of another program, with its attributes, but with this name, these operands
+ * and one result of this shape, whose dims are in out's arena. Errors are those of sw_build_op. */
+sw_status sw_build_op_like(sw_program *out, int32_t c, const sw_op *op, const char *name,
+                           const sw_id *operands, sw_shape shape, sw_id *result, sw_error *err);
 /* Copy all but computations, ops and names: source, numbers of devices, aliases, donors, paddings
  * and extras. `out` must be new. */
 void sw_build_copy_frame(sw_program *out, const sw_program *in);

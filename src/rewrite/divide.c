@@ -125,16 +125,9 @@ static void write_update(divider *x, sw_id id, const sw_variable_form *form)
 		sw_shape shape = part_shape(x, sw_value_shape(x->in, op->first_result), form, i);
 		for (uint32_t k = 0; k < op->n_operands; k++)
 			operands[k] = update_operand(x, op, k, form, i);
-		sw_op_spec spec = {.opcode = (sw_opcode)op->opcode,
-		                   .name = sw_arena_printf(&x->arena, "%s.part%d", op->name, i),
-		                   .operands = operands,
-		                   .n_operands = op->n_operands,
-		                   .attrs = sw_build_copy_attrs(x->out, op),
-		                   .shapes = &shape,
-		                   .n_results = 1,
-		                   .op_name = op->op_name,
-		                   .line = op->line};
-		x->status = sw_build_op(x->out, x->c, &spec, &parts[i], x->err);
+		const char *name = sw_arena_printf(&x->arena, "%s.part%d", op->name, i);
+		x->status = sw_build_op_like(x->out, x->c, op, name, operands, shape, &parts[i],
+		                             x->err);
 	}
 	x->parts[op->first_result] = parts;
 }
@@ -360,6 +353,25 @@ static void write_sidecar(const divider *x, sw_sidecar *to)
 }
 
 /* ---- the forms -------------------------------------------------------------------------- */
+
+sw_ints sw_about_equal_parts(sw_arena *arena, int64_t size, int64_t parts)
+{
+	int64_t *sizes = SW_NEW_N(arena, int64_t, parts);
+	for (int64_t i = 0; i < parts; i++)
+		sizes[i] = size / parts + (i < size % parts);
+	return (sw_ints){(int32_t)parts, sizes};
+}
+
+static int by_input(const void *a, const void *b)
+{
+	const sw_variable_form *x = a, *y = b;
+	return (x->input > y->input) - (x->input < y->input);
+}
+
+void sw_forms_sort(sw_variable_form *list, size_t n)
+{
+	qsort(list, n, sizeof(*list), by_input);
+}
 
 static sw_status check_form(const divider *x, const sw_variable_form *form)
 {

@@ -121,6 +121,16 @@ bool sw_fold_starts(const sw_program *program, sw_shape whole, const sw_id *star
 	return true;
 }
 
+bool sw_fold_update(const sw_program *program, const sw_op *op, int64_t *start)
+{
+	if (op->opcode != SW_OP_DYNAMIC_UPDATE_SLICE)
+		return false;
+	sw_shape whole = sw_value_shape(program, op->operands[0]);
+	return op->n_operands == 2 + (uint32_t)whole.rank &&
+	       sw_fold_starts(program, whole, op->operands + 2,
+	                      sw_value_shape(program, op->operands[1]).dims, start);
+}
+
 static bool is_apart(int32_t rank, const int64_t *a, const int64_t *a_size, const int64_t *b,
                      const int64_t *b_size)
 {
@@ -167,12 +177,9 @@ sw_id sw_fold_box(const sw_program *out, sw_id x, const int64_t *size, int64_t *
 			continue;
 		}
 		int64_t put[SW_MAX_RANK];
-		if (op->opcode != SW_OP_DYNAMIC_UPDATE_SLICE ||
-		    op->n_operands != 2 + (uint32_t)whole.rank)
+		if (!sw_fold_update(out, op, put))
 			return x;
 		const int64_t *put_size = sw_value_shape(out, op->operands[1]).dims;
-		if (!sw_fold_starts(out, whole, &op->operands[2], put_size, put))
-			return x;
 		if (is_within(whole.rank, start, size, put, put_size)) {
 			for (int32_t d = 0; d < whole.rank; d++)
 				start[d] -= put[d];

@@ -43,18 +43,22 @@ bool sw_find_layer_loops(const sw_program *program, bool *is_layers);
  * Set its one element. O(operands). */
 bool sw_fold_scalar(const sw_program *out, const sw_program *in, const sw_op *op,
                     const sw_id *operands, uint64_t element[2]);
+/* Set the starts of the box that a dynamic-slice of `out` cuts out, clamped as it does; false: some
+ * are no constants. starts: its operands, one per dimension; size: of the box. */
+bool sw_fold_starts(const sw_program *out, sw_shape whole, const sw_id *starts,
+                    const int64_t *size, int64_t *start);
 /* Return the value of which a box of x is a box, seen through concatenations and
  * dynamic-update-slices at constant places, and set its start there. O(updates). */
 sw_id sw_fold_box(const sw_program *out, sw_id x, const int64_t *size, int64_t *start);
 
-/* ---- layers_apart.c: stacks of layers ------------------------------------------------------- */
+/* ---- layers_apart.c: stacks of layers --------------------------------------------------- */
 
 #define SW_NO_AXIS (-1)
 /* Return the axis along which a part has size 1, if it has the whole's sizes along all others; else
  * SW_NO_AXIS. */
 int32_t sw_layer_axis(sw_shape part, sw_shape whole);
 
-/* ---- split_reductions.c: numbers that are reduced from stacks ----------------------------- */
+/* ---- split_reductions.c: numbers that are reduced from stacks --------------------------- */
 
 /* Write a canonical program in which a number that is reduced from a stack of layers' parts is made
  * of a number of each part; sums have another order. *out is NULL if there is none. O(ops + layers).

@@ -17,7 +17,7 @@ typedef struct layer_search {
 	sw_id *loop; /* per computation: the loop of which it is the body; SW_NO_ID: none */
 	uint8_t *made_of;
 	bool *is_layers; /* per op, of those before */
-	bool any_state;  /* the program replaces some input */
+	bool *is_state;  /* per value: an input that is replaced */
 } layer_search;
 
 static const sw_op *op_of(const layer_search *s, sw_id value)
@@ -63,19 +63,7 @@ static sw_id source_of(const layer_search *s, sw_id value)
 	}
 }
 
-/* Return the number of an input of the entry. */
-static uint32_t input_of(const layer_search *s, sw_id value)
-{
-	const sw_computation *entry = sw_entry(s->program);
-	sw_id parameter = s->program->values.data[value].op;
-	uint32_t input = s->program->values.data[value].index;
-	for (size_t p = 0; entry->parameters.data[p] != parameter; p++)
-		input += sw_op_at(s->program, entry->parameters.data[p])->n_results;
-	return input;
-}
-
-/* Does a value hold something for each layer: a state, or what a loop over layers stacked up? Where
- * no input is replaced, as in inference, each may be a state. */
+/* Does a value hold something for each layer: a state, or what a loop over layers stacked up? */
 static bool is_stack(const layer_search *s, sw_id value)
 {
 	sw_id source = source_of(s, value);
@@ -83,8 +71,7 @@ static bool is_stack(const layer_search *s, sw_id value)
 	const sw_op *op = sw_op_at(s->program, id);
 	if (op->opcode == SW_OP_WHILE)
 		return s->is_layers[id];
-	return op->opcode == SW_OP_PARAMETER && op->computation == s->program->entry &&
-	       (!s->any_state || sw_output_of_input(s->program, input_of(s, source)) >= 0);
+	return s->is_state[source];
 }
 
 static uint8_t carried_bits(const layer_search *s, const sw_op *loop, uint32_t k)
@@ -157,6 +144,16 @@ static int64_t count_ops(const layer_search *s, int32_t c, const bool *is_layers
 	return n;
 }
 
+/* Where no input is replaced, as in inference, each may be a state. */
+static void mark_states(layer_search *s, sw_arena *arena)
+{
+	const sw_id *inputs;
+	uint32_t n = sw_program_inputs(s->program, s->program->entry, arena, &inputs);
+	for (uint32_t i = 0; i < n; i++)
+		s->is_state[inputs[i]] = s->program->aliases.len == 0 ||
+		                         sw_output_of_input(s->program, i) >= 0;
+}
+
 bool sw_find_layer_loops(const sw_program *program, bool *is_layers)
 {
 	sw_arena arena;
@@ -165,7 +162,8 @@ bool sw_find_layer_loops(const sw_program *program, bool *is_layers)
 	                  .loop = SW_NEW_N(&arena, sw_id, program->computations.len),
 	                  .made_of = SW_NEW_N(&arena, uint8_t, program->values.len + 1),
 	                  .is_layers = is_layers,
-	                  .any_state = program->aliases.len > 0};
+	                  .is_state = SW_NEW_N(&arena, bool, program->values.len + 1)};
+	mark_states(&s, &arena);
 	bool any = false;
 	for (size_t c = 0; c < program->computations.len; c++)
 		s.loop[c] = SW_NO_ID;

@@ -2,8 +2,6 @@
  * States that are stacks of layers, each layer a state of its own: pipeline stages have the layers
  * that they read, and no others.
  */
-#include <stdlib.h>
-
 #include "rewrite/internal.h"
 
 typedef struct stack_search {
@@ -50,20 +48,6 @@ static bool is_read_in_layers(stack_search *s, int32_t variable, sw_id value)
 	return true;
 }
 
-static sw_ints ones(sw_arena *arena, int64_t n)
-{
-	int64_t *sizes = SW_NEW_N(arena, int64_t, n);
-	for (int64_t i = 0; i < n; i++)
-		sizes[i] = 1;
-	return (sw_ints){(int32_t)n, sizes};
-}
-
-static int by_input(const void *a, const void *b)
-{
-	const sw_variable_form *x = a, *y = b;
-	return (x->input > y->input) - (x->input < y->input);
-}
-
 static sw_status take_apart(const sw_program *in, const sw_sidecar *sidecar,
                             const sw_variable_forms *forms, sw_program **out,
                             sw_sidecar *out_sidecar, sw_error *err)
@@ -96,11 +80,13 @@ sw_status sw_rewrite_layers_apart(const sw_program *in, const sw_sidecar *sideca
 		if (!is_read_in_layers(&s, (int32_t)v, input) || s.axis == SW_NO_AXIS ||
 		    shape.dims[s.axis] > SW_MAX_VARIABLE_PARTS)
 			continue;
-		list[forms.n++] = (sw_variable_form){.input = s.map.input[v],
-		                                     .axis = s.axis,
-		                                     .sizes = ones(&arena, shape.dims[s.axis])};
+		int64_t layers = shape.dims[s.axis];
+		list[forms.n++] = (sw_variable_form){
+			.input = s.map.input[v],
+			.axis = s.axis,
+			.sizes = sw_about_equal_parts(&arena, layers, layers)};
 	}
-	qsort(list, forms.n, sizeof(*list), by_input);
+	sw_forms_sort(list, forms.n);
 	sw_status status = SW_OK;
 	if (forms.n > 0)
 		status = take_apart(in, sidecar, &forms, out, out_sidecar, err);

@@ -16,8 +16,9 @@
  * batch normalisations are written out as sums and elementwise ops, and loops over layers layer by
  * layer; integers that follow from constants are constants, and slices at such places read what was
  * put there; equal ops are merged; ops without effect on a result are removed; no two loops share a
- * condition or a body. Refuses collectives (SW_ERR_INPUT); requires nothing else. Keeps all semantics bit for bit, except that
- * batch normalisations are rounded op by op. Entry parameters stay, used or not. Deterministic. */
+ * condition or a body. Refuses collectives (SW_ERR_INPUT); requires nothing else. Keeps all
+ * semantics bit for bit, except that batch normalisations are rounded op by op. Entry parameters
+ * stay, used or not. Deterministic. */
 sw_status sw_rewrite_canonical(const sw_program *in, sw_program **out, sw_error *err);
 
 /* Return whether the op is a loop or a conditional: the computations that it calls are parts of the
@@ -27,11 +28,9 @@ static inline bool sw_is_region(const sw_op *op)
 {
 	return op->opcode == SW_OP_WHILE || op->opcode == SW_OP_CONDITIONAL;
 }
-/* Set the starts of the box that a dynamic-slice cuts out of a value, or a dynamic-update-slice
- * puts into it, clamped as they do; false: some are no constants. starts: their operands, one per
- * dimension; size: of the box. */
-bool sw_fold_starts(const sw_program *program, sw_shape whole, const sw_id *starts,
-                    const int64_t *size, int64_t *start);
+/* Set where a dynamic-update-slice puts its update, clamped as it does, per dimension; false: op is
+ * none, or the place is not constant. */
+bool sw_fold_update(const sw_program *program, const sw_op *op, int64_t *start);
 /* Mark the computations whose ops are planned one by one: c, and those of its regions. */
 void sw_mark_planned(const sw_program *program, int32_t c, bool *planned);
 
@@ -346,6 +345,9 @@ typedef struct sw_variable_forms {
 	const sw_variable_form *list; /* by rising input */
 } sw_variable_forms;
 #define SW_MAX_VARIABLE_PARTS 4096
+void sw_forms_sort(sw_variable_form *list, size_t n); /* by rising input */
+/* Return the sizes of parts of a dimension: they differ by 1 at most, the larger ones first. */
+sw_ints sw_about_equal_parts(sw_arena *arena, int64_t size, int64_t parts);
 /* Write the program in which variables have these forms, and its sidecar. `in` is canonical, and
  * so is *out. Of a variable in parts each input, and the result that replaces it, stands for as many
  * as it has parts, in its place; each part is updated by itself, from its slice of the gradient;

@@ -5,6 +5,8 @@
  * A STACK is a value into which each layer's part is put along one axis, by dynamic-update-slices
  * or by a concatenation. It may be read elementwise before it is reduced.
  */
+#include <string.h>
+
 #include "rewrite/internal.h"
 
 #define ANY_AXIS (-2) /* the same number everywhere */
@@ -20,6 +22,8 @@ typedef struct splitter {
 	sw_id **parts; /* per value that is a stack: its parts, values of `in` */
 	sw_id **made;  /* per value: its parts, values of `out`; SW_NO_ID: not written yet */
 	bool any;
+	sw_status status;
+	sw_error *err;
 } splitter;
 
 static const sw_op *op_of(const splitter *x, sw_id value)
@@ -47,12 +51,8 @@ static int8_t parts_of_updates(splitter *x, sw_id value)
 	sw_id *parts = no_parts(x, left);
 	for (sw_id at = value; left > 0;) {
 		const sw_op *op = op_of(x, at);
-		if (op->opcode != SW_OP_DYNAMIC_UPDATE_SLICE ||
-		    op->n_operands != 2 + (uint32_t)whole.rank)
-			return SW_NO_AXIS;
-		sw_shape part = sw_value_shape(x->in, op->operands[1]);
-		if (sw_layer_axis(part, whole) != axis ||
-		    !sw_fold_starts(x->in, whole, op->operands + 2, part.dims, start))
+		if (!sw_fold_update(x->in, op, start) ||
+		    sw_layer_axis(sw_value_shape(x->in, op->operands[1]), whole) != axis)
 			return SW_NO_AXIS;
 		if (parts[start[axis]] == SW_NO_ID) {
 			parts[start[axis]] = op->operands[1];
@@ -121,31 +121,23 @@ static sw_id part_of(splitter *x, sw_id value, int8_t axis, int64_t layer)
 		return x->value[x->parts[value][layer]];
 	const sw_op *op = op_of(x, value);
 	sw_shape shape = sw_value_shape(x->in, value);
-	shape = sw_build_shape(x->out, shape.type, shape.dims, shape.rank);
-	int64_t layers = shape.dims[axis];
-	((int64_t *)(uintptr_t)shape.dims)[axis] = 1;
 	if (!x->made[value])
-		x->made[value] = no_parts(x, layers);
-	if (x->made[value][layer] != SW_NO_ID)
-		return x->made[value][layer];
-	sw_id operands[3] = {0};
+		x->made[value] = no_parts(x, shape.dims[axis]);
+	sw_id *part = &x->made[value][layer], operands[3] = {0};
+	int64_t dims[SW_MAX_RANK];
+	if (*part != SW_NO_ID || x->status != SW_OK)
+		return *part;
+	memcpy(dims, shape.dims, sizeof(*dims) * (size_t)shape.rank);
+	dims[axis] = 1;
+	shape = sw_build_shape(x->out, shape.type, dims, shape.rank);
 	for (uint32_t k = 0; k < op->n_operands; k++)
 		operands[k] = op->opcode == SW_OP_BROADCAST
 		                      ? x->value[op->operands[k]]
 		                      : part_of(x, op->operands[k], axis, layer);
-	sw_op_spec spec = {.opcode = (sw_opcode)op->opcode,
-	                   .name = op->name,
-	                   .operands = operands,
-	                   .n_operands = op->n_operands,
-	                   .attrs = sw_build_copy_attrs(x->out, op),
-	                   .shapes = &shape,
-	                   .n_results = 1,
-	                   .op_name = op->op_name,
-	                   .line = op->line};
-	sw_error err;
-	sw_id part = SW_NO_ID;
-	sw_build_op(x->out, x->c, &spec, &part, &err);
-	return x->made[value][layer] = part;
+	if (x->status == SW_OK)
+		x->status = sw_build_op_like(x->out, x->c, op, op->name, operands, shape, part,
+		                             x->err);
+	return *part;
 }
 
 static sw_opcode combining(sw_monoid monoid)
@@ -173,12 +165,15 @@ static sw_id write_split(splitter *x, const sw_op *op)
 	sw_monoid monoid = sw_computation_monoid(x->in, op->called[0]);
 	sw_id all = x->value[op->operands[1]],
 	      none = sw_emit_identity(x->out, x->c, whole.type, monoid);
-	for (int64_t layer = 0; layer < whole.dims[axis]; layer++)
+	for (int64_t layer = 0; layer < whole.dims[axis]; layer++) {
+		sw_id part = part_of(x, op->operands[0], axis, layer);
+		if (x->status != SW_OK)
+			break;
 		all = sw_emit_binary(x->out, x->c, combining(monoid), all,
-		                     sw_emit_reduce(x->out, x->c, monoid,
-		                                    part_of(x, op->operands[0], axis, layer), none,
+		                     sw_emit_reduce(x->out, x->c, monoid, part, none,
 		                                    op->attrs->dims.dims.v,
 		                                    op->attrs->dims.dims.n));
+	}
 	x->any = true;
 	return all;
 }
@@ -189,7 +184,7 @@ static void write_entry(splitter *x)
 	int32_t *computations = SW_NEW_N(&x->arena, int32_t, x->in->computations.len + 1);
 	sw_build_copy_called(x->out, x->in, computations);
 	x->c = sw_build_computation(x->out, entry->name);
-	for (size_t i = 0; i < entry->ops.len; i++) {
+	for (size_t i = 0; i < entry->ops.len && x->status == SW_OK; i++) {
 		sw_id id = entry->ops.data[i];
 		const sw_op *op = sw_op_at(x->in, id);
 		sw_id first = is_split(x, op) ? write_split(x, op)
@@ -198,6 +193,8 @@ static void write_entry(splitter *x)
 		for (uint32_t r = 0; r < op->n_results; r++)
 			x->value[op->first_result + r] = first + r;
 	}
+	if (x->status != SW_OK)
+		return;
 	SW_VEC(sw_id) results = {0};
 	for (size_t i = 0; i < entry->results.len; i++)
 		sw_vec_push(&results, x->value[entry->results.data[i]]);
@@ -208,9 +205,8 @@ static void write_entry(splitter *x)
 
 sw_status sw_split_reductions(const sw_program *in, sw_program **out, sw_error *err)
 {
-	splitter x = {.in = in, .out = sw_program_new(in->name)};
+	splitter x = {.in = in, .out = sw_program_new(in->name), .err = err};
 	size_t n = in->values.len + 1;
-	sw_status status = SW_OK;
 	*out = NULL;
 	sw_arena_init(&x.arena);
 	x.value = SW_NEW_N(&x.arena, sw_id, n);
@@ -221,9 +217,9 @@ sw_status sw_split_reductions(const sw_program *in, sw_program **out, sw_error *
 		x.axis[v] = NOT_KNOWN;
 	sw_build_copy_frame(x.out, in);
 	write_entry(&x);
-	if (x.any)
-		status = sw_rewrite_canonical(x.out, out, err);
+	if (x.any && x.status == SW_OK)
+		x.status = sw_rewrite_canonical(x.out, out, err);
 	sw_program_free(x.out);
 	sw_arena_clear(&x.arena);
-	return status;
+	return x.status;
 }
