@@ -65,7 +65,7 @@ class Module:
 
         self.placements = placements
         # The function is called by another one, whose arguments are donated where that is asked for.
-        self.text = re.sub(r", tf\.aliasing_output = \d+ : i32", "", text)
+        self.text = re.sub(r"(, )?tf\.aliasing_output = \d+ : i32", "", text)
         n = placements["devices"]
         devices = list(jax.devices() if devices is None else devices)
         if len(devices) < n:

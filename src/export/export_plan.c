@@ -58,6 +58,12 @@ static void find_boundaries(plan_writer *p, const sw_sidecar *sidecar)
 		                    plan->outputs[i], sw_entry(local)->results.data[i]);
 }
 
+/* Is the plan for one device? Its program needs no manual computation then. */
+static bool is_alone(const plan_writer *p)
+{
+	return p->plan->cluster->atoms.n == 0;
+}
+
 /* ---- types and shardings ------------------------------------------------------------------ */
 
 /* Append the type of the placed array: of all devices, or of one. */
@@ -130,6 +136,32 @@ static void add_reshape(plan_writer *p, const boundary *b, uint32_t i, bool inpu
 		add_placed_type(p, b, true);
 }
 
+/* Append the op that ends a block and gives the results, whose names begin with `prefix`. */
+static void add_return(plan_writer *p, const char *op, const char *prefix, bool local)
+{
+	sw_text *text = p->w.text;
+	sw_stable_line(&p->w);
+	sw_text_addf(text, "\"%s\"(", op);
+	for (uint32_t i = 0; i < p->n_outputs; i++)
+		sw_text_addf(text, "%s%s%u", i ? ", " : "", prefix, i);
+	sw_text_add(text, ") : (");
+	add_placed_types(p, p->outputs, p->n_outputs, local);
+	sw_text_add(text, ") -> ()");
+}
+
+/* Append the program of one device, from its placed inputs %in to its results %out, and the op that
+ * ends it. */
+static sw_status add_body(plan_writer *p, const char *end)
+{
+	for (uint32_t i = 0; i < p->n_inputs; i++)
+		add_reshape(p, &p->inputs[i], i, true);
+	SW_TRY(sw_stable_body(&p->w, p->w.program->entry));
+	for (uint32_t i = 0; i < p->n_outputs; i++)
+		add_reshape(p, &p->outputs[i], i, false);
+	add_return(p, end, "%out", true);
+	return SW_OK;
+}
+
 static sw_status add_inside(plan_writer *p)
 {
 	sw_text *text = p->w.text;
@@ -141,18 +173,7 @@ static sw_status add_inside(plan_writer *p)
 		add_placed_type(p, &p->inputs[i], true);
 	}
 	sw_text_add(text, p->n_inputs ? "):" : ":");
-	for (uint32_t i = 0; i < p->n_inputs; i++)
-		add_reshape(p, &p->inputs[i], i, true);
-	SW_TRY(sw_stable_body(&p->w, p->w.program->entry));
-	for (uint32_t i = 0; i < p->n_outputs; i++)
-		add_reshape(p, &p->outputs[i], i, false);
-	sw_stable_line(&p->w);
-	sw_text_add(text, "\"sdy.return\"(");
-	for (uint32_t i = 0; i < p->n_outputs; i++)
-		sw_text_addf(text, "%s%%out%u", i ? ", " : "", i);
-	sw_text_add(text, ") : (");
-	add_placed_types(p, p->outputs, p->n_outputs, true);
-	sw_text_add(text, ") -> ()");
+	SW_TRY(add_body(p, "sdy.return"));
 	p->w.depth--;
 	sw_stable_line(&p->w);
 	return SW_OK;
@@ -169,25 +190,36 @@ static void add_manual_axes(plan_writer *p)
 
 /* ---- the module --------------------------------------------------------------------------- */
 
+/* Append the sharding of an argument or a result: none if the plan has one device, since XLA lowers
+ * shardings only in programs of several. */
+static void add_boundary_sharding(plan_writer *p, const boundary *b)
+{
+	if (is_alone(p))
+		return;
+	sw_text_add(p->w.text, "sdy.sharding = #sdy.sharding");
+	add_sharding(p, b);
+}
+
 static void add_signature(plan_writer *p)
 {
 	sw_text *text = p->w.text;
 	for (uint32_t i = 0; i < p->n_inputs; i++) {
 		int64_t result = sw_output_of_input(p->w.program, i);
-		sw_text_addf(text, "%s%%arg%u: ", i ? ", " : "", i);
+		sw_text_addf(text, "%s%%%s%u: ", i ? ", " : "", is_alone(p) ? "in" : "arg", i);
 		add_placed_type(p, &p->inputs[i], false);
-		sw_text_add(text, " {sdy.sharding = #sdy.sharding");
-		add_sharding(p, &p->inputs[i]);
+		sw_text_add(text, " {");
+		add_boundary_sharding(p, &p->inputs[i]);
 		if (result >= 0)
-			sw_text_addf(text, ", tf.aliasing_output = %lld : i32", (long long)result);
+			sw_text_addf(text, "%stf.aliasing_output = %lld : i32",
+			             is_alone(p) ? "" : ", ", (long long)result);
 		sw_text_add(text, "}");
 	}
 	sw_text_add(text, ") -> (");
 	for (uint32_t i = 0; i < p->n_outputs; i++) {
 		sw_text_add(text, i ? ", " : "");
 		add_placed_type(p, &p->outputs[i], false);
-		sw_text_add(text, " {sdy.sharding = #sdy.sharding");
-		add_sharding(p, &p->outputs[i]);
+		sw_text_add(text, " {");
+		add_boundary_sharding(p, &p->outputs[i]);
 		sw_text_add(text, "}");
 	}
 	sw_text_add(text, ") {");
@@ -221,14 +253,13 @@ static sw_status add_main(plan_writer *p)
 	sw_text_add(text, "func.func public @main(");
 	add_signature(p);
 	p->w.depth++;
-	SW_TRY(add_manual_computation(p));
-	sw_stable_line(&p->w);
-	sw_text_add(text, "\"func.return\"(");
-	for (uint32_t i = 0; i < p->n_outputs; i++)
-		sw_text_addf(text, "%s%%all#%u", i ? ", " : "", i);
-	sw_text_add(text, ") : (");
-	add_placed_types(p, p->outputs, p->n_outputs, false);
-	sw_text_add(text, ") -> ()\n  }\n}\n");
+	if (is_alone(p))
+		SW_TRY(add_body(p, "func.return"));
+	else {
+		SW_TRY(add_manual_computation(p));
+		add_return(p, "func.return", "%all#", false);
+	}
+	sw_text_add(text, "\n  }\n}\n");
 	return SW_OK;
 }
 
@@ -282,9 +313,6 @@ sw_status sw_export_plan(const sw_plan *plan, const sw_sidecar *sidecar, sw_text
 {
 	plan_writer p = {.plan = plan};
 	sw_program *local;
-	if (plan->cluster->atoms.n == 0)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "the plan is for one device, which runs the program as it is");
 	sw_status status = sw_partition_with_origins(plan, &local, NULL, err);
 	if (status)
 		return status;

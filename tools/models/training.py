@@ -167,13 +167,13 @@ class Training:
     def lower(self, platform="cpu"):
         """The step, lowered for abstract arguments; state is donated and so aliases its successor."""
         step = jax.jit(self.step, donate_argnums=(0, 1, 2), keep_unused=True)
-        return step.trace(*self._structs()).lower(lowering_platforms=(platform,))
+        return step.trace(*self.structs()).lower(lowering_platforms=(platform,))
 
     def arguments(self, leaves):
         """Flat inputs, in the program's order, to the arguments of `step`."""
-        return jax.tree.unflatten(jax.tree.structure(self._structs()), leaves)
+        return jax.tree.unflatten(jax.tree.structure(self.structs()), leaves)
 
-    def _structs(self):
+    def structs(self):
         return (self._params, self._opt_state, self._state, *self._data)
 
     def state(self):
