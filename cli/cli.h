@@ -25,7 +25,7 @@ typedef struct cli_values {
 		*method, *effort, *pin, *sync, *codec, *allow, *annotations, *save, *load, *log, *eval, *straggler;
 	const char *microbatches, *remat, *diff, *fusion;
 	const char *plan_stages, *schedule;
-	const char *from, *to, *shape, *order, *times, *hold, *costs;
+	const char *from, *to, *attention, *shape, *order, *times, *hold, *costs;
 	const char *trials_file, *ways, *simulator, *launch;
 	cli_list data, eval_data;
 	/* 0: not given, except for steps and seed */

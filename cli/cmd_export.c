@@ -68,10 +68,31 @@ static sw_status make_shardings(cli *c, const cli_plan *loaded, exported *out, s
 	return SW_OK;
 }
 
+/* The values of --attention. */
+static sw_status find_attention(const cli *c, sw_export_attention *attention, sw_error *err)
+{
+	const char *word = c->values.attention;
+	*attention = SW_ATTENTION_AS_READ;
+	if (!word)
+		return SW_OK;
+	*attention = strcmp(word, "ops") == 0 ? SW_ATTENTION_OPS : SW_ATTENTION_CUDNN;
+	if (*attention == SW_ATTENTION_CUDNN && strcmp(word, "cudnn") != 0)
+		return sw_fail(err, SW_ERR_INPUT, "--attention %s: it is ops or cudnn", word);
+	return SW_OK;
+}
+
 static sw_status make_stablehlo(cli *c, const cli_plan *loaded, exported *out, sw_error *err)
 {
-	(void)c;
-	SW_TRY(sw_export_plan(loaded->plan, &loaded->sidecar, &out->text, &out->json, err));
+	sw_export_attention attention;
+	uint32_t calls;
+	SW_TRY(find_attention(c, &attention, err));
+	SW_TRY(sw_export_plan(loaded->plan, &loaded->sidecar, attention, &out->text, &out->json,
+	                      &calls, err));
+	if (calls > 0)
+		cli_note(c, "%u calls of cuDNN's attention: the module runs on NVIDIA's devices only "
+		            "(--attention ops: anywhere)", calls);
+	else if (attention == SW_ATTENTION_CUDNN)
+		cli_note(c, "no attention is written as calls: docs/export.md says of which there are");
 	add_json(&out->beside, out->json);
 	return SW_OK;
 }
@@ -202,7 +223,7 @@ static sw_status export_plan(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--to", "-o", NULL};
+static const char *const options[] = {"--to", "--attention", "-o", NULL};
 const cli_command cli_export = {
 	.name = "export",
 	.argument = "PLAN",

@@ -133,6 +133,9 @@ static const cli_option options[] = {
          "chunks of a chain (default: as many as are quickest)"},
 	{"--pieces", "N", CLI_COUNT, AT(pieces),
          "cut each slice into N (default: as many as balance needs)"},
+	{"--attention", "HOW", CLI_TEXT, AT(attention),
+         "with --to stablehlo: ops, or cudnn, calls that NVIDIA's devices run as one kernel "
+         "(default: calls if the program has some and the device of the plan runs them)"},
 	{"--execute", NULL, CLI_FLAG, AT(execute),
          "move the bytes, on as many ranks as the cluster has devices, and check every element"},
 	{"--repeat", "N", CLI_COUNT, AT(repeat),

@@ -16,11 +16,19 @@
  * Refuses ops and types that StableHLO does not have, in one line that names the op. Linear. */
 sw_status sw_export_program(const sw_program *program, sw_text *text, sw_error *err);
 
-/* Append the module of a plan for several devices, and return its placements
- * (docs/commands.md, "export"). The sidecar is that of sw_plan_serial. The module's arguments and
- * results are global arrays in the form that `digits` of their placements say. */
-sw_status sw_export_plan(const sw_plan *plan, const sw_sidecar *sidecar, sw_text *text,
-                         json_t **placements, sw_error *err);
+/* How a module computes attention that the plan takes for one kernel. */
+typedef enum sw_export_attention {
+	SW_ATTENTION_AS_READ, /* as calls of cuDNN, if the program called it and the device has it */
+	SW_ATTENTION_OPS,     /* in plain ops, which run anywhere */
+	SW_ATTENTION_CUDNN,   /* as calls, wherever the formula and the type allow it */
+} sw_export_attention;
+
+/* Append the module of a plan, and return its placements (docs/commands.md, "export"). The sidecar
+ * is that of sw_plan_serial. The module's arguments and results are global arrays in the form that
+ * `digits` of their placements say. n_calls: how many calls of attention it has. */
+sw_status sw_export_plan(const sw_plan *plan, const sw_sidecar *sidecar,
+                         sw_export_attention attention, sw_text *text, json_t **placements,
+                         uint32_t *n_calls, sw_error *err);
 
 /* Numbers of values inside of the step: those that have a sharding, those that were left open since
  * they are partial sums, and those whose parts are runs dealt out in turn, not blocks. */

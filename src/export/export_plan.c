@@ -5,6 +5,7 @@
  */
 #include "export/export.h"
 #include "export/array_placement.h"
+#include "export/attention_calls.h"
 #include "export/stable_writer.h"
 
 /* An input or result: `shape` is the plan's, `user` the user's, `local` that of a device. */
@@ -308,18 +309,42 @@ static json_t *placements_json(const plan_writer *p)
 
 /* ---- the plan ----------------------------------------------------------------------------- */
 
-sw_status sw_export_plan(const sw_plan *plan, const sw_sidecar *sidecar, sw_text *text,
-                         json_t **placements, sw_error *err)
+/* Return whether attention becomes calls. */
+static bool are_called(const sw_plan *plan, sw_export_attention attention)
+{
+	sw_fusion fusion = plan->cluster->device.fusion;
+	bool gpu = fusion == SW_FUSION_XLA_GPU || fusion == SW_FUSION_XLA_GPU_CALLS;
+	if (attention == SW_ATTENTION_AS_READ)
+		return gpu && plan->program->library_attention;
+	return attention == SW_ATTENTION_CUDNN;
+}
+
+/* Write the program of one device as others get it. */
+static sw_status make_local(const sw_plan *plan, sw_export_attention attention, sw_program **local,
+                            uint32_t *n_calls, sw_error *err)
+{
+	sw_program *called;
+	*n_calls = 0;
+	SW_TRY(sw_partition_with_origins(plan, local, NULL, err));
+	if (!are_called(plan, attention))
+		return SW_OK;
+	sw_status status = sw_attention_calls(*local, SW_CALLS_OF_HALVES, &called, n_calls, err);
+	sw_program_free(*local);
+	*local = called;
+	return status;
+}
+
+sw_status sw_export_plan(const sw_plan *plan, const sw_sidecar *sidecar,
+                         sw_export_attention attention, sw_text *text, json_t **placements,
+                         uint32_t *n_calls, sw_error *err)
 {
 	plan_writer p = {.plan = plan};
 	sw_program *local;
-	sw_status status = sw_partition_with_origins(plan, &local, NULL, err);
-	if (status)
-		return status;
+	SW_TRY(make_local(plan, attention, &local, n_calls, err));
 	sw_stable_open(&p.w, local, text, err);
 	sw_device_mesh_of(&p.mesh, plan);
 	find_boundaries(&p, sidecar);
-	status = add_module(&p);
+	sw_status status = add_module(&p);
 	if (status == SW_OK)
 		*placements = placements_json(&p);
 	sw_stable_close(&p.w);

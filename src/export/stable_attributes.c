@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "export/attention_calls.h"
 #include "program/attributes.h"
 
 void sw_stable_key(sw_stable_writer *w, const char *name)
@@ -165,5 +166,19 @@ sw_status sw_stable_callee(sw_stable_writer *w, const sw_op *op)
 {
 	sw_stable_key(w, "callee");
 	sw_text_addf(w->text, "@called_%d", op->called[0]);
+	return SW_OK;
+}
+
+/* Only calls that this folder wrote have all that the text must say. */
+sw_status sw_stable_custom_call(sw_stable_writer *w, const sw_op *op)
+{
+	const sw_extra *e = op->extras;
+	while (e && strcmp(e->name, SW_STABLE_CALL_ATTRIBUTES) != 0)
+		e = e->next;
+	if (!e)
+		return sw_stable_fail(w, op, "a call of %s is not exported to StableHLO",
+		                      op->attrs->custom.target);
+	sw_stable_key(w, "call_target_name");
+	sw_text_addf(w->text, "\"%s\", %s", op->attrs->custom.target, e->text);
 	return SW_OK;
 }

@@ -160,6 +160,7 @@ static const stable_row rows[SW_OPCODE_COUNT] = {
 	ROW(COLLECTIVE_PERMUTE, sw_stable_permute),
 	ROW(COLLECTIVE_BROADCAST, sw_stable_broadcast_from),
 	NAMED(OPT_BARRIER, "stablehlo.optimization_barrier", NULL),
+	ROW(CUSTOM_CALL, sw_stable_custom_call),
 };
 
 /* Has every op of this opcode no attributes and no regions? */

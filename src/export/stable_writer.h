@@ -77,7 +77,8 @@ sw_stable_attributes sw_stable_iota, sw_stable_compare, sw_stable_broadcast, sw_
 	sw_stable_dimensions, sw_stable_dimension, sw_stable_slice, sw_stable_dynamic_slice,
 	sw_stable_pad, sw_stable_dot, sw_stable_gather, sw_stable_scatter, sw_stable_sort,
 	sw_stable_top_k, sw_stable_precision, sw_stable_rng_bits, sw_stable_fft, sw_stable_cholesky,
-	sw_stable_triangular_solve, sw_stable_constant, sw_stable_callee, sw_stable_batch_norm;
+	sw_stable_triangular_solve, sw_stable_constant, sw_stable_callee, sw_stable_batch_norm,
+	sw_stable_custom_call;
 /* stable_windows.c */
 sw_stable_attributes sw_stable_convolution, sw_stable_reduce_window, sw_stable_select_and_scatter;
 /* stable_collectives.c */

@@ -194,8 +194,11 @@ static sw_status write_lost(sw_mlir *m, int32_t c, const sw_mlir_op *op)
 static sw_status write_custom_call(sw_mlir *m, int32_t c, const sw_mlir_op *op)
 {
 	sw_span target = sw_mlir_attribute_of(m, op, "callee");
-	if (!target.length)
-		target = sw_mlir_last_word(sw_mlir_attribute_of(m, op, "call_target_name"));
+	if (!target.length) {
+		target = sw_mlir_attribute_of(m, op, "call_target_name");
+		if (target.length >= 2 && *target.start == '"')
+			target = (sw_span){target.start + 1, target.length - 2};
+	}
 	sw_attrs attrs = {.custom.target = keep_word(m, target)};
 	if (sw_sharding_is_constraint(attrs.custom.target) && op->results.n == 1)
 		return sw_mlir_emit_constraint(m, c, op);

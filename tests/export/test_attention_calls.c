@@ -1,0 +1,208 @@
+/*
+ * Attention in plain ops becomes calls, and these, read back, compute the same: in every style in which
+ * it is recognised, forward and derivative. What is no attention, or more than it, gets no call that
+ * would compute something else.
+ */
+#include "test.h"
+
+#include <glob.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/attention_calls.h"
+#include "export/export.h"
+#include "frontend/calls.h"
+#include "frontend/frontend.h"
+#include "interpret/interpret.h"
+#include "rewrite/rewrite.h"
+
+static sw_program *canonical(sw_program *program, const char *what)
+{
+	sw_program *out = NULL;
+	sw_error err = {0};
+	if (sw_rewrite_canonical(program, &out, &err) != SW_OK)
+		fail_msg("%s: %s", what, err.message);
+	sw_program_free(program);
+	return out;
+}
+
+static sw_program *read_fixture(const char *path)
+{
+	sw_program *program = NULL;
+	sw_error err = {0};
+	if (sw_read_program(path, &program, &err) != SW_OK)
+		fail_msg("%s: %s", path, err.message);
+	return program->num_partitions > 1 ? program : canonical(program, path);
+}
+
+/* Write the calls, and read them as the ops that they stand for. */
+static sw_program *through_calls(const sw_program *program, const char *what, uint32_t *n_calls)
+{
+	sw_program *called, *back = NULL;
+	sw_error err = {0};
+	sw_text text = {0};
+	if (sw_attention_calls(program, SW_CALLS_OF_FLOATS, &called, n_calls, &err) != SW_OK)
+		fail_msg("%s: %s", what, err.message);
+	if (sw_program_verify(called, &err) != SW_OK)
+		fail_msg("%s: %s", what, err.message);
+	if (sw_export_program(called, &text, &err) != SW_OK)
+		fail_msg("%s: %s", what, err.message);
+	if (sw_read_program_text(text.data, text.len, "calls.mlir", &back, &err) != SW_OK)
+		fail_msg("%s: %d: %s", what, err.line, err.message);
+	if (sw_calls_expand(&back, &err) != SW_OK)
+		fail_msg("%s: %s", what, err.message);
+	for (size_t i = 0; i < back->ops.len; i++)
+		assert_int_not_equal(back->ops.data[i].opcode, SW_OP_CUSTOM_CALL);
+	sw_text_clear(&text);
+	sw_program_free(called);
+	return back;
+}
+
+/* ---- equal results ---------------------------------------------------------------------- */
+
+static void fill(sw_tensor tensor, sw_rng *rng)
+{
+	bool real = sw_type_kind_of(tensor.shape.type) == SW_KIND_FLOAT;
+	for (int64_t i = 0; i < sw_shape_elements(tensor.shape); i++)
+		sw_element_set(tensor.shape.type, sw_tensor_data(tensor), i,
+		               real ? 0.5 * (sw_rng_unit(rng) - 0.5) : (double)sw_rng_below(rng, 2));
+}
+
+static void run_program(const sw_program *program, const char *what, sw_tensor *outputs, uint32_t n)
+{
+	sw_arena arena;
+	sw_interpreter *interpreter;
+	const sw_id *values;
+	sw_error err = {0};
+	sw_rng rng = {.seed = 3};
+	sw_arena_init(&arena);
+	uint32_t n_inputs = sw_program_inputs(program, program->entry, &arena, &values);
+	sw_tensor *inputs = SW_NEW_N(&arena, sw_tensor, n_inputs);
+	for (uint32_t i = 0; i < n_inputs; i++) {
+		if (sw_tensor_new(sw_value_shape(program, values[i]), true, &inputs[i], &err) != SW_OK)
+			fail_msg("%s: %s", what, err.message);
+		fill(inputs[i], &rng);
+	}
+	if (sw_interpreter_new(program, NULL, &interpreter, &err) != SW_OK ||
+	    sw_interpret(interpreter, inputs, n_inputs, outputs, n, &err) != SW_OK)
+		fail_msg("%s: %s", what, err.message);
+	sw_interpreter_free(interpreter);
+	sw_arena_clear(&arena);
+}
+
+/* Return the largest difference relative to the largest element. */
+static double difference(sw_tensor a, sw_tensor b)
+{
+	double largest = 1e-30, most = 0;
+	for (int64_t i = 0; i < sw_shape_elements(a.shape); i++) {
+		double x = sw_element_get(a.shape.type, sw_tensor_data(a), i),
+		       y = sw_element_get(b.shape.type, sw_tensor_data(b), i);
+		largest = fmax(largest, fabs(x));
+		most = isnan(x) == isnan(y) ? fmax(most, fabs(x - y)) : INFINITY;
+	}
+	return most / largest;
+}
+
+static void compare(const sw_program *program, const sw_program *back, double tolerance,
+                    const char *what)
+{
+	uint32_t n = (uint32_t)sw_entry(program)->results.len;
+	sw_tensor *a = calloc(n, sizeof(*a)), *b = calloc(n, sizeof(*b));
+	run_program(program, what, a, n);
+	run_program(back, what, b, n);
+	for (uint32_t i = 0; i < n; i++) {
+		double error = difference(a[i], b[i]);
+		if (!(error <= tolerance))
+			fail_msg("%s: output %u differs by %g", what, i, error);
+		sw_tensor_drop(&a[i]);
+		sw_tensor_drop(&b[i]);
+	}
+	free(a);
+	free(b);
+}
+
+/* ---- styles ------------------------------------------------------------------------------- */
+
+typedef struct style {
+	const char *name;
+	uint32_t calls;
+} style;
+
+/* All others get none. */
+static const style styles[] = {
+	{"jax_causal", 2},
+	/* two layers: forward, and in the derivative both ways */
+	{"checkpointed", 6},
+	{"kept_products", 6},
+	{"scanned", 2},
+	{"weights_returned", 2}, /* which are computed beside the calls */
+	{"gqa.cudnn", 2},
+	{"plain.cudnn", 2},
+};
+
+static uint32_t expected_calls(const char *path)
+{
+	const char *name = strrchr(path, '/') + 1;
+	for (size_t i = 0; i < SW_COUNT(styles); i++) {
+		size_t n = strlen(styles[i].name);
+		if (strncmp(name, styles[i].name, n) == 0 && name[n] == '.')
+			return styles[i].calls;
+	}
+	return 0;
+}
+
+static void check_style(const char *path)
+{
+	uint32_t calls;
+	sw_program *program = read_fixture(path);
+	if (program->num_partitions == 1) {
+		sw_program *back = through_calls(program, path, &calls);
+		if (calls != expected_calls(path))
+			fail_msg("%s: %u calls, not %u", path, calls, expected_calls(path));
+		bool halves = strstr(path, "cudnn") || strstr(path, "bf16");
+		compare(program, back, halves ? 2e-2 : 1e-5, path);
+		sw_program_free(back);
+	}
+	sw_program_free(program);
+}
+
+static void calls_compute_the_same(void **state)
+{
+	(void)state;
+	static const char *const folders[] = {"tests/fuse/programs/*.hlo.gz", "tests/fuse/blocks/*.mlir",
+	                                      "tests/frontend/calls/*.mlir"};
+	glob_t found = {0};
+	for (size_t i = 0; i < SW_COUNT(folders); i++)
+		assert_int_equal(glob(folders[i], i ? GLOB_APPEND : 0, NULL, &found), 0);
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		check_style(found.gl_pathv[i]);
+	globfree(&found);
+}
+
+/* Whole steps, whose heads may have other sizes than a library's: the calls that there are. */
+static void steps_with_calls_compute_the_same(void **state)
+{
+	(void)state;
+	static const style steps[] = {{"gpt-tiny", 0}, {"gpt", 4}, {"gpt-scan", 4}, {"llama-gqa-tiny", 4}};
+	for (size_t i = 0; i < SW_COUNT(steps); i++) {
+		char path[100];
+		uint32_t calls;
+		snprintf(path, sizeof(path), "tests/programs/%s.hlo.gz", steps[i].name);
+		sw_program *program = read_fixture(path), *back = through_calls(program, path, &calls);
+		if (calls != steps[i].calls)
+			fail_msg("%s: %u calls, not %u", path, calls, steps[i].calls);
+		compare(program, back, 1e-3, path);
+		sw_program_free(program);
+		sw_program_free(back);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(calls_compute_the_same),
+		cmocka_unit_test(steps_with_calls_compute_the_same),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
