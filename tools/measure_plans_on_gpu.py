@@ -4,7 +4,8 @@
     tools/wheel                                   and `pip install dist/shardwright-*.whl jax[cuda] optax`
     measure_plans_on_gpu.py --cluster h100-xla -o plans.json [--rows FILE] [--seconds S]
 
-Each row is a program of `export_programs.py --gpu` and options of `shardwright plan`, such as "gpt-124m --remat blocks".
+Each row is a program of `export_programs.py --gpu` and options of `shardwright plan`, such as "gpt-124m --remat blocks",
+or --attention of `export`; --cluster there goes before that of the command.
 The step is planned for one device by the package, applied, compiled by XLA and timed; the step as it is, without a plan,
 is a row without options. Writes JSON: for each row
 
@@ -37,13 +38,17 @@ gpt-124m --microbatches 1 --remat elementwise
 gpt-124m --microbatches 1 --remat blocks
 gpt-124m --microbatches 4 --remat none
 gpt-124m --microbatches 2 --remat blocks
+gpt-124m --microbatches 1 --remat none --cluster h100-xla-cudnn --attention cudnn
 gpt-124m-scan
 gpt-124m-scan --microbatches 1 --remat blocks
+gpt-124m-scan --microbatches 1 --remat none --cluster h100-xla-cudnn --attention cudnn
 llama-2048-cudnn
+llama-2048-cudnn --microbatches 1 --remat none
 llama-2048-cudnn --microbatches 1 --remat blocks
 llama-2048-cudnn --microbatches 4 --remat none
+llama-2048 --microbatches 1 --remat none --cluster h100-xla-cudnn --attention cudnn
 gpt-350m-cudnn
-gpt-350m-cudnn --microbatches 1 --remat elementwise
+gpt-350m-cudnn --microbatches 1 --remat none
 gpt-350m-cudnn --microbatches 1 --remat blocks
 """
 FIRST_STEPS, QUEUED, TIMES = 3, 4, 3
@@ -63,8 +68,10 @@ class Program:
         with layers.use_cudnn(self.fixture.cudnn):
             if not options:
                 return self.step.lower(*self.structs), None
+            attention = options.pop("attention", None)
+            cluster = options.pop("cluster", cluster)
             plan = shardwright.plan(self.step, *self.structs, cluster=cluster, devices=1, **options)
-            return plan.apply(self.step).lower(*self.structs), plan
+            return plan.apply(self.step, attention=attention).lower(*self.structs), plan
 
     def arguments(self):
         """Inputs as a run begins, on the device, in the program's order."""

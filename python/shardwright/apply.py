@@ -6,17 +6,19 @@ from .command import ShardwrightError
 from .module import dtype_of, fold, is_plain, load, unfold
 
 
-def apply(plan_path, step, devices=None):
+def apply(plan_path, step, devices=None, attention=None):
     """Return a function that takes and gives what `step` does, and runs as the plan says.
 
-    step     the function that was exported, jitted or not
-    devices  those of JAX that the plan's devices are, in order; the first ones if not given
+    step       the function that was exported, jitted or not
+    devices    those of JAX that the plan's devices are, in order; the first ones if not given
+    attention  "cudnn" for calls of cuDNN, "ops" for plain ops; calls if the step has some and the
+               device of the plan's cluster runs them, if not given
 
     Arguments that do not lie where the plan wants them are placed first, so the first call places
     everything; results lie where the next call wants them. What the step donates is donated, if a
     result takes its buffer. The step is traced for the structure of its result alone.
     """
-    return Planned(load(plan_path, devices), step)
+    return Planned(load(plan_path, devices, attention=attention), step)
 
 
 class Planned:

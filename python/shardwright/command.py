@@ -62,12 +62,13 @@ class Plan:
         if any differs. Returns the JSON object of `shardwright verify --json`."""
         return json.loads(run("verify", self.path, "--json", "--seed", seed))
 
-    def apply(self, step, devices=None):
+    def apply(self, step, devices=None, attention=None):
         """A function with the signature of the step, which JAX runs as the plan says on as many
-        devices as the plan has (docs/python.md)."""
+        devices as the plan has (docs/python.md). attention: "cudnn" or "ops", as
+        `shardwright export --attention` takes it."""
         from .apply import apply
 
-        return apply(self.path, step, devices)
+        return apply(self.path, step, devices, attention)
 
     def compare(self, step, *args, devices=None):
         """Run one step in JAX, on one device and under the plan, and compare every device's part of

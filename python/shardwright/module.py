@@ -119,11 +119,16 @@ def is_plain(placement):
     return placement["digits"] == placement["shape"]
 
 
-def load(plan_path, devices=None, form="stablehlo"):
-    """Export a plan, and load its module. form "shardings": the one that XLA partitions itself."""
+def load(plan_path, devices=None, form="stablehlo", attention=None):
+    """Export a plan, and load its module.
+
+    form       "shardings": the one that XLA partitions itself
+    attention  "ops" or "cudnn", as `shardwright export --attention` takes it
+    """
     with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
         path = pathlib.Path(folder) / "step"
-        run("export", plan_path, "--to", form, "-o", path, "-q")
+        how = ["--attention", attention] if attention else []
+        run("export", plan_path, "--to", form, *how, "-o", path, "-q")
         if form == "shardings":
             return _annotated(json.loads(path.read_text()), path.with_suffix(".sharded.mlir"), devices)
         return Module(path.read_text(), json.loads(path.with_suffix(".placement.json").read_text()), devices)

@@ -6,19 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/on_demand.h"
 #include "fuse/attention_formula.h"
 
 typedef struct caller {
-	const sw_program *in;
+	sw_on_demand w;
 	sw_call_numbers numbers;
-	sw_program *out;
-	int32_t *computation; /* of `in` -> of `out`; -1: not written yet */
-	sw_id *value;         /* of `in` -> of `out`; SW_NO_ID: not written yet */
 	sw_attention_formulas list;
-	uint32_t *gives;  /* per value of `in`: 1 + the attention that gives it */
-	sw_id *forward;   /* per attention: the call's first result; SW_NO_ID: not written yet */
-	SW_VEC(sw_id) stack; /* values of `in` that are being written */
-	bool *begun;         /* per value of `in`: its operands are being written */
+	uint32_t *gives; /* per value of the program: 1 + the attention that gives it */
+	sw_id *forward;  /* per attention: the call's first result; SW_NO_ID: not written yet */
 	uint32_t n_calls;
 	sw_error *err;
 } caller;
@@ -27,46 +23,17 @@ typedef struct caller {
 
 static int64_t size_of(const caller *x, const sw_heads *h, int32_t dim)
 {
-	return dim < 0 ? 1 : sw_value_shape(x->in, h->value).dims[dim];
+	return dim < 0 ? 1 : sw_value_shape(x->w.in, h->value).dims[dim];
 }
 
 /* Do these heads have the type, the batch, the depth and an even number of positions? */
 static bool fit(const caller *x, const sw_heads *h, const sw_heads *q)
 {
 	int64_t depth = size_of(x, h, h->depth);
-	return sw_value_shape(x->in, h->value).type == sw_value_shape(x->in, q->value).type &&
+	return sw_value_shape(x->w.in, h->value).type == sw_value_shape(x->w.in, q->value).type &&
 	       size_of(x, h, h->position) % 2 == 0 && depth == size_of(x, q, q->depth) &&
 	       size_of(x, h, h->batch[0]) == size_of(x, q, q->batch[0]) &&
 	       size_of(x, h, h->batch[1]) == size_of(x, q, q->batch[1]);
-}
-
-/* Return whether one of the values needs one of those that a call is to give. */
-static bool needs_given(const caller *x, const sw_id *values, uint32_t n, const sw_id *given,
-                        uint32_t n_given)
-{
-	SW_VEC(sw_id) left = {0};
-	sw_map seen = {0};
-	sw_id first = SW_NO_ID;
-	bool needs = false;
-	for (uint32_t k = 0; k < n_given; k++)
-		first = SW_MIN(first, given[k]);
-	for (uint32_t i = 0; i < n; i++)
-		sw_vec_push(&left, values[i]);
-	while (left.len > 0 && !needs) {
-		sw_id value = left.data[--left.len];
-		for (uint32_t k = 0; k < n_given; k++)
-			needs |= value == given[k];
-		/* operands stand before their users, so that what is made of `first` is behind it */
-		if (value < first || sw_map_get(&seen, &value, sizeof(value)) != SW_ABSENT)
-			continue;
-		sw_map_put(&seen, &value, sizeof(value), 0);
-		const sw_op *op = sw_op_at(x->in, x->in->values.data[value].op);
-		for (uint32_t k = 0; k < op->n_operands; k++)
-			sw_vec_push(&left, op->operands[k]);
-	}
-	sw_vec_clear(&left);
-	sw_map_clear(&seen);
-	return needs;
 }
 
 /* A softmax over queries looks like the derivative of one over keys, whose call would wait for
@@ -75,14 +42,14 @@ static bool is_in_order(const caller *x, const sw_attention_formula *a)
 {
 	sw_id read[] = {a->q.value, a->k.value, a->v.value, a->d_o.value},
 	      given[] = {a->d_q.value, a->d_k.value, a->d_v.value};
-	if (a->o.value != SW_NO_ID && needs_given(x, read, 3, &a->o.value, 1))
+	if (a->o.value != SW_NO_ID && sw_needs_given(x->w.in, read, 3, &a->o.value, 1))
 		return false;
-	return a->d_q.value == SW_NO_ID || !needs_given(x, read, 4, given, 3);
+	return a->d_q.value == SW_NO_ID || !sw_needs_given(x->w.in, read, 4, given, 3);
 }
 
 static bool is_called(const caller *x, const sw_attention_formula *a)
 {
-	sw_type type = sw_value_shape(x->in, a->q.value).type;
+	sw_type type = sw_value_shape(x->w.in, a->q.value).type;
 	int64_t depth = size_of(x, &a->q, a->q.depth);
 	bool floats = type == SW_F32 && x->numbers == SW_CALLS_OF_FLOATS;
 	return (type == SW_BF16 || type == SW_F16 || floats) && depth % 8 == 0 && depth <= 128 &&
@@ -115,30 +82,30 @@ static bool order_dims(const int32_t first[4], int32_t rank, int64_t *order)
 
 static sw_id reshaped(caller *x, int32_t c, sw_id value, const int64_t *dims, int32_t rank)
 {
-	sw_shape shape = sw_value_shape(x->out, value);
+	sw_shape shape = sw_value_shape(x->w.out, value);
 	bool same = shape.rank == rank;
 	for (int32_t d = 0; d < rank && same; d++)
 		same = shape.dims[d] == dims[d];
-	return same ? value : sw_emit_reshape(x->out, c, value, dims, rank);
+	return same ? value : sw_emit_reshape(x->w.out, c, value, dims, rank);
 }
 
 /* Write the heads as [batch, positions, heads, depth]. */
 static sw_id as_operand(caller *x, int32_t c, const sw_heads *h)
 {
-	sw_id value = x->value[h->value];
+	sw_id value = x->w.value[h->value];
 	const int32_t first[] = {h->batch[0], h->position, h->batch[1], h->depth};
 	int64_t order[SW_MAX_RANK], dims[4];
 	for (int i = 0; i < 4; i++)
 		dims[i] = size_of(x, h, first[i]);
-	if (order_dims(first, sw_value_shape(x->in, h->value).rank, order))
-		value = sw_emit_transpose(x->out, c, value, order);
+	if (order_dims(first, sw_value_shape(x->w.in, h->value).rank, order))
+		value = sw_emit_transpose(x->w.out, c, value, order);
 	return reshaped(x, c, value, dims, 4);
 }
 
 /* Write what a call gave, [batch, heads, positions, depth], as the program has it, times `factor`. */
 static sw_id as_result(caller *x, int32_t c, sw_id value, const sw_heads *h, double factor)
 {
-	sw_shape shape = sw_value_shape(x->in, h->value);
+	sw_shape shape = sw_value_shape(x->w.in, h->value);
 	const int32_t first[] = {h->batch[0], h->batch[1], h->position, h->depth};
 	int64_t order[SW_MAX_RANK], dims[SW_MAX_RANK], back[SW_MAX_RANK];
 	bool moves = order_dims(first, shape.rank, order);
@@ -148,15 +115,15 @@ static sw_id as_result(caller *x, int32_t c, sw_id value, const sw_heads *h, dou
 	}
 	value = reshaped(x, c, value, dims, shape.rank);
 	if (moves)
-		value = sw_emit_transpose(x->out, c, value, back);
-	if (sw_value_shape(x->out, value).type != shape.type)
-		value = sw_emit_convert(x->out, c, value, shape.type);
+		value = sw_emit_transpose(x->w.out, c, value, back);
+	if (sw_value_shape(x->w.out, value).type != shape.type)
+		value = sw_emit_convert(x->w.out, c, value, shape.type);
 	if (fabs(factor - 1) < 1e-6)
 		return value;
-	sw_id number = sw_emit_scalar(x->out, c, shape.type, factor);
-	shape = sw_value_shape(x->out, value);
-	return sw_emit_binary(x->out, c, SW_OP_MULTIPLY, value,
-	                      sw_emit_broadcast(x->out, c, number, shape, NULL));
+	sw_id number = sw_emit_scalar(x->w.out, c, shape.type, factor);
+	shape = sw_value_shape(x->w.out, value);
+	return sw_emit_binary(x->w.out, c, SW_OP_MULTIPLY, value,
+	                      sw_emit_broadcast(x->w.out, c, number, shape, NULL));
 }
 
 /* ---- the calls' attributes ------------------------------------------------------------------ */
@@ -202,7 +169,7 @@ static json_t *config_of(const caller *x, const sw_attention_formula *a, bool gr
 		"algorithm", "algo_id", "0", "math_type", "TENSOR_OP_MATH", "tuning_knobs", "17",
 		"1", "24", "0", "is_cudnn_frontend", 1, "workspace_size", "0", "fmha_scale", a->scale,
 		"intermediate_tensor_shape",
-		scores_shape(sw_value_shape(x->in, q->value).type, scores), "is_flash_attention", 1,
+		scores_shape(sw_value_shape(x->w.in, q->value).type, scores), "is_flash_attention", 1,
 		"mask_type", a->causal ? "CAUSAL" : "NO_MASK", "dropout_rate", 0.0, "seed", 42,
 		"sliding_window_length", 0, "max_seg_per_batch", 1, "is_paged_attention", 0);
 	if (gradient) {
@@ -252,12 +219,12 @@ static const sw_extra *attributes_of(caller *x, const sw_attention_formula *a, b
 		sw_text_add_n(&text, *at == '"' ? "\\22" : at, *at == '"' ? 3 : 1);
 	sw_text_add(&text, "\"");
 	for (uint32_t i = 0; i < n_operands; i++)
-		shapes[i] = sw_value_shape(x->out, operands[i]);
+		shapes[i] = sw_value_shape(x->w.out, operands[i]);
 	add_layouts(&text, "operand_layouts", n_operands, shapes, false);
 	add_layouts(&text, "result_layouts", n_results, results, true);
-	sw_extra *extra = SW_NEW(&x->out->arena, sw_extra);
+	sw_extra *extra = SW_NEW(&x->w.out->arena, sw_extra);
 	*extra = (sw_extra){.name = SW_STABLE_CALL_ATTRIBUTES,
-	                    .text = sw_arena_text(&x->out->arena, text.data)};
+	                    .text = sw_arena_text(&x->w.out->arena, text.data)};
 	sw_text_clear(&text);
 	free(words);
 	json_decref(config);
@@ -281,7 +248,7 @@ static sw_id emit_call(caller *x, int32_t c, const sw_attention_formula *a, bool
 	                                           n_results)};
 	sw_id first = SW_NO_ID;
 	x->n_calls++;
-	return sw_build_op(x->out, c, &spec, &first, x->err) == SW_OK ? first : SW_NO_ID;
+	return sw_build_op(x->w.out, c, &spec, &first, x->err) == SW_OK ? first : SW_NO_ID;
 }
 
 /* [batch, heads, positions, depth] of an array of heads. */
@@ -289,12 +256,12 @@ static sw_shape given_shape(caller *x, const sw_heads *h)
 {
 	int64_t dims[] = {size_of(x, h, h->batch[0]), size_of(x, h, h->batch[1]),
 	                  size_of(x, h, h->position), size_of(x, h, h->depth)};
-	return sw_build_shape(x->out, sw_value_shape(x->in, h->value).type, dims, 4);
+	return sw_build_shape(x->w.out, sw_value_shape(x->w.in, h->value).type, dims, 4);
 }
 
 static sw_shape workspace_shape(caller *x)
 {
-	return sw_build_shape(x->out, SW_U8, (int64_t[]){0}, 1);
+	return sw_build_shape(x->w.out, SW_U8, (int64_t[]){0}, 1);
 }
 
 /* Write the call of one attention forward; its operands are written. Return o, before the
@@ -307,7 +274,7 @@ static sw_id call_forward(caller *x, int32_t c, uint32_t number)
 	sw_id operands[] = {as_operand(x, c, &a->q), as_operand(x, c, &a->k),
 	                    as_operand(x, c, &a->v)};
 	sw_shape o = given_shape(x, &a->q);
-	sw_shape results[] = {o, sw_build_shape(x->out, SW_F32, o.dims, 3), workspace_shape(x)};
+	sw_shape results[] = {o, sw_build_shape(x->w.out, SW_F32, o.dims, 3), workspace_shape(x)};
 	return x->forward[number] = emit_call(x, c, a, false, operands, 3, results, 3);
 }
 
@@ -318,7 +285,7 @@ static bool call_gradient(caller *x, int32_t c, uint32_t number)
 	sw_id forward = call_forward(x, c, number);
 	if (forward == SW_NO_ID)
 		return false;
-	sw_id o = sw_emit_transpose(x->out, c, forward, positions_first);
+	sw_id o = sw_emit_transpose(x->w.out, c, forward, positions_first);
 	sw_id operands[] = {as_operand(x, c, &a->q), as_operand(x, c, &a->k),
 	                    as_operand(x, c, &a->v), forward + 1,
 	                    as_operand(x, c, &a->d_o), o};
@@ -330,148 +297,48 @@ static bool call_gradient(caller *x, int32_t c, uint32_t number)
 	const sw_heads *heads[] = {&a->d_q, &a->d_k, &a->d_v};
 	double factor = a->d_scale / a->scale;
 	for (uint32_t i = 0; i < 3; i++)
-		x->value[heads[i]->value] = as_result(x, c, first + i, heads[i], i < 2 ? factor : 1);
+		x->w.value[heads[i]->value] = as_result(x, c, first + i, heads[i], i < 2 ? factor : 1);
 	return true;
 }
 
 /* ---- writing on demand ---------------------------------------------------------------------- */
 
-/* What a call needs may stand behind the first op that it replaces, so that each value is written
- * when it is needed first. Return whether all of these values are written; push those that are
- * not. */
-static bool are_written(caller *x, const sw_id *values, uint32_t n)
+/* Write what gives a value: a call, once what it needs is written, or the op itself. */
+static sw_giving give(sw_on_demand *w, int32_t c, sw_id value)
 {
-	size_t before = x->stack.len;
-	for (uint32_t i = 0; i < n; i++)
-		if (x->value[values[i]] == SW_NO_ID)
-			sw_vec_push(&x->stack, values[i]);
-	return x->stack.len == before;
-}
-
-static bool write_op(caller *x, int32_t c, sw_id id)
-{
-	const sw_op *op = sw_op_at(x->in, id);
-	sw_id first = sw_build_copy_mapped(x->out, c, x->in, id, x->value, x->computation);
-	for (uint32_t r = 0; r < op->n_results && first != SW_NO_ID; r++)
-		x->value[op->first_result + r] = first + r;
-	return first != SW_NO_ID || op->n_results == 0;
-}
-
-/* Write what gives a value, once its operands are written; else push these. */
-static bool write_giver(caller *x, int32_t c, sw_id value)
-{
+	caller *x = (caller *)w;
 	uint32_t number = x->gives[value];
-	sw_id id = x->in->values.data[value].op;
-	const sw_op *op = sw_op_at(x->in, id);
-	if (number == 0) {
-		return !are_written(x, op->operands, op->n_operands) || write_op(x, c, id);
-	}
+	if (number == 0)
+		return sw_on_demand_copy(w, c, value);
 	const sw_attention_formula *a = &x->list.data[--number];
-	if (value == a->o.value) {
-		if (!are_written(x, (sw_id[]){a->q.value, a->k.value, a->v.value}, 3))
-			return true;
-		sw_id o = call_forward(x, c, number);
-		if (o != SW_NO_ID)
-			x->value[value] = as_result(x, c, o, &a->o, 1);
-		return o != SW_NO_ID;
-	}
-	return !are_written(x,
-	                    (sw_id[]){a->q.value, a->k.value, a->v.value, a->d_o.value}, 4) ||
-	       call_gradient(x, c, number);
+	const sw_id needs[] = {a->q.value, a->k.value, a->v.value, a->d_o.value};
+	bool forward = value == a->o.value;
+	if (!sw_on_demand_have(w, needs, forward ? 3 : 4))
+		return SW_GIVE_LATER;
+	if (!forward)
+		return call_gradient(x, c, number) ? SW_GIVEN : SW_GIVE_FAILED;
+	sw_id o = call_forward(x, c, number);
+	if (o != SW_NO_ID)
+		w->value[value] = as_result(x, c, o, &a->o, 1);
+	return o != SW_NO_ID ? SW_GIVEN : SW_GIVE_FAILED;
 }
-
-static bool write_value(caller *x, int32_t c, sw_id value)
-{
-	x->stack.len = 0;
-	sw_vec_push(&x->stack, value);
-	while (x->stack.len > 0) {
-		sw_id next = x->stack.data[x->stack.len - 1];
-		size_t before = x->stack.len;
-		if (x->value[next] != SW_NO_ID) {
-			x->stack.len--;
-			continue;
-		}
-		if (!write_giver(x, c, next))
-			return false;
-		if (x->stack.len > before && x->begun[next])
-			return false; /* several calls wait for one another */
-		x->begun[next] = true;
-	}
-	return true;
-}
-
-/* ---- computations --------------------------------------------------------------------------- */
 
 static void find_attention(caller *x, int32_t computation)
 {
 	size_t first = x->list.len, kept = first;
-	sw_attention_formulas_find(x->in, computation, &x->list);
+	sw_attention_formulas_find(x->w.in, computation, &x->list);
 	for (size_t i = first; i < x->list.len; i++)
 		if (is_called(x, &x->list.data[i]))
 			x->list.data[kept++] = x->list.data[i];
 	x->list.len = kept;
 }
 
-static bool write_computation(caller *x, int32_t computation);
-
-static bool write_called(caller *x, const sw_op *op)
-{
-	for (uint32_t k = 0; k < op->n_called; k++)
-		if (x->computation[op->called[k]] < 0 && !write_computation(x, op->called[k]))
-			return false;
-	return true;
-}
-
-/* Write a computation after those that it calls. */
-static bool write_computation(caller *x, int32_t computation)
-{
-	const sw_computation *from = &x->in->computations.data[computation];
-	bool done = true;
-	for (size_t i = 0; i < from->ops.len && done; i++)
-		done = write_called(x, sw_op_at(x->in, from->ops.data[i]));
-	int32_t c = sw_build_computation(x->out, from->name);
-	x->computation[computation] = c;
-	for (size_t i = 0; i < from->parameters.len && done; i++)
-		done = write_op(x, c, from->parameters.data[i]);
-	for (size_t i = 0; i < from->ops.len && done; i++) {
-		const sw_op *op = sw_op_at(x->in, from->ops.data[i]);
-		if (op->opcode != SW_OP_PARAMETER)
-			done = op->n_results ? write_value(x, c, op->first_result)
-			                     : write_op(x, c, from->ops.data[i]);
-	}
-	sw_id *results = sw_alloc(sizeof(sw_id) * (from->results.len + 1));
-	for (size_t i = 0; i < from->results.len; i++)
-		results[i] = x->value[from->results.data[i]];
-	if (done)
-		sw_build_results(x->out, c, results, (uint32_t)from->results.len, from->root_tuple);
-	free(results);
-	return done;
-}
-
-static void clear(caller *x)
-{
-	sw_vec_clear(&x->list);
-	sw_vec_clear(&x->stack);
-	free(x->computation);
-	free(x->value);
-	free(x->gives);
-	free(x->begun);
-	free(x->forward);
-}
-
 sw_status sw_attention_calls(const sw_program *in, sw_call_numbers numbers, sw_program **out,
                              uint32_t *n_calls, sw_error *err)
 {
-	caller x = {.in = in, .numbers = numbers, .err = err};
-	x.out = sw_program_new(in->name);
-	sw_build_copy_frame(x.out, in);
-	x.computation = sw_alloc(sizeof(int32_t) * (in->computations.len + 1));
-	x.value = sw_alloc(sizeof(sw_id) * (in->values.len + 1));
-	x.begun = sw_alloc(in->values.len + 1);
+	caller x = {.numbers = numbers, .err = err};
+	sw_on_demand_open(&x.w, in, give);
 	x.gives = sw_alloc((in->values.len + 1) * sizeof(uint32_t));
-	memset(x.computation, -1, sizeof(int32_t) * (in->computations.len + 1));
-	for (size_t v = 0; v <= in->values.len; v++)
-		x.value[v] = SW_NO_ID;
 	for (size_t c = 0; c < in->computations.len; c++)
 		find_attention(&x, (int32_t)c);
 	x.forward = sw_alloc(sizeof(sw_id) * (x.list.len + 1));
@@ -483,15 +350,10 @@ sw_status sw_attention_calls(const sw_program *in, sw_call_numbers numbers, sw_p
 			if (given[k] != SW_NO_ID)
 				x.gives[given[k]] = (uint32_t)i + 1;
 	}
-	bool done = write_computation(&x, in->entry);
-	x.out->entry = done ? x.computation[in->entry] : -1;
-	*out = x.out;
+	sw_status status = sw_on_demand_close(&x.w, out, "calls of attention", err);
 	*n_calls = x.n_calls;
-	clear(&x);
-	if (done)
-		return SW_OK;
-	sw_program_free(*out);
-	*out = NULL;
-	return sw_fail(err, SW_ERR_INTERNAL,
-	               "the calls of attention can't be written: export with --attention ops");
+	sw_vec_clear(&x.list);
+	free(x.gives);
+	free(x.forward);
+	return status;
 }

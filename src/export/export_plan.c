@@ -6,6 +6,7 @@
 #include "export/export.h"
 #include "export/array_placement.h"
 #include "export/attention_calls.h"
+#include "export/late_barriers.h"
 #include "export/stable_writer.h"
 
 /* An input or result: `shape` is the plan's, `user` the user's, `local` that of a device. */
@@ -323,14 +324,18 @@ static bool are_called(const sw_plan *plan, sw_export_attention attention)
 static sw_status make_local(const sw_plan *plan, sw_export_attention attention, sw_program **local,
                             uint32_t *n_calls, sw_error *err)
 {
-	sw_program *called;
+	sw_program *plain, *late;
+	uint32_t n_joined;
 	*n_calls = 0;
-	SW_TRY(sw_partition_with_origins(plan, local, NULL, err));
-	if (!are_called(plan, attention))
-		return SW_OK;
-	sw_status status = sw_attention_calls(*local, SW_CALLS_OF_HALVES, &called, n_calls, err);
-	sw_program_free(*local);
-	*local = called;
+	SW_TRY(sw_partition_with_origins(plan, &plain, NULL, err));
+	sw_status status = sw_late_barriers(plain, &late, &n_joined, err);
+	sw_program_free(plain);
+	if (status || !are_called(plan, attention)) {
+		*local = late;
+		return status;
+	}
+	status = sw_attention_calls(late, SW_CALLS_OF_HALVES, local, n_calls, err);
+	sw_program_free(late);
 	return status;
 }
 

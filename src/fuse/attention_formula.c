@@ -71,6 +71,7 @@ typedef struct softmax {
 
 typedef struct follower {
 	const sw_program *program;
+	sw_id *loop; /* per computation: the while whose body it is; SW_NO_ID */
 	sw_id first; /* value */
 	size_t n;
 	uint32_t *known; /* per value - first: 1 + index into list; 0: UNKNOWN */
@@ -123,10 +124,29 @@ static bool map_reshape(sw_shape from, sw_shape into, int8_t to[SW_MAX_RANK])
 
 /* ---- constants and masks ------------------------------------------------------------------ */
 
+/* Return what a value is without barriers, and outside of the loops that carry it from iteration to
+ * iteration as it is: constants and masks are often computed before a loop. */
+static sw_id unmoved(const follower *f, sw_id value)
+{
+	for (;;) {
+		const sw_value *v = &f->program->values.data[value];
+		const sw_op *op = sw_op_at(f->program, v->op);
+		if (op->opcode == SW_OP_OPT_BARRIER) {
+			value = op->operands[v->index];
+			continue;
+		}
+		sw_id loop = op->opcode == SW_OP_PARAMETER ? f->loop[op->computation] : SW_NO_ID;
+		const sw_computation *body = &f->program->computations.data[op->computation];
+		if (loop == SW_NO_ID || body->results.data[v->index] != value)
+			return value;
+		value = sw_op_at(f->program, loop)->operands[v->index];
+	}
+}
+
 /* Return whether all elements are one number. */
 static bool is_uniform(const follower *f, sw_id value, double *number)
 {
-	const sw_op *op = op_of(f, value);
+	const sw_op *op = op_of(f, unmoved(f, value));
 	switch (op->opcode) {
 	case SW_OP_CONSTANT: {
 		sw_literal literal = op->attrs->constant;
@@ -138,8 +158,7 @@ static bool is_uniform(const follower *f, sw_id value, double *number)
 	case SW_OP_BROADCAST:
 	case SW_OP_CONVERT:
 	case SW_OP_RESHAPE:
-	case SW_OP_OPT_BARRIER:
-		return is_uniform(f, op->operands[f->program->values.data[value].index], number);
+		return is_uniform(f, op->operands[0], number);
 	default:
 		return false;
 	}
@@ -177,7 +196,7 @@ static bool count_sum(const follower *f, const sw_op *op, double sign, count *c)
 
 static bool find_count(const follower *f, sw_id value, count *c)
 {
-	const sw_op *op = op_of(f, value);
+	const sw_op *op = op_of(f, value = unmoved(f, value));
 	*c = (count){0};
 	if (is_uniform(f, value, &c->constant))
 		return true;
@@ -270,7 +289,7 @@ static bool compared_either(const follower *f, const sw_op *op, triangle *t)
 
 static bool find_triangle(const follower *f, sw_id value, triangle *t)
 {
-	const sw_op *op = op_of(f, value);
+	const sw_op *op = op_of(f, value = unmoved(f, value));
 	double yes, no;
 	switch (op->opcode) {
 	case SW_OP_COMPARE:
@@ -286,8 +305,6 @@ static bool find_triangle(const follower *f, sw_id value, triangle *t)
 			return false;
 		t->inverse ^= yes == 0;
 		return true;
-	case SW_OP_OPT_BARRIER:
-		return find_triangle(f, op->operands[f->program->values.data[value].index], t);
 	case SW_OP_RESHAPE: {
 		int8_t to[SW_MAX_RANK];
 		if (!find_triangle(f, op->operands[0], t) ||
@@ -991,6 +1008,11 @@ static bool result_of(const follower *f, const sw_op *op, uint32_t scores, const
 static bool same_heads(const follower *f, const sw_heads *x, const sw_heads *y)
 {
 	sw_heads a = bare(f, *x), b = bare(f, *y);
+	for (int i = 0; i < 2 && a.value == b.value; i++) { /* of one element: any will do */
+		sw_shape shape = shape_of(f, a.value);
+		a.batch[i] = a.batch[i] >= 0 && shape.dims[a.batch[i]] == 1 ? -1 : a.batch[i];
+		b.batch[i] = b.batch[i] >= 0 && shape.dims[b.batch[i]] == 1 ? -1 : b.batch[i];
+	}
 	return a.value == b.value && a.position == b.position && a.depth == b.depth &&
 	       a.batch[0] == b.batch[0] && a.batch[1] == b.batch[1];
 }
@@ -1175,6 +1197,17 @@ static void take_narrow(const follower *f, sw_heads *h)
 	}
 }
 
+static void find_loops(follower *f)
+{
+	const sw_program *p = f->program;
+	f->loop = sw_alloc((p->computations.len + 1) * sizeof(*f->loop));
+	for (size_t c = 0; c < p->computations.len; c++)
+		f->loop[c] = SW_NO_ID;
+	for (sw_id id = 0; id < p->ops.len; id++)
+		if (p->ops.data[id].opcode == SW_OP_WHILE)
+			f->loop[p->ops.data[id].called[1]] = id;
+}
+
 void sw_attention_formulas_find(const sw_program *program, int32_t computation,
                                 sw_attention_formulas *list)
 {
@@ -1189,6 +1222,7 @@ void sw_attention_formulas_find(const sw_program *program, int32_t computation,
 		end = SW_MAX(end, op->first_result + op->n_results);
 	}
 	f.n = end > f.first ? end - f.first : 0;
+	find_loops(&f);
 	f.known = sw_alloc((f.n + 1) * sizeof(*f.known));
 	for (size_t i = 0; i < c->ops.len; i++)
 		follow(&f, sw_op_at(program, c->ops.data[i]));
@@ -1204,6 +1238,7 @@ void sw_attention_formulas_find(const sw_program *program, int32_t computation,
 		sw_vec_push(list, *a);
 	}
 	free(f.known);
+	free(f.loop);
 	sw_vec_clear(&f.list);
 	sw_vec_clear(&f.products);
 	sw_vec_clear(&f.softmaxes);

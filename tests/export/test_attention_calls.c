@@ -135,7 +135,8 @@ static const style styles[] = {
 	/* two layers: forward, and in the derivative both ways */
 	{"checkpointed", 6},
 	{"kept_products", 6},
-	{"scanned", 2},
+	{"scanned", 3},
+	{"scanned_stored", 1}, /* the scores are kept beside it */
 	{"weights_returned", 2}, /* which are computed beside the calls */
 	{"gqa.cudnn", 2},
 	{"plain.cudnn", 2},

@@ -1,0 +1,153 @@
+/*
+ * Steps that compute activations again, with their barriers joined: they compute the same bits, and
+ * what is computed again needs something of the derivative, so that no order of ops begins it at once.
+ */
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/late_barriers.h"
+#include "frontend/frontend.h"
+#include "interpret/interpret.h"
+#include "rewrite/rewrite.h"
+
+static sw_program *read_fixture(const char *name)
+{
+	char path[100];
+	sw_program *read = NULL, *program = NULL;
+	sw_error err = {0};
+	snprintf(path, sizeof(path), "tests/programs/%s.hlo.gz", name);
+	if (sw_read_program(path, &read, &err) != SW_OK ||
+	    sw_rewrite_canonical(read, &program, &err) != SW_OK)
+		fail_msg("%s: %s", path, err.message);
+	sw_program_free(read);
+	return program;
+}
+
+static void run_program(const sw_program *program, const char *what, sw_tensor *outputs, uint32_t n)
+{
+	sw_arena arena;
+	sw_interpreter *interpreter;
+	const sw_id *values;
+	sw_error err = {0};
+	sw_rng rng = {.seed = 5};
+	sw_arena_init(&arena);
+	uint32_t n_inputs = sw_program_inputs(program, program->entry, &arena, &values);
+	sw_tensor *inputs = SW_NEW_N(&arena, sw_tensor, n_inputs);
+	for (uint32_t i = 0; i < n_inputs; i++) {
+		sw_shape shape = sw_value_shape(program, values[i]);
+		bool real = sw_type_kind_of(shape.type) == SW_KIND_FLOAT;
+		if (sw_tensor_new(shape, true, &inputs[i], &err) != SW_OK)
+			fail_msg("%s: %s", what, err.message);
+		for (int64_t k = 0; k < sw_shape_elements(shape); k++)
+			sw_element_set(shape.type, sw_tensor_data(inputs[i]), k,
+			               real ? 0.2 * sw_rng_unit(&rng) : (double)sw_rng_below(&rng, 2));
+	}
+	if (sw_interpreter_new(program, NULL, &interpreter, &err) != SW_OK ||
+	    sw_interpret(interpreter, inputs, n_inputs, outputs, n, &err) != SW_OK)
+		fail_msg("%s: %s", what, err.message);
+	sw_interpreter_free(interpreter);
+	sw_arena_clear(&arena);
+}
+
+static void compare_bits(const sw_program *program, const sw_program *joined, const char *what)
+{
+	uint32_t n = (uint32_t)sw_entry(program)->results.len;
+	sw_tensor *a = calloc(n, sizeof(*a)), *b = calloc(n, sizeof(*b));
+	run_program(program, what, a, n);
+	run_program(joined, what, b, n);
+	for (uint32_t i = 0; i < n; i++) {
+		size_t bytes = (size_t)sw_shape_bytes(a[i].shape);
+		if (memcmp(sw_tensor_data(a[i]), sw_tensor_data(b[i]), bytes) != 0)
+			fail_msg("%s: output %u has other bits", what, i);
+		sw_tensor_drop(&a[i]);
+		sw_tensor_drop(&b[i]);
+	}
+	free(a);
+	free(b);
+}
+
+/* Count the barriers of one value, and the values of all others. */
+static uint32_t count(const sw_program *program, uint32_t *in_others)
+{
+	uint32_t single = 0;
+	*in_others = 0;
+	for (size_t i = 0; i < program->ops.len; i++) {
+		const sw_op *op = &program->ops.data[i];
+		if (op->opcode != SW_OP_OPT_BARRIER)
+			continue;
+		if (op->n_operands == 1)
+			single++;
+		else
+			*in_others += op->n_operands - 1;
+	}
+	return single;
+}
+
+/* `single`: how many barriers of one value may be left: of what is computed again for readers that wait
+ * for nothing. */
+typedef struct remat_case {
+	const char *program, *policy;
+	uint32_t single;
+} remat_case;
+
+static void check(const remat_case *x)
+{
+	sw_program *program = read_fixture(x->program), *again, *joined;
+	sw_error err = {0};
+	char what[100];
+	uint32_t n_joined, in_others;
+	snprintf(what, sizeof(what), "%s, %s", x->program, x->policy);
+	sw_remat_device device = {1e12, 1e11};
+	if (sw_rewrite_remat_policy(program, x->policy, device, &again, &err) != SW_OK)
+		fail_msg("%s: %s", what, err.message);
+	if (sw_late_barriers(again, &joined, &n_joined, &err) != SW_OK)
+		fail_msg("%s: %s", what, err.message);
+	if (sw_program_verify(joined, &err) != SW_OK)
+		fail_msg("%s: %s", what, err.message);
+	uint32_t before = count(again, &in_others), single = count(joined, &in_others);
+	assert_int_equal(n_joined, in_others);
+	if (single > x->single || before != single + n_joined)
+		fail_msg("%s: %u barriers, %u joined, %u single", what, before, n_joined, single);
+	compare_bits(again, joined, what);
+	sw_program_free(program);
+	sw_program_free(again);
+	sw_program_free(joined);
+}
+
+static void steps_compute_the_same_bits(void **state)
+{
+	(void)state;
+	static const char *const programs[] = {"gpt-tiny", "gpt", "llama-gqa-tiny", "bert-tiny-clip",
+	                                       "t5-tiny", "unet-tiny", "resnet-tiny", "vit-tiny",
+	                                       "moe-gshard-tiny", "mamba-tiny"};
+	for (size_t i = 0; i < SW_COUNT(programs); i++)
+		check(&(remat_case){programs[i], "blocks", 3});
+	check(&(remat_case){"gpt", "elementwise", 3});
+	check(&(remat_case){"gpt", "memory-bound", 3});
+	check(&(remat_case){"gpt", "blocks of 2", 3});
+}
+
+static void a_step_without_barriers_stays_as_it_is(void **state)
+{
+	(void)state;
+	sw_program *program = read_fixture("gpt-tiny"), *joined;
+	sw_error err = {0};
+	uint32_t n;
+	assert_int_equal(sw_late_barriers(program, &joined, &n, &err), SW_OK);
+	assert_int_equal(n, 0);
+	assert_int_equal(joined->ops.len, program->ops.len);
+	compare_bits(program, joined, "gpt-tiny");
+	sw_program_free(program);
+	sw_program_free(joined);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(steps_compute_the_same_bits),
+		cmocka_unit_test(a_step_without_barriers_stays_as_it_is),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
