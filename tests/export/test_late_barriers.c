@@ -1,6 +1,7 @@
 /*
  * Steps that compute activations again, with their barriers joined: they compute the same bits, and
- * what is computed again needs something of the derivative, so that no order of ops begins it at once.
+ * what is computed again from activations needs something of the derivative, so that no order of ops
+ * begins it at once.
  */
 #include "test.h"
 
@@ -68,48 +69,39 @@ static void compare_bits(const sw_program *program, const sw_program *joined, co
 	free(b);
 }
 
-/* Count the barriers of one value, and the values of all others. */
-static uint32_t count(const sw_program *program, uint32_t *in_others)
+/* Return the bytes of activations behind barriers of one value. */
+static double kept_alone(const sw_program *program)
 {
-	uint32_t single = 0;
-	*in_others = 0;
+	double bytes = 0;
 	for (size_t i = 0; i < program->ops.len; i++) {
 		const sw_op *op = &program->ops.data[i];
-		if (op->opcode != SW_OP_OPT_BARRIER)
+		if (op->opcode != SW_OP_OPT_BARRIER || op->n_operands != 1)
 			continue;
-		if (op->n_operands == 1)
-			single++;
-		else
-			*in_others += op->n_operands - 1;
+		uint8_t from = sw_op_at(program, program->values.data[op->operands[0]].op)->opcode;
+		if (from != SW_OP_PARAMETER && from != SW_OP_CONSTANT && from != SW_OP_IOTA)
+			bytes += (double)sw_shape_bytes(sw_value_shape(program, op->operands[0]));
 	}
-	return single;
+	return bytes;
 }
 
-/* `single`: how many barriers of one value may be left: of what is computed again for readers that wait
- * for nothing. */
-typedef struct remat_case {
-	const char *program, *policy;
-	uint32_t single;
-} remat_case;
-
-static void check(const remat_case *x)
+static void check(const char *name, const char *policy)
 {
-	sw_program *program = read_fixture(x->program), *again, *joined;
+	sw_program *program = read_fixture(name), *again, *joined;
 	sw_error err = {0};
 	char what[100];
-	uint32_t n_joined, in_others;
-	snprintf(what, sizeof(what), "%s, %s", x->program, x->policy);
+	uint32_t n_joined;
+	snprintf(what, sizeof(what), "%s, %s", name, policy);
 	sw_remat_device device = {1e12, 1e11};
-	if (sw_rewrite_remat_policy(program, x->policy, device, &again, &err) != SW_OK)
+	if (sw_rewrite_remat_policy(program, policy, device, &again, &err) != SW_OK)
 		fail_msg("%s: %s", what, err.message);
 	if (sw_late_barriers(again, &joined, &n_joined, &err) != SW_OK)
 		fail_msg("%s: %s", what, err.message);
 	if (sw_program_verify(joined, &err) != SW_OK)
 		fail_msg("%s: %s", what, err.message);
-	uint32_t before = count(again, &in_others), single = count(joined, &in_others);
-	assert_int_equal(n_joined, in_others);
-	if (single > x->single || before != single + n_joined)
-		fail_msg("%s: %u barriers, %u joined, %u single", what, before, n_joined, single);
+	double before = kept_alone(again), after = kept_alone(joined);
+	if (n_joined == 0 || after > 0.25 * before)
+		fail_msg("%s: %u barriers are joined; %.0f of %.0f bytes are not", what, n_joined, after,
+		         before);
 	compare_bits(again, joined, what);
 	sw_program_free(program);
 	sw_program_free(again);
@@ -123,10 +115,10 @@ static void steps_compute_the_same_bits(void **state)
 	                                       "t5-tiny", "unet-tiny", "resnet-tiny", "vit-tiny",
 	                                       "moe-gshard-tiny", "mamba-tiny"};
 	for (size_t i = 0; i < SW_COUNT(programs); i++)
-		check(&(remat_case){programs[i], "blocks", 3});
-	check(&(remat_case){"gpt", "elementwise", 3});
-	check(&(remat_case){"gpt", "memory-bound", 3});
-	check(&(remat_case){"gpt", "blocks of 2", 3});
+		check(programs[i], "blocks");
+	check("gpt", "elementwise");
+	check("gpt", "memory-bound");
+	check("gpt", "blocks of 2");
 }
 
 static void a_step_without_barriers_stays_as_it_is(void **state)
