@@ -225,6 +225,16 @@ def check_padded(folder):
     check_close(train(planned, state, data), train(jax.jit(reordered), state, data))
 
 
+def check_one_device(folder):
+    """Microbatches and recomputation need no second device."""
+    state, data = (PARAMS, OPT), (X, Y)
+    for options in ({"microbatches": 2}, {"microbatches": 1, "remat": "blocks"}):
+        plan = sw.plan(reordered, *state, *data, cluster=CLUSTER, devices=1, learning_rate=RATE, **options)
+        planned = plan.apply(reordered, attention="ops")
+        check_close(train(planned, state, data), train(jax.jit(reordered), state, data))
+        assert plan.compare(reordered, *state, *data)["ok"]
+
+
 def check_donated(folder):
     step = functools.partial(jax.jit, donate_argnums=(0, 1))(reordered)
     plan = sw.plan(step, PARAMS, OPT, X, Y, cluster=CLUSTER, strategy="zero3", learning_rate=RATE)
@@ -268,7 +278,7 @@ def check_errors(folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         checks = (check_names, check_state, check_values, check_plans, check_apply)
-        for check in (*checks, check_padded, check_donated, check_errors):
+        for check in (*checks, check_padded, check_one_device, check_donated, check_errors):
             check(pathlib.Path(folder))
             print("ok", check.__name__)
     return 0

@@ -102,7 +102,8 @@ static sw_id as_operand(caller *x, int32_t c, const sw_heads *h)
 	return reshaped(x, c, value, dims, 4);
 }
 
-/* Write what a call gave, [batch, heads, positions, depth], as the program has it, times `factor`. */
+/* Write what a call gave, [batch, heads, positions, depth], as the program has it, times `factor`.
+ */
 static sw_id as_result(caller *x, int32_t c, sw_id value, const sw_heads *h, double factor)
 {
 	sw_shape shape = sw_value_shape(x->w.in, h->value);
@@ -140,9 +141,9 @@ static json_t *numbers(int n, const int64_t *v)
 static json_t *dot_numbers(int64_t left, int64_t right, int64_t left_heads, int64_t right_heads)
 {
 	return json_pack("{s:o, s:o, s:o, s:o}", "lhs_contracting_dimensions", numbers(1, &left),
-	                 "rhs_contracting_dimensions", numbers(1, &right),
-	                 "lhs_batch_dimensions", numbers(2, (int64_t[]){0, left_heads}),
-	                 "rhs_batch_dimensions", numbers(2, (int64_t[]){0, right_heads}));
+	                 "rhs_contracting_dimensions", numbers(1, &right), "lhs_batch_dimensions",
+	                 numbers(2, (int64_t[]){0, left_heads}), "rhs_batch_dimensions",
+	                 numbers(2, (int64_t[]){0, right_heads}));
 }
 
 static json_t *scores_shape(sw_type type, const int64_t *dims)
@@ -165,12 +166,13 @@ static json_t *config_of(const caller *x, const sw_attention_formula *a, bool gr
 	int64_t scores[] = {size_of(x, q, q->batch[0]), size_of(x, q, q->batch[1]),
 	                    size_of(x, q, q->position), size_of(x, k, k->position)};
 	json_t *fmha = json_pack(
-		"{s:{s:s, s:s, s:{s:s, s:s}, s:b, s:s}, s:f, s:o, s:b, s:s, s:f, s:i, s:i, s:i, s:b}",
+		"{s:{s:s, s:s, s:{s:s, s:s}, s:b, s:s}, s:f, s:o, s:b, s:s, s:f, s:i, s:i, s:i, "
+	        "s:b}",
 		"algorithm", "algo_id", "0", "math_type", "TENSOR_OP_MATH", "tuning_knobs", "17",
-		"1", "24", "0", "is_cudnn_frontend", 1, "workspace_size", "0", "fmha_scale", a->scale,
-		"intermediate_tensor_shape",
-		scores_shape(sw_value_shape(x->w.in, q->value).type, scores), "is_flash_attention", 1,
-		"mask_type", a->causal ? "CAUSAL" : "NO_MASK", "dropout_rate", 0.0, "seed", 42,
+		"1", "24", "0", "is_cudnn_frontend", 1, "workspace_size", "0", "fmha_scale",
+		a->scale, "intermediate_tensor_shape",
+		scores_shape(sw_value_shape(x->w.in, q->value).type, scores), "is_flash_attention",
+		1, "mask_type", a->causal ? "CAUSAL" : "NO_MASK", "dropout_rate", 0.0, "seed", 42,
 		"sliding_window_length", 0, "max_seg_per_batch", 1, "is_paged_attention", 0);
 	if (gradient) {
 		json_object_set_new(fmha, "bmm1_grad_gemm1_dot_dimension_numbers",
@@ -185,7 +187,8 @@ static json_t *config_of(const caller *x, const sw_attention_formula *a, bool gr
 		json_object_set_new(fmha, "bmm1_dot_dimension_numbers", dot_numbers(3, 3, 2, 2));
 		json_object_set_new(fmha, "bmm2_dot_dimension_numbers", dot_numbers(3, 1, 1, 2));
 	}
-	return json_pack("{s:s, s:o}", "operation_queue_id", "0", "cudnn_fmha_backend_config", fmha);
+	return json_pack("{s:s, s:o}", "operation_queue_id", "0", "cudnn_fmha_backend_config",
+	                 fmha);
 }
 
 static void add_layouts(sw_text *text, const char *key, uint32_t n, const sw_shape *shapes,
@@ -235,17 +238,17 @@ static sw_id emit_call(caller *x, int32_t c, const sw_attention_formula *a, bool
                        const sw_id *operands, uint32_t n_operands, sw_shape *results,
                        uint32_t n_results)
 {
-	sw_attrs attrs = {.custom.target = gradient ? "__cudnn$fmhaSoftmaxBackward"
-	                                            : "__cudnn$fmhaSoftmax"};
-	sw_op_spec spec = {.opcode = SW_OP_CUSTOM_CALL,
-	                   .operands = operands,
-	                   .n_operands = n_operands,
-	                   .attrs = &attrs,
-	                   .shapes = results,
-	                   .n_results = n_results,
-	                   .tuple = true,
-	                   .extras = attributes_of(x, a, gradient, operands, n_operands, results,
-	                                           n_results)};
+	sw_attrs attrs = {.custom.target =
+	                          gradient ? "__cudnn$fmhaSoftmaxBackward" : "__cudnn$fmhaSoftmax"};
+	sw_op_spec spec = {
+		.opcode = SW_OP_CUSTOM_CALL,
+		.operands = operands,
+		.n_operands = n_operands,
+		.attrs = &attrs,
+		.shapes = results,
+		.n_results = n_results,
+		.tuple = true,
+		.extras = attributes_of(x, a, gradient, operands, n_operands, results, n_results)};
 	sw_id first = SW_NO_ID;
 	x->n_calls++;
 	return sw_build_op(x->w.out, c, &spec, &first, x->err) == SW_OK ? first : SW_NO_ID;
@@ -286,8 +289,8 @@ static bool call_gradient(caller *x, int32_t c, uint32_t number)
 	if (forward == SW_NO_ID)
 		return false;
 	sw_id o = sw_emit_transpose(x->w.out, c, forward, positions_first);
-	sw_id operands[] = {as_operand(x, c, &a->q), as_operand(x, c, &a->k),
-	                    as_operand(x, c, &a->v), forward + 1,
+	sw_id operands[] = {as_operand(x, c, &a->q),   as_operand(x, c, &a->k),
+	                    as_operand(x, c, &a->v),   forward + 1,
 	                    as_operand(x, c, &a->d_o), o};
 	sw_shape results[] = {given_shape(x, &a->q), given_shape(x, &a->k), given_shape(x, &a->v),
 	                      workspace_shape(x)};
@@ -297,7 +300,8 @@ static bool call_gradient(caller *x, int32_t c, uint32_t number)
 	const sw_heads *heads[] = {&a->d_q, &a->d_k, &a->d_v};
 	double factor = a->d_scale / a->scale;
 	for (uint32_t i = 0; i < 3; i++)
-		x->w.value[heads[i]->value] = as_result(x, c, first + i, heads[i], i < 2 ? factor : 1);
+		x->w.value[heads[i]->value] =
+			as_result(x, c, first + i, heads[i], i < 2 ? factor : 1);
 	return true;
 }
 

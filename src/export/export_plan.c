@@ -267,7 +267,10 @@ static sw_status add_main(plan_writer *p)
 
 static sw_status add_module(plan_writer *p)
 {
-	sw_stable_open_module(p->w.text, "shardwright", "shardwright", &p->mesh);
+	if (is_alone(p))
+		sw_text_add(p->w.text, "module @shardwright {");
+	else
+		sw_stable_open_module(p->w.text, "shardwright", "shardwright", &p->mesh);
 	return add_main(p);
 }
 

@@ -7,24 +7,26 @@
 #include "program/attributes.h"
 
 /* One reader, and what it waits for. */
-typedef struct meeting {
+typedef struct barrier_meeting {
 	sw_id waits_for;
 	size_t first, n; /* of the list of barriers */
 	bool dropped;
 	sw_id tied; /* what it waits for, behind the barrier, in the new program */
-} meeting;
+} barrier_meeting;
 
 typedef struct joiner {
 	sw_on_demand w;
-	uint64_t *sense; /* per value: equal where the same is computed, whatever barriers lie between */
+	uint64_t *sense; /* per value: equal where the same is computed, whatever barriers lie
+	                    between */
 	/* per value: it is a barrier's, or computed from some before anything that waits for the
 	 * derivative; it is computed a second time */
 	bool *behind, *again;
 	bool *waits;       /* per value: it stands behind what is kept, and follows from it */
-	uint32_t *meeting; /* per value that is behind barriers: 1 + that of its first reader; 0: none */
+	uint32_t *meeting; /* per value that is behind barriers: 1 + that of its first reader; 0:
+	                      none */
 	bool *joins;       /* per value: it is a barrier's that its meeting joins with others */
 	uint32_t *reads;   /* per op: 1 + its own meeting; 0: none */
-	SW_VEC(meeting) list;
+	SW_VEC(barrier_meeting) list;
 	SW_VEC(sw_id) barriers; /* values of barriers, by meeting */
 	uint32_t n_joined;
 } joiner;
@@ -78,9 +80,9 @@ static bool reads_behind(const joiner *x, const sw_op *op)
 	return false;
 }
 
-/* Mark what is computed again, and what of that is behind barriers. Return the last value of those that
- * the barriers keep and that stand before the first barrier: what waits for the derivative stands behind
- * it. SW_NO_ID: there is no barrier. */
+/* Mark what is computed again, and what of that is behind barriers. Return the last value of those
+ * that the barriers keep and that stand before the first barrier: what waits for the derivative
+ * stands behind it. SW_NO_ID: there is no barrier. */
 static sw_id last_kept(joiner *x, const sw_computation *c)
 {
 	sw_map seen = {0};
@@ -121,7 +123,8 @@ static bool reads_step(const joiner *x, const sw_op *op, sw_id after)
 	return false;
 }
 
-/* Return the operand that is computed last of those that wait for the derivative; SW_NO_ID: none. */
+/* Return the operand that is computed last of those that wait for the derivative; SW_NO_ID: none.
+ */
 static sw_id last_operand(const joiner *x, const sw_op *op)
 {
 	sw_id last = SW_NO_ID;
@@ -133,9 +136,9 @@ static sw_id last_operand(const joiner *x, const sw_op *op)
 	return last;
 }
 
-/* What waits for scores would keep a compiler from computing them where they are read; constants and
- * masks are not worth that. In a step of a GPT of 124 M on one H100 such barriers took 12 % of the
- * time. */
+/* What waits for scores would keep a compiler from computing them where they are read; constants
+ * and masks are not worth that. In a step of a GPT of 124 M on one H100 such barriers took 12 % of
+ * the time. */
 enum { MOST_BYTES = 4 }; /* of what a reader waits for, per byte that was kept */
 
 static double bytes_of(const joiner *x, sw_id value)
@@ -148,7 +151,7 @@ static double bytes_of(const joiner *x, sw_id value)
 static void meet(joiner *x, sw_id id, sw_id waits_for)
 {
 	const sw_op *op = sw_op_at(x->w.in, id);
-	meeting m = {.waits_for = waits_for, .first = x->barriers.len};
+	barrier_meeting m = {.waits_for = waits_for, .first = x->barriers.len};
 	SW_VEC(sw_id) left = {0};
 	double bytes_brought = 0;
 	for (uint32_t k = 0; k < op->n_operands; k++)
@@ -171,7 +174,9 @@ static void meet(joiner *x, sw_id id, sw_id waits_for)
 	sw_vec_clear(&left);
 	m.n = x->barriers.len - m.first;
 	/* what it waits for must not be made of what it brings; and it is stored for the barrier */
-	m.dropped = waits_for == SW_NO_ID || bytes_of(x, waits_for) > MOST_BYTES * bytes_brought || sw_needs_given(x->w.in, &waits_for, 1, x->barriers.data + m.first, (uint32_t)m.n);
+	m.dropped =
+		waits_for == SW_NO_ID || bytes_of(x, waits_for) > MOST_BYTES * bytes_brought ||
+		sw_needs_given(x->w.in, &waits_for, 1, x->barriers.data + m.first, (uint32_t)m.n);
 	sw_vec_push(&x->list, m);
 	if (!m.dropped)
 		x->reads[id] = (uint32_t)x->list.len;
@@ -199,7 +204,7 @@ static void find_meetings(joiner *x, int32_t computation)
 /* ---- writing -------------------------------------------------------------------------------- */
 
 /* Write the one barrier of a meeting. */
-static sw_giving give_meeting(joiner *x, int32_t c, meeting *m)
+static sw_giving give_meeting(joiner *x, int32_t c, barrier_meeting *m)
 {
 	const sw_id *barriers = x->barriers.data + m->first;
 	SW_VEC(sw_id) operands = {0};
@@ -232,7 +237,7 @@ static sw_giving give_meeting(joiner *x, int32_t c, meeting *m)
 
 /* Copy a reader. It reads what it waits for from the barrier, which else would have an operand that
  * nobody reads, and that a compiler leaves out. */
-static sw_giving give_reader(joiner *x, int32_t c, sw_id value, const meeting *m)
+static sw_giving give_reader(joiner *x, int32_t c, sw_id value, const barrier_meeting *m)
 {
 	const sw_op *op = sw_op_at(x->w.in, x->w.in->values.data[value].op);
 	if (!sw_on_demand_have(&x->w, op->operands, op->n_operands))
@@ -248,14 +253,15 @@ static sw_giving give(sw_on_demand *w, int32_t c, sw_id value)
 {
 	joiner *x = (joiner *)w;
 	sw_id id = w->in->values.data[value].op;
-	meeting *m = x->joins[value] ? &x->list.data[x->meeting[value] - 1] : NULL;
+	barrier_meeting *m = x->joins[value] ? &x->list.data[x->meeting[value] - 1] : NULL;
 	if (m && !m->dropped)
 		return give_meeting(x, c, m);
 	return x->reads[id] ? give_reader(x, c, value, &x->list.data[x->reads[id] - 1])
 	                    : sw_on_demand_copy(w, c, value);
 }
 
-sw_status sw_late_barriers(const sw_program *in, sw_program **out, uint32_t *n_joined, sw_error *err)
+sw_status sw_late_barriers(const sw_program *in, sw_program **out, uint32_t *n_joined,
+                           sw_error *err)
 {
 	joiner x = {0};
 	size_t n = in->values.len + 1;

@@ -117,7 +117,8 @@ sw_status sw_on_demand_close(sw_on_demand *w, sw_program **out, const char *what
 		return SW_OK;
 	sw_program_free(*out);
 	*out = NULL;
-	return sw_fail(err, SW_ERR_INTERNAL, "the %s can't be written: they wait for one another", what);
+	return sw_fail(err, SW_ERR_INTERNAL, "the %s can't be written: they wait for one another",
+	               what);
 }
 
 bool sw_needs_given(const sw_program *program, const sw_id *values, uint32_t n, const sw_id *given,
@@ -135,7 +136,8 @@ bool sw_needs_given(const sw_program *program, const sw_id *values, uint32_t n, 
 		sw_id value = left.data[--left.len];
 		for (uint32_t k = 0; k < n_given; k++)
 			needs |= value == given[k];
-		/* operands stand before their users, so that what is made of `first` is behind it */
+		/* operands stand before their users, so that what is made of `first` is behind it
+		 */
 		if (value < first || sw_map_get(&seen, &value, sizeof(value)) != SW_ABSENT)
 			continue;
 		sw_map_put(&seen, &value, sizeof(value), 0);

@@ -1,6 +1,7 @@
 /*
- * on_demand: a program is written again with other ops in place of some, each value when it is needed
- * first, since what takes the place of several ops may need values that stand behind the first of them.
+ * on_demand: a program is written again with other ops in place of some, each value when it is
+ * needed first, since what takes the place of several ops may need values that stand behind the
+ * first of them.
  */
 #ifndef SW_EXPORT_ON_DEMAND_H
 #define SW_EXPORT_ON_DEMAND_H
@@ -29,8 +30,8 @@ struct sw_on_demand {
 };
 
 void sw_on_demand_open(sw_on_demand *w, const sw_program *in, sw_give *give);
-/* Write the whole program, and free all else. Fails if values need one another. `what` is written? For
- * the message. O(uses). */
+/* Write the whole program, and free all else. Fails if values need one another. `what` is written?
+ * For the message. O(uses). */
 sw_status sw_on_demand_close(sw_on_demand *w, sw_program **out, const char *what, sw_error *err);
 
 /* For `give`: return whether all these values are written; ask for those that are not. */

@@ -44,7 +44,24 @@ refuse "save DIR goes with --random" "$sw" verify "$scratch/random/8.plan" --sav
 expect 2 "cannot write" "$sw" verify $tiny --ranks 4 --random 1 --save no/such/folder -q
 refuse "already written for several devices" "$sw" inspect "$scratch/heads.mlir"
 expect 0 "" "$sw" plan $tiny --cluster $cluster --devices 1 -o "$scratch/one.plan" -q
-refuse "the plan is for one device" "$sw" export "$scratch/one.plan" --to stablehlo
+expect 0 "" "$sw" export "$scratch/one.plan" --to stablehlo -o "$scratch/one.mlir"
+expect 0 "" "$sw" inspect "$scratch/one.mlir"
+! grep -q sdy "$scratch/one.mlir" || complain "a program of one device has shardings"
+
+# Attention leaves as it was read, as ops, or as calls, which are read back.
+refuse "--attention flash: it is ops or cudnn" "$sw" export "$scratch/one.plan" --to stablehlo --attention flash
+expect 0 "no attention is written as calls" "$sw" export "$scratch/one.plan" --to stablehlo --attention cudnn -o "$scratch/one.mlir"
+calls() { grep -c '"__cudnn$fmhaSoftmax' "$scratch/calls.mlir"; }
+expect 0 "" "$sw" plan tests/frontend/calls/gqa.cudnn.mlir --cluster clusters/h100-xla.yaml --devices 1 -o "$scratch/gqa.plan" -q
+expect 0 "2 calls of cuDNN" "$sw" export "$scratch/gqa.plan" --to stablehlo -o "$scratch/calls.mlir"
+[ "$(calls)" = 2 ] || complain "the calls that were read are not written"
+expect 0 "" "$sw" inspect "$scratch/calls.mlir"
+! grep -q custom-call "$scratch/out" || complain "the calls are not read back"
+expect 0 "" "$sw" export "$scratch/gqa.plan" --to stablehlo --attention ops -o "$scratch/calls.mlir"
+[ "$(calls)" = 0 ] || complain "--attention ops writes calls"
+expect 0 "" "$sw" plan tests/frontend/calls/gqa.cudnn.mlir --cluster $cluster --devices 1 -o "$scratch/gqa.plan" -q
+expect 0 "" "$sw" export "$scratch/gqa.plan" --to stablehlo -o "$scratch/calls.mlir"
+[ "$(calls)" = 0 ] || complain "calls for a device that has none"
 
 # What the shardings leave out is said; the program with annotations lies beside them, and is read.
 expect 0 "not in the shardings: the kinds of collectives" "$sw" export "$scratch/heads.plan" --to shardings -o "$scratch/heads.json"

@@ -8,10 +8,11 @@ python=${SW_PYTHON:-python3}
 }
 export SHARDWRIGHT
 "$python" "$SW_SOURCE_DIR/tools/try_foreign_steps.py" || exit 1
-"$python" -m pip --version >/dev/null 2>&1 || exit 0
+"$python" -c 'import pip, auditwheel' 2>/dev/null || exit 0
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 SW_PYTHON=$python "$SW_SOURCE_DIR/tools/wheel" "$folder" >/dev/null || exit 1
 "$python" -m pip install --quiet --no-deps --target "$folder/there" "$folder"/*.whl || exit 1
 unset SHARDWRIGHT
-PYTHONPATH="$folder/there" "$python" -c 'import shardwright.command as c; print(c.run("--help"))' | grep -q "usage: shardwright"
+PYTHONPATH="$folder/there" "$python" -c 'import shardwright.command as c; print(c.run("--help"))' | grep -q "usage: shardwright" || exit 1
+ldd "$folder/there/shardwright/bin/shardwright" | grep -q "shardwright.libs/libmpi" # no library of the machine's

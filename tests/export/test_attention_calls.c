@@ -1,7 +1,7 @@
 /*
- * Attention in plain ops becomes calls, and these, read back, compute the same: in every style in which
- * it is recognised, forward and derivative. What is no attention, or more than it, gets no call that
- * would compute something else.
+ * Attention in plain ops becomes calls, and these, read back, compute the same: in every style in
+ * which it is recognised, forward and derivative. What is no attention, or more than it, gets no
+ * call that would compute something else.
  */
 #include "test.h"
 
@@ -15,6 +15,7 @@
 #include "frontend/calls.h"
 #include "frontend/frontend.h"
 #include "interpret/interpret.h"
+#include "program/number.h"
 #include "rewrite/rewrite.h"
 
 static sw_program *canonical(sw_program *program, const char *what)
@@ -66,7 +67,8 @@ static void fill(sw_tensor tensor, sw_rng *rng)
 	bool real = sw_type_kind_of(tensor.shape.type) == SW_KIND_FLOAT;
 	for (int64_t i = 0; i < sw_shape_elements(tensor.shape); i++)
 		sw_element_set(tensor.shape.type, sw_tensor_data(tensor), i,
-		               real ? 0.5 * (sw_rng_unit(rng) - 0.5) : (double)sw_rng_below(rng, 2));
+		               real ? 0.5 * (sw_rng_unit(rng) - 0.5)
+		                    : (double)sw_rng_below(rng, 2));
 }
 
 static void run_program(const sw_program *program, const char *what, sw_tensor *outputs, uint32_t n)
@@ -80,7 +82,8 @@ static void run_program(const sw_program *program, const char *what, sw_tensor *
 	uint32_t n_inputs = sw_program_inputs(program, program->entry, &arena, &values);
 	sw_tensor *inputs = SW_NEW_N(&arena, sw_tensor, n_inputs);
 	for (uint32_t i = 0; i < n_inputs; i++) {
-		if (sw_tensor_new(sw_value_shape(program, values[i]), true, &inputs[i], &err) != SW_OK)
+		if (sw_tensor_new(sw_value_shape(program, values[i]), true, &inputs[i], &err) !=
+		    SW_OK)
 			fail_msg("%s: %s", what, err.message);
 		fill(inputs[i], &rng);
 	}
@@ -136,7 +139,7 @@ static const style styles[] = {
 	{"checkpointed", 6},
 	{"kept_products", 6},
 	{"scanned", 3},
-	{"scanned_stored", 1}, /* the scores are kept beside it */
+	{"scanned_stored", 1},   /* the scores are kept beside it */
 	{"weights_returned", 2}, /* which are computed beside the calls */
 	{"gqa.cudnn", 2},
 	{"plain.cudnn", 2},
@@ -171,7 +174,8 @@ static void check_style(const char *path)
 static void calls_compute_the_same(void **state)
 {
 	(void)state;
-	static const char *const folders[] = {"tests/fuse/programs/*.hlo.gz", "tests/fuse/blocks/*.mlir",
+	static const char *const folders[] = {"tests/fuse/programs/*.hlo.gz",
+	                                      "tests/fuse/blocks/*.mlir",
 	                                      "tests/frontend/calls/*.mlir"};
 	glob_t found = {0};
 	for (size_t i = 0; i < SW_COUNT(folders); i++)
@@ -181,16 +185,101 @@ static void calls_compute_the_same(void **state)
 	globfree(&found);
 }
 
+/* ---- attacks ------------------------------------------------------------------------------ */
+
+static sw_opcode another(sw_opcode opcode, sw_rng *rng)
+{
+	static const sw_opcode binary[] = {SW_OP_ADD,     SW_OP_SUBTRACT, SW_OP_MULTIPLY,
+	                                   SW_OP_MAXIMUM, SW_OP_MINIMUM,  SW_OP_DIVIDE},
+			       unary[] = {SW_OP_NEGATE, SW_OP_ABS, SW_OP_EXPONENTIAL, SW_OP_TANH};
+	for (size_t i = 0; i < SW_COUNT(binary); i++)
+		if (opcode == binary[i])
+			return binary[sw_rng_below(rng, SW_COUNT(binary) - 1)]; /* a quotient of
+			                                                           what is near 0
+			                                                           says nothing */
+	for (size_t i = 0; i < SW_COUNT(unary); i++)
+		if (opcode == unary[i])
+			return unary[sw_rng_below(rng, SW_COUNT(unary))];
+	return opcode;
+}
+
+/* Change one op of real numbers, one direction of a comparison, or one constant. */
+static bool mutate(sw_program *program, sw_rng *rng)
+{
+	const sw_computation *entry = sw_entry(program);
+	sw_op *op = &program->ops.data[entry->ops.data[sw_rng_below(rng, entry->ops.len)]];
+	if (op->n_results != 1)
+		return false;
+	sw_shape shape = sw_value_shape(program, op->first_result);
+	sw_attrs *attrs = SW_NEW(&program->arena, sw_attrs);
+	if (op->attrs)
+		*attrs = *op->attrs;
+	if (op->opcode == SW_OP_COMPARE) {
+		attrs->compare.direction = (sw_direction)sw_rng_below(rng, SW_LT + 1);
+		op->attrs = attrs;
+		return true;
+	}
+	if (shape.type != SW_F32)
+		return false;
+	if (op->opcode == SW_OP_CONSTANT && shape.rank == 0) {
+		float *number = SW_NEW(&program->arena, float);
+		*number = (float)(sw_number_get(SW_F32, attrs->constant.data, 0) *
+		                  (0.5 + sw_rng_unit(rng)));
+		attrs->constant.data = number;
+		op->attrs = attrs;
+		return true;
+	}
+	sw_opcode to = another((sw_opcode)op->opcode, rng);
+	bool changed = to != (sw_opcode)op->opcode;
+	op->opcode = (uint8_t)to;
+	return changed;
+}
+
+/* Programs that are nearly attention: what is called must still be all of it. */
+static void nearly_attention_computes_the_same(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *path;
+		double tolerance;
+	} programs[] = {{"tests/fuse/programs/jax_causal.hlo.gz", 1e-4},
+	                {"tests/fuse/programs/checkpointed.hlo.gz", 1e-4},
+	                {"tests/fuse/programs/weights_returned.hlo.gz", 1e-4},
+	                {"tests/frontend/calls/plain.cudnn.mlir", 3e-2}};
+	uint32_t called = 0, mutants = 0;
+	for (uint64_t seed = 0; seed < 2400; seed++) {
+		char path[100];
+		uint32_t calls;
+		sw_rng rng = {.seed = seed};
+		size_t which = seed % SW_COUNT(programs);
+		sw_program *program = read_fixture(programs[which].path);
+		if (mutate(program, &rng)) {
+			snprintf(path, sizeof(path), "%s, seed %llu", programs[which].path,
+			         (unsigned long long)seed);
+			sw_program *back = through_calls(program, path, &calls);
+			compare(program, back, programs[which].tolerance, path);
+			mutants++;
+			called += calls > 0;
+			sw_program_free(back);
+		}
+		sw_program_free(program);
+	}
+	print_message("%u of %u mutants have calls\n", called, mutants);
+	assert_in_range(called, mutants / 20, mutants);
+}
+
 /* Whole steps, whose heads may have other sizes than a library's: the calls that there are. */
 static void steps_with_calls_compute_the_same(void **state)
 {
 	(void)state;
-	static const style steps[] = {{"gpt-tiny", 0}, {"gpt", 4}, {"gpt-scan", 4}, {"llama-gqa-tiny", 4}};
+	static const style steps[] = {
+		{"gpt-tiny", 0}, {"gpt", 4}, {"gpt-scan", 4}, {"llama-gqa-tiny", 4}};
 	for (size_t i = 0; i < SW_COUNT(steps); i++) {
 		char path[100];
 		uint32_t calls;
 		snprintf(path, sizeof(path), "tests/programs/%s.hlo.gz", steps[i].name);
-		sw_program *program = read_fixture(path), *back = through_calls(program, path, &calls);
+		sw_program *program = read_fixture(path),
+			   *back = through_calls(program, path, &calls);
 		if (calls != steps[i].calls)
 			fail_msg("%s: %u calls, not %u", path, calls, steps[i].calls);
 		compare(program, back, 1e-3, path);
@@ -203,6 +292,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(calls_compute_the_same),
+		cmocka_unit_test(nearly_attention_computes_the_same),
 		cmocka_unit_test(steps_with_calls_compute_the_same),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /*
  * Steps that compute activations again, with their barriers joined: they compute the same bits, and
- * what is computed again from activations needs something of the derivative, so that no order of ops
- * begins it at once.
+ * what is computed again from activations needs something of the derivative, so that no order of
+ * ops begins it at once.
  */
 #include "test.h"
 
@@ -43,7 +43,8 @@ static void run_program(const sw_program *program, const char *what, sw_tensor *
 			fail_msg("%s: %s", what, err.message);
 		for (int64_t k = 0; k < sw_shape_elements(shape); k++)
 			sw_element_set(shape.type, sw_tensor_data(inputs[i]), k,
-			               real ? 0.2 * sw_rng_unit(&rng) : (double)sw_rng_below(&rng, 2));
+			               real ? 0.2 * sw_rng_unit(&rng)
+			                    : (double)sw_rng_below(&rng, 2));
 	}
 	if (sw_interpreter_new(program, NULL, &interpreter, &err) != SW_OK ||
 	    sw_interpret(interpreter, inputs, n_inputs, outputs, n, &err) != SW_OK)
@@ -100,8 +101,8 @@ static void check(const char *name, const char *policy)
 		fail_msg("%s: %s", what, err.message);
 	double before = kept_alone(again), after = kept_alone(joined);
 	if (n_joined == 0 || after > 0.25 * before)
-		fail_msg("%s: %u barriers are joined; %.0f of %.0f bytes are not", what, n_joined, after,
-		         before);
+		fail_msg("%s: %u barriers are joined; %.0f of %.0f bytes are not", what, n_joined,
+		         after, before);
 	compare_bits(again, joined, what);
 	sw_program_free(program);
 	sw_program_free(again);
@@ -111,9 +112,9 @@ static void check(const char *name, const char *policy)
 static void steps_compute_the_same_bits(void **state)
 {
 	(void)state;
-	static const char *const programs[] = {"gpt-tiny", "gpt", "llama-gqa-tiny", "bert-tiny-clip",
-	                                       "t5-tiny", "unet-tiny", "resnet-tiny", "vit-tiny",
-	                                       "moe-gshard-tiny", "mamba-tiny"};
+	static const char *const programs[] = {
+		"gpt-tiny",  "gpt",         "llama-gqa-tiny", "bert-tiny-clip",  "t5-tiny",
+		"unet-tiny", "resnet-tiny", "vit-tiny",       "moe-gshard-tiny", "mamba-tiny"};
 	for (size_t i = 0; i < SW_COUNT(programs); i++)
 		check(programs[i], "blocks");
 	check("gpt", "elementwise");

@@ -61,7 +61,7 @@ static void what_stablehlo_lacks_is_refused(void **state)
 	static const char *const cases[][2] = {
 		{"a = f32[4] parameter(0)\n ROOT c = f32[4] custom-call(a), "
 	         "custom_call_target=\"x\"",
-	         "custom-call 'c': this op is not exported to StableHLO"},
+	         "custom-call 'c': a call of x is not exported to StableHLO"},
 		{"a = f32[8] parameter(0)\n ROOT t = (f32[2], s32[2]) topk(a), k=2, largest=false",
 	         "topk 't': the k smallest are not exported to StableHLO"},
 		{"a = f32[<=8] parameter(0)\n ROOT n = f32[<=8] negate(a)",
