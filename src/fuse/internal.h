@@ -36,8 +36,8 @@ typedef struct sw_fuse_rules {
 	/* reading an element that a broadcast repeats takes as long as reading another: kernels are
 	 * bound by what they do with it */
 	bool counts_repeats;
-	/* arrays of the size of a dot's result that its epilogue reads; -1: no epilogue */
-	int32_t epilogue_operands;
+	/* arrays of the size of the result that an epilogue reads; -1: no epilogue */
+	int32_t dot_epilogue, convolution_epilogue;
 	int64_t max_row; /* elements of a row that a kernel holds at once */
 	uint32_t max_ops;
 } sw_fuse_rules;

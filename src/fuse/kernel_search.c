@@ -277,7 +277,9 @@ static bool takes_dot(const sw_fuser *f, sw_id id, uint32_t node)
 	const sw_op *op = sw_op_at(f->program, id);
 	return n->kind == SW_FUSED_LOOP && n->flat &&
 	       n->elements == elements_of(f->program, op->first_result) &&
-	       full_operands(f, node, id) <= f->rules->epilogue_operands;
+	       full_operands(f, node, id) <= (op->opcode == SW_OP_DOT
+	                                              ? f->rules->dot_epilogue
+	                                              : f->rules->convolution_epilogue);
 }
 
 /* Return whether the node can take the op. *row: elements of the rows that a reduction brings. */
