@@ -64,6 +64,28 @@ static int32_t runs_without(const sw_atoms *atoms, uint32_t mask, atom_run *runs
 	return n;
 }
 
+static bool agree(const atom_run *runs, int32_t n, int64_t x, int64_t y)
+{
+	for (int32_t r = 0; r < n; r++)
+		if (x / runs[r].stride % runs[r].size != y / runs[r].stride % runs[r].size)
+			return false;
+	return true;
+}
+
+/* Return the bits of a device's number that are its coordinates in the runs; 0: they are no bits, since
+ * a size is no power of two. */
+static int64_t bits_of(const atom_run *runs, int32_t n)
+{
+	int64_t bits = 0;
+	for (int32_t r = 0; r < n; r++) {
+		int64_t size = runs[r].size, stride = runs[r].stride;
+		if ((size & (size - 1)) || (stride & (stride - 1)))
+			return 0;
+		bits |= (size - 1) * stride;
+	}
+	return bits;
+}
+
 /* Return the atoms in which any pair differs. There may be a million pairs, few of which differ in
  * an atom in which none before did: the others are compared by runs of the atoms that are left. */
 static uint32_t permuted_atoms(const sw_atoms *atoms, sw_ints pairs)
@@ -71,16 +93,14 @@ static uint32_t permuted_atoms(const sw_atoms *atoms, sw_ints pairs)
 	uint32_t mask = 0;
 	atom_run runs[SW_MAX_ATOMS];
 	int32_t n_runs = runs_without(atoms, mask, runs);
+	int64_t bits = bits_of(runs, n_runs);
 	for (int32_t i = 0; i + 1 < pairs.n && n_runs > 0; i += 2) {
 		int64_t x = pairs.v[i], y = pairs.v[i + 1];
-		bool same = true;
-		for (int32_t r = 0; r < n_runs && same; r++)
-			same = x / runs[r].stride % runs[r].size ==
-			       y / runs[r].stride % runs[r].size;
-		if (same)
+		if (bits ? ((x ^ y) & bits) == 0 : agree(runs, n_runs, x, y))
 			continue;
 		mask |= differing_atoms(atoms, x, y);
 		n_runs = runs_without(atoms, mask, runs);
+		bits = bits_of(runs, n_runs);
 	}
 	return mask;
 }

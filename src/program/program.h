@@ -76,6 +76,14 @@ typedef struct sw_padding {
 	int64_t size;
 } sw_padding;
 
+/* A list of thousands of numbers, which a program keeps once, however often it is built: the pairs of
+ * a permutation among a million devices are 16 MiB. */
+typedef struct sw_long_list {
+	sw_ints list;
+	uint64_t hash;
+	bool pairs_checked; /* as pairs, no source and no target is in it twice */
+} sw_long_list;
+
 typedef struct sw_program {
 	sw_arena arena;
 	const char *name;
@@ -96,6 +104,7 @@ typedef struct sw_program {
 	bool library_kernels;
 	bool library_attention; /* the attention in it was calls of a library, which became ops */
 	const sw_extra *extras;
+	SW_VEC(sw_long_list) long_lists;
 	sw_map names;         /* op and computation names in use */
 	int64_t last_channel; /* the largest channel of a collective so far */
 } sw_program;

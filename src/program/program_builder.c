@@ -41,6 +41,7 @@ void sw_program_free(sw_program *program)
 	sw_vec_clear(&program->aliases);
 	sw_vec_clear(&program->donors);
 	sw_vec_clear(&program->paddings);
+	sw_vec_clear(&program->long_lists);
 	sw_map_clear(&program->names);
 	sw_arena_clear(&program->arena);
 	free(program);
@@ -132,9 +133,31 @@ void sw_build_results(sw_program *program, int32_t computation, const sw_id *val
 	c->done = true;
 }
 
+/* Return the place of a long list, which is copied if there is none like it. There are few. */
+static sw_ints keep_long(sw_program *program, const int64_t *v, int32_t n)
+{
+	size_t bytes = sizeof(*v) * (size_t)n;
+	for (size_t i = 0; i < program->long_lists.len; i++)
+		if (program->long_lists.data[i].list.v == v && program->long_lists.data[i].list.n == n)
+			return program->long_lists.data[i].list;
+	uint64_t hash = sw_hash_bytes(v, bytes, 0);
+	for (size_t i = 0; i < program->long_lists.len; i++) {
+		const sw_long_list *l = &program->long_lists.data[i];
+		if (l->hash == hash && l->list.n == n && !memcmp(l->list.v, v, bytes))
+			return l->list;
+	}
+	sw_long_list added = {{n, sw_arena_copy(&program->arena, v, bytes)}, hash, false};
+	sw_vec_push(&program->long_lists, added);
+	return added.list;
+}
+
+enum { LONG_LIST = 4096 };
+
 sw_ints sw_build_ints(sw_program *program, const int64_t *v, int32_t n)
 {
 	sw_ints list = {0};
+	if (n >= LONG_LIST)
+		return keep_long(program, v, n);
 	if (n > 0) {
 		list.n = n;
 		list.v = sw_arena_copy(&program->arena, v, sizeof(*v) * (size_t)n);

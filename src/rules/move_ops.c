@@ -207,17 +207,43 @@ static sw_id lower_to_partial(sw_coordinates *at, const sw_move *move, sw_id x)
 
 /* A rank that no pair names as target gets zeros, so a rank that keeps its part is paired with
  * itself. */
-static sw_id lower_permute(sw_coordinates *at, const sw_move *move, sw_id x)
+static sw_ints permute_pairs(sw_coordinates *at, const sw_move *move)
 {
 	const int64_t *moved;
-	int32_t n = sw_move_permute_pairs(at->atoms, move, &at->out->arena, &moved);
+	sw_arena arena;
+	sw_arena_init(&arena);
+	int32_t n = sw_move_permute_pairs(at->atoms, move, &arena, &moved);
 	int64_t devices = sw_atoms_devices(at->atoms);
-	int64_t *pairs = SW_NEW_N(&at->out->arena, int64_t, 2 * devices);
+	int64_t *pairs = SW_NEW_N(&arena, int64_t, 2 * devices);
 	for (int64_t d = 0; d < devices; d++)
 		pairs[2 * d] = pairs[2 * d + 1] = d;
 	for (int32_t i = 0; i < n; i++)
 		pairs[2 * moved[2 * i] + 1] = moved[2 * i + 1];
-	return sw_emit_permute(at->out, at->computation, x, pairs, (int32_t)devices);
+	sw_ints list = sw_build_ints(at->out, pairs, (int32_t)(2 * devices));
+	sw_arena_clear(&arena);
+	return list;
+}
+
+static bool permutes_alike(const sw_move *x, const sw_move *y)
+{
+	bool alike = x->atoms == y->atoms;
+	for (int32_t a = 0; a < SW_MAX_ATOMS && alike; a++)
+		alike = !(x->atoms >> a & 1) || x->to_atom[a] == y->to_atom[a];
+	return alike;
+}
+
+static sw_id lower_permute(sw_coordinates *at, const sw_move *move, sw_id x)
+{
+	int32_t i = 0, n = SW_MIN(at->n_permuted, (int32_t)SW_COUNT(at->permuted));
+	while (i < n && !permutes_alike(&at->permuted[i].move, move))
+		i++;
+	if (i == n) {
+		i = at->n_permuted++ % (int32_t)SW_COUNT(at->permuted);
+		at->permuted[i].move = *move;
+		at->permuted[i].pairs = permute_pairs(at, move);
+	}
+	sw_ints pairs = at->permuted[i].pairs;
+	return sw_emit_permute(at->out, at->computation, x, pairs.v, pairs.n / 2);
 }
 
 /* ---- owners ----------------------------------------------------------------------------- */

@@ -198,6 +198,13 @@ typedef struct sw_coordinates {
 	int32_t n_first;
 	uint32_t first_of[2 * SW_MAX_ATOMS];
 	sw_id first[2 * SW_MAX_ATOMS];
+	/* the permutations of devices that moves were written as, in turn; there may be a million
+	 * devices */
+	int32_t n_permuted;
+	struct {
+		sw_move move;
+		sw_ints pairs;
+	} permuted[8];
 } sw_coordinates;
 void sw_coordinates_init(sw_coordinates *coordinates, sw_program *out, int32_t computation,
                          const sw_atoms *atoms);
