@@ -104,6 +104,7 @@ const experiment users_experiments[] = {
 	PICK("gpt", "h100-rented", "64"),
 	PICK("gpt", "h100-superpod", "64"),
 	PICK("gpt", "h100-xla", "64"),
+	PICK("gpt", "h100-xla-cudnn", "64"),
 	PICK("gpt", "h200-superpod", "64"),
 	PICK("gpt", "h200-xla", "64"),
 	PICK("gpt", "lab-2x1", NULL),
