@@ -14,7 +14,8 @@
 
 /* Write the program in which each barrier of one value that is read by copies (ops equal to earlier
  * ones, if barriers change nothing) is joined with the others of the first reader of what they
- * compute that is no copy itself, and with its operand that is computed last. Computes the same.
+ * compute that is no copy itself, and with its operand that is computed last, unless that operand is
+ * much larger than what the barriers keep. Computes the same.
  * n_joined: how many barriers became part of another one. The caller owns *out. O(uses). */
 sw_status sw_late_barriers(const sw_program *in, sw_program **out, uint32_t *n_joined,
                            sw_error *err);

@@ -30,8 +30,8 @@ struct sw_on_demand {
 };
 
 void sw_on_demand_open(sw_on_demand *w, const sw_program *in, sw_give *give);
-/* Write the whole program, and free all else. Fails if values need one another. `what` is written?
- * For the message. O(uses). */
+/* Write the whole program, which the caller owns, and free all else. Fails if values need one
+ * another: "the <what> can't be written". O(uses). */
 sw_status sw_on_demand_close(sw_on_demand *w, sw_program **out, const char *what, sw_error *err);
 
 /* For `give`: return whether all these values are written; ask for those that are not. */
