@@ -38,7 +38,8 @@ typedef struct sw_fuse_note {
  * calls a library for (SW_FUSION_XLA_GPU_CALLS). */
 #define SW_FUSE_NOT_CALLED                                                                         \
 	"attention in plain ops stores its scores here: call cuDNN for it "                        \
-	"(jax.nn.dot_product_attention with implementation=\"cudnn\")"
+	"(jax.nn.dot_product_attention with implementation=\"cudnn\"), or plan for a device with " \
+	"'fusion: xla-gpu', such as h100-xla-cudnn, and export with --attention cudnn"
 
 typedef SW_VEC(sw_id) sw_kernel_order;
 
