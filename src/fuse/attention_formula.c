@@ -115,9 +115,7 @@ static sw_heads heads_of(const follower *f, const sw_op *op, uint32_t operand, b
 
 static void begin_product(follower *f, const sw_op *op)
 {
-	head_product p = {.op = f->program->values.data[op->first_result].op,
-	             .left = heads_of(f, op, 0, true),
-	             .right = heads_of(f, op, 1, true)};
+	head_product p = {heads_of(f, op, 0, true), heads_of(f, op, 1, true)};
 	known k = {.kind = PRODUCT, .of = (int32_t)f->products.len, .factor = 1};
 	sw_shape shape = shape_of(f, op->first_result);
 	int32_t places[2];
@@ -254,7 +252,8 @@ static void follow_dot(follower *f, const sw_op *op)
 		begin_product(f, op);
 }
 
-/* ---- the formula ------------------------------------------------------------------------------ */
+/* ---- the formula ------------------------------------------------------------------------------
+ */
 
 /* Return whether what the derivative subtracts is rowsum(do o), if it subtracts no sum of scores.
  */

@@ -1,4 +1,5 @@
-/* attention_known: what attention_terms.c and attention_formula.c share: what is known of each value. */
+/* attention_known: what attention_terms.c and attention_formula.c share: what is known of each
+ * value. */
 #ifndef SW_FUSE_ATTENTION_KNOWN_H
 #define SW_FUSE_ATTENTION_KNOWN_H
 
@@ -49,13 +50,12 @@ typedef struct known {
 
 /* A dot of two arrays of heads. */
 typedef struct head_product {
-	sw_id op;
 	sw_heads left, right;
 } head_product;
 
 typedef struct softmax {
-	int32_t of; /* the product */
-	score_side keys;  /* LEFT or RIGHT */
+	int32_t of;      /* the product */
+	score_side keys; /* LEFT or RIGHT */
 	bool failed;
 	int32_t d_of;    /* the product do v^T, -1: none */
 	uint8_t d_to[4]; /* the sides of that product, as those of `of` */

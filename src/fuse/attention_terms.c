@@ -55,16 +55,11 @@ static void move_broadcast(follower *f, const sw_op *op)
 
 /* ---- sides -------------------------------------------------------------------------------- */
 
-/* Give the sides of two values that an op joins, as those of the first. to: for each side of a
- * product of the second value what it is of the first one's; NULL: they are the same. Return false
- * if they do not fit. */
-static bool join_sides(const known *x, const known *y, const uint8_t *to, int32_t rank,
-                       uint8_t *sides)
+/* Give the sides of what an op joins two values to. Return false if they do not fit. */
+static bool join_sides(const known *x, const known *y, int32_t rank, uint8_t *sides)
 {
 	for (int32_t d = 0; d < rank; d++) {
 		uint8_t a = x->sides[d], b = y->sides[d];
-		if (to && b <= RIGHT)
-			b = to[b];
 		sides[d] = a == REPEATED ? b : a;
 		if (a != REPEATED && b != REPEATED && a != b)
 			return false;
@@ -74,7 +69,8 @@ static bool join_sides(const known *x, const known *y, const uint8_t *to, int32_
 
 /* Find what the sides of product y are of x, dimension by dimension. Where x is repeated along one
  * dimension, that is its keys. */
-static bool match_sides(const known *x, const known *y, int32_t rank, score_side keys, uint8_t to[4])
+static bool match_sides(const known *x, const known *y, int32_t rank, score_side keys,
+                        uint8_t to[4])
 {
 	int repeated = -1;
 	memset(to, REPEATED, 4);
@@ -206,7 +202,7 @@ static void combine_terms(follower *f, const sw_op *op, const known *x, const kn
 	if (!as_terms(f, with, x, rank, &a) || !as_terms(f, with, y, rank, &b))
 		return;
 	c = a;
-	if (!join_sides(&a, &b, NULL, rank, c.sides))
+	if (!join_sides(&a, &b, rank, c.sides))
 		return;
 	switch (op->opcode) {
 	case SW_OP_DIVIDE: {
@@ -239,7 +235,7 @@ static void shift(follower *f, const sw_op *op, const known *x, const known *y)
 	known k = *x;
 	int32_t rank = shape_of(f, op->first_result).rank;
 	if (x->of != y->of || x->factor != y->factor || x->masked != y->masked ||
-	    !join_sides(x, y, NULL, rank, k.sides))
+	    !join_sides(x, y, rank, k.sides))
 		return;
 	k.kind = SHIFTED;
 	k.keys = y->keys;
@@ -278,6 +274,7 @@ static bool find_sum(const follower *f, sw_id value, outside_sum *sum, int8_t *d
 	const sw_op *op = op_of(f, value);
 	int8_t inner[SW_MAX_RANK];
 	sw_shape shape = shape_of(f, value);
+	double init;
 	memset(dims, -1, SW_MAX_RANK);
 	switch (op->opcode) {
 	case SW_OP_CONVERT:
@@ -300,15 +297,16 @@ static bool find_sum(const follower *f, sw_id value, outside_sum *sum, int8_t *d
 	}
 	case SW_OP_REDUCE:
 		if (op->n_operands != 2 || op->attrs->dims.dims.n != 1 ||
-		    sw_computation_monoid(f->program, op->called[0]) != SW_MONOID_SUM)
+		    sw_computation_monoid(f->program, op->called[0]) != SW_MONOID_SUM ||
+		    !sw_is_uniform(&f->sources, op->operands[1], &init) || init != 0)
 			return false;
 		sum->over = (int32_t)op->attrs->dims.dims.v[0];
 		for (int32_t d = 0; d < shape.rank; d++)
 			dims[d] = (int8_t)(d + (d >= sum->over));
-		sum->of = sw_heads_bare(f, (sw_heads){.value = op->operands[0], .batch = {-1, -1}}).value;
-		/* the dimensions are those of the operand itself */
-		return op_of(f, op->operands[0])->opcode != SW_OP_TRANSPOSE &&
-		       op_of(f, sum->of)->opcode == SW_OP_MULTIPLY;
+		sum->of = op->operands[0];
+		while (op_of(f, sum->of)->opcode == SW_OP_CONVERT)
+			sum->of = op_of(f, sum->of)->operands[0];
+		return op_of(f, sum->of)->opcode == SW_OP_MULTIPLY;
 	default:
 		return false;
 	}

@@ -3,71 +3,31 @@
  * what is computed again from activations needs something of the derivative, so that no order of
  * ops begins it at once.
  */
-#include "test.h"
+#include "export/random_run.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "export/late_barriers.h"
-#include "frontend/frontend.h"
-#include "interpret/interpret.h"
 #include "rewrite/rewrite.h"
 
 static sw_program *read_fixture(const char *name)
 {
 	char path[100];
-	sw_program *read = NULL, *program = NULL;
-	sw_error err = {0};
 	snprintf(path, sizeof(path), "tests/programs/%s.hlo.gz", name);
-	if (sw_read_program(path, &read, &err) != SW_OK ||
-	    sw_rewrite_canonical(read, &program, &err) != SW_OK)
-		fail_msg("%s: %s", path, err.message);
-	sw_program_free(read);
-	return program;
-}
-
-static void run_program(const sw_program *program, const char *what, sw_tensor *outputs, uint32_t n)
-{
-	sw_arena arena;
-	sw_interpreter *interpreter;
-	const sw_id *values;
-	sw_error err = {0};
-	sw_rng rng = {.seed = 5};
-	sw_arena_init(&arena);
-	uint32_t n_inputs = sw_program_inputs(program, program->entry, &arena, &values);
-	sw_tensor *inputs = SW_NEW_N(&arena, sw_tensor, n_inputs);
-	for (uint32_t i = 0; i < n_inputs; i++) {
-		sw_shape shape = sw_value_shape(program, values[i]);
-		bool real = sw_type_kind_of(shape.type) == SW_KIND_FLOAT;
-		if (sw_tensor_new(shape, true, &inputs[i], &err) != SW_OK)
-			fail_msg("%s: %s", what, err.message);
-		for (int64_t k = 0; k < sw_shape_elements(shape); k++)
-			sw_element_set(shape.type, sw_tensor_data(inputs[i]), k,
-			               real ? 0.2 * sw_rng_unit(&rng)
-			                    : (double)sw_rng_below(&rng, 2));
-	}
-	if (sw_interpreter_new(program, NULL, &interpreter, &err) != SW_OK ||
-	    sw_interpret(interpreter, inputs, n_inputs, outputs, n, &err) != SW_OK)
-		fail_msg("%s: %s", what, err.message);
-	sw_interpreter_free(interpreter);
-	sw_arena_clear(&arena);
+	return read_canonical(path);
 }
 
 static void compare_bits(const sw_program *program, const sw_program *joined, const char *what)
 {
-	uint32_t n = (uint32_t)sw_entry(program)->results.len;
-	sw_tensor *a = calloc(n, sizeof(*a)), *b = calloc(n, sizeof(*b));
-	run_program(program, what, a, n);
-	run_program(joined, what, b, n);
-	for (uint32_t i = 0; i < n; i++) {
+	static const random_inputs inputs = {.seed = 5, .low = 0, .high = 0.2};
+	sw_tensor *a = run_random(program, inputs, what), *b = run_random(joined, inputs, what);
+	for (uint32_t i = 0; i < sw_entry(program)->results.len; i++) {
 		size_t bytes = (size_t)sw_shape_bytes(a[i].shape);
 		if (memcmp(sw_tensor_data(a[i]), sw_tensor_data(b[i]), bytes) != 0)
 			fail_msg("%s: output %u has other bits", what, i);
-		sw_tensor_drop(&a[i]);
-		sw_tensor_drop(&b[i]);
 	}
-	free(a);
-	free(b);
+	drop_outputs(program, a);
+	drop_outputs(joined, b);
 }
 
 /* Return the bytes of activations behind barriers of one value. */
