@@ -92,7 +92,7 @@ static sw_status make_stablehlo(cli *c, const cli_plan *loaded, exported *out, s
 		cli_note(c, "%u calls of cuDNN's attention: the module runs on NVIDIA's devices only "
 		            "(--attention ops: anywhere)", calls);
 	else if (attention == SW_ATTENTION_CUDNN)
-		cli_note(c, "no attention is written as calls: docs/export.md says of which there are");
+		cli_note(c, "no attention is written as calls: docs/commands.md says of which there are");
 	add_json(&out->beside, out->json);
 	return SW_OK;
 }

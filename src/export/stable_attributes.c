@@ -172,13 +172,11 @@ sw_status sw_stable_callee(sw_stable_writer *w, const sw_op *op)
 /* Only calls that this folder wrote have all that the text must say. */
 sw_status sw_stable_custom_call(sw_stable_writer *w, const sw_op *op)
 {
-	const sw_extra *e = op->extras;
-	while (e && strcmp(e->name, SW_STABLE_CALL_ATTRIBUTES) != 0)
-		e = e->next;
-	if (!e)
+	const char *rest = sw_op_extra(op, SW_STABLE_CALL_ATTRIBUTES);
+	if (!rest)
 		return sw_stable_fail(w, op, "a call of %s is not exported to StableHLO",
 		                      op->attrs->custom.target);
 	sw_stable_key(w, "call_target_name");
-	sw_text_addf(w->text, "\"%s\", %s", op->attrs->custom.target, e->text);
+	sw_text_addf(w->text, "\"%s\", %s", op->attrs->custom.target, rest);
 	return SW_OK;
 }

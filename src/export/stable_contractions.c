@@ -26,20 +26,12 @@ static void add_fields(sw_stable_writer *w, const number_field *fields, size_t n
 
 /* ---- contractions ----------------------------------------------------------------------- */
 
-static const char *extra_of(const sw_op *op, const char *name)
-{
-	for (const sw_extra *e = op->extras; e; e = e->next)
-		if (strcmp(e->name, name) == 0)
-			return e->text;
-	return NULL;
-}
-
 /* Append XLA's operand_precision={highest,default}, which stands among the extras. */
 static void add_operand_precision(sw_stable_writer *w, const sw_op *op)
 {
 	static const char *const words[][2] = {
 		{"default", "DEFAULT"}, {"high", "HIGH"}, {"highest", "HIGHEST"}};
-	const char *text = extra_of(op, "operand_precision"), *comma = "";
+	const char *text = sw_op_extra(op, "operand_precision"), *comma = "";
 	if (!text)
 		return;
 	sw_stable_key(w, "precision_config");

@@ -76,13 +76,11 @@ static char *unescape(const char *text)
 /* Read backend_config, which is JSON, or JSON within a string. */
 static json_t *config_of(const sw_op *op)
 {
-	const sw_extra *extra = op->extras;
-	while (extra && strcmp(extra->name, "backend_config") != 0)
-		extra = extra->next;
-	if (!extra)
+	const char *text = sw_op_extra(op, "backend_config");
+	if (!text)
 		return NULL;
-	char *plain = *extra->text == '"' ? unescape(extra->text) : NULL;
-	json_t *config = json_loads(plain ? plain : extra->text, 0, NULL);
+	char *plain = *text == '"' ? unescape(text) : NULL;
+	json_t *config = json_loads(plain ? plain : text, 0, NULL);
 	free(plain);
 	return config;
 }

@@ -143,14 +143,12 @@ bool sw_call_product_lt(sw_known_call *call)
 /* Read an attribute that the text has as one of the call. */
 static bool read_attribute(const sw_known_call *call, const char *name, sw_attrs *attrs)
 {
-	const sw_extra *extra = call->op->extras;
+	const char *text = sw_op_extra(call->op, name);
 	sw_error ignored;
 	sw_hlo reader = {.program = call->out};
-	while (extra && strcmp(extra->name, name) != 0)
-		extra = extra->next;
-	if (!extra || !extra->text)
+	if (!text)
 		return false;
-	sw_lex_init(&reader.lexer, extra->text, strlen(extra->text), "", &ignored);
+	sw_lex_init(&reader.lexer, text, strlen(text), "", &ignored);
 	sw_status status = strcmp(name, "window") == 0
 	                           ? sw_hlo_read_window(&reader, &attrs->convolution.window)
 	                           : sw_hlo_read_dim_labels(&reader, attrs);

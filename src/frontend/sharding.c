@@ -244,10 +244,7 @@ const char *sw_op_sharding(const sw_op *op)
 {
 	if (op->opcode != SW_OP_PARAMETER && op->opcode != SW_OP_COPY)
 		return NULL;
-	for (const sw_extra *e = op->n_results == 1 ? op->extras : NULL; e; e = e->next)
-		if (strcmp(e->name, "sharding") == 0)
-			return e->text;
-	return NULL;
+	return op->n_results == 1 ? sw_op_extra(op, "sharding") : NULL;
 }
 
 /* Take the annotation out of an op. */
@@ -272,10 +269,7 @@ void sw_sharding_drop(sw_program *program)
 
 static bool is_annotated(const sw_op *op)
 {
-	for (const sw_extra *e = op->extras; e; e = e->next)
-		if (strcmp(e->name, "sharding") == 0)
-			return true;
-	return false;
+	return sw_op_extra(op, "sharding") != NULL;
 }
 
 /* Count the annotations of values that are read but lie as the planner wants. */

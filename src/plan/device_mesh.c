@@ -52,15 +52,17 @@ static void mesh_of_layouts(sw_device_mesh *m, const sw_plan *plan, const uint32
 {
 	const sw_atoms *atoms = &plan->cluster->atoms;
 	*m = (sw_device_mesh){.plan = plan};
-	if (atoms->n == 0) /* one device: a mesh of JAX has an axis nevertheless */
+	if (atoms->n == 0) { /* one device: a mesh of JAX has an axis nevertheless */
 		m->axes[m->n++] = (sw_mesh_axis){.name = "device", .size = 1};
+		return;
+	}
 	for (int32_t a = 0; a < atoms->n; a++) {
 		if (a == 0 || !all_join(plan, layouts, n, a - 1))
 			m->axes[m->n++] = (sw_mesh_axis){.first = a, .size = 1};
 		m->axes[m->n - 1].end = a + 1;
 		m->axes[m->n - 1].size *= atoms->size[a];
 	}
-	for (int32_t i = 0; i < m->n && atoms->n > 0; i++)
+	for (int32_t i = 0; i < m->n; i++)
 		name_axis(plan, &m->axes[i]);
 }
 
@@ -96,8 +98,6 @@ int32_t sw_device_mesh_splits(const sw_device_mesh *m, const sw_layout *layout, 
 	int32_t n = 0;
 	for (int32_t i = 0; i < m->n; i++) {
 		const sw_state *s = &layout->state[m->axes[i].first];
-		if (m->axes[i].end == m->axes[i].first)
-			continue;
 		if (s->kind != SW_STATE_S || s->dim != dim)
 			continue;
 		int32_t k = n++;

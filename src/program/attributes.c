@@ -285,3 +285,11 @@ void sw_attrs_init(sw_opcode opcode, sw_attrs *attrs)
 			*(bool *)member = row->fallback != 0;
 	}
 }
+
+const char *sw_op_extra(const sw_op *op, const char *name)
+{
+	for (const sw_extra *e = op->extras; e; e = e->next)
+		if (strcmp(e->name, name) == 0)
+			return e->text;
+	return NULL;
+}

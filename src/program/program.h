@@ -172,6 +172,9 @@ const char *sw_fused_kernel_kind(sw_fused_kernel kernel); /* "kLoop" */
  * write. */
 sw_fused_kernel sw_fused_kernel_of(const sw_op *op);
 
+/* Return the text of the op's extra of that name; NULL: it has none. */
+const char *sw_op_extra(const sw_op *op, const char *name);
+
 /* Return the trip count that is assumed for a `while`: 1 where it is not known. */
 static inline int64_t sw_op_trips(const sw_op *op)
 {
