@@ -32,6 +32,7 @@ MPT_SIZES = {
 MPT_VOCABULARY = 50368
 MEGATRON_VOCABULARY = 51200
 MEGATRON_LENGTH = 2048
+MEGATRON_DROPOUT = 0.1  # of Megatron-LM's defaults, for hidden values and attention's weights
 
 LLAMA_COLUMNS = ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "tied", "seq", "global_batch_seqs")
 MPT_COLUMNS = ("model", "seq", "GBS seqs")
@@ -76,6 +77,7 @@ def _megatron(width, depth, heads, batch):
         length=MEGATRON_LENGTH,
         batch=int(batch),
         tied=True,
+        byte_dropout=MEGATRON_DROPOUT,
         compute=jnp.float16,
     )
 

@@ -9,11 +9,12 @@
 /* A kind of table is told by a column that it alone has. */
 static const struct {
 	const char *column, *cluster;
-	bool remat; /* its rows compute every block again, though no column says so */
+	bool remat;    /* its rows compute every block again, though no column says so */
+	bool sequence; /* its tensor parallelism splits norms and residuals by the sequence */
 } kinds[] = {
-	{"hidden", "h100-rented", false},
-	{"sharding", "h100-infiniband", false},
-	{"h", "a100-selene", true},
+	{"hidden", "h100-rented", false, true},
+	{"sharding", "h100-infiniband", false, true},
+	{"h", "a100-selene", true, false}, /* Megatron-LM had no sequence parallelism in 2021 */
 };
 
 static int kind_of(const table *t)
@@ -89,6 +90,27 @@ static bool is(const table *t, int32_t row, const char *column, const char *text
 	return cell && !strcmp(cell, text);
 }
 
+/* Megatron's tables say how many of the layers each of a rank's stages has. */
+static sw_status read_chunks(const table *t, int32_t row, configuration *c, sw_error *err)
+{
+	static const char *const of_chunk[MAX_NAMES] = {"interleaved"};
+	static const char *const of_all[MAX_NAMES] = {"L"};
+	int64_t layers = 0, all = 0;
+	c->chunks = 1;
+	if (c->pp == 1 || !table_cell(t, row, *of_chunk) || is(t, row, *of_chunk, "-"))
+		return SW_OK;
+	SW_TRY(read_number(t, row, of_chunk, &layers, err));
+	SW_TRY(read_number(t, row, of_all, &all, err));
+	if (layers < 1 || all % (layers * c->pp) != 0)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "%s:%d: %lld layers are no whole number of stages of %lld on each "
+		               "of %lld ranks",
+		               t->path, row + 2, (long long)all, (long long)layers,
+		               (long long)c->pp);
+	c->chunks = all / (layers * c->pp);
+	return SW_OK;
+}
+
 static void read_words(const table *t, int32_t row, configuration *c)
 {
 	for (size_t i = 0; i < SW_COUNT(shardings); i++)
@@ -97,9 +119,6 @@ static void read_words(const table *t, int32_t row, configuration *c)
 	c->remat = c->remat || is(t, row, "recompute", "True");
 	if (is(t, row, "precision", "amp_fp8"))
 		c->refusal = "products in 8 bits";
-	const char *chunk = table_cell(t, row, "interleaved");
-	if (c->pp > 1 && chunk && strcmp(chunk, "-") != 0)
-		c->refusal = "several stages on each rank";
 }
 
 static sw_status check(const table *t, int32_t row, const configuration *c, int64_t batch,
@@ -127,7 +146,8 @@ sw_status configuration_of(const table *t, int32_t row, const char *cluster, con
 		               "%s: no known table: expected a column 'hidden', 'sharding' or 'h'",
 		               t->path);
 	*c = (configuration){.cluster = cluster ? cluster : kinds[kind].cluster,
-	                     .remat = kinds[kind].remat};
+	                     .remat = kinds[kind].remat,
+	                     .sequence = kinds[kind].sequence};
 	sw_status status = read_numbers(t, row, c, &batch, err);
 	if (status != SW_OK)
 		return status;
@@ -136,6 +156,7 @@ sw_status configuration_of(const table *t, int32_t row, const char *cluster, con
 	if (!c->microbatches)
 		c->microbatches = batch / SW_MAX(c->dp * c->mbs, 1);
 	read_words(t, row, c);
+	SW_TRY(read_chunks(t, row, c, err));
 	return check(t, row, c, batch, err);
 }
 
@@ -159,6 +180,6 @@ void configuration_strategy(const configuration *c, sw_plan_strategy *strategy)
 	*strategy = (sw_plan_strategy){.kind = data[c->zero]};
 	if (c->tp > 1 || c->zero == 1)
 		*strategy = (sw_plan_strategy){SW_PLAN_MEGATRON, .size = {c->tp},
-		                               .sequence = c->tp > 1,
+		                               .sequence = c->tp > 1 && c->sequence,
 		                               .zero = c->dp > 1 ? c->zero : 0};
 }

@@ -30,7 +30,8 @@ void table_add_cell(sw_text *line, const char *cell);
 typedef struct configuration {
 	const char *cluster; /* file */
 	int64_t gpus, dp, tp, pp, mbs, microbatches, zero;
-	bool remat;
+	int64_t chunks; /* stages of each rank */
+	bool remat, sequence; /* tensor parallelism splits the sequence, too */
 	const char *refusal; /* why the row cannot be planned; NULL: it can */
 } configuration;
 /* Read a row's configuration; an error names file, line and column. cluster: the file of --cluster;

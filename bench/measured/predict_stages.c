@@ -1,6 +1,6 @@
 /* What is predicted for a configuration with pipeline stages: stages on equal slices of the devices,
  * the outermost, cut by the seconds of their ops; each planned with the row's data and tensor
- * parallelism; one forward, one backward. */
+ * parallelism; one forward, one backward, interleaved where ranks have several stages. */
 #include "measured.h"
 
 /* Plans are made without regard to memory, and then held against it, as those without stages. */
@@ -9,7 +9,7 @@
 static double most_bytes(const sw_pipelined *plan)
 {
 	double most = 0;
-	for (int32_t r = 0; r < plan->n_stages; r++)
+	for (int32_t r = 0; r < plan->n_ranks; r++)
 		most = SW_MAX(most, plan->played.ranks[r].peak_bytes);
 	return most;
 }
@@ -24,9 +24,11 @@ static void take_figures(const sw_pipelined *plan, const sw_device *device, pred
 void predict_stages(const subject *s, const sw_cluster *cluster, const configuration *c,
                     prediction *p)
 {
+	bool interleaved = c->chunks > 1;
 	sw_pipelined_options options = {.n_stages = (int32_t)c->pp,
 	                                .microbatches = (int32_t)c->microbatches,
-	                                .schedule = SW_1F1B,
+	                                .schedule = interleaved ? SW_INTERLEAVED_1F1B : SW_1F1B,
+	                                .n_chunks = interleaved ? (int32_t)c->chunks : 0,
 	                                .plan = {.no_overlap = true,
 	                                         .memory_bytes = AMPLE_BYTES,
 	                                         .remat = c->remat ? "blocks" : "none",

@@ -155,8 +155,11 @@ typedef struct sw_calibration {
 	/* as xla-gpu, but of what several kernels read only functions of one array are computed   \
 	 * again: eager frameworks save the rest */                                                \
 	X(TORCH, "torch")                                                                          \
+	/* as torch before it had fused attention: one kernel only where the program calls a       \
+	 * library for it; nothing is fused to products */                                         \
+	X(TORCH_CALLS, "torch-calls")                                                              \
 	X(XLA_CPU, "xla-cpu") /* what XLA makes for a CPU: no attention, no epilogues of dots */
-#define SW_FUSION_WORDS "none, loops, xla-gpu, xla-gpu-calls, torch or xla-cpu"
+#define SW_FUSION_WORDS "none, loops, xla-gpu, xla-gpu-calls, torch, torch-calls or xla-cpu"
 typedef enum sw_fusion {
 #define SW_ROW(NAME, name) SW_FUSION_##NAME,
 	SW_FUSIONS(SW_ROW)

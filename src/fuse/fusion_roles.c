@@ -85,7 +85,8 @@ bool sw_fuse_is_slow(const sw_op *op)
 }
 
 /* A GPU's kernel holds a row in shared memory and registers (XLA takes at most 64 Ki elements), a
- * CPU's in its second-level cache. cuBLAS adds one array, a bias and an activation to a product.
+ * CPU's in its second-level cache. XLA bounds a kernel by some ten thousand instructions, so that
+ * 1024 ops are well within (a draw of Philox is 220 of them); the executor by its program. cuBLAS adds one array, a bias and an activation to a product.
  * XLA leaves convolutions alone: in the texts that it compiled for an H100 (VGG, U-Net, ResNet) none has
  * an activation, and those of gradients can't have any.
  * An eager framework saves for the backward pass what its kernels read; of those, functions of one
@@ -94,7 +95,14 @@ bool sw_fuse_is_slow(const sw_op *op)
 	{                                                                                          \
 		.loops = true, .reduces = true, .indexed = true, .copies = SW_FUSE_COPY_ANY,       \
 		.copies_slow = true, .dot_epilogue = 1, .convolution_epilogue = -1,                \
-		.max_row = 65536, .max_ops = 256                                                   \
+		.max_row = 65536, .max_ops = 1024                                                   \
+	}
+#define SW_EAGER_RULES(epilogue)                                                                   \
+	{                                                                                          \
+		.loops = true, .reduces = true, .indexed = true,                                   \
+		.copies = SW_FUSE_COPY_OF_ONE_ARRAY, .copies_slow = true,                          \
+		.dot_epilogue = (epilogue), .convolution_epilogue = (epilogue), .max_row = 65536,  \
+		.max_ops = 1024                                                                    \
 	}
 static const sw_fuse_rules rules[SW_FUSION_COUNT] = {
 	[SW_FUSION_NONE] = {.dot_epilogue = -1, .convolution_epilogue = -1},
@@ -108,15 +116,8 @@ static const sw_fuse_rules rules[SW_FUSION_COUNT] = {
                              .max_ops = 256},
 	[SW_FUSION_XLA_GPU] = SW_GPU_RULES,
 	[SW_FUSION_XLA_GPU_CALLS] = SW_GPU_RULES,
-	[SW_FUSION_TORCH] = {.loops = true,
-                             .reduces = true,
-                             .indexed = true,
-                             .copies = SW_FUSE_COPY_OF_ONE_ARRAY,
-                             .copies_slow = true,
-                             .dot_epilogue = 1,
-                             .convolution_epilogue = 1,
-                             .max_row = 65536,
-                             .max_ops = 256},
+	[SW_FUSION_TORCH] = SW_EAGER_RULES(1),
+	[SW_FUSION_TORCH_CALLS] = SW_EAGER_RULES(-1),
 	[SW_FUSION_XLA_CPU] = {.loops = true,
                                .copies = SW_FUSE_COPY_ANY,
                                .counts_repeats = true,

@@ -8,6 +8,7 @@ static const sw_score_rule rules[SW_FUSION_COUNT] = {
 	/* flash attention of cuDNN takes heads of at most 256; XLA fuses no loss with its dots */
 	[SW_FUSION_XLA_GPU] = {.attention = SW_SCORE_ALWAYS, .again = 256},
 	[SW_FUSION_TORCH] = {.attention = SW_SCORE_ALWAYS, .again = 256},
+	[SW_FUSION_TORCH_CALLS] = {.attention = SW_SCORE_CALLED, .again = 256},
 	[SW_FUSION_XLA_GPU_CALLS] = {.attention = SW_SCORE_CALLED, .again = 256},
 };
 

@@ -24,7 +24,7 @@ grep -q '"kind":"attention","computation":"main[^"]*","ops":[0-9]*,"flops":[0-9.
 	complain "the JSON has no attention"
 grep -q '"fusion":"loops"' "$scratch/flat" || complain "the JSON does not say the fusion"
 
-expect 2 "--fusion quick: expected none, loops, xla-gpu, xla-gpu-calls, torch or xla-cpu" "$sw" inspect tests/programs/gpt-tiny.hlo.gz --kernels --fusion quick
+expect 2 "--fusion quick: expected none, loops, xla-gpu, xla-gpu-calls, torch, torch-calls or xla-cpu" "$sw" inspect tests/programs/gpt-tiny.hlo.gz --kernels --fusion quick
 expect 2 "--fusion says how the device of --kernels fuses: add it" "$sw" inspect tests/programs/gpt-tiny.hlo.gz --fusion none
 expect 2 "give --fusion or --cluster" "$sw" inspect tests/programs/gpt-tiny.hlo.gz --kernels --fusion none --cluster clusters/local-2x2.yaml
 expect 2 "--kernels is for programs" "$sw" inspect clusters/local-2x2.yaml --kernels
@@ -36,4 +36,7 @@ grep -q ": attention in plain ops stores its scores here: call cuDNN for it" "$s
 expect 0 "2 times attention in plain ops stores its scores here" "$sw" plan tests/programs/gpt-tiny.hlo.gz --cluster clusters/h100-xla.yaml --devices 2 -o "$scratch/plan"
 expect 0 "" "$sw" inspect tests/frontend/calls/plain.cudnn.mlir --kernels --fusion xla-gpu-calls
 grep -q "^attention  *1  " "$scratch/out" || complain "a call of cuDNN is no kernel of attention"
+
+# A part of random bits is drawn by 220 ops on their positions, which a GPU runs as one kernel with what reads them.
+expect 0 "peak 2.0 MiB per device" "$sw" plan tests/fuse/programs/random_bits.hlo --cluster h100-superpod --devices 8 --strategy dp -o "$scratch/plan"
 exit $failed

@@ -16,7 +16,7 @@ def attention(*, depth, width, heads, vocabulary, length, batch):
     def loss(params, tokens):
         x = params["tokens"][tokens]
         for p in params["layers"]:
-            x = x + transformer.attend(p, x, heads, causal=True)
+            x = x + transformer.attend(p, x, heads, layers.causal_attention)
         return jnp.mean(jnp.square(x))
 
     return spec.Model(parameters, data, loss)

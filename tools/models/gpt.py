@@ -1,5 +1,7 @@
 """Decoders in GPT-2's style: pre-norm blocks, learned positions."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -22,13 +24,14 @@ def gpt(
     fused=True,
     tied=False,
     dropout=0.0,
+    byte_dropout=0.0,
     compute=jnp.float32,
     scan=False,
 ):
     """With `scan` the blocks' weights are stacked and lax.scan runs over them, else the blocks are unrolled.
 
     Blocks have one matrix for q, k and v if `fused`, else three. A `tied` head is the embedding's transpose. With `dropout` the state counts steps, and each step draws its own
-    masks from the count; scanned blocks cannot have it.
+    masks from the count; scanned blocks cannot have it. `byte_dropout` is that of Megatron-LM in 2021: on attention's weights too, which are stored, and a byte for each mask.
     """
     block = transformer.block(width, depth, hidden, fused)
     parameters = {
@@ -41,7 +44,8 @@ def gpt(
     data = {"tokens": spec.indices((batch, length + 1), vocabulary)}
 
     def apply_block(x, p, drop):
-        return transformer.apply_block(layers.cast(p, compute), x, heads=heads, causal=True, drop=drop)
+        attention = partial(layers.stored_causal_attention, drop=drop) if byte_dropout else layers.causal_attention
+        return transformer.apply_block(layers.cast(p, compute), x, heads=heads, attention=attention, drop=drop)
 
     def apply_blocks(x, blocks, drop):
         if scan:
@@ -60,9 +64,12 @@ def gpt(
         return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, targets))
 
     def loss_with_dropout(params, state, tokens):
-        key = jax.random.fold_in(jax.random.key(DROPOUT_SEED), state["step"])
-        return loss(params, tokens, layers.Dropout(dropout, key)), {"step": state["step"] + 1}
+        if byte_dropout:
+            drop = layers.ByteDropout(byte_dropout, DROPOUT_SEED, state["step"])
+        else:
+            drop = layers.Dropout(dropout, jax.random.fold_in(jax.random.key(DROPOUT_SEED), state["step"]))
+        return loss(params, tokens, drop), {"step": state["step"] + 1}
 
-    if dropout:
+    if dropout or byte_dropout:
         return spec.Model(parameters, data, loss_with_dropout, vocabulary, {"step": spec.step_counter()})
     return spec.Model(parameters, data, loss, vocabulary)

@@ -24,7 +24,7 @@ def gshard(*, depth, width, heads, hidden, experts, capacity, vocabulary, length
 
     def apply_block(p, x):
         h = layers.layer_norm(p["norm1"], x)
-        x = x + transformer.attend(layers.cast(p["attn"], compute), h, heads, causal=True)
+        x = x + transformer.attend(layers.cast(p["attn"], compute), h, heads, layers.causal_attention)
         h = layers.layer_norm(p["norm2"], x)
         if "mlp" in p:
             return x + transformer.feed(layers.cast(p["mlp"], compute), h), 0.0

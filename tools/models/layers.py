@@ -2,6 +2,7 @@
 
 import contextlib
 import contextvars
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -54,6 +55,19 @@ class Dropout:
         return jnp.where(kept, x / (1 - self._rate), 0)
 
 
+class ByteDropout:
+    """As Dropout, but the masks are drawn by an op of their own, a byte for each element, as eager frameworks keep them."""
+
+    def __init__(self, rate, seed, step):
+        self._rate, self._calls = rate, 0
+        self._key = jax.random.fold_in(jax.random.key(seed, impl="rbg"), step)
+
+    def __call__(self, x):
+        self._calls += 1
+        drawn = jax.random.bits(jax.random.fold_in(self._key, self._calls), x.shape, jnp.uint8)
+        return jnp.where(drawn >= round(256 * self._rate), x / (1 - self._rate), 0)
+
+
 def split_heads(x, heads):
     """[b,s,h*e] -> [b,s,h,e]"""
     return x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads)
@@ -99,3 +113,29 @@ def attention(q, k, v, *, mask=None, bias=None, scale=None):
     if mask is not None:
         scores = jnp.where(mask, scores, jnp.finfo(jnp.float32).min)
     return jnp.einsum("bhst,bthe->bshe", jax.nn.softmax(scores, axis=-1).astype(v.dtype), v)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1,))
+def causal_softmax(scores, scale):
+    """Of scores [b,h,s,t] times `scale`, those of later positions masked: one kernel each way, as Megatron-LM has it, in f32 inside."""
+    masked = jnp.where(causal_mask(scores.shape[-1]), scores.astype(jnp.float32) * scale, jnp.finfo(jnp.float32).min)
+    return lax.optimization_barrier(jax.nn.softmax(masked, axis=-1).astype(scores.dtype))
+
+
+def _causal_softmax_forward(scores, scale):
+    weights = causal_softmax(scores, scale)
+    return weights, weights
+
+
+def _causal_softmax_backward(scale, weights, gradient):
+    y, dy = weights.astype(jnp.float32), lax.optimization_barrier(gradient).astype(jnp.float32)
+    return ((y * (dy - jnp.sum(y * dy, axis=-1, keepdims=True)) * scale).astype(weights.dtype),)
+
+
+causal_softmax.defvjp(_causal_softmax_forward, _causal_softmax_backward)
+
+
+def stored_causal_attention(q, k, v, drop):
+    """As `causal_attention`, with the kernels of Megatron-LM of 2021: scores are stored, and `drop` is applied to their softmax."""
+    scores = jnp.einsum("bshe,bthe->bhst", q, k)
+    return jnp.einsum("bhst,bthe->bshe", drop(causal_softmax(scores, q.shape[-1] ** -0.5)), v)

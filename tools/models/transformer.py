@@ -33,13 +33,12 @@ def residual_std(depth):
     return round(0.02 * (2 * depth) ** -0.5, 5)
 
 
-def attend(p, x, heads, causal):
+def attend(p, x, heads, attention):
     if "qkv" in p:
         q, k, v = jnp.split(layers.dense(p["qkv"], x), 3, axis=-1)
     else:
         q, k, v = (layers.dense(p[name], x) for name in "qkv")
     q, k, v = (layers.split_heads(a, heads) for a in (q, k, v))
-    attention = layers.causal_attention if causal else layers.attention
     return layers.dense(p["out"], layers.merge_heads(attention(q, k, v)))
 
 
@@ -47,7 +46,7 @@ def feed(p, x):
     return layers.dense(p["down"], jax.nn.gelu(layers.dense(p["up"], x)))
 
 
-def apply_block(p, x, *, heads, causal, drop=lambda x: x):
+def apply_block(p, x, *, heads, attention=layers.causal_attention, drop=lambda x: x):
     """`drop` is applied to what each sublayer adds to x."""
-    x = x + drop(attend(p["attn"], layers.layer_norm(p["norm1"], x), heads, causal))
+    x = x + drop(attend(p["attn"], layers.layer_norm(p["norm1"], x), heads, attention))
     return x + drop(feed(p["mlp"], layers.layer_norm(p["norm2"], x)))

@@ -32,7 +32,7 @@ def vit(*, depth, width, heads, patch, size, classes, batch, compute=jnp.float32
     def loss(params, images, labels):
         x = embed(params, images)
         for p in params["blocks"]:
-            x = transformer.apply_block(layers.cast(p, compute), x, heads=heads, causal=False)
+            x = transformer.apply_block(layers.cast(p, compute), x, heads=heads, attention=layers.attention)
         x = layers.layer_norm(params["norm"], x[:, 0].astype(jnp.float32))
         logits = layers.dense(params["head"], x)
         return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels))
