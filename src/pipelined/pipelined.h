@@ -140,14 +140,15 @@ int64_t sw_pipelined_peak_bytes(const sw_pipelined *plan);
 json_t *sw_pipelined_json(const sw_pipelined *plan);
 
 #define SW_STAGES_FORMAT "shardwright-stages"
-#define SW_STAGES_VERSION 2
+#define SW_STAGES_VERSION 3
 /* Write PATH, the index, and for each stage K that is not like an earlier one PATH.stageK (its
  * plan), PATH.stageK.hlo and PATH.stageK.inputs.json. */
 sw_status sw_pipelined_write(sw_pipelined *plan, const char *path, sw_error *err);
 /* Is it such an index, by how it begins? A pipe is none: the index names files beside it. */
 bool sw_pipelined_is_file(const char *path);
 /* Read an index and play its schedule: what sw_pipelined_print prints, without the stages' programs
- * and plans. Freed by the caller. SW_ERR_INPUT names the key. */
+ * and plans. Freed by the caller. SW_ERR_INPUT names the key, or says that the file was edited: its
+ * figures can't be computed again without the stages. */
 sw_status sw_pipelined_read(const char *path, sw_pipelined **plan, sw_error *err);
 /* Read an index with all that it names, so that it can be run: the program, cut where the index
  * says, and the stages' plans. SW_ERR_INPUT also if the program has changed since. */

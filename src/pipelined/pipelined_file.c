@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pipelined/pipelined.h"
+#include "plan/plan_file.h"
 
 static const char *name_of(const char *path)
 {
@@ -97,6 +98,8 @@ static json_t *index_json(const sw_pipelined *p)
 		p->cluster->name, "hash", json_sprintf("%016" PRIx64, p->cluster->hash), "text",
 		cluster.data, "cuts", cuts_json(p), "predicted", predicted, "costs", costs_json(p));
 	sw_text_clear(&cluster);
+	if (json)
+		sw_plan_seal(json);
 	return json;
 }
 

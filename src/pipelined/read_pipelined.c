@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "pipelined/internal.h"
+#include "plan/plan_file.h"
 
 #define MOST_STAGES 65536
 
@@ -146,13 +147,17 @@ static sw_status read_costs(index_reader *x)
 static sw_status read_index(index_reader *x)
 {
 	static const char *const keys[] = {"format", "version",   "program", "cluster",
-	                                   "cuts",   "predicted", "costs"};
+	                                   "cuts",   "predicted", "costs",   "seal"};
 	int32_t schedule = -1;
 	SW_TRY(sw_json_check_keys(x->root, "", keys, SW_COUNT(keys), x->err));
 	SW_TRY(read_head(x, &schedule));
 	SW_TRY(read_stages(x));
 	sw_pipelined_place_stages(x->p);
 	SW_TRY(read_costs(x));
+	if (!sw_plan_is_sealed(x->root))
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "the file was edited since the plan was made: its figures are not "
+		               "those of its stages; plan again");
 	return sw_pipelined_find_schedule(x->p, schedule, x->err);
 }
 

@@ -41,12 +41,11 @@ static json_t *cluster_json(const sw_plan *plan)
 	return json;
 }
 
-/* Return a hash of everything that the figures of a plan depend on, and of the figures, as text. A
- * file that has another one was edited. */
+/* A hash, as text, of everything that the figures of a plan depend on, and of the figures. */
 static void print_seal(const json_t *root, char seal[17])
 {
-	static const char *const sections[] = {"cluster", "predicted", "decisions", "rewrites",
-	                                       "variables"};
+	static const char *const sections[] = {"cluster",  "predicted", "decisions", "rewrites",
+	                                       "variables", "cuts",     "costs"};
 	uint64_t hash = 0;
 	for (size_t i = 0; i < SW_COUNT(sections); i++) {
 		const json_t *section = json_object_get(root, sections[i]);
@@ -55,6 +54,21 @@ static void print_seal(const json_t *root, char seal[17])
 		free(text);
 	}
 	snprintf(seal, 17, "%016" PRIx64, hash);
+}
+
+void sw_plan_seal(json_t *root)
+{
+	char seal[17];
+	print_seal(root, seal);
+	json_object_set_new(root, "seal", json_string(seal));
+}
+
+bool sw_plan_is_sealed(const json_t *root)
+{
+	const char *given = json_string_value(json_object_get(root, "seal"));
+	char seal[17];
+	print_seal(root, seal);
+	return given && !strcmp(given, seal);
 }
 
 sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err)
@@ -72,9 +86,7 @@ sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err)
 		json_object_set_new(root, "rewrites", rewrites);
 	/* Leave planning time out: it differs from run to run, and the file must not. */
 	json_object_del(json_object_get(root, "predicted"), "planning_s");
-	char seal[17];
-	print_seal(root, seal);
-	json_object_set_new(root, "seal", json_string(seal));
+	sw_plan_seal(root);
 	char *text = json_dumps(root, JSON_INDENT(1));
 	json_decref(root);
 	if (!text)
@@ -437,10 +449,7 @@ static sw_status read_figures(sw_plan_reading *r)
 /* The figures of an edited plan are not those of its decisions, and nothing bounds them. */
 static void note_edits(const sw_plan_reading *r)
 {
-	const char *given = json_string_value(json_object_get(r->root, "seal"));
-	char seal[17];
-	print_seal(r->root, seal);
-	if (!given || strcmp(given, seal) != 0)
+	if (!sw_plan_is_sealed(r->root))
 		sw_plan_changes_of(r->plan)->edited = true;
 }
 

@@ -6,6 +6,13 @@
 
 #include "plan/plan.h"
 
+/* ---- plan_file.c: the seal ------------------------------------------------------------------ */
+
+/* Give a plan file, or an index of stages, the hash of its figures and of what they depend on. */
+void sw_plan_seal(json_t *root);
+/* Return whether it has that hash; else it was edited since. */
+bool sw_plan_is_sealed(const json_t *root);
+
 /* ---- plan_file_text.c ------------------------------------------------------------------------ */
 /* Append one word per atom: "." nothing; "F@T" the digit of stride T of factor F; "F@T<G@U" the
  * same, with the other operand streamed by the digit of stride U of factor G; "~K:sum" linearity K

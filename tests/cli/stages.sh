@@ -105,11 +105,22 @@ refuse "a plan with stages runs without" "$sw" run "$scratch/two" --ranks 4 --tr
 refuse "can't be moved; plan again" "$sw" verify "$scratch/two" --cluster $cluster
 refuse "name the plan of one of its stages" "$sw" simulate "$scratch/two"
 sed '/"cuts": \[/{n;s/[0-9][0-9]*/999999/;}' "$scratch/two" >"$scratch/bad"
-refuse "expected ascending positions" "$sw" verify "$scratch/bad"
+refuse "was edited since the plan was made" "$sw" verify "$scratch/bad"
 sed 's/"cuts"/"cutz"/' "$scratch/two" >"$scratch/bad"
 refuse "cutz: unknown key (nearest: 'cuts')" "$sw" verify "$scratch/bad"
-sed 's/"plan": "two.stage1"/"plan": "two.stage0"/' "$scratch/two" >"$scratch/bad"
-refuse "made for another program" "$sw" verify "$scratch/bad"
+mv "$scratch/two.stage1" "$scratch/kept"
+cp "$scratch/two.stage0" "$scratch/two.stage1"
+refuse "made for another program" "$sw" verify "$scratch/two"
+mv "$scratch/kept" "$scratch/two.stage1"
+# An index whose figures, cluster or cuts were edited is refused by whoever reads it.
+for edit in 's/"update_s": \[/&1e18, /; s/, [0-9.e-]*\]/]/' 's/"step_s": [0-9.e-]*/"step_s": -1/' \
+	's/"fits": true/"fits": {}/' 's/"cuts": \[/"cuts": null, "costs": [/' 's/GB\/s/kB\/s/' \
+	's/"limit_bytes": \[/&1, /' 's/"seal": "./"seal": "x/'; do
+	sed "$edit" "$scratch/two" >"$scratch/bad"
+	cmp -s "$scratch/two" "$scratch/bad" && complain "$edit: nothing was edited"
+	refuse "" "$sw" explain "$scratch/bad"
+	refuse "" "$sw" verify "$scratch/bad"
+done
 refuse "can't be moved; plan again" "$sw" explain "$scratch/two" --cluster $cluster
 refuse "stages 3: expected a divisor of the 4 devices" $planning --stages 3 -o "$scratch/x"
 refuse "stages 0: expected auto, or a number from 1" $planning --stages 0 -o "$scratch/x"
@@ -127,7 +138,7 @@ sed 's/"n_stages": 2/"n_stages": 4/' "$scratch/two" >"$scratch/bad"
 refuse "stages: expected as many as n_stages" "$sw" explain "$scratch/bad"
 sed 's/"forward_s": \[/"forward_s": [1, /' "$scratch/two" >"$scratch/bad"
 refuse "forward_s" "$sw" explain "$scratch/bad"
-sed 's/"version": 2/"version": 9/' "$scratch/two" >"$scratch/bad"
+sed 's/"version": 3/"version": 9/' "$scratch/two" >"$scratch/bad"
 refuse "make the plan again" "$sw" explain "$scratch/bad"
 
 exit $failed
