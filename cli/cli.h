@@ -87,6 +87,8 @@ void cli_note(const cli *c, const char *format, ...) SW_PRINTF(2, 3);
 /* Check that a file can be written there by the process that prints, before the work whose result
  * it will hold. NULL and "-" are writable. */
 sw_status cli_check_writable(const cli *c, const char *path, sw_error *err);
+/* Check that no option's file to write is this program, which a plan names, or its sidecar. */
+sw_status cli_check_spared(const cli *c, const char *program, sw_error *err);
 /* Print the error in one line to standard error; with `json`, also its object to standard
  * output. */
 void cli_print_error(const cli *c, bool json, const sw_error *err);

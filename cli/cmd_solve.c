@@ -371,6 +371,7 @@ static sw_status read_and_solve(cli *c, sw_error *err)
 {
 	sw_problem problem;
 	sw_method method = SW_METHOD_EXACT;
+	SW_TRY(cli_check_writable(c, c->values.output, err));
 	if (c->values.json && c->values.output && strcmp(c->values.output, "-") == 0)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "-o - and --json both need standard output: leave one out");

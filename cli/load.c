@@ -111,9 +111,10 @@ static sw_status load_plan(cli *c, const contents *file, const char *path, cli_p
 		sw_plan_parse(file->text, file->length, path, &loaded->cluster, &loaded->plan, err);
 	if (status)
 		return sw_error_in_file(err, status, path);
-	status = sw_plan_find_sidecar(
-		loaded->plan, sw_plan_find_program(path, loaded->plan->program_path, &c->arena),
-		&loaded->sidecar, err);
+	const char *program = sw_plan_find_program(path, loaded->plan->program_path, &c->arena);
+	status = cli_check_spared(c, program, err);
+	if (status == SW_OK)
+		status = sw_plan_find_sidecar(loaded->plan, program, &loaded->sidecar, err);
 	bool have_sidecar = status == SW_OK;
 	if (status == SW_OK && loaded->plan->changes)
 		status = cost_again(c, path, loaded, err);

@@ -20,6 +20,24 @@ refuse "cannot write: this file is an input" "$sw" simulate "$scratch/made.plan"
 	"$scratch/made.plan"
 refuse "cannot write: this file is an input" "$sw" calibrate --cluster "$scratch/c.yaml" -o \
 	"$scratch/c.yaml"
+refuse "cannot write: this file is an input" "$sw" simulate "$scratch/made.plan" --trace \
+	"$scratch/p.hlo.gz"
+refuse "cannot write: two options name this file" "$sw" run "$scratch/made.plan" --ranks 4 \
+	--steps 1 --log "$scratch/x" --trace "$scratch/x"
+mkdir "$scratch/kept"
+expect 0 "" "$sw" run "$scratch/made.plan" --ranks 4 --steps 1 --save "$scratch/kept"
+for output in model.safetensors.index.json model-00001-of-00004.safetensors; do
+	refuse "this file is an input" "$sw" checkpoint "$scratch/kept/step-1" -o \
+		"$scratch/kept/step-1/$output"
+	refuse "this file is an input" "$sw" run "$scratch/made.plan" --ranks 4 --steps 1 \
+		--load "$scratch/kept/step-1" --log "$scratch/kept/step-1/$output"
+done
+expect 0 "" "$sw" checkpoint "$scratch/kept"
+cp tests/problems/example.json "$scratch/problem.json"
+refuse "this file is an input" "$sw" solve "$scratch/problem.json" -o "$scratch/problem.json"
+cp tests/programs/gpt-tiny.hlo.gz "$scratch/eval.hlo.gz"
+refuse "this file is an input" "$sw" run "$scratch/made.plan" --ranks 4 --steps 1 \
+	--eval "$scratch/eval.hlo.gz" --eval-data tokens="$scratch/c.yaml" --log "$scratch/eval.hlo.gz"
 chmod 444 "$scratch/made.plan"
 refuse "made.plan: cannot write: Permission denied" "$sw" plan "$scratch/p.hlo.gz" --cluster \
 	$cluster -o "$scratch/made.plan"
