@@ -160,8 +160,8 @@ uint64_t sw_checkpoint_hash(const sw_checkpoint *checkpoint)
 	return hash;
 }
 
-void sw_checkpoint_cut(const sw_checkpoint *checkpoint, const sw_held_value *value, int64_t rank,
-                       const sw_tensor *tensor, int64_t *bytes)
+sw_status sw_checkpoint_cut(const sw_checkpoint *checkpoint, const sw_held_value *value,
+                            int64_t rank, const sw_tensor *tensor, int64_t *bytes, sw_error *err)
 {
 	const sw_saved_input *input = &checkpoint->inputs[value->input];
 	const sw_saved_tensor *saved = input->tensor;
@@ -175,7 +175,11 @@ void sw_checkpoint_cut(const sw_checkpoint *checkpoint, const sw_held_value *val
 	for (size_t i = 0; i < saved->n_parts; i++) {
 		const sw_saved_part *part = &saved->parts[i];
 		sw_grid_part from = {part->grid, part->coordinates, part->dims};
-		*bytes +=
+		int64_t copied =
 			sw_grid_copy(saved->shape, &from, part->data, &to, sw_tensor_data(*tensor));
+		*bytes += copied;
+		if (copied)
+			SW_TRY(sw_saved_check_file(&checkpoint->files.data[part->file], err));
 	}
+	return SW_OK;
 }

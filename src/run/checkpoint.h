@@ -26,9 +26,9 @@ uint64_t sw_saved_hash_add(uint64_t hash, const char *data, size_t bytes);
  * their contents it takes the header and some of the data. */
 uint64_t sw_checkpoint_hash(const sw_checkpoint *checkpoint);
 /* Copy a rank's part of a value into `tensor`, which has the part's shape; padding becomes zeros.
- * Adds to *bytes what was read. */
-void sw_checkpoint_cut(const sw_checkpoint *checkpoint, const sw_held_value *value, int64_t rank,
-                       const sw_tensor *tensor, int64_t *bytes);
+ * Adds to *bytes what was read. Of a file that anything is read of all contents are checked once. */
+sw_status sw_checkpoint_cut(const sw_checkpoint *checkpoint, const sw_held_value *value,
+                            int64_t rank, const sw_tensor *tensor, int64_t *bytes, sw_error *err);
 
 /* The folder of --save: rank 0 alone changes it. */
 typedef struct sw_checkpoint_folder {

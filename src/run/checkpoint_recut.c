@@ -33,7 +33,7 @@ static sw_status cut_rank(const recut *r, int64_t rank, sw_error *err)
 		if (rank < value->first || rank >= value->first + sw_atoms_devices(value->atoms))
 			continue;
 		SW_TRY(sw_tensor_new(part_shape(r, value), false, part, err));
-		sw_checkpoint_cut(r->checkpoint, value, rank, part, &bytes);
+		SW_TRY(sw_checkpoint_cut(r->checkpoint, value, rank, part, &bytes, err));
 	}
 	return SW_OK;
 }

@@ -9,6 +9,8 @@
 #ifndef SW_RUN_SAVED_H
 #define SW_RUN_SAVED_H
 
+#include <stdatomic.h>
+
 #include "interpret/interpret.h"
 #include "run/part_grid.h"
 
@@ -33,7 +35,8 @@ typedef struct sw_saved_file {
 	const char *path;
 	sw_mapping mapping;
 	sw_tensor_places places;
-	uint64_t hash; /* of the tensors' bytes, as the index says; 0: not known */
+	uint64_t hash;      /* of the tensors' bytes, as the index says; 0: not known */
+	atomic_bool *whole; /* that has been seen to be their hash */
 } sw_saved_file;
 
 /* Where the value of an input is: in a tensor (NULL: it is data, or not in the file), of which it
@@ -64,7 +67,8 @@ sw_status sw_checkpoint_read(const char *path, sw_checkpoint *checkpoint, sw_err
 void sw_checkpoint_close(sw_checkpoint *checkpoint);
 /* Find the newest whole checkpoint in a folder of --save; *step is -1 if there is none. */
 sw_status sw_checkpoint_newest(const char *folder, int64_t *step, sw_error *err);
-/* Compare the contents of all files with the hashes of the index; O(bytes). */
+/* Compare the contents of a file, or of all files, with the hashes of the index, once; O(bytes). */
+sw_status sw_saved_check_file(const sw_saved_file *file, sw_error *err);
 sw_status sw_checkpoint_check_contents(const sw_checkpoint *checkpoint, sw_error *err);
 /* Return the tensor of this name; NULL if there is none. */
 const sw_saved_tensor *sw_checkpoint_get(const sw_checkpoint *checkpoint, const char *name);

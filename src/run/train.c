@@ -68,11 +68,9 @@ sw_status trainer_fill_input(trainer *t, uint32_t input, int64_t step, sw_tensor
 {
 	const sw_input_info *info = &t->sidecar->inputs[input];
 	sw_held_value value = sw_held_part(&t->parts, input);
-	if (t->options->start && t->options->start->inputs[input].tensor) {
-		sw_checkpoint_cut(t->options->start, &value, t->transport->rank, tensor,
-		                  &t->loaded_bytes);
-		return SW_OK;
-	}
+	if (t->options->start && t->options->start->inputs[input].tensor)
+		return sw_checkpoint_cut(t->options->start, &value, t->transport->rank, tensor,
+		                         &t->loaded_bytes, err);
 	if (sw_arrays_has(t->options->arrays, input))
 		return sw_arrays_fill(t->options->arrays, &value, t->transport->rank,
 		                      t->options->seed, step, tensor, err);

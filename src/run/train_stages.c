@@ -58,10 +58,9 @@ static sw_status make_input(stage_trainer *t, uint32_t input, int64_t step, sw_e
 		return stage_rank_make(&t->rank, input, &tensor, err);
 	if (saved || sw_arrays_has(t->options->arrays, input))
 		SW_TRY(stage_rank_make(&t->rank, input, &tensor, err));
-	if (saved) {
-		sw_checkpoint_cut(start, &held, t->transport->rank, &tensor, &t->loaded_bytes);
-		return SW_OK;
-	}
+	if (saved)
+		return sw_checkpoint_cut(start, &held, t->transport->rank, &tensor,
+		                         &t->loaded_bytes, err);
 	if (sw_arrays_has(t->options->arrays, input))
 		return sw_arrays_fill(t->options->arrays, &held, t->transport->rank,
 		                      t->options->seed, step, &tensor, err);

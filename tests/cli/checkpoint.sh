@@ -235,4 +235,5 @@ LC_ALL=C sed '$s/.$/x/' "$scratch/cut/step-2/model-00001-of-00004.safetensors" >
 head -c "$(stat -c %s "$scratch/cut/step-2/model-00001-of-00004.safetensors")" "$scratch/x" \
 	>"$scratch/damaged/model-00001-of-00004.safetensors"
 refuse "its contents are not those that were written" "$sw" checkpoint "$scratch/damaged"
+refuse "its contents are not those that were written" $load "$scratch/damaged"
 exit $failed
