@@ -16,7 +16,12 @@
  * threads that need it, and the other ranks of a job end when this one is gone. */
 static void report_and_exit(size_t bytes)
 {
-	fprintf(stderr, "shardwright: out of memory: the system refused %zu bytes\n", bytes);
+	static atomic_flag reported = ATOMIC_FLAG_INIT;
+	if (atomic_flag_test_and_set(&reported))
+		sleep(1); /* another thread speaks, and leaves */
+	else
+		fprintf(stderr, "shardwright: out of memory: the system refused %zu bytes\n",
+		        bytes);
 	_exit(2);
 }
 

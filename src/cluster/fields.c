@@ -34,6 +34,9 @@ sw_status field_name(const sw_yaml *node, const char *where, sw_arena *arena, co
 	sw_status status = field_expect(node, SW_YAML_SCALAR, where, "a name", err);
 	if (status == SW_OK && !node->text[0])
 		return field_bad(err, node, where, "must not be empty");
+	if (status == SW_OK &&
+	    sw_printable_length(node->text, strlen(node->text)) != strlen(node->text))
+		return field_bad(err, node, where, "expected printable characters");
 	if (status == SW_OK)
 		*name = sw_arena_text(arena, node->text);
 	return status;

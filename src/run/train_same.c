@@ -1,5 +1,6 @@
 /* Do all ranks train the same? */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "run/trainer.h"
 
@@ -44,11 +45,19 @@ static uint64_t hash_eval(const sw_run_eval *eval)
 	return sw_hash_u64(hash, trainer_hash_data(eval->data, eval->arrays));
 }
 
+/* What tells folders apart and is the same on all hosts that share one. */
+static uint64_t folder_number(const char *path)
+{
+	struct stat info;
+	return path && stat(path, &info) == 0 ? (uint64_t)info.st_ino : 0;
+}
+
 sw_status trainer_check_same(const sw_program *scheduled, const sw_sidecar *sidecar,
                              const sw_data *data, const sw_run_options *options,
                              sw_transport *transport, sw_error *err)
 {
 	static const char *const words[] = {"plan",
+	                                    "folder of --save",
 	                                    "number of steps",
 	                                    "seed",
 	                                    "sidecar",
@@ -62,6 +71,7 @@ sw_status trainer_check_same(const sw_program *scheduled, const sw_sidecar *side
 	                 (uint64_t)(options->save != NULL) << 3 |
 	                 ((uint64_t)options->save_every << 4 ^ (uint64_t)options->save_keep << 34);
 	uint64_t mine[] = {sw_program_hash(scheduled),
+	                   folder_number(options->save),
 	                   (uint64_t)options->steps,
 	                   options->seed,
 	                   hash_sidecar(sidecar),

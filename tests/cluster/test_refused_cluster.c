@@ -17,6 +17,7 @@ static const struct {
 	{"version: 2\nname: x\n" LEVELS DEVICE, 1, 10,
          "version: expected 1, the only version there is"},
 	{"version: 1\nname: \"\"\n" LEVELS DEVICE, 2, 7, "name: must not be empty"},
+	{"version: 1\nname: \"a\\nb\"\n" LEVELS DEVICE, 2, 7, "name: expected printable characters"},
 	{HEAD LEVELS, 1, 1, "cluster: missing key \"device\""},
 	{HEAD LEVELS DEVICE "speed: 3\n", 8, 1,
          "cluster: unknown key \"speed\"; known are version, name, levels, device, calibration"},
