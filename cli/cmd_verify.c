@@ -1,10 +1,19 @@
 #include "cli.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "run/run_stages.h"
 
 #define MAX_SHOWN_OUTPUTS 10 /* number of outputs that are listed without -v */
+
+/* An output is named of which an error of this share of what it has of the batch is not seen. */
+#define BLIND 0.1
+
+static bool is_blind(const sw_verify_row *row)
+{
+	return row->change * BLIND <= 1; /* not NAN */
+}
 
 /* Order by error relative to tolerance, descending; outputs that exceed it come first. */
 static int compare_rows(const void *a, const void *b)
@@ -24,10 +33,11 @@ static json_t *result_json(const sw_verify_result *result)
 		const sw_verify_row *row = &result->rows.data[i];
 		json_array_append_new(
 			outputs,
-			json_pack("{s:s, s:o, s:f, s:s, s:I, s:b}", "name", row->name, "error",
+			json_pack("{s:s, s:o, s:f, s:s, s:I, s:b, s:o}", "name", row->name, "error",
 		                  cli_json_real(row->relative), "tolerance", row->tolerance, "unit",
 		                  row->in_lr_units ? "learning rate" : "norm", "not_compared",
-		                  (json_int_t)row->not_compared, "ok", row->ok));
+		                  (json_int_t)row->not_compared, "ok", row->ok,
+		                  "change_by_data", cli_json_real(row->change)));
 	}
 	return json_pack("{s:b, s:o, s:I, s:o, s:I, s:I, s:I, s:b}", "ok", result->ok, "max_rel_error",
 	                 cli_json_real(result->max_rel_error), "not_compared",
@@ -37,9 +47,40 @@ static json_t *result_json(const sw_verify_result *result)
 	                 (json_int_t)result->n_coded, "stale", result->stale);
 }
 
+/* The least error that is seen, of what the output has of the batch. */
+static void add_seen_cell(const sw_verify_row *row, sw_table *table)
+{
+	if (isnan(row->change))
+		sw_table_cell(table, "-");
+	else if (row->change < 1)
+		sw_table_cell(table, "nothing");
+	else
+		sw_table_cell(table, "%.0e", 1 / row->change);
+}
+
+/* Say in which outputs a wrong gradient would not be seen. */
+static void add_blind(const sw_verify_result *result, bool all, sw_text *text)
+{
+	size_t blind = 0, shown = all ? result->rows.len : MAX_SHOWN_OUTPUTS;
+	for (size_t i = 0; i < result->rows.len; i++)
+		blind += is_blind(&result->rows.data[i]);
+	if (!blind)
+		return;
+	sw_text_addf(text,
+	             "\nnot seen: with these random inputs %zu of %zu outputs hardly depend on the "
+	             "batch, so that an error of %.0f %% of\ntheir gradients would pass:",
+	             blind, result->rows.len, 100 * BLIND);
+	for (size_t i = 0; i < result->rows.len && shown; i++)
+		if (is_blind(&result->rows.data[i])) {
+			sw_text_addf(text, " %s", result->rows.data[i].name);
+			shown--;
+		}
+	sw_text_add(text, blind > MAX_SHOWN_OUTPUTS && !all ? " ...; -v names all\n" : "\n");
+}
+
 static void add_table(sw_verify_result *result, size_t shown, sw_text *text)
 {
-	static const char *const headings[] = {"output", "error", "allowed", "unit", ""};
+	static const char *const headings[] = {"output", "error", "allowed", "unit", "sees", ""};
 	sw_table table;
 	sw_table_init(&table, SW_COUNT(headings), headings);
 	if (result->rows.len > 0)
@@ -51,6 +92,7 @@ static void add_table(sw_verify_result *result, size_t shown, sw_text *text)
 		sw_table_cell(&table, "%.1e", row->relative);
 		sw_table_cell(&table, "%.1e", row->tolerance);
 		sw_table_cell(&table, "%s", row->in_lr_units ? "lr" : "norm");
+		add_seen_cell(row, &table);
 		if (row->not_compared)
 			sw_table_cell(&table, "%lld NOT COMPARED%s", (long long)row->not_compared,
 			              row->relative > row->tolerance ? ", WRONG" : "");
@@ -66,6 +108,7 @@ static void add_table(sw_verify_result *result, size_t shown, sw_text *text)
 static void describe(sw_verify_result *result, bool all, sw_text *text)
 {
 	add_table(result, all ? result->rows.len : MAX_SHOWN_OUTPUTS, text);
+	add_blind(result, all, text);
 	if (result->n_coded > 0)
 		sw_text_addf(text,
 		             "\nlossy: %u gradients are sent in codes, so that training is not that "
@@ -149,6 +192,9 @@ static sw_status verify_stages(cli *c, sw_error *err)
 	status = sw_run_verify_stages(plan, sw_pipelined_sidecar(plan), (uint64_t)c->values.seed,
 	                              &result, err);
 	if (status == SW_OK)
+		status = sw_verify_measure(plan->canonical, sw_pipelined_sidecar(plan),
+		                           (uint64_t)c->values.seed, &result, err);
+	if (status == SW_OK)
 		status = report(c, &result, err);
 	sw_verify_result_clear(&result);
 	sw_pipelined_free(plan);
@@ -180,6 +226,9 @@ static sw_status verify(cli *c, sw_error *err)
 		status = sw_run_verify(loaded.plan, &loaded.sidecar, (uint64_t)c->values.seed,
 		                       &result, err);
 	if (status == SW_OK)
+		status = sw_verify_measure(sw_plan_serial(loaded.plan), &loaded.sidecar,
+		                           (uint64_t)c->values.seed, &result, err);
+	if (status == SW_OK)
 		status = report(c, &result, err);
 	sw_verify_result_clear(&result);
 	cli_plan_clear(&loaded);
@@ -199,6 +248,9 @@ const cli_command cli_verify = {
 		   "the learning rate (lr).\n"
 		   "Elements that are NaN or infinite in both runs are not compared, and fail "
 		   "unless --allow-nan.\n"
+		   "SEES is the least error that would be seen, as a share of what the output has "
+		   "of the batch (measured by a serial\n"
+		   "step of other data); outputs are named where a tenth would pass.\n"
 		   "With --ranks N --random K, a PROGRAM under K plans made by chance, each of "
 		   "which is allowed.",
 	.example = "shardwright verify gpt.plan",

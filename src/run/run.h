@@ -197,6 +197,10 @@ typedef struct sw_verify_row {
 	int64_t not_compared;
 	bool in_lr_units;
 	bool ok; /* within the tolerance, and all elements were compared */
+	/* By how many tolerances another batch would change it, so that an error of a share s of
+	 * what it has of the batch is seen if s * change > 1. NAN: no data reach it, or
+	 * sw_verify_measure was not called. */
+	double change;
 } sw_verify_row;
 typedef struct sw_verify_result {
 	sw_arena arena;
@@ -219,6 +223,10 @@ typedef struct sw_verify_result {
  * every output. */
 sw_status sw_run_verify(const sw_plan *plan, const sw_sidecar *sidecar, uint64_t seed,
                         sw_verify_result *result, sw_error *err);
+/* Set `change` of the rows of the program's outputs, which stand first: two runs of the serial
+ * program, whose sidecar this is. Call it before the rows are sorted. */
+sw_status sw_verify_measure(const sw_program *serial, const sw_sidecar *sidecar, uint64_t seed,
+                            sw_verify_result *result, sw_error *err);
 /* Judge again, and let pass the elements that could not be compared (--allow-nan). */
 void sw_verify_allow_nan(sw_verify_result *result);
 void sw_verify_result_clear(sw_verify_result *result);

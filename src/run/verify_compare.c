@@ -106,7 +106,8 @@ sw_verify_row verify_judge(const sw_sidecar *sidecar, uint32_t output, sw_type t
 {
 	const sw_output_info *info = &sidecar->outputs[output];
 	double lr = sidecar->learning_rate;
-	sw_verify_row row = {.relative = relative_of(s, is_float(type)),
+	sw_verify_row row = {.change = NAN,
+	                     .relative = relative_of(s, is_float(type)),
 	                     .tolerance = is_float(type) ? tolerance : 0};
 	row.in_lr_units =
 		info->role == SW_ROLE_PARAMETER && lr > 0 && is_float(type) && s->elements > 0;

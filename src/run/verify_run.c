@@ -265,6 +265,7 @@ static void compare_terms(const verification *v, sw_verify_result *result)
 		const sw_op *op = sw_op_at(t->serial, t->ops[k]);
 		sw_verify_row row = {
 			.name = sw_arena_text(&result->arena, op->op_name ? op->op_name : op->name),
+			.change = NAN,
 			.relative = relative,
 			.tolerance = tolerance_of(v->parts.plan),
 			.not_compared = t->sums[k].not_compared};
