@@ -81,6 +81,11 @@ static sw_status load_checkpoint(cli *c, const run_job *job, sw_checkpoint *chec
 	return SW_OK;
 }
 
+static bool has_loss(const run_job *job)
+{
+	return sw_find_loss(job->serial, job->sidecar) >= 0;
+}
+
 /* With --resume, --steps counts those before it as well. */
 static int64_t choose_steps(const cli *c, const sw_checkpoint *start)
 {
@@ -198,6 +203,8 @@ static void describe(const cli *c, const run_job *job, const sw_run_result *resu
 	if (c->values.pace)
 		sw_text_add(text, "paced      nothing was computed: every op took the time that "
 		                  "the cluster's model gives it\n");
+	else if (!has_loss(job))
+		sw_text_add(text, "loss       none: no result is a single real number that is new\n");
 	else if (result->steps > 0)
 		sw_text_addf(text, "loss       %.4f -> %.4f\n", result->losses[0],
 		             result->losses[result->steps - 1]);
@@ -283,6 +290,7 @@ static sw_status train(cli *c, const run_job *job, const run_data *data, const r
                        const sw_checkpoint *start, uint32_t overlap, sw_trace *trace, sw_run_result *result, sw_error *err)
 {
 	run_progress w = {.c = c,
+	                  .has_loss = has_loss(job),
 	                  .first = start ? start->step : 0,
 	                  .steps = choose_steps(c, start),
 	                  .tokens = run_data_tokens(job)};

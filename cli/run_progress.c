@@ -78,12 +78,12 @@ void run_progress_step(void *context, const sw_run_step *step)
 		last = w->first + w->steps;
 	bool paced = w->c->values.pace;
 	sw_text line = {0};
-	sw_text_addf(&line, "step %" PRId64 "/%" PRId64 "  ", number, last);
+	sw_text_addf(&line, "step %" PRId64 "/%" PRId64, number, last);
 	if (paced)
-		sw_text_add(&line, "paced");
-	else
-		sw_text_addf(&line, "loss %.4f", step->loss);
-	if (isnan(step->loss) && !paced && w->was_number)
+		sw_text_add(&line, "  paced");
+	else if (w->has_loss)
+		sw_text_addf(&line, "  loss %.4f", step->loss);
+	if (isnan(step->loss) && !paced && w->has_loss && w->was_number)
 		cli_note(w->c, "the loss is NaN in step %" PRId64, number);
 	w->was_number = !isnan(step->loss);
 	if (w->tokens)

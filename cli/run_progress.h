@@ -41,13 +41,14 @@ typedef struct run_progress {
 	sw_progress progress;
 	int64_t first, steps; /* steps before this run, and in it */
 	int64_t tokens;       /* per step */
+	bool has_loss;        /* the program has one */
 	bool was_number;      /* the last loss */
 	double begun_s;
 	FILE *log; /* of --log; NULL: none */
 	run_stop stop;
 } run_progress;
 
-/* The caller sets c, first, steps and tokens, and calls the end in any case. */
+/* The caller sets c, first, steps, tokens and has_loss, and calls the end in any case. */
 sw_status run_progress_start(run_progress *w, sw_error *err);
 /* Matches on_step of sw_run_options. */
 void run_progress_step(void *context, const sw_run_step *step);

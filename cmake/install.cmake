@@ -10,7 +10,7 @@ add_custom_command(
   COMMAND ${CMAKE_COMMAND} -E touch ${SW_PAGES}/done
   DEPENDS shardwright ${PROJECT_SOURCE_DIR}/tools/make_pages
   COMMENT "Manual pages and completions")
-add_custom_target(pages DEPENDS ${SW_PAGES}/done)
+add_custom_target(pages ALL DEPENDS ${SW_PAGES}/done)
 
 install(TARGETS shardwright RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(TARGET libshardwright)

@@ -83,16 +83,20 @@ sw_pad_map sw_rewrite_pad_map(const sw_program *in, sw_pad_rule rule, const sw_p
 
 /* The part of a whole training step (forward, backward and optimizer in one graph) that matters for
  * rematerialisation: the values kept from forward to backward, and the places at which the forward
- * pass is narrow. All of it is found from the graph alone:
- *   FORWARD  the ops that every gradient needs: those from which the new value of each trained
- * state can be reached (paths through single numbers, for example the norm of gradient clipping, do
- * not count) FLOW     the forward ops that depend on both data and state CRITICAL VALUES  (not
- * Rhino's critical nodes, which are contractions) the values alive, for the forward pass, at a narrow place of the flow: one at
- * which the live values are at most a quarter of the bytes that the backward pass reads from the
- * ops since the last narrow place SEGMENT  the flow between two narrow places; equal layers give
- * equal segments. The ops after the last narrow place are the loss and never computed again. LATE
- * the ops that depend on the loss, and those that only late ops need and that stand after the loss
- * begins The order of time is that of the entry's ops, which run one after another. */
+ * pass is narrow. All of it is found from the graph alone.
+ *
+ * FORWARD are the ops that every gradient needs: those from which the new value of each trained
+ * state can be reached. Paths through single numbers, such as the norm of gradient clipping, do not
+ * count. FLOW are the forward ops that depend on both data and state. LATE are the ops that depend
+ * on the loss, and those that only late ops need and that stand after the loss begins.
+ *
+ * CRITICAL VALUES are those alive, for the forward pass, at a narrow place of the flow: one at which
+ * the live values are at most a quarter of the bytes that the backward pass reads from the ops since
+ * the last narrow place. (Rhino's critical nodes are contractions, and something else.) A SEGMENT is
+ * the flow between two narrow places; equal layers give equal segments. The ops after the last
+ * narrow place are the loss, and are never computed again.
+ *
+ * The order of time is that of the entry's ops, which run one after another. */
 typedef enum sw_remat_role {
 	/* inputs, constants; ops that feed no late op (metrics, running statistics) */
 	SW_REMAT_APART,

@@ -100,4 +100,19 @@ refuse "it is no .npy file" $run --data "x=$mlp"
 refuse "takes no tokens: name the input" $run --data "$scratch/x.npy"
 refuse "leave --check-nan or --pace out" $run --check-nan --pace
 refuse "cannot write" $run --log no/such/folder/log
+
+# A program without a loss has none; that is not NaN.
+cat >"$scratch/none.hlo" <<'HLO'
+HloModule none, input_output_alias={ {0}: (0, {}, may-alias) }
+
+ENTRY main {
+  w = f32[4] parameter(0)
+  x = f32[4] parameter(1)
+  next = f32[4] subtract(w, x)
+  ROOT out = (f32[4]) tuple(next)
+}
+HLO
+expect 0 "" "$sw" run "$scratch/none.hlo" --steps 3
+grep -q "^loss  *none: no result is a single real number" "$scratch/out" || complain "it is not said that there is no loss"
+grep -qi nan "$scratch/out" "$scratch/err" && complain "a loss that is none is said to be NaN"
 exit $failed
