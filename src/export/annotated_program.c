@@ -69,10 +69,17 @@ static bool is_shaped(const sw_program *program, const sw_op *op)
 	return false;
 }
 
+/* XLA counts the constants that it moves out of a loop's body as results of the loop, but not in the
+ * sharding that the loop has (0.10): a loop has none, and its results are constrained. */
+static bool has_attribute(const sw_op *op)
+{
+	return op->opcode != SW_OP_WHILE;
+}
+
 static void add_attributes(void *context, sw_stable_writer *w, const sw_op *op)
 {
 	annotator *a = context;
-	if (!is_shaped(w->program, op))
+	if (!is_shaped(w->program, op) || !has_attribute(op))
 		return;
 	sw_text_add(w->text, " {sdy.sharding = #sdy.sharding_per_value<[");
 	for (uint32_t r = 0; r < op->n_results; r++) {
@@ -84,7 +91,7 @@ static void add_attributes(void *context, sw_stable_writer *w, const sw_op *op)
 	sw_text_add(w->text, "]>}");
 }
 
-/* Constrain the results that their readers take in another layout. */
+/* Constrain the results that their readers take in another layout, and those of loops. */
 static void follow_op(void *context, sw_stable_writer *w, const sw_op *op)
 {
 	annotator *a = context;
@@ -92,7 +99,9 @@ static void follow_op(void *context, sw_stable_writer *w, const sw_op *op)
 		sw_id value = op->first_result + r;
 		sw_shape shape = sw_value_shape(w->program, value);
 		const sw_layout *held = sw_plan_layout(a->plan, a->plan->materialised[value]);
-		if (a->plan->materialised[value] == a->plan->produced[value] || shape.rank == 0 ||
+		bool said = a->plan->materialised[value] == a->plan->produced[value] &&
+		            has_attribute(op);
+		if (said || shape.rank == 0 ||
 		    sw_layout_partial_atoms(held))
 			continue;
 		sw_stable_line(w);

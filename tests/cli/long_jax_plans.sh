@@ -9,7 +9,8 @@ python=${SW_PYTHON:-python3}
 }
 compare() { "$python" "$SW_SOURCE_DIR/tools/compare_plans_with_jax.py" "$@" || exit 1; }
 compare
-compare mlp gpt-tiny --form shardings
+compare mlp gpt-tiny gpt-tiny-scan --form shardings
+compare lstm-lm-tiny mamba-tiny --form shardings --strategies dp
 compare mlp forward-forward-tiny ncf-tiny --strategies "" --random 3
 # Devices so slow that a program of odd sizes is padded.
 slow=$(mktemp)
