@@ -38,13 +38,17 @@ static void add_path(const sw_json_stream *s, sw_text *text)
 		sw_text_add(text, ": ");
 }
 
+/* How far behind an error gzip data are looked at: a fraction of a second. */
+#define MOST_UNPACKED ((size_t)256 << 20)
+
 /* Return whether the gzip data are damaged. Damaged gzip data unpack to strange texts, and the
  * error about the gzip data explains those better. */
 static bool packing_is_broken(sw_json_stream *s)
 {
-	size_t got = 1;
+	size_t got = 1, seen = 0;
 	sw_status status = SW_OK;
-	while (status == SW_OK && got && sw_source_is_gzip(s->source))
+	for (; status == SW_OK && got && seen < MOST_UNPACKED && sw_source_is_gzip(s->source);
+	     seen += got)
 		status = sw_source_read(s->source, s->window, SW_JSON_WINDOW, &got, s->err);
 	if (status)
 		s->status = status;
