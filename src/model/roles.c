@@ -344,7 +344,8 @@ static void find_input_roles(sw_roles *roles, const sw_sidecar *sidecar)
 	}
 	for (uint32_t i = 0; i < roles->n_inputs; i++) {
 		sw_role role = sidecar->inputs[i].role;
-		if (!is_state[i])
+		/* a parameter that no output replaces is frozen, and no data */
+		if (!is_state[i] && role != SW_ROLE_PARAMETER)
 			role = SW_ROLE_DATA;
 		else if (role == SW_ROLE_DATA || role == SW_ROLE_OTHER)
 			role = SW_ROLE_PARAMETER;

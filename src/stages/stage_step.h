@@ -43,7 +43,7 @@ sw_status sw_stage_step_init(sw_stage_step *step, const sw_stages *stages, int32
                              sw_error *err);
 void sw_stage_step_clear(sw_stage_step *step);
 /* The sidecar of a stage's step: what `whole` says of the whole step's inputs and results; what
- * crosses is data. The caller clears it. */
+ * crosses is data if it has the batch, else a parameter. The caller clears it. */
 void sw_stage_step_sidecar(const sw_stage_step *step, const sw_stages *stages,
                            const sw_sidecar *whole, sw_sidecar *sidecar);
 
