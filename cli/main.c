@@ -77,14 +77,13 @@ static sw_status join_job(cli *c, sw_error *err)
 	return joins && sw_transport_under_mpi() ? sw_transport_mpi(&c->transport, err) : SW_OK;
 }
 
-static sw_status print_help(const cli *c)
+static void print_help(const cli *c)
 {
 	sw_text text = {0};
 	cli_print_help(c->command, &text);
 	if (cli_speaks(c))
 		fputs(text.data, stdout);
 	sw_text_clear(&text);
-	return SW_OK;
 }
 
 static void print_result(const cli *c)
@@ -123,8 +122,10 @@ static sw_status run_command(cli *c, int argc, char **argv, sw_error *err)
 		status = c->transport->ops->agree(c->transport, status, err);
 	if (status)
 		return status;
-	if (c->values.help)
-		return print_help(c);
+	if (c->values.help) {
+		print_help(c);
+		return flush_output(err);
+	}
 	if (c->command->computes)
 		status = sw_interpret_load_blas(err);
 	if (status == SW_OK)
@@ -139,14 +140,18 @@ int main(int argc, char **argv)
 	sw_json_never_short();
 	cli c = {0};
 	sw_error err = {0};
-	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-	                 strcmp(argv[1], "help") == 0)) {
-		print_usage(stdout);
-		return 0;
-	}
-	if (argc > 1 && strcmp(argv[1], "--version") == 0) {
-		puts("shardwright " SW_VERSION);
-		return 0;
+	bool usage = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+	                          strcmp(argv[1], "help") == 0),
+	     version = argc > 1 && strcmp(argv[1], "--version") == 0;
+	if (usage || version) {
+		if (usage)
+			print_usage(stdout);
+		else
+			puts("shardwright " SW_VERSION);
+		sw_status printed = flush_output(&err);
+		if (printed)
+			cli_print_error(&c, false, &err);
+		return sw_status_exit_code(printed);
 	}
 	c.command = argc > 1 ? find_command(argv[1]) : NULL;
 	if (!c.command)

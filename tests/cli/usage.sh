@@ -83,5 +83,9 @@ grep -q "^op  *stream  *begin us  *end us$" "$scratch/out" || complain "no times
 # A result that can't be written is a failure.
 if [ -c /dev/full ]; then
 	sh -c '"$1" inspect "$2" >/dev/full 2>/dev/null' sh "$sw" $tiny && complain "a full disk goes unnoticed"
+	for words in --help --version "plan --help"; do
+		# shellcheck disable=SC2086
+		"$sw" $words >/dev/full 2>/dev/null && complain "$words: a full disk goes unnoticed"
+	done
 fi
 exit $failed
