@@ -5,6 +5,12 @@
 
 #include "model/model.h"
 
+/* ---- shared_positions.c ------------------------------------------------------------------ */
+
+/* Return, per value, whether it is a vector of positions that stands for several dimensions. O(ops).
+ */
+bool *sw_shared_positions(const sw_program *program, sw_arena *arena);
+
 /* ---- equivalence.c: decisions that have equal candidates in every mesh ------------------ */
 
 typedef struct sw_split_list {

@@ -24,6 +24,7 @@ typedef struct flood {
 	const uint32_t *boundary_list;
 	sw_id *alias; /* per value: the output that replaces an input, and the reverse; SW_NO_ID:
 	                 none */
+	const bool *cut; /* per value: nothing passes through it */
 } flood;
 
 /* Number the reads of a boundary first, then its values. */
@@ -78,10 +79,12 @@ static void split_values_of_op(flood *f, sw_id op_id, uint32_t op_split)
 	int64_t factor_top = f->splits.data[op_split].top, top;
 	bool fresh;
 	for (int32_t i = 0; i < rule->n_operands; i++)
-		if (sw_rule_dim_of(rule, false, i, factor, factor_top, &dim, &top))
+		if (!f->cut[op->operands[i]] &&
+		    sw_rule_dim_of(rule, false, i, factor, factor_top, &dim, &top))
 			join(f, op_split, split_of(f, false, op->operands[i], dim, top, &fresh));
 	for (int32_t i = 0; i < rule->n_results; i++)
-		if (sw_rule_dim_of(rule, true, i, factor, factor_top, &dim, &top))
+		if (!f->cut[op->first_result + (sw_id)i] &&
+		    sw_rule_dim_of(rule, true, i, factor, factor_top, &dim, &top))
 			join(f, op_split,
 			     split_of(f, false, op->first_result + (sw_id)i, dim, top, &fresh));
 }
@@ -132,6 +135,8 @@ static void propagate(flood *f, uint32_t split)
 {
 	sw_id value = f->owner.data[split];
 	const sw_value *v = &f->program->values.data[value];
+	if (f->cut[value])
+		return;
 	propagate_to_op(f, v->op, true, (int32_t)v->index, split);
 	sw_id last = SW_NO_ID;
 	for (uint32_t u = f->users.start[value]; u < f->users.start[value + 1]; u++) {
@@ -394,6 +399,7 @@ void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *
 	sw_arena_init(&classes->arena);
 	flood f = {.roles = roles, .program = roles->program, .rules = rules};
 	f.users = sw_program_users(roles->program, &classes->arena);
+	f.cut = sw_shared_positions(roles->program, &classes->arena);
 	f.last[false] = new_minus_ones(roles->program->values.len, &classes->arena);
 	f.last[true] = new_minus_ones(roles->program->ops.len, &classes->arena);
 	index_boundaries(&f, &classes->arena);

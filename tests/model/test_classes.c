@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/model.h"
+#include "model/internal.h"
 
 typedef struct analysis {
 	planned p;
@@ -14,6 +14,7 @@ typedef struct analysis {
 	const sw_rule **rules;
 	sw_roles roles;
 	sw_classes classes;
+	const bool *shared; /* per value: sw_shared_positions */
 } analysis;
 
 static void analyse(analysis *a)
@@ -26,6 +27,7 @@ static void analyse(analysis *a)
 		a->rules[i] = sw_rule_make(a->program, (sw_id)i, &a->arena);
 	sw_roles_init(&a->roles, a->program, &a->p.sidecar);
 	sw_classes_init(&a->classes, &a->roles, a->rules);
+	a->shared = sw_shared_positions(a->program, &a->arena);
 }
 
 static void clear(analysis *a)
@@ -271,7 +273,8 @@ static void heads_reach_the_fused_matrix_as_an_inner_split(void **state)
 	free(blocks);
 }
 
-/* Check the definition of a class by the rules: an op's split and the splits that the rule derives
+/* Check the definition of a class by the rules, but for vectors of positions that stand for several
+ * dimensions: an op's split and the splits that the rule derives
  * of its operands and results have one class, and each split of a value that a factor covers is one
  * of the op's. */
 static void check_op_classes(const analysis *a, sw_id id)
@@ -283,18 +286,21 @@ static void check_op_classes(const analysis *a, sw_id id)
 	for (uint32_t s = a->classes.op_start[id]; s < a->classes.op_start[id + 1]; s++) {
 		const sw_split *split = &a->classes.op_splits[s];
 		for (int32_t i = 0; i < rule->n_operands; i++)
-			if (sw_rule_dim_of(rule, false, i, split->where, split->top, &where, &top))
+			if (!a->shared[op->operands[i]] &&
+			    sw_rule_dim_of(rule, false, i, split->where, split->top, &where, &top))
 				assert_int_equal(class_of(a, false, op->operands[i], where, top),
 				                 split->class);
 		for (int32_t i = 0; i < rule->n_results; i++)
-			if (sw_rule_dim_of(rule, true, i, split->where, split->top, &where, &top))
+			if (!a->shared[op->first_result + (sw_id)i] &&
+			    sw_rule_dim_of(rule, true, i, split->where, split->top, &where, &top))
 				assert_int_equal(
 					class_of(a, false, op->first_result + (sw_id)i, where, top),
 					split->class);
 	}
 	for (int32_t i = 0; i < rule->n_operands; i++) {
 		sw_id v = op->operands[i];
-		for (uint32_t s = a->classes.value_start[v]; s < a->classes.value_start[v + 1];
+		for (uint32_t s = a->classes.value_start[v];
+		     s < a->classes.value_start[v + 1] && !a->shared[v];
 		     s++) {
 			const sw_split *split = &a->classes.value_splits[s];
 			if (sw_rule_factor_at(rule, false, i, split->where, split->top, &where,
@@ -366,6 +372,27 @@ static void every_dot_has_the_batch(void **state)
 	}
 }
 
+/* The positions 0 .. 7 of samples and of heads are one vector, which makes no class of the two. */
+static void shared_positions_join_no_dimensions(void **state)
+{
+	static const char text[] = "HloModule m\n"
+				   "ENTRY e {\n"
+				   "  x = f32[8,8,16] parameter(0)\n"
+				   "  i = f32[8] iota(), iota_dimension=0\n"
+				   "  r = f32[8,8,16] broadcast(i), dimensions={0}\n"
+				   "  c = f32[8,8,16] broadcast(i), dimensions={1}\n"
+				   "  p = f32[8,8,16] add(r, c)\n"
+				   "  ROOT y = f32[8,8,16] add(x, p)\n"
+				   "}\n";
+	analysis a = {0};
+	(void)state;
+	open_text(text, "local-2x2.yaml", &a.p);
+	analyse(&a);
+	sw_id y = value_of(&a, "y");
+	assert_int_not_equal(class_of(&a, false, y, 0, 8), class_of(&a, false, y, 1, 8));
+	clear(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,6 +405,7 @@ int main(void)
 		cmocka_unit_test(heads_reach_the_fused_matrix_as_an_inner_split),
 		cmocka_unit_test(rules_aliases_and_loops_keep_classes),
 		cmocka_unit_test(every_dot_has_the_batch),
+		cmocka_unit_test(shared_positions_join_no_dimensions),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
