@@ -95,7 +95,7 @@ void cli_print_error(const cli *c, bool json, const sw_error *err);
 
 /* ---- stopping --------------------------------------------------------------------------- */
 
-/* From now on, the first Ctrl-C or SIGTERM sets the flag, and the process that prints writes
+/* From now on, the first Ctrl-C, SIGTERM or SIGHUP sets the flag, and the process that prints writes
  * `message` (NULL: nothing) to standard error; a second one ends the process. */
 void cli_watch_signals(const cli *c, const char *message);
 const atomic_bool *cli_stop_asked(void);

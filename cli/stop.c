@@ -1,4 +1,4 @@
-/* Handle Ctrl-C for commands that stop in an orderly way. */
+/* Handle Ctrl-C, and a terminal that closes, for commands that stop in an orderly way. */
 #include "cli.h"
 
 #include <errno.h>
@@ -28,6 +28,10 @@ void cli_watch_signals(const cli *c, const char *message)
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	/* A terminal that closes; nohup, which ignores that, stays in force. */
+	struct sigaction before;
+	if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &action, NULL);
 }
 
 const atomic_bool *cli_stop_asked(void)

@@ -56,7 +56,7 @@ end_by() {
 	took=$(($(date +%s) - begun))
 }
 
-for signal in INT TERM; do
+for signal in INT TERM HUP; do
 	end_by $signal "$sw" run "$program" --steps 3
 	[ "$took" -ge 9 ] && [ "$took" -le 30 ] || complain "SIG$signal ended it after $took s"
 	grep -q "endless.hlo: step 2 does not end, 10 s after .* 1 step is done" "$scratch/err" ||
