@@ -165,8 +165,7 @@ sw_status sw_mlir_emit_case(sw_mlir *m, int32_t computation, const sw_mlir_op *o
 sw_span sw_mlir_callee_of(const sw_mlir *m, const sw_mlir_op *op);
 sw_status sw_mlir_emit_call(sw_mlir *m, int32_t computation, const sw_mlir_op *op);
 
-/* ---- mlir_ops.c, mlir_shapes.c, mlir_indexed.c, mlir_windows.c, mlir_erfc.c, mlir_algebra.c: one
- * op ------------------------------------------------------------------------------------ */
+/* ---- mlir_ops.c, mlir_shapes.c, mlir_indexed.c, mlir_windows.c, mlir_algebra.c: one op --- */
 
 typedef sw_status sw_mlir_writer(sw_mlir *m, int32_t computation, const sw_mlir_op *op);
 /* Write one op that is no terminator, from the table of all ops. */
@@ -176,10 +175,16 @@ sw_mlir_writer sw_mlir_emit_constant, sw_mlir_emit_broadcast, sw_mlir_emit_iota,
 	sw_mlir_emit_dynamic_slice;
 sw_mlir_writer sw_mlir_emit_gather, sw_mlir_emit_scatter, sw_mlir_emit_reduce,
 	sw_mlir_emit_reduce_window, sw_mlir_emit_select_and_scatter, sw_mlir_emit_convolution,
-	sw_mlir_emit_dot_general, sw_mlir_emit_sort, sw_mlir_emit_slice, sw_mlir_emit_erfc;
+	sw_mlir_emit_dot_general, sw_mlir_emit_sort, sw_mlir_emit_slice;
 sw_mlir_writer sw_mlir_emit_fft, sw_mlir_emit_cholesky, sw_mlir_emit_triangular_solve,
 	sw_mlir_emit_batch_norm_training, sw_mlir_emit_batch_norm_inference,
 	sw_mlir_emit_batch_norm_grad, sw_mlir_emit_map;
+
+/* ---- mlir_special.c: functions of CHLO, by their formulas --------------------------------- */
+
+/* Return whether the op is a function that has a formula for the type of its operands. */
+bool sw_mlir_is_special(const sw_mlir *m, const sw_mlir_op *op);
+sw_mlir_writer sw_mlir_emit_special;
 
 /* ---- mlir_sharding.c: annotations, as extras of parameters and copies -------------------- */
 

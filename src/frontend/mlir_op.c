@@ -155,7 +155,13 @@ static sw_status read_part(sw_mlir *m, op_parts *p)
 		return read_region(m, p);
 	if (c == '{' || (c == '<' && lexer->at + 1 < lexer->end && lexer->at[1] == '{'))
 		return read_dictionary(m, p);
-	if (c == '[' || c == '"' || c == '<') {
+	if (c == '"') { /* the name of a composite, before its operands */
+		const char *start = lexer->at;
+		SW_TRY(sw_lex_string(lexer, &value));
+		add(p, (sw_span){"", 0}, (sw_span){start, (size_t)(lexer->at - start)});
+		return SW_OK;
+	}
+	if (c == '[' || c == '<') {
 		SW_TRY(sw_mlir_read_value(m, true, &value));
 		add(p, (sw_span){"", 0}, value);
 		return SW_OK;
@@ -168,6 +174,7 @@ static sw_status read_part(sw_mlir *m, op_parts *p)
 static sw_status read_parts(sw_mlir *m, op_parts *p)
 {
 	for (;;) {
+		SW_TRY(sw_mlir_skip_location(m)); /* a return of nothing has no types */
 		char c = sw_lex_peek(&m->lexer);
 		if (c == ':' || (c == '}' && !p->brackets))
 			return SW_OK;

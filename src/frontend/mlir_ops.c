@@ -159,23 +159,35 @@ static char next_byte(sw_span text, size_t *at)
 	return !escaped ? *c : c[1] == 'n' ? '\n' : c[1] == 't' ? '\t' : c[1];
 }
 
-/* Keep backend_config, a string, as HLO text has it. */
+/* Append a string's text between quotation marks, as HLO text has it. */
+static void add_string(sw_text *text, sw_span string)
+{
+	sw_text_add(text, "\"");
+	for (size_t at = 0; at < string.length;) {
+		char c = next_byte(string, &at);
+		if (c < ' ' || c == 0x7f) /* and what is no ASCII */
+			sw_text_addf(text, "\\%03o", (unsigned)(unsigned char)c);
+		else
+			sw_text_addf(text, "%s%c", c == '"' || c == '\\' ? "\\" : "", c);
+	}
+	sw_text_add(text, "\"");
+}
+
+/* Keep the configuration as HLO text has it: a string, or the attributes `{uplo = 76 : ui8}` of
+ * calls through XLA's foreign functions, which JAX names mhlo.backend_config. */
 static const sw_extra *keep_config(sw_mlir *m, const sw_mlir_op *op)
 {
-	sw_span config = sw_mlir_attribute_of(m, op, "backend_config");
+	static const char *const names[] = {"mhlo.backend_config", "backend_config"};
 	sw_text text = {0};
-	if (config.length < 2 || *config.start != '"')
-		return NULL;
-	config = (sw_span){config.start + 1, config.length - 2};
-	sw_text_add(&text, "\"");
-	for (size_t at = 0; at < config.length;) {
-		char c = next_byte(config, &at);
-		if (c < ' ' || c == 0x7f) /* and what is no ASCII */
-			sw_text_addf(&text, "\\%03o", (unsigned)(unsigned char)c);
-		else
-			sw_text_addf(&text, "%s%c", c == '"' || c == '\\' ? "\\" : "", c);
+	for (size_t i = 0; i < SW_COUNT(names) && !text.len; i++) {
+		sw_span config = sw_mlir_attribute_of(m, op, names[i]);
+		if (config.length > 2 && *config.start == '{')
+			sw_text_add_n(&text, config.start, config.length);
+		else if (config.length >= 2 && *config.start == '"')
+			add_string(&text, (sw_span){config.start + 1, config.length - 2});
 	}
-	sw_text_add(&text, "\"");
+	if (!text.len)
+		return NULL;
 	sw_extra *extra = SW_NEW(&m->program->arena, sw_extra);
 	extra->name = "backend_config";
 	extra->text = sw_arena_text(&m->program->arena, text.data);
@@ -239,7 +251,6 @@ static const op_row rows[] = {
 	{"select", write_select},
 	{"convert", write_convert},
 	{"square", write_square},
-	{"erfc", sw_mlir_emit_erfc},
 	{"reduce_precision", write_reduce_precision},
 	{"constant", sw_mlir_emit_constant},
 	{"broadcast_in_dim", sw_mlir_emit_broadcast},
@@ -315,6 +326,8 @@ sw_status sw_mlir_emit_op(sw_mlir *m, int32_t computation, const sw_mlir_op *op)
 			return rows[i].write(m, computation, op);
 		}
 	sw_mlir_count_annotation(m, op);
+	if (sw_mlir_is_special(m, op))
+		return sw_mlir_emit_special(m, computation, op);
 	if (!plain_opcode(name, &opcode))
 		return write_unknown(m, computation, op);
 	if (sw_mlir_fold(m, computation, op, opcode))

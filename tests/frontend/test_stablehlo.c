@@ -139,6 +139,36 @@ static const good_case good[] = {
                 "tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<2x3xf32>\n"
                 "  return %0 : tensor<2x3xf32>\n"),
          "epsilon=0.001, feature_index=1"},
+	/* LAPACK's letters are kept */
+	{MODULE("%a: tensor<3x3xf32>",
+                "  %0:2 = stablehlo.custom_call @lapack_spotrf_ffi(%a) {backend_config = \"\", "
+                "mhlo.backend_config = {uplo = 76 : ui8}} : (tensor<3x3xf32>) -> "
+                "(tensor<3x3xf32>, tensor<i32>)\n  return %0#0 : tensor<3x3xf32>\n"),
+         "backend_config={uplo = 76 : ui8}"},
+	/* a composite is its decomposition; a return of nothing has a location */
+	{MODULE("%a: tensor<2xf32>",
+                "  %0 = stablehlo.composite \"chlo.f\" %a {composite_attributes = {k = 3 : i64}, "
+                "decomposition = @f, version = 1 : i32} : (tensor<2xf32>) -> tensor<2xf32> "
+                "loc(#loc)\n  call @g() : () -> () loc(#loc)\n  return %0 : tensor<2xf32>\n") "\n"
+         "func.func private @f(%a: tensor<2xf32>) -> tensor<2xf32> {\n"
+         "  %0 = stablehlo.sine %a : tensor<2xf32>\n  return %0 : tensor<2xf32>\n}\n"
+         "func.func private @g() {\n  return loc(#loc)\n}\n",
+         "f32[2] sine(%a)"},
+	/* CHLO's functions become ops of HLO */
+	{MODULE("%a: tensor<2xf32>", "  %0 = chlo.erf_inv %a : tensor<2xf32> -> tensor<2xf32>\n"
+                                     "  return %0 : tensor<2xf32>\n"),
+         "log-plus-one("},
+	{MODULE("%a: tensor<2xbf16>", "  %0 = chlo.lgamma %a : tensor<2xbf16> -> tensor<2xbf16>\n"
+                                      "  return %0 : tensor<2xbf16>\n"),
+         "f32[2] convert(%a)"},
+	{MODULE("%a: tensor<2xf32>", "  %0 = chlo.is_pos_inf %a : tensor<2xf32> -> tensor<2xi1>\n"
+                                     "  return %0 : tensor<2xi1>\n"),
+         "direction=EQ"},
+	{MODULE("%a: tensor<complex<f32>>",
+                "  %0 = chlo.conj %a : tensor<complex<f32>> -> tensor<complex<f32>>\n"
+                "  %1 = chlo.atan %0 : tensor<complex<f32>> -> tensor<complex<f32>>\n"
+                "  return %1 : tensor<complex<f32>>\n"),
+         "c64[] atanh("},
 	/* annotations of shardings become copies, or are counted */
 	{"module @m attributes {mhlo.num_partitions = 2 : i32} {\n  sdy.mesh @mesh = <[\"x\"=2]>\n"
          "  func.func @main(%a: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}]>}) "
@@ -213,6 +243,15 @@ static const bad_case bad[] = {
          "expected the name of an op in this string", 2, 8},
 	{MODULE("%a: tensor<f32>", "  %0 = tuple(%a) : (tensor<f32>) -> tensor<f32>\n" RETURN_A),
          "tuple: this op is not known", 2, 8},
+	{MODULE("%a: tensor<f32>, %b: tensor<2xf32>",
+                "  %0 = chlo.zeta %a, %b : tensor<f32>, tensor<2xf32> -> tensor<f32>\n" RETURN_A),
+         "chlo.zeta: the operands have different types", 2, 8},
+	{MODULE("%a: tensor<f32>",
+                "  %0 = chlo.erf_inv %a, %a : tensor<f32>, tensor<f32> -> tensor<f32>\n" RETURN_A),
+         "chlo.erf_inv: expected 1 operand, found 2", 2, 8},
+	{MODULE("%a: tensor<f32>",
+                "  %0 = chlo.is_inf %a : tensor<f32> -> tensor<f32>\n" RETURN_A),
+         "chlo.is_inf: the result has another type than the operand", 2, 8},
 	{MODULE("%a: tensor<f32>", "  %0 = stablehlo.negate %a -> : tensor<f32>\n" RETURN_A),
          "expected a part of this op", 2, 28},
 	{MODULE("%a: tensor<f32>", "  %0 = stablehlo.add %a, %a : tensor<f32\n" RETURN_A),
