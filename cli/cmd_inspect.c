@@ -233,6 +233,7 @@ static sw_status describe(cli *c, inspection *x, sw_fusion fusion, sw_error *err
 	add_opcodes(x, &text);
 	add_loops(x, &text);
 	c->result = result_json(x);
+	cli_inspect_state(x->program, x->sidecar, c->values.verbose, &text, c->result);
 	cli_inspect_remat(x->program, &text, c->result);
 	if (x->canonical)
 		cli_inspect_microbatches(x->canonical, x->sidecar, &text, c->result);

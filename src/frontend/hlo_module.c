@@ -333,20 +333,26 @@ typedef struct binder {
 	bool *used_inputs, *used_outputs;
 } binder;
 
+/* Add an alias. XLA's compiler pairs buffers by their size alone: an f32[] may lie in the buffer of
+ * an s32[]. Such an input is a donor, whose next value is another result. */
 static sw_status add_alias(sw_hlo *reader, const sw_hlo_binding *b, binder *x, sw_alias alias)
 {
 	const sw_program *program = reader->program;
-	const sw_hlo_node *input = &reader->inputs.data[b->parameter];
-	sw_id value = sw_hlo_leaf(input, alias.input - x->first_leaf[b->parameter]);
+	const sw_hlo_node *node = &reader->inputs.data[b->parameter];
+	sw_id value = sw_hlo_leaf(node, alias.input - x->first_leaf[b->parameter]);
+	sw_shape input = sw_value_shape(program, value);
+	sw_shape output = sw_value_shape(program, sw_hlo_leaf(&reader->output, alias.output));
 	if (x->used_inputs[alias.input] || x->used_outputs[alias.output])
 		return sw_lex_fail(&reader->lexer, b->place, "this %s has an alias already",
 		                   x->used_inputs[alias.input] ? "input" : "output");
-	if (!sw_shape_equal(sw_value_shape(program, value),
-	                    sw_value_shape(program, sw_hlo_leaf(&reader->output, alias.output))))
+	if (sw_shape_bytes(input) != sw_shape_bytes(output))
 		return sw_lex_fail(&reader->lexer, b->place,
-		                   "the shapes of this output and this input differ");
+		                   "the sizes of this output and this input differ");
 	x->used_inputs[alias.input] = x->used_outputs[alias.output] = true;
-	sw_vec_push(&reader->program->aliases, alias);
+	if (sw_shape_equal(input, output))
+		sw_vec_push(&reader->program->aliases, alias);
+	else
+		sw_vec_push(&reader->program->donors, alias.input);
 	return SW_OK;
 }
 

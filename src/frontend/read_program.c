@@ -71,6 +71,37 @@ static format recognise(const char *text, size_t length)
 	return sw_span_is(sw_lex_peek_word(&lexer), "HloModule") ? FORMAT_HLO : FORMAT_OTHER;
 }
 
+/* Return whether XLA compiled the program for several devices and cut an input: it is the program of
+ * one of them. Only before it is compiled does an annotation speak of a whole array. */
+static bool is_cut(const sw_program *program)
+{
+	const char *scheduled = NULL;
+	for (const sw_extra *e = program->extras; e; e = e->next)
+		if (strcmp(e->name, "is_scheduled") == 0)
+			scheduled = e->text;
+	const sw_computation *entry = sw_entry(program);
+	bool cut = false;
+	for (size_t i = 0; i < entry->parameters.len; i++) {
+		const sw_op *op = sw_op_at(program, entry->parameters.data[i]);
+		const char *text = sw_op_sharding(op);
+		int32_t rank = sw_value_shape(program, op->first_result).rank;
+		cut |= text && op->n_results == 1 && sw_sharding_parse(text, rank).n > 0;
+	}
+	return cut && program->num_partitions > 1 && scheduled && strcmp(scheduled, "true") == 0;
+}
+
+/* Settle what depends on the whole program: custom calls, state, annotations. */
+static sw_status finish(sw_program **program, const char *path, sw_error *err)
+{
+	if (is_cut(*program))
+		return sw_fail_at(err, SW_ERR_INPUT, path, 1, 1, "%s", SW_SEVERAL_DEVICES);
+	SW_TRY(sw_calls_describe(*program, path, err));
+	SW_TRY(sw_calls_expand(program, err));
+	sw_state_pair(*program, path);
+	sw_sharding_settle(*program);
+	return SW_OK;
+}
+
 sw_status sw_read_program_text(const char *text, size_t length, const char *path,
                                sw_program **program, sw_error *err)
 {
@@ -94,16 +125,10 @@ sw_status sw_read_program_text(const char *text, size_t length, const char *path
 		SW_TRY(sw_read_hlo_proto(text, length, path, program, err));
 	else
 		return sw_fail_at(err, SW_ERR_INPUT, path, 1, 1, "%s", refusals[found]);
-	sw_status status = sw_calls_describe(*program, path, err);
-	if (status == SW_OK)
-		status = sw_calls_expand(program, err);
-	if (status != SW_OK) {
+	sw_status status = finish(program, path, err);
+	if (status != SW_OK)
 		sw_program_free(*program);
-		return status;
-	}
-	sw_state_pair(*program, path);
-	sw_sharding_settle(*program);
-	return SW_OK;
+	return status;
 }
 
 sw_status sw_read_program(const char *path, sw_program **program, sw_error *err)

@@ -59,6 +59,14 @@ tr -d ' \n' <"$scratch/out" >"$scratch/flat"
 grep -q '"possible":\[2,4,8\]' "$scratch/flat" || complain "the possible microbatches are not in the JSON"
 grep -q '"leaving":\[{"op":"[^"]*","sum":"sum","reader":"[^"]*"}\]' "$scratch/flat" || complain "the first loop's only sum is not in the JSON"
 grep -q '"refusal":null' "$scratch/flat" || complain "a refusal where there is none"
+# The state that was assumed: all of it with -v, and in the JSON.
+zcat tests/programs/mlp.hlo.gz | sed '1s/input_output_alias={.*may-alias) }, //' >"$scratch/undonated.hlo"
+expect 0 "16 more, which inspect -v lists" "$sw" inspect "$scratch/undonated.hlo" -v
+[ "$(grep -c "^ *[0-9]* .* \(parameter\|moment\|counter\) " "$scratch/out")" = 19 ] ||
+	complain "not all pairs are listed"
+expect 0 "" "$sw" inspect "$scratch/undonated.hlo" --json
+grep -q '"state_note": "state: nothing is donated' "$scratch/out" || complain "no note in the JSON"
+[ "$(grep -c '"result": ' "$scratch/out")" = 19 ] || complain "not all pairs are in the JSON"
 # Stages: a table, a refusal that is an answer, and bad numbers.
 expect 0 "" "$sw" inspect $tiny --stages 2 --microbatches 4
 grep -q "^2 stages, 4 microbatches: cut at 1 places of 183; " "$scratch/out" ||

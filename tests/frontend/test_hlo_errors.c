@@ -88,7 +88,7 @@ static void errors_in_aliases(void **state)
 	check_error(
 		"HloModule m, input_output_alias={ {}: (0, {}) }\ne {\n a = f32[2] parameter(0)\n"
 		" ROOT b = f32[1] slice(a), slice={[0:1]}\n}\n",
-		1, 35, "the shapes of this output and this input differ");
+		1, 35, "the sizes of this output and this input differ");
 #undef BODY
 	check_all(cases, SW_COUNT(cases));
 }

@@ -26,6 +26,9 @@ static const file_case refused[] = {
          "expected an instruction, found '}'"},
 	{"\x08\x01\x00\x00", 4, "byte 2: this is no serialised HloModuleProto"},
 	{"{\"version\": 3}\n", 0, "this is JSON, perhaps a plan or a sidecar"},
+	{"HloModule m, is_scheduled=true, num_partitions=2\nENTRY e {\n"
+         "  ROOT a = f32[4] parameter(0), sharding={devices=[2]<=[2]}\n}\n",
+         0, "this program is already written for several devices"},
 	{"ENTRY e {\n}\n", 0, "expected HLO text, which begins with HloModule"},
 };
 

@@ -1,6 +1,8 @@
 /* Which results of a step replace which inputs: by sidecar, aliases, donors and use. */
 #include "frontend/helpers.h"
 
+#include <glob.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,29 +19,77 @@
 	"  s = f32[2,2] multiply(bb, n)\n  v = f32[2,2] subtract(w, s)\n"                          \
 	"  ROOT r = (f32[], f32[2,2], f32[2,2]) tuple(b, n, v)\n}\n"
 
+#define RESULTS 4
+
 typedef struct pair_case {
 	const char *text;
-	int32_t pairs[3]; /* per result; -1: none */
+	int32_t pairs[RESULTS]; /* per result; -1: none */
 	const char *note; /* a part of it; NULL: nothing was assumed */
 } pair_case;
 
 static const pair_case cases[] = {
-	{"HloModule m, input_output_alias={ {1}: (1, {}), {2}: (0, {}) }\n" STEP, {-1, 1, 0}, NULL},
+	{"HloModule m, input_output_alias={ {1}: (1, {}), {2}: (0, {}) }\n" STEP, {-1, 1, 0, -1},
+         NULL},
 	{"HloModule m, input_output_alias={ {1}: (0, {}), {2}: (1, {}) }\n" STEP,
-         {-1, 1, 0},
+         {-1, 1, 0, -1},
          "whose next value it is not"},
-	{"HloModule m, buffer_donor={ (0, {}), (1, {}) }\n" STEP, {-1, 1, 0}, "buffer_donor"},
-	{"HloModule m\n" STEP, {-1, 1, 0}, "nothing is donated"},
+	{"HloModule m, buffer_donor={ (0, {}), (1, {}) }\n" STEP, {-1, 1, 0, -1}, "buffer_donor"},
+	{"HloModule m\n" STEP, {-1, 1, 0, -1}, "nothing is donated"},
 	{"HloModule m\nENTRY e {\n  x = f32[2,2] parameter(0)\n"
          "  ROOT y = f32[2,2] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n",
-         {-1, -1, -1},
+         {-1, -1, -1, -1},
          "no result replaces an input"},
 	/* the previous value is the current one's: aliases that shift are no mistake */
 	{"HloModule m, input_output_alias={ {0}: (0, {}), {1}: (1, {}) }\nENTRY e {\n"
          "  a = f32[2] parameter(0)\n  b = f32[2] parameter(1)\n  s = f32[2] add(a, a)\n"
          "  ROOT r = (f32[2], f32[2]) tuple(s, a)\n}\n",
-         {0, 1, -1},
+         {0, 1, -1, -1},
          NULL},
+	/* a loss is nearer to a loss scale than the scale's next value is */
+	{"HloModule m\nENTRY e {\n  w = f32[2,2] parameter(0)\n  k = f32[] parameter(1)\n"
+         "  x = f32[2,2] parameter(2)\n"
+         "  g = f32[2,2] dot(x, w), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+         "  v = f32[2,2] subtract(w, g)\n  t = f32[] constant(2)\n  u = f32[] multiply(k, t)\n"
+         "  f = pred[] is-finite(u)\n  h = f32[] negate(k)\n  h2 = f32[] negate(h)\n"
+         "  s = f32[] select(f, u, h2)\n  l = f32[] divide(t, k)\n"
+         "  ROOT r = (f32[], f32[2,2], f32[]) tuple(l, v, s)\n}\n",
+         {-1, 0, 1, -1},
+         "nothing is donated"},
+	/* a scalar that a schedule makes, between two that are made from their inputs; nobody reads
+         * the old one. The data have the type of the weights, and stay data */
+	{"HloModule m\nENTRY e {\n  n = s32[] parameter(0)\n  r = f32[] parameter(1)\n"
+         "  w = f32[2,2] parameter(2)\n  x = f32[2,2] parameter(3)\n"
+         "  one = s32[] constant(1)\n  i = s32[] add(n, one)\n  q = f32[] convert(n)\n"
+         "  g = f32[2,2] dot(x, w), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+         "  v = f32[2,2] subtract(w, g)\n"
+         "  ROOT t = (s32[], f32[], f32[2,2], f32[2,2]) tuple(i, q, v, g)\n}\n",
+         {0, 1, 2, -1},
+         "nothing is donated"},
+	/* the previous weights and gradient, as L-BFGS keeps them */
+	{"HloModule m\nENTRY e {\n  w = f32[2] parameter(0)\n  p = f32[2] parameter(1)\n"
+         "  o = f32[2] parameter(2)\n  n = s32[] parameter(3)\n  x = f32[2,2] parameter(4)\n"
+         "  g = f32[2] dot(x, w), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+         "  d = f32[2] subtract(w, p)\n  e = f32[2] subtract(g, o)\n  h = f32[2] add(d, e)\n"
+         "  v = f32[2] subtract(w, h)\n  one = s32[] constant(1)\n  i = s32[] add(n, one)\n"
+         "  ROOT t = (f32[2], f32[2], f32[2], s32[]) tuple(v, w, g, i)\n}\n",
+         {0, 1, 2, 3},
+         "nothing is donated"},
+	/* a loss that has a factor of weight decay, which is no state */
+	{"HloModule m\nENTRY e {\n  w = f32[2] parameter(0)\n  x = f32[2,2] parameter(1)\n"
+         "  k = f32[] parameter(2)\n"
+         "  g = f32[2] dot(x, w), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+         "  v = f32[2] subtract(w, g)\n"
+         "  s = f32[] dot(w, w), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+         "  l = f32[] multiply(k, s)\n  ROOT t = (f32[], f32[2]) tuple(l, v)\n}\n",
+         {-1, 0, -1, -1},
+         "nothing is donated"},
+	/* XLA's compiler puts the loss into the buffer of the counter */
+	{"HloModule m, input_output_alias={ {0}: (1, {}), {2}: (0, {}) }\nENTRY e {\n"
+         "  w = f32[2] parameter(0)\n  n = s32[] parameter(1)\n  one = s32[] constant(1)\n"
+         "  i = s32[] add(n, one)\n  v = f32[2] negate(w)\n  l = f32[] constant(3)\n"
+         "  ROOT t = (f32[], s32[], f32[2]) tuple(l, i, v)\n}\n",
+         {-1, 1, 0, -1},
+         "which has another type"},
 	/* through a call, a branch and a loop */
 	{"HloModule m\nf { p = f32[2] parameter(0)\n  ROOT q = f32[2] negate(p) }\n"
          "g { p = f32[2] parameter(0)\n  ROOT q = f32[2] copy(p) }\nENTRY e {\n"
@@ -47,7 +97,7 @@ static const pair_case cases[] = {
          "  d = f32[2] call(a), to_apply=f\n"
          "  h = f32[2] conditional(c, d, d), true_computation=f, false_computation=g\n"
          "  l = f32[] constant(0)\n  ROOT r = (f32[], f32[2]) tuple(l, h)\n}\n",
-         {-1, 1, -1},
+         {-1, 1, -1, -1},
          "nothing is donated"},
 };
 
@@ -64,10 +114,10 @@ static sw_program *read_case(const char *text)
 
 static void check_pairs(const sw_program *program, const int32_t *pairs, const char *what)
 {
-	int32_t found[3] = {-1, -1, -1};
+	int32_t found[RESULTS] = {-1, -1, -1, -1};
 	for (size_t a = 0; a < program->aliases.len; a++)
 		found[program->aliases.data[a].output] = (int32_t)program->aliases.data[a].input;
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < RESULTS; i++)
 		if (found[i] != pairs[i])
 			fail_msg("result %d replaces %d, expected %d:\n%s", i, found[i], pairs[i],
 			         what);
@@ -109,12 +159,12 @@ static void the_sidecar_wins(void **state)
 	static const char text[] = "HloModule m, input_output_alias={ {1}: (0, {}) }\n" STEP;
 	static const struct {
 		const char *json;
-		int32_t pairs[3];
+		int32_t pairs[RESULTS];
 	} files[] = {
-		{FILE_OF("1", "0"), {-1, 1, 0}},
-		{FILE_OF("2", "null"), {-1, 2, -1}},
-		{FILE_OF("null", "null"), {-1, -1, -1}},
-		{FILE_OF("1", "1"), {-1, 0, -1}}, /* refused later; until then, nothing changes */
+		{FILE_OF("1", "0"), {-1, 1, 0, -1}},
+		{FILE_OF("2", "null"), {-1, 2, -1, -1}},
+		{FILE_OF("null", "null"), {-1, -1, -1, -1}},
+		{FILE_OF("1", "1"), {-1, 0, -1, -1}}, /* refused later; until then, nothing changes */
 	};
 	sw_error err = {0};
 	for (size_t i = 0; i < SW_COUNT(files); i++) {
@@ -135,11 +185,41 @@ static void the_sidecar_wins(void **state)
 	unlink(SIDECAR);
 }
 
+/* The tiny fixtures, without their aliases and sidecars, have the pairs that these say. */
+static void fixtures_are_paired_without_being_told(void **state)
+{
+	(void)state;
+	glob_t found;
+	assert_int_equal(glob("tests/programs/*-tiny*.hlo.gz", 0, NULL, &found), 0);
+	for (size_t f = 0; f < found.gl_pathc; f++) {
+		sw_program *told = NULL, *untold = NULL;
+		sw_error err = {0};
+		char *text = NULL;
+		size_t length = 0;
+		assert_int_equal(sw_read_program(found.gl_pathv[f], &told, &err), SW_OK);
+		assert_int_equal(sw_file_read(found.gl_pathv[f], &text, &length, &err), SW_OK);
+		memcpy(strstr(text, "input_output_alias"), "not", 3);
+		assert_int_equal(sw_read_program_text(text, length, PATH, &untold, &err), SW_OK);
+		assert_int_equal(told->aliases.len, untold->aliases.len);
+		for (size_t a = 0; a < told->aliases.len; a++)
+			if (told->aliases.data[a].output != untold->aliases.data[a].output ||
+			    told->aliases.data[a].input != untold->aliases.data[a].input)
+				fail_msg("%s: result %u replaces %u", found.gl_pathv[f],
+				         untold->aliases.data[a].output,
+				         untold->aliases.data[a].input);
+		free(text);
+		sw_program_free(told);
+		sw_program_free(untold);
+	}
+	globfree(&found);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(results_are_paired_with_inputs),
 		cmocka_unit_test(the_sidecar_wins),
+		cmocka_unit_test(fixtures_are_paired_without_being_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
