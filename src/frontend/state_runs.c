@@ -19,17 +19,17 @@
 
 #define LONGEST_GAP 256 /* missing members between two of a run */
 
-typedef struct member {
+typedef struct run_member {
 	int64_t diagonal; /* input - output, which all members of a run have in common */
 	uint32_t output, input;
 	double weight;
-} member;
-typedef SW_VEC(member) members;
+} run_member;
+typedef SW_VEC(run_member) run_members;
 
-typedef struct run {
+typedef struct state_run {
 	size_t first, end; /* of members, among which some may be paired already */
 	double weight;     /* 0: there is none */
-} run;
+} state_run;
 
 static bool is_free(const sw_state_pairing *x, uint32_t output, uint32_t input)
 {
@@ -39,7 +39,7 @@ static bool is_free(const sw_state_pairing *x, uint32_t output, uint32_t input)
 
 static int by_diagonal(const void *a, const void *b)
 {
-	const member *x = a, *y = b;
+	const run_member *x = a, *y = b;
 	if (x->diagonal != y->diagonal)
 		return x->diagonal < y->diagonal ? -1 : 1;
 	return (x->output > y->output) - (x->output < y->output);
@@ -48,7 +48,7 @@ static int by_diagonal(const void *a, const void *b)
 /* Collect the ways from results to inputs that are no identities, or those that are. An input that
  * another result is may be a weight that is frozen, and others are made from it: that speaks a
  * little less for them. */
-static void collect(const sw_state_pairing *x, bool identities, members *found)
+static void collect(const sw_state_pairing *x, bool identities, run_members *found)
 {
 	bool *returned = sw_alloc((x->n_inputs + 1) * sizeof(*returned));
 	for (uint32_t i = 0; i <= x->n_inputs; i++)
@@ -61,7 +61,7 @@ static void collect(const sw_state_pairing *x, bool identities, members *found)
 		double root = 1.0 + use.distance;
 		if ((use.distance == 0) != identities)
 			continue;
-		sw_vec_push(found, ((member){.diagonal = (int64_t)use.input - use.output,
+		sw_vec_push(found, ((run_member){.diagonal = (int64_t)use.input - use.output,
 		                             .output = use.output,
 		                             .input = use.input,
 		                             .weight = (returned[use.input] ? 0.99 : 1.0) /
@@ -85,17 +85,17 @@ static bool is_open(const sw_state_pairing *x, uint32_t from, uint32_t to, int64
 	return true;
 }
 
-static run heaviest_run(const sw_state_pairing *x, const members *all)
+static state_run heaviest_run(const sw_state_pairing *x, const run_members *all)
 {
-	run best = {0}, now = {0};
-	const member *last = NULL;
+	state_run best = {0}, now = {0};
+	const run_member *last = NULL;
 	for (size_t i = 0; i < all->len; i++) {
-		const member *m = &all->data[i];
+		const run_member *m = &all->data[i];
 		if (!is_free(x, m->output, m->input))
 			continue;
 		if (!last || last->diagonal != m->diagonal ||
 		    !is_open(x, last->output, m->output, m->diagonal))
-			now = (run){.first = i};
+			now = (state_run){.first = i};
 		now.end = i + 1;
 		now.weight += m->weight;
 		last = m;
@@ -107,9 +107,9 @@ static run heaviest_run(const sw_state_pairing *x, const members *all)
 
 static void pair_runs(sw_state_pairing *x, bool identities)
 {
-	members all = {0};
+	run_members all = {0};
 	collect(x, identities, &all);
-	for (run r = heaviest_run(x, &all); r.weight > 0; r = heaviest_run(x, &all))
+	for (state_run r = heaviest_run(x, &all); r.weight > 0; r = heaviest_run(x, &all))
 		for (size_t i = r.first; i < r.end; i++)
 			if (is_free(x, all.data[i].output, all.data[i].input))
 				sw_state_take(x, all.data[i].output, all.data[i].input);
