@@ -30,8 +30,9 @@ sw_status sw_read_hlo_proto(const char *data, size_t length, const char *file, s
                             sw_error *err);
 
 /* Read a file, plain or gzip. The format is recognised by the content. HLO text and protobufs and
- * StableHLO text are read; bytecode is recognised and refused with a clear error. The program's aliases
- * become the pairs of its state (sw_state_pair). */
+ * StableHLO text are read; bytecode is recognised and refused with a clear error. The program's
+ * aliases become the pairs of its state (sw_state_pair). HLO text that XLA compiled for several
+ * devices, which cuts an input, is refused. */
 sw_status sw_read_program(const char *path, sw_program **program, sw_error *err);
 /* The same, of the contents of the file. */
 sw_status sw_read_program_text(const char *text, size_t length, const char *path,
@@ -115,11 +116,13 @@ typedef struct sw_sidecar {
 sw_status sw_sidecar_read(const char *path, const sw_program *program, sw_sidecar *sidecar,
                           sw_error *err);
 /* Fill a sidecar from the program alone. Names come from op metadata or parameter names; state from
- * the aliases; float inputs are normal(0, 0.02), integers and pred 0 or 1. Roles: aliased ->
- * PARAMETER (MOMENT if the name says mu/nu/momentum, or a root is taken of its next value, as of
- * second moments; COUNTER if it holds integers), other -> DATA.
- * Moments start as zeros, and tests fill them with small positive numbers; counters start at 0. An
- * output that is not state is the LOSS if it is the only real scalar, else OTHER. */
+ * the aliases; float inputs are normal(0, 0.02), integers and pred 0 or 1; data of which a root or
+ * a logarithm is taken is uniform in [0.5, 1.5). Roles: aliased -> PARAMETER (MOMENT if the name
+ * says mu/nu/momentum, a root is taken of its next value, or it stays non-negative, as second
+ * moments do; COUNTER if it holds integers), other -> DATA.
+ * Moments start as zeros, and tests fill them with small positive numbers; scalars that stay
+ * non-negative start as a half; counters start at 0. An output that is not state is the LOSS if it
+ * is the only real scalar, else OTHER. */
 void sw_sidecar_default(const sw_program *program, sw_sidecar *sidecar);
 /* Append the path of a file beside a program: that of the program without .gz and .hlo, .mlir,
  * .stablehlo or .pb, and then the ending. A sidecar's is .inputs.json. */

@@ -27,8 +27,14 @@ static inline sw_shape sw_sidecar_input_shape(const sw_sidecar_reader *x, uint32
 	return sw_value_shape(x->program, x->inputs[input]);
 }
 
-/* Set rooted[i] for each input with state[i] whose next value a root is taken of (state_roots.c). */
+/* Set rooted[i] for each real input that must not be negative, as a root is taken of it or of its
+ * next value (state_roots.c). */
 void sw_state_find_roots(const sw_program *program, const sw_id *inputs, uint32_t n_inputs,
-                         const bool *state, bool *rooted);
+                         bool *rooted);
+/* Set kept[i] for each real input that is state, and stays non-negative if it begins so; of those
+ * that are never changed only for scalars. next[i]: the result that replaces input i, SW_NO_ID: none
+ * (state_signs.c). O(ops * rounds), which is bounded by a number of ops. */
+void sw_state_find_signs(const sw_program *program, const sw_id *inputs, uint32_t n_inputs,
+                         const sw_id *next, bool *kept);
 
 #endif

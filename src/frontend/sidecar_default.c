@@ -33,25 +33,45 @@ static const char *default_name(const sw_sidecar_reader *x, uint32_t input)
 	return sw_arena_printf(&x->sidecar->arena, "%s.%u", name, value->index);
 }
 
-static void default_input(const sw_sidecar_reader *x, uint32_t i, bool aliased, bool rooted)
+/* What the program says of an input. */
+typedef struct input_facts {
+	bool state;
+	bool kept;   /* a state that stays non-negative */
+	bool rooted; /* a root is taken of it */
+} input_facts;
+
+/* Second moments and their like begin at 0, and are small positive numbers in tests. A scalar that
+ * stays non-negative may be a decay rate, a learning rate or the scale of a loss: a half is a value
+ * that all of these can have. */
+static void fill_moment(sw_input_info *input, bool scalar)
+{
+	input->role = SW_ROLE_MOMENT;
+	input->init = scalar ? (sw_fill){.kind = SW_FILL_CONSTANT, .a = 0.5}
+	                     : (sw_fill){.kind = SW_FILL_ZEROS};
+	input->random = scalar ? (sw_fill){.kind = SW_FILL_UNIFORM, .a = 0.25, .b = 0.75}
+	                       : (sw_fill){.kind = SW_FILL_UNIFORM, .a = 1e-4, .b = 1e-2};
+}
+
+static void default_input(const sw_sidecar_reader *x, uint32_t i, input_facts facts)
 {
 	sw_input_info *input = &x->sidecar->inputs[i];
-	sw_type_kind kind = sw_type_kind_of(sw_sidecar_input_shape(x, i).type);
+	sw_shape shape = sw_sidecar_input_shape(x, i);
+	sw_type_kind kind = sw_type_kind_of(shape.type);
 	bool real = kind == SW_KIND_FLOAT || kind == SW_KIND_COMPLEX;
 	input->name = default_name(x, i);
-	input->role = !aliased ? SW_ROLE_DATA : !real ? SW_ROLE_COUNTER : SW_ROLE_PARAMETER;
+	input->role = !facts.state ? SW_ROLE_DATA : !real ? SW_ROLE_COUNTER : SW_ROLE_PARAMETER;
 	input->init = real ? (sw_fill){.kind = SW_FILL_NORMAL, .a = 0, .b = 0.02}
 	                   : (sw_fill){.kind = SW_FILL_INTEGERS, .a = 0, .b = 2};
 	if (kind == SW_KIND_TOKEN || input->role == SW_ROLE_COUNTER)
 		input->init = (sw_fill){.kind = SW_FILL_ZEROS};
+	if (input->role == SW_ROLE_DATA && facts.rooted)
+		input->init = (sw_fill){.kind = SW_FILL_UNIFORM, .a = 0.5, .b = 1.5};
 	input->random = input->init;
 	if (input->role == SW_ROLE_COUNTER)
 		input->random = (sw_fill){.kind = SW_FILL_INTEGERS, .a = 0, .b = 2};
-	if (input->role == SW_ROLE_PARAMETER && (rooted || names_moment(input->name))) {
-		input->role = SW_ROLE_MOMENT;
-		input->init = (sw_fill){.kind = SW_FILL_ZEROS};
-		input->random = (sw_fill){.kind = SW_FILL_UNIFORM, .a = 1e-4, .b = 1e-2};
-	}
+	if (input->role == SW_ROLE_PARAMETER &&
+	    (facts.rooted || facts.kept || names_moment(input->name)))
+		fill_moment(input, facts.kept && shape.rank == 0);
 }
 
 /* Set the default outputs. The only real scalar that is not state is taken for the loss. */
@@ -83,14 +103,18 @@ void sw_sidecar_default(const sw_program *program, sw_sidecar *sidecar)
 {
 	sw_sidecar_reader x;
 	sw_sidecar_begin(&x, program, sidecar, NULL);
-	bool *aliased = SW_NEW_N(&sidecar->arena, bool, x.n_inputs);
+	sw_id *next = SW_NEW_N(&sidecar->arena, sw_id, x.n_inputs + 1);
+	bool *rooted = SW_NEW_N(&sidecar->arena, bool, x.n_inputs + 1);
+	bool *kept = SW_NEW_N(&sidecar->arena, bool, x.n_inputs + 1);
+	for (uint32_t i = 0; i < x.n_inputs; i++)
+		next[i] = SW_NO_ID;
 	for (uint32_t i = 0; i < x.n_outputs; i++)
 		if (x.aliases[i] >= 0)
-			aliased[x.aliases[i]] = true;
-	bool *rooted = SW_NEW_N(&sidecar->arena, bool, x.n_inputs);
-	sw_state_find_roots(program, x.inputs, x.n_inputs, aliased, rooted);
+			next[x.aliases[i]] = x.outputs[i];
+	sw_state_find_roots(program, x.inputs, x.n_inputs, rooted);
+	sw_state_find_signs(program, x.inputs, x.n_inputs, next, kept);
 	for (uint32_t i = 0; i < x.n_inputs; i++)
-		default_input(&x, i, aliased[i], rooted[i]);
+		default_input(&x, i, (input_facts){next[i] != SW_NO_ID, kept[i], rooted[i]});
 	default_outputs(&x);
 }
 

@@ -1,6 +1,7 @@
 /*
- * Which inputs must not be negative: those of state whose next value a root is taken of, as Adam
- * does of second moments and batch normalisation of variances.
+ * Which inputs must not be negative: those of which a root, a logarithm or a broken power is taken,
+ * or of the next value of a state, as Adam does of second moments and batch normalisation of
+ * variances.
  *
  * An input is followed forward through ops that keep its sign where what they add or multiply does:
  * sums with anything else, products with scalars, and moves of elements. Where two inputs meet, or
@@ -8,7 +9,10 @@
  */
 #include "frontend/sidecar.h"
 
+#include <math.h>
 #include <stdlib.h>
+
+#include "program/number.h"
 
 typedef struct following {
 	const sw_program *program;
@@ -50,21 +54,41 @@ static int32_t goes_on(const following *x, const sw_op *op)
 	}
 }
 
+/* Return whether an exponent is known to be a whole number, which takes negative numbers too. */
+static bool is_whole(const sw_program *p, sw_id exponent)
+{
+	const sw_op *op = sw_op_at(p, p->values.data[exponent].op);
+	if (op->opcode == SW_OP_BROADCAST)
+		op = sw_op_at(p, p->values.data[op->operands[0]].op);
+	sw_shape shape = sw_value_shape(p, op->first_result);
+	if (op->opcode != SW_OP_CONSTANT || !op->attrs->constant.data || shape.rank != 0 ||
+	    sw_type_kind_of(shape.type) != SW_KIND_FLOAT)
+		return sw_type_kind_of(shape.type) != SW_KIND_FLOAT;
+	double value = sw_number_get(shape.type, op->attrs->constant.data, 0);
+	return value == floor(value);
+}
+
+/* Return whether the first operand must not be negative. */
+static bool takes_root(const sw_program *p, const sw_op *op)
+{
+	return op->opcode == SW_OP_SQRT || op->opcode == SW_OP_RSQRT || op->opcode == SW_OP_LOG ||
+	       (op->opcode == SW_OP_POWER && !is_whole(p, op->operands[1]));
+}
+
 void sw_state_find_roots(const sw_program *program, const sw_id *inputs, uint32_t n_inputs,
-                         const bool *state, bool *rooted)
+                         bool *rooted)
 {
 	following x = {.program = program, .input = sw_alloc((program->values.len + 1) *
 	                                                     sizeof(*x.input))};
 	const sw_computation *entry = sw_entry(program);
 	for (uint32_t i = 0; i < n_inputs; i++)
-		if (state[i])
+		if (sw_type_kind_of(sw_value_shape(program, inputs[i]).type) == SW_KIND_FLOAT)
 			x.input[inputs[i]] = (int32_t)i + 1;
 	for (size_t k = 0; k < entry->ops.len; k++) {
 		const sw_op *op = sw_op_at(program, entry->ops.data[k]);
 		if (op->opcode == SW_OP_PARAMETER || op->n_results != 1)
 			continue;
-		bool root = op->opcode == SW_OP_SQRT || op->opcode == SW_OP_RSQRT;
-		if (root && x.input[op->operands[0]])
+		if (takes_root(program, op) && x.input[op->operands[0]])
 			rooted[x.input[op->operands[0]] - 1] = true;
 		x.input[op->first_result] = goes_on(&x, op);
 	}

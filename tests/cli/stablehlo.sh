@@ -36,6 +36,17 @@ expect 0 "" "$sw" run "$scratch/noise.plan" --ranks 4 --steps 1
 expect 0 "" "$sw" export "$scratch/noise.plan" --to stablehlo -o "$scratch/noise.planned.mlir"
 grep -q "chlo.erf_inv" "$scratch/noise.planned.mlir" && complain "random numbers: erf_inv is exported as it was"
 
+# Nothing is NaN without a sidecar: Adafactor takes a power of its row and column means, MultiSteps
+# updates second moments in a branch.
+for name in adafactor multisteps; do
+	cp "tests/frontend/stablehlo/$name.mlir.gz" "$scratch"
+	expect 0 "" "$sw" plan "$scratch/$name.mlir.gz" --cluster "$cluster" --strategy zero3 \
+		-o "$scratch/$name.plan"
+	expect 0 "" "$sw" verify "$scratch/$name.plan"
+	expect 0 "" "$sw" run "$scratch/$name.mlir.gz" --steps 3 --json
+	sed -n '/"losses"/,/]/p' "$scratch/out" | grep -q "null\|NaN" && complain "$name: a loss is NaN"
+done
+
 # Without a sidecar second moments are known by the root that is taken of them: none is negative.
 cp tests/frontend/stablehlo/gpt-tiny.mlir.gz "$scratch/alone.mlir.gz"
 expect 0 "" "$sw" run "$scratch/alone.mlir.gz" --steps 3 --json

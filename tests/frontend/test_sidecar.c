@@ -260,6 +260,66 @@ static void without_a_file_defaults_come_from_the_program(void **state)
 	sw_program_free(program);
 }
 
+/* States that stay non-negative are filled so, whether a root is taken of them here or not. */
+static void states_that_stay_non_negative_begin_so(void **state)
+{
+	(void)state;
+	static const char text[] =
+		"HloModule m, input_output_alias={ {0}: (0, {}), {1}: (1, {}), {2}: (2, {}), {3}: (3, "
+		"{}), {4}: (4, {}), {5}: (5, {}) }\n"
+		"sum { a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+		"  ROOT s = f32[] add(a, b) }\n"
+		"update { t = (f32[2], f32[2]) parameter(0)\n"
+		"  v = f32[2] get-tuple-element(t), index=0\n"
+		"  g = f32[2] get-tuple-element(t), index=1\n"
+		"  q = f32[2] multiply(g, g)\n  ROOT s = f32[2] add(v, q) }\n"
+		"keep { v = f32[2] parameter(0)\n  ROOT c = f32[2] copy(v) }\n"
+		"ENTRY e {\n  w = f32[2] parameter(0)\n  v = f32[2] parameter(1)\n"
+		"  r = f32[] parameter(2)\n  s = f32[] parameter(3)\n  m = f32[2] parameter(4)\n"
+		"  f = f32[2] parameter(5)\n  n = s32[] parameter(6)\n  x = f32[2] parameter(7)\n"
+		"  z = f32[2] parameter(8)\n  p = pred[] parameter(9)\n"
+		"  g = f32[2] multiply(w, x)\n  w2 = f32[2] subtract(w, g)\n"
+		"  t = (f32[2], f32[2]) tuple(v, g)\n"
+		"  v2 = f32[2] conditional(p, v, t), true_computation=keep, "
+		"false_computation=update\n"
+		/* Adafactor's mean: a decay rate made of a count */
+		"  c = f32[] convert(n)\n  one = f32[] constant(1)\n  d = f32[] subtract(one, c)\n"
+		"  q = f32[2] multiply(g, g)\n  zero = f32[] constant(0)\n"
+		"  mean = f32[] reduce(q, zero), dimensions={0}, to_apply=sum\n"
+		"  r1 = f32[] add(r, mean)\n  two = f32[] constant(2)\n"
+		"  ok = pred[] is-finite(mean)\n  up = f32[] multiply(s, two)\n"
+		"  s2 = f32[] select(ok, up, s)\n"
+		"  db = f32[2] broadcast(d), dimensions={}\n  m1 = f32[2] multiply(db, m)\n"
+		"  m2 = f32[2] add(m1, q)\n  root = f32[2] sqrt(z)\n"
+		"  ROOT o = (f32[2], f32[2], f32[], f32[], f32[2], f32[2], f32[2]) "
+		"tuple(w2, v2, r1, s2, m2, f, root)\n}\n";
+	static const struct {
+		sw_role role;
+		sw_fill_kind init, random;
+	} inputs[] = {
+		{SW_ROLE_PARAMETER, SW_FILL_NORMAL, SW_FILL_NORMAL}, /* w */
+		{SW_ROLE_MOMENT, SW_FILL_ZEROS, SW_FILL_UNIFORM},     /* v, in a branch */
+		{SW_ROLE_MOMENT, SW_FILL_CONSTANT, SW_FILL_UNIFORM},  /* r, a sum */
+		{SW_ROLE_MOMENT, SW_FILL_CONSTANT, SW_FILL_UNIFORM},  /* s, a scale */
+		{SW_ROLE_MOMENT, SW_FILL_ZEROS, SW_FILL_UNIFORM},     /* m, with a decay rate */
+		{SW_ROLE_PARAMETER, SW_FILL_NORMAL, SW_FILL_NORMAL},  /* f, frozen */
+		{SW_ROLE_DATA, SW_FILL_INTEGERS, SW_FILL_INTEGERS},   /* n */
+		{SW_ROLE_DATA, SW_FILL_NORMAL, SW_FILL_NORMAL},       /* x */
+		{SW_ROLE_DATA, SW_FILL_UNIFORM, SW_FILL_UNIFORM},     /* z, of which a root is taken */
+		{SW_ROLE_DATA, SW_FILL_INTEGERS, SW_FILL_INTEGERS},   /* p */
+	};
+	sw_program *program = read_text(text);
+	sw_sidecar s;
+	sw_sidecar_default(program, &s);
+	assert_int_equal(s.n_inputs, SW_COUNT(inputs));
+	for (size_t i = 0; i < SW_COUNT(inputs); i++)
+		if (s.inputs[i].role != inputs[i].role || s.inputs[i].init.kind != inputs[i].init ||
+		    s.inputs[i].random.kind != inputs[i].random)
+			fail_msg("%s is filled otherwise", s.inputs[i].name);
+	sw_sidecar_clear(&s);
+	sw_program_free(program);
+}
+
 static void the_file_beside_the_program_is_found(void **state)
 {
 	(void)state;
@@ -297,6 +357,7 @@ int main(void)
 		cmocka_unit_test(values_and_infinity_are_read_and_written),
 		cmocka_unit_test(every_deviation_is_named),
 		cmocka_unit_test(without_a_file_defaults_come_from_the_program),
+		cmocka_unit_test(states_that_stay_non_negative_begin_so),
 		cmocka_unit_test(the_file_beside_the_program_is_found),
 		cmocka_unit_test(a_missing_file_is_an_error),
 	};
