@@ -116,10 +116,10 @@ typedef struct sw_sidecar {
 sw_status sw_sidecar_read(const char *path, const sw_program *program, sw_sidecar *sidecar,
                           sw_error *err);
 /* Fill a sidecar from the program alone. Names come from op metadata or parameter names; state from
- * the aliases; float inputs are normal(0, 0.02), integers and pred 0 or 1; data of which a root or
- * a logarithm is taken is uniform in [0.5, 1.5). Roles: aliased -> PARAMETER (MOMENT if the name
- * says mu/nu/momentum, a root is taken of its next value, or it stays non-negative, as second
- * moments do; COUNTER if it holds integers), other -> DATA.
+ * the aliases; float inputs are normal(0, 0.02), integers and pred 0 or 1; data of which a root
+ * is taken is uniform in [0.5, 1.5). Roles: aliased -> PARAMETER (MOMENT if the name says
+ * mu/nu/momentum, a root is taken of its next value, or it stays non-negative, as second moments
+ * do; COUNTER if it holds integers), other -> DATA.
  * Moments start as zeros, and tests fill them with small positive numbers; scalars that stay
  * non-negative start as a half; counters start at 0. An output that is not state is the LOSS if it
  * is the only real scalar, else OTHER. */

@@ -69,11 +69,20 @@ static void pair_by_order(sw_state_pairing *x)
 				sw_state_take(x, o, i);
 }
 
+/* The uses are in the order of the results. */
 static uint32_t distance_of(const sw_state_pairing *x, uint32_t output, uint32_t input)
 {
-	for (size_t i = 0; i < x->uses.len; i++)
-		if (x->uses.data[i].output == output && x->uses.data[i].input == input)
-			return x->uses.data[i].distance;
+	size_t low = 0, high = x->uses.len;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (x->uses.data[middle].output < output)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < x->uses.len && x->uses.data[low].output == output; low++)
+		if (x->uses.data[low].input == input)
+			return x->uses.data[low].distance;
 	return FAR;
 }
 
@@ -90,12 +99,24 @@ static bool strays(const sw_state_pairing *x, uint32_t output, uint32_t input)
 	               distance_of(x, output, (uint32_t)x->of_output[output]);
 }
 
+/* Return whether another result is paired with `input`, and is made of it where this one is not, or
+ * from farther back: the gradients that a step returns lie in the buffers of its parameters. */
+static bool is_ousted(const sw_state_pairing *x, uint32_t output, uint32_t input)
+{
+	for (uint32_t o = 0; o < x->n_outputs; o++)
+		if (o != output && x->of_output[o] == (int32_t)input)
+			return distance_of(x, o, input) > 0 &&
+			       distance_of(x, output, input) > distance_of(x, o, input);
+	return false;
+}
+
 /* Return an alias that speaks against the ops, NULL if none does. */
 static const sw_alias *find_stray(const sw_state_pairing *x)
 {
 	for (size_t a = 0; a < x->program->aliases.len; a++) {
 		const sw_alias *alias = &x->program->aliases.data[a];
-		if (strays(x, alias->output, alias->input))
+		if (strays(x, alias->output, alias->input) ||
+		    is_ousted(x, alias->output, alias->input))
 			return alias;
 	}
 	return NULL;
@@ -148,22 +169,22 @@ static bool describe_stray(const sw_state_pairing *x, sw_text *text)
 	return stray || donated;
 }
 
-/* Donors beside aliases are inputs whose buffer takes a result of another type: any result may be
- * the next value of theirs. */
+/* The inputs are those that have a buffer in common with a result; which result, the ops say. What
+ * they leave open is as the buffers say. */
 static void pair_aliased(sw_state_pairing *x)
 {
-	for (size_t a = 0; a < x->program->aliases.len; a++) {
-		x->may_input[x->program->aliases.data[a].input] = true;
-		x->may_output[x->program->aliases.data[a].output] = true;
-	}
-	for (size_t d = 0; d < x->program->donors.len; d++)
-		x->may_input[x->program->donors.data[d]] = true;
-	if (x->program->donors.len)
-		memset(x->may_output, true, x->n_outputs);
-	sw_state_find_uses(x->program, &x->uses);
+	const sw_program *p = x->program;
+	for (size_t a = 0; a < p->aliases.len; a++)
+		x->may_input[p->aliases.data[a].input] = true;
+	for (size_t d = 0; d < p->donors.len; d++)
+		x->may_input[p->donors.data[d]] = true;
+	memset(x->may_output, true, x->n_outputs);
+	sw_state_find_uses(p, &x->uses);
 	sw_state_pair_by_use(x);
-	if (!x->program->donors.len)
-		pair_by_order(x);
+	for (size_t a = 0; a < p->aliases.len; a++)
+		if (x->of_output[p->aliases.data[a].output] < 0 &&
+		    !x->taken[p->aliases.data[a].input])
+			sw_state_take(x, p->aliases.data[a].output, p->aliases.data[a].input);
 	sw_text text = {0};
 	if (!describe_stray(x, &text))
 		return;

@@ -8,13 +8,14 @@
 #include "frontend/frontend.h"
 
 /* Result `output` is made element by element from input `input`, `distance` ops back; both are
- * leaves of the entry, of the same shape and type. */
+ * leaves of the entry, of the same shape and type. Or it holds integers that are made of this input
+ * alone, which has a distance of its own. */
 typedef struct sw_state_use {
 	uint32_t output, input, distance;
 } sw_state_use;
 typedef SW_VEC(sw_state_use) sw_state_uses;
 
-/* Append the uses of all results, those of one result by ascending distance. Linear in the results,
+/* Append the uses of all results in order, those of one result by ascending distance. Linear in the results,
  * as the way back of each is bounded. */
 void sw_state_find_uses(const sw_program *program, sw_state_uses *uses);
 

@@ -1,7 +1,6 @@
 /*
- * Which inputs must not be negative: those of which a root, a logarithm or a broken power is taken,
- * or of the next value of a state, as Adam does of second moments and batch normalisation of
- * variances.
+ * Which inputs must not be negative: those of which a root or a broken power is taken, or of the
+ * next value of a state, as Adam does of second moments and batch normalisation of variances.
  *
  * An input is followed forward through ops that keep its sign where what they add or multiply does:
  * sums with anything else, products with scalars, and moves of elements. Where two inputs meet, or
@@ -71,7 +70,7 @@ static bool is_whole(const sw_program *p, sw_id exponent)
 /* Return whether the first operand must not be negative. */
 static bool takes_root(const sw_program *p, const sw_op *op)
 {
-	return op->opcode == SW_OP_SQRT || op->opcode == SW_OP_RSQRT || op->opcode == SW_OP_LOG ||
+	return op->opcode == SW_OP_SQRT || op->opcode == SW_OP_RSQRT ||
 	       (op->opcode == SW_OP_POWER && !is_whole(p, op->operands[1]));
 }
 

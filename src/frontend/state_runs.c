@@ -3,10 +3,11 @@
  *
  * A step takes its state as trees of arrays and returns the trees: neighbours among the results
  * replace neighbours among the inputs. So a result is paired not by its own way back alone, but as
- * a member of a RUN: results o, o+1, ... that are made from inputs i, i+1, .... A member that is
- * d > 0 ops from its input speaks for its run with the weight 1 / (1 + d)^2, and the run of the
- * largest sum is paired first. A loss that is divided by a loss scale is near to the scale, but the
- * scale's own next value stands within a long run.
+ * a member of a RUN: results o, o+1, ... that are made from inputs i, i+1, ..., of which each is
+ * the nearest to its result of those that are free. A member that is d > 0 ops from its input speaks
+ * for its run with the weight 1 / (1 + d)^2, and the run of the largest sum is paired first. A loss
+ * that is divided by a loss scale is near to the scale, but the scale's own next value stands within
+ * a long run.
  *
  * Members may be missing inside of a run, or at its ends: an optimizer returns zeros where it keeps
  * nothing, a learning rate from a schedule, the gradient that the next step compares with. They are
@@ -21,7 +22,7 @@
 
 typedef struct run_member {
 	int64_t diagonal; /* input - output, which all members of a run have in common */
-	uint32_t output, input;
+	uint32_t output, input, distance;
 	double weight;
 } run_member;
 typedef SW_VEC(run_member) run_members;
@@ -61,11 +62,10 @@ static void collect(const sw_state_pairing *x, bool identities, run_members *fou
 		double root = 1.0 + use.distance;
 		if ((use.distance == 0) != identities)
 			continue;
-		sw_vec_push(found, ((run_member){.diagonal = (int64_t)use.input - use.output,
-		                             .output = use.output,
-		                             .input = use.input,
-		                             .weight = (returned[use.input] ? 0.99 : 1.0) /
-		                                       (root * root)}));
+		sw_vec_push(found, ((run_member){(int64_t)use.input - use.output, use.output,
+		                                 use.input, use.distance,
+		                                 (returned[use.input] ? 0.99 : 1.0) /
+		                                         (root * root)}));
 	}
 	free(returned);
 	if (found->len)
@@ -85,13 +85,26 @@ static bool is_open(const sw_state_pairing *x, uint32_t from, uint32_t to, int64
 	return true;
 }
 
-static state_run heaviest_run(const sw_state_pairing *x, const run_members *all)
+/* Set nearest[o] to the least distance of result o from an input that is free. */
+static void find_nearest(const sw_state_pairing *x, const run_members *all, uint32_t *nearest)
+{
+	for (uint32_t o = 0; o < x->n_outputs; o++)
+		nearest[o] = UINT32_MAX;
+	for (size_t i = 0; i < all->len; i++) {
+		const run_member *m = &all->data[i];
+		if (is_free(x, m->output, m->input))
+			nearest[m->output] = SW_MIN(nearest[m->output], m->distance);
+	}
+}
+
+static state_run heaviest_run(const sw_state_pairing *x, const run_members *all,
+                              const uint32_t *nearest)
 {
 	state_run best = {0}, now = {0};
 	const run_member *last = NULL;
 	for (size_t i = 0; i < all->len; i++) {
 		const run_member *m = &all->data[i];
-		if (!is_free(x, m->output, m->input))
+		if (m->distance != nearest[m->output] || !is_free(x, m->output, m->input))
 			continue;
 		if (!last || last->diagonal != m->diagonal ||
 		    !is_open(x, last->output, m->output, m->diagonal))
@@ -108,11 +121,18 @@ static state_run heaviest_run(const sw_state_pairing *x, const run_members *all)
 static void pair_runs(sw_state_pairing *x, bool identities)
 {
 	run_members all = {0};
+	uint32_t *nearest = SW_NEW_N(&x->arena, uint32_t, x->n_outputs + 1);
+	state_run r;
 	collect(x, identities, &all);
-	for (state_run r = heaviest_run(x, &all); r.weight > 0; r = heaviest_run(x, &all))
-		for (size_t i = r.first; i < r.end; i++)
-			if (is_free(x, all.data[i].output, all.data[i].input))
-				sw_state_take(x, all.data[i].output, all.data[i].input);
+	do {
+		find_nearest(x, &all, nearest);
+		r = heaviest_run(x, &all, nearest);
+		for (size_t i = r.first; i < r.end; i++) {
+			const run_member *m = &all.data[i];
+			if (m->distance == nearest[m->output] && is_free(x, m->output, m->input))
+				sw_state_take(x, m->output, m->input);
+		}
+	} while (r.weight > 0);
 	sw_vec_clear(&all);
 }
 

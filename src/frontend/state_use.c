@@ -5,12 +5,16 @@
  * (1 - b) * g, n + 1. So a result's distance to an input of the same shape is the number of ops on
  * the shortest way back through elementwise ops, calls, branches, loops' carried values, and
  * updates of slices. Gradients end such ways, since contractions and reductions make them.
+ *
+ * Integers that are made of one input alone, whatever the ops, are its next value as well: a key of
+ * random numbers is split into the next one.
  */
 #include "frontend/state_pairs.h"
 
 #include <stdlib.h>
 
-#define MAX_VISITS 4096 /* values that are looked at for one result */
+#define MAX_VISITS 4096    /* values that are looked at for one result */
+#define LONE_DISTANCE 1000 /* of what is made of an input by any ops: farther than elementwise */
 
 /* A call whose computation the walk has entered. */
 typedef struct context {
@@ -128,6 +132,47 @@ static void walk_back(walk *w, uint32_t output, sw_state_uses *uses)
 	}
 }
 
+/* Return the leaf of the one entry input that a value is made of; UINT32_MAX: there are others, or
+ * none. */
+static uint32_t lone_source(walk *w, sw_id root)
+{
+	const sw_program *p = w->program;
+	uint32_t source = UINT32_MAX;
+	w->number++;
+	w->queue.len = 0;
+	sw_vec_push(&w->queue, ((visited){.value = root}));
+	for (size_t i = 0; i < w->queue.len; i++) {
+		const sw_op *op = sw_op_at(p, p->values.data[w->queue.data[i].value].op);
+		if (op->opcode == SW_OP_PARAMETER) {
+			if (source != UINT32_MAX)
+				return UINT32_MAX;
+			source = w->leaf_of[w->queue.data[i].value];
+		}
+		for (uint32_t k = 0; k < op->n_operands; k++) {
+			if (w->seen[op->operands[k]] == w->number << 32)
+				continue;
+			w->seen[op->operands[k]] = w->number << 32;
+			sw_vec_push(&w->queue, ((visited){.value = op->operands[k]}));
+		}
+		if (w->queue.len > MAX_VISITS)
+			return UINT32_MAX;
+	}
+	return source;
+}
+
+static void add_lone_source(walk *w, uint32_t output, const sw_id *inputs, sw_state_uses *uses)
+{
+	const sw_program *p = w->program;
+	sw_id root = sw_entry(p)->results.data[output];
+	sw_type_kind kind = sw_type_kind_of(sw_value_shape(p, root).type);
+	if (kind != SW_KIND_SIGNED && kind != SW_KIND_UNSIGNED)
+		return;
+	uint32_t source = lone_source(w, root);
+	if (source != UINT32_MAX &&
+	    sw_shape_equal(sw_value_shape(p, inputs[source]), sw_value_shape(p, root)))
+		sw_vec_push(uses, ((sw_state_use){output, source, LONE_DISTANCE}));
+}
+
 static void number_leaves(walk *w, sw_arena *arena)
 {
 	const sw_program *p = w->program;
@@ -147,8 +192,14 @@ void sw_state_find_uses(const sw_program *program, sw_state_uses *uses)
 	walk w = {.program = program};
 	number_leaves(&w, &arena);
 	w.seen = SW_NEW_N(&arena, uint64_t, program->values.len + 1);
-	for (uint32_t o = 0; o < sw_entry(program)->results.len; o++)
+	const sw_id *inputs;
+	sw_program_inputs(program, program->entry, &arena, &inputs);
+	for (uint32_t o = 0; o < sw_entry(program)->results.len; o++) {
+		size_t found = uses->len;
 		walk_back(&w, o, uses);
+		if (uses->len == found)
+			add_lone_source(&w, o, inputs, uses);
+	}
 	sw_vec_clear(&w.queue);
 	sw_vec_clear(&w.contexts);
 	sw_arena_clear(&arena);

@@ -83,6 +83,32 @@ static const pair_case cases[] = {
          "  l = f32[] multiply(k, s)\n  ROOT t = (f32[], f32[2]) tuple(l, v)\n}\n",
          {-1, 0, -1, -1},
          "nothing is donated"},
+	/* the next key is drawn from this one */
+	{"HloModule m\nENTRY e {\n  k = u32[2] parameter(0)\n  x = u32[2] parameter(1)\n"
+         "  a = u32[1] slice(k), slice={[0:1]}\n  b = u32[1] slice(k), slice={[1:2]}\n"
+         "  d = u32[2] concatenate(b, a), dimensions={0}\n  f = u32[2] dot(x, k), "
+         "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={}, "
+         "rhs_contracting_dims={}\n"
+         "  ROOT t = (u32[2], u32[2]) tuple(d, f)\n}\n",
+         {0, -1, -1, -1},
+         "nothing is donated"},
+	/* gradients lie in the buffers of the weights, whose next values are another result */
+	{"HloModule m, input_output_alias={ {0}: (0, {}) }\nENTRY e {\n"
+         "  w = f32[2] parameter(0)\n  x = f32[2,2] parameter(1)\n"
+         "  g = f32[2] dot(x, w), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+         "  v = f32[2] subtract(w, g)\n  ROOT t = (f32[2], f32[2]) tuple(g, v)\n}\n",
+         {-1, 0, -1, -1},
+         "whose next value it is not"},
+	/* results in another order, on whose diagonal others stand: e is an average of w, v of g */
+	{"HloModule m\nENTRY e {\n  w = f32[2] parameter(0)\n  e = f32[2] parameter(1)\n"
+         "  m = f32[2] parameter(2)\n  x = f32[2,2] parameter(3)\n"
+         "  g = f32[2] dot(x, w), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+         "  m1 = f32[2] copy(m)\n  m2 = f32[2] copy(m1)\n  m3 = f32[2] add(m2, g)\n"
+         "  w1 = f32[2] copy(w)\n  w2 = f32[2] copy(w1)\n  w3 = f32[2] subtract(w2, m3)\n"
+         "  e1 = f32[2] copy(e)\n  e2 = f32[2] copy(e1)\n  e3 = f32[2] add(e2, w3)\n"
+         "  ROOT t = (f32[2], f32[2], f32[2]) tuple(m3, e3, w3)\n}\n",
+         {2, 1, 0, -1},
+         "nothing is donated"},
 	/* XLA's compiler puts the loss into the buffer of the counter */
 	{"HloModule m, input_output_alias={ {0}: (1, {}), {2}: (0, {}) }\nENTRY e {\n"
          "  w = f32[2] parameter(0)\n  n = s32[] parameter(1)\n  one = s32[] constant(1)\n"
