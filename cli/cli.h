@@ -132,8 +132,8 @@ bool cli_is_cluster(const char *path);
 sw_status cli_inspect_cluster(cli *c, sw_error *err);
 /* For inspect PROGRAM: with `all` append the table of results that replace inputs; add the keys
  * "state" and "state_note" to the JSON object. */
-void cli_inspect_state(const sw_program *program, const sw_sidecar *sidecar, bool all, sw_text *text,
-                       json_t *json);
+void cli_inspect_state(const sw_program *program, const sw_sidecar *sidecar, bool all,
+                       sw_text *text, json_t *json);
 /* Likewise: append the table of rematerialisation policies, and add the key
  * "rematerialisation" to the JSON object. */
 void cli_inspect_remat(const sw_program *program, sw_text *text, json_t *json);

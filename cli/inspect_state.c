@@ -30,8 +30,8 @@ static void add_table(const states *x, sw_text *text)
 	sw_table_clear(&table);
 }
 
-void cli_inspect_state(const sw_program *program, const sw_sidecar *sidecar, bool all, sw_text *text,
-                       json_t *json)
+void cli_inspect_state(const sw_program *program, const sw_sidecar *sidecar, bool all,
+                       sw_text *text, json_t *json)
 {
 	states x = {program, sidecar};
 	json_t *list = json_array();

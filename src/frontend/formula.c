@@ -49,9 +49,9 @@ static sw_id value_of(const expander *w, quantity t, sw_type type)
 	if (!is_number(t))
 		return t.value;
 	sw_id scalar = sw_emit_scalar(w->program, w->computation, type, t.number);
-	return w->shape.rank == 0 ? scalar
-	                          : sw_emit_broadcast(w->program, w->computation, scalar,
-	                                              w->shape, NULL);
+	return w->shape.rank == 0
+	               ? scalar
+	               : sw_emit_broadcast(w->program, w->computation, scalar, w->shape, NULL);
 }
 
 static sw_type type_of(const expander *w, quantity t)
@@ -86,14 +86,14 @@ static quantity binary(const expander *w, sw_opcode opcode, quantity a, quantity
 		return number_term(compute(opcode, a.number, b.number));
 	sw_type type = common(w, a, b);
 	sw_id left = value_of(w, a, type);
-	return value_term(sw_emit_binary(w->program, w->computation, opcode, left,
-	                                 value_of(w, b, type)));
+	return value_term(
+		sw_emit_binary(w->program, w->computation, opcode, left, value_of(w, b, type)));
 }
 
 static quantity unary(const expander *w, sw_opcode opcode, quantity a)
 {
-	return value_term(sw_emit_unary(w->program, w->computation, opcode,
-	                                value_of(w, a, w->shape.type)));
+	return value_term(
+		sw_emit_unary(w->program, w->computation, opcode, value_of(w, a, w->shape.type)));
 }
 
 static quantity converted(const expander *w, sw_opcode opcode, quantity a, sw_type type)
@@ -178,10 +178,10 @@ static quantity chebyshev(const expander *w, const quantity *x, uint32_t n)
 	for (uint32_t i = 2; i < n; i++) {
 		b[2] = b[1];
 		b[1] = b[0];
-		b[0] = binary(w, SW_OP_ADD,
-		              binary(w, SW_OP_SUBTRACT, binary(w, SW_OP_MULTIPLY, x[0], b[1]),
-		                     b[2]),
-		              x[i]);
+		b[0] = binary(
+			w, SW_OP_ADD,
+			binary(w, SW_OP_SUBTRACT, binary(w, SW_OP_MULTIPLY, x[0], b[1]), b[2]),
+			x[i]);
 	}
 	return binary(w, SW_OP_MULTIPLY, binary(w, SW_OP_SUBTRACT, b[0], b[2]), number_term(0.5));
 }
@@ -360,8 +360,8 @@ static quantity read_expression(expander *w)
 	quantity b = read_expression(w);
 	sw_type type = common(w, a, b);
 	sw_id yes = value_of(w, a, type);
-	return value_term(sw_emit_select(w->program, w->computation, which.value, yes,
-	                                 value_of(w, b, type)));
+	return value_term(
+		sw_emit_select(w->program, w->computation, which.value, yes, value_of(w, b, type)));
 }
 
 /* Return whether `name =` is next, and take it. */

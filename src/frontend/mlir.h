@@ -78,7 +78,7 @@ typedef struct sw_mlir {
 	SW_VEC(sw_mlir_region) regions;
 	SW_VEC(sw_mlir_function) functions;
 	SW_VEC(sw_mlir_attribute) meshes; /* of Shardy: `<["x"=2]>` by name */
-	sw_mlir_function *signature; /* whose result types are being read; else NULL */
+	sw_mlir_function *signature;      /* whose result types are being read; else NULL */
 	const sw_mlir_function *entry;
 	sw_id *ids; /* per value: in the computation that is being written */
 	uint32_t depth, opaque;

@@ -225,8 +225,7 @@ static sw_status write_custom_call(sw_mlir *m, int32_t c, const sw_mlir_op *op)
 static sw_status refuse_manual(sw_mlir *m, int32_t c, const sw_mlir_op *op)
 {
 	(void)c;
-	return sw_mlir_fail(m, op,
-	                    SW_SEVERAL_DEVICES);
+	return sw_mlir_fail(m, op, SW_SEVERAL_DEVICES);
 }
 
 static sw_status write_unknown(sw_mlir *m, int32_t c, const sw_mlir_op *op)

@@ -28,6 +28,5 @@ sw_status sw_mlir_emit_special(sw_mlir *m, int32_t computation, const sw_mlir_op
 		if (!sw_shape_equal(sw_mlir_operand_shape(m, op, i), shape))
 			return sw_mlir_fail(m, op, "the operands have different types");
 	}
-	return sw_mlir_forward(m, op,
-	                       sw_formula_emit(m->program, computation, formula, operands));
+	return sw_mlir_forward(m, op, sw_formula_emit(m->program, computation, formula, operands));
 }

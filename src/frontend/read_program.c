@@ -71,8 +71,8 @@ static format recognise(const char *text, size_t length)
 	return sw_span_is(sw_lex_peek_word(&lexer), "HloModule") ? FORMAT_HLO : FORMAT_OTHER;
 }
 
-/* Return whether XLA compiled the program for several devices and cut an input: it is the program of
- * one of them. Only before it is compiled does an annotation speak of a whole array. */
+/* Return whether XLA compiled the program for several devices and cut an input: it is the program
+ * of one of them. Only before it is compiled does an annotation speak of a whole array. */
 static bool is_cut(const sw_program *program)
 {
 	const char *scheduled = NULL;

@@ -32,8 +32,8 @@ static inline sw_shape sw_sidecar_input_shape(const sw_sidecar_reader *x, uint32
 void sw_state_find_roots(const sw_program *program, const sw_id *inputs, uint32_t n_inputs,
                          bool *rooted);
 /* Set kept[i] for each real input that is state, and stays non-negative if it begins so; of those
- * that are never changed only for scalars. next[i]: the result that replaces input i, SW_NO_ID: none
- * (state_signs.c). O(ops * rounds), which is bounded by a number of ops. */
+ * that are never changed only for scalars. next[i]: the result that replaces input i, SW_NO_ID:
+ * none (state_signs.c). O(ops * rounds), which is bounded by a number of ops. */
 void sw_state_find_signs(const sw_program *program, const sw_id *inputs, uint32_t n_inputs,
                          const sw_id *next, bool *kept);
 

@@ -162,10 +162,11 @@ static bool describe_stray(const sw_state_pairing *x, sw_text *text)
 		             "next value it is not; ",
 		             stray->output, input_name(x, stray->input));
 	else if (donated)
-		sw_text_addf(text,
-		             "state: input_output_alias puts a result in the buffer of %s, which has "
-		             "another type; ",
-		             input_name(x, x->program->donors.data[0]));
+		sw_text_addf(
+			text,
+			"state: input_output_alias puts a result in the buffer of %s, which has "
+			"another type; ",
+			input_name(x, x->program->donors.data[0]));
 	return stray || donated;
 }
 

@@ -15,8 +15,8 @@ typedef struct sw_state_use {
 } sw_state_use;
 typedef SW_VEC(sw_state_use) sw_state_uses;
 
-/* Append the uses of all results in order, those of one result by ascending distance. Linear in the results,
- * as the way back of each is bounded. */
+/* Append the uses of all results in order, those of one result by ascending distance. Linear in the
+ * results, as the way back of each is bounded. */
 void sw_state_find_uses(const sw_program *program, sw_state_uses *uses);
 
 /* Which pairs are possible, and which are made. */
@@ -38,7 +38,8 @@ void sw_state_take(sw_state_pairing *x, uint32_t output, uint32_t input);
 /* Make all pairs that uses speak for (state_runs.c). O(uses * runs). */
 void sw_state_pair_by_use(sw_state_pairing *x);
 /* Undo the pair of the only real scalar among the results, if it stands alone among other pairs: a
- * step returns its loss, which may be made from a scalar input, such as a factor of weight decay. */
+ * step returns its loss, which may be made from a scalar input, such as a factor of weight decay.
+ */
 void sw_state_free_loss(sw_state_pairing *x);
 
 #endif

@@ -77,8 +77,8 @@ static bool takes_root(const sw_program *p, const sw_op *op)
 void sw_state_find_roots(const sw_program *program, const sw_id *inputs, uint32_t n_inputs,
                          bool *rooted)
 {
-	following x = {.program = program, .input = sw_alloc((program->values.len + 1) *
-	                                                     sizeof(*x.input))};
+	following x = {.program = program,
+	               .input = sw_alloc((program->values.len + 1) * sizeof(*x.input))};
 	const sw_computation *entry = sw_entry(program);
 	for (uint32_t i = 0; i < n_inputs; i++)
 		if (sw_type_kind_of(sw_value_shape(program, inputs[i]).type) == SW_KIND_FLOAT)

@@ -4,15 +4,16 @@
  * A step takes its state as trees of arrays and returns the trees: neighbours among the results
  * replace neighbours among the inputs. So a result is paired not by its own way back alone, but as
  * a member of a RUN: results o, o+1, ... that are made from inputs i, i+1, ..., of which each is
- * the nearest to its result of those that are free. A member that is d > 0 ops from its input speaks
- * for its run with the weight 1 / (1 + d)^2, and the run of the largest sum is paired first. A loss
- * that is divided by a loss scale is near to the scale, but the scale's own next value stands within
- * a long run.
+ * the nearest to its result of those that are free. A member that is d > 0 ops from its input
+ * speaks for its run with the weight 1 / (1 + d)^2, and the run of the largest sum is paired first.
+ * A loss that is divided by a loss scale is near to the scale, but the scale's own next value
+ * stands within a long run.
  *
  * Members may be missing inside of a run, or at its ends: an optimizer returns zeros where it keeps
  * nothing, a learning rate from a schedule, the gradient that the next step compares with. They are
- * filled in when all results that are made from an input are paired. A result that IS an input comes
- * last: it may be a weight that is frozen, or the previous value that is kept beside the new one.
+ * filled in when all results that are made from an input are paired. A result that IS an input
+ * comes last: it may be a weight that is frozen, or the previous value that is kept beside the new
+ * one.
  */
 #include "frontend/state_pairs.h"
 
@@ -62,10 +63,10 @@ static void collect(const sw_state_pairing *x, bool identities, run_members *fou
 		double root = 1.0 + use.distance;
 		if ((use.distance == 0) != identities)
 			continue;
-		sw_vec_push(found, ((run_member){(int64_t)use.input - use.output, use.output,
-		                                 use.input, use.distance,
-		                                 (returned[use.input] ? 0.99 : 1.0) /
-		                                         (root * root)}));
+		sw_vec_push(found,
+		            ((run_member){(int64_t)use.input - use.output, use.output, use.input,
+		                          use.distance,
+		                          (returned[use.input] ? 0.99 : 1.0) / (root * root)}));
 	}
 	free(returned);
 	if (found->len)
@@ -159,8 +160,7 @@ static void fill_gaps(sw_state_pairing *x, const int32_t *identities)
 		if (x->of_output[o] < 0)
 			continue;
 		int64_t diagonal = (int64_t)x->of_output[o] - o;
-		bool joins = last != UINT32_MAX &&
-		             (int64_t)x->of_output[last] - last == diagonal &&
+		bool joins = last != UINT32_MAX && (int64_t)x->of_output[last] - last == diagonal &&
 		             is_open(x, last, o, diagonal);
 		for (uint32_t g = last + 1; joins && g < o; g++)
 			if (identities[g] < 0 || !is_free(x, g, (uint32_t)identities[g]))

@@ -65,8 +65,7 @@ static bool power_is(const signs *x, const sw_op *op)
 {
 	const sw_op *exponent = sw_op_at(x->program, x->program->values.data[op->operands[1]].op);
 	if (exponent->opcode == SW_OP_BROADCAST)
-		exponent = sw_op_at(x->program,
-		                    x->program->values.data[exponent->operands[0]].op);
+		exponent = sw_op_at(x->program, x->program->values.data[exponent->operands[0]].op);
 	bool two = exponent->opcode == SW_OP_CONSTANT && exponent->attrs->constant.data &&
 	           exponent->attrs->constant.shape.rank == 0 &&
 	           sw_type_kind_of(exponent->attrs->constant.shape.type) == SW_KIND_FLOAT &&
@@ -292,9 +291,9 @@ void sw_state_find_signs(const sw_program *program, const sw_id *inputs, uint32_
 		for (sw_id v = 0; v < program->values.len; v++)
 			x.known[v] = false;
 		for (uint32_t i = 0; i < n_inputs; i++)
-			x.known[inputs[i]] = kept[i] || (!is_real(program, inputs[i]) &&
-			                                 sw_value_shape(program, inputs[i]).type !=
-			                                         SW_TOKEN);
+			x.known[inputs[i]] =
+				kept[i] || (!is_real(program, inputs[i]) &&
+			                    sw_value_shape(program, inputs[i]).type != SW_TOKEN);
 		follow(&x, program->entry);
 	} while (take_out(&x, n_inputs, next, kept));
 	free(x.known);

@@ -22,8 +22,7 @@ static const file_case refused[] = {
 	{"# A heading\n", 0, "expected HLO text, which begins with HloModule"},
 	{"\"builtin.module\"() ({\n}) : () -> ()\n", 0, "the module has no function"},
 	{"ML\xefR\x0dStableHLO", 0, "this is MLIR bytecode"},
-	{"\n\x06jit_f.\x12\x04main\x1a\x02\x08\x01", 0,
-         "expected an instruction, found '}'"},
+	{"\n\x06jit_f.\x12\x04main\x1a\x02\x08\x01", 0, "expected an instruction, found '}'"},
 	{"\x08\x01\x00\x00", 4, "byte 2: this is no serialised HloModuleProto"},
 	{"{\"version\": 3}\n", 0, "this is JSON, perhaps a plan or a sidecar"},
 	{"HloModule m, is_scheduled=true, num_partitions=2\nENTRY e {\n"

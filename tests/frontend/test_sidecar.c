@@ -113,7 +113,8 @@ static const deviation deviations[] = {
 	{"\"data\"", "\"date\"",
          "inputs[2].role: expected parameter, moment, counter, data, loss or other, found "
          "\"date\""},
-	{"\"role\": \"data\"", "\"role\": \"data\", \"roll\": 1", "inputs[2].roll: unknown key (nearest: 'role')"},
+	{"\"role\": \"data\"", "\"role\": \"data\", \"roll\": 1",
+         "inputs[2].roll: unknown key (nearest: 'role')"},
 	{"{\"kind\": \"normal\", \"mean\": 0, \"std\": 0.02}", "3",
          "inputs[0].init: expected an object, found an integer"},
 	{"\"normal\"", "\"gauss\"",
@@ -265,7 +266,8 @@ static void states_that_stay_non_negative_begin_so(void **state)
 {
 	(void)state;
 	static const char text[] =
-		"HloModule m, input_output_alias={ {0}: (0, {}), {1}: (1, {}), {2}: (2, {}), {3}: (3, "
+		"HloModule m, input_output_alias={ {0}: (0, {}), {1}: (1, {}), {2}: (2, {}), {3}: "
+	        "(3, "
 		"{}), {4}: (4, {}), {5}: (5, {}) }\n"
 		"sum { a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
 		"  ROOT s = f32[] add(a, b) }\n"
@@ -298,15 +300,15 @@ static void states_that_stay_non_negative_begin_so(void **state)
 		sw_fill_kind init, random;
 	} inputs[] = {
 		{SW_ROLE_PARAMETER, SW_FILL_NORMAL, SW_FILL_NORMAL}, /* w */
-		{SW_ROLE_MOMENT, SW_FILL_ZEROS, SW_FILL_UNIFORM},     /* v, in a branch */
-		{SW_ROLE_MOMENT, SW_FILL_CONSTANT, SW_FILL_UNIFORM},  /* r, a sum */
-		{SW_ROLE_MOMENT, SW_FILL_CONSTANT, SW_FILL_UNIFORM},  /* s, a scale */
-		{SW_ROLE_MOMENT, SW_FILL_ZEROS, SW_FILL_UNIFORM},     /* m, with a decay rate */
-		{SW_ROLE_PARAMETER, SW_FILL_NORMAL, SW_FILL_NORMAL},  /* f, frozen */
-		{SW_ROLE_DATA, SW_FILL_INTEGERS, SW_FILL_INTEGERS},   /* n */
-		{SW_ROLE_DATA, SW_FILL_NORMAL, SW_FILL_NORMAL},       /* x */
-		{SW_ROLE_DATA, SW_FILL_UNIFORM, SW_FILL_UNIFORM},     /* z, of which a root is taken */
-		{SW_ROLE_DATA, SW_FILL_INTEGERS, SW_FILL_INTEGERS},   /* p */
+		{SW_ROLE_MOMENT, SW_FILL_ZEROS, SW_FILL_UNIFORM},    /* v, in a branch */
+		{SW_ROLE_MOMENT, SW_FILL_CONSTANT, SW_FILL_UNIFORM}, /* r, a sum */
+		{SW_ROLE_MOMENT, SW_FILL_CONSTANT, SW_FILL_UNIFORM}, /* s, a scale */
+		{SW_ROLE_MOMENT, SW_FILL_ZEROS, SW_FILL_UNIFORM},    /* m, with a decay rate */
+		{SW_ROLE_PARAMETER, SW_FILL_NORMAL, SW_FILL_NORMAL}, /* f, frozen */
+		{SW_ROLE_DATA, SW_FILL_INTEGERS, SW_FILL_INTEGERS},  /* n */
+		{SW_ROLE_DATA, SW_FILL_NORMAL, SW_FILL_NORMAL},      /* x */
+		{SW_ROLE_DATA, SW_FILL_UNIFORM, SW_FILL_UNIFORM}, /* z, of which a root is taken */
+		{SW_ROLE_DATA, SW_FILL_INTEGERS, SW_FILL_INTEGERS}, /* p */
 	};
 	sw_program *program = read_text(text);
 	sw_sidecar s;

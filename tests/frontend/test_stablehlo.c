@@ -146,14 +146,20 @@ static const good_case good[] = {
                 "(tensor<3x3xf32>, tensor<i32>)\n  return %0#0 : tensor<3x3xf32>\n"),
          "backend_config={uplo = 76 : ui8}"},
 	/* a composite is its decomposition; a return of nothing has a location */
-	{MODULE("%a: tensor<2xf32>",
-                "  %0 = stablehlo.composite \"chlo.f\" %a {composite_attributes = {k = 3 : i64}, "
-                "decomposition = @f, version = 1 : i32} : (tensor<2xf32>) -> tensor<2xf32> "
-                "loc(#loc)\n  call @g() : () -> () loc(#loc)\n  return %0 : tensor<2xf32>\n") "\n"
-         "func.func private @f(%a: tensor<2xf32>) -> tensor<2xf32> {\n"
-         "  %0 = stablehlo.sine %a : tensor<2xf32>\n  return %0 : tensor<2xf32>\n}\n"
-         "func.func private @g() {\n  return loc(#loc)\n}\n",
-         "f32[2] sine(%a)"},
+	{
+		MODULE(
+			"%a: tensor<2xf32>",
+			"  %0 = stablehlo.composite \"chlo.f\" %a {composite_attributes = {k = 3 : "
+                        "i64}, "
+			"decomposition = @f, version = 1 : i32} : (tensor<2xf32>) -> tensor<2xf32> "
+			"loc(#loc)\n  call @g() : () -> () loc(#loc)\n  return %0 : "
+                        "tensor<2xf32>\n") "\n"
+					   "func.func private @f(%a: tensor<2xf32>) -> "
+                                           "tensor<2xf32> {\n"
+					   "  %0 = stablehlo.sine %a : tensor<2xf32>\n  return %0 "
+                                           ": tensor<2xf32>\n}\n"
+					   "func.func private @g() {\n  return loc(#loc)\n}\n",
+		"f32[2] sine(%a)"},
 	/* CHLO's functions become ops of HLO */
 	{MODULE("%a: tensor<2xf32>", "  %0 = chlo.erf_inv %a : tensor<2xf32> -> tensor<2xf32>\n"
                                      "  return %0 : tensor<2xf32>\n"),
@@ -249,8 +255,7 @@ static const bad_case bad[] = {
 	{MODULE("%a: tensor<f32>",
                 "  %0 = chlo.erf_inv %a, %a : tensor<f32>, tensor<f32> -> tensor<f32>\n" RETURN_A),
          "chlo.erf_inv: expected 1 operand, found 2", 2, 8},
-	{MODULE("%a: tensor<f32>",
-                "  %0 = chlo.is_inf %a : tensor<f32> -> tensor<f32>\n" RETURN_A),
+	{MODULE("%a: tensor<f32>", "  %0 = chlo.is_inf %a : tensor<f32> -> tensor<f32>\n" RETURN_A),
          "chlo.is_inf: the result has another type than the operand", 2, 8},
 	{MODULE("%a: tensor<f32>", "  %0 = stablehlo.negate %a -> : tensor<f32>\n" RETURN_A),
          "expected a part of this op", 2, 28},

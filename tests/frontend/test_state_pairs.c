@@ -24,11 +24,12 @@
 typedef struct pair_case {
 	const char *text;
 	int32_t pairs[RESULTS]; /* per result; -1: none */
-	const char *note; /* a part of it; NULL: nothing was assumed */
+	const char *note;       /* a part of it; NULL: nothing was assumed */
 } pair_case;
 
 static const pair_case cases[] = {
-	{"HloModule m, input_output_alias={ {1}: (1, {}), {2}: (0, {}) }\n" STEP, {-1, 1, 0, -1},
+	{"HloModule m, input_output_alias={ {1}: (1, {}), {2}: (0, {}) }\n" STEP,
+         {-1, 1, 0, -1},
          NULL},
 	{"HloModule m, input_output_alias={ {1}: (0, {}), {2}: (1, {}) }\n" STEP,
          {-1, 1, 0, -1},
@@ -176,7 +177,7 @@ static void results_are_paired_with_inputs(void **state)
 	                                        "null") ", " OUTPUT("1",                           \
 	                                                            first) ", " OUTPUT("2",        \
 	                                                                               second) "]" \
-	                                                                                       "}"
+											       "}"
 
 /* The pairs of a sidecar win over aliases, and over what the ops say. */
 static void the_sidecar_wins(void **state)
@@ -190,7 +191,8 @@ static void the_sidecar_wins(void **state)
 		{FILE_OF("1", "0"), {-1, 1, 0, -1}},
 		{FILE_OF("2", "null"), {-1, 2, -1, -1}},
 		{FILE_OF("null", "null"), {-1, -1, -1, -1}},
-		{FILE_OF("1", "1"), {-1, 0, -1, -1}}, /* refused later; until then, nothing changes */
+		{FILE_OF("1", "1"),
+	         {-1, 0, -1, -1}}, /* refused later; until then, nothing changes */
 	};
 	sw_error err = {0};
 	for (size_t i = 0; i < SW_COUNT(files); i++) {

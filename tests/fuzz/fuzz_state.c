@@ -26,7 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	sw_program *program = NULL;
 	sw_sidecar sidecar;
 	sw_error err = {0};
-	if (sw_read_program_text((const char *)data, size, "none/fuzz.hlo", &program, &err) != SW_OK)
+	if (sw_read_program_text((const char *)data, size, "none/fuzz.hlo", &program, &err) !=
+	    SW_OK)
 		return 0;
 	sw_sidecar_default(program, &sidecar);
 	check_pairs(program, &sidecar);

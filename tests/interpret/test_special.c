@@ -29,18 +29,11 @@ typedef struct tolerance {
 } tolerance;
 
 static const tolerance tolerances[] = {
-	{"erf_inv", 4, 8, 0},
-	{"erfc", 64, 2048, 0}, /* exp(-x^2) has the error of x^2 */
-	{"lgamma", 8, 16, 1},
-	{"digamma", 16, 16, 1},
-	{"zeta", 16, 16, 0},
-	{"polygamma", 64, 64, 1},
-	{"bessel_i1e", 16, 8, 0}, /* XLA takes the other series at 8 */
-	{"sinh", 16, 32, 0},
-	{"cosh", 16, 32, 0},
-	{"next_after", 0, 0, 0},
-	{"mulhi", 0, 0, 0},
-	{NULL, 4, 4, 0}, /* ops that HLO has */
+	{"erf_inv", 4, 8, 0},     {"erfc", 64, 2048, 0}, /* exp(-x^2) has the error of x^2 */
+	{"lgamma", 8, 16, 1},     {"digamma", 16, 16, 1},   {"zeta", 16, 16, 0},
+	{"polygamma", 64, 64, 1}, {"bessel_i1e", 16, 8, 0}, /* XLA takes the other series at 8 */
+	{"sinh", 16, 32, 0},      {"cosh", 16, 32, 0},      {"next_after", 0, 0, 0},
+	{"mulhi", 0, 0, 0},       {NULL, 4, 4, 0}, /* ops that HLO has */
 };
 
 static const tolerance *tolerance_of(const char *function)
