@@ -171,15 +171,20 @@ static bool describe_stray(const sw_state_pairing *x, sw_text *text)
 }
 
 /* The inputs are those that have a buffer in common with a result; which result, the ops say. What
- * they leave open is as the buffers say. */
+ * they leave open is as the buffers say. A real scalar that has no buffer of an input is a loss. */
 static void pair_aliased(sw_state_pairing *x)
 {
 	const sw_program *p = x->program;
-	for (size_t a = 0; a < p->aliases.len; a++)
+	for (uint32_t o = 0; o < x->n_outputs; o++) {
+		sw_shape shape = sw_value_shape(p, x->outputs[o]);
+		x->may_output[o] = shape.rank > 0 || sw_type_kind_of(shape.type) != SW_KIND_FLOAT;
+	}
+	for (size_t a = 0; a < p->aliases.len; a++) {
 		x->may_input[p->aliases.data[a].input] = true;
+		x->may_output[p->aliases.data[a].output] = true;
+	}
 	for (size_t d = 0; d < p->donors.len; d++)
 		x->may_input[p->donors.data[d]] = true;
-	memset(x->may_output, true, x->n_outputs);
 	sw_state_find_uses(p, &x->uses);
 	sw_state_pair_by_use(x);
 	for (size_t a = 0; a < p->aliases.len; a++)

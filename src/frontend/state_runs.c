@@ -17,6 +17,7 @@
  */
 #include "frontend/state_pairs.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define LONGEST_GAP 256 /* missing members between two of a run */
@@ -98,6 +99,15 @@ static void find_nearest(const sw_state_pairing *x, const run_members *all, uint
 	}
 }
 
+/* Of runs of one weight the one that begins with the earlier result is taken. */
+static bool is_heavier(const run_members *all, state_run a, state_run b)
+{
+	double difference = a.weight - b.weight;
+	if (b.weight == 0 || fabs(difference) > 1e-9 * b.weight)
+		return difference > 0;
+	return all->data[a.first].output < all->data[b.first].output;
+}
+
 static state_run heaviest_run(const sw_state_pairing *x, const run_members *all,
                               const uint32_t *nearest)
 {
@@ -113,7 +123,7 @@ static state_run heaviest_run(const sw_state_pairing *x, const run_members *all,
 		now.end = i + 1;
 		now.weight += m->weight;
 		last = m;
-		if (now.weight > best.weight)
+		if (is_heavier(all, now, best))
 			best = now;
 	}
 	return best;

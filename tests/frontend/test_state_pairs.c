@@ -93,6 +93,18 @@ static const pair_case cases[] = {
          "  ROOT t = (u32[2], u32[2]) tuple(d, f)\n}\n",
          {0, -1, -1, -1},
          "nothing is donated"},
+	/* of two results that are as near, the first */
+	{"HloModule m\nENTRY e {\n  w = f32[2] parameter(0)\n  a = f32[2] negate(w)\n"
+         "  b = f32[2] abs(w)\n  ROOT t = (f32[2], f32[2]) tuple(a, b)\n}\n",
+         {0, -1, -1, -1},
+         "nothing is donated"},
+	/* a loss that has no buffer is no state, near as it is to the scale */
+	{"HloModule m, input_output_alias={ {1}: (0, {}) }\nENTRY e {\n  k = f32[] parameter(0)\n"
+         "  t = f32[] constant(2)\n  u = f32[] multiply(k, t)\n  h = f32[] negate(u)\n"
+         "  s = f32[] negate(h)\n  l = f32[] divide(t, k)\n"
+         "  ROOT r = (f32[], f32[]) tuple(l, s)\n}\n",
+         {-1, 0, -1, -1},
+         NULL},
 	/* gradients lie in the buffers of the weights, whose next values are another result */
 	{"HloModule m, input_output_alias={ {0}: (0, {}) }\nENTRY e {\n"
          "  w = f32[2] parameter(0)\n  x = f32[2,2] parameter(1)\n"
