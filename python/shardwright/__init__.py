@@ -7,11 +7,21 @@
 
 The step is any function of pytrees, jitted or not; arguments may be abstract
 (jax.ShapeDtypeStruct). JAX is imported when a step is exported, and not before. Errors are
-ShardwrightError, one line of plain words.
+ShardwrightError, one line of plain words; what is assumed is a ShardwrightWarning, likewise.
 """
 
-from .command import Plan, ShardwrightError, plan
+from .command import Plan, ShardwrightError, ShardwrightWarning, plan
 from .module import Module, load as load_module
 from .step import export
+from .weights import save_weights
 
-__all__ = ["Module", "Plan", "ShardwrightError", "export", "load_module", "plan"]
+__all__ = [
+    "Module",
+    "Plan",
+    "ShardwrightError",
+    "ShardwrightWarning",
+    "export",
+    "load_module",
+    "plan",
+    "save_weights",
+]

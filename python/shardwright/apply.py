@@ -1,42 +1,51 @@
 """A plan as a function with the signature of the step that it was made for."""
 
+import contextlib
 import math
 
+from .calls import Call
 from .command import ShardwrightError
 from .module import dtype_of, fold, is_plain, load, unfold
 
 
-def apply(plan_path, step, devices=None, attention=None):
+def apply(plan_path, step, devices=None, attention=None, statics=None):
     """Return a function that takes and gives what `step` does, and runs as the plan says.
 
     step       the function that was exported, jitted or not
     devices    those of JAX that the plan's devices are, in order; the first ones if not given
     attention  "cudnn" for calls of cuDNN, "ops" for plain ops; calls if the step has some and the
                device of the plan's cluster runs them, if not given
+    statics    what is no array in the arguments that the plan was made for; any, if not given
 
     Arguments that do not lie where the plan wants them are placed first, so the first call places
     everything; results lie where the next call wants them. What the step donates is donated, if a
-    result takes its buffer. The step is traced for the structure of its result alone.
+    result takes its buffer; what it writes to its arguments is written to them. The step is traced
+    for the structure of its result alone.
     """
-    return Planned(load(plan_path, devices, attention=attention), step)
+    return Planned(load(plan_path, devices, attention=attention), step, statics)
+
+
+def _differs(a, b):
+    try:
+        return a is not b and bool(a != b)
+    except Exception:  # arrays in objects that compare by elements, and the like
+        return False
 
 
 class Planned:
     """What `apply` returns: call it as the step. module: the plan's module."""
 
-    def __init__(self, module, step):
+    def __init__(self, module, step, statics=None):
         self.module = module
         self._step = step
-        self._jitted = {}  # by structure of the arguments: the function, and the structure of its result
+        self._statics = statics
+        self._jitted = {}  # by structure of the arguments: the call that was traced, and the function of arrays
 
-    def __call__(self, *args):
-        import jax
-
-        leaves = jax.tree_util.tree_leaves(args)
-        self._check_count(leaves)
-        placed = [self.place(i, leaf) for i, leaf in enumerate(leaves)]
-        function, result = self._function(jax, args)
-        return jax.tree_util.tree_unflatten(result, function(*placed))
+    def __call__(self, *args, **kwargs):
+        call, function = self._function(args, kwargs)
+        placed = [self.place(i, leaf) for i, leaf in enumerate(call.arrays)]
+        with self._mesh():
+            return call.finish(function(*placed))
 
     def place(self, i, array):
         """Put the whole array that is input number i on the devices, as the calls take it."""
@@ -49,35 +58,42 @@ class Planned:
             raise ShardwrightError(f"argument {placement['name']}: the plan wants {wanted}, found {dtype}{list(shape)}")
         return jax.device_put(array, self._sharding(placement))
 
-    def lower(self, *args):
+    def lower(self, *args, **kwargs):
         """What jax.jit(step).lower(*args) is for the plan; arguments may be abstract."""
+        call, function = self._function(args, kwargs)
+        with self._mesh():
+            return function.lower(*call.arrays)
+
+    def _mesh(self):
+        """The plan's mesh is its own: one that the caller has set does not count."""
         import jax
 
-        leaves = jax.tree_util.tree_leaves(args)
-        self._check_count(leaves)
-        return self._function(jax, args)[0].lower(*leaves)
+        outer = jax.sharding.get_abstract_mesh()
+        return contextlib.nullcontext() if outer.empty else jax.set_mesh(self.module.mesh)
 
-    def _check_count(self, leaves):
-        n = len(self.module.inputs)
-        if len(leaves) != n:
-            raise ShardwrightError(f"the plan's step takes {n} arrays, and these arguments are {len(leaves)}")
+    def _function(self, args, kwargs):
+        """The call, and the jitted function of whole arrays."""
+        call = Call(self._step, args, kwargs)
+        inputs = self.module.inputs
+        if len(call.arrays) != len(inputs):
+            raise ShardwrightError(f"the plan's step takes {len(inputs)} arrays, and these arguments are {len(call.arrays)}")
+        for (name, a), (other, b) in zip(call.statics(), self._statics or call.statics()):
+            if name != other or _differs(a, b):
+                raise ShardwrightError(f"the plan was made for other arguments that are no arrays: {_short(b)}, found {_short(a)}")
+        if call.structure not in self._jitted:
+            self._jitted[call.structure] = call.result_of_trace(), self._prepare(call)
+        traced, function = self._jitted[call.structure]
+        call.result, call.written = traced
+        return call, function
 
-    def _function(self, jax, args):
-        """The jitted function of whole arrays, and the structure of the step's result."""
-        structure = jax.tree_util.tree_structure(args)
-        if structure not in self._jitted:
-            self._jitted[structure] = self._prepare(jax, args)
-        return self._jitted[structure]
-
-    def _prepare(self, jax, args):
-        from .step import _donated
+    def _prepare(self, call):
+        import jax
 
         inputs, outputs = self.module.inputs, self.module.outputs
-        result = jax.tree_util.tree_structure(jax.eval_shape(self._step, *args))
-        if result.num_leaves != len(outputs):
-            raise ShardwrightError(f"the plan's step gives {len(outputs)} arrays, and this one {result.num_leaves}")
-        given = _donated(jax, self._step, args, len(inputs))
-        donated = [i for i, p in enumerate(inputs) if given[i] and p["output"] is not None]
+        n = len(call.result.place) + len(call.written)
+        if n != len(outputs):
+            raise ShardwrightError(f"the plan's step gives {len(outputs)} arrays, and this one {n}")
+        donated = [i for i, p in enumerate(inputs) if call.donated[i] and p["output"] is not None]
 
         def run(*whole):
             found = self.module.call(*(fold(x, p) for x, p in zip(whole, inputs)))
@@ -85,7 +101,7 @@ class Planned:
 
         shardings = [self._sharding(p) for p in inputs]
         results = [self._sharding(p) for p in outputs]
-        return jax.jit(run, in_shardings=shardings, out_shardings=results, donate_argnums=donated), result
+        return jax.jit(run, in_shardings=shardings, out_shardings=results, donate_argnums=donated)
 
     def _sharding(self, placement):
         """That of the user's array: the placed array's, or blocks over the same axes where it can be cut so."""
@@ -102,3 +118,7 @@ class Planned:
                 axes.pop()
             spec.append(axes)
         return self.module.sharding({"spec": spec})
+
+
+def _short(x):
+    return repr(x).splitlines()[0][:60]

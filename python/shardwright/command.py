@@ -3,13 +3,23 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
+import warnings
+
+
+# Lines that sum up what the JSON object has, and are no remarks.
+SUMMARY = re.compile(r"^shardwright: (gap |.* on \d+ devices: step )")
 
 
 class ShardwrightError(Exception):
     """What is wrong, in one line."""
+
+
+class ShardwrightWarning(UserWarning):
+    """What was assumed, in one line."""
 
 
 def binary():
@@ -32,6 +42,9 @@ def run(*words):
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line] or [f"exit code {done.returncode}"]
         raise ShardwrightError(lines[-1].removeprefix("shardwright: "))
+    for line in done.stderr.splitlines():
+        if line.startswith("shardwright: ") and not SUMMARY.search(line):
+            warnings.warn(line.removeprefix("shardwright: "), ShardwrightWarning, stacklevel=3)
     return done.stdout
 
 
@@ -42,10 +55,11 @@ class Plan:
     summary  the JSON object of `shardwright plan --json`
     """
 
-    def __init__(self, path, summary, folder=None):
+    def __init__(self, path, summary, folder=None, statics=None):
         self.path = str(path)
         self.summary = summary
         self._folder = folder  # a temporary folder lives as long as its plan
+        self._statics = statics  # what is no array in the arguments that it was made for, if that is known
 
     def __repr__(self):
         return f"Plan({self.path!r}, {self.summary.get('chosen')!r})"
@@ -68,23 +82,28 @@ class Plan:
         `shardwright export --attention` takes it."""
         from .apply import apply
 
-        return apply(self.path, step, devices, attention)
+        return apply(self.path, step, devices, attention, self._statics)
 
-    def compare(self, step, *args, devices=None):
+    def compare(self, step, *args, devices=None, **kwargs):
         """Run one step in JAX, on one device and under the plan, and compare every device's part of
-        every output by the rule of `shardwright verify`. Returns {"ok", "outputs": [{"name", "error",
-        "tolerance", "ok"}], "xla", "plan"}: the last two are {"peak_bytes", "flops"} of a device, as
-        XLA's memory_analysis and cost_analysis have them of what it compiled, and as the plan has."""
+        every output by the rule of `shardwright verify`; what rounding alone moves in JAX's own step
+        is allowed to differ. Returns {"ok", "outputs": [{"name", "error", "tolerance", "ok"}],
+        "xla", "plan"}: the last two are {"peak_bytes", "flops"} of a device, as XLA's
+        memory_analysis and cost_analysis have them of what it compiled, and as the plan has."""
         from .compare import compare
         from .module import load
 
         sidecar = json.loads(pathlib.Path(self.path).with_suffix(".inputs.json").read_text())
-        result = compare(load(self.path, devices), step, args, sidecar)
+        result = compare(load(self.path, devices), step, args, kwargs, sidecar)
         played = json.loads(run("simulate", self.path, "--json"))
         return result | {"plan": {"peak_bytes": played["peak_bytes"], "flops": played["flops"]}}
 
 
-def plan(step, *args, cluster, devices=None, strategy=None, path=None, **options):
+# Options of `plan` that go to the export.
+FOR_EXPORT = ("learning_rate", "tokens", "vocabulary", "loss", "pairs")
+
+
+def plan(step, *args, cluster=None, devices=None, strategy=None, path=None, **options):
     """Export a step and plan it for a cluster.
 
     cluster   a cluster file
@@ -92,20 +111,25 @@ def plan(step, *args, cluster, devices=None, strategy=None, path=None, **options
     strategy  what `shardwright plan --strategy` takes; the fastest is searched if it is not given
     path      the plan file; the program stands beside it, as NAME.hlo.gz. Both are temporary if it
               is not given
-    options   other options of `shardwright plan`: memory="16GiB" is --memory 16GiB; those that
-              `export` takes (learning_rate, tokens, vocabulary) go there
+    options   arguments of the step by keyword; those that `export` takes (learning_rate, tokens,
+              vocabulary, loss, pairs); other options of `shardwright plan`: memory="16GiB" is
+              --memory 16GiB, untied=True is --untied
     """
     from . import step as step_module
+    from .calls import takes
 
-    for_export = {key: options.pop(key) for key in ("learning_rate", "tokens", "vocabulary") if key in options}
+    if cluster is None:
+        raise ShardwrightError("cluster: expected a cluster file")
+    for_export = {key: options.pop(key) for key in FOR_EXPORT if key in options}
+    kwargs = {key: options.pop(key) for key in list(options) if takes(step, key)}
     folder = tempfile.TemporaryDirectory(prefix="shardwright-") if path is None else None
     plan_path = pathlib.Path(path) if path is not None else pathlib.Path(folder.name) / "step.plan"
     program = plan_path.with_name(plan_path.stem + ".hlo.gz")
-    step_module.export(step, *args, path=program, **for_export)
+    _, call = step_module.write(step, args, kwargs, program, **for_export)
     words = ["plan", program, "--cluster", cluster, "-o", plan_path, "--json"]
     words += ["--devices", devices] if devices is not None else []
     words += ["--strategy", strategy] if strategy is not None else []
     for key, value in options.items():
         name = "--" + key.replace("_", "-")
-        words += [name] if value is True else [name, value]
-    return Plan(plan_path, json.loads(run(*words)), folder)
+        words += [] if value is False or value is None else [name] if value is True else [name, value]
+    return Plan(plan_path, json.loads(run(*words)), folder, call.statics())

@@ -3,12 +3,17 @@
 import math
 import re
 
+from . import noise
+from .calls import Call, plain_errors
+from .command import ShardwrightError
 from .module import fold
 
 ROUNDOFF = {"bf16": 2**-8, "f16": 2**-11, "f32": 2**-24, "c64": 2**-24, "f64": 2**-53, "c128": 2**-53}
 NARROW = 2**-3  # of f8 and f4
 LEARNING_RATES = 100  # tolerance of an update in units of the learning rate, in tolerances of the type
 ELEMENT = 4  # tolerance of one element over the largest, in tolerances in norm
+NOISE = 4  # tolerance in what rounding alone moves
+RUNS = 3  # runs that round otherwise
 
 
 def tolerance_of(text):
@@ -22,7 +27,7 @@ class Sums:
     """Sums over the parts of one output."""
 
     def __init__(self):
-        self.difference = self.reference = self.worst = self.largest = self.elements = 0.0
+        self.difference = self.reference = self.worst = self.largest = self.elements = self.changed = 0.0
 
     def add(self, got, wanted):
         import numpy
@@ -35,6 +40,7 @@ class Sums:
         self.worst = max(self.worst, float(error.max(initial=0)))
         self.largest = max(self.largest, float(numpy.abs(wanted).max(initial=0)))
         self.elements += wanted.size
+        self.changed += int((error != 0).sum())
 
     def relative(self):
         if self.difference == 0:
@@ -44,16 +50,28 @@ class Sums:
         return max(math.sqrt(self.difference / self.reference), self.worst / (ELEMENT * self.largest))
 
 
-def judge(placement, role, sums, tolerance, learning_rate):
-    """Return a row: what the output is called, its error, the tolerance, and whether it is within."""
+def judge(placement, role, sums, tolerance, learning_rate, moved=()):
+    """Return a row: what the output is called, its error, the tolerance, and whether it is within.
+
+    moved: the sums of runs that round otherwise, beside the same reference
+    """
+    error, tolerance = measure(placement, role, sums, tolerance, learning_rate)
+    movement = max((measure(placement, role, m, 0, learning_rate)[0] for m in moved), default=0.0)
+    if math.isfinite(movement):
+        tolerance = max(tolerance, NOISE * movement)
+    return {"name": placement["name"], "error": error, "tolerance": tolerance, "ok": error <= tolerance}
+
+
+def measure(placement, role, sums, tolerance, learning_rate):
+    """Return the error of an output, and the tolerance: of what is no real number, the share of
+    elements that differ; of updates, in units of the learning rate."""
     kind, error = placement["type"], sums.relative()
     if kind[0] not in "fbc":
-        error, tolerance = (0.0 if sums.difference == 0 else math.inf), 0.0
-    elif role == "parameter" and learning_rate > 0 and math.isfinite(error) and sums.elements:
+        return sums.changed / max(sums.elements, 1), 0.0
+    if role == "parameter" and learning_rate > 0 and math.isfinite(error) and sums.elements:
         rounding = ROUNDOFF.get(kind, NARROW) * math.sqrt(sums.reference / sums.elements) / learning_rate
-        error = math.sqrt(sums.difference / sums.elements) / learning_rate
-        tolerance = LEARNING_RATES * tolerance + rounding
-    return {"name": placement["name"], "error": error, "tolerance": tolerance, "ok": error <= tolerance}
+        return math.sqrt(sums.difference / sums.elements) / learning_rate, LEARNING_RATES * tolerance + rounding
+    return error, tolerance
 
 
 def sums_of(placed, whole, placement):
@@ -69,13 +87,19 @@ def sums_of(placed, whole, placement):
     return sums
 
 
-def rows(module, placed, wholes, roles, learning_rate):
-    """Return a row per output: what the module gave, beside the whole arrays that are right."""
+def rows(module, placed, wholes, roles, learning_rate, moved=()):
+    """Return a row per output: what the module gave, beside the whole arrays that are right.
+
+    moved: likewise what runs gave that round otherwise
+    """
     tolerance = tolerance_of(module.text)
-    return [
-        judge(placement, role, sums_of(array, whole, placement), tolerance, learning_rate)
-        for placement, array, whole, role in zip(module.outputs, placed, wholes, roles, strict=True)
-    ]
+    found = []
+    for o, (placement, array, whole, role) in enumerate(zip(module.outputs, placed, wholes, roles, strict=True)):
+        others = [Sums() for _ in moved]
+        for sums, run in zip(others, moved):
+            sums.add(run[o], whole)
+        found.append(judge(placement, role, sums_of(array, whole, placement), tolerance, learning_rate, others))
+    return found
 
 
 def costs_of(compiled):
@@ -89,20 +113,27 @@ def costs_of(compiled):
     return {"peak_bytes": peak, "flops": costs.get("flops")}
 
 
-def compare(module, step, args, sidecar):
-    """Run step(*args) on one device of JAX, and under the plan; return {"ok", "outputs", "xla"}."""
+def compare(module, step, args, kwargs, sidecar):
+    """Run step(*args, **kwargs) on one device of JAX, and under the plan; return {"ok", "outputs", "xla"}."""
     import jax
 
-    if hasattr(step, "lower"):  # jitted: the function inside donates nothing
-        step = step.__wrapped__
-    wholes = jax.tree_util.tree_leaves(jax.jit(step)(*args))
+    call = Call(step, args, kwargs)
+    if len(call.arrays) != len(module.inputs):
+        raise ShardwrightError(f"the plan's step takes {len(module.inputs)} arrays, and these arguments are {len(call.arrays)}")
+    traced = call.jaxpr()
+    if len(traced.jaxpr.outvars) != len(module.outputs):
+        raise ShardwrightError(f"the plan's step gives {len(module.outputs)} arrays, and this one {len(traced.jaxpr.outvars)}")
+    other = lambda seed, *x: noise.Run(seed).evaluate(traced.jaxpr, traced.consts, x)
+    with plain_errors("the step can't be run"):
+        wholes = jax.jit(call.flat)(*call.arrays)
+        moving = jax.jit(other)
+        moved = [moving(jax.numpy.uint32(seed), *call.arrays) for seed in range(RUNS)]
     shardings = [module.sharding(p) for p in module.inputs]
-    leaves = jax.tree_util.tree_leaves(args)
-    placed = [jax.device_put(fold(x, p), s) for x, p, s in zip(leaves, module.inputs, shardings, strict=True)]
+    placed = [jax.device_put(fold(x, p), s) for x, p, s in zip(call.arrays, module.inputs, shardings, strict=True)]
     results = [module.sharding(p) for p in module.outputs]
     whole = jax.jit(lambda *a: module.call(*a), in_shardings=shardings, out_shardings=results)
     compiled = whole.lower(*placed).compile()
     found = compiled(*placed)
     roles = [output["role"] for output in sidecar["outputs"]]
-    outputs = rows(module, found, wholes, roles, sidecar["learning_rate"])
+    outputs = rows(module, found, wholes, roles, sidecar["learning_rate"], moved)
     return {"ok": all(row["ok"] for row in outputs), "outputs": outputs, "xla": costs_of(compiled)}

@@ -18,7 +18,7 @@ TYPES = {"pred": "bool", "bf16": "bfloat16", "c64": "complex64", "c128": "comple
 
 
 def dtype_of(word):
-    """JAX's name of an element type: f32 is float32, s8 int8."""
+    """JAX's name of an element type: f32 is float32, s8 int8, f8e5m2 float8_e5m2."""
     letters, digits = re.match(r"([a-z]+)(\d*)", word).groups()
     if word in TYPES:
         return TYPES[word]
@@ -26,7 +26,7 @@ def dtype_of(word):
         return "float" + digits
     if letters in ("s", "u") and word == letters + digits:
         return ("int" if letters == "s" else "uint") + digits
-    return word.replace("f", "float", 1)
+    return re.sub(r"^f(\d+)(e)", r"float\1_\2", word)
 
 
 @functools.cache
@@ -68,8 +68,12 @@ class Module:
         self.text = re.sub(r"(, )?tf\.aliasing_output = \d+ : i32", "", text)
         n = placements["devices"]
         devices = list(jax.devices() if devices is None else devices)
+        if not all(hasattr(device, "platform") for device in devices):
+            raise ShardwrightError("devices: expected a list of JAX's devices")
         if len(devices) < n:
             raise ShardwrightError(f"the plan is for {n} devices, and JAX has {len(devices)}")
+        if len(set(devices[:n])) < n:
+            raise ShardwrightError(f"the plan is for {n} devices, and some of these are the same")
         sizes = [axis["size"] for axis in placements["mesh"]]
         names = [axis["name"] for axis in placements["mesh"]]
         self.mesh = jax.sharding.Mesh(numpy.array(devices[:n]).reshape(sizes), names)

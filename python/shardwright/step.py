@@ -1,59 +1,68 @@
 """Export a training step: the program, and the sidecar that names and fills its inputs."""
 
 import gzip
-import inspect
 import json
 import math
 import pathlib
+import warnings
 
-from .command import ShardwrightError
+from . import pairs as pairs_module, uses
+from .calls import Call, part_of, plain_errors
+from .command import ShardwrightError, ShardwrightWarning
 
+# Fields of NamedTuples in which optimizers carry averages and sums.
 MOMENTS = {"mu", "nu", "trace", "momentum", "velocity", "ema", "sum_of_squares", "second_moment", "m", "v"}
 SMALL_POSITIVE = {"kind": "uniform", "low": 1e-4, "high": 1e-2}
 ZEROS = {"kind": "zeros"}
+SMALL_NORMAL = {"kind": "normal", "mean": 0.0, "std": 0.02}
+ZERO_OR_ONE = {"kind": "integers", "low": 0, "high": 2}
 FEW_VALUES = 64  # so many numbers of a parameter are written as they are, of other state MOST_VALUES
 MOST_VALUES = 65536
 
 
-def export(step, *args, path, learning_rate=0.0, tokens=None, vocabulary=None):
-    """Write the program of step(*args) to `path` and its sidecar beside it, and return the sidecar.
+def export(step, *args, path=None, learning_rate=0.0, tokens=None, vocabulary=None, loss=None, pairs=None, **kwargs):
+    """Write the program of step(*args, **kwargs) to `path` and its sidecar beside it, and return the sidecar.
 
     step           any function of pytrees, jitted or not
-    args           its arguments: arrays, or jax.ShapeDtypeStruct where only shapes matter
+    args, kwargs   its arguments: arrays, or jax.ShapeDtypeStruct where only shapes matter
     path           NAME.hlo or NAME.mlir, with .gz behind it if it is to be packed
     learning_rate  that of the optimizer, in whose units `shardwright verify` compares parameters
     tokens         the name of the input that takes tokens, with its `vocabulary`
+    loss           the path of the result that is the loss, if it can't be told by name or use
+    pairs          {path of results: path of the inputs whose next values they are, or None}, likewise
 
-    Which results are the next values of which inputs is decided by structure: a part of the result
-    that has the structure, shapes and types of an argument replaces that argument. Single arrays
-    are paired only if they are donated.
+    A remark (ShardwrightWarning) says what was assumed where results, inputs and the loss were not
+    certain.
     """
+    document, _ = write(step, args, kwargs, path, learning_rate, tokens, vocabulary, loss, pairs)
+    return document
+
+
+def write(step, args, kwargs, path, learning_rate=0.0, tokens=None, vocabulary=None, loss=None, pairs=None):
+    """Do what `export` does; return the sidecar, and the traced call."""
     import jax
 
+    if path is None:
+        raise ShardwrightError("path: expected the name of the program to write, NAME.hlo or NAME.mlir")
     path = pathlib.Path(path)
     stem, form = _stem_and_form(path)
-    inputs, leaves, structure = _flatten_arguments(jax, step, args)
-    donated = _donated(jax, step, args, len(leaves))
-
-    def flat(*values):
-        return step(*jax.tree_util.tree_unflatten(structure, values))
-
-    try:
-        lowered = jax.jit(flat, keep_unused=True).lower(*leaves)
-        result = jax.eval_shape(step, *args)
-    except (TypeError, ValueError) as trouble:
-        raise ShardwrightError(f"the step can't be traced: {str(trouble).splitlines()[0]}") from None
-    pairs = _pairs(jax, args, result, donated)
-    document = _sidecar(jax, stem.name, inputs, leaves, result, pairs, learning_rate)
+    if not isinstance(learning_rate, (int, float)):
+        raise ShardwrightError(f"learning_rate: expected a number, found {type(learning_rate).__name__}")
+    call = Call(step, args, kwargs)
+    traced = Traced(jax, call, loss, pairs or {})
+    document = traced.sidecar(stem.name, learning_rate)
     if tokens is not None:
-        document["tokens"] = _tokens(document["inputs"], tokens, vocabulary)
-    hlo = form == ".hlo"
-    text = (
-        lowered.compiler_ir("hlo").as_hlo_text(print_large_constants=True) if hlo else lowered.as_text()
-    ).encode()
-    path.write_bytes(gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
-    stem.with_name(stem.name + ".inputs.json").write_text(json.dumps(document, indent=1) + "\n")
-    return document
+        _set_tokens(document, tokens, vocabulary)
+    with plain_errors("the step can't be lowered"):
+        lowered = jax.jit(call.flat, keep_unused=True).lower(*call.arrays)
+        hlo = form == ".hlo"
+        text = lowered.compiler_ir("hlo").as_hlo_text(print_large_constants=True) if hlo else lowered.as_text()
+    try:
+        path.write_bytes(gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text.encode())
+        stem.with_name(stem.name + ".inputs.json").write_text(json.dumps(document, indent=1) + "\n")
+    except OSError as trouble:
+        raise ShardwrightError(f"{path}: {trouble.strerror}") from None
+    return document, call
 
 
 def _stem_and_form(path):
@@ -63,119 +72,157 @@ def _stem_and_form(path):
     return plain.with_suffix(""), plain.suffix
 
 
-# --- Names -------------------------------------------------------------------------------------------------------
+# --- The step, traced ----------------------------------------------------------------------------------------------
 
 
-def _part(key):
-    for field in ("key", "name", "idx"):
-        if hasattr(key, field):
-            return str(getattr(key, field))
-    return str(key)
+class Traced:
+    """What a step's ops and structure say: which results replace which inputs, and what each input is."""
+
+    def __init__(self, jax, call, loss, asked):
+        self.jax, self.call = jax, call
+        self.jaxpr = call.jaxpr().jaxpr
+        self.names = _input_names(call.names)
+        found, written = call.result, call.written
+        self.output_names = [".".join(map(part_of, path)) or "result" for path in found.paths]
+        self.output_names += [self.names[i] for i in written]
+        self.types = [_type(jax, v.aval) for v in self.jaxpr.invars]
+        self.output_types = [_type(jax, v.aval) for v in self.jaxpr.outvars]
+        shapes = lambda types, variables: [(v.aval.shape, t) for t, v in zip(types, variables)]
+        self.carried = uses.carried(self.jaxpr)
+        pairing = pairs_module.Pairing(
+            call.structure,
+            (found.structure, found.place),
+            shapes(self.types, self.jaxpr.invars),
+            shapes(self.output_types, self.jaxpr.outvars),
+            self.names,
+            self.output_names,
+            call.donated,
+            self.carried,
+        )
+        pairing.pair(range(len(found.paths), len(self.output_names)), written)
+        pairing.state(asked)
+        pairing.run()
+        self.pairs = pairing.of_output
+        self._find_loss(loss)
+        pairing.assumed += [(o, i) for o, i in pairing.bare if not self._is_update(o, i)]
+        self._find_roles()
+        remarks = pairs_module.remarks(pairing, self.loss)
+        for remark in remarks + ([self._loss_remark] if self._loss_remark else []):
+            warnings.warn(remark, ShardwrightWarning, stacklevel=5)
+
+    def _find_loss(self, asked):
+        real = lambda o: self.jaxpr.outvars[o].aval.shape == () and _letter(self.output_types[o]) == "f"
+        scalars = [o for o in range(len(self.output_names)) if o not in self.pairs and real(o)]
+        state = {i for o, i in self.pairs.items() if self.jaxpr.invars[i].aval.shape}
+        derivative = lambda o: any(i in state for i in uses.differentiable(self.jaxpr, o))
+        self.loss, self._loss_remark = pairs_module.find_loss(scalars, self.output_names, derivative, asked)
+        others = [o for o in range(len(self.output_names)) if o not in self.pairs and _letter(self.output_types[o]) == "f"]
+        basis = others[0] if self.loss is None and len(others) == 1 else self.loss  # losses of several models may be one result
+        self._of_loss = set() if basis is None else set(uses.differentiable(self.jaxpr, basis))
+
+    def _is_update(self, o, i):
+        """Is a single array certainly a state? Updates depend on all that the loss depends on; counts
+        and keys are no batch."""
+        if self.types[i][0] == "u" or not self.jaxpr.outvars[o].aval.shape:
+            return True
+        return bool(self._of_loss) and self._of_loss <= set(uses.differentiable(self.jaxpr, o))
+
+    def _find_roles(self):
+        """A parameter is a state by which the loss has a derivative, or that nothing but itself is in;
+        a moment is another one. Where there is no loss, only NamedTuples' fields tell moments."""
+        of = {i: o for o, i in self.pairs.items()}
+        known = bool(self._of_loss & set(of))
+        alone = lambda i: all(j == i for j in uses.differentiable(self.jaxpr, of[i]))
+        self.roles = []
+        for i, ((path, owners), aval) in enumerate(zip(self.call.typed(), [v.aval for v in self.jaxpr.invars])):
+            unchanged = i in of and self.carried[of[i]].get(i) == 0
+            if i not in of:
+                role = "data"
+            elif _letter(self.types[i]) not in ("f", "c"):
+                role = "counter"
+            elif any(_is_moment(owner, key) for owner, key in zip(owners, path)):
+                role = "moment"
+            elif not known or i in self._of_loss:
+                role = "parameter"
+            elif aval.shape == () or unchanged:
+                role = "counter"
+            else:
+                role = "parameter" if alone(i) else "moment"
+            self.roles.append(role)
+
+    def sidecar(self, name, learning_rate):
+        inputs = []
+        for i, leaf in enumerate(self.call.arrays):
+            init, random = self._fills(i, leaf)
+            entry = {"index": i, "name": self.names[i], "shape": list(self.jaxpr.invars[i].aval.shape)}
+            inputs.append(entry | {"type": self.types[i], "role": self.roles[i], "init": init, "random": random})
+        outputs = []
+        for o, path in enumerate(self.output_names):
+            entry = inputs[self.pairs[o]] if o in self.pairs else None
+            role = entry["role"] if entry else "loss" if o == self.loss else "other"
+            output_name = entry["name"] if entry else "loss" if role == "loss" else "result." + path
+            outputs.append({"index": o, "name": output_name, "role": role, "input": self.pairs.get(o)})
+        return {
+            "format": "shardwright-inputs",
+            "version": 1,
+            "program": name,
+            "learning_rate": float(learning_rate) if math.isfinite(learning_rate) else 0.0,
+            "inputs": inputs,
+            "outputs": outputs,
+        }
+
+    def _fills(self, i, leaf):
+        """How a run and how a test begins an input."""
+        kind, role, values = _letter(self.types[i]), self.roles[i], _contents(leaf)
+        if kind not in ("f", "c"):
+            return self._integers(i, role, values, kind)
+        if role == "counter":
+            init = SMALL_POSITIVE if values is None else _begun(values, role, kind)
+            return init, init if _is_finite(init) else SMALL_NORMAL
+        if values is None:
+            init = ZEROS if role == "moment" else SMALL_NORMAL
+        else:
+            init = _measured(values, kind) if role == "data" else _begun(values, role, kind)
+        return init, SMALL_POSITIVE if role == "moment" else init if init["kind"] == "normal" else SMALL_NORMAL
+
+    def _integers(self, i, role, values, kind):
+        """Of data a run refuses what lies outside of `init`, if that is a range: the dimension that
+        the numbers index is one, those of one batch are none."""
+        if role != "data":
+            return (ZEROS if values is None else _begun(values, role, kind)), ZERO_OR_ONE
+        limit = uses.index_limit(self.jaxpr, i) if kind in ("s", "u") else None
+        inside = values is None or (values.min() >= 0 and (limit is None or values.max() < limit))
+        indices = {"kind": "integers", "low": 0, "high": limit} if limit else None
+        if indices and inside:
+            return indices, indices
+        if values is None:
+            return ZEROS, ZERO_OR_ONE
+        random = indices or _measured(values, kind)
+        return _as_they_are(values, kind), random if random["kind"] == "integers" else ZERO_OR_ONE
 
 
-def _name(path):
-    return ".".join(_part(key) for key in path) or "result"
+def _input_names(parts):
+    names = [".".join([argument, *rest]) for argument, rest in parts]
+    for n, name in enumerate(names):
+        if name in names[:n]:
+            raise ShardwrightError(f"two inputs are named {name}: rename a key, or an argument")
+    return names
 
 
-def _argument_names(step, n):
-    try:
-        parameters = list(inspect.signature(step).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return [named[i] if i < len(named) else f"arg{i}" for i in range(n)]
-
-
-def _flatten_arguments(jax, step, args):
-    """Return the path of each leaf as (argument, names), the leaves, and the structure."""
-    paths, structure = jax.tree_util.tree_flatten_with_path(args)
-    names = _argument_names(step, len(args))
-    inputs = [(names[path[0].idx], [_part(key) for key in path[1:]]) for path, _ in paths]
-    leaves = [leaf for _, leaf in paths]
-    for (argument, parts), leaf in zip(inputs, leaves):
-        name = ".".join([argument, *parts])
-        if not hasattr(leaf, "dtype") and not isinstance(leaf, (bool, int, float, complex)):
-            raise ShardwrightError(f"argument {name}: expected an array, found {type(leaf).__name__}")
-        if hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            raise ShardwrightError(f"argument {name}: pass jax.random.key_data(key), and wrap it in the step")
-    return inputs, leaves, structure
-
-
-def _donated(jax, step, args, n):
-    """Which leaves are donated, if the step is a jitted function that says so."""
-    if not hasattr(step, "lower"):
-        return [False] * n
-    try:
-        infos = jax.tree_util.tree_leaves(step.lower(*args).args_info, is_leaf=lambda x: hasattr(x, "donated"))
-    except (TypeError, ValueError) as trouble:
-        raise ShardwrightError(f"the step can't be traced: {str(trouble).splitlines()[0]}") from None
-    return [info.donated for info in infos] if len(infos) == n else [False] * n
-
-
-# --- State -------------------------------------------------------------------------------------------------------
-
-
-def _kind(jax, tree):
-    """The structure, shapes and types of a tree."""
-    leaves, structure = jax.tree_util.tree_flatten(tree)
-    kinds = [(jax.numpy.shape(leaf), jax.dtypes.canonicalize_dtype(_dtype(jax, leaf))) for leaf in leaves]
-    return structure, tuple(kinds)
-
-
-def _dtype(jax, leaf):
-    return leaf.dtype if hasattr(leaf, "dtype") else jax.numpy.result_type(leaf)
-
-
-def _pairs(jax, args, result, donated):
-    """Return {result leaf: input leaf}."""
-    candidates, first = [], 0
-    for argument in args:
-        n = len(jax.tree_util.tree_leaves(argument))
-        alone = jax.tree_util.all_leaves([argument])
-        if n and (not alone or donated[first]):
-            candidates.append((_kind(jax, argument), first, n))
-        first += n
-    pairs, next_leaf = {}, 0
-
-    def visit(node):
-        nonlocal next_leaf
-        kind = _kind(jax, node)
-        for i, (other, begin, n) in enumerate(candidates):
-            if other == kind:
-                pairs.update((next_leaf + k, begin + k) for k in range(n))
-                del candidates[i]
-                next_leaf += n
-                return
-        children = jax.tree_util.tree_flatten(node, is_leaf=lambda x: x is not node)[0]
-        if len(children) == 1 and children[0] is node:
-            next_leaf += 1
-            return
-        for child in children:
-            visit(child)
-
-    visit(result)
-    return pairs
+def _is_moment(owner, key):
+    return hasattr(owner, "_fields") and getattr(key, "name", None) in MOMENTS
 
 
 # --- The sidecar -------------------------------------------------------------------------------------------------
 
 
-def _type(jax, leaf):
-    name = jax.dtypes.canonicalize_dtype(_dtype(jax, leaf)).name
+def _type(jax, aval):
+    name = aval.dtype.name
     known = {"bool": "pred", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128"}
     for word, letter in (("uint", "u"), ("int", "s"), ("float", "f")):
         if name.startswith(word) and name[len(word) :].isdigit():
             return letter + name[len(word) :]
-    return known.get(name, name.replace("float", "f"))
-
-
-def _role(parts, argument, kind, paired):
-    if not paired:
-        return "data"
-    if kind not in ("f", "c"):
-        return "counter"
-    words = set(parts)
-    return "moment" if words & MOMENTS or "opt" in argument.lower() else "parameter"
+    return known.get(name) or name.replace("float", "f").replace("_", "")
 
 
 def _letter(type_name):
@@ -192,9 +239,12 @@ def _contents(leaf):
         values = numpy.asarray(leaf)
     except TypeError:
         return None
-    if values.dtype.kind in "cV" and values.dtype.name not in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+    if values.dtype.kind == "c":
         return None
-    values = values.astype(numpy.float64)
+    try:
+        values = values.astype(numpy.float64)
+    except (TypeError, ValueError):
+        return None
     exact = values.size and not numpy.isnan(values).any() and (abs(values[numpy.isfinite(values)]) <= 2**53).all()
     return values if exact else None
 
@@ -204,6 +254,11 @@ def _number(value, kind):
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return float(value) if kind in ("f", "c") else int(value)
+
+
+def _is_finite(fill):
+    numbers = fill.get("values", [fill.get("value", 0.0)])
+    return not any(isinstance(number, str) for number in numbers)
 
 
 def _measured(values, kind):
@@ -219,70 +274,35 @@ def _measured(values, kind):
     return {"kind": "integers", "low": int(low), "high": int(high) + 1}
 
 
+def _as_they_are(values, kind):
+    """These numbers, or the middle one of many."""
+    import numpy
+
+    if values.min() == values.max():
+        return _measured(values, kind)
+    if values.size > MOST_VALUES:
+        return {"kind": "constant", "value": _number(float(numpy.sort(values, axis=None)[values.size // 2]), kind)}
+    return {"kind": "values", "values": [_number(v, kind) for v in values.ravel().tolist()]}
+
+
 def _begun(values, role, kind):
     """How a run begins a state that has these numbers: with them, if they are few, or infinite, or no
     weights; else with numbers like them."""
     import numpy
 
     measured = _measured(values, kind)
-    if measured["kind"] in ("zeros", "constant") or values.size > MOST_VALUES:
-        return measured
     drawn = role == "parameter" and values.size > FEW_VALUES and numpy.isfinite(values).all()
-    return measured if drawn else {"kind": "values", "values": [_number(v, kind) for v in values.ravel().tolist()]}
+    return measured if drawn or values.size > MOST_VALUES else _as_they_are(values, kind)
 
 
-def _fills(leaf, role, kind):
-    """How a run and how a test begins an input."""
-    values = _contents(leaf)
-    plain = {"kind": "normal", "mean": 0.0, "std": 0.02}
-    if values is None:
-        init = plain if kind in ("f", "c") and role != "moment" else ZEROS
-    else:
-        init = _measured(values, kind) if role == "data" else _begun(values, role, kind)
-    if kind in ("f", "c"):
-        varied = init if init["kind"] == "normal" else plain
-        return init, SMALL_POSITIVE if role == "moment" else varied
-    if role != "data":
-        return init, {"kind": "integers", "low": 0, "high": 2}
-    return init, init if init["kind"] == "integers" else {"kind": "integers", "low": 0, "high": 2}
-
-
-def _sidecar(jax, name, inputs, leaves, result, pairs, learning_rate):
-    paired = set(pairs.values())
-    document_inputs = []
-    for i, ((argument, parts), leaf) in enumerate(zip(inputs, leaves)):
-        type_name = _type(jax, leaf)
-        kind = _letter(type_name)
-        role = _role(parts, argument, kind, i in paired)
-        init, random = _fills(leaf, role, kind)
-        entry = {"index": i, "name": ".".join([argument, *parts]), "shape": list(jax.numpy.shape(leaf))}
-        document_inputs.append(entry | {"type": type_name, "role": role, "init": init, "random": random})
-    outputs = []
-    paths = jax.tree_util.tree_flatten_with_path(result)[0]
-    scalars = [o for o, (_, leaf) in enumerate(paths) if o not in pairs and _is_loss(jax, leaf)]
-    for o, (path, _) in enumerate(paths):
-        entry = document_inputs[pairs[o]] if o in pairs else None
-        role = entry["role"] if entry else "loss" if scalars and o == scalars[0] else "other"
-        output_name = entry["name"] if entry else "loss" if role == "loss" else "result." + _name(path)
-        outputs.append({"index": o, "name": output_name, "role": role, "input": pairs.get(o)})
-    return {
-        "format": "shardwright-inputs",
-        "version": 1,
-        "program": name,
-        "learning_rate": float(learning_rate) if math.isfinite(learning_rate) else 0.0,
-        "inputs": document_inputs,
-        "outputs": outputs,
-    }
-
-
-def _is_loss(jax, leaf):
-    return jax.numpy.shape(leaf) == () and _letter(_type(jax, leaf)) == "f"
-
-
-def _tokens(inputs, name, vocabulary):
-    for entry in inputs:
+def _set_tokens(document, name, vocabulary):
+    """Say which input takes tokens; all those of the vocabulary are its."""
+    if not isinstance(vocabulary, int) or vocabulary < 1:
+        raise ShardwrightError("tokens: give the vocabulary too, the number of different tokens")
+    for entry in document["inputs"]:
         if entry["name"] == name:
-            if not vocabulary or vocabulary < 1:
-                raise ShardwrightError("tokens: give the vocabulary too, the number of different tokens")
-            return {"input": entry["index"], "vocabulary": int(vocabulary)}
-    raise ShardwrightError(f"tokens: no input is named {name}; there are {', '.join(e['name'] for e in inputs)}")
+            document["tokens"] = {"input": entry["index"], "vocabulary": vocabulary}
+            if entry["type"][0] in "su":
+                entry["init"] = entry["random"] = {"kind": "integers", "low": 0, "high": vocabulary}
+            return
+    raise ShardwrightError(f"tokens: no input is named {name}; there are {', '.join(e['name'] for e in document['inputs'])}")

@@ -1,0 +1,233 @@
+"""A call of a step as a function of arrays alone: what jit makes of it.
+
+Arguments are pytrees. Their arrays and numbers are the inputs; a typed key of jax.random is carried
+as its data. All other leaves (functions, words), and the arguments that a jitted step declares
+static, stay as they are. Results are taken apart in the same way. A step may also write to an
+attribute of an object that it was given, as nnx.jit lets it: such arrays are results too.
+"""
+
+import contextlib
+import inspect
+
+from .command import ShardwrightError
+
+
+@contextlib.contextmanager
+def plain_errors(what):
+    """Make a ShardwrightError of one line of whatever JAX or the step raises."""
+    try:
+        yield
+    except ShardwrightError:
+        raise
+    except Exception as trouble:
+        line = next(iter(str(trouble).strip().splitlines()), "no message")
+        raise ShardwrightError(f"{what}: {type(trouble).__name__}: {line}") from None
+
+
+def part_of(key):
+    """One step of a path as text."""
+    for field in ("key", "name", "idx"):
+        if hasattr(key, field):
+            return str(getattr(key, field))
+    return str(key)
+
+
+def at(tree, path):
+    """What lies at a path of a tree."""
+    for key in path:
+        tree = getattr(tree, key.name) if hasattr(key, "name") else tree[key.key if hasattr(key, "key") else key.idx]
+    return tree
+
+
+def _at_or_none(tree, path):
+    try:
+        return at(tree, path)
+    except (AttributeError, KeyError, IndexError, TypeError):
+        return None
+
+
+def _write(tree, path, value):
+    owner, name = at(tree, path[:-1]), path[-1].name
+    setter = getattr(owner, "set_" + name, None)
+    return setter(value) if setter else setattr(owner, name, value)
+
+
+def _is_array(leaf):
+    return hasattr(leaf, "dtype") or isinstance(leaf, (bool, int, float, complex))
+
+
+def _is_key(jax, leaf):
+    return hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _impl(jax, key):
+    """The generator of a typed key, abstract ones included."""
+    found = []
+    jax.eval_shape(lambda k: found.append(jax.random.key_impl(k)), key)
+    return found[0]
+
+
+class Leaves:
+    """A pytree taken apart.
+
+    paths      of its arrays, a tuple of keys each
+    arrays     keys of jax.random as their data
+    structure  of the whole tree
+    place      of each array among the leaves
+    """
+
+    def __init__(self, jax, tree):
+        paths, self.structure = jax.tree_util.tree_flatten_with_path(tree)
+        self.place = [n for n, (_, leaf) in enumerate(paths) if _is_array(leaf)]
+        self.paths = [paths[n][0] for n in self.place]
+        self.fixed = [None if _is_array(leaf) else leaf for _, leaf in paths]
+        self.arrays, self._impls = [], []
+        for n in self.place:
+            leaf = paths[n][1]
+            key = _is_key(jax, leaf)
+            self._impls.append(_impl(jax, leaf) if key else None)
+            self.arrays.append(_data(jax, leaf) if key else leaf)
+
+    def wrap(self, jax, arrays):
+        """The arrays, those that were keys as keys again."""
+        wrap = jax.random.wrap_key_data
+        return [wrap(x, impl=impl) if impl and x is not None else x for x, impl in zip(arrays, self._impls, strict=True)]
+
+    def tree(self, jax, arrays):
+        """The tree with other arrays."""
+        leaves = list(self.fixed)
+        for n, leaf in zip(self.place, self.wrap(jax, arrays)):
+            leaves[n] = leaf
+        return jax.tree_util.tree_unflatten(self.structure, leaves)
+
+
+def _data(jax, key):
+    data = jax.random.key_data
+    return data(key) if isinstance(key, jax.Array) else jax.eval_shape(data, key)
+
+
+def _declared(step, name):
+    """A declaration of a jitted step, such as its static_argnums."""
+    found = getattr(getattr(step, "_jit_info", step), name, None)
+    return found if isinstance(found, (tuple, list)) else () if found is None else (found,)
+
+
+def takes(step, keyword):
+    """Does the step have a parameter of that name?"""
+    try:
+        return keyword in inspect.signature(step).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+class Call:
+    """step(*args, **kwargs) as a function of arrays.
+
+    arrays     the inputs, in order: positional arguments, then those by keyword, sorted
+    names      (argument, parts of the path) of each
+    donated    which of them the step donates
+    structure  (structure, place of each array among its leaves) of the arguments
+    result     Leaves of what the step returned but for its arrays, after a trace
+    written    the inputs that the step wrote to, after a trace: their next values follow the result
+    """
+
+    def __init__(self, step, args, kwargs):
+        import jax
+
+        if not callable(step):
+            raise ShardwrightError(f"expected a function as the step, found {type(step).__name__}")
+        self._jax, self.step = jax, step
+        args, kwargs, names = _bind(step, args, kwargs)
+        static = {n % len(args) if args else n for n in _declared(step, "static_argnums")}
+        is_static = lambda n, name: n in static or name in _declared(step, "static_argnames")
+        self._static = {n: x for n, x in enumerate(args) if is_static(n, names[n])}
+        self._static |= {k: x for k, x in kwargs.items() if is_static(None, k)}
+        shown = [None if n in self._static else x for n, x in enumerate(args)]
+        shown_by_name = {k: x for k, x in kwargs.items() if k not in self._static}
+        with plain_errors("the arguments can't be taken apart"):
+            self._leaves = Leaves(jax, (tuple(shown), shown_by_name))
+        self._given = (args, kwargs)
+        self.arrays = self._leaves.arrays
+        self.structure = (self._leaves.structure, tuple(self._leaves.place))
+        first = [names[p[1].idx] if p[0].idx == 0 else p[1].key for p in self._leaves.paths]
+        self.names = [(name, [part_of(k) for k in p[2:]]) for name, p in zip(first, self._leaves.paths)]
+        self.donated = [_is_donated(step, p[1], name) for name, p in zip(first, self._leaves.paths)]
+        self.result = self.written = None
+
+    def statics(self):
+        """What stays as it is: a plan of the step holds for these alone."""
+        return [*self._static.items(), *enumerate(self._leaves.fixed)]
+
+    def typed(self):
+        """Each input's path of keys within its argument, with the object that each key is of."""
+        return [(path[2:], [_at_or_none(self._given, path[:n]) for n in range(2, len(path))]) for path in self._leaves.paths]
+
+    def flat(self, *arrays):
+        """The step as a function of its arrays: the result's, and after them the next values of `written`."""
+        jax = self._jax
+        tree = self._leaves.tree(jax, arrays)
+        before = _at_all(jax, tree)
+        args = [self._static.get(n, x) for n, x in enumerate(tree[0])]
+        by_name = {k: self._static[k] for k in self._static if isinstance(k, str)}
+        found = self.step(*args, **tree[1], **by_name)
+        after = _at_all(jax, tree)
+        self.result = Leaves(jax, found)
+        self.written = [
+            i
+            for i, path in enumerate(self._leaves.paths)
+            if hasattr(path[-1], "name") and path in after and after[path] is not before[path]
+        ]
+        new = [after[self._leaves.paths[i]] for i in self.written]
+        arrays, self.result.arrays = self.result.arrays, None
+        return arrays + [_data(jax, x) if _is_key(jax, x) else x for x in new]
+
+    def finish(self, arrays):
+        """Write what the step writes to its arguments, and return its result."""
+        n = len(self.result.place)
+        written = self._leaves.wrap(self._jax, _spread(arrays[n:], self.written, len(self.arrays)))
+        for i in self.written:
+            _write(self._given, self._leaves.paths[i], written[i])
+        return self.result.tree(self._jax, arrays[:n])
+
+    def jaxpr(self):
+        """Trace the step."""
+        with plain_errors("the step can't be traced"):
+            return self._jax.make_jaxpr(self.flat)(*self.arrays)
+
+    def result_of_trace(self):
+        """Trace the step for `result` and `written`."""
+        with plain_errors("the step can't be traced"):
+            self._jax.eval_shape(self.flat, *self.arrays)
+        return self.result, self.written
+
+
+def _spread(values, places, n):
+    spread = [None] * n
+    for value, place in zip(values, places, strict=True):
+        spread[place] = value
+    return spread
+
+
+def _at_all(jax, tree):
+    return dict(jax.tree_util.tree_flatten_with_path(tree)[0])
+
+
+def _is_donated(step, key, name):
+    """Is the argument donated, which has this position, or name?"""
+    return getattr(key, "idx", None) in _declared(step, "donate_argnums") or name in _declared(step, "donate_argnames")
+
+
+def _bind(step, args, kwargs):
+    """Return positional arguments, those by keyword, and the names of the positional ones; an argument is
+    positional if it can be, however it was given."""
+    try:
+        signature = inspect.signature(step)
+    except (TypeError, ValueError):
+        return args, kwargs, [f"arg{n}" for n in range(len(args))]
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as trouble:
+        raise ShardwrightError(f"the step does not take these arguments: {trouble}") from None
+    positional = [p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    names = [positional[n] if n < len(positional) else f"arg{n}" for n in range(len(bound.args))]
+    return bound.args, bound.kwargs, names
