@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import warnings
 from typing import NamedTuple
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8 " + os.environ.get("XLA_FLAGS", "")
@@ -257,32 +258,469 @@ def check_donated(folder):
     assert len(params["w"].sharding.device_set) == 4
 
 
-def check_errors(folder):
-    def refused(words, function, *args, **options):
-        try:
-            function(*args, **options)
-        except sw.ShardwrightError as error:
-            assert words in str(error) and "\n" not in str(error), error
-            return
-        raise AssertionError(f"not refused: {words}")
+# --- What is state, what is the loss, what is each input -----------------------------------------------------------
 
+
+def quiet_export(step, *args, **options):
+    """Return the sidecar, and what was remarked."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        document = sw.export(step, *args, **options)
+    return document, [str(w.message) for w in said if issubclass(w.category, sw.ShardwrightWarning)]
+
+
+def whole_pairs(document):
+    """{path of the result by its index: name of the input}."""
+    return {o["index"]: document["inputs"][o["input"]]["name"] for o in document["outputs"] if o["input"] is not None}
+
+
+def roles(document):
+    return {entry["name"]: entry["role"] for entry in document["inputs"]}
+
+
+def value_and_grads(params, x, y):
+    return jax.value_and_grad(loss_of)(params, x, y)
+
+
+def descend(params, moments):
+    return jax.tree.map(lambda p, m: p - 0.05 * m, params, moments)
+
+
+def accumulate(moments, grads):
+    return jax.tree.map(lambda m, g: 0.9 * m + g, moments, grads)
+
+
+def check_crossed(folder):
+    """States of one structure that come back in another order are told apart by use."""
+
+    def two(params, mom, x, y):
+        loss, grads = value_and_grads(params, x, y)
+        mom = accumulate(mom, grads)
+        return mom, descend(params, mom), loss
+
+    def three(params, mom, ema, x, y):
+        loss, grads = value_and_grads(params, x, y)
+        mom = accumulate(mom, grads)
+        params = descend(params, mom)
+        return loss, mom, jax.tree.map(lambda e, p: 0.99 * e + 0.01 * p, ema, params), params
+
+    def with_grads(params, x, y):
+        loss, grads = value_and_grads(params, x, y)
+        return loss, {"grads": grads}, descend(params, grads)
+
+    def previous(params, old, x, y):
+        loss, grads = value_and_grads(params, x, y)
+        return params, descend(params, grads), loss
+
+    in_one = lambda state, x, y: (lambda m, p, v: ((m, p), v))(*two(*state, x, y))
+    path = folder / "crossed.hlo"
+    names = [f"{tree}.{leaf}" for tree in ("mom", "params", "ema") for leaf in ("out.w", "w")]
+    for donated in ((), (0, 1)):
+        document, said = quiet_export(jax.jit(two, donate_argnums=donated), PARAMS, ZEROS, X, Y, path=path)
+        assert list(whole_pairs(document).values()) == names[:4] and not said, (document["outputs"], said)
+        assert roles(document)["mom.w"] == "moment" and roles(document)["params.w"] == "parameter"
+    document, said = quiet_export(in_one, (PARAMS, ZEROS), X, Y, path=path)
+    assert list(whole_pairs(document).values()) == ["state.1.out.w", "state.1.w", "state.0.out.w", "state.0.w"], document["outputs"]
+    document, said = quiet_export(jax.jit(three, donate_argnums=(0, 1, 2)), PARAMS, ZEROS, PARAMS, X, Y, path=path)
+    assert list(whole_pairs(document).values()) == names[:2] + names[4:] + names[2:4] and not said, said
+    document, said = quiet_export(with_grads, PARAMS, X, Y, path=path)
+    assert whole_pairs(document) == {3: "params.out.w", 4: "params.w"} and not said, (document["outputs"], said)
+    document, said = quiet_export(value_and_grads, PARAMS, X, Y, path=path)
+    assert not whole_pairs(document) and any("no input is replaced by result 1.out.w" in s for s in said), said
+    document, said = quiet_export(jax.jit(previous, donate_argnums=(0, 1)), PARAMS, PARAMS, X, Y, path=path)
+    assert list(whole_pairs(document).values()) == ["old.out.w", "old.w", "params.out.w", "params.w"], document["outputs"]
+    assert any("it was assumed that result 0.out.w replaces old.out.w" in s for s in said), said
+    document, said = quiet_export(previous, PARAMS, PARAMS, X, Y, path=path, pairs={"0": "old", "1": "params"})
+    assert whole_pairs(document)[0] == "old.out.w" and not said, said
+    plan = sw.plan(two, PARAMS, ZEROS, X, Y, cluster=CLUSTER, strategy="dp", path=folder / "crossed.plan")
+    (folder / "x.npy").unlink(missing_ok=True)
+    for name, array in (("x", X), ("y", Y)):
+        numpy.save(folder / f"{name}.npy", numpy.asarray(array)[None])
+    sw.save_weights(folder / "w.safetensors", folder / "crossed.inputs.json", two, PARAMS, ZEROS, X, Y)
+    command = [binary(), "run", plan.path, "--ranks", "4", "--threads", "1", "--steps", "4", "--json", "-q"]
+    command += [f"--data=x={folder / 'x.npy'}", f"--data=y={folder / 'y.npy'}", "--load", folder / "w.safetensors"]
+    losses = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["losses"]
+    params, mom = PARAMS, ZEROS
+    for loss in losses:
+        mom, params, wanted = jax.jit(two)(params, mom, X, Y)
+        assert abs(loss - float(wanted)) < 1e-5 * float(wanted), (losses, wanted)
+
+
+def check_partial(folder):
+    """State that comes back in part, or as bare arrays, or that looks like the batch."""
+
+    def part(state, x, y):
+        loss, grads = value_and_grads(state["p"], x, y)
+        return {"p": jax.tree.map(lambda p, g: p - state["lr"] * g, state["p"], grads)}, loss
+
+    def bare(w, m, x, t):
+        loss, g = jax.value_and_grad(lambda w: jnp.mean((x @ w - t) ** 2))(w)
+        m = 0.9 * m + g
+        return loss, m, w - 0.1 * m
+
+    def autoencoder(params, batch):
+        def loss(params):
+            r = jnp.tanh(batch["x"] @ params["w"]) @ params["w"].T
+            return jnp.mean((r - batch["x"]) ** 2), {"x": r}
+
+        (loss, aux), grads = jax.value_and_grad(loss, has_aux=True)(params)
+        return descend(params, grads), loss, aux
+
+    def scaled_loss(params, scale, x, y):
+        scaled, grads = jax.value_and_grad(lambda p: loss_of(p, x, y) * scale)(params)
+        params = jax.tree.map(lambda p, g: p - 0.1 * g / scale, params, grads)
+        return scaled / scale, params, jnp.where(jnp.isfinite(scaled), scale * 2, scale / 2)
+
+    path = folder / "partial.hlo"
+    document, said = quiet_export(part, {"p": PARAMS, "lr": jnp.float32(0.1)}, X, Y, path=path)
+    assert list(whole_pairs(document).values()) == ["state.p.out.w", "state.p.w"] and not said, (document["outputs"], said)
+    document, said = quiet_export(bare, PARAMS["w"], ZEROS["w"], X, X @ PARAMS["w"], path=path)
+    assert whole_pairs(document) == {1: "m", 2: "w"} and not said, (document["outputs"], said)
+    assert roles(document) == {"w": "parameter", "m": "moment", "x": "data", "t": "data"}, roles(document)
+    document, said = quiet_export(autoencoder, {"w": PARAMS["w"]}, {"x": X}, path=path)
+    assert whole_pairs(document) == {0: "params.w"} and roles(document)["batch.x"] == "data", document["outputs"]
+    assert any("result 2.x" in s for s in said), said
+    document, said = quiet_export(scaled_loss, PARAMS, jnp.float32(8.0), X, Y, path=path)
+    assert whole_pairs(document) == {1: "params.out.w", 2: "params.w", 3: "scale"}, document["outputs"]
+    assert document["outputs"][0]["role"] == "loss"
+
+
+class Box:
+    """An object that a step writes to, as those of nnx."""
+
+    def __init__(self, value):
+        self.value = value
+
+
+jax.tree_util.register_pytree_with_keys(
+    Box, lambda box: (((jax.tree_util.GetAttrKey("value"), box.value),), None), lambda _, leaves: Box(leaves[0])
+)
+
+
+def check_written(folder):
+    """What a step writes to its arguments is state; the planned step writes it to them."""
+
+    def step(model, x, y):
+        loss, grads = value_and_grads({k: box.value for k, box in model.items()} | {"out": {"w": PARAMS["out"]["w"]}}, x, y)
+        model["w"].value = model["w"].value - 0.1 * grads["w"]
+        return loss
+
+    document, said = quiet_export(step, {"w": Box(PARAMS["w"])}, X, Y, path=folder / "written.hlo")
+    assert whole_pairs(document) == {1: "model.w.value"} and not said, (document["outputs"], said)
+    plan = sw.plan(step, {"w": Box(PARAMS["w"])}, X, Y, cluster=CLUSTER, strategy="zero3")
+    ours, theirs = {"w": Box(PARAMS["w"])}, {"w": Box(PARAMS["w"])}
+    planned = plan.apply(step)
+    for _ in range(3):
+        check_close(planned(ours, X, Y), step(theirs, X, Y))
+        check_close(ours["w"].value, theirs["w"].value)
+    assert plan.compare(step, ours, X, Y)["ok"]
+
+
+def check_nnx(folder):
+    try:
+        import optax
+        from flax import nnx
+    except ImportError:
+        return print("flax and optax are not here: their steps are left out")
+
+    class Model(nnx.Module):
+        def __init__(self, rngs):
+            self.up, self.norm = nnx.Linear(16, 32, rngs=rngs), nnx.BatchNorm(32, rngs=rngs)
+            self.drop, self.down = nnx.Dropout(0.2, rngs=rngs), nnx.Linear(32, 4, rngs=rngs)
+
+        def __call__(self, x):
+            return self.down(self.drop(nnx.relu(self.norm(self.up(x)))))
+
+    @nnx.jit
+    def step(model, optimizer, x, y):
+        def loss(model):
+            return optax.softmax_cross_entropy_with_integer_labels(model(x), y).mean()
+
+        loss, grads = nnx.value_and_grad(loss)(model)
+        optimizer.update(model, grads)
+        return loss
+
+    def begin():
+        model = Model(nnx.Rngs(0))
+        return model, nnx.Optimizer(model, optax.adam(1e-2), wrt=nnx.Param)
+
+    plan = sw.plan(step, *begin(), X, Y, cluster=CLUSTER, strategy="dp", path=folder / "nnx.plan", learning_rate=1e-2)
+    found = roles(json.loads((folder / "nnx.inputs.json").read_text()))
+    assert found["model.norm.mean.value"] == "moment" and found["model.norm.scale.value"] == "parameter", found
+    assert found["optimizer.opt_state.0.mu.up.kernel.value"] == "moment", found
+    planned, ours, theirs = plan.apply(step), begin(), begin()
+    losses = [[float(f(*state, X, Y)) for _ in range(4)] for f, state in ((planned, ours), (step, theirs))]
+    assert losses[0][3] < losses[0][0] and numpy.allclose(*losses, rtol=1e-4), losses
+    row = plan.compare(step, *begin(), X, Y)
+    assert row["ok"], [r for r in row["outputs"] if not r["ok"]]
+
+
+def check_loss(folder):
+    """The loss is found by name, then by what has a derivative; a user may say it."""
+
+    def step(params, x, y, names, count=lambda logits, y: (logits.argmax(-1) == y).mean()):
+        logits = lambda params: jnp.tanh(x @ params["w"]) @ params["out"]["w"]
+        loss, grads = jax.value_and_grad(loss_of)(params, x, y)
+        norm = jnp.sqrt(sum(jnp.sum(g * g) for g in jax.tree.leaves(grads)))
+        values = count(logits(params), y), norm, loss
+        return descend(params, grads), dict(zip(names, values)) if names else values
+
+    def taken(names, **options):
+        bound = lambda params, x, y: step(params, x, y, names)
+        document, said = quiet_export(bound, PARAMS, X, Y, path=folder / "loss.hlo", **options)
+        return [o["index"] - 2 for o in document["outputs"] if o["role"] == "loss"], said
+
+    assert taken(("accuracy", "gnorm", "loss")) == ([2], [])  # sorted: accuracy, gnorm, loss
+    assert taken(("a", "b", "train_loss")) == ([2], [])
+    index, said = taken(("glossary", "b", "c"))  # sorted: b (the norm), c (the loss), glossary
+    assert index == [0] and any("result 1.b was taken for the loss, and 1.c" in s for s in said), said
+    assert taken(("glossary", "b", "c"), loss="c") == ([1], [])
+    index, said = taken(None)
+    assert index == [1] and any("1.1 was taken for the loss, and 1.2" in s for s in said), (index, said)
+    assert taken(None, loss="1.2") == ([2], [])
+
+
+def check_ranges(folder):
+    """What an index may be is the dimension that it indexes, not what one batch has."""
+
+    def step(params, batch):
+        def loss(params):
+            x = params["emb"][batch["t"][:, :-1]] * batch["mask"][:, :-1, None]
+            return loss_of(params, x.sum(1), batch["y"])
+
+        loss, grads = jax.value_and_grad(loss)(params)
+        return descend(params, grads), loss
+
+    params = PARAMS | {"emb": jax.random.normal(jax.random.key(5), (64, 16))}
+    batch = {"t": jnp.arange(72).reshape(8, 9) % 7, "y": jnp.arange(8) % 3, "mask": jnp.ones((8, 9), jnp.int32).at[0, 4:].set(0)}
+    for given in (batch, jax.eval_shape(lambda: batch)):
+        document, _ = quiet_export(step, params, given, path=folder / "range.hlo")
+        fills = {entry["name"]: (entry["init"], entry["random"]) for entry in document["inputs"]}
+        for name, high in (("batch.t", 64), ("batch.y", 4)):
+            assert fills[name] == ({"kind": "integers", "low": 0, "high": high},) * 2, fills[name]
+        assert fills["batch.mask"][0]["kind"] != "integers", fills["batch.mask"]
+    numpy.save(folder / "t.npy", numpy.full((2, 8, 9), 63, numpy.int32))
+    numpy.save(folder / "mask.npy", numpy.full((2, 8, 9), 5, numpy.int32))
+    command = [binary(), "run", folder / "range.hlo", "--steps", "2", "-q"]
+    command += [f"--data=batch.t={folder / 't.npy'}", f"--data=batch.mask={folder / 'mask.npy'}"]
+    subprocess.run(command, check=True, capture_output=True)
+    labels = batch | {"y": batch["y"].at[0].set(-100)}
+    document, _ = quiet_export(step, params, labels, path=folder / "range.hlo")
+    assert document["inputs"][1]["init"]["kind"] != "integers", document["inputs"][1]
+
+
+class Layer(NamedTuple):
+    v: jax.Array
+    out: jax.Array
+
+
+def check_roles(folder):
+    """Roles are by use and by the fields of optimizers, not by the names of keys."""
+
+    def step(params, options, state, x, y):
+        def loss(p):
+            z = x @ p["m"]
+            return loss_of({"w": p["v"], "out": {"w": options["a"]}}, (z - z.mean(0)) * p["opt"], y), z.mean(0)
+
+        (loss, mean), grads = jax.value_and_grad(loss, has_aux=True)(params)
+        new = {"stats": 0.9 * state["stats"] + 0.1 * mean, "rate": state["rate"], "mom": accumulate(state["mom"], grads)}
+        return jax.tree.map(lambda p, m: p - state["rate"] * m, params, new["mom"]), options, new, loss
+
+    params = {"m": jnp.eye(16), "v": PARAMS["w"], "opt": jnp.ones(16)}
+    state = {"stats": jnp.zeros(16), "rate": jnp.float32(0.1), "mom": jax.tree.map(jnp.zeros_like, params)}
+    args = params, {"a": PARAMS["out"]["w"]}, state, X, Y
+    found = roles(quiet_export(jax.jit(step, donate_argnums=(0, 1, 2)), *args, path=folder / "roles.hlo")[0])
+    assert {k: found[k] for k in found if k not in "xy"} == {
+        **{f"params.{k}": "parameter" for k in params},
+        "options.a": "parameter",
+        "state.stats": "moment",
+        "state.rate": "counter",
+        **{f"state.mom.{k}": "moment" for k in params},
+    }, found
+
+
+# --- Arguments of all kinds ------------------------------------------------------------------------------------------
+
+
+def check_arguments(folder):
+    """Typed keys, static arguments, keywords, words and functions in trees, types of eight bits."""
+
+    def step(params, key, mode, x, y, *, rate=0.1, act=None):
+        key, own = jax.random.split(key)
+        x = jnp.where(jax.random.bernoulli(own, 0.9, x.shape), x, 0)
+        loss, grads = jax.value_and_grad(loss_of)(params["p"], x if mode == "plain" else act(x), y)
+        p = jax.tree.map(lambda p, g: p - rate * g, params["p"], grads)
+        return {"p": p, "act": params["act"]}, key, loss
+
+    def first(p, key, mode, x, y, *, rate, act):
+        return step({"p": p, "act": jnp.tanh}, key, mode, x, y, rate=rate, act=act)[0]["p"]
+
+    jitted = jax.jit(first, static_argnums=2, static_argnames="act")
+    model, key = {"p": PARAMS, "act": jnp.tanh}, jax.random.key(3)
+    document, _ = quiet_export(step, model, key, "plain", X, y=Y, rate=0.2, path=folder / "any.hlo")
+    assert whole_pairs(document) == {0: "params.p.out.w", 1: "params.p.w", 2: "key"}, document["outputs"]
+    assert [entry["name"] for entry in document["inputs"]][-3:] == ["x", "y", "rate"], document["inputs"]
+    plan = sw.plan(step, model, key, "plain", X, y=Y, rate=0.2, cluster=CLUSTER, strategy="zero3")
+    planned, ours, theirs = plan.apply(step), (model, key), (model, key)
+    for _ in range(2):
+        *ours, loss = planned(*ours, "plain", X, Y, rate=0.2)
+        *theirs, wanted = step(*theirs, "plain", X, Y, rate=0.2)
+        check_close((ours[0]["p"], jax.random.key_data(ours[1]), loss), (theirs[0]["p"], jax.random.key_data(theirs[1]), wanted))
+        assert ours[0]["act"] is jnp.tanh
+    assert plan.compare(step, model, key, "plain", X, Y, rate=0.2)["ok"]
+    refused("made for other arguments", planned, model, key, "other", X, Y, rate=0.2)
+    plan = sw.plan(jitted, PARAMS, key, "plain", X, Y, rate=0.2, act=jnp.sin, cluster=CLUSTER)
+    check_close(plan.apply(jitted)(PARAMS, key, "plain", X, Y, rate=0.2, act=jnp.sin), theirs_first(step, model, key))
+    for name in ("float8_e4m3fn", "float8_e5m2"):
+        small = lambda w, x, y: (w.astype(jnp.float32) * 0.5 + jnp.sum(x) * 0).astype(w.dtype)
+        w = PARAMS["w"].astype(name)
+        plan = sw.plan(small, w, X, Y, cluster=CLUSTER, strategy="dp")
+        check_close(plan.apply(small)(w, X, Y).astype(jnp.float32), small(w, X, Y).astype(jnp.float32))
+
+
+def theirs_first(step, model, key):
+    return step(model, key, "plain", X, Y, rate=0.2)[0]["p"]
+
+
+def check_weights(folder):
+    """What save_weights writes, `run --load` takes whole."""
+    document, _ = quiet_export(reordered, PARAMS, OPT, X, Y, path=folder / "load.hlo")
+    sw.save_weights(folder / "load.safetensors", document, reordered, PARAMS, OPT, X, Y)
+    for name, array in (("x", X), ("y", Y)):
+        numpy.save(folder / f"{name}.npy", numpy.asarray(array)[None])
+    command = [binary(), "run", folder / "load.hlo", "--steps", "2", "--json", "--load", folder / "load.safetensors"]
+    command += [f"--data=x={folder / 'x.npy'}", f"--data=y={folder / 'y.npy'}"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    wanted, _ = train(reordered, (PARAMS, OPT), (X, Y), 2)
+    for loss, other in zip(json.loads(done.stdout)["losses"], wanted, strict=True):
+        assert abs(loss - float(other)) < 1e-5 * loss, (done.stdout, wanted)
+    refused("these arguments are 8", sw.save_weights, folder / "a", document, lambda *a: 0, PARAMS, OPT, X)
+
+
+# --- Noise and faults ------------------------------------------------------------------------------------------------
+
+
+def check_noise(folder):
+    """What rounding moves is no fault: keys' biases, biases before batch norms, first steps of Adam in
+    bf16. A halved gradient, a crossed output, a forgotten row are faults."""
+
+    def forward(params, x, y):
+        q, k = x @ params["q"], x @ params["k"] + params["kb"]
+        x = jax.nn.softmax(q @ k.T / 4) @ x @ params["v"] + params["vb"]
+        x = (x - x.mean(0)) / jnp.sqrt(x.var(0) + 1e-5)
+        return loss_of(params, x, y)
+
+    def step(params, opt, x, y, fault=lambda grads: grads, wide=lambda p: p):
+        loss, grads = jax.value_and_grad(lambda p: forward(wide(p), wide(x), y).astype(jnp.float32))(params)
+        grads = fault(grads)
+        mu = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, opt.mu, grads)
+        nu = jax.tree.map(lambda v, g: 0.99 * v + 0.01 * g * g, opt.nu, grads)
+        correct = lambda m, v: (m / 0.1) / (jnp.sqrt(v / 0.01) + 1e-8)
+        new = jax.tree.map(lambda p, m, v: p - RATE * correct(m, v), params, mu, nu)
+        return new, Adam(opt.count + 1, mu, nu), loss
+
+    keys = jax.random.split(jax.random.key(6), 3)
+    square = {name: jax.random.normal(k, (16, 16)) * 0.3 for name, k in zip("qkv", keys)}
+    params = PARAMS | square | {"kb": jnp.zeros(16), "vb": jnp.zeros(16)}
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    state = params, Adam(jnp.zeros((), jnp.int32), zeros, zeros)
+    bf16 = lambda tree: jax.tree.map(lambda x: x.astype(jnp.bfloat16), tree)
+    half = lambda grads: grads | {"w": grads["w"] * 0.5}
+    for wide in (lambda p: p, bf16):
+        right = functools.partial(step, wide=wide)
+        for strategy in ("dp", "megatron:tp=2"):
+            plan = sw.plan(right, *state, X, Y, cluster=CLUSTER, strategy=strategy, learning_rate=RATE)
+            bad = [row for row in plan.compare(right, *state, X, Y)["outputs"] if not row["ok"]]
+            assert not bad, (strategy, bad)
+        bad = {row["name"] for row in plan.compare(functools.partial(right, fault=half), *state, X, Y)["outputs"] if not row["ok"]}
+        assert bad == {"opt.mu.w", "opt.nu.w"}, bad
+        crossed = lambda p, o, x, y: (lambda new, opt, loss: (new, Adam(opt.count, opt.nu, opt.mu), loss))(*right(p, o, x, y))
+        bad = {row["name"] for row in plan.compare(crossed, *state, X, Y)["outputs"] if not row["ok"]}
+        assert {"opt.mu.w", "opt.nu.w", "opt.mu.q", "opt.nu.out.w"} <= bad, bad
+        lost = lambda p, o, x, y: right(p, o, x.at[0].set(0), y)
+        bad = {row["name"] for row in plan.compare(lost, *state, X, Y)["outputs"] if not row["ok"]}
+        assert "opt.mu.w" in bad, bad
+
+
+def refused(words, function, *args, **options):
+    try:
+        function(*args, **options)
+    except sw.ShardwrightError as error:
+        assert words in str(error) and "\n" not in str(error), error
+        return
+    raise AssertionError(f"not refused: {words}")
+
+
+def check_errors(folder):
     refused("expected NAME.hlo", sw.export, adam, PARAMS, OPT, X, Y, path=folder / "a.txt")
     refused("can't be traced: AttributeError", sw.export, adam, PARAMS, "adam", X, Y, path=folder / "a.hlo")
     refused("can't be traced", sw.export, adam, PARAMS, OPT, X.T[:3], Y, path=folder / "a.hlo")
-    refused("no input is named z", sw.export, adam, PARAMS, OPT, X, Y, path=folder / "a.hlo", tokens="z")
+    refused("no input is named z", sw.export, adam, PARAMS, OPT, X, Y, path=folder / "a.hlo", tokens="z", vocabulary=9)
     plan = sw.plan(adam, PARAMS, OPT, X, Y, cluster=CLUSTER, strategy="dp", learning_rate=RATE)
     refused("and JAX has 2", plan.apply, adam, devices=jax.devices()[:2])
-    refused("these arguments are 8", plan.apply(adam), PARAMS, OPT, X)
+    refused("missing a required argument: 'y'", plan.apply(adam), PARAMS, OPT, X)
     refused("argument x: the plan wants f32[16, 16], found float32[8, 16]", plan.apply(adam), PARAMS, OPT, X[:8], Y[:8])
     refused("cannot read", sw.plan, adam, PARAMS, OPT, X, Y, cluster="/no/such/cluster.yaml")
+    args = PARAMS, OPT, X, Y
+    refused("No such file", sw.export, adam, *args, path="/no/such/folder/a.hlo")
+    refused("path: expected", sw.export, adam, *args)
+    refused("cluster: expected", sw.plan, adam, *args)
+    refused("learning_rate: expected a number", sw.export, adam, *args, path=folder / "a.hlo", learning_rate="x")
+    refused("missing a required argument: 'y'", sw.export, adam, *args[:3], path=folder / "a.hlo")
+    refused("unexpected keyword argument 'z'", sw.export, adam, *args, z=1, path=folder / "a.hlo")
+    refused("expected a function", sw.export, 3, path=folder / "a.hlo")
+    for trouble in (KeyError("a\nb"), RuntimeError("a\nb"), AttributeError(), RecursionError("a")):
+
+        def raises(*args, trouble=trouble):
+            raise trouble
+
+        refused(f"can't be traced: {type(trouble).__name__}", sw.export, raises, *args, path=folder / "a.hlo")
+    clash = lambda p: jax.tree.map(lambda x: x * 2, p)
+    refused("two inputs are named p.a.b", sw.export, clash, {"a": {"b": X}, "a.b": X}, path=folder / "a.hlo")
+    refused("no result is named 7", sw.export, adam, *args, path=folder / "a.hlo", pairs={"7": "params"})
+    refused("loss: expected the path", sw.export, adam, *args, path=folder / "a.hlo", loss="nothing")
+    planned = plan.apply(adam)
+    refused("these arguments are 8", planned, PARAMS, OPT, "x", Y)
+    refused("missing a required argument", plan.compare, adam, PARAMS)
+    refused("gives 8 arrays, and this one 1", plan.apply(lambda *a: a[3]), *args)
+    refused("result loss: the plan wants", plan.apply(reordered), *args)
+    refused("some of these are the same", plan.apply, adam, devices=jax.devices()[:1] * 8)
+    refused("expected a list of JAX's devices", plan.apply, adam, devices="cpu")
+    staged = sw.plan(adam, *args, cluster=CLUSTER, stages=2, microbatches=2, untied=False, memory=None)
+    refused("pipeline stages", staged.apply, adam)
+    refused("pipeline stages", staged.compare, adam, *args)
+
+
+def check_meshes(folder):
+    """A mesh that the caller has set does not count."""
+    plan = sw.plan(reordered, PARAMS, OPT, X, Y, cluster=CLUSTER, strategy="zero3", learning_rate=RATE)
+    planned, alone = plan.apply(reordered), jax.jit(reordered)(PARAMS, OPT, X, Y)
+    for kind in jax.sharding.AxisType.Auto, jax.sharding.AxisType.Explicit:
+        with jax.set_mesh(jax.make_mesh((8,), ("d",), axis_types=(kind,))):
+            assert sw.export(reordered, PARAMS, OPT, X, Y, path=folder / "mesh.hlo")
+            found = planned(PARAMS, OPT, X, Y)
+            assert plan.compare(reordered, PARAMS, OPT, X, Y)["ok"]
+        check_close(found, alone)
+
+
+def check_remarks(folder):
+    """What the command remarks reaches the user."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        sw.plan(lambda p, x: (p - jnp.mean(x), jnp.mean(p * x)), X[0, :8], X[:, :8], cluster=CLUSTER)
+    assert any("every device does the whole step" in str(w.message) for w in said), [str(w.message) for w in said]
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        checks = (check_names, check_state, check_values, check_plans, check_apply)
-        for check in (*checks, check_padded, check_one_device, check_donated, check_errors):
+        checks = [check_names, check_state, check_values, check_plans, check_apply, check_padded]
+        checks += [check_one_device, check_donated, check_errors, check_crossed, check_partial, check_written]
+        checks += [check_nnx, check_loss, check_ranges, check_roles, check_arguments, check_weights, check_noise]
+        checks += [check_meshes, check_remarks]
+        wanted = sys.argv[1:]
+        for check in (c for c in checks if not wanted or c.__name__ in wanted):
             check(pathlib.Path(folder))
-            print("ok", check.__name__)
+            print("ok", check.__name__, flush=True)
     return 0
 
 

@@ -1,6 +1,5 @@
 """A plan as a function with the signature of the step that it was made for."""
 
-import contextlib
 import math
 
 from .calls import Call
@@ -44,7 +43,7 @@ class Planned:
     def __call__(self, *args, **kwargs):
         call, function = self._function(args, kwargs)
         placed = [self.place(i, leaf) for i, leaf in enumerate(call.arrays)]
-        with self._mesh():
+        with self.module.alone():
             return call.finish(function(*placed))
 
     def place(self, i, array):
@@ -52,24 +51,15 @@ class Planned:
         import jax
 
         placement = self.module.inputs[i]
-        shape, dtype = jax.numpy.shape(array), jax.dtypes.canonicalize_dtype(jax.numpy.result_type(array))
-        if list(shape) != placement["shape"] or dtype != dtype_of(placement["type"]):
-            wanted = f"{placement['type']}{placement['shape']}"
-            raise ShardwrightError(f"argument {placement['name']}: the plan wants {wanted}, found {dtype}{list(shape)}")
+        dtype = jax.dtypes.canonicalize_dtype(jax.numpy.result_type(array))
+        _check("argument", placement, jax.numpy.shape(array), dtype)
         return jax.device_put(array, self._sharding(placement))
 
     def lower(self, *args, **kwargs):
         """What jax.jit(step).lower(*args) is for the plan; arguments may be abstract."""
         call, function = self._function(args, kwargs)
-        with self._mesh():
+        with self.module.alone():
             return function.lower(*call.arrays)
-
-    def _mesh(self):
-        """The plan's mesh is its own: one that the caller has set does not count."""
-        import jax
-
-        outer = jax.sharding.get_abstract_mesh()
-        return contextlib.nullcontext() if outer.empty else jax.set_mesh(self.module.mesh)
 
     def _function(self, args, kwargs):
         """The call, and the jitted function of whole arrays."""
@@ -81,18 +71,20 @@ class Planned:
             if name != other or _differs(a, b):
                 raise ShardwrightError(f"the plan was made for other arguments that are no arrays: {_short(b)}, found {_short(a)}")
         if call.structure not in self._jitted:
-            self._jitted[call.structure] = call.result_of_trace(), self._prepare(call)
-        traced, function = self._jitted[call.structure]
-        call.result, call.written = traced
+            function = self._prepare(call)
+            self._jitted[call.structure] = function, call.result, call.written
+        function, call.result, call.written = self._jitted[call.structure]
         return call, function
 
     def _prepare(self, call):
         import jax
 
         inputs, outputs = self.module.inputs, self.module.outputs
-        n = len(call.result.place) + len(call.written)
-        if n != len(outputs):
-            raise ShardwrightError(f"the plan's step gives {len(outputs)} arrays, and this one {n}")
+        found = call.shapes()
+        if len(found) != len(outputs):
+            raise ShardwrightError(f"the plan's step gives {len(outputs)} arrays, and this one {len(found)}")
+        for array, placement in zip(found, outputs):
+            _check("result", placement, array.shape, array.dtype)
         donated = [i for i, p in enumerate(inputs) if call.donated[i] and p["output"] is not None]
 
         def run(*whole):
@@ -118,6 +110,12 @@ class Planned:
                 axes.pop()
             spec.append(axes)
         return self.module.sharding({"spec": spec})
+
+
+def _check(what, placement, shape, dtype):
+    if list(shape) != placement["shape"] or dtype != dtype_of(placement["type"]):
+        wanted = f"{placement['type']}{placement['shape']}"
+        raise ShardwrightError(f"{what} {placement['name']}: the plan wants {wanted}, found {dtype}{list(shape)}")
 
 
 def _short(x):

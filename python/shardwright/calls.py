@@ -194,11 +194,10 @@ class Call:
         with plain_errors("the step can't be traced"):
             return self._jax.make_jaxpr(self.flat)(*self.arrays)
 
-    def result_of_trace(self):
-        """Trace the step for `result` and `written`."""
+    def shapes(self):
+        """Trace the step for the shapes and types of its arrays, abstract ones."""
         with plain_errors("the step can't be traced"):
-            self._jax.eval_shape(self.flat, *self.arrays)
-        return self.result, self.written
+            return self._jax.eval_shape(self.flat, *self.arrays)
 
 
 def _spread(values, places, n):

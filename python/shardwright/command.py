@@ -76,12 +76,17 @@ class Plan:
         if any differs. Returns the JSON object of `shardwright verify --json`."""
         return json.loads(run("verify", self.path, "--json", "--seed", seed))
 
+    def _check_whole(self):
+        if "n_stages" in self.summary:
+            raise ShardwrightError("JAX does not run a plan with pipeline stages: `shardwright run` does")
+
     def apply(self, step, devices=None, attention=None):
         """A function with the signature of the step, which JAX runs as the plan says on as many
         devices as the plan has (docs/python.md). attention: "cudnn" or "ops", as
         `shardwright export --attention` takes it."""
         from .apply import apply
 
+        self._check_whole()
         return apply(self.path, step, devices, attention, self._statics)
 
     def compare(self, step, *args, devices=None, **kwargs):
@@ -93,6 +98,7 @@ class Plan:
         from .compare import compare
         from .module import load
 
+        self._check_whole()
         sidecar = json.loads(pathlib.Path(self.path).with_suffix(".inputs.json").read_text())
         result = compare(load(self.path, devices), step, args, kwargs, sidecar)
         played = json.loads(run("simulate", self.path, "--json"))

@@ -113,6 +113,16 @@ def costs_of(compiled):
     return {"peak_bytes": peak, "flops": costs.get("flops")}
 
 
+def run(jax, module, arrays):
+    """What the module gives of whole arrays, placed, and how it was compiled."""
+    shardings = [module.sharding(p) for p in module.inputs]
+    placed = [jax.device_put(fold(x, p), s) for x, p, s in zip(arrays, module.inputs, shardings, strict=True)]
+    results = [module.sharding(p) for p in module.outputs]
+    whole = jax.jit(lambda *a: module.call(*a), in_shardings=shardings, out_shardings=results)
+    compiled = whole.lower(*placed).compile()
+    return compiled(*placed), compiled
+
+
 def compare(module, step, args, kwargs, sidecar):
     """Run step(*args, **kwargs) on one device of JAX, and under the plan; return {"ok", "outputs", "xla"}."""
     import jax
@@ -128,12 +138,8 @@ def compare(module, step, args, kwargs, sidecar):
         wholes = jax.jit(call.flat)(*call.arrays)
         moving = jax.jit(other)
         moved = [moving(jax.numpy.uint32(seed), *call.arrays) for seed in range(RUNS)]
-    shardings = [module.sharding(p) for p in module.inputs]
-    placed = [jax.device_put(fold(x, p), s) for x, p, s in zip(call.arrays, module.inputs, shardings, strict=True)]
-    results = [module.sharding(p) for p in module.outputs]
-    whole = jax.jit(lambda *a: module.call(*a), in_shardings=shardings, out_shardings=results)
-    compiled = whole.lower(*placed).compile()
-    found = compiled(*placed)
+    with plain_errors("the plan can't be run"), module.alone():
+        found, compiled = run(jax, module, call.arrays)
     roles = [output["role"] for output in sidecar["outputs"]]
     outputs = rows(module, found, wholes, roles, sidecar["learning_rate"], moved)
     return {"ok": all(row["ok"] for row in outputs), "outputs": outputs, "xla": costs_of(compiled)}

@@ -5,6 +5,7 @@ sdy.manual_computation, and beside it the placements: how the global array of ea
 is padded, shaped and cut, so that every device has what the plan says.
 """
 
+import contextlib
 import functools
 import json
 import math
@@ -95,6 +96,12 @@ class Module:
 
         spec = [tuple(axes) if axes else None for axes in placement["spec"]]
         return jax.sharding.NamedSharding(self.mesh, jax.sharding.PartitionSpec(*spec))
+
+    def alone(self):
+        """A context in which the module's mesh is the one that is set, if the caller has set another."""
+        import jax
+
+        return contextlib.nullcontext() if jax.sharding.get_abstract_mesh().empty else jax.set_mesh(self.mesh)
 
     def call(self, *placed):
         """Call the module inside of a jitted function, on placed arrays; returns placed arrays."""

@@ -211,13 +211,17 @@ def remarks(pairing, loss):
     """Say what was assumed, and what may be lost."""
     said = []
     if pairing.assumed:
-        shown = [f"result {pairing.output_names[o]} replaces {pairing.input_names[i]}" for o, i in pairing.assumed]
+        shown = [f"{_result(pairing.output_names[o])} replaces {pairing.input_names[i]}" for o, i in pairing.assumed]
         said.append(f"it was assumed that {_first(shown)}; pairs= says it otherwise")
     lost = pairing.lost(loss)
     if lost:
-        shown = [f"result {pairing.output_names[o]} (of the type of {pairing.input_names[i]})" for o, i in lost]
+        shown = [f"{_result(pairing.output_names[o])} (of the type of {pairing.input_names[i]})" for o, i in lost]
         said.append(f"no input is replaced by {_first(shown)}: if it is state, donate it, or name it in pairs=")
     return said
+
+
+def _result(name):
+    return f"result {name}" if name else "the result"
 
 
 def _first(words, most=3):

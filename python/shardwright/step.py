@@ -83,7 +83,7 @@ class Traced:
         self.jaxpr = call.jaxpr().jaxpr
         self.names = _input_names(call.names)
         found, written = call.result, call.written
-        self.output_names = [".".join(map(part_of, path)) or "result" for path in found.paths]
+        self.output_names = [".".join(map(part_of, path)) for path in found.paths]
         self.output_names += [self.names[i] for i in written]
         self.types = [_type(jax, v.aval) for v in self.jaxpr.invars]
         self.output_types = [_type(jax, v.aval) for v in self.jaxpr.outvars]
@@ -125,14 +125,14 @@ class Traced:
         and keys are no batch."""
         if self.types[i][0] == "u" or not self.jaxpr.outvars[o].aval.shape:
             return True
-        return bool(self._of_loss) and self._of_loss <= set(uses.differentiable(self.jaxpr, o))
+        return bool(self._of_loss) and self._of_loss <= set(uses.differentiable(self.jaxpr, o, stops=False))
 
     def _find_roles(self):
         """A parameter is a state by which the loss has a derivative, or that nothing but itself is in;
         a moment is another one. Where there is no loss, only NamedTuples' fields tell moments."""
         of = {i: o for o, i in self.pairs.items()}
         known = bool(self._of_loss & set(of))
-        alone = lambda i: all(j == i for j in uses.differentiable(self.jaxpr, of[i]))
+        alone = lambda i: all(j == i for j in uses.differentiable(self.jaxpr, of[i], stops=False))
         self.roles = []
         for i, ((path, owners), aval) in enumerate(zip(self.call.typed(), [v.aval for v in self.jaxpr.invars])):
             unchanged = i in of and self.carried[of[i]].get(i) == 0
@@ -160,7 +160,7 @@ class Traced:
         for o, path in enumerate(self.output_names):
             entry = inputs[self.pairs[o]] if o in self.pairs else None
             role = entry["role"] if entry else "loss" if o == self.loss else "other"
-            output_name = entry["name"] if entry else "loss" if role == "loss" else "result." + path
+            output_name = entry["name"] if entry else "loss" if role == "loss" else ".".join(["result", path]).rstrip(".")
             outputs.append({"index": o, "name": output_name, "role": role, "input": self.pairs.get(o)})
         return {
             "format": "shardwright-inputs",

@@ -173,10 +173,11 @@ def carried(jaxpr):
     return found
 
 
-def differentiable(jaxpr, result):
-    """Yield the inputs that a result depends on by real numbers all the way: those by which it has a derivative."""
+def differentiable(jaxpr, result, stops=True):
+    """Yield the inputs that a result depends on by real numbers all the way: those by which it has a derivative, or
+    would have one without stop_gradient."""
     def follow(frame, equation, place):
-        ends = equation.primitive.name == "stop_gradient"
+        ends = stops and equation.primitive.name == "stop_gradient"
         return [] if ends else [a for a in equation.invars if _letter(a) in "fc"]
 
     return (i for i, _ in _walk_back(Frame(jaxpr), jaxpr.outvars[result], follow, None))
