@@ -132,8 +132,8 @@ void sw_sidecar_path(const char *program_path, sw_text *path);
  * default. */
 sw_status sw_sidecar_find(const char *program_path, const sw_program *program, sw_sidecar *sidecar,
                           sw_error *err);
-/* Return the result that the sidecar marks as the loss, otherwise the first scalar of a float type
- * that is not state; -1: none. */
+/* Return the result that the sidecar marks as the loss, otherwise the only scalar of a float type
+ * that is not state; -1: there is none, or are several. */
 int32_t sw_find_loss(const sw_program *program, const sw_sidecar *sidecar);
 /* Write a sidecar of the program to a file, which reads back equal. */
 sw_status sw_sidecar_write(const char *path, const sw_program *program, const sw_sidecar *sidecar,

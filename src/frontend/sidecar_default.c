@@ -158,15 +158,21 @@ static bool is_scalar_float(sw_shape shape)
 	return shape.rank == 0 && sw_type_kind_of(shape.type) == SW_KIND_FLOAT;
 }
 
+/* A program's only real scalar that is no state is its loss; of several, a sidecar says which. */
 int32_t sw_find_loss(const sw_program *program, const sw_sidecar *sidecar)
 {
 	const sw_computation *entry = sw_entry(program);
+	int32_t found = -1;
 	for (uint32_t i = 0; i < sidecar->n_outputs; i++)
 		if (sidecar->outputs[i].role == SW_ROLE_LOSS)
 			return (int32_t)i;
-	for (uint32_t i = 0; i < sidecar->n_outputs && i < entry->results.len; i++)
-		if (sidecar->outputs[i].input < 0 &&
-		    is_scalar_float(sw_value_shape(program, entry->results.data[i])))
-			return (int32_t)i;
-	return -1;
+	for (uint32_t i = 0; i < sidecar->n_outputs && i < entry->results.len; i++) {
+		if (sidecar->outputs[i].input >= 0 ||
+		    !is_scalar_float(sw_value_shape(program, entry->results.data[i])))
+			continue;
+		if (found >= 0)
+			return -1;
+		found = (int32_t)i;
+	}
+	return found;
 }

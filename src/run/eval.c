@@ -134,7 +134,8 @@ static sw_status find_loss(const sw_program *program, const sw_sidecar *sidecar,
 	*loss = sw_find_loss(program, sidecar);
 	if (*loss < 0)
 		return sw_fail(err, SW_ERR_INPUT,
-		               "it has no loss: a result that is one number of a float type");
+		               "it has no loss: one result that is a number of a float type; of "
+		               "several, a sidecar's \"role\": \"loss\" says which");
 	sw_shape shape = sw_value_shape(program, sw_entry(program)->results.data[*loss]);
 	return sw_shape_elements(shape) == 1
 	               ? SW_OK

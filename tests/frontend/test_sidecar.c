@@ -322,6 +322,33 @@ static void states_that_stay_non_negative_begin_so(void **state)
 	sw_program_free(program);
 }
 
+/* Return which result is the loss of a program with these results, without a sidecar. */
+static int32_t loss_of(const char *results, const char *types)
+{
+	sw_text text = {0};
+	sw_sidecar sidecar;
+	sw_text_addf(&text,
+	             "HloModule m\nENTRY e {\n  w = f32[2] parameter(0)\n"
+	             "  l = f32[] constant(0)\n  k = s32[] constant(0)\n"
+	             "  ROOT r = (%s) tuple(%s)\n}\n",
+	             types, results);
+	sw_program *program = read_text(text.data);
+	sw_sidecar_default(program, &sidecar);
+	int32_t loss = sw_find_loss(program, &sidecar);
+	sw_sidecar_clear(&sidecar);
+	sw_program_free(program);
+	sw_text_clear(&text);
+	return loss;
+}
+
+static void of_several_numbers_none_is_the_loss(void **state)
+{
+	(void)state;
+	assert_int_equal(loss_of("k, w, l", "s32[], f32[2], f32[]"), 2);
+	assert_int_equal(loss_of("l, w, l", "f32[], f32[2], f32[]"), -1);
+	assert_int_equal(loss_of("k, w", "s32[], f32[2]"), -1);
+}
+
 static void the_file_beside_the_program_is_found(void **state)
 {
 	(void)state;
@@ -360,6 +387,7 @@ int main(void)
 		cmocka_unit_test(every_deviation_is_named),
 		cmocka_unit_test(without_a_file_defaults_come_from_the_program),
 		cmocka_unit_test(states_that_stay_non_negative_begin_so),
+		cmocka_unit_test(of_several_numbers_none_is_the_loss),
 		cmocka_unit_test(the_file_beside_the_program_is_found),
 		cmocka_unit_test(a_missing_file_is_an_error),
 	};
