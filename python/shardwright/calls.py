@@ -189,10 +189,10 @@ class Call:
             _write(self._given, self._leaves.paths[i], written[i])
         return self.result.tree(self._jax, arrays[:n])
 
-    def jaxpr(self):
-        """Trace the step."""
+    def trace(self):
+        """What jax.jit(flat).trace gives: it has the jaxpr, and can be lowered."""
         with plain_errors("the step can't be traced"):
-            return self._jax.make_jaxpr(self.flat)(*self.arrays)
+            return self._jax.jit(self.flat, keep_unused=True).trace(*self.arrays)
 
     def shapes(self):
         """Trace the step for the shapes and types of its arrays, abstract ones."""

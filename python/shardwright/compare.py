@@ -130,7 +130,7 @@ def compare(module, step, args, kwargs, sidecar):
     call = Call(step, args, kwargs)
     if len(call.arrays) != len(module.inputs):
         raise ShardwrightError(f"the plan's step takes {len(module.inputs)} arrays, and these arguments are {len(call.arrays)}")
-    traced = call.jaxpr()
+    traced = call.trace().jaxpr
     if len(traced.jaxpr.outvars) != len(module.outputs):
         raise ShardwrightError(f"the plan's step gives {len(module.outputs)} arrays, and this one {len(traced.jaxpr.outvars)}")
     other = lambda seed, *x: noise.Run(seed).evaluate(traced.jaxpr, traced.consts, x)

@@ -213,6 +213,8 @@ def remarks(pairing, loss):
     if pairing.assumed:
         shown = [f"{_result(pairing.output_names[o])} replaces {pairing.input_names[i]}" for o, i in pairing.assumed]
         said.append(f"it was assumed that {_first(shown)}; pairs= says it otherwise")
+    if not pairing.of_output and any(pairing.donated):
+        said.append("inputs are donated, and no result has the type of one that it could replace: each step begins anew")
     lost = pairing.lost(loss)
     if lost:
         shown = [f"{_result(pairing.output_names[o])} (of the type of {pairing.input_names[i]})" for o, i in lost]

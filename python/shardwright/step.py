@@ -54,7 +54,7 @@ def write(step, args, kwargs, path, learning_rate=0.0, tokens=None, vocabulary=N
     if tokens is not None:
         _set_tokens(document, tokens, vocabulary)
     with plain_errors("the step can't be lowered"):
-        lowered = jax.jit(call.flat, keep_unused=True).lower(*call.arrays)
+        lowered = traced.trace.lower()
         hlo = form == ".hlo"
         text = lowered.compiler_ir("hlo").as_hlo_text(print_large_constants=True) if hlo else lowered.as_text()
     try:
@@ -80,7 +80,9 @@ class Traced:
 
     def __init__(self, jax, call, loss, asked):
         self.jax, self.call = jax, call
-        self.jaxpr = call.jaxpr().jaxpr
+        self.trace = call.trace()
+        self.jaxpr = self.trace.jaxpr.jaxpr
+        self.top = uses.Frame(self.jaxpr)
         self.names = _input_names(call.names)
         found, written = call.result, call.written
         self.output_names = [".".join(map(part_of, path)) for path in found.paths]
@@ -88,7 +90,7 @@ class Traced:
         self.types = [_type(jax, v.aval) for v in self.jaxpr.invars]
         self.output_types = [_type(jax, v.aval) for v in self.jaxpr.outvars]
         shapes = lambda types, variables: [(v.aval.shape, t) for t, v in zip(types, variables)]
-        self.carried = uses.carried(self.jaxpr)
+        self.carried = uses.carried(self.top)
         pairing = pairs_module.Pairing(
             call.structure,
             (found.structure, found.place),
@@ -114,25 +116,25 @@ class Traced:
         real = lambda o: self.jaxpr.outvars[o].aval.shape == () and _letter(self.output_types[o]) == "f"
         scalars = [o for o in range(len(self.output_names)) if o not in self.pairs and real(o)]
         state = {i for o, i in self.pairs.items() if self.jaxpr.invars[i].aval.shape}
-        derivative = lambda o: any(i in state for i in uses.differentiable(self.jaxpr, o))
+        derivative = lambda o: any(i in state for i in uses.differentiable(self.top, o))
         self.loss, self._loss_remark = pairs_module.find_loss(scalars, self.output_names, derivative, asked)
         others = [o for o in range(len(self.output_names)) if o not in self.pairs and _letter(self.output_types[o]) == "f"]
         basis = others[0] if self.loss is None and len(others) == 1 else self.loss  # losses of several models may be one result
-        self._of_loss = set() if basis is None else set(uses.differentiable(self.jaxpr, basis))
+        self._of_loss = set() if basis is None else set(uses.differentiable(self.top, basis))
 
     def _is_update(self, o, i):
         """Is a single array certainly a state? Updates depend on all that the loss depends on; counts
         and keys are no batch."""
         if self.types[i][0] == "u" or not self.jaxpr.outvars[o].aval.shape:
             return True
-        return bool(self._of_loss) and self._of_loss <= set(uses.differentiable(self.jaxpr, o, stops=False))
+        return bool(self._of_loss) and self._of_loss <= set(uses.differentiable(self.top, o, stops=False))
 
     def _find_roles(self):
         """A parameter is a state by which the loss has a derivative, or that nothing but itself is in;
         a moment is another one. Where there is no loss, only NamedTuples' fields tell moments."""
         of = {i: o for o, i in self.pairs.items()}
         known = bool(self._of_loss & set(of))
-        alone = lambda i: all(j == i for j in uses.differentiable(self.jaxpr, of[i], stops=False))
+        alone = lambda i: all(j == i for j in uses.differentiable(self.top, of[i], stops=False))
         self.roles = []
         for i, ((path, owners), aval) in enumerate(zip(self.call.typed(), [v.aval for v in self.jaxpr.invars])):
             unchanged = i in of and self.carried[of[i]].get(i) == 0
@@ -190,7 +192,7 @@ class Traced:
         the numbers index is one, those of one batch are none."""
         if role != "data":
             return (ZEROS if values is None else _begun(values, role, kind)), ZERO_OR_ONE
-        limit = uses.index_limit(self.jaxpr, i) if kind in ("s", "u") else None
+        limit = uses.index_limit(self.top, i) if kind in ("s", "u") else None
         inside = values is None or (values.min() >= 0 and (limit is None or values.max() < limit))
         indices = {"kind": "integers", "low": 0, "high": limit} if limit else None
         if indices and inside:

@@ -1,7 +1,7 @@
 """What the ops of a step say of its inputs: which results are made from them, and what they index.
 
 The step is a jaxpr. Walks pass into and out of calls, branches and loops. A frame is one place
-where a jaxpr stands: the step's own, or that of a call within another frame.
+where a jaxpr stands: the step's own, which is the top, or that of a call within another frame.
 """
 
 import collections
@@ -158,10 +158,10 @@ def _carried(is_number, is_bits):
     return follow
 
 
-def carried(jaxpr):
+def carried(top):
     """Return per result {input: distance} of the inputs of its type that it is made from as a state is from its old
     value: in so many ops, element by element. Distance 0: it is that input."""
-    top, found = Frame(jaxpr), []
+    jaxpr, found = top.jaxpr, []
     for result in jaxpr.outvars:
         aval, reached = result.aval, {}
         follow = _carried(_size(result) == 1, _letter(result) in "uk")
@@ -173,14 +173,14 @@ def carried(jaxpr):
     return found
 
 
-def differentiable(jaxpr, result, stops=True):
+def differentiable(top, result, stops=True):
     """Yield the inputs that a result depends on by real numbers all the way: those by which it has a derivative, or
     would have one without stop_gradient."""
     def follow(frame, equation, place):
         ends = stops and equation.primitive.name == "stop_gradient"
         return [] if ends else [a for a in equation.invars if _letter(a) in "fc"]
 
-    return (i for i, _ in _walk_back(Frame(jaxpr), jaxpr.outvars[result], follow, None))
+    return (i for i, _ in _walk_back(top, top.jaxpr.outvars[result], follow, None))
 
 
 # --- Forward from indices ------------------------------------------------------------------------------------------
@@ -234,10 +234,10 @@ def _component(e, n, component):
     return component
 
 
-def index_limit(jaxpr, i):
+def index_limit(top, i):
     """Return the number of values that integer input i can have, as it indexes dimensions or is compared with a count;
     None if it does not."""
-    stack, seen, limits = [(Frame(jaxpr), jaxpr.invars[i], 0)], set(), []
+    stack, seen, limits = [(top, top.jaxpr.invars[i], 0)], set(), []
     while stack:
         frame, var, component = stack.pop()
         if (id(frame), var, component) in seen:
