@@ -312,6 +312,11 @@ def check_crossed(folder):
         loss, grads = value_and_grads(params, x, y)
         return params, descend(params, grads), loss
 
+    def masked(params, mask, mom, x, y):
+        loss, grads = value_and_grads(params, x, y)
+        mom = accumulate(mom, grads)
+        return jax.tree.map(lambda m, p: m * p, mask, descend(params, mom)), mom, loss
+
     in_one = lambda state, x, y: (lambda m, p, v: ((m, p), v))(*two(*state, x, y))
     path = folder / "crossed.hlo"
     names = [f"{tree}.{leaf}" for tree in ("mom", "params", "ema") for leaf in ("out.w", "w")]
@@ -325,6 +330,8 @@ def check_crossed(folder):
     assert list(whole_pairs(document).values()) == names[:2] + names[4:] + names[2:4] and not said, said
     document, said = quiet_export(with_grads, PARAMS, X, Y, path=path)
     assert whole_pairs(document) == {3: "params.out.w", 4: "params.w"} and not said, (document["outputs"], said)
+    document, said = quiet_export(masked, PARAMS, PARAMS, ZEROS, X, Y, path=path)
+    assert list(whole_pairs(document).values()) == names[2:4] + names[:2], document["outputs"]
     document, said = quiet_export(value_and_grads, PARAMS, X, Y, path=path)
     assert not whole_pairs(document) and any("no input is replaced by result 1.out.w" in s for s in said), said
     document, said = quiet_export(jax.jit(previous, donate_argnums=(0, 1)), PARAMS, PARAMS, X, Y, path=path)

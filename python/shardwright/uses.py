@@ -19,6 +19,10 @@ CARRYING = {
     "select_n": slice(1, None),
     "clamp": [1],
 }
+# Of these, those that make a new value; a state that is only scaled or moved about is farther by SCALED.
+UPDATING = set("add add_any sub max min rem and or xor not select_n clamp dynamic_update_slice random_split random_fold_in".split())
+UPDATING |= {name for name in CARRYING if name.startswith("scatter")}
+SCALED = 64
 ONE_TO_ONE = {"optimization_barrier"}  # each result is the operand of its place
 # Ops whose result holds the same indices, moved
 INDEXING = set(
@@ -100,23 +104,25 @@ def _behind(frame, var):
 def _walk_back(frame, atom, follow, most):
     """Yield (input of the step, distance) for all that `follow(frame, equation, place of the result)` leads to: it
     returns the operands to look at."""
-    queue, seen = collections.deque([(frame, atom, 0)]), set()
+    queue, seen = collections.deque([(frame, atom, 0, False)]), set()
     while queue:
-        frame, atom, distance = queue.popleft()
-        if _is_literal(atom) or (id(frame), atom) in seen or len(seen) == most:
+        frame, atom, distance, updated = queue.popleft()
+        key = (id(frame), atom, updated)
+        if _is_literal(atom) or key in seen or len(seen) == most:
             continue
-        seen.add((id(frame), atom))
+        seen.add(key)
         if atom in frame.input:
             if frame.outer is None:
-                yield frame.input[atom], distance
-            queue.extend((f, a, distance) for f, a in _behind(frame, atom))
+                yield frame.input[atom], distance + (SCALED if distance and not updated else 0)
+            queue.extend((f, a, distance, updated) for f, a in _behind(frame, atom))
         elif atom in frame.made:
             equation, place = frame.made[atom]
             inner = frame.inner(equation)
-            if inner:  # one of several branches may return what it was given
-                queue.extend((f, f.jaxpr.outvars[place], distance + (len(inner) > 1)) for f in inner)
-            else:
-                queue.extend((frame, a, distance + 1) for a in follow(frame, equation, place))
+            several = len(inner) > 1  # one of several branches may return what it was given
+            queue.extend((f, f.jaxpr.outvars[place], distance + several, updated or several) for f in inner)
+            if not inner:
+                updated = updated or equation.primitive.name in UPDATING
+                queue.extend((frame, a, distance + 1, updated) for a in follow(frame, equation, place))
 
 
 def _grows(frame, atom):
