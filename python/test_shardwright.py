@@ -325,7 +325,9 @@ def check_crossed(folder):
         assert list(whole_pairs(document).values()) == names[:4] and not said, (document["outputs"], said)
         assert roles(document)["mom.w"] == "moment" and roles(document)["params.w"] == "parameter"
     document, said = quiet_export(in_one, (PARAMS, ZEROS), X, Y, path=path)
-    assert list(whole_pairs(document).values()) == ["state.1.out.w", "state.1.w", "state.0.out.w", "state.0.w"], document["outputs"]
+    assert list(whole_pairs(document).values()) == ["state.1.out.w", "state.1.w", "state.0.out.w", "state.0.w"], (
+        document["outputs"]
+    )
     document, said = quiet_export(jax.jit(three, donate_argnums=(0, 1, 2)), PARAMS, ZEROS, PARAMS, X, Y, path=path)
     assert list(whole_pairs(document).values()) == names[:2] + names[4:] + names[2:4] and not said, said
     document, said = quiet_export(with_grads, PARAMS, X, Y, path=path)
@@ -335,7 +337,9 @@ def check_crossed(folder):
     document, said = quiet_export(value_and_grads, PARAMS, X, Y, path=path)
     assert not whole_pairs(document) and any("no input is replaced by result 1.out.w" in s for s in said), said
     document, said = quiet_export(jax.jit(previous, donate_argnums=(0, 1)), PARAMS, PARAMS, X, Y, path=path)
-    assert list(whole_pairs(document).values()) == ["old.out.w", "old.w", "params.out.w", "params.w"], document["outputs"]
+    assert list(whole_pairs(document).values()) == ["old.out.w", "old.w", "params.out.w", "params.w"], document[
+        "outputs"
+    ]
     assert any("it was assumed that result 0.out.w replaces old.out.w" in s for s in said), said
     document, said = quiet_export(previous, PARAMS, PARAMS, X, Y, path=path, pairs={"0": "old", "1": "params"})
     assert whole_pairs(document)[0] == "old.out.w" and not said, said
@@ -380,7 +384,10 @@ def check_partial(folder):
 
     path = folder / "partial.hlo"
     document, said = quiet_export(part, {"p": PARAMS, "lr": jnp.float32(0.1)}, X, Y, path=path)
-    assert list(whole_pairs(document).values()) == ["state.p.out.w", "state.p.w"] and not said, (document["outputs"], said)
+    assert list(whole_pairs(document).values()) == ["state.p.out.w", "state.p.w"] and not said, (
+        document["outputs"],
+        said,
+    )
     document, said = quiet_export(bare, PARAMS["w"], ZEROS["w"], X, X @ PARAMS["w"], path=path)
     assert whole_pairs(document) == {1: "m", 2: "w"} and not said, (document["outputs"], said)
     assert roles(document) == {"w": "parameter", "m": "moment", "x": "data", "t": "data"}, roles(document)
@@ -408,7 +415,9 @@ def check_written(folder):
     """What a step writes to its arguments is state; the planned step writes it to them."""
 
     def step(model, x, y):
-        loss, grads = value_and_grads({k: box.value for k, box in model.items()} | {"out": {"w": PARAMS["out"]["w"]}}, x, y)
+        loss, grads = value_and_grads(
+            {k: box.value for k, box in model.items()} | {"out": {"w": PARAMS["out"]["w"]}}, x, y
+        )
         model["w"].value = model["w"].value - 0.1 * grads["w"]
         return loss
 
@@ -462,6 +471,39 @@ def check_nnx(folder):
     assert row["ok"], [r for r in row["outputs"] if not r["ok"]]
 
 
+def check_equinox(folder):
+    """Modules have functions among their leaves, and come back with them."""
+    try:
+        import equinox as eqx
+        import optax
+    except ImportError:
+        return print("equinox and optax are not here: their step is left out")
+    model, optimizer = eqx.nn.MLP(16, 4, 32, 2, key=jax.random.key(0)), optax.adam(1e-2)
+
+    @eqx.filter_jit
+    def step(model, state, x, y):
+        def loss(model):
+            return optax.softmax_cross_entropy_with_integer_labels(jax.vmap(model)(x), y).mean()
+
+        loss, grads = eqx.filter_value_and_grad(loss)(model)
+        updates, state = optimizer.update(grads, state, eqx.filter(model, eqx.is_array))
+        return eqx.apply_updates(model, updates), state, loss
+
+    state = model, optimizer.init(eqx.filter(model, eqx.is_array))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sw.ShardwrightWarning)
+        document = sw.export(step, *state, X, Y, path=folder / "eqx.hlo")
+    found = pairs(document)
+    assert len(found) == 19 and all(a == b for a, b in found.items()), found
+    plan = sw.plan(step, *state, X, Y, cluster=CLUSTER, strategy="dp", learning_rate=1e-2)
+    planned, ours, theirs = plan.apply(step), state, state
+    for _ in range(3):
+        *ours, loss = planned(*ours, X, Y)
+        *theirs, wanted = step(*theirs, X, Y)
+        check_close((eqx.filter(ours, eqx.is_array), loss), (eqx.filter(theirs, eqx.is_array), wanted))
+    assert ours[0].activation is model.activation and plan.compare(step, *state, X, Y)["ok"]
+
+
 def check_loss(folder):
     """The loss is found by name, then by what has a derivative; a user may say it."""
 
@@ -499,7 +541,11 @@ def check_ranges(folder):
         return descend(params, grads), loss
 
     params = PARAMS | {"emb": jax.random.normal(jax.random.key(5), (64, 16))}
-    batch = {"t": jnp.arange(72).reshape(8, 9) % 7, "y": jnp.arange(8) % 3, "mask": jnp.ones((8, 9), jnp.int32).at[0, 4:].set(0)}
+    batch = {
+        "t": jnp.arange(72).reshape(8, 9) % 7,
+        "y": jnp.arange(8) % 3,
+        "mask": jnp.ones((8, 9), jnp.int32).at[0, 4:].set(0),
+    }
     for given in (batch, jax.eval_shape(lambda: batch)):
         document, _ = quiet_export(step, params, given, path=folder / "range.hlo")
         fills = {entry["name"]: (entry["init"], entry["random"]) for entry in document["inputs"]}
@@ -511,6 +557,15 @@ def check_ranges(folder):
     command = [binary(), "run", folder / "range.hlo", "--steps", "2", "-q"]
     command += [f"--data=batch.t={folder / 't.npy'}", f"--data=batch.mask={folder / 'mask.npy'}"]
     subprocess.run(command, check=True, capture_output=True)
+
+    def left_out(params, x, y):
+        logits = jnp.tanh(x @ params["w"]) @ params["out"]["w"]
+        chosen = jnp.take_along_axis(logits, jnp.where(y == -100, 0, y)[:, None], 1)[:, 0]
+        return descend(params, params), jnp.sum(jnp.where(y == -100, 0, chosen))
+
+    document, _ = quiet_export(left_out, PARAMS, X, Y, path=folder / "range.hlo")
+    entry = document["inputs"][-1]
+    assert entry["init"]["kind"] == "values" and entry["random"]["high"] == 4, entry
     labels = batch | {"y": batch["y"].at[0].set(-100)}
     document, _ = quiet_export(step, params, labels, path=folder / "range.hlo")
     assert document["inputs"][1]["init"]["kind"] != "integers", document["inputs"][1]
@@ -530,7 +585,11 @@ def check_roles(folder):
             return loss_of({"w": p["v"], "out": {"w": options["a"]}}, (z - z.mean(0)) * p["opt"], y), z.mean(0)
 
         (loss, mean), grads = jax.value_and_grad(loss, has_aux=True)(params)
-        new = {"stats": 0.9 * state["stats"] + 0.1 * mean, "rate": state["rate"], "mom": accumulate(state["mom"], grads)}
+        new = {
+            "stats": 0.9 * state["stats"] + 0.1 * mean,
+            "rate": state["rate"],
+            "mom": accumulate(state["mom"], grads),
+        }
         return jax.tree.map(lambda p, m: p - state["rate"] * m, params, new["mom"]), options, new, loss
 
     params = {"m": jnp.eye(16), "v": PARAMS["w"], "opt": jnp.ones(16)}
@@ -572,7 +631,9 @@ def check_arguments(folder):
     for _ in range(2):
         *ours, loss = planned(*ours, "plain", X, Y, rate=0.2)
         *theirs, wanted = step(*theirs, "plain", X, Y, rate=0.2)
-        check_close((ours[0]["p"], jax.random.key_data(ours[1]), loss), (theirs[0]["p"], jax.random.key_data(theirs[1]), wanted))
+        check_close(
+            (ours[0]["p"], jax.random.key_data(ours[1]), loss), (theirs[0]["p"], jax.random.key_data(theirs[1]), wanted)
+        )
         assert ours[0]["act"] is jnp.tanh
     assert plan.compare(step, model, key, "plain", X, Y, rate=0.2)["ok"]
     refused("made for other arguments", planned, model, key, "other", X, Y, rate=0.2)
@@ -639,9 +700,15 @@ def check_noise(folder):
             plan = sw.plan(right, *state, X, Y, cluster=CLUSTER, strategy=strategy, learning_rate=RATE)
             bad = [row for row in plan.compare(right, *state, X, Y)["outputs"] if not row["ok"]]
             assert not bad, (strategy, bad)
-        bad = {row["name"] for row in plan.compare(functools.partial(right, fault=half), *state, X, Y)["outputs"] if not row["ok"]}
+        bad = {
+            row["name"]
+            for row in plan.compare(functools.partial(right, fault=half), *state, X, Y)["outputs"]
+            if not row["ok"]
+        }
         assert bad == {"opt.mu.w", "opt.nu.w"}, bad
-        crossed = lambda p, o, x, y: (lambda new, opt, loss: (new, Adam(opt.count, opt.nu, opt.mu), loss))(*right(p, o, x, y))
+        crossed = lambda p, o, x, y: (lambda new, opt, loss: (new, Adam(opt.count, opt.nu, opt.mu), loss))(
+            *right(p, o, x, y)
+        )
         bad = {row["name"] for row in plan.compare(crossed, *state, X, Y)["outputs"] if not row["ok"]}
         assert {"opt.mu.w", "opt.nu.w", "opt.mu.q", "opt.nu.out.w"} <= bad, bad
         lost = lambda p, o, x, y: right(p, o, x.at[0].set(0), y)
@@ -722,7 +789,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         checks = [check_names, check_state, check_values, check_plans, check_apply, check_padded]
         checks += [check_one_device, check_donated, check_errors, check_crossed, check_partial, check_written]
-        checks += [check_nnx, check_loss, check_ranges, check_roles, check_arguments, check_weights, check_noise]
+        checks += [check_nnx, check_equinox, check_loss, check_ranges, check_roles, check_arguments, check_weights, check_noise]
         checks += [check_meshes, check_remarks]
         wanted = sys.argv[1:]
         for check in (c for c in checks if not wanted or c.__name__ in wanted):

@@ -66,10 +66,14 @@ class Planned:
         call = Call(self._step, args, kwargs)
         inputs = self.module.inputs
         if len(call.arrays) != len(inputs):
-            raise ShardwrightError(f"the plan's step takes {len(inputs)} arrays, and these arguments are {len(call.arrays)}")
+            raise ShardwrightError(
+                f"the plan's step takes {len(inputs)} arrays, and these arguments are {len(call.arrays)}"
+            )
         for (name, a), (other, b) in zip(call.statics(), self._statics or call.statics()):
             if name != other or _differs(a, b):
-                raise ShardwrightError(f"the plan was made for other arguments that are no arrays: {_short(b)}, found {_short(a)}")
+                raise ShardwrightError(
+                    f"the plan was made for other arguments that are no arrays: {_short(b)}, found {_short(a)}"
+                )
         if call.structure not in self._jitted:
             function = self._prepare(call)
             self._jitted[call.structure] = function, call.result, call.written

@@ -91,7 +91,9 @@ class Leaves:
     def wrap(self, jax, arrays):
         """The arrays, those that were keys as keys again."""
         wrap = jax.random.wrap_key_data
-        return [wrap(x, impl=impl) if impl and x is not None else x for x, impl in zip(arrays, self._impls, strict=True)]
+        return [
+            wrap(x, impl=impl) if impl and x is not None else x for x, impl in zip(arrays, self._impls, strict=True)
+        ]
 
     def tree(self, jax, arrays):
         """The tree with other arrays."""
@@ -160,10 +162,12 @@ class Call:
 
     def typed(self):
         """Each input's path of keys within its argument, with the object that each key is of."""
-        return [(path[2:], [_at_or_none(self._given, path[:n]) for n in range(2, len(path))]) for path in self._leaves.paths]
+        return [
+            (path[2:], [_at_or_none(self._given, path[:n]) for n in range(2, len(path))]) for path in self._leaves.paths
+        ]
 
     def flat(self, *arrays):
-        """The step as a function of its arrays: the result's, and after them the next values of `written`."""
+        """The step as a function of arrays: it gives the result's, and then new values of `written`."""
         jax = self._jax
         tree = self._leaves.tree(jax, arrays)
         before = _at_all(jax, tree)
@@ -217,8 +221,8 @@ def _is_donated(step, key, name):
 
 
 def _bind(step, args, kwargs):
-    """Return positional arguments, those by keyword, and the names of the positional ones; an argument is
-    positional if it can be, however it was given."""
+    """Return positional arguments, those by keyword, and the names of the positional ones; an
+    argument is positional if it can be, however it was given."""
     try:
         signature = inspect.signature(step)
     except (TypeError, ValueError):
@@ -227,6 +231,8 @@ def _bind(step, args, kwargs):
         bound = signature.bind(*args, **kwargs)
     except TypeError as trouble:
         raise ShardwrightError(f"the step does not take these arguments: {trouble}") from None
-    positional = [p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    positional = [
+        p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
     names = [positional[n] if n < len(positional) else f"arg{n}" for n in range(len(bound.args))]
     return bound.args, bound.kwargs, names

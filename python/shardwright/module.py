@@ -8,7 +8,6 @@ is padded, shaped and cut, so that every device has what the plan says.
 import contextlib
 import functools
 import json
-import math
 import pathlib
 import re
 import tempfile
@@ -98,7 +97,7 @@ class Module:
         return jax.sharding.NamedSharding(self.mesh, jax.sharding.PartitionSpec(*spec))
 
     def alone(self):
-        """A context in which the module's mesh is the one that is set, if the caller has set another."""
+        """A context in which the module's own mesh is set, if the caller has set another."""
         import jax
 
         return contextlib.nullcontext() if jax.sharding.get_abstract_mesh().empty else jax.set_mesh(self.mesh)

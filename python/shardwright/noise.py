@@ -21,7 +21,7 @@ CLOSED = {"shard_map", "pallas_call", "xla_pmap", "custom_partitioning"}  # call
 
 
 def _moved(array, seed, share):
-    """An array of which one in `share` elements is moved by one unit in the last place, up or down."""
+    """Move one in `share` elements of an array by a unit in the last place, up or down."""
     import jax
 
     jnp = jax.numpy
@@ -49,7 +49,6 @@ class Run:
     def __init__(self, seed):
         self._seed, self._n = seed, 0
 
-
     def evaluate(self, jaxpr, constants, inputs):
         """The results of a jaxpr; calls, branches and loops are entered."""
         import jax
@@ -59,7 +58,9 @@ class Run:
         for e in jaxpr.eqns:
             name, operands = e.primitive.name, [read(a) for a in e.invars]
             if name in SUMS:
-                operands = [self._move(jax, x, 1) if _is_real(jax, x) and not _is_narrow(jax, x) else x for x in operands]
+                operands = [
+                    self._move(jax, x, 1) if _is_real(jax, x) and not _is_narrow(jax, x) else x for x in operands
+                ]
             found = self._apply(jax, e, operands)
             if name in ARITHMETIC:
                 found = [self._move(jax, x, NARROW_SHARE) if _is_narrow(jax, x) else x for x in found]

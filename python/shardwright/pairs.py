@@ -13,7 +13,7 @@ from .command import ShardwrightError
 
 
 def _nodes(structure, first):
-    """Yield (structure, first leaf, number of leaves) of a tree and of all parts of it, the larger ones first."""
+    """Yield (structure, first leaf, number of leaves) of a tree and of its parts, large ones first."""
     yield structure, first, structure.num_leaves
     for child in structure.children():
         yield from _nodes(child, first)
@@ -81,7 +81,9 @@ class Pairing:
                     raise ShardwrightError(f"pairs: no input is named {name}; there are {', '.join(self.input_names)}")
                 i = self.input_names.index(name)
                 if self.input_types[i] != self.output_types[o] or i in self.taken:
-                    raise ShardwrightError(f"pairs: {self.output_names[o]} can't replace {name}: not of its type, or taken")
+                    raise ShardwrightError(
+                        f"pairs: {self.output_names[o]} can't replace {name}: not of its type, or taken"
+                    )
                 self.pair([o], [i])
 
     def run(self):
@@ -151,7 +153,7 @@ class Pairing:
                     self.pair(a, b)
 
     def _pair_unchanged(self, kind):
-        """Pair what is returned as it came, if it is donated, or a whole tree; single arrays may be a batch's."""
+        """Pair what came back as it was, if it is donated, or a tree; one array may be a batch's."""
         outputs, inputs = self._free(kind)
         for a in outputs:
             for b in inputs:
@@ -168,13 +170,17 @@ class Pairing:
             self.pair(a, b, True)
 
     def lost(self, loss):
-        """Results that replace nothing though inputs of their type are left, with one of these each."""
+        """Results that replace nothing though inputs of their type are left, each with one of these."""
         free = {}
         for i, kind in enumerate(self.input_types):
             if i not in self.taken:
                 free.setdefault(kind, i)
-        rest = [o for o in range(len(self.output_types)) if o not in self.of_output and o not in self.closed and o != loss]
-        return [(o, free[self.output_types[o]]) for o in rest if self.output_types[o] in free and self.output_types[o][0]]
+        rest = [
+            o for o in range(len(self.output_types)) if o not in self.of_output and o not in self.closed and o != loss
+        ]
+        return [
+            (o, free[self.output_types[o]]) for o in rest if self.output_types[o] in free and self.output_types[o][0]
+        ]
 
 
 def _is_under(name, path):
@@ -196,7 +202,9 @@ def find_loss(scalars, names, has_derivative, asked):
         found = [o for o in scalars if names[o] == asked or names[o].endswith("." + asked)]
         if len(found) != 1:
             there = ", ".join(names[o] for o in scalars) or "none"
-            raise ShardwrightError(f"loss: expected the path of a result that is a real number, found {asked}; there are {there}")
+            raise ShardwrightError(
+                f"loss: expected the path of a result that is a real number, found {asked}; there are {there}"
+            )
         return found[0], None
     named = [o for o in scalars if _is_loss_name(names[o])]
     named = [o for o in named if names[o].split(".")[-1].lower() == "loss"] or named
@@ -204,7 +212,9 @@ def find_loss(scalars, names, has_derivative, asked):
     if len(found) < 2:
         return (found[0] if found else None), None
     others = ", ".join(names[o] for o in found[1:4])
-    return found[0], f"result {names[found[0]]} was taken for the loss, and {others} for other numbers; loss= says it otherwise"
+    return found[
+        0
+    ], f"result {names[found[0]]} was taken for the loss, and {others} for other numbers; loss= says it otherwise"
 
 
 def remarks(pairing, loss):
@@ -214,7 +224,9 @@ def remarks(pairing, loss):
         shown = [f"{_result(pairing.output_names[o])} replaces {pairing.input_names[i]}" for o, i in pairing.assumed]
         said.append(f"it was assumed that {_first(shown)}; pairs= says it otherwise")
     if not pairing.of_output and any(pairing.donated):
-        said.append("inputs are donated, and no result has the type of one that it could replace: each step begins anew")
+        said.append(
+            "inputs are donated, and no result has the type of one that it could replace: each step begins anew"
+        )
     lost = pairing.lost(loss)
     if lost:
         shown = [f"{_result(pairing.output_names[o])} (of the type of {pairing.input_names[i]})" for o, i in lost]

@@ -21,7 +21,7 @@ MOST_VALUES = 65536
 
 
 def export(step, *args, path=None, learning_rate=0.0, tokens=None, vocabulary=None, loss=None, pairs=None, **kwargs):
-    """Write the program of step(*args, **kwargs) to `path` and its sidecar beside it, and return the sidecar.
+    """Write the program of step(*args, **kwargs) to `path`, and its sidecar beside it, which is returned.
 
     step           any function of pytrees, jitted or not
     args, kwargs   its arguments: arrays, or jax.ShapeDtypeStruct where only shapes matter
@@ -76,7 +76,7 @@ def _stem_and_form(path):
 
 
 class Traced:
-    """What a step's ops and structure say: which results replace which inputs, and what each input is."""
+    """What a step's ops and structure say of its results and inputs."""
 
     def __init__(self, jax, call, loss, asked):
         self.jax, self.call = jax, call
@@ -118,8 +118,12 @@ class Traced:
         state = {i for o, i in self.pairs.items() if self.jaxpr.invars[i].aval.shape}
         derivative = lambda o: any(i in state for i in uses.differentiable(self.top, o))
         self.loss, self._loss_remark = pairs_module.find_loss(scalars, self.output_names, derivative, asked)
-        others = [o for o in range(len(self.output_names)) if o not in self.pairs and _letter(self.output_types[o]) == "f"]
-        basis = others[0] if self.loss is None and len(others) == 1 else self.loss  # losses of several models may be one result
+        others = [
+            o for o in range(len(self.output_names)) if o not in self.pairs and _letter(self.output_types[o]) == "f"
+        ]
+        basis = (
+            others[0] if self.loss is None and len(others) == 1 else self.loss
+        )  # losses of several models may be one result
         self._of_loss = set() if basis is None else set(uses.differentiable(self.top, basis))
 
     def _is_update(self, o, i):
@@ -162,7 +166,9 @@ class Traced:
         for o, path in enumerate(self.output_names):
             entry = inputs[self.pairs[o]] if o in self.pairs else None
             role = entry["role"] if entry else "loss" if o == self.loss else "other"
-            output_name = entry["name"] if entry else "loss" if role == "loss" else ".".join(["result", path]).rstrip(".")
+            output_name = (
+                entry["name"] if entry else "loss" if role == "loss" else ".".join(["result", path]).rstrip(".")
+            )
             outputs.append({"index": o, "name": output_name, "role": role, "input": self.pairs.get(o)})
         return {
             "format": "shardwright-inputs",
@@ -192,14 +198,14 @@ class Traced:
         the numbers index is one, those of one batch are none."""
         if role != "data":
             return (ZEROS if values is None else _begun(values, role, kind)), ZERO_OR_ONE
-        limit = uses.index_limit(self.top, i) if kind in ("s", "u") else None
+        limit, others = uses.index_range(self.top, i) if kind in ("s", "u") else (None, False)
+        random = {"kind": "integers", "low": 0, "high": limit} if limit else None
         inside = values is None or (values.min() >= 0 and (limit is None or values.max() < limit))
-        indices = {"kind": "integers", "low": 0, "high": limit} if limit else None
-        if indices and inside:
-            return indices, indices
+        if random and inside and not others:
+            return random, random
         if values is None:
-            return ZEROS, ZERO_OR_ONE
-        random = indices or _measured(values, kind)
+            return ZEROS, random or ZERO_OR_ONE
+        random = random or _measured(values, kind)
         return _as_they_are(values, kind), random if random["kind"] == "integers" else ZERO_OR_ONE
 
 
@@ -307,4 +313,6 @@ def _set_tokens(document, name, vocabulary):
             if entry["type"][0] in "su":
                 entry["init"] = entry["random"] = {"kind": "integers", "low": 0, "high": vocabulary}
             return
-    raise ShardwrightError(f"tokens: no input is named {name}; there are {', '.join(e['name'] for e in document['inputs'])}")
+    raise ShardwrightError(
+        f"tokens: no input is named {name}; there are {', '.join(e['name'] for e in document['inputs'])}"
+    )

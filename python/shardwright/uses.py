@@ -12,15 +12,19 @@ MOST_VISITS = 4096  # of one walk; that of losses, which looks at the whole step
 # Ops through which a state is carried on, and the operands that may be the old value: all of them
 # unless they are given.
 CARRYING = {
-    **dict.fromkeys("add add_any sub mul div max min rem and or xor neg not convert_element_type reshape squeeze".split()),
+    **dict.fromkeys(
+        "add add_any sub mul div max min rem and or xor neg not convert_element_type reshape squeeze".split()
+    ),
     **dict.fromkeys("expand_dims transpose copy copy_p reduce_precision sharding_constraint stop_gradient".split()),
     **dict.fromkeys("random_wrap random_unwrap random_split random_fold_in slice".split()),
     **dict.fromkeys("dynamic_update_slice scatter scatter-add scatter-mul scatter_add scatter_mul".split(), [0]),
     "select_n": slice(1, None),
     "clamp": [1],
 }
-# Of these, those that make a new value; a state that is only scaled or moved about is farther by SCALED.
-UPDATING = set("add add_any sub max min rem and or xor not select_n clamp dynamic_update_slice random_split random_fold_in".split())
+# Of these, those that make a new value; what is only scaled or moved about is farther by SCALED.
+UPDATING = set(
+    "add add_any sub max min rem and or xor not select_n clamp dynamic_update_slice random_split random_fold_in".split()
+)
 UPDATING |= {name for name in CARRYING if name.startswith("scatter")}
 SCALED = 64
 ONE_TO_ONE = {"optimization_barrier"}  # each result is the operand of its place
@@ -29,6 +33,7 @@ INDEXING = set(
     "slice reshape broadcast_in_dim squeeze expand_dims transpose convert_element_type select_n copy copy_p rev"
     " stop_gradient concatenate dynamic_slice pad add max min clamp sharding_constraint".split()
 )
+COMPARING = {"eq", "ne", "ge", "gt", "le", "lt"}
 
 
 def _is_literal(atom):
@@ -47,7 +52,10 @@ def _letter(atom):
 
 
 class Frame:
-    """A jaxpr in its place. equation: the call in the frame `outer`. operands: that of each of its inputs."""
+    """A jaxpr in its place.
+
+    outer, equation, operands  the frame that calls it, with which op, and what its inputs are there
+    """
 
     def __init__(self, jaxpr, outer=None, equation=None, operands=(), loops=()):
         self.jaxpr, self.outer, self.equation, self.operands = jaxpr, outer, equation, list(operands)
@@ -102,8 +110,8 @@ def _behind(frame, var):
 
 
 def _walk_back(frame, atom, follow, most):
-    """Yield (input of the step, distance) for all that `follow(frame, equation, place of the result)` leads to: it
-    returns the operands to look at."""
+    """Yield (input of the step, distance) for all that `follow` leads to: of a frame, an op, and the
+    place of a result it returns the operands to look at."""
     queue, seen = collections.deque([(frame, atom, 0, False)]), set()
     while queue:
         frame, atom, distance, updated = queue.popleft()
@@ -145,8 +153,8 @@ def _grows(frame, atom):
 
 
 def _carried(is_number, is_bits):
-    """Follow a state back. A number that multiplies or divides one that is made from arrays is a coefficient, as a
-    weight in a loss is, and no state."""
+    """Follow a state back. A number that multiplies or divides one that is made from arrays is a
+    coefficient, as a weight in a loss is, and no state."""
 
     def follow(frame, equation, place):
         name, operands = equation.primitive.name, equation.invars
@@ -155,7 +163,9 @@ def _carried(is_number, is_bits):
         if name not in CARRYING:
             return []
         which = CARRYING[name]
-        found = operands if which is None else operands[which] if isinstance(which, slice) else [operands[n] for n in which]
+        found = (
+            operands if which is None else operands[which] if isinstance(which, slice) else [operands[n] for n in which]
+        )
         found = [a for a in found if is_bits or _size(a) == _size(equation.outvars[place])]
         if is_number and name in ("mul", "div") and len(operands) == 2:
             found = [a for a in found if not _grows(frame, operands[1 if a is operands[0] else 0])]
@@ -165,8 +175,8 @@ def _carried(is_number, is_bits):
 
 
 def carried(top):
-    """Return per result {input: distance} of the inputs of its type that it is made from as a state is from its old
-    value: in so many ops, element by element. Distance 0: it is that input."""
+    """Return per result {input: distance} of the inputs of its type that it is made from as a state is
+    from its old value: in so many ops, element by element. Distance 0: it is that input."""
     jaxpr, found = top.jaxpr, []
     for result in jaxpr.outvars:
         aval, reached = result.aval, {}
@@ -180,8 +190,9 @@ def carried(top):
 
 
 def differentiable(top, result, stops=True):
-    """Yield the inputs that a result depends on by real numbers all the way: those by which it has a derivative, or
-    would have one without stop_gradient."""
+    """Yield the inputs that a result depends on by real numbers all the way: those by which it has a
+    derivative, or would have one without stop_gradient."""
+
     def follow(frame, equation, place):
         ends = stops and equation.primitive.name == "stop_gradient"
         return [] if ends else [a for a in equation.invars if _letter(a) in "fc"]
@@ -202,7 +213,13 @@ def _iota_size(frame, atom):
                 return equation.params["shape"][equation.params["dimension"]]
             if inner:
                 frame, atom = inner[0], inner[0].jaxpr.outvars[equation.outvars.index(atom)]
-            elif equation.primitive.name in ("broadcast_in_dim", "reshape", "convert_element_type", "squeeze", "expand_dims"):
+            elif equation.primitive.name in (
+                "broadcast_in_dim",
+                "reshape",
+                "convert_element_type",
+                "squeeze",
+                "expand_dims",
+            ):
                 atom = equation.invars[0]
             else:
                 return None
@@ -214,8 +231,8 @@ def _iota_size(frame, atom):
 
 
 def _limit(frame, e, n, component):
-    """How many values an index can have that is operand n of an op, None if it is no index there. component: which one
-    of the last dimension it is."""
+    """How many values an index can have that is operand n of an op, None if it is no index there.
+    component: which one of the last dimension it is."""
     name, operand = e.primitive.name, e.invars[0].aval
     if name == "gather" and n == 1:
         dims = e.params["dimension_numbers"].start_index_map
@@ -240,10 +257,20 @@ def _component(e, n, component):
     return component
 
 
-def index_limit(top, i):
-    """Return the number of values that integer input i can have, as it indexes dimensions or is compared with a count;
-    None if it does not."""
-    stack, seen, limits = [(top, top.jaxpr.invars[i], 0)], set(), []
+def _provides(e, n, limit):
+    """Does an op provide for values that are no index: does it clamp them, or tell them from others?"""
+    name = e.primitive.name
+    other = e.invars[1 - n] if name in COMPARING and len(e.invars) == 2 else None
+    if other is None or not _is_literal(other) or _size(other) != 1:
+        return name in ("max", "min", "clamp")
+    return not 0 <= int(other.val) < limit if name in ("eq", "ne") else int(other.val) <= 0 and name != "lt"
+
+
+def index_range(top, i):
+    """Return the number of values that integer input i can have, as it indexes dimensions or is
+    compared with a count, None if it does not; and whether the step provides for other values, such
+    as a label that is left out. Negative indices (x < 0, as JAX has them) are not meant by that."""
+    stack, seen, limits, reads = [(top, top.jaxpr.invars[i], 0)], set(), [], []
     while stack:
         frame, var, component = stack.pop()
         if (id(frame), var, component) in seen:
@@ -257,10 +284,12 @@ def index_limit(top, i):
             if limit is not None:
                 limits.append(limit)
                 continue
+            reads.append((e, n))
             for inner in frame.inner(e):
                 where = [k for k, a in enumerate(inner.operands) if a is var]
                 stack.extend((inner, inner.jaxpr.invars[k], component) for k in where)
             moved = e.primitive.name in INDEXING and not (e.primitive.name == "select_n" and n == 0)
             if moved and _letter(e.outvars[0]) in "iu":
                 stack.append((frame, e.outvars[0], _component(e, n, component)))
-    return min(limits, default=None)
+    limit = min(limits, default=None)
+    return limit, limit is not None and any(_provides(e, n, limit) for e, n in reads)
