@@ -191,30 +191,28 @@ def _is_loss_name(name):
     return "loss" in re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
 
 
-def find_loss(scalars, names, has_derivative, asked):
+def find_loss(scalars, names, rank, asked):
     """Return the result that is the loss, None if there is none, and what was assumed, or None.
 
-    scalars         results that are real numbers and no state
-    has_derivative  whether a result has one by the state
-    asked           the path that the user gave, or None
+    scalars  results that are real numbers and no state
+    rank     of a result, the lower the likelier; None if it has no derivative by the state
+    asked    the path that the user gave, or None
     """
     if asked is not None:
         found = [o for o in scalars if names[o] == asked or names[o].endswith("." + asked)]
         if len(found) != 1:
             there = ", ".join(names[o] for o in scalars) or "none"
-            raise ShardwrightError(
-                f"loss: expected the path of a result that is a real number, found {asked}; there are {there}"
-            )
+            raise ShardwrightError(f"loss: expected the path of one real number, found {asked}; there are {there}")
         return found[0], None
     named = [o for o in scalars if _is_loss_name(names[o])]
     named = [o for o in named if names[o].split(".")[-1].lower() == "loss"] or named
-    found = named or [o for o in scalars if has_derivative(o)] or scalars
+    ranks = {o: rank(o) for o in scalars} if len(scalars) > 1 and not named else {}
+    likely = sorted((o for o in ranks if ranks[o] is not None), key=lambda o: ranks[o])
+    found = named or likely or scalars
     if len(found) < 2:
         return (found[0] if found else None), None
     others = ", ".join(names[o] for o in found[1:4])
-    return found[
-        0
-    ], f"result {names[found[0]]} was taken for the loss, and {others} for other numbers; loss= says it otherwise"
+    return found[0], f"result {names[found[0]]} was taken for the loss, and not {others}; loss= says it otherwise"
 
 
 def remarks(pairing, loss):

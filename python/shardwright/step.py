@@ -115,9 +115,11 @@ class Traced:
     def _find_loss(self, asked):
         real = lambda o: self.jaxpr.outvars[o].aval.shape == () and _letter(self.output_types[o]) == "f"
         scalars = [o for o in range(len(self.output_names)) if o not in self.pairs and real(o)]
-        state = {i for o, i in self.pairs.items() if self.jaxpr.invars[i].aval.shape}
-        derivative = lambda o: any(i in state for i in uses.differentiable(self.top, o))
-        self.loss, self._loss_remark = pairs_module.find_loss(scalars, self.output_names, derivative, asked)
+        of = self.pairs.values() or range(len(self.names))  # a program that evaluates has no state
+        state = {i for i in of if self.jaxpr.invars[i].aval.shape}
+        self.loss, self._loss_remark = pairs_module.find_loss(
+            scalars, self.output_names, lambda o: self._loss_rank(o, state), asked
+        )
         others = [
             o for o in range(len(self.output_names)) if o not in self.pairs and _letter(self.output_types[o]) == "f"
         ]
@@ -125,6 +127,14 @@ class Traced:
             others[0] if self.loss is None and len(others) == 1 else self.loss
         )  # losses of several models may be one result
         self._of_loss = set() if basis is None else set(uses.differentiable(self.top, basis))
+
+    def _loss_rank(self, o, state):
+        """Norms of gradients are made by more ops than the loss, and those of weights depend on no data."""
+        if not any(i in state for i in uses.differentiable(self.top, o)):
+            return None
+        inputs, ops = uses.behind(self.top, o)
+        data = set(range(len(self.names))) - set(self.pairs.values())
+        return not inputs & data, ops
 
     def _is_update(self, o, i):
         """Is a single array certainly a state? Updates depend on all that the loss depends on; counts

@@ -200,6 +200,18 @@ def differentiable(top, result, stops=True):
     return (i for i, _ in _walk_back(top, top.jaxpr.outvars[result], follow, None))
 
 
+def behind(top, result):
+    """Return the inputs that a result depends on in any way, and the number of ops that make it."""
+    ops = set()
+
+    def follow(frame, equation, place):
+        ops.add((id(frame), id(equation)))
+        return equation.invars
+
+    inputs = {i for i, _ in _walk_back(top, top.jaxpr.outvars[result], follow, None)}
+    return inputs, len(ops)
+
+
 # --- Forward from indices ------------------------------------------------------------------------------------------
 
 
