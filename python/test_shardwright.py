@@ -768,6 +768,7 @@ def check_errors(folder):
     refused("some of these are the same", plan.apply, adam, devices=jax.devices()[:1] * 8)
     refused("expected a list of JAX's devices", plan.apply, adam, devices="cpu")
     staged = sw.plan(adam, *args, cluster=CLUSTER, stages=2, microbatches=2, untied=False, memory=None)
+    assert staged.verify()
     refused("pipeline stages", staged.apply, adam)
     refused("pipeline stages", staged.compare, adam, *args)
 

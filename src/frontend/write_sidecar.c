@@ -36,8 +36,7 @@ static json_t *sidecar_json(const sw_program *program, const sw_sidecar *sidecar
 		json_array_append_new(outputs, output_json(i, &sidecar->outputs[i]));
 	root = json_pack("{s:s, s:i, s:s}", "format", "shardwright-inputs", "version", 1, "program",
 	                 program->name);
-	if (sidecar->learning_rate > 0)
-		json_object_set_new(root, "learning_rate", json_real(sidecar->learning_rate));
+	json_object_set_new(root, "learning_rate", json_real(sidecar->learning_rate));
 	json_object_set_new(root, "inputs", inputs);
 	json_object_set_new(root, "outputs", outputs);
 	if (sidecar->tokens_input >= 0)
