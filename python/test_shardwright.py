@@ -746,7 +746,8 @@ def check_errors(folder):
     refused("No such file", sw.export, adam, *args, path="/no/such/folder/a.hlo")
     refused("path: expected", sw.export, adam, *args)
     refused("cluster: expected", sw.plan, adam, *args)
-    refused("learning_rate: expected a number", sw.export, adam, *args, path=folder / "a.hlo", learning_rate="x")
+    for rate in "x", float("nan"), -1, None:
+        refused("learning_rate: expected a number", sw.export, adam, *args, path=folder / "a.hlo", learning_rate=rate)
     refused("missing a required argument: 'y'", sw.export, adam, *args[:3], path=folder / "a.hlo")
     refused("unexpected keyword argument 'z'", sw.export, adam, *args, z=1, path=folder / "a.hlo")
     refused("expected a function", sw.export, 3, path=folder / "a.hlo")

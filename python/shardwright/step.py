@@ -46,8 +46,7 @@ def write(step, args, kwargs, path, learning_rate=0.0, tokens=None, vocabulary=N
         raise ShardwrightError("path: expected the name of the program to write, NAME.hlo or NAME.mlir")
     path = pathlib.Path(path)
     stem, form = _stem_and_form(path)
-    if not isinstance(learning_rate, (int, float)):
-        raise ShardwrightError(f"learning_rate: expected a number, found {type(learning_rate).__name__}")
+    learning_rate = _rate(learning_rate)
     call = Call(step, args, kwargs)
     traced = Traced(jax, call, loss, pairs or {})
     document = traced.sidecar(stem.name, learning_rate)
@@ -63,6 +62,16 @@ def write(step, args, kwargs, path, learning_rate=0.0, tokens=None, vocabulary=N
     except OSError as trouble:
         raise ShardwrightError(f"{path}: {trouble.strerror}") from None
     return document, call
+
+
+def _rate(learning_rate):
+    try:
+        rate = float(learning_rate)
+    except (TypeError, ValueError):
+        rate = math.nan
+    if not 0 <= rate < math.inf:
+        raise ShardwrightError(f"learning_rate: expected a number from 0, found {str(learning_rate)[:40]}")
+    return rate
 
 
 def _stem_and_form(path):
@@ -110,7 +119,7 @@ class Traced:
         self._find_roles()
         remarks = pairs_module.remarks(pairing, self.loss)
         for remark in remarks + ([self._loss_remark] if self._loss_remark else []):
-            warnings.warn(remark, ShardwrightWarning, stacklevel=5)
+            warnings.warn(remark, ShardwrightWarning, stacklevel=4)
 
     def _find_loss(self, asked):
         real = lambda o: self.jaxpr.outvars[o].aval.shape == () and _letter(self.output_types[o]) == "f"
@@ -184,7 +193,7 @@ class Traced:
             "format": "shardwright-inputs",
             "version": 1,
             "program": name,
-            "learning_rate": float(learning_rate) if math.isfinite(learning_rate) else 0.0,
+            "learning_rate": learning_rate,
             "inputs": inputs,
             "outputs": outputs,
         }
