@@ -382,7 +382,13 @@ def check_partial(folder):
         params = jax.tree.map(lambda p, g: p - 0.1 * g / scale, params, grads)
         return scaled / scale, params, jnp.where(jnp.isfinite(scaled), scale * 2, scale / 2)
 
+    def doubled(w, x):
+        loss, g = jax.value_and_grad(lambda w: jnp.mean((x @ w) ** 2))(w)
+        return w - 0.1 * g, x * 2, loss
+
     path = folder / "partial.hlo"
+    document, said = quiet_export(doubled, PARAMS["w"], X, path=path)
+    assert whole_pairs(document) == {0: "w"} and any("result 1 (of the type of x)" in s for s in said), said
     document, said = quiet_export(part, {"p": PARAMS, "lr": jnp.float32(0.1)}, X, Y, path=path)
     assert list(whole_pairs(document).values()) == ["state.p.out.w", "state.p.w"] and not said, (
         document["outputs"],

@@ -100,7 +100,8 @@ class Module:
         """A context in which the module's own mesh is set, if the caller has set another."""
         import jax
 
-        return contextlib.nullcontext() if jax.sharding.get_abstract_mesh().empty else jax.set_mesh(self.mesh)
+        outer = getattr(jax.sharding, "get_abstract_mesh", lambda: None)()
+        return jax.set_mesh(self.mesh) if outer is not None and not outer.empty else contextlib.nullcontext()
 
     def call(self, *placed):
         """Call the module inside of a jitted function, on placed arrays; returns placed arrays."""

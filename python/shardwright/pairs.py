@@ -3,13 +3,15 @@
 A part of the result may replace a part of the arguments that has its structure, shapes and types.
 Where several could, the ops decide (uses.carried): a new state is made from the old one element by
 element, the nearest one first. A group whose arrays are nearer to other inputs is no candidate; and
-what is of the type of an argument but made from none, as gradients are, replaces nothing, unless
-the argument is donated or has the same name.
+what is of the type of an argument but made from none, as gradients are, or a single array that is
+another one scaled, as what comes of a batch may be, replaces nothing, unless the argument is donated
+or has the same name.
 """
 
 import re
 
 from .command import ShardwrightError
+from .uses import SCALED
 
 
 def _nodes(structure, first):
@@ -123,7 +125,8 @@ class Pairing:
         for x, a in enumerate(outputs):
             for y, b in enumerate(inputs):
                 named, distance = self._is_named(a, b), self._distance(a, b)
-                if distance is not None and (named or not self._is_loss(a)):
+                scaled = distance is not None and distance >= SCALED and self.input_types[b[0]][0]
+                if distance is not None and (named or not self._is_loss(a)) and not (scaled and self._is_bare(a, b)):
                     found.append((not named, distance, x, y))
         done, used = {}, set()
         for _, _, x, y in sorted(found):
