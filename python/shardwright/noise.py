@@ -2,15 +2,16 @@
 
 A planned step adds in another order than JAX's own, so its sums are rounded otherwise, and XLA
 rounds what it fuses as it likes where the type is narrow. So a jaxpr is run with the operands of
-each sum moved up or down by one unit in the last place. Sums of narrow types are made in wider
-ones, and rounded at the end; there one in eight results of all arithmetic is moved, which has the
-deviation of a rounding.
+each sum moved up or down by one unit in the last place. Products of narrow types are summed in
+wider ones, and rounded at the end: their operands stay. Of all arithmetic in narrow types one in
+eight results is moved, which has the deviation of a rounding.
 """
 
 # Ops that add, and so depend on the order.
-SUMS = set(
-    "dot_general conv_general_dilated reduce_sum reduce_prod reduce_window_sum cumsum cumprod cumlogsumexp scatter-add"
-    " scatter_add add_any psum ragged_dot ragged_dot_general fft".split()
+PRODUCTS = set("dot_general conv_general_dilated ragged_dot ragged_dot_general".split())
+SUMS = PRODUCTS | set(
+    "reduce_sum reduce_prod reduce_window_sum cumsum cumprod cumlogsumexp scatter-add"
+    " scatter_add add_any psum fft".split()
 )
 NARROW_SHARE = 8  # one of so many results of narrow types is moved
 ARITHMETIC = SUMS | set(
@@ -58,9 +59,8 @@ class Run:
         for e in jaxpr.eqns:
             name, operands = e.primitive.name, [read(a) for a in e.invars]
             if name in SUMS:
-                operands = [
-                    self._move(jax, x, 1) if _is_real(jax, x) and not _is_narrow(jax, x) else x for x in operands
-                ]
+                stays = lambda x: name in PRODUCTS and _is_narrow(jax, x)
+                operands = [self._move(jax, x, 1) if _is_real(jax, x) and not stays(x) else x for x in operands]
             found = self._apply(jax, e, operands)
             if name in ARITHMETIC:
                 found = [self._move(jax, x, NARROW_SHARE) if _is_narrow(jax, x) else x for x in found]
