@@ -1,6 +1,6 @@
 """A PyTorch model, planned for eight devices and trained under the plan in JAX.
 
-    pip install torch==2.9.* torchax jax optax ./python
+    pip install torch==2.9.* torchax flax jax optax ./python
     XLA_FLAGS=--xla_force_host_platform_device_count=8 python examples/torch_encoder.py
 
 torchax gives a torch.nn.Module as a function of its parameters that JAX can trace; the gradient and the optimizer are
