@@ -22,4 +22,9 @@ double verify_relative(const verify_sums *s, sw_type type);
 sw_verify_row verify_judge(const sw_sidecar *sidecar, uint32_t output, sw_type type,
                            const verify_sums *s, double tolerance);
 
+/* Run the program once on one device, its inputs drawn as the sidecar's tests have them: state from
+ * one seed, data from another. The caller drops the outputs. */
+sw_status verify_serial(const sw_program *program, const sw_sidecar *sidecar, uint64_t seed,
+                        uint64_t data_seed, sw_tensor *outputs, sw_error *err);
+
 #endif

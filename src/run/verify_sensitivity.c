@@ -41,8 +41,8 @@ static bool mark_reached(const sw_program *program, const sw_sidecar *sidecar, b
 	return any;
 }
 
-static sw_status run(const sw_program *program, const sw_sidecar *sidecar, uint64_t seed,
-                     uint64_t data_seed, sw_tensor *outputs, sw_error *err)
+sw_status verify_serial(const sw_program *program, const sw_sidecar *sidecar, uint64_t seed,
+                        uint64_t data_seed, sw_tensor *outputs, sw_error *err)
 {
 	const sw_atoms none = {0};
 	const sw_layout whole = sw_layout_replicated(&none);
@@ -94,9 +94,10 @@ sw_status sw_verify_measure(const sw_program *serial, const sw_sidecar *sidecar,
 	sw_tensor *one = sw_alloc((n + 1) * sizeof(*one)), *other = sw_alloc((n + 1) * sizeof(*other));
 	sw_status status = SW_OK;
 	if (mark_reached(serial, sidecar, reached)) {
-		status = run(serial, sidecar, seed, seed, one, err);
+		status = verify_serial(serial, sidecar, seed, seed, one, err);
 		if (status == SW_OK)
-			status = run(serial, sidecar, seed, sw_hash_u64(seed, 1), other, err);
+			status = verify_serial(serial, sidecar, seed, sw_hash_u64(seed, 1), other,
+			                       err);
 		for (uint32_t i = 0; i < n && i < result->rows.len && status == SW_OK; i++)
 			if (reached[sw_entry(serial)->results.data[i]] &&
 			    !result->rows.data[i].not_compared)

@@ -57,35 +57,6 @@ static sw_status run_rank(void *context, sw_transport *transport, sw_error *err)
 	return status;
 }
 
-static sw_status run_serial(stages_verification *v, sw_error *err)
-{
-	const sw_program *p = serial_of(v);
-	const sw_atoms *atoms = &v->programs->plan->slice->atoms;
-	sw_layout whole = sw_layout_replicated(atoms);
-	sw_interpret_options options = {.blas_threads = 1};
-	sw_arena arena = {0};
-	const sw_id *values;
-	uint32_t n = sw_program_inputs(p, p->entry, &arena, &values);
-	sw_tensor *inputs = sw_alloc((n + 1) * sizeof(*inputs));
-	sw_status status = SW_OK;
-	for (uint32_t i = 0; i < n && status == SW_OK; i++) {
-		sw_shape shape = sw_value_shape(p, values[i]);
-		status = sw_tensor_new(shape, false, &inputs[i], err);
-		if (status == SW_OK)
-			status = sw_fill_local(atoms, shape, NULL, &whole, 0,
-			                       &v->sidecar->inputs[i].random, v->seed, i,
-			                       &inputs[i], err);
-	}
-	if (status)
-		sw_tensors_drop(inputs, n);
-	else
-		status =
-			sw_run_once(p, &options, inputs, n, v->serial, v->programs->n_outputs, err);
-	free(inputs);
-	sw_arena_clear(&arena);
-	return status;
-}
-
 /* Compare the parts of one output on the devices of its slice. */
 static sw_status compare_output(const stages_verification *v, uint32_t output, verify_sums *sums,
                                 sw_error *err)
@@ -139,7 +110,8 @@ static sw_status compare(const stages_verification *v, sw_verify_result *result,
 static sw_status verify(stages_verification *v, sw_verify_result *result, sw_error *err)
 {
 	int32_t ranks = (int32_t)v->programs->plan->cluster->n_devices;
-	sw_status status = run_serial(v, err);
+	sw_status status =
+		verify_serial(serial_of(v), v->sidecar, v->seed, v->seed, v->serial, err);
 	if (status == SW_OK)
 		status = sw_ranks_run(ranks, run_rank, v, err);
 	if (status == SW_OK)
