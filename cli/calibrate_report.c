@@ -85,12 +85,10 @@ static void add_value(sw_text *text, sw_fit_unit unit, double value)
 		sw_text_add_seconds(text, value);
 		break;
 	case SW_FIT_BYTES_PER_S:
-		sw_text_add_count(text, value);
-		sw_text_add(text, "B/s");
+		sw_text_add_amount(text, value, "B/s");
 		break;
 	case SW_FIT_FLOPS:
-		sw_text_add_count(text, value);
-		sw_text_add(text, "FLOP/s");
+		sw_text_add_amount(text, value, "FLOP/s");
 		break;
 	default:
 		sw_text_addf(text, "%.3f", value);

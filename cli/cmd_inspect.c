@@ -131,8 +131,7 @@ static void add_amounts(const inspection *x, sw_text *text)
 	const sw_program *p = x->program;
 	sw_text_addf(text, "%s: %zu ops in %zu computations, ", p->name, p->ops.len,
 	             p->computations.len);
-	sw_text_add_count(text, sw_program_flops(p));
-	sw_text_add(text, sw_program_flops(p) < 1000 ? " FLOP per step\n" : "FLOP per step\n");
+	sw_text_add_amount(text, sw_program_flops(p), "FLOP per step\n");
 	sw_text_addf(text, "  inputs      %u, of which state %zu (", x->n_inputs, p->aliases.len);
 	sw_text_add_bytes(text, x->state_bytes);
 	sw_text_add(text, ")\n  parameters  ");

@@ -191,6 +191,7 @@ void sw_text_add_printable(sw_text *text, const char *string, bool lines);
 void sw_text_add_bytes(sw_text *text, double bytes);
 void sw_text_add_seconds(sw_text *text, double seconds);
 void sw_text_add_count(sw_text *text, double count); /* 1.2 k, 3.4 M, 5.6 G */
+void sw_text_add_amount(sw_text *text, double count, const char *unit); /* 1.2 kB/s, 3 FLOP */
 
 /* A table for people: columns are padded to the widest cell and separated by two spaces, numbers
  * are right-aligned. Rows are added cell by cell. sw_table_add_to appends the table to a text and

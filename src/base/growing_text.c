@@ -164,6 +164,13 @@ void sw_text_add_count(sw_text *text, double count)
 		add_scaled(text, count, 1000, units, SW_COUNT(units));
 }
 
+void sw_text_add_amount(sw_text *text, double count, const char *unit)
+{
+	sw_text_add_count(text, count);
+	bool bare = text->len && text->data[text->len - 1] >= '0' && text->data[text->len - 1] <= '9';
+	sw_text_addf(text, "%s%s", bare ? " " : "", unit);
+}
+
 void sw_text_add_seconds(sw_text *text, double seconds)
 {
 	double size = fabs(seconds);

@@ -4,22 +4,25 @@
 
 #include <string.h>
 
-bool sw_mlir_is_special(const sw_mlir *m, const sw_mlir_op *op)
+static const sw_formula *formula_of(const sw_mlir *m, const sw_mlir_op *op)
 {
 	static const char dialect[] = "chlo.";
 	size_t n = sizeof(dialect) - 1;
 	if (op->name.length <= n || memcmp(op->name.start, dialect, n) != 0 || !op->operands.n)
-		return false;
+		return NULL;
 	sw_span name = {op->name.start + n, op->name.length - n};
-	return sw_formula_find(name, sw_mlir_operand_shape(m, op, 0).type) != NULL;
+	return sw_formula_find(name, sw_mlir_operand_shape(m, op, 0).type);
+}
+
+bool sw_mlir_is_special(const sw_mlir *m, const sw_mlir_op *op)
+{
+	return formula_of(m, op) != NULL;
 }
 
 sw_status sw_mlir_emit_special(sw_mlir *m, int32_t computation, const sw_mlir_op *op)
 {
-	const char *name = strchr(op->name.start, '.') + 1;
-	sw_span span = {name, op->name.length - (size_t)(name - op->name.start)};
 	sw_shape shape = sw_mlir_operand_shape(m, op, 0);
-	const sw_formula *formula = sw_formula_find(span, shape.type);
+	const sw_formula *formula = formula_of(m, op);
 	uint32_t n = sw_formula_arity(formula);
 	sw_id operands[2];
 	SW_TRY(sw_mlir_check_counts(m, op, n, 1));

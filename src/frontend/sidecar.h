@@ -27,6 +27,9 @@ static inline sw_shape sw_sidecar_input_shape(const sw_sidecar_reader *x, uint32
 	return sw_value_shape(x->program, x->inputs[input]);
 }
 
+/* Set *number to that of a real constant, or of one that is repeated. False: it is none
+ * (state_roots.c). */
+bool sw_state_real_constant(const sw_program *program, sw_id value, double *number);
 /* Set rooted[i] for each real input that must not be negative, as a root is taken of it or of its
  * next value (state_roots.c). */
 void sw_state_find_roots(const sw_program *program, const sw_id *inputs, uint32_t n_inputs,

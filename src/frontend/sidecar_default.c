@@ -87,8 +87,7 @@ static void default_outputs(const sw_sidecar_reader *x)
 			output->name = x->sidecar->inputs[output->input].name;
 			output->role = x->sidecar->inputs[output->input].role;
 		} else {
-			bool scalar =
-				shape.rank == 0 && sw_type_kind_of(shape.type) == SW_KIND_FLOAT;
+			bool scalar = sw_shape_is_real_scalar(shape);
 			output->name = sw_arena_printf(&x->sidecar->arena, "output.%u", i);
 			output->role = scalar ? SW_ROLE_LOSS : SW_ROLE_OTHER;
 			scalars += scalar;
@@ -153,11 +152,6 @@ sw_status sw_sidecar_find(const char *program_path, const sw_program *program, s
 	return status;
 }
 
-static bool is_scalar_float(sw_shape shape)
-{
-	return shape.rank == 0 && sw_type_kind_of(shape.type) == SW_KIND_FLOAT;
-}
-
 /* A program's only real scalar that is no state is its loss; of several, a sidecar says which. */
 int32_t sw_find_loss(const sw_program *program, const sw_sidecar *sidecar)
 {
@@ -168,7 +162,7 @@ int32_t sw_find_loss(const sw_program *program, const sw_sidecar *sidecar)
 			return (int32_t)i;
 	for (uint32_t i = 0; i < sidecar->n_outputs && i < entry->results.len; i++) {
 		if (sidecar->outputs[i].input >= 0 ||
-		    !is_scalar_float(sw_value_shape(program, entry->results.data[i])))
+		    !sw_shape_is_real_scalar(sw_value_shape(program, entry->results.data[i])))
 			continue;
 		if (found >= 0)
 			return -1;

@@ -175,10 +175,8 @@ static bool describe_stray(const sw_state_pairing *x, sw_text *text)
 static void pair_aliased(sw_state_pairing *x)
 {
 	const sw_program *p = x->program;
-	for (uint32_t o = 0; o < x->n_outputs; o++) {
-		sw_shape shape = sw_value_shape(p, x->outputs[o]);
-		x->may_output[o] = shape.rank > 0 || sw_type_kind_of(shape.type) != SW_KIND_FLOAT;
-	}
+	for (uint32_t o = 0; o < x->n_outputs; o++)
+		x->may_output[o] = !sw_shape_is_real_scalar(sw_value_shape(p, x->outputs[o]));
 	for (size_t a = 0; a < p->aliases.len; a++) {
 		x->may_input[p->aliases.data[a].input] = true;
 		x->may_output[p->aliases.data[a].output] = true;

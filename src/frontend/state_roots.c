@@ -53,18 +53,26 @@ static int32_t goes_on(const following *x, const sw_op *op)
 	}
 }
 
+bool sw_state_real_constant(const sw_program *program, sw_id value, double *number)
+{
+	const sw_op *op = sw_op_at(program, program->values.data[value].op);
+	if (op->opcode == SW_OP_BROADCAST)
+		op = sw_op_at(program, program->values.data[op->operands[0]].op);
+	sw_shape shape = sw_value_shape(program, op->first_result);
+	if (op->opcode != SW_OP_CONSTANT || !op->attrs->constant.data || shape.rank != 0 ||
+	    sw_type_kind_of(shape.type) != SW_KIND_FLOAT)
+		return false;
+	*number = sw_number_get(shape.type, op->attrs->constant.data, 0);
+	return true;
+}
+
 /* Return whether an exponent is known to be a whole number, which takes negative numbers too. */
 static bool is_whole(const sw_program *p, sw_id exponent)
 {
-	const sw_op *op = sw_op_at(p, p->values.data[exponent].op);
-	if (op->opcode == SW_OP_BROADCAST)
-		op = sw_op_at(p, p->values.data[op->operands[0]].op);
-	sw_shape shape = sw_value_shape(p, op->first_result);
-	if (op->opcode != SW_OP_CONSTANT || !op->attrs->constant.data || shape.rank != 0 ||
-	    sw_type_kind_of(shape.type) != SW_KIND_FLOAT)
-		return sw_type_kind_of(shape.type) != SW_KIND_FLOAT;
-	double value = sw_number_get(shape.type, op->attrs->constant.data, 0);
-	return value == floor(value);
+	double number;
+	if (sw_type_kind_of(sw_value_shape(p, exponent).type) != SW_KIND_FLOAT)
+		return true;
+	return sw_state_real_constant(p, exponent, &number) && number == floor(number);
 }
 
 /* Return whether the first operand must not be negative. */

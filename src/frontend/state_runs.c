@@ -210,8 +210,7 @@ static bool *find_read(sw_state_pairing *x)
 
 static bool is_real_scalar(const sw_state_pairing *x, uint32_t output)
 {
-	sw_shape shape = sw_value_shape(x->program, x->outputs[output]);
-	return shape.rank == 0 && sw_type_kind_of(shape.type) == SW_KIND_FLOAT;
+	return sw_shape_is_real_scalar(sw_value_shape(x->program, x->outputs[output]));
 }
 
 static uint32_t count_unpaired_scalars(const sw_state_pairing *x)

@@ -63,14 +63,8 @@ static bool product_is(const signs *x, const sw_op *op)
 /* x^2 by a constant, or a power of what is non-negative. */
 static bool power_is(const signs *x, const sw_op *op)
 {
-	const sw_op *exponent = sw_op_at(x->program, x->program->values.data[op->operands[1]].op);
-	if (exponent->opcode == SW_OP_BROADCAST)
-		exponent = sw_op_at(x->program, x->program->values.data[exponent->operands[0]].op);
-	bool two = exponent->opcode == SW_OP_CONSTANT && exponent->attrs->constant.data &&
-	           exponent->attrs->constant.shape.rank == 0 &&
-	           sw_type_kind_of(exponent->attrs->constant.shape.type) == SW_KIND_FLOAT &&
-	           sw_number_get(exponent->attrs->constant.shape.type,
-	                         exponent->attrs->constant.data, 0) == 2;
+	double exponent;
+	bool two = sw_state_real_constant(x->program, op->operands[1], &exponent) && exponent == 2;
 	return two || x->known[op->operands[0]];
 }
 

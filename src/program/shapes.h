@@ -77,6 +77,11 @@ typedef struct sw_shape {
 	const int64_t *dims;
 } sw_shape;
 
+/* Return whether it is one number of a float type, as a loss is. */
+static inline bool sw_shape_is_real_scalar(sw_shape shape)
+{
+	return shape.rank == 0 && sw_type_kind_of(shape.type) == SW_KIND_FLOAT;
+}
 int64_t sw_shape_elements(sw_shape shape);
 int64_t sw_shape_bytes(sw_shape shape);
 bool sw_shape_equal(sw_shape a, sw_shape b);

@@ -8,12 +8,11 @@ static const char *crossing_name(const sw_program *program, sw_id value, const c
 	                       sw_op_at(program, program->values.data[value].op)->name);
 }
 
-/* Has the value the shape of a parameter? Then it is a term of its gradient. */
+/* Has the value the shape of a parameter? Then it is a term of its gradient. inputs [n]: those of
+ * the whole step, as its sidecar has them. */
 static bool is_like_parameter(const sw_program *program, sw_id value, const sw_sidecar *whole,
-                              sw_arena *arena)
+                              const sw_id *inputs, uint32_t n)
 {
-	const sw_id *inputs;
-	uint32_t n = sw_program_inputs(program, program->entry, arena, &inputs);
 	sw_shape shape = sw_value_shape(program, value);
 	for (uint32_t i = 0; i < n && i < whole->n_inputs; i++) {
 		sw_shape parameter = sw_value_shape(program, inputs[i]);
@@ -27,11 +26,12 @@ static bool is_like_parameter(const sw_program *program, sw_id value, const sw_s
 /* What comes in is small enough, in a random test, that nothing overflows. What comes once a step has
  * no batch, nor has a term of a gradient: it is like a parameter that is frozen. */
 static sw_input_info crossing_input(const sw_program *program, const sw_stage_port *port,
-                                    const sw_sidecar *whole, sw_arena *arena)
+                                    const sw_sidecar *whole, const sw_id *inputs,
+                                    uint32_t n, sw_arena *arena)
 {
 	sw_type type = sw_value_shape(program, port->value).type;
 	bool has_batch = port->kind == SW_PORT_MICROBATCHES &&
-	                 !is_like_parameter(program, port->value, whole, arena);
+	                 !is_like_parameter(program, port->value, whole, inputs, n);
 	sw_role role = has_batch ? SW_ROLE_DATA : SW_ROLE_PARAMETER;
 	sw_fill fill = sw_type_kind_of(type) == SW_KIND_FLOAT
 	                       ? (sw_fill){.kind = SW_FILL_NORMAL, .a = 0, .b = 0.02}
@@ -49,6 +49,8 @@ void sw_stage_step_sidecar(const sw_stage_step *step, const sw_stages *stages,
 	                        .n_outputs = step->n_results,
 	                        .tokens_input = -1};
 	sw_arena *arena = &sidecar->arena;
+	const sw_id *inputs;
+	uint32_t n = sw_program_inputs(program, program->entry, arena, &inputs);
 	sidecar->inputs = SW_NEW_N(arena, sw_input_info, step->n_inputs + 1);
 	sidecar->outputs = SW_NEW_N(arena, sw_output_info, step->n_results + 1);
 	for (uint32_t i = 0; i < step->n_inputs; i++) {
@@ -58,7 +60,7 @@ void sw_stage_step_sidecar(const sw_stage_step *step, const sw_stages *stages,
 			*info = whole->inputs[port->leaf];
 			info->name = sw_arena_text(arena, info->name);
 		} else
-			*info = crossing_input(program, port, whole, arena);
+			*info = crossing_input(program, port, whole, inputs, n, arena);
 	}
 	for (uint32_t i = 0; i < step->n_results; i++) {
 		const sw_stage_port *port = &step->results[i];

@@ -84,6 +84,16 @@ static void counts_are_written_in_powers_of_1000(void **state)
 	check(sw_text_add_count, cases, SW_COUNT(cases));
 }
 
+static void amounts_have_one_blank_before_their_unit(void **state)
+{
+	(void)state;
+	sw_text text = {0};
+	sw_text_add_amount(&text, 8, "FLOP, ");
+	sw_text_add_amount(&text, 1.2e9, "B/s");
+	assert_string_equal(text.data, "8 FLOP, 1.2 GB/s");
+	sw_text_clear(&text);
+}
+
 static void seconds_are_written_as_s_ms_us(void **state)
 {
 	(void)state;
@@ -145,6 +155,7 @@ int main(void)
 		cmocka_unit_test(long_texts_grow),
 		cmocka_unit_test(bytes_are_written_in_powers_of_1024),
 		cmocka_unit_test(counts_are_written_in_powers_of_1000),
+		cmocka_unit_test(amounts_have_one_blank_before_their_unit),
 		cmocka_unit_test(seconds_are_written_as_s_ms_us),
 		cmocka_unit_test(characters_are_never_cut),
 	};
