@@ -199,21 +199,10 @@ void sw_mlir_count_annotation(sw_mlir *m, const sw_mlir_op *op);
 sw_status sw_mlir_constrain_result(sw_mlir *m, int32_t c, const sw_mlir_function *f,
                                    uint32_t result, sw_id *value);
 
-/* ---- mlir_order.c ------------------------------------------------------------------------- */
+/* ---- mlir_build.c: short forms for writers ----------------------------------------------- */
 
-/* Order the ops of a finished computation as XLA prints them. Linear in all ops so far. */
-void sw_mlir_order(sw_mlir *m, int32_t computation);
-
-/* ---- mlir_fold.c --------------------------------------------------------------------------- */
-
-/* Set the op's result without an op of this opcode, if it is a constant or an operand. */
-bool sw_mlir_fold(sw_mlir *m, int32_t computation, const sw_mlir_op *op, sw_opcode opcode);
-/* Put a constant behind the other operand, if the op is commutative. */
-void sw_mlir_constant_right(const sw_mlir *m, sw_opcode opcode, sw_id operands[2]);
 /* Forward operand 0, if it has the shape of the result, for ops that only move elements. */
 bool sw_mlir_forward_alike(sw_mlir *m, const sw_mlir_op *op);
-
-/* ---- mlir_build.c: short forms for writers ----------------------------------------------- */
 
 /* Build an op of the text: operands, result shapes and line are set where the spec has none. Its
  * results become the op's. */

@@ -135,3 +135,12 @@ sw_status sw_mlir_int(sw_mlir *m, const sw_mlir_op *op, const char *pretty, cons
 	*value = ints.v[0];
 	return SW_OK;
 }
+
+bool sw_mlir_forward_alike(sw_mlir *m, const sw_mlir_op *op)
+{
+	sw_id x = sw_mlir_operand(m, op, 0);
+	if (!sw_shape_equal(sw_value_shape(m->program, x), sw_mlir_result_shape(m, op, 0)))
+		return false;
+	m->ids[op->results.first] = x;
+	return true;
+}

@@ -189,7 +189,6 @@ static sw_status build_results(sw_mlir *m, int32_t c, const sw_mlir_region *r, b
 	for (uint32_t i = 0; i < more; i++)
 		ids[n + i] = m->ids[r->captures.data[i]];
 	sw_build_results(m->program, c, ids, n + more, carry || n + more != 1);
-	sw_mlir_order(m, c);
 	return SW_OK;
 }
 

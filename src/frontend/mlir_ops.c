@@ -63,8 +63,6 @@ static sw_status write_convert(sw_mlir *m, int32_t c, const sw_mlir_op *op)
 static sw_status write_square(sw_mlir *m, int32_t c, const sw_mlir_op *op)
 {
 	SW_TRY(sw_mlir_check_counts(m, op, 1, 1));
-	if (sw_mlir_fold(m, c, op, SW_OP_MULTIPLY))
-		return SW_OK;
 	sw_id operands[] = {sw_mlir_operand(m, op, 0), sw_mlir_operand(m, op, 0)};
 	sw_op_spec spec = {.opcode = SW_OP_MULTIPLY, .operands = operands, .n_operands = 2};
 	return sw_mlir_build(m, c, op, &spec);
@@ -329,15 +327,6 @@ sw_status sw_mlir_emit_op(sw_mlir *m, int32_t computation, const sw_mlir_op *op)
 		return sw_mlir_emit_special(m, computation, op);
 	if (!plain_opcode(name, &opcode))
 		return write_unknown(m, computation, op);
-	if (sw_mlir_fold(m, computation, op, opcode))
-		return SW_OK;
 	sw_op_spec spec = {.opcode = opcode};
-	if (op->operands.n == 2) {
-		sw_id operands[] = {sw_mlir_operand(m, op, 0), sw_mlir_operand(m, op, 1)};
-		sw_mlir_constant_right(m, opcode, operands);
-		spec.operands = operands;
-		spec.n_operands = 2;
-		return sw_mlir_build(m, computation, op, &spec);
-	}
 	return sw_mlir_build(m, computation, op, &spec);
 }

@@ -172,4 +172,18 @@ sw_flow sw_flow_of(const sw_program *program, sw_arena *arena);
  * dimension. O(log) in all sizes (window_hits.c). */
 double sw_window_hits(const sw_window_dim *w, int64_t inputs, int64_t outputs);
 
+/* ---- loop_order.c: what loops carry ------------------------------------------------------- */
+
+typedef struct sw_loop_order {
+	sw_program *program;
+	uint32_t *calls; /* per computation: by how many ops it is called */
+	sw_id *now;      /* per value: where it has moved to, while readers don't know yet */
+} sw_loop_order;
+/* Allocates in `arena`. O(ops + values). */
+void sw_loop_order_init(sw_loop_order *o, sw_program *program, sw_arena *arena);
+/* Order what the loops of computation c carry: values that they hand on unchanged last, and by_use:
+ * these as condition and body first read them, whose ops must be in order. O(ops of c, and of the
+ * conditions and bodies of its loops, + carried log carried). */
+void sw_loop_order_set(sw_loop_order *o, int32_t c, bool by_use);
+
 #endif

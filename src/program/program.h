@@ -380,6 +380,14 @@ typedef struct sw_peak {
 void sw_peak_init(sw_peak *peak, const sw_program *program);
 void sw_peak_clear(sw_peak *peak);
 
+/* Order the ops of each computation depth first from its results, operands from the first to the
+ * last, as XLA prints them; ops that no result needs follow. What a loop hands on unchanged stands
+ * behind what it changes, as condition and body first read it. So programs that differ in these
+ * orders alone become equal. Ops marked in `kept` (per op; NULL: none) stay in their order among
+ * one another. Ids stay, but for those of values that loops carry. O(ops + operands + carried log
+ * carried). */
+void sw_program_order_ops(sw_program *program, const bool *kept);
+
 /* The users of each value as a compressed list: ops[start[v] .. start[v + 1]) are the op ids of
  * value v. */
 typedef struct sw_users {

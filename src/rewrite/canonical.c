@@ -5,8 +5,8 @@
  * ops that only rename their operand by it, an op equal to an earlier one of the same computation
  * by that one, and a reducer by the first that computes the same; a product that is only read
  * transposed is one of the other order; integers that follow from constants are constants, and so
- * are places of slices. prune: drop the ops that no result needs, and give each loop and
- * conditional computations of its own. O(ops with calls, loops and conditionals written out);
+ * are places of slices. prune: order the ops depth first, drop those that no result needs, and give
+ * each loop and conditional computations of its own. O(ops with calls, loops and conditionals written out);
  * programs that would have too many of them are refused (reached_computations.c).
  */
 #include "rewrite/internal.h"
@@ -296,19 +296,147 @@ static sw_id forwarded(const rewriter *pass, const sw_op *op, const sw_id *opera
 	                                                                     : SW_NO_ID;
 }
 
+/* Write an op that moves no element as a reshape of its operand's source. */
+static void walk_reshape(rewriter *pass, int32_t to, const sw_op *op, sw_id x)
+{
+	sw_shape shape = sw_value_shape(pass->in, op->first_result);
+	x = reshape_source(pass, x);
+	shape = sw_build_shape(pass->out, shape.type, shape.dims, shape.rank);
+	pass->value[op->first_result] =
+		sw_shape_equal(sw_value_shape(pass->out, x), shape)
+			? x
+			: emit_new(pass, to, op, SW_OP_RESHAPE, NULL, shape, &x, 1);
+}
+
+/* Write a concatenation without operands that have no elements. Return false if it is none, or has
+ * no such operand. */
+static bool walk_concatenation(rewriter *pass, int32_t to, const sw_op *op, const sw_id *operands)
+{
+	if (op->opcode != SW_OP_CONCATENATE || sw_op_sharding(op))
+		return false;
+	SW_VEC(sw_id) full = {0};
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		if (sw_shape_elements(sw_value_shape(pass->out, operands[k])) != 0)
+			sw_vec_push(&full, operands[k]);
+	bool drops = full.len > 0 && (full.len < op->n_operands || full.len == 1);
+	sw_shape shape = sw_value_shape(pass->in, op->first_result);
+	if (drops && full.len == 1) {
+		pass->value[op->first_result] = full.data[0];
+	} else if (drops) {
+		shape = sw_build_shape(pass->out, shape.type, shape.dims, shape.rank);
+		pass->value[op->first_result] = emit_new(
+			pass, to, op, SW_OP_CONCATENATE, sw_build_copy_attrs(pass->out, op), shape,
+			full.data, (uint32_t)full.len);
+	}
+	sw_vec_clear(&full);
+	return drops;
+}
+
+/* Return whether the op transposes so that dimensions larger than 1 keep their order. */
+static bool moves_ones(const rewriter *pass, const sw_op *op)
+{
+	if (op->opcode != SW_OP_TRANSPOSE || sw_op_sharding(op))
+		return false;
+	sw_shape shape = sw_value_shape(pass->in, op->operands[0]);
+	int64_t last = -1;
+	for (int32_t d = 0; d < shape.rank; d++) {
+		int64_t from = op->attrs->dims.dims.v[d];
+		if (shape.dims[from] != 1 && from < last)
+			return false;
+		last = shape.dims[from] != 1 ? from : last;
+	}
+	return !shape.bounded;
+}
+
 /* ---- constants -------------------------------------------------------------------------- */
 
-static bool fold_scalar(rewriter *pass, int32_t to, const sw_op *op, const sw_id *operands)
+/* Set the one element that all elements of a constant with dimensions are. */
+static bool find_element(const sw_op *op, uint64_t element[2])
 {
-	uint64_t element[2];
-	if (!sw_fold_scalar(pass->out, pass->in, op, operands, element))
+	sw_shape shape = op->opcode == SW_OP_CONSTANT ? op->attrs->constant.shape : (sw_shape){0};
+	const char *data = op->opcode == SW_OP_CONSTANT ? op->attrs->constant.data : NULL;
+	size_t size = sw_type_bytes(shape.type);
+	int64_t elements = sw_shape_elements(shape);
+	if (!data || shape.rank == 0 || elements == 0 || size == 0)
 		return false;
+	for (int64_t i = 1; i < elements; i++)
+		if (memcmp(data, data + (size_t)i * size, size) != 0)
+			return false;
+	memcpy(element, data, size);
+	return true;
+}
+
+static sw_id emit_scalar(rewriter *pass, int32_t to, const sw_op *op, const uint64_t element[2])
+{
 	sw_shape shape = {.type = sw_value_shape(pass->in, op->first_result).type};
 	sw_attrs attrs = {
 		.constant = {.shape = shape,
-	                     .data = sw_arena_copy(&pass->out->arena, element, sizeof(element))}};
-	pass->value[op->first_result] =
-		emit_new(pass, to, op, SW_OP_CONSTANT, &attrs, shape, NULL, 0);
+	                     .data = sw_arena_copy(&pass->out->arena, element, 16)}};
+	return emit_new(pass, to, op, SW_OP_CONSTANT, &attrs, shape, NULL, 0);
+}
+
+/* Return the single number that the op moves around, or puts around nothing; SW_NO_ID if it does
+ * not. */
+static sw_id moved_number(const rewriter *pass, const sw_op *op, const sw_id *operands)
+{
+	switch (op->opcode) {
+	case SW_OP_PAD:
+		return sw_shape_elements(sw_value_shape(pass->out, operands[0])) == 0 ? operands[1]
+		                                                                     : SW_NO_ID;
+	case SW_OP_BROADCAST:
+	case SW_OP_RESHAPE:
+	case SW_OP_REVERSE:
+	case SW_OP_SLICE:
+	case SW_OP_TRANSPOSE:
+		break;
+	default:
+		return SW_NO_ID;
+	}
+	const sw_op *source = sw_op_at(pass->out, pass->out->values.data[operands[0]].op);
+	sw_id number = source->opcode == SW_OP_BROADCAST && !sw_op_sharding(source)
+	                       ? source->operands[0]
+	                       : operands[0];
+	return sw_value_shape(pass->out, number).rank == 0 ? number : SW_NO_ID;
+}
+
+/* Let the op's result be the broadcast of a number of `out`, or the number. */
+static void spread(rewriter *pass, int32_t to, const sw_op *op, sw_id number)
+{
+	sw_attrs attrs = {0};
+	sw_shape shape = sw_value_shape(pass->in, op->first_result);
+	if (shape.rank) {
+		shape = sw_build_shape(pass->out, shape.type, shape.dims, shape.rank);
+		number = emit_new(pass, to, op, SW_OP_BROADCAST, &attrs, shape, &number, 1);
+	}
+	pass->value[op->first_result] = number;
+}
+
+/* Return whether all elements of the result are one: a constant list of one number, however often,
+ * what follows from constants, and a number that is moved around. */
+static bool fold_number(rewriter *pass, int32_t to, const sw_op *op, const sw_id *operands)
+{
+	uint64_t element[2] = {0};
+	if (op->n_results != 1 || sw_value_shape(pass->in, op->first_result).bounded ||
+	    sw_op_sharding(op))
+		return false;
+	if (find_element(op, element) ||
+	    sw_fold_number(pass->out, pass->in, op, operands, element)) {
+		spread(pass, to, op, emit_scalar(pass, to, op, element));
+		return true;
+	}
+	sw_id number = moved_number(pass, op, operands);
+	if (number != SW_NO_ID)
+		spread(pass, to, op, number);
+	return number != SW_NO_ID;
+}
+
+static bool fold_array(rewriter *pass, int32_t to, const sw_op *op, const sw_id *operands)
+{
+	sw_attrs attrs = {0};
+	if (!sw_fold_array(pass->out, pass->in, op, operands, &attrs.constant))
+		return false;
+	pass->value[op->first_result] = emit_new(pass, to, op, SW_OP_CONSTANT, &attrs,
+	                                         attrs.constant.shape, NULL, 0);
 	return true;
 }
 
@@ -443,7 +571,10 @@ static void walk_op(rewriter *pass, int32_t to, sw_id op_id)
 		sw_vec_push(&called, pass->computation[op->called[k]]);
 	if (op->opcode == SW_OP_RESHAPE)
 		operands.data[0] = reshape_source(pass, operands.data[0]);
+	sw_fold_constant_right(pass->out, op, operands.data);
 	sw_id same = forwarded(pass, op, operands.data);
+	if (same == SW_NO_ID)
+		same = sw_fold_neutral(pass->out, op, operands.data);
 	const sw_op *dot = turned_dot(pass, op);
 	if (sw_is_inlined(op))
 		walk_call(pass, to, op, operands.data);
@@ -455,9 +586,13 @@ static void walk_op(rewriter *pass, int32_t to, sw_id op_id)
 		walk_pair(pass, to, op, operands.data);
 	else if (same != SW_NO_ID)
 		pass->value[op->first_result] = same;
+	else if (moves_ones(pass, op))
+		walk_reshape(pass, to, op, operands.data[0]);
 	else if (dot)
 		walk_turned_dot(pass, to, op, dot);
-	else if (fold_scalar(pass, to, op, operands.data) || fold_box(pass, to, op, operands.data))
+	else if (fold_number(pass, to, op, operands.data) ||
+	         fold_array(pass, to, op, operands.data) || fold_box(pass, to, op, operands.data) ||
+	         walk_concatenation(pass, to, op, operands.data))
 		;
 	else
 		emit(pass, to, op_id, operands.data, called.data);
@@ -575,8 +710,9 @@ static bool has_effect(const sw_op *op, const bool *effects)
 	       (op->opcode == SW_OP_CUSTOM_CALL && !op->attrs->custom.signature);
 }
 
-/* Mark the ops that stay, and whether running the computation has an effect besides its results. */
-static void mark_live(const sw_program *in, int32_t c, bool *live, bool *effects)
+/* Mark the ops that stay and those of them that have an effect besides their results, and whether
+ * running the computation has one. */
+static void mark_live(const sw_program *in, int32_t c, bool *live, bool *effect, bool *effects)
 {
 	const sw_computation *computation = &in->computations.data[c];
 	for (size_t i = 0; i < computation->results.len; i++)
@@ -584,9 +720,9 @@ static void mark_live(const sw_program *in, int32_t c, bool *live, bool *effects
 	for (size_t i = computation->ops.len; i-- > 0;) {
 		sw_id id = computation->ops.data[i];
 		const sw_op *op = sw_op_at(in, id);
-		bool effect = has_effect(op, effects);
-		effects[c] |= effect;
-		live[id] |= effect || op->opcode == SW_OP_PARAMETER;
+		effect[id] = has_effect(op, effects);
+		effects[c] |= effect[id];
+		live[id] |= effect[id] || op->opcode == SW_OP_PARAMETER;
 		for (uint32_t k = 0; live[id] && k < op->n_operands; k++)
 			live[in->values.data[op->operands[k]].op] = true;
 	}
@@ -638,17 +774,21 @@ static int32_t prune_computation(rewriter *pass, int32_t c, const bool *live)
 	return to;
 }
 
-/* Prune dead ops, and the computations that only dead ops refer to. */
-static sw_status prune(const sw_program *in, sw_program **out, sw_error *err)
+/* Order the ops of `in`, and write it without dead ops and the computations that only they refer
+ * to. */
+static sw_status prune(sw_program *in, sw_program **out, sw_error *err)
 {
 	rewriter pass;
 	pass_init(&pass, in, err);
 	int32_t n = (int32_t)in->computations.len; /* as forward wrote them, callees first */
-	bool *live = sw_alloc(in->ops.len + 1), *effects = sw_alloc((size_t)n);
+	bool *live = sw_alloc(in->ops.len + 1), *effect = sw_alloc(in->ops.len + 1),
+	     *effects = sw_alloc((size_t)n);
 	for (int32_t c = 0; c < n; c++)
-		mark_live(in, c, live, effects);
+		mark_live(in, c, live, effect, effects);
+	sw_program_order_ops(in, effect);
 	pass.out->entry = prune_computation(&pass, in->entry, live);
 	free(live);
+	free(effect);
 	free(effects);
 	return pass_finish(&pass, out);
 }

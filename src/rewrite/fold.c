@@ -1,27 +1,36 @@
-/* Scalars that follow from constants, and boxes that are cut out where something was put in. Loops
+/* Numbers that follow from constants, and boxes that are cut out where something was put in. Loops
  * that are written out leave both: their counters are constants, and what one loop stacks up
  * another takes apart. */
 #include "rewrite/internal.h"
 
 #include "program/number.h"
 
-/* ---- scalars ---------------------------------------------------------------------------- */
+/* ---- numbers ---------------------------------------------------------------------------- */
 
-static bool is_exact(sw_shape shape)
+static bool is_exact(sw_type type)
 {
-	sw_type_kind kind = sw_type_kind_of(shape.type);
-	return shape.rank == 0 &&
-	       (kind == SW_KIND_SIGNED || kind == SW_KIND_UNSIGNED || kind == SW_KIND_PRED);
+	sw_type_kind kind = sw_type_kind_of(type);
+	return kind == SW_KIND_SIGNED || kind == SW_KIND_UNSIGNED || kind == SW_KIND_PRED;
 }
 
-static bool scalar_of(const sw_program *out, sw_id value, int64_t *number)
+/* Return the constant number that all elements of a value are; NULL: they are none. */
+static const sw_literal *number_of(const sw_program *out, sw_id value)
 {
-	sw_shape shape = sw_value_shape(out, value);
 	const sw_op *op = sw_op_at(out, out->values.data[value].op);
-	if (!is_exact(shape) || op->opcode != SW_OP_CONSTANT || !op->attrs->constant.data)
+	if (op->opcode == SW_OP_BROADCAST)
+		op = sw_op_at(out, out->values.data[op->operands[0]].op);
+	if (op->opcode != SW_OP_CONSTANT || !op->attrs->constant.data)
+		return NULL;
+	return op->attrs->constant.shape.rank == 0 ? &op->attrs->constant : NULL;
+}
+
+static bool integer_of(const sw_program *out, sw_id value, int64_t *number)
+{
+	const sw_literal *literal = number_of(out, value);
+	if (!literal || !is_exact(literal->shape.type))
 		return false;
-	*number = sw_integer_get(shape.type, op->attrs->constant.data, 0);
-	return shape.type != SW_U64 || *number >= 0;
+	*number = sw_integer_get(literal->shape.type, literal->data, 0);
+	return literal->shape.type != SW_U64 || *number >= 0;
 }
 
 static bool compare(sw_direction direction, int64_t a, int64_t b)
@@ -42,10 +51,50 @@ static bool compare(sw_direction direction, int64_t a, int64_t b)
 	}
 }
 
+/* Return the number of the type that the last bits are. */
+static int64_t wrap(sw_type type, uint64_t bits)
+{
+	int unused = 64 - sw_type_bits(type);
+	if (sw_type_kind_of(type) == SW_KIND_PRED)
+		return bits & 1;
+	return sw_type_kind_of(type) == SW_KIND_SIGNED ? (int64_t)(bits << unused) >> unused
+	                                               : (int64_t)(bits << unused >> unused);
+}
+
+/* Shift an integer; by its width or more, nothing of it is left but its sign. */
+static int64_t shift(sw_opcode opcode, sw_type type, int64_t x, int64_t by)
+{
+	int width = sw_type_bits(type);
+	bool all = by < 0 || by >= width;
+	uint64_t bits = (uint64_t)x << (64 - width) >> (64 - width);
+	if (opcode == SW_OP_SHIFT_RIGHT_ARITHMETIC && sw_type_kind_of(type) == SW_KIND_SIGNED)
+		return x >> (all ? width - 1 : by);
+	if (all)
+		return 0;
+	return wrap(type, opcode == SW_OP_SHIFT_LEFT ? bits << by : bits >> by);
+}
+
 /* Compute exactly; false: it is another op, or has no such result. */
-static bool compute(const sw_op *op, const int64_t *x, int64_t *result)
+static bool compute(const sw_op *op, sw_type type, const int64_t *x, int64_t *result)
 {
 	switch (op->opcode) {
+	case SW_OP_AND:
+		*result = x[0] & x[1];
+		return true;
+	case SW_OP_OR:
+		*result = x[0] | x[1];
+		return true;
+	case SW_OP_XOR:
+		*result = x[0] ^ x[1];
+		return true;
+	case SW_OP_NOT:
+		*result = wrap(type, ~(uint64_t)x[0]);
+		return true;
+	case SW_OP_SHIFT_LEFT:
+	case SW_OP_SHIFT_RIGHT_LOGICAL:
+	case SW_OP_SHIFT_RIGHT_ARITHMETIC:
+		*result = shift((sw_opcode)op->opcode, type, x[0], x[1]);
+		return true;
 	case SW_OP_ADD:
 		return !__builtin_add_overflow(x[0], x[1], result);
 	case SW_OP_SUBTRACT:
@@ -74,38 +123,134 @@ static bool compute(const sw_op *op, const int64_t *x, int64_t *result)
 		*result = x[0] ? x[1] : x[2];
 		return true;
 	case SW_OP_CONVERT:
-		*result = x[0];
+		*result = sw_type_kind_of(type) == SW_KIND_PRED ? x[0] != 0
+		                                                : wrap(type, (uint64_t)x[0]);
 		return true;
 	default:
 		return false;
 	}
 }
 
-bool sw_fold_scalar(const sw_program *out, const sw_program *in, const sw_op *op,
-                    const sw_id *operands, uint64_t element[2])
+static bool fold_integer(const sw_program *out, sw_type type, const sw_op *op,
+                         const sw_id *operands, uint64_t element[2])
 {
-	int64_t x[3], result, low, high;
-	if (op->n_operands < 1 || op->n_operands > 3 || op->n_results != 1)
-		return false;
-	sw_shape shape = sw_value_shape(in, op->first_result);
-	if (!is_exact(shape))
-		return false;
+	int64_t x[3], result, low = 0, high = 1;
 	for (uint32_t k = 0; k < op->n_operands; k++)
-		if (!scalar_of(out, operands[k], &x[k]))
+		if (!integer_of(out, operands[k], &x[k]))
 			return false;
-	if (!compute(op, x, &result))
+	if (!compute(op, type, x, &result))
 		return false;
-	if (sw_type_kind_of(shape.type) == SW_KIND_PRED) {
-		low = 0;
-		high = 1;
-	} else {
-		sw_integer_range(shape.type, &low, &high);
-	}
+	if (sw_type_kind_of(type) != SW_KIND_PRED)
+		sw_integer_range(type, &low, &high);
 	if (result < low || result > high)
 		return false;
-	element[0] = element[1] = 0;
-	sw_integer_set(shape.type, element, 0, result);
+	sw_integer_set(type, element, 0, result);
 	return true;
+}
+
+/* Compute an op of floats, rounded as f32 where that is the type. */
+static bool compute_float(sw_opcode opcode, bool single, double a, double b, double *result)
+{
+	float x = (float)a, y = (float)b;
+	switch (opcode) {
+	case SW_OP_ADD:
+		*result = single ? (double)(x + y) : a + b;
+		return true;
+	case SW_OP_SUBTRACT:
+		*result = single ? (double)(x - y) : a - b;
+		return true;
+	case SW_OP_MULTIPLY:
+		*result = single ? (double)(x * y) : a * b;
+		return true;
+	case SW_OP_DIVIDE:
+		*result = single ? (double)(x / y) : a / b;
+		return b != 0;
+	case SW_OP_NEGATE:
+		*result = -a;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool fold_float(const sw_program *out, sw_type type, const sw_op *op, const sw_id *operands,
+                       uint64_t element[2])
+{
+	double x[2] = {0, 0}, result;
+	if ((type != SW_F32 && type != SW_F64) || op->n_operands > 2)
+		return false;
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		const sw_literal *literal = number_of(out, operands[k]);
+		if (!literal || literal->shape.type != type)
+			return false;
+		x[k] = sw_number_get(type, literal->data, 0);
+	}
+	if (!compute_float((sw_opcode)op->opcode, type == SW_F32, x[0], x[1], &result))
+		return false;
+	sw_number_set(type, element, 0, result);
+	return true;
+}
+
+bool sw_fold_number(const sw_program *out, const sw_program *in, const sw_op *op,
+                    const sw_id *operands, uint64_t element[2])
+{
+	if (op->n_operands < 1 || op->n_operands > 3 || op->n_results != 1)
+		return false;
+	sw_type type = sw_value_shape(in, op->first_result).type;
+	element[0] = element[1] = 0;
+	return is_exact(type) ? fold_integer(out, type, op, operands, element)
+	                      : fold_float(out, type, op, operands, element);
+}
+
+/* Return whether x op number is x. */
+static bool is_neutral(sw_opcode opcode, const sw_literal *number)
+{
+	sw_type type = number->shape.type;
+	sw_type_kind kind = sw_type_kind_of(type);
+	bool integer = kind == SW_KIND_SIGNED || kind == SW_KIND_UNSIGNED;
+	switch (opcode) {
+	case SW_OP_ADD:
+	case SW_OP_SUBTRACT:
+		return (integer || kind == SW_KIND_FLOAT) &&
+		       sw_number_get(type, number->data, 0) == 0;
+	case SW_OP_MULTIPLY:
+	case SW_OP_DIVIDE:
+		return (integer || kind == SW_KIND_FLOAT) &&
+		       sw_number_get(type, number->data, 0) == 1;
+	case SW_OP_OR:
+	case SW_OP_XOR:
+	case SW_OP_SHIFT_LEFT:
+	case SW_OP_SHIFT_RIGHT_LOGICAL:
+	case SW_OP_SHIFT_RIGHT_ARITHMETIC:
+		return is_exact(type) && sw_integer_get(type, number->data, 0) == 0;
+	case SW_OP_AND:
+		return is_exact(type) && wrap(type, ~(uint64_t)sw_integer_get(type, number->data, 0)) == 0;
+	default:
+		return false;
+	}
+}
+
+sw_id sw_fold_neutral(const sw_program *out, const sw_op *op, const sw_id *operands)
+{
+	const sw_literal *number = op->n_operands == 2 ? number_of(out, operands[1]) : NULL;
+	return number && is_neutral((sw_opcode)op->opcode, number) ? operands[0] : SW_NO_ID;
+}
+
+/* ---- places of operands ----------------------------------------------------------------- */
+
+void sw_fold_constant_right(const sw_program *out, const sw_op *op, sw_id *operands)
+{
+	static const sw_opcode commutative[] = {SW_OP_ADD,     SW_OP_MULTIPLY, SW_OP_MAXIMUM,
+	                                        SW_OP_MINIMUM, SW_OP_AND,      SW_OP_OR,
+	                                        SW_OP_XOR};
+	for (size_t i = 0; i < SW_COUNT(commutative); i++)
+		if (op->opcode == commutative[i] && number_of(out, operands[0]) &&
+		    !number_of(out, operands[1])) {
+			sw_id number = operands[0];
+			operands[0] = operands[1];
+			operands[1] = number;
+			return;
+		}
 }
 
 /* ---- boxes ------------------------------------------------------------------------------ */
@@ -114,7 +259,7 @@ bool sw_fold_starts(const sw_program *program, sw_shape whole, const sw_id *star
                     const int64_t *size, int64_t *start)
 {
 	for (int32_t d = 0; d < whole.rank; d++) {
-		if (!scalar_of(program, starts[d], &start[d]))
+		if (!integer_of(program, starts[d], &start[d]))
 			return false;
 		start[d] = SW_MAX(SW_MIN(start[d], whole.dims[d] - size[d]), 0);
 	}

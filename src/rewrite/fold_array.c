@@ -1,0 +1,110 @@
+/* Short lists that follow from constants: places that are counted, put together and moved before
+ * something is gathered there. The interpreter computes them, as it would in the run. */
+#include "rewrite/internal.h"
+
+#include <string.h>
+
+#include "interpret/interpret.h"
+#include "program/shapes.h"
+
+/* Longer lists are no places that a program writes out. */
+#define MAX_ELEMENTS 4096
+
+static bool is_short(sw_shape shape)
+{
+	int64_t elements = sw_shape_elements(shape);
+	return !shape.bounded && elements > 0 && elements <= MAX_ELEMENTS;
+}
+
+static bool is_exact(sw_type type)
+{
+	sw_type_kind kind = sw_type_kind_of(type);
+	return kind == SW_KIND_SIGNED || kind == SW_KIND_UNSIGNED || kind == SW_KIND_PRED;
+}
+
+/* Return the constant that a value is, or the one number that all its elements are; NULL: neither.
+ * A list that is broadcast stays what it is: so masks say how they follow from positions. */
+static const sw_op *constant_of(const sw_program *program, sw_id value)
+{
+	const sw_op *op = sw_op_at(program, program->values.data[value].op);
+	bool splat = op->opcode == SW_OP_BROADCAST;
+	if (splat)
+		op = sw_op_at(program, program->values.data[op->operands[0]].op);
+	if (op->opcode != SW_OP_CONSTANT || !op->attrs->constant.data)
+		return NULL;
+	return splat && op->attrs->constant.shape.rank > 0 ? NULL : op;
+}
+
+/* Return whether the op gives whole numbers exactly, of constants, one of which is a list that is
+ * written out; what is made of single numbers alone stays a broadcast. */
+static bool is_list(const sw_program *out, const sw_program *in, const sw_op *op,
+                    const sw_id *operands)
+{
+	sw_opcode opcode = (sw_opcode)op->opcode;
+	bool list = false;
+	if (op->n_results != 1 || op->n_operands == 0 || opcode == SW_OP_BROADCAST ||
+	    sw_op_extra(op, "sharding") ||
+	    !(sw_opcode_is_elementwise(opcode) || sw_opcode_class(opcode) == SW_CLASS_SHAPE))
+		return false;
+	sw_shape shape = sw_value_shape(in, op->first_result);
+	if (!is_short(shape) || !is_exact(shape.type))
+		return false;
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		sw_shape operand = sw_value_shape(out, operands[k]);
+		const sw_op *constant = constant_of(out, operands[k]);
+		if (!constant || !is_short(operand) || !is_exact(operand.type))
+			return false;
+		list |= constant->attrs->constant.shape.rank > 0;
+	}
+	return list;
+}
+
+/* Write a program that has one result: the op, of constants. */
+static sw_program *program_of(const sw_program *out, const sw_program *in, const sw_op *op,
+                              const sw_id *operands)
+{
+	sw_program *program = sw_program_new("list");
+	int32_t c = sw_build_computation(program, "list");
+	sw_id *x = SW_NEW_N(&program->arena, sw_id, op->n_operands);
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		const sw_op *constant = constant_of(out, operands[k]);
+		const sw_op *made = sw_op_at(out, out->values.data[operands[k]].op);
+		x[k] = sw_build_copy_op(program, c, out, (sw_id)(constant - out->ops.data), NULL,
+		                        NULL);
+		if (made != constant)
+			x[k] = sw_build_copy_op(program, c, out, (sw_id)(made - out->ops.data),
+			                        &x[k], NULL);
+	}
+	sw_id result = sw_build_copy_op(program, c, in, (sw_id)(op - in->ops.data), x, NULL);
+	sw_build_results(program, c, &result, 1, false);
+	program->entry = c;
+	return program;
+}
+
+bool sw_fold_array(sw_program *out, const sw_program *in, const sw_op *op, const sw_id *operands,
+                   sw_literal *literal)
+{
+	if (!is_list(out, in, op, operands))
+		return false;
+	sw_program *program = program_of(out, in, op, operands);
+	sw_interpreter *interpreter = NULL;
+	sw_interpret_options options = {0};
+	sw_tensor result = {0};
+	sw_error err = {0};
+	sw_status status = sw_program_verify(program, &err);
+	if (status == SW_OK)
+		status = sw_interpreter_new(program, &options, &interpreter, &err);
+	if (status == SW_OK)
+		status = sw_interpret(interpreter, NULL, 0, &result, 1, &err);
+	if (status == SW_OK) {
+		sw_shape shape = sw_value_shape(in, op->first_result);
+		literal->shape = sw_build_shape(out, shape.type, shape.dims, shape.rank);
+		literal->data = sw_arena_copy(&out->arena, sw_tensor_data(result),
+		                              (size_t)sw_shape_bytes(shape));
+		sw_tensor_drop(&result);
+	}
+	if (interpreter)
+		sw_interpreter_free(interpreter);
+	sw_program_free(program);
+	return status == SW_OK;
+}
