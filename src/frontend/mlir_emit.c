@@ -1,7 +1,6 @@
 /*
- * The tree becomes a program. A computation stands behind those that it calls, so the regions of a
- * region's ops are written first, and then the region itself. Calls are written out, as planning
- * does too, so that what mlir_fold.c simplifies is seen through them.
+ * The tree becomes a program. A computation stands behind those that it calls, so the functions that
+ * a region calls and the regions of its ops are written first, and then the region itself.
  */
 #include "frontend/mlir.h"
 
@@ -98,10 +97,8 @@ static sw_mlir_function *find_function(const sw_mlir *m, sw_span name)
 	return NULL;
 }
 
-static sw_status emit_callees(sw_mlir *m, uint32_t region);
-
-/* Write the computations that a called function needs, once. */
-static sw_status prepare_callee(sw_mlir *m, const sw_mlir_op *op, sw_span name)
+/* Write the computation of a called function, once. */
+static sw_status emit_callee(sw_mlir *m, const sw_mlir_op *op, sw_span name)
 {
 	sw_mlir_function *f = find_function(m, name);
 	if (!f)
@@ -113,38 +110,33 @@ static sw_status prepare_callee(sw_mlir *m, const sw_mlir_op *op, sw_span name)
 	if (f->state == SW_MLIR_PREPARED)
 		return SW_OK;
 	f->state = SW_MLIR_PREPARING;
-	SW_TRY(emit_callees(m, f->region));
+	SW_TRY(sw_mlir_emit_region(m, f->region, false, false));
 	f->state = SW_MLIR_PREPARED;
 	return SW_OK;
 }
 
-static sw_status emit_ops(sw_mlir *m, int32_t c, const sw_mlir_region *r);
-static sw_status terminator_of(sw_mlir *m, const sw_mlir_region *r, const sw_mlir_op **last);
-
 sw_status sw_mlir_emit_call(sw_mlir *m, int32_t computation, const sw_mlir_op *op)
 {
 	const sw_mlir_function *f = find_function(m, sw_mlir_callee_of(m, op));
-	if (!f) /* one with a name was found by prepare_callee */
+	if (!f) /* one with a name was found by emit_callee */
 		return sw_mlir_fail(m, op, "the call says no function: expected callee = @NAME");
 	const sw_mlir_region *r = &m->regions.data[f->region];
-	const sw_mlir_op *last;
-	SW_TRY(terminator_of(m, r, &last));
-	SW_TRY(sw_mlir_check_counts(m, op, (uint32_t)r->arguments.len, last->operands.n));
-	for (uint32_t i = 0; i < op->operands.n; i++) {
-		uint32_t argument = r->arguments.data[i];
+	const sw_computation *callee = &m->program->computations.data[r->computation];
+	SW_TRY(sw_mlir_check_counts(m, op, (uint32_t)r->arguments.len,
+	                            (uint32_t)callee->results.len));
+	for (uint32_t i = 0; i < op->operands.n; i++)
 		if (!sw_shape_equal(sw_mlir_operand_shape(m, op, i),
-		                    m->values.data[argument].shape))
+		                    m->values.data[r->arguments.data[i]].shape))
 			return sw_mlir_fail(m, op, "argument %u has another type", i);
-		m->ids[argument] = sw_mlir_operand(m, op, i);
-	}
-	SW_TRY(emit_ops(m, computation, r));
-	for (uint32_t i = 0; i < op->results.n; i++) {
-		if (!sw_shape_equal(sw_mlir_operand_shape(m, last, i),
+	for (uint32_t i = 0; i < op->results.n; i++)
+		if (!sw_shape_equal(sw_value_shape(m->program, callee->results.data[i]),
 		                    sw_mlir_result_shape(m, op, i)))
 			return sw_mlir_fail(m, op, "result %u has another type", i);
-		m->ids[op->results.first + i] = sw_mlir_operand(m, last, i);
-	}
-	return SW_OK;
+	sw_op_spec spec = {.opcode = SW_OP_CALL,
+	                   .called = &r->computation,
+	                   .n_called = 1,
+	                   .tuple = callee->root_tuple};
+	return sw_mlir_build(m, computation, op, &spec);
 }
 
 /* ---- regions ---------------------------------------------------------------------------- */
@@ -159,7 +151,7 @@ static sw_status emit_callees(sw_mlir *m, uint32_t region)
 		sw_span callee = sw_mlir_callee_of(m, op);
 		SW_TRY(sw_mlir_emit_regions(m, op));
 		if (callee.length)
-			SW_TRY(prepare_callee(m, op, callee));
+			SW_TRY(emit_callee(m, op, callee));
 	}
 	m->depth--;
 	return SW_OK;
@@ -198,8 +190,7 @@ static sw_status emit_ops(sw_mlir *m, int32_t c, const sw_mlir_region *r)
 		const sw_mlir_op *op = &m->ops.data[r->ops.data[i]];
 		if (m->program->ops.len > SW_MLIR_MAX_OPS)
 			return sw_mlir_fail(m, op,
-			                    "with its calls written out the program has "
-			                    "more than %d ops",
+			                    "the program has more than %d ops",
 			                    SW_MLIR_MAX_OPS);
 		if (is_terminator(op) && i + 1 < r->ops.len)
 			return sw_mlir_fail(m, op, "ops behind a return");

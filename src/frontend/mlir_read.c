@@ -38,7 +38,6 @@ static sw_status read_text(sw_mlir *m, sw_error *err)
 		return sw_lex_fail(&m->lexer, zero, "expected text, found a byte of zero");
 	SW_TRY(sw_mlir_read_module(m));
 	SW_TRY(sw_mlir_emit(m));
-	sw_program_order_ops(m->program, NULL); /* as HLO text is in order */
 	SW_TRY(sw_error_in_file(err, sw_program_verify(m->program, err), lexer->file));
 	SW_TRY(sw_frontend_check_bytes(m->program, lexer->file, err));
 	sw_program_find_trip_counts(m->program);

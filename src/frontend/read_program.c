@@ -90,13 +90,14 @@ static bool is_cut(const sw_program *program)
 	return cut && program->num_partitions > 1 && scheduled && strcmp(scheduled, "true") == 0;
 }
 
-/* Settle what depends on the whole program: custom calls, state, annotations. */
+/* Settle what depends on the whole program: custom calls, the order of ops, state, annotations. */
 static sw_status finish(sw_program **program, const char *path, sw_error *err)
 {
 	if (is_cut(*program))
 		return sw_fail_at(err, SW_ERR_INPUT, path, 1, 1, "%s", SW_SEVERAL_DEVICES);
 	SW_TRY(sw_calls_describe(*program, path, err));
 	SW_TRY(sw_calls_expand(program, err));
+	sw_program_order_ops(*program);
 	sw_state_pair(*program, path);
 	sw_sharding_settle(*program);
 	return SW_OK;

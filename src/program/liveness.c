@@ -33,8 +33,7 @@ static double value_bytes(const sw_program *program, sw_id value)
 	return (double)sw_shape_bytes(sw_value_shape(program, value));
 }
 
-/* Return the operands that become the parameters of called computation k. */
-static const sw_id *operands_of(const sw_program *program, const sw_op *op, uint16_t k, uint32_t *n)
+const sw_id *sw_called_operands(const sw_program *program, const sw_op *op, uint16_t k, uint32_t *n)
 {
 	uint32_t first = op->opcode == SW_OP_CONDITIONAL;
 	*n = op->n_operands;
@@ -64,7 +63,7 @@ static double shared_bytes(const sw_program *program, const sw_op *op, uint16_t 
                            const sw_live_range *ranges, int32_t point)
 {
 	uint32_t n;
-	const sw_id *operands = operands_of(program, op, k, &n);
+	const sw_id *operands = sw_called_operands(program, op, k, &n);
 	double bytes = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		bool again = false;

@@ -175,6 +175,11 @@ sw_fused_kernel sw_fused_kernel_of(const sw_op *op);
 /* Return the text of the op's extra of that name; NULL: it has none. */
 const char *sw_op_extra(const sw_op *op, const char *name);
 
+/* Return the n operands that become the parameters of called computation k: of a conditional those
+ * of that branch, else all. O(branches). */
+const sw_id *sw_called_operands(const sw_program *program, const sw_op *op, uint16_t k,
+                                uint32_t *n);
+
 /* Return the trip count that is assumed for a `while`: 1 where it is not known. */
 static inline int64_t sw_op_trips(const sw_op *op)
 {
@@ -383,10 +388,15 @@ void sw_peak_clear(sw_peak *peak);
 /* Order the ops of each computation depth first from its results, operands from the first to the
  * last, as XLA prints them; ops that no result needs follow. What a loop hands on unchanged stands
  * behind what it changes, as condition and body first read it. So programs that differ in these
- * orders alone become equal. Ops marked in `kept` (per op; NULL: none) stay in their order among
- * one another. Ids stay, but for those of values that loops carry. O(ops + operands + carried log
- * carried). */
-void sw_program_order_ops(sw_program *program, const bool *kept);
+ * orders alone become equal. Ops that have an effect stay in their order. Ids stay, but for those
+ * of values that loops carry. O(ops + operands + carried log carried). */
+void sw_program_order_ops(sw_program *program);
+/* The same, but ops that follow from parameters stay in their order, and others stand before the
+ * first of these that reads them. */
+void sw_program_order_constants(sw_program *program);
+/* Mark the ops that have an effect besides their results, and the computations with such ops.
+ * O(ops). */
+void sw_program_effects(const sw_program *program, bool *ops, bool *computations);
 
 /* The users of each value as a compressed list: ops[start[v] .. start[v + 1]) are the op ids of
  * value v. */

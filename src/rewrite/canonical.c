@@ -5,9 +5,10 @@
  * ops that only rename their operand by it, an op equal to an earlier one of the same computation
  * by that one, and a reducer by the first that computes the same; a product that is only read
  * transposed is one of the other order; integers that follow from constants are constants, and so
- * are places of slices. prune: order the ops depth first, drop those that no result needs, and give
- * each loop and conditional computations of its own. O(ops with calls, loops and conditionals written out);
- * programs that would have too many of them are refused (reached_computations.c).
+ * are places of slices. prune: drop the ops that no result needs, put those that follow from
+ * constants before their readers, and give each loop and conditional computations of its own.
+ * O(ops with calls, loops and conditionals written out); programs that would have too many of them
+ * are refused (reached_computations.c).
  */
 #include "rewrite/internal.h"
 #include "rewrite/expand_batch_norm.h"
@@ -200,13 +201,17 @@ static void bind_parameters(rewriter *pass, const sw_computation *computation,
 	}
 }
 
-static void walk_call(rewriter *pass, int32_t to, const sw_op *op, const sw_id *operands)
+/* Write the ops of called computation k in the place of the op. */
+static void walk_called(rewriter *pass, int32_t to, const sw_op *op, uint16_t k,
+                        const sw_id *operands)
 {
-	const sw_computation *callee = &pass->in->computations.data[op->called[0]];
-	bind_parameters(pass, callee, operands);
-	walk(pass, op->called[0], to, true);
-	for (uint32_t k = 0; k < op->n_results; k++)
-		pass->value[op->first_result + k] = pass->value[callee->results.data[k]];
+	uint32_t n;
+	const sw_computation *callee = &pass->in->computations.data[op->called[k]];
+	const sw_id *given = sw_called_operands(pass->in, op, k, &n);
+	bind_parameters(pass, callee, operands + (given - op->operands));
+	walk(pass, op->called[k], to, true);
+	for (uint32_t i = 0; i < op->n_results; i++)
+		pass->value[op->first_result + i] = pass->value[callee->results.data[i]];
 }
 
 /* Return whether the op is part of a pair that starts something early and ends it late, other than
@@ -393,20 +398,22 @@ static sw_id moved_number(const rewriter *pass, const sw_op *op, const sw_id *op
 		return SW_NO_ID;
 	}
 	const sw_op *source = sw_op_at(pass->out, pass->out->values.data[operands[0]].op);
-	sw_id number = source->opcode == SW_OP_BROADCAST && !sw_op_sharding(source)
-	                       ? source->operands[0]
-	                       : operands[0];
+	bool spread = source->opcode == SW_OP_BROADCAST || source->opcode == SW_OP_RESHAPE;
+	sw_id number = spread && !sw_op_sharding(source) ? source->operands[0] : operands[0];
 	return sw_value_shape(pass->out, number).rank == 0 ? number : SW_NO_ID;
 }
 
-/* Let the op's result be the broadcast of a number of `out`, or the number. */
+/* Let the op's result be a number of `out`, its broadcast, or a variable number's reshape. */
 static void spread(rewriter *pass, int32_t to, const sw_op *op, sw_id number)
 {
 	sw_attrs attrs = {0};
 	sw_shape shape = sw_value_shape(pass->in, op->first_result);
+	const sw_op *made = sw_op_at(pass->out, pass->out->values.data[number].op);
+	bool reshaped = sw_shape_elements(shape) == 1 && made->opcode != SW_OP_CONSTANT;
 	if (shape.rank) {
 		shape = sw_build_shape(pass->out, shape.type, shape.dims, shape.rank);
-		number = emit_new(pass, to, op, SW_OP_BROADCAST, &attrs, shape, &number, 1);
+		number = emit_new(pass, to, op, reshaped ? SW_OP_RESHAPE : SW_OP_BROADCAST,
+		                  reshaped ? NULL : &attrs, shape, &number, 1);
 	}
 	pass->value[op->first_result] = number;
 }
@@ -478,6 +485,10 @@ static sw_id emit_box(rewriter *pass, int32_t to, const sw_op *op, sw_id x, cons
 	if (whole)
 		return x;
 	sw_shape box = sw_build_shape(pass->out, shape.type, size, shape.rank);
+	if (of->opcode == SW_OP_BROADCAST && of->attrs->dims.dims.n == 0) {
+		sw_attrs none = {0};
+		return emit_new(pass, to, op, SW_OP_BROADCAST, &none, box, &of->operands[0], 1);
+	}
 	if (of->opcode == SW_OP_CONVERT &&
 	    sw_fold_box(pass->out, of->operands[0], size, inner) != of->operands[0]) {
 		x = emit_box(pass, to, op, of->operands[0], size, start);
@@ -573,11 +584,14 @@ static void walk_op(rewriter *pass, int32_t to, sw_id op_id)
 		operands.data[0] = reshape_source(pass, operands.data[0]);
 	sw_fold_constant_right(pass->out, op, operands.data);
 	sw_id same = forwarded(pass, op, operands.data);
-	if (same == SW_NO_ID)
+	if (same == SW_NO_ID && !sw_op_sharding(op))
 		same = sw_fold_neutral(pass->out, op, operands.data);
 	const sw_op *dot = turned_dot(pass, op);
-	if (sw_is_inlined(op))
-		walk_call(pass, to, op, operands.data);
+	int32_t branch = op->opcode == SW_OP_CONDITIONAL
+	                         ? sw_fold_branch(pass->out, op, operands.data[0])
+	                         : -1;
+	if (sw_is_inlined(op) || branch >= 0)
+		walk_called(pass, to, op, (uint16_t)SW_MAX(branch, 0), operands.data);
 	else if (pass->is_layers && pass->is_layers[op_id])
 		walk_layers(pass, to, op, operands.data);
 	else if (sw_is_batch_norm(pass->in, op))
@@ -700,66 +714,56 @@ static sw_status forward(const sw_program *in, const bool *is_layers, sw_program
 
 /* ---- pruning ---------------------------------------------------------------------------- */
 
-static bool has_effect(const sw_op *op, const bool *effects)
+/* Take the ops that no result and no effect needs out of a computation. */
+static void drop_dead(sw_program *in, int32_t c, const bool *effect, bool *live)
 {
-	for (uint32_t k = 0; k < op->n_called; k++)
-		if (effects[op->called[k]])
-			return true;
-	return op->opcode == SW_OP_OUTFEED || op->opcode == SW_OP_INFEED ||
-	       op->opcode == SW_OP_RNG_GET_AND_UPDATE_STATE ||
-	       (op->opcode == SW_OP_CUSTOM_CALL && !op->attrs->custom.signature);
-}
-
-/* Mark the ops that stay and those of them that have an effect besides their results, and whether
- * running the computation has one. */
-static void mark_live(const sw_program *in, int32_t c, bool *live, bool *effect, bool *effects)
-{
-	const sw_computation *computation = &in->computations.data[c];
+	sw_computation *computation = &in->computations.data[c];
+	size_t n = 0;
 	for (size_t i = 0; i < computation->results.len; i++)
 		live[in->values.data[computation->results.data[i]].op] = true;
 	for (size_t i = computation->ops.len; i-- > 0;) {
 		sw_id id = computation->ops.data[i];
 		const sw_op *op = sw_op_at(in, id);
-		effect[id] = has_effect(op, effects);
-		effects[c] |= effect[id];
 		live[id] |= effect[id] || op->opcode == SW_OP_PARAMETER;
 		for (uint32_t k = 0; live[id] && k < op->n_operands; k++)
 			live[in->values.data[op->operands[k]].op] = true;
 	}
+	for (size_t i = 0; i < computation->ops.len; i++)
+		if (live[computation->ops.data[i]])
+			computation->ops.data[n++] = computation->ops.data[i];
+	computation->ops.len = n;
 }
 
 typedef SW_VEC(int32_t) computation_list;
-static int32_t prune_computation(rewriter *pass, int32_t c, const bool *live);
+static int32_t copy_computation(rewriter *pass, int32_t c);
 
-/* List the copies of the computations that the live ops call, in order. */
-static void prune_callees(rewriter *pass, int32_t c, const bool *live, computation_list *copies)
+/* List the copies of the computations that the ops call, in order. */
+static void copy_callees(rewriter *pass, int32_t c, computation_list *copies)
 {
 	const sw_computation *computation = &pass->in->computations.data[c];
 	for (size_t i = 0; i < computation->ops.len; i++) {
 		const sw_op *op = sw_op_at(pass->in, computation->ops.data[i]);
-		for (uint32_t k = 0; live[computation->ops.data[i]] && k < op->n_called; k++) {
+		for (uint32_t k = 0; k < op->n_called; k++) {
 			int32_t *shared = &pass->computation[op->called[k]];
 			if (!sw_is_region(op) && *shared < 0)
-				*shared = prune_computation(pass, op->called[k], live);
+				*shared = copy_computation(pass, op->called[k]);
 			sw_vec_push(copies, sw_is_region(op)
-			                            ? prune_computation(pass, op->called[k], live)
+			                            ? copy_computation(pass, op->called[k])
 			                            : *shared);
 		}
 	}
 }
 
-static int32_t prune_computation(rewriter *pass, int32_t c, const bool *live)
+static int32_t copy_computation(rewriter *pass, int32_t c)
 {
 	const sw_computation *computation = &pass->in->computations.data[c];
 	computation_list called = {0};
-	prune_callees(pass, c, live, &called);
+	copy_callees(pass, c, &called);
 	int32_t to = sw_build_computation(pass->out, computation->name);
 	SW_VEC(sw_id) operands = {0};
 	size_t next = 0; /* of `called` */
 	for (size_t i = 0; i < computation->ops.len && pass->status == SW_OK; i++) {
 		const sw_op *op = sw_op_at(pass->in, computation->ops.data[i]);
-		if (!live[computation->ops.data[i]])
-			continue;
 		operands.len = 0;
 		for (uint32_t k = 0; k < op->n_operands; k++)
 			sw_vec_push(&operands, pass->value[op->operands[k]]);
@@ -774,19 +778,20 @@ static int32_t prune_computation(rewriter *pass, int32_t c, const bool *live)
 	return to;
 }
 
-/* Order the ops of `in`, and write it without dead ops and the computations that only they refer
- * to. */
+/* Take dead ops out of `in`, put those that follow from constants before their readers, and write
+ * the computations that are still referred to. */
 static sw_status prune(sw_program *in, sw_program **out, sw_error *err)
 {
 	rewriter pass;
 	pass_init(&pass, in, err);
-	int32_t n = (int32_t)in->computations.len; /* as forward wrote them, callees first */
+	size_t n = in->computations.len;
 	bool *live = sw_alloc(in->ops.len + 1), *effect = sw_alloc(in->ops.len + 1),
-	     *effects = sw_alloc((size_t)n);
-	for (int32_t c = 0; c < n; c++)
-		mark_live(in, c, live, effect, effects);
-	sw_program_order_ops(in, effect);
-	pass.out->entry = prune_computation(&pass, in->entry, live);
+	     *effects = sw_alloc(n + 1);
+	sw_program_effects(in, effect, effects);
+	for (size_t c = 0; c < n; c++)
+		drop_dead(in, (int32_t)c, effect, live);
+	sw_program_order_constants(in);
+	pass.out->entry = copy_computation(&pass, in->entry);
 	free(live);
 	free(effect);
 	free(effects);

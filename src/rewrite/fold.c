@@ -148,58 +148,19 @@ static bool fold_integer(const sw_program *out, sw_type type, const sw_op *op,
 	return true;
 }
 
-/* Compute an op of floats, rounded as f32 where that is the type. */
-static bool compute_float(sw_opcode opcode, bool single, double a, double b, double *result)
-{
-	float x = (float)a, y = (float)b;
-	switch (opcode) {
-	case SW_OP_ADD:
-		*result = single ? (double)(x + y) : a + b;
-		return true;
-	case SW_OP_SUBTRACT:
-		*result = single ? (double)(x - y) : a - b;
-		return true;
-	case SW_OP_MULTIPLY:
-		*result = single ? (double)(x * y) : a * b;
-		return true;
-	case SW_OP_DIVIDE:
-		*result = single ? (double)(x / y) : a / b;
-		return b != 0;
-	case SW_OP_NEGATE:
-		*result = -a;
-		return true;
-	default:
-		return false;
-	}
-}
-
-static bool fold_float(const sw_program *out, sw_type type, const sw_op *op, const sw_id *operands,
-                       uint64_t element[2])
-{
-	double x[2] = {0, 0}, result;
-	if ((type != SW_F32 && type != SW_F64) || op->n_operands > 2)
-		return false;
-	for (uint32_t k = 0; k < op->n_operands; k++) {
-		const sw_literal *literal = number_of(out, operands[k]);
-		if (!literal || literal->shape.type != type)
-			return false;
-		x[k] = sw_number_get(type, literal->data, 0);
-	}
-	if (!compute_float((sw_opcode)op->opcode, type == SW_F32, x[0], x[1], &result))
-		return false;
-	sw_number_set(type, element, 0, result);
-	return true;
-}
-
 bool sw_fold_number(const sw_program *out, const sw_program *in, const sw_op *op,
                     const sw_id *operands, uint64_t element[2])
 {
-	if (op->n_operands < 1 || op->n_operands > 3 || op->n_results != 1)
+	if (op->n_operands < 1 || op->n_operands > 3 || op->n_results != 1 ||
+	    !sw_opcode_is_elementwise((sw_opcode)op->opcode))
 		return false;
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		if (!number_of(out, operands[k]))
+			return false;
 	sw_type type = sw_value_shape(in, op->first_result).type;
 	element[0] = element[1] = 0;
 	return is_exact(type) ? fold_integer(out, type, op, operands, element)
-	                      : fold_float(out, type, op, operands, element);
+	                      : sw_fold_by_running(out, in, op, operands, true, element);
 }
 
 /* Return whether x op number is x. */
@@ -224,7 +185,8 @@ static bool is_neutral(sw_opcode opcode, const sw_literal *number)
 	case SW_OP_SHIFT_RIGHT_ARITHMETIC:
 		return is_exact(type) && sw_integer_get(type, number->data, 0) == 0;
 	case SW_OP_AND:
-		return is_exact(type) && wrap(type, ~(uint64_t)sw_integer_get(type, number->data, 0)) == 0;
+		return is_exact(type) &&
+		       wrap(type, ~(uint64_t)sw_integer_get(type, number->data, 0)) == 0;
 	default:
 		return false;
 	}
@@ -232,8 +194,21 @@ static bool is_neutral(sw_opcode opcode, const sw_literal *number)
 
 sw_id sw_fold_neutral(const sw_program *out, const sw_op *op, const sw_id *operands)
 {
+	if (op->opcode == SW_OP_SELECT && operands[1] == operands[2])
+		return operands[1];
 	const sw_literal *number = op->n_operands == 2 ? number_of(out, operands[1]) : NULL;
 	return number && is_neutral((sw_opcode)op->opcode, number) ? operands[0] : SW_NO_ID;
+}
+
+int32_t sw_fold_branch(const sw_program *out, const sw_op *op, sw_id chosen)
+{
+	int64_t number;
+	if (!integer_of(out, chosen, &number))
+		return -1;
+	if (sw_value_shape(out, chosen).type == SW_PRED)
+		number = number ? 0 : 1;
+	int32_t last = op->n_called - 1;
+	return number < 0 || number > last ? last : (int32_t)number;
 }
 
 /* ---- places of operands ----------------------------------------------------------------- */

@@ -40,11 +40,11 @@ bool sw_find_layer_loops(const sw_program *program, bool *is_layers);
 /* ---- fold.c: what follows from constants ------------------------------------------------ */
 
 /* Is each element of the op's result, with these operands of `out`, one number that follows from
- * constants: an integer, a truth value, or arithmetic in f32 or f64? Set it. O(operands). */
+ * constants? Set it. O(operands), and for floats an interpreter. */
 bool sw_fold_number(const sw_program *out, const sw_program *in, const sw_op *op,
                     const sw_id *operands, uint64_t element[2]);
-/* Return the operand that an op is equal to, since 0 is added to it, it is multiplied by 1, all its
- * bits are selected, and so on; SW_NO_ID: there is none. All elements are the same, but for the
+/* Return the operand that an op is equal to, since 0 is added to it, it is multiplied by 1, it is
+ * selected in either case, and so on; SW_NO_ID: there is none. All elements are the same, but for the
  * sign of a zero to which 0 is added. */
 sw_id sw_fold_neutral(const sw_program *out, const sw_op *op, const sw_id *operands);
 /* Is the op, with these operands of `out`, a short list of integers or truth values that follows
@@ -52,9 +52,15 @@ sw_id sw_fold_neutral(const sw_program *out, const sw_op *op, const sw_id *opera
  * and an interpreter. */
 bool sw_fold_array(sw_program *out, const sw_program *in, const sw_op *op, const sw_id *operands,
                    sw_literal *literal);
+/* Compute the elements of the op's result, whose operands of `out` are constants; of an elementwise
+ * op on single numbers, if `single`, the one element. False: it can't be run. */
+bool sw_fold_by_running(const sw_program *out, const sw_program *in, const sw_op *op,
+                        const sw_id *operands, bool single, void *elements);
 /* Let a number that is constant be the second operand, of `out`, of an op whose operands may change
  * places: all elements stay the same, but for the sign of a zero that a maximum or minimum takes. */
 void sw_fold_constant_right(const sw_program *out, const sw_op *op, sw_id *operands);
+/* Return the branch that a conditional takes, -1 if its first operand, of `out`, is no constant. */
+int32_t sw_fold_branch(const sw_program *out, const sw_op *op, sw_id chosen);
 /* Set the starts of the box that a dynamic-slice of `out` cuts out, clamped as it does; false: some
  * are no constants. starts: its operands, one per dimension; size: of the box. */
 bool sw_fold_starts(const sw_program *out, sw_shape whole, const sw_id *starts,

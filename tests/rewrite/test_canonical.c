@@ -124,9 +124,9 @@ static const rewrite_case cases[] = {
          "  ROOT r = (f32[4], f32[4], f32[4], f32[4]) tuple(a, b, c, d) }\n",
          "HloModule m\n" SUM "max { ma = f32[] parameter(0)\n mb = f32[] parameter(1)\n ROOT ms = "
          "f32[] maximum(ma, mb) }\n"
-         "ENTRY e { x = f32[4,5] parameter(0)\n z1 = f32[] constant(0)\n z3 = f32[] constant(-0)\n"
+         "ENTRY e { x = f32[4,5] parameter(0)\n z1 = f32[] constant(0)\n"
          "  a = f32[4] reduce(x, z1), dimensions={1}, to_apply=sum\n"
-         "  c = f32[4] reduce(x, z1), dimensions={1}, to_apply=max\n"
+         "  c = f32[4] reduce(x, z1), dimensions={1}, to_apply=max\n z3 = f32[] constant(-0)\n"
          "  d = f32[4] reduce(x, z3), dimensions={1}, to_apply=sum\n"
          "  ROOT r = (f32[4], f32[4], f32[4], f32[4]) tuple(a, a, c, d) }\n"},
 
