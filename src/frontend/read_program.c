@@ -90,14 +90,24 @@ static bool is_cut(const sw_program *program)
 	return cut && program->num_partitions > 1 && scheduled && strcmp(scheduled, "true") == 0;
 }
 
-/* Settle what depends on the whole program: custom calls, the order of ops, state, annotations. */
+static bool has_collectives(const sw_program *program)
+{
+	for (size_t i = 0; i < program->ops.len; i++)
+		if (sw_opcode_class((sw_opcode)program->ops.data[i].opcode) == SW_CLASS_COLLECTIVE)
+			return true;
+	return false;
+}
+
+/* Settle what depends on the whole program: custom calls, the order of ops, state, annotations. The
+ * program of one of several devices says when collectives begin and end, and stays as it is. */
 static sw_status finish(sw_program **program, const char *path, sw_error *err)
 {
 	if (is_cut(*program))
 		return sw_fail_at(err, SW_ERR_INPUT, path, 1, 1, "%s", SW_SEVERAL_DEVICES);
 	SW_TRY(sw_calls_describe(*program, path, err));
 	SW_TRY(sw_calls_expand(program, err));
-	sw_program_order_ops(*program);
+	if (!has_collectives(*program))
+		sw_program_order_ops(*program);
 	sw_state_pair(*program, path);
 	sw_sharding_settle(*program);
 	return SW_OK;
