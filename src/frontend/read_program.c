@@ -75,10 +75,6 @@ static format recognise(const char *text, size_t length)
  * of one of them. Only before it is compiled does an annotation speak of a whole array. */
 static bool is_cut(const sw_program *program)
 {
-	const char *scheduled = NULL;
-	for (const sw_extra *e = program->extras; e; e = e->next)
-		if (strcmp(e->name, "is_scheduled") == 0)
-			scheduled = e->text;
 	const sw_computation *entry = sw_entry(program);
 	bool cut = false;
 	for (size_t i = 0; i < entry->parameters.len; i++) {
@@ -87,7 +83,7 @@ static bool is_cut(const sw_program *program)
 		int32_t rank = sw_value_shape(program, op->first_result).rank;
 		cut |= text && op->n_results == 1 && sw_sharding_parse(text, rank).n > 0;
 	}
-	return cut && program->num_partitions > 1 && scheduled && strcmp(scheduled, "true") == 0;
+	return cut && program->num_partitions > 1 && sw_program_is_scheduled(program);
 }
 
 static bool has_collectives(const sw_program *program)
@@ -98,15 +94,16 @@ static bool has_collectives(const sw_program *program)
 	return false;
 }
 
-/* Settle what depends on the whole program: custom calls, the order of ops, state, annotations. The
- * program of one of several devices says when collectives begin and end, and stays as it is. */
+/* Settle what depends on the whole program: custom calls, the order of ops, state, annotations. An
+ * order that was chosen stays: that of a schedule, and that in which one of several devices begins
+ * and ends collectives. */
 static sw_status finish(sw_program **program, const char *path, sw_error *err)
 {
 	if (is_cut(*program))
 		return sw_fail_at(err, SW_ERR_INPUT, path, 1, 1, "%s", SW_SEVERAL_DEVICES);
 	SW_TRY(sw_calls_describe(*program, path, err));
 	SW_TRY(sw_calls_expand(program, err));
-	if (!has_collectives(*program))
+	if (!sw_program_is_scheduled(*program) && !has_collectives(*program))
 		sw_program_order_ops(*program);
 	sw_state_pair(*program, path);
 	sw_sharding_settle(*program);

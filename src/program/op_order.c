@@ -56,7 +56,8 @@ static void link_effects(const sw_computation *computation, const bool *effect, 
 	}
 }
 
-/* Place the ops that follow from parameters, or have a meaning of their own, in their order. */
+/* Place the ops that follow from parameters, or have a meaning of their own, in their order, and
+ * parameters before their readers. */
 static void place_varying(orderer *o, const sw_computation *computation, const bool *effect)
 {
 	const sw_program *program = o->program;
@@ -69,7 +70,7 @@ static void place_varying(orderer *o, const sw_computation *computation, const b
 		for (uint32_t k = 0; k < op->n_operands && !varies; k++)
 			varies = o->varies[program->values.data[op->operands[k]].op];
 		o->varies[id] = varies;
-		if (varies)
+		if (varies && op->opcode != SW_OP_PARAMETER)
 			place_op(o, id);
 	}
 }
@@ -126,6 +127,24 @@ void sw_program_order_ops(sw_program *program)
 void sw_program_order_constants(sw_program *program)
 {
 	order_ops(program, true);
+}
+
+bool sw_program_is_scheduled(const sw_program *program)
+{
+	for (const sw_extra *e = program->extras; e; e = e->next)
+		if (strcmp(e->name, "is_scheduled") == 0)
+			return strcmp(e->text, "true") == 0;
+	return false;
+}
+
+void sw_program_set_scheduled(sw_program *program)
+{
+	if (sw_program_is_scheduled(program))
+		return;
+	sw_extra *extra = SW_NEW(&program->arena, sw_extra);
+	*extra = (sw_extra){
+		.name = "is_scheduled", .text = "true", .next = (sw_extra *)program->extras};
+	program->extras = extra;
 }
 
 /* ---- effects ---------------------------------------------------------------------------- */

@@ -391,9 +391,12 @@ void sw_peak_clear(sw_peak *peak);
  * orders alone become equal. Ops that have an effect stay in their order. Ids stay, but for those
  * of values that loops carry. O(ops + operands + carried log carried). */
 void sw_program_order_ops(sw_program *program);
-/* The same, but ops that follow from parameters stay in their order, and others stand before the
- * first of these that reads them. */
+/* The same, but ops that follow from parameters stay in their order; parameters and others stand
+ * before the first of these that reads them. */
 void sw_program_order_constants(sw_program *program);
+/* Return whether the order of ops was chosen, as XLA says by is_scheduled=true, or say so. */
+bool sw_program_is_scheduled(const sw_program *program);
+void sw_program_set_scheduled(sw_program *program);
 /* Mark the ops that have an effect besides their results, and the computations with such ops.
  * O(ops). */
 void sw_program_effects(const sw_program *program, bool *ops, bool *computations);

@@ -361,6 +361,7 @@ static void writer_init(sw_step_writer *w, const sw_stages *stages, int32_t stag
 	w->map = SW_NEW_N(&w->arena, sw_id, p->values.len);
 	memset(w->map, 0xff, sizeof(sw_id) * p->values.len);
 	w->out = sw_program_new(p->name);
+	sw_program_set_scheduled(w->out);
 	w->out->library_attention = p->library_attention;
 }
 
