@@ -153,6 +153,14 @@ static sw_status write_whole_op(sw_looper *l, sw_id id)
 	                         : SW_OK;
 }
 
+/* Let who is outside of the loop read what an op of it hands on. */
+static void hand_past(sw_looper *l, const sw_op *op)
+{
+	for (uint32_t k = 0; k < op->n_results; k++)
+		if (sw_handed_past(l->p, op->first_result + k))
+			l->whole[op->first_result + k] = l->whole[op->operands[k]];
+}
+
 /* Write the ops without time that stand after this number of loops. Parameters come first of
  * all. */
 static sw_status write_between(sw_looper *l, int32_t loops)
@@ -161,7 +169,11 @@ static sw_status write_between(sw_looper *l, int32_t loops)
 	sw_status status = SW_OK;
 	for (size_t i = 0; i < entry->ops.len && status == SW_OK; i++) {
 		sw_id id = entry->ops.data[i];
-		if (!l->t->touched[id] && l->p->phase[id] == loops)
+		if (l->p->phase[id] != loops)
+			continue;
+		if (l->t->touched[id])
+			hand_past(l, sw_op_at(l->in, id));
+		else
 			status = write_whole_op(l, id);
 	}
 	return status;
@@ -196,6 +208,8 @@ static sw_status write_program(const sw_phasing *p, sw_program **out, sw_error *
 	l.computation = sw_alloc(sizeof(int32_t) * (in->computations.len + 1));
 	l.whole = sw_alloc(sizeof(sw_id) * (in->values.len + 1));
 	memset(l.computation, 0xff, sizeof(int32_t) * in->computations.len);
+	for (size_t v = 0; v < in->values.len; v++)
+		l.whole[v] = SW_NO_ID;
 	sw_build_copy_frame(l.out, in);
 	sw_status status = write_entry(&l);
 	if (status == SW_OK)

@@ -49,19 +49,30 @@ bool sw_is_source(const sw_program *program, sw_id value)
 
 /* ---- how a value is read ---------------------------------------------------------------- */
 
-/* Return whether the value is read in the same loop, in its own state: otherwise only parts of a
- * stored value can be read, and sums once they are complete. */
-static bool read_as_it_is(const sw_phasing *p, sw_id value, sw_time need)
+bool sw_handed_past(const sw_phasing *p, sw_id value)
 {
-	return p->timing.touched[producer(p, value)] && sw_time_equal(p->timing.value[value], need);
+	sw_id id = producer(p, value);
+	const sw_op *op = op_at(p, id);
+	if (!p->timing.touched[id] || op->opcode != SW_OP_OPT_BARRIER ||
+	    p->timing.value[value].state.kind != SW_STATE_B)
+		return false;
+	sw_id handed = op->operands[value - op->first_result];
+	return !p->timing.touched[producer(p, handed)] || sw_handed_past(p, handed);
 }
 
-/* Return the earliest phase of a reader. */
-static int32_t ready(const sw_phasing *p, sw_id value, sw_time need)
+/* Return whether the op can read the value in the same loop, in its own state: otherwise only parts
+ * of a stored value can be read, and sums once they are complete. */
+static bool read_as_it_is(const sw_phasing *p, sw_id reader, sw_id value, sw_time need)
 {
-	sw_id op = producer(p, value);
-	bool waits = p->timing.touched[op] && !read_as_it_is(p, value, need);
-	return p->phase[op] + (waits ? 1 : 0);
+	return p->timing.touched[producer(p, value)] && p->timing.touched[reader] &&
+	       sw_time_equal(p->timing.value[value], need);
+}
+
+/* Return whether the op can read the value only behind the loop that computes it. */
+static bool waits_for(const sw_phasing *p, sw_id reader, sw_id value, sw_time need)
+{
+	return p->timing.touched[producer(p, value)] && !sw_handed_past(p, value) &&
+	       !read_as_it_is(p, reader, value, need);
 }
 
 static sw_time *needs_of(const sw_phasing *p, sw_id id)
@@ -76,7 +87,8 @@ static int32_t earliest(const sw_phasing *p, sw_id id, int32_t least)
 	const sw_op *op = op_at(p, id);
 	sw_time *needs = needs_of(p, id);
 	for (uint32_t k = 0; k < op->n_operands; k++)
-		least = SW_MAX(least, ready(p, op->operands[k], needs[k]));
+		least = SW_MAX(least, p->phase[producer(p, op->operands[k])] +
+		                              waits_for(p, id, op->operands[k], needs[k]));
 	free(needs);
 	return least;
 }
@@ -95,7 +107,7 @@ static bool terms_at_hand(const sw_phasing *p, sw_id id)
 	bool at_hand = true;
 	for (uint32_t k = 0; k < op->n_operands; k++)
 		if (is_partial(needs[k]))
-			at_hand &= read_as_it_is(p, op->operands[k], needs[k]) &&
+			at_hand &= read_as_it_is(p, id, op->operands[k], needs[k]) &&
 			           p->phase[producer(p, op->operands[k])] == p->phase[id];
 	free(needs);
 	return at_hand;
@@ -136,9 +148,8 @@ static void find_latest(const sw_phasing *p, int32_t *latest)
 		sw_time *needs = needs_of(p, id);
 		for (uint32_t k = 0; k < op->n_operands; k++) {
 			sw_id from = producer(p, op->operands[k]);
-			bool waits = p->timing.touched[from] &&
-			             !read_as_it_is(p, op->operands[k], needs[k]);
-			latest[from] = SW_MIN(latest[from], latest[id] - (waits ? 1 : 0));
+			latest[from] = SW_MIN(latest[from],
+			                      latest[id] - waits_for(p, id, op->operands[k], needs[k]));
 		}
 		free(needs);
 	}
@@ -157,7 +168,7 @@ static void place_late(sw_phasing *p)
 
 static void leave(sw_phasing *p, sw_id value, sw_id reader)
 {
-	if (!p->timing.touched[producer(p, value)])
+	if (!p->timing.touched[producer(p, value)] || sw_handed_past(p, value))
 		return;
 	p->leaves[value] = true;
 	p->reader[value] = reader;
@@ -171,8 +182,7 @@ static void note_readings(sw_phasing *p, sw_id id)
 	sw_time *needs = needs_of(p, id);
 	for (uint32_t k = 0; k < op->n_operands; k++) {
 		sw_id value = op->operands[k], from = producer(p, value);
-		bool local = p->timing.touched[id] && p->phase[from] == p->phase[id] &&
-		             read_as_it_is(p, value, needs[k]);
+		bool local = p->phase[from] == p->phase[id] && read_as_it_is(p, id, value, needs[k]);
 		if (!local)
 			leave(p, value, id);
 		else

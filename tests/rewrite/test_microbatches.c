@@ -216,6 +216,62 @@ static void branches_and_barriers_are_in_the_loop(void **state)
 		4, 1);
 }
 
+/* A layer that is computed again reads its weights behind a barrier, beside activations: what is
+ * made of such a weight alone stands outside of the loop. */
+static void weights_behind_a_barrier_are_read_outside_of_the_loop(void **state)
+{
+	(void)state;
+	assert_loops(STATE("{1}: (1, {}, may-alias)")
+	             "ENTRY %e (x: f32[12,5], w: f32[5,5]) -> (f32[12,5], f32[5,5]) {\n"
+	             "  %x = f32[12,5] parameter(0)\n  %w = f32[5,5] parameter(1)\n"
+	             "  %b = (f32[12,5], f32[5,5]) opt-barrier(%x, %w)\n"
+	             "  %y = f32[12,5] get-tuple-element(%b), index=0\n"
+	             "  %v = f32[5,5] get-tuple-element(%b), index=1\n"
+	             "  %s = f32[5,5] sine(%v)\n"
+	             "  %d = f32[12,5] dot(%y, %s), lhs_contracting_dims={1}, "
+	             "rhs_contracting_dims={0}\n"
+	             "  %g = f32[5,5] dot(%d, %y), lhs_contracting_dims={0}, "
+	             "rhs_contracting_dims={0}\n"
+	             "  %u = f32[5,5] add(%g, %s)\n"
+	             "  ROOT %o = (f32[12,5], f32[5,5]) tuple(%d, %u)\n}\n",
+	             4, 1);
+}
+
+/* A loop over time carries what is the same in all microbatches, too, such as a key; what is made
+ * of it alone comes after that loop over microbatches, and before the next, which reads it. */
+static void what_a_loop_hands_on_unsplit_is_known_after_the_microbatches(void **state)
+{
+	(void)state;
+	assert_loops(STATE("{1}: (1, {}, may-alias)")
+	             "%body (p: (s32[], f32[12,5], f32[5])) -> (s32[], f32[12,5], f32[5]) {\n"
+	             "  %p = (s32[], f32[12,5], f32[5]) parameter(0)\n"
+	             "  %i = s32[] get-tuple-element(%p), index=0\n"
+	             "  %x = f32[12,5] get-tuple-element(%p), index=1\n"
+	             "  %k = f32[5] get-tuple-element(%p), index=2\n"
+	             "  %one = s32[] constant(1)\n  %j = s32[] add(%i, %one)\n"
+	             "  %n = f32[5] sine(%k)\n"
+	             "  %m = f32[12,5] broadcast(%n), dimensions={1}\n"
+	             "  %y = f32[12,5] multiply(%x, %m)\n"
+	             "  ROOT %r = (s32[], f32[12,5], f32[5]) tuple(%j, %y, %n)\n}\n"
+	             "%test (q: (s32[], f32[12,5], f32[5])) -> pred[] {\n"
+	             "  %q = (s32[], f32[12,5], f32[5]) parameter(0)\n"
+	             "  %i = s32[] get-tuple-element(%q), index=0\n"
+	             "  %three = s32[] constant(3)\n"
+	             "  ROOT %c = pred[] compare(%i, %three), direction=LT\n}\n"
+	             "ENTRY %e (x: f32[12,5], w: f32[5]) -> (f32[12,5], f32[5]) {\n"
+	             "  %x = f32[12,5] parameter(0)\n  %w = f32[5] parameter(1)\n"
+	             "  %z = s32[] constant(0)\n"
+	             "  %t = (s32[], f32[12,5], f32[5]) tuple(%z, %x, %w)\n"
+	             "  %l = (s32[], f32[12,5], f32[5]) while(%t), condition=%test, body=%body\n"
+	             "  %y = f32[12,5] get-tuple-element(%l), index=1\n"
+	             "  %k = f32[5] get-tuple-element(%l), index=2\n"
+	             "  %u = f32[5] cosine(%k)\n"
+	             "  %m = f32[12,5] broadcast(%u), dimensions={1}\n"
+	             "  %h = f32[12,5] multiply(%y, %m)\n"
+	             "  ROOT %o = (f32[12,5], f32[5]) tuple(%h, %u)\n}\n",
+	             4, 2);
+}
+
 /* ---- refusals --------------------------------------------------------------------------- */
 
 static void assert_refused(const char *hlo, int32_t microbatches, sw_status code,
@@ -408,6 +464,8 @@ int main(void)
 		cmocka_unit_test(a_statistic_of_the_batch_makes_two_loops),
 		cmocka_unit_test(random_numbers_are_those_of_the_whole),
 		cmocka_unit_test(branches_and_barriers_are_in_the_loop),
+		cmocka_unit_test(weights_behind_a_barrier_are_read_outside_of_the_loop),
+		cmocka_unit_test(what_a_loop_hands_on_unsplit_is_known_after_the_microbatches),
 		cmocka_unit_test(a_refusal_names_the_op_and_the_path_to_it),
 		cmocka_unit_test(a_number_that_does_not_divide_the_batch_is_bad_input),
 		cmocka_unit_test(a_sort_of_all_tokens_refuses),
