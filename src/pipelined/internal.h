@@ -13,6 +13,9 @@ void sw_stage_parts_by_name(const sw_stage_step *step, const sw_stages *stages, 
  * the arena. O(ops + operands). */
 const sw_stage_part *sw_stage_parts_of(const sw_program *scheduled, const sw_map *by_name,
                                        sw_arena *arena);
+/* Return the op that each op of the program of one device runs in: one of the body of the loop over
+ * microbatches, or else of the entry; itself where it is one. In the arena. O(ops). */
+const sw_id *sw_stage_outer_ops(const sw_program *scheduled, sw_arena *arena);
 /* Return the loop over microbatches; SW_NO_ID: there is none. */
 sw_id sw_stage_loop_of(const sw_program *program);
 

@@ -103,6 +103,30 @@ sw_id sw_stage_loop_of(const sw_program *program)
 	return SW_NO_ID;
 }
 
+/* Let each op of a computation, and of those that its ops call, run within `outer`; SW_NO_ID: within
+ * the op of this computation that it is of. */
+static void run_within(const sw_program *program, int32_t c, sw_id outer, sw_id *within)
+{
+	const sw_computation *computation = &program->computations.data[c];
+	for (size_t i = 0; i < computation->ops.len; i++) {
+		sw_id id = computation->ops.data[i];
+		const sw_op *op = sw_op_at(program, id);
+		within[id] = outer == SW_NO_ID ? id : outer;
+		for (uint32_t k = 0; k < op->n_called; k++)
+			run_within(program, op->called[k], within[id], within);
+	}
+}
+
+const sw_id *sw_stage_outer_ops(const sw_program *scheduled, sw_arena *arena)
+{
+	sw_id *within = SW_NEW_N(arena, sw_id, scheduled->ops.len);
+	sw_id loop = sw_stage_loop_of(scheduled);
+	run_within(scheduled, scheduled->entry, SW_NO_ID, within);
+	if (loop != SW_NO_ID)
+		run_within(scheduled, sw_op_at(scheduled, loop)->called[1], SW_NO_ID, within);
+	return within;
+}
+
 const sw_stage_part *sw_stage_parts_of(const sw_program *scheduled, const sw_map *by_name,
                                        sw_arena *arena)
 {

@@ -9,6 +9,7 @@ typedef struct times_finder {
 	const sw_stages *stages;
 	const sw_program *scheduled;
 	const sw_stage_part *part; /* per op of `scheduled` */
+	const sw_id *outer;        /* likewise: the op of the entry or the loop's body that runs it */
 	sw_id loop;
 	sw_arena arena;
 	sw_stage_times *out;
@@ -24,10 +25,11 @@ static void add_event(times_finder *t, const sw_map *numbers, const sw_trace_eve
 	uint32_t op = sw_map_get(numbers, event->name, strlen(event->name));
 	if (event->track == SW_TRACK_COLLECTIVES || op == SW_ABSENT || op == t->loop)
 		return;
-	sw_stage_part part = t->part[op];
+	const char *name = sw_op_at(t->scheduled, t->outer[op])->name;
+	sw_stage_part part = t->part[t->outer[op]];
 	double seconds = event->end_s - event->begin_s;
 	part_s[part == SW_STAGE_PARTS ? SW_STAGE_FORWARD : part] += seconds;
-	uint32_t own = sw_map_get(&t->step_ops, event->name, strlen(event->name));
+	uint32_t own = sw_map_get(&t->step_ops, name, strlen(name));
 	if (t->op_s && own != SW_ABSENT && part != SW_STAGE_ONCE)
 		t->op_s[own] += seconds;
 }
@@ -127,6 +129,7 @@ sw_status sw_stage_times_of(const sw_plan *plan, const sw_stage_step *step, cons
 		t.scheduled = scheduled;
 		t.loop = sw_stage_loop_of(scheduled);
 		t.part = sw_stage_parts_of(scheduled, &by_name, &t.arena);
+		t.outer = sw_stage_outer_ops(scheduled, &t.arena);
 		status = play_step(&t, err);
 	}
 	if (status == SW_OK)

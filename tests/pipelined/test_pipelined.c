@@ -106,6 +106,29 @@ static void parts_add_up(void **state)
 	}
 }
 
+/* What a loop over time takes belongs to the pass that the loop is of, and counts as its seconds where
+ * stages are cut again by those of their plans. */
+static void loops_over_time_take_the_time_of_their_pass(void **state)
+{
+	(void)state;
+	staged_plan t;
+	open_program(&t, "mamba-tiny", "local-2x2");
+	plan_well(&t, 2, 4, SW_1F1B);
+	for (int32_t s = 0; s < 2; s++) {
+		const sw_planned_stage *stage = &t.plan->stages[s];
+		const sw_stage_load *load = &t.plan->cut.loads[s];
+		double forward = stage->times.part_s[SW_STAGE_FORWARD] / in_loop_s(stage),
+		       by_cut = load->forward_s / (load->forward_s + load->backward_s);
+		assert_true(fabs(forward - by_cut) < 0.15);
+		double in_loops_s = 0;
+		for (size_t i = 0; i < stage->step.program->ops.len; i++)
+			if (sw_op_at(stage->step.program, (sw_id)i)->opcode == SW_OP_WHILE)
+				in_loops_s += stage->op_s[i];
+		assert_true(in_loops_s > 0.2 * in_loop_s(stage));
+	}
+	close_program(&t);
+}
+
 /* With the mean of the stages' seconds in each, no transfers and no update, 1F1B is idle for (p -
  * 1) / (m + p - 1); as they are, for no less. */
 static void bubble_is_that_of_the_formula(void **state)
@@ -461,6 +484,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parts_add_up),
+		cmocka_unit_test(loops_over_time_take_the_time_of_their_pass),
 		cmocka_unit_test(bubble_is_that_of_the_formula),
 		cmocka_unit_test(schedules_are_compared),
 		cmocka_unit_test(memory_is_kept),
