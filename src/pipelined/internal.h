@@ -15,9 +15,9 @@ const sw_stage_part *sw_stage_parts_of(const sw_program *scheduled, const sw_map
                                        sw_arena *arena);
 /* Return the op that each op of the program of one device runs in: one of the body of the loop over
  * microbatches, or else of the entry; itself where it is one. In the arena. O(ops). */
-const sw_id *sw_stage_outer_ops(const sw_program *scheduled, sw_arena *arena);
-/* Return the loop over microbatches; SW_NO_ID: there is none. */
-sw_id sw_stage_loop_of(const sw_program *program);
+const sw_id *sw_stage_outer_ops(const sw_program *scheduled, sw_id loop, sw_arena *arena);
+/* Return the step's loop over microbatches in its program of one device; SW_NO_ID: it is not there. */
+sw_id sw_stage_loop_of(const sw_stage_step *step, const sw_program *scheduled);
 
 /* Set the bytes of the times, whose peak_bytes are known, from the scheduled program of one device
  * and the parts of its ops. O(values + ops), and a packing of its buffers. */

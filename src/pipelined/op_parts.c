@@ -89,16 +89,12 @@ static void spread(part_finder *f, const sw_computation *c, sw_arena *arena)
 	}
 }
 
-static bool is_stage_loop(const sw_op *op)
+sw_id sw_stage_loop_of(const sw_stage_step *step, const sw_program *scheduled)
 {
-	return op->opcode == SW_OP_WHILE && strcmp(op->name, "microbatches") == 0;
-}
-
-sw_id sw_stage_loop_of(const sw_program *program)
-{
-	const sw_computation *entry = sw_entry(program);
+	const char *name = sw_op_at(step->program, step->loop)->name;
+	const sw_computation *entry = sw_entry(scheduled);
 	for (size_t i = 0; i < entry->ops.len; i++)
-		if (is_stage_loop(sw_op_at(program, entry->ops.data[i])))
+		if (strcmp(sw_op_at(scheduled, entry->ops.data[i])->name, name) == 0)
 			return entry->ops.data[i];
 	return SW_NO_ID;
 }
@@ -117,13 +113,11 @@ static void run_within(const sw_program *program, int32_t c, sw_id outer, sw_id 
 	}
 }
 
-const sw_id *sw_stage_outer_ops(const sw_program *scheduled, sw_arena *arena)
+const sw_id *sw_stage_outer_ops(const sw_program *scheduled, sw_id loop, sw_arena *arena)
 {
 	sw_id *within = SW_NEW_N(arena, sw_id, scheduled->ops.len);
-	sw_id loop = sw_stage_loop_of(scheduled);
 	run_within(scheduled, scheduled->entry, SW_NO_ID, within);
-	if (loop != SW_NO_ID)
-		run_within(scheduled, sw_op_at(scheduled, loop)->called[1], SW_NO_ID, within);
+	run_within(scheduled, sw_op_at(scheduled, loop)->called[1], SW_NO_ID, within);
 	return within;
 }
 

@@ -169,7 +169,7 @@ void sw_stage_find_bytes(const sw_stage_step *step, const sw_stages *stages,
 {
 	bytes_finder f = {.program = scheduled, .part = part};
 	int64_t m = stages->n_microbatches;
-	f.loop = sw_op_at(scheduled, sw_stage_loop_of(scheduled));
+	f.loop = sw_op_at(scheduled, sw_stage_loop_of(step, scheduled));
 	f.body = &scheduled->computations.data[f.loop->called[1]];
 	f.inner = sw_op_at(scheduled, f.body->parameters.data[0])->first_result;
 	f.crossing = sw_alloc(scheduled->values.len + 1);

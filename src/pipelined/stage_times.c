@@ -121,15 +121,16 @@ sw_status sw_stage_times_of(const sw_plan *plan, const sw_stage_step *step, cons
 	sw_status status = sw_partition(plan, &local, err);
 	if (status == SW_OK)
 		status = sw_schedule(plan->cluster, local, &how, &scheduled, err);
-	if (status == SW_OK && sw_stage_loop_of(scheduled) == SW_NO_ID)
+	if (status == SW_OK)
+		t.loop = sw_stage_loop_of(step, scheduled);
+	if (status == SW_OK && t.loop == SW_NO_ID)
 		status = sw_fail(err, SW_ERR_INTERNAL, "stage %d: its loop is not in its plan",
 		                 step->stage);
 	if (status == SW_OK) {
 		sw_stage_parts_by_name(step, stages, &by_name);
 		t.scheduled = scheduled;
-		t.loop = sw_stage_loop_of(scheduled);
 		t.part = sw_stage_parts_of(scheduled, &by_name, &t.arena);
-		t.outer = sw_stage_outer_ops(scheduled, &t.arena);
+		t.outer = sw_stage_outer_ops(scheduled, t.loop, &t.arena);
 		status = play_step(&t, err);
 	}
 	if (status == SW_OK)

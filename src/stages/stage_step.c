@@ -407,6 +407,7 @@ sw_status sw_stage_step_init(sw_stage_step *step, const sw_stages *stages, int32
 	writer_init(&w, stages, stage);
 	sw_status status = write_step(&w);
 	step->program = w.out;
+	step->loop = w.written_loop;
 	step->origins = status == SW_OK ? find_origins(&w, &step->arena) : NULL;
 	step->inputs = keep_ports(&step->arena, &w.inputs);
 	step->results = keep_ports(&step->arena, &w.results);

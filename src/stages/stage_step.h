@@ -35,6 +35,7 @@ typedef struct sw_stage_step {
 	uint32_t n_inputs, n_results;
 	/* per op of the step's own body and entry: that of the looped program; SW_NO_ID: none */
 	const sw_id *origins;
+	sw_id loop; /* over the microbatches; steps have others, of what is done once */
 } sw_stage_step;
 
 /* Write the step of one physical stage. SW_NO if what microbatches hand on to each other is read in

@@ -166,6 +166,7 @@ sw_status sw_step_write_loop(sw_step_writer *w)
 		status = sw_build_op(w->out, w->to, &spec, &first, w->err);
 	if (status)
 		return status;
+	w->written_loop = sw_maker_of(w->out, first);
 	for (uint32_t k = 0; k < w->loop->n_operands; k++)
 		if (sw_step_is_import(w, k))
 			w->map[w->loop->first_result + k] = w->map[w->loop->operands[k]];

@@ -30,6 +30,7 @@ typedef struct sw_step_writer {
 	sw_port_list inputs, results;
 	sw_program *out;
 	int32_t to; /* the entry of `out` */
+	sw_id written_loop;
 	sw_error *err;
 } sw_step_writer;
 

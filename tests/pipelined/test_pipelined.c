@@ -67,7 +67,8 @@ static void parts_add_up(void **state)
 		int32_t d, m;
 	} cases[] = {{"gpt-tiny", "local-2x2", 2, 4},       {"gpt-tiny-clip", "local-2x4", 4, 4},
 	             {"llama-gqa-tiny", "local-2x2", 2, 4}, {"mlp", "local-2x2", 2, 4},
-	             {"t5-tiny", "local-2x2", 2, 2},        {"mlp-clip", "lab-2x4", 2, 4}};
+	             {"t5-tiny", "local-2x2", 2, 2},        {"mlp-clip", "lab-2x4", 2, 4},
+	             {"bert-tiny", "local-2x2", 2, 4}};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		staged_plan t;
