@@ -9,6 +9,14 @@ static double load_s(const sw_stage_load *load)
 	return load->forward_s + load->backward_s;
 }
 
+static double forward_s(const sw_pipelined *p)
+{
+	double sum_s = 0;
+	for (int32_t i = 0; i < p->n_stages; i++)
+		sum_s += p->cut.loads[i].forward_s;
+	return sum_s;
+}
+
 /* The stage of which, with those that are like it, most of the load is. */
 static int32_t typical_stage(const sw_pipelined *p)
 {
@@ -34,7 +42,7 @@ sw_status sw_pipelined_probe_stage(sw_pipelined *p, sw_stage_store *store, int64
 	sw_status status = sw_pipelined_plan_stage(p, store, stage, memory_bytes, err);
 	if (status == SW_OK)
 		*probe = (sw_pipelined_probe){p->stages[stage].times, p->cut.loads[stage],
-		                              p->microbatches};
+		                              forward_s(p), p->microbatches};
 	return status;
 }
 
@@ -53,9 +61,11 @@ static void suppose(sw_pipelined *p, int32_t stage, const sw_pipelined_probe *pr
 	s->times.part_s[SW_STAGE_FORWARD] *= forward;
 	s->times.part_s[SW_STAGE_INPUT_GRADIENT] *= backward;
 	s->times.part_s[SW_STAGE_WEIGHT_GRADIENT] *= backward;
-	/* Of a whole step; and of the activations of a microbatch. */
+	/* Of a whole step; and of the activations of a microbatch, which are as large as it, while a
+	 * loop over time takes as long with less. */
 	double parts = (double)p->microbatches / probe->microbatches,
-	       work = ratio(load_s(load), load_s(&probe->load)) * parts, kept = forward;
+	       work = ratio(load_s(load), load_s(&probe->load)) * parts,
+	       kept = forward / ratio(forward_s(p), probe->forward_s) / parts;
 	s->times.part_s[SW_STAGE_ONCE] *= work;
 	s->times.activation_bytes = (int64_t)((double)s->times.activation_bytes * kept);
 	/* What is there for a while is so for one op at a time, however many there are. */

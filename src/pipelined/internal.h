@@ -79,7 +79,8 @@ sw_status sw_pipelined_plan(sw_pipelined *p, sw_stage_store *store,
 typedef struct sw_pipelined_probe {
 	sw_stage_times times;
 	sw_stage_load load;
-	int32_t microbatches; /* of the trial that it is of */
+	double forward_s;     /* of all stages of the trial that it is of */
+	int32_t microbatches; /* likewise */
 } sw_pipelined_probe;
 /* Plan the stage of whose kind most of the load is. */
 sw_status sw_pipelined_probe_stage(sw_pipelined *p, sw_stage_store *store, int64_t memory_bytes,

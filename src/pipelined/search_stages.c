@@ -164,9 +164,10 @@ static sw_status probe(stage_search *s, sw_pipelined_numbers numbers, sw_pipelin
 	return status;
 }
 
-/* *fits: all stages of the trial are estimated to, by a piece of it or of a like one. */
+/* *fits: all stages of the trial are estimated to, by a piece of it or of a like one; *step_s: in
+ * how much time, whether they fit or not. */
 static sw_status estimate(stage_search *s, sw_pipelined_numbers numbers,
-                          const sw_pipelined_probe *found, bool *fits)
+                          const sw_pipelined_probe *found, bool *fits, double *step_s)
 {
 	sw_status status;
 	sw_error err = {0};
@@ -177,6 +178,8 @@ static sw_status estimate(stage_search *s, sw_pipelined_numbers numbers,
 		return status;
 	status = sw_pipelined_estimate(p, s->options, found, &err);
 	*fits = status == SW_OK && p->fits;
+	if (status == SW_OK)
+		*step_s = p->played.step_s;
 	if (status)
 		note_failure(s, status, &err);
 	sw_pipelined_free(p);
@@ -207,25 +210,27 @@ typedef struct policy_probes {
 
 /* Take the first rematerialisation with which all stages should fit; else the first with which a
  * piece does. A piece that was planned stands for those of other numbers of microbatches; one that
- * did not fit is planned again where microbatches are smaller. old: only policies with pieces that
- * were planned. SW_OK: *fits says which it is. */
-static sw_status choose_remat(stage_search *s, policy_probes *known, bool old,
+ * did not fit is planned again where microbatches are smaller. Pieces are planned only as long as the
+ * step is estimated to be shorter than than_s by a policy that computes less again. SW_OK: *fits says
+ * which it is. */
+static sw_status choose_remat(stage_search *s, policy_probes *known, double than_s,
                               sw_pipelined_numbers *numbers, sw_pipelined_probe *found, bool *fits)
 {
 	sw_status best = SW_NO;
+	double step_s = 0;
 	sw_pipelined_numbers trial = *numbers;
 	*fits = false;
 	for (size_t i = 0; i < MAX_POLICIES && !*fits && policy(s, i, &trial.remat); i++) {
 		bool probed = known->of[i].microbatches > 0,
 		     again = !probed || (known->of[i].status == SW_NO &&
 		                         known->of[i].microbatches < trial.microbatches);
-		if (again && !old && !(i && is_late(s))) {
+		if (again && step_s < than_s && !(i && is_late(s))) {
 			known->of[i].status = probe(s, trial, &known->of[i].found);
 			known->of[i].microbatches = trial.microbatches;
 		}
 		sw_status status = known->of[i].microbatches ? known->of[i].status : SW_NO;
 		if (status == SW_OK)
-			status = estimate(s, trial, &known->of[i].found, fits);
+			status = estimate(s, trial, &known->of[i].found, fits, &step_s);
 		if (status != SW_OK && status != SW_NO)
 			return status;
 		if (status == SW_OK && (*fits || best)) {
@@ -281,34 +286,47 @@ static bool enter_only_trial(stage_search *s, sw_pipelined_numbers numbers)
 }
 
 /* Enter the trials with d stages and this number of microbatches; true: stages should fit. */
-static bool enter_number(stage_search *s, policy_probes *known, bool old, int32_t d, int32_t m)
+static bool enter_number(stage_search *s, policy_probes *known, double than_s, int32_t d, int32_t m)
 {
 	sw_pipelined_probe found;
 	sw_pipelined_numbers numbers = {.n_ranks = d, .microbatches = m};
 	bool fits;
-	if (choose_remat(s, known, old, &numbers, &found, &fits) != SW_OK)
+	if (choose_remat(s, known, than_s, &numbers, &found, &fits) != SW_OK)
 		return false;
 	for (size_t c = 0; place(s, c, &numbers); c++)
 		add_trial(s, numbers, &found);
 	return fits;
 }
 
+/* The least estimate of the trials that were entered from the first-th on. */
+static double least_estimate_s(const stage_search *s, size_t first)
+{
+	double least_s = INFINITY;
+	for (size_t i = first; i < s->trials.len; i++)
+		least_s = fmin(least_s, s->trials.data[i].estimate_s);
+	return least_s;
+}
+
 /* Enter the trials with d stages and these numbers of microbatches, of which the one at `at` is
- * planned first. Where no policy fits with it, pieces are planned with more of them. */
+ * planned first. Where no policy fits with it, pieces are planned with more of them. Fewer are
+ * larger, so that other policies may be needed for them, whose pieces are planned where that can
+ * gain. */
 static void enter_microbatches(stage_search *s, const sw_phases *phases, int32_t d,
                                const int32_t *m, int n, int at)
 {
 	policy_probes *known = sw_alloc(sizeof(*known));
 	bool fits = false, more = !s->options->microbatches;
+	size_t first = s->trials.len;
 	for (int i = at; i < n && !(i > at && is_late(s)); i++)
-		fits |= enter_number(s, known, false, d, m[i]);
-	for (int i = 0; i < at && !is_late(s); i++)
-		enter_number(s, known, true, d, m[i]);
+		fits |= enter_number(s, known, INFINITY, d, m[i]);
+	for (int i = at; i-- > 0 && !is_late(s);)
+		enter_number(s, known,
+		             fits ? fmin(known_s(s), least_estimate_s(s, first)) : 0, d, m[i]);
 	for (int32_t last = m[n - 1]; more && !fits && !is_late(s);) {
 		int32_t next = possible_at_least(phases, 2 * (int64_t)last);
 		more = next > last;
 		last = next;
-		fits = more && enter_number(s, known, false, d, next);
+		fits = more && enter_number(s, known, INFINITY, d, next);
 	}
 	free(known);
 }
@@ -333,13 +351,10 @@ static double enter_trials(stage_search *s, const sw_phases *phases, int32_t d)
 	sw_pipelined_numbers numbers = {.n_ranks = d, .microbatches = m[at]};
 	sw_progress_update(&s->progress, 0, "%d stages, %d microbatches", d, m[at]);
 	size_t first = s->trials.len;
-	double least_s = INFINITY;
 	if (enter_only_trial(s, numbers))
 		return 0;
 	enter_microbatches(s, phases, d, m, n, at);
-	for (size_t i = first; i < s->trials.len; i++)
-		least_s = fmin(least_s, s->trials.data[i].estimate_s);
-	return least_s;
+	return least_estimate_s(s, first);
 }
 
 /* Powers of two that divide the devices, and whose bound is not above what is known, until the

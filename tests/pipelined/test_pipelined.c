@@ -27,14 +27,21 @@ static void open_program(staged_plan *t, const char *fixture, const char *cluste
 	assert_int_equal(sw_cluster_read(path, &t->cluster, &t->err), SW_OK);
 }
 
-static void plan(staged_plan *t, int32_t d, int32_t m, int32_t schedule, int64_t memory)
+/* remat: "none", a policy, or NULL: that which is quickest. */
+static void plan_computing_again(staged_plan *t, int32_t d, int32_t m, int32_t schedule,
+                                 int64_t memory, const char *remat)
 {
 	sw_pipelined_options options = {.n_stages = d, .microbatches = m, .schedule = schedule};
-	options.plan = (sw_plan_options){.quiet = true, .memory_bytes = memory, .remat = "none"};
+	options.plan = (sw_plan_options){.quiet = true, .memory_bytes = memory, .remat = remat};
 	sw_pipelined_free(t->plan);
 	t->plan = NULL;
 	t->status = sw_pipelined_make(t->program, "program.hlo", &t->sidecar, &t->cluster, &options,
 	                              &t->plan, &t->err);
+}
+
+static void plan(staged_plan *t, int32_t d, int32_t m, int32_t schedule, int64_t memory)
+{
+	plan_computing_again(t, d, m, schedule, memory, "none");
 }
 
 static void plan_well(staged_plan *t, int32_t d, int32_t m, int32_t schedule)
@@ -127,6 +134,26 @@ static void loops_over_time_take_the_time_of_their_pass(void **state)
 				in_loops_s += stage->op_s[i];
 		assert_true(in_loops_s > 0.2 * in_loop_s(stage));
 	}
+	close_program(&t);
+}
+
+/* Of a program with loops over time, which take as long with smaller microbatches, few microbatches
+ * are quicker although something must be computed again for them. */
+static void few_microbatches_compute_again(void **state)
+{
+	const int64_t memory = 300000;
+	(void)state;
+	staged_plan t;
+	open_program(&t, "mamba-tiny", "local-2x2");
+	plan_computing_again(&t, 2, 4, -1, memory, "elementwise");
+	assert_int_equal(t.status, SW_OK);
+	double by_hand_s = t.plan->played.step_s;
+	plan_computing_again(&t, 2, 8, -1, memory, "none");
+	assert_int_equal(t.status, SW_OK);
+	assert_true(t.plan->fits && by_hand_s < t.plan->played.step_s);
+	plan_computing_again(&t, 2, 0, -1, memory, NULL);
+	assert_int_equal(t.status, SW_OK);
+	assert_true(t.plan->fits && t.plan->played.step_s <= by_hand_s * (1 + 1e-9));
 	close_program(&t);
 }
 
@@ -486,6 +513,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parts_add_up),
 		cmocka_unit_test(loops_over_time_take_the_time_of_their_pass),
+		cmocka_unit_test(few_microbatches_compute_again),
 		cmocka_unit_test(bubble_is_that_of_the_formula),
 		cmocka_unit_test(schedules_are_compared),
 		cmocka_unit_test(memory_is_kept),
