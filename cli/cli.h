@@ -176,6 +176,8 @@ typedef struct cli_stages_asked {
 } cli_stages_asked;
 sw_status cli_plan_stages(cli *c, const cli_stages_asked *asked, const sw_plan *whole, bool *wins,
                           sw_error *err);
+/* Refuse what was asked for where no plan can have it, before anything is planned. */
+sw_status cli_check_stages(const cli *c, const cli_stages_asked *asked, sw_error *err);
 /* verify PROGRAM --ranks N --random K */
 sw_status cli_verify_random(cli *c, sw_error *err);
 /* For tune --measure: a sw_measure_fn, whose context is the cli. Runs the plan as --launch says, else

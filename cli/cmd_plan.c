@@ -297,6 +297,9 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		status = sw_pins_annotate(&pins, program, &cluster, err);
 	whole = options;
 	whole.least_share = &least_share;
+	staged = options;
+	if (status == SW_OK && asked.n_stages > 1)
+		status = cli_check_stages(c, &asked, err);
 	/* Without stages, as many microbatches as are best for it, in half of the time. */
 	if (asked.n_stages != 1) {
 		whole.microbatches = 0;
@@ -305,7 +308,6 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 	if (status == SW_OK)
 		status = sw_plan_make_any(program, c->argument, sidecar, &cluster, &whole, &plan,
 		                          err);
-	staged = options;
 	if (options.time_limit_s > 0)
 		staged.time_limit_s = SW_MAX(options.time_limit_s - (sw_now_s() - start_s), 0.1);
 	if (asked.n_stages != 1 && (status == SW_OK || status == SW_NO))

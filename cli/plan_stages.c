@@ -136,14 +136,26 @@ static sw_status judge(cli *c, const cli_stages_asked *asked, sw_pipelined *stag
 	return status;
 }
 
+static sw_pipelined_options options_of(const cli *c, const cli_stages_asked *asked)
+{
+	return (sw_pipelined_options){.n_stages = asked->n_stages,
+	                              .microbatches = asked->options->microbatches,
+	                              .schedule = asked->schedule,
+	                              .n_chunks = (int32_t)c->values.chunks,
+	                              .plan = *asked->options};
+}
+
+sw_status cli_check_stages(const cli *c, const cli_stages_asked *asked, sw_error *err)
+{
+	sw_pipelined_options options = options_of(c, asked);
+	return sw_pipelined_check(asked->program, c->argument, asked->sidecar, asked->cluster,
+	                          &options, err);
+}
+
 sw_status cli_plan_stages(cli *c, const cli_stages_asked *asked, const sw_plan *whole, bool *wins,
                           sw_error *err)
 {
-	sw_pipelined_options options = {.n_stages = asked->n_stages,
-	                                .microbatches = asked->options->microbatches,
-	                                .schedule = asked->schedule,
-	                                .n_chunks = (int32_t)c->values.chunks,
-	                                .plan = *asked->options};
+	sw_pipelined_options options = options_of(c, asked);
 	sw_pipelined *stages = NULL;
 	bool may_fail = asked->n_stages == 0 && whole;
 	*wins = false;

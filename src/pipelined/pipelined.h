@@ -112,6 +112,12 @@ sw_status sw_pipelined_set(sw_pipelined_options *options, const char *name, cons
  * have for them, and each stage is planned by what is left. A fixed strategy has 1F1B, which is what
  * those train with who name one; auto has the fastest schedule. */
 void sw_pipelined_split_strategy(sw_plan_strategy *strategy, int32_t *n_stages, int32_t *schedule);
+/* Refuse what sw_pipelined_make would refuse whatever the plans of the stages are, in a fraction of
+ * its time: options, and numbers of stages (0: any) that the program or the devices can't be cut
+ * into. */
+sw_status sw_pipelined_check(const sw_program *program, const char *program_path,
+                             const sw_sidecar *sidecar, const sw_cluster *cluster,
+                             const sw_pipelined_options *options, sw_error *err);
 /* Plan with stages, at least 2. SW_NO: the program can't be cut, or a stage does not fit in memory.
  * SW_ERR_INPUT: the stages don't divide the devices, or the schedule has no such size. *out is
  * freed by the caller; out->fits is false if only the microbatches in flight are too many. */

@@ -331,23 +331,31 @@ static void enter_microbatches(stage_search *s, const sw_phases *phases, int32_t
 	free(known);
 }
 
-/* Enter the trials with d stages; return the least estimate. */
-static double enter_trials(stage_search *s, const sw_phases *phases, int32_t d)
+/* Write the numbers of microbatches that are tried with d stages, ascending, and return how many they
+ * are. *at: which is tried first. */
+static int list_microbatches(const stage_search *s, const sw_phases *phases, int32_t d,
+                             int32_t m[SW_COUNT(per_stage)], int *at)
 {
-	int32_t asked = s->options->microbatches, m[SW_COUNT(per_stage)];
-	int n = 0, at = 0;
+	int n = 0;
+	*at = 0;
+	m[0] = s->options->microbatches;
+	if (m[0])
+		return 1;
 	for (size_t i = 0; i < SW_COUNT(per_stage); i++) {
 		int32_t next = possible_at_least(phases, (int64_t)per_stage[i] * d);
 		if (!n || next > m[n - 1])
 			m[n++] = next;
 		if (i == START)
-			at = n - 1;
+			*at = n - 1;
 	}
-	if (asked) {
-		m[0] = asked;
-		n = 1;
-		at = 0;
-	}
+	return n;
+}
+
+/* Enter the trials with d stages; return the least estimate. */
+static double enter_trials(stage_search *s, const sw_phases *phases, int32_t d)
+{
+	int32_t m[SW_COUNT(per_stage)];
+	int at, n = list_microbatches(s, phases, d, m, &at);
 	sw_pipelined_numbers numbers = {.n_ranks = d, .microbatches = m[at]};
 	sw_progress_update(&s->progress, 0, "%d stages, %d microbatches", d, m[at]);
 	size_t first = s->trials.len;
@@ -640,6 +648,43 @@ static sw_status check_request(const sw_pipelined_options *options, sw_error *er
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--chunks 1: expected 2 stages or more on each slice");
 	return sw_pipelined_check_schedule(options->schedule, err);
+}
+
+/* Cut the program into as many stages as were asked for, in any number of microbatches that is tried
+ * with them. */
+static sw_status cut_as_asked(stage_search *s, const sw_phases *phases, sw_error *err)
+{
+	int32_t d = s->options->n_stages, m[SW_COUNT(per_stage)];
+	int at, n = list_microbatches(s, phases, d, m, &at);
+	sw_pipelined *opened = NULL;
+	for (int i = 0; i < n && !opened; i++) {
+		sw_pipelined_numbers numbers = {.n_ranks = d, .microbatches = m[i]};
+		sw_status status;
+		place(s, 0, &numbers);
+		opened = open_trial(s, numbers, &status);
+	}
+	if (!opened)
+		*err = s->first;
+	sw_pipelined_free(opened);
+	return opened ? SW_OK : s->first_status;
+}
+
+sw_status sw_pipelined_check(const sw_program *program, const char *program_path,
+                             const sw_sidecar *sidecar, const sw_cluster *cluster,
+                             const sw_pipelined_options *options, sw_error *err)
+{
+	sw_pipelined_request request = {program, program_path, sidecar, cluster, options};
+	stage_search s = {.request = &request, .options = options};
+	sw_phases phases;
+	SW_TRY(check_request(options, err));
+	if (!options->n_stages)
+		return SW_OK;
+	SW_TRY(sw_stage_store_new(&request, &s.store, err));
+	sw_phases_init(&phases, sw_stage_store_canonical(s.store), sw_stage_store_sidecar(s.store));
+	sw_status status = cut_as_asked(&s, &phases, err);
+	sw_phases_clear(&phases);
+	sw_stage_store_free(s.store);
+	return status;
 }
 
 static sw_status answer(stage_search *s, sw_pipelined **out, sw_error *err)

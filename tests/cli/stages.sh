@@ -131,6 +131,9 @@ refuse "stages need 2 microbatches" $planning --stages 2 --microbatches 1 -o "$s
 refuse "that divide the batch" $planning --stages 2 --microbatches 3 -o "$scratch/x"
 refuse "is a loop, which is not cut" "$sw" plan tests/programs/lstm-lm-tiny.hlo.gz \
 	--cluster $cluster --stages 4 -q -o "$scratch/x"
+# What has no stages is refused before anything is planned, which takes half a minute.
+refuse "the step has several phases" timeout 12 "$sw" plan tests/programs/wide-resnet.hlo.gz \
+	--cluster clusters/dgx-a100-2x8.yaml --stages 2 -q -o "$scratch/x"
 refuse "stages writes several files" $planning --stages 2 -o -
 sed 's/"n_stages": 2/"n_stages": 3/' "$scratch/two" >"$scratch/bad"
 refuse "n_stages: expected a multiple of n_slices" "$sw" explain "$scratch/bad"
