@@ -1,6 +1,7 @@
 /* The part of plan about stages: a plan with a pipeline, beside the best one without. */
 #include "cli.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "pipelined/pipelined.h"
@@ -63,27 +64,26 @@ static void compare(const cli *c, const sw_pipelined *stages, const sw_plan *who
 static sw_status add_bounds(const cli *c, const cli_stages_asked *asked, json_t **bounds,
                             sw_error *err)
 {
-	int64_t devices = asked->cluster->n_devices;
-	int32_t numbers[64] = {asked->n_stages};
-	size_t n = asked->n_stages ? 1 : 0;
+	int32_t numbers[SW_STAGE_NUMBERS] = {asked->n_stages};
+	size_t n = asked->n_stages ? 1 : sw_pipelined_possible_stages(asked->cluster, numbers);
 	double bounds_s[SW_COUNT(numbers)];
 	sw_text text = {0};
+	const char *before = "least     with stages, however cut, ";
 	*bounds = json_object();
-	for (int64_t d = 2; d <= devices && !asked->n_stages; d *= 2)
-		if (devices % d == 0)
-			numbers[n++] = (int32_t)d;
 	sw_status status = sw_pipelined_bounds_s(asked->program, asked->sidecar, asked->cluster,
 	                                         numbers, n, bounds_s, err);
 	for (size_t i = 0; i < n && status == SW_OK; i++) {
 		char number[24];
 		snprintf(number, sizeof(number), "%d", numbers[i]);
+		if (isinf(bounds_s[i]))
+			continue;
 		json_object_set_new(*bounds, number, json_real(bounds_s[i]));
-		sw_text_addf(&text,
-		             "%s%d: ", i ? "; " : "least     with stages, however cut, ",
-		             numbers[i]);
+		sw_text_addf(&text, "%s%d: ", before, numbers[i]);
 		sw_text_add_seconds(&text, bounds_s[i]);
+		before = "; ";
 	}
-	sw_text_add(&text, "\n");
+	if (text.len)
+		sw_text_add(&text, "\n");
 	cli_print(c, &text);
 	return status;
 }

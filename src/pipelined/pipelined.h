@@ -125,9 +125,13 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
                             const sw_sidecar *sidecar, const sw_cluster *cluster,
                             const sw_pipelined_options *options, sw_pipelined **out, sw_error *err);
 void sw_pipelined_free(sw_pipelined *plan);
+/* Write the numbers of stages that are tried where none is asked for: the least divisors of the devices
+ * from 2 on, ascending; return how many they are. */
+#define SW_STAGE_NUMBERS 16
+size_t sw_pipelined_possible_stages(const sw_cluster *cluster, int32_t numbers[SW_STAGE_NUMBERS]);
 /* Set bounds_s[i] to seconds that no plan with n_stages[i] stages on equal slices is below, however
- * the program is cut, padded, computed again or run in microbatches. SW_ERR_INPUT: a number does not
- * divide the devices. */
+ * the program is cut, padded, computed again or run in microbatches: INFINITY where the devices are
+ * not cut into so many equal slices. */
 sw_status sw_pipelined_bounds_s(const sw_program *program, const sw_sidecar *sidecar,
                                 const sw_cluster *cluster, const int32_t *n_stages, size_t n,
                                 double *bounds_s, sw_error *err);

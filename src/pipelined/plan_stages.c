@@ -22,6 +22,61 @@ static sw_status in_words(sw_error *err, sw_status status, const char *of, int32
 
 /* ---- the cluster ------------------------------------------------------------------------- */
 
+/* Which part of each level a device is in, and what its link has. */
+typedef struct device_place {
+	int64_t part[SW_MAX_LEVELS];
+} device_place;
+
+static double bandwidth_at(const sw_cluster *c, int32_t level, const device_place *place)
+{
+	const sw_level *l = &c->levels[level];
+	return l->part_bandwidth ? l->part_bandwidth[place->part[level]] : l->bandwidth;
+}
+
+/* The outermost level at which devices of the first slice meet; what is above it joins slices. */
+static int32_t outermost_within(const sw_cluster *c, int64_t n)
+{
+	int32_t level = c->n_levels;
+	for (int64_t i = 0; i + 1 < n; i++)
+		level = SW_MIN(level, sw_cluster_meeting_level(c, i, i + 1));
+	return level;
+}
+
+/* Return the first device whose neighbour in its slice of n devices, or whose links within it, are
+ * not those of the like one in the first slice; n_devices: there is none. O(devices * levels). */
+static int64_t first_unlike(const sw_cluster *c, int64_t n)
+{
+	int32_t inner = outermost_within(c, n);
+	device_place *places = sw_alloc(sizeof(*places) * (size_t)c->n_devices);
+	int64_t unlike = c->n_devices;
+	for (int64_t i = 0; i < c->n_devices && unlike == c->n_devices; i++) {
+		for (int32_t l = 0; l < c->n_levels && i; l++)
+			places[i].part[l] = places[i - 1].part[l] +
+			                    (sw_cluster_meeting_level(c, i - 1, i) <= l);
+		for (int32_t l = inner; l < c->n_levels; l++)
+			if (bandwidth_at(c, l, &places[i]) != bandwidth_at(c, l, &places[i % n]))
+				unlike = i;
+		if (i % n && sw_cluster_meeting_level(c, i - 1, i) !=
+		                     sw_cluster_meeting_level(c, i % n - 1, i % n))
+			unlike = i;
+	}
+	free(places);
+	return unlike;
+}
+
+static sw_status check_alike(const sw_cluster *cluster, int32_t n_stages, sw_error *err)
+{
+	int64_t n = cluster->n_devices / n_stages, unlike = first_unlike(cluster, n);
+	if (unlike == cluster->n_devices)
+		return SW_OK;
+	int64_t first = unlike / n * n;
+	return sw_fail(err, SW_ERR_INPUT,
+	               "%s: --stages %d: devices %lld to %lld are not joined as devices 0 to %lld "
+	               "are: stages need slices with equal nodes and links",
+	               cluster->name, n_stages, (long long)first, (long long)(first + n - 1),
+	               (long long)(n - 1));
+}
+
 sw_status sw_pipelined_slice(const sw_cluster *cluster, int32_t n_stages, sw_cluster *slice,
                              sw_error *err)
 {
@@ -39,7 +94,8 @@ sw_status sw_pipelined_slice(const sw_cluster *cluster, int32_t n_stages, sw_clu
 	snprintf(what, sizeof(what), "%lld", (long long)(n / n_stages));
 	if (status == SW_OK && n_stages > 1)
 		status = sw_cluster_take(slice, what, err);
-	return status ? in_words(err, status, "--stages %d", n_stages) : SW_OK;
+	return status ? in_words(err, status, "--stages %d", n_stages)
+	              : check_alike(cluster, n_stages, err);
 }
 
 /* The level at which a slice meets the next one. */

@@ -365,27 +365,43 @@ static double enter_trials(stage_search *s, const sw_phases *phases, int32_t d)
 	return least_estimate_s(s, first);
 }
 
-/* Powers of two that divide the devices, and whose bound is not above what is known, until the
- * estimates have grown twice, or by far. */
+size_t sw_pipelined_possible_stages(const sw_cluster *cluster, int32_t numbers[SW_STAGE_NUMBERS])
+{
+	size_t n = 0;
+	for (int32_t d = 2; d <= SW_MIN(cluster->n_devices, SW_MAX_STAGES) && n < SW_STAGE_NUMBERS;
+	     d++)
+		if (cluster->n_devices % d == 0)
+			numbers[n++] = d;
+	return n;
+}
+
+/* Numbers of stages into which the devices are cut, and whose bound is not above what is known,
+ * until the estimates have grown twice, or by far. */
 static void enter_numbers(stage_search *s, const sw_phases *phases)
 {
-	int64_t n = s->request->cluster->n_devices;
+	int32_t numbers[SW_STAGE_NUMBERS];
+	size_t n = sw_pipelined_possible_stages(s->request->cluster, numbers);
 	double best_s = INFINITY;
 	int worse = 0;
-	for (int64_t d = 2; d <= n && worse < WORSE_NUMBERS && !is_late(s); d *= 2) {
+	bool cut = false;
+	sw_error err = {0};
+	for (size_t i = 0; i < n && worse < WORSE_NUMBERS && !is_late(s); i++) {
 		const sw_cluster *slice;
-		sw_error err = {0};
-		if (n % d || sw_stage_store_slice(s->store, (int32_t)d, &slice, &err) ||
-		    sw_pipelined_slice_bound_s(sw_stage_store_canonical(s->store),
-		                               sw_stage_store_sidecar(s->store), slice,
-		                               (int32_t)d) >= known_s(s))
+		if (sw_stage_store_slice(s->store, numbers[i], &slice, &err))
 			continue;
-		double least_s = enter_trials(s, phases, (int32_t)d);
+		cut = true;
+		if (sw_pipelined_slice_bound_s(sw_stage_store_canonical(s->store),
+		                               sw_stage_store_sidecar(s->store), slice,
+		                               numbers[i]) >= known_s(s))
+			continue;
+		double least_s = enter_trials(s, phases, numbers[i]);
 		if (isinf(least_s))
 			continue;
 		worse += least_s > FAR * best_s ? WORSE_NUMBERS : least_s > best_s;
 		best_s = fmin(best_s, least_s);
 	}
+	if (!cut && err.message[0])
+		note_failure(s, SW_ERR_INPUT, &err);
 }
 
 static int by_estimate(const void *a, const void *b)

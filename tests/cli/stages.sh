@@ -131,6 +131,23 @@ refuse "stages need 2 microbatches" $planning --stages 2 --microbatches 1 -o "$s
 refuse "that divide the batch" $planning --stages 2 --microbatches 3 -o "$scratch/x"
 refuse "is a loop, which is not cut" "$sw" plan tests/programs/lstm-lm-tiny.hlo.gz \
 	--cluster $cluster --stages 4 -q -o "$scratch/x"
+# Slices are planned as the first one, so that they must be joined as it is: of three nodes of eight
+# there are no four slices, but three, which auto finds beside the two that there are not.
+mlp="tests/programs/mlp.hlo.gz"
+refuse "devices 6 to 11 are not joined as devices 0 to 5 are" "$sw" plan $mlp \
+	--cluster clusters/frontier.yaml --devices 24 --stages 4 --strategy dp -q -o "$scratch/x"
+refuse "devices 3 to 5 are not joined as devices 0 to 2 are" "$sw" plan $mlp \
+	--cluster clusters/lab-unequal.yaml --stages 2 --strategy dp -q -o "$scratch/x"
+sed 's/bandwidth: 500 Mb/bandwidth: [500 Mb\/s, 500 Mb\/s, 500 Mb\/s, 100 Mb/; s/Mb\/s}/Mb\/s]}/' clusters/lab-4x1.yaml \
+	>"$scratch/unequal.yaml"
+refuse "devices 2 to 3 are not joined as devices 0 to 1 are" "$sw" plan $mlp \
+	--cluster "$scratch/unequal.yaml" --stages 2 --strategy dp -q -o "$scratch/x"
+expect 0 "" "$sw" plan $mlp --cluster "$scratch/unequal.yaml" --stages 4 --strategy dp -q -o "$scratch/x"
+expect 0 "" "$sw" plan $mlp --cluster clusters/frontier.yaml --devices 24 --stages auto --strategy dp \
+	-q -o "$scratch/x"
+grep -q "^least     with stages, however cut, 3: " "$scratch/out" ||
+	complain "auto does not look at three stages of 24 devices"
+
 # What has no stages is refused before anything is planned, which takes half a minute.
 refuse "the step has several phases" timeout 12 "$sw" plan tests/programs/wide-resnet.hlo.gz \
 	--cluster clusters/dgx-a100-2x8.yaml --stages 2 -q -o "$scratch/x"
