@@ -200,6 +200,8 @@ static bool policy(const stage_search *s, size_t i, const char **remat)
 
 /* What is known of the policies with one number of stages. */
 #define MAX_POLICIES 32
+/* Pieces that are planned, of as many policies, to find one with which fewer microbatches fit. */
+#define FEWER_PROBES 3
 typedef struct policy_probes {
 	struct {
 		sw_pipelined_probe found;
@@ -210,10 +212,10 @@ typedef struct policy_probes {
 
 /* Take the first rematerialisation with which all stages should fit; else the first with which a
  * piece does. A piece that was planned stands for those of other numbers of microbatches; one that
- * did not fit is planned again where microbatches are smaller. Pieces are planned only as long as the
- * step is estimated to be shorter than than_s by a policy that computes less again. SW_OK: *fits says
- * which it is. */
-static sw_status choose_remat(stage_search *s, policy_probes *known, double than_s,
+ * did not fit is planned again where microbatches are smaller. At most so many pieces are planned, and
+ * only as long as the step is estimated to be shorter than than_s by a policy that computes less
+ * again. SW_OK: *fits says which it is. */
+static sw_status choose_remat(stage_search *s, policy_probes *known, double than_s, int32_t probes,
                               sw_pipelined_numbers *numbers, sw_pipelined_probe *found, bool *fits)
 {
 	sw_status best = SW_NO;
@@ -224,7 +226,8 @@ static sw_status choose_remat(stage_search *s, policy_probes *known, double than
 		bool probed = known->of[i].microbatches > 0,
 		     again = !probed || (known->of[i].status == SW_NO &&
 		                         known->of[i].microbatches < trial.microbatches);
-		if (again && step_s < than_s && !(i && is_late(s))) {
+		if (again && step_s < than_s && probes > 0 && !(i && is_late(s))) {
+			probes--;
 			known->of[i].status = probe(s, trial, &known->of[i].found);
 			known->of[i].microbatches = trial.microbatches;
 		}
@@ -286,12 +289,13 @@ static bool enter_only_trial(stage_search *s, sw_pipelined_numbers numbers)
 }
 
 /* Enter the trials with d stages and this number of microbatches; true: stages should fit. */
-static bool enter_number(stage_search *s, policy_probes *known, double than_s, int32_t d, int32_t m)
+static bool enter_number(stage_search *s, policy_probes *known, double than_s, int32_t probes,
+                         int32_t d, int32_t m)
 {
 	sw_pipelined_probe found;
 	sw_pipelined_numbers numbers = {.n_ranks = d, .microbatches = m};
 	bool fits;
-	if (choose_remat(s, known, than_s, &numbers, &found, &fits) != SW_OK)
+	if (choose_remat(s, known, than_s, probes, &numbers, &found, &fits) != SW_OK)
 		return false;
 	for (size_t c = 0; place(s, c, &numbers); c++)
 		add_trial(s, numbers, &found);
@@ -318,15 +322,16 @@ static void enter_microbatches(stage_search *s, const sw_phases *phases, int32_t
 	bool fits = false, more = !s->options->microbatches;
 	size_t first = s->trials.len;
 	for (int i = at; i < n && !(i > at && is_late(s)); i++)
-		fits |= enter_number(s, known, INFINITY, d, m[i]);
+		fits |= enter_number(s, known, INFINITY, MAX_POLICIES, d, m[i]);
 	for (int i = at; i-- > 0 && !is_late(s);)
 		enter_number(s, known,
-		             fits ? fmin(known_s(s), least_estimate_s(s, first)) : 0, d, m[i]);
+		             fits ? fmin(known_s(s), least_estimate_s(s, first)) : 0, FEWER_PROBES,
+		             d, m[i]);
 	for (int32_t last = m[n - 1]; more && !fits && !is_late(s);) {
 		int32_t next = possible_at_least(phases, 2 * (int64_t)last);
 		more = next > last;
 		last = next;
-		fits = more && enter_number(s, known, INFINITY, d, next);
+		fits = more && enter_number(s, known, INFINITY, MAX_POLICIES, d, next);
 	}
 	free(known);
 }
