@@ -34,7 +34,7 @@ static sw_status parse_times(const char *text, double times[3], sw_error *err)
 	for (int i = 0; i < 3; i++) {
 		char *end;
 		times[i] = strtod(at, &end);
-		if (end == at || !isfinite(times[i]) || times[i] < 0 ||
+		if (end == at || !(times[i] >= 0 && times[i] <= SW_PIPELINE_MAX_COST) ||
 		    *end != (i < 2 ? ',' : '\0'))
 			return sw_fail(err, SW_ERR_INPUT,
 			               "--times %s: expected the seconds of a forward, an input "

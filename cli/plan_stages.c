@@ -27,7 +27,8 @@ sw_status cli_read_stages(const cli *c, sw_plan_strategy *strategy, int32_t *sta
 	if (c->values.chunks && *stages == 1)
 		return sw_fail(err, SW_ERR_INPUT, "--chunks needs --stages, of 2 or more");
 	if (c->values.chunks > SW_MAX_STAGES)
-		return sw_fail(err, SW_ERR_INPUT, "--chunks: that is too many");
+		return sw_fail(err, SW_ERR_INPUT, "--chunks %lld: expected at most %d stages on each slice",
+		               (long long)c->values.chunks, SW_MAX_STAGES);
 	if (name && *stages == 1)
 		return sw_fail(err, SW_ERR_INPUT, "--schedule needs --stages, of 2 or more");
 	if (!name && c->values.chunks)
@@ -107,11 +108,18 @@ static json_t *result_json(const sw_pipelined *stages, const sw_plan *whole)
 
 static sw_status write_stages(cli *c, sw_pipelined *stages, sw_error *err)
 {
-	if (!stages->fits)
-		return sw_fail(err, SW_NO,
-		               "a stage needs more memory than there is with these microbatches in "
-		               "flight");
-	return sw_pipelined_write(stages, c->values.output, err);
+	sw_text needed = {0}, there = {0};
+	if (stages->fits)
+		return sw_pipelined_write(stages, c->values.output, err);
+	sw_text_add_bytes(&needed, (double)sw_pipelined_peak_bytes(stages));
+	sw_text_add_bytes(&there, stages->costs.limit_bytes[0]);
+	sw_fail(err, SW_NO,
+	        "with the microbatches in flight a device needs %s in the best plan that was found, "
+	        "and has %s: take more memory, or another number of stages or microbatches",
+	        needed.data, there.data);
+	sw_text_clear(&needed);
+	sw_text_clear(&there);
+	return SW_NO;
 }
 
 /* Print what was found beside the plan without stages, and write it if it was asked for or is

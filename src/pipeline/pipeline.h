@@ -138,6 +138,8 @@ void sw_pipeline_print_csv(const sw_pipeline_schedule *schedule, sw_text *text);
 
 /* ---- playing ---------------------------------------------------------------------------- */
 
+/* No pass takes, and nothing holds, more seconds or bytes than that, so that sums are finite. */
+#define SW_PIPELINE_MAX_COST 1e18
 /* Seconds and bytes. Arrays of stages have n_stages entries, of ranks n_ranks. */
 typedef struct sw_pipeline_costs {
 	const double *forward_s, *input_gradient_s, *weight_gradient_s; /* of stages */

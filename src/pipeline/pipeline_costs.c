@@ -34,8 +34,8 @@ static const cost_row cost_rows[] = {
 
 static bool is_cost(const json_t *value)
 {
-	return json_is_number(value) && isfinite(json_number_value(value)) &&
-	       json_number_value(value) >= 0;
+	return json_is_number(value) && json_number_value(value) >= 0 &&
+	       json_number_value(value) <= SW_PIPELINE_MAX_COST;
 }
 
 static sw_status fill_costs(const json_t *value, const cost_row *row, const sw_pipeline_schedule *s,
@@ -52,13 +52,15 @@ static sw_status fill_costs(const json_t *value, const cost_row *row, const sw_p
 	}
 	if (!json_is_array(value) || (int64_t)json_array_size(value) != n)
 		return sw_fail(err, SW_ERR_INPUT,
-		               "\"%s\": expected a number, not negative, or %d of them, one per %s",
-		               row->key, n, row->of_ranks ? "rank" : "virtual stage");
+		               "\"%s\": expected a number, not negative and at most %g, or %d of "
+		               "them, one per %s",
+		               row->key, SW_PIPELINE_MAX_COST, n, row->of_ranks ? "rank" : "virtual stage");
 	for (int32_t i = 0; i < n; i++) {
 		const json_t *item = json_array_get(value, (size_t)i);
 		if (!is_cost(item))
 			return sw_fail(err, SW_ERR_INPUT,
-			               "\"%s\"[%d]: expected a number, not negative", row->key, i);
+			               "\"%s\"[%d]: expected a number, not negative and at most %g",
+			               row->key, i, SW_PIPELINE_MAX_COST);
 		to[i] = json_number_value(item);
 	}
 	return SW_OK;

@@ -44,13 +44,16 @@ grep -q "^schedule  straight: 4 ranks, 4 virtual stages" "$scratch/out" ||
 	complain "costs of four virtual stages have one per rank"
 refuse "rank 0 exceeds its memory at 0F3 by 476.8 MiB; its limit is 3.3 GiB" \
 	"$sw" pipeline 1f1b --stages 4 --microbatches 8 --costs "$scratch/costs.json"
-refuse '"forward_s": expected a number, not negative, or 3 of them, one per virtual stage' \
+refuse '"forward_s": expected a number, not negative and at most 1e+18, or 3 of them, one per virtual stage' \
 	"$sw" pipeline 1f1b --stages 3 --microbatches 8 --costs "$scratch/costs.json"
 
 refuse "schedule zebra: expected one of gpipe, 1f1b" "$sw" pipeline zebra --stages 4
 refuse "stages is missing" "$sw" pipeline 1f1b
 refuse "microbatches: expected how many" "$sw" pipeline 1f1b --stages 4
 refuse "microbatches: expected how many" "$sw" pipeline 1f1b --stages 4 --microbatches auto
+refuse "times 1e308,1,1: expected the seconds" "$sw" pipeline 1f1b --stages 4 --microbatches 8 --times 1e308,1,1
+refuse "expected a number, not negative and at most" "$sw" pipeline 1f1b --stages 4 --microbatches 8 \
+	--transfer 1e308
 refuse "times 1,2: expected the seconds" "$sw" pipeline 1f1b --stages 4 --microbatches 8 --times 1,2
 refuse "hold x: expected a number" "$sw" pipeline 1f1b --stages 4 --microbatches 8 --hold x
 refuse "rank 0 exceeds its memory at 0F2 by 1" "$sw" pipeline 1f1b --stages 4 --microbatches 8 \

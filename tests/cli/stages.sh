@@ -53,6 +53,11 @@ for memory in 350kB 300kB; do
 		complain "in $memory there are other microbatches than the smallest"
 done
 
+# Where nothing fits, it says by how much.
+expect 1 "a device needs .* KiB in the best plan that was found, and has 341.8 KiB" $planning --stages 2 \
+	--strategy dp --microbatches 4 --schedule gpipe --remat none --memory 350kB -o "$scratch/x"
+refuse "chunks 1000000: expected at most 65536" $planning --stages 2 --chunks 1000000 -o "$scratch/x"
+
 # auto writes what is quicker, and says which that is.
 expect 0 "" $planning --stages auto --microbatches 4 --json -o "$scratch/auto"
 [ -s "$scratch/auto" ] || complain "auto wrote no plan"
