@@ -202,6 +202,10 @@ static sw_status plan_stage(sw_pipelined *p, sw_stage_store *store, int32_t stag
 		return SW_OK;
 	}
 	sw_status status = sw_stage_store_plan(store, &s->step, &s->sidecar, &how, &planned, err);
+	/* plan_within lets it have more than the memory of a device. */
+	if (status == SW_NO)
+		return in_words(err, status, "stage %d, with what crosses of all its microbatches",
+		                stage);
 	if (status)
 		return in_words(err, status, "stage %d", stage);
 	s->plan = planned->plan;

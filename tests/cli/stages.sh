@@ -56,6 +56,8 @@ done
 # Where nothing fits, it says by how much.
 expect 1 "a device needs .* KiB in the best plan that was found, and has 341.8 KiB" $planning --stages 2 \
 	--strategy dp --microbatches 4 --schedule gpipe --remat none --memory 350kB -o "$scratch/x"
+expect 1 "stage 0, with what crosses of all its microbatches: no plan fits in" $planning --stages 2 \
+	--strategy dp --microbatches 2 --schedule gpipe --remat none --memory 350kB -o "$scratch/x"
 refuse "chunks 1000000: expected at most 65536" $planning --stages 2 --chunks 1000000 -o "$scratch/x"
 
 # auto writes what is quicker, and says which that is.
