@@ -68,7 +68,7 @@ static sw_status divide(asked_forms *f, const sw_sync_entry *entry, uint32_t var
 	}
 	int64_t size = shape.dims[entry->axis];
 	for (int32_t i = 0; i < entry->sizes.n; i++)
-		sum += entry->sizes.v[i];
+		sum = entry->sizes.v[i] > INT64_MAX - sum ? INT64_MAX : sum + entry->sizes.v[i];
 	if (entry->sizes.n > 0 && sum != size)
 		sw_text_addf(&why, "parts: they add up to %lld, and dimension %d has %lld",
 		             (long long)sum, entry->axis, (long long)size);
@@ -102,10 +102,14 @@ static sw_status divide_by_file(asked_forms *f)
 	return SW_OK;
 }
 
-/* Are there variables of which devices may have old values? Then all are served. */
-static bool is_served(const sw_forms_request *request)
+/* May devices have old values of a variable? Then all are served. Where none may be old the step is
+ * the synchronous one, of which owners need no terms. */
+static bool is_served(const asked_forms *f)
 {
-	return request->strategy->has_stale || sw_sync_is_stale(request->sync);
+	for (uint32_t i = 0; i < f->map.n; i++)
+		if (f->list[i].stale != 0)
+			return true;
+	return false;
 }
 
 /* Let owners get each device's term of every gradient. */
@@ -138,9 +142,10 @@ static bool asks(const sw_forms_request *request)
 {
 	const sw_sync *sync = request->sync;
 	bool any = request->strategy->parts != SW_PARTS_NONE || request->codec.kind ||
-	           is_served(request);
+	           request->strategy->stale != 0;
 	for (size_t e = 0; sync && e < sync->n; e++)
-		any = any || sync->list[e].of_parts || sync->list[e].has_codec;
+		any = any || sync->list[e].of_parts || sync->list[e].has_codec ||
+		      sync->list[e].stale != 0;
 	return any;
 }
 
@@ -193,7 +198,7 @@ sw_status sw_forms_asked(const sw_forms_request *request, sw_arena *arena, sw_va
 	divide_by_rule(&f);
 	SW_TRY(divide_by_file(&f));
 	int64_t devices = devices_with_terms(&f);
-	if (is_served(request))
+	if (is_served(&f))
 		SW_TRY(serve(&f, devices));
 	for (uint32_t i = 0; i < f.map.n; i++) {
 		fit_codec(&f, i, devices);

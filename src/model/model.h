@@ -218,11 +218,13 @@ typedef struct sw_sync_entry {
 	bool has_way;
 	bool balanced; /* the owner is whoever has the fewest bytes; else way.owner */
 	sw_way way;
+	bool no_proxy; /* it says so */
 	bool has_codec;
 	sw_codec codec;
 	bool has_stale;
-	int64_t stale;   /* steps, or SW_STALE_ANY */
+	int64_t stale;   /* steps, or SW_STALE_ANY; 0 if nothing is said */
 	int of_parts;   /* line of what it says of parts; 0: nothing */
+	bool has_axis;
 	int32_t axis;   /* along which it is divided */
 	int64_t parts;  /* into so many, about equal; 0: into those of `sizes` */
 	sw_ints sizes;
@@ -253,8 +255,6 @@ typedef struct sw_forms_request {
 sw_status sw_forms_asked(const sw_forms_request *request, sw_arena *arena,
                          sw_variable_forms *forms, sw_error *err);
 
-/* Does the file say of any variable how old a copy of it may be? */
-bool sw_sync_is_stale(const sw_sync *sync);
 sw_status sw_sync_read(const char *path, sw_sync *sync, sw_error *err);
 /* The same, of the list that a file of another kind holds; the tree must outlive *sync, whose arena
  * is the caller's, and is initialised. */

@@ -21,11 +21,21 @@ const char *sw_way_word(sw_way_kind kind)
 	return WAY_WORDS[kind];
 }
 
+static bool is_merge_key(const char *key)
+{
+	return strcmp(key, "merge") == 0 || strcmp(key, "chunk") == 0;
+}
+
 static sw_status bad_key(const sw_yaml *key, sw_error *err)
 {
 	static const char *const keys[] = {"variable", "way",  "owner", "proxy",
 	                                   "stale",    "parts", "axis", "codec", "merge", "chunk"};
 	sw_nearest nearest = {.word = key->text};
+	if (is_merge_key(key->text))
+		return sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
+		                  "'%s' is for all variables, and an entry of its own: give it a line "
+		                  "'- %s: ...' without other keys",
+		                  key->text, key->text);
 	for (size_t i = 0; i < SW_COUNT(keys); i++)
 		sw_nearest_try(&nearest, keys[i]);
 	return sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
@@ -68,7 +78,8 @@ static sw_status read_owner(const sw_yaml *value, sw_sync_entry *entry, sw_error
 static sw_status read_proxy(const sw_yaml *value, sw_sync_entry *entry, sw_error *err)
 {
 	entry->way.proxy = strcmp(value->text, "true") == 0;
-	if (entry->way.proxy || strcmp(value->text, "false") == 0)
+	entry->no_proxy = strcmp(value->text, "false") == 0;
+	if (entry->way.proxy || entry->no_proxy)
 		return SW_OK;
 	return sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
 	                  "proxy: %s: expected true or false", value->text);
@@ -123,6 +134,7 @@ static sw_status read_axis(const sw_yaml *value, sw_sync_entry *entry, sw_error 
 		                  "axis: %s: expected the number of a dimension, from 0",
 		                  value->text);
 	entry->axis = (int32_t)axis;
+	entry->has_axis = true;
 	return SW_OK;
 }
 
@@ -180,7 +192,11 @@ static sw_status read_entry(const sw_yaml *node, sw_arena *arena, sw_sync_entry 
 		return sw_fail_at(err, SW_ERR_INPUT, "", entry->line, 0,
 		                  "stale and codec: the owner adds up gradients as they are: leave "
 		                  "one out");
-	if (entry->axis && !entry->of_parts)
+	if (entry->has_stale && entry->no_proxy)
+		return sw_fail_at(err, SW_ERR_INPUT, "", entry->of_owner, 0,
+		                  "stale and proxy: false: each device computes with a copy of its "
+		                  "own: leave one out");
+	if (entry->has_axis && !entry->of_parts)
 		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
 		                  "axis is that along which a variable has parts: add parts: N");
 	return SW_OK;
@@ -190,8 +206,7 @@ static sw_status read_entry(const sw_yaml *node, sw_arena *arena, sw_sync_entry 
 static bool is_merge(const sw_yaml *node)
 {
 	return node->kind == SW_YAML_MAPPING && node->count == 1 &&
-	       (strcmp(node->keys[0]->text, "merge") == 0 ||
-	        strcmp(node->keys[0]->text, "chunk") == 0);
+	       is_merge_key(node->keys[0]->text);
 }
 
 static sw_status read_merge(const sw_yaml *node, sw_sync *sync, sw_error *err)
@@ -199,6 +214,11 @@ static sw_status read_merge(const sw_yaml *node, sw_sync *sync, sw_error *err)
 	const sw_yaml *value = node->items[0];
 	bool bytes = strcmp(node->keys[0]->text, "merge") == 0,
 	     scalar = value->kind == SW_YAML_SCALAR;
+	if (sync->merges)
+		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
+		                  "%s: an earlier entry says how many all-reduces are one: give merge "
+		                  "or chunk once",
+		                  node->keys[0]->text);
 	sync->merges = true;
 	sync->merge = (sw_merge){0};
 	if (scalar &&
@@ -235,14 +255,6 @@ sw_status sw_sync_read(const char *path, sw_sync *sync, sw_error *err)
 	if (status != SW_OK)
 		sw_sync_clear(sync);
 	return sw_error_in_file(err, status, path);
-}
-
-bool sw_sync_is_stale(const sw_sync *sync)
-{
-	for (size_t e = 0; sync && e < sync->n; e++)
-		if (sync->list[e].has_stale)
-			return true;
-	return false;
 }
 
 void sw_sync_clear(sw_sync *sync)
@@ -317,12 +329,16 @@ static const char *name_of(const sw_analysis *a, const sw_sidecar *sidecar, uint
 }
 
 /* A pattern matches a part by its own name, and by that of the whole. */
-static bool matches(const sw_sync_entry *entry, const sw_analysis *a, const sw_sidecar *sidecar,
-                    uint32_t variable)
+typedef enum sync_match { NO_MATCH, OF_PART, OF_WHOLE } sync_match;
+
+static sync_match match(const sw_sync_entry *entry, const sw_analysis *a, const sw_sidecar *sidecar,
+                        uint32_t variable)
 {
 	const sw_fill_part *part = sidecar->inputs[a->variables.list[variable].input].init.part;
-	return fnmatch(entry->pattern, name_of(a, sidecar, variable), 0) == 0 ||
-	       (part && part->whole && fnmatch(entry->pattern, part->whole, 0) == 0);
+	bool named = fnmatch(entry->pattern, name_of(a, sidecar, variable), 0) == 0;
+	if (!part || !part->whole)
+		return named ? OF_WHOLE : NO_MATCH;
+	return fnmatch(entry->pattern, part->whole, 0) == 0 ? OF_WHOLE : named ? OF_PART : NO_MATCH;
 }
 
 static sw_status refuse(const sw_sync *sync, const sw_sync_entry *entry, const char *name,
@@ -368,22 +384,35 @@ static sw_status check_division(const sw_sync *sync, const sw_sync_entry *entry,
 	return refuse(sync, entry, name, why, err);
 }
 
-/* Find the entry of each variable: the last that matches it; NULL: none. */
+/* The last entry that matches a variable, and the last that matches the whole, if it is a part;
+ * NULL: none does. */
+typedef struct sync_found {
+	const sw_sync_entry *last, *of_whole;
+} sync_found;
+
 static sw_status find_entries(const sw_sync *sync, const sw_analysis *a, const sw_sidecar *sidecar,
-                              const sw_sync_entry **last, sw_error *err)
+                              sync_found *of, sw_error *err)
 {
 	for (size_t e = 0; e < sync->n; e++) {
 		const sw_sync_entry *entry = &sync->list[e];
-		uint32_t found = 0;
+		sync_match best = NO_MATCH;
 		for (uint32_t i = 0; i < a->variables.n; i++) {
-			if (!matches(entry, a, sidecar, i))
+			sync_match found = match(entry, a, sidecar, i);
+			if (!found)
 				continue;
 			SW_TRY(check_owner(sync, entry, a, name_of(a, sidecar, i), err));
-			found++;
-			last[i] = entry;
+			best = SW_MAX(best, found);
+			of[i].last = entry;
+			if (found == OF_WHOLE)
+				of[i].of_whole = entry;
 		}
-		if (found == 0)
+		if (best == NO_MATCH)
 			return no_variable(sync, entry, a, sidecar, err);
+		if (best == OF_PART && (entry->of_parts || entry->has_codec || entry->has_stale))
+			return refuse(sync, entry, entry->pattern,
+			              "parts of a variable have a way and an owner each, but parts, "
+			              "codec and stale of the whole: give these to its own name",
+			              err);
 	}
 	return SW_OK;
 }
@@ -396,14 +425,15 @@ static bool waits_for_owner(const sw_variable *variable)
 
 /* Ranks at different steps can't take part in one collective, so that all variables have owners, and
  * each device its copies. */
-static sw_status serve_all(const sw_sync *sync, sw_analysis *a, const sw_sidecar *sidecar,
-                           sw_error *err)
+static sw_status serve_all(const sw_sync *sync, const sync_found *of, sw_analysis *a,
+                           const sw_sidecar *sidecar, sw_error *err)
 {
 	for (uint32_t i = 0; i < a->variables.n; i++) {
 		sw_way *way = &a->variables.list[i].way;
 		way->proxy = true;
 		if (way->kind != SW_WAY_OWNED)
-			return sw_fail_at(err, SW_ERR_INPUT, sync->file, 0, 0,
+			return sw_fail_at(err, SW_ERR_INPUT, sync->file,
+			                  of[i].last ? of[i].last->line : 0, 0,
 			                  "'%s' has way: %s, and others are stale: ranks at "
 			                  "different steps have no collectives; give it way: ps",
 			                  name_of(a, sidecar, i), WAY_WORDS[way->kind]);
@@ -416,18 +446,22 @@ sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *a, const sw_sidecar *s
 {
 	if (!sync)
 		return SW_OK;
-	const sw_sync_entry **last = SW_NEW_N(&a->arena, const sw_sync_entry *, a->variables.n + 1);
-	SW_TRY(find_entries(sync, a, sidecar, last, err));
+	sync_found *of = SW_NEW_N(&a->arena, sync_found, a->variables.n + 1);
+	bool stale = false;
+	SW_TRY(find_entries(sync, a, sidecar, of, err));
 	for (uint32_t i = 0; i < a->variables.n; i++) {
 		sw_variable *variable = &a->variables.list[i];
-		if (!last[i])
+		const sw_sync_entry *last = of[i].last, *of_whole = of[i].of_whole;
+		if (!last)
 			continue;
-		SW_TRY(check_division(sync, last[i], a, variable, name_of(a, sidecar, i), err));
-		variable->way = last[i]->way;
-		if (last[i]->balanced)
+		SW_TRY(check_division(sync, last, a, variable, name_of(a, sidecar, i), err));
+		variable->way = last->way;
+		variable->way.proxy = last->way.proxy || last->has_stale;
+		stale = stale || (of_whole && of_whole->stale != 0);
+		if (last->balanced)
 			variable->way.owner = -1;
 	}
 	sw_ways_give_evenly(a->variables.list, a->variables.n, a->cluster->n_devices,
 	                    waits_for_owner);
-	return sw_sync_is_stale(sync) ? serve_all(sync, a, sidecar, err) : SW_OK;
+	return stale ? serve_all(sync, of, a, sidecar, err) : SW_OK;
 }
