@@ -112,8 +112,9 @@ static bool is_served(const asked_forms *f)
 	return false;
 }
 
-/* Let owners get each device's term of every gradient. */
-static sw_status serve(asked_forms *f, int64_t devices)
+/* Let owners get each device's term of every gradient. `common`: how many devices divide the
+ * batch. */
+static sw_status serve(asked_forms *f, int64_t common)
 {
 	for (uint32_t i = 0; i < f->map.n; i++) {
 		sw_variable_form *form = &f->list[i];
@@ -130,7 +131,7 @@ static sw_status serve(asked_forms *f, int64_t devices)
 			               "most %d dimensions: train it without staleness",
 			               name, SW_MAX_RANK - 1);
 	}
-	if (devices == f->request->devices && devices > 1)
+	if (common == f->request->devices && common > 1)
 		return SW_OK;
 	return sw_fail(f->err, SW_ERR_INPUT,
 	               "stale: each of the %lld devices has rows of its own of the batch, which "
@@ -159,9 +160,8 @@ static void find_variables(asked_forms *f)
 		f->list[i].input = f->map.input[i];
 }
 
-/* Return how many devices have terms of gradients: as many as divide the batch; if none does, it
- * may be padded. */
-static int64_t devices_with_terms(const asked_forms *f)
+/* Return the largest divisor of the devices by which the batch divides. */
+static int64_t devices_of_batch(const asked_forms *f)
 {
 	int64_t common = f->request->devices;
 	for (uint32_t i = 0; i < f->request->sidecar->n_inputs; i++) {
@@ -169,7 +169,7 @@ static int64_t devices_with_terms(const asked_forms *f)
 		if (f->request->sidecar->inputs[i].role == SW_ROLE_DATA && shape.rank > 0)
 			common = sw_gcd(common, shape.dims[0]);
 	}
-	return common > 1 ? common : f->request->devices;
+	return common;
 }
 
 /* Leave the codec out where it can't be. */
@@ -197,9 +197,10 @@ sw_status sw_forms_asked(const sw_forms_request *request, sw_arena *arena, sw_va
 	}
 	divide_by_rule(&f);
 	SW_TRY(divide_by_file(&f));
-	int64_t devices = devices_with_terms(&f);
+	/* as many devices have terms as divide the batch; if none does, it may be padded */
+	int64_t common = devices_of_batch(&f), devices = common > 1 ? common : request->devices;
 	if (is_served(&f))
-		SW_TRY(serve(&f, devices));
+		SW_TRY(serve(&f, common));
 	for (uint32_t i = 0; i < f.map.n; i++) {
 		fit_codec(&f, i, devices);
 		if (f.list[i].codec.kind && request->devices < 2)

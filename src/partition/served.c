@@ -82,7 +82,8 @@ static sw_id find_shared(const cutter *x, uint32_t variable)
 	return SW_NO_ID;
 }
 
-static sw_status find_term(cutter *x, uint32_t i, const char *name)
+/* `name`: of the op that begins the name of its terms; `shown`: for people. */
+static sw_status find_term(cutter *x, uint32_t i, const char *name, const char *shown)
 {
 	char title[SW_NAME_BYTES * 2];
 	snprintf(title, sizeof(title), "%s.terms", name);
@@ -94,7 +95,7 @@ static sw_status find_term(cutter *x, uint32_t i, const char *name)
 	                     : find_terms(x->local, sw_op_at(x->whole, x->apart[i])->name);
 	if (x->apart[i] == SW_NO_ID || here == SW_NO_ID)
 		return sw_fail(x->err, SW_ERR_INPUT,
-		               "stale: the plan has no terms of '%s': plan anew", name);
+		               "stale: the plan has no terms of '%s': plan anew", shown);
 	sw_id terms = sw_op_at(x->whole, x->apart[i])->first_result;
 	x->term[i] = sw_op_at(x->local, here)->first_result;
 	const sw_op *adds = x->users.start[terms] + 1 == x->users.start[terms + 1]
@@ -105,7 +106,7 @@ static sw_status find_term(cutter *x, uint32_t i, const char *name)
 		return sw_fail(x->err, SW_ERR_INPUT,
 		               "stale: the devices do not have one term each of '%s': the step is "
 		               "not split by the batch alone",
-		               name);
+		               shown);
 	x->sum[i] = adds->first_result;
 	return SW_OK;
 }
@@ -114,11 +115,12 @@ static sw_status find_all_terms(cutter *x)
 {
 	for (uint32_t i = 0; i < x->map.n; i++) {
 		sw_id value = x->state.inputs[x->map.input[i]];
-		SW_TRY(find_term(x, i, sw_op_at(x->whole, x->whole->values.data[value].op)->name));
+		SW_TRY(find_term(x, i, sw_op_at(x->whole, x->whole->values.data[value].op)->name,
+		                 name_of(x, x->map.input[i])));
 	}
 	x->term[x->map.n] = SW_NO_ID;
 	return find_terms(x->whole, "loss.terms") == SW_NO_ID ? SW_OK
-	                                                      : find_term(x, x->map.n, "loss");
+	                                                      : find_term(x, x->map.n, "loss", "loss");
 }
 
 /* ---- ports ------------------------------------------------------------------------------ */

@@ -252,29 +252,55 @@ static sw_status search_both(const sw_program *program, const char *program_path
 	return SW_OK;
 }
 
-/* Take a plan whose variables may be stale, if it is allowed, possible and quicker. */
-static void try_stale(const sw_program *program, const char *program_path,
-                      const sw_sidecar *sidecar, const sw_cluster *cluster,
-                      const sw_plan_options *options, sw_plan **plan)
+/* Plan for owners of this rule, and values of variables that may be so old. */
+static sw_status search_stale(const sw_program *program, const char *program_path,
+                              const sw_sidecar *sidecar, const sw_cluster *cluster,
+                              const sw_plan_options *options, sw_owners_rule owners, int64_t stale,
+                              sw_plan **plan, sw_error *err)
 {
-	sw_plan_options stale = *options;
-	sw_plan *other = NULL;
-	sw_error why = {0};
-	stale.strategy = (sw_plan_strategy){.kind = SW_PLAN_PS,
-	                                    .owners = SW_OWNERS_BALANCED,
+	sw_plan_options asked = *options;
+	asked.strategy = (sw_plan_strategy){.kind = SW_PLAN_PS,
+	                                    .owners = owners,
 	                                    .proxy = true,
 	                                    .has_stale = true,
-	                                    .stale = options->allowed_stale};
-	stale.mesh = NULL;
-	stale.least = NULL;
-	if (search(program, program_path, sidecar, cluster, &stale, &other, &why) != SW_OK) {
+	                                    .stale = stale};
+	asked.mesh = NULL;
+	asked.least = NULL;
+	return search(program, program_path, sidecar, cluster, &asked, plan, err);
+}
+
+/* Seconds from one step to the next, in the long run where that is another time. */
+static double long_run_s(const sw_plan *plan)
+{
+	return plan->stale_step_s > 0 ? plan->stale_step_s : plan->predicted.step_time_s;
+}
+
+/* Take the quickest plan whose variables may be stale, if it is allowed, possible and quicker. One
+ * owner of all can do what several can't: clip gradients by the norm of all. Who allows any age
+ * allows a bound, too. */
+static void try_stale(const sw_program *program, const char *program_path,
+                      const sw_sidecar *sidecar, const sw_cluster *cluster,
+                      const sw_plan_options *options, const sw_search_limits *limits,
+                      sw_plan **plan)
+{
+	static const sw_owners_rule owners[] = {SW_OWNERS_BALANCED, SW_OWNERS_ONE};
+	const int64_t stales[] = {options->allowed_stale, (int64_t)limits->bound_within_any};
+	size_t n_stales = options->allowed_stale == SW_STALE_ANY ? 2 : 1;
+	bool possible = false;
+	sw_error why = {0};
+	for (size_t i = 0; i < SW_COUNT(owners) * n_stales; i++) {
+		sw_plan *other = NULL;
+		if (search_stale(program, program_path, sidecar, cluster, options,
+		                 owners[i / n_stales], stales[i % n_stales], &other, &why) != SW_OK)
+			continue;
+		possible = true;
+		bool wins = other->stale_step_s > 0 && other->stale_step_s < long_run_s(*plan);
+		*plan = wins ? keep(other, *plan) : keep(*plan, other);
+	}
+	if (!possible)
 		sw_vec_push(&(*plan)->warnings,
 		            sw_arena_printf(&(*plan)->arena, "what --allow lets be can't be: %s",
 		                            why.message));
-		return;
-	}
-	bool wins = other->stale_step_s > 0 && other->stale_step_s < (*plan)->predicted.step_time_s;
-	*plan = wins ? keep(other, *plan) : keep(*plan, other);
 }
 
 sw_status sw_plan_make(const sw_program *program, const char *program_path,
@@ -290,6 +316,9 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path,
 	SW_TRY((both ? search_both : search)(program, program_path, sidecar, cluster, options, plan,
 	                                     err));
 	if (options->allows_stale && cluster->n_devices > 1 && !options->codec.kind)
-		try_stale(program, program_path, sidecar, cluster, options, plan);
+		try_stale(program, program_path, sidecar, cluster, options,
+		          options->limits.search ? options->limits.search
+		                                 : &sw_search_default_limits,
+		          plan);
 	return SW_OK;
 }

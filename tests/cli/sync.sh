@@ -134,6 +134,26 @@ END
 refuse_ways "1:.*axis is that along which a variable has parts: add parts: N" <<'END'
 - {variable: "*", way: ps, axis: 1}
 END
+refuse_ways "1:3: axis is that along which a variable has parts: add parts: N" <<'END'
+- {variable: "*", way: ps, axis: 0}
+END
+refuse_ways "1: 'params.norm.scale': parts: they add up to 9223372036854775807, and dimension 0 has 32" <<'END'
+- {variable: "params.norm.scale", way: ps, parts: [9223372036854775807, 9223372036854775807, 34]}
+END
+for said in "parts: 2" "codec: int8" "stale: 2"; do
+	refuse_ways "2: 'params.norm.scale.part2': parts of a variable have a way and an owner each" <<END
+- {variable: "params.norm.scale", way: ps, parts: 3}
+- {variable: "params.norm.scale.part2", way: ps, $said}
+END
+done
+refuse_ways "2:3: chunk: an earlier entry says how many all-reduces are one: give merge or chunk once" <<'END'
+- merge: 1MiB
+- chunk: 3
+- {variable: "*", way: ps}
+END
+refuse_ways "1:.*'chunk' is for all variables, and an entry of its own: give it a line '- chunk: ...'" <<'END'
+- {variable: "*", way: ps, chunk: 3}
+END
 refuse_ways "1:.*chunk: expected a number of variables from 1, such as 128" <<'END'
 - chunk: 0
 END
