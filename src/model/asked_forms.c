@@ -37,7 +37,7 @@ static void divide_by_rule(asked_forms *f)
 	for (uint32_t i = 0; i < f->map.n && f->request->strategy->parts; i++) {
 		int64_t size = shape_of(f, i).dims[0],
 			parts = parts_by_rule(f->request->strategy->parts, size);
-		if (parts > 1)
+		if (parts > 1 && f->map.trained[i])
 			f->list[i].sizes = sw_about_equal_parts(f->arena, size, parts);
 	}
 }
@@ -107,7 +107,7 @@ static sw_status divide_by_file(asked_forms *f)
 static bool is_served(const asked_forms *f)
 {
 	for (uint32_t i = 0; i < f->map.n; i++)
-		if (f->list[i].stale != 0)
+		if (f->list[i].stale != 0 && f->map.trained[i])
 			return true;
 	return false;
 }
@@ -119,6 +119,14 @@ static sw_status serve(asked_forms *f, int64_t common)
 	for (uint32_t i = 0; i < f->map.n; i++) {
 		sw_variable_form *form = &f->list[i];
 		const char *name = f->request->sidecar->inputs[form->input].name;
+		if (!f->map.trained[i])
+			continue;
+		if (f->request->sidecar->inputs[form->input].role != SW_ROLE_PARAMETER)
+			return sw_fail(f->err, SW_ERR_INPUT,
+			               "stale: '%s' is a moment of another shape than its "
+			               "parameter, as Adafactor has them, and has no terms of its "
+			               "own: train it without staleness",
+			               name);
 		if (form->codec.kind)
 			return sw_fail(f->err, SW_ERR_INPUT,
 			               "stale and codec: the owner of '%s' adds up gradients as "
@@ -176,7 +184,8 @@ static int64_t devices_of_batch(const asked_forms *f)
 static void fit_codec(const asked_forms *f, uint32_t variable, int64_t devices)
 {
 	sw_variable_form *form = &f->list[variable];
-	bool parameter = f->request->sidecar->inputs[form->input].role == SW_ROLE_PARAMETER;
+	bool parameter = f->request->sidecar->inputs[form->input].role == SW_ROLE_PARAMETER &&
+	                 f->map.trained[variable];
 	if (!parameter || !form->codec.kind || !sw_codec_fits(form->codec, shape_of(f, variable)))
 		form->codec.kind = SW_CODEC_NONE;
 	form->devices = form->codec.kind ? devices : 0;

@@ -161,7 +161,7 @@ static sw_way way_of(const sw_analysis *analysis, const sw_axis_use *use, const 
 	sw_way way = variable->way;
 	if (way.kind != SW_WAY_ANY || use->ways == SW_WAYS_OWN)
 		return way;
-	way.kind = SW_WAY_OWNED;
+	way.kind = variable->trained ? SW_WAY_OWNED : SW_WAY_ALL_REDUCE;
 	if (use->ways == SW_WAYS_PARTITIONED && variable->divides)
 		way.kind = SW_WAY_SPLIT;
 	if (use->ways == SW_WAYS_SPARSE && !variable->sparse)

@@ -188,7 +188,8 @@ typedef struct sw_way {
 } sw_way;
 typedef struct sw_variable {
 	uint32_t input; /* the parameter's leaf */
-	int64_t bytes;  /* of the parameter and its moments */
+	int64_t bytes;  /* of the parameter and its moments; 0: it needs no owner */
+	bool trained;   /* else the step does not change it, so that it needs no owner */
 	bool sparse;    /* its gradient is scattered rows */
 	bool divides;   /* some dimension divides by the devices */
 	bool part;      /* it is a part of a variable of the program as it was read */

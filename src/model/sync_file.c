@@ -431,7 +431,7 @@ static sw_status serve_all(const sw_sync *sync, const sync_found *of, sw_analysi
 	for (uint32_t i = 0; i < a->variables.n; i++) {
 		sw_way *way = &a->variables.list[i].way;
 		way->proxy = true;
-		if (way->kind != SW_WAY_OWNED)
+		if (way->kind != SW_WAY_OWNED && a->variables.list[i].trained)
 			return sw_fail_at(err, SW_ERR_INPUT, sync->file,
 			                  of[i].last ? of[i].last->line : 0, 0,
 			                  "'%s' has way: %s, and others are stale: ranks at "
@@ -463,5 +463,6 @@ sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *a, const sw_sidecar *s
 	}
 	sw_ways_give_evenly(a->variables.list, a->variables.n, a->cluster->n_devices,
 	                    waits_for_owner);
+	sw_ways_disown(a->variables.list, a->variables.n);
 	return stale ? serve_all(sync, of, a, sidecar, err) : SW_OK;
 }

@@ -97,13 +97,15 @@ static void list_variables(const sw_roles *roles, const sw_sidecar *sidecar, sw_
 	for (uint32_t i = 0; i < map.n; i++) {
 		const sw_fill_part *part = sidecar->inputs[map.input[i]].init.part;
 		v->list[i].input = map.input[i];
+		v->list[i].trained = map.trained[i];
 		v->list[i].part = part && part->axis >= 0;
 	}
 	for (uint32_t i = 0; i < roles->n_inputs; i++) {
 		if (map.of_input[i] < 0)
 			continue;
 		sw_variable *variable = &v->list[map.of_input[i]];
-		variable->bytes += sw_shape_bytes(sw_value_shape(program, roles->inputs[i]));
+		if (variable->trained)
+			variable->bytes += sw_shape_bytes(sw_value_shape(program, roles->inputs[i]));
 	}
 	int32_t *of_scatter = SW_NEW_N(v->arena, int32_t, program->ops.len + 1);
 	for (size_t i = 0; i < program->ops.len; i++) {
@@ -141,6 +143,14 @@ void sw_ways_build(const sw_plan_strategy *strategy, sw_variable *variables, uin
 	builders[strategy->owners](variables, n, devices);
 	for (uint32_t i = 0; i < n; i++)
 		variables[i].way.proxy = strategy->proxy;
+	sw_ways_disown(variables, n);
+}
+
+void sw_ways_disown(sw_variable *variables, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (variables[i].way.kind == SW_WAY_OWNED && !variables[i].trained)
+			variables[i].way = (sw_way){.kind = SW_WAY_ALL_REDUCE};
 }
 
 void sw_variables_find(sw_analysis *a, const sw_plan_strategy *strategy, const sw_sidecar *sidecar)

@@ -1,6 +1,6 @@
 /*
- * ways: how each VARIABLE is synchronised. A variable is a trained parameter with the moments that
- * its update reads; gradients and updates of its shape belong to it.
+ * ways: how each VARIABLE is synchronised. A variable is a parameter with the moments that its
+ * update reads; gradients and updates of its shape belong to it.
  *
  * A builder (ways_*.c) gives each variable its way; the options of decisions follow from it
  * (decision_options.c). Private to src/model, but for what model.h says.
@@ -21,5 +21,7 @@ sw_ways_builder sw_ways_any, sw_ways_all_reduce, sw_ways_one, sw_ways_balanced, 
 typedef bool sw_variable_test(const sw_variable *variable);
 void sw_ways_give_evenly(sw_variable *variables, uint32_t n, int64_t devices,
                          sw_variable_test *owned);
+/* Let every device keep what the step does not change, where an owner would send it in each step. */
+void sw_ways_disown(sw_variable *variables, uint32_t n);
 
 #endif

@@ -345,7 +345,7 @@ static void cutter_init(cutter *x)
 {
 	sw_arena *arena = &x->to->arena;
 	x->state = sw_state_view_of(x->whole, x->sidecar, arena);
-	x->map = sw_variables_map(&x->state, arena);
+	x->map = sw_trained_variables(&x->state, arena);
 	x->users = sw_program_users(x->whole, arena);
 	x->of_output = SW_NEW_N(arena, int32_t, x->state.n_inputs + 1);
 	for (uint32_t i = 0; i < x->state.n_inputs; i++)

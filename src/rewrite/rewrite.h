@@ -279,17 +279,22 @@ typedef struct sw_state_view {
 sw_state_view sw_state_view_of(const sw_program *program, const sw_sidecar *sidecar,
                                sw_arena *arena);
 
-/* A VARIABLE is a trained parameter with the moments that its update reads; it has a shape, which
- * all of them have. */
+/* A VARIABLE is a parameter with the moments that its update reads; it has a shape, which all of them
+ * have. */
 typedef struct sw_variable_map {
 	uint32_t n;
 	const uint32_t *input;   /* per variable: the parameter's leaf; a moment's if it has none */
+	/* per variable: a gradient, or something else than its own state and constants, changes it;
+	 * else it is frozen, as the weights are to which LoRA adds */
+	const bool *trained;
 	const int32_t *of_input; /* per input leaf: its variable; -1: of none */
 	const int32_t *of_op;    /* per op of an update: likewise */
 	const int32_t *of_end;   /* per op that gives a gradient, or a term of it: likewise */
 } sw_variable_map;
 /* Find the variables of a canonical program; all of the map lies in the arena. O(ops). */
 sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena);
+/* The same without variables that are frozen. */
+sw_variable_map sw_trained_variables(const sw_state_view *state, sw_arena *arena);
 
 /* How a gradient is sent: as it is, or in fewer bytes, with error feedback (codecs.c). TERMS: as it
  * is, but each device's term of it is a value of its own, so that whoever owns the variable may add

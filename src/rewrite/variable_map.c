@@ -20,6 +20,7 @@ typedef struct variable_finder {
 	int32_t *of_op;     /* per op: input of the walk that came by; OF_NONE, OF_SEVERAL */
 	int32_t *reads;     /* per op: likewise, of what ended the walk */
 	int32_t *input_of;  /* per op: the input that a parameter is; OF_NONE */
+	bool *changed;      /* per input: its walk met something else than state and constants */
 	SW_VEC(sw_id) open;
 } variable_finder;
 
@@ -62,11 +63,14 @@ static void reach(variable_finder *f, int32_t input, sw_id value, sw_shape shape
 	if (f->input_of[id] >= 0) {
 		if (is_state(f, f->input_of[id]))
 			unite(f, input, f->input_of[id]);
+		else
+			f->changed[input] = true;
 		return;
 	}
 	if (!is_elementwise(op) || op->n_results != 1) {
 		f->reads[id] =
 			f->reads[id] == OF_NONE || f->reads[id] == input ? input : OF_SEVERAL;
+		f->changed[input] = f->changed[input] || op->n_operands > 0;
 		return;
 	}
 	if (f->of_op[id] == input)
@@ -109,6 +113,7 @@ static void number_variables(variable_finder *f, sw_arena *arena, sw_variable_ma
 	int32_t *number = SW_NEW_N(arena, int32_t, state->n_inputs + 1);
 	uint32_t *input = SW_NEW_N(arena, uint32_t, state->n_inputs + 1);
 	int32_t *of_input = SW_NEW_N(arena, int32_t, state->n_inputs + 1);
+	bool *trained = SW_NEW_N(arena, bool, state->n_inputs + 1);
 	for (uint32_t i = 0; i < state->n_inputs; i++) {
 		of_input[i] = -1;
 		if (!is_state(f, (int32_t)i))
@@ -119,6 +124,7 @@ static void number_variables(variable_finder *f, sw_arena *arena, sw_variable_ma
 			input[map->n++] = i;
 		}
 		of_input[i] = number[root];
+		trained[number[root]] = trained[number[root]] || f->changed[i];
 		uint32_t *shown = &input[number[root]];
 		if (state->role[i] == SW_ROLE_PARAMETER && state->role[*shown] != SW_ROLE_PARAMETER)
 			*shown = i;
@@ -131,6 +137,7 @@ static void number_variables(variable_finder *f, sw_arena *arena, sw_variable_ma
 		of_end[i] = f->reads[i] >= 0 ? number[root_of(f, f->reads[i])] : -1;
 	}
 	map->input = input;
+	map->trained = trained;
 	map->of_input = of_input;
 	map->of_op = of_op;
 	map->of_end = of_end;
@@ -146,7 +153,8 @@ sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena)
 	                     .variable = SW_NEW_N(&scratch, uint32_t, state->n_inputs + 1),
 	                     .of_op = SW_NEW_N(&scratch, int32_t, ops + 1),
 	                     .reads = SW_NEW_N(&scratch, int32_t, ops + 1),
-	                     .input_of = SW_NEW_N(&scratch, int32_t, ops + 1)};
+	                     .input_of = SW_NEW_N(&scratch, int32_t, ops + 1),
+	                     .changed = SW_NEW_N(&scratch, bool, state->n_inputs + 1)};
 	for (size_t i = 0; i < ops; i++)
 		f.input_of[i] = OF_NONE;
 	sw_sets_init(f.variable, state->n_inputs);
@@ -156,6 +164,35 @@ sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena)
 	number_variables(&f, arena, &map);
 	sw_vec_clear(&f.open);
 	sw_arena_clear(&scratch);
+	return map;
+}
+
+static const int32_t *renumber(const int32_t *of, size_t n, const int32_t *number, sw_arena *arena)
+{
+	int32_t *list = SW_NEW_N(arena, int32_t, n + 1);
+	for (size_t i = 0; i < n; i++)
+		list[i] = of[i] >= 0 ? number[of[i]] : of[i];
+	return list;
+}
+
+sw_variable_map sw_trained_variables(const sw_state_view *state, sw_arena *arena)
+{
+	sw_variable_map all = sw_variables_map(state, arena), map = {0};
+	int32_t *number = SW_NEW_N(arena, int32_t, all.n + 1);
+	uint32_t *input = SW_NEW_N(arena, uint32_t, all.n + 1);
+	bool *trained = SW_NEW_N(arena, bool, all.n + 1);
+	for (uint32_t i = 0; i < all.n; i++) {
+		number[i] = all.trained[i] ? (int32_t)map.n : -1;
+		trained[map.n] = true;
+		input[map.n] = all.input[i];
+		map.n += all.trained[i];
+	}
+	size_t ops = state->program->ops.len;
+	map.input = input;
+	map.trained = trained;
+	map.of_input = renumber(all.of_input, state->n_inputs, number, arena);
+	map.of_op = renumber(all.of_op, ops, number, arena);
+	map.of_end = renumber(all.of_end, ops, number, arena);
 	return map;
 }
 

@@ -58,6 +58,7 @@ static void build(const sw_ways_space *space, const sw_plan_strategy *strategy, 
 		for (int32_t k = 0; k < of[i].n; k++)
 			list[n++] = (sw_variable){.bytes = v->bytes / SW_MAX(size, 1) *
 			                                   sw_part_size(size, of[i].n, k),
+			                          .trained = true,
 			                          .sparse = v->sparse && of[i].n == 1,
 			                          .part = of[i].n > 1,
 			                          .divides = divides(space, of, i, k)};

@@ -137,7 +137,7 @@ static void list_variables(sw_ways_space *space)
 	step_clock clock;
 	sw_arena_init(&scratch);
 	sw_state_view state = sw_state_view_of(program, space->sidecar, &scratch);
-	sw_variable_map map = sw_variables_map(&state, &scratch);
+	sw_variable_map map = sw_trained_variables(&state, &scratch);
 	space->kernels_s = start_clock(space, &clock, &scratch);
 	space->n = map.n;
 	sw_tuned_variable *list = SW_NEW_N(&space->arena, sw_tuned_variable, map.n + 1);

@@ -37,4 +37,29 @@ expect 0 "" "$sw" explain "$scratch/plan" -v
 grep -q "frozen" "$scratch/out" || complain "the frozen parameter is not named"
 grep "all-gather" "$scratch/out" && complain "data parallelism gathers a frozen parameter"
 expect 0 "" "$sw" verify "$scratch/plan"
+# Nobody needs to own it, and own what it is read for: an owner would send it in each step.
+for strategy in ps ps:balanced ps:uneven ps:stale=2; do
+	expect 0 "" "$sw" plan "$scratch/lora.hlo" --cluster $cluster --strategy $strategy -q -o "$scratch/plan"
+	expect 0 "" "$sw" verify "$scratch/plan"
+	expect 0 "" "$sw" explain "$scratch/plan" -v
+	grep -q "trained" "$scratch/out" || complain "$strategy: the trained parameter is not named"
+	grep -E "(broadcast|gather).* frozen" "$scratch/out" && complain "$strategy sends a frozen parameter"
+done
+expect 0 "" "$sw" run "$scratch/plan" --ranks 4 --steps 3 -q
+# A file may split it to save memory.
+printf -- '- {variable: "*", way: ps}\n- {variable: frozen, way: zero3}\n' >"$scratch/ways.yaml"
+expect 0 "" "$sw" plan "$scratch/lora.hlo" --cluster $cluster --sync "$scratch/ways.yaml" -q -o "$scratch/plan"
+expect 0 "" "$sw" verify "$scratch/plan"
+expect 0 "" "$sw" explain "$scratch/plan" -v
+grep -q "all-gather .* frozen" "$scratch/out" || complain "the frozen parameter is not split"
+# One that comes back as it was is frozen, too; explain says so.
+sed 's/^HloModule lora.*/HloModule lora, input_output_alias={ {1}: (1, {}, may-alias), {2}: (0, {}, may-alias) }/
+s/tuple(loss, next)/tuple(loss, next, w)/; s/= (f32\[\], f32\[64,64\]) tuple/= (f32[], f32[64,64], f32[64,64]) tuple/' \
+	"$scratch/lora.hlo" >"$scratch/same.hlo"
+sed 's/"input": 1}\]}/"input": 1}, {"index": 2, "name": "frozen", "role": "parameter", "input": 0}]}/' \
+	"$scratch/lora.inputs.json" >"$scratch/same.inputs.json"
+expect 0 "" "$sw" plan "$scratch/same.hlo" --cluster $cluster --strategy ps:balanced,stale=2 -q -o "$scratch/plan"
+expect 0 "" "$sw" verify "$scratch/plan"
+expect 0 "" "$sw" explain "$scratch/plan" -v
+grep -q "^frozen .* on every device; the step does not change it" "$scratch/out" || complain "not said to be frozen"
 exit $failed
