@@ -140,6 +140,11 @@ int main(int argc, char **argv)
 	sw_json_never_short();
 	cli c = {0};
 	sw_error err = {0};
+	char *help_of[] = {argv[0], argc > 2 ? argv[2] : NULL, "--help", NULL};
+	if (argc == 3 && strcmp(argv[1], "help") == 0) { /* help COMMAND is COMMAND --help */
+		argv = help_of;
+		argc = 3;
+	}
 	bool usage = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
 	                          strcmp(argv[1], "help") == 0),
 	     version = argc > 1 && strcmp(argv[1], "--version") == 0;

@@ -13,9 +13,11 @@ static const cli_option options[] = {
          "a part of the cluster: the first N devices, or A of the first level and B in each "
          "(default: all)"},
 	{"--strategy", "S", CLI_TEXT, AT(strategy),
-         "auto, dp, horovod[:merge=BYTES], zero1, zero2, zero3, megatron:tp=K[,sp], summa[:RxC], "
-         "2.5d[:RxCxD], axonn[:X,Y,Z,D or :top=K,model=paper|ours] or expert[:ep=K] (default: "
-         "auto)"},
+         "auto, auto:owners, dp, horovod[:merge=BYTES], allreduce[:partitioned][,chunk=N], zero1, "
+         "zero2, zero3, ps[:balanced|partitioned|uneven][,proxy][,stale=S], parallax, random, ways, "
+         "sync, megatron:tp=K[,sp], summa[:RxC], 2.5d[:RxCxD], axonn[:X,Y,Z,D or "
+         ":top=K,model=paper|ours] or expert[:ep=K]; behind any of them pp=N (docs/commands.md; "
+         "default: auto)"},
 	{"--method", "M", CLI_TEXT, AT(method),
          "how problems are solved: exact, segments, ilp, coordinate, blocks, metropolis, random, "
          "exhaustive or autodist (default: exact)"},
@@ -334,6 +336,19 @@ static bool add_list(cli *c, cli_list *list, const char *value)
 	return list->len > had;
 }
 
+/* Steps and seeds may be 0; of the others 0 is what stands where nothing is given. */
+static sw_status read_count(const cli_option *option, const char *value, int64_t *count,
+                            sw_error *err)
+{
+	bool may_be_0 = option->offset == AT(steps) || option->offset == AT(seed);
+	if (sw_parse_count(value, count) && (*count > 0 || may_be_0))
+		return SW_OK;
+	return bad_value(option, value,
+	                 may_be_0 ? "a whole number, such as 4"
+	                          : "a whole number from 1, such as 4",
+	                 err);
+}
+
 static sw_status set(cli *c, const cli_option *option, const char *value, sw_error *err)
 {
 	void *target = (char *)&c->values + option->offset;
@@ -349,9 +364,7 @@ static sw_status set(cli *c, const cli_option *option, const char *value, sw_err
 		               ? SW_OK
 		               : bad_value(option, value, "a file, or several with commas", err);
 	case CLI_COUNT:
-		return sw_parse_count(value, target)
-		               ? SW_OK
-		               : bad_value(option, value, "a whole number, such as 4", err);
+		return read_count(option, value, target, err);
 	case CLI_BYTES:
 		return sw_parse_bytes(value, target)
 		               ? SW_OK

@@ -1,6 +1,7 @@
 /* Run a plan in a process of its own, so that a trial that fails or hangs ends no tuning. */
 #include "cli.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -110,20 +111,35 @@ static sw_status start(char **words, int *out, int *errors, pid_t *child, sw_err
 	return sw_fail(err, SW_ERR_IO, "--measure: no process: %s", strerror(errno));
 }
 
-/* Read the seconds of a step from what the run printed; else say why there are none, as it did. */
+/* Return the first line in words: what launches ranks draws lines of dashes. */
+static const char *first_words(const char *text)
+{
+	while (*text && !isalpha((unsigned char)*text)) {
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
+	return *text ? text : "it printed no seconds of a step";
+}
+
+/* Read the seconds of a step from what the run printed; else say why there are none, as it did: in
+ * its own words, or in those of what launched it. */
 static sw_status take_seconds(const sw_text *out, const sw_text *said, double *seconds,
                               sw_error *err)
 {
 	json_t *json = NULL;
-	const char *why = said->len ? said->data : "it printed no seconds of a step";
-	sw_status status = out->len ? sw_json_parse(out->data, out->len, &json, err) : SW_NO;
-	if (status == SW_OK)
-		status = sw_json_get_real(json, "step_time_s", "", seconds, err);
-	json_decref(json);
-	if (status == SW_OK && *seconds > 0)
+	sw_error ignored;
+	if (out->len && sw_json_parse(out->data, out->len, &json, &ignored) == SW_OK &&
+	    sw_json_get_real(json, "step_time_s", "", seconds, &ignored) == SW_OK && *seconds > 0) {
+		json_decref(json);
 		return SW_OK;
-	return sw_fail(err, SW_ERR_IO, "--measure: the run failed: %.*s", (int)strcspn(why, "\n"),
-	               why);
+	}
+	const char *own = json_string_value(
+			   json_object_get(json_object_get(json, "error"), "message")),
+		   *why = own ? own : first_words(said->len ? said->data : "");
+	sw_status status = sw_fail(err, SW_ERR_IO, "--measure: the run failed: %.*s",
+	                           (int)strcspn(why, "\n"), why);
+	json_decref(json);
+	return status;
 }
 
 static sw_status run_plan(const cli *c, const char *path, int64_t ranks, double *seconds,

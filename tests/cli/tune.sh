@@ -67,6 +67,15 @@ t="$sw tune $tiny --cluster $cluster --trials 2"
 {
 refuse "/nowhere/mpirun can't be started" $t --measure --launch "/nowhere/mpirun -n 4"
 refuse "add --measure" $t --launch "mpirun -n 4"
+# A run that fails is told in its own words, or else in those of what launched it.
+printf '#!/bin/sh\nexec "$@" --ranks 3\n' >"$scratch/three"
+printf '#!/bin/sh\nprintf -- "-----\\n\\nno such hosts\\n" >&2\nexit 1\n' >"$scratch/nowhere"
+chmod +x "$scratch/three" "$scratch/nowhere"
+# shellcheck disable=SC2086
+expect 2 "the run failed: the plan is for 4 devices and --ranks says 3" $t --measure --launch "$scratch/three"
+# shellcheck disable=SC2086
+expect 2 "the run failed: no such hosts" $t --measure --launch "$scratch/nowhere"
+refuse "trials 0: expected a whole number from 1" "$sw" tune $tiny --cluster $cluster --trials 0
 refuse "add --measure" $t --pace
 refuse "expected one of none, predefined, linear, trees, analytic, both (nearest: 'trees')" $t --simulator tree
 refuse "add that, or take predefined, linear or trees" $t --simulator analytic

@@ -3,7 +3,10 @@
 . tests/cli/lib.sh
 
 for command in inspect plan explain export verify simulate run solve; do
+	expect 0 "" "$sw" help $command
+	cp "$scratch/out" "$scratch/help"
 	expect 0 "" "$sw" $command --help
+	cmp -s "$scratch/help" "$scratch/out" || complain "help $command is not $command --help"
 	grep -q "^usage: shardwright $command " "$scratch/out" || complain "no usage of $command"
 	grep -q "^example:" "$scratch/out" || complain "no example of $command"
 	grep -q -- "--json" "$scratch/out" || complain "no --json of $command"
@@ -30,6 +33,8 @@ expect 2 "both need standard output" "$sw" plan $tiny --cluster $cluster -o - --
 refuse "expected read, canonical, partition or schedule" "$sw" plan $tiny --dump-after planning
 refuse "expected a whole number" "$sw" run $tiny --steps many
 refuse "expected a whole number" "$sw" run $tiny --steps=-1
+refuse "ranks 0: expected a whole number from 1" "$sw" run $tiny --ranks 0
+expect 0 "" "$sw" run $tiny --steps 0 --seed 0 -q
 refuse "takes no value" "$sw" inspect $tiny --json=yes
 refuse "--rules is for programs" "$sw" inspect $cluster --rules
 refuse "add --ranks N" "$sw" verify $tiny --random 3
