@@ -24,7 +24,8 @@ typedef struct flood {
 	const uint32_t *boundary_list;
 	sw_id *alias; /* per value: the output that replaces an input, and the reverse; SW_NO_ID:
 	                 none */
-	const bool *cut; /* per value: nothing passes through it */
+	bool *cut;            /* per value: nothing passes through it */
+	SW_VEC(uint8_t) kind; /* per split that is a class: what it is of; DATA, STATE */
 } flood;
 
 /* Number the reads of a boundary first, then its values. */
@@ -48,6 +49,7 @@ static void join(flood *f, uint32_t a, uint32_t b)
 {
 	int32_t x = find(f, (int32_t)a), y = find(f, (int32_t)b);
 	f->splits.data[SW_MAX(x, y)].class = SW_MIN(x, y);
+	f->kind.data[SW_MIN(x, y)] |= f->kind.data[SW_MAX(x, y)];
 }
 
 /* Find or add a split; search only those of the same owner, which are few. */
@@ -64,6 +66,7 @@ static uint32_t split_of(flood *f, bool of_op, sw_id id, int32_t where, int64_t 
 	sw_vec_push(&f->before, *last);
 	sw_vec_push(&f->owner, id);
 	sw_vec_push(&f->of_op, of_op);
+	sw_vec_push(&f->kind, 0);
 	if (!of_op)
 		sw_vec_push(&f->queue, (uint32_t)next);
 	*last = next;
@@ -201,6 +204,103 @@ static void index_aliases(flood *f, sw_arena *arena)
 		      in = f->roles->inputs[f->roles->output_input[i]];
 		f->alias[out] = in;
 		f->alias[in] = out;
+	}
+}
+
+static void propagate_all(flood *f, size_t *next)
+{
+	for (; *next < f->queue.len; ++*next)
+		propagate(f, f->queue.data[*next]);
+}
+
+/* ---- values that are one number everywhere ---------------------------------------------- */
+
+enum { DATA = 1, STATE = 2 };
+
+/* Are gradients taken apart into the devices' terms? Then each device must have rows of the batch,
+ * which is a class of its own. */
+static bool takes_apart(const sw_program *program)
+{
+	for (size_t i = 0; i < program->ops.len; i++)
+		if (program->ops.data[i].opcode == SW_OP_TERMS)
+			return true;
+	return false;
+}
+
+/* Let nothing pass through values that are one number, repeated. Canonical form makes equal ones
+ * one, so that the zeros with which activations of 32 samples are compared may be those of a weight
+ * with 32 rows. */
+static void cut_uniform(flood *f, bool *uniform)
+{
+	const sw_program *program = f->program;
+	for (size_t i = 0; i < program->ops.len; i++) {
+		const sw_op *op = sw_op_at(program, (sw_id)i);
+		sw_id value = op->first_result;
+		if (op->n_results != 1 || op->n_operands == 0 || f->cut[value] ||
+		    sw_value_shape(program, value).rank == 0)
+			continue;
+		bool is = op->opcode == SW_OP_BROADCAST &&
+		          sw_value_shape(program, op->operands[0]).rank == 0;
+		bool all = sw_opcode_is_elementwise((sw_opcode)op->opcode);
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			all = all && uniform[op->operands[k]];
+		f->cut[value] = uniform[value] = is || all;
+	}
+}
+
+/* Say which splits are of the batch, and which of state. */
+static void mark_kinds(flood *f)
+{
+	for (uint32_t i = 0; i < f->roles->n_inputs; i++) {
+		bool data = f->roles->input_role[i] == SW_ROLE_DATA;
+		for (int32_t k = f->last[false][f->roles->inputs[i]]; k >= 0; k = f->before.data[k])
+			if (!data || f->splits.data[k].where == 0)
+				f->kind.data[find(f, k)] |= data ? DATA : STATE;
+	}
+}
+
+/* Would a split of the value make one of the batch and a dimension of state that are none by what
+ * reads it? */
+static bool confuses(flood *f, sw_id value, uint32_t split)
+{
+	int32_t of_data = -1, of_state = -1, factor;
+	int64_t top;
+	for (uint32_t u = f->users.start[value]; u < f->users.start[value + 1]; u++) {
+		sw_id user = f->users.ops[u];
+		const sw_op *op = sw_op_at(f->program, user);
+		const sw_rule *rule = f->rules[user];
+		for (int32_t k = 0; k < rule->n_operands && k < (int32_t)op->n_operands; k++) {
+			bool fresh;
+			if (op->operands[k] != value ||
+			    !sw_rule_factor_at(rule, false, k, f->splits.data[split].where,
+			                       f->splits.data[split].top, &factor, &top))
+				continue;
+			int32_t class = find(
+				f, (int32_t)split_of(f, true, user, factor, top, &fresh));
+			of_data = f->kind.data[class] == DATA ? class : of_data;
+			of_state = f->kind.data[class] == STATE ? class : of_state;
+		}
+	}
+	return of_data >= 0 && of_state >= 0;
+}
+
+/* Let splits pass through the uniform values, too, where they confuse nothing. Where they would,
+ * each device can make any part of such a value for itself. */
+static void join_uniform(flood *f, const bool *uniform, size_t *next)
+{
+	mark_kinds(f);
+	for (size_t v = 0; v < f->program->values.len; v++) {
+		bool confused = false;
+		if (!uniform[v])
+			continue;
+		for (int32_t k = f->last[false][v]; k >= 0; k = f->before.data[k])
+			confused = confused || confuses(f, (sw_id)v, (uint32_t)k);
+		if (confused)
+			continue;
+		f->cut[v] = false;
+		for (int32_t k = f->last[false][v]; k >= 0; k = f->before.data[k])
+			propagate(f, (uint32_t)k);
+		propagate_all(f, next);
 	}
 }
 
@@ -405,8 +505,12 @@ void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *
 	index_boundaries(&f, &classes->arena);
 	index_aliases(&f, &classes->arena);
 	add_whole_dims(&f);
-	for (size_t i = 0; i < f.queue.len; i++)
-		propagate(&f, f.queue.data[i]);
+	bool *uniform = SW_NEW_N(&classes->arena, bool, roles->program->values.len + 1);
+	size_t next = 0;
+	if (takes_apart(roles->program))
+		cut_uniform(&f, uniform);
+	propagate_all(&f, &next);
+	join_uniform(&f, uniform, &next);
 	number_classes(&f, classes);
 	classes->value_splits =
 		lists_of(&f, classes, false, roles->program->values.len, &classes->value_start);
@@ -422,6 +526,7 @@ void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *
 	sw_vec_clear(&f.splits);
 	sw_vec_clear(&f.owner);
 	sw_vec_clear(&f.of_op);
+	sw_vec_clear(&f.kind);
 	sw_vec_clear(&f.queue);
 }
 

@@ -54,6 +54,11 @@ refuse "expected stale=S" "$sw" plan $tiny --cluster $cluster --allow int8 -o "$
 refuse "other strategies say it themselves" \
 	"$sw" plan $tiny --cluster $cluster --strategy dp --allow stale=4 -o "$scratch/a.plan" -q
 
+# a batch of 32, a layer 32 wide, and zeros that both are compared with
+expect 0 "" "$sw" plan tests/programs/dlrm-tiny.hlo.gz --cluster $cluster --strategy ps:balanced,stale=2 \
+	-o "$scratch/a.plan" -q
+expect 0 "" "$sw" verify "$scratch/a.plan"
+
 # ---- per variable
 cat >"$scratch/ways.yaml" <<'END2'
 - {variable: "*", way: ps, stale: 1}

@@ -393,6 +393,44 @@ static void shared_positions_join_no_dimensions(void **state)
 	clear(&a);
 }
 
+/* The zeros with which eight samples are compared are those of a parameter with eight rows. Where
+ * gradients are taken apart into the terms of the devices, the batch is a class of its own all the
+ * same, and classes pass through zeros that confuse nothing. */
+static void zeros_do_not_make_rows_of_a_parameter_the_batch(void **state)
+{
+	static const char text[] =
+		"HloModule m, input_output_alias={ {0}: (1, {}, may-alias) }\n"
+		"add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n"
+		"ENTRY e {\n"
+		"  x = f32[8,4] parameter(0)\n"
+		"  w = f32[8,4] parameter(1)\n"
+		"  zero = f32[] constant(0)\n"
+		"  zeros = f32[8,4] broadcast(zero), dimensions={}\n"
+		"  up = f32[8,4] maximum(x, zeros)\n"
+		"  down = f32[8,4] maximum(w, zeros)\n"
+		"  one = f32[] constant(1)\n"
+		"  ones = f32[8,4] broadcast(one), dimensions={}\n"
+		"  more = f32[8,4] add(up, ones)\n"
+		"  q = f32[4] reduce(more, zero), dimensions={0}, to_apply=add\n"
+		"  s = f32[4,4] terms(q)\n"
+		"  r = f32[4,8,4] broadcast(s), dimensions={0,2}\n"
+		"  g = f32[8,4] reduce(r, zero), dimensions={0}, to_apply=add\n"
+		"  next = f32[8,4] subtract(down, g)\n"
+		"  ROOT out = (f32[8,4]) tuple(next)\n"
+		"}\n";
+	analysis a = {0};
+	(void)state;
+	open_text(text, "local-2x2.yaml", &a.p);
+	analyse(&a);
+	int32_t batch = class_of(&a, false, value_of(&a, "up"), 0, 8),
+		rows = class_of(&a, false, value_of(&a, "w"), 0, 8);
+	assert_true(batch >= 0 && rows >= 0 && batch != rows);
+	assert_int_equal(class_of(&a, false, value_of(&a, "x"), 0, 8), batch);
+	assert_int_equal(class_of(&a, false, value_of(&a, "down"), 0, 8), rows);
+	assert_int_equal(class_of(&a, false, value_of(&a, "ones"), 0, 8), batch);
+	clear(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -406,6 +444,7 @@ int main(void)
 		cmocka_unit_test(rules_aliases_and_loops_keep_classes),
 		cmocka_unit_test(every_dot_has_the_batch),
 		cmocka_unit_test(shared_positions_join_no_dimensions),
+		cmocka_unit_test(zeros_do_not_make_rows_of_a_parameter_the_batch),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
