@@ -58,6 +58,11 @@ assert m["peak_bytes"] == e["peak_bytes"] == sum(t["bytes"] for t in m["tensors"
 assert {v["way"] for v in e["variables"]} == {"all-reduce", "ps", "zero1", "zero3"}
 END
 
+# Constants that an update and an activation read are made by all devices, not sent by an owner.
+expect 0 "" "$sw" plan tests/programs/dlrm-tiny.hlo.gz --cluster $cluster --strategy ps -o "$scratch/b.plan" -q
+expect 0 "" "$sw" explain "$scratch/b.plan" -v
+grep "broadcast by the owner  broadcast" "$scratch/out" && complain "an owner sends a constant"
+
 # Whichever is quickest.
 echo '- {variable: "*", way: any}' | ways
 plan_ways
