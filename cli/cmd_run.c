@@ -42,11 +42,17 @@ static void note_start(const cli *c, const char *path, const sw_checkpoint *star
 {
 	if (start->has_step)
 		cli_note(c, "%s: goes on after step %" PRId64, path, start->step);
+	size_t taken = start->tensors.len - start->n_left_out;
+	if (start->n_left_out)
+		cli_note(c,
+		         "%s: %" PRIu32 " states of codecs are of another plan, and left out: what "
+		         "gradients lacked so far is lost",
+		         path, start->n_left_out);
 	if (start->n_missing)
 		cli_note(c,
 		         "%s: it has %zu of %zu inputs of the state; the others begin as the "
 		         "sidecar says",
-		         path, start->tensors.len, start->tensors.len + start->n_missing);
+		         path, taken, taken + start->n_missing);
 }
 
 /* Return the checkpoint to begin with, NULL: none. With --resume it is the newest one of the

@@ -20,6 +20,63 @@ bool sw_checkpoint_keeps(const sw_program *program, const sw_sidecar *sidecar, u
 	return false;
 }
 
+/* ---- state of codecs -------------------------------------------------------------------- */
+
+/* What a plan whose gradients are coded keeps of a variable (docs/sync.md) is of that plan alone:
+ * under another one training goes on without. */
+static const char *const OF_CODECS[] = {".residual", ".sum-residual", ".factor"};
+
+/* Return how long the variable's name is, if the name is that of a codec's state; else 0. */
+static size_t coded_variable(const char *name)
+{
+	size_t length = strlen(name);
+	for (size_t i = 0; i < SW_COUNT(OF_CODECS); i++) {
+		size_t end = strlen(OF_CODECS[i]);
+		if (length > end && strcmp(name + length - end, OF_CODECS[i]) == 0)
+			return length - end;
+	}
+	return 0;
+}
+
+static bool has_residual(const sw_sidecar *sidecar, const char *variable, size_t length)
+{
+	for (uint32_t i = 0; i < sidecar->n_inputs; i++) {
+		const char *name = sidecar->inputs[i].name;
+		if (sidecar->inputs[i].role == SW_ROLE_RESIDUAL && name &&
+		    coded_variable(name) == length && strncmp(name, variable, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool is_input_of_codec(const sw_sidecar *sidecar, uint32_t input)
+{
+	const char *name = sidecar->inputs[input].name;
+	size_t length = name ? coded_variable(name) : 0;
+	return length > 0 && has_residual(sidecar, name, length);
+}
+
+static bool has_tensor(const sw_checkpoint *c, const char *name, size_t length, const char *end)
+{
+	sw_text text = {0};
+	sw_text_add_n(&text, name, length);
+	sw_text_add(&text, end);
+	bool has = sw_checkpoint_get(c, text.data) != NULL;
+	sw_text_clear(&text);
+	return has;
+}
+
+/* Parts of a variable have states of their own, and the variable may be there as a whole. */
+static bool is_tensor_of_codec(const sw_checkpoint *c, const char *name)
+{
+	size_t length = coded_variable(name), whole = length;
+	while (whole > 0 && name[whole - 1] >= '0' && name[whole - 1] <= '9')
+		whole--;
+	bool part = whole >= 5 && strncmp(name + whole - 5, ".part", 5) == 0;
+	return length > 0 && has_tensor(c, name, length, OF_CODECS[0]) &&
+	       (has_tensor(c, name, length, "") || (part && has_tensor(c, name, whole - 5, "")));
+}
+
 /* ---- matching --------------------------------------------------------------------------- */
 
 static sw_status other_shape(const char *name, sw_shape got, sw_shape wanted, sw_error *err)
@@ -69,21 +126,25 @@ static sw_status match_input(sw_checkpoint *c, const sw_program *program, uint32
 			return match_piece(tensor, part, sw_value_shape(program, value), name,
 			                   &c->inputs[input], err);
 	}
-	if (!tensor && !c->has_step) {
+	sw_shape shape = sw_value_shape(program, value);
+	bool coded = is_input_of_codec(sidecar, input);
+	if ((!tensor && !c->has_step) ||
+	    (coded && (!tensor || !sw_shape_equal(tensor->shape, shape)))) {
 		c->n_missing++;
 		return SW_OK;
 	}
 	if (!tensor)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "there is no tensor '%s', which the program's state has", name);
-	if (!sw_shape_equal(tensor->shape, sw_value_shape(program, value)))
-		return other_shape(name, tensor->shape, sw_value_shape(program, value), err);
+	if (!sw_shape_equal(tensor->shape, shape))
+		return other_shape(name, tensor->shape, shape, err);
 	c->inputs[input].tensor = tensor;
 	return SW_OK;
 }
 
-/* Each tensor is the value of an input. Names of inputs differ, so numbers tell. */
-static sw_status find_strangers(const sw_checkpoint *c, uint32_t n_inputs, sw_error *err)
+/* Each tensor is the value of an input, or the state of a codec. Names of inputs differ, so numbers
+ * tell. */
+static sw_status find_strangers(sw_checkpoint *c, uint32_t n_inputs, sw_error *err)
 {
 	bool *known = sw_alloc(c->tensors.len + 1);
 	sw_status status = SW_OK;
@@ -91,7 +152,9 @@ static sw_status find_strangers(const sw_checkpoint *c, uint32_t n_inputs, sw_er
 		if (c->inputs[i].tensor)
 			known[c->inputs[i].tensor - c->tensors.data] = true;
 	for (size_t i = 0; i < c->tensors.len && status == SW_OK; i++)
-		if (!known[i])
+		if (!known[i] && is_tensor_of_codec(c, c->tensors.data[i].name))
+			c->n_left_out++;
+		else if (!known[i])
 			status = sw_fail(err, SW_ERR_INPUT,
 			                 "tensor '%s' is not in the program's state",
 			                 c->tensors.data[i].name);

@@ -58,7 +58,9 @@ typedef struct sw_checkpoint {
 	uint64_t seed;                 /* of the run that wrote it; 0 if the file has no step */
 	uint64_t plan_hash, data_hash; /* likewise; 0: not known */
 	sw_saved_input *inputs;        /* after sw_checkpoint_open, per input */
-	uint32_t n_missing; /* inputs that outlast a step and are not in a file without a step */
+	/* inputs that outlast a step and are not there: of a file without a step, or of codecs */
+	uint32_t n_missing;
+	uint32_t n_left_out; /* tensors that are state of other codecs, or of other numbers of ranks */
 } sw_checkpoint;
 
 /* Read the header of a file, or an index and the headers of its files, and check that each tensor

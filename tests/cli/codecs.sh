@@ -47,6 +47,28 @@ train "$scratch/int8.plan" 6 --save "$scratch/kept" >"$scratch/cut"
 train "$scratch/int8.plan" 4 --load "$scratch/kept/step-6" >>"$scratch/cut"
 cmp -s "$scratch/whole" "$scratch/cut" || complain "a run cut in two has other losses"
 
+# Under another codec, without one, and on fewer ranks it goes on without residuals, and says so.
+expect 0 "22 states of codecs are of another plan, and left out" \
+	"$sw" run "$scratch/none.plan" --ranks 4 --steps 2 --load "$scratch/kept/step-6"
+expect 0 "" "$sw" run $tiny --steps 2 --load "$scratch/kept/step-6" -q
+expect 0 "11 states of codecs are of another plan" \
+	"$sw" run "$scratch/topk=0.25.plan" --ranks 4 --steps 2 --load "$scratch/kept/step-6"
+expect 0 "" "$sw" plan $tiny --cluster clusters/local-1x2.yaml --strategy dp --codec int8 -o "$scratch/two.plan" -q
+expect 0 "it has .* inputs of the state; the others begin as" \
+	"$sw" run "$scratch/two.plan" --ranks 2 --steps 2 --load "$scratch/kept/step-6"
+mkdir "$scratch/plain-kept"
+train "$scratch/none.plan" 6 --save "$scratch/plain-kept" >/dev/null
+expect 0 "it has 88 of 110 inputs of the state" \
+	"$sw" run "$scratch/int8.plan" --ranks 4 --steps 2 --load "$scratch/plain-kept/step-6"
+# A tensor that is no codec's is a stranger, whatever its name ends in.
+python3 - "$scratch/strange.safetensors" <<'END'
+import json, struct, sys
+head = json.dumps({"some.residual": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+open(sys.argv[1], "wb").write(struct.pack("<Q", len(head)) + head + bytes(4))
+END
+expect 2 "tensor 'some.residual' is not in the program's state" \
+	"$sw" run "$scratch/none.plan" --ranks 4 --steps 2 --load "$scratch/strange.safetensors"
+
 expect 0 "" "$sw" verify -v "$scratch/int8.plan"
 grep -q "lossy: 11 gradients are sent in codes" "$scratch/out" || complain "verify does not say that it is lossy"
 grep -q "^params.embed.tokens.gradient " "$scratch/out" || complain "verify does not compare the sums of gradients"
