@@ -21,14 +21,6 @@ static int by_live_bytes(const void *a, const void *b)
 	return x->device > y->device ? 1 : -1;
 }
 
-static int64_t live_bytes(const sw_program *program, int64_t device)
-{
-	sw_program *own = sw_program_of_device(program, device, NULL);
-	int64_t bytes = sw_program_peak_bytes(own, own->entry);
-	sw_program_free(own);
-	return bytes;
-}
-
 static int64_t arena_bytes(const sw_program *program, int64_t device, int64_t enough_bytes)
 {
 	sw_program *own = sw_program_of_device(program, device, NULL);
@@ -51,7 +43,9 @@ sw_fullest sw_fullest_device(const sw_program *program, int64_t enough_bytes)
 			is_in[k] = sw_owner_is(&owners.sets[k], d);
 		uint32_t fresh = (uint32_t)classes.len;
 		if (sw_map_intern(&seen, is_in, (size_t)owners.n, fresh) == fresh)
-			sw_vec_push(&classes, ((device_class){d, live_bytes(program, d)}));
+			sw_vec_push(&classes,
+			            ((device_class){
+					    d, sw_program_device_bytes(program, &owners, d)}));
 	}
 	qsort(classes.data, classes.len, sizeof(*classes.data), by_live_bytes);
 	for (size_t i = 0; i < classes.len && i < PLACED_CLASSES; i++) {

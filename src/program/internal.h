@@ -22,6 +22,13 @@ bool sw_program_order(const sw_program *program, sw_arena *arena, int32_t **orde
  * exact to 2^53, and the sum of many large shapes does not overflow. */
 double sw_op_result_bytes(const sw_program *program, const sw_op *op);
 double sw_computation_parameter_bytes(const sw_program *program, int32_t computation);
+/* What one device of a program with owners does of the entry (owners.c). */
+typedef struct sw_device_view {
+	const bool *runs; /* per op */
+	const bool *has;  /* per value: it is there once its op has run */
+} sw_device_view;
+/* Return what sw_program_peak_bytes says of the entry of the device's own program. O(ops). */
+int64_t sw_device_peak_bytes(const sw_program *program, const sw_device_view *view);
 /* Add to changes[point] the bytes of the values whose live range begins there, minus those whose
  * range ended; changes has ops.len + 1 entries. */
 void sw_live_changes(const sw_program *program, const sw_computation *c,

@@ -3,26 +3,32 @@
 
 #include "program/internal.h"
 
+/* Of values that a device (view; NULL: any) does not have the ranges are empty. */
 static sw_live_range *liveness(const sw_program *program, int32_t computation,
-                               sw_live_range *ranges)
+                               const sw_device_view *view, sw_live_range *ranges)
 {
 	const sw_computation *c = &program->computations.data[computation];
 	for (size_t i = 0; i < c->ops.len; i++) {
 		const sw_op *op = sw_op_at(program, c->ops.data[i]);
 		int32_t begin = op->opcode == SW_OP_PARAMETER ? 0 : (int32_t)i;
-		for (uint32_t r = 0; r < op->n_results; r++)
-			ranges[op->first_result + r] = (sw_live_range){begin, (int32_t)i + 1};
+		for (uint32_t r = 0; r < op->n_results; r++) {
+			bool has = !view || view->has[op->first_result + r];
+			ranges[op->first_result + r] =
+				(sw_live_range){begin, has ? (int32_t)i + 1 : begin};
+		}
 		for (uint32_t k = 0; k < op->n_operands; k++)
-			ranges[op->operands[k]].end = (int32_t)i + 1;
+			if (!view || (view->runs[c->ops.data[i]] && view->has[op->operands[k]]))
+				ranges[op->operands[k]].end = (int32_t)i + 1;
 	}
 	for (size_t i = 0; i < c->results.len; i++)
-		ranges[c->results.data[i]].end = (int32_t)c->ops.len;
+		if (!view || view->has[c->results.data[i]])
+			ranges[c->results.data[i]].end = (int32_t)c->ops.len;
 	return ranges;
 }
 
 sw_live_range *sw_program_liveness(const sw_program *program, int32_t computation, sw_arena *arena)
 {
-	return liveness(program, computation,
+	return liveness(program, computation, NULL,
 	                SW_NEW_N(arena, sw_live_range, program->values.len + 1));
 }
 
@@ -110,18 +116,32 @@ void sw_live_changes(const sw_program *program, const sw_computation *c,
 	}
 }
 
+/* Return the room for what a device's op brings it that it does not have before: operands of
+ * collectives in which it takes part. */
+static double room_bytes(const sw_program *program, const sw_device_view *view, sw_id id)
+{
+	const sw_op *op = sw_op_at(program, id);
+	double bytes = 0;
+	for (uint32_t k = 0; view && view->runs[id] && k < op->n_operands; k++)
+		if (!view->has[op->operands[k]])
+			bytes += value_bytes(program, op->operands[k]);
+	return bytes;
+}
+
 static double computation_peak(const sw_program *program, int32_t computation,
-                               sw_live_range *ranges, const double *peaks)
+                               const sw_device_view *view, sw_live_range *ranges,
+                               const double *peaks)
 {
 	const sw_computation *c = &program->computations.data[computation];
 	sw_arena arena;
 	sw_arena_init(&arena);
 	double *changes = SW_NEW_N(&arena, double, c->ops.len + 1), live = 0, peak = 0;
-	sw_live_changes(program, c, liveness(program, computation, ranges), changes);
+	sw_live_changes(program, c, liveness(program, computation, view, ranges), changes);
 	for (size_t i = 0; i < c->ops.len; i++) {
 		live += changes[i];
-		peak = fmax(peak, live + region_bytes(program, sw_op_at(program, c->ops.data[i]),
-		                                      ranges, (int32_t)i, peaks));
+		peak = fmax(peak, live + room_bytes(program, view, c->ops.data[i]) +
+		                          region_bytes(program, sw_op_at(program, c->ops.data[i]),
+		                                       ranges, (int32_t)i, peaks));
 	}
 	sw_arena_clear(&arena);
 	return peak;
@@ -144,7 +164,9 @@ static bool *find_reached(const sw_program *program, int32_t computation, const 
 	return reached;
 }
 
-int64_t sw_program_peak_bytes(const sw_program *program, int32_t computation)
+/* `view` is of the computation alone. */
+static int64_t peak_bytes(const sw_program *program, int32_t computation,
+                          const sw_device_view *view)
 {
 	sw_arena arena;
 	sw_arena_init(&arena);
@@ -155,9 +177,21 @@ int64_t sw_program_peak_bytes(const sw_program *program, int32_t computation)
 	sw_live_range *ranges = SW_NEW_N(&arena, sw_live_range, program->values.len + 1);
 	for (size_t n = 0; n < program->computations.len; n++) {
 		if (reached[order[n]])
-			peaks[order[n]] = computation_peak(program, order[n], ranges, peaks);
+			peaks[order[n]] = computation_peak(
+				program, order[n], order[n] == computation ? view : NULL, ranges,
+				peaks);
 	}
 	double peak = peaks[computation];
 	sw_arena_clear(&arena);
 	return peak >= 0x1p63 ? INT64_MAX : (int64_t)peak;
+}
+
+int64_t sw_program_peak_bytes(const sw_program *program, int32_t computation)
+{
+	return peak_bytes(program, computation, NULL);
+}
+
+int64_t sw_device_peak_bytes(const sw_program *program, const sw_device_view *view)
+{
+	return peak_bytes(program, program->entry, view);
 }

@@ -421,3 +421,39 @@ sw_program *sw_program_of_device(const sw_program *program, int64_t device, sw_i
 	sw_arena_clear(&arena);
 	return x.out;
 }
+
+/* ---- the memory of one device ----------------------------------------------------------- */
+
+/* A parameter that the device does not hold has no elements, unless it is a single number; room for
+ * what is not there is made where it is read. */
+static bool has_value(const extract *x, sw_id value)
+{
+	const sw_value *v = &x->in->values.data[value];
+	bool parameter = sw_op_at(x->in, v->op)->opcode == SW_OP_PARAMETER;
+	return parameter ? holds(x, value) || v->shape.rank == 0
+	                 : x->needed[v->op] && (holds(x, value) || x->is_in[x->owners->runs[v->op]]);
+}
+
+int64_t sw_program_device_bytes(const sw_program *program, const sw_owners *owners, int64_t device)
+{
+	sw_arena arena;
+	sw_arena_init(&arena);
+	extract x = {.in = program,
+	             .owners = owners,
+	             .is_in = SW_NEW_N(&arena, bool, owners->n),
+	             .needed = SW_NEW_N(&arena, bool, program->ops.len + 1)};
+	bool *has = SW_NEW_N(&arena, bool, program->values.len + 1);
+	for (int32_t k = 0; k < owners->n; k++)
+		x.is_in[k] = sw_owner_is(&owners->sets[k], device);
+	find_needed(&x);
+	const sw_computation *entry = sw_entry(program);
+	for (size_t i = 0; i < entry->ops.len; i++) {
+		const sw_op *op = sw_op_at(program, entry->ops.data[i]);
+		for (uint32_t k = 0; k < op->n_results; k++)
+			has[op->first_result + k] = has_value(&x, op->first_result + k);
+	}
+	int64_t bytes =
+		sw_device_peak_bytes(program, &(sw_device_view){.runs = x.needed, .has = has});
+	sw_arena_clear(&arena);
+	return bytes;
+}

@@ -444,6 +444,9 @@ sw_owners sw_program_owners(const sw_program *program, sw_arena *arena);
  * NULL, or it becomes a list, to be freed, of the op of `program` that each op is of, also if it
  * only makes room for what a broadcast brings; SW_NO_ID: it is an empty result. O(ops). */
 sw_program *sw_program_of_device(const sw_program *program, int64_t device, sw_id **origin);
+/* Return sw_program_peak_bytes of that program, but for a few single numbers; without writing it.
+ * O(ops). */
+int64_t sw_program_device_bytes(const sw_program *program, const sw_owners *owners, int64_t device);
 
 /* REPEATS: equivalence classes of ops. Ops are in one class iff they are alike and so are their
  * surroundings, `radius` uses far: the same ops on the same shapes, read in the same operand
