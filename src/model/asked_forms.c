@@ -123,9 +123,9 @@ static sw_status serve(asked_forms *f, int64_t common)
 			continue;
 		if (f->request->sidecar->inputs[form->input].role != SW_ROLE_PARAMETER)
 			return sw_fail(f->err, SW_ERR_INPUT,
-			               "stale: '%s' is a moment of another shape than its "
-			               "parameter, as Adafactor has them, and has no terms of its "
-			               "own: train it without staleness",
+			               "stale: '%s' is made of the batch and no part of a "
+			               "parameter's own state, as running statistics and factored "
+			               "moments are: train it without staleness",
 			               name);
 		if (form->codec.kind)
 			return sw_fail(f->err, SW_ERR_INPUT,

@@ -80,15 +80,18 @@ static const sw_variant *base_of(const sw_search *s)
 	return least ? least : base;
 }
 
-/* Add a padded variant, if the padding changes anything. */
+/* Add a padded variant, if the padding changes anything. Microbatches that the batch divides by may
+ * not divide it when it is padded: then there is none. */
 static sw_status add_padded(sw_search *s, sw_rewrites rewrites, const sw_mesh_set *wanted)
 {
 	size_t number;
 	sw_error why = {0};
 	sw_status status = sw_variant_add(s, &rewrites, wanted, &number, &why);
-	if (status != SW_OK && status != SW_NO && s->err)
+	if (status == SW_NO || status == SW_ERR_INPUT)
+		return SW_OK;
+	if (status != SW_OK && s->err)
 		*s->err = why;
-	return status == SW_NO ? SW_OK : status;
+	return status;
 }
 
 static sw_status add_whole(sw_search *s)

@@ -25,4 +25,9 @@ cmp -s "$scratch/one" "$scratch/four" || complain "$(cat "$scratch/one") on one 
 
 sed -e 's/"multiple": 4/"multiple": 1/' "$plan" >"$scratch/bad.plan"
 refuse "rewrites: expected a list" "$sw" verify "$scratch/bad.plan"
+# Microbatches that divide the batch need not divide it when it is padded: 8 samples on 5 devices are 10.
+expect 0 "" "$sw" plan $tiny --cluster clusters/unequal-1-4.yaml --memory 300kB -o "$scratch/a.plan" -q
+grep -q '"microbatches"' "$scratch/a.plan" || complain "no microbatches: the memory is not tight"
+expect 0 "" "$sw" verify "$scratch/a.plan"
+expect 1 "no plan fits" "$sw" plan $tiny --cluster clusters/unequal-1-4.yaml --memory 60kB -o "$scratch/a.plan" -q
 exit $failed
