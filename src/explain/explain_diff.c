@@ -18,6 +18,7 @@ static const struct {
 	{"strategy", "strategy", NULL},
 	{"chosen", "chosen", NULL},
 	{"step_time_s", "step", sw_text_add_seconds},
+	{"stale_step_s", "in the long run", sw_text_add_seconds},
 	{"compute_s", "compute", sw_text_add_seconds},
 	{"communication_s", "communication", sw_text_add_seconds},
 	{"collectives", "collectives", sw_text_add_count},
@@ -25,15 +26,23 @@ static const struct {
 	{"peak_bytes", "memory", sw_text_add_bytes},
 };
 
+/* A plan without old values of variables has the same step in the long run. */
+static json_t *figure_of(const json_t *explained, const char *key)
+{
+	json_t *value = json_object_get(explained, key);
+	return value ? value : json_object_get(explained, "step_time_s");
+}
+
 static json_t *diff_figures(const json_t *a, const json_t *b)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < SW_COUNT(FIGURES); i++) {
-		json_t *x = json_object_get(a, FIGURES[i].key),
-		       *y = json_object_get(b, FIGURES[i].key);
-		if (!json_equal(x, y))
+		const char *key = FIGURES[i].key;
+		bool known = json_object_get(a, key) || json_object_get(b, key);
+		json_t *x = figure_of(a, key), *y = figure_of(b, key);
+		if (known && !json_equal(x, y))
 			json_array_append_new(list,
-			                      json_pack("{s:s, s:O, s:O}", "figure", FIGURES[i].key,
+			                      json_pack("{s:s, s:O, s:O}", "figure", key,
 			                                "here", x, "there", y));
 	}
 	return list;
@@ -283,7 +292,7 @@ static void print_figures(const json_t *list, sw_text *text)
 		size_t k = 0;
 		while (strcmp(FIGURES[k].key, sw_field_text(entry, "figure")))
 			k++;
-		sw_text_addf(text, "%-14s ", FIGURES[k].name);
+		sw_text_addf(text, "%-15s ", FIGURES[k].name);
 		add_side(json_object_get(entry, "here"), FIGURES[k].add, text);
 		sw_text_add(text, " -> ");
 		add_side(json_object_get(entry, "there"), FIGURES[k].add, text);

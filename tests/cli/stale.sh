@@ -24,6 +24,10 @@ grep -q "a copy that a device computes with is at most 4 steps old" "$scratch/ou
 grep -q "pipeline stages, codecs and staleness" "$scratch/out" || complain "the certificate counts staleness"
 expect 0 "" "$sw" explain "$scratch/any.plan" -v
 grep -q "each device's gradient is an update of its own" "$scratch/out" || complain "explain: any"
+expect 0 "" "$sw" explain "$scratch/sync.plan" --diff "$scratch/some.plan"
+grep -q "^in the long run  *[0-9.]* .*s -> [0-9.]* .*s (-" "$scratch/out" || complain "explain --diff: no long run"
+expect 0 "" "$sw" explain "$scratch/sync.plan" --diff "$scratch/none.plan"
+grep -q "in the long run" "$scratch/out" && complain "explain --diff: a long run without staleness"
 expect 0 "" "$sw" verify "$scratch/some.plan"
 grep -q "^lossy: devices compute with old values" "$scratch/out" || complain "verify does not say that it is lossy"
 grep -q "as predicted" "$scratch/out" || complain "another payload"
