@@ -139,7 +139,10 @@ static sw_status serve(asked_forms *f, int64_t common)
 			               "most %d dimensions: train it without staleness",
 			               name, SW_MAX_RANK - 1);
 	}
-	if (common == f->request->devices && common > 1)
+	if (f->request->devices < 2)
+		return sw_fail(f->err, SW_ERR_INPUT,
+		               "stale: one device waits for no other: leave staleness out");
+	if (common == f->request->devices)
 		return SW_OK;
 	return sw_fail(f->err, SW_ERR_INPUT,
 	               "stale: each of the %lld devices has rows of its own of the batch, which "

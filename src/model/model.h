@@ -313,7 +313,8 @@ void sw_variables_find(sw_analysis *analysis, const sw_plan_strategy *strategy,
 
 /* Give the variables the ways of a file (NULL: none). A pattern that matches none, and a way that a
  * variable can't have, are SW_ERR_INPUT. O(entries * variables). */
-sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *analysis, const sw_sidecar *sidecar,
+sw_status sw_sync_apply(const sw_sync *sync, const sw_plan_strategy *strategy,
+                        sw_analysis *analysis, const sw_sidecar *sidecar,
                         sw_error *err);
 
 /* Find the decisions of all pins (NULL: none) and store their options in the analysis. An

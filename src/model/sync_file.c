@@ -320,6 +320,8 @@ void sw_sync_print(const sw_sync *sync, const char *indent, sw_text *text)
 
 /* ---- the variables ---------------------------------------------------------------------- */
 
+#define SHOWN_NAMES 3 /* of a program's variables, where none is near what is asked for */
+
 static const char *name_of(const sw_analysis *a, const sw_sidecar *sidecar, uint32_t variable)
 {
 	uint32_t input = a->variables.list[variable].input;
@@ -353,9 +355,17 @@ static sw_status no_variable(const sw_sync *sync, const sw_sync_entry *entry, co
 	sw_nearest nearest = {.word = entry->pattern};
 	for (uint32_t i = 0; i < a->variables.n; i++)
 		sw_nearest_try(&nearest, name_of(a, sidecar, i));
-	return sw_fail_at(err, SW_ERR_INPUT, sync->file, entry->line, 0,
-	                  "'%s': no variable of the program has such a name%s", entry->pattern,
-	                  sw_nearest_hint(&nearest).text);
+	sw_nearest_words hint = sw_nearest_hint(&nearest);
+	sw_text names = {0};
+	for (uint32_t i = 0; i < a->variables.n && i < SHOWN_NAMES && !*hint.text; i++)
+		sw_text_addf(&names, "%s'%s'", i ? ", " : ": they are ", name_of(a, sidecar, i));
+	if (names.len > 0 && a->variables.n > SHOWN_NAMES)
+		sw_text_addf(&names, " and %u more", a->variables.n - SHOWN_NAMES);
+	sw_status status = sw_fail_at(err, SW_ERR_INPUT, sync->file, entry->line, 0,
+	                              "'%s': no variable of the program has such a name%s%s",
+	                              entry->pattern, hint.text, names.len > 0 ? names.data : "");
+	sw_text_clear(&names);
+	return status;
 }
 
 static sw_status check_owner(const sw_sync *sync, const sw_sync_entry *entry, const sw_analysis *a,
@@ -441,13 +451,13 @@ static sw_status serve_all(const sw_sync *sync, const sync_found *of, sw_analysi
 	return SW_OK;
 }
 
-sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *a, const sw_sidecar *sidecar,
-                        sw_error *err)
+sw_status sw_sync_apply(const sw_sync *sync, const sw_plan_strategy *strategy, sw_analysis *a,
+                        const sw_sidecar *sidecar, sw_error *err)
 {
 	if (!sync)
 		return SW_OK;
 	sync_found *of = SW_NEW_N(&a->arena, sync_found, a->variables.n + 1);
-	bool stale = false;
+	bool stale = strategy->stale != 0;
 	SW_TRY(find_entries(sync, a, sidecar, of, err));
 	for (uint32_t i = 0; i < a->variables.n; i++) {
 		sw_variable *variable = &a->variables.list[i];

@@ -80,6 +80,16 @@ expect 0 "" "$sw" run "$scratch/ways.plan" --ranks 4 --steps 10 -q
 printf -- '- {variable: "*", way: all-reduce}\n- {variable: "params.head.*", way: ps, stale: 2}\n' >"$scratch/bad.yaml"
 refuse "bad.yaml:1: 'params.blocks.*' has way: all-reduce.*have no collectives; give it way: ps" \
 	"$sw" plan $tiny --cluster $cluster --sync "$scratch/bad.yaml" -o "$scratch/a.plan" -q
+printf -- '- {variable: "params.head.w", way: all-reduce}\n' >"$scratch/bad.yaml"
+refuse "bad.yaml:1: 'params.head.w' has way: all-reduce, and others are stale" "$sw" plan $tiny --cluster $cluster \
+	--strategy ps:stale=2 --sync "$scratch/bad.yaml" -o "$scratch/a.plan" -q
+# a file moves variables of a strategy with staleness to other owners
+printf -- '- {variable: "params.head.w", way: ps, owner: 3}\n' >"$scratch/ways.yaml"
+expect 0 "" "$sw" plan $tiny --cluster $cluster --strategy ps:stale=2 --sync "$scratch/ways.yaml" \
+	-o "$scratch/a.plan" -q
+expect 0 "" "$sw" verify "$scratch/a.plan"
+refuse "one device waits for no other" "$sw" plan $tiny --cluster $cluster --devices 1 --strategy ps:stale=2 \
+	-o "$scratch/a.plan" -q
 printf -- '- {variable: "*", way: ps, stale: old}\n' >"$scratch/bad.yaml"
 refuse "bad.yaml:1:35: stale: old: expected a number of steps from 0 to 1000, or any" \
 	"$sw" plan $tiny --cluster $cluster --sync "$scratch/bad.yaml" -o "$scratch/a.plan" -q

@@ -117,6 +117,9 @@ refuse_ways() {
 refuse_ways "1: 'params.embed.token': no variable of the program has such a name (nearest: 'params.embed.tokens')" <<'END'
 - {variable: "params.embed.token", way: ps}
 END
+refuse_ways "1: 'weights': no variable of the program has such a name: they are 'params.blocks.0.attn.out.b', '.*' and 26 more" <<'END'
+- {variable: "weights", way: ps}
+END
 refuse_ways "3:3: 'onwer': an entry has variable, way, codec, parts and axis; of way: ps also owner, proxy and stale; or merge, or chunk, alone (nearest: 'owner')" <<'END'
 - variable: "*"
   way: ps
