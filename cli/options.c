@@ -14,8 +14,8 @@ static const cli_option options[] = {
          "(default: all)"},
 	{"--strategy", "S", CLI_TEXT, AT(strategy),
          "auto, auto:owners, dp, horovod[:merge=BYTES], allreduce[:partitioned][,chunk=N], zero1, "
-         "zero2, zero3, ps[:balanced|partitioned|uneven][,proxy][,stale=S], parallax, random, ways, "
-         "sync, megatron:tp=K[,sp], summa[:RxC], 2.5d[:RxCxD], axonn[:X,Y,Z,D or "
+         "zero2, zero3, ps[:balanced|partitioned|uneven][,proxy][,stale=S], parallax, random, "
+         "ways, sync, megatron:tp=K[,sp], summa[:RxC], 2.5d[:RxCxD], axonn[:X,Y,Z,D or "
          ":top=K,model=paper|ours] or expert[:ep=K]; behind any of them pp=N (docs/commands.md; "
          "default: auto)"},
 	{"--method", "M", CLI_TEXT, AT(method),

@@ -33,8 +33,8 @@ static sw_status bad_key(const sw_yaml *key, sw_error *err)
 	sw_nearest nearest = {.word = key->text};
 	if (is_merge_key(key->text))
 		return sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
-		                  "'%s' is for all variables, and an entry of its own: give it a line "
-		                  "'- %s: ...' without other keys",
+		                  "'%s' is for all variables, and an entry of its own: give it "
+		                  "a line '- %s: ...' without other keys",
 		                  key->text, key->text);
 	for (size_t i = 0; i < SW_COUNT(keys); i++)
 		sw_nearest_try(&nearest, keys[i]);
@@ -216,8 +216,8 @@ static sw_status read_merge(const sw_yaml *node, sw_sync *sync, sw_error *err)
 	     scalar = value->kind == SW_YAML_SCALAR;
 	if (sync->merges)
 		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
-		                  "%s: an earlier entry says how many all-reduces are one: give merge "
-		                  "or chunk once",
+		                  "%s: an earlier entry says how many all-reduces are one: give "
+		                  "merge or chunk once",
 		                  node->keys[0]->text);
 	sync->merges = true;
 	sync->merge = (sw_merge){0};
@@ -420,8 +420,9 @@ static sw_status find_entries(const sw_sync *sync, const sw_analysis *a, const s
 			return no_variable(sync, entry, a, sidecar, err);
 		if (best == OF_PART && (entry->of_parts || entry->has_codec || entry->has_stale))
 			return refuse(sync, entry, entry->pattern,
-			              "parts of a variable have a way and an owner each, but parts, "
-			              "codec and stale of the whole: give these to its own name",
+			              "parts of a variable have a way and an owner each, but "
+			              "parts, codec and stale of the whole: give these to its own "
+			              "name",
 			              err);
 	}
 	return SW_OK;

@@ -105,7 +105,8 @@ static void list_variables(const sw_roles *roles, const sw_sidecar *sidecar, sw_
 			continue;
 		sw_variable *variable = &v->list[map.of_input[i]];
 		if (variable->trained)
-			variable->bytes += sw_shape_bytes(sw_value_shape(program, roles->inputs[i]));
+			variable->bytes +=
+				sw_shape_bytes(sw_value_shape(program, roles->inputs[i]));
 	}
 	int32_t *of_scatter = SW_NEW_N(v->arena, int32_t, program->ops.len + 1);
 	for (size_t i = 0; i < program->ops.len; i++) {

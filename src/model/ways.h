@@ -21,7 +21,7 @@ sw_ways_builder sw_ways_any, sw_ways_all_reduce, sw_ways_one, sw_ways_balanced, 
 typedef bool sw_variable_test(const sw_variable *variable);
 void sw_ways_give_evenly(sw_variable *variables, uint32_t n, int64_t devices,
                          sw_variable_test *owned);
-/* Let every device keep what the step does not change, where an owner would send it in each step. */
+/* Let every device keep what the step does not change: an owner would send it in each step. */
 void sw_ways_disown(sw_variable *variables, uint32_t n);
 
 #endif

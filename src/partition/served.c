@@ -119,8 +119,9 @@ static sw_status find_all_terms(cutter *x)
 		                 name_of(x, x->map.input[i])));
 	}
 	x->term[x->map.n] = SW_NO_ID;
-	return find_terms(x->whole, "loss.terms") == SW_NO_ID ? SW_OK
-	                                                      : find_term(x, x->map.n, "loss", "loss");
+	return find_terms(x->whole, "loss.terms") == SW_NO_ID
+	               ? SW_OK
+	               : find_term(x, x->map.n, "loss", "loss");
 }
 
 /* ---- ports ------------------------------------------------------------------------------ */

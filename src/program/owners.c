@@ -430,8 +430,9 @@ static bool has_value(const extract *x, sw_id value)
 {
 	const sw_value *v = &x->in->values.data[value];
 	bool parameter = sw_op_at(x->in, v->op)->opcode == SW_OP_PARAMETER;
-	return parameter ? holds(x, value) || v->shape.rank == 0
-	                 : x->needed[v->op] && (holds(x, value) || x->is_in[x->owners->runs[v->op]]);
+	if (parameter)
+		return holds(x, value) || v->shape.rank == 0;
+	return x->needed[v->op] && (holds(x, value) || x->is_in[x->owners->runs[v->op]]);
 }
 
 int64_t sw_program_device_bytes(const sw_program *program, const sw_owners *owners, int64_t device)

@@ -279,8 +279,8 @@ typedef struct sw_state_view {
 sw_state_view sw_state_view_of(const sw_program *program, const sw_sidecar *sidecar,
                                sw_arena *arena);
 
-/* A VARIABLE is a parameter with the moments that its update reads; it has a shape, which all of them
- * have. */
+/* A VARIABLE is a parameter with the moments that its update reads; it has a shape, which all of
+ * them have. */
 typedef struct sw_variable_map {
 	uint32_t n;
 	const uint32_t *input;   /* per variable: the parameter's leaf; a moment's if it has none */

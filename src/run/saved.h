@@ -60,7 +60,7 @@ typedef struct sw_checkpoint {
 	sw_saved_input *inputs;        /* after sw_checkpoint_open, per input */
 	/* inputs that outlast a step and are not there: of a file without a step, or of codecs */
 	uint32_t n_missing;
-	uint32_t n_left_out; /* tensors that are state of other codecs, or of other numbers of ranks */
+	uint32_t n_left_out; /* tensors of codecs for which the program has no place */
 } sw_checkpoint;
 
 /* Read the header of a file, or an index and the headers of its files, and check that each tensor

@@ -315,7 +315,7 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path,
 		               "strategies say it themselves, as ps:stale=4 does");
 	SW_TRY((both ? search_both : search)(program, program_path, sidecar, cluster, options, plan,
 	                                     err));
-	if (options->allows_stale && cluster->n_devices > 1 && !options->codec.kind)
+	if (options->allows_stale && cluster->n_devices > 1)
 		try_stale(program, program_path, sidecar, cluster, options,
 		          options->limits.search ? options->limits.search
 		                                 : &sw_search_default_limits,

@@ -400,7 +400,8 @@ static void zeros_do_not_make_rows_of_a_parameter_the_batch(void **state)
 {
 	static const char text[] =
 		"HloModule m, input_output_alias={ {0}: (1, {}, may-alias) }\n"
-		"add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n"
+		"add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n"
+		" ROOT c = f32[] add(a, b) }\n"
 		"ENTRY e {\n"
 		"  x = f32[8,4] parameter(0)\n"
 		"  w = f32[8,4] parameter(1)\n"

@@ -184,8 +184,8 @@ static void without_a_bound_a_rank_waits_for_its_own_updates(void **state)
 
 #define STEPS 6
 
-/* serve: the plan is one whose variables may be stale, and is run by its owners' threads, which wait
- * for all terms nonetheless. */
+/* serve: the plan is one whose variables may be stale, and is run by its owners' threads, which
+ * wait for all terms nonetheless. */
 static sw_run_result train_six(const char *program, int devices, const char *strategy, bool serve)
 {
 	fixture f;
