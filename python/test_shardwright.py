@@ -618,6 +618,28 @@ def check_roles(folder):
     }, found
 
 
+def check_frozen(folder):
+    """Arrays that nothing replaces are parameters where they can't be a batch, and data otherwise."""
+
+    def step(adapter, frozen, batch):
+        loss = lambda a: ((batch["x"] @ (frozen["w"] + a) @ frozen["v"] - batch["y"]) ** 2).mean()
+        value, gradient = jax.value_and_grad(loss)(adapter)
+        return adapter - 0.1 * gradient, value
+
+    frozen = {"w": jnp.eye(16), "v": jnp.ones((16, 4))}
+    batch = {"x": jnp.ones((8, 16)), "y": jnp.ones((8, 4))}
+    for names, frozen in (("parameter", frozen | {"w": jnp.ones((12, 16))}), ("data", frozen)):
+        width = frozen["w"].shape[0]
+        args = jnp.zeros((width, 16)), frozen, batch | {"x": jnp.ones((8, width))}
+        found = roles(quiet_export(step, *args, path=folder / "frozen.hlo")[0])
+        assert {found["frozen.w"], found["frozen.v"]} == {names}, found
+        assert {found["batch.x"], found["batch.y"]} == {"data"}, found
+    positions = lambda state, batch: state + batch["tokens"].sum() * batch["at"].mean()
+    args = jnp.zeros(()), {"tokens": jnp.ones((8, 16), int), "at": jnp.ones(16)}
+    found = roles(quiet_export(positions, *args, path=folder / "tokens.hlo")[0])
+    assert found["batch.tokens"] == found["batch.at"] == "data", found
+
+
 # --- Arguments of all kinds ------------------------------------------------------------------------------------------
 
 
@@ -804,7 +826,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         checks = [check_names, check_state, check_values, check_plans, check_apply, check_padded]
         checks += [check_one_device, check_donated, check_errors, check_crossed, check_partial, check_written]
-        checks += [check_nnx, check_equinox, check_loss, check_ranges, check_roles, check_arguments]
+        checks += [check_nnx, check_equinox, check_loss, check_ranges, check_roles, check_frozen, check_arguments]
         checks += [check_weights, check_noise, check_meshes, check_remarks]
         wanted = sys.argv[1:]
         for check in (c for c in checks if not wanted or c.__name__ in wanted):

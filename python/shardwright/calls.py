@@ -151,7 +151,7 @@ class Call:
         self._given = (args, kwargs)
         self.arrays = self._leaves.arrays
         self.structure = (self._leaves.structure, tuple(self._leaves.place))
-        first = [names[p[1].idx] if p[0].idx == 0 else p[1].key for p in self._leaves.paths]
+        first = self.arguments = [names[p[1].idx] if p[0].idx == 0 else p[1].key for p in self._leaves.paths]
         self.names = [(name, [part_of(k) for k in p[2:]]) for name, p in zip(first, self._leaves.paths)]
         self.donated = [_is_donated(step, p[1], name) for name, p in zip(first, self._leaves.paths)]
         self.result = self.written = None

@@ -158,11 +158,12 @@ class Traced:
         of = {i: o for o, i in self.pairs.items()}
         known = bool(self._of_loss & set(of))
         alone = lambda i: all(j == i for j in uses.differentiable(self.top, of[i], stops=False))
+        frozen = self._frozen(of)
         self.roles = []
         for i, ((path, owners), aval) in enumerate(zip(self.call.typed(), [v.aval for v in self.jaxpr.invars])):
             unchanged = i in of and self.carried[of[i]].get(i) == 0
             if i not in of:
-                role = "data"
+                role = "parameter" if self.call.arguments[i] in frozen else "data"
             elif _letter(self.types[i]) not in ("f", "c"):
                 role = "counter"
             elif any(_is_moment(owner, key) for owner, key in zip(owners, path)):
@@ -174,6 +175,19 @@ class Traced:
             else:
                 role = "parameter" if alone(i) else "moment"
             self.roles.append(role)
+
+    def _frozen(self, of):
+        """The arguments that are frozen parameters, as LoRA has them: several real arrays without a first
+        dimension in common, none of which a result replaces, beside arguments whose arrays have one, the
+        batch."""
+        leaves = {}
+        for i, argument in enumerate(self.call.arguments):
+            leaves.setdefault(argument, []).append(i)
+        first = lambda n: {self.jaxpr.invars[i].aval.shape[0] for i in leaves[n] if self.jaxpr.invars[i].aval.shape}
+        given = [n for n in leaves if not any(i in of for i in leaves[n])]
+        real = lambda n: all(_letter(self.types[i]) in ("f", "c") for i in leaves[n])
+        batches = [n for n in given if len(first(n)) == 1]
+        return {n for n in given if batches and len(first(n)) > 1 and real(n)}
 
     def sidecar(self, name, learning_rate):
         inputs = []
