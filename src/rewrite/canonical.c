@@ -26,6 +26,7 @@ typedef struct rewriter {
 	const bool *is_layers; /* per op of `in`: a loop that is written out; NULL: none is */
 	sw_map seen;           /* key of an op -> its first result in `out` */
 	uint32_t *uses;        /* per value of `in`: how often it is read or returned */
+	int64_t listed; /* elements of the lists that were computed so far */
 	/* 0: none, else the index + 1 of the computation of `out` that computes this reduction */
 	int32_t reducer[SW_MONOID_OR + 1][SW_TYPE_COUNT];
 	sw_text key;
@@ -437,11 +438,16 @@ static bool fold_number(rewriter *pass, int32_t to, const sw_op *op, const sw_id
 	return number != SW_NO_ID;
 }
 
+/* More are kept as ops, lest lists take more memory than the program. */
+#define MAX_LISTED (1 << 22)
+
 static bool fold_array(rewriter *pass, int32_t to, const sw_op *op, const sw_id *operands)
 {
 	sw_attrs attrs = {0};
-	if (!sw_fold_array(pass->out, pass->in, op, operands, &attrs.constant))
+	if (pass->listed > MAX_LISTED ||
+	    !sw_fold_array(pass->out, pass->in, op, operands, &attrs.constant))
 		return false;
+	pass->listed += sw_shape_elements(attrs.constant.shape);
 	pass->value[op->first_result] = emit_new(pass, to, op, SW_OP_CONSTANT, &attrs,
 	                                         attrs.constant.shape, NULL, 0);
 	return true;

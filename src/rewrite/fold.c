@@ -7,27 +7,28 @@
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
-static bool is_exact(sw_type type)
+const sw_op *sw_constant_of(const sw_program *program, sw_id value)
 {
-	sw_type_kind kind = sw_type_kind_of(type);
-	return kind == SW_KIND_SIGNED || kind == SW_KIND_UNSIGNED || kind == SW_KIND_PRED;
+	const sw_op *op = sw_op_at(program, program->values.data[value].op);
+	bool broadcast = op->opcode == SW_OP_BROADCAST;
+	if (broadcast)
+		op = sw_op_at(program, program->values.data[op->operands[0]].op);
+	if (op->opcode != SW_OP_CONSTANT || !op->attrs->constant.data)
+		return NULL;
+	return broadcast && op->attrs->constant.shape.rank > 0 ? NULL : op;
 }
 
 /* Return the constant number that all elements of a value are; NULL: they are none. */
 static const sw_literal *number_of(const sw_program *out, sw_id value)
 {
-	const sw_op *op = sw_op_at(out, out->values.data[value].op);
-	if (op->opcode == SW_OP_BROADCAST)
-		op = sw_op_at(out, out->values.data[op->operands[0]].op);
-	if (op->opcode != SW_OP_CONSTANT || !op->attrs->constant.data)
-		return NULL;
-	return op->attrs->constant.shape.rank == 0 ? &op->attrs->constant : NULL;
+	const sw_op *op = sw_constant_of(out, value);
+	return op && op->attrs->constant.shape.rank == 0 ? &op->attrs->constant : NULL;
 }
 
 static bool integer_of(const sw_program *out, sw_id value, int64_t *number)
 {
 	const sw_literal *literal = number_of(out, value);
-	if (!literal || !is_exact(literal->shape.type))
+	if (!literal || !sw_is_whole(literal->shape.type))
 		return false;
 	*number = sw_integer_get(literal->shape.type, literal->data, 0);
 	return literal->shape.type != SW_U64 || *number >= 0;
@@ -159,7 +160,7 @@ bool sw_fold_number(const sw_program *out, const sw_program *in, const sw_op *op
 			return false;
 	sw_type type = sw_value_shape(in, op->first_result).type;
 	element[0] = element[1] = 0;
-	return is_exact(type) ? fold_integer(out, type, op, operands, element)
+	return sw_is_whole(type) ? fold_integer(out, type, op, operands, element)
 	                      : sw_fold_by_running(out, in, op, operands, true, element);
 }
 
@@ -183,9 +184,9 @@ static bool is_neutral(sw_opcode opcode, const sw_literal *number)
 	case SW_OP_SHIFT_LEFT:
 	case SW_OP_SHIFT_RIGHT_LOGICAL:
 	case SW_OP_SHIFT_RIGHT_ARITHMETIC:
-		return is_exact(type) && sw_integer_get(type, number->data, 0) == 0;
+		return sw_is_whole(type) && sw_integer_get(type, number->data, 0) == 0;
 	case SW_OP_AND:
-		return is_exact(type) &&
+		return sw_is_whole(type) &&
 		       wrap(type, ~(uint64_t)sw_integer_get(type, number->data, 0)) == 0;
 	default:
 		return false;

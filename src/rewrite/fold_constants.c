@@ -17,25 +17,6 @@ static bool is_short(sw_shape shape)
 	return !shape.bounded && elements > 0 && elements <= MAX_ELEMENTS;
 }
 
-static bool is_exact(sw_type type)
-{
-	sw_type_kind kind = sw_type_kind_of(type);
-	return kind == SW_KIND_SIGNED || kind == SW_KIND_UNSIGNED || kind == SW_KIND_PRED;
-}
-
-/* Return the constant that a value is, or the one number that all its elements are; NULL: neither.
- * A list that is broadcast stays what it is: so masks say how they follow from positions. */
-static const sw_op *constant_of(const sw_program *program, sw_id value)
-{
-	const sw_op *op = sw_op_at(program, program->values.data[value].op);
-	bool splat = op->opcode == SW_OP_BROADCAST;
-	if (splat)
-		op = sw_op_at(program, program->values.data[op->operands[0]].op);
-	if (op->opcode != SW_OP_CONSTANT || !op->attrs->constant.data)
-		return NULL;
-	return splat && op->attrs->constant.shape.rank > 0 ? NULL : op;
-}
-
 /* Return whether the op gives whole numbers exactly, of constants, one of which is a list that is
  * written out; what is made of single numbers alone stays a broadcast. */
 static bool is_list(const sw_program *out, const sw_program *in, const sw_op *op,
@@ -48,12 +29,12 @@ static bool is_list(const sw_program *out, const sw_program *in, const sw_op *op
 	    !(sw_opcode_is_elementwise(opcode) || sw_opcode_class(opcode) == SW_CLASS_SHAPE))
 		return false;
 	sw_shape shape = sw_value_shape(in, op->first_result);
-	if (!is_short(shape) || !is_exact(shape.type))
+	if (!is_short(shape) || !sw_is_whole(shape.type))
 		return false;
 	for (uint32_t k = 0; k < op->n_operands; k++) {
 		sw_shape operand = sw_value_shape(out, operands[k]);
-		const sw_op *constant = constant_of(out, operands[k]);
-		if (!constant || !is_short(operand) || !is_exact(operand.type))
+		const sw_op *constant = sw_constant_of(out, operands[k]);
+		if (!constant || !is_short(operand) || !sw_is_whole(operand.type))
 			return false;
 		list |= constant->attrs->constant.shape.rank > 0;
 	}
@@ -70,7 +51,7 @@ static sw_program *program_of(const sw_program *out, const sw_program *in, const
 	sw_shape shape = sw_value_shape(in, op->first_result);
 	sw_error err = {0};
 	for (uint32_t k = 0; k < op->n_operands; k++) {
-		const sw_op *constant = constant_of(out, operands[k]);
+		const sw_op *constant = sw_constant_of(out, operands[k]);
 		const sw_op *made = sw_op_at(out, out->values.data[operands[k]].op);
 		x[k] = sw_build_copy_op(program, c, out, (sw_id)(constant - out->ops.data), NULL,
 		                        NULL);

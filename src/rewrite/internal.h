@@ -39,6 +39,15 @@ bool sw_find_layer_loops(const sw_program *program, bool *is_layers);
 
 /* ---- fold.c: what follows from constants ------------------------------------------------ */
 
+/* Are the elements of this type whole numbers or truth values? */
+static inline bool sw_is_whole(sw_type type)
+{
+	sw_type_kind kind = sw_type_kind_of(type);
+	return kind == SW_KIND_SIGNED || kind == SW_KIND_UNSIGNED || kind == SW_KIND_PRED;
+}
+/* Return the constant that a value is, or the one number that all its elements are; NULL: neither.
+ * A list that is broadcast stays what it is: so masks say how they follow from positions. */
+const sw_op *sw_constant_of(const sw_program *program, sw_id value);
 /* Is each element of the op's result, with these operands of `out`, one number that follows from
  * constants? Set it. O(operands), and for floats an interpreter. */
 bool sw_fold_number(const sw_program *out, const sw_program *in, const sw_op *op,
