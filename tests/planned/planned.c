@@ -46,6 +46,7 @@ void open_text(const char *hlo, const char *cluster, planned *p)
 	sw_error err = {0};
 	*p = (planned){.path = "test.hlo"};
 	check(sw_read_hlo(hlo, strlen(hlo), "test.hlo", &p->program, &err), &err);
+	sw_program_order_ops(p->program); /* as when a file is read */
 	sw_sidecar_default(p->program, &p->sidecar);
 	open_cluster(cluster, p);
 }
