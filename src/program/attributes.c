@@ -286,10 +286,31 @@ void sw_attrs_init(sw_opcode opcode, sw_attrs *attrs)
 	}
 }
 
-const char *sw_op_extra(const sw_op *op, const char *name)
+static const char *find_extra(const sw_extra *extras, const char *name)
 {
-	for (const sw_extra *e = op->extras; e; e = e->next)
+	for (const sw_extra *e = extras; e; e = e->next)
 		if (strcmp(e->name, name) == 0)
 			return e->text;
 	return NULL;
+}
+
+const char *sw_op_extra(const sw_op *op, const char *name)
+{
+	return find_extra(op->extras, name);
+}
+
+bool sw_program_is_scheduled(const sw_program *program)
+{
+	const char *text = find_extra(program->extras, "is_scheduled");
+	return text && strcmp(text, "true") == 0;
+}
+
+void sw_program_set_scheduled(sw_program *program)
+{
+	if (sw_program_is_scheduled(program))
+		return;
+	sw_extra *extra = SW_NEW(&program->arena, sw_extra);
+	*extra = (sw_extra){
+		.name = "is_scheduled", .text = "true", .next = (sw_extra *)program->extras};
+	program->extras = extra;
 }

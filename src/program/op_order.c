@@ -1,7 +1,46 @@
-/* The order of ops: depth first, or constants where they are read. */
+/* Effects of ops, and the order of ops: depth first, or constants where they are read. */
 #include "program/internal.h"
 
 #include <string.h>
+
+/* ---- effects ---------------------------------------------------------------------------- */
+
+static bool has_effect(const sw_op *op, const bool *computations)
+{
+	for (uint32_t k = 0; k < op->n_called; k++)
+		if (computations[op->called[k]])
+			return true;
+	return op->opcode == SW_OP_OUTFEED || op->opcode == SW_OP_INFEED ||
+	       op->opcode == SW_OP_RNG_GET_AND_UPDATE_STATE ||
+	       (op->opcode == SW_OP_CUSTOM_CALL && !op->attrs->custom.signature);
+}
+
+static void mark_effects(const sw_program *program, const int32_t *callees_first, bool *ops,
+                         bool *computations)
+{
+	for (size_t i = 0; i < program->computations.len; i++) {
+		int32_t c = callees_first[i];
+		const sw_computation *computation = &program->computations.data[c];
+		computations[c] = false;
+		for (size_t k = 0; k < computation->ops.len; k++) {
+			sw_id op = computation->ops.data[k];
+			ops[op] = has_effect(sw_op_at(program, op), computations);
+			computations[c] |= ops[op];
+		}
+	}
+}
+
+void sw_program_effects(const sw_program *program, bool *ops, bool *computations)
+{
+	sw_arena arena;
+	int32_t *callees_first;
+	sw_arena_init(&arena);
+	if (sw_program_order(program, &arena, &callees_first))
+		mark_effects(program, callees_first, ops, computations);
+	sw_arena_clear(&arena);
+}
+
+/* ---- order ------------------------------------------------------------------------------ */
 
 enum { NEW, ON_STACK, PLACED };
 
@@ -104,12 +143,14 @@ static void order_ops(sw_program *program, bool constants)
 	             .order = SW_NEW_N(&arena, sw_id, n)};
 	sw_loop_order loops;
 	int32_t *callees_first;
-	bool acyclic = sw_program_order(program, &arena, &callees_first);
-	sw_program_effects(program, effect, effects);
+	if (!sw_program_order(program, &arena, &callees_first))
+		n_computations = 0; /* no verified program calls itself */
+	else
+		mark_effects(program, callees_first, effect, effects);
 	sw_loop_order_init(&loops, program, &arena);
 	for (size_t c = 0; c < n_computations; c++)
 		sw_loop_order_set(&loops, (int32_t)c, false);
-	for (size_t i = 0; acyclic && i < n_computations; i++) {
+	for (size_t i = 0; i < n_computations; i++) {
 		sw_computation *computation = &program->computations.data[callees_first[i]];
 		sw_loop_order_set(&loops, callees_first[i], true);
 		link_effects(computation, effect, before);
@@ -127,53 +168,4 @@ void sw_program_order_ops(sw_program *program)
 void sw_program_order_constants(sw_program *program)
 {
 	order_ops(program, true);
-}
-
-bool sw_program_is_scheduled(const sw_program *program)
-{
-	for (const sw_extra *e = program->extras; e; e = e->next)
-		if (strcmp(e->name, "is_scheduled") == 0)
-			return strcmp(e->text, "true") == 0;
-	return false;
-}
-
-void sw_program_set_scheduled(sw_program *program)
-{
-	if (sw_program_is_scheduled(program))
-		return;
-	sw_extra *extra = SW_NEW(&program->arena, sw_extra);
-	*extra = (sw_extra){
-		.name = "is_scheduled", .text = "true", .next = (sw_extra *)program->extras};
-	program->extras = extra;
-}
-
-/* ---- effects ---------------------------------------------------------------------------- */
-
-static bool has_effect(const sw_op *op, const bool *computations)
-{
-	for (uint32_t k = 0; k < op->n_called; k++)
-		if (computations[op->called[k]])
-			return true;
-	return op->opcode == SW_OP_OUTFEED || op->opcode == SW_OP_INFEED ||
-	       op->opcode == SW_OP_RNG_GET_AND_UPDATE_STATE ||
-	       (op->opcode == SW_OP_CUSTOM_CALL && !op->attrs->custom.signature);
-}
-
-void sw_program_effects(const sw_program *program, bool *ops, bool *computations)
-{
-	sw_arena arena;
-	int32_t *order;
-	sw_arena_init(&arena);
-	bool acyclic = sw_program_order(program, &arena, &order);
-	for (size_t i = 0; i < program->computations.len; i++) {
-		int32_t c = acyclic ? order[i] : (int32_t)i;
-		const sw_computation *computation = &program->computations.data[c];
-		computations[c] = false;
-		for (size_t k = 0; k < computation->ops.len; k++) {
-			sw_id op = computation->ops.data[k];
-			ops[op] = has_effect(sw_op_at(program, op), computations);
-			computations[c] |= ops[op];
-		}
-	}
-	sw_arena_clear(&arena);
 }

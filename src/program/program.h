@@ -174,6 +174,9 @@ sw_fused_kernel sw_fused_kernel_of(const sw_op *op);
 
 /* Return the text of the op's extra of that name; NULL: it has none. */
 const char *sw_op_extra(const sw_op *op, const char *name);
+/* Return whether the order of ops was chosen, as XLA says by is_scheduled=true, or say so. */
+bool sw_program_is_scheduled(const sw_program *program);
+void sw_program_set_scheduled(sw_program *program);
 
 /* Return the n operands that become the parameters of called computation k: of a conditional those
  * of that branch, else all. O(branches). */
@@ -394,11 +397,8 @@ void sw_program_order_ops(sw_program *program);
 /* The same, but ops that follow from parameters stay in their order; parameters and others stand
  * before the first of these that reads them. */
 void sw_program_order_constants(sw_program *program);
-/* Return whether the order of ops was chosen, as XLA says by is_scheduled=true, or say so. */
-bool sw_program_is_scheduled(const sw_program *program);
-void sw_program_set_scheduled(sw_program *program);
-/* Mark the ops that have an effect besides their results, and the computations with such ops.
- * O(ops). */
+/* Mark the ops of a verified program that have an effect besides their results, and the computations
+ * with such ops. The arrays are zeroed. O(ops). */
 void sw_program_effects(const sw_program *program, bool *ops, bool *computations);
 
 /* The users of each value as a compressed list: ops[start[v] .. start[v + 1]) are the op ids of

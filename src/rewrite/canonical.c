@@ -4,8 +4,8 @@
  * forward: inline calls and fusions, write out batch normalisations and loops over layers, replace
  * ops that only rename their operand by it, an op equal to an earlier one of the same computation
  * by that one, and a reducer by the first that computes the same; a product that is only read
- * transposed is one of the other order; integers that follow from constants are constants, and so
- * are places of slices. prune: drop the ops that no result needs, put those that follow from
+ * transposed is one of the other order; what follows from constants is a constant, and so are places
+ * of slices. prune: drop the ops that no result needs, put those that follow from
  * constants before their readers, and give each loop and conditional computations of its own.
  * O(ops with calls, loops and conditionals written out); programs that would have too many of them
  * are refused (reached_computations.c).
@@ -26,7 +26,7 @@ typedef struct rewriter {
 	const bool *is_layers; /* per op of `in`: a loop that is written out; NULL: none is */
 	sw_map seen;           /* key of an op -> its first result in `out` */
 	uint32_t *uses;        /* per value of `in`: how often it is read or returned */
-	int64_t listed; /* elements of the lists that were computed so far */
+	int64_t listed;        /* elements of the lists that were computed so far */
 	/* 0: none, else the index + 1 of the computation of `out` that computes this reduction */
 	int32_t reducer[SW_MONOID_OR + 1][SW_TYPE_COUNT];
 	sw_text key;
@@ -318,7 +318,7 @@ static void walk_reshape(rewriter *pass, int32_t to, const sw_op *op, sw_id x)
  * no such operand. */
 static bool walk_concatenation(rewriter *pass, int32_t to, const sw_op *op, const sw_id *operands)
 {
-	if (op->opcode != SW_OP_CONCATENATE || sw_op_sharding(op))
+	if (op->opcode != SW_OP_CONCATENATE)
 		return false;
 	SW_VEC(sw_id) full = {0};
 	for (uint32_t k = 0; k < op->n_operands; k++)
@@ -341,7 +341,7 @@ static bool walk_concatenation(rewriter *pass, int32_t to, const sw_op *op, cons
 /* Return whether the op transposes so that dimensions larger than 1 keep their order. */
 static bool moves_ones(const rewriter *pass, const sw_op *op)
 {
-	if (op->opcode != SW_OP_TRANSPOSE || sw_op_sharding(op))
+	if (op->opcode != SW_OP_TRANSPOSE)
 		return false;
 	sw_shape shape = sw_value_shape(pass->in, op->operands[0]);
 	int64_t last = -1;
@@ -359,8 +359,10 @@ static bool moves_ones(const rewriter *pass, const sw_op *op)
 /* Set the one element that all elements of a constant with dimensions are. */
 static bool find_element(const sw_op *op, uint64_t element[2])
 {
-	sw_shape shape = op->opcode == SW_OP_CONSTANT ? op->attrs->constant.shape : (sw_shape){0};
-	const char *data = op->opcode == SW_OP_CONSTANT ? op->attrs->constant.data : NULL;
+	if (op->opcode != SW_OP_CONSTANT)
+		return false;
+	sw_shape shape = op->attrs->constant.shape;
+	const char *data = op->attrs->constant.data;
 	size_t size = sw_type_bytes(shape.type);
 	int64_t elements = sw_shape_elements(shape);
 	if (!data || shape.rank == 0 || elements == 0 || size == 0)
@@ -377,7 +379,8 @@ static sw_id emit_scalar(rewriter *pass, int32_t to, const sw_op *op, const uint
 	sw_shape shape = {.type = sw_value_shape(pass->in, op->first_result).type};
 	sw_attrs attrs = {
 		.constant = {.shape = shape,
-	                     .data = sw_arena_copy(&pass->out->arena, element, 16)}};
+	                     .data = sw_arena_copy(&pass->out->arena, element,
+	                                           2 * sizeof(*element))}};
 	return emit_new(pass, to, op, SW_OP_CONSTANT, &attrs, shape, NULL, 0);
 }
 
@@ -399,24 +402,22 @@ static sw_id moved_number(const rewriter *pass, const sw_op *op, const sw_id *op
 		return SW_NO_ID;
 	}
 	const sw_op *source = sw_op_at(pass->out, pass->out->values.data[operands[0]].op);
-	bool spread = source->opcode == SW_OP_BROADCAST || source->opcode == SW_OP_RESHAPE;
-	sw_id number = spread && !sw_op_sharding(source) ? source->operands[0] : operands[0];
+	bool moves = source->opcode == SW_OP_BROADCAST || source->opcode == SW_OP_RESHAPE;
+	sw_id number = moves ? source->operands[0] : operands[0];
 	return sw_value_shape(pass->out, number).rank == 0 ? number : SW_NO_ID;
 }
 
-/* Let the op's result be a number of `out`, its broadcast, or a variable number's reshape. */
-static void spread(rewriter *pass, int32_t to, const sw_op *op, sw_id number)
+/* Return a number of `out` in a shape of `out`: itself, its broadcast, or a variable number's
+ * reshape. */
+static sw_id emit_spread(rewriter *pass, int32_t to, const sw_op *op, sw_shape shape, sw_id number)
 {
 	sw_attrs attrs = {0};
-	sw_shape shape = sw_value_shape(pass->in, op->first_result);
 	const sw_op *made = sw_op_at(pass->out, pass->out->values.data[number].op);
-	bool reshaped = sw_shape_elements(shape) == 1 && made->opcode != SW_OP_CONSTANT;
-	if (shape.rank) {
-		shape = sw_build_shape(pass->out, shape.type, shape.dims, shape.rank);
-		number = emit_new(pass, to, op, reshaped ? SW_OP_RESHAPE : SW_OP_BROADCAST,
-		                  reshaped ? NULL : &attrs, shape, &number, 1);
-	}
-	pass->value[op->first_result] = number;
+	if (shape.rank == 0)
+		return number;
+	if (sw_shape_elements(shape) == 1 && made->opcode != SW_OP_CONSTANT)
+		return emit_new(pass, to, op, SW_OP_RESHAPE, NULL, shape, &number, 1);
+	return emit_new(pass, to, op, SW_OP_BROADCAST, &attrs, shape, &number, 1);
 }
 
 /* Return whether all elements of the result are one: a constant list of one number, however often,
@@ -424,18 +425,22 @@ static void spread(rewriter *pass, int32_t to, const sw_op *op, sw_id number)
 static bool fold_number(rewriter *pass, int32_t to, const sw_op *op, const sw_id *operands)
 {
 	uint64_t element[2] = {0};
+	sw_id number;
+	sw_shape shape;
 	if (op->n_results != 1 || sw_value_shape(pass->in, op->first_result).bounded ||
 	    sw_op_sharding(op))
 		return false;
 	if (find_element(op, element) ||
-	    sw_fold_number(pass->out, pass->in, op, operands, element)) {
-		spread(pass, to, op, emit_scalar(pass, to, op, element));
-		return true;
-	}
-	sw_id number = moved_number(pass, op, operands);
-	if (number != SW_NO_ID)
-		spread(pass, to, op, number);
-	return number != SW_NO_ID;
+	    sw_fold_number(pass->out, pass->in, op, operands, element))
+		number = emit_scalar(pass, to, op, element);
+	else
+		number = moved_number(pass, op, operands);
+	if (number == SW_NO_ID)
+		return false;
+	shape = sw_value_shape(pass->in, op->first_result);
+	shape = sw_build_shape(pass->out, shape.type, shape.dims, shape.rank);
+	pass->value[op->first_result] = emit_spread(pass, to, op, shape, number);
+	return true;
 }
 
 /* More are kept as ops, lest lists take more memory than the program. */
@@ -491,10 +496,8 @@ static sw_id emit_box(rewriter *pass, int32_t to, const sw_op *op, sw_id x, cons
 	if (whole)
 		return x;
 	sw_shape box = sw_build_shape(pass->out, shape.type, size, shape.rank);
-	if (of->opcode == SW_OP_BROADCAST && of->attrs->dims.dims.n == 0) {
-		sw_attrs none = {0};
-		return emit_new(pass, to, op, SW_OP_BROADCAST, &none, box, &of->operands[0], 1);
-	}
+	if (of->opcode == SW_OP_BROADCAST && of->attrs->dims.dims.n == 0)
+		return emit_spread(pass, to, op, box, of->operands[0]);
 	if (of->opcode == SW_OP_CONVERT &&
 	    sw_fold_box(pass->out, of->operands[0], size, inner) != of->operands[0]) {
 		x = emit_box(pass, to, op, of->operands[0], size, start);
@@ -590,7 +593,7 @@ static void walk_op(rewriter *pass, int32_t to, sw_id op_id)
 		operands.data[0] = reshape_source(pass, operands.data[0]);
 	sw_fold_constant_right(pass->out, op, operands.data);
 	sw_id same = forwarded(pass, op, operands.data);
-	if (same == SW_NO_ID && !sw_op_sharding(op))
+	if (same == SW_NO_ID)
 		same = sw_fold_neutral(pass->out, op, operands.data);
 	const sw_op *dot = turned_dot(pass, op);
 	int32_t branch = op->opcode == SW_OP_CONDITIONAL
@@ -606,12 +609,14 @@ static void walk_op(rewriter *pass, int32_t to, sw_id op_id)
 		walk_pair(pass, to, op, operands.data);
 	else if (same != SW_NO_ID)
 		pass->value[op->first_result] = same;
+	else if (fold_number(pass, to, op, operands.data) ||
+	         fold_array(pass, to, op, operands.data))
+		;
 	else if (moves_ones(pass, op))
 		walk_reshape(pass, to, op, operands.data[0]);
 	else if (dot)
 		walk_turned_dot(pass, to, op, dot);
-	else if (fold_number(pass, to, op, operands.data) ||
-	         fold_array(pass, to, op, operands.data) || fold_box(pass, to, op, operands.data) ||
+	else if (fold_box(pass, to, op, operands.data) ||
 	         walk_concatenation(pass, to, op, operands.data))
 		;
 	else

@@ -161,7 +161,7 @@ bool sw_fold_number(const sw_program *out, const sw_program *in, const sw_op *op
 	sw_type type = sw_value_shape(in, op->first_result).type;
 	element[0] = element[1] = 0;
 	return sw_is_whole(type) ? fold_integer(out, type, op, operands, element)
-	                      : sw_fold_by_running(out, in, op, operands, true, element);
+	                         : sw_fold_by_running(out, in, op, operands, true, element);
 }
 
 /* Return whether x op number is x. */

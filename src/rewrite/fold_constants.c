@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "frontend/sharding.h"
 #include "interpret/interpret.h"
 #include "program/shapes.h"
 
@@ -25,7 +26,7 @@ static bool is_list(const sw_program *out, const sw_program *in, const sw_op *op
 	sw_opcode opcode = (sw_opcode)op->opcode;
 	bool list = false;
 	if (op->n_results != 1 || op->n_operands == 0 || opcode == SW_OP_BROADCAST ||
-	    sw_op_extra(op, "sharding") ||
+	    sw_op_sharding(op) ||
 	    !(sw_opcode_is_elementwise(opcode) || sw_opcode_class(opcode) == SW_CLASS_SHAPE))
 		return false;
 	sw_shape shape = sw_value_shape(in, op->first_result);

@@ -149,12 +149,16 @@ static sw_status play_stale(sw_plan *plan, const sw_sidecar *sidecar, sw_error *
 	return status;
 }
 
+static const sw_search_limits *limits_of(const sw_plan_options *options)
+{
+	return options->limits.search ? options->limits.search : &sw_search_default_limits;
+}
+
 static sw_status search(const sw_program *program, const char *program_path,
                         const sw_sidecar *sidecar, const sw_cluster *cluster,
                         const sw_plan_options *options, sw_plan **plan, sw_error *err)
 {
-	const sw_search_limits *limits =
-		options->limits.search ? options->limits.search : &sw_search_default_limits;
+	const sw_search_limits *limits = limits_of(options);
 	const sw_model_limits *model_limits =
 		options->limits.model ? options->limits.model : &sw_model_default_limits;
 	sw_search s = {.asked = {options, limits, model_limits, sidecar, cluster, program_path},
@@ -280,11 +284,10 @@ static double long_run_s(const sw_plan *plan)
  * allows a bound, too. */
 static void try_stale(const sw_program *program, const char *program_path,
                       const sw_sidecar *sidecar, const sw_cluster *cluster,
-                      const sw_plan_options *options, const sw_search_limits *limits,
-                      sw_plan **plan)
+                      const sw_plan_options *options, sw_plan **plan)
 {
 	static const sw_owners_rule owners[] = {SW_OWNERS_BALANCED, SW_OWNERS_ONE};
-	const int64_t stales[] = {options->allowed_stale, (int64_t)limits->bound_within_any};
+	const int64_t stales[] = {options->allowed_stale, (int64_t)limits_of(options)->bound_within_any};
 	size_t n_stales = options->allowed_stale == SW_STALE_ANY ? 2 : 1;
 	bool possible = false;
 	sw_error why = {0};
@@ -316,9 +319,6 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path,
 	SW_TRY((both ? search_both : search)(program, program_path, sidecar, cluster, options, plan,
 	                                     err));
 	if (options->allows_stale && cluster->n_devices > 1)
-		try_stale(program, program_path, sidecar, cluster, options,
-		          options->limits.search ? options->limits.search
-		                                 : &sw_search_default_limits,
-		          plan);
+		try_stale(program, program_path, sidecar, cluster, options, plan);
 	return SW_OK;
 }

@@ -321,6 +321,17 @@ static const rewrite_case cases[] = {
          "  b = f32[3,1,4] transpose(x), dimensions={2,1,0}\n"
          "  ROOT r = (f32[1,4,3], f32[3,1,4]) tuple(a, b) }\n"},
 
+	{"what is one number, or a constant list, is so when its ones are moved, too",
+         "HloModule m\n"
+         "ENTRY e { v = f32[] parameter(0)\n s = f32[4,1,3] broadcast(v), dimensions={}\n"
+         "  a = f32[1,4,3] transpose(s), dimensions={1,0,2}\n"
+         "  l = s32[2,1] constant({{3}, {5}})\n b = s32[1,2] transpose(l), dimensions={1,0}\n"
+         "  ROOT r = (f32[1,4,3], s32[1,2]) tuple(a, b) }\n",
+         "HloModule m\n"
+         "ENTRY e { v = f32[] parameter(0)\n a = f32[1,4,3] broadcast(v), dimensions={}\n"
+         "  b = s32[1,2] constant({{3, 5}})\n"
+         "  ROOT r = (f32[1,4,3], s32[1,2]) tuple(a, b) }\n"},
+
 	{"nothing is put together with what is empty, or around it",
          "HloModule m\n"
          "ENTRY e { x = f32[4] parameter(0)\n none = f32[0] slice(x), slice={[0:0]}\n"
