@@ -7,6 +7,7 @@
 #define SW_CLI_H
 
 #include "fuse/fuse.h"
+#include "pipelined/pipelined.h"
 #include "run/run.h"
 #include "search/search.h"
 #include "tune/tune.h"
@@ -24,7 +25,7 @@ typedef struct cli_values {
 	const char *cluster, *devices, *output, *strategy, *dump_after, *plot, *overlap, *trace,
 		*method, *effort, *pin, *sync, *codec, *allow, *annotations, *save, *load, *log, *eval, *straggler;
 	const char *microbatches, *remat, *diff, *fusion;
-	const char *plan_stages, *schedule;
+	const char *plan_stages, *schedule, *stage_file;
 	const char *from, *to, *attention, *shape, *order, *times, *hold, *costs;
 	const char *trials_file, *ways, *simulator, *launch;
 	cli_list data, eval_data;
@@ -161,19 +162,24 @@ sw_status cli_plan_shortage(cli *c, const sw_program *program, const sw_sidecar 
                             const sw_cluster *cluster, const sw_plan_options *options,
                             const sw_plan *least, double seconds, int64_t least_share,
                             sw_error *err);
-/* Read --stages and --schedule of plan: the number of stages (0: auto; 1 without the option), and a
- * named schedule (-1: auto). A strategy with stages says the same; they are taken out of it. */
-sw_status cli_read_stages(const cli *c, sw_plan_strategy *strategy, int32_t *stages,
-                          int32_t *schedule, sw_error *err);
-/* For plan --stages: plan with stages, print that beside the plan without (NULL: nothing fits), and
- * write it where it was asked for, or is quicker: then *wins. */
+/* What plan's options say of stages: how many (0: auto; 1 without an option), a named schedule (-1:
+ * auto), or one of a file, and a file of stages. */
 typedef struct cli_stages_asked {
 	int32_t n_stages, schedule;
+	sw_pipeline_schedule *given;
+	sw_stage_file file;
 	const sw_program *program;
 	const sw_sidecar *sidecar;
 	const sw_cluster *cluster;
 	const sw_plan_options *options;
 } cli_stages_asked;
+/* Read --stages, --schedule, --chunks and --stage-file. A strategy with stages says the same; they are
+ * taken out of it. Cleared by the caller, also if this fails. */
+sw_status cli_read_stages(const cli *c, sw_plan_strategy *strategy, cli_stages_asked *asked,
+                          sw_error *err);
+void cli_clear_stages(cli_stages_asked *asked);
+/* For plan --stages: plan with stages, print that beside the plan without (NULL: nothing fits), and
+ * write it where it was asked for, or is quicker: then *wins. */
 sw_status cli_plan_stages(cli *c, const cli_stages_asked *asked, const sw_plan *whole, bool *wins,
                           sw_error *err);
 /* Refuse what was asked for where no plan can have it, before anything is planned. */

@@ -282,14 +282,15 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 	bool wins = false;
 	sw_status status = read_words(c, &options, err);
 	if (status == SW_OK)
-		status = cli_read_stages(c, &options.strategy, &asked.n_stages, &asked.schedule,
-		                         err);
+		status = cli_read_stages(c, &options.strategy, &asked, err);
 	if (status == SW_OK)
 		status = check_trials(c, &options, asked.n_stages, err);
 	if (status == SW_OK)
 		status = cli_read_cluster(c, c->values.cluster, &cluster, err);
-	if (status)
+	if (status) {
+		cli_clear_stages(&asked);
 		return status;
+	}
 	status = read_sync(c, &sync, &options, err);
 	if (status == SW_OK && c->values.pin)
 		status = sw_pins_read(c->values.pin, &pins, err);
@@ -326,6 +327,7 @@ done:
 	sw_pins_clear(&pins);
 	sw_sync_clear(&sync);
 	sw_plan_free(least);
+	cli_clear_stages(&asked);
 	sw_cluster_clear(&cluster);
 	return status;
 }
@@ -377,6 +379,7 @@ static const char *const options[] = {"--cluster",
                                       "--stages",
                                       "--schedule",
                                       "--chunks",
+                                      "--stage-file",
                                       "--dump-after",
                                       NULL};
 const cli_command cli_plan_command = {

@@ -142,9 +142,13 @@ static const cli_option options[] = {
          "move the bytes, on as many ranks as the cluster has devices, and check every element"},
 	{"--repeat", "N", CLI_COUNT, AT(repeat),
          "with --execute: transfers, of which the median is printed (default: 1)"},
-	{"--schedule", "auto|NAME", CLI_TEXT, AT(schedule),
+	{"--schedule", "auto|NAME|FILE", CLI_TEXT, AT(schedule),
          "with --stages: gpipe, 1f1b, eager-1f1b, interleaved-1f1b, zb-h1, zb-2p, zb-v, v-half or "
-         "v-min (default: auto, the fastest)"},
+         "v-min (default: auto, the fastest); or a CSV file of torch.distributed.pipelining, which "
+         "says how many stages and microbatches there are"},
+	{"--stage-file", "FILE", CLI_TEXT, AT(stage_file),
+         "how many devices each stage has, and which parameters and ops are in which "
+         "(docs/pipeline.md)"},
 	{"--stages", "N", CLI_COUNT, AT(stages), "ranks of the pipeline"},
 	{"--times", "F,I,W", CLI_TEXT, AT(times),
          "seconds of a rank's forward, input gradient and weight gradient of one microbatch "

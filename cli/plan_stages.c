@@ -8,10 +8,51 @@
 
 /* ---- options ----------------------------------------------------------------------------- */
 
-sw_status cli_read_stages(const cli *c, sw_plan_strategy *strategy, int32_t *stages,
-                          int32_t *schedule, sw_error *err)
+/* Read a schedule's file, which says how many ranks it has. */
+static sw_status read_schedule(const char *path, bool counted, cli_stages_asked *asked, sw_error *err)
 {
-	const char *text = c->values.plan_stages, *name = c->values.schedule;
+	SW_TRY(sw_pipeline_read(path, &asked->given, err));
+	if (!counted)
+		asked->n_stages = asked->given->n_ranks;
+	return SW_OK;
+}
+
+/* Read the file of stages, which says how many there are: slices, or stages of which each slice has
+ * as many as the schedule wants. */
+static sw_status read_stage_file(const cli *c, bool counted, cli_stages_asked *asked, sw_error *err)
+{
+	const cli_values *v = &c->values;
+	sw_stage_file *file = &asked->file;
+	SW_TRY(sw_stage_file_read(v->stage_file, file, err));
+	int32_t chunks = v->chunks ? (int32_t)v->chunks
+	                 : asked->schedule >= 0
+	                         ? sw_pipeline_chunks_of((sw_named_schedule)asked->schedule)
+	                         : 1;
+	if (counted || asked->given)
+		return SW_OK;
+	if (!file->devices && file->n_stages % chunks)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "%s: stages: there are %d of them, and this schedule has %d on each "
+		               "slice",
+		               file->path, file->n_stages, chunks);
+	asked->n_stages = file->devices ? file->n_slices : file->n_stages / chunks;
+	return asked->n_stages > 1 ? SW_OK
+	                           : sw_fail(err, SW_ERR_INPUT,
+	                                     "%s: it has one slice: stages need 2 or more",
+	                                     file->path);
+}
+
+/* Does --schedule name a file? */
+static bool names_schedule_file(const char *text)
+{
+	return text && (strchr(text, '/') || strchr(text, '.'));
+}
+
+sw_status cli_read_stages(const cli *c, sw_plan_strategy *strategy, cli_stages_asked *asked,
+                          sw_error *err)
+{
+	const char *text = c->values.plan_stages, *name = c->values.schedule,
+		   *file = names_schedule_file(name) ? name : NULL;
 	sw_pipelined_options words = {.n_stages = 1, .schedule = -1};
 	if (strategy->stages && text)
 		return sw_fail(err, SW_ERR_INPUT,
@@ -21,22 +62,33 @@ sw_status cli_read_stages(const cli *c, sw_plan_strategy *strategy, int32_t *sta
 		sw_pipelined_split_strategy(strategy, &words.n_stages, &words.schedule);
 	if (text)
 		SW_TRY(sw_pipelined_set(&words, "stages", text, err));
-	*stages = words.n_stages;
-	if (*stages != 1 && c->values.output && strcmp(c->values.output, "-") == 0)
+	bool counted = words.n_stages > 1;
+	asked->n_stages = words.n_stages;
+	if (file)
+		SW_TRY(read_schedule(file, counted, asked, err));
+	else if (name)
+		SW_TRY(sw_pipelined_set(&words, "schedule", name, err));
+	else if (c->values.chunks)
+		words.schedule = (int32_t)SW_INTERLEAVED_1F1B;
+	asked->schedule = words.schedule;
+	if (c->values.stage_file)
+		SW_TRY(read_stage_file(c, counted, asked, err));
+	if (asked->n_stages != 1 && c->values.output && strcmp(c->values.output, "-") == 0)
 		return sw_fail(err, SW_ERR_INPUT, "-o -: --stages writes several files; name one");
-	if (c->values.chunks && *stages == 1)
+	if (c->values.chunks && asked->n_stages == 1)
 		return sw_fail(err, SW_ERR_INPUT, "--chunks needs --stages, of 2 or more");
 	if (c->values.chunks > SW_MAX_STAGES)
 		return sw_fail(err, SW_ERR_INPUT, "--chunks %lld: expected at most %d stages on each slice",
 		               (long long)c->values.chunks, SW_MAX_STAGES);
-	if (name && *stages == 1)
+	if (name && asked->n_stages == 1)
 		return sw_fail(err, SW_ERR_INPUT, "--schedule needs --stages, of 2 or more");
-	if (!name && c->values.chunks)
-		words.schedule = (int32_t)SW_INTERLEAVED_1F1B;
-	if (name)
-		SW_TRY(sw_pipelined_set(&words, "schedule", name, err));
-	*schedule = words.schedule;
 	return SW_OK;
+}
+
+void cli_clear_stages(cli_stages_asked *asked)
+{
+	sw_pipeline_free(asked->given);
+	sw_stage_file_clear(&asked->file);
 }
 
 /* ---- comparison -------------------------------------------------------------------------- */
@@ -66,7 +118,8 @@ static sw_status add_bounds(const cli *c, const cli_stages_asked *asked, json_t 
                             sw_error *err)
 {
 	int32_t numbers[SW_STAGE_NUMBERS] = {asked->n_stages};
-	size_t n = asked->n_stages ? 1 : sw_pipelined_possible_stages(asked->cluster, numbers);
+	/* It is of equal slices. */
+	size_t n = asked->file.devices ? 0 : asked->n_stages ? 1 : sw_pipelined_possible_stages(asked->cluster, numbers);
 	double bounds_s[SW_COUNT(numbers)];
 	sw_text text = {0};
 	const char *before = "least     with stages, however cut, ";
@@ -146,8 +199,13 @@ static sw_status judge(cli *c, const cli_stages_asked *asked, sw_pipelined *stag
 
 static sw_pipelined_options options_of(const cli *c, const cli_stages_asked *asked)
 {
+	int32_t microbatches = asked->options->microbatches;
+	if (asked->given && !microbatches)
+		microbatches = asked->given->n_microbatches;
 	return (sw_pipelined_options){.n_stages = asked->n_stages,
-	                              .microbatches = asked->options->microbatches,
+	                              .microbatches = microbatches,
+	                              .given = asked->given,
+	                              .file = asked->file.path ? &asked->file : NULL,
 	                              .schedule = asked->schedule,
 	                              .n_chunks = (int32_t)c->values.chunks,
 	                              .plan = *asked->options};

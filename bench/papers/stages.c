@@ -18,7 +18,7 @@ static json_t *words_of(const sw_pipelined *plan)
 	sw_text_addf(&text, "%d stages", plan->n_stages);
 	if (plan->n_stages > plan->n_ranks)
 		sw_text_addf(&text, ", %d on each slice", plan->n_stages / plan->n_ranks);
-	sw_text_addf(&text, " of %lld, %d microbatches, %s", (long long)plan->slice->n_devices,
+	sw_text_addf(&text, " of %lld, %d microbatches, %s", (long long)plan->slices[0]->n_devices,
 	             plan->microbatches, sw_pipeline_name(plan->schedule));
 	if (plan->remat)
 		sw_text_addf(&text, ", remat %s", plan->remat);

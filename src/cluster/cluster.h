@@ -319,6 +319,13 @@ void sw_cluster_round(sw_cluster *cluster, int digits, sw_arena *arena);
  * keep their figures; measured points are dropped, unless all devices are taken. An error names the
  * possible parts, and leaves everything but the arena unchanged. O(devices * levels). */
 sw_status sw_cluster_take(sw_cluster *cluster, const char *what, sw_error *err);
+/* Reduce the cluster to its n devices from `first` on, whatever parts that cuts: a node of which
+ * some devices are taken keeps its link. O(devices * levels). */
+void sw_cluster_take_range(sw_cluster *cluster, int64_t first, int64_t n);
+/* Return the first of the n devices from b on that is joined with those before it, or whose links
+ * to them are, otherwise than the like one of the n devices from a on; b + n: all are alike.
+ * O(n * levels). */
+int64_t sw_cluster_first_unlike(const sw_cluster *cluster, int64_t a, int64_t b, int64_t n);
 
 /* Return the number of parts of a level in the whole cluster. */
 int64_t sw_cluster_parts(const sw_cluster *cluster, int32_t level);

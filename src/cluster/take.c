@@ -187,6 +187,12 @@ static void rebuild(sw_cluster *cluster, const level_parts *parts, int32_t *cons
 	cluster->hash = topology_hash(cluster);
 }
 
+static void take_kept(sw_cluster *cluster, const level_parts *parts, int32_t *const *from)
+{
+	if (parts[cluster->n_levels - 1].total < cluster->n_devices)
+		rebuild(cluster, parts, from);
+}
+
 sw_status sw_cluster_take(sw_cluster *cluster, const char *what, sw_error *err)
 {
 	selection w;
@@ -202,7 +208,50 @@ sw_status sw_cluster_take(sw_cluster *cluster, const char *what, sw_error *err)
 	free(kept);
 	if (!w.devices)
 		status = check_counts(cluster, &w, parts, err);
-	if (status == SW_OK && parts[cluster->n_levels - 1].total < cluster->n_devices)
-		rebuild(cluster, parts, from);
+	if (status == SW_OK)
+		take_kept(cluster, parts, from);
 	return status;
+}
+
+void sw_cluster_take_range(sw_cluster *cluster, int64_t first, int64_t n)
+{
+	level_parts parts[SW_MAX_LEVELS];
+	int32_t *from[SW_MAX_LEVELS];
+	bool *kept = sw_alloc((size_t)cluster->n_devices * sizeof(*kept));
+	for (int64_t d = first; d < first + n; d++)
+		kept[d] = true;
+	count_parts(cluster, kept, parts, from);
+	free(kept);
+	take_kept(cluster, parts, from);
+}
+
+/* Do two devices have equal links at a level? */
+static bool equal_links(const sw_cluster *cluster, int32_t level, int64_t a, int64_t b)
+{
+	const sw_level *l = &cluster->levels[level];
+	const int32_t *x = &cluster->place[a * cluster->n_levels],
+		      *y = &cluster->place[b * cluster->n_levels];
+	for (size_t i = 0; i < sw_level_figures.n; i++) {
+		const sw_figure *f = &sw_level_figures.rows[i];
+		if (sw_figure_of_part(f, l, x[level]) != sw_figure_of_part(f, l, y[level]))
+			return false;
+	}
+	return true;
+}
+
+int64_t sw_cluster_first_unlike(const sw_cluster *cluster, int64_t a, int64_t b, int64_t n)
+{
+	int32_t inner = cluster->n_levels;
+	for (int64_t i = 1; i < n; i++) {
+		int32_t met = sw_cluster_meeting_level(cluster, a + i - 1, a + i);
+		if (met != sw_cluster_meeting_level(cluster, b + i - 1, b + i))
+			return b + i;
+		inner = SW_MIN(inner, met);
+	}
+	/* What is above that joins them with others. */
+	for (int64_t i = 0; i < n; i++)
+		for (int32_t l = inner; l < cluster->n_levels; l++)
+			if (!equal_links(cluster, l, a + i, b + i))
+				return b + i;
+	return b + n;
 }

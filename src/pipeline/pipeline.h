@@ -77,6 +77,7 @@ void sw_action_print(sw_action action, sw_text *text);
 /* Check that each stage's microbatches are computed once each way, on one rank, an input gradient
  * before its weight gradient, and that receives have sends. SW_ERR_INPUT names the action. */
 sw_status sw_pipeline_check(const sw_pipeline_schedule *schedule, sw_error *err);
+bool sw_pipeline_has(const sw_pipeline_schedule *schedule, sw_action_kind kind);
 bool sw_pipeline_has_transfers(const sw_pipeline_schedule *schedule);
 /* Return a copy in which what crosses ranks is sent as soon as it is there, and received before it
  * is used; or one without sends and receives. Freed by the caller. */

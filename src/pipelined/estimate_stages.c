@@ -42,7 +42,8 @@ sw_status sw_pipelined_probe_stage(sw_pipelined *p, sw_stage_store *store, int64
 	sw_status status = sw_pipelined_plan_stage(p, store, stage, memory_bytes, err);
 	if (status == SW_OK)
 		*probe = (sw_pipelined_probe){p->stages[stage].times, p->cut.loads[stage],
-		                              forward_s(p), p->microbatches};
+		                              forward_s(p), p->microbatches,
+		                              sw_pipelined_slice_of(p, stage)->n_devices};
 	return status;
 }
 
@@ -55,8 +56,10 @@ static void suppose(sw_pipelined *p, int32_t stage, const sw_pipelined_probe *pr
 {
 	sw_planned_stage *s = &p->stages[stage];
 	const sw_stage_load *load = &p->cut.loads[stage];
-	double forward = ratio(load->forward_s, probe->load.forward_s),
-	       backward = ratio(load->backward_s, probe->load.backward_s);
+	double quicker = (double)probe->n_devices /
+	                 (double)sw_pipelined_slice_of(p, stage)->n_devices,
+	       forward = ratio(load->forward_s, probe->load.forward_s) * quicker,
+	       backward = ratio(load->backward_s, probe->load.backward_s) * quicker;
 	s->times = probe->times;
 	s->times.part_s[SW_STAGE_FORWARD] *= forward;
 	s->times.part_s[SW_STAGE_INPUT_GRADIENT] *= backward;
@@ -64,7 +67,7 @@ static void suppose(sw_pipelined *p, int32_t stage, const sw_pipelined_probe *pr
 	/* Of a whole step; and of the activations of a microbatch, which are as large as it, while a
 	 * loop over time takes as long with less. */
 	double parts = (double)p->microbatches / probe->microbatches,
-	       work = ratio(load_s(load), load_s(&probe->load)) * parts,
+	       work = ratio(load_s(load), load_s(&probe->load)) * parts * quicker,
 	       kept = forward / ratio(forward_s(p), probe->forward_s) / parts;
 	s->times.part_s[SW_STAGE_ONCE] *= work;
 	s->times.activation_bytes = (int64_t)((double)s->times.activation_bytes * kept);
@@ -76,7 +79,7 @@ static void suppose(sw_pipelined *p, int32_t stage, const sw_pipelined_probe *pr
 	s->send_forward_s = s->send_backward_s = 0;
 	if (stage + 1 == p->n_stages || s->rank == p->stages[stage + 1].rank)
 		return;
-	double byte_s = sw_pipelined_byte_s(p->cluster, p->slice),
+	double byte_s = sw_pipelined_byte_s(p, SW_MIN(s->rank, p->stages[stage + 1].rank)),
 	       latency_s = sw_cost_pair(p->cluster, s->first_device,
 	                                p->stages[stage + 1].first_device, 0);
 	s->send_forward_s = latency_s + byte_s * (double)load->forward_bytes;

@@ -36,13 +36,14 @@ typedef struct sw_pipelined_request {
 	const sw_pipelined_options *options;
 } sw_pipelined_request;
 
-/* Make the slice of one stage: the first n / n_stages devices, which all others are like. Cleared
- * by the caller, also if this fails. */
-sw_status sw_pipelined_slice(const sw_cluster *cluster, int32_t n_stages, sw_cluster *slice,
+/* Make the slice of the n devices from `first` on. Cleared by the caller, also if this fails. */
+sw_status sw_pipelined_slice(const sw_cluster *cluster, int64_t first, int64_t n, sw_cluster *slice,
                              sw_error *err);
-/* What no step of the canonical program is below, in stages on slices like this one. */
+/* What no step of the canonical program is below, in stages on slices of as many devices. */
 double sw_pipelined_slice_bound_s(const sw_program *canonical, const sw_sidecar *sidecar,
                                   const sw_cluster *slice, int32_t n_stages);
+/* Return what the devices of a rank's slice are to the mean of all slices. */
+double sw_pipelined_speed(const sw_pipelined *p, int32_t rank);
 
 typedef struct sw_pipelined_source sw_pipelined_source;
 void sw_pipelined_source_free(sw_pipelined_source *source);
@@ -81,6 +82,7 @@ typedef struct sw_pipelined_probe {
 	sw_stage_load load;
 	double forward_s;     /* of all stages of the trial that it is of */
 	int32_t microbatches; /* likewise */
+	int64_t n_devices;    /* of its slice */
 } sw_pipelined_probe;
 /* Plan the stage of whose kind most of the load is. */
 sw_status sw_pipelined_probe_stage(sw_pipelined *p, sw_stage_store *store, int64_t memory_bytes,
@@ -88,14 +90,19 @@ sw_status sw_pipelined_probe_stage(sw_pipelined *p, sw_stage_store *store, int64
 /* Suppose the stages' times by those of a probe on the same slice, and play the schedule. */
 sw_status sw_pipelined_estimate(sw_pipelined *p, const sw_pipelined_options *options,
                                 const sw_pipelined_probe *probe, sw_error *err);
-/* Seconds of a byte between two neighbouring slices, all of whose links are in use. */
-double sw_pipelined_byte_s(const sw_cluster *cluster, const sw_cluster *slice);
+/* Seconds of a byte from a rank's slice to the next one, all of whose links are in use. */
+double sw_pipelined_byte_s(const sw_pipelined *p, int32_t rank);
 int64_t sw_pipelined_memory(const sw_pipelined *p, const sw_pipelined_options *options);
-/* Set p->costs from the stages' times. */
 /* The numbers of a plan's trial. */
 sw_pipelined_numbers sw_pipelined_numbers_of(const sw_pipelined *p);
-/* Set the slice of each stage. */
+/* Give each rank its slice: of so many devices, of which there are n_slices numbers, or of equal ones
+ * (NULL). Where ranks are more, they are pieces, all on the first slice. SW_ERR_INPUT: the slices
+ * don't divide the devices. */
+sw_status sw_pipelined_take_slices(sw_pipelined *p, struct sw_stage_store *store, int32_t n_slices,
+                                   const int64_t *devices, sw_error *err);
+/* Set the rank of each stage, and its first device. */
 void sw_pipelined_place_stages(sw_pipelined *p);
+/* Set p->costs from the stages' times. */
 void sw_pipelined_fill_costs(sw_pipelined *p, int64_t memory_bytes);
 /* Play the schedule, or each that is possible (-1); keep the quickest that fits, its bound, and
  * whether it fits. */

@@ -71,6 +71,19 @@ static sw_status read_cuts(sw_pipelined *p, const json_t *root, int32_t **cuts, 
 
 /* ---- programs and plans ------------------------------------------------------------------- */
 
+/* The slices, in place of their sizes, which the index has. */
+static sw_status take_slices(sw_pipelined *p, sw_error *err)
+{
+	int64_t *devices = SW_NEW_N(&p->arena, int64_t, p->n_ranks), sum = 0;
+	for (int32_t r = 0; r < p->n_ranks; r++)
+		sum += devices[r] = p->slices[r]->n_devices;
+	if (sum != p->cluster->n_devices)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "predicted.stages: their slices have %lld devices, the cluster %lld",
+		               (long long)sum, (long long)p->cluster->n_devices);
+	return sw_pipelined_take_slices(p, p->store, p->n_ranks, devices, err);
+}
+
 static sw_status cut_program(sw_pipelined *p, const int32_t *cuts, sw_error *err)
 {
 	sw_pipelined_source *x = p->source;
@@ -78,7 +91,7 @@ static sw_status cut_program(sw_pipelined *p, const int32_t *cuts, sw_error *err
 	SW_TRY(sw_stage_store_new(&x->request, &p->store, err));
 	p->canonical = sw_stage_store_canonical(p->store);
 	how.device = sw_plan_remat_device(p->cluster, p->canonical);
-	SW_TRY(sw_stage_store_slice(p->store, p->n_ranks, &p->slice, err));
+	SW_TRY(take_slices(p, err));
 	SW_TRY(sw_stage_store_looped(p->store, p->microbatches, p->remat, &p->looped, err));
 	return sw_stages_init(&p->cut, p->looped, &how, err);
 }
@@ -95,11 +108,12 @@ static sw_status changed(const sw_pipelined *p, int32_t stage, sw_error *err)
 static sw_status check_plan(const sw_pipelined *p, int32_t stage, sw_error *err)
 {
 	const sw_planned_stage *s = &p->stages[stage];
+	const sw_cluster *slice = sw_pipelined_slice_of(p, stage);
 	sw_program *canonical = NULL;
 	SW_TRY(sw_rewrite_canonical(s->step.program, &canonical, err));
 	bool same = sw_program_hash(canonical) == s->plan->program_hash &&
-	            s->plan->cluster->n_devices == p->slice->n_devices &&
-	            s->plan->cluster->atoms.n == p->slice->atoms.n;
+	            s->plan->cluster->n_devices == slice->n_devices &&
+	            s->plan->cluster->atoms.n == slice->atoms.n;
 	sw_program_free(canonical);
 	return same ? SW_OK : changed(p, stage, err);
 }

@@ -63,6 +63,29 @@ typedef struct sw_planned_stage {
 	int64_t forward_bytes, backward_bytes;
 } sw_planned_stage;
 
+/* What a user decides of the stages, in a file (docs/pipeline.md). */
+typedef struct sw_stage_file_entry {
+	const char *pattern; /* glob of names: of parameters, or of ops */
+	bool is_op;
+	int32_t stage, line;
+} sw_stage_file_entry;
+typedef struct sw_stage_file {
+	sw_arena arena;
+	const char *path;
+	int32_t n_slices, n_stages; /* 0: not said */
+	const int64_t *devices;     /* [n_slices]; NULL: equal slices */
+	sw_stage_file_entry *entries;
+	size_t n_entries;
+} sw_stage_file;
+/* Read it. Freed with sw_stage_file_clear, also if this fails. SW_ERR_INPUT names line and key. */
+sw_status sw_stage_file_read(const char *path, sw_stage_file *file, sw_error *err);
+void sw_stage_file_clear(sw_stage_file *file);
+/* Find what the file names: parameters by the names of the sidecar, ops in the loop of the looped
+ * program. In the arena. SW_ERR_INPUT: there is no such name. O(entries * ops). */
+sw_status sw_stage_file_pins(const sw_stage_file *file, const sw_program *looped,
+                             const sw_sidecar *sidecar, sw_arena *arena, const sw_stage_pin **pins,
+                             size_t *n, sw_error *err);
+
 typedef struct sw_pipelined_options {
 	/* Slices of the devices, each of which has one stage, or as many as the schedule wants;
 	 * and microbatches. 0: the search takes the fastest. */
@@ -71,7 +94,11 @@ typedef struct sw_pipelined_options {
 	/* Stages of each slice, where the schedule is interleaved; 0: 2, or with any schedule what
 	 * is fastest. */
 	int32_t n_chunks;
-	sw_plan_options plan;           /* of each stage */
+	const sw_stage_file *file;      /* what a user decides of the stages; NULL: nothing */
+	/* The schedule of a file, whose ranks, stages and microbatches those above are; NULL: a
+	 * named one. */
+	const sw_pipeline_schedule *given;
+	sw_plan_options plan; /* of each stage */
 	/* The step of a plan that is there already, and its rematerialisation (NULL: none): what is
 	 * not faster is given up. 0: there is none. */
 	double known_s;
@@ -85,7 +112,9 @@ typedef struct sw_pipelined {
 	 * of a file that was read. */
 	struct sw_stage_store *store;
 	struct sw_pipelined_source *source; /* of a plan that was loaded; else NULL */
-	const sw_cluster *slice; /* of each stage */
+	/* [n_ranks]: the slices, in the order of their devices; those that are alike are one. */
+	const sw_cluster *const *slices;
+	const int64_t *first_device; /* [n_ranks + 1]: of each slice, and behind the last one */
 	const sw_program *canonical, *looped;
 	sw_stages cut;
 	const char *program_path;
@@ -93,9 +122,12 @@ typedef struct sw_pipelined {
 	int32_t n_stages, n_ranks, microbatches;
 	sw_pipeline_placement placement; /* which of them: sw_pipeline_place */
 	const char *remat; /* a policy; NULL: none */
-	const char *mesh;  /* stages are planned on meshes whose name begins so; NULL: all */
+	/* Stages on slices like the first are planned on meshes whose name begins so; NULL: all. */
+	const char *mesh;
 	sw_planned_stage *stages;
 	sw_named_schedule schedule;
+	/* That of a file in its place, which has no name; NULL: there is none. */
+	sw_pipeline_schedule *given;
 	sw_pipeline_costs costs;
 	sw_pipeline_played played;
 	sw_pipeline_bound bound; /* of any order of these stages' passes */
@@ -136,6 +168,12 @@ sw_status sw_pipelined_bounds_s(const sw_program *program, const sw_sidecar *sid
                                 const sw_cluster *cluster, const int32_t *n_stages, size_t n,
                                 double *bounds_s, sw_error *err);
 
+/* Return the slice of a stage; the rank of a device, whose slice has it. */
+static inline const sw_cluster *sw_pipelined_slice_of(const sw_pipelined *plan, int32_t stage)
+{
+	return plan->slices[plan->stages[stage].rank];
+}
+int32_t sw_pipelined_rank_of(const sw_pipelined *plan, int64_t device);
 /* Return the bytes of a microbatch that cross at these ports of a stage's step, whole. */
 int64_t sw_pipelined_crossing_bytes(const sw_pipelined *plan, const sw_stage_port *ports,
                                     uint32_t n);
@@ -149,6 +187,8 @@ void sw_pipelined_explain(const sw_pipelined *plan, sw_text *text);
 int64_t sw_pipelined_peak_bytes(const sw_pipelined *plan);
 json_t *sw_pipelined_json(const sw_pipelined *plan);
 
+/* What the schedule of a file is called. */
+#define SW_GIVEN_SCHEDULE "file"
 #define SW_STAGES_FORMAT "shardwright-stages"
 #define SW_STAGES_VERSION 3
 /* Write PATH, the index, and for each stage K that is not like an earlier one PATH.stageK (its

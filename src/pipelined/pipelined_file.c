@@ -82,6 +82,15 @@ static json_t *cuts_json(const sw_pipelined *p)
 	return list;
 }
 
+static json_t *csv_json(const sw_pipeline_schedule *schedule)
+{
+	sw_text text = {0};
+	sw_pipeline_print_csv(schedule, &text);
+	json_t *json = json_string(text.data);
+	sw_text_clear(&text);
+	return json;
+}
+
 static json_t *index_json(const sw_pipelined *p)
 {
 	json_t *predicted = sw_pipelined_json(p), *stages = json_object_get(predicted, "stages");
@@ -98,6 +107,8 @@ static json_t *index_json(const sw_pipelined *p)
 		p->cluster->name, "hash", json_sprintf("%016" PRIx64, p->cluster->hash), "text",
 		cluster.data, "cuts", cuts_json(p), "predicted", predicted, "costs", costs_json(p));
 	sw_text_clear(&cluster);
+	if (json && p->given)
+		json_object_set_new(json, "schedule_csv", csv_json(p->given));
 	if (json)
 		sw_plan_seal(json);
 	return json;

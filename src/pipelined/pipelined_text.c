@@ -6,11 +6,11 @@ int32_t sw_pipelined_in_flight(const sw_pipelined *plan, int32_t stage)
 {
 	const sw_action_list *list = &plan->played.schedule->lists[plan->stages[stage].rank];
 	int32_t now = 0, most = 0;
+	bool splits = sw_pipeline_has(plan->played.schedule, SW_WEIGHT_GRADIENT);
 	for (size_t i = 0; i < list->len; i++) {
 		sw_action_kind kind = list->data[i].kind;
 		if (list->data[i].stage != stage)
 			continue;
-		bool splits = sw_pipeline_splits(plan->schedule);
 		now += kind == SW_FORWARD;
 		most = SW_MAX(most, now);
 		now -= kind == SW_BACKWARD || (splits && kind == SW_WEIGHT_GRADIENT);
@@ -34,7 +34,7 @@ static void add_table(const sw_pipelined *p, sw_text *text)
 		const sw_planned_stage *s = &p->stages[i];
 		sw_table_cell(&table, "%d", i);
 		sw_table_cell(&table, "%lld-%lld", (long long)s->first_device,
-		              (long long)(s->first_device + p->slice->n_devices - 1));
+		              (long long)(p->first_device[s->rank + 1] - 1));
 		sw_table_cell(&table, "%u", s->n_ops);
 		sw_table_cell_number(&table, sw_text_add_seconds,
 		                     s->times.part_s[SW_STAGE_FORWARD]);
@@ -90,6 +90,22 @@ static void add_limits(const sw_pipelined *p, sw_text *text)
 	sw_text_addf(text, ", on %s %d\n", rank_word(p), path->busiest);
 }
 
+/* "8", or "2, 2 and 4". */
+static void add_sizes(const sw_pipelined *p, sw_text *text)
+{
+	bool equal = true;
+	for (int32_t r = 1; r < p->n_ranks; r++)
+		equal &= p->slices[r]->n_devices == p->slices[0]->n_devices;
+	for (int32_t r = 0; r < (equal ? 1 : p->n_ranks); r++)
+		sw_text_addf(text, "%s%lld", !r ? "" : r + 1 < p->n_ranks ? ", " : " and ",
+		             (long long)p->slices[r]->n_devices);
+}
+
+static const char *schedule_name(const sw_pipelined *p)
+{
+	return p->given ? SW_GIVEN_SCHEDULE : sw_pipeline_name(p->schedule);
+}
+
 void sw_pipelined_print(const sw_pipelined *p, sw_text *text)
 {
 	sw_text_addf(text, "stages    %d", p->n_stages);
@@ -97,9 +113,9 @@ void sw_pipelined_print(const sw_pipelined *p, sw_text *text)
 		sw_text_addf(text, ", %d on each of %d", p->n_stages / p->n_ranks, p->n_ranks);
 	else
 		sw_text_add(text, " on");
-	sw_text_addf(text, " slices of %lld devices, %d microbatches, %s",
-	             (long long)p->slice->n_devices, p->microbatches,
-	             sw_pipeline_name(p->schedule));
+	sw_text_add(text, " slices of ");
+	add_sizes(p, text);
+	sw_text_addf(text, " devices, %d microbatches, %s", p->microbatches, schedule_name(p));
 	if (p->remat)
 		sw_text_addf(text, ", remat %s", p->remat);
 	sw_text_add(text, "\nstep      ");
@@ -149,7 +165,7 @@ json_t *sw_pipelined_json(const sw_pipelined *p)
 			json_pack(
 				"{s:I, s:I, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:s}",
 				"first_device", (json_int_t)s->first_device, "devices",
-				(json_int_t)p->slice->n_devices, "ops", (int)s->n_ops, "like",
+				(json_int_t)p->slices[s->rank]->n_devices, "ops", (int)s->n_ops, "like",
 				s->like, "forward_s", s->times.part_s[SW_STAGE_FORWARD],
 				"input_gradient_s", s->times.part_s[SW_STAGE_INPUT_GRADIENT],
 				"weight_gradient_s", s->times.part_s[SW_STAGE_WEIGHT_GRADIENT],
@@ -160,7 +176,7 @@ json_t *sw_pipelined_json(const sw_pipelined *p)
 	}
 	return json_pack("{s:i, s:i, s:i, s:s, s:o, s:f, s:f, s:f, s:b, s:f, s:o}", "n_stages",
 	                 p->n_stages, "n_slices", p->n_ranks, "microbatches", p->microbatches,
-	                 "schedule", sw_pipeline_name(p->schedule), "remat",
+	                 "schedule", schedule_name(p), "remat",
 	                 p->remat ? json_string(p->remat) : json_null(), "step_s", p->played.step_s,
 	                 "bubble", p->played.bubble, "bound_s", p->bound.seconds, "fits", p->fits,
 	                 "planning_s", p->planning_s, "stages", stages);

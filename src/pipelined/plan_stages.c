@@ -22,109 +22,59 @@ static sw_status in_words(sw_error *err, sw_status status, const char *of, int32
 
 /* ---- the cluster ------------------------------------------------------------------------- */
 
-/* Which part of each level a device is in, and what its link has. */
-typedef struct device_place {
-	int64_t part[SW_MAX_LEVELS];
-} device_place;
-
-static double bandwidth_at(const sw_cluster *c, int32_t level, const device_place *place)
-{
-	const sw_level *l = &c->levels[level];
-	return l->part_bandwidth ? l->part_bandwidth[place->part[level]] : l->bandwidth;
-}
-
-/* The outermost level at which devices of the first slice meet; what is above it joins slices. */
-static int32_t outermost_within(const sw_cluster *c, int64_t n)
-{
-	int32_t level = c->n_levels;
-	for (int64_t i = 0; i + 1 < n; i++)
-		level = SW_MIN(level, sw_cluster_meeting_level(c, i, i + 1));
-	return level;
-}
-
-/* Return the first device whose neighbour in its slice of n devices, or whose links within it, are
- * not those of the like one in the first slice; n_devices: there is none. O(devices * levels). */
-static int64_t first_unlike(const sw_cluster *c, int64_t n)
-{
-	int32_t inner = outermost_within(c, n);
-	device_place *places = sw_alloc(sizeof(*places) * (size_t)c->n_devices);
-	int64_t unlike = c->n_devices;
-	for (int64_t i = 0; i < c->n_devices && unlike == c->n_devices; i++) {
-		for (int32_t l = 0; l < c->n_levels && i; l++)
-			places[i].part[l] = places[i - 1].part[l] +
-			                    (sw_cluster_meeting_level(c, i - 1, i) <= l);
-		for (int32_t l = inner; l < c->n_levels; l++)
-			if (bandwidth_at(c, l, &places[i]) != bandwidth_at(c, l, &places[i % n]))
-				unlike = i;
-		if (i % n && sw_cluster_meeting_level(c, i - 1, i) !=
-		                     sw_cluster_meeting_level(c, i % n - 1, i % n))
-			unlike = i;
-	}
-	free(places);
-	return unlike;
-}
-
-static sw_status check_alike(const sw_cluster *cluster, int32_t n_stages, sw_error *err)
-{
-	int64_t n = cluster->n_devices / n_stages, unlike = first_unlike(cluster, n);
-	if (unlike == cluster->n_devices)
-		return SW_OK;
-	int64_t first = unlike / n * n;
-	return sw_fail(err, SW_ERR_INPUT,
-	               "%s: --stages %d: devices %lld to %lld are not joined as devices 0 to %lld "
-	               "are: stages need slices with equal nodes and links",
-	               cluster->name, n_stages, (long long)first, (long long)(first + n - 1),
-	               (long long)(n - 1));
-}
-
-sw_status sw_pipelined_slice(const sw_cluster *cluster, int32_t n_stages, sw_cluster *slice,
+sw_status sw_pipelined_slice(const sw_cluster *cluster, int64_t first, int64_t n, sw_cluster *slice,
                              sw_error *err)
 {
 	sw_text text = {0};
-	char what[32];
-	int64_t n = cluster->n_devices;
 	*slice = (sw_cluster){0};
-	if (n % n_stages)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--stages %d: expected a divisor of the %lld devices", n_stages,
-		               (long long)n);
 	sw_cluster_print(cluster, &text);
 	sw_status status = sw_cluster_parse(text.data, text.len, cluster->name, slice, err);
 	sw_text_clear(&text);
-	snprintf(what, sizeof(what), "%lld", (long long)(n / n_stages));
-	if (status == SW_OK && n_stages > 1)
-		status = sw_cluster_take(slice, what, err);
-	return status ? in_words(err, status, "--stages %d", n_stages)
-	              : check_alike(cluster, n_stages, err);
+	if (status == SW_OK)
+		sw_cluster_take_range(slice, first, n);
+	return status;
 }
 
-/* The level at which a slice meets the next one. */
-static int32_t level_between(const sw_cluster *cluster, const sw_cluster *slice)
+double sw_pipelined_speed(const sw_pipelined *p, int32_t rank)
 {
-	int64_t n = slice->n_devices;
-	return sw_cluster_meeting_level(cluster, n - 1, n);
+	return (double)p->slices[rank]->n_devices * p->n_ranks / (double)p->cluster->n_devices;
 }
 
-/* Seconds of a byte over one link between neighbouring slices. Cuts are chosen by it before it is
- * known how what crosses is split: as if each device got all of it, so that a cut through the
- * logits of a large vocabulary is no bargain. */
-static double link_byte_s(const sw_cluster *cluster, const sw_cluster *slice)
+int32_t sw_pipelined_rank_of(const sw_pipelined *p, int64_t device)
 {
-	if (slice->n_devices >= cluster->n_devices)
-		return 0;
-	return 1 / cluster->levels[level_between(cluster, slice)].bandwidth;
+	int32_t rank = 0;
+	while (rank + 1 < p->n_ranks && p->first_device[rank + 1] <= device)
+		rank++;
+	return rank;
 }
 
-double sw_pipelined_byte_s(const sw_cluster *cluster, const sw_cluster *slice)
+/* The level at which a rank's slice meets the next one. */
+static int32_t level_behind(const sw_pipelined *p, int32_t rank)
 {
-	int64_t n = slice->n_devices, parts = 0;
-	if (n >= cluster->n_devices)
-		return 0;
-	int32_t level = level_between(cluster, slice);
-	/* Parts of that level within a slice, each with a link of its own. */
-	for (int64_t i = 0; i < n; i++)
-		parts += i == 0 || sw_cluster_meeting_level(cluster, i - 1, i) <= level;
-	return link_byte_s(cluster, slice) / (double)parts;
+	int64_t next = p->first_device[rank + 1];
+	return sw_cluster_meeting_level(p->cluster, next - 1, next);
+}
+
+/* Seconds of a byte over one link between neighbouring slices, the slowest of them. Cuts are chosen
+ * by it before it is known how what crosses is split: as if each device got all of it, so that a cut
+ * through the logits of a large vocabulary is no bargain. */
+static double link_byte_s(const sw_pipelined *p)
+{
+	double byte_s = 0;
+	for (int32_t r = 0; r + 1 < p->n_ranks; r++)
+		byte_s = fmax(byte_s, 1 / p->cluster->levels[level_behind(p, r)].bandwidth);
+	return byte_s;
+}
+
+double sw_pipelined_byte_s(const sw_pipelined *p, int32_t rank)
+{
+	int64_t parts = 0;
+	int32_t level = level_behind(p, rank);
+	/* Parts of that level within the slice, each with a link of its own. */
+	for (int64_t i = p->first_device[rank]; i < p->first_device[rank + 1]; i++)
+		parts += i == p->first_device[rank] ||
+		         sw_cluster_meeting_level(p->cluster, i - 1, i) <= level;
+	return 1 / p->cluster->levels[level].bandwidth / (double)parts;
 }
 
 /* ---- the stages -------------------------------------------------------------------------- */
@@ -137,14 +87,16 @@ static bool roles_equal(const sw_sidecar *a, const sw_sidecar *b)
 	return true;
 }
 
-/* The first stage with the same step. Slices are equal. */
+/* The first stage with the same step on a slice that is alike. */
 static int32_t find_like(const sw_pipelined *p, int32_t stage)
 {
 	const sw_planned_stage *s = &p->stages[stage];
 	sw_error difference;
 	for (int32_t i = 0; i < stage; i++) {
 		const sw_planned_stage *other = &p->stages[i];
-		if (other->like == i && other->step.n_inputs == s->step.n_inputs &&
+		if (other->like == i &&
+		    sw_pipelined_slice_of(p, i) == sw_pipelined_slice_of(p, stage) &&
+		    other->step.n_inputs == s->step.n_inputs &&
 		    sw_program_equal(other->step.program, s->step.program, &difference) &&
 		    roles_equal(&other->sidecar, &s->sidecar))
 			return i;
@@ -193,7 +145,9 @@ static sw_status plan_stage(sw_pipelined *p, sw_stage_store *store, int32_t stag
                             int64_t memory_bytes, sw_error *err)
 {
 	sw_planned_stage *s = &p->stages[stage];
-	sw_stage_planning how = {&p->cut, p->slice, memory_bytes, p->mesh};
+	const sw_cluster *slice = sw_pipelined_slice_of(p, stage);
+	sw_stage_planning how = {&p->cut, slice, memory_bytes,
+	                         slice == p->slices[0] ? p->mesh : NULL};
 	const sw_stored_plan *planned;
 	if (s->like != stage) {
 		s->times = p->stages[s->like].times;
@@ -229,14 +183,15 @@ static sw_status plan_within(sw_pipelined *p, sw_stage_store *store, int32_t sta
                              int64_t memory_bytes, sw_error *err)
 {
 	const sw_stage_step *step = &p->stages[stage].step;
-	int64_t whole = memory_bytes ? memory_bytes : sw_cost_memory_bytes(&p->slice->device),
+	const sw_cluster *slice = sw_pipelined_slice_of(p, stage);
+	int64_t whole = memory_bytes ? memory_bytes : sw_cost_memory_bytes(&slice->device),
 		memory = whole / (p->n_stages / p->n_ranks),
 		crossing =
 			(sw_pipelined_crossing_bytes(p, step->inputs, step->n_inputs) +
 	                 sw_pipelined_crossing_bytes(p, step->results, step->n_results)) *
 			(p->microbatches - 1);
 	sw_status status =
-		plan_stage(p, store, stage, memory + crossing / p->slice->n_devices, err);
+		plan_stage(p, store, stage, memory + crossing / slice->n_devices, err);
 	if (status != SW_NO || (double)crossing < LARGE_CROSSING * (double)memory)
 		return status;
 	return plan_stage(p, store, stage, memory + CROSSING_COPIES * crossing, err);
@@ -334,7 +289,7 @@ static sw_status play_stages(sw_pipelined *p, sw_stage_store *store,
 int64_t sw_pipelined_memory(const sw_pipelined *p, const sw_pipelined_options *options)
 {
 	int64_t asked = options->plan.memory_bytes;
-	return asked ? asked : sw_cost_memory_bytes(&p->slice->device);
+	return asked ? asked : sw_cost_memory_bytes(&p->cluster->device);
 }
 
 /* Cut the looped program into pieces of as many ops each. By seconds they would all be as large as
@@ -355,32 +310,71 @@ static sw_status cut_pieces(sw_pipelined *p, int32_t *cuts, sw_error *err)
 	return status;
 }
 
-static sw_status cut_program(sw_pipelined *p, sw_stage_store *store, const double *op_s,
+/* How quick each stage is: as its slice has devices, of which it has its part. */
+static const double *speeds(sw_pipelined *p)
+{
+	double *speed = SW_NEW_N(&p->arena, double, p->n_stages);
+	for (int32_t i = 0; i < p->n_stages; i++)
+		speed[i] = sw_pipelined_speed(p, p->stages[i].rank);
+	return speed;
+}
+
+static sw_status cut_program(sw_pipelined *p, sw_stage_store *store,
+                             const sw_pipelined_request *request, const double *op_s,
                              bool in_pieces, sw_error *err)
 {
 	sw_stage_options how = {.n_stages = p->n_stages, .tolerance = TOLERANCE};
 	int32_t *cuts = SW_NEW_N(&p->arena, int32_t, p->n_stages);
+	int64_t devices = in_pieces ? p->slices[0]->n_devices : p->cluster->n_devices / p->n_ranks;
+	const sw_stage_file *file = request->options->file;
 	p->canonical = sw_stage_store_canonical(store);
-	sw_status status = sw_stage_store_looped(store, p->microbatches, p->remat, &p->looped, err);
-	if (status == SW_OK && !op_s)
-		op_s = sw_stage_store_seconds(store, p->looped, p->slice->n_devices);
-	how.op_s = op_s;
-	how.byte_s = link_byte_s(p->cluster, p->slice);
-	if (status == SW_OK && in_pieces) {
+	SW_TRY(sw_stage_store_looped(store, p->microbatches, p->remat, &p->looped, err));
+	how.op_s = op_s ? op_s : sw_stage_store_seconds(store, p->looped, devices);
+	if (in_pieces) {
 		how.cuts = cuts;
-		status = cut_pieces(p, cuts, err);
+		SW_TRY(cut_pieces(p, cuts, err));
+	} else {
+		how.byte_s = link_byte_s(p);
+		how.speed = speeds(p);
+		if (file)
+			SW_TRY(sw_stage_file_pins(file, p->looped, sw_stage_store_sidecar(store),
+			                          &p->arena, &how.pins, &how.n_pins, err));
 	}
-	if (status == SW_OK)
-		status = sw_stages_init(&p->cut, p->looped, &how, err);
-	/* The program was asked for in stages, which it does not have. */
-	return status == SW_NO ? SW_ERR_INPUT : status;
+	sw_status status = sw_stages_init(&p->cut, p->looped, &how, err);
+	return how.n_pins ? sw_error_in_file(err, status, file->path) : status;
+}
+
+/* Each rank has its slice; pieces, of which there are more, are all planned on the first one. */
+sw_status sw_pipelined_take_slices(sw_pipelined *p, sw_stage_store *store, int32_t n_slices,
+                                   const int64_t *devices, sw_error *err)
+{
+	int64_t n = p->cluster->n_devices, *first = SW_NEW_N(&p->arena, int64_t, p->n_ranks + 1);
+	const sw_cluster **slices = SW_NEW_N(&p->arena, const sw_cluster *, p->n_ranks);
+	if (!devices && n % n_slices)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--stages %d: expected a divisor of the %lld devices, or a "
+		               "--stage-file that says how many each has",
+		               n_slices, (long long)n);
+	for (int32_t r = 0; r < p->n_ranks; r++) {
+		int64_t size = devices ? devices[SW_MIN(r, n_slices - 1)] : n / n_slices;
+		bool of_first = p->n_ranks != n_slices;
+		if (of_first && r)
+			slices[r] = slices[0];
+		else
+			SW_TRY(sw_stage_store_slice(store, first[r], size, &slices[r], err));
+		first[r + 1] = of_first ? 0 : first[r] + size;
+	}
+	p->slices = slices;
+	p->first_device = first;
+	return SW_OK;
 }
 
 void sw_pipelined_place_stages(sw_pipelined *p)
 {
 	for (int32_t i = 0; i < p->n_stages; i++) {
-		p->stages[i].rank = sw_pipeline_place(p->placement, p->n_ranks, i);
-		p->stages[i].first_device = p->stages[i].rank * p->slice->n_devices;
+		p->stages[i].rank = p->given ? p->given->rank_of_stage[i]
+		                             : sw_pipeline_place(p->placement, p->n_ranks, i);
+		p->stages[i].first_device = p->first_device[p->stages[i].rank];
 	}
 }
 
@@ -398,6 +392,7 @@ sw_status sw_pipelined_open(const sw_pipelined_request *request, sw_stage_store 
                             sw_error *err)
 {
 	sw_pipelined *p = *out = sw_alloc(sizeof(sw_pipelined));
+	const sw_stage_file *file = request->options->file;
 	sw_arena_init(&p->arena);
 	p->cluster = request->cluster;
 	p->program_path = request->program_path;
@@ -407,11 +402,16 @@ sw_status sw_pipelined_open(const sw_pipelined_request *request, sw_stage_store 
 	p->microbatches = numbers.microbatches;
 	p->remat = numbers.remat;
 	p->stages = SW_NEW_N(&p->arena, sw_planned_stage, p->n_stages);
-	sw_status status = sw_stage_store_slice(store, numbers.n_ranks, &p->slice, err);
-	if (status == SW_OK)
+	if (request->options->given && !numbers.n_pieces)
+		p->given = sw_pipeline_copy(request->options->given);
+	sw_status status = sw_pipelined_take_slices(p, store, numbers.n_ranks,
+	                                            file ? file->devices : NULL, err);
+	if (status == SW_OK) {
 		sw_pipelined_place_stages(p);
-	if (status == SW_OK)
-		status = cut_program(p, store, op_s, numbers.n_pieces > 0, err);
+		status = cut_program(p, store, request, op_s, numbers.n_pieces > 0, err);
+		/* The program was asked for in stages, which it does not have. */
+		status = status == SW_NO ? SW_ERR_INPUT : status;
+	}
 	if (status) {
 		sw_pipelined_free(p);
 		*out = NULL;
@@ -440,6 +440,7 @@ void sw_pipelined_free(sw_pipelined *p)
 	if (p->cut.program)
 		sw_stages_clear(&p->cut);
 	sw_pipeline_played_free(&p->played);
+	sw_pipeline_free(p->given);
 	sw_arena_clear(&p->arena);
 	sw_stage_store_free(p->store);
 	sw_pipelined_source_free(p->source);

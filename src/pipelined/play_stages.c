@@ -59,15 +59,21 @@ void sw_pipelined_fill_costs(sw_pipelined *p, int64_t memory_bytes)
 	                               .limit_bytes = rows[9]};
 }
 
+/* The schedule of a file, or a named one, with an update of each stage. */
 static sw_status make_schedule(const sw_pipelined *p, sw_named_schedule which,
                                sw_pipeline_schedule **schedule, sw_error *err)
 {
 	sw_pipeline_size size = {p->n_ranks, p->microbatches, p->n_stages / p->n_ranks};
-	sw_status status = sw_pipeline_make(which, size, schedule, err);
-	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++)
+	if (p->given)
+		*schedule = sw_pipeline_copy(p->given);
+	else
+		SW_TRY(sw_pipeline_make(which, size, schedule, err));
+	if (sw_pipeline_has(*schedule, SW_UPDATE))
+		return SW_OK;
+	for (int32_t i = 0; i < p->n_stages; i++)
 		sw_vec_push(&(*schedule)->lists[p->stages[i].rank],
 		            ((sw_action){SW_UPDATE, i, -1}));
-	return status;
+	return SW_OK;
 }
 
 static bool all_fit(const sw_pipeline_played *played)
@@ -158,6 +164,8 @@ sw_status sw_pipelined_find_schedule(sw_pipelined *p, int32_t schedule, sw_error
 	sw_pipeline_played_free(&p->played);
 	p->played = (sw_pipeline_played){0};
 	p->fits = false;
+	if (p->given)
+		return try_schedule(p, SW_NAMED_SCHEDULES, err);
 	for (size_t i = 0; i < SW_COUNT(tried); i++) {
 		bool asked =
 			schedule < 0 ? is_placed_so(p, tried[i]) : schedule == (int32_t)tried[i];

@@ -25,6 +25,7 @@ bool sw_pipelined_is_file(const char *path)
 typedef struct index_reader {
 	sw_pipelined *p;
 	json_t *root, *predicted;
+	int64_t *devices; /* [n_stages]: of the slice of each */
 	sw_error *err;
 } index_reader;
 
@@ -39,6 +40,21 @@ static sw_status read_number(const index_reader *x, const char *key, int64_t lea
 	if (status == SW_OK)
 		*to = (int32_t)value;
 	return status;
+}
+
+/* The schedule that a file gave. */
+static sw_status read_given(index_reader *x)
+{
+	sw_pipelined *p = x->p;
+	const char *csv;
+	SW_TRY(sw_json_get_text(x->root, "schedule_csv", "", &csv, x->err));
+	SW_TRY(sw_pipeline_parse_csv(csv, strlen(csv), "schedule_csv", &p->given, x->err));
+	if (p->given->n_ranks == p->n_ranks && p->given->n_stages == p->n_stages &&
+	    p->given->n_microbatches == p->microbatches)
+		return SW_OK;
+	return sw_fail(x->err, SW_ERR_INPUT,
+	               "schedule_csv: its ranks, stages or microbatches are not those of "
+	               "\"predicted\"");
 }
 
 static sw_status read_head(index_reader *x, int32_t *schedule)
@@ -59,9 +75,13 @@ static sw_status read_head(index_reader *x, int32_t *schedule)
 	SW_TRY(read_number(x, "n_slices", 1, &x->p->n_ranks));
 	SW_TRY(read_number(x, "microbatches", 1, &x->p->microbatches));
 	SW_TRY(sw_json_get_text(x->predicted, "schedule", "predicted", &name, x->err));
-	SW_TRY(sw_pipeline_parse_name(name, &which, x->err));
-	*schedule = (int32_t)which;
-	x->p->placement = sw_pipeline_placement_of(which);
+	if (strcmp(name, SW_GIVEN_SCHEDULE)) {
+		SW_TRY(sw_pipeline_parse_name(name, &which, x->err));
+		*schedule = (int32_t)which;
+		x->p->placement = sw_pipeline_placement_of(which);
+	} else {
+		SW_TRY(read_given(x));
+	}
 	if (x->p->n_stages % x->p->n_ranks)
 		return sw_fail(x->err, SW_ERR_INPUT,
 		               "predicted.n_stages: expected a multiple of n_slices, %d, found %d",
@@ -105,9 +125,7 @@ static sw_status read_stage(index_reader *x, json_t *item, int32_t i)
 		               "%s: expected an earlier stage in \"like\", and counts of devices "
 		               "and ops",
 		               where);
-	sw_cluster *slice = SW_NEW(&x->p->arena, sw_cluster);
-	slice->n_devices = devices;
-	x->p->slice = slice;
+	x->devices[i] = devices;
 	s->n_ops = (uint32_t)ops;
 	s->like = (int32_t)like;
 	return SW_OK;
@@ -125,9 +143,29 @@ static sw_status read_stages(index_reader *x)
 		               json_array_size(list));
 	}
 	p->stages = SW_NEW_N(&p->arena, sw_planned_stage, p->n_stages);
+	x->devices = SW_NEW_N(&p->arena, int64_t, p->n_stages);
 	for (int32_t i = 0; i < p->n_stages; i++)
 		SW_TRY(read_stage(x, json_array_get(list, (size_t)i), i));
 	return SW_OK;
+}
+
+/* The slices, of which only the numbers of devices are known. */
+static void count_devices(index_reader *x)
+{
+	sw_pipelined *p = x->p;
+	sw_cluster *slices = SW_NEW_N(&p->arena, sw_cluster, p->n_ranks);
+	const sw_cluster **list = SW_NEW_N(&p->arena, const sw_cluster *, p->n_ranks);
+	int64_t *first = SW_NEW_N(&p->arena, int64_t, p->n_ranks + 1);
+	p->first_device = first;
+	sw_pipelined_place_stages(p);
+	for (int32_t i = 0; i < p->n_stages; i++)
+		slices[p->stages[i].rank].n_devices = x->devices[i];
+	for (int32_t r = 0; r < p->n_ranks; r++) {
+		list[r] = &slices[r];
+		first[r + 1] = first[r] + slices[r].n_devices;
+	}
+	p->slices = list;
+	sw_pipelined_place_stages(p);
 }
 
 static sw_status read_costs(index_reader *x)
@@ -147,12 +185,13 @@ static sw_status read_costs(index_reader *x)
 static sw_status read_index(index_reader *x)
 {
 	static const char *const keys[] = {"format", "version",   "program", "cluster",
-	                                   "cuts",   "predicted", "costs",   "seal"};
+	                                   "cuts",   "predicted", "costs",   "seal",
+	                                   "schedule_csv"};
 	int32_t schedule = -1;
 	SW_TRY(sw_json_check_keys(x->root, "", keys, SW_COUNT(keys), x->err));
 	SW_TRY(read_head(x, &schedule));
 	SW_TRY(read_stages(x));
-	sw_pipelined_place_stages(x->p);
+	count_devices(x);
 	SW_TRY(read_costs(x));
 	if (!sw_plan_is_sealed(x->root))
 		return sw_fail(x->err, SW_ERR_INPUT,

@@ -102,23 +102,36 @@ static const struct {
 	int32_t n_chunks;
 } placements[] = {{SW_PLACE_STRAIGHT, 1}, {SW_PLACE_V, 2}, {SW_PLACE_LOOPED, 2}};
 
-/* Set the i-th placement; false: there are no more. */
-static bool place(const stage_search *s, size_t i, sw_pipelined_numbers *numbers)
+/* The i-th placement that options allow; false: there are no more. */
+static bool placement_of(const sw_pipelined_options *options, size_t i, sw_pipelined_numbers *numbers)
 {
-	int32_t schedule = s->options->schedule;
-	sw_named_schedule which = (sw_named_schedule)schedule;
-	int32_t asked = s->options->n_chunks;
-	if (i >= (schedule < 0 && !asked ? SW_COUNT(placements) : 1))
+	sw_named_schedule which = (sw_named_schedule)options->schedule;
+	bool any = options->schedule < 0 && !options->n_chunks && !options->given;
+	if (i >= (any ? SW_COUNT(placements) : 1))
 		return false;
-	if (asked) {
-		numbers->placement = SW_PLACE_LOOPED;
-		numbers->n_chunks = asked;
-		return true;
-	}
-	numbers->placement =
-		schedule < 0 ? placements[i].placement : sw_pipeline_placement_of(which);
-	numbers->n_chunks = schedule < 0 ? placements[i].n_chunks : sw_pipeline_chunks_of(which);
+	numbers->placement = any                ? placements[i].placement
+	                     : options->n_chunks ? SW_PLACE_LOOPED
+	                     : options->given    ? SW_PLACE_STRAIGHT
+	                                         : sw_pipeline_placement_of(which);
+	numbers->n_chunks =
+		any                 ? placements[i].n_chunks
+		: options->n_chunks ? options->n_chunks
+		: options->given    ? options->given->n_stages / options->given->n_ranks
+				    : sw_pipeline_chunks_of(which);
 	return true;
+}
+
+/* Set the i-th placement of those with as many stages as the user's file has; false: there are no
+ * more. */
+static bool place(const sw_pipelined_options *options, size_t i, sw_pipelined_numbers *numbers)
+{
+	const sw_stage_file *file = options->file;
+	for (size_t k = 0; placement_of(options, k, numbers); k++)
+		if ((!file || !file->n_stages ||
+		     file->n_stages == numbers->n_ranks * numbers->n_chunks) &&
+		    i-- == 0)
+			return true;
+	return false;
 }
 
 /* ---- estimates --------------------------------------------------------------------------- */
@@ -142,7 +155,7 @@ static sw_pipelined *open_trial(stage_search *s, sw_pipelined_numbers numbers, s
 	sw_error err = {0};
 	*status = sw_pipelined_open(s->request, s->store, numbers, NULL, &p, &err);
 	if (p)
-		p->mesh = first_mesh(p->slice, &p->arena);
+		p->mesh = first_mesh(p->slices[0], &p->arena);
 	else
 		note_failure(s, *status, &err);
 	return p;
@@ -171,7 +184,7 @@ static sw_status estimate(stage_search *s, sw_pipelined_numbers numbers,
 {
 	sw_status status;
 	sw_error err = {0};
-	place(s, 0, &numbers);
+	place(s->options, 0, &numbers);
 	*fits = false;
 	sw_pipelined *p = open_trial(s, numbers, &status);
 	if (!p)
@@ -278,10 +291,10 @@ static bool enter_only_trial(stage_search *s, sw_pipelined_numbers numbers)
 {
 	sw_status status;
 	if (!s->options->n_stages || !s->options->microbatches || !s->options->plan.remat ||
-	    (s->options->schedule < 0 && !s->options->n_chunks))
+	    (s->options->schedule < 0 && !s->options->n_chunks && !s->options->given))
 		return false;
 	policy(s, 0, &numbers.remat);
-	place(s, 0, &numbers);
+	place(s->options, 0, &numbers);
 	sw_pipelined *p = open_trial(s, numbers, &status);
 	if (p)
 		sw_vec_push(&s->trials, ((stage_trial){numbers, p, 0, 0, s->trials.len}));
@@ -297,7 +310,7 @@ static bool enter_number(stage_search *s, policy_probes *known, double than_s, i
 	bool fits;
 	if (choose_remat(s, known, than_s, probes, &numbers, &found, &fits) != SW_OK)
 		return false;
-	for (size_t c = 0; place(s, c, &numbers); c++)
+	for (size_t c = 0; place(s->options, c, &numbers); c++)
 		add_trial(s, numbers, &found);
 	return fits;
 }
@@ -388,14 +401,12 @@ static void enter_numbers(stage_search *s, const sw_phases *phases)
 	size_t n = sw_pipelined_possible_stages(s->request->cluster, numbers);
 	double best_s = INFINITY;
 	int worse = 0;
-	bool cut = false;
-	sw_error err = {0};
 	for (size_t i = 0; i < n && worse < WORSE_NUMBERS && !is_late(s); i++) {
+		int64_t devices = s->request->cluster->n_devices / numbers[i];
 		const sw_cluster *slice;
-		if (sw_stage_store_slice(s->store, numbers[i], &slice, &err))
-			continue;
-		cut = true;
-		if (sw_pipelined_slice_bound_s(sw_stage_store_canonical(s->store),
+		sw_error err;
+		if (sw_stage_store_slice(s->store, 0, devices, &slice, &err) ||
+		    sw_pipelined_slice_bound_s(sw_stage_store_canonical(s->store),
 		                               sw_stage_store_sidecar(s->store), slice,
 		                               numbers[i]) >= known_s(s))
 			continue;
@@ -405,8 +416,6 @@ static void enter_numbers(stage_search *s, const sw_phases *phases)
 		worse += least_s > FAR * best_s ? WORSE_NUMBERS : least_s > best_s;
 		best_s = fmin(best_s, least_s);
 	}
-	if (!cut && err.message[0])
-		note_failure(s, SW_ERR_INPUT, &err);
 }
 
 static int by_estimate(const void *a, const void *b)
@@ -500,7 +509,7 @@ static void plan_entered(stage_search *s, stage_trial *t)
 	choose_mesh(s, t);
 	sw_pipelined *p = t->opened;
 	t->opened = NULL;
-	first = first_mesh(p->slice, &p->arena);
+	first = first_mesh(p->slices[0], &p->arena);
 	bool other = first && strcmp(p->mesh, first) != 0;
 	plan_trial(s, p, s->best ? known_s(s) : INFINITY);
 	if (other && !(s->best && s->best->fits) && !is_late(s)) {
@@ -631,8 +640,63 @@ void sw_pipelined_split_strategy(sw_plan_strategy *strategy, int32_t *n_stages, 
 	strategy->stages = 0;
 }
 
-static sw_status check_request(const sw_pipelined_options *options, sw_error *err)
+/* A schedule that a file gives says how many of everything there are. */
+static sw_status check_given(const sw_pipelined_options *options, sw_error *err)
 {
+	const sw_pipeline_schedule *given = options->given;
+	if (!given)
+		return SW_OK;
+	if (given->n_chains > 1)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--schedule: it has two copies of the model, and plans have one");
+	if (given->n_stages % given->n_ranks)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--schedule: its %d stages are no multiple of its %d ranks",
+		               given->n_stages, given->n_ranks);
+	if (options->n_chunks)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--chunks: the file of --schedule says how many stages a slice has: "
+		               "leave it out");
+	if (options->n_stages == given->n_ranks && options->microbatches == given->n_microbatches)
+		return SW_OK;
+	return sw_fail(err, SW_ERR_INPUT,
+	               "--schedule: the file has %d ranks and %d microbatches: leave --stages and "
+	               "--microbatches out, or give these",
+	               given->n_ranks, given->n_microbatches);
+}
+
+/* So does a user's file of stages. */
+static sw_status check_file(const sw_pipelined_request *request, sw_error *err)
+{
+	const sw_pipelined_options *options = request->options;
+	const sw_stage_file *file = options->file;
+	sw_pipelined_numbers numbers = {.n_ranks = options->n_stages};
+	int64_t sum = 0, n = request->cluster->n_devices;
+	sw_status status = SW_OK;
+	if (!file)
+		return SW_OK;
+	for (int32_t i = 0; i < file->n_slices && sum <= n; i++)
+		sum += SW_MIN(file->devices[i], n + 1);
+	if (file->devices && file->n_slices != options->n_stages)
+		status = sw_fail_at(err, SW_ERR_INPUT, file->path, 0, 0,
+		                    "devices has %d slices: --stages and --schedule say %d",
+		                    file->n_slices, options->n_stages);
+	else if (file->devices && sum != n)
+		status = sw_fail_at(err, SW_ERR_INPUT, file->path, 0, 0,
+		                    "devices: expected numbers whose sum is the cluster's %lld "
+		                    "devices; found %s",
+		                    (long long)n, sum < n ? "fewer" : "more");
+	else if (!place(options, 0, &numbers))
+		status = sw_fail_at(err, SW_ERR_INPUT, file->path, 0, 0,
+		                    "stages: there are %d of them, and no --schedule and --chunks "
+		                    "that are possible have so many on %d slices",
+		                    file->n_stages, options->n_stages);
+	return status;
+}
+
+static sw_status check_request(const sw_pipelined_request *request, sw_error *err)
+{
+	const sw_pipelined_options *options = request->options;
 	if (options->microbatches == 1)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--microbatches 1: stages need 2 microbatches or more");
@@ -668,6 +732,8 @@ static sw_status check_request(const sw_pipelined_options *options, sw_error *er
 	if (options->n_chunks == 1)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--chunks 1: expected 2 stages or more on each slice");
+	SW_TRY(check_given(options, err));
+	SW_TRY(check_file(request, err));
 	return sw_pipelined_check_schedule(options->schedule, err);
 }
 
@@ -681,7 +747,7 @@ static sw_status cut_as_asked(stage_search *s, const sw_phases *phases, sw_error
 	for (int i = 0; i < n && !opened; i++) {
 		sw_pipelined_numbers numbers = {.n_ranks = d, .microbatches = m[i]};
 		sw_status status;
-		place(s, 0, &numbers);
+		place(s->options, 0, &numbers);
 		opened = open_trial(s, numbers, &status);
 	}
 	if (!opened)
@@ -697,7 +763,7 @@ sw_status sw_pipelined_check(const sw_program *program, const char *program_path
 	sw_pipelined_request request = {program, program_path, sidecar, cluster, options};
 	stage_search s = {.request = &request, .options = options};
 	sw_phases phases;
-	SW_TRY(check_request(options, err));
+	SW_TRY(check_request(&request, err));
 	if (!options->n_stages)
 		return SW_OK;
 	SW_TRY(sw_stage_store_new(&request, &s.store, err));
@@ -738,7 +804,7 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
 	double start_s = sw_now_s();
 	sw_phases phases;
 	*out = NULL;
-	SW_TRY(check_request(options, err));
+	SW_TRY(check_request(&request, err));
 	SW_TRY(sw_stage_store_new(&request, &s.store, err));
 	sw_progress_start(&s.progress, "stages", options->plan.quiet);
 	sw_phases_init(&phases, sw_stage_store_canonical(s.store), sw_stage_store_sidecar(s.store));

@@ -79,7 +79,7 @@ static const sw_layout **layout_at(const programs_maker *m, int32_t stage, sw_id
 /* Set the layout of a value in a stage, without partial sums, or whole if it is not valid. */
 static void set_layout(programs_maker *m, int32_t stage, sw_id value, sw_layout layout)
 {
-	const sw_atoms *atoms = &m->p->slice->atoms;
+	const sw_atoms *atoms = &sw_pipelined_slice_of(m->p, stage)->atoms;
 	uint32_t partial = sw_layout_partial_atoms(&layout);
 	sw_layout whole = sw_layout_replicated(atoms);
 	for (int32_t a = 0; a < layout.n; a++)
@@ -93,9 +93,9 @@ static void set_layout(programs_maker *m, int32_t stage, sw_id value, sw_layout 
 
 /* An input of a step [b m, rest] whose sample i m + j is sample i of microbatch j lies like this
  * for one microbatch; digits of the microbatch are dropped. */
-static sw_layout of_microbatch(const programs_maker *m, sw_layout layout)
+static sw_layout of_microbatch(const programs_maker *m, int32_t stage, sw_layout layout)
 {
-	sw_layout whole = sw_layout_replicated(&m->p->slice->atoms);
+	sw_layout whole = sw_layout_replicated(&sw_pipelined_slice_of(m->p, stage)->atoms);
 	for (int32_t a = 0; a < layout.n; a++) {
 		sw_state *s = &layout.state[a];
 		if (s->kind != SW_STATE_S || s->dim != 0)
@@ -120,7 +120,7 @@ static void take_ports(programs_maker *m, int32_t stage)
 	for (uint32_t i = 0; i < step->n_inputs; i++) {
 		sw_layout layout = *sw_plan_layout(plan, plan->produced[inputs[i]]);
 		if (step->inputs[i].kind == SW_PORT_MICROBATCHES)
-			layout = of_microbatch(m, layout);
+			layout = of_microbatch(m, stage, layout);
 		/* Another stage of the slice may have it already. */
 		if (!*layout_at(m, stage, step->inputs[i].value))
 			set_layout(m, stage, step->inputs[i].value, layout);
@@ -155,7 +155,8 @@ static sw_status plan_piece(programs_maker *m, const sw_stage_piece *piece, int3
 	sw_arena arena = {0};
 	const sw_layout **in = SW_NEW_N(&arena, const sw_layout *, piece->n_inputs + 1),
 			**out = SW_NEW_N(&arena, const sw_layout *, piece->n_results + 1);
-	sw_layout whole = sw_layout_replicated(&m->p->slice->atoms);
+	sw_layout whole =
+		sw_layout_replicated(&sw_pipelined_slice_of(m->p, piece->stage)->atoms);
 	sw_program *copy = copy_of(piece->program);
 	if (!copy)
 		return sw_fail(m->err, SW_ERR_INTERNAL, "stage %d: a piece has no canonical form",
@@ -216,7 +217,7 @@ static sw_status make_piece(programs_maker *m, const sw_stage_piece *piece, int3
 		status = sw_partition(out->plan, &out->local, m->err);
 	if (status == SW_OK)
 		shift_collectives(out->local, m->p->stages[piece->stage].first_device,
-		                  m->p->slice->n_devices);
+		                  sw_pipelined_slice_of(m->p, piece->stage)->n_devices);
 	return status;
 }
 
@@ -307,23 +308,35 @@ static void lay_out_state(programs_maker *m)
 	}
 }
 
+/* Where no plan says how the slice that gets a value has it, it lies there as it does in the slice
+ * that sends it, if they have the same atoms; else whole. */
+static void take_over(programs_maker *m, sw_id value, int32_t from, sw_id as, int32_t to)
+{
+	const sw_atoms *here = &sw_pipelined_slice_of(m->p, from)->atoms,
+		       *there = &sw_pipelined_slice_of(m->p, to)->atoms;
+	bool same = here->n == there->n &&
+	            memcmp(here->size, there->size, sizeof(*here->size) * (size_t)here->n) == 0;
+	if (!*layout_at(m, to, as))
+		set_layout(m, to, as,
+		           same ? **layout_at(m, from, value) : sw_layout_replicated(there));
+}
+
 /* Between stages of two slices. */
 static sw_status add_transfer(programs_maker *m, sw_id value, sw_id as, int32_t from, int32_t to)
 {
 	const sw_pipelined *p = m->p;
 	sw_arena *arena = &m->out->arena;
-	int64_t n = p->slice->n_devices;
 	sw_crossmesh_options options = sw_crossmesh_defaults();
 	sw_crossmesh_side sides[2];
 	sw_shape shape = sw_value_shape(m->looped, value);
-	if (!*layout_at(m, to, as))
-		set_layout(m, to, as, **layout_at(m, from, value));
+	take_over(m, value, from, as, to);
 	for (int k = 0; k < 2; k++) {
-		int64_t *devices = SW_NEW_N(arena, int64_t, n),
-			first = p->stages[k ? to : from].first_device;
-		for (int64_t i = 0; i < n; i++)
-			devices[i] = first + i;
-		sides[k] = (sw_crossmesh_side){.axes = p->slice->atoms,
+		int32_t stage = k ? to : from;
+		const sw_cluster *slice = sw_pipelined_slice_of(p, stage);
+		int64_t *devices = SW_NEW_N(arena, int64_t, slice->n_devices);
+		for (int64_t i = 0; i < slice->n_devices; i++)
+			devices[i] = p->stages[stage].first_device + i;
+		sides[k] = (sw_crossmesh_side){.axes = slice->atoms,
 		                               .devices = devices,
 		                               .layout = k ? **layout_at(m, to, as)
 		                                           : **layout_at(m, from, value)};
@@ -526,22 +539,13 @@ static sw_status programs_make(programs_maker *m)
 	return status ? status : share_state(m);
 }
 
-static bool has_weight_gradients(const sw_pipeline_schedule *s)
-{
-	for (int32_t r = 0; r < s->n_ranks; r++)
-		for (size_t i = 0; i < s->lists[r].len; i++)
-			if (s->lists[r].data[i].kind == SW_WEIGHT_GRADIENT)
-				return true;
-	return false;
-}
-
 sw_status sw_stage_programs_init(sw_stage_programs *programs, const sw_pipelined *plan,
                                  sw_error *err)
 {
 	programs_maker m = {.out = programs, .p = plan, .looped = plan->looped, .err = err};
 	*programs = (sw_stage_programs){.plan = plan};
 	programs->cut = &plan->cut;
-	if (has_weight_gradients(plan->played.schedule)) {
+	if (sw_pipeline_has(plan->played.schedule, SW_WEIGHT_GRADIENT)) {
 		sw_stages_split_weights(&plan->cut, &programs->split);
 		programs->cut = &programs->split;
 	}

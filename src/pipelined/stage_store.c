@@ -14,7 +14,7 @@ typedef struct stored_program {
 } stored_program;
 
 typedef struct stored_slice {
-	int32_t n_stages;
+	int64_t first;
 	sw_cluster *cluster;
 	/* The grid of the first stage that was planned with a strategy that tries many: AxoNN's.
 	 * Others have the same. "": none was. */
@@ -173,22 +173,24 @@ sw_status sw_stage_store_looped(sw_stage_store *s, int32_t microbatches, const c
 
 /* ---- slices ------------------------------------------------------------------------------ */
 
-sw_status sw_stage_store_slice(sw_stage_store *s, int32_t n_stages, const sw_cluster **slice,
-                               sw_error *err)
+sw_status sw_stage_store_slice(sw_stage_store *s, int64_t first, int64_t n,
+                               const sw_cluster **slice, sw_error *err)
 {
+	const sw_cluster *cluster = s->request->cluster;
 	for (size_t i = 0; i < s->slices.len; i++) {
 		*slice = s->slices.data[i].cluster;
-		if (s->slices.data[i].n_stages == n_stages)
+		if ((*slice)->n_devices == n &&
+		    sw_cluster_first_unlike(cluster, s->slices.data[i].first, first, n) == first + n)
 			return SW_OK;
 	}
 	sw_cluster *made = sw_alloc(sizeof(sw_cluster));
-	sw_status status = sw_pipelined_slice(s->request->cluster, n_stages, made, err);
+	sw_status status = sw_pipelined_slice(cluster, first, n, made, err);
 	if (status) {
 		sw_cluster_clear(made);
 		free(made);
 		return status;
 	}
-	sw_vec_push(&s->slices, ((stored_slice){n_stages, made, ""}));
+	sw_vec_push(&s->slices, ((stored_slice){first, made, ""}));
 	*slice = made;
 	return SW_OK;
 }
@@ -205,7 +207,7 @@ static uint64_t key_of(const sw_stage_step *step, const sw_sidecar *sidecar,
 		                    strlen(step->program->ops.data[i].name), key);
 	for (uint32_t i = 0; i < sidecar->n_inputs; i++)
 		key = sw_hash_u64(key, (uint64_t)sidecar->inputs[i].role);
-	key = sw_hash_u64(key, (uint64_t)how->slice->n_devices);
+	key = sw_hash_u64(key, how->slice->hash);
 	key = sw_hash_u64(key, (uint64_t)how->memory_bytes);
 	return how->mesh ? sw_hash_bytes(how->mesh, strlen(how->mesh), key) : key;
 }

@@ -27,9 +27,9 @@ const sw_program *sw_stage_store_canonical(const sw_stage_store *store);
  * those of the rewrites. */
 sw_status sw_stage_store_looped(sw_stage_store *store, int32_t microbatches, const char *remat,
                                 const sw_program **looped, sw_error *err);
-/* The slice of each of so many stages. SW_ERR_INPUT: they don't divide the devices. */
-sw_status sw_stage_store_slice(sw_stage_store *store, int32_t n_stages, const sw_cluster **slice,
-                               sw_error *err);
+/* The n devices from `first` on, or an earlier slice that is like them. */
+sw_status sw_stage_store_slice(sw_stage_store *store, int64_t first, int64_t n,
+                               const sw_cluster **slice, sw_error *err);
 /* Seconds of each op of one of these programs, fused, on as many devices. */
 const double *sw_stage_store_seconds(sw_stage_store *store, const sw_program *looped,
                                      int64_t n_devices);

@@ -38,10 +38,11 @@ static uint32_t find_port(const sw_stage_port *ports, uint32_t n, sw_id value)
 static void fill_side(const sw_pipelined *p, int32_t slice, const sw_layout *layout,
                       sw_shape padded, sw_arena *arena, sw_crossmesh_side *side)
 {
-	int64_t n = p->slice->n_devices, *devices = SW_NEW_N(arena, int64_t, n);
+	int64_t n = p->slices[slice]->n_devices, *devices = SW_NEW_N(arena, int64_t, n);
 	for (int64_t i = 0; i < n; i++)
-		devices[i] = slice * n + i;
-	*side = (sw_crossmesh_side){.axes = p->slice->atoms, .devices = devices, .layout = *layout};
+		devices[i] = p->first_device[slice] + i;
+	*side = (sw_crossmesh_side){
+		.axes = p->slices[slice]->atoms, .devices = devices, .layout = *layout};
 	for (int32_t d = 0; d < padded.rank; d++)
 		side->dims[d] = padded.dims[d];
 }
@@ -54,21 +55,33 @@ static int64_t elements_of(const int64_t *dims, int32_t rank)
 	return n;
 }
 
-/* Between stages of one slice a value is converted where it lies, by collectives; false: one of the
- * layouts pads it, and nothing is known. */
-static bool convert(stage_hop *h, sw_shape shape, const sw_layout *from, const sw_layout *to)
+/* Between stages of one slice a value is converted where it lies, by collectives. Where one of the
+ * layouts pads it, each device is supposed to get its new part from another one. */
+static void convert(stage_hop *h, int32_t rank, sw_shape shape, sw_shape padded,
+                    const sw_layout *from, const sw_layout *to)
 {
-	const sw_cluster *slice = h->plan->slice;
+	const sw_cluster *slice = h->plan->slices[rank];
 	sw_redistribution how = sw_plan_redistribution(slice);
 	sw_path *path = sw_alloc(sizeof(*path));
 	sw_error ignored;
 	bool found = sw_layout_valid(&slice->atoms, shape, from) &&
 	             sw_layout_valid(&slice->atoms, shape, to) &&
 	             sw_redistribute(&how, shape, from, to, path, &ignored) == SW_OK;
-	if (found)
-		h->seconds += path->seconds / h->plan->microbatches;
+	double seconds = found ? path->seconds
+	                 : slice->n_devices > 1
+	                         ? sw_cost_pair(slice, 0, slice->n_devices - 1,
+	                                        sw_layout_local_bytes(&slice->atoms, padded, to))
+	                         : 0;
+	h->seconds += seconds / h->plan->microbatches;
 	free(path);
-	return found;
+}
+
+/* The rank of a stage of the hop, where its slice is like that of a stage whose value is handed on;
+ * else the rank of that one: a layout is of its own slice. */
+static int32_t rank_like(const sw_pipelined *p, int32_t stage, int32_t other)
+{
+	bool alike = sw_pipelined_slice_of(p, stage) == sw_pipelined_slice_of(p, other);
+	return p->stages[alike ? stage : other].rank;
 }
 
 /* All microbatches at once, in as many parts: each takes the latency again. */
@@ -86,14 +99,14 @@ static sw_status reshard(stage_hop *h, int32_t from, int32_t to, uint32_t result
 	sw_program_inputs(step->program, step->program->entry, &arena, &leaves);
 	sw_program_inputs(b->program, b->program->entry, &arena, &inputs);
 	sw_shape shape = sw_value_shape(step->program, leaves[input]);
-	int32_t low = p->stages[h->below].rank, high = p->stages[h->below + 1].rank,
-		near = h->up ? low : high, far = h->up ? high : low;
-	if (near == far && convert(h, shape, sw_plan_layout(a, a->outputs[result]),
-	                           sw_plan_layout(b, b->produced[inputs[input]])))
+	int32_t low = h->below, high = h->below + 1, near = rank_like(p, h->up ? low : high, from),
+		far = rank_like(p, h->up ? high : low, to);
+	if (near == far) {
+		convert(h, near, shape, sw_value_shape(b->program, inputs[input]),
+		        sw_plan_layout(a, a->outputs[result]),
+		        sw_plan_layout(b, b->produced[inputs[input]]));
 		goto done;
-	/* What is padded is priced as if it went to the next slice. */
-	if (near == far)
-		far = near + 1 < p->n_ranks ? near + 1 : near - 1;
+	}
 	fill_side(p, near, sw_plan_layout(a, a->outputs[result]),
 	          sw_value_shape(a->program, sw_entry(a->program)->results.data[result]), &arena,
 	          &source);

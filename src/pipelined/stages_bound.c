@@ -28,16 +28,15 @@ sw_status sw_pipelined_bounds_s(const sw_program *program, const sw_sidecar *sid
 	sw_status status = sw_rewrite_canonical(program, &canonical, err);
 	for (size_t i = 0; i < n && status == SW_OK; i++) {
 		sw_cluster slice;
-		sw_error why = {0};
-		status = sw_pipelined_slice(cluster, n_stages[i], &slice, &why);
-		bounds_s[i] = status ? INFINITY
-		                     : sw_pipelined_slice_bound_s(canonical, sidecar, &slice,
-		                                                  n_stages[i]);
+		bounds_s[i] = INFINITY;
+		if (cluster->n_devices % n_stages[i])
+			continue;
+		status = sw_pipelined_slice(cluster, 0, cluster->n_devices / n_stages[i], &slice,
+		                            err);
+		if (status == SW_OK)
+			bounds_s[i] = sw_pipelined_slice_bound_s(canonical, sidecar, &slice,
+			                                         n_stages[i]);
 		sw_cluster_clear(&slice);
-		if (status == SW_ERR_INPUT)
-			status = SW_OK;
-		if (status)
-			*err = why;
 	}
 	sw_program_free(canonical);
 	return status;

@@ -330,6 +330,11 @@ bool stage_rank_has_input(const stage_rank *x, uint32_t input)
 	return x->programs->layouts[x->slice][x->programs->inputs[input]] != NULL;
 }
 
+static const sw_atoms *atoms_of(const stage_rank *x)
+{
+	return &x->programs->plan->slices[x->slice]->atoms;
+}
+
 /* Make room for this rank's part of an input. */
 static sw_status make_room(stage_rank *x, sw_id value, sw_error *err)
 {
@@ -338,7 +343,7 @@ static sw_status make_room(stage_rank *x, sw_id value, sw_error *err)
 	sw_tensor tensor;
 	if (!dims)
 		dims = x->input_dims[value] = SW_NEW_N(&x->arena, int64_t, part.rank + 1);
-	sw_layout_local_dims(&x->programs->plan->slice->atoms, part,
+	sw_layout_local_dims(atoms_of(x), part,
 	                     x->programs->layouts[x->slice][value], dims);
 	part.dims = dims;
 	sw_status status = sw_tensor_new(part, false, &tensor, err);
@@ -360,7 +365,7 @@ sw_status stage_rank_fill(stage_rank *x, uint32_t input, const sw_fill *fill, ui
 	sw_id value = x->programs->inputs[input];
 	sw_status status = make_room(x, value, err);
 	return status ? status
-	              : sw_fill_local(&x->programs->plan->slice->atoms,
+	              : sw_fill_local(atoms_of(x),
 	                              sw_value_shape(cut_of(x)->program, value), NULL,
 	                              x->programs->layouts[x->slice][value], x->device, fill, seed,
 	                              input, &x->entry[value], err);
@@ -372,7 +377,7 @@ sw_status stage_rank_give(stage_rank *x, uint32_t input, const void *whole, sw_e
 	sw_shape shape = sw_value_shape(cut_of(x)->program, value);
 	sw_status status = make_room(x, value, err);
 	if (status == SW_OK)
-		sw_layout_cut(&x->programs->plan->slice->atoms, shape,
+		sw_layout_cut(atoms_of(x), shape,
 		              x->programs->layouts[x->slice][value], x->device,
 		              sw_type_bytes(shape.type), whole, sw_tensor_data(x->entry[value]));
 	return status;
@@ -398,7 +403,7 @@ static sw_status init_piece(stage_rank *x, const sw_piece_program *piece,
 		return SW_OK;
 	if (x->options.paced) {
 		sw_run_pace *pace = sw_alloc(sizeof(*pace));
-		sw_run_pace_init(pace, x->programs->plan->slice, piece->local);
+		sw_run_pace_init(pace, x->programs->plan->slices[x->slice], piece->local);
 		sw_vec_push(&x->paces, pace);
 		options.pace = &pace->pace;
 	}
@@ -474,8 +479,8 @@ static sw_status init_transfers(stage_rank *x, sw_error *err)
 		if (t->from != x->slice && t->to != x->slice)
 			continue;
 		x->transfer_dims[i] = SW_NEW_N(&x->arena, int64_t, t->plan->shape.rank + 1);
-		sw_layout_local_dims(&x->programs->plan->slice->atoms, t->plan->shape,
-		                     &t->plan->to.layout, x->transfer_dims[i]);
+		sw_layout_local_dims(&t->plan->to.axes, t->plan->shape, &t->plan->to.layout,
+		                     x->transfer_dims[i]);
 		if (!once[i])
 			continue;
 		x->transfers[i] = SW_NEW(&x->arena, reshard_rank);
@@ -489,11 +494,12 @@ static sw_status init_transfers(stage_rank *x, sw_error *err)
 sw_status stage_rank_init(stage_rank *x, const sw_stage_programs *programs, sw_transport *transport,
                           stage_rank_options options, sw_error *err)
 {
-	int64_t n = programs->plan->slice->n_devices;
+	const sw_pipelined *plan = programs->plan;
+	int32_t slice = sw_pipelined_rank_of(plan, transport->rank);
 	*x = (stage_rank){.programs = programs,
 	                  .transport = transport,
-	                  .slice = (int32_t)(transport->rank / n),
-	                  .device = transport->rank % n,
+	                  .slice = slice,
+	                  .device = transport->rank - plan->first_device[slice],
 	                  .options = options};
 	sw_arena_init(&x->arena);
 	x->input_dims = SW_NEW_N(&x->arena, int64_t *, n_values(x) + 1);

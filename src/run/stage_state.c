@@ -18,9 +18,9 @@ bool stage_state_find(const sw_stage_programs *programs, int32_t slice, uint32_t
 	const sw_layout *layout = programs->layouts[slice][programs->inputs[input]];
 	*held = (sw_held_value){.input = input,
 	                        .shape = sw_value_shape(plan->looped, programs->inputs[input]),
-	                        .atoms = &plan->slice->atoms,
+	                        .atoms = &plan->slices[slice]->atoms,
 	                        .layout = layout,
-	                        .first = slice * plan->slice->n_devices};
+	                        .first = plan->first_device[slice]};
 	return layout != NULL;
 }
 

@@ -117,12 +117,11 @@ static sw_status share_loss(const stage_trainer *t, double *loss, sw_error *err)
 	if (t->loss < 0)
 		return SW_OK;
 	sw_tensor own = stage_rank_output(&t->rank, (uint32_t)t->loss);
-	int64_t n = t->programs->plan->slice->n_devices;
+	int32_t slice = sw_slice_of_output(t->programs, (uint32_t)t->loss);
 	if (own.buffer && !t->options->paced)
 		*loss = sw_element_get(own.shape.type, sw_tensor_data(own), 0);
 	return t->transport->ops->broadcast(
-		t->transport, (int32_t)(sw_slice_of_output(t->programs, (uint32_t)t->loss) * n),
-		loss, sizeof(*loss), err);
+		t->transport, (int32_t)t->programs->plan->first_device[slice], loss, sizeof(*loss), err);
 }
 
 /* What the step begins with may have NaN already. */

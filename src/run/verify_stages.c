@@ -62,12 +62,12 @@ static sw_status compare_output(const stages_verification *v, uint32_t output, v
                                 sw_error *err)
 {
 	const sw_stage_programs *p = v->programs;
-	const sw_atoms *atoms = &p->plan->slice->atoms;
 	int32_t slice = sw_slice_of_output(p, output);
+	const sw_atoms *atoms = &p->plan->slices[slice]->atoms;
 	sw_id value = sw_entry(p->plan->looped)->results.data[output];
 	const sw_layout *layout = p->layouts[slice][sw_stage_value_of(p, value)];
 	sw_shape shape = v->serial[output].shape;
-	int64_t n = p->plan->slice->n_devices, bytes = sw_layout_local_bytes(atoms, shape, layout),
+	int64_t n = p->plan->slices[slice]->n_devices, bytes = sw_layout_local_bytes(atoms, shape, layout),
 		elements = bytes / SW_MAX(sw_type_bytes(shape.type), 1);
 	char *part = sw_try_alloc((size_t)bytes + 1);
 	uint8_t *all = sw_try_alloc((size_t)elements + 1);
@@ -78,7 +78,8 @@ static sw_status compare_output(const stages_verification *v, uint32_t output, v
 	}
 	memset(all, 1, (size_t)elements);
 	for (int64_t d = 0; d < n; d++) {
-		sw_tensor got = v->outputs[(size_t)(slice * n + d) * p->n_outputs + output];
+		sw_tensor got = v->outputs[(size_t)(p->plan->first_device[slice] + d) * p->n_outputs +
+		                            output];
 		sw_layout_cut(atoms, shape, layout, d, sw_type_bytes(shape.type),
 		              sw_tensor_data(v->serial[output]), part);
 		verify_elements(shape.type, sw_tensor_data(got), part, all, elements, sums);

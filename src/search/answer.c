@@ -286,30 +286,54 @@ static sw_status shrink(const sw_search *s, sw_plan *plan)
 	return status;
 }
 
-static sw_status answer_none(sw_search *s, const sw_variant *least)
+/* A smallest plan that turned out to fit is an incumbent like others. */
+static sw_status take_smallest(sw_search *s, sw_variant *v)
 {
-	if (s->timed_out || !least)
+	sw_candidate_plan *c = &v->least;
+	sw_alternative *line = &v->entries.data[c->entry].line;
+	c->cost = v->plan->predicted;
+	if (!s->asked.options->no_overlap)
+		SW_TRY(sw_simulate_plan(v->plan, &c->cost, &c->cost.step_time_s, s->err));
+	sw_snapshot_clear(&c->snapshot);
+	sw_snapshot_take(&c->snapshot, v->plan, &s->strategies);
+	line->feasible = true;
+	line->step_time_s = c->cost.step_time_s;
+	line->compute_s = c->cost.compute_s;
+	line->communication_s = c->cost.communication_s;
+	line->payload_bytes = c->cost.payload_bytes;
+	line->peak_bytes = c->cost.peak_bytes;
+	line->bound_s = 0;
+	s->incumbent = *c;
+	*c = (sw_candidate_plan){0};
+	return SW_OK;
+}
+
+/* No plan that was costed fits: make the one that needs least as small as possible, and take it if
+ * it fits then; or say why there is none. */
+static sw_status answer_smallest(sw_search *s)
+{
+	sw_variant *v = sw_variant_least(s);
+	if (s->timed_out || !v)
 		return nothing_found(s);
-	restore(s, &least->least, least->plan);
-	sw_status status = shrink(s, least->plan);
-	if (status != SW_OK)
-		return status;
-	status = nothing_fits(s, least->plan);
+	restore(s, &v->least, v->plan);
+	SW_TRY(shrink(s, v->plan));
+	if (v->plan->predicted.peak_bytes <= sw_search_memory(s))
+		return take_smallest(s, v);
+	sw_status status = nothing_fits(s, v->plan);
 	if (s->asked.options->least_share)
 		*s->asked.options->least_share = least_share(s);
 	if (s->asked.options->least)
-		*s->asked.options->least = take_plan(s, (size_t)(least - s->variants.data));
+		*s->asked.options->least = take_plan(s, (size_t)(v - s->variants.data));
 	return status;
 }
 
 sw_status sw_search_answer(sw_search *s, sw_plan **plan)
 {
 	if (!sw_search_has_incumbent(s))
-		return answer_none(s, sw_variant_least(s));
+		SW_TRY(answer_smallest(s));
 	size_t number = s->incumbent.variant;
 	restore(s, &s->incumbent, sw_search_variant(s, number)->plan);
-	sw_status status = check_pins(s, sw_search_variant(s, number)->plan);
-	if (status == SW_OK)
-		*plan = take_plan(s, number);
-	return status;
+	SW_TRY(check_pins(s, sw_search_variant(s, number)->plan));
+	*plan = take_plan(s, number);
+	return SW_OK;
 }

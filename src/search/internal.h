@@ -223,7 +223,7 @@ bool sw_variant_was_searched(const sw_variant *v);
 /* Does some plan of the variant fit? */
 bool sw_variant_fits(const sw_variant *v);
 /* Return the variant with the smallest plan of those that do not fit; NULL: there is none. */
-const sw_variant *sw_variant_least(const sw_search *s);
+sw_variant *sw_variant_least(const sw_search *s);
 /* Note in its alternatives that no mesh of the variant was searched, and why. */
 void sw_variant_note_untried(sw_variant *v, sw_untried untried, double bound_s);
 

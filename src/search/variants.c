@@ -158,11 +158,11 @@ bool sw_variant_fits(const sw_variant *v)
 	return false;
 }
 
-const sw_variant *sw_variant_least(const sw_search *s)
+sw_variant *sw_variant_least(const sw_search *s)
 {
-	const sw_variant *least = NULL;
+	sw_variant *least = NULL;
 	for (size_t i = 0; i < s->variants.len; i++) {
-		const sw_variant *v = &s->variants.data[i];
+		sw_variant *v = &s->variants.data[i];
 		if (v->least.snapshot.strategies &&
 		    (!least || v->least.cost.peak_bytes < least->least.cost.peak_bytes))
 			least = v;

@@ -11,11 +11,14 @@
  * stages: what is in it could be balanced, but it is one op. */
 #define HUGE_SHARE 1.5
 
+/* Cut k is behind a position from low[k] to high[k]. */
 typedef struct stage_cutter {
 	const sw_stage_finder *f;
 	int32_t n, d;
-	double *before_s; /* [n + 1]: the load of the positions before each */
-	double most_bytes; /* that may cross a cut */
+	double *before_s;    /* [n + 1]: the load of the positions before each */
+	const double *speed; /* [d] */
+	int32_t *low, *high; /* [d - 1]; low -1: anywhere */
+	double most_bytes;   /* that may cross a cut */
 } stage_cutter;
 
 static double cut_bytes(const stage_cutter *c, int32_t behind)
@@ -23,29 +26,40 @@ static double cut_bytes(const stage_cutter *c, int32_t behind)
 	return (double)c->f->up_bytes[behind] + (double)c->f->down_bytes[behind];
 }
 
-/* Is there a cut into at most d stages with no load above `most_s`? Greedily: each ends at the last
- * place at which it may. */
+/* Seconds of stage k with the positions from `from` to `last`. */
+static double stage_s(const stage_cutter *c, int32_t k, int32_t from, int32_t last)
+{
+	return (c->before_s[last + 1] - c->before_s[from]) / c->speed[k];
+}
+
+/* Is there a cut into at most d stages, none of which takes more than `most_s`? Greedily: each ends
+ * at the last place at which it may. */
 static bool can_cut(const stage_cutter *c, double most_s)
 {
-	int32_t stages = 1, from = 0, place = 0;
-	for (int32_t i = 0; i < c->n; i++) {
-		if (c->before_s[i + 1] - c->before_s[from] > most_s) {
-			if (place == from)
-				return false;
-			from = place;
-			stages++;
-			if (c->before_s[i + 1] - c->before_s[from] > most_s)
-				return false;
-		}
-		if (cut_bytes(c, i) <= c->most_bytes)
-			place = i + 1;
+	int32_t from = 0;
+	for (int32_t k = 0; k + 1 < c->d; k++) {
+		int32_t place = from - 1;
+		for (int32_t i = from; i <= c->high[k] && stage_s(c, k, from, i) <= most_s; i++)
+			if (cut_bytes(c, i) <= c->most_bytes)
+				place = i;
+		if (place < c->low[k])
+			return false;
+		from = place + 1;
 	}
-	return stages <= c->d;
+	return stage_s(c, c->d - 1, from, c->n - 1) <= most_s;
+}
+
+static double slowest(const stage_cutter *c)
+{
+	double least = c->speed[0];
+	for (int32_t k = 1; k < c->d; k++)
+		least = SW_MIN(least, c->speed[k]);
+	return least;
 }
 
 static double least_max(const stage_cutter *c)
 {
-	double low = 0, high = c->before_s[c->n];
+	double low = 0, high = c->before_s[c->n] / slowest(c);
 	for (int i = 0; i < 60; i++) {
 		double middle = (low + high) / 2;
 		if (can_cut(c, middle))
@@ -56,10 +70,16 @@ static double least_max(const stage_cutter *c)
 	return high;
 }
 
-/* best[k][i]: the fewest bytes with k stages up to position i, the last of which ends there. The
- * first position of the last stage moves only on as i does, so a queue of candidates suffices. */
-static void extend(const stage_cutter *c, double most_s, const double *best, double *next,
-                   int32_t *from)
+static bool may_end(const stage_cutter *c, int32_t k, int32_t i)
+{
+	return k + 1 == c->d || (i >= c->low[k] && i <= c->high[k]);
+}
+
+/* best[i]: the fewest bytes with k stages, the last of which ends at position i; next[i]: with one
+ * more, stage k. The first position of the last stage moves only on as i does, so a queue of
+ * candidates suffices. */
+static void extend(const stage_cutter *c, int32_t k, double most_s, const double *best,
+                   double *next, int32_t *from)
 {
 	int32_t *queue = sw_alloc(sizeof(int32_t) * (size_t)(c->n + 1));
 	int32_t head = 0, tail = 0;
@@ -73,9 +93,9 @@ static void extend(const stage_cutter *c, double most_s, const double *best, dou
 				tail--;
 			queue[tail++] = i - 1;
 		}
-		while (tail > head && c->before_s[i + 1] - c->before_s[queue[head] + 1] > most_s)
+		while (tail > head && stage_s(c, k, queue[head] + 1, i) > most_s)
 			head++;
-		if (tail > head) {
+		if (tail > head && may_end(c, k, i)) {
 			from[i] = queue[head];
 			next[i] = best[queue[head]] + cut_bytes(c, queue[head]);
 		}
@@ -83,16 +103,16 @@ static void extend(const stage_cutter *c, double most_s, const double *best, dou
 	free(queue);
 }
 
-/* Returns false if there are no d stages within the load. */
+/* Returns false if there are no d stages that take at most so long. */
 static bool cheapest_cuts(const stage_cutter *c, double most_s, int32_t *cuts)
 {
 	size_t n = (size_t)c->n, d = (size_t)c->d;
 	double *best = sw_alloc(sizeof(double) * n), *next = sw_alloc(sizeof(double) * n);
 	int32_t *from = sw_alloc(sizeof(int32_t) * n * d);
-	for (size_t i = 0; i < n; i++)
-		best[i] = c->before_s[i + 1] <= most_s ? 0 : INFINITY;
+	for (int32_t i = 0; i < c->n; i++)
+		best[i] = stage_s(c, 0, 0, i) <= most_s && may_end(c, 0, i) ? 0 : INFINITY;
 	for (size_t k = 1; k < d; k++) {
-		extend(c, most_s, best, next, from + k * n);
+		extend(c, (int32_t)k, most_s, best, next, from + k * n);
 		double *other = best;
 		best = next;
 		next = other;
@@ -109,6 +129,20 @@ static bool cheapest_cuts(const stage_cutter *c, double most_s, int32_t *cuts)
 	return found;
 }
 
+/* The cheapest cuts with little more than the least possible time; where stages would be empty then,
+ * with more. */
+static bool balanced_cuts(const stage_cutter *c, double least_s, int32_t *cuts)
+{
+	double most_s = least_s * (1 + SW_MAX(c->f->options.tolerance, 1e-9)),
+	       all_s = c->before_s[c->n] / slowest(c);
+	while (!cheapest_cuts(c, most_s, cuts)) {
+		if (most_s > all_s)
+			return false;
+		most_s = most_s > 0 ? 2 * most_s : all_s;
+	}
+	return true;
+}
+
 /* About what a step takes: in the steady state the longest stage with its transfers to the next one
  * and back, for each microbatch; and one microbatch goes through all transfers. Transfers count
  * though they run beside passes: with as few microbatches in flight as 1F1B has, two neighbours go
@@ -121,8 +155,7 @@ static double step_s(const stage_cutter *c, const int32_t *cuts)
 		int32_t last = k < c->d - 1 ? cuts[k] : c->n - 1;
 		double transfers_s =
 			k < c->d - 1 ? cut_bytes(c, last) * c->f->options.byte_s : 0;
-		longest_s = SW_MAX(longest_s,
-		                   c->before_s[last + 1] - c->before_s[from] + transfers_s);
+		longest_s = SW_MAX(longest_s, stage_s(c, k, from, last) + transfers_s);
 		from = last + 1;
 		all_s += transfers_s;
 	}
@@ -170,7 +203,9 @@ static void try_narrow(stage_cutter *c, int32_t *cuts)
 static sw_status check_balance(const stage_cutter *c, sw_error *err)
 {
 	const sw_stage_finder *f = c->f;
-	double total_s = c->before_s[c->n], share_s = total_s / c->d;
+	double total_s = c->before_s[c->n], share_s = total_s / c->d, quickest = 0;
+	for (int32_t k = 0; k < c->d; k++)
+		quickest = SW_MAX(quickest, c->speed[k]);
 	int32_t worst = 0;
 	for (int32_t i = 0; i < c->n; i++)
 		if (c->before_s[i + 1] - c->before_s[i] >
@@ -178,7 +213,7 @@ static sw_status check_balance(const stage_cutter *c, sw_error *err)
 			worst = i;
 	double worst_s = c->before_s[worst + 1] - c->before_s[worst];
 	const sw_op *op = sw_op_at(f->program, f->ops[worst]);
-	if (c->d == 1 || op->opcode != SW_OP_WHILE || worst_s <= HUGE_SHARE * share_s)
+	if (c->d == 1 || op->opcode != SW_OP_WHILE || worst_s <= HUGE_SHARE * share_s * quickest)
 		return SW_OK;
 	return sw_fail_at(err, SW_NO, f->program->source, op->line, 0,
 	                  "no stages: %s '%s' with its backward pass is %.0f %% of the step, more "
@@ -247,24 +282,130 @@ static sw_status take_cuts(const stage_cutter *c, int32_t *cuts, sw_error *err)
 	return SW_OK;
 }
 
+/* ---- pins ------------------------------------------------------------------------------- */
+
+/* What an element of the loop begins with, before it was converted or transposed. */
+static sw_id source_of(const sw_stage_finder *f, uint32_t element)
+{
+	sw_id value = f->loop->operands[element];
+	const sw_op *op = sw_op_at(f->program, sw_maker_of(f->program, value));
+	while (op->n_operands == 1 && op->opcode != SW_OP_WHILE) {
+		value = op->operands[0];
+		op = sw_op_at(f->program, sw_maker_of(f->program, value));
+	}
+	return value;
+}
+
+/* The position of what is pinned; -1: it has none. */
+static int32_t position_of(const sw_stage_finder *f, const sw_stage_pin *pin)
+{
+	int32_t first = INT32_MAX;
+	if (pin->op != SW_NO_ID)
+		return f->position[pin->op];
+	for (uint32_t k = 0; k < f->n_inner; k++)
+		if (f->parameters[k].last >= 0 && source_of(f, k) == pin->input)
+			first = SW_MIN(first, f->parameters[k].first);
+	return first == INT32_MAX ? -1 : first;
+}
+
+typedef struct placed_pin {
+	const sw_stage_pin *pin;
+	int32_t at; /* its position */
+} placed_pin;
+
+/* Of the pins that are in stage k or before (`low`), or behind it, the one that leaves cut k least
+ * room. */
+static const placed_pin *tightest(const placed_pin *pins, size_t n, int32_t k, bool low)
+{
+	const placed_pin *best = NULL;
+	for (size_t i = 0; i < n; i++)
+		if ((pins[i].pin->stage <= k) == low &&
+		    (!best || (low ? pins[i].at > best->at : pins[i].at < best->at)))
+			best = &pins[i];
+	return best;
+}
+
+static sw_status find_pins(const sw_stage_finder *f, placed_pin *placed, sw_error *err)
+{
+	for (size_t i = 0; i < f->options.n_pins; i++) {
+		const sw_stage_pin *pin = &f->options.pins[i];
+		placed[i] = (placed_pin){pin, position_of(f, pin)};
+		if (placed[i].at >= 0)
+			continue;
+		return sw_fail_at(err, SW_ERR_INPUT, "", pin->line, 0,
+		                  pin->op == SW_NO_ID
+		                          ? "'%s' is read by no op of the forward pass: it goes "
+		                            "where its readers are; leave it out"
+		                          : "'%s' needs no state and data, or is not in the loop "
+		                            "over microbatches: it is computed wherever it is "
+		                            "read; leave it out",
+		                  pin->name);
+	}
+	return SW_OK;
+}
+
+/* Pins between which cut k has no place: one behind it, `high`, comes before one before it. */
+static sw_status no_place(const placed_pin *low, const placed_pin *high, sw_error *err)
+{
+	const placed_pin *one = high ? high : low;
+	if (low && high)
+		return sw_fail_at(err, SW_ERR_INPUT, "", high->pin->line, 0,
+		                  "'%s' of stage %d comes %s '%s' of stage %d: stages ascend along "
+		                  "the forward pass",
+		                  high->pin->name, high->pin->stage,
+		                  low->at == high->at ? "with" : "before", low->pin->name,
+		                  low->pin->stage);
+	return sw_fail_at(err, SW_ERR_INPUT, "", one->pin->line, 0,
+	                  "'%s' in stage %d leaves nothing to the stages %s it", one->pin->name,
+	                  one->pin->stage, low ? "behind" : "before");
+}
+
+/* Set where each cut may be. */
+static sw_status place_pins(stage_cutter *c, sw_arena *arena, sw_error *err)
+{
+	size_t n = c->f->options.n_pins;
+	placed_pin *pins = SW_NEW_N(arena, placed_pin, n + 1);
+	c->low = SW_NEW_N(arena, int32_t, c->d);
+	c->high = SW_NEW_N(arena, int32_t, c->d);
+	SW_TRY(find_pins(c->f, pins, err));
+	for (int32_t k = 0; k + 1 < c->d; k++) {
+		const placed_pin *low = tightest(pins, n, k, true),
+				 *high = tightest(pins, n, k, false);
+		c->low[k] = low ? low->at : -1;
+		c->high[k] = high ? high->at - 1 : c->n - 2;
+		if ((low && c->low[k] > c->high[k]) || (high && c->high[k] < 0))
+			return no_place(low, high, err);
+	}
+	return SW_OK;
+}
+
+/* ---- the whole -------------------------------------------------------------------------- */
+
 sw_status sw_stage_cut(sw_stage_finder *f, sw_error *err)
 {
-	stage_cutter c = {f, f->n_positions, f->options.n_stages, NULL, INFINITY};
+	stage_cutter c = {.f = f,
+	                  .n = f->n_positions,
+	                  .d = f->options.n_stages,
+	                  .speed = f->options.speed,
+	                  .most_bytes = INFINITY};
+	double *ones = SW_NEW_N(&f->arena, double, c.d);
+	for (int32_t k = 0; k < c.d; k++)
+		ones[k] = 1;
+	c.speed = c.speed ? c.speed : ones;
 	int32_t *cuts = SW_NEW_N(&f->out->arena, int32_t, c.d);
 	c.before_s = SW_NEW_N(&f->arena, double, c.n + 1);
 	for (int32_t i = 0; i < c.n; i++)
 		c.before_s[i + 1] =
 			c.before_s[i] + f->position_forward_s[i] + f->position_backward_s[i];
-	sw_status status = check_balance(&c, err);
-	if (status)
-		return status;
-	double most_s = f->out->least_max_s = least_max(&c);
-	/* Greedy stages may be fewer than d; d stages then need no more than that load either,
-	 * unless a stage would be empty, which more tolerance does not mend. */
+	SW_TRY(check_balance(&c, err));
+	SW_TRY(place_pins(&c, &f->arena, err));
+	sw_status status = SW_OK;
+	f->out->least_max_s = least_max(&c);
 	if (f->options.cuts)
 		status = take_cuts(&c, cuts, err);
-	else if (!cheapest_cuts(&c, most_s * (1 + SW_MAX(f->options.tolerance, 1e-9)), cuts))
-		status = sw_fail(err, SW_NO, "no stages: %d positions can't be cut into %d stages",
+	else if (!balanced_cuts(&c, f->out->least_max_s, cuts))
+		status = sw_fail(err, f->options.n_pins ? SW_ERR_INPUT : SW_NO,
+		                 "no stages: %d positions can't be cut into %d stages",
 		                 c.n, c.d);
 	else if (f->options.byte_s > 0)
 		try_narrow(&c, cuts);

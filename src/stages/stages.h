@@ -28,6 +28,16 @@
 
 /* ---- the cut ---------------------------------------------------------------------------- */
 
+/* Something that has to be in a stage: an op of the loop's body; or an input of the step, whose
+ * stage is that of its first forward reader. */
+typedef struct sw_stage_pin {
+	int32_t stage;
+	sw_id op;    /* SW_NO_ID: the input */
+	sw_id input; /* a value of the entry */
+	const char *name; /* for errors, with the line of the file that says so */
+	int32_t line;
+} sw_stage_pin;
+
 typedef struct sw_stage_options {
 	int32_t n_stages; /* d, at least 1 */
 	/* The seconds of each op of the program, only whose ratios count; NULL: those of `device`.
@@ -42,9 +52,15 @@ typedef struct sw_stage_options {
 	 * NULL: the cuts are searched for. SW_ERR_INPUT if they do not ascend, or there are no such
 	 * positions. */
 	const int32_t *cuts;
+	/* [n_stages]: how quick a stage is, of a mean of 1: it may have as many times the seconds
+	 * of others; NULL: all are alike. */
+	const double *speed;
+	/* SW_ERR_INPUT, with the line, if no cut keeps them. */
+	const sw_stage_pin *pins;
+	size_t n_pins;
 } sw_stage_options;
 
-/* One microbatch on one physical stage. */
+/* One microbatch on one physical stage, of a speed of 1. */
 typedef struct sw_stage_load {
 	double forward_s, backward_s;
 	double flops;
@@ -70,7 +86,8 @@ typedef struct sw_stages {
 	int32_t n_positions;
 	const int32_t *cuts;        /* [d - 1]: the last position of each stage but the last */
 	const sw_stage_load *loads; /* [d] */
-	double least_max_s; /* the least possible largest load, of cuts of these positions */
+	double least_max_s; /* the least possible largest load, over the stage's speed, of cuts of
+	                     * these positions */
 	/* Parameters, and those that several stages read, or whose gradient is summed in another
 	 * stage. */
 	int32_t n_parameters, n_shared;

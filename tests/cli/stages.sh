@@ -138,22 +138,93 @@ refuse "stages need 2 microbatches" $planning --stages 2 --microbatches 1 -o "$s
 refuse "that divide the batch" $planning --stages 2 --microbatches 3 -o "$scratch/x"
 refuse "is a loop, which is not cut" "$sw" plan tests/programs/lstm-lm-tiny.hlo.gz \
 	--cluster $cluster --stages 4 -q -o "$scratch/x"
-# Slices are planned as the first one, so that they must be joined as it is: of three nodes of eight
-# there are no four slices, but three, which auto finds beside the two that there are not.
+# Slices that are joined otherwise have plans of their own: four of three nodes of eight, two of
+# unequal nodes, and of nodes with unequal links.
 mlp="tests/programs/mlp.hlo.gz"
-refuse "devices 6 to 11 are not joined as devices 0 to 5 are" "$sw" plan $mlp \
-	--cluster clusters/frontier.yaml --devices 24 --stages 4 --strategy dp -q -o "$scratch/x"
-refuse "devices 3 to 5 are not joined as devices 0 to 2 are" "$sw" plan $mlp \
-	--cluster clusters/lab-unequal.yaml --stages 2 --strategy dp -q -o "$scratch/x"
+own_plans() { # OPTION...
+	expect 0 "" "$sw" plan $mlp --strategy dp --microbatches 4 -q -o "$scratch/x" "$@"
+	grep -q "as [0-9]$" "$scratch/out" && complain "$*: a slice has the plan of another one"
+	expect 0 "" "$sw" verify "$scratch/x"
+	grep -q "^equal: " "$scratch/out" || complain "$*: verify does not say that the stages are equal"
+}
+own_plans --cluster clusters/lab-unequal.yaml --stages 2
+expect 0 "" "$sw" plan $mlp --cluster clusters/frontier.yaml --devices 24 --stages 4 --strategy dp -q \
+	-o "$scratch/x"
 sed 's/bandwidth: 500 Mb/bandwidth: [500 Mb\/s, 500 Mb\/s, 500 Mb\/s, 100 Mb/; s/Mb\/s}/Mb\/s]}/' clusters/lab-4x1.yaml \
 	>"$scratch/unequal.yaml"
-refuse "devices 2 to 3 are not joined as devices 0 to 1 are" "$sw" plan $mlp \
-	--cluster "$scratch/unequal.yaml" --stages 2 --strategy dp -q -o "$scratch/x"
+own_plans --cluster "$scratch/unequal.yaml" --stages 2
 expect 0 "" "$sw" plan $mlp --cluster "$scratch/unequal.yaml" --stages 4 --strategy dp -q -o "$scratch/x"
 expect 0 "" "$sw" plan $mlp --cluster clusters/frontier.yaml --devices 24 --stages auto --strategy dp \
 	-q -o "$scratch/x"
 grep -q "^least     with stages, however cut, 3: " "$scratch/out" ||
 	complain "auto does not look at three stages of 24 devices"
+
+# A file says how many devices each stage has, and what is in which.
+staged() { # WORDS OPTION...
+	words=$1
+	shift
+	expect 0 "" $planning --microbatches 4 --remat none -o "$scratch/s" "$@"
+	grep -q "$words" "$scratch/out" || complain "$*: the table lacks '$words'"
+	expect 0 "" "$sw" verify "$scratch/s"
+	grep -q "^equal: " "$scratch/out" || complain "$*: verify does not say that the stages are equal"
+}
+echo 'devices: [1, 3]' >"$scratch/devices.yaml"
+staged "2 on slices of 1 and 3 devices" --stage-file "$scratch/devices.yaml" --strategy dp
+expect 0 "" "$sw" explain "$scratch/s"
+grep -q "^ *1  1-3 " "$scratch/out" || complain "explain does not say which devices a slice has"
+expect 0 "" "$sw" run "$scratch/s" --ranks 4 --steps 4
+grep "^loss" "$scratch/out" | cmp -s - "$scratch/staged" ||
+	complain "unequal slices train otherwise than one device"
+staged "4, 2 on each of 2 slices of 1 and 3 devices" --stage-file "$scratch/devices.yaml" \
+	--schedule zb-v
+cat >"$scratch/names.yaml" <<'END'
+stages:
+  - parameters: [params.embed.*, "params.blocks.0.attn*"]
+  - {parameters: "params.blocks.0.mlp*"}
+END
+staged "2 on slices of 2 devices" --stage-file "$scratch/names.yaml" --strategy dp
+expect 0 "" "$sw" inspect "$scratch/s.stage0.hlo"
+grep -c "blocks.0.mlp" "$scratch/s.stage0.hlo.inputs.json" "$scratch/s.stage0.inputs.json" \
+	2>"$scratch/err" | grep -q ":[1-9]" && complain "stage 0 has the parameters of stage 1"
+bad_file() { # ERROR LINE...
+	error=$1
+	shift
+	printf '%s\n' "$@" >"$scratch/bad.yaml"
+	refuse "$error" $planning --microbatches 4 --stage-file "$scratch/bad.yaml" -o "$scratch/x"
+}
+bad_file "bad.yaml:4: 'params.blocks.0.attn.*' of stage 1 comes before 'params.blocks.1.*' of stage 0" \
+	'stages:' '- parameters: [params.blocks.1.mlp.up.w]' '- parameters:' '  - params.blocks.0.attn.qkv.w'
+bad_file "bad.yaml:2: 'nosuch': no parameter of the program has such a name" \
+	'stages:' '- parameters: nosuch' '- {}'
+bad_file "bad.yaml:3: 'params.embed.tokens' in stage 1 leaves nothing to the stages before it" \
+	'stages:' '- {}' '- parameters: params.embed.tokens'
+bad_file "found fewer" 'devices: [1, 2]'
+bad_file "found more" 'devices: [1, 2, 3]'
+bad_file "it has one slice" 'devices: [4]'
+bad_file "expected a number of devices, at least 1" 'devices: [4, 0]'
+bad_file "(nearest: 'devices')" 'device: [2, 2]'
+bad_file "a stage has parameters and ops" 'stages:' '- {parameter: a}' '- {}'
+bad_file "expected devices: or stages:" '[]'
+refuse "devices has 2 slices: --stages and --schedule say 4" $planning --stages 4 --microbatches 4 \
+	--stage-file "$scratch/devices.yaml" -o "$scratch/x"
+printf 'stages:\n- {}\n- {}\n- {}\n' >"$scratch/bad.yaml"
+refuse "there are 3 of them, and this schedule has 2 on each slice" $planning --schedule zb-v \
+	--stage-file "$scratch/bad.yaml" -o "$scratch/x"
+
+# A schedule of a file is played, kept and run as a named one is.
+expect 0 "" "$sw" pipeline zb-h1 --stages 2 --microbatches 4 -q -o "$scratch/zb.csv"
+staged "2 on slices of 2 devices, 4 microbatches, file" --schedule "$scratch/zb.csv" --strategy dp
+expect 0 "" "$sw" explain "$scratch/s"
+sed 1d "$scratch/out" >"$scratch/of-file"
+expect 0 "" $planning --stages 2 --schedule zb-h1 --microbatches 4 --remat none --strategy dp -o "$scratch/s"
+expect 0 "" "$sw" explain "$scratch/s"
+sed 1d "$scratch/out" | cmp -s - "$scratch/of-file" ||
+	complain "zb-h1 of a file is another plan than zb-h1"
+printf '0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n' >"$scratch/stuck.csv"
+refuse "deadlock" $planning --schedule "$scratch/stuck.csv" -o "$scratch/x"
+refuse "the file has 2 ranks and 4 microbatches" $planning --schedule "$scratch/zb.csv" --stages 4 \
+	-o "$scratch/x"
+refuse "cannot read" $planning --schedule "$scratch/none.csv" -o "$scratch/x"
 
 # What has no stages is refused before anything is planned, which takes half a minute.
 refuse "the step has several phases" timeout 12 "$sw" plan tests/programs/wide-resnet.hlo.gz \

@@ -166,6 +166,69 @@ static void points_are_kept_for_all_devices_only(void **state)
 	sw_cluster_clear(&cluster);
 }
 
+/* Any range of devices is a cluster: of nodes that are cut, too. */
+static void a_range_cuts_nodes(void **state)
+{
+	static const struct {
+		const char *of;
+		int64_t first, n;
+		const char *same_as;
+	} ranges[] = {
+		{nodes_of_8, 0, 48, nodes_of_8},
+		{nodes_of_8, 8, 16,
+	         CLUSTER(LEVEL("node", "2", "1e9") LEVEL("module", "4", "2e9")
+	                         LEVEL("gpu", "2", "3e9"))},
+		{nodes_of_8, 4, 8,
+	         CLUSTER(LEVEL("node", "2", "1e9") LEVEL("module", "2", "2e9")
+	                         LEVEL("gpu", "2", "3e9"))},
+		{nodes_of_8, 7, 2,
+	         CLUSTER(LEVEL("node", "2", "1e9") LEVEL("module", "1", "2e9")
+	                         LEVEL("gpu", "1", "3e9"))},
+		{unequal, 2, 3,
+	         CLUSTER(LEVEL("node", "2", "[1e9, 2e9]") LEVEL("gpu", "[1, 2]", "3e9"))},
+		{unequal, 4, 3, CLUSTER(LEVEL("node", "1", "2e9") LEVEL("gpu", "3", "3e9"))},
+	};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(ranges); i++) {
+		sw_cluster part, wanted;
+		sw_text printed = {0}, expected = {0};
+		parse(ranges[i].of, &part);
+		parse(ranges[i].same_as, &wanted);
+		sw_cluster_take_range(&part, ranges[i].first, ranges[i].n);
+		assert_int_equal(part.n_devices, ranges[i].n);
+		sw_cluster_print(&part, &printed);
+		sw_cluster_print(&wanted, &expected);
+		assert_string_equal(printed.data, expected.data);
+		sw_text_clear(&printed);
+		sw_text_clear(&expected);
+		sw_cluster_clear(&part);
+		sw_cluster_clear(&wanted);
+	}
+}
+
+/* Ranges are alike if their devices are joined alike by equal links, whatever joins them with
+ * others. */
+static void ranges_are_compared(void **state)
+{
+	static const struct {
+		const char *of;
+		int64_t a, b, n, unlike;
+	} cases[] = {
+		{nodes_of_8, 0, 8, 8, 16},  {nodes_of_8, 0, 4, 4, 8},  {nodes_of_8, 0, 6, 6, 8},
+		{nodes_of_8, 0, 24, 12, 36}, {nodes_of_8, 4, 20, 8, 28}, {unequal, 0, 2, 1, 3},
+		{unequal, 1, 3, 2, 5},      {unequal, 0, 2, 2, 2},
+	};
+	sw_cluster cluster;
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(cases); i++) {
+		parse(cases[i].of, &cluster);
+		assert_int_equal(sw_cluster_first_unlike(&cluster, cases[i].a, cases[i].b,
+		                                         cases[i].n),
+		                 cases[i].unlike);
+		sw_cluster_clear(&cluster);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +236,8 @@ int main(void)
 		cmocka_unit_test(an_impossible_part_is_refused_and_nothing_changes),
 		cmocka_unit_test(flows_keep_their_cap),
 		cmocka_unit_test(points_are_kept_for_all_devices_only),
+		cmocka_unit_test(a_range_cuts_nodes),
+		cmocka_unit_test(ranges_are_compared),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

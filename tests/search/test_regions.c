@@ -127,7 +127,7 @@ static char *write_loop(int n)
 		sw_text_addf(&leaves, ", f32[%d,%d]", n, n);
 	sw_text_add(&t, "HloModule iterations, input_output_alias={");
 	for (int l = 0; l < LAYERS; l++)
-		sw_text_addf(&t, "%s {%d}: (%d, {}, may-alias)", l ? "," : "", l, l);
+		sw_text_addf(&t, "%s {%d}: (%d, {}, may-alias)", l ? "," : "", l + 1, l);
 	sw_text_addf(&t, " }\ncondition {\n  p.1 = (s32[], f32[32,%d]%s) parameter(0)\n", n,
 	             leaves.data);
 	sw_text_add(&t, "  i.1 = s32[] get-tuple-element(p.1), index=0\n");
@@ -163,13 +163,13 @@ static char *write_loop(int n)
 	sw_text_addf(&t, "  y = f32[32,%d] get-tuple-element(done), index=1\n", n);
 	for (int l = 0; l < LAYERS; l++)
 		sw_text_addf(&t, "  new%d = f32[%d,%d] negate(w%d)\n", l, n, n, l);
-	sw_text_add(&t, "  ROOT result = (");
+	sw_text_addf(&t, "  ROOT result = (f32[32,%d]", n);
 	for (int l = 0; l < LAYERS; l++)
-		sw_text_addf(&t, "f32[%d,%d], ", n, n);
-	sw_text_addf(&t, "f32[32,%d]) tuple(", n);
+		sw_text_addf(&t, ", f32[%d,%d]", n, n);
+	sw_text_add(&t, ") tuple(y");
 	for (int l = 0; l < LAYERS; l++)
-		sw_text_addf(&t, "new%d, ", l);
-	sw_text_add(&t, "y)\n}\n");
+		sw_text_addf(&t, ", new%d", l);
+	sw_text_add(&t, ")\n}\n");
 	sw_text_clear(&leaves);
 	sw_text_clear(&names);
 	return t.data;

@@ -219,6 +219,87 @@ static void large_programs_are_cut(void **state)
 		}
 }
 
+/* The next random number below n. */
+static uint64_t below(uint64_t *at, uint64_t n)
+{
+	return sw_random_bits(11, 0, (*at)++) % n;
+}
+
+/* The longest stage, of its speed. */
+static double longest_s(const sw_stages *s, const double *speed)
+{
+	double most_s = 0;
+	for (int32_t v = 0; v < s->n_stages; v++)
+		most_s = SW_MAX(most_s, (s->loads[v].forward_s + s->loads[v].backward_s) / speed[v]);
+	return most_s;
+}
+
+/* A random op of the loop that has a position. */
+static sw_id random_flow_op(const sw_stages *s, uint64_t *at)
+{
+	const sw_computation *body = &s->program->computations.data[s->body];
+	sw_id op;
+	do
+		op = body->ops.data[below(at, body->ops.len)];
+	while (s->position[op] < 0);
+	return op;
+}
+
+/* Among stages of any speeds, with ops that are decided, no cut that somebody else makes is shorter:
+ * pins are taken from random cuts, which then keep them. */
+static void decided_ops_are_where_they_should_be(void **state)
+{
+	static const char *const names[] = {"gpt-tiny", "unet-tiny", "t5-tiny", "gpt-124m"};
+	enum { CUTS = 40, MOST = 5, PINS = 6 };
+	uint64_t random = 0;
+	(void)state;
+	for (size_t f = 0; f < SW_COUNT(names); f++) {
+		staged t;
+		staged_init(&t, names[f], 2, 2);
+		for (int c = 0; c < CUTS; c++) {
+			int32_t d = 2 + (int32_t)below(&random, MOST - 1), cuts[MOST];
+			double speed[MOST];
+			sw_stage_pin pins[PINS];
+			sw_stages by_hand, found;
+			sw_error err = {0};
+			for (int32_t v = 0; v < d; v++)
+				speed[v] = 1 + (double)below(&random, 4);
+			for (int32_t v = 0, last = -1; v + 1 < d; v++) {
+				int32_t left = t.stages.n_positions - (d - 1 - v) - (last + 1);
+				last += 1 + (int32_t)below(&random, (uint64_t)left);
+				cuts[v] = last;
+			}
+			sw_stage_options how = {.n_stages = d,
+			                        .device = {1e12, 1e12},
+			                        .cuts = cuts,
+			                        .speed = speed};
+			assert_int_equal(sw_stages_init(&by_hand, t.looped, &how, &err), SW_OK);
+			for (int i = 0; i < PINS; i++) {
+				sw_id op = random_flow_op(&by_hand, &random);
+				pins[i] = (sw_stage_pin){
+					.stage = sw_stage_physical(&by_hand, by_hand.stage[op]),
+					.op = op,
+					.name = sw_op_at(t.looped, op)->name};
+			}
+			how.cuts = NULL;
+			how.pins = pins;
+			how.n_pins = below(&random, PINS + 1);
+			if (sw_stages_init(&found, t.looped, &how, &err))
+				fail_msg("%s: %s", t.name, err.message);
+			for (size_t i = 0; i < how.n_pins; i++)
+				assert_int_equal(
+					sw_stage_physical(&found, found.stage[pins[i].op]),
+					pins[i].stage);
+			assert_true(found.least_max_s <= longest_s(&by_hand, speed) * (1 + 1e-9));
+			assert_true(longest_s(&found, speed) <=
+			            longest_s(&by_hand, speed) * (1 + 1e-6));
+			sw_stages_clear(&by_hand);
+			sw_stages_clear(&found);
+		}
+		staged_clear(&t);
+	}
+}
+
 /* Layers that are alike are divided evenly: a stage boundary of a transformer is one activation
  * there and its gradient back. */
 static void transformers_are_cut_between_layers(void **state)
@@ -293,6 +374,7 @@ int main(void)
 		cmocka_unit_test(weight_gradients_are_apart),
 		cmocka_unit_test(refusals_say_why),
 		cmocka_unit_test(large_programs_are_cut),
+		cmocka_unit_test(decided_ops_are_where_they_should_be),
 		cmocka_unit_test(transformers_are_cut_between_layers),
 		cmocka_unit_test(last_layers_have_backward_passes),
 		cmocka_unit_test(layers_are_computed_again_in_their_stage),
