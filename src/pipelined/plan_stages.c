@@ -55,17 +55,6 @@ static int32_t level_behind(const sw_pipelined *p, int32_t rank)
 	return sw_cluster_meeting_level(p->cluster, next - 1, next);
 }
 
-/* Seconds of a byte over one link between neighbouring slices, the slowest of them. Cuts are chosen
- * by it before it is known how what crosses is split: as if each device got all of it, so that a cut
- * through the logits of a large vocabulary is no bargain. */
-static double link_byte_s(const sw_pipelined *p)
-{
-	double byte_s = 0;
-	for (int32_t r = 0; r + 1 < p->n_ranks; r++)
-		byte_s = fmax(byte_s, 1 / p->cluster->levels[level_behind(p, r)].bandwidth);
-	return byte_s;
-}
-
 double sw_pipelined_byte_s(const sw_pipelined *p, int32_t rank)
 {
 	int64_t parts = 0;
@@ -319,6 +308,25 @@ static const double *speeds(sw_pipelined *p)
 	return speed;
 }
 
+/* Seconds of a byte over one link between the slices of each stage and the next one; 0 where that is
+ * one slice. Cuts are chosen by it before it is known how what crosses is split: as if each device
+ * got all of it, so that a cut through the logits of a large vocabulary is no bargain. */
+static const double *link_bytes_s(sw_pipelined *p)
+{
+	double *byte_s = SW_NEW_N(&p->arena, double, p->n_stages);
+	for (int32_t i = 0; i + 1 < p->n_stages; i++) {
+		int32_t a = p->stages[i].rank, b = p->stages[i + 1].rank;
+		int64_t last = p->first_device[SW_MIN(a, b) + 1] - 1,
+			first = p->first_device[SW_MAX(a, b)];
+		if (a != b)
+			byte_s[i] = 1 / p->cluster
+						->levels[sw_cluster_meeting_level(p->cluster, last,
+			                                                          first)]
+						.bandwidth;
+	}
+	return byte_s;
+}
+
 static sw_status cut_program(sw_pipelined *p, sw_stage_store *store,
                              const sw_pipelined_request *request, const double *op_s,
                              bool in_pieces, sw_error *err)
@@ -334,7 +342,7 @@ static sw_status cut_program(sw_pipelined *p, sw_stage_store *store,
 		how.cuts = cuts;
 		SW_TRY(cut_pieces(p, cuts, err));
 	} else {
-		how.byte_s = link_byte_s(p);
+		how.byte_s = link_bytes_s(p);
 		how.speed = speeds(p);
 		if (file)
 			SW_TRY(sw_stage_file_pins(file, p->looped, sw_stage_store_sidecar(store),

@@ -40,11 +40,11 @@ static sw_status read_devices(sw_stage_file *file, const sw_yaml *node, sw_error
 	return SW_OK;
 }
 
-typedef SW_VEC(sw_stage_file_entry) entry_list;
+typedef SW_VEC(sw_stage_file_entry) stage_entries;
 
 /* One pattern, or a list of them. */
 static sw_status read_patterns(const sw_yaml *node, sw_stage_file_entry like, const char *key,
-                               entry_list *entries, sw_error *err)
+                               stage_entries *entries, sw_error *err)
 {
 	bool list = node->kind == SW_YAML_SEQUENCE;
 	for (size_t i = 0; i < (list ? node->count : 1); i++) {
@@ -61,7 +61,7 @@ static sw_status read_patterns(const sw_yaml *node, sw_stage_file_entry like, co
 	return SW_OK;
 }
 
-static sw_status read_stage(const sw_yaml *node, int32_t stage, entry_list *entries, sw_error *err)
+static sw_status read_stage(const sw_yaml *node, int32_t stage, stage_entries *entries, sw_error *err)
 {
 	static const char *const keys[] = {"parameters", "ops"};
 	bool empty = node->count == 0 && node->kind != SW_YAML_SCALAR;
@@ -83,7 +83,7 @@ static sw_status read_stage(const sw_yaml *node, int32_t stage, entry_list *entr
 
 static sw_status read_stages(sw_stage_file *file, const sw_yaml *node, sw_error *err)
 {
-	entry_list entries = {0};
+	stage_entries entries = {0};
 	sw_status status = SW_OK;
 	if (node->kind != SW_YAML_SEQUENCE || node->count == 0 || node->count > SW_MAX_STAGES)
 		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,

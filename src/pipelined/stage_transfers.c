@@ -55,10 +55,11 @@ static int64_t elements_of(const int64_t *dims, int32_t rank)
 	return n;
 }
 
-/* Between stages of one slice a value is converted where it lies, by collectives. Where one of the
- * layouts pads it, each device is supposed to get its new part from another one. */
-static void convert(stage_hop *h, int32_t rank, sw_shape shape, sw_shape padded,
-                    const sw_layout *from, const sw_layout *to)
+/* Between stages of one slice a value, padded as both plans have it, is converted where it lies, by
+ * collectives. Where they pad it otherwise, each device is supposed to get its new part from another
+ * one. */
+static void convert(stage_hop *h, int32_t rank, sw_shape shape, const sw_layout *from,
+                    const sw_layout *to)
 {
 	const sw_cluster *slice = h->plan->slices[rank];
 	sw_redistribution how = sw_plan_redistribution(slice);
@@ -70,10 +71,20 @@ static void convert(stage_hop *h, int32_t rank, sw_shape shape, sw_shape padded,
 	double seconds = found ? path->seconds
 	                 : slice->n_devices > 1
 	                         ? sw_cost_pair(slice, 0, slice->n_devices - 1,
-	                                        sw_layout_local_bytes(&slice->atoms, padded, to))
+	                                        sw_layout_local_bytes(&slice->atoms, shape, to))
 	                         : 0;
 	h->seconds += seconds / h->plan->microbatches;
 	free(path);
+}
+
+/* The shape with the larger of two others' dimensions. */
+static sw_shape larger(sw_shape shape, sw_shape a, sw_shape b, sw_arena *arena)
+{
+	int64_t *dims = SW_NEW_N(arena, int64_t, shape.rank + 1);
+	for (int32_t d = 0; d < shape.rank; d++)
+		dims[d] = SW_MAX(a.dims[d], b.dims[d]);
+	shape.dims = dims;
+	return shape;
 }
 
 /* The rank of a stage of the hop, where its slice is like that of a stage whose value is handed on;
@@ -102,7 +113,11 @@ static sw_status reshard(stage_hop *h, int32_t from, int32_t to, uint32_t result
 	int32_t low = h->below, high = h->below + 1, near = rank_like(p, h->up ? low : high, from),
 		far = rank_like(p, h->up ? high : low, to);
 	if (near == far) {
-		convert(h, near, shape, sw_value_shape(b->program, inputs[input]),
+		convert(h, near,
+		        larger(shape,
+		               sw_value_shape(a->program,
+		                              sw_entry(a->program)->results.data[result]),
+		               sw_value_shape(b->program, inputs[input]), &arena),
 		        sw_plan_layout(a, a->outputs[result]),
 		        sw_plan_layout(b, b->produced[inputs[input]]));
 		goto done;

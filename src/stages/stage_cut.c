@@ -154,7 +154,7 @@ static double step_s(const stage_cutter *c, const int32_t *cuts)
 	for (int32_t k = 0, from = 0; k < c->d; k++) {
 		int32_t last = k < c->d - 1 ? cuts[k] : c->n - 1;
 		double transfers_s =
-			k < c->d - 1 ? cut_bytes(c, last) * c->f->options.byte_s : 0;
+			k < c->d - 1 ? cut_bytes(c, last) * c->f->options.byte_s[k] : 0;
 		longest_s = SW_MAX(longest_s, stage_s(c, k, from, last) + transfers_s);
 		from = last + 1;
 		all_s += transfers_s;
@@ -407,7 +407,7 @@ sw_status sw_stage_cut(sw_stage_finder *f, sw_error *err)
 		status = sw_fail(err, f->options.n_pins ? SW_ERR_INPUT : SW_NO,
 		                 "no stages: %d positions can't be cut into %d stages",
 		                 c.n, c.d);
-	else if (f->options.byte_s > 0)
+	else if (f->options.byte_s)
 		try_narrow(&c, cuts);
 	if (status)
 		return status;

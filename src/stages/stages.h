@@ -45,9 +45,9 @@ typedef struct sw_stage_options {
 	const double *op_s;
 	sw_remat_device device;
 	double tolerance; /* a stage may have this much more than the least possible maximum */
-	/* Seconds of a byte that crosses; > 0: a stage may also have more than that, where fewer
-	 * bytes cross and the step gains by it. */
-	double byte_s;
+	/* [n_stages - 1]: seconds of a byte that crosses each cut; a stage may then also have more
+	 * than that, where fewer bytes cross and the step gains by it. NULL: bytes have no price. */
+	const double *byte_s;
 	/* [n_stages - 1]: the last position of each stage but the last, where that is decided;
 	 * NULL: the cuts are searched for. SW_ERR_INPUT if they do not ascend, or there are no such
 	 * positions. */
@@ -146,7 +146,8 @@ void sw_stage_pieces_clear(sw_stage_pieces *pieces);
 
 /* Run one step in this process, the passes in the order of a schedule of as many stages and
  * microbatches, whatever ranks they are on. A weight gradient is computed with its input gradient,
- * unless the stages have it apart. `inputs` are borrowed, `outputs` new tensors of the step's
+ * unless the stages have it apart. Each stage takes microbatches in ascending order: what it carries
+ * on counts them. `inputs` are borrowed, `outputs` new tensors of the step's
  * results. SW_ERR_INPUT if the schedule is another one's, or has two copies of the model. */
 sw_status sw_stages_run(const sw_stage_pieces *pieces, const sw_pipeline_schedule *schedule,
                         const sw_tensor *inputs, sw_tensor *outputs, sw_error *err);

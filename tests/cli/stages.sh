@@ -156,8 +156,8 @@ own_plans --cluster "$scratch/unequal.yaml" --stages 2
 expect 0 "" "$sw" plan $mlp --cluster "$scratch/unequal.yaml" --stages 4 --strategy dp -q -o "$scratch/x"
 expect 0 "" "$sw" plan $mlp --cluster clusters/frontier.yaml --devices 24 --stages auto --strategy dp \
 	-q -o "$scratch/x"
-grep -q "^least     with stages, however cut, 3: " "$scratch/out" ||
-	complain "auto does not look at three stages of 24 devices"
+grep -q "^least     with stages, however cut, 2: .*; 3: .*; 4: " "$scratch/out" ||
+	complain "auto does not look at two, three and four stages of 24 devices"
 
 # A file says how many devices each stage has, and what is in which.
 staged() { # WORDS OPTION...
@@ -172,7 +172,7 @@ echo 'devices: [1, 3]' >"$scratch/devices.yaml"
 staged "2 on slices of 1 and 3 devices" --stage-file "$scratch/devices.yaml" --strategy dp
 expect 0 "" "$sw" explain "$scratch/s"
 grep -q "^ *1  1-3 " "$scratch/out" || complain "explain does not say which devices a slice has"
-expect 0 "" "$sw" run "$scratch/s" --ranks 4 --steps 4
+expect 0 "" "$sw" run "$scratch/s" --ranks 4 --steps 3 -q
 grep "^loss" "$scratch/out" | cmp -s - "$scratch/staged" ||
 	complain "unequal slices train otherwise than one device"
 staged "4, 2 on each of 2 slices of 1 and 3 devices" --stage-file "$scratch/devices.yaml" \
@@ -183,9 +183,10 @@ stages:
   - {parameters: "params.blocks.0.mlp*"}
 END
 staged "2 on slices of 2 devices" --stage-file "$scratch/names.yaml" --strategy dp
-expect 0 "" "$sw" inspect "$scratch/s.stage0.hlo"
-grep -c "blocks.0.mlp" "$scratch/s.stage0.hlo.inputs.json" "$scratch/s.stage0.inputs.json" \
-	2>"$scratch/err" | grep -q ":[1-9]" && complain "stage 0 has the parameters of stage 1"
+grep -q "params.blocks.0.attn.qkv.w" "$scratch/s.stage0.inputs.json" ||
+	complain "stage 0 lacks a parameter that the file gives it"
+grep -q "params.blocks.0.mlp" "$scratch/s.stage0.inputs.json" &&
+	complain "stage 0 has parameters of stage 1"
 bad_file() { # ERROR LINE...
 	error=$1
 	shift
@@ -220,8 +221,10 @@ expect 0 "" $planning --stages 2 --schedule zb-h1 --microbatches 4 --remat none 
 expect 0 "" "$sw" explain "$scratch/s"
 sed 1d "$scratch/out" | cmp -s - "$scratch/of-file" ||
 	complain "zb-h1 of a file is another plan than zb-h1"
-printf '0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n' >"$scratch/stuck.csv"
+printf '0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n' >"$scratch/stuck.csv"
 refuse "deadlock" $planning --schedule "$scratch/stuck.csv" -o "$scratch/x"
+printf '0F0,0F1,0B1,0B0\n1F0,1F1,1B1,1B0\n' >"$scratch/back.csv"
+refuse "stage 0 takes microbatch 0 (B) behind a later one" $planning --schedule "$scratch/back.csv" -o "$scratch/x"
 refuse "the file has 2 ranks and 4 microbatches" $planning --schedule "$scratch/zb.csv" --stages 4 \
 	-o "$scratch/x"
 refuse "cannot read" $planning --schedule "$scratch/none.csv" -o "$scratch/x"

@@ -15,11 +15,10 @@ typedef struct staged_run {
 	sw_error err;
 } staged_run;
 
-static void open_plan(staged_run *t, const char *fixture, const char *cluster, const char *devices,
-                      int32_t d, int32_t m, int32_t schedule, const char *strategy)
+static void open_as(staged_run *t, const char *fixture, const char *cluster, const char *devices,
+                    sw_pipelined_options options, const char *strategy)
 {
 	char path[256];
-	sw_pipelined_options options = {.n_stages = d, .microbatches = m, .schedule = schedule};
 	options.plan = (sw_plan_options){.quiet = true, .remat = "none"};
 	*t = (staged_run){0};
 	snprintf(path, sizeof(path), SW_SOURCE_DIR "/tests/programs/%s.hlo.gz", fixture);
@@ -32,7 +31,15 @@ static void open_plan(staged_run *t, const char *fixture, const char *cluster, c
 	assert_int_equal(sw_plan_strategy_parse(strategy, &options.plan.strategy, &t->err), SW_OK);
 	if (sw_pipelined_make(t->program, "program.hlo", &t->sidecar, &t->cluster, &options,
 	                      &t->plan, &t->err))
-		fail_msg("%s, %d stages: %s", fixture, d, t->err.message);
+		fail_msg("%s, %d stages: %s", fixture, options.n_stages, t->err.message);
+}
+
+static void open_plan(staged_run *t, const char *fixture, const char *cluster, const char *devices,
+                      int32_t d, int32_t m, int32_t schedule, const char *strategy)
+{
+	open_as(t, fixture, cluster, devices,
+	        (sw_pipelined_options){.n_stages = d, .microbatches = m, .schedule = schedule},
+	        strategy);
 }
 
 static void close_plan(staged_run *t)
@@ -51,7 +58,9 @@ static void verify(staged_run *t, const char *what)
 	for (size_t i = 0; i < result.rows.len; i++)
 		if (!result.rows.data[i].ok)
 			fail_msg("%s, %d stages, %s: %s is off by %g, allowed %g", what,
-			         t->plan->n_stages, sw_pipeline_name(t->plan->schedule),
+			         t->plan->n_stages,
+			         t->plan->given ? SW_GIVEN_SCHEDULE
+			                        : sw_pipeline_name(t->plan->schedule),
 			         result.rows.data[i].name, result.rows.data[i].relative,
 			         result.rows.data[i].tolerance);
 	assert_true(result.ok && result.rows.len > 0);
@@ -93,6 +102,83 @@ static void stages_equal_the_serial_program(void **state)
 		          cases[i].m, cases[i].schedule, cases[i].strategy);
 		verify(&t, cases[i].fixture);
 		close_plan(&t);
+	}
+}
+
+/* ---- slices and schedules of users ------------------------------------------------------- */
+
+/* The next random number below n. */
+static int32_t below(uint64_t *at, int32_t n)
+{
+	return (int32_t)(sw_random_bits(5, 0, (*at)++) % (uint64_t)n);
+}
+
+/* May the action come next? done: [stage][microbatch], how often: forward, then backward. A stage
+ * takes microbatches in their order. */
+static bool is_ready(const sw_pipeline_schedule *s, const int32_t *done, sw_action a)
+{
+	const int32_t *own = &done[a.stage * s->n_microbatches + a.microbatch];
+	if (a.microbatch > 0 && own[-1] <= *own)
+		return false;
+	if (a.kind == SW_FORWARD)
+		return *own == 0 && (a.stage == 0 || own[-s->n_microbatches] > 0);
+	return *own == 1 && (a.stage + 1 == s->n_stages || own[s->n_microbatches] == 2);
+}
+
+/* Stages in a random order on the ranks, as many on each, and their passes in a random order that
+ * can be run. */
+static sw_pipeline_schedule *random_schedule(int32_t n_ranks, int32_t chunks, int32_t m,
+                                             uint64_t *at)
+{
+	sw_pipeline_schedule *s = sw_pipeline_new(n_ranks, n_ranks * chunks, m, 1);
+	int32_t *done = sw_alloc(sizeof(*done) * (size_t)(s->n_stages * m)), left = 2 * s->n_stages * m;
+	for (int32_t i = 0; i < s->n_stages; i++)
+		s->rank_of_stage[i] = i % n_ranks;
+	for (int32_t i = s->n_stages; i-- > 1;) {
+		int32_t k = below(at, i + 1), rank = s->rank_of_stage[i];
+		s->rank_of_stage[i] = s->rank_of_stage[k];
+		s->rank_of_stage[k] = rank;
+	}
+	while (left > 0) {
+		sw_action a = {below(at, 2) ? SW_FORWARD : SW_BACKWARD, below(at, s->n_stages),
+		               below(at, m)};
+		if (!is_ready(s, done, a))
+			continue;
+		done[a.stage * m + a.microbatch]++;
+		sw_vec_push(&s->lists[s->rank_of_stage[a.stage]], a);
+		left--;
+	}
+	free(done);
+	return s;
+}
+
+/* Slices of random sizes, with stages and passes in random orders, compute the same. */
+static void random_slices_equal_the_serial_program(void **state)
+{
+	static const char *const fixtures[] = {"gpt-tiny-clip", "t5-tiny", "mlp"},
+				 *const strategies[] = {"auto", "dp", "zero3"};
+	enum { CASES = 9, DEVICES = 6, MICROBATCHES = 4 };
+	uint64_t at = 0;
+	(void)state;
+	for (int i = 0; i < CASES; i++) {
+		staged_run t;
+		int32_t d = 2 + below(&at, 2), chunks = 1 + below(&at, 2);
+		int64_t devices[] = {1, 1, 1};
+		for (int32_t k = d; k < DEVICES; k++)
+			devices[below(&at, d)]++;
+		sw_stage_file file = {.path = "file", .n_slices = d, .devices = devices};
+		sw_pipeline_schedule *given = random_schedule(d, chunks, MICROBATCHES, &at);
+		sw_pipelined_options options = {.n_stages = d,
+		                                .microbatches = MICROBATCHES,
+		                                .schedule = -1,
+		                                .file = &file,
+		                                .given = given};
+		open_as(&t, fixtures[i % 3], "lab-unequal", "6", options, strategies[i / 3]);
+		for (int32_t r = 0; r < d; r++)
+			assert_int_equal(t.plan->slices[r]->n_devices, devices[r]);
+		verify(&t, fixtures[i % 3]);
+		close_plan(&t);
+		sw_pipeline_free(given);
 	}
 }
 
@@ -191,6 +277,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stages_equal_the_serial_program),
+		cmocka_unit_test(random_slices_equal_the_serial_program),
 		cmocka_unit_test(events_are_those_of_the_schedule),
 		cmocka_unit_test(weight_gradients_are_passes_of_their_own),
 		cmocka_unit_test(losses_are_those_of_one_device),
