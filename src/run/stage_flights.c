@@ -124,9 +124,13 @@ static sw_status begin(stage_flights *f, int32_t number, int32_t microbatch, sta
 {
 	int64_t of_all = (int64_t)number * f->programs->cut->n_microbatches + microbatch;
 	flight->microbatch = microbatch;
+	int64_t bytes = 0;
 	for (size_t i = 0; i < flight->parts.steps.len; i++)
 		if (flight->parts.steps.data[i].kind == SW_STEP_SEND)
-			f->transport->traffic.wire_bytes += flight->parts.steps.data[i].bytes;
+			bytes += flight->parts.steps.data[i].bytes;
+	/* What crosses is what the program requires. */
+	f->transport->traffic.payload_bytes += bytes;
+	f->transport->traffic.wire_bytes += bytes;
 	return sw_transport_fly(f->transport, of_all, flight->parts.steps.data,
 	                        flight->parts.steps.len, &flight->flight, err);
 }

@@ -167,11 +167,14 @@ static sw_status transfer(stage_rank *x, int32_t number, sw_error *err)
 	const reshard_rank *r = x->transfers[number];
 	if (t->from == x->slice)
 		reshard_pack(r, sw_tensor_data(x->entry[t->value]));
+	sw_traffic *traffic = &x->transport->traffic;
+	int64_t sent = traffic->wire_bytes;
 	double begin = sw_now_s();
 	sw_status status =
 		sw_transport_steps(x->transport, r->steps.data, r->steps.len,
 	                           t->plan->from.layout.monoid, t->plan->shape.type, err);
 	x->waited_s += sw_now_s() - begin;
+	traffic->payload_bytes += traffic->wire_bytes - sent;
 	if (status || t->to != x->slice)
 		return status;
 	sw_tensor got;

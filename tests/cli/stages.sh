@@ -175,6 +175,7 @@ grep -q "^ *1  1-3 " "$scratch/out" || complain "explain does not say which devi
 expect 0 "" "$sw" run "$scratch/s" --ranks 4 --steps 3 -q
 grep "^loss" "$scratch/out" | cmp -s - "$scratch/staged" ||
 	complain "unequal slices train otherwise than one device"
+grep -q "^sent  *[1-9].* of payload" "$scratch/out" || complain "run does not count what crosses"
 staged "4, 2 on each of 2 slices of 1 and 3 devices" --stage-file "$scratch/devices.yaml" \
 	--schedule zb-v
 cat >"$scratch/names.yaml" <<'END'
