@@ -221,6 +221,23 @@ def two_scores(q, k, v, r, position):
     return loss(values(jax.nn.softmax(scores(q, k) + scores(r, position), axis=-1), v))
 
 
+@style(of(B, T, N, H), of(B, T, N, H), of(B, T, H), of(B, T, H), of(B, T, N, H))
+def shared_part(q, k, r, position, v):
+    """DeepSeek's latent attention: the part of the keys that has positions is the same for all heads."""
+    r = jnp.stack([r] * N, axis=2)
+    s = scores(q, k) + jnp.einsum("bqnh,bkh->bnqk", r, position)
+    return loss(values(jax.nn.softmax(jnp.where(causal(T, T), s, -1e9)), v))
+
+
+@style(*QKV, of(N))
+def sink_column(q, k, v, sink):
+    """gpt-oss: a learned score per head stands beside those of the keys, and is dropped after the softmax."""
+    s = jnp.where(causal(T, T), scores(q, k), -1e9)
+    column = jnp.broadcast_to(sink[None, :, None, None], (B, N, T, 1))
+    p = jax.nn.softmax(jnp.concatenate([s, column], axis=-1), axis=-1)
+    return loss(values(p[..., :-1], v))
+
+
 @style(*QKV, of())
 def temperature(q, k, v, t):
     """A learned scale, whose gradient sums over all scores."""
@@ -334,6 +351,47 @@ def loss_z(x, w, labels):
     return jnp.mean(log_z - picked + 1e-4 * log_z**2)
 
 
+@style(*HEAD, grad=(0, 1))
+def loss_indexed(x, w, labels):
+    rows, columns = jnp.arange(B)[:, None], jnp.arange(T)[None, :]
+    return -jnp.mean(jax.nn.log_softmax(x @ w)[rows, columns, labels])
+
+
+@style(*HEAD, grad=(0, 1))
+def loss_mapped(x, w, labels):
+    picked = jax.vmap(jax.vmap(lambda log_p, label: log_p[label]))
+    return -jnp.mean(picked(jax.nn.log_softmax(x @ w), labels))
+
+
+@style(*HEAD, grad=(0, 1))
+def loss_shifted(x, w, labels):
+    """Of a model of language that gives a prediction for each token, all but the last, as Hugging Face has it."""
+    logits = (x @ w)[:, :-1]
+    return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels[:, 1:]))
+
+
+@style(*HEAD, grad=(0, 1))
+def loss_accuracy(x, w, labels):
+    """Beside the loss, the share of labels that have the largest score."""
+    logits = x @ w
+    right = jnp.mean(jnp.argmax(logits, axis=-1) == labels)
+    return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels)), right
+
+
+@style(*HEAD, grad=(0, 1))
+def loss_rounded(x, w, labels):
+    """Weights are rounded to eight bits, and have the gradient of what they were."""
+
+    @jax.custom_vjp
+    def product(x, w):
+        return x @ (jnp.round(w * 16) / 16)
+
+    product.defvjp(
+        lambda x, w: (product(x, w), (x, w)), lambda r, g: (g @ r[1].T, jnp.einsum("btd,btv->dv", r[0], g))
+    )
+    return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(product(x, w), labels))
+
+
 @style(*HEAD, grad=(0,))
 def loss_frozen(x, w, labels):
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(x @ w, labels))
@@ -361,7 +419,7 @@ def loss_scaled_wide(x, w, labels):
 
 def lower(name):
     function, arguments, by = STYLES[name]
-    has_aux = name in ("weights_returned", "loss_and_logits")
+    has_aux = name in ("weights_returned", "loss_and_logits", "loss_accuracy")
     step = jax.jit(jax.value_and_grad(function, argnums=by, has_aux=has_aux), keep_unused=True)
     text = step.lower(*arguments).compiler_ir("hlo").as_hlo_text(print_large_constants=True)
     return re.sub(r", metadata=\{[^}]*\}", "", text)

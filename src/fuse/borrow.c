@@ -35,7 +35,7 @@ bool sw_fuse_picks(const sw_program *program, sw_id id)
 	                                                                     : op->operands[2]);
 	for (int32_t i = 0; i < x->operand_batch.n; i++)
 		rows *= whole.dims[x->operand_batch.v[i]];
-	return x->offset.n == 0 && x->collapsed.n == 1 && x->operand_batch.n == whole.rank - 1 &&
+	return x->start_index_map.n == 1 && x->operand_batch.n == whole.rank - 1 &&
 	       sw_shape_elements(slices) == rows;
 }
 

@@ -17,7 +17,23 @@ void sw_axes_clear(sw_axes *axes)
 uint32_t sw_axes_add(sw_axes *axes, int64_t size)
 {
 	uint32_t axis = (uint32_t)axes->list.len;
-	sw_vec_push(&axes->list, ((sw_score_axis){.size = size, .same = axis, .high = SW_NO_ID}));
+	sw_vec_push(&axes->list, ((sw_score_axis){
+					 .size = size, .same = axis, .high = SW_NO_ID, .kin = axis}));
+	return axis;
+}
+
+uint32_t sw_axes_kin(const sw_axes *axes, uint32_t axis)
+{
+	sw_score_axis *list = axes->list.data;
+	while (list[axis].kin != axis)
+		axis = list[axis].kin = list[list[axis].kin].kin;
+	return axis;
+}
+
+uint32_t sw_axes_add_kin(sw_axes *axes, int64_t size, uint32_t of)
+{
+	uint32_t axis = sw_axes_add(axes, size);
+	axes->list.data[axis].kin = sw_axes_kin(axes, of);
 	return axis;
 }
 
@@ -132,8 +148,10 @@ bool sw_axes_unify(sw_axes *axes, sw_axis_list x, sw_axis_list y)
 	for (int32_t i = 0; i < a.n; i++)
 		if (a.v[i] != b.v[i] && (sw_axes_have(bs, a.v[i]) || sw_axes_have(as, b.v[i])))
 			return false;
-	for (int32_t i = 0; i < a.n; i++)
+	for (int32_t i = 0; i < a.n; i++) {
+		axes->list.data[sw_axes_kin(axes, b.v[i])].kin = sw_axes_kin(axes, a.v[i]);
 		axes->list.data[b.v[i]].same = a.v[i];
+	}
 	return true;
 }
 

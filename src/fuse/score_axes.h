@@ -5,7 +5,8 @@
  * elements; axes of one element are left out. The list says in which order the elements lie, and
  * not how they are divided into dimensions: a reshape keeps it. Where two values are joined element
  * by element their axes are the same; where a dimension ends inside an axis, the axis is split in
- * two.
+ * two. An axis of which a slice is taken, or that is made longer, has KIN of another size: they have
+ * the same role.
  */
 #ifndef SW_FUSE_SCORE_AXES_H
 #define SW_FUSE_SCORE_AXES_H
@@ -21,6 +22,7 @@ typedef struct sw_score_axis {
 	int64_t size;
 	uint32_t same; /* the axis that this one was found to be; itself: none */
 	uint32_t high; /* split into high (major) and high + 1; SW_NO_ID: whole */
+	uint32_t kin;  /* an axis that has its role; itself: it has its own */
 	uint8_t role;  /* bits that the analysis of the region sets (score_roles.c) */
 } sw_score_axis;
 
@@ -31,6 +33,10 @@ typedef struct sw_axes {
 
 void sw_axes_clear(sw_axes *axes);
 uint32_t sw_axes_add(sw_axes *axes, int64_t size);
+/* Add an axis that is kin to one of a resolved list. */
+uint32_t sw_axes_add_kin(sw_axes *axes, int64_t size, uint32_t of);
+/* Return the axis that has the role of this one and its kin. */
+uint32_t sw_axes_kin(const sw_axes *axes, uint32_t axis);
 /* Return the list with each axis replaced by what it is now. */
 sw_axis_list sw_axes_resolve(const sw_axes *axes, sw_axis_list list);
 bool sw_axes_have(sw_axis_list list, uint32_t axis);

@@ -46,19 +46,43 @@ bool sw_score_has_role(const sw_scores *s, sw_score_role role)
 	return false;
 }
 
+/* Return whether a dot of the region, of two operands, multiplies scores with a value. */
+static bool multiplies(const sw_program *p, const sw_op *dot, sw_id value)
+{
+	return sw_score_origin(p, dot->operands[0]) == value ||
+	       sw_score_origin(p, dot->operands[1]) == value;
+}
+
+/* Return whether the dot multiplies scores with what was there before them: what else it reads was
+ * computed before the op `first`. */
+static bool multiplies_earlier(const sw_scores *s, const sw_op *dot, sw_id first)
+{
+	const sw_program *p = s->regions->f->program;
+	for (uint32_t k = 0; k < 2; k++)
+		if (!sw_score_op_of(s, dot->operands[k]) &&
+		    p->values.data[sw_score_origin(p, dot->operands[k])].op > first)
+			return false;
+	return true;
+}
+
+/* Attention multiplies its queries' scores with derivatives of what the scores were multiplied with,
+ * which come later. */
 bool sw_score_is_vocabulary(const sw_scores *s)
 {
 	const sw_program *p = s->regions->f->program;
 	const sw_op *dot = sw_score_seed_op(s, 0);
-	if (dot->attrs->dot.lhs_batch.n > 0 || s->n_seeds > 1)
+	if (s->n_seeds > 1)
 		return false;
 	sw_id keys = sw_score_origin(p, dot->operands[s->seeds[0].key_side]);
+	bool same = dot->attrs->dot.lhs_batch.n == 0, derived = false, earlier = true;
 	for (uint32_t i = 0; i < s->n; i++) {
 		const sw_op *op = sw_op_at(p, s->ops[i].op);
-		if (s->ops[i].role == SW_SCORE_KEYS &&
-		    sw_score_origin(p, op->operands[0]) != keys &&
-		    sw_score_origin(p, op->operands[1]) != keys)
-			return false;
+		if (s->ops[i].role == SW_SCORE_KEYS)
+			same &= multiplies(p, op, keys);
+		if (s->ops[i].role != SW_SCORE_QUERIES)
+			continue;
+		derived = true;
+		earlier &= multiplies_earlier(s, op, s->ops[s->seeds[0].index].op);
 	}
-	return true;
+	return same || (derived && earlier);
 }

@@ -202,25 +202,73 @@ static void walk_transpose(sw_score_regions *r, sw_id id)
 	          value_at(r, op->operands[0])->exponential);
 }
 
+/* A reduction of scores, alone or beside the places of what it takes, as an argmax gives them. */
 static void walk_reduce(sw_score_regions *r, sw_id id)
 {
 	const sw_op *op = sw_op_at(r->f->program, id);
 	sw_ints dims = op->attrs->dims.dims;
 	axis_builder list = {0};
 	divided x;
-	if (op->n_operands != 2 || !is_of_region(r, op->operands[0]) ||
+	if (!is_of_region(r, op->operands[0]) ||
 	    !sw_score_divide(r, op->operands[0], &x.axes, x.begin))
 		return;
+	for (uint32_t k = 1; k < op->n_results; k++)
+		if (is_of_region(r, op->operands[k]))
+			return;
 	uint32_t region = sw_score_region_of(r, op->operands[0]);
-	bool exponential = value_at(r, op->operands[0])->exponential;
+	bool exponential = op->n_results == 1 && value_at(r, op->operands[0])->exponential;
 	sw_shape shape = sw_value_shape(r->f->program, op->operands[0]);
 	for (int32_t d = 0; d < shape.rank; d++)
 		if (!sw_ints_has(dims, d))
 			add_dim(&list, &x, d);
-	set_value(r, op->first_result, region, keep(r, &list), false);
+	for (uint32_t k = 0; k < op->n_results; k++)
+		set_value(r, op->first_result + k, region, keep(r, &list), false);
 	if (exponential && list.n < x.axes.n &&
 	    sw_computation_monoid(r->f->program, op->called[0]) == SW_MONOID_SUM)
 		r->list.data[region].softmax = true;
+}
+
+/* Add the axes of dimension `dim` in another size. Return false if it is no whole axis. */
+static bool add_resized(sw_score_regions *r, axis_builder *list, const divided *x, int64_t dim,
+                        int64_t size)
+{
+	int32_t n = x->begin[dim + 1] - x->begin[dim];
+	if (n > 1)
+		return false;
+	if (n == 0)
+		add_new(r, list, size);
+	else if (size > 1)
+		add_axis(list, sw_axes_add_kin(&r->axes, size, x->axes.v[x->begin[dim]]));
+	return true;
+}
+
+/* A slice, a padding, or a concatenation with what is of no region makes dimensions shorter or
+ * longer. */
+static void walk_resize(sw_score_regions *r, sw_id id)
+{
+	const sw_op *op = sw_op_at(r->f->program, id);
+	sw_id whole = SW_NO_ID;
+	axis_builder list = {0};
+	divided x;
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		if (!is_of_region(r, op->operands[k]))
+			continue;
+		if (whole != SW_NO_ID)
+			return;
+		whole = op->operands[k];
+	}
+	if (whole == SW_NO_ID || !sw_score_divide(r, whole, &x.axes, x.begin))
+		return;
+	sw_shape before = sw_value_shape(r->f->program, whole),
+		 after = sw_value_shape(r->f->program, op->first_result);
+	for (int32_t d = 0; d < after.rank; d++) {
+		if (before.dims[d] == after.dims[d])
+			add_dim(&list, &x, d);
+		else if (!add_resized(r, &list, &x, d, after.dims[d]))
+			return;
+	}
+	set_value(r, op->first_result, sw_score_region_of(r, whole), keep(r, &list),
+	          op->opcode == SW_OP_CONCATENATE && value_at(r, whole)->exponential);
 }
 
 /* A gather that picks one element of each row gives row by row what it picked. */
@@ -344,6 +392,11 @@ static void walk_op(sw_score_regions *r, sw_id id)
 		break;
 	case SW_OP_REDUCE:
 		walk_reduce(r, id);
+		break;
+	case SW_OP_CONCATENATE:
+	case SW_OP_PAD:
+	case SW_OP_SLICE:
+		walk_resize(r, id);
 		break;
 	case SW_OP_GATHER:
 		walk_gather(r, id);

@@ -12,9 +12,11 @@ static const sw_op *op_at(const sw_scores *s, sw_id id)
 	return sw_op_at(s->regions->f->program, id);
 }
 
+/* The axis that has the role. */
 static sw_score_axis *axis_at(const sw_scores *s, uint32_t axis)
 {
-	return &s->regions->axes.list.data[axis];
+	const sw_axes *axes = &s->regions->axes;
+	return &axes->list.data[sw_axes_kin(axes, axis)];
 }
 
 static bool is_in_region(const sw_scores *s, sw_id value)
@@ -190,6 +192,15 @@ static void add_seed(sw_scores *s, uint32_t index)
 	s->seeds[s->n_seeds++] = (sw_score_seed){.index = index, .key_side = side};
 }
 
+/* Of what is a batch of one product and a query of another, as the heads are where a part of the keys
+ * is the same for all of them, each batch has scores of its own: it is no query. */
+static void settle_queries(sw_scores *s, sw_axis_list axes)
+{
+	for (int32_t i = 0; i < axes.n; i++)
+		if (axis_at(s, axes.v[i])->role & BATCH)
+			axis_at(s, axes.v[i])->role &= (uint8_t)~QUERY;
+}
+
 static void find_seeds(sw_scores *s)
 {
 	for (uint32_t i = 0; i < s->n; i++)
@@ -202,7 +213,12 @@ static void find_seeds(sw_scores *s)
 	}
 	sw_axis_list axes =
 		sw_score_axes_of(s->regions, op_at(s, s->ops[s->seeds[0].index].op)->first_result);
+	settle_queries(s, axes);
 	s->n_queries = count_axes(s, axes, 0, axes.n, QUERY).with_role;
+	if (s->n_queries == 0)
+		refuse(s, s->ops[s->seeds[0].index].op,
+		       "of the products that are added to its scores none has queries that are no "
+		       "batch of another");
 }
 
 /* ---- roles ------------------------------------------------------------------------------ */
@@ -285,6 +301,12 @@ static bool is_seed(const sw_scores *s, uint32_t index)
 	return false;
 }
 
+/* Return whether an op may take one score of each row. */
+static bool picks(const sw_op *op)
+{
+	return op->opcode == SW_OP_GATHER || op->opcode == SW_OP_SLICE;
+}
+
 static sw_score_role find_role(sw_scores *s, uint32_t index)
 {
 	sw_id id = s->ops[index].op;
@@ -299,9 +321,9 @@ static sw_score_role find_role(sw_scores *s, uint32_t index)
 		return SW_SCORE_APART;
 	if (op->opcode == SW_OP_REDUCE)
 		return role_of_reduce(s, op);
-	if (op->opcode == SW_OP_GATHER)
-		return role_of(s, op->operands[0]) == SW_SCORE_FULL ? SW_SCORE_ROW : SW_SCORE_APART;
 	bool row = reads_role(s, op, true), full = reads_role(s, op, false);
+	if (picks(op) && full && class_of(s, op->first_result) == ROW)
+		return SW_SCORE_ROW;
 	switch (class_of(s, op->first_result)) {
 	case SCORE:
 		return row || full ? SW_SCORE_FULL : SW_SCORE_APART;
@@ -344,10 +366,16 @@ static void settle_op(sw_scores *s, sw_score_op *x)
 	const sw_op *op = op_at(s, x->op);
 	if (x->role == SW_SCORE_APART)
 		return;
-	score_readers found = find_readers(s, op->first_result);
-	bool returned = s->regions->f->returned[op->first_result];
+	score_readers found = {false, SW_NO_ID};
+	bool returned = false;
+	for (uint32_t k = 0; k < op->n_results; k++) {
+		score_readers of = find_readers(s, op->first_result + k);
+		found.inside |= of.inside;
+		found.outside = of.outside != SW_NO_ID ? of.outside : found.outside;
+		returned |= s->regions->f->returned[op->first_result + k];
+	}
 	x->outside = returned || found.outside != SW_NO_ID;
-	bool reads = op->opcode == SW_OP_REDUCE || op->opcode == SW_OP_GATHER;
+	bool reads = op->opcode == SW_OP_REDUCE || picks(op);
 	if (x->role == SW_SCORE_ROW && !(reads && x->outside) && !found.inside)
 		x->role = SW_SCORE_APART;
 	if (x->role != SW_SCORE_FULL)

@@ -580,6 +580,43 @@ static void walk_turned_dot(rewriter *pass, int32_t to, const sw_op *op, const s
 	pass->status = sw_build_op(pass->out, to, &spec, &pass->value[op->first_result], pass->err);
 }
 
+/* Write a gather or a scatter with batches in place of indices that count the rows. Return false if
+ * it has none. */
+static bool walk_indexed(rewriter *pass, int32_t to, const sw_op *op, sw_id *operands,
+                         const int32_t *called)
+{
+	sw_id columns[SW_MAX_RANK];
+	uint32_t n, which = op->opcode == SW_OP_GATHER ? 1 : op->n_operands / 2;
+	sw_attrs attrs = {0};
+	if (!sw_batch_indices(pass->out, op, operands, &attrs.index, columns, &n))
+		return false;
+	const sw_op *list = sw_op_at(pass->out, pass->out->values.data[operands[which]].op);
+	sw_shape shape = sw_value_shape(pass->out, operands[which]);
+	int64_t dims[SW_MAX_RANK];
+	for (int32_t d = 0; d < shape.rank; d++)
+		dims[d] = d == attrs.index.index_vector_dim ? n : shape.dims[d];
+	shape = sw_build_shape(pass->out, shape.type, dims, shape.rank);
+	operands[which] =
+		n == 1 ? columns[0]
+		       : emit_new(pass, to, list, SW_OP_CONCATENATE,
+	                          sw_build_copy_attrs(pass->out, list), shape, columns, n);
+	sw_op_spec spec = {.opcode = (sw_opcode)op->opcode,
+	                   .name = op->name,
+	                   .operands = operands,
+	                   .n_operands = op->n_operands,
+	                   .called = called,
+	                   .n_called = op->n_called,
+	                   .attrs = &attrs,
+	                   .op_name = op->op_name,
+	                   .extras = sw_build_copy_extras(pass->out, op->extras),
+	                   .line = op->line};
+	sw_id first = SW_NO_ID;
+	pass->status = sw_build_op(pass->out, to, &spec, &first, pass->err);
+	for (uint32_t k = 0; k < op->n_results; k++)
+		pass->value[op->first_result + k] = first + k;
+	return true;
+}
+
 static void walk_op(rewriter *pass, int32_t to, sw_id op_id)
 {
 	const sw_op *op = sw_op_at(pass->in, op_id);
@@ -617,7 +654,8 @@ static void walk_op(rewriter *pass, int32_t to, sw_id op_id)
 	else if (dot)
 		walk_turned_dot(pass, to, op, dot);
 	else if (fold_box(pass, to, op, operands.data) ||
-	         walk_concatenation(pass, to, op, operands.data))
+	         walk_concatenation(pass, to, op, operands.data) ||
+	         walk_indexed(pass, to, op, operands.data, called.data))
 		;
 	else
 		emit(pass, to, op_id, operands.data, called.data);

@@ -78,6 +78,14 @@ bool sw_fold_starts(const sw_program *out, sw_shape whole, const sw_id *starts,
  * dynamic-update-slices at constant places, and set its start there. O(updates). */
 sw_id sw_fold_box(const sw_program *out, sw_id x, const int64_t *size, int64_t *start);
 
+/* ---- batched_indices.c ------------------------------------------------------------------ */
+
+/* Return whether indices of a gather or a scatter count the rows in which they stand, so that the
+ * dimensions that they index are batches. Set how it is written then, with lists in `out`, and the
+ * columns of indices that are left, at least one and at most SW_MAX_RANK. */
+bool sw_batch_indices(sw_program *out, const sw_op *op, const sw_id *operands, sw_index_dims *x,
+                      sw_id *columns, uint32_t *n_columns);
+
 /* ---- layers_apart.c: stacks of layers --------------------------------------------------- */
 
 #define SW_NO_AXIS (-1)

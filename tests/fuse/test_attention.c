@@ -26,6 +26,8 @@ static const softmax_case styles[] = {
 	{"learned_bias", 1, 1, NULL},
 	{"windows", 1, 1, NULL},
 	{"two_scores", 1, 1, NULL},
+	{"shared_part", 1, 1, NULL},
+	{"sink_column", 1, 1, NULL},
 	{"temperature", 1, 1, NULL},
 	/* the forward pass of each layer is computed twice */
 	{"checkpointed", 4, 2, NULL},

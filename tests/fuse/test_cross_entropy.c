@@ -7,6 +7,11 @@ static const softmax_case styles[] = {
 	{"loss_weighted", 1, 0, NULL},
 	{"loss_smoothed", 1, 0, NULL},
 	{"loss_z", 1, 0, NULL},
+	{"loss_indexed", 1, 0, NULL},
+	{"loss_mapped", 1, 0, NULL},
+	{"loss_shifted", 1, 0, NULL},
+	{"loss_accuracy", 1, 0, NULL},
+	{"loss_rounded", 1, 0, NULL},
 	{"loss_frozen", 1, 0, NULL},
 	/* the derivative waits for the loss, so scores are computed twice */
 	{"loss_scaled", 1, 1, NULL},
