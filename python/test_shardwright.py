@@ -822,12 +822,31 @@ def check_remarks(folder):
     assert any("every device does the whole step" in str(w.message) for w in said), [str(w.message) for w in said]
 
 
+def factored(w, products, x, y):
+    """The gradient, divided by the sum of what it was multiplied of (K-FAC)."""
+    loss, grad = jax.value_and_grad(lambda w: -jnp.mean(jax.nn.log_softmax(x @ w)[jnp.arange(len(y)), y]))(w)
+    products = 0.9 * products + 0.1 * x.T @ x / len(y)
+    factor = jax.scipy.linalg.cho_factor(products + 0.01 * jnp.eye(len(products)))
+    return w - 0.1 * jax.scipy.linalg.cho_solve(factor, grad), products, loss
+
+
+def check_symmetric(folder):
+    """A state of symmetric matrices, which have a factor, is tested with its own numbers."""
+    plan = sw.plan(
+        factored, PARAMS["w"], jnp.eye(16), X, Y, cluster=CLUSTER, learning_rate=RATE, pairs={"1": "products"}
+    )
+    assert plan.verify()["ok"] and plan.compare(factored, PARAMS["w"], jnp.eye(16), X, Y)["ok"]
+    for of, kind in ((jnp.eye(16), "values"), (jnp.arange(256.0).reshape(16, 16), "uniform")):
+        sidecar = sw.export(factored, PARAMS["w"], of, X, Y, path=folder / "a.hlo", pairs={"1": "products"})
+        assert sidecar["inputs"][1]["random"]["kind"] == kind, sidecar["inputs"][1]["random"]
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         checks = [check_names, check_state, check_values, check_plans, check_apply, check_padded]
         checks += [check_one_device, check_donated, check_errors, check_crossed, check_partial, check_written]
         checks += [check_nnx, check_equinox, check_loss, check_ranges, check_roles, check_frozen, check_arguments]
-        checks += [check_weights, check_noise, check_meshes, check_remarks]
+        checks += [check_weights, check_noise, check_meshes, check_remarks, check_symmetric]
         wanted = sys.argv[1:]
         for check in (c for c in checks if not wanted or c.__name__ in wanted):
             check(pathlib.Path(folder))

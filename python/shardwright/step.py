@@ -224,7 +224,9 @@ class Traced:
             init = ZEROS if role == "moment" else SMALL_NORMAL
         else:
             init = _measured(values, kind) if role == "data" else _begun(values, role, kind)
-        return init, SMALL_POSITIVE if role == "moment" else init if init["kind"] == "normal" else SMALL_NORMAL
+        if role == "moment":
+            return init, init if _is_symmetric(values, init) else SMALL_POSITIVE
+        return init, init if init["kind"] == "normal" else SMALL_NORMAL
 
     def _integers(self, i, role, values, kind):
         """Of data a run refuses what lies outside of `init`, if that is a range: the dimension that
@@ -300,6 +302,15 @@ def _number(value, kind):
 def _is_finite(fill):
     numbers = fill.get("values", [fill.get("value", 0.0)])
     return not any(isinstance(number, str) for number in numbers)
+
+
+def _is_symmetric(values, fill):
+    """Whether a state begins with symmetric matrices, such as sums of products of gradients: of numbers
+    by chance a root or a factor is none."""
+    import numpy
+
+    square = fill["kind"] == "values" and values.ndim >= 2 and values.shape[-1] == values.shape[-2] > 1
+    return bool(square and _is_finite(fill) and (values == numpy.swapaxes(values, -1, -2)).all())
 
 
 def _measured(values, kind):

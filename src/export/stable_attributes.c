@@ -1,6 +1,7 @@
 /* The attributes of ops that compute on one device. */
 #include "export/stable_writer.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "export/attention_calls.h"
@@ -169,10 +170,59 @@ sw_status sw_stable_callee(sw_stable_writer *w, const sw_op *op)
 	return SW_OK;
 }
 
-/* Only calls that this folder wrote have all that the text must say. */
+/* Write the memory layouts of a call of LAPACK: matrices, which have as many dimensions as its
+ * first operand, are column-major; lists of numbers per matrix are not. */
+static void add_lapack_layouts(sw_stable_writer *w, const char *name, const sw_id *values,
+                               uint32_t n, int32_t rank)
+{
+	sw_stable_key(w, name);
+	for (uint32_t i = 0; i < n; i++) {
+		int32_t have = sw_value_shape(w->program, values[i]).rank;
+		int64_t order[SW_MAX_RANK];
+		for (int32_t d = 0; d < have; d++)
+			order[d] = have - 1 - d;
+		if (have == rank) {
+			order[0] = rank - 2;
+			order[1] = rank - 1;
+		}
+		sw_text_add(w->text, i ? ", dense<" : "[dense<");
+		sw_text_add(w->text, have ? "[" : "");
+		add_ints(w, order, have);
+		sw_text_addf(w->text, "%s> : tensor<%dxindex>", have ? "]" : "", have);
+	}
+	sw_text_add(w->text, "]");
+}
+
+/* Write a call of LAPACK by XLA's typed interface, as JAX has it on CPU. Return false if it is none.
+ */
+static bool add_lapack_call(sw_stable_writer *w, const sw_op *op)
+{
+	const char *config = sw_op_extra(op, "backend_config");
+	int32_t rank = op->n_operands ? sw_value_shape(w->program, op->operands[0]).rank : 0;
+	if (strncmp(op->attrs->custom.target, "lapack_", 7) != 0 || rank < 2 || !config ||
+	    config[0] != '{')
+		return false;
+	sw_stable_key(w, "call_target_name");
+	sw_text_addf(w->text, "\"%s\"", op->attrs->custom.target);
+	sw_stable_key(w, "api_version");
+	sw_text_add(w->text, "4 : i32");
+	sw_stable_key(w, "backend_config");
+	sw_text_add(w->text, config);
+	add_lapack_layouts(w, "operand_layouts", op->operands, op->n_operands, rank);
+	sw_id *results = sw_alloc(sizeof(*results) * op->n_results);
+	for (uint32_t i = 0; i < op->n_results; i++)
+		results[i] = op->first_result + i;
+	add_lapack_layouts(w, "result_layouts", results, op->n_results, rank);
+	free(results);
+	return true;
+}
+
+/* Of other calls only those that this folder wrote have all that the text must say. */
 sw_status sw_stable_custom_call(sw_stable_writer *w, const sw_op *op)
 {
 	const char *rest = sw_op_extra(op, SW_STABLE_CALL_ATTRIBUTES);
+	if (!rest && add_lapack_call(w, op))
+		return SW_OK;
 	if (!rest)
 		return sw_stable_fail(w, op, "a call of %s is not exported to StableHLO",
 		                      op->attrs->custom.target);

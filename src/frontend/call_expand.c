@@ -44,6 +44,7 @@ static const target_row targets[] = {
          "... m n -> ... m n, ... k; split ...; flops ...*(2*m*n*n - 2*n*n*n/3)"},
 	{"cusolver_geqrf*", NULL,
          "... m n -> ... m n, ... k; split ...; flops ...*(2*m*n*n - 2*n*n*n/3)"},
+	{"lapack_?orgqr*", NULL, "... m n, ... k -> ... m n; split ...; flops ...*4*m*n*k/3"},
 	{"lapack_?syevd*", NULL, "... n n -> ... n n, ... n, ...; split ...; flops ...*9*n*n*n"},
 	{"cusolver_syevd*", NULL, "... n n -> ... n n, ... n, ...; split ...; flops ...*9*n*n*n"},
 };

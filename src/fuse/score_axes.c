@@ -17,8 +17,8 @@ void sw_axes_clear(sw_axes *axes)
 uint32_t sw_axes_add(sw_axes *axes, int64_t size)
 {
 	uint32_t axis = (uint32_t)axes->list.len;
-	sw_vec_push(&axes->list, ((sw_score_axis){
-					 .size = size, .same = axis, .high = SW_NO_ID, .kin = axis}));
+	sw_score_axis added = {.size = size, .same = axis, .high = SW_NO_ID, .kin = axis};
+	sw_vec_push(&axes->list, added);
 	return axis;
 }
 

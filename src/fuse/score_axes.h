@@ -5,8 +5,8 @@
  * elements; axes of one element are left out. The list says in which order the elements lie, and
  * not how they are divided into dimensions: a reshape keeps it. Where two values are joined element
  * by element their axes are the same; where a dimension ends inside an axis, the axis is split in
- * two. An axis of which a slice is taken, or that is made longer, has KIN of another size: they have
- * the same role.
+ * two. An axis of which a slice is taken, or that is made longer, has KIN of another size: they
+ * have the same role.
  */
 #ifndef SW_FUSE_SCORE_AXES_H
 #define SW_FUSE_SCORE_AXES_H

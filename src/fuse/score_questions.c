@@ -65,8 +65,8 @@ static bool multiplies_earlier(const sw_scores *s, const sw_op *dot, sw_id first
 	return true;
 }
 
-/* Attention multiplies its queries' scores with derivatives of what the scores were multiplied with,
- * which come later. */
+/* Attention contracts queries with derivatives of what its scores were multiplied with, which come
+ * later. */
 bool sw_score_is_vocabulary(const sw_scores *s)
 {
 	const sw_program *p = s->regions->f->program;

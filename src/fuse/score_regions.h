@@ -2,10 +2,11 @@
  * score_regions: where a program computes with scores.
  *
  * A SCORE REGION begins at dots whose result has dimensions of both operands, and consists of all
- * that follows from their results by elementwise ops, moves within the dimensions, slices and longer
- * dimensions, reductions and broadcasts of what was reduced. Every value of a region has axes (score_axes.h), so that the
- * dimensions of one value are found again in another, whatever their order or size. A dot that
- * reads a value of a region ends it. Regions that meet in an elementwise op become one.
+ * that follows from their results by elementwise ops, moves within the dimensions, slices and
+ * longer dimensions, reductions and broadcasts of what was reduced. Every value of a region has
+ * axes (score_axes.h), so that the dimensions of one value are found again in another, whatever
+ * their order or size. A dot that reads a value of a region ends it. Regions that meet in an
+ * elementwise op become one.
  *
  * Each value belongs to at most one region, so all regions of a computation take O(uses).
  */

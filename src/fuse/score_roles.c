@@ -192,8 +192,8 @@ static void add_seed(sw_scores *s, uint32_t index)
 	s->seeds[s->n_seeds++] = (sw_score_seed){.index = index, .key_side = side};
 }
 
-/* Of what is a batch of one product and a query of another, as the heads are where a part of the keys
- * is the same for all of them, each batch has scores of its own: it is no query. */
+/* What is a batch of one product and a query of another, as the heads are where all share a part of
+ * the keys, is no query: each batch has scores of its own. */
 static void settle_queries(sw_scores *s, sw_axis_list axes)
 {
 	for (int32_t i = 0; i < axes.n; i++)

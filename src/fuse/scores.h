@@ -74,8 +74,8 @@ typedef enum sw_score_passes {
 void sw_scores_set_stages(sw_scores *scores, sw_score_passes passes);
 /* Return the dot that begins the region as its `seed`-th. */
 const sw_op *sw_score_seed_op(const sw_scores *scores, int32_t seed);
-/* Return whether the region begins with one product, whose gradient is multiplied by the very matrix
- * that it was computed with, and no other, if it has no batch, or by what was there before: the
+/* Return whether the region begins with one product, whose gradient is multiplied by what was there
+ * before, or, if it has no batch, by the very matrix that it was computed with, and no other: the
  * scores of a vocabulary. */
 bool sw_score_is_vocabulary(const sw_scores *scores);
 /* Return whether an op of the region has a role. */

@@ -80,6 +80,12 @@ static bool find_functions(library *l)
 		{"dgetrf_", &f->dgetrf},
 		{"cgetrf_", &f->cgetrf},
 		{"zgetrf_", &f->zgetrf},
+		{"sgeqrf_", &f->sgeqrf},
+		{"dgeqrf_", &f->dgeqrf},
+		{"sorgqr_", &f->sorgqr},
+		{"dorgqr_", &f->dorgqr},
+		{"ssyevd_", &f->ssyevd},
+		{"dsyevd_", &f->dsyevd},
 		{"openblas_set_num_threads", &l->set_threads},
 	};
 	for (size_t i = 0; i < SW_COUNT(wanted); i++) {

@@ -17,6 +17,13 @@
  * minor of that order is not positive. */
 typedef void sw_factor_fn(const char *uplo, const int *n, void *a, const int *lda, int *info);
 typedef void sw_lu_fn(const int *m, const int *n, void *a, const int *lda, int *pivots, int *info);
+typedef void sw_qr_fn(const int *m, const int *n, void *a, const int *lda, void *tau, void *work,
+                      const int *n_work, int *info);
+typedef void sw_q_fn(const int *m, const int *n, const int *k, void *a, const int *lda,
+                     const void *tau, void *work, const int *n_work, int *info);
+typedef void sw_eigen_fn(const char *mode, const char *uplo, const int *n, void *a, const int *lda,
+                         void *values, void *work, const int *n_work, int *integers,
+                         const int *n_integers, int *info);
 
 /* The functions of the library that kernels call, under their names without "cblas_" and "_". */
 typedef struct sw_blas {
@@ -30,6 +37,9 @@ typedef struct sw_blas {
 	__typeof__(cblas_ztrsm) *ztrsm;
 	sw_factor_fn *spotrf, *dpotrf, *cpotrf, *zpotrf;
 	sw_lu_fn *sgetrf, *dgetrf, *cgetrf, *zgetrf;
+	sw_qr_fn *sgeqrf, *dgeqrf;
+	sw_q_fn *sorgqr, *dorgqr;
+	sw_eigen_fn *ssyevd, *dsyevd;
 } sw_blas;
 
 /* Does an op of this program call the library? */

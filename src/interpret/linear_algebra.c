@@ -8,6 +8,7 @@
 
 #include "interpret/blas.h"
 #include "interpret/kernel.h"
+#include "interpret/linear_algebra.h"
 
 static sw_factor_fn *find_factor(sw_type type)
 {
@@ -24,14 +25,7 @@ static sw_type type_to_solve_in(sw_type type)
 	return type == SW_F16 || type == SW_BF16 ? SW_F32 : sw_wide_type(type);
 }
 
-/* Count the matrices and their rows and columns. Return false if they exceed the integers of
- * BLAS. */
-typedef struct matrices {
-	int64_t count;
-	int rows, columns;
-} matrices;
-
-static bool describe(sw_shape shape, matrices *m)
+bool sw_matrices_of(sw_shape shape, sw_matrices *m)
 {
 	int64_t rows = shape.dims[shape.rank - 2], columns = shape.dims[shape.rank - 1];
 	m->count = 1;
@@ -42,7 +36,7 @@ static bool describe(sw_shape shape, matrices *m)
 	return rows <= INT32_MAX && columns <= INT32_MAX;
 }
 
-static sw_status too_large(const sw_call *call, sw_error *err)
+sw_status sw_matrix_too_large(const sw_call *call, sw_error *err)
 {
 	return sw_fail(err, SW_ERR_INPUT, "'%s': a matrix of more than 2^31 rows or columns",
 	               call->op->name);
@@ -86,12 +80,12 @@ static int factor(sw_type type, bool lower, int n, void *a)
 /* A matrix that is not positive definite gives NaN. */
 sw_status sw_kernel_cholesky(sw_call *call, sw_error *err)
 {
-	matrices m;
+	sw_matrices m;
 	sw_tensor a = {0};
 	sw_type type = type_to_solve_in(call->shapes[0].type);
 	bool lower = call->op->attrs->cholesky.lower;
-	if (!describe(call->shapes[0], &m))
-		return too_large(call, err);
+	if (!sw_matrices_of(call->shapes[0], &m))
+		return sw_matrix_too_large(call, err);
 	sw_status status = own_copy(call, 0, type, &a, err);
 	size_t bytes = (size_t)sw_type_bytes(type), each = (size_t)m.rows * (size_t)m.rows;
 	for (int64_t i = 0; status == SW_OK && i < m.count; i++) {
@@ -149,12 +143,12 @@ static void solve(sw_type type, const triangle *t, int rows, int columns, const 
 
 static sw_status solve_all(sw_call *call, const triangle *t, sw_error *err)
 {
-	matrices ma, mb;
+	sw_matrices ma, mb;
 	sw_interpreter *it = call->interpreter;
 	sw_tensor a = {0}, b = {0};
 	sw_type type = type_to_solve_in(call->shapes[0].type);
-	if (!describe(call->in[0].shape, &ma) || !describe(call->shapes[0], &mb))
-		return too_large(call, err);
+	if (!sw_matrices_of(call->in[0].shape, &ma) || !sw_matrices_of(call->shapes[0], &mb))
+		return sw_matrix_too_large(call, err);
 	sw_status status = sw_convert_tensor(it, call->in[0], type, &a, err);
 	if (status == SW_OK)
 		status = own_copy(call, 1, type, &b, err);
@@ -200,8 +194,7 @@ sw_status sw_kernel_triangular_solve(sw_call *call, sw_error *err)
 
 /* ---- custom calls ----------------------------------------------------------------------- */
 
-/* lapack_Xpotrf_ffi, lapack_Xtrsm_ffi, lapack_Xgetrf_ffi: X is the letter of the element type. */
-static bool is_lapack(const sw_program *program, const sw_op *op, const char *name)
+bool sw_is_lapack(const sw_program *program, const sw_op *op, const char *name)
 {
 	static const char letters[SW_TYPE_COUNT] = {
 		[SW_F32] = 's', [SW_F64] = 'd', [SW_C64] = 'c', [SW_C128] = 'z'};
@@ -211,8 +204,7 @@ static bool is_lapack(const sw_program *program, const sw_op *op, const char *na
 	return letter && strcmp(op->attrs->custom.target, target) == 0;
 }
 
-/* Read LAPACK's letter from the backend_config (`uplo = 76 : ui8`); 0 if it is absent. */
-static char letter_of(const sw_op *op, const char *name)
+char sw_lapack_letter(const sw_op *op, const char *name)
 {
 	for (const sw_extra *e = op->extras; e; e = e->next) {
 		const char *at =
@@ -240,25 +232,27 @@ static bool is_list(const sw_program *program, const sw_op *op, uint32_t i, int6
 /* Return true if the op factorises matrices in place: its results are the matrices and `lists`
  * lists of s32, the last of which has one number per matrix. */
 static bool is_factorisation(const sw_program *program, const sw_op *op, uint32_t lists,
-                             matrices *m)
+                             sw_matrices *m)
 {
 	sw_shape a = sw_value_shape(program, op->operands[0]);
-	return op->n_operands == 1 && op->n_results == 1 + lists && a.rank >= 2 && describe(a, m) &&
-	       sw_shape_equal(a, sw_value_shape(program, op->first_result)) &&
+	return op->n_operands == 1 && op->n_results == 1 + lists && a.rank >= 2 &&
+	       sw_matrices_of(a, m) && sw_shape_equal(a, sw_value_shape(program, op->first_result)) &&
 	       is_list(program, op, lists, 1, m->count);
 }
 
 bool sw_prepare_lapack(const sw_program *program, const sw_op *op, sw_plan_op *plan)
 {
-	matrices m;
+	sw_matrices m;
 	(void)plan;
-	if (is_lapack(program, op, "potrf"))
+	if (sw_is_lapack(program, op, "potrf"))
 		return is_factorisation(program, op, 1, &m) && m.rows == m.columns &&
-		       letter_of(op, "uplo");
-	if (is_lapack(program, op, "getrf"))
+		       sw_lapack_letter(op, "uplo");
+	if (sw_is_lapack(program, op, "getrf"))
 		return is_factorisation(program, op, 2, &m) &&
 		       is_list(program, op, 1, SW_MIN(m.rows, m.columns), m.count);
-	if (!is_lapack(program, op, "trsm") || op->n_operands != 2 || op->n_results != 1)
+	if (!sw_is_lapack(program, op, "trsm"))
+		return sw_prepare_orthogonal(program, op);
+	if (op->n_operands != 2 || op->n_results != 1)
 		return false;
 	sw_shape a = sw_value_shape(program, op->operands[0]),
 		 b = sw_value_shape(program, op->operands[1]);
@@ -267,23 +261,23 @@ bool sw_prepare_lapack(const sw_program *program, const sw_op *op, sw_plan_op *p
 	for (int d = 0; fits && d < a.rank - 2; d++)
 		fits = a.dims[d] == b.dims[d];
 	return fits &&
-	       a.dims[a.rank - 1] == b.dims[b.rank - (letter_of(op, "side") == 'L' ? 2 : 1)];
+	       a.dims[a.rank - 1] == b.dims[b.rank - (sw_lapack_letter(op, "side") == 'L' ? 2 : 1)];
 }
 
 /* The other triangle is left unchanged; there is one info per matrix. */
 static sw_status potrf(sw_call *call, sw_error *err)
 {
-	matrices m;
+	sw_matrices m;
 	sw_shape shape = call->shapes[0];
-	if (!describe(shape, &m))
-		return too_large(call, err);
+	if (!sw_matrices_of(shape, &m))
+		return sw_matrix_too_large(call, err);
 	sw_status status = own_copy(call, 0, shape.type, &call->out[0], err);
 	if (status == SW_OK)
 		status = sw_result_new(call, 1, err);
 	size_t each = (size_t)m.rows * (size_t)m.rows * (size_t)sw_type_bytes(shape.type);
 	for (int64_t i = 0; status == SW_OK && i < m.count; i++)
 		((int32_t *)sw_tensor_data(call->out[1]))[i] =
-			factor(shape.type, letter_of(call->op, "uplo") == 'L', m.rows,
+			factor(shape.type, sw_lapack_letter(call->op, "uplo") == 'L', m.rows,
 		               (char *)sw_tensor_data(call->out[0]) + (size_t)i * each);
 	return status;
 }
@@ -297,8 +291,7 @@ static sw_lu_fn *find_lu(sw_type type)
 	                        : blas->zgetrf;
 }
 
-/* Swap the last two dimensions of one matrix; `bytes` is the size of an element. */
-static void transpose(size_t bytes, int rows, int columns, const void *from, void *to)
+void sw_transpose_matrix(size_t bytes, int rows, int columns, const void *from, void *to)
 {
 	sw_strided s = {.rank = 2, .dims = {rows, columns}, .src = {columns, 1}, .dst = {1, rows}};
 	if (rows && columns)
@@ -309,10 +302,10 @@ static void transpose(size_t bytes, int rows, int columns, const void *from, voi
  * Pivots count from 1. */
 static sw_status getrf(sw_call *call, sw_error *err)
 {
-	matrices m;
+	sw_matrices m;
 	sw_shape shape = call->shapes[0];
 	sw_tensor columns = {0};
-	describe(shape, &m);
+	sw_matrices_of(shape, &m);
 	sw_status status = sw_scratch_new(call->interpreter, shape, &columns, err);
 	for (uint32_t i = 0; status == SW_OK && i < 3; i++)
 		status = sw_result_new(call, i, err);
@@ -323,11 +316,11 @@ static sw_status getrf(sw_call *call, sw_error *err)
 		int32_t *pivots =
 			(int32_t *)sw_tensor_data(call->out[1]) + i * SW_MIN(m.rows, m.columns);
 		char *a = (char *)sw_tensor_data(columns) + (size_t)i * each;
-		transpose(bytes, m.rows, m.columns,
+		sw_transpose_matrix(bytes, m.rows, m.columns,
 		          (const char *)sw_tensor_data(call->in[0]) + (size_t)i * each, a);
 		find_lu(shape.type)(&m.rows, &m.columns, a, &lda, pivots,
 		                    (int32_t *)sw_tensor_data(call->out[2]) + i);
-		transpose(bytes, m.columns, m.rows, a,
+		sw_transpose_matrix(bytes, m.columns, m.rows, a,
 		          (char *)sw_tensor_data(call->out[0]) + (size_t)i * each);
 	}
 	sw_pool_drop(&call->interpreter->pool, &columns);
@@ -337,20 +330,24 @@ static sw_status getrf(sw_call *call, sw_error *err)
 /* Count a copy in LAPACK's order. */
 int64_t sw_workspace_lapack(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
+	if (sw_prepare_orthogonal(program, op))
+		return sw_workspace_orthogonal(program, op);
 	return op->n_operands == 2 ? sw_workspace_triangular_solve(program, op, plan)
 	                           : sw_workspace_of(sw_value_shape(program, op->first_result));
 }
 
 sw_status sw_kernel_lapack(sw_call *call, sw_error *err)
 {
-	if (is_lapack(call->program, call->op, "potrf"))
+	if (sw_is_lapack(call->program, call->op, "potrf"))
 		return potrf(call, err);
-	if (is_lapack(call->program, call->op, "getrf"))
+	if (sw_is_lapack(call->program, call->op, "getrf"))
 		return getrf(call, err);
-	char transpose = letter_of(call->op, "trans_x");
-	triangle t = {.left = letter_of(call->op, "side") == 'L',
-	              .lower = letter_of(call->op, "uplo") == 'L',
-	              .unit = letter_of(call->op, "diag") == 'U',
+	if (!sw_is_lapack(call->program, call->op, "trsm"))
+		return sw_kernel_orthogonal(call, err);
+	char transpose = sw_lapack_letter(call->op, "trans_x");
+	triangle t = {.left = sw_lapack_letter(call->op, "side") == 'L',
+	              .lower = sw_lapack_letter(call->op, "uplo") == 'L',
+	              .unit = sw_lapack_letter(call->op, "diag") == 'U',
 	              .transpose = transpose == 'C'   ? CblasConjTrans
 	                           : transpose == 'T' ? CblasTrans
 	                                              : CblasNoTrans};

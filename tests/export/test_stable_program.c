@@ -56,6 +56,46 @@ static void every_program_reads_back_equal(void **state)
 	globfree(&found);
 }
 
+/* Calls of LAPACK keep their configuration, and say that their matrices are column-major. */
+static void calls_of_lapack_are_written(void **state)
+{
+	(void)state;
+	const char *hlo =
+		"HloModule m\nENTRY e {\n a = f32[2,4,3] parameter(0)\n b = f32[3,3] parameter(1)\n"
+		" q = (f32[2,4,3], f32[2,3]) custom-call(a), "
+	        "custom_call_target=\"lapack_sgeqrf_ffi\", "
+		"api_version=API_VERSION_TYPED_FFI, backend_config={}\n"
+		" q0 = f32[2,4,3] get-tuple-element(q), index=0\n"
+		" w = (f32[3,3], f32[3], s32[]) custom-call(b), "
+	        "custom_call_target=\"lapack_ssyevd_ffi\", "
+		"api_version=API_VERSION_TYPED_FFI, backend_config={mode = 86 : ui8, uplo = 76 : "
+	        "ui8}\n"
+		" w1 = f32[3] get-tuple-element(w), index=1\n"
+		" ROOT t = (f32[2,4,3], f32[3]) tuple(q0, w1)\n}\n";
+	static const char *const wanted[] = {
+		"call_target_name = \"lapack_ssyevd_ffi\", api_version = 4 : i32, backend_config = "
+		"{mode = 86 : ui8, uplo = 76 : ui8}",
+		"operand_layouts = [dense<[1, 2, 0]> : tensor<3xindex>], result_layouts = "
+	        "[dense<[1, "
+		"2, 0]> : tensor<3xindex>, dense<[1, 0]> : tensor<2xindex>]",
+		"dense<[0]> : tensor<1xindex>, dense<> : tensor<0xindex>]",
+	};
+	sw_text text = {0};
+	sw_error err = {0};
+	sw_program *program = NULL;
+	assert_int_equal(sw_read_hlo(hlo, strlen(hlo), "lapack", &program, &err), SW_OK);
+	assert_int_equal(sw_export_program(program, &text, &err), SW_OK);
+	for (size_t i = 0; i < SW_COUNT(wanted); i++)
+		if (!strstr(text.data, wanted[i]))
+			fail_msg("expected '%s' in %s", wanted[i], text.data);
+	sw_program *back = canonical(write_and_read(program, "lapack"), "lapack"),
+		   *plain = canonical(program, "lapack");
+	assert_int_equal(sw_program_sense(plain), sw_program_sense(back));
+	sw_program_free(plain);
+	sw_program_free(back);
+	sw_text_clear(&text);
+}
+
 static void what_stablehlo_lacks_is_refused(void **state)
 {
 	static const char *const cases[][2] = {
@@ -89,6 +129,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_program_reads_back_equal),
+		cmocka_unit_test(calls_of_lapack_are_written),
 		cmocka_unit_test(what_stablehlo_lacks_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
