@@ -238,6 +238,12 @@ def sink_column(q, k, v, sink):
     return loss(values(p[..., :-1], v))
 
 
+@style(of(S, N, H), of(B, T, N, H), of(B, T, N, H))
+def learned_queries(q, k, v):
+    """Perceiver: the queries are parameters, the same for all of the batch."""
+    return loss(values(jax.nn.softmax(jnp.einsum("qnh,bknh->bnqk", q, k) * H**-0.5, axis=-1), v))
+
+
 @style(*QKV, of())
 def temperature(q, k, v, t):
     """A learned scale, whose gradient sums over all scores."""

@@ -163,8 +163,18 @@ static void find_keys(sw_scores *s)
 		refuse(s, s->ops[0].op, "no exponentials are summed over its keys");
 }
 
+/* Set the role of the axes [first, end) that have none of `but`. */
+static void set_role_but(sw_scores *s, sw_axis_list axes, int32_t first, int32_t end, uint8_t role,
+                         uint8_t but)
+{
+	for (int32_t i = first; i < end; i++)
+		if (!(axis_at(s, axes.v[i])->role & but))
+			axis_at(s, axes.v[i])->role |= role;
+}
+
 /* Take a dot that computes scores for a beginning of the region: one of its sides has the keys, the
- * other the queries. */
+ * other the queries. Keys may have batches that the queries lack, as where the queries are learned,
+ * if there are others that both have. */
 static void add_seed(sw_scores *s, uint32_t index)
 {
 	const sw_op *op = op_at(s, s->ops[index].op);
@@ -179,15 +189,17 @@ static void add_seed(sw_scores *s, uint32_t index)
 	                     a->dot.lhs_contracting.n];
 	axis_count lhs = count_axes(s, axes, batch, left, KEY),
 		   rhs = count_axes(s, axes, left, axes.n, KEY);
-	int side = lhs.with_role == s->n_keys && lhs.n == s->n_keys ? 0 : 1;
+	int side = lhs.with_role == s->n_keys ? 0 : 1;
 	axis_count keys = side ? rhs : lhs, others = side ? lhs : rhs;
-	if (keys.n != s->n_keys || keys.with_role != s->n_keys || others.with_role ||
+	if ((keys.n != s->n_keys && batch == 0) || keys.with_role != s->n_keys ||
+	    others.with_role || others.n == 0 ||
 	    count_axes(s, axes, 0, batch, KEY).with_role || s->n_seeds == SW_MAX_SEEDS) {
 		refuse(s, s->ops[index].op,
 		       "the softmax is over other dimensions than those of one of its operands");
 		return;
 	}
 	set_role(s, axes, 0, batch, BATCH);
+	set_role_but(s, axes, side ? left : batch, side ? axes.n : left, BATCH, KEY);
 	set_role(s, axes, side ? batch : left, side ? left : axes.n, QUERY);
 	s->seeds[s->n_seeds++] = (sw_score_seed){.index = index, .key_side = side};
 }
