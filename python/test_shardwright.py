@@ -634,6 +634,16 @@ def check_frozen(folder):
         found = roles(quiet_export(step, *args, path=folder / "frozen.hlo")[0])
         assert {found["frozen.w"], found["frozen.v"]} == {names}, found
         assert {found["batch.x"], found["batch.y"]} == {"data"}, found
+
+    def distilled(params, teacher, x):
+        loss = lambda p: jnp.mean((jnp.tanh(x @ p["w"]) @ p["v"] - jnp.tanh(x @ teacher["w"]) @ teacher["v"]) ** 2)
+        value, gradient = jax.value_and_grad(loss)(params)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, gradient), value
+
+    params = {"w": jnp.ones((16, 16)), "v": jnp.ones((16, 4))}
+    teacher = jax.tree.map(lambda p: 2 * p, params)
+    found = roles(quiet_export(distilled, params, teacher, jnp.ones((8, 16)), path=folder / "taught.hlo")[0])
+    assert found["teacher.w"] == found["teacher.v"] == "parameter" and found["x"] == "data", found
     positions = lambda state, batch: state + batch["tokens"].sum() * batch["at"].mean()
     args = jnp.zeros(()), {"tokens": jnp.ones((8, 16), int), "at": jnp.ones(16)}
     found = roles(quiet_export(positions, *args, path=folder / "tokens.hlo")[0])

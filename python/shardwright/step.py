@@ -177,17 +177,21 @@ class Traced:
             self.roles.append(role)
 
     def _frozen(self, of):
-        """The arguments that are frozen parameters, as LoRA has them: several real arrays without a first
-        dimension in common, none of which a result replaces, beside arguments whose arrays have one, the
-        batch."""
+        """The arguments that are frozen parameters: several real arrays, none of which a result replaces,
+        that are those of a state over again, as a teacher's or a reference's are, or that have no first
+        dimension in common, as LoRA's, beside arguments whose arrays have one, the batch."""
         leaves = {}
         for i, argument in enumerate(self.call.arguments):
             leaves.setdefault(argument, []).append(i)
         first = lambda n: {self.jaxpr.invars[i].aval.shape[0] for i in leaves[n] if self.jaxpr.invars[i].aval.shape}
         given = [n for n in leaves if not any(i in of for i in leaves[n])]
         real = lambda n: all(_letter(self.types[i]) in ("f", "c") for i in leaves[n])
-        batches = [n for n in given if len(first(n)) == 1]
-        return {n for n in given if batches and len(first(n)) > 1 and real(n)}
+        rest = lambda i: ".".join(map(str, self.call.names[i][1]))
+        like = lambda i: (self.types[i], self.jaxpr.invars[i].aval.shape)
+        again = lambda i: any(like(i) == like(j) and f".{self.names[j]}".endswith(f".{rest(i)}") for j in of)
+        copied = lambda n: len(leaves[n]) > 1 and all(rest(i) and again(i) for i in leaves[n])
+        batches = [n for n in given if len(first(n)) == 1 and not copied(n)]
+        return {n for n in given if real(n) and (copied(n) or (batches and len(first(n)) > 1))}
 
     def sidecar(self, name, learning_rate):
         inputs = []
