@@ -184,6 +184,24 @@ static void random_numbers_are_those_of_the_whole(void **state)
 	}
 }
 
+/* The words of a key, which a step is given anew, are no rows of the batch; nor is what a generator
+ * begins with. */
+static void a_key_among_the_data_has_no_batch(void **state)
+{
+	(void)state;
+	assert_loops("HloModule m\nENTRY %e (x: u32[12,5], k: u32[2], s: u64[2]) -> u32[12,5] {\n"
+	             "  %x = u32[12,5] parameter(0)\n  %k = u32[2] parameter(1)\n"
+	             "  %s = u64[2] parameter(2)\n"
+	             "  %a = u32[1] slice(%k), slice={[0:1]}\n  %p = u32[] reshape(%a)\n"
+	             "  %c = u32[1] slice(%k), slice={[1:2]}\n  %q = u32[] reshape(%c)\n"
+	             "  %m = u32[] xor(%p, %q)\n  %w = u32[12,5] broadcast(%m), dimensions={}\n"
+	             "  %y = u32[12,5] xor(%x, %w)\n"
+	             "  %g = (u64[2], u32[12,5]) rng-bit-generator(%s), algorithm=rng_philox\n"
+	             "  %b = u32[12,5] get-tuple-element(%g), index=1\n"
+	             "  ROOT %r = u32[12,5] xor(%y, %b)\n}\n",
+	             4, 1);
+}
+
 /* Branches have operands that are split, and return terms of a sum; a barrier has values of all
  * kinds. */
 static void branches_and_barriers_are_in_the_loop(void **state)
@@ -463,6 +481,7 @@ int main(void)
 		cmocka_unit_test(each_monoid_is_accumulated_as_such),
 		cmocka_unit_test(a_statistic_of_the_batch_makes_two_loops),
 		cmocka_unit_test(random_numbers_are_those_of_the_whole),
+		cmocka_unit_test(a_key_among_the_data_has_no_batch),
 		cmocka_unit_test(branches_and_barriers_are_in_the_loop),
 		cmocka_unit_test(weights_behind_a_barrier_are_read_outside_of_the_loop),
 		cmocka_unit_test(what_a_loop_hands_on_unsplit_is_known_after_the_microbatches),
