@@ -178,6 +178,58 @@ def dynamic_loss_scale():
     return jax.jit(step, donate_argnums=(0, 1, 2)), (mlp_params(), jnp.float32(1024), jnp.int32(0), *batch())
 
 
+def matrix_step(update):
+    """A step of one matrix, whose gradient is divided by a factor of what is summed up."""
+    import jax
+    import jax.numpy as jnp
+
+    def step(w, sums, x, y):
+        loss, gradient = jax.value_and_grad(lambda w: -jax.nn.log_softmax(x @ w)[jnp.arange(len(y)), y].mean())(w)
+        change, sums = update(gradient, sums, x)
+        return w - 1e-2 * change, sums, loss
+
+    w = jax.random.normal(key(), (16, 4)) * 0.1
+    return jax.jit(step, donate_argnums=(0, 1)), (w, {"left": jnp.eye(16), "basis": jnp.eye(16)}, *batch())
+
+
+@step_of
+def shampoo():
+    import jax.numpy as jnp
+
+    def update(gradient, sums, x):
+        left = sums["left"] + gradient @ gradient.T
+        values, vectors = jnp.linalg.eigh(left)
+        return (vectors * (values + 1e-6) ** -0.25) @ vectors.T @ gradient, sums | {"left": left}
+
+    return matrix_step(update)
+
+
+@step_of
+def soap():
+    import jax.numpy as jnp
+
+    def update(gradient, sums, x):
+        left = 0.9 * sums["left"] + 0.1 * gradient @ gradient.T
+        basis, _ = jnp.linalg.qr(left @ sums["basis"])
+        turned = basis.T @ gradient
+        return basis @ (turned / (abs(turned) + 0.1)), {"left": left, "basis": basis}
+
+    return matrix_step(update)
+
+
+@step_of
+def kfac():
+    import jax
+    import jax.numpy as jnp
+
+    def update(gradient, sums, x):
+        left = 0.9 * sums["left"] + 0.1 * x.T @ x / len(x)
+        factor = jax.scipy.linalg.cho_factor(left + 0.01 * jnp.eye(16))
+        return jax.scipy.linalg.cho_solve(factor, gradient), sums | {"left": left}
+
+    return matrix_step(update)
+
+
 # --- Libraries -----------------------------------------------------------------------------------------------------
 
 
@@ -352,6 +404,48 @@ def lora():
         return optax.apply_updates(adapters, updates), opt_state, value
 
     return step, (adapters, optimizer.init(adapters), frozen, *batch())
+
+
+@step_of
+def distillation():
+    import jax
+
+    def step(params, teacher, x, y):
+        def loss(p):
+            wanted = jax.nn.softmax(mlp(teacher, x) / 2)
+            return cross_entropy(mlp(p, x), y) - (wanted * jax.nn.log_softmax(mlp(p, x) / 2)).sum(-1).mean()
+
+        value, grads = jax.value_and_grad(loss)(params)
+        return jax.tree.map(lambda p, g: p - 1e-2 * g, params, grads), value
+
+    return step, (mlp_params(), jax.tree.map(lambda a: 2 * a, mlp_params()), *batch())
+
+
+@step_of
+def attention_sinks():
+    """A score per head beside those of the keys (gpt-oss), and keys that all heads share in part."""
+    import jax
+    import jax.numpy as jnp
+
+    k = jax.random.split(key(), 5)
+    params = {n: jax.random.normal(k[i], (16, 2, 8)) * 0.3 for i, n in enumerate("qkv")}
+    params |= {"sinks": jnp.zeros(2), "head": jax.random.normal(k[4], (16, 4)) * 0.3}
+    x, labels = jax.random.normal(k[3], (8, 12, 16)), jax.random.randint(key(2), (8, 12), 0, 4)
+
+    def step(params, x, labels):
+        def loss(p):
+            q, k, v = (jnp.einsum("btd,dnh->btnh", x, p[n]) for n in "qkv")
+            scores = jnp.einsum("bqnh,bknh->bnqk", q, k) + jnp.einsum("bqnh,bkh->bnqk", q, k[:, :, 0])
+            scores = jnp.where(jnp.tril(jnp.ones((12, 12), bool)), scores, -1e9)
+            column = jnp.broadcast_to(p["sinks"][None, :, None, None], (8, 2, 12, 1))
+            weights = jax.nn.softmax(jnp.concatenate([scores, column], axis=-1))[..., :-1]
+            mixed = jnp.einsum("bnqk,bknh->bqnh", weights, v).reshape(x.shape)
+            return cross_entropy((mixed @ p["head"])[:, :-1], labels[:, 1:])
+
+        value, grads = jax.value_and_grad(loss)(params)
+        return jax.tree.map(lambda p, g: p - 1e-2 * g, params, grads), value
+
+    return step, (params, x, labels)
 
 
 @step_of
