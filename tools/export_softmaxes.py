@@ -244,6 +244,13 @@ def learned_queries(q, k, v):
     return loss(values(jax.nn.softmax(jnp.einsum("qnh,bknh->bnqk", q, k) * H**-0.5, axis=-1), v))
 
 
+@style(*QKV, of(H, H), of(N, H, N * H))
+def gated(q, k, v, gate, out):
+    """What attention gives is multiplied by a gate, and then with a matrix."""
+    mixed = values(jax.nn.softmax(scores(q, k), axis=-1), jnp.tanh(v)) * jax.nn.sigmoid(q @ gate)
+    return loss(jnp.einsum("bqnh,nhd->bqd", mixed, out))
+
+
 @style(*QKV, of())
 def temperature(q, k, v, t):
     """A learned scale, whose gradient sums over all scores."""

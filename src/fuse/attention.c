@@ -105,12 +105,23 @@ static bool multiplies(sw_score_regions *r, const sw_op *dot, const sw_op *first
 	return false;
 }
 
+/* Return whether a dot multiplies what a softmax is computed of, or from: what follows is no score. */
+static bool is_of_softmax(const sw_score_regions *r, const sw_op *dot)
+{
+	for (uint32_t k = 0; k < 2; k++) {
+		uint32_t region = sw_score_region_of(r, dot->operands[k]);
+		if (region != SW_NO_ID && r->list.data[region].softmax)
+			return true;
+	}
+	return false;
+}
+
 /* Note a product that is multiplied again as the scores of attention are, without a softmax. */
 static void note_linear(sw_score_regions *r, uint32_t region)
 {
 	const sw_score_region *of = &r->list.data[region];
 	const sw_op *first = sw_op_at(r->f->program, of->ops[0]);
-	if (!is_like_attention(r->f->program, first))
+	if (!is_like_attention(r->f->program, first) || is_of_softmax(r, first))
 		return;
 	for (uint32_t i = 1; i < of->n_ops; i++) {
 		if (multiplies(r, sw_op_at(r->f->program, of->ops[i]), first)) {

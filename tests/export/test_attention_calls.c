@@ -78,6 +78,7 @@ typedef struct style {
 /* All others get none. */
 static const style styles[] = {
 	{"jax_causal", 2},
+	{"gated", 2},
 	/* two layers: forward, and in the derivative both ways */
 	{"checkpointed", 6},
 	{"kept_products", 6},

@@ -29,6 +29,7 @@ static const softmax_case styles[] = {
 	{"shared_part", 1, 1, NULL},
 	{"sink_column", 1, 1, NULL},
 	{"learned_queries", 1, 1, NULL},
+	{"gated", 1, 1, NULL},
 	{"temperature", 1, 1, NULL},
 	/* the forward pass of each layer is computed twice */
 	{"checkpointed", 4, 2, NULL},
