@@ -136,6 +136,13 @@ def check_values(folder):
     assert init["opt.mu.w"] == {"kind": "zeros"} and len(init["params.w"]["values"]) == 64
     large = sw.export(adam, PARAMS, OPT, X, Y, path=folder / "large.hlo")
     assert {e["name"]: e["init"]["kind"] for e in large["inputs"]}["params.w"] == "normal"
+    averaged = lambda w, mean, x: (w - 0.1 * x.T @ (x @ w), 0.9 * mean + 0.1 * w, ((x @ w) ** 2).mean())
+    for width, said in ((256, []), (264, ["mean"])):
+        w = jax.random.normal(jax.random.key(3), (width, width))
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            sw.export(averaged, w, 2 * w, jnp.ones((4, width)), path=folder / "mean.hlo", pairs={"0": "w", "1": "mean"})
+        assert [str(f.message).split()[3] for f in found if "too many" in str(f.message)] == said, [*map(str, found)]
     numpy.save(folder / "x.npy", numpy.asarray(data[0])[None])
     numpy.save(folder / "y.npy", numpy.asarray(data[1])[None])
     command = [binary(), "run", folder / "scaled.hlo", "--steps", "3", "--json", "-q"]

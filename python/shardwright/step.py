@@ -194,11 +194,21 @@ class Traced:
         return {n for n in given if real(n) and (copied(n) or (batches and len(first(n)) > 1))}
 
     def sidecar(self, name, learning_rate):
-        inputs = []
+        inputs, like = [], []
         for i, leaf in enumerate(self.call.arrays):
             init, random = self._fills(i, leaf)
+            if self.roles[i] in ("moment", "counter") and init["kind"] in ("normal", "integers"):
+                like.append(self.names[i])
             entry = {"index": i, "name": self.names[i], "shape": list(self.jaxpr.invars[i].aval.shape)}
             inputs.append(entry | {"type": self.types[i], "role": self.roles[i], "init": init, "random": random})
+        if like:
+            others = f" and {len(like) - 1} others" if len(like) > 1 else ""
+            warnings.warn(
+                f"a run begins {like[0]}{others} with numbers like those given, which are too many to be written"
+                " here: save_weights writes all, for run --load",
+                ShardwrightWarning,
+                stacklevel=4,
+            )
         outputs = []
         for o, path in enumerate(self.output_names):
             entry = inputs[self.pairs[o]] if o in self.pairs else None
