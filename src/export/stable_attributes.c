@@ -193,8 +193,7 @@ static void add_lapack_layouts(sw_stable_writer *w, const char *name, const sw_i
 	sw_text_add(w->text, "]");
 }
 
-/* Write a call of LAPACK by XLA's typed interface, as JAX has it on CPU. Return false if it is none.
- */
+/* Write a call of LAPACK by XLA's typed interface, as JAX has it on CPU; false: it is none. */
 static bool add_lapack_call(sw_stable_writer *w, const sw_op *op)
 {
 	const char *config = sw_op_extra(op, "backend_config");

@@ -105,7 +105,8 @@ static bool multiplies(sw_score_regions *r, const sw_op *dot, const sw_op *first
 	return false;
 }
 
-/* Return whether a dot multiplies what a softmax is computed of, or from: its result is no score. */
+/* Return whether a dot multiplies what a softmax is computed of, or from: its result is no score.
+ */
 static bool is_of_softmax(const sw_score_regions *r, const sw_op *dot)
 {
 	for (uint32_t k = 0; k < 2; k++) {

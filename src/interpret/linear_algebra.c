@@ -236,7 +236,8 @@ static bool is_factorisation(const sw_program *program, const sw_op *op, uint32_
 {
 	sw_shape a = sw_value_shape(program, op->operands[0]);
 	return op->n_operands == 1 && op->n_results == 1 + lists && a.rank >= 2 &&
-	       sw_matrices_of(a, m) && sw_shape_equal(a, sw_value_shape(program, op->first_result)) &&
+	       sw_matrices_of(a, m) &&
+	       sw_shape_equal(a, sw_value_shape(program, op->first_result)) &&
 	       is_list(program, op, lists, 1, m->count);
 }
 
