@@ -133,43 +133,78 @@ static bool is_repeated(const double *numbers, size_t n)
 	return false;
 }
 
-/* Consider the incumbent with collectives merged, which leaves their stream less to do, and all
- * orders of the merged graph. If the plan gives how much to merge, that is the only way; else one
- * of the ways is to merge all all-reduces for which no op waits in between. Ways that save the same
- * seconds are considered once. */
-static void consider_merged(order_search *c, const sw_cluster *cluster, sw_merge merge)
+#define MERGE_WAYS 5
+
+/* The ways to merge, by the times of an order; the seconds of collectives that each saves are
+ * listed, so that ways that save the same are considered once. */
+typedef struct merging {
+	const sw_cluster *cluster;
+	const sw_tasks *single; /* nothing is merged yet */
+	double single_s;        /* of its collectives */
+	double min_saved_s;
+	double saved_s[2 * MERGE_WAYS];
+	size_t n;
+} merging;
+
+static void consider_ways(order_search *c, merging *m, const uint32_t *order,
+                          const sw_merge_way *ways, size_t n_ways)
 {
-	double late = c->limits->late_stretch;
-	const sw_merge_way given = {.stretch = 1, .merge = merge},
-			   faster[] = {
-				   {.stretch = 1},
-				   {.stretch = 1, .deferred = true},
-				   {.stretch = late},
-				   {.stretch = late, .deferred = true},
-				   {.stretch = 1, .merge = {.bytes = INT64_MAX / 4}},
-			   };
-	bool is_given = sw_merge_is_given(merge);
-	const sw_merge_way *ways = is_given ? &given : faster;
-	sw_order single = c->best;
-	single.order =
-		sw_arena_copy(c->arena, single.order, sizeof(*single.order) * single.graph->n);
-	double min_saved_s = c->limits->min_gain * single.seconds;
-	double starts_s = seconds_of(single.graph, SW_TASK_START), saved_s[SW_COUNT(faster)];
-	if (is_given) {
-		c->expected_s = c->max_s = INFINITY;
-		min_saved_s = -INFINITY;
-	}
-	for (size_t i = 0; i < (is_given ? 1 : SW_COUNT(faster)) && !is_enough(c); i++) {
+	for (size_t i = 0; i < n_ways && !is_enough(c); i++) {
 		sw_tasks *graph = SW_NEW(c->arena, sw_tasks);
 		uint32_t n;
-		const uint32_t *kernels = sw_order_combine(cluster, single.graph, single.order,
-		                                           ways[i], c->limits, c->arena, graph, &n);
-		saved_s[i] = kernels ? starts_s - seconds_of(graph, SW_TASK_START) : -INFINITY;
-		if (!kernels || saved_s[i] < min_saved_s || is_repeated(saved_s, i))
+		const uint32_t *kernels = sw_order_combine(m->cluster, m->single, order, ways[i],
+		                                           c->limits, c->arena, graph, &n);
+		double *saved_s = &m->saved_s[m->n++];
+		*saved_s = kernels ? m->single_s - seconds_of(graph, SW_TASK_START) : -INFINITY;
+		if (!kernels || *saved_s < m->min_saved_s || is_repeated(m->saved_s, m->n - 1))
 			continue;
 		consider_placed(c, graph, kernels, n);
 		consider_all(c, graph);
 	}
+}
+
+static double most_saved_s(const merging *m)
+{
+	double most_s = 0;
+	for (size_t i = 0; i < m->n; i++)
+		most_s = fmax(most_s, m->saved_s[i]);
+	return most_s;
+}
+
+/* Consider collectives merged, which leaves their stream less to do, and all orders of the merged
+ * graph. If the plan gives how much to merge, that is the only way; else one of the ways is to
+ * merge all all-reduces for which no op waits in between. What may be merged is seen in an order:
+ * in the incumbent, and in one that waits for nothing before it must, if that saves more; what is
+ * predicted then grows no longer. */
+static void consider_merged(order_search *c, const sw_cluster *cluster, sw_merge merge)
+{
+	double late = c->limits->late_stretch;
+	const sw_merge_way given = {.stretch = 1, .merge = merge}, faster[MERGE_WAYS] = {
+		{.stretch = 1},
+		{.stretch = 1, .deferred = true},
+		{.stretch = late},
+		{.stretch = late, .deferred = true},
+		{.stretch = 1, .merge = {.bytes = INT64_MAX / 4}},
+	};
+	const sw_tasks *single = c->best.graph;
+	const uint32_t *order =
+		sw_arena_copy(c->arena, c->best.order, sizeof(*c->best.order) * single->n);
+	merging m = {.cluster = cluster,
+	             .single = single,
+	             .single_s = seconds_of(single, SW_TASK_START),
+	             .min_saved_s = c->limits->min_gain * c->best.seconds};
+	if (sw_merge_is_given(merge)) {
+		c->expected_s = c->max_s = INFINITY;
+		m.min_saved_s = -INFINITY;
+		consider_ways(c, &m, order, &given, 1);
+		return;
+	}
+	consider_ways(c, &m, order, faster, MERGE_WAYS);
+	m.min_saved_s += most_saved_s(&m);
+	double max_s = c->max_s;
+	c->max_s = c->best.seconds;
+	consider_ways(c, &m, sw_order_last_waits(single, c->arena), faster, MERGE_WAYS);
+	c->max_s = max_s;
 }
 
 /* Improve the incumbent by passes backwards and forwards over it, until they bring nothing. What is

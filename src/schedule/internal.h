@@ -182,6 +182,10 @@ size_t sw_insert_collectives(const sw_tasks *graph, const uint32_t *kernels, uin
 /* Reorder all tasks so that a task which would wait lets ready tasks pass.
  * O((n + edges) log n). */
 uint32_t *sw_order_defer_waits(const sw_tasks *graph, const uint32_t *given, sw_arena *arena);
+/* Run all that waits for no collective, in the program's order; then all waits whose collectives
+ * have begun, and so on: so as many collectives as can be are under way together.
+ * O((n + edges) log n). */
+uint32_t *sw_order_last_waits(const sw_tasks *graph, sw_arena *arena);
 
 /* Run all tasks backwards, each as late as it can by the times of the given order, then forwards by
  * those times. O((n + edges) log n). */

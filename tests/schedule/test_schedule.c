@@ -189,6 +189,25 @@ static void small_collectives_are_merged(void **state)
 	close_scheduled(&s);
 }
 
+/* The incumbent reads each sum as soon as it is there, so that the next can't join it; an order that
+ * waits later lets nearly all of them join. Latency is most of this step. */
+static void collectives_are_merged_that_an_early_reader_keeps_apart(void **state)
+{
+	(void)state;
+	scheduled s;
+	sw_program_cost before, after;
+	assert_true(open_fixture("dlrm-tiny", "local-2x4", "zero3", &s));
+	schedule(&s, "all", 0);
+	sw_cost_program(&s.cluster, s.local, &before);
+	sw_cost_program(&s.cluster, s.scheduled, &after);
+	if (3 * after.collectives > before.collectives ||
+	    3 * after.communication_s > before.communication_s)
+		fail_msg("of %lld collectives %lld are left, of %g s %g", (long long)before.collectives,
+		         (long long)after.collectives, before.communication_s,
+		         after.communication_s);
+	close_scheduled(&s);
+}
+
 static void times_are_printed(void **state)
 {
 	(void)state;
@@ -295,6 +314,7 @@ int main(void)
 		cmocka_unit_test(memory_that_is_almost_enough_hides_almost_all),
 		cmocka_unit_test(the_bound_counts_what_comes_before_and_after),
 		cmocka_unit_test(small_collectives_are_merged),
+		cmocka_unit_test(collectives_are_merged_that_an_early_reader_keeps_apart),
 		cmocka_unit_test(a_long_step_is_near_its_bound),
 		cmocka_unit_test(times_are_printed),
 	};
