@@ -186,6 +186,7 @@ typedef struct sw_search {
 			size_t next;      /* variant to open next; 0: none was added yet */
 			bool in_part;     /* the variants that pad some classes were added */
 		} padding;
+		double reserved_step_s; /* the incumbent's when memory was last reserved; 0: never */
 	} proposals;
 	sw_path_store *paths;
 	double start_s;

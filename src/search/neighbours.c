@@ -105,14 +105,18 @@ static bool schedule_lacks_memory(const sw_search *s)
 }
 
 /* The model counts no buffer of a collective in flight, and fills the memory with cached values.
- * Where collectives then wait for want of memory, search the mesh again within less memory, and
- * schedule it within all. */
+ * Where collectives then wait for want of memory, search the mesh again within less memory than the
+ * incumbent takes, and schedule it within all; and so on, as long as that gains. */
 static sw_status propose_reserve(sw_search *s)
 {
-	double left_s = sw_search_left_s(s);
-	s->proposals.step++;
-	if (!sw_search_has_incumbent(s) || left_s <= 0 || !schedule_lacks_memory(s))
+	double left_s = sw_search_left_s(s), rest = 1 - s->asked.limits->min_gain,
+	       before_s = s->proposals.reserved_step_s, step_s = s->incumbent.cost.step_time_s;
+	if (!sw_search_has_incumbent(s) || left_s <= 0 ||
+	    (before_s > 0 && step_s > rest * before_s) || !schedule_lacks_memory(s)) {
+		s->proposals.step++;
 		return SW_OK;
+	}
+	s->proposals.reserved_step_s = step_s;
 	sw_variant *v = sw_search_variant(s, s->incumbent.variant);
 	size_t number = v->entries.data[s->incumbent.entry].number;
 	v->meshes.wanted.rest = false;

@@ -123,12 +123,14 @@ static size_t enter_meshes(const sw_search *s, sw_variant *v, const sw_meshes *m
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
+/* What is reserved counts from the memory, or from the incumbent if that is smaller by as much. */
 static int64_t memory_of(const sw_search *s, sw_memory_mode mode)
 {
-	int64_t memory = sw_search_memory(s);
-	return mode == SW_MEMORY_RESERVED
-	               ? memory - memory / (int64_t)s->asked.limits->reserve_parts
-	               : memory;
+	int64_t memory = sw_search_memory(s), peak = s->incumbent.cost.peak_bytes,
+	        reserved = memory / (int64_t)s->asked.limits->reserve_parts;
+	if (mode != SW_MEMORY_RESERVED)
+		return memory;
+	return (peak > memory - reserved ? memory : peak) - reserved;
 }
 
 static sw_tally first_tally(const sw_search *s, sw_memory_mode mode)
