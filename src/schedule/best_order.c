@@ -137,16 +137,16 @@ static bool is_repeated(const double *numbers, size_t n)
 
 /* The ways to merge, by the times of an order; the seconds of collectives that each saves are
  * listed, so that ways that save the same are considered once. */
-typedef struct merging {
+typedef struct order_merging {
 	const sw_cluster *cluster;
 	const sw_tasks *single; /* nothing is merged yet */
 	double single_s;        /* of its collectives */
 	double min_saved_s;
 	double saved_s[2 * MERGE_WAYS];
 	size_t n;
-} merging;
+} order_merging;
 
-static void consider_ways(order_search *c, merging *m, const uint32_t *order,
+static void consider_ways(order_search *c, order_merging *m, const uint32_t *order,
                           const sw_merge_way *ways, size_t n_ways)
 {
 	for (size_t i = 0; i < n_ways && !is_enough(c); i++) {
@@ -163,7 +163,7 @@ static void consider_ways(order_search *c, merging *m, const uint32_t *order,
 	}
 }
 
-static double most_saved_s(const merging *m)
+static double most_saved_s(const order_merging *m)
 {
 	double most_s = 0;
 	for (size_t i = 0; i < m->n; i++)
@@ -189,7 +189,7 @@ static void consider_merged(order_search *c, const sw_cluster *cluster, sw_merge
 	const sw_tasks *single = c->best.graph;
 	const uint32_t *order =
 		sw_arena_copy(c->arena, c->best.order, sizeof(*c->best.order) * single->n);
-	merging m = {.cluster = cluster,
+	order_merging m = {.cluster = cluster,
 	             .single = single,
 	             .single_s = seconds_of(single, SW_TASK_START),
 	             .min_saved_s = c->limits->min_gain * c->best.seconds};

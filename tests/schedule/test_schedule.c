@@ -189,8 +189,8 @@ static void small_collectives_are_merged(void **state)
 	close_scheduled(&s);
 }
 
-/* The incumbent reads each sum as soon as it is there, so that the next can't join it; an order that
- * waits later lets nearly all of them join. Latency is most of this step. */
+/* The incumbent reads each sum as soon as it is there, so that the next can't join it; an order
+ * that waits later lets nearly all of them join. Latency is most of this step. */
 static void collectives_are_merged_that_an_early_reader_keeps_apart(void **state)
 {
 	(void)state;
