@@ -297,6 +297,7 @@ static sw_status take_smallest(sw_search *s, sw_variant *v)
 	sw_snapshot_clear(&c->snapshot);
 	sw_snapshot_take(&c->snapshot, v->plan, &s->strategies);
 	line->feasible = true;
+	line->untried = SW_UNTRIED_NOT;
 	line->step_time_s = c->cost.step_time_s;
 	line->compute_s = c->cost.compute_s;
 	line->communication_s = c->cost.communication_s;
