@@ -9,7 +9,8 @@
 /* ---- options ----------------------------------------------------------------------------- */
 
 /* Read a schedule's file, which says how many ranks it has. */
-static sw_status read_schedule(const char *path, bool counted, cli_stages_asked *asked, sw_error *err)
+static sw_status read_schedule(const char *path, bool counted, cli_stages_asked *asked,
+                               sw_error *err)
 {
 	SW_TRY(sw_pipeline_read(path, &asked->given, err));
 	if (!counted)
@@ -62,8 +63,11 @@ sw_status cli_read_stages(const cli *c, sw_plan_strategy *strategy, cli_stages_a
 		sw_pipelined_split_strategy(strategy, &words.n_stages, &words.schedule);
 	if (text)
 		SW_TRY(sw_pipelined_set(&words, "stages", text, err));
-	bool counted = words.n_stages > 1;
+	bool counted = words.n_stages > 1 || (text && words.n_stages == 1);
 	asked->n_stages = words.n_stages;
+	if (c->values.chunks > SW_MAX_STAGES)
+		return sw_fail(err, SW_ERR_INPUT, "--chunks %lld: expected at most %d stages on each slice",
+		               (long long)c->values.chunks, SW_MAX_STAGES);
 	if (file)
 		SW_TRY(read_schedule(file, counted, asked, err));
 	else if (name)
@@ -75,13 +79,12 @@ sw_status cli_read_stages(const cli *c, sw_plan_strategy *strategy, cli_stages_a
 		SW_TRY(read_stage_file(c, counted, asked, err));
 	if (asked->n_stages != 1 && c->values.output && strcmp(c->values.output, "-") == 0)
 		return sw_fail(err, SW_ERR_INPUT, "-o -: --stages writes several files; name one");
-	if (c->values.chunks && asked->n_stages == 1)
-		return sw_fail(err, SW_ERR_INPUT, "--chunks needs --stages, of 2 or more");
-	if (c->values.chunks > SW_MAX_STAGES)
-		return sw_fail(err, SW_ERR_INPUT, "--chunks %lld: expected at most %d stages on each slice",
-		               (long long)c->values.chunks, SW_MAX_STAGES);
-	if (name && asked->n_stages == 1)
-		return sw_fail(err, SW_ERR_INPUT, "--schedule needs --stages, of 2 or more");
+	const char *needs = c->values.chunks       ? "--chunks"
+	                    : name                 ? "--schedule"
+	                    : c->values.stage_file ? "--stage-file"
+	                                           : NULL;
+	if (needs && asked->n_stages == 1)
+		return sw_fail(err, SW_ERR_INPUT, "%s needs --stages, of 2 or more", needs);
 	return SW_OK;
 }
 
@@ -118,8 +121,10 @@ static sw_status add_bounds(const cli *c, const cli_stages_asked *asked, json_t 
                             sw_error *err)
 {
 	int32_t numbers[SW_STAGE_NUMBERS] = {asked->n_stages};
-	/* It is of equal slices. */
-	size_t n = asked->file.devices ? 0 : asked->n_stages ? 1 : sw_pipelined_possible_stages(asked->cluster, numbers);
+	/* They are of equal slices. */
+	size_t n = asked->file.devices ? 0
+	           : asked->n_stages   ? 1
+	                               : sw_pipelined_possible_stages(asked->cluster, numbers);
 	double bounds_s[SW_COUNT(numbers)];
 	sw_text text = {0};
 	const char *before = "least     with stages, however cut, ";

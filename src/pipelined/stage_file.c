@@ -172,6 +172,7 @@ static void pin_inputs(pin_finder *x, const sw_stage_file_entry *entry)
 		                            .op = SW_NO_ID,
 		                            .input = x->inputs[i],
 		                            .name = name_of(x, i),
+		                            .pattern = entry->pattern,
 		                            .line = entry->line}));
 	}
 }
@@ -185,6 +186,7 @@ static void pin_ops(pin_finder *x, const sw_stage_file_entry *entry)
 		sw_vec_push(&x->pins, ((sw_stage_pin){.stage = entry->stage,
 		                                      .op = (sw_id)i,
 		                                      .name = op->name,
+		                                      .pattern = entry->pattern,
 		                                      .line = entry->line}));
 	}
 }

@@ -325,21 +325,32 @@ static const placed_pin *tightest(const placed_pin *pins, size_t n, int32_t k, b
 	return best;
 }
 
-static sw_status find_pins(const sw_stage_finder *f, placed_pin *placed, sw_error *err)
+static sw_status nothing_placed(const sw_stage_pin *pin, sw_error *err)
 {
+	return sw_fail_at(err, SW_ERR_INPUT, "", pin->line, 0,
+	                  pin->op == SW_NO_ID
+	                          ? "'%s' is read by no op of the forward pass: it goes where its "
+	                            "readers are; leave it out"
+	                          : "'%s' needs no state and data, or is not in the loop over "
+	                            "microbatches: it is computed wherever it is read; leave it out",
+	                  pin->pattern);
+}
+
+/* Find the positions of what is pinned; each pattern has some. */
+static sw_status find_pins(const sw_stage_finder *f, placed_pin *placed, size_t *n, sw_error *err)
+{
+	const sw_stage_pin *pins = f->options.pins;
+	bool found = false;
+	*n = 0;
 	for (size_t i = 0; i < f->options.n_pins; i++) {
-		const sw_stage_pin *pin = &f->options.pins[i];
-		placed[i] = (placed_pin){pin, position_of(f, pin)};
-		if (placed[i].at >= 0)
-			continue;
-		return sw_fail_at(err, SW_ERR_INPUT, "", pin->line, 0,
-		                  pin->op == SW_NO_ID
-		                          ? "'%s' is read by no op of the forward pass: it goes "
-		                            "where its readers are; leave it out"
-		                          : "'%s' needs no state and data, or is not in the loop "
-		                            "over microbatches: it is computed wherever it is "
-		                            "read; leave it out",
-		                  pin->name);
+		int32_t at = position_of(f, &pins[i]);
+		bool last = i + 1 == f->options.n_pins || pins[i + 1].pattern != pins[i].pattern;
+		found |= at >= 0;
+		if (at >= 0)
+			placed[(*n)++] = (placed_pin){&pins[i], at};
+		if (last && !found)
+			return nothing_placed(&pins[i], err);
+		found &= !last;
 	}
 	return SW_OK;
 }
@@ -363,11 +374,11 @@ static sw_status no_place(const placed_pin *low, const placed_pin *high, sw_erro
 /* Set where each cut may be. */
 static sw_status place_pins(stage_cutter *c, sw_arena *arena, sw_error *err)
 {
-	size_t n = c->f->options.n_pins;
-	placed_pin *pins = SW_NEW_N(arena, placed_pin, n + 1);
+	size_t n;
+	placed_pin *pins = SW_NEW_N(arena, placed_pin, c->f->options.n_pins + 1);
 	c->low = SW_NEW_N(arena, int32_t, c->d);
 	c->high = SW_NEW_N(arena, int32_t, c->d);
-	SW_TRY(find_pins(c->f, pins, err));
+	SW_TRY(find_pins(c->f, pins, &n, err));
 	for (int32_t k = 0; k + 1 < c->d; k++) {
 		const placed_pin *low = tightest(pins, n, k, true),
 				 *high = tightest(pins, n, k, false);

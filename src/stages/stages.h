@@ -34,7 +34,9 @@ typedef struct sw_stage_pin {
 	int32_t stage;
 	sw_id op;    /* SW_NO_ID: the input */
 	sw_id input; /* a value of the entry */
-	const char *name; /* for errors, with the line of the file that says so */
+	/* For errors, with the line of the file that says so, and its pattern, whose pins are one
+	 * after the other: some of them must have a position. */
+	const char *name, *pattern;
 	int32_t line;
 } sw_stage_pin;
 
@@ -55,7 +57,8 @@ typedef struct sw_stage_options {
 	/* [n_stages]: how quick a stage is, of a mean of 1: it may have as many times the seconds
 	 * of others; NULL: all are alike. */
 	const double *speed;
-	/* SW_ERR_INPUT, with the line, if no cut keeps them. */
+	/* SW_ERR_INPUT, with the line, if no cut keeps them. Those without a position are passed
+	 * over: they are wherever they are read. */
 	const sw_stage_pin *pins;
 	size_t n_pins;
 } sw_stage_options;

@@ -200,6 +200,7 @@ bad_file "bad.yaml:2: 'nosuch': no parameter of the program has such a name" \
 	'stages:' '- parameters: nosuch' '- {}'
 bad_file "bad.yaml:3: 'params.embed.tokens' in stage 1 leaves nothing to the stages before it" \
 	'stages:' '- {}' '- parameters: params.embed.tokens'
+bad_file "'constant*' needs no state and data" 'stages:' '- ops: constant*' '- {}'
 bad_file "found fewer" 'devices: [1, 2]'
 bad_file "found more" 'devices: [1, 2, 3]'
 bad_file "it has one slice" 'devices: [4]'
@@ -209,6 +210,7 @@ bad_file "a stage has parameters and ops" 'stages:' '- {parameter: a}' '- {}'
 bad_file "expected devices: or stages:" '[]'
 refuse "devices has 2 slices: --stages and --schedule say 4" $planning --stages 4 --microbatches 4 \
 	--stage-file "$scratch/devices.yaml" -o "$scratch/x"
+refuse "stage-file needs --stages" $planning --stages 1 --stage-file "$scratch/devices.yaml" -o "$scratch/x"
 printf 'stages:\n- {}\n- {}\n- {}\n' >"$scratch/bad.yaml"
 refuse "there are 3 of them, and this schedule has 2 on each slice" $planning --schedule zb-v \
 	--stage-file "$scratch/bad.yaml" -o "$scratch/x"

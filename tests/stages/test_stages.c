@@ -279,7 +279,8 @@ static void decided_ops_are_where_they_should_be(void **state)
 				pins[i] = (sw_stage_pin){
 					.stage = sw_stage_physical(&by_hand, by_hand.stage[op]),
 					.op = op,
-					.name = sw_op_at(t.looped, op)->name};
+					.name = sw_op_at(t.looped, op)->name,
+					.pattern = sw_op_at(t.looped, op)->name};
 			}
 			how.cuts = NULL;
 			how.pins = pins;
