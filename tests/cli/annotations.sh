@@ -47,18 +47,20 @@ grep -q "1 of them stand at ops" "$scratch/err" || complain "lost annotations ar
 sed 's/64,32\]/63,32]/g; s/64,16\]/63,16]/g; s/64,8\]/63,8]/g' $annotated/step-mhlo.hlo >"$scratch/odd.hlo"
 refuse "do not divide its dimension 0" "$sw" plan "$scratch/odd.hlo" --cluster $eight -o "$scratch/no.plan"
 
-# constraint DIMENSIONS: plan with the constraints so, and print how the copies that they are are cut.
+# constraint DIMENSIONS OPTION...: plan with the constraints so, and print how the copies that they are are cut.
 constraint() {
 	sed "s/\[{\"data\"}, {\"model\"}\]> : /[$1]> : /" $annotated/step-sdy.mlir >"$scratch/part.mlir"
+	shift
 	expect 0 "6 of the program's shardings are pins" "$sw" plan "$scratch/part.mlir" --cluster $eight \
-		-o "$scratch/part.plan"
+		-o "$scratch/part.plan" "$@"
 	expect 0 "" "$sw" verify "$scratch/part.plan"
 	sed -n 's/^ *"copy[.0-9]*": "\([^"]*@[^"]*\)",*$/\1/p' "$scratch/part.plan" | sort -u
 }
 # What a dimension leaves open the planner may cut, over the devices that cut nothing; nothing else.
 [ "$(constraint '{\"data\"}, {}')" = "0@32 . ." ] || complain "closed dimensions are cut"
 [ "$(constraint '{\"data\"}, {?}')" = "0@32 1@16 1@8" ] || complain "the open columns are not cut"
-[ "$(constraint '{\"data\", ?}, {}')" = "0@32 0@16 0@8" ] || complain "the open rows are not cut"
+[ "$(constraint '{\"data\", ?}, {}' --strategy dp)" = "0@32 0@16 0@8" ] || complain "the open rows are not cut"
+[ "$(constraint '{\"data\"}, {}' --strategy dp)" = "0@32 . ." ] || complain "closed rows are cut"
 # In the words of MHLO, too.
 sed 's/sharding={devices=\[2,4\]<=\[8\]}/backend_config="unspecified_dims=[1]", sharding={devices=[2,1,4]<=[8] last_tile_dim_replicate}/' \
 	$annotated/step-mhlo.hlo >"$scratch/part.hlo"
