@@ -200,7 +200,7 @@ bad_file "bad.yaml:2: 'nosuch': no parameter of the program has such a name" \
 	'stages:' '- parameters: nosuch' '- {}'
 bad_file "bad.yaml:3: 'params.embed.tokens' in stage 1 leaves nothing to the stages before it" \
 	'stages:' '- {}' '- parameters: params.embed.tokens'
-bad_file "'constant*' needs no state and data" 'stages:' '- ops: constant*' '- {}'
+bad_file "'constant.' needs no state and data" 'stages:' '- ops: constant*' '- {}'
 bad_file "found fewer" 'devices: [1, 2]'
 bad_file "found more" 'devices: [1, 2, 3]'
 bad_file "it has one slice" 'devices: [4]'
