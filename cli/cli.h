@@ -162,6 +162,8 @@ sw_status cli_plan_shortage(cli *c, const sw_program *program, const sw_sidecar 
                             const sw_cluster *cluster, const sw_plan_options *options,
                             const sw_plan *least, double seconds, int64_t least_share,
                             sw_error *err);
+/* Is what stands for a schedule a file, and no name? */
+bool cli_names_file(const char *schedule);
 /* What plan's options say of stages: how many (0: auto; 1 without an option), a named schedule (-1:
  * auto), or one of a file, and a file of stages. */
 typedef struct cli_stages_asked {

@@ -23,11 +23,6 @@ typedef struct pipeline_job {
 
 /* ---- input ------------------------------------------------------------------------------ */
 
-static bool names_file(const char *argument)
-{
-	return strchr(argument, '/') || strchr(argument, '.');
-}
-
 static sw_status parse_times(const char *text, double times[3], sw_error *err)
 {
 	const char *at = text;
@@ -179,7 +174,7 @@ static sw_status find_schedule(pipeline_job *job, sw_error *err)
 	job->name = argument;
 	if (strcmp(argument, "auto") == 0)
 		return search(job, err);
-	if (names_file(argument)) {
+	if (cli_names_file(argument)) {
 		const cli_values *v = &job->c->values;
 		if (v->stages || v->microbatches || v->chunks)
 			return sw_fail(err, SW_ERR_INPUT,
@@ -332,7 +327,7 @@ static sw_status play(pipeline_job *job, sw_error *err)
 	if (status == SW_OK)
 		status = sw_pipeline_check_memory(&job->played, &job->costs, err);
 	job->bound = sw_pipeline_bound_of(job->schedule, &job->costs);
-	return status && names_file(argument) ? sw_error_in_file(err, status, argument) : status;
+	return status && cli_names_file(argument) ? sw_error_in_file(err, status, argument) : status;
 }
 
 static sw_status pipeline(cli *c, sw_error *err)

@@ -8,6 +8,11 @@
 
 /* ---- options ----------------------------------------------------------------------------- */
 
+bool cli_names_file(const char *schedule)
+{
+	return strchr(schedule, '/') || strchr(schedule, '.');
+}
+
 /* Read a schedule's file, which says how many ranks it has. */
 static sw_status read_schedule(const char *path, bool counted, cli_stages_asked *asked,
                                sw_error *err)
@@ -43,17 +48,11 @@ static sw_status read_stage_file(const cli *c, bool counted, cli_stages_asked *a
 	                                     file->path);
 }
 
-/* Does --schedule name a file? */
-static bool names_schedule_file(const char *text)
-{
-	return text && (strchr(text, '/') || strchr(text, '.'));
-}
-
 sw_status cli_read_stages(const cli *c, sw_plan_strategy *strategy, cli_stages_asked *asked,
                           sw_error *err)
 {
 	const char *text = c->values.plan_stages, *name = c->values.schedule,
-		   *file = names_schedule_file(name) ? name : NULL;
+		   *file = name && cli_names_file(name) ? name : NULL;
 	sw_pipelined_options words = {.n_stages = 1, .schedule = -1};
 	if (strategy->stages && text)
 		return sw_fail(err, SW_ERR_INPUT,

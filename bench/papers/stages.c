@@ -19,7 +19,7 @@ static json_t *words_of(const sw_pipelined *plan)
 	if (plan->n_stages > plan->n_ranks)
 		sw_text_addf(&text, ", %d on each slice", plan->n_stages / plan->n_ranks);
 	sw_text_addf(&text, " of %lld, %d microbatches, %s", (long long)plan->slices[0]->n_devices,
-	             plan->microbatches, sw_pipeline_name(plan->schedule));
+	             plan->microbatches, sw_pipelined_schedule_name(plan));
 	if (plan->remat)
 		sw_text_addf(&text, ", remat %s", plan->remat);
 	sw_text_addf(&text, ": %s", plan->stages[0].chosen);

@@ -108,21 +108,26 @@ bool sw_stage_takes(const sw_pipeline_schedule *schedule, int32_t stage, int32_t
 
 /* ---- transfers -------------------------------------------------------------------------- */
 
-bool sw_pipeline_has(const sw_pipeline_schedule *schedule, sw_action_kind kind)
+/* Is there an action of the kinds from `first` to `last`? */
+static bool has_any(const sw_pipeline_schedule *schedule, sw_action_kind first, sw_action_kind last)
 {
 	for (int32_t r = 0; r < schedule->n_ranks; r++)
-		for (size_t i = 0; i < schedule->lists[r].len; i++)
-			if (schedule->lists[r].data[i].kind == kind)
+		for (size_t i = 0; i < schedule->lists[r].len; i++) {
+			sw_action_kind kind = schedule->lists[r].data[i].kind;
+			if (kind >= first && kind <= last)
 				return true;
+		}
 	return false;
+}
+
+bool sw_pipeline_has(const sw_pipeline_schedule *schedule, sw_action_kind kind)
+{
+	return has_any(schedule, kind, kind);
 }
 
 bool sw_pipeline_has_transfers(const sw_pipeline_schedule *schedule)
 {
-	for (int kind = SW_SEND_FORWARD; kind <= SW_RECEIVE_BACKWARD; kind++)
-		if (sw_pipeline_has(schedule, (sw_action_kind)kind))
-			return true;
-	return false;
+	return has_any(schedule, SW_SEND_FORWARD, SW_RECEIVE_BACKWARD);
 }
 
 const sw_action *sw_pipeline_first_descending(const sw_pipeline_schedule *s)

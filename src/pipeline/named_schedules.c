@@ -213,11 +213,6 @@ const char *sw_pipeline_summary(sw_named_schedule which)
 	return named[which].summary;
 }
 
-bool sw_pipeline_splits(sw_named_schedule which)
-{
-	return named[which].split;
-}
-
 sw_status sw_pipeline_parse_name(const char *name, sw_named_schedule *which, sw_error *err)
 {
 	sw_text names = {0};

@@ -117,7 +117,6 @@ typedef struct sw_pipeline_size {
 
 const char *sw_pipeline_name(sw_named_schedule which);
 const char *sw_pipeline_summary(sw_named_schedule which);
-bool sw_pipeline_splits(sw_named_schedule which); /* backward passes in two halves */
 sw_status sw_pipeline_parse_name(const char *name, sw_named_schedule *which, sw_error *err);
 int32_t sw_pipeline_place(sw_pipeline_placement placement, int32_t n_ranks, int32_t stage);
 /* Return how a named schedule places its stages, and how many it has on each rank at least. */

@@ -116,20 +116,11 @@ static void offer(schedule_search *x, sw_pipeline_schedule *s)
 	}
 }
 
-static bool has_split(const sw_pipeline_schedule *s)
-{
-	for (int32_t r = 0; r < s->n_ranks; r++)
-		for (size_t i = 0; i < s->lists[r].len; i++)
-			if (s->lists[r].data[i].kind == SW_INPUT_GRADIENT)
-				return true;
-	return false;
-}
-
 static void begin(schedule_search *x, const sw_pipeline_schedule *const starts[])
 {
 	bool splits = false;
 	for (size_t i = 0; starts[i]; i++)
-		splits |= has_split(starts[i]);
+		splits |= sw_pipeline_has(starts[i], SW_INPUT_GRADIENT);
 	for (size_t i = 0; starts[i]; i++)
 		offer(x, splits ? split_backwards(starts[i])
 		                : sw_pipeline_without_transfers(starts[i]));

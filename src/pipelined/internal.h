@@ -42,8 +42,9 @@ sw_status sw_pipelined_slice(const sw_cluster *cluster, int64_t first, int64_t n
 /* What no step of the canonical program is below, in stages on slices of as many devices. */
 double sw_pipelined_slice_bound_s(const sw_program *canonical, const sw_sidecar *sidecar,
                                   const sw_cluster *slice, int32_t n_stages);
-/* Return what the devices of a rank's slice are to the mean of all slices. */
-double sw_pipelined_speed(const sw_pipelined *p, int32_t rank);
+/* Return a layout on a rank's slice as a side of a transfer. In the arena. */
+sw_crossmesh_side sw_pipelined_side(const sw_pipelined *p, int32_t rank, const sw_layout *layout,
+                                    sw_arena *arena);
 
 typedef struct sw_pipelined_source sw_pipelined_source;
 void sw_pipelined_source_free(sw_pipelined_source *source);

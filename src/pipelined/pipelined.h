@@ -189,6 +189,7 @@ json_t *sw_pipelined_json(const sw_pipelined *plan);
 
 /* What the schedule of a file is called. */
 #define SW_GIVEN_SCHEDULE "file"
+const char *sw_pipelined_schedule_name(const sw_pipelined *plan);
 #define SW_STAGES_FORMAT "shardwright-stages"
 #define SW_STAGES_VERSION 3
 /* Write PATH, the index, and for each stage K that is not like an earlier one PATH.stageK (its

@@ -101,7 +101,7 @@ static void add_sizes(const sw_pipelined *p, sw_text *text)
 		             (long long)p->slices[r]->n_devices);
 }
 
-static const char *schedule_name(const sw_pipelined *p)
+const char *sw_pipelined_schedule_name(const sw_pipelined *p)
 {
 	return p->given ? SW_GIVEN_SCHEDULE : sw_pipeline_name(p->schedule);
 }
@@ -115,7 +115,7 @@ void sw_pipelined_print(const sw_pipelined *p, sw_text *text)
 		sw_text_add(text, " on");
 	sw_text_add(text, " slices of ");
 	add_sizes(p, text);
-	sw_text_addf(text, " devices, %d microbatches, %s", p->microbatches, schedule_name(p));
+	sw_text_addf(text, " devices, %d microbatches, %s", p->microbatches, sw_pipelined_schedule_name(p));
 	if (p->remat)
 		sw_text_addf(text, ", remat %s", p->remat);
 	sw_text_add(text, "\nstep      ");
@@ -176,7 +176,7 @@ json_t *sw_pipelined_json(const sw_pipelined *p)
 	}
 	return json_pack("{s:i, s:i, s:i, s:s, s:o, s:f, s:f, s:f, s:b, s:f, s:o}", "n_stages",
 	                 p->n_stages, "n_slices", p->n_ranks, "microbatches", p->microbatches,
-	                 "schedule", schedule_name(p), "remat",
+	                 "schedule", sw_pipelined_schedule_name(p), "remat",
 	                 p->remat ? json_string(p->remat) : json_null(), "step_s", p->played.step_s,
 	                 "bubble", p->played.bubble, "bound_s", p->bound.seconds, "fits", p->fits,
 	                 "planning_s", p->planning_s, "stages", stages);

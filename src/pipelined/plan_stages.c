@@ -35,11 +35,6 @@ sw_status sw_pipelined_slice(const sw_cluster *cluster, int64_t first, int64_t n
 	return status;
 }
 
-double sw_pipelined_speed(const sw_pipelined *p, int32_t rank)
-{
-	return (double)p->slices[rank]->n_devices * p->n_ranks / (double)p->cluster->n_devices;
-}
-
 int32_t sw_pipelined_rank_of(const sw_pipelined *p, int64_t device)
 {
 	int32_t rank = 0;
@@ -48,17 +43,17 @@ int32_t sw_pipelined_rank_of(const sw_pipelined *p, int64_t device)
 	return rank;
 }
 
-/* The level at which a rank's slice meets the next one. */
-static int32_t level_behind(const sw_pipelined *p, int32_t rank)
+/* The level at which the slices of two ranks meet. */
+static int32_t level_between(const sw_pipelined *p, int32_t a, int32_t b)
 {
-	int64_t next = p->first_device[rank + 1];
-	return sw_cluster_meeting_level(p->cluster, next - 1, next);
+	return sw_cluster_meeting_level(p->cluster, p->first_device[SW_MIN(a, b) + 1] - 1,
+	                                p->first_device[SW_MAX(a, b)]);
 }
 
 double sw_pipelined_byte_s(const sw_pipelined *p, int32_t rank)
 {
 	int64_t parts = 0;
-	int32_t level = level_behind(p, rank);
+	int32_t level = level_between(p, rank, rank + 1);
 	/* Parts of that level within the slice, each with a link of its own. */
 	for (int64_t i = p->first_device[rank]; i < p->first_device[rank + 1]; i++)
 		parts += i == p->first_device[rank] ||
@@ -304,7 +299,8 @@ static const double *speeds(sw_pipelined *p)
 {
 	double *speed = SW_NEW_N(&p->arena, double, p->n_stages);
 	for (int32_t i = 0; i < p->n_stages; i++)
-		speed[i] = sw_pipelined_speed(p, p->stages[i].rank);
+		speed[i] = (double)sw_pipelined_slice_of(p, i)->n_devices * p->n_ranks /
+		           (double)p->cluster->n_devices;
 	return speed;
 }
 
@@ -316,13 +312,8 @@ static const double *link_bytes_s(sw_pipelined *p)
 	double *byte_s = SW_NEW_N(&p->arena, double, p->n_stages);
 	for (int32_t i = 0; i + 1 < p->n_stages; i++) {
 		int32_t a = p->stages[i].rank, b = p->stages[i + 1].rank;
-		int64_t last = p->first_device[SW_MIN(a, b) + 1] - 1,
-			first = p->first_device[SW_MAX(a, b)];
 		if (a != b)
-			byte_s[i] = 1 / p->cluster
-						->levels[sw_cluster_meeting_level(p->cluster, last,
-			                                                          first)]
-						.bandwidth;
+			byte_s[i] = 1 / p->cluster->levels[level_between(p, a, b)].bandwidth;
 	}
 	return byte_s;
 }

@@ -109,15 +109,19 @@ static bool placement_of(const sw_pipelined_options *options, size_t i, sw_pipel
 	bool any = options->schedule < 0 && !options->n_chunks && !options->given;
 	if (i >= (any ? SW_COUNT(placements) : 1))
 		return false;
-	numbers->placement = any                ? placements[i].placement
-	                     : options->n_chunks ? SW_PLACE_LOOPED
-	                     : options->given    ? SW_PLACE_STRAIGHT
-	                                         : sw_pipeline_placement_of(which);
-	numbers->n_chunks =
-		any                 ? placements[i].n_chunks
-		: options->n_chunks ? options->n_chunks
-		: options->given    ? options->given->n_stages / options->given->n_ranks
-				    : sw_pipeline_chunks_of(which);
+	if (any) {
+		numbers->placement = placements[i].placement;
+		numbers->n_chunks = placements[i].n_chunks;
+	} else if (options->given) {
+		numbers->placement = SW_PLACE_STRAIGHT; /* its own: sw_pipelined_place_stages */
+		numbers->n_chunks = options->given->n_stages / options->given->n_ranks;
+	} else if (options->n_chunks) {
+		numbers->placement = SW_PLACE_LOOPED;
+		numbers->n_chunks = options->n_chunks;
+	} else {
+		numbers->placement = sw_pipeline_placement_of(which);
+		numbers->n_chunks = sw_pipeline_chunks_of(which);
+	}
 	return true;
 }
 

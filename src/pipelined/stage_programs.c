@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "partition/partition.h"
+#include "pipelined/internal.h"
 
 typedef struct programs_maker {
 	sw_stage_programs *out;
@@ -325,21 +326,14 @@ static void take_over(programs_maker *m, sw_id value, int32_t from, sw_id as, in
 static sw_status add_transfer(programs_maker *m, sw_id value, sw_id as, int32_t from, int32_t to)
 {
 	const sw_pipelined *p = m->p;
-	sw_arena *arena = &m->out->arena;
 	sw_crossmesh_options options = sw_crossmesh_defaults();
 	sw_crossmesh_side sides[2];
 	sw_shape shape = sw_value_shape(m->looped, value);
 	take_over(m, value, from, as, to);
 	for (int k = 0; k < 2; k++) {
-		int32_t stage = k ? to : from;
-		const sw_cluster *slice = sw_pipelined_slice_of(p, stage);
-		int64_t *devices = SW_NEW_N(arena, int64_t, slice->n_devices);
-		for (int64_t i = 0; i < slice->n_devices; i++)
-			devices[i] = p->stages[stage].first_device + i;
-		sides[k] = (sw_crossmesh_side){.axes = slice->atoms,
-		                               .devices = devices,
-		                               .layout = k ? **layout_at(m, to, as)
-		                                           : **layout_at(m, from, value)};
+		const sw_layout *layout = k ? *layout_at(m, to, as) : *layout_at(m, from, value);
+		sides[k] = sw_pipelined_side(p, slice_of(m, k ? to : from), layout,
+		                             &m->out->arena);
 		sw_crossmesh_pad(&sides[k], shape);
 	}
 	options.order = SW_CROSSMESH_GREEDY;

@@ -35,14 +35,20 @@ static uint32_t find_port(const sw_stage_port *ports, uint32_t n, sw_id value)
 	return i;
 }
 
-static void fill_side(const sw_pipelined *p, int32_t slice, const sw_layout *layout,
+sw_crossmesh_side sw_pipelined_side(const sw_pipelined *p, int32_t rank, const sw_layout *layout,
+                                    sw_arena *arena)
+{
+	int64_t n = p->slices[rank]->n_devices, *devices = SW_NEW_N(arena, int64_t, n);
+	for (int64_t i = 0; i < n; i++)
+		devices[i] = p->first_device[rank] + i;
+	return (sw_crossmesh_side){
+		.axes = p->slices[rank]->atoms, .devices = devices, .layout = *layout};
+}
+
+static void fill_side(const sw_pipelined *p, int32_t rank, const sw_layout *layout,
                       sw_shape padded, sw_arena *arena, sw_crossmesh_side *side)
 {
-	int64_t n = p->slices[slice]->n_devices, *devices = SW_NEW_N(arena, int64_t, n);
-	for (int64_t i = 0; i < n; i++)
-		devices[i] = p->first_device[slice] + i;
-	*side = (sw_crossmesh_side){
-		.axes = p->slices[slice]->atoms, .devices = devices, .layout = *layout};
+	*side = sw_pipelined_side(p, rank, layout, arena);
 	for (int32_t d = 0; d < padded.rank; d++)
 		side->dims[d] = padded.dims[d];
 }

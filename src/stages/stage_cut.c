@@ -296,16 +296,18 @@ static sw_id source_of(const sw_stage_finder *f, uint32_t element)
 	return value;
 }
 
-/* The position of what is pinned; -1: it has none. */
-static int32_t position_of(const sw_stage_finder *f, const sw_stage_pin *pin)
+/* Per value of the entry: one more than the position of the first forward reader of what the loop
+ * begins with by it; 0: there is none. */
+static int32_t *first_readers(const sw_stage_finder *f, sw_arena *arena)
 {
-	int32_t first = INT32_MAX;
-	if (pin->op != SW_NO_ID)
-		return f->position[pin->op];
-	for (uint32_t k = 0; k < f->n_inner; k++)
-		if (f->parameters[k].last >= 0 && source_of(f, k) == pin->input)
-			first = SW_MIN(first, f->parameters[k].first);
-	return first == INT32_MAX ? -1 : first;
+	int32_t *first = SW_NEW_N(arena, int32_t, f->program->values.len);
+	for (uint32_t k = 0; k < f->n_inner; k++) {
+		sw_position_span span = f->parameters[k];
+		int32_t *of = &first[source_of(f, k)];
+		if (span.last >= 0 && (*of == 0 || span.first + 1 < *of))
+			*of = span.first + 1;
+	}
+	return first;
 }
 
 typedef struct placed_pin {
@@ -337,13 +339,15 @@ static sw_status nothing_placed(const sw_stage_pin *pin, sw_error *err)
 }
 
 /* Find the positions of what is pinned; each pattern has some. */
-static sw_status find_pins(const sw_stage_finder *f, placed_pin *placed, size_t *n, sw_error *err)
+static sw_status find_pins(const sw_stage_finder *f, const int32_t *readers, placed_pin *placed,
+                           size_t *n, sw_error *err)
 {
 	const sw_stage_pin *pins = f->options.pins;
 	bool found = false;
 	*n = 0;
 	for (size_t i = 0; i < f->options.n_pins; i++) {
-		int32_t at = position_of(f, &pins[i]);
+		int32_t at = pins[i].op != SW_NO_ID ? f->position[pins[i].op]
+		                                    : readers[pins[i].input] - 1;
 		bool last = i + 1 == f->options.n_pins || pins[i + 1].pattern != pins[i].pattern;
 		found |= at >= 0;
 		if (at >= 0)
@@ -378,7 +382,7 @@ static sw_status place_pins(stage_cutter *c, sw_arena *arena, sw_error *err)
 	placed_pin *pins = SW_NEW_N(arena, placed_pin, c->f->options.n_pins + 1);
 	c->low = SW_NEW_N(arena, int32_t, c->d);
 	c->high = SW_NEW_N(arena, int32_t, c->d);
-	SW_TRY(find_pins(c->f, pins, &n, err));
+	SW_TRY(find_pins(c->f, first_readers(c->f, arena), pins, &n, err));
 	for (int32_t k = 0; k + 1 < c->d; k++) {
 		const placed_pin *low = tightest(pins, n, k, true),
 				 *high = tightest(pins, n, k, false);

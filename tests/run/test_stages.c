@@ -59,8 +59,7 @@ static void verify(staged_run *t, const char *what)
 		if (!result.rows.data[i].ok)
 			fail_msg("%s, %d stages, %s: %s is off by %g, allowed %g", what,
 			         t->plan->n_stages,
-			         t->plan->given ? SW_GIVEN_SCHEDULE
-			                        : sw_pipeline_name(t->plan->schedule),
+			         sw_pipelined_schedule_name(t->plan),
 			         result.rows.data[i].name, result.rows.data[i].relative,
 			         result.rows.data[i].tolerance);
 	assert_true(result.ok && result.rows.len > 0);

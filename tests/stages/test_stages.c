@@ -63,20 +63,12 @@ static sw_pipeline_schedule *make_schedule(const staged *t, size_t which)
 	return s;
 }
 
-static bool has_weight_gradients(const sw_pipeline_schedule *s)
-{
-	for (size_t i = 0; i < s->lists[0].len; i++)
-		if (s->lists[0].data[i].kind == SW_WEIGHT_GRADIENT)
-			return true;
-	return false;
-}
-
 /* Write the programs; weight gradients are apart where the schedule has them so. */
 static void write_pieces(const staged *t, const sw_pipeline_schedule *s, sw_stages *split,
                          sw_stage_pieces *pieces)
 {
 	sw_error err;
-	bool apart = has_weight_gradients(s);
+	bool apart = sw_pipeline_has(s, SW_WEIGHT_GRADIENT);
 	*split = (sw_stages){0};
 	if (apart)
 		sw_stages_split_weights(&t->stages, split);
