@@ -33,10 +33,10 @@ static json_t *result_json(const sw_verify_result *result)
 		const sw_verify_row *row = &result->rows.data[i];
 		json_array_append_new(
 			outputs,
-			json_pack("{s:s, s:o, s:f, s:s, s:I, s:b, s:o}", "name", row->name, "error",
+			json_pack("{s:s, s:o, s:f, s:s, s:I, s:b, s:b, s:o}", "name", row->name, "error",
 		                  cli_json_real(row->relative), "tolerance", row->tolerance, "unit",
 		                  row->in_lr_units ? "learning rate" : "norm", "not_compared",
-		                  (json_int_t)row->not_compared, "ok", row->ok,
+		                  (json_int_t)row->not_compared, "noisy", row->noisy, "ok", row->ok,
 		                  "change_by_data", cli_json_real(row->change)));
 	}
 	return json_pack("{s:b, s:o, s:I, s:o, s:I, s:I, s:I, s:b}", "ok", result->ok, "max_rel_error",
@@ -78,6 +78,23 @@ static void add_blind(const sw_verify_result *result, bool all, sw_text *text)
 	sw_text_add(text, blind > MAX_SHOWN_OUTPUTS && !all ? " ...; -v names all\n" : "\n");
 }
 
+/* Say how many outputs were compared with what rounding does to them. */
+static void add_noisy(const sw_verify_result *result, sw_text *text)
+{
+	size_t noisy = 0;
+	double most = 0;
+	for (size_t i = 0; i < result->rows.len; i++) {
+		noisy += result->rows.data[i].noisy;
+		most = fmax(most, result->rows.data[i].noisy ? result->rows.data[i].tolerance : 0);
+	}
+	if (noisy)
+		sw_text_addf(text,
+		             "\nnoise: rounding moves %zu of %zu outputs further than is allowed else: "
+		             "taken in other groups, the sums of the\nserial program do, so that up to "
+		             "%.1e is allowed to them.\n",
+		             noisy, result->rows.len, most);
+}
+
 static void add_table(sw_verify_result *result, size_t shown, sw_text *text)
 {
 	static const char *const headings[] = {"output", "error", "allowed", "unit", "sees", ""};
@@ -97,7 +114,7 @@ static void add_table(sw_verify_result *result, size_t shown, sw_text *text)
 			sw_table_cell(&table, "%lld NOT COMPARED%s", (long long)row->not_compared,
 			              row->relative > row->tolerance ? ", WRONG" : "");
 		else
-			sw_table_cell(&table, "%s", row->ok ? "" : "WRONG");
+			sw_table_cell(&table, "%s", !row->ok ? "WRONG" : row->noisy ? "noise" : "");
 	}
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
@@ -108,6 +125,7 @@ static void add_table(sw_verify_result *result, size_t shown, sw_text *text)
 static void describe(sw_verify_result *result, bool all, sw_text *text)
 {
 	add_table(result, all ? result->rows.len : MAX_SHOWN_OUTPUTS, text);
+	add_noisy(result, text);
 	add_blind(result, all, text);
 	if (result->n_coded > 0)
 		sw_text_addf(text,
@@ -178,6 +196,15 @@ static sw_status report(cli *c, sw_verify_result *result, sw_error *err)
 	return judge(c, result, err);
 }
 
+/* Compare what was found with other runs of the serial program: what is noise, and what is seen. */
+static sw_status compare_serial(const cli *c, const sw_program *serial, const sw_sidecar *sidecar,
+                                sw_verify_result *result, sw_error *err)
+{
+	uint64_t seed = (uint64_t)c->values.seed;
+	SW_TRY(sw_verify_allow_noise(serial, sidecar, seed, result, err));
+	return sw_verify_measure(serial, sidecar, seed, result, err);
+}
+
 /* A plan with stages: all of them together. */
 static sw_status verify_stages(cli *c, sw_error *err)
 {
@@ -192,8 +219,7 @@ static sw_status verify_stages(cli *c, sw_error *err)
 	status = sw_run_verify_stages(plan, sw_pipelined_sidecar(plan), (uint64_t)c->values.seed,
 	                              &result, err);
 	if (status == SW_OK)
-		status = sw_verify_measure(plan->canonical, sw_pipelined_sidecar(plan),
-		                           (uint64_t)c->values.seed, &result, err);
+		status = compare_serial(c, plan->canonical, sw_pipelined_sidecar(plan), &result, err);
 	if (status == SW_OK)
 		status = report(c, &result, err);
 	sw_verify_result_clear(&result);
@@ -226,8 +252,8 @@ static sw_status verify(cli *c, sw_error *err)
 		status = sw_run_verify(loaded.plan, &loaded.sidecar, (uint64_t)c->values.seed,
 		                       &result, err);
 	if (status == SW_OK)
-		status = sw_verify_measure(sw_plan_serial(loaded.plan), &loaded.sidecar,
-		                           (uint64_t)c->values.seed, &result, err);
+		status = compare_serial(c, sw_plan_serial(loaded.plan), &loaded.sidecar, &result,
+		                        err);
 	if (status == SW_OK)
 		status = report(c, &result, err);
 	sw_verify_result_clear(&result);
@@ -248,6 +274,9 @@ const cli_command cli_verify = {
 		   "the learning rate (lr).\n"
 		   "Elements that are NaN or infinite in both runs are not compared, and fail "
 		   "unless --allow-nan.\n"
+		   "Where outputs differ by more, the serial program runs again with its sums in other "
+		   "groups: what that does to\n"
+		   "them is noise, and twice that is allowed.\n"
 		   "SEES is the least error that would be seen, as a share of what the output has "
 		   "of the batch (measured by a serial\n"
 		   "step of other data); outputs are named where a tenth would pass.\n"

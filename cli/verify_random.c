@@ -117,6 +117,9 @@ static sw_status verify_one(cli *c, const sw_program *program, const sw_sidecar 
 		status = save_plan(c, plan, seed, err);
 	if (status == SW_OK)
 		status = sw_run_verify(plan, sidecar, (uint64_t)seed, &result, err);
+	if (status == SW_OK)
+		status = sw_verify_allow_noise(sw_plan_serial(plan), sidecar, (uint64_t)seed, &result,
+		                               err);
 	if (status == SW_OK && c->values.allow_nan)
 		sw_verify_allow_nan(&result);
 	if (status == SW_OK)

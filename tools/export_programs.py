@@ -43,10 +43,12 @@ import measured_programs
 from models.attention import attention
 from models import layers
 from models.bert import bert
+from models.densenet import densenet
 from models.dnabert import dnabert
 from models.forward_forward import forward_forward
 from models.gpt import gpt
 from models.gshard import gshard
+from models.inception import inception
 from models.llama import llama
 from models.lstm import lstm
 from models.mamba import mamba
@@ -331,11 +333,15 @@ BERT_LARGE = dict(depth=24, width=1024, heads=16, vocabulary=30522, length=128, 
 VGG16 = VGG | dict(depths=(2, 2, 3, 3, 3), classes=1000)
 NCF_122M = dict(users=138493, items=26744, width=368, dense=(256, 256, 128, 64))
 RESNET101 = RESNET50 | dict(depths=(3, 4, 23, 3))
+DENSENET121 = dict(depths=(6, 12, 24, 16), growth=32, width=64, size=224, classes=1000)
+INCEPTION_V3 = dict(width=32, size=299, classes=1000)
 AUTODIST = [
     *(paper_fixture(f"bert-large-batch-{8 * n}", bert(**BERT_LARGE, batch=8 * n)) for n in (11, 16)),
     *(paper_fixture(f"vgg16-batch-{32 * n}", vgg(**VGG16, batch=32 * n), Momentum()) for n in (11, 16)),
     *(paper_fixture(f"ncf-122m-batch-{65536 * n}", ncf(**NCF_122M, batch=65536 * n)) for n in (11, 16)),
     paper_fixture("resnet101-batch-512", resnet(**RESNET101 | dict(batch=512)), Momentum()),
+    paper_fixture("densenet121-batch-512", densenet(**DENSENET121, batch=512), Momentum()),
+    paper_fixture("inception-v3-batch-512", inception(**INCEPTION_V3, batch=512), Momentum()),
 ]
 # No paper's: dimensions that 10,000 = 2^4 x 5^4 devices divide (bench/plan --sizes).
 SIZES = [paper_fixture("gpt-40x10240", paper_gpt(40, 10240, 80, 2000, 5000, jnp.bfloat16), LARGE)]

@@ -1,4 +1,4 @@
-/* AutoDist: figures 7 and 8, section 3.3. Ours is the quicker one of the plan in which each
+/* AutoDist: figures 5, 7 and 8, section 3.3. Ours is the quicker one of the plan in which each
  * variable has a way of its own, and of the planner's own, which splits what it likes. */
 #include "papers.h"
 
@@ -8,10 +8,21 @@
 #define A1 .cluster = "autodist-a", .devices = "16"
 #define A2 .cluster = "autodist-a", .devices = "11"
 #define B7 .cluster = "autodist-b4", .devices = "16"
+#define BUILDERS "horovod ps:balanced ps:partitioned"
+#define FIGURE_5 .group = "autodist", .run = run_plans, .beside = BUILDERS, .ways = true
 #define FIGURE_8 .group = "autodist", .run = run_plans, .beside = OTHERS, .ways = true
 #define FIGURE_7 .group = "autodist", .run = run_plans, .beside = CHUNKS, .ways = true
 
 const experiment autodist_experiments[] = {
+	{FIGURE_5, B7, .where = "3.1 figure 5 DenseNet121, B7", .program = "densenet121-batch-512",
+         .finding = "partitioned parameter servers are the quickest on more than 4 GPUs",
+         .assumed = "32 images per GPU"},
+	{FIGURE_5, B7, .where = "3.1 figure 5 ResNet101, B7", .program = "resnet101-batch-512",
+         .finding = "partitioned parameter servers are the quickest on more than 4 GPUs",
+         .assumed = "32 images per GPU"},
+	{FIGURE_5, B7, .where = "3.1 figure 5 InceptionV3, B7", .program = "inception-v3-batch-512",
+         .finding = "partitioned parameter servers are the quickest on more than 4 GPUs",
+         .assumed = "32 images per GPU"},
 	{FIGURE_8, A2, .where = "3.3 figure 8 BERT, A2", .program = "bert-large-batch-88",
          .finding = "1.25 times as fast as the best of both",
          .assumed = "8 sequences of 128 tokens per GPU; 336 M parameters"},

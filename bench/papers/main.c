@@ -4,9 +4,10 @@
  *
  *   bench/papers [--json] [--list] [--claims] [--slow-claims] [--only GROUP|WORD]... [--strategies
  * "S S..."]
- *                [--stages] [--time-limit S] [-q]
+ *                [--part K/N] [--stages] [--time-limit S] [-q]
  *
- * --claims checks what docs/papers.md says came out (claims.c), --slow-claims what takes long.
+ * --claims checks what docs/papers.md says came out (claims.c), --slow-claims what takes long;
+ * --part checks the K-th of N parts of their rows.
  * --strategies plans these alone, instead of ours and what a row compares it with.
  *
  * --stages plans what has stages of a pipeline too: strategies with pp=, and rows about stages.
@@ -146,17 +147,24 @@ static int run_all(const settings *how)
 	return n == 0 ? 2 : slower > 0 && !how->strategies;
 }
 
+/* Read K/N. */
+static bool set_part(const char *text, settings *how)
+{
+	return sscanf(text, "%d/%d", &how->part, &how->parts) == 2 && how->part >= 1 &&
+	       how->part <= how->parts;
+}
+
 static int usage(void)
 {
 	fprintf(stderr,
 	        "usage: papers [--json] [--list] [--claims] [--slow-claims] [--only GROUP|WORD]... "
-	        "[--strategies \"S S...\"] [--stages] [--time-limit S] [-q]\n");
+	        "[--strategies \"S S...\"] [--part K/N] [--stages] [--time-limit S] [-q]\n");
 	return 2;
 }
 
 int main(int argc, char **argv)
 {
-	settings how = {.time_limit_s = 60};
+	settings how = {.time_limit_s = 60, .part = 1, .parts = 1};
 	bool list = false, claims = false, slow = false;
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--json"))
@@ -175,6 +183,8 @@ int main(int argc, char **argv)
 			how.only[how.n_only++] = argv[++i];
 		else if (!strcmp(argv[i], "--strategies") && i + 1 < argc)
 			how.strategies = argv[++i];
+		else if (!strcmp(argv[i], "--part") && i + 1 < argc && set_part(argv[i + 1], &how))
+			i++;
 		else if (!strcmp(argv[i], "--time-limit") && i + 1 < argc)
 			how.time_limit_s = strtod(argv[++i], NULL);
 		else

@@ -33,12 +33,12 @@ typedef struct settings {
 	 */
 	const char *strategies;
 	/* of the search for a plan; the rest of planning has as much again, and a minute */
-
 	double time_limit_s;
 	/* Plan what has stages of a pipeline too: strategies with pp=, and rows that are about
 	 * stages. Takes several times as long. */
 	bool stages;
 	bool json, quiet;
+	int part, parts; /* of the rows that have claims: which one is checked, from 1, of how many */
 } settings;
 
 typedef struct experiment experiment;

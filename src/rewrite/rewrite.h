@@ -34,6 +34,11 @@ bool sw_fold_update(const sw_program *program, const sw_op *op, int64_t *start);
 /* Mark the computations whose ops are planned one by one: c, and those of its regions. */
 void sw_mark_planned(const sw_program *program, int32_t c, bool *planned);
 
+/* Write a program in which each dot, convolution and sum of floats is one over the first elements, as
+ * large a share of them as this, and one over the rest, added up; those in loops and branches, too.
+ * Its results differ from the program's by what rounding does to them. O(ops). */
+sw_program *sw_rewrite_regroup(const sw_program *in, double share);
+
 /* ---- padding ---------------------------------------------------------------------------- */
 
 /* States which dimensions are padded, and how far: to the next multiple, where that adds at most

@@ -196,6 +196,8 @@ typedef struct sw_verify_row {
 	/* elements that are NaN or infinite in the serial run too: nothing can be said of them */
 	int64_t not_compared;
 	bool in_lr_units;
+	/* the tolerance is what rounding moves the output by: sw_verify_allow_noise */
+	bool noisy;
 	bool ok; /* within the tolerance, and all elements were compared */
 	/* By how many tolerances another batch would change it, so that an error of a share s of
 	 * what it has of the batch is seen if s * change > 1. NAN: no data reach it, or
@@ -223,6 +225,12 @@ typedef struct sw_verify_result {
  * every output. */
 sw_status sw_run_verify(const sw_plan *plan, const sw_sidecar *sidecar, uint64_t seed,
                         sw_verify_result *result, sw_error *err);
+/* Where outputs differ by more than the tolerance, find out what rounding alone does to them: run the
+ * serial program again, up to four times, with its sums taken in other groups. An output may then
+ * differ by twice the most that it did among these runs; its row is `noisy`, and its tolerance is
+ * that. Call it before sw_verify_measure, and before the rows are sorted. */
+sw_status sw_verify_allow_noise(const sw_program *serial, const sw_sidecar *sidecar, uint64_t seed,
+                                sw_verify_result *result, sw_error *err);
 /* Set `change` of the rows of the program's outputs, which stand first: two runs of the serial
  * program, whose sidecar this is. Call it before the rows are sorted. */
 sw_status sw_verify_measure(const sw_program *serial, const sw_sidecar *sidecar, uint64_t seed,

@@ -21,6 +21,9 @@ double verify_relative(const verify_sums *s, sw_type type);
 /* Judge an output by its sums; the row has no name yet. */
 sw_verify_row verify_judge(const sw_sidecar *sidecar, uint32_t output, sw_type type,
                            const verify_sums *s, double tolerance);
+/* Judge an output of two runs on one device. */
+sw_verify_row verify_difference(const sw_sidecar *sidecar, uint32_t output, sw_tensor other,
+                                sw_tensor one, double tolerance);
 
 /* Run the program once on one device, its inputs drawn as the sidecar's tests have them: state from
  * one seed, data from another. The caller drops the outputs. */

@@ -164,6 +164,57 @@ static void wrong_imaginary_parts_and_single_elements_are_found(void **state)
 	assert_true(is_found(ONE_ELEMENT("0"), ONE_ELEMENT("0.02")));
 }
 
+/* Variances of numbers near 100, as differences of sums: rounding leaves few of their digits. With
+ * them stands a sum that it hardly moves, times `factor`. */
+#define VARIANCES(factor)                                                                          \
+	"HloModule m\n"                                                                            \
+	"add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }\n"         \
+	"ENTRY e { x = f32[64,64] parameter(0)\n far = f32[] constant(100)\n"                      \
+	" fars = f32[64,64] broadcast(far), dimensions={}\n y = f32[64,64] add(x, fars)\n"         \
+	" yy = f32[64,64] multiply(y, y)\n zero = f32[] constant(0)\n"                             \
+	" squares = f32[64] reduce(yy, zero), dimensions={0}, to_apply=add\n"                      \
+	" sum = f32[64] reduce(y, zero), dimensions={0}, to_apply=add\n"                           \
+	" part = f32[] constant(0.015625)\n parts = f32[64] broadcast(part), dimensions={}\n"      \
+	" mean = f32[64] multiply(sum, parts)\n both = f32[64] multiply(sum, mean)\n"              \
+	" variance = f32[64] subtract(squares, both)\n xx = f32[64,64] multiply(x, x)\n"           \
+	" small = f32[] reduce(xx, zero), dimensions={0,1}, to_apply=add\n"                        \
+	" f = f32[] constant(" factor ")\n scaled = f32[] multiply(small, f)\n"                    \
+	" ROOT r = (f32[64], f32[]) tuple(variance, scaled) }\n"
+
+/* Verify the program beside another one on a device, and allow for noise. */
+static void verify_noisy(const char *whole, sw_verify_result *result)
+{
+	fixture f;
+	sw_error err;
+	fixture_init_text(&f, VARIANCES("1"), 4, "dp");
+	assert_int_equal(sw_read_hlo(whole, strlen(whole), "whole", &f.plan->original, &err),
+	                 SW_OK);
+	assert_int_equal(sw_run_verify(f.plan, &f.sidecar, 1, result, &err), SW_OK);
+	assert_true(result->rows.data[0].relative > result->rows.data[0].tolerance);
+	assert_false(result->ok);
+	assert_int_equal(
+		sw_verify_allow_noise(sw_plan_serial(f.plan), &f.sidecar, 1, result, &err),
+		SW_OK);
+	fixture_clear(&f);
+}
+
+static void what_rounding_does_is_no_fault_and_hides_none(void **state)
+{
+	(void)state;
+	sw_verify_result result;
+	verify_noisy(VARIANCES("1"), &result);
+	assert_true(result.ok);
+	assert_true(result.rows.data[0].noisy);
+	assert_true(result.rows.data[0].relative <= result.rows.data[0].tolerance);
+	assert_false(result.rows.data[1].noisy);
+	sw_verify_result_clear(&result);
+	verify_noisy(VARIANCES("1.001"), &result);
+	assert_false(result.ok);
+	assert_false(result.rows.data[1].ok);
+	assert_false(result.rows.data[1].noisy);
+	sw_verify_result_clear(&result);
+}
+
 /* A number that planning does not know takes the branch that sends nothing; the plan predicts the
  * bytes of the other branch. */
 static void a_branch_may_send_less_than_the_most_expensive(void **state)
@@ -214,6 +265,7 @@ int main(void)
 		cmocka_unit_test(nan_beside_nan_is_not_called_equal),
 		cmocka_unit_test(a_wrong_prediction_is_found),
 		cmocka_unit_test(wrong_imaginary_parts_and_single_elements_are_found),
+		cmocka_unit_test(what_rounding_does_is_no_fault_and_hides_none),
 		cmocka_unit_test(a_branch_may_send_less_than_the_most_expensive),
 		cmocka_unit_test(the_bytes_of_a_data_dependent_loop_are_not_compared),
 	};

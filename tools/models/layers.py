@@ -34,13 +34,22 @@ def rms_norm(scale, x, epsilon=1e-6):
     return (y * scale).astype(x.dtype)
 
 
-def conv(x, kernel, stride=1):
-    """x [b,height,width,in], kernel [size,size,in,out]; padded so that only the stride makes the image smaller."""
-    return lax.conv_general_dilated(x, kernel, (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+def conv(x, kernel, stride=1, padding="SAME"):
+    """x [b,height,width,in], kernel [high,wide,in,out]; padded so that only the stride makes the image smaller."""
+    return lax.conv_general_dilated(x, kernel, (stride, stride), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
 
-def max_pool(x, size, stride):
-    return lax.reduce_window(x, -jnp.inf, lax.max, (1, size, size, 1), (1, stride, stride, 1), "SAME")
+def max_pool(x, size, stride, padding="SAME"):
+    return lax.reduce_window(x, -jnp.inf, lax.max, (1, size, size, 1), (1, stride, stride, 1), padding)
+
+
+def mean_pool(x, size, stride, padding="SAME"):
+    """At a border the mean is of the elements that there are."""
+
+    def total(a):
+        return lax.reduce_window(a, 0.0, lax.add, (1, size, size, 1), (1, stride, stride, 1), padding)
+
+    return total(x) / (total(jnp.ones((1, *x.shape[1:3], 1), x.dtype)) if padding == "SAME" else size * size)
 
 
 class Dropout:

@@ -95,9 +95,10 @@ def norm_scale(width):
 
 
 def conv(size, fan_in, fan_out):
-    """A square kernel [size, size, fan_in, fan_out], as layers.conv takes it."""
-    recipe = normal(round((2 / (size * size * fan_in)) ** 0.5, 4))
-    return Array((size, size, fan_in, fan_out), jnp.float32, recipe, recipe)
+    """A kernel [high, wide, fan_in, fan_out], as layers.conv takes it; a square one where `size` is a number."""
+    high, wide = size if isinstance(size, tuple) else (size, size)
+    recipe = normal(round((2 / (high * wide * fan_in)) ** 0.5, 4))
+    return Array((high, wide, fan_in, fan_out), jnp.float32, recipe, recipe)
 
 
 def layer_norm(width):
