@@ -6,9 +6,10 @@ include(GNUInstallDirs)
 set(SW_PAGES ${PROJECT_BINARY_DIR}/pages)
 add_custom_command(
   OUTPUT ${SW_PAGES}/done
-  COMMAND ${PROJECT_SOURCE_DIR}/tools/make_pages $<TARGET_FILE:shardwright> ${SW_PAGES}
+  COMMAND ${PROJECT_SOURCE_DIR}/tools/make_pages $<TARGET_FILE:shardwright>
+          ${PROJECT_SOURCE_DIR}/tools/elastic ${PROJECT_SOURCE_DIR}/clusters ${SW_PAGES}
   COMMAND ${CMAKE_COMMAND} -E touch ${SW_PAGES}/done
-  DEPENDS shardwright ${PROJECT_SOURCE_DIR}/tools/make_pages
+  DEPENDS shardwright ${PROJECT_SOURCE_DIR}/tools/make_pages ${PROJECT_SOURCE_DIR}/tools/elastic
   COMMENT "Manual pages and completions")
 add_custom_target(pages ALL DEPENDS ${SW_PAGES}/done)
 

@@ -14,7 +14,7 @@ complain() {
 install_all() {
 	exec 9>"$build/install.lock"
 	flock 9
-	tools/make_pages "$build/shardwright" "$build/pages" || complain "make_pages"
+	tools/make_pages "$build/shardwright" tools/elastic clusters "$build/pages" || complain "make_pages"
 	DESTDIR=$root cmake --install "$build" --prefix /usr >"$root/log" 2>&1 || complain "install: $(tail -3 "$root/log")"
 	exec 9>&-
 }

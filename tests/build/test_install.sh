@@ -29,10 +29,16 @@ fi
 if command -v bash >/dev/null; then
 	bash -c '. usr/share/bash-completion/completions/shardwright
 		COMP_WORDS=(shardwright run --ch); COMP_CWORD=2; _shardwright; echo "${COMPREPLY[@]}"
-		COMP_WORDS=(shardwright sol); COMP_CWORD=1; _shardwright; echo "${COMPREPLY[@]}"' >words
+		COMP_WORDS=(shardwright sol); COMP_CWORD=1; _shardwright; echo "${COMPREPLY[@]}"
+		COMP_WORDS=(shardwright plan x.hlo --cluster h100-sup); COMP_CWORD=4; _shardwright; echo "${COMPREPLY[@]}"
+		COMP_WORDS=(shardwright plan x.hlo --cluster tiny.p); COMP_CWORD=4; _shardwright; echo "${COMPREPLY[@]}"' >words
 	[ "$(cat words)" = "--check-nan
-solve" ] || complain "bash completes: $(cat words)"
+solve
+h100-superpod
+tiny.plan" ] || complain "bash completes: $(cat words)"
 fi
+grep -q "compadd -- .*h100-superpod" usr/share/zsh/vendor-completions/_shardwright || complain "zsh lacks the clusters"
+grep -q "rank is lost" usr/share/man/man1/shardwright-elastic.1 || complain "no page of shardwright-elastic"
 grep -q '^#compdef shardwright' usr/share/zsh/vendor-completions/_shardwright || complain "no completion for zsh"
 [ -x usr/bin/shardwright-elastic ] || complain "no shardwright-elastic"
 PATH=$usr/bin:$PATH shardwright-elastic --help | grep -q "go on when a rank is lost" || complain "elastic --help"
