@@ -74,9 +74,10 @@ static double measure(const case_row *row, const transfer_way *way, int64_t repe
 	                       "--shape",    e->lab_shape,
 	                       "--from",     row->which->from,
 	                       "--to",       row->which->to,
-	                       "--pieces",   pieces,
 	                       "--strategy", sw_crossmesh_strategy_name(way->strategy),
 	                       "--order",    sw_crossmesh_order_name(way->order),
+	                       way->pieces ? "--pieces" : NULL,
+	                       pieces,
 	                       NULL};
 	child_end end = child_exec((char *const *)words, &output, LIMIT_S, 0);
 	double seconds = end.finished ? seconds_in(&output) : 0;

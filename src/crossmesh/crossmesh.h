@@ -19,15 +19,17 @@
  *
  * The model. A message between two devices uses the link out of the one's part and the link into
  * the other's, at the level at which the two meet (src/cost, sw_cost_pair); both directions of a
- * link are separate. A PHASE of a task takes, on each of its links, a share of the bandwidth for as
- * long as it lasts, but for one latency, and the shares on a link never exceed 1. In the paper
- * every task has the whole of its hosts' links (equation 3); that is the case of equal links and
- * one flow per link. With b bytes and rates r_h of its hops a phase takes: CHAIN, in K chunks sum
- * of latencies + b / r + (b / K) (sum of 1 / r_h - 1 / r), r = min r_h; with A equal slow hops t +
- * (A - 1) t / K (the paper, which counts one chunk more: t + A t / K) SCATTER latency + the slowest
- * link: bytes / min(bandwidth, flows * flow) GATHER, a ring of g    (g - 1) latencies + the slowest
- * link, with (g - 1) / g b per hop and each message after the first costs its sender 0.02 latencies
- * (src/cost, forms.c).
+ * link are separate. A PHASE of a task takes a share of each of its links for as long as its data
+ * pass there, and the shares on a link never exceed 1: so chains through the same devices follow
+ * each other link by link. In the paper every task has the whole of its hosts' links from its
+ * beginning to its end (equation 3). With b bytes and rates r_h of its hops a phase takes
+ *
+ *   CHAIN    in K chunks: sum of latencies + b / r + (b / K) (sum of 1 / r_h - 1 / r), r = min r_h;
+ *            with A equal slow hops t + (A - 1) t / K (the paper counts a chunk more: t + A t / K)
+ *   SCATTER  latency + the slowest link: bytes / min(bandwidth, flows * flow)
+ *   GATHER   a ring of g: (g - 1) latencies + the slowest link, with (g - 1) / g b per hop
+ *
+ * and each message after the first costs its sender 0.02 latencies (src/cost, forms.c).
  */
 #ifndef SW_CROSSMESH_H
 #define SW_CROSSMESH_H
@@ -128,10 +130,13 @@ typedef struct sw_unit_task {
 } sw_unit_task;
 
 typedef enum sw_phase_kind { SW_PHASE_CHAIN, SW_PHASE_SCATTER, SW_PHASE_GATHER } sw_phase_kind;
-/* A share of the bandwidth of one direction of a link, for the time of a phase. */
+/* A share of the bandwidth of one direction of a link, while a phase's data pass there. */
 typedef struct sw_link_share {
 	int32_t link; /* index into the plan's links */
 	double share; /* (0, 1] */
+	/* from so long after the phase's start, and for so long; latencies are not in it, as what
+	 * follows on a link need not wait until the last bytes have arrived */
+	double begin_s, held_s;
 	/* the last message over it: from here to there */
 	int64_t from, to;
 } sw_link_share;
@@ -149,9 +154,7 @@ typedef struct sw_crossmesh_phase {
 	const int64_t *members;
 	int32_t n_links;
 	const sw_link_share *links;
-	/* seconds: of the phase alone; held_s: for so long it has its shares, which is less by a
-	 * latency, as what follows on a link need not wait until the last bytes have arrived */
-	double seconds, held_s, start_s;
+	double seconds, start_s; /* seconds: of the phase alone */
 } sw_crossmesh_phase;
 
 /* Part i of n of a task's elements, in SCATTER and GATHER; chunk i of n in CHAIN. */

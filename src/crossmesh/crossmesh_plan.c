@@ -1,7 +1,10 @@
 /* The driver: from two sides to a plan. */
 #include "crossmesh/kind_stock.h"
 
+#include <math.h>
 #include <string.h>
+
+#define ROUNDING 1e-12 /* relative, of sums of the same numbers in another order */
 
 /* ---- names ------------------------------------------------------------------------------ */
 
@@ -275,7 +278,7 @@ static void write_phases(plan_maker *m)
 			phases[i].after = at[phases[i].after];
 		for (int32_t l = 0; l < phases[i].n_links; l++)
 			m->links.links[phases[i].links[l].link].busy_s +=
-				phases[i].links[l].share * phases[i].held_s;
+				phases[i].links[l].share * phases[i].links[l].held_s;
 	}
 	plan->n_phases = n;
 	plan->phases = phases;
@@ -333,7 +336,8 @@ void sw_crossmesh_plan_free(sw_crossmesh_plan *plan)
 
 double sw_crossmesh_gap(const sw_crossmesh_plan *plan)
 {
-	return plan->bound.seconds > 0 ? plan->seconds / plan->bound.seconds - 1 : 0;
+	double gap = plan->bound.seconds > 0 ? plan->seconds / plan->bound.seconds - 1 : 0;
+	return fabs(gap) < ROUNDING ? 0 : gap;
 }
 
 double sw_crossmesh_phase_end(const sw_crossmesh_phase *phase)

@@ -57,6 +57,7 @@ typedef struct task_option {
 	int32_t n_phases;
 	sw_crossmesh_phase *phases; /* `after` counts within the option */
 	double seconds;             /* of all phases one after the other, where they share links */
+	int64_t work;               /* to look at it or to place it: SW_CROSSMESH_WORK */
 } task_option;
 typedef struct task_ways {
 	int32_t n, kind; /* kind: tasks of one kind have equal links, shares and seconds */

@@ -17,7 +17,7 @@ static void sum_option(load_sums *sums, const task_option *option)
 	for (int32_t p = 0; p < option->n_phases; p++) {
 		const sw_crossmesh_phase *phase = &option->phases[p];
 		for (int32_t l = 0; l < phase->n_links; l++) {
-			double load = phase->links[l].share * phase->held_s;
+			double load = phase->links[l].share * phase->links[l].held_s;
 			if (load > 0 && sums->sum[phase->links[l].link] == 0)
 				sums->used[sums->n++] = phase->links[l].link;
 			sums->sum[phase->links[l].link] += load;

@@ -19,9 +19,13 @@
 #define SW_CROSSMESH_PIECES 8
 #define SW_CROSSMESH_TASKS 4096
 
-/* Work of the searches for an order, in phases placed and options looked at: about a millisecond.
- */
+/* Work of the searches for an order, in options placed and looked at, each of which counts once more
+ * for so many links: about a millisecond. */
 #define SW_CROSSMESH_WORK 20000
+#define SW_CROSSMESH_WORK_LINKS 8
+/* The list schedule by critical links has so much work per task in any case: with thousands of small
+ * tasks it is far better than what searches nothing, and quick, as many begin at once. */
+#define SW_CROSSMESH_LIST_WORK 1000
 /* The paper's depth-first search fails above 20 tasks. */
 #define SW_CROSSMESH_DFS_TASKS 20
 /* Random sets of which the largest is taken, and schedules that are drawn. */

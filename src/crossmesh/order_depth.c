@@ -50,7 +50,28 @@ static int first_start(const void *a, const void *b)
 	return x->kind != y->kind ? x->kind - y->kind : x->option - y->option;
 }
 
-static void list_steps(depth_search *d, const timeline *line, double from, depth_steps *steps)
+static bool uses(const task_option *option, int32_t link)
+{
+	for (int32_t p = 0; p < option->n_phases; p++)
+		for (int32_t l = 0; l < option->phases[p].n_links; l++)
+			if (option->phases[p].links[l].link == link)
+				return true;
+	return false;
+}
+
+static bool share_a_link(const task_option *a, const task_option *b)
+{
+	for (int32_t p = 0; p < a->n_phases; p++)
+		for (int32_t l = 0; l < a->phases[p].n_links; l++)
+			if (uses(b, a->phases[p].links[l].link))
+				return true;
+	return false;
+}
+
+/* Two tasks in a row that share no link could as well be placed the other way round: then that which
+ * starts first comes first. before: the last task that was placed, NULL: none (from: 0); from: its start. */
+static void list_steps(depth_search *d, const timeline *line, const task_option *before,
+                       double from, depth_steps *steps)
 {
 	steps->len = 0;
 	for (int32_t k = 0; k < d->stock.n_kinds; k++) {
@@ -59,7 +80,7 @@ static void list_steps(depth_search *d, const timeline *line, double from, depth
 		const task_ways *way = stock_peek(&d->stock, k);
 		for (int32_t o = 0; o < way->n; o++) {
 			double start = timeline_earliest(line, &way->options[o]);
-			if (start >= from - 1e-15)
+			if (start >= from - 1e-15 || share_a_link(before, &way->options[o]))
 				sw_vec_push(steps, ((depth_step){k, o, start}));
 		}
 	}
@@ -67,7 +88,7 @@ static void list_steps(depth_search *d, const timeline *line, double from, depth
 		qsort(steps->data, steps->len, sizeof(depth_step), first_start);
 }
 
-static void visit(depth_search *d, int32_t depth, double from)
+static void visit(depth_search *d, int32_t depth, const task_option *before, double from)
 {
 	const timeline *line = &d->lines[depth];
 	if (d->stock.left == 0) {
@@ -76,7 +97,7 @@ static void visit(depth_search *d, int32_t depth, double from)
 		return;
 	}
 	depth_steps *steps = &d->steps[depth];
-	list_steps(d, line, from, steps);
+	list_steps(d, line, before, from, steps);
 	for (size_t i = 0; i < steps->len; i++) {
 		depth_step step = steps->data[i];
 		if (order_out_of_work(d->s) || order_is_good_enough(d->s, d->best))
@@ -87,10 +108,10 @@ static void visit(depth_search *d, int32_t depth, double from)
 		const task_option *option = &d->s->ways->tasks[task].options[step.option];
 		timeline_place(next, option, NULL);
 		d->now.placed[depth] = (placed_task){task, step.option};
-		/* each node copies and bounds all links, of which eight take as long as a phase */
-		d->s->work += option->n_phases + line->links->n / 8;
+		/* each node copies and bounds all links */
+		d->s->work += option->work + line->links->n / SW_CROSSMESH_WORK_LINKS;
 		if (node_bound_s(d, next) < d->best->seconds * (1 - 1e-12))
-			visit(d, depth + 1, step.start);
+			visit(d, depth + 1, option, step.start);
 		stock_put_back(&d->stock, step.kind);
 	}
 }
@@ -104,7 +125,7 @@ void order_depth(transfer_search *s, task_order *best)
 	d.steps = sw_alloc((size_t)SW_MAX(n, 1) * sizeof(*d.steps));
 	for (int32_t i = 0; i <= n; i++)
 		d.lines[i] = timeline_new(s->ways->links, s->arena);
-	visit(&d, 0, 0);
+	visit(&d, 0, NULL, 0);
 	for (int32_t i = 0; i < n; i++)
 		sw_vec_clear(&d.steps[i]);
 	free(d.steps);

@@ -43,9 +43,10 @@ static double earliest_moment(drawer *d)
 		if (!stock_left(&d->stock, k))
 			continue;
 		const task_ways *way = stock_peek(&d->stock, k);
-		for (int32_t o = 0; o < way->n; o++)
+		for (int32_t o = 0; o < way->n; o++) {
 			moment = fmin(moment, timeline_earliest(&d->s->line, &way->options[o]));
-		d->s->work += way->n;
+			d->s->work += way->options[o].work;
+		}
 	}
 	return moment;
 }
@@ -107,13 +108,14 @@ static void find_shares_left(drawer *d)
 	}
 }
 
-/* Only first phases begin now. */
+/* Only first phases begin now, and on links that data reach later, what follows gives way. */
 static bool take_shares(drawer *d, const task_option *option, double *taken)
 {
 	const sw_crossmesh_phase *phase = &option->phases[0];
 	double sum = 0;
 	for (int32_t l = 0; l < phase->n_links; l++)
-		if (d->left[phase->links[l].link] < phase->links[l].share - 1e-9)
+		if (phase->links[l].begin_s == 0 &&
+		    d->left[phase->links[l].link] < phase->links[l].share - 1e-9)
 			return false;
 	for (int32_t l = 0; l < phase->n_links; l++) {
 		d->left[phase->links[l].link] -= phase->links[l].share;
@@ -172,7 +174,7 @@ static void place(drawer *d, int32_t kind, int32_t option, task_order *order)
 	int32_t task = stock_take(&d->stock, kind);
 	const task_option *how = &d->s->ways->tasks[task].options[option];
 	timeline_place(&d->s->line, how, NULL);
-	d->s->work += how->n_phases;
+	d->s->work += how->work;
 	order->placed[d->placed++] = (placed_task){task, option};
 }
 
@@ -181,7 +183,11 @@ static void draw(drawer *d, bool drawn, task_order *order)
 	timeline_reset(&d->s->line);
 	stock_reset(&d->stock);
 	d->placed = 0;
+	order->seconds = INFINITY; /* of one that is broken off */
 	while (d->stock.left > 0) {
+		int64_t enough = drawn ? 0 : (int64_t)d->s->ways->n * SW_CROSSMESH_LIST_WORK;
+		if (d->s->work >= enough && order_out_of_work(d->s))
+			return;
 		d->moment = earliest_moment(d);
 		list_startable(d);
 		find_best_set(d, drawn);

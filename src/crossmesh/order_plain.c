@@ -17,7 +17,7 @@ double order_play(transfer_search *s, task_order *order)
 		const placed_task *placed = &order->placed[i];
 		const task_option *option = &s->ways->tasks[placed->task].options[placed->option];
 		timeline_place(&s->line, option, NULL);
-		s->work += option->n_phases;
+		s->work += option->work;
 	}
 	order->seconds = s->line.end;
 	return order->seconds;
@@ -73,11 +73,11 @@ static double load_with(const task_option *option, double *loads, bool add)
 	for (int32_t p = 0; p < option->n_phases; p++) {
 		const sw_crossmesh_phase *phase = &option->phases[p];
 		for (int32_t l = 0; l < phase->n_links; l++) {
-			double load =
-				loads[phase->links[l].link] + phase->links[l].share * phase->held_s;
+			const sw_link_share *on = &phase->links[l];
+			double load = loads[on->link] + on->share * on->held_s;
 			most = SW_MAX(most, load);
 			if (add)
-				loads[phase->links[l].link] = load;
+				loads[on->link] = load;
 		}
 	}
 	return most;

@@ -12,6 +12,7 @@ typedef struct phase_pricer {
 		double bytes;
 		int32_t flows;
 		int64_t from, to;
+		double begin_s, end_s; /* of its hops; end_s: but for the phase's data */
 	} * loads;        /* [links] */
 	int32_t *touched; /* [links]: those that the phase uses */
 	int32_t n_touched;

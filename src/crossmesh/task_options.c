@@ -113,8 +113,11 @@ static task_option take_option(option_maker *m)
 	task_option option = {.n_phases = (int32_t)m->phases.len};
 	option.phases =
 		sw_arena_copy(m->arena, m->phases.data, m->phases.len * sizeof(*m->phases.data));
-	for (int32_t p = 0; p < option.n_phases; p++)
+	option.work = 1;
+	for (int32_t p = 0; p < option.n_phases; p++) {
 		option.seconds += option.phases[p].seconds;
+		option.work += option.phases[p].n_links / SW_CROSSMESH_WORK_LINKS;
+	}
 	m->phases.len = 0;
 	return option;
 }
@@ -127,10 +130,13 @@ static uint64_t hash_option(const task_option *option, uint64_t hash)
 		memcpy(&seconds, &phase->seconds, sizeof(seconds));
 		hash = sw_hash_u64(sw_hash_u64(hash, seconds), (uint64_t)(uint32_t)phase->after);
 		for (int32_t l = 0; l < phase->n_links; l++) {
-			uint64_t share;
-			memcpy(&share, &phase->links[l].share, sizeof(share));
-			hash = sw_hash_u64(hash, share);
-			hash = sw_hash_u64(hash, (uint64_t)phase->links[l].link);
+			const sw_link_share *on = &phase->links[l];
+			uint64_t numbers[3];
+			memcpy(numbers, (double[]){on->share, on->begin_s, on->held_s},
+			       sizeof(numbers));
+			for (size_t k = 0; k < SW_COUNT(numbers); k++)
+				hash = sw_hash_u64(hash, numbers[k]);
+			hash = sw_hash_u64(hash, (uint64_t)on->link);
 		}
 	}
 	return sw_hash_u64(hash, (uint64_t)option->n_phases);

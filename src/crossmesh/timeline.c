@@ -46,8 +46,9 @@ static double earliest(const timeline *t, const sw_crossmesh_phase *phase, doubl
 {
 	double start = from;
 	for (int32_t l = 0; l < phase->n_links; l++) {
-		double free_s = free_from(&t->states[phase->links[l].link], phase->links[l].share);
-		start = SW_MAX(start, free_s);
+		const sw_link_share *on = &phase->links[l];
+		double free_s = free_from(&t->states[on->link], on->share);
+		start = SW_MAX(start, free_s - on->begin_s);
 	}
 	return start;
 }
@@ -85,9 +86,11 @@ static void use(link_state *link, double start, double end, double share)
 static double place(timeline *t, const sw_crossmesh_phase *phase, double from)
 {
 	double start = earliest(t, phase, from);
-	for (int32_t l = 0; l < phase->n_links; l++)
-		use(&t->states[phase->links[l].link], start, start + phase->held_s,
-		    phase->links[l].share);
+	for (int32_t l = 0; l < phase->n_links; l++) {
+		const sw_link_share *on = &phase->links[l];
+		use(&t->states[on->link], start + on->begin_s, start + on->begin_s + on->held_s,
+		    on->share);
+	}
 	t->end = SW_MAX(t->end, start + phase->seconds);
 	return start;
 }

@@ -44,7 +44,8 @@ static void list_tokens(const sw_crossmesh_plan *plan, link_tokens *tokens)
 		for (int32_t l = 0; l < p->n_links; l++) {
 			int32_t link = p->links[l].link;
 			link_token token = {last[link] - 1, i, receiver[link], p->members[0]};
-			if (plan->links[link].level != level || p->links[l].share < WHOLE_SHARE)
+			if (plan->links[link].level != level || p->links[l].share < WHOLE_SHARE ||
+			    p->links[l].begin_s > 0)
 				continue;
 			if (last[link] && p->kind != SW_PHASE_GATHER && token.from != token.to &&
 			    sw_crossmesh_index_of(&plan->to, token.from) >= 0 &&

@@ -400,11 +400,17 @@ void check_plan(const transfer *t, const sw_crossmesh_plan *plan)
 
 /* ---- the model -------------------------------------------------------------------------- */
 
-static double share_on(const sw_crossmesh_phase *p, int32_t link)
+/* The share that a phase has on a link at a moment. */
+static double share_on(const sw_crossmesh_phase *p, int32_t link, double moment)
 {
-	for (int32_t l = 0; l < p->n_links; l++)
-		if (p->links[l].link == link)
-			return p->links[l].share;
+	for (int32_t l = 0; l < p->n_links; l++) {
+		const sw_link_share *on = &p->links[l];
+		double begin = p->start_s + on->begin_s;
+		if (on->link == link)
+			return begin <= moment && begin + on->held_s > moment * (1 + 1e-9)
+			               ? on->share
+			               : 0;
+	}
 	return 0;
 }
 
@@ -419,16 +425,15 @@ void check_model(const sw_crossmesh_plan *plan)
 			assert_true(p->start_s >=
 			            sw_crossmesh_phase_end(&plan->phases[p->after]) - 1e-15);
 		}
-		/* Shares change only where phases begin. */
+		/* Shares grow only where the data of a phase begin to pass, and all have passed
+		 * before the phase ends. */
 		for (int32_t l = 0; l < p->n_links; l++) {
-			double sum = 0;
-			for (int32_t k = 0; k < plan->n_phases; k++) {
-				const sw_crossmesh_phase *q = &plan->phases[k];
-				if (q->start_s <= p->start_s &&
-				    q->start_s + q->held_s > p->start_s * (1 + 1e-12))
-					sum += share_on(q, p->links[l].link);
-			}
+			double sum = 0, moment = p->start_s + p->links[l].begin_s;
+			for (int32_t k = 0; k < plan->n_phases; k++)
+				sum += share_on(&plan->phases[k], p->links[l].link, moment);
 			assert_true(sum <= 1 + 1e-6);
+			assert_true(p->links[l].begin_s + p->links[l].held_s <=
+			            p->seconds * (1 + 1e-9));
 		}
 	}
 	assert_true(fabs(end - plan->seconds) <= 1e-12 * end);
