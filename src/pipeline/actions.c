@@ -130,23 +130,6 @@ bool sw_pipeline_has_transfers(const sw_pipeline_schedule *schedule)
 	return has_any(schedule, SW_SEND_FORWARD, SW_RECEIVE_BACKWARD);
 }
 
-const sw_action *sw_pipeline_first_descending(const sw_pipeline_schedule *s)
-{
-	size_t n = (size_t)s->n_stages * SW_ACTION_KINDS;
-	int32_t *next = sw_alloc(sizeof(*next) * n); /* of each stage and kind: one more than the last */
-	const sw_action *found = NULL;
-	for (int32_t r = 0; r < s->n_ranks && !found; r++)
-		for (size_t i = 0; i < s->lists[r].len && !found; i++) {
-			const sw_action *a = &s->lists[r].data[i];
-			int32_t *of = &next[a->stage * SW_ACTION_KINDS + (int32_t)a->kind];
-			if (a->microbatch >= 0 && a->microbatch < *of)
-				found = a;
-			*of = a->microbatch + 1;
-		}
-	free(next);
-	return found;
-}
-
 /* Does what the stage hands on, or back, leave its rank? */
 static bool crosses(const sw_pipeline_schedule *s, int32_t stage, bool forward)
 {

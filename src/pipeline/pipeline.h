@@ -79,9 +79,6 @@ void sw_action_print(sw_action action, sw_text *text);
 sw_status sw_pipeline_check(const sw_pipeline_schedule *schedule, sw_error *err);
 bool sw_pipeline_has(const sw_pipeline_schedule *schedule, sw_action_kind kind);
 bool sw_pipeline_has_transfers(const sw_pipeline_schedule *schedule);
-/* Return the first action of its kind and stage that stands behind one of a later microbatch; NULL:
- * each stage takes microbatches in ascending order. O(actions). */
-const sw_action *sw_pipeline_first_descending(const sw_pipeline_schedule *schedule);
 /* Return a copy in which what crosses ranks is sent as soon as it is there, and received before it
  * is used; or one without sends and receives. Freed by the caller. */
 sw_pipeline_schedule *sw_pipeline_with_transfers(const sw_pipeline_schedule *schedule);

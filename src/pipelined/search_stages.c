@@ -657,12 +657,6 @@ static sw_status check_given(const sw_pipelined_options *options, sw_error *err)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--schedule: its %d stages are no multiple of its %d ranks",
 		               given->n_stages, given->n_ranks);
-	const sw_action *late = sw_pipeline_first_descending(given);
-	if (late)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--schedule: stage %d takes microbatch %d (%s) behind a later one: a "
-		               "stage counts microbatches, and takes them in ascending order",
-		               late->stage, late->microbatch, sw_action_word(late->kind));
 	if (options->n_chunks)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--chunks: the file of --schedule says how many stages a slice has: "

@@ -138,20 +138,17 @@ static sw_program *copy_of(const sw_program *program)
 	return sw_rewrite_canonical(program, &copy, &ignored) == SW_OK ? copy : NULL;
 }
 
-/* The value that result i of a piece is: what a pass carries on is an element of the loop. */
-static sw_id result_value(const programs_maker *m, const sw_stage_piece *piece, int32_t v,
-                          uint32_t i)
+/* The value that result i of a piece is: what it carries on is an element of the loop. */
+static sw_id result_value(const programs_maker *m, const sw_stage_piece *piece,
+                          sw_stage_carried carried, uint32_t i)
 {
-	uint32_t n_carried = v < 0 ? 0 : m->out->pieces.n_carried[v],
-		 n_sent = piece->n_results - n_carried;
-	return i < n_sent ? piece->results[i]
-	                  : m->out->inner + m->out->pieces.carried[v][i - n_sent];
+	uint32_t n_sent = piece->n_results - carried.n;
+	return i < n_sent ? piece->results[i] : m->out->inner + carried.elements[i - n_sent];
 }
 
-/* Make a piece's plan; results without a layout get the one in which they are produced. v: the
- * virtual stage of a pass; -1: another piece. */
-static sw_status plan_piece(programs_maker *m, const sw_stage_piece *piece, int32_t v,
-                            sw_plan **plan)
+/* Make a piece's plan; results without a layout get the one in which they are produced. */
+static sw_status plan_piece(programs_maker *m, const sw_stage_piece *piece,
+                            sw_stage_carried carried, sw_plan **plan)
 {
 	sw_arena arena = {0};
 	const sw_layout **in = SW_NEW_N(&arena, const sw_layout *, piece->n_inputs + 1),
@@ -164,17 +161,16 @@ static sw_status plan_piece(programs_maker *m, const sw_stage_piece *piece, int3
 		               piece->stage);
 	for (uint32_t i = 0; i < piece->n_inputs; i++) {
 		const sw_layout **at = layout_at(m, piece->stage, piece->inputs[i]);
-		bool carried = is_element(m, one_name(m, piece->inputs[i]));
-		if (!*at && !carried)
+		if (!*at && !is_element(m, one_name(m, piece->inputs[i])))
 			set_layout(m, piece->stage, piece->inputs[i], whole);
 		in[i] = *at;
 	}
 	for (uint32_t i = 0; i < piece->n_results; i++)
-		out[i] = *layout_at(m, piece->stage, result_value(m, piece, v, i));
+		out[i] = *layout_at(m, piece->stage, result_value(m, piece, carried, i));
 	sw_status status = sw_plan_part(plan_of(m, piece->stage), copy, in, out, plan, m->err);
 	for (uint32_t i = 0; i < piece->n_results && status == SW_OK; i++)
 		if (!out[i])
-			set_layout(m, piece->stage, result_value(m, piece, v, i),
+			set_layout(m, piece->stage, result_value(m, piece, carried, i),
 			           *sw_plan_layout(*plan, (*plan)->outputs[i]));
 	sw_arena_clear(&arena);
 	return status;
@@ -207,13 +203,13 @@ static void shift_collectives(sw_program *local, int64_t first, int64_t n)
 	}
 }
 
-static sw_status make_piece(programs_maker *m, const sw_stage_piece *piece, int32_t v,
-                            sw_piece_program *out)
+static sw_status make_piece(programs_maker *m, const sw_stage_piece *piece,
+                            sw_stage_carried carried, sw_piece_program *out)
 {
 	out->piece = piece;
 	if (!piece->program)
 		return SW_OK;
-	sw_status status = plan_piece(m, piece, v, &out->plan);
+	sw_status status = plan_piece(m, piece, carried, &out->plan);
 	if (status == SW_OK)
 		status = sw_partition(out->plan, &out->local, m->err);
 	if (status == SW_OK)
@@ -224,42 +220,48 @@ static sw_status make_piece(programs_maker *m, const sw_stage_piece *piece, int3
 
 /* What the loop begins with lies as what it carries does; and where several elements begin with one
  * value, as the first of them does, in all stages of the slice. */
-static void lay_out_beginnings(programs_maker *m, int32_t v)
+static void lay_out_beginnings(programs_maker *m, int32_t stage, sw_stage_carried carried)
 {
-	int32_t stage = sw_stage_physical(m->out->cut, v);
-	for (uint32_t i = 0; i < m->out->pieces.n_carried[v]; i++) {
-		uint32_t k = m->out->pieces.carried[v][i];
-		const sw_layout **carried = layout_at(m, stage, m->out->inner + k),
+	for (uint32_t i = 0; i < carried.n; i++) {
+		uint32_t k = carried.elements[i];
+		const sw_layout **lies = layout_at(m, stage, m->out->inner + k),
 				**begins = layout_at(m, stage, m->loop->operands[k]);
 		if (!*begins)
-			*begins = *carried;
-		*carried = *begins;
+			*begins = *lies;
+		*lies = *begins;
 	}
 }
 
-/* A pass. What it carries has the layout in which it leaves it, found by a plan with whole inputs.
- */
-static sw_status make_pass(programs_maker *m, int32_t v)
+/* A piece of each microbatch. What it carries has the layout in which it leaves it, found by a plan
+ * with whole inputs. */
+static sw_status make_carrying(programs_maker *m, const sw_stage_piece *piece,
+                               sw_stage_carried carried, sw_piece_program *out)
 {
-	const sw_stage_piece *piece = &m->out->pieces.passes[v];
 	sw_plan *trial = NULL;
-	sw_status status = piece->program ? plan_piece(m, piece, v, &trial) : SW_OK;
+	sw_status status = piece->program ? plan_piece(m, piece, carried, &trial) : SW_OK;
 	sw_plan_free(trial);
 	if (status)
 		return status;
-	lay_out_beginnings(m, v);
-	return make_piece(m, piece, v, &m->out->passes[v]);
+	lay_out_beginnings(m, piece->stage, carried);
+	return make_piece(m, piece, carried, out);
+}
+
+static sw_status make_once(programs_maker *m, const sw_stage_piece *piece, sw_piece_program *out)
+{
+	return make_piece(m, piece, (sw_stage_carried){0}, out);
 }
 
 static sw_status make_stage(programs_maker *m, int32_t stage)
 {
-	sw_status status = SW_OK;
+	const sw_stage_pieces *pieces = &m->out->pieces;
+	sw_status status = make_carrying(m, &pieces->counts[stage], pieces->counted[stage],
+	                                 &m->out->counts[stage]);
 	for (int32_t v = 0; v < m->out->cut->n_virtual && status == SW_OK; v++)
 		if (sw_stage_physical(m->out->cut, v) == stage)
-			status = make_pass(m, v);
+			status = make_carrying(m, &pieces->passes[v], pieces->carried[v],
+			                       &m->out->passes[v]);
 	return status ? status
-	              : make_piece(m, &m->out->pieces.before[stage], -1,
-	                           &m->out->before[stage]);
+	              : make_once(m, &pieces->before[stage], &m->out->before[stage]);
 }
 
 /* ---- behind the loop --------------------------------------------------------------------- */
@@ -388,7 +390,7 @@ static sw_status make_rounds(programs_maker *m)
 		if (piece->program)
 			status = receive_entry(m, piece);
 		if (status == SW_OK)
-			status = make_piece(m, piece, -1, &m->out->after[i]);
+			status = make_once(m, piece, &m->out->after[i]);
 		if (piece->program)
 			add_event(m, SW_EVENT_AFTER, (size_t)i, -1);
 	}
@@ -425,7 +427,7 @@ static sw_status add_sent(programs_maker *m, int32_t v)
 	const sw_stage_piece *piece = &pieces->passes[v];
 	int32_t n = m->out->cut->n_virtual, from = sw_stage_physical(m->out->cut, v);
 	sw_status status = SW_OK;
-	for (uint32_t i = 0; i + pieces->n_carried[v] < piece->n_results; i++)
+	for (uint32_t i = 0; i + pieces->carried[v].n < piece->n_results; i++)
 		for (int32_t w = v + 1; w < n && status == SW_OK; w++) {
 			const sw_stage_piece *reader = &pieces->passes[w];
 			bool reads = false;
@@ -507,6 +509,7 @@ static void programs_begin(programs_maker *m)
 	sw_arena_init(&out->arena);
 	out->inner = sw_op_at(m->looped, m->body->parameters.data[0])->first_result;
 	out->before = SW_NEW_N(&out->arena, sw_piece_program, d);
+	out->counts = SW_NEW_N(&out->arena, sw_piece_program, d);
 	out->passes = SW_NEW_N(&out->arena, sw_piece_program, out->cut->n_virtual);
 	out->after = SW_NEW_N(&out->arena, sw_piece_program, d * (size_t)out->cut->n_rounds);
 	out->layouts = SW_NEW_N(&out->arena, const sw_layout **, m->p->n_ranks);
@@ -566,6 +569,7 @@ void sw_stage_programs_clear(sw_stage_programs *programs)
 		return;
 	int32_t d = programs->plan->n_stages;
 	free_pieces(programs->before, d);
+	free_pieces(programs->counts, d);
 	free_pieces(programs->passes, programs->cut->n_virtual);
 	free_pieces(programs->after, d * programs->cut->n_rounds);
 	for (size_t i = 0; i < programs->transfers.len; i++)

@@ -26,7 +26,7 @@ typedef struct sw_stage_transfer {
 } sw_stage_transfer;
 
 typedef enum sw_event_kind {
-	SW_EVENT_BEFORE,   /* number: the stage */
+	SW_EVENT_BEFORE,   /* number: the stage; it counts its microbatches, too */
 	SW_EVENT_PASS,     /* the virtual stage of `cut` */
 	SW_EVENT_AFTER,    /* round * stages + stage */
 	SW_EVENT_TRANSFER, /* of sw_stage_programs.transfers */
@@ -43,7 +43,7 @@ typedef struct sw_stage_programs {
 	const sw_stages *cut;
 	sw_stages split; /* what `cut` is then */
 	sw_stage_pieces pieces;
-	sw_piece_program *before, *passes, *after; /* as in sw_stage_pieces */
+	sw_piece_program *before, *counts, *passes, *after; /* as in sw_stage_pieces */
 	/* [slice][value of the looped program]: its layout there, in all stages; NULL: it is not
 	 * there */
 	const sw_layout ***layouts;

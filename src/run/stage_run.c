@@ -43,24 +43,25 @@ static bool is_element(const stage_rank *x, sw_id value)
 	return value >= x->programs->inner && value < x->programs->inner + loop_of(x)->n_operands;
 }
 
-/* Where a piece finds a value. v: the virtual stage of a pass; -1: a piece of the entry. */
-static sw_tensor *find(stage_rank *x, sw_id value, int32_t v, int32_t j)
+/* Where a piece finds a value. carried: what the pass has carried on, by elements of the loop; NULL:
+ * it is no pass. j: the microbatch; -1: it is a piece of the entry. */
+static sw_tensor *find(stage_rank *x, sw_id value, int32_t stage, sw_tensor *carried, int32_t j)
 {
-	sw_id known = sw_stage_value_of(x->programs, value);
-	if (v < 0)
-		return &x->entry[known];
-	if (is_element(x, known))
-		return &x->carried[v][known - x->programs->inner];
-	return is_element(x, value) ? &x->entry[known] /* an import */ : &x->sent[j][value];
+	sw_id known = sw_stage_value_of(x->programs, value), k = known - x->programs->inner;
+	if (j < 0 || !is_element(x, value))
+		return j < 0 ? &x->entry[known] : &x->sent[j][value];
+	if (!is_element(x, known))
+		return &x->entry[known]; /* an import */
+	return carried && carried[k].buffer ? &carried[k] : &x->counted[stage][j][k];
 }
 
 static sw_status run_piece(stage_rank *x, const sw_piece_program *piece, sw_interpreter *with,
-                           int32_t v, int32_t j, sw_tensor *outputs, sw_error *err)
+                           sw_tensor *carried, int32_t j, sw_tensor *outputs, sw_error *err)
 {
 	const sw_stage_piece *what = piece->piece;
 	sw_tensor *inputs = sw_alloc(sizeof(sw_tensor) * (what->n_inputs + 1));
 	for (uint32_t i = 0; i < what->n_inputs; i++) {
-		sw_tensor *at = find(x, what->inputs[i], v, j);
+		sw_tensor *at = find(x, what->inputs[i], what->stage, carried, j);
 		if (at->buffer) {
 			inputs[i] = sw_tensor_keep(*at);
 			continue;
@@ -85,7 +86,7 @@ static sw_status run_entry(stage_rank *x, const sw_piece_program *piece, sw_inte
 	if (!piece->local)
 		return SW_OK;
 	sw_tensor *outputs = sw_alloc(sizeof(sw_tensor) * (what->n_results + 1));
-	sw_status status = run_piece(x, piece, with, -1, -1, outputs, err);
+	sw_status status = run_piece(x, piece, with, NULL, -1, outputs, err);
 	for (uint32_t i = 0; i < what->n_results && status == SW_OK; i++)
 		put(&x->entry[what->results[i]], outputs[i]);
 	free(outputs);
@@ -112,17 +113,17 @@ static sw_status run_pass(stage_rank *x, int32_t v, int32_t j, sw_error *err)
 {
 	const sw_piece_program *piece = &x->programs->passes[v];
 	const sw_stage_piece *what = piece->piece;
-	const sw_stage_pieces *pieces = &x->programs->pieces;
+	sw_stage_carried carried = x->programs->pieces.carried[v];
 	if (!piece->local)
 		return SW_OK;
-	uint32_t n = what->n_results, n_sent = n - pieces->n_carried[v];
+	uint32_t n = what->n_results, n_sent = n - carried.n;
 	sw_tensor *outputs = sw_alloc(sizeof(sw_tensor) * (n + 1));
-	sw_status status = run_piece(x, piece, x->passes[v], v, j, outputs, err);
+	sw_status status = run_piece(x, piece, x->passes[v], x->carried[v], j, outputs, err);
 	for (uint32_t i = 0; i < n && status == SW_OK; i++) {
 		if (i < n_sent)
 			keep_sent(x, j, what->results[i], outputs[i]);
 		else
-			put(&x->carried[v][pieces->carried[v][i - n_sent]], outputs[i]);
+			put(&x->carried[v][carried.elements[i - n_sent]], outputs[i]);
 	}
 	for (uint32_t i = 0; i < what->n_inputs && status == SW_OK; i++)
 		if (!is_element(x, what->inputs[i]))
@@ -133,29 +134,64 @@ static sw_status run_pass(stage_rank *x, int32_t v, int32_t j, sw_error *err)
 
 /* ---- the loop's ends --------------------------------------------------------------------- */
 
+static void begin_elements(stage_rank *x, sw_stage_carried carried, sw_tensor *elements)
+{
+	for (uint32_t i = 0; i < carried.n; i++) {
+		uint32_t k = carried.elements[i];
+		sw_tensor *begins =
+			&x->entry[sw_stage_value_of(x->programs, loop_of(x)->operands[k])];
+		if (begins->buffer)
+			put(&elements[k], sw_tensor_keep(*begins));
+	}
+}
+
+/* Count the microbatches of a stage. What no pass reads is kept behind the last one only. */
+static sw_status run_counts(stage_rank *x, int32_t stage, sw_error *err)
+{
+	const sw_stage_pieces *pieces = &x->programs->pieces;
+	sw_stage_carried counted = pieces->counted[stage];
+	sw_tensor *outputs = sw_alloc(sizeof(sw_tensor) * (counted.n + 1)),
+		  **of = x->counted[stage];
+	sw_status status = SW_OK;
+	for (int32_t j = 0; j < cut_of(x)->n_microbatches && counted.n && status == SW_OK; j++) {
+		status = run_piece(x, &x->programs->counts[stage], x->counts[stage], NULL, j,
+		                   outputs, err);
+		for (uint32_t i = 0; i < counted.n && status == SW_OK; i++) {
+			put(&of[j + 1][counted.elements[i]], outputs[i]);
+			if (i >= pieces->n_read[stage])
+				sw_tensor_drop(&of[j][counted.elements[i]]);
+		}
+	}
+	free(outputs);
+	return status;
+}
+
 /* All passes of a stage begin with what the loop begins with. */
-static void begin_loop(stage_rank *x, int32_t stage)
+static sw_status begin_loop(stage_rank *x, int32_t stage, sw_error *err)
 {
 	const sw_stage_pieces *pieces = &x->programs->pieces;
 	for (int32_t v = 0; v < cut_of(x)->n_virtual; v++)
-		for (uint32_t i = 0;
-		     i < pieces->n_carried[v] && sw_stage_physical(cut_of(x), v) == stage; i++) {
-			uint32_t k = pieces->carried[v][i];
-			sw_tensor *begins =
-				&x->entry[sw_stage_value_of(x->programs, loop_of(x)->operands[k])];
-			if (begins->buffer)
-				put(&x->carried[v][k], sw_tensor_keep(*begins));
-		}
+		if (sw_stage_physical(cut_of(x), v) == stage)
+			begin_elements(x, pieces->carried[v], x->carried[v]);
+	begin_elements(x, pieces->counted[stage], x->counted[stage][0]);
+	return run_counts(x, stage, err);
 }
 
-/* Behind the loop, what it carries is what the last pass that has it has. */
+static void end_elements(stage_rank *x, const sw_tensor *elements)
+{
+	for (uint32_t k = 0; k < loop_of(x)->n_operands && elements; k++)
+		if (elements[k].buffer)
+			put(&x->entry[x->programs->inner + k], sw_tensor_keep(elements[k]));
+}
+
+/* Behind the loop there is what passes carried, and what was counted. */
 static void end_loop(stage_rank *x)
 {
 	for (int32_t v = 0; v < cut_of(x)->n_virtual; v++)
-		for (uint32_t k = 0; k < loop_of(x)->n_operands && x->carried[v]; k++)
-			if (x->carried[v][k].buffer)
-				put(&x->entry[x->programs->inner + k],
-				    sw_tensor_keep(x->carried[v][k]));
+		end_elements(x, x->carried[v]);
+	for (int32_t s = 0; s < cut_of(x)->n_stages; s++)
+		if (x->counted[s])
+			end_elements(x, x->counted[s][cut_of(x)->n_microbatches]);
 }
 
 /* ---- transfers --------------------------------------------------------------------------- */
@@ -246,8 +282,7 @@ static sw_status do_event(stage_rank *x, size_t number, sw_error *err)
 		if (!has_stage(x, n))
 			return SW_OK;
 		sw_status status = run_entry(x, &x->programs->before[n], x->before[n], err);
-		begin_loop(x, n);
-		return status;
+		return status ? status : begin_loop(x, n, err);
 	case SW_EVENT_PASS:
 		return has_virtual(x, n) ? do_pass(x, (int32_t)number, n, event.microbatch, err)
 		                         : SW_OK;
@@ -321,6 +356,9 @@ void stage_rank_next(stage_rank *x)
 	for (int32_t v = 0; v < cut_of(x)->n_virtual; v++)
 		if (x->carried[v])
 			sw_tensors_drop(x->carried[v], loop_of(x)->n_operands);
+	for (int32_t s = 0; s < cut_of(x)->n_stages; s++)
+		for (int32_t j = 0; j <= cut_of(x)->n_microbatches && x->counted[s]; j++)
+			sw_tensors_drop(x->counted[s][j], loop_of(x)->n_operands);
 	for (int32_t j = 0; j < cut_of(x)->n_microbatches; j++)
 		sw_tensors_drop(x->sent[j], (uint32_t)n_values(x));
 	free(kept);
@@ -421,6 +459,9 @@ static sw_status init_pieces(stage_rank *x, sw_error *err)
 	for (int32_t s = 0; s < d && status == SW_OK; s++)
 		if (has_stage(x, s))
 			status = init_piece(x, &p->before[s], &x->before[s], err);
+	for (int32_t s = 0; s < d && status == SW_OK; s++)
+		if (has_stage(x, s))
+			status = init_piece(x, &p->counts[s], &x->counts[s], err);
 	for (int32_t v = 0; v < cut_of(x)->n_virtual && status == SW_OK; v++)
 		if (has_virtual(x, v))
 			status = init_piece(x, &p->passes[v], &x->passes[v], err);
@@ -508,6 +549,7 @@ sw_status stage_rank_init(stage_rank *x, const sw_stage_programs *programs, sw_t
 	x->input_dims = SW_NEW_N(&x->arena, int64_t *, n_values(x) + 1);
 	int32_t n_virtual = cut_of(x)->n_virtual, d = cut_of(x)->n_stages;
 	x->before = SW_NEW_N(&x->arena, sw_interpreter *, d);
+	x->counts = SW_NEW_N(&x->arena, sw_interpreter *, d);
 	x->passes = SW_NEW_N(&x->arena, sw_interpreter *, n_virtual);
 	x->after = SW_NEW_N(&x->arena, sw_interpreter *, d * cut_of(x)->n_rounds);
 	x->uses = SW_NEW_N(&x->arena, int32_t, n_values(x) + 1);
@@ -522,6 +564,15 @@ sw_status stage_rank_init(stage_rank *x, const sw_stage_programs *programs, sw_t
 	for (int32_t v = 0; v < n_virtual; v++)
 		if (has_virtual(x, v))
 			x->carried[v] = SW_NEW_N(&x->arena, sw_tensor, loop_of(x)->n_operands + 1);
+	x->counted = SW_NEW_N(&x->arena, sw_tensor **, d);
+	for (int32_t s = 0; s < d; s++) {
+		if (!has_stage(x, s))
+			continue;
+		x->counted[s] = SW_NEW_N(&x->arena, sw_tensor *, cut_of(x)->n_microbatches + 1);
+		for (int32_t j = 0; j <= cut_of(x)->n_microbatches; j++)
+			x->counted[s][j] =
+				SW_NEW_N(&x->arena, sw_tensor, loop_of(x)->n_operands + 1);
+	}
 	count_uses(x);
 	sw_status status = init_pieces(x, err);
 	return status ? status : init_transfers(x, err);
@@ -533,8 +584,10 @@ void stage_rank_clear(stage_rank *x)
 		return;
 	stage_rank_next(x);
 	sw_tensors_drop(x->entry, (uint32_t)n_values(x));
-	for (int32_t s = 0; s < cut_of(x)->n_stages; s++)
+	for (int32_t s = 0; s < cut_of(x)->n_stages; s++) {
 		sw_interpreter_free(x->before[s]);
+		sw_interpreter_free(x->counts[s]);
+	}
 	for (int32_t v = 0; v < cut_of(x)->n_virtual; v++)
 		sw_interpreter_free(x->passes[v]);
 	for (int32_t i = 0; i < cut_of(x)->n_stages * cut_of(x)->n_rounds; i++)

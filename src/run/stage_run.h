@@ -26,11 +26,12 @@ typedef struct stage_rank {
 	int32_t slice;
 	int64_t device; /* in the slice */
 	sw_arena arena;
-	/* Of the slice's stages, else NULL: [stages], [virtual stages], [rounds][stages]. */
-	sw_interpreter **before, **passes, **after;
+	/* Of the slice's stages, else NULL: [stages] twice, [virtual stages], [rounds][stages]. */
+	sw_interpreter **before, **counts, **passes, **after;
 	/* By values of the looped program: of the entry, with what the loop carried at its end;
-	 * what each virtual stage carries; and of each microbatch, what passes made. */
-	sw_tensor *entry, **carried, **sent;
+	 * what each virtual stage carries; what each stage counts, of each microbatch and behind
+	 * the last one; and of each microbatch, what passes made. */
+	sw_tensor *entry, **carried, ***counted, **sent;
 	/* How often passes and transfers of this rank use what a pass made or a transfer brought;
 	 * and how often they still will, of each microbatch. Then it is dropped. */
 	int32_t *uses, **left;

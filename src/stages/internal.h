@@ -75,7 +75,21 @@ void sw_stage_find_positions(sw_stage_finder *f);
 sw_status sw_stage_cut(sw_stage_finder *f, sw_error *err);
 void sw_stage_find_entry(sw_stage_finder *f);
 
+/* The first element of the loop, as its body gets it. */
+static inline sw_id sw_stage_first_element(const sw_stages *s)
+{
+	const sw_computation *body = &s->program->computations.data[s->body];
+	return sw_op_at(s->program, body->parameters.data[0])->first_result;
+}
+/* The op that computes the next value of an element; of an import, the body's parameter. */
+static inline sw_id sw_stage_maker_of_next(const sw_stages *s, uint32_t element)
+{
+	const sw_computation *body = &s->program->computations.data[s->body];
+	return sw_maker_of(s->program, body->results.data[element]);
+}
+
 typedef SW_VEC(sw_id) sw_stage_values;
+typedef SW_VEC(uint32_t) sw_element_list; /* of the loop, by their numbers */
 
 /* Which ops a piece has: those of a computation with one of two stages (-1: none) and a round (-1:
  * any); and what has no stage, wherever it is read. */

@@ -9,9 +9,9 @@ typedef struct stage_runner {
 	const sw_pipeline_schedule *schedule;
 	sw_arena arena;
 	sw_interpreter **passes; /* [n_virtual] */
-	/* values of the entry; of the body, per virtual stage what its loop carries, and per
-	 * microbatch what passes sent */
-	sw_tensor *entry, **carried, **sent;
+	/* values of the entry; of the body, per virtual stage what its loop carries, per stage and
+	 * microbatch what it counts, and per microbatch what passes sent */
+	sw_tensor *entry, **carried, ***counted, **sent;
 	sw_id inner;
 	sw_error *err;
 } stage_runner;
@@ -53,7 +53,15 @@ static sw_status run_piece(stage_runner *x, const sw_stage_piece *piece, sw_inte
 
 /* ---- microbatches ----------------------------------------------------------------------- */
 
-/* What a pass reads: of the loop's elements what it carries itself, or an import; else what another
+/* An element of the loop in microbatch j, which this stage counts, or which is an import. */
+static sw_tensor *find_counted(stage_runner *x, int32_t stage, int32_t j, sw_id value)
+{
+	const sw_op *loop = sw_op_at(x->stages->program, x->stages->loop);
+	sw_tensor *counted = &x->counted[stage][j][value - x->inner];
+	return counted->buffer ? counted : &x->entry[loop->operands[value - x->inner]];
+}
+
+/* What a pass reads: of the loop's elements what it carries itself, or such a one; else what another
  * pass of this microbatch sent. */
 static sw_tensor *find_in_pass(stage_runner *x, int32_t v, int32_t j, sw_id value)
 {
@@ -61,7 +69,7 @@ static sw_tensor *find_in_pass(stage_runner *x, int32_t v, int32_t j, sw_id valu
 	if (value < x->inner || value >= x->inner + loop->n_operands)
 		return &x->sent[j][value];
 	sw_tensor *own = &x->carried[v][value - x->inner];
-	return own->buffer ? own : &x->entry[loop->operands[value - x->inner]];
+	return own->buffer ? own : find_counted(x, sw_stage_physical(x->stages, v), j, value);
 }
 
 static bool has_inputs(stage_runner *x, int32_t v, int32_t j)
@@ -78,7 +86,8 @@ static bool has_inputs(stage_runner *x, int32_t v, int32_t j)
 static sw_status run_pass(stage_runner *x, int32_t v, int32_t j)
 {
 	const sw_stage_piece *piece = &x->pieces->passes[v];
-	uint32_t n_carried = x->pieces->n_carried[v], n_sent = piece->n_results - n_carried;
+	sw_stage_carried carried = x->pieces->carried[v];
+	uint32_t n_sent = piece->n_results - carried.n;
 	if (!piece->program)
 		return SW_OK;
 	sw_tensor *outputs = sw_alloc(sizeof(sw_tensor) * SW_MAX(piece->n_results, 1u));
@@ -87,7 +96,7 @@ static sw_status run_pass(stage_runner *x, int32_t v, int32_t j)
 		if (i < n_sent)
 			put(&x->sent[j][piece->results[i]], outputs[i]);
 		else
-			put(&x->carried[v][x->pieces->carried[v][i - n_sent]], outputs[i]);
+			put(&x->carried[v][carried.elements[i - n_sent]], outputs[i]);
 	}
 	free(outputs);
 	return status;
@@ -128,43 +137,73 @@ static sw_tensor *find_in_entry(stage_runner *x, int32_t v, int32_t j, sw_id val
 	return &x->entry[value];
 }
 
-static sw_status run_entry_piece(stage_runner *x, const sw_stage_piece *piece)
+/* Run a piece that is run once; outputs: new tensors of its results. */
+static sw_status run_once(stage_runner *x, const sw_stage_piece *piece, int32_t v, int32_t j,
+                          find_tensor *find, sw_tensor *outputs)
 {
 	sw_interpreter *with = NULL;
 	sw_interpret_options options = {.blas_threads = 1};
-	if (!piece->program)
-		return SW_OK;
-	sw_tensor *outputs = sw_alloc(sizeof(sw_tensor) * SW_MAX(piece->n_results, 1u));
 	sw_status status = sw_interpreter_new(piece->program, &options, &with, x->err);
 	if (status == SW_OK)
-		status = run_piece(x, piece, with, 0, 0, find_in_entry, outputs);
-	for (uint32_t i = 0; i < piece->n_results && status == SW_OK; i++)
-		put(&x->entry[piece->results[i]], outputs[i]);
-	free(outputs);
+		status = run_piece(x, piece, with, v, j, find, outputs);
 	sw_interpreter_free(with);
 	return status;
 }
 
-/* What each virtual stage carries begins with what the loop begins with. */
-static void begin_carrying(stage_runner *x)
+static sw_status run_entry_piece(stage_runner *x, const sw_stage_piece *piece)
 {
-	const sw_op *loop = sw_op_at(x->stages->program, x->stages->loop);
-	for (int32_t v = 0; v < x->stages->n_virtual; v++)
-		for (uint32_t i = 0; i < x->pieces->n_carried[v]; i++) {
-			uint32_t k = x->pieces->carried[v][i];
-			put(&x->carried[v][k], sw_tensor_keep(x->entry[loop->operands[k]]));
-		}
+	if (!piece->program)
+		return SW_OK;
+	sw_tensor *outputs = sw_alloc(sizeof(sw_tensor) * SW_MAX(piece->n_results, 1u));
+	sw_status status = run_once(x, piece, 0, 0, find_in_entry, outputs);
+	for (uint32_t i = 0; i < piece->n_results && status == SW_OK; i++)
+		put(&x->entry[piece->results[i]], outputs[i]);
+	free(outputs);
+	return status;
 }
 
-/* The loop's results: of imports the import, else what the last stage that carries it has. */
-static void end_carrying(stage_runner *x)
+/* What these elements of the loop begin with. */
+static void begin_elements(stage_runner *x, sw_stage_carried carried, sw_tensor *elements)
+{
+	const sw_op *loop = sw_op_at(x->stages->program, x->stages->loop);
+	for (uint32_t i = 0; i < carried.n; i++) {
+		uint32_t k = carried.elements[i];
+		put(&elements[k], sw_tensor_keep(x->entry[loop->operands[k]]));
+	}
+}
+
+/* Count all microbatches of a stage. */
+static sw_status run_counts(stage_runner *x, int32_t stage)
+{
+	const sw_stage_piece *piece = &x->pieces->counts[stage];
+	sw_stage_carried counted = x->pieces->counted[stage];
+	sw_tensor *outputs = sw_alloc(sizeof(sw_tensor) * (counted.n + 1));
+	sw_status status = SW_OK;
+	begin_elements(x, counted, x->counted[stage][0]);
+	for (int32_t j = 0; j < x->stages->n_microbatches && counted.n && status == SW_OK; j++) {
+		status = run_once(x, piece, stage, j, find_counted, outputs);
+		for (uint32_t i = 0; i < counted.n && status == SW_OK; i++)
+			put(&x->counted[stage][j + 1][counted.elements[i]], outputs[i]);
+	}
+	free(outputs);
+	return status;
+}
+
+static void end_elements(stage_runner *x, const sw_tensor *elements)
 {
 	const sw_op *loop = sw_op_at(x->stages->program, x->stages->loop);
 	for (uint32_t k = 0; k < loop->n_operands; k++)
-		for (int32_t v = 0; v < x->stages->n_virtual; v++)
-			if (x->carried[v][k].buffer)
-				put(&x->entry[loop->first_result + k],
-				    sw_tensor_keep(x->carried[v][k]));
+		if (elements[k].buffer)
+			put(&x->entry[loop->first_result + k], sw_tensor_keep(elements[k]));
+}
+
+/* The loop's results: what the stages carry and count. */
+static void end_loop(stage_runner *x)
+{
+	for (int32_t v = 0; v < x->stages->n_virtual; v++)
+		end_elements(x, x->carried[v]);
+	for (int32_t s = 0; s < x->stages->n_stages; s++)
+		end_elements(x, x->counted[s][x->stages->n_microbatches]);
 }
 
 static sw_status run_step(stage_runner *x)
@@ -173,11 +212,14 @@ static sw_status run_step(stage_runner *x)
 	sw_status status = SW_OK;
 	for (int32_t i = 0; i < s->n_stages && status == SW_OK; i++)
 		status = run_entry_piece(x, &x->pieces->before[i]);
+	for (int32_t i = 0; i < s->n_stages && status == SW_OK; i++)
+		status = run_counts(x, i);
 	if (status)
 		return status;
-	begin_carrying(x);
+	for (int32_t v = 0; v < s->n_virtual; v++)
+		begin_elements(x, x->pieces->carried[v], x->carried[v]);
 	status = run_microbatches(x);
-	end_carrying(x);
+	end_loop(x);
 	for (int32_t i = 0; i < s->n_stages * s->n_rounds && status == SW_OK; i++)
 		status = run_entry_piece(x, &x->pieces->after[i]);
 	return status;
@@ -197,8 +239,15 @@ static sw_status runner_init(stage_runner *x)
 	x->entry = SW_NEW_N(&x->arena, sw_tensor, p->values.len);
 	x->carried = SW_NEW_N(&x->arena, sw_tensor *, s->n_virtual);
 	x->sent = SW_NEW_N(&x->arena, sw_tensor *, s->n_microbatches);
+	uint32_t n_elements = sw_op_at(p, s->loop)->n_operands;
 	for (int32_t v = 0; v < s->n_virtual; v++)
-		x->carried[v] = SW_NEW_N(&x->arena, sw_tensor, sw_op_at(p, s->loop)->n_operands);
+		x->carried[v] = SW_NEW_N(&x->arena, sw_tensor, n_elements);
+	x->counted = SW_NEW_N(&x->arena, sw_tensor **, s->n_stages);
+	for (int32_t i = 0; i < s->n_stages; i++) {
+		x->counted[i] = SW_NEW_N(&x->arena, sw_tensor *, s->n_microbatches + 1);
+		for (int32_t j = 0; j <= s->n_microbatches; j++)
+			x->counted[i][j] = SW_NEW_N(&x->arena, sw_tensor, n_elements);
+	}
 	for (int32_t j = 0; j < s->n_microbatches; j++)
 		x->sent[j] = SW_NEW_N(&x->arena, sw_tensor, p->values.len);
 	for (int32_t v = 0; v < s->n_virtual && status == SW_OK; v++)
@@ -222,10 +271,14 @@ static void runner_clear(stage_runner *x)
 	drop_all(x->entry, n);
 	for (int32_t j = 0; j < s->n_microbatches; j++)
 		drop_all(x->sent[j], n);
+	uint32_t n_elements = sw_op_at(s->program, s->loop)->n_operands;
 	for (int32_t v = 0; v < s->n_virtual; v++) {
-		drop_all(x->carried[v], sw_op_at(s->program, s->loop)->n_operands);
+		drop_all(x->carried[v], n_elements);
 		sw_interpreter_free(x->passes[v]);
 	}
+	for (int32_t i = 0; i < s->n_stages; i++)
+		for (int32_t j = 0; j <= s->n_microbatches; j++)
+			drop_all(x->counted[i][j], n_elements);
 	sw_arena_clear(&x->arena);
 }
 

@@ -54,14 +54,6 @@ static sw_status write_piece(piece_writer *w, sw_piece_place at, int32_t physica
 
 /* ---- microbatches ----------------------------------------------------------------------- */
 
-/* What stands for a value of no stage when its result is asked for: the last forward stage has it.
- */
-static int32_t stage_of_result(const sw_stages *s, sw_id value)
-{
-	int32_t v = s->stage[sw_maker_of(s->program, value)];
-	return v < 0 ? s->n_stages - 1 : v;
-}
-
 /* Per value of the body with a stage: does another stage read it? */
 static bool *find_sent(piece_writer *w)
 {
@@ -90,79 +82,166 @@ static bool reads_value(const sw_stage_piece *piece, sw_id value)
 	return false;
 }
 
-/* A stage carries on what it computes itself; and what has no stage (counters) where it reads it.
- */
+static sw_stage_carried keep_elements(sw_stage_pieces *out, const sw_element_list *list)
+{
+	sw_stage_carried kept = {.n = (uint32_t)list->len};
+	if (list->len)
+		kept.elements = sw_arena_copy(&out->arena, list->data, sizeof(uint32_t) * list->len);
+	return kept;
+}
+
+/* An element that one stage computes and another one reads. */
+static sw_status refuse_element(const piece_writer *w, uint32_t element, int32_t reader)
+{
+	const sw_stages *s = w->stages;
+	sw_id maker = sw_stage_maker_of_next(s, element);
+	return sw_fail(w->err, SW_NO,
+	               "no stages: '%s', which microbatches hand on to each other, is read in "
+	               "stage %d and computed in stage %d",
+	               sw_op_at(s->program, maker)->name, reader,
+	               sw_stage_physical(s, s->stage[maker]));
+}
+
+/* A stage carries on what it computes itself. */
 static sw_status write_pass(piece_writer *w, int32_t v, const bool *sent)
 {
 	const sw_stages *s = w->stages;
 	const sw_program *p = s->program;
 	const sw_computation *body = &p->computations.data[s->body];
-	sw_id inner = sw_op_at(p, body->parameters.data[0])->first_result;
-	sw_stage_piece *piece = &w->out->passes[v], trial = {0};
-	sw_piece_place at = {s->body, v, -1, -1};
+	sw_stage_piece *piece = &w->out->passes[v];
 	sw_stage_values wanted = {0};
-	SW_VEC(uint32_t) carried = {0};
+	sw_element_list carried = {0};
 	for (size_t i = 0; i < body->ops.len; i++) {
 		const sw_op *op = sw_op_at(p, body->ops.data[i]);
 		for (uint32_t r = 0; r < op->n_results; r++)
 			if (sent[op->first_result + r] && s->stage[body->ops.data[i]] == v)
 				sw_vec_push(&wanted, op->first_result + r);
 	}
-	size_t n_sent = wanted.len;
-	for (size_t k = 0; k < body->results.len; k++)
-		if (body->results.data[k] != inner + k &&
-		    stage_of_result(s, body->results.data[k]) == v) {
+	for (uint32_t k = 0; k < body->results.len; k++)
+		if (s->stage[sw_stage_maker_of_next(s, k)] == v) {
 			sw_vec_push(&wanted, body->results.data[k]);
-			sw_vec_push(&carried, (uint32_t)k);
+			sw_vec_push(&carried, k);
 		}
-	/* Which counters it reads shows once it is written: so twice. */
-	sw_status status = write_piece(w, at, sw_stage_physical(s, v), &wanted, &trial);
-	for (size_t k = 0; k < body->results.len && status == SW_OK; k++) {
-		sw_id result = body->results.data[k];
-		if (result == inner + k || stage_of_result(s, result) == v ||
-		    !reads_value(&trial, inner + (sw_id)k))
-			continue;
-		const sw_op *maker = sw_op_at(p, sw_maker_of(p, result));
-		if (s->stage[sw_op_id(p, maker)] >= 0)
-			status = sw_fail(
-				w->err, SW_NO,
-				"no stages: '%s', which microbatches hand on to each other, "
-				"is read in stage %d and computed in stage %d",
-				maker->name, sw_stage_physical(s, v),
-				sw_stage_physical(s, s->stage[sw_op_id(p, maker)]));
-		sw_vec_push(&wanted, result);
-		sw_vec_push(&carried, (uint32_t)k);
+	sw_status status = write_piece(w, (sw_piece_place){s->body, v, -1, -1},
+	                               sw_stage_physical(s, v), &wanted, piece);
+	for (uint32_t k = 0; k < body->results.len && status == SW_OK; k++) {
+		int32_t of = s->stage[sw_stage_maker_of_next(s, k)];
+		if (of >= 0 && of != v && reads_value(piece, sw_stage_first_element(s) + k))
+			status = refuse_element(w, k, piece->stage);
 	}
-	sw_program_free(trial.program);
-	if (status == SW_OK)
-		status = write_piece(w, at, sw_stage_physical(s, v), &wanted, piece);
-	w->out->n_carried[v] = (uint32_t)(wanted.len - n_sent);
-	if (carried.len)
-		w->out->carried[v] =
-			sw_arena_copy(&w->out->arena, carried.data, sizeof(uint32_t) * carried.len);
+	w->out->carried[v] = keep_elements(w->out, &carried);
 	sw_vec_clear(&carried);
 	sw_vec_clear(&wanted);
 	return status;
 }
 
+/* ---- what no stage computes -------------------------------------------------------------- */
+
+static bool is_counted(const sw_stages *s, uint32_t element)
+{
+	const sw_computation *body = &s->program->computations.data[s->body];
+	return body->results.data[element] != sw_stage_first_element(s) + element &&
+	       s->stage[sw_stage_maker_of_next(s, element)] < 0;
+}
+
+static void enter_element(const sw_stages *s, uint32_t element, sw_element_list *list)
+{
+	bool there = !is_counted(s, element);
+	for (size_t i = 0; i < list->len && !there; i++)
+		there = list->data[i] == element;
+	if (!there)
+		sw_vec_push(list, element);
+}
+
+/* Enter the elements, values from `first` on, that a piece reads. */
+static void enter_read(const sw_stages *s, const sw_stage_piece *piece, sw_id first,
+                       sw_element_list *list)
+{
+	uint32_t n = sw_op_at(s->program, s->loop)->n_operands;
+	for (uint32_t i = 0; i < piece->n_inputs; i++)
+		if (piece->inputs[i] >= first && piece->inputs[i] < first + n)
+			enter_element(s, piece->inputs[i] - first, list);
+}
+
+/* What a stage, or the step's results, which the first stage has then, read behind the loop. */
+static void enter_read_behind(const piece_writer *w, int32_t stage, sw_element_list *list)
+{
+	const sw_stages *s = w->stages;
+	const sw_op *loop = sw_op_at(s->program, s->loop);
+	const sw_computation *entry = sw_entry(s->program);
+	for (int32_t r = 0; r < s->n_rounds; r++)
+		enter_read(s, &w->out->after[r * s->n_stages + stage], loop->first_result, list);
+	for (size_t i = 0; i < entry->results.len && stage == 0; i++)
+		if (sw_maker_of(s->program, entry->results.data[i]) == s->loop)
+			enter_element(s, entry->results.data[i] - loop->first_result, list);
+}
+
+/* What elements follow from shows once the piece is written: so it is written until it reads none
+ * but its own. */
+static sw_status write_counts(piece_writer *w, int32_t stage)
+{
+	const sw_stages *s = w->stages;
+	const sw_computation *body = &s->program->computations.data[s->body];
+	sw_id inner = sw_stage_first_element(s);
+	sw_stage_piece *piece = &w->out->counts[stage];
+	sw_element_list list = {0};
+	sw_status status = SW_OK;
+	for (int32_t v = 0; v < s->n_virtual; v++)
+		if (sw_stage_physical(s, v) == stage)
+			enter_read(s, &w->out->passes[v], inner, &list);
+	w->out->n_read[stage] = (uint32_t)list.len;
+	enter_read_behind(w, stage, &list);
+	for (size_t written = 0; written < list.len && status == SW_OK;) {
+		sw_stage_values wanted = {0};
+		written = list.len;
+		for (size_t i = 0; i < written; i++)
+			sw_vec_push(&wanted, body->results.data[list.data[i]]);
+		sw_program_free(piece->program);
+		*piece = (sw_stage_piece){0};
+		status = write_piece(w, (sw_piece_place){s->body, -1, -1, -1}, stage, &wanted, piece);
+		enter_read(s, piece, inner, &list);
+		sw_vec_clear(&wanted);
+	}
+	for (uint32_t k = 0; k < body->results.len && status == SW_OK; k++)
+		if (s->stage[sw_stage_maker_of_next(s, k)] >= 0 && reads_value(piece, inner + k))
+			status = refuse_element(w, k, stage);
+	w->out->counted[stage] = keep_elements(w->out, &list);
+	sw_vec_clear(&list);
+	return status;
+}
+
 /* ---- before and behind the loop --------------------------------------------------------- */
 
-/* What the passes of a stage read of the loop's elements, and carry on. */
+static void mark_beginnings(const sw_op *loop, sw_stage_carried carried, bool *wanted)
+{
+	for (uint32_t i = 0; i < carried.n; i++)
+		wanted[loop->operands[carried.elements[i]]] = true;
+}
+
+static void mark_read(const sw_stages *s, const sw_stage_piece *piece, bool *wanted)
+{
+	const sw_op *loop = sw_op_at(s->program, s->loop);
+	sw_id inner = sw_stage_first_element(s);
+	for (uint32_t i = 0; i < piece->n_inputs; i++)
+		if (piece->inputs[i] >= inner && piece->inputs[i] < inner + loop->n_operands)
+			wanted[loop->operands[piece->inputs[i] - inner]] = true;
+}
+
+/* What a stage reads of the loop's elements, and carries on. */
 static sw_status write_before(piece_writer *w, int32_t stage)
 {
 	const sw_stages *s = w->stages;
 	const sw_program *p = s->program;
 	const sw_op *loop = sw_op_at(p, s->loop);
-	sw_id inner = sw_op_at(p, p->computations.data[s->body].parameters.data[0])->first_result;
 	bool *wanted_at = sw_alloc(p->values.len);
 	sw_stage_values wanted = {0};
+	mark_read(s, &w->out->counts[stage], wanted_at);
+	mark_beginnings(loop, w->out->counted[stage], wanted_at);
 	for (int32_t v = 0; v < s->n_virtual; v++) {
-		const sw_stage_piece *pass = &w->out->passes[v];
-		for (uint32_t i = 0; i < pass->n_inputs && pass->stage == stage; i++)
-			if (pass->inputs[i] >= inner && pass->inputs[i] < inner + loop->n_operands)
-				wanted_at[loop->operands[pass->inputs[i] - inner]] = true;
-		for (uint32_t i = 0; i < w->out->n_carried[v] && pass->stage == stage; i++)
-			wanted_at[loop->operands[w->out->carried[v][i]]] = true;
+		if (sw_stage_physical(s, v) != stage)
+			continue;
+		mark_read(s, &w->out->passes[v], wanted_at);
+		mark_beginnings(loop, w->out->carried[v], wanted_at);
 	}
 	for (size_t i = 0; i < p->values.len; i++)
 		if (wanted_at[i])
@@ -227,17 +306,21 @@ sw_status sw_stage_pieces_init(sw_stage_pieces *pieces, const sw_stages *stages,
 	pieces->before = SW_NEW_N(&pieces->arena, sw_stage_piece, d);
 	pieces->passes = SW_NEW_N(&pieces->arena, sw_stage_piece, n_virtual);
 	pieces->after = SW_NEW_N(&pieces->arena, sw_stage_piece, d * stages->n_rounds);
-	pieces->n_carried = SW_NEW_N(&pieces->arena, uint32_t, n_virtual);
-	pieces->carried = SW_NEW_N(&pieces->arena, const uint32_t *, n_virtual);
+	pieces->counts = SW_NEW_N(&pieces->arena, sw_stage_piece, d);
+	pieces->counted = SW_NEW_N(&pieces->arena, sw_stage_carried, d);
+	pieces->n_read = SW_NEW_N(&pieces->arena, uint32_t, d);
+	pieces->carried = SW_NEW_N(&pieces->arena, sw_stage_carried, n_virtual);
 	const bool *sent = find_sent(&w);
 	sw_status status = SW_OK;
 	for (int32_t v = 0; v < n_virtual && status == SW_OK; v++)
 		status = write_pass(&w, v, sent);
-	for (int32_t s = 0; s < d && status == SW_OK; s++)
-		status = write_before(&w, s);
 	for (int32_t r = 0; r < stages->n_rounds && status == SW_OK; r++)
 		for (int32_t s = 0; s < d && status == SW_OK; s++)
 			status = write_after(&w, s, r);
+	for (int32_t s = 0; s < d && status == SW_OK; s++)
+		status = write_counts(&w, s);
+	for (int32_t s = 0; s < d && status == SW_OK; s++)
+		status = write_before(&w, s);
 	sw_arena_clear(&w.arena);
 	if (status)
 		sw_stage_pieces_clear(pieces);
@@ -251,6 +334,8 @@ void sw_stage_pieces_clear(sw_stage_pieces *pieces)
 		n_virtual = d ? pieces->stages->n_virtual : 0;
 	for (int32_t i = 0; i < d && pieces->before; i++)
 		sw_program_free(pieces->before[i].program);
+	for (int32_t i = 0; i < d && pieces->counts; i++)
+		sw_program_free(pieces->counts[i].program);
 	for (int32_t i = 0; i < n_virtual && pieces->passes; i++)
 		sw_program_free(pieces->passes[i].program);
 	for (int32_t i = 0; i < d * rounds && pieces->after; i++)

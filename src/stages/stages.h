@@ -130,16 +130,26 @@ typedef struct sw_stage_piece {
 	uint32_t n_inputs, n_results;
 } sw_stage_piece;
 
+/* Elements of the loop whose next values are the last n results of a piece. */
+typedef struct sw_stage_carried {
+	const uint32_t *elements; /* their numbers */
+	uint32_t n;
+} sw_stage_carried;
+
 /* All of the step. `before[s]` computes what stage s's loop begins with. `passes[v]` is virtual
- * stage v of one microbatch: results are what other passes read, then `n_carried` values that the
- * loop carries on, `carried[k]` being the number of the loop's element. `after[r * d + s]` is round
- * r of stage s behind the loop. Programs of nothing are NULL. */
+ * stage v of one microbatch: results are what other passes read, then what it carries on itself,
+ * such as sums. What the loop carries on but no stage computes (counters, keys of random numbers)
+ * follows from the microbatch's number: before all passes `counts[s]` takes it from one microbatch
+ * to the next, as far as stage s reads it; the first n_read[s] of these elements are read by passes,
+ * the others behind the loop, or by `counts` alone. `after[r * d + s]` is round r of stage s behind
+ * the loop. Programs of nothing are NULL. */
 typedef struct sw_stage_pieces {
 	sw_arena arena;
 	const sw_stages *stages;
-	sw_stage_piece *before, *passes, *after;
-	uint32_t *n_carried;      /* [n_virtual] */
-	const uint32_t **carried; /* [n_virtual] */
+	sw_stage_piece *before, *counts, *passes, *after;
+	sw_stage_carried *counted; /* [d] */
+	uint32_t *n_read;          /* [d] */
+	sw_stage_carried *carried; /* [n_virtual] */
 } sw_stage_pieces;
 
 /* Write the programs. SW_NO if a value that the loop carries is read in another stage than the one
@@ -149,8 +159,7 @@ void sw_stage_pieces_clear(sw_stage_pieces *pieces);
 
 /* Run one step in this process, the passes in the order of a schedule of as many stages and
  * microbatches, whatever ranks they are on. A weight gradient is computed with its input gradient,
- * unless the stages have it apart. Each stage takes microbatches in ascending order: what it carries
- * on counts them. `inputs` are borrowed, `outputs` new tensors of the step's
+ * unless the stages have it apart. `inputs` are borrowed, `outputs` new tensors of the step's
  * results. SW_ERR_INPUT if the schedule is another one's, or has two copies of the model. */
 sw_status sw_stages_run(const sw_stage_pieces *pieces, const sw_pipeline_schedule *schedule,
                         const sw_tensor *inputs, sw_tensor *outputs, sw_error *err);

@@ -8,7 +8,6 @@
 #include "stages/stage_step.h"
 
 typedef SW_VEC(sw_stage_port) sw_port_list;
-typedef SW_VEC(uint32_t) sw_element_list;
 
 typedef struct sw_step_writer {
 	const sw_stages *stages;

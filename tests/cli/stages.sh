@@ -226,8 +226,18 @@ sed 1d "$scratch/out" | cmp -s - "$scratch/of-file" ||
 	complain "zb-h1 of a file is another plan than zb-h1"
 printf '0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n' >"$scratch/stuck.csv"
 refuse "deadlock" $planning --schedule "$scratch/stuck.csv" -o "$scratch/x"
-printf '0F0,0F1,0B1,0B0\n1F0,1F1,1B1,1B0\n' >"$scratch/back.csv"
-refuse "stage 0 takes microbatch 0 (B) behind a later one" $planning --schedule "$scratch/back.csv" -o "$scratch/x"
+
+# Microbatches in any order: GPipe with the backward passes turned round, and one that is mixed.
+printf '0F0,0F1,0F2,0F3,0B3,0B2,0B1,0B0\n1F0,1F1,1F2,1F3,1B3,1B2,1B1,1B0\n' >"$scratch/back.csv"
+printf '0F2,0F0,0F3,0B0,0F1,0B3,0B2,0B1\n1F2,1F3,1B3,1F0,1B0,1F1,1B1,1B2\n' >"$scratch/mixed.csv"
+printf '0F3,0F1,0F0,0I0,0F2,0I3,0W3,0I2,0W0,0I1,0W1,0W2\n1F3,1F0,1I0,1F1,1I3,1W0,1F2,1I2,1W3,1I1,1W1,1W2\n' \
+	>"$scratch/apart.csv"
+for order in back mixed apart; do
+	staged "2 on slices of 2 devices, 4 microbatches, file" --schedule "$scratch/$order.csv" --strategy dp
+	expect 0 "" "$sw" run "$scratch/s" --ranks 4 --steps 3 -q
+	grep "^loss" "$scratch/out" | cmp -s - "$scratch/staged" ||
+		complain "microbatches in another order ($order) train otherwise than one device"
+done
 refuse "the file has 2 ranks and 4 microbatches" $planning --schedule "$scratch/zb.csv" --stages 4 \
 	-o "$scratch/x"
 refuse "cannot read" $planning --schedule "$scratch/none.csv" -o "$scratch/x"
