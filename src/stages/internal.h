@@ -23,13 +23,15 @@ typedef struct sw_stage_finder {
 	bool *forward;                  /* per op of the body */
 	int32_t *position;              /* per op of the body; -1: no flow */
 	int32_t n_positions;
-	const sw_id *ops; /* [n_positions]: the forward ops */
+	const sw_id *ops; /* [n_positions]: the forward ops, by position */
+	bool in_order;    /* they are in the order of the program */
 	double *position_forward_s, *position_backward_s, *position_flops;
 	int64_t *up_bytes, *down_bytes; /* of a cut behind a position: forward, and back */
 	/* Per element of the loop that is a parameter: the positions from its first reader to its
 	 * last one and its gradient's sum; last -1: it is none. */
 	sw_position_span *parameters;
 	uint32_t *gradient_of; /* per element: 1 + that of its gradient's sum; 0: none */
+	int32_t longest_gradient; /* flow ops that the gradient with most of them needs */
 } sw_stage_finder;
 
 static inline const sw_op *sw_body_op(const sw_stage_finder *f, size_t i)
@@ -71,6 +73,12 @@ sw_status sw_stage_find_forward(sw_stage_finder *f, sw_error *err);
 uint32_t *sw_stage_find_gradients(sw_stage_finder *f, size_t *n, size_t *n_long);
 /* Clear f->forward of each op that is not needed by all of these elements. O(ops * n / 64). */
 void sw_stage_keep_common(sw_stage_finder *f, const uint32_t *exports, size_t n);
+/* Set f->forward also of what only some gradients need, where a loss that the step reports needs it
+ * and it reads parameters: heads of their own, of several losses. O(ops * losses / 64). */
+void sw_stage_add_heads(sw_stage_finder *f);
+/* Put f->ops, forward ops in the order of the program, into another order where parameters are then
+ * read by ops that are nearer to each other by far. O(ops). */
+void sw_stage_order_forward(sw_stage_finder *f, sw_id *ops);
 void sw_stage_find_positions(sw_stage_finder *f);
 sw_status sw_stage_cut(sw_stage_finder *f, sw_error *err);
 void sw_stage_find_entry(sw_stage_finder *f);

@@ -124,9 +124,11 @@ static void take_forward(sw_stage_finder *f, const uint32_t *gradients, size_t n
 	for (size_t i = 0; i < f->body->ops.len; i++)
 		f->forward[f->body->ops.data[i]] = sw_op_is_flow(f, f->body->ops.data[i]);
 	sw_stage_keep_common(f, gradients, n);
+	sw_stage_add_heads(f);
 	for (size_t i = 0; i < f->body->ops.len; i++)
 		if (f->forward[f->body->ops.data[i]])
 			ops[f->n_positions++] = f->body->ops.data[i];
+	sw_stage_order_forward(f, ops);
 	f->ops = ops;
 }
 

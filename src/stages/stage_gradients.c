@@ -5,7 +5,7 @@
 
 /* ---- parameters and their gradients ------------------------------------------------------ */
 
-/* Per value of the entry: the largest sum that it is computed from, and the largest state; 1 + the
+/* Per value of the entry: the largest sum of flow that it is computed from, and the largest state; 1 + the
  * number of the loop's element, and of the input. 0: none. */
 typedef struct largest_sources {
 	uint32_t *sum, *state;
@@ -36,7 +36,8 @@ static largest_sources find_largest(sw_stage_finder *f)
 	for (uint32_t k = 0; k < n; k++)
 		s.state[inputs[k]] = f->state_value[inputs[k]] ? k + 1 : 0;
 	for (uint32_t k = 0; k < f->n_inner; k++)
-		if (!sw_element_is_import(f, k))
+		if (!sw_element_is_import(f, k) &&
+		    sw_op_is_flow(f, sw_maker_of(program, f->body->results.data[k])))
 			s.sum[f->loop->first_result + k] = k + 1;
 	for (size_t i = 0; i < f->entry->ops.len; i++) {
 		const sw_op *op = sw_op_at(program, f->entry->ops.data[i]);
@@ -205,6 +206,7 @@ uint32_t *sw_stage_find_gradients(sw_stage_finder *f, size_t *n, size_t *n_long)
 	for_ancestors(f, exports, found, count_ancestors, &counts);
 	int32_t most = most_of(counts.ops, exports, found),
 		all = most_of(counts.parameters, exports, found);
+	f->longest_gradient = most;
 	*n = 0;
 	for (size_t i = 0; i < found; i++)
 		if (2 * counts.ops[exports[i]] >= most)
@@ -233,4 +235,62 @@ static void intersect_ancestors(sw_stage_finder *f, const uint32_t *exports, int
 void sw_stage_keep_common(sw_stage_finder *f, const uint32_t *exports, size_t n)
 {
 	for_ancestors(f, exports, n, intersect_ancestors, NULL);
+}
+
+/* ---- heads ------------------------------------------------------------------------------ */
+
+/* Sums of one number that become no state. */
+static size_t find_losses(sw_stage_finder *f, uint32_t *losses)
+{
+	bool *reaches = reaches_state(f);
+	size_t n = 0;
+	for (uint32_t k = 0; k < f->n_inner; k++) {
+		sw_id value = f->body->results.data[k];
+		if (!sw_element_is_import(f, k) && !reaches[f->loop->first_result + k] &&
+		    sw_op_is_flow(f, sw_maker_of(f->program, value)) &&
+		    sw_shape_elements(sw_value_shape(f->program, value)) == 1)
+			losses[n++] = k;
+	}
+	return n;
+}
+
+static bool reads_parameter(const sw_stage_finder *f, const sw_op *op)
+{
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		if (sw_value_is_element(f, op->operands[k]) &&
+		    f->gradient_of[op->operands[k] - f->inner])
+			return true;
+	return false;
+}
+
+/* Of up to 64 losses: those that have a head, and need fewer ops than gradients do. */
+static void add_heads_of(sw_stage_finder *f, const uint32_t *losses, int32_t n,
+                         const uint64_t *ancestors, void *context)
+{
+	uint64_t with_head = 0;
+	int32_t ops[64] = {0};
+	for (size_t i = 0; i < f->body->ops.len; i++) {
+		sw_id id = f->body->ops.data[i];
+		if (!sw_op_is_flow(f, id))
+			continue;
+		for (uint64_t left = ancestors[id]; left; left &= left - 1)
+			ops[__builtin_ctzll(left)]++;
+		if (!f->forward[id] && reads_parameter(f, sw_body_op(f, i)))
+			with_head |= ancestors[id];
+	}
+	for (int32_t e = 0; e < n; e++)
+		if (2 * ops[e] >= f->longest_gradient)
+			with_head &= ~(UINT64_C(1) << e);
+	for (size_t i = 0; i < f->body->ops.len; i++) {
+		sw_id id = f->body->ops.data[i];
+		f->forward[id] |= sw_op_is_flow(f, id) && (ancestors[id] & with_head);
+	}
+	(void)losses;
+	(void)context;
+}
+
+void sw_stage_add_heads(sw_stage_finder *f)
+{
+	uint32_t *losses = SW_NEW_N(&f->arena, uint32_t, f->n_inner);
+	for_ancestors(f, losses, find_losses(f, losses), add_heads_of, NULL);
 }

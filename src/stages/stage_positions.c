@@ -111,11 +111,32 @@ static void find_forms(position_finder *p)
 	}
 }
 
+/* Where forward ops have another order, all of them are placed before the others. */
+static void place_in_order_found(position_finder *p)
+{
+	sw_stage_finder *f = p->f;
+	for (size_t i = 0; i < f->body->ops.len; i++)
+		if (sw_body_op(f, i)->opcode != SW_OP_PARAMETER &&
+		    !sw_op_is_flow(f, f->body->ops.data[i]))
+			find_source(p, sw_body_op(f, i));
+	for (int32_t i = 0; i < f->n_positions; i++) {
+		f->position[f->ops[i]] = i;
+		place_forward(p, sw_op_at(f->program, f->ops[i]), i);
+	}
+	for (size_t i = 0; i < f->body->ops.len; i++)
+		if (sw_op_is_flow(f, f->body->ops.data[i]) && !f->forward[f->body->ops.data[i]])
+			place_backward(p, sw_body_op(f, i));
+}
+
 static void place_all(position_finder *p)
 {
 	sw_stage_finder *f = p->f;
 	int32_t next = 0;
 	find_forms(p);
+	if (!f->in_order) {
+		place_in_order_found(p);
+		return;
+	}
 	for (size_t i = 0; i < f->body->ops.len; i++) {
 		const sw_op *op = sw_body_op(f, i);
 		sw_id id = f->body->ops.data[i];

@@ -98,16 +98,20 @@ static sw_status carry_what_is_read(sw_step_writer *w, const sw_stage_values *in
 	return SW_OK;
 }
 
+static void carry_own(sw_step_writer *w)
+{
+	for (uint32_t k = 0; k < w->loop->n_operands; k++)
+		if (k != w->counter && !sw_step_is_import(w, k) &&
+		    physical_of_body_value(w, w->body->results.data[k]) == w->stage)
+			sw_vec_push(&w->carried, k);
+}
+
 static sw_status find_body(sw_step_writer *w)
 {
 	sw_stage_values inputs = {0};
 	bool more = true;
 	sw_status status = SW_OK;
-	find_sent(w);
-	for (uint32_t k = 0; k < w->loop->n_operands; k++)
-		if (k != w->counter && !sw_step_is_import(w, k) &&
-		    physical_of_body_value(w, w->body->results.data[k]) == w->stage)
-			sw_vec_push(&w->carried, k);
+	w->received.len = w->imports.len = 0;
 	while (more && status == SW_OK) {
 		find_body_needs(w, &inputs);
 		status = carry_what_is_read(w, &inputs, &more);
@@ -170,6 +174,7 @@ static void add_result(sw_step_writer *w, sw_stage_port port)
 static void find_results(sw_step_writer *w)
 {
 	const bool *sent = find_sent_entry(w);
+	w->results.len = 0;
 	for (size_t i = 0; i < w->entry->results.len; i++)
 		if (has_result(w, w->entry->results.data[i]))
 			add_result(w, (sw_stage_port){SW_PORT_WHOLE, (uint32_t)i,
@@ -215,6 +220,37 @@ static void find_entry_needs(sw_step_writer *w, sw_stage_values *inputs)
 		}
 	} while (wanted.len > before);
 	sw_vec_clear(&wanted);
+}
+
+/* Elements without a stage, such as sums over the data, are carried on where they are read behind
+ * the loop, too. Return whether there are more of them. */
+static bool carry_what_is_read_behind(sw_step_writer *w, const sw_stage_values *entry_inputs)
+{
+	size_t before = w->carried.len;
+	for (size_t i = 0; i < entry_inputs->len; i++) {
+		uint32_t k = entry_inputs->data[i] - w->loop->first_result;
+		if (is_loop_result(w, entry_inputs->data[i]) && k != w->counter &&
+		    !sw_step_is_import(w, k) && !is_carried(w, k) &&
+		    stage_of_entry_value(w, entry_inputs->data[i]) < 0)
+			sw_vec_push(&w->carried, k);
+	}
+	return w->carried.len > before;
+}
+
+/* Find all that the step has. */
+static sw_status find_all(sw_step_writer *w, sw_stage_values *entry_inputs)
+{
+	sw_status status = SW_OK;
+	find_sent(w);
+	carry_own(w);
+	do {
+		status = find_body(w);
+		if (status)
+			return status;
+		find_results(w);
+		find_entry_needs(w, entry_inputs);
+	} while (carry_what_is_read_behind(w, entry_inputs));
+	return SW_OK;
 }
 
 /* ---- inputs ----------------------------------------------------------------------------- */
@@ -327,10 +363,8 @@ static sw_status write_step(sw_step_writer *w)
 	sw_stage_values entry_inputs = {0};
 	sw_status status = find_counter(w);
 	if (status == SW_OK)
-		status = find_body(w);
+		status = find_all(w, &entry_inputs);
 	if (status == SW_OK) {
-		find_results(w);
-		find_entry_needs(w, &entry_inputs);
 		w->to = sw_build_computation(w->out, "stage");
 		status = write_inputs(w, &entry_inputs);
 	}

@@ -215,6 +215,16 @@ printf 'stages:\n- {}\n- {}\n- {}\n' >"$scratch/bad.yaml"
 refuse "there are 3 of them, and this schedule has 2 on each slice" $planning --schedule zb-v \
 	--stage-file "$scratch/bad.yaml" -o "$scratch/x"
 
+# A model that is run on both sides of a pair, two losses with heads of their own, and sums over the
+# data that the optimizer reads.
+for program in pairs heads moments; do
+	for schedule in 1f1b zb-v; do
+		expect 0 "" "$sw" plan tests/stages/$program.hlo.gz --cluster $cluster --stages 2 \
+			--microbatches 4 --schedule $schedule --strategy dp -q -o "$scratch/x"
+		expect 0 "" "$sw" verify "$scratch/x"
+	done
+done
+
 # A schedule of a file is played, kept and run as a named one is.
 expect 0 "" "$sw" pipeline zb-h1 --stages 2 --microbatches 4 -q -o "$scratch/zb.csv"
 staged "2 on slices of 2 devices, 4 microbatches, file" --schedule "$scratch/zb.csv" --strategy dp

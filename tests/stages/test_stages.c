@@ -268,6 +268,37 @@ static void large_programs_are_cut(void **state)
 		}
 }
 
+/* The same model on both sides of a pair is cut once: no parameter is in two stages. The heads of two
+ * losses, one of which reads the first layer's weights again, are in the last stage. Sums over the
+ * data alone are no gradients. */
+static void models_of_several_parts_are_cut(void **state)
+{
+	static const struct {
+		const char *name;
+		int32_t n_shared;
+	} of[] = {{"pairs", 0}, {"heads", 2}, {"moments", 0}};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(of); i++) {
+		char path[64];
+		staged t;
+		double most_s = 0, sum_s = 0;
+		enum { STAGES = 3 };
+		snprintf(path, sizeof(path), "../stages/%s", of[i].name);
+		staged_init(&t, path, 4, STAGES);
+		assert_true(t.found);
+		for (int32_t s = 0; s < STAGES; s++) {
+			const sw_stage_load *load = &t.stages.loads[s];
+			most_s = SW_MAX(most_s, load->forward_s + load->backward_s);
+			sum_s += load->forward_s + load->backward_s;
+			assert_true(load->forward_bytes >= 0 && load->backward_bytes >= 0);
+		}
+		if (most_s > 0.45 * sum_s || t.stages.n_shared > of[i].n_shared)
+			fail_msg("%s: a stage has %.2f of the work; %d parameters are shared",
+			         path, most_s / sum_s, t.stages.n_shared);
+		staged_clear(&t);
+	}
+}
+
 /* The next random number below n. */
 static uint64_t below(uint64_t *at, uint64_t n)
 {
@@ -425,6 +456,7 @@ int main(void)
 		cmocka_unit_test(weight_gradients_are_apart),
 		cmocka_unit_test(refusals_say_why),
 		cmocka_unit_test(large_programs_are_cut),
+		cmocka_unit_test(models_of_several_parts_are_cut),
 		cmocka_unit_test(decided_ops_are_where_they_should_be),
 		cmocka_unit_test(transformers_are_cut_between_layers),
 		cmocka_unit_test(last_layers_have_backward_passes),
