@@ -6,7 +6,7 @@
 typedef struct bound_frame {
 	const sw_pipeline_schedule *s;
 	const sw_pipeline_costs *c;
-	bool splits;
+	bool splits, updates; /* the schedule has such actions */
 	/* [n_stages]: from the beginning of the step to its first forward; from the beginning of a
 	 * microbatch's forward to the end of its input gradient, there and back; from the end of
 	 * that to the end of the chain's first one */
@@ -68,7 +68,7 @@ static void keep_larger(sw_pipeline_bound *bound, double seconds, sw_pipeline_li
 static void bound_rank(const bound_frame *b, int32_t rank, sw_pipeline_bound *bound)
 {
 	const sw_pipeline_costs *c = b->c;
-	double head_s = INFINITY, tail_s = INFINITY, work_s = 0, held = 0;
+	double head_s = INFINITY, tail_s = INFINITY, work_s = 0, update_s = 0, held = 0;
 	for (int32_t v = 0; v < b->s->n_stages; v++) {
 		if (b->s->rank_of_stage[v] != rank)
 			continue;
@@ -77,13 +77,14 @@ static void bound_rank(const bound_frame *b, int32_t rank, sw_pipeline_bound *bo
 		/* A weight gradient may be the last of all. */
 		tail_s = SW_MIN(tail_s, b->splits ? 0 : b->tail_s[v]);
 		work_s += n * (c->forward_s[v] + c->input_gradient_s[v] + c->weight_gradient_s[v]);
+		update_s += b->updates ? c->update_s[v] : 0;
 		held += n * c->activation_bytes[v] * b->trip_s[v];
 		if (b->splits)
 			held += n * SW_MIN(c->gradient_bytes[v], c->activation_bytes[v]) *
 			        c->weight_gradient_s[v];
 	}
 	if (work_s > 0)
-		keep_larger(bound, head_s + work_s + tail_s, SW_LIMIT_RANK, rank);
+		keep_larger(bound, head_s + work_s + SW_MAX(tail_s, update_s), SW_LIMIT_RANK, rank);
 	double room = c->limit_bytes[rank] - c->fixed_bytes[rank];
 	if (room > 0 && held > 0)
 		keep_larger(bound, head_s + held / room, SW_LIMIT_MEMORY, rank);
@@ -94,13 +95,20 @@ sw_pipeline_bound sw_pipeline_bound_of(const sw_pipeline_schedule *schedule,
 {
 	size_t n = (size_t)schedule->n_stages;
 	double *values = sw_alloc(3 * n * sizeof(double));
-	bound_frame b = {schedule, costs, any_split(schedule), values, values + n, values + 2 * n};
+	bound_frame b = {schedule,
+	                 costs,
+	                 any_split(schedule),
+	                 sw_pipeline_has(schedule, SW_UPDATE),
+	                 values,
+	                 values + n,
+	                 values + 2 * n};
 	sw_pipeline_bound bound = {0};
 	fill_frame(&b);
 	for (int32_t v = 0; v < schedule->n_stages; v++)
 		if (sw_stage_is_first(schedule, v) && microbatches_of(schedule, v) > 0)
 			keep_larger(&bound,
-			            b.trip_s[v] + (b.splits ? costs->weight_gradient_s[v] : 0),
+			            b.trip_s[v] + (b.splits ? costs->weight_gradient_s[v] : 0) +
+			                    (b.updates ? costs->update_s[v] : 0),
 			            SW_LIMIT_CHAIN, 0);
 	for (int32_t r = 0; r < schedule->n_ranks; r++)
 		bound_rank(&b, r, &bound);

@@ -42,7 +42,7 @@ static sw_pipeline_schedule *split_backwards(const sw_pipeline_schedule *from)
 	return s;
 }
 
-/* One microbatch after the other, which takes least memory. */
+/* One microbatch after the other, which takes least memory; then the updates. */
 static sw_pipeline_schedule *one_by_one(const sw_pipeline_schedule *like, bool splits)
 {
 	sw_pipeline_schedule *s = sw_pipeline_without_transfers(like);
@@ -62,6 +62,10 @@ static sw_pipeline_schedule *one_by_one(const sw_pipeline_schedule *like, bool s
 			if (!forward && splits)
 				sw_vec_push(list, ((sw_action){SW_WEIGHT_GRADIENT, v, j}));
 		}
+	for (int32_t r = 0; r < s->n_ranks; r++)
+		for (size_t i = 0; i < like->lists[r].len; i++)
+			if (like->lists[r].data[i].kind == SW_UPDATE)
+				sw_vec_push(&s->lists[r], like->lists[r].data[i]);
 	return s;
 }
 
@@ -139,8 +143,16 @@ static bool same_action(sw_action a, sw_action b)
 	return x == y && a.stage == b.stage && a.microbatch == b.microbatch;
 }
 
+static bool is_pass(sw_action a)
+{
+	return sw_action_is_compute(a.kind);
+}
+
+/* Has b to stand before a? Passes stay on their side of what is no pass, such as an update. */
 static bool needs(const sw_pipeline_schedule *s, sw_action a, sw_action b)
 {
+	if (!is_pass(a) || !is_pass(b))
+		return true;
 	return same_action(sw_action_needs(s, a, 0), b) || same_action(sw_action_needs(s, a, 1), b);
 }
 

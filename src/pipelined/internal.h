@@ -108,6 +108,9 @@ void sw_pipelined_fill_costs(sw_pipelined *p, int64_t memory_bytes);
 /* Play the schedule, or each that is possible (-1); keep the quickest that fits, its bound, and
  * whether it fits. */
 sw_status sw_pipelined_find_schedule(sw_pipelined *p, int32_t schedule, sw_error *err);
+/* Take a quicker order of the same passes than that which was found, if a search finds one within
+ * the memory and these seconds (INFINITY: as long as its work lasts). */
+sw_status sw_pipelined_search_order(sw_pipelined *p, double time_limit_s, sw_error *err);
 /* SW_ERR_INPUT if no plan can have the schedule; -1: any. */
 sw_status sw_pipelined_check_schedule(int32_t schedule, sw_error *err);
 

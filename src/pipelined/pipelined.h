@@ -126,8 +126,10 @@ typedef struct sw_pipelined {
 	const char *mesh;
 	sw_planned_stage *stages;
 	sw_named_schedule schedule;
-	/* That of a file in its place, which has no name; NULL: there is none. */
+	/* That of a file in its place, or one that was searched for, which have no name; NULL: there
+	 * is none. */
 	sw_pipeline_schedule *given;
+	bool searched;
 	sw_pipeline_costs costs;
 	sw_pipeline_played played;
 	sw_pipeline_bound bound; /* of any order of these stages' passes */
@@ -187,8 +189,9 @@ void sw_pipelined_explain(const sw_pipelined *plan, sw_text *text);
 int64_t sw_pipelined_peak_bytes(const sw_pipelined *plan);
 json_t *sw_pipelined_json(const sw_pipelined *plan);
 
-/* What the schedule of a file is called. */
+/* What the schedule of a file is called, and one that was searched for. */
 #define SW_GIVEN_SCHEDULE "file"
+#define SW_SEARCHED_SCHEDULE "searched"
 const char *sw_pipelined_schedule_name(const sw_pipelined *plan);
 #define SW_STAGES_FORMAT "shardwright-stages"
 #define SW_STAGES_VERSION 3

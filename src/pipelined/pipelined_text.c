@@ -103,7 +103,9 @@ static void add_sizes(const sw_pipelined *p, sw_text *text)
 
 const char *sw_pipelined_schedule_name(const sw_pipelined *p)
 {
-	return p->given ? SW_GIVEN_SCHEDULE : sw_pipeline_name(p->schedule);
+	if (p->given)
+		return p->searched ? SW_SEARCHED_SCHEDULE : SW_GIVEN_SCHEDULE;
+	return sw_pipeline_name(p->schedule);
 }
 
 void sw_pipelined_print(const sw_pipelined *p, sw_text *text)

@@ -140,6 +140,48 @@ static sw_status try_schedule(sw_pipelined *p, sw_named_schedule which, sw_error
 	return status;
 }
 
+/* Is the schedule one of stages that are placed like these? */
+static bool is_placed_so(const sw_pipelined *p, sw_named_schedule which)
+{
+	return sw_pipeline_placement_of(which) == p->placement &&
+	       (p->n_stages == p->n_ranks) == (sw_pipeline_chunks_of(which) == 1);
+}
+
+/* The search plays so many schedules, of so many actions together at most; and an order is taken that
+ * is quicker by so much. */
+#define SEARCH_SCHEDULES 4000
+#define SEARCH_ACTIONS 5000000
+#define SEARCH_GAIN 0.001
+
+sw_status sw_pipelined_search_order(sw_pipelined *p, double time_limit_s, sw_error *err)
+{
+	sw_pipeline_schedule *starts[SW_COUNT(tried) + 1] = {0};
+	size_t n = 0;
+	int64_t actions = sw_pipeline_length(p->played.schedule);
+	if (time_limit_s <= 0)
+		return SW_OK;
+	for (size_t i = 0; i < SW_COUNT(tried); i++)
+		if (is_placed_so(p, tried[i]) && make_schedule(p, tried[i], &starts[n], err) == SW_OK)
+			n++;
+	sw_pipeline_search_options options = {
+		.work_limit = SW_MIN(SEARCH_SCHEDULES * actions, (int64_t)SEARCH_ACTIONS),
+		.time_limit_s = isfinite(time_limit_s) ? time_limit_s : 0};
+	sw_schedule_found found = sw_pipeline_search((const sw_pipeline_schedule *const *)starts,
+	                                             &p->costs, &options);
+	sw_status status = SW_OK;
+	if (found.schedule && found.step_s < p->played.step_s * (1 - SEARCH_GAIN)) {
+		sw_pipeline_played_free(&p->played);
+		status = sw_pipeline_play(found.schedule, &p->costs, &p->played, err);
+		p->given = found.schedule;
+		p->searched = true;
+		found.schedule = NULL;
+	}
+	sw_pipeline_free(found.schedule);
+	for (size_t i = 0; i < n; i++)
+		sw_pipeline_free(starts[i]);
+	return status;
+}
+
 sw_status sw_pipelined_check_schedule(int32_t schedule, sw_error *err)
 {
 	for (size_t i = 0; i < SW_COUNT(tried); i++)
@@ -149,13 +191,6 @@ sw_status sw_pipelined_check_schedule(int32_t schedule, sw_error *err)
 	               "--schedule %s: it has two copies of the model; expected auto, gpipe, 1f1b, "
 	               "eager-1f1b, interleaved-1f1b, zb-h1, zb-2p, zb-v, v-half or v-min",
 	               sw_pipeline_name((sw_named_schedule)schedule));
-}
-
-/* Is the schedule one of stages that are placed like these? */
-static bool is_placed_so(const sw_pipelined *p, sw_named_schedule which)
-{
-	return sw_pipeline_placement_of(which) == p->placement &&
-	       (p->n_stages == p->n_ranks) == (sw_pipeline_chunks_of(which) == 1);
 }
 
 sw_status sw_pipelined_find_schedule(sw_pipelined *p, int32_t schedule, sw_error *err)

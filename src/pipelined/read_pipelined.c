@@ -75,7 +75,8 @@ static sw_status read_head(index_reader *x, int32_t *schedule)
 	SW_TRY(read_number(x, "n_slices", 1, &x->p->n_ranks));
 	SW_TRY(read_number(x, "microbatches", 1, &x->p->microbatches));
 	SW_TRY(sw_json_get_text(x->predicted, "schedule", "predicted", &name, x->err));
-	if (strcmp(name, SW_GIVEN_SCHEDULE)) {
+	x->p->searched = strcmp(name, SW_SEARCHED_SCHEDULE) == 0;
+	if (!x->p->searched && strcmp(name, SW_GIVEN_SCHEDULE)) {
 		SW_TRY(sw_pipeline_parse_name(name, &which, x->err));
 		*schedule = (int32_t)which;
 		x->p->placement = sw_pipeline_placement_of(which);

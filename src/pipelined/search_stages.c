@@ -635,6 +635,15 @@ static void cut_again(stage_search *s)
 		plan_trial(s, again, p->played.step_s);
 }
 
+/* Its schedule is searched for, where it may be any. */
+static sw_status order_again(stage_search *s, sw_error *err)
+{
+	if (!s->best || !s->best->fits || s->options->schedule >= 0 || s->best->given)
+		return SW_OK;
+	sw_progress_update(&s->progress, 0.95, "other schedules");
+	return sw_pipelined_search_order(s->best, sw_stage_store_left_s(s->store), err);
+}
+
 /* ---- the whole --------------------------------------------------------------------------- */
 
 void sw_pipelined_split_strategy(sw_plan_strategy *strategy, int32_t *n_stages, int32_t *schedule)
@@ -823,11 +832,17 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
 	if (options->plan.strategy.kind == SW_PLAN_AUTO)
 		plan_on_all_meshes(&s);
 	cut_again(&s);
+	sw_status status = order_again(&s, err);
 	for (size_t i = 0; i < s.trials.len; i++)
 		sw_pipelined_free(s.trials.data[i].opened);
 	sw_vec_clear(&s.trials);
 	sw_progress_end(&s.progress);
 	if (s.best)
 		s.best->planning_s = sw_now_s() - start_s;
+	if (status) {
+		sw_pipelined_free(s.best);
+		sw_stage_store_free(s.store);
+		return status;
+	}
 	return answer(&s, out, err);
 }

@@ -93,8 +93,23 @@ static void small_pipelines(void **state)
 	}
 }
 
-/* What is found plays, in the time that is said, within memory, above the bound, and is no worse
- * than its starts. */
+/* A rank updates its stages when it is done. */
+static void add_updates(sw_pipeline_schedule *s)
+{
+	for (int32_t v = 0; v < s->n_stages; v++)
+		sw_vec_push(&s->lists[s->rank_of_stage[v]], ((sw_action){SW_UPDATE, v, -1}));
+}
+
+static void assert_updates_are_last(const sw_pipeline_schedule *s)
+{
+	for (int32_t r = 0; r < s->n_ranks; r++)
+		for (size_t i = 0, n = s->lists[r].len; i < n; i++)
+			assert_int_equal(s->lists[r].data[i].kind == SW_UPDATE,
+			                 i + (size_t)(s->n_stages / s->n_ranks) >= n);
+}
+
+/* What is found plays, in the time that is said, within memory, above the bound, which has the
+ * updates, and is no worse than its starts. */
 static void found_schedules_hold(void **state)
 {
 	(void)state;
@@ -107,6 +122,9 @@ static void found_schedules_hold(void **state)
 		sw_pipeline_make(SW_V_MIN, size, &starts[1], &err);
 		plain_costs plain = make_plain_costs(starts[0], 1, 1, 1, 0.3);
 		draw(plain.costs.forward_s, starts[0]->n_stages, &rng, 2);
+		for (int i = 0; i < 2 && seed % 2; i++)
+			add_updates(starts[i]);
+		draw(plain.costs.update_s, starts[0]->n_stages, &rng, 9);
 		double limit = 4 + (double)(seed % 4);
 		for (int32_t r = 0; r < size.n_ranks; r++)
 			((double *)(uintptr_t)plain.costs.limit_bytes)[r] = limit;
@@ -116,6 +134,8 @@ static void found_schedules_hold(void **state)
 		sw_schedule_found again = sw_pipeline_search(
 			(const sw_pipeline_schedule *const *)starts, &plain.costs, &options);
 		assert_non_null(found.schedule);
+		if (seed % 2)
+			assert_updates_are_last(found.schedule);
 		assert_true(found.step_s == again.step_s && found.played == again.played);
 		sw_pipeline_played played;
 		assert_int_equal(sw_pipeline_play(found.schedule, &plain.costs, &played, &err),

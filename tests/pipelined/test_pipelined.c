@@ -200,7 +200,7 @@ static void bubble_is_that_of_the_formula(void **state)
 	close_program(&t);
 }
 
-/* auto takes the quickest schedule; more microbatches in flight need more memory. */
+/* auto takes the quickest schedule, or one that is searched for; more microbatches in flight need more memory. */
 static void schedules_are_compared(void **state)
 {
 	static const sw_named_schedule all[] = {SW_GPIPE, SW_1F1B, SW_EAGER_1F1B, SW_ZB_H1,
@@ -209,7 +209,8 @@ static void schedules_are_compared(void **state)
 	staged_plan t;
 	open_program(&t, "mlp", "local-2x2");
 	plan_well(&t, 2, 8, -1);
-	double best_s = t.plan->played.step_s, quickest_s = INFINITY, bytes[SW_COUNT(all)];
+	double best_s = t.plan->played.step_s, bound_s = t.plan->bound.seconds,
+	       quickest_s = INFINITY, bytes[SW_COUNT(all)];
 	for (size_t i = 0; i < SW_COUNT(all); i++) {
 		plan_well(&t, 2, 8, (int32_t)all[i]);
 		quickest_s = fmin(quickest_s, t.plan->played.step_s);
@@ -219,7 +220,7 @@ static void schedules_are_compared(void **state)
 		if (all[i] == SW_GPIPE)
 			assert_int_equal(sw_pipelined_in_flight(t.plan, 0), 8);
 	}
-	assert_true(fabs(best_s - quickest_s) < 1e-12);
+	assert_true(best_s <= quickest_s + 1e-12 && best_s >= bound_s * (1 - 1e-9));
 	assert_true(bytes[0] > bytes[1]);
 	/* Where GPipe's microbatches do not fit, another schedule is taken. */
 	plan(&t, 2, 8, -1, (int64_t)((bytes[0] + bytes[1]) / 2));
