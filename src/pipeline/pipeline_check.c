@@ -7,6 +7,7 @@
 typedef struct seen_actions {
 	const sw_pipeline_schedule *s;
 	uint32_t *at; /* [kinds up to SW_RECEIVE_BACKWARD + 1, stages, microbatches] */
+	bool *updated; /* [stages] */
 } seen_actions;
 
 static uint32_t seen(const seen_actions *x, sw_action_kind kind, int32_t stage, int32_t microbatch)
@@ -35,8 +36,11 @@ static sw_status note_action(seen_actions *x, int32_t rank, uint32_t position, s
 		return fail_at_action(a, "no stage follows this one", err);
 	if ((a.kind == SW_SEND_BACKWARD || a.kind == SW_RECEIVE_FORWARD) && sw_stage_is_first(s, a.stage))
 		return fail_at_action(a, "no stage is before this one", err);
+	x->updated[a.stage] |= a.kind == SW_UPDATE;
 	if (a.kind > SW_RECEIVE_BACKWARD)
 		return SW_OK;
+	if (x->updated[a.stage])
+		return fail_at_action(a, "stands behind the update of its stage", err);
 	if (a.microbatch < 0 || a.microbatch >= s->n_microbatches)
 		return fail_at_action(a, "expected a microbatch", err);
 	uint32_t *at = &x->at[sw_action_key(s, a.kind, a.stage, a.microbatch)];
@@ -114,17 +118,19 @@ static sw_status check_stage(const seen_actions *x, int32_t stage, int32_t j, bo
 sw_status sw_pipeline_check(const sw_pipeline_schedule *schedule, sw_error *err)
 {
 	const sw_pipeline_schedule *s = schedule;
-	seen_actions x = {s, NULL};
+	seen_actions x = {.s = s};
 	bool transfers = sw_pipeline_has_transfers(s);
 	size_t cells = sw_action_key(s, SW_RECEIVE_BACKWARD + 1, 0, 0);
 	sw_status status = SW_OK;
 	x.at = sw_alloc(cells * sizeof(uint32_t));
+	x.updated = sw_alloc((size_t)s->n_stages + 1);
 	for (int32_t r = 0; r < s->n_ranks && status == SW_OK; r++)
 		for (size_t i = 0; i < s->lists[r].len && status == SW_OK; i++)
 			status = note_action(&x, r, (uint32_t)i, s->lists[r].data[i], err);
 	for (int32_t v = 0; v < s->n_stages && status == SW_OK; v++)
 		for (int32_t j = 0; j < s->n_microbatches && status == SW_OK; j++)
 			status = check_stage(&x, v, j, transfers, err);
+	free(x.updated);
 	free(x.at);
 	return status;
 }

@@ -59,6 +59,14 @@ void sw_pipelined_fill_costs(sw_pipelined *p, int64_t memory_bytes)
 	                               .limit_bytes = rows[9]};
 }
 
+static bool is_updated(const sw_action_list *list, int32_t stage)
+{
+	for (size_t i = 0; i < list->len; i++)
+		if (list->data[i].kind == SW_UPDATE && list->data[i].stage == stage)
+			return true;
+	return false;
+}
+
 /* The schedule of a file, or a named one, with an update of each stage. */
 static sw_status make_schedule(const sw_pipelined *p, sw_named_schedule which,
                                sw_pipeline_schedule **schedule, sw_error *err)
@@ -68,11 +76,11 @@ static sw_status make_schedule(const sw_pipelined *p, sw_named_schedule which,
 		*schedule = sw_pipeline_copy(p->given);
 	else
 		SW_TRY(sw_pipeline_make(which, size, schedule, err));
-	if (sw_pipeline_has(*schedule, SW_UPDATE))
-		return SW_OK;
-	for (int32_t i = 0; i < p->n_stages; i++)
-		sw_vec_push(&(*schedule)->lists[p->stages[i].rank],
-		            ((sw_action){SW_UPDATE, i, -1}));
+	for (int32_t i = 0; i < p->n_stages; i++) {
+		sw_action_list *list = &(*schedule)->lists[p->stages[i].rank];
+		if (!is_updated(list, i))
+			sw_vec_push(list, ((sw_action){SW_UPDATE, i, -1}));
+	}
 	return SW_OK;
 }
 

@@ -166,6 +166,7 @@ static void refuses_bad_csv(void **state)
 		{"0B0\n", "0F0: is missing"},
 		{"0F0,0I0\n", "0B0: is missing; expected B, or I and W"},
 		{"0F0,0W0,0I0\n", "0W0: stands before its input gradient"},
+		{"0F0,0UPDATE,0B0\n", "0B0: stands behind the update of its stage"},
 		{"0F0,0I0,0W0,0B0\n", "0B0: has an input or weight gradient besides"},
 		{"0F0,0B0\n0F1,0B1\n", "another rank has this stage too"},
 		{"0F0,0B0\n2F0,2B0\n", "1F0: is missing"},
