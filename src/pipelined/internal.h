@@ -36,6 +36,13 @@ typedef struct sw_pipelined_request {
 	const sw_pipelined_options *options;
 } sw_pipelined_request;
 
+/* Has a level of the cluster as many parts, which are unequal? The devices of the largest of them;
+ * 0: there is none. */
+int64_t sw_pipelined_largest_part(const sw_cluster *cluster, int32_t n);
+static inline bool sw_pipelined_has_parts(const sw_cluster *cluster, int32_t n)
+{
+	return sw_pipelined_largest_part(cluster, n) > 0;
+}
 /* Make the slice of the n devices from `first` on. Cleared by the caller, also if this fails. */
 sw_status sw_pipelined_slice(const sw_cluster *cluster, int64_t first, int64_t n, sw_cluster *slice,
                              sw_error *err);
@@ -54,6 +61,7 @@ typedef struct sw_pipelined_numbers {
 	int32_t n_ranks, microbatches;
 	const char *remat; /* NULL: none */
 	int32_t n_chunks;  /* stages of each slice */
+	bool by_parts;     /* the slices are the unequal parts of a level of the cluster */
 	sw_pipeline_placement placement;
 	/* The program is cut into so many pieces, each on the slice of a stage: what is opened is
 	 * no plan, but has smaller steps to learn from. 0: it is cut into stages. */

@@ -121,6 +121,7 @@ typedef struct sw_pipelined {
 	/* Stages, of which each of n_ranks slices has as many; microbatches. */
 	int32_t n_stages, n_ranks, microbatches;
 	sw_pipeline_placement placement; /* which of them: sw_pipeline_place */
+	bool by_parts;                   /* the slices are the unequal parts of a level */
 	const char *remat; /* a policy; NULL: none */
 	/* Stages on slices like the first are planned on meshes whose name begins so; NULL: all. */
 	const char *mesh;
@@ -160,12 +161,12 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
                             const sw_pipelined_options *options, sw_pipelined **out, sw_error *err);
 void sw_pipelined_free(sw_pipelined *plan);
 /* Write the numbers of stages that are tried where none is asked for: the least divisors of the devices
- * from 2 on, ascending; return how many they are. */
+ * from 2 on, and numbers of unequal parts, ascending; return how many they are. */
 #define SW_STAGE_NUMBERS 16
 size_t sw_pipelined_possible_stages(const sw_cluster *cluster, int32_t numbers[SW_STAGE_NUMBERS]);
-/* Set bounds_s[i] to seconds that no plan with n_stages[i] stages on equal slices is below, however
- * the program is cut, padded, computed again or run in microbatches: INFINITY where the devices are
- * not cut into so many equal slices. */
+/* Set bounds_s[i] to seconds that no plan with n_stages[i] stages on equal slices, or on the unequal
+ * parts of a level of the cluster, is below, however the program is cut, padded, computed again or
+ * run in microbatches: INFINITY where there are no such slices. */
 sw_status sw_pipelined_bounds_s(const sw_program *program, const sw_sidecar *sidecar,
                                 const sw_cluster *cluster, const int32_t *n_stages, size_t n,
                                 double *bounds_s, sw_error *err);

@@ -43,6 +43,49 @@ int32_t sw_pipelined_rank_of(const sw_pipelined *p, int64_t device)
 	return rank;
 }
 
+static int32_t part_at(const sw_cluster *cluster, int64_t device, int32_t level)
+{
+	return cluster->place[device * cluster->n_levels + level];
+}
+
+/* The outermost level that has n parts of unequal sizes; -1: there is none. largest: of them. */
+static int32_t level_of_parts(const sw_cluster *cluster, int32_t n, int64_t *largest)
+{
+	for (int32_t level = 0; level < cluster->n_levels; level++) {
+		int64_t parts = 0, size = 0, least = INT64_MAX;
+		*largest = 0;
+		for (int64_t d = 0; d < cluster->n_devices; d++) {
+			size++;
+			if (d + 1 < cluster->n_devices &&
+			    part_at(cluster, d + 1, level) == part_at(cluster, d, level))
+				continue;
+			*largest = SW_MAX(*largest, size);
+			least = SW_MIN(least, size);
+			size = 0;
+			parts++;
+		}
+		if (parts == n && least < *largest)
+			return level;
+	}
+	return -1;
+}
+
+int64_t sw_pipelined_largest_part(const sw_cluster *cluster, int32_t n)
+{
+	int64_t largest;
+	return level_of_parts(cluster, n, &largest) < 0 ? 0 : largest;
+}
+
+/* The devices of each of the n parts. */
+static const int64_t *parts_of(sw_pipelined *p, int32_t n)
+{
+	int64_t largest, *devices = SW_NEW_N(&p->arena, int64_t, n);
+	int32_t level = level_of_parts(p->cluster, n, &largest);
+	for (int64_t d = 0; d < p->cluster->n_devices; d++)
+		devices[part_at(p->cluster, d, level) - part_at(p->cluster, 0, level)]++;
+	return devices;
+}
+
 /* The level at which the slices of two ranks meet. */
 static int32_t level_between(const sw_pipelined *p, int32_t a, int32_t b)
 {
@@ -383,7 +426,8 @@ sw_pipelined_numbers sw_pipelined_numbers_of(const sw_pipelined *p)
 	                              .microbatches = p->microbatches,
 	                              .remat = p->remat,
 	                              .n_chunks = p->n_stages / p->n_ranks,
-	                              .placement = p->placement};
+	                              .placement = p->placement,
+	                              .by_parts = p->by_parts};
 }
 
 sw_status sw_pipelined_open(const sw_pipelined_request *request, sw_stage_store *store,
@@ -403,8 +447,12 @@ sw_status sw_pipelined_open(const sw_pipelined_request *request, sw_stage_store 
 	p->stages = SW_NEW_N(&p->arena, sw_planned_stage, p->n_stages);
 	if (request->options->given && !numbers.n_pieces)
 		p->given = sw_pipeline_copy(request->options->given);
+	p->by_parts = numbers.by_parts;
 	sw_status status = sw_pipelined_take_slices(p, store, numbers.n_ranks,
-	                                            file ? file->devices : NULL, err);
+	                                            p->by_parts ? parts_of(p, numbers.n_ranks)
+	                                            : file      ? file->devices
+	                                                        : NULL,
+	                                            err);
 	if (status == SW_OK) {
 		sw_pipelined_place_stages(p);
 		status = cut_program(p, store, request, op_s, numbers.n_pieces > 0, err);

@@ -10,10 +10,11 @@
 
 #include "pipelined/stage_store.h"
 
-/* Microbatches per stage that are tried: with fewer, stages are idle; with more, kernels are small
- * and what is done for each microbatch is done more often. The first probe has START of them. */
-static const int32_t per_stage[] = {1, 2, 4, 8, 16};
-#define START 2
+/* Microbatches of two stages that are tried: with fewer, stages are idle; with more, kernels are
+ * small and what is done for each microbatch is done more often. The first probe has START of them.
+ */
+static const int32_t of_two_stages[] = {1, 2, 4, 8, 16, 32};
+#define START 3
 /* Ops of the stages that are planned on one mesh, beyond the first trials, and how many those are.
  */
 #define TRIAL_OPS 12000
@@ -25,6 +26,8 @@ static const int32_t per_stage[] = {1, 2, 4, 8, 16};
 /* A trial whose estimate is that much above the best plan is not planned: estimates are within
  * about a tenth of the plans. */
 #define HOPELESS 1.1
+/* On unequal slices, which are estimated by a plan on one of other size, it is that much. */
+#define HOPELESS_PARTS 1.3
 /* More stages are given up where their least estimate is that much above the best. */
 #define FAR 1.25
 /* More stages are given up where so many numbers of stages are estimated to be slower. */
@@ -103,7 +106,7 @@ static const struct {
 } placements[] = {{SW_PLACE_STRAIGHT, 1}, {SW_PLACE_V, 2}, {SW_PLACE_LOOPED, 2}};
 
 /* The i-th placement that options allow; false: there are no more. */
-static bool placement_of(const sw_pipelined_options *options, size_t i, sw_pipelined_numbers *numbers)
+static bool next_placement(const sw_pipelined_options *options, size_t i, sw_pipelined_numbers *numbers)
 {
 	sw_named_schedule which = (sw_named_schedule)options->schedule;
 	bool any = options->schedule < 0 && !options->n_chunks && !options->given;
@@ -125,16 +128,30 @@ static bool placement_of(const sw_pipelined_options *options, size_t i, sw_pipel
 	return true;
 }
 
+/* Can slices be equal, or be unequal parts of the cluster, unless the user's file says what they are?
+ */
+static bool slices_may_be(const sw_pipelined_request *request, int32_t n, bool by_parts)
+{
+	const sw_stage_file *file = request->options->file;
+	if (file && file->devices)
+		return !by_parts;
+	bool parts = sw_pipelined_has_parts(request->cluster, n);
+	/* Where neither is possible, equal ones are, so that they are refused. */
+	return by_parts ? parts : !parts || request->cluster->n_devices % n == 0;
+}
+
 /* Set the i-th placement of those with as many stages as the user's file has; false: there are no
  * more. */
-static bool place(const sw_pipelined_options *options, size_t i, sw_pipelined_numbers *numbers)
+static bool place(const sw_pipelined_request *request, size_t i, sw_pipelined_numbers *numbers)
 {
-	const sw_stage_file *file = options->file;
-	for (size_t k = 0; placement_of(options, k, numbers); k++)
+	const sw_stage_file *file = request->options->file;
+	for (size_t k = 0; next_placement(request->options, k / 2, numbers); k++) {
+		numbers->by_parts = k % 2;
 		if ((!file || !file->n_stages ||
 		     file->n_stages == numbers->n_ranks * numbers->n_chunks) &&
-		    i-- == 0)
+		    slices_may_be(request, numbers->n_ranks, numbers->by_parts) && i-- == 0)
 			return true;
+	}
 	return false;
 }
 
@@ -188,7 +205,7 @@ static sw_status estimate(stage_search *s, sw_pipelined_numbers numbers,
 {
 	sw_status status;
 	sw_error err = {0};
-	place(s->options, 0, &numbers);
+	place(s->request, 0, &numbers);
 	*fits = false;
 	sw_pipelined *p = open_trial(s, numbers, &status);
 	if (!p)
@@ -298,7 +315,7 @@ static bool enter_only_trial(stage_search *s, sw_pipelined_numbers numbers)
 	    (s->options->schedule < 0 && !s->options->n_chunks && !s->options->given))
 		return false;
 	policy(s, 0, &numbers.remat);
-	place(s->options, 0, &numbers);
+	place(s->request, 0, &numbers);
 	sw_pipelined *p = open_trial(s, numbers, &status);
 	if (p)
 		sw_vec_push(&s->trials, ((stage_trial){numbers, p, 0, 0, s->trials.len}));
@@ -312,9 +329,10 @@ static bool enter_number(stage_search *s, policy_probes *known, double than_s, i
 	sw_pipelined_probe found;
 	sw_pipelined_numbers numbers = {.n_ranks = d, .microbatches = m};
 	bool fits;
+	place(s->request, 0, &numbers);
 	if (choose_remat(s, known, than_s, probes, &numbers, &found, &fits) != SW_OK)
 		return false;
-	for (size_t c = 0; place(s->options, c, &numbers); c++)
+	for (size_t c = 0; place(s->request, c, &numbers); c++)
 		add_trial(s, numbers, &found);
 	return fits;
 }
@@ -356,15 +374,15 @@ static void enter_microbatches(stage_search *s, const sw_phases *phases, int32_t
 /* Write the numbers of microbatches that are tried with d stages, ascending, and return how many they
  * are. *at: which is tried first. */
 static int list_microbatches(const stage_search *s, const sw_phases *phases, int32_t d,
-                             int32_t m[SW_COUNT(per_stage)], int *at)
+                             int32_t m[SW_COUNT(of_two_stages)], int *at)
 {
 	int n = 0;
 	*at = 0;
 	m[0] = s->options->microbatches;
 	if (m[0])
 		return 1;
-	for (size_t i = 0; i < SW_COUNT(per_stage); i++) {
-		int32_t next = possible_at_least(phases, (int64_t)per_stage[i] * d);
+	for (size_t i = 0; i < SW_COUNT(of_two_stages); i++) {
+		int32_t next = possible_at_least(phases, ((int64_t)of_two_stages[i] * d + 1) / 2);
 		if (!n || next > m[n - 1])
 			m[n++] = next;
 		if (i == START)
@@ -376,7 +394,7 @@ static int list_microbatches(const stage_search *s, const sw_phases *phases, int
 /* Enter the trials with d stages; return the least estimate. */
 static double enter_trials(stage_search *s, const sw_phases *phases, int32_t d)
 {
-	int32_t m[SW_COUNT(per_stage)];
+	int32_t m[SW_COUNT(of_two_stages)];
 	int at, n = list_microbatches(s, phases, d, m, &at);
 	sw_pipelined_numbers numbers = {.n_ranks = d, .microbatches = m[at]};
 	sw_progress_update(&s->progress, 0, "%d stages, %d microbatches", d, m[at]);
@@ -392,7 +410,7 @@ size_t sw_pipelined_possible_stages(const sw_cluster *cluster, int32_t numbers[S
 	size_t n = 0;
 	for (int32_t d = 2; d <= SW_MIN(cluster->n_devices, SW_MAX_STAGES) && n < SW_STAGE_NUMBERS;
 	     d++)
-		if (cluster->n_devices % d == 0)
+		if (cluster->n_devices % d == 0 || sw_pipelined_has_parts(cluster, d))
 			numbers[n++] = d;
 	return n;
 }
@@ -402,11 +420,14 @@ size_t sw_pipelined_possible_stages(const sw_cluster *cluster, int32_t numbers[S
 static void enter_numbers(stage_search *s, const sw_phases *phases)
 {
 	int32_t numbers[SW_STAGE_NUMBERS];
-	size_t n = sw_pipelined_possible_stages(s->request->cluster, numbers);
+	const sw_cluster *cluster = s->request->cluster;
+	size_t n = sw_pipelined_possible_stages(cluster, numbers);
 	double best_s = INFINITY;
 	int worse = 0;
 	for (size_t i = 0; i < n && worse < WORSE_NUMBERS && !is_late(s); i++) {
-		int64_t devices = s->request->cluster->n_devices / numbers[i];
+		/* Of unequal slices the largest counts: all stages on it would be no slower. */
+		int64_t devices = SW_MAX(cluster->n_devices / numbers[i],
+		                         sw_pipelined_largest_part(cluster, numbers[i]));
 		const sw_cluster *slice;
 		sw_error err;
 		if (sw_stage_store_slice(s->store, 0, devices, &slice, &err) ||
@@ -533,10 +554,18 @@ static bool has_steps(stage_search *s, const stage_trial *t)
 	return status == SW_OK;
 }
 
+static bool is_hopeless(const stage_search *s, const stage_trial *t)
+{
+	double above = t->numbers.by_parts ? HOPELESS_PARTS : HOPELESS;
+	return s->best && s->best->fits && t->estimate_s > above * known_s(s);
+}
+
+/* Of trials on unequal slices the first of each placement is planned beyond the budget, too: their
+ * estimates are less certain than those of others are among each other. */
 static void plan_trials(stage_search *s)
 {
 	size_t ops = 0, planned = 0;
-	bool fitted = false;
+	bool fitted = false, spent = false, parts_planned[SW_PLACE_V + 1] = {false};
 	for (size_t i = 0; i < s->trials.len && !(s->best && is_late(s)); i++) {
 		stage_trial *t = &s->trials.data[i];
 		bool fits = s->best && s->best->fits;
@@ -544,18 +573,20 @@ static void plan_trials(stage_search *s)
 		if (fits && !fitted && planned > 1)
 			ops = planned = 0;
 		fitted = fits;
-		if (!has_steps(s, t))
+		bool first_parts = t->numbers.by_parts && !parts_planned[t->numbers.placement];
+		if (is_hopeless(s, t) || (spent && !first_parts) || !has_steps(s, t))
 			continue;
 		ops += ops_of(t->opened);
 		bool good = fits && known_s(s) < FAR_ABOVE * t->estimate_s;
 		size_t most = good ? TRIAL_OPS : TRIAL_OPS * (size_t)UNFIT_TRIALS;
-		if (s->best && ((ops > most && planned >= FIRST_TRIALS) ||
-		                (fits && t->estimate_s > HOPELESS * known_s(s))))
-			break;
+		spent |= s->best && ops > most && planned >= FIRST_TRIALS;
+		if (spent && !first_parts)
+			continue;
 		sw_progress_update(&s->progress, (double)(i + 1) / (double)(s->trials.len + 2),
 		                   "%d stages, %d microbatches", t->opened->n_stages,
 		                   t->numbers.microbatches);
 		plan_entered(s, t);
+		parts_planned[t->numbers.placement] |= t->numbers.by_parts;
 		planned++;
 	}
 }
@@ -699,7 +730,7 @@ static sw_status check_file(const sw_pipelined_request *request, sw_error *err)
 		                    "devices: expected numbers whose sum is the cluster's %lld "
 		                    "devices; found %s",
 		                    (long long)n, sum < n ? "fewer" : "more");
-	else if (!place(options, 0, &numbers))
+	else if (!place(request, 0, &numbers))
 		status = sw_fail_at(err, SW_ERR_INPUT, file->path, 0, 0,
 		                    "stages: there are %d of them, and no --schedule and --chunks "
 		                    "that are possible have so many on %d slices",
@@ -754,13 +785,13 @@ static sw_status check_request(const sw_pipelined_request *request, sw_error *er
  * with them. */
 static sw_status cut_as_asked(stage_search *s, const sw_phases *phases, sw_error *err)
 {
-	int32_t d = s->options->n_stages, m[SW_COUNT(per_stage)];
+	int32_t d = s->options->n_stages, m[SW_COUNT(of_two_stages)];
 	int at, n = list_microbatches(s, phases, d, m, &at);
 	sw_pipelined *opened = NULL;
 	for (int i = 0; i < n && !opened; i++) {
 		sw_pipelined_numbers numbers = {.n_ranks = d, .microbatches = m[i]};
 		sw_status status;
-		place(s->options, 0, &numbers);
+		place(s->request, 0, &numbers);
 		opened = open_trial(s, numbers, &status);
 	}
 	if (!opened)

@@ -159,6 +159,19 @@ expect 0 "" "$sw" plan $mlp --cluster clusters/frontier.yaml --devices 24 --stag
 grep -q "^least     with stages, however cut, 2: .*; 3: .*; 4: " "$scratch/out" ||
 	complain "auto does not look at two, three and four stages of 24 devices"
 
+# The unequal nodes of a cluster are slices where no equal ones are possible, and where they are better.
+own_plans --cluster clusters/unequal-1-4.yaml --stages 2
+expect 0 "" "$sw" plan $mlp --cluster clusters/unequal-1-4.yaml --stages 2 --strategy dp -q -o "$scratch/x"
+grep -q "^stages    2 on slices of 1 and 4 devices" "$scratch/out" ||
+	complain "two stages are not on the nodes of 1 and 4 devices"
+grep -q "^least     with stages, however cut, 2: " "$scratch/out" || complain "unequal nodes have no bound"
+refuse "3: expected a divisor of the 5 devices" "$sw" plan $mlp --cluster clusters/unequal-1-4.yaml \
+	--stages 3 -q -o "$scratch/x"
+expect 0 "" "$sw" plan tests/programs/gpt.hlo.gz --cluster clusters/lab-unequal.yaml --stages 3 \
+	--strategy dp --microbatches 8 --schedule zb-2p -q -o "$scratch/x"
+grep -q "^stages    3 on slices of 1, 2 and 3 devices" "$scratch/out" ||
+	complain "three stages of a GPT are not on the nodes of 1, 2 and 3 devices"
+
 # A file says how many devices each stage has, and what is in which.
 staged() { # WORDS OPTION...
 	words=$1
