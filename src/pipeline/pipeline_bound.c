@@ -95,13 +95,9 @@ sw_pipeline_bound sw_pipeline_bound_of(const sw_pipeline_schedule *schedule,
 {
 	size_t n = (size_t)schedule->n_stages;
 	double *values = sw_alloc(3 * n * sizeof(double));
-	bound_frame b = {schedule,
-	                 costs,
-	                 any_split(schedule),
-	                 sw_pipeline_has(schedule, SW_UPDATE),
-	                 values,
-	                 values + n,
-	                 values + 2 * n};
+	bound_frame b = {
+		schedule, costs,      any_split(schedule), sw_pipeline_has(schedule, SW_UPDATE),
+		values,   values + n, values + 2 * n};
 	sw_pipeline_bound bound = {0};
 	fill_frame(&b);
 	for (int32_t v = 0; v < schedule->n_stages; v++)

@@ -127,8 +127,8 @@ typedef struct sw_pipelined {
 	const char *mesh;
 	sw_planned_stage *stages;
 	sw_named_schedule schedule;
-	/* That of a file in its place, or one that was searched for, which have no name; NULL: there
-	 * is none. */
+	/* That of a file in its place, or one that was searched for, which have no name; NULL:
+	 * there is none. */
 	sw_pipeline_schedule *given;
 	bool searched;
 	sw_pipeline_costs costs;
@@ -160,13 +160,13 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
                             const sw_sidecar *sidecar, const sw_cluster *cluster,
                             const sw_pipelined_options *options, sw_pipelined **out, sw_error *err);
 void sw_pipelined_free(sw_pipelined *plan);
-/* Write the numbers of stages that are tried where none is asked for: the least divisors of the devices
- * from 2 on, and numbers of unequal parts, ascending; return how many they are. */
+/* Write the numbers of stages that are tried where none is asked for: the least divisors of the
+ * devices from 2 on, and numbers of unequal parts, ascending; return how many they are. */
 #define SW_STAGE_NUMBERS 16
 size_t sw_pipelined_possible_stages(const sw_cluster *cluster, int32_t numbers[SW_STAGE_NUMBERS]);
-/* Set bounds_s[i] to seconds that no plan with n_stages[i] stages on equal slices, or on the unequal
- * parts of a level of the cluster, is below, however the program is cut, padded, computed again or
- * run in microbatches: INFINITY where there are no such slices. */
+/* Set bounds_s[i] to seconds that no plan with n_stages[i] stages on equal slices, or on the
+ * unequal parts of a level of the cluster, is below, however the program is cut, padded, computed
+ * again or run in microbatches: INFINITY where there are no such slices. */
 sw_status sw_pipelined_bounds_s(const sw_program *program, const sw_sidecar *sidecar,
                                 const sw_cluster *cluster, const int32_t *n_stages, size_t n,
                                 double *bounds_s, sw_error *err);

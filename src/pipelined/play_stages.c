@@ -155,8 +155,8 @@ static bool is_placed_so(const sw_pipelined *p, sw_named_schedule which)
 	       (p->n_stages == p->n_ranks) == (sw_pipeline_chunks_of(which) == 1);
 }
 
-/* The search plays so many schedules, of so many actions together at most; and an order is taken that
- * is quicker by so much. */
+/* The search plays so many schedules, of so many actions together at most; and an order is taken
+ * that is quicker by so much. */
 #define SEARCH_SCHEDULES 4000
 #define SEARCH_ACTIONS 5000000
 #define SEARCH_GAIN 0.001
@@ -169,7 +169,8 @@ sw_status sw_pipelined_search_order(sw_pipelined *p, double time_limit_s, sw_err
 	if (time_limit_s <= 0)
 		return SW_OK;
 	for (size_t i = 0; i < SW_COUNT(tried); i++)
-		if (is_placed_so(p, tried[i]) && make_schedule(p, tried[i], &starts[n], err) == SW_OK)
+		if (is_placed_so(p, tried[i]) &&
+		    make_schedule(p, tried[i], &starts[n], err) == SW_OK)
 			n++;
 	sw_pipeline_search_options options = {
 		.work_limit = SW_MIN(SEARCH_SCHEDULES * actions, (int64_t)SEARCH_ACTIONS),

@@ -106,7 +106,8 @@ static const struct {
 } placements[] = {{SW_PLACE_STRAIGHT, 1}, {SW_PLACE_V, 2}, {SW_PLACE_LOOPED, 2}};
 
 /* The i-th placement that options allow; false: there are no more. */
-static bool next_placement(const sw_pipelined_options *options, size_t i, sw_pipelined_numbers *numbers)
+static bool next_placement(const sw_pipelined_options *options, size_t i,
+                           sw_pipelined_numbers *numbers)
 {
 	sw_named_schedule which = (sw_named_schedule)options->schedule;
 	bool any = options->schedule < 0 && !options->n_chunks && !options->given;
@@ -128,7 +129,8 @@ static bool next_placement(const sw_pipelined_options *options, size_t i, sw_pip
 	return true;
 }
 
-/* Can slices be equal, or be unequal parts of the cluster, unless the user's file says what they are?
+/* Can slices be equal, or be unequal parts of the cluster, unless the user's file says what they
+ * are?
  */
 static bool slices_may_be(const sw_pipelined_request *request, int32_t n, bool by_parts)
 {

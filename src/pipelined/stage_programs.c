@@ -260,8 +260,7 @@ static sw_status make_stage(programs_maker *m, int32_t stage)
 		if (sw_stage_physical(m->out->cut, v) == stage)
 			status = make_carrying(m, &pieces->passes[v], pieces->carried[v],
 			                       &m->out->passes[v]);
-	return status ? status
-	              : make_once(m, &pieces->before[stage], &m->out->before[stage]);
+	return status ? status : make_once(m, &pieces->before[stage], &m->out->before[stage]);
 }
 
 /* ---- behind the loop --------------------------------------------------------------------- */

@@ -4,8 +4,9 @@
  * takes at least what the cheapest way to divide it among n / d devices takes. A step is as long as
  * its busiest stage, which has at least the mean of all stages' work: the bound of src/bound for n
  * / d devices over d. Where slices may be unequal parts of the cluster, all of them count as the
- * largest, on which no stage is slower. It covers what is computed again, padded, or done in microbatches, as that
- * one does; it knows nothing of transfers, nor of a stage's waiting for its first microbatch. */
+ * largest, on which no stage is slower. It covers what is computed again, padded, or done in
+ * microbatches, as that one does; it knows nothing of transfers, nor of a stage's waiting for its
+ * first microbatch. */
 #include <math.h>
 
 #include "bound/bound.h"
@@ -29,9 +30,8 @@ sw_status sw_pipelined_bounds_s(const sw_program *program, const sw_sidecar *sid
 	sw_status status = sw_rewrite_canonical(program, &canonical, err);
 	for (size_t i = 0; i < n && status == SW_OK; i++) {
 		sw_cluster slice;
-		int64_t equal = cluster->n_devices % n_stages[i]
-		                        ? 0
-		                        : cluster->n_devices / n_stages[i],
+		int64_t equal = cluster->n_devices % n_stages[i] ? 0
+		                                                 : cluster->n_devices / n_stages[i],
 			devices = SW_MAX(equal, sw_pipelined_largest_part(cluster, n_stages[i]));
 		bounds_s[i] = INFINITY;
 		if (!devices)

@@ -43,8 +43,8 @@ static bool is_element(const stage_rank *x, sw_id value)
 	return value >= x->programs->inner && value < x->programs->inner + loop_of(x)->n_operands;
 }
 
-/* Where a piece finds a value. carried: what the pass has carried on, by elements of the loop; NULL:
- * it is no pass. j: the microbatch; -1: it is a piece of the entry. */
+/* Where a piece finds a value. carried: what the pass has carried on, by elements of the loop;
+ * NULL: it is no pass. j: the microbatch; -1: it is a piece of the entry. */
 static sw_tensor *find(stage_rank *x, sw_id value, int32_t stage, sw_tensor *carried, int32_t j)
 {
 	sw_id known = sw_stage_value_of(x->programs, value), k = known - x->programs->inner;

@@ -61,8 +61,8 @@ static sw_tensor *find_counted(stage_runner *x, int32_t stage, int32_t j, sw_id 
 	return counted->buffer ? counted : &x->entry[loop->operands[value - x->inner]];
 }
 
-/* What a pass reads: of the loop's elements what it carries itself, or such a one; else what another
- * pass of this microbatch sent. */
+/* What a pass reads: of the loop's elements what it carries itself, or such a one; else what
+ * another pass of this microbatch sent. */
 static sw_tensor *find_in_pass(stage_runner *x, int32_t v, int32_t j, sw_id value)
 {
 	const sw_op *loop = sw_op_at(x->stages->program, x->stages->loop);

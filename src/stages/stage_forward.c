@@ -132,6 +132,23 @@ static void take_forward(sw_stage_finder *f, const uint32_t *gradients, size_t n
 	f->ops = ops;
 }
 
+/* With fewer forward ops than stages: the last of them is all of the model, as a loop that sums
+ * gradients over parts of the batch. */
+static sw_status refuse_few(const sw_stage_finder *f, sw_error *err)
+{
+	const sw_op *last =
+		f->n_positions ? sw_op_at(f->program, f->ops[f->n_positions - 1]) : NULL;
+	if (last && last->opcode == SW_OP_WHILE)
+		return sw_fail_at(err, SW_NO, f->program->source, last->line, 0,
+		                  "no stages: all gradients come from the loop '%s', which is not "
+		                  "cut; if it accumulates gradients, leave that to --microbatches: "
+		                  "write the step for the whole batch",
+		                  last->name);
+	return sw_fail(err, SW_NO,
+	               "no stages: %d ops are needed by all gradients: fewer than %d stages",
+	               f->n_positions, f->options.n_stages);
+}
+
 /* Gradients of the last layers need so few ops that they might be those of losses that layers have
  * for themselves: where they have little in common with the others, they are taken for such. */
 sw_status sw_stage_find_forward(sw_stage_finder *f, sw_error *err)
@@ -146,10 +163,5 @@ sw_status sw_stage_find_forward(sw_stage_finder *f, sw_error *err)
 	take_forward(f, gradients, n);
 	if (f->n_positions < f->options.n_stages && n_long < n)
 		take_forward(f, gradients, n_long);
-	if (f->n_positions < f->options.n_stages)
-		return sw_fail(
-			err, SW_NO,
-			"no stages: %d ops are needed by all gradients: fewer than %d stages",
-			f->n_positions, f->options.n_stages);
-	return SW_OK;
+	return f->n_positions < f->options.n_stages ? refuse_few(f, err) : SW_OK;
 }

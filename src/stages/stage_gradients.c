@@ -5,8 +5,8 @@
 
 /* ---- parameters and their gradients ------------------------------------------------------ */
 
-/* Per value of the entry: the largest sum of flow that it is computed from, and the largest state; 1 + the
- * number of the loop's element, and of the input. 0: none. */
+/* Per value of the entry: the largest sum of flow that it is computed from, and the largest state;
+ * 1 + the number of the loop's element, and of the input. 0: none. */
 typedef struct largest_sources {
 	uint32_t *sum, *state;
 } largest_sources;

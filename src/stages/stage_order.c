@@ -1,8 +1,9 @@
 /* The order of the forward ops, in which stages are cut.
  *
- * It is that of the program, unless a model is run several times, as on the two sides of a pair: each
- * parameter would then be read early and late, and be in several stages. The runs go side by side
- * instead: each op stands where the last of the parameters that it follows from is read first. */
+ * It is that of the program, unless a model is run several times, as on the two sides of a pair:
+ * each parameter would then be read early and late, and be in several stages. The runs go side by
+ * side instead: each op stands where the last of the parameters that it follows from is read first.
+ */
 #include "stages/internal.h"
 
 typedef struct order_finder {
@@ -52,8 +53,8 @@ static void find_keys(order_finder *o, int32_t *key_of_op, sw_arena *arena)
 			uint32_t parameter = o->parameter[op->operands[k]];
 			if (parameter && !first[parameter])
 				first[parameter] = i + 1;
-			key = SW_MAX(key, parameter ? first[parameter] - 1
-			                            : o->key[op->operands[k]]);
+			key = SW_MAX(key,
+			             parameter ? first[parameter] - 1 : o->key[op->operands[k]]);
 		}
 		key_of_op[i] = key;
 		for (uint32_t r = 0; r < op->n_results; r++)

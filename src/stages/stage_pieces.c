@@ -86,7 +86,8 @@ static sw_stage_carried keep_elements(sw_stage_pieces *out, const sw_element_lis
 {
 	sw_stage_carried kept = {.n = (uint32_t)list->len};
 	if (list->len)
-		kept.elements = sw_arena_copy(&out->arena, list->data, sizeof(uint32_t) * list->len);
+		kept.elements =
+			sw_arena_copy(&out->arena, list->data, sizeof(uint32_t) * list->len);
 	return kept;
 }
 
@@ -198,7 +199,8 @@ static sw_status write_counts(piece_writer *w, int32_t stage)
 			sw_vec_push(&wanted, body->results.data[list.data[i]]);
 		sw_program_free(piece->program);
 		*piece = (sw_stage_piece){0};
-		status = write_piece(w, (sw_piece_place){s->body, -1, -1, -1}, stage, &wanted, piece);
+		status = write_piece(w, (sw_piece_place){s->body, -1, -1, -1}, stage, &wanted,
+		                     piece);
 		enter_read(s, piece, inner, &list);
 		sw_vec_clear(&wanted);
 	}

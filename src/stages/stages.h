@@ -140,9 +140,9 @@ typedef struct sw_stage_carried {
  * stage v of one microbatch: results are what other passes read, then what it carries on itself,
  * such as sums. What the loop carries on but no stage computes (counters, keys of random numbers)
  * follows from the microbatch's number: before all passes `counts[s]` takes it from one microbatch
- * to the next, as far as stage s reads it; the first n_read[s] of these elements are read by passes,
- * the others behind the loop, or by `counts` alone. `after[r * d + s]` is round r of stage s behind
- * the loop. Programs of nothing are NULL. */
+ * to the next, as far as stage s reads it; the first n_read[s] of these elements are read by
+ * passes, the others behind the loop, or by `counts` alone. `after[r * d + s]` is round r of stage
+ * s behind the loop. Programs of nothing are NULL. */
 typedef struct sw_stage_pieces {
 	sw_arena arena;
 	const sw_stages *stages;

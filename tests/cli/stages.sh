@@ -238,6 +238,9 @@ for program in pairs heads moments; do
 	done
 done
 
+refuse "gradients come from the loop 'while.*leave that to --microbatches" "$sw" plan \
+	tests/stages/accumulated.hlo.gz --cluster $cluster --stages 2 -q -o "$scratch/x"
+
 # A schedule of a file is played, kept and run as a named one is.
 expect 0 "" "$sw" pipeline zb-h1 --stages 2 --microbatches 4 -q -o "$scratch/zb.csv"
 staged "2 on slices of 2 devices, 4 microbatches, file" --schedule "$scratch/zb.csv" --strategy dp

@@ -1,5 +1,5 @@
-/* Files of stages, on any bytes: what the reader accepts, the planner holds to or refuses, for `mlp`
- * on four devices. */
+/* Files of stages, on any bytes: what the reader accepts, the planner holds to or refuses, for
+ * `mlp` on four devices. */
 #include "pipelined/pipelined.h"
 
 #include <stdlib.h>
@@ -39,14 +39,12 @@ static sw_status plan(const char *file_path, sw_error *err)
 	sw_stage_file file;
 	sw_pipelined *made = NULL;
 	sw_status status = sw_stage_file_read(file_path, &file, err);
-	sw_pipelined_options options = {.n_stages = file.devices ? file.n_slices : file.n_stages,
-	                                .microbatches = 4,
-	                                .schedule = SW_1F1B,
-	                                .file = &file,
-	                                .plan = {.no_overlap = true,
-	                                         .quiet = true,
-	                                         .threads = 1,
-	                                         .remat = "none"}};
+	sw_pipelined_options options = {
+		.n_stages = file.devices ? file.n_slices : file.n_stages,
+		.microbatches = 4,
+		.schedule = SW_1F1B,
+		.file = &file,
+		.plan = {.no_overlap = true, .quiet = true, .threads = 1, .remat = "none"}};
 	if (sw_plan_strategy_parse("dp", &options.plan.strategy, err) != SW_OK)
 		abort();
 	/* One slice is no pipeline: the command refuses it. */

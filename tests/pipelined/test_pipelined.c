@@ -200,7 +200,8 @@ static void bubble_is_that_of_the_formula(void **state)
 	close_program(&t);
 }
 
-/* auto takes the quickest schedule, or one that is searched for; more microbatches in flight need more memory. */
+/* auto takes the quickest schedule, or one that is searched for; more microbatches in flight need
+ * more memory. */
 static void schedules_are_compared(void **state)
 {
 	static const sw_named_schedule all[] = {SW_GPIPE, SW_1F1B, SW_EAGER_1F1B, SW_ZB_H1,

@@ -159,9 +159,9 @@ static void any_order_of_microbatches_computes_the_same(void **state)
 			sw_error err;
 			staged_init(&t, names[i], 4, 2);
 			assert_true(t.found);
-			assert_int_equal(sw_pipeline_make(SW_GPIPE, (sw_pipeline_size){2, 4, 0}, &s,
-			                                  &err),
-			                 SW_OK);
+			assert_int_equal(
+				sw_pipeline_make(SW_GPIPE, (sw_pipeline_size){2, 4, 0}, &s, &err),
+				SW_OK);
 			for (int32_t r = 0; r < s->n_ranks; r++) {
 				turn_round(&s->lists[r], SW_BACKWARD);
 				if (forward)
@@ -268,9 +268,9 @@ static void large_programs_are_cut(void **state)
 		}
 }
 
-/* The same model on both sides of a pair is cut once: no parameter is in two stages. The heads of two
- * losses, one of which reads the first layer's weights again, are in the last stage. Sums over the
- * data alone are no gradients. */
+/* The same model on both sides of a pair is cut once: no parameter is in two stages. The heads of
+ * two losses, one of which reads the first layer's weights again, are in the last stage. Sums over
+ * the data alone are no gradients. */
 static void models_of_several_parts_are_cut(void **state)
 {
 	static const struct {
@@ -293,8 +293,8 @@ static void models_of_several_parts_are_cut(void **state)
 			assert_true(load->forward_bytes >= 0 && load->backward_bytes >= 0);
 		}
 		if (most_s > 0.45 * sum_s || t.stages.n_shared > of[i].n_shared)
-			fail_msg("%s: a stage has %.2f of the work; %d parameters are shared",
-			         path, most_s / sum_s, t.stages.n_shared);
+			fail_msg("%s: a stage has %.2f of the work; %d parameters are shared", path,
+			         most_s / sum_s, t.stages.n_shared);
 		staged_clear(&t);
 	}
 }
