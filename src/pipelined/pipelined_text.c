@@ -1,4 +1,6 @@
 /* A plan with stages as a table. */
+#include <math.h>
+
 #include "pipelined/pipelined.h"
 
 /* The most microbatches that a stage holds at once: forward, and not backward yet. */
@@ -70,9 +72,11 @@ static void add_bound(const sw_pipelined *p, sw_text *text)
 		sw_text_addf(text, " of these stages: the %s of %s %d",
 		             p->bound.by == SW_LIMIT_RANK ? "work" : "memory", rank_word(p),
 		             p->bound.rank);
+	/* Both may be the same sum, added up in another order. */
+	double over = p->bound.seconds > 0 ? p->played.step_s / p->bound.seconds - 1 : 0;
 	if (p->bound.seconds > 0)
 		sw_text_addf(text, "; the step is %.1f %% over it",
-		             100 * (p->played.step_s / p->bound.seconds - 1));
+		             fabs(over) < 1e-9 ? 0 : 100 * over);
 	sw_text_add(text, "\n");
 }
 
