@@ -235,24 +235,24 @@ static sw_status check_folder(const cli *c, sw_error *err)
 /* ---- a folder of checkpoints ------------------------------------------------------------ */
 
 /* Take the newest checkpoint of a folder of --save. */
-static sw_status choose(cli *c, sw_error *err)
+static sw_status choose(cli *c, const char **path, sw_error *err)
 {
 	struct stat info;
 	int64_t newest = -1;
 	sw_text index = {0};
-	sw_text_addf(&index, "%s/model.safetensors.index.json", c->argument);
-	bool is_several = stat(c->argument, &info) == 0 && S_ISDIR(info.st_mode) &&
+	sw_text_addf(&index, "%s/model.safetensors.index.json", *path);
+	bool is_several = stat(*path, &info) == 0 && S_ISDIR(info.st_mode) &&
 	                  stat(index.data, &info) != 0;
 	sw_text_clear(&index);
 	if (!is_several)
 		return SW_OK;
-	SW_TRY(sw_checkpoint_newest(c->argument, &newest, err));
+	SW_TRY(sw_checkpoint_newest(*path, &newest, err));
 	if (newest < 0)
 		return SW_OK; /* what is missing is said where it is read */
-	const char *path =
-		sw_arena_printf(&c->arena, "%s/" SW_CHECKPOINT_NAME, c->argument, newest);
-	cli_note(c, "%s: the newest checkpoint of the folder", path);
-	c->argument = path;
+	const char *newest_path =
+		sw_arena_printf(&c->arena, "%s/" SW_CHECKPOINT_NAME, *path, newest);
+	cli_note(c, "%s: the newest checkpoint of the folder", newest_path);
+	*path = newest_path;
 	return SW_OK;
 }
 
@@ -281,11 +281,13 @@ static sw_status run(cli *c, sw_error *err)
 	if (v->diff && (v->output || v->to))
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--diff compares and writes nothing: leave it, or -o and --to, out");
+	SW_TRY(choose(c, &c->argument, err));
+	if (v->diff)
+		SW_TRY(choose(c, &c->values.diff, err));
 	if (v->to)
 		SW_TRY(check_folder(c, err));
 	else
 		SW_TRY(cli_check_writable(c, v->output, err));
-	SW_TRY(choose(c, err));
 	return v->to ? recut(c, err) : look(c, err);
 }
 

@@ -306,7 +306,7 @@ static sw_status copy_item(const item_copy *c, sw_error *err)
 		                   : sw_fail(err, SW_ERR_IO, "no memory for an item of data");
 	}
 	if (status == SW_OK) {
-		sw_grid_part from = {&whole, nothing, item.dims};
+		sw_grid_part from = {.grid = &whole, .coordinates = nothing, .dims = item.dims};
 		sw_grid_copy(item, &from, converted ? converted : data, &c->to, c->out);
 	}
 	free(converted);
@@ -355,7 +355,7 @@ static sw_status fill_rows(const array_batch *b, const sw_tensor *tensor, sw_err
 		item_copy c = {b->in,
 		               file,
 		               item - file->first,
-		               {&row, coordinates, dims},
+		               {.grid = &row, .coordinates = coordinates, .dims = dims},
 		               (char *)sw_tensor_data(*tensor) + r * pitch};
 		SW_TRY(copy_item(&c, err));
 	}
@@ -369,7 +369,9 @@ static sw_status fill_value(const array_batch *b, const sw_tensor *tensor, sw_er
 	item_copy c = {b->in,
 	               file,
 	               item - file->first,
-	               {&b->grid, b->coordinates, tensor->shape.dims},
+	               {.grid = &b->grid,
+	                .coordinates = b->coordinates,
+	                .dims = tensor->shape.dims},
 	               sw_tensor_data(*tensor)};
 	return copy_item(&c, err);
 }
@@ -382,7 +384,8 @@ sw_status sw_arrays_fill(const sw_arrays *arrays, const sw_held_value *value, in
 	                 .seed = seed,
 	                 .step = step};
 	sw_held_grid(value, rank, &b.grid, b.coordinates);
-	sw_grid_part part = {&b.grid, b.coordinates, tensor->shape.dims};
+	sw_grid_part part = {
+		.grid = &b.grid, .coordinates = b.coordinates, .dims = tensor->shape.dims};
 	if (sw_grid_is_padded(&part, value->shape))
 		memset(sw_tensor_data(*tensor), 0, (size_t)sw_shape_bytes(tensor->shape));
 	if (b.in->per_step)

@@ -94,21 +94,15 @@ static sw_status other_shape(const char *name, sw_shape got, sw_shape wanted, sw
 
 /* An input may be a piece of a tensor, along a dimension. */
 static sw_status match_piece(const sw_saved_tensor *tensor, const sw_fill_part *part,
-                             sw_shape shape, const char *name, sw_saved_input *input, sw_error *err)
+                             sw_shape shape, sw_saved_input *input, sw_error *err)
 {
-	int64_t dims[SW_MAX_RANK], length = shape.dims[part->axis];
+	int64_t dims[SW_MAX_RANK];
 	memcpy(dims, shape.dims, sizeof(*dims) * (size_t)shape.rank);
 	dims[part->axis] = part->size;
 	sw_shape whole = {.type = shape.type, .rank = shape.rank, .dims = dims};
 	if (!sw_shape_equal(tensor->shape, whole))
 		return other_shape(part->whole, tensor->shape, whole, err);
-	if (length == 0 || part->size % length || part->start % length)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "tensor '%s' is whole, and '%s' is no piece of it by equal parts",
-		               part->whole, name);
-	*input = (sw_saved_input){tensor,
-	                          {part->axis, (int32_t)(part->start / length),
-	                           (int32_t)(part->size / length), length}};
+	*input = (sw_saved_input){tensor, {part->axis, part->start, shape.dims[part->axis]}};
 	return SW_OK;
 }
 
@@ -123,7 +117,7 @@ static sw_status match_input(sw_checkpoint *c, const sw_program *program, uint32
 	if (!tensor && part && part->axis >= 0) {
 		tensor = sw_checkpoint_get(c, part->whole);
 		if (tensor)
-			return match_piece(tensor, part, sw_value_shape(program, value), name,
+			return match_piece(tensor, part, sw_value_shape(program, value),
 			                   &c->inputs[input], err);
 	}
 	sw_shape shape = sw_value_shape(program, value);
@@ -228,16 +222,15 @@ sw_status sw_checkpoint_cut(const sw_checkpoint *checkpoint, const sw_held_value
 {
 	const sw_saved_input *input = &checkpoint->inputs[value->input];
 	const sw_saved_tensor *saved = input->tensor;
-	sw_part_grid held, grid;
-	int32_t at[SW_MAX_ATOMS], coordinates[SW_GRID_DIGITS];
-	sw_held_grid(value, rank, &held, at);
-	sw_grid_embed(&held, at, &input->piece, &grid, coordinates);
-	sw_grid_part to = {&grid, coordinates, tensor->shape.dims};
+	sw_part_grid grid;
+	int32_t coordinates[SW_MAX_ATOMS];
+	sw_held_grid(value, rank, &grid, coordinates);
+	sw_grid_part to = {&grid, coordinates, tensor->shape.dims, input->piece};
 	if (sw_grid_is_padded(&to, saved->shape))
 		memset(sw_tensor_data(*tensor), 0, (size_t)sw_shape_bytes(tensor->shape));
 	for (size_t i = 0; i < saved->n_parts; i++) {
 		const sw_saved_part *part = &saved->parts[i];
-		sw_grid_part from = {part->grid, part->coordinates, part->dims};
+		sw_grid_part from = {part->grid, part->coordinates, part->dims, part->piece};
 		int64_t copied =
 			sw_grid_copy(saved->shape, &from, part->data, &to, sw_tensor_data(*tensor));
 		*bytes += copied;

@@ -288,21 +288,27 @@ static sw_status add_value(const index_writer *w, const saved_value *v, sw_error
 	return add_parts(w, v, tensor, err);
 }
 
-/* Return how many values from number i on are the equal pieces of one tensor, all of them and in
- * their order; 1: the value is a tensor of its own. */
+static int64_t piece_length(const struct sw_saved_value *value)
+{
+	return value->held.shape.dims[value->part->axis];
+}
+
+/* Return how many values from number i on are the pieces of one tensor, all of them and in their
+ * order; 1: the value is a tensor of its own. */
 static size_t pieces_from(const sw_saving *s, size_t i)
 {
 	const sw_fill_part *first = s->values.data[i].part;
 	if (!first || first->axis < 0)
 		return 1;
-	int64_t length = s->values.data[i].held.shape.dims[first->axis], end = 0;
+	int64_t end = 0;
 	size_t n = 0;
-	for (; i + n < s->values.len && end < first->size; n++, end += length) {
-		const sw_fill_part *part = s->values.data[i + n].part;
+	for (; i + n < s->values.len && end < first->size; n++) {
+		const struct sw_saved_value *value = &s->values.data[i + n];
+		const sw_fill_part *part = value->part;
 		if (!part || part->axis != first->axis || strcmp(part->whole, first->whole) != 0 ||
-		    part->start != end ||
-		    s->values.data[i + n].held.shape.dims[part->axis] != length)
+		    part->start != end || piece_length(value) < 1)
 			return 1;
+		end += piece_length(value);
 	}
 	return end == first->size ? n : 1;
 }
@@ -311,18 +317,25 @@ static sw_status add_pieces(const index_writer *w, const sw_saving *s, size_t i,
                             double *before, sw_error *err)
 {
 	const sw_fill_part *part = s->values.data[i].part;
-	json_t *pieces = json_array(), *tensor = NULL;
+	json_t *pieces = json_array(), *lengths = json_array(), *tensor = NULL;
 	sw_status status = SW_OK;
+	bool equal = true;
 	for (size_t k = 0; k < n && status == SW_OK; k++) {
 		saved_value v = describe(s, i + k, before);
+		equal = equal && piece_length(&s->values.data[i + k]) ==
+		                         piece_length(&s->values.data[i]);
 		if (!tensor)
 			tensor = describe_shape(&v, part->axis, part->size);
 		json_t *piece = json_object();
 		add_digits(&v, piece);
 		json_array_append_new(pieces, piece);
+		json_array_append_new(lengths, json_integer(piece_length(&s->values.data[i + k])));
 		status = add_parts(w, &v, piece, err);
 	}
 	json_object_set_new(tensor, "axis", json_integer(part->axis));
+	if (!equal)
+		json_object_set(tensor, "lengths", lengths);
+	json_decref(lengths);
 	json_object_set_new(tensor, "pieces", pieces);
 	json_object_set_new(w->tensors, part->whole, tensor);
 	return status;

@@ -156,8 +156,10 @@ static void take(eval_stages *e, const eval_move *move)
 	sw_held_value target = sw_held_part(&e->rank->parts, move->input);
 	part_place from = place_of(&move->held, move->ranks[0]),
 		   to = place_of(&target, e->rank->transport->rank);
-	sw_grid_part source = {&from.grid, from.coordinates, memory_shape(&move->held, dims).dims},
-		     own = {&to.grid, to.coordinates, into->shape.dims};
+	sw_grid_part source = {.grid = &from.grid,
+	                       .coordinates = from.coordinates,
+	                       .dims = memory_shape(&move->held, dims).dims},
+		     own = {.grid = &to.grid, .coordinates = to.coordinates, .dims = into->shape.dims};
 	sw_grid_copy(move->held.shape, &source, e->buffer, &own, sw_tensor_data(*into));
 }
 

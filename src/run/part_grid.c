@@ -32,25 +32,6 @@ void sw_grid_of_layout(const sw_atoms *atoms, const sw_layout *layout, sw_part_g
 	}
 }
 
-void sw_grid_embed(const sw_part_grid *grid, const int32_t *coordinates, const sw_grid_piece *piece,
-                   sw_part_grid *outer, int32_t *outer_at)
-{
-	bool cut = piece->of > 1;
-	*outer = (sw_part_grid){0};
-	for (int32_t k = 0; k <= grid->n; k++) {
-		if (cut && (k == grid->n || grid->digits[k].dim >= piece->dim)) {
-			outer_at[outer->n] = piece->number;
-			outer->digits[outer->n++] =
-				(sw_grid_digit){piece->dim, piece->of, piece->length};
-			cut = false;
-		}
-		if (k < grid->n) {
-			outer_at[outer->n] = coordinates[k];
-			outer->digits[outer->n++] = grid->digits[k];
-		}
-	}
-}
-
 int64_t sw_grid_parts(const sw_part_grid *grid)
 {
 	int64_t parts = 1;
@@ -139,14 +120,28 @@ typedef struct dim_runs {
 	int64_t from_pitch, to_pitch; /* elements from one index to the next */
 } dim_runs;
 
+/* The indices of an array along dim that a part's piece has. */
+typedef struct index_range {
+	int64_t start, length;
+} index_range;
+static index_range range_of(sw_shape array, const sw_grid_part *part, int32_t dim)
+{
+	const sw_grid_piece *piece = &part->piece;
+	return piece->length > 0 && piece->dim == dim ? (index_range){piece->start, piece->length}
+						      : (index_range){0, array.dims[dim]};
+}
+
 static void find_runs(sw_shape array, const sw_grid_part *from, const sw_grid_part *to, int32_t dim,
                       bool longer, dim_runs *found)
 {
+	index_range source = range_of(array, from, dim), target = range_of(array, to, dim);
 	for (int64_t i = 0, at; i < to->dims[dim]; i++) {
-		int64_t global = sw_grid_global(to->grid, to->coordinates, dim, i);
-		if (global >= array.dims[dim])
+		int64_t index = sw_grid_global(to->grid, to->coordinates, dim, i),
+			there = target.start + index - source.start;
+		if (index >= target.length)
 			break;
-		if (!find_local(from->grid, from->coordinates, dim, global, &at))
+		if (there < 0 || there >= source.length ||
+		    !find_local(from->grid, from->coordinates, dim, there, &at))
 			continue;
 		shared_run *last = found->runs.len ? &found->runs.data[found->runs.len - 1] : NULL;
 		if (longer && last && last->from + last->length == at &&
@@ -185,13 +180,19 @@ static void copy_runs(const dim_runs *dims, int32_t last, int32_t dim, int64_t b
 	}
 }
 
-/* Do two parts differ in a digit that both have? */
-static bool are_apart(const sw_grid_part *a, const sw_grid_part *b)
+/* Do two parts differ in a digit that both have, or are they of pieces that share nothing? */
+static bool are_apart(sw_shape array, const sw_grid_part *a, const sw_grid_part *b)
 {
+	for (int32_t d = 0; d < array.rank; d++) {
+		index_range x = range_of(array, a, d), y = range_of(array, b, d);
+		if (x.start + x.length <= y.start || y.start + y.length <= x.start)
+			return true;
+	}
 	for (int32_t i = 0; i < a->grid->n; i++)
 		for (int32_t k = 0; k < b->grid->n; k++) {
 			const sw_grid_digit *x = &a->grid->digits[i], *y = &b->grid->digits[k];
 			if (x->dim == y->dim && x->stride == y->stride && x->size == y->size &&
+			    range_of(array, a, x->dim).start == range_of(array, b, x->dim).start &&
 			    a->coordinates[i] != b->coordinates[k])
 				return true;
 		}
@@ -203,7 +204,7 @@ int64_t sw_grid_copy(sw_shape array, const sw_grid_part *from, const char *data,
 {
 	dim_runs dims[SW_MAX_RANK] = {0};
 	int64_t bytes = sw_type_bytes(array.type), copied = 0, from_pitch = 1, to_pitch = 1;
-	if (are_apart(from, to))
+	if (are_apart(array, from, to))
 		return 0;
 	if (array.rank == 0) {
 		memcpy(out, data, (size_t)bytes);
@@ -227,8 +228,11 @@ int64_t sw_grid_copy(sw_shape array, const sw_grid_part *from, const char *data,
 
 bool sw_grid_is_padded(const sw_grid_part *part, sw_shape array)
 {
-	int64_t dims[SW_MAX_RANK];
-	sw_grid_dims(part->grid, part->coordinates, array, dims);
+	int64_t dims[SW_MAX_RANK], extents[SW_MAX_RANK];
+	for (int32_t d = 0; d < array.rank; d++)
+		extents[d] = range_of(array, part, d).length;
+	sw_shape piece = {.type = array.type, .rank = array.rank, .dims = extents};
+	sw_grid_dims(part->grid, part->coordinates, piece, dims);
 	for (int32_t d = 0; d < array.rank; d++)
 		if (dims[d] != part->dims[d])
 			return true;

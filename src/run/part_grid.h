@@ -14,24 +14,14 @@ typedef struct sw_grid_digit {
 /* An array cut into parts: one coordinate per digit names a part, which holds the elements whose
  * digits are these. Ascending by dimension, then descending by stride; the digits of a dimension
  * nest, as those of a layout do. Without digits the only part is the whole. */
-#define SW_GRID_DIGITS (SW_MAX_ATOMS + 1) /* those of a layout, and one of pieces */
 typedef struct sw_part_grid {
 	int32_t n;
-	sw_grid_digit digits[SW_GRID_DIGITS];
+	sw_grid_digit digits[SW_MAX_ATOMS];
 } sw_part_grid;
 
 /* The digits of a layout; atom_of[k] (NULL: not wanted) is the atom that holds digit k. */
 void sw_grid_of_layout(const sw_atoms *atoms, const sw_layout *layout, sw_part_grid *grid,
                        int32_t *atom_of);
-/* An array that is one of several equal pieces of a larger one, along a dimension. */
-typedef struct sw_grid_piece {
-	int32_t dim, number, of; /* of 0 or 1: it is all of it */
-	int64_t length;          /* along dim */
-} sw_grid_piece;
-/* Set *outer and outer_at [SW_GRID_DIGITS] to the digits and coordinates in the larger array. grid:
- * of a layout, or as many digits. */
-void sw_grid_embed(const sw_part_grid *grid, const int32_t *coordinates, const sw_grid_piece *piece,
-                   sw_part_grid *outer, int32_t *outer_at);
 /* Return the number of parts; 0: there are more than devices can be. */
 int64_t sw_grid_parts(const sw_part_grid *grid);
 /* Return SW_ERR_INPUT if these can't be the digits of the array. */
@@ -45,13 +35,21 @@ int64_t sw_grid_global(const sw_part_grid *grid, const int32_t *coordinates, int
 void sw_grid_dims(const sw_part_grid *grid, const int32_t *coordinates, sw_shape array,
                   int64_t *dims);
 
-/* One part in memory: an array of `dims`, of which at most the low corner holds elements. */
+/* A piece of an array: the indices [start, start + length) along dim. Length 0: all of it. */
+typedef struct sw_grid_piece {
+	int32_t dim;
+	int64_t start, length;
+} sw_grid_piece;
+
+/* One part in memory: an array of `dims`, of which at most the low corner holds elements. The
+ * digits are those of indices in the piece. */
 typedef struct sw_grid_part {
 	const sw_part_grid *grid;
 	const int32_t *coordinates;
 	const int64_t *dims;
+	sw_grid_piece piece;
 } sw_grid_part;
-/* Does a part in memory have room for elements that the array has not? */
+/* Does a part in memory have room for elements that its piece of the array has not? */
 bool sw_grid_is_padded(const sw_grid_part *part, sw_shape array);
 /* Copy the elements of `array` that both parts hold. Return how many bytes these are. O(extents of
  * `to`, and runs of elements that lie side by side in both). */

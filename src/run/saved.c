@@ -111,7 +111,7 @@ static sw_status no_index(const char *folder, sw_error *err)
 	SW_TRY(sw_checkpoint_newest(folder, &step, err));
 	return step < 0 ? sw_fail(err, SW_ERR_INPUT, "the folder has no " SW_CHECKPOINT_INDEX)
 	                : sw_fail(err, SW_ERR_INPUT,
-	                          "the folder has several checkpoints: give one, such as "
+	                          "it is no checkpoint, but a folder of them: give one, such as "
 	                          "%s/" SW_CHECKPOINT_NAME,
 	                          folder, step);
 }
@@ -212,10 +212,10 @@ sw_status sw_checkpoint_check_contents(const sw_checkpoint *checkpoint, sw_error
 void sw_saved_whole(const sw_saved_tensor *tensor, char *out)
 {
 	static const int32_t nothing[1] = {0};
-	sw_grid_part to = {&whole_grid, nothing, tensor->shape.dims};
+	sw_grid_part to = {.grid = &whole_grid, .coordinates = nothing, .dims = tensor->shape.dims};
 	for (size_t i = 0; i < tensor->n_parts; i++) {
 		const sw_saved_part *part = &tensor->parts[i];
-		sw_grid_part from = {part->grid, part->coordinates, part->dims};
+		sw_grid_part from = {part->grid, part->coordinates, part->dims, part->piece};
 		sw_grid_copy(tensor->shape, &from, part->data, &to, out);
 	}
 }

@@ -22,8 +22,9 @@ typedef struct sw_saved_part {
 	uint32_t file;
 	const char *data; /* in the file's mapping */
 	const sw_part_grid *grid;
-	int32_t coordinates[SW_GRID_DIGITS];
+	int32_t coordinates[SW_MAX_ATOMS];
 	int64_t dims[SW_MAX_RANK];
+	sw_grid_piece piece;
 } sw_saved_part;
 typedef struct sw_saved_tensor {
 	const char *name;

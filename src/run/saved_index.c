@@ -177,54 +177,65 @@ static sw_status read_piece(saved_reader *r, const json_t *entry, saved_piece *p
 	return check_parts(piece, err);
 }
 
-/* Append a piece's parts to those of the tensor, with digits and coordinates in all of it. */
+/* Append a piece's parts to those of the tensor. */
 static void add_piece(saved_reader *r, sw_saved_tensor *tensor, const saved_piece *piece,
                       const sw_grid_piece *at)
 {
 	sw_saved_part *parts =
 		SW_NEW_N(&r->c->arena, sw_saved_part, tensor->n_parts + piece->n_parts + 1);
 	sw_part_grid *grid = SW_NEW(&r->c->arena, sw_part_grid);
+	*grid = piece->grid;
 	if (tensor->n_parts > 0)
 		memcpy(parts, tensor->parts, sizeof(*parts) * tensor->n_parts);
 	for (size_t i = 0; i < piece->n_parts; i++) {
 		sw_saved_part *part = &parts[tensor->n_parts++];
 		*part = piece->parts[i];
-		sw_grid_embed(&piece->grid, piece->parts[i].coordinates, at, grid,
-		              part->coordinates);
+		part->piece = *at;
 		part->grid = grid;
 	}
 	tensor->parts = parts;
 }
 
-/* Set the dimension along which the tensor is cut into equal pieces, and their length. */
-static sw_status read_axis(const json_t *entry, const sw_saved_tensor *tensor, size_t n,
-                           sw_grid_piece *at, sw_error *err)
+/* Read the dimension along which the tensor is cut into n pieces, and how long each is: equally
+ * long where nothing is said. */
+static sw_status read_axis(saved_reader *r, const json_t *entry, const sw_saved_tensor *tensor,
+                           size_t n, int32_t *dim, int64_t **lengths, sw_error *err)
 {
-	const json_t *axis = json_object_get(entry, "axis");
-	json_int_t dim = json_is_integer(axis) ? json_integer_value(axis) : -1;
-	if (dim < 0 || dim >= tensor->shape.rank || n < 1 || n > INT32_MAX ||
-	    tensor->shape.dims[dim] % (int64_t)n != 0)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "tensor '%s': axis must be a dimension that its pieces divide",
-		               tensor->name);
-	*at = (sw_grid_piece){.dim = (int32_t)dim,
-	                      .of = (int32_t)n,
-	                      .length = tensor->shape.dims[dim] / (int64_t)n};
-	return SW_OK;
+	const json_t *axis = json_object_get(entry, "axis"),
+		     *list = json_object_get(entry, "lengths");
+	json_int_t number = json_is_integer(axis) ? json_integer_value(axis) : -1;
+	bool good = number >= 0 && number < tensor->shape.rank && n >= 1;
+	int64_t size = good ? tensor->shape.dims[number] : 0, left = size;
+	*dim = (int32_t)number;
+	*lengths = SW_NEW_N(&r->c->arena, int64_t, n + 1);
+	if (list)
+		good = good && read_integers(list, 0, n, *lengths);
+	for (size_t i = 0; i < n && good; i++) {
+		if (!list)
+			(*lengths)[i] = size % (int64_t)n == 0 ? size / (int64_t)n : 0;
+		good = (*lengths)[i] >= 1 && (*lengths)[i] <= left;
+		left -= (*lengths)[i];
+	}
+	return good && left == 0
+	               ? SW_OK
+	               : sw_fail(err, SW_ERR_INPUT,
+	                         "tensor '%s': axis must be a dimension that its pieces divide",
+	                         tensor->name);
 }
 
 static sw_status read_pieces(saved_reader *r, const json_t *entry, const json_t *pieces,
                              sw_saved_tensor *tensor, sw_error *err)
 {
-	sw_grid_piece at;
-	int64_t dims[SW_MAX_RANK];
-	SW_TRY(read_axis(entry, tensor, json_array_size(pieces), &at, err));
+	sw_grid_piece at = {0};
+	int64_t dims[SW_MAX_RANK], *lengths;
+	size_t n = json_array_size(pieces);
+	SW_TRY(read_axis(r, entry, tensor, n, &at.dim, &lengths, err));
 	memcpy(dims, tensor->shape.dims, sizeof(*dims) * (size_t)tensor->shape.rank);
-	dims[at.dim] = at.length;
-	for (; at.number < at.of; at.number++) {
+	for (size_t i = 0; i < n; i++, at.start += at.length) {
 		saved_piece piece = {.name = tensor->name, .shape = tensor->shape};
 		piece.shape.dims = dims;
-		SW_TRY(read_piece(r, json_array_get(pieces, (size_t)at.number), &piece, err));
+		at.length = dims[at.dim] = lengths[i];
+		SW_TRY(read_piece(r, json_array_get(pieces, i), &piece, err));
 		add_piece(r, tensor, &piece, &at);
 	}
 	return SW_OK;

@@ -27,8 +27,10 @@ refuse "cannot write: two options name this file" "$sw" run "$scratch/made.plan"
 mkdir "$scratch/kept"
 expect 0 "" "$sw" run "$scratch/made.plan" --ranks 4 --steps 1 --save "$scratch/kept"
 for output in model.safetensors.index.json model-00001-of-00004.safetensors; do
-	refuse "this file is an input" "$sw" checkpoint "$scratch/kept/step-1" -o \
-		"$scratch/kept/step-1/$output"
+	for folder in kept kept/step-1; do
+		refuse "this file is an input" "$sw" checkpoint -q "$scratch/$folder" -o \
+			"$scratch/kept/step-1/$output"
+	done
 	refuse "this file is an input" "$sw" run "$scratch/made.plan" --ranks 4 --steps 1 \
 		--load "$scratch/kept/step-1" --log "$scratch/kept/step-1/$output"
 done

@@ -97,6 +97,19 @@ grep -q '"merge_ops": 4' "$scratch/a.plan" || complain "the plan does not merge 
 mkdir "$scratch/kept"
 expect 0 "" "$sw" run "$scratch/a.plan" --ranks 4 --steps 2 --save "$scratch/kept" -q
 expect 0 "" "$sw" run "$scratch/a.plan" --ranks 4 --steps 1 --load "$scratch/kept/step-2" -q
+# The checkpoint of parts, of unequal sizes, goes on as the whole and comes back as parts.
+for plan in a whole; do
+	expect 0 "" "$sw" run "$scratch/$plan.plan" --ranks 4 --steps 2 --load "$scratch/kept/step-2" -q \
+		--json && sed -n 's/.*"losses*": *\(.*\)/\1/p' "$scratch/out" >"$scratch/$plan"
+done
+cmp -s "$scratch/a" "$scratch/whole" || complain "other losses: $(paste "$scratch/a" "$scratch/whole")"
+before=$scratch/kept
+for plan in whole a; do
+	mkdir "$scratch/$plan-kept"
+	expect 0 "" "$sw" checkpoint "$before" --to "$scratch/$plan.plan" -o "$scratch/$plan-kept"
+	expect 0 "" "$sw" checkpoint "$scratch/kept" --diff "$scratch/$plan-kept"
+	before=$scratch/$plan-kept
+done
 # A plan file whose parts are none of the program's.
 sed 's/"input": 1,/"input": 999,/; s/"input": 2,/"input": 998,/' "$scratch/a.plan" >"$scratch/b.plan"
 python3 - "$scratch/a.plan" "$scratch/b.plan" <<'END'

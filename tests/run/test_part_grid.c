@@ -73,7 +73,8 @@ static void check_target(sw_shape array, const sw_part_grid *from, const sw_part
 		coordinates_of(from, p, at_from);
 		cut(from, at_from, array, a->whole, a->from);
 		sw_grid_dims(from, at_from, array, from_dims);
-		sw_grid_part source = {from, at_from, from_dims}, sink = {to, at_to, to_dims};
+		sw_grid_part source = {.grid = from, .coordinates = at_from, .dims = from_dims},
+			     sink = {.grid = to, .coordinates = at_to, .dims = to_dims};
 		bytes += sw_grid_copy(array, &source, (const char *)a->from, &sink, (char *)a->got);
 	}
 	assert_int_equal(bytes, n * 4);
@@ -104,6 +105,74 @@ static void every_part_is_put_together_from_any_other_parts(void **state)
 	free(a);
 }
 
+/* The bytes that parts of a piece give to a part of another. */
+static int64_t copy_piece(sw_shape array, const sw_part_grid *from, const sw_grid_piece *piece,
+                          const sw_grid_part *to, arrays *a)
+{
+	int64_t extents[3], dims[3], before = 1, behind = 1, n = 0, bytes = 0;
+	memcpy(extents, array.dims, sizeof(extents));
+	extents[piece->dim] = piece->length;
+	sw_shape cut_off = {.type = array.type, .rank = 3, .dims = extents};
+	for (int32_t d = 0; d < 3; d++) {
+		before *= d < piece->dim ? array.dims[d] : 1;
+		behind *= d > piece->dim ? array.dims[d] : 1;
+	}
+	for (int64_t i = 0; i < before; i++)
+		for (int64_t k = 0; k < piece->length * behind; k++)
+			a->wanted[n++] = a->whole[(i * array.dims[piece->dim] + piece->start) * behind +
+			                          k];
+	for (int64_t p = 0; p < sw_grid_parts(from); p++) {
+		int32_t at[SW_MAX_ATOMS];
+		coordinates_of(from, p, at);
+		cut(from, at, cut_off, a->wanted, a->from);
+		sw_grid_dims(from, at, cut_off, dims);
+		sw_grid_part source = {from, at, dims, *piece};
+		bytes += sw_grid_copy(array, &source, (const char *)a->from, to, (char *)a->got);
+	}
+	return bytes;
+}
+
+static void pieces_of_any_lengths_are_put_together(void **state)
+{
+	(void)state;
+	sw_rng rng = {.seed = 11};
+	arrays *a = sw_alloc(sizeof(*a));
+	for (int32_t i = 0; i < ELEMENTS; i++)
+		a->whole[i] = i;
+	for (int trial = 0; trial < 300; trial++) {
+		int64_t dims[3], extents[3], n = 1, bytes = 0;
+		for (int d = 0; d < 3; d++)
+			extents[d] = dims[d] = 2 + sw_rng_below(&rng, 7);
+		sw_shape array = {.type = SW_S32, .rank = 3, .dims = dims};
+		int32_t dim = (int32_t)sw_rng_below(&rng, 3), at[SW_MAX_ATOMS] = {0};
+		/* what is put together is a piece, too, along any dimension */
+		sw_grid_piece whole = {.dim = (int32_t)sw_rng_below(&rng, 3)};
+		whole.start = sw_rng_below(&rng, dims[whole.dim]);
+		whole.length = 1 + sw_rng_below(&rng, dims[whole.dim] - whole.start);
+		extents[whole.dim] = whole.length;
+		static const sw_part_grid all = {0};
+		sw_grid_part to = {&all, at, extents, whole};
+		assert_false(sw_grid_is_padded(&to, array));
+		memset(a->got, -1, sizeof(a->got));
+		for (int64_t start = 0, length; start < dims[dim]; start += length) {
+			length = 1 + sw_rng_below(&rng, dims[dim] - start);
+			sw_part_grid from = draw_grid(&rng, 3);
+			bytes += copy_piece(array, &from, &(sw_grid_piece){dim, start, length}, &to,
+			                    a);
+		}
+		for (int32_t d = 0; d < 3; d++)
+			n *= extents[d];
+		assert_int_equal(bytes, n * 4);
+		for (int64_t e = 0; e < n; e++) {
+			int64_t i[3] = {e / (extents[1] * extents[2]), e / extents[2] % extents[1],
+			                e % extents[2]};
+			i[whole.dim] += whole.start;
+			assert_int_equal(a->got[e], (i[0] * dims[1] + i[1]) * dims[2] + i[2]);
+		}
+	}
+	free(a);
+}
+
 static void digits_that_no_array_has_are_refused(void **state)
 {
 	(void)state;
@@ -130,6 +199,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_part_is_put_together_from_any_other_parts),
+		cmocka_unit_test(pieces_of_any_lengths_are_put_together),
 		cmocka_unit_test(digits_that_no_array_has_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
