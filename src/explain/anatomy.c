@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rewrite/rewrite.h"
+
 bool sw_is_contraction(const sw_op *op)
 {
 	return op->opcode == SW_OP_DOT || op->opcode == SW_OP_CONVOLUTION ||
@@ -273,6 +275,37 @@ static void mark_updates(sw_anatomy *a)
 	}
 }
 
+/* Ops of a code have the name of their variable (rewrite/codecs.h). */
+static void find_codes(sw_anatomy *a)
+{
+	static const char ending[] = SW_CODED_TITLE;
+	const sw_program *p = a->program;
+	sw_map names = {0};
+	a->code_of = SW_NEW_N(&a->arena, int32_t, p->ops.len + 1);
+	for (uint32_t i = 0; a->sidecar && i < a->roles.n_inputs && i < a->sidecar->n_inputs; i++)
+		if (a->roles.input_role[i] == SW_ROLE_PARAMETER && a->sidecar->inputs[i].name)
+			sw_map_put(&names, a->sidecar->inputs[i].name,
+			           strlen(a->sidecar->inputs[i].name), i);
+	for (size_t i = 0; i < p->ops.len; i++) {
+		const char *title = p->ops.data[i].op_name;
+		size_t length = title ? strlen(title) : 0, end = sizeof(ending) - 1;
+		bool coded = length > end && strcmp(title + length - end, ending) == 0;
+		uint32_t input = coded ? sw_map_get(&names, title, length - end) : SW_ABSENT;
+		a->code_of[i] = input == SW_ABSENT ? -1 : (int32_t)input;
+	}
+	sw_map_clear(&names);
+}
+
+static void search_gradient(sw_anatomy *a, int32_t parameter, sw_id from)
+{
+	gradient_search c = {.a = a, .parameter = parameter};
+	mark_gradient(&c, from,
+	              sw_shape_elements(sw_value_shape(a->program, a->roles.inputs[parameter])));
+	while (c.open.len > 0)
+		follow_operands(&c, c.open.data[--c.open.len]);
+	sw_vec_clear(&c.open);
+}
+
 static void find_gradients(sw_anatomy *a)
 {
 	const sw_program *p = a->program;
@@ -287,13 +320,11 @@ static void find_gradients(sw_anatomy *a)
 		int32_t input = a->roles.output_input[i];
 		if (input < 0 || a->roles.input_role[input] != SW_ROLE_PARAMETER)
 			continue;
-		gradient_search c = {.a = a, .parameter = input};
-		mark_gradient(&c, sw_entry(p)->results.data[i],
-		              sw_shape_elements(sw_value_shape(p, a->roles.inputs[input])));
-		while (c.open.len > 0)
-			follow_operands(&c, c.open.data[--c.open.len]);
-		sw_vec_clear(&c.open);
+		search_gradient(a, input, sw_entry(p)->results.data[i]);
 	}
+	for (size_t i = 0; i < p->ops.len; i++)
+		if (p->ops.data[i].opcode == SW_OP_TERMS && a->code_of[i] >= 0)
+			search_gradient(a, a->code_of[i], p->ops.data[i].operands[0]);
 	mark_updates(a);
 }
 
@@ -310,6 +341,7 @@ void sw_anatomy_init(sw_anatomy *a, const sw_explained *what)
 	find_order(a);
 	trace_inputs(a);
 	find_phases(a);
+	find_codes(a);
 	find_gradients(a);
 	sw_anatomy_find_sections(a);
 	sw_anatomy_name_classes(a);

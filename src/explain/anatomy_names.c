@@ -168,6 +168,8 @@ void sw_anatomy_label(const sw_anatomy *a, sw_id value, sw_text *text)
 	else if (a->gradient[value] >= 0)
 		sw_text_addf(text, "%s of %s", a->is_update[value] ? "update" : "gradient",
 		             a->input_name[a->gradient[value]]);
+	else if (a->code_of[v->op] >= 0)
+		sw_text_addf(text, "coded gradient of %s", a->input_name[a->code_of[v->op]]);
 	else if (parameter >= 0 && a->phase[v->op] == SW_PASS_FORWARD)
 		sw_text_addf(text, "output of %s", a->input_name[parameter]);
 	else if (parameter >= 0)

@@ -46,6 +46,9 @@ static const char *role_of_input(const sw_anatomy *a, int32_t input)
 		return "optimizer state";
 	case SW_ROLE_DATA:
 		return "data";
+	case SW_ROLE_RESIDUAL:
+	case SW_ROLE_SUM_RESIDUAL:
+		return "residual of a codec";
 	default:
 		return "input";
 	}

@@ -25,7 +25,7 @@ static const sw_layout *updated_in(const sw_plan *plan, uint32_t output)
 
 /* Write the way in words; return its word in a file of ways. */
 static const char *describe_way(const sw_plan *plan, const sw_layout *rest, const sw_layout *update,
-                                bool frozen, sw_text *words)
+                                bool frozen, bool coded, sw_text *words)
 {
 	int64_t holder = owner_of(plan, rest), updater = owner_of(plan, update);
 	if (holder >= 0) {
@@ -50,8 +50,9 @@ static const char *describe_way(const sw_plan *plan, const sw_layout *rest, cons
 		sw_text_add(words, "each device updates a part; a copy on every device");
 		return "zero1";
 	}
-	sw_text_add(words, frozen ? "on every device; the step does not change it"
-	                          : "on every device; gradients are all-reduced");
+	sw_text_add(words, frozen  ? "on every device; the step does not change it"
+	                   : coded ? "on every device"
+	                           : "on every device; gradients are all-reduced");
 	return "all-reduce";
 }
 
@@ -93,10 +94,11 @@ json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what)
 		int64_t owner = owner_of(plan, rest);
 		sw_text words = {0}, codec = {0};
 		bool frozen = sw_entry(plan->program)->results.data[output] == a->roles.inputs[i];
-		const char *way = describe_way(plan, rest, update, frozen, &words),
+		const sw_variable_form *form = sw_form_of(&plan->forms, what->sidecar, i);
+		bool coded = form && sw_codec_lacks(form->codec);
+		const char *way = describe_way(plan, rest, update, frozen, coded, &words),
 			   *name = what->sidecar->inputs[i].name;
-		json_t *stale = describe_form(sw_form_of(&plan->forms, what->sidecar, i), &codec,
-		                              &words);
+		json_t *stale = describe_form(form, &codec, &words);
 		json_array_append_new(
 			list,
 			json_pack(

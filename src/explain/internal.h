@@ -57,6 +57,7 @@ typedef struct sw_anatomy {
 	/* per value: the parameter (entry input) whose gradient or update it is part of; -1:
 	 * none */
 	int32_t *gradient;
+	int32_t *code_of; /* per op: the parameter whose gradient it codes or decodes; -1: none */
 	bool *is_update; /* per value with a gradient: is it computed from the finished gradient? */
 	int32_t *parameter_of; /* per entry input: the parameter whose moment it is; -1: none */
 	uint8_t *phase;        /* sw_pass per op */

@@ -249,7 +249,7 @@ static void code_results(coder *x, const sw_op *op)
 			uint32_t input = x->map.input[x->codes[value]];
 			sw_id state = x->in->values.data[x->state.inputs[input]].op;
 			name = sw_op_at(x->in, state)->name;
-			title = sw_arena_printf(&x->out->arena, "%s.gradient",
+			title = sw_arena_printf(&x->out->arena, "%s" SW_CODED_TITLE,
 			                        x->sidecar->inputs[input].name);
 		}
 		x->status = sw_codec_write(x->out, x->c, v->codec, v->devices, x->value[value],
@@ -317,7 +317,7 @@ static void add_state(const coder *x, sw_sidecar *to, uint32_t input, const char
 		one = {.kind = SW_FILL_NORMAL, .b = 1};
 	const char *name =
 		sw_arena_printf(&to->arena, "%s.%s", x->sidecar->inputs[input].name, what);
-	bool factor = role == SW_ROLE_OTHER;
+	bool factor = role == SW_ROLE_COUNTER;
 	to->outputs[to->n_outputs++] =
 		(sw_output_info){.name = name, .role = role, .input = (int32_t)to->n_inputs};
 	to->inputs[to->n_inputs++] = (sw_input_info){.name = name,
@@ -354,7 +354,7 @@ static void write_sidecar(const coder *x, sw_sidecar *to)
 		if (sw_codec_rounds(x->list[i].codec))
 			add_state(x, to, x->map.input[i], "sum-residual", SW_ROLE_SUM_RESIDUAL);
 		if (x->list[i].codec.kind == SW_CODEC_POWERSGD)
-			add_state(x, to, x->map.input[i], "factor", SW_ROLE_OTHER);
+			add_state(x, to, x->map.input[i], "factor", SW_ROLE_COUNTER);
 	}
 }
 

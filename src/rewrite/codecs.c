@@ -403,7 +403,7 @@ sw_shape sw_codec_factor_shape(sw_codec codec, sw_shape shape, sw_program *p)
 
 /* Take the gradient apart; each device's term is a row of the result, [devices, dimensions]. */
 static sw_status take_apart(sw_program *p, int32_t c, int64_t devices, sw_id gradient,
-                            const char *name, const char *title, sw_id *terms, sw_error *err)
+                            const char *name, sw_id *terms, sw_error *err)
 {
 	sw_shape given = sw_value_shape(p, gradient);
 	int64_t dims[SW_MAX_RANK] = {devices};
@@ -412,7 +412,6 @@ static sw_status take_apart(sw_program *p, int32_t c, int64_t devices, sw_id gra
 	sw_shape stack = sw_build_shape(p, given.type, dims, given.rank + 1);
 	sw_op_spec spec = {.opcode = SW_OP_TERMS,
 	                   .name = name,
-	                   .op_name = title,
 	                   .operands = &gradient,
 	                   .n_operands = 1,
 	                   .shapes = &stack,
@@ -420,14 +419,14 @@ static sw_status take_apart(sw_program *p, int32_t c, int64_t devices, sw_id gra
 	return sw_build_op(p, c, &spec, terms, err);
 }
 
-sw_status sw_codec_write(sw_program *p, int32_t c, sw_codec codec, int64_t devices, sw_id gradient,
-                         const char *name, const char *title, sw_coded *coded, sw_error *err)
+static sw_status write_code(sw_program *p, int32_t c, sw_codec codec, int64_t devices,
+                            sw_id gradient, const char *name, sw_coded *coded, sw_error *err)
 {
 	static const int64_t first[] = {0};
 	sw_shape given = sw_value_shape(p, gradient);
 	coding x = {.p = p, .c = c, .to = coded, .codec = codec, .err = err};
 	sw_id terms;
-	SW_TRY(take_apart(p, c, devices, gradient, name, title, &terms, err));
+	SW_TRY(take_apart(p, c, devices, gradient, name, &terms, err));
 	if (codec.kind == SW_CODEC_TERMS) {
 		coded->sent = sw_emit_reduce(p, c, SW_MONOID_SUM, terms,
 		                             sw_emit_scalar(p, c, given.type, 0), first, 1);
@@ -444,4 +443,14 @@ sw_status sw_codec_write(sw_program *p, int32_t c, sw_codec codec, int64_t devic
 	if (x.status == SW_OK && given.type != SW_F32)
 		coded->sent = sw_emit_convert(p, c, coded->sent, given.type);
 	return x.status;
+}
+
+sw_status sw_codec_write(sw_program *p, int32_t c, sw_codec codec, int64_t devices, sw_id gradient,
+                         const char *name, const char *title, sw_coded *coded, sw_error *err)
+{
+	size_t first = p->ops.len;
+	SW_TRY(write_code(p, c, codec, devices, gradient, name, coded, err));
+	for (size_t i = first; i < p->ops.len; i++)
+		p->ops.data[i].op_name = title;
+	return SW_OK;
 }

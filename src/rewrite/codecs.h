@@ -16,7 +16,8 @@ typedef struct sw_coded {
 } sw_coded;
 
 /* Append the ops that code `gradient`, of which so many devices have terms, to computation c; the op
- * `terms` gets the name, and the title as its metadata. */
+ * `terms` gets the name, and all of them the title, which lives as long as the program, as their
+ * metadata. */
 sw_status sw_codec_write(sw_program *p, int32_t c, sw_codec codec, int64_t devices, sw_id gradient,
                          const char *name, const char *title, sw_coded *coded, sw_error *err);
 /* The shape of the factor that a low rank goes on from, in the program's arena. */

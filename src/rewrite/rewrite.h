@@ -327,6 +327,8 @@ bool sw_codec_parse(const char *text, sw_codec *codec);
 void sw_codec_print(sw_codec codec, sw_text *text);
 /* Can gradients of this shape be coded so? Others are sent as they are. */
 bool sw_codec_fits(sw_codec codec, sw_shape shape);
+/* The op_name of all ops that code the gradient of a variable: its name, and this. */
+#define SW_CODED_TITLE ".gradient"
 /* Is less sent than the gradient, so that what that lacks is kept? */
 static inline bool sw_codec_lacks(sw_codec codec)
 {

@@ -106,14 +106,17 @@ static void walk_all(variable_finder *f)
 	}
 }
 
-/* Is the op made of constants alone? Canonical form makes equal ones one, so that the zeros of an
- * update may be those of an activation. */
-static bool is_constant(const sw_program *program, const sw_op *op, const bool *constant)
+/* Is the op made of constants and parameters alone? Canonical form makes equal ones one, so that the
+ * zeros of an update may be those of an activation; exp(p) and the norm of p are read by what comes
+ * after them and by their derivatives. */
+static bool is_made_anywhere(const variable_finder *f, sw_id id, const bool *anywhere)
 {
-	if (!is_elementwise(op))
-		return op->opcode == SW_OP_CONSTANT;
+	const sw_program *program = f->state->program;
+	const sw_op *op = sw_op_at(program, id);
+	if (f->input_of[id] >= 0)
+		return f->state->role[f->input_of[id]] == SW_ROLE_PARAMETER;
 	for (uint32_t k = 0; k < op->n_operands; k++)
-		if (!constant[program->values.data[op->operands[k]].op])
+		if (!anywhere[program->values.data[op->operands[k]].op])
 			return false;
 	return true;
 }
@@ -129,21 +132,19 @@ static bool is_read_elsewhere(variable_finder *f, const sw_users *users, sw_id o
 	return false;
 }
 
-/* Constants that others read, too, are of no variable: its owner would send them. */
-static void drop_shared_constants(variable_finder *f, sw_arena *scratch)
+/* What all can make that read it is of no variable: its owner would send it. */
+static void drop_made_anywhere(variable_finder *f, sw_arena *scratch)
 {
 	const sw_program *program = f->state->program;
 	const sw_computation *entry = sw_entry(program);
 	sw_users users = sw_program_users(program, scratch);
-	bool *constant = SW_NEW_N(scratch, bool, program->ops.len + 1);
-	for (size_t i = 0; i < entry->ops.len; i++) {
-		sw_id op = entry->ops.data[i];
-		constant[op] = is_constant(program, sw_op_at(program, op), constant);
-	}
+	bool *anywhere = SW_NEW_N(scratch, bool, program->ops.len + 1);
+	for (size_t i = 0; i < entry->ops.len; i++)
+		anywhere[entry->ops.data[i]] = is_made_anywhere(f, entry->ops.data[i], anywhere);
 	/* readers come after what they read */
 	for (size_t i = entry->ops.len; i-- > 0;) {
 		sw_id op = entry->ops.data[i];
-		if (constant[op] && f->of_op[op] >= 0 && is_read_elsewhere(f, &users, op))
+		if (anywhere[op] && f->of_op[op] >= 0 && is_read_elsewhere(f, &users, op))
 			f->of_op[op] = OF_SEVERAL;
 	}
 }
@@ -203,7 +204,7 @@ sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena)
 	for (uint32_t i = 0; i < state->n_inputs; i++)
 		f.input_of[state->program->values.data[state->inputs[i]].op] = (int32_t)i;
 	walk_all(&f);
-	drop_shared_constants(&f, &scratch);
+	drop_made_anywhere(&f, &scratch);
 	number_variables(&f, arena, &map);
 	sw_vec_clear(&f.open);
 	sw_arena_clear(&scratch);
