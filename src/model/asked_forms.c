@@ -82,11 +82,12 @@ static sw_status divide(asked_forms *f, const sw_sync_entry *entry, uint32_t var
 	return SW_OK;
 }
 
-static bool can_be_coded(const asked_forms *f, uint32_t variable, sw_codec codec)
+/* Has the variable a gradient of floating-point numbers? */
+static bool has_gradient(const asked_forms *f, uint32_t variable)
 {
 	sw_role role = f->request->sidecar->inputs[f->map.input[variable]].role;
 	return role == SW_ROLE_PARAMETER && f->map.trained[variable] &&
-	       sw_codec_fits(codec, shape_of(f, variable));
+	       sw_type_kind_of(shape_of(f, variable).type) == SW_KIND_FLOAT;
 }
 
 /* Of the entries that match a variable the last counts. Patterns that match parts alone match
@@ -109,30 +110,29 @@ static sw_status divide_by_file(asked_forms *f)
 	return SW_OK;
 }
 
-/* Is there a variable that the entry matches and that can have its codec? *first: the first that it
- * matches, or map.n. */
-static bool fits_some(const asked_forms *f, const sw_sync_entry *entry, uint32_t *first)
+/* Does the entry match a variable with a gradient? *first: the first that it matches, or map.n. */
+static bool codes_some(const asked_forms *f, const sw_sync_entry *entry, uint32_t *first)
 {
 	*first = f->map.n;
 	for (uint32_t i = 0; i < f->map.n; i++) {
 		const char *name = f->request->sidecar->inputs[f->map.input[i]].name;
 		if (!name || fnmatch(entry->pattern, name, 0) != 0)
 			continue;
-		if (can_be_coded(f, i, entry->codec))
+		if (has_gradient(f, i))
 			return true;
 		*first = SW_MIN(*first, i);
 	}
 	return false;
 }
 
-/* A codec that no variable can have would go unnoticed. */
+/* A codec of what has no gradient would go unnoticed. */
 static sw_status check_codecs(const asked_forms *f)
 {
 	for (size_t e = 0; f->request->sync && e < f->request->sync->n; e++) {
 		const sw_sync_entry *entry = &f->request->sync->list[e];
 		sw_text codec = {0};
 		uint32_t first;
-		if (!entry->has_codec || !entry->codec.kind || fits_some(f, entry, &first) ||
+		if (!entry->has_codec || !entry->codec.kind || codes_some(f, entry, &first) ||
 		    first == f->map.n)
 			continue;
 		sw_codec_print(entry->codec, &codec);
@@ -140,10 +140,8 @@ static sw_status check_codecs(const asked_forms *f)
 			f->err, SW_ERR_INPUT, f->request->sync->file, entry->line, 0,
 			"'%s': codec: %s: %s: leave the codec out",
 			f->request->sidecar->inputs[f->map.input[first]].name, codec.data,
-			!f->map.trained[first] ? "the step does not change it"
-			: entry->codec.kind == SW_CODEC_POWERSGD
-				? "its gradient is no floating-point matrix of a larger rank"
-				: "its gradient is not several floating-point numbers");
+			f->map.trained[first] ? "it has no gradient of floating-point numbers"
+					      : "the step does not change it");
 		sw_text_clear(&codec);
 		return status;
 	}
@@ -235,7 +233,8 @@ static int64_t devices_of_batch(const asked_forms *f)
 static void fit_codec(const asked_forms *f, uint32_t variable, int64_t devices)
 {
 	sw_variable_form *form = &f->list[variable];
-	if (!form->codec.kind || !can_be_coded(f, variable, form->codec))
+	if (!has_gradient(f, variable) || !form->codec.kind ||
+	    !sw_codec_fits(form->codec, shape_of(f, variable)))
 		form->codec.kind = SW_CODEC_NONE;
 	form->devices = form->codec.kind ? devices : 0;
 }

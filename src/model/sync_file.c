@@ -349,9 +349,30 @@ static sw_status refuse(const sw_sync *sync, const sw_sync_entry *entry, const c
 	return sw_fail_at(err, SW_ERR_INPUT, sync->file, entry->line, 0, "'%s': %s", name, why);
 }
 
+/* Return what an input is that is no variable; NULL: it is one. */
+static const char *other_input(const sw_analysis *a, uint32_t input)
+{
+	static const char *const words[] = {
+		[SW_ROLE_PARAMETER] = "a single number, which all devices keep and update",
+		[SW_ROLE_MOMENT] = "a moment, which goes with its parameter",
+		[SW_ROLE_DATA] = "data"};
+	sw_role role = a->roles.input_role[input];
+	if (a->variables.of_input[input] >= 0 && role == SW_ROLE_PARAMETER)
+		return NULL;
+	return (size_t)role < SW_COUNT(words) && words[role] ? words[role] : "no parameter";
+}
+
 static sw_status no_variable(const sw_sync *sync, const sw_sync_entry *entry, const sw_analysis *a,
                              const sw_sidecar *sidecar, sw_error *err)
 {
+	for (uint32_t i = 0; i < sidecar->n_inputs && i < a->roles.n_inputs; i++) {
+		const char *name = sidecar->inputs[i].name, *is = other_input(a, i);
+		if (name && is && fnmatch(entry->pattern, name, 0) == 0)
+			return sw_fail_at(err, SW_ERR_INPUT, sync->file, entry->line, 0,
+			                  "'%s': no variable of the program has such a name: '%s' "
+			                  "is %s",
+			                  entry->pattern, name, is);
+	}
 	sw_nearest nearest = {.word = entry->pattern};
 	for (uint32_t i = 0; i < a->variables.n; i++)
 		sw_nearest_try(&nearest, name_of(a, sidecar, i));

@@ -72,9 +72,10 @@ expect 2 "tensor 'some.residual' is not in the program's state" \
 expect 0 "" "$sw" verify -v "$scratch/int8.plan"
 grep -q "lossy: 11 gradients are sent in codes" "$scratch/out" || complain "verify does not say that it is lossy"
 grep -q "^params.embed.tokens.gradient " "$scratch/out" || complain "verify does not compare the sums of gradients"
-expect 0 "" "$sw" explain "$scratch/int8.plan"
+expect 0 "" "$sw" explain -v "$scratch/int8.plan"
 grep -q "gradients are sent as int8, and what that lacks is added to the next" "$scratch/out" ||
 	complain "explain does not say how gradients are sent"
+grep -q "coded gradient of embed.tokens " "$scratch/out" || complain "explain does not name what is sent"
 refuse "gradients in codes, which other systems have no words for" "$sw" export "$scratch/int8.plan" --to shardings
 expect 0 "" "$sw" simulate "$scratch/int8.plan"
 
@@ -95,6 +96,18 @@ assert codecs["params.embed.tokens"] == "topk=0.1"
 assert codecs["params.blocks.0.mlp.up.w.part1"] == "int8"
 assert codecs["params.blocks.0.mlp.down.w"] == codecs["params.norm.scale"] == "none"
 assert codecs["params.norm.bias"] == "bf16"
+END
+
+# Factors of PowerSGD are the same on all devices: no owner sends them.
+expect 0 "" "$sw" plan $tiny --cluster $cluster --strategy ps:balanced --codec powersgd=2 -o "$scratch/a.plan" -q
+expect 0 "" "$sw" verify "$scratch/a.plan"
+expect 0 "" "$sw" explain "$scratch/a.plan" --json
+python3 - "$scratch/out" <<'END' || complain "factors are variables"
+import json, sys
+plan = json.load(open(sys.argv[1]))
+assert not [v["name"] for v in plan["variables"] if v["name"].endswith(".factor")]
+sent = [c for c in plan["communication"] if "broadcast" in json.dumps(c)]
+assert sent and not [c for c in sent if "factor" in json.dumps(c)], sent
 END
 
 # The op that takes a sum apart is one of the language.

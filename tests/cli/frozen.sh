@@ -52,6 +52,10 @@ expect 0 "" "$sw" plan "$scratch/lora.hlo" --cluster $cluster --sync "$scratch/w
 expect 0 "" "$sw" verify "$scratch/plan"
 expect 0 "" "$sw" explain "$scratch/plan" -v
 grep -q "all-gather .* frozen" "$scratch/out" || complain "the frozen parameter is not split"
+# A codec that nothing can have would go unnoticed.
+printf -- '- {variable: "*", way: ps, codec: int8}\n- {variable: frozen, way: ps, codec: int8}\n' >"$scratch/ways.yaml"
+refuse "ways.yaml:2: 'frozen': codec: int8: the step does not change it" \
+	"$sw" plan "$scratch/lora.hlo" --cluster $cluster --sync "$scratch/ways.yaml" -q -o "$scratch/plan"
 # One that comes back as it was is frozen, too; explain says so.
 sed 's/^HloModule lora.*/HloModule lora, input_output_alias={ {1}: (1, {}, may-alias), {2}: (0, {}, may-alias) }/
 s/tuple(loss, next)/tuple(loss, next, w)/; s/= (f32\[\], f32\[64,64\]) tuple/= (f32[], f32[64,64], f32[64,64]) tuple/' \

@@ -48,6 +48,9 @@ expect 0 "" "$sw" plan tests/programs/gpt-tiny-clip.hlo.gz --cluster clusters/la
 	-o "$scratch/a.plan" -q
 expect 0 "" "$sw" explain "$scratch/a.plan" --json
 holds 'j["strategy"] == "ps:stale=4"'
+# what is made of parameters alone, as exp(p), each device makes for itself
+make_plan a tests/programs/mamba-tiny.hlo.gz ps:balanced,stale=2
+expect 0 "" "$sw" verify "$scratch/a.plan"
 # of any age a bound may be the quickest
 expect 0 "" "$sw" plan $tiny --cluster clusters/lab-4x1.yaml --allow stale=any -o "$scratch/a.plan" -q
 expect 0 "" "$sw" explain "$scratch/a.plan" --json

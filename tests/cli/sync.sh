@@ -127,6 +127,12 @@ refuse_ways() {
 	# shellcheck disable=SC2086
 	refuse "ways.yaml:$1" $plan
 }
+refuse_ways "1: 'opt.mu.\*': no variable of the program has such a name: 'opt.* is a moment, which goes with its parameter" <<'END'
+- {variable: "opt.mu.*", way: ps}
+END
+refuse_ways "1: 'tokens': no variable of the program has such a name: 'tokens' is data" <<'END'
+- {variable: "tokens", way: ps}
+END
 refuse_ways "1: 'params.embed.token': no variable of the program has such a name (nearest: 'params.embed.tokens')" <<'END'
 - {variable: "params.embed.token", way: ps}
 END
