@@ -9,12 +9,20 @@
 
 /* ---- inputs ----------------------------------------------------------------------------- */
 
+/* Where an input of the second program comes from: one value, or several that are its parts along a
+ * dimension, as training has them. */
+typedef struct eval_source {
+	uint32_t first, n; /* inputs of the program that is reduced to its loss */
+	int32_t axis;
+} eval_source;
+
 typedef struct eval_inputs {
 	sw_arena arena;
 	const sw_run_trained *trained;
 	uint32_t n_trained, n;
 	const sw_id *whole, *trues; /* values of the training program, with padding and without */
 	const sw_id *own;           /* of the second one */
+	eval_source *source;        /* of each of them */
 } eval_inputs;
 
 sw_run_trained sw_run_trained_by(const sw_plan *plan, const sw_sidecar *sidecar)
@@ -56,26 +64,103 @@ static sw_status other_type(const char *name, sw_shape got, sw_shape wanted, sw_
 	return status;
 }
 
-static sw_status bind_inputs(const eval_inputs *in, const sw_program *program, sw_run_eval *eval,
+static const sw_fill_part *part_of(const eval_inputs *in, uint32_t input)
+{
+	const sw_fill_part *part = in->trained->sidecar->inputs[input].init.part;
+	return part && part->axis >= 0 && part->whole ? part : NULL;
+}
+
+/* Training may have an input in parts, which follow each other. Return how many from this one on are
+ * all parts of it, or 1. */
+static uint32_t parts_from(const eval_inputs *in, uint32_t first)
+{
+	const sw_fill_part *part = part_of(in, first);
+	int64_t end = 0;
+	uint32_t n = 0;
+	for (uint32_t i = first; part && i < in->n_trained && end < part->size; i++, n++) {
+		const sw_fill_part *next = part_of(in, i);
+		if (!next || next->axis != part->axis || next->start != end ||
+		    strcmp(next->whole, part->whole) != 0)
+			return 1;
+		end += sw_value_shape(in->trained->serial, in->trues[i]).dims[part->axis];
+	}
+	return part && end == part->size ? n : 1;
+}
+
+/* The names under which the trained state can be read: those of its inputs, and of what they are
+ * parts of. */
+static void name_trained(const eval_inputs *in, sw_map *names)
+{
+	for (uint32_t i = 0; i < in->n_trained; i++) {
+		const char *name = in->trained->sidecar->inputs[i].name;
+		const sw_fill_part *part = part_of(in, i);
+		if (!is_kept(in, i))
+			continue;
+		sw_map_put(names, name, strlen(name), i);
+		if (part && parts_from(in, i) > 1)
+			sw_map_intern(names, part->whole, strlen(part->whole), i);
+	}
+}
+
+static sw_status check_type(const eval_inputs *in, const sw_program *program, uint32_t input,
+                            uint32_t trained, const char *name, sw_error *err)
+{
+	const eval_source *source = &in->source[input];
+	sw_shape own = sw_value_shape(program, in->own[input]),
+		 wanted = sw_value_shape(in->trained->serial, in->trues[trained]);
+	int64_t dims[SW_MAX_RANK];
+	memcpy(dims, wanted.dims, sizeof(*dims) * (size_t)wanted.rank);
+	if (source->n > 1)
+		dims[source->axis] = part_of(in, trained)->size;
+	wanted.dims = dims;
+	return sw_shape_equal(own, wanted) ? SW_OK : other_type(name, own, wanted, err);
+}
+
+/* Append what an input comes from to the sidecar. */
+static void add_source(const eval_inputs *in, uint32_t input, uint32_t found, const sw_sidecar *from,
+                       sw_run_eval *eval)
+{
+	sw_sidecar *to = &eval->sidecar;
+	const char *name = from->inputs[input].name;
+	eval_source *source = &in->source[input];
+	*source = (eval_source){.first = to->n_inputs, .n = 1};
+	if (from->tokens_input == (int32_t)input)
+		to->tokens_input = (int32_t)to->n_inputs;
+	if (found != SW_ABSENT && strcmp(in->trained->sidecar->inputs[found].name, name) != 0) {
+		source->n = parts_from(in, found);
+		source->axis = part_of(in, found)->axis;
+	}
+	for (uint32_t k = 0; k < source->n; k++) {
+		const sw_input_info *there = found == SW_ABSENT
+		                                     ? NULL
+		                                     : &in->trained->sidecar->inputs[found + k];
+		sw_input_info *info = &to->inputs[to->n_inputs];
+		eval->state[to->n_inputs++] = there ? (int32_t)(found + k) : -1;
+		*info = from->inputs[input];
+		info->role = there ? there->role : SW_ROLE_DATA;
+		if (source->n > 1)
+			info->name = sw_arena_text(&to->arena, there->name);
+	}
+}
+
+static sw_status bind_inputs(eval_inputs *in, const sw_program *program, sw_run_eval *eval,
                              sw_error *err)
 {
 	sw_map names = {0};
 	sw_status status = SW_OK;
-	for (uint32_t i = 0; i < in->n_trained; i++)
-		if (is_kept(in, i))
-			sw_map_put(&names, in->trained->sidecar->inputs[i].name,
-			           strlen(in->trained->sidecar->inputs[i].name), i);
+	const sw_sidecar from = eval->sidecar;
+	size_t most = (size_t)in->n + in->n_trained + 1;
+	name_trained(in, &names);
+	in->source = SW_NEW_N(&in->arena, eval_source, in->n + 1);
+	eval->state = sw_alloc(most * sizeof(*eval->state));
+	eval->sidecar.inputs = SW_NEW_N(&eval->sidecar.arena, sw_input_info, most);
+	eval->sidecar.n_inputs = 0;
 	for (uint32_t i = 0; i < in->n && status == SW_OK; i++) {
-		sw_input_info *info = &eval->sidecar.inputs[i];
-		uint32_t found = sw_map_get(&names, info->name, strlen(info->name));
-		eval->state[i] = found == SW_ABSENT ? -1 : (int32_t)found;
-		info->role = found == SW_ABSENT ? SW_ROLE_DATA : in->trained->sidecar->inputs[found].role;
-		if (found == SW_ABSENT)
-			continue;
-		sw_shape own = sw_value_shape(program, in->own[i]),
-			 wanted = sw_value_shape(in->trained->serial, in->trues[found]);
-		if (!sw_shape_equal(own, wanted))
-			status = other_type(info->name, own, wanted, err);
+		const char *name = from.inputs[i].name;
+		uint32_t found = sw_map_get(&names, name, strlen(name));
+		add_source(in, i, found, &from, eval);
+		if (found != SW_ABSENT)
+			status = check_type(in, program, i, found, name, err);
 	}
 	sw_map_clear(&names);
 	return status;
@@ -83,24 +168,45 @@ static sw_status bind_inputs(const eval_inputs *in, const sw_program *program, s
 
 /* ---- the program ------------------------------------------------------------------------ */
 
+/* Add an input to the entry as training holds it, and cut the padding off. */
+static sw_id take_input(const eval_inputs *in, sw_shape given, uint32_t input,
+                        const sw_run_eval *eval, sw_program *out, int32_t entry)
+{
+	static const int64_t start[SW_MAX_RANK] = {0};
+	int32_t state = eval->state[input];
+	sw_shape held = given;
+	if (state >= 0) {
+		held = sw_value_shape(in->trained->held, in->whole[state]);
+		given = sw_value_shape(in->trained->serial, in->trues[state]);
+	}
+	held = sw_build_shape(out, held.type, held.dims, held.rank);
+	sw_id value = sw_emit_parameter(out, entry, held, NULL);
+	return sw_shape_equal(given, held)
+	               ? value
+	               : sw_emit_slice(out, entry, value, start, given.dims, NULL);
+}
+
+static sw_id take_source(const eval_inputs *in, const sw_program *program, uint32_t input,
+                         const sw_run_eval *eval, sw_program *out, int32_t entry)
+{
+	const eval_source *source = &in->source[input];
+	sw_id *parts = SW_NEW_N(&out->arena, sw_id, source->n + 1);
+	for (uint32_t k = 0; k < source->n; k++)
+		parts[k] = take_input(in, sw_value_shape(program, in->own[input]), source->first + k,
+		                      eval, out, entry);
+	return source->n == 1 ? parts[0]
+	                      : sw_emit_concatenate(out, entry, parts, source->n, source->axis);
+}
+
 /* Write an entry that has the inputs as training holds them, with padding, cuts that off, calls the
  * program, and returns the loss alone. */
 static sw_status write_entry(const eval_inputs *in, const sw_program *program, int32_t callee,
                              int32_t loss, const sw_run_eval *eval, sw_program *out, sw_error *err)
 {
 	int32_t entry = sw_build_computation(out, "eval");
-	sw_id *values = SW_NEW_N(&out->arena, sw_id, in->n + 1);
-	sw_id result;
-	for (uint32_t i = 0; i < in->n; i++) {
-		sw_shape own = sw_value_shape(program, in->own[i]), held = own;
-		if (eval->state[i] >= 0)
-			held = sw_value_shape(in->trained->held, in->whole[eval->state[i]]);
-		held = sw_build_shape(out, held.type, held.dims, held.rank);
-		values[i] = sw_emit_parameter(out, entry, held, NULL);
-		const int64_t start[SW_MAX_RANK] = {0};
-		if (!sw_shape_equal(own, held))
-			values[i] = sw_emit_slice(out, entry, values[i], start, own.dims, NULL);
-	}
+	sw_id *values = SW_NEW_N(&out->arena, sw_id, in->n + 1), result;
+	for (uint32_t i = 0; i < in->n; i++)
+		values[i] = take_source(in, program, i, eval, out, entry);
 	sw_op_spec call = {.opcode = SW_OP_CALL,
 	                   .operands = values,
 	                   .n_operands = in->n,
@@ -159,7 +265,6 @@ sw_status sw_run_eval_init(const sw_run_trained *trained, sw_program *program, s
 	*eval = (sw_run_eval){.sidecar = *sidecar, .batches = 1};
 	*sidecar = (sw_sidecar){0};
 	find_inputs(&in, trained, program);
-	eval->state = sw_alloc((in.n + 1) * sizeof(*eval->state));
 	sw_status status = find_loss(program, &eval->sidecar, &loss, err);
 	if (status == SW_OK)
 		status = bind_inputs(&in, program, eval, err);

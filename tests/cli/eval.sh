@@ -7,6 +7,7 @@ make_plan dp $mlp dp
 make_plan zero3 $mlp zero3
 make_plan summa $mlp summa
 make_plan ps $mlp ps:balanced
+make_plan uneven $mlp ps:uneven
 npy x '<f4' f '(96, 64)' '((i * 37) % 101 - 50) / 50'
 npy y '<f4' f '(96, 16)' '((i * 11) % 31) / 31'
 npy held_x '<f4' f '(2, 32, 64)' '((i * 29) % 101 - 50) / 50'
@@ -48,7 +49,7 @@ mkdir "$scratch/kept"
 		echo "$sum"
 	done >"$scratch/wanted"
 	near "$scratch/wanted" "$scratch/serial" || complain "$(paste "$scratch/wanted" "$scratch/serial")"
-	for name in dp zero3 summa ps; do
+	for name in dp zero3 summa ps uneven; do
 		expect 0 "" "$sw" run "$scratch/$name.plan" --ranks 4 $train $eval --eval-every 2
 		evaluated >"$scratch/$name"
 		near "$scratch/serial" "$scratch/$name" || complain "other losses: $name"
