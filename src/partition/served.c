@@ -111,6 +111,25 @@ static sw_status find_term(cutter *x, uint32_t i, const char *name, const char *
 	return SW_OK;
 }
 
+/* Write what becomes of the sum of the loss's terms. */
+static sw_status write_loss(cutter *x)
+{
+	int32_t output = sw_find_loss(x->whole, x->sidecar);
+	sw_id loss = output >= 0 ? sw_entry(x->whole)->results.data[output] : SW_NO_ID;
+	sw_id *sum = &x->sum[x->map.n];
+	if (loss == SW_NO_ID || loss == *sum)
+		return SW_OK;
+	bool *reads = SW_NEW_N(&x->to->arena, bool, x->state.n_inputs + 1);
+	sw_slice slice = {.results = &loss, .given = sum, .n_results = 1, .n_given = 1};
+	x->to->loss_of = sw_program_slice(x->whole, &slice, reads);
+	for (uint32_t i = 0; i < x->state.n_inputs; i++)
+		if (reads[i])
+			return sw_fail(x->err, SW_ERR_INPUT,
+			               "stale: the loss is made of more than a sum over the batch: "
+			               "train it without staleness");
+	return SW_OK;
+}
+
 static sw_status find_all_terms(cutter *x)
 {
 	for (uint32_t i = 0; i < x->map.n; i++) {
@@ -119,9 +138,10 @@ static sw_status find_all_terms(cutter *x)
 		                 name_of(x, x->map.input[i])));
 	}
 	x->term[x->map.n] = SW_NO_ID;
-	return find_terms(x->whole, "loss.terms") == SW_NO_ID
-	               ? SW_OK
-	               : find_term(x, x->map.n, "loss", "loss");
+	if (find_terms(x->whole, "loss.terms") == SW_NO_ID)
+		return SW_OK;
+	SW_TRY(find_term(x, x->map.n, "loss", "loss"));
+	return write_loss(x);
 }
 
 /* ---- ports ------------------------------------------------------------------------------ */
@@ -404,6 +424,7 @@ void sw_served_clear(sw_served *served)
 	for (uint32_t p = 0; p < served->n_ports; p++)
 		sw_program_free(served->ports[p].update);
 	sw_program_free(served->worker);
+	sw_program_free(served->loss_of);
 	sw_arena_clear(&served->arena);
 	*served = (sw_served){.loss = -1};
 }

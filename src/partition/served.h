@@ -40,6 +40,8 @@ typedef struct sw_served {
 	 * then state that no variable is of, such as counters of steps, which it aliases. */
 	sw_program *worker;
 	int32_t loss; /* that result; -1: there is none */
+	/* Makes the loss of the sum of its terms, as by rounding it; NULL: that is the loss. */
+	sw_program *loss_of;
 	uint32_t n_ports;
 	sw_port *ports;
 } sw_served;

@@ -183,8 +183,34 @@ static sw_status find_gradient(coder *x, int32_t variable)
 						: "leave it as it is, by --sync, with codec: none");
 }
 
-/* Ranks at different steps have no step in which they could add up the loss: it is taken apart as
- * the gradients are. */
+/* Return the single number of which the loss is made with constants alone, as a mean is of a sum and
+ * is rounded then. */
+static sw_id summed_for(const coder *x, sw_id loss)
+{
+	for (sw_id value = loss;;) {
+		const sw_op *op = sw_op_at(x->in, x->in->values.data[value].op);
+		bool moves = op->opcode == SW_OP_RESHAPE || op->opcode == SW_OP_BROADCAST;
+		sw_id from = SW_NO_ID;
+		if (!moves && !sw_opcode_is_elementwise((sw_opcode)op->opcode))
+			return value;
+		for (uint32_t k = 0; k < op->n_operands; k++) {
+			sw_id operand = op->operands[k];
+			const sw_op *made = sw_op_at(x->in, x->in->values.data[operand].op);
+			if (made->opcode == SW_OP_CONSTANT)
+				continue;
+			if (from != SW_NO_ID && from != operand)
+				return value;
+			from = operand;
+		}
+		if (from == SW_NO_ID || !x->of_data[from] || x->codes[from] >= 0 ||
+		    sw_shape_elements(sw_value_shape(x->in, from)) != 1)
+			return value;
+		value = from;
+	}
+}
+
+/* Ranks at different steps have no step in which they could add up the loss: what it is made of is
+ * taken apart as the gradients are. */
 static void find_loss(coder *x)
 {
 	int64_t devices = 0;
@@ -195,6 +221,7 @@ static void find_loss(coder *x)
 	sw_id loss = output >= 0 ? sw_entry(x->in)->results.data[output] : SW_NO_ID;
 	if (loss == SW_NO_ID || x->codes[loss] >= 0)
 		return;
+	loss = summed_for(x, loss);
 	x->list[x->n] = (coded_variable){
 		.codec = {.kind = SW_CODEC_TERMS}, .devices = devices, .gradient = loss};
 	x->codes[loss] = (int32_t)x->n++;

@@ -77,6 +77,7 @@ struct serving {
 	int64_t message_bytes, most_message_bytes;
 	/* the thread's alone */
 	SW_VEC(outgoing) leaving;
+	sw_interpreter *loss_of; /* of rank 0; NULL: the sum of its terms is the loss */
 	serve_counts counts;
 };
 
@@ -342,6 +343,21 @@ static sw_status update_port(serving *s, lane *l, bool *moved, sw_error *err)
 	return SW_OK;
 }
 
+/* Set *loss to what the sum of the terms makes. */
+static sw_status make_loss(serving *s, sw_type type, const void *sum, double *loss, sw_error *err)
+{
+	sw_tensor in, out;
+	*loss = sw_element_get(type, sum, 0);
+	if (!s->loss_of)
+		return SW_OK;
+	SW_TRY(sw_interpreter_input(s->loss_of, 0, &in, err));
+	sw_element_set(type, sw_tensor_data(in), 0, *loss);
+	SW_TRY(sw_interpret(s->loss_of, &in, 1, &out, 1, err));
+	*loss = sw_element_get(out.shape.type, sw_tensor_data(out), 0);
+	sw_tensor_drop(&out);
+	return SW_OK;
+}
+
 static sw_status add_losses(serving *s, lane *l, bool *moved, sw_error *err)
 {
 	const sw_program *worker = s->served->worker;
@@ -349,14 +365,16 @@ static sw_status add_losses(serving *s, lane *l, bool *moved, sw_error *err)
 	const void **at = sw_alloc(sizeof(*at) * (size_t)s->transport->size);
 	sw_status status = SW_OK;
 	while (has_all(s, l) && status == SW_OK) {
-		double sum[2] = {0};
+		double sum[2] = {0}, loss = 0;
 		for (int32_t r = 0; r < s->transport->size; r++)
 			at[r] = contents(first(l, r));
 		status = sw_reduce(SW_MONOID_SUM, shape.type, at, s->transport->size, sum, 1, err);
 		for (int32_t r = 0; r < s->transport->size; r++)
 			drop_first(s, l, r);
+		if (status == SW_OK)
+			status = make_loss(s, shape.type, sum, &loss, err);
 		pthread_mutex_lock(&s->lock);
-		sw_vec_push(&s->losses, sw_element_get(shape.type, sum, 0));
+		sw_vec_push(&s->losses, loss);
 		pthread_cond_broadcast(&s->changed);
 		pthread_mutex_unlock(&s->lock);
 		*moved = true;
@@ -477,6 +495,10 @@ sw_status serving_new(const sw_served *served, sw_transport *transport, serve_fi
 		if (s->lanes[i].mine && s->lanes[i].port)
 			status = serve_update_init(&s->lanes[i].update, s->lanes[i].port, fill,
 			                           context, err);
+	if (status == SW_OK && served->loss_of && transport->rank == 0) {
+		sw_interpret_options options = {.blas_threads = 1};
+		status = sw_interpreter_new(served->loss_of, &options, &s->loss_of, err);
+	}
 	if (status == SW_OK) {
 		s->has_thread = pthread_create(&s->thread, NULL, serve, s) == 0;
 		if (!s->has_thread)
@@ -537,6 +559,7 @@ void serving_free(serving *s)
 		release(s, s->outbox.data[i].message);
 	for (uint32_t i = 0; i < s->n; i++)
 		lane_clear(s, &s->lanes[i]);
+	sw_interpreter_free(s->loss_of);
 	sw_vec_clear(&s->leaving);
 	sw_vec_clear(&s->losses);
 	sw_vec_clear(&s->losses_read);

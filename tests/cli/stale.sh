@@ -66,6 +66,40 @@ expect 0 "" "$sw" plan tests/programs/dlrm-tiny.hlo.gz --cluster $cluster --stra
 	-o "$scratch/a.plan" -q
 expect 0 "" "$sw" verify "$scratch/a.plan"
 
+# a loss that is rounded after its sum, which no two ranks take together
+cat >"$scratch/rounded.hlo" <<'HLO'
+HloModule rounded, input_output_alias={ {1}: (0, {}, may-alias) }
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+ENTRY main {
+  w = f32[4,4] parameter(0)
+  x = f32[8,4] parameter(1)
+  y = f32[8,4] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  zero = f32[] constant(0)
+  square = f32[8,4] multiply(y, y)
+  sum = f32[] reduce(square, zero), dimensions={0,1}, to_apply=add
+  count = f32[] constant(100)
+  mean = f32[] divide(sum, count)
+  loss = bf16[] convert(mean)
+  g = f32[4,4] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  rate = f32[] constant(0.01)
+  rates = f32[4,4] broadcast(rate), dimensions={}
+  change = f32[4,4] multiply(g, rates)
+  next = f32[4,4] subtract(w, change)
+  ROOT out = (bf16[], f32[4,4]) tuple(loss, next)
+}
+HLO
+make_plan a "$scratch/rounded.hlo" ps:stale=1
+expect 0 "" "$sw" verify "$scratch/a.plan"
+expect 0 "" "$sw" run "$scratch/rounded.hlo" --steps 1 --json -q
+value losses >"$scratch/losses-serial"
+expect 0 "" "$sw" run "$scratch/a.plan" --ranks 4 --steps 1 --json -q
+value losses >"$scratch/losses-rounded"
+cmp -s "$scratch/losses-serial" "$scratch/losses-rounded" || complain "the loss is not rounded after its sum"
+
 # ---- per variable
 cat >"$scratch/ways.yaml" <<'END2'
 - {variable: "*", way: ps, stale: 1}
