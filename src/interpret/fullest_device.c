@@ -6,8 +6,10 @@
 
 #include <stdlib.h>
 
-/* How many classes are placed: those whose live values are largest. */
+/* How many classes are placed, those whose live values are largest: so many, and more where all of
+ * them together have so few ops. */
 #define PLACED_CLASSES 3
+#define PLACED_OPS 20000
 
 typedef struct device_class {
 	int64_t device, live_bytes;
@@ -48,7 +50,8 @@ sw_fullest sw_fullest_device(const sw_program *program, int64_t enough_bytes)
 					    d, sw_program_device_bytes(program, &owners, d)}));
 	}
 	qsort(classes.data, classes.len, sizeof(*classes.data), by_live_bytes);
-	for (size_t i = 0; i < classes.len && i < PLACED_CLASSES; i++) {
+	size_t placed = SW_MAX(PLACED_CLASSES, PLACED_OPS / (program->ops.len + 1));
+	for (size_t i = 0; i < classes.len && i < placed; i++) {
 		int64_t d = classes.data[i].device, bytes = arena_bytes(program, d, enough_bytes);
 		if (bytes > fullest.arena_bytes)
 			fullest = (sw_fullest){d, bytes};

@@ -101,7 +101,7 @@ sw_placement *sw_placement_new(const sw_program *program);
 sw_placement *sw_placement_predict(const sw_program *program);
 void sw_placement_free(sw_placement *placement);
 /* Only arena_bytes; of a program with owners, those of the device that needs most (of the three
- * kinds of devices whose values are largest). */
+ * kinds of devices whose values are largest, and of more in small programs). */
 int64_t sw_placement_bytes(const sw_program *program);
 /* Return the same number, or a larger one that is no more than `enough_bytes`. This is faster when
  * the arena is far below `enough_bytes`. */

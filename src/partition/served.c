@@ -58,11 +58,20 @@ static sw_id find_terms(const sw_program *program, const char *name)
 	return SW_NO_ID;
 }
 
+/* Does the variable's update read the value, or what several updates make of it at first? */
 static bool is_read_by(const cutter *x, sw_id value, uint32_t variable)
 {
-	for (uint32_t u = x->users.start[value]; u < x->users.start[value + 1]; u++)
-		if (x->map.of_op[x->users.ops[u]] == (int32_t)variable)
+	for (uint32_t u = x->users.start[value]; u < x->users.start[value + 1]; u++) {
+		sw_id user = x->users.ops[u];
+		const sw_op *op = sw_op_at(x->whole, user);
+		bool shared = x->map.of_op[user] < 0 &&
+		              sw_opcode_is_elementwise((sw_opcode)op->opcode) &&
+		              sw_shape_same_dims(sw_value_shape(x->whole, value),
+		                                 sw_value_shape(x->whole, op->first_result));
+		if (x->map.of_op[user] == (int32_t)variable ||
+		    (shared && is_read_by(x, op->first_result, variable)))
 			return true;
+	}
 	return false;
 }
 

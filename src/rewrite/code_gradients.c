@@ -109,6 +109,47 @@ static id_list find_terms(const coder *x, int32_t variable, sw_shape shape, bool
 	return terms;
 }
 
+/* Is a term made, element by element, of values like it and of constants alone? */
+static bool can_go_back(const coder *x, sw_id term, sw_shape shape)
+{
+	const sw_op *op = sw_op_at(x->in, x->in->values.data[term].op);
+	bool can = sw_opcode_is_elementwise((sw_opcode)op->opcode);
+	for (uint32_t k = 0; k < op->n_operands && can; k++) {
+		sw_id operand = op->operands[k];
+		bool constant = x->flat[operand] && !x->of_data[operand];
+		can = constant || (x->of_data[operand] &&
+		                   sw_shape_same_dims(sw_value_shape(x->in, operand), shape));
+	}
+	return can;
+}
+
+static void add_once(id_list *list, sw_id value)
+{
+	for (size_t i = 0; i < list->len; i++)
+		if (list->data[i] == value)
+			return;
+	sw_vec_push(list, value);
+}
+
+/* Variables with one gradient (two biases of a sum) share what both updates make of it at first, as
+ * its square. Go back from such terms, the latest first, until they are one value. */
+static void go_back(const coder *x, id_list *terms, sw_shape shape)
+{
+	while (terms->len > 1) {
+		size_t last = 0;
+		for (size_t i = 1; i < terms->len; i++)
+			last = terms->data[i] > terms->data[last] ? i : last;
+		sw_id term = terms->data[last];
+		const sw_op *op = sw_op_at(x->in, x->in->values.data[term].op);
+		if (!can_go_back(x, term, shape))
+			return;
+		terms->data[last] = terms->data[--terms->len];
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			if (x->of_data[op->operands[k]])
+				add_once(terms, op->operands[k]);
+	}
+}
+
 /* Do all ways from the terms, and from what is made of them before `at`, lead to `at`? */
 static bool all_lead_to(const coder *x, const id_list *terms, int32_t variable, sw_id at,
                         id_list *open, bool *seen)
@@ -163,6 +204,10 @@ static sw_status find_gradient(coder *x, int32_t variable)
 	bool *made = sw_alloc(x->in->values.len + 1);
 	id_list terms = find_terms(x, variable, shape, made);
 	v->gradient = first_meeting(x, &terms, variable, shape, made);
+	if (v->gradient == SW_NO_ID) {
+		go_back(x, &terms, shape);
+		v->gradient = terms.len == 1 ? terms.data[0] : SW_NO_ID;
+	}
 	free(made);
 	sw_vec_clear(&terms);
 	int32_t before = v->gradient == SW_NO_ID ? -1 : x->codes[v->gradient];

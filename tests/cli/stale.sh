@@ -100,6 +100,43 @@ expect 0 "" "$sw" run "$scratch/a.plan" --ranks 4 --steps 1 --json -q
 value losses >"$scratch/losses-rounded"
 cmp -s "$scratch/losses-serial" "$scratch/losses-rounded" || complain "the loss is not rounded after its sum"
 
+# two variables with one gradient, of which their updates share the square
+cat >"$scratch/shared.hlo" <<'HLO'
+HloModule shared, input_output_alias={ {1}: (0, {}, may-alias), {2}: (1, {}, may-alias) }
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+ENTRY main {
+  b = f32[4] parameter(0)
+  c = f32[4] parameter(1)
+  x = f32[8,4] parameter(2)
+  b_rows = f32[8,4] broadcast(b), dimensions={1}
+  c_rows = f32[8,4] broadcast(c), dimensions={1}
+  y = f32[8,4] add(x, b_rows)
+  z = f32[8,4] add(y, c_rows)
+  zero = f32[] constant(0)
+  square = f32[8,4] multiply(z, z)
+  loss = f32[] reduce(square, zero), dimensions={0,1}, to_apply=add
+  g = f32[4] reduce(z, zero), dimensions={0}, to_apply=add
+  rate = f32[] constant(0.01)
+  rates = f32[4] broadcast(rate), dimensions={}
+  first = f32[4] multiply(g, rates)
+  squares = f32[4] multiply(first, g)
+  b_first = f32[4] subtract(b, first)
+  c_first = f32[4] subtract(c, first)
+  b_next = f32[4] add(b_first, squares)
+  c_next = f32[4] subtract(c_first, squares)
+  ROOT out = (f32[], f32[4], f32[4]) tuple(loss, b_next, c_next)
+}
+HLO
+for owner in ps:stale=1 ps:balanced,stale=1; do
+	make_plan a "$scratch/shared.hlo" $owner
+	expect 0 "" "$sw" verify "$scratch/a.plan"
+	expect 0 "" "$sw" run "$scratch/a.plan" --ranks 4 --steps 3 -q
+done
+
 # ---- per variable
 cat >"$scratch/ways.yaml" <<'END2'
 - {variable: "*", way: ps, stale: 1}

@@ -74,6 +74,13 @@ plan_ways --strategy ps:balanced
 expect 0 "" "$sw" verify "$scratch/a.plan"
 expect 0 "" "$sw" run "$scratch/a.plan" --ranks 4 --steps 2 -q
 
+# Each device owns other parts: memory is that of the one that needs most.
+make_plan uneven tests/programs/dlrm-tiny.hlo.gz ps:uneven
+expect 0 "" "$sw" simulate "$scratch/uneven.plan" --json
+figures | grep peak >"$scratch/predicted"
+expect 0 "" "$sw" run "$scratch/uneven.plan" --ranks 4 --steps 1 --json -q
+figures | grep peak | cmp -s - "$scratch/predicted" || complain "simulate says other memory than run"
+
 # Variables in parts, each in a way of its own; losses are those of the program as it is.
 ways <<'END'
 - chunk: 4
