@@ -196,6 +196,21 @@ static sw_status serve(asked_forms *f, int64_t common)
 	               (long long)f->request->devices);
 }
 
+/* Let a refusal name the first line of the file that lets values be old, if the file does. */
+static sw_status place_stale(const asked_forms *f, sw_status status)
+{
+	const sw_sync *sync = f->request->sync;
+	if (status == SW_OK || !sync || !f->err ||
+	    f->request->strategy->stale != 0 || f->err->file[0])
+		return status;
+	for (size_t e = 0; e < sync->n; e++)
+		if (sync->list[e].stale != 0) {
+			f->err->line = sync->list[e].line;
+			break;
+		}
+	return sw_error_in_file(f->err, status, sync->file);
+}
+
 static bool asks(const sw_forms_request *request)
 {
 	const sw_sync *sync = request->sync;
@@ -258,7 +273,7 @@ sw_status sw_forms_asked(const sw_forms_request *request, sw_arena *arena, sw_va
 	/* as many devices have terms as divide the batch; if none does, it may be padded */
 	int64_t common = devices_of_batch(&f), devices = common > 1 ? common : request->devices;
 	if (is_served(&f))
-		SW_TRY(serve(&f, common));
+		SW_TRY(place_stale(&f, serve(&f, common)));
 	for (uint32_t i = 0; i < f.map.n; i++) {
 		fit_codec(&f, i, devices);
 		if (f.list[i].codec.kind && request->devices < 2)

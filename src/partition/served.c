@@ -325,6 +325,16 @@ static sw_status find_update(cutter *x, sw_port *port)
 
 /* ---- the worker ------------------------------------------------------------------------- */
 
+/* The name of what a collective sends: that of the op of the program that made it. */
+static const char *sent_name(const sw_program *program, const sw_op *op)
+{
+	while (!op->op_name && op->n_operands > 0 &&
+	       (sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_COLLECTIVE ||
+	        op->opcode == SW_OP_RESHAPE || op->opcode == SW_OP_TRANSPOSE))
+		op = sw_op_at(program, program->values.data[op->operands[0]].op);
+	return op->op_name ? op->op_name : op->name;
+}
+
 static sw_status check_worker(const cutter *x)
 {
 	const sw_program *worker = x->to->worker;
@@ -336,7 +346,7 @@ static sw_status check_worker(const cutter *x)
 			               "gradients are known, or for other state than variables "
 			               "(%s, of '%s'): ranks at different steps can't",
 			               sw_opcode_name((sw_opcode)op->opcode),
-			               op->op_name ? op->op_name : op->name);
+			               sent_name(worker, op));
 	}
 	return SW_OK;
 }

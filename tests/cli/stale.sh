@@ -183,7 +183,7 @@ expect 0 "" "$sw" verify "$scratch/a.plan"
 # shellcheck disable=SC2086
 expect 0 "" $three --strategy ps:stale=0 --codec int8
 # shellcheck disable=SC2086
-refuse "has rows of its own of the batch, which must divide by them" $three --sync "$scratch/ways-2.yaml"
+refuse "ways-2.yaml:1: stale: .*has rows of its own of the batch, which must divide by them" $three --sync "$scratch/ways-2.yaml"
 printf -- '- {variable: "*", way: ps, stale: 2, proxy: false}\n' >"$scratch/bad.yaml"
 refuse "bad.yaml:1: stale and proxy: false: each device computes with a copy of its own: leave one out" \
 	"$sw" plan $tiny --cluster $cluster --sync "$scratch/bad.yaml" -o "$scratch/a.plan" -q
