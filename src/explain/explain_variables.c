@@ -23,10 +23,37 @@ static const sw_layout *updated_in(const sw_plan *plan, uint32_t output)
 	return sw_plan_layout(plan, plan->produced[value]);
 }
 
-/* Write the way in words; return its word in a file of ways. */
-static const char *describe_way(const sw_plan *plan, const sw_layout *rest, const sw_layout *update,
-                                bool frozen, bool coded, sw_text *words)
+static bool is_split(const sw_layout *layout)
 {
+	return sw_layout_split_atoms(layout, -1) != 0;
+}
+
+static const sw_layout *rest_of(const sw_plan *plan, const sw_anatomy *a, uint32_t input)
+{
+	return sw_plan_layout(plan, plan->produced[a->roles.inputs[input]]);
+}
+
+static bool splits_moments(const sw_plan *plan, const sw_anatomy *a, uint32_t parameter)
+{
+	for (uint32_t i = 0; i < a->roles.n_inputs; i++)
+		if (a->parameter_of[i] == (int32_t)parameter && is_split(rest_of(plan, a, i)))
+			return true;
+	return false;
+}
+
+/* A variable of a plan, and how its gradient is sent. */
+typedef struct explained_variable {
+	uint32_t input, output;
+	const sw_variable_form *form;
+} explained_variable;
+
+/* Write the way in words; return its word in a file of ways. */
+static const char *describe_way(const sw_plan *plan, const sw_anatomy *a,
+                                const explained_variable *v, sw_text *words)
+{
+	const sw_layout *rest = rest_of(plan, a, v->input), *update = updated_in(plan, v->output);
+	bool frozen = sw_entry(plan->program)->results.data[v->output] == a->roles.inputs[v->input],
+	     coded = v->form && sw_codec_lacks(v->form->codec);
 	int64_t holder = owner_of(plan, rest), updater = owner_of(plan, update);
 	if (holder >= 0) {
 		sw_text_addf(words,
@@ -42,12 +69,16 @@ static const char *describe_way(const sw_plan *plan, const sw_layout *rest, cons
 		             (long long)updater);
 		return "ps";
 	}
-	if (sw_layout_split_atoms(rest, -1)) {
+	if (is_split(rest)) {
 		sw_text_add(words, "split among the devices, gathered where it is read");
 		return "zero3";
 	}
-	if (sw_layout_split_atoms(update, -1)) {
+	if (is_split(update)) {
 		sw_text_add(words, "each device updates a part; a copy on every device");
+		return "zero1";
+	}
+	if (splits_moments(plan, a, v->input)) {
+		sw_text_add(words, "each device keeps a part of the moments; a copy on every device");
 		return "zero1";
 	}
 	sw_text_add(words, frozen  ? "on every device; the step does not change it"
@@ -89,24 +120,20 @@ json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what)
 		int64_t output = sw_output_of_input(plan->program, i);
 		if (a->roles.input_role[i] != SW_ROLE_PARAMETER || shape.rank == 0 || output < 0)
 			continue;
-		const sw_layout *rest = sw_plan_layout(plan, plan->produced[a->roles.inputs[i]]),
-				*update = updated_in(plan, (uint32_t)output);
-		int64_t owner = owner_of(plan, rest);
+		explained_variable v = {i, (uint32_t)output,
+		                        sw_form_of(&plan->forms, what->sidecar, i)};
+		int64_t owner = owner_of(plan, rest_of(plan, a, i));
+		owner = owner >= 0 ? owner : owner_of(plan, updated_in(plan, v.output));
 		sw_text words = {0}, codec = {0};
-		bool frozen = sw_entry(plan->program)->results.data[output] == a->roles.inputs[i];
-		const sw_variable_form *form = sw_form_of(&plan->forms, what->sidecar, i);
-		bool coded = form && sw_codec_lacks(form->codec);
-		const char *way = describe_way(plan, rest, update, frozen, coded, &words),
+		const char *way = describe_way(plan, a, &v, &words),
 			   *name = what->sidecar->inputs[i].name;
-		json_t *stale = describe_form(form, &codec, &words);
+		json_t *stale = describe_form(v.form, &codec, &words);
 		json_array_append_new(
 			list,
 			json_pack(
 				"{s:s, s:I, s:s, s:o, s:s, s:s, s:o}", "name", name ? name : "", "bytes",
 				(json_int_t)sw_shape_bytes(shape), "way", way, "owner",
-				strcmp(way, "ps")
-					? json_null()
-					: json_integer(owner >= 0 ? owner : owner_of(plan, update)),
+				owner >= 0 ? json_integer(owner) : json_null(),
 				"words", words.data, "codec", codec.data, "stale", stale));
 		sw_text_clear(&words);
 		sw_text_clear(&codec);

@@ -19,8 +19,12 @@ static void limit_meshes(sw_search *s, sw_meshes *meshes)
 static sw_status strategy_meshes(sw_search *s, const sw_variant *v, sw_meshes *meshes)
 {
 	const sw_plan_options *o = s->asked.options;
+	sw_plan_strategy strategy = o->strategy;
+	/* the strategies that `ways` is no slower than do not do what a file says */
+	if (o->sync && strategy.kind == SW_PLAN_WAYS)
+		strategy.kind = SW_PLAN_SYNC;
 	sw_status status =
-		sw_meshes_of(s->asked.cluster, &o->strategy, s->asked.model_limits,
+		sw_meshes_of(s->asked.cluster, &strategy, s->asked.model_limits,
 	                     &s->wave->analysis.roles, v->rewrites.microbatches, meshes, s->err);
 	if (status == SW_OK)
 		status = sw_pins_cut(o->pins, s->asked.cluster, meshes, s->err);

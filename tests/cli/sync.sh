@@ -74,6 +74,60 @@ plan_ways --strategy ps:balanced
 expect 0 "" "$sw" verify "$scratch/a.plan"
 expect 0 "" "$sw" run "$scratch/a.plan" --ranks 4 --steps 2 -q
 
+# Moments in parts, of which each device gathers all to update the parameter, are said.
+cat >"$scratch/momentum.hlo" <<'HLO'
+HloModule momentum, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+ENTRY main {
+  w = f32[16] parameter(0)
+  m = f32[16] parameter(1)
+  x = f32[8,16] parameter(2)
+  rows = f32[8,16] broadcast(w), dimensions={1}
+  y = f32[8,16] multiply(x, rows)
+  zero = f32[] constant(0)
+  square = f32[8,16] multiply(y, y)
+  loss = f32[] reduce(square, zero), dimensions={0,1}, to_apply=add
+  z = f32[8,16] multiply(x, y)
+  g = f32[16] reduce(z, zero), dimensions={0}, to_apply=add
+  keep = f32[] constant(0.9)
+  keeps = f32[16] broadcast(keep), dimensions={}
+  old = f32[16] multiply(m, keeps)
+  next_m = f32[16] add(old, g)
+  rate = f32[] constant(0.1)
+  rates = f32[16] broadcast(rate), dimensions={}
+  change = f32[16] multiply(next_m, rates)
+  next_w = f32[16] subtract(w, change)
+  ROOT out = (f32[16], f32[16], f32[]) tuple(next_w, next_m, loss)
+}
+HLO
+input() {
+	printf '{"index": %d, "name": "%s", "shape": [%s], "type": "f32", "role": "%s", "init": {"kind": "normal", "mean": 0, "std": 0.1}, "random": {"kind": "normal", "mean": 0, "std": 0.1}}' "$@"
+}
+cat >"$scratch/momentum.inputs.json" <<JSON
+{"format": "shardwright-inputs", "version": 1, "program": "momentum", "learning_rate": 1,
+ "inputs": [$(input 0 w 16 parameter), $(input 1 m 16 moment), $(input 2 x 8,16 data)],
+ "outputs": [{"index": 0, "name": "w", "role": "parameter", "input": 0},
+  {"index": 1, "name": "m", "role": "moment", "input": 1}, {"index": 2, "name": "loss", "role": "loss", "input": null}]}
+JSON
+echo '- {variable: w, way: zero1}' | ways
+expect 0 "" "$sw" plan "$scratch/momentum.hlo" --cluster $cluster --sync "$scratch/ways.yaml" -o "$scratch/a.plan" -q
+expect 0 "" "$sw" explain "$scratch/a.plan"
+grep -q "^w .* a part.*; a copy on every device" "$scratch/out" || complain "moments in parts are not said"
+
+# What the file says holds under a strategy, too; `ways` looked at others that say nothing of it.
+ways <<'END'
+- {variable: "params.blocks.*.mlp.up.w", way: zero3}
+- {variable: "params.embed.tokens", way: ps, owner: 3}
+END
+plan_ways --strategy ways
+expect 0 "" "$sw" explain "$scratch/a.plan" -v
+said params.blocks.0.mlp.up.w "split among the devices"
+said params.embed.tokens "owned by device 3"
+
 # Each device owns other parts: memory is that of the one that needs most.
 make_plan uneven tests/programs/dlrm-tiny.hlo.gz ps:uneven
 expect 0 "" "$sw" simulate "$scratch/uneven.plan" --json
