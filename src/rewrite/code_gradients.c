@@ -228,8 +228,8 @@ static sw_status find_gradient(coder *x, int32_t variable)
 						: "leave it as it is, by --sync, with codec: none");
 }
 
-/* Return the single number of which the loss is made with constants alone, as a mean is of a sum and
- * is rounded then. */
+/* Return the single number of which the loss is made with constants alone, as a mean is of a sum
+ * and is rounded then. */
 static sw_id summed_for(const coder *x, sw_id loss)
 {
 	for (sw_id value = loss;;) {

@@ -70,8 +70,8 @@ static const sw_fill_part *part_of(const eval_inputs *in, uint32_t input)
 	return part && part->axis >= 0 && part->whole ? part : NULL;
 }
 
-/* Training may have an input in parts, which follow each other. Return how many from this one on are
- * all parts of it, or 1. */
+/* Training may have an input in parts, which follow each other. Return how many from this one on
+ * are all parts of it, or 1. */
 static uint32_t parts_from(const eval_inputs *in, uint32_t first)
 {
 	const sw_fill_part *part = part_of(in, first);
@@ -117,8 +117,8 @@ static sw_status check_type(const eval_inputs *in, const sw_program *program, ui
 }
 
 /* Append what an input comes from to the sidecar. */
-static void add_source(const eval_inputs *in, uint32_t input, uint32_t found, const sw_sidecar *from,
-                       sw_run_eval *eval)
+static void add_source(const eval_inputs *in, uint32_t input, uint32_t found,
+                       const sw_sidecar *from, sw_run_eval *eval)
 {
 	sw_sidecar *to = &eval->sidecar;
 	const char *name = from->inputs[input].name;
