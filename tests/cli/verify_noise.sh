@@ -12,7 +12,7 @@ add {
 
 ENTRY main {
   x = f32[64,64] parameter(0)
-  far = f32[] constant(100)
+  far = f32[] constant(10)
   fars = f32[64,64] broadcast(far), dimensions={}
   y = f32[64,64] add(x, fars)
   yy = f32[64,64] multiply(y, y)

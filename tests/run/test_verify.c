@@ -164,12 +164,12 @@ static void wrong_imaginary_parts_and_single_elements_are_found(void **state)
 	assert_true(is_found(ONE_ELEMENT("0"), ONE_ELEMENT("0.02")));
 }
 
-/* Variances of numbers near 100, as differences of sums: rounding leaves few of their digits. With
+/* Variances of numbers near 10, as differences of sums: rounding leaves few of their digits. With
  * them stands a sum that it hardly moves, times `factor`. */
 #define VARIANCES(factor)                                                                          \
 	"HloModule m\n"                                                                            \
 	"add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }\n"         \
-	"ENTRY e { x = f32[64,64] parameter(0)\n far = f32[] constant(100)\n"                      \
+	"ENTRY e { x = f32[64,64] parameter(0)\n far = f32[] constant(10)\n"                      \
 	" fars = f32[64,64] broadcast(far), dimensions={}\n y = f32[64,64] add(x, fars)\n"         \
 	" yy = f32[64,64] multiply(y, y)\n zero = f32[] constant(0)\n"                             \
 	" squares = f32[64] reduce(yy, zero), dimensions={0}, to_apply=add\n"                      \
