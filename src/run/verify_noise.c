@@ -16,8 +16,8 @@
 
 /* The plan's groups are none of those that are tried. */
 #define NOISE_FACTOR 2
-/* Of an output that differs by more nothing can be said, whatever rounding does: it is not called
- * equal. */
+/* Of what another batch does to an output, or of the output where it depends on none. Of one that
+ * differs by more nothing can be said, whatever rounding does: it is not called equal. */
 #define MOST_NOISE 0.25
 /* Of the elements of a sum, those of the first group. Values at a kink fall to either side by
  * chance, so that one run may not show what another does. */
@@ -36,16 +36,28 @@ static bool any_unexplained(const sw_verify_result *result, uint32_t n)
 	return false;
 }
 
-/* Allow the rows what the outputs of another run of the same program differ by. */
-static void allow(const sw_sidecar *sidecar, const sw_tensor *one, const sw_tensor *other,
-                  uint32_t n, sw_verify_result *result)
+typedef struct noise_runs {
+	const sw_sidecar *sidecar;
+	uint32_t n;
+	/* outputs: of the program, of another run of it, and of a run with another batch */
+	sw_tensor *one, *other, *batch;
+} noise_runs;
+
+static double difference(const noise_runs *x, const sw_tensor *other, uint32_t output)
 {
-	for (uint32_t i = 0; i < n && i < result->rows.len; i++) {
+	return verify_difference(x->sidecar, output, other[output], x->one[output], 0).relative;
+}
+
+/* Allow the rows what the outputs of another run of the same program differ by. */
+static void allow(const noise_runs *x, sw_verify_result *result)
+{
+	for (uint32_t i = 0; i < x->n && i < result->rows.len; i++) {
 		sw_verify_row *row = &result->rows.data[i];
 		if (!may_be_noise(row))
 			continue;
-		double noise = verify_difference(sidecar, i, other[i], one[i], 0).relative,
-		       allowed = fmin(NOISE_FACTOR * noise, MOST_NOISE);
+		double noise = difference(x, x->other, i), change = difference(x, x->batch, i),
+		       most = MOST_NOISE * (change > 0 ? change : 1),
+		       allowed = fmin(NOISE_FACTOR * noise, most);
 		if (isnan(noise) || allowed <= row->tolerance)
 			continue;
 		row->noisy = true;
@@ -70,26 +82,36 @@ static sw_status run_regrouped(const sw_program *serial, const sw_sidecar *sidec
 	return status;
 }
 
+static void drop(sw_tensor *outputs, uint32_t n)
+{
+	sw_tensors_drop(outputs, n);
+	memset(outputs, 0, (n + 1) * sizeof(*outputs));
+}
+
 sw_status sw_verify_allow_noise(const sw_program *serial, const sw_sidecar *sidecar, uint64_t seed,
                                 sw_verify_result *result, sw_error *err)
 {
 	uint32_t n = (uint32_t)sw_entry(serial)->results.len;
 	if (!any_unexplained(result, n))
 		return SW_OK;
-	sw_tensor *one = sw_alloc((n + 1) * sizeof(*one)),
-		  *other = sw_alloc((n + 1) * sizeof(*other));
-	sw_status status = verify_serial(serial, sidecar, seed, seed, one, err);
+	noise_runs x = {sidecar, n, sw_alloc((n + 1) * sizeof(sw_tensor)),
+	                sw_alloc((n + 1) * sizeof(sw_tensor)),
+	                sw_alloc((n + 1) * sizeof(sw_tensor))};
+	sw_status status = verify_serial(serial, sidecar, seed, seed, x.one, err);
+	if (status == SW_OK)
+		status = verify_serial(serial, sidecar, seed, sw_hash_u64(seed, 1), x.batch, err);
 	for (size_t k = 0; k < SW_COUNT(shares) && status == SW_OK && any_unexplained(result, n);
 	     k++) {
-		status = run_regrouped(serial, sidecar, seed, shares[k], other, err);
+		status = run_regrouped(serial, sidecar, seed, shares[k], x.other, err);
 		if (status == SW_OK)
-			allow(sidecar, one, other, n, result);
-		sw_tensors_drop(other, n);
-		memset(other, 0, (n + 1) * sizeof(*other));
+			allow(&x, result);
+		drop(x.other, n);
 	}
-	sw_tensors_drop(one, n);
-	free(one);
-	free(other);
+	drop(x.one, n);
+	drop(x.batch, n);
+	free(x.one);
+	free(x.other);
+	free(x.batch);
 	judge_again(result);
 	return status;
 }
