@@ -327,6 +327,11 @@ void sw_cluster_take_range(sw_cluster *cluster, int64_t first, int64_t n);
  * O(n * levels). */
 int64_t sw_cluster_first_unlike(const sw_cluster *cluster, int64_t a, int64_t b, int64_t n);
 
+/* Return the part of a level in which a device is, by its number in the whole cluster. */
+static inline int32_t sw_cluster_part_at(const sw_cluster *cluster, int64_t device, int32_t level)
+{
+	return cluster->place[device * cluster->n_levels + level];
+}
 /* Return the number of parts of a level in the whole cluster. */
 int64_t sw_cluster_parts(const sw_cluster *cluster, int32_t level);
 /* Return the outermost level at which two devices are in different parts; n_levels if a == b. */

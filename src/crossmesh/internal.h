@@ -45,10 +45,6 @@ typedef struct link_table {
 } link_table;
 link_table links_make(const sw_cluster *cluster, const sw_crossmesh_side *from,
                       const sw_crossmesh_side *to, sw_arena *arena);
-static inline int32_t part_at(const sw_cluster *cluster, int64_t device, int32_t level)
-{
-	return cluster->place[device * cluster->n_levels + level];
-}
 
 /* ---- options ---------------------------------------------------------------------------- */
 

@@ -69,7 +69,8 @@ static bool share_a_link(const task_option *a, const task_option *b)
 }
 
 /* Two tasks in a row that share no link could as well be placed the other way round: then that which
- * starts first comes first. before: the last task that was placed, NULL: none (from: 0); from: its start. */
+ * starts first comes first. before: the last task that was placed, NULL: none, and `from`, its
+ * start, is 0. */
 static void list_steps(depth_search *d, const timeline *line, const task_option *before,
                        double from, depth_steps *steps)
 {

@@ -21,7 +21,7 @@ typedef struct hop {
 
 static int32_t link_of(const link_table *links, int64_t device, int32_t level, bool into)
 {
-	int32_t part = part_at(links->cluster, device, level);
+	int32_t part = sw_cluster_part_at(links->cluster, device, level);
 	return links->number[level][part - links->first[level]] + into;
 }
 

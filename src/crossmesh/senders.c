@@ -20,9 +20,9 @@ static int64_t holder_in(const chain_maker *m, int32_t term, int32_t part)
 {
 	int32_t n = 0, k = 0;
 	for (int32_t i = 0; i < m->task->n_holders; i++)
-		n += part_at(m->cluster, holder(m->task, term, i), m->task->level) == part;
+		n += sw_cluster_part_at(m->cluster, holder(m->task, term, i), m->task->level) == part;
 	for (int32_t i = 0; i < m->task->n_holders; i++)
-		if (part_at(m->cluster, holder(m->task, term, i), m->task->level) == part &&
+		if (sw_cluster_part_at(m->cluster, holder(m->task, term, i), m->task->level) == part &&
 		    k++ == m->number % n)
 			return holder(m->task, term, i);
 	return -1;
@@ -53,7 +53,7 @@ static int32_t best_part(const chain_maker *m)
 	int32_t best = -1, most = 0;
 	for (int32_t t = 0; t < m->n_terms; t++) {
 		for (int32_t i = 0; i < m->task->n_holders && !m->has[t]; i++) {
-			int32_t part = part_at(m->cluster, holder(m->task, t, i), m->task->level);
+			int32_t part = sw_cluster_part_at(m->cluster, holder(m->task, t, i), m->task->level);
 			int32_t n = part == best ? 0 : count_missing_in(m, part);
 			if (n > most) {
 				most = n;
@@ -86,7 +86,7 @@ void senders_list(const sw_cluster *cluster, const sw_unit_task *task, int32_t n
 	m.devices = sw_alloc((size_t)n_terms * sizeof(*m.devices));
 	SW_VEC(int32_t) parts = {0};
 	for (int32_t i = 0; i < n_terms * task->n_holders; i++) {
-		int32_t part = part_at(cluster, task->holders[i], task->level);
+		int32_t part = sw_cluster_part_at(cluster, task->holders[i], task->level);
 		size_t at = 0;
 		while (at < parts.len && parts.data[at] != part)
 			at++;

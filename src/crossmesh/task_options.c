@@ -74,10 +74,10 @@ static void gather_locally(option_maker *m, const sender_chain *senders)
 	const sw_unit_task *task = m->task;
 	int32_t after = reduce(m, senders);
 	for (int32_t r = 0, n; r < task->n_receivers; r += n) {
-		int32_t part = part_at(cluster, task->receivers[r], task->level);
+		int32_t part = sw_cluster_part_at(cluster, task->receivers[r], task->level);
 		n = 1;
 		while (r + n < task->n_receivers &&
-		       part_at(cluster, task->receivers[r + n], task->level) == part)
+		       sw_cluster_part_at(cluster, task->receivers[r + n], task->level) == part)
 			n++;
 		scatter_and_gather(m, senders->devices[senders->n - 1], &task->receivers[r], n,
 		                   after);

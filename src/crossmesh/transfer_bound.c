@@ -43,17 +43,17 @@ static level_parts_used parts_of_level(bound_finder *f, const sw_crossmesh_side 
 	int32_t last = parts.first;
 	for (int32_t s = 0; s < 2; s++)
 		for (int64_t i = 0; i < sw_atoms_devices(&sides[s]->axes); i++)
-			last = SW_MAX(last, part_at(cluster, sides[s]->devices[i], level));
+			last = SW_MAX(last, sw_cluster_part_at(cluster, sides[s]->devices[i], level));
 	parts.n = last - parts.first + 1;
 	parts.rates = SW_NEW_N(f->arena, double, parts.n);
 	for (int32_t s = 0; s < 2; s++) {
 		for (int64_t i = 0; i < sw_atoms_devices(&sides[s]->axes); i++) {
 			int64_t device = sides[s]->devices[i];
-			double *rate = &parts.rates[part_at(cluster, device, level) - parts.first];
+			double *rate = &parts.rates[sw_cluster_part_at(cluster, device, level) - parts.first];
 			if (*rate > 0)
 				continue;
 			for (int32_t l = 0; l <= level; l++)
-				*rate += f->links->links[f->links->number[l][part_at(cluster,
+				*rate += f->links->links[f->links->number[l][sw_cluster_part_at(cluster,
 				                                                     device, l) -
 				                                             f->links->first[l]]]
 				                 .bandwidth;
@@ -83,7 +83,7 @@ static int32_t holder_parts(const bound_finder *f, const sw_unit_slice *s, int32
 	int32_t n = 0;
 	for (int32_t h = 0; h < s->n_holders; h++) {
 		int64_t device = s->holders[(int64_t)term * s->n_holders + h];
-		int32_t part = part_at(f->cluster, device, level), at = 0;
+		int32_t part = sw_cluster_part_at(f->cluster, device, level), at = 0;
 		/* devices are in the mesh's order: mostly that of the parts */
 		if (n > 0 && list[n - 1] == part)
 			continue;
@@ -109,7 +109,7 @@ static bool holds_all_terms(const bound_finder *f, const sw_unit_slice *s, int32
 	for (int32_t t = 0; t < s->n_terms; t++) {
 		bool held = false;
 		for (int32_t h = 0; h < s->n_holders && !held; h++)
-			held = part_at(f->cluster, s->holders[(int64_t)t * s->n_holders + h],
+			held = sw_cluster_part_at(f->cluster, s->holders[(int64_t)t * s->n_holders + h],
 			               level) == part;
 		if (!held)
 			return false;
@@ -126,12 +126,12 @@ static void bound_into(bound_finder *f, const level_parts_used *parts)
 		const sw_unit_slice *s = &f->slices->slices[i];
 		int32_t before = -1;
 		for (int32_t r = 0; r < s->n_receivers; r++) {
-			int32_t part = part_at(f->cluster, s->receivers[r], parts->level);
+			int32_t part = sw_cluster_part_at(f->cluster, s->receivers[r], parts->level);
 			/* receivers are in the order of the mesh: look for an earlier one in
 			 * the same part */
 			bool seen = part == before;
 			for (int32_t q = 0; q < r && !seen; q++)
-				seen = part_at(f->cluster, s->receivers[q], parts->level) == part;
+				seen = sw_cluster_part_at(f->cluster, s->receivers[q], parts->level) == part;
 			before = part;
 			if (!seen && !holds_all_terms(f, s, parts->level, part))
 				bytes[part - parts->first] += (double)(s->elements * f->width);
@@ -152,7 +152,7 @@ static bool someone_outside(const bound_finder *f, const sw_unit_slice *s, int32
                             const int32_t *holders, int32_t n)
 {
 	for (int32_t r = 0; r < s->n_receivers; r++)
-		if (!has_part(holders, n, part_at(f->cluster, s->receivers[r], level)))
+		if (!has_part(holders, n, sw_cluster_part_at(f->cluster, s->receivers[r], level)))
 			return true;
 	return false;
 }

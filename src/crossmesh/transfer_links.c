@@ -10,7 +10,7 @@ static void widen(const sw_cluster *cluster, const sw_crossmesh_side *side, int3
 {
 	int64_t n = sw_atoms_devices(&side->axes);
 	for (int64_t i = 0; i < n; i++) {
-		int32_t part = part_at(cluster, side->devices[i], level);
+		int32_t part = sw_cluster_part_at(cluster, side->devices[i], level);
 		range->first = SW_MIN(range->first, part);
 		range->last = SW_MAX(range->last, part);
 	}
@@ -21,7 +21,7 @@ static void mark(const sw_cluster *cluster, const sw_crossmesh_side *side, int32
 {
 	int64_t n = sw_atoms_devices(&side->axes);
 	for (int64_t i = 0; i < n; i++)
-		number[part_at(cluster, side->devices[i], level) - first] = 1;
+		number[sw_cluster_part_at(cluster, side->devices[i], level) - first] = 1;
 }
 
 static void add_link(link_table *table, int32_t level, int32_t part, bool into)

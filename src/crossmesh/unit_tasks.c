@@ -12,7 +12,7 @@ typedef SW_VEC(receiver_group) receiver_groups;
 
 static bool is_within(const sw_cluster *cluster, int64_t device, int32_t level, int32_t part)
 {
-	return level == 0 || part_at(cluster, device, level - 1) == part;
+	return level == 0 || sw_cluster_part_at(cluster, device, level - 1) == part;
 }
 
 /* Count the holders of a term that are in the part of level - 1. */
@@ -40,7 +40,7 @@ static int32_t nearest_level(const sw_cluster *cluster, const sw_unit_slice *s, 
 {
 	int32_t level = 0;
 	while (level + 1 < cluster->n_levels &&
-	       holders_within(cluster, s, level + 1, part_at(cluster, receiver, level)) > 0)
+	       holders_within(cluster, s, level + 1, sw_cluster_part_at(cluster, receiver, level)) > 0)
 		level++;
 	return level;
 }
@@ -96,7 +96,7 @@ static void group_receivers(const sw_cluster *cluster, const sw_unit_slice *s, s
 	for (int32_t r = 0; r < s->n_receivers; r++)
 		levels[r] = nearest_level(cluster, s, s->receivers[r]);
 	for (int32_t r = 0; r < s->n_receivers; r++) {
-		int32_t part = levels[r] ? part_at(cluster, s->receivers[r], levels[r] - 1) : 0;
+		int32_t part = levels[r] ? sw_cluster_part_at(cluster, s->receivers[r], levels[r] - 1) : 0;
 		if (!is_known(groups, first, levels[r], part))
 			add_group(cluster, s, levels[r], part, levels, arena, groups);
 	}

@@ -43,11 +43,6 @@ int32_t sw_pipelined_rank_of(const sw_pipelined *p, int64_t device)
 	return rank;
 }
 
-static int32_t part_at(const sw_cluster *cluster, int64_t device, int32_t level)
-{
-	return cluster->place[device * cluster->n_levels + level];
-}
-
 /* The outermost level that has n parts of unequal sizes; -1: there is none. largest: of them. */
 static int32_t level_of_parts(const sw_cluster *cluster, int32_t n, int64_t *largest)
 {
@@ -57,7 +52,7 @@ static int32_t level_of_parts(const sw_cluster *cluster, int32_t n, int64_t *lar
 		for (int64_t d = 0; d < cluster->n_devices; d++) {
 			size++;
 			if (d + 1 < cluster->n_devices &&
-			    part_at(cluster, d + 1, level) == part_at(cluster, d, level))
+			    sw_cluster_part_at(cluster, d + 1, level) == sw_cluster_part_at(cluster, d, level))
 				continue;
 			*largest = SW_MAX(*largest, size);
 			least = SW_MIN(least, size);
@@ -82,7 +77,7 @@ static const int64_t *parts_of(sw_pipelined *p, int32_t n)
 	int64_t largest, *devices = SW_NEW_N(&p->arena, int64_t, n);
 	int32_t level = level_of_parts(p->cluster, n, &largest);
 	for (int64_t d = 0; d < p->cluster->n_devices; d++)
-		devices[part_at(p->cluster, d, level) - part_at(p->cluster, 0, level)]++;
+		devices[sw_cluster_part_at(p->cluster, d, level) - sw_cluster_part_at(p->cluster, 0, level)]++;
 	return devices;
 }
 

@@ -28,15 +28,12 @@ static int64_t first_of(const regrouper *x, int64_t size)
 static sw_id group(const regrouper *x, int32_t c, sw_id value, int64_t dimension, bool rest)
 {
 	sw_shape shape = sw_value_shape(x->out, value);
-	int64_t start[SW_MAX_RANK] = {0}, limit[SW_MAX_RANK], stride[SW_MAX_RANK];
+	int64_t start[SW_MAX_RANK] = {0}, limit[SW_MAX_RANK];
 	int64_t first = first_of(x, shape.dims[dimension]);
-	for (int32_t d = 0; d < shape.rank; d++) {
-		limit[d] = shape.dims[d];
-		stride[d] = 1;
-	}
+	memcpy(limit, shape.dims, sizeof(*limit) * (size_t)shape.rank);
 	start[dimension] = rest ? first : 0;
 	limit[dimension] = rest ? limit[dimension] : first;
-	return sw_emit_slice(x->out, c, value, start, limit, stride);
+	return sw_emit_slice(x->out, c, value, start, limit, NULL);
 }
 
 /* Return the dimension of each operand along which the op's terms lie, in dims; false: it is no

@@ -228,7 +228,8 @@ sw_status sw_run_verify(const sw_plan *plan, const sw_sidecar *sidecar, uint64_t
 /* Where outputs differ by more than the tolerance, find out what rounding alone does to them: run the
  * serial program again, up to four times, with its sums taken in other groups. An output may then
  * differ by twice the most that it did among these runs, up to a quarter of what another batch does
- * to it; its row is `noisy`, and its tolerance is that. Call it before sw_verify_measure, and before the rows are sorted. */
+ * to it; its row is `noisy`, and its tolerance is that. Call it before sw_verify_measure, and before
+ * the rows are sorted. */
 sw_status sw_verify_allow_noise(const sw_program *serial, const sw_sidecar *sidecar, uint64_t seed,
                                 sw_verify_result *result, sw_error *err);
 /* Set `change` of the rows of the program's outputs, which stand first: two runs of the serial

@@ -28,17 +28,12 @@ typedef struct links {
 	double *sums;  /* [links] of shares, all groups */
 } links;
 
-static int32_t part_of(const sw_cluster *cluster, int32_t device, int32_t level)
-{
-	return cluster->place[(int64_t)device * cluster->n_levels + level];
-}
-
 static void number_links(const sw_cluster *cluster, int32_t *first)
 {
 	int32_t last = (int32_t)cluster->n_devices - 1;
 	first[0] = 0;
 	for (int32_t l = 0; l < cluster->n_levels; l++)
-		first[l + 1] = first[l] + 2 * (part_of(cluster, last, l) + 1);
+		first[l + 1] = first[l] + 2 * (sw_cluster_part_at(cluster, last, l) + 1);
 }
 
 int32_t count_links(const sw_cluster *cluster)
@@ -153,9 +148,9 @@ static void load_pairs(const links *k, const sw_op *op, const device_group *g,
 		    group_of[from] != group_of[g->members[0]])
 			continue;
 		int32_t level = sw_cluster_meeting_level(k->cluster, from, to);
-		add_load(of, k->first[level] + 2 * part_of(k->cluster, (int32_t)from, level),
+		add_load(of, k->first[level] + 2 * sw_cluster_part_at(k->cluster, from, level),
 		         bytes);
-		add_load(of, k->first[level] + 2 * part_of(k->cluster, (int32_t)to, level) + 1,
+		add_load(of, k->first[level] + 2 * sw_cluster_part_at(k->cluster, to, level) + 1,
 		         bytes);
 		of->latency_s = fmax(of->latency_s, k->cluster->levels[level].latency_s);
 	}
@@ -168,8 +163,8 @@ static int32_t run_in_part(const sw_cluster *cluster, const device_group *g, int
 {
 	if (level < 0)
 		return g->size - at;
-	int32_t end = at + 1, part = part_of(cluster, g->members[at], level);
-	while (end < g->size && part_of(cluster, g->members[end], level) == part)
+	int32_t end = at + 1, part = sw_cluster_part_at(cluster, g->members[at], level);
+	while (end < g->size && sw_cluster_part_at(cluster, g->members[end], level) == part)
 		end++;
 	return end - at;
 }
@@ -186,7 +181,7 @@ static void load_parts(const links *k, sw_opcode opcode, const device_group *g, 
 			if (inner == outer)
 				continue;
 			int32_t link =
-				k->first[level] + 2 * part_of(k->cluster, g->members[at], level);
+				k->first[level] + 2 * sw_cluster_part_at(k->cluster, g->members[at], level);
 			double crossing = opcode == SW_OP_ALL_TO_ALL
 			                          ? bytes * inner * (outer - inner) / g->size
 			                          : payload;

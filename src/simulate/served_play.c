@@ -91,12 +91,11 @@ static double bandwidth_of(const sw_cluster *cluster, int32_t level, int32_t par
 /* Send from one device to another; return when it arrives. */
 static double deliver(player *p, double now, int64_t from, int64_t to, int64_t bytes)
 {
-	int32_t levels = p->cluster->n_levels,
-		level = sw_cluster_meeting_level(p->cluster, from, to);
-	if (level == levels)
+	int32_t level = sw_cluster_meeting_level(p->cluster, from, to);
+	if (level == p->cluster->n_levels)
 		return now;
-	int32_t a = p->cluster->place[from * levels + level],
-		b = p->cluster->place[to * levels + level];
+	int32_t a = sw_cluster_part_at(p->cluster, from, level),
+		b = sw_cluster_part_at(p->cluster, to, level);
 	double *sends = &p->sends_s[level][a], *takes = &p->takes_s[level][b];
 	double begin = fmax(now, fmax(*sends, *takes));
 	*sends = begin + (double)bytes / bandwidth_of(p->cluster, level, a);
