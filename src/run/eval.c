@@ -109,10 +109,11 @@ static sw_status check_type(const eval_inputs *in, const sw_program *program, ui
 	sw_shape own = sw_value_shape(program, in->own[input]),
 		 wanted = sw_value_shape(in->trained->serial, in->trues[trained]);
 	int64_t dims[SW_MAX_RANK];
-	memcpy(dims, wanted.dims, sizeof(*dims) * (size_t)wanted.rank);
-	if (source->n > 1)
+	if (source->n > 1) {
+		memcpy(dims, wanted.dims, sizeof(*dims) * (size_t)wanted.rank);
 		dims[source->axis] = part_of(in, trained)->size;
-	wanted.dims = dims;
+		wanted.dims = dims;
+	}
 	return sw_shape_equal(own, wanted) ? SW_OK : other_type(name, own, wanted, err);
 }
 
