@@ -328,6 +328,10 @@ sw_status sw_cluster_take(sw_cluster *cluster, const char *what, sw_error *err);
 /* Reduce the cluster to its n devices from `first` on, whatever parts that cuts: a node of which
  * some devices are taken keeps its link. O(devices * levels). */
 void sw_cluster_take_range(sw_cluster *cluster, int64_t first, int64_t n);
+/* Make a cluster of n of its devices, from `first` on, which lives by itself. Cleared by the caller, also
+ * if this fails. */
+sw_status sw_cluster_slice(const sw_cluster *cluster, int64_t first, int64_t n, sw_cluster *slice,
+                           sw_error *err);
 /* Return the first of the n devices from b on that is of another kind, is joined with those before
  * it, or whose links to them are, otherwise than the like one of the n devices from a on; b + n: all
  * are alike.
@@ -339,8 +343,10 @@ static inline const sw_device *sw_cluster_device_of(const sw_cluster *cluster, i
 {
 	return cluster->n_kinds ? &cluster->kinds[cluster->kind_of[device]] : &cluster->device;
 }
-/* Return the cluster as if all of its devices were of one of its kinds. All is borrowed. */
+/* Return the cluster as if all of its devices were of one of its kinds, or of one that in each figure
+ * is the fastest of them. All is borrowed. */
 sw_cluster sw_cluster_of_kind(const sw_cluster *cluster, int32_t kind);
+sw_cluster sw_cluster_of_fastest(const sw_cluster *cluster);
 /* Return the atoms on which a device's kind depends; 0: all devices are alike. O(devices * atoms). */
 uint32_t sw_cluster_kind_atoms(const sw_cluster *cluster);
 

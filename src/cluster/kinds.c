@@ -4,14 +4,15 @@
 
 #include <string.h>
 
-/* ---- the slowest in every figure -------------------------------------------------------- */
+/* ---- one for all ------------------------------------------------------------------------ */
 
-static void take_slower_figures(const sw_figures *figures, void *of, const void *other)
+static void take_figures(const sw_figures *figures, void *of, const void *other, bool faster)
 {
 	for (size_t i = 0; i < figures->n; i++) {
 		const sw_figure *f = &figures->rows[i];
 		double a = sw_figure_value(f, of), b = sw_figure_value(f, other);
-		if (f->costs ? b > a : b < a)
+		bool is_slower = f->costs ? b > a : b < a;
+		if (a != b && is_slower != faster)
 			figure_set(f, of, b);
 	}
 }
@@ -22,17 +23,28 @@ static double rate_of(const sw_device *device, int type)
 	return device->flops[type] > 0 ? device->flops[type] : device->flops[SW_F32];
 }
 
-static void take_slower(sw_device *of, const sw_device *other)
+/* In each figure take the slower of the two, or the faster. */
+static void take(sw_device *of, const sw_device *other, bool faster)
 {
 	double flops[SW_TYPE_COUNT] = {0};
-	for (int t = 0; t < SW_TYPE_COUNT; t++)
+	for (int t = 0; t < SW_TYPE_COUNT; t++) {
+		double a = rate_of(of, t), b = rate_of(other, t);
 		if (of->flops[t] > 0 || other->flops[t] > 0)
-			flops[t] = SW_MIN(rate_of(of, t), rate_of(other, t));
+			flops[t] = faster ? SW_MAX(a, b) : SW_MIN(a, b);
+	}
 	memcpy(of->flops, flops, sizeof(flops));
-	take_slower_figures(&sw_device_figures, of, other);
+	take_figures(&sw_device_figures, of, other, faster);
 	for (int family = 0; family < SW_FAMILY_COUNT; family++)
-		take_slower_figures(&sw_kernel_figures, &of->kernels[family],
-		                    &other->kernels[family]);
+		take_figures(&sw_kernel_figures, &of->kernels[family], &other->kernels[family],
+		             faster);
+}
+
+static sw_device combine(const sw_device *kinds, int32_t n, bool faster)
+{
+	sw_device all = kinds[0];
+	for (int32_t k = 1; k < n; k++)
+		take(&all, &kinds[k], faster);
+	return all;
 }
 
 /* ---- kinds ------------------------------------------------------------------------------ */
@@ -57,22 +69,30 @@ void kinds_set(sw_cluster *cluster, const sw_device *kinds, const int32_t *kind_
 	for (int64_t d = 0; d < n; d++)
 		of[d] = number[kind_of[d]];
 	free(number);
-	cluster->device = kept[0];
-	for (int32_t k = 1; k < n_kinds; k++)
-		take_slower(&cluster->device, &kept[k]);
+	cluster->device = combine(kept, n_kinds, false);
 	cluster->n_kinds = n_kinds > 1 ? n_kinds : 0;
 	cluster->kinds = n_kinds > 1 ? kept : NULL;
 	cluster->kind_of = n_kinds > 1 ? of : NULL;
 }
 
-sw_cluster sw_cluster_of_kind(const sw_cluster *cluster, int32_t kind)
+static sw_cluster all_of(const sw_cluster *cluster, sw_device device)
 {
 	sw_cluster alike = *cluster;
-	alike.device = cluster->kinds[kind];
+	alike.device = device;
 	alike.n_kinds = 0;
 	alike.kinds = NULL;
 	alike.kind_of = NULL;
 	return alike;
+}
+
+sw_cluster sw_cluster_of_kind(const sw_cluster *cluster, int32_t kind)
+{
+	return all_of(cluster, cluster->kinds[kind]);
+}
+
+sw_cluster sw_cluster_of_fastest(const sw_cluster *cluster)
+{
+	return all_of(cluster, combine(cluster->kinds, cluster->n_kinds, true));
 }
 
 /* Do the parts of a level have devices of one kind each? */

@@ -233,6 +233,19 @@ void sw_cluster_take_range(sw_cluster *cluster, int64_t first, int64_t n)
 	take_kept(cluster, parts, from);
 }
 
+sw_status sw_cluster_slice(const sw_cluster *cluster, int64_t first, int64_t n, sw_cluster *slice,
+                             sw_error *err)
+{
+	sw_text text = {0};
+	*slice = (sw_cluster){0};
+	sw_cluster_print(cluster, &text);
+	sw_status status = sw_cluster_parse(text.data, text.len, cluster->name, slice, err);
+	sw_text_clear(&text);
+	if (status == SW_OK)
+		sw_cluster_take_range(slice, first, n);
+	return status;
+}
+
 /* Do two devices have equal links at a level? */
 static bool equal_links(const sw_cluster *cluster, int32_t level, int64_t a, int64_t b)
 {

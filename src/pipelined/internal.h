@@ -43,9 +43,6 @@ static inline bool sw_pipelined_has_parts(const sw_cluster *cluster, int32_t n)
 {
 	return sw_pipelined_largest_part(cluster, n) > 0;
 }
-/* Make the slice of the n devices from `first` on. Cleared by the caller, also if this fails. */
-sw_status sw_pipelined_slice(const sw_cluster *cluster, int64_t first, int64_t n, sw_cluster *slice,
-                             sw_error *err);
 /* What no step of the canonical program is below, in stages on slices of as many devices. */
 double sw_pipelined_slice_bound_s(const sw_program *canonical, const sw_sidecar *sidecar,
                                   const sw_cluster *slice, int32_t n_stages);

@@ -22,19 +22,6 @@ static sw_status in_words(sw_error *err, sw_status status, const char *of, int32
 
 /* ---- the cluster ------------------------------------------------------------------------- */
 
-sw_status sw_pipelined_slice(const sw_cluster *cluster, int64_t first, int64_t n, sw_cluster *slice,
-                             sw_error *err)
-{
-	sw_text text = {0};
-	*slice = (sw_cluster){0};
-	sw_cluster_print(cluster, &text);
-	sw_status status = sw_cluster_parse(text.data, text.len, cluster->name, slice, err);
-	sw_text_clear(&text);
-	if (status == SW_OK)
-		sw_cluster_take_range(slice, first, n);
-	return status;
-}
-
 int32_t sw_pipelined_rank_of(const sw_pipelined *p, int64_t device)
 {
 	int32_t rank = 0;

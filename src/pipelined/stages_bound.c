@@ -36,7 +36,7 @@ sw_status sw_pipelined_bounds_s(const sw_program *program, const sw_sidecar *sid
 		bounds_s[i] = INFINITY;
 		if (!devices)
 			continue;
-		status = sw_pipelined_slice(cluster, 0, devices, &slice, err);
+		status = sw_cluster_slice(cluster, 0, devices, &slice, err);
 		if (status == SW_OK)
 			bounds_s[i] = sw_pipelined_slice_bound_s(canonical, sidecar, &slice,
 			                                         n_stages[i]);

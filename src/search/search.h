@@ -23,6 +23,14 @@ typedef struct sw_search_effort {
 #define SW_MAX_ALLOWED_CODECS 8
 
 /* A request. All pointers are borrowed. */
+#define SW_MAX_LISTED_SHARES 64
+typedef enum sw_sharing {
+	SW_SHARES_DEFAULT, /* AUTO under the strategy AUTO, else EQUAL */
+	SW_SHARES_EQUAL,
+	SW_SHARES_AUTO, /* unequal ones where devices are of several kinds and it is quicker */
+	SW_SHARES_LISTED
+} sw_sharing;
+
 typedef struct sw_plan_options {
 	/* The meshes to search, and the splits that are demanded on them. */
 	sw_plan_strategy strategy;
@@ -47,6 +55,10 @@ typedef struct sw_plan_options {
 	const char *remat;
 	/* Number of microbatches; 1: the batch is whole; 0: the search takes the fastest number. */
 	int32_t microbatches;
+	/* Whether parts of the cluster may have unequal shares of the batch (plan/shares.c), or which. */
+	sw_sharing sharing;
+	int32_t n_shares;
+	int64_t shares[SW_MAX_LISTED_SHARES];
 	/* Show no progress on the terminal. */
 	bool quiet;
 	/* Threads of the search; 0: one per processor. The plan does not depend on the number. */
