@@ -226,9 +226,10 @@ static void leave_partial(partitioner *p, const sw_op *loop)
 		for (int32_t a = 0; a < layout.n; a++)
 			if (atoms >> a & 1)
 				layout.state[a].kind = SW_STATE_P;
-		uint32_t left = sw_layouts_id(&p->layouts, &layout);
-		version_put(p, value, left,
-		            version_get(p, value, p->plan->produced[value]));
+		uint32_t left = sw_layouts_id(&p->layouts, &layout),
+			 produced = p->plan->produced[value];
+		version_put(p, value, left, version_get(p, value, produced));
+		version_put(p, value, produced, SW_ABSENT);
 		sw_map_put(&p->left, &value, sizeof(value), left);
 	}
 }

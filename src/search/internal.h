@@ -464,10 +464,11 @@ const sw_search_limits *sw_search_limits_of(const sw_plan_options *options);
 
 /* ---- unequal_shares.c ------------------------------------------------------------------- */
 
-/* Search for the quickest plan with unequal shares of the batch; *plan is NULL if there is none. It has
- * no bound yet. The caller frees it. */
+/* Search for the quickest plan with unequal shares of the batch; *plan is NULL if none is found. It has
+ * no bound yet. The caller frees it. limit_s: plans that surely take longer are not looked for. */
 sw_status sw_search_shares(const sw_program *program, const char *program_path,
                            const sw_sidecar *sidecar, const sw_cluster *cluster,
-                           const sw_plan_options *options, sw_plan **plan, sw_error *err);
+                           const sw_plan_options *options, double limit_s, sw_plan **plan,
+                           sw_error *err);
 
 #endif

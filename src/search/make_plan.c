@@ -326,11 +326,12 @@ static void try_unequal(const sw_program *program, const char *program_path,
 {
 	sw_error why = {0};
 	sw_plan *other = NULL, *equal = *plan;
-	if (sw_search_shares(program, program_path, sidecar, cluster, options, &other, &why) !=
-	            SW_OK ||
+	double limit_s = long_run_s(equal);
+	if (sw_search_shares(program, program_path, sidecar, cluster, options, limit_s, &other,
+	                     &why) != SW_OK ||
 	    !other)
 		return;
-	if (other->predicted.step_time_s >= long_run_s(equal)) {
+	if (other->predicted.step_time_s >= limit_s) {
 		*plan = keep(equal, other);
 		return;
 	}
@@ -345,7 +346,8 @@ static sw_status plan_listed(const sw_program *program, const char *program_path
                              const sw_sidecar *sidecar, const sw_cluster *cluster,
                              const sw_plan_options *options, sw_plan **plan, sw_error *err)
 {
-	SW_TRY(sw_search_shares(program, program_path, sidecar, cluster, options, plan, err));
+	SW_TRY(sw_search_shares(program, program_path, sidecar, cluster, options, INFINITY, plan,
+	                        err));
 	sw_bound_certify(*plan, sidecar);
 	return SW_OK;
 }
@@ -362,11 +364,14 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path,
 		               "strategies say it themselves, as ps:stale=4 does");
 	if (options->sharing == SW_SHARES_LISTED)
 		return plan_listed(program, program_path, sidecar, cluster, options, plan, err);
-	SW_TRY((both ? search_both : search)(program, program_path, sidecar, cluster, options, plan,
+	bool shares = may_share(options, cluster);
+	sw_plan_options half = *options;
+	half.time_limit_s /= shares ? 2 : 1;
+	SW_TRY((both ? search_both : search)(program, program_path, sidecar, cluster, &half, plan,
 	                                     err));
 	if (options->allows_stale && cluster->n_devices > 1)
 		try_stale(program, program_path, sidecar, cluster, options, plan);
-	if (may_share(options, cluster))
-		try_unequal(program, program_path, sidecar, cluster, options, plan);
+	if (shares)
+		try_unequal(program, program_path, sidecar, cluster, &half, plan);
 	return SW_OK;
 }

@@ -181,6 +181,7 @@ typedef struct shares_search {
 	int64_t n_parts;
 	sw_plan_options options; /* of the part */
 	bool is_list;            /* shares are what the user said */
+	double limit_s;          /* plans that take longer are of no use */
 	sw_error *err;
 } shares_search;
 
@@ -286,13 +287,24 @@ static sw_plan *try_numbers(shares_search *s, const sw_ints possible)
 
 /* ---- the search ------------------------------------------------------------------------- */
 
+/* Return the seconds in which what loops store, and not only sum up, is sent to all parts: such as
+ * activations between the sums of a batch normalisation. */
+static double stored_s(const sw_cluster *cluster, const sw_phases *phases)
+{
+	double bytes = 0;
+	for (int32_t i = 0; i < phases->n; i++)
+		bytes += (double)phases->phases[i].stored_bytes;
+	return bytes / cluster->levels[0].bandwidth;
+}
+
 static sw_status try_all_numbers(shares_search *s, sw_plan **plan)
 {
 	sw_program *canonical;
 	sw_phases phases;
 	SW_TRY(sw_rewrite_canonical(s->program, &canonical, s->err));
 	sw_phases_init(&phases, canonical, s->sidecar);
-	*plan = try_numbers(s, phases.possible);
+	if (phases.n > 0 && stored_s(s->whole, &phases) < s->limit_s)
+		*plan = try_numbers(s, phases.possible);
 	sw_phases_clear(&phases);
 	sw_program_free(canonical);
 	return SW_OK;
@@ -331,7 +343,8 @@ static sw_status make_listed_part(shares_search *s, sw_error *err)
 
 sw_status sw_search_shares(const sw_program *program, const char *program_path,
                            const sw_sidecar *sidecar, const sw_cluster *cluster,
-                           const sw_plan_options *options, sw_plan **plan, sw_error *err)
+                           const sw_plan_options *options, double limit_s, sw_plan **plan,
+                           sw_error *err)
 {
 	shares_search s = {.program = program,
 	                   .program_path = program_path,
@@ -339,11 +352,13 @@ sw_status sw_search_shares(const sw_program *program, const char *program_path,
 	                   .whole = cluster,
 	                   .options = *options,
 	                   .is_list = options->sharing == SW_SHARES_LISTED,
+	                   .limit_s = limit_s,
 	                   .err = err};
 	*plan = NULL;
 	s.options.sharing = SW_SHARES_EQUAL;
 	s.options.allows_stale = false;
 	s.options.least = NULL;
+	s.options.time_limit_s /= s.is_list ? 1 : MOST_TRIED;
 	s.options.strategy.owners = SW_OWNERS_NONE;
 	if (s.options.memory_bytes == 0)
 		s.options.memory_bytes = sw_cost_memory_bytes(&cluster->device);

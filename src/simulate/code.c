@@ -47,7 +47,7 @@ static void add_kernel(compiler *c, sw_id op, double seconds, double launches)
 	c->sum.compute_s += seconds;
 	c->sum.launches += launches;
 	instruction *last = c->body.len ? &c->body.data[c->body.len - 1] : NULL;
-	bool merges = !c->code->detailed && c->code->kind->device.launch_interval_s <= 0;
+	bool merges = !c->code->detailed && c->code->who->cluster.device.launch_interval_s <= 0;
 	if (last && last->kind == KERNEL && last->who == who && merges) {
 		last->seconds += seconds;
 		return;
@@ -176,7 +176,7 @@ static void add_loop(compiler *c, sw_id id)
 {
 	const sw_op *op = sw_op_at(c->program, id);
 	const code_block *iteration = make_iteration(c, id);
-	int64_t iterations = sw_op_trips_on(op, c->code->device);
+	int64_t iterations = sw_op_trips_on(op, c->code->who->device);
 	add_call(c, id, block_of(c, op->called[0]));
 	int64_t played = iterations_to_play(c->code, iteration, op);
 	if (!iteration->communicates && (!c->code->detailed || played < iterations)) {
@@ -213,7 +213,7 @@ static void add_op(compiler *c, sw_id id)
 	}
 	if (add_start(c, id))
 		return;
-	add_kernel(c, id, sw_cost_op(c->code->kind, c->program, id), 1);
+	add_kernel(c, id, sw_cost_op(&c->code->who->cluster, c->program, id), 1);
 	if (sw_fused_kernel_of(op) != SW_FUSED_COUNT)
 		return;
 	switch (op->opcode) {
@@ -244,13 +244,12 @@ static const code_block *block_of(const compiler *c, int32_t number)
 	return c->blocks[number] = finish_block(&inner);
 }
 
-sw_status code_compile(code *c, const sw_cluster *cluster, const sw_cluster *kind, int64_t device,
+sw_status code_compile(code *c, const sw_cluster *cluster, const sw_device_class *who,
                        const sw_program *program, bool detailed, int64_t played_iterations,
                        sw_error *err)
 {
 	*c = (code){.cluster = cluster,
-	            .kind = kind,
-	            .device = device,
+	            .who = who,
 	            .program = program,
 	            .detailed = detailed,
 	            .played_iterations = played_iterations};

@@ -48,7 +48,7 @@ bool devices_differ(const sw_cluster *cluster)
 	for (int32_t l = 0; l < cluster->n_levels; l++)
 		if (cluster->levels[l].count == 0 || cluster->levels[l].part_bandwidth)
 			return true;
-	return cluster->n_kinds > 0;
+	return false;
 }
 
 static double link_bandwidth(const links *k, int32_t link)

@@ -98,7 +98,7 @@ static bool await(device *d, int64_t last, sw_id op)
 /* Return when what is launched next may begin, of `launches` launches over `seconds`. */
 static double launch(device *d, double launches, double seconds)
 {
-	double each_s = d->code->kind->device.launch_interval_s;
+	double each_s = d->code->who->cluster.device.launch_interval_s;
 	d->sum.host += each_s * launches;
 	return fmax(d->sum.now, d->sum.host - seconds * (1 - 1 / fmax(launches, 1)));
 }
@@ -113,7 +113,7 @@ static void compute(simulator *p, int32_t number, const instruction *kernel, dou
 
 static double share_of(const device *d)
 {
-	return d->code->kind->device.transfer_share;
+	return d->code->who->cluster.device.transfer_share;
 }
 
 /* Run a kernel ahead. Returns false if a collective may take a share of the device; the kernel's
@@ -320,7 +320,7 @@ static void simulator_init(simulator *p, const code *codes, const int32_t *code_
 	for (int32_t d = 0; d < p->n_devices; d++) {
 		p->devices[d].wave_of = SW_NEW_N(&p->arena, int64_t, n_collectives);
 		p->devices[d].awaited = -1;
-		p->devices[d].code = &codes[code_of[d]];
+		p->devices[d].code = &codes[code_of ? code_of[d] : 0];
 		p->shares = p->shares || share_of(&p->devices[d]) > 0;
 		enter(&p->devices[d], p->devices[d].code->entry, NULL);
 	}

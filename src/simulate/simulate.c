@@ -26,70 +26,29 @@ static sw_breakdown mean_of(const sw_breakdown *ranks, int64_t n)
 
 /* ---- devices that differ ---------------------------------------------------------------- */
 
-/* The codes of a program: one for all devices that are of one kind and run loops as often. */
+/* The codes of a program: one for each class of devices. */
 typedef struct code_set {
-	int32_t n, *of; /* per device: its code */
+	sw_arena arena;
+	sw_device_classes classes;
 	code *codes;
-	sw_cluster *kinds; /* per code */
 } code_set;
 
-typedef SW_VEC(const sw_op *) loop_list;
-
-/* List the loops that devices run unequally often. */
-static void find_unequal_loops(const sw_program *program, loop_list *loops)
-{
-	for (size_t o = 0; o < program->ops.len; o++) {
-		const sw_op *op = &program->ops.data[o];
-		if (op->opcode == SW_OP_WHILE && op->attrs->loop.each.n)
-			sw_vec_push(loops, op);
-	}
-}
-
-/* Do two devices play the same? */
-static bool play_alike(const sw_cluster *cluster, const loop_list *loops, int64_t a, int64_t b)
-{
-	if (cluster->n_kinds && cluster->kind_of[a] != cluster->kind_of[b])
-		return false;
-	for (size_t i = 0; i < loops->len; i++)
-		if (sw_op_trips_on(loops->data[i], a) != sw_op_trips_on(loops->data[i], b))
-			return false;
-	return true;
-}
-
-/* Find the codes of the first n devices, each compiled for the first device that plays it. */
 static sw_status compile_codes(code_set *s, const sw_cluster *cluster, const sw_program *program,
-                               const loop_list *loops, int32_t n, bool detailed,
-                               int64_t iterations, sw_error *err)
+                               bool detailed, int64_t iterations, sw_error *err)
 {
-	int64_t *first = sw_alloc((size_t)n * sizeof(*first));
-	*s = (code_set){.of = sw_alloc((size_t)n * sizeof(*s->of))};
-	for (int32_t d = 0; d < n; d++) {
-		while (s->of[d] < s->n && !play_alike(cluster, loops, first[s->of[d]], d))
-			s->of[d]++;
-		if (s->of[d] == s->n)
-			first[s->n++] = d;
-	}
-	s->codes = sw_alloc((size_t)s->n * sizeof(*s->codes));
-	s->kinds = sw_alloc((size_t)s->n * sizeof(*s->kinds));
 	sw_status status = SW_OK;
-	for (int32_t k = 0; k < s->n && status == SW_OK; k++) {
-		s->kinds[k] = cluster->n_kinds
-		                      ? sw_cluster_of_kind(cluster, cluster->kind_of[first[k]])
-		                      : *cluster;
-		status = code_compile(&s->codes[k], cluster, &s->kinds[k], first[k], program,
+	s->codes = SW_NEW_N(&s->arena, code, s->classes.n);
+	for (int32_t k = 0; k < s->classes.n && status == SW_OK; k++)
+		status = code_compile(&s->codes[k], cluster, &s->classes.list[k], program,
 		                      detailed, iterations, err);
-	}
-	free(first);
 	return status;
 }
 
 static void clear_codes(code_set *s)
 {
-	for (int32_t k = 0; k < s->n; k++)
+	for (int32_t k = 0; k < s->classes.n; k++)
 		code_clear(&s->codes[k]);
-	free(s->codes);
-	free(s->kinds);
-	free(s->of);
+	sw_arena_clear(&s->arena);
 }
 
 /* ---- a step ----------------------------------------------------------------------------- */
@@ -98,24 +57,24 @@ static void clear_codes(code_set *s)
 static sw_status simulate(const sw_cluster *cluster, const sw_program *scheduled, sw_trace *trace,
                           int32_t trace_ranks, sw_simulation *result, sw_error *err)
 {
-	loop_list loops = {0};
-	find_unequal_loops(scheduled, &loops);
-	bool differ = devices_differ(cluster) || sw_program_has_owners(scheduled) || loops.len > 0;
+	code_set codes = {0};
+	sw_arena_init(&codes.arena);
+	codes.classes = sw_device_classes_of(cluster, scheduled, &codes.arena);
+	bool differ = devices_differ(cluster) || sw_program_has_owners(scheduled) ||
+	              codes.classes.n > 1;
 	int32_t n_played = differ ? (int32_t)cluster->n_devices : 1;
-	code_set codes;
 	*result = (sw_simulation){.n_ranks = cluster->n_devices};
 	result->ranks = sw_alloc((size_t)cluster->n_devices * sizeof(*result->ranks));
-	sw_status status = compile_codes(&codes, cluster, scheduled, &loops, n_played, trace != NULL,
+	sw_status status = compile_codes(&codes, cluster, scheduled, trace != NULL,
 	                                 differ ? ITERATIONS_OF_MANY : ITERATIONS_OF_ONE, err);
 	if (status == SW_OK)
-		status = play(codes.codes, codes.of, n_played, trace,
+		status = play(codes.codes, codes.classes.of, n_played, trace,
 		              (int32_t)SW_MIN(trace_ranks, cluster->n_devices), result->ranks,
 		              &result->step_time_s, err);
 	for (int64_t r = n_played; r < result->n_ranks; r++)
 		result->ranks[r] = result->ranks[0];
 	result->mean = differ ? mean_of(result->ranks, result->n_ranks) : result->ranks[0];
 	clear_codes(&codes);
-	sw_vec_clear(&loops);
 	if (status != SW_OK)
 		sw_simulation_clear(result);
 	return status;
