@@ -359,7 +359,11 @@ sw_status sw_search_shares(const sw_program *program, const char *program_path,
 	s.options.allows_stale = false;
 	s.options.least = NULL;
 	s.options.time_limit_s /= s.is_list ? 1 : MOST_TRIED;
-	s.options.strategy.owners = SW_OWNERS_NONE;
+	if (options->strategy.kind == SW_PLAN_AUTO)
+		s.options.strategy.owners = SW_OWNERS_NONE;
+	else if (options->strategy.owners || options->codec.kind || options->sync)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--shares: not with variables that have owners, ways or codecs");
 	if (s.options.memory_bytes == 0)
 		s.options.memory_bytes = sw_cost_memory_bytes(&cluster->device);
 	s.n_parts = s.is_list ? options->n_shares : count_parts(cluster);
