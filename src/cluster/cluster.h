@@ -347,6 +347,10 @@ static inline const sw_device *sw_cluster_device_of(const sw_cluster *cluster, i
  * is the fastest of them. All is borrowed. */
 sw_cluster sw_cluster_of_kind(const sw_cluster *cluster, int32_t kind);
 sw_cluster sw_cluster_of_fastest(const sw_cluster *cluster);
+/* Return about how quick a device, or all devices of a cluster together, are: the geometric mean of its
+ * rates of products and of memory. Only ratios mean something. */
+double sw_device_speed(const sw_device *device);
+double sw_cluster_speed(const sw_cluster *cluster);
 /* Return the atoms on which a device's kind depends; 0: all devices are alike. O(devices * atoms). */
 uint32_t sw_cluster_kind_atoms(const sw_cluster *cluster);
 

@@ -2,6 +2,7 @@
 #include "cluster/kinds.h"
 #include "cluster/figures.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- one for all ------------------------------------------------------------------------ */
@@ -111,6 +112,19 @@ int32_t kinds_level(const sw_cluster *cluster)
 	while (!parts_are_alike(cluster, level))
 		level++;
 	return level;
+}
+
+double sw_device_speed(const sw_device *device)
+{
+	return sqrt(device->flops[SW_F32] * device->matmul_efficiency * device->memory_bandwidth);
+}
+
+double sw_cluster_speed(const sw_cluster *cluster)
+{
+	double sum = 0;
+	for (int64_t d = 0; d < cluster->n_devices; d++)
+		sum += sw_device_speed(sw_cluster_device_of(cluster, d));
+	return sum;
 }
 
 uint32_t sw_cluster_kind_atoms(const sw_cluster *cluster)

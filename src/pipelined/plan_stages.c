@@ -319,13 +319,13 @@ static sw_status cut_pieces(sw_pipelined *p, int32_t *cuts, sw_error *err)
 	return status;
 }
 
-/* How quick each stage is: as its slice has devices, of which it has its part. */
+/* How quick each stage is, of a mean of 1: as the devices of its slice are. */
 static const double *speeds(sw_pipelined *p)
 {
 	double *speed = SW_NEW_N(&p->arena, double, p->n_stages);
 	for (int32_t i = 0; i < p->n_stages; i++)
-		speed[i] = (double)sw_pipelined_slice_of(p, i)->n_devices * p->n_ranks /
-		           (double)p->cluster->n_devices;
+		speed[i] = sw_cluster_speed(sw_pipelined_slice_of(p, i)) * p->n_ranks /
+		           sw_cluster_speed(p->cluster);
 	return speed;
 }
 

@@ -80,18 +80,12 @@ static double divide(const part_time *parts, int32_t n, int64_t total, int64_t *
 	return last_s;
 }
 
-/* Return about how long a device takes for one unit of work: by its operations and its memory. */
-static double slowness(const sw_device *device)
-{
-	return 1 / sqrt(device->flops[SW_F32] * device->matmul_efficiency *
-	                device->memory_bandwidth);
-}
-
 static void guess_times(const sw_cluster *whole, int32_t n, part_time *parts)
 {
 	int64_t size = whole->n_devices / n;
 	for (int32_t p = 0; p < n; p++)
-		parts[p] = (part_time){0, slowness(sw_cluster_device_of(whole, p * size))};
+		parts[p] = (part_time){
+			0, 1 / sw_device_speed(sw_cluster_device_of(whole, p * size))};
 }
 
 /* ---- playing ---------------------------------------------------------------------------- */
