@@ -81,6 +81,9 @@ refuse "they add up to 4, and --microbatches is 2" $try --shares 3:1 --microbatc
 refuse "--shares: not with variables that have owners" "$sw" plan $tiny --cluster $cluster \
 	-o "$scratch/none.plan" --strategy ps:balanced --shares 3:1
 
+refuse "two.yaml: devices of several kinds: calibrate each kind by itself" "$sw" calibrate \
+	--cluster "$scratch/two.yaml" --ranks 4 -o "$scratch/calibrated.yaml" -q
+
 # A plan file whose shares were edited: other ones that add up are another plan, which is right.
 edit() {
 	python3 - "$scratch/right.plan" "$scratch/edited.plan" "$1" <<'END'
