@@ -44,6 +44,9 @@ static void note_move(partitioner *p, sw_id value, uint32_t from, uint32_t to)
 		            ((sw_origin){(sw_id)p->out->ops.len, p->reader, value, from, to}));
 }
 
+static sw_status write_callees(partitioner *p, const sw_computation *computation);
+static sw_status write_op(partitioner *p, sw_coordinates *at, sw_id op_id);
+
 /* ---- versions of a value ---------------------------------------------------------------- */
 
 static sw_id version_get(const partitioner *p, sw_id value, uint32_t layout)
@@ -170,13 +173,22 @@ static sw_status write_parameter(partitioner *p, sw_coordinates *at, const sw_op
 	return status;
 }
 
-/* ---- loops whose iterations are shared -------------------------------------------------- */
+/* ---- loops over microbatches ------------------------------------------------------------ */
 
-/* Write this device's element of a table, s32[]. */
-static sw_id own_element(partitioner *p, int32_t c, const int32_t *table)
+/* Write the first of the device's iterations in the loop, or the one behind its last there; s32[]. */
+static sw_id own_iteration(partitioner *p, int32_t c, bool behind)
 {
-	int64_t n = p->plan->cluster->n_devices;
+	const sw_plan *plan = p->plan;
+	int64_t n = plan->shares.n ? plan->cluster->n_devices : 1;
 	const int64_t one = 1;
+	int32_t *table = SW_NEW_N(&p->out->arena, int32_t, n);
+	for (int64_t d = 0; d < n; d++) {
+		int64_t first, end;
+		sw_plan_iterations(plan, d, &first, &end);
+		table[d] = (int32_t)(behind ? end - plan->last_apart : first);
+	}
+	if (n == 1)
+		return sw_emit_scalar(p->out, c, SW_S32, table[0]);
 	sw_shape shape = sw_build_shape(p->out, SW_S32, &n, 1);
 	sw_id number = sw_emit_partition_id(p->out, c),
 	      all = sw_emit_literal(p->out, c, (sw_literal){.shape = shape, .data = table});
@@ -184,21 +196,9 @@ static sw_id own_element(partitioner *p, int32_t c, const int32_t *table)
 	                       NULL, 0);
 }
 
-/* Write the first of the device's iterations, or the one behind its last. */
-static sw_id own_iteration(partitioner *p, int32_t c, bool behind)
+static sw_status write_own_condition(partitioner *p, const sw_op *loop, int32_t *to)
 {
-	int64_t n = p->plan->cluster->n_devices;
-	int32_t *table = SW_NEW_N(&p->out->arena, int32_t, n);
-	for (int64_t d = 0; d < n; d++) {
-		int64_t first, share = sw_plan_share_of(p->plan, d, &first);
-		table[d] = (int32_t)(behind ? first + share : first);
-	}
-	return own_element(p, c, table);
-}
-
-static sw_status write_shared_condition(partitioner *p, const sw_op *loop, int32_t *to)
-{
-	int32_t c = *to = sw_build_computation(p->out, "more_of_the_share");
+	int32_t c = *to = sw_build_computation(p->out, "more_microbatches");
 	sw_attrs attrs = {.parameter = {.number = 0}};
 	sw_op_spec spec = {.opcode = SW_OP_PARAMETER,
 	                   .attrs = &attrs,
@@ -210,6 +210,35 @@ static sw_status write_shared_condition(partitioner *p, const sw_op *loop, int32
 	sw_id more = sw_emit_compare(p->out, c, SW_LT, first, own_iteration(p, c, true));
 	sw_build_results(p->out, c, &more, 1, false);
 	return SW_OK;
+}
+
+/* Write the body once more behind the loop, on what the loop gives; its results are the loop's. */
+static sw_status write_last_iteration(partitioner *p, sw_coordinates *at, sw_id id)
+{
+	const sw_op *loop = sw_op_at(p->in, id);
+	const sw_computation *body = &p->in->computations.data[loop->called[1]];
+	const uint32_t *layouts = sw_plan_called_results(p->plan, loop, 1);
+	sw_id carried = sw_op_at(p->in, body->parameters.data[0])->first_result;
+	sw_id *results = sw_alloc(sizeof(*results) * (loop->n_results + 1));
+	sw_map entry = p->versions;
+	for (uint32_t k = 0; k < loop->n_results; k++)
+		results[k] = version_get(p, loop->first_result + k, layouts[k]);
+	p->versions = (sw_map){0};
+	for (uint32_t k = 0; k < loop->n_results; k++)
+		version_put(p, carried + k, layouts[k], results[k]);
+	sw_status status = write_callees(p, body);
+	for (size_t i = 0; i < body->ops.len && status == SW_OK; i++)
+		if (body->ops.data[i] != body->parameters.data[0])
+			status = write_op(p, at, body->ops.data[i]);
+	for (uint32_t k = 0; k < loop->n_results && status == SW_OK; k++)
+		status = read_value(p, at, body->results.data[k], layouts[k], &results[k]);
+	sw_map_clear(&p->versions);
+	p->versions = entry;
+	p->reader = id;
+	for (uint32_t k = 0; k < loop->n_results && status == SW_OK; k++)
+		version_put(p, loop->first_result + k, layouts[k], results[k]);
+	free(results);
+	return status;
 }
 
 /* What the iterations of all devices give is the sum of what those of each do. */
@@ -242,11 +271,11 @@ static sw_status copy_region(partitioner *p, sw_coordinates *at, sw_id id, sw_id
 {
 	const sw_op *op = sw_op_at(p->in, id);
 	int32_t *called = SW_NEW_N(&p->out->arena, int32_t, op->n_called + 1);
-	bool shared = sw_plan_shares_loop(p->plan, id);
+	bool changed = sw_plan_changes_loop(p->plan, id);
 	for (uint32_t k = 0; k < op->n_called; k++)
 		called[k] = p->computation[op->called[k]];
-	if (shared) {
-		SW_TRY(write_shared_condition(p, op, &called[0]));
+	if (changed) {
+		SW_TRY(write_own_condition(p, op, &called[0]));
 		operands[0] = own_iteration(p, at->computation, false);
 	}
 	sw_op_spec spec = {.opcode = (sw_opcode)op->opcode,
@@ -259,7 +288,9 @@ static sw_status copy_region(partitioner *p, sw_coordinates *at, sw_id id, sw_id
 	                   .n_results = op->n_results,
 	                   .tuple = op->tuple};
 	SW_TRY(build(p, at, &spec, op));
-	if (shared)
+	if (changed && p->plan->last_apart)
+		SW_TRY(write_last_iteration(p, at, id));
+	if (changed && p->plan->shares.n)
 		leave_partial(p, op);
 	return SW_OK;
 }
@@ -342,7 +373,7 @@ static sw_status write_callees(partitioner *p, const sw_computation *computation
 		const sw_op *op = sw_op_at(p->in, computation->ops.data[i]);
 		for (uint32_t k = 0; k < op->n_called && status == SW_OK; k++) {
 			bool replaced =
-				k == 0 && sw_plan_shares_loop(p->plan, computation->ops.data[i]);
+				k == 0 && sw_plan_changes_loop(p->plan, computation->ops.data[i]);
 			if (sw_is_region(op) && !replaced)
 				status = write_computation(p, op->called[k],
 				                           sw_plan_called_results(p->plan, op, k));
@@ -403,7 +434,7 @@ static sw_status partition(const sw_plan *plan, sw_path_cache *paths, sw_program
 	sw_status status = write_computation(&p, p.in->entry, plan->outputs);
 	if (status == SW_OK) {
 		p.out->entry = p.computation[p.in->entry];
-		if (plan->shares.n)
+		if (plan->shares.n || plan->last_apart)
 			sw_program_find_trip_counts(p.out);
 		status = sw_program_verify(p.out, err);
 	}

@@ -173,6 +173,9 @@ typedef struct sw_plan {
 	sw_variable_forms forms;   /* in the arena */
 	sw_rewrites rewrites;      /* the rewrites that turned `original` into `program` */
 	sw_ints shares; /* microbatches that each part takes (shares.c); none: all are of all devices */
+	/* The last microbatch is computed after the loop over the others, so that what all of them sum up
+	 * is sent beside its backward pass. */
+	bool last_apart;
 	sw_padded_list padded;     /* sizes changed by padding */
 	const sw_cluster *cluster; /* borrowed */
 	/* Borrowed while the planner runs, so that all attempts share its paths; else NULL. */
@@ -246,10 +249,10 @@ static inline const sw_layout *sw_plan_layout(const sw_plan *plan, uint32_t numb
  * batch: plan->shares says how many of the microbatches part p takes. */
 /* Return those atoms; 0: there are no shares. */
 uint32_t sw_plan_share_atoms(const sw_plan *plan);
-/* Return how many microbatches a device takes, and which is its first one; the plan has shares. */
-int64_t sw_plan_share_of(const sw_plan *plan, int64_t device, int64_t *first);
-/* Is the op a loop whose iterations are shared? */
-bool sw_plan_shares_loop(const sw_plan *plan, sw_id op);
+/* Is the op a loop over microbatches whose iterations are shared, or whose last one is apart? */
+bool sw_plan_changes_loop(const sw_plan *plan, sw_id op);
+/* Return the iterations of such a loop on a device, the last one included: *first to *end - 1. */
+void sw_plan_iterations(const sw_plan *plan, int64_t device, int64_t *first, int64_t *end);
 /* Return under which monoid the k-th value that a loop carries adds up what its iterations give (a sum,
  * where it is filled iteration by iteration); NONE: it does not change; PRODUCT: it is no sum. */
 sw_monoid sw_loop_sum(const sw_program *program, const sw_op *loop, uint32_t k);

@@ -29,21 +29,24 @@ uint32_t sw_plan_share_atoms(const sw_plan *plan)
 	return n > 0 ? (UINT32_C(1) << n) - 1 : 0;
 }
 
-int64_t sw_plan_share_of(const sw_plan *plan, int64_t device, int64_t *first)
+void sw_plan_iterations(const sw_plan *plan, int64_t device, int64_t *first, int64_t *end)
 {
-	int64_t part = device / (plan->cluster->n_devices / plan->shares.n);
 	*first = 0;
+	*end = plan->rewrites.microbatches;
+	if (!plan->shares.n)
+		return;
+	int64_t part = device / (plan->cluster->n_devices / plan->shares.n);
 	for (int64_t p = 0; p < part; p++)
 		*first += plan->shares.v[p];
-	return plan->shares.v[part];
+	*end = *first + plan->shares.v[part];
 }
 
 /* ---- loops ------------------------------------------------------------------------------ */
 
-bool sw_plan_shares_loop(const sw_plan *plan, sw_id id)
+bool sw_plan_changes_loop(const sw_plan *plan, sw_id id)
 {
 	const sw_op *op = sw_op_at(plan->program, id);
-	return plan->shares.n && op->computation == plan->program->entry &&
+	return (plan->shares.n || plan->last_apart) && op->computation == plan->program->entry &&
 	       sw_is_microbatch_loop(op);
 }
 
@@ -111,7 +114,7 @@ static sw_status check_loops(const sw_plan *plan, sw_error *err)
 	bool any = false;
 	for (size_t i = 0; i < entry->ops.len; i++) {
 		const sw_op *op = sw_op_at(program, entry->ops.data[i]);
-		if (!sw_plan_shares_loop(plan, entry->ops.data[i]))
+		if (!sw_plan_changes_loop(plan, entry->ops.data[i]))
 			continue;
 		any = true;
 		for (uint32_t k = 1; k < op->n_results; k++)
@@ -126,9 +129,22 @@ static sw_status check_loops(const sw_plan *plan, sw_error *err)
 	                     "shares: the program has no loop over microbatches");
 }
 
+/* A loop without its last iteration has one at least. */
+static sw_status check_apart(const sw_plan *plan, sw_error *err)
+{
+	int64_t least = plan->shares.n ? plan->shares.v[0] : plan->rewrites.microbatches;
+	for (int32_t p = 1; p < plan->shares.n; p++)
+		least = SW_MIN(least, plan->shares.v[p]);
+	return !plan->last_apart || least >= 2
+	               ? SW_OK
+	               : sw_fail(err, SW_ERR_INPUT,
+	                         "last_apart: each device needs at least two microbatches");
+}
+
 sw_status sw_plan_check_shares(const sw_plan *plan, sw_error *err)
 {
 	int64_t sum = 0;
+	SW_TRY(check_apart(plan, err));
 	if (!plan->shares.n)
 		return SW_OK;
 	for (int32_t p = 0; p < plan->shares.n; p++) {
