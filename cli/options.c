@@ -64,6 +64,9 @@ static const cli_option options[] = {
          "how many microbatches each part of the cluster takes, such as 5:3 for the halves; auto: as "
          "many as its kind of device is quick, where kinds differ; equal (default: auto under "
          "--strategy auto, else equal)"},
+	{"--last-apart", "auto|no", CLI_TEXT, AT(last_apart),
+         "compute the last microbatch after the loop over the others, where it is quicker to send "
+         "the gradients beside it (default: auto under --strategy auto, else no)"},
 	{"--remat", "auto|none|POLICY", CLI_TEXT, AT(remat),
          "compute activations again in the backward pass, by a policy that inspect lists (default: "
          "auto)"},

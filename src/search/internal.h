@@ -462,6 +462,14 @@ sw_status sw_search_answer(sw_search *s, sw_plan **plan);
 
 const sw_search_limits *sw_search_limits_of(const sw_plan_options *options);
 
+/* Add the plan to its own alternatives, first. */
+void sw_plan_list_itself(sw_plan *plan);
+
+/* ---- last_apart.c ----------------------------------------------------------------------- */
+
+/* Compute the last microbatch of the plan apart, if that is asked for, fits, and is quicker. */
+void sw_search_try_apart(sw_plan *plan, const sw_plan_options *options);
+
 /* ---- unequal_shares.c ------------------------------------------------------------------- */
 
 /* Search for the quickest plan with unequal shares of the batch; *plan is NULL if none is found. It has

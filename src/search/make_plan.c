@@ -194,6 +194,24 @@ static sw_status search(const sw_program *program, const char *program_path,
 	return status;
 }
 
+/* ---- rows of the table ------------------------------------------------------------------ */
+
+void sw_plan_list_itself(sw_plan *plan)
+{
+	const sw_program_cost *cost = &plan->predicted;
+	sw_alternative row = {.feasible = true,
+	                      .step_time_s = cost->step_time_s,
+	                      .compute_s = cost->compute_s,
+	                      .communication_s = cost->communication_s,
+	                      .payload_bytes = cost->payload_bytes,
+	                      .peak_bytes = cost->peak_bytes};
+	snprintf(row.name, sizeof(row.name), "%s", plan->chosen);
+	sw_vec_push(&plan->alternatives, row);
+	for (size_t i = plan->alternatives.len; --i > 0;)
+		plan->alternatives.data[i] = plan->alternatives.data[i - 1];
+	plan->alternatives.data[0] = row;
+}
+
 /* ---- plans with owners, too ------------------------------------------------------------- */
 
 static bool has_row(const sw_plan *plan, const char *name)
@@ -371,6 +389,7 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path,
 	                                     err));
 	if (options->allows_stale && cluster->n_devices > 1)
 		try_stale(program, program_path, sidecar, cluster, options, plan);
+	sw_search_try_apart(*plan, options);
 	if (shares)
 		try_unequal(program, program_path, sidecar, cluster, &half, plan);
 	return SW_OK;

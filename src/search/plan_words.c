@@ -72,6 +72,15 @@ static sw_status set_shares(const plan_word *w)
 	return SW_OK;
 }
 
+static sw_status set_last_apart(const plan_word *w)
+{
+	bool never = !strcmp(w->value, "no");
+	if (!never && strcmp(w->value, "auto"))
+		return expected(w, "auto or no");
+	w->options->last_apart = never ? SW_APART_NEVER : SW_APART_AUTO;
+	return SW_OK;
+}
+
 /* The name of a policy is looked up when it is used. */
 static sw_status set_remat(const plan_word *w)
 {
@@ -171,7 +180,7 @@ static const struct {
 } words[] = {
 	{"strategy", set_strategy},     {"method", set_method},
 	{"effort", set_effort},         {"microbatches", set_microbatches},
-	{"shares", set_shares},
+	{"shares", set_shares},         {"last-apart", set_last_apart},
 	{"remat", set_remat},           {"memory", set_memory},
 	{"time-limit", set_time_limit}, {"seed", set_seed},
 	{"threads", set_threads},       {"untied", set_untied},

@@ -188,20 +188,6 @@ static void name_plan(sw_plan *plan)
 	sw_text_clear(&name);
 }
 
-static void list_alone(sw_plan *plan)
-{
-	const sw_program_cost *cost = &plan->predicted;
-	sw_alternative row = {.feasible = true,
-	                      .step_time_s = cost->step_time_s,
-	                      .compute_s = cost->compute_s,
-	                      .communication_s = cost->communication_s,
-	                      .payload_bytes = cost->payload_bytes,
-	                      .peak_bytes = cost->peak_bytes};
-	snprintf(row.name, sizeof(row.name), "%s", plan->chosen);
-	plan->alternatives.len = 0;
-	sw_vec_push(&plan->alternatives, row);
-}
-
 /* Plan a part, and give all parts these shares of the batch; they are balanced unless the user said
  * them. */
 static sw_status try_shares(shares_search *s, int64_t *shares, int64_t total, sw_plan **plan)
@@ -209,6 +195,7 @@ static sw_status try_shares(shares_search *s, int64_t *shares, int64_t total, sw
 	sw_plan_options options = s->options;
 	int32_t n = (int32_t)s->n_parts;
 	options.microbatches = (int32_t)total;
+	options.last_apart = SW_APART_NEVER; /* whether it is quicker depends on all parts */
 	SW_TRY(sw_plan_make(s->program, s->program_path, s->sidecar, &s->part, &options, plan,
 	                    s->err));
 	part_time *parts = sw_alloc((size_t)n * sizeof(*parts));
@@ -227,7 +214,9 @@ static sw_status try_shares(shares_search *s, int64_t *shares, int64_t total, sw
 		return status;
 	}
 	name_plan(*plan);
-	list_alone(*plan);
+	(*plan)->alternatives.len = 0;
+	sw_plan_list_itself(*plan);
+	sw_search_try_apart(*plan, &s->options);
 	return SW_OK;
 }
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Unequal shares of the batch: a plan with them is equal to the serial step, is quicker where devices
-# are of two kinds, and trains on threads and under mpirun, from checkpoints of plans without them.
+# are of two kinds, and trains on threads and under mpirun, from checkpoints of plans without them. The
+# same of plans whose last microbatch is apart.
 . tests/cli/lib.sh
 
 # A cluster whose second half is three times as quick as its first.
@@ -70,6 +71,28 @@ expect 0 "" "$sw" plan $tiny --cluster $cluster --strategy megatron:tp=2 --share
 expect 0 "" "$sw" verify "$scratch/tensor.plan" -q
 expect 0 "" mpirun -n 4 "$sw" run "$scratch/tensor.plan" --steps 3 -q
 
+# The last microbatch apart: quicker where links are slow, and the same training.
+sed 's/bandwidth: 10 GB/bandwidth: 10 MB/' "$scratch/two.yaml" >"$scratch/far.yaml"
+apart() {
+	expect 0 "" "$sw" plan tests/programs/mlp.hlo.gz --cluster "$scratch/far.yaml" --strategy dp \
+		--microbatches 4 --json -o "$scratch/$1.plan" --last-apart "$2"
+	cp "$scratch/out" "$scratch/$1.json"
+}
+apart within no
+apart behind auto
+holds 'j["last_apart"] is True and j["chosen"].endswith("last apart") and j["microbatches"] == 4'
+python3 - "$scratch" <<'END' || complain "the last microbatch apart is not quicker"
+import json, sys
+no, auto = (json.load(open(f"{sys.argv[1]}/{n}.json")) for n in ("within", "behind"))
+assert auto["step_time_s"] < no["step_time_s"] and "last_apart" not in no
+assert auto["payload_bytes"] <= 1.1 * no["payload_bytes"]
+END
+expect 0 "" "$sw" verify "$scratch/behind.plan" -q
+expect 0 "" "$sw" run "$scratch/within.plan" --steps 3 --seed 5 -q --ranks 4 --log "$scratch/within.log"
+expect 0 "" mpirun -n 4 "$sw" run "$scratch/behind.plan" --steps 3 --seed 5 -q \
+	--log "$scratch/behind.log"
+[ "$(losses "$scratch/within.log")" = "$(losses "$scratch/behind.log")" ] || complain "other losses apart"
+
 # What is refused.
 try="$sw plan $tiny --cluster $cluster -o $scratch/none.plan --strategy dp"
 refuse "--shares 3: expected auto, equal, or numbers of microbatches" $try --shares 3
@@ -86,15 +109,21 @@ refuse "two.yaml: devices of several kinds: calibrate each kind by itself" "$sw"
 
 # A plan file whose shares were edited: other ones that add up are another plan, which is right.
 edit() {
-	python3 - "$scratch/right.plan" "$scratch/edited.plan" "$1" <<'END'
+	python3 - "$scratch/right.plan" "$scratch/edited.plan" "$1" "${2:-false}" <<'END'
 import json, sys
 plan = json.load(open(sys.argv[1]))
 plan["shares"] = json.loads(sys.argv[3])
+if sys.argv[4] == "true":
+    plan["last_apart"] = True
 json.dump(plan, open(sys.argv[2], "w"))
 END
 }
 edit "[5, 3]"
 expect 0 "" "$sw" verify "$scratch/edited.plan" -q
+edit "[5, 3]" true
+expect 0 "" "$sw" verify "$scratch/edited.plan" -q
+edit "[7, 1]" true
+refuse "last_apart: each device needs at least two microbatches" "$sw" verify "$scratch/edited.plan" -q
 for bad in "[5, 4]:add up to 9 microbatches, and the plan has 8" "[8]:does not divide into 1" \
 	"[4, 2, 2]:does not divide into 3" "[9, -1]:expected a list" "3:expected a list" \
 	"[2, 2, 2, 2]:a layout is split over the parts"; do
