@@ -195,13 +195,16 @@ static sw_status read_words(const cli *c, sw_plan_options *options, sw_error *er
 	return SW_OK;
 }
 
-/* Trials are of ways, without stages. */
+/* Trials are of ways, without stages; so are shares that are listed. */
 static sw_status check_trials(const cli *c, const sw_plan_options *options, int32_t n_stages,
                               sw_error *err)
 {
 	const cli_values *v = &c->values;
 	if (!options->autodist && v->trials)
 		return sw_fail(err, SW_ERR_INPUT, "--trials is of --method autodist: add it");
+	if (options->sharing == SW_SHARES_LISTED && n_stages != 1)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--shares %s plans without stages: leave --stages out", v->shares);
 	if (options->autodist && n_stages != 1)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--method autodist plans without stages: leave --stages out");

@@ -252,6 +252,8 @@ static void plan_step(sw_stage_store *s, const sw_stage_step *step, const sw_sid
 	double left_s = sw_stage_store_left_s(s);
 	own.microbatches = 1;
 	own.remat = "none";
+	own.sharing = SW_SHARES_EQUAL;
+	own.last_apart = SW_APART_NEVER;
 	own.least = NULL;
 	own.memory_bytes = how->memory_bytes;
 	own.mesh = own.strategy.kind == SW_PLAN_AUTO ? how->mesh : NULL;

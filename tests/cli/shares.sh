@@ -101,6 +101,7 @@ refuse "--shares 3:-1: expected auto" $try --shares 3:-1
 refuse "3 numbers, and the cluster of 4 devices does not divide" $try --shares 1:2:1
 refuse "5 microbatches: expected 2 or more that divide the batch, which is 8" $try --shares 3:2
 refuse "they add up to 4, and --microbatches is 2" $try --shares 3:1 --microbatches 2
+refuse "--shares 3:1 plans without stages" $try --shares 3:1 --stages 2
 refuse "--shares: not with variables that have owners" "$sw" plan $tiny --cluster $cluster \
 	-o "$scratch/none.plan" --strategy ps:balanced --shares 3:1
 
