@@ -783,7 +783,7 @@ def check_errors(folder):
     refused("can't be traced", sw.export, adam, PARAMS, OPT, X.T[:3], Y, path=folder / "a.hlo")
     refused("no input is named z", sw.export, adam, PARAMS, OPT, X, Y, path=folder / "a.hlo", tokens="z", vocabulary=9)
     plan = sw.plan(adam, PARAMS, OPT, X, Y, cluster=CLUSTER, strategy="dp", learning_rate=RATE)
-    refused("and JAX has 2", plan.apply, adam, devices=jax.devices()[:2])
+    refused("the plan is for 4, and here are 2", plan.apply, adam, devices=jax.devices()[:2])
     refused("missing a required argument: 'y'", plan.apply(adam), PARAMS, OPT, X)
     refused("argument x: the plan wants f32[16, 16], found float32[8, 16]", plan.apply(adam), PARAMS, OPT, X[:8], Y[:8])
     refused("cannot read", sw.plan, adam, PARAMS, OPT, X, Y, cluster="/no/such/cluster.yaml")
@@ -812,7 +812,8 @@ def check_errors(folder):
     refused("gives 8 arrays, and this one 1", plan.apply(lambda *a: a[3]), *args)
     refused("result loss: the plan wants", plan.apply(reordered), *args)
     refused("some of these are the same", plan.apply, adam, devices=jax.devices()[:1] * 8)
-    refused("expected a list of JAX's devices", plan.apply, adam, devices="cpu")
+    for devices in ("cpu", 4, jax.sharding.Mesh(numpy.array(jax.devices()), ("d",))):
+        refused("expected a list of JAX's devices", plan.apply, adam, devices=devices)
     staged = sw.plan(adam, *args, cluster=CLUSTER, stages=2, microbatches=2, untied=False, memory=None)
     assert staged.verify()
     refused("pipeline stages", staged.apply, adam)
@@ -829,6 +830,59 @@ def check_meshes(folder):
             found = planned(PARAMS, OPT, X, Y)
             assert plan.compare(reordered, PARAMS, OPT, X, Y)["ok"]
         check_close(found, alone)
+
+
+def check_places(folder):
+    """Where arguments lie is no annotation: it may be another plan's layout, or one device."""
+    plans = lambda *args, **more: sw.plan(reordered, *args, X, Y, cluster=CLUSTER, strategy="zero3", **more)
+    whole, half = plans(PARAMS, OPT), plans(PARAMS, OPT, devices=2)
+    alone = jax.jit(reordered)(PARAMS, OPT, X, Y)
+    trained = half.apply(reordered)(PARAMS, OPT, X, Y)[:2]
+    mesh = jax.sharding.Mesh(numpy.array(jax.devices()).reshape(2, 4), ("a", "b"))
+    copied = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    for args in trained, jax.device_put((PARAMS, OPT), jax.devices()[3]), jax.device_put((PARAMS, OPT), copied):
+        found = plans(*args)
+        assert found.summary["payload_bytes"] == whole.summary["payload_bytes"], (found.summary, whole.summary)
+        assert found.compare(reordered, *args, X, Y)["ok"] and found.apply(reordered).lower(*args, X, Y)
+    check_close(found.apply(reordered)(*args, X, Y), alone)
+    apart = jax.device_put(PARAMS, jax.devices()[2]), jax.device_put(OPT, jax.devices()[3])
+    check_close(whole.apply(reordered)(*apart, X, Y), alone)
+
+
+def check_types(folder):
+    """A result whose type gives way to others', as that of a number of Python, still does."""
+
+    def step(params, rate, count, x, y):
+        loss, grads = jax.value_and_grad(loss_of)(params, x, y)
+        return jax.tree.map(lambda p, g: p - rate * g, params, grads), rate * 0.9, count + 1, loss
+
+    args = PARAMS, 0.1, 3, X, Y
+    plan = sw.plan(step, *args, cluster=CLUSTER, strategy="zero3")
+    found, wanted = plan.apply(step)(*args), jax.jit(step)(*args)
+    check_close(found, wanted)
+    weak = lambda tree: [x.weak_type for x in jax.tree.leaves(tree)]
+    assert weak(found) == weak(wanted) == [False, False, True, True, False], weak(found)
+
+
+def check_paths(folder):
+    """Keys of any characters are names of one printable line."""
+    step = lambda p, x: jax.tree.map(lambda a: a - x.mean(), p)
+    params = {"": X, "a b/c.d": X, "\u00fc\n\"": X}
+    plan = sw.plan(step, params, X, cluster=CLUSTER, path=folder / "paths.plan")
+    names = [entry["name"] for entry in json.loads((folder / "paths.inputs.json").read_text())["inputs"]]
+    assert names == ["p.", "p.a b/c.d", 'p.\u00fc\\n"', "x"], names
+    check_close(plan.apply(step)(params, X), jax.jit(step)(params, X))
+
+
+def check_temporary(folder):
+    """The files of a plan without a path are there as long as it is, and are removed without a warning."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        plan = sw.plan(adam, PARAMS, OPT, X, Y, cluster=CLUSTER, strategy="dp", learning_rate=RATE)
+        place = pathlib.Path(plan.path).parent
+        assert place.exists() and plan.explain()
+        del plan
+    assert not place.exists() and not said, [str(w.message) for w in said]
 
 
 def check_remarks(folder):
@@ -863,7 +917,8 @@ def main():
         checks = [check_names, check_state, check_values, check_plans, check_apply, check_padded]
         checks += [check_one_device, check_donated, check_errors, check_crossed, check_partial, check_written]
         checks += [check_nnx, check_equinox, check_loss, check_ranges, check_roles, check_frozen, check_arguments]
-        checks += [check_weights, check_noise, check_meshes, check_remarks, check_symmetric]
+        checks += [check_weights, check_noise, check_meshes, check_places, check_types, check_paths]
+        checks += [check_temporary, check_remarks, check_symmetric]
         wanted = sys.argv[1:]
         for check in (c for c in checks if not wanted or c.__name__ in wanted):
             check(pathlib.Path(folder))

@@ -59,7 +59,7 @@ class Planned:
         """What jax.jit(step).lower(*args) is for the plan; arguments may be abstract."""
         call, function = self._function(args, kwargs)
         with self.module.alone():
-            return function.lower(*call.arrays)
+            return function.lower(*call.abstract)
 
     def _function(self, args, kwargs):
         """The call, and the jitted function of whole arrays."""
@@ -91,8 +91,10 @@ class Planned:
             _check("result", placement, array.shape, array.dtype)
         donated = [i for i, p in enumerate(inputs) if call.donated[i] and p["output"] is not None]
 
+        weak = tuple(array.weak_type for array in found)
+
         def run(*whole):
-            found = self.module.call(*(fold(x, p) for x, p in zip(whole, inputs)))
+            found = self.module.call(*(fold(x, p) for x, p in zip(whole, inputs)), weak=weak)
             return [unfold(x, p) for x, p in zip(found, outputs)]
 
         shardings = [self._sharding(p) for p in inputs]

@@ -25,11 +25,9 @@ def plain_errors(what):
 
 
 def part_of(key):
-    """One step of a path as text."""
-    for field in ("key", "name", "idx"):
-        if hasattr(key, field):
-            return str(getattr(key, field))
-    return str(key)
+    """One step of a path as text of printable characters."""
+    found = [str(getattr(key, field)) for field in ("key", "name", "idx") if hasattr(key, field)] or [str(key)]
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in found[0])
 
 
 def at(tree, path):
@@ -122,10 +120,21 @@ def takes(step, keyword):
         return False
 
 
+def _abstract(jax, leaf):
+    """The shape and type of an array: where it lies says nothing of how a step is to be split, unless it
+    is in the type, as on the explicit axes of a mesh."""
+    if not isinstance(leaf, jax.Array):
+        return leaf
+    typed = getattr(leaf.aval, "sharding", None)
+    place = leaf.sharding if typed is not None and any(typed.spec) else None
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=place, weak_type=leaf.weak_type)
+
+
 class Call:
     """step(*args, **kwargs) as a function of arrays.
 
     arrays     the inputs, in order: positional arguments, then those by keyword, sorted
+    abstract   their shapes and types, with which the step is traced
     names      (argument, parts of the path) of each
     donated    which of them the step donates
     structure  (structure, place of each array among its leaves) of the arguments
@@ -150,6 +159,7 @@ class Call:
             self._leaves = Leaves(jax, (tuple(shown), shown_by_name))
         self._given = (args, kwargs)
         self.arrays = self._leaves.arrays
+        self.abstract = [_abstract(jax, leaf) for leaf in self.arrays]
         self.structure = (self._leaves.structure, tuple(self._leaves.place))
         first = self.arguments = [names[p[1].idx] if p[0].idx == 0 else p[1].key for p in self._leaves.paths]
         self.names = [(name, [part_of(k) for k in p[2:]]) for name, p in zip(first, self._leaves.paths)]
@@ -196,12 +206,12 @@ class Call:
     def trace(self):
         """What jax.jit(flat).trace gives: it has the jaxpr, and can be lowered."""
         with plain_errors("the step can't be traced"):
-            return self._jax.jit(self.flat, keep_unused=True).trace(*self.arrays)
+            return self._jax.jit(self.flat, keep_unused=True).trace(*self.abstract)
 
     def shapes(self):
         """Trace the step for the shapes and types of its arrays, abstract ones."""
         with plain_errors("the step can't be traced"):
-            return self._jax.eval_shape(self.flat, *self.arrays)
+            return self._jax.eval_shape(self.flat, *self.abstract)
 
 
 def _spread(values, places, n):

@@ -1,5 +1,6 @@
 """The command `shardwright`, run for its plans."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import warnings
+import weakref
 
 
 # Lines that sum up what the JSON object has, and are no remarks.
@@ -44,7 +46,8 @@ def run(*words):
         raise ShardwrightError(lines[-1].removeprefix("shardwright: "))
     for line in done.stderr.splitlines():
         if line.startswith("shardwright: ") and not SUMMARY.search(line):
-            warnings.warn(line.removeprefix("shardwright: "), ShardwrightWarning, stacklevel=3)
+            words = line.removeprefix("shardwright: ").removeprefix("warning: ")
+            warnings.warn(words, ShardwrightWarning, stacklevel=3)
     return done.stdout
 
 
@@ -58,7 +61,8 @@ class Plan:
     def __init__(self, path, summary, folder=None, statics=None):
         self.path = str(path)
         self.summary = summary
-        self._folder = folder  # a temporary folder lives as long as its plan
+        if folder is not None:  # it is temporary, and lives as long as its plan
+            weakref.finalize(self, folder.close)
         self._statics = statics  # what is no array in the arguments that it was made for, if that is known
 
     def __repr__(self):
@@ -128,14 +132,16 @@ def plan(step, *args, cluster=None, devices=None, strategy=None, path=None, **op
         raise ShardwrightError("cluster: expected a cluster file")
     for_export = {key: options.pop(key) for key in FOR_EXPORT if key in options}
     kwargs = {key: options.pop(key) for key in list(options) if takes(step, key)}
-    folder = tempfile.TemporaryDirectory(prefix="shardwright-") if path is None else None
-    plan_path = pathlib.Path(path) if path is not None else pathlib.Path(folder.name) / "step.plan"
-    program = plan_path.with_name(plan_path.stem + ".hlo.gz")
-    _, call = step_module.write(step, args, kwargs, program, **for_export)
-    words = ["plan", program, "--cluster", cluster, "-o", plan_path, "--json"]
-    words += ["--devices", devices] if devices is not None else []
-    words += ["--strategy", strategy] if strategy is not None else []
-    for key, value in options.items():
-        name = "--" + key.replace("_", "-")
-        words += [] if value is False or value is None else [name] if value is True else [name, value]
-    return Plan(plan_path, json.loads(run(*words)), folder, call.statics())
+    with contextlib.ExitStack() as folder:
+        if path is None:
+            path = pathlib.Path(folder.enter_context(tempfile.TemporaryDirectory(prefix="shardwright-"))) / "step.plan"
+        plan_path = pathlib.Path(path)
+        program = plan_path.with_name(plan_path.stem + ".hlo.gz")
+        _, call = step_module.write(step, args, kwargs, program, **for_export)
+        words = ["plan", program, "--cluster", cluster, "-o", plan_path, "--json"]
+        words += ["--devices", devices] if devices is not None else []
+        words += ["--strategy", strategy] if strategy is not None else []
+        for key, value in options.items():
+            name = "--" + key.replace("_", "-")
+            words += [] if value is False or value is None else [name] if value is True else [name, value]
+        return Plan(plan_path, json.loads(run(*words)), folder.pop_all(), call.statics())
