@@ -698,6 +698,45 @@ def check_arguments(folder):
         check_close(plan.apply(small)(w, X, Y).astype(jnp.float32), small(w, X, Y).astype(jnp.float32))
 
 
+class Trainer:
+    """A step as a method: what is declared of the jitted function counts from behind `self`."""
+
+    def __init__(self, rate):
+        self.rate = rate
+
+    def plain(self, params, x, y, times):
+        for _ in range(times):
+            loss, grads = jax.value_and_grad(loss_of)(params, x, y)
+            params = jax.tree.map(lambda p, g: p - self.rate * g, params, grads)
+        return params, loss
+
+    step = functools.partial(jax.jit, static_argnums=(0, -1), donate_argnums=1)(plain)
+    __call__ = functools.partial(jax.jit, static_argnums=(0, 4))(plain)
+
+
+def check_methods(folder):
+    """Methods, parts, and objects that are called, of jitted functions with static and donated arguments."""
+    trainer = Trainer(0.1)
+    forms = [(trainer.step, (), True), (trainer, (), False), (functools.partial(Trainer.step, trainer), (), True)]
+    first = jax.jit(lambda times, *args: trainer.plain(*args, times), static_argnums=0, donate_argnums=1)
+    forms += [(functools.partial(first, 2), None, True)]
+    for step, rest, donated in forms:
+        args = (X, Y) if rest is None else (X, Y, 2)
+        document, said = quiet_export(step, PARAMS, *args, path=folder / "method.hlo")
+        assert sorted(roles(document).values()) == ["data", "data", "parameter", "parameter"], document["inputs"]
+        assert len(whole_pairs(document)) == 2 and not said, (document["outputs"], said)
+        plan = sw.plan(step, PARAMS, *args, cluster=CLUSTER, strategy="zero3")
+        planned, params, wanted = plan.apply(step), jax.tree.map(jnp.copy, PARAMS), PARAMS
+        for _ in range(2):
+            before = params
+            params, loss = planned(params, *args)
+            wanted, right = trainer.plain(wanted, X, Y, 2)
+            check_close((params, loss), (wanted, right))
+        assert before["w"].is_deleted() == donated
+    refused("params: it is declared static, which dict can't be", sw.export, jax.jit(Trainer.plain, static_argnums=1),
+            trainer, PARAMS, X, Y, 2, path=folder / "a.hlo")  # fmt: skip
+
+
 def theirs_first(step, model, key):
     return step(model, key, "plain", X, Y, rate=0.2)[0]["p"]
 
@@ -917,6 +956,7 @@ def main():
         checks = [check_names, check_state, check_values, check_plans, check_apply, check_padded]
         checks += [check_one_device, check_donated, check_errors, check_crossed, check_partial, check_written]
         checks += [check_nnx, check_equinox, check_loss, check_ranges, check_roles, check_frozen, check_arguments]
+        checks += [check_methods]
         checks += [check_weights, check_noise, check_meshes, check_places, check_types, check_paths]
         checks += [check_temporary, check_remarks, check_symmetric]
         wanted = sys.argv[1:]

@@ -6,7 +6,9 @@ static, stay as they are. Results are taken apart in the same way. A step may al
 attribute of an object that it was given, as nnx.jit lets it: such arrays are results too.
 """
 
+import collections.abc
 import contextlib
+import functools
 import inspect
 
 from .command import ShardwrightError
@@ -106,10 +108,34 @@ def _data(jax, key):
     return data(key) if isinstance(key, jax.Array) else jax.eval_shape(data, key)
 
 
+def _jitted(step):
+    """The jitted function of which a step is a method, a part (functools.partial), a call, or what nnx.jit
+    made, and how many of its first arguments the step has of its own; the step itself, if there is none."""
+    bound = 0
+    while True:
+        call = getattr(step, "__call__", None)
+        if inspect.ismethod(step):
+            step, bound = step.__func__, bound + 1
+        elif isinstance(step, functools.partial):
+            step, bound = step.func, bound + len(step.args)
+        elif hasattr(step, "jitted_fn"):
+            step = step.jitted_fn
+        elif inspect.ismethod(call) and not hasattr(step, "_jit_info"):
+            step = call
+        else:
+            return step, bound
+
+
 def _declared(step, name):
-    """A declaration of a jitted step, such as its static_argnums."""
-    found = getattr(getattr(step, "_jit_info", step), name, None)
+    """A declaration of a jitted step, such as its static_argnames."""
+    found = getattr(getattr(_jitted(step)[0], "_jit_info", None), name, None)
     return found if isinstance(found, (tuple, list)) else () if found is None else (found,)
+
+
+def _declared_places(step, name, n):
+    """Which of a step's n positional arguments a declaration by number means, such as static_argnums."""
+    bound = _jitted(step)[1]
+    return {place % (n + bound) - bound for place in _declared(step, name)} if n else set()
 
 
 def takes(step, keyword):
@@ -149,10 +175,14 @@ class Call:
             raise ShardwrightError(f"expected a function as the step, found {type(step).__name__}")
         self._jax, self.step = jax, step
         args, kwargs, names = _bind(step, args, kwargs)
-        static = {n % len(args) if args else n for n in _declared(step, "static_argnums")}
+        static = _declared_places(step, "static_argnums", len(args))
         is_static = lambda n, name: n in static or name in _declared(step, "static_argnames")
         self._static = {n: x for n, x in enumerate(args) if is_static(n, names[n])}
         self._static |= {k: x for k, x in kwargs.items() if is_static(None, k)}
+        for name, x in self._static.items():
+            if not isinstance(x, collections.abc.Hashable):
+                name = names[name] if isinstance(name, int) else name
+                raise ShardwrightError(f"{name}: it is declared static, which {type(x).__name__} can't be: no hash")
         shown = [None if n in self._static else x for n, x in enumerate(args)]
         shown_by_name = {k: x for k, x in kwargs.items() if k not in self._static}
         with plain_errors("the arguments can't be taken apart"):
@@ -163,7 +193,10 @@ class Call:
         self.structure = (self._leaves.structure, tuple(self._leaves.place))
         first = self.arguments = [names[p[1].idx] if p[0].idx == 0 else p[1].key for p in self._leaves.paths]
         self.names = [(name, [part_of(k) for k in p[2:]]) for name, p in zip(first, self._leaves.paths)]
-        self.donated = [_is_donated(step, p[1], name) for name, p in zip(first, self._leaves.paths)]
+        places = _declared_places(step, "donate_argnums", len(args))
+        by_name = _declared(step, "donate_argnames")
+        given = zip(first, self._leaves.paths)
+        self.donated = [getattr(p[1], "idx", None) in places or name in by_name for name, p in given]
         self.result = self.written = None
 
     def statics(self):
@@ -223,11 +256,6 @@ def _spread(values, places, n):
 
 def _at_all(jax, tree):
     return dict(jax.tree_util.tree_flatten_with_path(tree)[0])
-
-
-def _is_donated(step, key, name):
-    """Is the argument donated, which has this position, or name?"""
-    return getattr(key, "idx", None) in _declared(step, "donate_argnums") or name in _declared(step, "donate_argnames")
 
 
 def _bind(step, args, kwargs):
