@@ -753,6 +753,8 @@ def check_weights(folder):
     wanted, _ = train(reordered, (PARAMS, OPT), (X, Y), 2)
     for loss, other in zip(json.loads(done.stdout)["losses"], wanted, strict=True):
         assert abs(loss - float(other)) < 1e-5 * loss, (done.stdout, wanted)
+    abstract = jax.eval_shape(lambda: (PARAMS, OPT, X, Y))
+    refused("expected an array, found ShapeDtypeStruct", sw.save_weights, folder / "a", document, reordered, *abstract)
     refused("these arguments are 8", sw.save_weights, folder / "a", document, lambda *a: 0, PARAMS, OPT, X)
 
 
@@ -835,6 +837,16 @@ def check_errors(folder):
     refused("missing a required argument: 'y'", sw.export, adam, *args[:3], path=folder / "a.hlo")
     refused("unexpected keyword argument 'z'", sw.export, adam, *args, z=1, path=folder / "a.hlo")
     refused("expected a function", sw.export, 3, path=folder / "a.hlo")
+    for array, found in ((numpy.array(["a"]), "<U1"), (2**40, str(2**40))):
+        refused(f"argument y: no array or number that JAX takes: {found}", sw.export, adam, *args[:3], array,
+                path=folder / "a.hlo")  # fmt: skip
+    refused("tokens: expected integers, and x is f32", sw.export, adam, *args, path=folder / "a.hlo", tokens="x",
+            vocabulary=9)  # fmt: skip
+    refused("pairs: expected {path", sw.export, adam, *args, path=folder / "a.hlo", pairs=["0"])
+    refused("loss: expected the path", sw.export, adam, *args, path=folder / "a.hlo", loss=1)
+    refused("output: no option in Python", sw.plan, adam, *args, cluster=CLUSTER, output="a.plan")
+    refused("form: expected stablehlo or shardings", sw.load_module, folder / "a.plan", form="torch")
+    refused("sidecar: expected what export returned", sw.save_weights, folder / "a", {}, adam, *args)
     for trouble in (KeyError("a\nb"), RuntimeError("a\nb"), AttributeError(), RecursionError("a")):
 
         def raises(*args, trouble=trouble):
@@ -924,6 +936,26 @@ def check_temporary(folder):
     assert not place.exists() and not said, [str(w.message) for w in said]
 
 
+def check_calls_of_python(folder):
+    """A print is left out where a plan runs, and said; what comes of Python can't be run."""
+
+    def printing(params, opt, x, y):
+        jax.debug.print("{}", x[0, 0])
+        return reordered(params, opt, x, y)
+
+    def called(x):
+        return jax.pure_callback(numpy.asarray, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+    args = PARAMS, OPT, X, Y
+    _, said = quiet_export(printing, *args, path=folder / "print.hlo")
+    assert said == ["the step calls Python (debug_print): runs of a plan leave that out"], said
+    plan = sw.plan(printing, *args, cluster=CLUSTER, strategy="zero3", learning_rate=RATE)
+    assert plan.verify()["ok"]
+    check_close(plan.apply(printing)(*args), jax.jit(reordered)(*args))
+    _, said = quiet_export(lambda p, o, x, y: reordered(p, o, called(x), y), *args, path=folder / "called.hlo")
+    assert said == ["the step calls Python (pure_callback): no plan of it can be run"], said
+
+
 def check_remarks(folder):
     """What the command remarks reaches the user."""
     with warnings.catch_warnings(record=True) as said:
@@ -958,7 +990,7 @@ def main():
         checks += [check_nnx, check_equinox, check_loss, check_ranges, check_roles, check_frozen, check_arguments]
         checks += [check_methods]
         checks += [check_weights, check_noise, check_meshes, check_places, check_types, check_paths]
-        checks += [check_temporary, check_remarks, check_symmetric]
+        checks += [check_temporary, check_calls_of_python, check_remarks, check_symmetric]
         wanted = sys.argv[1:]
         for check in (c for c in checks if not wanted or c.__name__ in wanted):
             check(pathlib.Path(folder))

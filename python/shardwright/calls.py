@@ -146,11 +146,17 @@ def takes(step, keyword):
         return False
 
 
-def _abstract(jax, leaf):
+def _abstract(jax, name, leaf):
     """The shape and type of an array: where it lies says nothing of how a step is to be split, unless it
     is in the type, as on the explicit axes of a mesh."""
-    if not isinstance(leaf, jax.Array):
+    if isinstance(leaf, jax.ShapeDtypeStruct):
         return leaf
+    if not isinstance(leaf, jax.Array):
+        try:
+            return jax.eval_shape(lambda x: x, leaf)
+        except (TypeError, OverflowError):
+            found = getattr(leaf, "dtype", leaf)
+            raise ShardwrightError(f"argument {name}: no array or number that JAX takes: {found}") from None
     typed = getattr(leaf.aval, "sharding", None)
     place = leaf.sharding if typed is not None and any(typed.spec) else None
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=place, weak_type=leaf.weak_type)
@@ -189,13 +195,15 @@ class Call:
             self._leaves = Leaves(jax, (tuple(shown), shown_by_name))
         self._given = (args, kwargs)
         self.arrays = self._leaves.arrays
-        self.abstract = [_abstract(jax, leaf) for leaf in self.arrays]
         self.structure = (self._leaves.structure, tuple(self._leaves.place))
         first = self.arguments = [names[p[1].idx] if p[0].idx == 0 else p[1].key for p in self._leaves.paths]
         self.names = [(name, [part_of(k) for k in p[2:]]) for name, p in zip(first, self._leaves.paths)]
         places = _declared_places(step, "donate_argnums", len(args))
         by_name = _declared(step, "donate_argnames")
         given = zip(first, self._leaves.paths)
+        self.abstract = [
+            _abstract(jax, ".".join([name, *rest]), leaf) for (name, rest), leaf in zip(self.names, self.arrays)
+        ]
         self.donated = [getattr(p[1], "idx", None) in places or name in by_name for name, p in given]
         self.result = self.written = None
 

@@ -111,6 +111,8 @@ class Plan:
 
 # Options of `plan` that go to the export.
 FOR_EXPORT = ("learning_rate", "tokens", "vocabulary", "loss", "pairs")
+# Those that Python has in other words.
+NOT_HERE = {"output": "path= names the plan", "help": "docs/commands.md has them all"}
 
 
 def plan(step, *args, cluster=None, devices=None, strategy=None, path=None, **options):
@@ -130,6 +132,8 @@ def plan(step, *args, cluster=None, devices=None, strategy=None, path=None, **op
 
     if cluster is None:
         raise ShardwrightError("cluster: expected a cluster file")
+    for key in options.keys() & NOT_HERE.keys():
+        raise ShardwrightError(f"{key}: no option in Python; {NOT_HERE[key]}")
     for_export = {key: options.pop(key) for key in FOR_EXPORT if key in options}
     kwargs = {key: options.pop(key) for key in list(options) if takes(step, key)}
     with contextlib.ExitStack() as folder:

@@ -144,6 +144,8 @@ def load(plan_path, devices=None, form="stablehlo", attention=None):
     form       "shardings": the one that XLA partitions itself
     attention  "ops" or "cudnn", as `shardwright export --attention` takes it
     """
+    if form not in ("stablehlo", "shardings"):
+        raise ShardwrightError(f"form: expected stablehlo or shardings, found {form}")
     with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
         path = pathlib.Path(folder) / "step"
         how = ["--attention", attention] if attention else []
