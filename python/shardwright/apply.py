@@ -4,7 +4,7 @@ import math
 
 from .calls import Call
 from .command import ShardwrightError
-from .module import dtype_of, fold, is_plain, load, unfold
+from .module import dimensions, dtype_of, fold, is_plain, load, unfold
 
 
 def apply(plan_path, step, devices=None, attention=None, statics=None):
@@ -94,8 +94,8 @@ class Planned:
         weak = tuple(array.weak_type for array in found)
 
         def run(*whole):
-            found = self.module.call(*(fold(x, p) for x, p in zip(whole, inputs)), weak=weak)
-            return [unfold(x, p) for x, p in zip(found, outputs)]
+            found = self.module.call(*(self._fold(x, p) for x, p in zip(whole, inputs)), weak=weak)
+            return [self._unfold(x, p) for x, p in zip(found, outputs)]
 
         shardings = [self._sharding(p) for p in inputs]
         results = [self._sharding(p) for p in outputs]
@@ -106,16 +106,41 @@ class Planned:
         if is_plain(placement):
             return self.module.sharding(placement)
         sizes = dict(zip(self.module.mesh.axis_names, self.module.mesh.devices.shape))
-        spec, rest = [], list(zip(placement["digits"], placement["spec"]))
-        for size, padded in zip(placement["shape"], placement["padded"]):
-            axes, product = [], None
-            while product != padded:
-                digit, over = rest.pop(0)
-                product, axes = digit * (1 if product is None else product), axes + over
+        spec = []
+        for size, _, digits in dimensions(placement):
+            axes = [axis for of_digit in digits for axis in of_digit]
             while size % math.prod(sizes[axis] for axis in axes):
                 axes.pop()
             spec.append(axes)
         return self.module.sharding({"spec": spec})
+
+    def _fold(self, array, placement):
+        if is_plain(placement):
+            return array
+        whole, _ = self._gathered(placement)
+        return _lie(fold(_lie(array, whole), placement), self.module.sharding(placement))
+
+    def _unfold(self, array, placement):
+        if is_plain(placement):
+            return array
+        whole, dealt = self._gathered(placement)
+        return _lie(unfold(_lie(array, dealt), placement), whole)
+
+    def _gathered(self, placement):
+        """How the user's array and the placed one lie where every dimension is whole that is dealt out or
+        padded: XLA reshapes these in place, and of others it ends the process now and then."""
+        whole, dealt = [], []
+        for size, padded, digits in dimensions(placement):
+            kept = digits if len(digits) == 1 and size == padded else [[] for _ in digits]
+            whole.append(kept[0])
+            dealt += kept
+        return self.module.sharding({"spec": whole}), self.module.sharding({"spec": dealt})
+
+
+def _lie(array, sharding):
+    import jax
+
+    return jax.lax.with_sharding_constraint(array, sharding)
 
 
 def _check(what, placement, shape, dtype):

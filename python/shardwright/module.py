@@ -138,6 +138,18 @@ def is_plain(placement):
     return placement["digits"] == placement["shape"]
 
 
+def dimensions(placement):
+    """Yield per dimension of the user's array its size, its padded size, and the axes of each digit."""
+    rest = list(zip(placement["digits"], placement["spec"]))
+    for size, padded in zip(placement["shape"], placement["padded"]):
+        digits, product = [], None
+        while product != padded:
+            digit, axes = rest.pop(0)
+            product = digit * (1 if product is None else product)
+            digits.append(axes)
+        yield size, padded, digits
+
+
 def load(plan_path, devices=None, form="stablehlo", attention=None):
     """Export a plan, and load its module.
 
