@@ -950,6 +950,24 @@ def check_paths(folder):
     check_close(plan.apply(step)(params, X), jax.jit(step)(params, X))
 
 
+def check_opened(folder):
+    """A plan that was made before, here or by the command, is opened by its path."""
+    args = PARAMS, OPT, X, Y
+    made = sw.plan(reordered, *args, cluster=CLUSTER, strategy="zero3", path=folder / "kept.plan", learning_rate=RATE)
+    (folder / "programs").mkdir()
+    sw.export(reordered, *args, path=folder / "programs" / "step.hlo", learning_rate=RATE)
+    command = [binary(), "plan", folder / "programs" / "step.hlo", "--cluster", CLUSTER, "-o", folder / "other.plan"]
+    subprocess.run([*command, "--strategy", "zero3", "-q"], check=True)
+    for path in made.path, folder / "other.plan":
+        plan = sw.Plan(path)
+        assert plan.summary["payload_bytes"] == made.summary["payload_bytes"] and plan.verify()["ok"]
+        check_close(plan.apply(reordered)(*args), jax.jit(reordered)(*args))
+        assert plan.compare(reordered, *args)["ok"]
+    refused("cannot read", sw.Plan, folder / "none.plan")
+    staged = sw.plan(adam, *args, cluster=CLUSTER, stages=2, microbatches=2, memory=None, path=folder / "staged.plan")
+    refused("pipeline stages", sw.Plan(staged.path).apply, adam)
+
+
 def check_temporary(folder):
     """The files of a plan without a path are there as long as it is, and are removed without a warning."""
     with warnings.catch_warnings(record=True) as said:
@@ -1015,7 +1033,7 @@ def main():
         checks += [check_nnx, check_equinox, check_loss, check_ranges, check_roles, check_frozen, check_arguments]
         checks += [check_methods]
         checks += [check_weights, check_noise, check_meshes, check_places, check_types, check_paths]
-        checks += [check_temporary, check_calls_of_python, check_remarks, check_symmetric]
+        checks += [check_opened, check_temporary, check_calls_of_python, check_remarks, check_symmetric]
         wanted = sys.argv[1:]
         for check in (c for c in checks if not wanted or c.__name__ in wanted):
             check(pathlib.Path(folder))

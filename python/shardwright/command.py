@@ -52,15 +52,16 @@ def run(*words):
 
 
 class Plan:
-    """A plan: its file, and what it predicts.
+    """A plan: its file, and what it predicts. Plan(path) opens one that was made before, by `plan` or the
+    command.
 
     path     the plan file, which `shardwright run`, `verify`, `explain` and `simulate` take
     summary  the JSON object of `shardwright plan --json`
     """
 
-    def __init__(self, path, summary, folder=None, statics=None):
+    def __init__(self, path, summary=None, folder=None, statics=None):
         self.path = str(path)
-        self.summary = summary
+        self.summary = json.loads(run("explain", path, "--json")) if summary is None else summary
         if folder is not None:  # it is temporary, and lives as long as its plan
             weakref.finalize(self, folder.close)
         self._statics = statics  # what is no array in the arguments that it was made for, if that is known
@@ -84,6 +85,16 @@ class Plan:
         if "n_stages" in self.summary:
             raise ShardwrightError("JAX does not run a plan with pipeline stages: `shardwright run` does")
 
+    def _sidecar(self):
+        """That beside the program, which `plan` writes beside the plan, and the command where it was."""
+        try:
+            plan = pathlib.Path(self.path)
+            program = json.loads(plan.read_text())["program"]["path"].removesuffix(".gz")
+            beside, named = plan.with_suffix(".inputs.json"), pathlib.Path(program).with_suffix(".inputs.json")
+            return json.loads((beside if beside.exists() else named).read_text())
+        except OSError as trouble:
+            raise ShardwrightError(f"{trouble.filename}: {trouble.strerror}") from None
+
     def apply(self, step, devices=None, attention=None):
         """A function with the signature of the step, which JAX runs as the plan says on as many
         devices as the plan has (docs/python.md). attention: "cudnn" or "ops", as
@@ -103,8 +114,7 @@ class Plan:
         from .module import load
 
         self._check_whole()
-        sidecar = json.loads(pathlib.Path(self.path).with_suffix(".inputs.json").read_text())
-        result = compare(load(self.path, devices), step, args, kwargs, sidecar)
+        result = compare(load(self.path, devices), step, args, kwargs, self._sidecar())
         played = json.loads(run("simulate", self.path, "--json"))
         return result | {"plan": {"peak_bytes": played["peak_bytes"], "flops": played["flops"]}}
 
