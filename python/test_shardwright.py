@@ -963,6 +963,12 @@ def check_opened(folder):
         assert plan.summary["payload_bytes"] == made.summary["payload_bytes"] and plan.verify()["ok"]
         check_close(plan.apply(reordered)(*args), jax.jit(reordered)(*args))
         assert plan.compare(reordered, *args)["ok"]
+    changed = lambda p, o, x, y: reordered(p, o, x * 2, y)
+    for step, n in ((reordered, 0), (changed, 1)):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            sw.Plan(made.path).apply(step)(*args)
+        assert sum("is not the program of the plan" in str(w.message) for w in said) == n == len(said), said
     refused("cannot read", sw.Plan, folder / "none.plan")
     staged = sw.plan(adam, *args, cluster=CLUSTER, stages=2, microbatches=2, memory=None, path=folder / "staged.plan")
     refused("pipeline stages", sw.Plan(staged.path).apply, adam)

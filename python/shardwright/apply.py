@@ -1,13 +1,15 @@
 """A plan as a function with the signature of the step that it was made for."""
 
 import math
+import warnings
 
 from .calls import Call
-from .command import ShardwrightError
+from .command import ShardwrightError, ShardwrightWarning
 from .module import dimensions, dtype_of, fold, is_plain, load, unfold
+from .step import has_changed
 
 
-def apply(plan_path, step, devices=None, attention=None, statics=None):
+def apply(plan_path, step, devices=None, attention=None, statics=None, program=None):
     """Return a function that takes and gives what `step` does, and runs as the plan says.
 
     step       the function that was exported, jitted or not
@@ -15,13 +17,14 @@ def apply(plan_path, step, devices=None, attention=None, statics=None):
     attention  "cudnn" for calls of cuDNN, "ops" for plain ops; calls if the step has some and the
                device of the plan's cluster runs them, if not given
     statics    what is no array in the arguments that the plan was made for; any, if not given
+    program    the file that the plan is of: a warning says where the step has become another program
 
     Arguments that do not lie where the plan wants them are placed first, so the first call places
     everything; results lie where the next call wants them. What the step donates is donated, if a
     result takes its buffer; what it writes to its arguments is written to them. The step is traced
     for the structure of its result alone.
     """
-    return Planned(load(plan_path, devices, attention=attention), step, statics)
+    return Planned(load(plan_path, devices, attention=attention), step, statics, program)
 
 
 def _differs(a, b):
@@ -34,10 +37,11 @@ def _differs(a, b):
 class Planned:
     """What `apply` returns: call it as the step. module: the plan's module."""
 
-    def __init__(self, module, step, statics=None):
+    def __init__(self, module, step, statics=None, program=None):
         self.module = module
         self._step = step
         self._statics = statics
+        self._program = program
         self._jitted = {}  # by structure of the arguments: the call that was traced, and the function of arrays
 
     def __call__(self, *args, **kwargs):
@@ -84,6 +88,12 @@ class Planned:
         import jax
 
         inputs, outputs = self.module.inputs, self.module.outputs
+        if self._program and has_changed(call, self._program):
+            warnings.warn(
+                f"the step is not the program of the plan, {self._program}: that runs; plan anew if the step is right",
+                ShardwrightWarning,
+                stacklevel=4,
+            )
         found = call.shapes()
         if len(found) != len(outputs):
             raise ShardwrightError(f"the plan's step gives {len(outputs)} arrays, and this one {len(found)}")

@@ -61,6 +61,7 @@ class Plan:
 
     def __init__(self, path, summary=None, folder=None, statics=None):
         self.path = str(path)
+        self._made_here = summary is not None
         self.summary = json.loads(run("explain", path, "--json")) if summary is None else summary
         if folder is not None:  # it is temporary, and lives as long as its plan
             weakref.finalize(self, folder.close)
@@ -85,12 +86,14 @@ class Plan:
         if "n_stages" in self.summary:
             raise ShardwrightError("JAX does not run a plan with pipeline stages: `shardwright run` does")
 
+    def _program(self):
+        return json.loads(pathlib.Path(self.path).read_text())["program"]["path"]
+
     def _sidecar(self):
         """That beside the program, which `plan` writes beside the plan, and the command where it was."""
         try:
-            plan = pathlib.Path(self.path)
-            program = json.loads(plan.read_text())["program"]["path"].removesuffix(".gz")
-            beside, named = plan.with_suffix(".inputs.json"), pathlib.Path(program).with_suffix(".inputs.json")
+            program = self._program().removesuffix(".gz")
+            beside, named = (pathlib.Path(p).with_suffix(".inputs.json") for p in (self.path, program))
             return json.loads((beside if beside.exists() else named).read_text())
         except OSError as trouble:
             raise ShardwrightError(f"{trouble.filename}: {trouble.strerror}") from None
@@ -102,7 +105,7 @@ class Plan:
         from .apply import apply
 
         self._check_whole()
-        return apply(self.path, step, devices, attention, self._statics)
+        return apply(self.path, step, devices, attention, self._statics, None if self._made_here else self._program())
 
     def compare(self, step, *args, devices=None, **kwargs):
         """Run one step in JAX, on one device and under the plan, and compare every device's part of

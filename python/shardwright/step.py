@@ -54,16 +54,35 @@ def write(step, args, kwargs, path, learning_rate=0.0, tokens=None, vocabulary=N
     document = traced.sidecar(stem.name, learning_rate)
     if tokens is not None:
         _set_tokens(document, tokens, vocabulary)
-    with plain_errors("the step can't be lowered"):
-        lowered = traced.trace.lower()
-        hlo = form == ".hlo"
-        text = lowered.compiler_ir("hlo").as_hlo_text(print_large_constants=True) if hlo else lowered.as_text()
+    text = text_of(traced.trace, form)
     try:
         path.write_bytes(gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text.encode())
         stem.with_name(stem.name + ".inputs.json").write_text(json.dumps(document, indent=1) + "\n")
     except OSError as trouble:
         raise ShardwrightError(f"{path}: {trouble.strerror}") from None
     return document, call
+
+
+def text_of(trace, form):
+    """The program of a traced call, as a file that ends in `form` has it."""
+    with plain_errors("the step can't be lowered"):
+        lowered = trace.lower()
+        if form == ".mlir":
+            return lowered.as_text()
+        return lowered.compiler_ir("hlo").as_hlo_text(print_large_constants=True)
+
+
+def has_changed(call, program):
+    """Is the program of a call another one than that of a file? None if the file was not written here, or is
+    not there."""
+    path = pathlib.Path(program)
+    try:
+        found = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError):
+        return None
+    if not found.startswith((b"HloModule jit_flat,", b"module @jit_flat ")):
+        return None
+    return text_of(call.trace(), _stem_and_form(path)[1]).encode() != found
 
 
 def _rate(learning_rate):
