@@ -860,6 +860,9 @@ def check_errors(folder):
     for rate in "x", float("nan"), -1, None:
         refused("learning_rate: expected a number", sw.export, adam, *args, path=folder / "a.hlo", learning_rate=rate)
     refused("missing a required argument: 'y'", sw.export, adam, *args[:3], path=folder / "a.hlo")
+    rated = lambda params, x, learning_rate: params
+    refused("'learning_rate'; learning_rate= is export's own", sw.export, rated, PARAMS, X,
+            learning_rate=0.1, path=folder / "a.hlo")  # fmt: skip
     refused("unexpected keyword argument 'z'", sw.export, adam, *args, z=1, path=folder / "a.hlo")
     refused("expected a function", sw.export, 3, path=folder / "a.hlo")
     for array, found in ((numpy.array(["a"]), "<U1"), (2**40, str(2**40))):

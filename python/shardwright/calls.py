@@ -11,7 +11,7 @@ import contextlib
 import functools
 import inspect
 
-from .command import ShardwrightError
+from .command import FOR_EXPORT, ShardwrightError
 
 
 @contextlib.contextmanager
@@ -276,7 +276,8 @@ def _bind(step, args, kwargs):
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as trouble:
-        raise ShardwrightError(f"the step does not take these arguments: {trouble}") from None
+        own = [f"; {name}= is export's own: give the step's by position" for name in FOR_EXPORT if name in str(trouble)]
+        raise ShardwrightError(f"the step does not take these arguments: {trouble}{''.join(own)}") from None
     positional = [
         p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
     ]
