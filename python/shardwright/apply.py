@@ -54,10 +54,7 @@ class Planned:
         """Put the whole array that is input number i on the devices, as the calls take it."""
         import jax
 
-        placement = self.module.inputs[i]
-        dtype = jax.dtypes.canonicalize_dtype(jax.numpy.result_type(array))
-        _check("argument", placement, jax.numpy.shape(array), dtype)
-        return jax.device_put(array, self._sharding(placement))
+        return jax.device_put(array, self._sharding(self.module.inputs[i]))
 
     def lower(self, *args, **kwargs):
         """What jax.jit(step).lower(*args) is for the plan; arguments may be abstract."""
@@ -73,6 +70,8 @@ class Planned:
             raise ShardwrightError(
                 f"the plan's step takes {len(inputs)} arrays, and these arguments are {len(call.arrays)}"
             )
+        for array, placement in zip(call.abstract, inputs):
+            _check("argument", placement, array.shape, array.dtype)
         for (name, a), (other, b) in zip(call.statics(), self._statics or call.statics()):
             if name != other or _differs(a, b):
                 raise ShardwrightError(
