@@ -24,7 +24,7 @@ typedef struct cli_values {
 		execute, allow_nan, resume, check_nan, blocking, transfers, measure;
 	const char *cluster, *devices, *output, *strategy, *dump_after, *plot, *overlap, *trace,
 		*method, *effort, *pin, *sync, *codec, *allow, *annotations, *save, *load, *log, *eval, *straggler;
-	const char *microbatches, *remat, *diff, *fusion;
+	const char *microbatches, *shares, *last_apart, *remat, *diff, *fusion;
 	const char *plan_stages, *schedule, *stage_file;
 	const char *from, *to, *attention, *shape, *order, *times, *hold, *costs;
 	const char *trials_file, *ways, *simulator, *launch;

@@ -111,12 +111,25 @@ static sw_status write_answer(cli *c, const sw_calibrate_result *result, sw_erro
 
 /* ---- one rank --------------------------------------------------------------------------- */
 
+/* What kernels take is measured of one kind of device. */
+static sw_status read_shape(const cli *c, sw_cluster *shape, sw_error *err)
+{
+	SW_TRY(cli_read_cluster_named(c->values.cluster, shape, err));
+	if (!shape->n_kinds)
+		return SW_OK;
+	sw_status status =
+		sw_fail_at(err, SW_ERR_INPUT, c->values.cluster, 0, 0,
+	                   "devices of several kinds: calibrate each kind by itself, on a part "
+	                   "of the cluster, and put the figures together");
+	sw_cluster_clear(shape);
+	return status;
+}
+
 static sw_status load_shape(const cli *c, sw_transport *transport, sw_cluster *shape, sw_error *err)
 {
 	if (!c->values.cluster)
 		return sw_calibrate_shape(transport, shape, err);
-	return transport->ops->agree(transport,
-	                             cli_read_cluster_named(c->values.cluster, shape, err), err);
+	return transport->ops->agree(transport, read_shape(c, shape, err), err);
 }
 
 /* Read the load average before our own ranks are at work. */

@@ -60,6 +60,10 @@ static sw_status make_shardings(cli *c, const cli_plan *loaded, exported *out, s
 		lose(out->json, "there is no module with annotations: %s", refused.message);
 		sw_text_clear(&out->beside);
 	}
+	if (loaded->plan->shares.n)
+		lose(out->json,
+		     "unequal shares of the batch: parts of the cluster would do the same "
+		     "microbatches, all of them");
 	add_json(&out->text, out->json);
 	const json_t *words;
 	size_t i;

@@ -151,6 +151,26 @@ static void add_device(const sw_device *device, sw_text *text)
 	}
 }
 
+/* Add the figures of a kind, and which devices are of it: "(devices 0 to 3, 8 to 11)". */
+static void add_kind(const sw_cluster *cluster, int32_t kind, sw_text *text)
+{
+	const char *separator = "devices ";
+	add_device(&cluster->kinds[kind], text);
+	for (int64_t d = 0; d < cluster->n_devices; d++) {
+		int64_t last = d;
+		if (cluster->kind_of[d] != kind)
+			continue;
+		while (last + 1 < cluster->n_devices && cluster->kind_of[last + 1] == kind)
+			last++;
+		sw_text_addf(text, "%s%" PRId64, separator, d);
+		if (last > d)
+			sw_text_addf(text, " to %" PRId64, last);
+		separator = ", ";
+		d = last;
+	}
+	sw_text_add(text, "\n");
+}
+
 /* ---- JSON ------------------------------------------------------------------------------- */
 
 /* Add the figures under the file's keys, with the unit: "latency_s", "memory_bytes". */
@@ -247,11 +267,27 @@ static json_t *device_json(const sw_device *device)
 	return json;
 }
 
+/* Add the kinds, and the number of each device's, where devices are of several. */
+static void set_kinds(json_t *json, const sw_cluster *cluster)
+{
+	json_t *kinds = json_array(), *numbers = json_array();
+	for (int32_t k = 0; k < cluster->n_kinds; k++)
+		json_array_append_new(kinds, device_json(&cluster->kinds[k]));
+	for (int64_t d = 0; cluster->n_kinds && d < cluster->n_devices; d++)
+		json_array_append_new(numbers, json_integer(cluster->kind_of[d]));
+	json_object_set_new(json, "kinds", kinds);
+	json_object_set_new(json, "kind_of_device", numbers);
+}
+
 static json_t *cluster_json(const sw_cluster *cluster)
 {
-	return json_pack("{s:s, s:I, s:o, s:o, s:o}", "name", cluster->name, "devices",
-	                 (json_int_t)cluster->n_devices, "atoms", atoms_json(cluster), "levels",
-	                 levels_json(cluster), "device", device_json(&cluster->device));
+	json_t *json = json_pack("{s:s, s:I, s:o, s:o, s:o}", "name", cluster->name, "devices",
+	                         (json_int_t)cluster->n_devices, "atoms", atoms_json(cluster),
+	                         "levels", levels_json(cluster), "device",
+	                         device_json(&cluster->device));
+	if (cluster->n_kinds)
+		set_kinds(json, cluster);
+	return json;
 }
 
 /* ---- the command ------------------------------------------------------------------------ */
@@ -274,7 +310,10 @@ sw_status cli_inspect_cluster(cli *c, sw_error *err)
 	} else {
 		add_atoms(&cluster, &text);
 		add_levels(&cluster, &text);
-		add_device(&cluster.device, &text);
+		for (int32_t k = 0; k < cluster.n_kinds; k++)
+			add_kind(&cluster, k, &text);
+		if (!cluster.n_kinds)
+			add_device(&cluster.device, &text);
 	}
 	c->result = cluster_json(&cluster);
 	cli_print(c, &text);

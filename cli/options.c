@@ -60,6 +60,13 @@ static const cli_option options[] = {
 	{"--microbatches", "auto|N", CLI_TEXT, AT(microbatches),
          "run the batch as N microbatches and sum the gradients; 1: the whole batch at once "
          "(default: auto, the fastest number that fits in memory)"},
+	{"--shares", "auto|equal|LIST", CLI_TEXT, AT(shares),
+         "how many microbatches each part of the cluster takes, such as 5:3 for the halves; auto: as "
+         "many as its kind of device is quick, where kinds differ; equal (default: auto under "
+         "--strategy auto, else equal)"},
+	{"--last-apart", "auto|no", CLI_TEXT, AT(last_apart),
+         "compute the last microbatch after the loop over the others, where it is quicker to send "
+         "the gradients beside it (default: auto under --strategy auto, else no)"},
 	{"--remat", "auto|none|POLICY", CLI_TEXT, AT(remat),
          "compute activations again in the backward pass, by a policy that inspect lists (default: "
          "auto)"},

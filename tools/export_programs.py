@@ -328,7 +328,7 @@ RHINO = [
         "gpt-72x512", paper_gpt(72, 512, 8, 1024, 8, jnp.float16, fused=False), Optimizer(clip=1.0, scaled=True)
     ),
 ]
-# 8 sequences, 32 images and 65536 clicks per device, on 11 and on 16; embeddings are as wide as 122 M parameters make it
+# 8 sequences, 32 images and 65536 clicks per device, on 8, 11 and 16; embeddings are as wide as 122 M parameters make it
 BERT_LARGE = dict(depth=24, width=1024, heads=16, vocabulary=30522, length=128, masked=20)
 VGG16 = VGG | dict(depths=(2, 2, 3, 3, 3), classes=1000)
 NCF_122M = dict(users=138493, items=26744, width=368, dense=(256, 256, 128, 64))
@@ -336,8 +336,8 @@ RESNET101 = RESNET50 | dict(depths=(3, 4, 23, 3))
 DENSENET121 = dict(depths=(6, 12, 24, 16), growth=32, width=64, size=224, classes=1000)
 INCEPTION_V3 = dict(width=32, size=299, classes=1000)
 AUTODIST = [
-    *(paper_fixture(f"bert-large-batch-{8 * n}", bert(**BERT_LARGE, batch=8 * n)) for n in (11, 16)),
-    *(paper_fixture(f"vgg16-batch-{32 * n}", vgg(**VGG16, batch=32 * n), Momentum()) for n in (11, 16)),
+    *(paper_fixture(f"bert-large-batch-{8 * n}", bert(**BERT_LARGE, batch=8 * n)) for n in (8, 11, 16)),
+    *(paper_fixture(f"vgg16-batch-{32 * n}", vgg(**VGG16, batch=32 * n), Momentum()) for n in (8, 11, 16)),
     *(paper_fixture(f"ncf-122m-batch-{65536 * n}", ncf(**NCF_122M, batch=65536 * n)) for n in (11, 16)),
     paper_fixture("resnet101-batch-512", resnet(**RESNET101 | dict(batch=512)), Momentum()),
     paper_fixture("densenet121-batch-512", densenet(**DENSENET121, batch=512), Momentum()),

@@ -1,4 +1,4 @@
-/* AutoDist: figures 5, 7 and 8, section 3.3. Ours is the quicker one of the plan in which each
+/* AutoDist: figures 5 to 8, section 3.3. Ours is the quicker one of the plan in which each
  * variable has a way of its own, and of the planner's own, which splits what it likes. */
 #include "papers.h"
 
@@ -8,8 +8,13 @@
 #define A1 .cluster = "autodist-a", .devices = "16"
 #define A2 .cluster = "autodist-a", .devices = "11"
 #define B7 .cluster = "autodist-b4", .devices = "16"
+/* Those of two kinds of GPU, half of the nodes each: 8 and 16 devices. */
+#define B10 .cluster = "autodist-b10"
+#define B11 .cluster = "autodist-b11"
 #define BUILDERS "horovod ps:balanced ps:partitioned"
 #define FIGURE_5 .group = "autodist", .run = run_plans, .beside = BUILDERS, .ways = true
+#define FIGURE_6                                                                                   \
+	.group = "autodist", .run = run_plans, .beside = OTHERS, .ways = true, .planner_chooses = true
 #define FIGURE_8 .group = "autodist", .run = run_plans, .beside = OTHERS, .ways = true
 #define FIGURE_7 .group = "autodist", .run = run_plans, .beside = CHUNKS, .ways = true
 
@@ -23,6 +28,18 @@ const experiment autodist_experiments[] = {
 	{FIGURE_5, B7, .where = "3.1 figure 5 InceptionV3, B7", .program = "inception-v3-batch-512",
          .finding = "partitioned parameter servers are the quickest on more than 4 GPUs",
          .assumed = "32 images per GPU"},
+	{FIGURE_6, B10, .where = "3.2 figure 6 VGG16, B10", .program = "vgg16-batch-256",
+         .finding = "which builder is the quickest depends on model and cluster",
+         .assumed = "32 images per GPU"},
+	{FIGURE_6, B11, .where = "3.2 figure 6 VGG16, B11", .program = "vgg16-batch-512",
+         .finding = "which builder is the quickest depends on model and cluster",
+         .assumed = "32 images per GPU"},
+	{FIGURE_6, B10, .where = "3.2 figure 6 BERT, B10", .program = "bert-large-batch-64",
+         .finding = "partitioned servers outperform all-reduce by a small margin",
+         .assumed = "8 sequences of 128 tokens per GPU; 336 M parameters"},
+	{FIGURE_6, B11, .where = "3.2 figure 6 BERT, B11", .program = "bert-large-batch-128",
+         .finding = "partitioned servers outperform all-reduce by a small margin",
+         .assumed = "8 sequences of 128 tokens per GPU; 336 M parameters"},
 	{FIGURE_8, A2, .where = "3.3 figure 8 BERT, A2", .program = "bert-large-batch-88",
          .finding = "1.25 times as fast as the best of both",
          .assumed = "8 sequences of 128 tokens per GPU; 336 M parameters"},

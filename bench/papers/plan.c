@@ -206,6 +206,8 @@ static sw_status plan_subject(const plan_task *t, const subject *s, FILE *to, sw
 	sw_plan_options options = {
 		.no_overlap = t->experiment->blocking,
 		.quiet = true,
+		/* what the papers' steps have, and the figures of docs/papers.md */
+		.last_apart = SW_APART_NEVER,
 		.remat = t->remat,
 		.microbatches = t->microbatches,
 		.time_limit_s = t->how->time_limit_s,

@@ -251,7 +251,8 @@ division division_of(const sw_cluster *cluster, const sw_program *program)
 double sw_bound_op_s(const sw_cluster *cluster, const sw_program *program, sw_id op,
                      const sw_rule *rule, bool attention, bool shares_kernel)
 {
-	division d = division_of(cluster, program);
+	sw_cluster fastest = cluster->n_kinds ? sw_cluster_of_fastest(cluster) : *cluster;
+	division d = division_of(&fastest, program);
 	d.attention = attention;
 	d.shares_kernel = shares_kernel;
 	return division_least_s(&d, op, rule);

@@ -109,11 +109,23 @@ static double sum_of_kernels_s(const sw_program *program, const sw_rule *const *
 	return seconds;
 }
 
+/* Where devices are of several kinds, no step is shorter than where all were as fast as the fastest,
+ * in each figure. */
+static const sw_cluster *as_fastest(const sw_cluster *cluster, sw_arena *arena)
+{
+	if (!cluster->n_kinds)
+		return cluster;
+	sw_cluster *fastest = SW_NEW(arena, sw_cluster);
+	*fastest = sw_cluster_of_fastest(cluster);
+	return fastest;
+}
+
 double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
                           const sw_rule *const *rules, const sw_cluster *cluster, bool owners)
 {
 	sw_arena arena;
 	sw_arena_init(&arena);
+	cluster = as_fastest(cluster, &arena);
 	sw_bound_marks marks = mark(program, sidecar, cluster, &arena);
 	double seconds = sum_of_kernels_s(program, rules, cluster, &marks, owners);
 	sw_arena_clear(&arena);
@@ -123,6 +135,7 @@ double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
 static sw_bound_marked mark_program(const sw_program *program, const sw_sidecar *sidecar,
                                     const sw_cluster *cluster, bool owners, sw_arena *arena)
 {
+	cluster = as_fastest(cluster, arena);
 	sw_bound_marked m = {.program = program,
 	                     .sidecar = sidecar,
 	                     .rules = sw_rules_make(program, arena),
@@ -138,7 +151,8 @@ double sw_bound_weighted_s(const sw_program *program, const sw_sidecar *sidecar,
 	sw_arena arena;
 	sw_arena_init(&arena);
 	sw_bound_marked m = mark_program(program, sidecar, cluster, false, &arena);
-	double bound_s = sw_bound_joint_weighted_s(&m, weight);
+	double bound_s = cluster->n_kinds ? weight * m.kernels_s
+	                                  : sw_bound_joint_weighted_s(&m, weight);
 	sw_arena_clear(&arena);
 	return bound_s;
 }
@@ -149,7 +163,7 @@ double sw_bound_step_s(const sw_program *program, const sw_sidecar *sidecar,
 	sw_arena arena;
 	sw_arena_init(&arena);
 	sw_bound_marked m = mark_program(program, sidecar, cluster, owners, &arena);
-	double bound_s = owners ? m.kernels_s : sw_bound_joint_step_s(&m, threads);
+	double bound_s = owners || cluster->n_kinds ? m.kernels_s : sw_bound_joint_step_s(&m, threads);
 	sw_arena_clear(&arena);
 	return bound_s;
 }

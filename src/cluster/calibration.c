@@ -102,13 +102,15 @@ static void print_kernel(const sw_kernel_fit *fit, sw_text *text)
 	}
 }
 
-void kernels_print(const sw_device *device, sw_text *text)
+void kernels_print(const sw_device *device, int indent, sw_text *text)
 {
-	const char *heading = "  kernels: # seconds: docs/cluster-file.md\n";
+	const char *heading = "kernels: # seconds: docs/cluster-file.md\n";
 	for (int family = 0; family < SW_FAMILY_COUNT; family++) {
 		if (!device->kernels[family].given)
 			continue;
-		sw_text_addf(text, "%s    %s: {", heading, sw_family_name((sw_family)family));
+		if (*heading)
+			sw_text_addf(text, "%*s%s", indent, "", heading);
+		sw_text_addf(text, "%*s%s: {", indent + 2, "", sw_family_name((sw_family)family));
 		print_kernel(&device->kernels[family], text);
 		sw_text_add(text, "}\n");
 		heading = "";

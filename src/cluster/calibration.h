@@ -14,7 +14,8 @@ sw_status kernels_read(const sw_yaml *node, sw_device *device, sw_error *err);
 sw_status calibration_read(const sw_yaml *node, sw_cluster *cluster, sw_error *err);
 
 /* Print nothing where nothing was fitted. */
-void kernels_print(const sw_device *device, sw_text *text);
+/* indent: of the device's keys, in blanks */
+void kernels_print(const sw_device *device, int indent, sw_text *text);
 void calibration_print(const sw_calibration *calibration, sw_text *text);
 
 #endif

@@ -93,9 +93,13 @@ void sw_cluster_print_differences(const sw_cluster *a, const sw_cluster *b, sw_t
 {
 	sw_text words = {0};
 	compare_levels(a, b, &words);
-	compare_devices(&a->device, &b->device, &words);
+	compare("number", "kinds of devices", a->n_kinds, b->n_kinds, SW_QUANTITY_NUMBER, &words);
+	for (int32_t k = 0; k < a->n_kinds && a->n_kinds == b->n_kinds; k++)
+		compare_devices(&a->kinds[k], &b->kinds[k], &words);
+	if (a->n_kinds == 0 && b->n_kinds == 0)
+		compare_devices(&a->device, &b->device, &words);
 	if (a->hash != b->hash && words.len == 0)
-		sw_text_add(&words, "other unequal parts or measured points");
+		sw_text_add(&words, "other unequal parts, kinds of parts or measured points");
 	if (words.len > 0)
 		sw_text_add(text, words.data);
 	sw_text_clear(&words);

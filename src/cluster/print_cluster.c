@@ -1,6 +1,7 @@
 /* A cluster as the text of a cluster file. */
 #include "cluster/cluster.h"
 #include "cluster/calibration.h"
+#include "cluster/kinds.h"
 #include "cluster/quantity.h"
 
 #include <string.h>
@@ -69,6 +70,19 @@ static void print_figures(const sw_figures *figures, const void *of, int64_t n_p
 	}
 }
 
+/* Print the kind of each part of a level. */
+static void print_kinds_of_parts(const sw_cluster *cluster, int32_t level, sw_text *text)
+{
+	int64_t parts = 0;
+	for (int64_t d = 0; d < cluster->n_devices; d++) {
+		if (sw_cluster_part_at(cluster, d, level) < parts)
+			continue;
+		sw_text_add(text, parts++ ? ", " : ", device: [");
+		print_name(sw_cluster_device_of(cluster, d)->name, text);
+	}
+	sw_text_add(text, "]");
+}
+
 static void print_level(const sw_cluster *cluster, int32_t l, sw_text *text)
 {
 	const sw_level *level = &cluster->levels[l];
@@ -80,20 +94,26 @@ static void print_level(const sw_cluster *cluster, int32_t l, sw_text *text)
 	else
 		print_unequal_counts(cluster, l, text);
 	print_figures(&sw_level_figures, level, sw_cluster_parts(cluster, l), ", ", text);
+	if (cluster->n_kinds && kinds_level(cluster) == l)
+		print_kinds_of_parts(cluster, l, text);
 	sw_text_add(text, "}\n");
 }
 
-static void print_device(const sw_device *device, sw_text *text)
+/* first: what stands before the first key, "  " or "  - "; the others are indented as far. */
+static void print_device(const sw_device *device, const char *first, sw_text *text)
 {
 	const char *separator = "";
-	sw_text_add(text, "device:\n  name: ");
+	char line[16];
+	snprintf(line, sizeof(line), "\n%*s", (int)strlen(first), "");
+	sw_text_addf(text, "%sname: ", first);
 	print_name(device->name, text);
-	print_figures(&sw_device_figures, device, 0, "\n  ", text);
+	print_figures(&sw_device_figures, device, 0, line, text);
 	if (device->fusion)
-		sw_text_addf(text, "\n  fusion: %s", sw_fusion_name(device->fusion));
+		sw_text_addf(text, "%sfusion: %s", line, sw_fusion_name(device->fusion));
 	if (device->collectives)
-		sw_text_addf(text, "\n  collectives: %s", sw_library_name(device->collectives));
-	sw_text_add(text, "\n  flops: {");
+		sw_text_addf(text, "%scollectives: %s", line,
+		             sw_library_name(device->collectives));
+	sw_text_addf(text, "%sflops: {", line);
 	for (int type = 0; type < SW_TYPE_COUNT; type++) {
 		if (device->flops[type] == 0)
 			continue;
@@ -102,7 +122,7 @@ static void print_device(const sw_device *device, sw_text *text)
 		separator = ", ";
 	}
 	sw_text_add(text, "}\n");
-	kernels_print(device, text);
+	kernels_print(device, (int)strlen(first), text);
 }
 
 void sw_cluster_print(const sw_cluster *cluster, sw_text *text)
@@ -112,6 +132,10 @@ void sw_cluster_print(const sw_cluster *cluster, sw_text *text)
 	sw_text_add(text, "\nlevels: # outermost first\n");
 	for (int32_t level = 0; level < cluster->n_levels; level++)
 		print_level(cluster, level, text);
-	print_device(&cluster->device, text);
+	sw_text_add(text, "device:\n");
+	for (int32_t k = 0; k < cluster->n_kinds; k++)
+		print_device(&cluster->kinds[k], "  - ", text);
+	if (!cluster->n_kinds)
+		print_device(&cluster->device, "  ", text);
 	calibration_print(&cluster->calibration, text);
 }

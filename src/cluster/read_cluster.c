@@ -2,6 +2,7 @@
  * docs/cluster-file.md has the format. */
 #include "cluster/calibration.h"
 #include "cluster/fields.h"
+#include "cluster/kinds.h"
 #include "cluster/topology.h"
 
 #include <string.h>
@@ -68,7 +69,7 @@ static sw_status read_parts(const sw_yaml *node, const char *where, level_parts 
 static sw_status read_level(const sw_yaml *node, const char *where, sw_level *level,
                             level_parts *parts, sw_arena *arena, sw_error *err)
 {
-	static const field fields[] = {{"name", false}, {"count", false}};
+	static const field fields[] = {{"name", false}, {"count", false}, {"device", true}};
 	static const mapping m = {fields, SW_COUNT(fields), &sw_level_figures};
 	char path[MAX_PATH_BYTES];
 	sw_status status = mapping_check(node, &m, where, err);
@@ -168,7 +169,7 @@ static sw_status read_collectives(const sw_yaml *node, sw_library *library, sw_e
 	return field_bad(err, node, "device.collectives", "expected own, nccl or torch");
 }
 
-static sw_status read_device(const sw_yaml *node, sw_cluster *cluster, sw_error *err)
+static sw_status read_device(const sw_yaml *node, sw_arena *arena, sw_device *device, sw_error *err)
 {
 	static const field fields[] = {{"name", false},
 	                               {"flops", false},
@@ -176,15 +177,12 @@ static sw_status read_device(const sw_yaml *node, sw_cluster *cluster, sw_error 
 	                               {"fusion", true},
 	                               {"collectives", true}};
 	static const mapping m = {fields, SW_COUNT(fields), &sw_device_figures};
-	sw_device *device = &cluster->device;
 	sw_status status = mapping_check(node, &m, "device", err);
 	if (status == SW_OK)
-		status = figures_read(node, &sw_device_figures, device, 0, "device",
-		                      &cluster->arena, err);
+		status = figures_read(node, &sw_device_figures, device, 0, "device", arena, err);
 	if (status != SW_OK)
 		return status;
-	status = field_name(sw_yaml_get(node, "name"), "device.name", &cluster->arena,
-	                    &device->name, err);
+	status = field_name(sw_yaml_get(node, "name"), "device.name", arena, &device->name, err);
 	if (status == SW_OK)
 		status = read_flops(sw_yaml_get(node, "flops"), device->flops, err);
 	const sw_yaml *fusion = sw_yaml_get(node, "fusion"),
@@ -195,6 +193,99 @@ static sw_status read_device(const sw_yaml *node, sw_cluster *cluster, sw_error 
 	if (status == SW_OK && collectives)
 		status = read_collectives(collectives, &device->collectives, err);
 	return status == SW_OK && kernels ? kernels_read(kernels, device, err) : status;
+}
+
+/* ---- devices of several kinds ----------------------------------------------------------- */
+
+static sw_status read_kinds(const sw_yaml *node, sw_arena *arena, sw_device *kinds, sw_error *err)
+{
+	sw_status status = SW_OK;
+	for (size_t k = 0; k < node->count && status == SW_OK; k++) {
+		const sw_yaml *item = node->items[k];
+		status = read_device(item, arena, &kinds[k], err);
+		for (size_t other = 0; status == SW_OK && other < k; other++)
+			if (strcmp(kinds[other].name, kinds[k].name) == 0)
+				return sw_fail_at(err, SW_ERR_INPUT, "", item->line, item->column,
+				                  "device[%zu].name: \"%s\" names device[%zu] "
+				                  "already",
+				                  k, kinds[k].name, other);
+		const char *key = status == SW_OK ? kinds_given_by_one(&kinds[0], &kinds[k]) : NULL;
+		if (key)
+			return sw_fail_at(err, SW_ERR_INPUT, "", item->line, item->column,
+			                  "device[%zu]: %s must be given for all kinds or none, and "
+			                  "fusion and collectives must be the same",
+			                  k, key);
+	}
+	return status;
+}
+
+/* Find the kind of each part of the level whose `device` lists them. */
+static sw_status read_kind_list(const sw_yaml *node, const char *where, int64_t n_parts,
+                                const sw_device *kinds, size_t n_kinds, int32_t *kind_of_part,
+                                sw_error *err)
+{
+	sw_status status = field_expect(node, SW_YAML_SEQUENCE, where,
+	                                "a list of names of devices, one for each part", err);
+	if (status != SW_OK)
+		return status;
+	if ((int64_t)node->count != n_parts)
+		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
+		                  "%s: %zu names for %lld parts", where, node->count,
+		                  (long long)n_parts);
+	for (size_t p = 0; p < node->count; p++) {
+		const sw_yaml *item = node->items[p];
+		size_t k = 0;
+		while (item->kind == SW_YAML_SCALAR && k < n_kinds &&
+		       strcmp(kinds[k].name, item->text) != 0)
+			k++;
+		if (item->kind != SW_YAML_SCALAR || k == n_kinds)
+			return field_bad(err, item, where,
+			                 "expected the name of one of the cluster's devices");
+		kind_of_part[p] = (int32_t)k;
+	}
+	return SW_OK;
+}
+
+/* `device` is one mapping, or a list of them; then a level says which of its parts has which. */
+static sw_status read_devices(const sw_yaml *node, const sw_yaml *levels, sw_cluster *cluster,
+                              sw_error *err)
+{
+	const sw_yaml *list = NULL;
+	char where[32] = "";
+	int32_t level = 0;
+	for (int32_t l = 0; l < cluster->n_levels; l++) {
+		const sw_yaml *found = sw_yaml_get(levels->items[l], "device");
+		if (found && list)
+			return field_bad(err, found, "device", "one level can say it, not two");
+		if (!found)
+			continue;
+		list = found;
+		level = l;
+		snprintf(where, sizeof(where), "levels[%d].device", l);
+	}
+	if (node->kind != SW_YAML_SEQUENCE) {
+		if (list)
+			return field_bad(err, list, where,
+			                 "needs a list of kinds: device: [{name: ...}, ...]");
+		return read_device(node, &cluster->arena, &cluster->device, err);
+	}
+	if (!list || node->count == 0)
+		return field_bad(err, node, "device",
+		                 "a list of kinds needs a level with the kind of each of its "
+		                 "parts: device: [NAME, ...]");
+	sw_device *kinds = SW_NEW_N(&cluster->arena, sw_device, node->count);
+	int64_t n_parts = sw_cluster_parts(cluster, level);
+	int32_t *of_part = SW_NEW_N(&cluster->arena, int32_t, n_parts),
+		*of = SW_NEW_N(&cluster->arena, int32_t, cluster->n_devices);
+	sw_status status = read_kinds(node, &cluster->arena, kinds, err);
+	if (status == SW_OK)
+		status = read_kind_list(list, where, n_parts, kinds, node->count, of_part, err);
+	if (status != SW_OK)
+		return status;
+	for (int64_t d = 0; d < cluster->n_devices; d++)
+		of[d] = of_part[sw_cluster_part_at(cluster, d, level)];
+	kinds_set(cluster, kinds, of);
+	return SW_OK;
 }
 
 /* ---- the file --------------------------------------------------------------------------- */
@@ -224,11 +315,12 @@ static sw_status read_cluster(const sw_yaml *root, sw_cluster *cluster, sw_error
 		                    &cluster->name, err);
 	if (status == SW_OK)
 		status = read_levels(sw_yaml_get(root, "levels"), cluster, parts, err);
-	if (status == SW_OK)
-		status = read_device(sw_yaml_get(root, "device"), cluster, err);
 	if (status == SW_OK && !topology_fill(cluster, parts))
 		status = field_bad(err, sw_yaml_get(root, "levels"), "levels",
 		                   "more than 20 prime factors of counts");
+	if (status == SW_OK)
+		status = read_devices(sw_yaml_get(root, "device"), sw_yaml_get(root, "levels"),
+		                      cluster, err);
 	calibration = status == SW_OK ? sw_yaml_get(root, "calibration") : NULL;
 	if (calibration)
 		status = calibration_read(calibration, cluster, err);

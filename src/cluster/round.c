@@ -65,5 +65,12 @@ void sw_cluster_round(sw_cluster *cluster, int digits, sw_arena *arena)
 		round_figures(&sw_level_figures, &cluster->levels[l], sw_cluster_parts(cluster, l),
 		              digits, arena);
 	round_device(&cluster->device, digits);
+	sw_device *kinds = SW_NEW_N(arena, sw_device, cluster->n_kinds);
+	for (int32_t k = 0; k < cluster->n_kinds; k++) {
+		kinds[k] = cluster->kinds[k];
+		round_device(&kinds[k], digits);
+	}
+	if (cluster->n_kinds)
+		cluster->kinds = kinds;
 	round_calibration(&cluster->calibration, digits, arena);
 }

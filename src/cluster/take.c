@@ -1,6 +1,7 @@
 /* A part of a cluster as a cluster of its own, so that one file of a machine serves every size of
  * it. */
 #include "cluster/figures.h"
+#include "cluster/kinds.h"
 #include "cluster/topology.h"
 
 #include <assert.h>
@@ -176,6 +177,7 @@ static void keep_parts(sw_level *level, const int32_t *from, int64_t n, sw_arena
  * only. Fitted figures stay. */
 static void rebuild(sw_cluster *cluster, const level_parts *parts, int32_t *const *from)
 {
+	const int32_t *kind_of = cluster->kind_of, *devices = from[cluster->n_levels - 1];
 	for (int32_t l = 0; l < cluster->n_levels; l++)
 		keep_parts(&cluster->levels[l], from[l], parts[l].total, &cluster->arena);
 	cluster->calibration.n_points = 0;
@@ -184,6 +186,12 @@ static void rebuild(sw_cluster *cluster, const level_parts *parts, int32_t *cons
 	bool fits = topology_fill(cluster, parts);
 	assert(fits); /* 2^20 devices have at most 20 prime factors */
 	(void)fits;
+	if (kind_of) {
+		int32_t *kept = SW_NEW_N(&cluster->arena, int32_t, cluster->n_devices);
+		for (int64_t d = 0; d < cluster->n_devices; d++)
+			kept[d] = kind_of[devices[d]];
+		kinds_set(cluster, cluster->kinds, kept);
+	}
 	cluster->hash = topology_hash(cluster);
 }
 
@@ -225,6 +233,19 @@ void sw_cluster_take_range(sw_cluster *cluster, int64_t first, int64_t n)
 	take_kept(cluster, parts, from);
 }
 
+sw_status sw_cluster_slice(const sw_cluster *cluster, int64_t first, int64_t n, sw_cluster *slice,
+                             sw_error *err)
+{
+	sw_text text = {0};
+	*slice = (sw_cluster){0};
+	sw_cluster_print(cluster, &text);
+	sw_status status = sw_cluster_parse(text.data, text.len, cluster->name, slice, err);
+	sw_text_clear(&text);
+	if (status == SW_OK)
+		sw_cluster_take_range(slice, first, n);
+	return status;
+}
+
 /* Do two devices have equal links at a level? */
 static bool equal_links(const sw_cluster *cluster, int32_t level, int64_t a, int64_t b)
 {
@@ -249,9 +270,12 @@ int64_t sw_cluster_first_unlike(const sw_cluster *cluster, int64_t a, int64_t b,
 		inner = SW_MIN(inner, met);
 	}
 	/* What is above that joins them with others. */
-	for (int64_t i = 0; i < n; i++)
+	for (int64_t i = 0; i < n; i++) {
+		if (cluster->n_kinds && cluster->kind_of[a + i] != cluster->kind_of[b + i])
+			return b + i;
 		for (int32_t l = inner; l < cluster->n_levels; l++)
 			if (!equal_links(cluster, l, a + i, b + i))
 				return b + i;
+	}
 	return b + n;
 }

@@ -176,6 +176,11 @@ uint64_t topology_hash(const sw_cluster *cluster)
 		hash = hash_figures(hash, &sw_level_figures, &cluster->levels[l],
 		                    sw_cluster_parts(cluster, l));
 	hash = hash_points(hash_device(hash, &cluster->device), &cluster->calibration);
+	for (int32_t k = 0; k < cluster->n_kinds; k++)
+		hash = hash_device(hash, &cluster->kinds[k]);
+	if (cluster->n_kinds)
+		hash = sw_hash_bytes(cluster->kind_of,
+		                     (size_t)cluster->n_devices * sizeof(*cluster->kind_of), hash);
 	return sw_hash_bytes(
 		cluster->place,
 		(size_t)(cluster->n_devices * cluster->n_levels) * sizeof(*cluster->place), hash);

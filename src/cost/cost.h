@@ -122,8 +122,23 @@ double sw_cost_product_flops(const sw_device *device, double batch, double m, do
  * `which - n_operands`. */
 double sw_cost_traffic(const sw_op *op, uint32_t which);
 
-/* The cost per rank of a program with collectives, as `partition` writes it. The bodies of while
- * loops count as often as their trip count. */
+/* Devices of one class take the same time for a program: they are of one kind, and run each loop as
+ * often. */
+typedef struct sw_device_class {
+	int64_t device;     /* one of them */
+	sw_cluster cluster; /* as if all devices were of its kind; borrowed */
+} sw_device_class;
+typedef struct sw_device_classes {
+	int32_t n;
+	const sw_device_class *list; /* [n] */
+	const int32_t *of;           /* per device: its class; NULL: all are of one */
+} sw_device_classes;
+/* All of it lies in the arena. O(ops + devices * classes). */
+sw_device_classes sw_device_classes_of(const sw_cluster *cluster, const sw_program *program,
+                                       sw_arena *arena);
+
+/* The cost per rank of a program with collectives, as `partition` writes it: of the class of devices
+ * that takes longest. The bodies of while loops count as often as their trip count. */
 typedef struct sw_program_cost {
 	double compute_s, communication_s, step_time_s; /* step: the sum of both, without overlap */
 	/* sum of the collectives' shares (sw_cost_share): a lower bound for any combining */

@@ -20,6 +20,8 @@ typedef struct tally {
 
 typedef struct walker {
 	const sw_cluster *cluster;
+	const sw_device_classes *classes;
+	int32_t class; /* of which devices are counted */
 	const sw_program *program;
 	int64_t ranks;
 	sw_arena arena;
@@ -149,7 +151,7 @@ static const tally *tally_of(walker *w, int32_t computation);
 
 static void tally_while(walker *w, tally *t, const sw_op *op)
 {
-	int64_t trips = sw_op_trips(op);
+	int64_t trips = sw_op_trips_on(op, w->classes->list[w->class].device);
 	add_tally(w, t, tally_of(w, op->called[0]), trips == INT64_MAX ? trips : trips + 1);
 	add_tally(w, t, tally_of(w, op->called[1]), trips);
 }
@@ -207,12 +209,14 @@ static double *seconds_of(walker *w, tally *t, sw_id id)
 	                                            : &t->compute_s;
 }
 
-/* Return the most that a device does of what only owners do. O(devices * sets). */
+/* Return the most that a device of the class does of what only owners do. O(devices * sets). */
 static double busiest_owner_s(const walker *w)
 {
 	double most = 0;
 	for (int64_t d = 0; w->owned_s && d < w->ranks; d++) {
 		double sum = 0;
+		if (w->classes->of && w->classes->of[d] != w->class)
+			continue;
 		for (int32_t k = 1; k < w->owners.n; k++)
 			sum += sw_owner_is(&w->owners.sets[k], d) ? w->owned_s[k] : 0;
 		most = fmax(most, sum);
@@ -229,7 +233,7 @@ static const tally *tally_of(walker *w, int32_t c)
 		if (sw_opcode_class((sw_opcode)sw_op_at(w->program, id)->opcode) ==
 		    SW_CLASS_COLLECTIVE)
 			tally_collective(w, t, id);
-		*seconds_of(w, t, id) += sw_cost_op(w->cluster, w->program, id);
+		*seconds_of(w, t, id) += sw_cost_op(&w->classes->list[w->class].cluster, w->program, id);
 		if (w->owned_s && w->owners.runs[id] > 0)
 			tally_owned(w, t, id);
 		else
@@ -241,17 +245,25 @@ static const tally *tally_of(walker *w, int32_t c)
 	return t;
 }
 
-static walker new_walker(const sw_cluster *cluster, const sw_program *program)
+static walker new_walker(const sw_cluster *cluster, const sw_program *program,
+                         const sw_device_classes *classes, int32_t class)
 {
-	walker w = {.cluster = cluster, .program = program, .ranks = cluster->n_devices};
+	walker w = {.cluster = cluster,
+	            .classes = classes,
+	            .class = class,
+	            .program = program,
+	            .ranks = cluster->n_devices};
 	sw_arena_init(&w.arena);
 	w.tallies = SW_NEW_N(&w.arena, tally, program->computations.len);
 	return w;
 }
 
+/* The branch is one for all devices, and what they have in common decides. */
 uint32_t sw_cost_dearest_branch(const sw_cluster *cluster, const sw_program *program, sw_id id)
 {
-	walker w = new_walker(cluster, program);
+	const sw_device_class all = {.cluster = *cluster};
+	const sw_device_classes classes = {.n = 1, .list = &all};
+	walker w = new_walker(cluster, program, &classes, 0);
 	const sw_op *op = sw_op_at(program, id);
 	uint32_t dearest = 0;
 	double max_s = -1;
@@ -266,23 +278,41 @@ uint32_t sw_cost_dearest_branch(const sw_cluster *cluster, const sw_program *pro
 	return dearest;
 }
 
-void sw_cost_program(const sw_cluster *cluster, const sw_program *local, sw_program_cost *cost)
+static sw_program_cost cost_of_class(const sw_cluster *cluster, const sw_program *local,
+                                     const sw_device_classes *classes, int32_t class)
 {
-	walker w = new_walker(cluster, local);
+	walker w = new_walker(cluster, local, classes, class);
 	if (sw_program_has_owners(local)) {
 		w.owners = sw_program_owners(local, &w.arena);
 		w.owned_s = SW_NEW_N(&w.arena, double, w.owners.n);
 		w.owned_bytes = SW_NEW_N(&w.arena, int64_t, w.owners.n);
 	}
 	const tally *entry = tally_of(&w, local->entry);
-	*cost = (sw_program_cost){
+	sw_program_cost cost = {
 		.compute_s = entry->compute_s,
 		.communication_s = entry->communication_s,
 		.least_communication_s = entry->least_communication_s,
 		.step_time_s = entry->compute_s + entry->communication_s,
 		.payload_bytes = max_payload(&w, entry),
-		.peak_bytes = sw_program_peak_bytes(local, local->entry),
 		.collectives = entry->collectives,
 	};
 	sw_arena_clear(&w.arena);
+	return cost;
+}
+
+void sw_cost_program(const sw_cluster *cluster, const sw_program *local, sw_program_cost *cost)
+{
+	sw_arena arena;
+	sw_arena_init(&arena);
+	sw_device_classes classes = sw_device_classes_of(cluster, local, &arena);
+	int64_t payload_bytes = 0;
+	for (int32_t k = 0; k < classes.n; k++) {
+		sw_program_cost one = cost_of_class(cluster, local, &classes, k);
+		payload_bytes = SW_MAX(payload_bytes, one.payload_bytes);
+		if (k == 0 || one.step_time_s > cost->step_time_s)
+			*cost = one;
+	}
+	cost->payload_bytes = payload_bytes;
+	cost->peak_bytes = sw_program_peak_bytes(local, local->entry);
+	sw_arena_clear(&arena);
 }

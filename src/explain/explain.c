@@ -143,8 +143,11 @@ static void print_rewrites(const json_t *e, sw_text *text)
 		             "\nremat      %s: activations that the backward pass computes again",
 		             sw_field_text(e, "rematerialisation"));
 	if (integer_of(e, "microbatches") > 1)
-		sw_text_addf(text, "\nbatch      in %lld microbatches, gradients summed over them",
-		             integer_of(e, "microbatches"));
+		sw_text_addf(text, "\nbatch      in %lld microbatches, gradients summed over them%s",
+		             integer_of(e, "microbatches"),
+		             json_is_true(json_object_get(e, "last_apart"))
+		                     ? "; the last one apart, so that they are sent beside it"
+		                     : "");
 }
 
 static void print_gathers(const json_t *e, sw_text *text)

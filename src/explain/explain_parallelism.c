@@ -113,6 +113,19 @@ static const resemblance *resemblance_of(const split_counts *u)
 	return u->first == SW_SPLITS_OUTPUT ? &TENSOR : &REVERSE_TENSOR;
 }
 
+/* The parts of the cluster that share the batch: an axis that splits no tensor. */
+static json_t *shares_json(const sw_plan *plan, const sw_axis *axis)
+{
+	sw_text text = {0};
+	sw_text_add(&text, "microbatches of its own in each part of the cluster: ");
+	for (int32_t p = 0; p < plan->shares.n; p++)
+		sw_text_addf(&text, "%s%lld", p ? ", " : "", (long long)plan->shares.v[p]);
+	json_t *json = json_pack("{s:s, s:I, s:s, s:s}", "axis", axis->name, "size",
+	                         (json_int_t)axis->size, "kind", "share", "as", text.data);
+	sw_text_clear(&text);
+	return json;
+}
+
 json_t *sw_explain_parallelism(const sw_anatomy *a, const sw_explained *what, int32_t section)
 {
 	const sw_plan *plan = what->plan;
@@ -120,6 +133,11 @@ json_t *sw_explain_parallelism(const sw_anatomy *a, const sw_explained *what, in
 	for (int32_t i = 0; i < plan->n_axes; i++) {
 		split_counts u = count_splits(a, plan, section, i);
 		sw_text text = {0};
+		if (plan->axes[i].atoms == sw_plan_share_atoms(plan)) {
+			if (section < 0)
+				json_array_append_new(list, shares_json(plan, &plan->axes[i]));
+			continue;
+		}
 		if (u.all == 0)
 			continue;
 		const resemblance *like = resemblance_of(&u);

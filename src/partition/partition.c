@@ -20,6 +20,7 @@ typedef struct partitioner {
 	int32_t *computation; /* computation of `in` -> of `out`; -1: not written yet */
 	sw_layouts layouts;   /* the plan's, with the same numbers, then those that operands need */
 	sw_map versions;      /* (value, layout number) -> value of `out` */
+	sw_map left; /* value -> layout in which its op leaves it, where that isn't its produced one */
 	sw_path_cache *paths;
 	sw_origins *origins; /* NULL: not recorded */
 	/* the op that is being written; SW_NO_ID while the results of a computation are */
@@ -42,6 +43,9 @@ static void note_move(partitioner *p, sw_id value, uint32_t from, uint32_t to)
 		sw_vec_push(&p->origins->items,
 		            ((sw_origin){(sw_id)p->out->ops.len, p->reader, value, from, to}));
 }
+
+static sw_status write_callees(partitioner *p, const sw_computation *computation);
+static sw_status write_op(partitioner *p, sw_coordinates *at, sw_id op_id);
 
 /* ---- versions of a value ---------------------------------------------------------------- */
 
@@ -90,11 +94,28 @@ static sw_status convert(partitioner *p, sw_coordinates *at, sw_id value, uint32
 	return status;
 }
 
+/* Return the layout in which the op leaves the value: the produced one, and of what a shared loop has
+ * summed up the partial sum of it. */
+static uint32_t left_layout(const partitioner *p, sw_id value)
+{
+	uint32_t left = sw_map_get(&p->left, &value, sizeof(value));
+	return left == SW_ABSENT ? p->plan->produced[value] : left;
+}
+
+/* Return the layout from which readers convert the value. Partial sums that the plan leaves to them
+ * are left to them with those of the shares. */
+static uint32_t held_layout(const partitioner *p, sw_id value)
+{
+	uint32_t materialised = p->plan->materialised[value], produced = p->plan->produced[value];
+	bool is_partial = p->layouts.items.data[produced].monoid != SW_MONOID_NONE;
+	return materialised == produced && is_partial ? left_layout(p, value) : materialised;
+}
+
 /* Return the value in the layout that a reader needs. */
 static sw_status read_value(partitioner *p, sw_coordinates *at, sw_id value, uint32_t layout,
                             sw_id *local)
 {
-	uint32_t materialised = p->plan->materialised[value], produced = p->plan->produced[value];
+	uint32_t materialised = held_layout(p, value), produced = left_layout(p, value);
 	bool regather = layout != produced && sw_plan_regathers(p->plan, value, p->reader);
 	*local = version_get(p, value, layout);
 	if (*local != SW_ABSENT && !regather)
@@ -152,14 +173,111 @@ static sw_status write_parameter(partitioner *p, sw_coordinates *at, const sw_op
 	return status;
 }
 
+/* ---- loops over microbatches ------------------------------------------------------------ */
+
+/* Write the first of the device's iterations in the loop, or the one behind its last there; s32[]. */
+static sw_id own_iteration(partitioner *p, int32_t c, bool behind)
+{
+	const sw_plan *plan = p->plan;
+	int64_t n = plan->shares.n ? plan->cluster->n_devices : 1;
+	const int64_t one = 1;
+	int32_t *table = SW_NEW_N(&p->out->arena, int32_t, n);
+	for (int64_t d = 0; d < n; d++) {
+		int64_t first, end;
+		sw_plan_iterations(plan, d, &first, &end);
+		table[d] = (int32_t)(behind ? end - plan->last_apart : first);
+	}
+	if (n == 1)
+		return sw_emit_scalar(p->out, c, SW_S32, table[0]);
+	sw_shape shape = sw_build_shape(p->out, SW_S32, &n, 1);
+	sw_id number = sw_emit_partition_id(p->out, c),
+	      all = sw_emit_literal(p->out, c, (sw_literal){.shape = shape, .data = table});
+	return sw_emit_reshape(p->out, c, sw_emit_dynamic_slice(p->out, c, all, &number, &one),
+	                       NULL, 0);
+}
+
+static sw_status write_own_condition(partitioner *p, const sw_op *loop, int32_t *to)
+{
+	int32_t c = *to = sw_build_computation(p->out, "more_microbatches");
+	sw_attrs attrs = {.parameter = {.number = 0}};
+	sw_op_spec spec = {.opcode = SW_OP_PARAMETER,
+	                   .attrs = &attrs,
+	                   .shapes = local_shapes(p, loop),
+	                   .n_results = loop->n_results,
+	                   .tuple = true};
+	sw_id first;
+	SW_TRY(sw_build_op(p->out, c, &spec, &first, p->err));
+	sw_id more = sw_emit_compare(p->out, c, SW_LT, first, own_iteration(p, c, true));
+	sw_build_results(p->out, c, &more, 1, false);
+	return SW_OK;
+}
+
+/* Write the body once more behind the loop, on what the loop gives; its results are the loop's. */
+static sw_status write_last_iteration(partitioner *p, sw_coordinates *at, sw_id id)
+{
+	const sw_op *loop = sw_op_at(p->in, id);
+	const sw_computation *body = &p->in->computations.data[loop->called[1]];
+	const uint32_t *layouts = sw_plan_called_results(p->plan, loop, 1);
+	sw_id carried = sw_op_at(p->in, body->parameters.data[0])->first_result;
+	sw_id *results = sw_alloc(sizeof(*results) * (loop->n_results + 1));
+	sw_map entry = p->versions;
+	for (uint32_t k = 0; k < loop->n_results; k++)
+		results[k] = version_get(p, loop->first_result + k, layouts[k]);
+	p->versions = (sw_map){0};
+	for (uint32_t k = 0; k < loop->n_results; k++)
+		version_put(p, carried + k, layouts[k], results[k]);
+	sw_status status = write_callees(p, body);
+	for (size_t i = 0; i < body->ops.len && status == SW_OK; i++)
+		if (body->ops.data[i] != body->parameters.data[0])
+			status = write_op(p, at, body->ops.data[i]);
+	for (uint32_t k = 0; k < loop->n_results && status == SW_OK; k++)
+		status = read_value(p, at, body->results.data[k], layouts[k], &results[k]);
+	sw_map_clear(&p->versions);
+	p->versions = entry;
+	p->reader = id;
+	for (uint32_t k = 0; k < loop->n_results && status == SW_OK; k++)
+		version_put(p, loop->first_result + k, layouts[k], results[k]);
+	free(results);
+	return status;
+}
+
+/* What the iterations of all devices give is the sum of what those of each do. */
+static void leave_partial(partitioner *p, const sw_op *loop)
+{
+	uint32_t atoms = sw_plan_share_atoms(p->plan);
+	for (uint32_t k = 1; k < loop->n_results; k++) {
+		sw_id value = loop->first_result + k;
+		sw_layout layout = *sw_plan_layout(p->plan, p->plan->produced[value]);
+		sw_monoid monoid = sw_loop_sum(p->in, loop, k);
+		if (monoid == SW_MONOID_NONE)
+			continue;
+		layout.monoid = monoid;
+		for (int32_t a = 0; a < layout.n; a++)
+			if (atoms >> a & 1)
+				layout.state[a].kind = SW_STATE_P;
+		uint32_t left = sw_layouts_id(&p->layouts, &layout),
+			 produced = p->plan->produced[value];
+		version_put(p, value, left, version_get(p, value, produced));
+		version_put(p, value, produced, SW_ABSENT);
+		sw_map_put(&p->left, &value, sizeof(value), left);
+	}
+}
+
+/* ---- regions ---------------------------------------------------------------------------- */
+
 /* Copy a loop or conditional: its operands are in the layouts that their values have inside. Its
  * computations are written already. */
-static sw_status copy_region(partitioner *p, sw_coordinates *at, const sw_op *op,
-                             const sw_id *operands)
+static sw_status copy_region(partitioner *p, sw_coordinates *at, sw_id id, sw_id *operands)
 {
+	const sw_op *op = sw_op_at(p->in, id);
 	int32_t *called = SW_NEW_N(&p->out->arena, int32_t, op->n_called + 1);
+	bool changed = sw_plan_changes_loop(p->plan, id);
 	for (uint32_t k = 0; k < op->n_called; k++)
 		called[k] = p->computation[op->called[k]];
+	if (changed) {
+		SW_TRY(write_own_condition(p, op, &called[0]));
+		operands[0] = own_iteration(p, at->computation, false);
+	}
 	sw_op_spec spec = {.opcode = (sw_opcode)op->opcode,
 	                   .operands = operands,
 	                   .n_operands = op->n_operands,
@@ -169,7 +287,12 @@ static sw_status copy_region(partitioner *p, sw_coordinates *at, const sw_op *op
 	                   .shapes = local_shapes(p, op),
 	                   .n_results = op->n_results,
 	                   .tuple = op->tuple};
-	return build(p, at, &spec, op);
+	SW_TRY(build(p, at, &spec, op));
+	if (changed && p->plan->last_apart)
+		SW_TRY(write_last_iteration(p, at, id));
+	if (changed && p->plan->shares.n)
+		leave_partial(p, op);
+	return SW_OK;
 }
 
 static sw_status localize(partitioner *p, sw_coordinates *at, sw_id op_id, const sw_id *operands,
@@ -217,7 +340,7 @@ static sw_status write_local(partitioner *p, sw_coordinates *at, sw_id op_id, sw
 		if (status != SW_OK)
 			return status;
 	}
-	return sw_is_region(op) ? copy_region(p, at, op, ids)
+	return sw_is_region(op) ? copy_region(p, at, op_id, ids)
 	                        : localize(p, at, op_id, ids, ids + op->n_operands);
 }
 
@@ -249,10 +372,12 @@ static sw_status write_callees(partitioner *p, const sw_computation *computation
 	for (size_t i = 0; i < computation->ops.len; i++) {
 		const sw_op *op = sw_op_at(p->in, computation->ops.data[i]);
 		for (uint32_t k = 0; k < op->n_called && status == SW_OK; k++) {
-			if (sw_is_region(op))
+			bool replaced =
+				k == 0 && sw_plan_changes_loop(p->plan, computation->ops.data[i]);
+			if (sw_is_region(op) && !replaced)
 				status = write_computation(p, op->called[k],
 				                           sw_plan_called_results(p->plan, op, k));
-			else
+			else if (!replaced)
 				sw_build_copy_computation(p->out, p->in, op->called[k],
 				                          p->computation);
 		}
@@ -309,9 +434,12 @@ static sw_status partition(const sw_plan *plan, sw_path_cache *paths, sw_program
 	sw_status status = write_computation(&p, p.in->entry, plan->outputs);
 	if (status == SW_OK) {
 		p.out->entry = p.computation[p.in->entry];
+		if (plan->shares.n || plan->last_apart)
+			sw_program_find_trip_counts(p.out);
 		status = sw_program_verify(p.out, err);
 	}
 	sw_map_clear(&p.versions);
+	sw_map_clear(&p.left);
 	if (origins)
 		sw_layouts_copy(&origins->layouts, &p.layouts);
 	sw_layouts_clear(&p.layouts);

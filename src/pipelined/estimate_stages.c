@@ -43,7 +43,7 @@ sw_status sw_pipelined_probe_stage(sw_pipelined *p, sw_stage_store *store, int64
 	if (status == SW_OK)
 		*probe = (sw_pipelined_probe){p->stages[stage].times, p->cut.loads[stage],
 		                              forward_s(p), p->microbatches,
-		                              sw_pipelined_slice_of(p, stage)->n_devices};
+		                              sw_cluster_speed(sw_pipelined_slice_of(p, stage))};
 	return status;
 }
 
@@ -56,8 +56,7 @@ static void suppose(sw_pipelined *p, int32_t stage, const sw_pipelined_probe *pr
 {
 	sw_planned_stage *s = &p->stages[stage];
 	const sw_stage_load *load = &p->cut.loads[stage];
-	double quicker = (double)probe->n_devices /
-	                 (double)sw_pipelined_slice_of(p, stage)->n_devices,
+	double quicker = probe->speed / sw_cluster_speed(sw_pipelined_slice_of(p, stage)),
 	       forward = ratio(load->forward_s, probe->load.forward_s) * quicker,
 	       backward = ratio(load->backward_s, probe->load.backward_s) * quicker;
 	s->times = probe->times;

@@ -43,12 +43,11 @@ static inline bool sw_pipelined_has_parts(const sw_cluster *cluster, int32_t n)
 {
 	return sw_pipelined_largest_part(cluster, n) > 0;
 }
-/* Make the slice of the n devices from `first` on. Cleared by the caller, also if this fails. */
-sw_status sw_pipelined_slice(const sw_cluster *cluster, int64_t first, int64_t n, sw_cluster *slice,
-                             sw_error *err);
-/* What no step of the canonical program is below, in stages on slices of as many devices. */
-double sw_pipelined_slice_bound_s(const sw_program *canonical, const sw_sidecar *sidecar,
-                                  const sw_cluster *slice, int32_t n_stages);
+/* Find what no step of the canonical program is below, in so many stages on slices of the cluster;
+ * infinite: it has no such slices. */
+sw_status sw_pipelined_bound_s(const sw_program *canonical, const sw_sidecar *sidecar,
+                               const sw_cluster *cluster, int32_t n_stages, double *bound_s,
+                               sw_error *err);
 /* Return a layout on a rank's slice as a side of a transfer. In the arena. */
 sw_crossmesh_side sw_pipelined_side(const sw_pipelined *p, int32_t rank, const sw_layout *layout,
                                     sw_arena *arena);
@@ -91,7 +90,7 @@ typedef struct sw_pipelined_probe {
 	sw_stage_load load;
 	double forward_s;     /* of all stages of the trial that it is of */
 	int32_t microbatches; /* likewise */
-	int64_t n_devices;    /* of its slice */
+	double speed;         /* of its slice */
 } sw_pipelined_probe;
 /* Plan the stage of whose kind most of the load is. */
 sw_status sw_pipelined_probe_stage(sw_pipelined *p, sw_stage_store *store, int64_t memory_bytes,

@@ -22,19 +22,6 @@ static sw_status in_words(sw_error *err, sw_status status, const char *of, int32
 
 /* ---- the cluster ------------------------------------------------------------------------- */
 
-sw_status sw_pipelined_slice(const sw_cluster *cluster, int64_t first, int64_t n, sw_cluster *slice,
-                             sw_error *err)
-{
-	sw_text text = {0};
-	*slice = (sw_cluster){0};
-	sw_cluster_print(cluster, &text);
-	sw_status status = sw_cluster_parse(text.data, text.len, cluster->name, slice, err);
-	sw_text_clear(&text);
-	if (status == SW_OK)
-		sw_cluster_take_range(slice, first, n);
-	return status;
-}
-
 int32_t sw_pipelined_rank_of(const sw_pipelined *p, int64_t device)
 {
 	int32_t rank = 0;
@@ -332,13 +319,13 @@ static sw_status cut_pieces(sw_pipelined *p, int32_t *cuts, sw_error *err)
 	return status;
 }
 
-/* How quick each stage is: as its slice has devices, of which it has its part. */
+/* How quick each stage is, of a mean of 1: as the devices of its slice are. */
 static const double *speeds(sw_pipelined *p)
 {
 	double *speed = SW_NEW_N(&p->arena, double, p->n_stages);
 	for (int32_t i = 0; i < p->n_stages; i++)
-		speed[i] = (double)sw_pipelined_slice_of(p, i)->n_devices * p->n_ranks /
-		           (double)p->cluster->n_devices;
+		speed[i] = sw_cluster_speed(sw_pipelined_slice_of(p, i)) * p->n_ranks /
+		           sw_cluster_speed(p->cluster);
 	return speed;
 }
 

@@ -427,15 +427,12 @@ static void enter_numbers(stage_search *s, const sw_phases *phases)
 	double best_s = INFINITY;
 	int worse = 0;
 	for (size_t i = 0; i < n && worse < WORSE_NUMBERS && !is_late(s); i++) {
-		/* Of unequal slices the largest counts: all stages on it would be no slower. */
-		int64_t devices = SW_MAX(cluster->n_devices / numbers[i],
-		                         sw_pipelined_largest_part(cluster, numbers[i]));
-		const sw_cluster *slice;
+		double bound_s;
 		sw_error err;
-		if (sw_stage_store_slice(s->store, 0, devices, &slice, &err) ||
-		    sw_pipelined_slice_bound_s(sw_stage_store_canonical(s->store),
-		                               sw_stage_store_sidecar(s->store), slice,
-		                               numbers[i]) >= known_s(s))
+		if (sw_pipelined_bound_s(sw_stage_store_canonical(s->store),
+		                         sw_stage_store_sidecar(s->store), cluster, numbers[i],
+		                         &bound_s, &err) ||
+		    bound_s >= known_s(s))
 			continue;
 		double least_s = enter_trials(s, phases, numbers[i]);
 		if (isinf(least_s))

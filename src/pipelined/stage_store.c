@@ -184,7 +184,7 @@ sw_status sw_stage_store_slice(sw_stage_store *s, int64_t first, int64_t n,
 			return SW_OK;
 	}
 	sw_cluster *made = sw_alloc(sizeof(sw_cluster));
-	sw_status status = sw_pipelined_slice(cluster, first, n, made, err);
+	sw_status status = sw_cluster_slice(cluster, first, n, made, err);
 	if (status) {
 		sw_cluster_clear(made);
 		free(made);

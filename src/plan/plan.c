@@ -337,6 +337,8 @@ sw_status sw_plan_verify(const sw_plan *plan, sw_error *err)
 	free(planned);
 	if (status == SW_OK)
 		status = check_materialised(plan, err);
+	if (status == SW_OK)
+		status = sw_plan_check_shares(plan, err);
 	return status == SW_OK ? check_aliases(plan, err) : status;
 }
 

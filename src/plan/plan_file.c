@@ -45,7 +45,8 @@ static json_t *cluster_json(const sw_plan *plan)
 static void print_seal(const json_t *root, char seal[17])
 {
 	static const char *const sections[] = {"cluster",  "predicted", "decisions", "rewrites",
-	                                       "variables", "cuts",     "costs"};
+	                                       "variables", "cuts",     "costs",
+	                                       "shares",    "last_apart"};
 	uint64_t hash = 0;
 	for (size_t i = 0; i < SW_COUNT(sections); i++) {
 		const json_t *section = json_object_get(root, sections[i]);
@@ -79,11 +80,15 @@ sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err)
 	                         "decisions", sw_plan_decisions_json(plan));
 	json_object_set_new(root, "ops", sw_plan_signatures(plan));
 	json_t *rewrites = sw_rewrites_json(&plan->rewrites),
-	       *variables = sw_forms_json(&plan->forms);
+	       *variables = sw_forms_json(&plan->forms), *shares = sw_shares_json(plan);
 	if (variables)
 		json_object_set_new(root, "variables", variables);
 	if (rewrites)
 		json_object_set_new(root, "rewrites", rewrites);
+	if (shares)
+		json_object_set_new(root, "shares", shares);
+	if (plan->last_apart)
+		json_object_set_new(root, "last_apart", json_true());
 	/* Leave planning time out: it differs from run to run, and the file must not. */
 	json_object_del(json_object_get(root, "predicted"), "planning_s");
 	sw_plan_seal(root);
@@ -125,7 +130,7 @@ static sw_status check_keys(const sw_plan_reading *r)
 {
 	static const char *const root[] = {"format",    "version",   "program",  "cluster",
 	                                   "predicted", "decisions", "rewrites", "ops",
-	                                   "seal",      "variables"};
+	                                   "seal",      "variables", "shares", "last_apart"};
 	static const char *const program[] = {"path", "name", "hash", "annotations",
 	                                      "rewritten_hash"};
 	static const char *const cluster[] = {"name", "hash", "text"};
@@ -240,7 +245,9 @@ static sw_status new_plan(sw_plan_reading *r, sw_program *canonical, const char 
 	r->undivided = NULL;
 	r->plan->rewrites = rewrites;
 	r->plan->padded = padded;
-	return SW_OK;
+	r->plan->last_apart = json_is_true(json_object_get(r->root, "last_apart"));
+	return sw_shares_read(json_object_get(r->root, "shares"), &r->plan->arena,
+	                      &r->plan->shares, r->err);
 }
 
 static sw_status read_canonical(const sw_plan_reading *r, const char *path, const json_t *json,

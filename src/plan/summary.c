@@ -83,6 +83,10 @@ json_t *sw_plan_summary(const sw_plan *plan)
 	                    plan->rewrites.remat ? json_string(plan->rewrites.remat) : json_null());
 	json_object_set_new(json, "microbatches",
 	                    json_integer(SW_MAX(plan->rewrites.microbatches, 1)));
+	if (plan->last_apart)
+		json_object_set_new(json, "last_apart", json_true());
+	if (plan->shares.n)
+		json_object_set_new(json, "shares", sw_shares_json(plan));
 	json_t *warnings = json_array();
 	for (size_t i = 0; i < plan->warnings.len; i++)
 		json_array_append_new(warnings, json_string(plan->warnings.data[i]));

@@ -84,6 +84,8 @@ static void copy_special(sw_program *out, sw_opcode opcode, sw_attrs *attrs)
 				sw_arena_copy(&out->arena, attrs->constant.data, bytes);
 	} else if (opcode == SW_OP_CUSTOM_CALL) {
 		attrs->custom.operand_arity = copy_ints(out, attrs->custom.operand_arity);
+	} else if (opcode == SW_OP_WHILE) {
+		attrs->loop.each = copy_ints(out, attrs->loop.each);
 	} else if (opcode == SW_OP_UNKNOWN) {
 		attrs->unknown.operand_arity = copy_ints(out, attrs->unknown.operand_arity);
 		attrs->unknown.spelling = sw_arena_text(&out->arena, attrs->unknown.spelling);

@@ -133,7 +133,9 @@ typedef union sw_attrs {
 		int64_t delta;
 	} rng_state;
 	struct {
-		int64_t trip_count; /* -1: not a known constant */
+		/* -1: not a known constant; where devices differ, the largest of them */
+		int64_t trip_count;
+		sw_ints each; /* per device, where they differ; else empty */
 	} loop;
 	/* operands: the inputs, then `carries` initial values; the body takes a slice of each input
 	 * and the carried values, and yields a slice of each output and the carried values */

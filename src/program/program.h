@@ -188,6 +188,13 @@ static inline int64_t sw_op_trips(const sw_op *op)
 {
 	return op->attrs && op->attrs->loop.trip_count >= 0 ? op->attrs->loop.trip_count : 1;
 }
+/* Return the trip count on one device, and the least of all devices. */
+static inline int64_t sw_op_trips_on(const sw_op *op, int64_t device)
+{
+	return op->attrs && op->attrs->loop.each.n ? op->attrs->loop.each.v[device]
+	                                           : sw_op_trips(op);
+}
+int64_t sw_op_least_trips(const sw_op *op);
 
 /* Set *values to the values of a computation's flattened parameters, and return their number. The
  * array is in `arena`; each call takes O(leaves). */
@@ -338,8 +345,9 @@ const sw_op *sw_async_start_of(const sw_program *program, const sw_op *op);
  * order, and that op on all of them, whose results it returns. SW_NO_ID if `op` is anything else.
  * Every kind of asynchronous collective is written in this way. */
 sw_id sw_async_collective(const sw_program *program, const sw_op *op);
-/* Set attrs.loop.trip_count of each while op whose counter runs from a constant to a constant in
- * constant steps. The reader calls this. */
+/* Set attrs.loop of each while op whose counter runs from a constant to a constant in constant steps.
+ * Where the two depend on the number of the device, and on constants alone, each device has a count
+ * of its own. The reader calls this. O(ops * devices) for such loops, else O(ops). */
 void sw_program_find_trip_counts(sw_program *program);
 
 /* Compare structure, shapes, attributes, called computations and aliases, but not names and

@@ -1,5 +1,7 @@
 /*
- * Trip counts of loops whose counter runs from a constant to a constant in constant steps.
+ * Trip counts of loops whose counter runs from a constant to a constant in constant steps. In a
+ * program of several devices an element of a constant table, at the number of the device, is such a
+ * constant, too, of which each device has its own.
  *
  * The condition compares a carried integer with a bound; the body adds a constant to it. A bound or
  * an initial value is a constant, possibly behind copies and converts, or a carried value that the
@@ -23,6 +25,8 @@ typedef struct counted_loop {
 	const sw_op *op;
 	const sw_computation *condition, *body;
 	const sw_op *condition_parameter, *body_parameter;
+	int64_t device; /* whose trips are counted */
+	bool *differs;  /* set where they depend on the device */
 } counted_loop;
 
 typedef struct loop_counter {
@@ -84,16 +88,40 @@ static sw_id trace(const sw_program *program, sw_id value, range *fits)
 	return value;
 }
 
-static bool constant_of(const sw_program *program, sw_id value, int64_t *number)
+static bool is_constant(const sw_op *op)
+{
+	return op->opcode == SW_OP_CONSTANT && op->attrs->constant.data;
+}
+
+/* Find the element of a constant of one dimension at the number of the device. */
+static bool element_of(const counted_loop *l, const sw_op *slice, int64_t *number)
+{
+	if (slice->opcode != SW_OP_DYNAMIC_SLICE || slice->n_operands != 2)
+		return false;
+	range fits = {INT64_MIN, INT64_MAX};
+	const sw_op *table = op_of(l->program, slice->operands[0]),
+		    *at = op_of(l->program, trace(l->program, slice->operands[1], &fits));
+	sw_shape shape = sw_value_shape(l->program, table->first_result);
+	if (!is_constant(table) || at->opcode != SW_OP_PARTITION_ID ||
+	    l->device >= sw_shape_elements(shape))
+		return false;
+	*l->differs = true;
+	*number = sw_integer_get(shape.type, table->attrs->constant.data, l->device);
+	return true;
+}
+
+static bool constant_of(const counted_loop *l, sw_id value, int64_t *number)
 {
 	range fits = {INT64_MIN, INT64_MAX};
-	value = trace(program, value, &fits);
-	const sw_op *op = op_of(program, value);
-	sw_shape shape = sw_value_shape(program, value);
-	if (op->opcode != SW_OP_CONSTANT || !op->attrs->constant.data || !is_integer(shape.type) ||
-	    sw_shape_elements(shape) != 1)
+	value = trace(l->program, value, &fits);
+	const sw_op *op = op_of(l->program, value);
+	sw_shape shape = sw_value_shape(l->program, value);
+	if (!is_integer(shape.type) || sw_shape_elements(shape) != 1)
 		return false;
-	*number = sw_integer_get(shape.type, op->attrs->constant.data, 0);
+	if (is_constant(op))
+		*number = sw_integer_get(shape.type, op->attrs->constant.data, 0);
+	else if (!element_of(l, op, number))
+		return false;
 	return *number >= fits.low && *number <= fits.high &&
 	       !(shape.type == SW_U64 && *number < 0);
 }
@@ -115,14 +143,14 @@ static bool bound_of(const counted_loop *l, sw_id value, int64_t *number)
 {
 	range fits = {INT64_MIN, INT64_MAX};
 	uint32_t leaf, from;
-	if (constant_of(l->program, value, number))
+	if (constant_of(l, value, number))
 		return true;
 	if (!leaf_of(l, l->condition_parameter, value, &fits, &leaf))
 		return false;
 	if (!leaf_of(l, l->body_parameter, l->body->results.data[leaf], &fits, &from) ||
 	    from != leaf)
 		return false;
-	return constant_of(l->program, l->op->operands[leaf], number) && *number >= fits.low &&
+	return constant_of(l, l->op->operands[leaf], number) && *number >= fits.low &&
 	       *number <= fits.high;
 }
 
@@ -167,7 +195,7 @@ static bool read_body(const counted_loop *l, loop_counter *c)
 	for (int side = 0; side < (op->opcode == SW_OP_ADD ? 2 : 1); side++) {
 		range fits = c->fits;
 		if (!leaf_of(l, l->body_parameter, op->operands[side], &fits, &leaf) ||
-		    leaf != c->leaf || !constant_of(l->program, op->operands[!side], &c->step))
+		    leaf != c->leaf || !constant_of(l, op->operands[!side], &c->step))
 			continue;
 		c->fits = fits;
 		if (op->opcode == SW_OP_SUBTRACT)
@@ -207,13 +235,14 @@ static bool trips_of(const loop_counter *c, int64_t *trips)
 	       end <= c->fits.high && c->start >= c->fits.low && c->start <= c->fits.high;
 }
 
+/* Return the trips of the loop on its device; -1: they are not known. */
 static int64_t count_trips(const counted_loop *l)
 {
 	for (int swapped = 0; swapped < 2; swapped++) {
 		loop_counter c;
 		int64_t trips;
 		if (read_condition(l, swapped, &c) && read_body(l, &c) &&
-		    constant_of(l->program, l->op->operands[c.leaf], &c.start) &&
+		    constant_of(l, l->op->operands[c.leaf], &c.start) &&
 		    trips_of(&c, &trips))
 			return trips;
 	}
@@ -222,7 +251,7 @@ static int64_t count_trips(const counted_loop *l)
 
 static bool open_loop(const sw_program *program, const sw_op *op, counted_loop *l)
 {
-	*l = (counted_loop){.program = program, .op = op};
+	*l = (counted_loop){.program = program, .op = op, .differs = l->differs};
 	l->condition = &program->computations.data[op->called[0]];
 	l->body = &program->computations.data[op->called[1]];
 	if (l->condition->parameters.len != 1 || l->body->parameters.len != 1)
@@ -232,15 +261,42 @@ static bool open_loop(const sw_program *program, const sw_op *op, counted_loop *
 	return true;
 }
 
+/* Count the trips of a loop on all devices, which differ; -1: they are not known. */
+static int64_t count_each(counted_loop *l, int64_t n_devices, sw_arena *arena, sw_ints *each)
+{
+	int64_t *trips = SW_NEW_N(arena, int64_t, n_devices), most = 0;
+	for (l->device = 0; l->device < n_devices; l->device++) {
+		trips[l->device] = count_trips(l);
+		if (trips[l->device] < 0)
+			return -1;
+		most = SW_MAX(most, trips[l->device]);
+	}
+	*each = (sw_ints){.n = (int32_t)n_devices, .v = trips};
+	return most;
+}
+
 void sw_program_find_trip_counts(sw_program *program)
 {
 	for (size_t o = 0; o < program->ops.len; o++) {
 		sw_op *op = &program->ops.data[o];
-		counted_loop l;
+		bool differs = false;
+		counted_loop l = {.differs = &differs};
 		if (op->opcode != SW_OP_WHILE || !open_loop(program, op, &l))
 			continue;
 		sw_attrs *attrs = sw_arena_copy(&program->arena, op->attrs, sizeof(*attrs));
+		attrs->loop.each = (sw_ints){0};
 		attrs->loop.trip_count = count_trips(&l);
+		if (differs)
+			attrs->loop.trip_count = count_each(&l, program->num_partitions,
+			                                    &program->arena, &attrs->loop.each);
 		op->attrs = attrs;
 	}
+}
+
+int64_t sw_op_least_trips(const sw_op *op)
+{
+	int64_t least = sw_op_trips(op);
+	for (int32_t d = 0; op->attrs && d < op->attrs->loop.each.n; d++)
+		least = SW_MIN(least, op->attrs->loop.each.v[d]);
+	return least;
 }

@@ -118,7 +118,7 @@ static sw_status write_phase(sw_looper *l, int32_t phase)
 		operands[at + i] = sw_carried_initial(l, x.exports.data[i]);
 	sw_attrs attrs = {.loop = {.trip_count = l->t->atoms.size[0]}};
 	sw_op_spec spec = {.opcode = SW_OP_WHILE,
-	                   .name = "microbatches",
+	                   .name = SW_MICROBATCH_LOOP,
 	                   .operands = operands,
 	                   .n_operands = (uint32_t)n,
 	                   .called = called,

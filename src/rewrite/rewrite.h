@@ -8,6 +8,8 @@
 #ifndef SW_REWRITE_H
 #define SW_REWRITE_H
 
+#include <string.h>
+
 #include "frontend/frontend.h"
 #include "rules/rules.h"
 
@@ -269,6 +271,14 @@ void sw_phases_clear(sw_phases *phases);
  * divide the batch; SW_NO if an op refuses: the message names it and the path from an input. */
 sw_status sw_rewrite_microbatches(const sw_program *in, const sw_sidecar *sidecar,
                                   int32_t microbatches, sw_program **out, sw_error *err);
+
+/* Is the op a loop that sw_rewrite_microbatches wrote? */
+#define SW_MICROBATCH_LOOP "microbatches" /* what its name begins with */
+static inline bool sw_is_microbatch_loop(const sw_op *op)
+{
+	return op->opcode == SW_OP_WHILE &&
+	       !strncmp(op->name, SW_MICROBATCH_LOOP, strlen(SW_MICROBATCH_LOOP));
+}
 
 /* ---- variables ------------------------------------------------------------------------- */
 

@@ -458,4 +458,25 @@ void sw_certify(sw_search *s, sw_plan *plan);
 /* Give the incumbent as a plan, with its alternatives and bounds; SW_NO: nothing fits in memory. */
 sw_status sw_search_answer(sw_search *s, sw_plan **plan);
 
+/* ---- make_plan.c ------------------------------------------------------------------------ */
+
+const sw_search_limits *sw_search_limits_of(const sw_plan_options *options);
+
+/* Add the plan to its own alternatives, first. */
+void sw_plan_list_itself(sw_plan *plan);
+
+/* ---- last_apart.c ----------------------------------------------------------------------- */
+
+/* Compute the last microbatch of the plan apart, if that is asked for, fits, and is quicker. */
+void sw_search_try_apart(sw_plan *plan, const sw_plan_options *options);
+
+/* ---- unequal_shares.c ------------------------------------------------------------------- */
+
+/* Search for the quickest plan with unequal shares of the batch; *plan is NULL if none is found. It has
+ * no bound yet. The caller frees it. limit_s: plans that surely take longer are not looked for. */
+sw_status sw_search_shares(const sw_program *program, const char *program_path,
+                           const sw_sidecar *sidecar, const sw_cluster *cluster,
+                           const sw_plan_options *options, double limit_s, sw_plan **plan,
+                           sw_error *err);
+
 #endif

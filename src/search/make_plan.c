@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "bound/bound.h"
 #include "simulate/served_play.h"
 
 /* ---- questions -------------------------------------------------------------------------- */
@@ -149,7 +150,7 @@ static sw_status play_stale(sw_plan *plan, const sw_sidecar *sidecar, sw_error *
 	return status;
 }
 
-static const sw_search_limits *limits_of(const sw_plan_options *options)
+const sw_search_limits *sw_search_limits_of(const sw_plan_options *options)
 {
 	return options->limits.search ? options->limits.search : &sw_search_default_limits;
 }
@@ -158,7 +159,7 @@ static sw_status search(const sw_program *program, const char *program_path,
                         const sw_sidecar *sidecar, const sw_cluster *cluster,
                         const sw_plan_options *options, sw_plan **plan, sw_error *err)
 {
-	const sw_search_limits *limits = limits_of(options);
+	const sw_search_limits *limits = sw_search_limits_of(options);
 	const sw_model_limits *model_limits =
 		options->limits.model ? options->limits.model : &sw_model_default_limits;
 	sw_search s = {.asked = {options, limits, model_limits, sidecar, cluster, program_path},
@@ -191,6 +192,24 @@ static sw_status search(const sw_program *program, const char *program_path,
 		(*plan)->planning_s = sw_now_s() - s.start_s;
 	clear(&s);
 	return status;
+}
+
+/* ---- rows of the table ------------------------------------------------------------------ */
+
+void sw_plan_list_itself(sw_plan *plan)
+{
+	const sw_program_cost *cost = &plan->predicted;
+	sw_alternative row = {.feasible = true,
+	                      .step_time_s = cost->step_time_s,
+	                      .compute_s = cost->compute_s,
+	                      .communication_s = cost->communication_s,
+	                      .payload_bytes = cost->payload_bytes,
+	                      .peak_bytes = cost->peak_bytes};
+	snprintf(row.name, sizeof(row.name), "%s", plan->chosen);
+	sw_vec_push(&plan->alternatives, row);
+	for (size_t i = plan->alternatives.len; --i > 0;)
+		plan->alternatives.data[i] = plan->alternatives.data[i - 1];
+	plan->alternatives.data[0] = row;
 }
 
 /* ---- plans with owners, too ------------------------------------------------------------- */
@@ -287,7 +306,7 @@ static void try_stale(const sw_program *program, const char *program_path,
                       const sw_plan_options *options, sw_plan **plan)
 {
 	static const sw_owners_rule owners[] = {SW_OWNERS_BALANCED, SW_OWNERS_ONE};
-	const int64_t stales[] = {options->allowed_stale, (int64_t)limits_of(options)->bound_within_any};
+	const int64_t stales[] = {options->allowed_stale, (int64_t)sw_search_limits_of(options)->bound_within_any};
 	size_t n_stales = options->allowed_stale == SW_STALE_ANY ? 2 : 1;
 	bool possible = false;
 	sw_error why = {0};
@@ -306,6 +325,51 @@ static void try_stale(const sw_program *program, const char *program_path,
 		                            why.message));
 }
 
+/* ---- unequal shares ---------------------------------------------------------------------- */
+
+static bool may_share(const sw_plan_options *options, const sw_cluster *cluster)
+{
+	bool asked = options->sharing == SW_SHARES_AUTO ||
+	             (options->sharing == SW_SHARES_DEFAULT &&
+	              options->strategy.kind == SW_PLAN_AUTO);
+	return asked && cluster->n_kinds > 1 && !(options->pins && options->pins->n) && !options->sync &&
+	       !options->codec.kind && !options->mesh && options->microbatches != 1;
+}
+
+/* Search for plans in which devices of several kinds have unequal shares of the batch, and take one
+ * that is quicker. The bound holds for them, too. */
+static void try_unequal(const sw_program *program, const char *program_path,
+                        const sw_sidecar *sidecar, const sw_cluster *cluster,
+                        const sw_plan_options *options, sw_plan **plan)
+{
+	sw_error why = {0};
+	sw_plan *other = NULL, *equal = *plan;
+	double limit_s = long_run_s(equal);
+	if (sw_search_shares(program, program_path, sidecar, cluster, options, limit_s, &other,
+	                     &why) != SW_OK ||
+	    !other)
+		return;
+	if (other->predicted.step_time_s >= limit_s) {
+		*plan = keep(equal, other);
+		return;
+	}
+	sw_bound_state(other, equal->lower_bound_s, false);
+	snprintf(other->searched, sizeof(other->searched), "unequal shares of the batch; %.400s",
+	         equal->searched);
+	*plan = keep(other, equal);
+}
+
+/* Plan with the shares that the user said. */
+static sw_status plan_listed(const sw_program *program, const char *program_path,
+                             const sw_sidecar *sidecar, const sw_cluster *cluster,
+                             const sw_plan_options *options, sw_plan **plan, sw_error *err)
+{
+	SW_TRY(sw_search_shares(program, program_path, sidecar, cluster, options, INFINITY, plan,
+	                        err));
+	sw_bound_certify(*plan, sidecar);
+	return SW_OK;
+}
+
 sw_status sw_plan_make(const sw_program *program, const char *program_path,
                        const sw_sidecar *sidecar, const sw_cluster *cluster,
                        const sw_plan_options *options, sw_plan **plan, sw_error *err)
@@ -316,9 +380,17 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path,
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--allow lets --strategy auto take what changes the training; other "
 		               "strategies say it themselves, as ps:stale=4 does");
-	SW_TRY((both ? search_both : search)(program, program_path, sidecar, cluster, options, plan,
+	if (options->sharing == SW_SHARES_LISTED)
+		return plan_listed(program, program_path, sidecar, cluster, options, plan, err);
+	bool shares = may_share(options, cluster);
+	sw_plan_options half = *options;
+	half.time_limit_s /= shares ? 2 : 1;
+	SW_TRY((both ? search_both : search)(program, program_path, sidecar, cluster, &half, plan,
 	                                     err));
 	if (options->allows_stale && cluster->n_devices > 1)
 		try_stale(program, program_path, sidecar, cluster, options, plan);
+	sw_search_try_apart(*plan, options);
+	if (shares)
+		try_unequal(program, program_path, sidecar, cluster, &half, plan);
 	return SW_OK;
 }

@@ -45,6 +45,42 @@ static sw_status set_microbatches(const plan_word *w)
 	return SW_OK;
 }
 
+static sw_status set_shares(const plan_word *w)
+{
+	static const char what[] = "auto, equal, or numbers of microbatches, such as 5:3";
+	const char *at = w->value;
+	w->options->sharing = !strcmp(at, "auto")    ? SW_SHARES_AUTO
+	                      : !strcmp(at, "equal") ? SW_SHARES_EQUAL
+	                                             : SW_SHARES_LISTED;
+	w->options->n_shares = 0;
+	while (w->options->sharing == SW_SHARES_LISTED) {
+		char number[16];
+		size_t length = strcspn(at, ":");
+		int32_t n = w->options->n_shares;
+		if (length >= sizeof(number) || n == SW_MAX_LISTED_SHARES)
+			return expected(w, what);
+		memcpy(number, at, length);
+		number[length] = '\0';
+		if (!sw_parse_count(number, &w->options->shares[n]) ||
+		    w->options->shares[n] < 1 || w->options->shares[n] > INT32_MAX / 64)
+			return expected(w, what);
+		w->options->n_shares++;
+		if (!at[length])
+			return n > 0 ? SW_OK : expected(w, what);
+		at += length + 1;
+	}
+	return SW_OK;
+}
+
+static sw_status set_last_apart(const plan_word *w)
+{
+	bool never = !strcmp(w->value, "no");
+	if (!never && strcmp(w->value, "auto"))
+		return expected(w, "auto or no");
+	w->options->last_apart = never ? SW_APART_NEVER : SW_APART_AUTO;
+	return SW_OK;
+}
+
 /* The name of a policy is looked up when it is used. */
 static sw_status set_remat(const plan_word *w)
 {
@@ -144,6 +180,7 @@ static const struct {
 } words[] = {
 	{"strategy", set_strategy},     {"method", set_method},
 	{"effort", set_effort},         {"microbatches", set_microbatches},
+	{"shares", set_shares},         {"last-apart", set_last_apart},
 	{"remat", set_remat},           {"memory", set_memory},
 	{"time-limit", set_time_limit}, {"seed", set_seed},
 	{"threads", set_threads},       {"untied", set_untied},

@@ -23,6 +23,20 @@ typedef struct sw_search_effort {
 #define SW_MAX_ALLOWED_CODECS 8
 
 /* A request. All pointers are borrowed. */
+#define SW_MAX_LISTED_SHARES 64
+typedef enum sw_sharing {
+	SW_SHARES_DEFAULT, /* AUTO under the strategy AUTO, else EQUAL */
+	SW_SHARES_EQUAL,
+	SW_SHARES_AUTO, /* unequal ones where devices are of several kinds and it is quicker */
+	SW_SHARES_LISTED
+} sw_sharing;
+
+typedef enum sw_apart {
+	SW_APART_DEFAULT, /* AUTO under the strategy AUTO, else NEVER */
+	SW_APART_NEVER,
+	SW_APART_AUTO
+} sw_apart;
+
 typedef struct sw_plan_options {
 	/* The meshes to search, and the splits that are demanded on them. */
 	sw_plan_strategy strategy;
@@ -47,6 +61,12 @@ typedef struct sw_plan_options {
 	const char *remat;
 	/* Number of microbatches; 1: the batch is whole; 0: the search takes the fastest number. */
 	int32_t microbatches;
+	/* Whether parts of the cluster may have unequal shares of the batch (plan/shares.c), or which. */
+	sw_sharing sharing;
+	int32_t n_shares;
+	int64_t shares[SW_MAX_LISTED_SHARES];
+	/* Whether the last microbatch may be computed apart (plan->last_apart), where that is quicker. */
+	sw_apart last_apart;
 	/* Show no progress on the terminal. */
 	bool quiet;
 	/* Threads of the search; 0: one per processor. The plan does not depend on the number. */
@@ -88,7 +108,7 @@ typedef struct sw_plan_options {
 } sw_plan_options;
 
 /* Set an option by its name, with or without --, and its value as the command has them: strategy,
- * method, effort, microbatches, remat, memory, time-limit, seed, threads, codec, allow, trials, and
+ * method, effort, microbatches, shares, last-apart, remat, memory, time-limit, seed, threads, codec, allow, trials, and
  * untied (yes or no). The options borrow the value. SW_ERR_INPUT: there is no such option, or the
  * value is none. */
 sw_status sw_plan_options_set(sw_plan_options *options, const char *name, const char *value,

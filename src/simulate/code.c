@@ -47,7 +47,7 @@ static void add_kernel(compiler *c, sw_id op, double seconds, double launches)
 	c->sum.compute_s += seconds;
 	c->sum.launches += launches;
 	instruction *last = c->body.len ? &c->body.data[c->body.len - 1] : NULL;
-	bool merges = !c->code->detailed && c->code->cluster->device.launch_interval_s <= 0;
+	bool merges = !c->code->detailed && c->code->who->cluster.device.launch_interval_s <= 0;
 	if (last && last->kind == KERNEL && last->who == who && merges) {
 		last->seconds += seconds;
 		return;
@@ -162,9 +162,11 @@ static const code_block *make_iteration(const compiler *c, sw_id id)
 	return finish_block(&inner);
 }
 
-/* Return how many iterations are played: with a trace all, unless they are too many. */
-static int64_t iterations_to_play(const code *c, const code_block *iteration, int64_t iterations)
+/* Return how many iterations are played: with a trace all, unless they are too many. No device has
+ * fewer, so that all play as many. */
+static int64_t iterations_to_play(const code *c, const code_block *iteration, const sw_op *loop)
 {
+	int64_t iterations = sw_op_least_trips(loop);
 	if (c->detailed && (double)iterations * (1 + iteration->length) <= MAX_TRACED)
 		return iterations;
 	return SW_MIN(iterations, c->played_iterations);
@@ -174,9 +176,9 @@ static void add_loop(compiler *c, sw_id id)
 {
 	const sw_op *op = sw_op_at(c->program, id);
 	const code_block *iteration = make_iteration(c, id);
-	int64_t iterations = sw_op_trips(op);
+	int64_t iterations = sw_op_trips_on(op, c->code->who->device);
 	add_call(c, id, block_of(c, op->called[0]));
-	int64_t played = iterations_to_play(c->code, iteration, iterations);
+	int64_t played = iterations_to_play(c->code, iteration, op);
 	if (!iteration->communicates && (!c->code->detailed || played < iterations)) {
 		add_kernel(c, id, iteration->compute_s * (double)iterations,
 		           iteration->launches * (double)iterations);
@@ -211,7 +213,7 @@ static void add_op(compiler *c, sw_id id)
 	}
 	if (add_start(c, id))
 		return;
-	add_kernel(c, id, sw_cost_op(c->code->cluster, c->program, id), 1);
+	add_kernel(c, id, sw_cost_op(&c->code->who->cluster, c->program, id), 1);
 	if (sw_fused_kernel_of(op) != SW_FUSED_COUNT)
 		return;
 	switch (op->opcode) {
@@ -242,10 +244,12 @@ static const code_block *block_of(const compiler *c, int32_t number)
 	return c->blocks[number] = finish_block(&inner);
 }
 
-sw_status code_compile(code *c, const sw_cluster *cluster, const sw_program *program, bool detailed,
-                       int64_t played_iterations, sw_error *err)
+sw_status code_compile(code *c, const sw_cluster *cluster, const sw_device_class *who,
+                       const sw_program *program, bool detailed, int64_t played_iterations,
+                       sw_error *err)
 {
 	*c = (code){.cluster = cluster,
+	            .who = who,
 	            .program = program,
 	            .detailed = detailed,
 	            .played_iterations = played_iterations};

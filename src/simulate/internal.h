@@ -47,9 +47,11 @@ typedef struct played_collective {
 	double seconds;
 } played_collective;
 
+/* What one device plays, and all that are like it. */
 typedef struct code {
 	sw_arena arena;
 	const sw_cluster *cluster;
+	const sw_device_class *who; /* plays it */
 	const sw_program *program;
 	bool detailed; /* kernels are not merged: a trace is written */
 	/* iterations played of a loop; the others are taken to be like the last of them */
@@ -59,10 +61,12 @@ typedef struct code {
 	SW_VEC(played_collective) collectives;
 } code;
 
-/* Compile the program; `c` is cleared by code_clear. SW_ERR_INPUT if loops are nested so deep that
- * playing them would take too long. O(ops). */
-sw_status code_compile(code *c, const sw_cluster *cluster, const sw_program *program, bool detailed,
-                       int64_t played_iterations, sw_error *err);
+/* Compile the program as devices of one class run it; `c` is cleared by code_clear. The codes of all devices have the same collectives, and play the same
+ * iterations of loops with collectives. SW_ERR_INPUT if loops are nested so deep that playing them
+ * would take too long. O(ops). */
+sw_status code_compile(code *c, const sw_cluster *cluster, const sw_device_class *who,
+                       const sw_program *program, bool detailed, int64_t played_iterations,
+                       sw_error *err);
 void code_clear(code *c);
 
 /* ---- groups ----------------------------------------------------------------------------- */
@@ -110,9 +114,10 @@ void share_links(link_flow *flows, size_t n, int32_t n_links, double *scratch);
 
 /* ---- play ------------------------------------------------------------------------------- */
 
-/* Play the code on n_devices. breakdowns: [n_devices]; the events of a device go to the trace, if
- * it isn't NULL, once for each rank below trace_ranks that the device stands for. */
-sw_status play(const code *c, int32_t n_devices, sw_trace *trace, int32_t trace_ranks,
-               sw_breakdown *breakdowns, double *step_time_s, sw_error *err);
+/* Play the codes on n_devices, of which device d runs codes[code_of[d]]; code_of NULL: the first. breakdowns: [n_devices]; the
+ * events of a device go to the trace, if it isn't NULL, once for each rank below trace_ranks that the
+ * device stands for. */
+sw_status play(const code *codes, const int32_t *code_of, int32_t n_devices, sw_trace *trace,
+               int32_t trace_ranks, sw_breakdown *breakdowns, double *step_time_s, sw_error *err);
 
 #endif

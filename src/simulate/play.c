@@ -96,9 +96,9 @@ static bool await(device *d, int64_t last, sw_id op)
 }
 
 /* Return when what is launched next may begin, of `launches` launches over `seconds`. */
-static double launch(const simulator *p, device *d, double launches, double seconds)
+static double launch(device *d, double launches, double seconds)
 {
-	double each_s = p->code->cluster->device.launch_interval_s;
+	double each_s = d->code->who->cluster.device.launch_interval_s;
 	d->sum.host += each_s * launches;
 	return fmax(d->sum.now, d->sum.host - seconds * (1 - 1 / fmax(launches, 1)));
 }
@@ -111,9 +111,9 @@ static void compute(simulator *p, int32_t number, const instruction *kernel, dou
 	sum->compute_s += seconds;
 }
 
-static double share_of(const simulator *p)
+static double share_of(const device *d)
 {
-	return p->code->cluster->device.transfer_share;
+	return d->code->who->cluster.device.transfer_share;
 }
 
 /* Run a kernel ahead. Returns false if a collective may take a share of the device; the kernel's
@@ -121,8 +121,8 @@ static double share_of(const simulator *p)
 static bool compute_ahead(simulator *p, int32_t number, const instruction *kernel)
 {
 	device *d = &p->devices[number];
-	d->sum.now = launch(p, d, kernel->launches, kernel->seconds);
-	if (share_of(p) > 0 && (d->stream.meeting || d->stream.taken < d->stream.given.len)) {
+	d->sum.now = launch(d, kernel->launches, kernel->seconds);
+	if (share_of(d) > 0 && (d->stream.meeting || d->stream.taken < d->stream.given.len)) {
 		d->kernel = kernel;
 		d->remaining_s = kernel->seconds;
 		return false;
@@ -139,7 +139,7 @@ static bool step(simulator *p, int32_t number, const instruction *i)
 	case KERNEL:
 		return (i->who && !sw_owner_is(i->who, number)) || compute_ahead(p, number, i);
 	case START:
-		start_collective(p, number, i->collective, launch(p, d, 1, 0));
+		start_collective(p, number, i->collective, launch(d, 1, 0));
 		break;
 	case DONE:
 		return !await(d, d->wave_of[i->collective], i->op);
@@ -189,29 +189,29 @@ static void resume(simulator *p, int32_t number)
 
 /* ---- kernels beside collectives --------------------------------------------------------- */
 
-static double speed_of(const simulator *p, const device *d)
+static double speed_of(const device *d)
 {
-	return d->stream.running ? 1 - share_of(p) : 1;
+	return d->stream.running ? 1 - share_of(d) : 1;
 }
 
 /* Return when the kernel under way ends at its present speed. */
 static double kernel_end(const simulator *p, const device *d)
 {
-	return d->kernel ? fmax(p->clock, d->sum.now) + d->remaining_s / speed_of(p, d) : INFINITY;
+	return d->kernel ? fmax(p->clock, d->sum.now) + d->remaining_s / speed_of(d) : INFINITY;
 }
 
 static void advance_kernels(simulator *p, double next)
 {
-	for (int32_t i = 0; share_of(p) > 0 && i < p->n_devices; i++) {
+	for (int32_t i = 0; p->shares && i < p->n_devices; i++) {
 		device *d = &p->devices[i];
 		d->ends = kernel_end(p, d) <= next;
-		d->remaining_s -= fmax(0, next - fmax(p->clock, d->sum.now)) * speed_of(p, d);
+		d->remaining_s -= fmax(0, next - fmax(p->clock, d->sum.now)) * speed_of(d);
 	}
 }
 
 static void end_kernels(simulator *p)
 {
-	for (int32_t i = 0; share_of(p) > 0 && i < p->n_devices; i++) {
+	for (int32_t i = 0; p->shares && i < p->n_devices; i++) {
 		device *d = &p->devices[i];
 		const instruction *kernel = d->kernel;
 		if (!kernel || !d->ends)
@@ -286,7 +286,7 @@ static double next_event(const simulator *p)
 		next = fmin(next, p->clock + p->flows.data[i].remaining_s / p->flows.data[i].rate);
 	for (size_t i = 0; i < p->ready.len; i++)
 		next = fmin(next, p->ready.data[i].begin);
-	for (int32_t i = 0; share_of(p) > 0 && i < p->n_devices; i++)
+	for (int32_t i = 0; p->shares && i < p->n_devices; i++)
 		next = fmin(next, kernel_end(p, &p->devices[i]));
 	return next;
 }
@@ -309,7 +309,7 @@ static void advance(simulator *p, double next, meeting *ended)
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
-static void simulator_init(simulator *p)
+static void simulator_init(simulator *p, const code *codes, const int32_t *code_of)
 {
 	size_t n_collectives = p->code->collectives.len;
 	sw_arena_init(&p->arena);
@@ -320,7 +320,9 @@ static void simulator_init(simulator *p)
 	for (int32_t d = 0; d < p->n_devices; d++) {
 		p->devices[d].wave_of = SW_NEW_N(&p->arena, int64_t, n_collectives);
 		p->devices[d].awaited = -1;
-		enter(&p->devices[d], p->code->entry, NULL);
+		p->devices[d].code = &codes[code_of ? code_of[d] : 0];
+		p->shares = p->shares || share_of(&p->devices[d]) > 0;
+		enter(&p->devices[d], p->devices[d].code->entry, NULL);
 	}
 }
 
@@ -356,12 +358,14 @@ static sw_breakdown break_down(const device_account *sum, double step_time_s)
 	                      .hidden_comm_s = hidden <= rounding_s ? 0 : hidden};
 }
 
-sw_status play(const code *c, int32_t n_devices, sw_trace *trace, int32_t trace_ranks,
-               sw_breakdown *breakdowns, double *step_time_s, sw_error *err)
+sw_status play(const code *codes, const int32_t *code_of, int32_t n_devices, sw_trace *trace,
+               int32_t trace_ranks, sw_breakdown *breakdowns, double *step_time_s, sw_error *err)
 {
-	simulator p = {
-		.code = c, .n_devices = n_devices, .trace = trace, .trace_ranks = trace_ranks};
-	simulator_init(&p);
+	simulator p = {.code = codes,
+	               .n_devices = n_devices,
+	               .trace = trace,
+	               .trace_ranks = trace_ranks};
+	simulator_init(&p, codes, code_of);
 	meeting *ended = sw_alloc((size_t)n_devices * sizeof(*ended));
 	for (int32_t d = 0; d < n_devices; d++)
 		run(&p, d);

@@ -24,24 +24,57 @@ static sw_breakdown mean_of(const sw_breakdown *ranks, int64_t n)
 	return mean;
 }
 
+/* ---- devices that differ ---------------------------------------------------------------- */
+
+/* The codes of a program: one for each class of devices. */
+typedef struct code_set {
+	sw_arena arena;
+	sw_device_classes classes;
+	code *codes;
+} code_set;
+
+static sw_status compile_codes(code_set *s, const sw_cluster *cluster, const sw_program *program,
+                               bool detailed, int64_t iterations, sw_error *err)
+{
+	sw_status status = SW_OK;
+	s->codes = SW_NEW_N(&s->arena, code, s->classes.n);
+	for (int32_t k = 0; k < s->classes.n && status == SW_OK; k++)
+		status = code_compile(&s->codes[k], cluster, &s->classes.list[k], program,
+		                      detailed, iterations, err);
+	return status;
+}
+
+static void clear_codes(code_set *s)
+{
+	for (int32_t k = 0; k < s->classes.n; k++)
+		code_clear(&s->codes[k]);
+	sw_arena_clear(&s->arena);
+}
+
+/* ---- a step ----------------------------------------------------------------------------- */
+
 /* Simulate all but the memory. */
 static sw_status simulate(const sw_cluster *cluster, const sw_program *scheduled, sw_trace *trace,
                           int32_t trace_ranks, sw_simulation *result, sw_error *err)
 {
-	bool differ = devices_differ(cluster) || sw_program_has_owners(scheduled);
+	code_set codes = {0};
+	sw_arena_init(&codes.arena);
+	codes.classes = sw_device_classes_of(cluster, scheduled, &codes.arena);
+	bool differ = devices_differ(cluster) || sw_program_has_owners(scheduled) ||
+	              codes.classes.n > 1;
 	int32_t n_played = differ ? (int32_t)cluster->n_devices : 1;
-	code c;
 	*result = (sw_simulation){.n_ranks = cluster->n_devices};
 	result->ranks = sw_alloc((size_t)cluster->n_devices * sizeof(*result->ranks));
-	sw_status status = code_compile(&c, cluster, scheduled, trace != NULL,
-	                                differ ? ITERATIONS_OF_MANY : ITERATIONS_OF_ONE, err);
+	sw_status status = compile_codes(&codes, cluster, scheduled, trace != NULL,
+	                                 differ ? ITERATIONS_OF_MANY : ITERATIONS_OF_ONE, err);
 	if (status == SW_OK)
-		status = play(&c, n_played, trace, (int32_t)SW_MIN(trace_ranks, cluster->n_devices),
-		              result->ranks, &result->step_time_s, err);
+		status = play(codes.codes, codes.classes.of, n_played, trace,
+		              (int32_t)SW_MIN(trace_ranks, cluster->n_devices), result->ranks,
+		              &result->step_time_s, err);
 	for (int64_t r = n_played; r < result->n_ranks; r++)
 		result->ranks[r] = result->ranks[0];
 	result->mean = differ ? mean_of(result->ranks, result->n_ranks) : result->ranks[0];
-	code_clear(&c);
+	clear_codes(&codes);
 	if (status != SW_OK)
 		sw_simulation_clear(result);
 	return status;

@@ -39,6 +39,7 @@ typedef struct collective_stream {
 } collective_stream;
 
 typedef struct device {
+	const code *code;
 	device_account sum;
 	SW_VEC(call_frame) frames;
 	collective_stream stream;
@@ -65,7 +66,8 @@ typedef struct wave {
 } wave;
 
 typedef struct simulator {
-	const code *code;
+	const code *code; /* of some device: all have its collectives */
+	bool shares;      /* collectives take a share of some devices */
 	int32_t n_devices, n_links;
 	device *devices;
 	sw_arena arena;

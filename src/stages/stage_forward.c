@@ -68,11 +68,6 @@ static bool reads_state(const sw_op *loop, const bool *state)
 	return false;
 }
 
-static bool is_loop_of_microbatches(const sw_op *op)
-{
-	return op->opcode == SW_OP_WHILE && strncmp(op->name, "microbatches", 12) == 0;
-}
-
 /* A loop that reads no state, as one that counts the tokens of a batch, is no part of the pipeline:
  * each stage that reads its results runs it. */
 static sw_status find_loop(const sw_stage_finder *f, const sw_op **found, sw_error *err)
@@ -80,7 +75,7 @@ static sw_status find_loop(const sw_stage_finder *f, const sw_op **found, sw_err
 	*found = NULL;
 	for (size_t i = 0; i < f->entry->ops.len; i++) {
 		const sw_op *op = sw_op_at(f->program, f->entry->ops.data[i]);
-		if (!is_loop_of_microbatches(op) || !reads_state(op, f->state_value))
+		if (!sw_is_microbatch_loop(op) || !reads_state(op, f->state_value))
 			continue;
 		if (*found)
 			return sw_fail_at(err, SW_NO, f->program->source, op->line, 0,

@@ -155,7 +155,7 @@ sw_status sw_step_write_loop(sw_step_writer *w)
 		status = write_body(w, &x, &called[1]);
 	sw_attrs attrs = {.loop = {.trip_count = w->stages->n_microbatches}};
 	sw_op_spec spec = {.opcode = SW_OP_WHILE,
-	                   .name = "microbatches",
+	                   .name = SW_MICROBATCH_LOOP,
 	                   .operands = x.begins,
 	                   .n_operands = x.n,
 	                   .called = called,

@@ -28,7 +28,7 @@ static const struct {
 	{WITH_LEVEL("name: a, latency: 1 us, bandwidth: 1"), 4, 5,
          "levels[0]: missing key \"count\""},
 	{WITH_LEVEL("name: a, count: 2, latncy: 1 us, bandwidth: 1"), 4, 25,
-         "levels[0]: unknown key \"latncy\" (nearest: 'latency'); known are name, count, latency, "
+         "levels[0]: unknown key \"latncy\" (nearest: 'latency'); known are name, count, device, latency, "
          "bandwidth, "
          "flow_bandwidth, contention"},
 	{WITH_LEVEL("name: a, count: 0, latency: 1 us, bandwidth: 1"), 4, 22,
