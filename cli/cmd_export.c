@@ -40,9 +40,9 @@ static void lose(json_t *json, const char *format, ...)
 static void say_losses(json_t *json, const sw_sharding_losses *lost)
 {
 	lose(json,
-	     "inside of the step, of %lld values %lld are partial sums, which the module "
-	     "leaves open, and %lld are dealt out in runs, where it cuts blocks",
-	     (long long)lost->values, (long long)lost->partial_sums, (long long)lost->dealt_out);
+	     "partial sums, which the module leaves open (%lld of %lld values inside of the "
+	     "step), and runs dealt out in turn, where it cuts blocks (%lld)",
+	     (long long)lost->partial_sums, (long long)lost->values, (long long)lost->dealt_out);
 	lose(json, "the kinds of collectives and the order of ops, which the compiler chooses");
 	if (lost->padded)
 		lose(json, "the module takes and gives arrays of the plan's padded shapes");
@@ -72,24 +72,18 @@ static sw_status make_shardings(cli *c, const cli_plan *loaded, exported *out, s
 	return SW_OK;
 }
 
-/* The values of --attention. */
-static sw_status find_attention(const cli *c, sw_export_attention *attention, sw_error *err)
+static sw_export_attention attention_of(const cli *c)
 {
 	const char *word = c->values.attention;
-	*attention = SW_ATTENTION_AS_READ;
 	if (!word)
-		return SW_OK;
-	*attention = strcmp(word, "ops") == 0 ? SW_ATTENTION_OPS : SW_ATTENTION_CUDNN;
-	if (*attention == SW_ATTENTION_CUDNN && strcmp(word, "cudnn") != 0)
-		return sw_fail(err, SW_ERR_INPUT, "--attention %s: it is ops or cudnn", word);
-	return SW_OK;
+		return SW_ATTENTION_AS_READ;
+	return strcmp(word, "ops") == 0 ? SW_ATTENTION_OPS : SW_ATTENTION_CUDNN;
 }
 
 static sw_status make_stablehlo(cli *c, const cli_plan *loaded, exported *out, sw_error *err)
 {
-	sw_export_attention attention;
+	sw_export_attention attention = attention_of(c);
 	uint32_t calls;
-	SW_TRY(find_attention(c, &attention, err));
 	SW_TRY(sw_export_plan(loaded->plan, &loaded->sidecar, attention, &out->text, &out->json,
 	                      &calls, err));
 	if (calls > 0)
@@ -154,11 +148,21 @@ static sw_status find_form(const cli *c, const export_form **form, sw_error *err
 	return status;
 }
 
+static sw_status check_attention(const cli *c, const export_form *form, sw_error *err)
+{
+	const char *word = c->values.attention;
+	if (word && form->make != make_stablehlo)
+		return sw_fail(err, SW_ERR_INPUT, "--attention goes with --to stablehlo, not %s",
+		               form->name);
+	if (word && strcmp(word, "ops") != 0 && strcmp(word, "cudnn") != 0)
+		return sw_fail(err, SW_ERR_INPUT, "--attention %s: it is ops or cudnn", word);
+	return SW_OK;
+}
+
 static sw_status check_options(const cli *c, const export_form **form, sw_error *err)
 {
-	sw_status status = find_form(c, form, err);
-	if (status)
-		return status;
+	SW_TRY(find_form(c, form, err));
+	SW_TRY(check_attention(c, *form, err));
 	if (c->values.json && c->values.output && strcmp(c->values.output, "-") == 0)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "-o - and --json both need standard output: leave one out");
@@ -188,20 +192,35 @@ static sw_status write_all(cli *c, const export_form *form, const exported *out,
 	return SW_OK;
 }
 
+static bool has_owners(const sw_plan *plan)
+{
+	for (size_t i = 0; i < plan->layouts.items.len; i++)
+		if (sw_layout_owned_atoms(&plan->layouts.items.data[i]))
+			return true;
+	return false;
+}
+
 /* No form says that some devices hold an array and the others nothing of it, and the arrays of others
  * are those of the program as it was read. */
 static sw_status check_forms(const sw_plan *plan, sw_error *err)
 {
-	if (plan->undivided)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "the plan has variables in parts, or gradients in codes, which other "
-		               "systems have no words for: export one without");
-	for (size_t i = 0; i < plan->layouts.items.len; i++)
-		if (sw_layout_owned_atoms(&plan->layouts.items.data[i]))
+	const struct {
+		bool has;
+		const char *what, *mend;
+	} foreign[] = {
+		{sw_forms_served(&plan->forms), "variables that their owners serve",
+	         "whose variables are not stale"},
+		{sw_forms_code(&plan->forms), "gradients in codes", "without --codec"},
+		{plan->undivided, "variables in parts", "without"},
+		{has_owners(plan), "owners",
+	         "of another strategy than ps, parallax, random, ways or sync"},
+	};
+	for (size_t i = 0; i < SW_COUNT(foreign); i++)
+		if (foreign[i].has)
 			return sw_fail(err, SW_ERR_INPUT,
-			               "the plan has owners, which other systems have no words "
-			               "for: export one of another strategy than ps, parallax or "
-			               "random");
+			               "the plan has %s, which other systems have no words for: "
+			               "export one %s",
+			               foreign[i].what, foreign[i].mend);
 	return SW_OK;
 }
 

@@ -20,7 +20,9 @@ import jax.numpy as jnp
 import numpy
 
 import shardwright as sw
+from shardwright.apply import Planned
 from shardwright.command import binary
+from shardwright.module import Module, fold
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CLUSTER = ROOT / "clusters" / "local-2x2.yaml"
@@ -223,6 +225,29 @@ def check_apply(folder):
             backwards = plan.apply(step, devices=jax.devices()[::-1])
             check_close(train(backwards, state, data, 1), train(jax.jit(step), state, data, 1))
     assert dealt, "no layout had more digits than dimensions"
+
+
+def check_dealt(folder):
+    """Arrays whose dimensions are dealt out or padded are placed and taken back; of the first kind XLA's own
+    reshape from blocks ends the process."""
+    mesh = [{"name": name, "size": 2} for name in "abc"]
+    cases = [  # shape, padded, digits, axes
+        ([40, 24], [40, 24], [5, 8, 6, 4], [[], ["c"], ["a"], ["b"]]),
+        ([24, 96], [24, 96], [6, 4, 48, 2], [["b"], ["a"], [], ["c"]]),
+        ([24, 72], [24, 72], [24, 3, 24], [["a"], [], ["b", "c"]]),
+        ([7, 10], [8, 12], [8, 3, 4], [["a", "b"], [], ["c"]]),
+        ([3], [4], [4], [["a", "c"]]),
+    ]
+    for shape, padded, digits, spec in cases:
+        placement = {"name": "w", "type": "f32", "shape": shape, "padded": padded, "digits": digits, "spec": spec}
+        module = Module("", {"devices": 8, "mesh": mesh, "inputs": [placement], "outputs": [placement]})
+        planned, whole = Planned(module, None), numpy.arange(numpy.prod(shape), dtype="f").reshape(shape)
+        there, here = module.sharding(placement), planned._sharding(placement)
+        run = lambda f, a, b, p: jax.jit(lambda x: f(x, p), in_shardings=a, out_shardings=b)
+        placed = run(planned._fold, here, there, placement)(whole)
+        assert (numpy.asarray(placed) == numpy.asarray(fold(whole, placement))).all(), placement
+        back = run(planned._unfold, there, here, placement)(placed)
+        assert (numpy.asarray(back) == whole).all(), placement
 
 
 def check_padded(folder):
@@ -698,6 +723,45 @@ def check_arguments(folder):
         check_close(plan.apply(small)(w, X, Y).astype(jnp.float32), small(w, X, Y).astype(jnp.float32))
 
 
+class Trainer:
+    """A step as a method: what is declared of the jitted function counts from behind `self`."""
+
+    def __init__(self, rate):
+        self.rate = rate
+
+    def plain(self, params, x, y, times):
+        for _ in range(times):
+            loss, grads = jax.value_and_grad(loss_of)(params, x, y)
+            params = jax.tree.map(lambda p, g: p - self.rate * g, params, grads)
+        return params, loss
+
+    step = functools.partial(jax.jit, static_argnums=(0, -1), donate_argnums=1)(plain)
+    __call__ = functools.partial(jax.jit, static_argnums=(0, 4))(plain)
+
+
+def check_methods(folder):
+    """Methods, parts, and objects that are called, of jitted functions with static and donated arguments."""
+    trainer = Trainer(0.1)
+    forms = [(trainer.step, (), True), (trainer, (), False), (functools.partial(Trainer.step, trainer), (), True)]
+    first = jax.jit(lambda times, *args: trainer.plain(*args, times), static_argnums=0, donate_argnums=1)
+    forms += [(functools.partial(first, 2), None, True)]
+    for step, rest, donated in forms:
+        args = (X, Y) if rest is None else (X, Y, 2)
+        document, said = quiet_export(step, PARAMS, *args, path=folder / "method.hlo")
+        assert sorted(roles(document).values()) == ["data", "data", "parameter", "parameter"], document["inputs"]
+        assert len(whole_pairs(document)) == 2 and not said, (document["outputs"], said)
+        plan = sw.plan(step, PARAMS, *args, cluster=CLUSTER, strategy="zero3")
+        planned, params, wanted = plan.apply(step), jax.tree.map(jnp.copy, PARAMS), PARAMS
+        for _ in range(2):
+            before = params
+            params, loss = planned(params, *args)
+            wanted, right = trainer.plain(wanted, X, Y, 2)
+            check_close((params, loss), (wanted, right))
+        assert before["w"].is_deleted() == donated
+    refused("params: it is declared static, which dict can't be", sw.export, jax.jit(Trainer.plain, static_argnums=1),
+            trainer, PARAMS, X, Y, 2, path=folder / "a.hlo")  # fmt: skip
+
+
 def theirs_first(step, model, key):
     return step(model, key, "plain", X, Y, rate=0.2)[0]["p"]
 
@@ -714,6 +778,8 @@ def check_weights(folder):
     wanted, _ = train(reordered, (PARAMS, OPT), (X, Y), 2)
     for loss, other in zip(json.loads(done.stdout)["losses"], wanted, strict=True):
         assert abs(loss - float(other)) < 1e-5 * loss, (done.stdout, wanted)
+    abstract = jax.eval_shape(lambda: (PARAMS, OPT, X, Y))
+    refused("expected an array, found ShapeDtypeStruct", sw.save_weights, folder / "a", document, reordered, *abstract)
     refused("these arguments are 8", sw.save_weights, folder / "a", document, lambda *a: 0, PARAMS, OPT, X)
 
 
@@ -783,7 +849,7 @@ def check_errors(folder):
     refused("can't be traced", sw.export, adam, PARAMS, OPT, X.T[:3], Y, path=folder / "a.hlo")
     refused("no input is named z", sw.export, adam, PARAMS, OPT, X, Y, path=folder / "a.hlo", tokens="z", vocabulary=9)
     plan = sw.plan(adam, PARAMS, OPT, X, Y, cluster=CLUSTER, strategy="dp", learning_rate=RATE)
-    refused("and JAX has 2", plan.apply, adam, devices=jax.devices()[:2])
+    refused("the plan is for 4, and here are 2", plan.apply, adam, devices=jax.devices()[:2])
     refused("missing a required argument: 'y'", plan.apply(adam), PARAMS, OPT, X)
     refused("argument x: the plan wants f32[16, 16], found float32[8, 16]", plan.apply(adam), PARAMS, OPT, X[:8], Y[:8])
     refused("cannot read", sw.plan, adam, PARAMS, OPT, X, Y, cluster="/no/such/cluster.yaml")
@@ -794,8 +860,21 @@ def check_errors(folder):
     for rate in "x", float("nan"), -1, None:
         refused("learning_rate: expected a number", sw.export, adam, *args, path=folder / "a.hlo", learning_rate=rate)
     refused("missing a required argument: 'y'", sw.export, adam, *args[:3], path=folder / "a.hlo")
+    rated = lambda params, x, learning_rate: params
+    refused("'learning_rate'; learning_rate= is export's own", sw.export, rated, PARAMS, X,
+            learning_rate=0.1, path=folder / "a.hlo")  # fmt: skip
     refused("unexpected keyword argument 'z'", sw.export, adam, *args, z=1, path=folder / "a.hlo")
     refused("expected a function", sw.export, 3, path=folder / "a.hlo")
+    for array, found in ((numpy.array(["a"]), "<U1"), (2**40, str(2**40))):
+        refused(f"argument y: no array or number that JAX takes: {found}", sw.export, adam, *args[:3], array,
+                path=folder / "a.hlo")  # fmt: skip
+    refused("tokens: expected integers, and x is f32", sw.export, adam, *args, path=folder / "a.hlo", tokens="x",
+            vocabulary=9)  # fmt: skip
+    refused("pairs: expected {path", sw.export, adam, *args, path=folder / "a.hlo", pairs=["0"])
+    refused("loss: expected the path", sw.export, adam, *args, path=folder / "a.hlo", loss=1)
+    refused("output: no option in Python", sw.plan, adam, *args, cluster=CLUSTER, output="a.plan")
+    refused("form: expected stablehlo or shardings", sw.load_module, folder / "a.plan", form="torch")
+    refused("sidecar: expected what export returned", sw.save_weights, folder / "a", {}, adam, *args)
     for trouble in (KeyError("a\nb"), RuntimeError("a\nb"), AttributeError(), RecursionError("a")):
 
         def raises(*args, trouble=trouble):
@@ -812,7 +891,8 @@ def check_errors(folder):
     refused("gives 8 arrays, and this one 1", plan.apply(lambda *a: a[3]), *args)
     refused("result loss: the plan wants", plan.apply(reordered), *args)
     refused("some of these are the same", plan.apply, adam, devices=jax.devices()[:1] * 8)
-    refused("expected a list of JAX's devices", plan.apply, adam, devices="cpu")
+    for devices in ("cpu", 4, jax.sharding.Mesh(numpy.array(jax.devices()), ("d",))):
+        refused("expected a list of JAX's devices", plan.apply, adam, devices=devices)
     staged = sw.plan(adam, *args, cluster=CLUSTER, stages=2, microbatches=2, untied=False, memory=None)
     assert staged.verify()
     refused("pipeline stages", staged.apply, adam)
@@ -829,6 +909,103 @@ def check_meshes(folder):
             found = planned(PARAMS, OPT, X, Y)
             assert plan.compare(reordered, PARAMS, OPT, X, Y)["ok"]
         check_close(found, alone)
+
+
+def check_places(folder):
+    """Where arguments lie is no annotation: it may be another plan's layout, or one device."""
+    plans = lambda *args, **more: sw.plan(reordered, *args, X, Y, cluster=CLUSTER, strategy="zero3", **more)
+    whole, half = plans(PARAMS, OPT), plans(PARAMS, OPT, devices=2)
+    alone = jax.jit(reordered)(PARAMS, OPT, X, Y)
+    trained = half.apply(reordered)(PARAMS, OPT, X, Y)[:2]
+    mesh = jax.sharding.Mesh(numpy.array(jax.devices()).reshape(2, 4), ("a", "b"))
+    copied = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    for args in trained, jax.device_put((PARAMS, OPT), jax.devices()[3]), jax.device_put((PARAMS, OPT), copied):
+        found = plans(*args)
+        assert found.summary["payload_bytes"] == whole.summary["payload_bytes"], (found.summary, whole.summary)
+        assert found.compare(reordered, *args, X, Y)["ok"] and found.apply(reordered).lower(*args, X, Y)
+    check_close(found.apply(reordered)(*args, X, Y), alone)
+    apart = jax.device_put(PARAMS, jax.devices()[2]), jax.device_put(OPT, jax.devices()[3])
+    check_close(whole.apply(reordered)(*apart, X, Y), alone)
+
+
+def check_types(folder):
+    """A result whose type gives way to others', as that of a number of Python, still does."""
+
+    def step(params, rate, count, x, y):
+        loss, grads = jax.value_and_grad(loss_of)(params, x, y)
+        return jax.tree.map(lambda p, g: p - rate * g, params, grads), rate * 0.9, count + 1, loss
+
+    args = PARAMS, 0.1, 3, X, Y
+    plan = sw.plan(step, *args, cluster=CLUSTER, strategy="zero3")
+    found, wanted = plan.apply(step)(*args), jax.jit(step)(*args)
+    check_close(found, wanted)
+    weak = lambda tree: [x.weak_type for x in jax.tree.leaves(tree)]
+    assert weak(found) == weak(wanted) == [False, False, True, True, False], weak(found)
+
+
+def check_paths(folder):
+    """Keys of any characters are names of one printable line."""
+    step = lambda p, x: jax.tree.map(lambda a: a - x.mean(), p)
+    params = {"": X, "a b/c.d": X, "\u00fc\n\"": X}
+    plan = sw.plan(step, params, X, cluster=CLUSTER, path=folder / "paths.plan")
+    names = [entry["name"] for entry in json.loads((folder / "paths.inputs.json").read_text())["inputs"]]
+    assert names == ["p.", "p.a b/c.d", 'p.\u00fc\\n"', "x"], names
+    check_close(plan.apply(step)(params, X), jax.jit(step)(params, X))
+
+
+def check_opened(folder):
+    """A plan that was made before, here or by the command, is opened by its path."""
+    args = PARAMS, OPT, X, Y
+    made = sw.plan(reordered, *args, cluster=CLUSTER, strategy="zero3", path=folder / "kept.plan", learning_rate=RATE)
+    (folder / "programs").mkdir()
+    sw.export(reordered, *args, path=folder / "programs" / "step.hlo", learning_rate=RATE)
+    command = [binary(), "plan", folder / "programs" / "step.hlo", "--cluster", CLUSTER, "-o", folder / "other.plan"]
+    subprocess.run([*command, "--strategy", "zero3", "-q"], check=True)
+    for path in made.path, folder / "other.plan":
+        plan = sw.Plan(path)
+        assert plan.summary["payload_bytes"] == made.summary["payload_bytes"] and plan.verify()["ok"]
+        check_close(plan.apply(reordered)(*args), jax.jit(reordered)(*args))
+        assert plan.compare(reordered, *args)["ok"]
+    changed = lambda p, o, x, y: reordered(p, o, x * 2, y)
+    for step, n in ((reordered, 0), (changed, 1)):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            sw.Plan(made.path).apply(step)(*args)
+        assert sum("is not the program of the plan" in str(w.message) for w in said) == n == len(said), said
+    refused("cannot read", sw.Plan, folder / "none.plan")
+    staged = sw.plan(adam, *args, cluster=CLUSTER, stages=2, microbatches=2, memory=None, path=folder / "staged.plan")
+    refused("pipeline stages", sw.Plan(staged.path).apply, adam)
+
+
+def check_temporary(folder):
+    """The files of a plan without a path are there as long as it is, and are removed without a warning."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        plan = sw.plan(adam, PARAMS, OPT, X, Y, cluster=CLUSTER, strategy="dp", learning_rate=RATE)
+        place = pathlib.Path(plan.path).parent
+        assert place.exists() and plan.explain()
+        del plan
+    assert not place.exists() and not said, [str(w.message) for w in said]
+
+
+def check_calls_of_python(folder):
+    """A print is left out where a plan runs, and said; what comes of Python can't be run."""
+
+    def printing(params, opt, x, y):
+        jax.debug.print("{}", x[0, 0])
+        return reordered(params, opt, x, y)
+
+    def called(x):
+        return jax.pure_callback(numpy.asarray, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+    args = PARAMS, OPT, X, Y
+    _, said = quiet_export(printing, *args, path=folder / "print.hlo")
+    assert said == ["the step calls Python (debug_print): runs of a plan leave that out"], said
+    plan = sw.plan(printing, *args, cluster=CLUSTER, strategy="zero3", learning_rate=RATE)
+    assert plan.verify()["ok"]
+    check_close(plan.apply(printing)(*args), jax.jit(reordered)(*args))
+    _, said = quiet_export(lambda p, o, x, y: reordered(p, o, called(x), y), *args, path=folder / "called.hlo")
+    assert said == ["the step calls Python (pure_callback): no plan of it can be run"], said
 
 
 def check_remarks(folder):
@@ -860,10 +1037,12 @@ def check_symmetric(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        checks = [check_names, check_state, check_values, check_plans, check_apply, check_padded]
+        checks = [check_names, check_state, check_values, check_plans, check_apply, check_dealt, check_padded]
         checks += [check_one_device, check_donated, check_errors, check_crossed, check_partial, check_written]
         checks += [check_nnx, check_equinox, check_loss, check_ranges, check_roles, check_frozen, check_arguments]
-        checks += [check_weights, check_noise, check_meshes, check_remarks, check_symmetric]
+        checks += [check_methods]
+        checks += [check_weights, check_noise, check_meshes, check_places, check_types, check_paths]
+        checks += [check_opened, check_temporary, check_calls_of_python, check_remarks, check_symmetric]
         wanted = sys.argv[1:]
         for check in (c for c in checks if not wanted or c.__name__ in wanted):
             check(pathlib.Path(folder))

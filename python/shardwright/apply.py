@@ -1,13 +1,15 @@
 """A plan as a function with the signature of the step that it was made for."""
 
 import math
+import warnings
 
 from .calls import Call
-from .command import ShardwrightError
-from .module import dtype_of, fold, is_plain, load, unfold
+from .command import ShardwrightError, ShardwrightWarning
+from .module import dimensions, dtype_of, fold, is_plain, load, unfold
+from .step import has_changed
 
 
-def apply(plan_path, step, devices=None, attention=None, statics=None):
+def apply(plan_path, step, devices=None, attention=None, statics=None, program=None):
     """Return a function that takes and gives what `step` does, and runs as the plan says.
 
     step       the function that was exported, jitted or not
@@ -15,13 +17,14 @@ def apply(plan_path, step, devices=None, attention=None, statics=None):
     attention  "cudnn" for calls of cuDNN, "ops" for plain ops; calls if the step has some and the
                device of the plan's cluster runs them, if not given
     statics    what is no array in the arguments that the plan was made for; any, if not given
+    program    the file that the plan is of: a warning says where the step has become another program
 
     Arguments that do not lie where the plan wants them are placed first, so the first call places
     everything; results lie where the next call wants them. What the step donates is donated, if a
     result takes its buffer; what it writes to its arguments is written to them. The step is traced
     for the structure of its result alone.
     """
-    return Planned(load(plan_path, devices, attention=attention), step, statics)
+    return Planned(load(plan_path, devices, attention=attention), step, statics, program)
 
 
 def _differs(a, b):
@@ -34,10 +37,11 @@ def _differs(a, b):
 class Planned:
     """What `apply` returns: call it as the step. module: the plan's module."""
 
-    def __init__(self, module, step, statics=None):
+    def __init__(self, module, step, statics=None, program=None):
         self.module = module
         self._step = step
         self._statics = statics
+        self._program = program
         self._jitted = {}  # by structure of the arguments: the call that was traced, and the function of arrays
 
     def __call__(self, *args, **kwargs):
@@ -50,16 +54,13 @@ class Planned:
         """Put the whole array that is input number i on the devices, as the calls take it."""
         import jax
 
-        placement = self.module.inputs[i]
-        dtype = jax.dtypes.canonicalize_dtype(jax.numpy.result_type(array))
-        _check("argument", placement, jax.numpy.shape(array), dtype)
-        return jax.device_put(array, self._sharding(placement))
+        return jax.device_put(array, self._sharding(self.module.inputs[i]))
 
     def lower(self, *args, **kwargs):
         """What jax.jit(step).lower(*args) is for the plan; arguments may be abstract."""
         call, function = self._function(args, kwargs)
         with self.module.alone():
-            return function.lower(*call.arrays)
+            return function.lower(*call.abstract)
 
     def _function(self, args, kwargs):
         """The call, and the jitted function of whole arrays."""
@@ -69,6 +70,8 @@ class Planned:
             raise ShardwrightError(
                 f"the plan's step takes {len(inputs)} arrays, and these arguments are {len(call.arrays)}"
             )
+        for array, placement in zip(call.abstract, inputs):
+            _check("argument", placement, array.shape, array.dtype)
         for (name, a), (other, b) in zip(call.statics(), self._statics or call.statics()):
             if name != other or _differs(a, b):
                 raise ShardwrightError(
@@ -84,6 +87,12 @@ class Planned:
         import jax
 
         inputs, outputs = self.module.inputs, self.module.outputs
+        if self._program and has_changed(call, self._program):
+            warnings.warn(
+                f"the step is not the program of the plan, {self._program}: that runs; plan anew if the step is right",
+                ShardwrightWarning,
+                stacklevel=4,
+            )
         found = call.shapes()
         if len(found) != len(outputs):
             raise ShardwrightError(f"the plan's step gives {len(outputs)} arrays, and this one {len(found)}")
@@ -91,9 +100,11 @@ class Planned:
             _check("result", placement, array.shape, array.dtype)
         donated = [i for i, p in enumerate(inputs) if call.donated[i] and p["output"] is not None]
 
+        weak = tuple(array.weak_type for array in found)
+
         def run(*whole):
-            found = self.module.call(*(fold(x, p) for x, p in zip(whole, inputs)))
-            return [unfold(x, p) for x, p in zip(found, outputs)]
+            found = self.module.call(*(self._fold(x, p) for x, p in zip(whole, inputs)), weak=weak)
+            return [self._unfold(x, p) for x, p in zip(found, outputs)]
 
         shardings = [self._sharding(p) for p in inputs]
         results = [self._sharding(p) for p in outputs]
@@ -104,16 +115,41 @@ class Planned:
         if is_plain(placement):
             return self.module.sharding(placement)
         sizes = dict(zip(self.module.mesh.axis_names, self.module.mesh.devices.shape))
-        spec, rest = [], list(zip(placement["digits"], placement["spec"]))
-        for size, padded in zip(placement["shape"], placement["padded"]):
-            axes, product = [], None
-            while product != padded:
-                digit, over = rest.pop(0)
-                product, axes = digit * (1 if product is None else product), axes + over
+        spec = []
+        for size, _, digits in dimensions(placement):
+            axes = [axis for of_digit in digits for axis in of_digit]
             while size % math.prod(sizes[axis] for axis in axes):
                 axes.pop()
             spec.append(axes)
         return self.module.sharding({"spec": spec})
+
+    def _fold(self, array, placement):
+        if is_plain(placement):
+            return array
+        whole, _ = self._gathered(placement)
+        return _lie(fold(_lie(array, whole), placement), self.module.sharding(placement))
+
+    def _unfold(self, array, placement):
+        if is_plain(placement):
+            return array
+        whole, dealt = self._gathered(placement)
+        return _lie(unfold(_lie(array, dealt), placement), whole)
+
+    def _gathered(self, placement):
+        """How the user's array and the placed one lie where every dimension is whole that is dealt out or
+        padded: XLA reshapes these in place, and of others it ends the process now and then."""
+        whole, dealt = [], []
+        for size, padded, digits in dimensions(placement):
+            kept = digits if len(digits) == 1 and size == padded else [[] for _ in digits]
+            whole.append(kept[0])
+            dealt += kept
+        return self.module.sharding({"spec": whole}), self.module.sharding({"spec": dealt})
+
+
+def _lie(array, sharding):
+    import jax
+
+    return jax.lax.with_sharding_constraint(array, sharding)
 
 
 def _check(what, placement, shape, dtype):

@@ -6,10 +6,12 @@ static, stay as they are. Results are taken apart in the same way. A step may al
 attribute of an object that it was given, as nnx.jit lets it: such arrays are results too.
 """
 
+import collections.abc
 import contextlib
+import functools
 import inspect
 
-from .command import ShardwrightError
+from .command import FOR_EXPORT, ShardwrightError
 
 
 @contextlib.contextmanager
@@ -25,11 +27,9 @@ def plain_errors(what):
 
 
 def part_of(key):
-    """One step of a path as text."""
-    for field in ("key", "name", "idx"):
-        if hasattr(key, field):
-            return str(getattr(key, field))
-    return str(key)
+    """One step of a path as text of printable characters."""
+    found = [str(getattr(key, field)) for field in ("key", "name", "idx") if hasattr(key, field)] or [str(key)]
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in found[0])
 
 
 def at(tree, path):
@@ -108,10 +108,34 @@ def _data(jax, key):
     return data(key) if isinstance(key, jax.Array) else jax.eval_shape(data, key)
 
 
+def _jitted(step):
+    """The jitted function of which a step is a method, a part (functools.partial), a call, or what nnx.jit
+    made, and how many of its first arguments the step has of its own; the step itself, if there is none."""
+    bound = 0
+    while True:
+        call = getattr(step, "__call__", None)
+        if inspect.ismethod(step):
+            step, bound = step.__func__, bound + 1
+        elif isinstance(step, functools.partial):
+            step, bound = step.func, bound + len(step.args)
+        elif hasattr(step, "jitted_fn"):
+            step = step.jitted_fn
+        elif inspect.ismethod(call) and not hasattr(step, "_jit_info"):
+            step = call
+        else:
+            return step, bound
+
+
 def _declared(step, name):
-    """A declaration of a jitted step, such as its static_argnums."""
-    found = getattr(getattr(step, "_jit_info", step), name, None)
+    """A declaration of a jitted step, such as its static_argnames."""
+    found = getattr(getattr(_jitted(step)[0], "_jit_info", None), name, None)
     return found if isinstance(found, (tuple, list)) else () if found is None else (found,)
+
+
+def _declared_places(step, name, n):
+    """Which of a step's n positional arguments a declaration by number means, such as static_argnums."""
+    bound = _jitted(step)[1]
+    return {place % (n + bound) - bound for place in _declared(step, name)} if n else set()
 
 
 def takes(step, keyword):
@@ -122,10 +146,27 @@ def takes(step, keyword):
         return False
 
 
+def _abstract(jax, name, leaf):
+    """The shape and type of an array: where it lies says nothing of how a step is to be split, unless it
+    is in the type, as on the explicit axes of a mesh."""
+    if isinstance(leaf, jax.ShapeDtypeStruct):
+        return leaf
+    if not isinstance(leaf, jax.Array):
+        try:
+            return jax.eval_shape(lambda x: x, leaf)
+        except (TypeError, OverflowError):
+            found = getattr(leaf, "dtype", leaf)
+            raise ShardwrightError(f"argument {name}: no array or number that JAX takes: {found}") from None
+    typed = getattr(leaf.aval, "sharding", None)
+    place = leaf.sharding if typed is not None and any(typed.spec) else None
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=place, weak_type=leaf.weak_type)
+
+
 class Call:
     """step(*args, **kwargs) as a function of arrays.
 
     arrays     the inputs, in order: positional arguments, then those by keyword, sorted
+    abstract   their shapes and types, with which the step is traced
     names      (argument, parts of the path) of each
     donated    which of them the step donates
     structure  (structure, place of each array among its leaves) of the arguments
@@ -140,10 +181,14 @@ class Call:
             raise ShardwrightError(f"expected a function as the step, found {type(step).__name__}")
         self._jax, self.step = jax, step
         args, kwargs, names = _bind(step, args, kwargs)
-        static = {n % len(args) if args else n for n in _declared(step, "static_argnums")}
+        static = _declared_places(step, "static_argnums", len(args))
         is_static = lambda n, name: n in static or name in _declared(step, "static_argnames")
         self._static = {n: x for n, x in enumerate(args) if is_static(n, names[n])}
         self._static |= {k: x for k, x in kwargs.items() if is_static(None, k)}
+        for name, x in self._static.items():
+            if not isinstance(x, collections.abc.Hashable):
+                name = names[name] if isinstance(name, int) else name
+                raise ShardwrightError(f"{name}: it is declared static, which {type(x).__name__} can't be: no hash")
         shown = [None if n in self._static else x for n, x in enumerate(args)]
         shown_by_name = {k: x for k, x in kwargs.items() if k not in self._static}
         with plain_errors("the arguments can't be taken apart"):
@@ -153,7 +198,13 @@ class Call:
         self.structure = (self._leaves.structure, tuple(self._leaves.place))
         first = self.arguments = [names[p[1].idx] if p[0].idx == 0 else p[1].key for p in self._leaves.paths]
         self.names = [(name, [part_of(k) for k in p[2:]]) for name, p in zip(first, self._leaves.paths)]
-        self.donated = [_is_donated(step, p[1], name) for name, p in zip(first, self._leaves.paths)]
+        places = _declared_places(step, "donate_argnums", len(args))
+        by_name = _declared(step, "donate_argnames")
+        given = zip(first, self._leaves.paths)
+        self.abstract = [
+            _abstract(jax, ".".join([name, *rest]), leaf) for (name, rest), leaf in zip(self.names, self.arrays)
+        ]
+        self.donated = [getattr(p[1], "idx", None) in places or name in by_name for name, p in given]
         self.result = self.written = None
 
     def statics(self):
@@ -196,12 +247,12 @@ class Call:
     def trace(self):
         """What jax.jit(flat).trace gives: it has the jaxpr, and can be lowered."""
         with plain_errors("the step can't be traced"):
-            return self._jax.jit(self.flat, keep_unused=True).trace(*self.arrays)
+            return self._jax.jit(self.flat, keep_unused=True).trace(*self.abstract)
 
     def shapes(self):
         """Trace the step for the shapes and types of its arrays, abstract ones."""
         with plain_errors("the step can't be traced"):
-            return self._jax.eval_shape(self.flat, *self.arrays)
+            return self._jax.eval_shape(self.flat, *self.abstract)
 
 
 def _spread(values, places, n):
@@ -215,11 +266,6 @@ def _at_all(jax, tree):
     return dict(jax.tree_util.tree_flatten_with_path(tree)[0])
 
 
-def _is_donated(step, key, name):
-    """Is the argument donated, which has this position, or name?"""
-    return getattr(key, "idx", None) in _declared(step, "donate_argnums") or name in _declared(step, "donate_argnames")
-
-
 def _bind(step, args, kwargs):
     """Return positional arguments, those by keyword, and the names of the positional ones; an
     argument is positional if it can be, however it was given."""
@@ -230,7 +276,8 @@ def _bind(step, args, kwargs):
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as trouble:
-        raise ShardwrightError(f"the step does not take these arguments: {trouble}") from None
+        own = [f"; {name}= is export's own: give the step's by position" for name in FOR_EXPORT if name in str(trouble)]
+        raise ShardwrightError(f"the step does not take these arguments: {trouble}{''.join(own)}") from None
     positional = [
         p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
     ]

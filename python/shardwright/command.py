@@ -1,5 +1,6 @@
 """The command `shardwright`, run for its plans."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import warnings
+import weakref
 
 
 # Lines that sum up what the JSON object has, and are no remarks.
@@ -44,21 +46,25 @@ def run(*words):
         raise ShardwrightError(lines[-1].removeprefix("shardwright: "))
     for line in done.stderr.splitlines():
         if line.startswith("shardwright: ") and not SUMMARY.search(line):
-            warnings.warn(line.removeprefix("shardwright: "), ShardwrightWarning, stacklevel=3)
+            words = line.removeprefix("shardwright: ").removeprefix("warning: ")
+            warnings.warn(words, ShardwrightWarning, stacklevel=3)
     return done.stdout
 
 
 class Plan:
-    """A plan: its file, and what it predicts.
+    """A plan: its file, and what it predicts. Plan(path) opens one that was made before, by `plan` or the
+    command.
 
     path     the plan file, which `shardwright run`, `verify`, `explain` and `simulate` take
     summary  the JSON object of `shardwright plan --json`
     """
 
-    def __init__(self, path, summary, folder=None, statics=None):
+    def __init__(self, path, summary=None, folder=None, statics=None):
         self.path = str(path)
-        self.summary = summary
-        self._folder = folder  # a temporary folder lives as long as its plan
+        self._made_here = summary is not None
+        self.summary = json.loads(run("explain", path, "--json")) if summary is None else summary
+        if folder is not None:  # it is temporary, and lives as long as its plan
+            weakref.finalize(self, folder.close)
         self._statics = statics  # what is no array in the arguments that it was made for, if that is known
 
     def __repr__(self):
@@ -80,6 +86,18 @@ class Plan:
         if "n_stages" in self.summary:
             raise ShardwrightError("JAX does not run a plan with pipeline stages: `shardwright run` does")
 
+    def _program(self):
+        return json.loads(pathlib.Path(self.path).read_text())["program"]["path"]
+
+    def _sidecar(self):
+        """That beside the program, which `plan` writes beside the plan, and the command where it was."""
+        try:
+            program = self._program().removesuffix(".gz")
+            beside, named = (pathlib.Path(p).with_suffix(".inputs.json") for p in (self.path, program))
+            return json.loads((beside if beside.exists() else named).read_text())
+        except OSError as trouble:
+            raise ShardwrightError(f"{trouble.filename}: {trouble.strerror}") from None
+
     def apply(self, step, devices=None, attention=None):
         """A function with the signature of the step, which JAX runs as the plan says on as many
         devices as the plan has (docs/python.md). attention: "cudnn" or "ops", as
@@ -87,7 +105,7 @@ class Plan:
         from .apply import apply
 
         self._check_whole()
-        return apply(self.path, step, devices, attention, self._statics)
+        return apply(self.path, step, devices, attention, self._statics, None if self._made_here else self._program())
 
     def compare(self, step, *args, devices=None, **kwargs):
         """Run one step in JAX, on one device and under the plan, and compare every device's part of
@@ -99,14 +117,15 @@ class Plan:
         from .module import load
 
         self._check_whole()
-        sidecar = json.loads(pathlib.Path(self.path).with_suffix(".inputs.json").read_text())
-        result = compare(load(self.path, devices), step, args, kwargs, sidecar)
+        result = compare(load(self.path, devices), step, args, kwargs, self._sidecar())
         played = json.loads(run("simulate", self.path, "--json"))
         return result | {"plan": {"peak_bytes": played["peak_bytes"], "flops": played["flops"]}}
 
 
 # Options of `plan` that go to the export.
 FOR_EXPORT = ("learning_rate", "tokens", "vocabulary", "loss", "pairs")
+# Those that Python has in other words.
+NOT_HERE = {"output": "path= names the plan", "help": "docs/commands.md has them all"}
 
 
 def plan(step, *args, cluster=None, devices=None, strategy=None, path=None, **options):
@@ -126,16 +145,20 @@ def plan(step, *args, cluster=None, devices=None, strategy=None, path=None, **op
 
     if cluster is None:
         raise ShardwrightError("cluster: expected a cluster file")
+    for key in options.keys() & NOT_HERE.keys():
+        raise ShardwrightError(f"{key}: no option in Python; {NOT_HERE[key]}")
     for_export = {key: options.pop(key) for key in FOR_EXPORT if key in options}
     kwargs = {key: options.pop(key) for key in list(options) if takes(step, key)}
-    folder = tempfile.TemporaryDirectory(prefix="shardwright-") if path is None else None
-    plan_path = pathlib.Path(path) if path is not None else pathlib.Path(folder.name) / "step.plan"
-    program = plan_path.with_name(plan_path.stem + ".hlo.gz")
-    _, call = step_module.write(step, args, kwargs, program, **for_export)
-    words = ["plan", program, "--cluster", cluster, "-o", plan_path, "--json"]
-    words += ["--devices", devices] if devices is not None else []
-    words += ["--strategy", strategy] if strategy is not None else []
-    for key, value in options.items():
-        name = "--" + key.replace("_", "-")
-        words += [] if value is False or value is None else [name] if value is True else [name, value]
-    return Plan(plan_path, json.loads(run(*words)), folder, call.statics())
+    with contextlib.ExitStack() as folder:
+        if path is None:
+            path = pathlib.Path(folder.enter_context(tempfile.TemporaryDirectory(prefix="shardwright-"))) / "step.plan"
+        plan_path = pathlib.Path(path)
+        program = plan_path.with_name(plan_path.stem + ".hlo.gz")
+        _, call = step_module.write(step, args, kwargs, program, **for_export)
+        words = ["plan", program, "--cluster", cluster, "-o", plan_path, "--json"]
+        words += ["--devices", devices] if devices is not None else []
+        words += ["--strategy", strategy] if strategy is not None else []
+        for key, value in options.items():
+            name = "--" + key.replace("_", "-")
+            words += [] if value is False or value is None else [name] if value is True else [name, value]
+        return Plan(plan_path, json.loads(run(*words)), folder.pop_all(), call.statics())

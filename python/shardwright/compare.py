@@ -126,6 +126,8 @@ def compare(module, step, args, kwargs, sidecar):
     """Run step(*args, **kwargs) on one device of JAX, and under the plan; return "ok", "outputs" and
     "xla"."""
     import jax
+    import numpy
+    from jax.extend.core import jaxpr_as_fun
 
     call = Call(step, args, kwargs)
     if len(call.arrays) != len(module.inputs):
@@ -139,11 +141,13 @@ def compare(module, step, args, kwargs, sidecar):
         )
     other = lambda seed, *x: noise.Run(seed).evaluate(traced.jaxpr, traced.consts, x)
     with plain_errors("the step can't be run"):
-        wholes = jax.jit(call.flat)(*call.arrays)
+        typed = [getattr(a, "sharding", None) for a in call.abstract]  # where others lie does not count
+        arrays = [x if place else numpy.asarray(x) for x, place in zip(call.arrays, typed)]
+        wholes = jax.jit(jaxpr_as_fun(traced))(*arrays)
         moving = jax.jit(other)
-        moved = [moving(jax.numpy.uint32(seed), *call.arrays) for seed in range(RUNS)]
+        moved = [moving(seed, *arrays) for seed in map(jax.numpy.uint32, range(RUNS))]
     with plain_errors("the plan can't be run"), module.alone():
-        found, compiled = run(jax, module, call.arrays)
+        found, compiled = run(jax, module, arrays)
     roles = [output["role"] for output in sidecar["outputs"]]
     outputs = rows(module, found, wholes, roles, sidecar["learning_rate"], moved)
     return {"ok": all(row["ok"] for row in outputs), "outputs": outputs, "xla": costs_of(compiled)}

@@ -37,13 +37,13 @@ def _primitive():
 
     call = Primitive("shardwright_call")
     call.multiple_results = True
-    call.def_abstract_eval(lambda *inputs, module: list(module.result_avals))
+    call.def_abstract_eval(lambda *inputs, module, weak: module.result_avals(weak))
 
-    def lower(ctx, *operands, module):
+    def lower(ctx, *operands, module, weak):
         ir, frame = mlir.ir, ctx.module_context
         inner = ir.Module.parse(module.text)
         name = mlir.merge_mlir_modules(frame.module, "shardwright_step", inner, dst_symtab=frame.symbol_table)
-        types = [mlir.aval_to_ir_type(frame, aval) for aval in module.result_avals]
+        types = [mlir.aval_to_ir_type(frame, aval) for aval in module.result_avals(weak)]
         attributes = {"callee": ir.FlatSymbolRefAttr.get(name)}
         return ir.Operation.create("func.call", results=types, operands=operands, attributes=attributes).results
 
@@ -67,19 +67,18 @@ class Module:
         # The function is called by another one, whose arguments are donated where that is asked for.
         self.text = re.sub(r"(, )?tf\.aliasing_output = \d+ : i32", "", text)
         n = placements["devices"]
-        devices = list(jax.devices() if devices is None else devices)
+        there = "JAX has" if devices is None else "here are"
+        devices = jax.devices() if devices is None else devices
+        devices = list(devices) if hasattr(devices, "__iter__") else [devices]
         if not all(hasattr(device, "platform") for device in devices):
             raise ShardwrightError("devices: expected a list of JAX's devices")
         if len(devices) < n:
-            raise ShardwrightError(f"the plan is for {n} devices, and JAX has {len(devices)}")
+            raise ShardwrightError(f"devices: the plan is for {n}, and {there} {len(devices)}")
         if len(set(devices[:n])) < n:
-            raise ShardwrightError(f"the plan is for {n} devices, and some of these are the same")
+            raise ShardwrightError(f"devices: the plan is for {n}, and some of these are the same")
         sizes = [axis["size"] for axis in placements["mesh"]]
         names = [axis["name"] for axis in placements["mesh"]]
         self.mesh = jax.sharding.Mesh(numpy.array(devices[:n]).reshape(sizes), names)
-        self.result_avals = [
-            jax.core.ShapedArray(tuple(p["digits"]), jax.numpy.dtype(dtype_of(p["type"]))) for p in self.outputs
-        ]
 
     @property
     def inputs(self):
@@ -103,9 +102,18 @@ class Module:
         outer = getattr(jax.sharding, "get_abstract_mesh", lambda: None)()
         return jax.set_mesh(self.mesh) if outer is not None and not outer.empty else contextlib.nullcontext()
 
-    def call(self, *placed):
+    def result_avals(self, weak):
+        """What a call gives, abstractly. weak: per result, whether its type gives way to those of others."""
+        import jax
+
+        return [
+            jax.core.ShapedArray(tuple(p["digits"]), jax.numpy.dtype(dtype_of(p["type"])), weak_type=w)
+            for p, w in zip(self.outputs, weak, strict=True)
+        ]
+
+    def call(self, *placed, weak=None):
         """Call the module inside of a jitted function, on placed arrays; returns placed arrays."""
-        return _primitive().bind(*placed, module=self)
+        return _primitive().bind(*placed, module=self, weak=weak or (False,) * len(self.outputs))
 
 
 def fold(array, placement):
@@ -130,12 +138,26 @@ def is_plain(placement):
     return placement["digits"] == placement["shape"]
 
 
+def dimensions(placement):
+    """Yield per dimension of the user's array its size, its padded size, and the axes of each digit."""
+    rest = list(zip(placement["digits"], placement["spec"]))
+    for size, padded in zip(placement["shape"], placement["padded"]):
+        digits, product = [], None
+        while product != padded:
+            digit, axes = rest.pop(0)
+            product = digit * (1 if product is None else product)
+            digits.append(axes)
+        yield size, padded, digits
+
+
 def load(plan_path, devices=None, form="stablehlo", attention=None):
     """Export a plan, and load its module.
 
     form       "shardings": the one that XLA partitions itself
     attention  "ops" or "cudnn", as `shardwright export --attention` takes it
     """
+    if form not in ("stablehlo", "shardings"):
+        raise ShardwrightError(f"form: expected stablehlo or shardings, found {form}")
     with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
         path = pathlib.Path(folder) / "step"
         how = ["--attention", attention] if attention else []

@@ -202,7 +202,7 @@ def find_loss(scalars, names, rank, asked):
     asked    the path that the user gave, or None
     """
     if asked is not None:
-        found = [o for o in scalars if names[o] == asked or names[o].endswith("." + asked)]
+        found = [o for o in scalars if f".{names[o]}".endswith(f".{asked}")]
         if len(found) != 1:
             there = ", ".join(names[o] for o in scalars) or "none"
             raise ShardwrightError(f"loss: expected the path of one real number, found {asked}; there are {there}")

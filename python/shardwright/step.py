@@ -47,21 +47,42 @@ def write(step, args, kwargs, path, learning_rate=0.0, tokens=None, vocabulary=N
     path = pathlib.Path(path)
     stem, form = _stem_and_form(path)
     learning_rate = _rate(learning_rate)
+    if not isinstance(pairs or {}, dict):
+        raise ShardwrightError("pairs: expected {path of results: path of inputs, or None}")
     call = Call(step, args, kwargs)
     traced = Traced(jax, call, loss, pairs or {})
     document = traced.sidecar(stem.name, learning_rate)
     if tokens is not None:
         _set_tokens(document, tokens, vocabulary)
-    with plain_errors("the step can't be lowered"):
-        lowered = traced.trace.lower()
-        hlo = form == ".hlo"
-        text = lowered.compiler_ir("hlo").as_hlo_text(print_large_constants=True) if hlo else lowered.as_text()
+    text = text_of(traced.trace, form)
     try:
         path.write_bytes(gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text.encode())
         stem.with_name(stem.name + ".inputs.json").write_text(json.dumps(document, indent=1) + "\n")
     except OSError as trouble:
         raise ShardwrightError(f"{path}: {trouble.strerror}") from None
     return document, call
+
+
+def text_of(trace, form):
+    """The program of a traced call, as a file that ends in `form` has it."""
+    with plain_errors("the step can't be lowered"):
+        lowered = trace.lower()
+        if form == ".mlir":
+            return lowered.as_text()
+        return lowered.compiler_ir("hlo").as_hlo_text(print_large_constants=True)
+
+
+def has_changed(call, program):
+    """Is the program of a call another one than that of a file? None if the file was not written here, or is
+    not there."""
+    path = pathlib.Path(program)
+    try:
+        found = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError):
+        return None
+    if not found.startswith((b"HloModule jit_flat,", b"module @jit_flat ")):
+        return None
+    return text_of(call.trace(), _stem_and_form(path)[1]).encode() != found
 
 
 def _rate(learning_rate):
@@ -118,7 +139,8 @@ class Traced:
         pairing.assumed += [(o, i) for o, i in pairing.bare if not self._is_update(o, i)]
         self._find_roles()
         remarks = pairs_module.remarks(pairing, self.loss)
-        for remark in remarks + ([self._loss_remark] if self._loss_remark else []):
+        remarks += [self._loss_remark] if self._loss_remark else []
+        for remark in remarks + _calls_of_python(self.top):
             warnings.warn(remark, ShardwrightWarning, stacklevel=4)
 
     def _find_loss(self, asked):
@@ -258,6 +280,13 @@ class Traced:
         return _as_they_are(values, kind), random if random["kind"] == "integers" else ZERO_OR_ONE
 
 
+def _calls_of_python(top):
+    """Say what becomes of calls of Python, which no plan makes."""
+    found = sorted(name for name in uses.primitives(top) if name.endswith("_callback") or name == "debug_print")
+    fate = lambda name: "runs of a plan leave that out" if name.startswith("debug_") else "no plan of it can be run"
+    return [f"the step calls Python ({name}): {fate(name)}" for name in found]
+
+
 def _input_names(parts):
     names = [".".join([argument, *rest]) for argument, rest in parts]
     for n, name in enumerate(names):
@@ -336,7 +365,7 @@ def _measured(values, kind):
         return ZEROS if low == 0 else {"kind": "constant", "value": _number(low, kind)}
     finite = values[numpy.isfinite(values)]
     if kind in ("f", "c"):
-        return {"kind": "normal", "mean": float(finite.mean()), "std": float(finite.std())}
+        return SMALL_NORMAL if not finite.size else {"kind": "normal", "mean": float(finite.mean()), "std": float(finite.std())}
     return {"kind": "integers", "low": int(low), "high": int(high) + 1}
 
 
@@ -367,9 +396,10 @@ def _set_tokens(document, name, vocabulary):
         raise ShardwrightError("tokens: give the vocabulary too, the number of different tokens")
     for entry in document["inputs"]:
         if entry["name"] == name:
+            if entry["type"][0] not in "su":
+                raise ShardwrightError(f"tokens: expected integers, and {name} is {entry['type']}")
             document["tokens"] = {"input": entry["index"], "vocabulary": vocabulary}
-            if entry["type"][0] in "su":
-                entry["init"] = entry["random"] = {"kind": "integers", "low": 0, "high": vocabulary}
+            entry["init"] = entry["random"] = {"kind": "integers", "low": 0, "high": vocabulary}
             return
     raise ShardwrightError(
         f"tokens: no input is named {name}; there are {', '.join(e['name'] for e in document['inputs'])}"

@@ -106,6 +106,12 @@ def _behind(frame, var):
     return found + ([(frame, frame.jaxpr.outvars[frame.loops[n]])] if n in frame.loops else [])
 
 
+def primitives(frame):
+    """The names of all primitives of a frame and of those within it."""
+    own = {e.primitive.name for e in frame.jaxpr.eqns}
+    return own.union(*(primitives(inner) for e in frame.jaxpr.eqns for inner in frame.inner(e)))
+
+
 # --- Back from a result --------------------------------------------------------------------------------------------
 
 

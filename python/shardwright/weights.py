@@ -25,6 +25,8 @@ def save_weights(path, sidecar, step, *args, **kwargs):
             sidecar = json.loads(pathlib.Path(sidecar).read_text())
         except (OSError, ValueError) as trouble:
             raise ShardwrightError(f"{sidecar}: {getattr(trouble, 'strerror', None) or 'no sidecar'}") from None
+    if "inputs" not in sidecar:
+        raise ShardwrightError("sidecar: expected what export returned, or the path of NAME.inputs.json")
     call, inputs = Call(step, args, kwargs), sidecar["inputs"]
     if len(call.arrays) != len(inputs):
         raise ShardwrightError(f"the sidecar has {len(inputs)} inputs, and these arguments are {len(call.arrays)}")
@@ -36,6 +38,8 @@ def save_weights(path, sidecar, step, *args, **kwargs):
             raise ShardwrightError(f"{entry['name']}: safetensors has no name for {entry['type']}")
         with plain_errors(entry["name"]):
             found = numpy.asarray(array)
+        if found.dtype == object:
+            raise ShardwrightError(f"{entry['name']}: expected an array, found {type(array).__name__}")
         if list(found.shape) != entry["shape"]:
             raise ShardwrightError(f"{entry['name']}: expected the shape {entry['shape']}, found {list(found.shape)}")
         data = found.astype(_dtype(entry["type"])).tobytes()

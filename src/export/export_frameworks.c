@@ -15,16 +15,27 @@ static const char *text_of(const json_t *object, const char *key)
 
 /* ---- what the axes are -------------------------------------------------------------------- */
 
-/* Return the block with the most layers, whose way is that of the model. */
+/* Return how many ops of all its layers a block tells of; none if it says nothing of the axes, as an
+ * embedding, which has no contraction. Layers in a loop stand there once, and outweigh a head. */
+static json_int_t block_ops(const json_t *block)
+{
+	const json_t *line;
+	json_int_t ops = 0;
+	size_t i;
+	if (json_array_size(json_object_get(block, "as")) == 0)
+		return 0;
+	json_array_foreach(json_object_get(block, "lines"), i, line) ops +=
+		json_integer_value(json_object_get(line, "count"));
+	return ops * (json_int_t)json_array_size(json_object_get(block, "members"));
+}
+
+/* Return the block with the most ops, whose way is that of the model. */
 static const json_t *main_block(const json_t *explained)
 {
 	const json_t *block, *best = NULL;
 	size_t i;
 	json_array_foreach(json_object_get(explained, "blocks"), i,
-	                   block) if (!best ||
-	                              json_array_size(json_object_get(block, "members")) >
-	                                      json_array_size(json_object_get(best, "members")))
-		best = block;
+	                   block) if (!best || block_ops(block) > block_ops(best)) best = block;
 	return best;
 }
 
@@ -75,7 +86,7 @@ static void sort_axis(sw_framework_plan *f, const char *axis, int64_t size, cons
 			return;
 		}
 	sw_list_say(f->lost, "%s of %lld devices: %s, which none of them has", axis,
-	            (long long)size, entry ? text_of(entry, "as") : "it splits no layer");
+	            (long long)size, entry ? text_of(entry, "as") : "no layer is split over it");
 }
 
 /* Does a reduce-scatter of activations over the axes of tensor parallelism leave the sequence split

@@ -258,23 +258,36 @@ static sw_program *write_update(const cutter *x, const sw_port *port, const leaf
 	return update;
 }
 
-static bool takes_apart(const sw_program *program)
+/* Return the first op of a program that takes something apart into its terms, NULL if none does. */
+static const sw_op *first_apart(const sw_program *program)
 {
 	for (size_t i = 0; i < program->ops.len; i++)
 		if (program->ops.data[i].opcode == SW_OP_TERMS)
-			return true;
-	return false;
+			return &program->ops.data[i];
+	return NULL;
+}
+
+/* Say what an update reads that its owner has no sum of: another's gradient, or the loss. */
+static sw_status refuse_foreign(const cutter *x, const sw_port *port, const sw_op *apart)
+{
+	for (uint32_t v = 0; v < x->map.n; v++)
+		if (strcmp(sw_op_at(x->whole, x->apart[v])->name, apart->name) == 0)
+			return sw_fail(x->err, SW_ERR_INPUT,
+			               "stale: the update of '%s', or that of another variable of "
+			               "its owner, reads the gradient of one that another device "
+			               "owns ('%s'), as clipping by the norm of all gradients "
+			               "does: let one device own all, by ps:stale=S",
+			               name_of(x, x->map.input[port->terms[0]]),
+			               name_of(x, x->map.input[v]));
+	return refuse(x, port->terms[0], "its update reads the loss: train it without staleness");
 }
 
 static sw_status check_update(const cutter *x, const sw_port *port, const sw_program *update,
                               const bool *reads)
 {
-	if (takes_apart(update))
-		return refuse(
-			x, port->terms[0],
-			"its update, or that of another variable of its owner, reads the "
-			"gradient of one that another device owns, as clipping by the norm of "
-			"all gradients does: let one device own all, by ps:stale=S");
+	const sw_op *apart = first_apart(update);
+	if (apart)
+		return refuse_foreign(x, port, apart);
 	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
 		int32_t variable = x->map.of_input[i];
 		if (reads[i] && variable >= 0 && !is_of_port(port, variable))
@@ -325,28 +338,29 @@ static sw_status find_update(cutter *x, sw_port *port)
 
 /* ---- the worker ------------------------------------------------------------------------- */
 
-/* The name of what a collective sends: that of the op of the program that made it. */
-static const char *sent_name(const sw_program *program, const sw_op *op)
+/* What a collective sends: the op of the program that made it. */
+static const sw_op *sent_op(const sw_program *program, const sw_op *op)
 {
 	while (!op->op_name && op->n_operands > 0 &&
 	       (sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_COLLECTIVE ||
 	        op->opcode == SW_OP_RESHAPE || op->opcode == SW_OP_TRANSPOSE))
 		op = sw_op_at(program, program->values.data[op->operands[0]].op);
-	return op->op_name ? op->op_name : op->name;
+	return op;
 }
 
 static sw_status check_worker(const cutter *x)
 {
 	const sw_program *worker = x->to->worker;
 	for (size_t i = 0; i < worker->ops.len; i++) {
-		const sw_op *op = &worker->ops.data[i];
+		const sw_op *op = &worker->ops.data[i], *sent = sent_op(worker, op);
 		if (sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_COLLECTIVE)
-			return sw_fail(x->err, SW_ERR_INPUT,
-			               "stale: the step takes a sum over the devices before its "
-			               "gradients are known, or for other state than variables "
-			               "(%s, of '%s'): ranks at different steps can't",
-			               sw_opcode_name((sw_opcode)op->opcode),
-			               sent_name(worker, op));
+			return sw_fail_at(
+				x->err, SW_ERR_INPUT, x->whole->source, sent->line, 0,
+				"stale: the step takes a sum over the devices before its "
+				"gradients are known, or for other state than variables "
+				"(%s, of '%s'): ranks at different steps can't",
+				sw_opcode_name((sw_opcode)op->opcode),
+				sent->op_name ? sent->op_name : sent->name);
 	}
 	return SW_OK;
 }

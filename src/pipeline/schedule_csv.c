@@ -189,10 +189,20 @@ static sw_pipeline_schedule *build(csv_reader *r)
 	return s;
 }
 
+/* Spreadsheets begin UTF-8 with a byte order mark. */
+static size_t mark_length(const char *text, size_t length)
+{
+	static const char mark[] = {'\xef', '\xbb', '\xbf'};
+	return length >= sizeof mark && memcmp(text, mark, sizeof mark) == 0 ? sizeof mark : 0;
+}
+
 sw_status sw_pipeline_parse_csv(const char *text, size_t length, const char *name,
                                 sw_pipeline_schedule **schedule, sw_error *err)
 {
-	csv_reader r = {.at = text, .end = text + length, .name = name, .err = err};
+	csv_reader r = {.at = text + mark_length(text, length),
+	                .end = text + length,
+	                .name = name,
+	                .err = err};
 	*schedule = NULL;
 	sw_status status = take_rows(&r);
 	if (status == SW_OK) {

@@ -135,7 +135,7 @@ json_t *sw_plan_shardings(const sw_plan *plan, const sw_sidecar *sidecar)
 	                         "devices", (json_int_t)sw_atoms_devices(&plan->cluster->atoms),
 	                         "mesh", sw_device_mesh_json(&m), "inputs", inputs, "outputs",
 	                         outputs_json(&m, sidecar), "lost",
-	                         "in the specs: layouts of values inside the step");
+	                         "layouts of values inside of the step, of which specs say nothing");
 	sw_arena_clear(&arena);
 	return json;
 }

@@ -51,6 +51,7 @@ expect 0 "" "$sw" inspect "$scratch/one.mlir"
 # Attention leaves as it was read, as ops, or as calls, which are read back.
 refuse "--attention flash: it is ops or cudnn" "$sw" export "$scratch/one.plan" --to stablehlo --attention flash
 expect 0 "no attention is written as calls" "$sw" export "$scratch/one.plan" --to stablehlo --attention cudnn -o "$scratch/one.mlir"
+refuse "shardwright: --attention goes with --to stablehlo, not json" "$sw" export "$scratch/one.plan" --to json --attention ops
 calls() { grep -c '"__cudnn$fmhaSoftmax' "$scratch/calls.mlir"; }
 expect 0 "" "$sw" plan tests/frontend/calls/gqa.cudnn.mlir --cluster clusters/h100-xla.yaml --devices 1 -o "$scratch/gqa.plan" -q
 expect 0 "2 calls of cuDNN" "$sw" export "$scratch/gqa.plan" --to stablehlo -o "$scratch/calls.mlir"
@@ -67,6 +68,19 @@ expect 0 "" "$sw" export "$scratch/gqa.plan" --to stablehlo -o "$scratch/calls.m
 expect 0 "not in the shardings: the kinds of collectives" "$sw" export "$scratch/heads.plan" --to shardings -o "$scratch/heads.json"
 grep -q '"sdy.sharding_constraint"' "$scratch/heads.sharded.mlir" || complain "no constraint in the module"
 expect 0 "" "$sw" inspect "$scratch/heads.sharded.mlir"
+
+# What other systems have no words for is named.
+foreign() {
+	what=$1
+	shift
+	expect 0 "" "$sw" plan $tiny --cluster $cluster "$@" -o "$scratch/foreign.plan" -q
+	refuse "the plan has $what, which other systems have no words for" "$sw" export "$scratch/foreign.plan" --to json
+}
+printf -- '- {variable: "*", way: all-reduce, parts: 2}\n' >"$scratch/parts.yaml"
+foreign "gradients in codes" --strategy dp --codec int8
+foreign "variables that their owners serve" --strategy ps:balanced,stale=4
+foreign "variables in parts" --sync "$scratch/parts.yaml"
+foreign "owners" --strategy parallax
 
 # The other forms: --json is the object, and Python and JSON are read by others.
 for form in torch megatron json; do

@@ -32,6 +32,8 @@ static void well_known_strategies_have_their_degrees(void **state)
 		{"gpt-tiny", "zero3", "shard", 8},
 		{"gpt-tiny", "megatron:tp=2", "tensor", 2},
 		{"gpt-tiny", "megatron:tp=2", "replicate", 4},
+		{"gpt-tiny-scan", "zero3", "shard", 8}, /* the layers are a loop */
+		{"gpt-tiny-scan", "megatron:tp=2", "tensor", 2},
 	};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {

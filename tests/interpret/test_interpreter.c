@@ -244,6 +244,23 @@ static void the_caller_performs_collectives(void **state)
 	close_bench(&b);
 }
 
+/* As the prints of a step are. */
+static void calls_without_results_are_passed_over(void **state)
+{
+	(void)state;
+	static const int64_t n = 4;
+	bench b = open_bench("HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  p = () custom-call(x), "
+	                     "custom_call_target=\"print\", custom_call_has_side_effect=true\n"
+	                     "  ROOT r = f32[4] negate(x)\n}\n",
+	                     NULL);
+	sw_error err = {0};
+	sw_tensor outputs[1], inputs[1] = {vector(&n, 1)};
+	check(sw_interpret(b.interpreter, inputs, 1, outputs, 1, &err), &err);
+	assert_true(sw_element_get(SW_F32, sw_tensor_data(outputs[0]), 3) == -4);
+	sw_tensor_drop(&outputs[0]);
+	close_bench(&b);
+}
+
 static void count_ops(void *context, sw_id op, const sw_tensor *results)
 {
 	int *seen = context;
@@ -321,6 +338,7 @@ int main(void)
 		cmocka_unit_test(wrong_inputs_are_refused_and_taken),
 		cmocka_unit_test(unsupported_ops_are_refused_before_running),
 		cmocka_unit_test(the_caller_performs_collectives),
+		cmocka_unit_test(calls_without_results_are_passed_over),
 		cmocka_unit_test(observers_see_every_op_of_the_entry),
 		cmocka_unit_test(a_stopped_run_ends_before_the_next_op),
 		cmocka_unit_test(tensors_are_compared_by_norm),

@@ -146,6 +146,14 @@ static void reads_pytorch(void **state)
 	sw_pipeline_free(s);
 }
 
+static void a_byte_order_mark_is_no_cell(void **state)
+{
+	(void)state;
+	sw_pipeline_schedule *s = parse("\xef\xbb\xbf" "0F0,0B0\r\n1F0,1B0\r\n");
+	assert_int_equal(s->n_ranks, 2);
+	sw_pipeline_free(s);
+}
+
 static void refuses_bad_csv(void **state)
 {
 	static const struct {
@@ -194,6 +202,7 @@ int main(void)
 		cmocka_unit_test(plays_as_by_hand),  cmocka_unit_test(links_carry_one_message),
 		cmocka_unit_test(refuses_deadlocks), cmocka_unit_test(names_the_excess),
 		cmocka_unit_test(csv_reads_back),    cmocka_unit_test(reads_pytorch),
+		cmocka_unit_test(a_byte_order_mark_is_no_cell),
 		cmocka_unit_test(refuses_bad_csv),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
