@@ -109,8 +109,8 @@ static double sum_of_kernels_s(const sw_program *program, const sw_rule *const *
 	return seconds;
 }
 
-/* Where devices are of several kinds, no step is shorter than where all were as fast as the fastest,
- * in each figure. */
+/* Where devices are of several kinds, no step is shorter than where all were as fast as the
+ * fastest, in each figure. */
 static const sw_cluster *as_fastest(const sw_cluster *cluster, sw_arena *arena)
 {
 	if (!cluster->n_kinds)

@@ -284,8 +284,8 @@ typedef struct sw_cluster {
 	int32_t n_levels;
 	sw_level levels[SW_MAX_LEVELS]; /* outermost first; the innermost counts devices */
 	int64_t n_devices;
-	/* What every device has at least: where devices are of several kinds, each figure is that of
-	 * the slowest kind in it. Plans with equal shares are made for it. */
+	/* What every device has at least: where devices are of several kinds, each figure is that
+	 * of the slowest kind in it. Plans with equal shares are made for it. */
 	sw_device device;
 	int32_t n_kinds;         /* 0: all devices are alike */
 	const sw_device *kinds;  /* [n_kinds] */
@@ -328,14 +328,13 @@ sw_status sw_cluster_take(sw_cluster *cluster, const char *what, sw_error *err);
 /* Reduce the cluster to its n devices from `first` on, whatever parts that cuts: a node of which
  * some devices are taken keeps its link. O(devices * levels). */
 void sw_cluster_take_range(sw_cluster *cluster, int64_t first, int64_t n);
-/* Make a cluster of n of its devices, from `first` on, which lives by itself. Cleared by the caller, also
- * if this fails. */
+/* Make a cluster of n of its devices, from `first` on, which lives by itself. Cleared by the
+ * caller, also if this fails. */
 sw_status sw_cluster_slice(const sw_cluster *cluster, int64_t first, int64_t n, sw_cluster *slice,
                            sw_error *err);
 /* Return the first of the n devices from b on that is of another kind, is joined with those before
- * it, or whose links to them are, otherwise than the like one of the n devices from a on; b + n: all
- * are alike.
- * O(n * levels). */
+ * it, or whose links to them are, otherwise than the like one of the n devices from a on; b + n:
+ * all are alike. O(n * levels). */
 int64_t sw_cluster_first_unlike(const sw_cluster *cluster, int64_t a, int64_t b, int64_t n);
 
 /* Return the figures of a device. */
@@ -343,15 +342,16 @@ static inline const sw_device *sw_cluster_device_of(const sw_cluster *cluster, i
 {
 	return cluster->n_kinds ? &cluster->kinds[cluster->kind_of[device]] : &cluster->device;
 }
-/* Return the cluster as if all of its devices were of one of its kinds, or of one that in each figure
- * is the fastest of them. All is borrowed. */
+/* Return the cluster as if all of its devices were of one of its kinds, or of one that in each
+ * figure is the fastest of them. All is borrowed. */
 sw_cluster sw_cluster_of_kind(const sw_cluster *cluster, int32_t kind);
 sw_cluster sw_cluster_of_fastest(const sw_cluster *cluster);
-/* Return about how quick a device, or all devices of a cluster together, are: the geometric mean of its
- * rates of products and of memory. Only ratios mean something. */
+/* Return about how quick a device, or all devices of a cluster together, are: the geometric mean of
+ * its rates of products and of memory. Only ratios mean something. */
 double sw_device_speed(const sw_device *device);
 double sw_cluster_speed(const sw_cluster *cluster);
-/* Return the atoms on which a device's kind depends; 0: all devices are alike. O(devices * atoms). */
+/* Return the atoms on which a device's kind depends; 0: all devices are alike. O(devices *
+ * atoms). */
 uint32_t sw_cluster_kind_atoms(const sw_cluster *cluster);
 
 /* Return the part of a level in which a device is, by its number in the whole cluster. */

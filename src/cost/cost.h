@@ -137,8 +137,8 @@ typedef struct sw_device_classes {
 sw_device_classes sw_device_classes_of(const sw_cluster *cluster, const sw_program *program,
                                        sw_arena *arena);
 
-/* The cost per rank of a program with collectives, as `partition` writes it: of the class of devices
- * that takes longest. The bodies of while loops count as often as their trip count. */
+/* The cost per rank of a program with collectives, as `partition` writes it: of the class of
+ * devices that takes longest. The bodies of while loops count as often as their trip count. */
 typedef struct sw_program_cost {
 	double compute_s, communication_s, step_time_s; /* step: the sum of both, without overlap */
 	/* sum of the collectives' shares (sw_cost_share): a lower bound for any combining */

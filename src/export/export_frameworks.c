@@ -15,8 +15,9 @@ static const char *text_of(const json_t *object, const char *key)
 
 /* ---- what the axes are -------------------------------------------------------------------- */
 
-/* Return how many ops of all its layers a block tells of; none if it says nothing of the axes, as an
- * embedding, which has no contraction. Layers in a loop stand there once, and outweigh a head. */
+/* Return how many ops of all its layers a block tells of; none if it says nothing of the axes, as
+ * an embedding, which has no contraction. Layers in a loop stand there once, and outweigh a
+ * head. */
 static json_int_t block_ops(const json_t *block)
 {
 	const json_t *line;

@@ -94,8 +94,8 @@ static sw_status convert(partitioner *p, sw_coordinates *at, sw_id value, uint32
 	return status;
 }
 
-/* Return the layout in which the op leaves the value: the produced one, and of what a shared loop has
- * summed up the partial sum of it. */
+/* Return the layout in which the op leaves the value: the produced one, and of what a shared loop
+ * has summed up the partial sum of it. */
 static uint32_t left_layout(const partitioner *p, sw_id value)
 {
 	uint32_t left = sw_map_get(&p->left, &value, sizeof(value));
@@ -175,7 +175,8 @@ static sw_status write_parameter(partitioner *p, sw_coordinates *at, const sw_op
 
 /* ---- loops over microbatches ------------------------------------------------------------ */
 
-/* Write the first of the device's iterations in the loop, or the one behind its last there; s32[]. */
+/* Write the first of the device's iterations in the loop, or the one behind its last there;
+ * s32[]. */
 static sw_id own_iteration(partitioner *p, int32_t c, bool behind)
 {
 	const sw_plan *plan = p->plan;

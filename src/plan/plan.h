@@ -173,8 +173,8 @@ typedef struct sw_plan {
 	sw_variable_forms forms;   /* in the arena */
 	sw_rewrites rewrites;      /* the rewrites that turned `original` into `program` */
 	sw_ints shares; /* microbatches that each part takes (shares.c); none: all are of all devices */
-	/* The last microbatch is computed after the loop over the others, so that what all of them sum up
-	 * is sent beside its backward pass. */
+	/* The last microbatch is computed after the loop over the others, so that what all of them
+	 * sum up is sent beside its backward pass. */
 	bool last_apart;
 	sw_padded_list padded;     /* sizes changed by padding */
 	const sw_cluster *cluster; /* borrowed */
@@ -245,20 +245,21 @@ static inline const sw_layout *sw_plan_layout(const sw_plan *plan, uint32_t numb
 
 /* ---- shares.c --------------------------------------------------------------------------- */
 
-/* A plan may give the parts of the cluster along its outermost atoms, n of them, unequal shares of the
- * batch: plan->shares says how many of the microbatches part p takes. */
+/* A plan may give the parts of the cluster along its outermost atoms, n of them, unequal shares of
+ * the batch: plan->shares says how many of the microbatches part p takes. */
 /* Return those atoms; 0: there are no shares. */
 uint32_t sw_plan_share_atoms(const sw_plan *plan);
 /* Is the op a loop over microbatches whose iterations are shared, or whose last one is apart? */
 bool sw_plan_changes_loop(const sw_plan *plan, sw_id op);
 /* Return the iterations of such a loop on a device, the last one included: *first to *end - 1. */
 void sw_plan_iterations(const sw_plan *plan, int64_t device, int64_t *first, int64_t *end);
-/* Return under which monoid the k-th value that a loop carries adds up what its iterations give (a sum,
- * where it is filled iteration by iteration); NONE: it does not change; PRODUCT: it is no sum. */
+/* Return under which monoid the k-th value that a loop carries adds up what its iterations give (a
+ * sum, where it is filled iteration by iteration); NONE: it does not change; PRODUCT: it is no
+ * sum. */
 sw_monoid sw_loop_sum(const sw_program *program, const sw_op *loop, uint32_t k);
-/* Make of a plan of one part a plan of the whole cluster, of as many parts as there are shares. The plan
- * has all of the batch in as many microbatches as the shares add up to. Its cost is not renewed.
- * SW_ERR_INPUT: a loop carries what is no sum, or variables have forms. */
+/* Make of a plan of one part a plan of the whole cluster, of as many parts as there are shares. The
+ * plan has all of the batch in as many microbatches as the shares add up to. Its cost is not
+ * renewed. SW_ERR_INPUT: a loop carries what is no sum, or variables have forms. */
 sw_status sw_plan_share(sw_plan *plan, const sw_cluster *whole, sw_ints shares, sw_error *err);
 /* Check that the shares fit the plan. */
 sw_status sw_plan_check_shares(const sw_plan *plan, sw_error *err);

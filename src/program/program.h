@@ -345,9 +345,9 @@ const sw_op *sw_async_start_of(const sw_program *program, const sw_op *op);
  * order, and that op on all of them, whose results it returns. SW_NO_ID if `op` is anything else.
  * Every kind of asynchronous collective is written in this way. */
 sw_id sw_async_collective(const sw_program *program, const sw_op *op);
-/* Set attrs.loop of each while op whose counter runs from a constant to a constant in constant steps.
- * Where the two depend on the number of the device, and on constants alone, each device has a count
- * of its own. The reader calls this. O(ops * devices) for such loops, else O(ops). */
+/* Set attrs.loop of each while op whose counter runs from a constant to a constant in constant
+ * steps. Where the two depend on the number of the device, and on constants alone, each device has
+ * a count of its own. The reader calls this. O(ops * devices) for such loops, else O(ops). */
 void sw_program_find_trip_counts(sw_program *program);
 
 /* Compare structure, shapes, attributes, called computations and aliases, but not names and

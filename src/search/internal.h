@@ -472,8 +472,9 @@ void sw_search_try_apart(sw_plan *plan, const sw_plan_options *options);
 
 /* ---- unequal_shares.c ------------------------------------------------------------------- */
 
-/* Search for the quickest plan with unequal shares of the batch; *plan is NULL if none is found. It has
- * no bound yet. The caller frees it. limit_s: plans that surely take longer are not looked for. */
+/* Search for the quickest plan with unequal shares of the batch; *plan is NULL if none is found. It
+ * has no bound yet. The caller frees it. limit_s: plans that surely take longer are not looked
+ * for. */
 sw_status sw_search_shares(const sw_program *program, const char *program_path,
                            const sw_sidecar *sidecar, const sw_cluster *cluster,
                            const sw_plan_options *options, double limit_s, sw_plan **plan,

@@ -61,11 +61,13 @@ typedef struct sw_plan_options {
 	const char *remat;
 	/* Number of microbatches; 1: the batch is whole; 0: the search takes the fastest number. */
 	int32_t microbatches;
-	/* Whether parts of the cluster may have unequal shares of the batch (plan/shares.c), or which. */
+	/* Whether parts of the cluster may have unequal shares of the batch (plan/shares.c), or
+	 * which. */
 	sw_sharing sharing;
 	int32_t n_shares;
 	int64_t shares[SW_MAX_LISTED_SHARES];
-	/* Whether the last microbatch may be computed apart (plan->last_apart), where that is quicker. */
+	/* Whether the last microbatch may be computed apart (plan->last_apart), where that is
+	 * quicker. */
 	sw_apart last_apart;
 	/* Show no progress on the terminal. */
 	bool quiet;
@@ -108,9 +110,9 @@ typedef struct sw_plan_options {
 } sw_plan_options;
 
 /* Set an option by its name, with or without --, and its value as the command has them: strategy,
- * method, effort, microbatches, shares, last-apart, remat, memory, time-limit, seed, threads, codec, allow, trials, and
- * untied (yes or no). The options borrow the value. SW_ERR_INPUT: there is no such option, or the
- * value is none. */
+ * method, effort, microbatches, shares, last-apart, remat, memory, time-limit, seed, threads,
+ * codec, allow, trials, and untied (yes or no). The options borrow the value. SW_ERR_INPUT: there
+ * is no such option, or the value is none. */
 sw_status sw_plan_options_set(sw_plan_options *options, const char *name, const char *value,
                               sw_error *err);
 /* Return the names one after the other, from 0; NULL: there are no more. */

@@ -61,9 +61,9 @@ typedef struct code {
 	SW_VEC(played_collective) collectives;
 } code;
 
-/* Compile the program as devices of one class run it; `c` is cleared by code_clear. The codes of all devices have the same collectives, and play the same
- * iterations of loops with collectives. SW_ERR_INPUT if loops are nested so deep that playing them
- * would take too long. O(ops). */
+/* Compile the program as devices of one class run it; `c` is cleared by code_clear. The codes of
+ * all devices have the same collectives, and play the same iterations of loops with collectives.
+ * SW_ERR_INPUT if loops are nested so deep that playing them would take too long. O(ops). */
 sw_status code_compile(code *c, const sw_cluster *cluster, const sw_device_class *who,
                        const sw_program *program, bool detailed, int64_t played_iterations,
                        sw_error *err);
@@ -114,9 +114,9 @@ void share_links(link_flow *flows, size_t n, int32_t n_links, double *scratch);
 
 /* ---- play ------------------------------------------------------------------------------- */
 
-/* Play the codes on n_devices, of which device d runs codes[code_of[d]]; code_of NULL: the first. breakdowns: [n_devices]; the
- * events of a device go to the trace, if it isn't NULL, once for each rank below trace_ranks that the
- * device stands for. */
+/* Play the codes on n_devices, of which device d runs codes[code_of[d]]; code_of NULL: the first.
+ * breakdowns: [n_devices]; the events of a device go to the trace, if it isn't NULL, once for each
+ * rank below trace_ranks that the device stands for. */
 sw_status play(const code *codes, const int32_t *code_of, int32_t n_devices, sw_trace *trace,
                int32_t trace_ranks, sw_breakdown *breakdowns, double *step_time_s, sw_error *err);
 
