@@ -251,7 +251,7 @@ division division_of(const sw_cluster *cluster, const sw_program *program)
 double sw_bound_op_s(const sw_cluster *cluster, const sw_program *program, sw_id op,
                      const sw_rule *rule, bool attention, bool shares_kernel)
 {
-	sw_cluster fastest = cluster->n_kinds ? sw_cluster_of_fastest(cluster) : *cluster;
+	sw_cluster fastest = sw_cluster_of_fastest(cluster);
 	division d = division_of(&fastest, program);
 	d.attention = attention;
 	d.shares_kernel = shares_kernel;

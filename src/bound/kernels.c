@@ -113,8 +113,6 @@ static double sum_of_kernels_s(const sw_program *program, const sw_rule *const *
  * fastest, in each figure. */
 static const sw_cluster *as_fastest(const sw_cluster *cluster, sw_arena *arena)
 {
-	if (!cluster->n_kinds)
-		return cluster;
 	sw_cluster *fastest = SW_NEW(arena, sw_cluster);
 	*fastest = sw_cluster_of_fastest(cluster);
 	return fastest;

@@ -13,8 +13,7 @@ sw_status kernels_read(const sw_yaml *node, sw_device *device, sw_error *err);
  * twice. */
 sw_status calibration_read(const sw_yaml *node, sw_cluster *cluster, sw_error *err);
 
-/* Print nothing where nothing was fitted. */
-/* indent: of the device's keys, in blanks */
+/* Print nothing where nothing was fitted. indent: of the device's keys, in blanks. */
 void kernels_print(const sw_device *device, int indent, sw_text *text);
 void calibration_print(const sw_calibration *calibration, sw_text *text);
 

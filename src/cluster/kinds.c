@@ -93,7 +93,8 @@ sw_cluster sw_cluster_of_kind(const sw_cluster *cluster, int32_t kind)
 
 sw_cluster sw_cluster_of_fastest(const sw_cluster *cluster)
 {
-	return all_of(cluster, combine(cluster->kinds, cluster->n_kinds, true));
+	return all_of(cluster, cluster->n_kinds ? combine(cluster->kinds, cluster->n_kinds, true)
+	                                        : cluster->device);
 }
 
 /* Do the parts of a level have devices of one kind each? */

@@ -18,7 +18,7 @@ sw_status sw_pipelined_bound_s(const sw_program *canonical, const sw_sidecar *si
 {
 	int64_t equal = cluster->n_devices % n_stages ? 0 : cluster->n_devices / n_stages,
 		devices = SW_MAX(equal, sw_pipelined_largest_part(cluster, n_stages));
-	sw_cluster slice, fastest = cluster->n_kinds ? sw_cluster_of_fastest(cluster) : *cluster;
+	sw_cluster slice, fastest = sw_cluster_of_fastest(cluster);
 	*bound_s = INFINITY;
 	if (!devices)
 		return SW_OK;

@@ -88,10 +88,9 @@ sw_monoid sw_loop_sum(const sw_program *program, const sw_op *loop, uint32_t k)
 
 static bool is_apart(const sw_layout *layout, uint32_t atoms)
 {
-	for (int32_t a = 0; a < layout->n; a++)
-		if ((atoms >> a & 1) && layout->state[a].kind != SW_STATE_B)
-			return false;
-	return true;
+	return !((sw_layout_partial_atoms(layout) | sw_layout_split_atoms(layout, -1) |
+	          sw_layout_owned_atoms(layout)) &
+	         atoms);
 }
 
 /* Has no layout of the plan, and no strategy, anything on the atoms of the parts? */

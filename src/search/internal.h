@@ -462,6 +462,8 @@ sw_status sw_search_answer(sw_search *s, sw_plan **plan);
 
 const sw_search_limits *sw_search_limits_of(const sw_plan_options *options);
 
+/* Add words to the plan's name, behind a comma. */
+void sw_plan_add_to_name(sw_plan *plan, const char *words);
 /* Add the plan to its own alternatives, first. */
 void sw_plan_list_itself(sw_plan *plan);
 

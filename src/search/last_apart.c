@@ -33,10 +33,7 @@ static sw_status cost_apart(sw_plan *plan, sw_program_cost *cost, sw_error *err)
 
 static void say(sw_plan *plan)
 {
-	sw_text name = {0};
-	sw_text_addf(&name, "%s, last apart", plan->chosen);
-	sw_text_cut(name.data, plan->chosen, sizeof(plan->chosen));
-	sw_text_clear(&name);
+	sw_plan_add_to_name(plan, "last apart");
 	sw_plan_list_itself(plan);
 	if (plan->lower_bound_s > 0)
 		plan->gap = 1 - plan->lower_bound_s / plan->predicted.step_time_s;

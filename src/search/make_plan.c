@@ -196,6 +196,14 @@ static sw_status search(const sw_program *program, const char *program_path,
 
 /* ---- rows of the table ------------------------------------------------------------------ */
 
+void sw_plan_add_to_name(sw_plan *plan, const char *words)
+{
+	sw_text name = {0};
+	sw_text_addf(&name, "%s, %s", plan->chosen, words);
+	sw_text_cut(name.data, plan->chosen, sizeof(plan->chosen));
+	sw_text_clear(&name);
+}
+
 void sw_plan_list_itself(sw_plan *plan)
 {
 	const sw_program_cost *cost = &plan->predicted;

@@ -13,8 +13,6 @@
 #include <string.h>
 
 #include "bound/bound.h"
-#include "partition/partition.h"
-#include "schedule/schedule.h"
 
 /* ---- parts ------------------------------------------------------------------------------ */
 
@@ -93,20 +91,9 @@ static void guess_times(const sw_cluster *whole, int32_t n, part_time *parts)
 /* Play the plan, and find the seconds for which the devices of each part compute. */
 static sw_status play_parts(const sw_plan *plan, double *compute_s, sw_error *err)
 {
-	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL, .memory_bytes = plan->memory_bytes,
-	                           .merge = plan->merge};
-	sw_program *local = NULL, *scheduled = NULL;
 	sw_simulation played;
 	int64_t size = plan->cluster->n_devices / plan->shares.n;
-	sw_status status = sw_partition(plan, &local, err);
-	if (status == SW_OK)
-		status = sw_schedule(plan->cluster, local, &how, &scheduled, err);
-	sw_program_free(local);
-	if (status == SW_OK)
-		status = sw_simulate(plan->cluster, scheduled, NULL, 0, &played, err);
-	sw_program_free(scheduled);
-	if (status != SW_OK)
-		return status;
+	SW_TRY(sw_simulate_plan_ranks(plan, NULL, &played, err));
 	for (int64_t d = 0; d < played.n_ranks; d++)
 		compute_s[d / size] = d % size ? fmax(compute_s[d / size], played.ranks[d].compute_s)
 		                               : played.ranks[d].compute_s;
@@ -135,9 +122,10 @@ static void set_shares(sw_plan *plan, const int64_t *shares)
 }
 
 /* Find what each part takes of the microbatches, by two plays. */
-static sw_status balance(sw_plan *plan, part_time *parts, int64_t *shares, sw_error *err)
+static sw_status balance(sw_plan *plan, int64_t *shares, sw_error *err)
 {
 	int32_t n = plan->shares.n;
+	part_time *parts = sw_alloc((size_t)n * sizeof(*parts));
 	double *first_s = sw_alloc(2 * (size_t)n * sizeof(*first_s)), *second_s = first_s + n;
 	int64_t *other = sw_alloc((size_t)n * sizeof(*other)), total = plan->rewrites.microbatches;
 	memcpy(other, shares, (size_t)n * sizeof(*other));
@@ -159,6 +147,7 @@ static sw_status balance(sw_plan *plan, part_time *parts, int64_t *shares, sw_er
 		divide(parts, n, total, shares);
 		set_shares(plan, shares);
 	}
+	free(parts);
 	free(first_s);
 	free(other);
 	return status;
@@ -179,13 +168,12 @@ typedef struct shares_search {
 	sw_error *err;
 } shares_search;
 
-static void name_plan(sw_plan *plan)
+static void name_shares(sw_plan *plan)
 {
-	sw_text name = {0};
-	sw_text_addf(&name, "%s, ", plan->chosen);
-	sw_shares_print(plan, &name);
-	sw_text_cut(name.data, plan->chosen, sizeof(plan->chosen));
-	sw_text_clear(&name);
+	sw_text words = {0};
+	sw_shares_print(plan, &words);
+	sw_plan_add_to_name(plan, words.data);
+	sw_text_clear(&words);
 }
 
 /* Plan a part, and give all parts these shares of the batch; they are balanced unless the user said
@@ -198,11 +186,9 @@ static sw_status try_shares(shares_search *s, int64_t *shares, int64_t total, sw
 	options.last_apart = SW_APART_NEVER; /* whether it is quicker depends on all parts */
 	SW_TRY(sw_plan_make(s->program, s->program_path, s->sidecar, &s->part, &options, plan,
 	                    s->err));
-	part_time *parts = sw_alloc((size_t)n * sizeof(*parts));
 	sw_status status = sw_plan_share(*plan, s->whole, (sw_ints){n, shares}, s->err);
 	if (status == SW_OK && !s->is_list)
-		status = balance(*plan, parts, shares, s->err);
-	free(parts);
+		status = balance(*plan, shares, s->err);
 	if (status == SW_OK)
 		status = sw_simulate_recost(*plan, !options.no_overlap, s->err);
 	if (status == SW_OK && (*plan)->predicted.peak_bytes > options.memory_bytes)
@@ -213,7 +199,7 @@ static sw_status try_shares(shares_search *s, int64_t *shares, int64_t total, sw
 		*plan = NULL;
 		return status;
 	}
-	name_plan(*plan);
+	name_shares(*plan);
 	(*plan)->alternatives.len = 0;
 	sw_plan_list_itself(*plan);
 	sw_search_try_apart(*plan, &s->options);

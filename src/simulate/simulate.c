@@ -107,8 +107,8 @@ sw_status sw_simulate_seconds(const sw_cluster *cluster, const sw_program *sched
 	return SW_OK;
 }
 
-sw_status sw_simulate_plan(const sw_plan *plan, const sw_program_cost *measured,
-                           double *step_time_s, sw_error *err)
+sw_status sw_simulate_plan_ranks(const sw_plan *plan, const sw_program_cost *measured,
+                                 sw_simulation *result, sw_error *err)
 {
 	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL,
 	                           .memory_bytes = plan->memory_bytes,
@@ -116,19 +116,24 @@ sw_status sw_simulate_plan(const sw_plan *plan, const sw_program_cost *measured,
 	                           .limits = plan->schedule_limits,
 	                           .arena_bytes = measured ? measured->peak_bytes : 0};
 	sw_program *local = NULL, *scheduled = NULL;
-	sw_simulation played;
 	sw_status status = sw_partition(plan, &local, err);
 	if (status == SW_OK)
 		status = sw_schedule(plan->cluster, local, &how, &scheduled, err);
 	sw_program_free(local);
 	if (status == SW_OK)
-		status = simulate(plan->cluster, scheduled, NULL, 0, &played, err);
+		status = simulate(plan->cluster, scheduled, NULL, 0, result, err);
 	sw_program_free(scheduled);
-	if (status == SW_OK) {
-		*step_time_s = played.step_time_s;
-		sw_simulation_clear(&played);
-	}
 	return status;
+}
+
+sw_status sw_simulate_plan(const sw_plan *plan, const sw_program_cost *measured,
+                           double *step_time_s, sw_error *err)
+{
+	sw_simulation played;
+	SW_TRY(sw_simulate_plan_ranks(plan, measured, &played, err));
+	*step_time_s = played.step_time_s;
+	sw_simulation_clear(&played);
+	return SW_OK;
 }
 
 sw_status sw_simulate_recost(sw_plan *plan, bool overlap, sw_error *err)

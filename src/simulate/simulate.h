@@ -42,6 +42,10 @@ void sw_simulation_clear(sw_simulation *result);
 sw_status sw_simulate_plan(const sw_plan *plan, const sw_program_cost *measured,
                            double *step_time_s, sw_error *err);
 
+/* The same, with the seconds of each device, but without the memory. The caller clears `result`. */
+sw_status sw_simulate_plan_ranks(const sw_plan *plan, const sw_program_cost *measured,
+                                 sw_simulation *result, sw_error *err);
+
 /* Cost a plan again that was made for another program or cluster. Without overlap a step takes the
  * sum of computation and communication. The bounds and alternatives of the original plan are
  * dropped. */
