@@ -127,6 +127,8 @@ sw_status cli_read_cluster(const cli *c, const char *path, sw_cluster *cluster, 
 sw_status cli_read_cluster_named(const char *path, sw_cluster *cluster, sw_error *err);
 /* Read --straggler of a command with so many ranks; 0: none of which can be one. */
 sw_status cli_read_straggler(const cli *c, int64_t ranks, cli_straggler *straggler, sw_error *err);
+/* Replace a folder of run --save by the newest checkpoint in it, and say so; other paths stay. */
+sw_status cli_take_newest(cli *c, const char **path, sw_error *err);
 /* Is it a cluster file by its name: .yaml or .yml? */
 bool cli_is_cluster(const char *path);
 /* inspect CLUSTER.yaml */

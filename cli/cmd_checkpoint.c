@@ -232,30 +232,6 @@ static sw_status check_folder(const cli *c, sw_error *err)
 	                            "--to PLAN needs a folder that exists: mkdir it first");
 }
 
-/* ---- a folder of checkpoints ------------------------------------------------------------ */
-
-/* Take the newest checkpoint of a folder of --save. */
-static sw_status choose(cli *c, const char **path, sw_error *err)
-{
-	struct stat info;
-	int64_t newest = -1;
-	sw_text index = {0};
-	sw_text_addf(&index, "%s/model.safetensors.index.json", *path);
-	bool is_several = stat(*path, &info) == 0 && S_ISDIR(info.st_mode) &&
-	                  stat(index.data, &info) != 0;
-	sw_text_clear(&index);
-	if (!is_several)
-		return SW_OK;
-	SW_TRY(sw_checkpoint_newest(*path, &newest, err));
-	if (newest < 0)
-		return SW_OK; /* what is missing is said where it is read */
-	const char *newest_path =
-		sw_arena_printf(&c->arena, "%s/" SW_CHECKPOINT_NAME, *path, newest);
-	cli_note(c, "%s: the newest checkpoint of the folder", newest_path);
-	*path = newest_path;
-	return SW_OK;
-}
-
 /* ---- the command ------------------------------------------------------------------------ */
 
 static sw_status look(cli *c, sw_error *err)
@@ -281,9 +257,9 @@ static sw_status run(cli *c, sw_error *err)
 	if (v->diff && (v->output || v->to))
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--diff compares and writes nothing: leave it, or -o and --to, out");
-	SW_TRY(choose(c, &c->argument, err));
+	SW_TRY(cli_take_newest(c, &c->argument, err));
 	if (v->diff)
-		SW_TRY(choose(c, &c->values.diff, err));
+		SW_TRY(cli_take_newest(c, &c->values.diff, err));
 	if (v->to)
 		SW_TRY(check_folder(c, err));
 	else

@@ -55,22 +55,23 @@ static void note_start(const cli *c, const char *path, const sw_checkpoint *star
 		         path, taken, taken + start->n_missing);
 }
 
-/* Return the checkpoint to begin with, NULL: none. With --resume it is the newest one of the
- * folder; --load is for a folder that has none yet. */
+/* Find the checkpoint to begin with, NULL: none. With --resume it is the newest one of the folder;
+ * --load is for a folder that has none yet. */
 static sw_status find_start(cli *c, const char **path, sw_error *err)
 {
 	int64_t newest = -1;
 	*path = c->values.load;
-	if (!c->values.resume)
-		return SW_OK;
-	SW_TRY(sw_checkpoint_newest(c->values.save, &newest, err));
-	if (newest >= 0)
+	if (c->values.resume)
+		SW_TRY(sw_checkpoint_newest(c->values.save, &newest, err));
+	if (newest >= 0) {
 		*path = sw_arena_printf(&c->arena, "%s/" SW_CHECKPOINT_NAME, c->values.save,
 		                        newest);
-	else
+		return SW_OK;
+	}
+	if (c->values.resume)
 		cli_note(c, "%s: there is no checkpoint, so that the run begins%s", c->values.save,
 		         *path ? " with --load" : " at step 1");
-	return SW_OK;
+	return *path ? cli_take_newest(c, path, err) : SW_OK;
 }
 
 static sw_status load_checkpoint(cli *c, const run_job *job, sw_checkpoint *checkpoint,

@@ -2,10 +2,12 @@
 #include "cli.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bound/bound.h"
 #include "partition/partition.h"
+#include "run/run.h"
 #include "simulate/simulate.h"
 
 /* One device, for programs that are run without a plan. Its figures have no effect: nothing is
@@ -179,4 +181,27 @@ void cli_plan_clear(cli_plan *loaded)
 	sw_cluster_clear(&loaded->cluster);
 	if (loaded->moved)
 		sw_cluster_clear(&loaded->other);
+}
+
+/* ---- checkpoints ------------------------------------------------------------------------ */
+
+sw_status cli_take_newest(cli *c, const char **path, sw_error *err)
+{
+	struct stat info;
+	int64_t newest = -1;
+	sw_text index = {0};
+	sw_text_addf(&index, "%s/model.safetensors.index.json", *path);
+	bool is_several = stat(*path, &info) == 0 && S_ISDIR(info.st_mode) &&
+	                  stat(index.data, &info) != 0;
+	sw_text_clear(&index);
+	if (!is_several)
+		return SW_OK;
+	SW_TRY(sw_checkpoint_newest(*path, &newest, err));
+	if (newest < 0)
+		return SW_OK; /* what is missing is said where it is read */
+	const char *newest_path =
+		sw_arena_printf(&c->arena, "%s/" SW_CHECKPOINT_NAME, *path, newest);
+	cli_note(c, "%s: the newest checkpoint of the folder", newest_path);
+	*path = newest_path;
+	return SW_OK;
 }

@@ -893,6 +893,10 @@ def check_errors(folder):
     refused("some of these are the same", plan.apply, adam, devices=jax.devices()[:1] * 8)
     for devices in ("cpu", 4, jax.sharding.Mesh(numpy.array(jax.devices()), ("d",))):
         refused("expected a list of JAX's devices", plan.apply, adam, devices=devices)
+    loss = lambda *a: jax.tree.leaves(planned(*a))[0].sum()
+    assert loss(*args) == jax.jit(loss)(*args)
+    refused("can't differentiate a planned step", jax.grad(loss, allow_int=True), *args)
+    refused("can't map over a planned step", jax.vmap(loss, (None, None, 0, None)), *args[:2], X[None], Y)
     staged = sw.plan(adam, *args, cluster=CLUSTER, stages=2, microbatches=2, untied=False, memory=None)
     assert staged.verify()
     refused("pipeline stages", staged.apply, adam)

@@ -5,7 +5,7 @@ import warnings
 
 from .calls import Call
 from .command import ShardwrightError, ShardwrightWarning
-from .module import dimensions, dtype_of, fold, is_plain, load, unfold
+from .module import dimensions, dtype_of, fold, is_plain, load, refuse_to_map, unfold
 from .step import has_changed
 
 
@@ -54,6 +54,8 @@ class Planned:
         """Put the whole array that is input number i on the devices, as the calls take it."""
         import jax
 
+        if type(array).__name__ == "BatchTracer":  # JAX has no public name for it
+            refuse_to_map()
         return jax.device_put(array, self._sharding(self.module.inputs[i]))
 
     def lower(self, *args, **kwargs):

@@ -33,7 +33,7 @@ def dtype_of(word):
 def _primitive():
     """The call of a module, as a primitive of JAX whose lowering merges the module's functions."""
     from jax.extend.core import Primitive
-    from jax.interpreters import mlir
+    from jax.interpreters import ad, batching, mlir
 
     call = Primitive("shardwright_call")
     call.multiple_results = True
@@ -47,8 +47,17 @@ def _primitive():
         attributes = {"callee": ir.FlatSymbolRefAttr.get(name)}
         return ir.Operation.create("func.call", results=types, operands=operands, attributes=attributes).results
 
+    def differentiate(*_, **__):
+        raise ShardwrightError("JAX can't differentiate a planned step: plan the step that takes the derivative")
+
     mlir.register_lowering(call, lower)
+    ad.primitive_jvps[call] = differentiate
+    batching.primitive_batchers[call] = refuse_to_map
     return call
+
+
+def refuse_to_map(*_, **__):
+    raise ShardwrightError("JAX can't map over a planned step: plan the mapped step, jax.vmap(step)")
 
 
 class Module:

@@ -27,6 +27,7 @@ typedef struct origin {
 	bool summed;          /* a value on the path is read where it may be no partial sum */
 	double bits;          /* of an element, in the smallest type on the way */
 	double elements;      /* that have come all the way */
+	bool sparse;          /* others may be in the box, too */
 	uint16_t cut;         /* dimensions of the source of which a part is left */
 	const uint16_t *dims; /* per dimension: those of the source that it is made of */
 	const box *at;
@@ -155,8 +156,8 @@ static bool is_whole(const box *b, sw_shape shape, int32_t d)
 	return b->start[d] == 0 && b->limit[d] == shape.dims[d];
 }
 
-/* A dimension of which the box is a part must remain a dimension of its own. */
-static bool reshape_box(sw_shape from, sw_shape to, const box *in, box *out)
+/* A part of a dimension is a box, too, if that remains a dimension of its own. */
+static bool reshape_part(sw_shape from, sw_shape to, const box *in, box *out)
 {
 	int64_t before = 1, after = 1;
 	*out = whole_box(to);
@@ -171,6 +172,11 @@ static bool reshape_box(sw_shape from, sw_shape to, const box *in, box *out)
 		out->limit[k] = in->limit[i];
 	}
 	return true;
+}
+
+static bool is_reshape(const sw_op *op)
+{
+	return op->opcode == SW_OP_RESHAPE || op->opcode == SW_OP_BITCAST;
 }
 
 static bool slice_box(const sw_op *op, int32_t rank, const box *in, box *out)
@@ -216,6 +222,19 @@ static bool update_box(const search *s, const sw_op *op, uint32_t k, const box *
 	return k == 1 || !meet(in, &put, part.rank);
 }
 
+/* Elements that are put apart, or of which some are cut off, are not followed. */
+static bool pad_box(const sw_op *op, sw_shape to, const box *in, box *out)
+{
+	for (int32_t d = 0; d < to.rank; d++) {
+		out->start[d] = in->start[d] + op->attrs->pad.low.v[d];
+		out->limit[d] = in->limit[d] + op->attrs->pad.low.v[d];
+		if (op->attrs->pad.interior.v[d] > 0 || out->start[d] < 0 ||
+		    out->limit[d] > to.dims[d])
+			return false;
+	}
+	return true;
+}
+
 /* Find where the elements of a box of operand k are in the result; false: perhaps nowhere. */
 static bool lead_box(const search *s, const sw_op *op, uint32_t k, sw_id value, const box *in,
                      box *out)
@@ -225,7 +244,9 @@ static bool lead_box(const search *s, const sw_op *op, uint32_t k, sw_id value, 
 	switch (op->opcode) {
 	case SW_OP_RESHAPE:
 	case SW_OP_BITCAST:
-		return reshape_box(from, to, in, out);
+		if (!reshape_part(from, to, in, out))
+			*out = whole_box(to);
+		return true;
 	case SW_OP_TRANSPOSE:
 		for (int32_t i = 0; i < to.rank; i++) {
 			out->start[i] = in->start[op->attrs->dims.dims.v[i]];
@@ -247,6 +268,8 @@ static bool lead_box(const search *s, const sw_op *op, uint32_t k, sw_id value, 
 		return true;
 	case SW_OP_DYNAMIC_UPDATE_SLICE:
 		return update_box(s, op, k, in, out);
+	case SW_OP_PAD:
+		return pad_box(op, to, in, out);
 	default:
 		*out = *in;
 		return true;
@@ -267,6 +290,7 @@ static bool keeps_elements(const sw_op *op)
 	case SW_OP_SLICE:
 	case SW_OP_CONCATENATE:
 	case SW_OP_DYNAMIC_UPDATE_SLICE:
+	case SW_OP_PAD:
 	case SW_OP_OPT_BARRIER:
 		return true;
 	default:
@@ -285,6 +309,7 @@ static bool leads_on(const search *s, const sw_op *op, uint32_t k, uint32_t resu
 			return false;
 	return op->opcode == SW_OP_BROADCAST || op->opcode == SW_OP_SLICE ||
 	       op->opcode == SW_OP_CONCATENATE || op->opcode == SW_OP_DYNAMIC_UPDATE_SLICE ||
+	       (op->opcode == SW_OP_PAD && k == 0) ||
 	       elements_of(s->program, from) == elements_of(s->program, value);
 }
 
@@ -358,9 +383,13 @@ static void lead_on(search *s, const sw_op *op, uint32_t k, sw_id value)
 		box at = {0};
 		if (!lead_box(s, op, k, value, o.at, &at))
 			continue;
-		double left = size_of(&at, rank[1]);
-		if (op->opcode == SW_OP_SLICE)
-			o.elements *= fmin(1, left / size_of(o.at, rank[0]));
+		double before = size_of(o.at, rank[0]), left = size_of(&at, rank[1]);
+		if (op->opcode == SW_OP_SLICE && left < before) {
+			if (o.sparse) /* perhaps not one of the elements is left */
+				continue;
+			o.elements *= left / before;
+		}
+		o.sparse |= is_reshape(op) && left > before;
 		uint16_t *dims = SW_NEW_N(&s->arena, uint16_t, rank[1] + 1);
 		map_dims(s, op, from, value, o.dims, dims, &o.cut);
 		o.from = from;
@@ -452,7 +481,7 @@ static void set_classes(const origin *o, int32_t source_rank, int32_t rank, sw_b
 		}
 	for (int32_t d = 0; d < rank; d++)
 		flow->sink_class[d] = o->dims[d] == PLACED ? SW_PLACED : class_in(of, o->dims[d]);
-	flow->n_classes = source_rank;
+	flow->n_classes = o->sparse ? 0 : source_rank;
 	int8_t cut = class_in(of, o->cut);
 	for (int32_t i = 0; i < MAX_DIMS; i++)
 		if ((o->cut >> i & 1) && (i >= source_rank || of[i] != cut))

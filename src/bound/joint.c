@@ -20,17 +20,16 @@
 #include "program/attributes.h"
 #include "solve/solve.h"
 
-/* Weights tried: those whole eighths where messages, whose bound is far above the kernels' or far
- * below it, may matter. */
-#define EIGHTHS 8
-#define FIRST_WEIGHT 2
-#define N_WEIGHTS 6
+#define QUARTERS 4     /* weights tried at first */
 #define COST_UNIT 1e-12 /* seconds; costs are rounded down to it */
-#define GAP 0.005       /* of the solver */
 #define MAX_ENTRIES 3e7 /* of all tables of the problem */
-/* of the solver: table entries visited, to find a good weight, and with it */
-#define PROBE_WORK 100000000
-#define MAX_WORK 600000000
+/* How long the solver works: table entries visited, and a gap. A good weight is found with a little
+ * work. */
+typedef struct effort {
+	int64_t work;
+	double gap;
+} effort;
+static const effort PROBE = {200000000, 0.02}, FULL = {600000000, 0.005};
 
 /* What a way of a product means for one flow: for a source, in how many parts an element is (x) as
  * how many partial sums; for a sink, in how many parts it is read (x), as how many sums at most;
@@ -339,7 +338,7 @@ static void add_channels(const joint *j, double weight, double of_messages, sw_p
 }
 
 /* Return what no plan's weight K + of_messages C is below. */
-static double with_weight(const joint *j, double weight, double of_messages, int64_t work)
+static double with_weight(const joint *j, double weight, double of_messages, effort how_long)
 {
 	double bound_s = 0;
 	sw_problem problem;
@@ -348,7 +347,8 @@ static double with_weight(const joint *j, double weight, double of_messages, int
 	sw_problem_init(&problem);
 	add_products(j, weight, &problem);
 	add_channels(j, weight, of_messages, &problem);
-	sw_solve_options how = {.work_limit = work, .gap = GAP, .threads = 1, .quiet = true};
+	sw_solve_options how = {
+		.work_limit = how_long.work, .gap = how_long.gap, .threads = 1, .quiet = true};
 	if (sw_solve(&problem, &how, &solution, &err) == SW_OK) {
 		bound_s = weight * j->rest_s + (double)solution.lower_bound * COST_UNIT;
 		sw_solution_clear(&solution);
@@ -357,53 +357,55 @@ static double with_weight(const joint *j, double weight, double of_messages, int
 	return bound_s;
 }
 
-/* A collective in flight takes a share of the device, so that a step is no shorter than K + share
- * C, either: weight it with C. */
-static double step_with_weight(const joint *j, double weight, int64_t work)
-{
-	return with_weight(j, weight, 1 - weight * (1 - j->cluster->device.transfer_share), work);
-}
-
 typedef struct weight_bounds {
 	const joint *j;
-	int64_t work;
-	double weight[N_WEIGHTS], bound_s[N_WEIGHTS];
+	effort effort;
+	double weight[QUARTERS], bound_s[QUARTERS];
 } weight_bounds;
 
+/* A collective in flight takes a share of the device, so that a step is no shorter than K + share
+ * C, either: weight it with C. */
 static void bound_one(void *context, int64_t i)
 {
 	weight_bounds *w = context;
-	w->bound_s[i] = step_with_weight(w->j, w->weight[i], w->work);
+	double of_messages = 1 - w->weight[i] * (1 - w->j->cluster->device.transfer_share);
+	w->bound_s[i] = with_weight(w->j, w->weight[i], of_messages, w->effort);
 }
 
-/* Return the largest bound of n weights. */
-static double bound_weights(weight_bounds *w, int n, int64_t work, int threads)
+/* Bound the first n weights. */
+static void bound_weights(weight_bounds *w, int n, effort how_long, int threads)
 {
-	double best = 0;
-	w->work = work;
+	w->effort = how_long;
 	sw_parallel_for(n, sw_thread_count(threads), bound_one, w);
-	for (int i = 0; i < n; i++)
-		best = fmax(best, w->bound_s[i]);
-	return best;
 }
 
-/* Find the best weight with a little work for each. More work pays only if it may be more than the
- * kernels alone. What a little work leaves open is most where messages weigh most: so the weight
- * below has that work, too. */
+/* Return where a parabola through three bounds is highest, those of weights a quarter apart. The
+ * bound is concave in the weight, and the one in the middle is the highest. */
+static double highest_between(const double *bound_s, double middle)
+{
+	double bend = 2 * bound_s[1] - bound_s[0] - bound_s[2];
+	return bend > 0 ? middle + (bound_s[2] - bound_s[0]) / bend / 2 / QUARTERS : middle;
+}
+
+/* Find a good weight with a little work for each of a few, then try it and the best of these with
+ * more. Without kernels, or without messages, the bound is known. */
 static double with_best_weight(const joint *j, double kernels_s, int threads)
 {
-	weight_bounds w = {.j = j}, last = {.j = j};
-	for (int i = 0; i < N_WEIGHTS; i++)
-		w.weight[i] = (double)(FIRST_WEIGHT + i) / EIGHTHS;
-	double best = bound_weights(&w, N_WEIGHTS, PROBE_WORK, threads);
-	if (best < kernels_s)
+	weight_bounds w = {.j = j};
+	for (int i = 1; i < QUARTERS; i++)
+		w.weight[i - 1] = (double)i / QUARTERS;
+	bound_weights(&w, QUARTERS - 1, PROBE, threads);
+	double bound_s[QUARTERS + 1] = {0, [QUARTERS] = kernels_s};
+	memcpy(bound_s + 1, w.bound_s, sizeof(*bound_s) * (QUARTERS - 1));
+	int best = 0;
+	for (int i = 1; i <= QUARTERS; i++)
+		best = bound_s[i] > bound_s[best] ? i : best;
+	if (best == 0 || best == QUARTERS)
 		return kernels_s;
-	int at = 0;
-	while (w.bound_s[at] < best)
-		at++;
-	last.weight[0] = w.weight[at];
-	last.weight[1] = w.weight[at] - 1.0 / EIGHTHS;
-	return fmax(best, bound_weights(&last, 2, MAX_WORK, threads));
+	w.weight[0] = (double)best / QUARTERS;
+	w.weight[1] = highest_between(bound_s + best - 1, w.weight[0]);
+	bound_weights(&w, 2, FULL, threads);
+	return fmax(bound_s[best], fmax(w.bound_s[0], w.bound_s[1]));
 }
 
 static double table_entries(const joint *j)
@@ -455,7 +457,7 @@ static bool joint_find(joint *j, const sw_bound_marked *m)
 double sw_bound_joint_weighted_s(const sw_bound_marked *m, double weight)
 {
 	joint j;
-	double bound_s = joint_find(&j, m) ? with_weight(&j, weight, 1 - weight, MAX_WORK)
+	double bound_s = joint_find(&j, m) ? with_weight(&j, weight, 1 - weight, FULL)
 	                                   : weight * m->kernels_s;
 	sw_arena_clear(&j.arena);
 	return bound_s;

@@ -9,6 +9,7 @@
 #ifndef SW_RUN_SAVED_H
 #define SW_RUN_SAVED_H
 
+#include <inttypes.h>
 #include <stdatomic.h>
 
 #include "interpret/interpret.h"

@@ -77,8 +77,10 @@ static void write_tree(sw_rng *rng, sw_text *text)
 /* ---- training --------------------------------------------------------------------------- */
 
 /* The layers of a training step: x[i + 1] = f(x[i] w[i]), where f is tanh, a product with another
- * layer's result, a residual sum, or nothing. */
-enum { TANH, GATE, RESIDUAL, PLAIN_LAYER, N_LAYER_KINDS };
+ * layer's result, a residual sum, nothing, an exchange of the halves of two heads, or a shift by a
+ * row. */
+enum { TANH, GATE, RESIDUAL, PLAIN_LAYER, HALVES, SHIFT, N_LAYER_KINDS };
+static const int ANY_SIZE[] = {TANH, PLAIN_LAYER, HALVES, SHIFT};
 #define MAX_LAYERS 5
 
 typedef struct net {
@@ -99,9 +101,33 @@ static net draw_net(sw_rng *rng)
 		if (i > 0)
 			n.kinds[i - 1] = n.sizes[i] == n.sizes[i - 1]
 			                         ? (int)sw_rng_below(rng, N_LAYER_KINDS)
-			                         : TANH + 3 * (int)sw_rng_below(rng, 2);
+			                         : ANY_SIZE[sw_rng_below(rng, SW_COUNT(ANY_SIZE))];
 	}
 	return n;
+}
+
+/* Write x[i + 1], whose halves of each head are exchanged, one of them negated. */
+static void write_halves(int i, int b, int m, sw_text *text)
+{
+	sw_text_addf(text,
+	             " zh%d = f32[%d,2,%d] reshape(z%d)\n"
+	             " za%d = f32[%d,2,%d] slice(zh%d), slice={[0:%d], [0:2], [0:%d]}\n"
+	             " zb%d = f32[%d,2,%d] slice(zh%d), slice={[0:%d], [0:2], [%d:%d]}\n"
+	             " zn%d = f32[%d,2,%d] negate(zb%d)\n"
+	             " zc%d = f32[%d,2,%d] concatenate(zn%d, za%d), dimensions={2}\n"
+	             " x%d = f32[%d,%d] reshape(zc%d)\n",
+	             i, b, m / 2, i, i, b, m / 4, i, b, m / 4, i, b, m / 4, i, b, m / 4, m / 2, i, b,
+	             m / 4, i, i, b, m / 2, i, i, i + 1, b, m, i);
+}
+
+/* Write x[i + 1], whose rows are those before of z[i]. */
+static void write_shift(int i, int b, int m, sw_text *text)
+{
+	sw_text_addf(text,
+	             " zo%d = f32[] constant(0)\n"
+	             " zp%d = f32[%d,%d] pad(z%d, zo%d), padding=1_0x0_0\n"
+	             " x%d = f32[%d,%d] slice(zp%d), slice={[0:%d], [0:%d]}\n",
+	             i, i, b + 1, m, i, i, i + 1, b, m, i, b, m);
 }
 
 static void write_forward(const net *n, sw_text *text)
@@ -112,6 +138,10 @@ static void write_forward(const net *n, sw_text *text)
 		             " z%d = f32[%d,%d] dot(x%d, w%d), lhs_contracting_dims={1}, "
 		             "rhs_contracting_dims={0}\n",
 		             i, b, m, i, i);
+		if (n->kinds[i] == HALVES || n->kinds[i] == SHIFT) {
+			(n->kinds[i] == HALVES ? write_halves : write_shift)(i, b, m, text);
+			continue;
+		}
 		sw_text_addf(text, " x%d = f32[%d,%d] ", i + 1, b, m);
 		if (n->kinds[i] == TANH)
 			sw_text_addf(text, "tanh(z%d)\n", i);

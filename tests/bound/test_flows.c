@@ -63,6 +63,31 @@ static const flow_case cases[] = {
          "  u = f32[2,4,4] subtract(w, e2)\n"
          "  ROOT r = (f32[2,4,4], f32[8,4]) tuple(u, d) }\n",
          {{"b", "d", 4 * 4 * 4, 0, true}, {"d", "b", 8 * 4 * 4, 0, false}}},
+	{"what is padded flows on, with the zeros beside it",
+         "HloModule m\n"
+         "ENTRY e { x = f32[8,8] parameter(0)\n  u = f32[8,4] parameter(1)\n"
+         "  v = f32[4,4] parameter(2)\n  a = f32[8,4] dot(x, u), " DOT "  o = f32[] constant(0)\n"
+         "  c = f32[12,4] pad(a, o), padding=1_3x0_0\n"
+         "  ROOT d = f32[12,4] dot(c, v), " DOT "}\n",
+         {{"a", "d", 8 * 4 * 4, 0, false}}},
+	{"what padding puts apart is not followed",
+         "HloModule m\n"
+         "ENTRY e { x = f32[8,8] parameter(0)\n  u = f32[8,4] parameter(1)\n"
+         "  v = f32[4,4] parameter(2)\n  a = f32[8,4] dot(x, u), " DOT "  o = f32[] constant(0)\n"
+         "  c = f32[15,4] pad(a, o), padding=0_0_1x0_0\n"
+         "  ROOT d = f32[15,4] dot(c, v), " DOT "}\n",
+         {{0}}},
+	{"halves of heads flow through a reshape that joins them, and what is cut out after it does not",
+         "HloModule m\n"
+         "ENTRY e { x = f32[8,8] parameter(0)\n  u = f32[8,4] parameter(1)\n"
+         "  v = f32[4,4] parameter(2)\n  w = f32[2,4] parameter(3)\n"
+         "  a = f32[8,4] dot(x, u), " DOT "  h = f32[8,2,2] reshape(a)\n"
+         "  s = f32[8,2,1] slice(h), slice={[0:8], [0:2], [0:1]}\n"
+         "  c = f32[8,2,2] concatenate(s, s), dimensions={2}\n  r = f32[8,4] reshape(c)\n"
+         "  d = f32[8,4] dot(r, v), " DOT
+         "  t = f32[8,2] slice(r), slice={[0:8], [0:2]}\n  b = f32[8,4] dot(t, w), " DOT
+         "  ROOT y = (f32[8,4], f32[8,4]) tuple(d, b) }\n",
+         {{"a", "d", 8 * 2 * 4, 0, false}}},
 	{"an element of a stack is in one place of it",
          "HloModule m\n"
          "ENTRY e { x = f32[4,8] parameter(0)\n  u = f32[8,4] parameter(1)\n"

@@ -54,6 +54,12 @@ diff -r "$scratch/kept/step-5" "$scratch/often/step-5" ||
 	complain "another state after steps 3 to 5 under mpirun"
 [ "$(cd "$scratch/kept" && echo *)" = "step-2 step-5" ] || complain "a temporary file is left"
 
+# A folder of --save stands for its newest checkpoint.
+expect 0 "step-5: the newest checkpoint of the folder" "$sw" run "$scratch/dp.plan" --ranks 4 \
+	--load "$scratch/often" --steps 1
+expect 0 "step-5: goes on after step 5" "$sw" run "$scratch/dp.plan" --ranks 4 \
+	--load "$scratch/often" --steps 1
+
 # A plan that pads dimensions saves what is not padding; one device goes on from it, and the reverse.
 sed -e 's/f32: [^,]*,/f32: 20 MFLOP\/s,/' $cluster >"$scratch/slow.yaml"
 expect 0 ", padded 1/" "$sw" plan tests/run/programs/odd.hlo --cluster "$scratch/slow.yaml" \
@@ -181,7 +187,6 @@ refuse "paced run computes nothing, so that there is no state" "$sw" run "$scrat
 	--pace --load "$half" -q
 refuse "add it" "$sw" run "$scratch/dp.plan" --ranks 4 --keep 2 -q
 refuse "add it" "$sw" run "$scratch/dp.plan" --ranks 4 --resume -q
-refuse "give one, such as .*/step-5" $load "$scratch/often"
 refuse "the folder has no model.safetensors.index.json" $load "$scratch/empty"
 refuse "it is one part of a checkpoint" $load "$half/model-00001-of-00004.safetensors"
 
