@@ -96,6 +96,9 @@ static const cli_option options[] = {
          "write the state after the last step there, as a folder step-N with a file per rank"},
 	{"--straggler", "RANK:SECONDS", CLI_TEXT, AT(straggler),
          "let a rank sleep so long in each step, to see whom it keeps waiting"},
+	{"--servers", "N|HOST[:N],...", CLI_TEXT, AT(servers),
+         "of a plan with stale variables: the last N ranks, or those on these hosts (:N: the last N "
+         "there), have no device, and serve the variables in their owners' place"},
 	{"--every", "N", CLI_COUNT, AT(every), "with --save: after every N steps too"},
 	{"--keep", "K", CLI_COUNT, AT(keep),
          "with --save: the newest K checkpoints stay, older ones are removed (default: all)"},
