@@ -130,6 +130,8 @@ sw_status cli_read_cluster_named(const char *path, sw_cluster *cluster, sw_error
 sw_status cli_place_servers(cli *c, int32_t *servers, sw_error *err);
 /* Read --servers of a command that runs no ranks: N; 0: it is not given. */
 sw_status cli_count_servers(const cli *c, int32_t *servers, sw_error *err);
+/* Refuse servers of a plan whose variables are not served. */
+sw_status cli_check_served(const cli *c, const sw_plan *plan, int32_t servers, sw_error *err);
 /* Read --straggler of a command with so many ranks; 0: none of which can be one. */
 sw_status cli_read_straggler(const cli *c, int64_t ranks, cli_straggler *straggler, sw_error *err);
 /* Is it a cluster file by its name: .yaml or .yml? */

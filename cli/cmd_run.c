@@ -431,17 +431,6 @@ static sw_status run_stages(cli *c, sw_error *err)
 	return status;
 }
 
-/* What devices own in a synchronous plan is part of the program that they run together. */
-static sw_status check_servers(const cli *c, const sw_plan *plan, int32_t servers, sw_error *err)
-{
-	return servers && !sw_forms_served(&plan->forms)
-	               ? sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
-	                            "--servers: no variable of the plan may be stale, so that devices "
-	                            "update what they own in their common program: leave it out, or "
-	                            "plan with --strategy ps:balanced,stale=S")
-	               : SW_OK;
-}
-
 static sw_status run(cli *c, sw_error *err)
 {
 	cli_plan loaded;
@@ -469,7 +458,7 @@ static sw_status run(cli *c, sw_error *err)
 	if (have_plan && c->values.cluster)
 		status = cli_move_plan(c, c->argument, &loaded, err);
 	if (status == SW_OK)
-		status = check_servers(c, loaded.plan, servers, err);
+		status = cli_check_served(c, loaded.plan, servers, err);
 	if (status == SW_OK)
 		status = check_ranks(c, loaded.plan->cluster->n_devices, servers, err);
 	status = agree(c, status, err);

@@ -22,7 +22,7 @@ static sw_status expected(const cli *c, sw_error *err)
 {
 	return sw_fail(err, SW_ERR_INPUT,
 	               "--servers %s: expected how many of the last ranks are servers, from 1 to %d, "
-	               "or names of hosts: HOST or HOST:N, with commas between",
+	               "or, under mpirun, hosts: HOST or HOST:N, with commas between",
 	               c->values.servers, MAX_SERVERS);
 }
 
@@ -186,4 +186,16 @@ sw_status cli_count_servers(const cli *c, int32_t *servers, sw_error *err)
 		return expected(c, err);
 	*servers = (int32_t)n;
 	return SW_OK;
+}
+
+/* What devices own in a synchronous plan is part of the program that they run together. */
+sw_status cli_check_served(const cli *c, const sw_plan *plan, int32_t servers, sw_error *err)
+{
+	return servers && !sw_forms_served(&plan->forms)
+	               ? sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
+	                            "--servers: the plan's variables are not served: what its devices "
+	                            "own is part of the program that they run together: leave it out, "
+	                            "or plan with --strategy ps:balanced,stale=S, or "
+	                            "ps:balanced,served")
+	               : SW_OK;
 }

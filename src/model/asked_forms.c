@@ -148,10 +148,15 @@ static sw_status check_codecs(const asked_forms *f)
 	return SW_OK;
 }
 
-/* May devices have old values of a variable? Then all are served. Where none may be old the step is
+/* Is that asked for, or may devices have old values of a variable? Then all are served. Else the step is
  * the synchronous one, of which owners need no terms. */
 static bool is_served(const asked_forms *f)
 {
+	if (f->request->strategy->served)
+		return true;
+	for (size_t e = 0; f->request->sync && e < f->request->sync->n; e++)
+		if (f->request->sync->list[e].served)
+			return true;
 	for (uint32_t i = 0; i < f->map.n; i++)
 		if (f->list[i].stale != 0 && f->map.trained[i])
 			return true;
@@ -201,10 +206,10 @@ static sw_status place_stale(const asked_forms *f, sw_status status)
 {
 	const sw_sync *sync = f->request->sync;
 	if (status == SW_OK || !sync || !f->err ||
-	    f->request->strategy->stale != 0 || f->err->file[0])
+	    f->request->strategy->stale != 0 || f->request->strategy->served || f->err->file[0])
 		return status;
 	for (size_t e = 0; e < sync->n; e++)
-		if (sync->list[e].stale != 0) {
+		if (sync->list[e].stale != 0 || sync->list[e].served) {
 			f->err->line = sync->list[e].line;
 			break;
 		}
@@ -215,10 +220,10 @@ static bool asks(const sw_forms_request *request)
 {
 	const sw_sync *sync = request->sync;
 	bool any = request->strategy->parts != SW_PARTS_NONE || request->codec.kind ||
-	           request->strategy->stale != 0;
+	           request->strategy->stale != 0 || request->strategy->served;
 	for (size_t e = 0; sync && e < sync->n; e++)
 		any = any || sync->list[e].of_parts || sync->list[e].has_codec ||
-		      sync->list[e].stale != 0;
+		      sync->list[e].stale != 0 || sync->list[e].served;
 	return any;
 }
 

@@ -222,7 +222,7 @@ typedef struct sw_sync_entry {
 	bool no_proxy; /* it says so */
 	bool has_codec;
 	sw_codec codec;
-	bool has_stale;
+	bool has_stale, served;
 	int64_t stale;   /* steps, or SW_STALE_ANY; 0 if nothing is said */
 	int of_parts;   /* line of what it says of parts; 0: nothing */
 	bool has_axis;

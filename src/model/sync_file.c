@@ -29,7 +29,8 @@ static bool is_merge_key(const char *key)
 static sw_status bad_key(const sw_yaml *key, sw_error *err)
 {
 	static const char *const keys[] = {"variable", "way",  "owner", "proxy",
-	                                   "stale",    "parts", "axis", "codec", "merge", "chunk"};
+	                                   "stale",    "served", "parts", "axis", "codec", "merge",
+	                                   "chunk"};
 	sw_nearest nearest = {.word = key->text};
 	if (is_merge_key(key->text))
 		return sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
@@ -40,7 +41,7 @@ static sw_status bad_key(const sw_yaml *key, sw_error *err)
 		sw_nearest_try(&nearest, keys[i]);
 	return sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
 	                  "'%s': an entry has variable, way, codec, parts and axis; of way: ps also "
-	                  "owner, proxy and stale; or merge, or chunk, alone%s",
+	                  "owner, proxy, stale and served; or merge, or chunk, alone%s",
 	                  key->text, sw_nearest_hint(&nearest).text);
 }
 
@@ -93,6 +94,15 @@ static sw_status read_stale(const sw_yaml *value, sw_sync_entry *entry, sw_error
 	               : sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
 	                            "stale: %s: expected a number of steps from 0 to %d, or any",
 	                            value->text, SW_MAX_STALE);
+}
+
+static sw_status read_served(const sw_yaml *value, sw_sync_entry *entry, sw_error *err)
+{
+	entry->served = strcmp(value->text, "true") == 0;
+	if (entry->served || strcmp(value->text, "false") == 0)
+		return SW_OK;
+	return sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
+	                  "served: %s: expected true or false", value->text);
 }
 
 static sw_status bad_parts(const sw_yaml *value, sw_error *err)
@@ -168,6 +178,8 @@ static sw_status read_pair(const sw_yaml *key, const sw_yaml *value, sw_arena *a
 		return read_owner(value, entry, err);
 	if (strcmp(key->text, "stale") == 0)
 		return read_stale(value, entry, err);
+	if (strcmp(key->text, "served") == 0)
+		return read_served(value, entry, err);
 	return strcmp(key->text, "proxy") == 0 ? read_proxy(value, entry, err) : bad_key(key, err);
 }
 
@@ -186,13 +198,14 @@ static sw_status read_entry(const sw_yaml *node, sw_arena *arena, sw_sync_entry 
 		                  entry->pattern ? "way" : "variable");
 	if (entry->of_owner && entry->way.kind != SW_WAY_OWNED)
 		return sw_fail_at(err, SW_ERR_INPUT, "", entry->of_owner, 0,
-		                  "owner, proxy and stale are for way: ps, and this entry has way: %s",
+		                  "owner, proxy, stale and served are for way: ps, and this entry has "
+		                  "way: %s",
 		                  WAY_WORDS[entry->way.kind]);
-	if (entry->has_stale && entry->has_codec && entry->codec.kind)
+	if ((entry->has_stale || entry->served) && entry->has_codec && entry->codec.kind)
 		return sw_fail_at(err, SW_ERR_INPUT, "", entry->line, 0,
 		                  "stale and codec: the owner adds up gradients as they are: leave "
 		                  "one out");
-	if (entry->has_stale && entry->no_proxy)
+	if ((entry->has_stale || entry->served) && entry->no_proxy)
 		return sw_fail_at(err, SW_ERR_INPUT, "", entry->of_owner, 0,
 		                  "stale and proxy: false: each device computes with a copy of its "
 		                  "own: leave one out");
@@ -291,6 +304,8 @@ static void print_entry(const sw_sync_entry *entry, sw_text *text)
 		sw_text_add(text, ", stale: ");
 		sw_stale_print(entry->stale, text);
 	}
+	if (entry->served)
+		sw_text_add(text, ", served: true");
 	if (entry->of_parts && entry->parts > 0)
 		sw_text_addf(text, ", parts: %lld", (long long)entry->parts);
 	for (int32_t i = 0; i < entry->sizes.n; i++)
@@ -439,10 +454,11 @@ static sw_status find_entries(const sw_sync *sync, const sw_analysis *a, const s
 		}
 		if (best == NO_MATCH)
 			return no_variable(sync, entry, a, sidecar, err);
-		if (best == OF_PART && (entry->of_parts || entry->has_codec || entry->has_stale))
+		if (best == OF_PART &&
+		    (entry->of_parts || entry->has_codec || entry->has_stale || entry->served))
 			return refuse(sync, entry, entry->pattern,
 			              "parts of a variable have a way and an owner each, but "
-			              "parts, codec and stale of the whole: give these to its own "
+			              "parts, codec, stale and served of the whole: give these to its own "
 			              "name",
 			              err);
 	}
@@ -466,7 +482,7 @@ static sw_status serve_all(const sw_sync *sync, const sync_found *of, sw_analysi
 		if (way->kind != SW_WAY_OWNED && a->variables.list[i].trained)
 			return sw_fail_at(err, SW_ERR_INPUT, sync->file,
 			                  of[i].last ? of[i].last->line : 0, 0,
-			                  "'%s' has way: %s, and others are stale: ranks at "
+			                  "'%s' has way: %s, and others are stale or served: ranks at "
 			                  "different steps have no collectives; give it way: ps",
 			                  name_of(a, sidecar, i), WAY_WORDS[way->kind]);
 	}
@@ -479,7 +495,7 @@ sw_status sw_sync_apply(const sw_sync *sync, const sw_plan_strategy *strategy, s
 	if (!sync)
 		return SW_OK;
 	sync_found *of = SW_NEW_N(&a->arena, sync_found, a->variables.n + 1);
-	bool stale = strategy->stale != 0;
+	bool served = strategy->stale != 0 || strategy->served;
 	SW_TRY(find_entries(sync, a, sidecar, of, err));
 	for (uint32_t i = 0; i < a->variables.n; i++) {
 		sw_variable *variable = &a->variables.list[i];
@@ -488,13 +504,13 @@ sw_status sw_sync_apply(const sw_sync *sync, const sw_plan_strategy *strategy, s
 			continue;
 		SW_TRY(check_division(sync, last, a, variable, name_of(a, sidecar, i), err));
 		variable->way = last->way;
-		variable->way.proxy = last->way.proxy || last->has_stale;
-		stale = stale || (of_whole && of_whole->stale != 0);
+		variable->way.proxy = last->way.proxy || last->has_stale || last->served;
+		served = served || (of_whole && (of_whole->stale != 0 || of_whole->served));
 		if (last->balanced)
 			variable->way.owner = -1;
 	}
 	sw_ways_give_evenly(a->variables.list, a->variables.n, a->cluster->n_devices,
 	                    waits_for_owner);
 	sw_ways_disown(a->variables.list, a->variables.n);
-	return stale ? serve_all(sync, of, a, sidecar, err) : SW_OK;
+	return served ? serve_all(sync, of, a, sidecar, err) : SW_OK;
 }

@@ -87,6 +87,8 @@ typedef struct sw_plan_strategy {
 	/* PS: that copy may be so many steps old, or SW_STALE_ANY (partition/served.h) */
 	bool has_stale;
 	int64_t stale;
+	/* PS: it is served by its owner, also if it may not be stale; likewise */
+	bool served;
 	int64_t top;         /* AXONN without sizes: number of grids that are planned */
 	/* AXONN without sizes: grids are ranked by the paper's rings and equation 10, else by the
 	 * seconds of the cluster's collectives */

@@ -120,9 +120,6 @@ typedef struct sw_run_options {
 	bool signal;
 	/* choose the algorithm of each collective by the plan's cluster; otherwise by size alone */
 	bool tune;
-	/* let a plan whose variables are served by their owners, but may not be stale, be run so: a
-	 * plan that allows it is (partition/served.h). For tests */
-	bool serve;
 	/* so many ranks behind those of the plan's devices are servers: they have no device, and serve
 	 * variables in their owners' place. 0: owners do */
 	int32_t servers;
@@ -154,8 +151,8 @@ typedef struct sw_run_result {
 	/* of rank 0: median over steps, without the first if there are more than two */
 	double step_time_s;
 	double slowest_step_s; /* the same of the rank whose is longest */
-	/* ranks went on with old values of variables: how many updates they lacked at most, and in
-	 * the mean, when what was computed from them was used */
+	/* variables were served, so that ranks could go on with old values: how many updates these
+	 * lacked at most, and in the mean, when what was computed from them was used */
 	bool served;
 	int64_t oldest;
 	double mean_age;

@@ -483,21 +483,19 @@ static sw_status cut(const sw_plan *plan, const sw_sidecar *sidecar, int32_t ser
 {
 	if (servers > 0 && !sw_forms_served(&plan->forms))
 		return sw_fail(err, SW_ERR_INPUT,
-		               "servers serve variables that may be stale, and of the plan's none "
-		               "may be: what its devices own is part of their common program: plan "
-		               "with --strategy ps:balanced,stale=S, or stale in a file of ways");
+		               "the plan's variables are not served: what its devices own is part of "
+		               "the program that they run together: plan with --strategy "
+		               "ps:balanced,stale=S, or ps:balanced,served, for servers");
 	SW_TRY(sw_served_cut(plan, sidecar, served, err));
 	return servers > 0 ? sw_served_place(served, servers, err) : SW_OK;
 }
 
-/* Where no value may be older than in a synchronous step, that is what is run. */
 static sw_status programs_make(const sw_plan *plan, const sw_sidecar *sidecar,
                                const sw_run_options *options, programs *run, sw_error *err)
 {
 	*run = (programs){0};
 	sw_status status = sw_ranks_program(plan, overlap_of(options), &run->scheduled, err);
-	if (status == SW_OK &&
-	    (sw_forms_stale(&plan->forms) || options->serve || options->servers)) {
+	if (status == SW_OK && (sw_forms_served(&plan->forms) || options->servers)) {
 		run->is_served = true;
 		status = cut(plan, sidecar, options->servers, &run->served, err);
 	}

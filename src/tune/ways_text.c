@@ -211,7 +211,7 @@ static sw_status check_entry(const sw_ways_space *space, const sw_sync_entry *en
 {
 	if (entry->way.kind == SW_WAY_ANY)
 		return refuse(entry, "way: any leaves open what a trial has tried", err);
-	if (entry->has_stale)
+	if (entry->has_stale || entry->served)
 		return refuse(entry, "stale: trials are synchronous", err);
 	if (entry->sizes.n > 0)
 		return refuse(entry, "parts of trials are a number, not sizes", err);

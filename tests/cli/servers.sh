@@ -59,6 +59,48 @@ for plan in some any; do
 	expect 0 "" "$sw" run "$scratch/sync.plan" --ranks 4 --steps 2 --load "$scratch/kept-$plan/step-22" -q
 done
 
+# ---- without staleness the bits are those of owners' threads, here and under mpirun
+make_plan none $tiny ps:balanced,served
+# losses FILE: write the losses of the result there
+losses() {
+	python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["losses"])' "$scratch/out" >"$scratch/$1"
+}
+expect 0 "" "$sw" run "$scratch/none.plan" --ranks 4 --steps 12 --json -q
+holds 'j["stale"]["oldest"] == 0'
+losses owners
+mkdir "$scratch/kept-none"
+expect 0 "" mpirun -n 6 "$sw" run "$scratch/none.plan" --servers 2 --steps 6 --save "$scratch/kept-none" --json -q
+expect 0 "" "$sw" run "$scratch/none.plan" --ranks 4 --servers 3 --steps 12 --resume --save "$scratch/kept-none" --json -q
+losses last
+python3 -c 'import json,sys
+a, b = (json.load(open(f)) for f in sys.argv[1:])
+sys.exit(a[6:] != b)' "$scratch/owners" "$scratch/last" || complain "a run that went on with other servers has other losses"
+expect 0 "" mpirun -n 6 "$sw" run "$scratch/none.plan" --servers 2 --steps 12 --json -q
+losses servers
+cmp -s "$scratch/owners" "$scratch/servers" || complain "servers have other losses"
+expect 0 "" "$sw" verify "$scratch/none.plan"
+grep -q "lossy" "$scratch/out" && complain "without staleness nothing is lossy"
+printf -- '- {variable: "*", way: ps, served: true}\n- {variable: "params.head.w", way: ps, owner: 1}\n' >"$scratch/ways.yaml"
+expect 0 "in the long run as owners serve variables" "$sw" plan $tiny --cluster $cluster --sync "$scratch/ways.yaml" -o "$scratch/a.plan"
+expect 0 "" "$sw" run "$scratch/a.plan" --ranks 4 --servers 4 --steps 2 -q
+expect 0 "" "$sw" explain "$scratch/a.plan" --json
+holds 'all(v["stale"] == 0 for v in j["variables"])'
+
+# ---- simulated: a server's link carries what owners' links did
+expect 0 "" "$sw" simulate "$scratch/some.plan" --json
+cp "$scratch/out" "$scratch/owners"
+expect 0 "" "$sw" simulate "$scratch/some.plan" --servers 1 --json
+holds 'j["servers"] == 1 and j["stale"]["update_s"] > 2 * json.load(open("'"$scratch/owners"'"))["stale"]["update_s"]'
+refuse "there are 5 servers" "$sw" simulate "$scratch/some.plan" --servers 5
+refuse "expected how many" "$sw" simulate "$scratch/some.plan" --servers "$here"
+refuse "the plan's variables are not served" "$sw" simulate "$scratch/sync.plan" --servers 1
+refuse "ways.yaml:1:36: served: yes: expected true or false" sh -c "
+	printf -- '- {variable: \"*\", way: ps, served: yes}\n' >'$scratch/ways.yaml'
+	'$sw' plan $tiny --cluster $cluster --sync '$scratch/ways.yaml' -o '$scratch/a.plan'"
+refuse "owner, proxy, stale and served are for way: ps" sh -c "
+	printf -- '- {variable: \"*\", way: dp, served: true}\n' | sed s/dp/zero1/ >'$scratch/ways.yaml'
+	'$sw' plan $tiny --cluster $cluster --sync '$scratch/ways.yaml' -o '$scratch/a.plan'"
+
 # ---- learning
 write_tokens "$scratch/tokens"
 for plan in some any; do
@@ -68,20 +110,18 @@ for plan in some any; do
 done
 
 # ---- what ends: a server or a worker that is killed ends the job, a signal ends it after a step
-for plan in some any; do
-	for rank in 1 5; do
-		start $plan.plan 6 --servers 2
-		signal_rank 9 $rank
-		ends "[1-9]*"
-		killed $rank
-	done
-	# of the servers, one has the variables whose values say when to stop
-	for rank in 2 4 5; do
-		start $plan.plan 6 --servers 2
-		signal_rank TERM $rank
-		ends 0
-		grep -q "stopped after step" "$scratch/err" || complain "$plan: the run does not say that it stopped"
-	done
+for case in "some 1" "some 5" "any 4" "any 2"; do
+	start "${case% *}.plan" 6 --servers 2
+	signal_rank 9 "${case#* }"
+	ends "[1-9]*"
+	killed "${case#* }"
+done
+# one of the servers has the variables whose values say when to stop
+for case in "some 2" "some 4" "some 5" "any 5"; do
+	start "${case% *}.plan" 6 --servers 2
+	signal_rank TERM "${case#* }"
+	ends 0
+	grep -q "stopped after step" "$scratch/err" || complain "$case: the run does not say that it stopped"
 done
 
 # ---- what can't be
@@ -92,7 +132,7 @@ refuse "expected how many of the last ranks are servers" "$sw" run "$scratch/som
 refuse "expected how many of the last ranks are servers" "$sw" run "$scratch/some.plan" --ranks 4 --servers a,,b
 refuse "'a' is there twice" "$sw" run "$scratch/some.plan" --ranks 4 --servers a,b,a:2
 refuse "hosts are those of mpirun's ranks" "$sw" run "$scratch/some.plan" --ranks 4 --servers a:2
-refuse "no variable of the plan may be stale" "$sw" run "$scratch/sync.plan" --ranks 4 --servers 1
+refuse "the plan's variables are not served" "$sw" run "$scratch/sync.plan" --ranks 4 --servers 1
 refuse "there are 2 servers, and 1 device owns variables" "$sw" run "$scratch/one.plan" --ranks 4 --servers 2
 refuse "there are 5 servers, and 4 devices own variables" "$sw" run "$scratch/some.plan" --ranks 4 --servers 5
 expect 0 "" "$sw" plan $tiny --cluster $cluster --stages 2 --microbatches 4 --strategy dp -q -o "$scratch/staged"

@@ -200,7 +200,7 @@ END
 refuse_ways "1: 'weights': no variable of the program has such a name: they are 'params.blocks.0.attn.out.b', '.*' and 26 more" <<'END'
 - {variable: "weights", way: ps}
 END
-refuse_ways "3:3: 'onwer': an entry has variable, way, codec, parts and axis; of way: ps also owner, proxy and stale; or merge, or chunk, alone (nearest: 'owner')" <<'END'
+refuse_ways "3:3: 'onwer': an entry has variable, way, codec, parts and axis; of way: ps also owner, proxy, stale and served; or merge, or chunk, alone (nearest: 'owner')" <<'END'
 - variable: "*"
   way: ps
   onwer: 3
@@ -251,7 +251,7 @@ END
 refuse_ways "1:.*way: allreduce: expected one of all-reduce, ps, zero3, zero1, any (nearest: 'all-reduce')" <<'END'
 - {variable: "*", way: allreduce}
 END
-refuse_ways "2: owner, proxy and stale are for way: ps, and this entry has way: zero1" <<'END'
+refuse_ways "2: owner, proxy, stale and served are for way: ps, and this entry has way: zero1" <<'END'
 - variable: "*"
   owner: 1
   way: zero1

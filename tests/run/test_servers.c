@@ -72,9 +72,7 @@ static void compare_with_owners(const char *program, int devices, const char *st
 {
 	fixture f;
 	fixture_init(&f, program, devices, strategy);
-	for (size_t i = 0; i < f.plan->forms.n; i++)
-		((sw_variable_form *)f.plan->forms.list)[i].stale = 0;
-	sw_run_options options = {.steps = STEPS, .seed = 5, .serve = true};
+	sw_run_options options = {.steps = STEPS, .seed = 5};
 	sw_run_result owners = train(&f, options);
 	for (options.servers = 1; options.servers <= most; options.servers++) {
 		sw_run_result servers = train(&f, options);
@@ -95,12 +93,12 @@ static void compare_with_owners(const char *program, int devices, const char *st
 static void servers_train_as_owners_do_bit_for_bit(void **state)
 {
 	(void)state;
-	compare_with_owners("mlp", 2, "ps:balanced,stale=1", 2);
-	compare_with_owners("mlp", 8, "ps:balanced,stale=1", 3);
-	compare_with_owners("gpt-tiny", 4, "ps:balanced,stale=1", 4);
-	compare_with_owners("gpt-tiny-clip", 4, "ps:stale=1", 1);
+	compare_with_owners("mlp", 2, "ps:balanced,served", 2);
+	compare_with_owners("mlp", 8, "ps:balanced,served", 3);
+	compare_with_owners("gpt-tiny", 4, "ps:balanced,served", 4);
+	compare_with_owners("gpt-tiny-clip", 4, "ps:served", 1);
 	/* lookups in tables */
-	compare_with_owners("ncf-tiny", 4, "ps:balanced,stale=1", 3);
+	compare_with_owners("ncf-tiny", 4, "ps:balanced,stale=0,served", 3);
 }
 
 /* ---- ages, stragglers, ends ------------------------------------------------------------- */
@@ -194,8 +192,8 @@ static void refused(const char *strategy, int servers, const char *words)
 static void what_nobody_could_serve_is_refused(void **state)
 {
 	(void)state;
-	refused("ps:balanced,proxy", 1, "servers serve variables that may be stale");
-	refused("dp", 1, "plan with --strategy ps:balanced,stale=S");
+	refused("ps:balanced,proxy", 1, "the plan's variables are not served");
+	refused("dp", 1, "ps:balanced,served, for servers");
 	refused("ps:stale=2", 2, "there are 2 servers, and 1 device owns variables in the plan");
 }
 
