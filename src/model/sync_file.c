@@ -32,16 +32,16 @@ static sw_status bad_key(const sw_yaml *key, sw_error *err)
 	                                   "stale",    "served", "parts", "axis", "codec", "merge",
 	                                   "chunk"};
 	sw_nearest nearest = {.word = key->text};
-	if (is_merge_key(key->text))
+	if (strcmp(key->text, "chunk") == 0)
 		return sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
-		                  "'%s' is for all variables, and an entry of its own: give it "
-		                  "a line '- %s: ...' without other keys",
-		                  key->text, key->text);
+		                  "'chunk' is for all variables, and an entry of its own: give it "
+		                  "a line '- chunk: ...' without other keys, or this entry merge: "
+		                  "NAME");
 	for (size_t i = 0; i < SW_COUNT(keys); i++)
 		sw_nearest_try(&nearest, keys[i]);
 	return sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
-	                  "'%s': an entry has variable, way, codec, parts and axis; of way: ps also "
-	                  "owner, proxy, stale and served; or merge, or chunk, alone%s",
+	                  "'%s': an entry has variable, way, merge, codec, parts and axis; of way: ps "
+	                  "also owner, proxy, stale and served; or merge, or chunk, alone%s",
 	                  key->text, sw_nearest_hint(&nearest).text);
 }
 
@@ -148,6 +148,23 @@ static sw_status read_axis(const sw_yaml *value, sw_sync_entry *entry, sw_error 
 	return SW_OK;
 }
 
+/* A group's name, or bytes: numbers are no names. */
+static sw_status read_group(const sw_yaml *key, const sw_yaml *value, sw_sync_entry *entry,
+                            sw_error *err)
+{
+	bool number = strchr("+-.0123456789", value->text[0]) != NULL; /* or empty */
+	entry->of_group = key->line;
+	entry->group = value->text;
+	if (!number)
+		return SW_OK;
+	if (sw_parse_bytes(value->text, &entry->group_bytes) && entry->group_bytes >= 1)
+		return SW_OK;
+	return sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
+	                  "merge: %s: expected the name of a group, or bytes of gradients, such as "
+	                  "64MiB",
+	                  value->text);
+}
+
 static sw_status read_pair(const sw_yaml *key, const sw_yaml *value, sw_arena *arena,
                            sw_sync_entry *entry, sw_error *err)
 {
@@ -166,6 +183,8 @@ static sw_status read_pair(const sw_yaml *key, const sw_yaml *value, sw_arena *a
 		return read_way(value, entry, err);
 	if (strcmp(key->text, "axis") == 0)
 		return read_axis(value, entry, err);
+	if (strcmp(key->text, "merge") == 0)
+		return read_group(key, value, entry, err);
 	if (strcmp(key->text, "codec") == 0) {
 		entry->has_codec = true;
 		return sw_codec_parse(value->text, &entry->codec)
@@ -209,6 +228,16 @@ static sw_status read_entry(const sw_yaml *node, sw_arena *arena, sw_sync_entry 
 		return sw_fail_at(err, SW_ERR_INPUT, "", entry->of_owner, 0,
 		                  "stale and proxy: false: each device computes with a copy of its "
 		                  "own: leave one out");
+	if (entry->of_group && entry->way.kind != SW_WAY_ALL_REDUCE && entry->way.kind != SW_WAY_ANY)
+		return sw_fail_at(err, SW_ERR_INPUT, "", entry->of_group, 0,
+		                  "merge is for way: all-reduce, and this entry has way: %s",
+		                  WAY_WORDS[entry->way.kind]);
+	if (entry->of_group && entry->has_codec && entry->codec.kind)
+		return sw_fail_at(err, SW_ERR_INPUT, "", entry->of_group, 0,
+		                  "merge and codec: codes are sent apart: leave one out");
+	if (entry->group_bytes > 0)
+		entry->group = sw_arena_printf(arena, "%s by %lldB", entry->pattern,
+		                               (long long)entry->group_bytes);
 	if (entry->has_axis && !entry->of_parts)
 		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
 		                  "axis is that along which a variable has parts: add parts: N");
@@ -316,6 +345,12 @@ static void print_entry(const sw_sync_entry *entry, sw_text *text)
 	if (entry->has_codec) {
 		sw_text_add(text, ", codec: ");
 		sw_codec_print(entry->codec, text);
+	}
+	if (entry->group_bytes)
+		sw_text_addf(text, ", merge: %lldB", (long long)entry->group_bytes);
+	else if (entry->group) {
+		sw_text_add(text, ", merge: ");
+		add_quoted(entry->group, text);
 	}
 	sw_text_add(text, "}");
 }
@@ -513,4 +548,35 @@ sw_status sw_sync_apply(const sw_sync *sync, const sw_plan_strategy *strategy, s
 	                    waits_for_owner);
 	sw_ways_disown(a->variables.list, a->variables.n);
 	return served ? serve_all(sync, of, a, sidecar, err) : SW_OK;
+}
+
+/* The last entry that matches a variable counts; NULL: none does. */
+static const sw_sync_entry *entry_of(const sw_sync *sync, const sw_analysis *a,
+                                     const sw_sidecar *sidecar, uint32_t variable)
+{
+	const sw_sync_entry *last = NULL;
+	for (size_t e = 0; e < sync->n; e++)
+		if (match(&sync->list[e], a, sidecar, variable))
+			last = &sync->list[e];
+	return last;
+}
+
+void sw_sync_group(const sw_sync *sync, const sw_analysis *a, const sw_sidecar *sidecar,
+                   sw_plan *plan)
+{
+	bool any = false;
+	for (size_t e = 0; sync && e < sync->n; e++)
+		any = any || sync->list[e].group;
+	if (!any)
+		return;
+	sw_state_view state = sw_state_view_of(plan->program, sidecar, &plan->arena);
+	sw_variable_map map = sw_variables_map(&state, &plan->arena);
+	for (uint32_t i = 0; i < a->variables.n; i++) {
+		const sw_sync_entry *entry = entry_of(sync, a, sidecar, i);
+		int32_t variable = map.of_input[a->variables.list[i].input];
+		if (!entry || !entry->group || variable < 0)
+			continue;
+		uint32_t group = sw_merge_group_number(plan, entry->group, entry->group_bytes);
+		sw_merge_group_add(plan, &map, (uint32_t)variable, group);
+	}
 }
