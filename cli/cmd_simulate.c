@@ -314,7 +314,8 @@ static sw_status simulate(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--overlap", "--trace", "--cluster", "--devices", "--straggler", "--servers", NULL};
+static const char *const options[] = {"--overlap", "--trace",   "--cluster", "--devices",
+                                      "--straggler", "--servers", NULL};
 const cli_command cli_simulate = {
 	.name = "simulate",
 	.argument = "PLAN",

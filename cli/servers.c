@@ -20,10 +20,11 @@ typedef struct server_host {
 
 static sw_status expected(const cli *c, sw_error *err)
 {
-	return sw_fail(err, SW_ERR_INPUT,
-	               "--servers %s: expected how many of the last ranks are servers, from 1 to %d, "
-	               "or, under mpirun, hosts: HOST or HOST:N, with commas between",
-	               c->values.servers, MAX_SERVERS);
+	return sw_fail(
+		err, SW_ERR_INPUT,
+		"--servers %s: expected how many of the last ranks are servers, from 1 to %d, "
+		"or, under mpirun, hosts: HOST or HOST:N, with commas between",
+		c->values.servers, MAX_SERVERS);
 }
 
 /* Is the text a number from 1 to MAX_SERVERS? */
@@ -54,9 +55,10 @@ static sw_status read_hosts(cli *c, server_host *hosts, size_t *n, sw_error *err
 			return expected(c, err);
 		for (size_t i = 0; i < *n; i++)
 			if (strcmp(hosts[i].name, word) == 0)
-				return sw_fail(err, SW_ERR_INPUT,
-				               "--servers: '%s' is there twice: give it once, as %s:N",
-				               word, word);
+				return sw_fail(
+					err, SW_ERR_INPUT,
+					"--servers: '%s' is there twice: give it once, as %s:N",
+					word, word);
 	}
 	return SW_OK;
 }
@@ -101,16 +103,18 @@ static sw_status mark(const cli *c, const host_name *names, const server_host *h
 		}
 	if (there == 0)
 		return no_host(c, names, host->name, err);
-	return there < host->n ? sw_fail(err, SW_ERR_INPUT,
-	                                 "--servers: %lld rank%s on %s, not %lld: start more there, "
-	                                 "or name fewer",
-	                                 (long long)there, there == 1 ? " is" : "s are", host->name,
-	                                 (long long)host->n)
-	                       : SW_OK;
+	return there < host->n
+	               ? sw_fail(err, SW_ERR_INPUT,
+	                         "--servers: %lld rank%s on %s, not %lld: start more there, "
+	                         "or name fewer",
+	                         (long long)there, there == 1 ? " is" : "s are", host->name,
+	                         (long long)host->n)
+	               : SW_OK;
 }
 
 /* Mark the ranks on the hosts that the option names. All ranks come here with good names. */
-static sw_status mark_all(const cli *c, const server_host *hosts, size_t n, bool *last, sw_error *err)
+static sw_status mark_all(const cli *c, const server_host *hosts, size_t n, bool *last,
+                          sw_error *err)
 {
 	sw_transport *t = c->transport;
 	host_name mine = {0}, *names = sw_alloc(sizeof(*names) * (size_t)t->size);
@@ -157,7 +161,8 @@ static sw_status place_hosts(cli *c, int32_t *servers, sw_error *err)
 	if (!c->transport)
 		return status ? status
 		              : sw_fail(err, SW_ERR_INPUT,
-		                        "--servers %s: hosts are those of mpirun's ranks; without it "
+		                        "--servers %s: hosts are those of mpirun's ranks; without "
+		                        "it "
 		                        "say how many: --servers N",
 		                        c->values.servers);
 	SW_TRY(c->transport->ops->agree(c->transport, status, err));
@@ -192,10 +197,11 @@ sw_status cli_count_servers(const cli *c, int32_t *servers, sw_error *err)
 sw_status cli_check_served(const cli *c, const sw_plan *plan, int32_t servers, sw_error *err)
 {
 	return servers && !sw_forms_served(&plan->forms)
-	               ? sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
-	                            "--servers: the plan's variables are not served: what its devices "
-	                            "own is part of the program that they run together: leave it out, "
-	                            "or plan with --strategy ps:balanced,stale=S, or "
-	                            "ps:balanced,served")
+	               ? sw_fail_at(
+				 err, SW_ERR_INPUT, c->argument, 0, 0,
+				 "--servers: the plan's variables are not served: what its devices "
+				 "own is part of the program that they run together: leave it out, "
+				 "or plan with --strategy ps:balanced,stale=S, or "
+				 "ps:balanced,served")
 	               : SW_OK;
 }

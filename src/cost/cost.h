@@ -86,8 +86,8 @@ void sw_cost_link_shares(const double *bandwidths, int32_t k, double *shares);
  * through the narrower of both parts' links, which is the fraction flow_bandwidth / bandwidth of
  * it. 0 if both are the same device. */
 double sw_cost_pair(const sw_cluster *cluster, int64_t a, int64_t b, int64_t bytes);
-/* The same between a device and a host beside the cluster, whose link is one of the outermost level, of
- * the bandwidth that is the level's where parts have none of their own. */
+/* The same between a device and a host beside the cluster, whose link is one of the outermost
+ * level, of the bandwidth that is the level's where parts have none of their own. */
 double sw_cost_pair_outside(const sw_cluster *cluster, int64_t device, int64_t bytes);
 /* Describe a collective op: its kind, the atoms that it works over, and its operands' bytes. An
  * async-start is described as the collective that it starts. Return false if the op is not a

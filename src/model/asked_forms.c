@@ -148,8 +148,8 @@ static sw_status check_codecs(const asked_forms *f)
 	return SW_OK;
 }
 
-/* Is that asked for, or may devices have old values of a variable? Then all are served. Else the step is
- * the synchronous one, of which owners need no terms. */
+/* Is that asked for, or may devices have old values of a variable? Then all are served. Else the
+ * step is the synchronous one, of which owners need no terms. */
 static bool is_served(const asked_forms *f)
 {
 	if (f->request->strategy->served)

@@ -229,8 +229,8 @@ typedef struct sw_sync_entry {
 	int32_t axis;   /* along which it is divided */
 	int64_t parts;  /* into so many, about equal; 0: into those of `sizes` */
 	sw_ints sizes;
-	/* its variables' all-reduces begin together, up to so many bytes; NULL: nothing is said. Where bytes
-	 * are given the group is the entry's own, and its name says them */
+	/* its variables' all-reduces begin together, up to so many bytes; NULL: nothing is said.
+	 * Where bytes are given the group is the entry's own, and its name says them */
 	const char *group;
 	int64_t group_bytes;
 	int of_group; /* its line */
@@ -321,8 +321,8 @@ void sw_variables_find(sw_analysis *analysis, const sw_plan_strategy *strategy,
 sw_status sw_sync_apply(const sw_sync *sync, const sw_plan_strategy *strategy,
                         sw_analysis *analysis, const sw_sidecar *sidecar,
                         sw_error *err);
-/* Let the plan, of whose program the analysis is, have the merge groups that the file (NULL: none) gives
- * variables, after sw_sync_apply. */
+/* Let the plan, of whose program the analysis is, have the merge groups that the file (NULL: none)
+ * gives variables, after sw_sync_apply. */
 void sw_sync_group(const sw_sync *sync, const sw_analysis *a, const sw_sidecar *sidecar,
                    sw_plan *plan);
 

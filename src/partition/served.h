@@ -53,10 +53,10 @@ typedef struct sw_served {
 sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_served *served,
                         sw_error *err);
 void sw_served_clear(sw_served *served);
-/* Let n servers, which have no devices, serve the variables in their owners' place. What an owner has
- * stays together: owners with most bytes of parameters first, each goes to the server that has fewest
- * bytes by then; servers are numbered by the first of their owners, so that of as many the k-th is the
- * k-th's. SW_ERR_INPUT: there are fewer owners. O(owners * (ports + n)). */
+/* Let n servers, which have no devices, serve the variables in their owners' place. What an owner
+ * has stays together: owners with most bytes of parameters first, each goes to the server that has
+ * fewest bytes by then; servers are numbered by the first of their owners, so that of as many the
+ * k-th is the k-th's. SW_ERR_INPUT: there are fewer owners. O(owners * (ports + n)). */
 sw_status sw_served_place(sw_served *served, int64_t n, sw_error *err);
 
 #endif

@@ -37,7 +37,8 @@ static size_t list_owners(const sw_served *served, owned *list)
 	return n;
 }
 
-/* At first a server without an owner counts as one without bytes, also if what others have is empty. */
+/* At first a server without an owner counts as one without bytes, also if what others have is
+ * empty. */
 static void share_out(owned *list, size_t n_owners, size_t n)
 {
 	int64_t *bytes = sw_alloc(sizeof(*bytes) * n);

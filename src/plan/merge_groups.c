@@ -19,16 +19,16 @@ uint32_t sw_merge_group_number(sw_plan *plan, const char *name, int64_t bytes)
 	groups[merge->n_groups] = (sw_merge_group){sw_arena_text(&plan->arena, name), bytes};
 	merge->groups = groups;
 	if (!plan->merge_group)
-		plan->merge_group =
-			SW_NEW_N(&plan->arena, uint32_t, plan->program->values.len + 1);
+		plan->merge_group = SW_NEW_N(&plan->arena, uint32_t, plan->program->values.len + 1);
 	return ++merge->n_groups;
 }
 
-/* Call `visit` with each value on the way from a variable's gradient to its new state, and with what is
- * only handed on to become the gradient. */
+/* Call `visit` with each value on the way from a variable's gradient to its new state, and with
+ * what is only handed on to become the gradient. */
 typedef void value_visitor(sw_plan *plan, sw_id value, uint32_t *group);
 
-/* Does the op give what it reads, in another shape or type, as a sum of single elements does too? */
+/* Does the op give what it reads, in another shape or type, as a sum of single elements does too?
+ */
 static bool hands_on(const sw_program *program, const sw_op *op)
 {
 	return (op->opcode == SW_OP_RESHAPE || op->opcode == SW_OP_TRANSPOSE ||
@@ -83,7 +83,8 @@ static void get(sw_plan *plan, sw_id value, uint32_t *group)
 	*group = *group ? *group : plan->merge_group[value];
 }
 
-void sw_merge_group_add(sw_plan *plan, const sw_variable_map *map, uint32_t variable, uint32_t group)
+void sw_merge_group_add(sw_plan *plan, const sw_variable_map *map, uint32_t variable,
+                        uint32_t group)
 {
 	visit_values(plan, map, variable, set, &group);
 }
@@ -112,11 +113,12 @@ json_t *sw_merge_groups_json(const sw_plan *plan)
 		json_t *values = json_array();
 		for (sw_id v = 0; v < plan->program->values.len; v++)
 			if (plan->merge_group[v] == g + 1 && is_summed(plan, v))
-				json_array_append_new(
-					values, json_string(sw_plan_value_name(plan->program, v, &name)));
+				json_array_append_new(values, json_string(sw_plan_value_name(
+								      plan->program, v, &name)));
 		json_t *group = json_pack("{s:o}", "values", values);
 		if (plan->merge.groups[g].bytes)
-			json_object_set_new(group, "bytes", json_integer(plan->merge.groups[g].bytes));
+			json_object_set_new(group, "bytes",
+			                    json_integer(plan->merge.groups[g].bytes));
 		json_object_set_new(object, plan->merge.groups[g].name, group);
 	}
 	sw_text_clear(&name);
@@ -125,14 +127,15 @@ json_t *sw_merge_groups_json(const sw_plan *plan)
 
 static bool read_group(const json_t *json, sw_plan *plan, const char *name, sw_map *group_of)
 {
-	const json_t *values = json_object_get(json, "values"), *bytes = json_object_get(json, "bytes"),
-		     *value;
+	const json_t *values = json_object_get(json, "values"),
+		     *bytes = json_object_get(json, "bytes"), *value;
 	size_t i;
 	if (!json_is_array(values) || json_object_size(json) != (bytes ? 2 : 1) ||
 	    (bytes && !(json_is_integer(bytes) && json_integer_value(bytes) > 0)))
 		return false;
 	uint32_t group = sw_merge_group_number(plan, name, json_integer_value(bytes));
-	json_array_foreach((json_t *)values, i, value) {
+	json_array_foreach((json_t *)values, i, value)
+	{
 		const char *text = json_string_value(value);
 		if (!text)
 			return false;

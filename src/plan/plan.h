@@ -205,8 +205,9 @@ typedef struct sw_plan {
 	 * layout; the copy then serves all later readers that need the same layout. */
 	sw_reads regathered;
 	uint32_t n_outputs;
-	sw_merge merge; /* how many all-reduces the schedule begins as one; its groups are the plan's */
-	/* per value: the group of all-reduces that are written of it, as in sw_merge; NULL: none has one */
+	sw_merge merge; /* how many all-reduces the schedule begins as one; borrows from the arena */
+	/* per value: the group of all-reduces that are written of it, as in sw_merge; NULL: none
+	 * has one */
 	uint32_t *merge_group;
 	/* memory per device for which the plan was made and is scheduled; 0: the cluster file's */
 	int64_t memory_bytes;
@@ -275,8 +276,8 @@ sw_status sw_shares_read(const json_t *list, sw_arena *arena, sw_ints *shares, s
 
 /* ---- merge_groups.c --------------------------------------------------------------------- */
 
-/* Return the number of the merge group of that name, which is added if the plan has none; `bytes` as in
- * sw_merge_group. */
+/* Return the number of the merge group of that name, which is added if the plan has none; `bytes`
+ * as in sw_merge_group. */
 uint32_t sw_merge_group_number(sw_plan *plan, const char *name, int64_t bytes);
 /* Let the all-reduces of a variable of the plan's program be of a group. O(ops). */
 void sw_merge_group_add(sw_plan *plan, const sw_variable_map *map, uint32_t variable,

@@ -120,8 +120,8 @@ typedef struct sw_run_options {
 	bool signal;
 	/* choose the algorithm of each collective by the plan's cluster; otherwise by size alone */
 	bool tune;
-	/* so many ranks behind those of the plan's devices are servers: they have no device, and serve
-	 * variables in their owners' place. 0: owners do */
+	/* so many ranks behind those of the plan's devices are servers: they have no device, and
+	 * serve variables in their owners' place. 0: owners do */
 	int32_t servers;
 	/* emulate a straggler: in each step this rank sleeps so long; 0: none does */
 	int32_t slow_rank;
@@ -174,10 +174,10 @@ typedef struct sw_run_result {
 	sw_program *program;  /* the scheduled program that every rank ran; owned */
 } sw_run_result;
 
-/* Collective over the transport's ranks: every rank calls it with the same plan. If the plan's devices
- * and the servers are not as many as the ranks, all of them return an error. data may be NULL: then data inputs are
- * filled by their `init`. In a paced run data must be NULL, and inputs are not filled. A rank that
- * fails in the middle has failed the transport. */
+/* Collective over the transport's ranks: every rank calls it with the same plan. If the plan's
+ * devices and the servers are not as many as the ranks, all of them return an error. data may be
+ * NULL: then data inputs are filled by their `init`. In a paced run data must be NULL, and inputs
+ * are not filled. A rank that fails in the middle has failed the transport. */
 sw_status sw_run_train(const sw_plan *plan, const sw_sidecar *sidecar, const sw_data *data,
                        sw_transport *transport, const sw_run_options *options,
                        sw_run_result *result, sw_error *err);

@@ -17,8 +17,8 @@
  * With SW_STALE_ANY the owner updates with each piece of terms as it comes, and sends what comes of
  * it to the rank that gave it, which waits for that before its next step.
  *
- * The ports may be served by ranks of their own instead, the SERVERS, which have no worker: they stand
- * behind all others, and one is what its ports' owners would be to the workers.
+ * The ports may be served by ranks of their own instead, the SERVERS, which have no worker: they
+ * stand behind all others, and one is what its ports' owners would be to the workers.
  *
  * A worker gives at most stale + 1 pieces of terms before it waits, so that an owner holds as many
  * of each rank at most.
@@ -49,8 +49,8 @@ typedef struct serving_setup {
 	void *context; /* of fill */
 } serving_setup;
 
-/* Make the state of the ports that this rank serves, and begin the thread. What the setup refers to is
- * borrowed. Free it in any case. */
+/* Make the state of the ports that this rank serves, and begin the thread. What the setup refers to
+ * is borrowed. Free it in any case. */
 sw_status serving_new(const serving_setup *setup, serving **s, sw_error *err);
 /* End the thread, and cancel what is under way. A rank that has flushed does it before it takes
  * part in the last collective, for it awaits messages until then. */
@@ -69,8 +69,9 @@ bool serving_asked(serving *s);
 /* Hand over the terms of a step, and the loss's: the worker's results. stop: this rank is asked to
  * end. */
 void serving_give(serving *s, const sw_tensor *results, bool stop);
-/* Wait until the terms of `done` steps, which all workers have given, are part of what the rank has,
- * and nothing is under way, and write the values into the inputs (of a server NULL). Collective. */
+/* Wait until the terms of `done` steps, which all workers have given, are part of what the rank
+ * has, and nothing is under way, and write the values into the inputs (of a server NULL).
+ * Collective. */
 sw_status serving_flush(serving *s, int64_t done, sw_tensor *inputs, sw_error *err);
 /* Return the value of state that this rank serves; buffer NULL: it does not. After a flush. */
 sw_tensor serving_state(const serving *s, uint32_t input);

@@ -118,8 +118,8 @@ void serving_give(serving *s, const sw_tensor *results, bool stop)
 	}
 }
 
-/* Are the terms of `done` steps part of what is here, and is nothing under way? Rank 0 has the losses. A
- * server has given nothing, and without a bound it can't know what others have. */
+/* Are the terms of `done` steps part of what is here, and is nothing under way? Rank 0 has the
+ * losses. A server has given nothing, and without a bound it can't know what others have. */
 static bool is_flushed(const serving *s, int64_t done)
 {
 	bool flushed = s->idle && s->outbox.len == 0;

@@ -106,8 +106,7 @@ sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_err
 	figures f = {
 		.payload_bytes = t->transport->traffic.payload_bytes + t->counts.payload_bytes,
 		.wire_bytes = t->transport->traffic.wire_bytes + t->counts.wire_bytes,
-		.peak_bytes = (t->interpreter ? (int64_t)sw_interpreter_peak_bytes(t->interpreter) : 0) +
-		              t->counts.peak_bytes,
+		.peak_bytes = t->counts.peak_bytes,
 		.oldest = t->counts.oldest,
 		.ages = t->counts.sum,
 		.n_ages = t->counts.n,
@@ -117,6 +116,8 @@ sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_err
 		.exposed_comm_s = trainer_median(t->waits.data, n),
 		.cores = median_cores(t, n),
 	};
+	if (t->interpreter)
+		f.peak_bytes += (int64_t)sw_interpreter_peak_bytes(t->interpreter);
 	double own_step_s = f.slowest_step_s;
 	f.steps_per_s = own_step_s > 0 ? 1 / own_step_s : 0;
 	sw_status status = gather_figures(t, &f, err);

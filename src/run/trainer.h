@@ -29,8 +29,8 @@ typedef struct trainer {
 	const sw_sidecar *sidecar;
 	const sw_data *data;
 	sw_transport *transport;
-	/* ranks that have a device, which has the rank's number; those behind them are servers, which
-	 * have no interpreter, inputs and steps */
+	/* ranks that have a device, which has the rank's number; those behind them are servers,
+	 * which have no interpreter, inputs and steps */
 	int32_t n_workers;
 	const sw_run_options *options;
 	sw_placement *placement;

@@ -230,10 +230,12 @@ static void justify(order_search *c)
 	c->max_s = max_s;
 }
 
-/* Return the graph in which all-reduces of the plan's merge groups are one; where an op waits between
- * two of them, which is seen in an order that waits for nothing before it must, they are several. */
-static const sw_tasks *merge_groups(const sw_cluster *cluster, const sw_tasks *graph, sw_merge merge,
-                                    const sw_schedule_limits *limits, sw_arena *arena)
+/* Return the graph in which all-reduces of the plan's merge groups are one; where an op waits
+ * between two of them, which is seen in an order that waits for nothing before it must, they are
+ * several. */
+static const sw_tasks *merge_groups(const sw_cluster *cluster, const sw_tasks *graph,
+                                    sw_merge merge, const sw_schedule_limits *limits,
+                                    sw_arena *arena)
 {
 	sw_merge_way way = {.stretch = 1, .groups = true, .merge = merge};
 	sw_tasks *merged = SW_NEW(arena, sw_tasks);

@@ -129,8 +129,8 @@ static sw_status give_forms(sw_search *s)
 	return SW_OK;
 }
 
-/* Where variables are served, see that the step can be cut so, and how quickly steps follow each other
- * in the long run. */
+/* Where variables are served, see that the step can be cut so, and how quickly steps follow each
+ * other in the long run. */
 static sw_status play_stale(sw_plan *plan, const sw_sidecar *sidecar, sw_error *err)
 {
 	sw_served served;

@@ -173,7 +173,8 @@ static void computed(player *p, const event *e)
 	}
 	for (uint32_t i = 0; i < p->served->n_ports; i++) {
 		const sw_port *port = &p->served->ports[i];
-		push(p, (event){.at = deliver(p, e->at, e->rank, server_of(p, port), port->term_bytes),
+		int64_t to = server_of(p, port);
+		push(p, (event){.at = deliver(p, e->at, e->rank, to, port->term_bytes),
 		                .kind = TERMS_CAME,
 		                .rank = e->rank,
 		                .port = (int32_t)i,

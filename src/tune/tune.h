@@ -112,7 +112,8 @@ sw_status sw_ways_seed(const sw_ways_space *space, size_t i, sw_arena *arena, sw
 
 /* Draw ways; change some of `ways`, or take a part of `other`'s. Both are guided by the paper's
  * constraints: small variables stay whole and large ones are divided, owners have about as many
- * bytes each, and merged all-reduces and merge groups too. The same state of `rng` gives the same ways. */
+ * bytes each, and merged all-reduces and merge groups too. The same state of `rng` gives the same
+ * ways. */
 sw_ways sw_ways_draw(const sw_ways_space *space, const sw_tune_limits *limits, sw_rng *rng,
                      sw_arena *arena);
 sw_ways sw_ways_change(const sw_ways_space *space, const sw_tune_limits *limits,

@@ -145,8 +145,8 @@ static sw_merge draw_merge(ways_sampler *s)
 	}
 }
 
-/* Now and then gradients that are there one after the other are merge groups, of about as many bytes
- * each. */
+/* Now and then gradients that are there one after the other are merge groups, of about as many
+ * bytes each. */
 static void draw_groups(ways_sampler *s, sw_variable_ways *of)
 {
 	const sw_ways_space *space = s->space;

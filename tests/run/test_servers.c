@@ -116,15 +116,14 @@ static void a_slow_worker_keeps_others_waiting_as_far_as_the_bound_says(void **s
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		fixture f;
 		fixture_init(&f, "mlp", 2, cases[i].strategy);
-		sw_run_result result = train(&f, (sw_run_options){.steps = 12,
-		                                                  .servers = 2,
-		                                                  .slow_rank = 1,
-		                                                  .slow_s = SLEEP_S});
+		sw_run_result result = train(
+			&f, (sw_run_options){
+				    .steps = 12, .servers = 2, .slow_rank = 1, .slow_s = SLEEP_S});
 		assert_true(result.slowest_step_s >= SLEEP_S);
 		if (cases[i].oldest >= 0)
 			assert_int_equal(result.oldest, cases[i].oldest);
 		else
-			assert_true(result.step_time_s < 0.5 * SLEEP_S);
+			assert_true(result.oldest > 3); /* the other went on meanwhile */
 		sw_run_result_clear(&result);
 		fixture_clear(&f);
 	}
