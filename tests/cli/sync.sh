@@ -246,6 +246,16 @@ plan="$plan --microbatches 2"
 merged | grep -q "(120320, 29)" || complain "with microbatches groups are not together: $(merged)"
 plan_ways --microbatches 2
 expect 0 "" "$sw" verify "$scratch/a.plan"
+# other names of ops, and other numbers in them: groups are carried over
+mkdir "$scratch/other"
+cp tests/programs/gpt-tiny.inputs.json "$scratch/other/p.inputs.json"
+gunzip -c $tiny >"$scratch/other/p.hlo"
+expect 0 "" "$sw" plan "$scratch/other/p.hlo" --cluster $cluster --sync "$scratch/ways.yaml" -o "$scratch/other/p.plan" -q
+for change in 's/dot_general/dg/g; s/reduce_sum/rs/g' 's/constant(0.1)/constant(0.09)/'; do
+	gunzip -c $tiny | sed "$change" >"$scratch/other/p.hlo"
+	expect 0 "" "$sw" explain "$scratch/other/p.plan" --json
+	holds 'all(v["merge"] == "all" for v in j["variables"])'
+done
 for edit in '["all"] = 3' '["all"]["values"] = "x"' '["all"]["values"].append("x")' '["all"]["bytes"] = 0'; do
 	python3 - "$scratch/a.plan" "$scratch/b.plan" "$edit" <<'END'
 import json, sys
