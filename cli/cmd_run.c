@@ -148,9 +148,10 @@ static sw_status check_ranks(const cli *c, int64_t devices, int32_t servers, sw_
 	if (!c->transport && !c->values.ranks && devices > 1)
 		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
 		                  "the plan is for %" PRId64
-		                  " devices: start it with mpirun -n %" PRId64
+		                  " devices%s: start it with mpirun -n %" PRId64
 		                  ", or add --ranks %" PRId64 " for threads",
-		                  devices, devices, devices);
+		                  devices, servers ? ", and servers come on top" : "",
+		                  devices + servers, devices);
 	return SW_OK;
 }
 

@@ -19,8 +19,9 @@ sw_status trainer_check_served(const sw_run_options *options, sw_error *err)
 	                   : options->eval      ? "--eval"
 	                                        : NULL;
 	return what ? sw_fail(err, SW_ERR_INPUT,
-	                      "%s looks at a step of all ranks, and with stale variables they are "
-	                      "at different steps: leave it out, or plan with stale=0",
+	                      "%s looks at a step of all ranks, and where variables are served "
+	                      "they are at different steps: leave it out, or plan with stale=0 "
+	                      "alone",
 	                      what)
 	            : SW_OK;
 }

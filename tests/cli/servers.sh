@@ -140,6 +140,7 @@ refuse "with stages has no variables that --servers could serve" \
 	"$sw" run "$scratch/staged" --ranks 4 --servers 1
 refuse "expected RANK:SECONDS with a rank from 0 to 3" \
 	"$sw" run "$scratch/some.plan" --ranks 4 --servers 2 --straggler 4:1
+refuse "servers come on top: start it with mpirun -n 6, or add --ranks 4" "$sw" run "$scratch/some.plan" --servers 2
 expect 2 "the plan is for 4 devices, and of 5 ranks 2 are servers: start 6" \
 	mpirun -n 5 "$sw" run "$scratch/some.plan" --servers 2
 expect 2 "rank 3: .*6 ranks 1 are servers: start 5" mpirun -n 3 "$sw" run "$scratch/some.plan" --servers 2 : \
