@@ -205,6 +205,16 @@ static sw_status send_value(serving *s, lane *l, int32_t to, sw_error *err)
 	return status;
 }
 
+/* Tell those who wait for it how far the port is. */
+static void note_update(serving *s, lane *l)
+{
+	pthread_mutex_lock(&s->lock);
+	l->made = l->updates;
+	l->stopping = l->stop_step > 0;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+}
+
 /* Update with the first terms of these ranks, and count how old the values were. */
 static sw_status update(serving *s, lane *l, int32_t begin, int32_t end, sw_error *err)
 {
@@ -233,6 +243,7 @@ static sw_status update(serving *s, lane *l, int32_t begin, int32_t end, sw_erro
 	l->updates++;
 	if (stop && l->stop_step == 0)
 		l->stop_step = l->updates + SW_MAX(l->stale, 0);
+	note_update(s, l);
 	return status;
 }
 

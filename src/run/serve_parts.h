@@ -56,6 +56,9 @@ struct lane {
 	incoming value;                /* that comes next, changed by the thread alone */
 	message *newest;               /* NULL: the first one */
 	int64_t given, received, used; /* used: updates of the value that the step has */
+	/* with the lock, of the owner: `updates`, and whether a rank was asked to end by then */
+	int64_t made;
+	bool stopping;
 };
 
 struct serving {
