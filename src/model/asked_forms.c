@@ -104,6 +104,12 @@ static sw_status divide_by_file(asked_forms *f)
 			SW_TRY(divide(f, last, i));
 		if (last && last->has_codec)
 			f->list[i].codec = last->codec;
+		if (last && last->group && f->list[i].codec.kind)
+			return sw_fail_at(f->err, SW_ERR_INPUT, f->request->sync->file,
+			                  last->of_group, 0,
+			                  "'%s': merge and --codec: codes are sent apart: add "
+			                  "codec: none",
+			                  name);
 		if (last && last->has_stale)
 			f->list[i].stale = last->stale;
 	}

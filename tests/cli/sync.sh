@@ -333,6 +333,12 @@ END
 refuse_ways "1: merge and codec: codes are sent apart" <<'END'
 - {variable: "*", way: all-reduce, merge: all, codec: int8}
 END
+echo '- {variable: "*", way: all-reduce, merge: all}' | ways
+# shellcheck disable=SC2086
+refuse "ways.yaml:1: 'params.*': merge and --codec: codes are sent apart: add codec: none" $plan --codec int8
+echo '- {variable: "*", way: all-reduce, merge: all, codec: none}' | ways
+# shellcheck disable=SC2086
+expect 0 "" $plan --codec int8 -q
 for bytes in 0 -1 .5 64Mi 1x ""; do
 	refuse_ways "1:[0-9]*: merge: .*: expected the name of a group, or bytes of gradients, such as 64MiB" <<END
 - {variable: "*", way: all-reduce, merge: "$bytes"}
