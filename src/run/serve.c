@@ -91,6 +91,13 @@ static sw_status drop_landed(serving *s, bool *moved, sw_error *err)
 	return SW_OK;
 }
 
+static sw_status call_servers(serving *s, message *m, sw_error *err)
+{
+	for (int32_t r = s->setup.n_workers; r < s->transport->size; r++)
+		SW_TRY(send(s, &s->meet, true, r, m, err));
+	return SW_OK;
+}
+
 /* What the worker has given: to the owner, or into the queue here. */
 static sw_status take_given(serving *s, bool *moved, sw_error *err)
 {
@@ -110,7 +117,9 @@ static sw_status take_given(serving *s, bool *moved, sw_error *err)
 			sw_vec_push(&next.lane->terms[s->transport->rank], next.message);
 			continue;
 		}
-		status = send(s, next.lane, false, next.lane->owner, next.message, err);
+		status = next.lane == &s->meet
+		                 ? call_servers(s, next.message, err)
+		                 : send(s, next.lane, false, next.lane->owner, next.message, err);
 		serve_drop_message(s, next.message);
 	}
 }
@@ -174,6 +183,23 @@ static sw_status receive_values(serving *s, lane *l, bool *moved, sw_error *err)
 	return SW_OK;
 }
 
+static sw_status receive_calls(serving *s, bool *moved, sw_error *err)
+{
+	message *got;
+	do {
+		SW_TRY(receive(s, &s->meet, true, 0, &s->meet.value, &got, err));
+		if (!got)
+			return SW_OK;
+		pthread_mutex_lock(&s->lock);
+		release(s, got);
+		s->calls++;
+		pthread_cond_broadcast(&s->changed);
+		pthread_mutex_unlock(&s->lock);
+		*moved = true;
+	} while (got);
+	return SW_OK;
+}
+
 /* ---- the thread: updating --------------------------------------------------------------- */
 
 static message *first(const lane *l, int32_t rank)
@@ -205,16 +231,6 @@ static sw_status send_value(serving *s, lane *l, int32_t to, sw_error *err)
 	return status;
 }
 
-/* Tell those who wait for it how far the port is. */
-static void note_update(serving *s, lane *l)
-{
-	pthread_mutex_lock(&s->lock);
-	l->made = l->updates;
-	l->stopping = l->stop_step > 0;
-	pthread_cond_broadcast(&s->changed);
-	pthread_mutex_unlock(&s->lock);
-}
-
 /* Update with the first terms of these ranks, and count how old the values were. */
 static sw_status update(serving *s, lane *l, int32_t begin, int32_t end, sw_error *err)
 {
@@ -243,7 +259,6 @@ static sw_status update(serving *s, lane *l, int32_t begin, int32_t end, sw_erro
 	l->updates++;
 	if (stop && l->stop_step == 0)
 		l->stop_step = l->updates + SW_MAX(l->stale, 0);
-	note_update(s, l);
 	return status;
 }
 
@@ -333,6 +348,8 @@ static sw_status look(serving *s, bool *moved, sw_error *err)
 		else if (l->port && s->works)
 			SW_TRY(receive_values(s, l, moved, err));
 	}
+	if (!s->works)
+		SW_TRY(receive_calls(s, moved, err));
 	return drop_landed(s, moved, err);
 }
 
@@ -420,6 +437,7 @@ static void make_lanes(serving *s)
 		lane_init(s, &s->lanes[i], i < served->n_ports ? &served->ports[i] : NULL, inputs);
 	while (s->stop_lane + 1 < served->n_ports && s->lanes[s->stop_lane].stale == SW_STALE_ANY)
 		s->stop_lane++;
+	s->meet.number = (int32_t)s->n;
 	sw_arena_clear(&arena);
 }
 
@@ -493,6 +511,7 @@ void serving_end(serving *s)
 			end_incoming(s, &s->lanes[i].coming[r]);
 		end_incoming(s, &s->lanes[i].value);
 	}
+	end_incoming(s, &s->meet.value);
 }
 
 void serving_free(serving *s)

@@ -64,10 +64,10 @@ sw_status serving_take(serving *s, int64_t step, sw_tensor *inputs, double *wait
 /* Are ranks to end before the step that values were taken for? With staleness it is the same step
  * on all ranks; without a bound each rank learns of it when it does. */
 bool serving_stops(serving *s, int64_t step);
-/* Of a server: wait until all workers have done so many steps, or one rank is asked to end.
- * Meanwhile the thread alone is awake: in a collective a rank would look for the others all the
- * time. */
-sw_status serving_wait(serving *s, int64_t steps, sw_error *err);
+/* Rank 0 calls servers to where all ranks meet, and a server waits for it. Meanwhile its thread alone
+ * is awake: in a collective a rank would look for the others all the time. */
+void serving_call(serving *s);
+sw_status serving_wait(serving *s, sw_error *err);
 /* Has a server been asked to end? The terms that are given from then on have to say it. */
 bool serving_asked(serving *s);
 /* Hand over the terms of a step, and the loss's: the worker's results. stop: this rank is asked to

@@ -56,9 +56,6 @@ struct lane {
 	incoming value;                /* that comes next, changed by the thread alone */
 	message *newest;               /* NULL: the first one */
 	int64_t given, received, used; /* used: updates of the value that the step has */
-	/* with the lock, of the owner: `updates`, and whether a rank was asked to end by then */
-	int64_t made;
-	bool stopping;
 };
 
 struct serving {
@@ -68,6 +65,7 @@ struct serving {
 	bool works;              /* the rank is a worker */
 	uint32_t n;
 	lane *lanes; /* [n] */
+	lane meet;   /* of heads alone, by which rank 0 calls servers to where all ranks meet */
 	uint32_t stop_lane;
 	pthread_mutex_t lock;          /* of all below, and of lanes as said */
 	pthread_cond_t changed, asked; /* for the worker; for the thread */
@@ -75,6 +73,7 @@ struct serving {
 	bool has_thread, ending, idle;
 	SW_VEC(given) outbox;
 	int64_t finals; /* how often owners were asked for values that all get */
+	int64_t calls, waits; /* of a server: that have come from rank 0; that it has waited for */
 	SW_VEC(double) losses, losses_read;
 	sw_status status;
 	sw_error error;

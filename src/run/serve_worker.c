@@ -118,28 +118,21 @@ void serving_give(serving *s, const sw_tensor *results, bool stop)
 	}
 }
 
-/* Has the server made what workers give in so many steps, or is it to end? */
-static bool has_made(const serving *s, int64_t steps)
-{
-	bool all = true;
-	for (uint32_t i = 0; i < s->n; i++) {
-		const lane *l = &s->lanes[i];
-		int64_t updates = l->stale == SW_STALE_ANY ? steps * s->setup.n_workers : steps;
-		if (l->mine && l->stopping)
-			return true;
-		all = all && (!l->mine || l->made >= updates);
-	}
-	return all;
-}
-
-sw_status serving_wait(serving *s, int64_t steps, sw_error *err)
+sw_status serving_wait(serving *s, sw_error *err)
 {
 	pthread_mutex_lock(&s->lock);
-	while (!s->status && !has_made(s, steps))
+	s->waits++;
+	while (!s->status && s->calls < s->waits)
 		pthread_cond_wait(&s->changed, &s->lock);
 	sw_status status = failed(s, err);
 	pthread_mutex_unlock(&s->lock);
 	return status;
+}
+
+void serving_call(serving *s)
+{
+	if (s->transport->rank == 0 && s->setup.n_workers < s->transport->size)
+		hand_over(s, &s->meet, serve_make_message(s, 0));
 }
 
 /* Are the terms of `done` steps part of what is here, and is nothing under way? Rank 0 has the

@@ -79,12 +79,6 @@ static void say_steps(trainer *t, int64_t first)
 	}
 }
 
-static bool meets_after(const trainer *t, int64_t first, int64_t done)
-{
-	return done >= t->options->steps ||
-	       trainer_saves_after(t->options, first + done, false);
-}
-
 /* Do steps until all ranks must meet: to save, or to end. */
 static sw_status run_alone(trainer *t, int64_t first, int64_t *done, bool *stop, sw_error *err)
 {
@@ -92,17 +86,10 @@ static sw_status run_alone(trainer *t, int64_t first, int64_t *done, bool *stop,
 		SW_TRY(run_step(t, first, *done, stop, err));
 		*done += !*stop;
 		say_steps(t, first);
-	} while (!*stop && !meets_after(t, first, *done));
+	} while (!*stop && *done < t->options->steps &&
+	         !trainer_saves_after(t->options, first + *done, false));
+	serving_call(t->serving);
 	return SW_OK;
-}
-
-/* A server comes when others do. */
-static sw_status serve_alone(trainer *t, int64_t first, int64_t done, sw_error *err)
-{
-	do
-		done++;
-	while (!meets_after(t, first, done));
-	return serving_wait(t->serving, done, err);
 }
 
 /* Go on until all ranks have done as many steps as the one that has done most, and have one version
@@ -168,7 +155,7 @@ static sw_status run_steps(trainer *t, int64_t first, int64_t *done, sw_error *e
 	bool stop = false;
 	for (*done = 0; *done < t->options->steps && !stop;) {
 		SW_TRY(trainer_works(t) ? run_alone(t, first, done, &stop, err)
-		                        : serve_alone(t, first, *done, err));
+		                        : serving_wait(t->serving, err));
 		SW_TRY(meet(t, first, done, &stop, err));
 		bool last = stop || *done == t->options->steps;
 		if (trainer_saves_after(t->options, first + *done, last))
