@@ -23,7 +23,8 @@ typedef struct cli_values {
 	bool help, json, quiet, verbose, rules, kernels, parts, no_links, no_kernels, pace, signal, untied,
 		execute, allow_nan, resume, check_nan, blocking, transfers, measure;
 	const char *cluster, *devices, *output, *strategy, *dump_after, *plot, *overlap, *trace,
-		*method, *effort, *pin, *sync, *codec, *allow, *annotations, *save, *load, *log, *eval, *straggler;
+		*method, *effort, *pin, *sync, *codec, *allow, *annotations, *save, *load, *log, *eval, *straggler,
+		*servers;
 	const char *microbatches, *shares, *last_apart, *remat, *diff, *fusion;
 	const char *plan_stages, *schedule, *stage_file;
 	const char *from, *to, *attention, *shape, *order, *times, *hold, *costs;
@@ -125,6 +126,13 @@ void cli_plan_clear(cli_plan *loaded);
 sw_status cli_read_cluster(const cli *c, const char *path, sw_cluster *cluster, sw_error *err);
 /* Read a cluster file, or the installed one of a name without folder and ending. */
 sw_status cli_read_cluster_named(const char *path, sw_cluster *cluster, sw_error *err);
+/* Find out how many ranks --servers makes servers, and let them stand behind all others. Under
+ * mpirun collective. */
+sw_status cli_place_servers(cli *c, int32_t *servers, sw_error *err);
+/* Read --servers of a command that runs no ranks: N; 0: it is not given. */
+sw_status cli_count_servers(const cli *c, int32_t *servers, sw_error *err);
+/* Refuse servers of a plan whose variables are not served. */
+sw_status cli_check_served(const cli *c, const sw_plan *plan, int32_t servers, sw_error *err);
 /* Read --straggler of a command with so many ranks; 0: none of which can be one. */
 sw_status cli_read_straggler(const cli *c, int64_t ranks, cli_straggler *straggler, sw_error *err);
 /* Replace a folder of run --save by the newest checkpoint in it, and say so; other paths stay. */

@@ -128,8 +128,10 @@ static void summarise(const cli *c, const sw_plan *plan)
 	if (plan->stale_step_s > 0) {
 		sw_text_add(&text, ", and ");
 		sw_text_add_seconds(&text, plan->stale_step_s);
-		sw_text_add(&text, " in the long run with old values of variables, which is not the "
-		                   "program's training");
+		sw_text_add(&text, sw_forms_stale(&plan->forms)
+		                           ? " in the long run with old values of variables, which is "
+		                             "not the program's training"
+		                           : " in the long run as owners serve variables");
 	}
 	sw_text_add(&text, "; without overlap ");
 	sw_text_add_seconds(&text, plan->predicted.compute_s + plan->predicted.communication_s);

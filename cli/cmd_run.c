@@ -119,12 +119,21 @@ static sw_status open_data(const cli *c, const run_job *job, run_data *data, sw_
 
 /* ---- how many ranks --------------------------------------------------------------------- */
 
-static sw_status check_ranks(const cli *c, int64_t devices, sw_error *err)
+/* Under mpirun servers are among the ranks; --ranks counts devices. */
+static sw_status check_ranks(const cli *c, int64_t devices, int32_t servers, sw_error *err)
 {
+	if (c->transport && servers > 0 && !c->values.ranks &&
+	    devices + servers != c->transport->size)
+		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
+		                  "the plan is for %" PRId64
+		                  " device%s, and of %d ranks %d are servers: start %" PRId64
+		                  " (mpirun -n, srun -n)",
+		                  devices, devices == 1 ? "" : "s", c->transport->size, servers,
+		                  devices + servers);
 	if (c->transport && c->values.ranks)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--ranks is for one process without mpirun: leave it out");
-	if (c->transport && devices != c->transport->size)
+	if (c->transport && devices + servers != c->transport->size)
 		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
 		                  "the plan is for %" PRId64
 		                  " device%s and there are %d ranks: start %" PRId64
@@ -140,9 +149,10 @@ static sw_status check_ranks(const cli *c, int64_t devices, sw_error *err)
 	if (!c->transport && !c->values.ranks && devices > 1)
 		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
 		                  "the plan is for %" PRId64
-		                  " devices: start it with mpirun -n %" PRId64
+		                  " devices%s: start it with mpirun -n %" PRId64
 		                  ", or add --ranks %" PRId64 " for threads",
-		                  devices, devices, devices);
+		                  devices, servers ? ", and servers come on top" : "",
+		                  devices + servers, devices);
 	return SW_OK;
 }
 
@@ -195,6 +205,8 @@ static json_t *result_json(const cli *c, const run_job *job, const sw_run_result
 		json_object_set_new(object, "evaluated", evaluated_json(result));
 	json_object_set_new(object, "loaded_bytes", json_integer(result->loaded_bytes));
 	json_object_set_new(object, "slowest_step_s", json_real(result->slowest_step_s));
+	if (job->servers)
+		json_object_set_new(object, "servers", json_integer(job->servers));
 	json_object_set_new(object, "stale",
 	                    result->served ? json_pack("{s:I, s:f}", "oldest",
 	                                               (json_int_t)result->oldest, "mean",
@@ -318,6 +330,7 @@ static sw_status train(cli *c, const run_job *job, const run_data *data, const r
 		.stop = cli_stop_asked(),
 		.arrays = data->arrays,
 		.check_nan = c->values.check_nan,
+		.servers = job->servers,
 		.eval = eval->there ? &eval->eval : NULL,
 		.on_step = run_progress_step,
 		.on_eval = run_progress_eval,
@@ -393,7 +406,11 @@ static sw_status run_stages(cli *c, sw_error *err)
 	sw_pipelined *plan = NULL;
 	const cli_values *v = &c->values;
 	sw_status status = SW_OK;
-	if (v->cluster || v->trace)
+	if (v->servers)
+		status = sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
+		                    "a plan with stages has no variables that --servers could serve: "
+		                    "leave it out");
+	else if (v->cluster || v->trace)
 		status = sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
 		                    "a plan with stages runs without --cluster and --trace");
 	else if (v->signal && !v->pace)
@@ -403,7 +420,7 @@ static sw_status run_stages(cli *c, sw_error *err)
 	if (status == SW_OK)
 		status = sw_pipelined_load(c->argument, &plan, err);
 	if (status == SW_OK)
-		status = check_ranks(c, plan->cluster->n_devices, err);
+		status = check_ranks(c, plan->cluster->n_devices, 0, err);
 	status = agree(c, status, err);
 	if (status == SW_OK) {
 		run_job job = {.stages = plan,
@@ -419,7 +436,10 @@ static sw_status run_stages(cli *c, sw_error *err)
 static sw_status run(cli *c, sw_error *err)
 {
 	cli_plan loaded;
-	sw_status status = cli_check_writable(c, c->values.trace, err);
+	int32_t servers;
+	sw_status status = cli_place_servers(c, &servers, err);
+	if (status == SW_OK)
+		status = cli_check_writable(c, c->values.trace, err);
 	if (status == SW_OK)
 		status = cli_check_writable(c, c->values.log, err);
 	if (status == SW_OK)
@@ -440,13 +460,16 @@ static sw_status run(cli *c, sw_error *err)
 	if (have_plan && c->values.cluster)
 		status = cli_move_plan(c, c->argument, &loaded, err);
 	if (status == SW_OK)
-		status = check_ranks(c, loaded.plan->cluster->n_devices, err);
+		status = cli_check_served(c, loaded.plan, servers, err);
+	if (status == SW_OK)
+		status = check_ranks(c, loaded.plan->cluster->n_devices, servers, err);
 	status = agree(c, status, err);
 	if (status == SW_OK) {
 		run_job job = {.plan = loaded.plan,
 		               .serial = sw_plan_serial(loaded.plan),
 		               .sidecar = &loaded.sidecar,
-		               .devices = loaded.plan->cluster->n_devices};
+		               .devices = loaded.plan->cluster->n_devices,
+		               .servers = servers};
 		status = run_job_here(c, &job, err);
 	}
 	if (have_plan)
@@ -458,13 +481,15 @@ static const char *const options[] = {
 	"--data", "--steps",  "--seed",    "--ranks",   "--threads",   "--overlap",
 	"--pace", "--signal", "--trace",  "--cluster", "--devices", "--save",      "--every",
 	"--keep", "--resume", "--load",    "--log",     "--check-nan",
-	"--straggler", "--eval", "--eval-data", "--eval-every", "--eval-batches", NULL};
+	"--straggler", "--servers", "--eval", "--eval-data", "--eval-every", "--eval-batches", NULL};
 const cli_command cli_run = {
 	.name = "run",
 	.argument = "PLAN|PROGRAM",
 	.summary = "train: a plan on as many ranks as it has devices, or a program on one",
 	.details = "Under mpirun each process is a rank. Alone, --ranks N makes N threads the "
 		   "ranks. Ctrl-C ends the run after a step.\n"
+		   "With --servers the ranks of servers come on top: mpirun -n 6 for a plan of 4 devices "
+		   "and --servers 2.\n"
 		   "With --cluster FILE on another cluster than the plan was made for, of the same "
 		   "shape: what differs is said.",
 	.example = "mpirun -n 4 shardwright run gpt.plan --data corpus.txt --steps 200",

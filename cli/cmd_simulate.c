@@ -194,14 +194,14 @@ static json_t *stale_json(const sw_served_play *played)
 	                 played->mean_age);
 }
 
-static void describe_stale(const sw_served_play *played, sw_text *text)
+static void describe_stale(const sw_served_play *played, int32_t servers, sw_text *text)
 {
 	double least = played->step_s[0], most = played->step_s[0];
 	for (int64_t r = 1; r < played->n_ranks; r++) {
 		least = SW_MIN(least, played->step_s[r]);
 		most = SW_MAX(most, played->step_s[r]);
 	}
-	sw_text_add(text, "\nwith old values of variables, in the long run\nstep time              ");
+	sw_text_add(text, "\nas variables are served, in the long run\nstep time              ");
 	sw_text_add_seconds(text, played->step_time_s);
 	sw_text_add(text, " from step to step; of the quickest rank ");
 	sw_text_add_seconds(text, least);
@@ -212,16 +212,16 @@ static void describe_stale(const sw_served_play *played, sw_text *text)
 	sw_text_add(text, "\n  updates              ");
 	sw_text_add_seconds(text, played->update_s);
 	sw_text_addf(text,
-	             " in a step, of the owner that does most\nbehind                 %.2g updates "
+	             " in a step, of the %s that does most\nbehind                 %.2g updates "
 	             "when gradients are added, %" PRId64 " at most\n",
-	             played->mean_age, played->oldest);
+	             servers ? "server" : "owner", played->mean_age, played->oldest);
 }
 
 static sw_status read_straggler(const cli *c, const sw_plan *plan, cli_straggler *straggler,
                                 sw_error *err)
 {
 	SW_TRY(cli_read_straggler(c, plan->cluster->n_devices, straggler, err));
-	return straggler->seconds > 0 && !sw_forms_stale(&plan->forms)
+	return straggler->seconds > 0 && !sw_forms_served(&plan->forms)
 	               ? sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
 	                            "--straggler: no variable of the plan may be stale, so that "
 	                            "every step is as much longer: plan with --strategy "
@@ -229,28 +229,51 @@ static sw_status read_straggler(const cli *c, const sw_plan *plan, cli_straggler
 	               : SW_OK;
 }
 
-/* Play the ranks of a plan whose variables may be stale. */
-static sw_status play_stale(cli *c, const cli_plan *loaded, const sw_cluster *cluster,
-                            const cli_straggler *straggler, sw_error *err)
-{
+/* The step of a plan whose variables are served, cut for owners or servers. */
+typedef struct cut_step {
+	bool is_served;
+	int32_t servers;
 	sw_served served;
+} cut_step;
+
+static void cut_clear(cut_step *cut)
+{
+	if (cut->is_served)
+		sw_served_clear(&cut->served);
+}
+
+static sw_status cut_step_of(const cli *c, const cli_plan *loaded, cut_step *cut, sw_error *err)
+{
+	SW_TRY(cli_count_servers(c, &cut->servers, err));
+	if (!sw_forms_served(&loaded->plan->forms))
+		return cli_check_served(c, loaded->plan, cut->servers, err);
+	cut->is_served = true;
+	sw_status status = sw_served_cut(loaded->plan, &loaded->sidecar, &cut->served, err);
+	if (status == SW_OK && cut->servers)
+		status = sw_served_place(&cut->served, cut->servers, err);
+	return status;
+}
+
+/* Play the ranks of such a plan. */
+static sw_status play_served(cli *c, const cut_step *cut, const sw_cluster *cluster,
+                             const cli_straggler *straggler, sw_error *err)
+{
 	sw_served_play played = {0};
 	sw_text text = {0};
-	if (!sw_forms_stale(&loaded->plan->forms))
+	if (!cut->is_served)
 		return SW_OK;
 	double *more_s = sw_alloc(sizeof(*more_s) * (size_t)cluster->n_devices);
 	more_s[straggler->rank] = straggler->seconds;
-	sw_status status = sw_served_cut(loaded->plan, &loaded->sidecar, &served, err);
-	if (status == SW_OK)
-		status = sw_served_play_steps(cluster, &served, more_s, &played, err);
+	sw_status status = sw_served_play_steps(cluster, &cut->served, more_s, &played, err);
 	if (status == SW_OK) {
 		json_object_set_new(c->result, "stale", stale_json(&played));
-		describe_stale(&played, &text);
+		if (cut->servers)
+			json_object_set_new(c->result, "servers", json_integer(cut->servers));
+		describe_stale(&played, cut->servers, &text);
 		cli_print(c, &text);
 	}
 	sw_text_clear(&text);
 	sw_served_play_clear(&played);
-	sw_served_clear(&served);
 	free(more_s);
 	return status;
 }
@@ -269,7 +292,10 @@ static sw_status simulate(cli *c, sw_error *err)
 	status = cli_load_plan(c, c->argument, false, &loaded, err);
 	if (status)
 		return status;
+	cut_step cut = {0};
 	status = read_straggler(c, loaded.plan, &straggler, err);
+	if (status == SW_OK)
+		status = cut_step_of(c, &loaded, &cut, err);
 	if (status == SW_OK && c->values.cluster)
 		status = read_other(c, loaded.plan->cluster, &other, err);
 	bool have_other = c->values.cluster && status == SW_OK;
@@ -278,8 +304,9 @@ static sw_status simulate(cli *c, sw_error *err)
 	if (status == SW_OK)
 		status = play(c, have_other ? &other : loaded.plan->cluster, scheduled, err);
 	if (status == SW_OK)
-		status = play_stale(c, &loaded, have_other ? &other : loaded.plan->cluster,
-		                    &straggler, err);
+		status = play_served(c, &cut, have_other ? &other : loaded.plan->cluster,
+		                     &straggler, err);
+	cut_clear(&cut);
 	sw_program_free(scheduled);
 	if (have_other)
 		sw_cluster_clear(&other);
@@ -287,7 +314,8 @@ static sw_status simulate(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--overlap", "--trace", "--cluster", "--devices", "--straggler", NULL};
+static const char *const options[] = {"--overlap", "--trace",   "--cluster", "--devices",
+                                      "--straggler", "--servers", NULL};
 const cli_command cli_simulate = {
 	.name = "simulate",
 	.argument = "PLAN",

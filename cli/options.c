@@ -14,7 +14,7 @@ static const cli_option options[] = {
          "(default: all)"},
 	{"--strategy", "S", CLI_TEXT, AT(strategy),
          "auto, auto:owners, dp, horovod[:merge=BYTES], allreduce[:partitioned][,chunk=N], zero1, "
-         "zero2, zero3, ps[:balanced|partitioned|uneven][,proxy][,stale=S], parallax, random, "
+         "zero2, zero3, ps[:balanced|partitioned|uneven][,proxy][,stale=S][,served], parallax, random, "
          "ways, sync, megatron:tp=K[,sp], summa[:RxC], 2.5d[:RxCxD], axonn[:X,Y,Z,D or "
          ":top=K,model=paper|ours] or expert[:ep=K]; behind any of them pp=N (docs/commands.md; "
          "default: auto)"},
@@ -96,6 +96,9 @@ static const cli_option options[] = {
          "write the state after the last step there, as a folder step-N with a file per rank"},
 	{"--straggler", "RANK:SECONDS", CLI_TEXT, AT(straggler),
          "let a rank sleep so long in each step, to see whom it keeps waiting"},
+	{"--servers", "N|HOST[:N],...", CLI_TEXT, AT(servers),
+         "of a plan with served variables: the last N ranks, or those on these hosts (:N: the last N "
+         "there), have no device, and serve the variables in their owners' place"},
 	{"--every", "N", CLI_COUNT, AT(every), "with --save: after every N steps too"},
 	{"--keep", "K", CLI_COUNT, AT(keep),
          "with --save: the newest K checkpoints stay, older ones are removed (default: all)"},

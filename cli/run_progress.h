@@ -15,6 +15,7 @@ typedef struct run_job {
 	const sw_program *serial;
 	const sw_sidecar *sidecar;
 	int64_t devices;
+	int32_t servers; /* ranks without one */
 } run_job;
 
 /* A thread of the process that speaks, which looks whether steps end after a stop was asked for. */

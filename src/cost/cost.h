@@ -28,11 +28,19 @@
  * `const sw_cluster *`. SLICE and TO_PARTIAL cost 0. */
 double sw_cost_collective(void *cluster, sw_move_kind kind, uint32_t atoms, int64_t operand_bytes);
 
+/* A MERGE GROUP: all-reduces that begin as one, up to so many bytes per rank; 0: all of them. */
+typedef struct sw_merge_group {
+	const char *name;
+	int64_t bytes;
+} sw_merge_group;
 /* How many all-reduces of an order begin as one: as many as follow each other without an op that
  * waits for one of them, until together they have more than `bytes` per rank, or are more than
- * `ops`. 0: that does not matter; both 0: the scheduler merges what is faster together. */
+ * `ops`. 0: that does not matter; both 0: the scheduler merges what is faster together. That is of
+ * all-reduces that are in no group; those of a group begin together and apart from all others. */
 typedef struct sw_merge {
 	int64_t bytes, ops;
+	uint32_t n_groups;
+	const sw_merge_group *groups; /* borrowed; number k + 1 of an op is the k-th */
 } sw_merge;
 static inline bool sw_merge_is_given(sw_merge merge)
 {
@@ -78,6 +86,9 @@ void sw_cost_link_shares(const double *bandwidths, int32_t k, double *shares);
  * through the narrower of both parts' links, which is the fraction flow_bandwidth / bandwidth of
  * it. 0 if both are the same device. */
 double sw_cost_pair(const sw_cluster *cluster, int64_t a, int64_t b, int64_t bytes);
+/* The same between a device and a host beside the cluster, whose link is one of the outermost
+ * level, of the bandwidth that is the level's where parts have none of their own. */
+double sw_cost_pair_outside(const sw_cluster *cluster, int64_t device, int64_t bytes);
 /* Describe a collective op: its kind, the atoms that it works over, and its operands' bytes. An
  * async-start is described as the collective that it starts. Return false if the op is not a
  * collective. */

@@ -203,6 +203,19 @@ static void print_interval(const json_t *e, sw_text *text)
 	sw_cost_add_interval(&device, sw_field_number(e, "step_time_s"), text);
 }
 
+/* May devices compute with old values of a variable? */
+static bool is_any_stale(const json_t *e)
+{
+	const json_t *variable;
+	size_t i;
+	bool any = false;
+	json_array_foreach(json_object_get(e, "variables"), i, variable) {
+		const json_t *stale = json_object_get(variable, "stale");
+		any = any || json_is_string(stale) || json_integer_value(stale) > 0;
+	}
+	return any;
+}
+
 static void print_stale(const json_t *e, sw_text *text)
 {
 	double stale_s = sw_field_number(e, "stale_step_s");
@@ -210,9 +223,12 @@ static void print_stale(const json_t *e, sw_text *text)
 		return;
 	sw_text_add(text, "stale      ");
 	sw_text_add_seconds(text, stale_s);
-	sw_text_add(text, " from step to step in the long run, as devices go on with old values of "
-	                  "variables; the step above is that without. Training is not that of "
-	                  "the program\n");
+	sw_text_add(text, is_any_stale(e)
+	                          ? " from step to step in the long run, as devices go on with old "
+	                            "values of variables; the step above is that without. Training "
+	                            "is not that of the program\n"
+	                          : " from step to step in the long run, as owners serve variables; "
+	                            "the step above is that of a common program\n");
 }
 
 static void print_head(const json_t *e, sw_text *text)

@@ -110,10 +110,34 @@ static json_t *describe_form(const sw_variable_form *form, sw_text *codec, sw_te
 	return json_integer(form->stale);
 }
 
+/* Say in which merge group the gradient is all-reduced; return its name, NULL: in none. */
+static json_t *describe_group(const sw_plan *plan, const sw_variable_map *map, uint32_t input,
+                              sw_text *words)
+{
+	int32_t variable = map->of_input[input];
+	uint32_t number =
+		variable < 0 ? 0 : sw_merge_group_of(plan, map, (uint32_t)variable);
+	if (number == 0)
+		return json_null();
+	const sw_merge_group *group = &plan->merge.groups[number - 1];
+	if (group->bytes) {
+		sw_text_add(words, " together, up to ");
+		sw_text_add_bytes(words, (double)group->bytes);
+	} else {
+		sw_text_add(words, " together");
+	}
+	sw_text_addf(words, ", as group '%s'", group->name);
+	return json_string(group->name);
+}
+
 json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what)
 {
 	const sw_plan *plan = what->plan;
 	json_t *list = json_array();
+	sw_arena arena;
+	sw_arena_init(&arena);
+	sw_state_view state = sw_state_view_of(plan->program, what->sidecar, &arena);
+	sw_variable_map map = sw_variables_map(&state, &arena);
 	bool shown = plan->strategy.owners != SW_OWNERS_NONE || plan->forms.n > 0;
 	for (uint32_t i = 0; i < a->roles.n_inputs && shown; i++) {
 		sw_shape shape = sw_value_shape(plan->program, a->roles.inputs[i]);
@@ -127,17 +151,21 @@ json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what)
 		sw_text words = {0}, codec = {0};
 		const char *way = describe_way(plan, a, &v, &words),
 			   *name = what->sidecar->inputs[i].name;
-		json_t *stale = describe_form(v.form, &codec, &words);
+		json_t *group = describe_group(plan, &map, i, &words),
+		       *stale = describe_form(v.form, &codec, &words);
 		json_array_append_new(
 			list,
 			json_pack(
-				"{s:s, s:I, s:s, s:o, s:s, s:s, s:o}", "name", name ? name : "", "bytes",
+				"{s:s, s:I, s:s, s:o, s:s, s:s, s:o, s:o}", "name", name ? name : "",
+				"bytes",
 				(json_int_t)sw_shape_bytes(shape), "way", way, "owner",
 				owner >= 0 ? json_integer(owner) : json_null(),
-				"words", words.data, "codec", codec.data, "stale", stale));
+				"words", words.data, "codec", codec.data, "stale", stale,
+				"merge", group));
 		sw_text_clear(&words);
 		sw_text_clear(&codec);
 	}
+	sw_arena_clear(&arena);
 	return list;
 }
 

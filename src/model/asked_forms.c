@@ -104,6 +104,12 @@ static sw_status divide_by_file(asked_forms *f)
 			SW_TRY(divide(f, last, i));
 		if (last && last->has_codec)
 			f->list[i].codec = last->codec;
+		if (last && last->group && f->list[i].codec.kind)
+			return sw_fail_at(f->err, SW_ERR_INPUT, f->request->sync->file,
+			                  last->of_group, 0,
+			                  "'%s': merge and --codec: codes are sent apart: add "
+			                  "codec: none",
+			                  name);
 		if (last && last->has_stale)
 			f->list[i].stale = last->stale;
 	}
@@ -148,10 +154,15 @@ static sw_status check_codecs(const asked_forms *f)
 	return SW_OK;
 }
 
-/* May devices have old values of a variable? Then all are served. Where none may be old the step is
- * the synchronous one, of which owners need no terms. */
+/* Is that asked for, or may devices have old values of a variable? Then all are served. Else the
+ * step is the synchronous one, of which owners need no terms. */
 static bool is_served(const asked_forms *f)
 {
+	if (f->request->strategy->served)
+		return true;
+	for (size_t e = 0; f->request->sync && e < f->request->sync->n; e++)
+		if (f->request->sync->list[e].served)
+			return true;
 	for (uint32_t i = 0; i < f->map.n; i++)
 		if (f->list[i].stale != 0 && f->map.trained[i])
 			return true;
@@ -201,10 +212,10 @@ static sw_status place_stale(const asked_forms *f, sw_status status)
 {
 	const sw_sync *sync = f->request->sync;
 	if (status == SW_OK || !sync || !f->err ||
-	    f->request->strategy->stale != 0 || f->err->file[0])
+	    f->request->strategy->stale != 0 || f->request->strategy->served || f->err->file[0])
 		return status;
 	for (size_t e = 0; e < sync->n; e++)
-		if (sync->list[e].stale != 0) {
+		if (sync->list[e].stale != 0 || sync->list[e].served) {
 			f->err->line = sync->list[e].line;
 			break;
 		}
@@ -215,10 +226,10 @@ static bool asks(const sw_forms_request *request)
 {
 	const sw_sync *sync = request->sync;
 	bool any = request->strategy->parts != SW_PARTS_NONE || request->codec.kind ||
-	           request->strategy->stale != 0;
+	           request->strategy->stale != 0 || request->strategy->served;
 	for (size_t e = 0; sync && e < sync->n; e++)
 		any = any || sync->list[e].of_parts || sync->list[e].has_codec ||
-		      sync->list[e].stale != 0;
+		      sync->list[e].stale != 0 || sync->list[e].served;
 	return any;
 }
 

@@ -222,13 +222,18 @@ typedef struct sw_sync_entry {
 	bool no_proxy; /* it says so */
 	bool has_codec;
 	sw_codec codec;
-	bool has_stale;
+	bool has_stale, served;
 	int64_t stale;   /* steps, or SW_STALE_ANY; 0 if nothing is said */
 	int of_parts;   /* line of what it says of parts; 0: nothing */
 	bool has_axis;
 	int32_t axis;   /* along which it is divided */
 	int64_t parts;  /* into so many, about equal; 0: into those of `sizes` */
 	sw_ints sizes;
+	/* its variables' all-reduces begin together, up to so many bytes; NULL: nothing is said.
+	 * Where bytes are given the group is the entry's own, and its name says them */
+	const char *group;
+	int64_t group_bytes;
+	int of_group; /* its line */
 } sw_sync_entry;
 typedef struct sw_sync {
 	sw_arena arena;
@@ -316,6 +321,10 @@ void sw_variables_find(sw_analysis *analysis, const sw_plan_strategy *strategy,
 sw_status sw_sync_apply(const sw_sync *sync, const sw_plan_strategy *strategy,
                         sw_analysis *analysis, const sw_sidecar *sidecar,
                         sw_error *err);
+/* Let the plan, of whose program the analysis is, have the merge groups that the file (NULL: none)
+ * gives variables, after sw_sync_apply. */
+void sw_sync_group(const sw_sync *sync, const sw_analysis *a, const sw_sidecar *sidecar,
+                   sw_plan *plan);
 
 /* Find the decisions of all pins (NULL: none) and store their options in the analysis. An
  * impossible pin is SW_ERR_INPUT. */

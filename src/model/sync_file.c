@@ -1,9 +1,7 @@
 /*
  * A file of ways (docs/sync.md): users say how variables are synchronised, by patterns of their
- * names. Of entries that match the same variable the last counts; what none matches keeps the way
- * that the strategy's builder gave it.
+ * names. sync_apply.c finds the variables.
  */
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,18 +27,19 @@ static bool is_merge_key(const char *key)
 static sw_status bad_key(const sw_yaml *key, sw_error *err)
 {
 	static const char *const keys[] = {"variable", "way",  "owner", "proxy",
-	                                   "stale",    "parts", "axis", "codec", "merge", "chunk"};
+	                                   "stale",    "served", "parts", "axis", "codec", "merge",
+	                                   "chunk"};
 	sw_nearest nearest = {.word = key->text};
-	if (is_merge_key(key->text))
+	if (strcmp(key->text, "chunk") == 0)
 		return sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
-		                  "'%s' is for all variables, and an entry of its own: give it "
-		                  "a line '- %s: ...' without other keys",
-		                  key->text, key->text);
+		                  "'chunk' is for all variables, and an entry of its own: give it "
+		                  "a line '- chunk: ...' without other keys, or this entry merge: "
+		                  "NAME");
 	for (size_t i = 0; i < SW_COUNT(keys); i++)
 		sw_nearest_try(&nearest, keys[i]);
 	return sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
-	                  "'%s': an entry has variable, way, codec, parts and axis; of way: ps also "
-	                  "owner, proxy and stale; or merge, or chunk, alone%s",
+	                  "'%s': an entry has variable, way, merge, codec, parts and axis; of way: ps "
+	                  "also owner, proxy, stale and served; or merge, or chunk, alone%s",
 	                  key->text, sw_nearest_hint(&nearest).text);
 }
 
@@ -95,6 +94,15 @@ static sw_status read_stale(const sw_yaml *value, sw_sync_entry *entry, sw_error
 	                            value->text, SW_MAX_STALE);
 }
 
+static sw_status read_served(const sw_yaml *value, sw_sync_entry *entry, sw_error *err)
+{
+	entry->served = strcmp(value->text, "true") == 0;
+	if (entry->served || strcmp(value->text, "false") == 0)
+		return SW_OK;
+	return sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
+	                  "served: %s: expected true or false", value->text);
+}
+
 static sw_status bad_parts(const sw_yaml *value, sw_error *err)
 {
 	return sw_fail_at(
@@ -138,6 +146,23 @@ static sw_status read_axis(const sw_yaml *value, sw_sync_entry *entry, sw_error 
 	return SW_OK;
 }
 
+/* A group's name, or bytes: numbers are no names. */
+static sw_status read_group(const sw_yaml *key, const sw_yaml *value, sw_sync_entry *entry,
+                            sw_error *err)
+{
+	bool number = strchr("+-.0123456789", value->text[0]) != NULL; /* or empty */
+	entry->of_group = key->line;
+	entry->group = value->text;
+	if (!number)
+		return SW_OK;
+	if (sw_parse_bytes(value->text, &entry->group_bytes) && entry->group_bytes >= 1)
+		return SW_OK;
+	return sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
+	                  "merge: %s: expected the name of a group, or bytes of gradients, such as "
+	                  "64MiB",
+	                  value->text);
+}
+
 static sw_status read_pair(const sw_yaml *key, const sw_yaml *value, sw_arena *arena,
                            sw_sync_entry *entry, sw_error *err)
 {
@@ -156,6 +181,8 @@ static sw_status read_pair(const sw_yaml *key, const sw_yaml *value, sw_arena *a
 		return read_way(value, entry, err);
 	if (strcmp(key->text, "axis") == 0)
 		return read_axis(value, entry, err);
+	if (strcmp(key->text, "merge") == 0)
+		return read_group(key, value, entry, err);
 	if (strcmp(key->text, "codec") == 0) {
 		entry->has_codec = true;
 		return sw_codec_parse(value->text, &entry->codec)
@@ -168,6 +195,8 @@ static sw_status read_pair(const sw_yaml *key, const sw_yaml *value, sw_arena *a
 		return read_owner(value, entry, err);
 	if (strcmp(key->text, "stale") == 0)
 		return read_stale(value, entry, err);
+	if (strcmp(key->text, "served") == 0)
+		return read_served(value, entry, err);
 	return strcmp(key->text, "proxy") == 0 ? read_proxy(value, entry, err) : bad_key(key, err);
 }
 
@@ -186,16 +215,29 @@ static sw_status read_entry(const sw_yaml *node, sw_arena *arena, sw_sync_entry 
 		                  entry->pattern ? "way" : "variable");
 	if (entry->of_owner && entry->way.kind != SW_WAY_OWNED)
 		return sw_fail_at(err, SW_ERR_INPUT, "", entry->of_owner, 0,
-		                  "owner, proxy and stale are for way: ps, and this entry has way: %s",
+		                  "owner, proxy, stale and served are for way: ps, and this entry has "
+		                  "way: %s",
 		                  WAY_WORDS[entry->way.kind]);
-	if (entry->has_stale && entry->has_codec && entry->codec.kind)
+	if ((entry->has_stale || entry->served) && entry->has_codec && entry->codec.kind)
 		return sw_fail_at(err, SW_ERR_INPUT, "", entry->line, 0,
 		                  "stale and codec: the owner adds up gradients as they are: leave "
 		                  "one out");
-	if (entry->has_stale && entry->no_proxy)
+	if ((entry->has_stale || entry->served) && entry->no_proxy)
 		return sw_fail_at(err, SW_ERR_INPUT, "", entry->of_owner, 0,
 		                  "stale and proxy: false: each device computes with a copy of its "
 		                  "own: leave one out");
+	bool all_reduced =
+		entry->way.kind == SW_WAY_ALL_REDUCE || entry->way.kind == SW_WAY_ANY;
+	if (entry->of_group && !all_reduced)
+		return sw_fail_at(err, SW_ERR_INPUT, "", entry->of_group, 0,
+		                  "merge is for way: all-reduce, and this entry has way: %s",
+		                  WAY_WORDS[entry->way.kind]);
+	if (entry->of_group && entry->has_codec && entry->codec.kind)
+		return sw_fail_at(err, SW_ERR_INPUT, "", entry->of_group, 0,
+		                  "merge and codec: codes are sent apart: leave one out");
+	if (entry->group_bytes > 0)
+		entry->group = sw_arena_printf(arena, "%s by %lldB", entry->pattern,
+		                               (long long)entry->group_bytes);
 	if (entry->has_axis && !entry->of_parts)
 		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
 		                  "axis is that along which a variable has parts: add parts: N");
@@ -291,6 +333,8 @@ static void print_entry(const sw_sync_entry *entry, sw_text *text)
 		sw_text_add(text, ", stale: ");
 		sw_stale_print(entry->stale, text);
 	}
+	if (entry->served)
+		sw_text_add(text, ", served: true");
 	if (entry->of_parts && entry->parts > 0)
 		sw_text_addf(text, ", parts: %lld", (long long)entry->parts);
 	for (int32_t i = 0; i < entry->sizes.n; i++)
@@ -301,6 +345,12 @@ static void print_entry(const sw_sync_entry *entry, sw_text *text)
 	if (entry->has_codec) {
 		sw_text_add(text, ", codec: ");
 		sw_codec_print(entry->codec, text);
+	}
+	if (entry->group_bytes)
+		sw_text_addf(text, ", merge: %lldB", (long long)entry->group_bytes);
+	else if (entry->group) {
+		sw_text_add(text, ", merge: ");
+		add_quoted(entry->group, text);
 	}
 	sw_text_add(text, "}");
 }
@@ -316,185 +366,4 @@ void sw_sync_print(const sw_sync *sync, const char *indent, sw_text *text)
 		print_entry(&sync->list[i], text);
 		sw_text_add(text, "\n");
 	}
-}
-
-/* ---- the variables ---------------------------------------------------------------------- */
-
-#define SHOWN_NAMES 3 /* of a program's variables, where none is near what is asked for */
-
-static const char *name_of(const sw_analysis *a, const sw_sidecar *sidecar, uint32_t variable)
-{
-	uint32_t input = a->variables.list[variable].input;
-	const char *name = sidecar->inputs[input].name;
-	sw_id value = a->roles.inputs[input];
-	return name ? name : sw_op_at(a->program, a->program->values.data[value].op)->name;
-}
-
-/* A pattern matches a part by its own name, and by that of the whole. */
-typedef enum sync_match { NO_MATCH, OF_PART, OF_WHOLE } sync_match;
-
-static sync_match match(const sw_sync_entry *entry, const sw_analysis *a, const sw_sidecar *sidecar,
-                        uint32_t variable)
-{
-	const sw_fill_part *part = sidecar->inputs[a->variables.list[variable].input].init.part;
-	bool named = fnmatch(entry->pattern, name_of(a, sidecar, variable), 0) == 0;
-	if (!part || !part->whole)
-		return named ? OF_WHOLE : NO_MATCH;
-	return fnmatch(entry->pattern, part->whole, 0) == 0 ? OF_WHOLE : named ? OF_PART : NO_MATCH;
-}
-
-static sw_status refuse(const sw_sync *sync, const sw_sync_entry *entry, const char *name,
-                        const char *why, sw_error *err)
-{
-	return sw_fail_at(err, SW_ERR_INPUT, sync->file, entry->line, 0, "'%s': %s", name, why);
-}
-
-/* Return what an input is that is no variable; NULL: it is one. */
-static const char *other_input(const sw_analysis *a, uint32_t input)
-{
-	static const char *const words[] = {
-		[SW_ROLE_PARAMETER] = "a single number, which all devices keep and update",
-		[SW_ROLE_MOMENT] = "a moment, which goes with its parameter",
-		[SW_ROLE_DATA] = "data"};
-	sw_role role = a->roles.input_role[input];
-	if (a->variables.of_input[input] >= 0 && role == SW_ROLE_PARAMETER)
-		return NULL;
-	return (size_t)role < SW_COUNT(words) && words[role] ? words[role] : "no parameter";
-}
-
-static sw_status no_variable(const sw_sync *sync, const sw_sync_entry *entry, const sw_analysis *a,
-                             const sw_sidecar *sidecar, sw_error *err)
-{
-	for (uint32_t i = 0; i < sidecar->n_inputs && i < a->roles.n_inputs; i++) {
-		const char *name = sidecar->inputs[i].name, *is = other_input(a, i);
-		if (name && is && fnmatch(entry->pattern, name, 0) == 0)
-			return sw_fail_at(err, SW_ERR_INPUT, sync->file, entry->line, 0,
-			                  "'%s': no variable of the program has such a name: '%s' "
-			                  "is %s",
-			                  entry->pattern, name, is);
-	}
-	sw_nearest nearest = {.word = entry->pattern};
-	for (uint32_t i = 0; i < a->variables.n; i++)
-		sw_nearest_try(&nearest, name_of(a, sidecar, i));
-	sw_nearest_words hint = sw_nearest_hint(&nearest);
-	sw_text names = {0};
-	for (uint32_t i = 0; i < a->variables.n && i < SHOWN_NAMES && !*hint.text; i++)
-		sw_text_addf(&names, "%s'%s'", i ? ", " : ": they are ", name_of(a, sidecar, i));
-	if (names.len > 0 && a->variables.n > SHOWN_NAMES)
-		sw_text_addf(&names, " and %u more", a->variables.n - SHOWN_NAMES);
-	sw_status status = sw_fail_at(err, SW_ERR_INPUT, sync->file, entry->line, 0,
-	                              "'%s': no variable of the program has such a name%s%s",
-	                              entry->pattern, hint.text, names.len > 0 ? names.data : "");
-	sw_text_clear(&names);
-	return status;
-}
-
-static sw_status check_owner(const sw_sync *sync, const sw_sync_entry *entry, const sw_analysis *a,
-                             const char *name, sw_error *err)
-{
-	char why[128];
-	if (entry->way.owner < a->cluster->n_devices)
-		return SW_OK;
-	snprintf(why, sizeof(why), "owner: %lld: the cluster has devices 0 to %lld",
-	         (long long)entry->way.owner, (long long)a->cluster->n_devices - 1);
-	return refuse(sync, entry, name, why, err);
-}
-
-static sw_status check_division(const sw_sync *sync, const sw_sync_entry *entry,
-                                const sw_analysis *a, const sw_variable *variable,
-                                const char *name, sw_error *err)
-{
-	char why[128];
-	bool split = entry->way.kind == SW_WAY_SPLIT || entry->way.kind == SW_WAY_MOMENTS;
-	if (!split || variable->divides)
-		return SW_OK;
-	snprintf(why, sizeof(why),
-	         "way: %s: none of its dimensions divides by the %lld devices: take ps or "
-	         "all-reduce",
-	         WAY_WORDS[entry->way.kind], (long long)a->cluster->n_devices);
-	return refuse(sync, entry, name, why, err);
-}
-
-/* The last entry that matches a variable, and the last that matches the whole, if it is a part;
- * NULL: none does. */
-typedef struct sync_found {
-	const sw_sync_entry *last, *of_whole;
-} sync_found;
-
-static sw_status find_entries(const sw_sync *sync, const sw_analysis *a, const sw_sidecar *sidecar,
-                              sync_found *of, sw_error *err)
-{
-	for (size_t e = 0; e < sync->n; e++) {
-		const sw_sync_entry *entry = &sync->list[e];
-		sync_match best = NO_MATCH;
-		for (uint32_t i = 0; i < a->variables.n; i++) {
-			sync_match found = match(entry, a, sidecar, i);
-			if (!found)
-				continue;
-			SW_TRY(check_owner(sync, entry, a, name_of(a, sidecar, i), err));
-			best = SW_MAX(best, found);
-			of[i].last = entry;
-			if (found == OF_WHOLE)
-				of[i].of_whole = entry;
-		}
-		if (best == NO_MATCH)
-			return no_variable(sync, entry, a, sidecar, err);
-		if (best == OF_PART && (entry->of_parts || entry->has_codec || entry->has_stale))
-			return refuse(sync, entry, entry->pattern,
-			              "parts of a variable have a way and an owner each, but "
-			              "parts, codec and stale of the whole: give these to its own "
-			              "name",
-			              err);
-	}
-	return SW_OK;
-}
-
-static bool waits_for_owner(const sw_variable *variable)
-{
-	return (variable->way.kind == SW_WAY_OWNED || variable->way.kind == SW_WAY_ANY) &&
-	       variable->way.owner < 0;
-}
-
-/* Ranks at different steps can't take part in one collective, so that all variables have owners, and
- * each device its copies. */
-static sw_status serve_all(const sw_sync *sync, const sync_found *of, sw_analysis *a,
-                           const sw_sidecar *sidecar, sw_error *err)
-{
-	for (uint32_t i = 0; i < a->variables.n; i++) {
-		sw_way *way = &a->variables.list[i].way;
-		way->proxy = true;
-		if (way->kind != SW_WAY_OWNED && a->variables.list[i].trained)
-			return sw_fail_at(err, SW_ERR_INPUT, sync->file,
-			                  of[i].last ? of[i].last->line : 0, 0,
-			                  "'%s' has way: %s, and others are stale: ranks at "
-			                  "different steps have no collectives; give it way: ps",
-			                  name_of(a, sidecar, i), WAY_WORDS[way->kind]);
-	}
-	return SW_OK;
-}
-
-sw_status sw_sync_apply(const sw_sync *sync, const sw_plan_strategy *strategy, sw_analysis *a,
-                        const sw_sidecar *sidecar, sw_error *err)
-{
-	if (!sync)
-		return SW_OK;
-	sync_found *of = SW_NEW_N(&a->arena, sync_found, a->variables.n + 1);
-	bool stale = strategy->stale != 0;
-	SW_TRY(find_entries(sync, a, sidecar, of, err));
-	for (uint32_t i = 0; i < a->variables.n; i++) {
-		sw_variable *variable = &a->variables.list[i];
-		const sw_sync_entry *last = of[i].last, *of_whole = of[i].of_whole;
-		if (!last)
-			continue;
-		SW_TRY(check_division(sync, last, a, variable, name_of(a, sidecar, i), err));
-		variable->way = last->way;
-		variable->way.proxy = last->way.proxy || last->has_stale;
-		stale = stale || (of_whole && of_whole->stale != 0);
-		if (last->balanced)
-			variable->way.owner = -1;
-	}
-	sw_ways_give_evenly(a->variables.list, a->variables.n, a->cluster->n_devices,
-	                    waits_for_owner);
-	sw_ways_disown(a->variables.list, a->variables.n);
-	return stale ? serve_all(sync, of, a, sidecar, err) : SW_OK;
 }

@@ -80,14 +80,30 @@ sw_status sw_partition_redistribute(sw_coordinates *coordinates, sw_path_cache *
 	return SW_OK;
 }
 
+/* Let the all-reduces from op `first` on, which are of this value, be of its merge group. */
+static void group_all_reduces(partitioner *p, sw_id value, size_t first)
+{
+	uint32_t group = p->plan->merge_group ? p->plan->merge_group[value] : 0;
+	for (size_t i = first; group > 0 && i < p->out->ops.len; i++) {
+		sw_op *op = &p->out->ops.data[i];
+		if (op->opcode != SW_OP_ALL_REDUCE)
+			continue;
+		sw_attrs attrs = *op->attrs;
+		attrs.collective.merge_group = group;
+		op->attrs = sw_arena_copy(&p->out->arena, &attrs, sizeof(attrs));
+	}
+}
+
 static sw_status convert(partitioner *p, sw_coordinates *at, sw_id value, uint32_t from,
                          uint32_t to, sw_id *local)
 {
 	sw_id x = version_get(p, value, from);
+	size_t first = p->out->ops.len;
 	note_move(p, value, from, to);
 	sw_status status = sw_partition_redistribute(at, p->paths, sw_value_shape(p->in, value),
 	                                             &p->layouts.items.data[from],
 	                                             &p->layouts.items.data[to], x, local, p->err);
+	group_all_reduces(p, value, first);
 	note_op(p);
 	if (status == SW_OK)
 		version_put(p, value, to, *local);

@@ -182,7 +182,8 @@ static sw_port *port_of(sw_served *to, int64_t owner, int64_t stale)
 	while (i < to->n_ports && (to->ports[i].owner != owner || to->ports[i].stale != stale))
 		i++;
 	if (i == to->n_ports)
-		to->ports[to->n_ports++] = (sw_port){.owner = owner, .stale = stale};
+		to->ports[to->n_ports++] =
+			(sw_port){.owner = owner, .stale = stale, .server = -1};
 	return &to->ports[i];
 }
 

@@ -22,6 +22,7 @@
 
 typedef struct sw_port {
 	int64_t owner, stale;   /* a device; steps, or SW_STALE_ANY */
+	int64_t server;         /* that serves it in its owner's place, from 0; -1: none does */
 	uint32_t n;             /* variables */
 	const uint32_t *inputs; /* per variable: the leaf of its parameter in the plan's inputs */
 	const uint32_t *terms;  /* per variable: the worker's result that is its term */
@@ -52,5 +53,10 @@ typedef struct sw_served {
 sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_served *served,
                         sw_error *err);
 void sw_served_clear(sw_served *served);
+/* Let n servers, which have no devices, serve the variables in their owners' place. What an owner
+ * has stays together: owners with most bytes of parameters first, each goes to the server that has
+ * fewest bytes by then; servers are numbered by the first of their owners, so that of as many the
+ * k-th is the k-th's. SW_ERR_INPUT: there are fewer owners. O(owners * (ports + n)). */
+sw_status sw_served_place(sw_served *served, int64_t n, sw_error *err);
 
 #endif

@@ -751,7 +751,8 @@ static sw_status check_request(const sw_pipelined_request *request, sw_error *er
 		return sw_fail(err, SW_ERR_INPUT,
 		               "plans with stages divide no variables: leave --stages out, or "
 		               "take allreduce without partitioned");
-	if (options->plan.strategy.has_stale || options->plan.allows_stale)
+	if (options->plan.strategy.has_stale || options->plan.strategy.served ||
+	    options->plan.allows_stale)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "stages of a pipeline are not for stale variables: leave pp= out, or "
 		               "stale");

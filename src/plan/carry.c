@@ -243,6 +243,22 @@ static void take_regathered(sw_plan_carrier *c)
 	sw_text_clear(&name);
 }
 
+/* A value is in the group of the old one that it resembles. */
+static void take_merge_groups(sw_plan_carrier *c)
+{
+	sw_map group_of = {0};
+	sw_text name = {0};
+	sw_merge_groups_read(json_object_get(c->decisions, "merge_groups"), c->plan, &group_of);
+	for (sw_id v = 0; group_of.len > 0 && v < c->program->values.len; v++) {
+		uint32_t group = find_old_name(c, v, &name)
+		                         ? sw_map_get(&group_of, name.data, name.len)
+		                         : SW_ABSENT;
+		c->plan->merge_group[v] = group == SW_ABSENT ? 0 : group;
+	}
+	sw_map_clear(&group_of);
+	sw_text_clear(&name);
+}
+
 static void take_outputs(sw_plan_carrier *c)
 {
 	sw_plan *plan = c->plan;
@@ -297,6 +313,7 @@ static sw_status take_all(sw_plan_carrier *c)
 	take_materialised(c);
 	take_outputs(c);
 	take_regathered(c);
+	take_merge_groups(c);
 	repair(c);
 	if (sw_plan_verify(c->plan, &why) == SW_OK)
 		return SW_OK;

@@ -98,12 +98,14 @@ static bool parse_all_reduce(const char *arguments, sw_plan_strategy *strategy)
 	                      read_count(&arguments, &strategy->merge.ops) && !*arguments);
 }
 
-/* Read "proxy" and "stale=S", each once at most, with nothing behind them. */
+/* Read "proxy", "served" and "stale=S", each once at most, with nothing behind them. */
 static bool parse_copies(const char *at, sw_plan_strategy *strategy)
 {
 	for (bool more = true; more; more = skip(&at, ",")) {
 		if (!strategy->proxy && skip(&at, "proxy")) {
 			strategy->proxy = true;
+		} else if (!strategy->served && skip(&at, "served")) {
+			strategy->served = true;
 		} else if (!strategy->has_stale && skip(&at, "stale=")) {
 			char word[16] = {0};
 			size_t n = strcspn(at, ",");
@@ -118,7 +120,7 @@ static bool parse_copies(const char *at, sw_plan_strategy *strategy)
 			return false;
 		}
 	}
-	strategy->proxy = strategy->proxy || strategy->has_stale;
+	strategy->proxy = strategy->proxy || strategy->has_stale || strategy->served;
 	return !*at;
 }
 
@@ -151,13 +153,17 @@ static void print_ps(const sw_plan_strategy *strategy, sw_text *text)
 	static const char *const words[SW_OWNERS_COUNT] = {
 		[SW_OWNERS_BALANCED] = ":balanced", [SW_OWNERS_PARTITIONED] = ":partitioned"};
 	const char *word = strategy->parts ? ":uneven" : words[strategy->owners];
+	const char *between = word ? "," : ":";
 	sw_text_add(text, word ? word : "");
 	if (strategy->has_stale) {
-		sw_text_add(text, word ? ",stale=" : ":stale=");
+		sw_text_addf(text, "%sstale=", between);
 		sw_stale_print(strategy->stale, text);
-	} else if (strategy->proxy) {
-		sw_text_add(text, word ? ",proxy" : ":proxy");
+		between = ",";
 	}
+	if (strategy->served)
+		sw_text_addf(text, "%sserved", between);
+	else if (strategy->proxy && !strategy->has_stale)
+		sw_text_addf(text, "%sproxy", between);
 }
 
 static bool parse_parallax(const char *arguments, sw_plan_strategy *strategy)
@@ -373,7 +379,7 @@ static const sw_fixed_strategy STRATEGIES[] = {
 	{SW_PLAN_AXONN, "axonn", "[:X,Y,Z,D or :top=K,model=paper|ours]", parse_axonn, print_axonn,
          4, AXONN_AXES},
 	{SW_PLAN_EXPERT, "expert", "[:ep=K]", parse_expert, print_expert, 2, EXPERT_AXES},
-	{SW_PLAN_PS, "ps", "[:balanced|partitioned|uneven][,proxy][,stale=S|any]", parse_ps, print_ps, 1, WAYS_AXES},
+	{SW_PLAN_PS, "ps", "[:balanced|partitioned|uneven][,proxy][,stale=S|any][,served]", parse_ps, print_ps, 1, WAYS_AXES},
 	{SW_PLAN_PARALLAX, "parallax", "", parse_parallax, print_plain, 1, WAYS_AXES},
 	{SW_PLAN_RANDOM, "random", "", parse_random, print_plain, 1, WAYS_AXES},
 	{SW_PLAN_WAYS, "ways", "", parse_ways, print_plain, 1, WAYS_AXES},

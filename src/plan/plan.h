@@ -87,6 +87,8 @@ typedef struct sw_plan_strategy {
 	/* PS: that copy may be so many steps old, or SW_STALE_ANY (partition/served.h) */
 	bool has_stale;
 	int64_t stale;
+	/* PS: it is served by its owner, also if it may not be stale; likewise */
+	bool served;
 	int64_t top;         /* AXONN without sizes: number of grids that are planned */
 	/* AXONN without sizes: grids are ranked by the paper's rings and equation 10, else by the
 	 * seconds of the cluster's collectives */
@@ -203,7 +205,10 @@ typedef struct sw_plan {
 	 * layout; the copy then serves all later readers that need the same layout. */
 	sw_reads regathered;
 	uint32_t n_outputs;
-	sw_merge merge; /* how many all-reduces the schedule begins as one */
+	sw_merge merge; /* how many all-reduces the schedule begins as one; borrows from the arena */
+	/* per value: the group of all-reduces that are written of it, as in sw_merge; NULL: none
+	 * has one */
+	uint32_t *merge_group;
 	/* memory per device for which the plan was made and is scheduled; 0: the cluster file's */
 	int64_t memory_bytes;
 	/* Borrowed while the planner runs, for the schedules that it plays; else NULL: the default
@@ -268,6 +273,17 @@ void sw_shares_print(const sw_plan *plan, sw_text *text);
 /* The section "shares" of the plan file: NULL if there are none. What is read lies in the arena. */
 json_t *sw_shares_json(const sw_plan *plan);
 sw_status sw_shares_read(const json_t *list, sw_arena *arena, sw_ints *shares, sw_error *err);
+
+/* ---- merge_groups.c --------------------------------------------------------------------- */
+
+/* Return the number of the merge group of that name, which is added if the plan has none; `bytes`
+ * as in sw_merge_group. */
+uint32_t sw_merge_group_number(sw_plan *plan, const char *name, int64_t bytes);
+/* Let the all-reduces of a variable of the plan's program be of a group. O(ops). */
+void sw_merge_group_add(sw_plan *plan, const sw_variable_map *map, uint32_t variable,
+                        uint32_t group);
+/* Return the group of a variable; 0: none. O(ops). */
+uint32_t sw_merge_group_of(const sw_plan *plan, const sw_variable_map *map, uint32_t variable);
 
 /* ---- variable_forms.c ------------------------------------------------------------------- */
 

@@ -77,6 +77,8 @@ json_t *sw_plan_decisions_json(const sw_plan *plan)
 		json_object_set_new(json, "merge_bytes", json_integer(plan->merge.bytes));
 	if (plan->merge.ops)
 		json_object_set_new(json, "merge_ops", json_integer(plan->merge.ops));
+	if (plan->merge.n_groups)
+		json_object_set_new(json, "merge_groups", sw_merge_groups_json(plan));
 	return json;
 }
 
@@ -174,6 +176,28 @@ static sw_status read_reader(const sw_plan_reading *r, const sw_map *values, sw_
 			return SW_OK;
 		}
 	return reject(r, "reader", name);
+}
+
+/* The section may be missing: there are no groups then. */
+static sw_status read_merge_groups(const sw_plan_reading *r, const sw_map *values)
+{
+	const json_t *object = json_object_get(r->decisions, "merge_groups");
+	sw_map group_of = {0};
+	size_t found = 0;
+	sw_text name = {0};
+	bool ok = sw_merge_groups_read(object, r->plan, &group_of);
+	for (sw_id v = 0; ok && group_of.len > 0 && v < r->plan->program->values.len; v++) {
+		const char *text = sw_plan_value_name(r->plan->program, v, &name);
+		uint32_t group = sw_map_get(&group_of, text, strlen(text));
+		if (group == SW_ABSENT || sw_map_get(values, text, strlen(text)) != v)
+			continue;
+		r->plan->merge_group[v] = group;
+		found++;
+	}
+	ok = ok && found == group_of.len;
+	sw_map_clear(&group_of);
+	sw_text_clear(&name);
+	return ok ? SW_OK : reject(r, "section", "merge_groups");
 }
 
 /* The section may be missing: no value is re-gathered then. */
@@ -275,6 +299,8 @@ static sw_status read_named(sw_plan_reading *r)
 		status = read_outputs(r);
 	if (status == SW_OK)
 		status = read_regathered(r, &values);
+	if (status == SW_OK)
+		status = read_merge_groups(r, &values);
 	sw_map_clear(&values);
 	return status == SW_OK ? check_decisions(r) : status;
 }
@@ -308,7 +334,8 @@ static sw_status expect_same(sw_plan_reading *r)
 sw_status sw_plan_read_decisions(sw_plan_reading *r)
 {
 	static const char *const keys[] = {"strategies",  "layouts",    "cached",     "outputs",
-	                                   "memory_bytes", "regathered", "merge_bytes", "merge_ops"};
+	                                   "memory_bytes", "regathered", "merge_bytes", "merge_ops",
+	                                   "merge_groups"};
 	sw_status status = sw_json_get_object(r->root, "decisions", "", &r->decisions, r->err);
 	if (status == SW_OK)
 		status = sw_json_check_keys(r->decisions, "decisions", keys, SW_COUNT(keys),

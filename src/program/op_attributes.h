@@ -177,6 +177,7 @@ typedef union sw_attrs {
 		sw_ints pairs;   /* collective-permute: source, target, source, target ... */
 		int64_t channel; /* 0: none */
 		bool global_ids;
+		uint32_t merge_group; /* number of the plan's; 0: none (src/schedule) */
 	} collective;
 	struct {
 		const char *spelling;

@@ -120,9 +120,9 @@ typedef struct sw_run_options {
 	bool signal;
 	/* choose the algorithm of each collective by the plan's cluster; otherwise by size alone */
 	bool tune;
-	/* let a plan whose variables are served by their owners, but may not be stale, be run so: a
-	 * plan that allows it is (partition/served.h). For tests */
-	bool serve;
+	/* so many ranks behind those of the plan's devices are servers: they have no device, and
+	 * serve variables in their owners' place. 0: owners do */
+	int32_t servers;
 	/* emulate a straggler: in each step this rank sleeps so long; 0: none does */
 	int32_t slow_rank;
 	double slow_s;
@@ -151,8 +151,8 @@ typedef struct sw_run_result {
 	/* of rank 0: median over steps, without the first if there are more than two */
 	double step_time_s;
 	double slowest_step_s; /* the same of the rank whose is longest */
-	/* ranks went on with old values of variables: how many updates they lacked at most, and in
-	 * the mean, when what was computed from them was used */
+	/* variables were served, so that ranks could go on with old values: how many updates these
+	 * lacked at most, and in the mean, when what was computed from them was used */
 	bool served;
 	int64_t oldest;
 	double mean_age;
@@ -174,15 +174,15 @@ typedef struct sw_run_result {
 	sw_program *program;  /* the scheduled program that every rank ran; owned */
 } sw_run_result;
 
-/* Collective over the transport's ranks: every rank calls it with the same plan. If the plan is for
- * another number of ranks, all of them return an error. data may be NULL: then data inputs are
- * filled by their `init`. In a paced run data must be NULL, and inputs are not filled. A rank that
- * fails in the middle has failed the transport. */
+/* Collective over the transport's ranks: every rank calls it with the same plan. If the plan's
+ * devices and the servers are not as many as the ranks, all of them return an error. data may be
+ * NULL: then data inputs are filled by their `init`. In a paced run data must be NULL, and inputs
+ * are not filled. A rank that fails in the middle has failed the transport. */
 sw_status sw_run_train(const sw_plan *plan, const sw_sidecar *sidecar, const sw_data *data,
                        sw_transport *transport, const sw_run_options *options,
                        sw_run_result *result, sw_error *err);
 void sw_run_result_clear(sw_run_result *result);
-/* Train on in-process ranks (threads), one per device of the plan. */
+/* Train on in-process ranks (threads), one per device of the plan, and one per server. */
 sw_status sw_run_train_local(const sw_plan *plan, const sw_sidecar *sidecar, const sw_data *data,
                              const sw_run_options *options, sw_run_result *result, sw_error *err);
 

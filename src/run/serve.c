@@ -1,90 +1,12 @@
-/* The ports of one rank: messages, the thread, and what the worker sees of it (serve.h). */
-#include "run/serve.h"
+/* The ports of one rank: the thread that serves them (serve.h). */
+#include "run/serve_parts.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 /* Seconds between two looks of the thread at messages that are under way. */
 #define LOOK_S 50e-6
-
-/* ---- messages --------------------------------------------------------------------------- */
-
-/* The head of a message: of terms, how many updates the value had that they were computed from;
- * of a value, how many it has. stop: of terms, the rank is asked to end; of a value, the step
- * before which ranks end, 0: none. */
-typedef struct head {
-	int64_t updates, stop;
-} head;
-
-/* A piece of terms or values; it lives as long as somebody refers to it. */
-typedef struct message {
-	int64_t references, bytes; /* bytes: with the head */
-	head head;
-} message;
-
-typedef struct outgoing {
-	sw_flight *flight;
-	message *message;
-} outgoing;
-
-typedef struct incoming {
-	sw_flight *flight; /* NULL: nothing is awaited */
-	message *message;
-} incoming;
-
-typedef SW_VEC(message *) message_queue;
-typedef struct lane lane;
-typedef struct given {
-	lane *lane;
-	message *message;
-} given;
-
-/* A port, or behind them the losses, which rank 0 adds up and nobody reads back. */
-struct lane {
-	const sw_port *port; /* NULL: of the losses */
-	int32_t number;
-	int64_t owner, stale;
-	int64_t term_bytes, value_bytes; /* with gaps */
-	/* the owner's; changed by the thread alone */
-	bool mine;
-	serve_update update;
-	int64_t updates, stop_step, finals;
-	message_queue *terms; /* per rank: that have come */
-	incoming *coming;     /* per rank */
-	/* the worker's; with the lock */
-	incoming value;                /* that comes next, changed by the thread alone */
-	message *newest;               /* NULL: the first one */
-	int64_t given, received, used; /* used: updates of the value that the step has */
-};
-
-struct serving {
-	const sw_served *served;
-	sw_transport *transport;
-	uint32_t n;
-	lane *lanes; /* [n] */
-	uint32_t stop_lane;
-	pthread_mutex_t lock;          /* of all below, and of lanes as said */
-	pthread_cond_t changed, asked; /* for the worker; for the thread */
-	pthread_t thread;
-	bool has_thread, ending, idle;
-	SW_VEC(given) outbox;
-	int64_t finals; /* how often owners were asked for values that all get */
-	SW_VEC(double) losses, losses_read;
-	sw_status status;
-	sw_error error;
-	int64_t message_bytes, most_message_bytes;
-	/* the thread's alone */
-	SW_VEC(outgoing) leaving;
-	sw_interpreter *loss_of; /* of rank 0; NULL: the sum of its terms is the loss */
-	serve_counts counts;
-};
-
-static void *contents(message *m)
-{
-	return m + 1;
-}
 
 /* References, and what messages take, are counted with the lock. */
 static message *new_message(serving *s, int64_t bytes)
@@ -97,7 +19,7 @@ static message *new_message(serving *s, int64_t bytes)
 	return m;
 }
 
-static message *make_message(serving *s, int64_t bytes)
+message *serve_make_message(serving *s, int64_t bytes)
 {
 	pthread_mutex_lock(&s->lock);
 	message *m = new_message(s, bytes);
@@ -113,7 +35,7 @@ static void release(serving *s, message *m)
 	}
 }
 
-static void drop_message(serving *s, message *m)
+void serve_drop_message(serving *s, message *m)
 {
 	pthread_mutex_lock(&s->lock);
 	release(s, m);
@@ -162,10 +84,17 @@ static sw_status drop_landed(serving *s, bool *moved, sw_error *err)
 			continue;
 		}
 		sw_transport_flight_free(s->transport, out->flight);
-		drop_message(s, out->message);
+		serve_drop_message(s, out->message);
 		*out = s->leaving.data[--s->leaving.len];
 		*moved = true;
 	}
+	return SW_OK;
+}
+
+static sw_status call_servers(serving *s, message *m, sw_error *err)
+{
+	for (int32_t r = s->setup.n_workers; r < s->transport->size; r++)
+		SW_TRY(send(s, &s->meet, true, r, m, err));
 	return SW_OK;
 }
 
@@ -188,8 +117,10 @@ static sw_status take_given(serving *s, bool *moved, sw_error *err)
 			sw_vec_push(&next.lane->terms[s->transport->rank], next.message);
 			continue;
 		}
-		status = send(s, next.lane, false, next.lane->owner, next.message, err);
-		drop_message(s, next.message);
+		status = next.lane == &s->meet
+		                 ? call_servers(s, next.message, err)
+		                 : send(s, next.lane, false, next.lane->owner, next.message, err);
+		serve_drop_message(s, next.message);
 	}
 }
 
@@ -202,7 +133,7 @@ static sw_status receive(serving *s, const lane *l, bool value, int64_t peer, in
 	bool landed = false;
 	*got = NULL;
 	if (!in->message) {
-		in->message = make_message(s, value ? l->value_bytes : l->term_bytes);
+		in->message = serve_make_message(s, value ? l->value_bytes : l->term_bytes);
 		SW_TRY(fly(s, l, value, peer, false, in->message, &in->flight, err));
 	}
 	SW_TRY(sw_transport_landed(s->transport, in->flight, &landed, err));
@@ -217,7 +148,7 @@ static sw_status receive(serving *s, const lane *l, bool value, int64_t peer, in
 static sw_status receive_terms(serving *s, lane *l, bool *moved, sw_error *err)
 {
 	message *got;
-	for (int32_t r = 0; r < s->transport->size; r++)
+	for (int32_t r = 0; r < s->setup.n_workers; r++)
 		do {
 			if (r == s->transport->rank)
 				break;
@@ -252,6 +183,23 @@ static sw_status receive_values(serving *s, lane *l, bool *moved, sw_error *err)
 	return SW_OK;
 }
 
+static sw_status receive_calls(serving *s, bool *moved, sw_error *err)
+{
+	message *got;
+	do {
+		SW_TRY(receive(s, &s->meet, true, 0, &s->meet.value, &got, err));
+		if (!got)
+			return SW_OK;
+		pthread_mutex_lock(&s->lock);
+		release(s, got);
+		s->calls++;
+		pthread_cond_broadcast(&s->changed);
+		pthread_mutex_unlock(&s->lock);
+		*moved = true;
+	} while (got);
+	return SW_OK;
+}
+
 /* ---- the thread: updating --------------------------------------------------------------- */
 
 static message *first(const lane *l, int32_t rank)
@@ -262,24 +210,24 @@ static message *first(const lane *l, int32_t rank)
 static void drop_first(serving *s, lane *l, int32_t rank)
 {
 	message_queue *queue = &l->terms[rank];
-	drop_message(s, queue->data[0]);
+	serve_drop_message(s, queue->data[0]);
 	memmove(queue->data, queue->data + 1, --queue->len * sizeof(*queue->data));
 }
 
-/* Send the value as it is to a rank, or to all (-1). */
+/* Send the value as it is to a worker, or to all (-1). */
 static sw_status send_value(serving *s, lane *l, int32_t to, sw_error *err)
 {
-	message *m = make_message(s, l->value_bytes);
+	message *m = serve_make_message(s, l->value_bytes);
 	sw_status status = SW_OK;
 	m->head = (head){l->updates, l->stop_step};
-	serve_update_copy(&l->update, contents(m));
-	for (int32_t r = 0; r < s->transport->size && status == SW_OK; r++)
+	serve_update_copy(&l->update, serve_contents(m));
+	for (int32_t r = 0; r < s->setup.n_workers && status == SW_OK; r++)
 		if ((to < 0 || to == r) && r != s->transport->rank)
 			status = send(s, l, true, r, m, err);
 	if (to < 0 || to == s->transport->rank)
 		publish(s, l, m);
 	else
-		drop_message(s, m);
+		serve_drop_message(s, m);
 	return status;
 }
 
@@ -287,11 +235,11 @@ static sw_status send_value(serving *s, lane *l, int32_t to, sw_error *err)
 static sw_status update(serving *s, lane *l, int32_t begin, int32_t end, sw_error *err)
 {
 	const void **at = sw_alloc(sizeof(*at) * (size_t)(end - begin));
-	bool stop = false;
+	bool stop = !s->works && s->setup.stop && atomic_load(s->setup.stop);
 	for (int32_t r = begin; r < end; r++) {
 		message *m = first(l, r);
 		int64_t age = l->updates - m->head.updates;
-		at[r - begin] = contents(m);
+		at[r - begin] = serve_contents(m);
 		stop = stop || m->head.stop;
 		s->counts.oldest = SW_MAX(s->counts.oldest, age);
 		s->counts.sum += (double)age;
@@ -316,7 +264,7 @@ static sw_status update(serving *s, lane *l, int32_t begin, int32_t end, sw_erro
 
 static bool has_all(const serving *s, const lane *l)
 {
-	for (int32_t r = 0; r < s->transport->size; r++)
+	for (int32_t r = 0; r < s->setup.n_workers; r++)
 		if (!first(l, r))
 			return false;
 	return true;
@@ -326,10 +274,10 @@ static sw_status update_port(serving *s, lane *l, bool *moved, sw_error *err)
 {
 	while (l->stale != SW_STALE_ANY && has_all(s, l)) {
 		*moved = true;
-		SW_TRY(update(s, l, 0, s->transport->size, err));
+		SW_TRY(update(s, l, 0, s->setup.n_workers, err));
 		SW_TRY(send_value(s, l, -1, err));
 	}
-	for (int32_t r = 0; l->stale == SW_STALE_ANY && r < s->transport->size; r++)
+	for (int32_t r = 0; l->stale == SW_STALE_ANY && r < s->setup.n_workers; r++)
 		while (first(l, r)) {
 			*moved = true;
 			SW_TRY(update(s, l, r, r + 1, err));
@@ -362,14 +310,15 @@ static sw_status add_losses(serving *s, lane *l, bool *moved, sw_error *err)
 {
 	const sw_program *worker = s->served->worker;
 	sw_shape shape = sw_value_shape(worker, sw_entry(worker)->results.data[s->served->loss]);
-	const void **at = sw_alloc(sizeof(*at) * (size_t)s->transport->size);
+	int32_t n = s->setup.n_workers;
+	const void **at = sw_alloc(sizeof(*at) * (size_t)n);
 	sw_status status = SW_OK;
 	while (has_all(s, l) && status == SW_OK) {
 		double sum[2] = {0}, loss = 0;
-		for (int32_t r = 0; r < s->transport->size; r++)
-			at[r] = contents(first(l, r));
-		status = sw_reduce(SW_MONOID_SUM, shape.type, at, s->transport->size, sum, 1, err);
-		for (int32_t r = 0; r < s->transport->size; r++)
+		for (int32_t r = 0; r < n; r++)
+			at[r] = serve_contents(first(l, r));
+		status = sw_reduce(SW_MONOID_SUM, shape.type, at, n, sum, 1, err);
+		for (int32_t r = 0; r < n; r++)
 			drop_first(s, l, r);
 		if (status == SW_OK)
 			status = make_loss(s, shape.type, sum, &loss, err);
@@ -396,9 +345,11 @@ static sw_status look(serving *s, bool *moved, sw_error *err)
 			SW_TRY(update_port(s, l, moved, err));
 		else if (l->mine)
 			SW_TRY(add_losses(s, l, moved, err));
-		else if (l->port)
+		else if (l->port && s->works)
 			SW_TRY(receive_values(s, l, moved, err));
 	}
+	if (!s->works)
+		SW_TRY(receive_calls(s, moved, err));
 	return drop_landed(s, moved, err);
 }
 
@@ -448,6 +399,14 @@ static int64_t piece_bytes(const sw_program *program, const sw_id *values, const
 	return bytes;
 }
 
+/* Losses are rank 0's. */
+static int64_t rank_of(const serving *s, const sw_port *port)
+{
+	if (!port)
+		return 0;
+	return port->server < 0 ? port->owner : s->setup.n_workers + port->server;
+}
+
 static void lane_init(serving *s, lane *l, const sw_port *port, const sw_id *inputs)
 {
 	const sw_program *worker = s->served->worker;
@@ -455,14 +414,14 @@ static void lane_init(serving *s, lane *l, const sw_port *port, const sw_id *inp
 	uint32_t loss = (uint32_t)s->served->loss;
 	*l = (lane){.port = port,
 	            .number = (int32_t)(l - s->lanes),
-	            .owner = port ? port->owner : 0,
+	            .owner = rank_of(s, port),
 	            .stale = port ? port->stale : 0,
 	            .term_bytes = port ? piece_bytes(worker, results, port->terms, port->n)
 	                               : piece_bytes(worker, results, &loss, 1),
 	            .value_bytes = port ? piece_bytes(worker, inputs, port->inputs, port->n) : 0};
 	l->mine = l->owner == s->transport->rank;
-	l->terms = sw_alloc(sizeof(*l->terms) * (size_t)s->transport->size);
-	l->coming = sw_alloc(sizeof(*l->coming) * (size_t)s->transport->size);
+	l->terms = sw_alloc(sizeof(*l->terms) * (size_t)s->setup.n_workers);
+	l->coming = sw_alloc(sizeof(*l->coming) * (size_t)s->setup.n_workers);
 }
 
 static void make_lanes(serving *s)
@@ -478,26 +437,30 @@ static void make_lanes(serving *s)
 		lane_init(s, &s->lanes[i], i < served->n_ports ? &served->ports[i] : NULL, inputs);
 	while (s->stop_lane + 1 < served->n_ports && s->lanes[s->stop_lane].stale == SW_STALE_ANY)
 		s->stop_lane++;
+	s->meet.number = (int32_t)s->n;
 	sw_arena_clear(&arena);
 }
 
-sw_status serving_new(const sw_served *served, sw_transport *transport, serve_fill *fill,
-                      void *context, serving **to, sw_error *err)
+sw_status serving_new(const serving_setup *setup, serving **to, sw_error *err)
 {
 	serving *s = *to = sw_alloc(sizeof(*s));
+	sw_transport *transport = setup->transport;
 	sw_status status = SW_OK;
-	*s = (serving){.served = served, .transport = transport};
+	*s = (serving){.setup = *setup,
+	               .served = setup->served,
+	               .transport = transport,
+	               .works = transport->rank < setup->n_workers};
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
 	pthread_cond_init(&s->asked, NULL);
 	make_lanes(s);
 	for (uint32_t i = 0; i < s->n && status == SW_OK; i++)
 		if (s->lanes[i].mine && s->lanes[i].port)
-			status = serve_update_init(&s->lanes[i].update, s->lanes[i].port, fill,
-			                           context, err);
-	if (status == SW_OK && served->loss_of && transport->rank == 0) {
+			status = serve_update_init(&s->lanes[i].update, s->lanes[i].port,
+			                           setup->fill, setup->context, err);
+	if (status == SW_OK && s->served->loss_of && transport->rank == 0) {
 		sw_interpret_options options = {.blas_threads = 1};
-		status = sw_interpreter_new(served->loss_of, &options, &s->loss_of, err);
+		status = sw_interpreter_new(s->served->loss_of, &options, &s->loss_of, err);
 	}
 	if (status == SW_OK) {
 		s->has_thread = pthread_create(&s->thread, NULL, serve, s) == 0;
@@ -518,7 +481,7 @@ static void end_incoming(serving *s, incoming *in)
 
 static void lane_clear(serving *s, lane *l)
 {
-	for (int32_t r = 0; r < s->transport->size; r++) {
+	for (int32_t r = 0; r < s->setup.n_workers; r++) {
 		for (size_t i = 0; i < l->terms[r].len; i++)
 			release(s, l->terms[r].data[i]);
 		sw_vec_clear(&l->terms[r]);
@@ -544,10 +507,11 @@ void serving_end(serving *s)
 	}
 	s->leaving.len = 0;
 	for (uint32_t i = 0; i < s->n; i++) {
-		for (int32_t r = 0; r < s->transport->size; r++)
+		for (int32_t r = 0; r < s->setup.n_workers; r++)
 			end_incoming(s, &s->lanes[i].coming[r]);
 		end_incoming(s, &s->lanes[i].value);
 	}
+	end_incoming(s, &s->meet.value);
 }
 
 void serving_free(serving *s)
@@ -571,192 +535,3 @@ void serving_free(serving *s)
 	free(s);
 }
 
-/* ---- the worker ------------------------------------------------------------------------- */
-
-static bool is_fresh(const lane *l, int64_t step)
-{
-	if (!l->port)
-		return true;
-	if (l->stale == SW_STALE_ANY)
-		return l->received >= l->given;
-	return (l->newest ? l->newest->head.updates : 0) >= step - l->stale;
-}
-
-static bool all_fresh(const serving *s, int64_t step)
-{
-	for (uint32_t i = 0; i < s->n; i++)
-		if (!is_fresh(&s->lanes[i], step))
-			return false;
-	return true;
-}
-
-static sw_status failed(const serving *s, sw_error *err)
-{
-	if (s->status)
-		*err = s->error;
-	return s->status;
-}
-
-/* Copy the newest value of a port into the worker's inputs, unless they have it. */
-static void copy_value(serving *s, lane *l, sw_tensor *inputs)
-{
-	pthread_mutex_lock(&s->lock);
-	message *m = l->newest;
-	bool newer = m && m->head.updates > l->used;
-	if (newer)
-		m->references++;
-	pthread_mutex_unlock(&s->lock);
-	if (!newer)
-		return;
-	const char *from = contents(m);
-	for (uint32_t i = 0; i < l->port->n; i++) {
-		sw_tensor to = inputs[l->port->inputs[i]];
-		int64_t bytes = sw_shape_bytes(to.shape);
-		memcpy(sw_tensor_data(to), from, (size_t)bytes);
-		from += serve_aligned(bytes);
-	}
-	l->used = m->head.updates;
-	drop_message(s, m);
-}
-
-static void copy_values(serving *s, sw_tensor *inputs)
-{
-	for (uint32_t i = 0; i < s->n; i++)
-		if (s->lanes[i].port)
-			copy_value(s, &s->lanes[i], inputs);
-}
-
-sw_status serving_take(serving *s, int64_t step, sw_tensor *inputs, double *waited_s, sw_error *err)
-{
-	double begin = sw_now_s();
-	pthread_mutex_lock(&s->lock);
-	while (!s->status && !all_fresh(s, step))
-		pthread_cond_wait(&s->changed, &s->lock);
-	sw_status status = failed(s, err);
-	pthread_mutex_unlock(&s->lock);
-	*waited_s += sw_now_s() - begin;
-	if (status == SW_OK)
-		copy_values(s, inputs);
-	return status;
-}
-
-bool serving_stops(serving *s, int64_t step)
-{
-	lane *l = &s->lanes[s->stop_lane];
-	pthread_mutex_lock(&s->lock);
-	int64_t stop = l->newest ? l->newest->head.stop : 0;
-	pthread_mutex_unlock(&s->lock);
-	return stop > 0 && (l->stale == SW_STALE_ANY || step >= stop);
-}
-
-static void hand_over(serving *s, lane *l, message *m)
-{
-	pthread_mutex_lock(&s->lock);
-	sw_vec_push(&s->outbox, ((given){l, m}));
-	l->given++;
-	s->idle = false;
-	pthread_cond_broadcast(&s->asked);
-	pthread_mutex_unlock(&s->lock);
-}
-
-void serving_give(serving *s, const sw_tensor *results, bool stop)
-{
-	uint32_t loss = (uint32_t)s->served->loss;
-	for (uint32_t i = 0; i < s->n; i++) {
-		lane *l = &s->lanes[i];
-		message *m = make_message(s, l->term_bytes);
-		char *at = contents(m);
-		uint32_t n = l->port ? l->port->n : 1;
-		const uint32_t *terms = l->port ? l->port->terms : &loss;
-		m->head = (head){l->used, stop};
-		for (uint32_t k = 0; k < n; k++) {
-			int64_t bytes = sw_shape_bytes(results[terms[k]].shape);
-			memcpy(at, sw_tensor_data(results[terms[k]]), (size_t)bytes);
-			at += serve_aligned(bytes);
-		}
-		hand_over(s, l, m);
-	}
-}
-
-/* Is all that was given part of what is here, and nothing under way? Rank 0 has the losses. */
-static bool is_flushed(const serving *s)
-{
-	bool flushed = s->idle && s->outbox.len == 0;
-	for (uint32_t i = 0; i < s->n && flushed; i++) {
-		const lane *l = &s->lanes[i];
-		if (!l->port)
-			flushed = !l->mine || (int64_t)s->losses.len == l->given;
-		else if (l->stale == SW_STALE_ANY)
-			flushed = l->received >= l->given + s->finals;
-		else
-			flushed = (l->newest ? l->newest->head.updates : 0) == l->given;
-	}
-	return flushed;
-}
-
-static sw_status wait_flushed(serving *s, sw_error *err)
-{
-	pthread_mutex_lock(&s->lock);
-	while (!s->status && !is_flushed(s))
-		pthread_cond_wait(&s->changed, &s->lock);
-	sw_status status = failed(s, err);
-	pthread_mutex_unlock(&s->lock);
-	return status;
-}
-
-/* Without a bound, what this rank gave is part of the owner's value once it has the reply; what all
- * gave, once all ranks have come here. */
-sw_status serving_flush(serving *s, sw_tensor *inputs, sw_error *err)
-{
-	sw_status status = wait_flushed(s, err);
-	bool any = false;
-	for (uint32_t i = 0; i < s->n; i++)
-		any = any || s->lanes[i].stale == SW_STALE_ANY;
-	if (status == SW_OK && any) {
-		SW_TRY(s->transport->ops->agree(s->transport, SW_OK, err));
-		pthread_mutex_lock(&s->lock);
-		s->finals++;
-		s->idle = false;
-		pthread_cond_broadcast(&s->asked);
-		pthread_mutex_unlock(&s->lock);
-		status = wait_flushed(s, err);
-	}
-	if (status == SW_OK)
-		copy_values(s, inputs);
-	return status;
-}
-
-sw_tensor serving_state(const serving *s, uint32_t input)
-{
-	for (uint32_t i = 0; i < s->n; i++) {
-		const lane *l = &s->lanes[i];
-		sw_tensor state = {0};
-		for (uint32_t k = 0; l->mine && l->port && k < l->port->n_states; k++)
-			if (l->port->states[k] == input)
-				state = serve_update_state(&l->update, input);
-		if (state.buffer)
-			return state;
-	}
-	return (sw_tensor){0};
-}
-
-int64_t serving_losses(serving *s, const double **losses)
-{
-	pthread_mutex_lock(&s->lock);
-	for (size_t i = s->losses_read.len; i < s->losses.len; i++)
-		sw_vec_push(&s->losses_read, s->losses.data[i]);
-	pthread_mutex_unlock(&s->lock);
-	*losses = s->losses_read.data;
-	return (int64_t)s->losses_read.len;
-}
-
-serve_counts serving_counts(serving *s)
-{
-	serve_counts counts = s->counts;
-	pthread_mutex_lock(&s->lock);
-	counts.peak_bytes = s->most_message_bytes;
-	pthread_mutex_unlock(&s->lock);
-	for (uint32_t i = 0; i < s->n; i++)
-		counts.peak_bytes += serve_update_peak_bytes(&s->lanes[i].update);
-	return counts;
-}

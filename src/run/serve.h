@@ -17,6 +17,9 @@
  * With SW_STALE_ANY the owner updates with each piece of terms as it comes, and sends what comes of
  * it to the rank that gave it, which waits for that before its next step.
  *
+ * The ports may be served by ranks of their own instead, the SERVERS, which have no worker: they
+ * stand behind all others, and one is what its ports' owners would be to the workers.
+ *
  * A worker gives at most stale + 1 pieces of terms before it waits, so that an owner holds as many
  * of each rank at most.
  */
@@ -36,10 +39,19 @@ typedef struct serve_counts {
 	int64_t peak_bytes; /* of messages, and of what updates take */
 } serve_counts;
 
-/* Make the owned ports' state, and begin the thread. `served`, the transport and `context` are
- * borrowed. Free it in any case. */
-sw_status serving_new(const sw_served *served, sw_transport *transport, serve_fill *fill,
-                      void *context, serving **s, sw_error *err);
+typedef struct serving_setup {
+	const sw_served *served;
+	sw_transport *transport;
+	int32_t n_workers; /* ranks from this one on are servers */
+	/* this rank is asked to end (NULL: nobody asks); of a worker, serving_give says it */
+	const atomic_bool *stop;
+	serve_fill *fill;
+	void *context; /* of fill */
+} serving_setup;
+
+/* Make the state of the ports that this rank serves, and begin the thread. What the setup refers to
+ * is borrowed. Free it in any case. */
+sw_status serving_new(const serving_setup *setup, serving **s, sw_error *err);
 /* End the thread, and cancel what is under way. A rank that has flushed does it before it takes
  * part in the last collective, for it awaits messages until then. */
 void serving_end(serving *s);
@@ -52,13 +64,20 @@ sw_status serving_take(serving *s, int64_t step, sw_tensor *inputs, double *wait
 /* Are ranks to end before the step that values were taken for? With staleness it is the same step
  * on all ranks; without a bound each rank learns of it when it does. */
 bool serving_stops(serving *s, int64_t step);
+/* Rank 0 calls servers to where all ranks meet, and a server waits for it. Meanwhile its thread
+ * alone is awake: in a collective a rank would look for the others all the time. */
+void serving_call(serving *s);
+sw_status serving_wait(serving *s, sw_error *err);
+/* Has a server been asked to end? The terms that are given from then on have to say it. */
+bool serving_asked(serving *s);
 /* Hand over the terms of a step, and the loss's: the worker's results. stop: this rank is asked to
  * end. */
 void serving_give(serving *s, const sw_tensor *results, bool stop);
-/* Wait until all that was given is part of what the rank has, and nothing is under way, and write
- * the values into the inputs. All ranks have given equally many terms. Collective. */
-sw_status serving_flush(serving *s, sw_tensor *inputs, sw_error *err);
-/* Return the owner's value of state; buffer NULL: this rank is not the owner. After a flush. */
+/* Wait until the terms of `done` steps, which all workers have given, are part of what the rank
+ * has, and nothing is under way, and write the values into the inputs (of a server NULL).
+ * Collective. */
+sw_status serving_flush(serving *s, int64_t done, sw_tensor *inputs, sw_error *err);
+/* Return the value of state that this rank serves; buffer NULL: it does not. After a flush. */
 sw_tensor serving_state(const serving *s, uint32_t input);
 /* Return how many steps' losses rank 0 knows; *losses is valid until the next call. Others: 0. */
 int64_t serving_losses(serving *s, const double **losses);

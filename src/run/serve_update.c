@@ -17,7 +17,7 @@ static sw_status fill_inputs(serve_update *u, serve_fill *fill, void *context, s
 {
 	for (uint32_t r = 0; r < u->port->n_reads; r++) {
 		SW_TRY(sw_interpreter_input(u->interpreter, r, &u->carried[r], err));
-		SW_TRY(fill(context, u->port->reads[r], &u->carried[r], err));
+		SW_TRY(fill(context, u->port->owner, u->port->reads[r], &u->carried[r], err));
 	}
 	return SW_OK;
 }

@@ -5,9 +5,10 @@
 #include "partition/served.h"
 #include "run/run.h"
 
-/* Fill an input of the plan, which the rank owns or has a copy of, as it is when training begins.
+/* Fill an input of the plan, which the device owns or has a copy of, as it is when training begins.
  */
-typedef sw_status serve_fill(void *context, uint32_t input, sw_tensor *tensor, sw_error *err);
+typedef sw_status serve_fill(void *context, int64_t device, uint32_t input, sw_tensor *tensor,
+                             sw_error *err);
 
 typedef struct serve_update {
 	const sw_port *port;

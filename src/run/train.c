@@ -63,22 +63,26 @@ static uint64_t data_seed(const trainer *t, int64_t step)
 	return sw_hash_u64(t->options->seed, (uint64_t)step + 1);
 }
 
-sw_status trainer_fill_input(trainer *t, uint32_t input, int64_t step, sw_tensor *tensor,
-                             sw_error *err)
+bool trainer_works(const trainer *t)
+{
+	return t->transport->rank < t->n_workers;
+}
+
+sw_status trainer_fill_input(trainer *t, int64_t device, uint32_t input, int64_t step,
+                             sw_tensor *tensor, sw_error *err)
 {
 	const sw_input_info *info = &t->sidecar->inputs[input];
 	sw_held_value value = sw_held_part(&t->parts, input);
 	if (t->options->start && t->options->start->inputs[input].tensor)
-		return sw_checkpoint_cut(t->options->start, &value, t->transport->rank, tensor,
+		return sw_checkpoint_cut(t->options->start, &value, device, tensor,
 		                         &t->loaded_bytes, err);
 	if (sw_arrays_has(t->options->arrays, input))
-		return sw_arrays_fill(t->options->arrays, &value, t->transport->rank,
-		                      t->options->seed, step, tensor, err);
+		return sw_arrays_fill(t->options->arrays, &value, device, t->options->seed, step,
+		                      tensor, err);
 	uint64_t seed = info->role == SW_ROLE_DATA ? data_seed(t, step) : t->options->seed;
 	if (info->role != SW_ROLE_DATA || !sw_token_batch_has(&t->tokens, input))
-		return sw_part_fill(&t->parts, input, t->transport->rank, &info->init, seed, 0,
-		                    tensor, err);
-	sw_token_batch_fill(&t->tokens, t->transport->rank, t->options->seed, step, tensor);
+		return sw_part_fill(&t->parts, input, device, &info->init, seed, 0, tensor, err);
+	sw_token_batch_fill(&t->tokens, device, t->options->seed, step, tensor);
 	return SW_OK;
 }
 
@@ -93,8 +97,9 @@ static sw_status make_input(trainer *t, uint32_t input, int64_t step, sw_tensor 
                             sw_error *err)
 {
 	sw_status status = sw_interpreter_input(t->interpreter, input, tensor, err);
-	return status || !is_filled(t, input) ? status
-	                                      : trainer_fill_input(t, input, step, tensor, err);
+	return status || !is_filled(t, input)
+	               ? status
+	               : trainer_fill_input(t, t->transport->rank, input, step, tensor, err);
 }
 
 sw_status trainer_make_inputs(trainer *t, int64_t step, sw_error *err)
@@ -295,25 +300,9 @@ sw_status trainer_open_folder(const sw_run_options *options, sw_transport *trans
 	return transport->ops->agree(transport, status, err);
 }
 
-static sw_status prepare(trainer *t, sw_error *err)
+/* What a rank computes with that has a device. */
+static sw_status make_interpreter(trainer *t, sw_error *err)
 {
-	sw_status status = check_loss(t, err);
-	if (status == SW_OK)
-		status = check_tokens(t, err);
-	if (status == SW_OK)
-		status = check_kept(t, err);
-	if (status)
-		return status;
-	t->transport->traffic = (sw_traffic){0};
-	t->transport->paced = t->options->paced;
-	if (t->options->paced) /* a waiting thread should not wait for a core as well */
-		sw_thread_run_briefly();
-	if (t->served)
-		status = trainer_check_served(t->options, err);
-	if (status == SW_OK)
-		status = trainer_open_folder(t->options, t->transport, &t->folder, err);
-	if (status)
-		return status;
 	t->placement = t->options->check_nan ? NULL : sw_placement_new(t->parts.local);
 	sw_interpret_options options = {
 		.placement = t->placement,
@@ -332,19 +321,40 @@ static sw_status prepare(trainer *t, sw_error *err)
 		sw_run_pace_init(&t->pace, t->parts.plan->cluster, t->parts.local);
 		options.pace = &t->pace.pace;
 	}
-	if (t->options->tune)
-		sw_transport_tune(t->transport, t->parts.plan->cluster, SW_ALGORITHM_COUNT);
-	status = sw_interpreter_new(t->parts.local, &options, &t->interpreter, err);
+	sw_status status = sw_interpreter_new(t->parts.local, &options, &t->interpreter, err);
 	return status ? status
 	              : eval_rank_init(&t->eval, t->options->eval, t->transport,
 	                               options.blas_threads, t->options->seed, err);
+}
+
+static sw_status prepare(trainer *t, sw_error *err)
+{
+	sw_status status = check_loss(t, err);
+	if (status == SW_OK)
+		status = check_tokens(t, err);
+	if (status == SW_OK)
+		status = check_kept(t, err);
+	if (status)
+		return status;
+	t->transport->traffic = (sw_traffic){0};
+	t->transport->paced = t->options->paced;
+	if (t->options->paced) /* a waiting thread should not wait for a core as well */
+		sw_thread_run_briefly();
+	if (t->served)
+		status = trainer_check_served(t->options, err);
+	if (status == SW_OK)
+		status = trainer_open_folder(t->options, t->transport, &t->folder, err);
+	/* the plan's cluster has no servers; workers have no collectives but to meet */
+	if (status == SW_OK && t->options->tune && !t->options->servers)
+		sw_transport_tune(t->transport, t->parts.plan->cluster, SW_ALGORITHM_COUNT);
+	return status || !trainer_works(t) ? status : make_interpreter(t, err);
 }
 
 /* Make all inputs but plain data inputs, which are made in each step. */
 static sw_status make_state(trainer *t, sw_error *err)
 {
 	sw_status status = SW_OK;
-	for (uint32_t i = 0; i < t->parts.n_inputs && status == SW_OK; i++)
+	for (uint32_t i = 0; i < t->parts.n_inputs && status == SW_OK && trainer_works(t); i++)
 		if (sw_checkpoint_keeps(t->parts.plan->program, t->sidecar, i))
 			status = make_input(t, i, 0, &t->carried[i], err);
 	return status;
@@ -363,6 +373,8 @@ static void allocate(trainer *t)
 	t->saving.about = (sw_checkpoint_about){0, t->options->seed, sw_program_hash(t->scheduled),
 	                                        trainer_hash_data(t->data, t->options->arrays)};
 	sw_saving_add_parts(&t->saving, &t->parts, t->sidecar);
+	if (t->served)
+		trainer_place_saved(t);
 }
 
 static void clear(trainer *t)
@@ -412,6 +424,7 @@ static sw_status train(const sw_plan *plan, const programs *run, const sw_sideca
 	             .sidecar = sidecar,
 	             .data = data,
 	             .transport = transport,
+	             .n_workers = (int32_t)plan->cluster->n_devices,
 	             .options = options,
 	             .saved_step = -1,
 	             .folder = {.lock = -1}};
@@ -438,15 +451,16 @@ static sw_status train(const sw_plan *plan, const programs *run, const sw_sideca
 
 /* ---- all ranks -------------------------------------------------------------------------- */
 
-static sw_status check_ranks(const sw_plan *plan, int32_t size, sw_error *err)
+static sw_status check_ranks(const sw_plan *plan, int32_t servers, int32_t size, sw_error *err)
 {
-	if (plan->cluster->n_devices == size)
+	long long devices = plan->cluster->n_devices;
+	if (devices + servers == size)
 		return SW_OK;
-	return sw_fail(
-		err, SW_ERR_INPUT,
-		"the plan is for %lld devices and there are %d ranks: start %lld, or plan for %d",
-		(long long)plan->cluster->n_devices, size, (long long)plan->cluster->n_devices,
-		size);
+	return sw_fail(err, SW_ERR_INPUT,
+	               "the plan is for %lld devices%s and there are %d ranks: start %lld, or plan "
+	               "for %d",
+	               devices, servers > 0 ? ", servers come on top," : "", size,
+	               devices + servers, SW_MAX(size - servers, 1));
 }
 
 /* What is in flight can't be looked at. */
@@ -463,15 +477,27 @@ static void programs_clear(programs *run)
 	*run = (programs){0};
 }
 
-/* Where no value may be older than in a synchronous step, that is what is run. */
+/* Cut the step for owners, or for servers in their place. */
+static sw_status cut(const sw_plan *plan, const sw_sidecar *sidecar, int32_t servers,
+                     sw_served *served, sw_error *err)
+{
+	if (servers > 0 && !sw_forms_served(&plan->forms))
+		return sw_fail(err, SW_ERR_INPUT,
+		               "the plan's variables are not served: what its devices own is part of "
+		               "the program that they run together: plan with --strategy "
+		               "ps:balanced,stale=S, or ps:balanced,served, for servers");
+	SW_TRY(sw_served_cut(plan, sidecar, served, err));
+	return servers > 0 ? sw_served_place(served, servers, err) : SW_OK;
+}
+
 static sw_status programs_make(const sw_plan *plan, const sw_sidecar *sidecar,
                                const sw_run_options *options, programs *run, sw_error *err)
 {
 	*run = (programs){0};
 	sw_status status = sw_ranks_program(plan, overlap_of(options), &run->scheduled, err);
-	if (status == SW_OK && (sw_forms_stale(&plan->forms) || options->serve)) {
+	if (status == SW_OK && (sw_forms_served(&plan->forms) || options->servers)) {
 		run->is_served = true;
-		status = sw_served_cut(plan, sidecar, &run->served, err);
+		status = cut(plan, sidecar, options->servers, &run->served, err);
 	}
 	if (status)
 		programs_clear(run);
@@ -484,7 +510,7 @@ sw_status sw_run_train(const sw_plan *plan, const sw_sidecar *sidecar, const sw_
 {
 	programs run;
 	*result = (sw_run_result){0};
-	sw_status status = check_ranks(plan, transport->size, err);
+	sw_status status = check_ranks(plan, options->servers, transport->size, err);
 	if (status)
 		return status;
 	status = transport->ops->agree(transport, programs_make(plan, sidecar, options, &run, err),
@@ -536,7 +562,7 @@ static sw_status reserve(const programs *run, const sw_run_options *options, int
 sw_status sw_run_train_local(const sw_plan *plan, const sw_sidecar *sidecar, const sw_data *data,
                              const sw_run_options *options, sw_run_result *result, sw_error *err)
 {
-	int32_t size = (int32_t)plan->cluster->n_devices;
+	int32_t size = (int32_t)plan->cluster->n_devices + options->servers;
 	programs made;
 	*result = (sw_run_result){0};
 	sw_status status = programs_make(plan, sidecar, options, &made, err);

@@ -11,9 +11,9 @@ typedef struct figures {
 	int64_t oldest;                                              /* likewise */
 	double slowest_step_s;                                       /* likewise */
 	double ages, n_ages;                                         /* sums over all ranks */
-	double steps_per_s;                                          /* mean over all ranks */
-	double compute_s, exposed_comm_s;                            /* means over all ranks */
-	sw_record_cores cores;                                       /* means over all ranks */
+	double steps_per_s;                                          /* mean over all workers */
+	double compute_s, exposed_comm_s;                            /* likewise */
+	sw_record_cores cores;                                       /* likewise */
 } figures;
 
 static sw_thread_times plus_share(sw_thread_times sum, sw_thread_times of_one, int32_t n)
@@ -22,10 +22,11 @@ static sw_thread_times plus_share(sw_thread_times sum, sw_thread_times of_one, i
 	                         sum.delayed_s + of_one.delayed_s / n};
 }
 
-static void combine(const figures *all, int32_t n, figures *f)
+/* Servers, the ranks from number n on, have no steps of which there could be means. */
+static void combine(const figures *all, int32_t size, int32_t n, figures *f)
 {
 	*f = (figures){0};
-	for (int32_t r = 0; r < n; r++) {
+	for (int32_t r = 0; r < size; r++) {
 		f->payload_bytes = SW_MAX(f->payload_bytes, all[r].payload_bytes);
 		f->wire_bytes = SW_MAX(f->wire_bytes, all[r].wire_bytes);
 		f->peak_bytes = SW_MAX(f->peak_bytes, all[r].peak_bytes);
@@ -49,7 +50,7 @@ static sw_status gather_figures(const trainer *t, figures *f, sw_error *err)
 	sw_status status = t->transport->ops->all_gather(t->transport, t->transport->everyone, size,
 	                                                 f, all, sizeof(*f), err);
 	if (status == SW_OK)
-		combine(all, size, f);
+		combine(all, size, t->n_workers, f);
 	free(all);
 	return status;
 }
@@ -101,20 +102,22 @@ static int64_t tokens_per_step(const trainer *t)
 
 sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_error *err)
 {
+	int64_t n = (int64_t)t->seconds.len; /* steps of this rank: of a server none */
 	figures f = {
 		.payload_bytes = t->transport->traffic.payload_bytes + t->counts.payload_bytes,
 		.wire_bytes = t->transport->traffic.wire_bytes + t->counts.wire_bytes,
-		.peak_bytes = (int64_t)sw_interpreter_peak_bytes(t->interpreter) +
-		              t->counts.peak_bytes,
+		.peak_bytes = t->counts.peak_bytes,
 		.oldest = t->counts.oldest,
 		.ages = t->counts.sum,
 		.n_ages = t->counts.n,
-		.slowest_step_s = trainer_median(t->seconds.data, done),
+		.slowest_step_s = trainer_median(t->seconds.data, n),
 		.loaded_bytes = t->loaded_bytes,
-		.compute_s = median_compute(t, done),
-		.exposed_comm_s = trainer_median(t->waits.data, done),
-		.cores = median_cores(t, done),
+		.compute_s = median_compute(t, n),
+		.exposed_comm_s = trainer_median(t->waits.data, n),
+		.cores = median_cores(t, n),
 	};
+	if (t->interpreter)
+		f.peak_bytes += (int64_t)sw_interpreter_peak_bytes(t->interpreter);
 	double own_step_s = f.slowest_step_s;
 	f.steps_per_s = own_step_s > 0 ? 1 / own_step_s : 0;
 	sw_status status = gather_figures(t, &f, err);

@@ -76,7 +76,7 @@ sw_status trainer_check_same(const sw_program *scheduled, const sw_sidecar *side
 	                   options->seed,
 	                   hash_sidecar(sidecar),
 	                   trainer_hash_data(data, options->arrays),
-	                   flags,
+	                   sw_hash_u64(flags, (uint64_t)options->servers),
 	                   sw_checkpoint_hash(options->start),
 	                   hash_eval(options->eval)};
 	uint64_t first[SW_COUNT(mine)];

@@ -19,20 +19,22 @@ sw_status trainer_check_served(const sw_run_options *options, sw_error *err)
 	                   : options->eval      ? "--eval"
 	                                        : NULL;
 	return what ? sw_fail(err, SW_ERR_INPUT,
-	                      "%s looks at a step of all ranks, and with stale variables they are "
-	                      "at different steps: leave it out, or plan with stale=0",
+	                      "%s looks at a step of all ranks, and where variables are served "
+	                      "they are at different steps: leave it out, or plan with stale=0 "
+	                      "alone",
 	                      what)
 	            : SW_OK;
 }
 
-static sw_status fill(void *context, uint32_t input, sw_tensor *tensor, sw_error *err)
+static sw_status fill(void *context, int64_t device, uint32_t input, sw_tensor *tensor,
+                      sw_error *err)
 {
-	return trainer_fill_input(context, input, 0, tensor, err);
+	return trainer_fill_input(context, device, input, 0, tensor, err);
 }
 
 static bool asked_to_stop(const trainer *t)
 {
-	return t->options->stop && atomic_load(t->options->stop);
+	return (t->options->stop && atomic_load(t->options->stop)) || serving_asked(t->serving);
 }
 
 static sw_status compute(trainer *t, int64_t step, sw_error *err)
@@ -86,6 +88,7 @@ static sw_status run_alone(trainer *t, int64_t first, int64_t *done, bool *stop,
 		say_steps(t, first);
 	} while (!*stop && *done < t->options->steps &&
 	         !trainer_saves_after(t->options, first + *done, false));
+	serving_call(t->serving);
 	return SW_OK;
 }
 
@@ -98,9 +101,10 @@ static sw_status meet(trainer *t, int64_t first, int64_t *done, bool *stop, sw_e
 	                                     t->transport->size, SW_MONOID_MAX, SW_S64, mine, most,
 	                                     SW_COUNT(most), err));
 	for (; *done < most[0]; ++*done)
-		SW_TRY(run_step(t, first, *done, NULL, err));
+		if (trainer_works(t))
+			SW_TRY(run_step(t, first, *done, NULL, err));
 	*stop = most[1];
-	SW_TRY(serving_flush(t->serving, t->carried, err));
+	SW_TRY(serving_flush(t->serving, *done, trainer_works(t) ? t->carried : NULL, err));
 	say_steps(t, first);
 	return SW_OK;
 }
@@ -119,11 +123,39 @@ static sw_status save(trainer *t, int64_t step, sw_error *err)
 	return status;
 }
 
+static const sw_port *port_of(const sw_served *served, uint32_t state)
+{
+	for (uint32_t p = 0; p < served->n_ports; p++)
+		for (uint32_t k = 0; k < served->ports[p].n_states; k++)
+			if (served->ports[p].states[k] == state)
+				return &served->ports[p];
+	return NULL;
+}
+
+/* To the checkpoint a server is a stage with one device, which has the value whole. */
+void trainer_place_saved(trainer *t)
+{
+	static const sw_atoms one = {0};
+	static const sw_layout whole = {0};
+	for (size_t i = 0; i < t->saving.values.len; i++) {
+		sw_held_value *held = &t->saving.values.data[i].held;
+		const sw_port *port = sw_layout_owned_atoms(held->layout)
+		                              ? port_of(t->served, held->input)
+		                              : NULL;
+		if (!port || port->server < 0)
+			continue;
+		held->atoms = &one;
+		held->layout = &whole;
+		held->first = t->n_workers + port->server;
+	}
+}
+
 static sw_status run_steps(trainer *t, int64_t first, int64_t *done, sw_error *err)
 {
 	bool stop = false;
 	for (*done = 0; *done < t->options->steps && !stop;) {
-		SW_TRY(run_alone(t, first, done, &stop, err));
+		SW_TRY(trainer_works(t) ? run_alone(t, first, done, &stop, err)
+		                        : serving_wait(t->serving, err));
 		SW_TRY(meet(t, first, done, &stop, err));
 		bool last = stop || *done == t->options->steps;
 		if (trainer_saves_after(t->options, first + *done, last))
@@ -149,7 +181,13 @@ static sw_status share_losses(trainer *t, int64_t first, int64_t done, sw_error 
 sw_status trainer_run_served(trainer *t, int64_t *done, sw_error *err)
 {
 	int64_t first = t->options->start ? t->options->start->step : 0;
-	SW_TRY(serving_new(t->served, t->transport, fill, t, &t->serving, err));
+	serving_setup setup = {.served = t->served,
+	                       .transport = t->transport,
+	                       .n_workers = t->n_workers,
+	                       .stop = t->options->stop,
+	                       .fill = fill,
+	                       .context = t};
+	SW_TRY(serving_new(&setup, &t->serving, err));
 	SW_TRY(run_steps(t, first, done, err));
 	serving_end(t->serving);
 	t->counts = serving_counts(t->serving);

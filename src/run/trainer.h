@@ -29,6 +29,9 @@ typedef struct trainer {
 	const sw_sidecar *sidecar;
 	const sw_data *data;
 	sw_transport *transport;
+	/* ranks that have a device, which has the rank's number; those behind them are servers,
+	 * which have no interpreter, inputs and steps */
+	int32_t n_workers;
 	const sw_run_options *options;
 	sw_placement *placement;
 	sw_interpreter *interpreter;
@@ -54,9 +57,10 @@ typedef struct trainer {
 
 /* Make the inputs of a step: what is carried, and data. */
 sw_status trainer_make_inputs(trainer *t, int64_t step, sw_error *err);
-/* Fill an input as it is when training begins, or with the data of a step. */
-sw_status trainer_fill_input(trainer *t, uint32_t input, int64_t step, sw_tensor *tensor,
-                             sw_error *err);
+/* Fill a device's part of an input as it is when training begins, or with the data of a step. */
+sw_status trainer_fill_input(trainer *t, int64_t device, uint32_t input, int64_t step,
+                             sw_tensor *tensor, sw_error *err);
+bool trainer_works(const trainer *t);
 /* Drop the references to state before the interpreter runs, and take those to its results. */
 void trainer_release_state(trainer *t);
 void trainer_carry_state(trainer *t);
@@ -70,6 +74,8 @@ void trainer_say_step(const trainer *t, int64_t step, size_t nth);
 sw_status trainer_save(trainer *t, int64_t step, const sw_tensor *carried, sw_error *err);
 /* Run the steps of a rank that goes on with old values (train_served.c). */
 sw_status trainer_run_served(trainer *t, int64_t *done, sw_error *err);
+/* Let servers write into checkpoints what they have in place of owners. */
+void trainer_place_saved(trainer *t);
 /* SW_ERR_INPUT for what such a run can't do. */
 sw_status trainer_check_served(const sw_run_options *options, sw_error *err);
 /* SW_ERR_INPUT for what a paced run has no use for: state, a second program. */

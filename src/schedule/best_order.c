@@ -8,9 +8,10 @@
  * start; then, for each order of kernels (order_*.c) and each lead time of prefetches
  * (prefetch_lead; as early as memory allows), starts and dones inserted between the kernels, and
  * the same with waits deferred; then the incumbent improved by order_justify.c; then all of these
- * again with collectives merged that are small in the incumbent. The search stops when the
- * incumbent waits for hardly anything. A candidate may hold no more than the program's own order
- * and the spare memory, and take no longer than the program's own order.
+ * again with collectives merged that are small in the incumbent. What the plan's merge groups hold
+ * together is one collective from the beginning. The search stops when the incumbent waits for
+ * hardly anything. A candidate may hold no more than the program's own order and the spare memory,
+ * and take no longer than the program's own order.
  */
 #include <math.h>
 #include <string.h>
@@ -229,9 +230,27 @@ static void justify(order_search *c)
 	c->max_s = max_s;
 }
 
-sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *graph, double spare_bytes,
+/* Return the graph in which all-reduces of the plan's merge groups are one; where an op waits
+ * between two of them, which is seen in an order that waits for nothing before it must, they are
+ * several. */
+static const sw_tasks *merge_groups(const sw_cluster *cluster, const sw_tasks *graph,
+                                    sw_merge merge, const sw_schedule_limits *limits,
+                                    sw_arena *arena)
+{
+	sw_merge_way way = {.stretch = 1, .groups = true, .merge = merge};
+	sw_tasks *merged = SW_NEW(arena, sw_tasks);
+	uint32_t n;
+	if (merge.n_groups == 0)
+		return graph;
+	const uint32_t *order = sw_order_last_waits(graph, arena);
+	return sw_order_combine(cluster, graph, order, way, limits, arena, merged, &n) ? merged
+										       : graph;
+}
+
+sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *single, double spare_bytes,
                        sw_merge merge, const sw_schedule_limits *limits, sw_arena *arena)
 {
+	const sw_tasks *graph = merge_groups(cluster, single, merge, limits, arena);
 	order_search c = {.order = SW_NEW_N(arena, uint32_t, graph->n + 1),
 	                  .arena = arena,
 	                  .limits = limits,

@@ -7,7 +7,8 @@
  * nothing while the group queues for its stream (QUEUED); a collective that need not queue may
  * still be deferred until others of its kind come (DEFERRED). Where the plan gives how much to
  * merge (the fusion buffer of Horovod, the chunks of AutoDist), all-reduces are deferred until they
- * are that much, whatever time they take.
+ * are that much, whatever time they take. All-reduces of the plan's merge groups are merged by
+ * themselves, before orders are searched.
  */
 #include "schedule/internal.h"
 
@@ -81,11 +82,16 @@ static bool can_combine(const sw_op *op, sw_collective_kind kind)
 	return sw_collective_combines(kind) && op->n_operands == 1 && !op->control;
 }
 
+static uint32_t group_of_plan(const sw_op *op)
+{
+	return op->attrs->collective.merge_group;
+}
+
 /* The same devices must run both. */
 static bool are_mergeable(const sw_program *program, const sw_owners *owners, const sw_op *a,
                           const sw_op *b)
 {
-	return a->opcode == b->opcode &&
+	return a->opcode == b->opcode && group_of_plan(a) == group_of_plan(b) &&
 	       owners->runs[a - program->ops.data] == owners->runs[b - program->ops.data] &&
 	       a->attrs->collective.dimension == b->attrs->collective.dimension &&
 	       type_of(program, a) == type_of(program, b) &&
@@ -118,7 +124,8 @@ static void list_merge_candidates(combiner *c, sw_arena *arena)
 		bool can = task->split &&
 		           sw_cost_collective_op(c->cluster, program, task->op, &what->kind,
 		                                 &what->atoms, &what->bytes) &&
-		           can_combine(sw_op_at(program, task->op), what->kind);
+		           can_combine(sw_op_at(program, task->op), what->kind) &&
+		           (group_of_plan(sw_op_at(program, task->op)) > 0) == c->way.groups;
 		what->equivalence_class =
 			can ? class_of(program, &owners, sw_op_at(program, task->op), &classes)
 			    : -1;
@@ -144,6 +151,10 @@ static bool may_join(const combiner *c, const merge_group *g, uint32_t start,
                      int64_t together_bytes, double together_s)
 {
 	sw_merge merge = c->way.merge;
+	uint32_t group = group_of_plan(sw_op_at(c->graph->program, c->tasks[start].op));
+	if (c->way.groups)
+		return group > merge.n_groups || merge.groups[group - 1].bytes == 0 ||
+		       together_bytes <= merge.groups[group - 1].bytes;
 	if (sw_merge_is_given(merge))
 		return (merge.bytes == 0 || together_bytes <= merge.bytes) &&
 		       (merge.ops == 0 || g->ops < merge.ops) &&

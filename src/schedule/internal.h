@@ -195,6 +195,7 @@ uint32_t *sw_order_justify(const sw_tasks *graph, const uint32_t *given, sw_aren
 typedef struct sw_merge_way {
 	double stretch;
 	bool deferred; /* a start may wait for later ones of its kind */
+	bool groups;   /* merge the all-reduces of the plan's groups alone; else all but these */
 	sw_merge merge;
 } sw_merge_way;
 /* Merge small collectives of the graph: `combined` is the graph with them, and the *n kernels

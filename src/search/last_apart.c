@@ -19,7 +19,7 @@ static bool is_worth(const sw_plan *plan, const sw_plan_options *options)
 	              options->strategy.kind == SW_PLAN_AUTO);
 	const sw_program_cost *cost = &plan->predicted;
 	return asked && !options->no_overlap && plan->rewrites.microbatches > 1 &&
-	       !sw_forms_stale(&plan->forms) &&
+	       !sw_forms_served(&plan->forms) &&
 	       cost->step_time_s > cost->compute_s * (1 + WORTH);
 }
 

@@ -129,13 +129,13 @@ static sw_status give_forms(sw_search *s)
 	return SW_OK;
 }
 
-/* Where variables may be stale, see that the step can be cut so, and how quickly steps follow each
+/* Where variables are served, see that the step can be cut so, and how quickly steps follow each
  * other in the long run. */
 static sw_status play_stale(sw_plan *plan, const sw_sidecar *sidecar, sw_error *err)
 {
 	sw_served served;
 	sw_served_play play = {0};
-	if (!sw_forms_stale(&plan->forms))
+	if (!sw_forms_served(&plan->forms))
 		return SW_OK;
 	sw_status status = sw_served_cut(plan, sidecar, &served, err);
 	if (status == SW_OK) {

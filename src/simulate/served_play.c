@@ -28,7 +28,8 @@ typedef struct player {
 	const sw_cluster *cluster;
 	const sw_served *served;
 	const double *more_s;
-	int64_t n, goal;            /* ranks; steps of each */
+	int64_t n, goal;            /* ranks of devices; steps of each */
+	int64_t n_servers;          /* which are numbered behind them */
 	double worker_s, *update_s; /* per port */
 	SW_VEC(event) heap;
 	int64_t n_events;
@@ -38,8 +39,9 @@ typedef struct player {
 	int64_t *seen;    /* likewise, updates of the value that the step under way has */
 	double *middle, *last; /* per rank: when it had done half of the steps, and all so far */
 	int64_t *n_middle;
-	double *free_s;              /* per rank: its updates are done */
-	double **sends_s, **takes_s; /* per level and part: when the link is free */
+	double *free_s;              /* per rank and server: its updates are done */
+	/* per level and part, of the outermost also server: when the link is free */
+	double **sends_s, **takes_s;
 	port_state *ports;
 	int64_t behind; /* ranks that have not done `goal` steps */
 	int64_t oldest;
@@ -88,19 +90,47 @@ static double bandwidth_of(const sw_cluster *cluster, int32_t level, int32_t par
 	return l->part_bandwidth ? l->part_bandwidth[part] : l->bandwidth;
 }
 
-/* Send from one device to another; return when it arrives. */
+/* The link of a rank at a level. */
+typedef struct rank_link {
+	int64_t number;
+	double bandwidth;
+} rank_link;
+
+static rank_link link_of(const player *p, int64_t rank, int32_t level)
+{
+	if (rank >= p->n)
+		return (rank_link){sw_cluster_parts(p->cluster, 0) + rank - p->n,
+		                   p->cluster->levels[0].bandwidth};
+	int32_t part = sw_cluster_part_at(p->cluster, rank, level);
+	return (rank_link){part, bandwidth_of(p->cluster, level, part)};
+}
+
+static double way_s(const player *p, int64_t from, int64_t to, int64_t bytes)
+{
+	return from < p->n && to < p->n
+	               ? sw_cost_pair(p->cluster, from, to, bytes)
+	               : sw_cost_pair_outside(p->cluster, SW_MIN(from, to), bytes);
+}
+
+/* Send from one rank to another; return when it arrives. Servers send nothing to each other. */
 static double deliver(player *p, double now, int64_t from, int64_t to, int64_t bytes)
 {
-	int32_t level = sw_cluster_meeting_level(p->cluster, from, to);
+	bool inside = from < p->n && to < p->n;
+	int32_t level = inside ? sw_cluster_meeting_level(p->cluster, from, to) : 0;
 	if (level == p->cluster->n_levels)
 		return now;
-	int32_t a = sw_cluster_part_at(p->cluster, from, level),
-		b = sw_cluster_part_at(p->cluster, to, level);
-	double *sends = &p->sends_s[level][a], *takes = &p->takes_s[level][b];
+	rank_link a = link_of(p, from, level), b = link_of(p, to, level);
+	double *sends = &p->sends_s[level][a.number], *takes = &p->takes_s[level][b.number];
 	double begin = fmax(now, fmax(*sends, *takes));
-	*sends = begin + (double)bytes / bandwidth_of(p->cluster, level, a);
-	*takes = begin + (double)bytes / bandwidth_of(p->cluster, level, b);
-	return begin + sw_cost_pair(p->cluster, from, to, bytes);
+	*sends = begin + (double)bytes / a.bandwidth;
+	*takes = begin + (double)bytes / b.bandwidth;
+	return begin + way_s(p, from, to, bytes);
+}
+
+/* Return who serves a port. */
+static int64_t server_of(const player *p, const sw_port *port)
+{
+	return port->server < 0 ? port->owner : p->n + port->server;
 }
 
 /* ---- workers ---------------------------------------------------------------------------- */
@@ -143,7 +173,8 @@ static void computed(player *p, const event *e)
 	}
 	for (uint32_t i = 0; i < p->served->n_ports; i++) {
 		const sw_port *port = &p->served->ports[i];
-		push(p, (event){.at = deliver(p, e->at, e->rank, port->owner, port->term_bytes),
+		int64_t to = server_of(p, port);
+		push(p, (event){.at = deliver(p, e->at, e->rank, to, port->term_bytes),
 		                .kind = TERMS_CAME,
 		                .rank = e->rank,
 		                .port = (int32_t)i,
@@ -163,7 +194,7 @@ static void count_age(player *p, int64_t age)
 
 static void begin_update(player *p, int32_t port, int32_t rank, double now)
 {
-	double *free_s = &p->free_s[p->served->ports[port].owner];
+	double *free_s = &p->free_s[server_of(p, &p->served->ports[port])];
 	*free_s = fmax(*free_s, now) + p->update_s[port];
 	push(p, (event){.at = *free_s, .kind = UPDATED, .rank = rank, .port = port});
 }
@@ -191,7 +222,7 @@ static void terms_came(player *p, const event *e)
 static void send_value(player *p, const event *e, int32_t to, int64_t updates)
 {
 	const sw_port *port = &p->served->ports[e->port];
-	push(p, (event){.at = deliver(p, e->at, port->owner, to, port->value_bytes),
+	push(p, (event){.at = deliver(p, e->at, server_of(p, port), to, port->value_bytes),
 	                .kind = VALUE_CAME,
 	                .rank = to,
 	                .port = e->port,
@@ -245,11 +276,20 @@ static int64_t steps_to_play(const sw_served *served)
 	return LEAST_STEPS + 4 * most;
 }
 
+static int64_t count_servers(const sw_served *served)
+{
+	int64_t n = 0;
+	for (uint32_t i = 0; i < served->n_ports; i++)
+		n = SW_MAX(n, served->ports[i].server + 1);
+	return n;
+}
+
 static void player_init(player *p, sw_arena *arena)
 {
 	const sw_cluster *cluster = p->cluster;
 	uint32_t n_ports = p->served->n_ports;
 	p->n = p->behind = cluster->n_devices;
+	p->n_servers = count_servers(p->served);
 	p->goal = steps_to_play(p->served);
 	p->worker_s = kernels_s(cluster, p->served->worker);
 	p->update_s = SW_NEW_N(arena, double, n_ports + 1);
@@ -260,12 +300,13 @@ static void player_init(player *p, sw_arena *arena)
 	p->middle = SW_NEW_N(arena, double, p->n);
 	p->last = SW_NEW_N(arena, double, p->n);
 	p->n_middle = SW_NEW_N(arena, int64_t, p->n);
-	p->free_s = SW_NEW_N(arena, double, p->n);
+	p->free_s = SW_NEW_N(arena, double, p->n + p->n_servers);
 	p->sends_s = SW_NEW_N(arena, double *, cluster->n_levels);
 	p->takes_s = SW_NEW_N(arena, double *, cluster->n_levels);
 	for (int32_t l = 0; l < cluster->n_levels; l++) {
-		p->sends_s[l] = SW_NEW_N(arena, double, sw_cluster_parts(cluster, l));
-		p->takes_s[l] = SW_NEW_N(arena, double, sw_cluster_parts(cluster, l));
+		int64_t links = sw_cluster_parts(cluster, l) + (l == 0 ? p->n_servers : 0);
+		p->sends_s[l] = SW_NEW_N(arena, double, links);
+		p->takes_s[l] = SW_NEW_N(arena, double, links);
 	}
 	p->ports = SW_NEW_N(arena, port_state, n_ports + 1);
 	for (uint32_t i = 0; i < n_ports; i++) {
@@ -296,7 +337,7 @@ static void play_all(player *p)
 
 static void report(const player *p, sw_served_play *play)
 {
-	double rates = 0, *busy = sw_alloc(sizeof(*busy) * (size_t)p->n);
+	double rates = 0, *busy = sw_alloc(sizeof(*busy) * (size_t)(p->n + p->n_servers));
 	*play = (sw_served_play){.n_ranks = p->n,
 	                         .step_s = sw_alloc(sizeof(double) * (size_t)p->n),
 	                         .worker_s = p->worker_s,
@@ -308,7 +349,7 @@ static void report(const player *p, sw_served_play *play)
 		rates += 1 / play->step_s[r];
 	}
 	for (uint32_t i = 0; i < p->served->n_ports; i++) {
-		double *owner = &busy[p->served->ports[i].owner];
+		double *owner = &busy[server_of(p, &p->served->ports[i])];
 		*owner += p->update_s[i];
 		play->update_s = fmax(play->update_s, *owner);
 	}

@@ -5,7 +5,9 @@
  * and begins the next step as soon as its values are fresh enough; an owner updates one port after
  * the other beside its worker; a message holds the links of both parts at the level where they
  * meet, for its bytes over their bandwidth, and arrives after the seconds of sw_cost_pair. What
- * owners take of a device is not taken from its worker.
+ * owners take of a device is not taken from its worker. Servers in their place (sw_served_place)
+ * are hosts of their own beside the cluster, each with a link of the outermost level and a device
+ * as the cluster's.
  */
 #ifndef SW_SIMULATE_SERVED_PLAY_H
 #define SW_SIMULATE_SERVED_PLAY_H
@@ -19,8 +21,8 @@ typedef struct sw_served_play {
 	/* over the mean of all ranks' steps per second: each adds its share of the batch at its own
 	 * pace */
 	double step_time_s;
-	double worker_s,
-		update_s; /* of a worker's step; of all updates of the owner that has most */
+	double worker_s; /* of a worker's step */
+	double update_s; /* of all updates of the owner or server that has most */
 	/* updates that values lacked when their terms were added: at most; in the mean */
 	int64_t oldest;
 	double mean_age;

@@ -49,6 +49,13 @@ static void stop_finalising(int signal_number)
 	_exit(exit_code_of_broken);
 }
 
+static void free_communicators(sw_mpi *m)
+{
+	MPI_Comm_free(&m->data);
+	MPI_Comm_free(&m->notices);
+	MPI_Comm_free(&m->flights);
+}
+
 static void free_mpi(sw_mpi *m)
 {
 	for (int32_t lane = 0; lane < SW_LANES; lane++) {
@@ -101,9 +108,7 @@ static void mpi_free(sw_transport *t)
 	}
 	MPI_Cancel(&m->notice_receive);
 	MPI_Request_free(&m->notice_receive);
-	MPI_Comm_free(&m->data);
-	MPI_Comm_free(&m->notices);
-	MPI_Comm_free(&m->flights);
+	free_communicators(m);
 	if (m->initialised_here)
 		MPI_Finalize();
 	if (m->broken)
@@ -168,12 +173,39 @@ static sw_status initialise(bool *here, sw_error *err)
 	return status;
 }
 
-static sw_status duplicate_world(MPI_Comm *comm, sw_error *err)
+/* A communicator of all ranks, in which this one has that number. */
+static sw_status duplicate_world(int rank, MPI_Comm *comm, sw_error *err)
 {
-	sw_status status = sw_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, comm),
+	sw_status status = sw_mpi_check(MPI_Comm_split(MPI_COMM_WORLD, 0, rank, comm),
 	                                "duplicating the communicator", err);
 	if (status == SW_OK)
 		MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
+	return status;
+}
+
+static sw_status make_communicators(sw_mpi *m, sw_error *err)
+{
+	int rank = m->carrier.base.rank;
+	SW_TRY(duplicate_world(rank, &m->data, err));
+	SW_TRY(duplicate_world(rank, &m->notices, err));
+	return duplicate_world(rank, &m->flights, err);
+}
+
+sw_status sw_transport_mpi_reorder(sw_transport *transport, const bool *last, sw_error *err)
+{
+	sw_mpi *m = (sw_mpi *)transport;
+	int32_t old = transport->rank, rank = 0;
+	for (int32_t r = 0; r < transport->size; r++)
+		rank += last[r] == last[old] ? r < old : last[old];
+	pthread_mutex_lock(&m->lock);
+	MPI_Cancel(&m->notice_receive);
+	MPI_Wait(&m->notice_receive, MPI_STATUS_IGNORE);
+	free_communicators(m);
+	transport->rank = rank;
+	sw_status status = make_communicators(m, err);
+	if (status == SW_OK)
+		sw_mpi_receive_notice(m);
+	pthread_mutex_unlock(&m->lock);
 	return status;
 }
 
@@ -202,11 +234,7 @@ sw_status sw_transport_mpi(sw_transport **transport, sw_error *err)
 	for (int r = 0; r < size; r++)
 		m->notice_sends[r] = MPI_REQUEST_NULL;
 	pthread_mutex_init(&m->lock, NULL);
-	status = duplicate_world(&m->data, err);
-	if (status == SW_OK)
-		status = duplicate_world(&m->notices, err);
-	if (status == SW_OK)
-		status = duplicate_world(&m->flights, err);
+	status = make_communicators(m, err);
 	if (status) {
 		free_mpi(m);
 		return status;

@@ -87,6 +87,9 @@ sw_status sw_transport_local(int32_t size, sw_transport **transports, sw_error *
  * failure within seconds, free ends the job by MPI_Abort with the exit code of the failure.
  * Without mpirun the size is 1. */
 sw_status sw_transport_mpi(sw_transport **transport, sw_error *err);
+/* Number the ranks of such a transport anew: those that are `last` (one per rank) stand behind all
+ * others, and both keep their order. Collective, of the same `last`; nothing may be under way. */
+sw_status sw_transport_mpi_reorder(sw_transport *transport, const bool *last, sw_error *err);
 /* Return true if this process was started by mpirun (judging by its environment). */
 bool sw_transport_under_mpi(void);
 

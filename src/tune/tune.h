@@ -73,6 +73,7 @@ typedef struct sw_variable_ways {
 	int32_t axis, n; /* along the axis are n about equal parts; 1: it is whole */
 	sw_way *parts;   /* [n]; an owner below 0: whoever has fewest bytes */
 	sw_codec codec;
+	uint32_t group; /* its gradient is all-reduced with those of this merge group; 0: in none */
 } sw_variable_ways;
 typedef struct sw_ways {
 	sw_merge merge;             /* 0: as is quickest */
@@ -86,6 +87,9 @@ bool sw_ways_possible(const sw_ways_space *space, uint32_t variable, int32_t axi
                       int32_t part, sw_way_kind kind);
 /* Return in how much ways differ: 0, the same; 1, in every variable. Large variables count more. */
 double sw_ways_distance(const sw_ways_space *space, const sw_ways *a, const sw_ways *b);
+/* Take out of its group what is not all-reduced as it is, and number the groups in the order of the
+ * variables, so that ways that say the same are the same. `of`: per variable. O(variables). */
+void sw_ways_number_groups(const sw_ways_space *space, sw_variable_ways *of);
 /* Set the hash of ways whose other members are filled. */
 void sw_ways_seal(const sw_ways_space *space, sw_ways *ways);
 /* Write the entries of a file of ways that says the same, in few lines: a kind whose variables are
@@ -108,7 +112,8 @@ sw_status sw_ways_seed(const sw_ways_space *space, size_t i, sw_arena *arena, sw
 
 /* Draw ways; change some of `ways`, or take a part of `other`'s. Both are guided by the paper's
  * constraints: small variables stay whole and large ones are divided, owners have about as many
- * bytes each, and merged all-reduces too. The same state of `rng` gives the same ways. */
+ * bytes each, and merged all-reduces and merge groups too. The same state of `rng` gives the same
+ * ways. */
 sw_ways sw_ways_draw(const sw_ways_space *space, const sw_tune_limits *limits, sw_rng *rng,
                      sw_arena *arena);
 sw_ways sw_ways_change(const sw_ways_space *space, const sw_tune_limits *limits,

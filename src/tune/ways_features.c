@@ -233,7 +233,20 @@ static bool is_merged(const ways_view *view, uint32_t variable)
 {
 	const sw_variable_ways *w = &view->ways->of[variable];
 	return sw_merge_is_given(view->ways->merge) && !view->space->variables[variable].sparse &&
-	       w->n == 1 && w->parts[0].kind == SW_WAY_ALL_REDUCE;
+	       w->n == 1 && w->parts[0].kind == SW_WAY_ALL_REDUCE && w->group == 0;
+}
+
+/* The bytes of each merge group, and how many of its variables' gradients are not there yet. */
+static merging *list_groups(const ways_view *view)
+{
+	const sw_ways_space *space = view->space;
+	merging *groups = sw_alloc(sizeof(*groups) * (space->n + 1));
+	for (uint32_t i = 0; i < space->n; i++) {
+		merging *group = &groups[view->ways->of[i].group];
+		group->bytes += (double)space->variables[i].gradient_bytes;
+		group->ops++;
+	}
+	return groups;
 }
 
 static bool is_full(sw_merge merge, const merging *group)
@@ -252,7 +265,7 @@ static link_end play_link(ways_view *view, const link_seconds *of)
 	const sw_ways_space *space = view->space;
 	double kernels_s = space->kernels_s;
 	link_end end = {0};
-	merging group = {0};
+	merging group = {0}, *groups = list_groups(view);
 	for (uint32_t i = 0; i < space->n; i++) {
 		uint32_t v = space->by_read[i];
 		end.link_s += of[v].read_s;
@@ -264,7 +277,13 @@ static link_end play_link(ways_view *view, const link_seconds *of)
 		uint32_t v = space->by_ready[i];
 		double ready_s = space->variables[v].ready_at * kernels_s + end.stall_s,
 		       seconds = of[v].gradient_s;
-		if (is_merged(view, v)) {
+		uint32_t number = view->ways->of[v].group;
+		if (number > 0) {
+			seconds = --groups[number].ops > 0 ? 0
+			                                   : price(space, PRICE_ALL_REDUCE,
+			                                           groups[number].bytes);
+			view->merged += seconds > 0;
+		} else if (is_merged(view, v)) {
 			group.bytes +=
 				(double)space->variables[v].gradient_bytes *
 				code_share(view->ways->of[v].codec, space->variables[v].shape);
@@ -276,6 +295,7 @@ static link_end play_link(ways_view *view, const link_seconds *of)
 	}
 	if (group.ops > 0)
 		end.link_s = fmax(end.link_s, kernels_s + end.stall_s) + end_group(view, &group);
+	free(groups);
 	return end;
 }
 

@@ -145,6 +145,22 @@ static sw_merge draw_merge(ways_sampler *s)
 	}
 }
 
+/* Now and then gradients that are there one after the other are merge groups, of about as many
+ * bytes each. */
+static void draw_groups(ways_sampler *s, sw_variable_ways *of)
+{
+	const sw_ways_space *space = s->space;
+	int64_t n = INT64_C(1) << sw_rng_below(s->rng, 5);
+	double bytes = 0, all = SW_MAX((double)space->gradient_bytes, 1);
+	if (!chance(s, 0.2))
+		return;
+	for (uint32_t i = 0; i < space->n; i++) {
+		uint32_t v = space->by_ready[i];
+		of[v].group = 1 + (uint32_t)((double)(n - 1) * bytes / all);
+		bytes += (double)space->variables[v].gradient_bytes;
+	}
+}
+
 static void draw_kind_ways(ways_sampler *s, uint32_t kind, sw_variable_ways *of)
 {
 	sw_variable_ways shared = {0};
@@ -168,6 +184,8 @@ sw_ways sw_ways_draw(const sw_ways_space *space, const sw_tune_limits *limits, s
 	sw_ways ways = {.merge = draw_merge(&s), .of = of};
 	for (uint32_t k = 0; k < space->n_kinds; k++)
 		draw_kind_ways(&s, k, of);
+	draw_groups(&s, of);
+	sw_ways_number_groups(space, of);
 	sw_ways_seal(space, &ways);
 	return ways;
 }
@@ -181,6 +199,19 @@ static void change_merge(ways_sampler *s, sw_ways *ways, sw_variable_ways *of, c
 	(void)of;
 	(void)other;
 	ways->merge = draw_merge(s);
+}
+
+/* Let a kind of variables be a group of its own, or of another variable's, or of none. */
+static void change_group(ways_sampler *s, sw_ways *ways, sw_variable_ways *of, const sw_ways *other)
+{
+	(void)ways;
+	(void)other;
+	uint32_t kind = (uint32_t)sw_rng_below(s->rng, s->space->n_kinds),
+		 like = of[sw_rng_below(s->rng, s->space->n)].group;
+	bool own = chance(s, 0.5);
+	for (uint32_t i = 0; i < s->space->n; i++)
+		if (s->space->variables[i].kind == kind)
+			of[i].group = own ? s->space->n + 1 : like;
 }
 
 static void change_kind(ways_sampler *s, sw_ways *ways, sw_variable_ways *of, const sw_ways *other)
@@ -246,8 +277,8 @@ sw_ways sw_ways_change(const sw_ways_space *space, const sw_tune_limits *limits,
                        const sw_ways *ways, const sw_ways *other, sw_rng *rng, sw_arena *arena)
 {
 	static change_fn *const changes[] = {change_kind,     change_kind,  change_kind,
-	                                     change_merge,    change_owner, change_proxy,
-	                                     change_variable, cross};
+	                                     change_merge,    change_group, change_owner,
+	                                     change_proxy,    change_variable, cross};
 	ways_sampler s = {.space = space, .limits = limits, .rng = rng, .arena = arena};
 	sw_variable_ways *of = SW_NEW_N(arena, sw_variable_ways, space->n + 1);
 	draw_taste(&s);
@@ -256,6 +287,7 @@ sw_ways sw_ways_change(const sw_ways_space *space, const sw_tune_limits *limits,
 	sw_ways changed = {.merge = ways->merge, .of = of};
 	for (int64_t n = 1 + sw_rng_below(rng, 3); n > 0; n--)
 		changes[sw_rng_below(rng, SW_COUNT(changes))](&s, &changed, of, other);
+	sw_ways_number_groups(space, of);
 	sw_ways_seal(space, &changed);
 	return changed;
 }

@@ -44,7 +44,8 @@ static bool same_codec(sw_codec a, sw_codec b)
 
 static bool alike(const sw_variable_ways *a, const sw_variable_ways *b)
 {
-	if (a->n != b->n || (a->n > 1 && a->axis != b->axis) || !same_codec(a->codec, b->codec))
+	if (a->n != b->n || (a->n > 1 && a->axis != b->axis) || !same_codec(a->codec, b->codec) ||
+	    a->group != b->group)
 		return false;
 	for (int32_t i = 0; i < a->n; i++)
 		if (!same_way(&a->parts[i], &b->parts[i]))
@@ -70,12 +71,40 @@ static uint64_t hash_variable(const sw_variable_ways *w, uint64_t hash)
 	hash = sw_hash_u64(hash, (uint64_t)(w->n > 1 ? w->axis : 0) << 32 | (uint64_t)w->n);
 	hash = sw_hash_u64(hash, (uint64_t)w->codec.kind << 32 | (uint64_t)w->codec.rank);
 	hash = sw_hash_bytes(&w->codec.share, sizeof(w->codec.share), hash);
+	hash = w->group ? sw_hash_u64(hash, w->group) : hash;
 	for (int32_t i = 0; i < w->n; i++) {
 		bool owned = w->parts[i].kind == SW_WAY_OWNED;
 		hash = sw_hash_u64(hash, (uint64_t)w->parts[i].kind << 1 | w->parts[i].proxy);
 		hash = sw_hash_u64(hash, owned ? (uint64_t)w->parts[i].owner : 0);
 	}
 	return hash;
+}
+
+static bool is_all_reduced(const sw_variable_ways *w)
+{
+	for (int32_t i = 0; i < w->n; i++)
+		if (w->parts[i].kind != SW_WAY_ALL_REDUCE)
+			return false;
+	return w->codec.kind == SW_CODEC_NONE;
+}
+
+void sw_ways_number_groups(const sw_ways_space *space, sw_variable_ways *of)
+{
+	sw_map numbers = {0};
+	for (uint32_t i = 0; i < space->n; i++) {
+		uint32_t *group = &of[i].group;
+		if (*group == 0 || !is_all_reduced(&of[i])) {
+			*group = 0;
+			continue;
+		}
+		uint32_t number = sw_map_get(&numbers, group, sizeof(*group));
+		if (number == SW_ABSENT) {
+			number = (uint32_t)numbers.len + 1;
+			sw_map_put(&numbers, group, sizeof(*group), number);
+		}
+		*group = number;
+	}
+	sw_map_clear(&numbers);
 }
 
 void sw_ways_seal(const sw_ways_space *space, sw_ways *ways)
@@ -110,6 +139,8 @@ static void add_entries(entry_list *l, const char *pattern, const sw_variable_wa
 	sw_sync_entry whole = entry_of(pattern, &ways->parts[0]);
 	whole.has_codec = ways->codec.kind != SW_CODEC_NONE;
 	whole.codec = ways->codec;
+	if (ways->group)
+		whole.group = sw_arena_printf(&l->sync->arena, "group%u", ways->group);
 	if (ways->n > 1) {
 		whole.of_parts = 1;
 		whole.parts = ways->n;
@@ -211,8 +242,10 @@ static sw_status check_entry(const sw_ways_space *space, const sw_sync_entry *en
 {
 	if (entry->way.kind == SW_WAY_ANY)
 		return refuse(entry, "way: any leaves open what a trial has tried", err);
-	if (entry->has_stale)
+	if (entry->has_stale || entry->served)
 		return refuse(entry, "stale: trials are synchronous", err);
+	if (entry->group_bytes)
+		return refuse(entry, "merge of trials is the name of a group, not bytes", err);
 	if (entry->sizes.n > 0)
 		return refuse(entry, "parts of trials are a number, not sizes", err);
 	if (entry->way.owner >= space->cluster->n_devices)
@@ -220,13 +253,25 @@ static sw_status check_entry(const sw_ways_space *space, const sw_sync_entry *en
 	return SW_OK;
 }
 
-static void take_whole(const sw_sync_entry *entry, sw_arena *arena, sw_variable_ways *ways)
+/* Groups are numbered by the first entry that names each. */
+static uint32_t group_of(const sw_sync *sync, const sw_sync_entry *entry)
+{
+	uint32_t number = 1;
+	for (const sw_sync_entry *e = sync->list; entry->group; e++, number++)
+		if (e->group && strcmp(e->group, entry->group) == 0)
+			return number;
+	return 0;
+}
+
+static void take_whole(const sw_sync *sync, const sw_sync_entry *entry, sw_arena *arena,
+                       sw_variable_ways *ways)
 {
 	int32_t n = (int32_t)SW_MAX(entry->parts, 1);
 	*ways = (sw_variable_ways){.axis = entry->axis,
 	                           .n = n,
 	                           .parts = SW_NEW_N(arena, sw_way, n),
-	                           .codec = entry->codec};
+	                           .codec = entry->codec,
+	                           .group = group_of(sync, entry)};
 	for (int32_t k = 0; k < n; k++)
 		ways->parts[k] = way_of(entry);
 }
@@ -278,14 +323,18 @@ sw_status sw_ways_of_sync(const sw_ways_space *space, const sw_sync *sync, sw_ar
 		for (uint32_t i = 0; i < space->n; i++) {
 			bool whole = fnmatch(entry->pattern, space->variables[i].name, 0) == 0;
 			if (whole)
-				take_whole(entry, arena, &of[i]);
-			any |= whole || take_part(space, entry, i, &of[i]);
+				take_whole(sync, entry, arena, &of[i]);
+			bool part = !whole && take_part(space, entry, i, &of[i]);
+			if (part && entry->group)
+				return refuse(entry, "groups of trials have whole variables", err);
+			any |= whole || part;
 		}
 		if (!any)
 			return refuse(entry, "no variable of the program has such a name", err);
 	}
 	for (uint32_t i = 0; i < space->n; i++)
 		SW_TRY(check_parts(space, &of[i], i, err));
+	sw_ways_number_groups(space, of);
 	*ways = (sw_ways){.merge = sync->merges ? sync->merge : (sw_merge){0}, .of = of};
 	sw_ways_seal(space, ways);
 	return SW_OK;

@@ -181,6 +181,91 @@ json.dump(plan, open(sys.argv[2], "w"))
 END
 refuse "the program has other variables than the plan says: make the plan again" "$sw" verify "$scratch/b.plan"
 
+# ---- merge groups
+# merged: list the all-reduces of a step of a.plan, as bytes of each operand, largest sum last
+merged() {
+	# shellcheck disable=SC2086
+	$plan --dump-after=schedule >"$scratch/scheduled" || complain "no schedule"
+	python3 - "$scratch/scheduled" <<'END'
+import re, sys
+def size(dims):
+    n = 4
+    for d in filter(None, dims.split(",")):
+        n *= int(d)
+    return n
+found = [[size(d) for d in re.findall(r"f32\[([\d,]*)\]", line.split(" all-reduce(")[0])]
+         for line in open(sys.argv[1]) if " all-reduce(" in line]
+print(sorted((sum(f), len(f)) for f in found))
+END
+}
+plan="$sw plan $tiny --cluster $cluster -o $scratch/a.plan --sync $scratch/ways.yaml -q"
+echo '- {variable: "*", way: all-reduce, merge: all}' | ways
+[ "$(merged)" = "[(4, 1), (120320, 29)]" ] || complain "not one all-reduce of all gradients, and the loss: $(merged)"
+echo '- {variable: "*", way: all-reduce, merge: 1B}' | ways
+merged | grep -q ", 2)\|, 3)\|, 4)" && complain "some all-reduces are merged: $(merged)"
+ways <<'END'
+- {variable: "*", way: all-reduce}
+- {variable: "params.embed.*", way: all-reduce, merge: tables}
+- {variable: "params.blocks.0.*", way: all-reduce, merge: first}
+- {variable: "params.blocks.1.*", way: all-reduce, merge: 16KiB}
+- {variable: "params.blocks.1.attn.qkv.*", way: all-reduce, merge: tables}
+END
+case $(merged) in
+*"(22912, 4)"*"(50816, 12)"*) ;;
+*) complain "groups are not together: $(merged)" ;;
+esac
+plan_ways
+expect 0 "" "$sw" verify "$scratch/a.plan"
+grep -q "as predicted" "$scratch/out" || complain "another payload"
+expect 0 "" "$sw" explain "$scratch/a.plan" -v
+said params.embed.tokens "all-reduced together, as group 'tables'"
+said params.blocks.1.mlp.up.w "all-reduced together, up to 16.0 KiB, as group 'params.blocks.1.\* by 16384B'"
+expect 0 "" "$sw" explain "$scratch/a.plan" --json
+holds '{v["name"]: v["merge"] for v in j["variables"]}["params.blocks.1.attn.qkv.w"] == "tables"'
+holds '{v["name"]: v["merge"] for v in j["variables"]}["params.head.w"] is None'
+expect 0 "" "$sw" simulate "$scratch/a.plan" --json
+losses "$scratch/whole.plan" >"$scratch/whole"
+losses "$scratch/a.plan" >"$scratch/grouped"
+cmp -s "$scratch/whole" "$scratch/grouped" || complain "other losses: $(paste "$scratch/whole" "$scratch/grouped")"
+# beside it `chunk` is about the others
+ways <<'END'
+- chunk: 2
+- {variable: "*", way: all-reduce}
+- {variable: "params.blocks.*", way: all-reduce, merge: blocks}
+END
+case $(merged) in
+*"(101632, 24)"*) ;;
+*) complain "the group is cut by a chunk: $(merged)" ;;
+esac
+merged | grep -q ", 3)\|, 4)\|, 5)\|, 6)" && complain "chunks are larger than 2: $(merged)"
+# microbatches: sums leave the loop
+ways <<'END'
+- {variable: "*", way: all-reduce, merge: all}
+END
+plan="$plan --microbatches 2"
+merged | grep -q "(120320, 29)" || complain "with microbatches groups are not together: $(merged)"
+plan_ways --microbatches 2
+expect 0 "" "$sw" verify "$scratch/a.plan"
+# other names of ops, and other numbers in them: groups are carried over
+mkdir "$scratch/other"
+cp tests/programs/gpt-tiny.inputs.json "$scratch/other/p.inputs.json"
+gunzip -c $tiny >"$scratch/other/p.hlo"
+expect 0 "" "$sw" plan "$scratch/other/p.hlo" --cluster $cluster --sync "$scratch/ways.yaml" -o "$scratch/other/p.plan" -q
+for change in 's/dot_general/dg/g; s/reduce_sum/rs/g' 's/constant(0.1)/constant(0.09)/'; do
+	gunzip -c $tiny | sed "$change" >"$scratch/other/p.hlo"
+	expect 0 "" "$sw" explain "$scratch/other/p.plan" --json
+	holds 'all(v["merge"] == "all" for v in j["variables"])'
+done
+for edit in '["all"] = 3' '["all"]["values"] = "x"' '["all"]["values"].append("x")' '["all"]["bytes"] = 0'; do
+	python3 - "$scratch/a.plan" "$scratch/b.plan" "$edit" <<'END'
+import json, sys
+plan = json.load(open(sys.argv[1]))
+exec('plan["decisions"]["merge_groups"]' + sys.argv[3])
+json.dump(plan, open(sys.argv[2], "w"))
+END
+	refuse "section 'merge_groups' is not one of this program" "$sw" verify "$scratch/b.plan"
+done
+
 plan="$sw plan $tiny --cluster $cluster -o $scratch/a.plan --sync $scratch/ways.yaml"
 # refuse_ways WORDS: the file on standard input is refused, with its name
 refuse_ways() {
@@ -200,7 +285,7 @@ END
 refuse_ways "1: 'weights': no variable of the program has such a name: they are 'params.blocks.0.attn.out.b', '.*' and 26 more" <<'END'
 - {variable: "weights", way: ps}
 END
-refuse_ways "3:3: 'onwer': an entry has variable, way, codec, parts and axis; of way: ps also owner, proxy and stale; or merge, or chunk, alone (nearest: 'owner')" <<'END'
+refuse_ways "3:3: 'onwer': an entry has variable, way, merge, codec, parts and axis; of way: ps also owner, proxy, stale and served; or merge, or chunk, alone (nearest: 'owner')" <<'END'
 - variable: "*"
   way: ps
   onwer: 3
@@ -242,6 +327,23 @@ END
 refuse_ways "1:.*'chunk' is for all variables, and an entry of its own: give it a line '- chunk: ...'" <<'END'
 - {variable: "*", way: ps, chunk: 3}
 END
+refuse_ways "1: merge is for way: all-reduce, and this entry has way: ps" <<'END'
+- {variable: "*", way: ps, merge: all}
+END
+refuse_ways "1: merge and codec: codes are sent apart" <<'END'
+- {variable: "*", way: all-reduce, merge: all, codec: int8}
+END
+echo '- {variable: "*", way: all-reduce, merge: all}' | ways
+# shellcheck disable=SC2086
+refuse "ways.yaml:1: 'params.*': merge and --codec: codes are sent apart: add codec: none" $plan --codec int8
+echo '- {variable: "*", way: all-reduce, merge: all, codec: none}' | ways
+# shellcheck disable=SC2086
+expect 0 "" $plan --codec int8 -q
+for bytes in 0 -1 .5 64Mi 1x ""; do
+	refuse_ways "1:[0-9]*: merge: .*: expected the name of a group, or bytes of gradients, such as 64MiB" <<END
+- {variable: "*", way: all-reduce, merge: "$bytes"}
+END
+done
 refuse_ways "1:.*chunk: expected a number of variables from 1, such as 128" <<'END'
 - chunk: 0
 END
@@ -251,7 +353,7 @@ END
 refuse_ways "1:.*way: allreduce: expected one of all-reduce, ps, zero3, zero1, any (nearest: 'all-reduce')" <<'END'
 - {variable: "*", way: allreduce}
 END
-refuse_ways "2: owner, proxy and stale are for way: ps, and this entry has way: zero1" <<'END'
+refuse_ways "2: owner, proxy, stale and served are for way: ps, and this entry has way: zero1" <<'END'
 - variable: "*"
   owner: 1
   way: zero1

@@ -184,18 +184,15 @@ static void without_a_bound_a_rank_waits_for_its_own_updates(void **state)
 
 #define STEPS 6
 
-/* serve: the plan is one whose variables may be stale, and is run by its owners' threads, which
- * wait for all terms nonetheless. */
-static sw_run_result train_six(const char *program, int devices, const char *strategy, bool serve)
+/* served: the plan is run by its owners' threads, which wait for all terms. */
+static sw_run_result train_six(const char *program, int devices, const char *strategy, bool served)
 {
 	fixture f;
 	fixture_init(&f, program, devices, strategy);
-	assert_true(sw_forms_stale(&f.plan->forms) == serve);
-	for (size_t i = 0; i < f.plan->forms.n && serve; i++)
-		((sw_variable_form *)f.plan->forms.list)[i].stale = 0;
-	sw_run_result result =
-		train(&f, NULL, (sw_run_options){.steps = STEPS, .seed = 3, .serve = serve});
-	assert_true(result.served == serve);
+	assert_true(sw_forms_served(&f.plan->forms) == served);
+	assert_false(sw_forms_stale(&f.plan->forms));
+	sw_run_result result = train(&f, NULL, (sw_run_options){.steps = STEPS, .seed = 3});
+	assert_true(result.served == served);
 	assert_int_equal(result.oldest, 0);
 	fixture_clear(&f);
 	return result;
@@ -208,17 +205,17 @@ static sw_run_result train_six(const char *program, int devices, const char *str
 static void compare_with_synchronous(const char *program, int devices, const char *synchronous,
                                      const char *owners)
 {
-	char none[64], stale[64];
+	char none[64], served[64];
 	snprintf(none, sizeof(none), "ps:%sstale=0", owners);
-	snprintf(stale, sizeof(stale), "ps:%sstale=1", owners);
+	snprintf(served, sizeof(served), "ps:%sserved", owners);
 	sw_run_result a = train_six(program, devices, synchronous, false),
 		      b = train_six(program, devices, none, false),
-		      c = train_six(program, devices, stale, true);
+		      c = train_six(program, devices, served, true);
 	for (size_t i = 0; i < STEPS; i++) {
 		double most = devices == 2 ? 0 : 1e-5 * fabs(a.losses[i]);
 		if (a.losses[i] != b.losses[i] ||
 		    !(fabs(a.losses[i] - c.losses[i]) <= most))
-			fail_msg("%s, %s on %d, step %d: %.17g, %.17g, %.17g", program, stale,
+			fail_msg("%s, %s on %d, step %d: %.17g, %.17g, %.17g", program, served,
 			         devices, (int)i, a.losses[i], b.losses[i], c.losses[i]);
 	}
 	sw_run_result_clear(&a);

@@ -208,6 +208,118 @@ static void collectives_are_merged_that_an_early_reader_keeps_apart(void **state
 	close_scheduled(&s);
 }
 
+/* ---- merge groups ----------------------------------------------------------------------- */
+
+#define MOST_GROUPS 8
+
+static bool is_all_reduce(const sw_op *op)
+{
+	return op->opcode == SW_OP_ALL_REDUCE;
+}
+
+/* Put the k-th all-reduce of the local program into groups[k % n]; 0: into none. */
+static void put_into_groups(scheduled *s, const uint32_t *groups, size_t n)
+{
+	size_t k = 0;
+	for (size_t i = 0; i < s->local->ops.len; i++) {
+		sw_op *op = &s->local->ops.data[i];
+		if (!is_all_reduce(op))
+			continue;
+		sw_attrs attrs = *op->attrs;
+		attrs.collective.merge_group = groups[k++ % n];
+		op->attrs = sw_arena_copy(&s->local->arena, &attrs, sizeof(attrs));
+	}
+}
+
+/* Schedule with these groups, and count, per group, all-reduces, their operands, and the most bytes
+ * of one. */
+typedef struct grouped {
+	int64_t collectives[MOST_GROUPS], operands[MOST_GROUPS], most_bytes[MOST_GROUPS];
+} grouped;
+
+static grouped schedule_groups(scheduled *s, const sw_merge_group *groups, uint32_t n)
+{
+	grouped g = {0};
+	sw_error err = {0};
+	sw_schedule_options options = {.overlap = SW_OVERLAP_ALL,
+	                               .merge = {.n_groups = n, .groups = groups}};
+	sw_program_free(s->scheduled);
+	check(sw_schedule(&s->cluster, s->local, &options, &s->scheduled, &err), &err);
+	check(sw_program_verify(s->scheduled, &err), &err);
+	for (size_t i = 0; i < s->scheduled->ops.len; i++) {
+		const sw_op *op = &s->scheduled->ops.data[i];
+		if (!is_all_reduce(op))
+			continue;
+		uint32_t group = op->attrs->collective.merge_group;
+		int64_t bytes = 0;
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			bytes += sw_shape_bytes(sw_value_shape(s->scheduled, op->operands[k]));
+		g.collectives[group]++;
+		g.operands[group] += op->n_operands;
+		g.most_bytes[group] = SW_MAX(g.most_bytes[group], bytes);
+	}
+	return g;
+}
+
+/* However all-reduces are put into groups, each group is one, up to its bytes, without others. */
+static void groups_begin_together_and_apart_from_others(void **state)
+{
+	(void)state;
+	static const sw_merge_group kinds[] = {{"all", 0}, {"small", 4096}, {"alone", 1}};
+	scheduled s;
+	sw_rng rng = {3, 0};
+	assert_true(open_fixture("gpt-tiny", "lab-4x1", "dp", &s));
+	for (int round = 0; round < 6; round++) {
+		uint32_t drawn[17];
+		for (size_t i = 0; i < SW_COUNT(drawn); i++)
+			drawn[i] = (uint32_t)sw_rng_below(&rng, 4);
+		put_into_groups(&s, drawn, SW_COUNT(drawn));
+		grouped expected = {0}, g = schedule_groups(&s, kinds, SW_COUNT(kinds));
+		for (size_t i = 0; i < s.local->ops.len; i++) {
+			const sw_op *op = &s.local->ops.data[i];
+			if (is_all_reduce(op))
+				expected.operands[op->attrs->collective.merge_group]++;
+		}
+		assert_memory_equal(g.operands, expected.operands, sizeof(g.operands));
+		assert_int_equal(g.collectives[1], expected.operands[1] > 0);
+		assert_int_equal(g.collectives[3], expected.operands[3]);
+		assert_true(g.collectives[2] <= g.operands[2]);
+		sw_program_cost before, after;
+		sw_cost_program(&s.cluster, s.local, &before);
+		sw_cost_program(&s.cluster, s.scheduled, &after);
+		assert_int_equal(before.payload_bytes, after.payload_bytes);
+	}
+	close_scheduled(&s);
+}
+
+/* a2 is made of b2's sum, and b1 of a1's: both groups as one would wait for each other, and one of
+ * them alone can be one. */
+static void groups_that_would_wait_for_each_other_are_not_both_one(void **state)
+{
+	(void)state;
+	static const sw_merge_group kinds[] = {{"a", 0}, {"b", 0}};
+	static const uint32_t groups[] = {1, 2, 2, 1};
+	scheduled s;
+	open_local("HloModule step, num_partitions=4\n"
+	           "sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, "
+	           "b) }\n"
+	           "ENTRY main { x = f32[4096] parameter(0)\n"
+	           "  a1 = f32[4096] all-reduce(x), replica_groups={{0,1,2,3}}, to_apply=sum\n"
+	           "  y = f32[4096] tanh(x)\n"
+	           "  b2 = f32[4096] all-reduce(y), replica_groups={{0,1,2,3}}, to_apply=sum\n"
+	           "  p = f32[4096] exponential(a1)\n"
+	           "  b1 = f32[4096] all-reduce(p), replica_groups={{0,1,2,3}}, to_apply=sum\n"
+	           "  q = f32[4096] exponential(b2)\n"
+	           "  a2 = f32[4096] all-reduce(q), replica_groups={{0,1,2,3}}, to_apply=sum\n"
+	           "  ROOT z = f32[4096] add(a2, b1) }",
+	           &s);
+	put_into_groups(&s, groups, SW_COUNT(groups));
+	grouped g = schedule_groups(&s, kinds, SW_COUNT(kinds));
+	assert_int_equal(g.collectives[1] + g.collectives[2], 3);
+	assert_int_equal(g.operands[1] + g.operands[2], 4);
+	close_scheduled(&s);
+}
+
 static void times_are_printed(void **state)
 {
 	(void)state;
@@ -313,6 +425,8 @@ int main(void)
 		cmocka_unit_test(memory_bounds_the_bytes_held),
 		cmocka_unit_test(memory_that_is_almost_enough_hides_almost_all),
 		cmocka_unit_test(the_bound_counts_what_comes_before_and_after),
+		cmocka_unit_test(groups_begin_together_and_apart_from_others),
+		cmocka_unit_test(groups_that_would_wait_for_each_other_are_not_both_one),
 		cmocka_unit_test(small_collectives_are_merged),
 		cmocka_unit_test(collectives_are_merged_that_an_early_reader_keeps_apart),
 		cmocka_unit_test(a_long_step_is_near_its_bound),

@@ -37,16 +37,6 @@ static void subject_open(subject *s, const char *fixture, const char *cluster, c
 	check(sw_served_cut(s->plan, &s->sidecar, &s->served, &err), &err);
 }
 
-/* Let the owners of a plan whose variables may be stale wait for the terms of all nonetheless. */
-static void allow_no_staleness(subject *s)
-{
-	sw_error err = {0};
-	for (size_t i = 0; i < s->plan->forms.n; i++)
-		((sw_variable_form *)s->plan->forms.list)[i].stale = 0;
-	sw_served_clear(&s->served);
-	check(sw_served_cut(s->plan, &s->sidecar, &s->served, &err), &err);
-}
-
 static void subject_close(subject *s)
 {
 	sw_served_clear(&s->served);
@@ -79,11 +69,9 @@ static void more_staleness_is_no_slower(void **state)
 		for (size_t i = 0; i < SW_COUNT(stales); i++) {
 			subject s;
 			char strategy[64];
-			snprintf(strategy, sizeof(strategy), "ps:balanced,stale=%d",
-			         SW_MAX(stales[i], 1));
+			snprintf(strategy, sizeof(strategy), "ps:balanced,stale=%d,served",
+			         stales[i]);
 			subject_open(&s, fixtures[c / 2], clusters[c % 2], strategy);
-			if (stales[i] == 0)
-				allow_no_staleness(&s);
 			sw_served_play played = play(&s, 0, 0);
 			assert_true(played.step_time_s > 0.999 * played.worker_s);
 			assert_true(played.step_time_s > 0.98 * played.update_s);
@@ -146,12 +134,66 @@ static void a_step_without_a_bound_is_the_way_to_the_owner_and_back(void **state
 	subject_close(&s);
 }
 
+/* The same with a server: both ranks go to it and back, by links of the outermost level. */
+static void a_step_with_a_server_is_the_way_there_and_back(void **state)
+{
+	(void)state;
+	subject s;
+	sw_error err = {0};
+	subject_open(&s, "mlp", "lab-2x1", "ps:stale=any");
+	check(sw_served_place(&s.served, 1, &err), &err);
+	const sw_port *port = &s.served.ports[0];
+	sw_served_play played = play(&s, 0, 0);
+	double way_s = sw_cost_pair_outside(&s.cluster, 0, port->term_bytes) +
+	               sw_cost_pair_outside(&s.cluster, 0, port->value_bytes);
+	double own_s = played.worker_s + played.update_s + way_s;
+	double link_s = (double)(port->term_bytes + port->value_bytes) /
+	                s.cluster.levels[0].bandwidth;
+	assert_true(fabs(sw_cost_pair_outside(&s.cluster, 0, 1000) -
+	                 sw_cost_pair(&s.cluster, 0, 1, 1000)) < 1e-12);
+	for (int r = 0; r < 2; r++) {
+		assert_true(played.step_s[r] > 0.999 * own_s);
+		/* the other's update, and its messages on the server's link, may be in the way */
+		assert_true(played.step_s[r] < 1.001 * (own_s + played.update_s + link_s));
+	}
+	sw_served_play_clear(&played);
+	subject_close(&s);
+}
+
+/* All terms and values go over the links of the servers, which then decide where they are few. */
+static void fewer_servers_are_no_faster(void **state)
+{
+	(void)state;
+	double before_s = 0;
+	for (int n = 4; n >= 1; n--) {
+		subject s;
+		sw_error err = {0};
+		subject_open(&s, "gpt-tiny", "lab-4x1", "ps:balanced,stale=2");
+		check(sw_served_place(&s.served, n, &err), &err);
+		sw_served_play played = play(&s, 0, 0);
+		int64_t bytes[4] = {0}, most = 0;
+		for (uint32_t p = 0; p < s.served.n_ports; p++)
+			bytes[s.served.ports[p].server] += 4 * s.served.ports[p].term_bytes;
+		for (int k = 0; k < n; k++)
+			most = SW_MAX(most, bytes[k]);
+		assert_true(played.step_time_s >
+		            0.98 * (double)most / s.cluster.levels[0].bandwidth);
+		assert_true(played.step_time_s > 0.98 * played.update_s);
+		assert_true(played.step_time_s > 0.98 * before_s);
+		before_s = played.step_time_s;
+		sw_served_play_clear(&played);
+		subject_close(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(more_staleness_is_no_slower),
 		cmocka_unit_test(a_straggler_decides_the_long_run_of_those_who_have_a_bound),
 		cmocka_unit_test(a_step_without_a_bound_is_the_way_to_the_owner_and_back),
+		cmocka_unit_test(a_step_with_a_server_is_the_way_there_and_back),
+		cmocka_unit_test(fewer_servers_are_no_faster),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,8 +165,17 @@ static void assert_finite(const sw_ways_space *space, const sw_ways *ways)
 			fail_msg("%s is %g", sw_ways_feature_name(i), f.x[i]);
 }
 
+static bool has_group(const sw_ways_space *space, const sw_ways *ways)
+{
+	for (uint32_t i = 0; i < space->n; i++)
+		if (ways->of[i].group)
+			return true;
+	return false;
+}
+
 static void sample(const char *fixture, const char *cluster, const char *allow, int n)
 {
+	int grouped = 0;
 	planned p;
 	sw_ways_space space;
 	sw_rng rng = {.seed = 5};
@@ -178,6 +187,7 @@ static void sample(const char *fixture, const char *cluster, const char *allow, 
 		                                 &rng, &space.arena);
 		assert_round_trip(&space, &drawn);
 		assert_round_trip(&space, &changed);
+		grouped += has_group(&space, &changed);
 		assert_possible(&space, &drawn);
 		assert_possible(&space, &changed);
 		assert_finite(&space, &drawn);
@@ -187,6 +197,7 @@ static void sample(const char *fixture, const char *cluster, const char *allow, 
 		assert_true(there == back && there >= 0 && there <= 1);
 		last = changed;
 	}
+	assert_true(n < 20 || (grouped > 0 && grouped < n));
 	close_space(&p, &space);
 }
 
@@ -232,6 +243,42 @@ static void samples_compute_what_one_device_does(void **state)
 	verify_samples("mlp", "local-2x2.yaml", "codec=bf16,codec=powersgd=2", 4);
 }
 
+/* ---- merge groups ----------------------------------------------------------------------- */
+
+/* Groups are the same whatever their numbers, of what is all-reduced alone. */
+static void groups_are_sets_of_variables(void **state)
+{
+	(void)state;
+	planned p;
+	sw_ways_space space;
+	sw_error err = {0};
+	open_space(&p, "mlp", "local-2x2.yaml", NULL, &space);
+	assert_true(space.n >= 4);
+	sw_ways ways[2];
+	for (int k = 0; k < 2; k++) {
+		assert_int_equal(sw_ways_seed(&space, 0, &space.arena, &ways[k], &err), SW_OK);
+		sw_variable_ways *of = (sw_variable_ways *)ways[k].of;
+		for (uint32_t i = 0; i < space.n; i++)
+			of[i].parts[0] = (sw_way){.kind = i == 1 ? SW_WAY_OWNED : SW_WAY_ALL_REDUCE};
+		of[0].group = k ? 7 : 1;
+		of[1].group = k ? 7 : 5;
+		of[2].group = k ? 7 : 1;
+		of[3].group = k ? 3 : 9;
+		sw_ways_number_groups(&space, of);
+		sw_ways_seal(&space, &ways[k]);
+		assert_int_equal(of[0].group, 1);
+		assert_int_equal(of[1].group, 0);
+		assert_int_equal(of[2].group, 1);
+		assert_int_equal(of[3].group, 2);
+		assert_round_trip(&space, &ways[k]);
+	}
+	assert_true(ways[0].hash == ways[1].hash);
+	((sw_variable_ways *)ways[1].of)[3].group = 1;
+	sw_ways_seal(&space, &ways[1]);
+	assert_true(ways[0].hash != ways[1].hash);
+	close_space(&p, &space);
+}
+
 /* ---- what is allowed -------------------------------------------------------------------- */
 
 static void allowed_codecs_are_read(void **state)
@@ -262,6 +309,7 @@ int main(void)
 		cmocka_unit_test(seeds_are_the_builders_ways),
 		cmocka_unit_test(samples_are_possible_and_read_back),
 		cmocka_unit_test(samples_compute_what_one_device_does),
+		cmocka_unit_test(groups_are_sets_of_variables),
 		cmocka_unit_test(allowed_codecs_are_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

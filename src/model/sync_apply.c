@@ -1,0 +1,219 @@
+/*
+ * What a file of ways (docs/sync.md, sync_file.c) says of the variables of a program. Of entries
+ * that match the same variable the last counts; what none matches keeps the way that the strategy's
+ * builder gave it.
+ */
+#include <fnmatch.h>
+
+#include "model/ways.h"
+
+#define SHOWN_NAMES 3 /* of a program's variables, where none is near what is asked for */
+
+static const char *name_of(const sw_analysis *a, const sw_sidecar *sidecar, uint32_t variable)
+{
+	uint32_t input = a->variables.list[variable].input;
+	const char *name = sidecar->inputs[input].name;
+	sw_id value = a->roles.inputs[input];
+	return name ? name : sw_op_at(a->program, a->program->values.data[value].op)->name;
+}
+
+/* A pattern matches a part by its own name, and by that of the whole. */
+typedef enum sync_match { NO_MATCH, OF_PART, OF_WHOLE } sync_match;
+
+static sync_match match(const sw_sync_entry *entry, const sw_analysis *a, const sw_sidecar *sidecar,
+                        uint32_t variable)
+{
+	const sw_fill_part *part = sidecar->inputs[a->variables.list[variable].input].init.part;
+	bool named = fnmatch(entry->pattern, name_of(a, sidecar, variable), 0) == 0;
+	if (!part || !part->whole)
+		return named ? OF_WHOLE : NO_MATCH;
+	return fnmatch(entry->pattern, part->whole, 0) == 0 ? OF_WHOLE : named ? OF_PART : NO_MATCH;
+}
+
+static sw_status refuse(const sw_sync *sync, const sw_sync_entry *entry, const char *name,
+                        const char *why, sw_error *err)
+{
+	return sw_fail_at(err, SW_ERR_INPUT, sync->file, entry->line, 0, "'%s': %s", name, why);
+}
+
+/* Return what an input is that is no variable; NULL: it is one. */
+static const char *other_input(const sw_analysis *a, uint32_t input)
+{
+	static const char *const words[] = {
+		[SW_ROLE_PARAMETER] = "a single number, which all devices keep and update",
+		[SW_ROLE_MOMENT] = "a moment, which goes with its parameter",
+		[SW_ROLE_DATA] = "data"};
+	sw_role role = a->roles.input_role[input];
+	if (a->variables.of_input[input] >= 0 && role == SW_ROLE_PARAMETER)
+		return NULL;
+	return (size_t)role < SW_COUNT(words) && words[role] ? words[role] : "no parameter";
+}
+
+static sw_status no_variable(const sw_sync *sync, const sw_sync_entry *entry, const sw_analysis *a,
+                             const sw_sidecar *sidecar, sw_error *err)
+{
+	for (uint32_t i = 0; i < sidecar->n_inputs && i < a->roles.n_inputs; i++) {
+		const char *name = sidecar->inputs[i].name, *is = other_input(a, i);
+		if (name && is && fnmatch(entry->pattern, name, 0) == 0)
+			return sw_fail_at(err, SW_ERR_INPUT, sync->file, entry->line, 0,
+			                  "'%s': no variable of the program has such a name: '%s' "
+			                  "is %s",
+			                  entry->pattern, name, is);
+	}
+	sw_nearest nearest = {.word = entry->pattern};
+	for (uint32_t i = 0; i < a->variables.n; i++)
+		sw_nearest_try(&nearest, name_of(a, sidecar, i));
+	sw_nearest_words hint = sw_nearest_hint(&nearest);
+	sw_text names = {0};
+	for (uint32_t i = 0; i < a->variables.n && i < SHOWN_NAMES && !*hint.text; i++)
+		sw_text_addf(&names, "%s'%s'", i ? ", " : ": they are ", name_of(a, sidecar, i));
+	if (names.len > 0 && a->variables.n > SHOWN_NAMES)
+		sw_text_addf(&names, " and %u more", a->variables.n - SHOWN_NAMES);
+	sw_status status = sw_fail_at(err, SW_ERR_INPUT, sync->file, entry->line, 0,
+	                              "'%s': no variable of the program has such a name%s%s",
+	                              entry->pattern, hint.text, names.len > 0 ? names.data : "");
+	sw_text_clear(&names);
+	return status;
+}
+
+static sw_status check_owner(const sw_sync *sync, const sw_sync_entry *entry, const sw_analysis *a,
+                             const char *name, sw_error *err)
+{
+	char why[128];
+	if (entry->way.owner < a->cluster->n_devices)
+		return SW_OK;
+	snprintf(why, sizeof(why), "owner: %lld: the cluster has devices 0 to %lld",
+	         (long long)entry->way.owner, (long long)a->cluster->n_devices - 1);
+	return refuse(sync, entry, name, why, err);
+}
+
+static sw_status check_division(const sw_sync *sync, const sw_sync_entry *entry,
+                                const sw_analysis *a, const sw_variable *variable,
+                                const char *name, sw_error *err)
+{
+	char why[128];
+	bool split = entry->way.kind == SW_WAY_SPLIT || entry->way.kind == SW_WAY_MOMENTS;
+	if (!split || variable->divides)
+		return SW_OK;
+	snprintf(why, sizeof(why),
+	         "way: %s: none of its dimensions divides by the %lld devices: take ps or "
+	         "all-reduce",
+	         sw_way_word(entry->way.kind), (long long)a->cluster->n_devices);
+	return refuse(sync, entry, name, why, err);
+}
+
+/* The last entry that matches a variable, and the last that matches the whole, if it is a part;
+ * NULL: none does. */
+typedef struct sync_found {
+	const sw_sync_entry *last, *of_whole;
+} sync_found;
+
+static sw_status find_entries(const sw_sync *sync, const sw_analysis *a, const sw_sidecar *sidecar,
+                              sync_found *of, sw_error *err)
+{
+	for (size_t e = 0; e < sync->n; e++) {
+		const sw_sync_entry *entry = &sync->list[e];
+		sync_match best = NO_MATCH;
+		for (uint32_t i = 0; i < a->variables.n; i++) {
+			sync_match found = match(entry, a, sidecar, i);
+			if (!found)
+				continue;
+			SW_TRY(check_owner(sync, entry, a, name_of(a, sidecar, i), err));
+			best = SW_MAX(best, found);
+			of[i].last = entry;
+			if (found == OF_WHOLE)
+				of[i].of_whole = entry;
+		}
+		if (best == NO_MATCH)
+			return no_variable(sync, entry, a, sidecar, err);
+		if (best == OF_PART &&
+		    (entry->of_parts || entry->has_codec || entry->has_stale || entry->served))
+			return refuse(sync, entry, entry->pattern,
+			              "parts of a variable have a way and an owner each, but "
+			              "parts, codec, stale and served of the whole: give these to its own "
+			              "name",
+			              err);
+	}
+	return SW_OK;
+}
+
+static bool waits_for_owner(const sw_variable *variable)
+{
+	return (variable->way.kind == SW_WAY_OWNED || variable->way.kind == SW_WAY_ANY) &&
+	       variable->way.owner < 0;
+}
+
+/* Ranks at different steps can't take part in one collective, so that all variables have owners,
+ * and each device its copies. */
+static sw_status serve_all(const sw_sync *sync, const sync_found *of, sw_analysis *a,
+                           const sw_sidecar *sidecar, sw_error *err)
+{
+	for (uint32_t i = 0; i < a->variables.n; i++) {
+		sw_way *way = &a->variables.list[i].way;
+		way->proxy = true;
+		if (way->kind != SW_WAY_OWNED && a->variables.list[i].trained)
+			return sw_fail_at(err, SW_ERR_INPUT, sync->file,
+			                  of[i].last ? of[i].last->line : 0, 0,
+			                  "'%s' has way: %s, and others are stale or served: ranks at "
+			                  "different steps have no collectives; give it way: ps",
+			                  name_of(a, sidecar, i), sw_way_word(way->kind));
+	}
+	return SW_OK;
+}
+
+sw_status sw_sync_apply(const sw_sync *sync, const sw_plan_strategy *strategy, sw_analysis *a,
+                        const sw_sidecar *sidecar, sw_error *err)
+{
+	if (!sync)
+		return SW_OK;
+	sync_found *of = SW_NEW_N(&a->arena, sync_found, a->variables.n + 1);
+	bool served = strategy->stale != 0 || strategy->served;
+	SW_TRY(find_entries(sync, a, sidecar, of, err));
+	for (uint32_t i = 0; i < a->variables.n; i++) {
+		sw_variable *variable = &a->variables.list[i];
+		const sw_sync_entry *last = of[i].last, *of_whole = of[i].of_whole;
+		if (!last)
+			continue;
+		SW_TRY(check_division(sync, last, a, variable, name_of(a, sidecar, i), err));
+		variable->way = last->way;
+		variable->way.proxy = last->way.proxy || last->has_stale || last->served;
+		served = served || (of_whole && (of_whole->stale != 0 || of_whole->served));
+		if (last->balanced)
+			variable->way.owner = -1;
+	}
+	sw_ways_give_evenly(a->variables.list, a->variables.n, a->cluster->n_devices,
+	                    waits_for_owner);
+	sw_ways_disown(a->variables.list, a->variables.n);
+	return served ? serve_all(sync, of, a, sidecar, err) : SW_OK;
+}
+
+/* The last entry that matches a variable counts; NULL: none does. */
+static const sw_sync_entry *entry_of(const sw_sync *sync, const sw_analysis *a,
+                                     const sw_sidecar *sidecar, uint32_t variable)
+{
+	const sw_sync_entry *last = NULL;
+	for (size_t e = 0; e < sync->n; e++)
+		if (match(&sync->list[e], a, sidecar, variable))
+			last = &sync->list[e];
+	return last;
+}
+
+void sw_sync_group(const sw_sync *sync, const sw_analysis *a, const sw_sidecar *sidecar,
+                   sw_plan *plan)
+{
+	bool any = false;
+	for (size_t e = 0; sync && e < sync->n; e++)
+		any = any || sync->list[e].group;
+	if (!any)
+		return;
+	sw_state_view state = sw_state_view_of(plan->program, sidecar, &plan->arena);
+	sw_variable_map map = sw_variables_map(&state, &plan->arena);
+	for (uint32_t i = 0; i < a->variables.n; i++) {
+		const sw_sync_entry *entry = entry_of(sync, a, sidecar, i);
+		int32_t variable = map.of_input[a->variables.list[i].input];
+		if (!entry || !entry->group || variable < 0)
+			continue;
+		uint32_t group = sw_merge_group_number(plan, entry->group, entry->group_bytes);
+		sw_merge_group_add(plan, &map, (uint32_t)variable, group);
+	}
+}

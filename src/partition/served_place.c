@@ -1,0 +1,91 @@
+/* Which server serves which owner's variables (served.h). */
+#include "partition/served.h"
+
+#include <stdlib.h>
+
+/* What an owner has, of all staleness. */
+typedef struct owned {
+	int64_t device, bytes, group; /* group: the servers' number before they are ordered */
+} owned;
+
+static int by_device(const void *a, const void *b)
+{
+	const owned *x = a, *y = b;
+	return (x->device > y->device) - (x->device < y->device);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const owned *x = a, *y = b;
+	int order = (x->bytes < y->bytes) - (x->bytes > y->bytes);
+	return order ? order : by_device(a, b);
+}
+
+/* Write the owners into `list`, which has room for one per port; return how many there are. */
+static size_t list_owners(const sw_served *served, owned *list)
+{
+	size_t n = 0;
+	for (uint32_t p = 0; p < served->n_ports; p++) {
+		const sw_port *port = &served->ports[p];
+		size_t i = 0;
+		while (i < n && list[i].device != port->owner)
+			i++;
+		if (i == n)
+			list[n++] = (owned){.device = port->owner};
+		list[i].bytes += port->value_bytes;
+	}
+	return n;
+}
+
+/* At first a server without an owner counts as one without bytes, also if what others have is
+ * empty. */
+static void share_out(owned *list, size_t n_owners, size_t n)
+{
+	int64_t *bytes = sw_alloc(sizeof(*bytes) * n);
+	for (size_t i = 0; i < n_owners; i++) {
+		size_t least = i < n ? i : 0;
+		for (size_t s = 0; s < n && i >= n; s++)
+			if (bytes[s] < bytes[least])
+				least = s;
+		list[i].group = (int64_t)least;
+		bytes[least] += list[i].bytes;
+	}
+	free(bytes);
+}
+
+/* Number the groups by the first device of each; the list is ordered by devices. */
+static void number_servers(sw_served *served, const owned *list, size_t n_owners, size_t n)
+{
+	int64_t *server_of = sw_alloc(sizeof(*server_of) * n), next = 0;
+	for (size_t s = 0; s < n; s++)
+		server_of[s] = -1;
+	for (size_t i = 0; i < n_owners; i++) {
+		if (server_of[list[i].group] < 0)
+			server_of[list[i].group] = next++;
+		for (uint32_t p = 0; p < served->n_ports; p++)
+			if (served->ports[p].owner == list[i].device)
+				served->ports[p].server = server_of[list[i].group];
+	}
+	free(server_of);
+}
+
+sw_status sw_served_place(sw_served *served, int64_t n, sw_error *err)
+{
+	owned *list = sw_alloc(sizeof(*list) * (served->n_ports + 1));
+	size_t n_owners = list_owners(served, list);
+	sw_status status = SW_OK;
+	if (n > (int64_t)n_owners) {
+		status = sw_fail(err, SW_ERR_INPUT,
+		                 "there are %lld servers, and %zu device%s variables in the plan: "
+		                 "start no more servers than owners, or plan with more owners: "
+		                 "--strategy ps:balanced,stale=S",
+		                 (long long)n, n_owners, n_owners == 1 ? " owns" : "s own");
+	} else {
+		qsort(list, n_owners, sizeof(*list), by_bytes);
+		share_out(list, n_owners, (size_t)n);
+		qsort(list, n_owners, sizeof(*list), by_device);
+		number_servers(served, list, n_owners, (size_t)n);
+	}
+	free(list);
+	return status;
+}
