@@ -74,7 +74,10 @@ typedef struct sw_stage_store sw_stage_store;
 sw_status sw_pipelined_open(const sw_pipelined_request *request, sw_stage_store *store,
                             sw_pipelined_numbers numbers, const double *op_s, sw_pipelined **out,
                             sw_error *err);
-/* Write the steps of the stages, if they are not written yet: only what is planned needs them. */
+/* Write the step of one stage, which is like no other then; or of all stages, if they are not
+ * written yet: only what is planned needs them. */
+sw_status sw_pipelined_write_step(sw_pipelined *p, const sw_stage_store *store, int32_t stage,
+                                  sw_error *err);
 sw_status sw_pipelined_write_steps(sw_pipelined *p, const sw_stage_store *store, sw_error *err);
 /* Plan one stage of it, or the one that it is like; its steps are written. */
 sw_status sw_pipelined_plan_stage(sw_pipelined *p, sw_stage_store *store, int32_t stage,

@@ -122,23 +122,26 @@ static uint32_t count_ops(const sw_pipelined *p, const sw_stage_step *step)
 	return n;
 }
 
+sw_status sw_pipelined_write_step(sw_pipelined *p, const sw_stage_store *store, int32_t stage,
+                                  sw_error *err)
+{
+	sw_planned_stage *s = &p->stages[stage];
+	SW_TRY(sw_stage_step_init(&s->step, &p->cut, stage, err));
+	sw_stage_step_sidecar(&s->step, &p->cut, sw_stage_store_sidecar(store), &s->sidecar);
+	s->like = stage;
+	s->n_ops = count_ops(p, &s->step);
+	return SW_OK;
+}
+
 sw_status sw_pipelined_write_steps(sw_pipelined *p, const sw_stage_store *store, sw_error *err)
 {
-	const sw_sidecar *whole = sw_stage_store_sidecar(store);
-	sw_status status = SW_OK;
 	if (p->stages[0].step.program)
 		return SW_OK;
-	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++) {
-		sw_planned_stage *s = &p->stages[i];
-		status = sw_stage_step_init(&s->step, &p->cut, i, err);
-		if (status)
-			break;
-		sw_stage_step_sidecar(&s->step, &p->cut, whole, &s->sidecar);
-		s->like = i;
-		s->like = find_like(p, i);
-		s->n_ops = count_ops(p, &s->step);
+	for (int32_t i = 0; i < p->n_stages; i++) {
+		SW_TRY(sw_pipelined_write_step(p, store, i, err));
+		p->stages[i].like = find_like(p, i);
 	}
-	return status;
+	return SW_OK;
 }
 
 int64_t sw_pipelined_crossing_bytes(const sw_pipelined *p, const sw_stage_port *ports, uint32_t n)
