@@ -304,7 +304,7 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 	whole = options;
 	whole.least_share = &least_share;
 	staged = options;
-	if (status == SW_OK && asked.n_stages > 1)
+	if (status == SW_OK && asked.n_stages != 1)
 		status = cli_check_stages(c, &asked, err);
 	/* Without stages, as many microbatches as are best for it, in half of the time. */
 	if (asked.n_stages != 1) {
