@@ -692,32 +692,7 @@ void sw_pipelined_split_strategy(sw_plan_strategy *strategy, int32_t *n_stages, 
 	strategy->stages = 0;
 }
 
-/* A schedule that a file gives says how many of everything there are. */
-static sw_status check_given(const sw_pipelined_options *options, sw_error *err)
-{
-	const sw_pipeline_schedule *given = options->given;
-	if (!given)
-		return SW_OK;
-	if (given->n_chains > 1)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--schedule: it has two copies of the model, and plans have one");
-	if (given->n_stages % given->n_ranks)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--schedule: its %d stages are no multiple of its %d ranks",
-		               given->n_stages, given->n_ranks);
-	if (options->n_chunks)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--chunks: the file of --schedule says how many stages a slice has: "
-		               "leave it out");
-	if (options->n_stages == given->n_ranks && options->microbatches == given->n_microbatches)
-		return SW_OK;
-	return sw_fail(err, SW_ERR_INPUT,
-	               "--schedule: the file has %d ranks and %d microbatches: leave --stages and "
-	               "--microbatches out, or give these",
-	               given->n_ranks, given->n_microbatches);
-}
-
-/* So does a user's file of stages. */
+/* A user's file of stages says how many of them there are, and how many devices each slice has. */
 static sw_status check_file(const sw_pipelined_request *request, sw_error *err)
 {
 	const sw_pipelined_options *options = request->options;
@@ -744,56 +719,6 @@ static sw_status check_file(const sw_pipelined_request *request, sw_error *err)
 		                    "that are possible have so many on %d slices",
 		                    file->n_stages, options->n_stages);
 	return status;
-}
-
-/* Options that contradict each other. */
-static sw_status check_words(const sw_pipelined_request *request, sw_error *err)
-{
-	const sw_pipelined_options *options = request->options;
-	if (options->microbatches == 1)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--microbatches 1: stages need 2 microbatches or more");
-	if (options->n_chunks && options->schedule >= 0 &&
-	    options->schedule != (int32_t)SW_INTERLEAVED_1F1B)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--chunks %d: --schedule %s has as many stages on each slice as it "
-		               "needs; leave one out, or take interleaved-1f1b",
-		               options->n_chunks,
-		               sw_pipeline_name((sw_named_schedule)options->schedule));
-	if (options->n_chunks == 1)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--chunks 1: expected 2 stages or more on each slice");
-	SW_TRY(check_given(options, err));
-	SW_TRY(check_file(request, err));
-	return sw_pipelined_check_schedule(options->schedule, err);
-}
-
-/* What only plans without stages have: where the number of stages is free, it is none then. */
-static sw_status check_kinds(const sw_pipelined_options *options, sw_error *err)
-{
-	if (options->plan.strategy.owners != SW_OWNERS_NONE)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "plans with stages have no owners: leave --stages out, or take "
-		               "another --strategy than ps, parallax, random or ways");
-	if (options->plan.strategy.parts != SW_PARTS_NONE)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "plans with stages divide no variables: leave --stages out, or "
-		               "take allreduce without partitioned");
-	if (options->plan.strategy.has_stale || options->plan.allows_stale)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "stages of a pipeline are not for stale variables: leave pp= out, or "
-		               "stale");
-	if (options->plan.codec.kind)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "plans with stages send gradients as they are: leave --stages out, "
-		               "or --codec");
-	if (options->plan.pins && options->plan.pins->n)
-		return sw_fail(err, SW_ERR_INPUT, "--pin: plans with stages take no pins");
-	if (options->plan.pins && options->plan.pins->annotations.taken)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "plans with stages take no pins, which the program's annotations "
-		               "of shardings are: add --annotations ignore");
-	return SW_OK;
 }
 
 /* Cut the program into as many stages as were asked for, in any number of microbatches that is tried
@@ -841,10 +766,11 @@ sw_status sw_pipelined_check(const sw_program *program, const char *program_path
 	sw_pipelined_request request = {program, program_path, sidecar, cluster, options};
 	stage_search s = {.request = &request, .options = options};
 	sw_phases phases;
-	SW_TRY(check_words(&request, err));
+	SW_TRY(sw_pipelined_check_words(options, err));
+	SW_TRY(check_file(&request, err));
 	if (!options->n_stages)
 		return check_microbatches(&request, err);
-	SW_TRY(check_kinds(options, err));
+	SW_TRY(sw_pipelined_check_kinds(options, err));
 	SW_TRY(sw_stage_store_new(&request, &s.store, err));
 	sw_phases_init(&phases, sw_stage_store_canonical(s.store), sw_stage_store_sidecar(s.store));
 	sw_status status = cut_as_asked(&s, &phases, err);
@@ -883,8 +809,9 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
 	double start_s = sw_now_s();
 	sw_phases phases;
 	*out = NULL;
-	SW_TRY(check_words(&request, err));
-	SW_TRY(check_kinds(options, err));
+	SW_TRY(sw_pipelined_check_words(options, err));
+	SW_TRY(check_file(&request, err));
+	SW_TRY(sw_pipelined_check_kinds(options, err));
 	SW_TRY(sw_stage_store_new(&request, &s.store, err));
 	sw_progress_start(&s.progress, "stages", options->plan.quiet);
 	sw_phases_init(&phases, sw_stage_store_canonical(s.store), sw_stage_store_sidecar(s.store));
