@@ -69,6 +69,10 @@ static sw_status check_given(const sw_pipelined_options *options, sw_error *err)
 
 sw_status sw_pipelined_check_words(const sw_pipelined_options *options, sw_error *err)
 {
+	if (options->given && options->given->n_microbatches == 1)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--schedule: the file has 1 microbatch, and plans with stages need 2 "
+		               "or more");
 	if (options->microbatches == 1)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--microbatches 1: stages need 2 microbatches or more");
