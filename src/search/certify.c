@@ -30,7 +30,7 @@ static bool may_wait(const sw_search *s, const sw_plan *plan)
 	const sw_plan_options *o = s->asked.options;
 	return o->uncertified && o->time_limit_s <= 0 && !o->allows_stale && s->forms.n == 0 &&
 	       o->strategy.owners == SW_OWNERS_NONE && plan->strategy.owners == SW_OWNERS_NONE &&
-	       s->asked.cluster->n_kinds == 1;
+	       s->asked.cluster->n_kinds == 0;
 }
 
 void sw_plan_certify(sw_plan *plan, const sw_sidecar *sidecar, const sw_plan_options *options)
