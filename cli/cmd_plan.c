@@ -272,6 +272,7 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 	sw_pins pins = {0};
 	sw_sync sync = {0};
 	int64_t least_share = 0;
+	double uncertified = -1;
 	double start_s = sw_now_s();
 	sw_plan_options options = {
 		.memory_bytes = c->values.memory,
@@ -306,12 +307,14 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 	whole = options;
 	whole.least_share = &least_share;
 	staged = options;
-	if (status == SW_OK && asked.n_stages > 1)
+	if (status == SW_OK && asked.n_stages != 1)
 		status = cli_check_stages(c, &asked, err);
 	/* Without stages, as many microbatches as are best for it, in half of the time. */
 	if (asked.n_stages != 1) {
 		whole.microbatches = 0;
 		whole.time_limit_s = options.time_limit_s / 2;
+		/* Of a plan that is only compared, the step counts. */
+		whole.uncertified = c->values.json ? NULL : &uncertified;
 	}
 	if (status == SW_OK)
 		status = sw_plan_make_any(program, c->argument, sidecar, &cluster, &whole, &plan,
@@ -322,6 +325,8 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		status = cli_plan_stages(c, &asked, plan, &wins, err);
 	if (wins)
 		goto done;
+	if (status == SW_OK && plan && whole.uncertified)
+		sw_plan_certify(plan, sidecar, &whole);
 	if (status == SW_OK || status == SW_NO)
 		note_annotations(c, &pins.annotations);
 	if (status == SW_OK)

@@ -13,11 +13,30 @@ bool cli_names_file(const char *schedule)
 	return strchr(schedule, '/') || strchr(schedule, '.');
 }
 
+/* A schedule in which ranks wait for each other in a circle does so whatever its passes take: it is
+ * refused before anything is planned. */
+static sw_status check_deadlock(const sw_pipeline_schedule *schedule, sw_error *err)
+{
+	json_t *ones = json_pack("{s:f, s:f, s:f}", "forward_s", 1.0, "input_gradient_s", 1.0,
+	                         "weight_gradient_s", 1.0);
+	sw_arena arena = {0};
+	sw_pipeline_costs costs;
+	sw_pipeline_played played = {0};
+	sw_status status = sw_pipeline_costs_of(ones, schedule, &arena, &costs, err);
+	if (status == SW_OK)
+		status = sw_pipeline_play(schedule, &costs, &played, err);
+	sw_pipeline_played_free(&played);
+	sw_arena_clear(&arena);
+	json_decref(ones);
+	return status;
+}
+
 /* Read a schedule's file, which says how many ranks it has. */
 static sw_status read_schedule(const char *path, bool counted, cli_stages_asked *asked,
                                sw_error *err)
 {
 	SW_TRY(sw_pipeline_read(path, &asked->given, err));
+	SW_TRY(sw_error_in_file(err, check_deadlock(asked->given, err), path));
 	if (!counted)
 		asked->n_stages = asked->given->n_ranks;
 	return SW_OK;

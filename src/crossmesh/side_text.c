@@ -192,7 +192,8 @@ static sw_status read_axis(spec_reader *r, int32_t *axis)
 	return SW_OK;
 }
 
-/* The first axis takes the largest blocks. */
+/* The first axis takes the largest blocks. An axis of one device divides nothing, wherever it is
+ * written: it has the stride of the outermost one, so that no two have the same. */
 static sw_status read_split(spec_reader *r, int32_t dim)
 {
 	sw_layout *layout = &r->side->layout;
@@ -205,10 +206,11 @@ static sw_status read_split(spec_reader *r, int32_t dim)
 		layout->state[axes[n]] = (sw_state){.kind = SW_STATE_S, .dim = (int8_t)dim};
 		parts *= r->side->axes.size[axes[n++]];
 	} while (isdigit((unsigned char)*r->at));
-	int64_t stride = sw_ceil_div(SW_MAX(r->shape.dims[dim], 1), parts);
+	int64_t stride = sw_ceil_div(SW_MAX(r->shape.dims[dim], 1), parts), whole = stride * parts;
 	while (n-- > 0) {
-		layout->state[axes[n]].stride = stride;
-		stride *= r->side->axes.size[axes[n]];
+		int32_t size = r->side->axes.size[axes[n]];
+		layout->state[axes[n]].stride = size == 1 ? whole : stride;
+		stride *= size;
 	}
 	return SW_OK;
 }

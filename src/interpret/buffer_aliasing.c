@@ -83,15 +83,27 @@ bool sw_kernel_keeps_splat(const sw_op *op, sw_aliasing aliasing)
 	       op->opcode == SW_OP_CLAMP;
 }
 
+/* An operand that the fusion takes twice is read through both. */
+static bool tile_may_overwrite(const sw_op *op, uint64_t over, uint32_t k, const sw_id *class)
+{
+	if (k >= 64 || !(over >> k & 1))
+		return false;
+	for (uint32_t j = 0; j < op->n_operands; j++)
+		if (class[op->operands[j]] == class[op->operands[k]] &&
+		    (j >= 64 || !(over >> j & 1)))
+			return false;
+	return true;
+}
+
 bool sw_kernel_may_overwrite(const sw_program *program, const sw_op *op, sw_aliasing aliasing,
-                             uint32_t i, uint32_t k, const sw_id *class)
+                             uint32_t i, uint32_t k, const sw_id *class, const uint64_t *over)
 {
 	sw_id operand = op->operands[k];
 	if (aliasing == SW_ALIASING_POINTWISE)
 		return sw_value_shape(program, op->first_result + i).type ==
 		       sw_value_shape(program, operand).type;
 	if (aliasing == SW_ALIASING_TILE)
-		return sw_tile_may_overwrite(program, op, i, k, class);
+		return tile_may_overwrite(op, over[i], k, class);
 	if (aliasing != SW_ALIASING_IN_PLACE || i != k)
 		return false;
 	for (uint32_t j = 0; j < op->n_operands; j++)

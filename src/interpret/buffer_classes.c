@@ -22,6 +22,7 @@ void sw_placer_init(sw_placer *p, const sw_program *program, struct sw_places *p
 	p->read = SW_NEW_N(&p->arena, int32_t, n);
 	p->buffer_of = SW_NEW_N(&p->arena, uint32_t, n);
 	p->aliasing = SW_NEW_N(&p->arena, sw_aliasing, program->ops.len + 1);
+	p->over = SW_NEW_N(&p->arena, const uint64_t *, program->ops.len + 1);
 }
 
 void sw_placer_clear(sw_placer *p)
@@ -47,6 +48,15 @@ int64_t sw_placer_kernel(sw_placer *p, sw_id id)
 	/* what a call's signature states is the call's, whoever runs it */
 	int64_t own = (int64_t)fmin(sw_call_workspace(p->program, op), (double)INT64_MAX / 4);
 	return SW_MAX(needs ? sw_op_workspace(p->program, op, &plan) : 0, own);
+}
+
+bool sw_placer_kernel_may_overwrite(sw_placer *p, const sw_op *op, uint32_t i, uint32_t k)
+{
+	sw_id id = (sw_id)(op - p->program->ops.data);
+	sw_aliasing aliasing = p->aliasing[id];
+	if (aliasing == SW_ALIASING_TILE && !p->over[id])
+		p->over[id] = sw_tile_over(p->program, op, &p->arena);
+	return sw_kernel_may_overwrite(p->program, op, aliasing, i, k, p->class, p->over[id]);
 }
 
 /* ---- trace ------------------------------------------------------------------------------ */
@@ -140,14 +150,14 @@ void sw_placer_trace(sw_placer *p, const sw_computation *c)
 
 /* ---- independent of the order of the ops ------------------------------------------------ */
 
-static uint64_t overwritable_operands(const sw_buffers *b, const sw_op *op, sw_aliasing aliasing,
+static uint64_t overwritable_operands(sw_placer *p, const sw_buffers *b, const sw_op *op,
                                       uint32_t i)
 {
 	int64_t bytes = b->bytes[op->first_result + i];
 	uint64_t under = 0;
 	for (uint32_t k = 0; bytes > 0 && k < SW_MIN(op->n_operands, 64); k++)
 		if (b->bytes[b->buffer[op->operands[k]]] == bytes &&
-		    sw_kernel_may_overwrite(b->program, op, aliasing, i, k, b->buffer))
+		    sw_placer_kernel_may_overwrite(p, op, i, k))
 			under |= UINT64_C(1) << k;
 	return under;
 }
@@ -171,8 +181,7 @@ sw_buffers sw_buffers_of(const sw_program *program, sw_arena *arena)
 	for (sw_id id = 0; id < program->ops.len; id++) {
 		const sw_op *op = sw_op_at(program, id);
 		for (uint32_t i = 0; i < op->n_results; i++)
-			b.over[op->first_result + i] =
-				overwritable_operands(&b, op, (sw_aliasing)p.aliasing[id], i);
+			b.over[op->first_result + i] = overwritable_operands(&p, &b, op, i);
 	}
 	sw_placer_clear(&p);
 	return b;

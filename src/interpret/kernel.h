@@ -280,9 +280,9 @@ sw_id sw_aliased_operand(const sw_program *program, const sw_op *op, sw_aliasing
 bool sw_kernel_keeps_splat(const sw_op *op, sw_aliasing aliasing);
 /* Return true if the op's own kernel may write result i over operand k, given that the operand has
  * as many bytes and is dead afterwards. class: per value, its equivalence class of values that
- * share one buffer. */
+ * share one buffer. over: of a fusion that runs tile by tile, what sw_tile_over gives. */
 bool sw_kernel_may_overwrite(const sw_program *program, const sw_op *op, sw_aliasing aliasing,
-                             uint32_t i, uint32_t k, const sw_id *class);
+                             uint32_t i, uint32_t k, const sw_id *class, const uint64_t *over);
 /* Return true for ops that may run called computations in frames of their own; all of them do, but
  * for fusions that run tile by tile. */
 bool sw_is_region(const sw_op *op);
@@ -293,8 +293,9 @@ static inline bool sw_runs_frames(const sw_op *op, sw_aliasing aliasing)
 /* Prepare the kernels of the fusions that run tile by tile (tile_prepare.c). */
 void sw_tiles_init(sw_interpreter *interpreter);
 void sw_tiles_clear(sw_interpreter *interpreter);
-bool sw_tile_may_overwrite(const sw_program *program, const sw_op *op, uint32_t i, uint32_t k,
-                           const sw_id *class);
+/* Return, per result of a fusion that runs tile by tile, over which operands it may be written: bit
+ * k for operand k < 64. In the arena; it takes as long as planning the fusion. */
+const uint64_t *sw_tile_over(const sw_program *program, const sw_op *op, sw_arena *arena);
 /* Bytes that a tensor, or n elements, occupy in an arena, and the sum of two byte counts. The
  * result is INT64_MAX on overflow. */
 int64_t sw_workspace_of(sw_shape shape);

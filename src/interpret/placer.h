@@ -44,6 +44,8 @@ typedef struct sw_placer {
 	int32_t *read;
 	uint32_t *buffer_of;   /* per class: its buffer, or SW_NO_BUFFER */
 	sw_aliasing *aliasing; /* per op */
+	/* per op that runs tile by tile: sw_tile_over; NULL: it was not asked for yet */
+	const uint64_t **over;
 	bool *is_target;       /* per value: an input whose buffer a result must end up in */
 	/* of the current computation: */
 	SW_VEC(sw_place_buffer) buffers;
@@ -70,6 +72,9 @@ void sw_placer_clear(sw_placer *p);
 bool sw_placer_is_foreign(const sw_placer *p);
 /* Note the op's aliasing and return its workspace in bytes; 0 for a region. */
 int64_t sw_placer_kernel(sw_placer *p, sw_id id);
+/* Return true if the kernel of an analysed op may write result i over operand k (see
+ * sw_kernel_may_overwrite). */
+bool sw_placer_kernel_may_overwrite(sw_placer *p, const sw_op *op, uint32_t i, uint32_t k);
 /* Find the classes of a computation and their live ranges; its ops must be analysed. */
 void sw_placer_trace(sw_placer *p, const sw_computation *c);
 

@@ -43,7 +43,7 @@ bool sw_placer_may_overwrite(sw_placer *p, const sw_op *op, sw_aliasing aliasing
 		return false;
 	if (aliasing == SW_ALIASING_REGION)
 		return region_may_overwrite(p, op, i, p->class[operand]);
-	return sw_kernel_may_overwrite(p->program, op, aliasing, i, k, p->class);
+	return sw_placer_kernel_may_overwrite(p, op, i, k);
 }
 
 /* Return true if class `next` can take over the buffer of class `before`, whose last read is at

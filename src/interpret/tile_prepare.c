@@ -37,20 +37,17 @@ int64_t sw_workspace_tile(const sw_program *program, const sw_op *op, const sw_p
 	return bytes;
 }
 
-/* An operand that the fusion takes twice is read through both. */
-bool sw_tile_may_overwrite(const sw_program *program, const sw_op *op, uint32_t i, uint32_t k,
-                           const sw_id *class)
+const uint64_t *sw_tile_over(const sw_program *program, const sw_op *op, sw_arena *arena)
 {
-	sw_arena arena;
+	sw_arena own;
 	const char *why;
-	sw_arena_init(&arena);
-	sw_tile_plan *plan = sw_tile_plan_new(program, op, &arena, &why);
-	bool may = plan && k < 64;
-	for (uint32_t j = 0; may && j < op->n_operands; j++)
-		if (class[op->operands[j]] == class[op->operands[k]])
-			may = j < 64 && (plan->results[i].over >> j & 1);
-	sw_arena_clear(&arena);
-	return may;
+	uint64_t *over = SW_NEW_N(arena, uint64_t, op->n_results + 1);
+	sw_arena_init(&own);
+	const sw_tile_plan *plan = sw_tile_plan_new(program, op, &own, &why);
+	for (uint32_t i = 0; plan && i < op->n_results; i++)
+		over[i] = plan->results[i].over;
+	sw_arena_clear(&own);
+	return over;
 }
 
 void sw_tiles_init(sw_interpreter *it)

@@ -13,5 +13,7 @@
 #define SW_PIPELINE_STAGES 65536
 #define SW_PIPELINE_MICROBATCHES 1048576
 #define SW_PIPELINE_PASSES 16777216
+/* Most bytes of its file: that many passes, and transfers, of short cells. */
+#define SW_PIPELINE_FILE_BYTES ((size_t)256 << 20)
 
 #endif

@@ -224,7 +224,7 @@ sw_status sw_pipeline_read(const char *path, sw_pipeline_schedule **schedule, sw
 	char *data;
 	size_t length;
 	*schedule = NULL;
-	sw_status status = sw_file_read(path, &data, &length, err);
+	sw_status status = sw_file_read_most(path, SW_PIPELINE_FILE_BYTES, &data, &length, err);
 	if (status)
 		return status;
 	status = sw_pipeline_parse_csv(data, length, path, schedule, err);

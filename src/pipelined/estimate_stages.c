@@ -17,15 +17,25 @@ static double forward_s(const sw_pipelined *p)
 	return sum_s;
 }
 
+/* Do stages do as much, and send as much? They are then taken to be alike, before their steps are
+ * written. */
+static bool are_alike(const sw_stage_load *a, const sw_stage_load *b)
+{
+	return a->forward_s == b->forward_s && a->backward_s == b->backward_s &&
+	       a->flops == b->flops && a->forward_bytes == b->forward_bytes &&
+	       a->backward_bytes == b->backward_bytes;
+}
+
 /* The stage of which, with those that are like it, most of the load is. */
 static int32_t typical_stage(const sw_pipelined *p)
 {
+	const sw_stage_load *loads = p->cut.loads;
 	double most_s = -1;
 	int32_t typical = 0;
 	for (int32_t i = 0; i < p->n_stages; i++) {
 		double sum_s = 0;
 		for (int32_t k = i; k < p->n_stages; k++)
-			sum_s += p->stages[k].like == i ? load_s(&p->cut.loads[k]) : 0;
+			sum_s += are_alike(&loads[i], &loads[k]) ? load_s(&loads[k]) : 0;
 		if (sum_s > most_s * (1 + 1e-9)) {
 			most_s = sum_s;
 			typical = i;
@@ -37,8 +47,8 @@ static int32_t typical_stage(const sw_pipelined *p)
 sw_status sw_pipelined_probe_stage(sw_pipelined *p, sw_stage_store *store, int64_t memory_bytes,
                                    sw_pipelined_probe *probe, sw_error *err)
 {
-	SW_TRY(sw_pipelined_write_steps(p, store, err));
 	int32_t stage = typical_stage(p);
+	SW_TRY(sw_pipelined_write_step(p, store, stage, err));
 	sw_status status = sw_pipelined_plan_stage(p, store, stage, memory_bytes, err);
 	if (status == SW_OK)
 		*probe = (sw_pipelined_probe){p->stages[stage].times, p->cut.loads[stage],

@@ -74,7 +74,10 @@ typedef struct sw_stage_store sw_stage_store;
 sw_status sw_pipelined_open(const sw_pipelined_request *request, sw_stage_store *store,
                             sw_pipelined_numbers numbers, const double *op_s, sw_pipelined **out,
                             sw_error *err);
-/* Write the steps of the stages, if they are not written yet: only what is planned needs them. */
+/* Write the step of one stage, which is like no other then; or of all stages, if they are not
+ * written yet: only what is planned needs them. */
+sw_status sw_pipelined_write_step(sw_pipelined *p, const sw_stage_store *store, int32_t stage,
+                                  sw_error *err);
 sw_status sw_pipelined_write_steps(sw_pipelined *p, const sw_stage_store *store, sw_error *err);
 /* Plan one stage of it, or the one that it is like; its steps are written. */
 sw_status sw_pipelined_plan_stage(sw_pipelined *p, sw_stage_store *store, int32_t stage,
@@ -118,6 +121,10 @@ sw_status sw_pipelined_find_schedule(sw_pipelined *p, int32_t schedule, sw_error
 /* Take a quicker order of the same passes than that which was found, if a search finds one within
  * the memory and these seconds (INFINITY: as long as its work lasts). */
 sw_status sw_pipelined_search_order(sw_pipelined *p, double time_limit_s, sw_error *err);
+/* Refuse options that contradict each other, without regard to a file of stages; and what only plans
+ * without stages have: where the number of stages is free, it is none then. */
+sw_status sw_pipelined_check_words(const sw_pipelined_options *options, sw_error *err);
+sw_status sw_pipelined_check_kinds(const sw_pipelined_options *options, sw_error *err);
 /* SW_ERR_INPUT if no plan can have the schedule; -1: any. */
 sw_status sw_pipelined_check_schedule(int32_t schedule, sw_error *err);
 

@@ -122,6 +122,7 @@ typedef struct sw_pipelined {
 	int32_t n_stages, n_ranks, microbatches;
 	sw_pipeline_placement placement; /* which of them: sw_pipeline_place */
 	bool by_parts;                   /* the slices are the unequal parts of a level */
+	bool in_pieces;                  /* cut for an estimate: of a piece only seconds count */
 	const char *remat; /* a policy; NULL: none */
 	/* Stages on slices like the first are planned on meshes whose name begins so; NULL: all. */
 	const char *mesh;

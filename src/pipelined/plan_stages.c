@@ -122,23 +122,26 @@ static uint32_t count_ops(const sw_pipelined *p, const sw_stage_step *step)
 	return n;
 }
 
+sw_status sw_pipelined_write_step(sw_pipelined *p, const sw_stage_store *store, int32_t stage,
+                                  sw_error *err)
+{
+	sw_planned_stage *s = &p->stages[stage];
+	SW_TRY(sw_stage_step_init(&s->step, &p->cut, stage, err));
+	sw_stage_step_sidecar(&s->step, &p->cut, sw_stage_store_sidecar(store), &s->sidecar);
+	s->like = stage;
+	s->n_ops = count_ops(p, &s->step);
+	return SW_OK;
+}
+
 sw_status sw_pipelined_write_steps(sw_pipelined *p, const sw_stage_store *store, sw_error *err)
 {
-	const sw_sidecar *whole = sw_stage_store_sidecar(store);
-	sw_status status = SW_OK;
 	if (p->stages[0].step.program)
 		return SW_OK;
-	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++) {
-		sw_planned_stage *s = &p->stages[i];
-		status = sw_stage_step_init(&s->step, &p->cut, i, err);
-		if (status)
-			break;
-		sw_stage_step_sidecar(&s->step, &p->cut, whole, &s->sidecar);
-		s->like = i;
-		s->like = find_like(p, i);
-		s->n_ops = count_ops(p, &s->step);
+	for (int32_t i = 0; i < p->n_stages; i++) {
+		SW_TRY(sw_pipelined_write_step(p, store, i, err));
+		p->stages[i].like = find_like(p, i);
 	}
-	return status;
+	return SW_OK;
 }
 
 int64_t sw_pipelined_crossing_bytes(const sw_pipelined *p, const sw_stage_port *ports, uint32_t n)
@@ -156,7 +159,7 @@ static sw_status plan_stage(sw_pipelined *p, sw_stage_store *store, int32_t stag
 	sw_planned_stage *s = &p->stages[stage];
 	const sw_cluster *slice = sw_pipelined_slice_of(p, stage);
 	sw_stage_planning how = {&p->cut, slice, memory_bytes,
-	                         slice == p->slices[0] ? p->mesh : NULL};
+	                         slice == p->slices[0] ? p->mesh : NULL, p->in_pieces};
 	const sw_stored_plan *planned;
 	if (s->like != stage) {
 		s->times = p->stages[s->like].times;
@@ -303,7 +306,7 @@ int64_t sw_pipelined_memory(const sw_pipelined *p, const sw_pipelined_options *o
 
 /* Cut the looped program into pieces of as many ops each. By seconds they would all be as large as
  * what no cut divides, such as the logits of a large vocabulary. */
-static sw_status cut_pieces(sw_pipelined *p, int32_t *cuts, sw_error *err)
+static sw_status cut_pieces(sw_pipelined *p, sw_stage_store *store, int32_t *cuts, sw_error *err)
 {
 	sw_stages by_ops;
 	sw_stage_options how = {.n_stages = p->n_stages, .tolerance = PIECE_TOLERANCE};
@@ -311,7 +314,7 @@ static sw_status cut_pieces(sw_pipelined *p, int32_t *cuts, sw_error *err)
 	for (size_t i = 0; i < p->looped->ops.len; i++)
 		ones[i] = 1;
 	how.op_s = ones;
-	sw_status status = sw_stages_init(&by_ops, p->looped, &how, err);
+	sw_status status = sw_stage_store_cut(store, p->looped, &how, &by_ops, err);
 	if (status == SW_OK)
 		memcpy(cuts, by_ops.cuts, sizeof(int32_t) * (size_t)(p->n_stages - 1));
 	sw_stages_clear(&by_ops);
@@ -356,7 +359,7 @@ static sw_status cut_program(sw_pipelined *p, sw_stage_store *store,
 	how.op_s = op_s ? op_s : sw_stage_store_seconds(store, p->looped, devices);
 	if (in_pieces) {
 		how.cuts = cuts;
-		SW_TRY(cut_pieces(p, cuts, err));
+		SW_TRY(cut_pieces(p, store, cuts, err));
 	} else {
 		how.byte_s = link_bytes_s(p);
 		how.speed = speeds(p);
@@ -364,7 +367,7 @@ static sw_status cut_program(sw_pipelined *p, sw_stage_store *store,
 			SW_TRY(sw_stage_file_pins(file, p->looped, sw_stage_store_sidecar(store),
 			                          &p->arena, &how.pins, &how.n_pins, err));
 	}
-	sw_status status = sw_stages_init(&p->cut, p->looped, &how, err);
+	sw_status status = sw_stage_store_cut(store, p->looped, &how, &p->cut, err);
 	return how.n_pins ? sw_error_in_file(err, status, file->path) : status;
 }
 
@@ -430,6 +433,7 @@ sw_status sw_pipelined_open(const sw_pipelined_request *request, sw_stage_store 
 	if (request->options->given && !numbers.n_pieces)
 		p->given = sw_pipeline_copy(request->options->given);
 	p->by_parts = numbers.by_parts;
+	p->in_pieces = numbers.n_pieces > 0;
 	sw_status status = sw_pipelined_take_slices(p, store, numbers.n_ranks,
 	                                            p->by_parts ? parts_of(p, numbers.n_ranks)
 	                                            : file      ? file->devices

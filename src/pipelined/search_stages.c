@@ -26,8 +26,11 @@ static const int32_t of_two_stages[] = {1, 2, 4, 8, 16, 32};
 /* A trial whose estimate is that much above the best plan is not planned: estimates are within
  * about a tenth of the plans. */
 #define HOPELESS 1.1
-/* On unequal slices, which are estimated by a plan on one of other size, it is that much. */
+/* On unequal slices, which are estimated by a plan on one of other size, it is that much. So it is of
+ * programs of up to so many ops, whose estimates are less certain, as what is done once for each
+ * microbatch counts for more, and whose trials take little time. */
 #define HOPELESS_PARTS 1.3
+#define SMALL_PROGRAM 3000
 /* More stages are given up where their least estimate is that much above the best. */
 #define FAR 1.25
 /* More stages are given up where so many numbers of stages are estimated to be slower. */
@@ -51,6 +54,7 @@ typedef struct stage_search {
 	sw_pipelined *best; /* of those that fit, the quickest */
 	SW_VEC(stage_trial) trials;
 	bool out_of_time;
+	double least_ratio; /* of the step of a plan to its estimate; at most 1 */
 	sw_error first; /* why the first one that failed did */
 	sw_status first_status;
 	sw_progress progress;
@@ -529,6 +533,7 @@ static size_t ops_of(const sw_pipelined *p)
 static void plan_entered(stage_search *s, stage_trial *t)
 {
 	const char *first;
+	const sw_pipelined *before = s->best;
 	sw_status status;
 	choose_mesh(s, t);
 	sw_pipelined *p = t->opened;
@@ -541,6 +546,8 @@ static void plan_entered(stage_search *s, stage_trial *t)
 		if (p)
 			plan_trial(s, p, INFINITY);
 	}
+	if (s->best != before && s->best->fits && t->estimate_s > 0)
+		s->least_ratio = fmin(s->least_ratio, s->best->played.step_s / t->estimate_s);
 }
 
 /* Write the steps of a trial; false: it has none, and is given up. */
@@ -555,8 +562,10 @@ static bool has_steps(stage_search *s, const stage_trial *t)
 
 static bool is_hopeless(const stage_search *s, const stage_trial *t)
 {
-	double above = t->numbers.by_parts ? HOPELESS_PARTS : HOPELESS;
-	return s->best && s->best->fits && t->estimate_s > above * known_s(s);
+	bool small = sw_stage_store_canonical(s->store)->ops.len <= SMALL_PROGRAM;
+	double above = t->numbers.by_parts || small ? HOPELESS_PARTS : HOPELESS,
+	       estimate_s = t->estimate_s * (small ? s->least_ratio : 1);
+	return s->best && s->best->fits && estimate_s > above * known_s(s);
 }
 
 /* Of trials on unequal slices the first of each placement is planned beyond the budget, too: their
@@ -683,32 +692,7 @@ void sw_pipelined_split_strategy(sw_plan_strategy *strategy, int32_t *n_stages, 
 	strategy->stages = 0;
 }
 
-/* A schedule that a file gives says how many of everything there are. */
-static sw_status check_given(const sw_pipelined_options *options, sw_error *err)
-{
-	const sw_pipeline_schedule *given = options->given;
-	if (!given)
-		return SW_OK;
-	if (given->n_chains > 1)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--schedule: it has two copies of the model, and plans have one");
-	if (given->n_stages % given->n_ranks)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--schedule: its %d stages are no multiple of its %d ranks",
-		               given->n_stages, given->n_ranks);
-	if (options->n_chunks)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--chunks: the file of --schedule says how many stages a slice has: "
-		               "leave it out");
-	if (options->n_stages == given->n_ranks && options->microbatches == given->n_microbatches)
-		return SW_OK;
-	return sw_fail(err, SW_ERR_INPUT,
-	               "--schedule: the file has %d ranks and %d microbatches: leave --stages and "
-	               "--microbatches out, or give these",
-	               given->n_ranks, given->n_microbatches);
-}
-
-/* So does a user's file of stages. */
+/* A user's file of stages says how many of them there are, and how many devices each slice has. */
 static sw_status check_file(const sw_pipelined_request *request, sw_error *err)
 {
 	const sw_pipelined_options *options = request->options;
@@ -737,50 +721,6 @@ static sw_status check_file(const sw_pipelined_request *request, sw_error *err)
 	return status;
 }
 
-static sw_status check_request(const sw_pipelined_request *request, sw_error *err)
-{
-	const sw_pipelined_options *options = request->options;
-	if (options->microbatches == 1)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--microbatches 1: stages need 2 microbatches or more");
-	if (options->plan.strategy.owners != SW_OWNERS_NONE)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "plans with stages have no owners: leave --stages out, or take "
-		               "another --strategy than ps, parallax, random or ways");
-	if (options->plan.strategy.parts != SW_PARTS_NONE)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "plans with stages divide no variables: leave --stages out, or "
-		               "take allreduce without partitioned");
-	if (options->plan.strategy.has_stale || options->plan.strategy.served ||
-	    options->plan.allows_stale)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "stages of a pipeline are not for stale variables: leave pp= out, or "
-		               "stale");
-	if (options->plan.codec.kind)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "plans with stages send gradients as they are: leave --stages out, "
-		               "or --codec");
-	if (options->plan.pins && options->plan.pins->n)
-		return sw_fail(err, SW_ERR_INPUT, "--pin: plans with stages take no pins");
-	if (options->plan.pins && options->plan.pins->annotations.taken)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "plans with stages take no pins, which the program's annotations "
-		               "of shardings are: add --annotations ignore");
-	if (options->n_chunks && options->schedule >= 0 &&
-	    options->schedule != (int32_t)SW_INTERLEAVED_1F1B)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--chunks %d: --schedule %s has as many stages on each slice as it "
-		               "needs; leave one out, or take interleaved-1f1b",
-		               options->n_chunks,
-		               sw_pipeline_name((sw_named_schedule)options->schedule));
-	if (options->n_chunks == 1)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--chunks 1: expected 2 stages or more on each slice");
-	SW_TRY(check_given(options, err));
-	SW_TRY(check_file(request, err));
-	return sw_pipelined_check_schedule(options->schedule, err);
-}
-
 /* Cut the program into as many stages as were asked for, in any number of microbatches that is tried
  * with them. */
 static sw_status cut_as_asked(stage_search *s, const sw_phases *phases, sw_error *err)
@@ -800,6 +740,25 @@ static sw_status cut_as_asked(stage_search *s, const sw_phases *phases, sw_error
 	return opened ? SW_OK : s->first_status;
 }
 
+/* Is the number of microbatches that was asked for one that does not divide the batch? */
+static sw_status check_microbatches(const sw_pipelined_request *request, sw_error *err)
+{
+	const sw_program *looped;
+	sw_stage_store *store;
+	sw_error why;
+	if (!request->options->microbatches)
+		return SW_OK;
+	SW_TRY(sw_stage_store_new(request, &store, err));
+	sw_status status = sw_stage_store_looped(store, request->options->microbatches, NULL,
+	                                         &looped, &why);
+	sw_stage_store_free(store);
+	/* Of other programs there are no stages. */
+	if (status != SW_ERR_INPUT)
+		return SW_OK;
+	*err = why;
+	return status;
+}
+
 sw_status sw_pipelined_check(const sw_program *program, const char *program_path,
                              const sw_sidecar *sidecar, const sw_cluster *cluster,
                              const sw_pipelined_options *options, sw_error *err)
@@ -807,9 +766,11 @@ sw_status sw_pipelined_check(const sw_program *program, const char *program_path
 	sw_pipelined_request request = {program, program_path, sidecar, cluster, options};
 	stage_search s = {.request = &request, .options = options};
 	sw_phases phases;
-	SW_TRY(check_request(&request, err));
+	SW_TRY(sw_pipelined_check_words(options, err));
+	SW_TRY(check_file(&request, err));
 	if (!options->n_stages)
-		return SW_OK;
+		return check_microbatches(&request, err);
+	SW_TRY(sw_pipelined_check_kinds(options, err));
 	SW_TRY(sw_stage_store_new(&request, &s.store, err));
 	sw_phases_init(&phases, sw_stage_store_canonical(s.store), sw_stage_store_sidecar(s.store));
 	sw_status status = cut_as_asked(&s, &phases, err);
@@ -844,11 +805,13 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
                             const sw_pipelined_options *options, sw_pipelined **out, sw_error *err)
 {
 	sw_pipelined_request request = {program, program_path, sidecar, cluster, options};
-	stage_search s = {.request = &request, .options = options};
+	stage_search s = {.request = &request, .options = options, .least_ratio = 1};
 	double start_s = sw_now_s();
 	sw_phases phases;
 	*out = NULL;
-	SW_TRY(check_request(&request, err));
+	SW_TRY(sw_pipelined_check_words(options, err));
+	SW_TRY(check_file(&request, err));
+	SW_TRY(sw_pipelined_check_kinds(options, err));
 	SW_TRY(sw_stage_store_new(&request, &s.store, err));
 	sw_progress_start(&s.progress, "stages", options->plan.quiet);
 	sw_phases_init(&phases, sw_stage_store_canonical(s.store), sw_stage_store_sidecar(s.store));

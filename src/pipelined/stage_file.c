@@ -194,14 +194,23 @@ static void pin_ops(pin_finder *x, const sw_stage_file_entry *entry)
 static sw_status nothing_named(const pin_finder *x, const sw_stage_file_entry *entry, sw_error *err)
 {
 	sw_nearest nearest = {.word = entry->pattern};
+	const char *first = NULL;
 	for (uint32_t i = 0; i < x->sidecar->n_inputs && !entry->is_op; i++)
-		if (x->sidecar->inputs[i].role == SW_ROLE_PARAMETER)
+		if (x->sidecar->inputs[i].role == SW_ROLE_PARAMETER) {
+			first = first ? first : name_of(x, i);
 			sw_nearest_try(&nearest, name_of(x, i));
+		}
 	for (size_t i = 0; i < x->looped->ops.len && entry->is_op; i++)
 		sw_nearest_try(&nearest, x->looped->ops.data[i].name);
+	sw_nearest_words hint = sw_nearest_hint(&nearest);
+	if (!hint.text[0] && first)
+		return sw_fail_at(err, SW_ERR_INPUT, "", entry->line, 0,
+		                  "'%s': no parameter of the program has such a name: the first of "
+		                  "them is '%s'",
+		                  entry->pattern, first);
 	return sw_fail_at(err, SW_ERR_INPUT, "", entry->line, 0,
 	                  "'%s': no %s of the program has such a name%s", entry->pattern,
-	                  entry->is_op ? "op" : "parameter", sw_nearest_hint(&nearest).text);
+	                  entry->is_op ? "op" : "parameter", hint.text);
 }
 
 sw_status sw_stage_file_pins(const sw_stage_file *file, const sw_program *looped,

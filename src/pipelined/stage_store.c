@@ -11,6 +11,7 @@ typedef struct stored_program {
 	sw_program *program;
 	sw_status status;
 	sw_error err;
+	sw_stage_flow *flow; /* NULL: it was not cut yet */
 } stored_program;
 
 typedef struct stored_slice {
@@ -78,8 +79,10 @@ void sw_stage_store_free(sw_stage_store *s)
 		free(s->plans.data[i]->op_s);
 		free(s->plans.data[i]);
 	}
-	for (size_t i = 0; i < s->programs.len; i++)
+	for (size_t i = 0; i < s->programs.len; i++) {
+		sw_stage_flow_free(s->programs.data[i].flow);
 		sw_program_free(s->programs.data[i].program);
+	}
 	for (size_t i = 0; i < s->slices.len; i++) {
 		sw_cluster_clear(s->slices.data[i].cluster);
 		free(s->slices.data[i].cluster);
@@ -160,7 +163,7 @@ sw_status sw_stage_store_looped(sw_stage_store *s, int32_t microbatches, const c
 {
 	const stored_program *found = find_program(s, microbatches, remat);
 	if (!found) {
-		stored_program made = {microbatches, remat, NULL, SW_OK, {0}};
+		stored_program made = {.microbatches = microbatches, .remat = remat};
 		made.status = rewrite(s, microbatches, remat, &made.program, &made.err);
 		sw_vec_push(&s->programs, made);
 		found = &s->programs.data[s->programs.len - 1];
@@ -169,6 +172,19 @@ sw_status sw_stage_store_looped(sw_stage_store *s, int32_t microbatches, const c
 	if (found->status)
 		*err = found->err;
 	return found->status;
+}
+
+sw_status sw_stage_store_cut(sw_stage_store *s, const sw_program *looped,
+                             const sw_stage_options *options, sw_stages *cut, sw_error *err)
+{
+	size_t i = 0;
+	while (s->programs.data[i].program != looped)
+		i++;
+	stored_program *of = &s->programs.data[i];
+	*cut = (sw_stages){0};
+	if (!of->flow)
+		SW_TRY(sw_stage_flow_new(looped, 1, &of->flow, err));
+	return sw_stages_of(cut, of->flow, options, err);
 }
 
 /* ---- slices ------------------------------------------------------------------------------ */
@@ -197,14 +213,10 @@ sw_status sw_stage_store_slice(sw_stage_store *s, int64_t first, int64_t n,
 
 /* ---- plans ------------------------------------------------------------------------------- */
 
-static uint64_t key_of(const sw_stage_step *step, const sw_sidecar *sidecar,
-                       const sw_stage_planning *how)
+static uint64_t nameless_key(const sw_stage_step *step, const sw_sidecar *sidecar,
+                             const sw_stage_planning *how)
 {
 	uint64_t key = sw_program_hash(step->program);
-	/* A plan's file names ops of its program. */
-	for (size_t i = 0; i < step->program->ops.len; i++)
-		key = sw_hash_bytes(step->program->ops.data[i].name,
-		                    strlen(step->program->ops.data[i].name), key);
 	for (uint32_t i = 0; i < sidecar->n_inputs; i++)
 		key = sw_hash_u64(key, (uint64_t)sidecar->inputs[i].role);
 	key = sw_hash_u64(key, how->slice->hash);
@@ -212,18 +224,24 @@ static uint64_t key_of(const sw_stage_step *step, const sw_sidecar *sidecar,
 	return how->mesh ? sw_hash_bytes(how->mesh, strlen(how->mesh), key) : key;
 }
 
-static const sw_stored_plan *find_plan(const sw_stage_store *s, uint64_t key)
+/* A plan's file names ops of its program. */
+static uint64_t with_names(const sw_stage_step *step, uint64_t key)
 {
-	for (size_t i = 0; i < s->plans.len; i++)
-		if (s->plans.data[i]->key == key)
-			return s->plans.data[i];
-	return NULL;
+	for (size_t i = 0; i < step->program->ops.len; i++)
+		key = sw_hash_bytes(step->program->ops.data[i].name,
+		                    strlen(step->program->ops.data[i].name), key);
+	return key;
 }
 
-bool sw_stage_store_has(const sw_stage_store *store, const sw_stage_step *step,
-                        const sw_sidecar *sidecar, const sw_stage_planning *how)
+static const sw_stored_plan *find_plan(const sw_stage_store *s, const sw_stored_plan *like,
+                                       bool any_names)
 {
-	return find_plan(store, key_of(step, sidecar, how)) != NULL;
+	for (size_t i = 0; i < s->plans.len; i++) {
+		const sw_stored_plan *plan = s->plans.data[i];
+		if (any_names ? plan->nameless == like->nameless : plan->key == like->key)
+			return plan;
+	}
+	return NULL;
 }
 
 /* Where the grid of a slice is kept; NULL: the strategy has one mesh, or all are asked for. */
@@ -279,11 +297,12 @@ sw_status sw_stage_store_plan(sw_stage_store *s, const sw_stage_step *step,
                               const sw_sidecar *sidecar, const sw_stage_planning *how,
                               const sw_stored_plan **planned, sw_error *err)
 {
-	uint64_t key = key_of(step, sidecar, how);
-	*planned = find_plan(s, key);
+	sw_stored_plan keys = {.nameless = nameless_key(step, sidecar, how)};
+	keys.key = with_names(step, keys.nameless);
+	*planned = find_plan(s, &keys, how->any_names);
 	if (!*planned) {
 		sw_stored_plan *made = sw_alloc(sizeof(*made));
-		made->key = key;
+		*made = keys;
 		plan_step(s, step, sidecar, how, made);
 		sw_vec_push(&s->plans, made);
 		*planned = made;

@@ -10,7 +10,9 @@
 
 /* A plan of a stage's step on a slice. */
 typedef struct sw_stored_plan {
-	uint64_t key; /* of all that the plan depends on */
+	/* Of all that the plan depends on; and of that without the names of ops, which its file has,
+	 * but not its seconds. */
+	uint64_t key, nameless;
 	sw_plan *plan;
 	sw_stage_times times;
 	double *op_s; /* [ops of the step's program]: of one microbatch */
@@ -27,6 +29,9 @@ const sw_program *sw_stage_store_canonical(const sw_stage_store *store);
  * those of the rewrites. */
 sw_status sw_stage_store_looped(sw_stage_store *store, int32_t microbatches, const char *remat,
                                 const sw_program **looped, sw_error *err);
+/* Cut one of these programs: sw_stages_init, with what holds for all of its cuts found once. */
+sw_status sw_stage_store_cut(sw_stage_store *store, const sw_program *looped,
+                             const sw_stage_options *options, sw_stages *cut, sw_error *err);
 /* The n devices from `first` on, or an earlier slice that is like them. */
 sw_status sw_stage_store_slice(sw_stage_store *store, int64_t first, int64_t n,
                                const sw_cluster **slice, sw_error *err);
@@ -43,6 +48,7 @@ typedef struct sw_stage_planning {
 	const sw_cluster *slice;
 	int64_t memory_bytes; /* per device */
 	const char *mesh;     /* only meshes whose name begins so; NULL: all */
+	bool any_names;       /* the plan of a step whose ops have other names does as well */
 } sw_stage_planning;
 
 /* Plan a stage's step, or find its plan of the same steps, slice, memory and meshes. SW_NO: nothing
@@ -50,8 +56,5 @@ typedef struct sw_stage_planning {
 sw_status sw_stage_store_plan(sw_stage_store *store, const sw_stage_step *step,
                               const sw_sidecar *sidecar, const sw_stage_planning *how,
                               const sw_stored_plan **planned, sw_error *err);
-/* Is it planned already? */
-bool sw_stage_store_has(const sw_stage_store *store, const sw_stage_step *step,
-                        const sw_sidecar *sidecar, const sw_stage_planning *how);
 
 #endif

@@ -23,12 +23,37 @@ static double bound_of_all_s(const sw_search *s, bool owners)
 	                       s->asked.options->threads);
 }
 
+/* May the bound be added later? Not where it depends on the time that is left, nor on what is
+ * searched after this. */
+static bool may_wait(const sw_search *s, const sw_plan *plan)
+{
+	const sw_plan_options *o = s->asked.options;
+	return o->uncertified && o->time_limit_s <= 0 && !o->allows_stale && s->forms.n == 0 &&
+	       o->strategy.owners == SW_OWNERS_NONE && plan->strategy.owners == SW_OWNERS_NONE &&
+	       s->asked.cluster->n_kinds == 0;
+}
+
+void sw_plan_certify(sw_plan *plan, const sw_sidecar *sidecar, const sw_plan_options *options)
+{
+	double saving_s = *options->uncertified;
+	if (saving_s < 0)
+		return;
+	double all_s = sw_bound_step_s(sw_plan_serial(plan), sidecar, plan->cluster, false,
+	                               options->threads);
+	sw_bound_state(plan, SW_MAX(all_s, saving_s), saving_s > 0);
+}
+
 void sw_certify(sw_search *s, sw_plan *plan)
 {
 	const sw_variant *first = sw_search_variant(s, 0);
 	double saving_s = sw_variant_is_too_large(s, first) ? sw_saving_bound_s(s) : 0;
-	double all_s = bound_of_all_s(s, plan->strategy.owners != SW_OWNERS_NONE);
-	sw_bound_state(plan, SW_MAX(all_s, saving_s), saving_s > 0);
+	bool waits = may_wait(s, plan);
+	if (!waits) {
+		double all_s = bound_of_all_s(s, plan->strategy.owners != SW_OWNERS_NONE);
+		sw_bound_state(plan, SW_MAX(all_s, saving_s), saving_s > 0);
+	}
+	if (s->asked.options->uncertified)
+		*s->asked.options->uncertified = waits ? saving_s : -1;
 	if (s->beaten.bound_s > 0)
 		sw_vec_push(&plan->warnings,
 		            sw_arena_printf(&plan->arena,

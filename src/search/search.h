@@ -105,6 +105,9 @@ typedef struct sw_plan_options {
 	/* Where nothing fits in memory, receives the bytes per device that the program takes at
 	 * least, however it is split; NULL: they are only said. */
 	int64_t *least_share;
+	/* Where it is not NULL the plan may come without the bound of all plans, which can take as
+	 * long as the search: it is what sw_plan_certify needs to add it. -1: the plan has it. */
+	double *uncertified;
 	/* End the search once some plan fits: whether one does is all that is asked. */
 	bool any;
 } sw_plan_options;
@@ -124,6 +127,9 @@ const char *sw_plan_option_name(size_t i);
 sw_status sw_plan_make(const sw_program *program, const char *program_path,
                        const sw_sidecar *sidecar, const sw_cluster *cluster,
                        const sw_plan_options *options, sw_plan **plan, sw_error *err);
+/* Add the bound of all plans to a plan that came without it. `options` are those of its search, and
+ * `sidecar` is that of its program. */
+void sw_plan_certify(sw_plan *plan, const sw_sidecar *sidecar, const sw_plan_options *options);
 /* Let every reader re-gather that frees memory between it and the reader before. */
 void sw_plan_regather_all(sw_plan *plan);
 

@@ -8,7 +8,8 @@ typedef struct sw_position_span {
 	int32_t first, last;
 } sw_position_span;
 
-/* What is known of the loop's body while stages are sought. */
+/* What is known of the loop's body while stages are sought: first what holds for all cuts, without
+ * `out`, `options` and seconds; then, in a copy with an arena of its own, what is of one cut. */
 typedef struct sw_stage_finder {
 	sw_stages *out;
 	const sw_program *program;
@@ -16,6 +17,8 @@ typedef struct sw_stage_finder {
 	const sw_op *loop;
 	sw_arena arena; /* of this search */
 	sw_stage_options options;
+	int32_t n_stages; /* for which there must be positions */
+	int32_t n_microbatches;
 	sw_id inner;                    /* the first result of the body's parameter */
 	uint32_t n_inner;               /* elements that the loop carries */
 	bool *state_value, *data_value; /* per value: depends on an input of this kind */
@@ -63,7 +66,7 @@ static inline bool sw_value_is_element(const sw_stage_finder *f, sw_id value)
 /* Is the element of the loop an import: whole, and the same in all iterations? */
 bool sw_element_is_import(const sw_stage_finder *f, uint32_t element);
 
-/* The steps of sw_stages_init, in order. */
+/* The steps of sw_stages_init, in order. The first three hold for all cuts. */
 sw_status sw_stage_find_loop(sw_stage_finder *f, sw_error *err);
 sw_status sw_stage_find_forward(sw_stage_finder *f, sw_error *err);
 /* Set gradient_of, and return the numbers of the loop's elements that are gradients: sums of
@@ -80,6 +83,8 @@ void sw_stage_add_heads(sw_stage_finder *f);
  * read by ops that are nearer to each other by far. O(ops). */
 void sw_stage_order_forward(sw_stage_finder *f, sw_id *ops);
 void sw_stage_find_positions(sw_stage_finder *f);
+/* Set the work at each position, by the seconds of the options. */
+void sw_stage_add_work(sw_stage_finder *f);
 sw_status sw_stage_cut(sw_stage_finder *f, sw_error *err);
 void sw_stage_find_entry(sw_stage_finder *f);
 

@@ -1,4 +1,5 @@
 /* The optimizer: which stage has which op behind the loop. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "stages/internal.h"
@@ -104,30 +105,89 @@ void sw_stage_find_entry(sw_stage_finder *f)
 	f->out->round = round;
 }
 
-sw_status sw_stages_init(sw_stages *stages, const sw_program *looped,
-                         const sw_stage_options *options, sw_error *err)
+/* ---- the whole -------------------------------------------------------------------------- */
+
+struct sw_stage_flow {
+	sw_stage_finder finder;
+};
+
+static sw_status find_flow(sw_stage_finder *f, sw_error *err)
 {
-	sw_stage_finder f = {.out = stages, .program = looped, .options = *options};
-	*stages = (sw_stages){.program = looped,
-	                      .n_stages = options->n_stages,
-	                      .n_virtual = 2 * options->n_stages};
-	if (options->n_stages < 1)
-		return sw_fail(err, SW_ERR_INPUT, "%d stages: expected at least 1",
-		               options->n_stages);
-	sw_arena_init(&stages->arena);
-	sw_arena_init(&f.arena);
-	sw_status status = sw_stage_find_loop(&f, err);
-	if (status == SW_OK)
-		status = sw_stage_find_forward(&f, err);
-	if (status == SW_OK) {
-		sw_stage_find_positions(&f);
-		status = sw_stage_cut(&f, err);
+	SW_TRY(sw_stage_find_loop(f, err));
+	SW_TRY(sw_stage_find_forward(f, err));
+	sw_stage_find_positions(f);
+	return SW_OK;
+}
+
+sw_status sw_stage_flow_new(const sw_program *looped, int32_t n_stages, sw_stage_flow **flow,
+                            sw_error *err)
+{
+	*flow = sw_alloc(sizeof(**flow));
+	(*flow)->finder = (sw_stage_finder){.program = looped, .n_stages = n_stages};
+	sw_arena_init(&(*flow)->finder.arena);
+	sw_status status = find_flow(&(*flow)->finder, err);
+	if (status) {
+		sw_stage_flow_free(*flow);
+		*flow = NULL;
 	}
+	return status;
+}
+
+void sw_stage_flow_free(sw_stage_flow *flow)
+{
+	if (flow)
+		sw_arena_clear(&flow->finder.arena);
+	free(flow);
+}
+
+static sw_status cut_flow(const sw_stage_finder *flow, const sw_stage_options *options,
+                          sw_stages *stages, sw_error *err)
+{
+	sw_stage_finder f = *flow;
+	sw_arena_init(&f.arena);
+	f.out = stages;
+	f.options = *options;
+	stages->loop = sw_op_id(f.program, f.loop);
+	stages->body = f.loop->called[1];
+	stages->n_microbatches = f.n_microbatches;
+	stages->position = sw_arena_copy(&stages->arena, f.position,
+	                                 sizeof(*f.position) * f.program->ops.len);
+	stages->n_positions = f.n_positions;
+	sw_stage_add_work(&f);
+	sw_status status = sw_stage_cut(&f, err);
 	if (status == SW_OK)
 		sw_stage_find_entry(&f);
 	sw_arena_clear(&f.arena);
+	return status;
+}
+
+sw_status sw_stages_of(sw_stages *stages, const sw_stage_flow *flow,
+                       const sw_stage_options *options, sw_error *err)
+{
+	const sw_stage_finder *found = &flow->finder;
+	if (found->n_positions < options->n_stages || options->n_stages < 1)
+		return sw_stages_init(stages, found->program, options, err);
+	*stages = (sw_stages){.program = found->program,
+	                      .n_stages = options->n_stages,
+	                      .n_virtual = 2 * options->n_stages};
+	sw_arena_init(&stages->arena);
+	sw_status status = cut_flow(found, options, stages, err);
 	if (status)
 		sw_stages_clear(stages);
+	return status;
+}
+
+sw_status sw_stages_init(sw_stages *stages, const sw_program *looped,
+                         const sw_stage_options *options, sw_error *err)
+{
+	sw_stage_flow *flow = NULL;
+	*stages = (sw_stages){0};
+	if (options->n_stages < 1)
+		return sw_fail(err, SW_ERR_INPUT, "%d stages: expected at least 1",
+		               options->n_stages);
+	SW_TRY(sw_stage_flow_new(looped, options->n_stages, &flow, err));
+	sw_status status = sw_stages_of(stages, flow, options, err);
+	sw_stage_flow_free(flow);
 	return status;
 }
 

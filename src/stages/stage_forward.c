@@ -100,9 +100,7 @@ sw_status sw_stage_find_loop(sw_stage_finder *f, sw_error *err)
 	if (status)
 		return status;
 	f->loop = loop;
-	f->out->loop = sw_op_id(f->program, loop);
-	f->out->body = loop->called[1];
-	f->out->n_microbatches = (int32_t)sw_op_trips(loop);
+	f->n_microbatches = (int32_t)sw_op_trips(loop);
 	f->body = &f->program->computations.data[loop->called[1]];
 	f->inner = sw_op_at(f->program, f->body->parameters.data[0])->first_result;
 	f->n_inner = loop->n_operands;
@@ -141,7 +139,7 @@ static sw_status refuse_few(const sw_stage_finder *f, sw_error *err)
 		                  last->name);
 	return sw_fail(err, SW_NO,
 	               "no stages: %d ops are needed by all gradients: fewer than %d stages",
-	               f->n_positions, f->options.n_stages);
+	               f->n_positions, f->n_stages);
 }
 
 /* Gradients of the last layers need so few ops that they might be those of losses that layers have
@@ -156,7 +154,7 @@ sw_status sw_stage_find_forward(sw_stage_finder *f, sw_error *err)
 		               "depends on parameters and data becomes new state");
 	f->forward = SW_NEW_N(&f->arena, bool, f->program->ops.len);
 	take_forward(f, gradients, n);
-	if (f->n_positions < f->options.n_stages && n_long < n)
+	if (f->n_positions < f->n_stages && n_long < n)
 		take_forward(f, gradients, n_long);
-	return f->n_positions < f->options.n_stages ? refuse_few(f, err) : SW_OK;
+	return f->n_positions < f->n_stages ? refuse_few(f, err) : SW_OK;
 }

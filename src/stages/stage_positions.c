@@ -275,7 +275,7 @@ static double op_seconds(const sw_stage_finder *f, sw_id id, double flops)
 	              sw_op_bytes(f->program, id) / device->bytes_per_s);
 }
 
-static void add_work(sw_stage_finder *f)
+void sw_stage_add_work(sw_stage_finder *f)
 {
 	size_t n = (size_t)f->n_positions;
 	f->position_forward_s = SW_NEW_N(&f->arena, double, n);
@@ -346,7 +346,7 @@ static void cross_parameters(position_finder *p)
 			widen(span,
 			      f->position[sw_maker_of(
 				      f->program, f->body->results.data[f->gradient_of[k] - 1])]);
-		int64_t bytes = sw_bytes_of(f, f->inner + k) / f->out->n_microbatches;
+		int64_t bytes = sw_bytes_of(f, f->inner + k) / f->n_microbatches;
 		cross(f->up_bytes, span->first, span->last, bytes);
 		cross(f->down_bytes, span->first, span->last, bytes);
 	}
@@ -382,7 +382,7 @@ void sw_stage_find_positions(sw_stage_finder *f)
 	p.lists = sw_alloc(sizeof(position_list) * n);
 	p.source = sw_alloc(sizeof(sw_id) * n);
 	p.form = sw_alloc(sizeof(sw_id) * n);
-	f->position = SW_NEW_N(&f->out->arena, int32_t, f->program->ops.len);
+	f->position = SW_NEW_N(&f->arena, int32_t, f->program->ops.len);
 	for (size_t i = 0; i < f->program->ops.len; i++)
 		f->position[i] = -1;
 	for (size_t i = 0; i < n; i++)
@@ -390,13 +390,10 @@ void sw_stage_find_positions(sw_stage_finder *f)
 	place_all(&p);
 	move_recomputed(&p);
 	place_gradients(&p);
-	add_work(f);
 	add_crossings(&p);
 	for (size_t i = 0; i < n; i++)
 		sw_vec_clear(&p.lists[i]);
 	free(p.lists);
 	free(p.source);
 	free(p.form);
-	f->out->position = f->position;
-	f->out->n_positions = f->n_positions;
 }

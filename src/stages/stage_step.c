@@ -1,5 +1,6 @@
 /* A stage's step as one program: the part of the loop's body that the stage has in a loop of its
  * own, and what it computes before and behind it. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "stages/step_writer.h"
@@ -262,22 +263,17 @@ static void add_input(sw_step_writer *w, sw_stage_port port, sw_shape shape, con
 	sw_vec_push(&w->inputs, port);
 }
 
-static bool has_result_leaf(const sw_step_writer *w, uint32_t leaf)
+/* Per input leaf: does this stage have its new value? */
+static const bool *find_updated(sw_step_writer *w, uint32_t n_inputs)
 {
+	bool *here = SW_NEW_N(&w->arena, bool, w->entry->results.len + 1),
+	     *updated = SW_NEW_N(&w->arena, bool, n_inputs + 1);
 	for (size_t i = 0; i < w->results.len; i++)
-		if (w->results.data[i].kind == SW_PORT_WHOLE && w->results.data[i].leaf == leaf)
-			return true;
-	return false;
-}
-
-/* Does this stage have the new value of the input? */
-static bool updates(const sw_step_writer *w, uint32_t leaf)
-{
+		if (w->results.data[i].kind == SW_PORT_WHOLE)
+			here[w->results.data[i].leaf] = true;
 	for (size_t i = 0; i < w->in->aliases.len; i++)
-		if (w->in->aliases.data[i].input == leaf &&
-		    has_result_leaf(w, w->in->aliases.data[i].output))
-			return true;
-	return false;
+		updated[w->in->aliases.data[i].input] |= here[w->in->aliases.data[i].output];
+	return updated;
 }
 
 /* Inputs stand in the order of the whole step's leaves, since aliases count leaves; then what other
@@ -286,8 +282,9 @@ static sw_status write_inputs(sw_step_writer *w, const sw_stage_values *entry_in
 {
 	const sw_id *leaves;
 	uint32_t n = sw_program_inputs(w->in, w->in->entry, &w->arena, &leaves);
+	const bool *updated = find_updated(w, n);
 	for (uint32_t i = 0; i < n; i++)
-		if (w->needed[leaves[i]] || updates(w, i))
+		if (w->needed[leaves[i]] || updated[i])
 			add_input(w, (sw_stage_port){SW_PORT_WHOLE, i, leaves[i], false},
 			          sw_value_shape(w->in, leaves[i]),
 			          sw_op_at(w->in, sw_maker_of(w->in, leaves[i]))->name);
@@ -328,12 +325,46 @@ static void write_entry_ops(sw_step_writer *w, bool before)
 	                   w->map);
 }
 
-static uint32_t input_of_leaf(const sw_step_writer *w, uint32_t leaf)
+typedef struct step_alias {
+	uint32_t result;
+	size_t order;
+	sw_alias alias;
+} step_alias;
+
+static int by_result(const void *a, const void *b)
 {
-	uint32_t i = 0;
-	while (w->inputs.data[i].kind != SW_PORT_WHOLE || w->inputs.data[i].leaf != leaf)
-		i++;
-	return i;
+	const step_alias *x = a, *y = b;
+	if (x->result != y->result)
+		return x->result < y->result ? -1 : 1;
+	return x->order < y->order ? -1 : 1;
+}
+
+/* The aliases of the whole step whose results are here, in the order of the step's results. */
+static void write_aliases(sw_step_writer *w)
+{
+	size_t n = 0, n_aliases = w->in->aliases.len;
+	uint32_t *result_of = SW_NEW_N(&w->arena, uint32_t, w->entry->results.len + 1),
+		 *input_of = SW_NEW_N(&w->arena, uint32_t, w->in->values.len + 1);
+	step_alias *list = SW_NEW_N(&w->arena, step_alias, n_aliases + 1);
+	for (uint32_t i = 0; i < w->results.len; i++)
+		if (w->results.data[i].kind == SW_PORT_WHOLE)
+			result_of[w->results.data[i].leaf] = i + 1;
+	for (uint32_t i = 0; i < w->inputs.len; i++)
+		if (w->inputs.data[i].kind == SW_PORT_WHOLE)
+			input_of[w->inputs.data[i].leaf] = i;
+	for (size_t k = 0; k < n_aliases; k++) {
+		sw_alias alias = w->in->aliases.data[k];
+		uint32_t result = result_of[alias.output];
+		if (result)
+			list[n++] = (step_alias){result - 1, k, alias};
+	}
+	qsort(list, n, sizeof(*list), by_result);
+	for (size_t k = 0; k < n; k++) {
+		sw_alias alias = list[k].alias;
+		alias.output = list[k].result;
+		alias.input = input_of[alias.input];
+		sw_vec_push(&w->out->aliases, alias);
+	}
 }
 
 static void write_results(sw_step_writer *w)
@@ -344,17 +375,7 @@ static void write_results(sw_step_writer *w)
 		                    ? w->sent_all[sent++]
 		                    : w->map[w->results.data[i].value];
 	sw_build_results(w->out, w->to, values, (uint32_t)w->results.len, true);
-	for (size_t i = 0; i < w->results.len; i++) {
-		for (size_t k = 0; k < w->in->aliases.len; k++) {
-			sw_alias alias = w->in->aliases.data[k];
-			if (w->results.data[i].kind != SW_PORT_WHOLE ||
-			    w->results.data[i].leaf != alias.output)
-				continue;
-			alias.output = (uint32_t)i;
-			alias.input = input_of_leaf(w, alias.input);
-			sw_vec_push(&w->out->aliases, alias);
-		}
-	}
+	write_aliases(w);
 	w->out->entry = w->to;
 }
 

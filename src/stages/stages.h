@@ -103,6 +103,16 @@ typedef struct sw_stages {
 sw_status sw_stages_init(sw_stages *stages, const sw_program *looped,
                          const sw_stage_options *options, sw_error *err);
 void sw_stages_clear(sw_stages *stages);
+/* What holds for all cuts of a looped program, so that it is found once for many: forward ops, and
+ * positions of all ops. n_stages: the least number of stages for which there must be positions. SW_NO
+ * as sw_stages_init. */
+typedef struct sw_stage_flow sw_stage_flow;
+sw_status sw_stage_flow_new(const sw_program *looped, int32_t n_stages, sw_stage_flow **flow,
+                            sw_error *err);
+void sw_stage_flow_free(sw_stage_flow *flow);
+/* Do what sw_stages_init does, with what is known. The flow may be freed before the stages. */
+sw_status sw_stages_of(sw_stages *stages, const sw_stage_flow *flow,
+                       const sw_stage_options *options, sw_error *err);
 /* Set `split` to the same stages with weight gradients apart: those backward ops of physical stage
  * s that lead to one gradient's sum alone, and to no other stage, are virtual stage 2 d + s. It
  * borrows from `stages`, which outlives it, and is cleared by the caller. O(ops + operands). */

@@ -71,4 +71,6 @@ echo '{"forward": 1}' >"$scratch/costs.json"
 refuse "costs.forward: unknown key (nearest: 'forward_s')" "$sw" pipeline 1f1b --stages 3 \
 	--microbatches 8 --costs "$scratch/costs.json"
 
+refuse "too large: at most 256.0 MiB" "$sw" pipeline /dev/zero
+
 exit $failed

@@ -18,6 +18,12 @@ expect 0 "" "$sw" reshard "$@" --execute --ranks 20 --repeat 2
 grep -q "all 393216 elements of the target are right" "$scratch/out" ||
 	complain "elements were not checked"
 
+# A mesh axis of one device may split a dimension beside another axis, as the inner one, too.
+expect 0 "" "$sw" reshard --from S0@1:0 --to S10@1x2:2,1 --shape 'f32[5]' \
+	--cluster clusters/local-2x2.yaml --execute --ranks 4
+grep -q "all 5 elements of the target are right" "$scratch/out" ||
+	complain "elements were not checked"
+
 # refuse_with WORDS OPTIONS...: the options come after good ones, and replace them
 refuse_with() {
 	words=$1

@@ -136,6 +136,27 @@ refuse "two copies of the model" $planning --stages 2 --schedule dualpipe -o "$s
 refuse "schedule needs --stages" $planning --schedule 1f1b -o "$scratch/x"
 refuse "stages need 2 microbatches" $planning --stages 2 --microbatches 1 -o "$scratch/x"
 refuse "that divide the batch" $planning --stages 2 --microbatches 3 -o "$scratch/x"
+
+# Options that contradict each other, or the program, are refused where the number of stages is free.
+refuse "leave one out, or take interleaved-1f1b" $planning --stages auto --chunks 2 --schedule zb-v -o "$scratch/x"
+refuse "stages need 2 microbatches" $planning --stages auto --microbatches 1 -o "$scratch/x"
+refuse "that divide the batch" $planning --stages auto --microbatches 3 -o "$scratch/x"
+
+# A schedule's file that deadlocks, or has one microbatch, is refused before anything is planned.
+printf '0B0,0F0,0F1,0B1\n1F0,1B0,1F1,1B1\n' >"$scratch/circle.csv"
+refuse "circle.csv: the schedule deadlocks: rank 0 waits at 0RECV_B0" $planning --schedule "$scratch/circle.csv" -o "$scratch/x"
+printf '0F0,0B0\n1F0,1B0\n' >"$scratch/one.csv"
+refuse "the file has 1 microbatch" $planning --schedule "$scratch/one.csv" -o "$scratch/x"
+
+# With a free placement and number of microbatches a plan of a small program is no slower than with
+# those that one might ask for, though estimates of placements differ.
+clip="$sw plan tests/programs/bert-tiny-clip.hlo.gz --cluster $cluster -q --stages 2 --strategy zero1 --json -o $scratch/x"
+step_s() { sed -n 's/^ *"step_s": \([^,]*\),$/\1/p' "$scratch/out" | head -n 1; }
+expect 0 "" $clip
+free_s=$(step_s)
+expect 0 "" $clip --schedule zb-h1 --microbatches 2
+awk "BEGIN { exit !($free_s <= $(step_s) * 1.0001) }" ||
+	complain "a free placement is slower than a fixed one: $free_s s, and $(step_s) s"
 refuse "is a loop, which is not cut" "$sw" plan tests/programs/lstm-lm-tiny.hlo.gz \
 	--cluster $cluster --stages 4 -q -o "$scratch/x"
 # Slices that are joined otherwise have plans of their own: four of three nodes of eight, two of
@@ -209,7 +230,7 @@ bad_file() { # ERROR LINE...
 }
 bad_file "bad.yaml:4: 'params.blocks.0.attn.*' of stage 1 comes before 'params.blocks.1.*' of stage 0" \
 	'stages:' '- parameters: [params.blocks.1.mlp.up.w]' '- parameters:' '  - params.blocks.0.attn.qkv.w'
-bad_file "bad.yaml:2: 'nosuch': no parameter of the program has such a name" \
+bad_file "bad.yaml:2: 'nosuch': no parameter of the program has such a name: the first of them is 'params.*'" \
 	'stages:' '- parameters: nosuch' '- {}'
 bad_file "bad.yaml:3: 'params.embed.tokens' in stage 1 leaves nothing to the stages before it" \
 	'stages:' '- {}' '- parameters: params.embed.tokens'

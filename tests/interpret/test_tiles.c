@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "frontend/frontend.h"
 #include "generate/generate.h"
@@ -607,12 +608,61 @@ static void random_fusions_give_what_their_ops_give(void **state)
 	assert_true(tiles > COMPUTATIONS / 2);
 }
 
+/* ---- many results ----------------------------------------------------------------------- */
+
+/* Of a fusion like an optimizer's, with many operands and results of one size, each pair is asked
+ * for: the fusion is planned a few times, not once per pair, which would take minutes. */
+enum { MANY_OPERANDS = 60, MANY_RESULTS = 500, MOST_S = 10 };
+
+static void many_results_are_laid_over_operands_quickly(void **state)
+{
+	sw_text text = {0};
+	sw_error err = {0};
+	sw_program *program = NULL;
+	sw_arena arena = {0};
+	(void)state;
+	sw_text_add(&text, "HloModule m\n\ninner {\n");
+	for (int i = 0; i < MANY_OPERANDS; i++)
+		sw_text_addf(&text, "  p%d = f32[64] parameter(%d)\n", i, i);
+	for (int i = 0; i < MANY_RESULTS; i++)
+		sw_text_addf(&text, "  r%d = f32[64] add(p%d, p%d)\n", i, i % MANY_OPERANDS,
+		             (i + 7) % MANY_OPERANDS);
+	sw_text_add(&text, "  ROOT t = (");
+	for (int i = 0; i < MANY_RESULTS; i++)
+		sw_text_addf(&text, "%sf32[64]", i ? ", " : "");
+	sw_text_add(&text, ") tuple(");
+	for (int i = 0; i < MANY_RESULTS; i++)
+		sw_text_addf(&text, "%sr%d", i ? ", " : "", i);
+	sw_text_add(&text, ")\n}\n\nENTRY e {\n");
+	for (int i = 0; i < MANY_OPERANDS; i++)
+		sw_text_addf(&text, "  q%d = f32[64] parameter(%d)\n", i, i);
+	sw_text_add(&text, "  ROOT f = (");
+	for (int i = 0; i < MANY_RESULTS; i++)
+		sw_text_addf(&text, "%sf32[64]", i ? ", " : "");
+	sw_text_add(&text, ") fusion(");
+	for (int i = 0; i < MANY_OPERANDS; i++)
+		sw_text_addf(&text, "%sq%d", i ? ", " : "", i);
+	sw_text_add(&text, "), kind=kLoop, kernel=loop, calls=inner\n}\n");
+	check(sw_read_hlo(text.data, text.len, "many", &program, &err), &err, text.data);
+	clock_t before = clock();
+	sw_buffers b = sw_buffers_of(program, &arena);
+	assert_true((double)(clock() - before) / CLOCKS_PER_SEC < MOST_S);
+	sw_id first = sw_entry(program)->results.data[0];
+	const sw_op *fusion = sw_op_at(program, program->values.data[first].op);
+	for (int i = 0; i < MANY_RESULTS; i++)
+		assert_true(b.over[fusion->first_result + (sw_id)i] >> i % MANY_OPERANDS & 1);
+	sw_arena_clear(&arena);
+	sw_program_free(program);
+	sw_text_clear(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fusions_give_what_their_ops_give),
 		cmocka_unit_test(updates_are_made_in_place),
 		cmocka_unit_test(random_fusions_give_what_their_ops_give),
+		cmocka_unit_test(many_results_are_laid_over_operands_quickly),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
