@@ -84,8 +84,10 @@ static sw_status schedule(sw_plan *plan, bool weights_gathered, sw_program_cost 
                           sw_program **scheduled, sw_error *err)
 {
 	/* An arena beyond the memory: no order may take more memory than the program's own, and none
-	 * is placed to see whether it does. */
+	 * is placed to see whether it does. Frameworks send what they send; of all-reduces that are
+	 * merged each would hide the others' latency. */
 	const sw_schedule_options how = {.overlap = SW_OVERLAP_ALL,
+	                                 .merge = {.ops = 1},
 	                                 .memory_bytes = AMPLE_BYTES,
 	                                 .arena_bytes = AMPLE_BYTES + 1};
 	sw_program *local = NULL;
