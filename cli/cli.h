@@ -135,6 +135,8 @@ sw_status cli_count_servers(const cli *c, int32_t *servers, sw_error *err);
 sw_status cli_check_served(const cli *c, const sw_plan *plan, int32_t servers, sw_error *err);
 /* Read --straggler of a command with so many ranks; 0: none of which can be one. */
 sw_status cli_read_straggler(const cli *c, int64_t ranks, cli_straggler *straggler, sw_error *err);
+/* Find the newest checkpoint in a folder of run --save; NULL: there is none. */
+sw_status cli_find_newest(cli *c, const char *folder, const char **path, sw_error *err);
 /* Replace a folder of run --save by the newest checkpoint in it, and say so; other paths stay. */
 sw_status cli_take_newest(cli *c, const char **path, sw_error *err);
 /* Is it a cluster file by its name: .yaml or .yml? */

@@ -59,18 +59,14 @@ static void note_start(const cli *c, const char *path, const sw_checkpoint *star
  * --load is for a folder that has none yet. */
 static sw_status find_start(cli *c, const char **path, sw_error *err)
 {
-	int64_t newest = -1;
-	*path = c->values.load;
-	if (c->values.resume)
-		SW_TRY(sw_checkpoint_newest(c->values.save, &newest, err));
-	if (newest >= 0) {
-		*path = sw_arena_printf(&c->arena, "%s/" SW_CHECKPOINT_NAME, c->values.save,
-		                        newest);
-		return SW_OK;
-	}
-	if (c->values.resume)
+	if (c->values.resume) {
+		SW_TRY(cli_find_newest(c, c->values.save, path, err));
+		if (*path)
+			return SW_OK;
 		cli_note(c, "%s: there is no checkpoint, so that the run begins%s", c->values.save,
-		         *path ? " with --load" : " at step 1");
+		         c->values.load ? " with --load" : " at step 1");
+	}
+	*path = c->values.load;
 	return *path ? cli_take_newest(c, path, err) : SW_OK;
 }
 
@@ -122,17 +118,16 @@ static sw_status open_data(const cli *c, const run_job *job, run_data *data, sw_
 /* Under mpirun servers are among the ranks; --ranks counts devices. */
 static sw_status check_ranks(const cli *c, int64_t devices, int32_t servers, sw_error *err)
 {
-	if (c->transport && servers > 0 && !c->values.ranks &&
-	    devices + servers != c->transport->size)
+	if (c->transport && c->values.ranks)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--ranks is for one process without mpirun: leave it out");
+	if (c->transport && servers > 0 && devices + servers != c->transport->size)
 		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
 		                  "the plan is for %" PRId64
 		                  " device%s, and of %d ranks %d are servers: start %" PRId64
 		                  " (mpirun -n, srun -n)",
 		                  devices, devices == 1 ? "" : "s", c->transport->size, servers,
 		                  devices + servers);
-	if (c->transport && c->values.ranks)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--ranks is for one process without mpirun: leave it out");
 	if (c->transport && devices + servers != c->transport->size)
 		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
 		                  "the plan is for %" PRId64

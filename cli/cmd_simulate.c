@@ -248,10 +248,7 @@ static sw_status cut_step_of(const cli *c, const cli_plan *loaded, cut_step *cut
 	if (!sw_forms_served(&loaded->plan->forms))
 		return cli_check_served(c, loaded->plan, cut->servers, err);
 	cut->is_served = true;
-	sw_status status = sw_served_cut(loaded->plan, &loaded->sidecar, &cut->served, err);
-	if (status == SW_OK && cut->servers)
-		status = sw_served_place(&cut->served, cut->servers, err);
-	return status;
+	return sw_served_cut_for(loaded->plan, &loaded->sidecar, cut->servers, &cut->served, err);
 }
 
 /* Play the ranks of such a plan. */

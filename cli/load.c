@@ -185,23 +185,30 @@ void cli_plan_clear(cli_plan *loaded)
 
 /* ---- checkpoints ------------------------------------------------------------------------ */
 
+sw_status cli_find_newest(cli *c, const char *folder, const char **path, sw_error *err)
+{
+	int64_t newest = -1;
+	SW_TRY(sw_checkpoint_newest(folder, &newest, err));
+	*path = newest < 0 ? NULL
+	                   : sw_arena_printf(&c->arena, "%s/" SW_CHECKPOINT_NAME, folder, newest);
+	return SW_OK;
+}
+
 sw_status cli_take_newest(cli *c, const char **path, sw_error *err)
 {
 	struct stat info;
-	int64_t newest = -1;
+	const char *newest;
 	sw_text index = {0};
-	sw_text_addf(&index, "%s/model.safetensors.index.json", *path);
+	sw_text_addf(&index, "%s/" SW_CHECKPOINT_INDEX, *path);
 	bool is_several = stat(*path, &info) == 0 && S_ISDIR(info.st_mode) &&
 	                  stat(index.data, &info) != 0;
 	sw_text_clear(&index);
 	if (!is_several)
 		return SW_OK;
-	SW_TRY(sw_checkpoint_newest(*path, &newest, err));
-	if (newest < 0)
+	SW_TRY(cli_find_newest(c, *path, &newest, err));
+	if (!newest)
 		return SW_OK; /* what is missing is said where it is read */
-	const char *newest_path =
-		sw_arena_printf(&c->arena, "%s/" SW_CHECKPOINT_NAME, *path, newest);
-	cli_note(c, "%s: the newest checkpoint of the folder", newest_path);
-	*path = newest_path;
+	cli_note(c, "%s: the newest checkpoint of the folder", newest);
+	*path = newest;
 	return SW_OK;
 }

@@ -6,6 +6,8 @@
 
 #include "cli.h"
 
+#include "partition/served.h"
+
 #define MAX_SERVERS 4096
 
 typedef struct host_name {
@@ -193,15 +195,7 @@ sw_status cli_count_servers(const cli *c, int32_t *servers, sw_error *err)
 	return SW_OK;
 }
 
-/* What devices own in a synchronous plan is part of the program that they run together. */
 sw_status cli_check_served(const cli *c, const sw_plan *plan, int32_t servers, sw_error *err)
 {
-	return servers && !sw_forms_served(&plan->forms)
-	               ? sw_fail_at(
-				 err, SW_ERR_INPUT, c->argument, 0, 0,
-				 "--servers: the plan's variables are not served: what its devices "
-				 "own is part of the program that they run together: leave it out, "
-				 "or plan with --strategy ps:balanced,stale=S, or "
-				 "ps:balanced,served")
-	               : SW_OK;
+	return sw_error_in_file(err, sw_served_check(plan, servers, err), c->argument);
 }

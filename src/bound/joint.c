@@ -20,7 +20,7 @@
 #include "program/attributes.h"
 #include "solve/solve.h"
 
-#define QUARTERS 4     /* weights tried at first */
+#define QUARTERS 4      /* weights tried at first */
 #define COST_UNIT 1e-12 /* seconds; costs are rounded down to it */
 #define MAX_ENTRIES 3e7 /* of all tables of the problem */
 /* How long the solver works: table entries visited, and a gap. A good weight is found with a little

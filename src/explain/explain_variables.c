@@ -135,11 +135,12 @@ json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what)
 	const sw_plan *plan = what->plan;
 	json_t *list = json_array();
 	sw_arena arena;
+	if (plan->strategy.owners == SW_OWNERS_NONE && plan->forms.n == 0)
+		return list;
 	sw_arena_init(&arena);
 	sw_state_view state = sw_state_view_of(plan->program, what->sidecar, &arena);
 	sw_variable_map map = sw_variables_map(&state, &arena);
-	bool shown = plan->strategy.owners != SW_OWNERS_NONE || plan->forms.n > 0;
-	for (uint32_t i = 0; i < a->roles.n_inputs && shown; i++) {
+	for (uint32_t i = 0; i < a->roles.n_inputs; i++) {
 		sw_shape shape = sw_value_shape(plan->program, a->roles.inputs[i]);
 		int64_t output = sw_output_of_input(plan->program, i);
 		if (a->roles.input_role[i] != SW_ROLE_PARAMETER || shape.rank == 0 || output < 0)

@@ -52,7 +52,7 @@ int64_t sw_placer_kernel(sw_placer *p, sw_id id)
 
 bool sw_placer_kernel_may_overwrite(sw_placer *p, const sw_op *op, uint32_t i, uint32_t k)
 {
-	sw_id id = (sw_id)(op - p->program->ops.data);
+	sw_id id = sw_op_id(p->program, op);
 	sw_aliasing aliasing = p->aliasing[id];
 	if (aliasing == SW_ALIASING_TILE && !p->over[id])
 		p->over[id] = sw_tile_over(p->program, op, &p->arena);

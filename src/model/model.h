@@ -194,6 +194,8 @@ typedef struct sw_variable {
 	bool divides;   /* some dimension divides by the devices */
 	bool part;      /* it is a part of a variable of the program as it was read */
 	sw_way way;
+	/* of a file of ways, the last entry that matches it; NULL: none does (sw_sync_apply) */
+	const struct sw_sync_entry *asked;
 } sw_variable;
 typedef struct sw_variables {
 	sw_arena *arena; /* the analysis's */
@@ -321,10 +323,9 @@ void sw_variables_find(sw_analysis *analysis, const sw_plan_strategy *strategy,
 sw_status sw_sync_apply(const sw_sync *sync, const sw_plan_strategy *strategy,
                         sw_analysis *analysis, const sw_sidecar *sidecar,
                         sw_error *err);
-/* Let the plan, of whose program the analysis is, have the merge groups that the file (NULL: none)
- * gives variables, after sw_sync_apply. */
-void sw_sync_group(const sw_sync *sync, const sw_analysis *a, const sw_sidecar *sidecar,
-                   sw_plan *plan);
+/* Let the plan, of whose program the analysis is, have the merge groups that the file gives
+ * variables, after sw_sync_apply. */
+void sw_sync_group(const sw_analysis *a, const sw_sidecar *sidecar, sw_plan *plan);
 
 /* Find the decisions of all pins (NULL: none) and store their options in the analysis. An
  * impossible pin is SW_ERR_INPUT. */

@@ -175,6 +175,7 @@ sw_status sw_sync_apply(const sw_sync *sync, const sw_plan_strategy *strategy, s
 		if (!last)
 			continue;
 		SW_TRY(check_division(sync, last, a, variable, name_of(a, sidecar, i), err));
+		variable->asked = last;
 		variable->way = last->way;
 		variable->way.proxy = last->way.proxy || last->has_stale || last->served;
 		served = served || (of_whole && (of_whole->stale != 0 || of_whole->served));
@@ -187,29 +188,17 @@ sw_status sw_sync_apply(const sw_sync *sync, const sw_plan_strategy *strategy, s
 	return served ? serve_all(sync, of, a, sidecar, err) : SW_OK;
 }
 
-/* The last entry that matches a variable counts; NULL: none does. */
-static const sw_sync_entry *entry_of(const sw_sync *sync, const sw_analysis *a,
-                                     const sw_sidecar *sidecar, uint32_t variable)
-{
-	const sw_sync_entry *last = NULL;
-	for (size_t e = 0; e < sync->n; e++)
-		if (match(&sync->list[e], a, sidecar, variable))
-			last = &sync->list[e];
-	return last;
-}
-
-void sw_sync_group(const sw_sync *sync, const sw_analysis *a, const sw_sidecar *sidecar,
-                   sw_plan *plan)
+void sw_sync_group(const sw_analysis *a, const sw_sidecar *sidecar, sw_plan *plan)
 {
 	bool any = false;
-	for (size_t e = 0; sync && e < sync->n; e++)
-		any = any || sync->list[e].group;
+	for (uint32_t i = 0; i < a->variables.n; i++)
+		any = any || (a->variables.list[i].asked && a->variables.list[i].asked->group);
 	if (!any)
 		return;
 	sw_state_view state = sw_state_view_of(plan->program, sidecar, &plan->arena);
 	sw_variable_map map = sw_variables_map(&state, &plan->arena);
 	for (uint32_t i = 0; i < a->variables.n; i++) {
-		const sw_sync_entry *entry = entry_of(sync, a, sidecar, i);
+		const sw_sync_entry *entry = a->variables.list[i].asked;
 		int32_t variable = map.of_input[a->variables.list[i].input];
 		if (!entry || !entry->group || variable < 0)
 			continue;

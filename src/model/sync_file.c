@@ -74,14 +74,21 @@ static sw_status read_owner(const sw_yaml *value, sw_sync_entry *entry, sw_error
 	                  value->text);
 }
 
-static sw_status read_proxy(const sw_yaml *value, sw_sync_entry *entry, sw_error *err)
+static sw_status read_bool(const sw_yaml *key, const sw_yaml *value, bool *yes, sw_error *err)
 {
-	entry->way.proxy = strcmp(value->text, "true") == 0;
-	entry->no_proxy = strcmp(value->text, "false") == 0;
-	if (entry->way.proxy || entry->no_proxy)
+	*yes = strcmp(value->text, "true") == 0;
+	if (*yes || strcmp(value->text, "false") == 0)
 		return SW_OK;
 	return sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
-	                  "proxy: %s: expected true or false", value->text);
+	                  "%s: %s: expected true or false", key->text, value->text);
+}
+
+static sw_status read_proxy(const sw_yaml *key, const sw_yaml *value, sw_sync_entry *entry,
+                            sw_error *err)
+{
+	SW_TRY(read_bool(key, value, &entry->way.proxy, err));
+	entry->no_proxy = !entry->way.proxy;
+	return SW_OK;
 }
 
 static sw_status read_stale(const sw_yaml *value, sw_sync_entry *entry, sw_error *err)
@@ -92,15 +99,6 @@ static sw_status read_stale(const sw_yaml *value, sw_sync_entry *entry, sw_error
 	               : sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
 	                            "stale: %s: expected a number of steps from 0 to %d, or any",
 	                            value->text, SW_MAX_STALE);
-}
-
-static sw_status read_served(const sw_yaml *value, sw_sync_entry *entry, sw_error *err)
-{
-	entry->served = strcmp(value->text, "true") == 0;
-	if (entry->served || strcmp(value->text, "false") == 0)
-		return SW_OK;
-	return sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
-	                  "served: %s: expected true or false", value->text);
 }
 
 static sw_status bad_parts(const sw_yaml *value, sw_error *err)
@@ -196,8 +194,9 @@ static sw_status read_pair(const sw_yaml *key, const sw_yaml *value, sw_arena *a
 	if (strcmp(key->text, "stale") == 0)
 		return read_stale(value, entry, err);
 	if (strcmp(key->text, "served") == 0)
-		return read_served(value, entry, err);
-	return strcmp(key->text, "proxy") == 0 ? read_proxy(value, entry, err) : bad_key(key, err);
+		return read_bool(key, value, &entry->served, err);
+	return strcmp(key->text, "proxy") == 0 ? read_proxy(key, value, entry, err)
+	                                        : bad_key(key, err);
 }
 
 static sw_status read_entry(const sw_yaml *node, sw_arena *arena, sw_sync_entry *entry,

@@ -53,6 +53,17 @@ typedef struct sw_served {
 sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_served *served,
                         sw_error *err);
 void sw_served_clear(sw_served *served);
+/* Return the rank that serves a port, where ranks behind the n of the devices are servers. */
+static inline int64_t sw_port_rank(const sw_port *port, int64_t n)
+{
+	return port->server < 0 ? port->owner : n + port->server;
+}
+/* SW_ERR_INPUT: there are servers (0: none), and no variable of the plan is served. */
+sw_status sw_served_check(const sw_plan *plan, int64_t servers, sw_error *err);
+/* Cut a plan's step for owners, or, if there are servers, for these in their place. Clear *served in
+ * any case. */
+sw_status sw_served_cut_for(const sw_plan *plan, const sw_sidecar *sidecar, int64_t servers,
+                            sw_served *served, sw_error *err);
 /* Let n servers, which have no devices, serve the variables in their owners' place. What an owner
  * has stays together: owners with most bytes of parameters first, each goes to the server that has
  * fewest bytes by then; servers are numbered by the first of their owners, so that of as many the

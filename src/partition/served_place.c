@@ -89,3 +89,24 @@ sw_status sw_served_place(sw_served *served, int64_t n, sw_error *err)
 	free(list);
 	return status;
 }
+
+/* What devices own in a synchronous plan is part of the program that they run together. */
+sw_status sw_served_check(const sw_plan *plan, int64_t servers, sw_error *err)
+{
+	return servers > 0 && !sw_forms_served(&plan->forms)
+	               ? sw_fail(err, SW_ERR_INPUT,
+	                         "the plan's variables are not served: what its devices own is part "
+	                         "of the program that they run together: leave --servers out, or "
+	                         "plan with --strategy ps:balanced,stale=S, or ps:balanced,served, "
+	                         "for servers")
+	               : SW_OK;
+}
+
+sw_status sw_served_cut_for(const sw_plan *plan, const sw_sidecar *sidecar, int64_t servers,
+                            sw_served *served, sw_error *err)
+{
+	*served = (sw_served){0};
+	SW_TRY(sw_served_check(plan, servers, err));
+	SW_TRY(sw_served_cut(plan, sidecar, served, err));
+	return servers > 0 ? sw_served_place(served, servers, err) : SW_OK;
+}

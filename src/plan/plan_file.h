@@ -20,11 +20,11 @@ bool sw_plan_is_sealed(const json_t *root);
 void sw_plan_strategy_text(const sw_strategy *strategy, sw_text *text);
 /* Parse these words. False if the text is malformed or does not fit the rule. */
 bool sw_plan_strategy_words(const char *text, const sw_rule *rule, sw_strategy *strategy);
-/* "name" for the first result of an op, "name:k" for the others; stored in text. */
 /* merge_groups.c: the plan's groups; and read them into a plan without groups: *group_of has the
  * number of its group for the name of each value of one. False: it is none. */
 json_t *sw_merge_groups_json(const sw_plan *plan);
 bool sw_merge_groups_read(const json_t *json, sw_plan *plan, sw_map *group_of);
+/* "name" for the first result of an op, "name:k" for the others; stored in text. */
 const char *sw_plan_value_name(const sw_program *program, sw_id value, sw_text *text);
 
 /* ---- plan_file_decisions.c ------------------------------------------------------------------- */

@@ -130,6 +130,11 @@ static inline const sw_op *sw_op_at(const sw_program *program, sw_id op)
 {
 	return &program->ops.data[op];
 }
+/* The reverse. */
+static inline sw_id sw_op_id(const sw_program *program, const sw_op *op)
+{
+	return (sw_id)(op - program->ops.data);
+}
 static inline sw_shape sw_value_shape(const sw_program *program, sw_id value)
 {
 	return program->values.data[value].shape;

@@ -5,7 +5,6 @@
 #include "run/ranks.h"
 #include "run/saved.h"
 
-#define SW_CHECKPOINT_INDEX "model.safetensors.index.json"
 
 /* ---- reading: saved.c, saved_index.c ---------------------------------------------------- */
 

@@ -17,6 +17,8 @@
 
 /* The folder of --save has one folder of this name per checkpoint. */
 #define SW_CHECKPOINT_NAME "step-%" PRId64
+/* A folder that has this file is a checkpoint. */
+#define SW_CHECKPOINT_INDEX "model.safetensors.index.json"
 
 /* A part of a tensor, where it lies. */
 typedef struct sw_saved_part {

@@ -49,7 +49,7 @@ static sw_status fly(serving *s, const lane *l, bool value, int64_t peer, bool s
 	                        .peer = (int32_t)peer,
 	                        .at = &m->head,
 	                        .bytes = m->bytes};
-	return sw_transport_fly(s->transport, 2 * (int64_t)l->number + value, &step, 1, flight,
+	return sw_transport_fly(s->setup.transport, 2 * (int64_t)l->number + value, &step, 1, flight,
 	                        err);
 }
 
@@ -78,12 +78,12 @@ static sw_status drop_landed(serving *s, bool *moved, sw_error *err)
 	for (size_t i = 0; i < s->leaving.len;) {
 		outgoing *out = &s->leaving.data[i];
 		bool landed = false;
-		SW_TRY(sw_transport_landed(s->transport, out->flight, &landed, err));
+		SW_TRY(sw_transport_landed(s->setup.transport, out->flight, &landed, err));
 		if (!landed) {
 			i++;
 			continue;
 		}
-		sw_transport_flight_free(s->transport, out->flight);
+		sw_transport_flight_free(s->setup.transport, out->flight);
 		serve_drop_message(s, out->message);
 		*out = s->leaving.data[--s->leaving.len];
 		*moved = true;
@@ -93,7 +93,7 @@ static sw_status drop_landed(serving *s, bool *moved, sw_error *err)
 
 static sw_status call_servers(serving *s, message *m, sw_error *err)
 {
-	for (int32_t r = s->setup.n_workers; r < s->transport->size; r++)
+	for (int32_t r = s->setup.n_workers; r < s->setup.transport->size; r++)
 		SW_TRY(send(s, &s->meet, true, r, m, err));
 	return SW_OK;
 }
@@ -114,7 +114,7 @@ static sw_status take_given(serving *s, bool *moved, sw_error *err)
 			return status;
 		*moved = true;
 		if (next.lane->mine) {
-			sw_vec_push(&next.lane->terms[s->transport->rank], next.message);
+			sw_vec_push(&next.lane->terms[s->setup.transport->rank], next.message);
 			continue;
 		}
 		status = next.lane == &s->meet
@@ -136,10 +136,10 @@ static sw_status receive(serving *s, const lane *l, bool value, int64_t peer, in
 		in->message = serve_make_message(s, value ? l->value_bytes : l->term_bytes);
 		SW_TRY(fly(s, l, value, peer, false, in->message, &in->flight, err));
 	}
-	SW_TRY(sw_transport_landed(s->transport, in->flight, &landed, err));
+	SW_TRY(sw_transport_landed(s->setup.transport, in->flight, &landed, err));
 	if (!landed)
 		return SW_OK;
-	sw_transport_flight_free(s->transport, in->flight);
+	sw_transport_flight_free(s->setup.transport, in->flight);
 	*got = in->message;
 	*in = (incoming){0};
 	return SW_OK;
@@ -150,7 +150,7 @@ static sw_status receive_terms(serving *s, lane *l, bool *moved, sw_error *err)
 	message *got;
 	for (int32_t r = 0; r < s->setup.n_workers; r++)
 		do {
-			if (r == s->transport->rank)
+			if (r == s->setup.transport->rank)
 				break;
 			SW_TRY(receive(s, l, false, r, &l->coming[r], &got, err));
 			if (got)
@@ -186,7 +186,7 @@ static sw_status receive_values(serving *s, lane *l, bool *moved, sw_error *err)
 static sw_status receive_calls(serving *s, bool *moved, sw_error *err)
 {
 	message *got;
-	do {
+	for (;;) {
 		SW_TRY(receive(s, &s->meet, true, 0, &s->meet.value, &got, err));
 		if (!got)
 			return SW_OK;
@@ -196,8 +196,7 @@ static sw_status receive_calls(serving *s, bool *moved, sw_error *err)
 		pthread_cond_broadcast(&s->changed);
 		pthread_mutex_unlock(&s->lock);
 		*moved = true;
-	} while (got);
-	return SW_OK;
+	}
 }
 
 /* ---- the thread: updating --------------------------------------------------------------- */
@@ -222,9 +221,9 @@ static sw_status send_value(serving *s, lane *l, int32_t to, sw_error *err)
 	m->head = (head){l->updates, l->stop_step};
 	serve_update_copy(&l->update, serve_contents(m));
 	for (int32_t r = 0; r < s->setup.n_workers && status == SW_OK; r++)
-		if ((to < 0 || to == r) && r != s->transport->rank)
+		if ((to < 0 || to == r) && r != s->setup.transport->rank)
 			status = send(s, l, true, r, m, err);
-	if (to < 0 || to == s->transport->rank)
+	if (to < 0 || to == s->setup.transport->rank)
 		publish(s, l, m);
 	else
 		serve_drop_message(s, m);
@@ -308,8 +307,8 @@ static sw_status make_loss(serving *s, sw_type type, const void *sum, double *lo
 
 static sw_status add_losses(serving *s, lane *l, bool *moved, sw_error *err)
 {
-	const sw_program *worker = s->served->worker;
-	sw_shape shape = sw_value_shape(worker, sw_entry(worker)->results.data[s->served->loss]);
+	const sw_program *worker = s->setup.served->worker;
+	sw_shape shape = sw_value_shape(worker, sw_entry(worker)->results.data[s->setup.served->loss]);
 	int32_t n = s->setup.n_workers;
 	const void **at = sw_alloc(sizeof(*at) * (size_t)n);
 	sw_status status = SW_OK;
@@ -399,34 +398,26 @@ static int64_t piece_bytes(const sw_program *program, const sw_id *values, const
 	return bytes;
 }
 
-/* Losses are rank 0's. */
-static int64_t rank_of(const serving *s, const sw_port *port)
-{
-	if (!port)
-		return 0;
-	return port->server < 0 ? port->owner : s->setup.n_workers + port->server;
-}
-
 static void lane_init(serving *s, lane *l, const sw_port *port, const sw_id *inputs)
 {
-	const sw_program *worker = s->served->worker;
+	const sw_program *worker = s->setup.served->worker;
 	const sw_id *results = sw_entry(worker)->results.data;
-	uint32_t loss = (uint32_t)s->served->loss;
+	uint32_t loss = (uint32_t)s->setup.served->loss;
 	*l = (lane){.port = port,
 	            .number = (int32_t)(l - s->lanes),
-	            .owner = rank_of(s, port),
+	            .owner = port ? sw_port_rank(port, s->setup.n_workers) : 0, /* losses are rank 0's */
 	            .stale = port ? port->stale : 0,
 	            .term_bytes = port ? piece_bytes(worker, results, port->terms, port->n)
 	                               : piece_bytes(worker, results, &loss, 1),
 	            .value_bytes = port ? piece_bytes(worker, inputs, port->inputs, port->n) : 0};
-	l->mine = l->owner == s->transport->rank;
+	l->mine = l->owner == s->setup.transport->rank;
 	l->terms = sw_alloc(sizeof(*l->terms) * (size_t)s->setup.n_workers);
 	l->coming = sw_alloc(sizeof(*l->coming) * (size_t)s->setup.n_workers);
 }
 
 static void make_lanes(serving *s)
 {
-	const sw_served *served = s->served;
+	const sw_served *served = s->setup.served;
 	sw_arena arena;
 	const sw_id *inputs;
 	sw_arena_init(&arena);
@@ -446,10 +437,7 @@ sw_status serving_new(const serving_setup *setup, serving **to, sw_error *err)
 	serving *s = *to = sw_alloc(sizeof(*s));
 	sw_transport *transport = setup->transport;
 	sw_status status = SW_OK;
-	*s = (serving){.setup = *setup,
-	               .served = setup->served,
-	               .transport = transport,
-	               .works = transport->rank < setup->n_workers};
+	*s = (serving){.setup = *setup, .works = transport->rank < setup->n_workers};
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
 	pthread_cond_init(&s->asked, NULL);
@@ -458,9 +446,9 @@ sw_status serving_new(const serving_setup *setup, serving **to, sw_error *err)
 		if (s->lanes[i].mine && s->lanes[i].port)
 			status = serve_update_init(&s->lanes[i].update, s->lanes[i].port,
 			                           setup->fill, setup->context, err);
-	if (status == SW_OK && s->served->loss_of && transport->rank == 0) {
+	if (status == SW_OK && s->setup.served->loss_of && transport->rank == 0) {
 		sw_interpret_options options = {.blas_threads = 1};
-		status = sw_interpreter_new(s->served->loss_of, &options, &s->loss_of, err);
+		status = sw_interpreter_new(s->setup.served->loss_of, &options, &s->loss_of, err);
 	}
 	if (status == SW_OK) {
 		s->has_thread = pthread_create(&s->thread, NULL, serve, s) == 0;
@@ -474,7 +462,7 @@ sw_status serving_new(const serving_setup *setup, serving **to, sw_error *err)
 
 static void end_incoming(serving *s, incoming *in)
 {
-	sw_transport_flight_free(s->transport, in->flight);
+	sw_transport_flight_free(s->setup.transport, in->flight);
 	release(s, in->message);
 	*in = (incoming){0};
 }
@@ -502,7 +490,7 @@ void serving_end(serving *s)
 		pthread_join(s->thread, NULL);
 	s->has_thread = false;
 	for (size_t i = 0; i < s->leaving.len; i++) {
-		sw_transport_flight_free(s->transport, s->leaving.data[i].flight);
+		sw_transport_flight_free(s->setup.transport, s->leaving.data[i].flight);
 		release(s, s->leaving.data[i].message);
 	}
 	s->leaving.len = 0;
@@ -534,4 +522,3 @@ void serving_free(serving *s)
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
-

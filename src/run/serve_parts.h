@@ -60,9 +60,7 @@ struct lane {
 
 struct serving {
 	serving_setup setup;
-	const sw_served *served; /* the setup's */
-	sw_transport *transport; /* likewise */
-	bool works;              /* the rank is a worker */
+	bool works; /* the rank is a worker */
 	uint32_t n;
 	lane *lanes; /* [n] */
 	lane meet;   /* of heads alone, by which rank 0 calls servers to where all ranks meet */

@@ -101,7 +101,7 @@ static void hand_over(serving *s, lane *l, message *m)
 
 void serving_give(serving *s, const sw_tensor *results, bool stop)
 {
-	uint32_t loss = (uint32_t)s->served->loss;
+	uint32_t loss = (uint32_t)s->setup.served->loss;
 	for (uint32_t i = 0; i < s->n; i++) {
 		lane *l = &s->lanes[i];
 		message *m = serve_make_message(s, l->term_bytes);
@@ -131,7 +131,7 @@ sw_status serving_wait(serving *s, sw_error *err)
 
 void serving_call(serving *s)
 {
-	if (s->transport->rank == 0 && s->setup.n_workers < s->transport->size)
+	if (s->setup.transport->rank == 0 && s->setup.n_workers < s->setup.transport->size)
 		hand_over(s, &s->meet, serve_make_message(s, 0));
 }
 
@@ -173,7 +173,7 @@ sw_status serving_flush(serving *s, int64_t done, sw_tensor *inputs, sw_error *e
 	for (uint32_t i = 0; i < s->n; i++)
 		any = any || s->lanes[i].stale == SW_STALE_ANY;
 	if (status == SW_OK && any) {
-		SW_TRY(s->transport->ops->agree(s->transport, SW_OK, err));
+		SW_TRY(s->setup.transport->ops->agree(s->setup.transport, SW_OK, err));
 		pthread_mutex_lock(&s->lock);
 		s->finals++;
 		s->idle = false;

@@ -477,19 +477,6 @@ static void programs_clear(programs *run)
 	*run = (programs){0};
 }
 
-/* Cut the step for owners, or for servers in their place. */
-static sw_status cut(const sw_plan *plan, const sw_sidecar *sidecar, int32_t servers,
-                     sw_served *served, sw_error *err)
-{
-	if (servers > 0 && !sw_forms_served(&plan->forms))
-		return sw_fail(err, SW_ERR_INPUT,
-		               "the plan's variables are not served: what its devices own is part of "
-		               "the program that they run together: plan with --strategy "
-		               "ps:balanced,stale=S, or ps:balanced,served, for servers");
-	SW_TRY(sw_served_cut(plan, sidecar, served, err));
-	return servers > 0 ? sw_served_place(served, servers, err) : SW_OK;
-}
-
 static sw_status programs_make(const sw_plan *plan, const sw_sidecar *sidecar,
                                const sw_run_options *options, programs *run, sw_error *err)
 {
@@ -497,7 +484,7 @@ static sw_status programs_make(const sw_plan *plan, const sw_sidecar *sidecar,
 	sw_status status = sw_ranks_program(plan, overlap_of(options), &run->scheduled, err);
 	if (status == SW_OK && (sw_forms_served(&plan->forms) || options->servers)) {
 		run->is_served = true;
-		status = cut(plan, sidecar, options->servers, &run->served, err);
+		status = sw_served_cut_for(plan, sidecar, options->servers, &run->served, err);
 	}
 	if (status)
 		programs_clear(run);

@@ -146,7 +146,7 @@ void trainer_place_saved(trainer *t)
 			continue;
 		held->atoms = &one;
 		held->layout = &whole;
-		held->first = t->n_workers + port->server;
+		held->first = sw_port_rank(port, t->n_workers);
 	}
 }
 

@@ -33,14 +33,22 @@ static bool may_wait(const sw_search *s, const sw_plan *plan)
 	       s->asked.cluster->n_kinds == 0;
 }
 
+/* saving_s: the bound of the programs that fit, where that of the program as it is does not count; 0:
+ * it does. */
+static void state_bound(sw_plan *plan, double all_s, double saving_s)
+{
+	sw_bound_state(plan, SW_MAX(all_s, saving_s), saving_s > 0);
+}
+
 void sw_plan_certify(sw_plan *plan, const sw_sidecar *sidecar, const sw_plan_options *options)
 {
 	double saving_s = *options->uncertified;
 	if (saving_s < 0)
 		return;
-	double all_s = sw_bound_step_s(sw_plan_serial(plan), sidecar, plan->cluster, false,
-	                               options->threads);
-	sw_bound_state(plan, SW_MAX(all_s, saving_s), saving_s > 0);
+	state_bound(plan,
+	            sw_bound_step_s(sw_plan_serial(plan), sidecar, plan->cluster, false,
+	                            options->threads),
+	            saving_s);
 }
 
 void sw_certify(sw_search *s, sw_plan *plan)
@@ -48,10 +56,9 @@ void sw_certify(sw_search *s, sw_plan *plan)
 	const sw_variant *first = sw_search_variant(s, 0);
 	double saving_s = sw_variant_is_too_large(s, first) ? sw_saving_bound_s(s) : 0;
 	bool waits = may_wait(s, plan);
-	if (!waits) {
-		double all_s = bound_of_all_s(s, plan->strategy.owners != SW_OWNERS_NONE);
-		sw_bound_state(plan, SW_MAX(all_s, saving_s), saving_s > 0);
-	}
+	if (!waits)
+		state_bound(plan, bound_of_all_s(s, plan->strategy.owners != SW_OWNERS_NONE),
+		            saving_s);
 	if (s->asked.options->uncertified)
 		*s->asked.options->uncertified = waits ? saving_s : -1;
 	if (s->beaten.bound_s > 0)

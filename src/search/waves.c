@@ -196,7 +196,7 @@ sw_status sw_wave_open(sw_search *s, size_t variant, sw_memory_mode mode, double
 		                       s->err);
 	s->err = err;
 	if (status == SW_OK)
-		sw_sync_group(o->sync, &w->analysis, s->asked.sidecar, v->plan);
+		sw_sync_group(&w->analysis, s->asked.sidecar, v->plan);
 	if (status != SW_OK && variant > 0)
 		return SW_OK; /* the rewritten program has no op or tensor that a pin names */
 	return status == SW_OK ? enter_wave(s, v) : status;

@@ -127,12 +127,6 @@ static double deliver(player *p, double now, int64_t from, int64_t to, int64_t b
 	return begin + way_s(p, from, to, bytes);
 }
 
-/* Return who serves a port. */
-static int64_t server_of(const player *p, const sw_port *port)
-{
-	return port->server < 0 ? port->owner : p->n + port->server;
-}
-
 /* ---- workers ---------------------------------------------------------------------------- */
 
 static bool may_begin(const player *p, int64_t rank)
@@ -173,7 +167,7 @@ static void computed(player *p, const event *e)
 	}
 	for (uint32_t i = 0; i < p->served->n_ports; i++) {
 		const sw_port *port = &p->served->ports[i];
-		int64_t to = server_of(p, port);
+		int64_t to = sw_port_rank(port, p->n);
 		push(p, (event){.at = deliver(p, e->at, e->rank, to, port->term_bytes),
 		                .kind = TERMS_CAME,
 		                .rank = e->rank,
@@ -194,7 +188,7 @@ static void count_age(player *p, int64_t age)
 
 static void begin_update(player *p, int32_t port, int32_t rank, double now)
 {
-	double *free_s = &p->free_s[server_of(p, &p->served->ports[port])];
+	double *free_s = &p->free_s[sw_port_rank(&p->served->ports[port], p->n)];
 	*free_s = fmax(*free_s, now) + p->update_s[port];
 	push(p, (event){.at = *free_s, .kind = UPDATED, .rank = rank, .port = port});
 }
@@ -222,7 +216,7 @@ static void terms_came(player *p, const event *e)
 static void send_value(player *p, const event *e, int32_t to, int64_t updates)
 {
 	const sw_port *port = &p->served->ports[e->port];
-	push(p, (event){.at = deliver(p, e->at, server_of(p, port), to, port->value_bytes),
+	push(p, (event){.at = deliver(p, e->at, sw_port_rank(port, p->n), to, port->value_bytes),
 	                .kind = VALUE_CAME,
 	                .rank = to,
 	                .port = e->port,
@@ -349,7 +343,7 @@ static void report(const player *p, sw_served_play *play)
 		rates += 1 / play->step_s[r];
 	}
 	for (uint32_t i = 0; i < p->served->n_ports; i++) {
-		double *owner = &busy[server_of(p, &p->served->ports[i])];
+		double *owner = &busy[sw_port_rank(&p->served->ports[i], p->n)];
 		*owner += p->update_s[i];
 		play->update_s = fmax(play->update_s, *owner);
 	}

@@ -41,10 +41,6 @@ static inline const sw_op *sw_body_op(const sw_stage_finder *f, size_t i)
 {
 	return sw_op_at(f->program, f->body->ops.data[i]);
 }
-static inline sw_id sw_op_id(const sw_program *program, const sw_op *op)
-{
-	return (sw_id)(op - program->ops.data);
-}
 static inline sw_id sw_maker_of(const sw_program *program, sw_id value)
 {
 	return program->values.data[value].op;

@@ -1,6 +1,5 @@
 /* A stage's step as one program: the part of the loop's body that the stage has in a loop of its
  * own, and what it computes before and behind it. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "stages/step_writer.h"
@@ -325,45 +324,31 @@ static void write_entry_ops(sw_step_writer *w, bool before)
 	                   w->map);
 }
 
-typedef struct step_alias {
-	uint32_t result;
-	size_t order;
-	sw_alias alias;
-} step_alias;
-
-static int by_result(const void *a, const void *b)
-{
-	const step_alias *x = a, *y = b;
-	if (x->result != y->result)
-		return x->result < y->result ? -1 : 1;
-	return x->order < y->order ? -1 : 1;
-}
-
 /* The aliases of the whole step whose results are here, in the order of the step's results. */
 static void write_aliases(sw_step_writer *w)
 {
-	size_t n = 0, n_aliases = w->in->aliases.len;
-	uint32_t *result_of = SW_NEW_N(&w->arena, uint32_t, w->entry->results.len + 1),
-		 *input_of = SW_NEW_N(&w->arena, uint32_t, w->in->values.len + 1);
-	step_alias *list = SW_NEW_N(&w->arena, step_alias, n_aliases + 1);
-	for (uint32_t i = 0; i < w->results.len; i++)
-		if (w->results.data[i].kind == SW_PORT_WHOLE)
-			result_of[w->results.data[i].leaf] = i + 1;
+	const sw_alias *whole = w->in->aliases.data;
+	size_t n = w->in->aliases.len;
+	/* the first alias of a result of the whole, and the next one of the same, each plus 1 */
+	size_t *first = SW_NEW_N(&w->arena, size_t, w->entry->results.len + 1),
+	       *next = SW_NEW_N(&w->arena, size_t, n + 1);
+	uint32_t *input_of = SW_NEW_N(&w->arena, uint32_t, w->in->values.len + 1);
+	for (size_t k = n; k > 0; k--) {
+		next[k] = first[whole[k - 1].output];
+		first[whole[k - 1].output] = k;
+	}
 	for (uint32_t i = 0; i < w->inputs.len; i++)
 		if (w->inputs.data[i].kind == SW_PORT_WHOLE)
 			input_of[w->inputs.data[i].leaf] = i;
-	for (size_t k = 0; k < n_aliases; k++) {
-		sw_alias alias = w->in->aliases.data[k];
-		uint32_t result = result_of[alias.output];
-		if (result)
-			list[n++] = (step_alias){result - 1, k, alias};
-	}
-	qsort(list, n, sizeof(*list), by_result);
-	for (size_t k = 0; k < n; k++) {
-		sw_alias alias = list[k].alias;
-		alias.output = list[k].result;
-		alias.input = input_of[alias.input];
-		sw_vec_push(&w->out->aliases, alias);
+	for (uint32_t i = 0; i < w->results.len; i++) {
+		if (w->results.data[i].kind != SW_PORT_WHOLE)
+			continue;
+		for (size_t k = first[w->results.data[i].leaf]; k > 0; k = next[k]) {
+			sw_alias alias = whole[k - 1];
+			alias.output = i;
+			alias.input = input_of[alias.input];
+			sw_vec_push(&w->out->aliases, alias);
+		}
 	}
 }
 
