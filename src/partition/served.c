@@ -9,6 +9,8 @@
 
 typedef SW_VEC(uint32_t) leaf_list;
 
+typedef SW_VEC(sw_id) value_list;
+
 typedef struct cutter {
 	const sw_plan *plan;
 	const sw_program *whole; /* the plan's */
@@ -22,6 +24,8 @@ typedef struct cutter {
 	/* per variable, and behind them of the loss, or SW_NO_ID: the op of `whole` that takes it
 	 * apart, the term in `local`, and the sum of the terms in `whole` */
 	sw_id *apart, *term, *sum;
+	value_list given; /* values of `local` that the worker gives */
+	uint32_t *of_port; /* per variable: its port */
 	sw_error *err;
 } cutter;
 
@@ -31,10 +35,9 @@ static const char *name_of(const cutter *x, uint32_t input)
 	return name ? name : "a variable";
 }
 
-static sw_status refuse(const cutter *x, uint32_t variable, const char *why)
+static sw_status refuse(const cutter *x, uint32_t input, const char *why)
 {
-	return sw_fail(x->err, SW_ERR_INPUT, "stale: '%s': %s", name_of(x, x->map.input[variable]),
-	               why);
+	return sw_fail(x->err, SW_ERR_INPUT, "stale: '%s': %s", name_of(x, input), why);
 }
 
 /* ---- terms and sums --------------------------------------------------------------------- */
@@ -176,7 +179,8 @@ static int64_t staleness_of(const cutter *x, uint32_t variable)
 	return form ? form->stale : 0;
 }
 
-static sw_port *port_of(sw_served *to, int64_t owner, int64_t stale)
+/* Return the number of the port. */
+static uint32_t find_port(sw_served *to, int64_t owner, int64_t stale)
 {
 	uint32_t i = 0;
 	while (i < to->n_ports && (to->ports[i].owner != owner || to->ports[i].stale != stale))
@@ -184,7 +188,110 @@ static sw_port *port_of(sw_served *to, int64_t owner, int64_t stale)
 	if (i == to->n_ports)
 		to->ports[to->n_ports++] =
 			(sw_port){.owner = owner, .stale = stale, .server = -1};
-	return &to->ports[i];
+	return i;
+}
+
+/* List the variables of a port. */
+static void find_variables(cutter *x, uint32_t p)
+{
+	sw_port *port = &x->to->ports[p];
+	uint32_t *inputs = SW_NEW_N(&x->to->arena, uint32_t, port->n + 1), n = 0;
+	for (uint32_t i = 0; i < x->map.n; i++) {
+		if (x->of_port[i] != p)
+			continue;
+		inputs[n++] = x->map.input[i];
+		port->term_bytes += sw_shape_bytes(sw_value_shape(x->local, x->term[i]));
+		port->value_bytes += sw_shape_bytes(
+			sw_value_shape(x->whole, x->state.inputs[x->map.input[i]]));
+	}
+	port->inputs = inputs;
+}
+
+/* ---- what is sent ----------------------------------------------------------------------- */
+
+static bool is_constant(const sw_program *program, sw_id value)
+{
+	const sw_op *op = sw_op_at(program, program->values.data[value].op);
+	return op->opcode == SW_OP_CONSTANT ||
+	       (op->opcode == SW_OP_BROADCAST && is_constant(program, op->operands[0]));
+}
+
+/* Return the scatter that makes a term of nothing but its rows, NULL if none does. */
+static const sw_op *scatter_of(const sw_program *local, sw_id term)
+{
+	const sw_op *op = sw_op_at(local, local->values.data[term].op);
+	while (op->n_operands == 1 &&
+	       (op->opcode == SW_OP_OPT_BARRIER || op->opcode == SW_OP_RESHAPE ||
+	        op->opcode == SW_OP_CONVERT))
+		op = sw_op_at(local, local->values.data[op->operands[0]].op);
+	return op->opcode == SW_OP_SCATTER && op->n_results == 1 &&
+	                       is_constant(local, op->operands[0])
+	               ? op
+	               : NULL;
+}
+
+static void add_value(value_list *list, sw_id value)
+{
+	for (size_t i = 0; i < list->len; i++)
+		if (list->data[i] == value)
+			return;
+	sw_vec_push(list, value);
+}
+
+/* Add what is sent for a term: it, or the scatter's indices and rows, if these are fewer bytes. */
+static void add_sent(const cutter *x, sw_id term, value_list *sent)
+{
+	const sw_op *scatter = scatter_of(x->local, term);
+	int64_t bytes = sw_shape_bytes(sw_value_shape(x->local, term));
+	for (uint32_t k = 1; scatter && k < scatter->n_operands; k++)
+		bytes -= sw_shape_bytes(sw_value_shape(x->local, scatter->operands[k]));
+	if (!scatter || bytes <= 0)
+		add_value(sent, term);
+	for (uint32_t k = 1; scatter && bytes > 0 && k < scatter->n_operands; k++)
+		add_value(sent, scatter->operands[k]);
+}
+
+/* Return the number that a value has, or gets, among the worker's results. */
+static uint32_t worker_result(cutter *x, sw_id value)
+{
+	uint32_t i = 0;
+	while (i < x->given.len && x->given.data[i] != value)
+		i++;
+	if (i == x->given.len)
+		sw_vec_push(&x->given, value);
+	return i;
+}
+
+/* Find what devices send to a port, and what makes terms of it. */
+static void find_sent(cutter *x, uint32_t p)
+{
+	sw_port *port = &x->to->ports[p];
+	sw_id *terms = SW_NEW_N(&x->to->arena, sw_id, port->n + 1);
+	value_list sent = {0};
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < x->map.n; i++) {
+		if (x->of_port[i] != p)
+			continue;
+		add_sent(x, x->term[i], &sent);
+		terms[n++] = x->term[i];
+	}
+	uint32_t *numbers = SW_NEW_N(&x->to->arena, uint32_t, sent.len + 1);
+	bool all_terms = sent.len == n;
+	for (size_t i = 0; i < sent.len; i++) {
+		numbers[i] = worker_result(x, sent.data[i]);
+		port->sent_bytes += sw_shape_bytes(sw_value_shape(x->local, sent.data[i]));
+		all_terms = all_terms && sent.data[i] == terms[i];
+	}
+	port->sent = numbers;
+	port->n_sent = (uint32_t)sent.len;
+	if (!all_terms)
+		port->terms_of = sw_program_slice(x->local,
+		                                  &(sw_slice){.results = terms,
+		                                              .given = sent.data,
+		                                              .n_results = n,
+		                                              .n_given = port->n_sent},
+		                                  NULL);
+	sw_vec_clear(&sent);
 }
 
 static sw_status find_ports(cutter *x)
@@ -197,26 +304,15 @@ static sw_status find_ports(cutter *x)
 			x->plan, x->plan->produced[x->state.inputs[x->map.input[i]]]);
 		if (owner < 0 || sw_layout_owned_atoms(rest) || sw_layout_split_atoms(rest, -1))
 			return refuse(
-				x, i,
+				x, x->map.input[i],
 				"no single device updates it while all have a copy: plan with "
 				"--strategy ps:stale=S or ps:balanced,stale=S");
-		port_of(to, owner, staleness_of(x, i))->n++;
+		x->of_port[i] = find_port(to, owner, staleness_of(x, i));
+		to->ports[x->of_port[i]].n++;
 	}
 	for (uint32_t p = 0; p < to->n_ports; p++) {
-		sw_port *port = &to->ports[p];
-		uint32_t *inputs = SW_NEW_N(&to->arena, uint32_t, port->n + 1),
-			 *terms = SW_NEW_N(&to->arena, uint32_t, port->n + 1), n = 0;
-		for (uint32_t i = 0; i < x->map.n; i++) {
-			if (port_of(to, owner_of(x, i), staleness_of(x, i)) != port)
-				continue;
-			inputs[n] = x->map.input[i];
-			terms[n++] = i;
-			port->term_bytes += sw_shape_bytes(sw_value_shape(x->local, x->term[i]));
-			port->value_bytes += sw_shape_bytes(
-				sw_value_shape(x->whole, x->state.inputs[x->map.input[i]]));
-		}
-		port->inputs = inputs;
-		port->terms = terms;
+		find_variables(x, p);
+		find_sent(x, p);
 	}
 	return SW_OK;
 }
@@ -231,12 +327,9 @@ static void add_once(leaf_list *list, uint32_t number)
 	sw_vec_push(list, number);
 }
 
-static bool is_of_port(const sw_port *port, int32_t variable)
+static bool is_of_port(const cutter *x, const sw_port *port, int32_t variable)
 {
-	for (uint32_t i = 0; i < port->n; i++)
-		if ((int32_t)port->terms[i] == variable)
-			return true;
-	return false;
+	return variable >= 0 && &x->to->ports[x->of_port[variable]] == port;
 }
 
 /* The update of a port, if these are all the states that it gives. */
@@ -247,8 +340,9 @@ static sw_program *write_update(const cutter *x, const sw_port *port, const leaf
 	      *sums = sw_alloc(sizeof(sw_id) * (port->n + 1));
 	for (size_t i = 0; i < states->len; i++)
 		results[i] = sw_entry(x->whole)->results.data[x->of_output[states->data[i]]];
-	for (uint32_t i = 0; i < port->n; i++)
-		sums[i] = x->sum[port->terms[i]];
+	for (uint32_t i = 0, n = 0; i < x->map.n; i++)
+		if (is_of_port(x, port, (int32_t)i))
+			sums[n++] = x->sum[i];
 	sw_slice slice = {.results = results,
 	                  .given = sums,
 	                  .n_results = (uint32_t)states->len,
@@ -278,9 +372,10 @@ static sw_status refuse_foreign(const cutter *x, const sw_port *port, const sw_o
 			               "its owner, reads the gradient of one that another device "
 			               "owns ('%s'), as clipping by the norm of all gradients "
 			               "does: let one device own all, by ps:stale=S",
-			               name_of(x, x->map.input[port->terms[0]]),
+			               name_of(x, port->inputs[0]),
 			               name_of(x, x->map.input[v]));
-	return refuse(x, port->terms[0], "its update reads the loss: train it without staleness");
+	return refuse(x, port->inputs[0],
+	              "its update reads the loss: train it without staleness");
 }
 
 static sw_status check_update(const cutter *x, const sw_port *port, const sw_program *update,
@@ -291,12 +386,12 @@ static sw_status check_update(const cutter *x, const sw_port *port, const sw_pro
 		return refuse_foreign(x, port, apart);
 	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
 		int32_t variable = x->map.of_input[i];
-		if (reads[i] && variable >= 0 && !is_of_port(port, variable))
-			return refuse(x, (uint32_t)variable,
+		if (reads[i] && variable >= 0 && !is_of_port(x, port, variable))
+			return refuse(x, i,
 			              "the update of a variable that is owned or stale otherwise "
 			              "reads it: give both the same owner and staleness");
 		if (reads[i] && x->state.role[i] == SW_ROLE_DATA && !is_state(x, i))
-			return refuse(x, port->terms[0],
+			return refuse(x, port->inputs[0],
 			              "its update reads the batch: train it without staleness");
 	}
 	return SW_OK;
@@ -310,8 +405,7 @@ static sw_status find_update(cutter *x, sw_port *port)
 	for (uint32_t i = 0; i < port->n; i++)
 		sw_vec_push(&states, port->inputs[i]);
 	for (uint32_t i = 0; i < x->state.n_inputs; i++)
-		if (is_state(x, i) && x->map.of_input[i] >= 0 &&
-		    is_of_port(port, x->map.of_input[i]))
+		if (is_state(x, i) && is_of_port(x, port, x->map.of_input[i]))
 			add_once(&states, i);
 	for (size_t before = 0; before < states.len;) {
 		before = states.len;
@@ -368,29 +462,25 @@ static sw_status check_worker(const cutter *x)
 
 static sw_status write_worker(cutter *x)
 {
-	sw_id *results = sw_alloc(sizeof(sw_id) * (x->map.n + x->state.n_inputs + 2));
-	uint32_t n = 0, *states = SW_NEW_N(&x->to->arena, uint32_t, x->state.n_inputs + 1),
-		 n_states = 0;
-	for (uint32_t i = 0; i < x->map.n; i++)
-		results[n++] = x->term[i];
-	x->to->loss = x->term[x->map.n] == SW_NO_ID ? -1 : (int32_t)n;
+	uint32_t *states = SW_NEW_N(&x->to->arena, uint32_t, x->state.n_inputs + 1), n_states = 0;
+	x->to->loss = x->term[x->map.n] == SW_NO_ID ? -1 : (int32_t)x->given.len;
 	if (x->to->loss >= 0)
-		results[n++] = x->term[x->map.n];
+		sw_vec_push(&x->given, x->term[x->map.n]);
 	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
 		if (!is_state(x, i) || x->map.of_input[i] >= 0)
 			continue;
 		states[n_states++] = i;
-		results[n++] = sw_entry(x->local)->results.data[x->of_output[i]];
+		sw_vec_push(&x->given, sw_entry(x->local)->results.data[x->of_output[i]]);
 	}
 	bool *keep = SW_NEW_N(&x->to->arena, bool, x->state.n_inputs + 1);
 	for (uint32_t i = 0; i < x->state.n_inputs; i++)
 		keep[i] = !sw_layout_owned_atoms(
 			sw_plan_layout(x->plan, x->plan->produced[x->state.inputs[i]]));
-	sw_slice slice = {.results = results, .n_results = n, .keep = keep};
+	uint32_t n = (uint32_t)x->given.len;
+	sw_slice slice = {.results = x->given.data, .n_results = n, .keep = keep};
 	sw_program *worker = x->to->worker = sw_program_slice(x->local, &slice, NULL);
 	for (uint32_t k = 0; k < n_states; k++)
 		sw_vec_push(&worker->aliases, ((sw_alias){n - n_states + k, states[k], false}));
-	free(results);
 	return check_worker(x);
 }
 
@@ -411,13 +501,14 @@ static void cutter_init(cutter *x)
 	x->apart = SW_NEW_N(arena, sw_id, x->map.n + 1);
 	x->term = SW_NEW_N(arena, sw_id, x->map.n + 1);
 	x->sum = SW_NEW_N(arena, sw_id, x->map.n + 1);
+	x->of_port = SW_NEW_N(arena, uint32_t, x->map.n + 1);
 }
 
-/* Cut a program into the kernels that the device runs. */
+/* Cut a program (NULL: there is none) into the kernels that the device runs. */
 static sw_status fuse(const sw_plan *plan, sw_program **program, sw_error *err)
 {
 	sw_program *whole = *program;
-	if (plan->cluster->device.fusion == SW_FUSION_NONE)
+	if (!whole || plan->cluster->device.fusion == SW_FUSION_NONE)
 		return SW_OK;
 	SW_TRY(sw_fuse(whole, plan->cluster->device.fusion, program, err));
 	sw_program_free(whole);
@@ -447,16 +538,21 @@ sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_serve
 		status = write_worker(&x);
 	for (uint32_t p = 0; status == SW_OK && p < served->n_ports; p++)
 		status = fuse(plan, &served->ports[p].update, err);
+	for (uint32_t p = 0; status == SW_OK && p < served->n_ports; p++)
+		status = fuse(plan, &served->ports[p].terms_of, err);
 	if (status == SW_OK)
 		status = fuse(plan, &served->worker, err);
+	sw_vec_clear(&x.given);
 	sw_program_free(local);
 	return status;
 }
 
 void sw_served_clear(sw_served *served)
 {
-	for (uint32_t p = 0; p < served->n_ports; p++)
+	for (uint32_t p = 0; p < served->n_ports; p++) {
 		sw_program_free(served->ports[p].update);
+		sw_program_free(served->ports[p].terms_of);
+	}
 	sw_program_free(served->worker);
 	sw_program_free(served->loss_of);
 	sw_arena_clear(&served->arena);

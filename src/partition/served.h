@@ -25,20 +25,27 @@ typedef struct sw_port {
 	int64_t server;         /* that serves it in its owner's place, from 0; -1: none does */
 	uint32_t n;             /* variables */
 	const uint32_t *inputs; /* per variable: the leaf of its parameter in the plan's inputs */
-	const uint32_t *terms;  /* per variable: the worker's result that is its term */
+	/* The worker's results that are sent to the owner: the terms of the variables, [1,
+	 * dimensions], in their order; of a term that a scatter makes, as that of a table of tokens,
+	 * the indices and rows in its place, where these are fewer bytes. */
+	uint32_t n_sent;
+	const uint32_t *sent;
+	/* Makes the terms of what is sent, NULL where that is the terms. */
+	sw_program *terms_of;
 	/* Takes the inputs `reads`, in this order, then the sum of each variable's gradient; gives
 	 * the parameters, then other state, as `states`, and aliases them. Whole on the owner. */
 	sw_program *update;
 	uint32_t n_reads, n_states;
 	const uint32_t *reads, *states;  /* leaves of the plan's inputs */
-	int64_t term_bytes, value_bytes; /* of all its terms of a device; of its parameters */
+	/* of what a device sends; of its terms; of the parameters */
+	int64_t sent_bytes, term_bytes, value_bytes;
 } sw_port;
 
 typedef struct sw_served {
 	sw_arena arena;
 	/* Has all inputs of the plan's program, as one device has them; those that owners have are
-	 * empty. Gives a term per variable, [1, dimensions], then the loss's, [1], if there is one;
-	 * then state that no variable is of, such as counters of steps, which it aliases. */
+	 * empty. Gives what is sent to owners, then the loss's term, [1], if there is one; then
+	 * state that no variable is of, such as counters of steps, which it aliases. */
 	sw_program *worker;
 	int32_t loss; /* that result; -1: there is none */
 	/* Makes the loss of the sum of its terms, as by rounding it; NULL: that is the loss. */

@@ -41,12 +41,17 @@ static void find_needed(slicer *x)
 	}
 }
 
+static bool is_read(const slicer *x, sw_id input)
+{
+	return x->needed[input] && !x->is_given[input];
+}
+
 /* Write the parameters. */
 static void write_inputs(slicer *x, const sw_id *leaves, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		sw_shape shape = sw_value_shape(x->in, leaves[i]);
-		bool whole = x->what->keep ? x->what->keep[i] : x->needed[leaves[i]];
+		bool whole = x->what->keep ? x->what->keep[i] : is_read(x, leaves[i]);
 		if (!whole && !x->what->keep)
 			continue;
 		shape = sw_build_shape(x->out, shape.type, whole ? shape.dims : NOTHING,
@@ -118,7 +123,7 @@ sw_program *sw_program_slice(const sw_program *program, const sw_slice *what, bo
 	find_needed(&x);
 	write_entry(&x, leaves, n);
 	for (uint32_t i = 0; i < n && reads; i++)
-		reads[i] = x.needed[leaves[i]];
+		reads[i] = is_read(&x, leaves[i]);
 	sw_arena_clear(&arena);
 	return x.out;
 }

@@ -69,7 +69,7 @@ static sw_status send(serving *s, const lane *l, bool value, int64_t peer, messa
 	s->counts.wire_bytes += m->bytes;
 	s->counts.payload_bytes += !l->port ? 0
 	                           : value  ? l->port->value_bytes
-	                                    : l->port->term_bytes;
+	                                    : l->port->sent_bytes;
 	return status;
 }
 
@@ -133,7 +133,7 @@ static sw_status receive(serving *s, const lane *l, bool value, int64_t peer, in
 	bool landed = false;
 	*got = NULL;
 	if (!in->message) {
-		in->message = serve_make_message(s, value ? l->value_bytes : l->term_bytes);
+		in->message = serve_make_message(s, value ? l->value_bytes : l->sent_bytes);
 		SW_TRY(fly(s, l, value, peer, false, in->message, &in->flight, err));
 	}
 	SW_TRY(sw_transport_landed(s->setup.transport, in->flight, &landed, err));
@@ -407,7 +407,7 @@ static void lane_init(serving *s, lane *l, const sw_port *port, const sw_id *inp
 	            .number = (int32_t)(l - s->lanes),
 	            .owner = port ? sw_port_rank(port, s->setup.n_workers) : 0, /* losses are rank 0's */
 	            .stale = port ? port->stale : 0,
-	            .term_bytes = port ? piece_bytes(worker, results, port->terms, port->n)
+	            .sent_bytes = port ? piece_bytes(worker, results, port->sent, port->n_sent)
 	                               : piece_bytes(worker, results, &loss, 1),
 	            .value_bytes = port ? piece_bytes(worker, inputs, port->inputs, port->n) : 0};
 	l->mine = l->owner == s->setup.transport->rank;
@@ -445,7 +445,8 @@ sw_status serving_new(const serving_setup *setup, serving **to, sw_error *err)
 	for (uint32_t i = 0; i < s->n && status == SW_OK; i++)
 		if (s->lanes[i].mine && s->lanes[i].port)
 			status = serve_update_init(&s->lanes[i].update, s->lanes[i].port,
-			                           setup->fill, setup->context, err);
+			                           s->setup.n_workers, setup->fill, setup->context,
+			                           err);
 	if (status == SW_OK && s->setup.served->loss_of && transport->rank == 0) {
 		sw_interpret_options options = {.blas_threads = 1};
 		status = sw_interpreter_new(s->setup.served->loss_of, &options, &s->loss_of, err);

@@ -45,7 +45,7 @@ struct lane {
 	const sw_port *port; /* NULL: of the losses */
 	int32_t number;
 	int64_t owner, stale;            /* owner: a rank */
-	int64_t term_bytes, value_bytes; /* with gaps */
+	int64_t sent_bytes, value_bytes; /* with gaps */
 	/* the owner's; changed by the thread alone */
 	bool mine;
 	serve_update update;

@@ -6,11 +6,15 @@
 
 #include "run/ranks.h"
 
-static sw_shape input_shape(const serve_update *u, uint32_t input)
+static sw_shape input_shape(const sw_program *program, uint32_t input)
 {
-	const sw_computation *entry = sw_entry(u->port->update);
-	const sw_op *op = sw_op_at(u->port->update, entry->parameters.data[input]);
-	return sw_value_shape(u->port->update, op->first_result);
+	const sw_op *op = sw_op_at(program, sw_entry(program)->parameters.data[input]);
+	return sw_value_shape(program, op->first_result);
+}
+
+static int64_t term_bytes(const serve_update *u, uint32_t variable)
+{
+	return sw_shape_bytes(input_shape(u->port->update, u->port->n_reads + variable));
 }
 
 static sw_status fill_inputs(serve_update *u, serve_fill *fill, void *context, sw_error *err)
@@ -22,21 +26,32 @@ static sw_status fill_inputs(serve_update *u, serve_fill *fill, void *context, s
 	return SW_OK;
 }
 
-sw_status serve_update_init(serve_update *u, const sw_port *port, serve_fill *fill, void *context,
-                            sw_error *err)
+static sw_status make_interpreters(serve_update *u, sw_error *err)
 {
-	size_t n = port->n_reads + port->n + 1;
+	sw_interpret_options options = {.placement = u->placement, .blas_threads = 1};
+	SW_TRY(sw_interpreter_new(u->port->update, &options, &u->interpreter, err));
+	options.placement = NULL; /* the terms of all workers are there together */
+	return u->port->terms_of
+	               ? sw_interpreter_new(u->port->terms_of, &options, &u->terms_of, err)
+	               : SW_OK;
+}
+
+sw_status serve_update_init(serve_update *u, const sw_port *port, int32_t n_workers,
+                            serve_fill *fill, void *context, sw_error *err)
+{
+	size_t n = port->n_reads + SW_MAX(port->n, port->n_sent) + 1;
 	int64_t most = 1;
-	*u = (serve_update){.port = port, .placement = sw_placement_new(port->update)};
+	*u = (serve_update){
+		.port = port, .placement = sw_placement_new(port->update), .n_workers = n_workers};
 	u->carried = sw_alloc(n * sizeof(*u->carried));
 	u->inputs = sw_alloc(n * sizeof(*u->inputs));
 	u->outputs = sw_alloc((port->n_states + 1) * sizeof(*u->outputs));
+	u->made = sw_alloc(((size_t)n_workers * port->n + 1) * sizeof(*u->made));
 	for (uint32_t i = 0; i < port->n; i++)
-		most = SW_MAX(most, sw_shape_bytes(input_shape(u, port->n_reads + i)));
+		most = SW_MAX(most, term_bytes(u, i));
 	u->zeros = sw_alloc((size_t)most);
-	sw_interpret_options options = {.placement = u->placement, .blas_threads = 1};
-	sw_status status = sw_interpreter_new(port->update, &options, &u->interpreter, err);
-	return status ? status : fill_inputs(u, fill, context, err);
+	SW_TRY(make_interpreters(u, err));
+	return fill_inputs(u, fill, context, err);
 }
 
 void serve_update_clear(serve_update *u)
@@ -45,41 +60,74 @@ void serve_update_clear(serve_update *u)
 		return;
 	sw_tensors_drop(u->carried, u->port->n_reads);
 	sw_interpreter_free(u->interpreter);
+	sw_interpreter_free(u->terms_of);
 	sw_placement_free(u->placement);
 	free(u->carried);
 	free(u->inputs);
 	free(u->outputs);
+	free(u->made);
 	free(u->zeros);
 	*u = (serve_update){0};
 }
 
-/* The sum begins with zero, as it does in the synchronous step, where -0 becomes 0. */
-static sw_status add_up(serve_update *u, const void *const *terms, int32_t n, sw_error *err)
+/* Make the terms of one piece. */
+static sw_status make_terms(serve_update *u, const char *sent, sw_tensor *terms, sw_error *err)
+{
+	for (uint32_t i = 0; i < u->port->n_sent; i++) {
+		int64_t bytes = sw_shape_bytes(input_shape(u->port->terms_of, i));
+		sw_status status = sw_interpreter_input(u->terms_of, i, &u->inputs[i], err);
+		if (status) {
+			sw_tensors_drop(u->inputs, i);
+			return status;
+		}
+		memcpy(sw_tensor_data(u->inputs[i]), sent, (size_t)bytes);
+		sent += serve_aligned(bytes);
+	}
+	sw_status status = sw_interpret(u->terms_of, u->inputs, u->port->n_sent, terms, u->port->n,
+	                                err);
+	memset(u->inputs, 0, u->port->n_sent * sizeof(*u->inputs)); /* taken by the call */
+	return status;
+}
+
+/* Sum the terms of a variable, term k at at[k + 1]. The sum begins with zero, as it does in the
+ * synchronous step, where -0 becomes 0. */
+static sw_status add_up(serve_update *u, uint32_t variable, const void **at, int32_t n,
+                        sw_error *err)
+{
+	uint32_t input = u->port->n_reads + variable;
+	sw_tensor *sum = &u->inputs[input];
+	at[0] = u->zeros;
+	SW_TRY(sw_interpreter_input(u->interpreter, input, sum, err));
+	return sw_reduce(SW_MONOID_SUM, sum->shape.type, at, n + 1, sw_tensor_data(*sum),
+	                 sw_shape_elements(sum->shape), err);
+}
+
+static sw_status add_up_all(serve_update *u, const void *const *sent, int32_t n, sw_error *err)
 {
 	const void **at = sw_alloc(sizeof(*at) * (size_t)(n + 1));
 	sw_status status = SW_OK;
 	int64_t begin = 0;
-	at[0] = u->zeros;
+	for (int32_t k = 0; k < n && u->terms_of && status == SW_OK; k++)
+		status = make_terms(u, sent[k], &u->made[(uint32_t)k * u->port->n], err);
 	for (uint32_t i = 0; i < u->port->n && status == SW_OK; i++) {
-		sw_tensor *sum = &u->inputs[u->port->n_reads + i];
-		status = sw_interpreter_input(u->interpreter, u->port->n_reads + i, sum, err);
 		for (int32_t k = 0; k < n; k++)
-			at[k + 1] = (const char *)terms[k] + begin;
-		if (status == SW_OK)
-			status =
-				sw_reduce(SW_MONOID_SUM, sum->shape.type, at, n + 1,
-			                  sw_tensor_data(*sum), sw_shape_elements(sum->shape), err);
-		begin += serve_aligned(sw_shape_bytes(input_shape(u, u->port->n_reads + i)));
+			at[k + 1] = u->terms_of
+			                    ? sw_tensor_data(u->made[(uint32_t)k * u->port->n + i])
+			                    : (const char *)sent[k] + begin;
+		status = add_up(u, i, at, n, err);
+		begin += serve_aligned(term_bytes(u, i));
 	}
+	if (u->terms_of)
+		sw_tensors_drop(u->made, (uint32_t)n * u->port->n);
 	free(at);
 	return status;
 }
 
-sw_status serve_update_run(serve_update *u, const void *const *terms, int32_t n, sw_error *err)
+sw_status serve_update_run(serve_update *u, const void *const *sent, int32_t n, sw_error *err)
 {
 	const sw_program *update = u->port->update;
 	uint32_t n_reads = u->port->n_reads, n_inputs = n_reads + u->port->n;
-	sw_status status = add_up(u, terms, n, err);
+	sw_status status = add_up_all(u, sent, n, err);
 	if (status) {
 		sw_tensors_drop(u->inputs, n_inputs);
 		return status;
@@ -122,5 +170,10 @@ void serve_update_copy(const serve_update *u, void *values)
 
 int64_t serve_update_peak_bytes(const serve_update *u)
 {
-	return u->interpreter ? (int64_t)sw_interpreter_peak_bytes(u->interpreter) : 0;
+	if (!u->interpreter)
+		return 0;
+	return (int64_t)sw_interpreter_peak_bytes(u->interpreter) +
+	       (u->terms_of ? (int64_t)sw_interpreter_peak_bytes(u->terms_of) +
+	                              (u->n_workers - 1) * u->port->term_bytes
+	                    : 0);
 }

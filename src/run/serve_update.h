@@ -16,11 +16,13 @@ typedef struct serve_update {
 	sw_interpreter *interpreter;
 	sw_tensor *carried; /* per input that the update reads */
 	sw_tensor *inputs, *outputs;
+	sw_interpreter *terms_of; /* NULL: what is sent is the terms */
+	sw_tensor *made;          /* per worker, per variable: its term, while the update runs */
+	int32_t n_workers;
 	void *zeros; /* as many bytes as the largest term has */
 } serve_update;
 
-/* Terms, and values, of a port lie in one piece: each of them begins at a multiple of so many
- * bytes.
+/* What is sent, and values, of a port lie in one piece: each begins at a multiple of so many bytes.
  */
 #define SERVE_ALIGNMENT 8
 static inline int64_t serve_aligned(int64_t bytes)
@@ -28,12 +30,12 @@ static inline int64_t serve_aligned(int64_t bytes)
 	return (bytes + SERVE_ALIGNMENT - 1) / SERVE_ALIGNMENT * SERVE_ALIGNMENT;
 }
 
-/* Clear it in any case. */
-sw_status serve_update_init(serve_update *u, const sw_port *port, serve_fill *fill, void *context,
-                            sw_error *err);
+/* n_workers: pieces that one update takes at most. Clear it in any case. */
+sw_status serve_update_init(serve_update *u, const sw_port *port, int32_t n_workers,
+                            serve_fill *fill, void *context, sw_error *err);
 void serve_update_clear(serve_update *u);
-/* Update once, with the sum of n pieces of terms, added up in their order. */
-sw_status serve_update_run(serve_update *u, const void *const *terms, int32_t n, sw_error *err);
+/* Update once, with the sum of the terms of n pieces, added up in their order. */
+sw_status serve_update_run(serve_update *u, const void *const *sent, int32_t n, sw_error *err);
 /* Copy the parameters into a piece. */
 void serve_update_copy(const serve_update *u, void *values);
 /* Return the owner's value of a leaf of the plan's inputs; buffer NULL: it is no state of the port.

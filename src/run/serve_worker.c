@@ -104,14 +104,14 @@ void serving_give(serving *s, const sw_tensor *results, bool stop)
 	uint32_t loss = (uint32_t)s->setup.served->loss;
 	for (uint32_t i = 0; i < s->n; i++) {
 		lane *l = &s->lanes[i];
-		message *m = serve_make_message(s, l->term_bytes);
+		message *m = serve_make_message(s, l->sent_bytes);
 		char *at = serve_contents(m);
-		uint32_t n = l->port ? l->port->n : 1;
-		const uint32_t *terms = l->port ? l->port->terms : &loss;
+		uint32_t n = l->port ? l->port->n_sent : 1;
+		const uint32_t *sent = l->port ? l->port->sent : &loss;
 		m->head = (head){l->used, stop};
 		for (uint32_t k = 0; k < n; k++) {
-			int64_t bytes = sw_shape_bytes(results[terms[k]].shape);
-			memcpy(at, sw_tensor_data(results[terms[k]]), (size_t)bytes);
+			int64_t bytes = sw_shape_bytes(results[sent[k]].shape);
+			memcpy(at, sw_tensor_data(results[sent[k]]), (size_t)bytes);
 			at += serve_aligned(bytes);
 		}
 		hand_over(s, l, m);

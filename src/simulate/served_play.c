@@ -168,7 +168,7 @@ static void computed(player *p, const event *e)
 	for (uint32_t i = 0; i < p->served->n_ports; i++) {
 		const sw_port *port = &p->served->ports[i];
 		int64_t to = sw_port_rank(port, p->n);
-		push(p, (event){.at = deliver(p, e->at, e->rank, to, port->term_bytes),
+		push(p, (event){.at = deliver(p, e->at, e->rank, to, port->sent_bytes),
 		                .kind = TERMS_CAME,
 		                .rank = e->rank,
 		                .port = (int32_t)i,
@@ -253,12 +253,13 @@ static double kernels_s(const sw_cluster *cluster, const sw_program *program)
 	return cost.compute_s;
 }
 
-/* An update and, before it, the sum: terms are read, and the sum is written, at the memory's pace.
- */
+/* An update and, before it, terms that are made of what was sent, and the sum: terms are read, and
+ * the sum is written, at the memory's pace. */
 static double update_seconds(const sw_cluster *cluster, const sw_port *port)
 {
 	int64_t terms = port->stale == SW_STALE_ANY ? 1 : cluster->n_devices;
-	return kernels_s(cluster, port->update) +
+	double made_s = port->terms_of ? kernels_s(cluster, port->terms_of) : 0;
+	return kernels_s(cluster, port->update) + made_s * (double)terms +
 	       (double)port->term_bytes * (double)(terms + 1) / cluster->device.memory_bandwidth;
 }
 

@@ -3,6 +3,7 @@
  * and what is learnt.
  */
 #include "fixtures.h"
+#include "partition/served.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -236,6 +237,40 @@ static void no_staleness_is_the_synchronous_run_bit_for_bit(void **state)
 	compare_with_synchronous("gpt-tiny", 2, "ps:uneven,proxy", "uneven,");
 	compare_with_synchronous("gpt-tiny-clip", 2, "ps:proxy", "");
 	compare_with_synchronous("ncf-tiny", 2, "ps:balanced,proxy", "balanced,");
+	compare_with_synchronous("dlrm-tiny", 2, "ps:balanced,proxy", "balanced,");
+	compare_with_synchronous("lstm-lm-tiny", 2, "ps:proxy", "");
+}
+
+/* Of tables the indices and rows of a rank's part of the batch are sent, and nothing else is. */
+static void tables_send_their_rows(void **state)
+{
+	(void)state;
+	static const char *const programs[] = {"dlrm-tiny", "ncf-tiny", "mlp"};
+	for (size_t k = 0; k < SW_COUNT(programs); k++) {
+		fixture f;
+		sw_served served;
+		sw_error err = {0};
+		int64_t sent = 0, terms = 0, of_rank[2] = {0};
+		fixture_init(&f, programs[k], 2, "ps:balanced,served");
+		if (sw_served_cut(f.plan, &f.sidecar, &served, &err))
+			fail_msg("%s", err.message);
+		for (uint32_t p = 0; p < served.n_ports; p++) {
+			const sw_port *port = &served.ports[p];
+			sent += port->sent_bytes;
+			terms += port->term_bytes;
+			of_rank[port->owner] += port->value_bytes;
+			of_rank[1 - port->owner] += port->sent_bytes;
+		}
+		if (k < 2)
+			assert_true(sent * 2 < terms);
+		else
+			assert_int_equal(sent, terms);
+		sw_run_result result = train(&f, NULL, (sw_run_options){.steps = 3});
+		assert_int_equal(result.payload_bytes, SW_MAX(of_rank[0], of_rank[1]));
+		sw_run_result_clear(&result);
+		sw_served_clear(&served);
+		fixture_clear(&f);
+	}
 }
 
 /* ---- a straggler ------------------------------------------------------------------------ */
@@ -389,6 +424,7 @@ int main(void)
 		cmocka_unit_test(no_value_is_older_than_the_bound_however_ranks_are_delayed),
 		cmocka_unit_test(without_a_bound_a_rank_waits_for_its_own_updates),
 		cmocka_unit_test(no_staleness_is_the_synchronous_run_bit_for_bit),
+		cmocka_unit_test(tables_send_their_rows),
 		cmocka_unit_test(a_straggler_keeps_only_those_waiting_who_may_not_go_on),
 		cmocka_unit_test(text_is_learnt_with_old_values),
 		cmocka_unit_test(a_stop_ends_all_ranks),
