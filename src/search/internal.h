@@ -8,6 +8,7 @@
  *   queue.c            choose the next meshes
  *   prune.c            decide what is given up: the only place
  *   batch.c            model, solve and cost a few meshes side by side
+ *   solved.c           problems that were solved, each once
  *   mesh_search.c      search one mesh, one attempt per memory limit of the model
  *   costing.c          cost a plan; re-gather values or stream operands where memory is short
  *   regather.c         choose the readers that re-gather (live_versions.c counts the bytes)
@@ -23,6 +24,7 @@
 
 #include "search/limits.h"
 #include "search/search.h"
+#include "search/solved.h"
 
 /* ---- candidates ------------------------------------------------------------------------- */
 
@@ -189,6 +191,7 @@ typedef struct sw_search {
 		double reserved_step_s; /* the incumbent's when memory was last reserved; 0: never */
 	} proposals;
 	sw_path_store *paths;
+	sw_solved *solved;
 	double start_s;
 	bool timed_out;
 	/* where nothing fits by far: no choice of rewrites takes less per device; else 0 */

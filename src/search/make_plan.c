@@ -104,6 +104,7 @@ static void clear(sw_search *s)
 	sw_program_free(s->undivided);
 	sw_sidecar_clear(&s->own_sidecar);
 	sw_path_store_free(s->paths);
+	sw_solved_free(s->solved);
 	sw_arena_clear(&s->arena);
 }
 
@@ -179,6 +180,7 @@ static sw_status search(const sw_program *program, const char *program_path,
 		return status;
 	}
 	s.paths = sw_path_store_new(cluster);
+	s.solved = sw_solved_new();
 	status = run(&s);
 	if (status == SW_OK)
 		status = sw_search_answer(&s, plan);

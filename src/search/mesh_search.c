@@ -193,8 +193,8 @@ static sw_status solve(sw_mesh_search *m, const sw_search *s, sw_solution *solut
 	                        .quiet = true,
 	                        .n_starts = (int)m->work.begins.len,
 	                        .starts = (const int32_t *const *)m->work.begins.data};
-	return sw_solve_by(s->asked.options->method, &m->work.model.problem, &how, solution,
-	                   &m->err);
+	return sw_solved_solve(s->solved, s->asked.options->method, &m->work.model.problem, &how,
+	                       solution, &m->err);
 }
 
 static double bound_of(const sw_solution *solution)
