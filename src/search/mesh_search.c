@@ -175,15 +175,17 @@ static int64_t to_units(double seconds)
 	return units < 4e18 ? llround(units) : 0;
 }
 
-/* Wide meshes are many, and mostly behind: each gets a part of the work. */
-static int64_t work_of(const sw_mesh_search *m, const sw_search_limits *limits)
+/* Wide meshes are many, and mostly behind: each gets a part of the work. So do those of a variant
+ * whose plans are only to tell which classes of dimensions need padding. */
+static int64_t work_of(const sw_mesh_search *m, const sw_search *s)
 {
-	return (int64_t)(m->mesh->wide ? limits->attempt_work / 16 : limits->attempt_work);
+	double work = s->asked.limits->attempt_work;
+	return (int64_t)(m->mesh->wide || s->wave->tolerance > 1 ? work / 16 : work);
 }
 
 static sw_status solve(sw_mesh_search *m, const sw_search *s, sw_solution *solution)
 {
-	sw_solve_options how = {.work_limit = work_of(m, s->asked.limits),
+	sw_solve_options how = {.work_limit = work_of(m, s),
 	                        .time_limit_s = m->budget.seconds,
 	                        .gap = s->asked.limits->solver_gap,
 	                        .gap_work = (int64_t)s->asked.limits->gap_work,
