@@ -11,10 +11,14 @@ static const struct {
 	const char *column, *cluster;
 	bool remat;    /* its rows compute every block again, though no column says so */
 	bool sequence; /* its tensor parallelism splits norms and residuals by the sequence */
+	/* gradients are summed while the last microbatch's backward pass goes on, as by PyTorch's
+	 * DistributedDataParallel; else behind it */
+	bool last_apart;
 } kinds[] = {
-	{"hidden", "h100-rented", false, true},
-	{"sharding", "h100-infiniband", false, true},
-	{"h", "a100-selene", true, false}, /* Megatron-LM had no sequence parallelism in 2021 */
+	{"hidden", "h100-rented", false, true, true},
+	{"sharding", "h100-infiniband", false, true, false}, /* in each microbatch */
+	/* Megatron-LM had no sequence parallelism in 2021, and summed behind all microbatches */
+	{"h", "a100-selene", true, false, false},
 };
 
 static int kind_of(const table *t)
@@ -147,7 +151,8 @@ sw_status configuration_of(const table *t, int32_t row, const char *cluster, con
 		               t->path);
 	*c = (configuration){.cluster = cluster ? cluster : kinds[kind].cluster,
 	                     .remat = kinds[kind].remat,
-	                     .sequence = kinds[kind].sequence};
+	                     .sequence = kinds[kind].sequence,
+	                     .last_apart = kinds[kind].last_apart};
 	sw_status status = read_numbers(t, row, c, &batch, err);
 	if (status != SW_OK)
 		return status;

@@ -32,6 +32,7 @@ typedef struct configuration {
 	int64_t gpus, dp, tp, pp, mbs, microbatches, zero;
 	int64_t chunks; /* stages of each rank */
 	bool remat, sequence; /* tensor parallelism splits the sequence, too */
+	bool last_apart;      /* sums of gradients begin in the last microbatch's backward pass */
 	const char *refusal; /* why the row cannot be planned; NULL: it can */
 } configuration;
 /* Read a row's configuration; an error names file, line and column. cluster: the file of --cluster;

@@ -80,7 +80,7 @@ static sw_status plan_of(const subject *s, const sw_cluster *cluster, const conf
 
 /* Write the program of one device in the order in which it runs. Weights that a layer gathers it
  * gathers again for its backward pass, as FSDP does. */
-static sw_status schedule(sw_plan *plan, bool weights_gathered, sw_program_cost *cost,
+static sw_status schedule(sw_plan *plan, const configuration *c, sw_program_cost *cost,
                           sw_program **scheduled, sw_error *err)
 {
 	/* An arena beyond the memory: no order may take more memory than the program's own, and none
@@ -91,7 +91,8 @@ static sw_status schedule(sw_plan *plan, bool weights_gathered, sw_program_cost 
 	                                 .memory_bytes = AMPLE_BYTES,
 	                                 .arena_bytes = AMPLE_BYTES + 1};
 	sw_program *local = NULL;
-	if (weights_gathered)
+	plan->last_apart = c->last_apart && plan->rewrites.microbatches > 1;
+	if (c->zero == FULLY_SHARDED)
 		sw_plan_regather_all(plan);
 	sw_status status = sw_partition(plan, &local, err);
 	if (status != SW_OK)
@@ -126,7 +127,7 @@ sw_program *predict(const subject *s, const sw_cluster *cluster, const configura
 	*p = (prediction){.interval = cluster->device.prediction_error};
 	sw_status status = plan_of(s, cluster, c, &plan, &err);
 	if (status == SW_OK)
-		status = schedule(plan, c->zero == FULLY_SHARDED, &cost, &scheduled, &err);
+		status = schedule(plan, c, &cost, &scheduled, &err);
 	if (status == SW_OK)
 		status = play(cluster, scheduled, p, &err);
 	p->supported = status == SW_OK;
