@@ -20,7 +20,6 @@ import jax.numpy as jnp
 import numpy
 
 import shardwright as sw
-from shardwright.apply import Planned
 from shardwright.command import binary
 from shardwright.module import Module, fold
 
@@ -241,12 +240,12 @@ def check_dealt(folder):
     for shape, padded, digits, spec in cases:
         placement = {"name": "w", "type": "f32", "shape": shape, "padded": padded, "digits": digits, "spec": spec}
         module = Module("", {"devices": 8, "mesh": mesh, "inputs": [placement], "outputs": [placement]})
-        planned, whole = Planned(module, None), numpy.arange(numpy.prod(shape), dtype="f").reshape(shape)
-        there, here = module.sharding(placement), planned._sharding(placement)
+        whole = numpy.arange(numpy.prod(shape), dtype="f").reshape(shape)
+        there, here = module.sharding(placement), module.whole_sharding(placement)
         run = lambda f, a, b, p: jax.jit(lambda x: f(x, p), in_shardings=a, out_shardings=b)
-        placed = run(planned._fold, here, there, placement)(whole)
+        placed = run(module.fold, here, there, placement)(whole)
         assert (numpy.asarray(placed) == numpy.asarray(fold(whole, placement))).all(), placement
-        back = run(planned._unfold, there, here, placement)(placed)
+        back = run(module.unfold, there, here, placement)(placed)
         assert (numpy.asarray(back) == whole).all(), placement
 
 

@@ -102,26 +102,6 @@ def rows(module, placed, wholes, roles, learning_rate, moved=()):
     return found
 
 
-def costs_of(compiled):
-    """What XLA says of a compiled step, per device: bytes of arguments, results and temporaries together, and
-    floating-point operations; None where the backend does not say."""
-    memory = compiled.memory_analysis()
-    parts = ("argument_size_in_bytes", "output_size_in_bytes", "temp_size_in_bytes")
-    peak = sum(getattr(memory, part) for part in parts) - memory.alias_size_in_bytes if memory else None
-    costs = compiled.cost_analysis() or {}
-    costs = costs[0] if isinstance(costs, list) else costs
-    return {"peak_bytes": peak, "flops": costs.get("flops")}
-
-
-def run(jax, module, arrays):
-    """What the module gives of whole arrays, placed, and how it was compiled."""
-    shardings = [module.sharding(p) for p in module.inputs]
-    placed = [jax.device_put(fold(x, p), s) for x, p, s in zip(arrays, module.inputs, shardings, strict=True)]
-    results = [module.sharding(p) for p in module.outputs]
-    whole = jax.jit(lambda *a: module.call(*a), in_shardings=shardings, out_shardings=results)
-    return whole(*placed), whole.lower(*placed).compile()
-
-
 def compare(module, step, args, kwargs, sidecar):
     """Run step(*args, **kwargs) on one device of JAX, and under the plan; return "ok", "outputs" and
     "xla"."""
@@ -146,8 +126,8 @@ def compare(module, step, args, kwargs, sidecar):
         wholes = jax.jit(jaxpr_as_fun(traced))(*arrays)
         moving = jax.jit(other)
         moved = [moving(seed, *arrays) for seed in map(jax.numpy.uint32, range(RUNS))]
-    with plain_errors("the plan can't be run"), module.alone():
-        found, compiled = run(jax, module, arrays)
+    with plain_errors("the plan can't be run"):
+        found, costs = module.run(arrays)
     roles = [output["role"] for output in sidecar["outputs"]]
     outputs = rows(module, found, wholes, roles, sidecar["learning_rate"], moved)
-    return {"ok": all(row["ok"] for row in outputs), "outputs": outputs, "xla": costs_of(compiled)}
+    return {"ok": all(row["ok"] for row in outputs), "outputs": outputs, "xla": costs}
