@@ -59,9 +59,7 @@ class Planned:
         call = Call(self._step, args, kwargs)
         inputs = self.module.inputs
         if len(call.arrays) != len(inputs):
-            raise ShardwrightError(
-                f"the plan's step takes {len(inputs)} arrays, and these arguments are {len(call.arrays)}"
-            )
+            raise ShardwrightError(self.module.count_error(len(call.arrays)))
         for array, placement in zip(call.abstract, inputs):
             _check("argument", placement, array.shape, array.dtype)
         for (name, a), (other, b) in zip(call.statics(), self._statics or call.statics()):

@@ -111,9 +111,7 @@ def compare(module, step, args, kwargs, sidecar):
 
     call = Call(step, args, kwargs)
     if len(call.arrays) != len(module.inputs):
-        raise ShardwrightError(
-            f"the plan's step takes {len(module.inputs)} arrays, and these arguments are {len(call.arrays)}"
-        )
+        raise ShardwrightError(module.count_error(len(call.arrays)))
     traced = call.trace().jaxpr
     if len(traced.jaxpr.outvars) != len(module.outputs):
         raise ShardwrightError(

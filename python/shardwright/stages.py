@@ -49,6 +49,15 @@ class Stages:
     def text(self):
         return "\n".join(piece.text for piece in self.pieces)
 
+    def count_error(self, found):
+        parts = [entry["name"].removesuffix(".part0") for entry in self.inputs if entry["name"].endswith(".part0")]
+        if parts and found < len(self.inputs):
+            return (
+                f"a plan with stages takes the stack of layers {parts[0]} apart, and no array of JAX has parts on"
+                " several slices: write the layers one by one, without scan"
+            )
+        return f"the plan's step takes {len(self.inputs)} arrays, and these arguments are {found}"
+
     def alone(self):
         return contextlib.nullcontext()
 
@@ -138,11 +147,9 @@ class Step:
             avals = [jax.ShapeDtypeStruct(tuple(p["digits"]), dtype_of(p["type"])) for p in module.inputs]
             with module.alone():
                 found = flops_of(function.lower(*avals).compile())
-            if found is None:
-                return None
             times = sum(call.get("piece") == piece for call in self._calls)
-            of_slice[self.stages.index["pieces"][piece]["slice"]] += times * found
-        return max(of_slice.values())
+            of_slice[self.stages.index["pieces"][piece]["slice"]] += times * (found or 0)
+        return max(of_slice.values()) or None
 
     # --- Pieces
 
