@@ -189,6 +189,19 @@ static uint32_t passed_through(const sw_stage_piece *what, const sw_stage_call *
 	return SW_NO_NUMBER;
 }
 
+/* Is the array there, in the layout in which the piece takes it? What a loop begins with is another
+ * value than what it carries. */
+static bool is_as_taken(const calls_writer *w, const sw_called_piece *piece, uint32_t i,
+                        uint32_t number)
+{
+	if (number == SW_NO_NUMBER)
+		return false;
+	const sw_slice_array *arrays = w->out->arrays.data,
+			     *is = &arrays[w->out->numbers.data[number]],
+			     *wanted = &arrays[sw_called_port(w->out, piece, true, i)];
+	return is->slice == wanted->slice && sw_layout_equal(is->layout, wanted->layout);
+}
+
 static sw_status call_piece(calls_writer *w, int32_t number, int32_t v, int32_t j,
                             sw_stage_call **call)
 {
@@ -197,9 +210,9 @@ static sw_status call_piece(calls_writer *w, int32_t number, int32_t v, int32_t 
 	sw_stage_call *c = *call = add_call(w, number, j, what->n_inputs, what->n_results);
 	for (uint32_t i = 0; i < what->n_inputs; i++) {
 		c->inputs[i] = find(w, what->inputs[i], what->stage, v, j);
-		if (c->inputs[i] == SW_NO_NUMBER)
-			return sw_fail(w->err, SW_ERR_INTERNAL, "%s: input %u is not there",
-			               piece->name, i);
+		if (!is_as_taken(w, piece, i, c->inputs[i]))
+			return sw_fail(w->err, SW_ERR_INTERNAL,
+			               "%s: input %u is not there, or lies otherwise", piece->name, i);
 	}
 	for (uint32_t i = 0; i < what->n_results; i++) {
 		c->outputs[i] = passed_through(what, c, i);
