@@ -183,7 +183,7 @@ SHARDWRIGHT_API shardwright_status shardwright_run_step(shardwright_run *run,
                                                         shardwright_error *error);
 /* The steps that are done, those of a loaded checkpoint included. */
 SHARDWRIGHT_API int64_t shardwright_run_steps(const shardwright_run *run);
-/* Write the state as a checkpoint, step-N in the folder, as `shardwright run --save` does; and read
+/* Write the state as a checkpoint, step-N in a folder that exists, as `shardwright run --save` does; and read
  * one, or the newest of such a folder, or a safetensors file, of whatever plan. */
 SHARDWRIGHT_API shardwright_status shardwright_run_save(const shardwright_run *run,
                                                         const char *folder,

@@ -389,6 +389,10 @@ sw_status sw_session_save(const sw_session *s, const char *path, sw_error *err)
 {
 	sw_saving saving = {0};
 	sw_checkpoint_folder folder = {.lock = -1};
+	struct stat info;
+	if (stat(path, &info) != 0)
+		return sw_fail_at(err, SW_ERR_INPUT, path, 0, 0,
+		                  "a checkpoint needs a folder that exists: make it first");
 	sw_status status = describe_saving(s, &saving, err);
 	if (status == SW_OK)
 		status = sw_folder_open(&folder, path, 0, err);
