@@ -279,7 +279,7 @@ static sw_status make_modules(cli *c, const sw_pipelined *plan, sw_stage_modules
 	for (int32_t s = 0; s < plan->n_stages; s++)
 		SW_TRY(check_forms(plan->stages[plan->stages[s].like].plan, err));
 	SW_TRY(sw_stage_programs_init(&programs, plan, err));
-	sw_status status = sw_export_stages(&programs, sw_pipelined_sidecar(plan), attention_of(c),
+	sw_status status = sw_export_stages(&programs, attention_of(c),
 	                                    path_beside(c, slash ? slash + 1 : output, ""), modules,
 	                                    err);
 	sw_stage_programs_clear(&programs);

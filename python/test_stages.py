@@ -104,7 +104,10 @@ def train(step, state, steps=4):
 
 
 def check_trained(plan, function, tied=False, devices=None):
-    check_close(train(plan.apply(function, devices), state(tied)), train(jax.jit(function), state(tied)))
+    begun = state(tied)
+    found = train(plan.apply(function, devices), begun)
+    assert not any(x.is_deleted() for x in jax.tree.leaves(begun)), "what is not donated is there"
+    check_close(found, train(jax.jit(function), begun))
 
 
 # Slices, microbatches, schedule, strategy of a stage, with a tied embedding and clipped gradients, more.
@@ -247,17 +250,36 @@ def check_errors(folder):
     refused("the plan is for 4, and here are 2", plan.apply, sgd, devices=jax.devices()[:2])
     refused("argument x: the plan wants", planned, *sgd_state(), X[:8], Y[:8])
     refused("exported --to stablehlo alone", sw.load_module, plan.path, form="shardings")
+
+
+def check_stacked(folder):
+    """Layers in a stack: results are stacks whose parts lie on several slices, which the next step takes as they
+    are, and which anybody else sees whole."""
     params = begin()
     params["blocks"] = jax.tree.map(lambda *x: jnp.stack(x), *params["blocks"])
-    args = params, jax.tree.map(jnp.zeros_like, params), TOKENS[0]
-    stacked = plan_of(scanned, args, stages=2, microbatches=4, strategy="dp", devices=4)
-    refused("takes the stack of layers params.blocks.down apart", stacked.apply(scanned), *args)
-    refused("takes the stack of layers params.blocks.down apart", stacked.compare, scanned, *args)
+    begun = params, jax.tree.map(jnp.zeros_like, params)
+    plan = plan_of(scanned, (*begun, TOKENS[0]), stages=2, microbatches=4, strategy="dp", devices=4)
+    assert plan.compare(scanned, *begun, TOKENS[0])["ok"]
+    planned = plan.apply(scanned)
+    found, losses = train(planned, begun)
+    alone = train(jax.jit(scanned), begun)
+    check_close((found, losses), alone)
+    up = found[0]["blocks"]["up"]
+    assert len(up.parts) == LAYERS and up.parts[0].devices() != up.parts[-1].devices(), up.parts
+    assert up.shape == (LAYERS, WIDTH, 4 * WIDTH) and up.dtype == jnp.float32 and len(up) == LAYERS
+    whole = jax.tree.map(numpy.asarray, found)
+    assert (up[1] == whole[0]["blocks"]["up"][1]).all() and (numpy.asarray(up) == jnp.asarray(up)).all()
+    check_close(planned(*whole, TOKENS[0]), planned(*found, TOKENS[0]), 0)
+    donating = plan.apply(jax.jit(scanned, donate_argnums=(0, 1)))
+    check_close(donating(*found, TOKENS[0]), jax.jit(scanned)(*whole, TOKENS[0]))
+    assert up.is_deleted()
+    fewer = {key: x for key, x in whole[0].items() if key != "head"}
+    refused("the plan's step takes 13 arrays, and these arguments are 12", planned, fewer, whole[1], TOKENS[0])
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        checks = [check_errors, check_results, check_donated, check_unequal, check_schedules]
+        checks = [check_errors, check_stacked, check_results, check_donated, check_unequal, check_schedules]
         for check in (c for c in checks if not sys.argv[1:] or c.__name__ in sys.argv[1:]):
             check(pathlib.Path(folder))
             print("ok", check.__name__, flush=True)

@@ -110,25 +110,9 @@ def compile_module(jax, m):
     return jax.jit(lambda *a: m.call(*a), in_shardings=shardings, out_shardings=results), shardings
 
 
-def in_parts(entries, arrays, others):
-    """Return the arrays as the plan has them, and what is said of each: a plan with stages takes stacks apart."""
-    entries, found, said = list(entries), [], []
-    for array, other in zip(arrays, others, strict=True):
-        begin = 0
-        while begin < (array.shape or (1,))[0] or not begin:
-            shape = entries.pop(0)["shape"]
-            part = array if list(array.shape) == shape else array[begin : begin + shape[0]]
-            begin += (shape or [1])[0] or 1
-            found.append(part)
-            said.append(other)
-    return found, said
-
-
 def compare_stages(m, inputs, outputs, roles, learning_rate):
     from shardwright import compare
 
-    inputs, _ = in_parts(m.inputs, inputs, inputs)
-    outputs, roles = in_parts(m.outputs, outputs, roles)
     step = m.jit([False] * len(m.inputs), [False] * len(m.outputs), placed=True)
     found = step(*(m.place(i, x) for i, x in enumerate(inputs)))
     return compare.rows(m, found, outputs, roles, learning_rate)

@@ -74,16 +74,17 @@ def measure(placement, role, sums, tolerance, learning_rate):
     return error, tolerance
 
 
-def sums_of(placed, whole, placement):
-    """Compare every device's part of a placed array with the same part of a whole one, but for padding."""
+def sums_of(parts):
+    """Compare every device's part of placed arrays with the same part of whole ones, but for padding."""
     import numpy
 
-    true = numpy.asarray(fold(numpy.ones(numpy.shape(whole), bool), placement))
-    wanted = numpy.asarray(fold(whole, placement))
     sums = Sums()
-    for shard in placed.addressable_shards:
-        keep = true[shard.index]
-        sums.add(numpy.asarray(shard.data)[keep], wanted[shard.index][keep])
+    for placed, whole, placement in parts:
+        true = numpy.asarray(fold(numpy.ones(numpy.shape(whole), bool), placement))
+        wanted = numpy.asarray(fold(whole, placement))
+        for shard in placed.addressable_shards:
+            keep = true[shard.index]
+            sums.add(numpy.asarray(shard.data)[keep], wanted[shard.index][keep])
     return sums
 
 
@@ -98,7 +99,7 @@ def rows(module, placed, wholes, roles, learning_rate, moved=()):
         others = [Sums() for _ in moved]
         for sums, run in zip(others, moved):
             sums.add(run[o], whole)
-        found.append(judge(placement, role, sums_of(array, whole, placement), tolerance, learning_rate, others))
+        found.append(judge(placement, role, sums_of(module.parts(o, array, whole)), tolerance, learning_rate, others))
     return found
 
 

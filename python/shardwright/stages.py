@@ -11,6 +11,7 @@ import contextlib
 
 from .command import ShardwrightError
 from .module import Meshed, Module, devices_of, dtype_of, flops_of, is_plain
+from .stack import Stack, parts_of
 
 
 class Stages:
@@ -41,21 +42,13 @@ class Stages:
 
     @property
     def outputs(self):
-        whole = lambda e: {"padded": e["shape"], "digits": e["shape"], "spec": [[]] * len(e["shape"])}
-        lies = lambda e: whole(e) if e["array"] is None else self.layout(e["array"])
-        return [lies(entry) | entry for entry in self.index["outputs"]]
+        return self.index["outputs"]
 
     @property
     def text(self):
         return "\n".join(piece.text for piece in self.pieces)
 
     def count_error(self, found):
-        parts = [entry["name"].removesuffix(".part0") for entry in self.inputs if entry["name"].endswith(".part0")]
-        if parts and found < len(self.inputs):
-            return (
-                f"a plan with stages takes the stack of layers {parts[0]} apart, and no array of JAX has parts on"
-                " several slices: write the layers one by one, without scan"
-            )
         return f"the plan's step takes {len(self.inputs)} arrays, and these arguments are {found}"
 
     def alone(self):
@@ -66,14 +59,17 @@ class Stages:
         return self.index["layouts"][self.index["arrays"][number]]
 
     def place(self, i, array):
-        """Put the whole array that is input number i on each slice that reads it."""
+        """Put the whole array that is input number i on each slice that reads it, part by part. Returns a list
+        for each of its parts."""
         import jax
 
         if isinstance(array, jax.core.Tracer):
             raise ShardwrightError(
                 "a plan with stages is several programs: call it outside of jax.jit, jax.grad and jax.vmap"
             )
-        return [self._placed(array, number) for number in self.inputs[i]["arrays"]] or [array]
+        parts = self.inputs[i]["parts"]
+        found = [array] if len(parts) == 1 else parts_of(array, parts)
+        return [[self._placed(x, n) for n in part["arrays"]] or [jax.numpy.asarray(x)] for x, part in zip(found, parts)]
 
     def _placed(self, array, number):
         import jax
@@ -88,11 +84,22 @@ class Stages:
         raise ShardwrightError("a plan with stages is several programs: function.module.pieces has them")
 
     def run(self, arrays):
-        """What a step gives of whole arrays, placed, and what XLA says of its programs: of memory nothing,
-        since it knows them one by one; operations of the device with most."""
+        """What a step gives of whole arrays, placed, a list of parts each, and what XLA says of its programs: of
+        memory nothing, since it knows them one by one; operations of the device with most."""
         step = self.jit([False] * len(self.inputs), [False] * len(self.outputs), placed=True)
         placed = step(*(self.place(i, x) for i, x in enumerate(arrays)))
         return placed, {"peak_bytes": None, "flops": step.flops()}
+
+    def parts(self, o, placed, whole):
+        """Of result number o the arrays as `run` gave them, with what is right of each, and its placement."""
+        begin = 0
+        for part, x in zip(self.outputs[o]["parts"], placed):
+            shape = list(x.shape)
+            plain = {"shape": shape, "padded": shape, "digits": shape, "spec": [[]] * len(shape)}
+            placement = plain if part["array"] is None else self.layout(part["array"])
+            end = begin + placement["shape"][0] if len(placed) > 1 else None
+            yield x, whole if end is None else whole[begin:end], placement
+            begin = end
 
     def jit(self, donated, weak, placed=False):
         """A function of what `place` gave for each input, which gives the results, whole arrays or as they
@@ -112,11 +119,14 @@ class Step:
 
         self.stages = stages
         index = stages.index
-        self._calls, self._results = index["calls"], [entry["array"] for entry in index["outputs"]]
-        self._weak = {number for number, w in zip(self._results, weak) if w}
+        self._calls = index["calls"]
+        parts = [(part, w) for entry, w in zip(index["outputs"], weak) for part in entry["parts"]]
+        self._results = [part["array"] for part, _ in parts]
+        self._weak = {part["array"] for part, w in parts if w}
         self._last = {number: c for c, call in enumerate(self._calls) for number in call["inputs"]}
-        made = {number for call in self._calls for number in call["outputs"]}
-        given = {number for entry, d in zip(index["inputs"], donated) if d for number in entry["arrays"]}
+        made = {number for call in self._calls for number in call["outputs"] if number not in call["inputs"]}
+        taken = [part for entry, d in zip(index["inputs"], donated) if d for part in entry["parts"]]
+        given = {number for part in taken for number in part["arrays"]}
         self._own = (made | given) - set(self._results)
         self._copy = jax.jit(jax.numpy.copy)
         self._movers = {}
@@ -125,18 +135,22 @@ class Step:
             of_piece[call.get("piece")].append(c)
         self._pieces = {piece: self._piece(piece, of) for piece, of in of_piece.items() if piece is not None}
         self._steps = [self._step(c, call) for c, call in enumerate(self._calls)]
-        self._finish = [self._finisher(number, placed) for number in self._results]
+        self._finish = [self._finisher(part, placed) for part, _ in parts]
+        self._placed = placed
 
     def __call__(self, *placed):
-        there = {}
-        for entry, arrays in zip(self.stages.inputs, placed):
-            there.update(zip(entry["arrays"], arrays))
+        there, given = {}, [arrays for parts in placed for arrays in parts]
+        numbers = [part["arrays"] for entry in self.stages.inputs for part in entry["parts"]]
+        for of_part, arrays in zip(numbers, given, strict=True):
+            there.update(zip(of_part, arrays))
         for run, inputs, outputs, over in self._steps:
             there.update(zip(outputs, run([there[n] for n in inputs])))
             for n in over:
                 del there[n]
-        entries = zip(self.stages.index["outputs"], self._finish)
-        return [placed[e["input"]][0] if e["array"] is None else finish(there[e["array"]]) for e, finish in entries]
+        parts = iter([finish(there, given) for finish in self._finish])
+        counts = [len(entry["parts"]) for entry in self.stages.outputs]
+        found = [[next(parts) for _ in range(n)] for n in counts]
+        return found if self._placed else [of[0] if len(of) == 1 else Stack(of) for of in found]
 
     def flops(self):
         """Operations of a device in a step, as XLA counts them, on the slice with most; None: it does not say."""
@@ -244,17 +258,18 @@ class Step:
 
         return run
 
-    def _finisher(self, number, placed):
-        """What makes a result of an array. One that is several results is copied: the next step may take
-        the buffer of each."""
+    def _finisher(self, part, placed):
+        """What makes a result of the arrays that are there, or were given. One that is several results is
+        copied: the next step may take the buffer of each."""
+        number = part["array"]
         if number is None:
-            return None
+            return lambda there, given: given[part["input"]][0]
         layout = self.stages.layout(number)
         place = self.stages.slices[layout["slice"]]
         function = None if placed else unfolded(place, layout)
         if function is None and self._results.count(number) > 1:
             function = self._copy
-        return lambda x: inside(place, function, x)
+        return lambda there, given: inside(place, function, there[number])
 
 
 def inside(place, function, x):

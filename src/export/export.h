@@ -42,13 +42,12 @@ typedef struct sw_stage_modules {
 	json_t *index; /* docs/export.md: the pieces, what they take and give, the calls of a step */
 	uint32_t n_calls; /* of attention, in all modules */
 } sw_stage_modules;
-/* Write a plan with stages: a module for each piece of its stages' programs, on the devices of its
+/* Write a loaded plan with stages: a module for each piece of its stages' programs, on the devices of its
  * slice, and the index, which says how a step is made of calls of them. What crosses between slices
  * is no partial sum: the piece that sends it has reduced it. Modules that are equal are one. Cleared
  * by the caller, also if this fails. O(ops + microbatches * ports). */
-sw_status sw_export_stages(const sw_stage_programs *programs, const sw_sidecar *sidecar,
-                           sw_export_attention attention, const char *stem,
-                           sw_stage_modules *modules, sw_error *err);
+sw_status sw_export_stages(const sw_stage_programs *programs, sw_export_attention attention,
+                           const char *stem, sw_stage_modules *modules, sw_error *err);
 void sw_stage_modules_clear(sw_stage_modules *modules);
 
 /* Numbers of values inside of the step: those that have a sharding, those that were left open since

@@ -9,7 +9,8 @@ typedef struct stages_writer {
 	sw_stage_modules *out;
 	const sw_pipelined *plan;
 	const sw_stage_calls *calls;
-	const sw_sidecar *sidecar;
+	const sw_program *read; /* as it was read */
+	const sw_sidecar *read_sidecar, *sidecar;
 	sw_device_mesh *meshes; /* [slices] */
 	sw_export_attention attention;
 	const char *stem;
@@ -143,47 +144,88 @@ static json_t *calls_json(const stages_writer *w)
 	return list;
 }
 
-static json_t *port_json(const stages_writer *w, const char *name, sw_id value)
+/* ---- the user's arrays ------------------------------------------------------------------- */
+
+/* A plan with stages takes stacks of layers apart along their first dimension: return how many of the
+ * plan's values, from `first` on, are parts of one of this shape. */
+static uint32_t n_parts(const stages_writer *w, sw_shape whole, const sw_id *values)
 {
-	sw_shape shape = sw_value_shape(w->plan->looped, value);
-	return json_pack("{s:s, s:s, s:o}", "name", name, "type", sw_type_name(shape.type), "shape",
-	                 sw_dims_json(shape));
+	int64_t size = 0;
+	uint32_t n = 0;
+	if (sw_shape_same_dims(whole, sw_value_shape(w->plan->looped, values[0])))
+		return 1;
+	for (; size < whole.dims[0]; n++)
+		size += sw_value_shape(w->plan->looped, values[n]).dims[0];
+	return n;
+}
+
+static json_t *port_json(const char *name, sw_shape shape, json_t *parts)
+{
+	return json_pack("{s:s, s:s, s:o, s:o}", "name", name, "type", sw_type_name(shape.type),
+	                 "shape", sw_dims_json(shape), "parts", parts);
+}
+
+static json_t *input_part_json(const stages_writer *w, uint32_t input)
+{
+	json_t *arrays = json_array();
+	for (int32_t s = 0; s < w->plan->n_ranks; s++)
+		if (w->calls->inputs[s][input] != SW_NO_NUMBER)
+			json_array_append_new(arrays, json_integer(w->calls->inputs[s][input]));
+	sw_id value = w->calls->programs->inputs[input];
+	return json_pack("{s:o, s:o}", "shape",
+	                 sw_dims_json(sw_value_shape(w->plan->looped, value)), "arrays", arrays);
 }
 
 static json_t *inputs_json(const stages_writer *w)
 {
-	const sw_stage_programs *p = w->calls->programs;
+	const sw_program *read = w->read;
+	sw_arena arena = {0};
+	const sw_id *values;
+	uint32_t n = sw_program_inputs(read, read->entry, &arena, &values), first = 0;
 	json_t *list = json_array();
-	for (uint32_t i = 0; i < p->n_inputs; i++) {
-		int64_t output = sw_output_of_input(w->plan->looped, i);
-		json_t *port = port_json(w, w->sidecar->inputs[i].name, p->inputs[i]),
-		       *arrays = json_array();
-		for (int32_t s = 0; s < w->plan->n_ranks; s++)
-			if (w->calls->inputs[s][i] != SW_NO_NUMBER)
-				json_array_append_new(arrays,
-				                      json_integer(w->calls->inputs[s][i]));
-		json_object_set_new(port, "arrays", arrays);
-		json_object_set_new(port, "output",
-		                    output < 0 ? json_null() : json_integer(output));
-		json_array_append_new(list, port);
+	for (uint32_t i = 0; i < n; i++) {
+		sw_shape shape = sw_value_shape(read, values[i]);
+		json_t *parts = json_array();
+		uint32_t k = n_parts(w, shape, w->calls->programs->inputs + first);
+		for (; k > 0; k--)
+			json_array_append_new(parts, input_part_json(w, first++));
+		json_array_append_new(
+			list, port_json(w->read_sidecar->inputs[i].name, shape, parts));
 	}
+	sw_arena_clear(&arena);
 	return list;
+}
+
+/* Where it is no array of a slice, it is an input, by its number among the plan's. */
+static json_t *output_part_json(const stages_writer *w, uint32_t output)
+{
+	const sw_stage_programs *p = w->calls->programs;
+	sw_id value = sw_entry(w->plan->looped)->results.data[output];
+	uint32_t number = w->calls->outputs[output];
+	if (number != SW_NO_NUMBER)
+		return json_pack("{s:I}", "array", (json_int_t)number);
+	json_t *part = json_pack("{s:n}", "array");
+	for (uint32_t i = 0; i < p->n_inputs; i++)
+		if (p->inputs[i] == value)
+			json_object_set_new(part, "input", json_integer(i));
+	return part;
 }
 
 static json_t *outputs_json(const stages_writer *w)
 {
-	const sw_stage_programs *p = w->calls->programs;
+	const sw_program *read = w->read;
+	const sw_id *parts_of = sw_entry(w->plan->looped)->results.data;
+	size_t n = sw_entry(read)->results.len;
+	uint32_t first = 0;
 	json_t *list = json_array();
-	for (uint32_t o = 0; o < p->n_outputs; o++) {
-		sw_id value = sw_entry(w->plan->looped)->results.data[o];
-		uint32_t number = w->calls->outputs[o];
-		json_t *port = port_json(w, w->sidecar->outputs[o].name, value);
-		json_object_set_new(port, "array",
-		                    number == SW_NO_NUMBER ? json_null() : json_integer(number));
-		for (uint32_t i = 0; i < p->n_inputs && number == SW_NO_NUMBER; i++)
-			if (p->inputs[i] == value)
-				json_object_set_new(port, "input", json_integer(i));
-		json_array_append_new(list, port);
+	for (size_t o = 0; o < n; o++) {
+		sw_shape shape = sw_value_shape(read, sw_entry(read)->results.data[o]);
+		json_t *parts = json_array();
+		uint32_t k = n_parts(w, shape, parts_of + first);
+		for (; k > 0; k--)
+			json_array_append_new(parts, output_part_json(w, first++));
+		json_array_append_new(
+			list, port_json(w->read_sidecar->outputs[o].name, shape, parts));
 	}
 	return list;
 }
@@ -210,18 +252,18 @@ static sw_status write_index(stages_writer *w)
 	return SW_OK;
 }
 
-sw_status sw_export_stages(const sw_stage_programs *programs, const sw_sidecar *sidecar,
-                           sw_export_attention attention, const char *stem,
-                           sw_stage_modules *modules, sw_error *err)
+sw_status sw_export_stages(const sw_stage_programs *programs, sw_export_attention attention,
+                           const char *stem, sw_stage_modules *modules, sw_error *err)
 {
 	sw_stage_calls calls;
 	stages_writer w = {.out = modules,
 	                   .plan = programs->plan,
 	                   .calls = &calls,
-	                   .sidecar = sidecar,
+	                   .sidecar = sw_pipelined_sidecar(programs->plan),
 	                   .attention = attention,
 	                   .stem = stem,
 	                   .err = err};
+	w.read = sw_pipelined_as_read(programs->plan, &w.read_sidecar);
 	*modules = (sw_stage_modules){0};
 	sw_arena_init(&modules->arena);
 	find_meshes(&w);

@@ -14,7 +14,7 @@ j = json.load(open(sys.argv[1]))
 assert j["format"] == "shardwright-stage-modules" and j["version"] == 1
 assert j["microbatches"] == int(sys.argv[2])
 lies, layouts = j["arrays"], j["layouts"]
-there = {n for entry in j["inputs"] for n in entry["arrays"]}
+there = {n for entry in j["inputs"] for part in entry["parts"] for n in part["arrays"]}
 calls = collections.Counter()
 lie = lambda i: layouts[i] | {"name": ""} # what a loop begins with has another name than what it carries
 for call in j["calls"]:
@@ -32,8 +32,14 @@ for call in j["calls"]:
     for key in "inputs", "outputs":
         assert [lie(lies[n]) for n in call[key]] == [lie(i) for i in piece[key]], piece["name"]
         assert all(layouts[i]["slice"] == piece["slice"] for i in piece[key])
+for entry in j["inputs"] + j["outputs"]:
+    shapes = [part["shape"] if "shape" in part else layouts[lies[part["array"]]]["shape"] for part in entry["parts"]]
+    if len(shapes) == 1:
+        assert shapes[0] == entry["shape"], entry
+    else:
+        assert [sum(s[0] for s in shapes), *shapes[0][1:]] == entry["shape"], entry
 for entry in j["outputs"]:
-    assert entry["array"] in there and layouts[lies[entry["array"]]]["shape"] == entry["shape"]
+    assert all(part["array"] in there for part in entry["parts"])
 for name, n in calls.items():
     of_each = name.startswith(("forward", "backward", "weights", "counts"))
     assert name == "move" or n == (j["microbatches"] if of_each else 1), name
@@ -59,6 +65,17 @@ grep -q '"schedule": "zb-v"' "$scratch/shown" || complain "--json does not print
 check_index "$scratch/v.json" 4 >"$scratch/pieces"
 grep -q "forward3" "$scratch/pieces" || complain "the pieces are: $(cat "$scratch/pieces")"
 grep -q "sdy" "$scratch/v.forward0.mlir" && complain "a module of one device has a mesh"
+
+# Stacks of layers are inputs and results of several parts.
+expect 0 "" "$sw" plan tests/programs/gpt-tiny-scan.hlo.gz --cluster $cluster -q --stages 2 --microbatches 4 -o "$scratch/s"
+expect 0 "" "$sw" export "$scratch/s" --to stablehlo -o "$scratch/s.json"
+check_index "$scratch/s.json" 4 >/dev/null
+python3 -c 'import json, sys
+j = json.load(open(sys.argv[1]))
+names = [entry["name"] for entry in j["inputs"]]
+parts = {entry["name"]: len(entry["parts"]) for entry in j["outputs"]}
+sys.exit("params.blocks.mlp.up.w" not in names or parts["params.blocks.mlp.up.w"] != 2)' "$scratch/s.json" ||
+	complain "a stack of layers is not of two parts"
 
 # --json alone writes no files.
 expect 0 "" "$sw" export "$scratch/v" --to stablehlo --json
