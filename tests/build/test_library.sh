@@ -74,7 +74,7 @@ sed 's/f32: [^,]*,/f32: 20 MFLOP\/s,/' clusters/local-2x2.yaml >"$root/slow.yaml
 # shellcheck disable=SC2086
 {
 	cc $strict "$example" $flags -o "$root/train" || complain "the second example does not compile"
-	cc $strict tests/build/library/run_plan.c $flags -o "$root/run" || complain "run_plan.c"
+	cc $strict -pthread tests/build/library/run_plan.c $flags -o "$root/run" || complain "run_plan.c"
 	cc $strict -D_GNU_SOURCE tests/build/library/refused_run.c $flags -o "$root/refused_run" || complain "refused_run.c"
 }
 python3 -c 'print("".join(chr(i * i % 61) for i in range(5000)), end="")' >"$root/corpus"

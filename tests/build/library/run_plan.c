@@ -7,6 +7,7 @@
  * DATA: an s32 input of data; STATE: an f32 input of state. Prints the losses of four steps. PROGRAM is
  * planned for CLUSTER with these options, too, and runs without a file: its losses are the same.
  */
+#include <pthread.h>
 #include <shardwright.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,6 +153,43 @@ static void check_made(char **words, const float *losses, shardwright_error *err
 	shardwright_run_free(run);
 }
 
+typedef struct stepping {
+	shardwright_run *run;
+	float losses[4];
+	shardwright_error error;
+	shardwright_status status;
+} stepping;
+
+static void *do_steps(void *argument)
+{
+	stepping *s = argument;
+	for (int i = 0; i < 4 && !s->status; i++) {
+		s->status = shardwright_run_step(s->run, &s->error);
+		if (!s->status)
+			s->status = shardwright_run_get(s->run, "loss", &s->losses[i],
+			                                sizeof(s->losses[i]), &s->error);
+	}
+	return NULL;
+}
+
+/* Several runs of one plan, each stepped by a thread of its own. */
+static void check_threads(const shardwright_plan *plan, shardwright_error *error)
+{
+	stepping steps[3] = {0};
+	pthread_t threads[3];
+	for (int i = 0; i < 3; i++) {
+		steps[i].run = open_run(plan, NULL, error);
+		check(!pthread_create(&threads[i], NULL, do_steps, &steps[i]), "thread", error);
+	}
+	for (int i = 0; i < 3; i++) {
+		pthread_join(threads[i], NULL);
+		check(!steps[i].status, "steps of a thread", &steps[i].error);
+		check(memcmp(steps[i].losses, steps[0].losses, sizeof(steps[0].losses)) == 0,
+		      "runs side by side do the same", error);
+		shardwright_run_free(steps[i].run);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	shardwright_plan *plan;
@@ -161,6 +199,7 @@ int main(int argc, char **argv)
 	check(!shardwright_plan_read(argv[1], &plan, &error), "read", &error);
 	check_options(plan, &error);
 	check_arrays(plan, argv, &error);
+	check_threads(plan, &error);
 	shardwright_run *run = open_run(plan, NULL, &error), *later = open_run(plan, NULL, &error);
 	shardwright_plan_free(plan);
 	check_mistakes(run, argv[2], &error);
