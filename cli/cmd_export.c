@@ -341,7 +341,8 @@ const cli_command cli_export = {
 	.summary = "a plan for JAX, PyTorch, Megatron-LM and others, or as data",
 	.details = "--to stablehlo writes the program of one device with its collectives, for JAX "
 		   "to compile, and beside it NAME.placement.json, which says how arrays are "
-		   "placed. --to shardings writes for each input and result its spec, and in "
+		   "placed; of a plan with stages a module per piece, and an index of the calls "
+		   "of a step. --to shardings writes for each input and result its spec, and in "
 		   "words what the spec can't say of it, and beside it NAME.sharded.mlir, the "
 		   "program with the layouts of all values as annotations. --to torch writes "
 		   "placements of DTensor as Python, --to megatron the settings of Megatron-LM, "

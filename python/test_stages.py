@@ -236,6 +236,15 @@ def check_unequal(folder):
         check_close(plan.apply(sgd)(*sgd_state(), X, Y), jax.jit(sgd)(*sgd_state(), X, Y))
 
 
+class Far:
+    """A device of some process of JAX."""
+
+    platform = "cpu"
+
+    def __init__(self, process):
+        self.process_index = process
+
+
 def check_errors(folder):
     plan = small({"stages": 2, "microbatches": 4, "strategy": "dp"})
     planned = plan.apply(sgd)
@@ -248,6 +257,8 @@ def check_errors(folder):
         refused("several programs: call it outside of jax.jit", transformed, *sgd_state(), *data)
     refused("several programs: function.module.pieces", planned.lower, *sgd_state(), X, Y)
     refused("the plan is for 4, and here are 2", plan.apply, sgd, devices=jax.devices()[:2])
+    far = [Far(n // 2) for n in range(4)]
+    refused("runs in one process of JAX", plan.apply, sgd, devices=far)
     refused("argument x: the plan wants", planned, *sgd_state(), X[:8], Y[:8])
     refused("exported --to stablehlo alone", sw.load_module, plan.path, form="shardings")
 

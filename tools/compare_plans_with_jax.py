@@ -185,8 +185,9 @@ def compare_program(jax, name, options):
         right = worst["ok"] and (options.all_passes or options.form == "shardings" or not words)
         share = worst["error"] / (worst["tolerance"] or 1)
         wrong += not right
+        said = "; ".join(words) or ("outputs alone" if "pp=" in plan else "collectives equal")
         print(f"{name:24} {plan:16} {'ok' if right else 'WRONG':5} {share:8.2g} of the tolerance ({worst['name']}); "
-              f"{'; '.join(words) or ('' if 'pp=' in plan else 'collectives equal')}; {time.time() - begin:.1f} s", flush=True)
+              f"{said}; {time.time() - begin:.1f} s", flush=True)
     return wrong
 
 

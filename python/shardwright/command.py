@@ -108,7 +108,8 @@ class Plan:
         every output by the rule of `shardwright verify`; what rounding alone moves in JAX's own step
         is allowed to differ. Returns {"ok", "outputs": [{"name", "error", "tolerance", "ok"}],
         "xla", "plan"}: the last two are {"peak_bytes", "flops"} of a device, as XLA's
-        memory_analysis and cost_analysis have them of what it compiled, and as the plan has."""
+        memory_analysis and cost_analysis have them of what it compiled, and as the plan has. Of a plan
+        with stages the "xla" has no peak_bytes, and the plan no flops."""
         from .compare import compare
         from .module import load
 

@@ -298,7 +298,8 @@ def load(plan_path, devices=None, form="stablehlo", attention=None):
         placements = path.with_suffix(".placement.json")
         if placements.exists():
             return Module(path.read_text(), json.loads(placements.read_text()), devices)
-        return Stages(json.loads(path.read_text()), {p.name: p.read_text() for p in path.parent.glob("*.mlir")}, devices)
+        texts = {module.name: module.read_text() for module in path.parent.glob("*.mlir")}
+        return Stages(json.loads(path.read_text()), texts, devices)
 
 
 def _annotated(shardings, path, devices):

@@ -26,6 +26,8 @@ class Stages:
     def __init__(self, index, texts, devices=None):
         self.index = index
         devices = devices_of(index["devices"], devices)
+        if len({device.process_index for device in devices}) > 1:
+            raise ShardwrightError("a plan with stages runs in one process of JAX, and these devices are of several")
         part = lambda s: devices[s["first_device"] :][: s["devices"]]
         self.slices = [Meshed(s["mesh"], part(s)) for s in index["slices"]]
         layouts = index["layouts"]
@@ -122,12 +124,13 @@ class Step:
         self._calls = index["calls"]
         parts = [(part, w) for entry, w in zip(index["outputs"], weak) for part in entry["parts"]]
         self._results = [part["array"] for part, _ in parts]
+        self._kept = set(self._results)
         self._weak = {part["array"] for part, w in parts if w}
         self._last = {number: c for c, call in enumerate(self._calls) for number in call["inputs"]}
         made = {number for call in self._calls for number in call["outputs"] if number not in call["inputs"]}
         taken = [part for entry, d in zip(index["inputs"], donated) if d for part in entry["parts"]]
         given = {number for part in taken for number in part["arrays"]}
-        self._own = (made | given) - set(self._results)
+        self._own = (made | given) - self._kept
         self._copy = jax.jit(jax.numpy.copy)
         self._movers = {}
         of_piece = collections.defaultdict(list)
@@ -173,7 +176,7 @@ class Step:
 
     def _is_used(self, c, number):
         """Does anything read what a call makes? What it only hands through is there already."""
-        return number not in self._calls[c]["inputs"] and (number in self._last or number in self._results)
+        return number not in self._calls[c]["inputs"] and (number in self._last or number in self._kept)
 
     def _donated(self, module, calls, live):
         """The inputs of a piece whose buffers results take, in all of its calls, and those of them that are
@@ -214,14 +217,13 @@ class Step:
     def _step(self, c, call):
         """What a call does, what it reads and makes, and what nothing needs after it."""
         inputs, outputs = call["inputs"], call["outputs"]
-        kept = lambda n: n in self._results
-        over = {n for n in inputs if self._last[n] == c and not kept(n)}
+        over = {n for n in inputs if self._last[n] == c} - self._kept
         if "piece" not in call:
             layouts = self.stages.index["arrays"]
             return self._mover(layouts[inputs[0]], layouts[outputs[0]]), inputs, outputs, over
         module, function, live, first, copied = self._pieces[call["piece"]]
         outputs = [outputs[o] for o in live]
-        over |= {n for n in outputs if n not in self._last and not kept(n)}
+        over |= {n for n in outputs if n not in self._last} - self._kept
 
         def run(arrays):
             with module.alone():
