@@ -227,6 +227,16 @@ def check_donated(folder):
             check_close(found, alone(*alone(*sgd_state(), X, Y)[:2], X, Y))
 
 
+def check_every_schedule(folder):
+    """Each schedule that has a name, on slices of one device and of two; with layers computed again, too."""
+    alone = jax.jit(sgd)(*sgd_state(), X, Y)
+    names = "gpipe", "1f1b", "eager-1f1b", "interleaved-1f1b", "zb-h1", "zb-2p", "zb-v", "v-half", "v-min"
+    for n, schedule in enumerate(names):
+        remat = "blocks" if schedule == "gpipe" else None
+        plan = small({"stages": 2, "microbatches": 4, "schedule": schedule, "remat": remat, "devices": 2 + n % 2 * 2})
+        check_close(plan.apply(sgd)(*sgd_state(), X, Y), alone)
+
+
 def check_unequal(folder):
     """Slices of one and of three devices, between which parts are of other sizes."""
     words = folder / "slices.yaml"
@@ -278,7 +288,7 @@ def check_stacked(folder):
     up = found[0]["blocks"]["up"]
     assert len(up.parts) == LAYERS and up.parts[0].devices() != up.parts[-1].devices(), up.parts
     assert up.shape == (LAYERS, WIDTH, 4 * WIDTH) and up.dtype == jnp.float32 and len(up) == LAYERS
-    whole = jax.tree.map(numpy.asarray, found)
+    whole = jax.device_get(found)
     assert (up[1] == whole[0]["blocks"]["up"][1]).all() and (numpy.asarray(up) == jnp.asarray(up)).all()
     check_close(planned(*whole, TOKENS[0]), planned(*found, TOKENS[0]), 0)
     donating = plan.apply(jax.jit(scanned, donate_argnums=(0, 1)))
@@ -290,7 +300,8 @@ def check_stacked(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        checks = [check_errors, check_stacked, check_results, check_donated, check_unequal, check_schedules]
+        checks = [check_errors, check_stacked, check_results, check_donated, check_unequal]
+        checks += [check_every_schedule, check_schedules]
         for check in (c for c in checks if not sys.argv[1:] or c.__name__ in sys.argv[1:]):
             check(pathlib.Path(folder))
             print("ok", check.__name__, flush=True)
