@@ -291,6 +291,8 @@ def check_stacked(folder):
     whole = jax.device_get(found)
     assert (up[1] == whole[0]["blocks"]["up"][1]).all() and (numpy.asarray(up) == jnp.asarray(up)).all()
     check_close(planned(*whole, TOKENS[0]), planned(*found, TOKENS[0]), 0)
+    other = plan_of(scanned, (*found, TOKENS[0]), strategy="dp", devices=2)
+    check_close(other.apply(scanned)(*found, TOKENS[0]), jax.jit(scanned)(*whole, TOKENS[0]))
     donating = plan.apply(jax.jit(scanned, donate_argnums=(0, 1)))
     check_close(donating(*found, TOKENS[0]), jax.jit(scanned)(*whole, TOKENS[0]))
     assert up.is_deleted()

@@ -14,6 +14,7 @@ import re
 import tempfile
 
 from .command import ShardwrightError, run
+from .stack import as_one
 
 TYPES = {"pred": "bool", "bf16": "bfloat16", "c64": "complex64", "c128": "complex128"}
 
@@ -184,7 +185,7 @@ class Module(Meshed):
 
         if type(array).__name__ == "BatchTracer":  # JAX has no public name for it
             refuse_to_map()
-        return jax.device_put(array, self.whole_sharding(self.inputs[i]))
+        return jax.device_put(as_one(array), self.whole_sharding(self.inputs[i]))
 
     def jit(self, donated, weak):
         """The jitted function of whole arrays, placed as they are between calls. donated: per input, whether

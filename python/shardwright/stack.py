@@ -44,10 +44,15 @@ class Stack:
         return self
 
 
+def as_one(array):
+    """The array, if it is a stack in parts as one."""
+    return array.__array__() if isinstance(array, Stack) else array
+
+
 def parts_of(array, parts):
     """The parts of a stack, of these shapes."""
     if isinstance(array, Stack) and [list(part.shape) for part in array.parts] == [p["shape"] for p in parts]:
         return array.parts
     ends = list(itertools.accumulate(part["shape"][0] for part in parts))
-    whole = array.__array__() if isinstance(array, Stack) else array
-    return [whole[begin:end] for begin, end in zip([0, *ends], ends)]
+    array = as_one(array)
+    return [array[begin:end] for begin, end in zip([0, *ends], ends)]

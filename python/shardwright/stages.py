@@ -11,7 +11,7 @@ import contextlib
 
 from .command import ShardwrightError
 from .module import Meshed, Module, devices_of, dtype_of, flops_of, is_plain
-from .stack import Stack, parts_of
+from .stack import Stack, as_one, parts_of
 
 
 class Stages:
@@ -70,7 +70,7 @@ class Stages:
                 "a plan with stages is several programs: call it outside of jax.jit, jax.grad and jax.vmap"
             )
         parts = self.inputs[i]["parts"]
-        found = [array] if len(parts) == 1 else parts_of(array, parts)
+        found = [as_one(array)] if len(parts) == 1 else parts_of(array, parts)
         return [[self._placed(x, n) for n in part["arrays"]] or [jax.numpy.asarray(x)] for x, part in zip(found, parts)]
 
     def _placed(self, array, number):
