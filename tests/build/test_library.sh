@@ -107,6 +107,10 @@ run_as_command owned $program local-2x2 tokens params.embed.tokens strategy=ps
 run_as_command stages $program local-2x2 tokens params.embed.tokens $staged
 run_as_command apart tests/programs/gpt-tiny-scan.hlo.gz local-2x2 tokens params.blocks.mlp.up.w.part1 stages=2 \
 	microbatches=4 schedule=zb-v
+run_as_command coded $program local-2x2 tokens params.embed.tokens strategy=dp codec=int8
+"$root/plan" $program local-2x2 "$root/served" strategy=ps:served >/dev/null || complain "no plan whose variables are served"
+"$root/train" "$root/served" 1 "$root" >"$root/trained" 2>&1 && complain "variables that owners serve"
+grep -q "shardwright run trains such a plan" "$root/trained" || complain "served: $(cat "$root/trained")"
 "$root/train" "$root/out" 1 "$root" >"$root/trained" 2>&1 && complain "a plan that is none"
 [ "$(wc -l <"$root/trained")" = 1 ] || complain "not one line: $(cat "$root/trained")"
 for name in whole stages; do
