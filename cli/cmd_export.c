@@ -1,5 +1,6 @@
 #include "cli.h"
 #include "export/export.h"
+#include "pipelined/stage_programs.h"
 #include "plan/shardings.h"
 
 #include <stdarg.h>
@@ -80,17 +81,21 @@ static sw_export_attention attention_of(const cli *c)
 	return strcmp(word, "ops") == 0 ? SW_ATTENTION_OPS : SW_ATTENTION_CUDNN;
 }
 
-static sw_status make_stablehlo(cli *c, const cli_plan *loaded, exported *out, sw_error *err)
+static void say_attention(const cli *c, uint32_t calls)
 {
-	sw_export_attention attention = attention_of(c);
-	uint32_t calls;
-	SW_TRY(sw_export_plan(loaded->plan, &loaded->sidecar, attention, &out->text, &out->json,
-	                      &calls, err));
 	if (calls > 0)
 		cli_note(c, "%u calls of cuDNN's attention: the module runs on NVIDIA's devices only "
 		            "(--attention ops: anywhere)", calls);
-	else if (attention == SW_ATTENTION_CUDNN)
+	else if (attention_of(c) == SW_ATTENTION_CUDNN)
 		cli_note(c, "no attention is written as calls: docs/commands.md says of which there are");
+}
+
+static sw_status make_stablehlo(cli *c, const cli_plan *loaded, exported *out, sw_error *err)
+{
+	uint32_t calls;
+	SW_TRY(sw_export_plan(loaded->plan, &loaded->sidecar, attention_of(c), &out->text,
+	                      &out->json, &calls, err));
+	say_attention(c, calls);
 	add_json(&out->beside, out->json);
 	return SW_OK;
 }
@@ -224,12 +229,87 @@ static sw_status check_forms(const sw_plan *plan, sw_error *err)
 	return SW_OK;
 }
 
-static sw_status export_plan(cli *c, sw_error *err)
+/* ---- plans with stages ------------------------------------------------------------------- */
+
+static sw_status check_staged(const cli *c, const export_form *form, sw_error *err)
+{
+	const char *output = c->values.output;
+	if (form->make != make_stablehlo)
+		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
+		                  "a plan with stages is exported --to stablehlo alone, not %s; name "
+		                  "the plan of one of its stages, such as that with .stage0 behind "
+		                  "its name",
+		                  form->name);
+	if (output ? strcmp(output, "-") == 0 : !c->values.json)
+		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
+		                  "a plan with stages is exported as several modules: -o NAME.json "
+		                  "says where, NAME.PIECE.mlir beside it");
+	return SW_OK;
+}
+
+/* Write the index, and the modules beside it; the index last, so that what it names is there. */
+static sw_status write_modules(cli *c, const sw_stage_modules *modules, sw_error *err)
+{
+	const char *output = c->values.output;
+	sw_text index = {0};
+	if (!output)
+		return SW_OK;
+	const char *slash = strrchr(output, '/');
+	for (size_t i = 0; i < modules->list.len; i++) {
+		const sw_stage_module *m = &modules->list.data[i];
+		const char *path = sw_arena_printf(&c->arena, "%.*s%s",
+		                                   slash ? (int)(slash + 1 - output) : 0, output,
+		                                   m->file);
+		SW_TRY(write_file(path, &m->text, err));
+	}
+	char *dump = json_dumps(modules->index, JSON_COMPACT);
+	sw_text_addf(&index, "%s\n", dump);
+	free(dump);
+	sw_status status = write_file(output, &index, err);
+	sw_text_clear(&index);
+	return status;
+}
+
+static sw_status make_modules(cli *c, const sw_pipelined *plan, sw_stage_modules *modules,
+                              sw_error *err)
+{
+	const char *output = c->values.output ? c->values.output : "step";
+	const char *slash = strrchr(output, '/');
+	sw_stage_programs programs;
+	for (int32_t s = 0; s < plan->n_stages; s++)
+		SW_TRY(check_forms(plan->stages[plan->stages[s].like].plan, err));
+	SW_TRY(sw_stage_programs_init(&programs, plan, err));
+	sw_status status = sw_export_stages(&programs, attention_of(c),
+	                                    path_beside(c, slash ? slash + 1 : output, ""), modules,
+	                                    err);
+	sw_stage_programs_clear(&programs);
+	return status;
+}
+
+static sw_status export_stages(cli *c, const export_form *form, sw_error *err)
+{
+	sw_pipelined *plan;
+	sw_stage_modules modules = {0};
+	SW_TRY(check_staged(c, form, err));
+	SW_TRY(sw_pipelined_load(c->argument, &plan, err));
+	sw_status status = sw_error_in_file(err, make_modules(c, plan, &modules, err), c->argument);
+	if (status == SW_OK)
+		say_attention(c, modules.n_calls);
+	if (status == SW_OK)
+		status = write_modules(c, &modules, err);
+	if (status == SW_OK)
+		c->result = json_incref(modules.index);
+	sw_stage_modules_clear(&modules);
+	sw_pipelined_free(plan);
+	return status;
+}
+
+/* ---- plans ------------------------------------------------------------------------------- */
+
+static sw_status export_whole(cli *c, const export_form *form, sw_error *err)
 {
 	cli_plan loaded;
-	const export_form *form = NULL;
 	exported out = {0};
-	SW_TRY(check_options(c, &form, err));
 	SW_TRY(cli_load_plan(c, c->argument, false, &loaded, err));
 	sw_status status = check_forms(loaded.plan, err);
 	if (status == SW_OK)
@@ -246,6 +326,14 @@ static sw_status export_plan(cli *c, sw_error *err)
 	return status;
 }
 
+static sw_status export_plan(cli *c, sw_error *err)
+{
+	const export_form *form = NULL;
+	SW_TRY(check_options(c, &form, err));
+	return sw_pipelined_is_file(c->argument) ? export_stages(c, form, err)
+	                                         : export_whole(c, form, err);
+}
+
 static const char *const options[] = {"--to", "--attention", "-o", NULL};
 const cli_command cli_export = {
 	.name = "export",
@@ -253,7 +341,8 @@ const cli_command cli_export = {
 	.summary = "a plan for JAX, PyTorch, Megatron-LM and others, or as data",
 	.details = "--to stablehlo writes the program of one device with its collectives, for JAX "
 		   "to compile, and beside it NAME.placement.json, which says how arrays are "
-		   "placed. --to shardings writes for each input and result its spec, and in "
+		   "placed; of a plan with stages a module per piece, and an index of the calls "
+		   "of a step. --to shardings writes for each input and result its spec, and in "
 		   "words what the spec can't say of it, and beside it NAME.sharded.mlir, the "
 		   "program with the layouts of all values as annotations. --to torch writes "
 		   "placements of DTensor as Python, --to megatron the settings of Megatron-LM, "

@@ -23,7 +23,8 @@ if(TARGET libshardwright)
     PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   install(FILES ${PROJECT_BINARY_DIR}/shardwright.pc
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-  install(FILES ${PROJECT_SOURCE_DIR}/examples/plan.c DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
+  install(FILES ${PROJECT_SOURCE_DIR}/examples/plan.c ${PROJECT_SOURCE_DIR}/examples/train.c
+    DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 endif()
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/elastic
   DESTINATION ${CMAKE_INSTALL_BINDIR} RENAME shardwright-elastic)

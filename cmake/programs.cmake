@@ -29,16 +29,14 @@ function(sw_add_command)
   endif()
 endfunction()
 
-# libshardwright: the folders above transport, so that it needs no MPI. --exclude-libs and the hidden
-# visibility leave only what library/shardwright.h marks; assertions of all of it are those of
+# libshardwright: it runs plans on threads alone, so that nothing in it needs MPI, and --as-needed leaves
+# that out. --exclude-libs and the hidden visibility leave only what library/shardwright.h marks; assertions of all of it are those of
 # library/assertion.c. Threads of calls that were given up sleep in it: it is never unloaded.
 function(sw_add_library)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/library/*.c)
-  set(libraries ${SW_LIBRARIES})
-  list(REMOVE_ITEM libraries sw_run sw_transport)
   add_library(libshardwright SHARED ${sources})
-  target_link_libraries(libshardwright PRIVATE sw_flags ${libraries} ${CMAKE_DL_LIBS})
-  target_link_options(libshardwright PRIVATE
+  target_link_libraries(libshardwright PRIVATE sw_flags ${SW_LIBRARIES} ${CMAKE_DL_LIBS})
+  target_link_options(libshardwright PRIVATE -Wl,--as-needed
     -Wl,--exclude-libs,ALL -Wl,-z,nodelete -Wl,-z,defs -Wl,-Bsymbolic)
   target_compile_definitions(libshardwright PRIVATE SW_VERSION="${PROJECT_VERSION}")
   set_target_properties(libshardwright PROPERTIES OUTPUT_NAME shardwright

@@ -4,40 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "call.h"
+#include "objects.h"
 #include "bound/bound.h"
 #include "explain/explain.h"
 #include "frontend/sharding.h"
-#include "pipelined/pipelined.h"
 #include "search/search.h"
 #include "tune/tune.h"
 
 /* ---- objects ---------------------------------------------------------------------------- */
-
-/* Objects are counted, since a plan uses the program and the cluster that it was made of, and a
- * call that is abandoned all that it was given. */
-struct shardwright_program {
-	_Atomic int uses;
-	char *path;
-	sw_program *program;
-	sw_sidecar sidecar;
-};
-struct shardwright_cluster {
-	_Atomic int uses;
-	sw_cluster cluster;
-};
-struct shardwright_plan {
-	_Atomic int uses;
-	sw_plan *plan; /* NULL: one with stages */
-	sw_pipelined *stages;
-	const sw_sidecar *sidecar;
-	/* of a plan that was made: what it was made of */
-	shardwright_program *program;
-	shardwright_cluster *cluster;
-	/* of one that was read */
-	sw_cluster own_cluster;
-	sw_sidecar own_sidecar;
-};
 
 const char *shardwright_version(void)
 {
@@ -90,21 +64,21 @@ typedef struct library_request {
 	char *text;
 } library_request;
 
-static char *copy(const char *string, bool *failed)
+char *library_copy(const char *string, bool *failed)
 {
 	char *mine = string ? strdup(string) : NULL;
 	*failed = *failed || (string && !mine);
 	return mine;
 }
 
-static void free_options(char **options)
+void library_free_options(char **options)
 {
 	for (char **option = options; option && *option; option++)
 		free(*option);
 	free(options);
 }
 
-static char **copy_options(const char *const *options, bool *failed)
+char **library_copy_options(const char *const *options, bool *failed)
 {
 	size_t n = 0;
 	while (options && options[n])
@@ -112,7 +86,7 @@ static char **copy_options(const char *const *options, bool *failed)
 	char **mine = calloc(n + 1, sizeof(*mine));
 	*failed = *failed || !mine;
 	for (size_t i = 0; i < n && !*failed; i++)
-		mine[i] = copy(options[i], failed);
+		mine[i] = library_copy(options[i], failed);
 	return mine;
 }
 
@@ -124,7 +98,7 @@ static void free_request(library_request *r)
 	shardwright_plan_free(r->plan);
 	shardwright_program_free(r->program);
 	shardwright_cluster_free(r->cluster);
-	free_options(r->options);
+	library_free_options(r->options);
 	free(r->path);
 	free(r->word);
 	free(r->text);
@@ -137,8 +111,8 @@ static library_request *new_request(const char *path, const char *word, shardwri
 	bool failed = false;
 	library_request *r = calloc(1, sizeof(*r));
 	if (r) {
-		r->path = copy(path, &failed);
-		r->word = copy(word, &failed);
+		r->path = library_copy(path, &failed);
+		r->word = library_copy(word, &failed);
 	}
 	if (r && !failed)
 		return r;
@@ -160,8 +134,7 @@ static library_request *answer(library_request *r, library_work *work, shardwrig
 	return NULL;
 }
 
-/* What is required is there; a mistake of the caller in words. */
-static bool given(bool ok, shardwright_error *error)
+bool library_given(bool ok, shardwright_error *error)
 {
 	if (!ok)
 		library_fail(error, SHARDWRIGHT_INPUT,
@@ -192,7 +165,7 @@ shardwright_status shardwright_program_read(const char *path, shardwright_progra
                                             shardwright_error *error)
 {
 	shardwright_status status;
-	if (!given(path && program, error))
+	if (!library_given(path && program, error))
 		return SHARDWRIGHT_INPUT;
 	*program = NULL;
 	library_request *r = new_request(path, NULL, error);
@@ -239,7 +212,7 @@ shardwright_status shardwright_cluster_read(const char *path_or_name, const char
                                             shardwright_cluster **cluster, shardwright_error *error)
 {
 	shardwright_status status;
-	if (!given(path_or_name && cluster, error))
+	if (!library_given(path_or_name && cluster, error))
 		return SHARDWRIGHT_INPUT;
 	*cluster = NULL;
 	library_request *r = new_request(path_or_name, devices, error);
@@ -401,7 +374,8 @@ static sw_status make_plan(void *context, sw_error *err)
 	if (status == SW_OK)
 		status = search(&p, r, err);
 	sw_pins_clear(&p.pins);
-	r->plan->sidecar = &r->program->sidecar;
+	r->plan->sidecar = r->plan->stages ? sw_pipelined_sidecar(r->plan->stages)
+	                                   : &r->program->sidecar;
 	if (status == SW_OK && r->plan->plan && r->plan->plan->undivided) {
 		r->plan->sidecar = &r->plan->own_sidecar;
 		status = sw_plan_sidecar(r->plan->plan, &r->program->sidecar, &r->plan->own_sidecar,
@@ -426,14 +400,14 @@ shardwright_status shardwright_plan_make(const shardwright_program *program,
 {
 	shardwright_status status;
 	bool failed = false;
-	if (!given(program && cluster && plan, error))
+	if (!library_given(program && cluster && plan, error))
 		return SHARDWRIGHT_INPUT;
 	*plan = NULL;
 	library_request *r = new_request(NULL, NULL, error);
 	if (!r)
 		return SHARDWRIGHT_SYSTEM;
 	use(r, program, cluster);
-	r->options = copy_options(options, &failed);
+	r->options = library_copy_options(options, &failed);
 	if (failed) {
 		free_request(r);
 		return library_fail(error, SHARDWRIGHT_SYSTEM, "out of memory");
@@ -473,8 +447,11 @@ static sw_status read_plan(void *context, sw_error *err)
 	library_request *r = context;
 	r->plan = sw_alloc(sizeof(*r->plan));
 	r->plan->uses = 1;
-	if (sw_pipelined_is_file(r->path))
-		return sw_pipelined_load(r->path, &r->plan->stages, err);
+	if (sw_pipelined_is_file(r->path)) {
+		SW_TRY(sw_pipelined_load(r->path, &r->plan->stages, err));
+		r->plan->sidecar = sw_pipelined_sidecar(r->plan->stages);
+		return SW_OK;
+	}
 	sw_status status = load_plan(r->plan, r->path, err);
 	return sw_error_in_file(err, status, r->path);
 }
@@ -483,7 +460,7 @@ shardwright_status shardwright_plan_read(const char *path, shardwright_plan **pl
                                          shardwright_error *error)
 {
 	shardwright_status status;
-	if (!given(path && plan, error))
+	if (!library_given(path && plan, error))
 		return SHARDWRIGHT_INPUT;
 	*plan = NULL;
 	library_request *r = new_request(path, NULL, error);
@@ -530,7 +507,7 @@ shardwright_status shardwright_plan_write(const shardwright_plan *plan, const ch
                                           shardwright_error *error)
 {
 	shardwright_status status;
-	if (!given(plan && path, error))
+	if (!library_given(plan && path, error))
 		return SHARDWRIGHT_INPUT;
 	free_request(with_plan(plan, path, write_plan, &status, error));
 	return status;
@@ -577,7 +554,7 @@ shardwright_status shardwright_plan_text(const shardwright_plan *plan, char **te
                                          shardwright_error *error)
 {
 	shardwright_status status;
-	if (!given(plan && text, error))
+	if (!library_given(plan && text, error))
 		return SHARDWRIGHT_INPUT;
 	*text = NULL;
 	library_request *r = with_plan(plan, NULL, describe, &status, error);

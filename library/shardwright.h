@@ -1,5 +1,5 @@
 /*
- * libshardwright: plan a training program for a cluster.
+ * libshardwright: plan a training program for a cluster, and run plans in this process.
  *
  * A PROGRAM is one training step, written for one device: a file of HLO text, of StableHLO, or a
  * serialised HloModuleProto, with the sidecar NAME.inputs.json beside it if there is one. A CLUSTER
@@ -16,9 +16,20 @@
  *       shardwright_plan_make(program, cluster, options, &plan, &error))
  *           fprintf(stderr, "%s\n", error.text);
  *
+ * A RUN trains under a plan in this process, one thread per device of the plan (docs/library.md):
+ *
+ *   shardwright_run *run;
+ *   int32_t tokens[64][17];
+ *   float loss;
+ *   if (shardwright_run_open(plan, NULL, &run, &error) ||
+ *       shardwright_run_set(run, "tokens", tokens, sizeof(tokens), &error) ||
+ *       shardwright_run_step(run, &error) ||
+ *       shardwright_run_get(run, "loss", &loss, sizeof(loss), &error))
+ *           fprintf(stderr, "%s\n", error.text);
+ *
  * OWNERSHIP. What a function gives through its last pointer but one is the caller's, who frees it
  * with the function of its name; free(NULL) does nothing. A plan needs neither the program nor the
- * cluster that it was made of: they may be freed in any order. After a failure the pointer is NULL.
+ * cluster that it was made of, and a run not its plan: they may be freed in any order. After a failure the pointer is NULL.
  * Strings that are passed are copied.
  *
  * ERRORS. Functions that can fail return a shardwright_status, and fill *error (which may be NULL)
@@ -32,7 +43,8 @@
  * UNITS. Seconds, bytes of one device.
  *
  * THREADS. Any thread may call; calls wait for each other, except for those that only return a
- * member. Each call works in threads of its own, with signals blocked.
+ * member. Each call works in threads of its own, with signals blocked. A run has one more thread per
+ * device that sends and receives; between two calls all of them sleep.
  *
  * COST. Reading is linear in the file. Planning takes from tenths of a second to minutes, on all
  * processors unless the option `threads` says otherwise; `time-limit` cuts it short.
@@ -120,6 +132,64 @@ SHARDWRIGHT_API double shardwright_plan_bound_seconds(const shardwright_plan *pl
 SHARDWRIGHT_API int64_t shardwright_plan_peak_bytes(const shardwright_plan *plan);
 SHARDWRIGHT_API int64_t shardwright_plan_payload_bytes(const shardwright_plan *plan);
 SHARDWRIGHT_API int64_t shardwright_plan_devices(const shardwright_plan *plan);
+
+/* ---- running ---------------------------------------------------------------------------- */
+
+typedef struct shardwright_run shardwright_run;
+
+typedef enum shardwright_kind {
+	SHARDWRIGHT_STATE = 0, /* parameters, optimizer state, counters: it outlasts a step */
+	SHARDWRIGHT_DATA = 1,  /* an input of each step */
+	SHARDWRIGHT_RESULT = 2 /* of a step: the loss, and what else is no state */
+} shardwright_kind;
+
+/* A whole array, of no plan: dense, row-major, the machine's own byte order. */
+typedef struct shardwright_array {
+	const char *name; /* of the sidecar; there as long as the run */
+	const char *type; /* "f32", "bf16", "s32", "pred" (a byte), ... */
+	shardwright_kind kind;
+	int32_t rank;
+	int64_t dims[16];
+	int64_t bytes;
+} shardwright_array;
+
+/* Make the ranks of a plan, and the state that training begins with: the sidecar's, as `shardwright
+ * run` has it. options: as in shardwright_plan_make: seed, and threads (of the matrix products of
+ * each rank; default: cores / ranks). What is computed is what the command computes. Needs OpenBLAS
+ * where the program multiplies matrices, and no MPI. SHARDWRIGHT_INPUT: owners serve variables. */
+SHARDWRIGHT_API shardwright_status shardwright_run_open(const shardwright_plan *plan,
+                                                        const char *const *options,
+                                                        shardwright_run **run,
+                                                        shardwright_error *error);
+SHARDWRIGHT_API void shardwright_run_free(shardwright_run *run);
+/* How many arrays there are, and one of them: the program's inputs, then results that are no state.
+ * A plan with stages has stacks of layers apart, as NAME.part0 and so on. */
+SHARDWRIGHT_API int64_t shardwright_run_arrays(const shardwright_run *run);
+SHARDWRIGHT_API shardwright_status shardwright_run_array(const shardwright_run *run, int64_t number,
+                                                         shardwright_array *array,
+                                                         shardwright_error *error);
+/* Give an array, whole; it is copied. State is that from now on; data are those of each step until
+ * they are given again, in place of what the sidecar would draw. bytes must be the array's.
+ * SHARDWRIGHT_INPUT: the run has no such input. */
+SHARDWRIGHT_API shardwright_status shardwright_run_set(shardwright_run *run, const char *name,
+                                                       const void *data, int64_t bytes,
+                                                       shardwright_error *error);
+/* Take an array, whole: state as it is now, a result as the last step gave it. */
+SHARDWRIGHT_API shardwright_status shardwright_run_get(const shardwright_run *run, const char *name,
+                                                       void *data, int64_t bytes,
+                                                       shardwright_error *error);
+/* Do a step. After a failure of a step the run can only be freed. */
+SHARDWRIGHT_API shardwright_status shardwright_run_step(shardwright_run *run,
+                                                        shardwright_error *error);
+/* The steps that are done, those of a loaded checkpoint included. */
+SHARDWRIGHT_API int64_t shardwright_run_steps(const shardwright_run *run);
+/* Write the state as a checkpoint, step-N in a folder that exists, as `shardwright run --save` does; and read
+ * one, or the newest of such a folder, or a safetensors file, of whatever plan. */
+SHARDWRIGHT_API shardwright_status shardwright_run_save(const shardwright_run *run,
+                                                        const char *folder,
+                                                        shardwright_error *error);
+SHARDWRIGHT_API shardwright_status shardwright_run_load(shardwright_run *run, const char *path,
+                                                        shardwright_error *error);
 
 #ifdef __cplusplus
 }

@@ -20,7 +20,6 @@ import jax.numpy as jnp
 import numpy
 
 import shardwright as sw
-from shardwright.apply import Planned
 from shardwright.command import binary
 from shardwright.module import Module, fold
 
@@ -241,12 +240,12 @@ def check_dealt(folder):
     for shape, padded, digits, spec in cases:
         placement = {"name": "w", "type": "f32", "shape": shape, "padded": padded, "digits": digits, "spec": spec}
         module = Module("", {"devices": 8, "mesh": mesh, "inputs": [placement], "outputs": [placement]})
-        planned, whole = Planned(module, None), numpy.arange(numpy.prod(shape), dtype="f").reshape(shape)
-        there, here = module.sharding(placement), planned._sharding(placement)
+        whole = numpy.arange(numpy.prod(shape), dtype="f").reshape(shape)
+        there, here = module.sharding(placement), module.whole_sharding(placement)
         run = lambda f, a, b, p: jax.jit(lambda x: f(x, p), in_shardings=a, out_shardings=b)
-        placed = run(planned._fold, here, there, placement)(whole)
+        placed = run(module.fold, here, there, placement)(whole)
         assert (numpy.asarray(placed) == numpy.asarray(fold(whole, placement))).all(), placement
-        back = run(planned._unfold, there, here, placement)(placed)
+        back = run(module.unfold, there, here, placement)(placed)
         assert (numpy.asarray(back) == whole).all(), placement
 
 
@@ -897,10 +896,6 @@ def check_errors(folder):
     assert loss(*args) == jax.jit(loss)(*args)
     refused("can't differentiate a planned step", jax.grad(loss, allow_int=True), *args)
     refused("can't map over a planned step", jax.vmap(loss, (None, None, 0, None)), *args[:2], X[None], Y)
-    staged = sw.plan(adam, *args, cluster=CLUSTER, stages=2, microbatches=2, untied=False, memory=None)
-    assert staged.verify()
-    refused("pipeline stages", staged.apply, adam)
-    refused("pipeline stages", staged.compare, adam, *args)
 
 
 def check_meshes(folder):
@@ -977,8 +972,6 @@ def check_opened(folder):
             sw.Plan(made.path).apply(step)(*args)
         assert sum("is not the program of the plan" in str(w.message) for w in said) == n == len(said), said
     refused("cannot read", sw.Plan, folder / "none.plan")
-    staged = sw.plan(adam, *args, cluster=CLUSTER, stages=2, microbatches=2, memory=None, path=folder / "staged.plan")
-    refused("pipeline stages", sw.Plan(staged.path).apply, adam)
 
 
 def check_temporary(folder):

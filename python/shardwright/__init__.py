@@ -12,6 +12,8 @@ ShardwrightError, one line of plain words; what is assumed is a ShardwrightWarni
 
 from .command import Plan, ShardwrightError, ShardwrightWarning, plan
 from .module import Module, load as load_module
+from .stack import Stack
+from .stages import Stages
 from .step import export
 from .weights import save_weights
 
@@ -20,6 +22,8 @@ __all__ = [
     "Plan",
     "ShardwrightError",
     "ShardwrightWarning",
+    "Stack",
+    "Stages",
     "export",
     "load_module",
     "plan",

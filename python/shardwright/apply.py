@@ -1,11 +1,10 @@
 """A plan as a function with the signature of the step that it was made for."""
 
-import math
 import warnings
 
 from .calls import Call
 from .command import ShardwrightError, ShardwrightWarning
-from .module import dimensions, dtype_of, fold, is_plain, load, refuse_to_map, unfold
+from .module import dtype_of, load
 from .step import has_changed
 
 
@@ -46,32 +45,21 @@ class Planned:
 
     def __call__(self, *args, **kwargs):
         call, function = self._function(args, kwargs)
-        placed = [self.place(i, leaf) for i, leaf in enumerate(call.arrays)]
+        placed = [self.module.place(i, leaf) for i, leaf in enumerate(call.arrays)]
         with self.module.alone():
             return call.finish(function(*placed))
-
-    def place(self, i, array):
-        """Put the whole array that is input number i on the devices, as the calls take it."""
-        import jax
-
-        if type(array).__name__ == "BatchTracer":  # JAX has no public name for it
-            refuse_to_map()
-        return jax.device_put(array, self._sharding(self.module.inputs[i]))
 
     def lower(self, *args, **kwargs):
         """What jax.jit(step).lower(*args) is for the plan; arguments may be abstract."""
         call, function = self._function(args, kwargs)
-        with self.module.alone():
-            return function.lower(*call.abstract)
+        return self.module.lower(function, call.abstract)
 
     def _function(self, args, kwargs):
         """The call, and the jitted function of whole arrays."""
         call = Call(self._step, args, kwargs)
         inputs = self.module.inputs
         if len(call.arrays) != len(inputs):
-            raise ShardwrightError(
-                f"the plan's step takes {len(inputs)} arrays, and these arguments are {len(call.arrays)}"
-            )
+            raise ShardwrightError(self.module.count_error(len(call.arrays)))
         for array, placement in zip(call.abstract, inputs):
             _check("argument", placement, array.shape, array.dtype)
         for (name, a), (other, b) in zip(call.statics(), self._statics or call.statics()):
@@ -86,9 +74,7 @@ class Planned:
         return call, function
 
     def _prepare(self, call):
-        import jax
-
-        inputs, outputs = self.module.inputs, self.module.outputs
+        outputs = self.module.outputs
         if self._program and has_changed(call, self._program):
             warnings.warn(
                 f"the step is not the program of the plan, {self._program}: that runs; plan anew if the step is right",
@@ -100,58 +86,7 @@ class Planned:
             raise ShardwrightError(f"the plan's step gives {len(outputs)} arrays, and this one {len(found)}")
         for array, placement in zip(found, outputs):
             _check("result", placement, array.shape, array.dtype)
-        donated = [i for i, p in enumerate(inputs) if call.donated[i] and p["output"] is not None]
-
-        weak = tuple(array.weak_type for array in found)
-
-        def run(*whole):
-            found = self.module.call(*(self._fold(x, p) for x, p in zip(whole, inputs)), weak=weak)
-            return [self._unfold(x, p) for x, p in zip(found, outputs)]
-
-        shardings = [self._sharding(p) for p in inputs]
-        results = [self._sharding(p) for p in outputs]
-        return jax.jit(run, in_shardings=shardings, out_shardings=results, donate_argnums=donated)
-
-    def _sharding(self, placement):
-        """That of the user's array: the placed array's, or blocks over the same axes where it can be cut so."""
-        if is_plain(placement):
-            return self.module.sharding(placement)
-        sizes = dict(zip(self.module.mesh.axis_names, self.module.mesh.devices.shape))
-        spec = []
-        for size, _, digits in dimensions(placement):
-            axes = [axis for of_digit in digits for axis in of_digit]
-            while size % math.prod(sizes[axis] for axis in axes):
-                axes.pop()
-            spec.append(axes)
-        return self.module.sharding({"spec": spec})
-
-    def _fold(self, array, placement):
-        if is_plain(placement):
-            return array
-        whole, _ = self._gathered(placement)
-        return _lie(fold(_lie(array, whole), placement), self.module.sharding(placement))
-
-    def _unfold(self, array, placement):
-        if is_plain(placement):
-            return array
-        whole, dealt = self._gathered(placement)
-        return _lie(unfold(_lie(array, dealt), placement), whole)
-
-    def _gathered(self, placement):
-        """How the user's array and the placed one lie where every dimension is whole that is dealt out or
-        padded: XLA reshapes these in place, and of others it ends the process now and then."""
-        whole, dealt = [], []
-        for size, padded, digits in dimensions(placement):
-            kept = digits if len(digits) == 1 and size == padded else [[] for _ in digits]
-            whole.append(kept[0])
-            dealt += kept
-        return self.module.sharding({"spec": whole}), self.module.sharding({"spec": dealt})
-
-
-def _lie(array, sharding):
-    import jax
-
-    return jax.lax.with_sharding_constraint(array, sharding)
+        return self.module.jit(call.donated, tuple(array.weak_type for array in found))
 
 
 def _check(what, placement, shape, dtype):

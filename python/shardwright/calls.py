@@ -12,6 +12,7 @@ import functools
 import inspect
 
 from .command import FOR_EXPORT, ShardwrightError
+from .stack import Stack
 
 
 @contextlib.contextmanager
@@ -151,6 +152,8 @@ def _abstract(jax, name, leaf):
     is in the type, as on the explicit axes of a mesh."""
     if isinstance(leaf, jax.ShapeDtypeStruct):
         return leaf
+    if isinstance(leaf, Stack):
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
     if not isinstance(leaf, jax.Array):
         try:
             return jax.eval_shape(lambda x: x, leaf)

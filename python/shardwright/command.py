@@ -82,12 +82,9 @@ class Plan:
         if any differs. Returns the JSON object of `shardwright verify --json`."""
         return json.loads(run("verify", self.path, "--json", "--seed", seed))
 
-    def _check_whole(self):
-        if "n_stages" in self.summary:
-            raise ShardwrightError("JAX does not run a plan with pipeline stages: `shardwright run` does")
-
     def _program(self):
-        return json.loads(pathlib.Path(self.path).read_text())["program"]["path"]
+        program = json.loads(pathlib.Path(self.path).read_text())["program"]
+        return program if isinstance(program, str) else program["path"]  # plans with stages name it so
 
     def _sidecar(self):
         """That beside the program, which `plan` writes beside the plan, and the command where it was."""
@@ -104,7 +101,6 @@ class Plan:
         `shardwright export --attention` takes it."""
         from .apply import apply
 
-        self._check_whole()
         return apply(self.path, step, devices, attention, self._statics, None if self._made_here else self._program())
 
     def compare(self, step, *args, devices=None, **kwargs):
@@ -112,14 +108,19 @@ class Plan:
         every output by the rule of `shardwright verify`; what rounding alone moves in JAX's own step
         is allowed to differ. Returns {"ok", "outputs": [{"name", "error", "tolerance", "ok"}],
         "xla", "plan"}: the last two are {"peak_bytes", "flops"} of a device, as XLA's
-        memory_analysis and cost_analysis have them of what it compiled, and as the plan has."""
+        memory_analysis and cost_analysis have them of what it compiled, and as the plan has. Of a plan
+        with stages the "xla" has no peak_bytes, and the plan no flops."""
         from .compare import compare
         from .module import load
 
-        self._check_whole()
         result = compare(load(self.path, devices), step, args, kwargs, self._sidecar())
+        return result | {"plan": self._costs()}
+
+    def _costs(self):
+        if "n_stages" in self.summary:
+            return {"peak_bytes": max(stage["peak_bytes"] for stage in self.summary["stages"]), "flops": None}
         played = json.loads(run("simulate", self.path, "--json"))
-        return result | {"plan": {"peak_bytes": played["peak_bytes"], "flops": played["flops"]}}
+        return {"peak_bytes": played["peak_bytes"], "flops": played["flops"]}
 
 
 # Options of `plan` that go to the export.

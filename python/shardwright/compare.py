@@ -74,16 +74,17 @@ def measure(placement, role, sums, tolerance, learning_rate):
     return error, tolerance
 
 
-def sums_of(placed, whole, placement):
-    """Compare every device's part of a placed array with the same part of a whole one, but for padding."""
+def sums_of(parts):
+    """Compare every device's part of placed arrays with the same part of whole ones, but for padding."""
     import numpy
 
-    true = numpy.asarray(fold(numpy.ones(numpy.shape(whole), bool), placement))
-    wanted = numpy.asarray(fold(whole, placement))
     sums = Sums()
-    for shard in placed.addressable_shards:
-        keep = true[shard.index]
-        sums.add(numpy.asarray(shard.data)[keep], wanted[shard.index][keep])
+    for placed, whole, placement in parts:
+        true = numpy.asarray(fold(numpy.ones(numpy.shape(whole), bool), placement))
+        wanted = numpy.asarray(fold(whole, placement))
+        for shard in placed.addressable_shards:
+            keep = true[shard.index]
+            sums.add(numpy.asarray(shard.data)[keep], wanted[shard.index][keep])
     return sums
 
 
@@ -98,28 +99,8 @@ def rows(module, placed, wholes, roles, learning_rate, moved=()):
         others = [Sums() for _ in moved]
         for sums, run in zip(others, moved):
             sums.add(run[o], whole)
-        found.append(judge(placement, role, sums_of(array, whole, placement), tolerance, learning_rate, others))
+        found.append(judge(placement, role, sums_of(module.parts(o, array, whole)), tolerance, learning_rate, others))
     return found
-
-
-def costs_of(compiled):
-    """What XLA says of a compiled step, per device: bytes of arguments, results and temporaries together, and
-    floating-point operations; None where the backend does not say."""
-    memory = compiled.memory_analysis()
-    parts = ("argument_size_in_bytes", "output_size_in_bytes", "temp_size_in_bytes")
-    peak = sum(getattr(memory, part) for part in parts) - memory.alias_size_in_bytes if memory else None
-    costs = compiled.cost_analysis() or {}
-    costs = costs[0] if isinstance(costs, list) else costs
-    return {"peak_bytes": peak, "flops": costs.get("flops")}
-
-
-def run(jax, module, arrays):
-    """What the module gives of whole arrays, placed, and how it was compiled."""
-    shardings = [module.sharding(p) for p in module.inputs]
-    placed = [jax.device_put(fold(x, p), s) for x, p, s in zip(arrays, module.inputs, shardings, strict=True)]
-    results = [module.sharding(p) for p in module.outputs]
-    whole = jax.jit(lambda *a: module.call(*a), in_shardings=shardings, out_shardings=results)
-    return whole(*placed), whole.lower(*placed).compile()
 
 
 def compare(module, step, args, kwargs, sidecar):
@@ -131,9 +112,7 @@ def compare(module, step, args, kwargs, sidecar):
 
     call = Call(step, args, kwargs)
     if len(call.arrays) != len(module.inputs):
-        raise ShardwrightError(
-            f"the plan's step takes {len(module.inputs)} arrays, and these arguments are {len(call.arrays)}"
-        )
+        raise ShardwrightError(module.count_error(len(call.arrays)))
     traced = call.trace().jaxpr
     if len(traced.jaxpr.outvars) != len(module.outputs):
         raise ShardwrightError(
@@ -146,8 +125,8 @@ def compare(module, step, args, kwargs, sidecar):
         wholes = jax.jit(jaxpr_as_fun(traced))(*arrays)
         moving = jax.jit(other)
         moved = [moving(seed, *arrays) for seed in map(jax.numpy.uint32, range(RUNS))]
-    with plain_errors("the plan can't be run"), module.alone():
-        found, compiled = run(jax, module, arrays)
+    with plain_errors("the plan can't be run"):
+        found, costs = module.run(arrays)
     roles = [output["role"] for output in sidecar["outputs"]]
     outputs = rows(module, found, wholes, roles, sidecar["learning_rate"], moved)
-    return {"ok": all(row["ok"] for row in outputs), "outputs": outputs, "xla": costs_of(compiled)}
+    return {"ok": all(row["ok"] for row in outputs), "outputs": outputs, "xla": costs}

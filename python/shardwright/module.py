@@ -8,11 +8,13 @@ is padded, shaped and cut, so that every device has what the plan says.
 import contextlib
 import functools
 import json
+import math
 import pathlib
 import re
 import tempfile
 
 from .command import ShardwrightError, run
+from .stack import as_one
 
 TYPES = {"pred": "bool", "bf16": "bfloat16", "c64": "complex64", "c128": "complex128"}
 
@@ -60,7 +62,89 @@ def refuse_to_map(*_, **__):
     raise ShardwrightError("JAX can't map over a planned step: plan the mapped step, jax.vmap(step)")
 
 
-class Module:
+def devices_of(n, devices):
+    """The devices of JAX that the n of a plan are: those that are given, or the first ones."""
+    import jax
+
+    there = "JAX has" if devices is None else "here are"
+    devices = jax.devices() if devices is None else devices
+    devices = list(devices) if hasattr(devices, "__iter__") else [devices]
+    if not all(hasattr(device, "platform") for device in devices):
+        raise ShardwrightError("devices: expected a list of JAX's devices")
+    if len(devices) < n:
+        raise ShardwrightError(f"devices: the plan is for {n}, and {there} {len(devices)}")
+    if len(set(devices[:n])) < n:
+        raise ShardwrightError(f"devices: the plan is for {n}, and some of these are the same")
+    return devices[:n]
+
+
+class Meshed:
+    """Devices as a mesh, and arrays on them as placements say. axes: name and size of each."""
+
+    def __init__(self, axes, devices):
+        import jax
+        import numpy
+
+        sizes, names = ([axis[key] for axis in axes] for key in ("size", "name"))
+        self.mesh = jax.sharding.Mesh(numpy.array(devices).reshape(sizes), names)
+
+    def sharding(self, placement):
+        """The sharding of the placed array."""
+        import jax
+
+        spec = [tuple(axes) if axes else None for axes in placement["spec"]]
+        return jax.sharding.NamedSharding(self.mesh, jax.sharding.PartitionSpec(*spec))
+
+    def whole_sharding(self, placement):
+        """That of the user's array: the placed array's, or blocks over the same axes where it can be cut so."""
+        if is_plain(placement):
+            return self.sharding(placement)
+        spec = []
+        for size, _, digits in dimensions(placement):
+            axes = [axis for of_digit in digits for axis in of_digit]
+            while size % math.prod(self.mesh.shape[axis] for axis in axes):
+                axes.pop()
+            spec.append(axes)
+        return self.sharding({"spec": spec})
+
+    def part_size(self, placement):
+        """The number of elements of a device's part."""
+        axes = [axis for of_digit in placement["spec"] for axis in of_digit]
+        return math.prod(placement["digits"]) // math.prod(self.mesh.shape[axis] for axis in axes)
+
+    def fold(self, array, placement):
+        """The placed array of the user's, inside of a jitted function."""
+        if is_plain(placement):
+            return array
+        whole, _ = self._gathered(placement)
+        return _lie(fold(_lie(array, whole), placement), self.sharding(placement))
+
+    def unfold(self, array, placement):
+        """The inverse of `fold`."""
+        if is_plain(placement):
+            return array
+        whole, dealt = self._gathered(placement)
+        return _lie(unfold(_lie(array, dealt), placement), whole)
+
+    def _gathered(self, placement):
+        """How the user's array and the placed one lie where every dimension is whole that is dealt out or
+        padded: XLA reshapes these in place, and of others it ends the process now and then."""
+        whole, dealt = [], []
+        for size, padded, digits in dimensions(placement):
+            kept = digits if len(digits) == 1 and size == padded else [[] for _ in digits]
+            whole.append(kept[0])
+            dealt += kept
+        return self.sharding({"spec": whole}), self.sharding({"spec": dealt})
+
+    def alone(self):
+        """A context in which the module's own mesh is set, if the caller has set another."""
+        import jax
+
+        outer = getattr(jax.sharding, "get_abstract_mesh", lambda: None)()
+        return jax.set_mesh(self.mesh) if outer is not None and not outer.empty else contextlib.nullcontext()
+
+
+class Module(Meshed):
     """The module of a plan.
 
     text        StableHLO
@@ -69,25 +153,10 @@ class Module:
     """
 
     def __init__(self, text, placements, devices=None):
-        import jax
-        import numpy
-
+        super().__init__(placements["mesh"], devices_of(placements["devices"], devices))
         self.placements = placements
         # The function is called by another one, whose arguments are donated where that is asked for.
         self.text = re.sub(r"(, )?tf\.aliasing_output = \d+ : i32", "", text)
-        n = placements["devices"]
-        there = "JAX has" if devices is None else "here are"
-        devices = jax.devices() if devices is None else devices
-        devices = list(devices) if hasattr(devices, "__iter__") else [devices]
-        if not all(hasattr(device, "platform") for device in devices):
-            raise ShardwrightError("devices: expected a list of JAX's devices")
-        if len(devices) < n:
-            raise ShardwrightError(f"devices: the plan is for {n}, and {there} {len(devices)}")
-        if len(set(devices[:n])) < n:
-            raise ShardwrightError(f"devices: the plan is for {n}, and some of these are the same")
-        sizes = [axis["size"] for axis in placements["mesh"]]
-        names = [axis["name"] for axis in placements["mesh"]]
-        self.mesh = jax.sharding.Mesh(numpy.array(devices[:n]).reshape(sizes), names)
 
     @property
     def inputs(self):
@@ -97,19 +166,9 @@ class Module:
     def outputs(self):
         return self.placements["outputs"]
 
-    def sharding(self, placement):
-        """The sharding of the placed array."""
-        import jax
-
-        spec = [tuple(axes) if axes else None for axes in placement["spec"]]
-        return jax.sharding.NamedSharding(self.mesh, jax.sharding.PartitionSpec(*spec))
-
-    def alone(self):
-        """A context in which the module's own mesh is set, if the caller has set another."""
-        import jax
-
-        outer = getattr(jax.sharding, "get_abstract_mesh", lambda: None)()
-        return jax.set_mesh(self.mesh) if outer is not None and not outer.empty else contextlib.nullcontext()
+    def count_error(self, found):
+        """What to say where the arguments of a step are another number of arrays."""
+        return f"the plan's step takes {len(self.inputs)} arrays, and these arguments are {found}"
 
     def result_avals(self, weak):
         """What a call gives, abstractly. weak: per result, whether its type gives way to those of others."""
@@ -120,9 +179,71 @@ class Module:
             for p, w in zip(self.outputs, weak, strict=True)
         ]
 
+    def place(self, i, array):
+        """Put the whole array that is input number i on the devices, as a step takes it."""
+        import jax
+
+        if type(array).__name__ == "BatchTracer":  # JAX has no public name for it
+            refuse_to_map()
+        return jax.device_put(as_one(array), self.whole_sharding(self.inputs[i]))
+
+    def jit(self, donated, weak):
+        """The jitted function of whole arrays, placed as they are between calls. donated: per input, whether
+        a result may take its buffer; weak: per result, whether its type gives way to those of others."""
+        import jax
+
+        def run(*whole):
+            found = self.call(*(self.fold(x, p) for x, p in zip(whole, self.inputs)), weak=weak)
+            return [self.unfold(x, p) for x, p in zip(found, self.outputs)]
+
+        shardings = [self.whole_sharding(p) for p in self.inputs]
+        results = [self.whole_sharding(p) for p in self.outputs]
+        taken = [i for i, p in enumerate(self.inputs) if donated[i] and p["output"] is not None]
+        return jax.jit(run, in_shardings=shardings, out_shardings=results, donate_argnums=taken)
+
+    def run(self, arrays):
+        """What a step gives of whole arrays, placed, and what XLA says of the compiled program, per device."""
+        import jax
+
+        shardings = [self.sharding(p) for p in self.inputs]
+        results = [self.sharding(p) for p in self.outputs]
+        with self.alone():
+            placed = [jax.device_put(fold(x, p), s) for x, p, s in zip(arrays, self.inputs, shardings, strict=True)]
+            whole = jax.jit(lambda *a: self.call(*a), in_shardings=shardings, out_shardings=results)
+            return whole(*placed), costs_of(whole.lower(*placed).compile())
+
+    def parts(self, o, placed, whole):
+        """Of result number o the array as `run` gave it, with what is right, and its placement."""
+        return [(placed, whole, self.outputs[o])]
+
+    def lower(self, function, abstract):
+        with self.alone():
+            return function.lower(*abstract)
+
     def call(self, *placed, weak=None):
         """Call the module inside of a jitted function, on placed arrays; returns placed arrays."""
         return _primitive().bind(*placed, module=self, weak=weak or (False,) * len(self.outputs))
+
+
+def flops_of(compiled):
+    """Floating-point operations of a device, as XLA counts them; None where the backend does not say."""
+    costs = compiled.cost_analysis() or {}
+    return (costs[0] if isinstance(costs, list) else costs).get("flops")
+
+
+def costs_of(compiled):
+    """What XLA says of a compiled step, per device: bytes of arguments, results and temporaries together, and
+    floating-point operations; None where the backend does not say."""
+    memory = compiled.memory_analysis()
+    parts = ("argument_size_in_bytes", "output_size_in_bytes", "temp_size_in_bytes")
+    peak = sum(getattr(memory, part) for part in parts) - memory.alias_size_in_bytes if memory else None
+    return {"peak_bytes": peak, "flops": flops_of(compiled)}
+
+
+def _lie(array, sharding):
+    import jax
+
+    return jax.lax.with_sharding_constraint(array, sharding)
 
 
 def fold(array, placement):
@@ -160,11 +281,13 @@ def dimensions(placement):
 
 
 def load(plan_path, devices=None, form="stablehlo", attention=None):
-    """Export a plan, and load its module.
+    """Export a plan, and load its module; of a plan with stages its modules, as Stages.
 
     form       "shardings": the one that XLA partitions itself
     attention  "ops" or "cudnn", as `shardwright export --attention` takes it
     """
+    from .stages import Stages
+
     if form not in ("stablehlo", "shardings"):
         raise ShardwrightError(f"form: expected stablehlo or shardings, found {form}")
     with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
@@ -173,7 +296,11 @@ def load(plan_path, devices=None, form="stablehlo", attention=None):
         run("export", plan_path, "--to", form, *how, "-o", path, "-q")
         if form == "shardings":
             return _annotated(json.loads(path.read_text()), path.with_suffix(".sharded.mlir"), devices)
-        return Module(path.read_text(), json.loads(path.with_suffix(".placement.json").read_text()), devices)
+        placements = path.with_suffix(".placement.json")
+        if placements.exists():
+            return Module(path.read_text(), json.loads(placements.read_text()), devices)
+        texts = {module.name: module.read_text() for module in path.parent.glob("*.mlir")}
+        return Stages(json.loads(path.read_text()), texts, devices)
 
 
 def _annotated(shardings, path, devices):

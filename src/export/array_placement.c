@@ -77,3 +77,20 @@ json_t *sw_array_placement_spec_json(const sw_device_mesh *mesh,
 	}
 	return spec;
 }
+
+json_t *sw_dims_json(sw_shape shape)
+{
+	json_t *dims = json_array();
+	for (int32_t d = 0; d < shape.rank; d++)
+		json_array_append_new(dims, json_integer(shape.dims[d]));
+	return dims;
+}
+
+json_t *sw_array_placement_json(const sw_device_mesh *mesh, const char *name, sw_shape user,
+                                sw_shape shape, const sw_array_placement *placement)
+{
+	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "name", name, "type",
+	                 sw_type_name(shape.type), "shape", sw_dims_json(user), "padded",
+	                 sw_dims_json(shape), "digits", sw_array_placement_digits_json(placement),
+	                 "spec", sw_array_placement_spec_json(mesh, placement));
+}

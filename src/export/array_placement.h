@@ -29,5 +29,11 @@ void sw_array_placement_of(const sw_device_mesh *mesh, sw_shape shape, const sw_
 json_t *sw_array_placement_digits_json(const sw_array_placement *placement);
 json_t *sw_array_placement_spec_json(const sw_device_mesh *mesh,
                                      const sw_array_placement *placement);
+/* Return the list of a shape's dimensions. */
+json_t *sw_dims_json(sw_shape shape);
+/* Return the object of an array of a module: name, type, shape, padded, digits, spec. `user` is its
+ * shape, `shape` the padded one. */
+json_t *sw_array_placement_json(const sw_device_mesh *mesh, const char *name, sw_shape user,
+                                sw_shape shape, const sw_array_placement *placement);
 
 #endif

@@ -11,6 +11,7 @@
 #define SW_EXPORT_H
 
 #include "explain/explain.h"
+#include "pipelined/stage_programs.h"
 
 /* Append a module of one function, @main, that sw_read_stablehlo reads back to the same program.
  * Refuses ops and types that StableHLO does not have, in one line that names the op. Linear. */
@@ -29,6 +30,25 @@ typedef enum sw_export_attention {
 sw_status sw_export_plan(const sw_plan *plan, const sw_sidecar *sidecar,
                          sw_export_attention attention, sw_text *text, json_t **placements,
                          uint32_t *n_calls, sw_error *err);
+
+/* The module of a piece of a plan with stages. */
+typedef struct sw_stage_module {
+	const char *file; /* STEM.forward0.mlir */
+	sw_text text;
+} sw_stage_module;
+typedef struct sw_stage_modules {
+	sw_arena arena;
+	SW_VEC(sw_stage_module) list;
+	json_t *index; /* docs/export.md: the pieces, what they take and give, the calls of a step */
+	uint32_t n_calls; /* of attention, in all modules */
+} sw_stage_modules;
+/* Write a loaded plan with stages: a module for each piece of its stages' programs, on the devices of its
+ * slice, and the index, which says how a step is made of calls of them. What crosses between slices
+ * is no partial sum: the piece that sends it has reduced it. Modules that are equal are one. Cleared
+ * by the caller, also if this fails. O(ops + microbatches * ports). */
+sw_status sw_export_stages(const sw_stage_programs *programs, sw_export_attention attention,
+                           const char *stem, sw_stage_modules *modules, sw_error *err);
+void sw_stage_modules_clear(sw_stage_modules *modules);
 
 /* Numbers of values inside of the step: those that have a sharding, those that were left open since
  * they are partial sums, and those whose parts are runs dealt out in turn, not blocks. */

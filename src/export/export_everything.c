@@ -19,14 +19,6 @@ typedef struct object_writer {
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-static json_t *shape_json(sw_shape shape)
-{
-	json_t *dims = json_array();
-	for (int32_t d = 0; d < shape.rank; d++)
-		json_array_append_new(dims, json_integer(shape.dims[d]));
-	return dims;
-}
-
 static json_t *layout_json(const object_writer *o, sw_shape shape, const sw_layout *layout)
 {
 	sw_text text = {0};
@@ -41,7 +33,7 @@ static json_t *value_json(const object_writer *o, sw_id value)
 	const sw_plan *plan = o->plan;
 	sw_shape shape = sw_value_shape(plan->program, value);
 	return json_pack("{s:i, s:s, s:o, s:o, s:o}", "value", (int)value, "type",
-	                 sw_type_name(shape.type), "shape", shape_json(shape), "produced",
+	                 sw_type_name(shape.type), "shape", sw_dims_json(shape), "produced",
 	                 layout_json(o, shape, sw_plan_layout(plan, plan->produced[value])),
 	                 "materialised",
 	                 layout_json(o, shape, sw_plan_layout(plan, plan->materialised[value])));
@@ -93,7 +85,7 @@ static void add_exact(const object_writer *o, json_t *entry, sw_shape padded,
 {
 	sw_array_placement placement;
 	sw_array_placement_of(&o->mesh, padded, layout, &placement);
-	json_object_set_new(entry, "padded", shape_json(padded));
+	json_object_set_new(entry, "padded", sw_dims_json(padded));
 	json_object_set_new(entry, "layout", layout_json(o, padded, layout));
 	json_object_set_new(entry, "digits", sw_array_placement_digits_json(&placement));
 	json_object_set_new(entry, "digits_spec",
@@ -185,9 +177,9 @@ static json_t *collective_json(object_writer *o, sw_id id)
 	sw_shape shape = sw_value_shape(local, op->operands[0]);
 	json_t *json = json_pack(
 		"{s:s, s:s, s:o, s:o?}", "op", sw_op_opcode_name(op), "type",
-		sw_type_name(shape.type), "operand", shape_json(shape), "value",
+		sw_type_name(shape.type), "operand", sw_dims_json(shape), "value",
 		!origin || origin->value == SW_NO_ID ? json_null() : json_integer(origin->value));
-	json_object_set_new(json, "result", shape_json(sw_value_shape(local, op->first_result)));
+	json_object_set_new(json, "result", sw_dims_json(sw_value_shape(local, op->first_result)));
 	if (permutes)
 		json_object_set_new(json, "pairs", pairs_json(op->attrs->collective.pairs));
 	else

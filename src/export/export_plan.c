@@ -7,6 +7,7 @@
 #include "export/array_placement.h"
 #include "export/attention_calls.h"
 #include "export/late_barriers.h"
+#include "export/plan_module.h"
 #include "export/stable_writer.h"
 
 /* An input or result: `shape` is the plan's, `user` the user's, `local` that of a device. */
@@ -24,6 +25,13 @@ typedef struct plan_writer {
 	uint32_t n_inputs, n_outputs;
 	boundary *inputs, *outputs;
 } plan_writer;
+
+static const char *name_in(const sw_sidecar *sidecar, bool input, uint32_t i)
+{
+	if (!sidecar)
+		return "";
+	return input ? sidecar->inputs[i].name : sidecar->outputs[i].name;
+}
 
 /* ---- the boundaries ----------------------------------------------------------------------- */
 
@@ -50,11 +58,11 @@ static void find_boundaries(plan_writer *p, const sw_sidecar *sidecar)
 	p->outputs = SW_NEW_N(&p->w.arena, boundary, p->n_outputs + 1);
 	for (uint32_t i = 0; i < p->n_inputs; i++)
 		p->inputs[i] = boundary_of(
-			p, sidecar->inputs[i].name, sw_value_shape(user, theirs[i]),
+			p, name_in(sidecar, true, i), sw_value_shape(user, theirs[i]),
 			sw_value_shape(planned, ours[i]), plan->produced[ours[i]], parts[i]);
 	for (uint32_t i = 0; i < p->n_outputs; i++)
 		p->outputs[i] =
-			boundary_of(p, sidecar->outputs[i].name,
+			boundary_of(p, name_in(sidecar, false, i),
 		                    sw_value_shape(user, sw_entry(user)->results.data[i]),
 		                    sw_value_shape(planned, sw_entry(planned)->results.data[i]),
 		                    plan->outputs[i], sw_entry(local)->results.data[i]);
@@ -276,21 +284,9 @@ static sw_status add_module(plan_writer *p)
 
 /* ---- placements --------------------------------------------------------------------------- */
 
-static json_t *dims_json(sw_shape shape)
-{
-	json_t *dims = json_array();
-	for (int32_t d = 0; d < shape.rank; d++)
-		json_array_append_new(dims, json_integer(shape.dims[d]));
-	return dims;
-}
-
 static json_t *boundary_json(const plan_writer *p, const boundary *b)
 {
-	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "name", b->name, "type",
-	                 sw_type_name(b->shape.type), "shape", dims_json(b->user), "padded",
-	                 dims_json(b->shape), "digits",
-	                 sw_array_placement_digits_json(&b->placement), "spec",
-	                 sw_array_placement_spec_json(&p->mesh, &b->placement));
+	return sw_array_placement_json(&p->mesh, b->name, b->user, b->shape, &b->placement);
 }
 
 static json_t *placements_json(const plan_writer *p)
@@ -342,20 +338,30 @@ static sw_status make_local(const sw_plan *plan, sw_export_attention attention, 
 	return status;
 }
 
-sw_status sw_export_plan(const sw_plan *plan, const sw_sidecar *sidecar,
-                         sw_export_attention attention, sw_text *text, json_t **placements,
-                         uint32_t *n_calls, sw_error *err)
+sw_status sw_export_plan_module(const sw_plan *plan, const sw_device_mesh *mesh,
+                                const sw_sidecar *sidecar, sw_export_attention attention,
+                                sw_text *text, json_t **placements, uint32_t *n_calls,
+                                sw_error *err)
 {
-	plan_writer p = {.plan = plan};
+	plan_writer p = {.plan = plan, .mesh = *mesh};
 	sw_program *local;
 	SW_TRY(make_local(plan, attention, &local, n_calls, err));
 	sw_stable_open(&p.w, local, text, err);
-	sw_device_mesh_of(&p.mesh, plan);
 	find_boundaries(&p, sidecar);
 	sw_status status = add_module(&p);
-	if (status == SW_OK)
+	if (status == SW_OK && placements)
 		*placements = placements_json(&p);
 	sw_stable_close(&p.w);
 	sw_program_free(local);
 	return status;
+}
+
+sw_status sw_export_plan(const sw_plan *plan, const sw_sidecar *sidecar,
+                         sw_export_attention attention, sw_text *text, json_t **placements,
+                         uint32_t *n_calls, sw_error *err)
+{
+	sw_device_mesh mesh;
+	sw_device_mesh_of(&mesh, plan);
+	return sw_export_plan_module(plan, &mesh, sidecar, attention, text, placements, n_calls,
+	                             err);
 }

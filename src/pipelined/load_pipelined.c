@@ -22,6 +22,12 @@ const sw_sidecar *sw_pipelined_sidecar(const sw_pipelined *plan)
 	return sw_stage_store_sidecar(plan->store);
 }
 
+const sw_program *sw_pipelined_as_read(const sw_pipelined *plan, const sw_sidecar **sidecar)
+{
+	*sidecar = plan->source ? &plan->source->sidecar : NULL;
+	return plan->source ? plan->source->program : NULL;
+}
+
 void sw_pipelined_source_free(sw_pipelined_source *source)
 {
 	if (!source)

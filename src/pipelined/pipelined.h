@@ -211,5 +211,8 @@ sw_status sw_pipelined_read(const char *path, sw_pipelined **plan, sw_error *err
 sw_status sw_pipelined_load(const char *path, sw_pipelined **plan, sw_error *err);
 /* Return the sidecar of a loaded plan's program. */
 const sw_sidecar *sw_pipelined_sidecar(const sw_pipelined *plan);
+/* Return the program of a loaded plan as it was read, and its sidecar: without stages, and with stacks
+ * of layers whole. NULL: the plan was not loaded. */
+const sw_program *sw_pipelined_as_read(const sw_pipelined *plan, const sw_sidecar **sidecar);
 
 #endif

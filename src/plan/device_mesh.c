@@ -48,7 +48,7 @@ static void name_axis(const sw_plan *plan, sw_mesh_axis *m)
 }
 
 static void mesh_of_layouts(sw_device_mesh *m, const sw_plan *plan, const uint32_t *layouts,
-                            size_t n)
+                            size_t n, bool join)
 {
 	const sw_atoms *atoms = &plan->cluster->atoms;
 	*m = (sw_device_mesh){.plan = plan};
@@ -57,13 +57,18 @@ static void mesh_of_layouts(sw_device_mesh *m, const sw_plan *plan, const uint32
 		return;
 	}
 	for (int32_t a = 0; a < atoms->n; a++) {
-		if (a == 0 || !all_join(plan, layouts, n, a - 1))
+		if (a == 0 || !join || !all_join(plan, layouts, n, a - 1))
 			m->axes[m->n++] = (sw_mesh_axis){.first = a, .size = 1};
 		m->axes[m->n - 1].end = a + 1;
 		m->axes[m->n - 1].size *= atoms->size[a];
 	}
 	for (int32_t i = 0; i < m->n; i++)
 		name_axis(plan, &m->axes[i]);
+}
+
+void sw_device_mesh_of_atoms(sw_device_mesh *m, const sw_plan *plan)
+{
+	mesh_of_layouts(m, plan, NULL, 0, false);
 }
 
 void sw_device_mesh_of(sw_device_mesh *m, const sw_plan *plan)
@@ -77,7 +82,7 @@ void sw_device_mesh_of(sw_device_mesh *m, const sw_plan *plan)
 		layouts[i] = plan->produced[inputs[i]];
 	for (uint32_t i = 0; i < plan->n_outputs; i++)
 		layouts[n + i] = plan->outputs[i];
-	mesh_of_layouts(m, plan, layouts, n + plan->n_outputs);
+	mesh_of_layouts(m, plan, layouts, n + plan->n_outputs, true);
 	sw_arena_clear(&arena);
 }
 
@@ -88,7 +93,7 @@ void sw_device_mesh_of_all(sw_device_mesh *m, const sw_plan *plan)
 	memcpy(layouts, plan->produced, values * sizeof(*layouts));
 	memcpy(layouts + values, plan->materialised, values * sizeof(*layouts));
 	memcpy(layouts + 2 * values, plan->outputs, plan->n_outputs * sizeof(*layouts));
-	mesh_of_layouts(m, plan, layouts, n);
+	mesh_of_layouts(m, plan, layouts, n, true);
 	free(layouts);
 }
 

@@ -25,6 +25,9 @@ typedef struct sw_device_mesh {
 void sw_device_mesh_of(sw_device_mesh *mesh, const sw_plan *plan);
 /* The same for all values, those inside of the step too. O(values * atoms). */
 void sw_device_mesh_of_all(sw_device_mesh *mesh, const sw_plan *plan);
+/* The same where nothing is joined: an axis per atom, so that any plan on these devices has the same
+ * sizes. The plan gives the names. O(atoms). */
+void sw_device_mesh_of_atoms(sw_device_mesh *mesh, const sw_plan *plan);
 /* Write the axes that split the dimension, in descending order of stride; return their number.
  * `axes` has space for mesh->n. */
 int32_t sw_device_mesh_splits(const sw_device_mesh *mesh, const sw_layout *layout, int32_t dim,

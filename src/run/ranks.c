@@ -8,7 +8,7 @@ typedef struct rank_thread {
 	sw_rank_body *body;
 	void *context;
 	pthread_t thread;
-	bool started;
+	bool started, stays; /* stays: the transport outlasts the thread */
 	sw_status status;
 	sw_error err;
 } rank_thread;
@@ -19,7 +19,8 @@ static void *run_rank(void *argument)
 	s->status = s->body(s->context, s->transport, &s->err);
 	if (s->status)
 		s->transport->ops->fail(s->transport, &s->err);
-	s->transport->ops->free(s->transport);
+	if (!s->stays)
+		s->transport->ops->free(s->transport);
 	return NULL;
 }
 
@@ -32,7 +33,8 @@ static void start(rank_thread *s)
 	s->status = sw_fail(&s->err, SW_ERR_IO, "the system refuses a thread for rank %d",
 	                    s->transport->rank);
 	s->transport->ops->fail(s->transport, &s->err);
-	s->transport->ops->free(s->transport);
+	if (!s->stays)
+		s->transport->ops->free(s->transport);
 }
 
 static sw_status run_threads(rank_thread *threads, int32_t size, sw_error *err)
@@ -52,17 +54,32 @@ static sw_status run_threads(rank_thread *threads, int32_t size, sw_error *err)
 	return SW_OK;
 }
 
+static sw_status run_on(sw_transport **transports, int32_t size, bool stays, sw_rank_body *body,
+                        void *context, sw_error *err)
+{
+	rank_thread *threads = sw_alloc((size_t)size * sizeof(*threads));
+	for (int32_t r = 0; r < size; r++)
+		threads[r] = (rank_thread){.transport = transports[r],
+		                           .body = body,
+		                           .context = context,
+		                           .stays = stays};
+	sw_status status = run_threads(threads, size, err);
+	free(threads);
+	return status;
+}
+
+sw_status sw_ranks_on(sw_transport **transports, int32_t size, sw_rank_body *body, void *context,
+                      sw_error *err)
+{
+	return run_on(transports, size, true, body, context, err);
+}
+
 sw_status sw_ranks_run(int32_t size, sw_rank_body *body, void *context, sw_error *err)
 {
 	sw_transport **transports = sw_alloc((size_t)size * sizeof(sw_transport *));
-	rank_thread *threads = sw_alloc((size_t)size * sizeof(*threads));
 	sw_status status = sw_transport_local(size, transports, err);
-	for (int32_t r = 0; r < size && status == SW_OK; r++)
-		threads[r] =
-			(rank_thread){.transport = transports[r], .body = body, .context = context};
 	if (status == SW_OK)
-		status = run_threads(threads, size, err);
-	free(threads);
+		status = run_on(transports, size, false, body, context, err);
 	free(transports);
 	return status;
 }

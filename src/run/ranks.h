@@ -10,6 +10,9 @@ typedef sw_status sw_rank_body(void *context, sw_transport *transport, sw_error 
 /* Run the body on `size` threads with connected transports. A rank that fails wakes the others. The
  * error is rank 0's, which names the rank that failed first. */
 sw_status sw_ranks_run(int32_t size, sw_rank_body *body, void *context, sw_error *err);
+/* The same on transports that the caller has, and keeps: after a failure they can only be freed. */
+sw_status sw_ranks_on(sw_transport **transports, int32_t size, sw_rank_body *body, void *context,
+                      sw_error *err);
 
 /* Make the program that every rank runs: partitioned and scheduled, with `overlap` as in
  * sw_schedule_options. */

@@ -102,6 +102,11 @@ typedef struct sw_run_options {
 	int64_t save_every, save_keep;
 	/* batches of inputs from files; NULL: none */
 	const sw_arrays *arrays;
+	/* per input a whole array of its own shape, which counts more than files and initial values;
+	 * NULL, or NULL for an input: there is none. It is read when the input is made */
+	const void *const *given;
+	/* results of a step that are no state stay until the next one */
+	bool keep_results;
 	/* look for NaN in the results of every op, and end after the step that makes one: without
 	 * overlap, and without an arena */
 	bool check_nan;

@@ -1,167 +1,10 @@
-/* Trains under a plan with stages: one rank's loop. */
-#include <math.h>
+/* Trains under a plan with stages: one rank's loop, and the functions that start it. */
 #include <stdlib.h>
-#include <string.h>
 
-#include "run/eval_stages.h"
 #include "run/run_stages.h"
-#include "run/stage_run.h"
-#include "run/stage_state.h"
-#include "run/trainer.h"
+#include "run/stage_trainer.h"
 
-typedef struct stage_trainer {
-	stage_rank rank;
-	const sw_stage_programs *programs;
-	const sw_sidecar *sidecar;
-	const sw_data *data;
-	sw_transport *transport;
-	const sw_run_options *options;
-	int32_t loss;    /* index of the output, -1: none */
-	int32_t *tokens; /* the whole batch; NULL: no token input, or no data */
-	sw_nan_check nan_check;
-	sw_error nan_seen;
-	eval_rank eval;
-	eval_stages eval_state;
-	sw_saving saving; /* if the run saves */
-	sw_checkpoint_folder folder;
-	int64_t saved_step;   /* the last; -1: none */
-	int64_t loaded_bytes; /* copied from a checkpoint */
-	int64_t nan_from;
-	SW_VEC(double) losses, seconds, waits;
-} stage_trainer;
-
-/* ---- one step ---------------------------------------------------------------------------- */
-
-static sw_shape input_shape(const stage_trainer *t, uint32_t input)
-{
-	return sw_value_shape(t->programs->plan->looped, t->programs->inputs[input]);
-}
-
-static sw_status make_tokens(stage_trainer *t, int64_t step, sw_error *err)
-{
-	uint32_t input = (uint32_t)t->sidecar->tokens_input;
-	sw_shape shape = input_shape(t, input);
-	sw_data_batch(t->data, t->options->seed, step, shape.dims[0], shape.dims[1], t->tokens);
-	return stage_rank_give(&t->rank, input, t->tokens, err);
-}
-
-static sw_status make_input(stage_trainer *t, uint32_t input, int64_t step, sw_error *err)
-{
-	const sw_input_info *info = &t->sidecar->inputs[input];
-	const sw_checkpoint *start = t->options->start;
-	bool is_data = info->role == SW_ROLE_DATA, saved = start && start->inputs[input].tensor;
-	sw_held_value held;
-	sw_tensor tensor;
-	if (!stage_state_find(t->programs, t->rank.slice, input, &held))
-		return SW_OK;
-	if (t->options->paced)
-		return stage_rank_make(&t->rank, input, &tensor, err);
-	if (saved || sw_arrays_has(t->options->arrays, input))
-		SW_TRY(stage_rank_make(&t->rank, input, &tensor, err));
-	if (saved)
-		return sw_checkpoint_cut(start, &held, t->transport->rank, &tensor,
-		                         &t->loaded_bytes, err);
-	if (sw_arrays_has(t->options->arrays, input))
-		return sw_arrays_fill(t->options->arrays, &held, t->transport->rank,
-		                      t->options->seed, step, &tensor, err);
-	if (is_data && t->tokens && (int32_t)input == t->sidecar->tokens_input)
-		return make_tokens(t, step, err);
-	return stage_rank_fill(&t->rank, input, &info->init,
-	                       is_data ? sw_hash_u64(t->options->seed, (uint64_t)step + 1)
-	                               : t->options->seed,
-	                       err);
-}
-
-/* Make the inputs that outlast a step, once, or the others, for each step. */
-static sw_status make_inputs(stage_trainer *t, bool kept, int64_t step, sw_error *err)
-{
-	const sw_program *program = t->programs->plan->looped;
-	sw_status status = SW_OK;
-	for (uint32_t i = 0; i < t->programs->n_inputs && status == SW_OK; i++)
-		if (sw_checkpoint_keeps(program, t->sidecar, i) == kept)
-			status = make_input(t, i, step, err);
-	return status;
-}
-
-/* ---- what is kept ------------------------------------------------------------------------ */
-
-static sw_status prepare_saving(stage_trainer *t, sw_error *err)
-{
-	if (!t->options->save)
-		return SW_OK;
-	t->saving.about.seed = t->options->seed;
-	t->saving.about.data_hash = trainer_hash_data(t->data, t->options->arrays);
-	return stage_state_saving(t->programs, t->sidecar, &t->saving, err);
-}
-
-static sw_status save(stage_trainer *t, int64_t step, sw_error *err)
-{
-	uint32_t n = t->programs->n_inputs;
-	sw_tensor *carried = sw_alloc((n + 1) * sizeof(*carried));
-	for (uint32_t i = 0; i < n; i++)
-		carried[i] = t->rank.entry[t->programs->inputs[i]];
-	t->saving.about.step = step;
-	sw_status status = sw_checkpoint_save(&t->saving, t->transport, carried, &t->folder, err);
-	free(carried);
-	if (status == SW_OK)
-		t->saved_step = step;
-	return status;
-}
-
-/* ---- a step ------------------------------------------------------------------------------ */
-
-/* The slice that has the loss tells all. */
-static sw_status share_loss(const stage_trainer *t, double *loss, sw_error *err)
-{
-	*loss = NAN;
-	if (t->loss < 0)
-		return SW_OK;
-	sw_tensor own = stage_rank_output(&t->rank, (uint32_t)t->loss);
-	int32_t slice = sw_slice_of_output(t->programs, (uint32_t)t->loss);
-	if (own.buffer && !t->options->paced)
-		*loss = sw_element_get(own.shape.type, sw_tensor_data(own), 0);
-	return t->transport->ops->broadcast(
-		t->transport, (int32_t)t->programs->plan->first_device[slice], loss, sizeof(*loss), err);
-}
-
-/* What the step begins with may have NaN already. */
-static void check_inputs(stage_trainer *t)
-{
-	sw_nan_check_begin(&t->nan_check);
-	for (uint32_t i = 0; i < t->programs->n_inputs; i++)
-		sw_nan_check_input(&t->nan_check, t->sidecar->inputs[i].name,
-		                   t->rank.entry[t->programs->inputs[i]]);
-}
-
-static sw_status run_step(stage_trainer *t, int64_t step, sw_error *err)
-{
-	double begin = sw_now_s(), loss, before = t->transport->traffic.seconds;
-	sw_status status = make_inputs(t, false, step, err);
-	if (status == SW_OK && t->options->check_nan)
-		check_inputs(t);
-	if (status == SW_OK)
-		status = stage_rank_step(&t->rank, err);
-	double waited = t->rank.waited_s + t->transport->traffic.seconds - before;
-	if (status == SW_OK)
-		status = share_loss(t, &loss, err);
-	if (status)
-		return status;
-	stage_rank_next(&t->rank);
-	double seconds = sw_now_s() - begin;
-	sw_vec_push(&t->losses, loss);
-	sw_vec_push(&t->seconds, seconds);
-	sw_vec_push(&t->waits, SW_MIN(waited, seconds));
-	if (t->loss >= 0 && !t->options->paced && isnan(loss) && t->nan_from == 0)
-		t->nan_from = step + 1;
-	else if (!isnan(loss))
-		t->nan_from = 0;
-	sw_run_step done = {.step = step, .loss = loss, .seconds = seconds};
-	if (t->transport->rank == 0 && t->options->on_step)
-		t->options->on_step(t->options->context, &done);
-	return t->options->check_nan
-	               ? sw_nan_check_end(&t->nan_check, t->transport, step + 1, &t->nan_seen, err)
-	               : SW_OK;
-}
+/* ---- steps ------------------------------------------------------------------------------- */
 
 static sw_status evaluate(stage_trainer *t, int64_t step, bool last, sw_error *err)
 {
@@ -179,7 +22,7 @@ static sw_status run_steps(stage_trainer *t, int64_t *done, sw_error *err)
 	sw_status status = SW_OK;
 	bool stop = false;
 	for (*done = 0; *done < options->steps && !stop && status == SW_OK;) {
-		status = run_step(t, first + *done, err);
+		status = stage_trainer_step(t, first + *done, err);
 		if (status == SW_OK) {
 			++*done;
 			status = trainer_agree_on_stop(options, t->transport, &stop, err);
@@ -189,10 +32,10 @@ static sw_status run_steps(stage_trainer *t, int64_t *done, sw_error *err)
 		if (status == SW_OK)
 			status = evaluate(t, first + *done, last, err);
 		if (status == SW_OK && trainer_saves_after(options, first + *done, last))
-			status = save(t, first + *done, err);
+			status = stage_trainer_save(t, first + *done, err);
 	}
 	return status == SW_OK && options->save && !t->nan_seen.message[0]
-	               ? save(t, first + *done, err)
+	               ? stage_trainer_save(t, first + *done, err)
 	               : status;
 }
 
@@ -228,7 +71,7 @@ static sw_status report(stage_trainer *t, int64_t done, sw_run_result *result, s
 	                          .wire_bytes = most[1] / SW_MAX(done, 1)};
 	int32_t tokens = t->sidecar->tokens_input;
 	if (tokens >= 0 && step_s > 0) {
-		sw_shape shape = input_shape(t, (uint32_t)tokens);
+		sw_shape shape = stage_trainer_shape(t, (uint32_t)tokens);
 		if (shape.rank == 2)
 			result->tokens_per_s =
 				(double)(shape.dims[0] * (shape.dims[1] - 1)) / step_s;
@@ -255,76 +98,19 @@ static sw_status check_options(const sw_pipelined *plan, const sw_run_options *o
 	return trainer_check_paced(options, err);
 }
 
-static sw_status check_tokens(const stage_trainer *t, sw_error *err)
-{
-	if (!t->data)
-		return SW_OK;
-	if (t->sidecar->tokens_input < 0)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "the program has no input for tokens: run it without data");
-	sw_shape shape = input_shape(t, (uint32_t)t->sidecar->tokens_input);
-	if (shape.rank != 2 || shape.type != SW_S32)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "the program's input for tokens isn't s32[rows,length]");
-	return SW_OK;
-}
-
 static sw_status train(const sw_stage_programs *programs, const sw_sidecar *sidecar,
                        const sw_data *data, sw_transport *transport, const sw_run_options *options,
                        sw_run_result *result, sw_error *err)
 {
-	stage_trainer t = {.programs = programs,
-	                   .sidecar = sidecar,
-	                   .data = data,
-	                   .transport = transport,
-	                   .options = options,
-	                   .loss = sw_find_loss(programs->plan->looped, sidecar),
-	                   .saved_step = -1,
-	                   .folder = {.lock = -1}};
+	stage_trainer t;
 	int64_t done = 0;
-	transport->traffic = (sw_traffic){0};
-	transport->paced = options->paced;
-	if (options->paced) /* a waiting thread should not wait for a core as well */
-		sw_thread_run_briefly();
-	sw_status status = check_tokens(&t, err);
-	if (status == SW_OK)
-		status = prepare_saving(&t, err);
-	if (status == SW_OK)
-		status = trainer_open_folder(options, transport, &t.folder, err);
-	if (status == SW_OK)
-		status = stage_rank_init(
-			&t.rank, programs, transport,
-			(stage_rank_options){
-				.blas_threads = trainer_threads(options, transport->neighbours),
-				.nan_check = options->check_nan ? &t.nan_check : NULL,
-				.paced = options->paced,
-				.signal = options->signal},
-			err);
-	if (status == SW_OK)
-		status = eval_rank_init(&t.eval, options->eval, transport,
-		                        trainer_threads(options, transport->neighbours),
-		                        options->seed, err);
-	if (status == SW_OK)
-		status = eval_stages_init(&t.eval_state, programs, &t.eval, err);
-	if (status == SW_OK && data)
-		t.tokens = sw_alloc(
-			(size_t)sw_shape_bytes(input_shape(&t, (uint32_t)sidecar->tokens_input)));
-	if (status == SW_OK)
-		status = make_inputs(&t, true, 0, err);
+	stage_trainer_init(&t, programs, sidecar, data, transport, options);
+	sw_status status = stage_trainer_open(&t, err);
 	if (status == SW_OK)
 		status = run_steps(&t, &done, err);
 	if (status == SW_OK)
 		status = report(&t, done, result, err);
-	eval_stages_clear(&t.eval_state);
-	eval_rank_clear(&t.eval);
-	stage_rank_clear(&t.rank);
-	sw_folder_close(&t.folder);
-	sw_nan_check_clear(&t.nan_check);
-	sw_saving_clear(&t.saving);
-	free(t.tokens);
-	sw_vec_clear(&t.losses);
-	sw_vec_clear(&t.seconds);
-	sw_vec_clear(&t.waits);
+	stage_trainer_clear(&t);
 	return status;
 }
 

@@ -55,11 +55,39 @@ typedef struct trainer {
 	SW_VEC(sw_record_cores) cores;
 } trainer;
 
+/* What all ranks run: the scheduled program, and, where they go on with old values, the worker and
+ * the updates. */
+typedef struct trainer_programs {
+	sw_program *scheduled;
+	sw_served served;
+	bool is_served;
+} trainer_programs;
+sw_status trainer_programs_make(const sw_plan *plan, const sw_sidecar *sidecar,
+                                const sw_run_options *options, trainer_programs *run,
+                                sw_error *err);
+void trainer_programs_clear(trainer_programs *run);
+/* Before threads that run them as `size` ranks of this process. */
+sw_status trainer_programs_reserve(const trainer_programs *run, const sw_run_options *options,
+                                   int32_t size, sw_error *err);
+
+/* Begin, borrowing everything; cleared by the caller, also if opening it fails. */
+void trainer_init(trainer *t, const sw_plan *plan, const trainer_programs *run,
+                  const sw_sidecar *sidecar, const sw_data *data, sw_transport *transport,
+                  const sw_run_options *options);
+/* Check what is asked for, and make the state that training begins with; collective. */
+sw_status trainer_open(trainer *t, sw_error *err);
+/* Do a step of all ranks; collective. */
+sw_status trainer_step(trainer *t, int64_t step, sw_error *err);
+void trainer_clear(trainer *t);
 /* Make the inputs of a step: what is carried, and data. */
 sw_status trainer_make_inputs(trainer *t, int64_t step, sw_error *err);
 /* Fill a device's part of an input as it is when training begins, or with the data of a step. */
 sw_status trainer_fill_input(trainer *t, int64_t device, uint32_t input, int64_t step,
                              sw_tensor *tensor, sw_error *err);
+/* Cut a device's part of an input out of the whole array, in the shape without padding, which becomes
+ * zeros. */
+sw_status trainer_cut(const trainer *t, int64_t device, uint32_t input, const void *whole,
+                      const sw_tensor *part, sw_error *err);
 bool trainer_works(const trainer *t);
 /* Drop the references to state before the interpreter runs, and take those to its results. */
 void trainer_release_state(trainer *t);

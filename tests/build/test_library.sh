@@ -67,6 +67,58 @@ refuse 2 "stages and pp= in strategy both say how many" $program local-2x2 "$roo
 refuse 2 "schedule and chunks are of plans with stages" $program local-2x2 "$root/x" schedule=1f1b
 refuse 2 "stages some: expected auto, or a number" $program local-2x2 "$root/x" stages=some
 
+# Plans run in process as the command runs them: the second example, and what the header promises.
+# Beside stages and owners, a plan whose batch is padded for its devices.
+example=$(find "$root/usr" -name train.c)
+sed 's/f32: [^,]*,/f32: 20 MFLOP\/s,/' clusters/local-2x2.yaml >"$root/slow.yaml"
+# shellcheck disable=SC2086
+{
+	cc $strict "$example" $flags -o "$root/train" || complain "the second example does not compile"
+	cc $strict -pthread tests/build/library/run_plan.c $flags -o "$root/run" || complain "run_plan.c"
+	cc $strict -D_GNU_SOURCE tests/build/library/refused_run.c $flags -o "$root/refused_run" || complain "refused_run.c"
+}
+python3 -c 'print("".join(chr(i * i % 61) for i in range(5000)), end="")' >"$root/corpus"
+# run_as_command NAME PROGRAM CLUSTER TOKENS STATE OPTION...: the same losses, step by step
+run_as_command() {
+	name=$1
+	planned=$2
+	machines=$3
+	data=$4
+	state=$5
+	shift 5
+	"$root/plan" "$planned" "$machines" "$root/$name" "$@" >"$root/out" 2>"$root/err" || complain "no plan: $(cat "$root/err")"
+	mkdir "$root/$name.kept" "$root/$name.trained" || complain mkdir
+	"$root/run" "$root/$name" "$root/$name.kept" "$data" "$state" "$planned" "$machines" "$@" >"$root/own" 2>&1 ||
+		complain "$name: $(cat "$root/own")"
+	"$build/shardwright" run "$root/$name" --ranks 4 --steps 4 --json -q |
+		python3 -c 'import json, sys; print(*("%.9g" % x for x in json.load(sys.stdin)["losses"]), sep="\n")' >"$root/losses"
+	cmp "$root/own" "$root/losses" || complain "$name: other losses than the command's: $(paste "$root/own" "$root/losses")"
+	"$root/train" "$root/$name" 3 "$root/$name.trained" "$root/corpus" >"$root/out" 2>&1 || complain "$name: $(cat "$root/out")"
+	[ "$(grep -c "^step [123]  loss [1-9]" "$root/out")" = 3 ] || complain "$name: $(cat "$root/out")"
+	# The command goes on from what the library kept.
+	"$build/shardwright" run "$root/$name" --ranks 4 --steps 4 --save "$root/$name.kept" --resume --json -q |
+		python3 -c 'import json, sys; print(*("%.9g" % x for x in json.load(sys.stdin)["losses"]), sep="\n")' >"$root/losses"
+	tail -2 "$root/own" | cmp - "$root/losses" || complain "$name: the command goes on otherwise"
+}
+run_as_command whole $program local-2x2 tokens params.embed.tokens strategy=zero3
+run_as_command padded tests/programs/odd-tiny.hlo.gz "$root/slow.yaml" tokens params.blocks.0.mlp.up.w strategy=dp
+run_as_command owned $program local-2x2 tokens params.embed.tokens strategy=ps
+# shellcheck disable=SC2086
+run_as_command stages $program local-2x2 tokens params.embed.tokens $staged
+run_as_command apart tests/programs/gpt-tiny-scan.hlo.gz local-2x2 tokens params.blocks.mlp.up.w.part1 stages=2 \
+	microbatches=4 schedule=zb-v
+run_as_command coded $program local-2x2 tokens params.embed.tokens strategy=dp codec=int8
+"$root/plan" $program local-2x2 "$root/served" strategy=ps:served >/dev/null || complain "no plan whose variables are served"
+"$root/train" "$root/served" 1 "$root" >"$root/trained" 2>&1 && complain "variables that owners serve"
+grep -q "shardwright run trains such a plan" "$root/trained" || complain "served: $(cat "$root/trained")"
+"$root/train" "$root/out" 1 "$root" >"$root/trained" 2>&1 && complain "a plan that is none"
+[ "$(wc -l <"$root/trained")" = 1 ] || complain "not one line: $(cat "$root/trained")"
+for name in whole stages; do
+	timeout 200 "$root/refused_run" "$root/$name" >"$root/out" 2>"$root/err" || complain "refused memory: $(tail -3 "$root/out")"
+	[ ! -s "$root/err" ] || complain "it prints: $(cat "$root/err")"
+done
+readelf -d "$libdir/libshardwright.so" | grep -i "NEEDED.*\(mpi\|blas\)" && complain "it needs MPI or BLAS"
+
 # C++ takes the header.
 if command -v c++ >/dev/null; then
 	echo '#include <shardwright.h>
