@@ -9,6 +9,7 @@
 #include "export/late_barriers.h"
 #include "export/plan_module.h"
 #include "export/stable_writer.h"
+#include "export/whole_barriers.h"
 
 /* An input or result: `shape` is the plan's, `user` the user's, `local` that of a device. */
 typedef struct boundary {
@@ -323,12 +324,16 @@ static bool are_called(const sw_plan *plan, sw_export_attention attention)
 static sw_status make_local(const sw_plan *plan, sw_export_attention attention, sw_program **local,
                             uint32_t *n_calls, sw_error *err)
 {
-	sw_program *plain, *late;
+	sw_program *plain, *whole, *late;
 	uint32_t n_joined;
 	*n_calls = 0;
 	SW_TRY(sw_partition_with_origins(plan, &plain, NULL, err));
-	sw_status status = sw_late_barriers(plain, &late, &n_joined, err);
+	sw_status status = sw_whole_barriers(plain, &whole, err);
 	sw_program_free(plain);
+	if (status)
+		return status;
+	status = sw_late_barriers(whole, &late, &n_joined, err);
+	sw_program_free(whole);
 	if (status || !are_called(plan, attention)) {
 		*local = late;
 		return status;

@@ -332,18 +332,23 @@ static const double *speeds(sw_pipelined *p)
 	return speed;
 }
 
-/* Seconds of a byte over one link between the slices of each stage and the next one; 0 where that is
- * one slice. Cuts are chosen by it before it is known how what crosses is split: as if each device
- * got all of it, so that a cut through the logits of a large vocabulary is no bargain. */
-static const double *link_bytes_s(sw_pipelined *p)
+/* Set the seconds of a byte between the slices of each stage and the next one; 0 where that is one
+ * slice. Cuts are chosen before it is known how what crosses is split: they must do where each device
+ * gets all of it, so that a cut through the logits of a large vocabulary is no bargain, and where it
+ * goes over all links, so that the skips of a U-Net do not drive all of it into one stage. */
+static void set_prices(sw_pipelined *p, sw_stage_options *how)
 {
-	double *byte_s = SW_NEW_N(&p->arena, double, p->n_stages);
+	double *byte_s = SW_NEW_N(&p->arena, double, p->n_stages),
+	       *split_byte_s = SW_NEW_N(&p->arena, double, p->n_stages);
 	for (int32_t i = 0; i + 1 < p->n_stages; i++) {
 		int32_t a = p->stages[i].rank, b = p->stages[i + 1].rank;
-		if (a != b)
-			byte_s[i] = 1 / p->cluster->levels[level_between(p, a, b)].bandwidth;
+		if (a == b)
+			continue;
+		byte_s[i] = 1 / p->cluster->levels[level_between(p, a, b)].bandwidth;
+		split_byte_s[i] = sw_pipelined_byte_s(p, SW_MIN(a, b));
 	}
-	return byte_s;
+	how->byte_s = byte_s;
+	how->split_byte_s = split_byte_s;
 }
 
 static sw_status cut_program(sw_pipelined *p, sw_stage_store *store,
@@ -361,7 +366,7 @@ static sw_status cut_program(sw_pipelined *p, sw_stage_store *store,
 		how.cuts = cuts;
 		SW_TRY(cut_pieces(p, store, cuts, err));
 	} else {
-		how.byte_s = link_bytes_s(p);
+		set_prices(p, &how);
 		how.speed = speeds(p);
 		if (file)
 			SW_TRY(sw_stage_file_pins(file, p->looped, sw_stage_store_sidecar(store),

@@ -263,6 +263,31 @@ static void keep_grid(const sw_plan *plan, char *grid)
 		grid[end - plan->chosen] = '\0';
 }
 
+/* A plan of a free mesh that is so far above the bound of that mesh, by the model, is one that the
+ * search has not come away from. */
+#define FAR_FROM_BOUND 1.5
+
+/* Plan a step on the meshes that are asked for; where the plan is far from the bound, search again,
+ * beginning with the plans of fixed strategies. Where many of a step's dimensions could be split, as
+ * those of convolutions, no way leads from ops that are all whole to ops that are split alike. */
+static sw_status make_plan(const sw_stage_store *s, const sw_stage_step *step,
+                           const sw_sidecar *sidecar, const sw_cluster *slice,
+                           const sw_plan_options *options, sw_plan **plan, sw_error *err)
+{
+	const char *path = s->request->program_path;
+	sw_plan_options again = *options;
+	sw_plan *other = NULL;
+	SW_TRY(sw_plan_make(step->program, path, sidecar, slice, options, plan, err));
+	again.with_fixed = true;
+	if (!options->mesh || (*plan)->model_s <= FAR_FROM_BOUND * (*plan)->model_bound_s ||
+	    sw_plan_make(step->program, path, sidecar, slice, &again, &other, err) != SW_OK)
+		return SW_OK;
+	bool better = other->predicted.step_time_s < (*plan)->predicted.step_time_s;
+	sw_plan_free(better ? *plan : other);
+	*plan = better ? other : *plan;
+	return SW_OK;
+}
+
 static void plan_step(sw_stage_store *s, const sw_stage_step *step, const sw_sidecar *sidecar,
                       const sw_stage_planning *how, sw_stored_plan *out)
 {
@@ -283,8 +308,8 @@ static void plan_step(sw_stage_store *s, const sw_stage_step *step, const sw_sid
 		return;
 	}
 	own.time_limit_s = isfinite(left_s) ? left_s : 0;
-	out->status = sw_plan_make(step->program, s->request->program_path, sidecar, how->slice,
-	                           &own, &out->plan, &out->err);
+	out->status =
+		make_plan(s, step, sidecar, how->slice, &own, &out->plan, &out->err);
 	if (grid && out->status == SW_OK && !*grid)
 		keep_grid(out->plan, grid);
 	out->op_s = sw_alloc(sizeof(double) * (step->program->ops.len + 1));

@@ -214,6 +214,9 @@ typedef struct sw_plan {
 	/* Borrowed while the planner runs, for the schedules that it plays; else NULL: the default
 	 * ones. */
 	const struct sw_schedule_limits *schedule_limits;
+	/* While the planner runs: how slow a schedule need not be made quicker any more (schedule.h);
+	 * 0: none. */
+	double beaten_s;
 
 	/* The predicted cost. */
 	/* step: with overlap, if the planner could play it; else compute + communication */

@@ -354,6 +354,27 @@ static bool moves_ones(const rewriter *pass, const sw_op *op)
 	return !shape.bounded;
 }
 
+/* Write a barrier of several values as one of each: it hands each on by itself, and where a program
+ * has a barrier around the inputs of all layers, or around all gradients, no loop and no stage could
+ * be without one of them. The order that it asks for is that of the program, which stays. Return
+ * false if the op is none. */
+static bool walk_barrier(rewriter *pass, int32_t to, const sw_op *op, const sw_id *operands)
+{
+	if (op->opcode != SW_OP_OPT_BARRIER || op->n_operands < 2)
+		return false;
+	for (uint32_t k = 0; k < op->n_operands && pass->status == SW_OK; k++) {
+		sw_op_spec spec = {.opcode = SW_OP_OPT_BARRIER,
+		                   .name = op->name,
+		                   .operands = &operands[k],
+		                   .n_operands = 1,
+		                   .op_name = op->op_name,
+		                   .line = op->line};
+		pass->status = sw_build_op(pass->out, to, &spec,
+		                           &pass->value[op->first_result + k], pass->err);
+	}
+	return true;
+}
+
 /* ---- constants -------------------------------------------------------------------------- */
 
 /* Set the one element that all elements of a constant with dimensions are. */
@@ -655,6 +676,7 @@ static void walk_op(rewriter *pass, int32_t to, sw_id op_id)
 		walk_turned_dot(pass, to, op, dot);
 	else if (fold_box(pass, to, op, operands.data) ||
 	         walk_concatenation(pass, to, op, operands.data) ||
+	         walk_barrier(pass, to, op, operands.data) ||
 	         walk_indexed(pass, to, op, operands.data, called.data))
 		;
 	else

@@ -55,7 +55,7 @@ static sw_id source_of(const layer_search *s, sw_id value)
 		const sw_op *op = sw_op_at(s->program, v->op);
 		sw_id loop = op->opcode == SW_OP_PARAMETER ? s->loop[op->computation] : SW_NO_ID;
 		if (moves(op))
-			value = op->operands[op->opcode == SW_OP_OPT_BARRIER ? v->index : 0];
+			value = op->operands[0];
 		else if (loop != SW_NO_ID && is_invariant(s, sw_op_at(s->program, loop), v->index))
 			value = sw_op_at(s->program, loop)->operands[v->index];
 		else
@@ -93,8 +93,7 @@ static void visit_op(layer_search *s, const sw_op *op)
 	if (op->opcode == SW_OP_DYNAMIC_SLICE && (all & COUNTED) && is_stack(s, op->operands[0]))
 		all = WEIGHTS;
 	for (uint32_t r = 0; r < op->n_results; r++)
-		s->made_of[op->first_result + r] =
-			op->opcode == SW_OP_OPT_BARRIER ? s->made_of[op->operands[r]] : all;
+		s->made_of[op->first_result + r] = all;
 }
 
 /* Is one factor of the product made of weights that the other, which is carried, has not met? */

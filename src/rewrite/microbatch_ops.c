@@ -147,6 +147,7 @@ static sw_status build(sw_iteration *w, sw_id id, const sw_op_spec *spec, sw_id 
 	named.op_name = op->op_name;
 	named.attrs = sw_build_copy_attrs(w->l->out, op);
 	named.tuple = op->tuple;
+	named.line = op->line;
 	sw_status status = sw_build_op(w->l->out, w->at.computation, &named, &first, w->l->err);
 	for (uint32_t k = 0; k < op->n_results && status == SW_OK; k++)
 		results[k] = first + k;

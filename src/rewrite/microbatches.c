@@ -153,14 +153,6 @@ static sw_status write_whole_op(sw_looper *l, sw_id id)
 	                         : SW_OK;
 }
 
-/* Let who is outside of the loop read what an op of it hands on. */
-static void hand_past(sw_looper *l, const sw_op *op)
-{
-	for (uint32_t k = 0; k < op->n_results; k++)
-		if (sw_handed_past(l->p, op->first_result + k))
-			l->whole[op->first_result + k] = l->whole[op->operands[k]];
-}
-
 /* Write the ops without time that stand after this number of loops. Parameters come first of
  * all. */
 static sw_status write_between(sw_looper *l, int32_t loops)
@@ -169,11 +161,7 @@ static sw_status write_between(sw_looper *l, int32_t loops)
 	sw_status status = SW_OK;
 	for (size_t i = 0; i < entry->ops.len && status == SW_OK; i++) {
 		sw_id id = entry->ops.data[i];
-		if (l->p->phase[id] != loops)
-			continue;
-		if (l->t->touched[id])
-			hand_past(l, sw_op_at(l->in, id));
-		else
+		if (l->p->phase[id] == loops && !l->t->touched[id])
 			status = write_whole_op(l, id);
 	}
 	return status;

@@ -49,17 +49,6 @@ bool sw_is_source(const sw_program *program, sw_id value)
 
 /* ---- how a value is read ---------------------------------------------------------------- */
 
-bool sw_handed_past(const sw_phasing *p, sw_id value)
-{
-	sw_id id = producer(p, value);
-	const sw_op *op = op_at(p, id);
-	if (!p->timing.touched[id] || op->opcode != SW_OP_OPT_BARRIER ||
-	    p->timing.value[value].state.kind != SW_STATE_B)
-		return false;
-	sw_id handed = op->operands[value - op->first_result];
-	return !p->timing.touched[producer(p, handed)] || sw_handed_past(p, handed);
-}
-
 /* Return whether the op can read the value in the same loop, in its own state: otherwise only parts
  * of a stored value can be read, and sums once they are complete. */
 static bool read_as_it_is(const sw_phasing *p, sw_id reader, sw_id value, sw_time need)
@@ -71,8 +60,7 @@ static bool read_as_it_is(const sw_phasing *p, sw_id reader, sw_id value, sw_tim
 /* Return whether the op can read the value only behind the loop that computes it. */
 static bool waits_for(const sw_phasing *p, sw_id reader, sw_id value, sw_time need)
 {
-	return p->timing.touched[producer(p, value)] && !sw_handed_past(p, value) &&
-	       !read_as_it_is(p, reader, value, need);
+	return p->timing.touched[producer(p, value)] && !read_as_it_is(p, reader, value, need);
 }
 
 static sw_time *needs_of(const sw_phasing *p, sw_id id)
@@ -93,9 +81,12 @@ static int32_t earliest(const sw_phasing *p, sw_id id, int32_t least)
 	return least;
 }
 
-/* Return whether the op only passes partial sums on. */
+/* Return whether the op only passes partial sums on, as a barrier does, too. */
 static bool only_passes(const sw_phasing *p, sw_id id)
 {
+	const sw_op *op = op_at(p, id);
+	if (op->opcode == SW_OP_OPT_BARRIER)
+		return is_partial(p->timing.value[op->first_result]);
 	return p->timing.touched[id] && p->timing.choice[id].kind == SW_CHOICE_PASS;
 }
 
@@ -168,7 +159,7 @@ static void place_late(sw_phasing *p)
 
 static void leave(sw_phasing *p, sw_id value, sw_id reader)
 {
-	if (!p->timing.touched[producer(p, value)] || sw_handed_past(p, value))
+	if (!p->timing.touched[producer(p, value)])
 		return;
 	p->leaves[value] = true;
 	p->reader[value] = reader;

@@ -25,10 +25,6 @@ bool sw_phasing_find(sw_phasing *phasing, int32_t microbatches);
 /* Return the path from an input to the operand through which time reached the op that refuses; it
  * lies in the timing's arena. */
 const char *sw_phasing_path(const sw_phasing *phasing);
-/* Return whether an op of a loop only hands the value on, the same in all iterations, as a barrier
- * does with the weights of a layer that is computed again: who is outside of the loop reads what the
- * barrier reads. */
-bool sw_handed_past(const sw_phasing *phasing, sw_id value);
 /* Return whether the value is cheaper to write again than to carry: a constant, an iota, a
  * broadcast of either. */
 bool sw_is_source(const sw_program *program, sw_id value);

@@ -39,7 +39,7 @@ static void unite(variable_finder *f, int32_t a, int32_t b)
 static bool is_elementwise(const sw_op *op)
 {
 	return sw_opcode_is_elementwise((sw_opcode)op->opcode) || op->opcode == SW_OP_BROADCAST ||
-	       (op->opcode == SW_OP_OPT_BARRIER && op->n_operands == 1);
+	       op->opcode == SW_OP_OPT_BARRIER;
 }
 
 static bool is_state(const variable_finder *f, int32_t input)

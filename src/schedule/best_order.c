@@ -10,7 +10,8 @@
  * the same with waits deferred; then the incumbent improved by order_justify.c; then all of these
  * again with collectives merged that are small in the incumbent. What the plan's merge groups hold
  * together is one collective from the beginning. The search stops when the incumbent waits for
- * hardly anything. A candidate may hold no more than the program's own order and the spare memory,
+ * hardly anything, or, behind the first orders, if these are far behind what another program takes.
+ * A candidate may hold no more than the program's own order and the spare memory,
  * and take no longer than the program's own order.
  */
 #include <math.h>
@@ -25,6 +26,7 @@ typedef struct order_search {
 	sw_arena *arena;
 	double expected_s, max_s, max_bytes, spare_bytes;
 	double enough_s; /* stop at this expected_s */
+	double beaten_s; /* stop behind the first orders if they take longer */
 } order_search;
 
 static uint32_t *program_order(const sw_tasks *graph, sw_arena *arena)
@@ -103,6 +105,11 @@ static bool is_enough(const order_search *c)
 	return c->expected_s <= c->enough_s;
 }
 
+static bool is_beaten(const order_search *c)
+{
+	return c->best.seconds > c->beaten_s;
+}
+
 static bool consider_order(order_search *c, const sw_tasks *graph, sw_kernel_order_fn *order)
 {
 	uint32_t n;
@@ -119,9 +126,9 @@ static void consider_all(order_search *c, const sw_tasks *graph)
 	static sw_kernel_order_fn *const orders[] = {sw_order_program, sw_order_backward,
 	                                             sw_order_earliest_start, sw_order_least_work,
 	                                             sw_order_least_work_ratio};
-	for (size_t i = 0; i < SW_COUNT(orders) && !is_enough(c); i++)
+	for (size_t i = 0; i < SW_COUNT(orders) && !is_enough(c) && !(i && is_beaten(c)); i++)
 		consider_order(c, graph, orders[i]);
-	if (!is_enough(c) && !consider_order(c, graph, sw_order_deferred))
+	if (!is_enough(c) && !is_beaten(c) && !consider_order(c, graph, sw_order_deferred))
 		consider_order(c, graph, sw_order_deferred_tight);
 }
 
@@ -248,7 +255,8 @@ static const sw_tasks *merge_groups(const sw_cluster *cluster, const sw_tasks *g
 }
 
 sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *single, double spare_bytes,
-                       sw_merge merge, const sw_schedule_limits *limits, sw_arena *arena)
+                       double beaten_s, sw_merge merge, const sw_schedule_limits *limits,
+                       sw_arena *arena)
 {
 	const sw_tasks *graph = merge_groups(cluster, single, merge, limits, arena);
 	order_search c = {.order = SW_NEW_N(arena, uint32_t, graph->n + 1),
@@ -257,6 +265,7 @@ sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *single, double
 	                  .expected_s = INFINITY,
 	                  .max_s = INFINITY,
 	                  .max_bytes = INFINITY,
+	                  .beaten_s = beaten_s,
 	                  .spare_bytes = fmax(spare_bytes, 0),
 	                  .enough_s = (seconds_of(graph, SW_TASK_KERNEL) +
 	                               seconds_of(graph, SW_TASK_BLOCKING)) *
@@ -267,6 +276,8 @@ sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *single, double
 	if (graph->n_starts == 0)
 		return c.best;
 	consider_all(&c, graph);
+	if (is_beaten(&c))
+		return c.best;
 	if (!is_enough(&c))
 		justify(&c);
 	consider_merged(&c, cluster, merge);

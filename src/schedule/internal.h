@@ -218,9 +218,11 @@ typedef struct sw_order {
 	double seconds, bytes;
 } sw_order;
 /* Search for the best order. spare_bytes: bytes that it may hold beyond the program's own order, by
- * sw_order_bytes; below 0: it must hold that many less. */
+ * sw_order_bytes; below 0: it must hold that many less. beaten_s: the search ends with the first
+ * orders if those take longer. */
 sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *graph, double spare_bytes,
-                       sw_merge merge, const sw_schedule_limits *limits, sw_arena *arena);
+                       double beaten_s, sw_merge merge, const sw_schedule_limits *limits,
+                       sw_arena *arena);
 
 /* Return a lower bound on the seconds of every order of the tasks. O(n (n + edges)). */
 double sw_order_bound(const sw_tasks *graph, sw_arena *arena);

@@ -32,6 +32,10 @@ typedef struct sw_schedule_options {
 	/* sw_placement_bytes of the program where the caller knows it; 0: computed here */
 	int64_t arena_bytes;
 	sw_merge merge;
+	/* The search for an order ends with the first ones if those take longer: somebody knows a
+	 * program that is so much quicker that no order of this one makes up for it. It may exceed
+	 * the memory then. 0: none is known. */
+	double beaten_s;
 	const sw_schedule_limits *limits; /* NULL: sw_schedule_default_limits */
 } sw_schedule_options;
 /* "all", "none", or a list: "all-reduce,all-gather". */

@@ -76,12 +76,23 @@ typedef struct simulation_stage {
 	int64_t n;
 } simulation_stage;
 
+/* A candidate whose first orders are so far behind the incumbent, whatever merging its collectives
+ * may save, is not scheduled any further. */
+static double hopeless_s(const sw_search *s, const sw_program_cost *cost)
+{
+	double saved_s = fmax(cost->communication_s - cost->least_communication_s, 0);
+	return sw_search_has_incumbent(s)
+	               ? s->asked.limits->behind * s->incumbent.cost.step_time_s + saved_s
+	               : 0;
+}
+
 static void simulate_one(void *context, int64_t i)
 {
 	simulation_stage *stage = context;
 	simulation *j = &stage->jobs[i];
 	sw_program_cost *cost = &j->candidate->cost;
 	sw_snapshot_restore(&j->candidate->snapshot, &stage->search->strategies, j->sketch);
+	j->sketch->beaten_s = hopeless_s(stage->search, cost);
 	j->status = sw_simulate_plan(j->sketch, cost, &cost->step_time_s, &j->err);
 }
 

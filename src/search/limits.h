@@ -30,7 +30,8 @@
 	  "smaller programs take seconds")                                                         \
 	X(stream_parts, 8, "parts", "of the missing bytes, one of which a streamed dot must save", \
 	  "halved: 0/26; doubled: 0/26")                                                           \
-	X(behind, 1.5, "ratio", "to the best step beyond which other variants leave a mesh out",   \
+	X(behind, 1.5, "ratio",                                                                    \
+	  "to the best step beyond which other variants leave a mesh out, and schedules end early", \
 	  "halved: 0/26; doubled: 0/26")                                                           \
 	X(far_too_large, 2, "ratio",                                                               \
 	  "to the memory beyond which variants that save memory come first",                       \

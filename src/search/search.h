@@ -47,6 +47,9 @@ typedef struct sw_plan_options {
 	double time_limit_s;
 	/* Search only meshes whose name begins so, and no neighbours of other meshes; NULL: all. */
 	const char *mesh;
+	/* Beside these meshes search fixed strategies, in whose plans the search of a free mesh then
+	 * begins. */
+	bool with_fixed;
 	/* Let the repeated layers of a large program differ; else they are planned alike. */
 	bool untied;
 	/* The solver. Use `exact`; the other methods exist to be compared with it. */

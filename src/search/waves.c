@@ -58,6 +58,12 @@ static void mark_refinements(const sw_search *s, const sw_variant *v, const sw_m
 	}
 }
 
+static bool is_asked_for(const sw_plan_options *options, const sw_mesh *mesh)
+{
+	return strncmp(mesh->name, options->mesh, strlen(options->mesh)) == 0 ||
+	       (options->with_fixed && !sw_mesh_is_free(mesh));
+}
+
 /* Mark the meshes whose turn it is: where memory is reserved, the one that is wanted. */
 static void mark_meshes(const sw_search *s, const sw_variant *v, const sw_meshes *meshes,
                         bool *marked)
@@ -72,7 +78,7 @@ static void mark_meshes(const sw_search *s, const sw_variant *v, const sw_meshes
 	if (s->proposals.refines)
 		mark_refinements(s, v, meshes, marked);
 	for (size_t i = 0; i < meshes->len && asked; i++)
-		marked[i] &= strncmp(meshes->data[i].name, asked, strlen(asked)) == 0;
+		marked[i] &= is_asked_for(s->asked.options, &meshes->data[i]);
 }
 
 /* Return the entry of a mesh; add one if it has none. */

@@ -114,6 +114,7 @@ sw_status sw_simulate_plan_ranks(const sw_plan *plan, const sw_program_cost *mea
 	                           .memory_bytes = plan->memory_bytes,
 	                           .merge = plan->merge,
 	                           .limits = plan->schedule_limits,
+	                           .beaten_s = plan->beaten_s,
 	                           .arena_bytes = measured ? measured->peak_bytes : 0};
 	sw_program *local = NULL, *scheduled = NULL;
 	sw_status status = sw_partition(plan, &local, err);

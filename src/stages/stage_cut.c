@@ -148,13 +148,13 @@ static bool balanced_cuts(const stage_cutter *c, double least_s, int32_t *cuts)
  * though they run beside passes: with as few microbatches in flight as 1F1B has, two neighbours go
  * through a cycle of passes and transfers, in which one waits while the other one's is under way.
  */
-static double step_s(const stage_cutter *c, const int32_t *cuts)
+static double step_s(const stage_cutter *c, const int32_t *cuts, const double *byte_s)
 {
 	double longest_s = 0, all_s = 0;
 	for (int32_t k = 0, from = 0; k < c->d; k++) {
 		int32_t last = k < c->d - 1 ? cuts[k] : c->n - 1;
 		double transfers_s =
-			k < c->d - 1 ? cut_bytes(c, last) * c->f->options.byte_s[k] : 0;
+			k < c->d - 1 ? cut_bytes(c, last) * byte_s[k] : 0;
 		longest_s = SW_MAX(longest_s, stage_s(c, k, from, last) + transfers_s);
 		from = last + 1;
 		all_s += transfers_s;
@@ -181,20 +181,62 @@ static double narrowest(const stage_cutter *c, int32_t places)
 	return high;
 }
 
-/* Replace the cuts by those at narrow places alone that have a shorter step: at the d - 1 narrowest
+/* Cuts, and what a step takes with them, by each of the two prices of a byte. */
+typedef struct cut_trial {
+	int32_t *cuts;
+	double whole_s, split_s;
+} cut_trial;
+typedef SW_VEC(cut_trial) cut_trials;
+
+static void add_trial(const stage_cutter *c, cut_trials *trials, const int32_t *cuts)
+{
+	const sw_stage_options *o = &c->f->options;
+	sw_vec_push(trials,
+	            ((cut_trial){sw_arena_copy(&c->f->out->arena, cuts,
+	                                       sizeof(int32_t) * (size_t)(c->d - 1)),
+	                         step_s(c, cuts, o->byte_s), step_s(c, cuts, o->split_byte_s)}));
+}
+
+/* The cuts whose step is least far above the shortest, whichever price is the true one. */
+static const int32_t *safest(const cut_trials *trials)
+{
+	double whole_s = INFINITY, split_s = INFINITY, least = INFINITY;
+	const int32_t *cuts = NULL;
+	for (size_t i = 0; i < trials->len; i++) {
+		whole_s = fmin(whole_s, trials->data[i].whole_s);
+		split_s = fmin(split_s, trials->data[i].split_s);
+	}
+	for (size_t i = 0; i < trials->len; i++) {
+		const cut_trial *t = &trials->data[i];
+		double far = fmax(t->whole_s * split_s, t->split_s * whole_s);
+		if (far < least) {
+			least = far;
+			cuts = t->cuts;
+		}
+	}
+	return cuts;
+}
+
+/* Replace the cuts by those at narrow places alone, if their step is shorter: at the d - 1 narrowest
  * ones, and at ever more. */
 static void try_narrow(stage_cutter *c, int32_t *cuts)
 {
+	size_t bytes = sizeof(int32_t) * (size_t)(c->d - 1);
 	int32_t *other = sw_alloc(sizeof(int32_t) * (size_t)c->d);
 	double tolerance = SW_MAX(c->f->options.tolerance, 1e-9), before = -1;
+	cut_trials trials = {0};
+	add_trial(c, &trials, cuts);
 	for (int64_t places = c->d - 1; places < c->n && c->d > 1; places *= 2) {
 		c->most_bytes = narrowest(c, (int32_t)places);
 		if (c->most_bytes > before &&
-		    cheapest_cuts(c, least_max(c) * (1 + tolerance), other) &&
-		    step_s(c, other) < step_s(c, cuts))
-			memcpy(cuts, other, sizeof(int32_t) * (size_t)(c->d - 1));
+		    cheapest_cuts(c, least_max(c) * (1 + tolerance), other))
+			add_trial(c, &trials, other);
 		before = c->most_bytes;
 	}
+	const int32_t *best = safest(&trials);
+	if (best)
+		memcpy(cuts, best, bytes);
+	sw_vec_clear(&trials);
 	free(other);
 }
 

@@ -47,9 +47,10 @@ typedef struct sw_stage_options {
 	const double *op_s;
 	sw_remat_device device;
 	double tolerance; /* a stage may have this much more than the least possible maximum */
-	/* [n_stages - 1]: seconds of a byte that crosses each cut; a stage may then also have more
-	 * than that, where fewer bytes cross and the step gains by it. NULL: bytes have no price. */
-	const double *byte_s;
+	/* [n_stages - 1]: seconds of a byte that crosses each cut, where each device gets all of it,
+	 * and where the devices share it; a stage may then also have more than that, where fewer
+	 * bytes cross and the step gains by it. NULL, both: bytes have no price. */
+	const double *byte_s, *split_byte_s;
 	/* [n_stages - 1]: the last position of each stage but the last, where that is decided;
 	 * NULL: the cuts are searched for. SW_ERR_INPUT if they do not ascend, or there are no such
 	 * positions. */

@@ -341,6 +341,18 @@ static const rewrite_case cases[] = {
          "ENTRY e { x = f32[4] parameter(0)\n z = f32[] constant(3)\n"
          "  b = f32[4] broadcast(z), dimensions={}\n ROOT r = f32[4] multiply(x, b) }\n"},
 
+	{"a barrier of several values is one of each that is read",
+         "HloModule m\n"
+         "ENTRY e { x = f32[4] parameter(0)\n y = s32[2] parameter(1)\n"
+         "  b = (f32[4], s32[2], f32[4]) opt-barrier(x, y, x)\n"
+         "  u = f32[4] get-tuple-element(b), index=0\n"
+         "  v = s32[2] get-tuple-element(b), index=1\n"
+         "  ROOT r = (s32[2], f32[4], f32[4]) tuple(v, u, x) }\n",
+         "HloModule m\n"
+         "ENTRY e { x = f32[4] parameter(0)\n y = s32[2] parameter(1)\n"
+         "  u = f32[4] opt-barrier(x)\n v = s32[2] opt-barrier(y)\n"
+         "  ROOT r = (s32[2], f32[4], f32[4]) tuple(v, u, x) }\n"},
+
 	{"loops that carry the same in another order are one",
          "HloModule m\n"
          "c { p = (f32[4], s32[], f32[4]) parameter(0)\n"

@@ -360,7 +360,7 @@ static const pad_case cases[] = {
                    "clamp(low, u, high)\n s = f32[53] select(p, c, v)\n"
                    "  inf = f32[] constant(-inf)\n m = f32[] reduce(s, inf), dimensions={0}, "
                    "to_apply=max\n ROOT t = (f32[53], f32[]) tuple(s, m) }\n",
-         0, SW_OP_OPT_BARRIER, 1},
+         0, SW_OP_OPT_BARRIER, 2},
 };
 
 static void padded_programs_give_the_same_results(void **state)

@@ -148,6 +148,32 @@ static void memory_that_is_almost_enough_hides_almost_all(void **state)
 	close_scheduled(&s);
 }
 
+static double scheduled_s(const scheduled *s, double beaten_s)
+{
+	sw_program *made;
+	sw_error err = {0};
+	sw_schedule_options options = {.overlap = SW_OVERLAP_ALL, .beaten_s = beaten_s};
+	check(sw_schedule(&s->cluster, s->local, &options, &made, &err), &err);
+	double seconds = sw_schedule_seconds(&s->cluster, made);
+	sw_program_free(made);
+	return seconds;
+}
+
+/* A program that is far behind another is scheduled by the first orders alone, which are no slower
+ * than its own; one that is not beaten, as well as ever. */
+static void what_is_beaten_is_not_searched_to_the_end(void **state)
+{
+	(void)state;
+	scheduled s;
+	assert_true(open_fixture("bert-tiny", "aws-p3-8xlarge", "zero3", &s));
+	double own_s = sw_schedule_seconds(&s.cluster, s.local), best_s = scheduled_s(&s, 0),
+	       beaten_s = scheduled_s(&s, best_s / 2);
+	assert_true(beaten_s > best_s * 1.001);
+	assert_true(beaten_s <= own_s);
+	assert_true(scheduled_s(&s, 2 * own_s) == best_s);
+	close_scheduled(&s);
+}
+
 /* The stream of all-reduces can't begin before the first kernel of 10 us has ended; after the
  * second all-reduce a kernel has to run: 10 + 2 * 25 + 10. */
 static void the_bound_counts_what_comes_before_and_after(void **state)
@@ -424,6 +450,7 @@ int main(void)
 		cmocka_unit_test(the_same_program_gets_the_same_schedule),
 		cmocka_unit_test(memory_bounds_the_bytes_held),
 		cmocka_unit_test(memory_that_is_almost_enough_hides_almost_all),
+		cmocka_unit_test(what_is_beaten_is_not_searched_to_the_end),
 		cmocka_unit_test(the_bound_counts_what_comes_before_and_after),
 		cmocka_unit_test(groups_begin_together_and_apart_from_others),
 		cmocka_unit_test(groups_that_would_wait_for_each_other_are_not_both_one),

@@ -7,17 +7,23 @@
 #include "generate/generate.h"
 #include "search/search.h"
 
-static double auto_s(planned *p, const sw_model_limits *limits)
+static double plan_with(planned *p, sw_plan_options options)
 {
 	sw_error err = {0};
-	sw_plan_options options = {
-		.quiet = true, .remat = "none", .microbatches = 1, .limits.model = limits};
+	options.quiet = true;
+	options.remat = "none";
+	options.microbatches = 1;
 	sw_plan_free(p->plan);
 	p->plan = NULL;
 	check(sw_plan_strategy_parse("auto", &options.strategy, &err), &err);
 	check(sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &p->plan, &err),
 	      &err);
 	return p->plan->predicted.step_time_s;
+}
+
+static double auto_s(planned *p, const sw_model_limits *limits)
+{
+	return plan_with(p, (sw_plan_options){.limits.model = limits});
 }
 
 static const sw_alternative *alternative_named(const sw_plan *plan, const char *words)
@@ -96,11 +102,28 @@ static void an_axis_is_cut_where_its_parts_divide_more(void **state)
 	close_planned(&p);
 }
 
+static void fixed_strategies_are_searched_beside_the_mesh_that_is_asked_for(void **state)
+{
+	(void)state;
+	planned p;
+	open_fixture("mlp", "local-2x2.yaml", &p);
+	double alone_s = plan_with(&p, (sw_plan_options){.mesh = "search x=2 y=2"});
+	assert_non_null(alternative_named(p.plan, "search x=2 y=2"));
+	assert_null(alternative_named(p.plan, "dp"));
+	double both_s = plan_with(&p, (sw_plan_options){.mesh = "search x=2 y=2", .with_fixed = true});
+	assert_non_null(alternative_named(p.plan, "search x=2 y=2"));
+	assert_null(alternative_named(p.plan, "copied"));
+	assert_non_null(alternative_named(p.plan, "dp"));
+	assert_true(both_s <= alone_s * (1 + 1e-9));
+	close_planned(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_part_of_the_cluster_is_not_quicker),
 		cmocka_unit_test(an_axis_is_cut_where_its_parts_divide_more),
+		cmocka_unit_test(fixed_strategies_are_searched_beside_the_mesh_that_is_asked_for),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

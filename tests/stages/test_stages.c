@@ -447,6 +447,45 @@ static void layers_are_computed_again_in_their_stage(void **state)
 	staged_clear(&plain);
 }
 
+static double largest_share(const staged *t, double byte_s, double split_byte_s)
+{
+	double sum_s = 0, most_s = 0;
+	sw_stages cut;
+	sw_error err;
+	sw_stage_options options = {.n_stages = 2,
+	                            .device = {1e12, 1e11},
+	                            .tolerance = 0.05,
+	                            .byte_s = &byte_s,
+	                            .split_byte_s = &split_byte_s};
+	if (sw_stages_init(&cut, t->looped, &options, &err) != SW_OK)
+		fail_msg("%s: %s", t->name, err.message);
+	for (int32_t v = 0; v < 2; v++) {
+		double load_s = cut.loads[v].forward_s + cut.loads[v].backward_s;
+		sum_s += load_s;
+		most_s = SW_MAX(most_s, load_s);
+	}
+	sw_stages_clear(&cut);
+	return most_s / sum_s;
+}
+
+/* The skips of a U-Net, of which each cut through the middle is crossed by all, drive it into one
+ * stage where a byte is dear. They do not where it is so only if each device gets all of them. */
+static void dear_skips_that_devices_share_leave_stages_balanced(void **state)
+{
+	(void)state;
+	staged t;
+	staged_init(&t, "unet", 8, 2);
+	assert_true(t.found);
+	const sw_stage_load *load = t.stages.loads;
+	double work_s = load[0].forward_s + load[0].backward_s + load[1].forward_s +
+	                load[1].backward_s,
+	       byte_s = work_s / 2 / (double)(load[0].forward_bytes + load[0].backward_bytes);
+	assert_true(largest_share(&t, 0, 0) < 0.55);
+	assert_true(largest_share(&t, byte_s, byte_s) > 0.9);
+	assert_true(largest_share(&t, byte_s, byte_s / 16) < 0.6);
+	staged_clear(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -461,6 +500,7 @@ int main(void)
 		cmocka_unit_test(transformers_are_cut_between_layers),
 		cmocka_unit_test(last_layers_have_backward_passes),
 		cmocka_unit_test(layers_are_computed_again_in_their_stage),
+		cmocka_unit_test(dear_skips_that_devices_share_leave_stages_balanced),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
