@@ -94,6 +94,21 @@ static sw_id find_shared(const cutter *x, uint32_t variable)
 	return SW_NO_ID;
 }
 
+static sw_status refuse_terms(const cutter *x, const char *shown)
+{
+	int32_t microbatches = x->plan->rewrites.microbatches;
+	if (microbatches < 2)
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "stale: the devices do not have one term each of '%s': the step is "
+		               "not split by the batch alone",
+		               shown);
+	return sw_fail(x->err, SW_ERR_INPUT,
+	               "stale: the devices do not have one term each of '%s': each has rows of its "
+	               "own of every one of %d microbatches, which must divide by them: take fewer "
+	               "--microbatches, or 1",
+	               shown, microbatches);
+}
+
 /* `name`: of the op that begins the name of its terms; `shown`: for people. */
 static sw_status find_term(cutter *x, uint32_t i, const char *name, const char *shown)
 {
@@ -115,10 +130,7 @@ static sw_status find_term(cutter *x, uint32_t i, const char *name, const char *
 	                            : NULL;
 	bool one = sw_value_shape(x->local, x->term[i]).dims[0] == 1;
 	if (!adds || adds->opcode != SW_OP_REDUCE || !one)
-		return sw_fail(x->err, SW_ERR_INPUT,
-		               "stale: the devices do not have one term each of '%s': the step is "
-		               "not split by the batch alone",
-		               shown);
+		return refuse_terms(x, shown);
 	x->sum[i] = adds->first_result;
 	return SW_OK;
 }
