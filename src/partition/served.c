@@ -460,12 +460,14 @@ static sw_status check_worker(const cutter *x)
 	const sw_program *worker = x->to->worker;
 	for (size_t i = 0; i < worker->ops.len; i++) {
 		const sw_op *op = &worker->ops.data[i], *sent = sent_op(worker, op);
+		bool sums = op->opcode == SW_OP_ALL_REDUCE || op->opcode == SW_OP_REDUCE_SCATTER;
 		if (sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_COLLECTIVE)
 			return sw_fail_at(
 				x->err, SW_ERR_INPUT, x->whole->source, sent->line, 0,
-				"stale: the step takes a sum over the devices before its "
-				"gradients are known, or for other state than variables "
-				"(%s, of '%s'): ranks at different steps can't",
+				"stale: the step %s the devices before its gradients are known, or "
+				"for other state than variables (%s, of '%s'): ranks at different "
+				"steps can't",
+				sums ? "takes a sum over" : "moves values between",
 				sw_opcode_name((sw_opcode)op->opcode),
 				sent->op_name ? sent->op_name : sent->name);
 	}
