@@ -86,17 +86,16 @@ static bool is_usable(const shardwright_run *run, shardwright_error *error)
 static sw_status read_option(const char *name, const char *value, sw_session_options *options,
                              sw_error *err)
 {
-	char *end = NULL;
+	int64_t number = 0;
 	bool is_seed = strcmp(name, "seed") == 0, is_threads = strcmp(name, "threads") == 0;
-	unsigned long long number = strtoull(value, &end, 10);
 	if (!is_seed && !is_threads)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "running has no option '%s': it has seed and threads", name);
-	if (value[0] < '0' || value[0] > '9' || *end || (is_threads && number > 4096))
-		return sw_fail(err, SW_ERR_INPUT, "%s %s: expected a number%s", name, value,
-		               is_threads ? " of at most 4096" : "");
+	if (!sw_parse_count(value, &number) || (is_threads && (number < 1 || number > 4096)))
+		return sw_fail(err, SW_ERR_INPUT, "%s %s: expected a %s", name, value,
+		               is_threads ? "number from 1 to 4096" : "whole number, such as 4");
 	if (is_seed)
-		options->seed = number;
+		options->seed = (uint64_t)number;
 	else
 		options->blas_threads = (int)number;
 	return SW_OK;

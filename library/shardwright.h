@@ -178,13 +178,16 @@ SHARDWRIGHT_API shardwright_status shardwright_run_set(shardwright_run *run, con
 SHARDWRIGHT_API shardwright_status shardwright_run_get(const shardwright_run *run, const char *name,
                                                        void *data, int64_t bytes,
                                                        shardwright_error *error);
-/* Do a step. After a failure of a step the run can only be freed. */
+/* Do a step. After a failure of a step the run can only be freed: other calls are
+ * SHARDWRIGHT_INPUT. */
 SHARDWRIGHT_API shardwright_status shardwright_run_step(shardwright_run *run,
                                                         shardwright_error *error);
 /* The steps that are done, those of a loaded checkpoint included. */
 SHARDWRIGHT_API int64_t shardwright_run_steps(const shardwright_run *run);
-/* Write the state as a checkpoint, step-N in a folder that exists, as `shardwright run --save` does; and read
- * one, or the newest of such a folder, or a safetensors file, of whatever plan. */
+/* Write the state as a checkpoint, step-N in a folder that exists, as `shardwright run --save` does;
+ * and read one, or the newest of such a folder, or a safetensors file, of whatever plan. What that
+ * lacks, such as residuals of another codec, is then as it was when training began, as `shardwright
+ * run --load` has it. */
 SHARDWRIGHT_API shardwright_status shardwright_run_save(const shardwright_run *run,
                                                         const char *folder,
                                                         shardwright_error *error);

@@ -94,6 +94,21 @@ static sw_id find_shared(const cutter *x, uint32_t variable)
 	return SW_NO_ID;
 }
 
+static sw_status refuse_terms(const cutter *x, const char *shown)
+{
+	int32_t microbatches = x->plan->rewrites.microbatches;
+	if (microbatches < 2)
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "stale: the devices do not have one term each of '%s': the step is "
+		               "not split by the batch alone",
+		               shown);
+	return sw_fail(x->err, SW_ERR_INPUT,
+	               "stale: the devices do not have one term each of '%s': each has rows of its "
+	               "own of every one of %d microbatches, which must divide by them: take fewer "
+	               "--microbatches, or 1",
+	               shown, microbatches);
+}
+
 /* `name`: of the op that begins the name of its terms; `shown`: for people. */
 static sw_status find_term(cutter *x, uint32_t i, const char *name, const char *shown)
 {
@@ -115,10 +130,7 @@ static sw_status find_term(cutter *x, uint32_t i, const char *name, const char *
 	                            : NULL;
 	bool one = sw_value_shape(x->local, x->term[i]).dims[0] == 1;
 	if (!adds || adds->opcode != SW_OP_REDUCE || !one)
-		return sw_fail(x->err, SW_ERR_INPUT,
-		               "stale: the devices do not have one term each of '%s': the step is "
-		               "not split by the batch alone",
-		               shown);
+		return refuse_terms(x, shown);
 	x->sum[i] = adds->first_result;
 	return SW_OK;
 }
@@ -448,12 +460,14 @@ static sw_status check_worker(const cutter *x)
 	const sw_program *worker = x->to->worker;
 	for (size_t i = 0; i < worker->ops.len; i++) {
 		const sw_op *op = &worker->ops.data[i], *sent = sent_op(worker, op);
+		bool sums = op->opcode == SW_OP_ALL_REDUCE || op->opcode == SW_OP_REDUCE_SCATTER;
 		if (sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_COLLECTIVE)
 			return sw_fail_at(
 				x->err, SW_ERR_INPUT, x->whole->source, sent->line, 0,
-				"stale: the step takes a sum over the devices before its "
-				"gradients are known, or for other state than variables "
-				"(%s, of '%s'): ranks at different steps can't",
+				"stale: the step %s the devices before its gradients are known, or "
+				"for other state than variables (%s, of '%s'): ranks at different "
+				"steps can't",
+				sums ? "takes a sum over" : "moves values between",
 				sw_opcode_name((sw_opcode)op->opcode),
 				sent->op_name ? sent->op_name : sent->name);
 	}

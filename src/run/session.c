@@ -45,11 +45,16 @@ static bool is_kept(const sw_session *s, uint32_t input)
 
 /* ---- all ranks --------------------------------------------------------------------------- */
 
+static sw_status check_whole(const sw_session *s, sw_error *err)
+{
+	return s->broken ? sw_fail(err, SW_ERR_INPUT,
+	                           "the run has ended with an earlier failure: open it again")
+	                 : SW_OK;
+}
+
 static sw_status on_ranks(sw_session *s, sw_rank_body *body, sw_error *err)
 {
-	if (s->broken)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "the run has ended with an earlier failure: open it again");
+	SW_TRY(check_whole(s, err));
 	sw_status status = sw_ranks_on(s->transports, s->size, body, s, err);
 	s->broken = status != SW_OK;
 	return status;
@@ -237,19 +242,21 @@ static bool is_there(sw_tensor part)
 
 static sw_status set_state(sw_session *s, uint32_t input, const void *whole, sw_error *err)
 {
-	for (int32_t r = 0; r < s->size; r++) {
+	sw_status status = SW_OK;
+	for (int32_t r = 0; r < s->size && status == SW_OK; r++) {
 		sw_tensor part = part_of(s, r, input);
 		if (!is_there(part))
 			continue;
-		SW_TRY(s->stages
-		               ? stage_rank_give(&s->stage_trainers[r].rank, input, whole, err)
-		               : trainer_cut(&s->trainers[r], r, input, whole, &part, err));
+		status = s->stages ? stage_rank_give(&s->stage_trainers[r].rank, input, whole, err)
+		                   : trainer_cut(&s->trainers[r], r, input, whole, &part, err);
 	}
-	return SW_OK;
+	s->broken = status != SW_OK; /* some ranks have it */
+	return status;
 }
 
 sw_status sw_session_set(sw_session *s, uint32_t array, const void *whole, sw_error *err)
 {
+	SW_TRY(check_whole(s, err));
 	if (array >= s->sidecar->n_inputs)
 		return sw_fail(err, SW_ERR_INPUT, "'%s' is a result of a step: it is not set",
 		               sw_session_array_at(s, array).name);
@@ -338,6 +345,7 @@ static sw_status gather(const sw_session *s, uint32_t input, int64_t output, voi
 sw_status sw_session_get(const sw_session *s, uint32_t array, void *whole, sw_error *err)
 {
 	uint32_t n = s->sidecar->n_inputs;
+	SW_TRY(check_whole(s, err));
 	if (array < n && is_kept(s, array))
 		return gather(s, array, -1, whole, err);
 	if (array < n && !s->given[array])
@@ -390,6 +398,7 @@ sw_status sw_session_save(const sw_session *s, const char *path, sw_error *err)
 	sw_saving saving = {0};
 	sw_checkpoint_folder folder = {.lock = -1};
 	struct stat info;
+	SW_TRY(check_whole(s, err));
 	if (stat(path, &info) != 0)
 		return sw_fail_at(err, SW_ERR_INPUT, path, 0, 0,
 		                  "a checkpoint needs a folder that exists: make it first");
@@ -403,35 +412,31 @@ sw_status sw_session_save(const sw_session *s, const char *path, sw_error *err)
 	return status;
 }
 
-static sw_status load_rank(sw_session *s, const sw_checkpoint *checkpoint, int32_t rank,
-                           uint32_t input, sw_error *err)
+/* A rank's part of an input is what training from options.start begins with. */
+static sw_status begin_input(sw_session *s, int32_t rank, uint32_t input, sw_error *err)
 {
 	sw_tensor part = part_of(s, rank, input);
-	int64_t bytes = 0;
-	sw_held_value held;
 	if (!is_there(part))
 		return SW_OK;
-	if (!s->stages) {
-		held = sw_held_part(&s->trainers[rank].parts, input);
-		return sw_checkpoint_cut(checkpoint, &held, rank, &part, &bytes, err);
-	}
-	stage_rank *x = &s->stage_trainers[rank].rank;
-	SW_TRY(stage_rank_make(x, input, &part, err));
-	stage_state_find(&s->programs, x->slice, input, &held);
-	return sw_checkpoint_cut(checkpoint, &held, rank, &part, &bytes, err);
+	return s->stages ? stage_trainer_make_input(&s->stage_trainers[rank], input, 0, err)
+	                 : trainer_fill_input(&s->trainers[rank], rank, input, 0, &part, err);
 }
 
 static sw_status load_all(sw_session *s, const sw_checkpoint *checkpoint, sw_error *err)
 {
-	for (uint32_t i = 0; i < s->sidecar->n_inputs; i++)
-		for (int32_t r = 0; r < s->size && checkpoint->inputs[i].tensor; r++)
-			SW_TRY(load_rank(s, checkpoint, r, i, err));
+	sw_status status = SW_OK;
 	if (checkpoint->has_step) {
 		s->steps = checkpoint->step;
 		s->options.seed = checkpoint->seed;
 	}
+	s->options.start = checkpoint;
+	for (uint32_t i = 0; i < s->sidecar->n_inputs; i++)
+		for (int32_t r = 0; r < s->size && is_kept(s, i) && status == SW_OK; r++)
+			status = begin_input(s, r, i, err);
+	s->options.start = NULL;
 	s->stepped = false;
-	return SW_OK;
+	s->broken = status != SW_OK;
+	return status;
 }
 
 /* The newest checkpoint of a folder of several; else the path itself. Freed by the caller. */
@@ -455,6 +460,7 @@ sw_status sw_session_load(sw_session *s, const char *path, sw_error *err)
 {
 	sw_checkpoint checkpoint;
 	sw_text found = {0};
+	SW_TRY(check_whole(s, err));
 	sw_status status = find_checkpoint(path, &found, err);
 	if (status == SW_OK)
 		status = sw_checkpoint_open(found.data, serial_of(s), s->sidecar, &checkpoint, err);

@@ -47,13 +47,15 @@ uint32_t sw_session_find(const sw_session *session, const char *name);
 sw_status sw_session_set(sw_session *session, uint32_t array, const void *whole, sw_error *err);
 /* Take an array: state as it is now, data as it was given, results of the last step. */
 sw_status sw_session_get(const sw_session *session, uint32_t array, void *whole, sw_error *err);
-/* Do a step. After a failure, of this or another call, the session can only be freed. */
+/* Do a step. After a failure the session can only be freed, as after one in the middle of setting or
+ * loading state: all calls fail then. */
 sw_status sw_session_step(sw_session *session, sw_error *err);
 /* Steps done, those of the checkpoint included that was loaded last. */
 int64_t sw_session_steps(const sw_session *session);
 
-/* Write a checkpoint as `run --save` does, step-N in the folder, and read one: all of its state
- * replaces that of the session, and its step and seed too, if it has them. */
+/* Write a checkpoint as `run --save` does, step-N in the folder, and read one: state is then what
+ * `run --load` begins with, that which the file lacks included, and so are the step and the seed, if
+ * it has them. */
 sw_status sw_session_save(const sw_session *session, const char *folder, sw_error *err);
 sw_status sw_session_load(sw_session *session, const char *path, sw_error *err);
 

@@ -23,7 +23,7 @@ static sw_status make_tokens(stage_trainer *t, int64_t step, sw_error *err)
 	return stage_rank_give(&t->rank, input, t->tokens, err);
 }
 
-static sw_status make_input(stage_trainer *t, uint32_t input, int64_t step, sw_error *err)
+sw_status stage_trainer_make_input(stage_trainer *t, uint32_t input, int64_t step, sw_error *err)
 {
 	const sw_input_info *info = &t->sidecar->inputs[input];
 	const sw_checkpoint *start = t->options->start;
@@ -60,7 +60,7 @@ static sw_status make_inputs(stage_trainer *t, bool kept, int64_t step, sw_error
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; i < t->programs->n_inputs && status == SW_OK; i++)
 		if (sw_checkpoint_keeps(program, t->sidecar, i) == kept)
-			status = make_input(t, i, step, err);
+			status = stage_trainer_make_input(t, i, step, err);
 	return status;
 }
 

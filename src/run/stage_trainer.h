@@ -39,6 +39,9 @@ sw_status stage_trainer_open(stage_trainer *t, sw_error *err);
 /* Do a step of all ranks; collective. */
 sw_status stage_trainer_step(stage_trainer *t, int64_t step, sw_error *err);
 void stage_trainer_clear(stage_trainer *t);
+/* Make its part of an input, if the slice has it: as it is when training begins, or the data of a
+ * step. */
+sw_status stage_trainer_make_input(stage_trainer *t, uint32_t input, int64_t step, sw_error *err);
 /* The shape of an input of the whole step. */
 sw_shape stage_trainer_shape(const stage_trainer *t, uint32_t input);
 /* Write a checkpoint; collective. */

@@ -187,10 +187,14 @@ refuse "ways-2.yaml:1: stale: .*has rows of its own of the batch, which must div
 printf -- '- {variable: "*", way: ps, stale: 2, proxy: false}\n' >"$scratch/bad.yaml"
 refuse "bad.yaml:1: stale and proxy: false: each device computes with a copy of its own: leave one out" \
 	"$sw" plan $tiny --cluster $cluster --sync "$scratch/bad.yaml" -o "$scratch/a.plan" -q
+refuse "rows of its own of every one of 4 microbatches, which must divide by them: take fewer --microbatches" \
+	"$sw" plan $tiny --cluster $cluster --strategy ps:served --microbatches 4 -o "$scratch/a.plan" -q
 refuse "no single device updates it" "$sw" plan $tiny --cluster $cluster --strategy ps:partitioned,stale=2 \
 	-o "$scratch/a.plan" -q
 refuse "bert-tiny.hlo.gz:1793: stale: .* a sum over the devices before its gradients are known" "$sw" plan tests/programs/bert-tiny.hlo.gz \
 	--cluster $cluster --strategy ps:stale=2 -o "$scratch/a.plan" -q
+refuse "t5-tiny.hlo.gz:[0-9]*: stale: the step moves values between the devices before" \
+	"$sw" plan tests/programs/t5-tiny.hlo.gz --cluster $cluster --strategy ps:served -o "$scratch/a.plan" -q
 
 # ---- without staleness it is the synchronous run; on more ranks plans may add up in other orders
 for plan in proxy stale=0; do

@@ -1,4 +1,8 @@
 /* A plan step by step: the losses of training, arrays in and out, and checkpoints. */
+#define _GNU_SOURCE /* RTLD_NEXT */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,6 +12,16 @@
 #include "run/session.h"
 
 #define STEPS 3
+
+static bool refuses_threads;
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                   void *argument)
+{
+	typedef int create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	create *next = (create *)(uintptr_t)dlsym(RTLD_NEXT, "pthread_create");
+	return refuses_threads ? EAGAIN : next(thread, attributes, run, argument);
+}
 
 static sw_session *open_session(const sw_plan *plan, const sw_pipelined *stages,
                                 const sw_sidecar *sidecar)
@@ -135,11 +149,125 @@ static void so_does_one_with_stages(void **state)
 	fixture_clear(&f);
 }
 
+/* Write a safetensors file with the parameters alone. */
+static const char *write_parameters(const sw_session *s)
+{
+	sw_text header = {0}, file = {0};
+	int64_t begin = 0;
+	for (uint32_t i = 0; i < sw_session_arrays(s); i++) {
+		sw_session_array a = sw_session_array_at(s, i);
+		int64_t bytes = sw_shape_bytes(a.shape);
+		if (strncmp(a.name, "params.", 7) != 0)
+			continue;
+		sw_text_addf(&header, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[", begin ? "," : "{",
+		             a.name);
+		for (int32_t d = 0; d < a.shape.rank; d++)
+			sw_text_addf(&header, "%s%lld", d ? "," : "", (long long)a.shape.dims[d]);
+		sw_text_addf(&header, "],\"data_offsets\":[%lld,%lld]}", (long long)begin,
+		             (long long)(begin + bytes));
+		begin += bytes;
+	}
+	sw_text_add(&header, "}");
+	uint64_t length = header.len;
+	sw_text_add_n(&file, (const char *)&length, sizeof(length));
+	sw_text_add_n(&file, header.data, header.len);
+	for (uint32_t i = 0; i < sw_session_arrays(s); i++) {
+		sw_session_array a = sw_session_array_at(s, i);
+		if (strncmp(a.name, "params.", 7) != 0)
+			continue;
+		void *whole = get(s, i);
+		sw_text_add_n(&file, whole, (size_t)sw_shape_bytes(a.shape));
+		free(whole);
+	}
+	const char *path = scratch_file("parameters.safetensors", file.data, file.len);
+	sw_text_clear(&header);
+	sw_text_clear(&file);
+	return path;
+}
+
+static void check_same_state(const sw_session *a, const sw_session *b)
+{
+	for (uint32_t i = 0; i < sw_session_arrays(a); i++) {
+		if (sw_session_array_at(a, i).kind != SW_SESSION_STATE)
+			continue;
+		void *one = get(a, i), *other = get(b, i);
+		assert_memory_equal(one, other,
+		                    (size_t)sw_shape_bytes(sw_session_array_at(a, i).shape));
+		free(one);
+		free(other);
+	}
+}
+
+/* What a file lacks is not what the session had before. */
+static void check_loading(const sw_plan *plan, const sw_pipelined *stages, const sw_sidecar *sidecar)
+{
+	sw_error err = {0};
+	sw_session *s = open_session(plan, stages, sidecar), *fresh = open_session(plan, stages, sidecar);
+	step(s);
+	step(s);
+	const char *path = write_parameters(s);
+	if (sw_session_load(s, path, &err) || sw_session_load(fresh, path, &err))
+		fail_msg("%s", err.message);
+	check_same_state(s, fresh);
+	sw_session_free(s);
+	sw_session_free(fresh);
+	scratch_clear();
+}
+
+static void a_file_that_lacks_state_begins_training_with_it_anew(void **state)
+{
+	fixture f;
+	sw_pipelined *stages;
+	sw_error err = {0};
+	sw_pipelined_options how = {.n_stages = 2,
+	                            .microbatches = 2,
+	                            .schedule = SW_1F1B,
+	                            .plan = {.quiet = true, .remat = "none"}};
+	(void)state;
+	fixture_init(&f, "mlp", 2, "zero1");
+	check_loading(f.plan, NULL, &f.sidecar);
+	assert_int_equal(sw_plan_strategy_parse("dp", &how.plan.strategy, &err), SW_OK);
+	if (sw_pipelined_make(f.program, "program.hlo", &f.sidecar, &f.cluster, &how, &stages, &err))
+		fail_msg("%s", err.message);
+	check_loading(NULL, stages, &f.sidecar);
+	sw_pipelined_free(stages);
+	fixture_clear(&f);
+}
+
+/* After half a step there is nothing to be had, nor to be saved. */
+static void after_a_failed_step_all_calls_fail(void **state)
+{
+	fixture f;
+	sw_error err = {0};
+	char folder[] = "/tmp/shardwright-session-XXXXXX";
+	float whole[128] = {0};
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	fixture_init(&f, "mlp", 2, "dp");
+	sw_session *s = open_session(f.plan, NULL, &f.sidecar);
+	uint32_t array = sw_session_find(s, "params.layer0.b");
+	assert_int_equal(sw_session_get(s, array, whole, &err), SW_OK);
+	refuses_threads = true;
+	assert_int_equal(sw_session_step(s, &err), SW_ERR_IO);
+	refuses_threads = false;
+	assert_int_equal(sw_session_step(s, &err), SW_ERR_INPUT);
+	assert_int_equal(sw_session_get(s, array, whole, &err), SW_ERR_INPUT);
+	assert_int_equal(sw_session_set(s, array, whole, &err), SW_ERR_INPUT);
+	assert_int_equal(sw_session_save(s, folder, &err), SW_ERR_INPUT);
+	assert_int_equal(sw_session_load(s, folder, &err), SW_ERR_INPUT);
+	assert_non_null(strstr(err.message, "open it again"));
+	assert_int_equal(rmdir(folder), 0);
+	sw_session_free(s);
+	fixture_clear(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_session_does_the_steps_of_a_run),
 		cmocka_unit_test(so_does_one_with_stages),
+		cmocka_unit_test(a_file_that_lacks_state_begins_training_with_it_anew),
+		cmocka_unit_test(after_a_failed_step_all_calls_fail),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

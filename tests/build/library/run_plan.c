@@ -121,10 +121,12 @@ static void check_mistakes(shardwright_run *run, const char *folder, shardwright
 
 static void check_options(const shardwright_plan *plan, shardwright_error *error)
 {
-	static const char *const wrong[] = {"sed=1", "seed=x", "threads=9999999", "seed"};
-	static const char *const words[] = {"no option 'sed'", "seed x: expected a number",
-	                                    "at most 4096", "expected NAME=VALUE"};
-	for (int i = 0; i < 4; i++) {
+	static const char *const wrong[] = {"sed=1", "seed=x", "threads=9999999", "seed",
+	                                    "seed=99999999999999999999", "threads=0"};
+	static const char *const words[] = {"no option 'sed'", "seed x: expected a whole number",
+	                                    "from 1 to 4096", "expected NAME=VALUE",
+	                                    "expected a whole number", "from 1 to 4096"};
+	for (int i = 0; i < 6; i++) {
 		const char *const options[] = {wrong[i], NULL};
 		shardwright_run *run;
 		wants(words[i], shardwright_run_open(plan, options, &run, error),
