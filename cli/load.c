@@ -2,7 +2,6 @@
 #include "cli.h"
 
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bound/bound.h"
@@ -196,19 +195,12 @@ sw_status cli_find_newest(cli *c, const char *folder, const char **path, sw_erro
 
 sw_status cli_take_newest(cli *c, const char **path, sw_error *err)
 {
-	struct stat info;
-	const char *newest;
-	sw_text index = {0};
-	sw_text_addf(&index, "%s/" SW_CHECKPOINT_INDEX, *path);
-	bool is_several = stat(*path, &info) == 0 && S_ISDIR(info.st_mode) &&
-	                  stat(index.data, &info) != 0;
-	sw_text_clear(&index);
-	if (!is_several)
-		return SW_OK;
-	SW_TRY(cli_find_newest(c, *path, &newest, err));
-	if (!newest)
-		return SW_OK; /* what is missing is said where it is read */
-	cli_note(c, "%s: the newest checkpoint of the folder", newest);
-	*path = newest;
-	return SW_OK;
+	sw_text newest = {0};
+	sw_status status = sw_checkpoint_newest_of(*path, &newest, err);
+	if (status == SW_OK && newest.len) { /* what is missing is said where it is read */
+		*path = sw_arena_text(&c->arena, newest.data);
+		cli_note(c, "%s: the newest checkpoint of the folder", *path);
+	}
+	sw_text_clear(&newest);
+	return status;
 }

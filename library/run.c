@@ -213,30 +213,32 @@ static sw_status get_array(void *context, sw_error *err)
 	return sw_session_get(r->run->session, array, r->out, err);
 }
 
-shardwright_status shardwright_run_set(shardwright_run *run, const char *name, const void *data,
-                                       int64_t bytes, shardwright_error *error)
+/* in or out: the whole array, of so many bytes. */
+static shardwright_status work_on_array(const shardwright_run *run, const char *name,
+                                        const void *in, void *out, int64_t bytes,
+                                        library_work *work, shardwright_error *error)
 {
-	if (!library_given(run && name && data, error) || !is_usable(run, error))
+	if (!library_given(run && name && (in || out), error) || !is_usable(run, error))
 		return SHARDWRIGHT_INPUT;
 	run_request *r = new_request(run, name, error);
 	if (!r)
 		return SHARDWRIGHT_SYSTEM;
-	r->in = data;
+	r->in = in;
+	r->out = out;
 	r->bytes = bytes;
-	return answer(r, set_array, error);
+	return answer(r, work, error);
+}
+
+shardwright_status shardwright_run_set(shardwright_run *run, const char *name, const void *data,
+                                       int64_t bytes, shardwright_error *error)
+{
+	return work_on_array(run, name, data, NULL, bytes, set_array, error);
 }
 
 shardwright_status shardwright_run_get(const shardwright_run *run, const char *name, void *data,
                                        int64_t bytes, shardwright_error *error)
 {
-	if (!library_given(run && name && data, error) || !is_usable(run, error))
-		return SHARDWRIGHT_INPUT;
-	run_request *r = new_request(run, name, error);
-	if (!r)
-		return SHARDWRIGHT_SYSTEM;
-	r->out = data;
-	r->bytes = bytes;
-	return answer(r, get_array, error);
+	return work_on_array(run, name, NULL, data, bytes, get_array, error);
 }
 
 /* ---- steps ------------------------------------------------------------------------------- */

@@ -58,8 +58,7 @@ class Planned:
         """The call, and the jitted function of whole arrays."""
         call = Call(self._step, args, kwargs)
         inputs = self.module.inputs
-        if len(call.arrays) != len(inputs):
-            raise ShardwrightError(self.module.count_error(len(call.arrays)))
+        call.check(inputs)
         for array, placement in zip(call.abstract, inputs):
             _check("argument", placement, array.shape, array.dtype)
         for (name, a), (other, b) in zip(call.statics(), self._statics or call.statics()):

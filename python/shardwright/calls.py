@@ -210,6 +210,13 @@ class Call:
         self.donated = [getattr(p[1], "idx", None) in places or name in by_name for name, p in given]
         self.result = self.written = None
 
+    def check(self, inputs):
+        """Refuse arguments that are another number of arrays than a plan's step takes."""
+        if len(self.arrays) != len(inputs):
+            raise ShardwrightError(
+                f"the plan's step takes {len(inputs)} arrays, and these arguments are {len(self.arrays)}"
+            )
+
     def statics(self):
         """What stays as it is: a plan of the step holds for these alone."""
         return [*self._static.items(), *enumerate(self._leaves.fixed)]

@@ -111,8 +111,7 @@ def compare(module, step, args, kwargs, sidecar):
     from jax.extend.core import jaxpr_as_fun
 
     call = Call(step, args, kwargs)
-    if len(call.arrays) != len(module.inputs):
-        raise ShardwrightError(module.count_error(len(call.arrays)))
+    call.check(module.inputs)
     traced = call.trace().jaxpr
     if len(traced.jaxpr.outvars) != len(module.outputs):
         raise ShardwrightError(

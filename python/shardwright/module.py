@@ -166,10 +166,6 @@ class Module(Meshed):
     def outputs(self):
         return self.placements["outputs"]
 
-    def count_error(self, found):
-        """What to say where the arguments of a step are another number of arrays."""
-        return f"the plan's step takes {len(self.inputs)} arrays, and these arguments are {found}"
-
     def result_avals(self, weak):
         """What a call gives, abstractly. weak: per result, whether its type gives way to those of others."""
         import jax

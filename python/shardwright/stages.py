@@ -50,9 +50,6 @@ class Stages:
     def text(self):
         return "\n".join(piece.text for piece in self.pieces)
 
-    def count_error(self, found):
-        return f"the plan's step takes {len(self.inputs)} arrays, and these arguments are {found}"
-
     def alone(self):
         return contextlib.nullcontext()
 

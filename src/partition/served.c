@@ -7,9 +7,7 @@
 
 #include "fuse/fuse.h"
 
-typedef SW_VEC(uint32_t) leaf_list;
-
-typedef SW_VEC(sw_id) value_list;
+typedef SW_VEC(uint32_t) distinct_list; /* of leaves, or of values: each once (number_in) */
 
 typedef struct cutter {
 	const sw_plan *plan;
@@ -24,7 +22,7 @@ typedef struct cutter {
 	/* per variable, and behind them of the loss, or SW_NO_ID: the op of `whole` that takes it
 	 * apart, the term in `local`, and the sum of the terms in `whole` */
 	sw_id *apart, *term, *sum;
-	value_list given; /* values of `local` that the worker gives */
+	distinct_list given; /* values of `local` that the worker gives */
 	uint32_t *of_port; /* per variable: its port */
 	sw_error *err;
 } cutter;
@@ -38,6 +36,17 @@ static const char *name_of(const cutter *x, uint32_t input)
 static sw_status refuse(const cutter *x, uint32_t input, const char *why)
 {
 	return sw_fail(x->err, SW_ERR_INPUT, "stale: '%s': %s", name_of(x, input), why);
+}
+
+/* Return the place of a number in a list, behind the others if it is new. */
+static uint32_t number_in(distinct_list *list, uint32_t number)
+{
+	uint32_t i = 0;
+	while (i < list->len && list->data[i] != number)
+		i++;
+	if (i == list->len)
+		sw_vec_push(list, number);
+	return i;
 }
 
 /* ---- terms and sums --------------------------------------------------------------------- */
@@ -219,6 +228,11 @@ static void find_variables(cutter *x, uint32_t p)
 	port->inputs = inputs;
 }
 
+static uint32_t variable_at(const cutter *x, const sw_port *port, uint32_t i)
+{
+	return (uint32_t)x->map.of_input[port->inputs[i]];
+}
+
 /* ---- what is sent ----------------------------------------------------------------------- */
 
 static bool is_constant(const sw_program *program, sw_id value)
@@ -242,55 +256,32 @@ static const sw_op *scatter_of(const sw_program *local, sw_id term)
 	               : NULL;
 }
 
-static void add_value(value_list *list, sw_id value)
-{
-	for (size_t i = 0; i < list->len; i++)
-		if (list->data[i] == value)
-			return;
-	sw_vec_push(list, value);
-}
-
 /* Add what is sent for a term: it, or the scatter's indices and rows, if these are fewer bytes. */
-static void add_sent(const cutter *x, sw_id term, value_list *sent)
+static void add_sent(const cutter *x, sw_id term, distinct_list *sent)
 {
 	const sw_op *scatter = scatter_of(x->local, term);
 	int64_t bytes = sw_shape_bytes(sw_value_shape(x->local, term));
 	for (uint32_t k = 1; scatter && k < scatter->n_operands; k++)
 		bytes -= sw_shape_bytes(sw_value_shape(x->local, scatter->operands[k]));
 	if (!scatter || bytes <= 0)
-		add_value(sent, term);
+		(void)number_in(sent, term);
 	for (uint32_t k = 1; scatter && bytes > 0 && k < scatter->n_operands; k++)
-		add_value(sent, scatter->operands[k]);
-}
-
-/* Return the number that a value has, or gets, among the worker's results. */
-static uint32_t worker_result(cutter *x, sw_id value)
-{
-	uint32_t i = 0;
-	while (i < x->given.len && x->given.data[i] != value)
-		i++;
-	if (i == x->given.len)
-		sw_vec_push(&x->given, value);
-	return i;
+		(void)number_in(sent, scatter->operands[k]);
 }
 
 /* Find what devices send to a port, and what makes terms of it. */
-static void find_sent(cutter *x, uint32_t p)
+static void find_sent(cutter *x, sw_port *port)
 {
-	sw_port *port = &x->to->ports[p];
 	sw_id *terms = SW_NEW_N(&x->to->arena, sw_id, port->n + 1);
-	value_list sent = {0};
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < x->map.n; i++) {
-		if (x->of_port[i] != p)
-			continue;
-		add_sent(x, x->term[i], &sent);
-		terms[n++] = x->term[i];
+	distinct_list sent = {0};
+	for (uint32_t i = 0; i < port->n; i++) {
+		terms[i] = x->term[variable_at(x, port, i)];
+		add_sent(x, terms[i], &sent);
 	}
 	uint32_t *numbers = SW_NEW_N(&x->to->arena, uint32_t, sent.len + 1);
-	bool all_terms = sent.len == n;
+	bool all_terms = sent.len == port->n;
 	for (size_t i = 0; i < sent.len; i++) {
-		numbers[i] = worker_result(x, sent.data[i]);
+		numbers[i] = number_in(&x->given, sent.data[i]);
 		port->sent_bytes += sw_shape_bytes(sw_value_shape(x->local, sent.data[i]));
 		all_terms = all_terms && sent.data[i] == terms[i];
 	}
@@ -300,7 +291,7 @@ static void find_sent(cutter *x, uint32_t p)
 		port->terms_of = sw_program_slice(x->local,
 		                                  &(sw_slice){.results = terms,
 		                                              .given = sent.data,
-		                                              .n_results = n,
+		                                              .n_results = port->n,
 		                                              .n_given = port->n_sent},
 		                                  NULL);
 	sw_vec_clear(&sent);
@@ -324,20 +315,12 @@ static sw_status find_ports(cutter *x)
 	}
 	for (uint32_t p = 0; p < to->n_ports; p++) {
 		find_variables(x, p);
-		find_sent(x, p);
+		find_sent(x, &to->ports[p]);
 	}
 	return SW_OK;
 }
 
 /* ---- updates ---------------------------------------------------------------------------- */
-
-static void add_once(leaf_list *list, uint32_t number)
-{
-	for (size_t i = 0; i < list->len; i++)
-		if (list->data[i] == number)
-			return;
-	sw_vec_push(list, number);
-}
 
 static bool is_of_port(const cutter *x, const sw_port *port, int32_t variable)
 {
@@ -345,16 +328,15 @@ static bool is_of_port(const cutter *x, const sw_port *port, int32_t variable)
 }
 
 /* The update of a port, if these are all the states that it gives. */
-static sw_program *write_update(const cutter *x, const sw_port *port, const leaf_list *states,
+static sw_program *write_update(const cutter *x, const sw_port *port, const distinct_list *states,
                                 bool *reads)
 {
 	sw_id *results = sw_alloc(sizeof(sw_id) * (states->len + 1)),
 	      *sums = sw_alloc(sizeof(sw_id) * (port->n + 1));
 	for (size_t i = 0; i < states->len; i++)
 		results[i] = sw_entry(x->whole)->results.data[x->of_output[states->data[i]]];
-	for (uint32_t i = 0, n = 0; i < x->map.n; i++)
-		if (is_of_port(x, port, (int32_t)i))
-			sums[n++] = x->sum[i];
+	for (uint32_t i = 0; i < port->n; i++)
+		sums[i] = x->sum[variable_at(x, port, i)];
 	sw_slice slice = {.results = results,
 	                  .given = sums,
 	                  .n_results = (uint32_t)states->len,
@@ -412,20 +394,20 @@ static sw_status check_update(const cutter *x, const sw_port *port, const sw_pro
 /* Let the update give the state that it reads, too, until it reads nothing else. */
 static sw_status find_update(cutter *x, sw_port *port)
 {
-	leaf_list states = {0};
+	distinct_list states = {0};
 	bool *reads = SW_NEW_N(&x->to->arena, bool, x->state.n_inputs + 1);
 	for (uint32_t i = 0; i < port->n; i++)
 		sw_vec_push(&states, port->inputs[i]);
 	for (uint32_t i = 0; i < x->state.n_inputs; i++)
 		if (is_state(x, i) && is_of_port(x, port, x->map.of_input[i]))
-			add_once(&states, i);
+			(void)number_in(&states, i);
 	for (size_t before = 0; before < states.len;) {
 		before = states.len;
 		sw_program_free(port->update);
 		port->update = write_update(x, port, &states, reads);
 		for (uint32_t i = 0; i < x->state.n_inputs; i++)
 			if (reads[i] && is_state(x, i) && x->map.of_input[i] < 0)
-				add_once(&states, i);
+				(void)number_in(&states, i);
 	}
 	uint32_t *numbers = SW_NEW_N(&x->to->arena, uint32_t, x->state.n_inputs + 1), n = 0;
 	for (uint32_t i = 0; i < x->state.n_inputs; i++)

@@ -346,9 +346,9 @@ static sw_id result_of(const extract *x, int32_t c, uint32_t output)
 	sw_id value = sw_entry(x->in)->results.data[output];
 	if (holds(x, value))
 		return x->value[value];
-	for (size_t a = 0; a < x->in->aliases.len; a++)
-		if (x->in->aliases.data[a].output == output)
-			return x->value[x->inputs[x->in->aliases.data[a].input]];
+	int64_t input = sw_input_of_output(x->in, output);
+	if (input >= 0)
+		return x->value[x->inputs[input]];
 	sw_shape whole = sw_value_shape(x->in, value);
 	if (whole.rank == 0)
 		return sw_emit_scalar(x->out, c, whole.type, 0);

@@ -126,6 +126,15 @@ static inline int64_t sw_output_of_input(const sw_program *program, uint32_t inp
 	return -1;
 }
 
+/* Return the input of the entry that its result `output` becomes; -1: it is no state. O(aliases) */
+static inline int64_t sw_input_of_output(const sw_program *program, uint32_t output)
+{
+	for (size_t i = 0; i < program->aliases.len; i++)
+		if (program->aliases.data[i].output == output)
+			return program->aliases.data[i].input;
+	return -1;
+}
+
 static inline const sw_op *sw_op_at(const sw_program *program, sw_id op)
 {
 	return &program->ops.data[op];

@@ -86,6 +86,27 @@ sw_status sw_checkpoint_newest(const char *folder, int64_t *step, sw_error *err)
 	return status;
 }
 
+/* A folder that is a checkpoint has an index of its own. */
+static bool is_of_several(const char *path)
+{
+	struct stat info;
+	sw_text index = {0};
+	sw_text_addf(&index, "%s/" SW_CHECKPOINT_INDEX, path);
+	bool is = stat(path, &info) == 0 && S_ISDIR(info.st_mode) && stat(index.data, &info) != 0;
+	sw_text_clear(&index);
+	return is;
+}
+
+sw_status sw_checkpoint_newest_of(const char *path, sw_text *newest, sw_error *err)
+{
+	int64_t step = -1;
+	if (is_of_several(path))
+		SW_TRY(sw_checkpoint_newest(path, &step, err));
+	if (step >= 0)
+		add_path(path, step, "", newest);
+	return SW_OK;
+}
+
 /* ---- removing --------------------------------------------------------------------------- */
 
 /* Remove a folder of files; it holds no folders. */

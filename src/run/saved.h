@@ -73,6 +73,9 @@ sw_status sw_checkpoint_read(const char *path, sw_checkpoint *checkpoint, sw_err
 void sw_checkpoint_close(sw_checkpoint *checkpoint);
 /* Find the newest whole checkpoint in a folder of --save; *step is -1 if there is none. */
 sw_status sw_checkpoint_newest(const char *folder, int64_t *step, sw_error *err);
+/* Where the path is a folder of several checkpoints, add the path of the newest one to the text; else
+ * nothing. */
+sw_status sw_checkpoint_newest_of(const char *path, sw_text *newest, sw_error *err);
 /* Compare the contents of a file, or of all files, with the hashes of the index, once; O(bytes). */
 sw_status sw_saved_check_file(const sw_saved_file *file, sw_error *err);
 sw_status sw_checkpoint_check_contents(const sw_checkpoint *checkpoint, sw_error *err);

@@ -125,15 +125,11 @@ static void begin_ranks(sw_session *s)
 static void find_results(sw_session *s)
 {
 	const sw_program *p = program_of(s);
-	size_t n = sw_entry(p)->results.len;
-	bool *is_state = sw_alloc(n + 1);
+	uint32_t n = (uint32_t)sw_entry(p)->results.len;
 	s->results = sw_alloc((n + 1) * sizeof(*s->results));
-	for (size_t i = 0; i < p->aliases.len; i++)
-		is_state[p->aliases.data[i].output] = true;
-	for (size_t o = 0; o < n; o++)
-		if (!is_state[o])
-			s->results[s->n_results++] = (uint32_t)o;
-	free(is_state);
+	for (uint32_t o = 0; o < n; o++)
+		if (sw_input_of_output(p, o) < 0)
+			s->results[s->n_results++] = o;
 }
 
 static sw_status open_session(sw_session *s, sw_error *err)
@@ -439,35 +435,19 @@ static sw_status load_all(sw_session *s, const sw_checkpoint *checkpoint, sw_err
 	return status;
 }
 
-/* The newest checkpoint of a folder of several; else the path itself. Freed by the caller. */
-static sw_status find_checkpoint(const char *path, sw_text *found, sw_error *err)
-{
-	struct stat info;
-	int64_t newest = -1;
-	sw_text_addf(found, "%s/" SW_CHECKPOINT_INDEX, path);
-	bool several = stat(path, &info) == 0 && S_ISDIR(info.st_mode) &&
-	               stat(found->data, &info) != 0;
-	sw_text_clear(found);
-	if (several)
-		SW_TRY(sw_checkpoint_newest(path, &newest, err));
-	sw_text_add(found, path);
-	if (newest >= 0)
-		sw_text_addf(found, "/" SW_CHECKPOINT_NAME, newest);
-	return SW_OK;
-}
-
 sw_status sw_session_load(sw_session *s, const char *path, sw_error *err)
 {
 	sw_checkpoint checkpoint;
-	sw_text found = {0};
+	sw_text newest = {0};
 	SW_TRY(check_whole(s, err));
-	sw_status status = find_checkpoint(path, &found, err);
+	sw_status status = sw_checkpoint_newest_of(path, &newest, err);
 	if (status == SW_OK)
-		status = sw_checkpoint_open(found.data, serial_of(s), s->sidecar, &checkpoint, err);
+		status = sw_checkpoint_open(newest.len ? newest.data : path, serial_of(s),
+		                            s->sidecar, &checkpoint, err);
 	if (status == SW_OK) {
 		status = load_all(s, &checkpoint, err);
 		sw_checkpoint_close(&checkpoint);
 	}
-	sw_text_clear(&found);
+	sw_text_clear(&newest);
 	return status;
 }

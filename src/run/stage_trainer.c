@@ -114,21 +114,13 @@ static void check_inputs(stage_trainer *t)
 		                   t->rank.entry[t->programs->inputs[i]]);
 }
 
-static bool is_state(const sw_program *program, uint32_t output)
-{
-	for (size_t i = 0; i < program->aliases.len; i++)
-		if (program->aliases.data[i].output == output)
-			return true;
-	return false;
-}
-
 /* What is no state would be dropped. */
 static void keep_results(stage_trainer *t)
 {
 	sw_tensors_drop(t->results, t->programs->n_outputs);
 	for (uint32_t o = 0; o < t->programs->n_outputs; o++) {
 		sw_tensor own = stage_rank_output(&t->rank, o);
-		if (own.buffer && !is_state(t->programs->plan->looped, o))
+		if (own.buffer && sw_input_of_output(t->programs->plan->looped, o) < 0)
 			t->results[o] = sw_tensor_keep(own);
 	}
 }

@@ -71,9 +71,6 @@ void sw_stage_step_sidecar(const sw_stage_step *step, const sw_stages *stages,
 		info->name = port->kind == SW_PORT_WHOLE
 		                     ? sw_arena_text(arena, info->name)
 		                     : crossing_name(program, port->value, "sent", arena);
-		info->input = -1;
-		for (size_t k = 0; k < step->program->aliases.len; k++)
-			if (step->program->aliases.data[k].output == i)
-				info->input = (int32_t)step->program->aliases.data[k].input;
+		info->input = (int32_t)sw_input_of_output(step->program, i);
 	}
 }

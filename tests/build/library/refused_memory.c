@@ -7,9 +7,8 @@
 #include <shardwright.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
-#define MB ((rlim_t)1 << 20)
+#include "address_space.h"
 
 static shardwright_status plan(char **words, const char *threads, shardwright_error *error)
 {
@@ -29,18 +28,6 @@ static shardwright_status plan(char **words, const char *threads, shardwright_er
 	shardwright_cluster_free(cluster);
 	shardwright_plan_free(made);
 	return status;
-}
-
-/* The address space that is in use. */
-static rlim_t used(void)
-{
-	unsigned long pages = 0;
-	FILE *file = fopen("/proc/self/statm", "r");
-	if (!file || fscanf(file, "%lu", &pages) != 1)
-		pages = 0;
-	if (file)
-		fclose(file);
-	return (rlim_t)pages * 4096;
 }
 
 int main(int argc, char **argv)
