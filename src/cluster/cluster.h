@@ -158,8 +158,12 @@ typedef struct sw_calibration {
 	/* as torch before it had fused attention: one kernel only where the program calls a       \
 	 * library for it; nothing is fused to products */                                         \
 	X(TORCH_CALLS, "torch-calls")                                                              \
+	/* what XLA makes for a TPU: products and convolutions with what follows them, attention only \
+	 * where the program calls a kernel for it */                                              \
+	X(XLA_TPU, "xla-tpu")                                                                      \
 	X(XLA_CPU, "xla-cpu") /* what XLA makes for a CPU: no attention, no epilogues of dots */
-#define SW_FUSION_WORDS "none, loops, xla-gpu, xla-gpu-calls, torch, torch-calls or xla-cpu"
+#define SW_FUSION_WORDS                                                                            \
+	"none, loops, xla-gpu, xla-gpu-calls, torch, torch-calls, xla-tpu or xla-cpu"
 typedef enum sw_fusion {
 #define SW_ROW(NAME, name) SW_FUSION_##NAME,
 	SW_FUSIONS(SW_ROW)
@@ -193,7 +197,7 @@ bool sw_library_composes(sw_library library);
 
 typedef struct sw_device {
 	const char *name;
-	sw_fusion fusion;       /* NONE if the file gives none */
+	sw_fusion fusion;       /* LOOPS if the file gives none: what the executor does */
 	sw_library collectives; /* OWN if the file gives none */
 	int64_t memory_bytes;
 	double memory_bandwidth;

@@ -59,7 +59,8 @@ const char *sw_fusion_name(sw_fusion fusion)
 bool sw_fusion_has_library_kernels(sw_fusion fusion)
 {
 	return fusion == SW_FUSION_XLA_GPU || fusion == SW_FUSION_XLA_GPU_CALLS ||
-	       fusion == SW_FUSION_TORCH || fusion == SW_FUSION_TORCH_CALLS;
+	       fusion == SW_FUSION_TORCH || fusion == SW_FUSION_TORCH_CALLS ||
+	       fusion == SW_FUSION_XLA_TPU;
 }
 
 const char *sw_library_name(sw_library library)

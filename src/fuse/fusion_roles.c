@@ -17,6 +17,7 @@ static const uint8_t of_opcode[SW_OPCODE_COUNT] = {
 	[SW_OP_DYNAMIC_UPDATE_SLICE] = IS(INDEXED),
 	[SW_OP_DOT] = IS(DOT),
 	[SW_OP_CONVOLUTION] = IS(DOT),
+	[SW_OP_TERMS] = IS(BORDER), /* `verify` looks at its result */
 	[SW_OP_CALL] = IS(BORDER),
 	[SW_OP_WHILE] = IS(BORDER),
 	[SW_OP_CONDITIONAL] = IS(BORDER),
@@ -88,14 +89,15 @@ bool sw_fuse_is_slow(const sw_op *op)
  * CPU's in its second-level cache. XLA bounds a kernel by some ten thousand instructions, so that
  * 1024 ops are well within (a draw of Philox is 220 of them); the executor by its program. cuBLAS adds one array, a bias and an activation to a product.
  * XLA leaves convolutions alone: in the texts that it compiled for an H100 (VGG, U-Net, ResNet) none has
- * an activation, and those of gradients can't have any.
+ * an activation, and those of gradients can't have any. For TPUs it makes one kernel of either and
+ * what follows.
  * An eager framework saves for the backward pass what its kernels read; of those, functions of one
  * array are computed again by kernels that have them inside (casts, activations). */
-#define SW_GPU_RULES                                                                               \
+#define SW_XLA_RULES(dot, convolution)                                                             \
 	{                                                                                          \
 		.loops = true, .reduces = true, .indexed = true, .copies = SW_FUSE_COPY_ANY,       \
-		.copies_slow = true, .dot_epilogue = 1, .convolution_epilogue = -1,                \
-		.max_row = 65536, .max_ops = 1024                                                   \
+		.copies_slow = true, .dot_epilogue = (dot), .convolution_epilogue = (convolution), \
+		.max_row = 65536, .max_ops = 1024                                                  \
 	}
 #define SW_EAGER_RULES(epilogue)                                                                   \
 	{                                                                                          \
@@ -114,8 +116,9 @@ static const sw_fuse_rules rules[SW_FUSION_COUNT] = {
                              .convolution_epilogue = 2,
                              .max_row = 65536,
                              .max_ops = 256},
-	[SW_FUSION_XLA_GPU] = SW_GPU_RULES,
-	[SW_FUSION_XLA_GPU_CALLS] = SW_GPU_RULES,
+	[SW_FUSION_XLA_GPU] = SW_XLA_RULES(1, -1),
+	[SW_FUSION_XLA_GPU_CALLS] = SW_XLA_RULES(1, -1),
+	[SW_FUSION_XLA_TPU] = SW_XLA_RULES(2, 2),
 	[SW_FUSION_TORCH] = SW_EAGER_RULES(1),
 	[SW_FUSION_TORCH_CALLS] = SW_EAGER_RULES(-1),
 	[SW_FUSION_XLA_CPU] = {.loops = true,

@@ -10,6 +10,7 @@ static const sw_score_rule rules[SW_FUSION_COUNT] = {
 	[SW_FUSION_TORCH] = {.attention = SW_SCORE_ALWAYS, .again = 256},
 	[SW_FUSION_TORCH_CALLS] = {.attention = SW_SCORE_CALLED, .again = 256},
 	[SW_FUSION_XLA_GPU_CALLS] = {.attention = SW_SCORE_CALLED, .again = 256},
+	[SW_FUSION_XLA_TPU] = {.attention = SW_SCORE_CALLED, .again = 256},
 };
 
 const sw_score_rule *sw_score_rule_of(sw_fusion device)

@@ -504,7 +504,8 @@ typedef struct sw_model {
  * only be cleared. */
 bool sw_model_begin(sw_model *model, sw_memo *memo, const sw_watch *watch, const sw_mesh *mesh);
 /* Return the seconds per step of the cheapest candidates of all decisions. Kernels run one after
- * the other, so no plan of the mesh takes less. The model must have begun. */
+ * the other, so no plan of the mesh takes less where each op is a kernel; on a device that fuses, where
+ * ops are priced by their share of a kernel, it is an estimate. The model must have begun. */
 double sw_model_kernels_s(const sw_model *model);
 /* Return the bytes per device of the program's inputs, each in its smallest layout. All of them are
  * there when a step begins, so no plan of the mesh needs less. The model must have begun. */

@@ -127,7 +127,7 @@ typedef struct sw_pipelined {
 	/* Stages on slices like the first are planned on meshes whose name begins so; NULL: all. */
 	const char *mesh;
 	sw_planned_stage *stages;
-	sw_named_schedule schedule;
+	sw_named_schedule schedule; /* SW_NAMED_SCHEDULES: `given` is in its place */
 	/* That of a file in its place, or one that was searched for, which have no name; NULL:
 	 * there is none. */
 	sw_pipeline_schedule *given;

@@ -183,6 +183,7 @@ sw_status sw_pipelined_search_order(sw_pipelined *p, double time_limit_s, sw_err
 		status = sw_pipeline_play(found.schedule, &p->costs, &p->played, err);
 		p->given = found.schedule;
 		p->searched = true;
+		p->schedule = SW_NAMED_SCHEDULES;
 		found.schedule = NULL;
 	}
 	sw_pipeline_free(found.schedule);

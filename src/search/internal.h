@@ -63,7 +63,7 @@ typedef struct sw_unconstrained {
 typedef struct sw_mesh_entry {
 	sw_mesh mesh;         /* its name tells the rewrites of the variant */
 	size_t number;        /* of the strategy's meshes: the same in all variants */
-	double kernels_s;     /* no step of its plans is shorter */
+	double kernels_s;     /* sw_model_kernels_s: hardly a step of its plans is shorter */
 	double model_bound_s; /* none of its plans takes less by the model */
 	double best_s;        /* the quickest that fits, by the model; INFINITY: none */
 	sw_unconstrained unconstrained;

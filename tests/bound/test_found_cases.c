@@ -188,6 +188,7 @@ static void what_cant_be_split_counts_in_full(void **state)
 	double sorts_s = 0;
 	(void)state;
 	open_text(hlo, "local-2x4.yaml", &p);
+	p.cluster.device.fusion = SW_FUSION_NONE;
 	plan(&p, "auto", NULL);
 	for (sw_id id = 0; id < p.program->ops.len; id++)
 		if (sw_op_at(p.program, id)->opcode == SW_OP_SORT)

@@ -24,7 +24,7 @@ grep -q '"kind":"attention","computation":"main[^"]*","ops":[0-9]*,"flops":[0-9.
 	complain "the JSON has no attention"
 grep -q '"fusion":"loops"' "$scratch/flat" || complain "the JSON does not say the fusion"
 
-expect 2 "--fusion quick: expected none, loops, xla-gpu, xla-gpu-calls, torch, torch-calls or xla-cpu" "$sw" inspect tests/programs/gpt-tiny.hlo.gz --kernels --fusion quick
+expect 2 "--fusion quick: expected none, loops, xla-gpu, xla-gpu-calls, torch, torch-calls, xla-tpu or xla-cpu" "$sw" inspect tests/programs/gpt-tiny.hlo.gz --kernels --fusion quick
 expect 2 "--fusion says how the device of --kernels fuses: add it" "$sw" inspect tests/programs/gpt-tiny.hlo.gz --fusion none
 expect 2 "give --fusion or --cluster" "$sw" inspect tests/programs/gpt-tiny.hlo.gz --kernels --fusion none --cluster clusters/local-2x2.yaml
 expect 2 "--kernels is for programs" "$sw" inspect clusters/local-2x2.yaml --kernels

@@ -227,8 +227,21 @@ static void printed_clusters_read_back(void **state)
 		sw_cluster_clear(&cluster);
 	}
 	assert_int_equal(parse(HEAD UNEQUAL_LINKS DEVICE, &cluster, NULL), SW_OK);
+	assert_int_equal(cluster.device.fusion, SW_FUSION_LOOPS);
+	uint64_t hash = cluster.hash;
 	check_reads_back(&cluster);
 	sw_cluster_clear(&cluster);
+	for (int f = 0; f < SW_FUSION_COUNT; f++) {
+		sw_text text = {0};
+		sw_text_addf(&text, HEAD UNEQUAL_LINKS DEVICE "  fusion: %s\n",
+		             sw_fusion_name((sw_fusion)f));
+		assert_int_equal(parse(text.data, &cluster, NULL), SW_OK);
+		assert_int_equal(cluster.device.fusion, f);
+		assert_true((cluster.hash == hash) == (f == SW_FUSION_LOOPS));
+		check_reads_back(&cluster);
+		sw_cluster_clear(&cluster);
+		sw_text_clear(&text);
+	}
 }
 
 /* Measured figures keep all their digits, and names may hold any printable text. */

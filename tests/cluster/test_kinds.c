@@ -142,7 +142,7 @@ static const struct {
 	{HEAD NODES("2", ", device: [slow, slow]") GPUS "device:\n" SLOW SLOW,
          "device[1].name: \"slow\" names device[0] already"},
 	{HEAD NODES("2", ", device: [slow, fast]") GPUS
-         "device:\n" SLOW "  - {name: fast, fusion: loops, " FIGURES("1 GiB", "1 us", "1e12") "}\n",
+         "device:\n" SLOW "  - {name: fast, fusion: none, " FIGURES("1 GiB", "1 us", "1e12") "}\n",
          "device[1]: fusion must be given for all kinds or none"},
 	{HEAD NODES("2", ", device: [slow, fast]") GPUS
          "device:\n" SLOW "  - {name: fast, cache: 1 MB, " FIGURES("1 GiB", "1 us", "1e12") "}\n",

@@ -109,6 +109,7 @@ static void nothing_is_split_in_a_replicated_plan(void **state)
 		sw_program_cost cost;
 		subject_from_text(p->name, p->text, &s);
 		make_cluster("2,2", &cluster);
+		cluster.device.fusion = SW_FUSION_NONE;
 		check(sw_plan_replicated(s.program, &cluster, &plan, &err), &err);
 		compare_with_serial(&s, plan, 0, "replicated");
 		check(sw_partition(plan, &local, &err), &err);

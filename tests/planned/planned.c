@@ -61,6 +61,12 @@ void open_fixture(const char *name, const char *cluster, planned *p)
 	open_cluster(cluster, p);
 }
 
+void open_fixture_op_by_op(const char *name, const char *cluster, planned *p)
+{
+	open_fixture(name, cluster, p);
+	p->cluster.device.fusion = SW_FUSION_NONE;
+}
+
 sw_status try_plan(planned *p, const char *strategy, int64_t memory_bytes, sw_error *err)
 {
 	sw_plan_options options = {.no_overlap = true,

@@ -22,6 +22,9 @@ typedef struct planned {
  * links and FLOPs cost time, so that bytes are those of the literature. */
 void open_text(const char *hlo, const char *cluster, planned *p);
 void open_fixture(const char *name, const char *cluster, planned *p);
+/* The same on devices that run each op as a kernel of its own: what a test says of kernels' seconds,
+ * or of values that are stored, is then said of ops. */
+void open_fixture_op_by_op(const char *name, const char *cluster, planned *p);
 /* Plan the program (again) without rewrites but padding. memory_bytes 0: the cluster's. make_plan
  * fails the test if there is no plan. */
 sw_status try_plan(planned *p, const char *strategy, int64_t memory_bytes, sw_error *err);

@@ -26,13 +26,8 @@ void open_local(const char *hlo, scheduled *s)
 	check(sw_read_hlo(hlo, strlen(hlo), "test.hlo", &s->local, &err), &err);
 }
 
-bool open_fixture(const char *name, const char *cluster, const char *strategy, scheduled *s)
-{
-	return open_rewritten(name, cluster, strategy, NULL, 0, s);
-}
-
-bool open_rewritten(const char *name, const char *cluster, const char *strategy, const char *remat,
-                    int32_t microbatches, scheduled *s)
+static bool open_planned(const char *name, const char *cluster, const char *strategy,
+                         const char *remat, int32_t microbatches, bool op_by_op, scheduled *s)
 {
 	char path[512];
 	sw_error err = {0};
@@ -41,6 +36,8 @@ bool open_rewritten(const char *name, const char *cluster, const char *strategy,
 	*s = (scheduled){.planned = true};
 	snprintf(path, sizeof(path), SW_SOURCE_DIR "/clusters/%s.yaml", cluster);
 	check(sw_cluster_read(path, &s->cluster, &err), &err);
+	if (op_by_op)
+		s->cluster.device.fusion = SW_FUSION_NONE;
 	snprintf(path, sizeof(path), SW_SOURCE_DIR "/tests/programs/%s.hlo.gz", name);
 	check(sw_read_program(path, &s->program, &err), &err);
 	check(sw_sidecar_find(path, s->program, &s->sidecar, &err), &err);
@@ -52,6 +49,17 @@ bool open_rewritten(const char *name, const char *cluster, const char *strategy,
 	check(status, &err);
 	check(sw_partition(s->plan, &s->local, &err), &err);
 	return true;
+}
+
+bool open_fixture(const char *name, const char *cluster, const char *strategy, scheduled *s)
+{
+	return open_planned(name, cluster, strategy, NULL, 0, false, s);
+}
+
+bool open_op_by_op(const char *name, const char *cluster, const char *strategy, const char *remat,
+                   int32_t microbatches, scheduled *s)
+{
+	return open_planned(name, cluster, strategy, remat, microbatches, true, s);
 }
 
 void close_scheduled(scheduled *s)

@@ -24,9 +24,10 @@ void open_local(const char *hlo, scheduled *s);
 /* Open a fixture by name on clusters/CLUSTER.yaml, planned and partitioned. Returns false if no
  * plan fits. */
 bool open_fixture(const char *name, const char *cluster, const char *strategy, scheduled *s);
-/* The same with rematerialisation and microbatches, given as in the plan's options. */
-bool open_rewritten(const char *name, const char *cluster, const char *strategy, const char *remat,
-                    int32_t microbatches, scheduled *s);
+/* The same with rematerialisation and microbatches, given as in the plan's options, on devices that
+ * run each op as a kernel of its own, behind which more hides. */
+bool open_op_by_op(const char *name, const char *cluster, const char *strategy, const char *remat,
+                   int32_t microbatches, scheduled *s);
 /* Schedule (again), and check what holds for every schedule: it is valid, it has the costs of the
  * local program, it is no slower, and it reads back as it was printed. */
 void schedule(scheduled *s, const char *overlap, int64_t memory_bytes);

@@ -84,7 +84,7 @@ static void check_hidden(const char *strategy, look_fn *look, bool reductions, i
                          double share)
 {
 	scheduled s;
-	assert_true(open_fixture("gpt", "local-2x4", strategy, &s));
+	assert_true(open_op_by_op("gpt", "local-2x4", strategy, NULL, 0, &s));
 	schedule(&s, "all", 0);
 	tally t = look_at_all(&s, look, reductions);
 	if (t.of < min_n || t.hidden < share * t.of)
@@ -131,26 +131,30 @@ static void little_waiting_is_left(void **state)
 	static const struct {
 		const char *name, *cluster, *strategy;
 		double share;
+		bool fused;
 	} cases[] = {
-		{"gpt", "local-2x4", "dp", 0.01},
-		{"gpt", "local-2x4", "zero3", 0.01},
-		{"gpt-scan", "local-2x4", "dp", 0.01},
-		{"gpt-scan", "local-2x4", "zero3", 0.01},
-		{"gpt", "lab-4x1", "dp", 0.01},
-		{"gpt", "lab-4x1", "zero1", 0.1},
-		{"gpt", "lab-4x1", "zero3", 0.1},
-		{"gpt", "lab-2x4", "dp", 0.01},
-		{"lstm-lm-tiny", "lab-4x1", "dp", 0.05},
-		{"moe-mixtral-tiny", "lab-4x1", "zero1", 0.01},
-		{"unet-tiny", "lab-unequal", "zero1", 0.01},
+		{"gpt", "local-2x4", "dp", 0.01, false},
+		{"gpt", "local-2x4", "zero3", 0.01, false},
+		{"gpt-scan", "local-2x4", "dp", 0.01, false},
+		{"gpt-scan", "local-2x4", "zero3", 0.01, false},
+		{"gpt", "lab-4x1", "dp", 0.01, false},
+		{"gpt", "lab-4x1", "zero1", 0.1, false},
+		{"gpt", "lab-4x1", "zero3", 0.1, false},
+		{"gpt", "lab-2x4", "dp", 0.01, false},
+		{"lstm-lm-tiny", "lab-4x1", "dp", 0.05, false},
+		{"moe-mixtral-tiny", "lab-4x1", "zero1", 0.01, false},
+		{"unet-tiny", "lab-unequal", "zero1", 0.01, false},
 		/* passes backwards and forwards over an order: 7 % without them */
-		{"moe-mixtral-tiny", "a100-8x8", "dp", 0.04},
+		{"moe-mixtral-tiny", "a100-8x8", "dp", 0.04, true},
 	};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		scheduled s;
 		sw_program_cost cost;
-		assert_true(open_fixture(cases[i].name, cases[i].cluster, cases[i].strategy, &s));
+		assert_true(cases[i].fused ? open_fixture(cases[i].name, cases[i].cluster,
+		                                          cases[i].strategy, &s)
+		                           : open_op_by_op(cases[i].name, cases[i].cluster,
+		                                           cases[i].strategy, NULL, 0, &s));
 		schedule(&s, "all", 0);
 		sw_cost_program(&s.cluster, s.local, &cost);
 		assert_true(cost.compute_s > cost.communication_s);
@@ -181,7 +185,7 @@ static void little_spare_memory_is_enough(void **state)
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		scheduled s;
-		assert_true(open_rewritten(cases[i].name, "local-2x4", cases[i].strategy,
+		assert_true(open_op_by_op(cases[i].name, "local-2x4", cases[i].strategy,
 		                           cases[i].remat, cases[i].microbatches, &s));
 		int64_t needed = sw_placement_bytes(s.local),
 			limit = needed + needed / cases[i].part;
@@ -216,7 +220,7 @@ static void little_waiting_is_left_if_collectives_are_late(void **state)
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		scheduled s;
-		assert_true(open_fixture(cases[i].name, "lab-4x1", cases[i].strategy, &s));
+		assert_true(open_op_by_op(cases[i].name, "lab-4x1", cases[i].strategy, NULL, 0, &s));
 		schedule(&s, "all", 0);
 		halve_link_speeds(&s.cluster);
 		double left = part_left(&s);

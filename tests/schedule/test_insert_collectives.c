@@ -97,7 +97,7 @@ static void bytes_are_counted_as_in_the_arena(void **state)
 		scheduled s;
 		sw_arena arena;
 		sw_task_source source;
-		assert_true(open_rewritten(cases[i].name, "local-2x4", cases[i].strategy,
+		assert_true(open_op_by_op(cases[i].name, "local-2x4", cases[i].strategy,
 		                           cases[i].remat, cases[i].microbatches, &s));
 		sw_arena_init(&arena);
 		sw_task_source_init(&source, &s.cluster, s.local, SW_OVERLAP_ALL, &arena);

@@ -102,7 +102,7 @@ static void codes_are_smaller_than_gradients(void **state)
 	static const double most[] = {0.6, 0.6, 0.35, 0.3, 0.1};
 	planned p;
 	(void)state;
-	open_fixture("mlp", "local-2x2.yaml", &p);
+	open_fixture_op_by_op("mlp", "local-2x2.yaml", &p);
 	make_plan(&p, "dp");
 	double whole = (double)p.plan->predicted.payload_bytes;
 	for (size_t c = 0; c < SW_COUNT(CODECS); c++) {

@@ -146,7 +146,7 @@ static void a_variant_that_cannot_fit_bounds_nothing(void **state)
 	planned p;
 	sw_program *canonical;
 	sw_error err = {0};
-	open_fixture("gpt-tiny", "local-1x4.yaml", &p);
+	open_fixture_op_by_op("gpt-tiny", "local-1x4.yaml", &p);
 	check(sw_rewrite_canonical(p.program, &canonical, &err), &err);
 	int64_t share = sw_least_share_bytes(canonical, p.cluster.n_devices);
 	plan_as(&p, (wish){.microbatches = 1});
@@ -284,7 +284,7 @@ static void far_too_little_memory_is_answered_with_little_work(void **state)
 	static const int64_t memory[] = {50000, 120000};
 	int64_t programs[2], share[2] = {0};
 	planned p;
-	open_fixture("gpt-tiny", "local-1x4.yaml", &p);
+	open_fixture_op_by_op("gpt-tiny", "local-1x4.yaml", &p);
 	for (int i = 0; i < 2; i++) {
 		sw_search_effort effort = {0};
 		sw_error err = {0};

@@ -335,7 +335,7 @@ static void owners_share_the_updates(void **state)
 {
 	planned p;
 	(void)state;
-	open_fixture("gpt-tiny", "local-2x2.yaml", &p);
+	open_fixture_op_by_op("gpt-tiny", "local-2x2.yaml", &p);
 	make_plan(&p, "dp");
 	double everywhere = p.plan->predicted.compute_s;
 	make_plan(&p, "ps");
@@ -353,7 +353,7 @@ static void plans_with_owners_have_a_bound_of_their_own(void **state)
 {
 	planned p;
 	(void)state;
-	open_fixture("gpt-tiny", "lab-2x4.yaml", &p);
+	open_fixture_op_by_op("gpt-tiny", "lab-2x4.yaml", &p);
 	make_plan(&p, "dp");
 	double bound = p.plan->lower_bound_s;
 	assert_non_null(strstr(p.plan->scope, "and owners"));
@@ -375,13 +375,13 @@ static double step_under(planned *p, const char *strategy)
 
 /* Return the seconds of a step in which the search chooses each variable's way, by those of the
  * quickest strategy that has one way for all. */
-static double ways_by_best(const char *fixture, const char *cluster)
+static double ways_by_best(const char *fixture, const char *cluster, bool op_by_op)
 {
 	static const char *const single[] = {"dp",          "zero1",          "zero3",
 	                                     "ps:balanced", "ps:partitioned", "parallax"};
 	double best = INFINITY;
 	planned p;
-	open_fixture(fixture, cluster, &p);
+	(op_by_op ? open_fixture_op_by_op : open_fixture)(fixture, cluster, &p);
 	for (size_t i = 0; i < SW_COUNT(single); i++)
 		best = SW_MIN(best, step_under(&p, single[i]));
 	double ways = step_under(&p, "ways");
@@ -394,8 +394,8 @@ static void ways_are_no_slower_than_any_single_way(void **state)
 {
 	(void)state;
 	for (size_t f = 0; f < SW_COUNT(RUNNABLE); f++)
-		assert_true(ways_by_best(RUNNABLE[f], "local-2x2.yaml") < 1 + 1e-9);
-	assert_true(ways_by_best("ncf-tiny", "lab-2x4.yaml") < 1 + 1e-9);
+		assert_true(ways_by_best(RUNNABLE[f], "local-2x2.yaml", f % 2) < 1 + 1e-9);
+	assert_true(ways_by_best("ncf-tiny", "lab-2x4.yaml", false) < 1 + 1e-9);
 }
 
 /* As the command plans: collectives run beside kernels. */
@@ -417,12 +417,14 @@ static void auto_with_owners_is_no_slower(const char *fixture, const char *clust
 	static const char *const others[] = {"ways",           "ps",       "ps:balanced",
 	                                     "ps:partitioned", "parallax", "zero1"};
 	planned p;
-	open_fixture(fixture, cluster, &p);
+	/* owners win where updates take long, as they do op by op */
+	(wins ? open_fixture_op_by_op : open_fixture)(fixture, cluster, &p);
 	double without = overlapped_step_under(&p, "auto"), best = without;
 	for (size_t i = 0; i < SW_COUNT(others); i++)
 		best = SW_MIN(best, overlapped_step_under(&p, others[i]));
 	double both = overlapped_step_under(&p, "auto:owners");
-	assert_int_equal(p.plan->warnings.len, 0);
+	/* that nothing is quicker than the whole step on every device */
+	assert_int_equal(p.plan->warnings.len, p.plan->predicted.collectives == 0);
 	assert_false(sw_bound_is_beaten(p.plan->lower_bound_s, both));
 	if (both > best * (1 + 1e-9))
 		fail_msg("%s on %s: %g s with owners, %g s found", fixture, cluster, both, best);
@@ -446,9 +448,9 @@ static void owners_are_taken_where_they_are_quicker(void **state)
 static void ways_are_mixed_where_that_is_quicker(void **state)
 {
 	(void)state;
-	assert_true(ways_by_best("gpt-tiny", "lab-2x4.yaml") < 0.97);
-	assert_true(ways_by_best("gpt-tiny-clip", "lab-4x1.yaml") < 0.97);
-	assert_true(ways_by_best("mlp", "lab-2x4.yaml") < 0.98);
+	assert_true(ways_by_best("gpt-tiny", "lab-2x4.yaml", true) < 0.97);
+	assert_true(ways_by_best("gpt-tiny-clip", "lab-4x1.yaml", true) < 0.97);
+	assert_true(ways_by_best("mlp", "lab-2x4.yaml", true) < 0.98);
 }
 
 /* ---- the file, and refusals ---------------------------------------------------------------- */

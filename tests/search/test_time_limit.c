@@ -165,7 +165,7 @@ static void alternatives_given_up_are_no_quicker_than_their_bound(void **state)
 	close_planned(&p);
 }
 
-/* No plan of a mesh takes less than the cheapest kernels of all its decisions. */
+/* No plan of a mesh takes less than the cheapest kernels of all its decisions, where kernels are ops. */
 static void kernels_bound_the_plans_of_a_mesh(void **state)
 {
 	static const char *const names[] = {"dp", "zero3", "megatron:tp=4"};
@@ -175,7 +175,7 @@ static void kernels_bound_the_plans_of_a_mesh(void **state)
 		sw_analysis analysis;
 		sw_memo memo;
 		sw_model model;
-		open_fixture("mlp", "lab-2x4.yaml", &p);
+		open_fixture_op_by_op("mlp", "lab-2x4.yaml", &p);
 		make_plan(&p, names[i]);
 		sw_analysis_init(&analysis, p.plan, &p.sidecar,
 		                 (sw_analysis_options){.no_overlap = true});

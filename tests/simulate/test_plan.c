@@ -60,7 +60,8 @@ static double simulated_s(const sw_plan *plan)
 	return step_s;
 }
 
-/* Return the seconds of the kernels alone, shared by all devices: no lower bound is below it. */
+/* Return the seconds of the kernels alone, shared by all devices: where each op is a kernel, no lower
+ * bound is below it. */
 static double roofline_s(const subject *s)
 {
 	sw_program_cost cost;
@@ -74,6 +75,7 @@ static void a_plans_step_is_the_one_that_is_simulated(void **state)
 	for (size_t f = 0; f < SW_COUNT(fixtures); f++) {
 		subject s;
 		open_subject(fixtures[f], clusters[f % SW_COUNT(clusters)], &s);
+		s.cluster.device.fusion = f % 2 ? SW_FUSION_LOOPS : SW_FUSION_NONE;
 		sw_plan *plan = make_plan(&s, "auto", true);
 		const sw_program_cost *cost = &plan->predicted;
 		assert_seconds(cost->step_time_s, simulated_s(plan));
@@ -86,7 +88,8 @@ static void a_plans_step_is_the_one_that_is_simulated(void **state)
 		            plan->model_best_s <= plan->model_s);
 		assert_true(fabs(plan->gap - (1 - plan->lower_bound_s / cost->step_time_s)) <
 		            1e-9);
-		assert_true(plan->lower_bound_s >= roofline_s(&s) * (1 - 1e-9));
+		assert_true(s.cluster.device.fusion != SW_FUSION_NONE ||
+		            plan->lower_bound_s >= roofline_s(&s) * (1 - 1e-9));
 		sw_plan_free(plan);
 		close_subject(&s);
 	}
@@ -127,6 +130,7 @@ static void overlap_makes_another_plan_the_best(void **state)
 	subject s;
 	(void)state;
 	open_subject("mlp", "lab-4x1", &s);
+	s.cluster.device.fusion = SW_FUSION_NONE; /* more to hide behind */
 	sw_plan *additive = make_plan(&s, "auto", false), *played = make_plan(&s, "auto", true);
 	assert_true(simulated_s(played) < 0.9 * simulated_s(additive));
 	assert_true(played->predicted.communication_s > 0);
@@ -192,9 +196,11 @@ static void pruned_candidates_could_not_have_won(void **state)
 		if (!a->feasible)
 			continue;
 		assert_true(a->step_time_s >= plan->predicted.step_time_s * (1 - 1e-9));
-		assert_true(a->step_time_s >= larger_s * (1 - 1e-9));
+		assert_true(a->step_time_s >= a->compute_s * (1 - 1e-9));
 		if (a->bound_s > 0) {
-			assert_seconds(a->bound_s, larger_s);
+			/* collectives that begin as one take less than each alone */
+			assert_true(a->bound_s >= a->compute_s * (1 - 1e-9) &&
+			            a->bound_s <= larger_s * (1 + 1e-9));
 			assert_true(a->bound_s >= plan->predicted.step_time_s * (1 - 1e-9));
 		}
 	}

@@ -407,7 +407,7 @@ static void accuracy_is_of_trials_that_were_not_learned(void **state)
 	sw_tune_options options = few(48);
 	options.measure = measure;
 	options.context = &m;
-	open_fixture("mlp", "local-2x2.yaml", &p);
+	open_fixture_op_by_op("mlp", "local-2x2.yaml", &p);
 	tune(&p, &options, &tuned);
 	uint64_t group = tuned.trials.list.data[0].example.group;
 	sw_tune_accuracy chance = sw_tune_accuracy_of(&tuned.trials, SW_RANKER_NONE, group,
