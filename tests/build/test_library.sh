@@ -27,7 +27,7 @@ cmp "$root/own.plan" "$root/command.plan" || complain "another plan than the com
 while read -r line; do
 	grep -qF -- "$line" "$root/out" || complain "not in the text: $line"
 done <"$root/explained"
-grep -q "^4 devices, 0\.[0-9]* s a step, no plan takes less than 0\.[0-9]* s; [0-9]* bytes" "$root/out" || complain "$(tail -1 "$root/out")"
+grep -q "^4 devices, [0-9.e-]* s a step, no plan takes less than [0-9.e-]* s; [0-9]* bytes" "$root/out" || complain "$(tail -1 "$root/out")"
 
 # refuse CODE WORDS ARGUMENT...: one line, and the exit code of the status
 refuse() {

@@ -23,7 +23,7 @@ cmp -s "$scratch/one" "$scratch/two" || complain "$(cat "$scratch/one") on one d
 expect 1 "no plan fits in 50.0 kB\|no plan fits in 48.8 KiB" "$sw" plan $tiny --cluster $two --strategy zero3 -o "$plan" --memory 50kB
 grep -q "fullest at" "$scratch/out" || complain "the peak is not said"
 grep -q "^  --memory " "$scratch/out" || complain "the memory that would do is not said"
-expect 1 "" "$sw" plan $tiny --cluster $two --strategy zero3 -o "$plan" --memory 1MB --remat none --microbatches 1 --json
+expect 1 "" "$sw" plan $tiny --cluster $two --strategy zero3 -o "$plan" --memory 700kB --remat none --microbatches 1 --json
 for key in '"error"' '"shortage"' '"missing_bytes"' '"tensors"' '"change": "--microbatches"' '"change": "--remat"' '"change": "devices"'; do
 	grep -q -e "$key" "$scratch/out" || complain "no $key"
 done
