@@ -159,13 +159,13 @@ static sw_status observe(sw_interpreter *interpreter, const sw_plan_op *plan, co
 	return SW_OK;
 }
 
-/* Return true for ops that run normally in paced runs too: regions, collectives, and ops that only
- * forward their operands. */
+/* Return true for ops that run normally in paced runs too: regions that are no fused kernels,
+ * collectives, and ops that only forward their operands. */
 static bool is_never_paced(const sw_op *op, sw_aliasing aliasing)
 {
 	switch ((sw_opcode)op->opcode) {
 	case SW_OP_FUSION:
-		return aliasing == SW_ALIASING_REGION;
+		return aliasing == SW_ALIASING_REGION && sw_fused_kernel_of(op) == SW_FUSED_COUNT;
 	case SW_OP_WHILE:
 	case SW_OP_CONDITIONAL:
 	case SW_OP_CALL:

@@ -195,23 +195,24 @@ static sw_status check_pins(const sw_search *s, const sw_plan *plan)
 
 static sw_status too_slow(const sw_search *s, double step_s)
 {
-	sw_text least = {0};
-	sw_text_add_seconds(&least, step_s);
+	sw_text step = {0};
+	sw_text_add_seconds(&step, step_s);
 	sw_status status = sw_fail(
 		s->err, SW_NO,
-		"a step takes %s at least on this cluster, and the planner counts up to %.0f days "
-		"of an op on one device: check the sizes of the program, the trips of its loops, "
-		"and the figures of the device",
-		least.data, LONGEST_S / 86400);
-	sw_text_clear(&least);
+		"the ops of a step take %s on one device, and the planner counts up to %.0f days "
+		"of an op: check the sizes of the program, the trips of its loops, and the figures "
+		"of the device",
+		step.data, LONGEST_S / 86400);
+	sw_text_clear(&step);
 	return status;
 }
 
 static sw_status nothing_found(const sw_search *s)
 {
-	double least_s = sw_search_variant(s, 0)->kernels_s;
-	if (least_s * (double)s->asked.cluster->n_devices > LONGEST_S)
-		return too_slow(s, least_s);
+	sw_program_cost whole;
+	sw_cost_program(s->asked.cluster, s->canonical, &whole);
+	if (whole.compute_s > LONGEST_S)
+		return too_slow(s, whole.compute_s);
 	sw_text have = {0};
 	int64_t memory = sw_search_memory(s);
 	sw_text_add_bytes(&have, (double)memory);

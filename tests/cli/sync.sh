@@ -43,7 +43,7 @@ said() {
 	grep "^$1  " "$scratch/out" | grep -q "$2" || complain "'$2' is not said of $1"
 }
 said params.blocks.0.mlp.up.w "owned by device 3, which gets the sum of the gradients"
-said params.blocks.1.mlp.up.w "each device updates a part; a copy on every device"
+said params.blocks.1.mlp.up.w "each device \(updates a part\|keeps a part of the moments\); a copy on every device"
 said params.blocks.1.attn.qkv.w "split among the devices, gathered where it is read"
 said params.embed.tokens "updated by device [0-3], which owns the moments; a copy on every device"
 said params.norm.scale "on every device; gradients are all-reduced"

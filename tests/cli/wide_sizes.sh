@@ -77,5 +77,5 @@ ENTRY e { p = f32[8] parameter(0)
  w = (s64[], f32[8]) while(t), condition=c, body=b
  ROOT r = f32[8] get-tuple-element(w), index=1 }
 HLO
-grep -q "a step takes .* at least on this cluster" "$scratch/err" || complain "it is not said why"
+grep -q "the ops of a step take .* on one device" "$scratch/err" || complain "it is not said why"
 exit $failed

@@ -233,7 +233,11 @@ static void printed_clusters_read_back(void **state)
 	sw_cluster_clear(&cluster);
 	for (int f = 0; f < SW_FUSION_COUNT; f++) {
 		sw_text text = {0};
-		sw_text_addf(&text, HEAD UNEQUAL_LINKS DEVICE "  fusion: %s\n",
+		sw_text_addf(&text,
+		             HEAD UNEQUAL_LINKS "device: {name: cpu, memory: 2 GiB, "
+		                                "memory_bandwidth: 8 GB/s, kernel_overhead: 1 us,\n"
+		                                "  matmul_efficiency: 0.7, fusion: %s, "
+		                                "flops: {f32: 50 GFLOP/s}}\n",
 		             sw_fusion_name((sw_fusion)f));
 		assert_int_equal(parse(text.data, &cluster, NULL), SW_OK);
 		assert_int_equal(cluster.device.fusion, f);

@@ -22,7 +22,7 @@ static void open_flat_cluster(const char *count, planned *p)
 		"bandwidth: 1 GB/s}\n",
 		count);
 	sw_text_add(&text,
-	            "device:\n  name: ideal\n  memory: 64 GiB\n  memory_bandwidth: 1000 TB/s\n  "
+	            "device:\n  name: ideal\n  fusion: none\n  memory: 64 GiB\n  memory_bandwidth: 1000 TB/s\n  "
 	            "kernel_overhead: 0 us\n"
 	            "  matmul_efficiency: 1\n  flops: {f32: 1 TFLOP/s}\n");
 	check(sw_cluster_parse(text.data, text.len, "flat.yaml", &p->cluster, &err), &err);

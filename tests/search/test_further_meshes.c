@@ -77,8 +77,9 @@ static void an_axis_is_cut_where_its_parts_divide_more(void **state)
 		"version: 1\nname: nodes\nlevels:\n"
 		"  - {name: node, count: 125, latency: 0.01 us, bandwidth: 100 TB/s}\n"
 		"  - {name: device, count: 2, latency: 0.01 us, bandwidth: 100 TB/s}\n"
-		"device:\n  name: core\n  memory: 64 GiB\n  memory_bandwidth: 8 GB/s\n"
-		"  kernel_overhead: 1 us\n  matmul_efficiency: 1\n  flops: {f32: 1 TFLOP/s}\n";
+		"device:\n  name: core\n  fusion: none\n  memory: 64 GiB\n"
+		"  memory_bandwidth: 8 GB/s\n  kernel_overhead: 1 us\n"
+		"  matmul_efficiency: 1\n  flops: {f32: 1 TFLOP/s}\n";
 	sw_model_limits few = sw_model_default_limits, none = few;
 	planned p;
 	sw_error err;

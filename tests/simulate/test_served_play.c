@@ -28,6 +28,7 @@ static void subject_open(subject *s, const char *fixture, const char *cluster, c
 	sw_plan_options options = {.quiet = true};
 	snprintf(s->path, sizeof(s->path), SW_SOURCE_DIR "/clusters/%s.yaml", cluster);
 	check(sw_cluster_read(s->path, &s->cluster, &err), &err);
+	s->cluster.device.fusion = SW_FUSION_NONE; /* so that links are not all that counts */
 	snprintf(s->path, sizeof(s->path), SW_SOURCE_DIR "/tests/programs/%s.hlo.gz", fixture);
 	check(sw_read_program(s->path, &s->program, &err), &err);
 	check(sw_sidecar_find(s->path, s->program, &s->sidecar, &err), &err);
@@ -75,7 +76,10 @@ static void more_staleness_is_no_slower(void **state)
 			sw_served_play played = play(&s, 0, 0);
 			assert_true(played.step_time_s > 0.999 * played.worker_s);
 			assert_true(played.step_time_s > 0.98 * played.update_s);
-			assert_true(played.step_time_s < 1.02 * before_s);
+			if (played.step_time_s >= 1.02 * before_s)
+				fail_msg("%s on %s, %d steps old: %g s, %g s where less old",
+				         fixtures[c / 2], clusters[c % 2], stales[i],
+				         played.step_time_s, before_s);
 			assert_true(played.oldest <= stales[i]);
 			before_s = played.step_time_s;
 			sw_served_play_clear(&played);
