@@ -2,9 +2,10 @@
 
 import warnings
 
-from .calls import Call
+from .calls import Call, is_array
 from .command import ShardwrightError, ShardwrightWarning
-from .module import dtype_of, load
+from .module import dtype_of, listed, load
+from .processes import Processes, check_topology, is_global
 from .step import has_changed
 
 
@@ -22,8 +23,28 @@ def apply(plan_path, step, devices=None, attention=None, statics=None, program=N
     everything; results lie where the next call wants them. What the step donates is donated, if a
     result takes its buffer; what it writes to its arguments is written to them. The step is traced
     for the structure of its result alone.
+
+    In several processes of JAX all of those that have some of the devices call this, and then the
+    function, as each other; the plan must be the same.
     """
-    return Planned(load(plan_path, devices, attention=attention), step, statics, program)
+    module = load_in_all(plan_path, devices, attention)
+    check_topology(module.devices, module.atoms)
+    return Planned(module, step, statics, program)
+
+
+def load_in_all(plan_path, devices=None, attention=None):
+    """Load the module of a plan; in several processes of JAX it must be the same in all."""
+    same = lambda module: {
+        "the plan": module.identity,
+        "the order of its devices": repr([device.id for device in module.devices]).encode(),
+    }
+    processes = Processes(listed(devices))
+    return processes.do(lambda: load(plan_path, devices, attention=attention), same, PLANNED)
+
+
+# What to do where processes disagree.
+PLANNED = ": plan in one of them, with path=, and open that file in all, Plan(path)"
+GIVEN = ": what is no global array must be whole, and the same in all; jax.make_array_from_process_local_data joins parts"
 
 
 def _differs(a, b):
@@ -41,13 +62,43 @@ class Planned:
         self._step = step
         self._statics = statics
         self._program = program
+        self._processes = Processes(module.devices)
         self._jitted = {}  # by structure of the arguments: the call that was traced, and the function of arrays
 
     def __call__(self, *args, **kwargs):
-        call, function = self._function(args, kwargs)
-        placed = [self.module.place(i, leaf) for i, leaf in enumerate(call.arrays)]
+        call, function, arrays = self._ready(args, kwargs)
+        placed = [self.module.place(i, leaf) for i, leaf in enumerate(arrays)]
         with self.module.alone():
             return call.finish(function(*placed))
+
+    def _ready(self, args, kwargs):
+        """The call, the jitted function, and the arrays; of several processes, those that are not global as NumPy's.
+
+        Several processes compare these in the first call, and in each that has some, which so waits for the call
+        before it. Global arrays can't differ."""
+        if not self._processes.are_several:
+            return self._read(args, kwargs)
+        same = lambda found: {
+            f"argument {placement['name']}": x
+            for placement, x in zip(self.module.inputs, found[2])
+            if not is_global(x)
+        }
+        work = lambda: self._read(args, kwargs)
+        return self._processes.do(work, same, GIVEN) if self._compares(args, kwargs) else work()
+
+    def _compares(self, args, kwargs):
+        import jax
+
+        return not self._jitted or any(is_array(x) and not is_global(x) for x in jax.tree.leaves((args, kwargs)))
+
+    def _read(self, args, kwargs):
+        import numpy
+
+        call, function = self._function(args, kwargs)
+        if not self._processes.are_several:
+            return call, function, call.arrays
+        arrays = [x if is_global(x) else numpy.asarray(x, a.dtype) for x, a in zip(call.arrays, call.abstract)]
+        return call, function, arrays
 
     def lower(self, *args, **kwargs):
         """What jax.jit(step).lower(*args) is for the plan; arguments may be abstract."""

@@ -53,7 +53,7 @@ def _write(tree, path, value):
     return setter(value) if setter else setattr(owner, name, value)
 
 
-def _is_array(leaf):
+def is_array(leaf):
     return hasattr(leaf, "dtype") or isinstance(leaf, (bool, int, float, complex))
 
 
@@ -79,9 +79,9 @@ class Leaves:
 
     def __init__(self, jax, tree):
         paths, self.structure = jax.tree_util.tree_flatten_with_path(tree)
-        self.place = [n for n, (_, leaf) in enumerate(paths) if _is_array(leaf)]
+        self.place = [n for n, (_, leaf) in enumerate(paths) if is_array(leaf)]
         self.paths = [paths[n][0] for n in self.place]
-        self.fixed = [None if _is_array(leaf) else leaf for _, leaf in paths]
+        self.fixed = [None if is_array(leaf) else leaf for _, leaf in paths]
         self.arrays, self._impls = [], []
         for n in self.place:
             leaf = paths[n][1]

@@ -110,10 +110,10 @@ class Plan:
         "xla", "plan"}: the last two are {"peak_bytes", "flops"} of a device, as XLA's
         memory_analysis and cost_analysis have them of what it compiled, and as the plan has. Of a plan
         with stages the "xla" has no peak_bytes, and the plan no flops."""
+        from .apply import load_in_all
         from .compare import compare
-        from .module import load
 
-        result = compare(load(self.path, devices), step, args, kwargs, self._sidecar())
+        result = compare(load_in_all(self.path, devices), step, args, kwargs, self._sidecar())
         return result | {"plan": self._costs()}
 
     def _costs(self):
@@ -136,11 +136,13 @@ def plan(step, *args, cluster=None, devices=None, strategy=None, path=None, **op
     devices   a part of the cluster: 8, or "2x4"
     strategy  what `shardwright plan --strategy` takes; the fastest is searched if it is not given
     path      the plan file; the program stands beside it, as NAME.hlo.gz. Both are temporary if it
-              is not given
+              is not given, and in all processes of JAX but the first
     options   arguments of the step by keyword; those that `export` takes (learning_rate, tokens,
               vocabulary, loss, pairs); other options of `shardwright plan`: memory="16GiB" is
               --memory 16GiB, untied=True is --untied
     """
+    import jax
+
     from . import step as step_module
     from .calls import takes
 
@@ -151,7 +153,7 @@ def plan(step, *args, cluster=None, devices=None, strategy=None, path=None, **op
     for_export = {key: options.pop(key) for key in FOR_EXPORT if key in options}
     kwargs = {key: options.pop(key) for key in list(options) if takes(step, key)}
     with contextlib.ExitStack() as folder:
-        if path is None:
+        if path is None or jax.process_index() != 0:
             path = pathlib.Path(folder.enter_context(tempfile.TemporaryDirectory(prefix="shardwright-"))) / "step.plan"
         plan_path = pathlib.Path(path)
         program = plan_path.with_name(plan_path.stem + ".hlo.gz")

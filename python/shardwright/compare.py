@@ -7,6 +7,7 @@ from . import noise
 from .calls import Call, plain_errors
 from .command import ShardwrightError
 from .module import fold
+from .processes import Processes, gathered, is_global
 
 ROUNDOFF = {"bf16": 2**-8, "f16": 2**-11, "f32": 2**-24, "c64": 2**-24, "f64": 2**-53, "c128": 2**-53}
 NARROW = 2**-3  # of f8 and f4
@@ -41,6 +42,20 @@ class Sums:
         self.largest = max(self.largest, float(numpy.abs(wanted).max(initial=0)))
         self.elements += wanted.size
         self.changed += int((error != 0).sum())
+
+    def packed(self):
+        import numpy
+
+        fields = self.difference, self.reference, self.elements, self.changed, self.worst, self.largest
+        return numpy.array(fields, "d").tobytes()
+
+    def unite(self, rows):
+        """Take in those of all processes, packed, instead of this one's own."""
+        import numpy
+
+        fields = numpy.array([numpy.frombuffer(row, "d") for row in rows])
+        self.difference, self.reference, self.elements, self.changed = map(float, fields[:, :4].sum(0))
+        self.worst, self.largest = map(float, fields[:, 4:].max(0))
 
     def relative(self):
         if self.difference == 0:
@@ -94,13 +109,22 @@ def rows(module, placed, wholes, roles, learning_rate, moved=()):
     moved: likewise what runs gave that round otherwise
     """
     tolerance = tolerance_of(module.text)
-    found = []
-    for o, (placement, array, whole, role) in enumerate(zip(module.outputs, placed, wholes, roles, strict=True)):
+    found, all_sums = [], [sums_of(module.parts(o, x, w)) for o, (x, w) in enumerate(zip(placed, wholes, strict=True))]
+    unite(Processes(module.devices), all_sums)
+    for o, (placement, sums, whole, role) in enumerate(zip(module.outputs, all_sums, wholes, roles, strict=True)):
         others = [Sums() for _ in moved]
-        for sums, run in zip(others, moved):
-            sums.add(run[o], whole)
-        found.append(judge(placement, role, sums_of(module.parts(o, array, whole)), tolerance, learning_rate, others))
+        for other, run in zip(others, moved):
+            other.add(run[o], whole)
+        found.append(judge(placement, role, sums, tolerance, learning_rate, others))
     return found
+
+
+def unite(processes, all_sums):
+    """Add to the sums of this process's parts those of the others'."""
+    rows = processes.gather(b"".join(sums.packed() for sums in all_sums))
+    for o, sums in enumerate(all_sums):
+        size = len(sums.packed())
+        sums.unite([row[o * size : (o + 1) * size] for row in rows])
 
 
 def compare(module, step, args, kwargs, sidecar):
@@ -120,7 +144,7 @@ def compare(module, step, args, kwargs, sidecar):
     other = lambda seed, *x: noise.Run(seed).evaluate(traced.jaxpr, traced.consts, x)
     with plain_errors("the step can't be run"):
         typed = [getattr(a, "sharding", None) for a in call.abstract]  # where others lie does not count
-        arrays = [x if place else numpy.asarray(x) for x, place in zip(call.arrays, typed)]
+        arrays = [x if place and not is_global(x) else gathered(x) for x, place in zip(call.arrays, typed)]
         wholes = jax.jit(jaxpr_as_fun(traced))(*arrays)
         moving = jax.jit(other)
         moved = [moving(seed, *arrays) for seed in map(jax.numpy.uint32, range(RUNS))]

@@ -14,6 +14,7 @@ import re
 import tempfile
 
 from .command import ShardwrightError, run
+from .processes import put
 from .stack import as_one
 
 TYPES = {"pred": "bool", "bf16": "bfloat16", "c64": "complex64", "c128": "complex128"}
@@ -63,19 +64,29 @@ def refuse_to_map(*_, **__):
 
 
 def devices_of(n, devices):
-    """The devices of JAX that the n of a plan are: those that are given, or the first ones."""
-    import jax
-
+    """The devices of JAX that the n of a plan are: those that are given, or the first ones; of several processes
+    all, so that none is forgotten."""
     there = "JAX has" if devices is None else "here are"
-    devices = jax.devices() if devices is None else devices
-    devices = list(devices) if hasattr(devices, "__iter__") else [devices]
-    if not all(hasattr(device, "platform") for device in devices):
-        raise ShardwrightError("devices: expected a list of JAX's devices")
-    if len(devices) < n:
-        raise ShardwrightError(f"devices: the plan is for {n}, and {there} {len(devices)}")
+    chosen, devices = devices is not None, listed(devices)
+    processes = len({device.process_index for device in devices})
+    if len(devices) < n or (len(devices) > n and processes > 1 and not chosen):
+        in_all = f" in {processes} processes: devices= names those to take" if len(devices) > n else ""
+        raise ShardwrightError(f"devices: the plan is for {n}, and {there} {len(devices)}{in_all}")
     if len(set(devices[:n])) < n:
         raise ShardwrightError(f"devices: the plan is for {n}, and some of these are the same")
     return devices[:n]
+
+
+def listed(devices):
+    """The devices of JAX that are given, as a list; all of them, those of a process together, if none are."""
+    import jax
+
+    if devices is None:
+        return sorted(jax.devices(), key=lambda device: device.process_index)
+    devices = list(devices) if hasattr(devices, "__iter__") else [devices]
+    if not all(hasattr(device, "platform") for device in devices):
+        raise ShardwrightError("devices: expected a list of JAX's devices")
+    return devices
 
 
 class Meshed:
@@ -153,10 +164,20 @@ class Module(Meshed):
     """
 
     def __init__(self, text, placements, devices=None):
-        super().__init__(placements["mesh"], devices_of(placements["devices"], devices))
+        self.devices = devices_of(placements["devices"], devices)
+        super().__init__(placements["mesh"], self.devices)
         self.placements = placements
         # The function is called by another one, whose arguments are donated where that is asked for.
         self.text = re.sub(r"(, )?tf\.aliasing_output = \d+ : i32", "", text)
+
+    @property
+    def atoms(self):
+        return self.placements["atoms"]
+
+    @property
+    def identity(self):
+        """Bytes that are those of another module if this and that do the same."""
+        return (self.text + json.dumps(self.placements)).encode()
 
     @property
     def inputs(self):
@@ -177,11 +198,10 @@ class Module(Meshed):
 
     def place(self, i, array):
         """Put the whole array that is input number i on the devices, as a step takes it."""
-        import jax
-
         if type(array).__name__ == "BatchTracer":  # JAX has no public name for it
             refuse_to_map()
-        return jax.device_put(as_one(array), self.whole_sharding(self.inputs[i]))
+        placement = self.inputs[i]
+        return put(as_one(array), self.whole_sharding(placement), dtype_of(placement["type"]))
 
     def jit(self, donated, weak):
         """The jitted function of whole arrays, placed as they are between calls. donated: per input, whether
@@ -204,7 +224,7 @@ class Module(Meshed):
         shardings = [self.sharding(p) for p in self.inputs]
         results = [self.sharding(p) for p in self.outputs]
         with self.alone():
-            placed = [jax.device_put(fold(x, p), s) for x, p, s in zip(arrays, self.inputs, shardings, strict=True)]
+            placed = [put(fold(x, p), s) for x, p, s in zip(arrays, self.inputs, shardings, strict=True)]
             whole = jax.jit(lambda *a: self.call(*a), in_shardings=shardings, out_shardings=results)
             return whole(*placed), costs_of(whole.lower(*placed).compile())
 

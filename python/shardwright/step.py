@@ -9,6 +9,7 @@ import warnings
 from . import pairs as pairs_module, uses
 from .calls import Call, part_of, plain_errors
 from .command import ShardwrightError, ShardwrightWarning
+from .processes import is_readable
 
 # Fields of NamedTuples in which optimizers carry averages and sums.
 MOMENTS = {"mu", "nu", "trace", "momentum", "velocity", "ema", "sum_of_squares", "second_moment", "m", "v"}
@@ -319,7 +320,7 @@ def _contents(leaf):
     """The numbers of an array that has some, else None. Infinities are numbers; NaN is none."""
     import numpy
 
-    if hasattr(leaf, "dtype") and not hasattr(leaf, "__array__"):
+    if (hasattr(leaf, "dtype") and not hasattr(leaf, "__array__")) or not is_readable(leaf):
         return None
     try:
         values = numpy.asarray(leaf)
