@@ -43,19 +43,11 @@ class Sums:
         self.elements += wanted.size
         self.changed += int((error != 0).sum())
 
-    def packed(self):
-        import numpy
-
-        fields = self.difference, self.reference, self.elements, self.changed, self.worst, self.largest
-        return numpy.array(fields, "d").tobytes()
-
-    def unite(self, rows):
-        """Take in those of all processes, packed, instead of this one's own."""
-        import numpy
-
-        fields = numpy.array([numpy.frombuffer(row, "d") for row in rows])
-        self.difference, self.reference, self.elements, self.changed = map(float, fields[:, :4].sum(0))
-        self.worst, self.largest = map(float, fields[:, 4:].max(0))
+    def unite(self, parts):
+        """Become the sums over the parts that these are of, as vars() gives them."""
+        for field in vars(self):
+            over = max if field in ("worst", "largest") else sum
+            setattr(self, field, over(part[field] for part in parts))
 
     def relative(self):
         if self.difference == 0:
@@ -121,10 +113,9 @@ def rows(module, placed, wholes, roles, learning_rate, moved=()):
 
 def unite(processes, all_sums):
     """Add to the sums of this process's parts those of the others'."""
-    rows = processes.gather(b"".join(sums.packed() for sums in all_sums))
-    for o, sums in enumerate(all_sums):
-        size = len(sums.packed())
-        sums.unite([row[o * size : (o + 1) * size] for row in rows])
+    of_processes = processes.gather([vars(sums) for sums in all_sums])
+    for sums, parts in zip(all_sums, list(zip(*of_processes))):
+        sums.unite(parts)
 
 
 def compare(module, step, args, kwargs, sidecar):

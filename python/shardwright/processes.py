@@ -4,14 +4,16 @@ What must be the same in all of them, such as the plan and arrays that each has 
 what one of them refuses, all refuse, so that none waits for another one that is gone.
 """
 
+import functools
 import hashlib
+import itertools
+import json
 import warnings
 
 from .calls import plain_errors
 from .command import ShardwrightError, ShardwrightWarning
 
-ROW = 256  # bytes of a row: whether there is trouble, how many digests, the digest of these, the trouble in words
-DIGEST = 16  # bytes of one
+WAIT_S = 600  # that a process waits for another one, which may be planning; JAX ends all where one dies
 
 
 def is_global(array):
@@ -50,14 +52,30 @@ def put(array, sharding, dtype=None):
 
 
 def digest_of(data):
-    """The digest of bytes, or of an array of NumPy."""
+    """The digest of bytes, or of an array of NumPy with its shape and type."""
     import numpy
 
-    if not isinstance(data, bytes):
-        shape = repr((data.shape, str(data.dtype))).encode()
-        data = numpy.ascontiguousarray(data).reshape(-1).view(numpy.uint8)
-        return hashlib.blake2b(data, digest_size=DIGEST, key=hashlib.blake2b(shape).digest()).digest()
-    return hashlib.blake2b(data, digest_size=DIGEST).digest()
+    if isinstance(data, bytes):
+        return hashlib.blake2b(data, digest_size=16).hexdigest()
+    kind = f"{data.dtype}{data.shape}".encode()[:64]
+    data = numpy.ascontiguousarray(data).reshape(-1).view(numpy.uint8)
+    return hashlib.blake2b(data, digest_size=16, key=kind).hexdigest()
+
+
+def _client():
+    """The store of keys and values that jax.distributed.initialize has set up: JAX has no public name for it. It
+    waits for no device, so that a process that ends leaves no collective begun."""
+    from jax._src import distributed
+
+    if distributed.global_state.client is None:
+        raise ShardwrightError("several processes of JAX: expected that jax.distributed.initialize has joined them")
+    return distributed.global_state.client
+
+
+@functools.cache
+def _turns(numbers):
+    """Counts what these processes have told each other: all of them do so in the same order."""
+    return itertools.count()
 
 
 class Processes:
@@ -69,35 +87,42 @@ class Processes:
     def __init__(self, devices):
         import jax
 
-        self._devices = {}
-        for device in devices:
-            self._devices.setdefault(device.process_index, device)
-        self.numbers = sorted(self._devices)
-        if jax.process_index() not in self._devices:
+        self.numbers = tuple(sorted({device.process_index for device in devices}))
+        self._own = jax.process_index()
+        if self._own not in self.numbers:
             raise ShardwrightError(
-                f"devices: process {jax.process_index()} of JAX has none of those of the plan, which are of"
-                f" {_listed(self.numbers)}"
+                f"devices: process {self._own} of JAX has none of those of the plan, which are of {self}"
             )
+
+    def __str__(self):
+        numbers = self.numbers
+        return f"process {numbers[0]}" if len(numbers) == 1 else f"processes {', '.join(map(str, numbers))}"
 
     @property
     def are_several(self):
         return len(self.numbers) > 1
 
-    def gather(self, row):
-        """The row of bytes of each process, in order; all rows are of one length. All processes have to call this."""
-        import jax
-        import numpy
-
+    def gather(self, data):
+        """The JSON data of each process, in order. All processes have to call this. The first one collects, so that
+        the store has three requests for each process."""
         if not self.are_several:
-            return [row]
-        mesh = jax.sharding.Mesh(numpy.array([self._devices[n] for n in self.numbers]), ("process",))
-        split, whole = (
-            jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*axes)) for axes in (["process"], [])
-        )
-        own = numpy.frombuffer(row, numpy.uint8)[None]
-        with plain_errors(f"{_listed(self.numbers)} of JAX could not be compared"), jax.set_mesh(mesh):
-            rows = jax.make_array_from_callback((len(self.numbers), len(row)), split, lambda _: own)
-            return [bytes(r) for r in numpy.asarray(_gathering(whole)(rows))]
+            return [data]
+        client, turns = _client(), _turns(self.numbers)
+        place = f"shardwright/{'.'.join(map(str, self.numbers))}/{next(turns)}"
+        first = self.numbers[0]
+        if self._own != first:
+            client.key_value_set(f"{place}/{self._own}", json.dumps(data))
+            return json.loads(self._wait(client, f"{place}/all", first))
+        found = [data] + [json.loads(self._wait(client, f"{place}/{n}", n)) for n in self.numbers[1:]]
+        client.key_value_set(f"{place}/all", json.dumps(found))
+        return found
+
+    def _wait(self, client, key, number):
+        try:
+            return client.blocking_key_value_get(key, WAIT_S * 1000)
+        except Exception as trouble:
+            words = next(iter(str(trouble).splitlines()), "")
+            raise ShardwrightError(f"process {number} of JAX did not do the same as {self._own}: {words}") from None
 
     def do(self, work, same, hint=""):
         """Return work(), or raise what it raises. Of several processes all have to call this: all raise if one
@@ -110,51 +135,31 @@ class Processes:
             digests = {what: digest_of(data) for what, data in same(found).items()}
         except Exception as error:
             trouble = error
-        words = _words(trouble).encode()[: ROW - DIGEST - 5]
-        row = bytes([trouble is not None]) + len(digests).to_bytes(4, "little")
-        row += digest_of(b"".join(digests.values())) + words
-        rows = self.gather(row.ljust(ROW, b"\0"))
+        whole = digest_of(repr(digests).encode())
+        rows = self.gather({"trouble": _words(trouble), "digest": whole})
         if trouble is not None:
             raise trouble
-        for n, other in zip(self.numbers, rows):
-            if other[0]:
-                said = other[5 + DIGEST :].rstrip(b"\0").decode(errors="ignore")
-                raise ShardwrightError(f"process {n} of JAX: {said}")
-        if len({other[1:5] for other in rows}) > 1:
-            raise ShardwrightError("some arguments are global arrays in some processes of JAX, and not in others")
-        if len(set(rows)) > 1:
-            self._name(digests, hint)
+        for n, row in zip(self.numbers, rows):
+            if row["trouble"] is not None:
+                raise ShardwrightError(f"process {n} of JAX: {row['trouble']}")
+        if any(row["digest"] != whole for row in rows):
+            raise ShardwrightError(self._difference(digests) + hint)
         return found
 
-    def _name(self, digests, hint):
+    def _difference(self, digests):
         """Say what differs."""
-        rows = self.gather(b"".join(digests.values()))
-        for k, what in enumerate(digests):
-            found = [row[k * DIGEST : (k + 1) * DIGEST] for row in rows]
-            for n, own in zip(self.numbers, found):
-                if own != found[0]:
-                    raise ShardwrightError(f"{what} differs in processes {self.numbers[0]} and {n} of JAX{hint}")
+        rows = self.gather(digests)
+        for n, row in zip(self.numbers, rows):
+            for what in rows[0] | row:
+                if row.get(what) != rows[0].get(what):
+                    return f"{what} differs in processes {self.numbers[0]} and {n} of JAX"
+        raise AssertionError("digests differ, and nothing that they are of")
 
 
 def _words(trouble):
     if trouble is None or isinstance(trouble, ShardwrightError):
-        return str(trouble or "")
+        return trouble and str(trouble)
     return f"{type(trouble).__name__}: {next(iter(str(trouble).splitlines()), '')}"
-
-
-def _gathering(sharding):
-    """The jitted function that gives every device the whole array."""
-    import jax
-
-    return jax.jit(_same, out_shardings=sharding)
-
-
-def _same(x):
-    return x
-
-
-def _listed(numbers):
-    return f"process {numbers[0]}" if len(numbers) == 1 else f"processes {', '.join(map(str, numbers))}"
 
 
 def check_topology(devices, atoms):
