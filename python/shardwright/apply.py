@@ -4,7 +4,8 @@ import warnings
 
 from .calls import Call, is_array
 from .command import ShardwrightError, ShardwrightWarning
-from .module import dtype_of, listed, load
+from .documents import dtype_of
+from .module import listed, load
 from .processes import Processes, check_topology, is_global
 from .step import has_changed
 

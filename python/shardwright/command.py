@@ -141,10 +141,9 @@ def plan(step, *args, cluster=None, devices=None, strategy=None, path=None, **op
               vocabulary, loss, pairs); other options of `shardwright plan`: memory="16GiB" is
               --memory 16GiB, untied=True is --untied
     """
-    import jax
-
     from . import step as step_module
     from .calls import takes
+    from .processes import own_number
 
     if cluster is None:
         raise ShardwrightError("cluster: expected a cluster file")
@@ -153,7 +152,7 @@ def plan(step, *args, cluster=None, devices=None, strategy=None, path=None, **op
     for_export = {key: options.pop(key) for key in FOR_EXPORT if key in options}
     kwargs = {key: options.pop(key) for key in list(options) if takes(step, key)}
     with contextlib.ExitStack() as folder:
-        if path is None or jax.process_index() != 0:
+        if own_number() != 0 or path is None:
             path = pathlib.Path(folder.enter_context(tempfile.TemporaryDirectory(prefix="shardwright-"))) / "step.plan"
         plan_path = pathlib.Path(path)
         program = plan_path.with_name(plan_path.stem + ".hlo.gz")

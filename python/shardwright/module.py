@@ -14,22 +14,10 @@ import re
 import tempfile
 
 from .command import ShardwrightError, run
+from .documents import check_format, check_index, check_placements, dtype_of, is_index, located, modules_of
+from .documents import read, read_json
 from .processes import put
 from .stack import as_one
-
-TYPES = {"pred": "bool", "bf16": "bfloat16", "c64": "complex64", "c128": "complex128"}
-
-
-def dtype_of(word):
-    """JAX's name of an element type: f32 is float32, s8 int8, f8e5m2 float8_e5m2."""
-    letters, digits = re.match(r"([a-z]+)(\d*)", word).groups()
-    if word in TYPES:
-        return TYPES[word]
-    if letters == "f" and word == letters + digits and int(digits) >= 16:
-        return "float" + digits
-    if letters in ("s", "u") and word == letters + digits:
-        return ("int" if letters == "s" else "uint") + digits
-    return re.sub(r"^f(\d+)(e)", r"float\1_\2", word)
 
 
 @functools.cache
@@ -44,9 +32,9 @@ def _primitive():
 
     def lower(ctx, *operands, module, weak):
         ir, frame = mlir.ir, ctx.module_context
-        inner = ir.Module.parse(module.text)
-        name = mlir.merge_mlir_modules(frame.module, "shardwright_step", inner, dst_symtab=frame.symbol_table)
         types = [mlir.aval_to_ir_type(frame, aval) for aval in module.result_avals(weak)]
+        inner = parsed(ir, module.text, [x.type for x in operands], types)
+        name = mlir.merge_mlir_modules(frame.module, "shardwright_step", inner, dst_symtab=frame.symbol_table)
         attributes = {"callee": ir.FlatSymbolRefAttr.get(name)}
         return ir.Operation.create("func.call", results=types, operands=operands, attributes=attributes).results
 
@@ -57,6 +45,20 @@ def _primitive():
     ad.primitive_jvps[call] = differentiate
     batching.primitive_batchers[call] = refuse_to_map
     return call
+
+
+def parsed(ir, text, inputs, outputs):
+    """A module whose @main takes and gives arrays of these types."""
+    try:
+        module = ir.Module.parse(text)
+    except Exception as trouble:
+        words = " ".join(str(trouble).split())
+        raise ShardwrightError(f"the text of a module is no StableHLO: {words[:200]}") from None
+    main = [op for op in module.body.operations if getattr(op, "sym_name", None) == ir.StringAttr.get("main")]
+    found = [(list(op.type.inputs), list(op.type.results)) for op in main if hasattr(op, "type")]
+    if found != [(inputs, outputs)]:
+        raise ShardwrightError("the text of a module is of another program: its @main takes or gives other arrays")
+    return module
 
 
 def refuse_to_map(*_, **__):
@@ -164,6 +166,7 @@ class Module(Meshed):
     """
 
     def __init__(self, text, placements, devices=None):
+        check_placements(placements)
         self.devices = devices_of(placements["devices"], devices)
         super().__init__(placements["mesh"], self.devices)
         self.placements = placements
@@ -172,7 +175,7 @@ class Module(Meshed):
 
     @property
     def atoms(self):
-        return self.placements["atoms"]
+        return self.placements.get("atoms", [])
 
     @property
     def identity(self):
@@ -214,7 +217,7 @@ class Module(Meshed):
 
         shardings = [self.whole_sharding(p) for p in self.inputs]
         results = [self.whole_sharding(p) for p in self.outputs]
-        taken = [i for i, p in enumerate(self.inputs) if donated[i] and p["output"] is not None]
+        taken = [i for i, p in enumerate(self.inputs) if donated[i] and p.get("output") is not None]
         return jax.jit(run, in_shardings=shardings, out_shardings=results, donate_argnums=taken)
 
     def run(self, arrays):
@@ -297,26 +300,48 @@ def dimensions(placement):
 
 
 def load(plan_path, devices=None, form="stablehlo", attention=None):
-    """Export a plan, and load its module; of a plan with stages its modules, as Stages.
+    """Export a plan, and load its module; of a plan with stages its modules, as Stages. Instead of a plan the
+    path may be what `shardwright export --to stablehlo` wrote: NAME.mlir, or the index NAME.json.
 
     form       "shardings": the one that XLA partitions itself
     attention  "ops" or "cudnn", as `shardwright export --attention` takes it
     """
-    from .stages import Stages
-
     if form not in ("stablehlo", "shardings"):
         raise ShardwrightError(f"form: expected stablehlo or shardings, found {form}")
+    plan_path = pathlib.Path(plan_path)
+    if plan_path.suffix == ".mlir":
+        return _placed(plan_path, devices)
+    if plan_path.suffix == ".json" and is_index(read_json(plan_path)):
+        return _staged(plan_path, devices)
     with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
         path = pathlib.Path(folder) / "step"
         how = ["--attention", attention] if attention else []
         run("export", plan_path, "--to", form, *how, "-o", path, "-q")
         if form == "shardings":
-            return _annotated(json.loads(path.read_text()), path.with_suffix(".sharded.mlir"), devices)
-        placements = path.with_suffix(".placement.json")
-        if placements.exists():
-            return Module(path.read_text(), json.loads(placements.read_text()), devices)
-        texts = {module.name: module.read_text() for module in path.parent.glob("*.mlir")}
-        return Stages(json.loads(path.read_text()), texts, devices)
+            return _annotated(read_json(path), path.with_suffix(".sharded.mlir"), devices)
+        return (_placed if path.with_suffix(".placement.json").exists() else _staged)(path, devices)
+
+
+def _placed(path, devices):
+    """The module of a file, beside which its placements are."""
+    placements = path.with_suffix(".placement.json")
+    document = read_json(placements)
+    with located(placements):
+        check_format(document, "shardwright-placement")
+        check_placements(document)
+    return Module(read(path), document, devices)
+
+
+def _staged(path, devices):
+    """The modules of an index, which are beside it."""
+    from .stages import Stages
+
+    index = read_json(path)
+    with located(path):
+        check_format(index, "shardwright-stage-modules")
+        texts = {name: read(path.parent / name) for name in modules_of(index)}
+        check_index(index, texts)
+    return Stages(index, texts, devices)
 
 
 def _annotated(shardings, path, devices):

@@ -4,6 +4,8 @@ What must be the same in all of them, such as the plan and arrays that each has 
 what one of them refuses, all refuse, so that none waits for another one that is gone.
 """
 
+import atexit
+import contextlib
 import functools
 import hashlib
 import itertools
@@ -14,6 +16,7 @@ from .calls import plain_errors
 from .command import ShardwrightError, ShardwrightWarning
 
 WAIT_S = 600  # that a process waits for another one, which may be planning; JAX ends all where one dies
+LOOK_S = 2  # after so long it looks whether the other one has ended
 
 
 def is_global(array):
@@ -73,6 +76,34 @@ def _client():
 
 
 @functools.cache
+def own_number():
+    """The number of this process of JAX. One of several tells the others when it ends, so that they don't wait."""
+    import jax
+
+    number = jax.process_index()
+    if jax.process_count() > 1:
+        client = _client()
+
+        def say():
+            with contextlib.suppress(Exception):  # the store may be gone before
+                client.key_value_set(_ended(number), "yes")
+
+        atexit.register(say)
+    return number
+
+
+def _ended(number):
+    return f"shardwright/ended/{number}"
+
+
+def _has_ended(client, number):
+    try:
+        return client.key_value_try_get(_ended(number)) == "yes"
+    except Exception:  # there is no such key
+        return False
+
+
+@functools.cache
 def _turns(numbers):
     """Counts what these processes have told each other: all of them do so in the same order."""
     return itertools.count()
@@ -85,10 +116,8 @@ class Processes:
     """
 
     def __init__(self, devices):
-        import jax
-
         self.numbers = tuple(sorted({device.process_index for device in devices}))
-        self._own = jax.process_index()
+        self._own = own_number()
         if self._own not in self.numbers:
             raise ShardwrightError(
                 f"devices: process {self._own} of JAX has none of those of the plan, which are of {self}"
@@ -118,11 +147,17 @@ class Processes:
         return found
 
     def _wait(self, client, key, number):
-        try:
-            return client.blocking_key_value_get(key, WAIT_S * 1000)
-        except Exception as trouble:
-            words = next(iter(str(trouble).splitlines()), "")
-            raise ShardwrightError(f"process {number} of JAX did not do the same as {self._own}: {words}") from None
+        for _ in range(0, WAIT_S, LOOK_S):
+            ended = _has_ended(client, number)
+            try:
+                return client.blocking_key_value_get(key, LOOK_S * 1000)
+            except Exception as trouble:
+                if ended:
+                    raise ShardwrightError(f"process {number} of JAX has ended: what it printed says why") from None
+                if "DEADLINE" not in str(trouble):
+                    words = next(iter(str(trouble).splitlines()), "")
+                    raise ShardwrightError(f"process {number} of JAX can't be asked: {words}") from None
+        raise ShardwrightError(f"process {number} of JAX has not called the same in {WAIT_S} s")
 
     def do(self, work, same, hint=""):
         """Return work(), or raise what it raises. Of several processes all have to call this: all raise if one

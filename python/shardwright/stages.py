@@ -11,7 +11,8 @@ import contextlib
 import json
 
 from .command import ShardwrightError
-from .module import Meshed, Module, devices_of, dtype_of, flops_of, is_plain
+from .documents import check_index, dtype_of
+from .module import Meshed, Module, devices_of, flops_of, is_plain
 from .stack import Stack, as_one, parts_of
 
 
@@ -25,6 +26,7 @@ class Stages:
     """
 
     def __init__(self, index, texts, devices=None):
+        check_index(index, texts)
         self.index = index
         devices = self.devices = devices_of(index["devices"], devices)
         if len({device.process_index for device in devices}) > 1:
@@ -41,7 +43,7 @@ class Stages:
 
     @property
     def atoms(self):
-        return self.index["atoms"]
+        return self.index.get("atoms", [])
 
     @property
     def identity(self):

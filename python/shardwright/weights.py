@@ -5,6 +5,7 @@ import pathlib
 
 from .calls import Call, plain_errors
 from .command import ShardwrightError
+from .documents import dtype_of
 
 # Names that safetensors has for the element types of sidecars.
 NAMES = {"pred": "BOOL", "bf16": "BF16", "c64": "C64"}
@@ -59,7 +60,5 @@ def save_weights(path, sidecar, step, *args, **kwargs):
 
 def _dtype(word):
     import jax
-
-    from .module import dtype_of
 
     return jax.numpy.dtype(dtype_of(word))
