@@ -230,6 +230,11 @@ def check_donated(folder):
             assert gone == [0 in numbers] * 6 and not X.is_deleted(), (numbers, gone)
             alone = jax.jit(sgd)
             check_close(found, alone(*alone(*sgd_state(), X, Y)[:2], X, Y))
+    same = sgd_state()[0]["w0"]
+    again = {name: same for name in sgd_state()[0]}
+    wanted = alone(again, jnp.array(0.1), X, Y)
+    check_close(planned(again, jnp.array(0.1), X, Y), wanted)
+    refused("argument params.w0: it is gone", planned, again, jnp.array(0.1), X, Y)
 
 
 def check_every_schedule(folder):

@@ -4,9 +4,9 @@ import warnings
 
 from .calls import Call, is_array
 from .command import ShardwrightError, ShardwrightWarning
-from .documents import dtype_of
-from .module import listed, load
+from .module import check_array, listed, load
 from .processes import Processes, check_topology, is_global
+from .stack import Stack
 from .step import has_changed
 
 
@@ -69,6 +69,8 @@ class Planned:
     def __call__(self, *args, **kwargs):
         call, function, arrays = self._ready(args, kwargs)
         placed = [self.module.place(i, leaf) for i, leaf in enumerate(arrays)]
+        if any(call.donated):
+            placed = apart(placed, arrays, call.donated)
         with self.module.alone():
             return call.finish(function(*placed))
 
@@ -96,6 +98,7 @@ class Planned:
         import numpy
 
         call, function = self._function(args, kwargs)
+        call.check_concrete()
         if not self._processes.are_several:
             return call, function, call.arrays
         arrays = [x if is_global(x) else numpy.asarray(x, a.dtype) for x, a in zip(call.arrays, call.abstract)]
@@ -112,7 +115,7 @@ class Planned:
         inputs = self.module.inputs
         call.check(inputs)
         for array, placement in zip(call.abstract, inputs):
-            _check("argument", placement, array.shape, array.dtype)
+            check_array("argument", placement, array.shape, array.dtype)
         for (name, a), (other, b) in zip(call.statics(), self._statics or call.statics()):
             if name != other or _differs(a, b):
                 raise ShardwrightError(
@@ -136,14 +139,35 @@ class Planned:
         if len(found) != len(outputs):
             raise ShardwrightError(f"the plan's step gives {len(outputs)} arrays, and this one {len(found)}")
         for array, placement in zip(found, outputs):
-            _check("result", placement, array.shape, array.dtype)
+            check_array("result", placement, array.shape, array.dtype)
         return self.module.jit(call.donated, tuple(array.weak_type for array in found))
 
 
-def _check(what, placement, shape, dtype):
-    if list(shape) != placement["shape"] or dtype != dtype_of(placement["type"]):
-        wanted = f"{placement['type']}{placement['shape']}"
-        raise ShardwrightError(f"{what} {placement['name']}: the plan wants {wanted}, found {dtype}{list(shape)}")
+def apart(placed, given, donated):
+    """The placed arrays of each input, with buffers of their own where they are donated: JAX ends the process where
+    one buffer is given twice, as that of parameters and of their first average is."""
+    import jax
+
+    leaves, structure = jax.tree.flatten(placed)
+    of = [i for i, x in enumerate(placed) for _ in jax.tree.leaves(x)]
+    known = {id(x) for array in given for x in (array.parts if isinstance(array, Stack) else [array])}
+    key_of = _buffers if any(id(x) not in known for x in leaves) else lambda x: [id(x)]
+    owners = {}
+    for n, x in enumerate(leaves):
+        keys = key_of(x)
+        if any(key in owners and (donated[of[n]] or donated[owners[key]]) for key in keys):
+            leaves[n] = jax.jit(jax.numpy.copy)(x)
+        for key in keys:
+            owners.setdefault(key, of[n])
+    return jax.tree.unflatten(structure, leaves)
+
+
+def _buffers(array):
+    """What tells the buffers of an array from others."""
+    try:
+        return [(shard.device, shard.data.unsafe_buffer_pointer()) for shard in array.addressable_shards]
+    except Exception:  # a tracer, or devices that have no pointers
+        return [id(array)]
 
 
 def _short(x):

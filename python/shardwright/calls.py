@@ -15,6 +15,9 @@ from .command import FOR_EXPORT, ShardwrightError
 from .stack import Stack
 
 
+MOST_WORDS = 300  # characters of a line of others that an error quotes
+
+
 @contextlib.contextmanager
 def plain_errors(what):
     """Make a ShardwrightError of one line of whatever JAX or the step raises."""
@@ -23,7 +26,7 @@ def plain_errors(what):
     except ShardwrightError:
         raise
     except Exception as trouble:
-        line = next(iter(str(trouble).strip().splitlines()), "no message")
+        line = next(iter(str(trouble).strip().splitlines()), "no message")[:MOST_WORDS]
         raise ShardwrightError(f"{what}: {type(trouble).__name__}: {line}") from None
 
 
@@ -157,7 +160,7 @@ def _abstract(jax, name, leaf):
     if not isinstance(leaf, jax.Array):
         try:
             return jax.eval_shape(lambda x: x, leaf)
-        except (TypeError, OverflowError):
+        except (TypeError, ValueError, OverflowError):
             found = getattr(leaf, "dtype", leaf)
             raise ShardwrightError(f"argument {name}: no array or number that JAX takes: {found}") from None
     typed = getattr(leaf.aval, "sharding", None)
@@ -216,6 +219,18 @@ class Call:
             raise ShardwrightError(
                 f"the plan's step takes {len(inputs)} arrays, and these arguments are {len(self.arrays)}"
             )
+
+    def check_concrete(self):
+        """Refuse arguments that are no numbers but a shape and a type, and those whose buffers are gone: JAX ends
+        the process where one that was donated is given again."""
+        jax = self._jax
+        for (name, rest), leaf in zip(self.names, self.arrays):
+            where = ".".join([name, *rest])
+            if isinstance(leaf, jax.ShapeDtypeStruct):
+                raise ShardwrightError(f"argument {where}: expected an array, found {type(leaf).__name__}")
+            held = isinstance(leaf, (jax.Array, Stack)) and not isinstance(leaf, jax.core.Tracer)
+            if held and leaf.is_deleted():
+                raise ShardwrightError(f"argument {where}: it is gone, since it was donated before")
 
     def statics(self):
         """What stays as it is: a plan of the step holds for these alone."""

@@ -86,6 +86,15 @@ class Place:
         return self.value
 
 
+def check_inputs(sidecar):
+    """Of the inputs of a sidecar what is needed to write them: docs/programs.md has the keys."""
+    for entry in Place(sidecar, "sidecar")["inputs"].items():
+        entry["name"].word()
+        entry["role"].word()
+        entry["shape"].numbers()
+        _type(entry["type"])
+
+
 @contextlib.contextmanager
 def located(path):
     """Name the file of a document in what is refused of it."""

@@ -13,7 +13,7 @@ import pathlib
 import re
 import tempfile
 
-from .command import ShardwrightError, run
+from .command import ShardwrightError, path_of, run
 from .documents import check_format, check_index, check_placements, dtype_of, is_index, located, modules_of
 from .documents import read, read_json
 from .processes import put
@@ -154,7 +154,12 @@ class Meshed:
         import jax
 
         outer = getattr(jax.sharding, "get_abstract_mesh", lambda: None)()
-        return jax.set_mesh(self.mesh) if outer is not None and not outer.empty else contextlib.nullcontext()
+        if outer is None or outer.empty:
+            return contextlib.nullcontext()
+        try:
+            return jax.set_mesh(self.mesh)
+        except ValueError:  # of a function that is being traced it can't be set
+            raise ShardwrightError("call a planned step outside of jax.jit and jax.pmap where a mesh is set") from None
 
 
 class Module(Meshed):
@@ -299,6 +304,13 @@ def dimensions(placement):
         yield size, padded, digits
 
 
+def check_array(what, placement, shape, dtype):
+    """Refuse an argument or result of another shape or type than a plan's step takes or gives."""
+    if list(shape) != placement["shape"] or dtype != dtype_of(placement["type"]):
+        wanted = f"{placement['type']}{placement['shape']}"
+        raise ShardwrightError(f"{what} {placement['name']}: the plan wants {wanted}, found {dtype}{list(shape)}")
+
+
 def load(plan_path, devices=None, form="stablehlo", attention=None):
     """Export a plan, and load its module; of a plan with stages its modules, as Stages. Instead of a plan the
     path may be what `shardwright export --to stablehlo` wrote: NAME.mlir, or the index NAME.json.
@@ -308,7 +320,7 @@ def load(plan_path, devices=None, form="stablehlo", attention=None):
     """
     if form not in ("stablehlo", "shardings"):
         raise ShardwrightError(f"form: expected stablehlo or shardings, found {form}")
-    plan_path = pathlib.Path(plan_path)
+    plan_path = path_of(plan_path)
     if plan_path.suffix == ".mlir":
         return _placed(plan_path, devices)
     if plan_path.suffix == ".json" and is_index(read_json(plan_path)):

@@ -198,12 +198,13 @@ def _words(trouble):
 
 
 def check_topology(devices, atoms):
-    """Warn if the plan's cluster has links where the processes have none: a process is on one machine.
+    """Warn if the plan's cluster has links where several processes have none: each is on one machine.
 
     devices  in the plan's order
     atoms    of the cluster, outermost first: size and level of each
     """
-    words = _mismatch([device.process_index for device in devices], atoms)
+    owners = [device.process_index for device in devices]
+    words = _mismatch(owners, atoms) if len(set(owners)) > 1 else None
     if words:
         warnings.warn(f"{words}: give devices= in the order of the cluster", ShardwrightWarning, stacklevel=4)
 
