@@ -278,7 +278,7 @@ def check_errors(folder):
     refused("several programs: function.module.pieces", planned.lower, *sgd_state(), X, Y)
     refused("the plan is for 4, and here are 2", plan.apply, sgd, devices=jax.devices()[:2])
     far = [Far(n // 2) for n in range(4)]
-    refused("runs in one process of JAX", plan.apply, sgd, devices=far)
+    refused("runs in one process of JAX", sw.load_module, plan.path, devices=far)
     refused("argument x: the plan wants", planned, *sgd_state(), X[:8], Y[:8])
     refused("exported --to stablehlo alone", sw.load_module, plan.path, form="shardings")
 

@@ -9,12 +9,17 @@ from .processes import Processes, check_topology, is_global
 from .stack import Stack
 from .step import has_changed
 
+# What to do where processes disagree.
+PLANNED = ": plan in one of them, with path=, and open that file in all, Plan(path)"
+GIVEN = ": what is no global array must be whole, and the same in all; jax.make_array_from_process_local_data joins parts"
+
 
 def apply(plan_path, step, devices=None, attention=None, statics=None, program=None):
     """Return a function that takes and gives what `step` does, and runs as the plan says.
 
     step       the function that was exported, jitted or not
-    devices    those of JAX that the plan's devices are, in order; the first ones if not given
+    devices    those of JAX that the plan's devices are, in order; the first ones if not given, of
+               several processes all
     attention  "cudnn" for calls of cuDNN, "ops" for plain ops; calls if the step has some and the
                device of the plan's cluster runs them, if not given
     statics    what is no array in the arguments that the plan was made for; any, if not given
@@ -41,11 +46,6 @@ def load_in_all(plan_path, devices=None, attention=None):
     }
     processes = Processes(listed(devices))
     return processes.do(lambda: load(plan_path, devices, attention=attention), same, PLANNED)
-
-
-# What to do where processes disagree.
-PLANNED = ": plan in one of them, with path=, and open that file in all, Plan(path)"
-GIVEN = ": what is no global array must be whole, and the same in all; jax.make_array_from_process_local_data joins parts"
 
 
 def _differs(a, b):

@@ -20,13 +20,20 @@ LOOK_S = 2  # after so long it looks whether the other one has ended
 
 
 def is_global(array):
-    """Is it an array of which other processes have parts? Others are whole in the process that has them."""
-    return not getattr(array, "is_fully_addressable", True)
+    """Is it an array of which other processes have parts, or a tracer, which may be one? Others are whole in the
+    process that has them."""
+    return _is_traced(array) or not getattr(array, "is_fully_addressable", True)
+
+
+def _is_traced(array):
+    import jax
+
+    return isinstance(array, jax.core.Tracer)
 
 
 def is_readable(array):
     """Can this process read all of an array?"""
-    return not is_global(array) or array.is_fully_replicated
+    return not is_global(array) or (not _is_traced(array) and array.is_fully_replicated)
 
 
 def gathered(array):
