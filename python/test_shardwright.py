@@ -539,6 +539,28 @@ def check_equinox(folder):
         *theirs, wanted = step(*theirs, X, Y)
         check_close((eqx.filter(ours, eqx.is_array), loss), (eqx.filter(theirs, eqx.is_array), wanted))
     assert ours[0].activation is model.activation and plan.compare(step, *state, X, Y)["ok"]
+    model, key = (eqx.nn.MLP(16, 4, 8, 1, key=jax.random.key(0)), eqx.nn.Dropout(0.5)), jax.random.key(1)
+
+    def dropped(data, model):
+        """Dropout has a flag of Python, by which it branches."""
+        mlp, drop = model
+        loss = lambda mlp: optax.softmax_cross_entropy_with_integer_labels(
+            jax.vmap(mlp)(drop(data[0], key=key)), data[1]
+        ).mean()
+        loss, grads = eqx.filter_value_and_grad(loss)(mlp)
+        return (eqx.apply_updates(mlp, jax.tree.map(lambda g: -0.1 * g, grads)), drop), loss
+
+    step, data = eqx.filter_jit(dropped, donate="all-except-first"), (X, Y)
+    plan = sw.plan(step, data, model, cluster=CLUSTER, strategy="zero3")
+    planned = plan.apply(step)
+    ours, loss = planned(data, jax.tree.map(lambda x: jnp.copy(x) if eqx.is_array(x) else x, model))
+    check_close((eqx.filter(ours, eqx.is_array), loss),
+                (lambda m, l: (eqx.filter(m, eqx.is_array), l))(*eqx.filter_jit(dropped)(data, model)))  # fmt: skip
+    assert ours[1].inference is False
+    planned(data, ours)
+    assert jax.tree.leaves(ours)[0].is_deleted() and not X.is_deleted()
+    refused("made for other arguments that are no arrays: False, found True", planned, data,
+            (model[0], eqx.nn.Dropout(0.5, inference=True)))  # fmt: skip
 
 
 def check_loss(folder):
