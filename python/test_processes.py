@@ -183,6 +183,23 @@ def check_arguments(folder):
         check_close(plan.apply(t.reordered)(given, *adam_args()[1:]), wanted)
 
 
+def check_written(folder):
+    """A step that writes to its arguments, as those of nnx, writes global arrays to them."""
+
+    def step(model, x):
+        loss, grad = jax.value_and_grad(lambda w: ((x @ w) ** 2).mean())(model["w"].value)
+        model["w"].value = model["w"].value - 0.1 * grad
+        return loss
+
+    ours, theirs = {"w": t.Box(t.PARAMS["w"])}, {"w": t.Box(t.PARAMS["w"])}
+    plan = plan_of(step, ours, t.X, strategy="zero3")
+    planned = plan.apply(step)
+    for _ in range(3):
+        check_close(planned(ours, t.X), step(theirs, t.X))
+        check_close(ours["w"].value, theirs["w"].value)
+    assert not ours["w"].value.is_fully_addressable and plan.compare(step, ours, t.X)["ok"]
+
+
 def check_files(folder):
     """A plan of one process is opened by all; the files at `path` are those of the first."""
     from jax.experimental import multihost_utils
@@ -234,7 +251,7 @@ def check_refused(folder):
     stages = plan_of(g.sgd, *g.sgd_state(), g.X, g.Y, stages=2, microbatches=4)
     refused("a plan with stages runs in one process of JAX", stages.apply, g.sgd)
     planned = plan.apply(t.reordered)
-    whole = "argument x differs in processes 0 and 1 of JAX: what is no global array must be whole, and the same"
+    whole = "argument x differs in processes 0 and 1 of JAX: no global array, so all must give the whole one"
     refused(whole, planned, *args[:2], t.X + (not first), t.Y)
     said = "argument x: the plan wants f32[16, 16], found float32[8, 16]"
     refused(said, planned, *args[:2], t.X, t.Y) if first else refused(said, planned, *args[:2], t.X[:8], t.Y)
@@ -245,6 +262,18 @@ def check_refused(folder):
     refused(whole, planned, *state, t.X + (not first), t.Y)
 
     check_close(planned(*state, t.X, t.Y), jax.jit(t.reordered)(*jax.tree.map(gathered, state), t.X, t.Y))
+
+
+def check_store(folder):
+    """What the processes told each other is taken away behind them."""
+    planned = plan_of(t.reordered, *adam_args(), strategy="dp").apply(t.reordered)
+    for _ in range(4):
+        planned(*adam_args())
+    if is_first():
+        from shardwright.processes import _client
+
+        there = _client().key_value_dir_get("shardwright/")
+        assert 0 < len(there) <= 2 * jax.process_count(), there
 
 
 def check_topology(folder):
@@ -299,7 +328,7 @@ def dies(folder):
 
 
 ALL = [check_strategies, check_dealt, check_training, check_arguments, check_files, check_own, check_refused]
-ALL += [check_topology, check_programs]
+ALL += [check_store, check_written, check_topology, check_programs]
 # Devices of each process, and its checks.
 GROUPS = {
     "two": ([4, 4], ALL),

@@ -942,7 +942,7 @@ def check_odd(folder):
             held = planned(place(PARAMS), place(PARAMS), X, Y)[0]
             check_close(planned(held, held, X, Y), alone(wanted[0], wanted[0], X, Y))
             assert held["w"].is_deleted()
-            refused("argument params.out.w: it is gone, since it was donated", planned, held, held, X, Y)
+            refused("argument params.out.w: it was donated before, and is gone", planned, held, held, X, Y)
     args = PARAMS, PARAMS, X, Y
     abstract = jax.ShapeDtypeStruct(X.shape, X.dtype)
     refused("argument x: expected an array, found ShapeDtypeStruct", planned, *args[:2], abstract, Y)

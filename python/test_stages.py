@@ -234,7 +234,7 @@ def check_donated(folder):
     again = {name: same for name in sgd_state()[0]}
     wanted = alone(again, jnp.array(0.1), X, Y)
     check_close(planned(again, jnp.array(0.1), X, Y), wanted)
-    refused("argument params.w0: it is gone", planned, again, jnp.array(0.1), X, Y)
+    refused("argument params.w0: it was donated before", planned, again, jnp.array(0.1), X, Y)
 
 
 def check_every_schedule(folder):
@@ -363,7 +363,8 @@ def check_damaged(folder):
             json.dumps(index | {"pieces": [index["pieces"][0] | {"module": "none.mlir"}]}))  # fmt: skip
     (folder / "b.placement.json").write_text(json.dumps(placements))
     other = texts["s.forward0.mlir"]
-    for words, said in (text[: len(text) // 2], "is no StableHLO"), ("", "of another program"), (other, "of another program"):
+    no_text, strange = "is no StableHLO", "is of another program"
+    for words, said in (text[: len(text) // 2], no_text), ("", strange), (other, strange):
         refused(said, load("b.mlir", words).run, args)
         changed = sw.Stages(index, texts | {"s.forward1.mlir": words})
         refused(said, changed.run, args)

@@ -11,7 +11,7 @@ from .step import has_changed
 
 # What to do where processes disagree.
 PLANNED = ": plan in one of them, with path=, and open that file in all, Plan(path)"
-GIVEN = ": what is no global array must be whole, and the same in all; jax.make_array_from_process_local_data joins parts"
+GIVEN = ": no global array, so all must give the whole one; jax.make_array_from_process_local_data joins parts"
 
 
 def apply(plan_path, step, devices=None, attention=None, statics=None, program=None):

@@ -241,12 +241,12 @@ class Call:
         the process where one that was donated is given again."""
         jax = self._jax
         for (name, rest), leaf in zip(self.names, self.arrays):
-            where = ".".join([name, *rest])
-            if isinstance(leaf, jax.ShapeDtypeStruct):
-                raise ShardwrightError(f"argument {where}: expected an array, found {type(leaf).__name__}")
+            abstract = isinstance(leaf, jax.ShapeDtypeStruct)
             held = isinstance(leaf, (jax.Array, Stack)) and not isinstance(leaf, jax.core.Tracer)
-            if held and leaf.is_deleted():
-                raise ShardwrightError(f"argument {where}: it is gone, since it was donated before")
+            if abstract or (held and leaf.is_deleted()):
+                gone = "it was donated before, and is gone"
+                words = "expected an array, found ShapeDtypeStruct" if abstract else gone
+                raise ShardwrightError(f"argument {'.'.join([name, *rest])}: {words}")
 
     def statics(self):
         """What stays as it is: a plan of the step holds for these alone."""

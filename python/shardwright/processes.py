@@ -143,14 +143,16 @@ class Processes:
         the store has three requests for each process."""
         if not self.are_several:
             return [data]
-        client, turns = _client(), _turns(self.numbers)
-        place = f"shardwright/{'.'.join(map(str, self.numbers))}/{next(turns)}"
-        first = self.numbers[0]
+        client, turn, first = _client(), next(_turns(self.numbers)), self.numbers[0]
+        group = f"shardwright/{'.'.join(map(str, self.numbers))}"
+        place = f"{group}/{turn}"
         if self._own != first:
             client.key_value_set(f"{place}/{self._own}", json.dumps(data))
             return json.loads(self._wait(client, f"{place}/all", first))
         found = [data] + [json.loads(self._wait(client, f"{place}/{n}", n)) for n in self.numbers[1:]]
         client.key_value_set(f"{place}/all", json.dumps(found))
+        if turn > 0:  # all have read that, since they are here
+            client.key_value_delete(f"{group}/{turn - 1}/")
         return found
 
     def _wait(self, client, key, number):
