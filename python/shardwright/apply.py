@@ -151,14 +151,15 @@ def apart(placed, given, donated):
     leaves, structure = jax.tree.flatten(placed)
     of = [i for i, x in enumerate(placed) for _ in jax.tree.leaves(x)]
     known = {id(x) for array in given for x in (array.parts if isinstance(array, Stack) else [array])}
-    key_of = _buffers if any(id(x) not in known for x in leaves) else lambda x: [id(x)]
+    # What was placed just now may share a buffer with what it was placed from, and so with others.
+    anew = any(donated[i] and id(x) not in known for i, x in zip(of, leaves))
     owners = {}
-    for n, x in enumerate(leaves):
-        keys = key_of(x)
-        if any(key in owners and (donated[of[n]] or donated[owners[key]]) for key in keys):
+    for n, (i, x) in enumerate(zip(of, leaves)):
+        keys = [id(x), id(given[i]), *(_buffers(x) if anew else ())]
+        if any(owners.get(key, i) != i and (donated[i] or donated[owners[key]]) for key in keys):
             leaves[n] = jax.jit(jax.numpy.copy)(x)
         for key in keys:
-            owners.setdefault(key, of[n])
+            owners.setdefault(key, i)
     return jax.tree.unflatten(structure, leaves)
 
 
@@ -167,7 +168,7 @@ def _buffers(array):
     try:
         return [(shard.device, shard.data.unsafe_buffer_pointer()) for shard in array.addressable_shards]
     except Exception:  # a tracer, or devices that have no pointers
-        return [id(array)]
+        return []
 
 
 def _short(x):

@@ -175,6 +175,7 @@ class Module(Meshed):
         self.devices = devices_of(placements["devices"], devices)
         super().__init__(placements["mesh"], self.devices)
         self.placements = placements
+        self._shardings = None  # of the inputs between calls, once they are asked for
         # The function is called by another one, whose arguments are donated where that is asked for.
         self.text = re.sub(r"(, )?tf\.aliasing_output = \d+ : i32", "", text)
 
@@ -208,8 +209,9 @@ class Module(Meshed):
         """Put the whole array that is input number i on the devices, as a step takes it."""
         if type(array).__name__ == "BatchTracer":  # JAX has no public name for it
             refuse_to_map()
-        placement = self.inputs[i]
-        return put(as_one(array), self.whole_sharding(placement), dtype_of(placement["type"]))
+        if self._shardings is None:
+            self._shardings = [self.whole_sharding(placement) for placement in self.inputs]
+        return put(as_one(array), self._shardings[i], dtype_of(self.inputs[i]["type"]))
 
     def jit(self, donated, weak):
         """The jitted function of whole arrays, placed as they are between calls. donated: per input, whether

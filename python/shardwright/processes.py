@@ -52,11 +52,11 @@ def put(array, sharding, dtype=None):
     import jax
     import numpy
 
+    if not _is_traced(array) and getattr(array, "sharding", None) == sharding:
+        return array
     if sharding.is_fully_addressable or not is_readable(array):
         with plain_errors("an array can't be placed"):
             return jax.device_put(array, sharding)
-    if getattr(array, "sharding", None) == sharding:
-        return array
     whole = numpy.asarray(array, dtype)
     return jax.make_array_from_callback(whole.shape, sharding, lambda index: whole[index])
 
