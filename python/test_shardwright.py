@@ -539,6 +539,28 @@ def check_equinox(folder):
         *theirs, wanted = step(*theirs, X, Y)
         check_close((eqx.filter(ours, eqx.is_array), loss), (eqx.filter(theirs, eqx.is_array), wanted))
     assert ours[0].activation is model.activation and plan.compare(step, *state, X, Y)["ok"]
+    model, key = (eqx.nn.MLP(16, 4, 8, 1, key=jax.random.key(0)), eqx.nn.Dropout(0.5)), jax.random.key(1)
+
+    def dropped(data, model):
+        """Dropout has a flag of Python, by which it branches."""
+        mlp, drop = model
+        loss = lambda mlp: optax.softmax_cross_entropy_with_integer_labels(
+            jax.vmap(mlp)(drop(data[0], key=key)), data[1]
+        ).mean()
+        loss, grads = eqx.filter_value_and_grad(loss)(mlp)
+        return (eqx.apply_updates(mlp, jax.tree.map(lambda g: -0.1 * g, grads)), drop), loss
+
+    step, data = eqx.filter_jit(dropped, donate="all-except-first"), (X, Y)
+    plan = sw.plan(step, data, model, cluster=CLUSTER, strategy="zero3")
+    planned = plan.apply(step)
+    ours, loss = planned(data, jax.tree.map(lambda x: jnp.copy(x) if eqx.is_array(x) else x, model))
+    check_close((eqx.filter(ours, eqx.is_array), loss),
+                (lambda m, l: (eqx.filter(m, eqx.is_array), l))(*eqx.filter_jit(dropped)(data, model)))  # fmt: skip
+    assert ours[1].inference is False
+    planned(data, ours)
+    assert jax.tree.leaves(ours)[0].is_deleted() and not X.is_deleted()
+    refused("made for other arguments that are no arrays: False, found True", planned, data,
+            (model[0], eqx.nn.Dropout(0.5, inference=True)))  # fmt: skip
 
 
 def check_loss(folder):
@@ -898,6 +920,54 @@ def check_errors(folder):
     refused("can't map over a planned step", jax.vmap(loss, (None, None, 0, None)), *args[:2], X[None], Y)
 
 
+def check_odd(folder):
+    """Arguments that JAX would end the process over, or that are no arrays, and paths that are none."""
+
+    def averaged(params, ema, x, y):
+        loss, grads = value_and_grads(params, x, y)
+        params = jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+        return params, jax.tree.map(lambda e, p: 0.9 * e + 0.1 * p, ema, params), loss
+
+    step, alone = jax.jit(averaged, donate_argnums=(0, 1)), jax.jit(averaged)
+    copy = lambda tree: jax.tree.map(jnp.copy, tree)
+    mesh = jax.sharding.Mesh(numpy.array(jax.devices()[:4]), ("d",))
+    every = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    wanted = alone(PARAMS, PARAMS, X, Y)
+    for strategy in "dp", "zero3":
+        plan = sw.plan(step, PARAMS, PARAMS, X, Y, cluster=CLUSTER, strategy=strategy)
+        for place in copy, lambda tree: jax.device_put(copy(tree), every):
+            planned, same = plan.apply(step), place(PARAMS)
+            check_close(planned(same, same, X, Y), wanted)
+            assert same["w"].is_deleted() or strategy == "zero3"
+            held = planned(place(PARAMS), place(PARAMS), X, Y)[0]
+            check_close(planned(held, held, X, Y), alone(wanted[0], wanted[0], X, Y))
+            assert held["w"].is_deleted()
+            refused("argument params.out.w: it was donated before, and is gone", planned, held, held, X, Y)
+    args = PARAMS, PARAMS, X, Y
+    abstract = jax.ShapeDtypeStruct(X.shape, X.dtype)
+    refused("argument x: expected an array, found ShapeDtypeStruct", planned, *args[:2], abstract, Y)
+    refused("argument x: expected an array, found ShapeDtypeStruct", plan.compare, step, *args[:2], abstract, Y)
+    refused("argument x: the plan wants", plan.compare, step, *args[:2], X[:8], Y[:8])
+    with jax.set_mesh(mesh):
+        refused("call a planned step outside of jax.jit", jax.jit(plan.apply(averaged)), *args)
+    for found in None, (), (i for i in ()), "words":
+        refused("the step gives no arrays", sw.plan, lambda x, found=found: found, X, cluster=CLUSTER)
+    refused("argument r: no array or number that JAX takes", sw.plan, lambda r: r[...], jax.new_ref(X), cluster=CLUSTER)
+    for path in 3, [1]:
+        refused("path: expected the name of a file", sw.plan, step, *args, cluster=CLUSTER, path=path)
+        refused("path: expected the name of a file", sw.export, step, *args, path=path)
+        refused("path: expected the name of a file", sw.Plan, path)
+        refused("path: expected the name of a file", sw.load_module, path)
+        refused("path: expected the name of a file", sw.save_weights, path, {"inputs": []}, lambda: X)
+    refused("null byte", sw.plan, step, *args, cluster="a\0b")
+    refused("null byte", sw.export, step, *args, path="a\0b.hlo")
+    for wrong in {0: "params"}, {"0": 3}, "0", [1]:
+        refused("pairs: expected {path", sw.export, step, *args, path=folder / "a.hlo", pairs=wrong)
+    for sidecar, words in (({"inputs": 3}, "sidecar.inputs: expected a list"), (3, "sidecar: expected the name of"),
+                           ({"inputs": [{}]}, "sidecar.inputs[0]: expected the key name")):  # fmt: skip
+        refused(words, sw.save_weights, folder / "w", sidecar, step, *args)
+
+
 def check_meshes(folder):
     """A mesh that the caller has set does not count."""
     plan = sw.plan(reordered, PARAMS, OPT, X, Y, cluster=CLUSTER, strategy="zero3", learning_rate=RATE)
@@ -1037,7 +1107,7 @@ def main():
         checks = [check_names, check_state, check_values, check_plans, check_apply, check_dealt, check_padded]
         checks += [check_one_device, check_donated, check_errors, check_crossed, check_partial, check_written]
         checks += [check_nnx, check_equinox, check_loss, check_ranges, check_roles, check_frozen, check_arguments]
-        checks += [check_methods]
+        checks += [check_methods, check_odd]
         checks += [check_weights, check_noise, check_meshes, check_places, check_types, check_paths]
         checks += [check_opened, check_temporary, check_calls_of_python, check_remarks, check_symmetric]
         wanted = sys.argv[1:]

@@ -3,9 +3,13 @@
 Needs JAX, and the command in $SHARDWRIGHT. Run by tests/cli/long_stages_in_jax.sh, or by hand.
 """
 
+import collections
+import copy
 import functools
+import json
 import os
 import pathlib
+import random
 import sys
 import tempfile
 import warnings
@@ -16,6 +20,7 @@ import jax.numpy as jnp
 import numpy
 
 import shardwright as sw
+from shardwright.command import run
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CLUSTERS = ROOT / "clusters"
@@ -225,6 +230,11 @@ def check_donated(folder):
             assert gone == [0 in numbers] * 6 and not X.is_deleted(), (numbers, gone)
             alone = jax.jit(sgd)
             check_close(found, alone(*alone(*sgd_state(), X, Y)[:2], X, Y))
+    same = sgd_state()[0]["w0"]
+    again = {name: same for name in sgd_state()[0]}
+    wanted = alone(again, jnp.array(0.1), X, Y)
+    check_close(planned(again, jnp.array(0.1), X, Y), wanted)
+    refused("argument params.w0: it was donated before", planned, again, jnp.array(0.1), X, Y)
 
 
 def check_every_schedule(folder):
@@ -268,9 +278,96 @@ def check_errors(folder):
     refused("several programs: function.module.pieces", planned.lower, *sgd_state(), X, Y)
     refused("the plan is for 4, and here are 2", plan.apply, sgd, devices=jax.devices()[:2])
     far = [Far(n // 2) for n in range(4)]
-    refused("runs in one process of JAX", plan.apply, sgd, devices=far)
+    refused("runs in one process of JAX", sw.load_module, plan.path, devices=far)
     refused("argument x: the plan wants", planned, *sgd_state(), X[:8], Y[:8])
     refused("exported --to stablehlo alone", sw.load_module, plan.path, form="shardings")
+
+
+# --- Damaged files ---------------------------------------------------------------------------------------------------
+
+
+def nodes(value, path=()):
+    """Yield the path of each value of a document."""
+    yield path
+    of = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in of:
+        yield from nodes(inner, (*path, key))
+
+
+def mutated(document, draw):
+    """A copy of a document with one value otherwise, and what was done."""
+    document = copy.deepcopy(document)
+    by_key = collections.defaultdict(list)
+    for path in nodes(document):
+        by_key[tuple(key for key in path if isinstance(key, str))].append(path)
+    *path, key = draw.choice(by_key[draw.choice([k for k in by_key if k])])  # each kind of value as often
+    owner = functools.reduce(lambda value, key: value[key], path, document)
+    old, how = owner[key], draw.randrange(6)
+    if how == 0:
+        del owner[key]
+    elif how == 1 and isinstance(old, int):
+        owner[key] = old + draw.choice([-1, 1])
+    elif how == 2 and isinstance(old, list) and old:
+        old.append(copy.deepcopy(draw.choice(old)))
+    elif how == 3 and isinstance(old, list) and len(old) > 1:
+        draw.shuffle(old)
+    else:
+        owner[key] = draw.choice([None, -1, 10**6, 0, 1.5, True, "x", "", [], {}, [None], {"a": 1}])
+    return document, (path, key, how, owner.get(key) if isinstance(owner, dict) else None)
+
+
+def check_documents(document, load, n):
+    """Load so many damaged copies of a document; return how many were refused."""
+    draw, refusals = random.Random(0), 0
+    for _ in range(n):
+        other, what = mutated(document, draw)
+        try:
+            modules = load(other)
+            modules.jit([True] * len(modules.inputs), [False] * len(modules.outputs))
+        except sw.ShardwrightError as error:
+            assert len(str(error).splitlines()) == 1 and len(str(error)) < 400, error
+            refusals += 1
+        except Exception as error:
+            raise AssertionError(f"{what}: {type(error).__name__}: {error}") from error
+    return refusals
+
+
+def check_damaged(folder):
+    """A file that is damaged, or of another plan, is refused in one line that says where, or does no harm."""
+    args = [*jax.tree.leaves(sgd_state()), X, Y]
+    wanted = jax.jit(sgd)(*sgd_state(), X, Y)[0]["w0"]
+    staged = small({"stages": 2, "microbatches": 2, "strategy": "dp", "devices": 2})
+    run("export", staged.path, "--to", "stablehlo", "-o", folder / "s.json", "-q")
+    index = json.loads((folder / "s.json").read_text())
+    texts = {piece["module"]: (folder / piece["module"]).read_text() for piece in index["pieces"]}
+    check_close(sw.load_module(folder / "s.json").run(args)[0][0], wanted)
+    assert check_documents(index, lambda other: sw.Stages(other, texts), 1000) > 600
+    alone = small({"strategy": "zero3"})
+    run("export", alone.path, "--to", "stablehlo", "-o", folder / "a.mlir", "-q")
+    text, placements = (folder / "a.mlir").read_text(), json.loads((folder / "a.placement.json").read_text())
+    check_close(sw.load_module(folder / "a.mlir").run(args)[0][0], wanted)
+    assert check_documents(placements, lambda other: sw.Module(text, other), 1000) > 500
+
+    load = lambda name, words: ((folder / name).write_text(words), sw.load_module(folder / name))[1]
+    refused("x.json: format: missing, expected a string", load, "x.json", "{}")
+    refused("x.json: no JSON: Expecting", load, "x.json", "{")
+    refused("none.placement.json: No such file", sw.load_module, folder / "none.mlir")
+    refused("b.placement.json: No such file", load, "b.mlir", text)
+    (folder / "b.placement.json").write_text(json.dumps(placements | {"version": 2}))
+    refused("b.placement.json: document.version: expected 1: the command", load, "b.mlir", text)
+    (folder / "b.placement.json").write_text(json.dumps(index))
+    refused('document.format: expected "shardwright-placement"', load, "b.mlir", text)
+    refused("index.pieces[0].module: expected the name of a file in the same folder", load, "x.json",
+            json.dumps(index | {"pieces": [index["pieces"][0] | {"module": "../s.before0.mlir"}]}))  # fmt: skip
+    refused("none.mlir: No such file", load, "x.json",
+            json.dumps(index | {"pieces": [index["pieces"][0] | {"module": "none.mlir"}]}))  # fmt: skip
+    (folder / "b.placement.json").write_text(json.dumps(placements))
+    other = texts["s.forward0.mlir"]
+    no_text, strange = "is no StableHLO", "is of another program"
+    for words, said in (text[: len(text) // 2], no_text), ("", strange), (other, strange):
+        refused(said, load("b.mlir", words).run, args)
+        changed = sw.Stages(index, texts | {"s.forward1.mlir": words})
+        refused(said, changed.run, args)
 
 
 def check_stacked(folder):
@@ -302,7 +399,7 @@ def check_stacked(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        checks = [check_errors, check_stacked, check_results, check_donated, check_unequal]
+        checks = [check_errors, check_damaged, check_stacked, check_results, check_donated, check_unequal]
         checks += [check_every_schedule, check_schedules]
         for check in (c for c in checks if not sys.argv[1:] or c.__name__ in sys.argv[1:]):
             check(pathlib.Path(folder))

@@ -120,14 +120,14 @@ def compare_stages(m, inputs, outputs, roles, learning_rate):
 
 def compare_plan(jax, m, inputs, outputs, roles, learning_rate):
     """Return the worst row of the outputs, and words on collectives."""
-    from shardwright import compare, module
+    from shardwright import compare, module, processes
 
     severity = lambda row: row["error"] / (row["tolerance"] or 1)
     if not isinstance(m, module.Module):
         return max(compare_stages(m, inputs, outputs, roles, learning_rate), key=severity), []
 
     function, shardings = compile_module(jax, m)
-    placed = [jax.device_put(module.fold(x, p), s) for x, p, s in zip(inputs, m.inputs, shardings)]
+    placed = [processes.put(module.fold(x, p), s) for x, p, s in zip(inputs, m.inputs, shardings)]
     compiled = function.lower(*placed).compile()
     rows = compare.rows(m, compiled(*placed), outputs, roles, learning_rate)
     worst = max(rows, key=severity)
@@ -191,7 +191,7 @@ def compare_program(jax, name, options):
     return wrong
 
 
-def main():
+def parsed(words=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="programs; all that have a recording if none is given")
     parser.add_argument("--strategies", default=STRATEGIES)
@@ -199,7 +199,11 @@ def main():
     parser.add_argument("--form", default="stablehlo", help="stablehlo, or shardings: XLA partitions the program")
     parser.add_argument("--all-passes", action="store_true", help="let XLA join and drop collectives")
     parser.add_argument("--cluster", default=ROOT / "clusters" / "local-2x4.yaml")
-    options = parser.parse_args()
+    return parser.parse_args(words)
+
+
+def main():
+    options = parsed()
     os.environ["JAX_PLATFORMS"] = "cpu"
     flags = ["--xla_force_host_platform_device_count=8", os.environ.get("XLA_FLAGS", "")]
     flags += [] if options.all_passes else [f"--xla_disable_hlo_passes={PASSES}"]

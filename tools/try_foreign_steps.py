@@ -230,6 +230,49 @@ def kfac():
     return matrix_step(update)
 
 
+@step_of
+def lbfgs_line_search():
+    import optax
+
+    optimizer, loss = optax.lbfgs(), lambda p, x, y: cross_entropy(mlp(p, x), y)
+
+    def step(params, opt_state, x, y):
+        of = lambda p: loss(p, x, y)
+        value, grads = optax.value_and_grad_from_state(of)(params, state=opt_state)
+        updates, opt_state = optimizer.update(grads, opt_state, params, value=value, grad=grads, value_fn=of)
+        return optax.apply_updates(params, updates), opt_state, value
+
+    params = mlp_params()
+    return step, (params, optimizer.init(params), *batch())
+
+
+@step_of
+def schedule_free():
+    import optax
+
+    return optax_step(optax.contrib.schedule_free_adamw(1e-3))
+
+
+@step_of
+def private_gradients():
+    """The gradient of each example is clipped, and noise is added to their sum."""
+    import jax
+    import jax.numpy as jnp
+
+    def step(params, key, x, y):
+        key, own = jax.random.split(key)
+        of_one = jax.value_and_grad(lambda p, x, y: cross_entropy(mlp(p, x[None]), y[None]))
+        values, grads = jax.vmap(of_one, (None, 0, 0))(params, x, y)
+        norms = jnp.sqrt(sum(jnp.sum(g.reshape(len(x), -1) ** 2, 1) for g in jax.tree.leaves(grads)))
+        leaves, tree = jax.tree.flatten(grads)
+        leaves = [jnp.einsum("b,b...->...", jnp.minimum(1, 1 / norms), g) for g in leaves]
+        leaves = [g + 0.01 * jax.random.normal(k, g.shape) for g, k in zip(leaves, jax.random.split(own, len(leaves)))]
+        descend = lambda p, g: p - 1e-2 * g / len(x)
+        return jax.tree.map(descend, params, jax.tree.unflatten(tree, leaves)), key, values.mean()
+
+    return step, (mlp_params(), key(3), *batch())
+
+
 # --- Libraries -----------------------------------------------------------------------------------------------------
 
 
@@ -308,6 +351,125 @@ def flax_nnx():
         return optax.apply_updates(state, updates), opt_state, value
 
     return step, (state, optimizer.init(state), *batch())
+
+
+@step_of
+def nnx_gan():
+    """Two models and two optimizers, which the step writes to."""
+    import jax
+    import jax.numpy as jnp
+    import optax
+    from flax import nnx
+
+    class Net(nnx.Module):
+        def __init__(self, width, out, rngs):
+            self.up, self.down = nnx.Linear(width, 32, rngs=rngs), nnx.Linear(32, out, rngs=rngs)
+
+        def __call__(self, x):
+            return self.down(nnx.relu(self.up(x)))
+
+    rngs = nnx.Rngs(0)
+    models = Net(8, 16, rngs), Net(16, 1, rngs)
+    optimizers = [nnx.Optimizer(model, optax.adam(1e-3), wrt=nnx.Param) for model in models]
+
+    @nnx.jit
+    def step(maker, judge, of_maker, of_judge, z, x):
+        judged = lambda judge: jnp.mean(jax.nn.softplus(-judge(x)) + jax.nn.softplus(judge(maker(z))))
+        judge_loss, grads = nnx.value_and_grad(judged)(judge)
+        of_judge.update(judge, grads)
+        made = lambda maker: jnp.mean(jax.nn.softplus(-judge(maker(z))))
+        loss, grads = nnx.value_and_grad(made)(maker)
+        of_maker.update(maker, grads)
+        return {"loss": loss, "judge": judge_loss}
+
+    return step, (*models, *optimizers, jax.random.normal(key(1), (8, 8)), batch()[0])
+
+
+@step_of
+def nnx_scan_layers():
+    import optax
+    from flax import nnx
+
+    class Block(nnx.Module):
+        def __init__(self, rngs):
+            self.linear = nnx.Linear(16, 16, rngs=rngs)
+
+        def __call__(self, x):
+            return x + nnx.tanh(self.linear(x))
+
+    class Net(nnx.Module):
+        def __init__(self, rngs):
+            self.blocks = nnx.split_rngs(splits=3)(nnx.vmap(Block, axis_size=3))(rngs)
+            self.head = nnx.Linear(16, 4, rngs=rngs)
+
+        def __call__(self, x):
+            run = nnx.scan(lambda x, block: block(x), in_axes=(nnx.Carry, 0), out_axes=nnx.Carry)
+            return self.head(run(x, self.blocks))
+
+    net = Net(nnx.Rngs(0))
+
+    @nnx.jit
+    def step(net, optimizer, x, y):
+        loss, grads = nnx.value_and_grad(lambda net: cross_entropy(net(x), y))(net)
+        optimizer.update(net, grads)
+        return loss
+
+    return step, (net, nnx.Optimizer(net, optax.adam(1e-3), wrt=nnx.Param), *batch())
+
+
+@step_of
+def linen_lstm_dropout():
+    import flax.linen as nn
+    import jax
+    import optax
+
+    class Net(nn.Module):
+        @nn.compact
+        def __call__(self, tokens, train):
+            x = nn.RNN(nn.LSTMCell(16))(nn.Embed(32, 16)(tokens))
+            return nn.Dense(32)(nn.Dropout(0.1, deterministic=not train)(x))
+
+    net, tokens = Net(), jax.random.randint(key(1), (8, 9), 0, 32)
+    params, optimizer = net.init(key(), tokens, False), optax.adam(1e-3)
+
+    def step(params, opt_state, key, tokens):
+        key, own = jax.random.split(key)
+        run = lambda p: net.apply(p, tokens[:, :-1], True, rngs={"dropout": own})
+        value, grads = jax.value_and_grad(lambda p: cross_entropy(run(p), tokens[:, 1:]))(params)
+        updates, opt_state = optimizer.update(grads, opt_state, params)
+        return optax.apply_updates(params, updates), opt_state, key, value
+
+    return step, (params, optimizer.init(params), jax.random.PRNGKey(3), tokens)
+
+
+@step_of
+def equinox_attention():
+    """Modules that have flags of Python, which filter_jit keeps as they are."""
+    import equinox as eqx
+    import jax
+    import optax
+
+    class Net(eqx.Module):
+        attention: eqx.nn.MultiheadAttention
+        norm: eqx.nn.LayerNorm
+        head: eqx.nn.Linear
+
+        def __call__(self, x):
+            y = jax.vmap(self.norm)(x)
+            return jax.vmap(self.head)(x + self.attention(y, y, y))
+
+    k = jax.random.split(key(), 2)
+    net = Net(eqx.nn.MultiheadAttention(2, 16, key=k[0]), eqx.nn.LayerNorm(16), eqx.nn.Linear(16, 4, key=k[1]))
+    x, y = jax.random.normal(key(1), (8, 6, 16)), jax.random.randint(key(2), (8, 6), 0, 4)
+    optimizer = optax.adam(1e-3)
+
+    @eqx.filter_jit(donate="all-except-first")
+    def step(data, net, opt_state):
+        value, grads = eqx.filter_value_and_grad(lambda n: cross_entropy(jax.vmap(n)(data[0]), data[1]))(net)
+        updates, opt_state = optimizer.update(grads, opt_state, eqx.filter(net, eqx.is_array))
+        return eqx.apply_updates(net, updates), opt_state, value
+
+    return step, ((x, y), net, optimizer.init(eqx.filter(net, eqx.is_array)))
 
 
 @step_of
@@ -459,6 +621,24 @@ def vmap_ensemble():
         return jax.tree.map(lambda p, g: p - 1e-2 * g, params, grads), value
 
     return jax.vmap(one, in_axes=(0, None, None)), (params, *batch())
+
+
+@step_of
+def maml():
+    """The loss behind a step of descent on a few rows of each task."""
+    import jax
+
+    def step(params, x, y):
+        def of_task(p, x, y):
+            grads = jax.grad(lambda p: cross_entropy(mlp(p, x[:2]), y[:2]))(p)
+            return cross_entropy(mlp(jax.tree.map(lambda p, g: p - 0.1 * g, p, grads), x[2:]), y[2:])
+
+        tasks = x.reshape(4, 4, 16), y.reshape(4, 4)
+        of_all = lambda p: jax.vmap(of_task, (None, 0, 0))(p, *tasks).mean()
+        value, grads = jax.value_and_grad(of_all)(params)
+        return jax.tree.map(lambda p, g: p - 1e-2 * g, params, grads), value
+
+    return step, (mlp_params(), *batch(16))
 
 
 @step_of

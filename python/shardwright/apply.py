@@ -2,17 +2,24 @@
 
 import warnings
 
-from .calls import Call
+from .calls import Call, is_array
 from .command import ShardwrightError, ShardwrightWarning
-from .module import dtype_of, load
+from .module import check_array, listed, load
+from .processes import Processes, check_topology, is_global
+from .stack import Stack
 from .step import has_changed
+
+# What to do where processes disagree.
+PLANNED = ": plan in one of them, with path=, and open that file in all, Plan(path)"
+GIVEN = ": no global array, so all must give the whole one; jax.make_array_from_process_local_data joins parts"
 
 
 def apply(plan_path, step, devices=None, attention=None, statics=None, program=None):
     """Return a function that takes and gives what `step` does, and runs as the plan says.
 
     step       the function that was exported, jitted or not
-    devices    those of JAX that the plan's devices are, in order; the first ones if not given
+    devices    those of JAX that the plan's devices are, in order; the first ones if not given, of
+               several processes all
     attention  "cudnn" for calls of cuDNN, "ops" for plain ops; calls if the step has some and the
                device of the plan's cluster runs them, if not given
     statics    what is no array in the arguments that the plan was made for; any, if not given
@@ -22,8 +29,23 @@ def apply(plan_path, step, devices=None, attention=None, statics=None, program=N
     everything; results lie where the next call wants them. What the step donates is donated, if a
     result takes its buffer; what it writes to its arguments is written to them. The step is traced
     for the structure of its result alone.
+
+    In several processes of JAX all of those that have some of the devices call this, and then the
+    function, as each other; the plan must be the same.
     """
-    return Planned(load(plan_path, devices, attention=attention), step, statics, program)
+    module = load_in_all(plan_path, devices, attention)
+    check_topology(module.devices, module.atoms)
+    return Planned(module, step, statics, program)
+
+
+def load_in_all(plan_path, devices=None, attention=None):
+    """Load the module of a plan; in several processes of JAX it must be the same in all."""
+    same = lambda module: {
+        "the plan": module.identity,
+        "the order of its devices": repr([device.id for device in module.devices]).encode(),
+    }
+    processes = Processes(listed(devices))
+    return processes.do(lambda: load(plan_path, devices, attention=attention), same, PLANNED)
 
 
 def _differs(a, b):
@@ -41,13 +63,46 @@ class Planned:
         self._step = step
         self._statics = statics
         self._program = program
+        self._processes = Processes(module.devices)
         self._jitted = {}  # by structure of the arguments: the call that was traced, and the function of arrays
 
     def __call__(self, *args, **kwargs):
-        call, function = self._function(args, kwargs)
-        placed = [self.module.place(i, leaf) for i, leaf in enumerate(call.arrays)]
+        call, function, arrays = self._ready(args, kwargs)
+        placed = [self.module.place(i, leaf) for i, leaf in enumerate(arrays)]
+        if any(call.donated):
+            placed = apart(placed, arrays, call.donated)
         with self.module.alone():
             return call.finish(function(*placed))
+
+    def _ready(self, args, kwargs):
+        """The call, the jitted function, and the arrays; of several processes, those that are not global as NumPy's.
+
+        Several processes compare these in the first call, and in each that has some, which so waits for the call
+        before it. Global arrays can't differ."""
+        if not self._processes.are_several:
+            return self._read(args, kwargs)
+        same = lambda found: {
+            f"argument {placement['name']}": x
+            for placement, x in zip(self.module.inputs, found[2])
+            if not is_global(x)
+        }
+        work = lambda: self._read(args, kwargs)
+        return self._processes.do(work, same, GIVEN) if self._compares(args, kwargs) else work()
+
+    def _compares(self, args, kwargs):
+        import jax
+
+        return not self._jitted or any(is_array(x) and not is_global(x) for x in jax.tree.leaves((args, kwargs)))
+
+    def _read(self, args, kwargs):
+        import numpy
+
+        call, function = self._function(args, kwargs)
+        call.check_concrete()
+        if not self._processes.are_several:
+            return call, function, call.arrays
+        arrays = [x if is_global(x) else numpy.asarray(x, a.dtype) for x, a in zip(call.arrays, call.abstract)]
+        return call, function, arrays
 
     def lower(self, *args, **kwargs):
         """What jax.jit(step).lower(*args) is for the plan; arguments may be abstract."""
@@ -60,7 +115,7 @@ class Planned:
         inputs = self.module.inputs
         call.check(inputs)
         for array, placement in zip(call.abstract, inputs):
-            _check("argument", placement, array.shape, array.dtype)
+            check_array("argument", placement, array.shape, array.dtype)
         for (name, a), (other, b) in zip(call.statics(), self._statics or call.statics()):
             if name != other or _differs(a, b):
                 raise ShardwrightError(
@@ -84,14 +139,36 @@ class Planned:
         if len(found) != len(outputs):
             raise ShardwrightError(f"the plan's step gives {len(outputs)} arrays, and this one {len(found)}")
         for array, placement in zip(found, outputs):
-            _check("result", placement, array.shape, array.dtype)
+            check_array("result", placement, array.shape, array.dtype)
         return self.module.jit(call.donated, tuple(array.weak_type for array in found))
 
 
-def _check(what, placement, shape, dtype):
-    if list(shape) != placement["shape"] or dtype != dtype_of(placement["type"]):
-        wanted = f"{placement['type']}{placement['shape']}"
-        raise ShardwrightError(f"{what} {placement['name']}: the plan wants {wanted}, found {dtype}{list(shape)}")
+def apart(placed, given, donated):
+    """The placed arrays of each input, with buffers of their own where they are donated: JAX ends the process where
+    one buffer is given twice, as that of parameters and of their first average is."""
+    import jax
+
+    leaves, structure = jax.tree.flatten(placed)
+    of = [i for i, x in enumerate(placed) for _ in jax.tree.leaves(x)]
+    known = {id(x) for array in given for x in (array.parts if isinstance(array, Stack) else [array])}
+    # What was placed just now may share a buffer with what it was placed from, and so with others.
+    anew = any(donated[i] and id(x) not in known for i, x in zip(of, leaves))
+    owners = {}
+    for n, (i, x) in enumerate(zip(of, leaves)):
+        keys = [id(x), id(given[i]), *(_buffers(x) if anew else ())]
+        if any(owners.get(key, i) != i and (donated[i] or donated[owners[key]]) for key in keys):
+            leaves[n] = jax.jit(jax.numpy.copy)(x)
+        for key in keys:
+            owners.setdefault(key, i)
+    return jax.tree.unflatten(structure, leaves)
+
+
+def _buffers(array):
+    """What tells the buffers of an array from others."""
+    try:
+        return [(shard.device, shard.data.unsafe_buffer_pointer()) for shard in array.addressable_shards]
+    except Exception:  # a tracer, or devices that have no pointers
+        return []
 
 
 def _short(x):

@@ -15,6 +15,9 @@ from .command import FOR_EXPORT, ShardwrightError
 from .stack import Stack
 
 
+MOST_WORDS = 300  # characters of a line of others that an error quotes
+
+
 @contextlib.contextmanager
 def plain_errors(what):
     """Make a ShardwrightError of one line of whatever JAX or the step raises."""
@@ -23,7 +26,7 @@ def plain_errors(what):
     except ShardwrightError:
         raise
     except Exception as trouble:
-        line = next(iter(str(trouble).strip().splitlines()), "no message")
+        line = next(iter(str(trouble).strip().splitlines()), "no message")[:MOST_WORDS]
         raise ShardwrightError(f"{what}: {type(trouble).__name__}: {line}") from None
 
 
@@ -53,8 +56,9 @@ def _write(tree, path, value):
     return setter(value) if setter else setattr(owner, name, value)
 
 
-def _is_array(leaf):
-    return hasattr(leaf, "dtype") or isinstance(leaf, (bool, int, float, complex))
+def is_array(leaf, numbers=True):
+    """Is a leaf an input or result? numbers: those of Python are some."""
+    return hasattr(leaf, "dtype") or (numbers and isinstance(leaf, (bool, int, float, complex)))
 
 
 def _is_key(jax, leaf):
@@ -77,11 +81,11 @@ class Leaves:
     place      of each array among the leaves
     """
 
-    def __init__(self, jax, tree):
+    def __init__(self, jax, tree, numbers):
         paths, self.structure = jax.tree_util.tree_flatten_with_path(tree)
-        self.place = [n for n, (_, leaf) in enumerate(paths) if _is_array(leaf)]
+        self.place = [n for n, (_, leaf) in enumerate(paths) if is_array(leaf, numbers)]
         self.paths = [paths[n][0] for n in self.place]
-        self.fixed = [None if _is_array(leaf) else leaf for _, leaf in paths]
+        self.fixed = [None if is_array(leaf, numbers) else leaf for _, leaf in paths]
         self.arrays, self._impls = [], []
         for n in self.place:
             leaf = paths[n][1]
@@ -113,7 +117,7 @@ def _jitted(step):
     """The jitted function of which a step is a method, a part (functools.partial), a call, or what nnx.jit
     made, and how many of its first arguments the step has of its own; the step itself, if there is none."""
     bound = 0
-    while True:
+    while not _is_filtered(step):
         call = getattr(step, "__call__", None)
         if inspect.ismethod(step):
             step, bound = step.__func__, bound + 1
@@ -124,7 +128,23 @@ def _jitted(step):
         elif inspect.ismethod(call) and not hasattr(step, "_jit_info"):
             step = call
         else:
-            return step, bound
+            break
+    return step, bound
+
+
+def _is_filtered(step):
+    """Is a step what equinox.filter_jit made? For that Python's numbers in the arguments are no inputs."""
+    return hasattr(step, "donate_first") and hasattr(step, "donate_rest")
+
+
+def _donates(step, n):
+    """Return a function: does a step that was given n positional arguments donate that of this place (None: by
+    keyword), and of this name?"""
+    jitted, bound = _jitted(step)
+    if _is_filtered(jitted):
+        return lambda place, name: jitted.donate_first if place == 0 and not bound else jitted.donate_rest
+    places, names = _declared_places(step, "donate_argnums", n), _declared(step, "donate_argnames")
+    return lambda place, name: place in places or name in names
 
 
 def _declared(step, name):
@@ -157,7 +177,7 @@ def _abstract(jax, name, leaf):
     if not isinstance(leaf, jax.Array):
         try:
             return jax.eval_shape(lambda x: x, leaf)
-        except (TypeError, OverflowError):
+        except (TypeError, ValueError, OverflowError):
             found = getattr(leaf, "dtype", leaf)
             raise ShardwrightError(f"argument {name}: no array or number that JAX takes: {found}") from None
     typed = getattr(leaf.aval, "sharding", None)
@@ -195,19 +215,18 @@ class Call:
         shown = [None if n in self._static else x for n, x in enumerate(args)]
         shown_by_name = {k: x for k, x in kwargs.items() if k not in self._static}
         with plain_errors("the arguments can't be taken apart"):
-            self._leaves = Leaves(jax, (tuple(shown), shown_by_name))
+            self._numbers = not _is_filtered(_jitted(step)[0])
+            self._leaves = Leaves(jax, (tuple(shown), shown_by_name), self._numbers)
         self._given = (args, kwargs)
         self.arrays = self._leaves.arrays
         self.structure = (self._leaves.structure, tuple(self._leaves.place))
         first = self.arguments = [names[p[1].idx] if p[0].idx == 0 else p[1].key for p in self._leaves.paths]
         self.names = [(name, [part_of(k) for k in p[2:]]) for name, p in zip(first, self._leaves.paths)]
-        places = _declared_places(step, "donate_argnums", len(args))
-        by_name = _declared(step, "donate_argnames")
-        given = zip(first, self._leaves.paths)
+        donates = _donates(step, len(args))
         self.abstract = [
             _abstract(jax, ".".join([name, *rest]), leaf) for (name, rest), leaf in zip(self.names, self.arrays)
         ]
-        self.donated = [getattr(p[1], "idx", None) in places or name in by_name for name, p in given]
+        self.donated = [donates(getattr(p[1], "idx", None), name) for name, p in zip(first, self._leaves.paths)]
         self.result = self.written = None
 
     def check(self, inputs):
@@ -216,6 +235,18 @@ class Call:
             raise ShardwrightError(
                 f"the plan's step takes {len(inputs)} arrays, and these arguments are {len(self.arrays)}"
             )
+
+    def check_concrete(self):
+        """Refuse arguments that are no numbers but a shape and a type, and those whose buffers are gone: JAX ends
+        the process where one that was donated is given again."""
+        jax = self._jax
+        for (name, rest), leaf in zip(self.names, self.arrays):
+            abstract = isinstance(leaf, jax.ShapeDtypeStruct)
+            held = isinstance(leaf, (jax.Array, Stack)) and not isinstance(leaf, jax.core.Tracer)
+            if abstract or (held and leaf.is_deleted()):
+                gone = "it was donated before, and is gone"
+                words = "expected an array, found ShapeDtypeStruct" if abstract else gone
+                raise ShardwrightError(f"argument {'.'.join([name, *rest])}: {words}")
 
     def statics(self):
         """What stays as it is: a plan of the step holds for these alone."""
@@ -236,7 +267,7 @@ class Call:
         by_name = {k: self._static[k] for k in self._static if isinstance(k, str)}
         found = self.step(*args, **tree[1], **by_name)
         after = _at_all(jax, tree)
-        self.result = Leaves(jax, found)
+        self.result = Leaves(jax, found, self._numbers)
         self.written = [
             i
             for i, path in enumerate(self._leaves.paths)

@@ -35,12 +35,22 @@ def binary():
     return found
 
 
+def path_of(value, what="path"):
+    """A path that a user gave."""
+    try:
+        return pathlib.Path(value)
+    except TypeError:
+        raise ShardwrightError(f"{what}: expected the name of a file, found {type(value).__name__}") from None
+
+
 def run(*words):
     """Run a command of shardwright, and return what it prints; raise its one line of error."""
     try:
         done = subprocess.run([binary(), *map(str, words)], capture_output=True, text=True)
     except OSError as trouble:
         raise ShardwrightError(f"{binary()}: {trouble.strerror}") from None
+    except ValueError as trouble:  # a null byte in a word
+        raise ShardwrightError(f"{binary()}: {trouble}") from None
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line] or [f"exit code {done.returncode}"]
         raise ShardwrightError(lines[-1].removeprefix("shardwright: "))
@@ -60,7 +70,7 @@ class Plan:
     """
 
     def __init__(self, path, summary=None, folder=None, statics=None):
-        self.path = str(path)
+        self.path = str(path_of(path))
         self._made_here = summary is not None
         self.summary = json.loads(run("explain", path, "--json")) if summary is None else summary
         if folder is not None:  # it is temporary, and lives as long as its plan
@@ -83,17 +93,18 @@ class Plan:
         return json.loads(run("verify", self.path, "--json", "--seed", seed))
 
     def _program(self):
-        program = json.loads(pathlib.Path(self.path).read_text())["program"]
-        return program if isinstance(program, str) else program["path"]  # plans with stages name it so
+        from .documents import Place, read_json
+
+        program = Place(read_json(self.path), self.path)["program"]
+        return (program if isinstance(program.value, str) else program["path"]).word()  # plans with stages name it so
 
     def _sidecar(self):
         """That beside the program, which `plan` writes beside the plan, and the command where it was."""
-        try:
-            program = self._program().removesuffix(".gz")
-            beside, named = (pathlib.Path(p).with_suffix(".inputs.json") for p in (self.path, program))
-            return json.loads((beside if beside.exists() else named).read_text())
-        except OSError as trouble:
-            raise ShardwrightError(f"{trouble.filename}: {trouble.strerror}") from None
+        from .documents import read_json
+
+        program = self._program().removesuffix(".gz")
+        beside, named = (pathlib.Path(p).with_suffix(".inputs.json") for p in (self.path, program))
+        return read_json(beside if beside.exists() else named)
 
     def apply(self, step, devices=None, attention=None):
         """A function with the signature of the step, which JAX runs as the plan says on as many
@@ -110,10 +121,10 @@ class Plan:
         "xla", "plan"}: the last two are {"peak_bytes", "flops"} of a device, as XLA's
         memory_analysis and cost_analysis have them of what it compiled, and as the plan has. Of a plan
         with stages the "xla" has no peak_bytes, and the plan no flops."""
+        from .apply import load_in_all
         from .compare import compare
-        from .module import load
 
-        result = compare(load(self.path, devices), step, args, kwargs, self._sidecar())
+        result = compare(load_in_all(self.path, devices), step, args, kwargs, self._sidecar())
         return result | {"plan": self._costs()}
 
     def _costs(self):
@@ -136,13 +147,14 @@ def plan(step, *args, cluster=None, devices=None, strategy=None, path=None, **op
     devices   a part of the cluster: 8, or "2x4"
     strategy  what `shardwright plan --strategy` takes; the fastest is searched if it is not given
     path      the plan file; the program stands beside it, as NAME.hlo.gz. Both are temporary if it
-              is not given
+              is not given, and in all processes of JAX but the first
     options   arguments of the step by keyword; those that `export` takes (learning_rate, tokens,
               vocabulary, loss, pairs); other options of `shardwright plan`: memory="16GiB" is
               --memory 16GiB, untied=True is --untied
     """
     from . import step as step_module
     from .calls import takes
+    from .processes import own_number
 
     if cluster is None:
         raise ShardwrightError("cluster: expected a cluster file")
@@ -151,9 +163,9 @@ def plan(step, *args, cluster=None, devices=None, strategy=None, path=None, **op
     for_export = {key: options.pop(key) for key in FOR_EXPORT if key in options}
     kwargs = {key: options.pop(key) for key in list(options) if takes(step, key)}
     with contextlib.ExitStack() as folder:
-        if path is None:
+        if own_number() != 0 or path is None:
             path = pathlib.Path(folder.enter_context(tempfile.TemporaryDirectory(prefix="shardwright-"))) / "step.plan"
-        plan_path = pathlib.Path(path)
+        plan_path = path_of(path)
         program = plan_path.with_name(plan_path.stem + ".hlo.gz")
         _, call = step_module.write(step, args, kwargs, program, **for_export)
         words = ["plan", program, "--cluster", cluster, "-o", plan_path, "--json"]

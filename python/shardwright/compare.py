@@ -6,7 +6,8 @@ import re
 from . import noise
 from .calls import Call, plain_errors
 from .command import ShardwrightError
-from .module import fold
+from .module import check_array, fold
+from .processes import Processes, gathered, is_global
 
 ROUNDOFF = {"bf16": 2**-8, "f16": 2**-11, "f32": 2**-24, "c64": 2**-24, "f64": 2**-53, "c128": 2**-53}
 NARROW = 2**-3  # of f8 and f4
@@ -41,6 +42,12 @@ class Sums:
         self.largest = max(self.largest, float(numpy.abs(wanted).max(initial=0)))
         self.elements += wanted.size
         self.changed += int((error != 0).sum())
+
+    def unite(self, parts):
+        """Become the sums over the parts that these are of, as vars() gives them."""
+        for field in vars(self):
+            over = max if field in ("worst", "largest") else sum
+            setattr(self, field, over(part[field] for part in parts))
 
     def relative(self):
         if self.difference == 0:
@@ -94,13 +101,21 @@ def rows(module, placed, wholes, roles, learning_rate, moved=()):
     moved: likewise what runs gave that round otherwise
     """
     tolerance = tolerance_of(module.text)
-    found = []
-    for o, (placement, array, whole, role) in enumerate(zip(module.outputs, placed, wholes, roles, strict=True)):
+    found, all_sums = [], [sums_of(module.parts(o, x, w)) for o, (x, w) in enumerate(zip(placed, wholes, strict=True))]
+    unite(Processes(module.devices), all_sums)
+    for o, (placement, sums, whole, role) in enumerate(zip(module.outputs, all_sums, wholes, roles, strict=True)):
         others = [Sums() for _ in moved]
-        for sums, run in zip(others, moved):
-            sums.add(run[o], whole)
-        found.append(judge(placement, role, sums_of(module.parts(o, array, whole)), tolerance, learning_rate, others))
+        for other, run in zip(others, moved):
+            other.add(run[o], whole)
+        found.append(judge(placement, role, sums, tolerance, learning_rate, others))
     return found
+
+
+def unite(processes, all_sums):
+    """Add to the sums of this process's parts those of the others'."""
+    of_processes = processes.gather([vars(sums) for sums in all_sums])
+    for sums, parts in zip(all_sums, list(zip(*of_processes))):
+        sums.unite(parts)
 
 
 def compare(module, step, args, kwargs, sidecar):
@@ -112,6 +127,9 @@ def compare(module, step, args, kwargs, sidecar):
 
     call = Call(step, args, kwargs)
     call.check(module.inputs)
+    call.check_concrete()
+    for array, placement in zip(call.abstract, module.inputs):
+        check_array("argument", placement, array.shape, array.dtype)
     traced = call.trace().jaxpr
     if len(traced.jaxpr.outvars) != len(module.outputs):
         raise ShardwrightError(
@@ -120,7 +138,7 @@ def compare(module, step, args, kwargs, sidecar):
     other = lambda seed, *x: noise.Run(seed).evaluate(traced.jaxpr, traced.consts, x)
     with plain_errors("the step can't be run"):
         typed = [getattr(a, "sharding", None) for a in call.abstract]  # where others lie does not count
-        arrays = [x if place else numpy.asarray(x) for x, place in zip(call.arrays, typed)]
+        arrays = [x if place and not is_global(x) else gathered(x) for x, place in zip(call.arrays, typed)]
         wholes = jax.jit(jaxpr_as_fun(traced))(*arrays)
         moving = jax.jit(other)
         moved = [moving(seed, *arrays) for seed in map(jax.numpy.uint32, range(RUNS))]

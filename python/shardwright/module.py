@@ -13,22 +13,11 @@ import pathlib
 import re
 import tempfile
 
-from .command import ShardwrightError, run
+from .command import ShardwrightError, path_of, run
+from .documents import check_format, check_index, check_placements, dtype_of, is_index, located, modules_of
+from .documents import read, read_json
+from .processes import put
 from .stack import as_one
-
-TYPES = {"pred": "bool", "bf16": "bfloat16", "c64": "complex64", "c128": "complex128"}
-
-
-def dtype_of(word):
-    """JAX's name of an element type: f32 is float32, s8 int8, f8e5m2 float8_e5m2."""
-    letters, digits = re.match(r"([a-z]+)(\d*)", word).groups()
-    if word in TYPES:
-        return TYPES[word]
-    if letters == "f" and word == letters + digits and int(digits) >= 16:
-        return "float" + digits
-    if letters in ("s", "u") and word == letters + digits:
-        return ("int" if letters == "s" else "uint") + digits
-    return re.sub(r"^f(\d+)(e)", r"float\1_\2", word)
 
 
 @functools.cache
@@ -43,9 +32,9 @@ def _primitive():
 
     def lower(ctx, *operands, module, weak):
         ir, frame = mlir.ir, ctx.module_context
-        inner = ir.Module.parse(module.text)
-        name = mlir.merge_mlir_modules(frame.module, "shardwright_step", inner, dst_symtab=frame.symbol_table)
         types = [mlir.aval_to_ir_type(frame, aval) for aval in module.result_avals(weak)]
+        inner = parsed(ir, module.text, [x.type for x in operands], types)
+        name = mlir.merge_mlir_modules(frame.module, "shardwright_step", inner, dst_symtab=frame.symbol_table)
         attributes = {"callee": ir.FlatSymbolRefAttr.get(name)}
         return ir.Operation.create("func.call", results=types, operands=operands, attributes=attributes).results
 
@@ -58,24 +47,48 @@ def _primitive():
     return call
 
 
+def parsed(ir, text, inputs, outputs):
+    """A module whose @main takes and gives arrays of these types."""
+    try:
+        module = ir.Module.parse(text)
+    except Exception as trouble:
+        words = " ".join(str(trouble).split())
+        raise ShardwrightError(f"the text of a module is no StableHLO: {words[:200]}") from None
+    main = [op for op in module.body.operations if getattr(op, "sym_name", None) == ir.StringAttr.get("main")]
+    found = [(list(op.type.inputs), list(op.type.results)) for op in main if hasattr(op, "type")]
+    if found != [(inputs, outputs)]:
+        raise ShardwrightError("the text of a module is of another program: its @main takes or gives other arrays")
+    return module
+
+
 def refuse_to_map(*_, **__):
     raise ShardwrightError("JAX can't map over a planned step: plan the mapped step, jax.vmap(step)")
 
 
 def devices_of(n, devices):
-    """The devices of JAX that the n of a plan are: those that are given, or the first ones."""
-    import jax
-
+    """The devices of JAX that the n of a plan are: those that are given, or the first ones; of several processes
+    all, so that none is forgotten."""
     there = "JAX has" if devices is None else "here are"
-    devices = jax.devices() if devices is None else devices
-    devices = list(devices) if hasattr(devices, "__iter__") else [devices]
-    if not all(hasattr(device, "platform") for device in devices):
-        raise ShardwrightError("devices: expected a list of JAX's devices")
-    if len(devices) < n:
-        raise ShardwrightError(f"devices: the plan is for {n}, and {there} {len(devices)}")
+    chosen, devices = devices is not None, listed(devices)
+    processes = len({device.process_index for device in devices})
+    if len(devices) < n or (len(devices) > n and processes > 1 and not chosen):
+        in_all = f" in {processes} processes: devices= names those to take" if len(devices) > n else ""
+        raise ShardwrightError(f"devices: the plan is for {n}, and {there} {len(devices)}{in_all}")
     if len(set(devices[:n])) < n:
         raise ShardwrightError(f"devices: the plan is for {n}, and some of these are the same")
     return devices[:n]
+
+
+def listed(devices):
+    """The devices of JAX that are given, as a list; all of them, those of a process together, if none are."""
+    import jax
+
+    if devices is None:
+        return sorted(jax.devices(), key=lambda device: device.process_index)
+    devices = list(devices) if hasattr(devices, "__iter__") else [devices]
+    if not all(hasattr(device, "platform") for device in devices):
+        raise ShardwrightError("devices: expected a list of JAX's devices")
+    return devices
 
 
 class Meshed:
@@ -141,7 +154,12 @@ class Meshed:
         import jax
 
         outer = getattr(jax.sharding, "get_abstract_mesh", lambda: None)()
-        return jax.set_mesh(self.mesh) if outer is not None and not outer.empty else contextlib.nullcontext()
+        if outer is None or outer.empty:
+            return contextlib.nullcontext()
+        try:
+            return jax.set_mesh(self.mesh)
+        except ValueError:  # of a function that is being traced it can't be set
+            raise ShardwrightError("call a planned step outside of jax.jit and jax.pmap where a mesh is set") from None
 
 
 class Module(Meshed):
@@ -153,10 +171,22 @@ class Module(Meshed):
     """
 
     def __init__(self, text, placements, devices=None):
-        super().__init__(placements["mesh"], devices_of(placements["devices"], devices))
+        check_placements(placements)
+        self.devices = devices_of(placements["devices"], devices)
+        super().__init__(placements["mesh"], self.devices)
         self.placements = placements
+        self._shardings = None  # of the inputs between calls, once they are asked for
         # The function is called by another one, whose arguments are donated where that is asked for.
         self.text = re.sub(r"(, )?tf\.aliasing_output = \d+ : i32", "", text)
+
+    @property
+    def atoms(self):
+        return self.placements.get("atoms", [])
+
+    @property
+    def identity(self):
+        """Bytes that are those of another module if this and that do the same."""
+        return (self.text + json.dumps(self.placements)).encode()
 
     @property
     def inputs(self):
@@ -177,11 +207,11 @@ class Module(Meshed):
 
     def place(self, i, array):
         """Put the whole array that is input number i on the devices, as a step takes it."""
-        import jax
-
         if type(array).__name__ == "BatchTracer":  # JAX has no public name for it
             refuse_to_map()
-        return jax.device_put(as_one(array), self.whole_sharding(self.inputs[i]))
+        if self._shardings is None:
+            self._shardings = [self.whole_sharding(placement) for placement in self.inputs]
+        return put(as_one(array), self._shardings[i], dtype_of(self.inputs[i]["type"]))
 
     def jit(self, donated, weak):
         """The jitted function of whole arrays, placed as they are between calls. donated: per input, whether
@@ -194,7 +224,7 @@ class Module(Meshed):
 
         shardings = [self.whole_sharding(p) for p in self.inputs]
         results = [self.whole_sharding(p) for p in self.outputs]
-        taken = [i for i, p in enumerate(self.inputs) if donated[i] and p["output"] is not None]
+        taken = [i for i, p in enumerate(self.inputs) if donated[i] and p.get("output") is not None]
         return jax.jit(run, in_shardings=shardings, out_shardings=results, donate_argnums=taken)
 
     def run(self, arrays):
@@ -204,7 +234,7 @@ class Module(Meshed):
         shardings = [self.sharding(p) for p in self.inputs]
         results = [self.sharding(p) for p in self.outputs]
         with self.alone():
-            placed = [jax.device_put(fold(x, p), s) for x, p, s in zip(arrays, self.inputs, shardings, strict=True)]
+            placed = [put(fold(x, p), s) for x, p, s in zip(arrays, self.inputs, shardings, strict=True)]
             whole = jax.jit(lambda *a: self.call(*a), in_shardings=shardings, out_shardings=results)
             return whole(*placed), costs_of(whole.lower(*placed).compile())
 
@@ -276,27 +306,56 @@ def dimensions(placement):
         yield size, padded, digits
 
 
+def check_array(what, placement, shape, dtype):
+    """Refuse an argument or result of another shape or type than a plan's step takes or gives."""
+    if list(shape) != placement["shape"] or dtype != dtype_of(placement["type"]):
+        wanted = f"{placement['type']}{placement['shape']}"
+        raise ShardwrightError(f"{what} {placement['name']}: the plan wants {wanted}, found {dtype}{list(shape)}")
+
+
 def load(plan_path, devices=None, form="stablehlo", attention=None):
-    """Export a plan, and load its module; of a plan with stages its modules, as Stages.
+    """Export a plan, and load its module; of a plan with stages its modules, as Stages. Instead of a plan the
+    path may be what `shardwright export --to stablehlo` wrote: NAME.mlir, or the index NAME.json.
 
     form       "shardings": the one that XLA partitions itself
     attention  "ops" or "cudnn", as `shardwright export --attention` takes it
     """
-    from .stages import Stages
-
     if form not in ("stablehlo", "shardings"):
         raise ShardwrightError(f"form: expected stablehlo or shardings, found {form}")
+    plan_path = path_of(plan_path)
+    if plan_path.suffix == ".mlir":
+        return _placed(plan_path, devices)
+    if plan_path.suffix == ".json" and is_index(read_json(plan_path)):
+        return _staged(plan_path, devices)
     with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
         path = pathlib.Path(folder) / "step"
         how = ["--attention", attention] if attention else []
         run("export", plan_path, "--to", form, *how, "-o", path, "-q")
         if form == "shardings":
-            return _annotated(json.loads(path.read_text()), path.with_suffix(".sharded.mlir"), devices)
-        placements = path.with_suffix(".placement.json")
-        if placements.exists():
-            return Module(path.read_text(), json.loads(placements.read_text()), devices)
-        texts = {module.name: module.read_text() for module in path.parent.glob("*.mlir")}
-        return Stages(json.loads(path.read_text()), texts, devices)
+            return _annotated(read_json(path), path.with_suffix(".sharded.mlir"), devices)
+        return (_placed if path.with_suffix(".placement.json").exists() else _staged)(path, devices)
+
+
+def _placed(path, devices):
+    """The module of a file, beside which its placements are."""
+    placements = path.with_suffix(".placement.json")
+    document = read_json(placements)
+    with located(placements):
+        check_format(document, "shardwright-placement")
+        check_placements(document)
+    return Module(read(path), document, devices)
+
+
+def _staged(path, devices):
+    """The modules of an index, which are beside it."""
+    from .stages import Stages
+
+    index = read_json(path)
+    with located(path):
+        check_format(index, "shardwright-stage-modules")
+        texts = {name: read(path.parent / name) for name in modules_of(index)}
+        check_index(index, texts)
+    return Stages(index, texts, devices)
 
 
 def _annotated(shardings, path, devices):

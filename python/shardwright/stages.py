@@ -8,9 +8,11 @@ is done, so that slices work at the same time though the calls follow one anothe
 
 import collections
 import contextlib
+import json
 
 from .command import ShardwrightError
-from .module import Meshed, Module, devices_of, dtype_of, flops_of, is_plain
+from .documents import check_index, dtype_of
+from .module import Meshed, Module, devices_of, flops_of, is_plain
 from .stack import Stack, as_one, parts_of
 
 
@@ -24,8 +26,9 @@ class Stages:
     """
 
     def __init__(self, index, texts, devices=None):
+        check_index(index, texts)
         self.index = index
-        devices = devices_of(index["devices"], devices)
+        devices = self.devices = devices_of(index["devices"], devices)
         if len({device.process_index for device in devices}) > 1:
             raise ShardwrightError("a plan with stages runs in one process of JAX, and these devices are of several")
         part = lambda s: devices[s["first_device"] :][: s["devices"]]
@@ -37,6 +40,15 @@ class Stages:
             ports = {key: [layouts[i] for i in piece[key]] for key in ("inputs", "outputs")}
             placements = {"devices": of["devices"], "mesh": of["mesh"], **ports}
             self.pieces.append(Module(texts[piece["module"]], placements, part(of)))
+
+    @property
+    def atoms(self):
+        return self.index.get("atoms", [])
+
+    @property
+    def identity(self):
+        """Bytes that are those of other modules if these and those do the same."""
+        return (self.text + json.dumps(self.index)).encode()
 
     @property
     def inputs(self):

@@ -8,7 +8,8 @@ import warnings
 
 from . import pairs as pairs_module, uses
 from .calls import Call, part_of, plain_errors
-from .command import ShardwrightError, ShardwrightWarning
+from .command import ShardwrightError, ShardwrightWarning, path_of
+from .processes import is_readable
 
 # Fields of NamedTuples in which optimizers carry averages and sums.
 MOMENTS = {"mu", "nu", "trace", "momentum", "velocity", "ema", "sum_of_squares", "second_moment", "m", "v"}
@@ -44,13 +45,14 @@ def write(step, args, kwargs, path, learning_rate=0.0, tokens=None, vocabulary=N
 
     if path is None:
         raise ShardwrightError("path: expected the name of the program to write, NAME.hlo or NAME.mlir")
-    path = pathlib.Path(path)
+    path = path_of(path)
     stem, form = _stem_and_form(path)
     learning_rate = _rate(learning_rate)
-    if not isinstance(pairs or {}, dict):
+    pairs = {} if pairs is None else pairs
+    if not isinstance(pairs, dict) or not all(isinstance(w, str) for w in [*pairs, *pairs.values()] if w is not None):
         raise ShardwrightError("pairs: expected {path of results: path of inputs, or None}")
     call = Call(step, args, kwargs)
-    traced = Traced(jax, call, loss, pairs or {})
+    traced = Traced(jax, call, loss, pairs)
     document = traced.sidecar(stem.name, learning_rate)
     if tokens is not None:
         _set_tokens(document, tokens, vocabulary)
@@ -58,8 +60,8 @@ def write(step, args, kwargs, path, learning_rate=0.0, tokens=None, vocabulary=N
     try:
         path.write_bytes(gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text.encode())
         stem.with_name(stem.name + ".inputs.json").write_text(json.dumps(document, indent=1) + "\n")
-    except OSError as trouble:
-        raise ShardwrightError(f"{path}: {trouble.strerror}") from None
+    except (OSError, ValueError) as trouble:
+        raise ShardwrightError(f"{path}: {getattr(trouble, 'strerror', trouble)}") from None
     return document, call
 
 
@@ -115,6 +117,8 @@ class Traced:
         self.top = uses.Frame(self.jaxpr)
         self.names = _input_names(call.names)
         found, written = call.result, call.written
+        if not self.jaxpr.outvars:
+            raise ShardwrightError("the step gives no arrays: expected a pytree of some as its result")
         self.output_names = [".".join(map(part_of, path)) for path in found.paths]
         self.output_names += [self.names[i] for i in written]
         self.types = [_type(jax, v.aval) for v in self.jaxpr.invars]
@@ -319,7 +323,7 @@ def _contents(leaf):
     """The numbers of an array that has some, else None. Infinities are numbers; NaN is none."""
     import numpy
 
-    if hasattr(leaf, "dtype") and not hasattr(leaf, "__array__"):
+    if (hasattr(leaf, "dtype") and not hasattr(leaf, "__array__")) or not is_readable(leaf):
         return None
     try:
         values = numpy.asarray(leaf)

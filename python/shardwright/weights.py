@@ -1,10 +1,10 @@
 """The state of a step as a file that `shardwright run --load` takes: safetensors, by hand."""
 
 import json
-import pathlib
 
 from .calls import Call, plain_errors
-from .command import ShardwrightError
+from .command import ShardwrightError, path_of
+from .documents import check_inputs, dtype_of, read_json
 
 # Names that safetensors has for the element types of sidecars.
 NAMES = {"pred": "BOOL", "bf16": "BF16", "c64": "C64"}
@@ -21,12 +21,10 @@ def save_weights(path, sidecar, step, *args, **kwargs):
     import numpy
 
     if not isinstance(sidecar, dict):
-        try:
-            sidecar = json.loads(pathlib.Path(sidecar).read_text())
-        except (OSError, ValueError) as trouble:
-            raise ShardwrightError(f"{sidecar}: {getattr(trouble, 'strerror', None) or 'no sidecar'}") from None
-    if "inputs" not in sidecar:
+        sidecar = read_json(path_of(sidecar, "sidecar"))
+    if not isinstance(sidecar, dict) or "inputs" not in sidecar:
         raise ShardwrightError("sidecar: expected what export returned, or the path of NAME.inputs.json")
+    check_inputs(sidecar)
     call, inputs = Call(step, args, kwargs), sidecar["inputs"]
     if len(call.arrays) != len(inputs):
         raise ShardwrightError(f"the sidecar has {len(inputs)} inputs, and these arguments are {len(call.arrays)}")
@@ -52,14 +50,12 @@ def save_weights(path, sidecar, step, *args, **kwargs):
     head = json.dumps(header).encode()
     head += b" " * (-len(head) % 8)
     try:
-        pathlib.Path(path).write_bytes(b"".join([len(head).to_bytes(8, "little"), head, *parts]))
+        path_of(path).write_bytes(b"".join([len(head).to_bytes(8, "little"), head, *parts]))
     except OSError as trouble:
         raise ShardwrightError(f"{path}: {trouble.strerror}") from None
 
 
 def _dtype(word):
     import jax
-
-    from .module import dtype_of
 
     return jax.numpy.dtype(dtype_of(word))

@@ -212,13 +212,8 @@ static json_t *collectives_json(object_writer *o)
 
 static json_t *cluster_json(const sw_cluster *cluster)
 {
-	json_t *atoms = json_array();
-	for (int32_t a = 0; a < cluster->atoms.n; a++)
-		json_array_append_new(
-			atoms, json_pack("{s:i, s:s}", "size", cluster->atoms.size[a], "level",
-		                         cluster->levels[cluster->atom_level[a]].name));
 	return json_pack("{s:s, s:I, s:o}", "name", cluster->name, "devices",
-	                 (json_int_t)cluster->n_devices, "atoms", atoms);
+	                 (json_int_t)cluster->n_devices, "atoms", sw_cluster_atoms_json(cluster));
 }
 
 static json_t *everything(object_writer *o)

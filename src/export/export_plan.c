@@ -302,10 +302,12 @@ static json_t *placements_json(const plan_writer *p)
 	}
 	for (uint32_t i = 0; i < p->n_outputs; i++)
 		json_array_append_new(outputs, boundary_json(p, &p->outputs[i]));
-	return json_pack("{s:s, s:i, s:s, s:I, s:o, s:o, s:o}", "format", "shardwright-placement",
-	                 "version", 1, "chosen", p->plan->chosen, "devices",
-	                 (json_int_t)sw_atoms_devices(&p->plan->cluster->atoms), "mesh",
-	                 sw_device_mesh_json(&p->mesh), "inputs", inputs, "outputs", outputs);
+	const sw_cluster *cluster = p->plan->cluster;
+	return json_pack("{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:o}", "format",
+	                 "shardwright-placement", "version", 1, "chosen", p->plan->chosen, "devices",
+	                 (json_int_t)sw_atoms_devices(&cluster->atoms), "atoms",
+	                 sw_cluster_atoms_json(cluster), "mesh", sw_device_mesh_json(&p->mesh),
+	                 "inputs", inputs, "outputs", outputs);
 }
 
 /* ---- the plan ----------------------------------------------------------------------------- */

@@ -125,3 +125,13 @@ json_t *sw_device_mesh_json(const sw_device_mesh *m)
 		                                      (json_int_t)m->axes[i].size));
 	return axes;
 }
+
+json_t *sw_cluster_atoms_json(const sw_cluster *cluster)
+{
+	json_t *atoms = json_array();
+	for (int32_t a = 0; a < cluster->atoms.n; a++)
+		json_array_append_new(
+			atoms, json_pack("{s:i, s:s}", "size", cluster->atoms.size[a], "level",
+		                         cluster->levels[cluster->atom_level[a]].name));
+	return atoms;
+}

@@ -34,5 +34,7 @@ int32_t sw_device_mesh_splits(const sw_device_mesh *mesh, const sw_layout *layou
                               int32_t *axes);
 /* Return the list of axes, `name` and `size`. */
 json_t *sw_device_mesh_json(const sw_device_mesh *mesh);
+/* Return the list of a cluster's atoms, outermost first: `size`, and `level`, whose links it crosses. */
+json_t *sw_cluster_atoms_json(const sw_cluster *cluster);
 
 #endif

@@ -35,6 +35,10 @@ for word in '"sdy.manual_computation"' '"stablehlo.all_reduce"' 'sdy.mesh @shard
 done
 expect 0 "" "$sw" export "$scratch/heads.plan" --to stablehlo --json
 cmp -s "$scratch/out" "$scratch/heads.placement.json" || complain "--json is not NAME.placement.json"
+python3 - "$scratch/heads.placement.json" <<'END' || complain "the placements don't say the cluster's levels"
+import json, sys
+assert json.load(open(sys.argv[1]))["atoms"] == [{"size": 2, "level": "node"}, {"size": 2, "level": "device"}]
+END
 expect 0 "" "$sw" export "$scratch/heads.plan" --to stablehlo
 cmp -s "$scratch/out" "$scratch/kept.mlir" || complain "what is printed is not what -o writes"
 mkdir "$scratch/random"

@@ -9,10 +9,11 @@ planning="$sw plan tests/programs/bert-tiny-clip.hlo.gz --cluster $cluster -q"
 # there; each result is made; the modules are there.
 check_index() {
 	python3 - "$1" "$2" <<'END' || complain "the index $1 is not in order"
-import collections, json, os, sys
+import collections, json, math, os, sys
 j = json.load(open(sys.argv[1]))
 assert j["format"] == "shardwright-stage-modules" and j["version"] == 1
 assert j["microbatches"] == int(sys.argv[2])
+assert math.prod(atom["size"] for atom in j["atoms"]) == j["devices"]
 lies, layouts = j["arrays"], j["layouts"]
 there = {n for entry in j["inputs"] for part in entry["parts"] for n in part["arrays"]}
 calls = collections.Counter()

@@ -13,5 +13,7 @@ if "$python" -c 'import flax, optax' 2>/dev/null; then
 else
 	echo "the example is left out: $python has no flax and optax"
 fi
+"$python" "$SW_SOURCE_DIR/tools/compare_plans_with_jax.py" --all-passes \
+	--strategies dp:pp=4,megatron:tp=2,pp=4 unet-tiny vgg-tiny vit-tiny || exit 1
 exec "$python" "$SW_SOURCE_DIR/tools/compare_plans_with_jax.py" --all-passes \
 	--strategies dp:pp=2,megatron:tp=2,pp=4 bert-tiny-clip gpt-tiny gpt-dropout-tiny gpt-tiny-scan-clip
