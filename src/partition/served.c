@@ -23,6 +23,7 @@ typedef struct cutter {
 	 * apart, the term in `local`, and the sum of the terms in `whole` */
 	sw_id *apart, *term, *sum;
 	distinct_list given; /* values of `local` that the worker gives */
+	SW_VEC(const char *) given_for; /* for what, in words */
 	uint32_t *of_port; /* per variable: its port */
 	sw_error *err;
 } cutter;
@@ -33,9 +34,18 @@ static const char *name_of(const cutter *x, uint32_t input)
 	return name ? name : "a variable";
 }
 
-static sw_status refuse(const cutter *x, uint32_t input, const char *why)
+/* The key by which the user let owners serve variables. */
+static const char *key_of(const cutter *x)
 {
-	return sw_fail(x->err, SW_ERR_INPUT, "stale: '%s': %s", name_of(x, input), why);
+	return sw_served_key(&x->plan->forms);
+}
+
+/* leave_out: it can't be served at all. */
+static sw_status refuse(const cutter *x, uint32_t input, bool leave_out, const char *why)
+{
+	return sw_fail(x->err, SW_ERR_INPUT, "%s: '%s': %s%s%s%s", key_of(x), name_of(x, input), why,
+	               leave_out ? ": leave " : "", leave_out ? key_of(x) : "",
+	               leave_out ? " out" : "");
 }
 
 /* Return the place of a number in a list, behind the others if it is new. */
@@ -108,14 +118,14 @@ static sw_status refuse_terms(const cutter *x, const char *shown)
 	int32_t microbatches = x->plan->rewrites.microbatches;
 	if (microbatches < 2)
 		return sw_fail(x->err, SW_ERR_INPUT,
-		               "stale: the devices do not have one term each of '%s': the step is "
-		               "not split by the batch alone",
-		               shown);
+		               "%s: the devices do not have one term each of '%s': the step is "
+		               "not split by the batch alone: leave %s out",
+		               key_of(x), shown, key_of(x));
 	return sw_fail(x->err, SW_ERR_INPUT,
-	               "stale: the devices do not have one term each of '%s': each has rows of its "
+	               "%s: the devices do not have one term each of '%s': each has rows of its "
 	               "own of every one of %d microbatches, which must divide by them: take fewer "
 	               "--microbatches, or 1",
-	               shown, microbatches);
+	               key_of(x), shown, microbatches);
 }
 
 /* `name`: of the op that begins the name of its terms; `shown`: for people. */
@@ -131,7 +141,7 @@ static sw_status find_term(cutter *x, uint32_t i, const char *name, const char *
 	                     : find_terms(x->local, sw_op_at(x->whole, x->apart[i])->name);
 	if (x->apart[i] == SW_NO_ID || here == SW_NO_ID)
 		return sw_fail(x->err, SW_ERR_INPUT,
-		               "stale: the plan has no terms of '%s': plan anew", shown);
+		               "%s: the plan has no terms of '%s': plan anew", key_of(x), shown);
 	sw_id terms = sw_op_at(x->whole, x->apart[i])->first_result;
 	x->term[i] = sw_op_at(x->local, here)->first_result;
 	const sw_op *adds = x->users.start[terms] + 1 == x->users.start[terms + 1]
@@ -158,8 +168,9 @@ static sw_status write_loss(cutter *x)
 	for (uint32_t i = 0; i < x->state.n_inputs; i++)
 		if (reads[i])
 			return sw_fail(x->err, SW_ERR_INPUT,
-			               "stale: the loss is made of more than a sum over the batch: "
-			               "train it without staleness");
+			               "%s: the loss is made of more than a sum over the batch: "
+			               "leave %s out",
+			               key_of(x), key_of(x));
 	return SW_OK;
 }
 
@@ -274,14 +285,21 @@ static void find_sent(cutter *x, sw_port *port)
 {
 	sw_id *terms = SW_NEW_N(&x->to->arena, sw_id, port->n + 1);
 	distinct_list sent = {0};
+	SW_VEC(uint32_t) of = {0}; /* per value that is sent: the input for whose gradient */
 	for (uint32_t i = 0; i < port->n; i++) {
 		terms[i] = x->term[variable_at(x, port, i)];
 		add_sent(x, terms[i], &sent);
+		for (size_t k = of.len; k < sent.len; k++)
+			sw_vec_push(&of, port->inputs[i]);
 	}
 	uint32_t *numbers = SW_NEW_N(&x->to->arena, uint32_t, sent.len + 1);
 	bool all_terms = sent.len == port->n;
 	for (size_t i = 0; i < sent.len; i++) {
 		numbers[i] = number_in(&x->given, sent.data[i]);
+		if (x->given_for.len < x->given.len)
+			sw_vec_push(&x->given_for,
+			            sw_arena_printf(&x->to->arena, "the gradient of '%s'",
+			                            name_of(x, of.data[i])));
 		port->sent_bytes += sw_shape_bytes(sw_value_shape(x->local, sent.data[i]));
 		all_terms = all_terms && sent.data[i] == terms[i];
 	}
@@ -295,6 +313,7 @@ static void find_sent(cutter *x, sw_port *port)
 		                                              .n_given = port->n_sent},
 		                                  NULL);
 	sw_vec_clear(&sent);
+	sw_vec_clear(&of);
 }
 
 static sw_status find_ports(cutter *x)
@@ -307,7 +326,7 @@ static sw_status find_ports(cutter *x)
 			x->plan, x->plan->produced[x->state.inputs[x->map.input[i]]]);
 		if (owner < 0 || sw_layout_owned_atoms(rest) || sw_layout_split_atoms(rest, -1))
 			return refuse(
-				x, x->map.input[i],
+				x, x->map.input[i], false,
 				"no single device updates it while all have a copy: plan with "
 				"--strategy ps:stale=S or ps:balanced,stale=S");
 		x->of_port[i] = find_port(to, owner, staleness_of(x, i));
@@ -362,14 +381,13 @@ static sw_status refuse_foreign(const cutter *x, const sw_port *port, const sw_o
 	for (uint32_t v = 0; v < x->map.n; v++)
 		if (strcmp(sw_op_at(x->whole, x->apart[v])->name, apart->name) == 0)
 			return sw_fail(x->err, SW_ERR_INPUT,
-			               "stale: the update of '%s', or that of another variable of "
+			               "%s: the update of '%s', or that of another variable of "
 			               "its owner, reads the gradient of one that another device "
 			               "owns ('%s'), as clipping by the norm of all gradients "
 			               "does: let one device own all, by ps:stale=S",
-			               name_of(x, port->inputs[0]),
+			               key_of(x), name_of(x, port->inputs[0]),
 			               name_of(x, x->map.input[v]));
-	return refuse(x, port->inputs[0],
-	              "its update reads the loss: train it without staleness");
+	return refuse(x, port->inputs[0], true, "its update reads the loss");
 }
 
 static sw_status check_update(const cutter *x, const sw_port *port, const sw_program *update,
@@ -381,12 +399,11 @@ static sw_status check_update(const cutter *x, const sw_port *port, const sw_pro
 	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
 		int32_t variable = x->map.of_input[i];
 		if (reads[i] && variable >= 0 && !is_of_port(x, port, variable))
-			return refuse(x, i,
+			return refuse(x, i, false,
 			              "the update of a variable that is owned or stale otherwise "
 			              "reads it: give both the same owner and staleness");
 		if (reads[i] && x->state.role[i] == SW_ROLE_DATA && !is_state(x, i))
-			return refuse(x, port->inputs[0],
-			              "its update reads the batch: train it without staleness");
+			return refuse(x, port->inputs[0], true, "its update reads the batch");
 	}
 	return SW_OK;
 }
@@ -437,35 +454,67 @@ static const sw_op *sent_op(const sw_program *program, const sw_op *op)
 	return op;
 }
 
+/* Return a collective that the op is, or that a computation of it has; SW_NO_ID: there is none. */
+static sw_id collective_in(const sw_program *program, sw_id id)
+{
+	const sw_op *op = sw_op_at(program, id);
+	sw_id found = sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_COLLECTIVE ? id : SW_NO_ID;
+	for (uint32_t k = 0; sw_is_region(op) && k < op->n_called && found == SW_NO_ID; k++) {
+		const sw_computation *body = &program->computations.data[op->called[k]];
+		for (size_t i = 0; i < body->ops.len && found == SW_NO_ID; i++)
+			found = collective_in(program, body->ops.data[i]);
+	}
+	return found;
+}
+
+/* Ranks at different steps have no collectives: name the first that a result of the worker is made
+ * of, and what the result is for. */
 static sw_status check_worker(const cutter *x)
 {
 	const sw_program *worker = x->to->worker;
-	for (size_t i = 0; i < worker->ops.len; i++) {
-		const sw_op *op = &worker->ops.data[i], *sent = sent_op(worker, op);
-		bool sums = op->opcode == SW_OP_ALL_REDUCE || op->opcode == SW_OP_REDUCE_SCATTER;
-		if (sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_COLLECTIVE)
-			return sw_fail_at(
-				x->err, SW_ERR_INPUT, x->whole->source, sent->line, 0,
-				"stale: the step %s the devices before its gradients are known, or "
-				"for other state than variables (%s, of '%s'): ranks at different "
-				"steps can't",
-				sums ? "takes a sum over" : "moves values between",
-				sw_opcode_name((sw_opcode)op->opcode),
-				sent->op_name ? sent->op_name : sent->name);
+	const sw_computation *entry = sw_entry(worker);
+	sw_id *of = sw_alloc(sizeof(*of) * (worker->values.len + 1)); /* per value: SW_NO_ID: none */
+	sw_id found = SW_NO_ID;
+	size_t result = 0;
+	for (size_t v = 0; v < worker->values.len; v++)
+		of[v] = SW_NO_ID;
+	for (size_t i = 0; i < entry->ops.len; i++) {
+		const sw_op *op = sw_op_at(worker, entry->ops.data[i]);
+		sw_id made = collective_in(worker, entry->ops.data[i]);
+		for (uint32_t k = 0; k < op->n_operands && made == SW_NO_ID; k++)
+			made = of[op->operands[k]];
+		for (uint32_t r = 0; r < op->n_results; r++)
+			of[op->first_result + r] = made;
 	}
-	return SW_OK;
+	for (; result < entry->results.len && found == SW_NO_ID; result++)
+		found = of[entry->results.data[result]];
+	free(of);
+	if (found == SW_NO_ID)
+		return SW_OK;
+	const sw_op *op = sw_op_at(worker, found), *sent = sent_op(worker, op);
+	bool sums = op->opcode == SW_OP_ALL_REDUCE || op->opcode == SW_OP_REDUCE_SCATTER;
+	return sw_fail_at(x->err, SW_ERR_INPUT, x->whole->source, sent->line, 0,
+	                  "%s: %s %s '%s' of all rows of the batch (%s), and ranks at different "
+	                  "steps have no collectives: leave %s out",
+	                  key_of(x), x->given_for.data[result - 1],
+	                  sums ? "needs the sum" : "needs", sent->op_name ? sent->op_name : sent->name,
+	                  sw_opcode_name((sw_opcode)op->opcode), key_of(x));
 }
 
 static sw_status write_worker(cutter *x)
 {
 	uint32_t *states = SW_NEW_N(&x->to->arena, uint32_t, x->state.n_inputs + 1), n_states = 0;
 	x->to->loss = x->term[x->map.n] == SW_NO_ID ? -1 : (int32_t)x->given.len;
-	if (x->to->loss >= 0)
+	if (x->to->loss >= 0) {
 		sw_vec_push(&x->given, x->term[x->map.n]);
+		sw_vec_push(&x->given_for, "the loss");
+	}
 	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
 		if (!is_state(x, i) || x->map.of_input[i] >= 0)
 			continue;
 		states[n_states++] = i;
+		sw_vec_push(&x->given_for, sw_arena_printf(&x->to->arena, "the next '%s'",
+		                                           name_of(x, i)));
 		sw_vec_push(&x->given, sw_entry(x->local)->results.data[x->of_output[i]]);
 	}
 	bool *keep = SW_NEW_N(&x->to->arena, bool, x->state.n_inputs + 1);
@@ -539,6 +588,7 @@ sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_serve
 	if (status == SW_OK)
 		status = fuse(plan, &served->worker, err);
 	sw_vec_clear(&x.given);
+	sw_vec_clear(&x.given_for);
 	sw_program_free(local);
 	return status;
 }

@@ -22,6 +22,7 @@ typedef struct coder {
 	const sw_program *in;
 	sw_program *out;
 	const sw_sidecar *sidecar;
+	const sw_variable_forms *forms;
 	int32_t c;
 	sw_arena arena;
 	sw_state_view state; /* of `in` */
@@ -77,14 +78,20 @@ static void find_data(coder *x)
 	}
 }
 
-/* Is the value, which an op of the update reads, a term of the gradient? It depends on the batch,
- * as rates do not; the gradient of a single number may be one, too. */
+/* Has the value the shape of the gradient, and is it made of the batch, as rates are not? The gradient
+ * of a single number may be one, too. */
+static bool looks_like_term(const coder *x, sw_id value, sw_shape shape)
+{
+	return sw_shape_same_dims(sw_value_shape(x->in, value), shape) && x->of_data[value] &&
+	       (!x->flat[value] || sw_shape_elements(shape) == 1);
+}
+
+/* Is the value, which an op of the update reads, a term of the gradient? */
 static bool is_term(const coder *x, sw_id value, int32_t variable, sw_shape shape)
 {
 	const sw_op *op = sw_op_at(x->in, x->in->values.data[value].op);
-	return sw_shape_same_dims(sw_value_shape(x->in, value), shape) &&
-	       !is_of_update(x, value, variable) && op->opcode != SW_OP_PARAMETER &&
-	       x->of_data[value] && (!x->flat[value] || sw_shape_elements(shape) == 1);
+	return looks_like_term(x, value, shape) && !is_of_update(x, value, variable) &&
+	       op->opcode != SW_OP_PARAMETER;
 }
 
 /* Mark what is made of the terms in the update; return the terms. */
@@ -109,18 +116,18 @@ static id_list find_terms(const coder *x, int32_t variable, sw_shape shape, bool
 	return terms;
 }
 
-/* Is a term made, element by element, of values like it and of constants alone? */
+/* Is a term made, element by element, of values like it and of single numbers alone, such as the
+ * norm by which it is clipped? */
 static bool can_go_back(const coder *x, sw_id term, sw_shape shape)
 {
 	const sw_op *op = sw_op_at(x->in, x->in->values.data[term].op);
-	bool can = sw_opcode_is_elementwise((sw_opcode)op->opcode);
+	bool can = sw_opcode_is_elementwise((sw_opcode)op->opcode), any = false;
 	for (uint32_t k = 0; k < op->n_operands && can; k++) {
-		sw_id operand = op->operands[k];
-		bool constant = x->flat[operand] && !x->of_data[operand];
-		can = constant || (x->of_data[operand] &&
-		                   sw_shape_same_dims(sw_value_shape(x->in, operand), shape));
+		bool like = looks_like_term(x, op->operands[k], shape);
+		can = like || x->flat[op->operands[k]];
+		any = any || like;
 	}
-	return can;
+	return can && any;
 }
 
 static void add_once(id_list *list, sw_id value)
@@ -132,22 +139,26 @@ static void add_once(id_list *list, sw_id value)
 }
 
 /* Variables with one gradient (two biases of a sum) share what both updates make of it at first, as
- * its square. Go back from such terms, the latest first, until they are one value. */
-static void go_back(const coder *x, id_list *terms, sw_shape shape)
+ * its square, or what clips it. Go back from such terms, the latest first, as far as they are made
+ * of others. Return the last value that all of them were made of, SW_NO_ID if there is none. */
+static sw_id go_back(const coder *x, id_list *terms, sw_shape shape)
 {
-	while (terms->len > 1) {
+	sw_id found = SW_NO_ID;
+	while (terms->len > 0) {
 		size_t last = 0;
 		for (size_t i = 1; i < terms->len; i++)
 			last = terms->data[i] > terms->data[last] ? i : last;
 		sw_id term = terms->data[last];
 		const sw_op *op = sw_op_at(x->in, x->in->values.data[term].op);
+		found = terms->len == 1 ? term : found;
 		if (!can_go_back(x, term, shape))
-			return;
+			return found;
 		terms->data[last] = terms->data[--terms->len];
 		for (uint32_t k = 0; k < op->n_operands; k++)
-			if (x->of_data[op->operands[k]])
+			if (looks_like_term(x, op->operands[k], shape))
 				add_once(terms, op->operands[k]);
 	}
+	return found;
 }
 
 /* Do all ways from the terms, and from what is made of them before `at`, lead to `at`? */
@@ -202,30 +213,30 @@ static sw_status find_gradient(coder *x, int32_t variable)
 	uint32_t input = x->map.input[variable];
 	sw_shape shape = sw_value_shape(x->in, x->state.inputs[input]);
 	bool *made = sw_alloc(x->in->values.len + 1);
-	id_list terms = find_terms(x, variable, shape, made);
-	v->gradient = first_meeting(x, &terms, variable, shape, made);
-	if (v->gradient == SW_NO_ID) {
-		go_back(x, &terms, shape);
-		v->gradient = terms.len == 1 ? terms.data[0] : SW_NO_ID;
+	id_list read = find_terms(x, variable, shape, made);
+	v->gradient = first_meeting(x, &read, variable, shape, made);
+	if (v->gradient == SW_NO_ID || !is_of_update(x, v->gradient, variable)) {
+		sw_id before = go_back(x, &read, shape);
+		v->gradient = before == SW_NO_ID ? v->gradient : before;
 	}
 	free(made);
-	sw_vec_clear(&terms);
-	int32_t before = v->gradient == SW_NO_ID ? -1 : x->codes[v->gradient];
-	if (v->gradient != SW_NO_ID && before < 0) {
+	sw_vec_clear(&read);
+	int32_t first = v->gradient == SW_NO_ID ? -1 : x->codes[v->gradient];
+	if (v->gradient != SW_NO_ID && first < 0) {
 		x->codes[v->gradient] = variable;
 		return SW_OK;
 	}
 	/* What is not changed, many updates may read. */
-	if (before >= 0 && v->codec.kind == SW_CODEC_TERMS &&
-	    x->list[before].codec.kind == SW_CODEC_TERMS)
+	if (first >= 0 && v->codec.kind == SW_CODEC_TERMS &&
+	    x->list[first].codec.kind == SW_CODEC_TERMS)
 		return SW_OK;
-	return sw_fail(
-		x->err, SW_ERR_INPUT,
-		"%s: the gradient of '%s' is no single value of the step, or also that of "
-		"another variable: %s",
-		v->codec.kind == SW_CODEC_TERMS ? "stale" : "codec", x->sidecar->inputs[input].name,
-		v->codec.kind == SW_CODEC_TERMS ? "train it without staleness"
-						: "leave it as it is, by --sync, with codec: none");
+	bool terms = v->codec.kind == SW_CODEC_TERMS;
+	return sw_fail(x->err, SW_ERR_INPUT,
+	               "%s: the gradient of '%s' is no single value of the step, or also that of "
+	               "another variable: %s%s",
+	               terms ? sw_served_key(x->forms) : "codec", x->sidecar->inputs[input].name,
+	               terms ? "leave out " : "leave it as it is, by --sync, with codec: none",
+	               terms ? sw_served_key(x->forms) : "");
 }
 
 /* Return the single number of which the loss is made with constants alone, as a mean is of a sum
@@ -433,18 +444,17 @@ static void write_sidecar(const coder *x, sw_sidecar *to)
 /* ---- the whole -------------------------------------------------------------------------- */
 
 /* Return the form of the variable that the input is of, or of which it is a part. */
-static const sw_variable_form *form_of(const coder *x, const sw_variable_forms *forms,
-                                       uint32_t input)
+static const sw_variable_form *form_of(const coder *x, uint32_t input)
 {
 	const sw_fill_part *part = x->sidecar->inputs[input].init.part;
 	uint32_t whole = part ? part->input : input;
-	for (size_t i = 0; i < forms->n; i++)
-		if (forms->list[i].input == whole)
-			return &forms->list[i];
+	for (size_t i = 0; i < x->forms->n; i++)
+		if (x->forms->list[i].input == whole)
+			return &x->forms->list[i];
 	return NULL;
 }
 
-static void coder_init(coder *x, const sw_variable_forms *forms)
+static void coder_init(coder *x)
 {
 	const sw_program *in = x->in;
 	const sw_computation *entry = sw_entry(in);
@@ -466,7 +476,7 @@ static void coder_init(coder *x, const sw_variable_forms *forms)
 	for (size_t o = 0; o < entry->results.len; o++)
 		x->is_result[entry->results.data[o]] = true;
 	for (uint32_t i = 0; i < x->map.n; i++) {
-		const sw_variable_form *form = form_of(x, forms, x->map.input[i]);
+		const sw_variable_form *form = form_of(x, x->map.input[i]);
 		bool fits = form && x->state.role[x->map.input[i]] == SW_ROLE_PARAMETER &&
 		            sw_codec_fits(form->codec,
 		                          sw_value_shape(in, x->state.inputs[x->map.input[i]]));
@@ -483,9 +493,9 @@ sw_status sw_code_gradients(const sw_program *in, const sw_sidecar *sidecar,
                             const sw_variable_forms *forms, sw_program **out,
                             sw_sidecar *out_sidecar, sw_error *err)
 {
-	coder x = {.in = in, .sidecar = sidecar, .err = err};
+	coder x = {.in = in, .sidecar = sidecar, .forms = forms, .err = err};
 	*out = NULL;
-	coder_init(&x, forms);
+	coder_init(&x);
 	for (uint32_t i = 0; i < x.map.n && x.status == SW_OK; i++)
 		if (x.list[i].codec.kind)
 			x.status = find_gradient(&x, (int32_t)i);

@@ -370,6 +370,9 @@ typedef struct sw_variable_forms {
 	size_t n;
 	const sw_variable_form *list; /* by rising input */
 } sw_variable_forms;
+/* Return the key that lets owners serve variables of these forms, as messages name it: "stale" where
+ * a value may be old, else "served". */
+const char *sw_served_key(const sw_variable_forms *forms);
 #define SW_MAX_VARIABLE_PARTS 4096
 void sw_forms_sort(sw_variable_form *list, size_t n); /* by rising input */
 /* Return the sizes of parts of a dimension: they differ by 1 at most, the larger ones first. */

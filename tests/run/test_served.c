@@ -239,6 +239,12 @@ static void no_staleness_is_the_synchronous_run_bit_for_bit(void **state)
 	compare_with_synchronous("ncf-tiny", 2, "ps:balanced,proxy", "balanced,");
 	compare_with_synchronous("dlrm-tiny", 2, "ps:balanced,proxy", "balanced,");
 	compare_with_synchronous("lstm-lm-tiny", 2, "ps:proxy", "");
+	/* the tokens that count are counted by every device */
+	compare_with_synchronous("bert-tiny", 2, "ps:balanced,proxy", "balanced,");
+	/* positions are no rows of the batch, however equal the numbers of both */
+	compare_with_synchronous("t5-tiny", 2, "ps:balanced,proxy", "balanced,");
+	/* two biases of a sum have one gradient, which is clipped */
+	compare_with_synchronous("unet-tiny", 2, "ps:proxy", "");
 }
 
 /* Of tables the indices and rows of a rank's part of the batch are sent, and nothing else is. */
