@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fuse/fuse.h"
+#include "partition/served_digest.h"
 
 typedef SW_VEC(uint32_t) distinct_list; /* of leaves, or of values: each once (number_in) */
 
@@ -19,12 +20,13 @@ typedef struct cutter {
 	sw_variable_map map;
 	sw_users users;
 	int32_t *of_output; /* per input leaf: the result that is its next value; -1: none */
-	/* per variable, and behind them of the loss, or SW_NO_ID: the op of `whole` that takes it
-	 * apart, the term in `local`, and the sum of the terms in `whole` */
-	sw_id *apart, *term, *sum;
+	/* per variable, and behind them of the loss, or SW_NO_ID: the term in `local`, and the sum of
+	 * the terms in `whole` */
+	sw_id *term, *sum;
 	distinct_list given; /* values of `local` that the worker gives */
 	SW_VEC(const char *) given_for; /* for what, in words */
 	uint32_t *of_port; /* per variable: its port */
+	digests digests;
 	sw_error *err;
 } cutter;
 
@@ -133,16 +135,16 @@ static sw_status find_term(cutter *x, uint32_t i, const char *name, const char *
 {
 	char title[SW_NAME_BYTES * 2];
 	snprintf(title, sizeof(title), "%s.terms", name);
-	x->apart[i] = find_terms(x->whole, title);
-	if (x->apart[i] == SW_NO_ID)
-		x->apart[i] = find_shared(x, i);
-	sw_id here = x->apart[i] == SW_NO_ID
+	sw_id apart = find_terms(x->whole, title);
+	if (apart == SW_NO_ID)
+		apart = find_shared(x, i);
+	sw_id here = apart == SW_NO_ID
 	                     ? SW_NO_ID
-	                     : find_terms(x->local, sw_op_at(x->whole, x->apart[i])->name);
-	if (x->apart[i] == SW_NO_ID || here == SW_NO_ID)
+	                     : find_terms(x->local, sw_op_at(x->whole, apart)->name);
+	if (apart == SW_NO_ID || here == SW_NO_ID)
 		return sw_fail(x->err, SW_ERR_INPUT,
 		               "%s: the plan has no terms of '%s': plan anew", key_of(x), shown);
-	sw_id terms = sw_op_at(x->whole, x->apart[i])->first_result;
+	sw_id terms = sw_op_at(x->whole, apart)->first_result;
 	x->term[i] = sw_op_at(x->local, here)->first_result;
 	const sw_op *adds = x->users.start[terms] + 1 == x->users.start[terms + 1]
 	                            ? sw_op_at(x->whole, x->users.ops[x->users.start[terms]])
@@ -346,56 +348,67 @@ static bool is_of_port(const cutter *x, const sw_port *port, int32_t variable)
 	return variable >= 0 && &x->to->ports[x->of_port[variable]] == port;
 }
 
-/* The update of a port, if these are all the states that it gives. */
-static sw_program *write_update(const cutter *x, const sw_port *port, const distinct_list *states,
-                                bool *reads)
+/* Return the sums of a port's gradients, with room for `more` behind them; the caller frees them. */
+static sw_id *sums_of(const cutter *x, const sw_port *port, size_t more)
 {
-	sw_id *results = sw_alloc(sizeof(sw_id) * (states->len + 1)),
-	      *sums = sw_alloc(sizeof(sw_id) * (port->n + 1));
-	for (size_t i = 0; i < states->len; i++)
-		results[i] = sw_entry(x->whole)->results.data[x->of_output[states->data[i]]];
+	sw_id *sums = sw_alloc(sizeof(*sums) * (port->n + more + 1));
 	for (uint32_t i = 0; i < port->n; i++)
 		sums[i] = x->sum[variable_at(x, port, i)];
-	sw_slice slice = {.results = results,
-	                  .given = sums,
-	                  .n_results = (uint32_t)states->len,
-	                  .n_given = port->n};
-	sw_program *update = sw_program_slice(x->whole, &slice, reads);
-	free(results);
-	free(sums);
-	return update;
+	return sums;
 }
 
-/* Return the first op of a program that takes something apart into its terms, NULL if none does. */
-static const sw_op *first_apart(const sw_program *program)
+/* Write the update of a port, if these are all the states that it gives. */
+static void write_update(cutter *x, sw_port *port, const distinct_list *states, bool *reads)
+{
+	sw_id *results = sw_alloc(sizeof(*results) * (states->len + 1));
+	digest_list values = {0};
+	taken_list taken = {0};
+	for (size_t i = 0; i < states->len; i++)
+		results[i] = sw_entry(x->whole)->results.data[x->of_output[states->data[i]]];
+	digests_take(&x->digests, (uint32_t)(port - x->to->ports), results, states->len, &values,
+	             &taken);
+	sw_id *given = sums_of(x, port, values.len);
+	for (size_t i = 0; i < values.len; i++)
+		given[port->n + i] = values.data[i];
+	sw_slice slice = {.results = results,
+	                  .given = given,
+	                  .n_results = (uint32_t)states->len,
+	                  .n_given = port->n + (uint32_t)values.len};
+	sw_program_free(port->update);
+	port->update = sw_program_slice(x->whole, &slice, reads);
+	port->n_taken = (uint32_t)taken.len;
+	port->taken = sw_arena_copy(&x->to->arena, taken.data, sizeof(*taken.data) * taken.len);
+	free(results);
+	free(given);
+	sw_vec_clear(&values);
+	sw_vec_clear(&taken);
+}
+
+/* Write what ports give each other, after all updates are written. */
+static void write_digests(cutter *x)
+{
+	for (uint32_t p = 0; p < x->to->n_ports; p++) {
+		sw_port *port = &x->to->ports[p];
+		sw_id *sums = sums_of(x, port, 0);
+		port->digest = digests_write(&x->digests, p, sums, port->n, &port->digest_bytes);
+		free(sums);
+	}
+}
+
+/* Does the program take something apart into its terms? */
+static bool takes_apart(const sw_program *program)
 {
 	for (size_t i = 0; i < program->ops.len; i++)
 		if (program->ops.data[i].opcode == SW_OP_TERMS)
-			return &program->ops.data[i];
-	return NULL;
-}
-
-/* Say what an update reads that its owner has no sum of: another's gradient, or the loss. */
-static sw_status refuse_foreign(const cutter *x, const sw_port *port, const sw_op *apart)
-{
-	for (uint32_t v = 0; v < x->map.n; v++)
-		if (strcmp(sw_op_at(x->whole, x->apart[v])->name, apart->name) == 0)
-			return sw_fail(x->err, SW_ERR_INPUT,
-			               "%s: the update of '%s', or that of another variable of "
-			               "its owner, reads the gradient of one that another device "
-			               "owns ('%s'), as clipping by the norm of all gradients "
-			               "does: let one device own all, by ps:stale=S",
-			               key_of(x), name_of(x, port->inputs[0]),
-			               name_of(x, x->map.input[v]));
-	return refuse(x, port->inputs[0], true, "its update reads the loss");
+			return true;
+	return false;
 }
 
 static sw_status check_update(const cutter *x, const sw_port *port, const sw_program *update,
                               const bool *reads)
 {
-	const sw_op *apart = first_apart(update);
-	if (apart)
-		return refuse_foreign(x, port, apart);
+	if (takes_apart(update))
+		return refuse(x, port->inputs[0], true, "its update reads the loss");
 	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
 		int32_t variable = x->map.of_input[i];
 		if (reads[i] && variable >= 0 && !is_of_port(x, port, variable))
@@ -420,8 +433,7 @@ static sw_status find_update(cutter *x, sw_port *port)
 			(void)number_in(&states, i);
 	for (size_t before = 0; before < states.len;) {
 		before = states.len;
-		sw_program_free(port->update);
-		port->update = write_update(x, port, &states, reads);
+		write_update(x, port, &states, reads);
 		for (uint32_t i = 0; i < x->state.n_inputs; i++)
 			if (reads[i] && is_state(x, i) && x->map.of_input[i] < 0)
 				(void)number_in(&states, i);
@@ -543,7 +555,6 @@ static void cutter_init(cutter *x)
 	for (size_t o = 0; o < sw_entry(x->whole)->results.len; o++)
 		if (x->state.input_of_output[o] >= 0)
 			x->of_output[x->state.input_of_output[o]] = (int32_t)o;
-	x->apart = SW_NEW_N(arena, sw_id, x->map.n + 1);
 	x->term = SW_NEW_N(arena, sw_id, x->map.n + 1);
 	x->sum = SW_NEW_N(arena, sw_id, x->map.n + 1);
 	x->of_port = SW_NEW_N(arena, uint32_t, x->map.n + 1);
@@ -577,16 +588,22 @@ sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_serve
 	sw_status status = find_all_terms(&x);
 	if (status == SW_OK)
 		status = find_ports(&x);
+	digests_init(&x.digests, x.whole, x.sum, x.of_port, x.map.n, served->n_ports);
 	for (uint32_t p = 0; status == SW_OK && p < served->n_ports; p++)
 		status = find_update(&x, &served->ports[p]);
+	if (status == SW_OK)
+		write_digests(&x);
 	if (status == SW_OK)
 		status = write_worker(&x);
 	for (uint32_t p = 0; status == SW_OK && p < served->n_ports; p++)
 		status = fuse(plan, &served->ports[p].update, err);
 	for (uint32_t p = 0; status == SW_OK && p < served->n_ports; p++)
 		status = fuse(plan, &served->ports[p].terms_of, err);
+	for (uint32_t p = 0; status == SW_OK && p < served->n_ports; p++)
+		status = fuse(plan, &served->ports[p].digest, err);
 	if (status == SW_OK)
 		status = fuse(plan, &served->worker, err);
+	digests_clear(&x.digests);
 	sw_vec_clear(&x.given);
 	sw_vec_clear(&x.given_for);
 	sw_program_free(local);
@@ -598,6 +615,7 @@ void sw_served_clear(sw_served *served)
 	for (uint32_t p = 0; p < served->n_ports; p++) {
 		sw_program_free(served->ports[p].update);
 		sw_program_free(served->ports[p].terms_of);
+		sw_program_free(served->ports[p].digest);
 	}
 	sw_program_free(served->worker);
 	sw_program_free(served->loss_of);

@@ -10,6 +10,9 @@
  * owner and staleness are one PORT: their state goes from one step to the next together, in
  * VERSIONS, of which number v is the state after v updates.
  *
+ * An update may read something of gradients that other ports have, as clipping by the norm of all
+ * does. That these ports make and send to each other, before any of them updates.
+ *
  * A worker may begin step t with version v if v >= t - stale (bounded staleness, stale synchronous
  * parallel: Ho and others, NeurIPS 2013). Version v + 1 is made when the terms of all devices of
  * step v have come, so that stale 0 is the synchronous step. With SW_STALE_ANY each term that comes
@@ -19,6 +22,11 @@
 #define SW_PARTITION_SERVED_H
 
 #include "partition/partition.h"
+
+/* A value that an update takes: a result of another port's digest. */
+typedef struct sw_taken {
+	uint32_t port, result;
+} sw_taken;
 
 typedef struct sw_port {
 	int64_t owner, stale;   /* a device; steps, or SW_STALE_ANY */
@@ -32,13 +40,20 @@ typedef struct sw_port {
 	const uint32_t *sent;
 	/* Makes the terms of what is sent, NULL where that is the terms. */
 	sw_program *terms_of;
-	/* Takes the inputs `reads`, in this order, then the sum of each variable's gradient; gives
-	 * the parameters, then other state, as `states`, and aliases them. Whole on the owner. */
+	/* Gives what updates of other ports read of this one's gradients, its DIGEST: as the sum of
+	 * squares of each, where all are clipped by one norm. Takes the sum of each variable's
+	 * gradient. NULL: they read nothing. */
+	sw_program *digest;
+	/* Takes the inputs `reads`, in this order, then the sum of each variable's gradient, then
+	 * `taken`; gives the parameters, then other state, as `states`, and aliases them. Whole on
+	 * the owner. */
 	sw_program *update;
+	uint32_t n_taken;
+	const sw_taken *taken;
 	uint32_t n_reads, n_states;
 	const uint32_t *reads, *states;  /* leaves of the plan's inputs */
-	/* of what a device sends; of its terms; of the parameters */
-	int64_t sent_bytes, term_bytes, value_bytes;
+	/* of what a device sends; of its terms; of the parameters; of the digest */
+	int64_t sent_bytes, term_bytes, value_bytes, digest_bytes;
 } sw_port;
 
 typedef struct sw_served {
@@ -55,8 +70,8 @@ typedef struct sw_served {
 } sw_served;
 
 /* Cut the step of a verified plan. SW_ERR_INPUT, with the reason, where that can't be: an update
- * reads another variable's gradient (clipping by the norm of all), or the batch; the rest of the
- * step takes sums over the devices. O(ops * ports). Clear it in any case. */
+ * reads another owner's variable, or the batch; the rest of the step takes sums over the devices.
+ * O(ops * ports). Clear it in any case. */
 sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_served *served,
                         sw_error *err);
 void sw_served_clear(sw_served *served);

@@ -236,6 +236,9 @@ static void no_staleness_is_the_synchronous_run_bit_for_bit(void **state)
 	compare_with_synchronous("gpt-tiny", 4, "ps:balanced,proxy", "balanced,");
 	compare_with_synchronous("gpt-tiny", 2, "ps:uneven,proxy", "uneven,");
 	compare_with_synchronous("gpt-tiny-clip", 2, "ps:proxy", "");
+	/* owners tell each other what the norm of all gradients is made of */
+	compare_with_synchronous("gpt-tiny-clip", 2, "ps:balanced,proxy", "balanced,");
+	compare_with_synchronous("mlp-clip", 8, "ps:balanced,proxy", "balanced,");
 	compare_with_synchronous("ncf-tiny", 2, "ps:balanced,proxy", "balanced,");
 	compare_with_synchronous("dlrm-tiny", 2, "ps:balanced,proxy", "balanced,");
 	compare_with_synchronous("lstm-lm-tiny", 2, "ps:proxy", "");
