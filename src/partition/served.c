@@ -269,28 +269,33 @@ static const sw_op *scatter_of(const sw_program *local, sw_id term)
 	               : NULL;
 }
 
-/* Add what is sent for a term: it, or the scatter's indices and rows, if these are fewer bytes. */
-static void add_sent(const cutter *x, sw_id term, distinct_list *sent)
+/* Add what is sent for a term: it, or the scatter's indices and rows, if these are fewer bytes: return
+ * these, 0: it is sent. */
+static int64_t add_sent(const cutter *x, sw_id term, distinct_list *sent)
 {
 	const sw_op *scatter = scatter_of(x->local, term);
-	int64_t bytes = sw_shape_bytes(sw_value_shape(x->local, term));
+	int64_t bytes = sw_shape_bytes(sw_value_shape(x->local, term)), row_bytes = 0;
 	for (uint32_t k = 1; scatter && k < scatter->n_operands; k++)
-		bytes -= sw_shape_bytes(sw_value_shape(x->local, scatter->operands[k]));
-	if (!scatter || bytes <= 0)
+		row_bytes += sw_shape_bytes(sw_value_shape(x->local, scatter->operands[k]));
+	if (!scatter || row_bytes >= bytes) {
 		(void)number_in(sent, term);
-	for (uint32_t k = 1; scatter && bytes > 0 && k < scatter->n_operands; k++)
+		return 0;
+	}
+	for (uint32_t k = 1; k < scatter->n_operands; k++)
 		(void)number_in(sent, scatter->operands[k]);
+	return row_bytes;
 }
 
 /* Find what devices send to a port, and what makes terms of it. */
 static void find_sent(cutter *x, sw_port *port)
 {
 	sw_id *terms = SW_NEW_N(&x->to->arena, sw_id, port->n + 1);
+	int64_t *row_bytes = SW_NEW_N(&x->to->arena, int64_t, port->n + 1);
 	distinct_list sent = {0};
 	SW_VEC(uint32_t) of = {0}; /* per value that is sent: the input for whose gradient */
 	for (uint32_t i = 0; i < port->n; i++) {
 		terms[i] = x->term[variable_at(x, port, i)];
-		add_sent(x, terms[i], &sent);
+		row_bytes[i] = add_sent(x, terms[i], &sent);
 		for (size_t k = of.len; k < sent.len; k++)
 			sw_vec_push(&of, port->inputs[i]);
 	}
@@ -305,6 +310,7 @@ static void find_sent(cutter *x, sw_port *port)
 		port->sent_bytes += sw_shape_bytes(sw_value_shape(x->local, sent.data[i]));
 		all_terms = all_terms && sent.data[i] == terms[i];
 	}
+	port->row_bytes = row_bytes;
 	port->sent = numbers;
 	port->n_sent = (uint32_t)sent.len;
 	if (!all_terms)
@@ -412,9 +418,11 @@ static sw_status check_update(const cutter *x, const sw_port *port, const sw_pro
 	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
 		int32_t variable = x->map.of_input[i];
 		if (reads[i] && variable >= 0 && !is_of_port(x, port, variable))
-			return refuse(x, i, false,
-			              "the update of a variable that is owned or stale otherwise "
-			              "reads it: give both the same owner and staleness");
+			return sw_fail(x->err, SW_ERR_INPUT,
+			               "%s: an update of the owner of '%s' reads '%s', or its gradient "
+			               "with others, which has another owner or staleness: give both "
+			               "the same, or leave variables whole that are in parts",
+			               key_of(x), name_of(x, port->inputs[0]), name_of(x, i));
 		if (reads[i] && x->state.role[i] == SW_ROLE_DATA && !is_state(x, i))
 			return refuse(x, port->inputs[0], true, "its update reads the batch");
 	}

@@ -38,6 +38,9 @@ typedef struct sw_port {
 	 * the indices and rows in its place, where these are fewer bytes. */
 	uint32_t n_sent;
 	const uint32_t *sent;
+	/* Per variable: the bytes of the indices and rows that a device sends in place of its term; 0:
+	 * it sends the term. */
+	const int64_t *row_bytes;
 	/* Makes the terms of what is sent, NULL where that is the terms. */
 	sw_program *terms_of;
 	/* Gives what updates of other ports read of this one's gradients, its DIGEST: as the sum of
@@ -75,6 +78,12 @@ typedef struct sw_served {
 sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_served *served,
                         sw_error *err);
 void sw_served_clear(sw_served *served);
+/* Return the bytes of terms, values and digests that the rank sends in a step that sends most, of n
+ * devices and of servers: what a run counts as payload. Where nothing bounds staleness, it sends
+ * values once more each time that all ranks meet. O(ports squared). */
+int64_t sw_served_payload(const sw_served *served, int64_t n);
+/* Does a port's update take something of another port's digest? */
+bool sw_port_takes(const sw_port *port, uint32_t other);
 /* Return the rank that serves a port, where ranks behind the n of the devices are servers. */
 static inline int64_t sw_port_rank(const sw_port *port, int64_t n)
 {

@@ -1,4 +1,4 @@
-/* Which server serves which owner's variables (served.h). */
+/* Which server serves which owner's variables, and what ranks send each other (served.h). */
 #include "partition/served.h"
 
 #include <stdlib.h>
@@ -109,4 +109,49 @@ sw_status sw_served_cut_for(const sw_plan *plan, const sw_sidecar *sidecar, int6
 	SW_TRY(sw_served_check(plan, servers, err));
 	SW_TRY(sw_served_cut(plan, sidecar, served, err));
 	return servers > 0 ? sw_served_place(served, servers, err) : SW_OK;
+}
+
+/* ---- traffic ---------------------------------------------------------------------------- */
+
+bool sw_port_takes(const sw_port *port, uint32_t other)
+{
+	for (uint32_t k = 0; k < port->n_taken; k++)
+		if (port->taken[k].port == other)
+			return true;
+	return false;
+}
+
+/* Return to how many ranks beside its own a port's digest goes. */
+static int64_t digest_readers(const sw_served *served, uint32_t p, int64_t n)
+{
+	int64_t readers = 0, own = sw_port_rank(&served->ports[p], n);
+	for (uint32_t i = 0; i < served->n_ports; i++) {
+		int64_t rank = sw_port_rank(&served->ports[i], n);
+		bool reads = rank != own && sw_port_takes(&served->ports[i], p);
+		for (uint32_t k = 0; k < i && reads; k++)
+			reads = sw_port_rank(&served->ports[k], n) != rank ||
+			        !sw_port_takes(&served->ports[k], p);
+		readers += reads;
+	}
+	return readers;
+}
+
+int64_t sw_served_payload(const sw_served *served, int64_t n)
+{
+	int64_t ranks = n, most = 0;
+	for (uint32_t p = 0; p < served->n_ports; p++)
+		ranks = SW_MAX(ranks, n + served->ports[p].server + 1);
+	int64_t *bytes = sw_alloc(sizeof(*bytes) * (size_t)ranks);
+	for (uint32_t p = 0; p < served->n_ports; p++) {
+		const sw_port *port = &served->ports[p];
+		int64_t own = sw_port_rank(port, n), readers = own < n ? n - 1 : n;
+		for (int64_t r = 0; r < n; r++)
+			bytes[r] += r == own ? 0 : port->sent_bytes;
+		bytes[own] += readers * port->value_bytes +
+		              digest_readers(served, p, n) * port->digest_bytes;
+	}
+	for (int64_t r = 0; r < ranks; r++)
+		most = SW_MAX(most, bytes[r]);
+	free(bytes);
+	return most;
 }

@@ -125,13 +125,10 @@ static sw_status take_given(serving *s, bool *moved, sw_error *err)
 	}
 }
 
-/* Does a port (NULL: the losses) take something of the digest of another? */
-static bool serve_takes(const sw_port *port, int32_t other)
+/* Does a port here take something of another's digest? */
+static bool serve_takes(const lane *l, int32_t other)
 {
-	for (uint32_t k = 0; port && k < port->n_taken; k++)
-		if (port->taken[k].port == (uint32_t)other)
-			return true;
-	return false;
+	return l->port && sw_port_takes(l->port, (uint32_t)other);
 }
 
 /* The digests that a port here has from another, of a rank's terms; with a bound they are of the
@@ -205,7 +202,7 @@ static void keep_digest(serving *s, const lane *from, message *m)
 {
 	for (uint32_t i = 0; i < s->n; i++) {
 		lane *l = &s->lanes[i];
-		if (!l->mine || !serve_takes(l->port, from->number))
+		if (!l->mine || !serve_takes(l, from->number))
 			continue;
 		pthread_mutex_lock(&s->lock);
 		m->references++;
@@ -272,7 +269,7 @@ static sw_status give_digest(serving *s, lane *l, int32_t begin, int32_t end, sw
 		bool takes = false;
 		for (uint32_t i = 0; i < s->n; i++)
 			takes = takes || (s->lanes[i].owner == to &&
-			                  serve_takes(s->lanes[i].port, l->number));
+			                  serve_takes(&s->lanes[i], l->number));
 		if (takes && to != s->setup.transport->rank)
 			status = send(s, l, PIECE_DIGEST, to, m, err);
 	}
@@ -308,7 +305,7 @@ static void drop_digests(serving *s, lane *l, int32_t rank)
 {
 	l->digested[rank] = false;
 	for (uint32_t i = 0; i < s->n; i++)
-		if (serve_takes(l->port, (int32_t)i))
+		if (serve_takes(l, (int32_t)i))
 			drop_first(s, digests_from(s, l, i, rank));
 }
 
@@ -550,7 +547,7 @@ static void make_lanes(serving *s)
 		for (uint32_t k = 0; k < s->n && !s->lanes[i].mine; k++)
 			s->lanes[i].takes =
 				s->lanes[i].takes ||
-				(s->lanes[k].mine && serve_takes(s->lanes[k].port, (int32_t)i));
+				(s->lanes[k].mine && serve_takes(&s->lanes[k], (int32_t)i));
 	while (s->stop_lane + 1 < served->n_ports && s->lanes[s->stop_lane].stale == SW_STALE_ANY)
 		s->stop_lane++;
 	s->meet.number = (int32_t)s->n;

@@ -198,14 +198,6 @@ static void begin_update(player *p, int32_t port, int32_t rank, double now)
 	push(p, (event){.at = *free_s, .kind = UPDATED, .rank = rank, .port = port});
 }
 
-static bool takes(const sw_port *port, uint32_t other)
-{
-	for (uint32_t k = 0; k < port->n_taken; k++)
-		if (port->taken[k].port == other)
-			return true;
-	return false;
-}
-
 /* Begin the updates with a rank's terms (0: with those of all) that nothing is missing for. */
 static void try_update(player *p, int32_t port, int32_t rank, double now)
 {
@@ -235,7 +227,7 @@ static void give_digest(player *p, int32_t port, int32_t rank, double now)
 	arrival[from] = *free_s;
 	for (uint32_t i = 0; i < p->served->n_ports; i++) {
 		int64_t to = sw_port_rank(&p->served->ports[i], p->n);
-		if (!takes(&p->served->ports[i], (uint32_t)port))
+		if (!sw_port_takes(&p->served->ports[i], (uint32_t)port))
 			continue;
 		if (arrival[to] == 0)
 			arrival[to] = deliver(p, *free_s, from, to, what->digest_bytes);
@@ -427,6 +419,7 @@ static void report(const player *p, sw_served_play *play)
 		play->update_s = fmax(play->update_s, *owner);
 	}
 	play->step_time_s = (double)p->n / rates;
+	play->payload_bytes = sw_served_payload(p->served, p->n);
 	free(busy);
 }
 

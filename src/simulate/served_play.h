@@ -23,6 +23,7 @@ typedef struct sw_served_play {
 	double step_time_s;
 	double worker_s; /* of a worker's step */
 	double update_s; /* of all updates of the owner or server that has most */
+	int64_t payload_bytes; /* per step, of the rank that sends most (sw_served_payload) */
 	/* updates that values lacked when their terms were added: at most; in the mean */
 	int64_t oldest;
 	double mean_age;

@@ -91,6 +91,21 @@ holds 'all(v["stale"] == 0 for v in j["variables"])'
 # ---- simulated: a server's link carries what owners' links did
 expect 0 "" "$sw" simulate "$scratch/some.plan" --json
 cp "$scratch/out" "$scratch/owners"
+# what is sent in a step is what is predicted, to the byte, by owners and by servers, of digests too
+expect 0 "" "$sw" plan tests/programs/gpt-tiny-clip.hlo.gz --cluster $cluster --strategy ps:balanced,stale=3 \
+	-o "$scratch/clip.plan" -q
+for plan in some none clip; do
+	for servers in "" "--servers 1" "--servers 3"; do
+		# shellcheck disable=SC2086
+		expect 0 "" "$sw" simulate "$scratch/$plan.plan" $servers --json
+		bytes=$(python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["stale"]["payload_bytes"])' "$scratch/out")
+		# shellcheck disable=SC2086
+		expect 0 "" "$sw" run "$scratch/$plan.plan" --ranks 4 $servers --steps 3 --json -q
+		holds 'j["payload_bytes"] == '"$bytes"
+	done
+	expect 0 "" "$sw" explain "$scratch/$plan.plan" --json
+	holds 'j["served_payload_bytes"] > 0'
+done
 expect 0 "" "$sw" simulate "$scratch/some.plan" --servers 1 --json
 holds 'j["servers"] == 1 and j["stale"]["update_s"] > 2 * json.load(open("'"$scratch/owners"'"))["stale"]["update_s"]'
 refuse "there are 5 servers" "$sw" simulate "$scratch/some.plan" --servers 5
