@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "rewrite/codecs.h"
+#include "rewrite/over_parts.h"
 
 typedef struct coded_variable {
 	sw_codec codec; /* NONE: it is sent as it is */
@@ -35,6 +36,9 @@ typedef struct coder {
 	bool *of_data;   /* per value: it depends on the batch */
 	int32_t *codes;  /* per value of `in`: the variable whose gradient it is; -1: of none */
 	sw_id *value;    /* of `in` -> of `out` */
+	bool terms;      /* owners serve variables */
+	bool *written;   /* per op: it is, before its turn */
+	sw_over_parts over;
 	sw_status status;
 	sw_error *err;
 } coder;
@@ -231,10 +235,12 @@ static sw_status find_gradient(coder *x, int32_t variable)
 	    x->list[first].codec.kind == SW_CODEC_TERMS)
 		return SW_OK;
 	bool terms = v->codec.kind == SW_CODEC_TERMS;
+	const sw_fill_part *part = x->sidecar->inputs[input].init.part;
 	return sw_fail(x->err, SW_ERR_INPUT,
 	               "%s: the gradient of '%s' is no single value of the step, or also that of "
-	               "another variable: %s%s",
+	               "another variable: %s%s%s",
 	               terms ? sw_served_key(x->forms) : "codec", x->sidecar->inputs[input].name,
+	               part && part->axis >= 0 ? "leave the variable whole, or " : "",
 	               terms ? "leave out " : "leave it as it is, by --sync, with codec: none",
 	               terms ? sw_served_key(x->forms) : "");
 }
@@ -370,6 +376,94 @@ static void write_results(coder *x)
 	sw_vec_clear(&results);
 }
 
+/* Does an op cut the gradient of a part, of which devices have terms, out of a value? */
+static bool cuts_part(const coder *x, sw_id op)
+{
+	const sw_op *slice = sw_op_at(x->in, op);
+	return slice->opcode == SW_OP_SLICE && x->codes[slice->first_result] >= 0 &&
+	       x->list[x->codes[slice->first_result]].codec.kind == SW_CODEC_TERMS;
+}
+
+/* Return the one dimension of a value that a slice cuts; -1: there are several, or none. */
+static int32_t cut_axis(const coder *x, const sw_op *slice)
+{
+	sw_shape whole = sw_value_shape(x->in, slice->operands[0]),
+		 cut = sw_value_shape(x->in, slice->first_result);
+	int32_t axis = -1, n = 0;
+	for (int32_t d = 0; d < whole.rank; d++)
+		if (cut.dims[d] != whole.dims[d]) {
+			axis = d;
+			n++;
+		}
+	return n == 1 ? axis : -1;
+}
+
+/* List the slices that cut a value into the gradients of parts, in the order of these; return how
+ * many, 0: they are not all of it, or nothing else reads it. */
+static uint32_t list_cuts(const coder *x, sw_id value, sw_id *cuts, int32_t *axis)
+{
+	uint32_t n = 0, begin = x->users.start[value], end = x->users.start[value + 1];
+	int64_t done = 0;
+	for (uint32_t u = begin; u < end; u++)
+		if (cuts_part(x, x->users.ops[u]) && (n == 0 || x->users.ops[u] != cuts[n - 1]))
+			cuts[n++] = x->users.ops[u];
+	if (n < 2 || n == end - begin)
+		return 0;
+	*axis = cut_axis(x, sw_op_at(x->in, cuts[0]));
+	for (uint32_t i = 0; i < n && *axis >= 0; i++) {
+		uint32_t k = i;
+		while (k < n && (cut_axis(x, sw_op_at(x->in, cuts[k])) != *axis ||
+		                 sw_op_at(x->in, cuts[k])->attrs->slice.start.v[*axis] != done))
+			k++;
+		if (k == n)
+			return 0;
+		sw_id next = cuts[k];
+		cuts[k] = cuts[i];
+		cuts[i] = next;
+		done += sw_value_shape(x->in, sw_op_at(x->in, next)->first_result).dims[*axis];
+	}
+	return *axis >= 0 && done == sw_value_shape(x->in, value).dims[*axis] ? n : 0;
+}
+
+/* Where something else reads a gradient that is cut into those of parts, as the norm of all does, let
+ * it read their sums: write these now. */
+static void write_parts(coder *x, sw_id value, int32_t *computations)
+{
+	uint32_t most = x->users.start[value + 1] - x->users.start[value];
+	sw_id *cuts = SW_NEW_N(&x->arena, sw_id, most + 1);
+	int32_t axis = -1;
+	uint32_t n = list_cuts(x, value, cuts, &axis);
+	for (uint32_t i = 0; i < n && x->status == SW_OK; i++) {
+		const sw_op *slice = sw_op_at(x->in, cuts[i]);
+		copy_op(x, cuts[i], computations);
+		code_results(x, slice);
+		x->written[cuts[i]] = true;
+		cuts[i] = x->value[slice->first_result];
+	}
+	if (n == 0 || x->status)
+		return;
+	sw_over_parts_set(&x->over, value, axis, cuts, (int32_t)n);
+	x->value[value] = sw_emit_concatenate(x->out, x->c, cuts, n, axis);
+}
+
+/* Write an op, and what becomes of its results. */
+static void write_op(coder *x, sw_id id, int32_t *computations)
+{
+	const sw_op *op = sw_op_at(x->in, id);
+	bool over = false;
+	if (x->written[id])
+		return;
+	if (x->terms && op->opcode != SW_OP_PARAMETER &&
+	    (op->n_results != 1 || x->codes[op->first_result] < 0))
+		x->status = sw_over_parts_op(&x->over, id, &over);
+	if (x->status == SW_OK && op->opcode != SW_OP_PARAMETER && !over)
+		copy_op(x, id, computations);
+	if (x->status == SW_OK)
+		code_results(x, op);
+	for (uint32_t r = 0; r < op->n_results && x->terms && x->status == SW_OK; r++)
+		write_parts(x, op->first_result + r, computations);
+}
+
 static void write_entry(coder *x)
 {
 	const sw_computation *entry = sw_entry(x->in);
@@ -381,12 +475,15 @@ static void write_entry(coder *x)
 	for (uint32_t i = 0; i < x->map.n; i++)
 		if (sw_codec_lacks(x->list[i].codec))
 			write_state(x, &x->list[i], x->map.input[i]);
-	for (size_t i = 0; i < entry->ops.len && x->status == SW_OK; i++) {
-		const sw_op *op = sw_op_at(x->in, entry->ops.data[i]);
-		if (op->opcode != SW_OP_PARAMETER)
-			copy_op(x, entry->ops.data[i], computations);
-		code_results(x, op);
-	}
+	x->over = (sw_over_parts){.in = x->in,
+	                          .out = x->out,
+	                          .c = x->c,
+	                          .arena = &x->arena,
+	                          .value = x->value,
+	                          .err = x->err};
+	x->over.parts = SW_NEW_N(&x->arena, sw_value_parts *, x->in->values.len + 1);
+	for (size_t i = 0; i < entry->ops.len && x->status == SW_OK; i++)
+		write_op(x, entry->ops.data[i], computations);
 	if (x->status == SW_OK)
 		write_results(x);
 }
@@ -471,6 +568,7 @@ static void coder_init(coder *x)
 	find_data(x);
 	x->codes = SW_NEW_N(&x->arena, int32_t, in->values.len + 1);
 	x->value = SW_NEW_N(&x->arena, sw_id, in->values.len + 1);
+	x->written = SW_NEW_N(&x->arena, bool, in->ops.len + 1);
 	for (size_t v = 0; v < in->values.len; v++)
 		x->codes[v] = -1;
 	for (size_t o = 0; o < entry->results.len; o++)
@@ -484,6 +582,7 @@ static void coder_init(coder *x)
 		if (fits)
 			x->list[i] =
 				(coded_variable){.codec = form->codec, .devices = form->devices};
+		x->terms = x->terms || x->list[i].codec.kind == SW_CODEC_TERMS;
 	}
 	x->out = sw_program_new(in->name);
 	sw_build_copy_frame(x->out, in);
