@@ -16,6 +16,7 @@ typedef struct cutter {
 	const sw_program *local; /* of one device, op by op */
 	const sw_sidecar *sidecar;
 	sw_served *to;
+	int64_t servers; /* 0: owners serve */
 	sw_state_view state;
 	sw_variable_map map;
 	sw_users users;
@@ -214,15 +215,35 @@ static int64_t staleness_of(const cutter *x, uint32_t variable)
 }
 
 /* Return the number of the port. */
-static uint32_t find_port(sw_served *to, int64_t owner, int64_t stale)
+static uint32_t find_port(sw_served *to, int64_t owner, int64_t stale, int64_t server)
 {
 	uint32_t i = 0;
-	while (i < to->n_ports && (to->ports[i].owner != owner || to->ports[i].stale != stale))
+	while (i < to->n_ports && (to->ports[i].owner != owner || to->ports[i].stale != stale ||
+	                           to->ports[i].server != server))
 		i++;
 	if (i == to->n_ports)
 		to->ports[to->n_ports++] =
-			(sw_port){.owner = owner, .stale = stale, .server = -1};
+			(sw_port){.owner = owner, .stale = stale, .server = server};
 	return i;
+}
+
+/* Return the server of each variable where there are more than owners, else NULL. */
+static int64_t *share_variables(const cutter *x, const int64_t *owner)
+{
+	int64_t n_owners = 0, *bytes = SW_NEW_N(&x->to->arena, int64_t, x->map.n + 1),
+		*server_of = SW_NEW_N(&x->to->arena, int64_t, x->map.n + 1);
+	for (uint32_t i = 0; i < x->map.n; i++) {
+		bool fresh = true;
+		for (uint32_t k = 0; k < i && fresh; k++)
+			fresh = owner[k] != owner[i];
+		n_owners += fresh;
+		bytes[i] = sw_shape_bytes(
+			sw_value_shape(x->whole, x->state.inputs[x->map.input[i]]));
+	}
+	if (x->servers <= n_owners)
+		return NULL;
+	sw_served_share(bytes, x->map.n, (size_t)x->servers, server_of);
+	return server_of;
 }
 
 /* List the variables of a port. */
@@ -324,20 +345,36 @@ static void find_sent(cutter *x, sw_port *port)
 	sw_vec_clear(&of);
 }
 
-static sw_status find_ports(cutter *x)
+static sw_status find_owners(const cutter *x, int64_t *owner)
 {
-	sw_served *to = x->to;
-	to->ports = SW_NEW_N(&to->arena, sw_port, x->map.n + 1);
 	for (uint32_t i = 0; i < x->map.n; i++) {
-		int64_t owner = owner_of(x, i);
 		const sw_layout *rest = sw_plan_layout(
 			x->plan, x->plan->produced[x->state.inputs[x->map.input[i]]]);
-		if (owner < 0 || sw_layout_owned_atoms(rest) || sw_layout_split_atoms(rest, -1))
+		owner[i] = owner_of(x, i);
+		if (owner[i] < 0 || sw_layout_owned_atoms(rest) || sw_layout_split_atoms(rest, -1))
 			return refuse(
 				x, x->map.input[i], false,
 				"no single device updates it while all have a copy: plan with "
 				"--strategy ps:stale=S or ps:balanced,stale=S");
-		x->of_port[i] = find_port(to, owner, staleness_of(x, i));
+	}
+	if (x->servers > x->map.n)
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "there are %lld servers, and the plan has %u variables: start no more "
+		               "servers than variables",
+		               (long long)x->servers, x->map.n);
+	return SW_OK;
+}
+
+static sw_status find_ports(cutter *x)
+{
+	sw_served *to = x->to;
+	int64_t *owner = SW_NEW_N(&to->arena, int64_t, x->map.n + 1);
+	to->ports = SW_NEW_N(&to->arena, sw_port, x->map.n + 1);
+	SW_TRY(find_owners(x, owner));
+	const int64_t *server_of = share_variables(x, owner);
+	for (uint32_t i = 0; i < x->map.n; i++) {
+		x->of_port[i] = find_port(to, owner[i], staleness_of(x, i),
+		                          server_of ? server_of[i] : -1);
 		to->ports[x->of_port[i]].n++;
 	}
 	for (uint32_t p = 0; p < to->n_ports; p++) {
@@ -579,8 +616,8 @@ static sw_status fuse(const sw_plan *plan, sw_program **program, sw_error *err)
 	return SW_OK;
 }
 
-sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_served *served,
-                        sw_error *err)
+static sw_status cut(const sw_plan *plan, const sw_sidecar *sidecar, int64_t servers,
+                     sw_served *served, sw_error *err)
 {
 	sw_program *local = NULL;
 	*served = (sw_served){.loss = -1};
@@ -591,6 +628,7 @@ sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_serve
 	            .local = local,
 	            .sidecar = sidecar,
 	            .to = served,
+	            .servers = servers,
 	            .err = err};
 	cutter_init(&x);
 	sw_status status = find_all_terms(&x);
@@ -616,6 +654,23 @@ sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_serve
 	sw_vec_clear(&x.given_for);
 	sw_program_free(local);
 	return status;
+}
+
+sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_served *served,
+                        sw_error *err)
+{
+	return cut(plan, sidecar, 0, served, err);
+}
+
+sw_status sw_served_cut_for(const sw_plan *plan, const sw_sidecar *sidecar, int64_t servers,
+                            sw_served *served, sw_error *err)
+{
+	*served = (sw_served){0};
+	SW_TRY(sw_served_check(plan, servers, err));
+	SW_TRY(cut(plan, sidecar, servers, served, err));
+	if (servers > 0 && served->n_ports > 0 && served->ports[0].server < 0)
+		sw_served_place(served, servers);
+	return SW_OK;
 }
 
 void sw_served_clear(sw_served *served)

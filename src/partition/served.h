@@ -91,14 +91,19 @@ static inline int64_t sw_port_rank(const sw_port *port, int64_t n)
 }
 /* SW_ERR_INPUT: there are servers (0: none), and no variable of the plan is served. */
 sw_status sw_served_check(const sw_plan *plan, int64_t servers, sw_error *err);
-/* Cut a plan's step for owners, or, if there are servers, for these in their place. Clear *served in
- * any case. */
+/* Cut a plan's step for owners, or, if there are servers, for these in their place: of no more than
+ * owners each has what some of these have (sw_served_place); more share the variables, whoever owns
+ * them (sw_served_share). SW_ERR_INPUT, too: there are more than variables. Clear *served in any case.
+ */
 sw_status sw_served_cut_for(const sw_plan *plan, const sw_sidecar *sidecar, int64_t servers,
                             sw_served *served, sw_error *err);
-/* Let n servers, which have no devices, serve the variables in their owners' place. What an owner
- * has stays together: owners with most bytes of parameters first, each goes to the server that has
+/* Let n servers, no more than owners, serve the variables in their owners' place. What an owner has
+ * stays together: owners with most bytes of parameters first, each goes to the server that has
  * fewest bytes by then; servers are numbered by the first of their owners, so that of as many the
- * k-th is the k-th's. SW_ERR_INPUT: there are fewer owners. O(owners * (ports + n)). */
-sw_status sw_served_place(sw_served *served, int64_t n, sw_error *err);
+ * k-th is the k-th's. O(owners * (ports + n)). */
+void sw_served_place(sw_served *served, int64_t n);
+/* Let n servers, no more than variables, share variables of so many bytes likewise, each by itself:
+ * write the server of each. O(variables * n). */
+void sw_served_share(const int64_t *bytes, size_t n_variables, size_t n, int64_t *server_of);
 
 #endif

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-/* What an owner has, of all staleness. */
+/* What an owner has, of all staleness; or a variable, whose number is that of its device. */
 typedef struct owned {
-	int64_t device, bytes, group; /* group: the servers' number before they are ordered */
+	int64_t device, bytes, group; /* group: the server's number */
 } owned;
 
 static int by_device(const void *a, const void *b)
@@ -53,41 +53,50 @@ static void share_out(owned *list, size_t n_owners, size_t n)
 	free(bytes);
 }
 
-/* Number the groups by the first device of each; the list is ordered by devices. */
-static void number_servers(sw_served *served, const owned *list, size_t n_owners, size_t n)
+/* Number the groups by the first of each list's entries, which are ordered by devices. */
+static void number_groups(owned *list, size_t n_owners, size_t n)
 {
-	int64_t *server_of = sw_alloc(sizeof(*server_of) * n), next = 0;
+	int64_t *number = sw_alloc(sizeof(*number) * n), next = 0;
 	for (size_t s = 0; s < n; s++)
-		server_of[s] = -1;
+		number[s] = -1;
 	for (size_t i = 0; i < n_owners; i++) {
-		if (server_of[list[i].group] < 0)
-			server_of[list[i].group] = next++;
-		for (uint32_t p = 0; p < served->n_ports; p++)
-			if (served->ports[p].owner == list[i].device)
-				served->ports[p].server = server_of[list[i].group];
+		if (number[list[i].group] < 0)
+			number[list[i].group] = next++;
+		list[i].group = number[list[i].group];
 	}
-	free(server_of);
+	free(number);
 }
 
-sw_status sw_served_place(sw_served *served, int64_t n, sw_error *err)
+/* Let n groups have what is in the list, about equal bytes each, and order it by devices. */
+static void group(owned *list, size_t n_owners, size_t n)
+{
+	qsort(list, n_owners, sizeof(*list), by_bytes);
+	share_out(list, n_owners, n);
+	qsort(list, n_owners, sizeof(*list), by_device);
+	number_groups(list, n_owners, n);
+}
+
+void sw_served_share(const int64_t *bytes, size_t n_variables, size_t n, int64_t *server_of)
+{
+	owned *list = sw_alloc(sizeof(*list) * (n_variables + 1));
+	for (size_t i = 0; i < n_variables; i++)
+		list[i] = (owned){.device = (int64_t)i, .bytes = bytes[i]};
+	group(list, n_variables, n);
+	for (size_t i = 0; i < n_variables; i++)
+		server_of[i] = list[i].group;
+	free(list);
+}
+
+void sw_served_place(sw_served *served, int64_t n)
 {
 	owned *list = sw_alloc(sizeof(*list) * (served->n_ports + 1));
 	size_t n_owners = list_owners(served, list);
-	sw_status status = SW_OK;
-	if (n > (int64_t)n_owners) {
-		status = sw_fail(err, SW_ERR_INPUT,
-		                 "there are %lld servers, and %zu device%s variables in the plan: "
-		                 "start no more servers than owners, or plan with more owners: "
-		                 "--strategy ps:balanced,stale=S",
-		                 (long long)n, n_owners, n_owners == 1 ? " owns" : "s own");
-	} else {
-		qsort(list, n_owners, sizeof(*list), by_bytes);
-		share_out(list, n_owners, (size_t)n);
-		qsort(list, n_owners, sizeof(*list), by_device);
-		number_servers(served, list, n_owners, (size_t)n);
-	}
+	group(list, n_owners, (size_t)n);
+	for (size_t i = 0; i < n_owners; i++)
+		for (uint32_t p = 0; p < served->n_ports; p++)
+			if (served->ports[p].owner == list[i].device)
+				served->ports[p].server = list[i].group;
 	free(list);
-	return status;
 }
 
 /* What devices own in a synchronous plan is part of the program that they run together. */
@@ -100,15 +109,6 @@ sw_status sw_served_check(const sw_plan *plan, int64_t servers, sw_error *err)
 	                         "plan with --strategy ps:balanced,stale=S, or ps:balanced,served, "
 	                         "for servers")
 	               : SW_OK;
-}
-
-sw_status sw_served_cut_for(const sw_plan *plan, const sw_sidecar *sidecar, int64_t servers,
-                            sw_served *served, sw_error *err)
-{
-	*served = (sw_served){0};
-	SW_TRY(sw_served_check(plan, servers, err));
-	SW_TRY(sw_served_cut(plan, sidecar, served, err));
-	return servers > 0 ? sw_served_place(served, servers, err) : SW_OK;
 }
 
 /* ---- traffic ---------------------------------------------------------------------------- */
