@@ -52,7 +52,7 @@ static bool passes_sums(const sw_rule *rule, uint32_t operand)
 static void find_summands(const sw_analysis *a, const bool *is_result, bool *summand)
 {
 	const sw_computation *entry = sw_entry(a->program);
-	bool *read = sw_alloc(a->program->values.len + 1), /* per value: by an op of the entry */
+	bool *read = sw_alloc(a->program->values.len + 1),    /* per value: by an op of the entry */
 		*lost = sw_alloc(a->program->values.len + 1); /* per value: by another way, too */
 	for (size_t i = entry->ops.len; i-- > 0;) {
 		sw_id id = entry->ops.data[i];

@@ -4,8 +4,8 @@
  * Where all gradients are clipped by one norm, every update reads something of all sums of
  * gradients: a sum of squares of each. An owner has the sums of its own variables alone. So what is
  * made of the sums of one port and of constants, and is read by what is made of others' sums too,
- * is made where these sums are, and sent to those who need it: the port's DIGEST. The ops stay those
- * of the program, in their order, so that all owners come to the same norm, to the bit.
+ * is made where these sums are, and sent to those who need it: the port's DIGEST. The ops stay
+ * those of the program, in their order, so that all owners come to the same norm, to the bit.
  */
 #include "partition/served_digest.h"
 
@@ -23,7 +23,8 @@ static int32_t join(int32_t a, int32_t b)
 void digests_init(digests *d, const sw_program *whole, const sw_id *sums, const uint32_t *of_port,
                   uint32_t n, uint32_t n_ports)
 {
-	*d = (digests){.whole = whole, .sums = sums, .of_port = of_port, .n = n, .n_ports = n_ports};
+	*d = (digests){
+		.whole = whole, .sums = sums, .of_port = of_port, .n = n, .n_ports = n_ports};
 	d->of = sw_alloc(sizeof(*d->of) * (whole->values.len + 1));
 	d->given = sw_alloc(sizeof(*d->given) * (n_ports + 1));
 }

@@ -122,10 +122,9 @@ static sw_status write_part(sw_over_parts *o, sw_id value, int32_t i)
 				sw_build_shape(o->out, whole.type, dims, whole.rank), NULL);
 		}
 	}
-	return sw_build_op_like(o->out, o->c, op,
-	                        sw_arena_printf(o->arena, "%s.part%d", op->name, i), operands,
-	                        sw_build_shape(o->out, shape.type, dims, shape.rank),
-	                        &parts->of[i], o->err);
+	return sw_build_op_like(
+		o->out, o->c, op, sw_arena_printf(o->arena, "%s.part%d", op->name, i), operands,
+		sw_build_shape(o->out, shape.type, dims, shape.rank), &parts->of[i], o->err);
 }
 
 /* ---- what is made of parts -------------------------------------------------------------- */
@@ -135,7 +134,8 @@ static int32_t part_cut(const sw_over_parts *o, const sw_op *op)
 {
 	sw_id value = op->operands[0];
 	const sw_value_parts *parts = o->parts[value];
-	sw_shape whole = sw_value_shape(o->in, value), cut = sw_value_shape(o->in, op->first_result);
+	sw_shape whole = sw_value_shape(o->in, value),
+		 cut = sw_value_shape(o->in, op->first_result);
 	int64_t start = op->attrs->slice.start.v[parts->axis], begin = 0;
 	for (int32_t d = 0; d < whole.rank; d++)
 		if (d != parts->axis && cut.dims[d] != whole.dims[d])
@@ -153,8 +153,9 @@ static int32_t part_cut(const sw_over_parts *o, const sw_op *op)
 
 static bool is_zero(const sw_program *program, const sw_op *op)
 {
-	const unsigned char *bytes =
-		op->opcode == SW_OP_CONSTANT ? (const unsigned char *)op->attrs->constant.data : NULL;
+	const unsigned char *bytes = op->opcode == SW_OP_CONSTANT
+	                                     ? (const unsigned char *)op->attrs->constant.data
+	                                     : NULL;
 	int64_t n = sw_shape_bytes(sw_value_shape(program, op->first_result));
 	bool zero = bytes && op->n_results == 1;
 	for (int64_t i = 0; i < n && zero; i++)

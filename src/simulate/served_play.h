@@ -3,11 +3,11 @@
  *
  * Played event by event, as run/serve.h does it: a worker computes, hands its terms to the owners
  * and begins the next step as soon as its values are fresh enough; an owner updates one port after
- * the other beside its worker, once the digests of others have come that the update reads; a message holds the links of both parts at the level where they
- * meet, for its bytes over their bandwidth, and arrives after the seconds of sw_cost_pair. What
- * owners take of a device is not taken from its worker. Servers in their place (sw_served_place)
- * are hosts of their own beside the cluster, each with a link of the outermost level and a device
- * as the cluster's.
+ * the other beside its worker, once the digests of others have come that the update reads; a
+ * message holds the links of both parts at the level where they meet, for its bytes over their
+ * bandwidth, and arrives after the seconds of sw_cost_pair. What owners take of a device is not
+ * taken from its worker. Servers in their place (sw_served_place) are hosts of their own beside the
+ * cluster, each with a link of the outermost level and a device as the cluster's.
  */
 #ifndef SW_SIMULATE_SERVED_PLAY_H
 #define SW_SIMULATE_SERVED_PLAY_H

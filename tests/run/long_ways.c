@@ -1,6 +1,6 @@
-/* Every builder of ways plans every recorded program, and the plan verifies: partitioned equals serial,
- * and the bytes are as predicted. What owners or servers can't serve is refused for one of a few
- * reasons. */
+/* Every builder of ways plans every recorded program, and the plan verifies: partitioned equals
+ * serial, and the bytes are as predicted. What owners or servers can't serve is refused for one of
+ * a few reasons. */
 #include "fixtures.h"
 
 #include <glob.h>
@@ -10,7 +10,7 @@
 /* Of the refusals of programs whose variables were to be served. */
 static const char *const reasons[] = {
 	"is made of the batch and no part of a parameter's own state", /* running statistics */
-	"of all rows of the batch",             /* tokens of a whole batch compete for experts */
+	"of all rows of the batch", /* tokens of a whole batch compete for experts */
 	"has rows of its own of the batch, which must divide by them",
 	"leave the variable whole", /* two variables in parts have one gradient, which is clipped */
 };
@@ -59,11 +59,25 @@ static void try_one(const char *path, const sw_program *program, const sw_sideca
 
 static void try_all_on(const char *cluster_file)
 {
-	static const char *const strategies[] = {
-		"ps", "ps:proxy", "ps:balanced", "ps:partitioned", "ps:uneven", "allreduce:chunk=8",
-		"allreduce:partitioned", "parallax", "horovod", "zero1", "zero2", "zero3", "random",
-		"ways", "ps:served", "ps:balanced,served", "ps:balanced,stale=any", "ps:uneven,served",
-		"ps:partitioned,stale=2"};
+	static const char *const strategies[] = {"ps",
+	                                         "ps:proxy",
+	                                         "ps:balanced",
+	                                         "ps:partitioned",
+	                                         "ps:uneven",
+	                                         "allreduce:chunk=8",
+	                                         "allreduce:partitioned",
+	                                         "parallax",
+	                                         "horovod",
+	                                         "zero1",
+	                                         "zero2",
+	                                         "zero3",
+	                                         "random",
+	                                         "ways",
+	                                         "ps:served",
+	                                         "ps:balanced,served",
+	                                         "ps:balanced,stale=any",
+	                                         "ps:uneven,served",
+	                                         "ps:partitioned,stale=2"};
 	sw_cluster cluster;
 	sw_error err = {0};
 	glob_t found;
