@@ -452,6 +452,16 @@ static sw_status check_update(const cutter *x, const sw_port *port, const sw_pro
 {
 	if (takes_apart(update))
 		return refuse(x, port->inputs[0], true, "its update reads the loss");
+	for (uint32_t k = 0; k < port->n_taken; k++) {
+		const sw_port *other = &x->to->ports[port->taken[k].port];
+		if ((other->stale == SW_STALE_ANY) != (port->stale == SW_STALE_ANY))
+			return sw_fail(x->err, SW_ERR_INPUT,
+			               "%s: updates of '%s' and '%s' read each other's gradients, and "
+			               "one of them has stale: any, an update of each term: give both "
+			               "the same",
+			               key_of(x), name_of(x, port->inputs[0]),
+			               name_of(x, other->inputs[0]));
+	}
 	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
 		int32_t variable = x->map.of_input[i];
 		if (reads[i] && variable >= 0 && !is_of_port(x, port, variable))

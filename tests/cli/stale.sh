@@ -169,7 +169,17 @@ refuse "bad.yaml:1:35: stale: old: expected a number of steps from 0 to 1000, or
 	"$sw" plan $tiny --cluster $cluster --sync "$scratch/bad.yaml" -o "$scratch/a.plan" -q
 printf -- '- {variable: "*", way: zero1, stale: 2}\n' >"$scratch/bad.yaml"
 refuse "are for way: ps" "$sw" plan $tiny --cluster $cluster --sync "$scratch/bad.yaml" -o "$scratch/a.plan" -q
-# owners that clip by the norm of all gradients tell each other the squares of theirs
+# owners that clip by the norm of all gradients tell each other the squares of theirs, which are of one
+# term or of the terms of all
+for stale in 2 any; do
+	printf -- '- {variable: "*", way: ps, stale: %s}\n- {variable: "params.head.w", way: ps, owner: 1, stale: 0}\n' $stale \
+		>"$scratch/clip-$stale.yaml"
+done
+expect 0 "" "$sw" plan tests/programs/gpt-tiny-clip.hlo.gz --cluster $cluster --sync "$scratch/clip-2.yaml" -o "$scratch/clip.plan" -q
+expect 0 "" "$sw" run "$scratch/clip.plan" --ranks 4 --steps 10 --json -q
+holds 'j["stale"]["oldest"] <= 2 and 4 < j["losses"][0] < 4.3'
+refuse "stale: updates of 'params\..*' and 'params\..*' read each other's gradients, and one of them has stale: any" \
+	"$sw" plan tests/programs/gpt-tiny-clip.hlo.gz --cluster $cluster --sync "$scratch/clip-any.yaml" -o "$scratch/a.plan" -q
 for stale in 2 any; do
 	expect 0 "" "$sw" plan tests/programs/gpt-tiny-clip.hlo.gz --cluster $cluster --strategy ps:balanced,stale=$stale \
 		-o "$scratch/clip.plan" -q
