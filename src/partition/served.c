@@ -562,10 +562,12 @@ static sw_status check_worker(const cutter *x)
 	bool sums = op->opcode == SW_OP_ALL_REDUCE || op->opcode == SW_OP_REDUCE_SCATTER;
 	return sw_fail_at(x->err, SW_ERR_INPUT, x->whole->source, sent->line, 0,
 	                  "%s: %s %s '%s' of all rows of the batch (%s), and ranks at different "
-	                  "steps have no collectives: leave %s out",
+	                  "steps have no collectives: %sleave %s out",
 	                  key_of(x), x->given_for.data[result - 1],
 	                  sums ? "needs the sum" : "needs", sent->op_name ? sent->op_name : sent->name,
-	                  sw_opcode_name((sw_opcode)op->opcode), key_of(x));
+	                  sw_opcode_name((sw_opcode)op->opcode),
+	                  x->plan->rewrites.microbatches > 1 ? "take --microbatches 1, or " : "",
+	                  key_of(x));
 }
 
 static sw_status write_worker(cutter *x)
