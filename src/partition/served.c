@@ -467,8 +467,8 @@ static sw_status check_update(const cutter *x, const sw_port *port, const sw_pro
 		if (reads[i] && variable >= 0 && !is_of_port(x, port, variable))
 			return sw_fail(x->err, SW_ERR_INPUT,
 			               "%s: an update of the owner of '%s' reads '%s', or its gradient "
-			               "with others, which has another owner or staleness: give both "
-			               "the same, or leave variables whole that are in parts",
+			               "with others, which has another owner, server or staleness: "
+			               "give both the same, or leave variables whole that are in parts",
 			               key_of(x), name_of(x, port->inputs[0]), name_of(x, i));
 		if (reads[i] && x->state.role[i] == SW_ROLE_DATA && !is_state(x, i))
 			return refuse(x, port->inputs[0], true, "its update reads the batch");
@@ -628,6 +628,16 @@ static sw_status fuse(const sw_plan *plan, sw_program **program, sw_error *err)
 	return SW_OK;
 }
 
+static sw_status fuse_all(const sw_plan *plan, sw_served *served, sw_error *err)
+{
+	for (uint32_t p = 0; p < served->n_ports; p++) {
+		SW_TRY(fuse(plan, &served->ports[p].update, err));
+		SW_TRY(fuse(plan, &served->ports[p].terms_of, err));
+		SW_TRY(fuse(plan, &served->ports[p].digest, err));
+	}
+	return fuse(plan, &served->worker, err);
+}
+
 static sw_status cut(const sw_plan *plan, const sw_sidecar *sidecar, int64_t servers,
                      sw_served *served, sw_error *err)
 {
@@ -653,14 +663,8 @@ static sw_status cut(const sw_plan *plan, const sw_sidecar *sidecar, int64_t ser
 		write_digests(&x);
 	if (status == SW_OK)
 		status = write_worker(&x);
-	for (uint32_t p = 0; status == SW_OK && p < served->n_ports; p++)
-		status = fuse(plan, &served->ports[p].update, err);
-	for (uint32_t p = 0; status == SW_OK && p < served->n_ports; p++)
-		status = fuse(plan, &served->ports[p].terms_of, err);
-	for (uint32_t p = 0; status == SW_OK && p < served->n_ports; p++)
-		status = fuse(plan, &served->ports[p].digest, err);
 	if (status == SW_OK)
-		status = fuse(plan, &served->worker, err);
+		status = fuse_all(plan, served, err);
 	digests_clear(&x.digests);
 	sw_vec_clear(&x.given);
 	sw_vec_clear(&x.given_for);

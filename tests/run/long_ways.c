@@ -125,7 +125,7 @@ static void on_unequal_nodes(void **state)
 {
 	(void)state;
 	/* 6 devices divide few batches */
-	try_all_on(SW_SOURCE_DIR "/clusters/lab-unequal.yaml", 150);
+	try_all_on(SW_SOURCE_DIR "/clusters/lab-unequal.yaml", 145);
 }
 
 int main(void)
