@@ -135,7 +135,7 @@ for plan in some any; do
 done
 
 # ---- what ends: a server or a worker that is killed ends the job, a signal ends it after a step
-for case in "some 1" "some 5" "any 4"; do
+for case in "some 1" "some 5" "any 4" "clip 4"; do
 	start "${case% *}.plan" 6 --servers 2
 	signal_rank 9 "${case#* }"
 	ends "[1-9]*"
@@ -143,7 +143,7 @@ for case in "some 1" "some 5" "any 4"; do
 done
 # one of the servers has the variables whose values say when to stop
 # (without staleness no worker gives terms between what says it and the end, which the other must hear of)
-for case in "some 2" "some 5" "none 4" "none 5" "any 5"; do
+for case in "some 2" "some 5" "none 4" "none 5" "any 5" "clip 5"; do
 	start "${case% *}.plan" 6 --servers 2
 	signal_rank TERM "${case#* }"
 	ends 0
