@@ -188,9 +188,10 @@ static json_t *stale_json(const sw_served_play *played)
 	json_t *ranks = json_array();
 	for (int64_t r = 0; r < played->n_ranks; r++)
 		json_array_append_new(ranks, json_real(played->step_s[r]));
-	return json_pack("{s:f, s:o, s:f, s:f, s:I, s:f}", "step_time_s", played->step_time_s,
+	return json_pack("{s:f, s:o, s:f, s:f, s:I, s:I, s:f}", "step_time_s", played->step_time_s,
 	                 "ranks", ranks, "worker_s", played->worker_s, "update_s",
-	                 played->update_s, "oldest", (json_int_t)played->oldest, "mean",
+	                 played->update_s, "payload_bytes", (json_int_t)played->payload_bytes,
+	                 "oldest", (json_int_t)played->oldest, "mean",
 	                 played->mean_age);
 }
 
@@ -212,9 +213,13 @@ static void describe_stale(const sw_served_play *played, int32_t servers, sw_tex
 	sw_text_add(text, "\n  updates              ");
 	sw_text_add_seconds(text, played->update_s);
 	sw_text_addf(text,
-	             " in a step, of the %s that does most\nbehind                 %.2g updates "
-	             "when gradients are added, %" PRId64 " at most\n",
-	             servers ? "server" : "owner", played->mean_age, played->oldest);
+	             " in a step, of the %s that does most\nsent                   ",
+	             servers ? "server" : "owner");
+	sw_text_add_bytes(text, (double)played->payload_bytes);
+	sw_text_addf(text,
+	             " in a step, by the rank that sends most\nbehind                 %.2g "
+	             "updates when gradients are added, %" PRId64 " at most\n",
+	             played->mean_age, played->oldest);
 }
 
 static sw_status read_straggler(const cli *c, const sw_plan *plan, cli_straggler *straggler,

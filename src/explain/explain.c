@@ -57,6 +57,22 @@ static json_t *gathers_of(const json_t *blocks)
 	return by_name;
 }
 
+/* Add how variables are synchronised and, where owners serve them, what is sent for it in a step. */
+static void explain_served(json_t *json, const sw_anatomy *anatomy, const sw_explained *what)
+{
+	sw_served served = {0};
+	sw_error err = {0};
+	bool is = sw_forms_served(&what->plan->forms) &&
+	          sw_served_cut(what->plan, what->sidecar, &served, &err) == SW_OK;
+	json_object_set_new(json, "variables",
+	                    sw_explain_variables(anatomy, what, is ? &served : NULL));
+	if (is)
+		json_object_set_new(json, "served_payload_bytes",
+		                    json_integer(sw_served_payload(
+					    &served, what->plan->cluster->n_devices)));
+	sw_served_clear(&served);
+}
+
 json_t *sw_plan_explain(const sw_explained *what)
 {
 	sw_anatomy anatomy;
@@ -70,7 +86,7 @@ json_t *sw_plan_explain(const sw_explained *what)
 	                    json_real(plan->cluster->device.prediction_error));
 	json_object_set_new(json, "parallelism", sw_explain_parallelism(&anatomy, what, -1));
 	json_object_set_new(json, "blocks", sw_explain_blocks(&anatomy, what));
-	json_object_set_new(json, "variables", sw_explain_variables(&anatomy, what));
+	explain_served(json, &anatomy, what);
 	json_object_set_new(json, "gathers", gathers_of(json_object_get(json, "blocks")));
 	json_object_set_new(json, "communication", sw_explain_collectives(&anatomy, what));
 	json_object_set_new(json, "memory", sw_explain_memory(&anatomy, what));
@@ -255,8 +271,16 @@ static void print_head(const json_t *e, sw_text *text)
 	print_stale(e, text);
 	sw_text_add(text, "payload    ");
 	sw_text_add_bytes(text, sw_field_number(e, "payload_bytes"));
-	sw_text_addf(text, " (%lld bytes) per step and rank\nmemory     ",
-	             integer_of(e, "payload_bytes"));
+	sw_text_addf(text, " (%lld bytes) per step and rank\n", integer_of(e, "payload_bytes"));
+	if (json_object_get(e, "served_payload_bytes")) {
+		sw_text_add(text, "served     ");
+		sw_text_add_bytes(text, sw_field_number(e, "served_payload_bytes"));
+		sw_text_addf(text,
+		             " (%lld bytes) per step of terms, values and digests, from the rank "
+		             "that sends most\n",
+		             integer_of(e, "served_payload_bytes"));
+	}
+	sw_text_add(text, "memory     ");
 	sw_text_add_bytes(text, sw_field_number(e, "peak_bytes"));
 	sw_text_add(text, " at the peak, per device\n");
 	print_gathers(e, text);

@@ -130,7 +130,52 @@ static json_t *describe_group(const sw_plan *plan, const sw_variable_map *map, u
 	return json_string(group->name);
 }
 
-json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what)
+/* Return the bytes of indices and rows that a device sends its term of a table's gradient as, to
+ * whoever serves it; 0: it sends the term. */
+static int64_t rows_to_owner(const sw_served *served, uint32_t input)
+{
+	for (uint32_t p = 0; p < served->n_ports; p++)
+		for (uint32_t k = 0; k < served->ports[p].n; k++)
+			if (served->ports[p].inputs[k] == input)
+				return served->ports[p].row_bytes[k];
+	return 0;
+}
+
+/* Likewise in a program that all devices run together: rows travel where the op that scatters them
+ * gives no term, but the sum. */
+static int64_t rows_to_all(const sw_plan *plan, const sw_variable_map *map, uint32_t input)
+{
+	const sw_program *program = plan->program;
+	const sw_computation *entry = sw_entry(program);
+	int32_t variable = map->of_input[input];
+	int64_t bytes = 0;
+	for (size_t i = 0; i < entry->ops.len && variable >= 0; i++) {
+		const sw_op *op = sw_op_at(program, entry->ops.data[i]);
+		if (op->opcode != SW_OP_SCATTER || map->of_end[entry->ops.data[i]] != variable ||
+		    sw_layout_partial_atoms(sw_plan_layout(plan, plan->produced[op->first_result])))
+			continue;
+		for (uint32_t k = 1; k < op->n_operands; k++)
+			if (is_split(sw_plan_layout(plan, plan->produced[op->operands[k]])))
+				bytes += sw_shape_bytes(sw_value_shape(program, op->operands[k])) /
+				         plan->cluster->n_devices;
+	}
+	return bytes;
+}
+
+/* Say that a gradient of so many bytes travels as indices and rows; return theirs, NULL: it does not. */
+static json_t *describe_rows(int64_t rows, int64_t dense, sw_text *words)
+{
+	if (rows == 0)
+		return json_null();
+	sw_text_add(words, "; its gradient travels as indices and rows, ");
+	sw_text_add_bytes(words, (double)rows);
+	sw_text_add(words, " of a device in place of ");
+	sw_text_add_bytes(words, (double)dense);
+	return json_integer(rows);
+}
+
+json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what,
+                             const sw_served *served)
 {
 	const sw_plan *plan = what->plan;
 	json_t *list = json_array();
@@ -152,17 +197,19 @@ json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what)
 		sw_text words = {0}, codec = {0};
 		const char *way = describe_way(plan, a, &v, &words),
 			   *name = what->sidecar->inputs[i].name;
+		int64_t rows = served ? rows_to_owner(served, i) : rows_to_all(plan, &map, i);
 		json_t *group = describe_group(plan, &map, i, &words),
+		       *sparse = describe_rows(rows, sw_shape_bytes(shape), &words),
 		       *stale = describe_form(v.form, &codec, &words);
 		json_array_append_new(
 			list,
 			json_pack(
-				"{s:s, s:I, s:s, s:o, s:s, s:s, s:o, s:o}", "name", name ? name : "",
+				"{s:s, s:I, s:s, s:o, s:s, s:s, s:o, s:o, s:o}", "name", name ? name : "",
 				"bytes",
 				(json_int_t)sw_shape_bytes(shape), "way", way, "owner",
 				owner >= 0 ? json_integer(owner) : json_null(),
 				"words", words.data, "codec", codec.data, "stale", stale,
-				"merge", group));
+				"merge", group, "row_bytes", sparse));
 		sw_text_clear(&words);
 		sw_text_clear(&codec);
 	}

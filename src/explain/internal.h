@@ -19,6 +19,7 @@
 #define SW_EXPLAIN_INTERNAL_H
 
 #include "explain/explain.h"
+#include "partition/served.h"
 
 /* ---- explain.c: fields of an explanation ------------------------------------------------ */
 
@@ -87,7 +88,9 @@ bool sw_op_sums(const sw_program *program, const sw_op *op);
 /* ---- explain_variables.c ---------------------------------------------------------------- */
 
 /* The list "variables" of docs/plan-file.md; empty where the strategy has no ways. */
-json_t *sw_explain_variables(const sw_anatomy *anatomy, const sw_explained *what);
+/* served: what owners serve (partition/served.h); NULL: nothing. */
+json_t *sw_explain_variables(const sw_anatomy *anatomy, const sw_explained *what,
+                             const sw_served *served);
 /* Append it as a table, or nothing if it is empty. */
 void sw_explain_variables_print(const json_t *variables, bool whole, sw_text *text);
 

@@ -173,6 +173,8 @@ static bool is_served(const asked_forms *f)
  * batch. */
 static sw_status serve(asked_forms *f, int64_t common)
 {
+	sw_variable_forms forms = {f->map.n, f->list};
+	const char *key = sw_served_key(&forms);
 	for (uint32_t i = 0; i < f->map.n; i++) {
 		sw_variable_form *form = &f->list[i];
 		const char *name = f->request->sidecar->inputs[form->input].name;
@@ -180,31 +182,31 @@ static sw_status serve(asked_forms *f, int64_t common)
 			continue;
 		if (f->request->sidecar->inputs[form->input].role != SW_ROLE_PARAMETER)
 			return sw_fail(f->err, SW_ERR_INPUT,
-			               "stale: '%s' is made of the batch and no part of a "
+			               "%s: '%s' is made of the batch and no part of a "
 			               "parameter's own state, as running statistics and factored "
-			               "moments are: train it without staleness",
-			               name);
+			               "moments are: leave %s out",
+			               key, name, key);
 		if (form->codec.kind)
 			return sw_fail(f->err, SW_ERR_INPUT,
-			               "stale and codec: the owner of '%s' adds up gradients as "
+			               "%s and codec: the owner of '%s' adds up gradients as "
 			               "they are: leave one out",
-			               name);
+			               key, name);
 		form->codec.kind = SW_CODEC_TERMS;
 		if (!sw_codec_fits(form->codec, shape_of(f, i)))
 			return sw_fail(f->err, SW_ERR_INPUT,
-			               "stale: '%s' is no tensor of floating-point numbers of at "
-			               "most %d dimensions: train it without staleness",
-			               name, SW_MAX_RANK - 1);
+			               "%s: '%s' is no tensor of floating-point numbers of at "
+			               "most %d dimensions: leave %s out",
+			               key, name, SW_MAX_RANK - 1, key);
 	}
 	if (f->request->devices < 2)
 		return sw_fail(f->err, SW_ERR_INPUT,
-		               "stale: one device waits for no other: leave staleness out");
+		               "%s: one device waits for no other: leave %s out", key, key);
 	if (common == f->request->devices)
 		return SW_OK;
 	return sw_fail(f->err, SW_ERR_INPUT,
-	               "stale: each of the %lld devices has rows of its own of the batch, which "
-	               "must divide by them: take another number of devices, or no staleness",
-	               (long long)f->request->devices);
+	               "%s: each of the %lld devices has rows of its own of the batch, which "
+	               "must divide by them: take another number of devices, or leave %s out",
+	               key, (long long)f->request->devices, key);
 }
 
 /* Let a refusal name the first line of the file that lets values be old, if the file does. */

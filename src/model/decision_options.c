@@ -196,6 +196,10 @@ static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t
 	sw_split_list splits = sw_op_splits(analysis, op);
 	sw_way way = way_of(analysis, use, analysis->variables.of_op, op),
 	       scattered = way_of(analysis, use, analysis->variables.of_scatter, op);
+	if (analysis->variables.whole_ops && analysis->variables.whole_ops[op]) {
+		sw_options_add_none(o, axis);
+		return;
+	}
 	if (analysis->variables.decodes && analysis->variables.decodes[op]) {
 		sw_options_add_none(o, axis);
 		add_state_splits(analysis, mesh, o, axis, splits);
@@ -269,9 +273,12 @@ static void data_options(const sw_analysis *analysis, const sw_mesh *mesh, int32
 {
 	const sw_axis_use *use = mesh->use[axis];
 	sw_split_list splits = sw_value_splits(analysis, value);
-	if (add_splits(analysis, mesh, o, axis, splits, use->must) > 0)
+	bool whole = analysis->variables.whole_values && analysis->variables.whole_values[value];
+	if (!whole && add_splits(analysis, mesh, o, axis, splits, use->must) > 0)
 		return;
 	sw_options_add_none(o, axis);
+	if (whole)
+		return;
 	if (!use->weights.any)
 		add_splits(analysis, mesh, o, axis, splits, use->may);
 	if (shares_state(use))

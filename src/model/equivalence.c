@@ -110,6 +110,8 @@ static void key_op_decision(sw_memo *memo, sw_id id, sw_text *key)
 		                        memo->analysis->variables.decodes[id]);
 		key_number(key, memo->analysis->variables.after_sum &&
 		                        memo->analysis->variables.after_sum[id]);
+		key_number(key, memo->analysis->variables.whole_ops &&
+		                        memo->analysis->variables.whole_ops[id]);
 	}
 }
 
@@ -138,8 +140,12 @@ static void key_decision(sw_memo *memo, sw_decision_kind kind, uint32_t index, s
 	                : kind == SW_DECISION_OUTPUT ? memo->analysis->roles.output_input[index]
 	                                             : -1;
 	key_number(key, (int64_t)(intptr_t)sw_pinned(memo->analysis, kind, index));
-	if (memo->analysis->variables.n > 0 && input >= 0)
+	if (memo->analysis->variables.n > 0 && input >= 0) {
 		key_number(key, memo->analysis->variables.of_input[input]);
+		key_number(key, memo->analysis->variables.whole_values &&
+		                        memo->analysis->variables
+		                                .whole_values[memo->analysis->roles.inputs[input]]);
+	}
 	key_number(key, kind == SW_DECISION_OP ? 0 : kind == SW_DECISION_BOUNDARY ? 1 : 2);
 	if (kind != SW_DECISION_OP)
 		sw_key_shape(key, sw_value_shape(memo->analysis->program,

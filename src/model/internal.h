@@ -11,6 +11,10 @@
  */
 bool *sw_shared_positions(const sw_program *program, sw_arena *arena);
 
+/* Find what each device computes of the whole batch, where gradients are taken apart into terms:
+ * whole_ops and whole_values of the variables (whole_batch.c). O(ops). */
+void sw_find_whole_batch(const sw_analysis *a, sw_variables *v);
+
 /* ---- equivalence.c: decisions that have equal candidates in every mesh ------------------ */
 
 typedef struct sw_split_list {

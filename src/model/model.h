@@ -210,6 +210,9 @@ typedef struct sw_variables {
 	/* per op: it decodes gradients, or adds them up; NULL: no gradient is coded */
 	const bool *decodes;
 	const bool *after_sum; /* likewise: it rounds their sum */
+	/* per op, per value: each device computes it of the whole batch (whole_batch.c); NULL: no
+	 * gradient is taken apart into terms */
+	const bool *whole_ops, *whole_values;
 } sw_variables;
 
 const char *sw_way_word(sw_way_kind kind); /* as a file of ways has it: "ps" */

@@ -259,11 +259,11 @@ static void mark_kinds(flood *f)
 	}
 }
 
-/* Would a split of the value make one of the batch and a dimension of state that are none by what
- * reads it? */
-static bool confuses(flood *f, sw_id value, uint32_t split)
+/* Would a split of the value make one of the batch and another dimension that are none by what reads
+ * it? What is made of uniform values alone has no dimensions of its own. */
+static bool confuses(flood *f, const bool *uniform, sw_id value, uint32_t split)
 {
-	int32_t of_data = -1, of_state = -1, factor;
+	int32_t of_data = -1, of_other = -1, factor;
 	int64_t top;
 	for (uint32_t u = f->users.start[value]; u < f->users.start[value + 1]; u++) {
 		sw_id user = f->users.ops[u];
@@ -271,17 +271,18 @@ static bool confuses(flood *f, sw_id value, uint32_t split)
 		const sw_rule *rule = f->rules[user];
 		for (int32_t k = 0; k < rule->n_operands && k < (int32_t)op->n_operands; k++) {
 			bool fresh;
-			if (op->operands[k] != value ||
+			if (op->operands[k] != value || uniform[op->first_result] ||
 			    !sw_rule_factor_at(rule, false, k, f->splits.data[split].where,
 			                       f->splits.data[split].top, &factor, &top))
 				continue;
 			int32_t class = find(
 				f, (int32_t)split_of(f, true, user, factor, top, &fresh));
-			of_data = f->kind.data[class] == DATA ? class : of_data;
-			of_state = f->kind.data[class] == STATE ? class : of_state;
+			bool is_data = f->kind.data[class] == DATA;
+			of_data = is_data ? class : of_data;
+			of_other = is_data ? of_other : class;
 		}
 	}
-	return of_data >= 0 && of_state >= 0;
+	return of_data >= 0 && of_other >= 0;
 }
 
 /* Let splits pass through the uniform values, too, where they confuse nothing. Where they would,
@@ -294,7 +295,7 @@ static void join_uniform(flood *f, const bool *uniform, size_t *next)
 		if (!uniform[v])
 			continue;
 		for (int32_t k = f->last[false][v]; k >= 0; k = f->before.data[k])
-			confused = confused || confuses(f, (sw_id)v, (uint32_t)k);
+			confused = confused || confuses(f, uniform, (sw_id)v, (uint32_t)k);
 		if (confused)
 			continue;
 		f->cut[v] = false;

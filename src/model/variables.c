@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "model/internal.h"
 #include "rewrite/rewrite.h"
 
 static bool cuts(const sw_variables *v, const sw_variable_map *map, const sw_program *program,
@@ -165,6 +166,7 @@ void sw_variables_find(sw_analysis *a, const sw_plan_strategy *strategy, const s
 	list_variables(&a->roles, sidecar, &a->variables);
 	if (coded)
 		find_decoding(a->program, &a->variables);
+	sw_find_whole_batch(a, &a->variables);
 	for (uint32_t i = 0; i < a->variables.n; i++)
 		a->variables.list[i].divides = divides(
 			sw_value_shape(a->program, a->roles.inputs[a->variables.list[i].input]),

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fuse/fuse.h"
+#include "partition/served_digest.h"
 
 typedef SW_VEC(uint32_t) distinct_list; /* of leaves, or of values: each once (number_in) */
 
@@ -15,15 +16,18 @@ typedef struct cutter {
 	const sw_program *local; /* of one device, op by op */
 	const sw_sidecar *sidecar;
 	sw_served *to;
+	int64_t servers; /* 0: owners serve */
 	sw_state_view state;
 	sw_variable_map map;
 	sw_users users;
 	int32_t *of_output; /* per input leaf: the result that is its next value; -1: none */
-	/* per variable, and behind them of the loss, or SW_NO_ID: the op of `whole` that takes it
-	 * apart, the term in `local`, and the sum of the terms in `whole` */
-	sw_id *apart, *term, *sum;
+	/* per variable, and behind them of the loss, or SW_NO_ID: the term in `local`, and the sum of
+	 * the terms in `whole` */
+	sw_id *term, *sum;
 	distinct_list given; /* values of `local` that the worker gives */
+	SW_VEC(const char *) given_for; /* for what, in words */
 	uint32_t *of_port; /* per variable: its port */
+	digests digests;
 	sw_error *err;
 } cutter;
 
@@ -33,9 +37,18 @@ static const char *name_of(const cutter *x, uint32_t input)
 	return name ? name : "a variable";
 }
 
-static sw_status refuse(const cutter *x, uint32_t input, const char *why)
+/* The key by which the user let owners serve variables. */
+static const char *key_of(const cutter *x)
 {
-	return sw_fail(x->err, SW_ERR_INPUT, "stale: '%s': %s", name_of(x, input), why);
+	return sw_served_key(&x->plan->forms);
+}
+
+/* leave_out: it can't be served at all. */
+static sw_status refuse(const cutter *x, uint32_t input, bool leave_out, const char *why)
+{
+	return sw_fail(x->err, SW_ERR_INPUT, "%s: '%s': %s%s%s%s", key_of(x), name_of(x, input), why,
+	               leave_out ? ": leave " : "", leave_out ? key_of(x) : "",
+	               leave_out ? " out" : "");
 }
 
 /* Return the place of a number in a list, behind the others if it is new. */
@@ -108,14 +121,14 @@ static sw_status refuse_terms(const cutter *x, const char *shown)
 	int32_t microbatches = x->plan->rewrites.microbatches;
 	if (microbatches < 2)
 		return sw_fail(x->err, SW_ERR_INPUT,
-		               "stale: the devices do not have one term each of '%s': the step is "
-		               "not split by the batch alone",
-		               shown);
+		               "%s: the devices do not have one term each of '%s': the step is "
+		               "not split by the batch alone: leave %s out",
+		               key_of(x), shown, key_of(x));
 	return sw_fail(x->err, SW_ERR_INPUT,
-	               "stale: the devices do not have one term each of '%s': each has rows of its "
+	               "%s: the devices do not have one term each of '%s': each has rows of its "
 	               "own of every one of %d microbatches, which must divide by them: take fewer "
 	               "--microbatches, or 1",
-	               shown, microbatches);
+	               key_of(x), shown, microbatches);
 }
 
 /* `name`: of the op that begins the name of its terms; `shown`: for people. */
@@ -123,16 +136,16 @@ static sw_status find_term(cutter *x, uint32_t i, const char *name, const char *
 {
 	char title[SW_NAME_BYTES * 2];
 	snprintf(title, sizeof(title), "%s.terms", name);
-	x->apart[i] = find_terms(x->whole, title);
-	if (x->apart[i] == SW_NO_ID)
-		x->apart[i] = find_shared(x, i);
-	sw_id here = x->apart[i] == SW_NO_ID
+	sw_id apart = find_terms(x->whole, title);
+	if (apart == SW_NO_ID)
+		apart = find_shared(x, i);
+	sw_id here = apart == SW_NO_ID
 	                     ? SW_NO_ID
-	                     : find_terms(x->local, sw_op_at(x->whole, x->apart[i])->name);
-	if (x->apart[i] == SW_NO_ID || here == SW_NO_ID)
+	                     : find_terms(x->local, sw_op_at(x->whole, apart)->name);
+	if (apart == SW_NO_ID || here == SW_NO_ID)
 		return sw_fail(x->err, SW_ERR_INPUT,
-		               "stale: the plan has no terms of '%s': plan anew", shown);
-	sw_id terms = sw_op_at(x->whole, x->apart[i])->first_result;
+		               "%s: the plan has no terms of '%s': plan anew", key_of(x), shown);
+	sw_id terms = sw_op_at(x->whole, apart)->first_result;
 	x->term[i] = sw_op_at(x->local, here)->first_result;
 	const sw_op *adds = x->users.start[terms] + 1 == x->users.start[terms + 1]
 	                            ? sw_op_at(x->whole, x->users.ops[x->users.start[terms]])
@@ -158,8 +171,9 @@ static sw_status write_loss(cutter *x)
 	for (uint32_t i = 0; i < x->state.n_inputs; i++)
 		if (reads[i])
 			return sw_fail(x->err, SW_ERR_INPUT,
-			               "stale: the loss is made of more than a sum over the batch: "
-			               "train it without staleness");
+			               "%s: the loss is made of more than a sum over the batch: "
+			               "leave %s out",
+			               key_of(x), key_of(x));
 	return SW_OK;
 }
 
@@ -201,15 +215,35 @@ static int64_t staleness_of(const cutter *x, uint32_t variable)
 }
 
 /* Return the number of the port. */
-static uint32_t find_port(sw_served *to, int64_t owner, int64_t stale)
+static uint32_t find_port(sw_served *to, int64_t owner, int64_t stale, int64_t server)
 {
 	uint32_t i = 0;
-	while (i < to->n_ports && (to->ports[i].owner != owner || to->ports[i].stale != stale))
+	while (i < to->n_ports && (to->ports[i].owner != owner || to->ports[i].stale != stale ||
+	                           to->ports[i].server != server))
 		i++;
 	if (i == to->n_ports)
 		to->ports[to->n_ports++] =
-			(sw_port){.owner = owner, .stale = stale, .server = -1};
+			(sw_port){.owner = owner, .stale = stale, .server = server};
 	return i;
+}
+
+/* Return the server of each variable where there are more than owners, else NULL. */
+static int64_t *share_variables(const cutter *x, const int64_t *owner)
+{
+	int64_t n_owners = 0, *bytes = SW_NEW_N(&x->to->arena, int64_t, x->map.n + 1),
+		*server_of = SW_NEW_N(&x->to->arena, int64_t, x->map.n + 1);
+	for (uint32_t i = 0; i < x->map.n; i++) {
+		bool fresh = true;
+		for (uint32_t k = 0; k < i && fresh; k++)
+			fresh = owner[k] != owner[i];
+		n_owners += fresh;
+		bytes[i] = sw_shape_bytes(
+			sw_value_shape(x->whole, x->state.inputs[x->map.input[i]]));
+	}
+	if (x->servers <= n_owners)
+		return NULL;
+	sw_served_share(bytes, x->map.n, (size_t)x->servers, server_of);
+	return server_of;
 }
 
 /* List the variables of a port. */
@@ -256,35 +290,48 @@ static const sw_op *scatter_of(const sw_program *local, sw_id term)
 	               : NULL;
 }
 
-/* Add what is sent for a term: it, or the scatter's indices and rows, if these are fewer bytes. */
-static void add_sent(const cutter *x, sw_id term, distinct_list *sent)
+/* Add what is sent for a term: it, or the scatter's indices and rows, if these are fewer bytes: return
+ * these, 0: it is sent. */
+static int64_t add_sent(const cutter *x, sw_id term, distinct_list *sent)
 {
 	const sw_op *scatter = scatter_of(x->local, term);
-	int64_t bytes = sw_shape_bytes(sw_value_shape(x->local, term));
+	int64_t bytes = sw_shape_bytes(sw_value_shape(x->local, term)), row_bytes = 0;
 	for (uint32_t k = 1; scatter && k < scatter->n_operands; k++)
-		bytes -= sw_shape_bytes(sw_value_shape(x->local, scatter->operands[k]));
-	if (!scatter || bytes <= 0)
+		row_bytes += sw_shape_bytes(sw_value_shape(x->local, scatter->operands[k]));
+	if (!scatter || row_bytes >= bytes) {
 		(void)number_in(sent, term);
-	for (uint32_t k = 1; scatter && bytes > 0 && k < scatter->n_operands; k++)
+		return 0;
+	}
+	for (uint32_t k = 1; k < scatter->n_operands; k++)
 		(void)number_in(sent, scatter->operands[k]);
+	return row_bytes;
 }
 
 /* Find what devices send to a port, and what makes terms of it. */
 static void find_sent(cutter *x, sw_port *port)
 {
 	sw_id *terms = SW_NEW_N(&x->to->arena, sw_id, port->n + 1);
+	int64_t *row_bytes = SW_NEW_N(&x->to->arena, int64_t, port->n + 1);
 	distinct_list sent = {0};
+	SW_VEC(uint32_t) of = {0}; /* per value that is sent: the input for whose gradient */
 	for (uint32_t i = 0; i < port->n; i++) {
 		terms[i] = x->term[variable_at(x, port, i)];
-		add_sent(x, terms[i], &sent);
+		row_bytes[i] = add_sent(x, terms[i], &sent);
+		for (size_t k = of.len; k < sent.len; k++)
+			sw_vec_push(&of, port->inputs[i]);
 	}
 	uint32_t *numbers = SW_NEW_N(&x->to->arena, uint32_t, sent.len + 1);
 	bool all_terms = sent.len == port->n;
 	for (size_t i = 0; i < sent.len; i++) {
 		numbers[i] = number_in(&x->given, sent.data[i]);
+		if (x->given_for.len < x->given.len)
+			sw_vec_push(&x->given_for,
+			            sw_arena_printf(&x->to->arena, "the gradient of '%s'",
+			                            name_of(x, of.data[i])));
 		port->sent_bytes += sw_shape_bytes(sw_value_shape(x->local, sent.data[i]));
 		all_terms = all_terms && sent.data[i] == terms[i];
 	}
+	port->row_bytes = row_bytes;
 	port->sent = numbers;
 	port->n_sent = (uint32_t)sent.len;
 	if (!all_terms)
@@ -295,22 +342,39 @@ static void find_sent(cutter *x, sw_port *port)
 		                                              .n_given = port->n_sent},
 		                                  NULL);
 	sw_vec_clear(&sent);
+	sw_vec_clear(&of);
+}
+
+static sw_status find_owners(const cutter *x, int64_t *owner)
+{
+	for (uint32_t i = 0; i < x->map.n; i++) {
+		const sw_layout *rest = sw_plan_layout(
+			x->plan, x->plan->produced[x->state.inputs[x->map.input[i]]]);
+		owner[i] = owner_of(x, i);
+		if (owner[i] < 0 || sw_layout_owned_atoms(rest) || sw_layout_split_atoms(rest, -1))
+			return refuse(
+				x, x->map.input[i], false,
+				"no single device updates it while all have a copy: plan with "
+				"--strategy ps:stale=S or ps:balanced,stale=S");
+	}
+	if (x->servers > x->map.n)
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "there are %lld servers, and the plan has %u variables: start no more "
+		               "servers than variables",
+		               (long long)x->servers, x->map.n);
+	return SW_OK;
 }
 
 static sw_status find_ports(cutter *x)
 {
 	sw_served *to = x->to;
+	int64_t *owner = SW_NEW_N(&to->arena, int64_t, x->map.n + 1);
 	to->ports = SW_NEW_N(&to->arena, sw_port, x->map.n + 1);
+	SW_TRY(find_owners(x, owner));
+	const int64_t *server_of = share_variables(x, owner);
 	for (uint32_t i = 0; i < x->map.n; i++) {
-		int64_t owner = owner_of(x, i);
-		const sw_layout *rest = sw_plan_layout(
-			x->plan, x->plan->produced[x->state.inputs[x->map.input[i]]]);
-		if (owner < 0 || sw_layout_owned_atoms(rest) || sw_layout_split_atoms(rest, -1))
-			return refuse(
-				x, x->map.input[i],
-				"no single device updates it while all have a copy: plan with "
-				"--strategy ps:stale=S or ps:balanced,stale=S");
-		x->of_port[i] = find_port(to, owner, staleness_of(x, i));
+		x->of_port[i] = find_port(to, owner[i], staleness_of(x, i),
+		                          server_of ? server_of[i] : -1);
 		to->ports[x->of_port[i]].n++;
 	}
 	for (uint32_t p = 0; p < to->n_ports; p++) {
@@ -327,66 +391,87 @@ static bool is_of_port(const cutter *x, const sw_port *port, int32_t variable)
 	return variable >= 0 && &x->to->ports[x->of_port[variable]] == port;
 }
 
-/* The update of a port, if these are all the states that it gives. */
-static sw_program *write_update(const cutter *x, const sw_port *port, const distinct_list *states,
-                                bool *reads)
+/* Return the sums of a port's gradients, with room for `more` behind them; the caller frees them. */
+static sw_id *sums_of(const cutter *x, const sw_port *port, size_t more)
 {
-	sw_id *results = sw_alloc(sizeof(sw_id) * (states->len + 1)),
-	      *sums = sw_alloc(sizeof(sw_id) * (port->n + 1));
-	for (size_t i = 0; i < states->len; i++)
-		results[i] = sw_entry(x->whole)->results.data[x->of_output[states->data[i]]];
+	sw_id *sums = sw_alloc(sizeof(*sums) * (port->n + more + 1));
 	for (uint32_t i = 0; i < port->n; i++)
 		sums[i] = x->sum[variable_at(x, port, i)];
-	sw_slice slice = {.results = results,
-	                  .given = sums,
-	                  .n_results = (uint32_t)states->len,
-	                  .n_given = port->n};
-	sw_program *update = sw_program_slice(x->whole, &slice, reads);
-	free(results);
-	free(sums);
-	return update;
+	return sums;
 }
 
-/* Return the first op of a program that takes something apart into its terms, NULL if none does. */
-static const sw_op *first_apart(const sw_program *program)
+/* Write the update of a port, if these are all the states that it gives. */
+static void write_update(cutter *x, sw_port *port, const distinct_list *states, bool *reads)
+{
+	sw_id *results = sw_alloc(sizeof(*results) * (states->len + 1));
+	digest_list values = {0};
+	taken_list taken = {0};
+	for (size_t i = 0; i < states->len; i++)
+		results[i] = sw_entry(x->whole)->results.data[x->of_output[states->data[i]]];
+	digests_take(&x->digests, (uint32_t)(port - x->to->ports), results, states->len, &values,
+	             &taken);
+	sw_id *given = sums_of(x, port, values.len);
+	for (size_t i = 0; i < values.len; i++)
+		given[port->n + i] = values.data[i];
+	sw_slice slice = {.results = results,
+	                  .given = given,
+	                  .n_results = (uint32_t)states->len,
+	                  .n_given = port->n + (uint32_t)values.len};
+	sw_program_free(port->update);
+	port->update = sw_program_slice(x->whole, &slice, reads);
+	port->n_taken = (uint32_t)taken.len;
+	port->taken = sw_arena_copy(&x->to->arena, taken.data, sizeof(*taken.data) * taken.len);
+	free(results);
+	free(given);
+	sw_vec_clear(&values);
+	sw_vec_clear(&taken);
+}
+
+/* Write what ports give each other, after all updates are written. */
+static void write_digests(cutter *x)
+{
+	for (uint32_t p = 0; p < x->to->n_ports; p++) {
+		sw_port *port = &x->to->ports[p];
+		sw_id *sums = sums_of(x, port, 0);
+		port->digest = digests_write(&x->digests, p, sums, port->n, &port->digest_bytes);
+		free(sums);
+	}
+}
+
+/* Does the program take something apart into its terms? */
+static bool takes_apart(const sw_program *program)
 {
 	for (size_t i = 0; i < program->ops.len; i++)
 		if (program->ops.data[i].opcode == SW_OP_TERMS)
-			return &program->ops.data[i];
-	return NULL;
-}
-
-/* Say what an update reads that its owner has no sum of: another's gradient, or the loss. */
-static sw_status refuse_foreign(const cutter *x, const sw_port *port, const sw_op *apart)
-{
-	for (uint32_t v = 0; v < x->map.n; v++)
-		if (strcmp(sw_op_at(x->whole, x->apart[v])->name, apart->name) == 0)
-			return sw_fail(x->err, SW_ERR_INPUT,
-			               "stale: the update of '%s', or that of another variable of "
-			               "its owner, reads the gradient of one that another device "
-			               "owns ('%s'), as clipping by the norm of all gradients "
-			               "does: let one device own all, by ps:stale=S",
-			               name_of(x, port->inputs[0]),
-			               name_of(x, x->map.input[v]));
-	return refuse(x, port->inputs[0],
-	              "its update reads the loss: train it without staleness");
+			return true;
+	return false;
 }
 
 static sw_status check_update(const cutter *x, const sw_port *port, const sw_program *update,
                               const bool *reads)
 {
-	const sw_op *apart = first_apart(update);
-	if (apart)
-		return refuse_foreign(x, port, apart);
+	if (takes_apart(update))
+		return refuse(x, port->inputs[0], true, "its update reads the loss");
+	for (uint32_t k = 0; k < port->n_taken; k++) {
+		const sw_port *other = &x->to->ports[port->taken[k].port];
+		if ((other->stale == SW_STALE_ANY) != (port->stale == SW_STALE_ANY))
+			return sw_fail(x->err, SW_ERR_INPUT,
+			               "%s: updates of '%s' and '%s' read each other's gradients, and "
+			               "one of them has stale: any, an update of each term: give both "
+			               "the same",
+			               key_of(x), name_of(x, port->inputs[0]),
+			               name_of(x, other->inputs[0]));
+	}
 	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
 		int32_t variable = x->map.of_input[i];
 		if (reads[i] && variable >= 0 && !is_of_port(x, port, variable))
-			return refuse(x, i,
-			              "the update of a variable that is owned or stale otherwise "
-			              "reads it: give both the same owner and staleness");
+			return sw_fail(x->err, SW_ERR_INPUT,
+			               "%s: an update of the owner of '%s' reads '%s', or its gradient "
+			               "with others, which has another owner, server or staleness: "
+			               "give both the same, or leave variables whole that are in parts",
+			               key_of(x), name_of(x, port->inputs[0]), name_of(x, i));
 		if (reads[i] && x->state.role[i] == SW_ROLE_DATA && !is_state(x, i))
-			return refuse(x, port->inputs[0],
-			              "its update reads the batch: train it without staleness");
+			return refuse(x, port->inputs[0], true, "its update reads the batch");
 	}
 	return SW_OK;
 }
@@ -403,8 +488,7 @@ static sw_status find_update(cutter *x, sw_port *port)
 			(void)number_in(&states, i);
 	for (size_t before = 0; before < states.len;) {
 		before = states.len;
-		sw_program_free(port->update);
-		port->update = write_update(x, port, &states, reads);
+		write_update(x, port, &states, reads);
 		for (uint32_t i = 0; i < x->state.n_inputs; i++)
 			if (reads[i] && is_state(x, i) && x->map.of_input[i] < 0)
 				(void)number_in(&states, i);
@@ -437,35 +521,69 @@ static const sw_op *sent_op(const sw_program *program, const sw_op *op)
 	return op;
 }
 
+/* Return a collective that the op is, or that a computation of it has; SW_NO_ID: there is none. */
+static sw_id collective_in(const sw_program *program, sw_id id)
+{
+	const sw_op *op = sw_op_at(program, id);
+	sw_id found = sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_COLLECTIVE ? id : SW_NO_ID;
+	for (uint32_t k = 0; sw_is_region(op) && k < op->n_called && found == SW_NO_ID; k++) {
+		const sw_computation *body = &program->computations.data[op->called[k]];
+		for (size_t i = 0; i < body->ops.len && found == SW_NO_ID; i++)
+			found = collective_in(program, body->ops.data[i]);
+	}
+	return found;
+}
+
+/* Ranks at different steps have no collectives: name the first that a result of the worker is made
+ * of, and what the result is for. */
 static sw_status check_worker(const cutter *x)
 {
 	const sw_program *worker = x->to->worker;
-	for (size_t i = 0; i < worker->ops.len; i++) {
-		const sw_op *op = &worker->ops.data[i], *sent = sent_op(worker, op);
-		bool sums = op->opcode == SW_OP_ALL_REDUCE || op->opcode == SW_OP_REDUCE_SCATTER;
-		if (sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_COLLECTIVE)
-			return sw_fail_at(
-				x->err, SW_ERR_INPUT, x->whole->source, sent->line, 0,
-				"stale: the step %s the devices before its gradients are known, or "
-				"for other state than variables (%s, of '%s'): ranks at different "
-				"steps can't",
-				sums ? "takes a sum over" : "moves values between",
-				sw_opcode_name((sw_opcode)op->opcode),
-				sent->op_name ? sent->op_name : sent->name);
+	const sw_computation *entry = sw_entry(worker);
+	sw_id *of = sw_alloc(sizeof(*of) * (worker->values.len + 1)); /* per value: SW_NO_ID: none */
+	sw_id found = SW_NO_ID;
+	size_t result = 0;
+	for (size_t v = 0; v < worker->values.len; v++)
+		of[v] = SW_NO_ID;
+	for (size_t i = 0; i < entry->ops.len; i++) {
+		const sw_op *op = sw_op_at(worker, entry->ops.data[i]);
+		sw_id made = collective_in(worker, entry->ops.data[i]);
+		for (uint32_t k = 0; k < op->n_operands && made == SW_NO_ID; k++)
+			made = of[op->operands[k]];
+		for (uint32_t r = 0; r < op->n_results; r++)
+			of[op->first_result + r] = made;
 	}
-	return SW_OK;
+	for (; result < entry->results.len && found == SW_NO_ID; result++)
+		found = of[entry->results.data[result]];
+	free(of);
+	if (found == SW_NO_ID)
+		return SW_OK;
+	const sw_op *op = sw_op_at(worker, found), *sent = sent_op(worker, op);
+	bool sums = op->opcode == SW_OP_ALL_REDUCE || op->opcode == SW_OP_REDUCE_SCATTER;
+	return sw_fail_at(x->err, SW_ERR_INPUT, x->whole->source, sent->line, 0,
+	                  "%s: %s %s '%s' of all rows of the batch (%s), and ranks at different "
+	                  "steps have no collectives: %sleave %s out",
+	                  key_of(x), x->given_for.data[result - 1],
+	                  sums ? "needs the sum" : "needs", sent->op_name ? sent->op_name : sent->name,
+	                  sw_opcode_name((sw_opcode)op->opcode),
+	                  x->plan->rewrites.microbatches > 1 ? "take --microbatches 1, or " : "",
+	                  key_of(x));
 }
 
 static sw_status write_worker(cutter *x)
 {
 	uint32_t *states = SW_NEW_N(&x->to->arena, uint32_t, x->state.n_inputs + 1), n_states = 0;
 	x->to->loss = x->term[x->map.n] == SW_NO_ID ? -1 : (int32_t)x->given.len;
-	if (x->to->loss >= 0)
+	if (x->to->loss >= 0) {
 		sw_vec_push(&x->given, x->term[x->map.n]);
+		sw_vec_push(&x->given_for, "the loss");
+	}
 	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
 		if (!is_state(x, i) || x->map.of_input[i] >= 0)
 			continue;
 		states[n_states++] = i;
+		sw_vec_push(&x->given_for, sw_arena_printf(&x->to->arena, "the next '%s'",
+		                                           name_of(x, i)));
 		sw_vec_push(&x->given, sw_entry(x->local)->results.data[x->of_output[i]]);
 	}
 	bool *keep = SW_NEW_N(&x->to->arena, bool, x->state.n_inputs + 1);
@@ -494,7 +612,6 @@ static void cutter_init(cutter *x)
 	for (size_t o = 0; o < sw_entry(x->whole)->results.len; o++)
 		if (x->state.input_of_output[o] >= 0)
 			x->of_output[x->state.input_of_output[o]] = (int32_t)o;
-	x->apart = SW_NEW_N(arena, sw_id, x->map.n + 1);
 	x->term = SW_NEW_N(arena, sw_id, x->map.n + 1);
 	x->sum = SW_NEW_N(arena, sw_id, x->map.n + 1);
 	x->of_port = SW_NEW_N(arena, uint32_t, x->map.n + 1);
@@ -511,8 +628,18 @@ static sw_status fuse(const sw_plan *plan, sw_program **program, sw_error *err)
 	return SW_OK;
 }
 
-sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_served *served,
-                        sw_error *err)
+static sw_status fuse_all(const sw_plan *plan, sw_served *served, sw_error *err)
+{
+	for (uint32_t p = 0; p < served->n_ports; p++) {
+		SW_TRY(fuse(plan, &served->ports[p].update, err));
+		SW_TRY(fuse(plan, &served->ports[p].terms_of, err));
+		SW_TRY(fuse(plan, &served->ports[p].digest, err));
+	}
+	return fuse(plan, &served->worker, err);
+}
+
+static sw_status cut(const sw_plan *plan, const sw_sidecar *sidecar, int64_t servers,
+                     sw_served *served, sw_error *err)
 {
 	sw_program *local = NULL;
 	*served = (sw_served){.loss = -1};
@@ -523,24 +650,43 @@ sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_serve
 	            .local = local,
 	            .sidecar = sidecar,
 	            .to = served,
+	            .servers = servers,
 	            .err = err};
 	cutter_init(&x);
 	sw_status status = find_all_terms(&x);
 	if (status == SW_OK)
 		status = find_ports(&x);
+	digests_init(&x.digests, x.whole, x.sum, x.of_port, x.map.n, served->n_ports);
 	for (uint32_t p = 0; status == SW_OK && p < served->n_ports; p++)
 		status = find_update(&x, &served->ports[p]);
 	if (status == SW_OK)
-		status = write_worker(&x);
-	for (uint32_t p = 0; status == SW_OK && p < served->n_ports; p++)
-		status = fuse(plan, &served->ports[p].update, err);
-	for (uint32_t p = 0; status == SW_OK && p < served->n_ports; p++)
-		status = fuse(plan, &served->ports[p].terms_of, err);
+		write_digests(&x);
 	if (status == SW_OK)
-		status = fuse(plan, &served->worker, err);
+		status = write_worker(&x);
+	if (status == SW_OK)
+		status = fuse_all(plan, served, err);
+	digests_clear(&x.digests);
 	sw_vec_clear(&x.given);
+	sw_vec_clear(&x.given_for);
 	sw_program_free(local);
 	return status;
+}
+
+sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_served *served,
+                        sw_error *err)
+{
+	return cut(plan, sidecar, 0, served, err);
+}
+
+sw_status sw_served_cut_for(const sw_plan *plan, const sw_sidecar *sidecar, int64_t servers,
+                            sw_served *served, sw_error *err)
+{
+	*served = (sw_served){0};
+	SW_TRY(sw_served_check(plan, servers, err));
+	SW_TRY(cut(plan, sidecar, servers, served, err));
+	if (servers > 0 && served->n_ports > 0 && served->ports[0].server < 0)
+		sw_served_place(served, servers);
+	return SW_OK;
 }
 
 void sw_served_clear(sw_served *served)
@@ -548,6 +694,7 @@ void sw_served_clear(sw_served *served)
 	for (uint32_t p = 0; p < served->n_ports; p++) {
 		sw_program_free(served->ports[p].update);
 		sw_program_free(served->ports[p].terms_of);
+		sw_program_free(served->ports[p].digest);
 	}
 	sw_program_free(served->worker);
 	sw_program_free(served->loss_of);

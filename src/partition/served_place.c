@@ -1,11 +1,11 @@
-/* Which server serves which owner's variables (served.h). */
+/* Which server serves which owner's variables, and what ranks send each other (served.h). */
 #include "partition/served.h"
 
 #include <stdlib.h>
 
-/* What an owner has, of all staleness. */
+/* What an owner has, of all staleness; or a variable, whose number is that of its device. */
 typedef struct owned {
-	int64_t device, bytes, group; /* group: the servers' number before they are ordered */
+	int64_t device, bytes, group; /* group: the server's number */
 } owned;
 
 static int by_device(const void *a, const void *b)
@@ -53,41 +53,50 @@ static void share_out(owned *list, size_t n_owners, size_t n)
 	free(bytes);
 }
 
-/* Number the groups by the first device of each; the list is ordered by devices. */
-static void number_servers(sw_served *served, const owned *list, size_t n_owners, size_t n)
+/* Number the groups by the first of each list's entries, which are ordered by devices. */
+static void number_groups(owned *list, size_t n_owners, size_t n)
 {
-	int64_t *server_of = sw_alloc(sizeof(*server_of) * n), next = 0;
+	int64_t *number = sw_alloc(sizeof(*number) * n), next = 0;
 	for (size_t s = 0; s < n; s++)
-		server_of[s] = -1;
+		number[s] = -1;
 	for (size_t i = 0; i < n_owners; i++) {
-		if (server_of[list[i].group] < 0)
-			server_of[list[i].group] = next++;
-		for (uint32_t p = 0; p < served->n_ports; p++)
-			if (served->ports[p].owner == list[i].device)
-				served->ports[p].server = server_of[list[i].group];
+		if (number[list[i].group] < 0)
+			number[list[i].group] = next++;
+		list[i].group = number[list[i].group];
 	}
-	free(server_of);
+	free(number);
 }
 
-sw_status sw_served_place(sw_served *served, int64_t n, sw_error *err)
+/* Let n groups have what is in the list, about equal bytes each, and order it by devices. */
+static void group(owned *list, size_t n_owners, size_t n)
+{
+	qsort(list, n_owners, sizeof(*list), by_bytes);
+	share_out(list, n_owners, n);
+	qsort(list, n_owners, sizeof(*list), by_device);
+	number_groups(list, n_owners, n);
+}
+
+void sw_served_share(const int64_t *bytes, size_t n_variables, size_t n, int64_t *server_of)
+{
+	owned *list = sw_alloc(sizeof(*list) * (n_variables + 1));
+	for (size_t i = 0; i < n_variables; i++)
+		list[i] = (owned){.device = (int64_t)i, .bytes = bytes[i]};
+	group(list, n_variables, n);
+	for (size_t i = 0; i < n_variables; i++)
+		server_of[i] = list[i].group;
+	free(list);
+}
+
+void sw_served_place(sw_served *served, int64_t n)
 {
 	owned *list = sw_alloc(sizeof(*list) * (served->n_ports + 1));
 	size_t n_owners = list_owners(served, list);
-	sw_status status = SW_OK;
-	if (n > (int64_t)n_owners) {
-		status = sw_fail(err, SW_ERR_INPUT,
-		                 "there are %lld servers, and %zu device%s variables in the plan: "
-		                 "start no more servers than owners, or plan with more owners: "
-		                 "--strategy ps:balanced,stale=S",
-		                 (long long)n, n_owners, n_owners == 1 ? " owns" : "s own");
-	} else {
-		qsort(list, n_owners, sizeof(*list), by_bytes);
-		share_out(list, n_owners, (size_t)n);
-		qsort(list, n_owners, sizeof(*list), by_device);
-		number_servers(served, list, n_owners, (size_t)n);
-	}
+	group(list, n_owners, (size_t)n);
+	for (size_t i = 0; i < n_owners; i++)
+		for (uint32_t p = 0; p < served->n_ports; p++)
+			if (served->ports[p].owner == list[i].device)
+				served->ports[p].server = list[i].group;
 	free(list);
-	return status;
 }
 
 /* What devices own in a synchronous plan is part of the program that they run together. */
@@ -102,11 +111,47 @@ sw_status sw_served_check(const sw_plan *plan, int64_t servers, sw_error *err)
 	               : SW_OK;
 }
 
-sw_status sw_served_cut_for(const sw_plan *plan, const sw_sidecar *sidecar, int64_t servers,
-                            sw_served *served, sw_error *err)
+/* ---- traffic ---------------------------------------------------------------------------- */
+
+bool sw_port_takes(const sw_port *port, uint32_t other)
 {
-	*served = (sw_served){0};
-	SW_TRY(sw_served_check(plan, servers, err));
-	SW_TRY(sw_served_cut(plan, sidecar, served, err));
-	return servers > 0 ? sw_served_place(served, servers, err) : SW_OK;
+	for (uint32_t k = 0; k < port->n_taken; k++)
+		if (port->taken[k].port == other)
+			return true;
+	return false;
+}
+
+/* Return to how many ranks beside its own a port's digest goes. */
+static int64_t digest_readers(const sw_served *served, uint32_t p, int64_t n)
+{
+	int64_t readers = 0, own = sw_port_rank(&served->ports[p], n);
+	for (uint32_t i = 0; i < served->n_ports; i++) {
+		int64_t rank = sw_port_rank(&served->ports[i], n);
+		bool reads = rank != own && sw_port_takes(&served->ports[i], p);
+		for (uint32_t k = 0; k < i && reads; k++)
+			reads = sw_port_rank(&served->ports[k], n) != rank ||
+			        !sw_port_takes(&served->ports[k], p);
+		readers += reads;
+	}
+	return readers;
+}
+
+int64_t sw_served_payload(const sw_served *served, int64_t n)
+{
+	int64_t ranks = n, most = 0;
+	for (uint32_t p = 0; p < served->n_ports; p++)
+		ranks = SW_MAX(ranks, n + served->ports[p].server + 1);
+	int64_t *bytes = sw_alloc(sizeof(*bytes) * (size_t)ranks);
+	for (uint32_t p = 0; p < served->n_ports; p++) {
+		const sw_port *port = &served->ports[p];
+		int64_t own = sw_port_rank(port, n), readers = own < n ? n - 1 : n;
+		for (int64_t r = 0; r < n; r++)
+			bytes[r] += r == own ? 0 : port->sent_bytes;
+		bytes[own] += readers * port->value_bytes +
+		              digest_readers(served, p, n) * port->digest_bytes;
+	}
+	for (int64_t r = 0; r < ranks; r++)
+		most = SW_MAX(most, bytes[r]);
+	free(bytes);
+	return most;
 }

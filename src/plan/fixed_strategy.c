@@ -145,14 +145,23 @@ static bool parse_ps(const char *at, sw_plan_strategy *strategy)
 			return false;
 		break;
 	}
-	return !at || parse_copies(at, strategy);
+	if (at && !parse_copies(at, strategy))
+		return false;
+	/* What is served has one owner: a part of a variable is a variable of its own there. */
+	if (strategy->owners == SW_OWNERS_PARTITIONED && (strategy->served || strategy->stale)) {
+		strategy->owners = SW_OWNERS_BALANCED;
+		strategy->parts = SW_PARTS_EVEN;
+	}
+	return true;
 }
 
 static void print_ps(const sw_plan_strategy *strategy, sw_text *text)
 {
 	static const char *const words[SW_OWNERS_COUNT] = {
 		[SW_OWNERS_BALANCED] = ":balanced", [SW_OWNERS_PARTITIONED] = ":partitioned"};
-	const char *word = strategy->parts ? ":uneven" : words[strategy->owners];
+	const char *word = strategy->parts == SW_PARTS_UNEVEN ? ":uneven"
+	                   : strategy->parts == SW_PARTS_EVEN ? ":partitioned"
+	                                                      : words[strategy->owners];
 	const char *between = word ? "," : ":";
 	sw_text_add(text, word ? word : "");
 	if (strategy->has_stale) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "rewrite/codecs.h"
+#include "rewrite/over_parts.h"
 
 typedef struct coded_variable {
 	sw_codec codec; /* NONE: it is sent as it is */
@@ -22,6 +23,7 @@ typedef struct coder {
 	const sw_program *in;
 	sw_program *out;
 	const sw_sidecar *sidecar;
+	const sw_variable_forms *forms;
 	int32_t c;
 	sw_arena arena;
 	sw_state_view state; /* of `in` */
@@ -34,6 +36,9 @@ typedef struct coder {
 	bool *of_data;   /* per value: it depends on the batch */
 	int32_t *codes;  /* per value of `in`: the variable whose gradient it is; -1: of none */
 	sw_id *value;    /* of `in` -> of `out` */
+	bool terms;      /* owners serve variables */
+	bool *written;   /* per op: it is, before its turn */
+	sw_over_parts over;
 	sw_status status;
 	sw_error *err;
 } coder;
@@ -77,14 +82,20 @@ static void find_data(coder *x)
 	}
 }
 
-/* Is the value, which an op of the update reads, a term of the gradient? It depends on the batch,
- * as rates do not; the gradient of a single number may be one, too. */
+/* Has the value the shape of the gradient, and is it made of the batch, as rates are not? The gradient
+ * of a single number may be one, too. */
+static bool looks_like_term(const coder *x, sw_id value, sw_shape shape)
+{
+	return sw_shape_same_dims(sw_value_shape(x->in, value), shape) && x->of_data[value] &&
+	       (!x->flat[value] || sw_shape_elements(shape) == 1);
+}
+
+/* Is the value, which an op of the update reads, a term of the gradient? */
 static bool is_term(const coder *x, sw_id value, int32_t variable, sw_shape shape)
 {
 	const sw_op *op = sw_op_at(x->in, x->in->values.data[value].op);
-	return sw_shape_same_dims(sw_value_shape(x->in, value), shape) &&
-	       !is_of_update(x, value, variable) && op->opcode != SW_OP_PARAMETER &&
-	       x->of_data[value] && (!x->flat[value] || sw_shape_elements(shape) == 1);
+	return looks_like_term(x, value, shape) && !is_of_update(x, value, variable) &&
+	       op->opcode != SW_OP_PARAMETER;
 }
 
 /* Mark what is made of the terms in the update; return the terms. */
@@ -109,18 +120,18 @@ static id_list find_terms(const coder *x, int32_t variable, sw_shape shape, bool
 	return terms;
 }
 
-/* Is a term made, element by element, of values like it and of constants alone? */
+/* Is a term made, element by element, of values like it and of single numbers alone, such as the
+ * norm by which it is clipped? */
 static bool can_go_back(const coder *x, sw_id term, sw_shape shape)
 {
 	const sw_op *op = sw_op_at(x->in, x->in->values.data[term].op);
-	bool can = sw_opcode_is_elementwise((sw_opcode)op->opcode);
+	bool can = sw_opcode_is_elementwise((sw_opcode)op->opcode), any = false;
 	for (uint32_t k = 0; k < op->n_operands && can; k++) {
-		sw_id operand = op->operands[k];
-		bool constant = x->flat[operand] && !x->of_data[operand];
-		can = constant || (x->of_data[operand] &&
-		                   sw_shape_same_dims(sw_value_shape(x->in, operand), shape));
+		bool like = looks_like_term(x, op->operands[k], shape);
+		can = like || x->flat[op->operands[k]];
+		any = any || like;
 	}
-	return can;
+	return can && any;
 }
 
 static void add_once(id_list *list, sw_id value)
@@ -132,22 +143,26 @@ static void add_once(id_list *list, sw_id value)
 }
 
 /* Variables with one gradient (two biases of a sum) share what both updates make of it at first, as
- * its square. Go back from such terms, the latest first, until they are one value. */
-static void go_back(const coder *x, id_list *terms, sw_shape shape)
+ * its square, or what clips it. Go back from such terms, the latest first, as far as they are made
+ * of others. Return the last value that all of them were made of, SW_NO_ID if there is none. */
+static sw_id go_back(const coder *x, id_list *terms, sw_shape shape)
 {
-	while (terms->len > 1) {
+	sw_id found = SW_NO_ID;
+	while (terms->len > 0) {
 		size_t last = 0;
 		for (size_t i = 1; i < terms->len; i++)
 			last = terms->data[i] > terms->data[last] ? i : last;
 		sw_id term = terms->data[last];
 		const sw_op *op = sw_op_at(x->in, x->in->values.data[term].op);
+		found = terms->len == 1 ? term : found;
 		if (!can_go_back(x, term, shape))
-			return;
+			return found;
 		terms->data[last] = terms->data[--terms->len];
 		for (uint32_t k = 0; k < op->n_operands; k++)
-			if (x->of_data[op->operands[k]])
+			if (looks_like_term(x, op->operands[k], shape))
 				add_once(terms, op->operands[k]);
 	}
+	return found;
 }
 
 /* Do all ways from the terms, and from what is made of them before `at`, lead to `at`? */
@@ -202,30 +217,32 @@ static sw_status find_gradient(coder *x, int32_t variable)
 	uint32_t input = x->map.input[variable];
 	sw_shape shape = sw_value_shape(x->in, x->state.inputs[input]);
 	bool *made = sw_alloc(x->in->values.len + 1);
-	id_list terms = find_terms(x, variable, shape, made);
-	v->gradient = first_meeting(x, &terms, variable, shape, made);
-	if (v->gradient == SW_NO_ID) {
-		go_back(x, &terms, shape);
-		v->gradient = terms.len == 1 ? terms.data[0] : SW_NO_ID;
+	id_list read = find_terms(x, variable, shape, made);
+	v->gradient = first_meeting(x, &read, variable, shape, made);
+	if (v->gradient == SW_NO_ID || !is_of_update(x, v->gradient, variable)) {
+		sw_id before = go_back(x, &read, shape);
+		v->gradient = before == SW_NO_ID ? v->gradient : before;
 	}
 	free(made);
-	sw_vec_clear(&terms);
-	int32_t before = v->gradient == SW_NO_ID ? -1 : x->codes[v->gradient];
-	if (v->gradient != SW_NO_ID && before < 0) {
+	sw_vec_clear(&read);
+	int32_t first = v->gradient == SW_NO_ID ? -1 : x->codes[v->gradient];
+	if (v->gradient != SW_NO_ID && first < 0) {
 		x->codes[v->gradient] = variable;
 		return SW_OK;
 	}
 	/* What is not changed, many updates may read. */
-	if (before >= 0 && v->codec.kind == SW_CODEC_TERMS &&
-	    x->list[before].codec.kind == SW_CODEC_TERMS)
+	if (first >= 0 && v->codec.kind == SW_CODEC_TERMS &&
+	    x->list[first].codec.kind == SW_CODEC_TERMS)
 		return SW_OK;
-	return sw_fail(
-		x->err, SW_ERR_INPUT,
-		"%s: the gradient of '%s' is no single value of the step, or also that of "
-		"another variable: %s",
-		v->codec.kind == SW_CODEC_TERMS ? "stale" : "codec", x->sidecar->inputs[input].name,
-		v->codec.kind == SW_CODEC_TERMS ? "train it without staleness"
-						: "leave it as it is, by --sync, with codec: none");
+	bool terms = v->codec.kind == SW_CODEC_TERMS;
+	const sw_fill_part *part = x->sidecar->inputs[input].init.part;
+	return sw_fail(x->err, SW_ERR_INPUT,
+	               "%s: the gradient of '%s' is no single value of the step, or also that of "
+	               "another variable: %s%s%s",
+	               terms ? sw_served_key(x->forms) : "codec", x->sidecar->inputs[input].name,
+	               part && part->axis >= 0 ? "leave the variable whole, or " : "",
+	               terms ? "leave out " : "leave it as it is, by --sync, with codec: none",
+	               terms ? sw_served_key(x->forms) : "");
 }
 
 /* Return the single number of which the loss is made with constants alone, as a mean is of a sum
@@ -359,6 +376,94 @@ static void write_results(coder *x)
 	sw_vec_clear(&results);
 }
 
+/* Does an op cut the gradient of a part, of which devices have terms, out of a value? */
+static bool cuts_part(const coder *x, sw_id op)
+{
+	const sw_op *slice = sw_op_at(x->in, op);
+	return slice->opcode == SW_OP_SLICE && x->codes[slice->first_result] >= 0 &&
+	       x->list[x->codes[slice->first_result]].codec.kind == SW_CODEC_TERMS;
+}
+
+/* Return the one dimension of a value that a slice cuts; -1: there are several, or none. */
+static int32_t cut_axis(const coder *x, const sw_op *slice)
+{
+	sw_shape whole = sw_value_shape(x->in, slice->operands[0]),
+		 cut = sw_value_shape(x->in, slice->first_result);
+	int32_t axis = -1, n = 0;
+	for (int32_t d = 0; d < whole.rank; d++)
+		if (cut.dims[d] != whole.dims[d]) {
+			axis = d;
+			n++;
+		}
+	return n == 1 ? axis : -1;
+}
+
+/* List the slices that cut a value into the gradients of parts, in the order of these; return how
+ * many, 0: they are not all of it, or nothing else reads it. */
+static uint32_t list_cuts(const coder *x, sw_id value, sw_id *cuts, int32_t *axis)
+{
+	uint32_t n = 0, begin = x->users.start[value], end = x->users.start[value + 1];
+	int64_t done = 0;
+	for (uint32_t u = begin; u < end; u++)
+		if (cuts_part(x, x->users.ops[u]) && (n == 0 || x->users.ops[u] != cuts[n - 1]))
+			cuts[n++] = x->users.ops[u];
+	if (n < 2 || n == end - begin)
+		return 0;
+	*axis = cut_axis(x, sw_op_at(x->in, cuts[0]));
+	for (uint32_t i = 0; i < n && *axis >= 0; i++) {
+		uint32_t k = i;
+		while (k < n && (cut_axis(x, sw_op_at(x->in, cuts[k])) != *axis ||
+		                 sw_op_at(x->in, cuts[k])->attrs->slice.start.v[*axis] != done))
+			k++;
+		if (k == n)
+			return 0;
+		sw_id next = cuts[k];
+		cuts[k] = cuts[i];
+		cuts[i] = next;
+		done += sw_value_shape(x->in, sw_op_at(x->in, next)->first_result).dims[*axis];
+	}
+	return *axis >= 0 && done == sw_value_shape(x->in, value).dims[*axis] ? n : 0;
+}
+
+/* Where something else reads a gradient that is cut into those of parts, as the norm of all does, let
+ * it read their sums: write these now. */
+static void write_parts(coder *x, sw_id value, int32_t *computations)
+{
+	uint32_t most = x->users.start[value + 1] - x->users.start[value];
+	sw_id *cuts = SW_NEW_N(&x->arena, sw_id, most + 1);
+	int32_t axis = -1;
+	uint32_t n = list_cuts(x, value, cuts, &axis);
+	for (uint32_t i = 0; i < n && x->status == SW_OK; i++) {
+		const sw_op *slice = sw_op_at(x->in, cuts[i]);
+		copy_op(x, cuts[i], computations);
+		code_results(x, slice);
+		x->written[cuts[i]] = true;
+		cuts[i] = x->value[slice->first_result];
+	}
+	if (n == 0 || x->status)
+		return;
+	sw_over_parts_set(&x->over, value, axis, cuts, (int32_t)n);
+	x->value[value] = sw_emit_concatenate(x->out, x->c, cuts, n, axis);
+}
+
+/* Write an op, and what becomes of its results. */
+static void write_op(coder *x, sw_id id, int32_t *computations)
+{
+	const sw_op *op = sw_op_at(x->in, id);
+	bool over = false;
+	if (x->written[id])
+		return;
+	if (x->terms && op->opcode != SW_OP_PARAMETER &&
+	    (op->n_results != 1 || x->codes[op->first_result] < 0))
+		x->status = sw_over_parts_op(&x->over, id, &over);
+	if (x->status == SW_OK && op->opcode != SW_OP_PARAMETER && !over)
+		copy_op(x, id, computations);
+	if (x->status == SW_OK)
+		code_results(x, op);
+	for (uint32_t r = 0; r < op->n_results && x->terms && x->status == SW_OK; r++)
+		write_parts(x, op->first_result + r, computations);
+}
+
 static void write_entry(coder *x)
 {
 	const sw_computation *entry = sw_entry(x->in);
@@ -370,12 +475,15 @@ static void write_entry(coder *x)
 	for (uint32_t i = 0; i < x->map.n; i++)
 		if (sw_codec_lacks(x->list[i].codec))
 			write_state(x, &x->list[i], x->map.input[i]);
-	for (size_t i = 0; i < entry->ops.len && x->status == SW_OK; i++) {
-		const sw_op *op = sw_op_at(x->in, entry->ops.data[i]);
-		if (op->opcode != SW_OP_PARAMETER)
-			copy_op(x, entry->ops.data[i], computations);
-		code_results(x, op);
-	}
+	x->over = (sw_over_parts){.in = x->in,
+	                          .out = x->out,
+	                          .c = x->c,
+	                          .arena = &x->arena,
+	                          .value = x->value,
+	                          .err = x->err};
+	x->over.parts = SW_NEW_N(&x->arena, sw_value_parts *, x->in->values.len + 1);
+	for (size_t i = 0; i < entry->ops.len && x->status == SW_OK; i++)
+		write_op(x, entry->ops.data[i], computations);
 	if (x->status == SW_OK)
 		write_results(x);
 }
@@ -433,18 +541,17 @@ static void write_sidecar(const coder *x, sw_sidecar *to)
 /* ---- the whole -------------------------------------------------------------------------- */
 
 /* Return the form of the variable that the input is of, or of which it is a part. */
-static const sw_variable_form *form_of(const coder *x, const sw_variable_forms *forms,
-                                       uint32_t input)
+static const sw_variable_form *form_of(const coder *x, uint32_t input)
 {
 	const sw_fill_part *part = x->sidecar->inputs[input].init.part;
 	uint32_t whole = part ? part->input : input;
-	for (size_t i = 0; i < forms->n; i++)
-		if (forms->list[i].input == whole)
-			return &forms->list[i];
+	for (size_t i = 0; i < x->forms->n; i++)
+		if (x->forms->list[i].input == whole)
+			return &x->forms->list[i];
 	return NULL;
 }
 
-static void coder_init(coder *x, const sw_variable_forms *forms)
+static void coder_init(coder *x)
 {
 	const sw_program *in = x->in;
 	const sw_computation *entry = sw_entry(in);
@@ -461,12 +568,13 @@ static void coder_init(coder *x, const sw_variable_forms *forms)
 	find_data(x);
 	x->codes = SW_NEW_N(&x->arena, int32_t, in->values.len + 1);
 	x->value = SW_NEW_N(&x->arena, sw_id, in->values.len + 1);
+	x->written = SW_NEW_N(&x->arena, bool, in->ops.len + 1);
 	for (size_t v = 0; v < in->values.len; v++)
 		x->codes[v] = -1;
 	for (size_t o = 0; o < entry->results.len; o++)
 		x->is_result[entry->results.data[o]] = true;
 	for (uint32_t i = 0; i < x->map.n; i++) {
-		const sw_variable_form *form = form_of(x, forms, x->map.input[i]);
+		const sw_variable_form *form = form_of(x, x->map.input[i]);
 		bool fits = form && x->state.role[x->map.input[i]] == SW_ROLE_PARAMETER &&
 		            sw_codec_fits(form->codec,
 		                          sw_value_shape(in, x->state.inputs[x->map.input[i]]));
@@ -474,6 +582,7 @@ static void coder_init(coder *x, const sw_variable_forms *forms)
 		if (fits)
 			x->list[i] =
 				(coded_variable){.codec = form->codec, .devices = form->devices};
+		x->terms = x->terms || x->list[i].codec.kind == SW_CODEC_TERMS;
 	}
 	x->out = sw_program_new(in->name);
 	sw_build_copy_frame(x->out, in);
@@ -483,9 +592,9 @@ sw_status sw_code_gradients(const sw_program *in, const sw_sidecar *sidecar,
                             const sw_variable_forms *forms, sw_program **out,
                             sw_sidecar *out_sidecar, sw_error *err)
 {
-	coder x = {.in = in, .sidecar = sidecar, .err = err};
+	coder x = {.in = in, .sidecar = sidecar, .forms = forms, .err = err};
 	*out = NULL;
-	coder_init(&x, forms);
+	coder_init(&x);
 	for (uint32_t i = 0; i < x.map.n && x.status == SW_OK; i++)
 		if (x.list[i].codec.kind)
 			x.status = find_gradient(&x, (int32_t)i);

@@ -74,6 +74,14 @@ bool sw_stale_parse(const char *text, int64_t *stale)
 	       (sw_parse_count(text, stale) && *stale <= SW_MAX_STALE);
 }
 
+const char *sw_served_key(const sw_variable_forms *forms)
+{
+	for (size_t i = 0; i < forms->n; i++)
+		if (forms->list[i].stale)
+			return "stale";
+	return "served";
+}
+
 void sw_stale_print(int64_t stale, sw_text *text)
 {
 	if (stale == SW_STALE_ANY)

@@ -370,6 +370,9 @@ typedef struct sw_variable_forms {
 	size_t n;
 	const sw_variable_form *list; /* by rising input */
 } sw_variable_forms;
+/* Return the key that lets owners serve variables of these forms, as messages name it: "stale" where
+ * a value may be old, else "served". */
+const char *sw_served_key(const sw_variable_forms *forms);
 #define SW_MAX_VARIABLE_PARTS 4096
 void sw_forms_sort(sw_variable_form *list, size_t n); /* by rising input */
 /* Return the sizes of parts of a dimension: they differ by 1 at most, the larger ones first. */
@@ -379,9 +382,10 @@ sw_ints sw_about_equal_parts(sw_arena *arena, int64_t size, int64_t parts);
  * as it has parts, in its place; each part is updated by itself, from its slice of the gradient;
  * other ops read the parts concatenated. Names of parts are NAME.part0 and so on. Readers of a coded
  * gradient get what its codes say; what they lack is state, in inputs and results behind all others,
- * NAME.residual and so on. Where a gradient is in TERMS, so is the loss. SW_ERR_INPUT: an input is no variable's, sizes do not add up to its
- * dimension, or a gradient is no single value. O(ops + parts), for gradients that are sums of several
- * values times the ops of their updates. */
+ * NAME.residual and so on. Where a gradient is in TERMS, so is the loss, and all elements of the
+ * gradient of a variable in parts are added up part by part. SW_ERR_INPUT: an input is no
+ * variable's, sizes do not add up to its dimension, or a gradient is no single value. O(ops + parts),
+ * for gradients that are sums of several values times the ops of their updates. */
 sw_status sw_rewrite_variables(const sw_program *in, const sw_sidecar *sidecar,
                                const sw_variable_forms *forms, sw_program **out,
                                sw_sidecar *out_sidecar, sw_error *err);

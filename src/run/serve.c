@@ -42,21 +42,21 @@ void serve_drop_message(serving *s, message *m)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static sw_status fly(serving *s, const lane *l, bool value, int64_t peer, bool send, message *m,
-                     sw_flight **flight, sw_error *err)
+static sw_status fly(serving *s, const lane *l, piece_kind kind, int64_t peer, bool send,
+                     message *m, sw_flight **flight, sw_error *err)
 {
 	sw_message_step step = {.kind = send ? SW_STEP_SEND : SW_STEP_RECEIVE,
 	                        .peer = (int32_t)peer,
 	                        .at = &m->head,
 	                        .bytes = m->bytes};
-	return sw_transport_fly(s->setup.transport, 2 * (int64_t)l->number + value, &step, 1, flight,
+	return sw_transport_fly(s->setup.transport, PIECE_KINDS * (int64_t)l->number + kind, &step, 1, flight,
 	                        err);
 }
 
 /* ---- the thread: sending ---------------------------------------------------------------- */
 
 /* Takes a reference of its own. */
-static sw_status send(serving *s, const lane *l, bool value, int64_t peer, message *m,
+static sw_status send(serving *s, const lane *l, piece_kind kind, int64_t peer, message *m,
                       sw_error *err)
 {
 	outgoing out = {.message = m};
@@ -64,12 +64,13 @@ static sw_status send(serving *s, const lane *l, bool value, int64_t peer, messa
 	m->references++;
 	s->idle = false; /* also for a worker that looks before the thread has done its round */
 	pthread_mutex_unlock(&s->lock);
-	sw_status status = fly(s, l, value, peer, true, m, &out.flight, err);
+	sw_status status = fly(s, l, kind, peer, true, m, &out.flight, err);
 	sw_vec_push(&s->leaving, out);
 	s->counts.wire_bytes += m->bytes;
-	s->counts.payload_bytes += !l->port ? 0
-	                           : value  ? l->port->value_bytes
-	                                    : l->port->sent_bytes;
+	s->counts.payload_bytes += !l->port               ? 0
+	                           : kind == PIECE_TERMS ? l->port->sent_bytes
+	                           : kind == PIECE_VALUE ? l->port->value_bytes
+	                                                 : l->port->digest_bytes;
 	return status;
 }
 
@@ -94,7 +95,7 @@ static sw_status drop_landed(serving *s, bool *moved, sw_error *err)
 static sw_status call_servers(serving *s, message *m, sw_error *err)
 {
 	for (int32_t r = s->setup.n_workers; r < s->setup.transport->size; r++)
-		SW_TRY(send(s, &s->meet, true, r, m, err));
+		SW_TRY(send(s, &s->meet, PIECE_VALUE, r, m, err));
 	return SW_OK;
 }
 
@@ -119,22 +120,35 @@ static sw_status take_given(serving *s, bool *moved, sw_error *err)
 		}
 		status = next.lane == &s->meet
 		                 ? call_servers(s, next.message, err)
-		                 : send(s, next.lane, false, next.lane->owner, next.message, err);
+		                 : send(s, next.lane, PIECE_TERMS, next.lane->owner, next.message, err);
 		serve_drop_message(s, next.message);
 	}
+}
+
+/* Does a port here take something of another's digest? */
+static bool serve_takes(const lane *l, int32_t other)
+{
+	return l->port && sw_port_takes(l->port, (uint32_t)other);
+}
+
+/* The digests that a port here has from another, of a rank's terms; with a bound they are of the
+ * terms of all, and rank is 0. */
+static message_queue *digests_from(const serving *s, const lane *l, uint32_t other, int32_t rank)
+{
+	return &l->digests[(int64_t)other * s->setup.n_workers + rank];
 }
 
 /* ---- the thread: receiving -------------------------------------------------------------- */
 
 /* Await the next message of a peer; return it, once it has come. */
-static sw_status receive(serving *s, const lane *l, bool value, int64_t peer, incoming *in,
+static sw_status receive(serving *s, const lane *l, piece_kind kind, int64_t peer, incoming *in,
                          message **got, sw_error *err)
 {
 	bool landed = false;
 	*got = NULL;
 	if (!in->message) {
-		in->message = serve_make_message(s, value ? l->value_bytes : l->sent_bytes);
-		SW_TRY(fly(s, l, value, peer, false, in->message, &in->flight, err));
+		in->message = serve_make_message(s, l->piece_bytes[kind]);
+		SW_TRY(fly(s, l, kind, peer, false, in->message, &in->flight, err));
 	}
 	SW_TRY(sw_transport_landed(s->setup.transport, in->flight, &landed, err));
 	if (!landed)
@@ -152,7 +166,7 @@ static sw_status receive_terms(serving *s, lane *l, bool *moved, sw_error *err)
 		do {
 			if (r == s->setup.transport->rank)
 				break;
-			SW_TRY(receive(s, l, false, r, &l->coming[r], &got, err));
+			SW_TRY(receive(s, l, PIECE_TERMS, r, &l->coming[r], &got, err));
 			if (got)
 				sw_vec_push(&l->terms[r], got);
 			*moved = *moved || got;
@@ -175,9 +189,36 @@ static sw_status receive_values(serving *s, lane *l, bool *moved, sw_error *err)
 {
 	message *got;
 	do {
-		SW_TRY(receive(s, l, true, l->owner, &l->value, &got, err));
+		SW_TRY(receive(s, l, PIECE_VALUE, l->owner, &l->value, &got, err));
 		if (got)
 			publish(s, l, got);
+		*moved = *moved || got;
+	} while (got);
+	return SW_OK;
+}
+
+/* Let the ports here that take something of a digest have it, and drop it otherwise. */
+static void keep_digest(serving *s, const lane *from, message *m)
+{
+	for (uint32_t i = 0; i < s->n; i++) {
+		lane *l = &s->lanes[i];
+		if (!l->mine || !serve_takes(l, from->number))
+			continue;
+		pthread_mutex_lock(&s->lock);
+		m->references++;
+		pthread_mutex_unlock(&s->lock);
+		sw_vec_push(digests_from(s, l, (uint32_t)from->number, (int32_t)m->head.updates), m);
+	}
+	serve_drop_message(s, m);
+}
+
+static sw_status receive_digests(serving *s, lane *l, bool *moved, sw_error *err)
+{
+	message *got;
+	do {
+		SW_TRY(receive(s, l, PIECE_DIGEST, l->owner, &l->digest, &got, err));
+		if (got)
+			keep_digest(s, l, got);
 		*moved = *moved || got;
 	} while (got);
 	return SW_OK;
@@ -187,7 +228,7 @@ static sw_status receive_calls(serving *s, bool *moved, sw_error *err)
 {
 	message *got;
 	for (;;) {
-		SW_TRY(receive(s, &s->meet, true, 0, &s->meet.value, &got, err));
+		SW_TRY(receive(s, &s->meet, PIECE_VALUE, 0, &s->meet.value, &got, err));
 		if (!got)
 			return SW_OK;
 		pthread_mutex_lock(&s->lock);
@@ -206,23 +247,78 @@ static message *first(const lane *l, int32_t rank)
 	return l->terms[rank].len ? l->terms[rank].data[0] : NULL;
 }
 
-static void drop_first(serving *s, lane *l, int32_t rank)
+static void drop_first(serving *s, message_queue *queue)
 {
-	message_queue *queue = &l->terms[rank];
 	serve_drop_message(s, queue->data[0]);
 	memmove(queue->data, queue->data + 1, --queue->len * sizeof(*queue->data));
+}
+
+/* Make the digest of the first terms of these ranks, once, and send it to the ports that take
+ * something of it. */
+static sw_status give_digest(serving *s, lane *l, int32_t begin, int32_t end, sw_error *err)
+{
+	if (!l->port->digest || l->digested[begin])
+		return SW_OK;
+	const void **at = sw_alloc(sizeof(*at) * (size_t)(end - begin));
+	message *m = serve_make_message(s, l->piece_bytes[PIECE_DIGEST]);
+	m->head.updates = begin;
+	for (int32_t r = begin; r < end; r++)
+		at[r - begin] = serve_contents(first(l, r));
+	sw_status status = serve_update_digest(&l->update, at, end - begin, serve_contents(m), err);
+	for (int32_t to = 0; to < s->setup.transport->size && status == SW_OK; to++) {
+		bool takes = false;
+		for (uint32_t i = 0; i < s->n; i++)
+			takes = takes || (s->lanes[i].owner == to &&
+			                  serve_takes(&s->lanes[i], l->number));
+		if (takes && to != s->setup.transport->rank)
+			status = send(s, l, PIECE_DIGEST, to, m, err);
+	}
+	keep_digest(s, l, m);
+	l->digested[begin] = true;
+	free(at);
+	return status;
+}
+
+/* Have all digests come that an update with the first terms of a rank (of all: 0) takes? */
+static bool has_digests(const serving *s, const lane *l, int32_t rank)
+{
+	for (uint32_t k = 0; k < l->port->n_taken; k++)
+		if (digests_from(s, l, l->port->taken[k].port, rank)->len == 0)
+			return false;
+	return true;
+}
+
+/* List where the values lie that the update takes; the caller frees the list. */
+static const void **list_taken(const serving *s, const lane *l, int32_t rank)
+{
+	const void **at = sw_alloc(sizeof(*at) * (l->port->n_taken + 1));
+	for (uint32_t k = 0; k < l->port->n_taken; k++) {
+		sw_taken taken = l->port->taken[k];
+		const char *piece =
+			serve_contents(digests_from(s, l, taken.port, rank)->data[0]);
+		at[k] = piece + serve_digest_at(s->lanes[taken.port].port, taken.result);
+	}
+	return at;
+}
+
+static void drop_digests(serving *s, lane *l, int32_t rank)
+{
+	l->digested[rank] = false;
+	for (uint32_t i = 0; i < s->n; i++)
+		if (serve_takes(l, (int32_t)i))
+			drop_first(s, digests_from(s, l, i, rank));
 }
 
 /* Send the value as it is to a worker, or to all (-1). */
 static sw_status send_value(serving *s, lane *l, int32_t to, sw_error *err)
 {
-	message *m = serve_make_message(s, l->value_bytes);
+	message *m = serve_make_message(s, l->piece_bytes[PIECE_VALUE]);
 	sw_status status = SW_OK;
 	m->head = (head){l->updates, l->stop_step};
 	serve_update_copy(&l->update, serve_contents(m));
 	for (int32_t r = 0; r < s->setup.n_workers && status == SW_OK; r++)
 		if ((to < 0 || to == r) && r != s->setup.transport->rank)
-			status = send(s, l, true, r, m, err);
+			status = send(s, l, PIECE_VALUE, r, m, err);
 	if (to < 0 || to == s->setup.transport->rank)
 		publish(s, l, m);
 	else
@@ -251,10 +347,13 @@ static sw_status update(serving *s, lane *l, int32_t begin, int32_t end, sw_erro
 		               "the plan allows %lld",
 		               r, (long long)age, (long long)l->stale);
 	}
-	sw_status status = serve_update_run(&l->update, at, end - begin, err);
+	const void **taken = list_taken(s, l, begin);
+	sw_status status = serve_update_run(&l->update, at, end - begin, taken, err);
 	free(at);
+	free(taken);
 	for (int32_t r = begin; r < end && status == SW_OK; r++)
-		drop_first(s, l, r);
+		drop_first(s, &l->terms[r]);
+	drop_digests(s, l, begin);
 	l->updates++;
 	if (stop && l->stop_step == 0)
 		l->stop_step = l->updates + SW_MAX(l->stale, 0);
@@ -269,18 +368,29 @@ static bool has_all(const serving *s, const lane *l)
 	return true;
 }
 
+/* Update with the first terms of these ranks, which are there, if all digests are; *did: it did. */
+static sw_status try_update(serving *s, lane *l, int32_t begin, int32_t end, bool *did,
+                            sw_error *err)
+{
+	SW_TRY(give_digest(s, l, begin, end, err));
+	*did = has_digests(s, l, begin);
+	if (!*did)
+		return SW_OK;
+	SW_TRY(update(s, l, begin, end, err));
+	return send_value(s, l, l->stale == SW_STALE_ANY ? begin : -1, err);
+}
+
 static sw_status update_port(serving *s, lane *l, bool *moved, sw_error *err)
 {
-	while (l->stale != SW_STALE_ANY && has_all(s, l)) {
-		*moved = true;
-		SW_TRY(update(s, l, 0, s->setup.n_workers, err));
-		SW_TRY(send_value(s, l, -1, err));
+	bool did = true;
+	while (l->stale != SW_STALE_ANY && did && has_all(s, l)) {
+		SW_TRY(try_update(s, l, 0, s->setup.n_workers, &did, err));
+		*moved = *moved || did;
 	}
 	for (int32_t r = 0; l->stale == SW_STALE_ANY && r < s->setup.n_workers; r++)
-		while (first(l, r)) {
-			*moved = true;
-			SW_TRY(update(s, l, r, r + 1, err));
-			SW_TRY(send_value(s, l, r, err));
+		for (did = true; did && first(l, r);) {
+			SW_TRY(try_update(s, l, r, r + 1, &did, err));
+			*moved = *moved || did;
 		}
 	pthread_mutex_lock(&s->lock);
 	int64_t finals = s->finals;
@@ -318,7 +428,7 @@ static sw_status add_losses(serving *s, lane *l, bool *moved, sw_error *err)
 			at[r] = serve_contents(first(l, r));
 		status = sw_reduce(SW_MONOID_SUM, shape.type, at, n, sum, 1, err);
 		for (int32_t r = 0; r < n; r++)
-			drop_first(s, l, r);
+			drop_first(s, &l->terms[r]);
 		if (status == SW_OK)
 			status = make_loss(s, shape.type, sum, &loss, err);
 		pthread_mutex_lock(&s->lock);
@@ -346,6 +456,8 @@ static sw_status look(serving *s, bool *moved, sw_error *err)
 			SW_TRY(add_losses(s, l, moved, err));
 		else if (l->port && s->works)
 			SW_TRY(receive_values(s, l, moved, err));
+		if (l->takes)
+			SW_TRY(receive_digests(s, l, moved, err));
 	}
 	if (!s->works)
 		SW_TRY(receive_calls(s, moved, err));
@@ -406,11 +518,16 @@ static void lane_init(serving *s, lane *l, const sw_port *port, const sw_id *inp
 	*l = (lane){.port = port,
 	            .number = (int32_t)(l - s->lanes),
 	            .owner = port ? sw_port_rank(port, s->setup.n_workers) : 0, /* losses are rank 0's */
-	            .stale = port ? port->stale : 0,
-	            .sent_bytes = port ? piece_bytes(worker, results, port->sent, port->n_sent)
-	                               : piece_bytes(worker, results, &loss, 1),
-	            .value_bytes = port ? piece_bytes(worker, inputs, port->inputs, port->n) : 0};
+	            .stale = port ? port->stale : 0};
+	l->piece_bytes[PIECE_TERMS] = port ? piece_bytes(worker, results, port->sent, port->n_sent)
+	                                   : piece_bytes(worker, results, &loss, 1);
+	l->piece_bytes[PIECE_VALUE] = port ? piece_bytes(worker, inputs, port->inputs, port->n) : 0;
+	if (port && port->digest)
+		l->piece_bytes[PIECE_DIGEST] =
+			serve_digest_at(port, (uint32_t)sw_entry(port->digest)->results.len);
 	l->mine = l->owner == s->setup.transport->rank;
+	l->digested = sw_alloc(sizeof(*l->digested) * (size_t)s->setup.n_workers);
+	l->digests = sw_alloc(sizeof(*l->digests) * (size_t)s->setup.n_workers * (s->n + 1));
 	l->terms = sw_alloc(sizeof(*l->terms) * (size_t)s->setup.n_workers);
 	l->coming = sw_alloc(sizeof(*l->coming) * (size_t)s->setup.n_workers);
 }
@@ -426,6 +543,11 @@ static void make_lanes(serving *s)
 	s->lanes = sw_alloc(sizeof(*s->lanes) * (s->n + 1));
 	for (uint32_t i = 0; i < s->n; i++)
 		lane_init(s, &s->lanes[i], i < served->n_ports ? &served->ports[i] : NULL, inputs);
+	for (uint32_t i = 0; i < s->n; i++)
+		for (uint32_t k = 0; k < s->n && !s->lanes[i].mine; k++)
+			s->lanes[i].takes =
+				s->lanes[i].takes ||
+				(s->lanes[k].mine && serve_takes(&s->lanes[k], (int32_t)i));
 	while (s->stop_lane + 1 < served->n_ports && s->lanes[s->stop_lane].stale == SW_STALE_ANY)
 		s->stop_lane++;
 	s->meet.number = (int32_t)s->n;
@@ -475,9 +597,16 @@ static void lane_clear(serving *s, lane *l)
 			release(s, l->terms[r].data[i]);
 		sw_vec_clear(&l->terms[r]);
 	}
+	for (int64_t k = 0; k < (int64_t)s->n * s->setup.n_workers; k++) {
+		for (size_t i = 0; i < l->digests[k].len; i++)
+			release(s, l->digests[k].data[i]);
+		sw_vec_clear(&l->digests[k]);
+	}
 	release(s, l->newest);
 	free(l->terms);
 	free(l->coming);
+	free(l->digested);
+	free(l->digests);
 	serve_update_clear(&l->update);
 }
 
@@ -499,6 +628,7 @@ void serving_end(serving *s)
 		for (int32_t r = 0; r < s->setup.n_workers; r++)
 			end_incoming(s, &s->lanes[i].coming[r]);
 		end_incoming(s, &s->lanes[i].value);
+		end_incoming(s, &s->lanes[i].digest);
 	}
 	end_incoming(s, &s->meet.value);
 }

@@ -17,6 +17,10 @@
  * With SW_STALE_ANY the owner updates with each piece of terms as it comes, and sends what comes of
  * it to the rank that gave it, which waits for that before its next step.
  *
+ * Where an update reads something of gradients that other ports have, its owner makes and sends their
+ * DIGEST (partition/served.h) once it has the terms, and each waits for the others' before it
+ * updates. No digest is made of others, so that owners do not wait for each other in a circle.
+ *
  * The ports may be served by ranks of their own instead, the SERVERS, which have no worker: they
  * stand behind all others, and one is what its ports' owners would be to the workers.
  *

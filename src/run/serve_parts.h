@@ -10,9 +10,12 @@
 
 #include <pthread.h>
 
+/* What a message has, which two ranks may send each other beside one another. */
+typedef enum piece_kind { PIECE_TERMS, PIECE_VALUE, PIECE_DIGEST, PIECE_KINDS } piece_kind;
+
 /* The head of a message: of terms, how many updates the value had that they were computed from;
- * of a value, how many it has. stop: of terms, the rank is asked to end; of a value, the step
- * before which ranks end, 0: none. */
+ * of a value, how many it has; of a digest, the rank of whose terms it is (0: of those of all).
+ * stop: of terms, the rank is asked to end; of a value, the step before which ranks end, 0: none. */
 typedef struct head {
 	int64_t updates, stop;
 } head;
@@ -45,13 +48,18 @@ struct lane {
 	const sw_port *port; /* NULL: of the losses */
 	int32_t number;
 	int64_t owner, stale;            /* owner: a rank */
-	int64_t sent_bytes, value_bytes; /* with gaps */
+	int64_t piece_bytes[PIECE_KINDS]; /* with gaps */
 	/* the owner's; changed by the thread alone */
 	bool mine;
 	serve_update update;
 	int64_t updates, stop_step, finals;
 	message_queue *terms; /* per worker: that have come */
 	incoming *coming;     /* per worker */
+	bool *digested;       /* per worker: the digest of its first terms is sent */
+	message_queue *digests; /* per lane and worker: of other ports, that have come */
+	/* the rank's, of a port that another has; changed by the thread alone */
+	bool takes;           /* a port here takes something of its digest */
+	incoming digest;
 	/* the worker's; with the lock */
 	incoming value;                /* that comes next, changed by the thread alone */
 	message *newest;               /* NULL: the first one */

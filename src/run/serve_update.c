@@ -31,6 +31,8 @@ static sw_status make_interpreters(serve_update *u, sw_error *err)
 	sw_interpret_options options = {.placement = u->placement, .blas_threads = 1};
 	SW_TRY(sw_interpreter_new(u->port->update, &options, &u->interpreter, err));
 	options.placement = NULL; /* the terms of all workers are there together */
+	if (u->port->digest)
+		SW_TRY(sw_interpreter_new(u->port->digest, &options, &u->digest, err));
 	return u->port->terms_of
 	               ? sw_interpreter_new(u->port->terms_of, &options, &u->terms_of, err)
 	               : SW_OK;
@@ -39,13 +41,14 @@ static sw_status make_interpreters(serve_update *u, sw_error *err)
 sw_status serve_update_init(serve_update *u, const sw_port *port, int32_t n_workers,
                             serve_fill *fill, void *context, sw_error *err)
 {
-	size_t n = port->n_reads + SW_MAX(port->n, port->n_sent) + 1;
+	size_t n = port->n_reads + SW_MAX(port->n + port->n_taken, port->n_sent) + 1;
+	size_t n_given = port->digest ? sw_entry(port->digest)->results.len : 0;
 	int64_t most = 1;
 	*u = (serve_update){
 		.port = port, .placement = sw_placement_new(port->update), .n_workers = n_workers};
 	u->carried = sw_alloc(n * sizeof(*u->carried));
 	u->inputs = sw_alloc(n * sizeof(*u->inputs));
-	u->outputs = sw_alloc((port->n_states + 1) * sizeof(*u->outputs));
+	u->outputs = sw_alloc((SW_MAX(port->n_states, n_given) + 1) * sizeof(*u->outputs));
 	u->made = sw_alloc(((size_t)n_workers * port->n + 1) * sizeof(*u->made));
 	for (uint32_t i = 0; i < port->n; i++)
 		most = SW_MAX(most, term_bytes(u, i));
@@ -61,6 +64,7 @@ void serve_update_clear(serve_update *u)
 	sw_tensors_drop(u->carried, u->port->n_reads);
 	sw_interpreter_free(u->interpreter);
 	sw_interpreter_free(u->terms_of);
+	sw_interpreter_free(u->digest);
 	sw_placement_free(u->placement);
 	free(u->carried);
 	free(u->inputs);
@@ -89,20 +93,21 @@ static sw_status make_terms(serve_update *u, const char *sent, sw_tensor *terms,
 	return status;
 }
 
-/* Sum the terms of a variable, term k at at[k + 1]. The sum begins with zero, as it does in the
- * synchronous step, where -0 becomes 0. */
-static sw_status add_up(serve_update *u, uint32_t variable, const void **at, int32_t n,
-                        sw_error *err)
+/* Sum the terms of a variable, term k at at[k + 1], for an input of the update or of the digest. The
+ * sum begins with zero, as it does in the synchronous step, where -0 becomes 0. */
+static sw_status add_up(serve_update *u, sw_interpreter *of, uint32_t input, const void **at,
+                        int32_t n, sw_error *err)
 {
-	uint32_t input = u->port->n_reads + variable;
 	sw_tensor *sum = &u->inputs[input];
 	at[0] = u->zeros;
-	SW_TRY(sw_interpreter_input(u->interpreter, input, sum, err));
+	SW_TRY(sw_interpreter_input(of, input, sum, err));
 	return sw_reduce(SW_MONOID_SUM, sum->shape.type, at, n + 1, sw_tensor_data(*sum),
 	                 sw_shape_elements(sum->shape), err);
 }
 
-static sw_status add_up_all(serve_update *u, const void *const *sent, int32_t n, sw_error *err)
+/* Sum the terms of all variables, for the inputs from `first` on. */
+static sw_status add_up_all(serve_update *u, sw_interpreter *of, uint32_t first,
+                            const void *const *sent, int32_t n, sw_error *err)
 {
 	const void **at = sw_alloc(sizeof(*at) * (size_t)(n + 1));
 	sw_status status = SW_OK;
@@ -114,7 +119,7 @@ static sw_status add_up_all(serve_update *u, const void *const *sent, int32_t n,
 			at[k + 1] = u->terms_of
 			                    ? sw_tensor_data(u->made[(uint32_t)k * u->port->n + i])
 			                    : (const char *)sent[k] + begin;
-		status = add_up(u, i, at, n, err);
+		status = add_up(u, of, first + i, at, n, err);
 		begin += serve_aligned(term_bytes(u, i));
 	}
 	if (u->terms_of)
@@ -123,11 +128,55 @@ static sw_status add_up_all(serve_update *u, const void *const *sent, int32_t n,
 	return status;
 }
 
-sw_status serve_update_run(serve_update *u, const void *const *sent, int32_t n, sw_error *err)
+int64_t serve_digest_at(const sw_port *port, uint32_t result)
+{
+	int64_t begin = 0;
+	for (uint32_t k = 0; k < result; k++)
+		begin += serve_aligned(sw_shape_bytes(
+			sw_value_shape(port->digest, sw_entry(port->digest)->results.data[k])));
+	return begin;
+}
+
+sw_status serve_update_digest(serve_update *u, const void *const *sent, int32_t n, void *digest,
+                              sw_error *err)
+{
+	uint32_t n_given = (uint32_t)sw_entry(u->port->digest)->results.len;
+	sw_status status = add_up_all(u, u->digest, 0, sent, n, err);
+	if (status) {
+		sw_tensors_drop(u->inputs, u->port->n);
+		return status;
+	}
+	status = sw_interpret(u->digest, u->inputs, u->port->n, u->outputs, n_given, err);
+	memset(u->inputs, 0, u->port->n * sizeof(*u->inputs)); /* the call took the references */
+	if (status)
+		return status;
+	for (uint32_t k = 0; k < n_given; k++)
+		memcpy((char *)digest + serve_digest_at(u->port, k), sw_tensor_data(u->outputs[k]),
+		       (size_t)sw_shape_bytes(u->outputs[k].shape));
+	sw_tensors_drop(u->outputs, n_given);
+	return SW_OK;
+}
+
+/* Make the inputs behind the state: sums, and what is taken of others' digests. */
+static sw_status make_sums(serve_update *u, const void *const *sent, int32_t n,
+                           const void *const *taken, sw_error *err)
+{
+	uint32_t first = u->port->n_reads + u->port->n;
+	SW_TRY(add_up_all(u, u->interpreter, u->port->n_reads, sent, n, err));
+	for (uint32_t k = 0; k < u->port->n_taken; k++) {
+		sw_tensor *input = &u->inputs[first + k];
+		SW_TRY(sw_interpreter_input(u->interpreter, first + k, input, err));
+		memcpy(sw_tensor_data(*input), taken[k], (size_t)sw_shape_bytes(input->shape));
+	}
+	return SW_OK;
+}
+
+sw_status serve_update_run(serve_update *u, const void *const *sent, int32_t n,
+                           const void *const *taken, sw_error *err)
 {
 	const sw_program *update = u->port->update;
-	uint32_t n_reads = u->port->n_reads, n_inputs = n_reads + u->port->n;
-	sw_status status = add_up_all(u, sent, n, err);
+	uint32_t n_reads = u->port->n_reads, n_inputs = n_reads + u->port->n + u->port->n_taken;
+	sw_status status = make_sums(u, sent, n, taken, err);
 	if (status) {
 		sw_tensors_drop(u->inputs, n_inputs);
 		return status;
@@ -173,6 +222,7 @@ int64_t serve_update_peak_bytes(const serve_update *u)
 	if (!u->interpreter)
 		return 0;
 	return (int64_t)sw_interpreter_peak_bytes(u->interpreter) +
+	       (u->digest ? (int64_t)sw_interpreter_peak_bytes(u->digest) : 0) +
 	       (u->terms_of ? (int64_t)sw_interpreter_peak_bytes(u->terms_of) +
 	                              (u->n_workers - 1) * u->port->term_bytes
 	                    : 0);

@@ -17,6 +17,7 @@ typedef struct serve_update {
 	sw_tensor *carried; /* per input that the update reads */
 	sw_tensor *inputs, *outputs;
 	sw_interpreter *terms_of; /* NULL: what is sent is the terms */
+	sw_interpreter *digest;   /* NULL: other ports read nothing of this one's gradients */
 	sw_tensor *made;          /* per worker, per variable: its term, while the update runs */
 	int32_t n_workers;
 	void *zeros; /* as many bytes as the largest term has */
@@ -34,8 +35,16 @@ static inline int64_t serve_aligned(int64_t bytes)
 sw_status serve_update_init(serve_update *u, const sw_port *port, int32_t n_workers,
                             serve_fill *fill, void *context, sw_error *err);
 void serve_update_clear(serve_update *u);
-/* Update once, with the sum of the terms of n pieces, added up in their order. */
-sw_status serve_update_run(serve_update *u, const void *const *sent, int32_t n, sw_error *err);
+/* Write the digest of the sum of the terms of n pieces into a piece. */
+sw_status serve_update_digest(serve_update *u, const void *const *sent, int32_t n, void *digest,
+                              sw_error *err);
+/* Update once, with the sum of the terms of n pieces, added up in their order; taken: where each
+ * value lies that the port takes of others' digests. */
+sw_status serve_update_run(serve_update *u, const void *const *sent, int32_t n,
+                           const void *const *taken, sw_error *err);
+/* Return where a result of a port's digest begins in its piece; of the number of results: how long
+ * the piece is. */
+int64_t serve_digest_at(const sw_port *port, uint32_t result);
 /* Copy the parameters into a piece. */
 void serve_update_copy(const serve_update *u, void *values);
 /* Return the owner's value of a leaf of the plan's inputs; buffer NULL: it is no state of the port.

@@ -104,7 +104,7 @@ void serving_give(serving *s, const sw_tensor *results, bool stop)
 	uint32_t loss = (uint32_t)s->setup.served->loss;
 	for (uint32_t i = 0; i < s->n; i++) {
 		lane *l = &s->lanes[i];
-		message *m = serve_make_message(s, l->sent_bytes);
+		message *m = serve_make_message(s, l->piece_bytes[PIECE_TERMS]);
 		char *at = serve_contents(m);
 		uint32_t n = l->port ? l->port->n_sent : 1;
 		const uint32_t *sent = l->port ? l->port->sent : &loss;

@@ -7,19 +7,24 @@
 #define LEAST_STEPS 200 /* of each rank, besides those in which the fast ones get ahead */
 #define MOST_EVENTS 20000000
 
-typedef enum event_kind { COMPUTED, TERMS_CAME, UPDATED, VALUE_CAME } event_kind;
+typedef enum event_kind { COMPUTED, TERMS_CAME, DIGEST_CAME, UPDATED, VALUE_CAME } event_kind;
 typedef struct event {
 	double at;
 	int64_t number; /* of equal times the first */
 	event_kind kind;
 	int32_t rank, port;
+	int32_t from; /* of a digest: the port that gives it */
 	/* terms: how many updates the value had that they were made of; value: how many it has */
 	int64_t updates;
 } event;
 
+/* Per rank: with a bound, what is of the terms of all is rank 0's. */
 typedef struct port_state {
-	int64_t begun, done; /* updates; begun: counted without a bound only */
+	int64_t done;        /* updates */
+	int64_t n_begun;     /* likewise */
 	int64_t *came;       /* per rank: pieces of terms */
+	int64_t *ready, *begun; /* per rank: updates whose terms are there; that are begun */
+	int64_t *digests;    /* per port and rank: digests that have come */
 	int64_t *bases;      /* per rank, a ring of the `updates` of those that wait */
 	int64_t ring;
 } port_state;
@@ -30,7 +35,7 @@ typedef struct player {
 	const double *more_s;
 	int64_t n, goal;            /* ranks of devices; steps of each */
 	int64_t n_servers;          /* which are numbered behind them */
-	double worker_s, *update_s; /* per port */
+	double worker_s, *update_s, *digest_s; /* per port */
 	SW_VEC(event) heap;
 	int64_t n_events;
 	bool *computing;
@@ -193,24 +198,80 @@ static void begin_update(player *p, int32_t port, int32_t rank, double now)
 	push(p, (event){.at = *free_s, .kind = UPDATED, .rank = rank, .port = port});
 }
 
+/* Begin the updates with a rank's terms (0: with those of all) that nothing is missing for. */
+static void try_update(player *p, int32_t port, int32_t rank, double now)
+{
+	const sw_port *what = &p->served->ports[port];
+	port_state *s = &p->ports[port];
+	while (s->begun[rank] < s->ready[rank]) {
+		for (uint32_t k = 0; k < what->n_taken; k++)
+			if (s->digests[what->taken[k].port * p->n + rank] <= s->begun[rank])
+				return;
+		if (what->stale == SW_STALE_ANY)
+			count_age(p, s->n_begun - s->bases[rank]);
+		s->begun[rank]++;
+		s->n_begun++;
+		begin_update(p, port, what->stale == SW_STALE_ANY ? rank : -1, now);
+	}
+}
+
+/* Make the digest of a rank's terms (0: of all), and send it to those who take something of it, to
+ * each rank once. */
+static void give_digest(player *p, int32_t port, int32_t rank, double now)
+{
+	const sw_port *what = &p->served->ports[port];
+	int64_t from = sw_port_rank(what, p->n);
+	double *free_s = &p->free_s[from], *arrival = sw_alloc(
+					sizeof(*arrival) * (size_t)(p->n + p->n_servers));
+	*free_s = fmax(*free_s, now) + p->digest_s[port];
+	arrival[from] = *free_s;
+	for (uint32_t i = 0; i < p->served->n_ports; i++) {
+		int64_t to = sw_port_rank(&p->served->ports[i], p->n);
+		if (!sw_port_takes(&p->served->ports[i], (uint32_t)port))
+			continue;
+		if (arrival[to] == 0)
+			arrival[to] = deliver(p, *free_s, from, to, what->digest_bytes);
+		push(p, (event){.at = arrival[to],
+		                .kind = DIGEST_CAME,
+		                .rank = rank,
+		                .port = (int32_t)i,
+		                .from = port});
+	}
+	free(arrival);
+}
+
+static void digest_came(player *p, const event *e)
+{
+	p->ports[e->port].digests[e->from * p->n + e->rank]++;
+	try_update(p, e->port, e->rank, e->at);
+}
+
+/* The terms of an update are there. */
+static void ready(player *p, int32_t port, int32_t rank, double now)
+{
+	p->ports[port].ready[rank]++;
+	if (p->served->ports[port].digest)
+		give_digest(p, port, rank, now);
+	try_update(p, port, rank, now);
+}
+
 /* Bounded: update number k adds the k-th terms of all ranks, of which this is the last that came.
  */
 static void terms_came(player *p, const event *e)
 {
 	port_state *s = &p->ports[e->port];
 	int64_t round = ++s->came[e->rank];
+	s->bases[e->rank * s->ring + (round - 1) % s->ring] = e->updates;
 	if (p->served->ports[e->port].stale == SW_STALE_ANY) {
-		count_age(p, s->begun++ - e->updates);
-		begin_update(p, e->port, e->rank, e->at);
+		ready(p, e->port, e->rank, e->at);
 		return;
 	}
-	s->bases[e->rank * s->ring + (round - 1) % s->ring] = e->updates;
 	for (int64_t r = 0; r < p->n; r++)
 		if (s->came[r] < round)
 			return;
 	for (int64_t r = 0; r < p->n; r++)
 		count_age(p, round - 1 - s->bases[r * s->ring + (round - 1) % s->ring]);
-	begin_update(p, e->port, -1, e->at);
+	ready(p, e->port, 0, e->at);
 }
 
 static void send_value(player *p, const event *e, int32_t to, int64_t updates)
@@ -253,13 +314,13 @@ static double kernels_s(const sw_cluster *cluster, const sw_program *program)
 	return cost.compute_s;
 }
 
-/* An update and, before it, terms that are made of what was sent, and the sum: terms are read, and
- * the sum is written, at the memory's pace. */
-static double update_seconds(const sw_cluster *cluster, const sw_port *port)
+/* Terms that are made of what was sent, and their sum: terms are read, and the sum is written, at the
+ * memory's pace. */
+static double sum_seconds(const sw_cluster *cluster, const sw_port *port)
 {
 	int64_t terms = port->stale == SW_STALE_ANY ? 1 : cluster->n_devices;
 	double made_s = port->terms_of ? kernels_s(cluster, port->terms_of) : 0;
-	return kernels_s(cluster, port->update) + made_s * (double)terms +
+	return made_s * (double)terms +
 	       (double)port->term_bytes * (double)(terms + 1) / cluster->device.memory_bandwidth;
 }
 
@@ -288,6 +349,7 @@ static void player_init(player *p, sw_arena *arena)
 	p->goal = steps_to_play(p->served);
 	p->worker_s = kernels_s(cluster, p->served->worker);
 	p->update_s = SW_NEW_N(arena, double, n_ports + 1);
+	p->digest_s = SW_NEW_N(arena, double, n_ports + 1);
 	p->computing = SW_NEW_N(arena, bool, p->n);
 	p->steps = SW_NEW_N(arena, int64_t, p->n);
 	p->version = SW_NEW_N(arena, int64_t, p->n * n_ports + 1);
@@ -306,9 +368,15 @@ static void player_init(player *p, sw_arena *arena)
 	p->ports = SW_NEW_N(arena, port_state, n_ports + 1);
 	for (uint32_t i = 0; i < n_ports; i++) {
 		port_state *s = &p->ports[i];
-		p->update_s[i] = update_seconds(cluster, &p->served->ports[i]);
-		s->ring = SW_MAX(p->served->ports[i].stale, 0) + 1;
+		const sw_port *port = &p->served->ports[i];
+		double sum_s = sum_seconds(cluster, port);
+		p->update_s[i] = kernels_s(cluster, port->update) + sum_s;
+		p->digest_s[i] = port->digest ? kernels_s(cluster, port->digest) + sum_s : 0;
+		s->ring = SW_MAX(port->stale, 0) + 1;
 		s->came = SW_NEW_N(arena, int64_t, p->n);
+		s->ready = SW_NEW_N(arena, int64_t, p->n);
+		s->begun = SW_NEW_N(arena, int64_t, p->n);
+		s->digests = SW_NEW_N(arena, int64_t, n_ports * p->n + 1);
 		s->bases = SW_NEW_N(arena, int64_t, p->n * s->ring);
 	}
 }
@@ -323,6 +391,8 @@ static void play_all(player *p)
 			computed(p, &e);
 		else if (e.kind == TERMS_CAME)
 			terms_came(p, &e);
+		else if (e.kind == DIGEST_CAME)
+			digest_came(p, &e);
 		else if (e.kind == UPDATED)
 			updated(p, &e);
 		else
@@ -345,10 +415,11 @@ static void report(const player *p, sw_served_play *play)
 	}
 	for (uint32_t i = 0; i < p->served->n_ports; i++) {
 		double *owner = &busy[sw_port_rank(&p->served->ports[i], p->n)];
-		*owner += p->update_s[i];
+		*owner += p->update_s[i] + p->digest_s[i];
 		play->update_s = fmax(play->update_s, *owner);
 	}
 	play->step_time_s = (double)p->n / rates;
+	play->payload_bytes = sw_served_payload(p->served, p->n);
 	free(busy);
 }
 
@@ -366,7 +437,7 @@ sw_status sw_served_play_steps(const sw_cluster *cluster, const sw_served *serve
 		report(&p, play);
 	else
 		status = sw_fail(err, SW_NO,
-		                 "stale: %lld devices and %u owners send too many messages to be "
+		                 "%lld devices and %u owners send too many messages to be "
 		                 "played",
 		                 (long long)p.n, served->n_ports);
 	sw_vec_clear(&p.heap);

@@ -3,11 +3,11 @@
  *
  * Played event by event, as run/serve.h does it: a worker computes, hands its terms to the owners
  * and begins the next step as soon as its values are fresh enough; an owner updates one port after
- * the other beside its worker; a message holds the links of both parts at the level where they
- * meet, for its bytes over their bandwidth, and arrives after the seconds of sw_cost_pair. What
- * owners take of a device is not taken from its worker. Servers in their place (sw_served_place)
- * are hosts of their own beside the cluster, each with a link of the outermost level and a device
- * as the cluster's.
+ * the other beside its worker, once the digests of others have come that the update reads; a
+ * message holds the links of both parts at the level where they meet, for its bytes over their
+ * bandwidth, and arrives after the seconds of sw_cost_pair. What owners take of a device is not
+ * taken from its worker. Servers in their place (sw_served_place) are hosts of their own beside the
+ * cluster, each with a link of the outermost level and a device as the cluster's.
  */
 #ifndef SW_SIMULATE_SERVED_PLAY_H
 #define SW_SIMULATE_SERVED_PLAY_H
@@ -23,6 +23,7 @@ typedef struct sw_served_play {
 	double step_time_s;
 	double worker_s; /* of a worker's step */
 	double update_s; /* of all updates of the owner or server that has most */
+	int64_t payload_bytes; /* per step, of the rank that sends most (sw_served_payload) */
 	/* updates that values lacked when their terms were added: at most; in the mean */
 	int64_t oldest;
 	double mean_age;

@@ -242,8 +242,10 @@ static sw_status check_entry(const sw_ways_space *space, const sw_sync_entry *en
 {
 	if (entry->way.kind == SW_WAY_ANY)
 		return refuse(entry, "way: any leaves open what a trial has tried", err);
-	if (entry->has_stale || entry->served)
+	if (entry->has_stale)
 		return refuse(entry, "stale: trials are synchronous", err);
+	if (entry->served)
+		return refuse(entry, "served: trials have no servers", err);
 	if (entry->group_bytes)
 		return refuse(entry, "merge of trials is the name of a group, not bytes", err);
 	if (entry->sizes.n > 0)

@@ -1,0 +1,139 @@
+/* Every builder of ways plans every recorded program, and the plan verifies: partitioned equals
+ * serial, and the bytes are as predicted. What owners or servers can't serve is refused for one of
+ * a few reasons. */
+#include "fixtures.h"
+
+#include <glob.h>
+#include <string.h>
+#include "search/search.h"
+
+/* Of the refusals of programs whose variables were to be served. */
+static const char *const reasons[] = {
+	"is made of the batch and no part of a parameter's own state", /* running statistics */
+	"of all rows of the batch", /* tokens of a whole batch compete for experts */
+	"has rows of its own of the batch, which must divide by them",
+	"leave the variable whole", /* two variables in parts have one gradient, which is clipped */
+};
+
+static bool has_reason(const char *message)
+{
+	for (size_t i = 0; i < SW_COUNT(reasons); i++)
+		if (strstr(message, reasons[i]))
+			return true;
+	return false;
+}
+
+typedef struct case_counts {
+	int verified, refused;
+} case_counts;
+
+static void try_one(const char *path, const sw_program *program, const sw_sidecar *sidecar,
+                    const sw_cluster *cluster, const char *strategy, case_counts *counts)
+{
+	sw_error err = {0};
+	sw_plan *plan;
+	sw_verify_result result;
+	sw_plan_options options = {.quiet = true};
+	bool served = strstr(strategy, "served") || strstr(strategy, "stale");
+	assert_int_equal(sw_plan_strategy_parse(strategy, &options.strategy, &err), SW_OK);
+	if (sw_plan_make(program, path, sidecar, cluster, &options, &plan, &err)) {
+		if (!served || !has_reason(err.message))
+			fail_msg("%s on %s, %s: %s", path, cluster->name, strategy, err.message);
+		counts->refused++;
+		return;
+	}
+	sw_sidecar own = {0};
+	if ((plan->undivided && sw_plan_sidecar(plan, sidecar, &own, &err)) ||
+	    sw_run_verify(plan, plan->undivided ? &own : sidecar, 1, &result, &err))
+		fail_msg("%s on %s, %s: %s", path, cluster->name, strategy, err.message);
+	if (!result.ok && !is_at_kink(plan, plan->undivided ? &own : sidecar, 1))
+		fail_msg("%s on %s, %s: differs by %g", path, cluster->name, strategy,
+		         result.max_rel_error);
+	assert_int_equal(result.payload_bytes, result.predicted_payload_bytes);
+	counts->verified++;
+	sw_verify_result_clear(&result);
+	if (plan->undivided)
+		sw_sidecar_clear(&own);
+	sw_plan_free(plan);
+}
+
+/* most_refused: cases that are refused for a reason. */
+static void try_all_on(const char *cluster_file, int most_refused)
+{
+	static const char *const strategies[] = {"ps",
+	                                         "ps:proxy",
+	                                         "ps:balanced",
+	                                         "ps:partitioned",
+	                                         "ps:uneven",
+	                                         "allreduce:chunk=8",
+	                                         "allreduce:partitioned",
+	                                         "parallax",
+	                                         "horovod",
+	                                         "zero1",
+	                                         "zero2",
+	                                         "zero3",
+	                                         "random",
+	                                         "ways",
+	                                         "ps:served",
+	                                         "ps:balanced,served",
+	                                         "ps:balanced,stale=any",
+	                                         "ps:uneven,served",
+	                                         "ps:partitioned,stale=2"};
+	sw_cluster cluster;
+	sw_error err = {0};
+	glob_t found;
+	case_counts counts = {0};
+	if (sw_cluster_read(cluster_file, &cluster, &err))
+		fail_msg("%s: %s", cluster_file, err.message);
+	assert_int_equal(
+		glob(SW_SOURCE_DIR "/tests/programs/*.recorded.safetensors.gz", 0, NULL, &found),
+		0);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		char path[256];
+		sw_program *program;
+		sw_sidecar sidecar;
+		size_t stem = strlen(found.gl_pathv[i]) - strlen(".recorded.safetensors.gz");
+		snprintf(path, sizeof(path), "%.*s.hlo.gz", (int)stem, found.gl_pathv[i]);
+		if (sw_read_program(path, &program, &err) ||
+		    sw_sidecar_find(path, program, &sidecar, &err))
+			fail_msg("%s: %s", path, err.message);
+		for (size_t k = 0; k < SW_COUNT(strategies); k++)
+			try_one(path, program, &sidecar, &cluster, strategies[k], &counts);
+		sw_sidecar_clear(&sidecar);
+		sw_program_free(program);
+	}
+	print_message("%s: %d verified, %d refused\n", cluster.name, counts.verified,
+	              counts.refused);
+	assert_true(counts.verified > 0 && counts.refused <= most_refused);
+	globfree(&found);
+	sw_cluster_clear(&cluster);
+}
+
+static void on_two_ranks(void **state)
+{
+	(void)state;
+	try_all_on(SW_SOURCE_DIR "/clusters/local-1x2.yaml", 13);
+}
+
+static void on_two_nodes_of_two(void **state)
+{
+	(void)state;
+	try_all_on(SW_SOURCE_DIR "/clusters/local-2x2.yaml", 23);
+}
+
+static void on_unequal_nodes(void **state)
+{
+	(void)state;
+	/* 6 devices divide few batches */
+	try_all_on(SW_SOURCE_DIR "/clusters/lab-unequal.yaml", 145);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(on_two_ranks),
+		cmocka_unit_test(on_two_nodes_of_two),
+		cmocka_unit_test(on_unequal_nodes),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
