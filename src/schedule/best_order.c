@@ -183,7 +183,8 @@ static double most_saved_s(const order_merging *m)
  * graph. If the plan gives how much to merge, that is the only way; else one of the ways is to
  * merge all all-reduces for which no op waits in between. What may be merged is seen in an order:
  * in the incumbent, and in one that waits for nothing before it must, if that saves more; what is
- * predicted then grows no longer. Where the plan gives how much, it is seen in the latter alone. */
+ * predicted then grows no longer. Where the plan gives how much, it is seen in the latter, unless
+ * nothing fits then. */
 static void consider_merged(order_search *c, const sw_cluster *cluster, sw_merge merge)
 {
 	double late = c->limits->late_stretch;
@@ -205,6 +206,8 @@ static void consider_merged(order_search *c, const sw_cluster *cluster, sw_merge
 		c->expected_s = c->max_s = INFINITY;
 		m.min_saved_s = -INFINITY;
 		consider_ways(c, &m, sw_order_last_waits(single, c->arena), &given, 1);
+		if (c->best.graph == single) /* that takes too much memory */
+			consider_ways(c, &m, order, &given, 1);
 		return;
 	}
 	consider_ways(c, &m, order, faster, MERGE_WAYS);
