@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/device_mesh.h"
+
 /* ---- parts ------------------------------------------------------------------------------ */
 
 /* One part of a level; its devices have consecutive numbers. */
@@ -231,16 +233,6 @@ static json_t *levels_json(const sw_cluster *cluster)
 	return list;
 }
 
-static json_t *atoms_json(const sw_cluster *cluster)
-{
-	json_t *list = json_array();
-	for (int32_t a = 0; a < cluster->atoms.n; a++)
-		json_array_append_new(
-			list, json_pack("{s:i, s:s}", "size", cluster->atoms.size[a], "level",
-		                        cluster->levels[cluster->atom_level[a]].name));
-	return list;
-}
-
 static json_t *kernels_json(const sw_device *device)
 {
 	json_t *kernels = json_object();
@@ -282,7 +274,7 @@ static void set_kinds(json_t *json, const sw_cluster *cluster)
 static json_t *cluster_json(const sw_cluster *cluster)
 {
 	json_t *json = json_pack("{s:s, s:I, s:o, s:o, s:o}", "name", cluster->name, "devices",
-	                         (json_int_t)cluster->n_devices, "atoms", atoms_json(cluster),
+	                         (json_int_t)cluster->n_devices, "atoms", sw_cluster_atoms_json(cluster),
 	                         "levels", levels_json(cluster), "device",
 	                         device_json(&cluster->device));
 	if (cluster->n_kinds)

@@ -26,7 +26,7 @@ LIMIT_S = int(os.environ.get("LIMIT_S", 900))  # a group of checks takes one to 
 
 def begin(number, count, devices, port):
     """Join the processes, and import what needs JAX: the steps of the other tests."""
-    global jax, jnp, numpy, sw, t, g, gathered
+    global jax, jnp, numpy, sw, t, g, refused, gathered
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
     import jax
 
@@ -39,6 +39,7 @@ def begin(number, count, devices, port):
     import test_stages as g
 
     import shardwright as sw
+    from checks import refused
     from shardwright.processes import gathered
 
 
@@ -60,15 +61,6 @@ def check_close(found, wanted, largest=2e-5):
         x, y = x.astype("d"), y.astype("d")
         error = numpy.linalg.norm(x - y) / (numpy.linalg.norm(y) + 1e-30)
         assert error <= largest, error
-
-
-def refused(words, function, *args, **options):
-    try:
-        function(*args, **options)
-    except sw.ShardwrightError as error:
-        assert words in str(error) and "\n" not in str(error), error
-        return
-    raise AssertionError(f"not refused: {words}")
 
 
 def is_first():

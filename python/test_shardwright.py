@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy
 
 import shardwright as sw
+from checks import refused
 from shardwright.command import binary
 from shardwright.module import Module, fold
 
@@ -853,15 +854,6 @@ def check_noise(folder):
         lost = lambda p, o, x, y: right(p, o, x.at[0].set(0), y)
         bad = {row["name"] for row in plan.compare(lost, *state, X, Y)["outputs"] if not row["ok"]}
         assert "opt.mu.w" in bad, bad
-
-
-def refused(words, function, *args, **options):
-    try:
-        function(*args, **options)
-    except sw.ShardwrightError as error:
-        assert words in str(error) and "\n" not in str(error), error
-        return
-    raise AssertionError(f"not refused: {words}")
 
 
 def check_errors(folder):

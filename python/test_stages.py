@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy
 
 import shardwright as sw
+from checks import refused
 from shardwright.command import run
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -151,15 +152,6 @@ def scanned(params, opt, tokens):
     loss, grads = jax.value_and_grad(loss_of)(params)
     opt = jax.tree.map(lambda m, g: 0.9 * m + g, opt, grads)
     return jax.tree.map(lambda p, m: p - RATE * m, params, opt), opt, loss
-
-
-def refused(words, function, *args, **options):
-    try:
-        function(*args, **options)
-    except sw.ShardwrightError as error:
-        assert words in str(error) and len(str(error).splitlines()) == 1, error
-    else:
-        raise AssertionError(f"not refused: {words}")
 
 
 def small(plan_options):

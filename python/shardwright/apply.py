@@ -2,9 +2,9 @@
 
 import warnings
 
-from .calls import Call, is_array
+from .calls import Call, check_array, is_array
 from .command import ShardwrightError, ShardwrightWarning
-from .module import check_array, listed, load
+from .module import listed, load
 from .processes import Processes, check_topology, is_global
 from .stack import Stack
 from .step import has_changed
@@ -112,10 +112,7 @@ class Planned:
     def _function(self, args, kwargs):
         """The call, and the jitted function of whole arrays."""
         call = Call(self._step, args, kwargs)
-        inputs = self.module.inputs
-        call.check(inputs)
-        for array, placement in zip(call.abstract, inputs):
-            check_array("argument", placement, array.shape, array.dtype)
+        call.check(self.module.inputs)
         for (name, a), (other, b) in zip(call.statics(), self._statics or call.statics()):
             if name != other or _differs(a, b):
                 raise ShardwrightError(

@@ -12,10 +12,22 @@ import functools
 import inspect
 
 from .command import FOR_EXPORT, ShardwrightError
+from .documents import dtype_of
 from .stack import Stack
 
-
 MOST_WORDS = 300  # characters of a line of others that an error quotes
+
+
+def first_line(trouble, otherwise=""):
+    """The first line of what an exception says."""
+    return next(iter(str(trouble).strip().splitlines()), otherwise)
+
+
+def check_array(what, placement, shape, dtype):
+    """Refuse an argument or result of another shape or type than a plan's step takes or gives."""
+    if list(shape) != placement["shape"] or dtype != dtype_of(placement["type"]):
+        wanted = f"{placement['type']}{placement['shape']}"
+        raise ShardwrightError(f"{what} {placement['name']}: the plan wants {wanted}, found {dtype}{list(shape)}")
 
 
 @contextlib.contextmanager
@@ -26,7 +38,7 @@ def plain_errors(what):
     except ShardwrightError:
         raise
     except Exception as trouble:
-        line = next(iter(str(trouble).strip().splitlines()), "no message")[:MOST_WORDS]
+        line = first_line(trouble, "no message")[:MOST_WORDS]
         raise ShardwrightError(f"{what}: {type(trouble).__name__}: {line}") from None
 
 
@@ -230,11 +242,13 @@ class Call:
         self.result = self.written = None
 
     def check(self, inputs):
-        """Refuse arguments that are another number of arrays than a plan's step takes."""
+        """Refuse arguments that are other arrays than a plan's step takes, or another number of them."""
         if len(self.arrays) != len(inputs):
             raise ShardwrightError(
                 f"the plan's step takes {len(inputs)} arrays, and these arguments are {len(self.arrays)}"
             )
+        for array, placement in zip(self.abstract, inputs):
+            check_array("argument", placement, array.shape, array.dtype)
 
     def check_concrete(self):
         """Refuse arguments that are no numbers but a shape and a type, and those whose buffers are gone: JAX ends

@@ -97,10 +97,12 @@ def check_inputs(sidecar):
 
 @contextlib.contextmanager
 def located(path):
-    """Name the file of a document in what is refused of it."""
+    """Name the file of a document in what is refused of it; None: it is of no file."""
     try:
         yield
     except ShardwrightError as refusal:
+        if path is None:
+            raise
         words = str(refusal)
         raise ShardwrightError(words if words.startswith(str(path.parent)) else f"{path}: {words}") from None
 

@@ -14,8 +14,7 @@ import re
 import tempfile
 
 from .command import ShardwrightError, path_of, run
-from .documents import check_format, check_index, check_placements, dtype_of, is_index, located, modules_of
-from .documents import read, read_json
+from .documents import check_format, check_placements, dtype_of, is_index, located, modules_of, read, read_json
 from .processes import put
 from .stack import as_one
 
@@ -168,14 +167,15 @@ class Module(Meshed):
     text        StableHLO
     placements  the object of NAME.placement.json
     devices     those of JAX that the plan's devices are, in order; the first ones if not given
+    path        the file of the placements, which is named in what is refused of them
     """
 
-    def __init__(self, text, placements, devices=None):
-        check_placements(placements)
+    def __init__(self, text, placements, devices=None, path=None):
+        with located(path):
+            check_placements(placements)
         self.devices = devices_of(placements["devices"], devices)
         super().__init__(placements["mesh"], self.devices)
         self.placements = placements
-        self._shardings = None  # of the inputs between calls, once they are asked for
         # The function is called by another one, whose arguments are donated where that is asked for.
         self.text = re.sub(r"(, )?tf\.aliasing_output = \d+ : i32", "", text)
 
@@ -205,12 +205,15 @@ class Module(Meshed):
             for p, w in zip(self.outputs, weak, strict=True)
         ]
 
+    @functools.cached_property
+    def _shardings(self):
+        """Of the inputs between calls."""
+        return [self.whole_sharding(placement) for placement in self.inputs]
+
     def place(self, i, array):
         """Put the whole array that is input number i on the devices, as a step takes it."""
         if type(array).__name__ == "BatchTracer":  # JAX has no public name for it
             refuse_to_map()
-        if self._shardings is None:
-            self._shardings = [self.whole_sharding(placement) for placement in self.inputs]
         return put(as_one(array), self._shardings[i], dtype_of(self.inputs[i]["type"]))
 
     def jit(self, donated, weak):
@@ -222,10 +225,9 @@ class Module(Meshed):
             found = self.call(*(self.fold(x, p) for x, p in zip(whole, self.inputs)), weak=weak)
             return [self.unfold(x, p) for x, p in zip(found, self.outputs)]
 
-        shardings = [self.whole_sharding(p) for p in self.inputs]
         results = [self.whole_sharding(p) for p in self.outputs]
         taken = [i for i, p in enumerate(self.inputs) if donated[i] and p.get("output") is not None]
-        return jax.jit(run, in_shardings=shardings, out_shardings=results, donate_argnums=taken)
+        return jax.jit(run, in_shardings=self._shardings, out_shardings=results, donate_argnums=taken)
 
     def run(self, arrays):
         """What a step gives of whole arrays, placed, and what XLA says of the compiled program, per device."""
@@ -306,13 +308,6 @@ def dimensions(placement):
         yield size, padded, digits
 
 
-def check_array(what, placement, shape, dtype):
-    """Refuse an argument or result of another shape or type than a plan's step takes or gives."""
-    if list(shape) != placement["shape"] or dtype != dtype_of(placement["type"]):
-        wanted = f"{placement['type']}{placement['shape']}"
-        raise ShardwrightError(f"{what} {placement['name']}: the plan wants {wanted}, found {dtype}{list(shape)}")
-
-
 def load(plan_path, devices=None, form="stablehlo", attention=None):
     """Export a plan, and load its module; of a plan with stages its modules, as Stages. Instead of a plan the
     path may be what `shardwright export --to stablehlo` wrote: NAME.mlir, or the index NAME.json.
@@ -342,8 +337,7 @@ def _placed(path, devices):
     document = read_json(placements)
     with located(placements):
         check_format(document, "shardwright-placement")
-        check_placements(document)
-    return Module(read(path), document, devices)
+    return Module(read(path), document, devices, placements)
 
 
 def _staged(path, devices):
@@ -354,8 +348,7 @@ def _staged(path, devices):
     with located(path):
         check_format(index, "shardwright-stage-modules")
         texts = {name: read(path.parent / name) for name in modules_of(index)}
-        check_index(index, texts)
-    return Stages(index, texts, devices)
+    return Stages(index, texts, devices, path)
 
 
 def _annotated(shardings, path, devices):

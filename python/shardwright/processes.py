@@ -12,7 +12,7 @@ import itertools
 import json
 import warnings
 
-from .calls import plain_errors
+from .calls import first_line, plain_errors
 from .command import ShardwrightError, ShardwrightWarning
 
 WAIT_S = 600  # that a process waits for another one, which may be planning; JAX ends all where one dies
@@ -164,8 +164,7 @@ class Processes:
                 if ended:
                     raise ShardwrightError(f"process {number} of JAX has ended: what it printed says why") from None
                 if "DEADLINE" not in str(trouble):
-                    words = next(iter(str(trouble).splitlines()), "")
-                    raise ShardwrightError(f"process {number} of JAX can't be asked: {words}") from None
+                    raise ShardwrightError(f"process {number} of JAX can't be asked: {first_line(trouble)}") from None
         raise ShardwrightError(f"process {number} of JAX has not called the same in {WAIT_S} s")
 
     def do(self, work, same, hint=""):
@@ -203,7 +202,7 @@ class Processes:
 def _words(trouble):
     if trouble is None or isinstance(trouble, ShardwrightError):
         return trouble and str(trouble)
-    return f"{type(trouble).__name__}: {next(iter(str(trouble).splitlines()), '')}"
+    return f"{type(trouble).__name__}: {first_line(trouble)}"
 
 
 def check_topology(devices, atoms):

@@ -11,7 +11,7 @@ import contextlib
 import json
 
 from .command import ShardwrightError
-from .documents import check_index, dtype_of
+from .documents import check_index, dtype_of, located
 from .module import Meshed, Module, devices_of, flops_of, is_plain
 from .stack import Stack, as_one, parts_of
 
@@ -23,10 +23,12 @@ class Stages:
     slices   a mesh of JAX's devices each
     pieces   a Module each, on the mesh of its slice
     devices  those of JAX that the plan's devices are, in order; the first ones if not given
+    path     the file of the index, which is named in what is refused of it
     """
 
-    def __init__(self, index, texts, devices=None):
-        check_index(index, texts)
+    def __init__(self, index, texts, devices=None, path=None):
+        with located(path):
+            check_index(index, texts)
         self.index = index
         devices = self.devices = devices_of(index["devices"], devices)
         if len({device.process_index for device in devices}) > 1:

@@ -164,6 +164,8 @@ typedef struct sw_calibration {
 	X(XLA_CPU, "xla-cpu") /* what XLA makes for a CPU: no attention, no epilogues of dots */
 #define SW_FUSION_WORDS                                                                            \
 	"none, loops, xla-gpu, xla-gpu-calls, torch, torch-calls, xla-tpu or xla-cpu"
+/* What the executor does is what a device does whose file does not say it. */
+#define SW_FUSION_LEFT_OUT SW_FUSION_LOOPS
 typedef enum sw_fusion {
 #define SW_ROW(NAME, name) SW_FUSION_##NAME,
 	SW_FUSIONS(SW_ROW)
@@ -197,7 +199,7 @@ bool sw_library_composes(sw_library library);
 
 typedef struct sw_device {
 	const char *name;
-	sw_fusion fusion;       /* LOOPS if the file gives none: what the executor does */
+	sw_fusion fusion;       /* SW_FUSION_LEFT_OUT if the file gives none */
 	sw_library collectives; /* OWN if the file gives none */
 	int64_t memory_bytes;
 	double memory_bandwidth;

@@ -108,7 +108,7 @@ static void print_device(const sw_device *device, const char *first, sw_text *te
 	sw_text_addf(text, "%sname: ", first);
 	print_name(device->name, text);
 	print_figures(&sw_device_figures, device, 0, line, text);
-	if (device->fusion != SW_FUSION_LOOPS)
+	if (device->fusion != SW_FUSION_LEFT_OUT)
 		sw_text_addf(text, "%sfusion: %s", line, sw_fusion_name(device->fusion));
 	if (device->collectives)
 		sw_text_addf(text, "%scollectives: %s", line,

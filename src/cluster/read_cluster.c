@@ -188,7 +188,7 @@ static sw_status read_device(const sw_yaml *node, sw_arena *arena, sw_device *de
 	const sw_yaml *fusion = sw_yaml_get(node, "fusion"),
 		      *collectives = sw_yaml_get(node, "collectives"),
 		      *kernels = sw_yaml_get(node, "kernels");
-	device->fusion = SW_FUSION_LOOPS;
+	device->fusion = SW_FUSION_LEFT_OUT;
 	if (status == SW_OK && fusion)
 		status = read_fusion(fusion, &device->fusion, err);
 	if (status == SW_OK && collectives)

@@ -140,7 +140,7 @@ static uint64_t hash_figures(uint64_t hash, const sw_figures *figures, const voi
 static uint64_t hash_device(uint64_t hash, const sw_device *device)
 {
 	hash = hash_figures(hash, &sw_device_figures, device, 0);
-	if (device->fusion != SW_FUSION_LOOPS)
+	if (device->fusion != SW_FUSION_LEFT_OUT)
 		hash = sw_hash_bytes(sw_fusion_name(device->fusion),
 		                     strlen(sw_fusion_name(device->fusion)), hash);
 	if (device->collectives)

@@ -87,8 +87,8 @@ bool sw_op_sums(const sw_program *program, const sw_op *op);
 
 /* ---- explain_variables.c ---------------------------------------------------------------- */
 
-/* The list "variables" of docs/plan-file.md; empty where the strategy has no ways. */
-/* served: what owners serve (partition/served.h); NULL: nothing. */
+/* Return the list "variables" of docs/plan-file.md; empty where the strategy has no ways. served:
+ * what owners serve (partition/served.h); NULL: nothing. */
 json_t *sw_explain_variables(const sw_anatomy *anatomy, const sw_explained *what,
                              const sw_served *served);
 /* Append it as a table, or nothing if it is empty. */

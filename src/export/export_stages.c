@@ -245,7 +245,8 @@ static sw_status write_index(stages_writer *w)
 		"{s:s, s:i, s:I, s:o, s:i, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "format",
 		"shardwright-stage-modules", "version", 1, "devices",
 		(json_int_t)p->cluster->n_devices, "atoms", sw_cluster_atoms_json(p->cluster),
-		"stages", p->n_stages, "microbatches", p->microbatches, "schedule", sw_pipelined_schedule_name(p), "slices", slices_json(w),
+		"stages", p->n_stages, "microbatches", p->microbatches, "schedule",
+		sw_pipelined_schedule_name(p), "slices", slices_json(w),
 		"layouts", arrays_json(w), "pieces", pieces, "arrays",
 		numbers_json(w->calls->numbers.data, w->calls->numbers.len), "inputs",
 		inputs_json(w), "outputs", outputs_json(w), "calls", calls_json(w));

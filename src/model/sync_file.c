@@ -217,16 +217,17 @@ static sw_status read_entry(const sw_yaml *node, sw_arena *arena, sw_sync_entry 
 		                  "owner, proxy, stale and served are for way: ps, and this entry has "
 		                  "way: %s",
 		                  WAY_WORDS[entry->way.kind]);
-	if ((entry->has_stale || entry->served) && entry->has_codec && entry->codec.kind)
+	const char *key = entry->has_stale ? "stale" : entry->served ? "served" : NULL;
+	if (key && entry->has_codec && entry->codec.kind)
 		return sw_fail_at(err, SW_ERR_INPUT, "", entry->line, 0,
 		                  "%s and codec: the owner adds up gradients as they are: leave "
 		                  "one out",
-		                  entry->has_stale ? "stale" : "served");
-	if ((entry->has_stale || entry->served) && entry->no_proxy)
+		                  key);
+	if (key && entry->no_proxy)
 		return sw_fail_at(err, SW_ERR_INPUT, "", entry->of_owner, 0,
 		                  "%s and proxy: false: each device computes with a copy of its "
 		                  "own: leave one out",
-		                  entry->has_stale ? "stale" : "served");
+		                  key);
 	bool all_reduced =
 		entry->way.kind == SW_WAY_ALL_REDUCE || entry->way.kind == SW_WAY_ANY;
 	if (entry->of_group && !all_reduced)

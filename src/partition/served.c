@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "fuse/fuse.h"
+#include "partition/internal.h"
 #include "partition/served_digest.h"
-
-typedef SW_VEC(uint32_t) distinct_list; /* of leaves, or of values: each once (number_in) */
 
 typedef struct cutter {
 	const sw_plan *plan;
@@ -49,17 +48,6 @@ static sw_status refuse(const cutter *x, uint32_t input, bool leave_out, const c
 	return sw_fail(x->err, SW_ERR_INPUT, "%s: '%s': %s%s%s%s", key_of(x), name_of(x, input), why,
 	               leave_out ? ": leave " : "", leave_out ? key_of(x) : "",
 	               leave_out ? " out" : "");
-}
-
-/* Return the place of a number in a list, behind the others if it is new. */
-static uint32_t number_in(distinct_list *list, uint32_t number)
-{
-	uint32_t i = 0;
-	while (i < list->len && list->data[i] != number)
-		i++;
-	if (i == list->len)
-		sw_vec_push(list, number);
-	return i;
 }
 
 /* ---- terms and sums --------------------------------------------------------------------- */
@@ -404,7 +392,7 @@ static sw_id *sums_of(const cutter *x, const sw_port *port, size_t more)
 static void write_update(cutter *x, sw_port *port, const distinct_list *states, bool *reads)
 {
 	sw_id *results = sw_alloc(sizeof(*results) * (states->len + 1));
-	digest_list values = {0};
+	distinct_list values = {0};
 	taken_list taken = {0};
 	for (size_t i = 0; i < states->len; i++)
 		results[i] = sw_entry(x->whole)->results.data[x->of_output[states->data[i]]];

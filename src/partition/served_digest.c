@@ -63,23 +63,11 @@ void digests_clear(digests *d)
 	*d = (digests){0};
 }
 
-/* Return the place of a value in a port's digest, behind the others if it is new. */
-static uint32_t give(digests *d, uint32_t port, sw_id value)
-{
-	digest_list *given = &d->given[port];
-	uint32_t i = 0;
-	while (i < given->len && given->data[i] != value)
-		i++;
-	if (i == given->len)
-		sw_vec_push(given, value);
-	return i;
-}
-
 void digests_take(digests *d, uint32_t p, const sw_id *results, size_t n_results,
-                  digest_list *values, taken_list *taken)
+                  distinct_list *values, taken_list *taken)
 {
 	bool *seen = sw_alloc(d->whole->values.len + 1);
-	digest_list open = {0};
+	SW_VEC(sw_id) open = {0};
 	find_ports(d, p);
 	for (size_t i = 0; i < n_results; i++)
 		sw_vec_push(&open, results[i]);
@@ -92,7 +80,7 @@ void digests_take(digests *d, uint32_t p, const sw_id *results, size_t n_results
 		if (of >= 0) {
 			sw_vec_push(values, value);
 			sw_vec_push(taken,
-			            ((sw_taken){(uint32_t)of, give(d, (uint32_t)of, value)}));
+			            ((sw_taken){(uint32_t)of, number_in(&d->given[of], value)}));
 			continue;
 		}
 		const sw_op *op = sw_op_at(d->whole, d->whole->values.data[value].op);
@@ -106,7 +94,7 @@ void digests_take(digests *d, uint32_t p, const sw_id *results, size_t n_results
 sw_program *digests_write(const digests *d, uint32_t port, const sw_id *sums, uint32_t n,
                           int64_t *bytes)
 {
-	const digest_list *given = &d->given[port];
+	const distinct_list *given = &d->given[port];
 	*bytes = 0;
 	for (size_t i = 0; i < given->len; i++)
 		*bytes += sw_shape_bytes(sw_value_shape(d->whole, given->data[i]));

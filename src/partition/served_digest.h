@@ -3,16 +3,16 @@
 #ifndef SW_PARTITION_SERVED_DIGEST_H
 #define SW_PARTITION_SERVED_DIGEST_H
 
+#include "partition/internal.h"
 #include "partition/served.h"
 
-typedef SW_VEC(sw_id) digest_list;
 typedef struct digests {
 	const sw_program *whole;
 	const sw_id *sums;       /* of gradients */
 	const uint32_t *of_port; /* per sum */
 	uint32_t n, n_ports;
 	int32_t *of;        /* per value: the port of whose sums it is made, as one port sees it */
-	digest_list *given; /* per port: the values of its digest, each once */
+	distinct_list *given; /* per port: the values of its digest */
 } digests;
 
 /* n sums of gradients, and the port of each, which are borrowed. Clear it in any case. */
@@ -23,7 +23,7 @@ void digests_clear(digests *d);
  * write the values, and where they come from, behind what `values` and `taken` have. O(ops). */
 typedef SW_VEC(sw_taken) taken_list;
 void digests_take(digests *d, uint32_t p, const sw_id *results, size_t n_results,
-                  digest_list *values, taken_list *taken);
+                  distinct_list *values, taken_list *taken);
 /* Write the program of a port's digest, of its n sums, and count its bytes; NULL: it gives none. */
 sw_program *digests_write(const digests *d, uint32_t port, const sw_id *sums, uint32_t n,
                           int64_t *bytes);

@@ -3,6 +3,8 @@
  * another takes apart. */
 #include "rewrite/internal.h"
 
+#include <string.h>
+
 #include "program/number.h"
 
 /* ---- numbers ---------------------------------------------------------------------------- */
@@ -16,6 +18,18 @@ const sw_op *sw_constant_of(const sw_program *program, sw_id value)
 	if (op->opcode != SW_OP_CONSTANT || !op->attrs->constant.data)
 		return NULL;
 	return broadcast && op->attrs->constant.shape.rank > 0 ? NULL : op;
+}
+
+bool sw_is_zero(const sw_program *program, sw_id value)
+{
+	static const unsigned char zeros[16];
+	const sw_op *op = sw_op_at(program, program->values.data[value].op);
+	if (op->opcode == SW_OP_BROADCAST)
+		return sw_is_zero(program, op->operands[0]);
+	return op->opcode == SW_OP_CONSTANT && op->attrs->constant.shape.rank == 0 &&
+	       op->attrs->constant.data &&
+	       !memcmp(op->attrs->constant.data, zeros,
+	               (size_t)sw_type_bytes(op->attrs->constant.shape.type));
 }
 
 /* Return the constant number that all elements of a value are; NULL: they are none. */

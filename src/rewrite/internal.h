@@ -48,6 +48,8 @@ static inline bool sw_is_whole(sw_type type)
 /* Return the constant that a value is, or the one number that all its elements are; NULL: neither.
  * A list that is broadcast stays what it is: so masks say how they follow from positions. */
 const sw_op *sw_constant_of(const sw_program *program, sw_id value);
+/* Is the value the number 0, but not -0, or all its elements are? */
+bool sw_is_zero(const sw_program *program, sw_id value);
 /* Is each element of the op's result, with these operands of `out`, one number that follows from
  * constants? Set it. O(operands), and for floats an interpreter. */
 bool sw_fold_number(const sw_program *out, const sw_program *in, const sw_op *op,

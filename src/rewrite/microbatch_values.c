@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rewrite/internal.h"
+
 /* ---- imports and exports ---------------------------------------------------------------- */
 
 static void import_for(const sw_looper *l, int32_t phase, sw_loop_values *x, sw_id id);
@@ -134,25 +136,13 @@ static sw_status store(sw_iteration *w, sw_id value, sw_id whole, sw_id part, sw
 	return sw_build_op(out, c, &spec, result, l->err);
 }
 
-static bool is_zero(const sw_program *out, sw_id x)
-{
-	static const unsigned char zeros[16];
-	const sw_op *op = sw_op_at(out, out->values.data[x].op);
-	if (op->opcode == SW_OP_BROADCAST)
-		return is_zero(out, op->operands[0]);
-	return op->opcode == SW_OP_CONSTANT && op->attrs->constant.shape.rank == 0 &&
-	       op->attrs->constant.data &&
-	       !memcmp(op->attrs->constant.data, zeros,
-	               (size_t)sw_type_bytes(op->attrs->constant.shape.type));
-}
-
 /* Return whether the part is a scatter that adds rows to zeros, as the gradient of an embedding
  * table is: the rows can be added to the sum itself, and no second table is made. */
 static bool adds_rows(const sw_program *out, sw_id before, sw_id part)
 {
 	const sw_op *op = sw_op_at(out, out->values.data[part].op);
 	return op->opcode == SW_OP_SCATTER && op->n_operands == 3 &&
-	       is_zero(out, op->operands[0]) &&
+	       sw_is_zero(out, op->operands[0]) &&
 	       sw_computation_monoid(out, op->called[0]) == SW_MONOID_SUM &&
 	       sw_shape_equal(sw_value_shape(out, before), sw_value_shape(out, part));
 }

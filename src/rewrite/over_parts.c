@@ -9,8 +9,9 @@
  */
 #include "rewrite/over_parts.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "rewrite/internal.h"
 
 static sw_value_parts *new_parts(sw_over_parts *o, sw_id value, int32_t axis, int32_t n, bool sums)
 {
@@ -151,25 +152,13 @@ static int32_t part_cut(const sw_over_parts *o, const sw_op *op)
 	return -1;
 }
 
-static bool is_zero(const sw_program *program, const sw_op *op)
-{
-	const unsigned char *bytes = op->opcode == SW_OP_CONSTANT
-	                                     ? (const unsigned char *)op->attrs->constant.data
-	                                     : NULL;
-	int64_t n = sw_shape_bytes(sw_value_shape(program, op->first_result));
-	bool zero = bytes && op->n_results == 1;
-	for (int64_t i = 0; i < n && zero; i++)
-		zero = bytes[i] == 0;
-	return zero;
-}
-
 /* Is it a sum, from zero, over the axis of parts that are sums of gradients? */
 static bool adds_parts(const sw_over_parts *o, const sw_op *op)
 {
 	if (op->opcode != SW_OP_REDUCE || op->n_results != 1 || op->n_operands != 2 ||
 	    !o->parts[op->operands[0]] || !o->parts[op->operands[0]]->sums ||
 	    sw_computation_monoid(o->in, op->called[0]) != SW_MONOID_SUM ||
-	    !is_zero(o->in, maker(o, op->operands[1])))
+	    !sw_is_zero(o->in, op->operands[1]))
 		return false;
 	for (int32_t d = 0; d < op->attrs->dims.dims.n; d++)
 		if (op->attrs->dims.dims.v[d] == o->parts[op->operands[0]]->axis)

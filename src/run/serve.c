@@ -49,8 +49,8 @@ static sw_status fly(serving *s, const lane *l, piece_kind kind, int64_t peer, b
 	                        .peer = (int32_t)peer,
 	                        .at = &m->head,
 	                        .bytes = m->bytes};
-	return sw_transport_fly(s->setup.transport, PIECE_KINDS * (int64_t)l->number + kind, &step, 1, flight,
-	                        err);
+	return sw_transport_fly(s->setup.transport, PIECE_KINDS * (int64_t)l->number + kind, &step,
+	                        1, flight, err);
 }
 
 /* ---- the thread: sending ---------------------------------------------------------------- */
@@ -185,20 +185,8 @@ static void publish(serving *s, lane *l, message *m)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static sw_status receive_values(serving *s, lane *l, bool *moved, sw_error *err)
-{
-	message *got;
-	do {
-		SW_TRY(receive(s, l, PIECE_VALUE, l->owner, &l->value, &got, err));
-		if (got)
-			publish(s, l, got);
-		*moved = *moved || got;
-	} while (got);
-	return SW_OK;
-}
-
 /* Let the ports here that take something of a digest have it, and drop it otherwise. */
-static void keep_digest(serving *s, const lane *from, message *m)
+static void keep_digest(serving *s, lane *from, message *m)
 {
 	for (uint32_t i = 0; i < s->n; i++) {
 		lane *l = &s->lanes[i];
@@ -212,13 +200,15 @@ static void keep_digest(serving *s, const lane *from, message *m)
 	serve_drop_message(s, m);
 }
 
-static sw_status receive_digests(serving *s, lane *l, bool *moved, sw_error *err)
+/* Receive what the owner of a port has sent of a kind, and keep each message. */
+static sw_status receive_all(serving *s, lane *l, piece_kind kind, incoming *in,
+                             void keep(serving *s, lane *l, message *m), bool *moved, sw_error *err)
 {
 	message *got;
 	do {
-		SW_TRY(receive(s, l, PIECE_DIGEST, l->owner, &l->digest, &got, err));
+		SW_TRY(receive(s, l, kind, l->owner, in, &got, err));
 		if (got)
-			keep_digest(s, l, got);
+			keep(s, l, got);
 		*moved = *moved || got;
 	} while (got);
 	return SW_OK;
@@ -455,9 +445,10 @@ static sw_status look(serving *s, bool *moved, sw_error *err)
 		else if (l->mine)
 			SW_TRY(add_losses(s, l, moved, err));
 		else if (l->port && s->works)
-			SW_TRY(receive_values(s, l, moved, err));
+			SW_TRY(receive_all(s, l, PIECE_VALUE, &l->value, publish, moved, err));
 		if (l->takes)
-			SW_TRY(receive_digests(s, l, moved, err));
+			SW_TRY(receive_all(s, l, PIECE_DIGEST, &l->digest, keep_digest, moved,
+			                   err));
 	}
 	if (!s->works)
 		SW_TRY(receive_calls(s, moved, err));

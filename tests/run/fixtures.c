@@ -53,6 +53,15 @@ static void init_from_file(fixture *f, const char *path, int devices, const char
 	make_plan(f, path, devices, flops, strategy);
 }
 
+void read_recorded(const char *recording, char *path, sw_program **program, sw_sidecar *sidecar)
+{
+	sw_error err = {0};
+	size_t stem = strlen(recording) - strlen(".recorded.safetensors.gz");
+	snprintf(path, 256, "%.*s.hlo.gz", (int)stem, recording);
+	assert_ok(sw_read_program(path, program, &err), &err);
+	assert_ok(sw_sidecar_find(path, *program, sidecar, &err), &err);
+}
+
 void fixture_init(fixture *f, const char *name, int devices, const char *strategy)
 {
 	char path[256];

@@ -24,6 +24,9 @@ void fixture_clear(fixture *f);
  * order of a sum. This is rare, and other data do not show it, while an error of the plan shows
  * with any data. */
 bool is_at_kink(const sw_plan *plan, const sw_sidecar *sidecar, uint64_t seed);
+/* Read the program and the sidecar of tests/programs that a recording is of, and write the program's
+ * path, of 256 bytes. Asserts success. */
+void read_recorded(const char *recording, char *path, sw_program **program, sw_sidecar *sidecar);
 /* Make only the cluster of those devices. */
 void fixture_cluster(int devices, sw_cluster *cluster);
 

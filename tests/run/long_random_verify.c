@@ -82,13 +82,8 @@ static void verify(fixture *f, const char *path, int n_ranks, int64_t seed, tall
 static void verify_program(const char *recording, int64_t first_seed, int64_t k, tally *t)
 {
 	fixture f = {0};
-	sw_error err = {0};
 	char path[256];
-	snprintf(path, sizeof(path), "%.*s.hlo.gz",
-	         (int)(strlen(recording) - strlen(".recorded.safetensors.gz")), recording);
-	if (sw_read_program(path, &f.program, &err) ||
-	    sw_sidecar_find(path, f.program, &f.sidecar, &err))
-		fail_msg("%s: %s", path, err.message);
+	read_recorded(recording, path, &f.program, &f.sidecar);
 	bool large = sw_program_flops(f.program) > LARGE_FLOPS;
 	t->max_rel_error = 0;
 	memset(t->seconds, 0, sizeof(t->seconds));

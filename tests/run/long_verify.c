@@ -12,16 +12,6 @@ typedef struct subject {
 	sw_sidecar sidecar;
 } subject;
 
-static void open_subject(subject *s, const char *recording)
-{
-	sw_error err = {0};
-	size_t stem = strlen(recording) - strlen(".recorded.safetensors.gz");
-	snprintf(s->path, sizeof(s->path), "%.*s.hlo.gz", (int)stem, recording);
-	if (sw_read_program(s->path, &s->program, &err) ||
-	    sw_sidecar_find(s->path, s->program, &s->sidecar, &err))
-		fail_msg("%s: %s", s->path, err.message);
-}
-
 static void close_subject(subject *s)
 {
 	sw_sidecar_clear(&s->sidecar);
@@ -66,7 +56,7 @@ static void verify_on(const char *cluster_file, bool searched, int64_t largest_t
 		0);
 	for (size_t i = 0; i < found.gl_pathc; i++) {
 		subject s;
-		open_subject(&s, found.gl_pathv[i]);
+		read_recorded(found.gl_pathv[i], s.path, &s.program, &s.sidecar);
 		for (size_t k = searched ? 0 : 1; k < SW_COUNT(strategies); k++)
 			verify(&s, &cluster, strategies[k]);
 		for (int64_t tp = 2; tp <= largest_tp; tp *= 2) {

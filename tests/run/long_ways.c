@@ -92,11 +92,7 @@ static void try_all_on(const char *cluster_file, int most_refused)
 		char path[256];
 		sw_program *program;
 		sw_sidecar sidecar;
-		size_t stem = strlen(found.gl_pathv[i]) - strlen(".recorded.safetensors.gz");
-		snprintf(path, sizeof(path), "%.*s.hlo.gz", (int)stem, found.gl_pathv[i]);
-		if (sw_read_program(path, &program, &err) ||
-		    sw_sidecar_find(path, program, &sidecar, &err))
-			fail_msg("%s: %s", path, err.message);
+		read_recorded(found.gl_pathv[i], path, &program, &sidecar);
 		for (size_t k = 0; k < SW_COUNT(strategies); k++)
 			try_one(path, program, &sidecar, &cluster, strategies[k], &counts);
 		sw_sidecar_clear(&sidecar);

@@ -10,8 +10,10 @@
  * search to other plans, one of 5. Strategies are compared where kernels fuse, the others where each
  * op is a kernel: fused, programs this small wait for launches alone, whose number the model of ops
  * does not know, and parts of a cluster were up to 14 % quicker than the whole (mlp-clip on two of
- * the eight devices of lab-2x4), less memory up to 7 % (the same). SW_CASES / 125 programs (tools/test --long asks for 2,500
- * cases), from SW_SEED on; SW_MAX_OPS (300) limits their ops, of 50 to 5,000.
+ * the eight devices of lab-2x4), less memory up to 7 % (the same).
+ *
+ * SW_CASES / 125 programs (tools/test --long asks for 2,500 cases), from SW_SEED on; SW_MAX_OPS (300)
+ * limits their ops, of 50 to 5,000.
  */
 #include "planned/planned.h"
 
