@@ -223,6 +223,9 @@ typedef struct sw_device {
 	/* what a step takes of the host for each kernel and collective: none begins sooner after
 	 * the one before. 0 if the file gives none. */
 	double launch_interval_s;
+	/* how many launches beyond its own a collective costs the host for each of its members; in a
+	 * program with pipeline stages. 0 if the file gives none. */
+	double collective_launches, stage_collective_launches;
 	double reserved_bytes; /* of memory, taken by libraries and gaps; 0 if the file gives none
 	                        */
 	/* A step takes its predicted seconds times or over 1 + this in nine cases of ten; 0 if the
@@ -338,6 +341,8 @@ void sw_cluster_take_range(sw_cluster *cluster, int64_t first, int64_t n);
  * caller, also if this fails. */
 sw_status sw_cluster_slice(const sw_cluster *cluster, int64_t first, int64_t n, sw_cluster *slice,
                            sw_error *err);
+/* Make a slice that of a pipeline stage: its collectives cost the host what they do beside stages. */
+void sw_cluster_become_stage(sw_cluster *slice);
 /* Return the first of the n devices from b on that is of another kind, is joined with those before
  * it, or whose links to them are, otherwise than the like one of the n devices from a on; b + n:
  * all are alike. O(n * levels). */

@@ -246,6 +246,16 @@ sw_status sw_cluster_slice(const sw_cluster *cluster, int64_t first, int64_t n, 
 	return status;
 }
 
+void sw_cluster_become_stage(sw_cluster *slice)
+{
+	sw_device *kinds = sw_arena_copy(&slice->arena, slice->kinds,
+	                                 sizeof(*kinds) * (size_t)slice->n_kinds);
+	slice->device.collective_launches = slice->device.stage_collective_launches;
+	for (int32_t k = 0; k < slice->n_kinds; k++)
+		kinds[k].collective_launches = kinds[k].stage_collective_launches;
+	slice->kinds = kinds;
+}
+
 /* Do two devices have equal links at a level? */
 static bool equal_links(const sw_cluster *cluster, int32_t level, int64_t a, int64_t b)
 {

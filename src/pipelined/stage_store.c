@@ -206,6 +206,7 @@ sw_status sw_stage_store_slice(sw_stage_store *s, int64_t first, int64_t n,
 		free(made);
 		return status;
 	}
+	sw_cluster_become_stage(made);
 	sw_vec_push(&s->slices, ((stored_slice){first, made, ""}));
 	*slice = made;
 	return SW_OK;

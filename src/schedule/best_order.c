@@ -142,6 +142,9 @@ static bool is_repeated(const double *numbers, size_t n)
 }
 
 #define MERGE_WAYS 5
+/* Orders in which it is seen which groups of reductions end soonest. */
+static sw_kernel_order_fn *const early[] = {sw_order_earliest_start, sw_order_program,
+                                            sw_order_least_work_ratio, sw_order_backward};
 
 /* The ways to merge, by the times of an order; the seconds of collectives that each saves are
  * listed, so that ways that save the same are considered once. */
@@ -150,7 +153,7 @@ typedef struct order_merging {
 	const sw_tasks *single; /* nothing is merged yet */
 	double single_s;        /* of its collectives */
 	double min_saved_s;
-	double saved_s[2 * MERGE_WAYS];
+	double saved_s[2 * MERGE_WAYS + SW_COUNT(early)];
 	size_t n;
 } order_merging;
 
@@ -182,13 +185,15 @@ static double most_saved_s(const order_merging *m)
 /* Consider collectives merged, which leaves their stream less to do, and all orders of the merged
  * graph. If the plan gives how much to merge, that is the only way; else one of the ways is to
  * merge all all-reduces for which no op waits in between. What may be merged is seen in an order:
- * in the incumbent, and in one that waits for nothing before it must, if that saves more; what is
- * predicted then grows no longer. Where the plan gives how much, it is seen in the latter, unless
- * nothing fits then. */
+ * in the incumbent, and in the program's with all waits as late as can be, if that saves more; which
+ * groups of reductions end soonest, in several orders without waits. What is predicted grows no
+ * longer by the last two. Where the plan gives how much, it is seen in the program's order without
+ * waits, unless nothing fits then. */
 static void consider_merged(order_search *c, const sw_cluster *cluster, sw_merge merge)
 {
 	double late = c->limits->late_stretch;
-	const sw_merge_way given = {.stretch = 1, .merge = merge}, faster[MERGE_WAYS] = {
+	const sw_merge_way given = {.stretch = 1, .merge = merge},
+			   soonest = {.stretch = 1, .soonest = true}, faster[MERGE_WAYS] = {
 		{.stretch = 1},
 		{.stretch = 1, .deferred = true},
 		{.stretch = late},
@@ -198,14 +203,17 @@ static void consider_merged(order_search *c, const sw_cluster *cluster, sw_merge
 	const sw_tasks *single = c->best.graph;
 	const uint32_t *order =
 		sw_arena_copy(c->arena, c->best.order, sizeof(*c->best.order) * single->n);
+	const uint32_t *without_waits =
+		sw_order_last_waits(single, sw_order_program, c->limits, c->arena);
+	double min_saved_s = c->limits->min_gain * c->best.seconds;
 	order_merging m = {.cluster = cluster,
 	             .single = single,
 	             .single_s = seconds_of(single, SW_TASK_START),
-	             .min_saved_s = c->limits->min_gain * c->best.seconds};
+	             .min_saved_s = min_saved_s};
 	if (sw_merge_is_given(merge)) {
 		c->expected_s = c->max_s = INFINITY;
 		m.min_saved_s = -INFINITY;
-		consider_ways(c, &m, sw_order_last_waits(single, c->arena), &given, 1);
+		consider_ways(c, &m, without_waits, &given, 1);
 		if (c->best.graph == single) /* that takes too much memory */
 			consider_ways(c, &m, order, &given, 1);
 		return;
@@ -214,7 +222,12 @@ static void consider_merged(order_search *c, const sw_cluster *cluster, sw_merge
 	m.min_saved_s += most_saved_s(&m);
 	double max_s = c->max_s;
 	c->max_s = c->best.seconds;
-	consider_ways(c, &m, sw_order_last_waits(single, c->arena), faster, MERGE_WAYS);
+	consider_ways(c, &m, without_waits, faster, MERGE_WAYS);
+	m.min_saved_s = min_saved_s;
+	for (size_t i = 0; i < SW_COUNT(early); i++)
+		consider_ways(c, &m,
+		              sw_order_last_waits(single, early[i], c->limits, c->arena),
+		              &soonest, 1);
 	c->max_s = max_s;
 }
 
@@ -252,7 +265,7 @@ static const sw_tasks *merge_groups(const sw_cluster *cluster, const sw_tasks *g
 	uint32_t n;
 	if (merge.n_groups == 0)
 		return graph;
-	const uint32_t *order = sw_order_last_waits(graph, arena);
+	const uint32_t *order = sw_order_last_waits(graph, sw_order_program, limits, arena);
 	return sw_order_combine(cluster, graph, order, way, limits, arena, merged, &n) ? merged
 										       : graph;
 }

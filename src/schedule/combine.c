@@ -5,13 +5,15 @@
  * so no task may wait for a member before the last one can begin. A collective is SMALL if it takes
  * mostly latency; what joins a group, or the group that it joins, must be small. Joining costs
  * nothing while the group queues for its stream (QUEUED); a collective that need not queue may
- * still be deferred until others of its kind come (DEFERRED). Where the plan gives how much to
+ * still be deferred until others of its kind come (DEFERRED). Reductions may instead be cut into the
+ * groups by which the last of them ends soonest (SOONEST). Where the plan gives how much to
  * merge (the fusion buffer of Horovod, the chunks of AutoDist), all-reduces are deferred until they
  * are that much, whatever time they take. All-reduces of the plan's merge groups are merged by
  * themselves, before orders are searched.
  */
 #include "schedule/internal.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct merge_group {
@@ -110,7 +112,8 @@ static int32_t class_of(const sw_program *program, const sw_owners *owners, cons
 	return (int32_t)classes->len - 1;
 }
 
-static void list_merge_candidates(combiner *c, sw_arena *arena)
+/* Returns the number of classes. */
+static int32_t list_merge_candidates(combiner *c, sw_arena *arena)
 {
 	const sw_program *program = c->graph->program;
 	sw_owners owners = sw_program_owners(program, arena);
@@ -130,7 +133,9 @@ static void list_merge_candidates(combiner *c, sw_arena *arena)
 			can ? class_of(program, &owners, sw_op_at(program, task->op), &classes)
 			    : -1;
 	}
+	int32_t n_classes = (int32_t)classes.len;
 	sw_vec_clear(&classes);
+	return n_classes;
 }
 
 /* ---- groups ----------------------------------------------------------------------------- */
@@ -185,7 +190,7 @@ static bool try_join(combiner *c, int32_t number, uint32_t start)
 
 static void group_start(combiner *c, uint32_t start)
 {
-	if (c->candidates[start].equivalence_class < 0)
+	if (c->candidates[start].equivalence_class < 0 || c->group_of[start] >= 0)
 		return;
 	for (size_t i = 0; i < c->open.len; i++)
 		if (try_join(c, c->open.data[i], start))
@@ -216,6 +221,102 @@ static void form_groups(combiner *c, const uint32_t *order)
 			c->now_s = c->spans[t].end_s;
 		if (c->tasks[t].kind == SW_TASK_DONE)
 			close_group(c, c->group_of[c->tasks[t].partner]);
+	}
+}
+
+/* ---- groups of reductions that end soonest ---------------------------------------------- */
+
+/* The reductions of a class, in the order of their starts: when each can begin, and the place in
+ * the order of the first op that waits for it. */
+typedef struct reduction_start {
+	uint32_t start, place, waited;
+	double ready_s;
+} reduction_start;
+typedef SW_VEC(reduction_start) reduction_list;
+
+static bool reduces(sw_collective_kind kind)
+{
+	return kind == SW_COLLECTIVE_ALL_REDUCE || kind == SW_COLLECTIVE_REDUCE_SCATTER;
+}
+
+static void list_reductions(const combiner *c, const uint32_t *order, int32_t equivalence_class,
+                            reduction_list *list, sw_arena *arena)
+{
+	uint32_t *place_of = SW_NEW_N(arena, uint32_t, c->graph->n + 1);
+	double ready_s = 0;
+	for (uint32_t i = 0; i < c->graph->n; i++)
+		place_of[order[i]] = i;
+	for (uint32_t i = 0; i < c->graph->n; i++) {
+		uint32_t t = order[i];
+		if (c->tasks[t].kind != SW_TASK_START)
+			ready_s = c->spans[t].end_s;
+		else if (c->candidates[t].equivalence_class == equivalence_class)
+			sw_vec_push(list, ((reduction_start){t, i, place_of[c->tasks[t].partner], ready_s}));
+	}
+}
+
+/* Cut r[0..n) into runs, each one collective that begins when its last member is ready and the run
+ * before it has ended, such that the last run ends soonest; from[j] is the first of the run that
+ * ends before j. Exact for one class with the stream to itself, by dynamic programming over where
+ * runs end, as in MG-WFBP (Shi et al. 2019); no run is longer than the window. O(n * window). */
+static void cut_runs(const combiner *c, const reduction_start *r, size_t n, size_t window, size_t *from,
+                     double *end_s)
+{
+	end_s[0] = 0;
+	for (size_t j = 1; j <= n; j++) {
+		int64_t bytes = 0;
+		uint32_t waited = UINT32_MAX;
+		end_s[j] = INFINITY;
+		for (size_t i = j; i-- > 0 && j - i <= window;) {
+			const merge_candidate *what = &c->candidates[r[i].start];
+			waited = r[i].waited < waited ? r[i].waited : waited;
+			bytes += what->bytes;
+			double seconds = i + 1 == j ? c->tasks[r[i].start].seconds
+			                            : seconds_of(c, what, bytes);
+			if (waited < r[j - 1].place || r[j - 1].ready_s + seconds >= end_s[j])
+				break;
+			double s = fmax(end_s[i], r[j - 1].ready_s) + seconds;
+			if (s < end_s[j]) {
+				end_s[j] = s;
+				from[j] = i;
+			}
+		}
+	}
+}
+
+static void group_run(combiner *c, const reduction_start *r, size_t n)
+{
+	merge_group run = {r[0].start, r[0].start, 0, 0, c->tasks[r[0].start].seconds};
+	for (size_t i = 0; i < n; i++) {
+		run.bytes += c->candidates[r[i].start].bytes;
+		run.ops++;
+		c->group_of[r[i].start] = (int32_t)c->groups.len;
+		if (i == 0)
+			continue;
+		c->tasks[run.last].next_merged = r[i].start;
+		c->tasks[r[i].start].absorbed = true;
+		run.last = r[i].start;
+	}
+	if (n > 1)
+		run.seconds = seconds_of(c, &c->candidates[run.first], run.bytes);
+	sw_vec_push(&c->groups, run);
+}
+
+static void group_soonest(combiner *c, const uint32_t *order, int32_t n_classes, sw_arena *arena)
+{
+	for (int32_t k = 0; k < n_classes; k++) {
+		reduction_list list = {0};
+		list_reductions(c, order, k, &list, arena);
+		size_t n = list.len;
+		if (n > 1 && reduces(c->candidates[list.data[0].start].kind)) {
+			size_t window = (size_t)c->limits->merge_work / n;
+			size_t *from = SW_NEW_N(arena, size_t, n + 1);
+			double *end_s = SW_NEW_N(arena, double, n + 1);
+			cut_runs(c, list.data, n, window > 1 ? window : 1, from, end_s);
+			for (size_t j = n; j > 0; j = from[j])
+				group_run(c, list.data + from[j], j - from[j]);
+		}
+		sw_vec_clear(&list);
 	}
 }
 
@@ -305,7 +406,9 @@ uint32_t *sw_order_combine(const sw_cluster *cluster, const sw_tasks *graph, con
 	c.group_of = SW_NEW_N(arena, int32_t, graph->n + 1);
 	for (uint32_t t = 0; t < graph->n; t++)
 		c.group_of[t] = -1;
-	list_merge_candidates(&c, arena);
+	int32_t n_classes = list_merge_candidates(&c, arena);
+	if (way.soonest)
+		group_soonest(&c, order, n_classes, arena);
 	form_groups(&c, order);
 	const uint32_t *number = make_graph(&c, arena, combined);
 	sw_vec_clear(&c.groups);

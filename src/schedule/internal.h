@@ -182,10 +182,11 @@ size_t sw_insert_collectives(const sw_tasks *graph, const uint32_t *kernels, uin
 /* Reorder all tasks so that a task which would wait lets ready tasks pass.
  * O((n + edges) log n). */
 uint32_t *sw_order_defer_waits(const sw_tasks *graph, const uint32_t *given, sw_arena *arena);
-/* Run all that waits for no collective, in the program's order; then all waits whose collectives
- * have begun, and so on: so as many collectives as can be are under way together.
- * O((n + edges) log n). */
-uint32_t *sw_order_last_waits(const sw_tasks *graph, sw_arena *arena);
+/* Run all that waits for no collective, kernels in the given order; then all waits whose
+ * collectives have begun, and so on: so as many collectives as can be are under way together.
+ * O((n + edges) log n), and what the order of kernels takes. */
+uint32_t *sw_order_last_waits(const sw_tasks *graph, sw_kernel_order_fn *order_kernels,
+                              const sw_schedule_limits *limits, sw_arena *arena);
 
 /* Run all tasks backwards, each as late as it can by the times of the given order, then forwards by
  * those times. O((n + edges) log n). */
@@ -195,6 +196,7 @@ uint32_t *sw_order_justify(const sw_tasks *graph, const uint32_t *given, sw_aren
 typedef struct sw_merge_way {
 	double stretch;
 	bool deferred; /* a start may wait for later ones of its kind */
+	bool soonest;  /* reductions are cut into the groups of which the last ends soonest */
 	bool groups;   /* merge the all-reduces of the plan's groups alone; else all but these */
 	sw_merge merge;
 } sw_merge_way;

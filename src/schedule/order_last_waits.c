@@ -1,20 +1,26 @@
 /*
- * The order that waits for nothing before it must: what can be merged is seen in it. Tasks run in
- * the program's order, but dones wait until nothing else is ready, and then all of them run.
+ * The order that waits for nothing before it must: what can be merged is seen in it. Kernels run in
+ * a given order, starts as soon as they can, and dones wait until nothing else is ready; then all
+ * of them run.
  */
 #include "base/heap.h"
 #include "schedule/internal.h"
 
-uint32_t *sw_order_last_waits(const sw_tasks *graph, sw_arena *arena)
+uint32_t *sw_order_last_waits(const sw_tasks *graph, sw_kernel_order_fn *order_kernels,
+                              const sw_schedule_limits *limits, sw_arena *arena)
 {
 	const sw_task_list *before = &graph->before, *after = &graph->after;
 	uint32_t *n_unrun = SW_NEW_N(arena, uint32_t, graph->n + 1),
-		 *order = SW_NEW_N(arena, uint32_t, graph->n + 1), n = 0;
+		 *order = SW_NEW_N(arena, uint32_t, graph->n + 1), n = 0, n_kernels;
+	const uint32_t *kernels = order_kernels(graph, limits, arena, &n_kernels);
+	int32_t *place = SW_NEW_N(arena, int32_t, graph->n + 1); /* of a kernel from 1 on; else 0 */
 	sw_heap ready = {0}, waits = {0}, swap;
+	for (uint32_t i = 0; i < n_kernels; i++)
+		place[kernels[i]] = (int32_t)i + 1;
 	for (uint32_t t = 0; t < graph->n; t++) {
 		n_unrun[t] = before->start[t + 1] - before->start[t];
 		if (n_unrun[t] == 0)
-			sw_heap_push(&ready, t, (int32_t)t);
+			sw_heap_push(&ready, place[t], (int32_t)t);
 	}
 	while (ready.len || waits.len) {
 		if (ready.len == 0) {
@@ -27,7 +33,7 @@ uint32_t *sw_order_last_waits(const sw_tasks *graph, sw_arena *arena)
 			uint32_t next = after->tasks[i];
 			bool is_wait = graph->tasks[next].kind == SW_TASK_DONE;
 			if (--n_unrun[next] == 0)
-				sw_heap_push(is_wait ? &waits : &ready, next, (int32_t)next);
+				sw_heap_push(is_wait ? &waits : &ready, place[next], (int32_t)next);
 		}
 	}
 	sw_vec_clear(&ready);

@@ -92,10 +92,13 @@ static bool add_start(compiler *c, sw_id op)
 		return false;
 	what.seconds = sw_cost_collective_op_seconds(to->cluster, c->program, op);
 	sw_vec_push(&to->collectives, what);
-	sw_vec_push(&c->body, ((instruction){.kind = START, .op = op, .collective = number}));
+	double launches = 1 + to->who->cluster.device.collective_launches *
+	                              (double)sw_atoms_group_size(&to->cluster->atoms, atoms);
+	sw_vec_push(&c->body,
+	            ((instruction){.kind = START, .op = op, .collective = number, .launches = launches}));
 	c->begun[op] = number;
 	c->sum.communicates = true;
-	c->sum.launches++;
+	c->sum.launches += launches;
 	c->sum.length++;
 	if (is_blocking(c->program, op))
 		add_done(c, op, number);

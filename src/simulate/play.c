@@ -14,8 +14,9 @@
  * iteration). All devices skip the same iterations, so that waves stay the same everywhere.
  *
  * The host launches kernels and collectives in their order, each a launch_interval after the one
- * before, without waiting for the device; nothing begins before it is launched. A kernel that stands
- * for several is launched while it runs.
+ * before, without waiting for the device, a collective collective_launches more for each of its
+ * members; nothing begins before it is launched. A kernel that stands for several is launched while
+ * it runs.
  *
  * Where a collective under way takes a share of its devices, a kernel that may run beside one is an
  * event too: it runs slower as long as a collective is under way.
@@ -139,7 +140,7 @@ static bool step(simulator *p, int32_t number, const instruction *i)
 	case KERNEL:
 		return (i->who && !sw_owner_is(i->who, number)) || compute_ahead(p, number, i);
 	case START:
-		start_collective(p, number, i->collective, launch(d, 1, 0));
+		start_collective(p, number, i->collective, launch(d, i->launches, 0));
 		break;
 	case DONE:
 		return !await(d, d->wave_of[i->collective], i->op);
