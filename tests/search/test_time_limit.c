@@ -76,6 +76,44 @@ static void no_rewrite_begins_after_the_time_limit(void **state)
 	close_planned(&p);
 }
 
+/* ---- within a time limit ----------------------------------------------------------------- */
+
+/* So many times the seconds of the slowest of a few fixed strategies alone: a part of what the
+ * search of all meshes takes. */
+#define TIMES_ALONE 6
+
+static void plan_within(planned *p, const char *strategy, double limit_s)
+{
+	sw_error err = {0};
+	sw_plan_options options = {.quiet = true, .time_limit_s = limit_s};
+	check(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
+	sw_plan_free(p->plan);
+	p->plan = NULL;
+	check(sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &p->plan, &err),
+	      &err);
+}
+
+/* A search that is cut short has still played the fixed strategies, each as well as alone. */
+static void a_search_cut_short_is_no_slower_than_a_fixed_strategy(void **state)
+{
+	static const char *const names[] = {"dp", "zero3"};
+	planned p;
+	double step_s[SW_COUNT(names)], limit_s = 0;
+	(void)state;
+	open_fixture("bert-tiny", "a100-8x8.yaml", &p);
+	for (size_t i = 0; i < SW_COUNT(names); i++) {
+		plan_within(&p, names[i], 0);
+		step_s[i] = p.plan->predicted.step_time_s;
+		limit_s = SW_MAX(limit_s, TIMES_ALONE * p.plan->planning_s);
+	}
+	plan_within(&p, "auto", limit_s);
+	for (size_t i = 0; i < SW_COUNT(names); i++)
+		if (p.plan->predicted.step_time_s > step_s[i] * (1 + 1e-9))
+			fail_msg("%s takes %g s, what was found in %g s %g s", names[i], step_s[i],
+			         limit_s, p.plan->predicted.step_time_s);
+	close_planned(&p);
+}
+
 /* ---- what is tried ---------------------------------------------------------------------- */
 
 static bool considered(const sw_plan *plan, const char *name)
@@ -239,6 +277,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(large_programs_try_megatron_within_zero3),
+		cmocka_unit_test(a_search_cut_short_is_no_slower_than_a_fixed_strategy),
 		cmocka_unit_test(alternatives_given_up_are_no_quicker_than_their_bound),
 		cmocka_unit_test(kernels_bound_the_plans_of_a_mesh),
 		cmocka_unit_test(no_rewrite_begins_after_the_time_limit),
