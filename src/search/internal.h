@@ -197,6 +197,9 @@ typedef struct sw_search {
 	sw_solved *solved;
 	double start_s;
 	bool timed_out;
+	/* fixed strategies are searched alone after this if it is cut: where nothing fits by then, they
+	 * get all that is left of the time */
+	bool yields;
 	/* where nothing fits by far: no choice of rewrites takes less per device; else 0 */
 	int64_t hopeless_bytes;
 	struct {

@@ -72,6 +72,14 @@ static sw_status propose_as_asked(sw_search *s)
 	                       : status;
 }
 
+/* Is no further wave opened? */
+static bool is_over(const sw_search *s)
+{
+	bool found = sw_search_has_incumbent(s);
+	return s->hopeless_bytes || (s->asked.options->any && found) ||
+	       (s->yields && s->timed_out && !found);
+}
+
 static sw_status run(sw_search *s)
 {
 	sw_status status = propose_as_asked(s);
@@ -81,9 +89,7 @@ static sw_status run(sw_search *s)
 		} else {
 			status = sw_candidates_select(s);
 			sw_wave_close(s);
-			bool over = s->hopeless_bytes ||
-			            (s->asked.options->any && sw_search_has_incumbent(s));
-			if (status == SW_OK && !over)
+			if (status == SW_OK && !is_over(s))
 				status = sw_propose(s);
 		}
 	}
@@ -169,6 +175,7 @@ static sw_status search(const sw_program *program, const char *program_path,
 		options->limits.model ? options->limits.model : &sw_model_default_limits;
 	sw_search s = {.asked = {options, limits, model_limits, sidecar, cluster, program_path},
 	               .start_s = sw_now_s(),
+	               .yields = hopes != NULL,
 	               .err = err};
 	*plan = NULL;
 	if (options->strategy.stages)
@@ -288,7 +295,7 @@ static void try_fixed(const sw_program *program, const char *program_path,
 	*plan = keep(other, *plan);
 }
 
-/* Search all meshes in half of the time. Where that is too short, search in the other half the most
+/* Search all meshes in half of the time. Where that is too short, search in what is left the most
  * promising fixed strategies alone, one after the other: what one of them reaches within the time
  * is then no quicker than what is answered. */
 static sw_status search_in_time(const sw_program *program, const char *program_path,
