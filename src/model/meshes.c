@@ -415,17 +415,18 @@ static bool is_first_of_its_name(const sw_meshes *meshes, size_t i)
 }
 
 /* Add Megatron within nodes with ZeRO-3 around it: often chosen by hand where neither alone fits.
- * Megatron on a whole node comes first, then on ever smaller parts of one. */
+ * Megatron on a whole node comes first, then on ever smaller parts of one; a node has few, so that
+ * all are added to a program of any size. */
 static void add_hybrids(const request *r)
 {
-	int64_t size = 1, most = affordable(r, r->limits->hybrids_work);
+	int64_t size = 1;
 	int32_t a = 1;
 	sw_meshes *meshes = r->meshes;
 	while (a < r->atoms->n && r->cluster->atom_level[a] == 0)
 		a++;
 	for (int32_t inner = a; inner < r->atoms->n; inner++)
 		size *= r->atoms->size[inner];
-	for (int64_t n = 0; a < r->atoms->n && n < most; size /= r->atoms->size[a++], n++) {
+	for (; a < r->atoms->n; size /= r->atoms->size[a++]) {
 		const sw_plan_strategy hybrid = {
 			SW_PLAN_AXONN, .size = {size, 1, r->cluster->n_devices / size, 1}};
 		if (add_grid(r, &hybrid, NULL) != SW_OK)
@@ -435,17 +436,18 @@ static void add_hybrids(const request *r)
 	}
 }
 
-/* Add AxoNN's best grids, then Megatron within ZeRO-3, as many as their budgets afford. The grids
+/* Grids that are added to a program of any size. */
+#define LEAST_GRIDS 1
+
+/* Add AxoNN's best grids, as many as their budget affords, and Megatron within ZeRO-3. The grids
  * stand last: which there are depends on the rewritten program, and the meshes before them must
  * have the same numbers in all variants. */
 static void add_grids(const request *r)
 {
 	if (!r->roles || r->atoms->n == 0)
 		return;
-	int64_t top = affordable(r, r->limits->grids_work);
-	if (top > 0)
-		add_axonn(r, &(sw_plan_strategy){SW_PLAN_AXONN, .top = SW_MIN(top, SW_TOP_GRIDS)},
-		          NULL);
+	int64_t top = SW_MAX(affordable(r, r->limits->grids_work), LEAST_GRIDS);
+	add_axonn(r, &(sw_plan_strategy){SW_PLAN_AXONN, .top = SW_MIN(top, SW_TOP_GRIDS)}, NULL);
 	add_hybrids(r);
 }
 

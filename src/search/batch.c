@@ -35,7 +35,8 @@ static sw_mesh_entry *entry_of(const sw_search *s, const sw_mesh_search *m)
 /* Set the budget of a mesh. A fixed strategy gets equal work alone and as a part of `auto`, and no
  * warm start, so that `auto` is never worse than any of them. It is cut off only where no step of
  * it can beat the incumbent of another variant. Free meshes are cut off at the best plan of this
- * wave. */
+ * wave. Of the time that is left to the wave a free mesh gets an equal part; a fixed strategy, which
+ * is mostly solved at once, as much as half. */
 static sw_budget budget_of(const sw_search *s, const sw_mesh_search *m, size_t position)
 {
 	const sw_search_wave *w = s->wave;
@@ -50,8 +51,9 @@ static sw_budget budget_of(const sw_search *s, const sw_mesh_search *m, size_t p
 		b.accept_s = s->asked.limits->wide_behind * w->tally.model_s;
 	b.cutoff_s = w->tolerance * b.accept_s;
 	double left_s = w->time_limit_s - (sw_now_s() - w->start_s);
+	double rest = (double)(w->queue.n - position);
 	if (w->time_limit_s > 0)
-		b.seconds = fmax(1e-3, left_s / (double)(w->queue.n - position));
+		b.seconds = fmax(1e-3, left_s / (sw_mesh_is_free(m->mesh) ? rest : fmin(rest, 2)));
 	return b;
 }
 
@@ -268,6 +270,8 @@ static void note_bounds(const sw_search *s, sw_mesh_entry *e, const sw_mesh_sear
 	e->kernels_s = m->bounds.kernels_s;
 	e->model_bound_s = m->bounds.model_s;
 	e->best_s = m->found.feasible ? m->bounds.best_s : INFINITY;
+	e->least_bytes = m->bounds.input_bytes;
+	e->timed_out = m->timed_out;
 	note_unconstrained(s, e, m);
 }
 

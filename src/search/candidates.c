@@ -154,10 +154,9 @@ static sw_status take_simulated(sw_search *s, simulation *j)
 static sw_status simulate_all(sw_search *s, simulation_stage *stage)
 {
 	sw_search_wave *w = s->wave;
-	double last_s = sw_search_last_s(s);
 	bool any = false;
 	for (size_t next = 0; next < w->candidates.len;) {
-		if (any && last_s > 0 && sw_now_s() > last_s) {
+		if (any && sw_search_left_s(s) <= 0) {
 			s->timed_out = true;
 			break;
 		}

@@ -18,6 +18,7 @@
  *   neighbours.c       choose the next variant: neighbours_memory.c, neighbours_padding.c
  *   certify.c          the bound of all plans, searched or not
  *   answer.c           the plan that is returned, or why there is none
+ *   cut_short.c        which fixed strategies are searched alone where the time was over
  */
 #ifndef SW_SEARCH_INTERNAL_H
 #define SW_SEARCH_INTERNAL_H
@@ -66,6 +67,8 @@ typedef struct sw_mesh_entry {
 	double kernels_s;     /* sw_model_kernels_s: hardly a step of its plans is shorter */
 	double model_bound_s; /* none of its plans takes less by the model */
 	double best_s;        /* the quickest that fits, by the model; INFINITY: none */
+	int64_t least_bytes;  /* its inputs take so much on a device; 0: unknown */
+	bool timed_out;       /* its search was cut */
 	sw_unconstrained unconstrained;
 	sw_alternative line;
 } sw_mesh_entry;
@@ -194,6 +197,9 @@ typedef struct sw_search {
 	sw_solved *solved;
 	double start_s;
 	bool timed_out;
+	/* fixed strategies are searched alone after this if it is cut: where nothing fits by then, they
+	 * get all that is left of the time */
+	bool yields;
 	/* where nothing fits by far: no choice of rewrites takes less per device; else 0 */
 	int64_t hopeless_bytes;
 	struct {
@@ -460,6 +466,20 @@ void sw_certify(sw_search *s, sw_plan *plan);
 
 /* Give the incumbent as a plan, with its alternatives and bounds; SW_NO: nothing fits in memory. */
 sw_status sw_search_answer(sw_search *s, sw_plan **plan);
+
+/* ---- cut_short.c ------------------------------------------------------------------------ */
+
+/* A fixed strategy, and what it may reach alone. */
+typedef struct sw_fixed_hope {
+	char name[SW_NAME_BYTES];
+	int rank;      /* those of a lower rank come first */
+	double step_s; /* bound of its step */
+	size_t number; /* of its mesh: breaks ties */
+} sw_fixed_hope;
+typedef SW_VEC(sw_fixed_hope) sw_fixed_hopes;
+/* List the fixed strategies of a search that its time limit cut, the most promising first; none
+ * where it was not cut. Those whose inputs alone exceed the memory are left out. */
+void sw_cut_short_rank(const sw_search *s, sw_fixed_hopes *hopes);
 
 /* ---- make_plan.c ------------------------------------------------------------------------ */
 

@@ -51,6 +51,8 @@ sw_variant *sw_search_variant(const sw_search *s, size_t number)
 
 /* ---- the loop --------------------------------------------------------------------------- */
 
+#define UNCONSTRAINED_SHARE 0.6
+
 static sw_status propose_as_asked(sw_search *s)
 {
 	const sw_plan_options *o = s->asked.options;
@@ -64,10 +66,18 @@ static sw_status propose_as_asked(sw_search *s)
 		status = sw_search_probe_memory(s, &number);
 	if (status == SW_OK && s->hopeless_bytes)
 		return sw_wave_open(s, number, SW_MEMORY_LIMITED, o->time_limit_s);
-	/* A third of the time goes to the memory-unconstrained search. */
-	return status == SW_OK
-	               ? sw_wave_open(s, number, SW_MEMORY_UNCONSTRAINED, o->time_limit_s / 3)
-	               : status;
+	/* So much of the time goes to the memory-unconstrained search. */
+	return status == SW_OK ? sw_wave_open(s, number, SW_MEMORY_UNCONSTRAINED,
+	                                      o->time_limit_s * UNCONSTRAINED_SHARE)
+	                       : status;
+}
+
+/* Is no further wave opened? */
+static bool is_over(const sw_search *s)
+{
+	bool found = sw_search_has_incumbent(s);
+	return s->hopeless_bytes || (s->asked.options->any && found) ||
+	       (s->yields && s->timed_out && !found);
 }
 
 static sw_status run(sw_search *s)
@@ -79,9 +89,7 @@ static sw_status run(sw_search *s)
 		} else {
 			status = sw_candidates_select(s);
 			sw_wave_close(s);
-			bool over = s->hopeless_bytes ||
-			            (s->asked.options->any && sw_search_has_incumbent(s));
-			if (status == SW_OK && !over)
+			if (status == SW_OK && !is_over(s))
 				status = sw_propose(s);
 		}
 	}
@@ -156,15 +164,18 @@ const sw_search_limits *sw_search_limits_of(const sw_plan_options *options)
 	return options->limits.search ? options->limits.search : &sw_search_default_limits;
 }
 
+/* hopes: NULL, or it receives the fixed strategies to search alone, as the search was cut short. */
 static sw_status search(const sw_program *program, const char *program_path,
                         const sw_sidecar *sidecar, const sw_cluster *cluster,
-                        const sw_plan_options *options, sw_plan **plan, sw_error *err)
+                        const sw_plan_options *options, sw_plan **plan, sw_fixed_hopes *hopes,
+                        sw_error *err)
 {
 	const sw_search_limits *limits = sw_search_limits_of(options);
 	const sw_model_limits *model_limits =
 		options->limits.model ? options->limits.model : &sw_model_default_limits;
 	sw_search s = {.asked = {options, limits, model_limits, sidecar, cluster, program_path},
 	               .start_s = sw_now_s(),
+	               .yields = hopes != NULL,
 	               .err = err};
 	*plan = NULL;
 	if (options->strategy.stages)
@@ -192,6 +203,8 @@ static sw_status search(const sw_program *program, const char *program_path,
 	}
 	if (*plan)
 		(*plan)->planning_s = sw_now_s() - s.start_s;
+	if (hopes)
+		sw_cut_short_rank(&s, hopes);
 	clear(&s);
 	return status;
 }
@@ -222,7 +235,7 @@ void sw_plan_list_itself(sw_plan *plan)
 	plan->alternatives.data[0] = row;
 }
 
-/* ---- plans with owners, too ------------------------------------------------------------- */
+/* ---- of two plans the quicker one ------------------------------------------------------- */
 
 static bool has_row(const sw_plan *plan, const char *name)
 {
@@ -243,6 +256,71 @@ static sw_plan *keep(sw_plan *plan, sw_plan *other)
 	sw_plan_free(other);
 	return plan;
 }
+
+/* ---- within a time limit ---------------------------------------------------------------- */
+
+static bool has_warning(const sw_plan *plan, const char *warning)
+{
+	for (size_t i = 0; i < plan->warnings.len; i++)
+		if (!strcmp(plan->warnings.data[i], warning))
+			return true;
+	return false;
+}
+
+/* Search for the plan of a fixed strategy alone in what is left of the time, and take it if it is
+ * quicker than *plan, which may be NULL. */
+static void try_fixed(const sw_program *program, const char *program_path,
+                      const sw_sidecar *sidecar, const sw_cluster *cluster,
+                      const sw_plan_options *options, const char *name, double left_s,
+                      sw_plan **plan)
+{
+	sw_plan_options alone = *options;
+	sw_plan *other = NULL;
+	sw_error ignored = {0};
+	alone.time_limit_s = left_s;
+	alone.least = NULL;
+	alone.least_share = NULL;
+	if (sw_plan_strategy_parse(name, &alone.strategy, &ignored) != SW_OK ||
+	    search(program, program_path, sidecar, cluster, &alone, &other, NULL, &ignored) != SW_OK)
+		return;
+	if (*plan && (*plan)->predicted.step_time_s <= other->predicted.step_time_s) {
+		*plan = keep(*plan, other);
+		return;
+	}
+	other->strategy = options->strategy;
+	if (*plan)
+		memcpy(other->searched, (*plan)->searched, sizeof(other->searched));
+	if (!has_warning(other, SW_TIME_LIMIT_WARNING))
+		sw_vec_push(&other->warnings, SW_TIME_LIMIT_WARNING);
+	*plan = keep(other, *plan);
+}
+
+/* Search all meshes in half of the time. Where that is too short, search in what is left the most
+ * promising fixed strategies alone, one after the other: what one of them reaches within the time
+ * is then no quicker than what is answered. */
+static sw_status search_in_time(const sw_program *program, const char *program_path,
+                                const sw_sidecar *sidecar, const sw_cluster *cluster,
+                                const sw_plan_options *options, sw_plan **plan, sw_error *err)
+{
+	double end_s = sw_now_s() + options->time_limit_s;
+	sw_plan_options half = *options;
+	sw_fixed_hopes hopes = {0};
+	if (options->time_limit_s <= 0 || options->strategy.kind != SW_PLAN_AUTO || options->mesh)
+		return search(program, program_path, sidecar, cluster, options, plan, NULL, err);
+	half.time_limit_s /= 2;
+	sw_status status = search(program, program_path, sidecar, cluster, &half, plan, &hopes, err);
+	for (size_t i = 0; i < hopes.len && (status == SW_OK || status == SW_NO); i++) {
+		double left_s = end_s - sw_now_s();
+		if (left_s <= 0)
+			break;
+		try_fixed(program, program_path, sidecar, cluster, options, hopes.data[i].name,
+		          left_s, plan);
+	}
+	sw_vec_clear(&hopes);
+	return *plan ? SW_OK : status;
+}
+
+/* ---- plans with owners, too ------------------------------------------------------------- */
 
 /* Say of the quicker of two plans that ways were searched, too. */
 static void add_searched(sw_plan *plan, const sw_plan *other)
@@ -270,10 +348,12 @@ static sw_status search_both(const sw_program *program, const char *program_path
 	with.least = NULL;
 	without.time_limit_s /= 2;
 	with.time_limit_s /= 2;
-	sw_status status = search(program, program_path, sidecar, cluster, &without, plan, err);
+	sw_status status =
+		search_in_time(program, program_path, sidecar, cluster, &without, plan, err);
 	if (status != SW_OK && status != SW_NO)
 		return status;
-	sw_status second = search(program, program_path, sidecar, cluster, &with, &other, &ignored);
+	sw_status second = search(program, program_path, sidecar, cluster, &with, &other, NULL,
+	                          &ignored);
 	if (second != SW_OK)
 		return status;
 	bool wins = !*plan || other->predicted.step_time_s < (*plan)->predicted.step_time_s;
@@ -299,7 +379,7 @@ static sw_status search_stale(const sw_program *program, const char *program_pat
 	                                    .stale = stale};
 	asked.mesh = NULL;
 	asked.least = NULL;
-	return search(program, program_path, sidecar, cluster, &asked, plan, err);
+	return search(program, program_path, sidecar, cluster, &asked, plan, NULL, err);
 }
 
 /* Seconds from one step to the next, in the long run where that is another time. */
@@ -395,8 +475,8 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path,
 	bool shares = may_share(options, cluster);
 	sw_plan_options half = *options;
 	half.time_limit_s /= shares ? 2 : 1;
-	SW_TRY((both ? search_both : search)(program, program_path, sidecar, cluster, &half, plan,
-	                                     err));
+	SW_TRY((both ? search_both : search_in_time)(program, program_path, sidecar, cluster, &half,
+	                                             plan, err));
 	if (options->allows_stale && cluster->n_devices > 1)
 		try_stale(program, program_path, sidecar, cluster, options, plan);
 	sw_search_try_apart(*plan, options);

@@ -95,11 +95,13 @@ static bool comes_before(const sw_mesh_search *a, const sw_mesh_search *b)
 }
 
 /* Sort a run of fixed strategies by the least time of their kernels: once the best ones are
- * searched, much slower ones need no model. */
+ * searched, much slower ones need no model. Within a time limit only those of one batch: the time
+ * may be over before all are looked at. */
 static void sort_fixed(sw_search *s, size_t first)
 {
 	sw_search_wave *w = s->wave;
-	w->queue.n_sorted = run_end(w, first);
+	w->queue.n_sorted = first + (w->time_limit_s > 0 ? batch_at(w, first)
+	                                                 : run_end(w, first) - first);
 	for (size_t i = first; i < w->queue.n_sorted; i++) {
 		sw_watch watch = watch_for(s, i);
 		sw_mesh_search *m = w->queue.meshes[i];

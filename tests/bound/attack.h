@@ -2,8 +2,9 @@
  * attack: a plan that tries to be quicker than the bound says that any plan can be.
  *
  * An attack partitions a plan and compares with src/bound, each time in seconds:
- *   each op        the local ops that were written for it, without moves of its operands
- *   the kernels    of the whole step, against the bound of the program
+ *   each op        the local ops that were written for it, without moves of its operands, where
+ *                  each is a kernel of its own
+ *   the kernels    of the whole step, as the device fuses them, against the bound of the program
  *   the step       as it is played, against the same bound
  * attack_strategies tries ops alone, which takes less time and gets nearer.
  * Nothing is clamped: whatever lies below the bound is printed with its seed, and counted.
@@ -43,7 +44,7 @@ typedef struct attacker {
 	double factor; /* by which bounds are multiplied: 1, or more to see that attacks succeed */
 	bool silent;   /* print no violations */
 	int64_t strategies, attacks, played, violations, refused;
-	nearest op, kernels, step, weighted;
+	nearest op, kernels, fused, step, weighted; /* kernels: of one op each; fused: of several */
 	/* what is being attacked, for messages */
 	uint64_t seed;
 	const char *program, *cluster;
@@ -61,7 +62,8 @@ typedef struct outcome {
 outcome attack(attacker *a, const sw_plan *plan, const bounds *own, const bounds *asked,
                bool played);
 /* Look for the cheapest strategy of each op by itself, by so many draws, and attack the bounds with
- * these and with their sum. No plan that moves anything gets so low; `plan` gives the rules. */
+ * these and with their sum. No plan that moves anything gets so low; `plan` gives the rules. Nothing
+ * is done on devices that fuse. */
 void attack_strategies(attacker *a, const sw_plan *plan, const bounds *own, const bounds *asked,
                        int32_t draws);
 /* Print how many attacks there were, and how near they came. */

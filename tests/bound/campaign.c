@@ -20,7 +20,7 @@
 /* One form of a program, and its plans. */
 typedef struct variant {
 	campaign *c;
-	const site *on;
+	const ground *on;
 	sw_program *program; /* canonical; borrowed */
 	const sw_sidecar *sidecar;
 	const bounds *asked; /* of the program that was asked for; NULL: of this one */
@@ -174,9 +174,7 @@ static void descend_all(variant *v)
 	if (v->n == 0)
 		return;
 	snprintf(a->plan, sizeof(a->plan), "single ops");
-	/* where kernels fuse, the seconds of one op are a price of the planner's, and not played */
-	if (v->plans[0]->cluster->device.fusion == SW_FUSION_NONE)
-		attack_strategies(a, v->plans[0], &v->own, asked, v->c->effort.draws);
+	attack_strategies(a, v->plans[0], &v->own, asked, v->c->effort.draws);
 	descend_from(v, (int32_t)sw_rng_below(&rng, v->n), GOAL_KERNELS);
 	descend_from(v, quickest(v), GOAL_KERNELS);
 	descend_from(v, quickest(v), GOAL_STEP);
@@ -197,6 +195,20 @@ static void variant_clear(variant *v)
 
 /* ---- cases ------------------------------------------------------------------------------ */
 
+typedef struct ground_choice {
+	int32_t site;
+	sw_fusion fusion;
+} ground_choice;
+
+/* Of three cases one is on devices that run each op as a kernel, where bounds are the tightest. */
+static ground_choice draw_ground(sw_rng *rng)
+{
+	int32_t at = (int32_t)sw_rng_below(rng, N_SITES);
+	bool alone = sw_rng_below(rng, 3) == 0;
+	sw_fusion fusion = (sw_fusion)sw_rng_below(rng, SW_FUSION_COUNT);
+	return (ground_choice){at, alone ? SW_FUSION_NONE : fusion};
+}
+
 static sw_rewrites draw_rewrites(sw_rng *rng, int64_t devices)
 {
 	static const char *const policies[] = {"elementwise", "blocks", "memory-bound"};
@@ -213,7 +225,7 @@ static sw_rewrites draw_rewrites(sw_rng *rng, int64_t devices)
 }
 
 /* Attack the program in another form, against its own bound and that of the program before. */
-static void attack_rewritten(campaign *c, const site *on, const sw_program *canonical,
+static void attack_rewritten(campaign *c, const ground *on, const sw_program *canonical,
                              const sw_sidecar *sidecar, const bounds *asked)
 {
 	sw_rng rng = rng_of(c->attacker.seed, 5);
@@ -243,17 +255,17 @@ static void attack_rewritten(campaign *c, const site *on, const sw_program *cano
 }
 
 static void attack_case(campaign *c, const sw_program *program, const sw_sidecar *sidecar,
-                        int32_t at, bool planned)
+                        ground_choice where, bool planned)
 {
-	const site *on = &c->sites[at];
+	const ground on = ground_of(&c->sites[where.site], where.fusion, c->attacker.seed);
 	sw_program *canonical = NULL;
 	sw_error err;
 	if (++c->cases % CASES_PER_PATHS == 0)
 		sites_forget(c->sites);
 	if (sw_rewrite_canonical(program, &canonical, &err) != SW_OK)
 		return;
-	c->attacker.cluster = on->name;
-	variant v = {.c = c, .on = on, .program = canonical, .sidecar = sidecar};
+	c->attacker.cluster = on.name;
+	variant v = {.c = c, .on = &on, .program = canonical, .sidecar = sidecar};
 	add_random(&v, c->effort.random);
 	if (planned && v.n > 0) {
 		add_fixed(&v, sidecar);
@@ -261,7 +273,7 @@ static void attack_case(campaign *c, const sw_program *program, const sw_sidecar
 	}
 	descend_all(&v);
 	if (v.n > 0)
-		attack_rewritten(c, on, canonical, sidecar, &v.own);
+		attack_rewritten(c, &on, canonical, sidecar, &v.own);
 	variant_clear(&v);
 	sw_program_free(canonical);
 }
@@ -271,7 +283,8 @@ static bool one_in(sw_rng *rng, int32_t n)
 	return n > 0 && sw_rng_below(rng, n) == 0;
 }
 
-static void attack_text(campaign *c, const char *name, const char *hlo, int32_t at)
+static void attack_text(campaign *c, const char *name, const char *hlo,
+                        ground_choice where)
 {
 	sw_rng rng = rng_of(c->attacker.seed, 6);
 	sw_program *program;
@@ -281,22 +294,24 @@ static void attack_text(campaign *c, const char *name, const char *hlo, int32_t 
 	if (sw_read_hlo(hlo, strlen(hlo), name, &program, &err) != SW_OK)
 		fail_msg("%s:%d: %s", name, err.line, err.message);
 	sw_sidecar_default(program, &sidecar);
-	attack_case(c, program, &sidecar, at, one_in(&rng, c->effort.planned));
+	attack_case(c, program, &sidecar, where, one_in(&rng, c->effort.planned));
 	sw_sidecar_clear(&sidecar);
 	sw_program_free(program);
 }
 
-void campaign_text(campaign *c, uint64_t seed, const char *name, const char *hlo, const char *where)
+void campaign_text(campaign *c, uint64_t seed, const char *name, const char *hlo, const char *where,
+                   sw_fusion fusion)
 {
 	int32_t at = 0;
 	while (at < N_SITES && strcmp(c->sites[at].name, where))
 		at++;
 	assert_true(at < N_SITES);
 	c->attacker.seed = seed;
-	attack_text(c, name, hlo, at);
+	attack_text(c, name, hlo, (ground_choice){at, fusion});
 }
 
-void campaign_kind(campaign *c, uint64_t seed, const char *kind, const char *where)
+void campaign_kind(campaign *c, uint64_t seed, const char *kind, const char *where,
+                   sw_fusion fusion)
 {
 	sw_rng rng = rng_of(seed, 4);
 	int32_t k = 0;
@@ -305,11 +320,11 @@ void campaign_kind(campaign *c, uint64_t seed, const char *kind, const char *whe
 	assert_true(k < N_WRITTEN_KINDS);
 	sw_text text = {0};
 	WRITTEN_KINDS[k].write(&rng, &text);
-	campaign_text(c, seed, kind, text.data, where);
+	campaign_text(c, seed, kind, text.data, where, fusion);
 	sw_text_clear(&text);
 }
 
-static void attack_recorded(campaign *c, sw_rng *rng, int32_t at)
+static void attack_recorded(campaign *c, sw_rng *rng, ground_choice where)
 {
 	static const char *const names[] = {"mlp",
 	                                    "mlp-clip",
@@ -332,12 +347,12 @@ static void attack_recorded(campaign *c, sw_rng *rng, int32_t at)
 	if (sw_read_program(path, &program, &err) != SW_OK ||
 	    sw_sidecar_find(path, program, &sidecar, &err) != SW_OK)
 		fail_msg("%s: %s", path, err.message);
-	attack_case(c, program, &sidecar, at, false);
+	attack_case(c, program, &sidecar, where, false);
 	sw_sidecar_clear(&sidecar);
 	sw_program_free(program);
 }
 
-static void attack_generated(campaign *c, sw_rng *rng, int32_t at)
+static void attack_generated(campaign *c, sw_rng *rng, ground_choice where)
 {
 	static const int64_t sizes[] = {1500, 30000, 1000000};
 	static const char *const only[] = {NULL,
@@ -371,24 +386,24 @@ static void attack_generated(campaign *c, sw_rng *rng, int32_t at)
 	options.only = only[sw_rng_below(rng, SW_COUNT(only))];
 	generate_program(c->attacker.seed, &options, &g);
 	c->attacker.program = options.only ? options.only : "generated";
-	attack_case(c, g.program, &g.sidecar, at, one_in(rng, c->effort.planned));
+	attack_case(c, g.program, &g.sidecar, where, one_in(rng, c->effort.planned));
 	generated_clear(&g);
 }
 
 static void attack_seed(campaign *c, uint64_t seed)
 {
 	sw_rng rng = rng_of(seed, 4);
-	int32_t at = (int32_t)sw_rng_below(&rng, N_SITES);
+	ground_choice where = draw_ground(&rng);
 	c->attacker.seed = seed;
 	if (one_in(&rng, c->effort.recorded)) {
-		attack_recorded(c, &rng, at);
+		attack_recorded(c, &rng, where);
 	} else if (sw_rng_below(&rng, 2)) {
-		attack_generated(c, &rng, at);
+		attack_generated(c, &rng, where);
 	} else {
 		sw_text text = {0};
 		const written_kind *kind = &WRITTEN_KINDS[sw_rng_below(&rng, N_WRITTEN_KINDS)];
 		kind->write(&rng, &text);
-		attack_text(c, kind->name, text.data, at);
+		attack_text(c, kind->name, text.data, where);
 		sw_text_clear(&text);
 	}
 }

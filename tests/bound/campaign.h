@@ -33,11 +33,12 @@ void campaign_init(campaign *c, double factor, effort how);
 void campaign_clear(campaign *c);
 /* Attack cases from `seed` on until `attacks` were tried. */
 void campaign_run(campaign *c, uint64_t seed, int64_t attacks);
-/* Attack one program, given as HLO text, on the site named `where`. */
-void campaign_text(campaign *c, uint64_t seed, const char *name, const char *hlo,
-                   const char *where);
+/* Attack one program, given as HLO text, on the site named `where`, with devices that fuse so. */
+void campaign_text(campaign *c, uint64_t seed, const char *name, const char *hlo, const char *where,
+                   sw_fusion fusion);
 /* The same with a program of a kind of WRITTEN_KINDS. */
-void campaign_kind(campaign *c, uint64_t seed, const char *kind, const char *where);
+void campaign_kind(campaign *c, uint64_t seed, const char *kind, const char *where,
+                   sw_fusion fusion);
 void campaign_print(const campaign *c);
 
 #endif

@@ -7,9 +7,9 @@
 /* PLAIN: a processor and links that take times of the same size. FREE: links that cost nothing, so
  * that the step is its kernels. WORK: free links and kernels without overhead, so that only shares
  * count. FITTED: a calibrated processor with free links. TILED: WORK, with products in small tiles.
- * FUSED: TILED, with kernels fused as XLA does. THIN: a quick processor behind thin links between
- * the outermost parts, so that the step is what they carry. */
-typedef enum device_kind { PLAIN, FREE, WORK, FITTED, TILED, FUSED, THIN } device_kind;
+ * THIN: a quick processor behind thin links between the outermost parts, so that the step is what
+ * they carry. Which ops share a kernel is another matter (ground_of). */
+typedef enum device_kind { PLAIN, FREE, WORK, FITTED, TILED, THIN } device_kind;
 
 static const struct {
 	const char *name, *counts; /* of the levels, or a file */
@@ -29,8 +29,7 @@ static const struct {
 	{"16 work", "16", WORK},
 	{"2x4 tiled", "2,4", TILED},
 	{"3x2 tiled", "3,2", TILED},
-	{"12 fused", "12", FUSED},
-	{"2x4 fused", "2,4", FUSED},
+	{"12 tiled", "12", TILED},
 	{"2x2 thin", "2,2", THIN},
 	{"4x2 thin", "4,2", THIN},
 	{"8 thin", "8", THIN},
@@ -92,10 +91,8 @@ static sw_status parse(const char *counts, device_kind device, sw_cluster *clust
 	             "  flops: {f32: %s GFLOP/s, f64: 20 GFLOP/s}\n",
 	             device == THIN ? "500" : "8", device == WORK || device >= TILED ? "0" : "1",
 	             device == THIN ? "500" : "50");
-	if (device == TILED || device == FUSED)
+	if (device == TILED)
 		sw_text_add(&text, "  tile: 4\n  processors: 3\n  tile_depth: 2\n");
-	if (device == FUSED)
-		sw_text_add(&text, "  fusion: xla-gpu\n");
 	sw_status status = sw_cluster_parse(text.data, text.len, "ground.yaml", cluster, err);
 	sw_text_clear(&text);
 	if (status == SW_OK && device == FITTED)
@@ -118,6 +115,27 @@ void sites_init(site *sites)
 			fail_msg("%s: %s", s->name, err.message);
 		s->paths = sw_path_store_new(&s->cluster);
 	}
+}
+
+/* Attention as fast as other products, slower, or faster, of short heads as well as of long ones. */
+static void set_fusion(sw_device *device, sw_fusion fusion, uint64_t seed)
+{
+	static const double efficiencies[] = {0, 0.3, 0.95};
+	sw_rng rng = {sw_random_bits(seed, 12, 0), 0};
+	device->fusion = fusion;
+	device->attention_efficiency = efficiencies[sw_rng_below(&rng, SW_COUNT(efficiencies))];
+	device->attention_gradient_efficiency =
+		efficiencies[sw_rng_below(&rng, SW_COUNT(efficiencies))];
+	device->attention_depth = sw_rng_below(&rng, 2) ? 16 : 0;
+}
+
+ground ground_of(const site *s, sw_fusion fusion, uint64_t seed)
+{
+	ground g = {.cluster = s->cluster, .paths = s->paths};
+	assert_int_equal(s->cluster.n_kinds, 0);
+	snprintf(g.name, sizeof(g.name), "%s, %s", s->name, sw_fusion_name(fusion));
+	set_fusion(&g.cluster.device, fusion, seed);
+	return g;
 }
 
 void sites_forget(site *sites)

@@ -50,7 +50,9 @@ static void the_programs_that_beat_a_bound_are_attacked_again(void **state)
 	campaign_init(&c, 1, (effort){.random = 2, .draws = 16, .moves = 6});
 	for (size_t k = 0; k < SW_COUNT(kinds); k++)
 		for (uint64_t seed = 1; seed <= SEEDS_PER_KIND; seed++)
-			campaign_kind(&c, seed, kinds[k], sites[seed % SW_COUNT(sites)]);
+			campaign_kind(&c, seed, kinds[k], sites[seed % SW_COUNT(sites)],
+			              seed % 2 ? SW_FUSION_NONE
+			                       : (sw_fusion)(seed / 2 % SW_FUSION_COUNT));
 	campaign_print(&c);
 	assert_int_equal(c.attacker.violations, 0);
 	campaign_clear(&c);
@@ -67,7 +69,8 @@ static void what_thin_links_carry_is_attacked(void **state)
 	(void)state;
 	campaign_init(&c, 1, (effort){.random = 2, .draws = 1, .moves = 20, .planned = 1});
 	for (uint64_t i = 0; i < (cases ? strtoull(cases, NULL, 10) : THIN_CASES); i++)
-		campaign_kind(&c, first_seed() + i, "training", sites[i % SW_COUNT(sites)]);
+		campaign_kind(&c, first_seed() + i, "training", sites[i % SW_COUNT(sites)],
+		              i % 2 ? SW_FUSION_NONE : (sw_fusion)(1 + i / 2 % (SW_FUSION_COUNT - 1)));
 	campaign_print(&c);
 	assert_int_equal(c.attacker.violations, 0);
 	campaign_clear(&c);
@@ -84,7 +87,7 @@ static void long_chains_of_dots_are_attacked_too(void **state)
 		sizes[i] = i % 3 ? 48 : i % 2 ? 64 : 5;
 	campaign_init(&c, 1, (effort){.random = 2, .draws = 4, .moves = 4});
 	write_chain(&text, 210, 24, sizes);
-	campaign_text(&c, 1, "210 dots", text.data, "2x4 free");
+	campaign_text(&c, 1, "210 dots", text.data, "2x4 free", SW_FUSION_NONE);
 	campaign_print(&c);
 	assert_int_equal(c.attacker.violations, 0);
 	sw_text_clear(&text);
@@ -92,23 +95,29 @@ static void long_chains_of_dots_are_attacked_too(void **state)
 }
 
 /* Six dots that eight devices divide evenly, and a bound that is a fifth too high: plans of ops, of
- * kernels and of whole steps are found below it. */
-static void a_bound_that_is_too_high_is_found_out(void **state)
+ * kernels and of whole steps are found below it, however devices fuse. */
+static void a_bound_that_is_too_high_is_found_out(sw_fusion fusion)
 {
 	static const int sizes[] = {64, 512, 128, 512, 64, 128, 512};
 	sw_text text = {0};
 	campaign c;
-	(void)state;
 	campaign_init(&c, 1.2, (effort){.random = 3, .draws = 12, .moves = 30, .planned = 1});
 	c.attacker.silent = true;
 	write_chain(&text, 6, 64, sizes);
-	campaign_text(&c, 1, "six dots", text.data, "2x4 work");
+	campaign_text(&c, 1, "six dots", text.data, "2x4 work", fusion);
 	assert_true(c.attacker.violations > 0);
-	assert_true(c.attacker.op.ratio < 1);
-	assert_true(c.attacker.kernels.ratio < 1);
+	assert_true(fusion != SW_FUSION_NONE || c.attacker.op.ratio < 1);
+	assert_true((fusion == SW_FUSION_NONE ? c.attacker.kernels : c.attacker.fused).ratio < 1);
 	assert_true(c.attacker.step.ratio < 1);
 	sw_text_clear(&text);
 	campaign_clear(&c);
+}
+
+static void bounds_that_are_too_high_are_found_out(void **state)
+{
+	(void)state;
+	for (int fusion = 0; fusion < SW_FUSION_COUNT; fusion++)
+		a_bound_that_is_too_high_is_found_out((sw_fusion)fusion);
 }
 
 int main(void)
@@ -118,7 +127,7 @@ int main(void)
 		cmocka_unit_test(the_programs_that_beat_a_bound_are_attacked_again),
 		cmocka_unit_test(what_thin_links_carry_is_attacked),
 		cmocka_unit_test(long_chains_of_dots_are_attacked_too),
-		cmocka_unit_test(a_bound_that_is_too_high_is_found_out),
+		cmocka_unit_test(bounds_that_are_too_high_are_found_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,7 +86,6 @@ static void an_axis_is_cut_where_its_parts_divide_more(void **state)
 	(void)state;
 	few.three_axes_work = none.three_axes_work = 0;
 	few.wide_work = none.wide_work = few.grids_work = none.grids_work = 0;
-	few.hybrids_work = none.hybrids_work = 0;
 	none.refine_work = 0;
 	open_text(updates, "1", &p);
 	sw_cluster_clear(&p.cluster);

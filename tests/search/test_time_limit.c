@@ -76,6 +76,44 @@ static void no_rewrite_begins_after_the_time_limit(void **state)
 	close_planned(&p);
 }
 
+/* ---- within a time limit ----------------------------------------------------------------- */
+
+/* So many times the seconds of the slowest of a few fixed strategies alone: a part of what the
+ * search of all meshes takes. */
+#define TIMES_ALONE 6
+
+static void plan_within(planned *p, const char *strategy, double limit_s)
+{
+	sw_error err = {0};
+	sw_plan_options options = {.quiet = true, .time_limit_s = limit_s};
+	check(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
+	sw_plan_free(p->plan);
+	p->plan = NULL;
+	check(sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &p->plan, &err),
+	      &err);
+}
+
+/* A search that is cut short has still played the fixed strategies, each as well as alone. */
+static void a_search_cut_short_is_no_slower_than_a_fixed_strategy(void **state)
+{
+	static const char *const names[] = {"dp", "zero3"};
+	planned p;
+	double step_s[SW_COUNT(names)], limit_s = 0;
+	(void)state;
+	open_fixture("bert-tiny", "a100-8x8.yaml", &p);
+	for (size_t i = 0; i < SW_COUNT(names); i++) {
+		plan_within(&p, names[i], 0);
+		step_s[i] = p.plan->predicted.step_time_s;
+		limit_s = SW_MAX(limit_s, TIMES_ALONE * p.plan->planning_s);
+	}
+	plan_within(&p, "auto", limit_s);
+	for (size_t i = 0; i < SW_COUNT(names); i++)
+		if (p.plan->predicted.step_time_s > step_s[i] * (1 + 1e-9))
+			fail_msg("%s takes %g s, what was found in %g s %g s", names[i], step_s[i],
+			         limit_s, p.plan->predicted.step_time_s);
+	close_planned(&p);
+}
+
 /* ---- what is tried ---------------------------------------------------------------------- */
 
 static bool considered(const sw_plan *plan, const char *name)
@@ -197,7 +235,13 @@ static void kernels_bound_the_plans_of_a_mesh(void **state)
 	}
 }
 
-static void print_tight(const char *fixture, const char *cluster, sw_text *names)
+/* The grids of AxoNN that are tried wherever the search begins, and those for short memory. */
+typedef struct grid_names {
+	sw_text first, tight;
+} grid_names;
+
+static void list_grids(const char *fixture, const char *cluster, const sw_model_limits *limits,
+                       grid_names *names)
 {
 	planned p;
 	sw_roles roles;
@@ -206,15 +250,16 @@ static void print_tight(const char *fixture, const char *cluster, sw_text *names
 	sw_meshes meshes = {0};
 	sw_plan_strategy all = {SW_PLAN_AUTO};
 	open_fixture(fixture, cluster, &p);
+	names->first.len = names->tight.len = 0;
 	check(sw_rewrite_canonical(p.program, &program, &err), &err);
 	sw_roles_init(&roles, program, &p.sidecar);
-	check(sw_meshes_of(&p.cluster, &all, &sw_model_default_limits, &roles, 1, &meshes, &err),
-	      &err);
+	check(sw_meshes_of(&p.cluster, &all, limits, &roles, 1, &meshes, &err), &err);
 	for (size_t i = 0; i < meshes.len; i++) {
 		const sw_mesh *mesh = &meshes.data[i];
 		assert_true(i == 0 || mesh->saves_memory || mesh->wide || !mesh[-1].saves_memory);
-		if (mesh->saves_memory)
-			sw_text_addf(names, "%s;", mesh->name);
+		if (!strncmp(mesh->name, "axonn:", 6) && !mesh->wide)
+			sw_text_addf(mesh->saves_memory ? &names->tight : &names->first, "%s;",
+			             mesh->name);
 	}
 	sw_vec_clear(&meshes);
 	sw_roles_clear(&roles);
@@ -222,23 +267,32 @@ static void print_tight(const char *fixture, const char *cluster, sw_text *names
 	close_planned(&p);
 }
 
-/* Megatron within nodes and ZeRO-3 around it, where AxoNN's first grids are too many. */
-static void large_programs_try_megatron_within_zero3(void **state)
+/* Megatron within nodes and ZeRO-3 around it, and the grid that AxoNN's model ranks first, have no
+ * budget: a program of any size is planned with them. */
+static void programs_of_any_size_try_grids(void **state)
 {
+	static const char *const fixtures[] = {"gpt-124m", "llama3-8b"};
+	sw_model_limits none = sw_model_default_limits;
+	grid_names names = {0};
 	(void)state;
-	sw_text names = {0};
-	print_tight("gpt-124m", "a100-8x8.yaml", &names);
-	assert_string_equal(names.data, "axonn:8,1,8,1;axonn:4,1,16,1;axonn:2,1,32,1;");
-	names.len = 0;
-	print_tight("llama3-8b", "a100-8x8.yaml", &names);
-	assert_string_equal(names.data, "axonn:8,1,8,1;axonn:4,1,16,1;axonn:2,1,32,1;");
-	sw_text_clear(&names);
+	none.grids_work = 0;
+	for (size_t i = 0; i < SW_COUNT(fixtures); i++) {
+		list_grids(fixtures[i], "a100-8x8.yaml", &none, &names);
+		assert_string_equal(names.tight.data,
+		                    "axonn:8,1,8,1;axonn:4,1,16,1;axonn:2,1,32,1;");
+		assert_true(names.first.len > 0);
+		assert_ptr_equal(strchr(names.first.data, ';'),
+		                 names.first.data + names.first.len - 1);
+	}
+	sw_text_clear(&names.first);
+	sw_text_clear(&names.tight);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(large_programs_try_megatron_within_zero3),
+		cmocka_unit_test(programs_of_any_size_try_grids),
+		cmocka_unit_test(a_search_cut_short_is_no_slower_than_a_fixed_strategy),
 		cmocka_unit_test(alternatives_given_up_are_no_quicker_than_their_bound),
 		cmocka_unit_test(kernels_bound_the_plans_of_a_mesh),
 		cmocka_unit_test(no_rewrite_begins_after_the_time_limit),
