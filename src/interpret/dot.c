@@ -1,6 +1,7 @@
 /*
  * dot: batched matrix products with arbitrary dimension numbers. f32, f64 and complex types use
- * CBLAS, bf16 and f16 are computed in f32, integers in plain loops of the result's type.
+ * CBLAS, bf16 and f16 are computed in f32, integers in plain loops of the result's type. Of bf16
+ * the processor's matrix tiles are used where it has them (bf16_product.h).
  *
  * Each operand is viewed as [batch][rows][columns] with one stride for all rows and one for all
  * columns, if the order of its dimensions allows it; BLAS reads it in place if one of these strides
@@ -10,6 +11,7 @@
 
 #include <string.h>
 
+#include "interpret/bf16_product.h"
 #include "interpret/blas.h"
 #include "interpret/kernel.h"
 #include "interpret/multiply.h"
@@ -209,18 +211,26 @@ static int free_dims(int rank, sw_ints batch, sw_ints contracting, int64_t *list
 	return n;
 }
 
-static bool can_read_in_place(side *s, sw_shape shape, sw_ints batch, const int64_t *outer,
-                              int n_outer, sw_ints contracting)
+/* Set the extents and strides of a side that is read where it lies. Return false if its outer, or
+ * its contracted, dimensions have no common stride. */
+static bool view_in_place(side *s, sw_shape shape, sw_ints batch, const int64_t *outer, int n_outer,
+                          sw_ints contracting)
 {
 	int64_t strides[SW_MAX_RANK];
 	sw_dense_strides(shape, strides);
 	s->batch_rank = batch.n;
 	for (int i = 0; i < batch.n; i++)
 		s->batch_stride[i] = strides[batch.v[i]];
+	return joined(shape, strides, outer, n_outer, &s->outer, &s->outer_stride) &&
+	       joined(shape, strides, contracting.v, contracting.n, &s->inner, &s->inner_stride);
+}
+
+static bool can_read_in_place(side *s, sw_shape shape, sw_ints batch, const int64_t *outer,
+                              int n_outer, sw_ints contracting)
+{
 	bool transposed;
 	int leading;
-	return joined(shape, strides, outer, n_outer, &s->outer, &s->outer_stride) &&
-	       joined(shape, strides, contracting.v, contracting.n, &s->inner, &s->inner_stride) &&
+	return view_in_place(s, shape, batch, outer, n_outer, contracting) &&
 	       s->outer_stride <= INT32_MAX && s->inner_stride <= INT32_MAX &&
 	       blas_reads(s, &transposed, &leading);
 }
@@ -365,8 +375,80 @@ static sw_status multiply_into(sw_team *team, product *p, sw_tensor c, sw_error 
 	return SW_OK;
 }
 
-sw_status sw_dot(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attrs *attrs,
-                 sw_shape shape, sw_tensor *out, sw_error *err)
+/* ---- bf16 by tiles ---------------------------------------------------------------------- */
+
+/* Multiply-adds for which the order of tiles is worth its while. */
+#define WORTH_TILES 32768
+
+/* Set up one side and its room in the order of tiles. False: the product is computed in f32, whose
+ * copies of the operands are what the workspace has room for. */
+static bool view_for_tiles(sw_tensor x, sw_ints batch, sw_ints contracting, sw_bf16_side *to,
+                           int64_t *bytes)
+{
+	side s = {0};
+	int64_t outer[SW_MAX_RANK], n = sw_shape_elements(x.shape);
+	int n_outer = free_dims(x.shape.rank, batch, contracting, outer);
+	if (x.shape.type != SW_BF16 || n == 0 || n > INT64_MAX / 8 ||
+	    !view_in_place(&s, x.shape, batch, outer, n_outer, contracting))
+		return false;
+	*to = (sw_bf16_side){.data = (const void *)sw_tensor_data(x),
+	                     .outer = s.outer,
+	                     .inner = s.inner,
+	                     .outer_stride = s.outer_stride,
+	                     .inner_stride = s.inner_stride};
+	memcpy(to->batch_stride, s.batch_stride, sizeof to->batch_stride);
+	*bytes = n / (s.outer * s.inner) * sw_bf16_packed_bytes(s.outer, s.inner);
+	return *bytes <= sw_workspace_elements(n, SW_F32);
+}
+
+/* Set up the product, or return false if it is not one for tiles. */
+static bool view_product(sw_tensor lhs, sw_tensor rhs, const sw_attrs *attrs, sw_type type,
+                         sw_bf16_product *p, int64_t bytes[2])
+{
+	*p = (sw_bf16_product){.batch_rank = attrs->dot.lhs_batch.n, .rounds = type == SW_BF16};
+	for (int i = 0; i < p->batch_rank; i++)
+		p->batch_dims[i] = lhs.shape.dims[attrs->dot.lhs_batch.v[i]];
+	return (type == SW_BF16 || type == SW_F32) && sw_bf16_tiles() &&
+	       view_for_tiles(lhs, attrs->dot.lhs_batch, attrs->dot.lhs_contracting, &p->a,
+	                      &bytes[0]) &&
+	       view_for_tiles(rhs, attrs->dot.rhs_batch, attrs->dot.rhs_contracting, &p->b,
+	                      &bytes[1]) &&
+	       (double)p->a.outer * (double)p->b.outer * (double)p->a.inner >= WORTH_TILES;
+}
+
+static sw_status room_for_tiles(sw_interpreter *it, int64_t bytes, sw_tensor *room, void **packed,
+                                sw_error *err)
+{
+	int64_t dims[1] = {bytes};
+	sw_status status = sw_scratch_new(it, (sw_shape){.type = SW_U8, .rank = 1, .dims = dims},
+	                                  room, err);
+	*packed = status == SW_OK ? sw_tensor_data(*room) : NULL;
+	return status;
+}
+
+static sw_status dot_by_tiles(sw_interpreter *it, sw_bf16_product *p, const int64_t bytes[2],
+                              sw_shape shape, sw_tensor *out, sw_error *err)
+{
+	sw_tensor room[2] = {{.buffer = NULL}, {.buffer = NULL}};
+	sw_status status = room_for_tiles(it, bytes[0], &room[0], &p->a.packed, err);
+	if (status == SW_OK)
+		status = room_for_tiles(it, bytes[1], &room[1], &p->b.packed, err);
+	if (status == SW_OK && !out->buffer)
+		status = sw_scratch_new(it, shape, out, err);
+	if (status == SW_OK) {
+		p->c = sw_tensor_data(*out);
+		sw_bf16_multiply(it->team, p);
+	}
+	sw_pool_drop(&it->pool, &room[0]);
+	sw_pool_drop(&it->pool, &room[1]);
+	return status;
+}
+
+/* ---- any type --------------------------------------------------------------------------- */
+
+static sw_status dot_in_wide_type(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs,
+                                  const sw_attrs *attrs, sw_shape shape, sw_tensor *out,
+                                  sw_error *err)
 {
 	sw_tensor c = {0};
 	sw_type type = shape.type;
@@ -395,6 +477,16 @@ sw_status sw_dot(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attr
 	sw_pool_drop(&it->pool, &p.b.owned);
 	sw_pool_drop(&it->pool, &c);
 	return status;
+}
+
+sw_status sw_dot(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attrs *attrs,
+                 sw_shape shape, sw_tensor *out, sw_error *err)
+{
+	sw_bf16_product p;
+	int64_t bytes[2];
+	return view_product(lhs, rhs, attrs, shape.type, &p, bytes)
+	               ? dot_by_tiles(it, &p, bytes, shape, out, err)
+	               : dot_in_wide_type(it, lhs, rhs, attrs, shape, out, err);
 }
 
 /* Workspace that take_side needs for operand i, in bytes. */
