@@ -32,6 +32,7 @@ typedef struct product {
 	int batch_rank;
 	int64_t batch_dims[SW_MAX_RANK], batches, m, n, k;
 	int64_t c_row; /* from one row of the result to the next */
+	bool adds;     /* to what is in the result */
 	side a, b;
 	char *c;
 } product;
@@ -64,7 +65,7 @@ static bool blas_reads(const side *s, bool *transposed, int *leading)
 
 /* a is m x k (its rows are outer) and b is stored as n x k, so the untransposed b is a transposed
  * operand for BLAS. */
-#define BLAS(name, gemm, ALPHA, BETA)                                                              \
+#define BLAS(name, gemm, ONE, ZERO)                                                              \
 	static void name(const product *p, const char *a, const char *b, char *c)                  \
 	{                                                                                          \
 		bool at = false, bt = false;                                                       \
@@ -73,8 +74,8 @@ static bool blas_reads(const side *s, bool *transposed, int *leading)
 		blas_reads(&p->b, &bt, &ldb);                                                      \
 		sw_blas_functions()->gemm(CblasRowMajor, at ? CblasTrans : CblasNoTrans,           \
 		                          bt ? CblasNoTrans : CblasTrans, as_int(p->m),            \
-		                          as_int(p->n), as_int(p->k), ALPHA, (const void *)a, lda, \
-		                          (const void *)b, ldb, BETA, (void *)c,                   \
+		                          as_int(p->n), as_int(p->k), ONE, (const void *)a, lda,   \
+		                          (const void *)b, ldb, p->adds ? ONE : ZERO, (void *)c,   \
 		                          as_int(p->c_row));                                       \
 	}
 static const float one_c64[2] = {1, 0}, zero_c64[2] = {0, 0};
@@ -90,9 +91,9 @@ SW_CLONES static void multiply_little(const product *p, const float *a, const fl
 	const int64_t n = p->n, k = p->k;
 	for (int64_t i = 0; i < p->m; i++) {
 		float *r = c + i * p->c_row;
-		for (int64_t j = 0; j < n; j++)
+		for (int64_t j = 0; j < n && !p->adds; j++)
 			r[j] = a[i * p->a.outer_stride] * b[j];
-		for (int64_t l = 1; l < k; l++) {
+		for (int64_t l = p->adds ? 0 : 1; l < k; l++) {
 			const float x = a[i * p->a.outer_stride + l * p->a.inner_stride];
 			const float *y = b + l * p->b.inner_stride;
 			for (int64_t j = 0; j < n; j++)
@@ -388,7 +389,7 @@ static sw_status multiply_into(sw_team *team, product *p, sw_tensor c, sw_error 
 		return sw_fail(err, SW_ERR_INPUT,
 		               "a matrix product of more than 2^31 rows or columns");
 	if (p->k == 0 || c.buffer->bytes == 0)
-		memset(p->c, 0, c.buffer->bytes);
+		memset(p->c, 0, p->adds ? 0 : c.buffer->bytes);
 	else
 		multiply_all(team, p);
 	return SW_OK;
@@ -465,21 +466,44 @@ static sw_status dot_by_tiles(sw_interpreter *it, sw_bf16_product *p, const int6
 
 /* ---- any type --------------------------------------------------------------------------- */
 
+static sw_status take_sides(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attrs *attrs,
+                            product *p, sw_error *err)
+{
+	p->bytes = (size_t)sw_type_bytes(p->type);
+	p->batch_rank = attrs->dot.lhs_batch.n;
+	for (int i = 0; i < p->batch_rank; i++)
+		p->batch_dims[i] = lhs.shape.dims[attrs->dot.lhs_batch.v[i]];
+	SW_TRY(take_side(it, lhs, p->type, attrs->dot.lhs_batch, attrs->dot.lhs_contracting, &p->a,
+	                 err));
+	return take_side(it, rhs, p->type, attrs->dot.rhs_batch, attrs->dot.rhs_contracting, &p->b,
+	                 err);
+}
+
+static void drop_sides(sw_interpreter *it, product *p)
+{
+	sw_pool_drop(&it->pool, &p->a.owned);
+	sw_pool_drop(&it->pool, &p->b.owned);
+}
+
+sw_status sw_dot_add_to(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attrs *attrs,
+                        sw_tensor sum, sw_error *err)
+{
+	product p = {.type = sum.shape.type, .adds = true};
+	sw_status status = take_sides(it, lhs, rhs, attrs, &p, err);
+	if (status == SW_OK)
+		status = multiply_into(it->team, &p, sum, err);
+	drop_sides(it, &p);
+	return status;
+}
+
 static sw_status dot_in_wide_type(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs,
                                   const sw_attrs *attrs, sw_shape shape, sw_tensor *out,
                                   sw_error *err)
 {
 	sw_tensor c = {0};
 	sw_type type = shape.type;
-	product p = {.type = sw_type_to_multiply_in(type), .batch_rank = attrs->dot.lhs_batch.n};
-	p.bytes = (size_t)sw_type_bytes(p.type);
-	for (int i = 0; i < p.batch_rank; i++)
-		p.batch_dims[i] = lhs.shape.dims[attrs->dot.lhs_batch.v[i]];
-	sw_status status = take_side(it, lhs, p.type, attrs->dot.lhs_batch,
-	                             attrs->dot.lhs_contracting, &p.a, err);
-	if (status == SW_OK)
-		status = take_side(it, rhs, p.type, attrs->dot.rhs_batch,
-		                   attrs->dot.rhs_contracting, &p.b, err);
+	product p = {.type = sw_type_to_multiply_in(type)};
+	sw_status status = take_sides(it, lhs, rhs, attrs, &p, err);
 	shape.type = p.type;
 	if (out->buffer && p.type == type)
 		c = sw_tensor_keep(*out);
@@ -492,8 +516,7 @@ static sw_status dot_in_wide_type(sw_interpreter *it, sw_tensor lhs, sw_tensor r
 		                    sw_shape_elements(shape));
 	else if (status == SW_OK && !out->buffer)
 		status = sw_convert_tensor(it, c, type, out, err);
-	sw_pool_drop(&it->pool, &p.a.owned);
-	sw_pool_drop(&it->pool, &p.b.owned);
+	drop_sides(it, &p);
 	sw_pool_drop(&it->pool, &c);
 	return status;
 }
