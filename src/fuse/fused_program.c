@@ -233,15 +233,14 @@ static void find_lean_order(sw_kernels *kernels, const sw_program *program, sw_f
 	sw_lean_orders(program, planned, kernels->order);
 }
 
-/* On a device whose kernels are loops of this system, attention goes through blocks of heads; what
- * a block computes is cut into kernels in turn, but for its products, which stand alone. */
-static sw_status fuse_blocks(sw_program **program, int64_t elements, sw_error *err)
+/* On a device whose kernels are loops of this system, attention goes through blocks of heads; and
+ * what stands around the products of a kernel, or of a block, is cut into kernels in turn. */
+static sw_status fuse_inside(sw_program **program, int64_t elements, sw_error *err)
 {
 	sw_program *blocks = NULL, *out = NULL;
 	SW_TRY(sw_fuse_block_scores(*program, elements, &blocks, err));
-	if (!blocks)
-		return SW_OK;
-	sw_status status = fuse(blocks, SW_FUSION_XLA_CPU, sw_kernels_find_inside, &out, NULL, err);
+	sw_status status = fuse(blocks ? blocks : *program, SW_FUSION_XLA_CPU,
+	                        sw_kernels_find_inside, &out, NULL, err);
 	sw_program_free(blocks);
 	if (status == SW_OK) {
 		sw_program_free(*program);
@@ -298,7 +297,7 @@ static sw_status fuse_all(const sw_program *in, sw_fusion device, int64_t elemen
 	sw_map first_results = {0};
 	if (origins)
 		note_names(*out, &first_results);
-	sw_status status = fuse_blocks(out, elements, err);
+	sw_status status = fuse_inside(out, elements, err);
 	if (origins && status == SW_OK) {
 		sw_id *carried = carry_over(*out, &first_results, *origins);
 		free(*origins);

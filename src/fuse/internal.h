@@ -123,7 +123,7 @@ void sw_fuse_note_add(sw_fuser *f, sw_id op, const char *text);
 
 /* Return whether the op is a fused attention, of either way. */
 bool sw_fuse_has_scores(const sw_op *op);
-/* Cut what stands inside of the fused attention of a program into kernels, and nothing else. */
+/* Cut what stands inside of a program's kernels with products into kernels, and nothing else. */
 void sw_kernels_find_inside(sw_kernels *kernels, const sw_program *program, sw_fusion device);
 
 #endif

@@ -600,11 +600,18 @@ void sw_kernels_find(sw_kernels *kernels, const sw_program *program, sw_fusion d
 	free(planned);
 }
 
+static bool has_products(const sw_op *op)
+{
+	sw_fused_kernel kernel = sw_fused_kernel_of(op);
+	return kernel != SW_FUSED_COUNT && kernel != SW_FUSED_LOOP && kernel != SW_FUSED_REDUCE &&
+	       kernel != SW_FUSED_INDEXED;
+}
+
 void sw_kernels_find_inside(sw_kernels *kernels, const sw_program *program, sw_fusion device)
 {
 	bool *planned = sw_alloc(program->computations.len + 1);
 	for (size_t i = 0; i < program->ops.len; i++)
-		if (sw_fuse_has_scores(&program->ops.data[i]))
+		if (has_products(&program->ops.data[i]))
 			sw_mark_planned(program, program->ops.data[i].called[0], planned);
 	find_in(kernels, program, device, planned);
 	free(planned);

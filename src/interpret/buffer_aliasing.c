@@ -83,6 +83,22 @@ bool sw_kernel_keeps_splat(const sw_op *op, sw_aliasing aliasing)
 	       op->opcode == SW_OP_CLAMP;
 }
 
+/* Is no other operand in the buffer of operand k? */
+static bool is_only_reader(const sw_op *op, uint32_t k, const sw_id *class)
+{
+	for (uint32_t j = 0; j < op->n_operands; j++)
+		if (j != k && class[op->operands[j]] == class[op->operands[k]])
+			return false;
+	return true;
+}
+
+static bool may_add_to(const sw_program *program, const sw_op *op, uint32_t k, const sw_id *class)
+{
+	sw_dot_add found;
+	return sw_dot_add_find(program, op, &found) && found.addend == k &&
+	       is_only_reader(op, k, class);
+}
+
 /* An operand that the fusion takes twice is read through both. */
 static bool tile_may_overwrite(const sw_op *op, uint64_t over, uint32_t k, const sw_id *class)
 {
@@ -104,12 +120,9 @@ bool sw_kernel_may_overwrite(const sw_program *program, const sw_op *op, sw_alia
 		       sw_value_shape(program, operand).type;
 	if (aliasing == SW_ALIASING_TILE)
 		return tile_may_overwrite(op, over[i], k, class);
-	if (aliasing != SW_ALIASING_IN_PLACE || i != k)
-		return false;
-	for (uint32_t j = 0; j < op->n_operands; j++)
-		if (j != k && class[op->operands[j]] == class[operand])
-			return false;
-	return true;
+	if (aliasing == SW_ALIASING_ADDEND)
+		return may_add_to(program, op, k, class);
+	return aliasing == SW_ALIASING_IN_PLACE && i == k && is_only_reader(op, k, class);
 }
 
 bool sw_is_region(const sw_op *op)

@@ -65,8 +65,9 @@ static void mark_dense(sw_placer *p, const sw_computation *c)
 {
 	for (size_t k = 0; k < c->ops.len; k++) {
 		const sw_op *op = sw_op_at(p->program, c->ops.data[k]);
-		bool needs_all = !sw_kernels[op->opcode].splats ||
-		                 sw_runs_frames(op, p->aliasing[c->ops.data[k]]);
+		sw_aliasing aliasing = p->aliasing[c->ops.data[k]];
+		bool needs_all = !sw_kernels[op->opcode].splats || sw_runs_frames(op, aliasing) ||
+		                 aliasing == SW_ALIASING_ADDEND;
 		for (uint32_t i = 0; i < op->n_operands; i++)
 			p->dense[op->operands[i]] |= needs_all;
 	}

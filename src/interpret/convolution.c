@@ -8,7 +8,13 @@
  * or results lie as the product has them, nothing is copied. A row has the features of each place
  * side by side, or the places of each feature: so it is where there are more places than windows,
  * as in the gradient of a kernel, for which the input is transposed first.
+ *
+ * Where each group has one output feature, and the groups are neighbours in all three tensors, as
+ * in depthwise convolutions and their gradients, nothing is a matrix: rows of groups are multiplied
+ * and added element by element.
  */
+#include "interpret/vector.h"
+
 #include <string.h>
 
 #include "interpret/kernel.h"
@@ -28,6 +34,7 @@ typedef struct geometry {
 	int64_t unit;                 /* windows with one index along the first of them */
 	/* rows are [feature][place], of a transposed copy of the input; else [place][feature] */
 	bool by_feature;
+	bool group_rows; /* groups are multiplied side by side */
 	int64_t place_step, feature_step; /* in a row, to the next place and feature */
 	int64_t window_sizes[SW_MAX_RANK];
 	sw_shape input, kernel, output;
@@ -53,7 +60,7 @@ static void choose_order(geometry *g)
 	int64_t windows = 1, order[SW_MAX_RANK], stride = 1;
 	for (int d = 0; d < g->spatial; d++)
 		windows *= g->windows[d];
-	g->by_feature = g->places > windows &&
+	g->by_feature = !g->group_rows && g->places > windows &&
 	                g->input_stride[g->attrs->convolution.input_feature] > 1 &&
 	                (double)sw_shape_elements(g->input) * (double)g->bytes <= TRANSPOSED_BYTES;
 	g->place_step = g->by_feature ? 1 : g->group_inputs;
@@ -65,6 +72,24 @@ static void choose_order(geometry *g)
 		g->input_stride[order[d]] = stride;
 		stride *= g->input.dims[order[d]];
 	}
+}
+
+/* Elements from a group to the next, in the input. */
+static int64_t input_group_stride(const geometry *g)
+{
+	const sw_attrs *a = g->attrs;
+	return a->convolution.batch_groups > 1
+	               ? g->batch * g->input_stride[a->convolution.input_batch]
+	               : g->group_inputs * g->input_stride[a->convolution.input_feature];
+}
+
+static bool groups_are_neighbours(const geometry *g)
+{
+	const sw_attrs *a = g->attrs;
+	return g->groups > 1 && g->group_outputs == 1 &&
+	       (g->type == SW_F32 || g->type == SW_F64) && input_group_stride(g) == 1 &&
+	       g->kernel_stride[a->convolution.kernel_output] == 1 &&
+	       g->output_stride[a->convolution.output_feature] == 1;
 }
 
 static void describe(const sw_program *program, const sw_op *op, geometry *g)
@@ -92,6 +117,7 @@ static void describe(const sw_program *program, const sw_op *op, geometry *g)
 		g->unit *= d > 0 ? g->windows[d] : 1;
 	}
 	g->columns = g->places * g->group_inputs;
+	g->group_rows = groups_are_neighbours(g);
 	choose_order(g);
 }
 
@@ -271,6 +297,10 @@ static blocking block(const geometry *g)
 {
 	const sw_attrs *a = g->attrs;
 	blocking b = {.leading = g->spatial > 0 ? g->windows[0] : 1};
+	if (g->group_rows) {
+		b.reads_input = b.reads_kernel = b.writes_result = true;
+		return b;
+	}
 	b.units = g->batch * b.leading;
 	b.reads_input = rows_are_input(g);
 	b.reads_kernel = kernel_in_place(g, &b.kernel);
@@ -301,11 +331,8 @@ typedef struct group_work {
 
 static int64_t input_of(const geometry *g, int64_t group, int64_t n)
 {
-	const sw_attrs *a = g->attrs;
-	if (a->convolution.batch_groups > 1)
-		return (group * g->batch + n) * g->input_stride[a->convolution.input_batch];
-	return n * g->input_stride[a->convolution.input_batch] +
-	       group * g->group_inputs * g->input_stride[a->convolution.input_feature];
+	return n * g->input_stride[g->attrs->convolution.input_batch] +
+	       group * input_group_stride(g);
 }
 
 /* Copy the product of a range of windows to its place in the result. */
@@ -377,6 +404,85 @@ static void do_job(void *context, int member, int64_t job)
 		do_block(w, job, number);
 }
 
+/* ---- rows of groups --------------------------------------------------------------------- */
+
+/* Groups that a job takes of a row. */
+enum { ROW_GROUPS = 256 };
+
+/* Does the window read an element of the input at this place? Add its offset, and the kernel's. */
+static bool find_pair(const geometry *g, const int64_t *window, const int64_t *place, int64_t *from,
+                      int64_t *weight)
+{
+	const sw_attrs *a = g->attrs;
+	for (int d = 0; d < g->spatial; d++) {
+		const sw_window_dim *w = &a->convolution.window.dims[d];
+		int64_t dimension = a->convolution.input_spatial.v[d],
+			at = window[d] * w->stride - w->pad_low + place[d] * w->rhs_dilate;
+		if (at < 0 || at % w->lhs_dilate != 0 ||
+		    at / w->lhs_dilate >= g->input.dims[dimension])
+			return false;
+		*from += at / w->lhs_dilate * g->input_stride[dimension];
+		*weight += (w->reversal ? g->window_sizes[d] - 1 - place[d] : place[d]) *
+		           g->kernel_stride[a->convolution.kernel_spatial.v[d]];
+	}
+	return true;
+}
+
+#define ADD_PRODUCTS(name, T)                                                                      \
+	SW_CLONES static void name(int64_t n, const void *in, const void *weights, void *sums)     \
+	{                                                                                          \
+		const T *x = in, *y = weights;                                                     \
+		T *r = sums;                                                                       \
+		for (int64_t i = 0; i < n; i++)                                                    \
+			r[i] += x[i] * y[i];                                                       \
+	}
+ADD_PRODUCTS(add_products_f32, float)
+ADD_PRODUCTS(add_products_f64, double)
+
+static int64_t pieces_of_row(const geometry *g)
+{
+	return (g->groups + ROW_GROUPS - 1) / ROW_GROUPS;
+}
+
+/* Compute some groups of one window of one batch element. */
+static void do_row(void *context, int member, int64_t number)
+{
+	const group_work *w = context;
+	const geometry *g = w->g;
+	const sw_attrs *a = g->attrs;
+	int64_t window[SW_MAX_RANK] = {0}, place[SW_MAX_RANK] = {0}, bytes = (int64_t)g->bytes,
+		first = number % pieces_of_row(g) * ROW_GROUPS,
+		groups = SW_MIN(ROW_GROUPS, g->groups - first), to = first;
+	(void)member;
+	number /= pieces_of_row(g);
+	for (int d = g->spatial - 1; d >= 0; d--) {
+		window[d] = number % g->windows[d];
+		number /= g->windows[d];
+		to += window[d] * g->output_stride[a->convolution.output_spatial.v[d]];
+	}
+	char *sums = w->result +
+	             (to + number * g->output_stride[a->convolution.output_batch]) * bytes;
+	memset(sums, 0, (size_t)(groups * bytes));
+	do {
+		int64_t from = first + input_of(g, 0, number), weight = first;
+		bool reads = find_pair(g, window, place, &from, &weight);
+		for (int64_t i = 0; reads && i < g->group_inputs; i++) {
+			(g->type == SW_F32 ? add_products_f32 : add_products_f64)(
+				groups, w->input + from * bytes,
+				(const char *)w->kernel.data + weight * bytes, sums);
+			from += g->input_stride[a->convolution.input_feature];
+			weight += g->kernel_stride[a->convolution.kernel_input];
+		}
+	} while (sw_next_index(g->spatial, g->window_sizes, place));
+}
+
+static void convolve_rows(sw_team *team, group_work *w, int64_t leading)
+{
+	const geometry *g = w->g;
+	int64_t rows = g->batch * leading * g->unit * pieces_of_row(g);
+	sw_team_run(team, rows, SW_MAX(4096 / (g->columns * ROW_GROUPS), 1), do_row, w);
+}
+
 /* ---- the kernel ------------------------------------------------------------------------- */
 
 bool sw_prepare_convolution(const sw_program *program, const sw_op *op, sw_plan_op *plan)
@@ -428,6 +534,10 @@ sw_loops sw_loops_convolution(const sw_program *program, const sw_op *op)
 	geometry g;
 	describe(program, op, &g);
 	blocking b = block(&g);
+	if (g.group_rows) {
+		double rows = (double)(g.batch * b.leading * g.unit * pieces_of_row(&g));
+		return (sw_loops){.calls = rows, .rows = rows * (double)g.columns};
+	}
 	int64_t fixed[SW_MAX_RANK], to = 0, from = 0;
 	window_range range = range_from(&b, 0, SW_MIN(b.per_block, b.units));
 	int64_t windows = (range.high - range.low) * g.unit;
@@ -504,6 +614,11 @@ static void convolve(sw_team *team, const geometry *g, const blocking *b, sw_ten
 	                .rows = b->reads_input ? NULL : sw_tensor_data(t[ROWS]),
 	                .products = b->writes_result ? NULL : sw_tensor_data(t[PRODUCTS]),
 	                .result = sw_tensor_data(t[RESULT])};
+	if (g->group_rows) {
+		w.kernel.data = sw_tensor_data(t[KERNEL]);
+		convolve_rows(team, &w, b->leading);
+		return;
+	}
 	for (; w.group < g->groups; w.group++) {
 		const char *kernel = sw_tensor_data(t[KERNEL]);
 		if (b->reads_kernel) {

@@ -1,6 +1,7 @@
 /*
  * dot: batched matrix products with arbitrary dimension numbers. f32, f64 and complex types use
- * CBLAS, bf16 and f16 are computed in f32, integers in plain loops of the result's type.
+ * CBLAS, bf16 and f16 are computed in f32, integers in plain loops of the result's type. Of bf16
+ * the processor's matrix tiles are used where it has them (bf16_product.h).
  *
  * Each operand is viewed as [batch][rows][columns] with one stride for all rows and one for all
  * columns, if the order of its dimensions allows it; BLAS reads it in place if one of these strides
@@ -10,6 +11,7 @@
 
 #include <string.h>
 
+#include "interpret/bf16_product.h"
 #include "interpret/blas.h"
 #include "interpret/kernel.h"
 #include "interpret/multiply.h"
@@ -30,6 +32,7 @@ typedef struct product {
 	int batch_rank;
 	int64_t batch_dims[SW_MAX_RANK], batches, m, n, k;
 	int64_t c_row; /* from one row of the result to the next */
+	bool adds;     /* to what is in the result */
 	side a, b;
 	char *c;
 } product;
@@ -62,7 +65,7 @@ static bool blas_reads(const side *s, bool *transposed, int *leading)
 
 /* a is m x k (its rows are outer) and b is stored as n x k, so the untransposed b is a transposed
  * operand for BLAS. */
-#define BLAS(name, gemm, ALPHA, BETA)                                                              \
+#define BLAS(name, gemm, ONE, ZERO)                                                              \
 	static void name(const product *p, const char *a, const char *b, char *c)                  \
 	{                                                                                          \
 		bool at = false, bt = false;                                                       \
@@ -71,8 +74,8 @@ static bool blas_reads(const side *s, bool *transposed, int *leading)
 		blas_reads(&p->b, &bt, &ldb);                                                      \
 		sw_blas_functions()->gemm(CblasRowMajor, at ? CblasTrans : CblasNoTrans,           \
 		                          bt ? CblasNoTrans : CblasTrans, as_int(p->m),            \
-		                          as_int(p->n), as_int(p->k), ALPHA, (const void *)a, lda, \
-		                          (const void *)b, ldb, BETA, (void *)c,                   \
+		                          as_int(p->n), as_int(p->k), ONE, (const void *)a, lda,   \
+		                          (const void *)b, ldb, p->adds ? ONE : ZERO, (void *)c,   \
 		                          as_int(p->c_row));                                       \
 	}
 static const float one_c64[2] = {1, 0}, zero_c64[2] = {0, 0};
@@ -88,9 +91,9 @@ SW_CLONES static void multiply_little(const product *p, const float *a, const fl
 	const int64_t n = p->n, k = p->k;
 	for (int64_t i = 0; i < p->m; i++) {
 		float *r = c + i * p->c_row;
-		for (int64_t j = 0; j < n; j++)
+		for (int64_t j = 0; j < n && !p->adds; j++)
 			r[j] = a[i * p->a.outer_stride] * b[j];
-		for (int64_t l = 1; l < k; l++) {
+		for (int64_t l = p->adds ? 0 : 1; l < k; l++) {
 			const float x = a[i * p->a.outer_stride + l * p->a.inner_stride];
 			const float *y = b + l * p->b.inner_stride;
 			for (int64_t j = 0; j < n; j++)
@@ -209,18 +212,26 @@ static int free_dims(int rank, sw_ints batch, sw_ints contracting, int64_t *list
 	return n;
 }
 
-static bool can_read_in_place(side *s, sw_shape shape, sw_ints batch, const int64_t *outer,
-                              int n_outer, sw_ints contracting)
+/* Set the extents and strides of a side that is read where it lies. Return false if its outer, or
+ * its contracted, dimensions have no common stride. */
+static bool view_in_place(side *s, sw_shape shape, sw_ints batch, const int64_t *outer, int n_outer,
+                          sw_ints contracting)
 {
 	int64_t strides[SW_MAX_RANK];
 	sw_dense_strides(shape, strides);
 	s->batch_rank = batch.n;
 	for (int i = 0; i < batch.n; i++)
 		s->batch_stride[i] = strides[batch.v[i]];
+	return joined(shape, strides, outer, n_outer, &s->outer, &s->outer_stride) &&
+	       joined(shape, strides, contracting.v, contracting.n, &s->inner, &s->inner_stride);
+}
+
+static bool can_read_in_place(side *s, sw_shape shape, sw_ints batch, const int64_t *outer,
+                              int n_outer, sw_ints contracting)
+{
 	bool transposed;
 	int leading;
-	return joined(shape, strides, outer, n_outer, &s->outer, &s->outer_stride) &&
-	       joined(shape, strides, contracting.v, contracting.n, &s->inner, &s->inner_stride) &&
+	return view_in_place(s, shape, batch, outer, n_outer, contracting) &&
 	       s->outer_stride <= INT32_MAX && s->inner_stride <= INT32_MAX &&
 	       blas_reads(s, &transposed, &leading);
 }
@@ -287,29 +298,49 @@ bool sw_prepare_dot(const sw_program *program, const sw_op *op, sw_plan_op *plan
 	                  sw_value_shape(program, op->first_result).type);
 }
 
-/* A product is cut along the longer side of its result into blocks, whose size does not depend on
- * the number of threads; products of a large batch are taken one by one. */
+/* A product is cut into a grid of blocks, whose sizes do not depend on the number of threads, as
+ * the library may add up in another order where a block ends. Products of a large batch are taken
+ * one by one. */
 typedef struct shared_product {
 	const product *p;
 	multiply_fn *multiply;
-	int64_t blocks, rows, columns; /* of a block */
+	int64_t rows, columns; /* of a block */
+	int64_t down, across;  /* blocks along m and n */
 } shared_product;
 
-/* Multiply-adds that are worth a thread's turn. */
+/* Multiply-adds that are worth a thread's turn, for up to FEW blocks; and those of a block where
+ * there are more: for each block the library copies its operands again, which takes 40 % of the
+ * time where each block has 16e6 (1024 x 512 x 512 on a processor with AVX-512), 10 % at 64e6. */
 #define WORTH_A_BLOCK 4e6
-enum { BLOCKS = 16, BLOCK_UNIT = 32 };
+#define WORTH_A_COPY 64e6
+enum { FEW = 4, BLOCKS = 16, BLOCK_UNIT = 32 };
 
+/* Cut an extent into `parts` of whole units; return how many there are. */
+static int64_t cut_extent(int64_t extent, int64_t parts, int64_t *size)
+{
+	int64_t units = (extent + BLOCK_UNIT - 1) / BLOCK_UNIT;
+	*size = SW_MAX((units + parts - 1) / parts, 1) * BLOCK_UNIT;
+	return SW_MAX((extent + *size - 1) / *size, 1);
+}
+
+/* Of the grids of `wanted` blocks, a power of two, take the one for which the least is copied: the
+ * left operand for each block across, the right one for each block down. */
 static shared_product cut(const product *p)
 {
-	shared_product s = {p, find_multiply(p->type), 1, p->m, p->n};
-	double work = (double)p->m * (double)p->n * (double)p->k;
-	int64_t wanted = p->batches < BLOCKS ? (int64_t)SW_MIN(work / WORTH_A_BLOCK, BLOCKS) : 1;
-	int64_t extent = SW_MAX(p->m, p->n), units = (extent + BLOCK_UNIT - 1) / BLOCK_UNIT;
-	if (wanted <= 1)
-		return s;
-	int64_t size = (units + wanted - 1) / wanted * BLOCK_UNIT;
-	s.blocks = (extent + size - 1) / size;
-	*(p->m >= p->n ? &s.rows : &s.columns) = size;
+	shared_product s = {.p = p, .multiply = find_multiply(p->type)};
+	double work = (double)p->m * (double)p->n * (double)p->k * (double)p->batches;
+	double blocks = SW_MAX(SW_MIN(work / WORTH_A_BLOCK, FEW),
+	                       SW_MIN(work / WORTH_A_COPY, BLOCKS)) /
+	                (double)p->batches;
+	int64_t wanted = 1, down = 1;
+	while (2 * (double)wanted <= blocks)
+		wanted *= 2;
+	for (int64_t d = 2; d <= wanted; d *= 2)
+		if ((double)(wanted / d) * (double)p->m + (double)d * (double)p->n <
+		    (double)(wanted / down) * (double)p->m + (double)down * (double)p->n)
+			down = d;
+	s.down = cut_extent(p->m, down, &s.rows);
+	s.across = cut_extent(p->n, wanted / down, &s.columns);
 	return s;
 }
 
@@ -317,9 +348,8 @@ static void multiply_block(void *context, int member, int64_t i)
 {
 	const shared_product *s = context;
 	const product *p = s->p;
-	int64_t batch = i / s->blocks, a = 0, b = 0;
-	int64_t row = s->rows < p->m ? i % s->blocks * s->rows : 0,
-		column = s->columns < p->n ? i % s->blocks * s->columns : 0;
+	int64_t batch = i / (s->down * s->across), a = 0, b = 0,
+		row = i / s->across % s->down * s->rows, column = i % s->across * s->columns;
 	product part = *p;
 	(void)member;
 	part.m = part.a.outer = SW_MIN(s->rows, p->m - row);
@@ -344,7 +374,7 @@ static void multiply_all(sw_team *team, product *p)
 	p->c_row = p->n;
 	shared_product s = cut(p);
 	double work = (double)p->batches * (double)p->m * (double)p->n * (double)p->k;
-	int64_t n = p->batches * s.blocks;
+	int64_t n = p->batches * s.down * s.across;
 	sw_team_run(work < WORTH_A_BLOCK / 16 ? NULL : team, n, SW_MAX(n / 64, 1), multiply_block,
 	            &s);
 }
@@ -359,26 +389,121 @@ static sw_status multiply_into(sw_team *team, product *p, sw_tensor c, sw_error 
 		return sw_fail(err, SW_ERR_INPUT,
 		               "a matrix product of more than 2^31 rows or columns");
 	if (p->k == 0 || c.buffer->bytes == 0)
-		memset(p->c, 0, c.buffer->bytes);
+		memset(p->c, 0, p->adds ? 0 : c.buffer->bytes);
 	else
 		multiply_all(team, p);
 	return SW_OK;
 }
 
-sw_status sw_dot(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attrs *attrs,
-                 sw_shape shape, sw_tensor *out, sw_error *err)
+/* ---- bf16 by tiles ---------------------------------------------------------------------- */
+
+/* Multiply-adds for which the order of tiles is worth its while. */
+#define WORTH_TILES 32768
+
+/* Set up one side and its room in the order of tiles. False: the product is computed in f32, whose
+ * copies of the operands are what the workspace has room for. */
+static bool view_for_tiles(sw_tensor x, sw_ints batch, sw_ints contracting, sw_bf16_side *to,
+                           int64_t *bytes)
+{
+	side s = {0};
+	int64_t outer[SW_MAX_RANK], n = sw_shape_elements(x.shape);
+	int n_outer = free_dims(x.shape.rank, batch, contracting, outer);
+	if (x.shape.type != SW_BF16 || n == 0 || n > INT64_MAX / 8 ||
+	    !view_in_place(&s, x.shape, batch, outer, n_outer, contracting))
+		return false;
+	*to = (sw_bf16_side){.data = (const void *)sw_tensor_data(x),
+	                     .outer = s.outer,
+	                     .inner = s.inner,
+	                     .outer_stride = s.outer_stride,
+	                     .inner_stride = s.inner_stride};
+	memcpy(to->batch_stride, s.batch_stride, sizeof to->batch_stride);
+	*bytes = n / (s.outer * s.inner) * sw_bf16_packed_bytes(s.outer, s.inner);
+	return *bytes <= sw_workspace_elements(n, SW_F32);
+}
+
+/* Set up the product, or return false if it is not one for tiles. */
+static bool view_product(sw_tensor lhs, sw_tensor rhs, const sw_attrs *attrs, sw_type type,
+                         sw_bf16_product *p, int64_t bytes[2])
+{
+	*p = (sw_bf16_product){.batch_rank = attrs->dot.lhs_batch.n, .rounds = type == SW_BF16};
+	for (int i = 0; i < p->batch_rank; i++)
+		p->batch_dims[i] = lhs.shape.dims[attrs->dot.lhs_batch.v[i]];
+	return (type == SW_BF16 || type == SW_F32) && sw_bf16_tiles() &&
+	       view_for_tiles(lhs, attrs->dot.lhs_batch, attrs->dot.lhs_contracting, &p->a,
+	                      &bytes[0]) &&
+	       view_for_tiles(rhs, attrs->dot.rhs_batch, attrs->dot.rhs_contracting, &p->b,
+	                      &bytes[1]) &&
+	       (double)p->a.outer * (double)p->b.outer * (double)p->a.inner >= WORTH_TILES;
+}
+
+static sw_status room_for_tiles(sw_interpreter *it, int64_t bytes, sw_tensor *room, void **packed,
+                                sw_error *err)
+{
+	int64_t dims[1] = {bytes};
+	sw_status status = sw_scratch_new(it, (sw_shape){.type = SW_U8, .rank = 1, .dims = dims},
+	                                  room, err);
+	*packed = status == SW_OK ? sw_tensor_data(*room) : NULL;
+	return status;
+}
+
+static sw_status dot_by_tiles(sw_interpreter *it, sw_bf16_product *p, const int64_t bytes[2],
+                              sw_shape shape, sw_tensor *out, sw_error *err)
+{
+	sw_tensor room[2] = {{.buffer = NULL}, {.buffer = NULL}};
+	sw_status status = room_for_tiles(it, bytes[0], &room[0], &p->a.packed, err);
+	if (status == SW_OK)
+		status = room_for_tiles(it, bytes[1], &room[1], &p->b.packed, err);
+	if (status == SW_OK && !out->buffer)
+		status = sw_scratch_new(it, shape, out, err);
+	if (status == SW_OK) {
+		p->c = sw_tensor_data(*out);
+		sw_bf16_multiply(it->team, p);
+	}
+	sw_pool_drop(&it->pool, &room[0]);
+	sw_pool_drop(&it->pool, &room[1]);
+	return status;
+}
+
+/* ---- any type --------------------------------------------------------------------------- */
+
+static sw_status take_sides(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attrs *attrs,
+                            product *p, sw_error *err)
+{
+	p->bytes = (size_t)sw_type_bytes(p->type);
+	p->batch_rank = attrs->dot.lhs_batch.n;
+	for (int i = 0; i < p->batch_rank; i++)
+		p->batch_dims[i] = lhs.shape.dims[attrs->dot.lhs_batch.v[i]];
+	SW_TRY(take_side(it, lhs, p->type, attrs->dot.lhs_batch, attrs->dot.lhs_contracting, &p->a,
+	                 err));
+	return take_side(it, rhs, p->type, attrs->dot.rhs_batch, attrs->dot.rhs_contracting, &p->b,
+	                 err);
+}
+
+static void drop_sides(sw_interpreter *it, product *p)
+{
+	sw_pool_drop(&it->pool, &p->a.owned);
+	sw_pool_drop(&it->pool, &p->b.owned);
+}
+
+sw_status sw_dot_add_to(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attrs *attrs,
+                        sw_tensor sum, sw_error *err)
+{
+	product p = {.type = sum.shape.type, .adds = true};
+	sw_status status = take_sides(it, lhs, rhs, attrs, &p, err);
+	if (status == SW_OK)
+		status = multiply_into(it->team, &p, sum, err);
+	drop_sides(it, &p);
+	return status;
+}
+
+static sw_status dot_in_wide_type(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs,
+                                  const sw_attrs *attrs, sw_shape shape, sw_tensor *out,
+                                  sw_error *err)
 {
 	sw_tensor c = {0};
 	sw_type type = shape.type;
-	product p = {.type = sw_type_to_multiply_in(type), .batch_rank = attrs->dot.lhs_batch.n};
-	p.bytes = (size_t)sw_type_bytes(p.type);
-	for (int i = 0; i < p.batch_rank; i++)
-		p.batch_dims[i] = lhs.shape.dims[attrs->dot.lhs_batch.v[i]];
-	sw_status status = take_side(it, lhs, p.type, attrs->dot.lhs_batch,
-	                             attrs->dot.lhs_contracting, &p.a, err);
-	if (status == SW_OK)
-		status = take_side(it, rhs, p.type, attrs->dot.rhs_batch,
-		                   attrs->dot.rhs_contracting, &p.b, err);
+	product p = {.type = sw_type_to_multiply_in(type)};
+	sw_status status = take_sides(it, lhs, rhs, attrs, &p, err);
 	shape.type = p.type;
 	if (out->buffer && p.type == type)
 		c = sw_tensor_keep(*out);
@@ -391,10 +516,19 @@ sw_status sw_dot(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attr
 		                    sw_shape_elements(shape));
 	else if (status == SW_OK && !out->buffer)
 		status = sw_convert_tensor(it, c, type, out, err);
-	sw_pool_drop(&it->pool, &p.a.owned);
-	sw_pool_drop(&it->pool, &p.b.owned);
+	drop_sides(it, &p);
 	sw_pool_drop(&it->pool, &c);
 	return status;
+}
+
+sw_status sw_dot(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attrs *attrs,
+                 sw_shape shape, sw_tensor *out, sw_error *err)
+{
+	sw_bf16_product p;
+	int64_t bytes[2];
+	return view_product(lhs, rhs, attrs, shape.type, &p, bytes)
+	               ? dot_by_tiles(it, &p, bytes, shape, out, err)
+	               : dot_in_wide_type(it, lhs, rhs, attrs, shape, out, err);
 }
 
 /* Workspace that take_side needs for operand i, in bytes. */

@@ -105,6 +105,9 @@ typedef enum sw_aliasing {
 	SW_ALIASING_STARTED,
 	/* the buffer of a dying operand, if all called computations allow it */
 	SW_ALIASING_REGION,
+	/* a product with an addend: the buffer of the addend, if that dies, otherwise it starts as a
+	 * copy of it */
+	SW_ALIASING_ADDEND,
 	/* a fusion that runs tile by tile: the buffer of a dying operand of which each tile reads
 	 * what it writes of the result (sw_tile_result) */
 	SW_ALIASING_TILE,
@@ -284,11 +287,11 @@ bool sw_kernel_keeps_splat(const sw_op *op, sw_aliasing aliasing);
 bool sw_kernel_may_overwrite(const sw_program *program, const sw_op *op, sw_aliasing aliasing,
                              uint32_t i, uint32_t k, const sw_id *class, const uint64_t *over);
 /* Return true for ops that may run called computations in frames of their own; all of them do, but
- * for fusions that run tile by tile. */
+ * for fusions that are one kernel (run tile by tile, or a product with an addend). */
 bool sw_is_region(const sw_op *op);
 static inline bool sw_runs_frames(const sw_op *op, sw_aliasing aliasing)
 {
-	return sw_is_region(op) && aliasing != SW_ALIASING_TILE;
+	return sw_is_region(op) && aliasing != SW_ALIASING_TILE && aliasing != SW_ALIASING_ADDEND;
 }
 /* Prepare the kernels of the fusions that run tile by tile (tile_prepare.c). */
 void sw_tiles_init(sw_interpreter *interpreter);
@@ -345,6 +348,17 @@ int64_t sw_index_at(sw_type type, const void *data, int64_t e);
 bool sw_can_dot(sw_type lhs, sw_type rhs, sw_type result);
 sw_status sw_dot(sw_interpreter *interpreter, sw_tensor lhs, sw_tensor rhs, const sw_attrs *attrs,
                  sw_shape shape, sw_tensor *out, sw_error *err);
+/* The same in the type of the operands, which a library multiplies: add the products to `sum`. */
+sw_status sw_dot_add_to(sw_interpreter *interpreter, sw_tensor lhs, sw_tensor rhs,
+                        const sw_attrs *attrs, sw_tensor sum, sw_error *err);
+/* A fusion of a product and an addend, by the numbers of its operands (dot_add.c). */
+typedef struct sw_dot_add {
+	const sw_op *dot;
+	uint32_t lhs, rhs, addend;
+} sw_dot_add;
+/* Return true if the fusion is one: its computation has no other op, all types are the same, one
+ * that a library multiplies, and the addend is no operand of the product. */
+bool sw_dot_add_find(const sw_program *program, const sw_op *op, sw_dot_add *found);
 /* Return true, and the number, if the value is known before the program runs: it is a constant,
  * perhaps converted or reshaped. */
 bool sw_find_constant(const sw_program *program, sw_id value, int64_t *number);
@@ -392,7 +406,7 @@ sw_kernel_fn sw_kernel_unary, sw_kernel_binary, sw_kernel_clamp, sw_kernel_selec
 	sw_kernel_replica_id, sw_kernel_dimension_size, sw_kernel_broadcast, sw_kernel_transpose,
 	sw_kernel_slice, sw_kernel_reverse, sw_kernel_terms, sw_kernel_pad, sw_kernel_concatenate,
 	sw_kernel_dynamic_slice, sw_kernel_dynamic_update_slice, sw_kernel_gather,
-	sw_kernel_tile, sw_kernel_scatter, sw_kernel_reduce, sw_kernel_dot, sw_kernel_convolution, sw_kernel_sort,
+	sw_kernel_tile, sw_kernel_dot_add, sw_kernel_scatter, sw_kernel_reduce, sw_kernel_dot, sw_kernel_convolution, sw_kernel_sort,
 	sw_kernel_topk, sw_kernel_reduce_window, sw_kernel_select_and_scatter, sw_kernel_rng_bits,
 	sw_kernel_call, sw_kernel_while, sw_kernel_conditional, sw_kernel_map, sw_kernel_token,
 	sw_kernel_collective, sw_kernel_batch_norm_inference, sw_kernel_batch_norm_training,
@@ -409,7 +423,7 @@ sw_prepare_fn sw_prepare_fusion, sw_prepare_unary, sw_prepare_binary, sw_prepare
 	sw_prepare_complex, sw_prepare_batch_norm, sw_prepare_stochastic_convert, sw_prepare_lapack,
 	sw_prepare_rng, sw_prepare_rng_state, sw_prepare_scaled_dot, sw_prepare_async_done,
 	sw_prepare_dynamic_reshape, sw_prepare_set_dimension_size, sw_prepare_never;
-sw_workspace_fn sw_workspace_tile, sw_workspace_iota, sw_workspace_convolution, sw_workspace_dot,
+sw_workspace_fn sw_workspace_tile, sw_workspace_iota, sw_workspace_convolution, sw_workspace_dot, sw_workspace_dot_add,
 	sw_workspace_ragged_dot, sw_workspace_scaled_dot, sw_workspace_reduce,
 	sw_workspace_reduce_window, sw_workspace_scatter, sw_workspace_select_and_scatter,
 	sw_workspace_sort, sw_workspace_topk, sw_workspace_map, sw_workspace_scan,

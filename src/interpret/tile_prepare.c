@@ -1,4 +1,4 @@
-/* Which fusions run tile by tile, and what an interpreter keeps for them. */
+/* Which fusions run tile by tile, or as a product with an addend, and what an interpreter keeps for them. */
 #include <stdlib.h>
 
 #include "interpret/team.h"
@@ -21,6 +21,11 @@ bool sw_prepare_fusion(const sw_program *program, const sw_op *op, sw_plan_op *p
 		plan->kernel.run = sw_kernel_tile;
 		plan->kernel.aliasing = SW_ALIASING_TILE;
 		plan->kernel.workspace = sw_workspace_tile;
+	} else if (sw_dot_add_find(program, op, &(sw_dot_add){0})) {
+		plan->kernel.run = sw_kernel_dot_add;
+		plan->kernel.splats = false;
+		plan->kernel.aliasing = SW_ALIASING_ADDEND;
+		plan->kernel.workspace = sw_workspace_dot_add;
 	}
 	return true;
 }

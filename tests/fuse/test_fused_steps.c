@@ -58,7 +58,8 @@ static void step_run_clear(step_run *r)
 }
 
 /* Parameters of bf16 programs are f32; their gradients were rounded to bf16 on the way. */
-static void compare(const char *name, int64_t *fusions, int64_t *tiles)
+static void compare(const char *name, sw_fusion device, int64_t *fusions,
+                    int64_t *tiles)
 {
 	char path[512];
 	sw_error err = {0};
@@ -70,7 +71,7 @@ static void compare(const char *name, int64_t *fusions, int64_t *tiles)
 	check(sw_read_program(path, &program, &err), &err, name);
 	snprintf(path, sizeof path, PROGRAMS "%s" SUFFIX, name);
 	check(sw_tensor_file_read(path, &file, &err), &err, name);
-	check(sw_fuse(program, SW_FUSION_XLA_CPU, &fused, &err), &err, name);
+	check(sw_fuse(program, device, &fused, &err), &err, name);
 	for (size_t i = 0; i < fused->ops.len; i++) {
 		const char *why;
 		const sw_op *op = sw_op_at(fused, (sw_id)i);
@@ -95,18 +96,20 @@ static void fused_steps_give_what_their_ops_give(void **state)
 {
 	(void)state;
 	glob_t found;
-	int64_t fusions = 0, tiles = 0;
+	int64_t fusions = 0, tiles = 0, with_products = 0, tiles_of_these = 0;
 	assert_int_equal(glob(PROGRAMS "*" SUFFIX, 0, NULL, &found), 0);
 	for (size_t i = 0; i < found.gl_pathc; i++) {
 		char name[128];
 		const char *base = strrchr(found.gl_pathv[i], '/') + 1;
 		snprintf(name, sizeof name, "%.*s", (int)(strlen(base) - strlen(SUFFIX)), base);
-		compare(name, &fusions, &tiles);
+		compare(name, SW_FUSION_XLA_CPU, &fusions, &tiles);
+		compare(name, SW_FUSION_LOOPS, &with_products, &tiles_of_these);
 	}
 	globfree(&found);
 	print_message("%lld of %lld fusions run tile by tile\n", (long long)tiles,
 	              (long long)fusions);
 	assert_true(10 * tiles > 8 * fusions);
+	assert_true(with_products > tiles_of_these);
 }
 
 int main(void)

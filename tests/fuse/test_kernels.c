@@ -121,20 +121,47 @@ static void reductions_of_rows_join_their_readers(void **state)
 	assert_int_equal(count_of(columns, SW_FUSED_LOOP, SW_FUSION_LOOPS), 1);
 }
 
-static void products_take_bias_and_activation(void **state)
-{
-	(void)state;
-	static const char text[] = HEAD
+static const char product_text[] = HEAD
 		"ENTRY e { x = f32[64,128] parameter(0) w = f32[128,32] parameter(1)\n"
 		" v = f32[32] parameter(2) r = f32[64,32] parameter(3)\n"
 		" p = f32[64,32] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
 		" b = f32[64,32] broadcast(v), dimensions={1}\n"
 		" s = f32[64,32] add(p, b)\n t = f32[64,32] tanh(s)\n"
 		" ROOT u = f32[64,32] add(t, r) }";
-	assert_int_equal(count_of(text, SW_FUSED_DOT, SW_FUSION_XLA_GPU), 1);
-	assert_int_equal(count_of(text, SW_FUSED_LOOP, SW_FUSION_XLA_GPU), 0);
-	assert_int_equal(count_of(text, SW_FUSED_DOT, SW_FUSION_XLA_CPU), 0);
-	assert_int_equal(count_of(text, SW_FUSED_LOOP, SW_FUSION_XLA_CPU), 1);
+
+static void products_take_bias_and_activation(void **state)
+{
+	(void)state;
+	assert_int_equal(count_of(product_text, SW_FUSED_DOT, SW_FUSION_XLA_GPU), 1);
+	assert_int_equal(count_of(product_text, SW_FUSED_LOOP, SW_FUSION_XLA_GPU), 0);
+	assert_int_equal(count_of(product_text, SW_FUSED_DOT, SW_FUSION_XLA_CPU), 0);
+	assert_int_equal(count_of(product_text, SW_FUSED_LOOP, SW_FUSION_XLA_CPU), 1);
+}
+
+/* This system's kernels run by tiles or op by op: of what a product takes along the ops are one
+ * kernel again. */
+static void what_a_product_takes_is_one_loop_inside(void **state)
+{
+	(void)state;
+	sw_error err = {0};
+	sw_program *program = read_hlo(product_text), *fused;
+	assert_int_equal(sw_fuse(program, SW_FUSION_LOOPS, &fused, &err), SW_OK);
+	int kernels[SW_FUSED_COUNT] = {0}, alone = 0;
+	for (size_t i = 0; i < fused->ops.len; i++) {
+		const sw_op *op = sw_op_at(fused, (sw_id)i);
+		if (sw_fused_kernel_of(op) == SW_FUSED_COUNT)
+			continue;
+		kernels[sw_fused_kernel_of(op)]++;
+		const sw_computation *inside = &fused->computations.data[op->called[0]];
+		for (size_t k = 0; k < inside->ops.len; k++)
+			alone += sw_fused_kernel_of(op) == SW_FUSED_DOT &&
+			         sw_op_at(fused, inside->ops.data[k])->opcode != SW_OP_PARAMETER;
+	}
+	assert_int_equal(kernels[SW_FUSED_DOT], 1);
+	assert_int_equal(kernels[SW_FUSED_LOOP], 1);
+	assert_int_equal(alone, 2); /* the product and the loop */
+	sw_program_free(fused);
+	sw_program_free(program);
 }
 
 /* A number that nothing reads is computed, alone if need be: what it reads is stored. */
@@ -178,6 +205,7 @@ int main(void)
 		cmocka_unit_test(every_fixture_is_cut_into_kernels),
 		cmocka_unit_test(reductions_of_rows_join_their_readers),
 		cmocka_unit_test(products_take_bias_and_activation),
+		cmocka_unit_test(what_a_product_takes_is_one_loop_inside),
 		cmocka_unit_test(what_nothing_reads_is_a_kernel),
 		cmocka_unit_test(kernels_do_not_wait_for_themselves),
 	};
