@@ -9,7 +9,8 @@
  * PYTHON must find the packages of tools/export_requirements.txt; the peer is JAX's jitted step of
  * the same model, with its state donated. Both run their steps in turns, A B A B, and the median of
  * each counts. `memory` is the arena, and beside it XLA's memory_analysis(): arguments, outputs and
- * temporaries. --fusion is none, loops (the default: as `run` does) or xla-cpu. --alone leaves the peer out; --ops
+ * temporaries. --fusion is none, loops (the default: as `run` does) or xla-cpu. --alone leaves the
+ * peer out; --ops
  * adds where our time goes; --frames lists the fusions that run op by op. --cpu takes
  * the processor time of all threads instead of the clock's, for a machine that is busy. --threads
  * sets ours; to give both one processor, use taskset.
