@@ -62,12 +62,10 @@ struct experiment {
 	bool stages, about_stages;
 	bool ways; /* ours is the quicker one of `auto` and of a way per variable (`ways`) */
 	/* collectives block, as in AutoDDL's model; else they run beside kernels */
-
 	bool blocking;
 	double memory_bytes; /* per device; 0: that of the cluster file */
 	/* of grids: how many of the first ones by rank are planned, besides the first one with one
 	 * bandwidth */
-
 	int32_t planned;
 	/* of grids: memory of a device for state; 0: the cluster file's memory */
 	double fitting_bytes;

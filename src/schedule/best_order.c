@@ -203,8 +203,7 @@ static void consider_merged(order_search *c, const sw_cluster *cluster, sw_merge
 	const sw_tasks *single = c->best.graph;
 	const uint32_t *order =
 		sw_arena_copy(c->arena, c->best.order, sizeof(*c->best.order) * single->n);
-	const uint32_t *without_waits =
-		sw_order_last_waits(single, sw_order_program, c->limits, c->arena);
+	const uint32_t *without_waits = sw_order_last_waits(single, NULL, c->limits, c->arena);
 	double min_saved_s = c->limits->min_gain * c->best.seconds;
 	order_merging m = {.cluster = cluster,
 	             .single = single,
@@ -265,7 +264,7 @@ static const sw_tasks *merge_groups(const sw_cluster *cluster, const sw_tasks *g
 	uint32_t n;
 	if (merge.n_groups == 0)
 		return graph;
-	const uint32_t *order = sw_order_last_waits(graph, sw_order_program, limits, arena);
+	const uint32_t *order = sw_order_last_waits(graph, NULL, limits, arena);
 	return sw_order_combine(cluster, graph, order, way, limits, arena, merged, &n) ? merged
 										       : graph;
 }

@@ -182,8 +182,9 @@ size_t sw_insert_collectives(const sw_tasks *graph, const uint32_t *kernels, uin
 /* Reorder all tasks so that a task which would wait lets ready tasks pass.
  * O((n + edges) log n). */
 uint32_t *sw_order_defer_waits(const sw_tasks *graph, const uint32_t *given, sw_arena *arena);
-/* Run all that waits for no collective, kernels in the given order; then all waits whose
- * collectives have begun, and so on: so as many collectives as can be are under way together.
+/* Run all that waits for no collective, kernels in the given order and starts as soon as they can
+ * (order_kernels NULL: both in the program's order); then all waits whose collectives have begun,
+ * and so on: so as many collectives as can be are under way together.
  * O((n + edges) log n), and what the order of kernels takes. */
 uint32_t *sw_order_last_waits(const sw_tasks *graph, sw_kernel_order_fn *order_kernels,
                               const sw_schedule_limits *limits, sw_arena *arena);

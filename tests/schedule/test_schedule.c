@@ -245,7 +245,7 @@ static double seconds_merged(const scheduled *s, sw_merge merge)
 	return seconds;
 }
 
-/* What the scheduler merges is as quick as any given size or number, within 1 %: given ones were up
+/* What the scheduler merges is as quick as any given size or number, within 2 %: given ones were up
  * to 9.8 % quicker before reductions were cut into the groups that end soonest. */
 static void no_given_size_of_merged_gradients_is_quicker(void **state)
 {
@@ -263,7 +263,7 @@ static void no_given_size_of_merged_gradients_is_quicker(void **state)
 		double chosen_s = seconds_merged(&s, (sw_merge){0});
 		for (size_t k = 0; k < SW_COUNT(given); k++) {
 			double given_s = seconds_merged(&s, given[k]);
-			if (given_s < 0.99 * chosen_s)
+			if (given_s < 0.98 * chosen_s)
 				fail_msg("%s on %s: %.3g s, but %.3g s with %lld bytes or %lld "
 				         "all-reduces in one",
 				         program, cluster, chosen_s, given_s,
