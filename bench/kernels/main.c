@@ -10,8 +10,7 @@
  * the same model, with its state donated. Both run their steps in turns, A B A B, and the median of
  * each counts. `memory` is the arena, and beside it XLA's memory_analysis(): arguments, outputs and
  * temporaries. --fusion is none, loops (the default: as `run` does) or xla-cpu. --alone leaves the
- * peer out; --ops
- * adds where our time goes; --frames lists the fusions that run op by op. --cpu takes
+ * peer out; --ops adds where our time goes; --frames lists the fusions that run op by op. --cpu takes
  * the processor time of all threads instead of the clock's, for a machine that is busy. --threads
  * sets ours; to give both one processor, use taskset.
  */
@@ -175,7 +174,7 @@ int main(int argc, char **argv)
 	              .programs = SW_BINARY_DIR "/kernels",
 	              .threads = sw_cpu_count(),
 	              .steps = 7,
-	              .fusion = SW_FUSION_LOOPS};
+	              .fusion = SW_FUSION_LEFT_OUT};
 	int at = read_options(argc, argv, &s);
 	printf("%d threads, %d steps each in turns, fusion: %s\n\n", s.threads, s.steps,
 	       sw_fusion_name(s.fusion));

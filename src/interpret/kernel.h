@@ -406,7 +406,8 @@ sw_kernel_fn sw_kernel_unary, sw_kernel_binary, sw_kernel_clamp, sw_kernel_selec
 	sw_kernel_replica_id, sw_kernel_dimension_size, sw_kernel_broadcast, sw_kernel_transpose,
 	sw_kernel_slice, sw_kernel_reverse, sw_kernel_terms, sw_kernel_pad, sw_kernel_concatenate,
 	sw_kernel_dynamic_slice, sw_kernel_dynamic_update_slice, sw_kernel_gather,
-	sw_kernel_tile, sw_kernel_dot_add, sw_kernel_scatter, sw_kernel_reduce, sw_kernel_dot, sw_kernel_convolution, sw_kernel_sort,
+	sw_kernel_tile, sw_kernel_dot_add, sw_kernel_scatter, sw_kernel_reduce, sw_kernel_dot,
+	sw_kernel_convolution, sw_kernel_sort,
 	sw_kernel_topk, sw_kernel_reduce_window, sw_kernel_select_and_scatter, sw_kernel_rng_bits,
 	sw_kernel_call, sw_kernel_while, sw_kernel_conditional, sw_kernel_map, sw_kernel_token,
 	sw_kernel_collective, sw_kernel_batch_norm_inference, sw_kernel_batch_norm_training,
@@ -423,8 +424,8 @@ sw_prepare_fn sw_prepare_fusion, sw_prepare_unary, sw_prepare_binary, sw_prepare
 	sw_prepare_complex, sw_prepare_batch_norm, sw_prepare_stochastic_convert, sw_prepare_lapack,
 	sw_prepare_rng, sw_prepare_rng_state, sw_prepare_scaled_dot, sw_prepare_async_done,
 	sw_prepare_dynamic_reshape, sw_prepare_set_dimension_size, sw_prepare_never;
-sw_workspace_fn sw_workspace_tile, sw_workspace_iota, sw_workspace_convolution, sw_workspace_dot, sw_workspace_dot_add,
-	sw_workspace_ragged_dot, sw_workspace_scaled_dot, sw_workspace_reduce,
+sw_workspace_fn sw_workspace_tile, sw_workspace_iota, sw_workspace_convolution, sw_workspace_dot,
+	sw_workspace_dot_add, sw_workspace_ragged_dot, sw_workspace_scaled_dot, sw_workspace_reduce,
 	sw_workspace_reduce_window, sw_workspace_scatter, sw_workspace_select_and_scatter,
 	sw_workspace_sort, sw_workspace_topk, sw_workspace_map, sw_workspace_scan,
 	sw_workspace_cholesky, sw_workspace_fft, sw_workspace_triangular_solve, sw_workspace_lapack;

@@ -414,8 +414,9 @@ typedef SW_VEC(sw_mesh) sw_meshes;
 
 /* Add the meshes of a strategy. auto: the fixed strategies, then each grouping of adjacent atoms
  * into two free axes (one where there is one atom), and into three, then AxoNN's best grid, further
- * ones as far as grids_work affords, and Megatron within ZeRO-3 as AxoNN grids. `roles` tell the sizes to split: the batch, which runs in `microbatches`
- * parts, and the experts; NULL: nothing is known of the program. */
+ * ones as far as grids_work affords, and Megatron within ZeRO-3 as AxoNN grids. `roles` tell the
+ * sizes to split: the batch, which runs in `microbatches` parts, and the experts; NULL: nothing is
+ * known of the program. */
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy,
                        const sw_model_limits *limits, const sw_roles *roles, int32_t microbatches,
                        sw_meshes *meshes, sw_error *err);

@@ -171,9 +171,28 @@ static bool may_join(const combiner *c, const merge_group *g, uint32_t start,
 	return c->way.deferred ? small && small_group : queued && (small || small_group);
 }
 
-static bool try_join(combiner *c, int32_t number, uint32_t start)
+/* Put a start into a group, which then takes so long. */
+static void join(combiner *c, int32_t number, uint32_t start, double seconds)
 {
 	merge_group *g = &c->groups.data[number];
+	c->tasks[g->last].next_merged = start;
+	c->tasks[start].absorbed = true;
+	c->group_of[start] = number;
+	*g = (merge_group){g->first, start, g->bytes + c->candidates[start].bytes, g->ops + 1, seconds};
+}
+
+/* Make a group of one start, and return its number. */
+static int32_t begin_group(combiner *c, uint32_t start)
+{
+	int32_t number = c->group_of[start] = (int32_t)c->groups.len;
+	sw_vec_push(&c->groups, ((merge_group){start, start, c->candidates[start].bytes, 1,
+	                                       c->tasks[start].seconds}));
+	return number;
+}
+
+static bool try_join(combiner *c, int32_t number, uint32_t start)
+{
+	const merge_group *g = &c->groups.data[number];
 	const merge_candidate *what = &c->candidates[start];
 	if (what->equivalence_class != c->candidates[g->first].equivalence_class)
 		return false;
@@ -181,10 +200,7 @@ static bool try_join(combiner *c, int32_t number, uint32_t start)
 	double seconds = seconds_of(c, what, bytes);
 	if (!may_join(c, g, start, bytes, seconds))
 		return false;
-	c->tasks[g->last].next_merged = start;
-	c->tasks[start].absorbed = true;
-	*g = (merge_group){g->first, start, bytes, g->ops + 1, seconds};
-	c->group_of[start] = number;
+	join(c, number, start, seconds);
 	return true;
 }
 
@@ -195,10 +211,7 @@ static void group_start(combiner *c, uint32_t start)
 	for (size_t i = 0; i < c->open.len; i++)
 		if (try_join(c, c->open.data[i], start))
 			return;
-	merge_group alone = {start, start, c->candidates[start].bytes, 1, c->tasks[start].seconds};
-	c->group_of[start] = (int32_t)c->groups.len;
-	sw_vec_push(&c->open, (int32_t)c->groups.len);
-	sw_vec_push(&c->groups, alone);
+	sw_vec_push(&c->open, begin_group(c, start));
 }
 
 static void close_group(combiner *c, int32_t number)
@@ -239,19 +252,19 @@ static bool reduces(sw_collective_kind kind)
 	return kind == SW_COLLECTIVE_ALL_REDUCE || kind == SW_COLLECTIVE_REDUCE_SCATTER;
 }
 
-static void list_reductions(const combiner *c, const uint32_t *order, int32_t equivalence_class,
-                            reduction_list *list, sw_arena *arena)
+/* place: per task, where it stands in the order. */
+static void list_reductions(const combiner *c, const uint32_t *order, const uint32_t *place,
+                            int32_t equivalence_class, reduction_list *list)
 {
-	uint32_t *place_of = SW_NEW_N(arena, uint32_t, c->graph->n + 1);
 	double ready_s = 0;
-	for (uint32_t i = 0; i < c->graph->n; i++)
-		place_of[order[i]] = i;
+	list->len = 0;
 	for (uint32_t i = 0; i < c->graph->n; i++) {
 		uint32_t t = order[i];
 		if (c->tasks[t].kind != SW_TASK_START)
 			ready_s = c->spans[t].end_s;
 		else if (c->candidates[t].equivalence_class == equivalence_class)
-			sw_vec_push(list, ((reduction_start){t, i, place_of[c->tasks[t].partner], ready_s}));
+			sw_vec_push(list,
+			            ((reduction_start){t, i, place[c->tasks[t].partner], ready_s}));
 	}
 }
 
@@ -259,8 +272,8 @@ static void list_reductions(const combiner *c, const uint32_t *order, int32_t eq
  * before it has ended, such that the last run ends soonest; from[j] is the first of the run that
  * ends before j. Exact for one class with the stream to itself, by dynamic programming over where
  * runs end, as in MG-WFBP (Shi et al. 2019); no run is longer than the window. O(n * window). */
-static void cut_runs(const combiner *c, const reduction_start *r, size_t n, size_t window, size_t *from,
-                     double *end_s)
+static void cut_runs(const combiner *c, const reduction_start *r, size_t n, size_t window,
+                     size_t *from, double *end_s)
 {
 	end_s[0] = 0;
 	for (size_t j = 1; j <= n; j++) {
@@ -269,7 +282,7 @@ static void cut_runs(const combiner *c, const reduction_start *r, size_t n, size
 		end_s[j] = INFINITY;
 		for (size_t i = j; i-- > 0 && j - i <= window;) {
 			const merge_candidate *what = &c->candidates[r[i].start];
-			waited = r[i].waited < waited ? r[i].waited : waited;
+			waited = SW_MIN(waited, r[i].waited);
 			bytes += what->bytes;
 			double seconds = i + 1 == j ? c->tasks[r[i].start].seconds
 			                            : seconds_of(c, what, bytes);
@@ -286,38 +299,32 @@ static void cut_runs(const combiner *c, const reduction_start *r, size_t n, size
 
 static void group_run(combiner *c, const reduction_start *r, size_t n)
 {
-	merge_group run = {r[0].start, r[0].start, 0, 0, c->tasks[r[0].start].seconds};
-	for (size_t i = 0; i < n; i++) {
-		run.bytes += c->candidates[r[i].start].bytes;
-		run.ops++;
-		c->group_of[r[i].start] = (int32_t)c->groups.len;
-		if (i == 0)
-			continue;
-		c->tasks[run.last].next_merged = r[i].start;
-		c->tasks[r[i].start].absorbed = true;
-		run.last = r[i].start;
+	int32_t number = begin_group(c, r[0].start);
+	for (size_t i = 1; i < n; i++) {
+		int64_t bytes = c->groups.data[number].bytes + c->candidates[r[i].start].bytes;
+		join(c, number, r[i].start, seconds_of(c, &c->candidates[r[i].start], bytes));
 	}
-	if (n > 1)
-		run.seconds = seconds_of(c, &c->candidates[run.first], run.bytes);
-	sw_vec_push(&c->groups, run);
 }
 
 static void group_soonest(combiner *c, const uint32_t *order, int32_t n_classes, sw_arena *arena)
 {
+	uint32_t *place = SW_NEW_N(arena, uint32_t, c->graph->n + 1);
+	size_t *from = SW_NEW_N(arena, size_t, c->graph->n + 1);
+	double *end_s = SW_NEW_N(arena, double, c->graph->n + 1);
+	reduction_list list = {0};
+	for (uint32_t i = 0; i < c->graph->n; i++)
+		place[order[i]] = i;
 	for (int32_t k = 0; k < n_classes; k++) {
-		reduction_list list = {0};
-		list_reductions(c, order, k, &list, arena);
+		list_reductions(c, order, place, k, &list);
 		size_t n = list.len;
-		if (n > 1 && reduces(c->candidates[list.data[0].start].kind)) {
-			size_t window = (size_t)c->limits->merge_work / n;
-			size_t *from = SW_NEW_N(arena, size_t, n + 1);
-			double *end_s = SW_NEW_N(arena, double, n + 1);
-			cut_runs(c, list.data, n, window > 1 ? window : 1, from, end_s);
-			for (size_t j = n; j > 0; j = from[j])
-				group_run(c, list.data + from[j], j - from[j]);
-		}
-		sw_vec_clear(&list);
+		if (n <= 1 || !reduces(c->candidates[list.data[0].start].kind))
+			continue;
+		cut_runs(c, list.data, n, (size_t)SW_MAX(c->limits->merge_work / (double)n, 1),
+		         from, end_s);
+		for (size_t j = n; j > 0; j = from[j])
+			group_run(c, list.data + from[j], j - from[j]);
 	}
+	sw_vec_clear(&list);
 }
 
 /* ---- the merged graph ------------------------------------------------------------------- */

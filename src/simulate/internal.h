@@ -22,7 +22,7 @@ typedef struct instruction {
 	uint32_t collective; /* of a start and of its done: index in code.collectives */
 	sw_id op;
 	double seconds;                 /* of a kernel */
-	double launches; /* by the host, of a kernel or a start; of a region that of its kernels */
+	double launches; /* by the host, of a kernel, more than 1 for a region; or of a start */
 	const sw_owner *who;            /* of a kernel: the devices that run it; NULL: all */
 	const struct code_block *block; /* the callee, or one iteration of the loop */
 	/* of a loop: the trip count, and how many are played one by one */

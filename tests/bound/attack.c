@@ -202,7 +202,8 @@ outcome attack(attacker *a, const sw_plan *plan, const bounds *own, const bounds
 	              .kernels_s = cost.compute_s,
 	              .sum_s = WEIGHTS[1] * cost.compute_s +
 	                       (1 - WEIGHTS[1]) * cost.least_communication_s};
-	compare_whole(a, plays_ops(plan) ? &a->kernels : &a->fused, "kernels", o.kernels_s, own->kernels_s, asked->kernels_s);
+	compare_whole(a, plays_ops(plan) ? &a->kernels : &a->fused, "kernels", o.kernels_s,
+	              own->kernels_s, asked->kernels_s);
 	compare_weighted(a, &cost, own, asked);
 	if (played) {
 		o.ok = sw_simulate_plan(plan, &cost, &o.step_s, &err) == SW_OK;
