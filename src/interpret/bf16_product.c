@@ -79,10 +79,14 @@ bool sw_bf16_tiles(void)
 
 /* ---- the order of tiles ----------------------------------------------------------------- */
 
+/* 64 bytes in memory, at any address: gcc 12 does not align locals to more than 32 bytes where the
+ * address sanitizer checks uses after return (gcc's bug 110027). */
+typedef __m512i_u vector;
+
 /* Transpose 16 x 16 words: first within pairs and fours of rows, then of 128-bit lanes. */
-WITH_VECTORS static void transpose_words(const __m512i in[16], __m512i out[16])
+WITH_VECTORS static void transpose_words(const vector in[16], vector out[16])
 {
-	__m512i x[16], y[16];
+	vector x[16], y[16];
 	for (int i = 0; i < 16; i += 2) {
 		x[i] = _mm512_unpacklo_epi32(in[i], in[i + 1]);
 		x[i + 1] = _mm512_unpackhi_epi32(in[i], in[i + 1]);
@@ -114,7 +118,7 @@ static uint32_t low_bits(int64_t n)
 
 /* Read a row per outer index: contracted indices are neighbours. */
 WITH_VECTORS static void read_rows(const uint16_t *x, int64_t outer_stride, int64_t outer,
-                                   int64_t inner, __m512i row[16])
+                                   int64_t inner, vector row[16])
 {
 	for (int i = 0; i < OUTER; i++)
 		row[i] = i < outer ? _mm512_maskz_loadu_epi16(low_bits(inner), x + i * outer_stride)
@@ -123,7 +127,7 @@ WITH_VECTORS static void read_rows(const uint16_t *x, int64_t outer_stride, int6
 
 /* Read a row per pair of contracted indices: outer indices are neighbours. */
 WITH_VECTORS static void read_pairs(const uint16_t *x, int64_t inner_stride, int64_t outer,
-                                    int64_t inner, __m512i row[16])
+                                    int64_t inner, vector row[16])
 {
 	const __mmask16 mask = (__mmask16)low_bits(outer);
 	for (int i = 0; i < PAIRS; i++) {
@@ -138,7 +142,7 @@ WITH_VECTORS static void read_pairs(const uint16_t *x, int64_t inner_stride, int
 
 /* Read a row per outer index, whatever the strides. */
 WITH_VECTORS static void read_any(const uint16_t *x, int64_t outer_stride, int64_t inner_stride,
-                                  int64_t outer, int64_t inner, __m512i row[16])
+                                  int64_t outer, int64_t inner, vector row[16])
 {
 	uint16_t copy[OUTER][INNER] = {{0}};
 	for (int64_t i = 0; i < SW_MIN(outer, OUTER); i++)
@@ -153,7 +157,7 @@ WITH_VECTORS static void read_any(const uint16_t *x, int64_t outer_stride, int64
 WITH_VECTORS static void pack_tile(const sw_bf16_side *s, bool pairs, const uint16_t *x,
                                    int64_t outer, int64_t inner, char *tile)
 {
-	__m512i row[16], turned[16];
+	vector row[16], turned[16];
 	bool read_as_pairs = s->outer_stride == 1 && s->inner_stride != 1;
 	if (read_as_pairs)
 		read_pairs(x, s->inner_stride, outer, inner, row);
@@ -213,7 +217,7 @@ WITH_VECTORS static void write_sums(const sw_bf16_product *p, const float sums[1
 	const __mmask16 mask = (__mmask16)low_bits(n - column);
 	for (int64_t i = 0; i < SW_MIN(p->a.outer - row, OUTER); i++) {
 		int64_t at = (batch * p->a.outer + row + i) * n + column;
-		__m512 x = _mm512_load_ps(sums[i]);
+		__m512 x = _mm512_loadu_ps(sums[i]);
 		if (p->rounds)
 			_mm256_mask_storeu_epi16((uint16_t *)p->c + at, mask,
 			                         (__m256i)_mm512_cvtneps_pbh(x));

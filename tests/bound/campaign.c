@@ -257,11 +257,11 @@ static void attack_rewritten(campaign *c, const ground *on, const sw_program *ca
 static void attack_case(campaign *c, const sw_program *program, const sw_sidecar *sidecar,
                         ground_choice where, bool planned)
 {
+	if (++c->cases % CASES_PER_PATHS == 0)
+		sites_forget(c->sites);
 	const ground on = ground_of(&c->sites[where.site], where.fusion, c->attacker.seed);
 	sw_program *canonical = NULL;
 	sw_error err;
-	if (++c->cases % CASES_PER_PATHS == 0)
-		sites_forget(c->sites);
 	if (sw_rewrite_canonical(program, &canonical, &err) != SW_OK)
 		return;
 	c->attacker.cluster = on.name;
