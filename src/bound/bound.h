@@ -17,13 +17,19 @@
  * sw_fuse_mark_softmaxes marks the op. */
 double sw_bound_op_s(const sw_cluster *cluster, const sw_program *program, sw_id op,
                      const sw_rule *rule, bool attention, bool shares_kernel);
+/* Return per op the bytes that a kernel which it ends, and which no other such op ends, reads and
+ * writes at least, on all devices together; NAN: it may share one (sw_fuse_find_ends). In the
+ * arena. */
+const double *sw_bound_kernel_bytes(const sw_program *program, const sw_sidecar *sidecar,
+                                    const sw_cluster *cluster, sw_arena *arena);
 /* Return seconds of kernels that no device does less of in a step: each op at the cheapest of all
  * ways to divide it among the devices, dimensions padded where that helps. Of ops that padding may
  * make equal only the dearest counts, and of a conditional the least branch, so that the bound also
  * holds for programs that compute again, pad, or run in microbatches. O(ops * ways), where the ways
  * of an op are the distributions of the prime factors of the devices over its dimensions; the first
  * way that divides everything evenly ends the count. owners: ops of the entry may be done whole by
- * some devices, too; then it is the mean of the devices that does no less. */
+ * some devices, too, and the parts of the cluster may share the batch unequally; then it is the mean
+ * of the devices that does no less. */
 double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
                           const sw_rule *const *rules, const sw_cluster *cluster, bool owners);
 /* Return seconds that no step is shorter than: the kernels' bound, or where it is larger that of

@@ -34,7 +34,8 @@ void sw_bound_state(sw_plan *plan, double bound_s, bool within_memory)
 void sw_bound_certify(sw_plan *plan, const sw_sidecar *sidecar)
 {
 	const sw_program *program = sw_plan_serial(plan);
-	bool kernels_only = plan->strategy.owners != SW_OWNERS_NONE || sw_forms_code(&plan->forms);
+	bool kernels_only = plan->strategy.owners != SW_OWNERS_NONE ||
+	                    sw_forms_code(&plan->forms) || plan->shares.n > 0;
 	sw_bound_state(plan, sw_bound_step_s(program, sidecar, plan->cluster, kernels_only, 0),
 	               false);
 }

@@ -65,12 +65,25 @@ static double least_overhead_s(const sw_device *device)
 	return least;
 }
 
+static bool is_fitted(const sw_device *device)
+{
+	for (int32_t f = 0; f < SW_FAMILY_COUNT; f++)
+		if (device->kernels[f].given)
+			return true;
+	return false;
+}
+
 /* A dot that contracts one element becomes a multiply. */
 static bool may_be_multiply(const division *d)
 {
-	return d->op->opcode == SW_OP_DOT &&
-	       (d->n < d->rule->n_factors || sizes_left(d, 0, d->op->attrs->dot.lhs_contracting,
-	                                                true) <= (double)d->microbatches);
+	if (d->op->opcode != SW_OP_DOT)
+		return false;
+	sw_ints contracted = d->op->attrs->dot.lhs_contracting;
+	bool in_time = false;
+	for (int32_t i = 0; i < contracted.n; i++)
+		in_time |= sw_dim_has_factor(&d->rule->operands[0][contracted.v[i]], d->split);
+	return d->n < d->rule->n_factors ||
+	       sizes_left(d, 0, contracted, true) <= (in_time ? (double)d->microbatches : 1);
 }
 
 /* A device that fuses makes a kernel at least of each product that does not share its kernel with
@@ -106,7 +119,19 @@ static double seconds_of_way(const division *d)
 		bytes += times > 0 ? times * value_bytes(d, i) * share_of_value(d, i) : 0;
 	}
 	return sw_cost_part(d->cluster, d->program, d->id, d->attention, flops, bytes) +
-	       (multiply ? 0 : d->launch_s);
+	       (multiply ? 0 : d->runs * d->launch_s);
+}
+
+/* Bytes of a fitted kernel may be in the cache. */
+double division_end_s(const division *d, double bytes)
+{
+	const sw_device *device = &d->cluster->device;
+	if (isnan(bytes))
+		return 0;
+	double moved_s = is_fitted(device) ? 0
+	                                   : bytes / (double)d->cluster->n_devices /
+	                                             device->memory_bandwidth;
+	return d->runs * least_overhead_s(device) + moved_s;
 }
 
 /* ---- all ways --------------------------------------------------------------------------- */
@@ -191,14 +216,6 @@ static bool may_be_replaced(sw_opcode opcode)
 	       opcode == SW_OP_RNG_BIT_GENERATOR;
 }
 
-static bool is_fitted(const sw_device *device)
-{
-	for (int32_t f = 0; f < SW_FAMILY_COUNT; f++)
-		if (device->kernels[f].given)
-			return true;
-	return false;
-}
-
 void division_begin(division *d, sw_id id, const sw_rule *rule)
 {
 	d->id = id;
@@ -242,6 +259,8 @@ division division_of(const sw_cluster *cluster, const sw_program *program)
 	division d = {.cluster = cluster,
 	              .program = program,
 	              .microbatches = 1,
+	              .split = -1,
+	              .runs = 1,
 	              .n_primes = cluster->atoms.n};
 	memcpy(d.primes, cluster->atoms.size, sizeof(d.primes));
 	qsort(d.primes, (size_t)d.n_primes, sizeof(*d.primes), descending);

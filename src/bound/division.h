@@ -22,6 +22,8 @@ typedef struct division {
 	const sw_rule *rule;
 	double flops;
 	int64_t microbatches;                   /* the most in which the op may run */
+	int32_t split;                          /* the factor that they split, -1: none */
+	int32_t runs;                           /* how often a step runs the op at least */
 	bool attention;                         /* the op may be a product of attention */
 	bool shares_kernel;                     /* it may share its kernel with other products */
 	int32_t n;                              /* factors that are looked at */
@@ -45,5 +47,8 @@ void division_set_parts(division *d, int32_t at, int64_t parts);
 double division_cheapest_s(division *d);
 /* Return seconds that no way takes less than; 0 for ops that cost nothing. */
 double division_least_s(division *d, sw_id id, const sw_rule *rule);
+/* Return seconds of the kernel that an op ends which moves these bytes on all devices (NAN: it ends
+ * none): 0 or more, beside those of the op. */
+double division_end_s(const division *d, double bytes);
 
 #endif

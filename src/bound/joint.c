@@ -129,8 +129,8 @@ static void describe(const sw_program *program, sw_id id, const division *d, sw_
 {
 	const sw_op *op = sw_op_at(program, id);
 	key->len = 0;
-	sw_text_addf(key, "%d %d %d %lld;", op->opcode, d->attention, d->shares_kernel,
-	             (long long)d->microbatches);
+	sw_text_addf(key, "%d %d %d %lld %d;", op->opcode, d->attention, d->shares_kernel,
+	             (long long)d->microbatches, d->split);
 	for (uint32_t i = 0; i < op->n_operands + op->n_results; i++) {
 		sw_shape shape = sw_value_shape(
 			program, i < op->n_operands ? op->operands[i]
@@ -156,14 +156,12 @@ static void find_products(joint *j, division *d, int32_t level, const sw_bound_m
 	sw_product_kind *kinds = SW_NEW_N(&j->arena, sw_product_kind, entry->ops.len + 1);
 	j->products = SW_NEW_N(&j->arena, joint_product, entry->ops.len + 1);
 	for (sw_id id = 0; id < program->ops.len; id++)
-		members[marks->twins[id]]++;
+		members[marks->any.twins[id]]++;
 	for (size_t i = 0; i < entry->ops.len; i++) {
 		sw_id id = entry->ops.data[i];
-		if (!sw_is_dot(sw_op_at(program, id)) || members[marks->twins[id]] > 1)
+		if (!sw_is_dot(sw_op_at(program, id)) || members[marks->any.twins[id]] > 1)
 			continue;
-		d->microbatches = marks->looped[id] ? marks->batch : 1;
-		d->attention = marks->attention[id];
-		d->shares_kernel = marks->shares_kernel[id];
+		sw_bound_loop_apply(&marks->any, marks, id, d);
 		describe(program, id, d, &key);
 		uint32_t like = sw_map_get(&known, key.data, key.len);
 		if (like == SW_ABSENT) {
@@ -424,7 +422,7 @@ static double table_entries(const joint *j)
 static bool joint_init(joint *j, const sw_bound_marked *m, int32_t level, bool coarse)
 {
 	const sw_program *program = m->program;
-	*j = (joint){.cluster = m->cluster, .coarse = coarse, .rest_s = m->kernels_s};
+	*j = (joint){.cluster = m->cluster, .coarse = coarse, .rest_s = m->with_any_products_s};
 	sw_arena_init(&j->arena);
 	division d = division_of(m->cluster, program);
 	bool *is_product = SW_NEW_N(&j->arena, bool, program->ops.len + 1);

@@ -5,6 +5,7 @@
 #include "bound/twins.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "fuse/fuse.h"
 
@@ -16,6 +17,7 @@ typedef struct summation {
 	division d;
 	const sw_rule *const *rules;
 	const sw_bound_marks *marks;
+	const sw_bound_loop *loop, *of_products; /* what is known of light ops, and of products */
 	bool owners;       /* an op of the entry may be done by one device for all */
 	double *counted_s; /* per class of twins: what was counted of it */
 } summation;
@@ -58,55 +60,120 @@ static double computation_s(summation *s, int32_t computation)
 			sum += region_s(s, op);
 			continue;
 		}
-		s->d.microbatches = s->marks->looped[id] ? s->marks->batch : 1;
-		s->d.attention = s->marks->attention[id];
-		s->d.shares_kernel = s->marks->shares_kernel[id];
+		sw_bound_loop_apply(sw_is_dot(op) ? s->of_products : s->loop, s->marks, id, &s->d);
 		double seconds = division_least_s(&s->d, id, s->rules[id]);
-		if (s->owners && computation == s->d.program->entry)
+		if (!s->owners)
+			seconds += division_end_s(&s->d, s->loop->kernel_bytes[id]);
+		else if (computation == s->d.program->entry)
 			seconds = fmin(seconds, owner_s(s, id));
-		double *counted_s = &s->counted_s[s->marks->twins[id]];
+		double *counted_s = &s->counted_s[s->loop->twins[id]];
 		sum += SW_MAX(seconds - *counted_s, 0);
 		*counted_s = SW_MAX(*counted_s, seconds);
 	}
 	return sum;
 }
 
-/* Find whether each op may run in a loop over microbatches, and return their largest number. */
-static int64_t find_looped(const sw_program *program, const sw_sidecar *sidecar, bool *looped)
+/* ---- loops over microbatches ------------------------------------------------------------ */
+
+static const double *find_ends(const sw_program *program, const sw_rule *const *rules,
+                               const sw_cluster *cluster, const sw_bound_loop *loop,
+                               const sw_bound_marks *marks, const bool *scores, sw_arena *arena)
 {
-	sw_phases phases;
-	sw_phases_init_least(&phases, program, sidecar);
-	for (sw_id id = 0; phases.possible.n > 0 && id < program->ops.len; id++)
-		looped[id] = sw_op_at(program, id)->computation != program->entry ||
-		             phases.part[id] == SW_PART_BODY;
-	int64_t batch = phases.batch;
-	sw_phases_clear(&phases);
-	return batch;
+	double *bytes = SW_NEW_N(arena, double, program->ops.len + 1);
+	const sw_fuse_parts parts = {.rules = rules,
+	                             .devices = cluster->n_devices,
+	                             .microbatches = loop->microbatches,
+	                             .split = loop->split};
+	sw_fuse_find_ends(program, cluster->device.fusion, &parts, marks->shares_kernel, scores,
+	                  bytes);
+	return bytes;
+}
+
+/* A step without a loop runs each op once and splits nothing. */
+static sw_bound_loop no_loop(const sw_program *program, sw_arena *arena)
+{
+	size_t n = program->ops.len + 1;
+	int8_t *split = SW_NEW_N(arena, int8_t, n);
+	int32_t *runs = SW_NEW_N(arena, int32_t, n);
+	memset(split, -1, n);
+	for (size_t i = 0; i < n; i++)
+		runs[i] = 1;
+	return (sw_bound_loop){.microbatches = 1,
+	                       .split = split,
+	                       .runs = runs,
+	                       .twins = sw_bound_twins(program, SW_NEW_N(arena, bool, n), arena)};
+}
+
+/* A loop has two iterations at least, of which each device runs all if all have equal shares. What is in its body, and in loops of the program itself, may
+ * get the sizes of other ops. */
+static sw_bound_loop with_loop(const sw_program *program, const sw_phases *phases, bool equal_shares,
+                               sw_arena *arena)
+{
+	size_t n = program->ops.len;
+	bool *looped = SW_NEW_N(arena, bool, n + 1);
+	int32_t *runs = SW_NEW_N(arena, int32_t, n + 1);
+	for (sw_id id = 0; id < n; id++) {
+		bool inner = sw_op_at(program, id)->computation != program->entry;
+		looped[id] = inner || phases->part[id] == SW_PART_BODY;
+		runs[id] = !inner && phases->touched[id] && equal_shares ? 2 : 1;
+	}
+	return (sw_bound_loop){.microbatches = phases->batch,
+	                       .split = sw_arena_copy(arena, phases->split, n),
+	                       .runs = runs,
+	                       .twins = sw_bound_twins(program, looped, arena)};
 }
 
 static sw_bound_marks mark(const sw_program *program, const sw_sidecar *sidecar,
-                           const sw_cluster *cluster, sw_arena *arena)
+                           const sw_rule *const *rules, const sw_cluster *cluster,
+                           bool equal_shares, sw_arena *arena)
 {
-	bool *looped = SW_NEW_N(arena, bool, program->ops.len + 1);
-	bool *attention = SW_NEW_N(arena, bool, program->ops.len + 1);
-	int64_t batch = find_looped(program, sidecar, looped);
-	bool *shares_kernel = SW_NEW_N(arena, bool, program->ops.len + 1);
-	sw_fuse_mark_softmaxes(program, cluster->device.fusion, attention, shares_kernel);
-	return (sw_bound_marks){sw_bound_twins(program, looped, arena), looped, attention,
-	                        shares_kernel, batch};
+	size_t n = program->ops.len + 1;
+	bool *attention = SW_NEW_N(arena, bool, n), *shares_kernel = SW_NEW_N(arena, bool, n),
+	     *scores = SW_NEW_N(arena, bool, n);
+	sw_bound_marks m = {.attention = attention, .shares_kernel = shares_kernel, .n_loops = 1};
+	sw_phases phases;
+	sw_fuse_mark_softmaxes(program, cluster->device.fusion, attention, shares_kernel, scores);
+	sw_phases_init_least(&phases, program, sidecar);
+	m.loops[0] = no_loop(program, arena);
+	if (phases.possible.n > 0)
+		m.loops[m.n_loops++] = with_loop(program, &phases, equal_shares, arena);
+	for (int32_t i = 0; i < m.n_loops; i++)
+		m.loops[i].kernel_bytes = find_ends(program, rules, cluster, &m.loops[i], &m,
+		                                    scores, arena);
+	m.any = m.loops[m.n_loops - 1];
+	m.any.runs = m.loops[0].runs;
+	sw_phases_clear(&phases);
+	return m;
 }
 
-static double sum_of_kernels_s(const sw_program *program, const sw_rule *const *rules,
-                               const sw_cluster *cluster, const sw_bound_marks *marks, bool owners)
+const double *sw_bound_kernel_bytes(const sw_program *program, const sw_sidecar *sidecar,
+                                    const sw_cluster *cluster, sw_arena *arena)
 {
-	summation s = {.d = division_of(cluster, program),
-	               .rules = rules,
-	               .marks = marks,
-	               .owners = owners,
-	               .counted_s = sw_alloc((program->ops.len + 1) * sizeof(*s.counted_s))};
-	double seconds = computation_s(&s, program->entry);
-	free(s.counted_s);
-	return seconds;
+	const sw_rule *const *rules = sw_rules_make(program, arena);
+	return mark(program, sidecar, rules, cluster, false, arena).any.kernel_bytes;
+}
+
+/* Return the least of the sums of a step without a loop and of one with a loop. of_products: NULL,
+ * or what counts for products in either. */
+static double sum_of_kernels_s(const sw_program *program, const sw_rule *const *rules,
+                               const sw_cluster *cluster, const sw_bound_marks *marks,
+                               const sw_bound_loop *of_products, bool owners)
+{
+	double least = INFINITY;
+	for (int32_t i = 0; i < marks->n_loops; i++) {
+		const sw_bound_loop *loop = &marks->loops[i];
+		summation s = {
+			.d = division_of(cluster, program),
+			.rules = rules,
+			.marks = marks,
+			.loop = loop,
+			.of_products = of_products ? of_products : loop,
+			.owners = owners,
+			.counted_s = sw_alloc((program->ops.len + 1) * sizeof(*s.counted_s))};
+		least = fmin(least, computation_s(&s, program->entry));
+		free(s.counted_s);
+	}
+	return least;
 }
 
 /* Where devices are of several kinds, no step is shorter than where all were as fast as the
@@ -123,9 +190,10 @@ double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
 {
 	sw_arena arena;
 	sw_arena_init(&arena);
+	bool equal_shares = !owners && cluster->n_kinds == 0;
 	cluster = as_fastest(cluster, &arena);
-	sw_bound_marks marks = mark(program, sidecar, cluster, &arena);
-	double seconds = sum_of_kernels_s(program, rules, cluster, &marks, owners);
+	sw_bound_marks marks = mark(program, sidecar, rules, cluster, equal_shares, &arena);
+	double seconds = sum_of_kernels_s(program, rules, cluster, &marks, NULL, owners);
 	sw_arena_clear(&arena);
 	return seconds;
 }
@@ -133,13 +201,16 @@ double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
 static sw_bound_marked mark_program(const sw_program *program, const sw_sidecar *sidecar,
                                     const sw_cluster *cluster, bool owners, sw_arena *arena)
 {
+	bool equal_shares = !owners && cluster->n_kinds == 0;
 	cluster = as_fastest(cluster, arena);
 	sw_bound_marked m = {.program = program,
 	                     .sidecar = sidecar,
 	                     .rules = sw_rules_make(program, arena),
-	                     .cluster = cluster,
-	                     .marks = mark(program, sidecar, cluster, arena)};
-	m.kernels_s = sum_of_kernels_s(program, m.rules, cluster, &m.marks, owners);
+	                     .cluster = cluster};
+	m.marks = mark(program, sidecar, m.rules, cluster, equal_shares, arena);
+	m.kernels_s = sum_of_kernels_s(program, m.rules, cluster, &m.marks, NULL, owners);
+	m.with_any_products_s =
+		sum_of_kernels_s(program, m.rules, cluster, &m.marks, &m.marks.any, owners);
 	return m;
 }
 

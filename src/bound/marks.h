@@ -2,13 +2,23 @@
 #ifndef SW_BOUND_MARKS_H
 #define SW_BOUND_MARKS_H
 
-#include "bound/bound.h"
+#include "bound/division.h"
+
+/* What is known of the ops of a step without a loop over microbatches, or of any step with one. */
+typedef struct sw_bound_loop {
+	int64_t microbatches;       /* at most */
+	const int8_t *split;        /* per op: the factor that they split, -1: none (sw_phases) */
+	const int32_t *runs;        /* per op: how often a step runs it at least */
+	const sw_id *twins;         /* per op: sw_bound_twins */
+	const double *kernel_bytes; /* per op: sw_fuse_find_ends */
+} sw_bound_loop;
 
 typedef struct sw_bound_marks {
-	const sw_id *twins;                    /* per op: sw_bound_twins */
-	const bool *looped;                    /* per op: it may run in a loop over microbatches */
 	const bool *attention, *shares_kernel; /* per op: sw_fuse_mark_softmaxes */
-	int64_t batch;                         /* the most microbatches */
+	int32_t n_loops;
+	sw_bound_loop loops[2]; /* a step without a loop; with one, if that is possible */
+	/* Of both together: as with a loop, but ops run once. */
+	sw_bound_loop any;
 } sw_bound_marks;
 
 /* A program with its marks. */
@@ -19,7 +29,20 @@ typedef struct sw_bound_marked {
 	const sw_cluster *cluster;
 	sw_bound_marks marks;
 	double kernels_s; /* the bound of all kernels */
+	/* The same, but each product counts as `marks.any` says: as joint.c counts it. */
+	double with_any_products_s;
 } sw_bound_marked;
+
+/* Set the division to what is known of the op. */
+static inline void sw_bound_loop_apply(const sw_bound_loop *loop, const sw_bound_marks *marks,
+                                       sw_id id, division *d)
+{
+	d->microbatches = loop->microbatches;
+	d->split = loop->split[id];
+	d->runs = loop->runs[id];
+	d->attention = marks->attention[id];
+	d->shares_kernel = marks->shares_kernel[id];
+}
 
 /* ---- joint.c: where messages are not bounded, these are of the kernels alone ------------- */
 

@@ -17,6 +17,7 @@
 #define SW_FUSE_H
 
 #include "cluster/cluster.h"
+#include "rules/rules.h"
 
 /* One kernel: ops of one computation, ascending. Alone: one op, which stays as it is. */
 typedef struct sw_kernel_ops {
@@ -64,9 +65,24 @@ void sw_kernels_clear(sw_kernels *kernels);
 
 /* Mark per op the dots that may be products of attention in a program of any device: those with a
  * batch, and those around a softmax that is none over a vocabulary; and the dots that may share
- * their kernel with other dots: these, and those around any softmax. O(uses). */
+ * their kernel with other dots: these, and those around any softmax; and of the latter those whose
+ * results a softmax is of. All are false before. O(uses). */
 void sw_fuse_mark_softmaxes(const sw_program *program, sw_fusion device, bool *attention,
-                            bool *shares_kernel);
+                            bool *shares_kernel, bool *scores);
+
+/* Into how many parts ops may be cut. */
+typedef struct sw_fuse_parts {
+	const sw_rule *const *rules; /* per op */
+	int64_t devices;
+	int64_t microbatches; /* at most */
+	const int8_t *split;  /* per op: the factor of its rule that they split, -1: none */
+} sw_fuse_parts;
+/* Find the ops of a program of all devices each of which ends a kernel of its own in the program of
+ * each device, whatever the plan (kernel_ends.c). Sets per op the bytes that this kernel reads and
+ * writes at least, on all devices together; NAN: it may share one. shares_kernel, scores: of
+ * sw_fuse_mark_softmaxes. Plans with owners are no such plans. O(ops * MAX_WAY). */
+void sw_fuse_find_ends(const sw_program *program, sw_fusion device, const sw_fuse_parts *parts,
+                       const bool *shares_kernel, const bool *scores, double *moved);
 
 /* Write the program in which each kernel of several ops is one fusion op, in an order that frees
  * memory soon (lean_order.h). Everything else keeps its name. With SW_FUSION_NONE the result is a

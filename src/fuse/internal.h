@@ -102,6 +102,10 @@ bool sw_fuse_rows_agree(sw_fuser *f, sw_id op, uint32_t node, int64_t *row);
 /* Return the elements of a row if the reduction combines runs of neighbours, 0 else. */
 int64_t sw_fuse_row_of(const sw_program *program, const sw_op *op);
 
+/* Mark per value whether its computation returns it. */
+const bool *sw_fuse_mark_returned(const sw_program *program, sw_arena *arena);
+/* Mark per op whether it is computed from constants, iotas and single numbers by few quick ops. */
+const bool *sw_fuse_mark_cheap(const sw_program *program, sw_arena *arena);
 /* List the uses of all results of an op in f->uses, and set f->returns. At most 64 or so are
  * listed. */
 void sw_fuse_list_uses(sw_fuser *f, const sw_op *op);

@@ -442,7 +442,7 @@ static void visit(sw_fuser *f, sw_id id)
 /* ---- before and after the search --------------------------------------------------------- */
 
 /* Mark the ops that are computed from constants, iotas and single numbers by few quick ops. */
-static const bool *mark_cheap(const sw_program *program, sw_arena *arena)
+const bool *sw_fuse_mark_cheap(const sw_program *program, sw_arena *arena)
 {
 	bool *cheap = SW_NEW_N(arena, bool, program->ops.len + 1);
 	uint16_t *ops = SW_NEW_N(arena, uint16_t, program->ops.len + 1);
@@ -484,7 +484,7 @@ static const sw_id *find_arrays(const sw_program *program, const bool *cheap, sw
 	return array;
 }
 
-static const bool *mark_returned(const sw_program *program, sw_arena *arena)
+const bool *sw_fuse_mark_returned(const sw_program *program, sw_arena *arena)
 {
 	bool *returned = SW_NEW_N(arena, bool, program->values.len + 1);
 	for (size_t c = 0; c < program->computations.len; c++)
@@ -556,8 +556,8 @@ static sw_fuser fuser_new(sw_kernels *kernels, sw_fusion device, sw_arena *arena
 	              .device = device,
 	              .rules = sw_fuse_rules_of(device),
 	              .users = sw_program_users(program, arena),
-	              .returned = mark_returned(program, arena),
-	              .cheap = mark_cheap(program, arena)};
+	              .returned = sw_fuse_mark_returned(program, arena),
+	              .cheap = sw_fuse_mark_cheap(program, arena)};
 	f.array = find_arrays(program, f.cheap, arena);
 	f.node = SW_NEW_N(arena, uint32_t, program->ops.len + 1);
 	f.copied = SW_NEW_N(arena, uint32_t, program->ops.len + 1);
@@ -618,29 +618,34 @@ void sw_kernels_find_inside(sw_kernels *kernels, const sw_program *program, sw_f
 }
 
 /* Mark the dots of a computation's regions with a softmax; as attention where it is not one over a
- * vocabulary. */
-static void mark_softmaxes(sw_fuser *f, int32_t computation, bool *attention, bool *shares_kernel)
+ * vocabulary, as scores where their results are of the region. */
+static void mark_softmaxes(sw_fuser *f, int32_t computation, bool *attention, bool *shares_kernel,
+                           bool *scores)
 {
 	sw_score_regions regions;
 	sw_score_regions_find(&regions, f, computation);
 	for (uint32_t r = 0; r < regions.list.len; r++) {
 		const sw_score_region *region = &regions.list.data[r];
-		sw_scores scores;
+		sw_scores found;
 		if (region->same != r || !region->softmax)
 			continue;
-		sw_scores_analyse(&scores, &regions, r);
-		bool vocabulary = !scores.refused.text && sw_score_is_vocabulary(&scores);
-		for (uint32_t i = 0; i < region->n_ops; i++)
-			if (sw_op_at(f->program, region->ops[i])->opcode == SW_OP_DOT) {
-				attention[region->ops[i]] |= !vocabulary;
-				shares_kernel[region->ops[i]] = true;
-			}
+		sw_scores_analyse(&found, &regions, r);
+		bool vocabulary = !found.refused.text && sw_score_is_vocabulary(&found);
+		for (uint32_t i = 0; i < region->n_ops; i++) {
+			const sw_op *op = sw_op_at(f->program, region->ops[i]);
+			if (op->opcode != SW_OP_DOT)
+				continue;
+			attention[region->ops[i]] |= !vocabulary;
+			shares_kernel[region->ops[i]] = true;
+			scores[region->ops[i]] |=
+				sw_score_region_of(&regions, op->first_result) == r;
+		}
 	}
 	sw_score_regions_clear(&regions);
 }
 
 void sw_fuse_mark_softmaxes(const sw_program *program, sw_fusion device, bool *attention,
-                            bool *shares_kernel)
+                            bool *shares_kernel, bool *scores)
 {
 	sw_kernels kernels = {.program = program};
 	sw_arena scratch;
@@ -655,7 +660,7 @@ void sw_fuse_mark_softmaxes(const sw_program *program, sw_fusion device, bool *a
 	sw_mark_planned(program, program->entry, planned);
 	for (int32_t c = 0; c < (int32_t)program->computations.len; c++)
 		if (planned[c])
-			mark_softmaxes(&f, c, attention, shares_kernel);
+			mark_softmaxes(&f, c, attention, shares_kernel, scores);
 	fuser_clear(&f);
 	sw_arena_clear(&scratch);
 	sw_kernels_clear(&kernels);

@@ -66,6 +66,19 @@ static int32_t list_leaving(const sw_phasing *p, int32_t phase, bool sums, sw_le
 	return n;
 }
 
+static void list_split(sw_phases *phases, const sw_timing *timing)
+{
+	size_t n = timing->program->ops.len;
+	int8_t *split = SW_NEW_N(&phases->arena, int8_t, n + 1);
+	for (sw_id id = 0; id < n; id++) {
+		bool runs = timing->touched[id] || timing->sunk[id];
+		bool splits = runs && timing->choice[id].kind == SW_CHOICE_SPLIT;
+		split[id] = splits ? (int8_t)timing->choice[id].index : -1;
+	}
+	phases->split = split;
+	phases->touched = sw_arena_copy(&phases->arena, timing->touched, n * sizeof(bool));
+}
+
 static void describe(sw_phases *phases, const sw_phasing *p, int32_t microbatches)
 {
 	const sw_computation *entry = sw_entry(p->timing.program);
@@ -76,6 +89,7 @@ static void describe(sw_phases *phases, const sw_phasing *p, int32_t microbatche
 	phases->part = SW_NEW_N(&phases->arena, uint8_t, p->timing.program->ops.len + 1);
 	for (size_t i = 0; i < entry->ops.len; i++)
 		count_op(phases, bodies, p, entry->ops.data[i]);
+	list_split(phases, &p->timing);
 	for (int32_t k = 0; k < p->n; k++) {
 		sw_leaving *list = SW_NEW_N(&phases->arena, sw_leaving, bodies[k].n_leaving + 1);
 		int32_t sums = list_leaving(p, k, true, list);

@@ -249,6 +249,10 @@ typedef struct sw_phases {
 	int32_t n; /* phases */
 	const sw_phase *phases;
 	const uint8_t *part; /* sw_part, per op of the entry (by id) */
+	/* per op, in loops and branches too: the factor of its rule that iterations split, -1: none. It
+	 * is the same for all possible numbers: that of the innermost part of the batch. */
+	const int8_t *split;
+	const bool *touched; /* per op: it depends on the batch, so that each iteration runs it */
 	/* ops, without inputs and constants */
 	int32_t hoisted, between, apply;
 	double flops; /* of the whole step */

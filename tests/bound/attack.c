@@ -50,13 +50,15 @@ void bounds_init(bounds *b, const sw_program *program, const sw_sidecar *sidecar
 	double *op_s = SW_NEW_N(&b->arena, double, program->ops.len + 1);
 	bool *attention = SW_NEW_N(&b->arena, bool, program->ops.len + 1);
 	bool *shares_kernel = SW_NEW_N(&b->arena, bool, program->ops.len + 1);
-	sw_fuse_mark_softmaxes(program, cluster->device.fusion, attention, shares_kernel);
+	bool *scores = SW_NEW_N(&b->arena, bool, program->ops.len + 1);
+	sw_fuse_mark_softmaxes(program, cluster->device.fusion, attention, shares_kernel, scores);
 	for (sw_id id = 0; id < program->ops.len; id++)
 		if (roles.planned[sw_op_at(program, id)->computation])
 			op_s[id] = sw_bound_op_s(cluster, program, id, rules[id], attention[id],
 			                         shares_kernel[id]);
 	b->op_s = op_s;
 	b->times = times_of(program, &b->arena);
+	b->kernel_bytes = sw_bound_kernel_bytes(program, sidecar, cluster, &b->arena);
 	b->kernels_s = sw_bound_kernels_s(program, sidecar, rules, cluster, false);
 	b->step_s = sw_bound_step_s(program, sidecar, cluster, false, 1);
 	for (int32_t i = 0; i < N_WEIGHTS; i++)
@@ -157,6 +159,60 @@ static void compare_ops(attacker *a, const sw_plan *plan, const bounds *own,
 	free(seconds);
 }
 
+/* ---- the ends of kernels ---------------------------------------------------------------- */
+
+static bool holds_product(const sw_program *program, const sw_kernel_ops *kernel)
+{
+	bool holds = false;
+	for (uint32_t i = 0; i < kernel->n_ops; i++) {
+		sw_opcode opcode = (sw_opcode)sw_op_at(program, kernel->ops[i])->opcode;
+		holds |= opcode == SW_OP_DOT || opcode == SW_OP_CONVOLUTION;
+	}
+	return holds;
+}
+
+/* Return the op of the plan that a local op was written for and is of the same kind as. */
+static sw_id written_for(const sw_plan *plan, const sw_program *local, const sw_origins *origins,
+                         sw_id id)
+{
+	const sw_origin *origin = sw_origin_of(origins, id);
+	if (!origin || origin->op == SW_NO_ID || origin->value != SW_NO_ID)
+		return SW_NO_ID;
+	bool same = sw_op_at(local, id)->opcode == sw_op_at(plan->program, origin->op)->opcode;
+	return same ? origin->op : SW_NO_ID;
+}
+
+/* Compare the kernels of the local program with what is said of their ends. */
+static void compare_ends(attacker *a, const sw_plan *plan, const bounds *own,
+                         const sw_program *local, const sw_origins *origins)
+{
+	sw_kernels kernels;
+	sw_kernels_find(&kernels, local, plan->cluster->device.fusion);
+	sw_id *end_of = malloc((kernels.list.len + 1) * sizeof(*end_of));
+	assert_non_null(end_of);
+	for (size_t i = 0; i < kernels.list.len; i++)
+		end_of[i] = SW_NO_ID;
+	for (sw_id id = 0; id < local->ops.len; id++) {
+		sw_id end = written_for(plan, local, origins, id);
+		uint32_t kernel = kernels.owner[id];
+		if (end == SW_NO_ID || kernel == SW_NO_ID || isnan(own->kernel_bytes[end]))
+			continue;
+		bool shared = end_of[kernel] != SW_NO_ID && end_of[kernel] != end;
+		bool product = holds_product(local, &kernels.list.data[kernel]);
+		end_of[kernel] = end;
+		if (!shared && !product)
+			continue;
+		char what[320];
+		describe(a, sw_op_at(plan->program, end)->name, what, sizeof(what));
+		if (!a->silent && a->violations < MAX_PRINTED)
+			fprintf(stderr, "%s: the kernel that it ends %s\n", what,
+			        product ? "holds a product" : "is that of another end");
+		a->violations++;
+	}
+	free(end_of);
+	sw_kernels_clear(&kernels);
+}
+
 static void compare_whole(attacker *a, nearest *near, const char *kind, double seconds,
                           double own_s, double asked_s)
 {
@@ -182,21 +238,23 @@ static void compare_weighted(attacker *a, const sw_program_cost *cost, const bou
 outcome attack(attacker *a, const sw_plan *plan, const bounds *own, const bounds *asked,
                bool played)
 {
-	sw_program *local = NULL;
+	sw_program *local = NULL, *whole = NULL;
 	sw_origins origins = {0};
 	sw_program_cost cost;
 	sw_error err = {0};
 	outcome o = {0};
-	sw_status status = plays_ops(plan) ? sw_partition_with_origins(plan, &local, &origins, &err)
-	                                   : sw_partition(plan, &local, &err);
-	if (status != SW_OK) {
+	if (sw_partition_with_origins(plan, &whole, &origins, &err) != SW_OK) {
 		a->refused++;
 		sw_origins_clear(&origins);
 		return o;
 	}
 	a->attacks++;
 	if (plays_ops(plan))
-		compare_ops(a, plan, own, local, &origins);
+		compare_ops(a, plan, own, whole, &origins);
+	else
+		compare_ends(a, plan, own, whole, &origins);
+	assert_int_equal(sw_fuse(whole, plan->cluster->device.fusion, &local, &err), SW_OK);
+	sw_program_free(whole);
 	sw_cost_program(plan->cluster, local, &cost);
 	o = (outcome){.ok = true,
 	              .kernels_s = cost.compute_s,

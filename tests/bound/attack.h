@@ -4,6 +4,7 @@
  * An attack partitions a plan and compares with src/bound, each time in seconds:
  *   each op        the local ops that were written for it, without moves of its operands, where
  *                  each is a kernel of its own
+ *   the ends       of kernels: that no two of them are in one, and none is in one with a product
  *   the kernels    of the whole step, as the device fuses them, against the bound of the program
  *   the step       as it is played, against the same bound
  * attack_strategies tries ops alone, which takes less time and gets nearer.
@@ -26,6 +27,7 @@ typedef struct bounds {
 	sw_arena arena;
 	const double *op_s;  /* per op: of one execution */
 	const double *times; /* per op: executions per step, if each branch ran */
+	const double *kernel_bytes; /* per op: sw_bound_kernel_bytes */
 	double kernels_s, step_s;
 	double weighted_s[N_WEIGHTS]; /* of kernels and collectives, as WEIGHTS say */
 } bounds;

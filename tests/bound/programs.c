@@ -424,6 +424,7 @@ const written_kind WRITTEN_KINDS[] = {
 	{"dots", write_dots},
 	{"layer", write_layer},
 	{"training", write_training},
+	{"normed", write_normed},
 	{"tree", write_tree},
 	{"loop", write_loop},
 	{"branches", write_branches},

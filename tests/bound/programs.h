@@ -13,5 +13,7 @@ extern const int32_t N_WRITTEN_KINDS;
 
 /* Write `n` dots, one after the other, of [rows, size] x [size, size]; all weights are results. */
 void write_chain(sw_text *text, int n, int rows, const int *sizes);
+/* Write a training step of small kernels (normed.c). */
+void write_normed(sw_rng *rng, sw_text *text);
 
 #endif
