@@ -226,6 +226,22 @@ double sw_bound_weighted_s(const sw_program *program, const sw_sidecar *sidecar,
 	return bound_s;
 }
 
+/* Return what the host takes to launch all kernels, as a device of which each kernel takes as long
+ * as a launch. A kernel without an overhead may take no time, and is none then. */
+static double launches_s(const sw_bound_marked *m, bool owners)
+{
+	sw_cluster host = *m->cluster;
+	sw_device *device = &host.device;
+	if (device->launch_interval_s <= 0 || device->kernel_overhead_s <= 0 || owners)
+		return 0;
+	device->kernel_overhead_s = device->launch_interval_s;
+	device->memory_bandwidth = INFINITY;
+	for (int32_t type = 0; type < SW_TYPE_COUNT; type++)
+		device->flops[type] = INFINITY;
+	memset(device->kernels, 0, sizeof(device->kernels));
+	return sum_of_kernels_s(m->program, m->rules, &host, &m->marks, NULL, false);
+}
+
 double sw_bound_step_s(const sw_program *program, const sw_sidecar *sidecar,
                        const sw_cluster *cluster, bool owners, int threads)
 {
@@ -233,6 +249,7 @@ double sw_bound_step_s(const sw_program *program, const sw_sidecar *sidecar,
 	sw_arena_init(&arena);
 	sw_bound_marked m = mark_program(program, sidecar, cluster, owners, &arena);
 	double bound_s = owners || cluster->n_kinds ? m.kernels_s : sw_bound_joint_step_s(&m, threads);
+	bound_s = fmax(bound_s, launches_s(&m, owners));
 	sw_arena_clear(&arena);
 	return bound_s;
 }

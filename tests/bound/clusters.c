@@ -117,7 +117,8 @@ void sites_init(site *sites)
 	}
 }
 
-/* Attention as fast as other products, slower, or faster, of short heads as well as of long ones. */
+/* Attention as fast as other products, slower, or faster, of short heads as well as of long ones; a
+ * host that is quick, or takes longer than small kernels. */
 static void set_fusion(sw_device *device, sw_fusion fusion, uint64_t seed)
 {
 	static const double efficiencies[] = {0, 0.3, 0.95};
@@ -127,6 +128,7 @@ static void set_fusion(sw_device *device, sw_fusion fusion, uint64_t seed)
 	device->attention_gradient_efficiency =
 		efficiencies[sw_rng_below(&rng, SW_COUNT(efficiencies))];
 	device->attention_depth = sw_rng_below(&rng, 2) ? 16 : 0;
+	device->launch_interval_s = sw_rng_below(&rng, 4) ? 0 : 30e-6;
 }
 
 ground ground_of(const site *s, sw_fusion fusion, uint64_t seed)
