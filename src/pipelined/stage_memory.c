@@ -60,14 +60,20 @@ static void set_crossing(bytes_finder *f, sw_id value)
 	f->crossing[value] = true;
 }
 
-/* Does the op hand on all microbatches of an operand? Before the loop and behind it, each does; in
- * it, those whose result is as large: others slice one microbatch, and may be fused with what reads
- * it, or write one into what they hand on. */
-static bool hands_on(const bytes_finder *f, const sw_computation *c, sw_id operand, sw_id result)
+/* Does the op hand on all microbatches of an operand? Not in the loop where it slices one, or writes
+ * one into what it hands on. Of a kernel that is fused with that only a result as large as the
+ * operand has all microbatches. */
+static bool hands_on(const bytes_finder *f, const sw_op *op, uint32_t operand, uint32_t result)
 {
 	const sw_program *p = f->program;
-	return c != f->body || sw_shape_bytes(sw_value_shape(p, operand)) ==
-	                               sw_shape_bytes(sw_value_shape(p, result));
+	bool in_loop = &p->computations.data[op->computation] == f->body;
+	int64_t from = sw_shape_bytes(sw_value_shape(p, op->operands[operand])),
+		to = sw_shape_bytes(sw_value_shape(p, op->first_result + result));
+	if (in_loop && op->opcode == SW_OP_FUSION)
+		return from == to;
+	if (op->opcode == SW_OP_DYNAMIC_UPDATE_SLICE)
+		return operand == 0;
+	return !in_loop || op->opcode != SW_OP_DYNAMIC_SLICE;
 }
 
 /* What is made of what comes in. */
@@ -77,7 +83,7 @@ static void mark_readers(bytes_finder *f, const sw_computation *c)
 		const sw_op *op = sw_op_at(f->program, c->ops.data[i]);
 		for (uint32_t k = 0; k < op->n_operands && op != f->loop; k++)
 			for (uint32_t r = 0; r < op->n_results && f->crossing[op->operands[k]]; r++)
-				if (hands_on(f, c, op->operands[k], op->first_result + r))
+				if (hands_on(f, op, k, r))
 					set_crossing(f, op->first_result + r);
 	}
 	for (uint32_t k = 0; k < f->loop->n_operands && c != f->body; k++)
@@ -92,7 +98,7 @@ static void mark_makers(bytes_finder *f, const sw_computation *c)
 		const sw_op *op = sw_op_at(f->program, c->ops.data[i]);
 		for (uint32_t r = 0; r < op->n_results && op != f->loop; r++)
 			for (uint32_t k = 0; k < op->n_operands && f->crossing[op->first_result + r]; k++)
-				if (hands_on(f, c, op->operands[k], op->first_result + r))
+				if (hands_on(f, op, k, r))
 					set_crossing(f, op->operands[k]);
 		if (op == f->loop)
 			break;
