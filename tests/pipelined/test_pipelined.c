@@ -550,6 +550,39 @@ static void fused_kernels_hold_their_results(void **state)
 	close_program(&t);
 }
 
+/* A stage takes the pins of tensors that it has: the table of tokens, which only the first has, is
+ * split by the vocabulary. */
+static void stages_take_pins_of_parts(void **state)
+{
+	(void)state;
+	staged_plan t;
+	sw_pin table = {.pattern = "params.embed.tokens",
+	                .n = 1,
+	                .dims = {0},
+	                .parts = {2},
+	                .contract = 1};
+	sw_pins pins = {.file = "pins", .n = 1, .list = &table, .of_parts = true};
+	sw_pipelined_options options = {.n_stages = 2, .microbatches = 4, .schedule = SW_1F1B};
+	options.plan = (sw_plan_options){.quiet = true, .remat = "none"};
+	int64_t resting[2];
+	open_program(&t, "gpt-tiny", "local-2x2");
+	assert_int_equal(sw_plan_strategy_parse("megatron:tp=2", &options.plan.strategy, &t.err),
+	                 SW_OK);
+	for (int round = 0; round < 2; round++) {
+		options.plan.pins = round ? &pins : NULL;
+		if (sw_pipelined_make(t.program, "program.hlo", &t.sidecar, &t.cluster, &options,
+		                      &t.plan, &t.err))
+			fail_msg("round %d: %s", round, t.err.message);
+		resting[round] = t.plan->stages[0].times.resting_bytes;
+		sw_pipelined_free(t.plan);
+		t.plan = NULL;
+	}
+	if (resting[1] >= resting[0])
+		fail_msg("%lld bytes with the table split, %lld with it whole",
+		         (long long)resting[1], (long long)resting[0]);
+	close_program(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -569,6 +602,7 @@ int main(void)
 		cmocka_unit_test(slices_have_several_stages),
 		cmocka_unit_test(what_crosses_counts_once),
 		cmocka_unit_test(fused_kernels_hold_their_results),
+		cmocka_unit_test(stages_take_pins_of_parts),
 		cmocka_unit_test(what_crosses_needs_no_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
