@@ -83,9 +83,6 @@ sw_program *predict(const subject *s, const sw_cluster *cluster, const configura
 /* Under tensor parallelism the table of tokens is split by the vocabulary, and each device looks up
  * the rows that it has (Megatron's VocabParallelEmbedding). Return the number of pins. */
 size_t pin_vocabulary(const subject *s, const configuration *c, sw_pin *pins);
-/* Return the bytes of the inputs that are parameters, by the sidecar of the program or of that which
- * this is the program of one device of. */
-int64_t parameter_bytes(const sw_program *program, const sw_sidecar *sidecar);
 /* The same for a configuration with pipeline stages. */
 void predict_stages(const subject *s, const sw_cluster *cluster, const configuration *c,
                     prediction *p);

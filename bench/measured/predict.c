@@ -104,7 +104,8 @@ static sw_status schedule(sw_plan *plan, const configuration *c, sw_program_cost
 	return status;
 }
 
-int64_t parameter_bytes(const sw_program *program, const sw_sidecar *sidecar)
+/* Return the bytes of the inputs that are parameters. */
+static int64_t parameter_bytes(const sw_program *program, const sw_sidecar *sidecar)
 {
 	const sw_id *inputs;
 	sw_arena arena = {0};

@@ -6,6 +6,22 @@
 /* Plans are made without regard to memory, and then held against it, as those without stages. */
 #define AMPLE_BYTES (INT64_C(1) << 50)
 
+/* Bytes of a stage's parameters; not of what crosses, which may be no data either. */
+static int64_t parameter_bytes(const sw_planned_stage *stage)
+{
+	const sw_program *program = stage->step.program;
+	const sw_id *inputs;
+	sw_arena arena = {0};
+	int64_t bytes = 0;
+	sw_program_inputs(program, program->entry, &arena, &inputs);
+	for (uint32_t i = 0; i < stage->step.n_inputs; i++)
+		if (stage->step.inputs[i].kind == SW_PORT_WHOLE &&
+		    stage->sidecar.inputs[i].role == SW_ROLE_PARAMETER)
+			bytes += sw_shape_bytes(sw_value_shape(program, inputs[i]));
+	sw_arena_clear(&arena);
+	return bytes;
+}
+
 /* What a device of the rank holds: with DistributedDataParallel also buckets of gradients, which are
  * split as the weights are. */
 static int64_t rank_bytes(const sw_pipelined *plan, const configuration *c, int32_t rank)
@@ -14,9 +30,7 @@ static int64_t rank_bytes(const sw_pipelined *plan, const configuration *c, int3
 	                (int64_t)plan->cluster->device.reserved_bytes;
 	for (int32_t i = 0; i < plan->n_stages && c->ddp; i++)
 		if (plan->stages[i].rank == rank)
-			bytes += parameter_bytes(plan->stages[i].step.program,
-			                         &plan->stages[i].sidecar) /
-			         c->tp;
+			bytes += parameter_bytes(&plan->stages[i]) / c->tp;
 	return bytes;
 }
 
