@@ -83,10 +83,11 @@ static sw_status plan_of(const subject *s, const sw_cluster *cluster, const conf
 static sw_status schedule(sw_plan *plan, const configuration *c, sw_program_cost *cost,
                           sw_program **scheduled, sw_error *err)
 {
-	/* What remains beside the arena is the share that an order may take beyond the program's own
-	 * memory. Frameworks send what they send; of all-reduces that are merged each would hide the
-	 * others' latency. */
-	const double spare_bytes = ORDER_SHARE * (double)plan->cluster->device.memory_bytes;
+	/* What remains beside the arena is what an order may take beyond the program's own memory: nothing
+	 * of plans that are made within the memory. Frameworks send what they send; of all-reduces that
+	 * are merged each would hide the others' latency. */
+	double share = c->zero == FULLY_SHARDED ? 0 : ORDER_SHARE,
+	       spare_bytes = share * (double)plan->cluster->device.memory_bytes;
 	const sw_schedule_options how = {.overlap = SW_OVERLAP_ALL,
 	                                 .merge = {.ops = 1},
 	                                 .memory_bytes = AMPLE_BYTES,
