@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "frontend/sharding.h"
+#include "interpret/interpret.h"
+#include "run/ranks.h"
 #include "search/search.h"
 
 /* ---- printing programs instead of planning ---------------------------------------------- */
@@ -60,14 +62,9 @@ static sw_status dump_partition(const cli *c, const sw_plan *plan, sw_error *err
 /* With -v, print the times at which ops run, too. */
 static sw_status dump_schedule(const cli *c, const sw_plan *plan, sw_error *err)
 {
-	sw_program *local = NULL, *scheduled = NULL;
-	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL,
-	                           .memory_bytes = plan->memory_bytes,
-	                           .merge = plan->merge};
+	sw_program *scheduled = NULL;
 	sw_text text = {0};
-	sw_status status = sw_partition(plan, &local, err);
-	if (status == SW_OK)
-		status = sw_schedule(plan->cluster, local, &how, &scheduled, err);
+	sw_status status = sw_ranks_program(plan, SW_OVERLAP_ALL, &scheduled, err);
 	if (status == SW_OK)
 		dump(c, scheduled);
 	if (status == SW_OK && c->values.verbose) {
@@ -76,7 +73,6 @@ static sw_status dump_schedule(const cli *c, const sw_plan *plan, sw_error *err)
 		cli_print(c, &text);
 	}
 	sw_program_free(scheduled);
-	sw_program_free(local);
 	return status;
 }
 
@@ -115,7 +111,37 @@ static void note_attention(const cli *c, const sw_plan *plan)
 	sw_kernels_clear(&kernels);
 }
 
-static void summarise(const cli *c, const sw_plan *plan)
+/* What `run` takes is said where it is more than the plan's peak by this factor. */
+#define SAID_ABOVE 1.01
+
+/* The bytes of a device that `run` takes; 0: the plan is not for it. Results and operands of collectives
+ * are held while kernels run beside them, which the plan's own peak does not count. */
+static int64_t run_bytes(const sw_plan *plan)
+{
+	sw_program *scheduled = NULL;
+	sw_error ignored = {0};
+	if (sw_ranks_program(plan, SW_OVERLAP_ALL, &scheduled, &ignored) != SW_OK)
+		return 0;
+	int64_t bytes = sw_placement_bytes(scheduled);
+	sw_program_free(scheduled);
+	return bytes;
+}
+
+static void add_peak(const sw_plan *plan, int64_t when_run_bytes, sw_text *text)
+{
+	sw_text_add(text, "), payload ");
+	sw_text_add_bytes(text, (double)plan->predicted.payload_bytes);
+	sw_text_add(text, ", peak ");
+	sw_text_add_bytes(text, (double)plan->predicted.peak_bytes);
+	sw_text_add(text, " per device");
+	if ((double)when_run_bytes > SAID_ABOVE * (double)plan->predicted.peak_bytes) {
+		sw_text_add(text, ", ");
+		sw_text_add_bytes(text, (double)when_run_bytes);
+		sw_text_add(text, " with collectives beside kernels");
+	}
+}
+
+static void summarise(const cli *c, const sw_plan *plan, int64_t when_run_bytes)
 {
 	sw_text text = {0};
 	note_attention(c, plan);
@@ -139,11 +165,8 @@ static void summarise(const cli *c, const sw_plan *plan)
 	sw_text_add_seconds(&text, plan->predicted.compute_s);
 	sw_text_add(&text, ", communication ");
 	sw_text_add_seconds(&text, plan->predicted.communication_s);
-	sw_text_add(&text, "), payload ");
-	sw_text_add_bytes(&text, (double)plan->predicted.payload_bytes);
-	sw_text_add(&text, ", peak ");
-	sw_text_add_bytes(&text, (double)plan->predicted.peak_bytes);
-	sw_text_add(&text, " per device; planned in ");
+	add_peak(plan, when_run_bytes, &text);
+	sw_text_add(&text, "; planned in ");
 	sw_text_add_seconds(&text, plan->planning_s);
 	cli_note(c, "%s", text.data);
 	text.len = 0;
@@ -166,8 +189,11 @@ static sw_status finish(cli *c, const sw_plan *plan, sw_error *err)
 	sw_status status = sw_plan_write(plan, c->values.output, err);
 	if (status)
 		return sw_error_in_file(err, status, c->values.output);
-	summarise(c, plan);
+	int64_t when_run_bytes = run_bytes(plan);
+	summarise(c, plan, when_run_bytes);
 	c->result = sw_plan_summary(plan);
+	json_object_set_new(c->result, "run_peak_bytes",
+	                    when_run_bytes ? json_integer(when_run_bytes) : json_null());
 	return SW_OK;
 }
 

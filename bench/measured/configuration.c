@@ -11,14 +11,16 @@ static const struct {
 	const char *column, *cluster;
 	bool remat;    /* its rows compute every block again, though no column says so */
 	bool sequence; /* its tensor parallelism splits norms and residuals by the sequence */
-	/* gradients are summed while the last microbatch's backward pass goes on, as by PyTorch's
-	 * DistributedDataParallel; else behind it */
-	bool last_apart;
+	/* Without ZeRO gradients are those of PyTorch's DistributedDataParallel: summed while the last
+	 * microbatch's backward pass goes on, else behind it; in buckets beside the sums in f32. */
+	bool ddp;
+	bool first_rank; /* the memory that it prints is that of its first device */
 } kinds[] = {
-	{"hidden", "h100-rented", false, true, true},
-	{"sharding", "h100-infiniband", false, true, false}, /* in each microbatch */
+	/* Nanotron; with ZeRO it sums gradients itself, behind all microbatches (trainer.py). */
+	{"hidden", "h100-rented", false, true, true, true},
+	{"sharding", "h100-infiniband", false, true, false, false}, /* in each microbatch */
 	/* Megatron-LM had no sequence parallelism in 2021, and summed behind all microbatches */
-	{"h", "a100-selene", true, false, false},
+	{"h", "a100-selene", true, false, false, false},
 };
 
 static int kind_of(const table *t)
@@ -152,7 +154,7 @@ sw_status configuration_of(const table *t, int32_t row, const char *cluster, con
 	*c = (configuration){.cluster = cluster ? cluster : kinds[kind].cluster,
 	                     .remat = kinds[kind].remat,
 	                     .sequence = kinds[kind].sequence,
-	                     .last_apart = kinds[kind].last_apart};
+	                     .first_rank = kinds[kind].first_rank};
 	sw_status status = read_numbers(t, row, c, &batch, err);
 	if (status != SW_OK)
 		return status;
@@ -161,6 +163,7 @@ sw_status configuration_of(const table *t, int32_t row, const char *cluster, con
 	if (!c->microbatches)
 		c->microbatches = batch / SW_MAX(c->dp * c->mbs, 1);
 	read_words(t, row, c);
+	c->ddp = kinds[kind].ddp && c->dp > 1 && c->zero == 0;
 	SW_TRY(read_chunks(t, row, c, err));
 	return check(t, row, c, batch, err);
 }

@@ -11,7 +11,8 @@
  *
  *     predicted_s          seconds of a step, as the plan is simulated
  *     predicted_low_s, predicted_high_s   its 90 % interval
- *     predicted_peak_GB    per device, in GiB: what PyTorch prints as GB
+ *     predicted_peak_GB    per device, in GiB: what PyTorch prints as GB; of Nanotron's rows with stages
+ *                          that of the first one, whose device prints it
  *     predicted_fits       1: that is within the cluster file's memory
  *     supported            0: the row cannot be planned; note says why
  *     compute_s, communication_s, note

@@ -32,7 +32,9 @@ typedef struct configuration {
 	int64_t gpus, dp, tp, pp, mbs, microbatches, zero;
 	int64_t chunks; /* stages of each rank */
 	bool remat, sequence; /* tensor parallelism splits the sequence, too */
-	bool last_apart;      /* sums of gradients begin in the last microbatch's backward pass */
+	bool ddp; /* gradients are DistributedDataParallel's: summed beside the last microbatch, and in
+	           * buckets, which have a copy of them in the type of the weights */
+	bool first_rank; /* the memory to predict is that of the first stage */
 	const char *refusal; /* why the row cannot be planned; NULL: it can */
 } configuration;
 /* Read a row's configuration; an error names file, line and column. cluster: the file of --cluster;
@@ -77,6 +79,10 @@ typedef struct prediction {
 sw_program *predict(const subject *s, const sw_cluster *cluster, const configuration *c,
                     prediction *p);
 
+#define MAX_VOCABULARY_PINS 2
+/* Under tensor parallelism the table of tokens is split by the vocabulary, and each device looks up
+ * the rows that it has (Megatron's VocabParallelEmbedding). Return the number of pins. */
+size_t pin_vocabulary(const subject *s, const configuration *c, sw_pin *pins);
 /* The same for a configuration with pipeline stages. */
 void predict_stages(const subject *s, const sw_cluster *cluster, const configuration *c,
                     prediction *p);

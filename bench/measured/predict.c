@@ -31,10 +31,7 @@ static const sw_op *lookup_of(const sw_program *program, sw_id embedding)
 	return NULL;
 }
 
-#define MAX_PINS 2
-/* Under tensor parallelism the table of tokens is split by the vocabulary, and each device looks up
- * the rows that it has (Megatron's VocabParallelEmbedding). Return the number of pins. */
-static size_t pin_vocabulary(const subject *s, const configuration *c, sw_pin *pins)
+size_t pin_vocabulary(const subject *s, const configuration *c, sw_pin *pins)
 {
 	const char *name = NULL;
 	sw_id embedding = c->tp > 1 ? input_named(s, "params.embed", &name) : SW_NO_ID;
@@ -43,7 +40,7 @@ static size_t pin_vocabulary(const subject *s, const configuration *c, sw_pin *p
 		return 0;
 	pins[0] = (sw_pin){.pattern = name, .n = 1, .dims = {0}, .parts = {c->tp}, .contract = 1};
 	pins[1] = (sw_pin){.pattern = lookup->name, .is_op = true, .contract = c->tp};
-	return MAX_PINS;
+	return MAX_VOCABULARY_PINS;
 }
 
 /* ---- planning --------------------------------------------------------------------------- */
@@ -52,11 +49,14 @@ static size_t pin_vocabulary(const subject *s, const configuration *c, sw_pin *p
  * are gathered layer by layer in each microbatch, which a plan does only where memory is short. */
 #define AMPLE_BYTES (INT64_C(1) << 50)
 #define FULLY_SHARDED 3 /* the stage of ZeRO that splits parameters */
+/* Of a device's memory: what collectives beside kernels may take more. Frameworks begin them whatever
+ * that takes; with none, a peak that is not where they run would keep them from it. */
+#define ORDER_SHARE 0.02
 
 static sw_status plan_within(const subject *s, const sw_cluster *cluster, const configuration *c,
                              int64_t memory_bytes, sw_plan **plan, sw_error *err)
 {
-	sw_pin list[MAX_PINS];
+	sw_pin list[MAX_VOCABULARY_PINS];
 	const sw_pins pins = {.file = "vocabulary", .n = pin_vocabulary(s, c, list), .list = list};
 	sw_plan_options options = {.pins = &pins,
 	                           .no_overlap = true,
@@ -83,15 +83,17 @@ static sw_status plan_of(const subject *s, const sw_cluster *cluster, const conf
 static sw_status schedule(sw_plan *plan, const configuration *c, sw_program_cost *cost,
                           sw_program **scheduled, sw_error *err)
 {
-	/* An arena beyond the memory: no order may take more memory than the program's own, and none
-	 * is placed to see whether it does. Frameworks send what they send; of all-reduces that are
-	 * merged each would hide the others' latency. */
+	/* What remains beside the arena is what an order may take beyond the program's own memory: nothing
+	 * of plans that are made within the memory. Frameworks send what they send; of all-reduces that
+	 * are merged each would hide the others' latency. */
+	double share = c->zero == FULLY_SHARDED ? 0 : ORDER_SHARE,
+	       spare_bytes = share * (double)plan->cluster->device.memory_bytes;
 	const sw_schedule_options how = {.overlap = SW_OVERLAP_ALL,
 	                                 .merge = {.ops = 1},
 	                                 .memory_bytes = AMPLE_BYTES,
-	                                 .arena_bytes = AMPLE_BYTES + 1};
+	                                 .arena_bytes = AMPLE_BYTES - (int64_t)spare_bytes};
 	sw_program *local = NULL;
-	plan->last_apart = c->last_apart && plan->rewrites.microbatches > 1;
+	plan->last_apart = c->ddp && plan->rewrites.microbatches > 1;
 	if (c->zero == FULLY_SHARDED)
 		sw_plan_regather_all(plan);
 	sw_status status = sw_partition(plan, &local, err);
@@ -103,15 +105,30 @@ static sw_status schedule(sw_plan *plan, const configuration *c, sw_program_cost
 	return status;
 }
 
-static sw_status play(const sw_cluster *cluster, const sw_program *scheduled, prediction *p,
-                      sw_error *err)
+/* Return the bytes of the inputs that are parameters. */
+static int64_t parameter_bytes(const sw_program *program, const sw_sidecar *sidecar)
+{
+	const sw_id *inputs;
+	sw_arena arena = {0};
+	int64_t bytes = 0;
+	uint32_t n = sw_program_inputs(program, program->entry, &arena, &inputs);
+	for (uint32_t i = 0; i < n && i < sidecar->n_inputs; i++)
+		if (sidecar->inputs[i].role == SW_ROLE_PARAMETER)
+			bytes += sw_shape_bytes(sw_value_shape(program, inputs[i]));
+	sw_arena_clear(&arena);
+	return bytes;
+}
+
+static sw_status play(const subject *s, const sw_cluster *cluster, const configuration *c,
+                      const sw_program *scheduled, prediction *p, sw_error *err)
 {
 	sw_simulation played;
 	sw_status status = sw_simulate(cluster, scheduled, NULL, 0, &played, err);
 	if (status != SW_OK)
 		return status;
 	p->seconds = played.step_time_s;
-	p->peak_bytes = played.peak_bytes + (int64_t)cluster->device.reserved_bytes;
+	p->peak_bytes = played.peak_bytes + (int64_t)cluster->device.reserved_bytes +
+	                (c->ddp ? parameter_bytes(scheduled, &s->sidecar) : 0);
 	p->fits = p->peak_bytes <= cluster->device.memory_bytes;
 	sw_simulation_clear(&played);
 	return SW_OK;
@@ -129,7 +146,7 @@ sw_program *predict(const subject *s, const sw_cluster *cluster, const configura
 	if (status == SW_OK)
 		status = schedule(plan, c, &cost, &scheduled, &err);
 	if (status == SW_OK)
-		status = play(cluster, scheduled, p, &err);
+		status = play(s, cluster, c, scheduled, p, &err);
 	p->supported = status == SW_OK;
 	p->compute_s = cost.compute_s;
 	p->communication_s = cost.communication_s;

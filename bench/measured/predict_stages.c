@@ -6,30 +6,59 @@
 /* Plans are made without regard to memory, and then held against it, as those without stages. */
 #define AMPLE_BYTES (INT64_C(1) << 50)
 
-static double most_bytes(const sw_pipelined *plan)
+/* Bytes of a stage's parameters; not of what crosses, which may be no data either. */
+static int64_t parameter_bytes(const sw_planned_stage *stage)
 {
-	double most = 0;
-	for (int32_t r = 0; r < plan->n_ranks; r++)
-		most = SW_MAX(most, plan->played.ranks[r].peak_bytes);
-	return most;
+	const sw_program *program = stage->step.program;
+	const sw_id *inputs;
+	sw_arena arena = {0};
+	int64_t bytes = 0;
+	sw_program_inputs(program, program->entry, &arena, &inputs);
+	for (uint32_t i = 0; i < stage->step.n_inputs; i++)
+		if (stage->step.inputs[i].kind == SW_PORT_WHOLE &&
+		    stage->sidecar.inputs[i].role == SW_ROLE_PARAMETER)
+			bytes += sw_shape_bytes(sw_value_shape(program, inputs[i]));
+	sw_arena_clear(&arena);
+	return bytes;
 }
 
-static void take_figures(const sw_pipelined *plan, const sw_device *device, prediction *p)
+/* What a device of the rank holds: with DistributedDataParallel also buckets of gradients, which are
+ * split as the weights are. */
+static int64_t rank_bytes(const sw_pipelined *plan, const configuration *c, int32_t rank)
 {
+	int64_t bytes = (int64_t)plan->played.ranks[rank].peak_bytes +
+	                (int64_t)plan->cluster->device.reserved_bytes;
+	for (int32_t i = 0; i < plan->n_stages && c->ddp; i++)
+		if (plan->stages[i].rank == rank)
+			bytes += parameter_bytes(&plan->stages[i]) / c->tp;
+	return bytes;
+}
+
+static void take_figures(const sw_pipelined *plan, const configuration *c, prediction *p)
+{
+	int64_t most = 0;
+	for (int32_t r = 0; r < plan->n_ranks; r++)
+		most = SW_MAX(most, rank_bytes(plan, c, r));
 	p->seconds = plan->played.step_s;
-	p->peak_bytes = (int64_t)most_bytes(plan) + (int64_t)device->reserved_bytes;
-	p->fits = p->peak_bytes <= device->memory_bytes;
+	p->peak_bytes = c->first_rank ? rank_bytes(plan, c, 0) : most;
+	p->fits = most <= plan->cluster->device.memory_bytes;
 }
 
 void predict_stages(const subject *s, const sw_cluster *cluster, const configuration *c,
                     prediction *p)
 {
 	bool interleaved = c->chunks > 1;
+	sw_pin list[MAX_VOCABULARY_PINS];
+	const sw_pins pins = {.file = "vocabulary",
+	                      .n = pin_vocabulary(s, c, list),
+	                      .list = list,
+	                      .of_parts = true};
 	sw_pipelined_options options = {.n_stages = (int32_t)c->pp,
 	                                .microbatches = (int32_t)c->microbatches,
 	                                .schedule = interleaved ? SW_INTERLEAVED_1F1B : SW_1F1B,
 	                                .n_chunks = interleaved ? (int32_t)c->chunks : 0,
-	                                .plan = {.no_overlap = true,
+	                                .plan = {.pins = &pins,
+	                                         .no_overlap = true,
 	                                         .memory_bytes = AMPLE_BYTES,
 	                                         .remat = c->remat ? "blocks" : "none",
 	                                         .quiet = true}};
@@ -41,7 +70,7 @@ void predict_stages(const subject *s, const sw_cluster *cluster, const configura
 	                                     &plan, &err);
 	p->supported = status == SW_OK;
 	if (status == SW_OK)
-		take_figures(plan, &cluster->device, p);
+		take_figures(plan, c, p);
 	else
 		sw_text_cut(err.message, p->note, sizeof(p->note));
 	sw_pipelined_free(plan);

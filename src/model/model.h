@@ -55,6 +55,9 @@ typedef struct sw_pins {
 	sw_annotations annotations;
 	size_t n;
 	sw_pin *list;
+	/* Pins of what a program does not have decide nothing, and are no error: of a stage's program,
+	 * which has a part of the tensors. */
+	bool of_parts;
 } sw_pins;
 sw_status sw_pins_read(const char *path, sw_pins *pins, sw_error *err);
 void sw_pins_clear(sw_pins *pins);

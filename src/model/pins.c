@@ -360,7 +360,7 @@ sw_status sw_pins_resolve(const sw_pins *pins, sw_analysis *analysis, const sw_s
 			status = pin_inputs(&r, sidecar, &found);
 		if (status == SW_OK)
 			status = pin_ops(&r, &found);
-		if (status == SW_OK && found == 0)
+		if (status == SW_OK && found == 0 && !pins->of_parts)
 			status = refuse(&r, r.pin->pattern,
 			                r.pin->is_op ? "no op of the program has such a name"
 			                             : "no tensor of the program has such a name",

@@ -109,7 +109,7 @@ sw_status sw_pipelined_check_kinds(const sw_pipelined_options *options, sw_error
 		return sw_fail(err, SW_ERR_INPUT,
 		               "plans with stages send gradients as they are: leave --stages out, "
 		               "or --codec");
-	if (options->plan.pins && options->plan.pins->n)
+	if (options->plan.pins && options->plan.pins->n && !options->plan.pins->of_parts)
 		return sw_fail(err, SW_ERR_INPUT, "--pin: plans with stages take no pins");
 	if (options->plan.pins && options->plan.pins->annotations.taken)
 		return sw_fail(err, SW_ERR_INPUT,

@@ -60,34 +60,46 @@ static void set_crossing(bytes_finder *f, sw_id value)
 	f->crossing[value] = true;
 }
 
-/* What is made of what comes in: in the loop, up to the slices of one microbatch. */
+/* Does the op hand on all microbatches of an operand? Not in the loop where it slices one, or writes
+ * one into what it hands on. Of a kernel that is fused with that only a result as large as the
+ * operand has all microbatches. */
+static bool hands_on(const bytes_finder *f, const sw_op *op, uint32_t operand, uint32_t result)
+{
+	const sw_program *p = f->program;
+	bool in_loop = &p->computations.data[op->computation] == f->body;
+	int64_t from = sw_shape_bytes(sw_value_shape(p, op->operands[operand])),
+		to = sw_shape_bytes(sw_value_shape(p, op->first_result + result));
+	if (in_loop && op->opcode == SW_OP_FUSION)
+		return from == to;
+	if (op->opcode == SW_OP_DYNAMIC_UPDATE_SLICE)
+		return operand == 0;
+	return !in_loop || op->opcode != SW_OP_DYNAMIC_SLICE;
+}
+
+/* What is made of what comes in. */
 static void mark_readers(bytes_finder *f, const sw_computation *c)
 {
 	for (size_t i = 0; i < c->ops.len; i++) {
 		const sw_op *op = sw_op_at(f->program, c->ops.data[i]);
-		bool slices = c == f->body && op->opcode == SW_OP_DYNAMIC_SLICE;
-		for (uint32_t k = 0; k < op->n_operands && op != f->loop && !slices; k++)
+		for (uint32_t k = 0; k < op->n_operands && op != f->loop; k++)
 			for (uint32_t r = 0; r < op->n_results && f->crossing[op->operands[k]]; r++)
-				set_crossing(f, op->first_result + r);
+				if (hands_on(f, op, k, r))
+					set_crossing(f, op->first_result + r);
 	}
 	for (uint32_t k = 0; k < f->loop->n_operands && c != f->body; k++)
 		if (f->crossing[f->loop->operands[k]])
 			set_crossing(f, f->inner + k);
 }
 
-/* What goes out is made of this: in the loop, of what one microbatch is written into. */
+/* What goes out is made of this. */
 static void mark_makers(bytes_finder *f, const sw_computation *c)
 {
 	for (size_t i = c->ops.len; i-- > 0;) {
 		const sw_op *op = sw_op_at(f->program, c->ops.data[i]);
-		bool found = false;
-		for (uint32_t r = 0; r < op->n_results; r++)
-			found |= f->crossing[op->first_result + r];
-		for (uint32_t k = 0; k < op->n_operands && found && op != f->loop; k++) {
-			int64_t bytes = sw_shape_bytes(sw_value_shape(f->program, op->operands[k]));
-			if (op->opcode == SW_OP_DYNAMIC_UPDATE_SLICE ? k == 0 : bytes > 0)
-				set_crossing(f, op->operands[k]);
-		}
+		for (uint32_t r = 0; r < op->n_results && op != f->loop; r++)
+			for (uint32_t k = 0; k < op->n_operands && f->crossing[op->first_result + r]; k++)
+				if (hands_on(f, op, k, r))
+					set_crossing(f, op->operands[k]);
 		if (op == f->loop)
 			break;
 	}

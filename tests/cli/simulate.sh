@@ -32,6 +32,12 @@ least=$(peak_of "$scratch/roomy.plan" none)
 expect 0 "" "$sw" plan $tiny --cluster $cluster -o "$scratch/tight.plan" --strategy zero3 --memory "$least" -q
 [ "$(peak_of "$scratch/tight.plan" all)" -le "$least" ] || complain "the schedule takes more than --memory"
 
+# plan says what a run takes, where collectives beside kernels make it more than the plan's peak.
+expect 0 "MiB per device, .* with collectives beside kernels" "$sw" plan tests/programs/gpt.hlo.gz \
+	--cluster clusters/local-2x4.yaml --strategy dp -o "$scratch/held.plan" --json
+said=$(figure run_peak_bytes "$scratch/out")
+[ "$(peak_of "$scratch/held.plan" all)" = "$said" ] || complain "plan says that a run takes $said bytes"
+
 # Links that are a thousand times slower.
 sed 's/GB\/s}/MB\/s}/' $cluster >"$scratch/slow.yaml"
 expect 0 "" "$sw" simulate "$plan" --cluster "$scratch/slow.yaml" --json

@@ -47,7 +47,7 @@ refuse "behind each of them pp=N" $planning --strategy dp:pp=1 -o "$scratch/x"
 expect 0 "no stages: no number of stages can be quicker" "$sw" plan $tiny --cluster $cluster --devices 1 --stages auto -o "$scratch/x"
 
 # Where memory is short, more microbatches fit that are smaller.
-for memory in 318kB 315kB; do
+for memory in 366kB 362kB; do
 	expect 0 "" $planning --stages 2 --strategy dp --memory $memory -o "$scratch/x"
 	grep -q "^stages .*, 8 microbatches" "$scratch/out" ||
 		complain "in $memory there are other microbatches than the smallest"

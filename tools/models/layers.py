@@ -148,3 +148,30 @@ def stored_causal_attention(q, k, v, drop):
     """As `causal_attention`, with the kernels of Megatron-LM of 2021: scores are stored, and `drop` is applied to their softmax."""
     scores = jnp.einsum("bshe,bthe->bhst", q, k)
     return jnp.einsum("bhst,bthe->bshe", drop(causal_softmax(scores, q.shape[-1] ** -0.5)), v)
+
+
+@jax.custom_vjp
+def softmax_cross_entropy(logits, targets):
+    """Of logits [..., vocabulary] for targets [...], each position's. As Megatron-LM's and Nanotron's: the softmax is
+    kept for the backward pass, which takes 1 off at the targets and scatters nothing."""
+    return _softmax_cross_entropy(logits, targets)[0]
+
+
+def _softmax_cross_entropy(logits, targets):
+    shifted = logits - jnp.max(logits, axis=-1, keepdims=True)
+    exponentials = jnp.exp(shifted)
+    sums = jnp.sum(exponentials, axis=-1, keepdims=True)
+    picked = jnp.sum(jnp.where(_at(targets, logits), shifted, 0), axis=-1)
+    return jnp.log(sums[..., 0]) - picked, (exponentials / sums, targets)
+
+
+def _at(targets, logits):
+    return lax.broadcasted_iota(targets.dtype, logits.shape, logits.ndim - 1) == targets[..., None]
+
+
+def _softmax_cross_entropy_gradient(kept, gradient):
+    softmax, targets = kept
+    return (softmax - _at(targets, softmax)) * gradient[..., None], None
+
+
+softmax_cross_entropy.defvjp(_softmax_cross_entropy, _softmax_cross_entropy_gradient)
