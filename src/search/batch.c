@@ -50,9 +50,8 @@ static sw_budget budget_of(const sw_search *s, const sw_mesh_search *m, size_t p
 	if (m->mesh->wide)
 		b.accept_s = s->asked.limits->wide_behind * w->tally.model_s;
 	b.cutoff_s = w->tolerance * b.accept_s;
-	double left_s = w->time_limit_s - (sw_now_s() - w->start_s);
-	double rest = (double)(w->queue.n - position);
-	if (w->time_limit_s > 0)
+	double left_s = sw_wave_left_s(w), rest = (double)(w->queue.n - position);
+	if (isfinite(left_s))
 		b.seconds = fmax(1e-3, left_s / (sw_mesh_is_free(m->mesh) ? rest : fmin(rest, 2)));
 	return b;
 }
@@ -161,12 +160,35 @@ static bool is_pruned(sw_search *s, sw_mesh_search *m)
 	return !m->found.feasible && m->found.untried != SW_UNTRIED_NOT;
 }
 
+/* Give up the plans that are not costed yet when the time is over. */
+static void stop_costing(batch_run *b, int64_t from, int64_t n_open)
+{
+	for (int64_t i = from; i < n_open; i++) {
+		sw_mesh_search *m = b->open[i];
+		m->timed_out = true;
+		if (m->found.feasible)
+			sw_mesh_search_reject(m, SW_UNTRIED_TIME, 0);
+	}
+}
+
+/* Is the time over, and is something else known? */
+static bool is_late(const sw_search *s, int64_t costed)
+{
+	bool needs_one = costed == 0 && !s->lender && !sw_search_has_incumbent(s) &&
+	                 s->wave->candidates.len == 0;
+	return sw_wave_left_s(s->wave) <= 0 && !needs_one;
+}
+
 static void cost_all(batch_run *b, int64_t n_open)
 {
 	sw_search *s = b->search;
 	qsort(b->open, (size_t)n_open, sizeof(sw_mesh_search *), by_model);
 	for (int64_t i = 0; i < n_open;) {
 		int64_t n = 0;
+		if (is_late(s, i)) {
+			stop_costing(b, i, n_open);
+			return;
+		}
 		for (; i < n_open && n < COSTED_AT_ONCE; i++)
 			if (!is_pruned(s, b->open[i]))
 				b->costed[n++] = b->open[i];
