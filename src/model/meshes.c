@@ -436,9 +436,6 @@ static void add_hybrids(const request *r)
 	}
 }
 
-/* Grids that are added to a program of any size. */
-#define LEAST_GRIDS 1
-
 /* Add AxoNN's best grids, as many as their budget affords, and Megatron within ZeRO-3. The grids
  * stand last: which there are depends on the rewritten program, and the meshes before them must
  * have the same numbers in all variants. */
@@ -446,7 +443,7 @@ static void add_grids(const request *r)
 {
 	if (!r->roles || r->atoms->n == 0)
 		return;
-	int64_t top = SW_MAX(affordable(r, r->limits->grids_work), LEAST_GRIDS);
+	int64_t top = SW_MAX(affordable(r, r->limits->grids_work), (int64_t)r->limits->least_grids);
 	add_axonn(r, &(sw_plan_strategy){SW_PLAN_AXONN, .top = SW_MIN(top, SW_TOP_GRIDS)}, NULL);
 	add_hybrids(r);
 }

@@ -45,28 +45,30 @@ static bool is_settled(const sw_mesh_entry *e)
 	return !e->timed_out && e->line.feasible && e->line.bound_s == 0;
 }
 
-/* Return the seconds of the quickest plan of a mesh that was costed to fit, in whichever variant. */
-static double costed_s(const sw_search *s, size_t mesh)
+/* Return the seconds of the quickest plan of a mesh that fits and was played, in whichever variant. */
+static double played_s(const sw_search *s, size_t mesh)
 {
 	double best_s = INFINITY;
 	for (size_t i = 0; i < s->variants.len; i++) {
 		const sw_variant *v = &s->variants.data[i];
-		for (size_t k = 0; k < v->entries.len; k++)
-			if (v->entries.data[k].number == mesh && v->entries.data[k].line.feasible)
-				best_s = fmin(best_s, v->entries.data[k].line.step_time_s);
+		for (size_t k = 0; k < v->entries.len; k++) {
+			const sw_alternative *line = &v->entries.data[k].line;
+			if (v->entries.data[k].number == mesh && line->feasible && line->bound_s == 0)
+				best_s = fmin(best_s, line->step_time_s);
+		}
 	}
 	return best_s;
 }
 
-/* A plan that fits tells more than the model, and the model without a memory limit more than
+/* A plan that was played tells more than what may hide of one that was not, and that more than
  * kernels alone. */
 static double expected_s(const sw_search *s, const sw_mesh_entry *e)
 {
-	double costed = costed_s(s, e->number), model_s = e->unconstrained.model_s;
-	if (isfinite(costed))
-		return costed;
-	if (model_s > 0 && isfinite(model_s))
-		return model_s;
+	double step_s = played_s(s, e->number);
+	if (isfinite(step_s))
+		return step_s;
+	if (e->unconstrained.hidden_s > 0)
+		return e->unconstrained.hidden_s;
 	return e->kernels_s > 0 ? e->kernels_s : INFINITY;
 }
 
@@ -83,7 +85,7 @@ static bool parse_strategy(const sw_mesh *mesh, sw_plan_strategy *strategy)
 
 static void enter(race *r, const sw_mesh_entry *e)
 {
-	double hidden_s = sw_cost_step_bound_s(&e->unconstrained.cached);
+	double hidden_s = e->unconstrained.hidden_s;
 	contender c = {.options = *r->request->options,
 	               .settled = is_settled(e),
 	               .expected_s = expected_s(r->all, e),

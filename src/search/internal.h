@@ -55,6 +55,7 @@ void sw_mesh_set_add(sw_mesh_set *set, const sw_mesh_set *more);
 typedef struct sw_unconstrained {
 	double model_s;   /* the quickest plan's seconds by the model; INFINITY: there is no plan */
 	double kernels_s; /* no step is shorter */
+	double hidden_s;  /* the plan's step if all that may hide does; 0: there is no plan */
 	bool exceeds;     /* it was costed and does not fit */
 	bool deferred;    /* it was not costed, since a quicker one does not fit */
 	sw_program_cost cached, cost; /* before and after readers re-gather */
