@@ -269,15 +269,20 @@ static sw_alternative line_of(const sw_search *s, const sw_mesh_search *m)
 	return a;
 }
 
+/* Return the step of a solved plan by the model, if all that may hide does. */
+static double hidden_s(const sw_search *s, const sw_found *f)
+{
+	const sw_analysis *analysis = &s->wave->analysis;
+	if (!analysis->overlap || analysis->overlap_weight <= 0)
+		return f->cached_s;
+	return fmax(f->kernels_s, (f->cached_s - f->kernels_s) / analysis->overlap_weight);
+}
+
 /* Note the result without a memory limit. A dropped mesh takes at least its kernels by the model.
  */
 static void note_unconstrained(const sw_search *s, sw_mesh_entry *e, const sw_mesh_search *m)
 {
 	const sw_found *f = &m->found;
-	double hidden_s = sw_cost_step_bound_s(&f->cached);
-	if (hidden_s == 0 && f->applied)
-		hidden_s = fmax(f->kernels_s,
-		                sw_model_step_bound_s(&s->wave->analysis, f->cached_s));
 	bool dropped = f->untried != SW_UNTRIED_NOT && !f->applied && f->cached_s == 0;
 	if (s->wave->mode == SW_MEMORY_UNCONSTRAINED)
 		e->unconstrained =
@@ -285,7 +290,7 @@ static void note_unconstrained(const sw_search *s, sw_mesh_entry *e, const sw_me
 		                                      : dropped  ? m->bounds.kernels_s
 		                                                 : INFINITY,
 		                           .kernels_s = e->kernels_s,
-		                           .hidden_s = hidden_s,
+		                           .hidden_s = f->applied ? hidden_s(s, f) : 0,
 		                           .exceeds = f->cost.peak_bytes > s->wave->memory_bytes,
 		                           .deferred = f->untried == SW_UNTRIED_DEFERRED,
 		                           .cached = f->cached,

@@ -60,6 +60,32 @@ static double played_s(const sw_search *s, size_t mesh)
 	return best_s;
 }
 
+/* Return the least bytes of a costed plan beyond those of its inputs; 0: none was costed. */
+static int64_t activation_bytes(const sw_search *s)
+{
+	const sw_variant *v = sw_search_variant(s, 0);
+	int64_t least = INT64_MAX;
+	for (size_t i = 0; i < v->entries.len; i++) {
+		const sw_mesh_entry *e = &v->entries.data[i];
+		if (e->unconstrained.cost.peak_bytes > 0)
+			least = SW_MIN(least, e->unconstrained.cost.peak_bytes - e->least_bytes);
+	}
+	return least == INT64_MAX ? 0 : SW_MAX(least, 0);
+}
+
+/* Computing all activations again takes the forward pass once more, a third of a step. */
+#define FORWARD_SHARE (1.0 / 3)
+
+/* Return the share of its peak by which the plan without a memory limit exceeds the memory, as costed,
+ * or else as by the plans that were; 0: it fits. */
+static double missing_share(const sw_search *s, const sw_mesh_entry *e)
+{
+	int64_t costed = e->unconstrained.cost.peak_bytes;
+	double memory = (double)sw_search_memory(s),
+	       peak = (double)(costed > 0 ? costed : e->least_bytes + activation_bytes(s));
+	return peak > memory ? 1 - memory / peak : 0;
+}
+
 /* A plan that was played tells more than what may hide of one that was not, and that more than
  * kernels alone. */
 static double expected_s(const sw_search *s, const sw_mesh_entry *e)
@@ -67,9 +93,8 @@ static double expected_s(const sw_search *s, const sw_mesh_entry *e)
 	double step_s = played_s(s, e->number);
 	if (isfinite(step_s))
 		return step_s;
-	if (e->unconstrained.hidden_s > 0)
-		return e->unconstrained.hidden_s;
-	return e->kernels_s > 0 ? e->kernels_s : INFINITY;
+	double least_s = e->unconstrained.hidden_s > 0 ? e->unconstrained.hidden_s : e->kernels_s;
+	return least_s > 0 ? least_s * (1 + FORWARD_SHARE * missing_share(s, e)) : INFINITY;
 }
 
 static bool parse_strategy(const sw_mesh *mesh, sw_plan_strategy *strategy)
@@ -85,7 +110,7 @@ static bool parse_strategy(const sw_mesh *mesh, sw_plan_strategy *strategy)
 
 static void enter(race *r, const sw_mesh_entry *e)
 {
-	double hidden_s = e->unconstrained.hidden_s;
+	double hidden_s = sw_cost_step_bound_s(&e->unconstrained.cached);
 	contender c = {.options = *r->request->options,
 	               .settled = is_settled(e),
 	               .expected_s = expected_s(r->all, e),

@@ -55,7 +55,7 @@ void sw_mesh_set_add(sw_mesh_set *set, const sw_mesh_set *more);
 typedef struct sw_unconstrained {
 	double model_s;   /* the quickest plan's seconds by the model; INFINITY: there is no plan */
 	double kernels_s; /* no step is shorter */
-	double hidden_s;  /* the plan's step if all that may hide does; 0: there is no plan */
+	double hidden_s;  /* its step by the model, if all that may hide does; 0: no plan */
 	bool exceeds;     /* it was costed and does not fit */
 	bool deferred;    /* it was not costed, since a quicker one does not fit */
 	sw_program_cost cached, cost; /* before and after readers re-gather */
@@ -246,6 +246,9 @@ typedef struct sw_search {
 
 int64_t sw_search_memory(const sw_search *s); /* bytes per device */
 double sw_search_left_s(const sw_search *s);  /* INFINITY: there is no time limit */
+/* Return the seconds that a wave may take: a share of those that are left, or all where this search is
+ * one of several that others interrupt between its waves. */
+double sw_search_share_s(const sw_search *s, double share);
 /* Return when the whole search must end, even without a plan; of sw_now_s, 0: never. */
 double sw_search_last_s(const sw_search *s);
 bool sw_search_has_incumbent(const sw_search *s);

@@ -29,6 +29,11 @@ double sw_search_left_s(const sw_search *s)
 	return s->end_s - sw_now_s();
 }
 
+double sw_search_share_s(const sw_search *s, double share)
+{
+	return sw_search_left_s(s) * (s->lender ? 1 : share);
+}
+
 /* The first mesh may take so much longer than the time limit, so that some plan is found. */
 #define GRACE_S 1
 
@@ -73,8 +78,8 @@ static sw_status propose_as_asked(sw_search *s)
 	if (status == SW_OK && s->hopeless_bytes)
 		return sw_wave_open(s, number, SW_MEMORY_LIMITED, sw_search_left_s(s));
 	return status == SW_OK ? sw_wave_open(s, number, SW_MEMORY_UNCONSTRAINED,
-	                                      sw_search_left_s(s) *
-	                                              s->asked.limits->unconstrained_share)
+	                                      sw_search_share_s(
+						      s, s->asked.limits->unconstrained_share))
 	                       : status;
 }
 

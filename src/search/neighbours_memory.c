@@ -460,7 +460,7 @@ static sw_status open_wave(sw_grid_search *x, size_t number)
 	if (sw_variant_prune(s, v, v->kernels_s))
 		return SW_OK;
 	x->searches++;
-	return sw_wave_open(s, number, SW_MEMORY_LIMITED, sw_search_left_s(s) / 3);
+	return sw_wave_open(s, number, SW_MEMORY_LIMITED, sw_search_share_s(s, 1.0 / 3));
 }
 
 /* Leave out the meshes that are far behind in the program as it is, or in the best variant. */
