@@ -47,7 +47,7 @@ static sw_budget budget_of(const sw_search *s, const sw_mesh_search *m, size_t p
 		b.accept_s = INFINITY;
 	if (sw_mesh_is_free(m->mesh))
 		b.accept_s = w->tally.model_s;
-	if (m->mesh->wide)
+	if (m->mesh->wide && !m->mesh->copied)
 		b.accept_s = s->asked.limits->wide_behind * w->tally.model_s;
 	b.cutoff_s = w->tolerance * b.accept_s;
 	double left_s = sw_wave_left_s(w), rest = (double)(w->queue.n - position);
@@ -148,7 +148,8 @@ static void note_cost(sw_search_wave *w, const sw_found *f)
 static bool is_pruned(sw_search *s, sw_mesh_search *m)
 {
 	const sw_search_wave *w = s->wave;
-	double bound_s = step_bound_s(s, &m->found);
+	double bound_s =
+		sw_mesh_is_costed_anyway(s, m->mesh) ? 0 : step_bound_s(s, &m->found);
 	sw_estimate estimate = {.step_s = bound_s,
 	                        .model_s = m->found.model_s,
 	                        .deferrable = w->mode == SW_MEMORY_UNCONSTRAINED};

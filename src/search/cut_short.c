@@ -127,7 +127,7 @@ static void enter_all(race *r)
 	const sw_variant *v = sw_search_variant(r->all, 0);
 	for (size_t i = 0; i < v->entries.len; i++) {
 		const sw_mesh_entry *e = &v->entries.data[i];
-		if (!sw_mesh_is_free(&e->mesh) && !e->mesh.untied &&
+		if (!sw_mesh_is_free(&e->mesh) && !e->mesh.untied && !e->mesh.copied &&
 		    e->least_bytes <= sw_search_memory(r->all))
 			enter(r, e);
 	}

@@ -306,6 +306,9 @@ sw_untried sw_prune(const sw_tally *best, double tolerance, const sw_estimate *e
 /* Is a variant, no step of which is shorter than bound_s, given up? Its alternatives say why. */
 bool sw_variant_prune(sw_search *s, sw_variant *variant, double bound_s);
 
+/* Is a mesh costed even if the seconds of its ops exceed a step that is known? Where kernels fuse those
+ * are an estimate, and parts of the cluster save launches and latencies. */
+bool sw_mesh_is_costed_anyway(const sw_search *s, const sw_mesh *mesh);
 /* Take the next meshes of the wave, to be searched side by side; return false if none is left. */
 bool sw_queue_take(sw_search *s);
 /* Prune a mesh whose model is not built yet, or not solved yet. */
