@@ -518,9 +518,11 @@ static void add_wide(const request *r)
 	keep_wide(r, first, r->limits->wide_work);
 	first = r->meshes->len;
 	for (int32_t i = 1; i < r->atoms->n; i++)
-		add_part(r, i);
-	for (int32_t i = 1; i < r->atoms->n; i++)
 		add_fixed_part(r, i);
+	keep_wide(r, first, r->limits->parts_work);
+	first = r->meshes->len;
+	for (int32_t i = 1; i < r->atoms->n; i++)
+		add_part(r, i);
 	keep_wide(r, first, r->limits->parts_work);
 }
 

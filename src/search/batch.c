@@ -47,8 +47,10 @@ static sw_budget budget_of(const sw_search *s, const sw_mesh_search *m, size_t p
 		b.accept_s = INFINITY;
 	if (sw_mesh_is_free(m->mesh))
 		b.accept_s = w->tally.model_s;
-	if (m->mesh->wide && !m->mesh->copied)
+	if (m->mesh->wide)
 		b.accept_s = s->asked.limits->wide_behind * w->tally.model_s;
+	if (sw_mesh_is_costed_anyway(s, m->mesh))
+		b.accept_s = INFINITY;
 	b.cutoff_s = w->tolerance * b.accept_s;
 	double left_s = sw_wave_left_s(w), rest = (double)(w->queue.n - position);
 	if (isfinite(left_s))

@@ -134,7 +134,7 @@ static void searches_in_turn_find_what_each_finds_alone(void **state)
 	sw_search all, other;
 	sw_plan *plan;
 	(void)state;
-	open_fixture("gpt-tiny-scan", "local-2x2.yaml", &p);
+	open_fixture("mlp-clip", "local-2x2.yaml", &p);
 	sw_plan_options options[2] = {{.quiet = true}, {.quiet = true}};
 	plan_by_name(&p, "dp", &options[0]);
 	int64_t memory_bytes = p.plan->predicted.peak_bytes * 7 / 10;
