@@ -14,6 +14,8 @@
 	X(grids_work, 10000, "ops",                                                                \
 	  "modelled on the grids of AxoNN that auto tries beyond the first, best first",           \
 	  "halved: 0/14; doubled: 0/14")                                                           \
+	X(least_grids, 1, "grids", "of AxoNN that auto tries with a program of any size",          \
+	  "moves only programs of more than grids_work ops; 0: auto may be slower than axonn")     \
 	X(wide_work, 1.4e4, "ops", "modelled on the other grids, where the bound leaves a gap",    \
 	  "halved and doubled from 30000: 0/14; bert-tiny on local-2x4 gains 0.9 %")               \
 	X(parts_work, 1.4e4, "ops", "modelled on parts of the cluster, whose copies do the same",  \

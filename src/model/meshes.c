@@ -33,21 +33,21 @@ static void add_axis(sw_mesh *mesh, const sw_atoms *atoms, int32_t first, int32_
 	mesh->use[mesh->n_axes++] = use;
 }
 
-/* Return i, so that the batch divides by the devices of the outer atoms [0, i) of [0, last). */
-static int32_t batch_atoms(const sw_atoms *atoms, int32_t last, int64_t batch)
+/* Return i, so that the batch divides by the devices of the outer atoms [first, i) of [first, last). */
+static int32_t batch_atoms(const sw_atoms *atoms, int32_t first, int32_t last, int64_t batch)
 {
-	int32_t i = 0;
+	int32_t i = first;
 	for (int64_t product = 1; i < last && batch % (product * atoms->size[i]) == 0; i++)
 		product *= atoms->size[i];
 	return i;
 }
 
-/* Use the atoms [0, last) for data parallelism, as far as the batch divides by them. */
-static void add_data_axes(sw_mesh *mesh, const sw_atoms *atoms, int32_t last, int64_t batch,
-                          const sw_strategy_axis *data)
+/* Use the atoms [first, last) for data parallelism, as far as the batch divides by them. */
+static void add_data_axes(sw_mesh *mesh, const sw_atoms *atoms, int32_t first, int32_t last,
+                          int64_t batch, const sw_strategy_axis *data)
 {
-	int32_t split = batch_atoms(atoms, last, batch);
-	add_axis(mesh, atoms, 0, split, data->use, NULL);
+	int32_t split = batch_atoms(atoms, first, last, batch);
+	add_axis(mesh, atoms, first, split, data->use, NULL);
 	add_axis(mesh, atoms, split, last, data->other, NULL);
 }
 
@@ -70,7 +70,7 @@ static bool inner_mesh(const sw_atoms *atoms, int64_t batch, int64_t size,
 	int32_t first_inner = inner_atoms(atoms, size);
 	if (first_inner < 0)
 		return false;
-	add_data_axes(mesh, atoms, first_inner, batch, data);
+	add_data_axes(mesh, atoms, 0, first_inner, batch, data);
 	add_axis(mesh, atoms, first_inner, atoms->n, use, NULL);
 	return true;
 }
@@ -171,7 +171,7 @@ static sw_status add_data(const request *r, const sw_plan_strategy *strategy, sw
 {
 	(void)err;
 	sw_mesh mesh = {0};
-	add_data_axes(&mesh, r->atoms, r->atoms->n, r->batch,
+	add_data_axes(&mesh, r->atoms, 0, r->atoms->n, r->batch,
 	              &sw_fixed_strategy_of(strategy->kind)->axes[0]);
 	add_mesh(r, strategy, mesh);
 	return SW_OK;
@@ -217,7 +217,7 @@ static sw_status add_all_ways(const request *r, const sw_plan_strategy *strategy
 				? sw_strategy_data_axis(&alike[i])
 				: sw_strategy_ways_axis(ways[alike[i].owners]);
 		sw_mesh mesh = {0};
-		add_data_axes(&mesh, r->atoms, r->atoms->n, r->batch, data);
+		add_data_axes(&mesh, r->atoms, 0, r->atoms->n, r->batch, data);
 		add_mesh(r, &alike[i], mesh);
 	}
 	return add_ways(r, strategy, err);
@@ -436,9 +436,6 @@ static void add_hybrids(const request *r)
 	}
 }
 
-/* Grids that are added to a program of any size. */
-#define LEAST_GRIDS 1
-
 /* Add AxoNN's best grids, as many as their budget affords, and Megatron within ZeRO-3. The grids
  * stand last: which there are depends on the rewritten program, and the meshes before them must
  * have the same numbers in all variants. */
@@ -446,21 +443,50 @@ static void add_grids(const request *r)
 {
 	if (!r->roles || r->atoms->n == 0)
 		return;
-	int64_t top = SW_MAX(affordable(r, r->limits->grids_work), LEAST_GRIDS);
+	int64_t top = SW_MAX(affordable(r, r->limits->grids_work), (int64_t)r->limits->least_grids);
 	add_axonn(r, &(sw_plan_strategy){SW_PLAN_AXONN, .top = SW_MIN(top, SW_TOP_GRIDS)}, NULL);
 	add_hybrids(r);
 }
 
-/* Add a free axis of the innermost atoms [first, n), over whose copies all is whole: what fewer
- * devices can do, all can. */
+/* Add a mesh of the innermost atoms [first, n), over whose copies all is whole. */
+static void add_copied(const request *r, sw_mesh mesh, int32_t first, const char *name)
+{
+	int64_t copies = 1;
+	for (int32_t a = 0; a < first; a++)
+		copies *= r->atoms->size[a];
+	snprintf(mesh.name, sizeof(mesh.name), "%s, copied %lld times", name, (long long)copies);
+	mesh.copied = true;
+	sw_vec_push(r->meshes, mesh);
+}
+
+/* Add a free axis of the innermost atoms [first, n): what fewer devices can do, all can. */
 static void add_part(const request *r, int32_t first)
 {
 	sw_mesh mesh = {.search = true};
+	char name[SW_NAME_BYTES];
 	add_axis(&mesh, r->atoms, first, r->atoms->n, &SEARCHED, NULL);
-	snprintf(mesh.name, sizeof(mesh.name), "search x=%lld, copied %lld times",
-	         (long long)mesh.axes[0].size,
-	         (long long)(r->cluster->n_devices / SW_MAX(mesh.axes[0].size, 1)));
-	sw_vec_push(r->meshes, mesh);
+	snprintf(name, sizeof(name), "search x=%lld", (long long)mesh.axes[0].size);
+	add_copied(r, mesh, first, name);
+}
+
+/* Add data parallelism, ZeRO and Megatron on the innermost atoms [first, n). The steps of programs that
+ * wait for launches and latencies are often shortest there, where the model sees no gain. */
+static void add_fixed_part(const request *r, int32_t first)
+{
+	static const sw_strategy_kind data[] = {SW_PLAN_DP, SW_PLAN_ZERO1, SW_PLAN_ZERO2,
+	                                        SW_PLAN_ZERO3};
+	for (size_t i = 0; i < SW_COUNT(data); i++) {
+		const sw_fixed_strategy *fixed = sw_fixed_strategy_of(data[i]);
+		sw_mesh mesh = {0};
+		add_data_axes(&mesh, r->atoms, first, r->atoms->n, r->batch, &fixed->axes[0]);
+		add_copied(r, mesh, first, fixed->name);
+	}
+	sw_mesh mesh = {0};
+	add_axis(&mesh, r->atoms, first, r->atoms->n,
+	         sw_fixed_strategy_of(SW_PLAN_MEGATRON)->axes[1].use, NULL);
+	char name[SW_NAME_BYTES];
+	snprintf(name, sizeof(name), "megatron:tp=%lld", (long long)mesh.axes[0].size);
+	add_copied(r, mesh, first, name);
 }
 
 /* Keep the meshes from `first` on that have new names, as many as the budget affords, as wide. */
@@ -490,6 +516,10 @@ static void add_wide(const request *r)
 		add_axonn(r, &(sw_plan_strategy){SW_PLAN_AXONN, .top = INT64_MAX}, NULL);
 	}
 	keep_wide(r, first, r->limits->wide_work);
+	first = r->meshes->len;
+	for (int32_t i = 1; i < r->atoms->n; i++)
+		add_fixed_part(r, i);
+	keep_wide(r, first, r->limits->parts_work);
 	first = r->meshes->len;
 	for (int32_t i = 1; i < r->atoms->n; i++)
 		add_part(r, i);

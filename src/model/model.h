@@ -406,6 +406,8 @@ typedef struct sw_mesh {
 	bool saves_memory;
 	/* is searched only where the bound leaves something to gain */
 	bool wide;
+	/* is a part of the cluster: all other devices do the same as one of it */
+	bool copied;
 	/* is beyond the budget of three axes: is searched only where it cuts an axis of the best
 	 * plan's mesh in two */
 	bool spare;

@@ -24,6 +24,17 @@ static void gather_alternatives(const sw_search *s, size_t own, sw_plan *plan)
 		}
 }
 
+void sw_search_add_rows(const sw_search *s, sw_plan *plan)
+{
+	for (size_t i = 0; i < s->variants.len; i++) {
+		const sw_variant *v = &s->variants.data[i];
+		for (size_t k = 0; k < v->entries.len; k++)
+			sw_plan_add_row(plan, &v->entries.data[k].line);
+		if (v->untried.name[0])
+			sw_plan_add_row(plan, &v->untried);
+	}
+}
+
 static void add_warnings(const sw_search *s, sw_plan *plan)
 {
 	bool splits = false;
@@ -87,7 +98,7 @@ static void say_method(const sw_plan_options *options, sw_text *text)
 
 /* Write which plans were searched: those of all variants, except for the splits that exceeded the
  * limits, counted in the variant that left out most. */
-static void say_searched(const sw_search *s, sw_plan *plan)
+void sw_search_say_searched(const sw_search *s, sw_plan *plan)
 {
 	int64_t left_out = 0;
 	sw_text text = {0};
@@ -138,8 +149,10 @@ static void take_program(sw_search *s, sw_variant *from, sw_plan *plan)
 		if (other != plan && other->program == s->canonical)
 			other->program = NULL;
 	}
+	if (from->written)
+		from->written->taken = true;
 	plan->program_hash = sw_program_hash(s->canonical);
-	s->canonical = NULL;
+	sw_search_owner(s)->canonical_taken = true;
 	plan->rewrites = sw_rewrites_copy(&from->rewrites, &plan->arena);
 	plan->padded = from->padded;
 	from->padded = (sw_padded_list){0};
@@ -158,12 +171,12 @@ static sw_plan *take_plan(sw_search *s, size_t number)
 {
 	sw_variant *v = sw_search_variant(s, number);
 	sw_plan *plan = v->plan;
-	plan->undivided = s->undivided;
+	plan->undivided = sw_search_owner(s)->undivided;
 	plan->forms = sw_forms_copy(&s->forms, &plan->arena);
-	s->undivided = NULL;
+	sw_search_owner(s)->undivided = NULL;
 	gather_alternatives(s, number, plan);
 	gather_model_bounds(s, plan);
-	say_searched(s, plan);
+	sw_search_say_searched(s, plan);
 	sw_certify(s, plan);
 	add_warnings(s, plan);
 	take_program(s, v, plan);

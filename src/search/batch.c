@@ -49,10 +49,11 @@ static sw_budget budget_of(const sw_search *s, const sw_mesh_search *m, size_t p
 		b.accept_s = w->tally.model_s;
 	if (m->mesh->wide)
 		b.accept_s = s->asked.limits->wide_behind * w->tally.model_s;
+	if (sw_mesh_is_costed_anyway(s, m->mesh))
+		b.accept_s = INFINITY;
 	b.cutoff_s = w->tolerance * b.accept_s;
-	double left_s = w->time_limit_s - (sw_now_s() - w->start_s);
-	double rest = (double)(w->queue.n - position);
-	if (w->time_limit_s > 0)
+	double left_s = sw_wave_left_s(w), rest = (double)(w->queue.n - position);
+	if (isfinite(left_s))
 		b.seconds = fmax(1e-3, left_s / (sw_mesh_is_free(m->mesh) ? rest : fmin(rest, 2)));
 	return b;
 }
@@ -149,7 +150,8 @@ static void note_cost(sw_search_wave *w, const sw_found *f)
 static bool is_pruned(sw_search *s, sw_mesh_search *m)
 {
 	const sw_search_wave *w = s->wave;
-	double bound_s = step_bound_s(s, &m->found);
+	double bound_s =
+		sw_mesh_is_costed_anyway(s, m->mesh) ? 0 : step_bound_s(s, &m->found);
 	sw_estimate estimate = {.step_s = bound_s,
 	                        .model_s = m->found.model_s,
 	                        .deferrable = w->mode == SW_MEMORY_UNCONSTRAINED};
@@ -161,12 +163,35 @@ static bool is_pruned(sw_search *s, sw_mesh_search *m)
 	return !m->found.feasible && m->found.untried != SW_UNTRIED_NOT;
 }
 
+/* Give up the plans that are not costed yet when the time is over. */
+static void stop_costing(batch_run *b, int64_t from, int64_t n_open)
+{
+	for (int64_t i = from; i < n_open; i++) {
+		sw_mesh_search *m = b->open[i];
+		m->timed_out = true;
+		if (m->found.feasible)
+			sw_mesh_search_reject(m, SW_UNTRIED_TIME, 0);
+	}
+}
+
+/* Is the time over, and is something else known? */
+static bool is_late(const sw_search *s, int64_t costed)
+{
+	bool needs_one = costed == 0 && !s->lender && !sw_search_has_incumbent(s) &&
+	                 s->wave->candidates.len == 0;
+	return sw_wave_left_s(s->wave) <= 0 && !needs_one;
+}
+
 static void cost_all(batch_run *b, int64_t n_open)
 {
 	sw_search *s = b->search;
 	qsort(b->open, (size_t)n_open, sizeof(sw_mesh_search *), by_model);
 	for (int64_t i = 0; i < n_open;) {
 		int64_t n = 0;
+		if (is_late(s, i)) {
+			stop_costing(b, i, n_open);
+			return;
+		}
 		for (; i < n_open && n < COSTED_AT_ONCE; i++)
 			if (!is_pruned(s, b->open[i]))
 				b->costed[n++] = b->open[i];
@@ -247,6 +272,15 @@ static sw_alternative line_of(const sw_search *s, const sw_mesh_search *m)
 	return a;
 }
 
+/* Return the step of a solved plan by the model, if all that may hide does. */
+static double hidden_s(const sw_search *s, const sw_found *f)
+{
+	const sw_analysis *analysis = &s->wave->analysis;
+	if (!analysis->overlap || analysis->overlap_weight <= 0)
+		return f->cached_s;
+	return fmax(f->kernels_s, (f->cached_s - f->kernels_s) / analysis->overlap_weight);
+}
+
 /* Note the result without a memory limit. A dropped mesh takes at least its kernels by the model.
  */
 static void note_unconstrained(const sw_search *s, sw_mesh_entry *e, const sw_mesh_search *m)
@@ -259,6 +293,7 @@ static void note_unconstrained(const sw_search *s, sw_mesh_entry *e, const sw_me
 		                                      : dropped  ? m->bounds.kernels_s
 		                                                 : INFINITY,
 		                           .kernels_s = e->kernels_s,
+		                           .hidden_s = f->applied ? hidden_s(s, f) : 0,
 		                           .exceeds = f->cost.peak_bytes > s->wave->memory_bytes,
 		                           .deferred = f->untried == SW_UNTRIED_DEFERRED,
 		                           .cached = f->cached,

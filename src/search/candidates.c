@@ -154,9 +154,9 @@ static sw_status take_simulated(sw_search *s, simulation *j)
 static sw_status simulate_all(sw_search *s, simulation_stage *stage)
 {
 	sw_search_wave *w = s->wave;
-	bool any = false;
 	for (size_t next = 0; next < w->candidates.len;) {
-		if (any && sw_search_left_s(s) <= 0) {
+		bool needs_one = !s->lender && !sw_search_has_incumbent(s);
+		if (!needs_one && sw_search_left_s(s) <= 0) {
 			s->timed_out = true;
 			break;
 		}
@@ -166,7 +166,6 @@ static sw_status simulate_all(sw_search *s, simulation_stage *stage)
 			sw_status status = take_simulated(s, &stage->jobs[i]);
 			if (status != SW_OK)
 				return status;
-			any = true;
 		}
 	}
 	return SW_OK;

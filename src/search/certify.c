@@ -10,6 +10,8 @@
 
 #include "bound/bound.h"
 
+#include <math.h>
+
 /* Seconds that bounding the messages may take; with less time left kernels alone are bounded. */
 #define MESSAGES_S 5
 
@@ -28,7 +30,7 @@ static double bound_of_all_s(const sw_search *s, bool owners)
 static bool may_wait(const sw_search *s, const sw_plan *plan)
 {
 	const sw_plan_options *o = s->asked.options;
-	return o->uncertified && o->time_limit_s <= 0 && !o->allows_stale && s->forms.n == 0 &&
+	return o->uncertified && isinf(s->end_s) && !o->allows_stale && s->forms.n == 0 &&
 	       o->strategy.owners == SW_OWNERS_NONE && plan->strategy.owners == SW_OWNERS_NONE &&
 	       s->asked.cluster->n_kinds == 0;
 }

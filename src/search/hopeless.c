@@ -38,7 +38,7 @@ sw_status sw_search_probe_memory(sw_search *s, size_t *number)
 	sw_rewrites least = {0};
 	sw_mesh_set all = {.rest = true};
 	*number = 0;
-	if ((double)share <= s->asked.limits->far_too_large * (double)sw_search_memory(s) ||
+	if (s->lender || (double)share <= s->asked.limits->far_too_large * (double)sw_search_memory(s) ||
 	    sw_search_left_s(s) <= 0)
 		return SW_OK;
 	if (sw_saving_is_open(s)) {

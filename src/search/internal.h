@@ -18,7 +18,7 @@
  *   neighbours.c       choose the next variant: neighbours_memory.c, neighbours_padding.c
  *   certify.c          the bound of all plans, searched or not
  *   answer.c           the plan that is returned, or why there is none
- *   cut_short.c        which fixed strategies are searched alone where the time was over
+ *   cut_short.c        within a time limit: fixed strategies are searched alone, the best first
  */
 #ifndef SW_SEARCH_INTERNAL_H
 #define SW_SEARCH_INTERNAL_H
@@ -55,6 +55,7 @@ void sw_mesh_set_add(sw_mesh_set *set, const sw_mesh_set *more);
 typedef struct sw_unconstrained {
 	double model_s;   /* the quickest plan's seconds by the model; INFINITY: there is no plan */
 	double kernels_s; /* no step is shorter */
+	double hidden_s;  /* its step by the model, if all that may hide does; 0: no plan */
 	bool exceeds;     /* it was costed and does not fit */
 	bool deferred;    /* it was not costed, since a quicker one does not fit */
 	sw_program_cost cached, cost; /* before and after readers re-gather */
@@ -73,8 +74,20 @@ typedef struct sw_mesh_entry {
 	sw_alternative line;
 } sw_mesh_entry;
 
+/* A rewritten program, which several searches of one request share. */
+typedef struct sw_written {
+	sw_rewrites rewrites;
+	sw_program *program; /* owned, unless it is the canonical program or a plan has taken it */
+	sw_padded_list padded;
+	bool taken;
+	uint64_t hash;
+	int64_t share_bytes; /* no plan of the program takes less per device */
+	double kernels_s;    /* sw_bound_kernels_s of the program: no step is shorter */
+} sw_written;
+
 typedef struct sw_variant {
 	sw_rewrites rewrites;
+	sw_written *written; /* borrowed: it has the program of the plan; NULL: the plan owns that */
 	/* owned, with its program; candidates are restored into it one after another */
 	sw_plan *plan;
 	sw_padded_list padded;
@@ -149,9 +162,21 @@ typedef struct sw_search_wave {
 	sw_progress progress;
 } sw_search_wave;
 
+/* ---- what is asked for ------------------------------------------------------------------ */
+
+/* All borrowed: as sw_plan_make takes it. */
+typedef struct sw_plan_request {
+	const sw_program *program;
+	const char *path;
+	const sw_sidecar *sidecar;
+	const sw_cluster *cluster;
+	const sw_plan_options *options;
+} sw_plan_request;
+
 /* ---- the search ------------------------------------------------------------------------- */
 
 typedef struct sw_grid_search sw_grid_search;
+typedef struct sw_saving_grid sw_saving_grid;
 /* The classes of dimensions that a candidate of a wholly padded program needs padded. */
 typedef struct sw_need {
 	sw_pad_rule rule;
@@ -168,7 +193,8 @@ typedef struct sw_search {
 		const char *program_path;
 	} asked;
 	sw_arena arena;
-	sw_program *canonical; /* owned, unless a plan that was returned has taken it */
+	sw_program *canonical; /* owned, unless it is lent or a plan that was returned has taken it */
+	bool canonical_taken;
 	/* Where variables have other forms than in the program that was given: that one, and the
 	 * sidecar of `canonical`; likewise. */
 	sw_program *undivided;
@@ -193,13 +219,20 @@ typedef struct sw_search {
 		} padding;
 		double reserved_step_s; /* the incumbent's when memory was last reserved; 0: never */
 	} proposals;
+	/* owned, where there is a time limit: other searches may be begun that need them, too */
+	SW_VEC(sw_written *) written;
+	sw_saving_grid *saving_grid; /* owned; NULL: not made yet, or lent */
 	sw_path_store *paths;
 	sw_solved *solved;
-	double start_s;
+	double start_s, end_s; /* of sw_now_s, when its time is over; INFINITY: never */
 	bool timed_out;
 	/* fixed strategies are searched alone after this if it is cut: where nothing fits by then, they
 	 * get all that is left of the time */
 	bool yields;
+	/* NULL, or another search that it is searched beside. That one lends the program, with the
+	 * choices that save memory, paths and solved, and has found what can be found: once the time is
+	 * over nothing more is begun. */
+	struct sw_search *lender;
 	/* where nothing fits by far: no choice of rewrites takes less per device; else 0 */
 	int64_t hopeless_bytes;
 	struct {
@@ -213,9 +246,14 @@ typedef struct sw_search {
 
 int64_t sw_search_memory(const sw_search *s); /* bytes per device */
 double sw_search_left_s(const sw_search *s);  /* INFINITY: there is no time limit */
+/* Return the seconds that a wave may take: a share of those that are left, or all where this search is
+ * one of several that others interrupt between its waves. */
+double sw_search_share_s(const sw_search *s, double share);
 /* Return when the whole search must end, even without a plan; of sw_now_s, 0: never. */
 double sw_search_last_s(const sw_search *s);
 bool sw_search_has_incumbent(const sw_search *s);
+sw_search *sw_search_owner(sw_search *s); /* of what is lent */
+double sw_search_best_s(const sw_search *s); /* the incumbent's step; INFINITY: there is none */
 sw_variant *sw_search_variant(const sw_search *s, size_t number);
 
 /* ---- variants.c ------------------------------------------------------------------------- */
@@ -228,6 +266,8 @@ sw_status sw_variant_write(sw_search *s, sw_variant *v, sw_error *err);
 sw_status sw_variant_add(sw_search *s, const sw_rewrites *rewrites, const sw_mesh_set *wanted,
                          size_t *number, sw_error *err);
 void sw_variant_clear(const sw_search *s, sw_variant *v);
+/* Free the programs that were written, except those that plans have taken. */
+void sw_variants_free_written(sw_search *s);
 bool sw_variant_is_too_large(const sw_search *s, const sw_variant *v);
 bool sw_variant_was_searched(const sw_variant *v);
 /* Does some plan of the variant fit? */
@@ -242,6 +282,9 @@ void sw_variant_note_untried(sw_variant *v, sw_untried untried, double bound_s);
 /* Enter the wanted meshes of a variant into the queue: none where the rewritten program lacks what
  * is pinned. */
 sw_status sw_wave_open(sw_search *s, size_t variant, sw_memory_mode mode, double time_limit_s);
+/* Begin the time of the open wave, which may have been left alone since. */
+void sw_wave_start(sw_search *s);
+double sw_wave_left_s(const sw_search_wave *w); /* INFINITY: it has no time limit */
 /* Take the results: alternatives, bounds, and which meshes are far behind. */
 void sw_wave_close(sw_search *s);
 void sw_wave_free(sw_search *s);
@@ -263,6 +306,9 @@ sw_untried sw_prune(const sw_tally *best, double tolerance, const sw_estimate *e
 /* Is a variant, no step of which is shorter than bound_s, given up? Its alternatives say why. */
 bool sw_variant_prune(sw_search *s, sw_variant *variant, double bound_s);
 
+/* Is a mesh costed even if the seconds of its ops exceed a step that is known? Where kernels fuse those
+ * are an estimate, and parts of the cluster save launches and latencies. */
+bool sw_mesh_is_costed_anyway(const sw_search *s, const sw_mesh *mesh);
 /* Take the next meshes of the wave, to be searched side by side; return false if none is left. */
 bool sw_queue_take(sw_search *s);
 /* Prune a mesh whose model is not built yet, or not solved yet. */
@@ -432,6 +478,7 @@ sw_status sw_propose_saving(sw_search *s);
  * all, if it was begun. */
 sw_status sw_saving_begin(sw_search *s);
 void sw_saving_end(sw_search *s);
+void sw_saving_grid_free(sw_saving_grid *grid);
 /* The number of choices. They are in rows by policy and in columns by microbatches: later ones of
  * both take less memory. */
 size_t sw_saving_choices(const sw_search *s, size_t *columns);
@@ -466,43 +513,52 @@ void sw_certify(sw_search *s, sw_plan *plan);
 
 /* Give the incumbent as a plan, with its alternatives and bounds; SW_NO: nothing fits in memory. */
 sw_status sw_search_answer(sw_search *s, sw_plan **plan);
-
-/* ---- cut_short.c ------------------------------------------------------------------------ */
-
-/* A fixed strategy, and what it may reach alone. */
-typedef struct sw_fixed_hope {
-	char name[SW_NAME_BYTES];
-	int rank;      /* those of a lower rank come first */
-	double step_s; /* bound of its step */
-	size_t number; /* of its mesh: breaks ties */
-} sw_fixed_hope;
-typedef SW_VEC(sw_fixed_hope) sw_fixed_hopes;
-/* List the fixed strategies of a search that its time limit cut, the most promising first; none
- * where it was not cut. Those whose inputs alone exceed the memory are left out. */
-void sw_cut_short_rank(const sw_search *s, sw_fixed_hopes *hopes);
+/* Say in plan->searched which plans this search looked at. */
+void sw_search_say_searched(const sw_search *s, sw_plan *plan);
+/* Add the alternatives of this search that the plan does not list yet. */
+void sw_search_add_rows(const sw_search *s, sw_plan *plan);
 
 /* ---- make_plan.c ------------------------------------------------------------------------ */
 
 const sw_search_limits *sw_search_limits_of(const sw_plan_options *options);
+/* Return when the time limit, from now on, is over; of sw_now_s. */
+double sw_search_end_s(const sw_plan_options *options);
+
+/* Begin a search, which may be left alone between its waves. The request's options must outlive it;
+ * *s must stay where it is; the caller clears it in any case. end_s: sw_search_end_s. lender: NULL,
+ * or a search for another strategy, else of the same request, which outlives this one. */
+sw_status sw_search_begin(sw_search *s, const sw_plan_request *r, double end_s,
+                          sw_search *lender, sw_error *err);
+/* Search the open wave to its end, and open the next: there is none (s->wave NULL) if the search is
+ * over. */
+sw_status sw_search_advance(sw_search *s);
+/* Give what was found, as sw_plan_make does. */
+sw_status sw_search_finish(sw_search *s, sw_plan **plan);
+void sw_search_clear(sw_search *s);
 
 /* Add words to the plan's name, behind a comma. */
 void sw_plan_add_to_name(sw_plan *plan, const char *words);
 /* Add the plan to its own alternatives, first. */
 void sw_plan_list_itself(sw_plan *plan);
+/* Add a row to the alternatives, unless one has its name. */
+void sw_plan_add_row(sw_plan *plan, const sw_alternative *row);
+
+/* ---- cut_short.c ------------------------------------------------------------------------ */
+
+/* sw_plan_make within a time limit, under the strategy AUTO. */
+sw_status sw_search_in_time(const sw_plan_request *r, sw_plan **plan, sw_error *err);
 
 /* ---- last_apart.c ----------------------------------------------------------------------- */
 
-/* Compute the last microbatch of the plan apart, if that is asked for, fits, and is quicker. */
-void sw_search_try_apart(sw_plan *plan, const sw_plan_options *options);
+/* Compute the last microbatch of the plan apart, if that is asked for, fits, and is quicker; not
+ * after end_s, of sw_now_s. */
+void sw_search_try_apart(sw_plan *plan, const sw_plan_options *options, double end_s);
 
 /* ---- unequal_shares.c ------------------------------------------------------------------- */
 
 /* Search for the quickest plan with unequal shares of the batch; *plan is NULL if none is found. It
  * has no bound yet. The caller frees it. limit_s: plans that surely take longer are not looked
  * for. */
-sw_status sw_search_shares(const sw_program *program, const char *program_path,
-                           const sw_sidecar *sidecar, const sw_cluster *cluster,
-                           const sw_plan_options *options, double limit_s, sw_plan **plan,
-                           sw_error *err);
+sw_status sw_search_shares(const sw_plan_request *r, double limit_s, sw_plan **plan, sw_error *err);
 
 #endif

@@ -39,12 +39,12 @@ static void say(sw_plan *plan)
 		plan->gap = 1 - plan->lower_bound_s / plan->predicted.step_time_s;
 }
 
-void sw_search_try_apart(sw_plan *plan, const sw_plan_options *options)
+void sw_search_try_apart(sw_plan *plan, const sw_plan_options *options, double end_s)
 {
 	int64_t memory_bytes = options->memory_bytes;
 	sw_program_cost cost;
 	sw_error ignored;
-	if (!is_worth(plan, options))
+	if (!is_worth(plan, options) || sw_now_s() >= end_s)
 		return;
 	if (memory_bytes == 0)
 		memory_bytes = sw_cost_memory_bytes(&plan->cluster->device);

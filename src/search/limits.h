@@ -71,6 +71,9 @@
 	X(wide_behind, 1.25, "ratio",                                                              \
 	  "to the best plan by the model up to which wide meshes are searched",                    \
 	  "halved: 0/14; doubled: 0/14")                                                          \
+	X(unconstrained_share, 0.6, "of the time",                                                 \
+	  "of a search within a time limit, that the wave without a memory limit may take",       \
+	  "moves only searches within a time limit; not halved or doubled")                       \
 	X(bound_within_any, 4, "steps",                                                            \
 	  "that values may be old in plans that are tried where any age is allowed",              \
 	  "2: gpt-tiny on lab-4x1 takes 15 % longer; 3, 8, 64: 0/3")

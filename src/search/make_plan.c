@@ -26,8 +26,12 @@ int64_t sw_search_memory(const sw_search *s)
 
 double sw_search_left_s(const sw_search *s)
 {
-	double limit_s = s->asked.options->time_limit_s;
-	return limit_s > 0 ? limit_s - (sw_now_s() - s->start_s) : INFINITY;
+	return s->end_s - sw_now_s();
+}
+
+double sw_search_share_s(const sw_search *s, double share)
+{
+	return sw_search_left_s(s) * (s->lender ? 1 : share);
 }
 
 /* The first mesh may take so much longer than the time limit, so that some plan is found. */
@@ -35,13 +39,22 @@ double sw_search_left_s(const sw_search *s)
 
 double sw_search_last_s(const sw_search *s)
 {
-	double limit_s = s->asked.options->time_limit_s;
-	return limit_s > 0 ? s->start_s + limit_s + GRACE_S : 0;
+	return isfinite(s->end_s) ? s->end_s + (s->lender ? 0 : GRACE_S) : 0;
 }
 
 bool sw_search_has_incumbent(const sw_search *s)
 {
 	return s->incumbent.snapshot.strategies != NULL;
+}
+
+sw_search *sw_search_owner(sw_search *s)
+{
+	return s->lender ? s->lender : s;
+}
+
+double sw_search_best_s(const sw_search *s)
+{
+	return sw_search_has_incumbent(s) ? s->incumbent.cost.step_time_s : INFINITY;
 }
 
 sw_variant *sw_search_variant(const sw_search *s, size_t number)
@@ -50,8 +63,6 @@ sw_variant *sw_search_variant(const sw_search *s, size_t number)
 }
 
 /* ---- the loop --------------------------------------------------------------------------- */
-
-#define UNCONSTRAINED_SHARE 0.6
 
 static sw_status propose_as_asked(sw_search *s)
 {
@@ -65,10 +76,10 @@ static sw_status propose_as_asked(sw_search *s)
 	if (status == SW_OK)
 		status = sw_search_probe_memory(s, &number);
 	if (status == SW_OK && s->hopeless_bytes)
-		return sw_wave_open(s, number, SW_MEMORY_LIMITED, o->time_limit_s);
-	/* So much of the time goes to the memory-unconstrained search. */
+		return sw_wave_open(s, number, SW_MEMORY_LIMITED, sw_search_left_s(s));
 	return status == SW_OK ? sw_wave_open(s, number, SW_MEMORY_UNCONSTRAINED,
-	                                      o->time_limit_s * UNCONSTRAINED_SHARE)
+	                                      sw_search_share_s(
+						      s, s->asked.limits->unconstrained_share))
 	                       : status;
 }
 
@@ -80,25 +91,19 @@ static bool is_over(const sw_search *s)
 	       (s->yields && s->timed_out && !found);
 }
 
-static sw_status run(sw_search *s)
+sw_status sw_search_advance(sw_search *s)
 {
-	sw_status status = propose_as_asked(s);
-	while (status == SW_OK && s->wave) {
-		if (sw_queue_take(s)) {
-			status = sw_batch_search(s);
-		} else {
-			status = sw_candidates_select(s);
-			sw_wave_close(s);
-			if (status == SW_OK && !is_over(s))
-				status = sw_propose(s);
-		}
-	}
-	return status;
+	sw_wave_start(s);
+	while (sw_queue_take(s))
+		SW_TRY(sw_batch_search(s));
+	SW_TRY(sw_candidates_select(s));
+	sw_wave_close(s);
+	return is_over(s) ? SW_OK : sw_propose(s);
 }
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
-static void clear(sw_search *s)
+void sw_search_clear(sw_search *s)
 {
 	sw_wave_free(s);
 	for (size_t i = 0; i < s->variants.len; i++)
@@ -108,11 +113,16 @@ static void clear(sw_search *s)
 	sw_candidate_clear(&s->incumbent);
 	sw_strategy_set_clear(&s->strategies);
 	sw_saving_end(s);
-	sw_program_free(s->canonical);
-	sw_program_free(s->undivided);
-	sw_sidecar_clear(&s->own_sidecar);
-	sw_path_store_free(s->paths);
-	sw_solved_free(s->solved);
+	if (!s->lender) {
+		sw_variants_free_written(s);
+		if (!s->canonical_taken)
+			sw_program_free(s->canonical);
+		sw_program_free(s->undivided);
+		sw_sidecar_clear(&s->own_sidecar);
+		sw_saving_grid_free(s->saving_grid);
+		sw_path_store_free(s->paths);
+		sw_solved_free(s->solved);
+	}
 	sw_arena_clear(&s->arena);
 }
 
@@ -164,48 +174,81 @@ const sw_search_limits *sw_search_limits_of(const sw_plan_options *options)
 	return options->limits.search ? options->limits.search : &sw_search_default_limits;
 }
 
-/* hopes: NULL, or it receives the fixed strategies to search alone, as the search was cut short. */
-static sw_status search(const sw_program *program, const char *program_path,
-                        const sw_sidecar *sidecar, const sw_cluster *cluster,
-                        const sw_plan_options *options, sw_plan **plan, sw_fixed_hopes *hopes,
-                        sw_error *err)
+static sw_status prepare(sw_search *s, const sw_plan_request *r)
 {
-	const sw_search_limits *limits = sw_search_limits_of(options);
-	const sw_model_limits *model_limits =
-		options->limits.model ? options->limits.model : &sw_model_default_limits;
-	sw_search s = {.asked = {options, limits, model_limits, sidecar, cluster, program_path},
-	               .start_s = sw_now_s(),
-	               .yields = hopes != NULL,
-	               .err = err};
-	*plan = NULL;
+	s->paths = sw_path_store_new(r->cluster);
+	s->solved = sw_solved_new();
+	SW_TRY(sw_rewrite_canonical(r->program, &s->canonical, s->err));
+	return give_forms(s);
+}
+
+static void borrow(sw_search *s, const sw_search *lender)
+{
+	s->paths = lender->paths;
+	s->solved = lender->solved;
+	s->canonical = lender->canonical;
+	s->forms = lender->forms;
+	s->asked.sidecar = lender->asked.sidecar;
+}
+
+sw_status sw_search_begin(sw_search *s, const sw_plan_request *r, double end_s,
+                          sw_search *lender, sw_error *err)
+{
+	const sw_plan_options *options = r->options;
+	*s = (sw_search){.asked = {.options = options,
+	                           .limits = sw_search_limits_of(options),
+	                           .model_limits = options->limits.model
+	                                                   ? options->limits.model
+	                                                   : &sw_model_default_limits,
+	                           .sidecar = r->sidecar,
+	                           .cluster = r->cluster,
+	                           .program_path = r->path},
+	                 .start_s = sw_now_s(),
+	                 .end_s = end_s,
+	                 .lender = lender,
+	                 .err = err};
+	sw_arena_init(&s->arena);
 	if (options->strategy.stages)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "pp= in a strategy: this is planned without stages of a pipeline");
-	sw_status status = sw_rewrite_canonical(program, &s.canonical, err);
-	if (status != SW_OK)
-		return status;
-	sw_arena_init(&s.arena);
-	status = give_forms(&s);
-	if (status != SW_OK) {
-		clear(&s);
-		return status;
-	}
-	s.paths = sw_path_store_new(cluster);
-	s.solved = sw_solved_new();
-	status = run(&s);
+	if (lender)
+		borrow(s, lender);
+	else
+		SW_TRY(prepare(s, r));
+	return propose_as_asked(s);
+}
+
+sw_status sw_search_finish(sw_search *s, sw_plan **plan)
+{
+	const sw_sidecar *sidecar = s->asked.sidecar;
+	*plan = NULL;
+	sw_status status = sw_search_answer(s, plan);
 	if (status == SW_OK)
-		status = sw_search_answer(&s, plan);
-	if (status == SW_OK && *plan)
-		status = play_stale(*plan, s.asked.sidecar, err);
+		status = play_stale(*plan, sidecar, s->err);
 	if (status != SW_OK) {
 		sw_plan_free(*plan);
 		*plan = NULL;
 	}
 	if (*plan)
-		(*plan)->planning_s = sw_now_s() - s.start_s;
-	if (hopes)
-		sw_cut_short_rank(&s, hopes);
-	clear(&s);
+		(*plan)->planning_s = sw_now_s() - s->start_s;
+	return status;
+}
+
+double sw_search_end_s(const sw_plan_options *options)
+{
+	return options->time_limit_s > 0 ? sw_now_s() + options->time_limit_s : INFINITY;
+}
+
+static sw_status search(const sw_plan_request *r, sw_plan **plan, sw_error *err)
+{
+	sw_search s;
+	*plan = NULL;
+	sw_status status = sw_search_begin(&s, r, sw_search_end_s(r->options), NULL, err);
+	while (status == SW_OK && s.wave)
+		status = sw_search_advance(&s);
+	if (status == SW_OK)
+		status = sw_search_finish(&s, plan);
+	sw_search_clear(&s);
 	return status;
 }
 
@@ -235,8 +278,6 @@ void sw_plan_list_itself(sw_plan *plan)
 	plan->alternatives.data[0] = row;
 }
 
-/* ---- of two plans the quicker one ------------------------------------------------------- */
-
 static bool has_row(const sw_plan *plan, const char *name)
 {
 	for (size_t i = 0; i < plan->alternatives.len; i++)
@@ -245,79 +286,38 @@ static bool has_row(const sw_plan *plan, const char *name)
 	return false;
 }
 
+void sw_plan_add_row(sw_plan *plan, const sw_alternative *row)
+{
+	if (!has_row(plan, row->name))
+		sw_vec_push(&plan->alternatives, *row);
+}
+
+/* ---- of two plans the quicker one ------------------------------------------------------- */
+
 /* Of a plan and another, which may be NULL, keep one, with what was looked at for both and the time
  * that it took. Returns it. */
 static sw_plan *keep(sw_plan *plan, sw_plan *other)
 {
 	for (size_t i = 0; other && i < other->alternatives.len; i++)
-		if (!has_row(plan, other->alternatives.data[i].name))
-			sw_vec_push(&plan->alternatives, other->alternatives.data[i]);
+		sw_plan_add_row(plan, &other->alternatives.data[i]);
 	plan->planning_s += other ? other->planning_s : 0;
 	sw_plan_free(other);
 	return plan;
 }
 
-/* ---- within a time limit ---------------------------------------------------------------- */
-
-static bool has_warning(const sw_plan *plan, const char *warning)
+static sw_plan_request with_options(const sw_plan_request *r, const sw_plan_options *options)
 {
-	for (size_t i = 0; i < plan->warnings.len; i++)
-		if (!strcmp(plan->warnings.data[i], warning))
-			return true;
-	return false;
+	sw_plan_request other = *r;
+	other.options = options;
+	return other;
 }
 
-/* Search for the plan of a fixed strategy alone in what is left of the time, and take it if it is
- * quicker than *plan, which may be NULL. */
-static void try_fixed(const sw_program *program, const char *program_path,
-                      const sw_sidecar *sidecar, const sw_cluster *cluster,
-                      const sw_plan_options *options, const char *name, double left_s,
-                      sw_plan **plan)
+/* Search all meshes, or those of the strategy that is asked for. */
+static sw_status search_one(const sw_plan_request *r, sw_plan **plan, sw_error *err)
 {
-	sw_plan_options alone = *options;
-	sw_plan *other = NULL;
-	sw_error ignored = {0};
-	alone.time_limit_s = left_s;
-	alone.least = NULL;
-	alone.least_share = NULL;
-	if (sw_plan_strategy_parse(name, &alone.strategy, &ignored) != SW_OK ||
-	    search(program, program_path, sidecar, cluster, &alone, &other, NULL, &ignored) != SW_OK)
-		return;
-	if (*plan && (*plan)->predicted.step_time_s <= other->predicted.step_time_s) {
-		*plan = keep(*plan, other);
-		return;
-	}
-	other->strategy = options->strategy;
-	if (*plan)
-		memcpy(other->searched, (*plan)->searched, sizeof(other->searched));
-	if (!has_warning(other, SW_TIME_LIMIT_WARNING))
-		sw_vec_push(&other->warnings, SW_TIME_LIMIT_WARNING);
-	*plan = keep(other, *plan);
-}
-
-/* Search all meshes in half of the time. Where that is too short, search in what is left the most
- * promising fixed strategies alone, one after the other: what one of them reaches within the time
- * is then no quicker than what is answered. */
-static sw_status search_in_time(const sw_program *program, const char *program_path,
-                                const sw_sidecar *sidecar, const sw_cluster *cluster,
-                                const sw_plan_options *options, sw_plan **plan, sw_error *err)
-{
-	double end_s = sw_now_s() + options->time_limit_s;
-	sw_plan_options half = *options;
-	sw_fixed_hopes hopes = {0};
-	if (options->time_limit_s <= 0 || options->strategy.kind != SW_PLAN_AUTO || options->mesh)
-		return search(program, program_path, sidecar, cluster, options, plan, NULL, err);
-	half.time_limit_s /= 2;
-	sw_status status = search(program, program_path, sidecar, cluster, &half, plan, &hopes, err);
-	for (size_t i = 0; i < hopes.len && (status == SW_OK || status == SW_NO); i++) {
-		double left_s = end_s - sw_now_s();
-		if (left_s <= 0)
-			break;
-		try_fixed(program, program_path, sidecar, cluster, options, hopes.data[i].name,
-		          left_s, plan);
-	}
-	sw_vec_clear(&hopes);
-	return *plan ? SW_OK : status;
+	const sw_plan_options *o = r->options;
+	bool may_race = o->time_limit_s > 0 && o->strategy.kind == SW_PLAN_AUTO && !o->mesh;
+	return (may_race ? sw_search_in_time : search)(r, plan, err);
 }
 
 /* ---- plans with owners, too ------------------------------------------------------------- */
@@ -335,11 +335,9 @@ static void add_searched(sw_plan *plan, const sw_plan *other)
 
 /* Search for plans with owners and without, and take the quicker one. Each of the searches has half
  * of the time. */
-static sw_status search_both(const sw_program *program, const char *program_path,
-                             const sw_sidecar *sidecar, const sw_cluster *cluster,
-                             const sw_plan_options *options, sw_plan **plan, sw_error *err)
+static sw_status search_both(const sw_plan_request *r, sw_plan **plan, sw_error *err)
 {
-	sw_plan_options without = *options, with = *options;
+	sw_plan_options without = *r->options, with = *r->options;
 	sw_plan *other = NULL;
 	sw_error ignored = {0};
 	without.strategy.owners = SW_OWNERS_NONE;
@@ -348,30 +346,28 @@ static sw_status search_both(const sw_program *program, const char *program_path
 	with.least = NULL;
 	without.time_limit_s /= 2;
 	with.time_limit_s /= 2;
-	sw_status status =
-		search_in_time(program, program_path, sidecar, cluster, &without, plan, err);
+	sw_plan_request one = with_options(r, &without);
+	sw_status status = search_one(&one, plan, err);
 	if (status != SW_OK && status != SW_NO)
 		return status;
-	sw_status second = search(program, program_path, sidecar, cluster, &with, &other, NULL,
-	                          &ignored);
-	if (second != SW_OK)
+	one = with_options(r, &with);
+	if (search(&one, &other, &ignored) != SW_OK)
 		return status;
 	bool wins = !*plan || other->predicted.step_time_s < (*plan)->predicted.step_time_s;
 	sw_plan *best = wins ? other : *plan, *rest = wins ? *plan : other;
 	if (rest)
 		add_searched(best, rest);
-	best->strategy = options->strategy;
+	best->strategy = r->options->strategy;
 	*plan = keep(best, rest);
 	return SW_OK;
 }
 
 /* Plan for owners of this rule, and values of variables that may be so old. */
-static sw_status search_stale(const sw_program *program, const char *program_path,
-                              const sw_sidecar *sidecar, const sw_cluster *cluster,
-                              const sw_plan_options *options, sw_owners_rule owners, int64_t stale,
+static sw_status search_stale(const sw_plan_request *r, sw_owners_rule owners, int64_t stale,
                               sw_plan **plan, sw_error *err)
 {
-	sw_plan_options asked = *options;
+	sw_plan_options asked = *r->options;
+	const sw_plan_request one = with_options(r, &asked);
 	asked.strategy = (sw_plan_strategy){.kind = SW_PLAN_PS,
 	                                    .owners = owners,
 	                                    .proxy = true,
@@ -379,7 +375,7 @@ static sw_status search_stale(const sw_program *program, const char *program_pat
 	                                    .stale = stale};
 	asked.mesh = NULL;
 	asked.least = NULL;
-	return search(program, program_path, sidecar, cluster, &asked, plan, NULL, err);
+	return search(&one, plan, err);
 }
 
 /* Seconds from one step to the next, in the long run where that is another time. */
@@ -391,10 +387,9 @@ static double long_run_s(const sw_plan *plan)
 /* Take the quickest plan whose variables may be stale, if it is allowed, possible and quicker. One
  * owner of all can do what several can't: clip gradients by the norm of all. Who allows any age
  * allows a bound, too. */
-static void try_stale(const sw_program *program, const char *program_path,
-                      const sw_sidecar *sidecar, const sw_cluster *cluster,
-                      const sw_plan_options *options, sw_plan **plan)
+static void try_stale(const sw_plan_request *r, sw_plan **plan)
 {
+	const sw_plan_options *options = r->options;
 	static const sw_owners_rule owners[] = {SW_OWNERS_BALANCED, SW_OWNERS_ONE};
 	const int64_t stales[] = {options->allowed_stale, (int64_t)sw_search_limits_of(options)->bound_within_any};
 	size_t n_stales = options->allowed_stale == SW_STALE_ANY ? 2 : 1;
@@ -402,8 +397,8 @@ static void try_stale(const sw_program *program, const char *program_path,
 	sw_error why = {0};
 	for (size_t i = 0; i < SW_COUNT(owners) * n_stales; i++) {
 		sw_plan *other = NULL;
-		if (search_stale(program, program_path, sidecar, cluster, options,
-		                 owners[i / n_stales], stales[i % n_stales], &other, &why) != SW_OK)
+		if (search_stale(r, owners[i / n_stales], stales[i % n_stales], &other, &why) !=
+		    SW_OK)
 			continue;
 		possible = true;
 		bool wins = other->stale_step_s > 0 && other->stale_step_s < long_run_s(*plan);
@@ -428,16 +423,12 @@ static bool may_share(const sw_plan_options *options, const sw_cluster *cluster)
 
 /* Search for plans in which devices of several kinds have unequal shares of the batch, and take one
  * that is quicker. The bound holds for them, too. */
-static void try_unequal(const sw_program *program, const char *program_path,
-                        const sw_sidecar *sidecar, const sw_cluster *cluster,
-                        const sw_plan_options *options, sw_plan **plan)
+static void try_unequal(const sw_plan_request *r, sw_plan **plan)
 {
 	sw_error why = {0};
 	sw_plan *other = NULL, *equal = *plan;
 	double limit_s = long_run_s(equal);
-	if (sw_search_shares(program, program_path, sidecar, cluster, options, limit_s, &other,
-	                     &why) != SW_OK ||
-	    !other)
+	if (sw_search_shares(r, limit_s, &other, &why) != SW_OK || !other)
 		return;
 	if (other->predicted.step_time_s >= limit_s) {
 		*plan = keep(equal, other);
@@ -450,13 +441,10 @@ static void try_unequal(const sw_program *program, const char *program_path,
 }
 
 /* Plan with the shares that the user said. */
-static sw_status plan_listed(const sw_program *program, const char *program_path,
-                             const sw_sidecar *sidecar, const sw_cluster *cluster,
-                             const sw_plan_options *options, sw_plan **plan, sw_error *err)
+static sw_status plan_listed(const sw_plan_request *r, sw_plan **plan, sw_error *err)
 {
-	SW_TRY(sw_search_shares(program, program_path, sidecar, cluster, options, INFINITY, plan,
-	                        err));
-	sw_bound_certify(*plan, sidecar);
+	SW_TRY(sw_search_shares(r, INFINITY, plan, err));
+	sw_bound_certify(*plan, r->sidecar);
 	return SW_OK;
 }
 
@@ -464,6 +452,7 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path,
                        const sw_sidecar *sidecar, const sw_cluster *cluster,
                        const sw_plan_options *options, sw_plan **plan, sw_error *err)
 {
+	const sw_plan_request r = {program, program_path, sidecar, cluster, options};
 	bool both = options->strategy.kind == SW_PLAN_AUTO && options->strategy.owners;
 	*plan = NULL;
 	if (options->allows_stale && options->strategy.kind != SW_PLAN_AUTO)
@@ -471,16 +460,17 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path,
 		               "--allow lets --strategy auto take what changes the training; other "
 		               "strategies say it themselves, as ps:stale=4 does");
 	if (options->sharing == SW_SHARES_LISTED)
-		return plan_listed(program, program_path, sidecar, cluster, options, plan, err);
+		return plan_listed(&r, plan, err);
 	bool shares = may_share(options, cluster);
 	sw_plan_options half = *options;
 	half.time_limit_s /= shares ? 2 : 1;
-	SW_TRY((both ? search_both : search_in_time)(program, program_path, sidecar, cluster, &half,
-	                                             plan, err));
+	const sw_plan_request one = with_options(&r, &half);
+	double end_s = sw_search_end_s(&half);
+	SW_TRY((both ? search_both : search_one)(&one, plan, err));
 	if (options->allows_stale && cluster->n_devices > 1)
-		try_stale(program, program_path, sidecar, cluster, options, plan);
-	sw_search_try_apart(*plan, options);
+		try_stale(&r, plan);
+	sw_search_try_apart(*plan, options, end_s);
 	if (shares)
-		try_unequal(program, program_path, sidecar, cluster, &half, plan);
+		try_unequal(&one, plan);
 	return SW_OK;
 }

@@ -52,7 +52,7 @@ static sw_status propose_within_memory(sw_search *s)
 	if (!wants_any(&first->meshes.wanted) || left_s <= 0 ||
 	    (sw_variant_is_too_large(s, first) && sw_search_has_incumbent(s)))
 		return SW_OK;
-	return sw_wave_open(s, 0, SW_MEMORY_LIMITED, left_s / 2);
+	return sw_wave_open(s, 0, SW_MEMORY_LIMITED, sw_search_share_s(s, 1.0 / 2));
 }
 
 static sw_status propose_within_memory_first(sw_search *s)

@@ -30,37 +30,44 @@ typedef struct saving_choice {
 	bool is_variant;
 } saving_choice;
 
-struct sw_grid_search {
-	sw_search *search;
+/* What the choices are: the same for all searches that share a program. */
+struct sw_saving_grid {
 	sw_arena arena;
 	sw_remat_points points;
+	sw_remat_policy none; /* computes nothing again */
 	sw_remat_policy_list
 		policies; /* rows: each takes more time and less memory than the one before */
 	sw_phases phases;
 	SW_VEC(int32_t)
 	counts; /* columns: numbers of microbatches, ascending; the first is 1 if allowed */
-	saving_choice *items;          /* [row][column] */
-	size_t n, last;                /* last: the choice tried last; n: none */
-	double memory_bytes;           /* choices predicted to need up to this should fit */
 	double state_bytes, sum_bytes; /* inputs that stay live; the trained ones among them */
 	double iteration_s;            /* time of one more iteration's kernels */
-	double resend_s;               /* of one more iteration's collectives, by expectation */
+};
+
+struct sw_grid_search {
+	sw_search *search;
+	sw_arena arena;
+	const sw_saving_grid *grid;
+	saving_choice *items; /* [row][column] */
+	size_t n, last;       /* last: the choice tried last; n: none */
+	double memory_bytes;  /* choices predicted to need up to this should fit */
+	double resend_s;      /* of one more iteration's collectives, by expectation */
 	int32_t searches;
 	bool found; /* some choice fits: the search climbs to its neighbours */
 };
 
 /* ---- choices ---------------------------------------------------------------------------- */
 
-static void count_state(sw_grid_search *x)
+static void count_state(const sw_search *s, sw_saving_grid *g)
 {
-	const sw_program *program = x->search->canonical;
+	const sw_program *program = s->canonical;
 	const sw_id *inputs;
-	uint32_t n = sw_program_inputs(program, program->entry, &x->arena, &inputs);
+	uint32_t n = sw_program_inputs(program, program->entry, &g->arena, &inputs);
 	for (uint32_t i = 0; i < n; i++) {
-		sw_role role = x->search->asked.sidecar->inputs[i].role;
+		sw_role role = s->asked.sidecar->inputs[i].role;
 		double bytes = (double)sw_shape_bytes(sw_value_shape(program, inputs[i]));
-		x->state_bytes += bytes;
-		x->sum_bytes += role == SW_ROLE_PARAMETER ? bytes : 0;
+		g->state_bytes += bytes;
+		g->sum_bytes += role == SW_ROLE_PARAMETER ? bytes : 0;
 	}
 }
 
@@ -70,7 +77,8 @@ static double peak_of(const sw_grid_search *x, const sw_remat_policy *policy, in
 	double peak = (double)policy->peak_bytes;
 	if (microbatches < 2)
 		return peak;
-	return x->state_bytes + x->sum_bytes + SW_MAX(peak - x->state_bytes, 0) / microbatches;
+	return x->grid->state_bytes + x->grid->sum_bytes +
+	       SW_MAX(peak - x->grid->state_bytes, 0) / microbatches;
 }
 
 static bool is_asked_for(const sw_plan_options *options, const char *policy)
@@ -78,42 +86,42 @@ static bool is_asked_for(const sw_plan_options *options, const char *policy)
 	return !options->remat || !strcmp(options->remat, policy);
 }
 
-static void choose_rows(sw_grid_search *x)
+static void choose_rows(const sw_search *s, sw_saving_grid *g)
 {
 	size_t n = 0;
-	for (size_t i = 0; i < x->policies.len; i++)
-		if (is_asked_for(x->search->asked.options, x->policies.data[i].name))
-			x->policies.data[n++] = x->policies.data[i];
-	x->policies.len = n;
+	for (size_t i = 0; i < g->policies.len; i++)
+		if (is_asked_for(s->asked.options, g->policies.data[i].name))
+			g->policies.data[n++] = g->policies.data[i];
+	g->policies.len = n;
 }
 
 /* Is the next policy at least as good? Computing weight gradients early costs nothing, so the
  * policy without it is tried only if it is the one asked for. */
 static bool is_dominated(const sw_grid_search *x, size_t row)
 {
-	const sw_remat_policy *policies = x->policies.data;
-	return !policies[row].what.again && row + 1 < x->policies.len &&
+	const sw_remat_policy *policies = x->grid->policies.data;
+	return !policies[row].what.again && row + 1 < x->grid->policies.len &&
 	       policies[row + 1].added_flops == 0;
 }
 
 /* Only powers of two are tried, unless the batch is odd. */
-static bool is_column(const sw_grid_search *x, int64_t microbatches)
+static bool is_column(const sw_search *s, int64_t batch, int64_t microbatches)
 {
-	int32_t asked = x->search->asked.options->microbatches;
+	int32_t asked = s->asked.options->microbatches;
 	bool is_power = (microbatches & (microbatches - 1)) == 0;
 	if (asked > 0)
 		return microbatches == asked;
-	return microbatches <= (int64_t)x->search->asked.limits->max_microbatches &&
-	       (is_power || x->phases.batch % 2 != 0);
+	return microbatches <= (int64_t)s->asked.limits->max_microbatches &&
+	       (is_power || batch % 2 != 0);
 }
 
-static void choose_columns(sw_grid_search *x)
+static void choose_columns(const sw_search *s, sw_saving_grid *g)
 {
-	if (is_column(x, 1))
-		sw_vec_push(&x->counts, 1);
-	for (int32_t i = 0; i < x->phases.possible.n; i++)
-		if (is_column(x, x->phases.possible.v[i]))
-			sw_vec_push(&x->counts, (int32_t)x->phases.possible.v[i]);
+	if (is_column(s, g->phases.batch, 1))
+		sw_vec_push(&g->counts, 1);
+	for (int32_t i = 0; i < g->phases.possible.n; i++)
+		if (is_column(s, g->phases.batch, g->phases.possible.v[i]))
+			sw_vec_push(&g->counts, (int32_t)g->phases.possible.v[i]);
 }
 
 static saving_choice saving_of(const sw_grid_search *x, const sw_remat_policy *policy,
@@ -123,7 +131,7 @@ static saving_choice saving_of(const sw_grid_search *x, const sw_remat_policy *p
 	double devices = (double)x->search->asked.cluster->n_devices,
 	       iterations_more = microbatches - 1;
 	double seconds =
-		first->kernels_s + policy->added_s / devices + iterations_more * x->iteration_s;
+		first->kernels_s + policy->added_s / devices + iterations_more * x->grid->iteration_s;
 	return (saving_choice){.rewrites = {.remat = policy->what.again ? policy->name : NULL,
 	                                    .microbatches = microbatches < 2 ? 0 : microbatches},
 	                       .bytes = peak_of(x, policy, microbatches),
@@ -136,19 +144,19 @@ static saving_choice saving_of(const sw_grid_search *x, const sw_remat_policy *p
 static double resend_s(const sw_grid_search *x)
 {
 	const sw_variant *first = sw_search_variant(x->search, 0);
-	return x->state_bytes > x->memory_bytes ? first->unconstrained.cost.communication_s : 0;
+	return x->grid->state_bytes > x->memory_bytes ? first->unconstrained.cost.communication_s : 0;
 }
 
 /* Return the ratio of the first variant's peak on one device of the cluster to its predicted peak
  * on one device that runs the whole program. */
-static double scale_of(const sw_grid_search *x, const sw_remat_policy *none)
+static double scale_of(const sw_grid_search *x)
 {
 	const sw_variant *first = sw_search_variant(x->search, 0);
-	const sw_remat_policy *policy = none;
-	for (size_t i = 0; i < x->policies.len; i++)
+	const sw_remat_policy *policy = &x->grid->none;
+	for (size_t i = 0; i < x->grid->policies.len; i++)
 		if (first->rewrites.remat &&
-		    !strcmp(x->policies.data[i].name, first->rewrites.remat))
-			policy = &x->policies.data[i];
+		    !strcmp(x->grid->policies.data[i].name, first->rewrites.remat))
+			policy = &x->grid->policies.data[i];
 	return (double)first->unconstrained.cost.peak_bytes /
 	       SW_MAX(peak_of(x, policy, SW_MAX(first->rewrites.microbatches, 1)), 1);
 }
@@ -162,39 +170,63 @@ static bool is_as_asked(const sw_grid_search *x, const sw_rewrites *r)
 
 static void fill(sw_grid_search *x, double scale)
 {
-	size_t columns = x->counts.len;
-	x->n = x->policies.len * columns;
+	const sw_saving_grid *g = x->grid;
+	size_t columns = g->counts.len;
+	x->n = g->policies.len * columns;
 	x->items = SW_NEW_N(&x->arena, saving_choice, x->n + 1);
 	for (size_t i = 0; i < x->n; i++) {
 		saving_choice *c = &x->items[i];
-		*c = saving_of(x, &x->policies.data[i / columns], x->counts.data[i % columns]);
+		*c = saving_of(x, &g->policies.data[i / columns], g->counts.data[i % columns]);
 		c->bytes *= scale;
 		c->is_variant = is_as_asked(x, &c->rewrites);
 		c->tried = c->is_variant || is_dominated(x, i / columns);
 	}
 }
 
-sw_status sw_saving_begin(sw_search *s)
+static sw_status make_grid(const sw_search *s, sw_saving_grid *g, sw_error *err)
 {
 	const sw_program *program = s->canonical;
+	sw_arena_init(&g->arena);
+	g->iteration_s =
+		s->asked.cluster->device.kernel_overhead_s * (double)sw_entry(program)->ops.len;
+	count_state(s, g);
+	sw_phases_init(&g->phases, program, s->asked.sidecar);
+	sw_remat_points_init(&g->points, program);
+	SW_TRY(sw_remat_policies(&g->points, sw_plan_remat_device(s->asked.cluster, program),
+	                         &g->policies, err));
+	g->none = g->policies.data[0];
+	choose_rows(s, g);
+	choose_columns(s, g);
+	return SW_OK;
+}
+
+void sw_saving_grid_free(sw_saving_grid *g)
+{
+	if (!g)
+		return;
+	sw_vec_clear(&g->counts);
+	sw_vec_clear(&g->policies);
+	sw_remat_points_clear(&g->points);
+	sw_phases_clear(&g->phases);
+	sw_arena_clear(&g->arena);
+	free(g);
+}
+
+sw_status sw_saving_begin(sw_search *s)
+{
+	sw_saving_grid **grid = &sw_search_owner(s)->saving_grid;
+	if (!*grid) {
+		*grid = sw_alloc(sizeof(**grid));
+		**grid = (sw_saving_grid){0};
+		SW_TRY(make_grid(s, *grid, s->err));
+	}
 	sw_grid_search *x = sw_alloc(sizeof(*x));
-	*x = (sw_grid_search){.search = s, .memory_bytes = (double)sw_search_memory(s)};
+	*x = (sw_grid_search){
+		.search = s, .grid = *grid, .memory_bytes = (double)sw_search_memory(s)};
 	s->proposals.grid = x;
 	sw_arena_init(&x->arena);
-	x->iteration_s =
-		s->asked.cluster->device.kernel_overhead_s * (double)sw_entry(program)->ops.len;
-	count_state(x);
-	sw_phases_init(&x->phases, program, s->asked.sidecar);
-	sw_remat_points_init(&x->points, program);
-	sw_status status = sw_remat_policies(
-		&x->points, sw_plan_remat_device(s->asked.cluster, program), &x->policies, s->err);
-	if (status != SW_OK)
-		return status;
 	x->resend_s = resend_s(x);
-	sw_remat_policy none = x->policies.data[0];
-	choose_rows(x);
-	choose_columns(x);
-	fill(x, scale_of(x, &none));
+	fill(x, scale_of(x));
 	x->last = x->n;
 	return SW_OK;
 }
@@ -205,10 +237,6 @@ void sw_saving_end(sw_search *s)
 	s->proposals.grid = NULL;
 	if (!x)
 		return;
-	sw_vec_clear(&x->counts);
-	sw_vec_clear(&x->policies);
-	sw_remat_points_clear(&x->points);
-	sw_phases_clear(&x->phases);
 	sw_arena_clear(&x->arena);
 	free(x);
 }
@@ -322,7 +350,7 @@ static bool is_too_large(const sw_search *s, const sw_variant *v)
 /* Was a choice that needs no more memory than this one found not to fit? */
 static bool cannot_fit(const sw_grid_search *x, size_t row, size_t column)
 {
-	size_t columns = x->counts.len;
+	size_t columns = x->grid->counts.len;
 	for (size_t i = 0; i < x->n; i++)
 		if (i / columns >= row && i % columns >= column && variant_of(x, i) &&
 		    is_too_large(x->search, variant_of(x, i)))
@@ -335,11 +363,11 @@ static bool cannot_fit(const sw_grid_search *x, size_t row, size_t column)
 static size_t next_neighbour(const sw_grid_search *x, size_t at)
 {
 	static const int moves[][2] = {{1, -1}, {1, 0}, {0, -1}, {-1, 0}, {0, 1}, {-1, 1}};
-	size_t columns = x->counts.len;
+	size_t columns = x->grid->counts.len;
 	for (size_t k = 0; k < SW_COUNT(moves); k++) {
 		size_t row = at / columns + (size_t)moves[k][0],
 		       column = at % columns + (size_t)moves[k][1];
-		if (row < x->policies.len && column < columns &&
+		if (row < x->grid->policies.len && column < columns &&
 		    !x->items[row * columns + column].tried && !cannot_fit(x, row, column))
 			return row * columns + column;
 	}
@@ -355,7 +383,7 @@ static size_t next_elsewhere(const sw_grid_search *x)
 	if (work > x->search->asked.limits->elsewhere_work)
 		return x->n;
 	double step_s = x->search->incumbent.cost.step_time_s;
-	size_t best = x->n, columns = x->counts.len;
+	size_t best = x->n, columns = x->grid->counts.len;
 	for (size_t i = 0; i < x->n; i++) {
 		const saving_choice *c = &x->items[i];
 		if (!c->tried && c->bytes <= x->memory_bytes && c->seconds < step_s &&
@@ -379,7 +407,7 @@ static size_t next_that_may_be_faster(const sw_grid_search *x)
 
 size_t sw_saving_choices(const sw_search *s, size_t *columns)
 {
-	*columns = s->proposals.grid->counts.len;
+	*columns = s->proposals.grid->grid->counts.len;
 	return s->proposals.grid->n;
 }
 
@@ -417,7 +445,7 @@ double sw_saving_bound_s(sw_search *s)
 		if (share_bytes <= sw_search_memory(s))
 			least_s = fmin(least_s, kernels_s);
 		if (share_bytes <= sw_search_memory(s) || kernels_s >= least_s)
-			i = (i / x->counts.len + 1) * x->counts.len - 1; /* the next policy */
+			i = (i / x->grid->counts.len + 1) * x->grid->counts.len - 1; /* the next policy */
 	}
 	return isfinite(least_s) ? least_s : 0;
 }
@@ -432,7 +460,7 @@ static sw_status open_wave(sw_grid_search *x, size_t number)
 	if (sw_variant_prune(s, v, v->kernels_s))
 		return SW_OK;
 	x->searches++;
-	return sw_wave_open(s, number, SW_MEMORY_LIMITED, sw_search_left_s(s) / 3);
+	return sw_wave_open(s, number, SW_MEMORY_LIMITED, sw_search_share_s(s, 1.0 / 3));
 }
 
 /* Leave out the meshes that are far behind in the program as it is, or in the best variant. */

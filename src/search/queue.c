@@ -16,6 +16,11 @@
 
 /* ---- pruning ---------------------------------------------------------------------------- */
 
+bool sw_mesh_is_costed_anyway(const sw_search *s, const sw_mesh *mesh)
+{
+	return mesh->copied && s->asked.cluster->device.fusion != SW_FUSION_NONE;
+}
+
 /* Do the mesh's inputs alone exceed the memory, while a smaller plan is known? */
 static bool is_too_large(const sw_search *s, const sw_mesh_search *m)
 {
@@ -43,7 +48,7 @@ void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m
 	if (!m->pending || m->attempt != m->first_attempt)
 		return;
 	bool unconstrained = s->wave->mode == SW_MEMORY_UNCONSTRAINED;
-	sw_estimate estimate = {.step_s = worth_s(s, m),
+	sw_estimate estimate = {.step_s = sw_mesh_is_costed_anyway(s, m->mesh) ? 0 : worth_s(s, m),
 	                        .model_s = m->bounds.kernels_s,
 	                        .by_model = tolerant,
 	                        .too_large = is_too_large(s, m),

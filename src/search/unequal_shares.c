@@ -182,6 +182,7 @@ static sw_status try_shares(shares_search *s, int64_t *shares, int64_t total, sw
 {
 	sw_plan_options options = s->options;
 	int32_t n = (int32_t)s->n_parts;
+	double end_s = sw_search_end_s(&options);
 	options.microbatches = (int32_t)total;
 	options.last_apart = SW_APART_NEVER; /* whether it is quicker depends on all parts */
 	SW_TRY(sw_plan_make(s->program, s->program_path, s->sidecar, &s->part, &options, plan,
@@ -202,7 +203,7 @@ static sw_status try_shares(shares_search *s, int64_t *shares, int64_t total, sw
 	name_shares(*plan);
 	(*plan)->alternatives.len = 0;
 	sw_plan_list_itself(*plan);
-	sw_search_try_apart(*plan, &s->options);
+	sw_search_try_apart(*plan, &s->options, end_s);
 	return SW_OK;
 }
 
@@ -310,14 +311,13 @@ static sw_status make_listed_part(shares_search *s, sw_error *err)
 	               (long long)parts, (long long)devices);
 }
 
-sw_status sw_search_shares(const sw_program *program, const char *program_path,
-                           const sw_sidecar *sidecar, const sw_cluster *cluster,
-                           const sw_plan_options *options, double limit_s, sw_plan **plan,
-                           sw_error *err)
+sw_status sw_search_shares(const sw_plan_request *r, double limit_s, sw_plan **plan, sw_error *err)
 {
-	shares_search s = {.program = program,
-	                   .program_path = program_path,
-	                   .sidecar = sidecar,
+	const sw_plan_options *options = r->options;
+	const sw_cluster *cluster = r->cluster;
+	shares_search s = {.program = r->program,
+	                   .program_path = r->path,
+	                   .sidecar = r->sidecar,
 	                   .whole = cluster,
 	                   .options = *options,
 	                   .is_list = options->sharing == SW_SHARES_LISTED,

@@ -2,6 +2,7 @@
 #include "search/internal.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bound/bound.h"
@@ -85,16 +86,79 @@ static sw_status share_bytes(const sw_search *s, const sw_program *program, int6
 	return status;
 }
 
+static bool are_equal(const sw_rewrites *a, const sw_rewrites *b)
+{
+	bool same_remat = a->remat && b->remat ? !strcmp(a->remat, b->remat) : a->remat == b->remat;
+	return same_remat && SW_MAX(a->microbatches, 1) == SW_MAX(b->microbatches, 1) &&
+	       a->padding.multiple == b->padding.multiple && a->padding.share == b->padding.share &&
+	       a->padding.classes.n == 0 && b->padding.classes.n == 0;
+}
+
+static sw_written *find_written(const sw_search *owner, const sw_rewrites *rewrites)
+{
+	for (size_t i = 0; i < owner->written.len; i++)
+		if (are_equal(&owner->written.data[i]->rewrites, rewrites))
+			return owner->written.data[i];
+	return NULL;
+}
+
+static void copy_padded(sw_padded_list *to, const sw_padded_list *from)
+{
+	for (size_t i = 0; i < from->len; i++)
+		sw_vec_push(to, from->data[i]);
+}
+
+static void keep_written(sw_search *owner, sw_variant *v)
+{
+	sw_written *w = sw_alloc(sizeof(*w));
+	*w = (sw_written){.rewrites = sw_rewrites_copy(&v->rewrites, &owner->arena),
+	                  .program = v->plan->program,
+	                  .hash = v->hash,
+	                  .share_bytes = v->share_bytes,
+	                  .kernels_s = v->kernels_s};
+	copy_padded(&w->padded, &v->padded);
+	sw_vec_push(&owner->written, w);
+	v->written = w;
+}
+
+void sw_variants_free_written(sw_search *s)
+{
+	for (size_t i = 0; i < s->written.len; i++) {
+		sw_written *w = s->written.data[i];
+		if (!w->taken && w->program != s->canonical)
+			sw_program_free(w->program);
+		sw_vec_clear(&w->padded);
+		free(w);
+	}
+	sw_vec_clear(&s->written);
+}
+
+static void take_written(const sw_search *s, sw_written *w, sw_variant *v)
+{
+	v->written = w;
+	v->hash = w->hash;
+	v->share_bytes = w->share_bytes;
+	v->kernels_s = w->kernels_s;
+	copy_padded(&v->padded, &w->padded);
+	v->plan = base_plan(s, w->program);
+}
+
 sw_status sw_variant_write(sw_search *s, sw_variant *v, sw_error *err)
 {
 	sw_program *program = NULL;
-	sw_status status = rewrite(s, v, &program, err);
-	if (status != SW_OK)
-		return status;
+	sw_search *owner = sw_search_owner(s);
+	sw_written *known = find_written(owner, &v->rewrites);
+	if (known) {
+		take_written(s, known, v);
+		return SW_OK;
+	}
+	SW_TRY(rewrite(s, v, &program, err));
 	v->hash = sw_program_hash(program);
-	status = share_bytes(s, program, &v->share_bytes, err);
+	sw_status status = share_bytes(s, program, &v->share_bytes, err);
 	v->plan = base_plan(s, program);
 	v->kernels_s = kernels_s(s, v->plan);
+	if (status == SW_OK && isfinite(owner->end_s))
+		keep_written(owner, v);
 	return status;
 }
 
@@ -127,7 +191,7 @@ sw_status sw_variant_add(sw_search *s, const sw_rewrites *rewrites, const sw_mes
 
 void sw_variant_clear(const sw_search *s, sw_variant *v)
 {
-	if (v->plan && v->plan->program == s->canonical)
+	if (v->plan && (v->written || v->plan->program == s->canonical))
 		v->plan->program = NULL;
 	if (v->plan)
 		v->plan->paths = NULL;

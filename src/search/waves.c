@@ -61,7 +61,7 @@ static void mark_refinements(const sw_search *s, const sw_variant *v, const sw_m
 static bool is_asked_for(const sw_plan_options *options, const sw_mesh *mesh)
 {
 	return strncmp(mesh->name, options->mesh, strlen(options->mesh)) == 0 ||
-	       (options->with_fixed && !sw_mesh_is_free(mesh));
+	       (options->with_fixed && !sw_mesh_is_free(mesh) && !mesh->copied);
 }
 
 /* Mark the meshes whose turn it is: where memory is reserved, the one that is wanted. */
@@ -187,7 +187,7 @@ sw_status sw_wave_open(sw_search *s, size_t variant, sw_memory_mode mode, double
 	                      .mode = mode,
 	                      .memory_bytes = memory_of(s, mode),
 	                      .start_s = sw_now_s(),
-	                      .time_limit_s = isfinite(time_limit_s) ? time_limit_s : 0,
+	                      .time_limit_s = isfinite(time_limit_s) ? fmax(time_limit_s, 1e-9) : 0,
 	                      .tolerance = v->pad_map.n > 1 ? s->asked.limits->pad_behind : 1,
 	                      .tally = first_tally(s, mode)};
 	sw_analysis_options how = {.no_overlap = o->no_overlap, .limits = s->asked.model_limits};
@@ -206,6 +206,19 @@ sw_status sw_wave_open(sw_search *s, size_t variant, sw_memory_mode mode, double
 	if (status != SW_OK && variant > 0)
 		return SW_OK; /* the rewritten program has no op or tensor that a pin names */
 	return status == SW_OK ? enter_wave(s, v) : status;
+}
+
+void sw_wave_start(sw_search *s)
+{
+	sw_search_wave *w = s->wave;
+	w->start_s = sw_now_s();
+	if (w->time_limit_s > 0)
+		w->time_limit_s = fmax(fmin(w->time_limit_s, sw_search_left_s(s)), 1e-9);
+}
+
+double sw_wave_left_s(const sw_search_wave *w)
+{
+	return w->time_limit_s > 0 ? w->start_s + w->time_limit_s - sw_now_s() : INFINITY;
 }
 
 void sw_wave_free(sw_search *s)

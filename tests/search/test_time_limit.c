@@ -4,7 +4,7 @@
  */
 #include "planned/planned.h"
 #include "model/model.h"
-#include "search/search.h"
+#include "search/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -82,15 +82,19 @@ static void no_rewrite_begins_after_the_time_limit(void **state)
  * search of all meshes takes. */
 #define TIMES_ALONE 6
 
-static void plan_within(planned *p, const char *strategy, double limit_s)
+static void plan_by_name(planned *p, const char *strategy, sw_plan_options *options)
 {
 	sw_error err = {0};
-	sw_plan_options options = {.quiet = true, .time_limit_s = limit_s};
-	check(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
+	check(sw_plan_strategy_parse(strategy, &options->strategy, &err), &err);
 	sw_plan_free(p->plan);
 	p->plan = NULL;
-	check(sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &p->plan, &err),
+	check(sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, options, &p->plan, &err),
 	      &err);
+}
+
+static void plan_within(planned *p, const char *strategy, double limit_s)
+{
+	plan_by_name(p, strategy, &(sw_plan_options){.quiet = true, .time_limit_s = limit_s});
 }
 
 /* A search that is cut short has still played the fixed strategies, each as well as alone. */
@@ -111,6 +115,56 @@ static void a_search_cut_short_is_no_slower_than_a_fixed_strategy(void **state)
 		if (p.plan->predicted.step_time_s > step_s[i] * (1 + 1e-9))
 			fail_msg("%s takes %g s, what was found in %g s %g s", names[i], step_s[i],
 			         limit_s, p.plan->predicted.step_time_s);
+	close_planned(&p);
+}
+
+/* A day passes for the open wave, as if the search had been left alone. */
+static void leave_alone(sw_search *s)
+{
+	if (s->wave)
+		s->wave->start_s -= 86400;
+}
+
+/* Two searches of one request, wave by wave in turn, find what each finds alone: the time of a wave
+ * begins when it is searched, and what one borrows from the other does not depend on its strategy. */
+static void searches_in_turn_find_what_each_finds_alone(void **state)
+{
+	planned p;
+	sw_error err = {0};
+	sw_search all, other;
+	sw_plan *plan;
+	(void)state;
+	open_fixture("mlp-clip", "local-2x2.yaml", &p);
+	sw_plan_options options[2] = {{.quiet = true}, {.quiet = true}};
+	plan_by_name(&p, "dp", &options[0]);
+	int64_t memory_bytes = p.plan->predicted.peak_bytes * 7 / 10;
+	for (int i = 0; i < 2; i++)
+		options[i].memory_bytes = memory_bytes;
+	plan_by_name(&p, "zero3", &options[1]);
+	double alone_s = p.plan->predicted.step_time_s, end_s = sw_now_s() + 3600;
+	plan_by_name(&p, "auto", &options[0]);
+	double auto_s = p.plan->predicted.step_time_s;
+	sw_plan_request one = {p.program, p.path, &p.sidecar, &p.cluster, &options[0]}, two = one;
+	two.options = &options[1];
+	check(sw_search_begin(&all, &one, end_s, NULL, &err), &err);
+	check(sw_search_begin(&other, &two, end_s, &all, &err), &err);
+	while (all.wave || other.wave) {
+		leave_alone(&all);
+		if (all.wave)
+			check(sw_search_advance(&all), &err);
+		leave_alone(&other);
+		if (other.wave)
+			check(sw_search_advance(&other), &err);
+	}
+	assert_false(all.timed_out || other.timed_out);
+	assert_true(sw_search_best_s(&all) == auto_s);
+	assert_true(sw_search_best_s(&other) == alone_s);
+	check(sw_search_finish(&other, &plan), &err);
+	assert_true(plan->predicted.step_time_s == alone_s);
+	check(sw_plan_verify(plan, &err), &err);
+	sw_search_clear(&other);
+	sw_search_clear(&all);
+	sw_plan_free(plan);
 	close_planned(&p);
 }
 
@@ -292,6 +346,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(programs_of_any_size_try_grids),
+		cmocka_unit_test(searches_in_turn_find_what_each_finds_alone),
 		cmocka_unit_test(a_search_cut_short_is_no_slower_than_a_fixed_strategy),
 		cmocka_unit_test(alternatives_given_up_are_no_quicker_than_their_bound),
 		cmocka_unit_test(kernels_bound_the_plans_of_a_mesh),
