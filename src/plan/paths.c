@@ -20,10 +20,21 @@ struct sw_path_store {
 	SW_VEC(path_group) items;
 };
 
+/* The seconds of a collective, and what it takes of the host for each of its members beyond what a
+ * kernel takes. */
+static double price(void *context, sw_move_kind kind, uint32_t atoms, int64_t operand_bytes)
+{
+	const sw_cluster *cluster = context;
+	double seconds = sw_cost_collective(context, kind, atoms, operand_bytes);
+	double launches = cluster->device.collective_launches *
+	                  (double)sw_atoms_group_size(&cluster->atoms, atoms);
+	return seconds + (seconds > 0 ? launches * cluster->device.launch_interval_s : 0);
+}
+
 sw_redistribution sw_plan_redistribution(const sw_cluster *cluster)
 {
 	return (sw_redistribution){.atoms = &cluster->atoms,
-	                           .seconds = sw_cost_collective,
+	                           .seconds = price,
 	                           .context = (void *)cluster,
 	                           .direct = !sw_library_composes(cluster->device.collectives),
 	                           .local_bandwidth = cluster->device.memory_bandwidth,
