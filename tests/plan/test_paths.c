@@ -9,12 +9,13 @@ static double seconds_of_sum(const char *device)
 	sw_cluster cluster;
 	sw_error err = {0};
 	sw_text text = {0};
-	sw_text_addf(&text,
-	             "version: 1\nname: host\nlevels:\n"
-	             "  - {name: gpu, count: 4, latency: 3 us, bandwidth: 300 GB/s}\n"
-	             "device:\n  name: host\n  memory: 1 GB\n  memory_bandwidth: 2 TB/s\n"
-	             "  kernel_overhead: 4 us\n  flops: {f32: 10 TFLOP/s}\n%s",
-	             device);
+	sw_text_addf(
+		&text,
+		"version: 1\nname: host\nlevels:\n"
+		"  - {name: gpu, count: 4, latency: 3 us, bandwidth: 300 GB/s}\n"
+		"device:\n  name: host\n  memory: 1 GB\n  memory_bandwidth: 2 TB/s\n"
+		"  kernel_overhead: 4 us\n  matmul_efficiency: 1\n  flops: {f32: 10 TFLOP/s}\n%s",
+		device);
 	check(sw_cluster_parse(text.data, text.len, "host.yaml", &cluster, &err), &err);
 	sw_redistribution how = sw_plan_redistribution(&cluster);
 	double seconds =
