@@ -8,8 +8,7 @@
  *   - it is a reduction that no kernel takes in, however it is divided: not one of rows, or of rows
  *     that are longer than a kernel holds;
  *   - or it is elementwise, and only products, loops and the computation's results read it. What
- *     stands before a product in its kernel is transposed, repeated or made wider, and nothing
- * else.
+ *     stands before a product in its kernel is transposed, repeated or made wider, no more.
  *
  * A product may be in the kernel that an elementwise op ends, its EPILOGUE. Then the kernel is the
  * product's, and the op is not counted. That is excluded where
@@ -45,10 +44,8 @@ typedef struct end_finder {
 	sw_id way[MAX_WAY];
 	int32_t n;
 	int32_t *place; /* per op: its place in `way` + 1, 0: it is not there */
-	/* per op: the last end + 1 for which it is barred: it is reduced for a later op of the way
-	 */
-	sw_id *barred;
 	sw_id end;
+	sw_id *barred; /* per op: the last end + 1 for which a later op of the way needs its sum */
 } end_finder;
 
 static const sw_op *op_of(const end_finder *f, sw_id id)
@@ -92,6 +89,8 @@ static void mark_scores(end_finder *f, const sw_computation *c)
 	}
 }
 
+/* ---- parts ------------------------------------------------------------------------------- */
+
 /* Return into how many parts these dimensions of an op's first operand may be cut together. */
 static double parts_of(const end_finder *f, sw_id id, sw_ints dims)
 {
@@ -102,8 +101,7 @@ static double parts_of(const end_finder *f, sw_id id, sw_ints dims)
 	return (double)f->parts->devices * (in_time ? (double)f->parts->microbatches : 1);
 }
 
-/* Return whether these dimensions of the first operand keep more than `left` elements of each part.
- */
+/* Return whether each part keeps more than `left` elements of these dimensions. */
 static bool keeps(const end_finder *f, sw_id id, sw_ints dims, double left)
 {
 	sw_shape x = sw_value_shape(f->program, op_of(f, id)->operands[0]);
@@ -404,11 +402,11 @@ static bool is_end(end_finder *f, sw_id id)
 void sw_fuse_find_ends(const sw_program *program, sw_fusion device, const sw_fuse_parts *parts,
                        const bool *shares_kernel, const bool *scores, double *moved)
 {
+	sw_arena arena;
 	for (size_t i = 0; i < program->ops.len; i++)
 		moved[i] = NAN;
 	if (device == SW_FUSION_NONE)
 		return;
-	sw_arena arena;
 	sw_arena_init(&arena);
 	size_t n = program->ops.len + 1;
 	end_finder f = {.program = program,
