@@ -337,6 +337,8 @@ static bool take_layouts(const sw_run_eval *eval, const sw_run_trained *trained)
 		if (shared)
 			own->materialised[here] = own->produced[here];
 	}
+	/* the layouts of training need not be of the axes of this plan */
+	own->n_axes = 0;
 	sw_arena_clear(&in.arena);
 	return fits;
 }
