@@ -79,9 +79,9 @@ static bool may_be_multiply(const division *d)
 	if (d->op->opcode != SW_OP_DOT)
 		return false;
 	sw_ints contracted = d->op->attrs->dot.lhs_contracting;
-	bool in_time = false;
-	for (int32_t i = 0; i < contracted.n; i++)
-		in_time |= sw_dim_has_factor(&d->rule->operands[0][contracted.v[i]], d->split);
+	int64_t stride;
+	bool in_time =
+		sw_ints_has(contracted, sw_rule_dim_with(d->rule, false, 0, d->split, &stride));
 	return d->n < d->rule->n_factors ||
 	       sizes_left(d, 0, contracted, true) <= (in_time ? (double)d->microbatches : 1);
 }

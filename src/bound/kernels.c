@@ -185,32 +185,39 @@ static const sw_cluster *as_fastest(const sw_cluster *cluster, sw_arena *arena)
 	return fastest;
 }
 
-double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
-                          const sw_rule *const *rules, const sw_cluster *cluster, bool owners)
-{
-	sw_arena arena;
-	sw_arena_init(&arena);
-	bool equal_shares = !owners && cluster->n_kinds == 0;
-	cluster = as_fastest(cluster, &arena);
-	sw_bound_marks marks = mark(program, sidecar, rules, cluster, equal_shares, &arena);
-	double seconds = sum_of_kernels_s(program, rules, cluster, &marks, NULL, owners);
-	sw_arena_clear(&arena);
-	return seconds;
-}
-
 static sw_bound_marked mark_program(const sw_program *program, const sw_sidecar *sidecar,
-                                    const sw_cluster *cluster, bool owners, sw_arena *arena)
+                                    const sw_rule *const *rules, const sw_cluster *cluster,
+                                    bool owners, sw_arena *arena)
 {
 	bool equal_shares = !owners && cluster->n_kinds == 0;
 	cluster = as_fastest(cluster, arena);
 	sw_bound_marked m = {.program = program,
 	                     .sidecar = sidecar,
-	                     .rules = sw_rules_make(program, arena),
-	                     .cluster = cluster};
-	m.marks = mark(program, sidecar, m.rules, cluster, equal_shares, arena);
-	m.kernels_s = sum_of_kernels_s(program, m.rules, cluster, &m.marks, NULL, owners);
-	m.with_any_products_s =
-		sum_of_kernels_s(program, m.rules, cluster, &m.marks, &m.marks.any, owners);
+	                     .rules = rules,
+	                     .cluster = cluster,
+	                     .marks = mark(program, sidecar, rules, cluster, equal_shares, arena)};
+	m.kernels_s = sum_of_kernels_s(program, rules, cluster, &m.marks, NULL, owners);
+	return m;
+}
+
+double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
+                          const sw_rule *const *rules, const sw_cluster *cluster, bool owners)
+{
+	sw_arena arena;
+	sw_arena_init(&arena);
+	double seconds =
+		mark_program(program, sidecar, rules, cluster, owners, &arena).kernels_s;
+	sw_arena_clear(&arena);
+	return seconds;
+}
+
+/* Count products as joint.c does, and let it bound kernels and messages. */
+static sw_bound_marked *for_joint(sw_bound_marked *m)
+{
+	m->with_any_products_s =
+		m->marks.n_loops == 1 ? m->kernels_s
+				      : sum_of_kernels_s(m->program, m->rules, m->cluster,
+	                                                 &m->marks, &m->marks.any, false);
 	return m;
 }
 
@@ -219,9 +226,10 @@ double sw_bound_weighted_s(const sw_program *program, const sw_sidecar *sidecar,
 {
 	sw_arena arena;
 	sw_arena_init(&arena);
-	sw_bound_marked m = mark_program(program, sidecar, cluster, false, &arena);
+	sw_bound_marked m = mark_program(program, sidecar, sw_rules_make(program, &arena), cluster,
+	                                 false, &arena);
 	double bound_s = cluster->n_kinds ? weight * m.kernels_s
-	                                  : sw_bound_joint_weighted_s(&m, weight);
+	                                  : sw_bound_joint_weighted_s(for_joint(&m), weight);
 	sw_arena_clear(&arena);
 	return bound_s;
 }
@@ -247,8 +255,10 @@ double sw_bound_step_s(const sw_program *program, const sw_sidecar *sidecar,
 {
 	sw_arena arena;
 	sw_arena_init(&arena);
-	sw_bound_marked m = mark_program(program, sidecar, cluster, owners, &arena);
-	double bound_s = owners || cluster->n_kinds ? m.kernels_s : sw_bound_joint_step_s(&m, threads);
+	sw_bound_marked m = mark_program(program, sidecar, sw_rules_make(program, &arena), cluster,
+	                                 owners, &arena);
+	double bound_s = owners || cluster->n_kinds ? m.kernels_s
+	                                            : sw_bound_joint_step_s(for_joint(&m), threads);
 	bound_s = fmax(bound_s, launches_s(&m, owners));
 	sw_arena_clear(&arena);
 	return bound_s;

@@ -29,7 +29,7 @@ typedef struct sw_bound_marked {
 	const sw_cluster *cluster;
 	sw_bound_marks marks;
 	double kernels_s; /* the bound of all kernels */
-	/* The same, but each product counts as `marks.any` says: as joint.c counts it. */
+	/* The same, but each product counts as `marks.any` says; set where joint.c bounds, too. */
 	double with_any_products_s;
 } sw_bound_marked;
 

@@ -150,6 +150,11 @@ double sw_cost_share(const sw_cluster *cluster, sw_collective_kind kind, uint32_
 	return least * (double)operand_bytes;
 }
 
+double sw_cost_member_launches(const sw_device *device, const sw_atoms *all, uint32_t atoms)
+{
+	return device->collective_launches * (double)sw_atoms_group_size(all, atoms);
+}
+
 double sw_cost_collective(void *context, sw_move_kind kind, uint32_t atoms, int64_t operand_bytes)
 {
 	static const struct {

@@ -96,6 +96,9 @@ bool sw_cost_collective_op(const sw_cluster *cluster, const sw_program *program,
                            sw_collective_kind *kind, uint32_t *atoms, int64_t *operand_bytes);
 double sw_cost_collective_op_seconds(const sw_cluster *cluster, const sw_program *program,
                                      sw_id op);
+/* Return how many launches a collective over these atoms takes of the device's host for all of its
+ * members, beyond its own. */
+double sw_cost_member_launches(const sw_device *device, const sw_atoms *all, uint32_t atoms);
 
 /* Return the family of an op's kernel; SW_FAMILY_COUNT if it costs nothing, or is a region or a
  * collective. */

@@ -68,9 +68,9 @@ static bool is_float(const end_finder *f, sw_id value)
 	return sw_type_kind_of(sw_value_shape(f->program, value).type) == SW_KIND_FLOAT;
 }
 
-static bool is_product(const sw_op *op)
+static bool is_product(const end_finder *f, sw_id id)
 {
-	return op->opcode == SW_OP_DOT || op->opcode == SW_OP_CONVOLUTION;
+	return sw_fuse_role_of(f->program, id) == SW_FUSE_DOT;
 }
 
 /* ---- what follows from scores ------------------------------------------------------------ */
@@ -82,7 +82,7 @@ static void mark_scores(end_finder *f, const sw_computation *c)
 		sw_id id = c->ops.data[i];
 		const sw_op *op = op_of(f, id);
 		f->of_scores[id] = f->scores[id];
-		for (uint32_t k = 0; k < op->n_operands && !is_product(op); k++)
+		for (uint32_t k = 0; k < op->n_operands && !is_product(f, id); k++)
 			f->of_scores[id] |=
 				elements_of(f, op->operands[k]) > 1 &&
 				f->of_scores[f->program->values.data[op->operands[k]].op];
@@ -94,10 +94,9 @@ static void mark_scores(end_finder *f, const sw_computation *c)
 /* Return into how many parts these dimensions of an op's first operand may be cut together. */
 static double parts_of(const end_finder *f, sw_id id, sw_ints dims)
 {
-	bool in_time = false;
-	for (int32_t i = 0; i < dims.n; i++)
-		in_time |= sw_dim_has_factor(&f->parts->rules[id]->operands[0][dims.v[i]],
-		                             f->parts->split[id]);
+	int64_t stride;
+	bool in_time = sw_ints_has(dims, sw_rule_dim_with(f->parts->rules[id], false, 0,
+	                                                  f->parts->split[id], &stride));
 	return (double)f->parts->devices * (in_time ? (double)f->parts->microbatches : 1);
 }
 
@@ -173,7 +172,7 @@ static bool is_read_apart(const end_finder *f, sw_id value, int32_t *n)
 		const sw_op *op = op_of(f, user);
 		if (op->opcode == SW_OP_WHILE)
 			++*n;
-		else if (is_product(op) && !f->shares_kernel[user] && stays_product(f, user))
+		else if (is_product(f, user) && !f->shares_kernel[user] && stays_product(f, user))
 			++*n;
 		else if (sw_fuse_role_of(f->program, user) != SW_FUSE_FREE ||
 		         !is_read_apart(f, op->first_result, n))
@@ -268,7 +267,7 @@ static way_cost cost_of_operand(const end_finder *f, const way_cost *of, sw_id o
 	bool same = elements_of(f, operand) == elements;
 	if (f->place[from] && same)
 		return of[f->place[from] - 1];
-	if (is_product(op))
+	if (is_product(f, from))
 		return (way_cost){.fewest = 0};
 	bool array = same && elements > 1 &&
 	             (op->opcode == SW_OP_PARAMETER || op->opcode == SW_OP_WHILE);
@@ -351,7 +350,7 @@ static least_read read_for(const end_finder *f, sw_id value, int32_t *left)
 	const sw_op *op = op_of(f, from);
 	double bytes = bytes_of(f, value);
 	if (op->opcode == SW_OP_PARAMETER || op->opcode == SW_OP_WHILE ||
-	    (is_product(op) && stays_product(f, from)))
+	    (is_product(f, from) && stays_product(f, from)))
 		return (least_read){bytes, UINT64_C(1) << from % 64};
 	if (--*left < 0)
 		return (least_read){0};

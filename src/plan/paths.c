@@ -26,8 +26,7 @@ static double price(void *context, sw_move_kind kind, uint32_t atoms, int64_t op
 {
 	const sw_cluster *cluster = context;
 	double seconds = sw_cost_collective(context, kind, atoms, operand_bytes);
-	double launches = cluster->device.collective_launches *
-	                  (double)sw_atoms_group_size(&cluster->atoms, atoms);
+	double launches = sw_cost_member_launches(&cluster->device, &cluster->atoms, atoms);
 	return seconds + (seconds > 0 ? launches * cluster->device.launch_interval_s : 0);
 }
 

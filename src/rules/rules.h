@@ -176,14 +176,6 @@ bool sw_rule_dim_of(const sw_rule *rule, bool result, int32_t index, int32_t fac
  * there; -1: in none. */
 int32_t sw_rule_dim_with(const sw_rule *rule, bool result, int32_t index, int32_t factor,
                          int64_t *stride);
-/* Return whether the factor is in the dimension; factor -1: no. */
-static inline bool sw_dim_has_factor(const sw_dim_map *dim, int32_t factor)
-{
-	bool has = false;
-	for (int32_t r = 0; r < dim->n; r++)
-		has |= dim->refs[r].factor == factor;
-	return has;
-}
 /* Return whether the factor stands in an operand or result. */
 static inline bool sw_rule_has_factor(const sw_rule *rule, bool result, int32_t index,
                                       int32_t factor)

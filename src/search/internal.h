@@ -266,6 +266,8 @@ sw_status sw_variant_write(sw_search *s, sw_variant *v, sw_error *err);
 sw_status sw_variant_add(sw_search *s, const sw_rewrites *rewrites, const sw_mesh_set *wanted,
                          size_t *number, sw_error *err);
 void sw_variant_clear(const sw_search *s, sw_variant *v);
+/* Do both compute the same again, in as many microbatches? */
+bool sw_rewrites_save_alike(const sw_rewrites *a, const sw_rewrites *b);
 /* Free the programs that were written, except those that plans have taken. */
 void sw_variants_free_written(sw_search *s);
 bool sw_variant_is_too_large(const sw_search *s, const sw_variant *v);

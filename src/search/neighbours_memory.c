@@ -161,16 +161,10 @@ static double scale_of(const sw_grid_search *x)
 	       SW_MAX(peak_of(x, policy, SW_MAX(first->rewrites.microbatches, 1)), 1);
 }
 
-static bool is_as_asked(const sw_grid_search *x, const sw_rewrites *r)
-{
-	const sw_rewrites *first = &sw_search_variant(x->search, 0)->rewrites;
-	return SW_MAX(r->microbatches, 1) == SW_MAX(first->microbatches, 1) &&
-	       !r->remat == !first->remat && (!r->remat || !strcmp(r->remat, first->remat));
-}
-
 static void fill(sw_grid_search *x, double scale)
 {
 	const sw_saving_grid *g = x->grid;
+	const sw_rewrites *first = &sw_search_variant(x->search, 0)->rewrites;
 	size_t columns = g->counts.len;
 	x->n = g->policies.len * columns;
 	x->items = SW_NEW_N(&x->arena, saving_choice, x->n + 1);
@@ -178,7 +172,7 @@ static void fill(sw_grid_search *x, double scale)
 		saving_choice *c = &x->items[i];
 		*c = saving_of(x, &g->policies.data[i / columns], g->counts.data[i % columns]);
 		c->bytes *= scale;
-		c->is_variant = is_as_asked(x, &c->rewrites);
+		c->is_variant = sw_rewrites_save_alike(&c->rewrites, first);
 		c->tried = c->is_variant || is_dominated(x, i / columns);
 	}
 }

@@ -86,10 +86,15 @@ static sw_status share_bytes(const sw_search *s, const sw_program *program, int6
 	return status;
 }
 
+bool sw_rewrites_save_alike(const sw_rewrites *a, const sw_rewrites *b)
+{
+	return SW_MAX(a->microbatches, 1) == SW_MAX(b->microbatches, 1) &&
+	       !a->remat == !b->remat && (!a->remat || !strcmp(a->remat, b->remat));
+}
+
 static bool are_equal(const sw_rewrites *a, const sw_rewrites *b)
 {
-	bool same_remat = a->remat && b->remat ? !strcmp(a->remat, b->remat) : a->remat == b->remat;
-	return same_remat && SW_MAX(a->microbatches, 1) == SW_MAX(b->microbatches, 1) &&
+	return sw_rewrites_save_alike(a, b) &&
 	       a->padding.multiple == b->padding.multiple && a->padding.share == b->padding.share &&
 	       a->padding.classes.n == 0 && b->padding.classes.n == 0;
 }

@@ -92,8 +92,8 @@ static bool add_start(compiler *c, sw_id op)
 		return false;
 	what.seconds = sw_cost_collective_op_seconds(to->cluster, c->program, op);
 	sw_vec_push(&to->collectives, what);
-	double launches = 1 + to->who->cluster.device.collective_launches *
-	                              (double)sw_atoms_group_size(&to->cluster->atoms, atoms);
+	double launches = 1 + sw_cost_member_launches(&to->who->cluster.device,
+	                                              &to->cluster->atoms, atoms);
 	sw_vec_push(&c->body,
 	            ((instruction){.kind = START, .op = op, .collective = number, .launches = launches}));
 	c->begun[op] = number;

@@ -164,10 +164,8 @@ static void compare_ops(attacker *a, const sw_plan *plan, const bounds *own,
 static bool holds_product(const sw_program *program, const sw_kernel_ops *kernel)
 {
 	bool holds = false;
-	for (uint32_t i = 0; i < kernel->n_ops; i++) {
-		sw_opcode opcode = (sw_opcode)sw_op_at(program, kernel->ops[i])->opcode;
-		holds |= opcode == SW_OP_DOT || opcode == SW_OP_CONVOLUTION;
-	}
+	for (uint32_t i = 0; i < kernel->n_ops; i++)
+		holds |= sw_is_dot(sw_op_at(program, kernel->ops[i]));
 	return holds;
 }
 
