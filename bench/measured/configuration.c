@@ -15,12 +15,14 @@ static const struct {
 	 * microbatch's backward pass goes on, else behind it; in buckets beside the sums in f32. */
 	bool ddp;
 	bool first_rank; /* the memory that it prints is that of its first device */
+	bool to_the_end; /* blocks are computed again to their end, whatever is read of that */
 } kinds[] = {
 	/* Nanotron; with ZeRO it sums gradients itself, behind all microbatches (trainer.py). */
-	{"hidden", "h100-rented", false, true, true, true},
-	{"sharding", "h100-infiniband", false, true, false, false}, /* in each microbatch */
-	/* Megatron-LM had no sequence parallelism in 2021, and summed behind all microbatches */
-	{"h", "a100-selene", true, false, false, false},
+	{"hidden", "h100-rented", false, true, true, true, false},
+	{"sharding", "h100-infiniband", false, true, false, false, false}, /* in each microbatch */
+	/* Megatron-LM had no sequence parallelism in 2021, and summed behind all microbatches; its
+	 * CheckpointFunction calls the whole block again, where torch.utils.checkpoint stops early. */
+	{"h", "a100-selene", true, false, false, false, true},
 };
 
 static int kind_of(const table *t)
@@ -45,6 +47,8 @@ static const struct {
 	{offsetof(configuration, mbs), {"mbs", "MBS"}, 1},
 	{offsetof(configuration, microbatches), {"grad_acc", "grad acc"}, 0},
 	{offsetof(configuration, zero), {"zero"}, 0},
+	{offsetof(configuration, layers_again), {"L"}, 0},
+	{offsetof(configuration, width_again), {"h"}, 0},
 };
 static const char *const batch_names[MAX_NAMES] = {"global_batch_seqs", "GBS seqs", "batch"};
 
@@ -163,6 +167,8 @@ sw_status configuration_of(const table *t, int32_t row, const char *cluster, con
 	if (!c->microbatches)
 		c->microbatches = batch / SW_MAX(c->dp * c->mbs, 1);
 	read_words(t, row, c);
+	if (!kinds[kind].to_the_end)
+		c->layers_again = c->width_again = 0;
 	c->ddp = kinds[kind].ddp && c->dp > 1 && c->zero == 0;
 	SW_TRY(read_chunks(t, row, c, err));
 	return check(t, row, c, batch, err);

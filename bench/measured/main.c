@@ -138,6 +138,7 @@ static sw_status predict_row(session *s, int32_t row, prediction *p, sw_error *e
 			predict_stages(of, cluster, &c, &made.prediction);
 		else
 			made.scheduled = predict(of, cluster, &c, &made.prediction);
+		made.prediction.seconds += unread_seconds(&c, cluster);
 		if (!s->how.fit) {
 			sw_program_free(made.scheduled);
 			made.scheduled = NULL;

@@ -35,6 +35,8 @@ typedef struct configuration {
 	bool ddp; /* gradients are DistributedDataParallel's: summed beside the last microbatch, and in
 	           * buckets, which have a copy of them in the type of the weights */
 	bool first_rank; /* the memory to predict is that of the first stage */
+	/* of blocks that are computed again to their end, their number and width (again.c); else 0 */
+	int64_t layers_again, width_again;
 	const char *refusal; /* why the row cannot be planned; NULL: it can */
 } configuration;
 /* Read a row's configuration; an error names file, line and column. cluster: the file of --cluster;
@@ -86,6 +88,10 @@ size_t pin_vocabulary(const subject *s, const configuration *c, sw_pin *pins);
 /* The same for a configuration with pipeline stages. */
 void predict_stages(const subject *s, const sw_cluster *cluster, const configuration *c,
                     prediction *p);
+
+/* Return the seconds that a step takes longer where blocks are computed again to their end: as much
+ * of them nothing reads. */
+double unread_seconds(const configuration *c, const sw_cluster *cluster);
 
 /* ---- fitting ---------------------------------------------------------------------------- */
 

@@ -61,7 +61,7 @@ static sw_status plan_within(const subject *s, const sw_cluster *cluster, const 
 	sw_plan_options options = {.pins = &pins,
 	                           .no_overlap = true,
 	                           .memory_bytes = memory_bytes,
-	                           .remat = c->remat ? "blocks" : "none",
+	                           .remat = c->remat ? "blocks of 2" : "none",
 	                           .microbatches = (int32_t)c->microbatches,
 	                           .quiet = true};
 	configuration_strategy(c, &options.strategy);

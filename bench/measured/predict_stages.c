@@ -60,7 +60,7 @@ void predict_stages(const subject *s, const sw_cluster *cluster, const configura
 	                                .plan = {.pins = &pins,
 	                                         .no_overlap = true,
 	                                         .memory_bytes = AMPLE_BYTES,
-	                                         .remat = c->remat ? "blocks" : "none",
+	                                         .remat = c->remat ? "blocks of 2" : "none",
 	                                         .quiet = true}};
 	sw_pipelined *plan = NULL;
 	sw_error err = {0};

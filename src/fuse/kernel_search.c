@@ -19,8 +19,8 @@
 
 /* Uses beyond which an op is stored without a further look, and readers that are looked at for the
  * same: bounds of the work per op. */
-#define MAX_USES 1024
-#define MAX_READERS 256      /* of a cheap op */
+#define MAX_USES 16384
+#define MAX_READERS 1024     /* of an op that reads no array in full */
 #define MAX_COPIED_READERS 8 /* of any other one */
 /* An op that is computed from constants and single numbers is cheap up to this many ops. */
 #define MAX_CHEAP_OPS 12
@@ -417,7 +417,7 @@ static void visit(sw_fuser *f, sw_id id)
 	sw_fuse_list_uses(f, sw_op_at(f->program, id));
 	readers r = readers_of(f);
 	if (role == SW_FUSE_BORDER || role == SW_FUSE_ALONE || role == SW_FUSE_INDEXED ||
-	    r.n > (f->cheap[id] ? MAX_READERS : MAX_COPIED_READERS)) {
+	    r.n > (f->cheap[id] || f->array[id] == SW_NO_ID ? MAX_READERS : MAX_COPIED_READERS)) {
 		begin(f, role, id);
 		return;
 	}
@@ -471,15 +471,16 @@ static const sw_id *find_arrays(const sw_program *program, const bool *cheap, sw
 	for (sw_id id = 0; id < program->ops.len; id++) {
 		const sw_op *op = sw_op_at(program, id);
 		sw_id one = SW_NO_ID;
-		bool is_function = sw_fuse_is_elementwise(op);
-		for (uint32_t k = 0; k < op->n_operands && is_function; k++) {
+		bool repeats = op->opcode == SW_OP_BROADCAST,
+		     is_function = repeats || sw_fuse_is_elementwise(op);
+		for (uint32_t k = 0; k < op->n_operands && is_function && !repeats; k++) {
 			sw_id from = sw_fuse_source(program, op->operands[k]);
-			if (cheap[from] || sw_op_at(program, from)->opcode == SW_OP_BROADCAST)
+			if (cheap[from] || array[from] == SW_NO_ID)
 				continue;
 			is_function = one == SW_NO_ID || one == array[from];
 			one = array[from];
 		}
-		array[id] = is_function && one != SW_NO_ID ? one : id;
+		array[id] = is_function ? one : id;
 	}
 	return array;
 }

@@ -337,6 +337,7 @@ static void input_options(const sw_analysis *analysis, const sw_mesh *mesh, int3
 		state_options(analysis, mesh, axis, input, role, o);
 }
 
+/* A result that replaces no input lies as it is computed, or whole. */
 static void output_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,
                            uint32_t output, sw_decision_options *o)
 {
@@ -345,10 +346,11 @@ static void output_options(const sw_analysis *analysis, const sw_mesh *mesh, int
 		input_options(analysis, mesh, axis, (uint32_t)input, o);
 		return;
 	}
+	sw_split_list splits =
+		sw_value_splits(analysis, sw_entry(analysis->program)->results.data[output]);
 	sw_options_add_none(o, axis);
-	add_splits(analysis, mesh, o, axis,
-	           sw_value_splits(analysis, sw_entry(analysis->program)->results.data[output]),
-	           mesh->use[axis]->may);
+	add_splits(analysis, mesh, o, axis, splits, mesh->use[axis]->must);
+	add_splits(analysis, mesh, o, axis, splits, mesh->use[axis]->may);
 }
 
 static void axis_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,

@@ -155,7 +155,8 @@ static sw_status rewrite(sw_stage_store *s, int32_t microbatches, const char *re
 	if (!microbatches)
 		return sw_rewrite_remat_policy(
 			from, remat, sw_plan_remat_device(s->request->cluster, from), out, err);
-	return sw_rewrite_microbatches(from, s->sidecar, microbatches, out, err);
+	SW_TRY(sw_rewrite_microbatches(from, s->sidecar, microbatches, out, err));
+	return sw_stages_part_sums(out, err);
 }
 
 sw_status sw_stage_store_looped(sw_stage_store *s, int32_t microbatches, const char *remat,

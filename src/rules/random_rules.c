@@ -209,23 +209,43 @@ static sw_id flat_positions(sw_local_op *local, int32_t result)
 	return sum;
 }
 
-/* Split a position into (block, y, z): *draw is counted over all blocks, *word within the draw. */
-static void place_of(sw_local_op *local, const drawing *d, sw_id position, sw_id *draw, sw_id *word)
+/* Return x / y, or its rest. Powers of two are shifted and masked: a device divides slowly. */
+static sw_id divide(sw_local_op *local, sw_id x, uint64_t y)
+{
+	return y & (y - 1) ? sw_local_with_number(local, SW_OP_DIVIDE, x, y)
+	       : y == 1    ? x
+	                   : sw_local_with_number(local, SW_OP_SHIFT_RIGHT_LOGICAL, x,
+	                                          __builtin_ctzll(y));
+}
+
+static sw_id rest(sw_local_op *local, sw_id x, uint64_t y)
+{
+	return sw_local_with_number(local, y & (y - 1) ? SW_OP_REMAINDER : SW_OP_AND, x,
+	                            y & (y - 1) ? y : y - 1);
+}
+
+/* Split a position into (block, y, z) of the `n_blocks`: *draw is counted over all blocks, *word
+ * within the draw. */
+static void place_of(sw_local_op *local, const drawing *d, uint64_t n_blocks, sw_id position,
+                     sw_id *draw, sw_id *word)
 {
 	uint64_t inner = (uint64_t)d->inner, words = (uint64_t)d->words,
 		 block = (uint64_t)d->along * inner;
-	sw_id within = sw_local_with_number(local, SW_OP_REMAINDER, position, block);
-	sw_id y = sw_local_with_number(local, SW_OP_DIVIDE, within, inner),
-	      z = sw_local_with_number(local, SW_OP_REMAINDER, within, inner);
+	sw_id within = n_blocks == 1 ? position : rest(local, position, block);
+	sw_id y = divide(local, within, inner);
 
-	*word = sw_local_with_number(local, SW_OP_REMAINDER, y, words);
-	*draw = sw_local_with_number(local, SW_OP_MULTIPLY,
-	                             sw_local_with_number(local, SW_OP_DIVIDE, y, words), inner);
-	*draw = sw_local_binary(local, SW_OP_ADD, *draw, z);
-	sw_id before = sw_local_with_number(local, SW_OP_DIVIDE, position, block);
-	before = sw_local_with_number(local, SW_OP_MULTIPLY, before,
-	                              (uint64_t)draws_along(d) * inner);
-	*draw = sw_local_binary(local, SW_OP_ADD, *draw, before);
+	*word = rest(local, y, words);
+	*draw = divide(local, y, words);
+	if (inner > 1) {
+		*draw = sw_local_with_number(local, SW_OP_MULTIPLY, *draw, inner);
+		*draw = sw_local_binary(local, SW_OP_ADD, *draw, rest(local, within, inner));
+	}
+	if (n_blocks > 1) {
+		sw_id before = divide(local, position, block);
+		before = sw_local_with_number(local, SW_OP_MULTIPLY, before,
+		                              (uint64_t)draws_along(d) * inner);
+		*draw = sw_local_binary(local, SW_OP_ADD, *draw, before);
+	}
 }
 
 /* Return x[word]; word < n. */
@@ -302,11 +322,11 @@ static sw_status local_bit_generator(sw_local_op *local, sw_id *results, sw_erro
 
 	if (sw_shape_equal(whole, part))
 		return sw_local_emit(local, local->in->operands, results, err);
+	int64_t blocks = sw_shape_elements(whole) / (d.along * d.inner);
 	key = state_word(local, 0);
 	counter = state_word(local, 1);
-	int64_t blocks = sw_shape_elements(whole) / (d.along * d.inner);
 	results[0] = next_state(local, (uint64_t)(blocks * draws_along(&d) * d.inner));
-	place_of(local, &d, flat_positions(local, 1), &draw, &word);
+	place_of(local, &d, (uint64_t)blocks, flat_positions(local, 1), &draw, &word);
 	if (is_first)
 		threefry(local, key, counter, draw, x);
 	else

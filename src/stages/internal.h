@@ -83,6 +83,8 @@ void sw_stage_find_positions(sw_stage_finder *f);
 void sw_stage_add_work(sw_stage_finder *f);
 sw_status sw_stage_cut(sw_stage_finder *f, sw_error *err);
 void sw_stage_find_entry(sw_stage_finder *f);
+/* What sw_stages_part_sums does once, with positions known. *out: NULL where there is no such sum. */
+sw_status sw_stage_part_sums(const sw_stage_finder *f, sw_program **out, sw_error *err);
 
 /* The first element of the loop, as its body gets it. */
 static inline sw_id sw_stage_first_element(const sw_stages *s)

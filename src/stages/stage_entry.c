@@ -140,6 +140,26 @@ void sw_stage_flow_free(sw_stage_flow *flow)
 	free(flow);
 }
 
+sw_status sw_stages_part_sums(sw_program **looped, sw_error *err)
+{
+	sw_program *parted;
+	do {
+		sw_stage_flow *flow;
+		sw_error ignored;
+		if (sw_stage_flow_new(*looped, 1, &flow, &ignored) != SW_OK)
+			return SW_OK; /* it has no stages: whoever asks for them is told why */
+		sw_status status = sw_stage_part_sums(&flow->finder, &parted, err);
+		sw_stage_flow_free(flow);
+		if (status)
+			return status;
+		if (parted) {
+			sw_program_free(*looped);
+			*looped = parted;
+		}
+	} while (parted);
+	return SW_OK;
+}
+
 static sw_status cut_flow(const sw_stage_finder *flow, const sw_stage_options *options,
                           sw_stages *stages, sw_error *err)
 {

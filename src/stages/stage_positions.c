@@ -155,36 +155,31 @@ static void place_all(position_finder *p)
 
 /* ---- what is computed again -------------------------------------------------------------- */
 
-/* The last position before `at` at which forward ops read one of the sources of the op; -1: it has
- * none. *all: each of them was read before. */
-static int32_t last_before(const position_finder *p, const sw_op *op, int32_t at, bool *all)
+/* The position from which on forward ops have read each source of the op; -1: it has none. */
+static int32_t read_since(const position_finder *p, const sw_op *op)
 {
-	int32_t last = -1;
-	*all = true;
+	int32_t since = -1;
 	for (uint32_t k = 0; k < op->n_operands; k++) {
 		sw_id source = p->source[op->operands[k]];
-		if (source == SW_NO_ID)
-			continue;
-		int32_t before = last_up_to(&p->lists[source], at - 1);
-		last = SW_MAX(last, before);
-		*all &= before >= 0;
+		if (source != SW_NO_ID)
+			since = SW_MAX(since, p->lists[source].len ? p->lists[source].data[0] : INT32_MAX);
 	}
-	return last;
+	return since;
 }
 
 /* What the backward pass computes again from a value or parameter that is read early and late, as
  * the first layer from tied embeddings, has been placed late, with all that follows from it alone.
- * It goes back to where it is read. Where a gradient comes from, sources are read once. */
+ * It goes back to where it is read, or as far as its sources allow. Where a gradient comes from,
+ * sources are read once. */
 static void mark_movable(const position_finder *p, bool *movable)
 {
 	const sw_stage_finder *f = p->f;
 	for (size_t i = 0; i < f->body->ops.len; i++) {
 		const sw_op *op = sw_body_op(f, i);
 		sw_id id = f->body->ops.data[i];
-		bool all;
 		if (f->forward[id] || f->position[id] < 0)
 			continue;
-		last_before(p, op, f->position[id], &all);
+		bool all = read_since(p, op) < f->position[id];
 		for (uint32_t k = 0; k < op->n_operands; k++) {
 			sw_id maker = sw_maker_of(f->program, op->operands[k]);
 			if (f->position[maker] >= 0 && !f->forward[maker])
@@ -204,11 +199,9 @@ static void move_recomputed(position_finder *p)
 	for (size_t i = f->body->ops.len; i-- > 0;) {
 		const sw_op *op = sw_body_op(f, i);
 		sw_id id = f->body->ops.data[i];
-		bool all;
 		if (movable[id] && most[id] > 0)
-			f->position[id] = SW_MIN(
-				f->position[id],
-				SW_MAX(most[id] - 1, last_before(p, op, f->position[id], &all)));
+			f->position[id] =
+				SW_MIN(f->position[id], SW_MAX(most[id] - 1, read_since(p, op)));
 		for (uint32_t k = 0; k < op->n_operands && f->position[id] >= 0; k++) {
 			sw_id maker = sw_maker_of(f->program, op->operands[k]);
 			most[maker] = SW_MAX(most[maker], f->position[id] + 1);

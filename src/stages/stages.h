@@ -104,6 +104,12 @@ typedef struct sw_stages {
 sw_status sw_stages_init(sw_stages *stages, const sw_program *looped,
                          const sw_stage_options *options, sw_error *err);
 void sw_stages_clear(sw_stages *stages);
+/* Where a gradient adds up terms of a parameter's early and late uses, as that of tied embeddings,
+ * give each use a sum over microbatches of its own, added behind the loop: so that terms cross once
+ * a step, not with each microbatch. *looped is freed and replaced where it has such gradients.
+ * Results are the same but for the order in which terms are added. O(ops) for each term beyond the
+ * second. */
+sw_status sw_stages_part_sums(sw_program **looped, sw_error *err);
 /* What holds for all cuts of a looped program, so that it is found once for many: forward ops, and
  * positions of all ops. n_stages: the least number of stages for which there must be positions. SW_NO
  * as sw_stages_init. */

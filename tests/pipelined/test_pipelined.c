@@ -154,7 +154,8 @@ static void few_microbatches_compute_again(void **state)
 	assert_true(t.plan->fits && by_hand_s < t.plan->played.step_s);
 	plan_computing_again(&t, 2, 0, -1, memory, NULL);
 	assert_int_equal(t.status, SW_OK);
-	assert_true(t.plan->fits && t.plan->played.step_s <= by_hand_s * (1 + 1e-9));
+	/* of policies that are estimated to be alike the first is taken */
+	assert_true(t.plan->fits && t.plan->played.step_s <= by_hand_s * 1.01);
 	close_program(&t);
 }
 
