@@ -335,8 +335,11 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 	staged = options;
 	if (status == SW_OK && asked.n_stages != 1)
 		status = cli_check_stages(c, &asked, err);
+	sw_pipelined_rival rival = cli_begin_stages(c, &asked);
+	const sw_plan_rival asks = sw_pipelined_as_rival(&rival);
 	/* Without stages, as many microbatches as are best for it, in half of the time. */
 	if (asked.n_stages != 1) {
+		whole.rival = &asks;
 		whole.microbatches = 0;
 		whole.time_limit_s = options.time_limit_s / 2;
 		/* Of a plan that is only compared, the step counts. */
@@ -348,7 +351,7 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 	if (options.time_limit_s > 0)
 		staged.time_limit_s = SW_MAX(options.time_limit_s - (sw_now_s() - start_s), 0.1);
 	if (asked.n_stages != 1 && (status == SW_OK || status == SW_NO))
-		status = cli_plan_stages(c, &asked, plan, &wins, err);
+		status = cli_plan_stages(c, &asked, &rival, plan, &wins, err);
 	if (wins)
 		goto done;
 	if (status == SW_OK && plan && whole.uncertified)
@@ -361,6 +364,7 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		status = cli_plan_shortage(c, program, sidecar, &cluster, &options, least,
 		                           sw_now_s() - start_s, least_share, err);
 done:
+	sw_pipelined_free(rival.plan);
 	sw_plan_free(plan);
 	sw_pins_clear(&pins);
 	sw_sync_clear(&sync);

@@ -114,21 +114,23 @@ void cli_clear_stages(cli_stages_asked *asked)
 
 /* ---- comparison -------------------------------------------------------------------------- */
 
-static void add_ratio(double stages_s, double whole_s, sw_text *text)
+static void add_ratio(double stages_s, double whole_s, bool given_up, sw_text *text)
 {
 	sw_text_add_seconds(text, whole_s);
+	sw_text_add(text, given_up ? ", where its search was given up" : "");
 	sw_text_addf(text, ": stages are %.2f times %s\n",
 	             stages_s < whole_s ? whole_s / stages_s : stages_s / whole_s,
 	             stages_s < whole_s ? "as fast" : "as slow");
 }
 
-static void compare(const cli *c, const sw_pipelined *stages, const sw_plan *whole)
+/* given_up: the plan without stages is the first that was known, since it is far slower. */
+static void compare(const cli *c, const sw_pipelined *stages, const sw_plan *whole, bool given_up)
 {
 	sw_text text = {0};
 	sw_pipelined_print(stages, &text);
 	sw_text_add(&text, "without   ");
 	if (whole)
-		add_ratio(stages->played.step_s, whole->predicted.step_time_s, &text);
+		add_ratio(stages->played.step_s, whole->predicted.step_time_s, given_up, &text);
 	else
 		sw_text_add(&text, "stages nothing fits in memory\n");
 	cli_print(c, &text);
@@ -200,14 +202,15 @@ static sw_status write_stages(cli *c, sw_pipelined *stages, sw_error *err)
 
 /* Print what was found beside the plan without stages, and write it if it was asked for or is
  * faster. */
-static sw_status judge(cli *c, const cli_stages_asked *asked, sw_pipelined *stages,
+static sw_status judge(cli *c, const cli_stages_asked *asked, const sw_pipelined_rival *rival,
                        const sw_plan *whole, bool *wins, sw_error *err)
 {
 	json_t *bounds = NULL;
+	sw_pipelined *stages = rival->plan;
 	if (stages && stages->out_of_time)
 		cli_note(c, "warning: %s", SW_TIME_LIMIT_WARNING);
 	if (stages)
-		compare(c, stages, whole);
+		compare(c, stages, whole, rival->won);
 	sw_status status = add_bounds(c, asked, &bounds, err);
 	*wins = stages && (asked->n_stages > 0 || stages_win(stages, whole));
 	if (status == SW_OK && *wins)
@@ -241,23 +244,29 @@ sw_status cli_check_stages(const cli *c, const cli_stages_asked *asked, sw_error
 	                          &options, err);
 }
 
-sw_status cli_plan_stages(cli *c, const cli_stages_asked *asked, const sw_plan *whole, bool *wins,
-                          sw_error *err)
+sw_pipelined_rival cli_begin_stages(const cli *c, cli_stages_asked *asked)
 {
-	sw_pipelined_options options = options_of(c, asked);
-	sw_pipelined *stages = NULL;
+	asked->how = options_of(c, asked);
+	return (sw_pipelined_rival){.program = asked->program,
+	                            .program_path = c->argument,
+	                            .sidecar = asked->sidecar,
+	                            .cluster = asked->cluster,
+	                            .options = &asked->how,
+	                            .has_to_win = asked->n_stages == 0};
+}
+
+sw_status cli_plan_stages(cli *c, const cli_stages_asked *asked, sw_pipelined_rival *rival,
+                          const sw_plan *whole, bool *wins, sw_error *err)
+{
 	bool may_fail = asked->n_stages == 0 && whole;
 	*wins = false;
-	if (may_fail)
-		options.known_s = whole->predicted.step_time_s;
-	options.known_remat = whole ? whole->rewrites.remat : NULL;
-	sw_status status = sw_pipelined_make(asked->program, c->argument, asked->sidecar,
-	                                     asked->cluster, &options, &stages, err);
+	sw_pipelined_rival_end(rival, whole);
+	sw_status status = rival->status;
+	if (status)
+		*err = rival->err;
 	if (status && !may_fail)
 		return status;
 	if (status)
 		cli_note(c, "no stages: %s", err->message);
-	status = judge(c, asked, stages, whole, wins, err);
-	sw_pipelined_free(stages);
-	return status;
+	return judge(c, asked, rival, whole, wins, err);
 }

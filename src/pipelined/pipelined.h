@@ -161,6 +161,28 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
                             const sw_sidecar *sidecar, const sw_cluster *cluster,
                             const sw_pipelined_options *options, sw_pipelined **out, sw_error *err);
 void sw_pipelined_free(sw_pipelined *plan);
+
+/* The plan with stages beside the search for one without: it is made once that search knows some
+ * plan, whose step it has to beat, and ends the search where it is much quicker. What comes first
+ * is borrowed, and set by the caller. */
+typedef struct sw_pipelined_rival {
+	const sw_program *program;
+	const char *program_path;
+	const sw_sidecar *sidecar;
+	const sw_cluster *cluster;
+	const sw_pipelined_options *options; /* known_s and known_remat are not read */
+	bool has_to_win; /* of plans that are no quicker than that without stages none is needed */
+	bool made;
+	bool won;           /* it ended the search for the plan without stages */
+	sw_pipelined *plan; /* NULL: there is none; freed by the caller */
+	sw_status status;   /* of sw_pipelined_make, and why it failed */
+	sw_error err;
+} sw_pipelined_rival;
+/* Return it as what a search asks (sw_plan_options.rival). */
+sw_plan_rival sw_pipelined_as_rival(sw_pipelined_rival *rival);
+/* Make it if no search asked for it. whole: the plan without stages; NULL: nothing fits. */
+void sw_pipelined_rival_end(sw_pipelined_rival *rival, const sw_plan *whole);
+
 /* Write the numbers of stages that are tried where none is asked for: the least divisors of the
  * devices from 2 on, and numbers of unequal parts, ascending; return how many they are. */
 #define SW_STAGE_NUMBERS 16

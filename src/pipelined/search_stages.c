@@ -43,7 +43,8 @@ typedef struct stage_trial {
 	sw_pipelined_numbers numbers;
 	sw_pipelined *opened; /* cut, without plans; NULL: it was planned, or failed */
 	double piece_s;       /* the step of the piece by which it is estimated; 0: it is not */
-	double estimate_s;
+	double played_s;      /* its step, estimated; 0: it is not */
+	double estimate_s;    /* the same, twice where it should not fit */
 	size_t order;
 } stage_trial;
 
@@ -55,6 +56,7 @@ typedef struct stage_search {
 	SW_VEC(stage_trial) trials;
 	bool out_of_time;
 	double least_ratio; /* of the step of a plan to its estimate; at most 1 */
+	bool gave_up; /* trials that should be slower than what is known */
 	sw_error first; /* why the first one that failed did */
 	sw_status first_status;
 	sw_progress progress;
@@ -300,7 +302,7 @@ static void add_trial(stage_search *s, sw_pipelined_numbers numbers,
 		return;
 	}
 	sw_vec_push(&s->trials,
-	            ((stage_trial){numbers, p, found->times.step_s,
+	            ((stage_trial){numbers, p, found->times.step_s, p->played.step_s,
 	                           p->played.step_s * (p->fits ? 1 : 2), s->trials.len}));
 }
 
@@ -324,7 +326,7 @@ static bool enter_only_trial(stage_search *s, sw_pipelined_numbers numbers)
 	place(s->request, 0, &numbers);
 	sw_pipelined *p = open_trial(s, numbers, &status);
 	if (p)
-		sw_vec_push(&s->trials, ((stage_trial){numbers, p, 0, 0, s->trials.len}));
+		sw_vec_push(&s->trials, ((stage_trial){numbers, p, 0, 0, 0, s->trials.len}));
 	return true;
 }
 
@@ -560,12 +562,16 @@ static bool has_steps(stage_search *s, const stage_trial *t)
 	return status == SW_OK;
 }
 
+/* Is a trial not planned, since by its estimate it can't be quicker than what is known? Where no plan
+ * with stages is, that it may not fit does not count; and something is planned of small programs, by
+ * which the other estimates are scaled. */
 static bool is_hopeless(const stage_search *s, const stage_trial *t)
 {
-	bool small = sw_stage_store_canonical(s->store)->ops.len <= SMALL_PROGRAM;
+	bool small = sw_stage_store_canonical(s->store)->ops.len <= SMALL_PROGRAM,
+	     found = s->best && s->best->fits;
 	double above = t->numbers.by_parts || small ? HOPELESS_PARTS : HOPELESS,
-	       estimate_s = t->estimate_s * (small ? s->least_ratio : 1);
-	return s->best && s->best->fits && estimate_s > above * known_s(s);
+	       estimate_s = (found ? t->estimate_s : t->played_s) * (small ? s->least_ratio : 1);
+	return (found || !small) && estimate_s > above * known_s(s);
 }
 
 /* Of trials on unequal slices the first of each placement is planned beyond the budget, too: their
@@ -581,8 +587,10 @@ static void plan_trials(stage_search *s)
 		if (fits && !fitted && planned > 1)
 			ops = planned = 0;
 		fitted = fits;
-		bool first_parts = t->numbers.by_parts && !parts_planned[t->numbers.placement];
-		if (is_hopeless(s, t) || (spent && !first_parts) || !has_steps(s, t))
+		bool first_parts = t->numbers.by_parts && !parts_planned[t->numbers.placement],
+		     hopeless = is_hopeless(s, t);
+		s->gave_up |= hopeless;
+		if (hopeless || (spent && !first_parts) || !has_steps(s, t))
 			continue;
 		ops += ops_of(t->opened);
 		bool good = fits && known_s(s) < FAR_ABOVE * t->estimate_s;
@@ -607,7 +615,9 @@ static void plan_on_all_meshes(stage_search *s)
 	size_t n = SW_MIN(s->trials.len, (size_t)TRIALS_ON_ALL_MESHES);
 	for (size_t i = 0; i < n && !(s->best && s->best->fits) && !is_late(s); i++) {
 		sw_status status;
-		sw_pipelined *p = open_trial(s, s->trials.data[i].numbers, &status);
+		sw_pipelined *p = is_hopeless(s, &s->trials.data[i])
+		                          ? NULL
+		                          : open_trial(s, s->trials.data[i].numbers, &status);
 		if (!p)
 			continue;
 		sw_progress_update(&s->progress, 0.8, "all meshes of %d stages", p->n_stages);
@@ -783,7 +793,7 @@ static sw_status answer(stage_search *s, sw_pipelined **out, sw_error *err)
 {
 	if (!s->best) {
 		sw_stage_store_free(s->store);
-		if (!s->first_status)
+		if (!s->first_status || s->gave_up)
 			return sw_fail(err, SW_NO,
 			               "no number of stages can be quicker than the plan without, "
 			               "or there is but one device");

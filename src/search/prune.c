@@ -13,6 +13,8 @@
 sw_untried sw_prune(const sw_tally *best, double tolerance, const sw_estimate *estimate)
 {
 	double best_s = estimate->by_model ? fmax(best->step_s, best->model_s) : best->step_s;
+	if (estimate->gives_way)
+		return SW_UNTRIED_RIVAL;
 	if (estimate->step_s >= tolerance * best_s)
 		return SW_UNTRIED_SLOWER;
 	if (estimate->late)
