@@ -319,7 +319,14 @@ static sw_status search_stages(planning *p, library_request *r, const sw_program
 	                            .cluster = &r->cluster->cluster,
 	                            .options = &options,
 	                            .has_to_win = true};
+	double bounds_s[SW_STAGE_NUMBERS];
 	if (options.n_stages == 0) {
+		int32_t numbers[SW_STAGE_NUMBERS];
+		SW_TRY(sw_pipelined_bounds_s(
+			program, &r->program->sidecar, &r->cluster->cluster, numbers,
+			sw_pipelined_possible_stages(&r->cluster->cluster, numbers), options.plan.threads,
+			bounds_s, err));
+		options.bounds_s = bounds_s;
 		const sw_plan_rival stages = sw_pipelined_as_rival(&rival);
 		sw_plan_options whole = p->options;
 		whole.microbatches = 0;

@@ -103,6 +103,9 @@ typedef struct sw_pipelined_options {
 	 * not faster is given up. 0: there is none. */
 	double known_s;
 	const char *known_remat;
+	/* [sw_pipelined_possible_stages]: sw_pipelined_bounds_s of each of these numbers, by which
+	 * those are left out that are no faster than that; NULL: none is left out. */
+	const double *bounds_s;
 } sw_pipelined_options;
 
 typedef struct sw_pipelined {
@@ -192,7 +195,7 @@ size_t sw_pipelined_possible_stages(const sw_cluster *cluster, int32_t numbers[S
  * again or run in microbatches: INFINITY where there are no such slices. */
 sw_status sw_pipelined_bounds_s(const sw_program *program, const sw_sidecar *sidecar,
                                 const sw_cluster *cluster, const int32_t *n_stages, size_t n,
-                                double *bounds_s, sw_error *err);
+                                int threads, double *bounds_s, sw_error *err);
 
 /* Return the slice of a stage; the rank of a device, whose slice has it. */
 static inline const sw_cluster *sw_pipelined_slice_of(const sw_pipelined *plan, int32_t stage)

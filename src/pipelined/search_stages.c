@@ -428,17 +428,11 @@ size_t sw_pipelined_possible_stages(const sw_cluster *cluster, int32_t numbers[S
 static void enter_numbers(stage_search *s, const sw_phases *phases)
 {
 	int32_t numbers[SW_STAGE_NUMBERS];
-	const sw_cluster *cluster = s->request->cluster;
-	size_t n = sw_pipelined_possible_stages(cluster, numbers);
+	size_t n = sw_pipelined_possible_stages(s->request->cluster, numbers);
 	double best_s = INFINITY;
 	int worse = 0;
 	for (size_t i = 0; i < n && worse < WORSE_NUMBERS && !is_late(s); i++) {
-		double bound_s;
-		sw_error err;
-		if (sw_pipelined_bound_s(sw_stage_store_canonical(s->store),
-		                         sw_stage_store_sidecar(s->store), cluster, numbers[i],
-		                         &bound_s, &err) ||
-		    bound_s >= known_s(s))
+		if (s->options->bounds_s && s->options->bounds_s[i] >= known_s(s))
 			continue;
 		double least_s = enter_trials(s, phases, numbers[i]);
 		if (isinf(least_s))

@@ -107,7 +107,7 @@ static void parts_add_up(void **state)
 		double bound_s = 0;
 		assert_true(t.plan->played.step_s >= t.plan->bound.seconds * (1 - 1e-9));
 		assert_int_equal(sw_pipelined_bounds_s(t.program, &t.sidecar, &t.cluster,
-		                                       &cases[i].d, 1, &bound_s, &t.err),
+		                                       &cases[i].d, 1, 1, &bound_s, &t.err),
 		                 SW_OK);
 		assert_true(bound_s > 0 && bound_s <= t.plan->bound.seconds * (1 + 1e-9));
 		close_program(&t);
