@@ -114,23 +114,23 @@ void cli_clear_stages(cli_stages_asked *asked)
 
 /* ---- comparison -------------------------------------------------------------------------- */
 
-static void add_ratio(double stages_s, double whole_s, bool given_up, sw_text *text)
+static void add_ratio(double stages_s, double whole_s, bool at_most, sw_text *text)
 {
 	sw_text_add_seconds(text, whole_s);
-	sw_text_add(text, given_up ? ", where its search was given up" : "");
+	sw_text_add(text, at_most && stages_s < whole_s ? " at most" : "");
 	sw_text_addf(text, ": stages are %.2f times %s\n",
 	             stages_s < whole_s ? whole_s / stages_s : stages_s / whole_s,
 	             stages_s < whole_s ? "as fast" : "as slow");
 }
 
-/* given_up: the plan without stages is the first that was known, since it is far slower. */
-static void compare(const cli *c, const sw_pipelined *stages, const sw_plan *whole, bool given_up)
+/* at_most: the search without stages left out what can't be quicker than they are. */
+static void compare(const cli *c, const sw_pipelined *stages, const sw_plan *whole, bool at_most)
 {
 	sw_text text = {0};
 	sw_pipelined_print(stages, &text);
 	sw_text_add(&text, "without   ");
 	if (whole)
-		add_ratio(stages->played.step_s, whole->predicted.step_time_s, given_up, &text);
+		add_ratio(stages->played.step_s, whole->predicted.step_time_s, at_most, &text);
 	else
 		sw_text_add(&text, "stages nothing fits in memory\n");
 	cli_print(c, &text);
@@ -201,7 +201,7 @@ static sw_status judge(cli *c, const cli_stages_asked *asked, const sw_pipelined
 	if (stages && stages->out_of_time)
 		cli_note(c, "warning: %s", SW_TIME_LIMIT_WARNING);
 	if (stages)
-		compare(c, stages, whole, rival->won);
+		compare(c, stages, whole, rival->was_asked);
 	json_t *bounds = add_bounds(c, asked);
 	*wins = stages && (asked->n_stages > 0 || stages_win(stages, whole));
 	if (*wins)

@@ -166,8 +166,8 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
 void sw_pipelined_free(sw_pipelined *plan);
 
 /* The plan with stages beside the search for one without: it is made once that search knows some
- * plan, whose step it has to beat, and ends the search where it is much quicker. What comes first
- * is borrowed, and set by the caller. */
+ * plan, whose step it has to beat, and then the search leaves out what can't be quicker than it. What
+ * comes first is borrowed, and set by the caller. */
 typedef struct sw_pipelined_rival {
 	const sw_program *program;
 	const char *program_path;
@@ -176,7 +176,7 @@ typedef struct sw_pipelined_rival {
 	const sw_pipelined_options *options; /* known_s and known_remat are not read */
 	bool has_to_win; /* of plans that are no quicker than that without stages none is needed */
 	bool made;
-	bool won;           /* it ended the search for the plan without stages */
+	bool was_asked; /* by a search, which then left out what can't be quicker */
 	sw_pipelined *plan; /* NULL: there is none; freed by the caller */
 	sw_status status;   /* of sw_pipelined_make, and why it failed */
 	sw_error err;

@@ -1,9 +1,7 @@
 /* The plan with stages, made beside the search for one without. */
-#include "pipelined/pipelined.h"
+#include <math.h>
 
-/* The search for a plan without stages ends where the first that it knows takes so many times as long
- * as the plan with stages: from the fixed strategies to the end a search seldom gains a third. */
-#define FAR_BEHIND 1.5
+#include "pipelined/pipelined.h"
 
 static void make(sw_pipelined_rival *r, double known_s, const char *remat)
 {
@@ -15,18 +13,18 @@ static void make(sw_pipelined_rival *r, double known_s, const char *remat)
 	                              &r->plan, &r->err);
 }
 
-static bool goes_on(void *context, double step_s, const char *remat)
+static double step_s(void *context, double known_s, const char *remat)
 {
 	sw_pipelined_rival *r = context;
 	if (!r->made)
-		make(r, step_s, remat);
-	r->won = r->plan && r->plan->fits && step_s >= FAR_BEHIND * r->plan->played.step_s;
-	return !r->won;
+		make(r, known_s, remat);
+	r->was_asked = true;
+	return r->plan && r->plan->fits ? r->plan->played.step_s : INFINITY;
 }
 
 sw_plan_rival sw_pipelined_as_rival(sw_pipelined_rival *rival)
 {
-	return (sw_plan_rival){goes_on, rival};
+	return (sw_plan_rival){step_s, rival};
 }
 
 void sw_pipelined_rival_end(sw_pipelined_rival *rival, const sw_plan *whole)

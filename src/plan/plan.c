@@ -360,8 +360,7 @@ sw_status sw_plan_replicated(const sw_program *program, const sw_cluster *cluste
 }
 
 static const char *const untried_words[SW_UNTRIED_COUNT] = {
-	"", "slower", "slower by the model", "deferred", "behind", "too large", "out of time",
-	"rival"};
+	"", "slower", "slower by the model", "deferred", "behind", "too large", "out of time"};
 
 const char *sw_untried_word(sw_untried untried)
 {

@@ -126,7 +126,6 @@ typedef enum sw_untried {
 	SW_UNTRIED_BEHIND,   /* its mesh was far behind in another variant of the program */
 	SW_UNTRIED_TOO_LARGE, /* no plan of the program fits in memory */
 	SW_UNTRIED_TIME,      /* the time limit came first */
-	SW_UNTRIED_RIVAL,     /* a plan of another kind is much quicker */
 	SW_UNTRIED_COUNT
 } sw_untried;
 /* "slower", "deferred", ...; "" for SW_UNTRIED_NOT. */

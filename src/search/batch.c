@@ -89,8 +89,7 @@ static void build_one(void *context, int64_t i)
 			m->budget = budget_of(s, m, b->first + (size_t)i);
 		sw_mesh_search_warm_start(m, s->wave);
 	}
-	/* Free meshes may not be searched at all where a rival was not planned yet. */
-	if ((size_t)i + 1 == b->n && b->first_attempt && (!s->asked.options->rival || s->was_asked))
+	if ((size_t)i + 1 == b->n && b->first_attempt)
 		b->prefetching = sw_beside_start(s->wave->memo.threads, sw_queue_prefetch, s);
 }
 

@@ -226,8 +226,7 @@ typedef struct sw_search {
 	sw_solved *solved;
 	double start_s, end_s; /* of sw_now_s, when its time is over; INFINITY: never */
 	bool timed_out;
-	bool gives_way; /* a rival is much quicker: nothing more is begun */
-	bool was_asked; /* that rival was planned */
+	double rival_s; /* the step of the rival; 0: it was not asked yet */
 	/* fixed strategies are searched alone after this if it is cut: where nothing fits by then, they
 	 * get all that is left of the time */
 	bool yields;
@@ -256,6 +255,12 @@ double sw_search_last_s(const sw_search *s);
 bool sw_search_has_incumbent(const sw_search *s);
 sw_search *sw_search_owner(sw_search *s); /* of what is lent */
 double sw_search_best_s(const sw_search *s); /* the incumbent's step; INFINITY: there is none */
+/* The step that is to be beaten: the incumbent's, or that of the rival if it is quicker. */
+double sw_search_limit_s(const sw_search *s);
+/* Ask the rival for its step, once some plan is known, if that was not done. */
+void sw_search_ask_rival(sw_search *s);
+/* Can no plan of this variant be quicker than the rival, however it is made to fit in memory? */
+bool sw_variant_loses(const sw_search *s, const sw_variant *v);
 sw_variant *sw_search_variant(const sw_search *s, size_t number);
 
 /* ---- variants.c ------------------------------------------------------------------------- */
@@ -303,7 +308,6 @@ typedef struct sw_estimate {
 	bool deferrable; /* it may wait until there is a memory limit */
 	bool too_large;  /* no plan of it fits in memory */
 	bool late;       /* the time is up */
-	bool gives_way;  /* a rival is much quicker */
 } sw_estimate;
 /* Return why an estimate gets no more work, given the best figures so far and how many times the
  * best a step may take; SW_UNTRIED_NOT: it does. prune.c: nothing else gives anything up. */
@@ -318,8 +322,6 @@ bool sw_mesh_is_costed_anyway(const sw_search *s, const sw_mesh *mesh);
 bool sw_queue_take(sw_search *s);
 /* Prune a mesh whose model is not built yet, or not solved yet. */
 void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m);
-/* Are the wave's fixed strategies searched, and its free meshes next? */
-bool sw_queue_is_between(const sw_search *s);
 /* Build models for the next batch beside the searches of this one. */
 void sw_queue_prefetch(void *search);
 /* Build the model of the next attempt of a mesh, if it is not pruned. Not thread-safe. */

@@ -57,6 +57,21 @@ double sw_search_best_s(const sw_search *s)
 	return sw_search_has_incumbent(s) ? s->incumbent.cost.step_time_s : INFINITY;
 }
 
+double sw_search_limit_s(const sw_search *s)
+{
+	double best_s = sw_search_best_s(s);
+	return s->rival_s > 0 ? fmin(best_s, s->rival_s) : best_s;
+}
+
+void sw_search_ask_rival(sw_search *s)
+{
+	const sw_plan_rival *rival = s->asked.options->rival;
+	if (!rival || s->rival_s > 0 || isfinite(s->end_s) || !sw_search_has_incumbent(s))
+		return;
+	const sw_variant *v = sw_search_variant(s, s->incumbent.variant);
+	s->rival_s = rival->step_s(rival->context, s->incumbent.cost.step_time_s, v->rewrites.remat);
+}
+
 sw_variant *sw_search_variant(const sw_search *s, size_t number)
 {
 	return &s->variants.data[number];
@@ -83,45 +98,20 @@ static sw_status propose_as_asked(sw_search *s)
 	                       : status;
 }
 
-/* Ask the rival, if some plan is known, whether anything more is begun. */
-static void ask_rival(sw_search *s)
-{
-	const sw_plan_rival *rival = s->asked.options->rival;
-	if (!rival || isfinite(s->end_s) || !sw_search_has_incumbent(s))
-		return;
-	s->was_asked = true;
-	s->gives_way = !rival->goes_on(rival->context, s->incumbent.cost.step_time_s,
-	                               sw_search_variant(s, s->incumbent.variant)->rewrites.remat);
-}
-
 /* Is no further wave opened? */
 static bool is_over(const sw_search *s)
 {
 	bool found = sw_search_has_incumbent(s);
-	return s->hopeless_bytes || s->gives_way || (s->asked.options->any && found) ||
+	return s->hopeless_bytes || (s->asked.options->any && found) ||
 	       (s->yields && s->timed_out && !found);
-}
-
-/* Search the meshes of the open wave. The first fixed strategies are played before its free meshes
- * are searched, so that a rival may win before. */
-static sw_status search_queue(sw_search *s)
-{
-	while (sw_queue_take(s)) {
-		SW_TRY(sw_batch_search(s));
-		if (s->asked.options->rival && !s->was_asked && sw_queue_is_between(s)) {
-			SW_TRY(sw_candidates_select(s));
-			ask_rival(s);
-		}
-	}
-	return sw_candidates_select(s);
 }
 
 sw_status sw_search_advance(sw_search *s)
 {
 	sw_wave_start(s);
-	SW_TRY(search_queue(s));
-	if (!s->gives_way)
-		ask_rival(s);
+	while (sw_queue_take(s))
+		SW_TRY(sw_batch_search(s));
+	SW_TRY(sw_candidates_select(s));
 	sw_wave_close(s);
 	return is_over(s) ? SW_OK : sw_propose(s);
 }

@@ -52,7 +52,6 @@ void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m
 	                        .model_s = m->bounds.kernels_s,
 	                        .by_model = tolerant,
 	                        .too_large = is_too_large(s, m),
-	                        .gives_way = s->gives_way,
 	                        .deferrable = unconstrained && !tolerant};
 	sw_untried untried = sw_prune(tally, s->wave->tolerance, &estimate);
 	if (untried != SW_UNTRIED_NOT)
@@ -112,8 +111,7 @@ static void sort_fixed(sw_search *s, size_t first)
 		sw_watch watch = watch_for(s, i);
 		sw_mesh_search *m = w->queue.meshes[i];
 		size_t k = i;
-		if (!s->gives_way)
-			sw_mesh_search_list(m, w, &watch);
+		sw_mesh_search_list(m, w, &watch);
 		for (; k > first && comes_before(m, w->queue.meshes[k - 1]); k--)
 			w->queue.meshes[k] = w->queue.meshes[k - 1];
 		w->queue.meshes[k] = m;
@@ -127,7 +125,7 @@ void sw_queue_build(sw_search *s, size_t position)
 		sort_fixed(s, position);
 	sw_mesh_search *m = w->queue.meshes[position];
 	sw_watch watch = watch_for(s, position);
-	if (m->pending && !m->work.listed && !s->gives_way)
+	if (m->pending && !m->work.listed)
 		sw_mesh_search_list(m, w, &watch);
 	sw_queue_prune(s, &w->before, m);
 	if (m->pending && !m->work.built)
@@ -140,14 +138,6 @@ bool sw_queue_take(sw_search *s)
 	w->queue.batch = batch_at(w, w->queue.next);
 	w->queue.next += w->queue.batch;
 	return w->queue.batch > 0;
-}
-
-bool sw_queue_is_between(const sw_search *s)
-{
-	const sw_search_wave *w = s->wave;
-	size_t next = w->queue.next;
-	return next > 0 && next < w->queue.n && sw_mesh_is_free(w->queue.meshes[next]->mesh) &&
-	       !sw_mesh_is_free(w->queue.meshes[next - 1]->mesh);
 }
 
 void sw_queue_prefetch(void *context)
