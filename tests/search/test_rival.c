@@ -50,7 +50,6 @@ static int64_t scarce_bytes(planned *p)
 
 static void a_slower_rival_changes_nothing(void **state)
 {
-	static const double slower[] = {1.001, 1.5};
 	planned p;
 	(void)state;
 	open_fixture("mlp", "local-2x2.yaml", &p);
@@ -58,10 +57,8 @@ static void a_slower_rival_changes_nothing(void **state)
 	double step_s = plan_beside(&p, 0, 0, &none);
 	assert_int_equal(none.asked, 1);
 	assert_true(isfinite(step_s) && none.known_s >= step_s);
-	for (size_t i = 0; i < SW_COUNT(slower); i++) {
-		rival r = {.own_s = slower[i] * step_s};
-		assert_true(fabs(plan_beside(&p, 0, 0, &r) - step_s) <= 1e-9 * step_s);
-	}
+	rival slower = {.own_s = 1.001 * step_s};
+	assert_true(fabs(plan_beside(&p, 0, 0, &slower) - step_s) <= 1e-9 * step_s);
 	close_planned(&p);
 }
 
