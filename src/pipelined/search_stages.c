@@ -375,7 +375,11 @@ static sw_status answer(sw_stage_search *s, sw_pipelined **out, sw_error *err)
 {
 	if (!s->best) {
 		sw_stage_store_free(s->store);
-		if (!s->first_status || s->gave_up)
+		if (s->gave_up)
+			return sw_fail(err, SW_NO,
+			               "by their estimates no number of stages can be quicker than "
+			               "the plan without");
+		if (!s->first_status)
 			return sw_fail(err, SW_NO,
 			               "no number of stages can be quicker than the plan without, "
 			               "or there is but one device");
