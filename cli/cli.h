@@ -186,18 +186,26 @@ typedef struct cli_stages_asked {
 	const sw_sidecar *sidecar;
 	const sw_cluster *cluster;
 	const sw_plan_options *options;
+	sw_pipelined_options how; /* all of that, as sw_pipelined_make takes it */
+	/* Numbers of stages, as asked for, and the seconds that no plan with them is below. */
+	int32_t numbers[SW_STAGE_NUMBERS];
+	double bounds_s[SW_STAGE_NUMBERS];
+	size_t n_bounds;
 } cli_stages_asked;
 /* Read --stages, --schedule, --chunks and --stage-file. A strategy with stages says the same; they are
  * taken out of it. Cleared by the caller, also if this fails. */
 sw_status cli_read_stages(const cli *c, sw_plan_strategy *strategy, cli_stages_asked *asked,
                           sw_error *err);
 void cli_clear_stages(cli_stages_asked *asked);
-/* For plan --stages: plan with stages, print that beside the plan without (NULL: nothing fits), and
- * write it where it was asked for, or is quicker: then *wins. */
-sw_status cli_plan_stages(cli *c, const cli_stages_asked *asked, const sw_plan *whole, bool *wins,
-                          sw_error *err);
-/* Refuse what was asked for where no plan can have it, before anything is planned. */
-sw_status cli_check_stages(const cli *c, const cli_stages_asked *asked, sw_error *err);
+/* For plan --stages: make ready to plan with stages beside the search without. Refuses what was asked
+ * for where no plan can have it. The rival's plan is freed by the caller. */
+sw_status cli_begin_stages(const cli *c, cli_stages_asked *asked, sw_pipelined_rival *rival,
+                           sw_error *err);
+/* For plan --stages: plan with stages, if that was not done beside the search without, print that
+ * beside the plan without (NULL: nothing fits), and write it where it was asked for, or is quicker:
+ * then *wins. */
+sw_status cli_plan_stages(cli *c, const cli_stages_asked *asked, sw_pipelined_rival *rival,
+                          const sw_plan *whole, bool *wins, sw_error *err);
 /* verify PROGRAM --ranks N --random K */
 sw_status cli_verify_random(cli *c, sw_error *err);
 /* For tune --measure: a sw_measure_fn, whose context is the cli. Runs the plan as --launch says, else

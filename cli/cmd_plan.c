@@ -309,9 +309,8 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		.pins = &pins,
 		.least = &least,
 	};
-	sw_plan_options staged;
 	cli_stages_asked asked = {
-		.program = program, .sidecar = sidecar, .cluster = &cluster, .options = &staged};
+		.program = program, .sidecar = sidecar, .cluster = &cluster, .options = &options};
 	sw_plan_options whole;
 	bool wins = false;
 	sw_status status = read_words(c, &options, err);
@@ -332,11 +331,13 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		status = sw_pins_annotate(&pins, program, &cluster, err);
 	whole = options;
 	whole.least_share = &least_share;
-	staged = options;
+	sw_pipelined_rival rival = {0};
 	if (status == SW_OK && asked.n_stages != 1)
-		status = cli_check_stages(c, &asked, err);
+		status = cli_begin_stages(c, &asked, &rival, err);
+	const sw_plan_rival asks = sw_pipelined_as_rival(&rival);
 	/* Without stages, as many microbatches as are best for it, in half of the time. */
 	if (asked.n_stages != 1) {
+		whole.rival = &asks;
 		whole.microbatches = 0;
 		whole.time_limit_s = options.time_limit_s / 2;
 		/* Of a plan that is only compared, the step counts. */
@@ -346,9 +347,9 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		status = sw_plan_make_any(program, c->argument, sidecar, &cluster, &whole, &plan,
 		                          err);
 	if (options.time_limit_s > 0)
-		staged.time_limit_s = SW_MAX(options.time_limit_s - (sw_now_s() - start_s), 0.1);
-	if (asked.n_stages != 1 && (status == SW_OK || status == SW_NO))
-		status = cli_plan_stages(c, &asked, plan, &wins, err);
+		asked.how.plan.time_limit_s = SW_MAX(options.time_limit_s - (sw_now_s() - start_s), 0.1);
+	if (rival.options && (status == SW_OK || status == SW_NO))
+		status = cli_plan_stages(c, &asked, &rival, plan, &wins, err);
 	if (wins)
 		goto done;
 	if (status == SW_OK && plan && whole.uncertified)
@@ -361,6 +362,7 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		status = cli_plan_shortage(c, program, sidecar, &cluster, &options, least,
 		                           sw_now_s() - start_s, least_share, err);
 done:
+	sw_pipelined_free(rival.plan);
 	sw_plan_free(plan);
 	sw_pins_clear(&pins);
 	sw_sync_clear(&sync);

@@ -114,55 +114,48 @@ void cli_clear_stages(cli_stages_asked *asked)
 
 /* ---- comparison -------------------------------------------------------------------------- */
 
-static void add_ratio(double stages_s, double whole_s, sw_text *text)
+static void add_ratio(double stages_s, double whole_s, bool at_most, sw_text *text)
 {
 	sw_text_add_seconds(text, whole_s);
+	sw_text_add(text, at_most && stages_s < whole_s ? " at most" : "");
 	sw_text_addf(text, ": stages are %.2f times %s\n",
 	             stages_s < whole_s ? whole_s / stages_s : stages_s / whole_s,
 	             stages_s < whole_s ? "as fast" : "as slow");
 }
 
-static void compare(const cli *c, const sw_pipelined *stages, const sw_plan *whole)
+/* at_most: the search without stages left out what can't be quicker than they are. */
+static void compare(const cli *c, const sw_pipelined *stages, const sw_plan *whole, bool at_most)
 {
 	sw_text text = {0};
 	sw_pipelined_print(stages, &text);
 	sw_text_add(&text, "without   ");
 	if (whole)
-		add_ratio(stages->played.step_s, whole->predicted.step_time_s, &text);
+		add_ratio(stages->played.step_s, whole->predicted.step_time_s, at_most, &text);
 	else
 		sw_text_add(&text, "stages nothing fits in memory\n");
 	cli_print(c, &text);
 }
 
 /* Seconds that no plan with these stages is below, on standard output; returned as JSON. */
-static sw_status add_bounds(const cli *c, const cli_stages_asked *asked, json_t **bounds,
-                            sw_error *err)
+static json_t *add_bounds(const cli *c, const cli_stages_asked *asked)
 {
-	int32_t numbers[SW_STAGE_NUMBERS] = {asked->n_stages};
-	/* They are of equal slices. */
-	size_t n = asked->file.devices ? 0
-	           : asked->n_stages   ? 1
-	                               : sw_pipelined_possible_stages(asked->cluster, numbers);
-	double bounds_s[SW_COUNT(numbers)];
 	sw_text text = {0};
 	const char *before = "least     with stages, however cut, ";
-	*bounds = json_object();
-	sw_status status = sw_pipelined_bounds_s(asked->program, asked->sidecar, asked->cluster,
-	                                         numbers, n, bounds_s, err);
-	for (size_t i = 0; i < n && status == SW_OK; i++) {
+	json_t *bounds = json_object();
+	for (size_t i = 0; i < asked->n_bounds; i++) {
 		char number[24];
-		snprintf(number, sizeof(number), "%d", numbers[i]);
-		if (isinf(bounds_s[i]))
+		snprintf(number, sizeof(number), "%d", asked->numbers[i]);
+		if (isinf(asked->bounds_s[i]))
 			continue;
-		json_object_set_new(*bounds, number, json_real(bounds_s[i]));
-		sw_text_addf(&text, "%s%d: ", before, numbers[i]);
-		sw_text_add_seconds(&text, bounds_s[i]);
+		json_object_set_new(bounds, number, json_real(asked->bounds_s[i]));
+		sw_text_addf(&text, "%s%d: ", before, asked->numbers[i]);
+		sw_text_add_seconds(&text, asked->bounds_s[i]);
 		before = "; ";
 	}
 	if (text.len)
 		sw_text_add(&text, "\n");
 	cli_print(c, &text);
-	return status;
+	return bounds;
 }
 
 static bool stages_win(const sw_pipelined *stages, const sw_plan *whole)
@@ -200,17 +193,18 @@ static sw_status write_stages(cli *c, sw_pipelined *stages, sw_error *err)
 
 /* Print what was found beside the plan without stages, and write it if it was asked for or is
  * faster. */
-static sw_status judge(cli *c, const cli_stages_asked *asked, sw_pipelined *stages,
+static sw_status judge(cli *c, const cli_stages_asked *asked, const sw_pipelined_rival *rival,
                        const sw_plan *whole, bool *wins, sw_error *err)
 {
-	json_t *bounds = NULL;
+	sw_pipelined *stages = rival->plan;
+	sw_status status = SW_OK;
 	if (stages && stages->out_of_time)
 		cli_note(c, "warning: %s", SW_TIME_LIMIT_WARNING);
 	if (stages)
-		compare(c, stages, whole);
-	sw_status status = add_bounds(c, asked, &bounds, err);
+		compare(c, stages, whole, rival->was_asked);
+	json_t *bounds = add_bounds(c, asked);
 	*wins = stages && (asked->n_stages > 0 || stages_win(stages, whole));
-	if (status == SW_OK && *wins)
+	if (*wins)
 		status = write_stages(c, stages, err);
 	if (status == SW_OK && *wins) {
 		c->result = result_json(stages, whole);
@@ -234,30 +228,53 @@ static sw_pipelined_options options_of(const cli *c, const cli_stages_asked *ask
 	                              .plan = *asked->options};
 }
 
-sw_status cli_check_stages(const cli *c, const cli_stages_asked *asked, sw_error *err)
+static sw_status check_stages(const cli *c, const cli_stages_asked *asked, sw_error *err)
 {
 	sw_pipelined_options options = options_of(c, asked);
 	return sw_pipelined_check(asked->program, c->argument, asked->sidecar, asked->cluster,
 	                          &options, err);
 }
 
-sw_status cli_plan_stages(cli *c, const cli_stages_asked *asked, const sw_plan *whole, bool *wins,
-                          sw_error *err)
+/* Bound the numbers of stages that are tried. Of slices that a file divides no bound is known. */
+static sw_status bound_numbers(cli_stages_asked *asked, sw_error *err)
 {
-	sw_pipelined_options options = options_of(c, asked);
-	sw_pipelined *stages = NULL;
+	asked->numbers[0] = asked->n_stages;
+	asked->n_bounds = asked->file.devices ? 0
+	                  : asked->n_stages
+	                          ? 1
+	                          : sw_pipelined_possible_stages(asked->cluster, asked->numbers);
+	return sw_pipelined_bounds_s(asked->program, asked->sidecar, asked->cluster, asked->numbers,
+	                             asked->n_bounds, 0, asked->bounds_s, err);
+}
+
+sw_status cli_begin_stages(const cli *c, cli_stages_asked *asked, sw_pipelined_rival *rival,
+                           sw_error *err)
+{
+	SW_TRY(check_stages(c, asked, err));
+	SW_TRY(bound_numbers(asked, err));
+	asked->how = options_of(c, asked);
+	asked->how.bounds_s = asked->n_stages ? NULL : asked->bounds_s;
+	*rival = (sw_pipelined_rival){.program = asked->program,
+	                              .program_path = c->argument,
+	                              .sidecar = asked->sidecar,
+	                              .cluster = asked->cluster,
+	                              .options = &asked->how,
+	                              .has_to_win = asked->n_stages == 0};
+	return SW_OK;
+}
+
+sw_status cli_plan_stages(cli *c, const cli_stages_asked *asked, sw_pipelined_rival *rival,
+                          const sw_plan *whole, bool *wins, sw_error *err)
+{
 	bool may_fail = asked->n_stages == 0 && whole;
 	*wins = false;
-	if (may_fail)
-		options.known_s = whole->predicted.step_time_s;
-	options.known_remat = whole ? whole->rewrites.remat : NULL;
-	sw_status status = sw_pipelined_make(asked->program, c->argument, asked->sidecar,
-	                                     asked->cluster, &options, &stages, err);
+	sw_pipelined_rival_end(rival, whole);
+	sw_status status = rival->status;
+	if (status)
+		*err = rival->err;
 	if (status && !may_fail)
 		return status;
 	if (status)
 		cli_note(c, "no stages: %s", err->message);
-	status = judge(c, asked, stages, whole, wins, err);
-	sw_pipelined_free(stages);
-	return status;
+	return judge(c, asked, rival, whole, wins, err);
 }

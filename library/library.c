@@ -309,27 +309,40 @@ static sw_status search_stages(planning *p, library_request *r, const sw_program
                                sw_error *err)
 {
 	shardwright_plan *out = r->plan;
-	sw_error why;
 	sw_status status = SW_NO;
 	sw_pipelined_options options = p->stages;
 	options.plan = p->options;
 	options.microbatches = p->options.microbatches;
+	sw_pipelined_rival rival = {.program = program,
+	                            .program_path = r->program->path,
+	                            .sidecar = &r->program->sidecar,
+	                            .cluster = &r->cluster->cluster,
+	                            .options = &options,
+	                            .has_to_win = true};
+	double bounds_s[SW_STAGE_NUMBERS];
 	if (options.n_stages == 0) {
+		int32_t numbers[SW_STAGE_NUMBERS];
+		SW_TRY(sw_pipelined_bounds_s(
+			program, &r->program->sidecar, &r->cluster->cluster, numbers,
+			sw_pipelined_possible_stages(&r->cluster->cluster, numbers), options.plan.threads,
+			bounds_s, err));
+		options.bounds_s = bounds_s;
+		const sw_plan_rival stages = sw_pipelined_as_rival(&rival);
 		sw_plan_options whole = p->options;
 		whole.microbatches = 0;
+		whole.rival = &stages;
 		status = sw_plan_make(program, r->program->path, &r->program->sidecar,
 		                      &r->cluster->cluster, &whole, &out->plan, err);
-		if (status && status != SW_NO)
+		if (status && status != SW_NO) {
+			sw_pipelined_free(rival.plan);
 			return status;
+		}
 	}
-	if (out->plan) {
-		options.known_s = out->plan->predicted.step_time_s;
-		options.known_remat = out->plan->rewrites.remat;
-	}
-	sw_status with = sw_pipelined_make(program, r->program->path, &r->program->sidecar,
-	                                   &r->cluster->cluster, &options, &out->stages, &why);
+	sw_pipelined_rival_end(&rival, out->plan);
+	out->stages = rival.plan;
+	sw_status with = rival.status;
 	if (with == SW_OK && !out->stages->fits)
-		with = sw_fail(&why, SW_NO, "no plan with stages fits in memory");
+		with = sw_fail(&rival.err, SW_NO, "no plan with stages fits in memory");
 	if (with == SW_OK &&
 	    (!out->plan || out->stages->played.step_s < out->plan->predicted.step_time_s)) {
 		sw_plan_free(out->plan);
@@ -339,7 +352,7 @@ static sw_status search_stages(planning *p, library_request *r, const sw_program
 	sw_pipelined_free(out->stages);
 	out->stages = NULL;
 	if (!out->plan && err)
-		*err = why;
+		*err = rival.err;
 	return out->plan ? SW_OK : with;
 }
 

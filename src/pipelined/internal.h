@@ -43,11 +43,6 @@ static inline bool sw_pipelined_has_parts(const sw_cluster *cluster, int32_t n)
 {
 	return sw_pipelined_largest_part(cluster, n) > 0;
 }
-/* Find what no step of the canonical program is below, in so many stages on slices of the cluster;
- * infinite: it has no such slices. */
-sw_status sw_pipelined_bound_s(const sw_program *canonical, const sw_sidecar *sidecar,
-                               const sw_cluster *cluster, int32_t n_stages, double *bound_s,
-                               sw_error *err);
 /* Return a layout on a rank's slice as a side of a transfer. In the arena. */
 sw_crossmesh_side sw_pipelined_side(const sw_pipelined *p, int32_t rank, const sw_layout *layout,
                                     sw_arena *arena);

@@ -103,6 +103,9 @@ typedef struct sw_pipelined_options {
 	 * not faster is given up. 0: there is none. */
 	double known_s;
 	const char *known_remat;
+	/* [sw_pipelined_possible_stages]: sw_pipelined_bounds_s of each of these numbers, by which
+	 * those are left out that are no faster than that; NULL: none is left out. */
+	const double *bounds_s;
 } sw_pipelined_options;
 
 typedef struct sw_pipelined {
@@ -161,6 +164,28 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
                             const sw_sidecar *sidecar, const sw_cluster *cluster,
                             const sw_pipelined_options *options, sw_pipelined **out, sw_error *err);
 void sw_pipelined_free(sw_pipelined *plan);
+
+/* The plan with stages beside the search for one without: it is made once that search knows some
+ * plan, whose step it has to beat, and then the search leaves out what can't be quicker than it. What
+ * comes first is borrowed, and set by the caller. */
+typedef struct sw_pipelined_rival {
+	const sw_program *program;
+	const char *program_path;
+	const sw_sidecar *sidecar;
+	const sw_cluster *cluster;
+	const sw_pipelined_options *options; /* known_s and known_remat are not read */
+	bool has_to_win; /* of plans that are no quicker than that without stages none is needed */
+	bool made;
+	bool was_asked; /* by a search, which then left out what can't be quicker */
+	sw_pipelined *plan; /* NULL: there is none; freed by the caller */
+	sw_status status;   /* of sw_pipelined_make, and why it failed */
+	sw_error err;
+} sw_pipelined_rival;
+/* Return it as what a search asks (sw_plan_options.rival). */
+sw_plan_rival sw_pipelined_as_rival(sw_pipelined_rival *rival);
+/* Make it if no search asked for it. whole: the plan without stages; NULL: nothing fits. */
+void sw_pipelined_rival_end(sw_pipelined_rival *rival, const sw_plan *whole);
+
 /* Write the numbers of stages that are tried where none is asked for: the least divisors of the
  * devices from 2 on, and numbers of unequal parts, ascending; return how many they are. */
 #define SW_STAGE_NUMBERS 16
@@ -170,7 +195,7 @@ size_t sw_pipelined_possible_stages(const sw_cluster *cluster, int32_t numbers[S
  * again or run in microbatches: INFINITY where there are no such slices. */
 sw_status sw_pipelined_bounds_s(const sw_program *program, const sw_sidecar *sidecar,
                                 const sw_cluster *cluster, const int32_t *n_stages, size_t n,
-                                double *bounds_s, sw_error *err);
+                                int threads, double *bounds_s, sw_error *err);
 
 /* Return the slice of a stage; the rank of a device, whose slice has it. */
 static inline const sw_cluster *sw_pipelined_slice_of(const sw_pipelined *plan, int32_t stage)

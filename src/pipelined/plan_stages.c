@@ -153,13 +153,24 @@ int64_t sw_pipelined_crossing_bytes(const sw_pipelined *p, const sw_stage_port *
 	return bytes;
 }
 
+static sw_stage_planning planning_of(const sw_pipelined *p, int32_t stage, int64_t memory_bytes)
+{
+	const sw_planned_stage *s = &p->stages[stage];
+	const sw_cluster *slice = sw_pipelined_slice_of(p, stage);
+	return (sw_stage_planning){.step = &s->step,
+	                           .sidecar = &s->sidecar,
+	                           .cut = &p->cut,
+	                           .slice = slice,
+	                           .memory_bytes = memory_bytes,
+	                           .mesh = slice == p->slices[0] ? p->mesh : NULL,
+	                           .any_names = p->in_pieces};
+}
+
 static sw_status plan_stage(sw_pipelined *p, sw_stage_store *store, int32_t stage,
                             int64_t memory_bytes, sw_error *err)
 {
 	sw_planned_stage *s = &p->stages[stage];
-	const sw_cluster *slice = sw_pipelined_slice_of(p, stage);
-	sw_stage_planning how = {&p->cut, slice, memory_bytes,
-	                         slice == p->slices[0] ? p->mesh : NULL, p->in_pieces};
+	const sw_stage_planning how = planning_of(p, stage, memory_bytes);
 	const sw_stored_plan *planned;
 	if (s->like != stage) {
 		s->times = p->stages[s->like].times;
@@ -167,7 +178,7 @@ static sw_status plan_stage(sw_pipelined *p, sw_stage_store *store, int32_t stag
 		s->chosen = p->stages[s->like].chosen;
 		return SW_OK;
 	}
-	sw_status status = sw_stage_store_plan(store, &s->step, &s->sidecar, &how, &planned, err);
+	sw_status status = sw_stage_store_plan(store, &how, &planned, err);
 	/* plan_within lets it have more than the memory of a device. */
 	if (status == SW_NO)
 		return in_words(err, status, "stage %d, with what crosses of all its microbatches",
@@ -186,24 +197,36 @@ static sw_status plan_stage(sw_pipelined *p, sw_stage_store *store, int32_t stag
 /* As often the program of a stage holds it at most, about. */
 #define CROSSING_COPIES 2
 
-/* Plan within the memory (0: what the cluster file says), of which stages of one slice have equal
- * parts. The stage's program may take more: what crosses of other microbatches it holds, but the
- * stage does not; at least once and evenly divided. Where nothing fits then, layouts may be such
- * that devices hold all of it: how much they do shows in the plan, which is held against the memory
- * without it. */
-static sw_status plan_within(sw_pipelined *p, sw_stage_store *store, int32_t stage,
-                             int64_t memory_bytes, sw_error *err)
+/* The memory of a device for a stage (memory_bytes 0: what the cluster file says), of which stages of
+ * one slice have equal parts; *crossing: bytes of what crosses of other microbatches, whole. */
+static int64_t memory_of(const sw_pipelined *p, int32_t stage, int64_t memory_bytes,
+                         int64_t *crossing)
 {
 	const sw_stage_step *step = &p->stages[stage].step;
 	const sw_cluster *slice = sw_pipelined_slice_of(p, stage);
-	int64_t whole = memory_bytes ? memory_bytes : sw_cost_memory_bytes(&slice->device),
-		memory = whole / (p->n_stages / p->n_ranks),
-		crossing =
-			(sw_pipelined_crossing_bytes(p, step->inputs, step->n_inputs) +
-	                 sw_pipelined_crossing_bytes(p, step->results, step->n_results)) *
-			(p->microbatches - 1);
+	int64_t whole = memory_bytes ? memory_bytes : sw_cost_memory_bytes(&slice->device);
+	*crossing = (sw_pipelined_crossing_bytes(p, step->inputs, step->n_inputs) +
+	             sw_pipelined_crossing_bytes(p, step->results, step->n_results)) *
+	            (p->microbatches - 1);
+	return whole / (p->n_stages / p->n_ranks);
+}
+
+/* The stage's program may take more than the stage: what crosses of other microbatches it holds, but
+ * the stage does not; at least once and evenly divided. */
+static int64_t first_memory(const sw_pipelined *p, int32_t stage, int64_t memory_bytes)
+{
+	int64_t crossing, memory = memory_of(p, stage, memory_bytes, &crossing);
+	return memory + crossing / sw_pipelined_slice_of(p, stage)->n_devices;
+}
+
+/* Plan within the memory. Where nothing fits, layouts may be such that devices hold all of what
+ * crosses: how much they do shows in the plan, which is held against the memory without it. */
+static sw_status plan_within(sw_pipelined *p, sw_stage_store *store, int32_t stage,
+                             int64_t memory_bytes, sw_error *err)
+{
+	int64_t crossing, memory = memory_of(p, stage, memory_bytes, &crossing);
 	sw_status status =
-		plan_stage(p, store, stage, memory + crossing / slice->n_devices, err);
+		plan_stage(p, store, stage, first_memory(p, stage, memory_bytes), err);
 	if (status != SW_NO || (double)crossing < LARGE_CROSSING * (double)memory)
 		return status;
 	return plan_stage(p, store, stage, memory + CROSSING_COPIES * crossing, err);
@@ -216,11 +239,24 @@ sw_status sw_pipelined_plan_stage(sw_pipelined *p, sw_stage_store *store, int32_
 	return plan_within(p, store, like, memory_bytes, err);
 }
 
+/* Plan the stages that differ side by side, as far as plan_within begins with them. */
+static void plan_ahead(sw_pipelined *p, sw_stage_store *store, int64_t memory_bytes, double known_s)
+{
+	sw_stage_planning *how = sw_alloc(sizeof(*how) * (size_t)p->n_stages);
+	size_t n = 0;
+	for (int32_t i = 0; i < p->n_stages; i++)
+		if (p->stages[i].like == i)
+			how[n++] = planning_of(p, i, first_memory(p, i, memory_bytes));
+	sw_stage_store_plan_ahead(store, how, n, known_s);
+	free(how);
+}
+
 /* Give up where a stage alone takes no less than a plan that is known. */
 static sw_status plan_stages(sw_pipelined *p, sw_stage_store *store, int64_t memory_bytes,
                              double known_s, double *least_s, sw_error *err)
 {
 	sw_status status = SW_OK;
+	plan_ahead(p, store, memory_bytes, known_s);
 	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++) {
 		status = plan_within(p, store, i, memory_bytes, err);
 		if (status == SW_OK && p->stages[i].times.step_s >= known_s)

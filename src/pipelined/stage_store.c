@@ -215,12 +215,11 @@ sw_status sw_stage_store_slice(sw_stage_store *s, int64_t first, int64_t n,
 
 /* ---- plans ------------------------------------------------------------------------------- */
 
-static uint64_t nameless_key(const sw_stage_step *step, const sw_sidecar *sidecar,
-                             const sw_stage_planning *how)
+static uint64_t nameless_key(const sw_stage_planning *how)
 {
-	uint64_t key = sw_program_hash(step->program);
-	for (uint32_t i = 0; i < sidecar->n_inputs; i++)
-		key = sw_hash_u64(key, (uint64_t)sidecar->inputs[i].role);
+	uint64_t key = sw_program_hash(how->step->program);
+	for (uint32_t i = 0; i < how->sidecar->n_inputs; i++)
+		key = sw_hash_u64(key, (uint64_t)how->sidecar->inputs[i].role);
 	key = sw_hash_u64(key, how->slice->hash);
 	key = sw_hash_u64(key, (uint64_t)how->memory_bytes);
 	return how->mesh ? sw_hash_bytes(how->mesh, strlen(how->mesh), key) : key;
@@ -233,6 +232,12 @@ static uint64_t with_names(const sw_stage_step *step, uint64_t key)
 		key = sw_hash_bytes(step->program->ops.data[i].name,
 		                    strlen(step->program->ops.data[i].name), key);
 	return key;
+}
+
+static sw_stored_plan keys_of(const sw_stage_planning *how)
+{
+	uint64_t nameless = nameless_key(how);
+	return (sw_stored_plan){.nameless = nameless, .key = with_names(how->step, nameless)};
 }
 
 static const sw_stored_plan *find_plan(const sw_stage_store *s, const sw_stored_plan *like,
@@ -272,17 +277,17 @@ static void keep_grid(const sw_plan *plan, char *grid)
 /* Plan a step on the meshes that are asked for; where the plan is far from the bound, search again,
  * beginning with the plans of fixed strategies. Where many of a step's dimensions could be split, as
  * those of convolutions, no way leads from ops that are all whole to ops that are split alike. */
-static sw_status make_plan(const sw_stage_store *s, const sw_stage_step *step,
-                           const sw_sidecar *sidecar, const sw_cluster *slice,
+static sw_status make_plan(const sw_stage_store *s, const sw_stage_planning *how,
                            const sw_plan_options *options, sw_plan **plan, sw_error *err)
 {
 	const char *path = s->request->program_path;
+	const sw_program *program = how->step->program;
 	sw_plan_options again = *options;
 	sw_plan *other = NULL;
-	SW_TRY(sw_plan_make(step->program, path, sidecar, slice, options, plan, err));
+	SW_TRY(sw_plan_make(program, path, how->sidecar, how->slice, options, plan, err));
 	again.with_fixed = true;
 	if (!options->mesh || (*plan)->model_s <= FAR_FROM_BOUND * (*plan)->model_bound_s ||
-	    sw_plan_make(step->program, path, sidecar, slice, &again, &other, err) != SW_OK)
+	    sw_plan_make(program, path, how->sidecar, how->slice, &again, &other, err) != SW_OK)
 		return SW_OK;
 	bool better = other->predicted.step_time_s < (*plan)->predicted.step_time_s;
 	sw_plan_free(better ? *plan : other);
@@ -290,8 +295,9 @@ static sw_status make_plan(const sw_stage_store *s, const sw_stage_step *step,
 	return SW_OK;
 }
 
-static void plan_step(sw_stage_store *s, const sw_stage_step *step, const sw_sidecar *sidecar,
-                      const sw_stage_planning *how, sw_stored_plan *out)
+/* beside: how many are planned at once. */
+static void plan_step(sw_stage_store *s, const sw_stage_planning *how, int beside,
+                      sw_stored_plan *out)
 {
 	sw_plan_options own = s->request->options->plan;
 	double left_s = sw_stage_store_left_s(s);
@@ -302,6 +308,10 @@ static void plan_step(sw_stage_store *s, const sw_stage_step *step, const sw_sid
 	own.least = NULL;
 	own.memory_bytes = how->memory_bytes;
 	own.mesh = own.strategy.kind == SW_PLAN_AUTO ? how->mesh : NULL;
+	if (beside > 1) {
+		own.threads = SW_MAX(sw_thread_count(own.threads) / beside, 1);
+		own.quiet = true;
+	}
 	char *grid = grid_of(s, how->slice);
 	if (grid && *grid)
 		own.mesh = grid;
@@ -310,31 +320,74 @@ static void plan_step(sw_stage_store *s, const sw_stage_step *step, const sw_sid
 		return;
 	}
 	own.time_limit_s = isfinite(left_s) ? left_s : 0;
-	out->status =
-		make_plan(s, step, sidecar, how->slice, &own, &out->plan, &out->err);
+	out->status = make_plan(s, how, &own, &out->plan, &out->err);
 	if (grid && out->status == SW_OK && !*grid)
 		keep_grid(out->plan, grid);
-	out->op_s = sw_alloc(sizeof(double) * (step->program->ops.len + 1));
+	out->op_s = sw_alloc(sizeof(double) * (how->step->program->ops.len + 1));
 	if (out->status == SW_OK)
-		out->status = sw_stage_times_of(out->plan, step, how->cut, &out->times, out->op_s,
-		                                &out->err);
+		out->status = sw_stage_times_of(out->plan, how->step, how->cut, &out->times,
+		                                out->op_s, &out->err);
 }
 
-sw_status sw_stage_store_plan(sw_stage_store *s, const sw_stage_step *step,
-                              const sw_sidecar *sidecar, const sw_stage_planning *how,
+sw_status sw_stage_store_plan(sw_stage_store *s, const sw_stage_planning *how,
                               const sw_stored_plan **planned, sw_error *err)
 {
-	sw_stored_plan keys = {.nameless = nameless_key(step, sidecar, how)};
-	keys.key = with_names(step, keys.nameless);
+	sw_stored_plan keys = keys_of(how);
 	*planned = find_plan(s, &keys, how->any_names);
 	if (!*planned) {
 		sw_stored_plan *made = sw_alloc(sizeof(*made));
 		*made = keys;
-		plan_step(s, step, sidecar, how, made);
+		plan_step(s, how, 1, made);
 		sw_vec_push(&s->plans, made);
 		*planned = made;
 	}
 	if ((*planned)->status)
 		*err = (*planned)->err;
 	return (*planned)->status;
+}
+
+typedef struct planning_ahead {
+	sw_stage_store *store;
+	const sw_stage_planning **how; /* [n] */
+	sw_stored_plan **made;         /* [n] */
+	int beside;
+	double known_s;
+	_Atomic bool stopped; /* one of them alone takes as long as known_s */
+} planning_ahead;
+
+static void plan_one(void *context, int64_t i)
+{
+	planning_ahead *a = context;
+	if (a->stopped)
+		return;
+	sw_stored_plan *made = a->made[i] = sw_alloc(sizeof(*made));
+	*made = keys_of(a->how[i]);
+	plan_step(a->store, a->how[i], a->beside, made);
+	if (made->status == SW_OK && made->times.step_s >= a->known_s)
+		a->stopped = true;
+}
+
+void sw_stage_store_plan_ahead(sw_stage_store *s, const sw_stage_planning *how, size_t n,
+                               double known_s)
+{
+	int threads = sw_thread_count(s->request->options->plan.threads);
+	planning_ahead a = {.store = s,
+	                    .how = sw_alloc(sizeof(*a.how) * (n + 1)),
+	                    .made = sw_alloc(sizeof(*a.made) * (n + 1)),
+	                    .known_s = known_s};
+	size_t wanted = 0;
+	/* The first grid that is found is that of all. */
+	for (size_t i = 0; i < n && threads > 1 && !grid_of(s, how[i].slice); i++) {
+		sw_stored_plan keys = keys_of(&how[i]);
+		if (!find_plan(s, &keys, how[i].any_names))
+			a.how[wanted++] = &how[i];
+	}
+	a.beside = SW_MIN(threads, (int)wanted);
+	if (wanted > 1)
+		sw_parallel_for((int64_t)wanted, threads, plan_one, &a);
+	for (size_t i = 0; i < wanted; i++)
+		if (a.made[i])
+			sw_vec_push(&s->plans, a.made[i]);
+	free(a.how);
+	free(a.made);
 }

@@ -42,8 +42,10 @@ const sw_sidecar *sw_stage_store_sidecar(const sw_stage_store *store); /* of the
 /* Seconds that are left of the time limit; INFINITY: there is none. */
 double sw_stage_store_left_s(const sw_stage_store *store);
 
-/* How a stage is planned. */
+/* A stage's step, and how it is planned. All pointers are borrowed. */
 typedef struct sw_stage_planning {
+	const sw_stage_step *step;
+	const sw_sidecar *sidecar; /* of the step */
 	const sw_stages *cut;
 	const sw_cluster *slice;
 	int64_t memory_bytes; /* per device */
@@ -53,8 +55,11 @@ typedef struct sw_stage_planning {
 
 /* Plan a stage's step, or find its plan of the same steps, slice, memory and meshes. SW_NO: nothing
  * fits. */
-sw_status sw_stage_store_plan(sw_stage_store *store, const sw_stage_step *step,
-                              const sw_sidecar *sidecar, const sw_stage_planning *how,
+sw_status sw_stage_store_plan(sw_stage_store *store, const sw_stage_planning *how,
                               const sw_stored_plan **planned, sw_error *err);
+/* Plan n steps side by side, so that they are found then: plans and failures are the same. Once one of
+ * them alone takes as long as known_s, no further ones are begun. */
+void sw_stage_store_plan_ahead(sw_stage_store *store, const sw_stage_planning *how, size_t n,
+                               double known_s);
 
 #endif

@@ -4,44 +4,68 @@
  * takes at least what the cheapest way to divide it among n / d devices takes. A step is as long as
  * its busiest stage, which has at least the mean of all stages' work: the bound of src/bound for n
  * / d devices over d. Where slices may be unequal parts of the cluster, all of them count as the
- * largest, on which no stage is slower, and devices of several kinds as the fastest. It covers what is computed again, padded, or done in
- * microbatches, as that one does; it knows nothing of transfers, nor of a stage's waiting for its
+ * largest, on which no stage is slower, and devices of several kinds as the fastest. It covers what
+ * is computed again, padded, or done in microbatches, as that one does; it knows nothing of transfers, nor of a stage's waiting for its
  * first microbatch. */
 #include <math.h>
 
 #include "bound/bound.h"
 #include "pipelined/internal.h"
 
-sw_status sw_pipelined_bound_s(const sw_program *canonical, const sw_sidecar *sidecar,
-                               const sw_cluster *cluster, int32_t n_stages, double *bound_s,
-                               sw_error *err)
+typedef struct bounding {
+	const sw_program *canonical;
+	const sw_sidecar *sidecar;
+	const sw_rule *const *rules;
+	const sw_cluster *cluster; /* all of its devices are of the fastest kind */
+	const int32_t *n_stages;
+	double *bounds_s;
+	sw_status *status; /* of each number */
+	sw_error *err;
+} bounding;
+
+static void bound_one(void *context, int64_t i)
 {
-	int64_t equal = cluster->n_devices % n_stages ? 0 : cluster->n_devices / n_stages,
-		devices = SW_MAX(equal, sw_pipelined_largest_part(cluster, n_stages));
-	sw_cluster slice, fastest = sw_cluster_of_fastest(cluster);
-	*bound_s = INFINITY;
+	const bounding *b = context;
+	const sw_cluster *cluster = b->cluster;
+	int32_t d = b->n_stages[i];
+	int64_t equal = cluster->n_devices % d ? 0 : cluster->n_devices / d,
+		devices = SW_MAX(equal, sw_pipelined_largest_part(cluster, d));
+	sw_cluster slice;
+	b->bounds_s[i] = INFINITY;
 	if (!devices)
-		return SW_OK;
-	sw_status status = sw_cluster_slice(&fastest, 0, devices, &slice, err);
-	if (status == SW_OK) {
-		sw_arena arena = {0};
-		const sw_rule *const *rules = sw_rules_make(canonical, &arena);
-		*bound_s = sw_bound_kernels_s(canonical, sidecar, rules, &slice, false) / n_stages;
-		sw_arena_clear(&arena);
-	}
+		return;
+	b->status[i] = sw_cluster_slice(cluster, 0, devices, &slice, &b->err[i]);
+	if (b->status[i] == SW_OK)
+		b->bounds_s[i] = sw_bound_kernels_s(b->canonical, b->sidecar, b->rules, &slice,
+		                                    false) / d;
 	sw_cluster_clear(&slice);
-	return status;
 }
 
 sw_status sw_pipelined_bounds_s(const sw_program *program, const sw_sidecar *sidecar,
                                 const sw_cluster *cluster, const int32_t *n_stages, size_t n,
-                                double *bounds_s, sw_error *err)
+                                int threads, double *bounds_s, sw_error *err)
 {
 	sw_program *canonical = NULL;
 	sw_status status = sw_rewrite_canonical(program, &canonical, err);
-	for (size_t i = 0; i < n && status == SW_OK; i++)
-		status = sw_pipelined_bound_s(canonical, sidecar, cluster, n_stages[i],
-		                              &bounds_s[i], err);
+	if (status == SW_OK) {
+		sw_arena arena = {0};
+		sw_cluster fastest = sw_cluster_of_fastest(cluster);
+		bounding b = {.canonical = canonical,
+		              .sidecar = sidecar,
+		              .rules = sw_rules_make(canonical, &arena),
+		              .cluster = &fastest,
+		              .n_stages = n_stages,
+		              .bounds_s = bounds_s,
+		              .status = SW_NEW_N(&arena, sw_status, n + 1),
+		              .err = SW_NEW_N(&arena, sw_error, n + 1)};
+		sw_parallel_for((int64_t)n, threads, bound_one, &b);
+		for (size_t i = 0; i < n && status == SW_OK; i++) {
+			status = b.status[i];
+			if (status && err)
+				*err = b.err[i];
+		}
+		sw_arena_clear(&arena);
+	}
 	sw_program_free(canonical);
 	return status;
 }

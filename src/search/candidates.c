@@ -32,11 +32,11 @@ static sw_candidate_plan candidate_of(sw_search *s, const sw_mesh_search *m)
 	return c;
 }
 
-/* Return the quickest step that some plan is known to reach: no schedule is slower than one without
+/* Return the quickest step that some plan, or the rival, is known to reach: no schedule is slower than one without
  * overlap. */
 static double proven_step_s(const sw_search *s)
 {
-	double step_s = sw_search_has_incumbent(s) ? s->incumbent.cost.step_time_s : INFINITY;
+	double step_s = sw_search_limit_s(s);
 	for (size_t i = 0; i < s->wave->candidates.len; i++)
 		step_s = fmin(step_s, s->wave->candidates.data[i].cost.step_time_s);
 	return step_s;
@@ -167,6 +167,9 @@ static sw_status simulate_all(sw_search *s, simulation_stage *stage)
 			if (status != SW_OK)
 				return status;
 		}
+		/* Of the others only those are played that may be quicker. */
+		sw_search_ask_rival(s);
+		w->tally.step_s = fmin(w->tally.step_s, sw_search_limit_s(s));
 	}
 	return SW_OK;
 }
@@ -183,8 +186,7 @@ sw_status sw_candidates_select(sw_search *s)
 	for (size_t i = 0; s->asked.options->no_overlap && i < w->candidates.len; i++)
 		offer(s, &w->candidates.data[i]);
 	if (!s->asked.options->no_overlap) {
-		w->tally.step_s =
-			sw_search_has_incumbent(s) ? s->incumbent.cost.step_time_s : INFINITY;
+		w->tally.step_s = sw_search_limit_s(s);
 		for (size_t i = 0; i < SIMULATED_AT_ONCE; i++)
 			stage.jobs[i].sketch = sw_plan_sketch(base);
 		status = simulate_all(s, &stage);

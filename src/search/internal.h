@@ -226,6 +226,7 @@ typedef struct sw_search {
 	sw_solved *solved;
 	double start_s, end_s; /* of sw_now_s, when its time is over; INFINITY: never */
 	bool timed_out;
+	double rival_s; /* the step of the rival; 0: it was not asked yet */
 	/* fixed strategies are searched alone after this if it is cut: where nothing fits by then, they
 	 * get all that is left of the time */
 	bool yields;
@@ -254,6 +255,12 @@ double sw_search_last_s(const sw_search *s);
 bool sw_search_has_incumbent(const sw_search *s);
 sw_search *sw_search_owner(sw_search *s); /* of what is lent */
 double sw_search_best_s(const sw_search *s); /* the incumbent's step; INFINITY: there is none */
+/* The step that is to be beaten: the incumbent's, or that of the rival if it is quicker. */
+double sw_search_limit_s(const sw_search *s);
+/* Ask the rival for its step, once some plan is known, if that was not done. */
+void sw_search_ask_rival(sw_search *s);
+/* Can no plan of this variant be quicker than the rival, however it is made to fit in memory? */
+bool sw_variant_loses(const sw_search *s, const sw_variant *v);
 sw_variant *sw_search_variant(const sw_search *s, size_t number);
 
 /* ---- variants.c ------------------------------------------------------------------------- */

@@ -57,6 +57,21 @@ double sw_search_best_s(const sw_search *s)
 	return sw_search_has_incumbent(s) ? s->incumbent.cost.step_time_s : INFINITY;
 }
 
+double sw_search_limit_s(const sw_search *s)
+{
+	double best_s = sw_search_best_s(s);
+	return s->rival_s > 0 ? fmin(best_s, s->rival_s) : best_s;
+}
+
+void sw_search_ask_rival(sw_search *s)
+{
+	const sw_plan_rival *rival = s->asked.options->rival;
+	if (!rival || s->rival_s > 0 || isfinite(s->end_s) || !sw_search_has_incumbent(s))
+		return;
+	const sw_variant *v = sw_search_variant(s, s->incumbent.variant);
+	s->rival_s = rival->step_s(rival->context, s->incumbent.cost.step_time_s, v->rewrites.remat);
+}
+
 sw_variant *sw_search_variant(const sw_search *s, size_t number)
 {
 	return &s->variants.data[number];

@@ -49,7 +49,7 @@ static sw_status propose_within_memory(sw_search *s)
 	sw_variant *first = sw_search_variant(s, 0);
 	double left_s = sw_search_left_s(s);
 	want_open_meshes(first);
-	if (!wants_any(&first->meshes.wanted) || left_s <= 0 ||
+	if (!wants_any(&first->meshes.wanted) || left_s <= 0 || sw_variant_loses(s, first) ||
 	    (sw_variant_is_too_large(s, first) && sw_search_has_incumbent(s)))
 		return SW_OK;
 	return sw_wave_open(s, 0, SW_MEMORY_LIMITED, sw_search_share_s(s, 1.0 / 2));
@@ -72,8 +72,9 @@ static sw_status propose_within_memory_later(sw_search *s)
 
 static sw_status propose_less_memory(sw_search *s)
 {
-	sw_status status =
-		s->proposals.grid || is_limited_by_memory(s) ? sw_propose_saving(s) : SW_OK;
+	bool wanted = (s->proposals.grid || is_limited_by_memory(s)) &&
+	              !sw_variant_loses(s, sw_search_variant(s, 0));
+	sw_status status = wanted ? sw_propose_saving(s) : SW_OK;
 	s->proposals.step += !s->wave;
 	return status;
 }
@@ -94,7 +95,8 @@ static bool schedule_lacks_memory(const sw_search *s)
 	const sw_program_cost *cost = &s->incumbent.cost;
 	const sw_search_limits *l = s->asked.limits;
 	double least_s = fmax(cost->compute_s, cost->communication_s), step_s;
-	if (s->asked.options->no_overlap || cost->step_time_s < l->reserve_gain * least_s)
+	if (s->asked.options->no_overlap || cost->step_time_s < l->reserve_gain * least_s ||
+	    sw_cost_step_bound_s(cost) >= sw_search_limit_s(s))
 		return false;
 	sw_plan *plan = plan_of_incumbent(s);
 	sw_error err;

@@ -376,7 +376,7 @@ static size_t next_elsewhere(const sw_grid_search *x)
 	double work = (double)x->searches * (double)x->search->canonical->ops.len;
 	if (work > x->search->asked.limits->elsewhere_work)
 		return x->n;
-	double step_s = x->search->incumbent.cost.step_time_s;
+	double step_s = sw_search_limit_s(x->search);
 	size_t best = x->n, columns = x->grid->counts.len;
 	for (size_t i = 0; i < x->n; i++) {
 		const saving_choice *c = &x->items[i];

@@ -27,7 +27,7 @@ sw_untried sw_prune(const sw_tally *best, double tolerance, const sw_estimate *e
 bool sw_variant_prune(sw_search *s, sw_variant *v, double bound_s)
 {
 	bool has = sw_search_has_incumbent(s);
-	sw_tally best = {.step_s = has ? s->incumbent.cost.step_time_s : INFINITY};
+	sw_tally best = {.step_s = sw_search_limit_s(s)};
 	sw_estimate estimate = {.step_s = bound_s,
 	                        .late = sw_search_left_s(s) <= 0,
 	                        .too_large = has && sw_variant_is_too_large(s, v)};

@@ -22,6 +22,16 @@ typedef struct sw_search_effort {
 
 #define SW_MAX_ALLOWED_CODECS 8
 
+/* A plan of another kind, such as one with stages, with which that of a search competes. */
+typedef struct sw_plan_rival {
+	/* Called as soon as a plan is known that fits, with its step and its rematerialisation (NULL:
+	 * none), and mostly once. Return the rival's step; INFINITY: there is none. From then on the
+	 * search leaves out what can't be quicker than that: its own plan may be slower than without
+	 * a rival, but only where the rival is quicker than both. */
+	double (*step_s)(void *context, double step_s, const char *remat);
+	void *context;
+} sw_plan_rival;
+
 /* A request. All pointers are borrowed. */
 #define SW_MAX_LISTED_SHARES 64
 typedef enum sw_sharing {
@@ -111,6 +121,8 @@ typedef struct sw_plan_options {
 	/* Where it is not NULL the plan may come without the bound of all plans, which can take as
 	 * long as the search: it is what sw_plan_certify needs to add it. -1: the plan has it. */
 	double *uncertified;
+	/* NULL: there is none. Not asked within a time limit. */
+	const sw_plan_rival *rival;
 	/* End the search once some plan fits: whether one does is all that is asked. */
 	bool any;
 } sw_plan_options;

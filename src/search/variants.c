@@ -227,6 +227,19 @@ bool sw_variant_fits(const sw_variant *v)
 	return false;
 }
 
+/* Within memory, with more computed again or in more microbatches a plan only takes longer, by the
+ * model, than the quickest without a memory limit, even if all of that one's collectives that may hide
+ * do. */
+bool sw_variant_loses(const sw_search *s, const sw_variant *v)
+{
+	double least_s = INFINITY;
+	for (size_t i = 0; i < v->entries.len; i++) {
+		double hidden_s = v->entries.data[i].unconstrained.hidden_s;
+		least_s = hidden_s > 0 ? fmin(least_s, hidden_s) : least_s;
+	}
+	return isfinite(least_s) && s->rival_s > 0 && least_s >= s->rival_s;
+}
+
 sw_variant *sw_variant_least(const sw_search *s)
 {
 	sw_variant *least = NULL;

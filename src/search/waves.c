@@ -148,7 +148,7 @@ static sw_tally first_tally(const sw_search *s, sw_memory_mode mode)
 	bool has = sw_search_has_incumbent(s);
 	return (sw_tally){.model_s = has && mode != SW_MEMORY_RESERVED ? s->incumbent.model_s
 	                                                               : INFINITY,
-	                  .step_s = has ? s->incumbent.cost.step_time_s : INFINITY,
+	                  .step_s = sw_search_limit_s(s),
 	                  .exceeding_s = INFINITY};
 }
 

@@ -107,7 +107,7 @@ static void parts_add_up(void **state)
 		double bound_s = 0;
 		assert_true(t.plan->played.step_s >= t.plan->bound.seconds * (1 - 1e-9));
 		assert_int_equal(sw_pipelined_bounds_s(t.program, &t.sidecar, &t.cluster,
-		                                       &cases[i].d, 1, &bound_s, &t.err),
+		                                       &cases[i].d, 1, 1, &bound_s, &t.err),
 		                 SW_OK);
 		assert_true(bound_s > 0 && bound_s <= t.plan->bound.seconds * (1 + 1e-9));
 		close_program(&t);
@@ -584,6 +584,23 @@ static void stages_take_pins_of_parts(void **state)
 	close_program(&t);
 }
 
+/* By their estimates no stages of this program take so little: none is planned. */
+static void hopeless_trials_are_not_planned(void **state)
+{
+	sw_pipelined_options options = {.schedule = -1, .known_s = 1e-6};
+	sw_search_effort effort = {0};
+	staged_plan t;
+	(void)state;
+	open_program(&t, "gpt-124m", "local-2x2");
+	options.plan = (sw_plan_options){.quiet = true, .effort = &effort};
+	t.status = sw_pipelined_make(t.program, "program.hlo", &t.sidecar, &t.cluster, &options,
+	                             &t.plan, &t.err);
+	assert_int_equal(t.status, SW_NO);
+	assert_non_null(strstr(t.err.message, "by their estimates no number of stages"));
+	assert_true(effort.ops < (int64_t)t.program->ops.len);
+	close_program(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -605,6 +622,7 @@ int main(void)
 		cmocka_unit_test(fused_kernels_hold_their_results),
 		cmocka_unit_test(stages_take_pins_of_parts),
 		cmocka_unit_test(what_crosses_needs_no_memory),
+		cmocka_unit_test(hopeless_trials_are_not_planned),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
