@@ -81,8 +81,8 @@ typedef struct sw_fuser {
 	const bool *returned; /* per value: a result of its computation */
 	const bool *cheap;    /* per op: computed from constants and single elements alone */
 	/* per op: the op whose result is the one array that it is a function of, element by
-	 * element, beside cheap and broadcast ones; SW_NO_ID, if there are none beside these, or it
-	 * broadcasts; itself, if there are several, or it reads them otherwise */
+	 * element, beside cheap and broadcast ones; SW_NO_ID, if it reads none;
+	 * itself, if there are several, or it reads them otherwise */
 	const sw_id *array;
 	SW_VEC(sw_fuse_node) nodes;
 	uint32_t *node;   /* per op: the node that owns it, SW_NO_ID */

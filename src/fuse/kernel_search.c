@@ -350,9 +350,10 @@ static bool copies_pay(const sw_fuser *f, sw_id id, const readers *r)
 	double again = 0, once = 0;
 	if (f->cheap[id])
 		return true;
+	bool of_none = f->array[id] == SW_NO_ID, of_several = f->array[id] == id;
 	if (f->rules->copies == SW_FUSE_COPY_NONE ||
-	    (f->rules->copies == SW_FUSE_COPY_OF_ONE_ARRAY && f->array[id] == id) ||
-	    (sw_fuse_is_slow(op) && !f->rules->copies_slow))
+	    (f->rules->copies == SW_FUSE_COPY_OF_ONE_ARRAY && of_several) ||
+	    (sw_fuse_is_slow(op) && (of_none || !f->rules->copies_slow)))
 		return false;
 	for (uint32_t k = 0; k < r->n; k++)
 		again += further_bytes(f, r->node[k], id);
@@ -465,22 +466,45 @@ const bool *sw_fuse_mark_cheap(const sw_program *program, sw_arena *arena)
 	return cheap;
 }
 
+/* What an op reads, beside single numbers and what is cheap: `one` array, element by element; itself
+ * computed from none (OF_NONE); repeated (REPEATED); or several, or otherwise (SEVERAL). */
+typedef enum array_kinds { OF_NONE = 1, REPEATED = 2, SEVERAL = 4 } array_kinds;
+
+static unsigned arrays_of(const sw_program *program, const bool *cheap, const sw_id *array,
+                          const sw_op *op, sw_id *one)
+{
+	unsigned kinds = 0;
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		sw_id from = sw_fuse_source(program, op->operands[k]);
+		if (cheap[from] || elements_of(program, op->operands[k]) == 1)
+			continue;
+		if (array[from] == SW_NO_ID)
+			kinds |= OF_NONE;
+		else if (sw_op_at(program, from)->opcode == SW_OP_BROADCAST)
+			kinds |= REPEATED;
+		else if (*one == SW_NO_ID || *one == array[from])
+			*one = array[from];
+		else
+			kinds |= SEVERAL;
+	}
+	return kinds;
+}
+
 static const sw_id *find_arrays(const sw_program *program, const bool *cheap, sw_arena *arena)
 {
 	sw_id *array = SW_NEW_N(arena, sw_id, program->ops.len + 1);
 	for (sw_id id = 0; id < program->ops.len; id++) {
 		const sw_op *op = sw_op_at(program, id);
+		bool repeats = op->opcode == SW_OP_BROADCAST;
+		array[id] = id;
+		if (!repeats && !sw_fuse_is_elementwise(op))
+			continue;
 		sw_id one = SW_NO_ID;
-		bool repeats = op->opcode == SW_OP_BROADCAST,
-		     is_function = repeats || sw_fuse_is_elementwise(op);
-		for (uint32_t k = 0; k < op->n_operands && is_function && !repeats; k++) {
-			sw_id from = sw_fuse_source(program, op->operands[k]);
-			if (cheap[from] || array[from] == SW_NO_ID)
-				continue;
-			is_function = one == SW_NO_ID || one == array[from];
-			one = array[from];
-		}
-		array[id] = is_function ? one : id;
+		unsigned kinds = arrays_of(program, cheap, array, op, &one);
+		bool of_one = one != SW_NO_ID && !repeats && !(kinds & (OF_NONE | SEVERAL)),
+		     of_none = one == SW_NO_ID && !(kinds & (REPEATED | SEVERAL));
+		if (of_one || of_none)
+			array[id] = one;
 	}
 	return array;
 }
