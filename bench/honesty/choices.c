@@ -63,6 +63,7 @@ sw_status subject_open(subject *s, const char *program, const char *cluster, con
 	for (int m = 0; m < N_MODELS; m++) {
 		s->analysis.overlap_weight =
 			m == PLANNED ? sw_overlap_weight(&s->analysis.roles, &s->cluster,
+				                    (1u << s->cluster.atoms.n) - 1,
 				                    &sw_model_default_limits)
 				     : hidden_weights[m];
 		sw_model_init(&s->models[m], &s->memo, &s->mesh, INT64_MAX);

@@ -17,7 +17,8 @@ void sw_analysis_init(sw_analysis *a, const sw_plan *plan, const sw_sidecar *sid
 	sw_variables_find(a, &plan->strategy, sidecar);
 	if (!options.no_overlap) {
 		a->overlap = sw_overlap_new(&a->roles, plan->cluster, a->limits);
-		a->overlap_weight = sw_overlap_weight(&a->roles, plan->cluster, a->limits);
+		a->overlap_weight = sw_overlap_weight(
+			&a->roles, plan->cluster, (1u << plan->cluster->atoms.n) - 1, a->limits);
 	}
 	a->layers =
 		sw_program_equivalence(plan->program, (int32_t)a->limits->layer_radius, &a->arena);

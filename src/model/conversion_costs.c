@@ -90,11 +90,11 @@ static bool makes_term(const sw_model *m, uint32_t from, uint32_t to)
  * hidden. */
 static double movement_cost_s(const sw_model *m, sw_movement movement, double path_s)
 {
-	const sw_analysis *analysis = m->analysis;
-	double collectives_s = fmax(path_s - analysis->cluster->device.kernel_overhead_s, 0);
-	double hidden_s = fmin(movement.trips * collectives_s, movement.window_s);
+	double overhead_s = m->analysis->cluster->device.kernel_overhead_s;
+	double collectives_s = fmax(path_s - overhead_s, 0);
+	double hidden_s = fmin(movement.trips * collectives_s, m->copies * movement.window_s);
 	return isfinite(path_s) ? movement.count * (movement.trips * path_s -
-	                                            (1 - analysis->overlap_weight) * hidden_s)
+	                                            (1 - m->overlap_weight) * hidden_s)
 	                        : path_s;
 }
 

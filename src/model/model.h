@@ -167,8 +167,8 @@ double sw_overlap_window_s(const sw_overlap *overlap, sw_id from, sw_id to);
 /* Return the cost in seconds of one second of communication inside its overlap window. Where data
  * parallelism communicates for as long as its kernels take it is 1: one more second lengthens the
  * step by a second. Where it communicates for less it is smaller in proportion, for most of the
- * communication is hidden. It is a power of two. */
-double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster,
+ * communication is hidden. It is a power of two. atoms: over which data is parallel. */
+double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster, uint32_t atoms,
                          const sw_model_limits *limits);
 
 /* ---- variables.c: how each variable is synchronised ---------------------------------------- */
@@ -299,7 +299,8 @@ typedef struct sw_analysis {
 	sw_roles roles;
 	sw_classes classes;
 	sw_overlap *overlap;   /* NULL: collectives block; nothing is hidden */
-	double overlap_weight; /* of sw_overlap_weight, in (0, 1]; 1 without overlap */
+	/* of sw_overlap_weight over all atoms, in (0, 1]; 1 without overlap */
+	double overlap_weight;
 	sw_variables variables;
 	sw_equivalence layers; /* ops at the same position of repeated layers */
 	/* per input leaf, per op: the pinned options, per atom; NULL: not pinned */
@@ -494,6 +495,10 @@ typedef struct sw_model {
 	sw_memo *memo;
 	sw_watch watch;
 	const sw_mesh *mesh;
+	/* The analysis's; where the mesh is a part of the cluster, of its atoms alone. There kernels take
+	 * `copies` times as long as on all devices, and so do overlap windows: the part is planned as if
+	 * it was the cluster. */
+	double overlap_weight, copies;
 	sw_path_cache *paths; /* the memo's, of this mesh */
 	sw_problem problem;
 	SW_VEC(sw_decision) decisions;

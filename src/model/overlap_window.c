@@ -209,16 +209,16 @@ double sw_overlap_window_s(const sw_overlap *o, sw_id from, sw_id to)
 
 /* Less than min_overlap_weight, and plans that communicate without need cost almost as little as
  * others. */
-double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster,
+double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster, uint32_t atoms,
                          const sw_model_limits *limits)
 {
 	int64_t bytes = 0;
 	for (uint32_t i = 0; i < roles->n_inputs; i++)
 		if (roles->input_role[i] == SW_ROLE_PARAMETER)
 			bytes += sw_shape_bytes(sw_value_shape(roles->program, roles->inputs[i]));
-	uint32_t all = (1u << cluster->atoms.n) - 1;
-	double kernels_s = computation_s(roles, cluster, roles->program->entry);
-	double reduce_s = sw_cost_collective((void *)cluster, SW_MOVE_ALL_REDUCE, all, bytes);
+	double copies = (double)cluster->n_devices / (double)sw_atoms_group_size(&cluster->atoms, atoms);
+	double kernels_s = copies * computation_s(roles, cluster, roles->program->entry);
+	double reduce_s = sw_cost_collective((void *)cluster, SW_MOVE_ALL_REDUCE, atoms, bytes);
 	double power = round(log2(reduce_s / kernels_s));
 	return isfinite(power) ? fmin(fmax(exp2(power), limits->min_overlap_weight), 1) : 1;
 }

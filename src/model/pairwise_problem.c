@@ -184,9 +184,25 @@ static void keep_tables(sw_model *m)
 	                           sizeof(sw_layout) * m->n_layouts);
 }
 
+static void set_overlap(sw_model *m)
+{
+	const sw_analysis *analysis = m->analysis;
+	const sw_cluster *cluster = analysis->cluster;
+	uint32_t atoms = 0;
+	m->overlap_weight = analysis->overlap_weight;
+	m->copies = 1;
+	if (!m->mesh->copied || !analysis->overlap)
+		return;
+	for (int32_t a = 0; a < m->mesh->n_axes; a++)
+		atoms |= m->mesh->axes[a].atoms;
+	m->copies = (double)cluster->n_devices / (double)sw_atoms_group_size(&cluster->atoms, atoms);
+	m->overlap_weight = sw_overlap_weight(&analysis->roles, cluster, atoms, analysis->limits);
+}
+
 bool sw_model_begin(sw_model *m, sw_memo *memo, const sw_watch *watch, const sw_mesh *mesh)
 {
 	*m = (sw_model){.analysis = memo->analysis, .memo = memo, .mesh = mesh};
+	set_overlap(m);
 	if (watch)
 		m->watch = *watch;
 	sw_arena_init(&m->arena);

@@ -34,17 +34,16 @@ static sw_mesh_entry *entry_of(const sw_search *s, const sw_mesh_search *m)
 
 /* Set the budget of a mesh. A fixed strategy gets equal work alone and as a part of `auto`, and no
  * warm start, so that `auto` is never worse than any of them. It is cut off only where no step of
- * it can beat the incumbent of another variant. Free meshes are cut off at the best plan of this
- * wave. Of the time that is left to the wave a free mesh gets an equal part; a fixed strategy, which
- * is mostly solved at once, as much as half. */
+ * it can beat the incumbent of another variant, as far as is known of what merging and fusing save.
+ * Free meshes are cut off at the best plan of this wave. Of the time that is left to the wave a free
+ * mesh gets an equal part; a fixed strategy, which is mostly solved at once, as much as half. */
 static sw_budget budget_of(const sw_search *s, const sw_mesh_search *m, size_t position)
 {
 	const sw_search_wave *w = s->wave;
-	double other_s = w->mode == SW_MEMORY_RESERVED ? INFINITY : s->incumbent.model_s,
-	       steps = 1 / sw_model_step_bound_s(&w->analysis, 1);
-	sw_budget b = {.accept_s = other_s * steps};
-	if (!sw_search_has_incumbent(s))
-		b.accept_s = INFINITY;
+	double least = sw_tally_share(s, &w->tally) * sw_model_step_bound_s(&w->analysis, 1);
+	sw_budget b = {.accept_s = INFINITY};
+	if (sw_search_has_incumbent(s) && w->mode != SW_MEMORY_RESERVED && least > 0)
+		b.accept_s = s->incumbent.cost.step_time_s / least;
 	if (sw_mesh_is_free(m->mesh))
 		b.accept_s = w->tally.model_s;
 	if (m->mesh->wide)
@@ -122,13 +121,20 @@ static int by_model(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Collectives that are merged may take less than the model says. Scale the model's bound by the
- * smallest share that any costed plan of the wave had. */
+/* Collectives that are merged may take less than the model says, and so may kernels that fuse. Scale
+ * the model's bounds by the smallest shares that any costed plan had. */
 static double step_bound_s(const sw_search *s, const sw_found *f)
 {
 	const sw_search_wave *w = s->wave;
-	return fmax(f->kernels_s,
-	            w->tally.merged_share * sw_model_step_bound_s(&w->analysis, f->bound_s));
+	return fmax(sw_tally_kernels_share(s, &w->tally) * f->kernels_s,
+	            sw_tally_share(s, &w->tally) *
+	                    sw_model_step_bound_s(&w->analysis, f->bound_s));
+}
+
+static double least_share(double known, double part_s, double whole_s)
+{
+	double share = whole_s > 0 ? part_s / whole_s : 1;
+	return known > 0 ? fmin(known, share) : share;
 }
 
 static void note_cost(sw_search_wave *w, const sw_found *f)
@@ -140,10 +146,10 @@ static void note_cost(sw_search_wave *w, const sw_found *f)
 		t->step_s = fmin(t->step_s, f->cost.step_time_s);
 	else
 		t->exceeding_s = fmin(t->exceeding_s, f->model_s);
-	if (f->cost.communication_s > 0) {
-		double share = f->cost.least_communication_s / f->cost.communication_s;
-		t->merged_share = t->merged_share > 0 ? fmin(t->merged_share, share) : share;
-	}
+	if (f->cost.communication_s > 0)
+		t->merged_share = least_share(t->merged_share, f->cost.least_communication_s,
+		                              f->cost.communication_s);
+	t->fused_share = least_share(t->fused_share, f->cost.compute_s, f->kernels_s);
 }
 
 /* Is a solved mesh given up before it is costed? */
@@ -174,11 +180,12 @@ static void stop_costing(batch_run *b, int64_t from, int64_t n_open)
 	}
 }
 
-/* Is the time over, and is something else known? */
+/* Is the time over? Until a plan that fits is known, one is costed anyway, and others as long as the
+ * whole search lasts. */
 static bool is_late(const sw_search *s, int64_t costed)
 {
-	bool needs_one = costed == 0 && !s->lender && !sw_search_has_incumbent(s) &&
-	                 s->wave->candidates.len == 0;
+	bool needs_one = !s->lender && isinf(s->wave->tally.step_s) &&
+	                 (costed == 0 || sw_now_s() < sw_search_last_s(s));
 	return sw_wave_left_s(s->wave) <= 0 && !needs_one;
 }
 

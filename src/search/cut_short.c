@@ -25,7 +25,7 @@ typedef struct contender {
 	bool over;         /* there is nothing more to search */
 	bool settled;      /* the search of all meshes played a plan of the program as asked */
 	double expected_s; /* of its step, by the search of all meshes */
-	double bound_s;    /* of its step, likewise; it need not hold where kernels fuse */
+	double bound_s;    /* of its step, likewise */
 	double spent_s;    /* on its search */
 	double most_s;     /* to be spent before others come */
 	sw_error err;
@@ -34,7 +34,7 @@ typedef struct contender {
 typedef struct race {
 	const sw_plan_request *request;
 	sw_search *all; /* the search of all meshes */
-	double end_s;
+	double end_s, last_s; /* of sw_now_s; last_s: if there is no plan before */
 	SW_VEC(contender) list;
 } race;
 
@@ -110,11 +110,13 @@ static bool parse_strategy(const sw_mesh *mesh, sw_plan_strategy *strategy)
 
 static void enter(race *r, const sw_mesh_entry *e)
 {
-	double hidden_s = sw_cost_step_bound_s(&e->unconstrained.cached);
+	double hidden_s = sw_cost_step_bound_s(&e->unconstrained.cached),
+	       share = sw_tally_kernels_share(
+		       r->all, &(sw_tally){.fused_share = r->all->fused_share});
 	contender c = {.options = *r->request->options,
 	               .settled = is_settled(e),
 	               .expected_s = expected_s(r->all, e),
-	               .bound_s = hidden_s > 0 ? hidden_s : e->kernels_s};
+	               .bound_s = hidden_s > 0 ? hidden_s : share * e->kernels_s};
 	c.options.least = NULL;
 	c.options.least_share = NULL;
 	if (parse_strategy(&e->mesh, &c.options.strategy))
@@ -147,6 +149,11 @@ static sw_search *leader_of(const race *r)
 		if (found_s(&r->list.data[i]) < sw_search_best_s(leader))
 			leader = r->list.data[i].search;
 	return leader;
+}
+
+static double end_of(const race *r)
+{
+	return sw_search_has_incumbent(leader_of(r)) ? r->end_s : r->last_s;
 }
 
 typedef enum turn { NEXT, LATER, LAST } turn;
@@ -190,9 +197,9 @@ static void advance(const race *r, contender *c)
 	sw_status status = SW_OK;
 	request.options = &c->options;
 	if (!c->search) {
-		c->most_s = (r->end_s - begin_s) / 2;
+		c->most_s = (end_of(r) - begin_s) / 2;
 		c->search = sw_alloc(sizeof(*c->search));
-		status = sw_search_begin(c->search, &request, r->end_s, r->all, &c->err);
+		status = sw_search_begin(c->search, &request, end_of(r), r->all, &c->err);
 	}
 	if (status == SW_OK && c->search->wave)
 		status = sw_search_advance(c->search);
@@ -204,7 +211,7 @@ static void run(race *r)
 {
 	bool any = r->request->options->any;
 	enter_all(r);
-	while (sw_now_s() < r->end_s && !(any && sw_search_has_incumbent(leader_of(r)))) {
+	while (sw_now_s() < end_of(r) && !(any && sw_search_has_incumbent(leader_of(r)))) {
 		contender *next = next_of(r);
 		if (!next)
 			break;
@@ -246,7 +253,7 @@ static sw_status answer(race *r, sw_plan **plan, sw_error *err)
 static sw_status run_race(const sw_plan_request *request, sw_search *all, double end_s,
                           sw_plan **plan, sw_error *err)
 {
-	race r = {.request = request, .all = all, .end_s = end_s};
+	race r = {.request = request, .all = all, .end_s = end_s, .last_s = sw_search_last_s(all)};
 	if (all->timed_out && !all->hopeless_bytes)
 		run(&r);
 	sw_status status = r.list.len > 0 ? answer(&r, plan, err) : sw_search_finish(all, plan);

@@ -14,6 +14,7 @@
  *   regather.c         choose the readers that re-gather (live_versions.c counts the bytes)
  *   stream_operands.c  choose the operands that dots stream
  *   candidates.c       simulate the plans that may be the quickest
+ *   held_state.c       what a device holds of the state under a plan
  *   hopeless.c         see whether nothing can fit by far
  *   neighbours.c       choose the next variant: neighbours_memory.c, neighbours_padding.c
  *   certify.c          the bound of all plans, searched or not
@@ -41,6 +42,13 @@ typedef struct sw_candidate_plan {
 
 /* ---- variants --------------------------------------------------------------------------- */
 
+/* What a device holds of the state under a plan, in bytes. */
+typedef struct sw_held_state {
+	int64_t input_bytes;    /* of all inputs, at rest */
+	int64_t gathered_bytes; /* of parameters as they are read, beyond what is held at rest */
+	int64_t sum_bytes;      /* of the gradients of parameters, each as large as that is read */
+} sw_held_state;
+
 /* A set of a strategy's meshes, by number. */
 typedef struct sw_mesh_set {
 	bool rest; /* are the numbers beyond the list in the set? */
@@ -65,7 +73,7 @@ typedef struct sw_unconstrained {
 typedef struct sw_mesh_entry {
 	sw_mesh mesh;         /* its name tells the rewrites of the variant */
 	size_t number;        /* of the strategy's meshes: the same in all variants */
-	double kernels_s;     /* sw_model_kernels_s: hardly a step of its plans is shorter */
+	double kernels_s;     /* sw_model_kernels_s: where kernels fuse a step may be shorter */
 	double model_bound_s; /* none of its plans takes less by the model */
 	double best_s;        /* the quickest that fits, by the model; INFINITY: none */
 	int64_t least_bytes;  /* its inputs take so much on a device; 0: unknown */
@@ -104,6 +112,8 @@ typedef struct sw_variant {
 	struct {                      /* the quickest plan by the model, without a memory limit */
 		sw_program_cost cost; /* step_time_s 0: unknown */
 		double model_s;
+		sw_held_state held;   /* zero where the plan fits */
+		int64_t least_bytes;  /* no plan of its mesh takes less for inputs */
 		/* it needs more than limits.far_too_large times the memory, and no plan of the
 		 * variant is the incumbent */
 		bool far;
@@ -134,9 +144,10 @@ typedef struct sw_tally {
 	double model_s; /* the quickest plan by the model, of this wave or before */
 	double step_s;  /* the quickest that fits, costed or simulated, of this wave or before */
 	double exceeding_s; /* the quickest by the model that was costed not to fit */
-	/* part of the collectives' seconds that remains if all are merged that may be; the smallest
-	 * of all costed plans; 0: none was costed */
-	double merged_share;
+	/* Of all plans of the search that were costed the smallest parts that remain of the model's
+	 * seconds: of collectives if all are merged that may be, and of kernels where several ops are
+	 * one. 0: none was costed. */
+	double merged_share, fused_share;
 } sw_tally;
 
 typedef struct sw_mesh_search sw_mesh_search;
@@ -202,6 +213,7 @@ typedef struct sw_search {
 	sw_variable_forms forms;
 	SW_VEC(sw_variant) variants;
 	sw_candidate_plan incumbent;   /* the quickest plan that fits, by its simulated step */
+	double merged_share, fused_share; /* as in sw_tally, of the waves that are closed */
 	sw_strategy_set strategies;    /* of all snapshots */
 	sw_search_wave *wave;          /* NULL: none is open */
 	struct {                       /* which variant is searched next (neighbours.c) */
@@ -318,6 +330,10 @@ bool sw_variant_prune(sw_search *s, sw_variant *variant, double bound_s);
 /* Is a mesh costed even if the seconds of its ops exceed a step that is known? Where kernels fuse those
  * are an estimate, and parts of the cluster save launches and latencies. */
 bool sw_mesh_is_costed_anyway(const sw_search *s, const sw_mesh *mesh);
+/* Return the part of the model's kernels that a step takes at least, as far as plans were costed. */
+double sw_tally_kernels_share(const sw_search *s, const sw_tally *tally);
+/* Return the part of the model's seconds that a plan takes at least, likewise. */
+double sw_tally_share(const sw_search *s, const sw_tally *tally);
 /* Take the next meshes of the wave, to be searched side by side; return false if none is left. */
 bool sw_queue_take(sw_search *s);
 /* Prune a mesh whose model is not built yet, or not solved yet. */
@@ -398,8 +414,8 @@ void sw_mesh_search_list(sw_mesh_search *m, sw_search_wave *wave, const sw_watch
 void sw_mesh_search_build(sw_mesh_search *m, sw_search *s, const sw_watch *watch);
 /* Let the solver begin where those of earlier meshes ended. */
 void sw_mesh_search_warm_start(sw_mesh_search *m, const sw_search_wave *wave);
-/* Give the mesh up before it is solved. */
-void sw_mesh_search_drop(sw_mesh_search *m, sw_untried untried);
+/* Give the mesh up before it is solved; bound_s: of its steps. */
+void sw_mesh_search_drop(sw_mesh_search *m, sw_untried untried, double bound_s);
 /* Give a solution up before it is costed. */
 void sw_mesh_search_reject(sw_mesh_search *m, sw_untried untried, double bound_s);
 /* Solve, write the decisions into the sketch, and cost it. These three are thread-safe for
@@ -495,6 +511,11 @@ size_t sw_saving_choices(const sw_search *s, size_t *columns);
  * which is written for that. SW_NO: the rewrite is impossible. */
 sw_status sw_saving_bound(sw_search *s, size_t i, sw_rewrites *rewrites, int64_t *share_bytes,
                           double *kernels_s);
+
+/* ---- held_state.c ----------------------------------------------------------------------- */
+
+/* Count what a device holds of the state; means over the devices where they differ. O(ops). */
+sw_held_state sw_held_state_of(const sw_plan *plan, const sw_roles *roles);
 
 /* ---- hopeless.c ------------------------------------------------------------------------- */
 

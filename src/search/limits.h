@@ -43,6 +43,9 @@
 	  "halved: 0/7; doubled: 0/7")                                                             \
 	X(max_variants, 8, "variants", "that save memory and are searched",                        \
 	  "halved: 0/19; doubled: 0/19")                                                           \
+	X(misfit_power, 10, "power",                                                               \
+	  "of the predicted bytes over the memory, by which a choice that saves memory is put off", \
+	  "moves only programs short of memory; not halved or doubled")                            \
 	X(elsewhere_work, 1.2e5, "ops",                                                            \
 	  "of variants searched, up to which others than the best one's neighbours are",           \
 	  "halved: 0/14; doubled: 0/14; llama3-8b on 64 A100 gains 10 %")                          \

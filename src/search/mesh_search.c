@@ -214,7 +214,7 @@ static double kernels_s(const sw_problem *problem, const int32_t *assignment)
 	return sum;
 }
 
-void sw_mesh_search_drop(sw_mesh_search *m, sw_untried untried)
+void sw_mesh_search_drop(sw_mesh_search *m, sw_untried untried, double bound_s)
 {
 	sw_model_clear(&m->work.model);
 	m->pending = m->work.listed = m->work.built = false;
@@ -222,7 +222,7 @@ void sw_mesh_search_drop(sw_mesh_search *m, sw_untried untried)
 	bool too_large = untried == SW_UNTRIED_TOO_LARGE;
 	if (too_large)
 		m->bounds.least_bytes = m->bounds.input_bytes;
-	sw_mesh_search_reject(m, untried, too_large ? 0 : m->bounds.kernels_s);
+	sw_mesh_search_reject(m, untried, too_large ? 0 : bound_s);
 }
 
 void sw_mesh_search_reject(sw_mesh_search *m, sw_untried untried, double bound_s)
@@ -362,6 +362,9 @@ static void note_unconstrained(sw_mesh_search *m, sw_search *s)
 		return;
 	v->unconstrained.cost = f->cached;
 	v->unconstrained.model_s = f->cached_s;
+	v->unconstrained.least_bytes = m->bounds.input_bytes;
+	if (f->cached.peak_bytes > s->wave->memory_bytes)
+		v->unconstrained.held = sw_held_state_of(m->sketch, &s->wave->analysis.roles);
 }
 
 void sw_mesh_search_judge(sw_mesh_search *m, sw_search *s)

@@ -3,17 +3,17 @@
  * microbatches, or both.
  *
  * They are tried only where the quickest plan of the program as it is exceeds the memory. The
- * choices are a grid of policies and numbers of microbatches, ordered by predictions. The predicted
- * peak is in proportion to that of one device by live ranges, where m microbatches hold the
- * activations of one, and the sums of gradients besides; the predicted time is the bound of the
- * program as it is, plus the recomputation, plus the kernel overhead of each further iteration;
- * what is expected besides are an iteration's collectives, where the state is larger than the
- * memory. The search begins at the quickest choice that should fit. If it does not, its peak
- * corrects the predictions. Once a choice fits, its neighbours in the grid are tried as long as
- * that makes plans faster: a choice that takes more memory must split more, one that takes less may
- * split less. Then come the choices elsewhere whose predicted time is below the incumbent's step,
- * as long as the budget of work lasts. Meshes that were far behind in the best variant are left out
- * of the next.
+ * choices are a grid of policies and numbers of microbatches, ordered by predictions. Of the peak
+ * that plan tells apart what it holds of the state, which does not shrink, and activations, which
+ * are in proportion to those of one device by live ranges, over the microbatches. The predicted time
+ * is the bound of the program as it is, plus the recomputation, plus the kernel overhead of each
+ * further iteration; where the state as that plan holds it leaves no room, each iteration is expected
+ * to send what the plan sends once. The search begins at the quickest choice, put off as far as it
+ * should exceed the memory. Its peak corrects the predictions. Once a choice fits, its neighbours in
+ * the grid are tried as long as that makes plans faster: a choice that takes more memory must split
+ * more, one that takes less may split less. Then come the choices elsewhere whose predicted time is
+ * below the incumbent's step, as long as the budget of work lasts. Meshes that were far behind in the
+ * best variant are left out of the next.
  */
 #include "search/internal.h"
 
@@ -23,8 +23,10 @@
 
 typedef struct saving_choice {
 	sw_rewrites rewrites;
-	double seconds, bytes; /* predicted, of one device of the cluster; seconds of kernels */
-	double expected_s;     /* with what each further iteration may have to send */
+	double seconds;          /* predicted, of the kernels of one device of the cluster */
+	double activation_bytes; /* predicted, likewise */
+	double bytes;            /* with the state, divided as far as the mesh allows */
+	double expected_s;       /* seconds, with what each further iteration may have to send */
 	bool tried;
 	size_t variant; /* if is_variant */
 	bool is_variant;
@@ -50,8 +52,16 @@ struct sw_grid_search {
 	const sw_saving_grid *grid;
 	saving_choice *items; /* [row][column] */
 	size_t n, last;       /* last: the choice tried last; n: none */
-	double memory_bytes;  /* choices predicted to need up to this should fit */
-	double resend_s;      /* of one more iteration's collectives, by expectation */
+	double memory_bytes;
+	struct {              /* of the first variant's quickest plan without a memory limit */
+		double scale; /* its activations over those of one device that runs it all */
+		double least_share; /* of the state that a device of its mesh holds at least */
+		double held_bytes;  /* of inputs, gathered parameters and sums, if all stay there */
+		double resend_s;    /* its collectives */
+	} first;
+	/* what activations took over what was predicted, of choices that compute nothing again and
+	 * of those that do */
+	double correction[2];
 	int32_t searches;
 	bool found; /* some choice fits: the search climbs to its neighbours */
 };
@@ -71,14 +81,11 @@ static void count_state(const sw_search *s, sw_saving_grid *g)
 	}
 }
 
-/* Predict the peak of one device that runs the whole program. */
-static double peak_of(const sw_grid_search *x, const sw_remat_policy *policy, int32_t microbatches)
+/* Predict the bytes of activations of one device that runs the whole program. */
+static double activations_of(const sw_saving_grid *g, const sw_remat_policy *policy,
+                             int32_t microbatches)
 {
-	double peak = (double)policy->peak_bytes;
-	if (microbatches < 2)
-		return peak;
-	return x->grid->state_bytes + x->grid->sum_bytes +
-	       SW_MAX(peak - x->grid->state_bytes, 0) / microbatches;
+	return SW_MAX((double)policy->peak_bytes - g->state_bytes, 0) / SW_MAX(microbatches, 1);
 }
 
 static bool is_asked_for(const sw_plan_options *options, const char *policy)
@@ -124,44 +131,64 @@ static void choose_columns(const sw_search *s, sw_saving_grid *g)
 			sw_vec_push(&g->counts, (int32_t)g->phases.possible.v[i]);
 }
 
+/* Predict what a choice takes. The state is divided as far as the mesh allows if need be; but where
+ * a device can't hold it as the quickest plan without a memory limit does, parameters as they are
+ * read and sums of gradients included, each iteration may have to send what that plan sends once. */
+static void predict(const sw_grid_search *x, saving_choice *c)
+{
+	const sw_saving_grid *g = x->grid;
+	double more = SW_MAX(c->rewrites.microbatches - 1, 0),
+	       activations = c->activation_bytes * x->correction[c->rewrites.remat != NULL];
+	c->bytes = activations +
+	           x->first.least_share * (g->state_bytes + (more > 0 ? g->sum_bytes : 0));
+	bool resends = activations + x->first.held_bytes > x->memory_bytes;
+	c->expected_s = c->seconds + (resends ? more * x->first.resend_s : 0);
+}
+
 static saving_choice saving_of(const sw_grid_search *x, const sw_remat_policy *policy,
                                int32_t microbatches)
 {
 	const sw_variant *first = sw_search_variant(x->search, 0);
 	double devices = (double)x->search->asked.cluster->n_devices,
 	       iterations_more = microbatches - 1;
-	double seconds =
-		first->kernels_s + policy->added_s / devices + iterations_more * x->grid->iteration_s;
-	return (saving_choice){.rewrites = {.remat = policy->what.again ? policy->name : NULL,
-	                                    .microbatches = microbatches < 2 ? 0 : microbatches},
-	                       .bytes = peak_of(x, policy, microbatches),
-	                       .seconds = seconds,
-	                       .expected_s = seconds + iterations_more * x->resend_s};
+	return (saving_choice){
+		.rewrites = {.remat = policy->what.again ? policy->name : NULL,
+	                     .microbatches = microbatches < 2 ? 0 : microbatches},
+		.activation_bytes = x->first.scale * activations_of(x->grid, policy, microbatches),
+		.seconds = first->kernels_s + policy->added_s / devices +
+	                   iterations_more * x->grid->iteration_s};
 }
 
-/* Where a device can't hold the state whole, each iteration may have to gather the parameters and
- * to add up their gradients again, as the quickest plan without a memory limit does once. */
-static double resend_s(const sw_grid_search *x)
+static const sw_remat_policy *policy_of(const sw_saving_grid *g, const sw_rewrites *rewrites)
+{
+	for (size_t i = 0; rewrites->remat && i < g->policies.len; i++)
+		if (!strcmp(g->policies.data[i].name, rewrites->remat))
+			return &g->policies.data[i];
+	return &g->none;
+}
+
+/* Measure the predictions by the first variant's plan. What it holds beside the state are activations:
+ * an even share of them at least. */
+static void measure_first(sw_grid_search *x)
 {
 	const sw_variant *first = sw_search_variant(x->search, 0);
-	return x->grid->state_bytes > x->memory_bytes ? first->unconstrained.cost.communication_s : 0;
+	const sw_held_state *held = &first->unconstrained.held;
+	const sw_saving_grid *g = x->grid;
+	double whole = activations_of(g, policy_of(g, &first->rewrites), first->rewrites.microbatches),
+	       peak = (double)first->unconstrained.cost.peak_bytes,
+	       share = 1 / (double)x->search->asked.cluster->n_devices,
+	       state = (double)(held->input_bytes + held->gathered_bytes),
+	       least = (double)first->share_bytes - share * g->state_bytes;
+	if (peak == 0)
+		return;
+	x->first.scale = SW_MAX(SW_MAX(peak - state, least), 0) / SW_MAX(whole, 1);
+	x->first.least_share =
+		(double)first->unconstrained.least_bytes / SW_MAX(g->state_bytes, 1);
+	x->first.held_bytes = state + (double)held->sum_bytes;
+	x->first.resend_s = first->unconstrained.cost.communication_s;
 }
 
-/* Return the ratio of the first variant's peak on one device of the cluster to its predicted peak
- * on one device that runs the whole program. */
-static double scale_of(const sw_grid_search *x)
-{
-	const sw_variant *first = sw_search_variant(x->search, 0);
-	const sw_remat_policy *policy = &x->grid->none;
-	for (size_t i = 0; i < x->grid->policies.len; i++)
-		if (first->rewrites.remat &&
-		    !strcmp(x->grid->policies.data[i].name, first->rewrites.remat))
-			policy = &x->grid->policies.data[i];
-	return (double)first->unconstrained.cost.peak_bytes /
-	       SW_MAX(peak_of(x, policy, SW_MAX(first->rewrites.microbatches, 1)), 1);
-}
-
-static void fill(sw_grid_search *x, double scale)
+static void fill(sw_grid_search *x)
 {
 	const sw_saving_grid *g = x->grid;
 	const sw_rewrites *first = &sw_search_variant(x->search, 0)->rewrites;
@@ -171,7 +198,7 @@ static void fill(sw_grid_search *x, double scale)
 	for (size_t i = 0; i < x->n; i++) {
 		saving_choice *c = &x->items[i];
 		*c = saving_of(x, &g->policies.data[i / columns], g->counts.data[i % columns]);
-		c->bytes *= scale;
+		predict(x, c);
 		c->is_variant = sw_rewrites_save_alike(&c->rewrites, first);
 		c->tried = c->is_variant || is_dominated(x, i / columns);
 	}
@@ -216,11 +243,14 @@ sw_status sw_saving_begin(sw_search *s)
 	}
 	sw_grid_search *x = sw_alloc(sizeof(*x));
 	*x = (sw_grid_search){
-		.search = s, .grid = *grid, .memory_bytes = (double)sw_search_memory(s)};
+		.search = s,
+		.grid = *grid,
+		.memory_bytes = (double)sw_search_memory(s),
+		.correction = {1, 1}};
 	s->proposals.grid = x;
 	sw_arena_init(&x->arena);
-	x->resend_s = resend_s(x);
-	fill(x, scale_of(x));
+	measure_first(x);
+	fill(x);
 	x->last = x->n;
 	return SW_OK;
 }
@@ -241,20 +271,58 @@ static const sw_variant *variant_of(const sw_grid_search *x, size_t i)
 	return c->is_variant ? sw_search_variant(x->search, c->variant) : NULL;
 }
 
+/* ---- what can't fit --------------------------------------------------------------------- */
+
+/* Was every mesh of the variant searched to its end? */
+static bool was_searched_fully(const sw_variant *v)
+{
+	for (size_t i = 0; i < v->entries.len; i++)
+		if (v->entries.data[i].line.bound_s > 0)
+			return false;
+	return true;
+}
+
+/* Does no plan of the variant fit? Meshes that were pruned as too slow might hold one, if the
+ * smallest plan nearly fits. */
+static bool is_too_large(const sw_search *s, const sw_variant *v)
+{
+	double limit = s->asked.limits->memory_doubt * (double)sw_search_memory(s);
+	bool has_least = v->least.snapshot.strategies != NULL && !sw_variant_fits(v);
+	return sw_variant_is_too_large(s, v) ||
+	       (has_least && (was_searched_fully(v) || (double)v->least.cost.peak_bytes > limit));
+}
+
+/* Was a choice that needs no more memory than this one found not to fit? More microbatches need more
+ * where the sums of gradients exceed the activations that they save. */
+static bool cannot_fit(const sw_grid_search *x, size_t at)
+{
+	size_t columns = x->grid->counts.len;
+	for (size_t i = 0; i < x->n; i++)
+		if (i / columns >= at / columns && i % columns >= at % columns &&
+		    x->items[i].bytes <= x->items[at].bytes && variant_of(x, i) &&
+		    is_too_large(x->search, variant_of(x, i)))
+			return true;
+	return false;
+}
+
 /* ---- one that fits ---------------------------------------------------------------------- */
 
-/* Return the quickest untried choice that should fit; else the smallest; n: there is none. */
+/* What a choice should take, and more the further its predicted bytes exceed the memory: that it may
+ * fit all the same is worth a search only if it is much quicker than those that should fit. */
+static double score(const sw_grid_search *x, const saving_choice *c)
+{
+	return c->expected_s *
+	       pow(SW_MAX(c->bytes / x->memory_bytes, 1), x->search->asked.limits->misfit_power);
+}
+
+/* Return the untried choice of the best score, or the smallest one; n: there is none. */
 static size_t most_promising(const sw_grid_search *x, bool smallest)
 {
 	size_t best = x->n;
 	for (size_t i = 0; i < x->n; i++) {
 		const saving_choice *c = &x->items[i], *b = best < x->n ? &x->items[best] : NULL;
-		if (c->tried)
-			continue;
-		bool fits = c->bytes <= x->memory_bytes && !smallest,
-		     best_fits = b && b->bytes <= x->memory_bytes && !smallest;
-		if (!b || (fits && !best_fits) || (fits && c->expected_s < b->expected_s) ||
-		    (!fits && !best_fits && c->bytes < b->bytes))
+		bool open = !c->tried && (smallest || !cannot_fit(x, i));
+		if (open && (!b || (smallest ? c->bytes < b->bytes : score(x, c) < score(x, b))))
 			best = i;
 	}
 	return best;
@@ -270,15 +338,21 @@ static size_t smallest_of(const sw_grid_search *x)
 	return least;
 }
 
-/* Correct the predictions by a choice that needed more memory than predicted. */
-static void correct(sw_grid_search *x, size_t i)
+/* Correct the predictions by a choice that needed more memory than predicted. One that computes
+ * nothing again tells of all; others tell how much of what they free is held by what is moved. */
+static void correct(sw_grid_search *x, size_t at)
 {
-	double memory = (double)sw_search_memory(x->search);
-	const sw_variant *v = variant_of(x, i);
-	if (!v || !v->least.snapshot.strategies)
+	const saving_choice *c = &x->items[at];
+	const sw_variant *v = variant_of(x, at);
+	bool again = c->rewrites.remat != NULL;
+	if (!v || !v->least.snapshot.strategies || c->activation_bytes <= 0)
 		return;
-	double factor = x->items[i].bytes / (double)v->least.cost.peak_bytes;
-	x->memory_bytes = SW_MIN(x->memory_bytes, memory * SW_MIN(factor, 1.0));
+	double state = c->bytes - c->activation_bytes * x->correction[again],
+	       factor = ((double)v->least.cost.peak_bytes - state) / c->activation_bytes;
+	for (int k = again; k < 2; k++)
+		x->correction[k] = SW_MAX(x->correction[k], factor);
+	for (size_t i = 0; i < x->n; i++)
+		predict(x, &x->items[i]);
 }
 
 /* Return the untried choice that is predicted to need least; n: none is left that may fit, by what
@@ -305,8 +379,10 @@ static size_t next_that_may_fit(sw_grid_search *x)
 	size_t smallest = smallest_of(x);
 	if (x->last < x->n)
 		correct(x, x->last);
-	return x->n > 0 && x->items[smallest].tried ? next_in_doubt(x, smallest)
-	                                            : most_promising(x, half);
+	if (x->n > 0 && x->items[smallest].tried)
+		return next_in_doubt(x, smallest);
+	size_t next = most_promising(x, half);
+	return next < x->n ? next : most_promising(x, true);
 }
 
 /* ---- a faster one ----------------------------------------------------------------------- */
@@ -322,36 +398,6 @@ static size_t best_choice(const sw_grid_search *x)
 	return i;
 }
 
-/* Was every mesh of the variant searched to its end? */
-static bool was_searched_fully(const sw_variant *v)
-{
-	for (size_t i = 0; i < v->entries.len; i++)
-		if (v->entries.data[i].line.bound_s > 0)
-			return false;
-	return true;
-}
-
-/* Does no plan of the variant fit? Meshes that were pruned as too slow might hold one, if the
- * smallest plan nearly fits. */
-static bool is_too_large(const sw_search *s, const sw_variant *v)
-{
-	double limit = s->asked.limits->memory_doubt * (double)sw_search_memory(s);
-	bool has_least = v->least.snapshot.strategies != NULL && !sw_variant_fits(v);
-	return sw_variant_is_too_large(s, v) ||
-	       (has_least && (was_searched_fully(v) || (double)v->least.cost.peak_bytes > limit));
-}
-
-/* Was a choice that needs no more memory than this one found not to fit? */
-static bool cannot_fit(const sw_grid_search *x, size_t row, size_t column)
-{
-	size_t columns = x->grid->counts.len;
-	for (size_t i = 0; i < x->n; i++)
-		if (i / columns >= row && i % columns >= column && variant_of(x, i) &&
-		    is_too_large(x->search, variant_of(x, i)))
-			return true;
-	return false;
-}
-
 /* Return the next neighbour to try: first the one with more recomputation and fewer iterations. n:
  * there is none. */
 static size_t next_neighbour(const sw_grid_search *x, size_t at)
@@ -362,7 +408,7 @@ static size_t next_neighbour(const sw_grid_search *x, size_t at)
 		size_t row = at / columns + (size_t)moves[k][0],
 		       column = at % columns + (size_t)moves[k][1];
 		if (row < x->grid->policies.len && column < columns &&
-		    !x->items[row * columns + column].tried && !cannot_fit(x, row, column))
+		    !x->items[row * columns + column].tried && !cannot_fit(x, row * columns + column))
 			return row * columns + column;
 	}
 	return x->n;
@@ -377,11 +423,11 @@ static size_t next_elsewhere(const sw_grid_search *x)
 	if (work > x->search->asked.limits->elsewhere_work)
 		return x->n;
 	double step_s = sw_search_limit_s(x->search);
-	size_t best = x->n, columns = x->grid->counts.len;
+	size_t best = x->n;
 	for (size_t i = 0; i < x->n; i++) {
 		const saving_choice *c = &x->items[i];
 		if (!c->tried && c->bytes <= x->memory_bytes && c->seconds < step_s &&
-		    !cannot_fit(x, i / columns, i % columns) &&
+		    !cannot_fit(x, i) &&
 		    (best == x->n || c->expected_s < x->items[best].expected_s))
 			best = i;
 	}

@@ -31,14 +31,26 @@ static bool is_too_large(const sw_search *s, const sw_mesh_search *m)
 	        (least && least->least.cost.peak_bytes <= m->bounds.input_bytes));
 }
 
-/* Return seconds that a plan of the mesh would have to reach to be worth its search: a free mesh of
- * a large program takes long. */
-static double worth_s(const sw_search *s, const sw_mesh_search *m)
+/* The model prices op by op, with an estimate of what fusing saves. So its kernels bound a step only
+ * where each op is one; else the costed plan that saved most tells how much of them remains. */
+double sw_tally_kernels_share(const sw_search *s, const sw_tally *tally)
+{
+	return s->asked.cluster->device.fusion == SW_FUSION_NONE ? 1 : fmin(tally->fused_share, 1);
+}
+
+double sw_tally_share(const sw_search *s, const sw_tally *tally)
+{
+	return fmin(sw_tally_kernels_share(s, tally), tally->merged_share);
+}
+
+/* Return how many times its bound a step of the mesh would have to take at most to be worth its
+ * search: a free mesh of a large program takes long. */
+static double worth(const sw_search *s, const sw_mesh_search *m)
 {
 	const sw_search_limits *limits = s->asked.limits;
 	double gain =
 		limits->gain_per_op * fmax(0, (double)s->canonical->ops.len - limits->gain_ops);
-	return m->bounds.kernels_s * (sw_mesh_is_free(m->mesh) ? 1 + gain : 1);
+	return sw_mesh_is_free(m->mesh) ? 1 + gain : 1;
 }
 
 void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m)
@@ -48,14 +60,17 @@ void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m
 	if (!m->pending || m->attempt != m->first_attempt)
 		return;
 	bool unconstrained = s->wave->mode == SW_MEMORY_UNCONSTRAINED;
-	sw_estimate estimate = {.step_s = sw_mesh_is_costed_anyway(s, m->mesh) ? 0 : worth_s(s, m),
+	double bound_s = sw_mesh_is_costed_anyway(s, m->mesh)
+	                         ? 0
+	                         : sw_tally_kernels_share(s, tally) * m->bounds.kernels_s;
+	sw_estimate estimate = {.step_s = bound_s * worth(s, m),
 	                        .model_s = m->bounds.kernels_s,
 	                        .by_model = tolerant,
 	                        .too_large = is_too_large(s, m),
 	                        .deferrable = unconstrained && !tolerant};
 	sw_untried untried = sw_prune(tally, s->wave->tolerance, &estimate);
 	if (untried != SW_UNTRIED_NOT)
-		sw_mesh_search_drop(m, untried);
+		sw_mesh_search_drop(m, untried, bound_s);
 }
 
 /* ---- order ------------------------------------------------------------------------------ */
@@ -78,8 +93,20 @@ static size_t batch_at(const sw_search_wave *w, size_t first)
 	return SW_MIN(most, run_end(w, first) - first);
 }
 
-/* Bound the time of the model at `position` by the time of the wave. The first model may take all
- * that is left of the search, so that something is tried. */
+/* Is a mesh before `position` tried whose inputs fit in memory? */
+static bool something_is_tried(const sw_search *s, size_t position)
+{
+	const sw_search_wave *w = s->wave;
+	for (size_t i = 0; i < position; i++) {
+		const sw_mesh_search *m = w->queue.meshes[i];
+		if (m->work.listed && m->bounds.input_bytes <= w->memory_bytes)
+			return true;
+	}
+	return isfinite(w->before.step_s);
+}
+
+/* Bound the time of the model at `position` by the time of the wave. The first model of which a plan may
+ * fit may take all that is left of the search, so that something is tried. */
 static sw_watch watch_for(sw_search *s, size_t position)
 {
 	sw_search_wave *w = s->wave;
@@ -89,8 +116,9 @@ static sw_watch watch_for(sw_search *s, size_t position)
 	                  .share = share,
 	                  .done = (double)position * share};
 	if (w->time_limit_s > 0)
-		watch.deadline_s =
-			position > 0 ? w->start_s + w->time_limit_s : sw_search_last_s(s);
+		watch.deadline_s = position > 0 && something_is_tried(s, position)
+		                           ? w->start_s + w->time_limit_s
+		                           : sw_search_last_s(s);
 	return watch;
 }
 

@@ -149,7 +149,9 @@ static sw_tally first_tally(const sw_search *s, sw_memory_mode mode)
 	return (sw_tally){.model_s = has && mode != SW_MEMORY_RESERVED ? s->incumbent.model_s
 	                                                               : INFINITY,
 	                  .step_s = sw_search_limit_s(s),
-	                  .exceeding_s = INFINITY};
+	                  .exceeding_s = INFINITY,
+	                  .merged_share = s->merged_share,
+	                  .fused_share = s->fused_share};
 }
 
 static void make_searches(sw_search *s, const size_t *entries, size_t n)
@@ -318,6 +320,8 @@ void sw_wave_close(sw_search *s)
 	sw_search_wave *w = s->wave;
 	sw_variant *v = sw_search_variant(s, w->variant);
 	sw_progress_end(&w->progress);
+	s->merged_share = w->tally.merged_share;
+	s->fused_share = w->tally.fused_share;
 	v->left_out = SW_MAX(v->left_out, w->memo.left_out);
 	s->tied = s->tied || w->memo.tied;
 	if (w->queue.n > 0 && w->mode != SW_MEMORY_RESERVED) {

@@ -111,7 +111,8 @@ static double weight_with_batch(int batch)
 	open_text(text, DEVICES, &p);
 	sw_roles roles;
 	sw_roles_init(&roles, p.program, &p.sidecar);
-	double weight = sw_overlap_weight(&roles, &p.cluster, &sw_model_default_limits);
+	double weight = sw_overlap_weight(&roles, &p.cluster, (1u << p.cluster.atoms.n) - 1,
+	                                  &sw_model_default_limits);
 	sw_roles_clear(&roles);
 	close_planned(&p);
 	free(text);

@@ -7,10 +7,9 @@
  * None of these holds by construction: searches have limits of work, and pruning uses a model. Each
  * pair that breaks is printed; the test fails if one breaks by more than SLACK, or more than one
  * and more than a part of all: one of 100 for strategies, and for memory, where limits lead the
- * search to other plans, one of 5. Strategies are compared where kernels fuse, devices there on
- * fixtures, and all others where each op is a kernel: fused, programs this small wait for launches
- * alone, whose number the model of ops does not know, and parts of a cluster were up to 4.6 % quicker
- * than the whole (3 of 32 pairs of the first 12 programs), less memory up to 7 % (mlp-clip on lab-2x4).
+ * search to other plans, one of 5. All are compared where kernels fuse, and all but strategies where
+ * each op is a kernel as well. Where kernels fuse, parts of the cluster may break one of 15 (they were
+ * quicker by 0.6 % at most in 94 pairs), pins and memory one of 5, by FUSED_SLACK.
  *
  * SW_CASES / 125 programs (tools/test --long asks for 2,500 cases), from SW_SEED on; SW_MAX_OPS (300)
  * limits their ops, of 50 to 5,000.
@@ -24,6 +23,8 @@
 #include "search/search.h"
 
 #define SLACK 0.03 /* of the step */
+/* Of pins and memory where kernels fuse: the model does not see how a schedule merges what is sent. */
+#define FUSED_SLACK 0.08
 
 typedef struct tally {
 	int pairs, broken;
@@ -83,12 +84,12 @@ static void compare(tally *t, const outcome *ought, const outcome *other, const 
 	              100 * (1 - other->step_s / ought->step_s));
 }
 
-static void report(const tally *t, int broken_parts)
+static void report(const tally *t, double slack, int broken_parts)
 {
 	print_message("%d pairs, %d broken, the worst by %.2f %%\n", t->pairs, t->broken,
 	              t->worst > 0 ? 100 * (t->worst - 1) : 0);
 	assert_true(t->pairs > 0);
-	assert_true(t->worst < 1 + SLACK);
+	assert_true(t->worst < 1 + slack);
 	assert_true(t->broken <= SW_MAX(1, t->pairs / broken_parts));
 }
 
@@ -274,40 +275,54 @@ static void on_fixtures(tally *t, try_fn *try, sw_fusion fusion)
 	}
 }
 
-static void on_all(try_fn *try, sw_fusion fusion, int broken_parts)
+static void on_all(try_fn *try, sw_fusion fusion, double slack, int broken_parts)
 {
 	tally t = {0};
 	on_random_programs(&t, try, fusion);
 	on_fixtures(&t, try, fusion);
-	report(&t, broken_parts);
+	report(&t, slack, broken_parts);
 }
 
 static void no_fixed_strategy_is_quicker_than_auto(void **state)
 {
 	(void)state;
-	on_all(try_all, SW_FUSION_LOOPS, 100);
+	on_all(try_all, SW_FUSION_LOOPS, SLACK, 100);
 }
 
 static void no_pin_makes_a_step_quicker(void **state)
 {
 	(void)state;
-	on_all(try_pins, SW_FUSION_NONE, 10);
+	on_all(try_pins, SW_FUSION_NONE, SLACK, 10);
+}
+
+static void no_pin_makes_a_step_quicker_where_kernels_fuse(void **state)
+{
+	(void)state;
+	on_all(try_pins, SW_FUSION_LOOPS, FUSED_SLACK, 5);
 }
 
 static void fewer_devices_are_not_quicker(void **state)
 {
 	(void)state;
-	tally t = {0};
-	on_random_programs(&t, try_devices, SW_FUSION_NONE);
-	on_fixtures(&t, try_devices, SW_FUSION_NONE);
-	on_fixtures(&t, try_devices, SW_FUSION_LOOPS);
-	report(&t, 20);
+	on_all(try_devices, SW_FUSION_NONE, SLACK, 20);
+}
+
+static void fewer_devices_are_not_quicker_where_kernels_fuse(void **state)
+{
+	(void)state;
+	on_all(try_devices, SW_FUSION_LOOPS, SLACK, 15);
 }
 
 static void less_memory_is_not_quicker(void **state)
 {
 	(void)state;
-	on_all(try_memory, SW_FUSION_NONE, 5);
+	on_all(try_memory, SW_FUSION_NONE, SLACK, 5);
+}
+
+static void less_memory_is_not_quicker_where_kernels_fuse(void **state)
+{
+	(void)state;
+	on_all(try_memory, SW_FUSION_LOOPS, FUSED_SLACK, 5);
 }
 
 int main(void)
@@ -315,8 +330,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_fixed_strategy_is_quicker_than_auto),
 		cmocka_unit_test(no_pin_makes_a_step_quicker),
+		cmocka_unit_test(no_pin_makes_a_step_quicker_where_kernels_fuse),
 		cmocka_unit_test(fewer_devices_are_not_quicker),
+		cmocka_unit_test(fewer_devices_are_not_quicker_where_kernels_fuse),
 		cmocka_unit_test(less_memory_is_not_quicker),
+		cmocka_unit_test(less_memory_is_not_quicker_where_kernels_fuse),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,6 +35,28 @@ static void the_first_strategy_is_the_answer_after_the_time_limit(void **state)
 	close_planned(&p);
 }
 
+/* Where inputs exceed the memory as they are, the first strategy that divides them is searched, though
+ * the time of the wave is over, and no other one. */
+static void the_first_strategy_that_may_fit_is_searched_after_the_time_limit(void **state)
+{
+	planned p;
+	sw_search s;
+	sw_error err = {0};
+	(void)state;
+	open_fixture("mlp", "local-2x2.yaml", &p);
+	make_plan(&p, "zero1");
+	sw_plan_options options = {.quiet = true, .memory_bytes = p.plan->predicted.peak_bytes};
+	check(sw_plan_strategy_parse("auto", &options.strategy, &err), &err);
+	sw_plan_request request = {p.program, p.path, &p.sidecar, &p.cluster, &options};
+	check(sw_search_begin(&s, &request, sw_now_s() + 3600, NULL, &err), &err);
+	s.wave->time_limit_s = 1e-9;
+	check(sw_search_advance(&s), &err);
+	assert_true(s.timed_out && sw_search_has_incumbent(&s));
+	assert_string_equal(s.incumbent.name, "zero1");
+	sw_search_clear(&s);
+	close_planned(&p);
+}
+
 static void the_message_says_that_nothing_was_found_in_time(void **state)
 {
 	planned p;
@@ -352,6 +374,7 @@ int main(void)
 		cmocka_unit_test(kernels_bound_the_plans_of_a_mesh),
 		cmocka_unit_test(no_rewrite_begins_after_the_time_limit),
 		cmocka_unit_test(the_first_strategy_is_the_answer_after_the_time_limit),
+		cmocka_unit_test(the_first_strategy_that_may_fit_is_searched_after_the_time_limit),
 		cmocka_unit_test(the_message_says_that_nothing_was_found_in_time),
 		cmocka_unit_test(untied_layers_are_no_slower_than_tied_ones),
 		cmocka_unit_test(auto_is_no_slower_than_a_fixed_strategy_alone),
