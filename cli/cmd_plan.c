@@ -223,13 +223,19 @@ static sw_status read_words(const cli *c, sw_plan_options *options, sw_error *er
 	return SW_OK;
 }
 
-/* Trials are of ways, without stages; so are shares that are listed. */
-static sw_status check_trials(const cli *c, const sw_plan_options *options, int32_t n_stages,
+/* Trials are of ways, without stages; so are shares that are listed, and a program that is
+ * printed. */
+static sw_status check_alone(const cli *c, const sw_plan_options *options, int32_t n_stages,
                               sw_error *err)
 {
 	const cli_values *v = &c->values;
 	if (!options->autodist && v->trials)
 		return sw_fail(err, SW_ERR_INPUT, "--trials is of --method autodist: add it");
+	if ((dumps(c, "partition") || dumps(c, "schedule")) && n_stages != 1)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--dump-after %s prints one program, and each stage has its own: "
+		               "leave --stages out",
+		               v->dump_after);
 	if (options->sharing == SW_SHARES_LISTED && n_stages != 1)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--shares %s plans without stages: leave --stages out", v->shares);
@@ -317,7 +323,7 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 	if (status == SW_OK)
 		status = cli_read_stages(c, &options.strategy, &asked, err);
 	if (status == SW_OK)
-		status = check_trials(c, &options, asked.n_stages, err);
+		status = check_alone(c, &options, asked.n_stages, err);
 	if (status == SW_OK)
 		status = cli_read_cluster(c, c->values.cluster, &cluster, err);
 	if (status) {

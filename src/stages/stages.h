@@ -16,7 +16,8 @@
  * seconds, about, and the fewest bytes cross.
  *
  * A parameter's home is the stage of its first forward reader; where other stages read it (tied
- * embeddings) they hold copies, and its gradient's terms travel. Its update, and its moments, are
+ * embeddings) they hold copies, and its gradient's terms travel, of far uses once a step
+ * (sw_stages_part_sums), else with each microbatch. Its update, and its moments, are
  * where its gradient's sum is: a backward stage of the same parameter.
  */
 #ifndef SW_STAGES_H

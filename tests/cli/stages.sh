@@ -41,6 +41,7 @@ expect 0 "" $planning --strategy dp:pp=4 --schedule gpipe -o "$scratch/alone"
 grep -q "^stages    4 on slices of 1 devices, .*gpipe" "$scratch/out" ||
 	complain "dp:pp=4 is no pipeline of single devices"
 refuse "both say how many: leave one out" $planning --stages 2 --strategy dp:pp=2 -o "$scratch/x"
+refuse "leave --stages out" $planning --stages 2 --dump-after schedule
 refuse "behind each of them pp=N" $planning --strategy dp:pp=1 -o "$scratch/x"
 
 # On one device there are no stages; auto says so, and plans without.

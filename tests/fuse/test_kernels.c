@@ -121,6 +121,46 @@ static void reductions_of_rows_join_their_readers(void **state)
 	assert_int_equal(count_of(columns, SW_FUSED_LOOP, SW_FUSION_LOOPS), 1);
 }
 
+/* What is computed from places alone is computed in each kernel that reads it, however many ops that
+ * takes, and is stored by none. */
+static void what_reads_no_array_is_repeated(void **state)
+{
+	(void)state;
+	sw_text text = {0};
+	static const sw_fusion devices[] = {SW_FUSION_LOOPS, SW_FUSION_XLA_GPU, SW_FUSION_TORCH,
+	                                    SW_FUSION_TORCH_CALLS};
+	sw_text_add(&text, HEAD "ENTRY e { x = f32[64,128] parameter(0) z = f32[] constant(0)\n"
+	                        " i0 = s32[64,128] iota(), iota_dimension=0\n"
+	                        " j = s32[64,128] iota(), iota_dimension=1\n");
+	for (int k = 0; k < 30; k++)
+		sw_text_addf(&text, " i%d = s32[64,128] add(i%d, j)\n", k + 1, k);
+	sw_text_add(&text, " f = f32[64,128] convert(i30)\n y0 = f32[64,128] add(x, f)\n");
+	for (int k = 0; k < 10; k++)
+		sw_text_addf(&text,
+		             " p%d = f32[128] reduce(y%d, z), dimensions={0}, to_apply=add\n"
+		             " b%d = f32[64,128] broadcast(p%d), dimensions={1}\n"
+		             " y%d = f32[64,128] add(b%d, f)\n",
+		             k, k, k, k, k + 1, k);
+	sw_text_add(&text, " ROOT e = f32[64,128] exponential(y10) }");
+	for (size_t d = 0; d < SW_COUNT(devices); d++) {
+		sw_program *program = read_hlo(text.data), *fused = NULL;
+		sw_error err;
+		assert_int_equal(sw_fuse(program, devices[d], &fused, &err), SW_OK);
+		const sw_computation *entry = sw_entry(fused);
+		size_t stored = 0; /* beside the columns' sums */
+		for (size_t i = 0; i < entry->ops.len; i++) {
+			const sw_op *op = sw_op_at(fused, entry->ops.data[i]);
+			for (uint32_t r = 0; r < op->n_results && op->opcode == SW_OP_FUSION; r++)
+				stored += sw_value_shape(fused, op->first_result + r).rank == 2;
+		}
+		if (stored != 1)
+			fail_msg("device %zu stores %zu arrays, not the result alone", d, stored);
+		sw_program_free(fused);
+		sw_program_free(program);
+	}
+	sw_text_clear(&text);
+}
+
 static const char product_text[] = HEAD
 		"ENTRY e { x = f32[64,128] parameter(0) w = f32[128,32] parameter(1)\n"
 		" v = f32[32] parameter(2) r = f32[64,32] parameter(3)\n"
@@ -204,6 +244,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_fixture_is_cut_into_kernels),
 		cmocka_unit_test(reductions_of_rows_join_their_readers),
+		cmocka_unit_test(what_reads_no_array_is_repeated),
 		cmocka_unit_test(products_take_bias_and_activation),
 		cmocka_unit_test(what_a_product_takes_is_one_loop_inside),
 		cmocka_unit_test(what_nothing_reads_is_a_kernel),

@@ -551,6 +551,35 @@ static void fused_kernels_hold_their_results(void **state)
 	close_program(&t);
 }
 
+/* Under data parallelism each device hands on its own part of the batch, and gathers nothing for
+ * that. */
+static void what_crosses_stays_split(void **state)
+{
+	(void)state;
+	staged_plan t;
+	sw_pipelined_options options = {.n_stages = 2, .microbatches = 4, .schedule = SW_1F1B};
+	options.plan = (sw_plan_options){.quiet = true, .remat = "none"};
+	open_program(&t, "gpt-tiny", "local-2x4");
+	assert_int_equal(sw_plan_strategy_parse("megatron:tp=2", &options.plan.strategy, &t.err),
+	                 SW_OK);
+	assert_int_equal(sw_pipelined_make(t.program, "program.hlo", &t.sidecar, &t.cluster,
+	                                   &options, &t.plan, &t.err),
+	                 SW_OK);
+	for (int32_t i = 0; i < 2; i++) {
+		const sw_planned_stage *s = &t.plan->stages[i];
+		const sw_plan *plan = s->plan;
+		for (uint32_t k = 0; k < s->step.n_results; k++) {
+			sw_id value = sw_entry(plan->program)->results.data[k];
+			sw_shape shape = sw_value_shape(plan->program, value);
+			if (s->step.results[k].kind == SW_PORT_MICROBATCHES)
+				assert_true(sw_layout_local_bytes(&plan->cluster->atoms, shape,
+				                                  sw_plan_layout(plan, plan->outputs[k])) <=
+				            sw_shape_bytes(shape) / 2);
+		}
+	}
+	close_program(&t);
+}
+
 /* A stage takes the pins of tensors that it has: the table of tokens, which only the first has, is
  * split by the vocabulary. */
 static void stages_take_pins_of_parts(void **state)
@@ -620,6 +649,7 @@ int main(void)
 		cmocka_unit_test(slices_have_several_stages),
 		cmocka_unit_test(what_crosses_counts_once),
 		cmocka_unit_test(fused_kernels_hold_their_results),
+		cmocka_unit_test(what_crosses_stays_split),
 		cmocka_unit_test(stages_take_pins_of_parts),
 		cmocka_unit_test(what_crosses_needs_no_memory),
 		cmocka_unit_test(hopeless_trials_are_not_planned),

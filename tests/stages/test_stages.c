@@ -1,6 +1,7 @@
 /* Stages of recorded programs: what they compute, microbatch by microbatch in the order of
  * schedules, is what the loop computes, bit for bit; which programs are refused, and why; and what
  * holds of every cut. */
+#include <math.h>
 #include <string.h>
 
 #include "stages/staged.h"
@@ -447,6 +448,66 @@ static void layers_are_computed_again_in_their_stage(void **state)
 	staged_clear(&plain);
 }
 
+static uint32_t elements_of_loop(const sw_program *looped)
+{
+	const sw_computation *entry = sw_entry(looped);
+	for (size_t i = 0; i < entry->ops.len; i++)
+		if (sw_op_at(looped, entry->ops.data[i])->opcode == SW_OP_WHILE)
+			return sw_op_at(looped, entry->ops.data[i])->n_operands;
+	return 0;
+}
+
+/* The results are near the expected ones: terms are added in another order. */
+static void assert_near(const staged *t, const sw_tensor *expected, const sw_tensor *actual)
+{
+	for (size_t i = 0; i < sw_entry(t->looped)->results.len; i++) {
+		const float *x = sw_tensor_data(expected[i]), *y = sw_tensor_data(actual[i]);
+		/* the shapes of the expected ones are of a program that was replaced */
+		int64_t n = actual[i].shape.type == SW_F32 ? sw_shape_elements(actual[i].shape) : 0;
+		for (int64_t k = 0; k < n; k++)
+			if (!(fabsf(x[k] - y[k]) <= 1e-5f + 1e-4f * fabsf(x[k])))
+				fail_msg("%s: result %zu, element %lld: %g, not %g", t->name, i,
+				         (long long)k, (double)y[k], (double)x[k]);
+	}
+}
+
+/* A table of tokens that is read first and last has a gradient for each use, so that what crosses is
+ * activations; other programs are left as they are. */
+static void uses_of_tied_embeddings_are_summed_apart(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t more; /* sums than before */
+	} programs[] = {{"mamba-tiny", 1}, {"t5-tiny", 1}, {"gpt-tiny", 0}};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(programs); i++) {
+		staged t;
+		sw_error err;
+		sw_stage_options options = {
+			.n_stages = 2, .device = {1e12, 1e11}, .tolerance = 0.05};
+		staged_init(&t, programs[i].name, 4, 2);
+		assert_true(t.found);
+		sw_stages_clear(&t.stages);
+		t.found = false;
+		sw_tensor *before = staged_run_whole(&t);
+		uint32_t n = elements_of_loop(t.looped);
+		assert_int_equal(sw_stages_part_sums(&t.looped, &err), SW_OK);
+		assert_int_equal(sw_program_verify(t.looped, &err), SW_OK);
+		assert_int_equal(elements_of_loop(t.looped), n + programs[i].more);
+		sw_tensor *after = staged_run_whole(&t);
+		assert_near(&t, before, after);
+		staged_drop(&t, before);
+		staged_drop(&t, after);
+		t.found = sw_stages_init(&t.stages, t.looped, &options, &err) == SW_OK;
+		assert_true(t.found);
+		const sw_stage_load *load = &t.stages.loads[0];
+		if (load->backward_bytes > 3 * load->forward_bytes)
+			fail_msg("%s: %lld bytes cross, %lld back", programs[i].name,
+			         (long long)load->forward_bytes, (long long)load->backward_bytes);
+		staged_clear(&t);
+	}
+}
+
 static double largest_share(const staged *t, double byte_s, double split_byte_s)
 {
 	double sum_s = 0, most_s = 0;
@@ -500,6 +561,7 @@ int main(void)
 		cmocka_unit_test(transformers_are_cut_between_layers),
 		cmocka_unit_test(last_layers_have_backward_passes),
 		cmocka_unit_test(layers_are_computed_again_in_their_stage),
+		cmocka_unit_test(uses_of_tied_embeddings_are_summed_apart),
 		cmocka_unit_test(dear_skips_that_devices_share_leave_stages_balanced),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
