@@ -118,7 +118,7 @@ static void nan_beside_nan_is_not_called_equal(void **state)
 	fixture_init_text(&f, hlo, 4, "dp");
 	assert_int_equal(sw_run_verify(f.plan, &f.sidecar, 1, &result, &err), SW_OK);
 	assert_false(result.ok);
-	assert_in_range(result.not_compared, 128, 384); /* on four devices */
+	assert_in_range(result.not_compared, 32, 96); /* each device has its rows */
 	assert_int_equal(result.rows.data[0].not_compared, result.not_compared);
 	assert_true(result.rows.data[0].relative == 0);
 	sw_verify_allow_nan(&result);
