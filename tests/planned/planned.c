@@ -67,13 +67,9 @@ void open_fixture_op_by_op(const char *name, const char *cluster, planned *p)
 	p->cluster.device.fusion = SW_FUSION_NONE;
 }
 
-sw_status try_plan(planned *p, const char *strategy, int64_t memory_bytes, sw_error *err)
+static sw_status try_plan_with(planned *p, sw_plan_options options, const char *strategy,
+                               sw_error *err)
 {
-	sw_plan_options options = {.no_overlap = true,
-	                           .quiet = true,
-	                           .memory_bytes = memory_bytes,
-	                           .remat = "none",
-	                           .microbatches = 1};
 	sw_status status = sw_plan_strategy_parse(strategy, &options.strategy, err);
 	sw_plan_free(p->plan);
 	p->plan = NULL;
@@ -82,11 +78,28 @@ sw_status try_plan(planned *p, const char *strategy, int64_t memory_bytes, sw_er
 	                       : status;
 }
 
+sw_status try_plan(planned *p, const char *strategy, int64_t memory_bytes, sw_error *err)
+{
+	sw_plan_options options = {.no_overlap = true,
+	                           .quiet = true,
+	                           .memory_bytes = memory_bytes,
+	                           .remat = "none",
+	                           .microbatches = 1};
+	return try_plan_with(p, options, strategy, err);
+}
+
 void make_plan(planned *p, const char *strategy)
 {
 	sw_error err = {0};
 	check(try_plan(p, strategy, 0, &err), &err);
 	check(sw_plan_verify(p->plan, &err), &err);
+}
+
+double plan_under(planned *p, sw_plan_options options, const char *strategy)
+{
+	sw_error err = {0};
+	check(try_plan_with(p, options, strategy, &err), &err);
+	return p->plan->predicted.step_time_s;
 }
 
 void close_planned(planned *p)

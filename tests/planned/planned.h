@@ -5,6 +5,7 @@
 #include "test.h"
 
 #include "partition/partition.h"
+#include "search/search.h"
 
 void check(sw_status status, const sw_error *err);
 
@@ -29,6 +30,9 @@ void open_fixture_op_by_op(const char *name, const char *cluster, planned *p);
  * fails the test if there is no plan. */
 sw_status try_plan(planned *p, const char *strategy, int64_t memory_bytes, sw_error *err);
 void make_plan(planned *p, const char *strategy);
+/* Plan the program (again) as the command does, under these options but for the strategy, and return
+ * its step; fail the test if there is no plan. */
+double plan_under(planned *p, sw_plan_options options, const char *strategy);
 void close_planned(planned *p);
 
 /* Print the plan as explain does, with whole tables if `whole`. The caller clears the text. */

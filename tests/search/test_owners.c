@@ -401,14 +401,8 @@ static void ways_are_no_slower_than_any_single_way(void **state)
 /* As the command plans: collectives run beside kernels. */
 static double overlapped_step_under(planned *p, const char *strategy)
 {
-	sw_error err = {0};
 	sw_plan_options options = {.quiet = true, .remat = "none", .microbatches = 1};
-	check(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
-	sw_plan_free(p->plan);
-	p->plan = NULL;
-	check(sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &p->plan, &err),
-	      &err);
-	return p->plan->predicted.step_time_s;
+	return plan_under(p, options, strategy);
 }
 
 /* With owners auto is no slower than without, nor than any way of synchronising variables. */

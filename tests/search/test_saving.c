@@ -18,18 +18,12 @@ typedef struct tight_case {
 static double plan_tight(planned *p, const char *strategy, int64_t memory_bytes, const char *remat,
                          int32_t microbatches)
 {
-	sw_error err = {0};
 	sw_plan_options options = {.quiet = true,
 	                           .memory_bytes = memory_bytes,
 	                           .remat = remat,
 	                           .microbatches = microbatches,
 	                           .last_apart = SW_APART_NEVER};
-	check(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
-	sw_plan_free(p->plan);
-	p->plan = NULL;
-	check(sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &p->plan, &err),
-	      &err);
-	return p->plan->predicted.step_time_s;
+	return plan_under(p, options, strategy);
 }
 
 static void compare(const tight_case *c)
