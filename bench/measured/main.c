@@ -113,6 +113,14 @@ static void add_case(session *s, int32_t row, const planned *of)
 		sw_vec_push(&s->cases, ((fit_case){of->cluster, of->scheduled, seconds, 0}));
 }
 
+/* Whatever memory it needs, and whether it could be planned. */
+static void refuse(prediction *p, const char *why)
+{
+	p->refused = true;
+	p->fits = false;
+	snprintf(p->note, sizeof(p->note), "%s", why);
+}
+
 static sw_status predict_row(session *s, int32_t row, prediction *p, sw_error *err)
 {
 	configuration c;
@@ -124,6 +132,8 @@ static sw_status predict_row(session *s, int32_t row, prediction *p, sw_error *e
 		return status;
 	if (c.refusal) {
 		snprintf(p->note, sizeof(p->note), "%s", c.refusal);
+		if (c.does_not_run)
+			refuse(p, c.does_not_run);
 		return SW_OK;
 	}
 	status = library_find(&s->library, &s->table, row, &of, err);
@@ -147,6 +157,8 @@ static sw_status predict_row(session *s, int32_t row, prediction *p, sw_error *e
 		before = &s->planned.data[s->planned.len - 1];
 	}
 	*p = before->prediction;
+	if (c.does_not_run)
+		refuse(p, c.does_not_run);
 	add_case(s, row, before);
 	return SW_OK;
 }
@@ -168,7 +180,7 @@ static void add_prediction(sw_text *line, const prediction *p)
 	add_number(line, given && p->interval > 0, "%.5g", p->seconds / (1 + p->interval));
 	add_number(line, given && p->interval > 0, "%.5g", p->seconds * (1 + p->interval));
 	add_number(line, given, "%.5g", (double)p->peak_bytes / (1 << 30));
-	add_number(line, given, "%.0f", p->fits);
+	add_number(line, given || p->refused, "%.0f", p->fits);
 	add_number(line, true, "%.0f", p->supported);
 	add_number(line, given && p->compute_s > 0, "%.5g", p->compute_s);
 	add_number(line, given && p->compute_s > 0, "%.5g", p->communication_s);

@@ -35,6 +35,8 @@ typedef struct configuration {
 	bool ddp; /* gradients are DistributedDataParallel's: summed beside the last microbatch, and in
 	           * buckets, which have a copy of them in the type of the weights */
 	bool first_rank; /* the memory to predict is that of the first stage */
+	bool gathers_flat; /* new weights of ZeRO-1 are gathered as one array, and copied from it */
+	const char *does_not_run; /* why the framework refuses it; NULL: it does not */
 	/* of blocks that are computed again to their end, their number and width (again.c); else 0 */
 	int64_t layers_again, width_again;
 	const char *refusal; /* why the row cannot be planned; NULL: it can */
@@ -70,11 +72,11 @@ sw_status library_find(library *l, const table *t, int32_t row, subject **s, sw_
 /* ---- predictions ------------------------------------------------------------------------ */
 
 typedef struct prediction {
-	bool supported, fits;
+	bool supported, fits, refused; /* refused: the framework does not run it */
 	double seconds, compute_s, communication_s; /* the parts are 0 with stages */
 	double interval; /* half the width of the 90 % interval, relative */
 	int64_t peak_bytes;
-	char note[192]; /* why it is not supported */
+	char note[192]; /* why it is not supported, or does not run */
 } prediction;
 /* Plan the program on the cluster exactly as configured, and fill in what is predicted. Return the
  * scheduled program of one device, which the caller frees; NULL: it is not supported. */
@@ -92,6 +94,13 @@ void predict_stages(const subject *s, const sw_cluster *cluster, const configura
 /* Return the seconds that a step takes longer where blocks are computed again to their end: as much
  * of them nothing reads. */
 double unread_seconds(const configuration *c, const sw_cluster *cluster);
+
+/* Return what the caching allocator reserves for the gathered new weights of ZeRO-1 beyond what a step
+ * of this program of one device has at its peak (allocator.c). weight_bytes: all weights of the
+ * device, gathered, 2 bytes each; times: how often the buffers of the program's peak are there.
+ * O(values), and a packing of its buffers. */
+int64_t gathered_weights_bytes(const configuration *c, int64_t weight_bytes,
+                               const sw_program *program, int64_t times);
 
 /* ---- fitting ---------------------------------------------------------------------------- */
 

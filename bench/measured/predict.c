@@ -129,6 +129,9 @@ static sw_status play(const subject *s, const sw_cluster *cluster, const configu
 	p->seconds = played.step_time_s;
 	p->peak_bytes = played.peak_bytes + (int64_t)cluster->device.reserved_bytes +
 	                (c->ddp ? parameter_bytes(scheduled, &s->sidecar) : 0);
+	if (c->gathers_flat)
+		p->peak_bytes += gathered_weights_bytes(c, parameter_bytes(scheduled, &s->sidecar),
+		                                        scheduled, 1);
 	p->fits = p->peak_bytes <= cluster->device.memory_bytes;
 	sw_simulation_clear(&played);
 	return SW_OK;

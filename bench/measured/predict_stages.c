@@ -6,6 +6,9 @@
 /* Plans are made without regard to memory, and then held against it, as those without stages. */
 #define AMPLE_BYTES (INT64_C(1) << 50)
 
+/* The host is quicker than the device where kernels take more than this part of a step. */
+#define DEVICE_BOUND 0.6
+
 /* Bytes of a stage's parameters; not of what crosses, which may be no data either. */
 static int64_t parameter_bytes(const sw_planned_stage *stage)
 {
@@ -22,15 +25,34 @@ static int64_t parameter_bytes(const sw_planned_stage *stage)
 	return bytes;
 }
 
-/* What a device of the rank holds: with DistributedDataParallel also buckets of gradients, which are
- * split as the weights are. */
+/* What the allocator has for a stage beyond what is live: with DistributedDataParallel buckets of
+ * gradients, which are split as the weights are; with ZeRO gathered weights; and where the device is
+ * behind the host, what one microbatch's forward pass gathers: its blocks are free when the device
+ * gets there. */
+static int64_t beyond_live(const sw_pipelined *plan, int32_t stage, int32_t in_flight,
+                           const configuration *c)
+{
+	const sw_planned_stage *s = &plan->stages[stage];
+	const sw_plan *own = plan->stages[s->like].plan;
+	int64_t weights = parameter_bytes(s) / c->tp,
+		bytes = c->ddp ? weights : 0;
+	sw_program *local = NULL;
+	sw_error ignored;
+	if (own->predicted.compute_s > DEVICE_BOUND * s->times.step_s)
+		bytes += s->times.gathered_bytes;
+	if (c->gathers_flat && sw_partition(own, &local, &ignored) == SW_OK)
+		bytes += gathered_weights_bytes(c, weights, local, in_flight);
+	sw_program_free(local);
+	return bytes;
+}
+
 static int64_t rank_bytes(const sw_pipelined *plan, const configuration *c, int32_t rank)
 {
 	int64_t bytes = (int64_t)plan->played.ranks[rank].peak_bytes +
 	                (int64_t)plan->cluster->device.reserved_bytes;
-	for (int32_t i = 0; i < plan->n_stages && c->ddp; i++)
+	for (int32_t i = 0; i < plan->n_stages; i++)
 		if (plan->stages[i].rank == rank)
-			bytes += parameter_bytes(&plan->stages[i]) / c->tp;
+			bytes += beyond_live(plan, i, sw_pipelined_in_flight(plan, i), c);
 	return bytes;
 }
 

@@ -341,7 +341,8 @@ void sw_cluster_take_range(sw_cluster *cluster, int64_t first, int64_t n);
  * caller, also if this fails. */
 sw_status sw_cluster_slice(const sw_cluster *cluster, int64_t first, int64_t n, sw_cluster *slice,
                            sw_error *err);
-/* Make a slice that of a pipeline stage: its collectives cost the host what they do beside stages. */
+/* Make a slice that of a pipeline stage, of a cluster whose outermost level has several parts: its
+ * collectives cost the host what they do beside stages. */
 void sw_cluster_become_stage(sw_cluster *slice);
 /* Return the first of the n devices from b on that is of another kind, is joined with those before
  * it, or whose links to them are, otherwise than the like one of the n devices from a on; b + n:

@@ -94,6 +94,7 @@ typedef struct sw_input_info {
 	sw_role role;
 	sw_fill init;   /* how a real run initialises the input */
 	sw_fill random; /* how a random test fills the input */
+	bool arrives;   /* it comes from other devices, in each step: from another stage */
 } sw_input_info;
 typedef struct sw_output_info {
 	const char *name;

@@ -267,11 +267,13 @@ static void state_options(const sw_analysis *analysis, const sw_mesh *mesh, int3
 	add_splits(analysis, mesh, o, axis, splits, use->may);
 }
 
-/* Data inputs are replicated over axes that are for weights: a slice costs almost nothing. */
+/* Data inputs are replicated over axes that are for weights: a slice costs almost nothing. What
+ * arrives takes as long as its bytes, and may be split. */
 static void data_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,
-                         sw_id value, sw_decision_options *o)
+                         uint32_t input, sw_decision_options *o)
 {
 	const sw_axis_use *use = mesh->use[axis];
+	sw_id value = analysis->roles.inputs[input];
 	sw_split_list splits = sw_value_splits(analysis, value);
 	bool whole = analysis->variables.whole_values && analysis->variables.whole_values[value];
 	if (!whole && add_splits(analysis, mesh, o, axis, splits, use->must) > 0)
@@ -279,7 +281,7 @@ static void data_options(const sw_analysis *analysis, const sw_mesh *mesh, int32
 	sw_options_add_none(o, axis);
 	if (whole)
 		return;
-	if (!use->weights.any)
+	if (!use->weights.any || analysis->roles.arrives[input])
 		add_splits(analysis, mesh, o, axis, splits, use->may);
 	if (shares_state(use))
 		add_state_splits(analysis, mesh, o, axis, splits);
@@ -332,7 +334,7 @@ static void input_options(const sw_analysis *analysis, const sw_mesh *mesh, int3
 	if (role == SW_ROLE_RESIDUAL || role == SW_ROLE_SUM_RESIDUAL)
 		residual_options(analysis, mesh, axis, input, o);
 	else if (role == SW_ROLE_DATA)
-		data_options(analysis, mesh, axis, analysis->roles.inputs[input], o);
+		data_options(analysis, mesh, axis, input, o);
 	else
 		state_options(analysis, mesh, axis, input, role, o);
 }

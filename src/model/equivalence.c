@@ -154,10 +154,11 @@ static void key_decision(sw_memo *memo, sw_decision_kind kind, uint32_t index, s
 		key_op_decision(memo, index, key);
 	else if (kind == SW_DECISION_BOUNDARY)
 		key_boundary_decision(memo->analysis, index, key);
-	else if (input >= 0)
+	else if (input >= 0) {
+		key_number(key, memo->analysis->roles.arrives[input]);
 		key_state_decision(memo->analysis, (int32_t)memo->analysis->roles.input_role[input],
 		                   memo->analysis->roles.inputs[input], key);
-	else
+	} else
 		key_state_decision(memo->analysis, -1,
 		                   sw_decision_value(memo->analysis, kind, index), key);
 }

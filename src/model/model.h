@@ -101,6 +101,7 @@ typedef struct sw_roles {
 	uint32_t n_inputs;
 	const sw_id *inputs; /* value per entry input leaf */
 	sw_role *input_role;
+	bool *arrives; /* per input, as in the sidecar */
 	int32_t *output_input; /* per entry result: the input that it replaces; -1: none */
 	/* per value: a trained parameter, maybe seen through converts, slices or transposes */
 	bool *from_parameter;

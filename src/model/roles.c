@@ -334,6 +334,7 @@ static void find_input_roles(sw_roles *roles, const sw_sidecar *sidecar)
 	roles->n_inputs = sw_program_inputs(p, p->entry, &roles->arena, &roles->inputs);
 	size_t n_results = sw_entry(p)->results.len;
 	roles->input_role = SW_NEW_N(&roles->arena, sw_role, roles->n_inputs + 1);
+	roles->arrives = SW_NEW_N(&roles->arena, bool, roles->n_inputs + 1);
 	roles->output_input = SW_NEW_N(&roles->arena, int32_t, n_results + 1);
 	for (size_t i = 0; i < n_results; i++)
 		roles->output_input[i] = -1;
@@ -350,6 +351,7 @@ static void find_input_roles(sw_roles *roles, const sw_sidecar *sidecar)
 		else if (role == SW_ROLE_DATA || role == SW_ROLE_OTHER)
 			role = SW_ROLE_PARAMETER;
 		roles->input_role[i] = role;
+		roles->arrives[i] = sidecar->inputs[i].arrives;
 		roles->from_parameter[roles->inputs[i]] = role == SW_ROLE_PARAMETER;
 	}
 }

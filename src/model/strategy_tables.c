@@ -195,8 +195,20 @@ static void set_owners(const sw_atoms *atoms, const sw_mesh *mesh, const sw_cand
 				                                      a, c->axis[axis].top)};
 }
 
-static bool try_layout(sw_memo *memo, const sw_mesh *mesh, sw_shape shape, const sw_candidate *c,
-                       table_builder *g)
+/* An input that arrives takes what its bytes take on the quickest link of a device, at least. */
+static double arrival_s(const sw_cluster *cluster, sw_shape shape, const sw_layout *layout)
+{
+	return (double)sw_layout_local_bytes(&cluster->atoms, shape, layout) /
+	       cluster->levels[cluster->n_levels - 1].bandwidth;
+}
+
+static bool arrives(const sw_analysis *analysis, sw_decision_kind kind, uint32_t index)
+{
+	return kind == SW_DECISION_INPUT && analysis->roles.arrives[index];
+}
+
+static bool try_layout(sw_memo *memo, const sw_mesh *mesh, sw_shape shape, bool arriving,
+                       const sw_candidate *c, table_builder *g)
 {
 	sw_layout layout = sw_layout_replicated(&memo->analysis->cluster->atoms);
 	layout_target target = {&memo->analysis->cluster->atoms, &layout};
@@ -207,7 +219,8 @@ static bool try_layout(sw_memo *memo, const sw_mesh *mesh, sw_shape shape, const
 	uint32_t id = sw_layouts_id(&memo->layouts, &layout);
 	sw_vec_push(&g->in, id);
 	sw_vec_push(&g->out, id);
-	sw_vec_push(&g->seconds, 0.0);
+	sw_vec_push(&g->seconds,
+	            arriving ? arrival_s(memo->analysis->cluster, shape, &layout) : 0.0);
 	return true;
 }
 
@@ -220,7 +233,7 @@ static void try_candidate(sw_memo *memo, const sw_mesh *mesh, sw_decision_kind k
 			: try_layout(memo, mesh,
 	                             sw_value_shape(memo->analysis->program,
 	                                            sw_decision_value(memo->analysis, kind, index)),
-	                             &c, g);
+	                             arrives(memo->analysis, kind, index), &c, g);
 	if (ok)
 		sw_vec_push(&g->candidates, c);
 }
@@ -342,7 +355,8 @@ int32_t sw_strategy_table_of(sw_memo *memo, const sw_mesh *mesh, sw_decision_kin
 	sw_decision_options o = sw_options_of(memo->analysis, mesh, kind, index);
 	sw_text key = {0};
 	char first[] = {kind == SW_DECISION_OP ? 'o' : 'v', (char)mesh->n_axes,
-	                keeps_apart(memo->analysis, kind, index)};
+	                keeps_apart(memo->analysis, kind, index),
+	                arrives(memo->analysis, kind, index)};
 	sw_text_add_n(&key, first, sizeof(first));
 	for (int32_t axis = 0; axis < SW_MAX_AXES; axis++) {
 		bool apart = axis < mesh->n_axes && mesh->use[axis]->apart;

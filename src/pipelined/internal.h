@@ -19,6 +19,20 @@ const sw_id *sw_stage_outer_ops(const sw_program *scheduled, sw_id loop, sw_aren
 /* Return the step's loop over microbatches in its program of one device; SW_NO_ID: it is not there. */
 sw_id sw_stage_loop_of(const sw_stage_step *step, const sw_program *scheduled);
 
+/* Let backward passes convert what forward passes hand on, in the layout in which it rests between
+ * passes, and what each pass begins with: plan->regathered has these reads then. by_name: the parts
+ * of the step's ops. O(ops + operands). */
+void sw_stage_convert_between_passes(sw_plan *plan, const sw_stage_step *step,
+                                     const sw_map *by_name);
+
+static inline bool sw_stage_is_backward(sw_stage_part part)
+{
+	return part == SW_STAGE_INPUT_GRADIENT || part == SW_STAGE_WEIGHT_GRADIENT;
+}
+/* Let the collectives with which a backward pass begins wait for the forward pass. part: of each op.
+ * O(ops of the loop). */
+void sw_stage_part_passes(sw_program *local, sw_id loop, const sw_stage_part *part);
+
 /* Set the bytes of the times, whose peak_bytes are known, from the scheduled program of one device
  * and the parts of its ops. O(values + ops), and a packing of its buffers. */
 void sw_stage_find_bytes(const sw_stage_step *step, const sw_stages *stages,

@@ -24,11 +24,6 @@ static sw_id root_of(const sw_program *p, sw_id value)
 	return value;
 }
 
-static bool is_backward(sw_stage_part part)
-{
-	return part == SW_STAGE_INPUT_GRADIENT || part == SW_STAGE_WEIGHT_GRADIENT;
-}
-
 /* What forward ops of the loop compute and backward ones read. */
 static int64_t held_bytes(const bytes_finder *f)
 {
@@ -38,7 +33,7 @@ static int64_t held_bytes(const bytes_finder *f)
 	int64_t bytes = 0;
 	for (size_t i = 0; i < body->ops.len; i++) {
 		const sw_op *op = sw_op_at(p, body->ops.data[i]);
-		for (uint32_t k = 0; k < op->n_operands && is_backward(f->part[body->ops.data[i]]);
+		for (uint32_t k = 0; k < op->n_operands && sw_stage_is_backward(f->part[body->ops.data[i]]);
 		     k++) {
 			sw_id value = root_of(p, op->operands[k]);
 			const sw_op *maker = sw_op_at(p, p->values.data[value].op);
@@ -50,6 +45,20 @@ static int64_t held_bytes(const bytes_finder *f)
 		}
 	}
 	free(held);
+	return bytes;
+}
+
+/* What collectives of the forward pass result in. */
+static int64_t gathered_bytes(const bytes_finder *f)
+{
+	int64_t bytes = 0;
+	for (size_t i = 0; i < f->body->ops.len; i++) {
+		sw_id id = f->body->ops.data[i];
+		const sw_op *op = sw_op_at(f->program, id);
+		for (uint32_t r = 0; r < op->n_results; r++)
+			if (op->opcode == SW_OP_ASYNC_DONE && f->part[id] == SW_STAGE_FORWARD)
+				bytes += sw_shape_bytes(sw_value_shape(f->program, op->first_result + r));
+	}
 	return bytes;
 }
 
@@ -187,6 +196,7 @@ void sw_stage_find_bytes(const sw_stage_step *step, const sw_stages *stages,
 	f.crossing = sw_alloc(scheduled->values.len + 1);
 	find_crossing(&f, step);
 	times->activation_bytes = held_bytes(&f);
+	times->gathered_bytes = gathered_bytes(&f);
 	times->fixed_bytes = SW_MAX(
 		times->peak_bytes - times->activation_bytes - crossing_bytes(&f) / m * (m - 1), 0);
 	times->resting_bytes = SW_MIN(resting_bytes(&f, step), times->fixed_bytes);

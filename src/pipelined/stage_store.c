@@ -207,7 +207,8 @@ sw_status sw_stage_store_slice(sw_stage_store *s, int64_t first, int64_t n,
 		free(made);
 		return status;
 	}
-	sw_cluster_become_stage(made);
+	if (sw_cluster_meeting_level(cluster, 0, cluster->n_devices - 1) == 0)
+		sw_cluster_become_stage(made);
 	sw_vec_push(&s->slices, ((stored_slice){first, made, ""}));
 	*slice = made;
 	return SW_OK;

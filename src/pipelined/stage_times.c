@@ -103,7 +103,30 @@ static sw_status play_step(times_finder *t, sw_error *err)
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
-sw_status sw_stage_times_of(const sw_plan *plan, const sw_stage_step *step, const sw_stages *stages,
+static void part_passes(const sw_stage_step *step, sw_program *local, const sw_map *by_name)
+{
+	sw_arena arena = {0};
+	sw_id loop = sw_stage_loop_of(step, local);
+	if (loop != SW_NO_ID)
+		sw_stage_part_passes(local, loop, sw_stage_parts_of(local, by_name, &arena));
+	sw_arena_clear(&arena);
+}
+
+/* The search plays passes as if they were one program, and counts conversions for all of them once;
+ * `more`: there are others now. */
+static void predict_again(sw_plan *plan, const sw_program *local, bool more,
+                          const sw_stage_times *times)
+{
+	if (more) {
+		sw_cost_program(plan->cluster, local, &plan->predicted);
+		plan->predicted.peak_bytes = sw_placement_bytes(local);
+	}
+	plan->predicted.step_time_s = times->step_s;
+	if (plan->lower_bound_s > 0)
+		plan->gap = 1 - plan->lower_bound_s / times->step_s;
+}
+
+sw_status sw_stage_times_of(sw_plan *plan, const sw_stage_step *step, const sw_stages *stages,
                             sw_stage_times *times, double *op_s, sw_error *err)
 {
 	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL,
@@ -118,7 +141,12 @@ sw_status sw_stage_times_of(const sw_plan *plan, const sw_stage_step *step, cons
 		op_s[i] = 0;
 		sw_map_put(&t.step_ops, name, strlen(name), (uint32_t)i);
 	}
+	sw_stage_parts_by_name(step, stages, &by_name);
+	size_t searched = plan->regathered.len;
+	sw_stage_convert_between_passes(plan, step, &by_name);
 	sw_status status = sw_partition(plan, &local, err);
+	if (status == SW_OK)
+		part_passes(step, local, &by_name);
 	if (status == SW_OK)
 		status = sw_schedule(plan->cluster, local, &how, &scheduled, err);
 	if (status == SW_OK)
@@ -127,7 +155,6 @@ sw_status sw_stage_times_of(const sw_plan *plan, const sw_stage_step *step, cons
 		status = sw_fail(err, SW_ERR_INTERNAL, "stage %d: its loop is not in its plan",
 		                 step->stage);
 	if (status == SW_OK) {
-		sw_stage_parts_by_name(step, stages, &by_name);
 		t.scheduled = scheduled;
 		t.part = sw_stage_parts_of(scheduled, &by_name, &t.arena);
 		t.outer = sw_stage_outer_ops(scheduled, t.loop, &t.arena);
@@ -135,6 +162,8 @@ sw_status sw_stage_times_of(const sw_plan *plan, const sw_stage_step *step, cons
 	}
 	if (status == SW_OK)
 		sw_stage_find_bytes(step, stages, scheduled, t.part, times);
+	if (status == SW_OK)
+		predict_again(plan, local, plan->regathered.len > searched, times);
 	sw_map_clear(&by_name);
 	sw_map_clear(&t.step_ops);
 	sw_arena_clear(&t.arena);

@@ -58,17 +58,26 @@ static void take_materialised(part_maker *m, sw_id id)
 	}
 }
 
-/* A result at rest is no partial sum. */
-static uint32_t at_rest(part_maker *m, sw_id value)
+static bool is_partial(const sw_plan *plan, uint32_t layout)
 {
-	sw_layout layout = *sw_plan_layout(m->plan, m->plan->produced[value]);
+	return sw_plan_layout(plan, layout)->monoid != SW_MONOID_NONE;
+}
+
+uint32_t sw_plan_at_rest(sw_plan *plan, sw_id value)
+{
+	uint32_t produced = plan->produced[value], held = plan->materialised[value];
+	if (!is_partial(plan, produced))
+		return produced;
+	if (!is_partial(plan, held))
+		return held;
+	sw_layout layout = *sw_plan_layout(plan, produced);
 	uint32_t partial = sw_layout_partial_atoms(&layout);
-	sw_layout whole = sw_layout_replicated(&m->plan->cluster->atoms);
+	sw_layout whole = sw_layout_replicated(&plan->cluster->atoms);
 	for (int32_t a = 0; a < layout.n; a++)
 		if (partial >> a & 1)
 			layout.state[a] = whole.state[a];
 	layout.monoid = SW_MONOID_NONE;
-	return number_of(m, &layout);
+	return sw_layouts_id(&plan->layouts, &layout);
 }
 
 static void repair(part_maker *m)
@@ -112,7 +121,7 @@ sw_status sw_plan_part(const sw_plan *whole, sw_program *part, const sw_layout *
 	for (uint32_t i = 0; i < p->n_outputs; i++)
 		p->outputs[i] = outputs && outputs[i]
 		                        ? number_of(&m, outputs[i])
-		                        : at_rest(&m, sw_entry(part)->results.data[i]);
+		                        : sw_plan_at_rest(p, sw_entry(part)->results.data[i]);
 	sw_map_clear(&m.names);
 	sw_arena_clear(&arena);
 	sw_status status = sw_plan_verify(p, err);

@@ -345,6 +345,10 @@ sw_path_cache *sw_plan_paths(const sw_cluster *cluster, const sw_axis *axes, int
 sw_path_store *sw_path_store_new(const sw_cluster *cluster);
 void sw_path_store_free(sw_path_store *store);
 sw_path_cache *sw_path_store_get(sw_path_store *store, const sw_axis *axes, int32_t n_axes);
+/* Return the number of the layout in which a value is kept for a program that reads it later: that
+ * in which it is produced; of a partial sum, that to which it is moved at once, or, if that is one too,
+ * without it. */
+uint32_t sw_plan_at_rest(sw_plan *plan, sw_id value);
 /* Make a plan in which everything is replicated: each device runs the whole program. */
 sw_status sw_plan_replicated(const sw_program *program, const sw_cluster *cluster, sw_plan **plan,
                              sw_error *err);

@@ -36,8 +36,11 @@ static sw_input_info crossing_input(const sw_program *program, const sw_stage_po
 	sw_fill fill = sw_type_kind_of(type) == SW_KIND_FLOAT
 	                       ? (sw_fill){.kind = SW_FILL_NORMAL, .a = 0, .b = 0.02}
 	                       : (sw_fill){.kind = SW_FILL_INTEGERS, .a = 0, .b = 2};
-	return (sw_input_info){crossing_name(program, port->value, "received", arena), role, fill,
-	                       fill};
+	return (sw_input_info){.name = crossing_name(program, port->value, "received", arena),
+	                       .role = role,
+	                       .init = fill,
+	                       .random = fill,
+	                       .arrives = true};
 }
 
 void sw_stage_step_sidecar(const sw_stage_step *step, const sw_stages *stages,
