@@ -15,8 +15,7 @@ static const struct {
 	 * microbatch's backward pass goes on, else behind it; in buckets beside the sums in f32. */
 	bool ddp;
 	bool first_rank; /* the memory that it prints is that of its first device */
-	/* Nanotron: with ZeRO it gathers all weights as one array (distributed.py), and refuses some
-	 * numbers of microbatches and stages (refused_by). */
+	/* With ZeRO it gathers all weights as one array (distributed.py); nanotron.c has its stages. */
 	bool nanotron;
 	bool to_the_end; /* blocks are computed again to their end, whatever is read of that */
 } kinds[] = {
@@ -134,12 +133,7 @@ static void read_words(const table *t, int32_t row, configuration *c)
 		c->refusal = "products in 8 bits";
 }
 
-/* ---- what Nanotron refuses -------------------------------------------------------------- */
-
-typedef struct llama {
-	int64_t layers, hidden, heads, kv_heads, ffn, vocab;
-} llama;
-
+/* The sizes of a Llama, by which Nanotron gives blocks to stages. */
 static sw_status read_llama(const table *t, int32_t row, llama *m, sw_error *err)
 {
 	static const struct {
@@ -153,35 +147,6 @@ static sw_status read_llama(const table *t, int32_t row, llama *m, sw_error *err
 		SW_TRY(read_number(t, row, columns[i].names, &number, err));
 		memcpy((char *)m + columns[i].offset, &number, sizeof(number));
 	}
-	return SW_OK;
-}
-
-#define BLOCKS_BEHIND_LAYERS 4 /* norm, head, conversion, loss; of these the head alone counts */
-
-/* Does each stage get a block? They go to a stage until it has more than its share of what has been
- * given, by multiplications (build_model in models/base.py), and the next block to the next one. */
-static bool all_stages_have_blocks(const llama *m, int64_t stages)
-{
-	int64_t of_head = m->heads ? m->hidden / m->heads : 0,
-		layer = 2 * (m->heads + m->kv_heads) * of_head * m->hidden + 3 * m->ffn * m->hidden,
-		head = m->vocab * m->hidden, all = m->layers * layer + head, given = 0, stage = 0;
-	for (int64_t i = 0; i < m->layers + BLOCKS_BEHIND_LAYERS; i++) {
-		given += i < m->layers ? layer : i == m->layers + 1 ? head : 0;
-		bool last = i + 1 == m->layers + BLOCKS_BEHIND_LAYERS;
-		if (!last && stage + 1 < stages && given * stages > all * (stage + 1))
-			stage++;
-	}
-	return stage + 1 == stages;
-}
-
-static sw_status find_refusal(const table *t, int32_t row, configuration *c, sw_error *err)
-{
-	llama m = {0};
-	SW_TRY(read_llama(t, row, &m, err));
-	if (c->microbatches < c->pp - 1)
-		c->does_not_run = "Nanotron wants as many microbatches as stages less one";
-	else if (m.heads > 0 && !all_stages_have_blocks(&m, c->pp))
-		c->does_not_run = "Nanotron gives some stage no block";
 	return SW_OK;
 }
 
@@ -226,8 +191,10 @@ sw_status configuration_of(const table *t, int32_t row, const char *cluster, con
 	c->ddp = kinds[kind].ddp && c->dp > 1 && c->zero == 0;
 	c->gathers_flat = kinds[kind].nanotron && c->dp > 1 && c->zero == 1;
 	SW_TRY(read_chunks(t, row, c, err));
-	if (kinds[kind].nanotron && c->pp > 1)
-		SW_TRY(find_refusal(t, row, c, err));
+	if (kinds[kind].nanotron && c->pp > 1) {
+		SW_TRY(read_llama(t, row, &c->llama, err));
+		c->does_not_run = nanotron_refuses(c);
+	}
 	return check(t, row, c, batch, err);
 }
 

@@ -27,6 +27,9 @@ void table_add_cell(sw_text *line, const char *cell);
 
 /* ---- configurations --------------------------------------------------------------------- */
 
+typedef struct llama {
+	int64_t layers, hidden, heads, kv_heads, ffn, vocab;
+} llama;
 typedef struct configuration {
 	const char *cluster; /* file */
 	int64_t gpus, dp, tp, pp, mbs, microbatches, zero;
@@ -39,6 +42,7 @@ typedef struct configuration {
 	const char *does_not_run; /* why the framework refuses it; NULL: it does not */
 	/* of blocks that are computed again to their end, their number and width (again.c); else 0 */
 	int64_t layers_again, width_again;
+	llama llama; /* with stages of Nanotron; else 0 */
 	const char *refusal; /* why the row cannot be planned; NULL: it can */
 } configuration;
 /* Read a row's configuration; an error names file, line and column. cluster: the file of --cluster;
@@ -101,6 +105,12 @@ double unread_seconds(const configuration *c, const sw_cluster *cluster);
  * O(values), and a packing of its buffers. */
 int64_t gathered_weights_bytes(const configuration *c, int64_t weight_bytes,
                                const sw_program *program, int64_t times);
+
+/* Nanotron's stages (nanotron.c): why it refuses a configuration; NULL: it does not. */
+const char *nanotron_refuses(const configuration *c);
+/* Which blocks are in which of its stages; the file borrows from the program. Cleared with
+ * sw_stage_file_clear. No entries: none are known. */
+void nanotron_stages(const configuration *c, const subject *s, sw_stage_file *file);
 
 /* ---- fitting ---------------------------------------------------------------------------- */
 

@@ -85,7 +85,10 @@ void predict_stages(const subject *s, const sw_cluster *cluster, const configura
 	                                         .remat = c->remat ? "blocks of 2" : "none",
 	                                         .quiet = true}};
 	sw_pipelined *plan = NULL;
+	sw_stage_file file;
 	sw_error err = {0};
+	nanotron_stages(c, s, &file);
+	options.file = file.n_entries > 0 ? &file : NULL;
 	*p = (prediction){.interval = cluster->device.prediction_error};
 	configuration_strategy(c, &options.plan.strategy);
 	sw_status status = sw_pipelined_make(s->program, s->path, &s->sidecar, cluster, &options,
@@ -96,4 +99,5 @@ void predict_stages(const subject *s, const sw_cluster *cluster, const configura
 	else
 		sw_text_cut(err.message, p->note, sizeof(p->note));
 	sw_pipelined_free(plan);
+	sw_stage_file_clear(&file);
 }

@@ -13,11 +13,12 @@ typedef struct bytes_finder {
 
 /* ---- activations ------------------------------------------------------------------------- */
 
-/* The value of which this one is another view. */
+/* The value of which this one is another view: a broadcast has no buffer. */
 static sw_id root_of(const sw_program *p, sw_id value)
 {
 	const sw_op *op = sw_op_at(p, p->values.data[value].op);
-	while (op->opcode == SW_OP_RESHAPE || op->opcode == SW_OP_BITCAST) {
+	while (op->opcode == SW_OP_RESHAPE || op->opcode == SW_OP_BITCAST ||
+	       op->opcode == SW_OP_BROADCAST) {
 		value = op->operands[0];
 		op = sw_op_at(p, p->values.data[value].op);
 	}

@@ -1,0 +1,105 @@
+/* How Nanotron cuts a Llama into stages: blocks go to a stage until it has more than its share of what
+ * has been given, counted in multiplications, and the next block to the next stage (build_model in
+ * models/base.py, get_block_compute_costs in models/llama.py). So first stages have more than last
+ * ones; and what stands behind the layers may be a stage, to which the logits are sent. */
+#include "measured.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Behind the layers: norm, head, conversion of the logits, loss; of these the head alone counts. */
+enum { NORM, HEAD, CONVERSION, LOSS, BEHIND_LAYERS };
+
+/* Set the stage of each block, layers first. stages [layers + BEHIND_LAYERS]. */
+static void give_blocks(const llama *m, int64_t n_stages, int64_t *stages)
+{
+	int64_t of_head = m->hidden / m->heads,
+		layer = 2 * (m->heads + m->kv_heads) * of_head * m->hidden + 3 * m->ffn * m->hidden,
+		head = m->vocab * m->hidden, all = m->layers * layer + head, given = 0, stage = 0;
+	for (int64_t i = 0; i < m->layers + BEHIND_LAYERS; i++) {
+		stages[i] = stage;
+		given += i < m->layers ? layer : i == m->layers + HEAD ? head : 0;
+		if (stage + 1 < n_stages && given * n_stages > all * (stage + 1))
+			stage++;
+	}
+}
+
+static int64_t *blocks_of(const configuration *c)
+{
+	int64_t *stages = sw_alloc(sizeof(int64_t) * (size_t)(c->llama.layers + BEHIND_LAYERS));
+	if (c->llama.heads > 0)
+		give_blocks(&c->llama, c->pp, stages);
+	return stages;
+}
+
+const char *nanotron_refuses(const configuration *c)
+{
+	int64_t *stages = blocks_of(c);
+	bool all = c->llama.heads == 0 || stages[c->llama.layers + LOSS] + 1 == c->pp;
+	free(stages);
+	return c->microbatches < c->pp - 1 ? "Nanotron wants as many microbatches as stages less one"
+	       : all                       ? NULL
+	                                   : "Nanotron gives some stage no block";
+}
+
+/* ---- the stages as a file of them -------------------------------------------------------- */
+
+static void add_entry(sw_stage_file *file, const char *pattern, bool is_op, int64_t stage)
+{
+	file->entries[file->n_entries++] =
+		(sw_stage_file_entry){.pattern = pattern, .is_op = is_op, .stage = (int32_t)stage};
+}
+
+/* Follow a value back through what only moves or converts it. */
+static sw_id source_of(const sw_program *p, sw_id value)
+{
+	const sw_op *op = sw_op_at(p, p->values.data[value].op);
+	while (op->opcode == SW_OP_CONVERT || op->opcode == SW_OP_TRANSPOSE ||
+	       op->opcode == SW_OP_RESHAPE) {
+		value = op->operands[0];
+		op = sw_op_at(p, p->values.data[value].op);
+	}
+	return value;
+}
+
+/* Return the first product with an input, by name; NULL: there is none. */
+static const char *product_with(const subject *s, const char *name)
+{
+	const sw_program *p = s->program;
+	sw_arena arena = {0};
+	const sw_id *inputs;
+	const char *found = NULL;
+	uint32_t n = sw_program_inputs(p, p->entry, &arena, &inputs);
+	for (uint32_t i = 0; i < n && i < s->sidecar.n_inputs; i++) {
+		if (strcmp(s->sidecar.inputs[i].name, name))
+			continue;
+		for (size_t k = 0; k < p->ops.len && !found; k++) {
+			const sw_op *op = &p->ops.data[k];
+			if (op->opcode == SW_OP_DOT && (source_of(p, op->operands[0]) == inputs[i] ||
+			                                source_of(p, op->operands[1]) == inputs[i]))
+				found = op->name;
+		}
+	}
+	sw_arena_clear(&arena);
+	return found;
+}
+
+void nanotron_stages(const configuration *c, const subject *s, sw_stage_file *file)
+{
+	const llama *m = &c->llama;
+	*file = (sw_stage_file){.path = "Nanotron's stages", .n_stages = (int32_t)c->pp};
+	sw_arena_init(&file->arena);
+	if (m->heads == 0)
+		return;
+	const char *head = product_with(s, "params.head.w");
+	int64_t *stages = blocks_of(c);
+	file->entries = SW_NEW_N(&file->arena, sw_stage_file_entry, m->layers + BEHIND_LAYERS);
+	for (int64_t i = 0; i < m->layers; i++)
+		add_entry(file, sw_arena_printf(&file->arena, "params.blocks.%lld.*", (long long)i), false,
+		          stages[i]);
+	add_entry(file, "params.norm", false, stages[m->layers + NORM]);
+	head = head ? head : product_with(s, "params.embed");
+	if (head)
+		add_entry(file, head, true, stages[m->layers + HEAD]);
+	free(stages);
+}
