@@ -32,7 +32,8 @@ int64_t gathered_weights_bytes(const configuration *c, int64_t weight_bytes,
 		return 0;
 	sw_placement_peak(program, &peak);
 	for (size_t i = 0; i < peak.residents.len; i++)
-		for (int64_t k = 0; k < times && peak.residents.data[i].kind == SW_RESIDENT_VALUE; k++)
+		for (int64_t k = 0; k < times && peak.residents.data[i].kind == SW_RESIDENT_VALUE;
+		     k++)
 			sw_vec_push(&blocks, peak.residents.data[i].bytes);
 	sw_arena_peak_clear(&peak);
 	if (blocks.len > 0)
@@ -41,6 +42,6 @@ int64_t gathered_weights_bytes(const configuration *c, int64_t weight_bytes,
 		chunks = c->dp - chunks_in(blocks.data, blocks.len, chunk, c->dp);
 	bool flat = blocks.len == 0 || blocks.data[0] < weight_bytes;
 	sw_vec_clear(&blocks);
-	return SW_MAX((flat ? weight_bytes : 0) + chunks * chunk -
-	                      MOMENTS_PER_WEIGHT_BYTE * chunk, 0);
+	return SW_MAX((flat ? weight_bytes : 0) + chunks * chunk - MOMENTS_PER_WEIGHT_BYTE * chunk,
+	              0);
 }

@@ -1,7 +1,8 @@
-/* How Nanotron cuts a Llama into stages: blocks go to a stage until it has more than its share of what
- * has been given, counted in multiplications, and the next block to the next stage (build_model in
- * models/base.py, get_block_compute_costs in models/llama.py). So first stages have more than last
- * ones; and what stands behind the layers may be a stage, to which the logits are sent. */
+/* How Nanotron cuts a Llama into stages: blocks go to a stage until it has more than its share of
+ * what has been given, counted in multiplications, and the next block to the next stage
+ * (build_model in models/base.py, get_block_compute_costs in models/llama.py). So first stages have
+ * more than last ones; and what stands behind the layers may be a stage, to which the logits are
+ * sent. */
 #include "measured.h"
 
 #include <stdlib.h>
@@ -37,9 +38,10 @@ const char *nanotron_refuses(const configuration *c)
 	int64_t *stages = blocks_of(c);
 	bool all = c->llama.heads == 0 || stages[c->llama.layers + LOSS] + 1 == c->pp;
 	free(stages);
-	return c->microbatches < c->pp - 1 ? "Nanotron wants as many microbatches as stages less one"
-	       : all                       ? NULL
-	                                   : "Nanotron gives some stage no block";
+	return c->microbatches < c->pp - 1
+	               ? "Nanotron wants as many microbatches as stages less one"
+	       : all ? NULL
+	             : "Nanotron gives some stage no block";
 }
 
 /* ---- the stages as a file of them -------------------------------------------------------- */
@@ -75,8 +77,9 @@ static const char *product_with(const subject *s, const char *name)
 			continue;
 		for (size_t k = 0; k < p->ops.len && !found; k++) {
 			const sw_op *op = &p->ops.data[k];
-			if (op->opcode == SW_OP_DOT && (source_of(p, op->operands[0]) == inputs[i] ||
-			                                source_of(p, op->operands[1]) == inputs[i]))
+			if (op->opcode == SW_OP_DOT &&
+			    (source_of(p, op->operands[0]) == inputs[i] ||
+			     source_of(p, op->operands[1]) == inputs[i]))
 				found = op->name;
 		}
 	}
@@ -95,8 +98,8 @@ void nanotron_stages(const configuration *c, const subject *s, sw_stage_file *fi
 	int64_t *stages = blocks_of(c);
 	file->entries = SW_NEW_N(&file->arena, sw_stage_file_entry, m->layers + BEHIND_LAYERS);
 	for (int64_t i = 0; i < m->layers; i++)
-		add_entry(file, sw_arena_printf(&file->arena, "params.blocks.%lld.*", (long long)i), false,
-		          stages[i]);
+		add_entry(file, sw_arena_printf(&file->arena, "params.blocks.%lld.*", (long long)i),
+		          false, stages[i]);
 	add_entry(file, "params.norm", false, stages[m->layers + NORM]);
 	head = head ? head : product_with(s, "params.embed");
 	if (head)

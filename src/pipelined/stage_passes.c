@@ -38,7 +38,8 @@ static void convert_again(pass_reader *r, sw_id op, uint32_t k, const sw_layout 
 	sw_vec_push(&r->plan->regathered, ((sw_read){value, op}));
 }
 
-void sw_stage_convert_between_passes(sw_plan *plan, const sw_stage_step *step, const sw_map *by_name)
+void sw_stage_convert_between_passes(sw_plan *plan, const sw_stage_step *step,
+                                     const sw_map *by_name)
 {
 	pass_reader r = {.plan = plan, .by_name = by_name};
 	const sw_program *program = plan->program;

@@ -551,6 +551,85 @@ static void fused_kernels_hold_their_results(void **state)
 	close_program(&t);
 }
 
+static void plan_sequences_split(staged_plan *t)
+{
+	sw_pipelined_options options = {.n_stages = 2, .microbatches = 4, .schedule = SW_1F1B};
+	options.plan = (sw_plan_options){.quiet = true, .remat = "none"};
+	open_program(t, "gpt-tiny", "local-2x2");
+	assert_int_equal(sw_plan_strategy_parse("megatron:tp=2,sp", &options.plan.strategy, &t->err),
+	                 SW_OK);
+	assert_int_equal(sw_pipelined_make(t->program, "program.hlo", &t->sidecar, &t->cluster, &options,
+	                                   &t->plan, &t->err),
+	                 SW_OK);
+}
+
+/* Bytes of a value on one device. */
+static int64_t local_bytes(const sw_plan *plan, sw_id value, const sw_layout *layout)
+{
+	return sw_layout_local_bytes(&plan->cluster->atoms, sw_value_shape(plan->program, value),
+	                             layout);
+}
+
+/* Passes are programs of their own: what a forward pass gathers is not held for the backward pass,
+ * which gathers it again. */
+static void backward_passes_convert_again(void **state)
+{
+	(void)state;
+	staged_plan t;
+	int64_t gathered = 0;
+	plan_sequences_split(&t);
+	for (int32_t i = 0; i < 2; i++) {
+		const sw_planned_stage *s = &t.plan->stages[i];
+		sw_plan *plan = t.plan->stages[s->like].plan;
+		assert_true(plan->regathered.len > 0);
+		for (size_t k = 0; k < plan->regathered.len; k++) {
+			sw_read read = plan->regathered.data[k];
+			const sw_op *op = sw_op_at(plan->program, read.op);
+			sw_layout operands[8], results[8];
+			assert_true(op->n_operands <= 8 && op->n_results <= 8);
+			assert_true(sw_plan_op_layouts(plan, read.op, operands, results));
+			for (uint32_t o = 0; o < op->n_operands; o++)
+				if (op->operands[o] == read.value)
+					gathered += local_bytes(plan, read.value, &operands[o]) -
+					            local_bytes(plan, read.value,
+					                        sw_plan_layout(plan, sw_plan_at_rest(
+											     plan, read.value)));
+		}
+		assert_true(s->times.gathered_bytes > 0);
+		assert_true(fabs(plan->predicted.step_time_s - s->times.step_s) <
+		            1e-9 * s->times.step_s);
+	}
+	assert_true(gathered > 0);
+	close_program(&t);
+}
+
+/* What comes from another stage takes as long as its bytes: it comes split where it is read so. */
+static void what_arrives_is_split(void **state)
+{
+	(void)state;
+	staged_plan t;
+	int32_t n = 0;
+	plan_sequences_split(&t);
+	for (int32_t i = 0; i < 2; i++) {
+		const sw_planned_stage *s = &t.plan->stages[i];
+		const sw_plan *plan = t.plan->stages[s->like].plan;
+		const sw_id *inputs;
+		sw_arena arena = {0};
+		sw_program_inputs(plan->program, plan->program->entry, &arena, &inputs);
+		for (uint32_t k = 0; k < s->step.n_inputs; k++) {
+			if (s->step.inputs[k].kind != SW_PORT_MICROBATCHES || !s->sidecar.inputs[k].arrives)
+				continue;
+			int64_t whole = sw_shape_bytes(sw_value_shape(plan->program, inputs[k]));
+			const sw_layout *layout = sw_plan_layout(plan, plan->produced[inputs[k]]);
+			assert_int_equal(local_bytes(plan, inputs[k], layout), whole / 2);
+			n++;
+		}
+		sw_arena_clear(&arena);
+	}
+	assert_true(n >= 2);
+	close_program(&t);
+}
+
 /* Under data parallelism each device hands on its own part of the batch, and gathers nothing for
  * that. */
 static void what_crosses_stays_split(void **state)
@@ -649,6 +728,8 @@ int main(void)
 		cmocka_unit_test(slices_have_several_stages),
 		cmocka_unit_test(what_crosses_counts_once),
 		cmocka_unit_test(fused_kernels_hold_their_results),
+		cmocka_unit_test(backward_passes_convert_again),
+		cmocka_unit_test(what_arrives_is_split),
 		cmocka_unit_test(what_crosses_stays_split),
 		cmocka_unit_test(stages_take_pins_of_parts),
 		cmocka_unit_test(what_crosses_needs_no_memory),
