@@ -12,7 +12,8 @@
  * quicker by 0.6 % at most in 94 pairs), pins one of 5, by FUSED_SLACK.
  *
  * SW_CASES / 125 programs (tools/test --long asks for 2,500 cases), from SW_SEED on; SW_MAX_OPS (300)
- * limits their ops, of 50 to 5,000.
+ * limits their ops, of 50 to 5,000. SW_GROUP is a pattern with * and ?: only the tests below whose
+ * names match it are run.
  */
 #include "planned/planned.h"
 
@@ -329,5 +330,8 @@ int main(void)
 		cmocka_unit_test(fewer_devices_are_not_quicker_where_kernels_fuse),
 		cmocka_unit_test(less_memory_is_not_quicker),
 	};
+	const char *group = getenv("SW_GROUP");
+	if (group)
+		cmocka_set_test_filter(group);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
