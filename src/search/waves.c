@@ -64,17 +64,25 @@ static bool is_asked_for(const sw_plan_options *options, const sw_mesh *mesh)
 	       (options->with_fixed && !sw_mesh_is_free(mesh) && !mesh->copied);
 }
 
-/* Mark the meshes whose turn it is: where memory is reserved, the one that is wanted. */
+/* Is it the turn of a mesh? Where memory is reserved, of the one that is wanted; where a part of the
+ * cluster is padded for, of that part's. */
+static bool is_its_turn(const sw_search *s, const sw_mesh *mesh)
+{
+	uint32_t part = s->proposals.padding.part;
+	bool too_early = s->wave->mode == SW_MEMORY_UNCONSTRAINED && mesh->saves_memory;
+	if (s->wave->mode == SW_MEMORY_RESERVED)
+		return true;
+	if (part)
+		return mesh->copied && sw_mesh_atoms(mesh) == part;
+	return !mesh->spare && !too_early && mesh->wide == s->proposals.widens;
+}
+
 static void mark_meshes(const sw_search *s, const sw_variant *v, const sw_meshes *meshes,
                         bool *marked)
 {
 	const char *asked = s->asked.options->mesh;
-	for (size_t i = 0; i < meshes->len && !s->proposals.refines; i++) {
-		const sw_mesh *mesh = &meshes->data[i];
-		bool too_early = s->wave->mode == SW_MEMORY_UNCONSTRAINED && mesh->saves_memory;
-		marked[i] = s->wave->mode == SW_MEMORY_RESERVED ||
-		            (!mesh->spare && !too_early && mesh->wide == s->proposals.widens);
-	}
+	for (size_t i = 0; i < meshes->len && !s->proposals.refines; i++)
+		marked[i] = is_its_turn(s, &meshes->data[i]);
 	if (s->proposals.refines)
 		mark_refinements(s, v, meshes, marked);
 	for (size_t i = 0; i < meshes->len && asked; i++)
