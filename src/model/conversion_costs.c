@@ -71,10 +71,18 @@ static double *time_conversion(const sw_model *m, const sw_conversion *conversio
 
 /* ---- cost tables ------------------------------------------------------------------------ */
 
+/* Round as llround does, without a call: tables have hundreds of millions of entries. */
+static int64_t rounded(double units)
+{
+	int64_t whole = (int64_t)units;
+	double rest = units - (double)whole;
+	return whole + (rest >= 0.5) - (rest <= -0.5);
+}
+
 int64_t sw_cost_from_seconds(double seconds)
 {
 	double units = seconds / SW_COST_UNIT_S;
-	return isfinite(units) && units < 4e18 ? llround(units) : SW_FORBIDDEN;
+	return isfinite(units) && units < 4e18 ? rounded(units) : SW_FORBIDDEN;
 }
 
 /* Does the conversion make partial sums (P) on an atom where the value was not partial? */
@@ -111,21 +119,19 @@ int32_t sw_conversion_cost_table(sw_model *m, uint32_t number, sw_movement movem
 		return (int32_t)table;
 	const sw_conversion *conversion = &m->index.conversions.data[number];
 	double *seconds = time_conversion(m, conversion);
-	size_t n = (size_t)conversion->from.n * (size_t)conversion->to.n;
-	int64_t *cost = sw_alloc(sizeof(int64_t) * n);
-	for (size_t i = 0; i < n; i++) {
-		uint32_t from = conversion->from
-		                        .list[i / (size_t)conversion->to.n * conversion->from.step],
-			 to = conversion->to
-		                      .list[i % (size_t)conversion->to.n * conversion->to.step];
-		double term_s = movement.term_s > 0 && makes_term(m, from, to)
-		                        ? movement.count * movement.trips * movement.term_s
-		                        : 0;
-		cost[i] = sw_cost_from_seconds(
-			movement_cost_s(m, movement, seconds[i]) + term_s);
-	}
-	table = (uint32_t)sw_problem_add_table(&m->problem, conversion->from.n, conversion->to.n,
-	                                       cost);
+	sw_layout_list rows = conversion->from, columns = conversion->to;
+	int64_t *cost = sw_alloc(sizeof(*cost) * (size_t)rows.n * (size_t)columns.n), *at = cost;
+	for (int32_t i = 0; i < rows.n; i++)
+		for (int32_t k = 0; k < columns.n; k++, at++) {
+			uint32_t from = rows.list[(uint32_t)i * rows.step],
+				 to = columns.list[(uint32_t)k * columns.step];
+			double term_s = movement.term_s > 0 && makes_term(m, from, to)
+			                        ? movement.count * movement.trips * movement.term_s
+			                        : 0;
+			*at = sw_cost_from_seconds(
+				movement_cost_s(m, movement, seconds[at - cost]) + term_s);
+		}
+	table = (uint32_t)sw_problem_add_table(&m->problem, rows.n, columns.n, cost);
 	sw_map_put(&m->index.cost_tables, &key, sizeof(key), table);
 	free(cost);
 	free(seconds);
