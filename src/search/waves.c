@@ -33,15 +33,31 @@ static sw_status strategy_meshes(sw_search *s, const sw_variant *v, sw_meshes *m
 	return status;
 }
 
+/* Return the mesh of the incumbent; where that is one of a part of the cluster, the best of the whole
+ * cluster that was played. NULL: there is none. */
+static const sw_mesh *best_of_whole(const sw_search *s, const sw_variant *v)
+{
+	const sw_mesh_entry *best = NULL;
+	if (!v->entries.data[s->incumbent.entry].mesh.copied)
+		return &v->entries.data[s->incumbent.entry].mesh;
+	for (size_t i = 0; i < v->entries.len; i++) {
+		const sw_mesh_entry *e = &v->entries.data[i];
+		bool played = !e->mesh.copied && e->line.feasible && e->line.bound_s == 0;
+		if (played && (!best || e->line.step_time_s < best->line.step_time_s))
+			best = e;
+	}
+	return best ? &best->mesh : NULL;
+}
+
 /* Mark the spare meshes that cut an axis of the incumbent's in two and so halve a device's inputs
  * at least, as many as can be afforded, those that divide most first. */
 static void mark_refinements(const sw_search *s, const sw_variant *v, const sw_meshes *meshes,
                              bool *marked)
 {
-	const sw_mesh *of = &v->entries.data[s->incumbent.entry].mesh;
+	const sw_mesh *of = best_of_whole(s, v);
 	const sw_roles *roles = &s->wave->analysis.roles;
 	double left = s->asked.model_limits->refine_work / (double)v->plan->program->ops.len;
-	for (; left >= 1; left--) {
+	for (; of && left >= 1; left--) {
 		double least = sw_mesh_input_bytes(of, roles) / 2;
 		size_t best = meshes->len;
 		for (size_t i = 0; i < meshes->len; i++) {
