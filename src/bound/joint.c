@@ -335,30 +335,44 @@ static void add_channels(const joint *j, double weight, double of_messages, sw_p
 	sw_vec_clear(&cost);
 }
 
-/* Return what no plan's weight K + of_messages C is below. */
-static double with_weight(const joint *j, double weight, double of_messages, effort how_long)
+/* For a weight, what no plan's weight K + of_messages C is below, and what that of some choice of ways
+ * is: the best bound of the weight lies between. */
+typedef struct between {
+	double least_s, most_s;
+} between;
+
+static between with_weight(const joint *j, double weight, double of_messages, effort how_long,
+                           int threads)
 {
-	double bound_s = 0;
+	between b = {0, INFINITY};
 	sw_problem problem;
 	sw_solution solution;
 	sw_error err;
 	sw_problem_init(&problem);
 	add_products(j, weight, &problem);
 	add_channels(j, weight, of_messages, &problem);
-	sw_solve_options how = {
-		.work_limit = how_long.work, .gap = how_long.gap, .threads = 1, .quiet = true};
+	sw_solve_options how = {.work_limit = how_long.work,
+	                        .gap = how_long.gap,
+	                        .threads = threads,
+	                        .quiet = true};
 	if (sw_solve(&problem, &how, &solution, &err) == SW_OK) {
-		bound_s = weight * j->rest_s + (double)solution.lower_bound * COST_UNIT;
+		bool found = solution.answer == SW_SOLVED_OPTIMAL ||
+			     solution.answer == SW_SOLVED_FEASIBLE;
+		b.least_s = weight * j->rest_s + (double)solution.lower_bound * COST_UNIT;
+		if (found)
+			b.most_s = weight * j->rest_s + (double)solution.cost * COST_UNIT;
 		sw_solution_clear(&solution);
 	}
 	sw_problem_clear(&problem);
-	return bound_s;
+	return b;
 }
 
 typedef struct weight_bounds {
 	const joint *j;
 	effort effort;
-	double weight[QUARTERS], bound_s[QUARTERS];
+	int threads; /* of each */
+	double weight[QUARTERS];
+	between bound[QUARTERS];
 } weight_bounds;
 
 /* A collective in flight takes a share of the device, so that a step is no shorter than K + share
@@ -367,14 +381,16 @@ static void bound_one(void *context, int64_t i)
 {
 	weight_bounds *w = context;
 	double of_messages = 1 - w->weight[i] * (1 - w->j->cluster->device.transfer_share);
-	w->bound_s[i] = with_weight(w->j, w->weight[i], of_messages, w->effort);
+	w->bound[i] = with_weight(w->j, w->weight[i], of_messages, w->effort, w->threads);
 }
 
-/* Bound the first n weights. */
-static void bound_weights(weight_bounds *w, int n, effort how_long, int threads)
+/* Bound the weights [first, first + n). */
+static void bound_weights(weight_bounds *w, int first, int n, effort how_long, int threads)
 {
-	w->effort = how_long;
-	sw_parallel_for(n, sw_thread_count(threads), bound_one, w);
+	weight_bounds part = {.j = w->j, .effort = how_long, .threads = n > 1 ? 1 : threads};
+	memcpy(part.weight, w->weight + first, sizeof(*part.weight) * (size_t)n);
+	sw_parallel_for(n, sw_thread_count(threads), bound_one, &part);
+	memcpy(w->bound + first, part.bound, sizeof(*part.bound) * (size_t)n);
 }
 
 /* Return where a parabola through three bounds is highest, those of weights a quarter apart. The
@@ -386,15 +402,20 @@ static double highest_between(const double *bound_s, double middle)
 }
 
 /* Find a good weight with a little work for each of a few, then try it and the best of these with
- * more. Without kernels, or without messages, the bound is known. */
+ * more. Without kernels, or without messages, the bound is known. The best bound is concave in the
+ * weight: where it rises towards kernels alone, no lower weight is probed. */
 static double with_best_weight(const joint *j, double kernels_s, int threads)
 {
 	weight_bounds w = {.j = j};
 	for (int i = 1; i < QUARTERS; i++)
 		w.weight[i - 1] = (double)i / QUARTERS;
-	bound_weights(&w, QUARTERS - 1, PROBE, threads);
+	bound_weights(&w, QUARTERS - 2, 1, PROBE, threads);
+	if (w.bound[QUARTERS - 2].most_s <= kernels_s)
+		return kernels_s;
+	bound_weights(&w, 0, QUARTERS - 2, PROBE, threads);
 	double bound_s[QUARTERS + 1] = {0, [QUARTERS] = kernels_s};
-	memcpy(bound_s + 1, w.bound_s, sizeof(*bound_s) * (QUARTERS - 1));
+	for (int i = 1; i < QUARTERS; i++)
+		bound_s[i] = w.bound[i - 1].least_s;
 	int best = 0;
 	for (int i = 1; i <= QUARTERS; i++)
 		best = bound_s[i] > bound_s[best] ? i : best;
@@ -402,8 +423,8 @@ static double with_best_weight(const joint *j, double kernels_s, int threads)
 		return kernels_s;
 	w.weight[0] = (double)best / QUARTERS;
 	w.weight[1] = highest_between(bound_s + best - 1, w.weight[0]);
-	bound_weights(&w, 2, FULL, threads);
-	return fmax(bound_s[best], fmax(w.bound_s[0], w.bound_s[1]));
+	bound_weights(&w, 0, 2, FULL, threads);
+	return fmax(bound_s[best], fmax(w.bound[0].least_s, w.bound[1].least_s));
 }
 
 static double table_entries(const joint *j)
@@ -455,7 +476,7 @@ static bool joint_find(joint *j, const sw_bound_marked *m)
 double sw_bound_joint_weighted_s(const sw_bound_marked *m, double weight)
 {
 	joint j;
-	double bound_s = joint_find(&j, m) ? with_weight(&j, weight, 1 - weight, FULL)
+	double bound_s = joint_find(&j, m) ? with_weight(&j, weight, 1 - weight, FULL, 1).least_s
 	                                   : weight * m->kernels_s;
 	sw_arena_clear(&j.arena);
 	return bound_s;

@@ -292,13 +292,19 @@ static bool is_one_integer(const sw_program *program, sw_id value)
 	return sw_shape_elements(shape) <= 1 && is_integer(shape.type);
 }
 
-/* Single integers, such as the counter of a loop, are the host's, or are computed within the
- * kernels that they index. */
+static bool is_constant(const sw_program *program, sw_id value)
+{
+	return sw_op_at(program, program->values.data[value].op)->opcode == SW_OP_CONSTANT;
+}
+
+/* Single integers, such as the counter of a loop, or what a device looks up in a table of all, are
+ * the host's, or are computed within the kernels that they index. */
 static bool is_no_kernel(const sw_device *device, const sw_program *program, const sw_op *op)
 {
 	bool integers = op->n_operands > 0 && sw_fusion_has_library_kernels(device->fusion);
 	for (uint32_t k = 0; k < op->n_operands && integers; k++)
-		integers = is_one_integer(program, op->operands[k]);
+		integers = is_one_integer(program, op->operands[k]) ||
+			   (op->opcode == SW_OP_DYNAMIC_SLICE && is_constant(program, op->operands[k]));
 	for (uint32_t r = 0; r < op->n_results && integers; r++)
 		integers = is_one_integer(program, op->first_result + r);
 	return integers;

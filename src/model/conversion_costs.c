@@ -9,11 +9,10 @@
 
 /* ---- conversions ------------------------------------------------------------------------ */
 
-/* Seconds of each conversion from a layout of one list to a layout of another. */
+/* From each layout of one list to each layout of another. */
 typedef struct sw_conversion {
 	uint32_t shape; /* number in the path cache */
 	sw_layout_list from, to;
-	double *seconds; /* [from][to]; NULL: not computed yet */
 } sw_conversion;
 
 static void key_list(sw_text *key, sw_layout_list l)
@@ -55,24 +54,35 @@ uint32_t sw_conversion_between(sw_model *m, sw_shape shape, sw_edge_end from, sw
 	return conversion;
 }
 
-static void time_conversion(sw_model *m, sw_conversion *conversion)
+/* Return the seconds, [from][to], which the caller frees: looking them up again is quicker than keeping
+ * them, for they are as many as the entries of all tables. */
+static double *time_conversion(const sw_model *m, const sw_conversion *conversion)
 {
 	uint32_t *rows = sw_number_layouts(m, conversion->from),
 		 *columns = sw_number_layouts(m, conversion->to);
-	conversion->seconds =
-		SW_NEW_N(&m->arena, double, (size_t)conversion->from.n *(size_t)conversion->to.n);
+	double *seconds = sw_alloc(sizeof(*seconds) * (size_t)conversion->from.n *
+	                           (size_t)conversion->to.n);
 	sw_path_cache_seconds(m->paths, conversion->shape, rows, conversion->from.n, columns,
-	                      conversion->to.n, conversion->seconds);
+	                      conversion->to.n, seconds);
 	free(rows);
 	free(columns);
+	return seconds;
 }
 
 /* ---- cost tables ------------------------------------------------------------------------ */
 
+/* Round as llround does, without a call: tables have hundreds of millions of entries. */
+static int64_t rounded(double units)
+{
+	int64_t whole = (int64_t)units;
+	double rest = units - (double)whole;
+	return whole + (rest >= 0.5) - (rest <= -0.5);
+}
+
 int64_t sw_cost_from_seconds(double seconds)
 {
 	double units = seconds / SW_COST_UNIT_S;
-	return isfinite(units) && units < 4e18 ? llround(units) : SW_FORBIDDEN;
+	return isfinite(units) && units < 4e18 ? rounded(units) : SW_FORBIDDEN;
 }
 
 /* Does the conversion make partial sums (P) on an atom where the value was not partial? */
@@ -107,25 +117,23 @@ int32_t sw_conversion_cost_table(sw_model *m, uint32_t number, sw_movement movem
 	uint32_t table = sw_map_get(&m->index.cost_tables, &key, sizeof(key));
 	if (table != SW_ABSENT)
 		return (int32_t)table;
-	sw_conversion *conversion = &m->index.conversions.data[number];
-	if (!conversion->seconds)
-		time_conversion(m, conversion);
-	size_t n = (size_t)conversion->from.n * (size_t)conversion->to.n;
-	int64_t *cost = sw_alloc(sizeof(int64_t) * n);
-	for (size_t i = 0; i < n; i++) {
-		uint32_t from = conversion->from
-		                        .list[i / (size_t)conversion->to.n * conversion->from.step],
-			 to = conversion->to
-		                      .list[i % (size_t)conversion->to.n * conversion->to.step];
-		double term_s = movement.term_s > 0 && makes_term(m, from, to)
-		                        ? movement.count * movement.trips * movement.term_s
-		                        : 0;
-		cost[i] = sw_cost_from_seconds(
-			movement_cost_s(m, movement, conversion->seconds[i]) + term_s);
-	}
-	table = (uint32_t)sw_problem_add_table(&m->problem, conversion->from.n, conversion->to.n,
-	                                       cost);
+	const sw_conversion *conversion = &m->index.conversions.data[number];
+	double *seconds = time_conversion(m, conversion);
+	sw_layout_list rows = conversion->from, columns = conversion->to;
+	int64_t *cost = sw_alloc(sizeof(*cost) * (size_t)rows.n * (size_t)columns.n), *at = cost;
+	for (int32_t i = 0; i < rows.n; i++)
+		for (int32_t k = 0; k < columns.n; k++, at++) {
+			uint32_t from = rows.list[(uint32_t)i * rows.step],
+				 to = columns.list[(uint32_t)k * columns.step];
+			double term_s = movement.term_s > 0 && makes_term(m, from, to)
+			                        ? movement.count * movement.trips * movement.term_s
+			                        : 0;
+			*at = sw_cost_from_seconds(
+				movement_cost_s(m, movement, seconds[at - cost]) + term_s);
+		}
+	table = (uint32_t)sw_problem_add_table(&m->problem, rows.n, columns.n, cost);
 	sw_map_put(&m->index.cost_tables, &key, sizeof(key), table);
 	free(cost);
+	free(seconds);
 	return (int32_t)table;
 }

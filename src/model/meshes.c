@@ -351,13 +351,13 @@ static sw_status add_serial(const request *r, const sw_plan_strategy *strategy, 
 
 /* ---- auto ------------------------------------------------------------------------------- */
 
-/* Add a mesh of free axes: atoms [0, first), [first, second), [second, n); an empty range is no
+/* Return a mesh of free axes: atoms [from, first), [first, second), [second, n); an empty range is no
  * axis. */
-static void add_search(const request *r, int32_t first, int32_t second)
+static sw_mesh free_mesh(const request *r, int32_t from, int32_t first, int32_t second)
 {
 	sw_mesh mesh = {.search = true};
 	sw_text name = {0};
-	add_axis(&mesh, r->atoms, 0, first, &SEARCHED, NULL);
+	add_axis(&mesh, r->atoms, from, first, &SEARCHED, NULL);
 	add_axis(&mesh, r->atoms, first, second, &SEARCHED, NULL);
 	add_axis(&mesh, r->atoms, second, r->atoms->n, &SEARCHED, NULL);
 	sw_text_add(&name, mesh.n_axes > 0 ? "search" : "one device");
@@ -365,7 +365,12 @@ static void add_search(const request *r, int32_t first, int32_t second)
 		sw_text_addf(&name, " %s=%lld", mesh.axes[i].name, (long long)mesh.axes[i].size);
 	snprintf(mesh.name, sizeof(mesh.name), "%s", name.data);
 	sw_text_clear(&name);
-	sw_vec_push(r->meshes, mesh);
+	return mesh;
+}
+
+static void add_search(const request *r, int32_t first, int32_t second)
+{
+	sw_vec_push(r->meshes, free_mesh(r, 0, first, second));
 }
 
 static void add_all_searches(const request *r)
@@ -459,14 +464,15 @@ static void add_copied(const request *r, sw_mesh mesh, int32_t first, const char
 	sw_vec_push(r->meshes, mesh);
 }
 
-/* Add a free axis of the innermost atoms [first, n): what fewer devices can do, all can. */
-static void add_part(const request *r, int32_t first)
+/* Add meshes of free axes of the innermost atoms [first, n), one axis or two: what fewer devices can
+ * do, all can. */
+static void add_part(const request *r, int32_t first, bool two)
 {
-	sw_mesh mesh = {.search = true};
-	char name[SW_NAME_BYTES];
-	add_axis(&mesh, r->atoms, first, r->atoms->n, &SEARCHED, NULL);
-	snprintf(name, sizeof(name), "search x=%lld", (long long)mesh.axes[0].size);
-	add_copied(r, mesh, first, name);
+	int32_t n = r->atoms->n;
+	for (int32_t i = two ? first + 1 : n; i < n + !two; i++) {
+		sw_mesh mesh = free_mesh(r, first, i, n);
+		add_copied(r, mesh, first, mesh.name);
+	}
 }
 
 /* Add data parallelism, ZeRO and Megatron on the innermost atoms [first, n). The steps of programs that
@@ -522,7 +528,9 @@ static void add_wide(const request *r)
 	keep_wide(r, first, r->limits->parts_work);
 	first = r->meshes->len;
 	for (int32_t i = 1; i < r->atoms->n; i++)
-		add_part(r, i);
+		add_part(r, i, false);
+	for (int32_t i = 1; i < r->atoms->n; i++)
+		add_part(r, i, true);
 	keep_wide(r, first, r->limits->parts_work);
 }
 
@@ -594,6 +602,14 @@ void sw_meshes_limit(sw_meshes *meshes, int32_t most, char *scope, size_t scope_
 	}
 	snprintf(scope, scope_bytes, "plans on a mesh of at most %s axes",
 	         three > 0 && three <= most ? "three" : "two");
+}
+
+uint32_t sw_mesh_atoms(const sw_mesh *mesh)
+{
+	uint32_t atoms = 0;
+	for (int32_t i = 0; i < mesh->n_axes; i++)
+		atoms |= mesh->axes[i].atoms;
+	return atoms;
 }
 
 bool sw_mesh_refines(const sw_mesh *mesh, const sw_mesh *other)

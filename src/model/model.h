@@ -437,6 +437,7 @@ int32_t sw_meshes_afford_three(const sw_meshes *meshes, sw_memo *memo);
 /* Mark the meshes of three free axes as spare, except the first `most`. Write into `scope` which
  * plans are surely left, in words. */
 void sw_meshes_limit(sw_meshes *meshes, int32_t most, char *scope, size_t scope_bytes);
+uint32_t sw_mesh_atoms(const sw_mesh *mesh); /* of all axes */
 /* Return whether each axis of the mesh lies within an axis of the other one. */
 bool sw_mesh_refines(const sw_mesh *mesh, const sw_mesh *other);
 /* Return the bytes of a device's inputs, each divided by the sizes of all axes that divide one of

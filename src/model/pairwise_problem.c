@@ -188,13 +188,11 @@ static void set_overlap(sw_model *m)
 {
 	const sw_analysis *analysis = m->analysis;
 	const sw_cluster *cluster = analysis->cluster;
-	uint32_t atoms = 0;
+	uint32_t atoms = sw_mesh_atoms(m->mesh);
 	m->overlap_weight = analysis->overlap_weight;
 	m->copies = 1;
 	if (!m->mesh->copied || !analysis->overlap)
 		return;
-	for (int32_t a = 0; a < m->mesh->n_axes; a++)
-		atoms |= m->mesh->axes[a].atoms;
 	m->copies = (double)cluster->n_devices / (double)sw_atoms_group_size(&cluster->atoms, atoms);
 	m->overlap_weight = sw_overlap_weight(&analysis->roles, cluster, atoms, analysis->limits);
 }

@@ -423,10 +423,7 @@ static bool cut_mesh(const sw_atoms *atoms, uint32_t cuts, sw_mesh *mesh)
 /* Return whether the mesh leaves out atoms that a pin needs: devices beyond them are copies. */
 static bool leaves_out(const sw_mesh *mesh, uint32_t pinned)
 {
-	uint32_t atoms = 0;
-	for (int32_t i = 0; i < mesh->n_axes; i++)
-		atoms |= mesh->axes[i].atoms;
-	return mesh->wide && (pinned & ~atoms) != 0;
+	return mesh->wide && (pinned & ~sw_mesh_atoms(mesh)) != 0;
 }
 
 sw_status sw_pins_cut(const sw_pins *pins, const sw_cluster *cluster, sw_meshes *meshes,

@@ -16,28 +16,26 @@ void sw_coordinates_init(sw_coordinates *coordinates, sw_program *out, int32_t c
 		coordinates->atom[a] = SW_NO_ID;
 }
 
-/* Write (device / stride) mod size, without the operations that change nothing. */
+/* Look (device / stride) mod size up in a table of all devices: one kernel for each atom, as many where
+ * other atoms hold copies as on a cluster without those. */
 sw_id sw_coordinate(sw_coordinates *coordinates, int32_t atom)
 {
 	sw_program *out = coordinates->out;
 	int32_t c = coordinates->computation;
-	int64_t stride = sw_atoms_stride(coordinates->atoms, atom),
-		size = coordinates->atoms->size[atom];
+	int64_t stride = sw_atoms_stride(coordinates->atoms, atom), n = sw_atoms_devices(coordinates->atoms);
+	const int64_t one = 1;
 
 	if (coordinates->atom[atom] != SW_NO_ID)
 		return coordinates->atom[atom];
 	if (coordinates->partition == SW_NO_ID)
-		coordinates->partition =
-			sw_emit_convert(out, c, sw_emit_partition_id(out, c), SW_S32);
-	sw_id x = coordinates->partition;
-	if (stride > 1)
-		x = sw_emit_binary(out, c, SW_OP_DIVIDE, x,
-		                   sw_emit_scalar(out, c, SW_S32, (double)stride));
-	if (stride * size < sw_atoms_devices(coordinates->atoms))
-		x = sw_emit_binary(out, c, SW_OP_REMAINDER, x,
-		                   sw_emit_scalar(out, c, SW_S32, (double)size));
-	coordinates->atom[atom] = x;
-	return x;
+		coordinates->partition = sw_emit_partition_id(out, c);
+	int32_t *table = SW_NEW_N(&out->arena, int32_t, n);
+	for (int64_t d = 0; d < n; d++)
+		table[d] = (int32_t)(d / stride % coordinates->atoms->size[atom]);
+	sw_shape shape = sw_build_shape(out, SW_S32, &n, 1);
+	sw_id all = sw_emit_literal(out, c, (sw_literal){.shape = shape, .data = table}),
+	      x = sw_emit_dynamic_slice(out, c, all, &coordinates->partition, &one);
+	return coordinates->atom[atom] = sw_emit_reshape(out, c, x, NULL, 0);
 }
 
 static sw_id emit_is_first(sw_coordinates *at, uint32_t atoms)

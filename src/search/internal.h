@@ -55,6 +55,7 @@ typedef struct sw_mesh_set {
 	SW_VEC(uint8_t) has;
 } sw_mesh_set;
 bool sw_mesh_set_has(const sw_mesh_set *set, size_t mesh);
+bool sw_mesh_set_has_any(const sw_mesh_set *set);
 void sw_mesh_set_put(sw_mesh_set *set, size_t mesh, bool has);
 /* Add the meshes of `more`. */
 void sw_mesh_set_add(sw_mesh_set *set, const sw_mesh_set *more);
@@ -226,8 +227,12 @@ typedef struct sw_search {
 		struct {
 			sw_rewrites base; /* the rewrites of the variant that is padded */
 			double kernels_s; /* of that variant */
+			sw_mesh of;       /* the mesh of the plan that is to be padded */
+			size_t first;     /* of the variants that pad */
 			size_t next;      /* variant to open next; 0: none was added yet */
 			bool in_part;     /* the variants that pad some classes were added */
+			/* 0, or the atoms of the part of the cluster whose meshes are searched */
+			uint32_t part;
 		} padding;
 		double reserved_step_s; /* the incumbent's when memory was last reserved; 0: never */
 	} proposals;
@@ -529,6 +534,8 @@ sw_status sw_search_probe_memory(sw_search *s, size_t *number);
 void sw_padding_note_need(sw_search *s, const sw_mesh_search *m);
 sw_status sw_propose_padding(sw_search *s);
 sw_status sw_propose_part_padding(sw_search *s);
+/* Begin anew with a part of the cluster, where the plan to be padded leaves devices as copies. */
+sw_status sw_propose_padding_of_part(sw_search *s);
 
 /* Return seconds that no step of a plan is shorter than which fits in memory with a policy and
  * microbatches of the grid, whether it was searched or not; 0: not known. */

@@ -36,20 +36,12 @@ static void want_open_meshes(sw_variant *v)
 	v->meshes.wanted.rest = false;
 }
 
-static bool wants_any(const sw_mesh_set *set)
-{
-	bool any = set->rest;
-	for (size_t i = 0; i < set->has.len; i++)
-		any = any || set->has.data[i];
-	return any;
-}
-
 static sw_status propose_within_memory(sw_search *s)
 {
 	sw_variant *first = sw_search_variant(s, 0);
 	double left_s = sw_search_left_s(s);
 	want_open_meshes(first);
-	if (!wants_any(&first->meshes.wanted) || left_s <= 0 || sw_variant_loses(s, first) ||
+	if (!sw_mesh_set_has_any(&first->meshes.wanted) || left_s <= 0 || sw_variant_loses(s, first) ||
 	    (sw_variant_is_too_large(s, first) && sw_search_has_incumbent(s)))
 		return SW_OK;
 	return sw_wave_open(s, 0, SW_MEMORY_LIMITED, sw_search_share_s(s, 1.0 / 2));
@@ -186,6 +178,9 @@ static propose_fn *const PROPOSERS[] = {propose_within_memory_first,
                                         propose_refined,
                                         end_wide,
                                         propose_reserve,
+                                        sw_propose_padding,
+                                        sw_propose_part_padding,
+                                        sw_propose_padding_of_part,
                                         sw_propose_padding,
                                         sw_propose_part_padding};
 

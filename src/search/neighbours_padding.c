@@ -7,6 +7,9 @@
  * these variants that is not far behind, the program is padded once more, only in those classes of
  * dimensions whose padding its dots need, and its mesh is searched again. Candidates that need the
  * same classes share a variant.
+ *
+ * Where the quickest plan before that is one of a part of the cluster, all is done once more for the
+ * meshes of that part, to whose devices dimensions are then padded.
  */
 #include "search/internal.h"
 
@@ -98,12 +101,15 @@ static sw_status add_whole(sw_search *s)
 {
 	const int64_t shares[] = {(int64_t)s->asked.limits->pad_first_parts,
 	                          (int64_t)s->asked.limits->pad_second_parts};
+	const sw_cluster *cluster = s->asked.cluster;
+	int64_t devices = s->proposals.padding.part
+	                          ? sw_atoms_group_size(&cluster->atoms, s->proposals.padding.part)
+	                          : cluster->n_devices;
 	sw_mesh_set all = {.rest = true};
 	sw_status status = SW_OK;
 	for (size_t i = 0; i < SW_COUNT(shares) && status == SW_OK; i++) {
 		sw_rewrites rewrites = s->proposals.padding.base;
-		rewrites.padding =
-			(sw_pad_rule){.multiple = s->asked.cluster->n_devices, .share = shares[i]};
+		rewrites.padding = (sw_pad_rule){.multiple = devices, .share = shares[i]};
 		status = add_padded(s, rewrites, &all);
 	}
 	return status;
@@ -169,21 +175,30 @@ static sw_status open_next(sw_search *s, size_t reserve)
 	for (; s->proposals.padding.next < s->variants.len; s->proposals.padding.next++) {
 		sw_variant *v = &s->variants.data[s->proposals.padding.next];
 		double shares = (double)(s->variants.len - s->proposals.padding.next + reserve);
-		if (!sw_variant_prune(s, v, bound_with_parts_s(s, v)))
+		if (sw_mesh_set_has_any(&v->meshes.wanted) &&
+		    !sw_variant_prune(s, v, bound_with_parts_s(s, v)))
 			return sw_wave_open(s, s->proposals.padding.next++, SW_MEMORY_LIMITED,
 			                    sw_search_left_s(s) / shares);
 	}
 	return SW_OK;
 }
 
+static void begin(sw_search *s)
+{
+	const sw_variant *base = base_of(s);
+	s->proposals.padding.base = base->rewrites;
+	s->proposals.padding.kernels_s = base->kernels_s;
+	s->proposals.padding.first = s->proposals.padding.next = s->variants.len;
+	s->proposals.padding.of = sw_search_has_incumbent(s)
+	                                  ? base->entries.data[s->incumbent.entry].mesh
+	                                  : (sw_mesh){0};
+}
+
 sw_status sw_propose_padding(sw_search *s)
 {
 	sw_status status = SW_OK;
 	if (s->proposals.padding.next == 0) {
-		const sw_variant *base = base_of(s);
-		s->proposals.padding.base = base->rewrites;
-		s->proposals.padding.kernels_s = base->kernels_s;
-		s->proposals.padding.next = s->variants.len;
+		begin(s);
 		status = add_whole(s);
 	}
 	if (status == SW_OK)
@@ -203,4 +218,25 @@ sw_status sw_propose_part_padding(sw_search *s)
 		status = open_next(s, 0);
 	s->proposals.step += !s->wave;
 	return status;
+}
+
+/* Variants that were padded for the whole cluster may be what its part needs, too. */
+static sw_status begin_part(sw_search *s)
+{
+	for (size_t i = s->proposals.padding.first; i < s->variants.len; i++) {
+		sw_mesh_set *wanted = &s->variants.data[i].meshes.wanted;
+		wanted->rest = false;
+		wanted->has.len = 0;
+	}
+	s->proposals.padding.part = sw_mesh_atoms(&s->proposals.padding.of);
+	s->proposals.padding.next = s->proposals.padding.first;
+	s->proposals.padding.in_part = false;
+	s->proposals.needs.len = 0;
+	return add_whole(s);
+}
+
+sw_status sw_propose_padding_of_part(sw_search *s)
+{
+	s->proposals.step++;
+	return s->proposals.padding.of.copied ? begin_part(s) : SW_OK;
 }

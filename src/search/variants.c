@@ -16,6 +16,14 @@ bool sw_mesh_set_has(const sw_mesh_set *set, size_t mesh)
 	return mesh < set->has.len ? set->has.data[mesh] : set->rest;
 }
 
+bool sw_mesh_set_has_any(const sw_mesh_set *set)
+{
+	bool any = set->rest;
+	for (size_t i = 0; i < set->has.len; i++)
+		any = any || set->has.data[i];
+	return any;
+}
+
 void sw_mesh_set_put(sw_mesh_set *set, size_t mesh, bool has)
 {
 	while (set->has.len <= mesh)

@@ -33,15 +33,31 @@ static sw_status strategy_meshes(sw_search *s, const sw_variant *v, sw_meshes *m
 	return status;
 }
 
+/* Return the mesh of the incumbent; where that is one of a part of the cluster, the best of the whole
+ * cluster that was played. NULL: there is none. */
+static const sw_mesh *best_of_whole(const sw_search *s, const sw_variant *v)
+{
+	const sw_mesh_entry *best = NULL;
+	if (!v->entries.data[s->incumbent.entry].mesh.copied)
+		return &v->entries.data[s->incumbent.entry].mesh;
+	for (size_t i = 0; i < v->entries.len; i++) {
+		const sw_mesh_entry *e = &v->entries.data[i];
+		bool played = !e->mesh.copied && e->line.feasible && e->line.bound_s == 0;
+		if (played && (!best || e->line.step_time_s < best->line.step_time_s))
+			best = e;
+	}
+	return best ? &best->mesh : NULL;
+}
+
 /* Mark the spare meshes that cut an axis of the incumbent's in two and so halve a device's inputs
  * at least, as many as can be afforded, those that divide most first. */
 static void mark_refinements(const sw_search *s, const sw_variant *v, const sw_meshes *meshes,
                              bool *marked)
 {
-	const sw_mesh *of = &v->entries.data[s->incumbent.entry].mesh;
+	const sw_mesh *of = best_of_whole(s, v);
 	const sw_roles *roles = &s->wave->analysis.roles;
 	double left = s->asked.model_limits->refine_work / (double)v->plan->program->ops.len;
-	for (; left >= 1; left--) {
+	for (; of && left >= 1; left--) {
 		double least = sw_mesh_input_bytes(of, roles) / 2;
 		size_t best = meshes->len;
 		for (size_t i = 0; i < meshes->len; i++) {
@@ -64,17 +80,25 @@ static bool is_asked_for(const sw_plan_options *options, const sw_mesh *mesh)
 	       (options->with_fixed && !sw_mesh_is_free(mesh) && !mesh->copied);
 }
 
-/* Mark the meshes whose turn it is: where memory is reserved, the one that is wanted. */
+/* Is it the turn of a mesh? Where memory is reserved, of the one that is wanted; where a part of the
+ * cluster is padded for, of that part's. */
+static bool is_its_turn(const sw_search *s, const sw_mesh *mesh)
+{
+	uint32_t part = s->proposals.padding.part;
+	bool too_early = s->wave->mode == SW_MEMORY_UNCONSTRAINED && mesh->saves_memory;
+	if (s->wave->mode == SW_MEMORY_RESERVED)
+		return true;
+	if (part)
+		return mesh->copied && sw_mesh_atoms(mesh) == part;
+	return !mesh->spare && !too_early && mesh->wide == s->proposals.widens;
+}
+
 static void mark_meshes(const sw_search *s, const sw_variant *v, const sw_meshes *meshes,
                         bool *marked)
 {
 	const char *asked = s->asked.options->mesh;
-	for (size_t i = 0; i < meshes->len && !s->proposals.refines; i++) {
-		const sw_mesh *mesh = &meshes->data[i];
-		bool too_early = s->wave->mode == SW_MEMORY_UNCONSTRAINED && mesh->saves_memory;
-		marked[i] = s->wave->mode == SW_MEMORY_RESERVED ||
-		            (!mesh->spare && !too_early && mesh->wide == s->proposals.widens);
-	}
+	for (size_t i = 0; i < meshes->len && !s->proposals.refines; i++)
+		marked[i] = is_its_turn(s, &meshes->data[i]);
 	if (s->proposals.refines)
 		mark_refinements(s, v, meshes, marked);
 	for (size_t i = 0; i < meshes->len && asked; i++)

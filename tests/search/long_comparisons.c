@@ -8,11 +8,12 @@
  * pair that breaks is printed; the test fails if one breaks by more than SLACK, or more than one
  * and more than a part of all: one of 100 for strategies, and for memory, where limits lead the
  * search to other plans, one of 5. All but memory are compared where kernels fuse, and all but strategies
- * where each op is a kernel as well. Where kernels fuse, parts of the cluster may break one of 15 (they were
- * quicker by 0.6 % at most in 94 pairs), pins one of 5, by FUSED_SLACK.
+ * where each op is a kernel as well. Parts of the cluster may break one of 20 (one of 56 was quicker, by
+ * 0.01 %); where kernels fuse, pins one of 5, by FUSED_SLACK.
  *
  * SW_CASES / 125 programs (tools/test --long asks for 2,500 cases), from SW_SEED on; SW_MAX_OPS (300)
- * limits their ops, of 50 to 5,000.
+ * limits their ops, of 50 to 5,000. SW_GROUP is a pattern with * and ?: only the tests below whose
+ * names match it are run.
  */
 #include "planned/planned.h"
 
@@ -310,7 +311,7 @@ static void fewer_devices_are_not_quicker(void **state)
 static void fewer_devices_are_not_quicker_where_kernels_fuse(void **state)
 {
 	(void)state;
-	on_all(try_devices, SW_FUSION_LOOPS, SLACK, 15);
+	on_all(try_devices, SW_FUSION_LOOPS, SLACK, 20);
 }
 
 static void less_memory_is_not_quicker(void **state)
@@ -329,5 +330,8 @@ int main(void)
 		cmocka_unit_test(fewer_devices_are_not_quicker_where_kernels_fuse),
 		cmocka_unit_test(less_memory_is_not_quicker),
 	};
+	const char *group = getenv("SW_GROUP");
+	if (group)
+		cmocka_set_test_filter(group);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,21 +34,30 @@ static const sw_alternative *alternative_named(const sw_plan *plan, const char *
 	return NULL;
 }
 
-static void compare_with_part(uint64_t seed, const generate_options *options)
+/* On a random program: what a part of a cluster takes, and what the whole. */
+typedef struct comparison {
+	uint64_t seed;
+	generate_options options;
+	const char *cluster, *part;
+	sw_fusion fusion;
+} comparison;
+
+static void compare_with_part(const comparison *c)
 {
 	generated g;
 	planned p;
 	sw_text text = {0};
 	sw_error err;
-	generate_program(seed, options, &g);
+	generate_program(c->seed, &c->options, &g);
 	sw_program_print(g.program, &text);
-	open_text(text.data, "local-2x2.yaml", &p);
+	open_text(text.data, c->cluster, &p);
+	p.cluster.device.fusion = c->fusion;
 	double all_s = auto_s(&p, NULL);
 	assert_non_null(alternative_named(p.plan, "copied 2 times"));
-	check(sw_cluster_take(&p.cluster, "1x2", &err), &err);
+	check(sw_cluster_take(&p.cluster, c->part, &err), &err);
 	double part_s = auto_s(&p, NULL);
 	if (all_s > part_s * (1 + 1e-9))
-		fail_msg("program %d: %g s on all, %g s on a part", (int)seed, all_s, part_s);
+		fail_msg("program %d: %g s on all, %g s on a part", (int)c->seed, all_s, part_s);
 	close_planned(&p);
 	sw_text_clear(&text);
 	generated_clear(&g);
@@ -58,8 +67,11 @@ static void compare_with_part(uint64_t seed, const generate_options *options)
 static void a_part_of_the_cluster_is_not_quicker(void **state)
 {
 	(void)state;
-	compare_with_part(
-		5, &(generate_options){.ops = 100, .max_elements = 100000, .only = "dot"});
+	compare_with_part(&(comparison){.seed = 5,
+	                                .options = {.ops = 100, .max_elements = 100000, .only = "dot"},
+	                                .cluster = "local-2x2.yaml",
+	                                .part = "1x2",
+	                                .fusion = SW_FUSION_LOOPS});
 }
 
 /* Two devices took 4.4 % less while what they send counted for as much as if it went through the links
@@ -67,7 +79,34 @@ static void a_part_of_the_cluster_is_not_quicker(void **state)
 static void a_part_of_the_cluster_is_planned_as_if_it_was_all(void **state)
 {
 	(void)state;
-	compare_with_part(8, &(generate_options){.ops = 66, .max_elements = 100000});
+	compare_with_part(&(comparison){.seed = 8,
+	                                .options = {.ops = 66, .max_elements = 100000},
+	                                .cluster = "local-2x2.yaml",
+	                                .part = "1x2",
+	                                .fusion = SW_FUSION_LOOPS});
+}
+
+/* Two devices took 2.4 % less while a device of a part needed one kernel more to find its coordinate. */
+static void a_part_of_the_cluster_needs_no_more_kernels(void **state)
+{
+	(void)state;
+	compare_with_part(&(comparison){.seed = 20,
+	                                .options = {.ops = 16, .max_elements = 100000},
+	                                .cluster = "local-2x2.yaml",
+	                                .part = "1x2",
+	                                .fusion = SW_FUSION_NONE});
+}
+
+/* Four devices took 0.14 % less while nothing was padded for a part, and 0.02 % while parts were meshes
+ * of one axis. */
+static void a_part_of_the_cluster_has_two_axes_and_is_padded_for(void **state)
+{
+	(void)state;
+	compare_with_part(&(comparison){.seed = 57,
+	                                .options = {.ops = 100, .max_elements = 100000, .only = "dot"},
+	                                .cluster = "local-2x4.yaml",
+	                                .part = "1x4",
+	                                .fusion = SW_FUSION_NONE});
 }
 
 /* Where kernels fuse, ZeRO-3 within a node of this program's two is quicker than what the model of ops
@@ -153,6 +192,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_part_of_the_cluster_is_not_quicker),
 		cmocka_unit_test(a_part_of_the_cluster_is_planned_as_if_it_was_all),
+		cmocka_unit_test(a_part_of_the_cluster_needs_no_more_kernels),
+		cmocka_unit_test(a_part_of_the_cluster_has_two_axes_and_is_padded_for),
 		cmocka_unit_test(a_fused_step_on_a_part_is_not_quicker),
 		cmocka_unit_test(an_axis_is_cut_where_its_parts_divide_more),
 		cmocka_unit_test(fixed_strategies_are_searched_beside_the_mesh_that_is_asked_for),
