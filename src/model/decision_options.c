@@ -242,12 +242,17 @@ static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t
 		add_state_splits(analysis, mesh, o, axis, splits);
 }
 
+/* What a step carries on of each row of the batch, such as memories of earlier segments, lies where
+ * the row does. */
 static void state_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,
                           uint32_t input, sw_role role, sw_decision_options *o)
 {
 	const sw_axis_use *use = mesh->use[axis];
+	sw_class_set batch = {.any = use->must.any & SW_CLASS_DATA, .none = use->must.none};
 	sw_split_list splits = sw_value_splits(analysis, analysis->roles.inputs[input]);
 	sw_way way = way_of(analysis, use, analysis->variables.of_input, input);
+	if (add_splits(analysis, mesh, o, axis, splits, batch) > 0)
+		return;
 	if (way.kind == SW_WAY_OWNED && !(way.proxy && role == SW_ROLE_PARAMETER)) {
 		add_owner(analysis, mesh, axis, way, o);
 		return;

@@ -173,6 +173,35 @@ static void heads_give_the_fused_matrix_a_strided_split(void **state)
 	free(blocks);
 }
 
+/* `memory` is of each row of the batch what the step saw of it last; `w` is a parameter. */
+static void what_a_step_carries_on_of_each_row_is_split_as_the_batch(void **state)
+{
+	static const char *const strategies[] = {"dp", "zero1", "zero3"};
+	planned p;
+	(void)state;
+	open_text("HloModule carried, input_output_alias={ {0}: (0, {}), {1}: (1, {}) }\n"
+	          "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }\n"
+	          "ENTRY step {\n"
+	          "  w = f32[8,8] parameter(0)\n"
+	          "  memory = f32[16,8] parameter(1)\n"
+	          "  x = f32[16,8] parameter(2)\n"
+	          "  both = f32[16,8] add(memory, x)\n"
+	          "  next = f32[16,8] dot(both, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	          "  slope = f32[8,8] dot(both, next), lhs_contracting_dims={0}, "
+	          "rhs_contracting_dims={0}\n"
+	          "  neww = f32[8,8] subtract(w, slope)\n"
+	          "  ROOT t = (f32[8,8], f32[16,8]) tuple(neww, next)\n"
+	          "}\n",
+	          "local-2x2.yaml", &p);
+	for (size_t i = 0; i < SW_COUNT(strategies); i++) {
+		make_plan(&p, strategies[i]);
+		const sw_layout *memory = input_layout(&p, 1);
+		assert_int_equal(splits(input_layout(&p, 0)), i == 2);
+		assert_int_equal(sw_layout_split_atoms(memory, 0), 3);
+	}
+	close_planned(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +210,7 @@ int main(void)
 		cmocka_unit_test(megatron_splits_weights_inside_and_the_batch_outside),
 		cmocka_unit_test(heads_give_the_fused_matrix_a_strided_split),
 		cmocka_unit_test(zero2_updates_parts_of_parameters_that_are_whole_at_rest),
+		cmocka_unit_test(what_a_step_carries_on_of_each_row_is_split_as_the_batch),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
