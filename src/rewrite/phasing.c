@@ -81,10 +81,24 @@ static int32_t earliest(const sw_phasing *p, sw_id id, int32_t least)
 	return least;
 }
 
+/* Return whether a region reads nothing of the iteration but partial sums, as the branches do of
+ * which one takes the updates if all gradients are finite. */
+static bool region_passes(const sw_phasing *p, sw_id id)
+{
+	sw_time *needs = needs_of(p, id);
+	bool passes = p->timing.touched[id];
+	for (uint32_t k = 0; k < op_at(p, id)->n_operands; k++)
+		passes &= !is_split(needs[k]);
+	free(needs);
+	return passes;
+}
+
 /* Return whether the op only passes partial sums on, as a barrier does, too. */
 static bool only_passes(const sw_phasing *p, sw_id id)
 {
 	const sw_op *op = op_at(p, id);
+	if (sw_is_region(op))
+		return region_passes(p, id);
 	if (op->opcode == SW_OP_OPT_BARRIER)
 		return is_partial(p->timing.value[op->first_result]);
 	return p->timing.touched[id] && p->timing.choice[id].kind == SW_CHOICE_PASS;

@@ -364,10 +364,16 @@ static bool region(sw_timing *t, sw_id id, bool nested)
 void sw_timing_release(sw_timing *t, sw_id id)
 {
 	const sw_op *op = sw_op_at(t->program, id);
+	bool touched = t->touched[id];
 	t->touched[id] = false;
 	t->choice[id] = (sw_choice){0};
 	for (uint32_t k = 0; k < op->n_results; k++)
 		t->value[op->first_result + k] = (sw_time){{0}, SW_MONOID_NONE};
+	for (uint32_t c = 0; c < op->n_called && touched && sw_is_region(op); c++) {
+		const sw_computation *of = &t->program->computations.data[op->called[c]];
+		for (size_t i = 0; i < of->ops.len; i++)
+			sw_timing_release(t, of->ops.data[i]);
+	}
 }
 
 static bool any_time(const sw_timing *t, const sw_op *op)

@@ -56,7 +56,8 @@ void sw_timing_needs(const sw_timing *timing, sw_id op, sw_time *needs);
 /* Sink the op of a value that no time reaches into the loop; return false if it cannot compute only
  * this part. */
 bool sw_timing_sink(sw_timing *timing, sw_id value, sw_time part);
-/* Clear the time of an op that reads no value with time after all (its sums were taken first). */
+/* Clear the time of an op that reads no value with time after all (its sums were taken first), and
+ * of all ops within it. */
 void sw_timing_release(sw_timing *timing, sw_id op);
 /* Return the first parameter value of the k-th computation of a region, and write their number. */
 sw_id sw_region_parameters(const sw_program *program, const sw_op *region, uint32_t k, uint32_t *n);

@@ -234,6 +234,32 @@ static void branches_and_barriers_are_in_the_loop(void **state)
 		4, 1);
 }
 
+/* Whether gradients are finite is known of their sums: the branches that update, or don't, take sums,
+ * and run once, behind the only loop. */
+static void branches_that_wait_for_sums_read_sums(void **state)
+{
+	(void)state;
+	assert_loops(STATE("{0}: (1, {}, may-alias)") REDUCERS
+	             "%update (p: (f32[5], f32[5])) -> f32[5] {\n"
+	             "  %p = (f32[5], f32[5]) parameter(0)\n"
+	             "  %w = f32[5] get-tuple-element(%p), index=0\n"
+	             "  %g = f32[5] get-tuple-element(%p), index=1\n"
+	             "  ROOT %u = f32[5] subtract(%w, %g)\n}\n"
+	             "%stay (q: f32[5]) -> f32[5] {\n  ROOT %q = f32[5] parameter(0)\n}\n"
+	             "ENTRY %e (x: f32[12,5], w: f32[5]) -> (f32[5]) {\n"
+	             "  %x = f32[12,5] parameter(0)\n  %w = f32[5] parameter(1)\n"
+	             "  %z = f32[] constant(0)\n  %y = f32[12,5] sine(%x)\n"
+	             "  %g = f32[5] reduce(%y, %z), dimensions={0}, to_apply=%add\n"
+	             "  %q = f32[5] multiply(%g, %g)\n"
+	             "  %n = f32[] reduce(%q, %z), dimensions={0}, to_apply=%add\n"
+	             "  %f = pred[] is-finite(%n)\n"
+	             "  %t = (f32[5], f32[5]) tuple(%w, %g)\n"
+	             "  %c = f32[5] conditional(%f, %t, %w), true_computation=%update, "
+	             "false_computation=%stay\n"
+	             "  ROOT %o = (f32[5]) tuple(%c)\n}\n",
+	             4, 1);
+}
+
 /* A layer that is computed again reads its weights behind a barrier, beside activations: what is
  * made of such a weight alone stands outside of the loop. */
 static void weights_behind_a_barrier_are_read_outside_of_the_loop(void **state)
@@ -483,6 +509,7 @@ int main(void)
 		cmocka_unit_test(random_numbers_are_those_of_the_whole),
 		cmocka_unit_test(a_key_among_the_data_has_no_batch),
 		cmocka_unit_test(branches_and_barriers_are_in_the_loop),
+		cmocka_unit_test(branches_that_wait_for_sums_read_sums),
 		cmocka_unit_test(weights_behind_a_barrier_are_read_outside_of_the_loop),
 		cmocka_unit_test(what_a_loop_hands_on_unsplit_is_known_after_the_microbatches),
 		cmocka_unit_test(a_refusal_names_the_op_and_the_path_to_it),
