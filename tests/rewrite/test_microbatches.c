@@ -202,6 +202,39 @@ static void a_key_among_the_data_has_no_batch(void **state)
 	             4, 1);
 }
 
+/* Nor are the words of a key that a loop reads, or those of two keys beside each other. */
+static void a_key_that_a_loop_reads_has_no_batch(void **state)
+{
+	(void)state;
+	assert_loops("HloModule m\n"
+	             "%body (p: (s32[], u32[12,5], u32[2])) -> (s32[], u32[12,5], u32[2]) {\n"
+	             "  %p = (s32[], u32[12,5], u32[2]) parameter(0)\n"
+	             "  %i = s32[] get-tuple-element(%p), index=0\n"
+	             "  %x = u32[12,5] get-tuple-element(%p), index=1\n"
+	             "  %k = u32[2] get-tuple-element(%p), index=2\n"
+	             "  %one = s32[] constant(1)\n  %j = s32[] add(%i, %one)\n"
+	             "  %a = u32[1] slice(%k), slice={[1:2]}\n  %b = u32[] reshape(%a)\n"
+	             "  %m = u32[12,5] broadcast(%b), dimensions={}\n"
+	             "  %y = u32[12,5] xor(%x, %m)\n"
+	             "  ROOT %r = (s32[], u32[12,5], u32[2]) tuple(%j, %y, %k)\n}\n"
+	             "%test (q: (s32[], u32[12,5], u32[2])) -> pred[] {\n"
+	             "  %q = (s32[], u32[12,5], u32[2]) parameter(0)\n"
+	             "  %i = s32[] get-tuple-element(%q), index=0\n"
+	             "  %three = s32[] constant(3)\n"
+	             "  ROOT %c = pred[] compare(%i, %three), direction=LT\n}\n"
+	             "ENTRY %e (x: u32[12,5], k: u32[2], s: u32[4]) -> u32[12,5] {\n"
+	             "  %x = u32[12,5] parameter(0)\n  %k = u32[2] parameter(1)\n"
+	             "  %s = u32[4] parameter(2)\n  %z = s32[] constant(0)\n"
+	             "  %t = (s32[], u32[12,5], u32[2]) tuple(%z, %x, %k)\n"
+	             "  %l = (s32[], u32[12,5], u32[2]) while(%t), condition=%test, body=%body\n"
+	             "  %y = u32[12,5] get-tuple-element(%l), index=1\n"
+	             "  %h = u32[2,2] reshape(%s)\n  %c = u32[2,1] slice(%h), slice={[0:2], [0:1]}\n"
+	             "  %d = u32[2] reshape(%c)\n  %e = u32[1] slice(%d), slice={[0:1]}\n"
+	             "  %f = u32[] reshape(%e)\n  %g = u32[12,5] broadcast(%f), dimensions={}\n"
+	             "  ROOT %r = u32[12,5] xor(%y, %g)\n}\n",
+	             4, 1);
+}
+
 /* Branches have operands that are split, and return terms of a sum; a barrier has values of all
  * kinds. */
 static void branches_and_barriers_are_in_the_loop(void **state)
@@ -508,6 +541,7 @@ int main(void)
 		cmocka_unit_test(a_statistic_of_the_batch_makes_two_loops),
 		cmocka_unit_test(random_numbers_are_those_of_the_whole),
 		cmocka_unit_test(a_key_among_the_data_has_no_batch),
+		cmocka_unit_test(a_key_that_a_loop_reads_has_no_batch),
 		cmocka_unit_test(branches_and_barriers_are_in_the_loop),
 		cmocka_unit_test(branches_that_wait_for_sums_read_sums),
 		cmocka_unit_test(weights_behind_a_barrier_are_read_outside_of_the_loop),

@@ -202,6 +202,39 @@ static void what_a_step_carries_on_of_each_row_is_split_as_the_batch(void **stat
 	close_planned(&p);
 }
 
+/* Neither the words of a key nor a mask for all rows says how large the batch is. */
+static void what_comes_with_the_batch_does_not_limit_it(void **state)
+{
+	planned p;
+	(void)state;
+	open_text("HloModule keyed, input_output_alias={ {0}: (0, {}) }\n"
+	          "ENTRY step {\n"
+	          "  w = f32[8,8] parameter(0)\n"
+	          "  x = f32[16,8] parameter(1)\n"
+	          "  key = u32[2] parameter(2)\n"
+	          "  mask = f32[1,8] parameter(3)\n"
+	          "  word = u32[1] slice(key), slice={[1:2]}\n"
+	          "  number = f32[1] convert(word)\n"
+	          "  scale = f32[] reshape(number)\n"
+	          "  scales = f32[16,8] broadcast(scale), dimensions={}\n"
+	          "  row = f32[8] reshape(mask)\n"
+	          "  rows = f32[16,8] broadcast(row), dimensions={1}\n"
+	          "  kept = f32[16,8] multiply(x, rows)\n"
+	          "  scaled = f32[16,8] multiply(kept, scales)\n"
+	          "  y = f32[16,8] dot(scaled, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	          "  slope = f32[8,8] dot(scaled, y), lhs_contracting_dims={0}, "
+	          "rhs_contracting_dims={0}\n"
+	          "  neww = f32[8,8] subtract(w, slope)\n"
+	          "  ROOT t = (f32[8,8]) tuple(neww)\n"
+	          "}\n",
+	          "local-2x2.yaml", &p);
+	make_plan(&p, "dp");
+	assert_int_equal(sw_layout_split_atoms(input_layout(&p, 1), 0), 3);
+	assert_false(splits(input_layout(&p, 2)));
+	assert_false(splits(input_layout(&p, 3)));
+	close_planned(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +244,7 @@ int main(void)
 		cmocka_unit_test(heads_give_the_fused_matrix_a_strided_split),
 		cmocka_unit_test(zero2_updates_parts_of_parameters_that_are_whole_at_rest),
 		cmocka_unit_test(what_a_step_carries_on_of_each_row_is_split_as_the_batch),
+		cmocka_unit_test(what_comes_with_the_batch_does_not_limit_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
