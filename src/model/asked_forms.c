@@ -249,11 +249,11 @@ static void find_variables(asked_forms *f)
 static int64_t devices_of_batch(const asked_forms *f)
 {
 	uint32_t n = f->request->sidecar->n_inputs;
-	bool *has_batch = SW_NEW_N(f->arena, bool, n + 1);
+	int32_t *dim = SW_NEW_N(f->arena, int32_t, n + 1);
 	for (uint32_t i = 0; i < n; i++)
-		has_batch[i] = f->request->sidecar->inputs[i].role == SW_ROLE_DATA;
+		dim[i] = f->request->sidecar->inputs[i].role == SW_ROLE_DATA ? 0 : -1;
 	return sw_gcd(f->request->devices,
-	              sw_find_batch(f->request->program, f->inputs, n, has_batch));
+	              sw_find_batch(f->request->program, f->inputs, n, dim));
 }
 
 /* Leave the codec out where it can't be. */

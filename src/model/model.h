@@ -101,8 +101,8 @@ typedef struct sw_roles {
 	uint32_t n_inputs;
 	const sw_id *inputs; /* value per entry input leaf */
 	sw_role *input_role;
-	bool *has_batch; /* per entry input: its leading dimension is the batch */
-	int64_t batch;   /* greatest common divisor of these; 1: there is nothing to split */
+	int32_t *batch_dim; /* per entry input, as sw_find_batch finds it; -1: none */
+	int64_t batch;      /* as sw_find_batch returns it */
 	int32_t *output_input; /* per entry result: the input that it replaces; -1: none */
 	/* per value: a trained parameter, maybe seen through converts, slices or transposes */
 	bool *from_parameter;

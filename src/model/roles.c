@@ -334,7 +334,7 @@ static void find_input_roles(sw_roles *roles, const sw_sidecar *sidecar)
 	roles->n_inputs = sw_program_inputs(p, p->entry, &roles->arena, &roles->inputs);
 	size_t n_results = sw_entry(p)->results.len;
 	roles->input_role = SW_NEW_N(&roles->arena, sw_role, roles->n_inputs + 1);
-	roles->has_batch = SW_NEW_N(&roles->arena, bool, roles->n_inputs + 1);
+	roles->batch_dim = SW_NEW_N(&roles->arena, int32_t, roles->n_inputs + 1);
 	roles->output_input = SW_NEW_N(&roles->arena, int32_t, n_results + 1);
 	for (size_t i = 0; i < n_results; i++)
 		roles->output_input[i] = -1;
@@ -352,9 +352,9 @@ static void find_input_roles(sw_roles *roles, const sw_sidecar *sidecar)
 			role = SW_ROLE_PARAMETER;
 		roles->input_role[i] = role;
 		roles->from_parameter[roles->inputs[i]] = role == SW_ROLE_PARAMETER;
-		roles->has_batch[i] = role == SW_ROLE_DATA;
+		roles->batch_dim[i] = role == SW_ROLE_DATA ? 0 : -1;
 	}
-	roles->batch = sw_find_batch(p, roles->inputs, roles->n_inputs, roles->has_batch);
+	roles->batch = sw_find_batch(p, roles->inputs, roles->n_inputs, roles->batch_dim);
 }
 
 void sw_roles_init(sw_roles *roles, const sw_program *program, const sw_sidecar *sidecar)

@@ -351,9 +351,9 @@ static void find_batch(sw_phasing *p, const sw_program *program, const sw_sideca
 {
 	const sw_id *values;
 	uint32_t n = sw_program_inputs(program, program->entry, &p->timing.arena, &values);
-	p->inputs = SW_NEW_N(&p->timing.arena, bool, n + 1);
+	p->inputs = SW_NEW_N(&p->timing.arena, int32_t, n + 1);
 	for (uint32_t i = 0; i < n; i++)
-		p->inputs[i] = sidecar->inputs[i].role == SW_ROLE_DATA;
+		p->inputs[i] = sidecar->inputs[i].role == SW_ROLE_DATA ? 0 : -1;
 	p->batch = sw_find_batch(program, values, n, p->inputs);
 }
 

@@ -205,16 +205,17 @@ sw_status sw_rewrite_remat_policy(const sw_program *in, const char *policy, sw_r
 
 /* ---- the batch -------------------------------------------------------------------------- */
 
-/* Of the entry inputs that has_batch marks, which are data, leave those marked that have the batch
- * as their leading dimension: not those of which only single rows are taken, as the words of a key
- * of random numbers are, and beside longer ones not those with one row. Return the greatest common
- * divisor of these dimensions; 1: there is nothing to split. `inputs`: the value of each input.
- * O(ops), for each level of loops and branches. */
-int64_t sw_find_batch(const sw_program *program, const sw_id *inputs, uint32_t n, bool *has_batch);
+/* Find the dimension of the entry inputs that is the batch. dim: of each input; 0 where it is data,
+ * which is where the batch is looked for, and -1 where not; on return the dimension, -1: it has no
+ * batch, as keys of random numbers, tables, weights of classes and masks of positions have none.
+ * Return the greatest common divisor of these dimensions; 1: there is nothing to split. `inputs`:
+ * the value of each input. O(ops), for each level of loops and branches, and O(values) for each
+ * data input where their sizes differ. */
+int64_t sw_find_batch(const sw_program *program, const sw_id *inputs, uint32_t n, int32_t *dim);
 
 /* ---- microbatches ----------------------------------------------------------------------- */
 
-/* The batch (the leading dimension of the data inputs that have it) is split over TIME: m iterations, each with
+/* The batch (of the data inputs that have it, sw_find_batch) is split over TIME: m iterations, each with
  * every m-th sample, so that any split of the batch over devices leaves each device its part of
  * every microbatch. Where the rules carry that split, an op is in the BODY of a loop. Sums over the
  * batch are partial sums over time. They pass every op that is linear in them; where the next op is

@@ -444,7 +444,7 @@ void sw_timing_clear(sw_timing *t)
 	sw_arena_clear(&t->arena);
 }
 
-bool sw_timing_find(sw_timing *t, const bool *inputs, int32_t iterations)
+bool sw_timing_find(sw_timing *t, const int32_t *dim, int32_t iterations)
 {
 	const sw_id *values;
 	uint32_t n = sw_program_inputs(t->program, t->program->entry, &t->arena, &values);
@@ -454,8 +454,8 @@ bool sw_timing_find(sw_timing *t, const bool *inputs, int32_t iterations)
 	memset(t->touched, 0, sizeof(*t->touched) * t->program->ops.len);
 	memset(t->sunk, 0, sizeof(*t->sunk) * t->program->ops.len);
 	for (uint32_t i = 0; i < n; i++)
-		if (inputs[i])
-			t->value[values[i]] =
-				(sw_time){.state = {.kind = SW_STATE_S, .dim = 0, .stride = 1}};
+		if (dim[i] >= 0)
+			t->value[values[i]].state = (sw_state){
+				.kind = SW_STATE_S, .dim = (int8_t)dim[i], .stride = 1};
 	return computation(t, t->program->entry, false);
 }

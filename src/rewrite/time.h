@@ -46,9 +46,9 @@ typedef struct sw_timing {
  * timing. */
 void sw_timing_init(sw_timing *timing, const sw_program *program);
 void sw_timing_clear(sw_timing *timing);
-/* Propagate time through the program; `inputs` marks the entry inputs that are split over their
- * leading dimension. Return false if an op refuses. */
-bool sw_timing_find(sw_timing *timing, const bool *inputs, int32_t iterations);
+/* Propagate time through the program; dim: of each entry input the dimension that is split, -1: it
+ * is whole. Return false if an op refuses. */
+bool sw_timing_find(sw_timing *timing, const int32_t *dim, int32_t iterations);
 
 /* Write the states in which the op reads its operands. An operand that is a partial sum but is
  * needed in another state is read as the sum over all iterations. */

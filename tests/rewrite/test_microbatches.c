@@ -235,6 +235,85 @@ static void a_key_that_a_loop_reads_has_no_batch(void **state)
 	             4, 1);
 }
 
+/* Check that the batch is 12, and in these dimensions of the inputs, of which the first is state. */
+static void assert_batch(const char *hlo, const int32_t *found)
+{
+	looped l;
+	const sw_id *inputs;
+	int32_t dim[8] = {-1};
+	sw_arena arena;
+	sw_arena_init(&arena);
+	looped_init_text(&l, hlo, 2);
+	uint32_t n = sw_program_inputs(l.before, l.before->entry, &arena, &inputs);
+	assert_int_equal(sw_find_batch(l.before, inputs, n, dim), 12);
+	assert_memory_equal(dim, found, n * sizeof(*found));
+	sw_arena_clear(&arena);
+	looped_clear(&l);
+}
+
+/* Rows that indices take of a table, weights of classes and rotations of positions come with the batch,
+ * and have none; where a loop goes through time, the batch stands behind it. */
+static void tables_among_the_data_have_no_batch(void **state)
+{
+	static const char *const hlo =
+		STATE("{0}: (0, {}, may-alias)") REDUCERS
+		"ENTRY %e (w: f32[7], x: f32[12,5,7], i: s32[12,1], t: f32[9], p: f32[5], c: f32[7]) -> "
+		"(f32[7]) {\n"
+		"  %w = f32[7] parameter(0)\n  %x = f32[12,5,7] parameter(1)\n"
+		"  %i = s32[12,1] parameter(2)\n  %t = f32[9] parameter(3)\n"
+		"  %p = f32[5] parameter(4)\n  %c = f32[7] parameter(5)\n  %z = f32[] constant(0)\n"
+		"  %g = f32[12] gather(%t, %i), offset_dims={}, collapsed_slice_dims={0}, "
+		"start_index_map={0}, index_vector_dim=1, slice_sizes={1}\n"
+		"  %r = f32[12,5,7] broadcast(%g), dimensions={0}\n"
+		"  %q = f32[12,5,7] broadcast(%p), dimensions={1}\n"
+		"  %d = f32[12,5,7] broadcast(%c), dimensions={2}\n"
+		"  %a = f32[12,5,7] multiply(%x, %q)\n  %b = f32[12,5,7] multiply(%a, %r)\n"
+		"  %y = f32[12,5,7] multiply(%b, %d)\n  %s = f32[12,5,7] sine(%y)\n"
+		"  %u = f32[7] reduce(%s, %z), dimensions={0,1}, to_apply=%add\n"
+		"  %v = f32[7] subtract(%w, %u)\n"
+		"  ROOT %o = (f32[7]) tuple(%v)\n}\n";
+	static const int32_t found[] = {-1, 0, 0, -1, -1, -1};
+	(void)state;
+	assert_loops(hlo, 4, 1);
+	assert_batch(hlo, found);
+}
+
+/* A loop over time takes rows of time: the batch is behind it. */
+static void where_time_leads_the_batch_is_behind_it(void **state)
+{
+	static const char *const hlo =
+		STATE("{0}: (0, {}, may-alias)") REDUCERS
+		"%body (p: (s32[], f32[12,5], f32[3,12,5])) -> (s32[], f32[12,5], f32[3,12,5]) {\n"
+		"  %p = (s32[], f32[12,5], f32[3,12,5]) parameter(0)\n"
+		"  %i = s32[] get-tuple-element(%p), index=0\n"
+		"  %h = f32[12,5] get-tuple-element(%p), index=1\n"
+		"  %x = f32[3,12,5] get-tuple-element(%p), index=2\n"
+		"  %one = s32[] constant(1)\n  %j = s32[] add(%i, %one)\n"
+		"  %z = s32[] constant(0)\n"
+		"  %a = f32[1,12,5] dynamic-slice(%x, %i, %z, %z), dynamic_slice_sizes={1,12,5}\n"
+		"  %b = f32[12,5] reshape(%a)\n  %c = f32[12,5] add(%h, %b)\n"
+		"  %n = f32[12,5] sine(%c)\n"
+		"  ROOT %r = (s32[], f32[12,5], f32[3,12,5]) tuple(%j, %n, %x)\n}\n"
+		"%test (q: (s32[], f32[12,5], f32[3,12,5])) -> pred[] {\n"
+		"  %q = (s32[], f32[12,5], f32[3,12,5]) parameter(0)\n"
+		"  %i = s32[] get-tuple-element(%q), index=0\n  %three = s32[] constant(3)\n"
+		"  ROOT %c = pred[] compare(%i, %three), direction=LT\n}\n"
+		"ENTRY %e (w: f32[5], x: f32[3,12,5], y: f32[12,5]) -> (f32[5]) {\n"
+		"  %w = f32[5] parameter(0)\n  %x = f32[3,12,5] parameter(1)\n"
+		"  %y = f32[12,5] parameter(2)\n  %z = s32[] constant(0)\n"
+		"  %f = f32[] constant(0)\n  %s = f32[12,5] broadcast(%w), dimensions={1}\n"
+		"  %t = (s32[], f32[12,5], f32[3,12,5]) tuple(%z, %s, %x)\n"
+		"  %l = (s32[], f32[12,5], f32[3,12,5]) while(%t), condition=%test, body=%body\n"
+		"  %h = f32[12,5] get-tuple-element(%l), index=1\n"
+		"  %d = f32[12,5] subtract(%h, %y)\n  %q = f32[12,5] multiply(%d, %d)\n"
+		"  %u = f32[5] reduce(%q, %f), dimensions={0}, to_apply=%add\n"
+		"  %v = f32[5] subtract(%w, %u)\n  ROOT %o = (f32[5]) tuple(%v)\n}\n";
+	static const int32_t found[] = {-1, 1, 0};
+	(void)state;
+	assert_loops(hlo, 4, 1);
+	assert_batch(hlo, found);
+}
+
 /* Branches have operands that are split, and return terms of a sum; a barrier has values of all
  * kinds. */
 static void branches_and_barriers_are_in_the_loop(void **state)
@@ -542,6 +621,8 @@ int main(void)
 		cmocka_unit_test(random_numbers_are_those_of_the_whole),
 		cmocka_unit_test(a_key_among_the_data_has_no_batch),
 		cmocka_unit_test(a_key_that_a_loop_reads_has_no_batch),
+		cmocka_unit_test(tables_among_the_data_have_no_batch),
+		cmocka_unit_test(where_time_leads_the_batch_is_behind_it),
 		cmocka_unit_test(branches_and_barriers_are_in_the_loop),
 		cmocka_unit_test(branches_that_wait_for_sums_read_sums),
 		cmocka_unit_test(weights_behind_a_barrier_are_read_outside_of_the_loop),
