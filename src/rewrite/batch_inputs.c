@@ -14,11 +14,11 @@
 #include <stdlib.h>
 
 /* How the leading dimension of a value is read. */
-typedef enum reading {
+typedef enum batch_reading {
 	READ_ROWS,   /* row by row */
 	READ_SINGLY, /* by index, or word by word: as a table, or a key */
 	READ_ALONG,  /* along */
-} reading;
+} batch_reading;
 
 static bool is_words(sw_shape shape)
 {
@@ -26,7 +26,7 @@ static bool is_words(sw_shape shape)
 }
 
 /* Of two keys beside each other words are taken along either dimension. */
-static reading read_by_slice(sw_shape from, sw_shape part)
+static batch_reading read_by_slice(sw_shape from, sw_shape part)
 {
 	bool words = is_words(from);
 	if (part.dims[0] == 1)
@@ -47,7 +47,7 @@ static bool gathers_rows(const sw_op *op, uint32_t k)
 	return k == 0 && rows && a->index.slice_sizes.v[0] == 1;
 }
 
-static reading read_by_op(const sw_program *program, const sw_op *op, uint32_t k,
+static batch_reading read_by_op(const sw_program *program, const sw_op *op, uint32_t k,
                           const uint8_t *of)
 {
 	sw_shape from = sw_value_shape(program, op->operands[k]);
@@ -70,16 +70,16 @@ static reading read_by_op(const sw_program *program, const sw_op *op, uint32_t k
 }
 
 /* Return how a loop, or branches, read their operand k. */
-static reading read_by_region(const sw_program *program, const sw_op *op, uint32_t k,
+static batch_reading read_by_region(const sw_program *program, const sw_op *op, uint32_t k,
                               const uint8_t *of)
 {
 	uint32_t at = op->opcode == SW_OP_CONDITIONAL, n;
-	reading most = k < at ? READ_ALONG : READ_ROWS;
+	batch_reading most = k < at ? READ_ALONG : READ_ROWS;
 	for (uint32_t c = 0; c < op->n_called; c++) {
 		sw_id first = sw_region_parameters(program, op, c, &n);
 		at = op->opcode == SW_OP_WHILE ? 0 : at;
 		if (k >= at && k < at + n)
-			most = SW_MAX(most, (reading)of[first + k - at]);
+			most = SW_MAX(most, (batch_reading)of[first + k - at]);
 		at += n;
 	}
 	return most;
@@ -114,10 +114,10 @@ static uint8_t *find_readings(const sw_program *program, sw_arena *arena)
 			const sw_op *op = sw_op_at(program, (sw_id)i);
 			bool region = op->opcode == SW_OP_WHILE || op->opcode == SW_OP_CONDITIONAL;
 			for (uint32_t k = 0; k < op->n_operands; k++) {
-				reading r = region ? read_by_region(program, op, k, of)
+				batch_reading r = region ? read_by_region(program, op, k, of)
 				                   : read_by_op(program, op, k, of);
 				changed |= r > of[op->operands[k]];
-				of[op->operands[k]] = (uint8_t)SW_MAX((reading)of[op->operands[k]], r);
+				of[op->operands[k]] = (uint8_t)SW_MAX((batch_reading)of[op->operands[k]], r);
 			}
 		}
 	}
@@ -276,7 +276,7 @@ static void drop_followers(const sw_program *program, const sw_id *inputs, uint3
 
 /* ---- all together ----------------------------------------------------------------------- */
 
-static int32_t batch_dim(sw_shape shape, reading r)
+static int32_t batch_dim(sw_shape shape, batch_reading r)
 {
 	if (r == READ_SINGLY || shape.rank == 0)
 		return -1;
