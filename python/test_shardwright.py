@@ -738,6 +738,12 @@ def check_arguments(folder):
     refused("made for other arguments", planned, model, key, "other", X, Y, rate=0.2)
     plan = sw.plan(jitted, PARAMS, key, "plain", X, Y, rate=0.2, act=jnp.sin, cluster=CLUSTER)
     check_close(plan.apply(jitted)(PARAMS, key, "plain", X, Y, rate=0.2, act=jnp.sin), theirs_first(step, model, key))
+
+    def any_names(p, **batch):
+        return jax.tree.map(lambda p, g: p - 0.1 * g, p, jax.grad(loss_of)(p, batch["x"], batch["y"]))
+
+    plan = sw.plan(any_names, PARAMS, x=X, y=Y, cluster=CLUSTER, strategy="dp", memory="1GiB")
+    check_close(plan.apply(any_names)(PARAMS, x=X, y=Y), any_names(PARAMS, x=X, y=Y))
     for name in ("float8_e4m3fn", "float8_e5m2"):
         small = lambda w, x, y: (w.astype(jnp.float32) * 0.5 + jnp.sum(x) * 0).astype(w.dtype)
         w = PARAMS["w"].astype(name)
