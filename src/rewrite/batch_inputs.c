@@ -7,7 +7,8 @@
  * parts of a batch whose gradients are added up, has the batch behind that dimension. One row, as
  * of a mask, is none beside inputs that have more. And the batch leads in most of what is made of
  * it: a dimension that the rules carry to others that stand behind the batch, as those of positions
- * do (a mask, a table of rotations) or of classes (their weights), is none.
+ * do (a mask, a table of rotations), or into weights, as that of classes or of the members of an
+ * ensemble, is none.
  */
 #include "rewrite/time.h"
 
@@ -252,8 +253,22 @@ static double leads(dims *d, sw_id value, int32_t dim)
 	return bytes;
 }
 
-/* Take from the inputs those whose dimension mostly stands behind others, unless that leaves none. */
-static void drop_followers(const sw_program *program, const sw_id *inputs, uint32_t n, int32_t *dim)
+/* Is the dimension, or one that it is carried to, in an input that is no data, such as weights? */
+static bool is_of_state(dims *d, const sw_id *inputs, uint32_t n, const bool *data, sw_id value,
+                        int32_t dim)
+{
+	int32_t class = root(d, d->first[value] + dim);
+	for (uint32_t i = 0; i < n; i++)
+		for (int32_t k = 0; k < sw_value_shape(d->program, inputs[i]).rank && !data[i]; k++)
+			if (root(d, d->first[inputs[i]] + k) == class)
+				return true;
+	return false;
+}
+
+/* Take from the inputs those whose dimension mostly stands behind others, or is one of state, unless
+ * that leaves none. */
+static void drop_followers(const sw_program *program, const sw_id *inputs, uint32_t n,
+                           const bool *data, int32_t *dim)
 {
 	sw_arena arena;
 	sw_arena_init(&arena);
@@ -265,7 +280,8 @@ static void drop_followers(const sw_program *program, const sw_id *inputs, uint3
 	sw_mark_planned(program, program->entry, d.planned);
 	find_dims(&d);
 	for (uint32_t i = 0; i < n; i++) {
-		follows[i] = dim[i] >= 0 && leads(&d, inputs[i], dim[i]) < 0;
+		follows[i] = dim[i] >= 0 && (leads(&d, inputs[i], dim[i]) < 0 ||
+		                             is_of_state(&d, inputs, n, data, inputs[i], dim[i]));
 		any = any || (dim[i] >= 0 && !follows[i]);
 	}
 	for (uint32_t i = 0; i < n; i++)
@@ -303,11 +319,14 @@ int64_t sw_find_batch(const sw_program *program, const sw_id *inputs, uint32_t n
 	int64_t batch = 0;
 	sw_arena_init(&arena);
 	const uint8_t *of = find_readings(program, &arena);
+	bool *data = SW_NEW_N(&arena, bool, n + 1);
 	for (uint32_t i = 0; i < n; i++)
-		if (dim[i] >= 0)
+		data[i] = dim[i] >= 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (data[i])
 			dim[i] = batch_dim(sw_value_shape(program, inputs[i]), of[inputs[i]]);
 	if (differ(program, inputs, n, dim))
-		drop_followers(program, inputs, n, dim);
+		drop_followers(program, inputs, n, data, dim);
 	for (uint32_t i = 0; i < n; i++)
 		if (dim[i] >= 0 && sw_value_shape(program, inputs[i]).dims[dim[i]] > 1)
 			batch = sw_gcd(sw_value_shape(program, inputs[i]).dims[dim[i]], batch);

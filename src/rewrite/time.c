@@ -349,6 +349,15 @@ static bool has_partial(const sw_timing *t, const sw_op *op)
 	return false;
 }
 
+static bool has_split(const sw_timing *t, const sw_op *op)
+{
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		if (is_split(t->value[op->operands[k]]))
+			return true;
+	return false;
+}
+
+/* What reads nothing of the iterations but sums is no part of them. */
 static bool region(sw_timing *t, sw_id id, bool nested)
 {
 	const sw_op *op = sw_op_at(t->program, id);
@@ -356,7 +365,11 @@ static bool region(sw_timing *t, sw_id id, bool nested)
 	t->touched[id] = true;
 	if (try(t, id, false))
 		return true;
-	return !nested && has_partial(t, op) && try(t, id, true);
+	if (nested || !has_partial(t, op) || !try(t, id, true))
+		return false;
+	if (!has_split(t, op))
+		sw_timing_release(t, id);
+	return true;
 }
 
 /* ---- computations ----------------------------------------------------------------------- */

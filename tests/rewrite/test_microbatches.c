@@ -278,6 +278,24 @@ static void tables_among_the_data_have_no_batch(void **state)
 	assert_batch(hlo, found);
 }
 
+/* Each member of an ensemble has a rate of its own: members are those of weights, and no batch. */
+static void members_of_an_ensemble_are_no_batch(void **state)
+{
+	static const char *const hlo =
+		STATE("{0}: (0, {}, may-alias)") REDUCERS
+		"ENTRY %e (w: f32[4,5], x: f32[12,5], r: f32[4]) -> (f32[4,5]) {\n"
+		"  %w = f32[4,5] parameter(0)\n  %x = f32[12,5] parameter(1)\n"
+		"  %r = f32[4] parameter(2)\n"
+		"  %y = f32[4,12] dot(%w, %x), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
+		"  %g = f32[4,5] dot(%y, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"  %s = f32[4,5] broadcast(%r), dimensions={0}\n  %h = f32[4,5] multiply(%g, %s)\n"
+		"  %v = f32[4,5] subtract(%w, %h)\n  ROOT %o = (f32[4,5]) tuple(%v)\n}\n";
+	static const int32_t found[] = {-1, 0, -1};
+	(void)state;
+	assert_loops(hlo, 4, 1);
+	assert_batch(hlo, found);
+}
+
 /* A loop over time takes rows of time: the batch is behind it. */
 static void where_time_leads_the_batch_is_behind_it(void **state)
 {
@@ -346,30 +364,35 @@ static void branches_and_barriers_are_in_the_loop(void **state)
 		4, 1);
 }
 
+/* A step that updates only if a number of the gradients' sum is finite; `gradient` is what the branch
+ * makes of the sum %g. */
+#define IF_FINITE(gradient)                                                                        \
+	STATE("{0}: (1, {}, may-alias)") REDUCERS                                                  \
+	"%update (p: (f32[5], f32[5])) -> f32[5] {\n"                                              \
+	"  %p = (f32[5], f32[5]) parameter(0)\n"                                                   \
+	"  %w = f32[5] get-tuple-element(%p), index=0\n"                                           \
+	"  %g = f32[5] get-tuple-element(%p), index=1\n"                                           \
+	"  %h = f32[5] " gradient "\n  ROOT %u = f32[5] subtract(%w, %h)\n}\n"                     \
+	"%stay (q: f32[5]) -> f32[5] {\n  ROOT %q = f32[5] parameter(0)\n}\n"                     \
+	"ENTRY %e (x: f32[12,5], w: f32[5]) -> (f32[5]) {\n"                                       \
+	"  %x = f32[12,5] parameter(0)\n  %w = f32[5] parameter(1)\n"                              \
+	"  %z = f32[] constant(0)\n  %y = f32[12,5] sine(%x)\n"                                    \
+	"  %g = f32[5] reduce(%y, %z), dimensions={0}, to_apply=%add\n"                            \
+	"  %q = f32[5] multiply(%g, %g)\n"                                                         \
+	"  %n = f32[] reduce(%q, %z), dimensions={0}, to_apply=%add\n"                             \
+	"  %f = pred[] is-finite(%n)\n"                                                            \
+	"  %t = (f32[5], f32[5]) tuple(%w, %g)\n"                                                  \
+	"  %c = f32[5] conditional(%f, %t, %w), true_computation=%update, "                        \
+	"false_computation=%stay\n"                                                               \
+	"  ROOT %o = (f32[5]) tuple(%c)\n}\n"
+
 /* Whether gradients are finite is known of their sums: the branches that update, or don't, take sums,
- * and run once, behind the only loop. */
+ * and run once, behind the only loop, whether they are linear in them or not. */
 static void branches_that_wait_for_sums_read_sums(void **state)
 {
 	(void)state;
-	assert_loops(STATE("{0}: (1, {}, may-alias)") REDUCERS
-	             "%update (p: (f32[5], f32[5])) -> f32[5] {\n"
-	             "  %p = (f32[5], f32[5]) parameter(0)\n"
-	             "  %w = f32[5] get-tuple-element(%p), index=0\n"
-	             "  %g = f32[5] get-tuple-element(%p), index=1\n"
-	             "  ROOT %u = f32[5] subtract(%w, %g)\n}\n"
-	             "%stay (q: f32[5]) -> f32[5] {\n  ROOT %q = f32[5] parameter(0)\n}\n"
-	             "ENTRY %e (x: f32[12,5], w: f32[5]) -> (f32[5]) {\n"
-	             "  %x = f32[12,5] parameter(0)\n  %w = f32[5] parameter(1)\n"
-	             "  %z = f32[] constant(0)\n  %y = f32[12,5] sine(%x)\n"
-	             "  %g = f32[5] reduce(%y, %z), dimensions={0}, to_apply=%add\n"
-	             "  %q = f32[5] multiply(%g, %g)\n"
-	             "  %n = f32[] reduce(%q, %z), dimensions={0}, to_apply=%add\n"
-	             "  %f = pred[] is-finite(%n)\n"
-	             "  %t = (f32[5], f32[5]) tuple(%w, %g)\n"
-	             "  %c = f32[5] conditional(%f, %t, %w), true_computation=%update, "
-	             "false_computation=%stay\n"
-	             "  ROOT %o = (f32[5]) tuple(%c)\n}\n",
-	             4, 1);
+	assert_loops(IF_FINITE("negate(%g)"), 4, 1);
+	assert_loops(IF_FINITE("multiply(%g, %g)"), 4, 1);
 }
 
 /* A layer that is computed again reads its weights behind a barrier, beside activations: what is
@@ -622,6 +645,7 @@ int main(void)
 		cmocka_unit_test(a_key_among_the_data_has_no_batch),
 		cmocka_unit_test(a_key_that_a_loop_reads_has_no_batch),
 		cmocka_unit_test(tables_among_the_data_have_no_batch),
+		cmocka_unit_test(members_of_an_ensemble_are_no_batch),
 		cmocka_unit_test(where_time_leads_the_batch_is_behind_it),
 		cmocka_unit_test(branches_and_barriers_are_in_the_loop),
 		cmocka_unit_test(branches_that_wait_for_sums_read_sums),
