@@ -368,13 +368,15 @@ static void branches_and_barriers_are_in_the_loop(void **state)
  * makes of the sum %g. */
 #define IF_FINITE(gradient)                                                                        \
 	STATE("{0}: (1, {}, may-alias)") REDUCERS                                                  \
-	"%update (p: (f32[5], f32[5])) -> f32[5] {\n"                                              \
+	"%update (p: (f32[5], f32[5])) -> (f32[5], f32[5]) {\n"                                    \
 	"  %p = (f32[5], f32[5]) parameter(0)\n"                                                   \
 	"  %w = f32[5] get-tuple-element(%p), index=0\n"                                           \
 	"  %g = f32[5] get-tuple-element(%p), index=1\n"                                           \
-	"  %h = f32[5] " gradient "\n  ROOT %u = f32[5] subtract(%w, %h)\n}\n"                     \
-	"%stay (q: f32[5]) -> f32[5] {\n  ROOT %q = f32[5] parameter(0)\n}\n"                     \
-	"ENTRY %e (x: f32[12,5], w: f32[5]) -> (f32[5]) {\n"                                       \
+	"  %h = f32[5] " gradient "\n  %u = f32[5] subtract(%w, %h)\n"                             \
+	"  ROOT %r = (f32[5], f32[5]) tuple(%u, %h)\n}\n"                                          \
+	"%stay (q: f32[5]) -> (f32[5], f32[5]) {\n  %q = f32[5] parameter(0)\n"                    \
+	"  ROOT %r = (f32[5], f32[5]) tuple(%q, %q)\n}\n"                                          \
+	"ENTRY %e (x: f32[12,5], w: f32[5]) -> (f32[5], f32[5]) {\n"                               \
 	"  %x = f32[12,5] parameter(0)\n  %w = f32[5] parameter(1)\n"                              \
 	"  %z = f32[] constant(0)\n  %y = f32[12,5] sine(%x)\n"                                    \
 	"  %g = f32[5] reduce(%y, %z), dimensions={0}, to_apply=%add\n"                            \
@@ -382,9 +384,11 @@ static void branches_and_barriers_are_in_the_loop(void **state)
 	"  %n = f32[] reduce(%q, %z), dimensions={0}, to_apply=%add\n"                             \
 	"  %f = pred[] is-finite(%n)\n"                                                            \
 	"  %t = (f32[5], f32[5]) tuple(%w, %g)\n"                                                  \
-	"  %c = f32[5] conditional(%f, %t, %w), true_computation=%update, "                        \
+	"  %c = (f32[5], f32[5]) conditional(%f, %t, %w), true_computation=%update, "              \
 	"false_computation=%stay\n"                                                               \
-	"  ROOT %o = (f32[5]) tuple(%c)\n}\n"
+	"  %a = f32[5] get-tuple-element(%c), index=0\n"                                           \
+	"  %b = f32[5] get-tuple-element(%c), index=1\n"                                           \
+	"  ROOT %o = (f32[5], f32[5]) tuple(%a, %b)\n}\n"
 
 /* Whether gradients are finite is known of their sums: the branches that update, or don't, take sums,
  * and run once, behind the only loop, whether they are linear in them or not. */
