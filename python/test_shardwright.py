@@ -138,6 +138,12 @@ def check_values(folder):
     assert init["opt.mu.w"] == {"kind": "zeros"} and len(init["params.w"]["values"]) == 64
     large = sw.export(adam, PARAMS, OPT, X, Y, path=folder / "large.hlo")
     assert {e["name"]: e["init"]["kind"] for e in large["inputs"]}["params.w"] == "normal"
+    weighted = lambda w, x, p, q: (w - 0.1 * w * jnp.log(p).mean(), (jnp.sqrt(q)[:, None] * (x @ w) ** 2).mean())
+    weights = jnp.linspace(0.25, 0.75, 16), jnp.ones(16)
+    drawn = sw.export(weighted, PARAMS["w"], X, *weights, path=folder / "drawn.hlo")["inputs"]
+    assert drawn[2]["init"] == drawn[2]["random"] == {"kind": "uniform", "low": 0.25, "high": 0.75}, drawn[2]
+    assert drawn[3]["random"] == {"kind": "uniform", "low": 0.5, "high": 1.5}, drawn[3]
+    assert sw.plan(weighted, PARAMS["w"], X, *weights, cluster=CLUSTER, strategy="dp").verify()["ok"]
     averaged = lambda w, mean, x: (w - 0.1 * x.T @ (x @ w), 0.9 * mean + 0.1 * w, ((x @ w) ** 2).mean())
     for width, said in ((256, []), (264, ["mean"])):
         w = jax.random.normal(jax.random.key(3), (width, width))
@@ -670,6 +676,19 @@ def check_roles(folder):
         "state.rate": "counter",
         **{f"state.mom.{k}": "moment" for k in params},
     }, found
+
+    def carrying(params, memory, x, y):
+        def loss(p):
+            both = jnp.concatenate([memory, jnp.tanh(x @ p["w"])])
+            logits = (both[: len(x)] + both[len(x) :]) @ p["out"]["w"]
+            return -jax.nn.log_softmax(logits)[jnp.arange(len(x)), y].mean(), both[len(x) :]
+
+        (loss, memory), grads = jax.value_and_grad(loss, has_aux=True)(params)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), memory, loss
+
+    args = PARAMS, jnp.zeros((16, 32)), X, Y
+    found = roles(quiet_export(jax.jit(carrying, donate_argnums=(0, 1)), *args, path=folder / "roles.hlo")[0])
+    assert found["memory"] == "moment" and found["params.w"] == found["params.out.w"] == "parameter", found
 
 
 def check_frozen(folder):
