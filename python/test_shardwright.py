@@ -594,6 +594,18 @@ def check_loss(folder):
     assert index == [2] and any("1.2 was taken for the loss, and not 1.1" in s for s in said), (index, said)
     assert taken(None, loss="1.1") == ([1], [])
 
+    def preferring(params, x, y):
+        def loss(p):
+            margin = x @ p["w"] @ p["out"]["w"]
+            return -jax.nn.log_sigmoid(margin).mean(), margin.mean()
+
+        (value, margin), grads = jax.value_and_grad(loss, has_aux=True)(params)
+        return descend(params, grads), value, {"margin": margin}
+
+    document, said = quiet_export(preferring, PARAMS, X, Y, path=folder / "loss.hlo")
+    assert [o["role"] for o in document["outputs"][-2:]] == ["loss", "other"], document["outputs"]
+    assert any("result 1 was taken for the loss, and not 2.margin" in s for s in said), said
+
     def evaluate(params, x, y):
         right = jnp.argmax(jnp.tanh(x @ params["w"]) @ params["out"]["w"], -1) == y
         return right.mean(), loss_of(params, x, y)

@@ -164,12 +164,13 @@ class Traced:
         self._of_loss = set() if basis is None else set(uses.differentiable(self.top, basis))
 
     def _loss_rank(self, o, state):
-        """Norms of gradients are made by more ops than the loss, and those of weights depend on no data."""
+        """Norms of weights depend on no data, what is reported beside the loss lies deeper in the result, and
+        norms of gradients are made by more ops."""
         if not any(i in state for i in uses.differentiable(self.top, o)):
             return None
         inputs, ops = uses.behind(self.top, o)
         data = set(range(len(self.names))) - set(self.pairs.values())
-        return not inputs & data, ops
+        return not inputs & data, self.output_names[o].count("."), ops
 
     def _is_update(self, o, i):
         """Is a single array certainly a state? Updates depend on all that the loss depends on; counts
