@@ -897,6 +897,8 @@ def check_errors(folder):
     refused("expected NAME.hlo", sw.export, adam, PARAMS, OPT, X, Y, path=folder / "a.txt")
     refused("can't be traced: AttributeError", sw.export, adam, PARAMS, "adam", X, Y, path=folder / "a.hlo")
     refused("can't be traced", sw.export, adam, PARAMS, OPT, X.T[:3], Y, path=folder / "a.hlo")
+    of_pmap = lambda w, x: w - 0.1 * jax.lax.pmean(x.T @ (x @ w), "replicas")
+    refused("the axis replicas of a pmap or shard_map", sw.export, of_pmap, PARAMS["w"], X, path=folder / "a.hlo")
     refused("no input is named z", sw.export, adam, PARAMS, OPT, X, Y, path=folder / "a.hlo", tokens="z", vocabulary=9)
     plan = sw.plan(adam, PARAMS, OPT, X, Y, cluster=CLUSTER, strategy="dp", learning_rate=RATE)
     refused("the plan is for 4, and here are 2", plan.apply, adam, devices=jax.devices()[:2])

@@ -40,6 +40,12 @@ def plain_errors(what):
         raise
     except Exception as trouble:
         line = first_line(trouble, "no message")[:MOST_WORDS]
+        if isinstance(trouble, NameError) and "unbound axis name" in line:
+            axis = line.split(":")[1].split(".")[0].strip()
+            raise ShardwrightError(
+                f"{what}: it reduces over the axis {axis} of a pmap or shard_map that is around it: leave pmean,"
+                " psum and the like out, for the step is one of the whole batch"
+            ) from None
         raise ShardwrightError(f"{what}: {type(trouble).__name__}: {line}") from None
 
 
