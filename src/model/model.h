@@ -101,8 +101,9 @@ typedef struct sw_roles {
 	uint32_t n_inputs;
 	const sw_id *inputs; /* value per entry input leaf */
 	sw_role *input_role;
-	int32_t *batch_dim; /* per entry input, as sw_find_batch finds it; -1: none */
-	int64_t batch;      /* as sw_find_batch returns it */
+	int32_t *batch_dim;    /* per entry input, as sw_find_batch finds it; -1: none */
+	int64_t batch;         /* as sw_find_batch returns it */
+	int64_t most_elements; /* of an input that is no data */
 	int32_t *output_input; /* per entry result: the input that it replaces; -1: none */
 	/* per value: a trained parameter, maybe seen through converts, slices or transposes */
 	bool *from_parameter;

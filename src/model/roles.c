@@ -353,6 +353,10 @@ static void find_input_roles(sw_roles *roles, const sw_sidecar *sidecar)
 		roles->input_role[i] = role;
 		roles->from_parameter[roles->inputs[i]] = role == SW_ROLE_PARAMETER;
 		roles->batch_dim[i] = role == SW_ROLE_DATA ? 0 : -1;
+		if (role != SW_ROLE_DATA)
+			roles->most_elements = SW_MAX(
+				roles->most_elements,
+				sw_shape_elements(sw_value_shape(p, roles->inputs[i])));
 	}
 	roles->batch = sw_find_batch(p, roles->inputs, roles->n_inputs, roles->batch_dim);
 }
