@@ -138,6 +138,12 @@ def check_values(folder):
     assert init["opt.mu.w"] == {"kind": "zeros"} and len(init["params.w"]["values"]) == 64
     large = sw.export(adam, PARAMS, OPT, X, Y, path=folder / "large.hlo")
     assert {e["name"]: e["init"]["kind"] for e in large["inputs"]}["params.w"] == "normal"
+    weighted = lambda w, x, p, q: (w - 0.1 * w * jnp.log(p).mean(), (jnp.sqrt(q)[:, None] * (x @ w) ** 2).mean())
+    weights = jnp.linspace(0.25, 0.75, 16), jnp.ones(16)
+    drawn = sw.export(weighted, PARAMS["w"], X, *weights, path=folder / "drawn.hlo")["inputs"]
+    assert drawn[2]["init"] == drawn[2]["random"] == {"kind": "uniform", "low": 0.25, "high": 0.75}, drawn[2]
+    assert drawn[3]["random"] == {"kind": "uniform", "low": 0.5, "high": 1.5}, drawn[3]
+    assert sw.plan(weighted, PARAMS["w"], X, *weights, cluster=CLUSTER, strategy="dp").verify()["ok"]
     averaged = lambda w, mean, x: (w - 0.1 * x.T @ (x @ w), 0.9 * mean + 0.1 * w, ((x @ w) ** 2).mean())
     for width, said in ((256, []), (264, ["mean"])):
         w = jax.random.normal(jax.random.key(3), (width, width))
@@ -588,6 +594,18 @@ def check_loss(folder):
     assert index == [2] and any("1.2 was taken for the loss, and not 1.1" in s for s in said), (index, said)
     assert taken(None, loss="1.1") == ([1], [])
 
+    def preferring(params, x, y):
+        def loss(p):
+            margin = x @ p["w"] @ p["out"]["w"]
+            return -jax.nn.log_sigmoid(margin).mean(), margin.mean()
+
+        (value, margin), grads = jax.value_and_grad(loss, has_aux=True)(params)
+        return descend(params, grads), value, {"margin": margin}
+
+    document, said = quiet_export(preferring, PARAMS, X, Y, path=folder / "loss.hlo")
+    assert [o["role"] for o in document["outputs"][-2:]] == ["loss", "other"], document["outputs"]
+    assert any("result 1 was taken for the loss, and not 2.margin" in s for s in said), said
+
     def evaluate(params, x, y):
         right = jnp.argmax(jnp.tanh(x @ params["w"]) @ params["out"]["w"], -1) == y
         return right.mean(), loss_of(params, x, y)
@@ -671,6 +689,19 @@ def check_roles(folder):
         **{f"state.mom.{k}": "moment" for k in params},
     }, found
 
+    def carrying(params, memory, x, y):
+        def loss(p):
+            both = jnp.concatenate([memory, jnp.tanh(x @ p["w"])])
+            logits = (both[: len(x)] + both[len(x) :]) @ p["out"]["w"]
+            return -jax.nn.log_softmax(logits)[jnp.arange(len(x)), y].mean(), both[len(x) :]
+
+        (loss, memory), grads = jax.value_and_grad(loss, has_aux=True)(params)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), memory, loss
+
+    args = PARAMS, jnp.zeros((16, 32)), X, Y
+    found = roles(quiet_export(jax.jit(carrying, donate_argnums=(0, 1)), *args, path=folder / "roles.hlo")[0])
+    assert found["memory"] == "moment" and found["params.w"] == found["params.out.w"] == "parameter", found
+
 
 def check_frozen(folder):
     """Arrays that nothing replaces are parameters where they can't be a batch, and data otherwise."""
@@ -738,6 +769,12 @@ def check_arguments(folder):
     refused("made for other arguments", planned, model, key, "other", X, Y, rate=0.2)
     plan = sw.plan(jitted, PARAMS, key, "plain", X, Y, rate=0.2, act=jnp.sin, cluster=CLUSTER)
     check_close(plan.apply(jitted)(PARAMS, key, "plain", X, Y, rate=0.2, act=jnp.sin), theirs_first(step, model, key))
+
+    def any_names(p, **batch):
+        return jax.tree.map(lambda p, g: p - 0.1 * g, p, jax.grad(loss_of)(p, batch["x"], batch["y"]))
+
+    plan = sw.plan(any_names, PARAMS, x=X, y=Y, cluster=CLUSTER, strategy="dp", memory="1GiB")
+    check_close(plan.apply(any_names)(PARAMS, x=X, y=Y), any_names(PARAMS, x=X, y=Y))
     for name in ("float8_e4m3fn", "float8_e5m2"):
         small = lambda w, x, y: (w.astype(jnp.float32) * 0.5 + jnp.sum(x) * 0).astype(w.dtype)
         w = PARAMS["w"].astype(name)
@@ -860,6 +897,8 @@ def check_errors(folder):
     refused("expected NAME.hlo", sw.export, adam, PARAMS, OPT, X, Y, path=folder / "a.txt")
     refused("can't be traced: AttributeError", sw.export, adam, PARAMS, "adam", X, Y, path=folder / "a.hlo")
     refused("can't be traced", sw.export, adam, PARAMS, OPT, X.T[:3], Y, path=folder / "a.hlo")
+    of_pmap = lambda w, x: w - 0.1 * jax.lax.pmean(x.T @ (x @ w), "replicas")
+    refused("the axis replicas of a pmap or shard_map", sw.export, of_pmap, PARAMS["w"], X, path=folder / "a.hlo")
     refused("no input is named z", sw.export, adam, PARAMS, OPT, X, Y, path=folder / "a.hlo", tokens="z", vocabulary=9)
     plan = sw.plan(adam, PARAMS, OPT, X, Y, cluster=CLUSTER, strategy="dp", learning_rate=RATE)
     refused("the plan is for 4, and here are 2", plan.apply, adam, devices=jax.devices()[:2])

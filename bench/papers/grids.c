@@ -29,7 +29,7 @@ static void list_grids(const subject *s, double fitting_bytes, grid_list *grids)
 	sw_arena arena;
 	sw_arena_init(&arena);
 	sw_roles_init(&roles, s->program, &s->sidecar);
-	sw_grids ranked = sw_grids_rank(&s->cluster, &roles, sw_roles_batch(&roles), SW_AXONN_PAPER,
+	sw_grids ranked = sw_grids_rank(&s->cluster, &roles, roles.batch, SW_AXONN_PAPER,
 	                                &arena);
 	for (int32_t i = 0; i < ranked.n; i++) {
 		const sw_grid *from = &ranked.list[i];

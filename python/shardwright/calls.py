@@ -10,6 +10,7 @@ import collections.abc
 import contextlib
 import functools
 import inspect
+import os
 
 from .command import FOR_EXPORT, ShardwrightError
 from .documents import dtype_of
@@ -39,6 +40,12 @@ def plain_errors(what):
         raise
     except Exception as trouble:
         line = first_line(trouble, "no message")[:MOST_WORDS]
+        if isinstance(trouble, NameError) and "unbound axis name" in line:
+            axis = line.split(":")[1].split(".")[0].strip()
+            raise ShardwrightError(
+                f"{what}: it reduces over the axis {axis} of a pmap or shard_map that is around it: leave pmean,"
+                " psum and the like out, for the step is one of the whole batch"
+            ) from None
         raise ShardwrightError(f"{what}: {type(trouble).__name__}: {line}") from None
 
 
@@ -171,12 +178,15 @@ def _declared_places(step, name, n):
     return {place % (n + bound) - bound for place in _declared(step, name)} if n else set()
 
 
-def takes(step, keyword):
-    """Does the step have a parameter of that name?"""
+def takes(step, keyword, value):
+    """Does the step have a parameter of that name, or does it take any, and the value is none that an
+    option has, such as arrays?"""
     try:
-        return keyword in inspect.signature(step).parameters
+        parameters = inspect.signature(step).parameters
     except (TypeError, ValueError):
         return False
+    any_name = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    return keyword in parameters or (any_name and not isinstance(value, (str, int, float, os.PathLike, type(None))))
 
 
 def _abstract(jax, name, leaf):

@@ -148,7 +148,8 @@ def plan(step, *args, cluster=None, devices=None, strategy=None, path=None, **op
     strategy  what `shardwright plan --strategy` takes; the fastest is searched if it is not given
     path      the plan file; the program stands beside it, as NAME.hlo.gz. Both are temporary if it
               is not given, and in all processes of JAX but the first
-    options   arguments of the step by keyword; those that `export` takes (learning_rate, tokens,
+    options   arguments of the step by keyword (of a step that takes any, **batch, arrays and trees
+              of some); those that `export` takes (learning_rate, tokens,
               vocabulary, loss, pairs); other options of `shardwright plan`: memory="16GiB" is
               --memory 16GiB, untied=True is --untied
     """
@@ -161,7 +162,7 @@ def plan(step, *args, cluster=None, devices=None, strategy=None, path=None, **op
     for key in options.keys() & NOT_HERE.keys():
         raise ShardwrightError(f"{key}: no option in Python; {NOT_HERE[key]}")
     for_export = {key: options.pop(key) for key in FOR_EXPORT if key in options}
-    kwargs = {key: options.pop(key) for key in list(options) if takes(step, key)}
+    kwargs = {key: options.pop(key) for key in list(options) if takes(step, key, options[key])}
     with contextlib.ExitStack() as folder:
         if own_number() != 0 or path is None:
             path = pathlib.Path(folder.enter_context(tempfile.TemporaryDirectory(prefix="shardwright-"))) / "step.plan"

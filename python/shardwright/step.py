@@ -164,12 +164,13 @@ class Traced:
         self._of_loss = set() if basis is None else set(uses.differentiable(self.top, basis))
 
     def _loss_rank(self, o, state):
-        """Norms of gradients are made by more ops than the loss, and those of weights depend on no data."""
+        """Norms of weights depend on no data, what is reported beside the loss lies deeper in the result, and
+        norms of gradients are made by more ops."""
         if not any(i in state for i in uses.differentiable(self.top, o)):
             return None
         inputs, ops = uses.behind(self.top, o)
         data = set(range(len(self.names))) - set(self.pairs.values())
-        return not inputs & data, ops
+        return not inputs & data, self.output_names[o].count("."), ops
 
     def _is_update(self, o, i):
         """Is a single array certainly a state? Updates depend on all that the loss depends on; counts
@@ -180,7 +181,8 @@ class Traced:
 
     def _find_roles(self):
         """A parameter is a state by which the loss has a derivative, or that nothing but itself is in;
-        a moment is another one. Where there is no loss, only NamedTuples' fields tell moments."""
+        a moment is another one, as what a step carries on of its activations is, though the loss may have a
+        derivative by it. Where there is no loss, only NamedTuples' fields tell moments."""
         of = {i: o for o, i in self.pairs.items()}
         known = bool(self._of_loss & set(of))
         alone = lambda i: all(j == i for j in uses.differentiable(self.top, of[i], stops=False))
@@ -194,7 +196,7 @@ class Traced:
                 role = "counter"
             elif any(_is_moment(owner, key) for owner, key in zip(owners, path)):
                 role = "moment"
-            elif not known or i in self._of_loss:
+            elif not known or (i in self._of_loss and (i in self.carried[of[i]] or self._is_update(of[i], i))):
                 role = "parameter"
             elif aval.shape == () or unchanged:
                 role = "counter"
@@ -264,6 +266,8 @@ class Traced:
             init = ZEROS if role == "moment" else SMALL_NORMAL
         else:
             init = _measured(values, kind) if role == "data" else _begun(values, role, kind)
+        if role == "data" and values is not None and values.min() >= 0 < values.max() < math.inf:
+            return _positive(values, init)
         if role == "moment":
             return init, init if _is_symmetric(values, init) else SMALL_POSITIVE
         return init, init if init["kind"] == "normal" else SMALL_NORMAL
@@ -371,6 +375,16 @@ def _measured(values, kind):
     if kind in ("f", "c"):
         return SMALL_NORMAL if not finite.size else {"kind": "normal", "mean": float(finite.mean()), "std": float(finite.std())}
     return {"kind": "integers", "low": int(low), "high": int(high) + 1}
+
+
+def _positive(values, init):
+    """Data without a negative number, such as weights, masks and variances, is drawn without one: a
+    logarithm or a root may be taken of it."""
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        return init, {"kind": "uniform", "low": 0.5 * low, "high": 1.5 * low}
+    drawn = {"kind": "uniform", "low": low, "high": high}
+    return drawn, drawn
 
 
 def _as_they_are(values, kind):

@@ -44,7 +44,7 @@ json_t *sw_explain_grids(const sw_anatomy *anatomy, const sw_plan *plan)
 	sw_arena_init(&arena);
 	sw_axonn_seconds by = plan->strategy.paper ? SW_AXONN_PAPER : SW_AXONN_OURS;
 	sw_grids grids = sw_grids_rank(plan->cluster, &anatomy->roles,
-	                               sw_roles_batch(&anatomy->roles), by, &arena);
+	                               anatomy->roles.batch, by, &arena);
 	for (int32_t i = 0; i < grids.n; i++) {
 		sw_text name = {0};
 		sw_plan_strategy_print(&grids.list[i].grid, &name);

@@ -248,13 +248,12 @@ static void find_variables(asked_forms *f)
 /* Return the largest divisor of the devices by which the batch divides. */
 static int64_t devices_of_batch(const asked_forms *f)
 {
-	int64_t common = f->request->devices;
-	for (uint32_t i = 0; i < f->request->sidecar->n_inputs; i++) {
-		sw_shape shape = sw_value_shape(f->request->program, f->inputs[i]);
-		if (f->request->sidecar->inputs[i].role == SW_ROLE_DATA && shape.rank > 0)
-			common = sw_gcd(common, shape.dims[0]);
-	}
-	return common;
+	uint32_t n = f->request->sidecar->n_inputs;
+	int32_t *dim = SW_NEW_N(f->arena, int32_t, n + 1);
+	for (uint32_t i = 0; i < n; i++)
+		dim[i] = f->request->sidecar->inputs[i].role == SW_ROLE_DATA ? 0 : -1;
+	return sw_gcd(f->request->devices,
+	              sw_find_batch(f->request->program, f->inputs, n, dim));
 }
 
 /* Leave the codec out where it can't be. */

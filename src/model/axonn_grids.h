@@ -40,8 +40,5 @@ typedef struct sw_grids {
  * both ways to alternate, since the planner may transpose any weight. */
 sw_grids sw_grids_rank(const sw_cluster *cluster, const sw_roles *roles, int64_t batch,
                        sw_axonn_seconds by, sw_arena *arena);
-/* Return the greatest batch that all data inputs have: the common divisor of their first
- * dimensions; 1 if there are none. */
-int64_t sw_roles_batch(const sw_roles *roles);
 
 #endif

@@ -141,11 +141,32 @@ static bool shares_state(const sw_axis_use *use)
 	return use->parameters || use->moments || use->gradients;
 }
 
-/* Is the value a gradient or computed from gradients? Those have no batch dimension and are no
- * parameters seen through a convert. */
+/* What is looked up in a table for all pairs of positions is larger than all state. */
+static bool is_larger_than_state(const sw_analysis *analysis, sw_id value)
+{
+	sw_shape shape = sw_value_shape(analysis->program, value);
+	return sw_shape_elements(shape) > analysis->roles.most_elements;
+}
+
+/* Is the value a gradient or computed from gradients? Those have no batch dimension, are no
+ * parameters seen through a convert, and no larger than all state. */
 static bool is_update(const sw_analysis *analysis, sw_id value, sw_split_list splits)
 {
-	return !has_class(analysis, splits, DATA) && !analysis->roles.from_parameter[value];
+	return !has_class(analysis, splits, DATA) && !analysis->roles.from_parameter[value] &&
+	       !is_larger_than_state(analysis, value);
+}
+
+/* Does the op give an update? What adds one up from more than all state may pass terms on instead,
+ * since these are fewer behind it. */
+static bool gives_update(const sw_analysis *analysis, sw_id id, sw_split_list splits)
+{
+	const sw_op *op = sw_op_at(analysis->program, id);
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		if (is_larger_than_state(analysis, op->operands[k]) &&
+		    analysis->classes.partial[op->operands[k]] &&
+		    !has_class(analysis, sw_value_splits(analysis, op->operands[k]), DATA))
+			return false;
+	return is_update(analysis, op->first_result, splits);
 }
 
 /* Return the way of the variable that an op updates, an input is of, or whose gradient an op
@@ -217,8 +238,7 @@ static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t
 		add_splits(analysis, mesh, o, axis, splits, use->may);
 		return;
 	}
-	if (use->gradients &&
-	    is_update(analysis, sw_op_at(analysis->program, op)->first_result, splits) &&
+	if (use->gradients && gives_update(analysis, op, splits) &&
 	    add_state_splits(analysis, mesh, o, axis, splits) > 0)
 		return;
 	if (has_class(analysis, splits, use->cut) &&
@@ -242,12 +262,17 @@ static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t
 		add_state_splits(analysis, mesh, o, axis, splits);
 }
 
+/* What a step carries on of each row of the batch, such as memories of earlier segments, lies where
+ * the row does. */
 static void state_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,
                           uint32_t input, sw_role role, sw_decision_options *o)
 {
 	const sw_axis_use *use = mesh->use[axis];
+	sw_class_set batch = {.any = use->must.any & SW_CLASS_DATA, .none = use->must.none};
 	sw_split_list splits = sw_value_splits(analysis, analysis->roles.inputs[input]);
 	sw_way way = way_of(analysis, use, analysis->variables.of_input, input);
+	if (add_splits(analysis, mesh, o, axis, splits, batch) > 0)
+		return;
 	if (way.kind == SW_WAY_OWNED && !(way.proxy && role == SW_ROLE_PARAMETER)) {
 		add_owner(analysis, mesh, axis, way, o);
 		return;

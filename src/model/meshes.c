@@ -106,20 +106,15 @@ typedef struct request {
 	const sw_model_limits *limits;
 	const sw_atoms *atoms;
 	const sw_roles *roles;
-	int64_t batch;   /* greatest common divisor of the leading dimensions of all data inputs */
+	int64_t batch;   /* as sw_find_batch returns it */
 	int64_t experts; /* greatest common divisor of the numbers of experts; 0: there are none */
 	sw_meshes *meshes;
 } request;
 
-int64_t sw_roles_batch(const sw_roles *roles)
+/* With no program there is nothing to split. */
+static int64_t batch_of(const sw_roles *roles)
 {
-	int64_t batch = 0;
-	for (uint32_t i = 0; roles && i < roles->n_inputs; i++) {
-		sw_shape shape = sw_value_shape(roles->program, roles->inputs[i]);
-		if (roles->input_role[i] == SW_ROLE_DATA && shape.rank > 0)
-			batch = sw_gcd(shape.dims[0], batch);
-	}
-	return SW_MAX(batch, 1);
+	return roles ? roles->batch : 1;
 }
 
 /* Count the experts by the dots in which each expert has a weight of its own. */
@@ -566,7 +561,7 @@ sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strate
 	                   .limits = limits,
 	                   .atoms = &cluster->atoms,
 	                   .roles = roles,
-	                   .batch = SW_MAX(sw_roles_batch(roles) / SW_MAX(microbatches, 1), 1),
+	                   .batch = SW_MAX(batch_of(roles) / SW_MAX(microbatches, 1), 1),
 	                   .experts = experts_of(roles),
 	                   .meshes = meshes};
 	return STRATEGIES[strategy->kind](&r, strategy, err);

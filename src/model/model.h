@@ -102,6 +102,9 @@ typedef struct sw_roles {
 	const sw_id *inputs; /* value per entry input leaf */
 	sw_role *input_role;
 	bool *arrives; /* per input, as in the sidecar */
+	int32_t *batch_dim;    /* per entry input, as sw_find_batch finds it; -1: none */
+	int64_t batch;         /* as sw_find_batch returns it */
+	int64_t most_elements; /* of an input that is no data */
 	int32_t *output_input; /* per entry result: the input that it replaces; -1: none */
 	/* per value: a trained parameter, maybe seen through converts, slices or transposes */
 	bool *from_parameter;

@@ -335,6 +335,7 @@ static void find_input_roles(sw_roles *roles, const sw_sidecar *sidecar)
 	size_t n_results = sw_entry(p)->results.len;
 	roles->input_role = SW_NEW_N(&roles->arena, sw_role, roles->n_inputs + 1);
 	roles->arrives = SW_NEW_N(&roles->arena, bool, roles->n_inputs + 1);
+	roles->batch_dim = SW_NEW_N(&roles->arena, int32_t, roles->n_inputs + 1);
 	roles->output_input = SW_NEW_N(&roles->arena, int32_t, n_results + 1);
 	for (size_t i = 0; i < n_results; i++)
 		roles->output_input[i] = -1;
@@ -353,7 +354,13 @@ static void find_input_roles(sw_roles *roles, const sw_sidecar *sidecar)
 		roles->input_role[i] = role;
 		roles->arrives[i] = sidecar->inputs[i].arrives;
 		roles->from_parameter[roles->inputs[i]] = role == SW_ROLE_PARAMETER;
+		roles->batch_dim[i] = role == SW_ROLE_DATA ? 0 : -1;
+		if (role != SW_ROLE_DATA)
+			roles->most_elements = SW_MAX(
+				roles->most_elements,
+				sw_shape_elements(sw_value_shape(p, roles->inputs[i])));
 	}
+	roles->batch = sw_find_batch(p, roles->inputs, roles->n_inputs, roles->batch_dim);
 }
 
 void sw_roles_init(sw_roles *roles, const sw_program *program, const sw_sidecar *sidecar)

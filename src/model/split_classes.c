@@ -254,7 +254,7 @@ static void mark_kinds(flood *f)
 	for (uint32_t i = 0; i < f->roles->n_inputs; i++) {
 		bool data = f->roles->input_role[i] == SW_ROLE_DATA;
 		for (int32_t k = f->last[false][f->roles->inputs[i]]; k >= 0; k = f->before.data[k])
-			if (!data || f->splits.data[k].where == 0)
+			if (!data || f->splits.data[k].where == f->roles->batch_dim[i])
 				f->kind.data[find(f, k)] |= data ? DATA : STATE;
 	}
 }
@@ -352,7 +352,7 @@ static void mark_inputs(sw_classes *classes, const sw_roles *roles)
 		     k++) {
 			const sw_split *split = &classes->value_splits[k];
 			bool stacked = roles->input_role[i] == SW_ROLE_RESIDUAL;
-			if ((data || stacked) && split->where == 0)
+			if (split->where == (stacked ? 0 : roles->batch_dim[i]))
 				classes->roles[split->class] |= SW_CLASS_DATA;
 			classes->roles[split->class] |=
 				SW_CLASS_HEAVY |

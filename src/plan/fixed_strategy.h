@@ -11,7 +11,7 @@
 /* The members of a class of splits (model.h). A WEIGHT DOT is a dot or convolution of a parameter
  * with an operand that is no parameter. */
 typedef enum sw_class_role {
-	/* the leading dimension of a data input, or digits of it (a batch within a microbatch) */
+	/* the batch of a data input (sw_find_batch), or digits of it (a batch within a microbatch) */
 	SW_CLASS_DATA = 1,
 	SW_CLASS_STATE = 2, /* a dimension of a state input */
 	/* a dimension of a dot, or of a state or data input: splitting it makes a candidate */

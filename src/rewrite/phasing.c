@@ -81,10 +81,24 @@ static int32_t earliest(const sw_phasing *p, sw_id id, int32_t least)
 	return least;
 }
 
+/* Return whether a region reads nothing of the iteration but partial sums, as the branches do of
+ * which one takes the updates if all gradients are finite. */
+static bool region_passes(const sw_phasing *p, sw_id id)
+{
+	sw_time *needs = needs_of(p, id);
+	bool passes = p->timing.touched[id];
+	for (uint32_t k = 0; k < op_at(p, id)->n_operands; k++)
+		passes &= !is_split(needs[k]);
+	free(needs);
+	return passes;
+}
+
 /* Return whether the op only passes partial sums on, as a barrier does, too. */
 static bool only_passes(const sw_phasing *p, sw_id id)
 {
 	const sw_op *op = op_at(p, id);
+	if (sw_is_region(op))
+		return region_passes(p, id);
 	if (op->opcode == SW_OP_OPT_BARRIER)
 		return is_partial(p->timing.value[op->first_result]);
 	return p->timing.touched[id] && p->timing.choice[id].kind == SW_CHOICE_PASS;
@@ -333,46 +347,14 @@ static void sink_sources(sw_phasing *p)
 
 /* ---- all steps -------------------------------------------------------------------------- */
 
-/* Return whether an op takes one row of its operand, as the words of a key of random numbers are
- * taken, or draws random numbers of it. */
-static bool takes_row(const sw_program *program, const sw_op *op)
-{
-	if (sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_RANDOM)
-		return true;
-	return op->opcode == SW_OP_SLICE && sw_value_shape(program, op->first_result).dims[0] == 1;
-}
-
-/* Mark the values of which all ops of the entry take single rows: they have no batch. */
-static bool *find_rows(const sw_program *program, sw_arena *arena)
-{
-	bool *rows = SW_NEW_N(arena, bool, program->values.len);
-	const sw_computation *entry = sw_entry(program);
-	for (size_t v = 0; v < program->values.len; v++) {
-		sw_shape shape = sw_value_shape(program, (sw_id)v);
-		rows[v] = shape.rank > 0 && shape.dims[0] > 1;
-	}
-	for (size_t i = 0; i < entry->ops.len; i++) {
-		const sw_op *op = sw_op_at(program, entry->ops.data[i]);
-		for (uint32_t k = 0; k < op->n_operands && !takes_row(program, op); k++)
-			rows[op->operands[k]] = false;
-	}
-	return rows;
-}
-
 static void find_batch(sw_phasing *p, const sw_program *program, const sw_sidecar *sidecar)
 {
 	const sw_id *values;
 	uint32_t n = sw_program_inputs(program, program->entry, &p->timing.arena, &values);
-	const bool *rows = find_rows(program, &p->timing.arena);
-	p->inputs = SW_NEW_N(&p->timing.arena, bool, n + 1);
-	for (uint32_t i = 0; i < n; i++) {
-		sw_shape shape = sw_value_shape(program, values[i]);
-		p->inputs[i] = sidecar->inputs[i].role == SW_ROLE_DATA && shape.rank > 0 &&
-		               !rows[values[i]];
-		if (p->inputs[i])
-			p->batch = sw_gcd(shape.dims[0], p->batch);
-	}
-	p->batch = SW_MAX(p->batch, 1);
+	p->inputs = SW_NEW_N(&p->timing.arena, int32_t, n + 1);
+	for (uint32_t i = 0; i < n; i++)
+		p->inputs[i] = sidecar->inputs[i].role == SW_ROLE_DATA ? 0 : -1;
+	p->batch = sw_find_batch(program, values, n, p->inputs);
 }
 
 void sw_phasing_init(sw_phasing *p, const sw_program *program, const sw_sidecar *sidecar)

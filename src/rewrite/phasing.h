@@ -7,8 +7,8 @@
 
 typedef struct sw_phasing {
 	sw_timing timing;
-	bool *inputs; /* per entry input: it has the batch */
-	int64_t batch;
+	int32_t *inputs; /* per entry input: the dimension that is the batch, -1: none */
+	int64_t batch;   /* as sw_find_batch returns it */
 	int32_t n; /* loops */
 	/* per op of the entry: in a body the loop's number, else the number of loops before it */
 	int32_t *phase;

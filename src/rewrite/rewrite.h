@@ -203,9 +203,19 @@ const char *sw_remat_policy_name(size_t i);
 sw_status sw_rewrite_remat_policy(const sw_program *in, const char *policy, sw_remat_device device,
                                   sw_program **out, sw_error *err);
 
+/* ---- the batch -------------------------------------------------------------------------- */
+
+/* Find the dimension of the entry inputs that is the batch. dim: of each input; 0 where it is data,
+ * which is where the batch is looked for, and -1 where not; on return the dimension, -1: it has no
+ * batch, as keys of random numbers, tables, weights of classes and masks of positions have none.
+ * Return the greatest common divisor of these dimensions; 1: there is nothing to split. `inputs`:
+ * the value of each input. O(ops), for each level of loops and branches, and O(values) for each
+ * data input where their sizes differ. */
+int64_t sw_find_batch(const sw_program *program, const sw_id *inputs, uint32_t n, int32_t *dim);
+
 /* ---- microbatches ----------------------------------------------------------------------- */
 
-/* The batch (the leading dimension of every data input) is split over TIME: m iterations, each with
+/* The batch (of the data inputs that have it, sw_find_batch) is split over TIME: m iterations, each with
  * every m-th sample, so that any split of the batch over devices leaves each device its part of
  * every microbatch. Where the rules carry that split, an op is in the BODY of a loop. Sums over the
  * batch are partial sums over time. They pass every op that is linear in them; where the next op is
@@ -239,9 +249,7 @@ typedef struct sw_phase {
 
 typedef struct sw_phases {
 	sw_arena arena;
-	/* greatest common divisor of the leading dimensions of the data inputs; 1: there is nothing
-	 * to split */
-	int64_t batch;
+	int64_t batch; /* as sw_find_batch returns it */
 	/* numbers of microbatches that the program allows, ascending, above 1 */
 	sw_ints possible;
 	/* the least possible number, to which all fields below refer; 0: none */

@@ -349,6 +349,15 @@ static bool has_partial(const sw_timing *t, const sw_op *op)
 	return false;
 }
 
+static bool has_split(const sw_timing *t, const sw_op *op)
+{
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		if (is_split(t->value[op->operands[k]]))
+			return true;
+	return false;
+}
+
+/* What reads nothing of the iterations but sums is no part of them. */
 static bool region(sw_timing *t, sw_id id, bool nested)
 {
 	const sw_op *op = sw_op_at(t->program, id);
@@ -356,7 +365,11 @@ static bool region(sw_timing *t, sw_id id, bool nested)
 	t->touched[id] = true;
 	if (try(t, id, false))
 		return true;
-	return !nested && has_partial(t, op) && try(t, id, true);
+	if (nested || !has_partial(t, op) || !try(t, id, true))
+		return false;
+	if (!has_split(t, op))
+		sw_timing_release(t, id);
+	return true;
 }
 
 /* ---- computations ----------------------------------------------------------------------- */
@@ -364,10 +377,16 @@ static bool region(sw_timing *t, sw_id id, bool nested)
 void sw_timing_release(sw_timing *t, sw_id id)
 {
 	const sw_op *op = sw_op_at(t->program, id);
+	bool touched = t->touched[id];
 	t->touched[id] = false;
 	t->choice[id] = (sw_choice){0};
 	for (uint32_t k = 0; k < op->n_results; k++)
 		t->value[op->first_result + k] = (sw_time){{0}, SW_MONOID_NONE};
+	for (uint32_t c = 0; c < op->n_called && touched && sw_is_region(op); c++) {
+		const sw_computation *of = &t->program->computations.data[op->called[c]];
+		for (size_t i = 0; i < of->ops.len; i++)
+			sw_timing_release(t, of->ops.data[i]);
+	}
 }
 
 static bool any_time(const sw_timing *t, const sw_op *op)
@@ -438,7 +457,7 @@ void sw_timing_clear(sw_timing *t)
 	sw_arena_clear(&t->arena);
 }
 
-bool sw_timing_find(sw_timing *t, const bool *inputs, int32_t iterations)
+bool sw_timing_find(sw_timing *t, const int32_t *dim, int32_t iterations)
 {
 	const sw_id *values;
 	uint32_t n = sw_program_inputs(t->program, t->program->entry, &t->arena, &values);
@@ -448,8 +467,8 @@ bool sw_timing_find(sw_timing *t, const bool *inputs, int32_t iterations)
 	memset(t->touched, 0, sizeof(*t->touched) * t->program->ops.len);
 	memset(t->sunk, 0, sizeof(*t->sunk) * t->program->ops.len);
 	for (uint32_t i = 0; i < n; i++)
-		if (inputs[i])
-			t->value[values[i]] =
-				(sw_time){.state = {.kind = SW_STATE_S, .dim = 0, .stride = 1}};
+		if (dim[i] >= 0)
+			t->value[values[i]].state = (sw_state){
+				.kind = SW_STATE_S, .dim = (int8_t)dim[i], .stride = 1};
 	return computation(t, t->program->entry, false);
 }

@@ -46,9 +46,9 @@ typedef struct sw_timing {
  * timing. */
 void sw_timing_init(sw_timing *timing, const sw_program *program);
 void sw_timing_clear(sw_timing *timing);
-/* Propagate time through the program; `inputs` marks the entry inputs that are split over their
- * leading dimension. Return false if an op refuses. */
-bool sw_timing_find(sw_timing *timing, const bool *inputs, int32_t iterations);
+/* Propagate time through the program; dim: of each entry input the dimension that is split, -1: it
+ * is whole. Return false if an op refuses. */
+bool sw_timing_find(sw_timing *timing, const int32_t *dim, int32_t iterations);
 
 /* Write the states in which the op reads its operands. An operand that is a partial sum but is
  * needed in another state is read as the sum over all iterations. */
@@ -56,7 +56,8 @@ void sw_timing_needs(const sw_timing *timing, sw_id op, sw_time *needs);
 /* Sink the op of a value that no time reaches into the loop; return false if it cannot compute only
  * this part. */
 bool sw_timing_sink(sw_timing *timing, sw_id value, sw_time part);
-/* Clear the time of an op that reads no value with time after all (its sums were taken first). */
+/* Clear the time of an op that reads no value with time after all (its sums were taken first), and
+ * of all ops within it. */
 void sw_timing_release(sw_timing *timing, sw_id op);
 /* Return the first parameter value of the k-th computation of a region, and write their number. */
 sw_id sw_region_parameters(const sw_program *program, const sw_op *region, uint32_t k, uint32_t *n);

@@ -454,7 +454,8 @@ sw_status sw_stage_cut(sw_stage_finder *f, sw_error *err)
 	for (int32_t i = 0; i < c.n; i++)
 		c.before_s[i + 1] =
 			c.before_s[i] + f->position_forward_s[i] + f->position_backward_s[i];
-	SW_TRY(check_balance(&c, err));
+	if (!f->options.cuts)
+		SW_TRY(check_balance(&c, err));
 	SW_TRY(place_pins(&c, &f->arena, err));
 	sw_status status = SW_OK;
 	f->out->least_max_s = least_max(&c);

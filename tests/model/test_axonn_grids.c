@@ -21,7 +21,7 @@ static void rank_opened(ranked *r, sw_axonn_seconds by)
 	check(sw_rewrite_canonical(r->p.program, &r->program, &err), &err);
 	sw_roles_init(&r->roles, r->program, &r->p.sidecar);
 	sw_arena_init(&r->arena);
-	r->grids = sw_grids_rank(&r->p.cluster, &r->roles, sw_roles_batch(&r->roles), by,
+	r->grids = sw_grids_rank(&r->p.cluster, &r->roles, r->roles.batch, by,
 	                         &r->arena);
 }
 

@@ -202,6 +202,136 @@ static void a_key_among_the_data_has_no_batch(void **state)
 	             4, 1);
 }
 
+/* Nor are the words of a key that a loop reads, or those of two keys beside each other. */
+static void a_key_that_a_loop_reads_has_no_batch(void **state)
+{
+	(void)state;
+	assert_loops("HloModule m\n"
+	             "%body (p: (s32[], u32[12,5], u32[2])) -> (s32[], u32[12,5], u32[2]) {\n"
+	             "  %p = (s32[], u32[12,5], u32[2]) parameter(0)\n"
+	             "  %i = s32[] get-tuple-element(%p), index=0\n"
+	             "  %x = u32[12,5] get-tuple-element(%p), index=1\n"
+	             "  %k = u32[2] get-tuple-element(%p), index=2\n"
+	             "  %one = s32[] constant(1)\n  %j = s32[] add(%i, %one)\n"
+	             "  %a = u32[1] slice(%k), slice={[1:2]}\n  %b = u32[] reshape(%a)\n"
+	             "  %m = u32[12,5] broadcast(%b), dimensions={}\n"
+	             "  %y = u32[12,5] xor(%x, %m)\n"
+	             "  ROOT %r = (s32[], u32[12,5], u32[2]) tuple(%j, %y, %k)\n}\n"
+	             "%test (q: (s32[], u32[12,5], u32[2])) -> pred[] {\n"
+	             "  %q = (s32[], u32[12,5], u32[2]) parameter(0)\n"
+	             "  %i = s32[] get-tuple-element(%q), index=0\n"
+	             "  %three = s32[] constant(3)\n"
+	             "  ROOT %c = pred[] compare(%i, %three), direction=LT\n}\n"
+	             "ENTRY %e (x: u32[12,5], k: u32[2], s: u32[4]) -> u32[12,5] {\n"
+	             "  %x = u32[12,5] parameter(0)\n  %k = u32[2] parameter(1)\n"
+	             "  %s = u32[4] parameter(2)\n  %z = s32[] constant(0)\n"
+	             "  %t = (s32[], u32[12,5], u32[2]) tuple(%z, %x, %k)\n"
+	             "  %l = (s32[], u32[12,5], u32[2]) while(%t), condition=%test, body=%body\n"
+	             "  %y = u32[12,5] get-tuple-element(%l), index=1\n"
+	             "  %h = u32[2,2] reshape(%s)\n  %c = u32[2,1] slice(%h), slice={[0:2], [0:1]}\n"
+	             "  %d = u32[2] reshape(%c)\n  %e = u32[1] slice(%d), slice={[0:1]}\n"
+	             "  %f = u32[] reshape(%e)\n  %g = u32[12,5] broadcast(%f), dimensions={}\n"
+	             "  ROOT %r = u32[12,5] xor(%y, %g)\n}\n",
+	             4, 1);
+}
+
+/* Check that the batch is 12, and in these dimensions of the inputs, of which the first is state. */
+static void assert_batch(const char *hlo, const int32_t *found)
+{
+	looped l;
+	const sw_id *inputs;
+	int32_t dim[8] = {-1};
+	sw_arena arena;
+	sw_arena_init(&arena);
+	looped_init_text(&l, hlo, 2);
+	uint32_t n = sw_program_inputs(l.before, l.before->entry, &arena, &inputs);
+	assert_int_equal(sw_find_batch(l.before, inputs, n, dim), 12);
+	assert_memory_equal(dim, found, n * sizeof(*found));
+	sw_arena_clear(&arena);
+	looped_clear(&l);
+}
+
+/* Rows that indices take of a table, weights of classes and rotations of positions come with the batch,
+ * and have none; where a loop goes through time, the batch stands behind it. */
+static void tables_among_the_data_have_no_batch(void **state)
+{
+	static const char *const hlo =
+		STATE("{0}: (0, {}, may-alias)") REDUCERS
+		"ENTRY %e (w: f32[7], x: f32[12,5,7], i: s32[12,1], t: f32[9], p: f32[5], c: f32[7]) -> "
+		"(f32[7]) {\n"
+		"  %w = f32[7] parameter(0)\n  %x = f32[12,5,7] parameter(1)\n"
+		"  %i = s32[12,1] parameter(2)\n  %t = f32[9] parameter(3)\n"
+		"  %p = f32[5] parameter(4)\n  %c = f32[7] parameter(5)\n  %z = f32[] constant(0)\n"
+		"  %g = f32[12] gather(%t, %i), offset_dims={}, collapsed_slice_dims={0}, "
+		"start_index_map={0}, index_vector_dim=1, slice_sizes={1}\n"
+		"  %r = f32[12,5,7] broadcast(%g), dimensions={0}\n"
+		"  %q = f32[12,5,7] broadcast(%p), dimensions={1}\n"
+		"  %d = f32[12,5,7] broadcast(%c), dimensions={2}\n"
+		"  %a = f32[12,5,7] multiply(%x, %q)\n  %b = f32[12,5,7] multiply(%a, %r)\n"
+		"  %y = f32[12,5,7] multiply(%b, %d)\n  %s = f32[12,5,7] sine(%y)\n"
+		"  %u = f32[7] reduce(%s, %z), dimensions={0,1}, to_apply=%add\n"
+		"  %v = f32[7] subtract(%w, %u)\n"
+		"  ROOT %o = (f32[7]) tuple(%v)\n}\n";
+	static const int32_t found[] = {-1, 0, 0, -1, -1, -1};
+	(void)state;
+	assert_loops(hlo, 4, 1);
+	assert_batch(hlo, found);
+}
+
+/* Each member of an ensemble has a rate of its own: members are those of weights, and no batch. */
+static void members_of_an_ensemble_are_no_batch(void **state)
+{
+	static const char *const hlo =
+		STATE("{0}: (0, {}, may-alias)") REDUCERS
+		"ENTRY %e (w: f32[4,5], x: f32[12,5], r: f32[4]) -> (f32[4,5]) {\n"
+		"  %w = f32[4,5] parameter(0)\n  %x = f32[12,5] parameter(1)\n"
+		"  %r = f32[4] parameter(2)\n"
+		"  %y = f32[4,12] dot(%w, %x), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
+		"  %g = f32[4,5] dot(%y, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"  %s = f32[4,5] broadcast(%r), dimensions={0}\n  %h = f32[4,5] multiply(%g, %s)\n"
+		"  %v = f32[4,5] subtract(%w, %h)\n  ROOT %o = (f32[4,5]) tuple(%v)\n}\n";
+	static const int32_t found[] = {-1, 0, -1};
+	(void)state;
+	assert_loops(hlo, 4, 1);
+	assert_batch(hlo, found);
+}
+
+/* A loop over time takes rows of time: the batch is behind it. */
+static void where_time_leads_the_batch_is_behind_it(void **state)
+{
+	static const char *const hlo =
+		STATE("{0}: (0, {}, may-alias)") REDUCERS
+		"%body (p: (s32[], f32[12,5], f32[3,12,5])) -> (s32[], f32[12,5], f32[3,12,5]) {\n"
+		"  %p = (s32[], f32[12,5], f32[3,12,5]) parameter(0)\n"
+		"  %i = s32[] get-tuple-element(%p), index=0\n"
+		"  %h = f32[12,5] get-tuple-element(%p), index=1\n"
+		"  %x = f32[3,12,5] get-tuple-element(%p), index=2\n"
+		"  %one = s32[] constant(1)\n  %j = s32[] add(%i, %one)\n"
+		"  %z = s32[] constant(0)\n"
+		"  %a = f32[1,12,5] dynamic-slice(%x, %i, %z, %z), dynamic_slice_sizes={1,12,5}\n"
+		"  %b = f32[12,5] reshape(%a)\n  %c = f32[12,5] add(%h, %b)\n"
+		"  %n = f32[12,5] sine(%c)\n"
+		"  ROOT %r = (s32[], f32[12,5], f32[3,12,5]) tuple(%j, %n, %x)\n}\n"
+		"%test (q: (s32[], f32[12,5], f32[3,12,5])) -> pred[] {\n"
+		"  %q = (s32[], f32[12,5], f32[3,12,5]) parameter(0)\n"
+		"  %i = s32[] get-tuple-element(%q), index=0\n  %three = s32[] constant(3)\n"
+		"  ROOT %c = pred[] compare(%i, %three), direction=LT\n}\n"
+		"ENTRY %e (w: f32[5], x: f32[3,12,5], y: f32[12,5]) -> (f32[5]) {\n"
+		"  %w = f32[5] parameter(0)\n  %x = f32[3,12,5] parameter(1)\n"
+		"  %y = f32[12,5] parameter(2)\n  %z = s32[] constant(0)\n"
+		"  %f = f32[] constant(0)\n  %s = f32[12,5] broadcast(%w), dimensions={1}\n"
+		"  %t = (s32[], f32[12,5], f32[3,12,5]) tuple(%z, %s, %x)\n"
+		"  %l = (s32[], f32[12,5], f32[3,12,5]) while(%t), condition=%test, body=%body\n"
+		"  %h = f32[12,5] get-tuple-element(%l), index=1\n"
+		"  %d = f32[12,5] subtract(%h, %y)\n  %q = f32[12,5] multiply(%d, %d)\n"
+		"  %u = f32[5] reduce(%q, %f), dimensions={0}, to_apply=%add\n"
+		"  %v = f32[5] subtract(%w, %u)\n  ROOT %o = (f32[5]) tuple(%v)\n}\n";
+	static const int32_t found[] = {-1, 1, 0};
+	(void)state;
+	assert_loops(hlo, 4, 1);
+	assert_batch(hlo, found);
+}
+
 /* Branches have operands that are split, and return terms of a sum; a barrier has values of all
  * kinds. */
 static void branches_and_barriers_are_in_the_loop(void **state)
@@ -232,6 +362,41 @@ static void branches_and_barriers_are_in_the_loop(void **state)
 		"  %u = f32[5] add(%g, %w)\n"
 		"  ROOT %o = (f32[12,5], f32[5]) tuple(%y, %u)\n}\n",
 		4, 1);
+}
+
+/* A step that updates only if a number of the gradients' sum is finite; `gradient` is what the branch
+ * makes of the sum %g. */
+#define IF_FINITE(gradient)                                                                        \
+	STATE("{0}: (1, {}, may-alias)") REDUCERS                                                  \
+	"%update (p: (f32[5], f32[5])) -> (f32[5], f32[5]) {\n"                                    \
+	"  %p = (f32[5], f32[5]) parameter(0)\n"                                                   \
+	"  %w = f32[5] get-tuple-element(%p), index=0\n"                                           \
+	"  %g = f32[5] get-tuple-element(%p), index=1\n"                                           \
+	"  %h = f32[5] " gradient "\n  %u = f32[5] subtract(%w, %h)\n"                             \
+	"  ROOT %r = (f32[5], f32[5]) tuple(%u, %h)\n}\n"                                          \
+	"%stay (q: f32[5]) -> (f32[5], f32[5]) {\n  %q = f32[5] parameter(0)\n"                    \
+	"  ROOT %r = (f32[5], f32[5]) tuple(%q, %q)\n}\n"                                          \
+	"ENTRY %e (x: f32[12,5], w: f32[5]) -> (f32[5], f32[5]) {\n"                               \
+	"  %x = f32[12,5] parameter(0)\n  %w = f32[5] parameter(1)\n"                              \
+	"  %z = f32[] constant(0)\n  %y = f32[12,5] sine(%x)\n"                                    \
+	"  %g = f32[5] reduce(%y, %z), dimensions={0}, to_apply=%add\n"                            \
+	"  %q = f32[5] multiply(%g, %g)\n"                                                         \
+	"  %n = f32[] reduce(%q, %z), dimensions={0}, to_apply=%add\n"                             \
+	"  %f = pred[] is-finite(%n)\n"                                                            \
+	"  %t = (f32[5], f32[5]) tuple(%w, %g)\n"                                                  \
+	"  %c = (f32[5], f32[5]) conditional(%f, %t, %w), true_computation=%update, "              \
+	"false_computation=%stay\n"                                                               \
+	"  %a = f32[5] get-tuple-element(%c), index=0\n"                                           \
+	"  %b = f32[5] get-tuple-element(%c), index=1\n"                                           \
+	"  ROOT %o = (f32[5], f32[5]) tuple(%a, %b)\n}\n"
+
+/* Whether gradients are finite is known of their sums: the branches that update, or don't, take sums,
+ * and run once, behind the only loop, whether they are linear in them or not. */
+static void branches_that_wait_for_sums_read_sums(void **state)
+{
+	(void)state;
+	assert_loops(IF_FINITE("negate(%g)"), 4, 1);
+	assert_loops(IF_FINITE("multiply(%g, %g)"), 4, 1);
 }
 
 /* A layer that is computed again reads its weights behind a barrier, beside activations: what is
@@ -482,7 +647,12 @@ int main(void)
 		cmocka_unit_test(a_statistic_of_the_batch_makes_two_loops),
 		cmocka_unit_test(random_numbers_are_those_of_the_whole),
 		cmocka_unit_test(a_key_among_the_data_has_no_batch),
+		cmocka_unit_test(a_key_that_a_loop_reads_has_no_batch),
+		cmocka_unit_test(tables_among_the_data_have_no_batch),
+		cmocka_unit_test(members_of_an_ensemble_are_no_batch),
+		cmocka_unit_test(where_time_leads_the_batch_is_behind_it),
 		cmocka_unit_test(branches_and_barriers_are_in_the_loop),
+		cmocka_unit_test(branches_that_wait_for_sums_read_sums),
 		cmocka_unit_test(weights_behind_a_barrier_are_read_outside_of_the_loop),
 		cmocka_unit_test(what_a_loop_hands_on_unsplit_is_known_after_the_microbatches),
 		cmocka_unit_test(a_refusal_names_the_op_and_the_path_to_it),

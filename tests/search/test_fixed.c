@@ -173,6 +173,107 @@ static void heads_give_the_fused_matrix_a_strided_split(void **state)
 	free(blocks);
 }
 
+/* `memory` is of each row of the batch what the step saw of it last; `w` is a parameter. */
+static void what_a_step_carries_on_of_each_row_is_split_as_the_batch(void **state)
+{
+	static const char *const strategies[] = {"dp", "zero1", "zero3"};
+	planned p;
+	(void)state;
+	open_text("HloModule carried, input_output_alias={ {0}: (0, {}), {1}: (1, {}) }\n"
+	          "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }\n"
+	          "ENTRY step {\n"
+	          "  w = f32[8,8] parameter(0)\n"
+	          "  memory = f32[16,8] parameter(1)\n"
+	          "  x = f32[16,8] parameter(2)\n"
+	          "  both = f32[16,8] add(memory, x)\n"
+	          "  next = f32[16,8] dot(both, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	          "  slope = f32[8,8] dot(both, next), lhs_contracting_dims={0}, "
+	          "rhs_contracting_dims={0}\n"
+	          "  neww = f32[8,8] subtract(w, slope)\n"
+	          "  ROOT t = (f32[8,8], f32[16,8]) tuple(neww, next)\n"
+	          "}\n",
+	          "local-2x2.yaml", &p);
+	for (size_t i = 0; i < SW_COUNT(strategies); i++) {
+		make_plan(&p, strategies[i]);
+		const sw_layout *memory = input_layout(&p, 1);
+		assert_int_equal(splits(input_layout(&p, 0)), i == 2);
+		assert_int_equal(sw_layout_split_atoms(memory, 0), 3);
+	}
+	close_planned(&p);
+}
+
+/* What is looked up in a table for all pairs of positions is no gradient, and larger than all state: it
+ * is not split as gradients are, and its own gradient is sent where the table's is summed up. */
+static void a_table_of_positions_is_looked_up_whole(void **state)
+{
+	static const char *const strategies[] = {"zero2", "zero3"};
+	planned p;
+	(void)state;
+	open_text("HloModule positions, input_output_alias={ {0}: (0, {}) }\n"
+	          "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }\n"
+	          "ENTRY step {\n"
+	          "  table = f32[12,4] parameter(0)\n"
+	          "  x = f32[16,512,4] parameter(1)\n"
+	          "  zero = f32[] constant(0)\n"
+	          "  places = s32[512,512,1] iota(), iota_dimension=0\n"
+	          "  rows = f32[512,512,4] gather(table, places), offset_dims={2}, "
+	          "collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=2, slice_sizes={1,4}\n"
+	          "  scores = f32[512,16,512] dot(x, rows), lhs_batch_dims={1}, rhs_batch_dims={0}, "
+	          "lhs_contracting_dims={2}, rhs_contracting_dims={2}\n"
+	          "  terms = f32[512,512,4] dot(scores, x), lhs_batch_dims={0}, rhs_batch_dims={1}, "
+	          "lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	          "  none = f32[12,4] broadcast(zero), dimensions={}\n"
+	          "  slope = f32[12,4] scatter(none, places, terms), update_window_dims={2}, "
+	          "inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=2, "
+	          "to_apply=add\n"
+	          "  next = f32[12,4] subtract(table, slope)\n"
+	          "  ROOT t = (f32[12,4]) tuple(next)\n"
+	          "}\n",
+	          "local-2x2.yaml", &p);
+	for (size_t i = 0; i < SW_COUNT(strategies); i++) {
+		make_plan(&p, strategies[i]);
+		const sw_op *op = find_op(p.plan->program, "rows");
+		const sw_strategy *s = &p.plan->strategies[op - p.plan->program->ops.data];
+		assert_int_equal(sw_strategy_share(&p.cluster.atoms, s), 1);
+		/* the table's gradient is reduced, and the table gathered, which is 12 x 4 numbers */
+		assert_true(p.plan->predicted.payload_bytes <= 3 * 12 * 4 * 4);
+	}
+	close_planned(&p);
+}
+
+/* Neither the words of a key nor a mask for all rows says how large the batch is. */
+static void what_comes_with_the_batch_does_not_limit_it(void **state)
+{
+	planned p;
+	(void)state;
+	open_text("HloModule keyed, input_output_alias={ {0}: (0, {}) }\n"
+	          "ENTRY step {\n"
+	          "  w = f32[8,8] parameter(0)\n"
+	          "  x = f32[16,8] parameter(1)\n"
+	          "  key = u32[2] parameter(2)\n"
+	          "  mask = f32[1,8] parameter(3)\n"
+	          "  word = u32[1] slice(key), slice={[1:2]}\n"
+	          "  number = f32[1] convert(word)\n"
+	          "  scale = f32[] reshape(number)\n"
+	          "  scales = f32[16,8] broadcast(scale), dimensions={}\n"
+	          "  row = f32[8] reshape(mask)\n"
+	          "  rows = f32[16,8] broadcast(row), dimensions={1}\n"
+	          "  kept = f32[16,8] multiply(x, rows)\n"
+	          "  scaled = f32[16,8] multiply(kept, scales)\n"
+	          "  y = f32[16,8] dot(scaled, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	          "  slope = f32[8,8] dot(scaled, y), lhs_contracting_dims={0}, "
+	          "rhs_contracting_dims={0}\n"
+	          "  neww = f32[8,8] subtract(w, slope)\n"
+	          "  ROOT t = (f32[8,8]) tuple(neww)\n"
+	          "}\n",
+	          "local-2x2.yaml", &p);
+	make_plan(&p, "dp");
+	assert_int_equal(sw_layout_split_atoms(input_layout(&p, 1), 0), 3);
+	assert_false(splits(input_layout(&p, 2)));
+	assert_false(splits(input_layout(&p, 3)));
+	close_planned(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +282,9 @@ int main(void)
 		cmocka_unit_test(megatron_splits_weights_inside_and_the_batch_outside),
 		cmocka_unit_test(heads_give_the_fused_matrix_a_strided_split),
 		cmocka_unit_test(zero2_updates_parts_of_parameters_that_are_whole_at_rest),
+		cmocka_unit_test(what_a_step_carries_on_of_each_row_is_split_as_the_batch),
+		cmocka_unit_test(what_comes_with_the_batch_does_not_limit_it),
+		cmocka_unit_test(a_table_of_positions_is_looked_up_whole),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,7 +130,8 @@ static void neighbouring_readers_share_a_cached_value(void **state)
 static void open_readers(int n, planned *p)
 {
 	sw_text text = {0};
-	sw_text_add(&text, "HloModule readers\nENTRY main {\n  w = f32[1024,64] parameter(0)\n"
+	sw_text_add(&text, "HloModule readers, input_output_alias={ {1}: (0, {}) }\n"
+	                   "ENTRY main {\n  w = f32[1024,64] parameter(0)\n"
 	                   "  h0 = f32[64,64] parameter(1)\n");
 	for (int i = 0; i < n; i++) {
 		sw_text_addf(&text,

@@ -382,6 +382,29 @@ static void decided_ops_are_where_they_should_be(void **state)
 	}
 }
 
+/* Pieces of which one is planned to estimate stages may be smaller than a loop: only where cuts are
+ * looked for does a loop stand against stages. */
+static void a_loop_may_be_a_piece_of_given_cuts(void **state)
+{
+	staged t;
+	int32_t cuts[3];
+	(void)state;
+	staged_init(&t, "lstm-lm-tiny", 2, 2);
+	for (int32_t k = 0; k < 3; k++)
+		cuts[k] = (k + 1) * t.stages.n_positions / 4;
+	for (int given = 0; given < 2; given++) {
+		sw_stages stages;
+		sw_error err = {0};
+		sw_stage_options how = {
+			.n_stages = 4, .device = {1e12, 1e12}, .cuts = given ? cuts : NULL};
+		assert_int_equal(sw_stages_init(&stages, t.looped, &how, &err),
+		                 given ? SW_OK : SW_NO);
+		if (given)
+			sw_stages_clear(&stages);
+	}
+	staged_clear(&t);
+}
+
 /* Layers that are alike are divided evenly: a stage boundary of a transformer is one activation
  * there and its gradient back. */
 static void transformers_are_cut_between_layers(void **state)
@@ -549,6 +572,7 @@ int main(void)
 		cmocka_unit_test(large_programs_are_cut),
 		cmocka_unit_test(models_of_several_parts_are_cut),
 		cmocka_unit_test(decided_ops_are_where_they_should_be),
+		cmocka_unit_test(a_loop_may_be_a_piece_of_given_cuts),
 		cmocka_unit_test(transformers_are_cut_between_layers),
 		cmocka_unit_test(last_layers_have_backward_passes),
 		cmocka_unit_test(layers_are_computed_again_in_their_stage),
