@@ -74,6 +74,9 @@ typedef struct sw_pipelined_numbers {
 	/* The program is cut into so many pieces, each on the slice of a stage: what is opened is
 	 * no plan, but has smaller steps to learn from. 0: it is cut into stages. */
 	int32_t n_pieces;
+	/* [stages]: how much more work each may have than one of its devices' speed, of a mean of 1;
+	 * NULL: all have as much. Borrowed while the program is cut. */
+	const double *share;
 } sw_pipelined_numbers;
 
 typedef struct sw_stage_store sw_stage_store;

@@ -358,13 +358,14 @@ static sw_status cut_pieces(sw_pipelined *p, sw_stage_store *store, int32_t *cut
 	return status;
 }
 
-/* How quick each stage is, of a mean of 1: as the devices of its slice are. */
-static const double *speeds(sw_pipelined *p)
+/* How quick each stage is, of a mean of 1: as the devices of its slice are. share: more than that, or
+ * NULL. */
+static const double *speeds(sw_pipelined *p, const double *share)
 {
 	double *speed = SW_NEW_N(&p->arena, double, p->n_stages);
 	for (int32_t i = 0; i < p->n_stages; i++)
 		speed[i] = sw_cluster_speed(sw_pipelined_slice_of(p, i)) * p->n_ranks /
-		           sw_cluster_speed(p->cluster);
+		           sw_cluster_speed(p->cluster) * (share ? share[i] : 1);
 	return speed;
 }
 
@@ -389,8 +390,9 @@ static void set_prices(sw_pipelined *p, sw_stage_options *how)
 
 static sw_status cut_program(sw_pipelined *p, sw_stage_store *store,
                              const sw_pipelined_request *request, const double *op_s,
-                             bool in_pieces, sw_error *err)
+                             const sw_pipelined_numbers *numbers, sw_error *err)
 {
+	bool in_pieces = numbers->n_pieces > 0;
 	sw_stage_options how = {.n_stages = p->n_stages, .tolerance = TOLERANCE};
 	int32_t *cuts = SW_NEW_N(&p->arena, int32_t, p->n_stages);
 	int64_t devices = in_pieces ? p->slices[0]->n_devices : p->cluster->n_devices / p->n_ranks;
@@ -403,7 +405,7 @@ static sw_status cut_program(sw_pipelined *p, sw_stage_store *store,
 		SW_TRY(cut_pieces(p, store, cuts, err));
 	} else {
 		set_prices(p, &how);
-		how.speed = speeds(p);
+		how.speed = speeds(p, numbers->share);
 		if (file)
 			SW_TRY(sw_stage_file_pins(file, p->looped, sw_stage_store_sidecar(store),
 			                          &p->arena, &how.pins, &how.n_pins, err));
@@ -482,7 +484,7 @@ sw_status sw_pipelined_open(const sw_pipelined_request *request, sw_stage_store 
 	                                            err);
 	if (status == SW_OK) {
 		sw_pipelined_place_stages(p);
-		status = cut_program(p, store, request, op_s, numbers.n_pieces > 0, err);
+		status = cut_program(p, store, request, op_s, &numbers, err);
 		/* The program was asked for in stages, which it does not have. */
 		status = status == SW_NO ? SW_ERR_INPUT : status;
 	}

@@ -29,6 +29,8 @@
 /* Stages are cut again by the seconds of their plans, once, where the longest of them should become
  * shorter by so much: of what less promises, most does not come. */
 #define RECUT_GAIN 0.05
+/* Where nothing fits, stages that are too large are cut so often for these parts of the memory. */
+static const double FITTING[] = {0.95, 0.85, 0.75};
 
 static int by_estimate(const void *a, const void *b)
 {
@@ -244,8 +246,26 @@ static double longest_cut_s(const sw_pipelined *p)
 	return longest_s;
 }
 
-/* Cut the best trial again by the seconds of its plans. */
-static void cut_again(sw_stage_search *s)
+/* What stages that are too large may have of the work that they have: as much as of their bytes fits.
+ * [stages], of a mean of 1; the caller frees it. */
+static double *fitting_shares(const sw_stage_search *s, const sw_pipelined *p, double fitting)
+{
+	double *share = sw_alloc(sizeof(double) * (size_t)p->n_stages), sum = 0,
+	       memory_bytes = fitting * (double)sw_pipelined_memory(p, s->options);
+	for (int32_t i = 0; i < p->n_stages; i++) {
+		double bytes = p->played.ranks[p->stages[i].rank].peak_bytes;
+		bool fits = bytes <= memory_bytes / fitting;
+		share[i] = fits ? 1 : memory_bytes / bytes;
+		sum += share[i];
+	}
+	for (int32_t i = 0; i < p->n_stages; i++)
+		share[i] *= p->n_stages / sum;
+	return share;
+}
+
+/* Cut the best trial again by the seconds of its plans; if it does not fit, with less work where it is
+ * too large. */
+static void cut_again(sw_stage_search *s, double fitting)
 {
 	const sw_pipelined *p = s->best;
 	sw_pipelined *again = NULL;
@@ -253,17 +273,19 @@ static void cut_again(sw_stage_search *s)
 	if (!p || p->n_stages == 1 || sw_trials_late(s))
 		return;
 	sw_pipelined_numbers numbers = sw_pipelined_numbers_of(p);
-	double *op_s = planned_seconds(p);
+	double *op_s = planned_seconds(p), *share = p->fits ? NULL : fitting_shares(s, p, fitting);
+	numbers.share = share;
 	sw_progress_update(&s->progress, 0.9, "other cuts of %d stages", p->n_stages);
 	sw_status status = sw_pipelined_open(s->request, s->store, numbers, op_s, &again, &err);
 	free(op_s);
+	free(share);
 	if (status)
 		return;
 	again->mesh = p->mesh ? sw_arena_text(&again->arena, p->mesh) : NULL;
-	if (longest_cut_s(again) > (1 - RECUT_GAIN) * longest_planned_s(p))
-		sw_pipelined_free(again);
+	if (!p->fits || longest_cut_s(again) <= (1 - RECUT_GAIN) * longest_planned_s(p))
+		plan_trial(s, again, p->fits ? p->played.step_s : INFINITY);
 	else
-		plan_trial(s, again, p->played.step_s);
+		sw_pipelined_free(again);
 }
 
 /* Its schedule is searched for, where it may be any. */
@@ -421,7 +443,8 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
 	plan_trials(&s);
 	if (options->plan.strategy.kind == SW_PLAN_AUTO)
 		plan_on_all_meshes(&s);
-	cut_again(&s);
+	for (size_t k = 0; k < SW_COUNT(FITTING) && (k == 0 || (s.best && !s.best->fits)); k++)
+		cut_again(&s, FITTING[k]);
 	sw_status status = order_again(&s, err);
 	for (size_t i = 0; i < s.trials.len; i++)
 		sw_pipelined_free(s.trials.data[i].opened);

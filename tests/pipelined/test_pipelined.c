@@ -630,6 +630,31 @@ static void what_arrives_is_split(void **state)
 	close_program(&t);
 }
 
+/* Where the first stage, with most microbatches in flight, is too large, it is cut again with fewer
+ * ops. */
+static void too_large_stages_get_less(void **state)
+{
+	(void)state;
+	uint32_t ops[2];
+	for (int k = 0; k < 2; k++) {
+		staged_plan t;
+		sw_pipelined_options options = {.n_stages = 4, .microbatches = 8, .schedule = SW_1F1B};
+		options.plan = (sw_plan_options){.quiet = true,
+		                                 .remat = "none",
+		                                 .memory_bytes = k ? INT64_C(1400) << 20 : 0};
+		open_program(&t, "gpt-124m", "a100-8x8");
+		assert_int_equal(sw_cluster_take(&t.cluster, "1x8", &t.err), SW_OK);
+		assert_int_equal(sw_plan_strategy_parse("dp", &options.plan.strategy, &t.err), SW_OK);
+		assert_int_equal(sw_pipelined_make(t.program, "program.hlo", &t.sidecar, &t.cluster,
+		                                   &options, &t.plan, &t.err),
+		                 SW_OK);
+		assert_true(t.plan->fits);
+		ops[k] = t.plan->stages[0].n_ops;
+		close_program(&t);
+	}
+	assert_true(ops[1] < ops[0]);
+}
+
 /* Under data parallelism each device hands on its own part of the batch, and gathers nothing for
  * that. */
 static void what_crosses_stays_split(void **state)
@@ -730,6 +755,7 @@ int main(void)
 		cmocka_unit_test(fused_kernels_hold_their_results),
 		cmocka_unit_test(backward_passes_convert_again),
 		cmocka_unit_test(what_arrives_is_split),
+		cmocka_unit_test(too_large_stages_get_less),
 		cmocka_unit_test(what_crosses_stays_split),
 		cmocka_unit_test(stages_take_pins_of_parts),
 		cmocka_unit_test(what_crosses_needs_no_memory),
