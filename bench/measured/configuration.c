@@ -51,6 +51,12 @@ static const struct {
 	{offsetof(configuration, zero), {"zero"}, 0},
 	{offsetof(configuration, layers_again), {"L"}, 0},
 	{offsetof(configuration, width_again), {"h"}, 0},
+	{offsetof(configuration, llama.layers), {"layers"}, 0},
+	{offsetof(configuration, llama.hidden), {"hidden"}, 0},
+	{offsetof(configuration, llama.heads), {"heads"}, 0},
+	{offsetof(configuration, llama.kv_heads), {"kv_heads"}, 0},
+	{offsetof(configuration, llama.ffn), {"ffn"}, 0},
+	{offsetof(configuration, llama.vocab), {"vocab"}, 0},
 };
 static const char *const batch_names[MAX_NAMES] = {"global_batch_seqs", "GBS seqs", "batch"};
 
@@ -133,23 +139,6 @@ static void read_words(const table *t, int32_t row, configuration *c)
 		c->refusal = "products in 8 bits";
 }
 
-/* The sizes of a Llama, by which Nanotron gives blocks to stages. */
-static sw_status read_llama(const table *t, int32_t row, llama *m, sw_error *err)
-{
-	static const struct {
-		size_t offset;
-		const char *names[MAX_NAMES];
-	} columns[] = {{offsetof(llama, layers), {"layers"}}, {offsetof(llama, hidden), {"hidden"}},
-	               {offsetof(llama, heads), {"heads"}},   {offsetof(llama, kv_heads), {"kv_heads"}},
-	               {offsetof(llama, ffn), {"ffn"}},       {offsetof(llama, vocab), {"vocab"}}};
-	for (size_t i = 0; i < SW_COUNT(columns); i++) {
-		int64_t number = 0;
-		SW_TRY(read_number(t, row, columns[i].names, &number, err));
-		memcpy((char *)m + columns[i].offset, &number, sizeof(number));
-	}
-	return SW_OK;
-}
-
 static sw_status check(const table *t, int32_t row, const configuration *c, int64_t batch,
                        sw_error *err)
 {
@@ -191,10 +180,10 @@ sw_status configuration_of(const table *t, int32_t row, const char *cluster, con
 	c->ddp = kinds[kind].ddp && c->dp > 1 && c->zero == 0;
 	c->gathers_flat = kinds[kind].nanotron && c->dp > 1 && c->zero == 1;
 	SW_TRY(read_chunks(t, row, c, err));
-	if (kinds[kind].nanotron && c->pp > 1) {
-		SW_TRY(read_llama(t, row, &c->llama, err));
+	if (!kinds[kind].nanotron)
+		c->llama = (llama){0};
+	if (kinds[kind].nanotron && c->pp > 1)
 		c->does_not_run = nanotron_refuses(c);
-	}
 	return check(t, row, c, batch, err);
 }
 

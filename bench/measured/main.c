@@ -113,42 +113,28 @@ static void add_case(session *s, int32_t row, const planned *of)
 		sw_vec_push(&s->cases, ((fit_case){of->cluster, of->scheduled, seconds, 0}));
 }
 
-/* Whatever memory it needs, and whether it could be planned. */
-static void refuse(prediction *p, const char *why)
+static sw_status plan_row(session *s, int32_t row, const configuration *c, prediction *p,
+                          sw_error *err)
 {
-	p->refused = true;
-	p->fits = false;
-	snprintf(p->note, sizeof(p->note), "%s", why);
-}
-
-static sw_status predict_row(session *s, int32_t row, prediction *p, sw_error *err)
-{
-	configuration c;
 	subject *of = NULL;
 	const sw_cluster *cluster = NULL;
-	*p = (prediction){0};
-	sw_status status = configuration_of(&s->table, row, s->how.cluster, &c, err);
-	if (status != SW_OK)
-		return status;
-	if (c.refusal) {
-		snprintf(p->note, sizeof(p->note), "%s", c.refusal);
-		if (c.does_not_run)
-			refuse(p, c.does_not_run);
+	if (c->refusal) {
+		snprintf(p->note, sizeof(p->note), "%s", c->refusal);
 		return SW_OK;
 	}
-	status = library_find(&s->library, &s->table, row, &of, err);
+	sw_status status = library_find(&s->library, &s->table, row, &of, err);
 	if (status == SW_OK)
-		status = find_part(s, &c, &cluster, err);
+		status = find_part(s, c, &cluster, err);
 	if (status != SW_OK)
 		return status;
-	const planned *before = planned_before(s, of, &c);
+	const planned *before = planned_before(s, of, c);
 	if (!before) {
-		planned made = {.subject = of, .configuration = c, .cluster = cluster};
-		if (c.pp > 1)
-			predict_stages(of, cluster, &c, &made.prediction);
+		planned made = {.subject = of, .configuration = *c, .cluster = cluster};
+		if (c->pp > 1)
+			predict_stages(of, cluster, c, &made.prediction);
 		else
-			made.scheduled = predict(of, cluster, &c, &made.prediction);
-		made.prediction.seconds += unread_seconds(&c, cluster);
+			made.scheduled = predict(of, cluster, c, &made.prediction);
+		made.prediction.seconds += unread_seconds(c, cluster);
 		if (!s->how.fit) {
 			sw_program_free(made.scheduled);
 			made.scheduled = NULL;
@@ -157,9 +143,22 @@ static sw_status predict_row(session *s, int32_t row, prediction *p, sw_error *e
 		before = &s->planned.data[s->planned.len - 1];
 	}
 	*p = before->prediction;
-	if (c.does_not_run)
-		refuse(p, c.does_not_run);
 	add_case(s, row, before);
+	return SW_OK;
+}
+
+/* What its framework refuses does not fit, whatever memory it needs and whether it could be planned. */
+static sw_status predict_row(session *s, int32_t row, prediction *p, sw_error *err)
+{
+	configuration c;
+	*p = (prediction){0};
+	SW_TRY(configuration_of(&s->table, row, s->how.cluster, &c, err));
+	SW_TRY(plan_row(s, row, &c, p, err));
+	p->refused = c.does_not_run != NULL;
+	if (p->refused) {
+		p->fits = false;
+		snprintf(p->note, sizeof(p->note), "%s", c.does_not_run);
+	}
 	return SW_OK;
 }
 

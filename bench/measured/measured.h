@@ -27,6 +27,7 @@ void table_add_cell(sw_text *line, const char *cell);
 
 /* ---- configurations --------------------------------------------------------------------- */
 
+/* Sizes by which Nanotron gives blocks to stages. */
 typedef struct llama {
 	int64_t layers, hidden, heads, kv_heads, ffn, vocab;
 } llama;
@@ -42,7 +43,7 @@ typedef struct configuration {
 	const char *does_not_run; /* why the framework refuses it; NULL: it does not */
 	/* of blocks that are computed again to their end, their number and width (again.c); else 0 */
 	int64_t layers_again, width_again;
-	llama llama; /* with stages of Nanotron; else 0 */
+	llama llama; /* what Nanotron trains; else 0 */
 	const char *refusal; /* why the row cannot be planned; NULL: it can */
 } configuration;
 /* Read a row's configuration; an error names file, line and column. cluster: the file of --cluster;
@@ -86,6 +87,9 @@ typedef struct prediction {
  * scheduled program of one device, which the caller frees; NULL: it is not supported. */
 sw_program *predict(const subject *s, const sw_cluster *cluster, const configuration *c,
                     prediction *p);
+
+/* Return the first input whose name begins so, and set its whole name; SW_NO_ID: there is none. */
+sw_id input_named(const subject *s, const char *beginning, const char **name);
 
 #define MAX_VOCABULARY_PINS 2
 /* Under tensor parallelism the table of tokens is split by the vocabulary, and each device looks up

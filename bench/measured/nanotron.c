@@ -6,7 +6,6 @@
 #include "measured.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Behind the layers: norm, head, conversion of the logits, loss; of these the head alone counts. */
 enum { NORM, HEAD, CONVERSION, LOSS, BEHIND_LAYERS };
@@ -64,27 +63,19 @@ static sw_id source_of(const sw_program *p, sw_id value)
 	return value;
 }
 
-/* Return the first product with an input, by name; NULL: there is none. */
-static const char *product_with(const subject *s, const char *name)
+/* Return the first product with an input; NULL: there is none. */
+static const char *product_with(const subject *s, const char *beginning)
 {
 	const sw_program *p = s->program;
-	sw_arena arena = {0};
-	const sw_id *inputs;
-	const char *found = NULL;
-	uint32_t n = sw_program_inputs(p, p->entry, &arena, &inputs);
-	for (uint32_t i = 0; i < n && i < s->sidecar.n_inputs; i++) {
-		if (strcmp(s->sidecar.inputs[i].name, name))
-			continue;
-		for (size_t k = 0; k < p->ops.len && !found; k++) {
-			const sw_op *op = &p->ops.data[k];
-			if (op->opcode == SW_OP_DOT &&
-			    (source_of(p, op->operands[0]) == inputs[i] ||
-			     source_of(p, op->operands[1]) == inputs[i]))
-				found = op->name;
-		}
+	const char *name;
+	sw_id input = input_named(s, beginning, &name);
+	for (size_t k = 0; k < p->ops.len && input != SW_NO_ID; k++) {
+		const sw_op *op = &p->ops.data[k];
+		if (op->opcode == SW_OP_DOT && (source_of(p, op->operands[0]) == input ||
+		                                source_of(p, op->operands[1]) == input))
+			return op->name;
 	}
-	sw_arena_clear(&arena);
-	return found;
+	return NULL;
 }
 
 void nanotron_stages(const configuration *c, const subject *s, sw_stage_file *file)

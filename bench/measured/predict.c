@@ -5,14 +5,14 @@
 
 /* ---- what frameworks do that a strategy leaves open --------------------------------------- */
 
-static sw_id input_named(const subject *s, const char *pattern, const char **name)
+sw_id input_named(const subject *s, const char *beginning, const char **name)
 {
 	const sw_id *inputs;
 	sw_arena arena = {0};
 	sw_id found = SW_NO_ID;
 	uint32_t n = sw_program_inputs(s->program, s->program->entry, &arena, &inputs);
 	for (uint32_t i = 0; i < n && i < s->sidecar.n_inputs && found == SW_NO_ID; i++)
-		if (!strncmp(s->sidecar.inputs[i].name, pattern, strlen(pattern))) {
+		if (!strncmp(s->sidecar.inputs[i].name, beginning, strlen(beginning))) {
 			found = inputs[i];
 			*name = s->sidecar.inputs[i].name;
 		}
@@ -127,11 +127,9 @@ static sw_status play(const subject *s, const sw_cluster *cluster, const configu
 	if (status != SW_OK)
 		return status;
 	p->seconds = played.step_time_s;
+	int64_t weights = parameter_bytes(scheduled, &s->sidecar);
 	p->peak_bytes = played.peak_bytes + (int64_t)cluster->device.reserved_bytes +
-	                (c->ddp ? parameter_bytes(scheduled, &s->sidecar) : 0);
-	if (c->gathers_flat)
-		p->peak_bytes += gathered_weights_bytes(c, parameter_bytes(scheduled, &s->sidecar),
-		                                        scheduled, 1);
+	                (c->ddp ? weights : 0) + gathered_weights_bytes(c, weights, scheduled, 1);
 	p->fits = p->peak_bytes <= cluster->device.memory_bytes;
 	sw_simulation_clear(&played);
 	return SW_OK;

@@ -10,6 +10,7 @@
  * do (a mask, a table of rotations), or into weights, as that of classes or of the members of an
  * ensemble, is none.
  */
+#include "base/sets.h"
 #include "rewrite/time.h"
 
 #include <stdlib.h>
@@ -132,21 +133,19 @@ typedef struct dims {
 	sw_arena *arena;
 	bool *planned;   /* per computation */
 	bool *uniform;   /* per value: all elements are alike, so that it carries nothing */
-	int32_t *first;  /* per value: the node of its dimension 0 */
-	int32_t *parent; /* per node */
+	uint32_t *first; /* per value: the node of its dimension 0 */
+	uint32_t *nodes; /* sets of them (base/sets.h) */
 } dims;
 
-static int32_t root(dims *d, int32_t node)
+static uint32_t class_of(dims *d, sw_id value, int32_t dim)
 {
-	while (d->parent[node] != node)
-		node = d->parent[node] = d->parent[d->parent[node]];
-	return node;
+	return sw_sets_root(d->nodes, d->first[value] + (uint32_t)dim);
 }
 
 static void join(dims *d, sw_id a, int32_t dim_a, sw_id b, int32_t dim_b)
 {
 	if (!d->uniform[a] && !d->uniform[b])
-		d->parent[root(d, d->first[a] + dim_a)] = root(d, d->first[b] + dim_b);
+		sw_sets_join(d->nodes, d->first[a] + (uint32_t)dim_a, d->first[b] + (uint32_t)dim_b);
 }
 
 static void join_values(dims *d, sw_id a, sw_id b)
@@ -209,14 +208,13 @@ static bool is_uniform(const dims *d, const sw_op *op)
 
 static void find_dims(dims *d)
 {
-	int32_t nodes = 0;
+	uint32_t n = 0;
 	for (size_t v = 0; v < d->program->values.len; v++) {
-		d->first[v] = nodes;
-		nodes += sw_value_shape(d->program, (sw_id)v).rank;
+		d->first[v] = n;
+		n += (uint32_t)sw_value_shape(d->program, (sw_id)v).rank;
 	}
-	d->parent = SW_NEW_N(d->arena, int32_t, nodes + 1);
-	for (int32_t i = 0; i < nodes; i++)
-		d->parent[i] = i;
+	d->nodes = SW_NEW_N(d->arena, uint32_t, n + 1);
+	sw_sets_init(d->nodes, n);
 	for (size_t i = 0; i < d->program->ops.len; i++) {
 		const sw_op *op = sw_op_at(d->program, (sw_id)i);
 		d->uniform[op->first_result] = op->n_results && is_uniform(d, op);
@@ -239,13 +237,13 @@ static void find_dims(dims *d)
  * which it stands behind others. */
 static double leads(dims *d, sw_id value, int32_t dim)
 {
-	int32_t class = root(d, d->first[value] + dim);
+	uint32_t class = class_of(d, value, dim);
 	double bytes = 0;
 	for (size_t v = 0; v < d->program->values.len; v++) {
 		sw_shape shape = sw_value_shape(d->program, (sw_id)v);
 		bool first = true;
 		for (int32_t i = 0; i < shape.rank && !d->uniform[v]; i++) {
-			bool is = root(d, d->first[v] + i) == class;
+			bool is = class_of(d, (sw_id)v, i) == class;
 			bytes += is ? (double)sw_shape_bytes(shape) * (first ? 1 : -1) : 0;
 			first = first && shape.dims[i] == 1;
 		}
@@ -257,10 +255,10 @@ static double leads(dims *d, sw_id value, int32_t dim)
 static bool is_of_state(dims *d, const sw_id *inputs, uint32_t n, const bool *data, sw_id value,
                         int32_t dim)
 {
-	int32_t class = root(d, d->first[value] + dim);
+	uint32_t class = class_of(d, value, dim);
 	for (uint32_t i = 0; i < n; i++)
 		for (int32_t k = 0; k < sw_value_shape(d->program, inputs[i]).rank && !data[i]; k++)
-			if (root(d, d->first[inputs[i]] + k) == class)
+			if (class_of(d, inputs[i], k) == class)
 				return true;
 	return false;
 }
@@ -275,7 +273,7 @@ static void drop_followers(const sw_program *program, const sw_id *inputs, uint3
 	dims d = {.program = program, .arena = &arena};
 	d.planned = SW_NEW_N(&arena, bool, program->computations.len + 1);
 	d.uniform = SW_NEW_N(&arena, bool, program->values.len + 1);
-	d.first = SW_NEW_N(&arena, int32_t, program->values.len + 1);
+	d.first = SW_NEW_N(&arena, uint32_t, program->values.len + 1);
 	bool *follows = SW_NEW_N(&arena, bool, n + 1), any = false;
 	sw_mark_planned(program, program->entry, d.planned);
 	find_dims(&d);

@@ -27,16 +27,29 @@ static void open_program(staged_plan *t, const char *fixture, const char *cluste
 	assert_int_equal(sw_cluster_read(path, &t->cluster, &t->err), SW_OK);
 }
 
+static void plan_by(staged_plan *t, const sw_pipelined_options *options)
+{
+	sw_pipelined_free(t->plan);
+	t->plan = NULL;
+	t->status = sw_pipelined_make(t->program, "program.hlo", &t->sidecar, &t->cluster, options,
+	                              &t->plan, &t->err);
+}
+
+static void plan_under(staged_plan *t, const char *strategy, sw_pipelined_options options)
+{
+	assert_int_equal(sw_plan_strategy_parse(strategy, &options.plan.strategy, &t->err), SW_OK);
+	plan_by(t, &options);
+	if (t->status)
+		fail_msg("%s", t->err.message);
+}
+
 /* remat: "none", a policy, or NULL: that which is quickest. */
 static void plan_computing_again(staged_plan *t, int32_t d, int32_t m, int32_t schedule,
                                  int64_t memory, const char *remat)
 {
 	sw_pipelined_options options = {.n_stages = d, .microbatches = m, .schedule = schedule};
 	options.plan = (sw_plan_options){.quiet = true, .memory_bytes = memory, .remat = remat};
-	sw_pipelined_free(t->plan);
-	t->plan = NULL;
-	t->status = sw_pipelined_make(t->program, "program.hlo", &t->sidecar, &t->cluster, &options,
-	                              &t->plan, &t->err);
+	plan_by(t, &options);
 }
 
 static void plan(staged_plan *t, int32_t d, int32_t m, int32_t schedule, int64_t memory)
@@ -271,14 +284,8 @@ static void what_crosses_needs_no_memory(void **state)
 	sw_pipelined_options options = {.n_stages = 2, .microbatches = 16, .schedule = SW_1F1B};
 	options.plan = (sw_plan_options){.quiet = true, .remat = "blocks"};
 	open_program(&t, "gpt", "local-2x4");
-	assert_int_equal(sw_plan_strategy_parse("megatron:tp=4", &options.plan.strategy, &t.err),
-	                 SW_OK);
 	for (int round = 0; round < 2; round++) {
-		sw_pipelined_free(t.plan);
-		t.plan = NULL;
-		if (sw_pipelined_make(t.program, "program.hlo", &t.sidecar, &t.cluster, &options,
-		                      &t.plan, &t.err))
-			fail_msg("round %d: %s", round, t.err.message);
+		plan_under(&t, "megatron:tp=4", options);
 		double most = fmax(t.plan->played.ranks[0].peak_bytes,
 		                   t.plan->played.ranks[1].peak_bytes);
 		assert_true(t.plan->fits);
@@ -388,10 +395,7 @@ static void stages_share_a_grid(void **state)
 	sw_pipelined_options options = {.n_stages = 2, .microbatches = 4, .schedule = SW_1F1B};
 	open_program(&t, "mlp", "local-2x4");
 	options.plan = (sw_plan_options){.quiet = true, .remat = "none"};
-	assert_int_equal(sw_plan_strategy_parse("axonn", &options.plan.strategy, &t.err), SW_OK);
-	if (sw_pipelined_make(t.program, "program.hlo", &t.sidecar, &t.cluster, &options, &t.plan,
-	                      &t.err))
-		fail_msg("%s", t.err.message);
+	plan_under(&t, "axonn", options);
 	const sw_planned_stage *stages = t.plan->stages;
 	assert_int_equal(stages[1].like, 1);
 	assert_int_equal(strncmp(stages[0].chosen, "axonn:", 6), 0);
@@ -556,11 +560,7 @@ static void plan_sequences_split(staged_plan *t)
 	sw_pipelined_options options = {.n_stages = 2, .microbatches = 4, .schedule = SW_1F1B};
 	options.plan = (sw_plan_options){.quiet = true, .remat = "none"};
 	open_program(t, "gpt-tiny", "local-2x2");
-	assert_int_equal(sw_plan_strategy_parse("megatron:tp=2,sp", &options.plan.strategy, &t->err),
-	                 SW_OK);
-	assert_int_equal(sw_pipelined_make(t->program, "program.hlo", &t->sidecar, &t->cluster, &options,
-	                                   &t->plan, &t->err),
-	                 SW_OK);
+	plan_under(t, "megatron:tp=2,sp", options);
 }
 
 /* Bytes of a value on one device. */
@@ -644,10 +644,7 @@ static void too_large_stages_get_less(void **state)
 		                                 .memory_bytes = k ? INT64_C(1400) << 20 : 0};
 		open_program(&t, "gpt-124m", "a100-8x8");
 		assert_int_equal(sw_cluster_take(&t.cluster, "1x8", &t.err), SW_OK);
-		assert_int_equal(sw_plan_strategy_parse("dp", &options.plan.strategy, &t.err), SW_OK);
-		assert_int_equal(sw_pipelined_make(t.program, "program.hlo", &t.sidecar, &t.cluster,
-		                                   &options, &t.plan, &t.err),
-		                 SW_OK);
+		plan_under(&t, "dp", options);
 		assert_true(t.plan->fits);
 		ops[k] = t.plan->stages[0].n_ops;
 		close_program(&t);
@@ -664,11 +661,7 @@ static void what_crosses_stays_split(void **state)
 	sw_pipelined_options options = {.n_stages = 2, .microbatches = 4, .schedule = SW_1F1B};
 	options.plan = (sw_plan_options){.quiet = true, .remat = "none"};
 	open_program(&t, "gpt-tiny", "local-2x4");
-	assert_int_equal(sw_plan_strategy_parse("megatron:tp=2", &options.plan.strategy, &t.err),
-	                 SW_OK);
-	assert_int_equal(sw_pipelined_make(t.program, "program.hlo", &t.sidecar, &t.cluster,
-	                                   &options, &t.plan, &t.err),
-	                 SW_OK);
+	plan_under(&t, "megatron:tp=2", options);
 	for (int32_t i = 0; i < 2; i++) {
 		const sw_planned_stage *s = &t.plan->stages[i];
 		const sw_plan *plan = s->plan;
@@ -700,16 +693,10 @@ static void stages_take_pins_of_parts(void **state)
 	options.plan = (sw_plan_options){.quiet = true, .remat = "none"};
 	int64_t resting[2];
 	open_program(&t, "gpt-tiny", "local-2x2");
-	assert_int_equal(sw_plan_strategy_parse("megatron:tp=2", &options.plan.strategy, &t.err),
-	                 SW_OK);
 	for (int round = 0; round < 2; round++) {
 		options.plan.pins = round ? &pins : NULL;
-		if (sw_pipelined_make(t.program, "program.hlo", &t.sidecar, &t.cluster, &options,
-		                      &t.plan, &t.err))
-			fail_msg("round %d: %s", round, t.err.message);
+		plan_under(&t, "megatron:tp=2", options);
 		resting[round] = t.plan->stages[0].times.resting_bytes;
-		sw_pipelined_free(t.plan);
-		t.plan = NULL;
 	}
 	if (resting[1] >= resting[0])
 		fail_msg("%lld bytes with the table split, %lld with it whole",
@@ -726,8 +713,7 @@ static void hopeless_trials_are_not_planned(void **state)
 	(void)state;
 	open_program(&t, "gpt-124m", "local-2x2");
 	options.plan = (sw_plan_options){.quiet = true, .effort = &effort};
-	t.status = sw_pipelined_make(t.program, "program.hlo", &t.sidecar, &t.cluster, &options,
-	                             &t.plan, &t.err);
+	plan_by(&t, &options);
 	assert_int_equal(t.status, SW_NO);
 	assert_non_null(strstr(t.err.message, "by their estimates no number of stages"));
 	assert_true(effort.ops < (int64_t)t.program->ops.len);
