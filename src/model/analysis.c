@@ -2,6 +2,21 @@
  * modelled. */
 #include "model/internal.h"
 
+static void find_passes(sw_analysis *a, const sw_plan *plan)
+{
+	const sw_program *program = plan->program;
+	if (!plan->passes)
+		return;
+	bool *is_later = SW_NEW_N(&a->arena, bool, program->ops.len + 1),
+	     *is_handed_on = SW_NEW_N(&a->arena, bool, program->values.len + 1);
+	for (sw_id id = 0; id < program->ops.len; id++)
+		is_later[id] = sw_plan_pass(plan, id) == SW_LATER_PASS;
+	for (sw_id v = 0; v < program->values.len; v++)
+		is_handed_on[v] = sw_plan_is_handed_on(plan, v);
+	a->is_later = is_later;
+	a->is_handed_on = is_handed_on;
+}
+
 void sw_analysis_init(sw_analysis *a, const sw_plan *plan, const sw_sidecar *sidecar,
                       sw_analysis_options options)
 {
@@ -22,6 +37,7 @@ void sw_analysis_init(sw_analysis *a, const sw_plan *plan, const sw_sidecar *sid
 	}
 	a->layers =
 		sw_program_equivalence(plan->program, (int32_t)a->limits->layer_radius, &a->arena);
+	find_passes(a, plan);
 	a->pinned_inputs = SW_NEW_N(&a->arena, const sw_option *, a->roles.n_inputs + 1);
 	a->pinned_ops = SW_NEW_N(&a->arena, const sw_option *, plan->program->ops.len + 1);
 }

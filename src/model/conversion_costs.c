@@ -108,6 +108,13 @@ static double movement_cost_s(const sw_model *m, sw_movement movement, double pa
 	                        : path_s;
 }
 
+/* Is it a move of what rests as it is? */
+static bool leaves_rest(const sw_model *m, sw_movement movement, uint32_t from, uint32_t to)
+{
+	return movement.rests && from != to &&
+	       m->memo->layouts.items.data[from].monoid == SW_MONOID_NONE;
+}
+
 int32_t sw_conversion_cost_table(sw_model *m, uint32_t number, sw_movement movement)
 {
 	struct {
@@ -128,8 +135,10 @@ int32_t sw_conversion_cost_table(sw_model *m, uint32_t number, sw_movement movem
 			double term_s = movement.term_s > 0 && makes_term(m, from, to)
 			                        ? movement.count * movement.trips * movement.term_s
 			                        : 0;
-			*at = sw_cost_from_seconds(
-				movement_cost_s(m, movement, seconds[at - cost]) + term_s);
+			double move_s = leaves_rest(m, movement, from, to)
+			                        ? INFINITY
+			                        : movement_cost_s(m, movement, seconds[at - cost]);
+			*at = sw_cost_from_seconds(move_s + term_s);
 		}
 	table = (uint32_t)sw_problem_add_table(&m->problem, rows.n, columns.n, cost);
 	sw_map_put(&m->index.cost_tables, &key, sizeof(key), table);

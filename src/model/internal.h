@@ -141,6 +141,7 @@ typedef struct sw_movement {
 	/* Added time of a conversion that makes a replicated value a term of a partial sum: some
 	 * devices must select the neutral element. 0 for constants, mostly that element already. */
 	double term_s;
+	int64_t rests; /* 1: what is no partial sum stays as it is */
 } sw_movement;
 /* Return the number of the conversion between the layouts of two ends. */
 uint32_t sw_conversion_between(sw_model *model, sw_shape shape, sw_edge_end from, sw_edge_end to);
@@ -156,8 +157,9 @@ typedef struct sw_model_edge {
 	uint32_t conversion;
 	sw_movement movement;
 } sw_model_edge;
-/* List the edges of all values, with the nodes of the materialised layouts. */
-void sw_find_edges(sw_model *model, const sw_readers *readers);
+/* List the edges of all values, with the nodes of the materialised layouts. The readers of each value
+ * are ordered by pass. */
+void sw_find_edges(sw_model *model, sw_readers *readers);
 
 /* ---- memory_spans.c --------------------------------------------------------------------- */
 

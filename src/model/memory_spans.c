@@ -65,17 +65,30 @@ static int32_t birth_point(const sw_roles *roles, sw_id value)
 	               : roles->point[id];
 }
 
-/* Return the point at which a value is converted to its materialised layout: for results of ops
- * when they are produced, for inputs and values of boundaries when they are first read. */
-static int32_t conversion_point(const sw_model *m, sw_id value, const sw_readers *r, int32_t begin,
-                                int32_t end)
+static int32_t first_use(const sw_value_reader *uses, uint32_t n, int32_t begin, int32_t end)
 {
 	int32_t first = end;
+	for (uint32_t i = 0; i < n; i++)
+		first = SW_MIN(first, SW_MAX(uses[i].point, begin));
+	return first;
+}
+
+static int32_t last_use(const sw_value_reader *uses, uint32_t n, int32_t begin)
+{
+	int32_t last = begin;
+	for (uint32_t i = 0; i < n; i++)
+		last = SW_MAX(last, uses[i].point);
+	return last;
+}
+
+/* Return the point at which a value is converted for these readers: for results of ops when they are
+ * produced, for inputs and values of boundaries when they are first read. */
+static int32_t conversion_point(const sw_model *m, sw_id value, const sw_value_reader *uses,
+                                uint32_t n, int32_t begin, int32_t end)
+{
 	if (m->decisions.data[m->index.producer[value]].kind == SW_DECISION_OP)
 		return begin;
-	for (uint32_t i = r->start[value]; i < r->start[value + 1]; i++)
-		first = SW_MIN(first, SW_MAX(r->list[i].point, begin));
-	return first;
+	return first_use(uses, n, begin, end);
 }
 
 void sw_add_workspace_spans(sw_model *m)
@@ -94,26 +107,52 @@ void sw_add_workspace_spans(sw_model *m)
 	}
 }
 
+/* Add the span of a value that is kept for all its n readers, or for some of them. */
+static void add_kept_span(sw_model *m, const sw_materialised *kept, const sw_readers *r)
+{
+	const sw_roles *roles = &m->analysis->roles;
+	const sw_value_reader *uses = r->list + kept->first_use;
+	sw_id v = kept->value;
+	bool all = kept->n_uses == r->start[v + 1] - r->start[v];
+	int32_t birth = birth_point(roles, v), end = roles->last_use[v];
+	int32_t begin = kept->kept == SW_KEPT_LATER
+	                        ? first_use(uses, kept->n_uses, birth, end)
+	                        : SW_MIN(conversion_point(m, v, uses, kept->n_uses, birth, end) + 1, end);
+	if (!all)
+		end = SW_MIN(last_use(uses, kept->n_uses, birth) + 1, end);
+	add_span(m, kept->node, v, sw_layouts_at(m, (sw_edge_end){kept->table, 0, false}), begin, end);
+}
+
+/* Is the value, as it is produced, converted at once for all its readers? */
+static bool is_converted(const sw_model *m, sw_id value, uint32_t n_readers)
+{
+	uint32_t number = m->index.rest_of[value];
+	if (number == SW_NO_ID)
+		number = m->index.materialised_of[value];
+	return number != SW_NO_ID && m->materialised.data[number].n_uses == n_readers;
+}
+
 void sw_add_value_spans(sw_model *m, const sw_readers *r)
 {
 	const sw_roles *roles = &m->analysis->roles;
 	const sw_program *program = m->analysis->program;
+	size_t next = 0; /* of what is kept, which is listed by value */
 	for (sw_id v = 0; v < program->values.len; v++) {
+		size_t first = next;
+		while (next < m->materialised.len && m->materialised.data[next].value == v)
+			next++;
 		bool buffered = !roles->stored || roles->stored[v];
 		if (m->index.producer[v] == SW_NO_ID || roles->in_place[v] || !buffered ||
 		    (double)sw_shape_bytes(sw_value_shape(program, v)) <=
 		            m->analysis->limits->min_span_bytes)
 			continue;
+		uint32_t n = r->start[v + 1] - r->start[v];
 		int32_t begin = birth_point(roles, v), end = roles->last_use[v];
-		int32_t first = conversion_point(m, v, r, begin, end);
-		bool materialised = m->index.materialised_of[v] != SW_NO_ID;
+		int32_t converted = conversion_point(m, v, r->list + r->start[v], n, begin, end);
 		add_span(m, m->decisions.data[m->index.producer[v]].node, v,
 		         sw_layouts_at(m, sw_end_of_producer(m, v)), begin,
-		         materialised ? SW_MIN(first + 1, end) : end);
-		if (!materialised)
-			continue;
-		const sw_materialised *kept = &m->materialised.data[m->index.materialised_of[v]];
-		add_span(m, kept->node, v, sw_layouts_at(m, (sw_edge_end){kept->table, 0, false}),
-		         SW_MIN(first + 1, end), end);
+		         is_converted(m, v, n) ? SW_MIN(converted + 1, end) : end);
+		for (size_t i = first; i < next; i++)
+			add_kept_span(m, &m->materialised.data[i], r);
 	}
 }

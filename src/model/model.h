@@ -307,6 +307,9 @@ typedef struct sw_analysis {
 	double overlap_weight;
 	sw_variables variables;
 	sw_equivalence layers; /* ops at the same position of repeated layers */
+	/* Of a program that runs pass by pass (plan/plan.h), else NULL: per op, it runs in a later
+	 * pass; per value, a later pass may get it as it rests between passes. */
+	const bool *is_later, *is_handed_on;
 	/* per input leaf, per op: the pinned options, per atom; NULL: not pinned */
 	const sw_option **pinned_inputs, **pinned_ops;
 } sw_analysis;
@@ -472,10 +475,18 @@ typedef struct sw_decision {
 	int32_t table;  /* strategy table, in the memo */
 	int32_t node;   /* in the problem */
 } sw_decision;
-/* The layout in which a value is kept for its readers, where that is a choice of its own. */
+/* The layout in which a value is kept for its readers, where that is a choice of its own: for all of
+ * them; or where a later pass reads it too, for those of one pass, or between passes. */
+typedef enum sw_kept {
+	SW_KEPT,       /* for all readers, or for those of the earlier pass */
+	SW_KEPT_LATER, /* for those of the later pass */
+	SW_KEPT_AT_REST /* between passes: of a value that may be a partial sum */
+} sw_kept;
 typedef struct sw_materialised {
 	sw_id value;
+	sw_kept kept;
 	int32_t node, table;
+	uint32_t first_use, n_uses; /* the readers that it is kept for, in those of the model */
 } sw_materialised;
 
 /* Indices of a model that is being built, for its nodes, edges and cost tables. */
@@ -483,7 +494,8 @@ typedef struct sw_model_index {
 	SW_VEC(int32_t) table_of_class; /* per equivalence class of decisions; -1: not made yet */
 	uint32_t *producer;             /* per value: its decision */
 	uint32_t *result_of;            /* per value: which of the decision's results */
-	uint32_t *materialised_of;      /* per value: into sw_model.materialised; SW_NO_ID: none */
+	/* per value: into sw_model.materialised, of SW_KEPT and of SW_KEPT_AT_REST; SW_NO_ID: none */
+	uint32_t *materialised_of, *rest_of;
 	SW_VEC(struct sw_model_node) nodes; /* of the problem, by number */
 	SW_VEC(struct sw_model_edge) edges;
 	SW_VEC(struct sw_conversion) conversions;

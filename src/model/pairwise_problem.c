@@ -209,8 +209,9 @@ bool sw_model_begin(sw_model *m, sw_memo *memo, const sw_watch *watch, const sw_
 	m->index.producer = SW_NEW_N(&m->arena, uint32_t, n + 1);
 	m->index.result_of = SW_NEW_N(&m->arena, uint32_t, n + 1);
 	m->index.materialised_of = SW_NEW_N(&m->arena, uint32_t, n + 1);
+	m->index.rest_of = SW_NEW_N(&m->arena, uint32_t, n + 1);
 	for (size_t v = 0; v < n; v++)
-		m->index.producer[v] = m->index.materialised_of[v] = SW_NO_ID;
+		m->index.producer[v] = m->index.materialised_of[v] = m->index.rest_of[v] = SW_NO_ID;
 	add_decisions(m);
 	if (!m->late)
 		number_nodes(m);
@@ -285,6 +286,20 @@ sw_problem sw_model_take_problem(sw_model *m)
 	return problem;
 }
 
+/* Return the materialised layout of a value that is produced in this one. */
+static uint32_t kept_layout(const sw_model *m, const int32_t *assignment, sw_id value,
+                            uint32_t produced)
+{
+	bool is_partial = m->layouts[produced].monoid != SW_MONOID_NONE;
+	uint32_t number = m->index.rest_of[value];
+	if (number == SW_NO_ID || !is_partial)
+		number = m->index.materialised_of[value];
+	if (number == SW_NO_ID)
+		return produced;
+	const sw_materialised *kept = &m->materialised.data[number];
+	return sw_model_strategy_table(m, kept->table)->in[assignment[kept->node]];
+}
+
 void sw_model_apply(const sw_model *m, const int32_t *assignment, sw_plan *plan)
 {
 	const sw_analysis *analysis = m->analysis;
@@ -313,13 +328,7 @@ void sw_model_apply(const sw_model *m, const int32_t *assignment, sw_plan *plan)
 			made.list[(uint32_t)
 		                          assignment[m->decisions.data[m->index.producer[v]].node] *
 		                  made.step];
-		plan->materialised[v] = plan->produced[v];
-		if (m->index.materialised_of[v] != SW_NO_ID) {
-			const sw_materialised *materialised =
-				&m->materialised.data[m->index.materialised_of[v]];
-			plan->materialised[v] = sw_model_strategy_table(m, materialised->table)
-			                                ->in[assignment[materialised->node]];
-		}
+		plan->materialised[v] = kept_layout(m, assignment, (sw_id)v, plan->produced[v]);
 	}
 	plan->n_axes = m->mesh->n_axes;
 	memcpy(plan->axes, m->mesh->axes, sizeof(plan->axes));

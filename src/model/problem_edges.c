@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- tables of materialised layouts ----------------------------------------------------- */
 
@@ -49,11 +50,12 @@ static int32_t make_materialised_table(sw_model *m, const sw_edge_end *ends, siz
 	return (int32_t)number;
 }
 
-static int32_t materialised_table(sw_model *m, sw_id value, const sw_value_reader *uses,
+/* from: where the value comes from. */
+static int32_t materialised_table(sw_model *m, sw_edge_end from, const sw_value_reader *uses,
                                   uint32_t n_uses)
 {
 	sw_edge_end *ends = sw_alloc(sizeof(*ends) * (n_uses + 1));
-	ends[0] = sw_end_of_producer(m, value);
+	ends[0] = from;
 	for (uint32_t i = 0; i < n_uses; i++)
 		ends[i + 1] = sw_end_of_reader(m, &uses[i]);
 	sw_text key = {0};
@@ -113,7 +115,7 @@ static sw_movement move_value(const sw_model *m, sw_id value, double trips,
 	double term_s = is_constant(analysis->program, value)
 	                        ? 0
 	                        : analysis->cluster->device.kernel_overhead_s;
-	return (sw_movement){trips, round_window(window_s), 1, term_s};
+	return (sw_movement){trips, round_window(window_s), 1, term_s, 0};
 }
 
 /* Merge edges between the same nodes that have the same conversion and equal movements. */
@@ -133,52 +135,101 @@ static void add_edge(sw_model *m, int32_t from, int32_t to, sw_shape shape, sw_m
 		m->index.edges.data[number].movement.count++;
 }
 
-static void add_materialised(sw_model *m, sw_id value, const sw_value_reader *uses, uint32_t n_uses,
-                             double trips)
+/* What readers get a value from: the decision that makes it, or the layout in which it is kept. */
+typedef struct value_source {
+	int32_t node;
+	sw_edge_end end;
+} value_source;
+
+/* Let the value be kept in a layout of its own for these readers. */
+static value_source add_kept(sw_model *m, sw_id value, sw_kept kept, value_source from,
+                             const sw_readers *r, uint32_t first_use, uint32_t n_uses)
 {
-	sw_shape shape = sw_value_shape(m->analysis->program, value);
-	sw_materialised materialised = {.value = value,
-	                                .table = materialised_table(m, value, uses, n_uses)};
+	const sw_program *program = m->analysis->program;
+	double trips = m->analysis->roles.trips[program->values.data[value].op];
+	sw_movement movement = move_value(m, value, trips, NULL);
+	sw_materialised materialised = {
+		.value = value,
+		.kept = kept,
+		.table = materialised_table(m, from.end, r->list + first_use, n_uses),
+		.first_use = first_use,
+		.n_uses = n_uses};
 	sw_tie_key tie = sw_tie_of_materialised(m, &materialised);
 	materialised.node = sw_model_node_of(m, &tie);
-	sw_edge_end in = {materialised.table, 0, false}, out = {materialised.table, 0, true};
-	add_edge(m, m->decisions.data[m->index.producer[value]].node, materialised.node, shape,
-	         move_value(m, value, trips, NULL), sw_end_of_producer(m, value), in);
-	for (uint32_t i = 0; i < n_uses; i++)
-		add_edge(m, materialised.node, m->decisions.data[uses[i].decision].node, shape,
-		         move_value(m, value, uses[i].trips, &uses[i]), out,
-		         sw_end_of_reader(m, &uses[i]));
-	m->index.materialised_of[value] = (uint32_t)m->materialised.len;
+	movement.rests = kept == SW_KEPT_AT_REST;
+	add_edge(m, from.node, materialised.node, sw_value_shape(program, value), movement, from.end,
+	         (sw_edge_end){materialised.table, 0, false});
+	uint32_t number = (uint32_t)m->materialised.len;
+	if (kept == SW_KEPT)
+		m->index.materialised_of[value] = number;
+	if (kept == SW_KEPT_AT_REST)
+		m->index.rest_of[value] = number;
 	sw_vec_push(&m->materialised, materialised);
+	return (value_source){materialised.node, {materialised.table, 0, true}};
 }
 
 /* Is it a choice of its own in which layout the value is kept? It is where several ops read it; and
  * where it may be partial and its reader is not the next op, since it would be reduced while it
- * waits. */
+ * waits, unless it is at rest already. */
 static bool wants_materialised(const sw_model *m, sw_id value, const sw_value_reader *uses,
                                uint32_t n_uses)
 {
 	const sw_analysis *analysis = m->analysis;
 	bool waits =
 		uses->point > analysis->roles.point[analysis->program->values.data[value].op] + 1;
-	return n_uses > 1 || (waits && analysis->classes.partial[value] != 0);
+	bool rests = m->index.rest_of[value] != SW_NO_ID;
+	return n_uses > 1 || (waits && analysis->classes.partial[value] != 0 && !rests);
 }
 
-void sw_find_edges(sw_model *m, const sw_readers *r)
+/* Let these readers get the value from there, or from a layout in which it is kept for them. */
+static void add_reads(sw_model *m, sw_id value, sw_kept kept, value_source from, const sw_readers *r,
+                      uint32_t first_use, uint32_t n_uses)
 {
-	const sw_roles *roles = &m->analysis->roles;
+	const sw_value_reader *uses = r->list + first_use;
+	if (n_uses > 0 && wants_materialised(m, value, uses, n_uses))
+		from = add_kept(m, value, kept, from, r, first_use, n_uses);
+	for (uint32_t i = 0; i < n_uses; i++)
+		add_edge(m, from.node, m->decisions.data[uses[i].decision].node,
+		         sw_value_shape(m->analysis->program, value),
+		         move_value(m, value, uses[i].trips, &uses[i]), from.end,
+		         sw_end_of_reader(m, &uses[i]));
+}
+
+static bool is_later(const sw_model *m, const sw_value_reader *use)
+{
+	const sw_decision *decision = &m->decisions.data[use->decision];
+	return decision->kind == SW_DECISION_OP && m->analysis->is_later[decision->index];
+}
+
+/* Move those of the later pass behind the others, and return how many others there are. */
+static uint32_t part_by_pass(const sw_model *m, sw_id value, sw_value_reader *uses, uint32_t n)
+{
+	const sw_analysis *a = m->analysis;
+	uint32_t earlier = 0;
+	if (!a->is_later || !a->is_handed_on[value])
+		return n;
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_later(m, &uses[i])) {
+			sw_value_reader use = uses[i];
+			memmove(&uses[earlier + 1], &uses[earlier], sizeof(use) * (i - earlier));
+			uses[earlier++] = use;
+		}
+	return earlier;
+}
+
+void sw_find_edges(sw_model *m, sw_readers *r)
+{
 	const sw_program *program = m->analysis->program;
 	for (sw_id v = 0; v < program->values.len; v++) {
-		uint32_t n = r->start[v + 1] - r->start[v];
-		const sw_value_reader *uses = r->list + r->start[v];
+		uint32_t first = r->start[v], n = r->start[v + 1] - first;
 		if (n == 0)
 			continue;
-		if (!wants_materialised(m, v, uses, n))
-			add_edge(m, m->decisions.data[m->index.producer[v]].node,
-			         m->decisions.data[uses->decision].node, sw_value_shape(program, v),
-			         move_value(m, v, uses->trips, uses), sw_end_of_producer(m, v),
-			         sw_end_of_reader(m, uses));
-		else
-			add_materialised(m, v, uses, n, roles->trips[program->values.data[v].op]);
+		value_source from = {m->decisions.data[m->index.producer[v]].node,
+		                     sw_end_of_producer(m, v)};
+		uint32_t earlier = part_by_pass(m, v, r->list + first, n);
+		if (earlier < n && m->analysis->classes.partial[v] != 0)
+			from = add_kept(m, v, SW_KEPT_AT_REST, from, r, first, n);
+		add_reads(m, v, SW_KEPT, from, r, first, earlier);
+		add_reads(m, v, SW_KEPT_LATER, from, r, first + earlier, n - earlier);
 	}
 }

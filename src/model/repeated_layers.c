@@ -6,7 +6,7 @@
  */
 #include "model/internal.h"
 
-enum { OF_MATERIALISED = SW_DECISION_OUTPUT + 1 };
+enum { OF_MATERIALISED = SW_DECISION_OUTPUT + 1 }; /* and of each sw_kept, one more */
 
 bool sw_layers_are_tied(const sw_analysis *analysis, const sw_mesh *mesh, double candidates)
 {
@@ -53,6 +53,6 @@ sw_tie_key sw_tie_of_materialised(const sw_model *model, const sw_materialised *
 {
 	if (!model->tied)
 		return tie_nothing(materialised->table);
-	return tie_of_value(model->analysis, OF_MATERIALISED, materialised->value,
+	return tie_of_value(model->analysis, OF_MATERIALISED + materialised->kept, materialised->value,
 	                    materialised->table);
 }

@@ -112,8 +112,8 @@ static void part_passes(const sw_stage_step *step, sw_program *local, const sw_m
 	sw_arena_clear(&arena);
 }
 
-/* The search plays passes as if they were one program, and counts conversions for all of them once;
- * `more`: there are others now. */
+/* The step as it is played with its passes apart; `more`: they convert what the plan's figures do not
+ * count. */
 static void predict_again(sw_plan *plan, const sw_program *local, bool more,
                           const sw_stage_times *times)
 {
@@ -134,7 +134,7 @@ sw_status sw_stage_times_of(sw_plan *plan, const sw_stage_step *step, const sw_s
 	                           .merge = plan->merge};
 	sw_program *local = NULL, *scheduled = NULL;
 	times_finder t = {.plan = plan, .step = step, .stages = stages, .out = times, .op_s = op_s};
-	sw_map by_name = {0};
+	sw_map by_name = {0}, passes = {0};
 	*times = (sw_stage_times){0};
 	for (size_t i = 0; i < step->program->ops.len && op_s; i++) {
 		const char *name = step->program->ops.data[i].name;
@@ -143,7 +143,10 @@ sw_status sw_stage_times_of(sw_plan *plan, const sw_stage_step *step, const sw_s
 	}
 	sw_stage_parts_by_name(step, stages, &by_name);
 	size_t searched = plan->regathered.len;
-	sw_stage_convert_between_passes(plan, step, &by_name);
+	sw_stage_passes_by_name(step, &by_name, &passes);
+	plan->passes = &passes;
+	sw_plan_convert_between_passes(plan);
+	plan->passes = NULL;
 	sw_status status = sw_partition(plan, &local, err);
 	if (status == SW_OK)
 		part_passes(step, local, &by_name);
@@ -165,6 +168,7 @@ sw_status sw_stage_times_of(sw_plan *plan, const sw_stage_step *step, const sw_s
 	if (status == SW_OK)
 		predict_again(plan, local, plan->regathered.len > searched, times);
 	sw_map_clear(&by_name);
+	sw_map_clear(&passes);
 	sw_map_clear(&t.step_ops);
 	sw_arena_clear(&t.arena);
 	sw_program_free(scheduled);

@@ -57,6 +57,7 @@ sw_plan *sw_plan_sketch(const sw_plan *plan)
 	                    .merge = plan->merge,
 	                    .merge_group = plan->merge_group,
 	                    .memory_bytes = plan->memory_bytes,
+	                    .passes = plan->passes,
 	                    .schedule_limits = plan->schedule_limits};
 	sw_arena_init(&sketch->arena);
 	size_t ops = plan->program->ops.len, values = plan->program->values.len;

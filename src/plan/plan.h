@@ -214,6 +214,9 @@ typedef struct sw_plan {
 	/* Borrowed while the planner runs, for the schedules that it plays; else NULL: the default
 	 * ones. */
 	const struct sw_schedule_limits *schedule_limits;
+	/* Borrowed while the planner runs: by name, in which sw_pass_order an op of the program runs; NULL:
+	 * all run in one (passes.c). */
+	const sw_map *passes;
 	/* While the planner runs: how slow a schedule need not be made quicker any more (schedule.h);
 	 * 0: none. */
 	double beaten_s;
@@ -349,6 +352,23 @@ sw_path_cache *sw_path_store_get(sw_path_store *store, const sw_axis *axes, int3
  * in which it is produced; of a partial sum, that to which it is moved at once, or, if that is one too,
  * without it. */
 uint32_t sw_plan_at_rest(sw_plan *plan, sw_id value);
+/* ---- passes.c --------------------------------------------------------------------------- */
+
+/* A program may run as several, pass by pass: a stage of a pipeline has a forward and a backward pass
+ * of each microbatch, and others between them. */
+typedef enum sw_pass_order {
+	SW_NO_PASS, /* of the whole program: what begins or ends it */
+	SW_EARLIER_PASS,
+	SW_LATER_PASS
+} sw_pass_order;
+sw_pass_order sw_plan_pass(const sw_plan *plan, sw_id op);
+/* Does a pass hand the value on to a later one, or does every pass begin with it? */
+bool sw_plan_is_handed_on(const sw_plan *plan, sw_id value);
+/* Let later passes convert what is handed on to them from the layout in which it rests
+ * (sw_plan_at_rest): add these reads to plan->regathered. Nothing where all ops run in one pass.
+ * O(ops + operands). */
+void sw_plan_convert_between_passes(sw_plan *plan);
+
 /* Make a plan in which everything is replicated: each device runs the whole program. */
 sw_status sw_plan_replicated(const sw_program *program, const sw_cluster *cluster, sw_plan **plan,
                              sw_error *err);

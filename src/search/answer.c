@@ -182,6 +182,7 @@ static sw_plan *take_plan(sw_search *s, size_t number)
 	take_program(s, v, plan);
 	plan->paths = NULL;
 	plan->schedule_limits = NULL;
+	plan->passes = NULL;
 	v->plan = NULL;
 	return plan;
 }

@@ -19,17 +19,20 @@ static bool is_late(const sw_costing *c)
 	return c->deadline_s > 0 && sw_now_s() > c->deadline_s;
 }
 
-/* Cost the plan with everything cached (a value that one reader has gathered serves the next), and
- * re-gather if that exceeds the memory. */
+/* Cost the plan with everything cached (a value that one reader has gathered serves the next of its
+ * pass), and re-gather if that exceeds the memory. */
 static sw_status fit_cached(sw_costing *c, sw_program_cost *cached, sw_program_cost *cost,
                             sw_error *err)
 {
 	c->plan->regathered.len = 0;
+	sw_plan_convert_between_passes(c->plan);
+	size_t between_passes = c->plan->regathered.len;
 	sw_status status = sw_cost_plan(c->options, c->plan, cached, err);
 	*cost = *cached;
 	c->least_bytes = cost->peak_bytes;
 	if (status == SW_OK && cost->peak_bytes > c->memory_bytes)
 		status = sw_regather(c, cost, err);
+	c->regathers = c->plan->regathered.len > between_passes;
 	return status;
 }
 
@@ -49,6 +52,7 @@ static sw_status fit_streamed(sw_costing *c, sw_program_cost *cost, sw_error *er
 	size_t bytes = sizeof(sw_strategy) * plan->program->ops.len;
 	sw_strategy *before = sw_alloc(bytes);
 	sw_reads regathered = {0};
+	bool regathers = c->regathers;
 	sw_program_cost cached, again = {.peak_bytes = INT64_MAX};
 	sw_status status = SW_OK;
 	memcpy(before, plan->strategies, bytes);
@@ -60,6 +64,7 @@ static sw_status fit_streamed(sw_costing *c, sw_program_cost *cost, sw_error *er
 	} else {
 		memcpy(plan->strategies, before, bytes);
 		sw_reads_copy(&plan->regathered, &regathered);
+		c->regathers = regathers;
 	}
 	sw_vec_clear(&regathered);
 	free(before);

@@ -369,6 +369,7 @@ typedef struct sw_found {
 	/* a plan was found; after judging: and it fits */
 	bool feasible;
 	bool applied;            /* the sketch has its decisions */
+	bool regathers;          /* some of its readers re-gather for want of memory */
 	sw_untried untried;      /* why it was not costed */
 	double untried_s;        /* and its bound */
 	double model_s, bound_s; /* by the model */
@@ -455,6 +456,7 @@ typedef struct sw_costing {
 	double deadline_s; /* of sw_now_s; 0: none */
 	double doubt; /* leave plans alone that are counted to take more than this many times the
 	                 memory */
+	bool regathers; /* result: some readers re-gather for want of memory */
 	int64_t least_bytes; /* result: with all readers re-gathering, as counted or costed */
 } sw_costing;
 /* Cost a plan. Where it exceeds the memory, let readers re-gather, then let dots stream operands.

@@ -18,8 +18,11 @@ static int32_t reading_point(const sw_version_ranges *l, sw_id id)
 
 static void add_use(sw_version_ranges *l, sw_id value, sw_id op, uint32_t layout, int32_t point)
 {
-	sw_vec_push(&l->uses,
-	            ((sw_use){.value = value, .op = op, .layout = layout, .point = point}));
+	sw_vec_push(&l->uses, ((sw_use){.value = value,
+	                                .op = op,
+	                                .layout = layout,
+	                                .point = point,
+	                                .regathers = sw_plan_regathers(l->plan, value, op)}));
 }
 
 static void add_uses_of_op(sw_version_ranges *l, sw_id id)

@@ -36,7 +36,7 @@ typedef struct sw_version_ranges {
 	SW_VEC(sw_use) uses; /* by value, then point */
 	uint32_t *first;     /* [values + 1] into uses */
 } sw_version_ranges;
-/* Find the uses, all cached. The plan, the roles and the paths are borrowed. O(ops). */
+/* Find the uses, all cached but those that the plan has re-gather. The plan, the roles and the paths are borrowed. O(ops). */
 void sw_version_ranges_init(sw_version_ranges *ranges, const sw_plan *plan, const sw_roles *roles,
                             sw_path_cache *paths);
 void sw_version_ranges_clear(sw_version_ranges *ranges);

@@ -99,7 +99,7 @@ static bool is_calibrated(const sw_mesh_search *m)
  * the limit and fits, because some of its readers re-gather, which the model does not know. */
 static double first_limit(sw_mesh_search *m, const sw_search *s, double memory)
 {
-	bool regathers = m->found.feasible && m->sketch && m->sketch->regathered.len > 0;
+	bool regathers = m->found.feasible && m->found.regathers;
 	if (m->work.starts.len == 0) {
 		m->capacity = SW_CAPACITY_GUESSED;
 		return memory * s->asked.limits->memory_doubt;
@@ -286,6 +286,7 @@ static sw_status cost(sw_mesh_search *m, const sw_search *s)
 	                .deadline_s = m->work.deadline_s,
 	                .doubt = s->asked.limits->memory_doubt};
 	sw_status status = sw_costing_fit(&c, &f->cached, &f->cost, &m->err);
+	f->regathers = c.regathers;
 	if (status == SW_OK)
 		f->model_s += w->analysis.overlap_weight *
 		              (f->cost.communication_s - f->cached.communication_s);
@@ -345,7 +346,7 @@ static bool may_gain(const sw_mesh_search *m, const sw_search *s)
 	double before_s = m->best.found.feasible ? m->best.found.model_s : INFINITY,
 	       rest = 1 - s->asked.limits->min_gain;
 	bool guessed = m->attempt == 1 && m->capacity == SW_CAPACITY_GUESSED,
-	     regathers = m->sketch->regathered.len > 0;
+	     regathers = f->regathers;
 	if (!f->feasible || m->attempt == 0)
 		return f->feasible && regathers;
 	return (regathers || guessed) && f->model_s * rest > m->bounds.model_s &&

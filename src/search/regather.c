@@ -156,8 +156,8 @@ static double least_freed(const gap_chooser *k)
 static void write_reads(const gap_chooser *k, sw_reads *reads)
 {
 	reads->len = 0;
-	for (size_t i = 0; i < k->n_choices; i++) {
-		const sw_use *use = k->choices[i];
+	for (size_t i = 0; i < k->ranges.uses.len; i++) {
+		const sw_use *use = &k->ranges.uses.data[i];
 		if (use->regathers)
 			sw_vec_push(reads, ((sw_read){use->value, use->op}));
 	}

@@ -94,6 +94,10 @@ typedef struct sw_plan_options {
 	/* How gradients are sent, where `sync` says nothing of it. A lossy codec changes what is
 	 * computed. */
 	sw_codec codec;
+	/* By name, the sw_pass_order in which an op runs (plan/plan.h), if passes are programs of their own: a
+	 * later one converts again what it needs in another layout than that between passes. NULL: all
+	 * ops run in one. Names that are not there are of the whole program. */
+	const sw_map *passes;
 	/* Under AUTO: take a plan whose variables may be so many steps old if its steps follow each
 	 * other more quickly in the long run. That changes what is computed, and is done only where it
 	 * is allowed. */

@@ -77,6 +77,7 @@ static sw_plan *base_plan(const sw_search *s, sw_program *program)
 	plan->merge = sw_sync_merge(s->asked.options->sync, &s->asked.options->strategy);
 	plan->memory_bytes = s->asked.options->memory_bytes;
 	plan->schedule_limits = s->asked.options->limits.schedule;
+	plan->passes = s->asked.options->passes;
 	plan->paths = s->paths;
 	return plan;
 }
