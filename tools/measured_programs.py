@@ -81,6 +81,7 @@ def _megatron(width, depth, heads, batch):
         tied=True,
         byte_dropout=MEGATRON_DROPOUT,
         compute=jnp.float16,
+        cross_entropy=softmax_cross_entropy,
     )
 
 

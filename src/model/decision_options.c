@@ -31,6 +31,7 @@ static void add_partials(sw_decision_options *o, int32_t axis, int32_t linearity
 }
 
 static const sw_class_set DATA = {.any = SW_CLASS_DATA};
+static const sw_class_set DATA_OR_ROWS = {.any = SW_CLASS_DATA | SW_CLASS_ROWS};
 static const sw_class_set STATE = {.any = SW_CLASS_STATE, .none = SW_CLASS_DATA};
 
 static bool is_in(const sw_classes *classes, int32_t class, sw_class_set set)
@@ -121,26 +122,6 @@ static bool is_contracted(const sw_rule *rule, int32_t factor, int32_t operand)
 	return rule->factors[factor].kind == SW_FACTOR_REDUCED;
 }
 
-/* Add the splits that the axis demands of dots; return false if there are none that divide. */
-static bool add_dot_demands(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,
-                            sw_id op, sw_decision_options *o)
-{
-	static const sw_class_set any = {.any = SW_CLASS_HEAVY};
-	const sw_axis_use *use = mesh->use[axis];
-	int32_t weight = sw_roles_weight(&analysis->roles, op);
-	if (use->contracts && sw_is_dot(sw_op_at(analysis->program, op)))
-		return add_dot_splits(analysis, mesh, o, axis, op, any, is_contracted, 0) > 0;
-	return weight >= 0 &&
-	       add_dot_splits(analysis, mesh, o, axis, op, use->weights, in_operand, weight) > 0;
-}
-
-/* Does the axis split updates or gradients, so that values without a batch dimension may be split
- * too? */
-static bool shares_state(const sw_axis_use *use)
-{
-	return use->parameters || use->moments || use->gradients;
-}
-
 /* What is looked up in a table for all pairs of positions is larger than all state. */
 static bool is_larger_than_state(const sw_analysis *analysis, sw_id value)
 {
@@ -154,6 +135,39 @@ static bool is_update(const sw_analysis *analysis, sw_id value, sw_split_list sp
 {
 	return !has_class(analysis, splits, DATA) && !analysis->roles.from_parameter[value] &&
 	       !is_larger_than_state(analysis, value);
+}
+
+/* Is it a dot of rows that gives a gradient which has none? */
+static bool sums_gradient(const sw_analysis *analysis, sw_id id)
+{
+	const sw_op *op = sw_op_at(analysis->program, id);
+	sw_split_list sums = sw_value_splits(analysis, op->first_result);
+	return sw_is_dot(op) && has_class(analysis, sw_op_splits(analysis, id), DATA_OR_ROWS) &&
+	       !has_class(analysis, sums, DATA_OR_ROWS) &&
+	       is_update(analysis, op->first_result, sums);
+}
+
+/* Add the splits that the axis demands of dots; return false if there are none that divide. */
+static bool add_dot_demands(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis,
+                            sw_id op, sw_decision_options *o)
+{
+	static const sw_class_set any = {.any = SW_CLASS_HEAVY};
+	const sw_axis_use *use = mesh->use[axis];
+	int32_t weight = sw_roles_weight(&analysis->roles, op);
+	if (use->gradient_dots.any && sums_gradient(analysis, op) &&
+	    add_splits(analysis, mesh, o, axis, sw_op_splits(analysis, op), use->gradient_dots) > 0)
+		return true;
+	if (use->contracts && sw_is_dot(sw_op_at(analysis->program, op)))
+		return add_dot_splits(analysis, mesh, o, axis, op, any, is_contracted, 0) > 0;
+	return weight >= 0 &&
+	       add_dot_splits(analysis, mesh, o, axis, op, use->weights, in_operand, weight) > 0;
+}
+
+/* Does the axis split updates or gradients, so that values without a batch dimension may be split
+ * too? */
+static bool shares_state(const sw_axis_use *use)
+{
+	return use->parameters || use->moments || use->gradients;
 }
 
 /* Does the op give an update? What adds one up from more than all state may pass terms on instead,

@@ -326,9 +326,13 @@ static const sw_axis_use SPARSE_REST = {.ways = SW_WAYS_SPARSE};
 static const sw_axis_use PARTITIONED = {.must = {BATCH}, .ways = SW_WAYS_PARTITIONED};
 static const sw_axis_use PARTITIONED_REST = {.ways = SW_WAYS_PARTITIONED};
 
+/* A layer's three products are split alike, with sequences split between layers or not: no weight's
+ * gradient is summed up of parts of sequences. */
 static const sw_axis_use TENSOR = {.weights = {NO_BATCH}, .may = {FEATURES}};
-static const sw_axis_use TENSOR_SEQUENCE = {
-	.weights = {NO_BATCH}, .may = {NO_BATCH}, .cut = {SEQUENCE}};
+static const sw_axis_use TENSOR_SEQUENCE = {.weights = {NO_BATCH},
+                                            .gradient_dots = {FEATURES},
+                                            .may = {NO_BATCH},
+                                            .cut = {SEQUENCE}};
 
 /* SUMMA's activations have rows over one axis and features over the other; weights have one
  * dimension over each. The planner chooses, dot by dot, which of a product's three matrices is not

@@ -41,6 +41,8 @@ typedef enum sw_axis_ways {
 typedef struct sw_axis_use {
 	/* a weight dot must split one of these dimensions of its parameter */
 	sw_class_set weights;
+	/* a dot that sums a gradient up over rows must have one of these splits */
+	sw_class_set gradient_dots;
 	bool apart;     /* each of the axes with this flag splits another dimension */
 	bool contracts; /* a dot must split a dimension that it contracts */
 	/* A decision that has one of these splits must have it or one of `may`; so must data inputs

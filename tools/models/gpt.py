@@ -4,7 +4,6 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-import optax
 from jax import lax
 
 from . import layers, spec, transformer
@@ -27,6 +26,7 @@ def gpt(
     byte_dropout=0.0,
     compute=jnp.float32,
     scan=False,
+    cross_entropy=layers.cross_entropy,
 ):
     """With `scan` the blocks' weights are stacked and lax.scan runs over them, else the blocks are unrolled.
 
@@ -60,8 +60,7 @@ def gpt(
         x = apply_blocks(drop(embed["tokens"][inputs] + embed["positions"]), params["blocks"], drop)
         x = layers.layer_norm(params["norm"], x)
         head = params["embed"]["tokens"].T if tied else params["head"]["w"]
-        logits = (x @ head.astype(compute)).astype(jnp.float32)
-        return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, targets))
+        return jnp.mean(cross_entropy(x @ head.astype(compute), targets))
 
     def loss_with_dropout(params, state, tokens):
         if byte_dropout:

@@ -6,6 +6,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import optax
 from jax import lax
 from jax._src.cudnn import fused_attention_stablehlo as fused_attention
 
@@ -150,19 +151,33 @@ def stored_causal_attention(q, k, v, drop):
     return jnp.einsum("bhst,bthe->bshe", drop(causal_softmax(scores, q.shape[-1] ** -0.5)), v)
 
 
+def cross_entropy(logits, targets):
+    """Of logits [..., vocabulary] for targets [...], each position's, in f32."""
+    return optax.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), targets)
+
+
 @jax.custom_vjp
 def softmax_cross_entropy(logits, targets):
-    """Of logits [..., vocabulary] for targets [...], each position's. As Megatron-LM's and Nanotron's: the softmax is
-    kept for the backward pass, which takes 1 off at the targets and scatters nothing."""
+    """Of logits [..., vocabulary] for targets [...], each position's, in f32. As Megatron-LM's and Nanotron's: each step
+    over the logits is a kernel of its own, the softmax is kept for the backward pass, which takes 1 off at the targets
+    and scatters nothing."""
     return _softmax_cross_entropy(logits, targets)[0]
 
 
+def _kernel(x):
+    """Nothing that reads x is computed by the kernel that makes it: an eager framework launches it for this op."""
+    return lax.optimization_barrier(x)
+
+
 def _softmax_cross_entropy(logits, targets):
-    shifted = logits - jnp.max(logits, axis=-1, keepdims=True)
-    exponentials = jnp.exp(shifted)
+    wide = _kernel(_kernel(logits).astype(jnp.float32))
+    most = jnp.max(wide, axis=-1, keepdims=True)
+    exponentials = _kernel(jnp.exp(_kernel(wide - most)))
     sums = jnp.sum(exponentials, axis=-1, keepdims=True)
-    picked = jnp.sum(jnp.where(_at(targets, logits), shifted, 0), axis=-1)
-    return jnp.log(sums[..., 0]) - picked, (exponentials / sums, targets)
+    softmax, wide = _kernel((exponentials / sums, wide))  # the caller has the logits until the loss is there
+    picked = jnp.take_along_axis(wide, targets[..., None], axis=-1, mode="clip") - most
+    narrow = jnp.zeros((), logits.dtype)
+    return (jnp.log(sums) - picked)[..., 0], (softmax, targets, narrow)
 
 
 def _at(targets, logits):
@@ -170,8 +185,9 @@ def _at(targets, logits):
 
 
 def _softmax_cross_entropy_gradient(kept, gradient):
-    softmax, targets = kept
-    return (softmax - _at(targets, softmax)) * gradient[..., None], None
+    softmax, targets, narrow = kept
+    wide = (softmax - _at(_kernel(targets), softmax)) * gradient[..., None]
+    return _kernel(wide).astype(narrow.dtype), None
 
 
 softmax_cross_entropy.defvjp(_softmax_cross_entropy, _softmax_cross_entropy_gradient)

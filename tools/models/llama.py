@@ -2,7 +2,6 @@
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from . import layers, spec
 
@@ -21,7 +20,7 @@ def llama(
     base=500000.0,
     tied=False,
     fused=False,
-    cross_entropy=optax.softmax_cross_entropy_with_integer_labels,
+    cross_entropy=layers.cross_entropy,
 ):
     """`groups` is the number of key and value heads, each of them shared by heads / groups query heads. A `tied` head is
     the embedding's transpose. If `fused`, weights that read the same input are one: gate and up, and of q, k and v those
@@ -50,8 +49,7 @@ def llama(
             x = apply_block(p, x, angles)
         x = layers.rms_norm(params["norm"], x)
         head = params["embed"].T if tied else params["head"]["w"]
-        logits = (x @ head.astype(compute)).astype(jnp.float32)
-        return jnp.mean(cross_entropy(logits, targets))
+        return jnp.mean(cross_entropy(x @ head.astype(compute), targets))
 
     return spec.Model(parameters, data, loss, vocabulary)
 
