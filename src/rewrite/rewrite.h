@@ -317,6 +317,8 @@ typedef struct sw_variable_map {
 	const int32_t *of_input; /* per input leaf: its variable; -1: of none */
 	const int32_t *of_op;    /* per op of an update: likewise */
 	const int32_t *of_end;   /* per op that gives a gradient, or a term of it: likewise */
+	/* per op: updates of several variables read it, element by element, in their shape */
+	const bool *shared;
 } sw_variable_map;
 /* Find the variables of a canonical program; all of the map lies in the arena. O(ops). */
 sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena);

@@ -186,6 +186,15 @@ static void number_variables(variable_finder *f, sw_arena *arena, sw_variable_ma
 	map->of_end = of_end;
 }
 
+static const bool *list_shared(const variable_finder *f, sw_arena *arena)
+{
+	size_t ops = f->state->program->ops.len;
+	bool *shared = SW_NEW_N(arena, bool, ops + 1);
+	for (size_t i = 0; i < ops; i++)
+		shared[i] = f->of_op[i] == OF_SEVERAL;
+	return shared;
+}
+
 sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena)
 {
 	sw_variable_map map = {0};
@@ -204,6 +213,7 @@ sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena)
 	for (uint32_t i = 0; i < state->n_inputs; i++)
 		f.input_of[state->program->values.data[state->inputs[i]].op] = (int32_t)i;
 	walk_all(&f);
+	map.shared = list_shared(&f, arena);
 	drop_made_anywhere(&f, &scratch);
 	number_variables(&f, arena, &map);
 	sw_vec_clear(&f.open);
@@ -237,6 +247,7 @@ sw_variable_map sw_trained_variables(const sw_state_view *state, sw_arena *arena
 	map.of_input = renumber(all.of_input, state->n_inputs, number, arena);
 	map.of_op = renumber(all.of_op, ops, number, arena);
 	map.of_end = renumber(all.of_end, ops, number, arena);
+	map.shared = all.shared;
 	return map;
 }
 
