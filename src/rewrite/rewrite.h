@@ -324,6 +324,9 @@ typedef struct sw_variable_map {
 sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena);
 /* The same without variables that are frozen. */
 sw_variable_map sw_trained_variables(const sw_state_view *state, sw_arena *arena);
+/* The same without what has no parameter, and so no gradient whose terms could be sent: running
+ * statistics, factored moments. */
+sw_variable_map sw_served_variables(const sw_state_view *state, sw_arena *arena);
 
 /* How a gradient is sent: as it is, or in fewer bytes, with error feedback (codecs.c). TERMS: as it
  * is, but each device's term of it is a value of its own, so that whoever owns the variable may add

@@ -229,17 +229,21 @@ static const int32_t *renumber(const int32_t *of, size_t n, const int32_t *numbe
 	return list;
 }
 
-sw_variable_map sw_trained_variables(const sw_state_view *state, sw_arena *arena)
+/* Return the map of the trained variables; `gradients`: of those that have a parameter, and so a
+ * gradient. */
+static sw_variable_map some_variables(const sw_state_view *state, bool gradients, sw_arena *arena)
 {
 	sw_variable_map all = sw_variables_map(state, arena), map = {0};
 	int32_t *number = SW_NEW_N(arena, int32_t, all.n + 1);
 	uint32_t *input = SW_NEW_N(arena, uint32_t, all.n + 1);
 	bool *trained = SW_NEW_N(arena, bool, all.n + 1);
 	for (uint32_t i = 0; i < all.n; i++) {
-		number[i] = all.trained[i] ? (int32_t)map.n : -1;
+		bool is = all.trained[i] &&
+		          (!gradients || state->role[all.input[i]] == SW_ROLE_PARAMETER);
+		number[i] = is ? (int32_t)map.n : -1;
 		trained[map.n] = true;
 		input[map.n] = all.input[i];
-		map.n += all.trained[i];
+		map.n += is;
 	}
 	size_t ops = state->program->ops.len;
 	map.input = input;
@@ -249,6 +253,16 @@ sw_variable_map sw_trained_variables(const sw_state_view *state, sw_arena *arena
 	map.of_end = renumber(all.of_end, ops, number, arena);
 	map.shared = all.shared;
 	return map;
+}
+
+sw_variable_map sw_trained_variables(const sw_state_view *state, sw_arena *arena)
+{
+	return some_variables(state, false, arena);
+}
+
+sw_variable_map sw_served_variables(const sw_state_view *state, sw_arena *arena)
+{
+	return some_variables(state, true, arena);
 }
 
 sw_state_view sw_state_view_of(const sw_program *program, const sw_sidecar *sidecar,

@@ -12,7 +12,6 @@ static const char *const reasons[] = {
 	"is made of the batch and no part of a parameter's own state", /* running statistics */
 	"of all rows of the batch", /* tokens of a whole batch compete for experts */
 	"has rows of its own of the batch, which must divide by them",
-	"leave the variable whole", /* two variables in parts have one gradient, which is clipped */
 };
 
 static bool has_reason(const char *message)
