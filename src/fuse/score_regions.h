@@ -29,6 +29,7 @@ typedef struct sw_score_value {
 typedef struct sw_score_region {
 	uint32_t same; /* the region that this one was joined with; itself: none */
 	bool softmax;  /* an exponential is summed over some of its dimensions */
+	bool multiplied; /* a dot reads a value of it */
 	/* an op that joins two values of the region in different orders of their axes; SW_NO_ID */
 	sw_id conflict;
 	/* ops that compute a value of the region, or read one in a dot or reduction; ascending */

@@ -173,8 +173,8 @@ static void set_role_but(sw_scores *s, sw_axis_list axes, int32_t first, int32_t
 }
 
 /* Take a dot that computes scores for a beginning of the region: one of its sides has the keys, the
- * other the queries. Keys may have batches that the queries lack, as where the queries are learned,
- * if there are others that both have. */
+ * other the queries. Keys may have batches that the queries lack, as where the queries are learned, or
+ * where each model of an ensemble has a vocabulary of its own. */
 static void add_seed(sw_scores *s, uint32_t index)
 {
 	const sw_op *op = op_at(s, s->ops[index].op);
@@ -191,7 +191,7 @@ static void add_seed(sw_scores *s, uint32_t index)
 		   rhs = count_axes(s, axes, left, axes.n, KEY);
 	int side = lhs.with_role == s->n_keys ? 0 : 1;
 	axis_count keys = side ? rhs : lhs, others = side ? lhs : rhs;
-	if ((keys.n != s->n_keys && batch == 0) || keys.with_role != s->n_keys ||
+	if ((keys.n != s->n_keys && batch == 0 && s->n_seeds > 0) || keys.with_role != s->n_keys ||
 	    others.with_role || others.n == 0 ||
 	    count_axes(s, axes, 0, batch, KEY).with_role || s->n_seeds == SW_MAX_SEEDS) {
 		refuse(s, s->ops[index].op,
@@ -439,4 +439,6 @@ void sw_scores_analyse(sw_scores *s, sw_score_regions *regions, uint32_t region)
 		find_seeds(s);
 	if (!s->refused.text)
 		find_roles(s);
+	if (!s->refused.text)
+		sw_scores_find_late(s);
 }

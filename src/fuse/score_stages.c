@@ -171,7 +171,7 @@ static void set_stages(sw_scores *s)
 	}
 }
 
-void sw_scores_set_stages(sw_scores *s, sw_score_passes passes)
+void sw_scores_find_late(sw_scores *s)
 {
 	for (uint32_t i = 0; i < s->n; i++)
 		if (s->ops[i].role != SW_SCORE_APART)
@@ -179,6 +179,10 @@ void sw_scores_set_stages(sw_scores *s, sw_score_passes passes)
 	for (uint32_t i = 0; i < s->n; i++)
 		if (s->ops[i].role == SW_SCORE_FULL)
 			find_late(s, &s->ops[i]);
+}
+
+void sw_scores_set_stages(sw_scores *s, sw_score_passes passes)
+{
 	set_all_earliest(s, late_seeds(s), passes);
 	set_stages(s);
 }

@@ -12,6 +12,12 @@ static const softmax_case styles[] = {
 	{"loss_shifted", 1, 0, NULL},
 	{"loss_accuracy", 1, 0, NULL},
 	{"loss_rounded", 1, 0, NULL},
+	{"loss_distilled", 1, 0, NULL},
+	/* the derivative of a logarithm waits for it */
+	{"loss_mixed", 1, 1, NULL},
+	{"loss_pooled", 1, 0, NULL},
+	{"loss_ensemble", 1, 0, NULL},
+	{"loss_ensemble_apart", 1, 0, NULL},
 	{"loss_frozen", 1, 0, NULL},
 	/* the derivative waits for the loss, so scores are computed twice */
 	{"loss_scaled", 1, 1, NULL},
