@@ -265,6 +265,15 @@ def relative_positions(q, k, v, table):
     return loss(values(jax.nn.softmax(s * H**-0.5, axis=-1), v))
 
 
+@style(*QKV, of(2 * T - 1, H), of(2 * T - 1, H))
+def relative_values(q, k, v, key_table, value_table):
+    """Shaw, whose values have a vector per distance, too."""
+    at = jnp.arange(T)[None, :] - jnp.arange(T)[:, None] + T - 1
+    s = scores(q, k, 1.0) + jnp.einsum("bqnh,qkh->bnqk", q, key_table[at])
+    p = jax.nn.softmax(s * H**-0.5, axis=-1)
+    return loss(values(p, v) + jnp.einsum("bnqk,qkh->bqnh", p, value_table[at]))
+
+
 def shift(x):
     """Transformer-XL: from scores by distance to scores by key, by padding a column and cutting a row."""
     *batch, rows, columns = x.shape

@@ -47,6 +47,9 @@ typedef struct sw_scores {
 	int32_t n_seeds;
 	sw_score_seed seeds[SW_MAX_SEEDS];
 	int32_t n_keys, n_queries; /* axes */
+	/* some products have the queries for a batch, as those with a vector per query and key: others
+	 * decide what the queries are */
+	bool by_query;
 	int32_t n_stages;
 	int32_t base; /* the first stage of the derivative */
 	/* why this is no region of kernels; text NULL: it is one */

@@ -31,6 +31,8 @@ static const softmax_case styles[] = {
 	{"learned_queries", 1, 1, NULL},
 	{"gated", 1, 1, NULL},
 	{"temperature", 1, 1, NULL},
+	{"relative_positions", 1, 1, NULL},
+	{"relative_values", 1, 1, NULL},
 	{"differential", 1, 1, NULL},
 	{"differential_values", 2, 2, NULL},
 	/* the forward pass of each layer is computed twice */
