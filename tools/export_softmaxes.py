@@ -289,6 +289,14 @@ def shifted_positions(q, k, v, r, u, w):
     return loss(values(jax.nn.softmax(s, axis=-1), v))
 
 
+@style(of(B, T, N, H), of(B, 2 * T, N, H), of(B, 2 * T, N, H), of(2 * T, N, H), of(N, H), of(N, H))
+def shifted_memory(q, k, v, r, u, w):
+    """The same, with as many keys of a memory before them."""
+    s = scores(q + u, k, 1.0) + shift(jnp.einsum("bqnh,knh->bnqk", q + w, r))
+    s = jnp.where(jnp.concatenate([causal(T, T) | True, causal(T, T)], axis=1), s * H**-0.5, -1e9)
+    return loss(values(jax.nn.softmax(s, axis=-1), v))
+
+
 @style(*QKV, of(B, T, N, H), of(B, T, N, H), of())
 def differential(q, k, v, q2, k2, share):
     """Differential attention: of two softmaxes one is a share less."""

@@ -51,12 +51,28 @@ static bool is_of_region(const sw_score_regions *r, sw_id value)
 	return value_at(r, value)->region != SW_NO_ID;
 }
 
+/* Are rows of one length cut into rows of another, [X, Y] into [Y, X]? */
+static bool is_sheared(const sw_score_regions *r, sw_id value, sw_axis_list axes)
+{
+	sw_shape shape = sw_value_shape(r->f->program, value);
+	axes = sw_axes_resolve(&r->axes, axes);
+	if (axes.n < 2 || shape.rank < 2)
+		return false;
+	int64_t x = r->axes.list.data[axes.v[axes.n - 2]].size,
+		y = r->axes.list.data[axes.v[axes.n - 1]].size;
+	return x != y && shape.dims[shape.rank - 2] == y && shape.dims[shape.rank - 1] == x;
+}
+
 /* Put a value into a region. A value without axes has one element and belongs to none. */
 static void set_value(sw_score_regions *r, sw_id value, uint32_t region, sw_axis_list axes,
                       bool exponential)
 {
 	if (axes.n)
-		*value_at(r, value) = (sw_score_value){SW_NO_ID, region, exponential, axes};
+		*value_at(r, value) = (sw_score_value){.from = SW_NO_ID,
+		                                       .region = region,
+		                                       .exponential = exponential,
+		                                       .sheared = is_sheared(r, value, axes),
+		                                       .axes = axes};
 }
 
 /* Join the regions of two values that an op combines element by element. Return false if they stay
@@ -245,6 +261,34 @@ static bool add_resized(sw_score_regions *r, axis_builder *list, const divided *
 	return true;
 }
 
+/* Where such a value is made shorter or longer at an end, as by a row less, its elements are those of
+ * rows that are shorter or longer by one: scores of distances become scores of positions so
+ * (Transformer-XL). Their axes are kin to those that there were. */
+static bool walk_sheared(sw_score_regions *r, sw_id id, sw_id whole)
+{
+	const sw_score_value *x = value_at(r, whole);
+	sw_axis_list axes = sw_axes_resolve(&r->axes, x->axes);
+	sw_shape before = sw_value_shape(r->f->program, whole),
+		 after = sw_value_shape(r->f->program, sw_op_at(r->f->program, id)->first_result);
+	axis_builder list = {0};
+	if (!x->sheared)
+		return false;
+	for (int32_t d = 0; d < before.rank - 2; d++)
+		if (before.dims[d] != after.dims[d])
+			return false;
+	for (int32_t i = 0; i < axes.n; i++) {
+		int32_t from_end = axes.n - i; /* the last axis has the size of the last dimension but one */
+		int64_t size = from_end > 2 ? r->axes.list.data[axes.v[i]].size
+		                            : after.dims[after.rank - (3 - from_end)];
+		add_axis(&list, size == r->axes.list.data[axes.v[i]].size
+		                        ? axes.v[i]
+		                        : sw_axes_add_kin(&r->axes, size, axes.v[i]));
+	}
+	set_value(r, sw_op_at(r->f->program, id)->first_result, sw_score_region_of(r, whole),
+	          keep(r, &list), false);
+	return true;
+}
+
 /* A slice, a padding, or a concatenation with what is of no region makes dimensions shorter or
  * longer. */
 static void walk_resize(sw_score_regions *r, sw_id id)
@@ -260,7 +304,8 @@ static void walk_resize(sw_score_regions *r, sw_id id)
 			return;
 		whole = op->operands[k];
 	}
-	if (whole == SW_NO_ID || !sw_score_divide(r, whole, &x.axes, x.begin))
+	if (whole == SW_NO_ID || walk_sheared(r, id, whole) ||
+	    !sw_score_divide(r, whole, &x.axes, x.begin))
 		return;
 	sw_shape before = sw_value_shape(r->f->program, whole),
 		 after = sw_value_shape(r->f->program, op->first_result);

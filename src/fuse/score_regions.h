@@ -23,6 +23,7 @@ typedef struct sw_score_value {
 	sw_id from;
 	uint32_t region;   /* SW_NO_ID: of none; else see sw_score_region_of */
 	bool exponential;  /* an exponential, or one that was scaled, converted or masked */
+	bool sheared;      /* its last two dimensions have the sizes of its last two axes, exchanged */
 	sw_axis_list axes; /* see sw_axes_resolve */
 } sw_score_value;
 

@@ -80,18 +80,22 @@ static sw_score_role role_of(const sw_scores *s, sw_id value)
 
 /* ---- keys and queries ------------------------------------------------------------------- */
 
-/* Split the axes wherever an op divides them, so that they stay as they are from here on. */
-static void settle_axes(sw_scores *s)
+/* Split the axes of a value wherever an op divides them, so that they stay as they are from here on. */
+static void settle_value(sw_scores *s, sw_id value)
 {
 	sw_axis_list axes;
 	int32_t begin[SW_MAX_RANK + 1];
+	if (is_in_region(s, value) && !s->regions->values[value - s->regions->first_value].sheared)
+		sw_score_divide(s->regions, value, &axes, begin);
+}
+
+static void settle_axes(sw_scores *s)
+{
 	for (uint32_t i = 0; i < s->n; i++) {
 		const sw_op *op = op_at(s, s->ops[i].op);
 		for (uint32_t k = 0; k < op->n_operands; k++)
-			if (is_in_region(s, op->operands[k]))
-				sw_score_divide(s->regions, op->operands[k], &axes, begin);
-		if (is_in_region(s, op->first_result))
-			sw_score_divide(s->regions, op->first_result, &axes, begin);
+			settle_value(s, op->operands[k]);
+		settle_value(s, op->first_result);
 	}
 }
 

@@ -33,6 +33,8 @@ static const softmax_case styles[] = {
 	{"temperature", 1, 1, NULL},
 	{"relative_positions", 1, 1, NULL},
 	{"relative_values", 1, 1, NULL},
+	{"shifted_positions", 1, 1, NULL},
+	{"shifted_memory", 1, 1, NULL},
 	{"differential", 1, 1, NULL},
 	{"differential_values", 2, 2, NULL},
 	/* the forward pass of each layer is computed twice */

@@ -27,6 +27,8 @@ static const softmax_case styles[] = {
 
 static const softmax_case near_misses[] = {
 	{"loss_and_logits", 0, 0, "its scores are returned as %"},
+	{"loss_both_ways", 0, 0,
+         "it sums exponentials over other dimensions than an earlier softmax"},
 	{"loss_scaled_wide", 0, 0,
          "2 kernels would compute its scores, each a sum of 512 products"},
 };
