@@ -107,7 +107,7 @@ static void try_all_on(const char *cluster_file, int most_refused)
 static void on_two_ranks(void **state)
 {
 	(void)state;
-	try_all_on(SW_SOURCE_DIR "/clusters/local-1x2.yaml", 13);
+	try_all_on(SW_SOURCE_DIR "/clusters/local-1x2.yaml", 4);
 }
 
 static void on_two_nodes_of_two(void **state)
