@@ -3,10 +3,10 @@
  * scales. A default must not make them negative, as a root or a power is taken of them somewhere.
  *
  * All real states are assumed to be non-negative, and the program is followed forward with what is
- * then known of signs: squares, absolute values and exponentials are non-negative, as is a maximum with
- * such a value, and sums, products, quotients and moves of such values. A state whose next value is not known to be
- * non-negative is taken out, and the program is followed again, until nothing changes: the greatest
- * set of states of which each stays non-negative if all do.
+ * then known of signs: squares, absolute values and exponentials are non-negative, as is a maximum
+ * with such a value, and sums, products, quotients and moves of such values. A state whose next
+ * value is not known to be non-negative is taken out, and the program is followed again, until
+ * nothing changes: the greatest set of states of which each stays non-negative if all do.
  *
  * A factor that is one number for an array is taken as non-negative where its sign is not known:
  * decay rates are made of counts, as 1 - (n + 1)^-0.8 is in Adafactor.
