@@ -257,6 +257,60 @@ def temperature(q, k, v, t):
     return loss(values(jax.nn.softmax(scores(q, k, t), axis=-1), v))
 
 
+@style(*QKV, of(2 * T - 1, H))
+def relative_positions(q, k, v, table):
+    """Shaw: beside those of the keys, scores of a vector per distance, which all heads share."""
+    r = table[jnp.arange(T)[None, :] - jnp.arange(T)[:, None] + T - 1]
+    s = scores(q, k, 1.0) + jnp.einsum("bqnh,qkh->bnqk", q, r)
+    return loss(values(jax.nn.softmax(s * H**-0.5, axis=-1), v))
+
+
+@style(*QKV, of(2 * T - 1, H), of(2 * T - 1, H))
+def relative_values(q, k, v, key_table, value_table):
+    """Shaw, whose values have a vector per distance, too."""
+    at = jnp.arange(T)[None, :] - jnp.arange(T)[:, None] + T - 1
+    s = scores(q, k, 1.0) + jnp.einsum("bqnh,qkh->bnqk", q, key_table[at])
+    p = jax.nn.softmax(s * H**-0.5, axis=-1)
+    return loss(values(p, v) + jnp.einsum("bnqk,qkh->bqnh", p, value_table[at]))
+
+
+def shift(x):
+    """Transformer-XL: from scores by distance to scores by key, by padding a column and cutting a row."""
+    *batch, rows, columns = x.shape
+    x = jnp.pad(x, ((0, 0),) * len(batch) + ((0, 0), (1, 0)))
+    return x.reshape(*batch, columns + 1, rows)[..., 1:, :].reshape(*batch, rows, columns)
+
+
+@style(*QKV, of(T, N, H), of(N, H), of(N, H))
+def shifted_positions(q, k, v, r, u, w):
+    """Transformer-XL: scores of distances, moved to where the keys are."""
+    s = scores(q + u, k, 1.0) + shift(jnp.einsum("bqnh,knh->bnqk", q + w, r))
+    s = jnp.where(causal(T, T), s * H**-0.5, -1e9)
+    return loss(values(jax.nn.softmax(s, axis=-1), v))
+
+
+@style(of(B, T, N, H), of(B, 2 * T, N, H), of(B, 2 * T, N, H), of(2 * T, N, H), of(N, H), of(N, H))
+def shifted_memory(q, k, v, r, u, w):
+    """The same, with as many keys of a memory before them."""
+    s = scores(q + u, k, 1.0) + shift(jnp.einsum("bqnh,knh->bnqk", q + w, r))
+    s = jnp.where(jnp.concatenate([causal(T, T) | True, causal(T, T)], axis=1), s * H**-0.5, -1e9)
+    return loss(values(jax.nn.softmax(s, axis=-1), v))
+
+
+@style(*QKV, of(B, T, N, H), of(B, T, N, H), of())
+def differential(q, k, v, q2, k2, share):
+    """Differential attention: of two softmaxes one is a share less."""
+    p = jax.nn.softmax(scores(q, k), axis=-1) - share * jax.nn.softmax(scores(q2, k2), axis=-1)
+    return loss(values(p, v))
+
+
+@style(*QKV, of(B, T, N, H), of(B, T, N, H), of())
+def differential_values(q, k, v, q2, k2, share):
+    """The same, with the values multiplied first."""
+    one, two = jax.nn.softmax(scores(q, k), axis=-1), jax.nn.softmax(scores(q2, k2), axis=-1)
+    return loss(values(one, v) - share * values(two, v))
+
+
 def block(w, x):
     q, k, v = jnp.split((x @ w[0]).reshape(B, T, 3 * N, H), 3, axis=2)
     s = jnp.where(causal(T, T), scores(q, k), -1e9)
@@ -312,6 +366,11 @@ def over_heads(q, k, v):
 @style(*QKV)
 def linear(q, k, v):
     return loss(values(jnp.where(causal(T, T), scores(q, k), 0), v))
+
+
+@style(*QKV)
+def unnormalised(q, k, v):
+    return loss(values(jnp.exp(scores(q, k)), v))
 
 
 @style(*QKV, of(N, N))
@@ -403,6 +462,49 @@ def loss_rounded(x, w, labels):
         lambda x, w: (product(x, w), (x, w)), lambda r, g: (g @ r[1].T, jnp.einsum("btd,btv->dv", r[0], g))
     )
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(product(x, w), labels))
+
+
+@style(of(V, D), of(V, D), of())
+def loss_both_ways(x, y, scale):
+    """CLIP: each row of one batch picks its own among those of the other, and the other way round."""
+    x, y = (z / jnp.linalg.norm(z, axis=-1, keepdims=True) for z in (x, y))
+    logits = jnp.exp(scale) * x @ y.T
+    labels = jnp.arange(V)
+    rows = optax.softmax_cross_entropy_with_integer_labels(logits, labels)
+    columns = optax.softmax_cross_entropy_with_integer_labels(logits.T, labels)
+    return (jnp.mean(rows) + jnp.mean(columns)) / 2
+
+
+@style(of(B, T, D), of(D, V), of(V), of(B, dtype=jnp.int32), grad=(0, 1, 2))
+def loss_pooled(x, w, bias, labels):
+    """Swin: the mean over positions first, and one label for all of them."""
+    logits = jnp.mean(x, axis=1) @ w + bias
+    return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels))
+
+
+@style(of(B, T, D), of(3, D, V), of(B, T, dtype=jnp.int32), grad=(0, 1))
+def loss_ensemble(x, w, labels):
+    """The models of an ensemble, each with a vocabulary of its own."""
+    return jnp.sum(jax.vmap(lambda w: loss_labels(x, w, labels))(w))
+
+
+@style(of(3, B, T, D), of(3, D, V), of(B, T, dtype=jnp.int32), grad=(0, 1))
+def loss_ensemble_apart(x, w, labels):
+    return jnp.sum(jax.vmap(lambda x, w: loss_labels(x, w, labels))(x, w))
+
+
+@style(of(B, T, D), of(D, V), of(B, T, D), of(D, V), grad=(0, 1))
+def loss_distilled(x, w, teacher_x, teacher_w):
+    """A student's vocabulary beside that of a teacher, which is not trained."""
+    p, q = jax.nn.log_softmax(teacher_x @ teacher_w), jax.nn.log_softmax(x @ w)
+    return jnp.mean(jnp.sum(jnp.exp(p) * (p - q), axis=-1))
+
+
+@style(*HEAD, of(B, T, D), of(D, V), grad=(0, 1))
+def loss_mixed(x, w, labels, y, u):
+    """A mixture of two softmaxes."""
+    p = 0.5 * jax.nn.softmax(x @ w) + 0.5 * jax.nn.softmax(y @ u)
+    return -jnp.mean(jnp.log(jnp.take_along_axis(p, labels[..., None], axis=-1)))
 
 
 @style(*HEAD, grad=(0,))

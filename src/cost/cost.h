@@ -165,6 +165,9 @@ typedef struct sw_program_cost {
 	int64_t collectives; /* number executed, with loops counted by trip count */
 } sw_program_cost;
 void sw_cost_program(const sw_cluster *cluster, const sw_program *local, sw_program_cost *cost);
+/* Write what each device of the cluster sends in the program's collectives: bytes[device], as the
+ * transport counts payload. O(ops * devices). */
+void sw_cost_payloads(const sw_cluster *cluster, const sw_program *local, int64_t *bytes);
 /* Return the branch of a conditional that takes longest, with kernels and collectives one after the
  * other; the first of several equal ones. O(ops in branches). */
 uint32_t sw_cost_dearest_branch(const sw_cluster *cluster, const sw_program *program, sw_id op);

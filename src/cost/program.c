@@ -278,15 +278,23 @@ uint32_t sw_cost_dearest_branch(const sw_cluster *cluster, const sw_program *pro
 	return dearest;
 }
 
-static sw_program_cost cost_of_class(const sw_cluster *cluster, const sw_program *local,
-                                     const sw_device_classes *classes, int32_t class)
+/* The owners of the program's values count, too. */
+static walker new_owner_walker(const sw_cluster *cluster, const sw_program *program,
+                               const sw_device_classes *classes, int32_t class)
 {
-	walker w = new_walker(cluster, local, classes, class);
-	if (sw_program_has_owners(local)) {
-		w.owners = sw_program_owners(local, &w.arena);
+	walker w = new_walker(cluster, program, classes, class);
+	if (sw_program_has_owners(program)) {
+		w.owners = sw_program_owners(program, &w.arena);
 		w.owned_s = SW_NEW_N(&w.arena, double, w.owners.n);
 		w.owned_bytes = SW_NEW_N(&w.arena, int64_t, w.owners.n);
 	}
+	return w;
+}
+
+static sw_program_cost cost_of_class(const sw_cluster *cluster, const sw_program *local,
+                                     const sw_device_classes *classes, int32_t class)
+{
+	walker w = new_owner_walker(cluster, local, classes, class);
 	const tally *entry = tally_of(&w, local->entry);
 	sw_program_cost cost = {
 		.compute_s = entry->compute_s,
@@ -298,6 +306,23 @@ static sw_program_cost cost_of_class(const sw_cluster *cluster, const sw_program
 	};
 	sw_arena_clear(&w.arena);
 	return cost;
+}
+
+void sw_cost_payloads(const sw_cluster *cluster, const sw_program *local, int64_t *bytes)
+{
+	sw_arena arena;
+	sw_arena_init(&arena);
+	sw_device_classes classes = sw_device_classes_of(cluster, local, &arena);
+	for (int32_t k = 0; k < classes.n; k++) {
+		walker w = new_owner_walker(cluster, local, &classes, k);
+		const tally *entry = tally_of(&w, local->entry);
+		for (int64_t r = 0; r < w.ranks; r++)
+			if (!classes.of || classes.of[r] == k)
+				bytes[r] = add_times(entry->all_ranks,
+				                     further_payload(&w, entry, r), 1);
+		sw_arena_clear(&w.arena);
+	}
+	sw_arena_clear(&arena);
 }
 
 void sw_cost_program(const sw_cluster *cluster, const sw_program *local, sw_program_cost *cost)

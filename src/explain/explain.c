@@ -276,8 +276,8 @@ static void print_head(const json_t *e, sw_text *text)
 		sw_text_add(text, "served     ");
 		sw_text_add_bytes(text, sw_field_number(e, "served_payload_bytes"));
 		sw_text_addf(text,
-		             " (%lld bytes) per step of terms, values and digests, from the rank "
-		             "that sends most\n",
+		             " (%lld bytes) per step of terms, values, digests and collectives, "
+		             "from the rank that sends most\n",
 		             integer_of(e, "served_payload_bytes"));
 	}
 	sw_text_add(text, "memory     ");

@@ -117,6 +117,38 @@ void sw_sidecar_default(const sw_program *program, sw_sidecar *sidecar)
 	default_outputs(&x);
 }
 
+/* Return whether a test may draw negative numbers. */
+static bool may_be_negative(const sw_fill *fill)
+{
+	return fill->kind == SW_FILL_NORMAL || (fill->kind == SW_FILL_UNIFORM && fill->a < 0);
+}
+
+/* A file may let tests draw any numbers for a state that stays non-negative, and of which a root is
+ * taken, as for the variances of a batch norm: draw such as it can have. */
+static void keep_roots_real(const sw_program *program, sw_sidecar *sidecar)
+{
+	sw_arena arena;
+	const sw_id *inputs;
+	sw_arena_init(&arena);
+	uint32_t n = sw_program_inputs(program, program->entry, &arena, &inputs);
+	sw_id *next = SW_NEW_N(&arena, sw_id, n + 1);
+	bool *rooted = SW_NEW_N(&arena, bool, n + 1), *kept = SW_NEW_N(&arena, bool, n + 1);
+	for (uint32_t i = 0; i < n; i++)
+		next[i] = SW_NO_ID;
+	for (uint32_t o = 0; o < sidecar->n_outputs; o++)
+		if (sidecar->outputs[o].input >= 0)
+			next[sidecar->outputs[o].input] = sw_entry(program)->results.data[o];
+	sw_state_find_roots(program, inputs, n, rooted);
+	sw_state_find_signs(program, inputs, n, next, kept);
+	for (uint32_t i = 0; i < n; i++) {
+		sw_input_info filled = {0};
+		fill_moment(&filled, sw_value_shape(program, inputs[i]).rank == 0);
+		if (rooted[i] && kept[i] && may_be_negative(&sidecar->inputs[i].random))
+			sidecar->inputs[i].random = filled.random;
+	}
+	sw_arena_clear(&arena);
+}
+
 static size_t without(const char *path, size_t length, const char *suffix)
 {
 	size_t n = strlen(suffix);
@@ -148,6 +180,8 @@ sw_status sw_sidecar_find(const char *program_path, const sw_program *program, s
 		status = sw_sidecar_read(path.data, program, sidecar, err);
 	else
 		sw_sidecar_default(program, sidecar);
+	if (status == SW_OK)
+		keep_roots_real(program, sidecar);
 	sw_text_clear(&path);
 	return status;
 }

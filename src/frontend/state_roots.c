@@ -3,8 +3,8 @@
  * next value of a state, as Adam does of second moments and batch normalisation of variances.
  *
  * An input is followed forward through ops that keep its sign where what they add or multiply does:
- * sums with anything else, products with scalars, and moves of elements. Where two inputs meet, or
- * an input meets itself (a square), neither is followed on.
+ * sums with anything else, products with scalars, selections and moves of elements. Where two inputs
+ * meet, or an input meets itself (a square), neither is followed on.
  */
 #include "frontend/sidecar.h"
 
@@ -42,6 +42,9 @@ static int32_t goes_on(const following *x, const sw_op *op)
 	case SW_OP_ADD:
 	case SW_OP_MAXIMUM:
 		return a && b ? 0 : a + b;
+	case SW_OP_SELECT:
+		a = x->input[op->operands[2]];
+		return b && a && a != b ? 0 : SW_MAX(a, b);
 	case SW_OP_DIVIDE:
 		return a && !b && is_scalar(x->program, op->operands[1]) ? a : 0;
 	case SW_OP_MULTIPLY:

@@ -3,10 +3,10 @@
  * scales. A default must not make them negative, as a root or a power is taken of them somewhere.
  *
  * All real states are assumed to be non-negative, and the program is followed forward with what is
- * then known of signs: squares, absolute values and exponentials are non-negative, and sums,
- * products, quotients, maxima and moves of such values. A state whose next value is not known to be
- * non-negative is taken out, and the program is followed again, until nothing changes: the greatest
- * set of states of which each stays non-negative if all do.
+ * then known of signs: squares, absolute values and exponentials are non-negative, as is a maximum
+ * with such a value, and sums, products, quotients and moves of such values. A state whose next
+ * value is not known to be non-negative is taken out, and the program is followed again, until
+ * nothing changes: the greatest set of states of which each stays non-negative if all do.
  *
  * A factor that is one number for an array is taken as non-negative where its sign is not known:
  * decay rates are made of counts, as 1 - (n + 1)^-0.8 is in Adafactor.
@@ -127,8 +127,9 @@ static bool result_is(const signs *x, const sw_op *op, uint32_t result)
 	case SW_OP_REDUCE_WINDOW:
 	case SW_OP_SCATTER:
 		return combination_is(x, op, result);
-	case SW_OP_ADD:
 	case SW_OP_MAXIMUM:
+		return x->known[op->operands[0]] || x->known[op->operands[1]];
+	case SW_OP_ADD:
 	case SW_OP_MINIMUM:
 	case SW_OP_CONVERT:
 	case SW_OP_COPY:

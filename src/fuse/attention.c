@@ -86,7 +86,8 @@ static bool contracts_side(sw_score_regions *r, const sw_op *dot, uint32_t opera
 	return n == whole.n;
 }
 
-/* Return whether a dot that is like attention multiplies the scores that `first` computes. */
+/* Return whether a dot that is like attention multiplies exponentials of the scores that `first`
+ * computes. */
 static bool multiplies(sw_score_regions *r, const sw_op *dot, const sw_op *first)
 {
 	uint32_t region = sw_score_region_of(r, first->first_result);
@@ -96,6 +97,7 @@ static bool multiplies(sw_score_regions *r, const sw_op *dot, const sw_op *first
 	for (uint32_t k = 0; k < 2; k++) {
 		dot_side side;
 		if (sw_score_region_of(r, dot->operands[k]) != region ||
+		    !r->values[dot->operands[k] - r->first_value].exponential ||
 		    sw_score_axes_of(r, dot->operands[k]).n != n)
 			continue;
 		for (int which = 0; which < 2; which++)
@@ -117,7 +119,8 @@ static bool is_of_softmax(const sw_score_regions *r, const sw_op *dot)
 	return false;
 }
 
-/* Note a product that is multiplied again as the scores of attention are, without a softmax. */
+/* Note a product whose exponentials are multiplied as the scores of attention are, without a softmax.
+ * Where nothing is an exponential no attention is meant: a power of a matrix, a state-space model. */
 static void note_linear(sw_score_regions *r, uint32_t region)
 {
 	const sw_score_region *of = &r->list.data[region];

@@ -29,13 +29,17 @@ bool sw_fuse_picks(const sw_program *program, sw_id id)
 	if ((op->opcode != SW_OP_GATHER && op->opcode != SW_OP_SCATTER) || op->n_results != 1)
 		return false;
 	const sw_index_dims *x = &op->attrs->index;
-	int64_t rows = 1;
+	int64_t batch = 1, rows = 1;
 	sw_shape whole = sw_value_shape(program, op->operands[0]),
 		 slices = sw_value_shape(program, op->opcode == SW_OP_GATHER ? op->first_result
 	                                                                     : op->operands[2]);
-	for (int32_t i = 0; i < x->operand_batch.n; i++)
-		rows *= whole.dims[x->operand_batch.v[i]];
-	return x->start_index_map.n == 1 && x->operand_batch.n == whole.rank - 1 &&
+	if (x->start_index_map.n != 1 || (x->operand_batch.n == 0 && whole.rank > 1))
+		return false;
+	for (int32_t d = 0; d < whole.rank; d++) {
+		batch *= sw_ints_has(x->operand_batch, d) ? whole.dims[d] : 1;
+		rows *= d == x->start_index_map.v[0] ? 1 : whole.dims[d];
+	}
+	return sw_shape_elements(sw_value_shape(program, op->operands[1])) == batch &&
 	       sw_shape_elements(slices) == rows;
 }
 

@@ -43,7 +43,7 @@ void sw_kernel_drafts_clear(sw_kernel_drafts *drafts);
  * what it is made of, by elementwise ops, broadcasts and moves, than to read it. */
 bool sw_draft_may_borrow(sw_kernel_drafts *drafts, sw_id value);
 /* Return whether a gather reads, or a scatter writes, one element of each row: of all dimensions
- * but one, element by element. */
+ * but one, element by element. Rows may share an index, as those of the models of an ensemble do. */
 bool sw_fuse_picks(const sw_program *program, sw_id op);
 
 /* Append a draft, whose list is copied; its ops must be ascending. */

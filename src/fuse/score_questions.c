@@ -66,15 +66,18 @@ static bool multiplies_earlier(const sw_scores *s, const sw_op *dot, sw_id first
 }
 
 /* Attention contracts queries with derivatives of what its scores were multiplied with, which come
- * later. */
+ * later, or its derivative begins with a product of these. */
 bool sw_score_is_vocabulary(const sw_scores *s)
 {
 	const sw_program *p = s->regions->f->program;
 	const sw_op *dot = sw_score_seed_op(s, 0);
-	if (s->n_seeds > 1)
-		return false;
-	sw_id keys = sw_score_origin(p, dot->operands[s->seeds[0].key_side]);
-	bool same = dot->attrs->dot.lhs_batch.n == 0, derived = false, earlier = true;
+	sw_id keys = sw_score_origin(p, dot->operands[s->seeds[0].key_side]),
+	      last = s->ops[s->seeds[s->n_seeds - 1].index].op;
+	for (int32_t i = 0; i < s->n_seeds; i++)
+		if (s->seeds[i].late)
+			return false;
+	bool same = dot->attrs->dot.lhs_batch.n == 0 && s->n_seeds == 1, derived = false,
+	     earlier = true;
 	for (uint32_t i = 0; i < s->n; i++) {
 		const sw_op *op = sw_op_at(p, s->ops[i].op);
 		if (s->ops[i].role == SW_SCORE_KEYS)
@@ -82,7 +85,7 @@ bool sw_score_is_vocabulary(const sw_scores *s)
 		if (s->ops[i].role != SW_SCORE_QUERIES)
 			continue;
 		derived = true;
-		earlier &= multiplies_earlier(s, op, s->ops[s->seeds[0].index].op);
+		earlier &= multiplies_earlier(s, op, last);
 	}
 	return same || (derived && earlier);
 }

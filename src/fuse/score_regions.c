@@ -51,21 +51,39 @@ static bool is_of_region(const sw_score_regions *r, sw_id value)
 	return value_at(r, value)->region != SW_NO_ID;
 }
 
+/* Are rows of one length cut into rows of another, [X, Y] into [Y, X]? */
+static bool is_sheared(const sw_score_regions *r, sw_id value, sw_axis_list axes)
+{
+	sw_shape shape = sw_value_shape(r->f->program, value);
+	axes = sw_axes_resolve(&r->axes, axes);
+	if (axes.n < 2 || shape.rank < 2)
+		return false;
+	int64_t x = r->axes.list.data[axes.v[axes.n - 2]].size,
+		y = r->axes.list.data[axes.v[axes.n - 1]].size;
+	return x != y && shape.dims[shape.rank - 2] == y && shape.dims[shape.rank - 1] == x;
+}
+
 /* Put a value into a region. A value without axes has one element and belongs to none. */
 static void set_value(sw_score_regions *r, sw_id value, uint32_t region, sw_axis_list axes,
                       bool exponential)
 {
 	if (axes.n)
-		*value_at(r, value) = (sw_score_value){SW_NO_ID, region, exponential, axes};
+		*value_at(r, value) = (sw_score_value){.from = SW_NO_ID,
+		                                       .region = region,
+		                                       .exponential = exponential,
+		                                       .sheared = is_sheared(r, value, axes),
+		                                       .axes = axes};
 }
 
 /* Join the regions of two values that an op combines element by element. Return false if they stay
- * apart: two softmaxes are not one, as where the gradients of a bias that layers share are added.
+ * apart: two softmaxes are one if they meet before either is multiplied, as where attention takes
+ * one from the other, and not where the gradients of a bias that layers share are added.
  */
 static bool join(sw_score_regions *r, sw_id op, sw_id x, sw_id y)
 {
 	uint32_t a = sw_score_region_of(r, x), b = sw_score_region_of(r, y);
-	if (a != b && r->list.data[a].softmax && r->list.data[b].softmax)
+	if (a != b && r->list.data[a].softmax && r->list.data[b].softmax &&
+	    (r->list.data[a].multiplied || r->list.data[b].multiplied))
 		return false;
 	if (!sw_axes_unify(&r->axes, value_at(r, x)->axes, value_at(r, y)->axes)) {
 		r->list.data[a].conflict = r->list.data[b].conflict = op;
@@ -76,6 +94,7 @@ static bool join(sw_score_regions *r, sw_id op, sw_id x, sw_id y)
 	sw_score_region *into = &r->list.data[SW_MIN(a, b)], *from = &r->list.data[SW_MAX(a, b)];
 	from->same = SW_MIN(a, b);
 	into->softmax |= from->softmax;
+	into->multiplied |= from->multiplied;
 	if (into->conflict == SW_NO_ID)
 		into->conflict = from->conflict;
 	return true;
@@ -242,6 +261,34 @@ static bool add_resized(sw_score_regions *r, axis_builder *list, const divided *
 	return true;
 }
 
+/* Where such a value is made shorter or longer at an end, as by a row less, its elements are those of
+ * rows that are shorter or longer by one: scores of distances become scores of positions so
+ * (Transformer-XL). Their axes are kin to those that there were. */
+static bool walk_sheared(sw_score_regions *r, sw_id id, sw_id whole)
+{
+	const sw_score_value *x = value_at(r, whole);
+	sw_axis_list axes = sw_axes_resolve(&r->axes, x->axes);
+	sw_shape before = sw_value_shape(r->f->program, whole),
+		 after = sw_value_shape(r->f->program, sw_op_at(r->f->program, id)->first_result);
+	axis_builder list = {0};
+	if (!x->sheared)
+		return false;
+	for (int32_t d = 0; d < before.rank - 2; d++)
+		if (before.dims[d] != after.dims[d])
+			return false;
+	for (int32_t i = 0; i < axes.n; i++) {
+		int32_t from_end = axes.n - i; /* the last axis has the size of the last dimension but one */
+		int64_t size = from_end > 2 ? r->axes.list.data[axes.v[i]].size
+		                            : after.dims[after.rank - (3 - from_end)];
+		add_axis(&list, size == r->axes.list.data[axes.v[i]].size
+		                        ? axes.v[i]
+		                        : sw_axes_add_kin(&r->axes, size, axes.v[i]));
+	}
+	set_value(r, sw_op_at(r->f->program, id)->first_result, sw_score_region_of(r, whole),
+	          keep(r, &list), false);
+	return true;
+}
+
 /* A slice, a padding, or a concatenation with what is of no region makes dimensions shorter or
  * longer. */
 static void walk_resize(sw_score_regions *r, sw_id id)
@@ -257,7 +304,8 @@ static void walk_resize(sw_score_regions *r, sw_id id)
 			return;
 		whole = op->operands[k];
 	}
-	if (whole == SW_NO_ID || !sw_score_divide(r, whole, &x.axes, x.begin))
+	if (whole == SW_NO_ID || walk_sheared(r, id, whole) ||
+	    !sw_score_divide(r, whole, &x.axes, x.begin))
 		return;
 	sw_shape before = sw_value_shape(r->f->program, whole),
 		 after = sw_value_shape(r->f->program, op->first_result);
@@ -276,16 +324,29 @@ static void walk_gather(sw_score_regions *r, sw_id id)
 {
 	const sw_op *op = sw_op_at(r->f->program, id);
 	const sw_index_dims *index = &op->attrs->index;
-	sw_shape indices = sw_value_shape(r->f->program, op->operands[1]);
+	sw_shape result = sw_value_shape(r->f->program, op->first_result);
 	axis_builder list = {0};
+	int32_t at = 0, offset = 0;
 	divided x;
 	if (!sw_fuse_picks(r->f->program, id) || !is_of_region(r, op->operands[0]) ||
 	    !sw_score_divide(r, op->operands[0], &x.axes, x.begin))
 		return;
-	for (int32_t d = 0; d < indices.rank; d++)
+	for (int32_t d = 0; d < result.rank; d++) {
+		if (sw_ints_has(index->offset, d)) {
+			while (sw_ints_has(index->collapsed, offset) ||
+			       sw_ints_has(index->operand_batch, offset))
+				offset++;
+			if (offset != index->start_index_map.v[0])
+				add_dim(&list, &x, offset);
+			offset++;
+			continue;
+		}
+		at += at == index->index_vector_dim;
 		for (int32_t i = 0; i < index->index_batch.n; i++)
-			if (index->index_batch.v[i] == d)
+			if (index->index_batch.v[i] == at)
 				add_dim(&list, &x, index->operand_batch.v[i]);
+		at++;
+	}
 	set_value(r, op->first_result, sw_score_region_of(r, op->operands[0]), keep(r, &list),
 	          false);
 }
@@ -317,6 +378,9 @@ static void walk_dot(sw_score_regions *r, sw_id id)
 	sw_shape lhs = sw_value_shape(r->f->program, op->operands[0]),
 		 rhs = sw_value_shape(r->f->program, op->operands[1]);
 	axis_builder list = {0};
+	for (uint32_t k = 0; k < 2; k++)
+		if (is_of_region(r, op->operands[k]))
+			r->list.data[sw_score_region_of(r, op->operands[k])].multiplied = true;
 	for (int32_t i = 0; i < a->dot.lhs_batch.n; i++)
 		add_new(r, &list, lhs.dims[a->dot.lhs_batch.v[i]]);
 	int32_t batch = list.n;

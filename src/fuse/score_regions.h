@@ -23,12 +23,14 @@ typedef struct sw_score_value {
 	sw_id from;
 	uint32_t region;   /* SW_NO_ID: of none; else see sw_score_region_of */
 	bool exponential;  /* an exponential, or one that was scaled, converted or masked */
+	bool sheared;      /* its last two dimensions have the sizes of its last two axes, exchanged */
 	sw_axis_list axes; /* see sw_axes_resolve */
 } sw_score_value;
 
 typedef struct sw_score_region {
 	uint32_t same; /* the region that this one was joined with; itself: none */
 	bool softmax;  /* an exponential is summed over some of its dimensions */
+	bool multiplied; /* a dot reads a value of it */
 	/* an op that joins two values of the region in different orders of their axes; SW_NO_ID */
 	sw_id conflict;
 	/* ops that compute a value of the region, or read one in a dot or reduction; ascending */

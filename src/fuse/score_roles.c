@@ -80,18 +80,22 @@ static sw_score_role role_of(const sw_scores *s, sw_id value)
 
 /* ---- keys and queries ------------------------------------------------------------------- */
 
-/* Split the axes wherever an op divides them, so that they stay as they are from here on. */
-static void settle_axes(sw_scores *s)
+/* Split the axes of a value wherever an op divides them, so that they stay as they are from here on. */
+static void settle_value(sw_scores *s, sw_id value)
 {
 	sw_axis_list axes;
 	int32_t begin[SW_MAX_RANK + 1];
+	if (is_in_region(s, value) && !s->regions->values[value - s->regions->first_value].sheared)
+		sw_score_divide(s->regions, value, &axes, begin);
+}
+
+static void settle_axes(sw_scores *s)
+{
 	for (uint32_t i = 0; i < s->n; i++) {
 		const sw_op *op = op_at(s, s->ops[i].op);
 		for (uint32_t k = 0; k < op->n_operands; k++)
-			if (is_in_region(s, op->operands[k]))
-				sw_score_divide(s->regions, op->operands[k], &axes, begin);
-		if (is_in_region(s, op->first_result))
-			sw_score_divide(s->regions, op->first_result, &axes, begin);
+			settle_value(s, op->operands[k]);
+		settle_value(s, op->first_result);
 	}
 }
 
@@ -173,8 +177,8 @@ static void set_role_but(sw_scores *s, sw_axis_list axes, int32_t first, int32_t
 }
 
 /* Take a dot that computes scores for a beginning of the region: one of its sides has the keys, the
- * other the queries. Keys may have batches that the queries lack, as where the queries are learned,
- * if there are others that both have. */
+ * other the queries. Keys may have batches that the queries lack, as where the queries are learned, or
+ * where each model of an ensemble has a vocabulary of its own. */
 static void add_seed(sw_scores *s, uint32_t index)
 {
 	const sw_op *op = op_at(s, s->ops[index].op);
@@ -191,7 +195,7 @@ static void add_seed(sw_scores *s, uint32_t index)
 		   rhs = count_axes(s, axes, left, axes.n, KEY);
 	int side = lhs.with_role == s->n_keys ? 0 : 1;
 	axis_count keys = side ? rhs : lhs, others = side ? lhs : rhs;
-	if ((keys.n != s->n_keys && batch == 0) || keys.with_role != s->n_keys ||
+	if ((keys.n != s->n_keys && batch == 0 && s->n_seeds > 0) || keys.with_role != s->n_keys ||
 	    others.with_role || others.n == 0 ||
 	    count_axes(s, axes, 0, batch, KEY).with_role || s->n_seeds == SW_MAX_SEEDS) {
 		refuse(s, s->ops[index].op,
@@ -213,6 +217,79 @@ static void settle_queries(sw_scores *s, sw_axis_list axes)
 			axis_at(s, axes.v[i])->role &= (uint8_t)~QUERY;
 }
 
+/* Of the axes of scores: in how many more products an axis is of one side than a batch. */
+typedef struct axis_votes {
+	sw_axis_list axes;
+	int32_t of[SW_MAX_RANK * 4];
+} axis_votes;
+
+static void vote(const sw_scores *s, axis_votes *votes, sw_axis_list axes, int32_t first,
+                 int32_t end, int32_t change)
+{
+	const sw_axes *all = &s->regions->axes;
+	for (int32_t i = first; i < end; i++)
+		for (int32_t k = 0; k < votes->axes.n; k++)
+			if (sw_axes_kin(all, votes->axes.v[k]) == sw_axes_kin(all, axes.v[i]))
+				votes->of[k] += change;
+}
+
+/* Count a dot that multiplies scores over the keys. */
+static void vote_reader(const sw_scores *s, axis_votes *votes, const sw_op *op, uint32_t which)
+{
+	sw_ints contracted = which ? op->attrs->dot.rhs_contracting : op->attrs->dot.lhs_contracting,
+		batch = which ? op->attrs->dot.rhs_batch : op->attrs->dot.lhs_batch;
+	sw_axis_list axes;
+	int32_t begin[SW_MAX_RANK + 1], keys = 0;
+	if (!is_in_region(s, op->operands[which]) ||
+	    !sw_score_divide(s->regions, op->operands[which], &axes, begin))
+		return;
+	for (int32_t i = 0; i < contracted.n; i++)
+		keys += count_axes(s, axes, begin[contracted.v[i]], begin[contracted.v[i] + 1], KEY)
+				.with_role;
+	int32_t rank = sw_value_shape(s->regions->f->program, op->operands[which]).rank;
+	for (int32_t d = 0; d < rank && keys == s->n_keys; d++)
+		if (!sw_ints_has(contracted, d))
+			vote(s, votes, axes, begin[d], begin[d + 1],
+			     sw_ints_has(batch, d) ? -1 : 1);
+}
+
+static void vote_seed(const sw_scores *s, axis_votes *votes, const sw_score_seed *seed)
+{
+	const sw_op *op = op_at(s, s->ops[seed->index].op);
+	sw_axis_list axes;
+	int32_t begin[SW_MAX_RANK + 1], batch = op->attrs->dot.lhs_batch.n,
+		left = sw_value_shape(s->regions->f->program, op->operands[0]).rank -
+	               op->attrs->dot.lhs_contracting.n;
+	if (!sw_score_divide(s->regions, op->first_result, &axes, begin))
+		return;
+	vote(s, votes, axes, 0, begin[batch], -1);
+	vote(s, votes, axes, begin[seed->key_side ? batch : left],
+	     seed->key_side ? begin[left] : axes.n, 1);
+}
+
+/* Where each axis is a batch of some product, it is a query if it is one of most; of as many, if it is
+ * one of the first. */
+static void vote_queries(sw_scores *s, sw_axis_list axes)
+{
+	axis_votes votes = {.axes = axes};
+	if (axes.n > (int32_t)SW_COUNT(votes.of))
+		return;
+	for (int32_t i = 0; i < s->n_seeds; i++)
+		vote_seed(s, &votes, &s->seeds[i]);
+	for (uint32_t i = 0; i < s->n; i++)
+		for (uint32_t which = 0; which < 2; which++)
+			if (op_at(s, s->ops[i].op)->opcode == SW_OP_DOT)
+				vote_reader(s, &votes, op_at(s, s->ops[i].op), which);
+	for (int32_t i = 0; i < axes.n; i++)
+		votes.of[i] *= 2;
+	vote_seed(s, &votes, &s->seeds[0]);
+	for (int32_t i = 0; i < axes.n; i++)
+		if (votes.of[i] > 0 && !(axis_at(s, axes.v[i])->role & KEY)) {
+			axis_at(s, axes.v[i])->role = QUERY;
+			s->by_query = true;
+		}
+}
+
 static void find_seeds(sw_scores *s)
 {
 	for (uint32_t i = 0; i < s->n; i++)
@@ -226,6 +303,8 @@ static void find_seeds(sw_scores *s)
 	sw_axis_list axes =
 		sw_score_axes_of(s->regions, op_at(s, s->ops[s->seeds[0].index].op)->first_result);
 	settle_queries(s, axes);
+	if (count_axes(s, axes, 0, axes.n, QUERY).with_role == 0)
+		vote_queries(s, axes);
 	s->n_queries = count_axes(s, axes, 0, axes.n, QUERY).with_role;
 	if (s->n_queries == 0)
 		refuse(s, s->ops[s->seeds[0].index].op,
@@ -277,7 +356,8 @@ static sw_score_role role_of_reduce(const sw_scores *s, const sw_op *op)
 }
 
 /* A dot that reads scores must contract all keys, or all queries, and may contract batch with them;
- * the other side of scores must not have the dimensions that the scores keep. */
+ * the other side of scores must not have the dimensions that the scores keep. Where it has a vector per
+ * query and key, keys are contracted for each query, or batch alone for both. */
 static sw_score_role role_of_reader(sw_scores *s, sw_id id, uint32_t which)
 {
 	const sw_op *op = op_at(s, id);
@@ -285,7 +365,7 @@ static sw_score_role role_of_reader(sw_scores *s, sw_id id, uint32_t which)
 	sw_ints contracted = which ? a->dot.rhs_contracting : a->dot.lhs_contracting,
 		batch = which ? a->dot.rhs_batch : a->dot.lhs_batch;
 	sw_axis_list axes;
-	int32_t begin[SW_MAX_RANK + 1], keys = 0, queries = 0;
+	int32_t begin[SW_MAX_RANK + 1], keys = 0, queries = 0, batches = 0;
 	bool aligned = false;
 	if (!sw_score_divide(s->regions, op->operands[which], &axes, begin))
 		return SW_SCORE_APART;
@@ -293,11 +373,15 @@ static sw_score_role role_of_reader(sw_scores *s, sw_id id, uint32_t which)
 		int32_t from = begin[contracted.v[i]], to = begin[contracted.v[i] + 1];
 		keys += count_axes(s, axes, from, to, KEY).with_role;
 		queries += count_axes(s, axes, from, to, QUERY).with_role;
+		batches += count_axes(s, axes, from, to, BATCH).with_role;
 	}
 	for (int32_t i = 0; i < batch.n; i++)
 		aligned |=
 			count_axes(s, axes, begin[batch.v[i]], begin[batch.v[i] + 1], KEY | QUERY)
 				.with_role > 0;
+	if (s->by_query && aligned && queries == 0 && (keys == s->n_keys || keys == 0) &&
+	    role_of(s, op->operands[1 - which]) != SW_SCORE_FULL)
+		return keys > 0 ? SW_SCORE_KEYS : batches > 0 ? SW_SCORE_SUM : SW_SCORE_APART;
 	if (aligned || role_of(s, op->operands[1 - which]) == SW_SCORE_FULL)
 		return SW_SCORE_APART;
 	if (keys == s->n_keys && queries == 0)
@@ -439,4 +523,6 @@ void sw_scores_analyse(sw_scores *s, sw_score_regions *regions, uint32_t region)
 		find_seeds(s);
 	if (!s->refused.text)
 		find_roles(s);
+	if (!s->refused.text)
+		sw_scores_find_late(s);
 }

@@ -122,12 +122,15 @@ static void set_earliest(sw_scores *s, sw_score_op *x, int32_t least)
 	}
 }
 
-/* Return whether an op belongs to the derivative. */
-static bool is_derived(const sw_score_op *x, uint32_t late, sw_score_passes passes)
+/* Return whether an op belongs to the derivative, as products over queries, or over the batch, do. */
+static bool is_derived(const sw_scores *s, const sw_score_op *x, uint32_t late,
+                       sw_score_passes passes)
 {
+	bool dot = op_at(s, x)->opcode == SW_OP_DOT;
 	switch (passes) {
 	case SW_SCORES_MULTIPLIED:
-		return x->role == SW_SCORE_QUERIES || (x->seeds & late);
+		return x->role == SW_SCORE_QUERIES || (x->role == SW_SCORE_SUM && dot) ||
+		       (x->seeds & late);
 	case SW_SCORES_TWICE:
 		return x->role > SW_SCORE_ROW;
 	default:
@@ -139,13 +142,13 @@ static void set_all_earliest(sw_scores *s, uint32_t late, sw_score_passes passes
 {
 	for (uint32_t i = 0; i < s->n; i++) {
 		sw_score_op *x = &s->ops[i];
-		if (x->role == SW_SCORE_APART || is_derived(x, late, passes))
+		if (x->role == SW_SCORE_APART || is_derived(s, x, late, passes))
 			continue;
 		set_earliest(s, x, 0);
 		s->base = SW_MAX(s->base, x->earliest + 1);
 	}
 	for (uint32_t i = 0; i < s->n; i++)
-		if (s->ops[i].role != SW_SCORE_APART && is_derived(&s->ops[i], late, passes))
+		if (s->ops[i].role != SW_SCORE_APART && is_derived(s, &s->ops[i], late, passes))
 			set_earliest(s, &s->ops[i], s->base);
 }
 
@@ -171,7 +174,7 @@ static void set_stages(sw_scores *s)
 	}
 }
 
-void sw_scores_set_stages(sw_scores *s, sw_score_passes passes)
+void sw_scores_find_late(sw_scores *s)
 {
 	for (uint32_t i = 0; i < s->n; i++)
 		if (s->ops[i].role != SW_SCORE_APART)
@@ -179,6 +182,10 @@ void sw_scores_set_stages(sw_scores *s, sw_score_passes passes)
 	for (uint32_t i = 0; i < s->n; i++)
 		if (s->ops[i].role == SW_SCORE_FULL)
 			find_late(s, &s->ops[i]);
+}
+
+void sw_scores_set_stages(sw_scores *s, sw_score_passes passes)
+{
 	set_all_earliest(s, late_seeds(s), passes);
 	set_stages(s);
 }

@@ -47,6 +47,9 @@ typedef struct sw_scores {
 	int32_t n_seeds;
 	sw_score_seed seeds[SW_MAX_SEEDS];
 	int32_t n_keys, n_queries; /* axes */
+	/* some products have the queries for a batch, as those with a vector per query and key: others
+	 * decide what the queries are */
+	bool by_query;
 	int32_t n_stages;
 	int32_t base; /* the first stage of the derivative */
 	/* why this is no region of kernels; text NULL: it is one */
@@ -69,14 +72,17 @@ typedef enum sw_score_passes {
 	SW_SCORES_TWICE, /* row statistics; then all that ends the region, from scores computed
 	                    again */
 } sw_score_passes;
+/* Find which dots begin the derivative, and `soft` and `seeds` of all ops (score_stages.c); the
+ * analysis calls it. */
+void sw_scores_find_late(sw_scores *scores);
 /* Set the stages of all ops of a region that is not refused (score_stages.c). A collective between
  * two ops puts them into different stages in any case. */
 void sw_scores_set_stages(sw_scores *scores, sw_score_passes passes);
 /* Return the dot that begins the region as its `seed`-th. */
 const sw_op *sw_score_seed_op(const sw_scores *scores, int32_t seed);
-/* Return whether the region begins with one product, whose gradient is multiplied by what was there
- * before, or, if it has no batch, by the very matrix that it was computed with, and no other: the
- * scores of a vocabulary. */
+/* Return whether the region begins with products whose gradients are multiplied by what was there
+ * before, or with one that has no batch, multiplied by the very matrix that it was computed with, and
+ * no other: the scores of a vocabulary. */
 bool sw_score_is_vocabulary(const sw_scores *scores);
 /* Return whether an op of the region has a role. */
 bool sw_score_has_role(const sw_scores *scores, sw_score_role role);

@@ -154,19 +154,45 @@ static sw_status check_codecs(const asked_forms *f)
 	return SW_OK;
 }
 
-/* Is that asked for, or may devices have old values of a variable? Then all are served. Else the
- * step is the synchronous one, of which owners need no terms. */
-static bool is_served(const asked_forms *f)
+/* Return the first entry of the file that lets owners serve variables; NULL: none does. */
+static const sw_sync_entry *serving_entry(const sw_sync *sync)
 {
-	if (f->request->strategy->served)
-		return true;
-	for (size_t e = 0; f->request->sync && e < f->request->sync->n; e++)
-		if (f->request->sync->list[e].served)
-			return true;
+	for (size_t e = 0; sync && e < sync->n; e++)
+		if (sw_sync_serves(&sync->list[e]))
+			return &sync->list[e];
+	return NULL;
+}
+
+/* May a device have an old value of a variable? */
+static bool is_stale(const asked_forms *f)
+{
 	for (uint32_t i = 0; i < f->map.n; i++)
 		if (f->list[i].stale != 0 && f->map.trained[i])
 			return true;
 	return false;
+}
+
+/* Is that asked for, or may devices have old values of a variable? Then all are served. Else the
+ * step is the synchronous one, of which owners need no terms. */
+static bool is_served(const asked_forms *f)
+{
+	bool asked = f->request->strategy->served || is_stale(f);
+	for (size_t e = 0; f->request->sync && e < f->request->sync->n; e++)
+		asked = asked || f->request->sync->list[e].served;
+	return asked;
+}
+
+/* What has no parameter has no gradient. Every device makes it, as a batch norm's running statistics,
+ * of all rows of the batch, if devices are at one step. */
+static sw_status check_state(const asked_forms *f, const char *key, const char *name)
+{
+	return is_stale(f)
+	               ? sw_fail(f->err, SW_ERR_INPUT,
+	                         "%s: '%s' is made of the batch and no part of a parameter's own "
+	                         "state, as running statistics and factored moments are: take "
+	                         "served in place of stale, or leave %s out",
+	                         key, name, key)
+	               : SW_OK;
 }
 
 /* Let owners get each device's term of every gradient. `common`: how many devices divide the
@@ -180,12 +206,10 @@ static sw_status serve(asked_forms *f, int64_t common)
 		const char *name = f->request->sidecar->inputs[form->input].name;
 		if (!f->map.trained[i])
 			continue;
-		if (f->request->sidecar->inputs[form->input].role != SW_ROLE_PARAMETER)
-			return sw_fail(f->err, SW_ERR_INPUT,
-			               "%s: '%s' is made of the batch and no part of a "
-			               "parameter's own state, as running statistics and factored "
-			               "moments are: leave %s out",
-			               key, name, key);
+		if (f->request->sidecar->inputs[form->input].role != SW_ROLE_PARAMETER) {
+			SW_TRY(check_state(f, key, name));
+			continue;
+		}
 		if (form->codec.kind)
 			return sw_fail(f->err, SW_ERR_INPUT,
 			               "%s and codec: the owner of '%s' adds up gradients as "
@@ -212,26 +236,21 @@ static sw_status serve(asked_forms *f, int64_t common)
 /* Let a refusal name the first line of the file that lets values be old, if the file does. */
 static sw_status place_stale(const asked_forms *f, sw_status status)
 {
-	const sw_sync *sync = f->request->sync;
-	if (status == SW_OK || !sync || !f->err ||
-	    f->request->strategy->stale != 0 || f->request->strategy->served || f->err->file[0])
+	const sw_sync_entry *entry = serving_entry(f->request->sync);
+	if (status == SW_OK || !entry || !f->err || sw_strategy_serves(f->request->strategy) ||
+	    f->err->file[0])
 		return status;
-	for (size_t e = 0; e < sync->n; e++)
-		if (sync->list[e].stale != 0 || sync->list[e].served) {
-			f->err->line = sync->list[e].line;
-			break;
-		}
-	return sw_error_in_file(f->err, status, sync->file);
+	f->err->line = entry->line;
+	return sw_error_in_file(f->err, status, f->request->sync->file);
 }
 
 static bool asks(const sw_forms_request *request)
 {
 	const sw_sync *sync = request->sync;
 	bool any = request->strategy->parts != SW_PARTS_NONE || request->codec.kind ||
-	           request->strategy->stale != 0 || request->strategy->served;
+	           sw_strategy_serves(request->strategy) || serving_entry(sync);
 	for (size_t e = 0; sync && e < sync->n; e++)
-		any = any || sync->list[e].of_parts || sync->list[e].has_codec ||
-		      sync->list[e].stale != 0 || sync->list[e].served;
+		any = any || sync->list[e].of_parts || sync->list[e].has_codec;
 	return any;
 }
 

@@ -200,6 +200,7 @@ typedef struct sw_variable {
 	bool sparse;    /* its gradient is scattered rows */
 	bool divides;   /* some dimension divides by the devices */
 	bool part;      /* it is a part of a variable of the program as it was read */
+	bool parameter; /* it has one; else it is state that no gradient changes */
 	sw_way way;
 	/* of a file of ways, the last entry that matches it; NULL: none does (sw_sync_apply) */
 	const struct sw_sync_entry *asked;
@@ -217,6 +218,7 @@ typedef struct sw_variables {
 	/* per op: it decodes gradients, or adds them up; NULL: no gradient is coded */
 	const bool *decodes;
 	const bool *after_sum; /* likewise: it rounds their sum */
+	bool served; /* owners get the terms of all gradients, and serve the variables */
 	/* per op, per value: each device computes it of the whole batch (whole_batch.c); NULL: no
 	 * gradient is taken apart into terms */
 	const bool *whole_ops, *whole_values;
@@ -247,6 +249,11 @@ typedef struct sw_sync_entry {
 	int64_t group_bytes;
 	int of_group; /* its line */
 } sw_sync_entry;
+/* Does the entry let owners serve variables, by asking for it, or as values may be old? */
+static inline bool sw_sync_serves(const sw_sync_entry *asked)
+{
+	return asked->served || asked->stale != 0;
+}
 typedef struct sw_sync {
 	sw_arena arena;
 	const char *file; /* borrowed */
@@ -334,8 +341,7 @@ void sw_variables_find(sw_analysis *analysis, const sw_plan_strategy *strategy,
 
 /* Give the variables the ways of a file (NULL: none). A pattern that matches none, and a way that a
  * variable can't have, are SW_ERR_INPUT. O(entries * variables). */
-sw_status sw_sync_apply(const sw_sync *sync, const sw_plan_strategy *strategy,
-                        sw_analysis *analysis, const sw_sidecar *sidecar,
+sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *analysis, const sw_sidecar *sidecar,
                         sw_error *err);
 /* Let the plan, of whose program the analysis is, have the merge groups that the file gives
  * variables, after sw_sync_apply. */

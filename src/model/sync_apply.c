@@ -102,14 +102,9 @@ static sw_status check_division(const sw_sync *sync, const sw_sync_entry *entry,
 	return refuse(sync, entry, name, why, err);
 }
 
-/* The last entry that matches a variable, and the last that matches the whole, if it is a part;
- * NULL: none does. */
-typedef struct sync_found {
-	const sw_sync_entry *last, *of_whole;
-} sync_found;
-
+/* Write the last entry that matches each variable, NULL: none does. */
 static sw_status find_entries(const sw_sync *sync, const sw_analysis *a, const sw_sidecar *sidecar,
-                              sync_found *of, sw_error *err)
+                              const sw_sync_entry **of, sw_error *err)
 {
 	for (size_t e = 0; e < sync->n; e++) {
 		const sw_sync_entry *entry = &sync->list[e];
@@ -120,9 +115,7 @@ static sw_status find_entries(const sw_sync *sync, const sw_analysis *a, const s
 				continue;
 			SW_TRY(check_owner(sync, entry, a, name_of(a, sidecar, i), err));
 			best = SW_MAX(best, found);
-			of[i].last = entry;
-			if (found == OF_WHOLE)
-				of[i].of_whole = entry;
+			of[i] = entry;
 		}
 		if (best == NO_MATCH)
 			return no_variable(sync, entry, a, sidecar, err);
@@ -145,15 +138,17 @@ static bool waits_for_owner(const sw_variable *variable)
 
 /* Ranks at different steps can't take part in one collective, so that all variables have owners,
  * and each device its copies. */
-static sw_status serve_all(const sw_sync *sync, const sync_found *of, sw_analysis *a,
+static sw_status serve_all(const sw_sync *sync, const sw_sync_entry *const *of, sw_analysis *a,
                            const sw_sidecar *sidecar, sw_error *err)
 {
+	sw_ways_serve(a->variables.list, a->variables.n);
 	for (uint32_t i = 0; i < a->variables.n; i++) {
 		sw_way *way = &a->variables.list[i].way;
 		way->proxy = true;
-		if (way->kind != SW_WAY_OWNED && a->variables.list[i].trained)
+		if (way->kind != SW_WAY_OWNED && a->variables.list[i].trained &&
+		    a->variables.list[i].parameter)
 			return sw_fail_at(err, SW_ERR_INPUT, sync->file,
-			                  of[i].last ? of[i].last->line : 0, 0,
+			                  of[i] ? of[i]->line : 0, 0,
 			                  "'%s' has way: %s, and others are stale or served: ranks at "
 			                  "different steps have no collectives; give it way: ps",
 			                  name_of(a, sidecar, i), sw_way_word(way->kind));
@@ -161,31 +156,30 @@ static sw_status serve_all(const sw_sync *sync, const sync_found *of, sw_analysi
 	return SW_OK;
 }
 
-sw_status sw_sync_apply(const sw_sync *sync, const sw_plan_strategy *strategy, sw_analysis *a,
-                        const sw_sidecar *sidecar, sw_error *err)
+sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *a, const sw_sidecar *sidecar,
+                        sw_error *err)
 {
 	if (!sync)
 		return SW_OK;
-	sync_found *of = SW_NEW_N(&a->arena, sync_found, a->variables.n + 1);
-	bool served = strategy->stale != 0 || strategy->served;
+	const sw_sync_entry **of =
+		SW_NEW_N(&a->arena, const sw_sync_entry *, a->variables.n + 1);
 	SW_TRY(find_entries(sync, a, sidecar, of, err));
 	for (uint32_t i = 0; i < a->variables.n; i++) {
 		sw_variable *variable = &a->variables.list[i];
-		const sw_sync_entry *last = of[i].last, *of_whole = of[i].of_whole;
+		const sw_sync_entry *last = of[i];
 		if (!last)
 			continue;
 		SW_TRY(check_division(sync, last, a, variable, name_of(a, sidecar, i), err));
 		variable->asked = last;
 		variable->way = last->way;
 		variable->way.proxy = last->way.proxy || last->has_stale || last->served;
-		served = served || (of_whole && (of_whole->stale != 0 || of_whole->served));
 		if (last->balanced)
 			variable->way.owner = -1;
 	}
 	sw_ways_give_evenly(a->variables.list, a->variables.n, a->cluster->n_devices,
 	                    waits_for_owner);
 	sw_ways_disown(a->variables.list, a->variables.n);
-	return served ? serve_all(sync, of, a, sidecar, err) : SW_OK;
+	return a->variables.served ? serve_all(sync, of, a, sidecar, err) : SW_OK;
 }
 
 void sw_sync_group(const sw_analysis *a, const sw_sidecar *sidecar, sw_plan *plan)

@@ -100,6 +100,7 @@ static void list_variables(const sw_roles *roles, const sw_sidecar *sidecar, sw_
 		v->list[i].input = map.input[i];
 		v->list[i].trained = map.trained[i];
 		v->list[i].part = part && part->axis >= 0;
+		v->list[i].parameter = roles->input_role[map.input[i]] == SW_ROLE_PARAMETER;
 	}
 	for (uint32_t i = 0; i < roles->n_inputs; i++) {
 		if (map.of_input[i] < 0)
@@ -155,6 +156,13 @@ void sw_ways_disown(sw_variable *variables, uint32_t n)
 			variables[i].way = (sw_way){.kind = SW_WAY_ALL_REDUCE};
 }
 
+void sw_ways_serve(sw_variable *variables, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (variables[i].way.kind == SW_WAY_OWNED && !variables[i].parameter)
+			variables[i].way = (sw_way){.kind = SW_WAY_ALL_REDUCE};
+}
+
 void sw_variables_find(sw_analysis *a, const sw_plan_strategy *strategy, const sw_sidecar *sidecar)
 {
 	a->variables = (sw_variables){.arena = &a->arena};
@@ -171,5 +179,8 @@ void sw_variables_find(sw_analysis *a, const sw_plan_strategy *strategy, const s
 		a->variables.list[i].divides = divides(
 			sw_value_shape(a->program, a->roles.inputs[a->variables.list[i].input]),
 			a->cluster->n_devices);
+	a->variables.served = !coded && a->variables.whole_ops;
 	sw_ways_build(strategy, a->variables.list, a->variables.n, a->cluster->n_devices);
+	if (a->variables.served)
+		sw_ways_serve(a->variables.list, a->variables.n);
 }

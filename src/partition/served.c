@@ -522,15 +522,13 @@ static sw_id collective_in(const sw_program *program, sw_id id)
 	return found;
 }
 
-/* Ranks at different steps have no collectives: name the first that a result of the worker is made
- * of, and what the result is for. */
-static sw_status check_worker(const cutter *x)
+/* Find the first collective that a result of the worker is made of, SW_NO_ID: there is none; *of: the
+ * result. */
+static sw_id first_collective(const sw_program *worker, size_t *of_result)
 {
-	const sw_program *worker = x->to->worker;
 	const sw_computation *entry = sw_entry(worker);
 	sw_id *of = sw_alloc(sizeof(*of) * (worker->values.len + 1)); /* per value: SW_NO_ID: none */
 	sw_id found = SW_NO_ID;
-	size_t result = 0;
 	for (size_t v = 0; v < worker->values.len; v++)
 		of[v] = SW_NO_ID;
 	for (size_t i = 0; i < entry->ops.len; i++) {
@@ -541,21 +539,37 @@ static sw_status check_worker(const cutter *x)
 		for (uint32_t r = 0; r < op->n_results; r++)
 			of[op->first_result + r] = made;
 	}
-	for (; result < entry->results.len && found == SW_NO_ID; result++)
-		found = of[entry->results.data[result]];
+	for (size_t i = 0; i < entry->results.len && found == SW_NO_ID; i++) {
+		found = of[entry->results.data[i]];
+		*of_result = i;
+	}
 	free(of);
+	return found;
+}
+
+/* Ranks at different steps have no collectives: name the first, and what it is for. Ranks at the same
+ * step have. */
+static sw_status check_worker(const cutter *x)
+{
+	const sw_program *worker = x->to->worker;
+	size_t result = 0;
+	sw_id found = first_collective(worker, &result);
 	if (found == SW_NO_ID)
 		return SW_OK;
+	if (!sw_forms_stale(&x->plan->forms)) {
+		x->to->in_step = true;
+		sw_cost_payloads(x->plan->cluster, worker, x->to->worker_bytes);
+		return SW_OK;
+	}
 	const sw_op *op = sw_op_at(worker, found), *sent = sent_op(worker, op);
 	bool sums = op->opcode == SW_OP_ALL_REDUCE || op->opcode == SW_OP_REDUCE_SCATTER;
 	return sw_fail_at(x->err, SW_ERR_INPUT, x->whole->source, sent->line, 0,
 	                  "%s: %s %s '%s' of all rows of the batch (%s), and ranks at different "
-	                  "steps have no collectives: %sleave %s out",
-	                  key_of(x), x->given_for.data[result - 1],
+	                  "steps have no collectives: %stake served in place of stale",
+	                  key_of(x), x->given_for.data[result],
 	                  sums ? "needs the sum" : "needs", sent->op_name ? sent->op_name : sent->name,
 	                  sw_opcode_name((sw_opcode)op->opcode),
-	                  x->plan->rewrites.microbatches > 1 ? "take --microbatches 1, or " : "",
-	                  key_of(x));
+	                  x->plan->rewrites.microbatches > 1 ? "take --microbatches 1, or " : "");
 }
 
 static sw_status write_worker(cutter *x)
@@ -592,7 +606,8 @@ static void cutter_init(cutter *x)
 {
 	sw_arena *arena = &x->to->arena;
 	x->state = sw_state_view_of(x->whole, x->sidecar, arena);
-	x->map = sw_trained_variables(&x->state, arena);
+	x->map = sw_served_variables(&x->state, arena);
+	x->to->worker_bytes = SW_NEW_N(arena, int64_t, x->plan->cluster->n_devices);
 	x->users = sw_program_users(x->whole, arena);
 	x->of_output = SW_NEW_N(arena, int32_t, x->state.n_inputs + 1);
 	for (uint32_t i = 0; i < x->state.n_inputs; i++)

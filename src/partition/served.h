@@ -5,10 +5,13 @@
  * term of each gradient, and the owner of a variable updates it. Done step by step, with a sum and
  * a broadcast per variable, that is synchronous, and sw_partition writes it as any other plan. Here
  * the step is cut where terms leave the devices: the WORKER goes from parameters and a part of the
- * batch to the terms, and an UPDATE from sums of terms to new state. Neither has collectives, so
- * that a device may go on with old copies while others are behind. The variables with the same
- * owner and staleness are one PORT: their state goes from one step to the next together, in
- * VERSIONS, of which number v is the state after v updates.
+ * batch to the terms, and an UPDATE from sums of terms to new state. Updates have no collectives,
+ * nor have workers, so that a device may go on with old copies while others are behind. The
+ * variables with the same owner and staleness are one PORT: their state goes from one step to the
+ * next together, in VERSIONS, of which number v is the state after v updates.
+ *
+ * Where no value may be old, all workers are at the same step, so that the worker may have
+ * collectives, as for the statistics of a batch norm.
  *
  * An update may read something of gradients that other ports have, as clipping by the norm of all
  * does. That these ports make and send to each other, before any of them updates.
@@ -66,6 +69,8 @@ typedef struct sw_served {
 	 * state that no variable is of, such as counters of steps, which it aliases. */
 	sw_program *worker;
 	int32_t loss; /* that result; -1: there is none */
+	bool in_step; /* the worker has collectives: no value may be old */
+	int64_t *worker_bytes; /* [devices]: what each sends in them */
 	/* Makes the loss of the sum of its terms, as by rounding it; NULL: that is the loss. */
 	sw_program *loss_of;
 	uint32_t n_ports;
@@ -73,14 +78,15 @@ typedef struct sw_served {
 } sw_served;
 
 /* Cut the step of a verified plan. SW_ERR_INPUT, with the reason, where that can't be: an update
- * reads another owner's variable, or the batch; the rest of the step takes sums over the devices.
+ * reads another owner's variable, or the batch; the rest of the step takes sums over the devices,
+ * and values may be old.
  * O(ops * ports). Clear it in any case. */
 sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_served *served,
                         sw_error *err);
 void sw_served_clear(sw_served *served);
-/* Return the bytes of terms, values and digests that the rank sends in a step that sends most, of n
- * devices and of servers: what a run counts as payload. Where nothing bounds staleness, it sends
- * values once more each time that all ranks meet. O(ports squared). */
+/* Return the bytes of terms, values, digests and the worker's collectives that the rank sends in a
+ * step that sends most, of n devices and of servers: what a run counts as payload. Where nothing
+ * bounds staleness, it sends values once more each time that all ranks meet. O(ports squared). */
 int64_t sw_served_payload(const sw_served *served, int64_t n);
 /* Does a port's update take something of another port's digest? */
 bool sw_port_takes(const sw_port *port, uint32_t other);

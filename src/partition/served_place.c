@@ -142,6 +142,8 @@ int64_t sw_served_payload(const sw_served *served, int64_t n)
 	for (uint32_t p = 0; p < served->n_ports; p++)
 		ranks = SW_MAX(ranks, n + served->ports[p].server + 1);
 	int64_t *bytes = sw_alloc(sizeof(*bytes) * (size_t)ranks);
+	for (int64_t r = 0; r < n && served->in_step; r++)
+		bytes[r] = served->worker_bytes[r];
 	for (uint32_t p = 0; p < served->n_ports; p++) {
 		const sw_port *port = &served->ports[p];
 		int64_t own = sw_port_rank(port, n), readers = own < n ? n - 1 : n;

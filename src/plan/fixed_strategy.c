@@ -148,7 +148,7 @@ static bool parse_ps(const char *at, sw_plan_strategy *strategy)
 	if (at && !parse_copies(at, strategy))
 		return false;
 	/* What is served has one owner: a part of a variable is a variable of its own there. */
-	if (strategy->owners == SW_OWNERS_PARTITIONED && (strategy->served || strategy->stale)) {
+	if (strategy->owners == SW_OWNERS_PARTITIONED && sw_strategy_serves(strategy)) {
 		strategy->owners = SW_OWNERS_BALANCED;
 		strategy->parts = SW_PARTS_EVEN;
 	}

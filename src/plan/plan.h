@@ -97,6 +97,11 @@ typedef struct sw_plan_strategy {
 	 * no pipeline; SW_STAGES_AUTO: the fastest number. Plans of sw_plan_make have none. */
 	int32_t stages;
 } sw_plan_strategy;
+/* Does the strategy let owners serve variables, by asking for it, or as values may be old? */
+static inline bool sw_strategy_serves(const sw_plan_strategy *strategy)
+{
+	return strategy->served || strategy->stale != 0;
+}
 #define SW_STAGES_AUTO (-1)
 #define SW_MAX_STAGES 65536
 #define SW_TOP_GRIDS 5 /* number of grids planned unless `top` is given */

@@ -36,6 +36,7 @@ typedef struct coder {
 	bool *of_data;   /* per value: it depends on the batch */
 	int32_t *codes;  /* per value of `in`: the variable whose gradient it is; -1: of none */
 	sw_id *value;    /* of `in` -> of `out` */
+	bool may_be_flat; /* terms of the gradient that is looked for may be */
 	bool terms;      /* owners serve variables */
 	bool *written;   /* per op: it is, before its turn */
 	sw_over_parts over;
@@ -58,6 +59,7 @@ static void find_flat(coder *x)
 		const sw_op *op = sw_op_at(x->in, entry->ops.data[i]);
 		bool flat = op->opcode == SW_OP_CONSTANT || op->opcode == SW_OP_IOTA ||
 		            op->opcode == SW_OP_BROADCAST || op->opcode == SW_OP_SLICE ||
+		            op->opcode == SW_OP_RESHAPE ||
 		            sw_opcode_is_elementwise((sw_opcode)op->opcode);
 		for (uint32_t k = 0; k < op->n_operands; k++)
 			flat = flat && x->flat[op->operands[k]];
@@ -82,12 +84,11 @@ static void find_data(coder *x)
 	}
 }
 
-/* Has the value the shape of the gradient, and is it made of the batch, as rates are not? The gradient
- * of a single number may be one, too. */
+/* Has the value the shape of the gradient, and is it made of the batch, as rates are not? */
 static bool looks_like_term(const coder *x, sw_id value, sw_shape shape)
 {
 	return sw_shape_same_dims(sw_value_shape(x->in, value), shape) && x->of_data[value] &&
-	       (!x->flat[value] || sw_shape_elements(shape) == 1);
+	       (!x->flat[value] || x->may_be_flat);
 }
 
 /* Is the value, which an op of the update reads, a term of the gradient? */
@@ -98,9 +99,9 @@ static bool is_term(const coder *x, sw_id value, int32_t variable, sw_shape shap
 	       op->opcode != SW_OP_PARAMETER;
 }
 
-/* Mark what is made of the terms in the update; return the terms. */
+/* List the terms, and mark what is made of them in the update. */
 typedef SW_VEC(sw_id) id_list;
-static id_list find_terms(const coder *x, int32_t variable, sw_shape shape, bool *made)
+static id_list list_terms(const coder *x, int32_t variable, sw_shape shape, bool *made)
 {
 	const sw_computation *entry = sw_entry(x->in);
 	id_list terms = {0};
@@ -117,6 +118,18 @@ static id_list find_terms(const coder *x, int32_t variable, sw_shape shape, bool
 			made[op->first_result] = made[op->first_result] || made[value];
 		}
 	}
+	return terms;
+}
+
+/* Only the gradient of a single number may be made of single numbers; the part of a vector, which may
+ * have one element, is cut out of others. */
+static id_list find_terms(coder *x, int32_t variable, sw_shape shape, bool *made)
+{
+	x->may_be_flat = false;
+	id_list terms = list_terms(x, variable, shape, made);
+	x->may_be_flat = terms.len == 0 && sw_shape_elements(shape) == 1;
+	if (x->may_be_flat)
+		terms = list_terms(x, variable, shape, made);
 	return terms;
 }
 

@@ -11,6 +11,14 @@
 
 #include "rewrite/codecs.h"
 
+/* A part of a value that updates of several variables read (sw_variable_map.shared). */
+typedef struct shared_part {
+	int32_t axis;
+	int64_t start, size;
+	sw_id of; /* of `out` */
+	struct shared_part *next;
+} shared_part;
+
 typedef struct divider {
 	const sw_program *in;
 	sw_program *out;
@@ -24,6 +32,7 @@ typedef struct divider {
 	int32_t *variable; /* per value: that of a state or of an update; -1: none */
 	sw_id *whole;      /* per value of `in`; SW_NO_ID: there are parts only */
 	sw_id **parts;     /* per value; NULL: it is whole */
+	shared_part **shared; /* per value: its parts that are written */
 	sw_status status;
 	sw_error *err;
 } divider;
@@ -58,12 +67,41 @@ static sw_id read_whole(divider *x, sw_id value)
 	                                   : whole_of(x, value, form_of(x, value));
 }
 
+static sw_id write_part(divider *x, const sw_op *op, const sw_variable_form *form, int32_t part);
+
+static int64_t part_start(const sw_variable_form *form, int32_t part)
+{
+	int64_t start = 0;
+	for (int32_t k = 0; k < part; k++)
+		start += form->sizes.v[k];
+	return start;
+}
+
+/* What updates of several variables begin with, as the square of a gradient that two biases have,
+ * is made of the parts of what it is made of: cut out of the whole it would hide the gradient. */
+static sw_id shared_part_of(divider *x, sw_id value, const sw_variable_form *form, int32_t part)
+{
+	int64_t start = part_start(form, part), size = form->sizes.v[part];
+	for (const shared_part *p = x->shared[value]; p; p = p->next)
+		if (p->axis == form->axis && p->start == start && p->size == size)
+			return p->of;
+	const sw_op *op = sw_op_at(x->in, x->in->values.data[value].op);
+	shared_part *made = SW_NEW_N(&x->arena, shared_part, 1);
+	*made = (shared_part){form->axis, start, size, write_part(x, op, form, part),
+	                      x->shared[value]};
+	x->shared[value] = made;
+	return made->of;
+}
+
 /* Return part `part` along `axis` of a value, whose dimension there has the variable's size. */
 static sw_id slice_of(divider *x, sw_id value, const sw_variable_form *form, int32_t axis,
                       int32_t part)
 {
 	sw_shape shape = sw_value_shape(x->in, value);
-	const sw_op *op = sw_op_at(x->in, x->in->values.data[value].op);
+	sw_id id = x->in->values.data[value].op;
+	const sw_op *op = sw_op_at(x->in, id);
+	if (x->map.shared[id] && axis == form->axis)
+		return shared_part_of(x, value, form, part);
 	if (op->opcode == SW_OP_BROADCAST &&
 	    sw_value_shape(x->in, op->operands[0]).rank == 0) { /* one number everywhere */
 		sw_variable_form cut = *form;
@@ -76,8 +114,7 @@ static sw_id slice_of(divider *x, sw_id value, const sw_variable_form *form, int
 		limit[d] = shape.dims[d];
 		stride[d] = 1;
 	}
-	for (int32_t k = 0; k < part; k++)
-		start[axis] += form->sizes.v[k];
+	start[axis] = part_start(form, part);
 	limit[axis] = start[axis] + form->sizes.v[part];
 	return sw_emit_slice(x->out, x->c, read_whole(x, value), start, limit, stride);
 }
@@ -116,19 +153,25 @@ static sw_id update_operand(divider *x, const sw_op *op, uint32_t k, const sw_va
 	               : part_of(x, op->operands[k], form, part);
 }
 
+/* Write the part of an op that works element by element. */
+static sw_id write_part(divider *x, const sw_op *op, const sw_variable_form *form, int32_t part)
+{
+	sw_id *operands = SW_NEW_N(&x->arena, sw_id, op->n_operands + 1), made = 0;
+	sw_shape shape = part_shape(x, sw_value_shape(x->in, op->first_result), form, part);
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		operands[k] = update_operand(x, op, k, form, part);
+	const char *name = sw_arena_printf(&x->arena, "%s.part%d", op->name, part);
+	if (x->status == SW_OK)
+		x->status = sw_build_op_like(x->out, x->c, op, name, operands, shape, &made, x->err);
+	return made;
+}
+
 static void write_update(divider *x, sw_id id, const sw_variable_form *form)
 {
 	const sw_op *op = sw_op_at(x->in, id);
 	sw_id *parts = SW_NEW_N(&x->arena, sw_id, form->sizes.n);
-	sw_id *operands = SW_NEW_N(&x->arena, sw_id, op->n_operands + 1);
-	for (int32_t i = 0; i < form->sizes.n && x->status == SW_OK; i++) {
-		sw_shape shape = part_shape(x, sw_value_shape(x->in, op->first_result), form, i);
-		for (uint32_t k = 0; k < op->n_operands; k++)
-			operands[k] = update_operand(x, op, k, form, i);
-		const char *name = sw_arena_printf(&x->arena, "%s.part%d", op->name, i);
-		x->status = sw_build_op_like(x->out, x->c, op, name, operands, shape, &parts[i],
-		                             x->err);
-	}
+	for (int32_t i = 0; i < form->sizes.n && x->status == SW_OK; i++)
+		parts[i] = write_part(x, op, form, i);
 	x->parts[op->first_result] = parts;
 }
 
@@ -427,6 +470,7 @@ static void divider_init(divider *x)
 	x->variable = SW_NEW_N(&x->arena, int32_t, in->values.len + 1);
 	x->whole = SW_NEW_N(&x->arena, sw_id, in->values.len + 1);
 	x->parts = SW_NEW_N(&x->arena, sw_id *, in->values.len + 1);
+	x->shared = SW_NEW_N(&x->arena, shared_part *, in->values.len + 1);
 	for (size_t v = 0; v < in->values.len; v++)
 		x->whole[v] = SW_NO_ID;
 	for (size_t v = 0; v < in->values.len; v++)

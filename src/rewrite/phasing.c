@@ -1,7 +1,9 @@
 /*
  * Phases: assign every op of the entry to a loop, or to a place between loops.
  *
- * First, ops are placed as early as their operands allow. A partial sum is available as a partial
+ * First, sums of data alone that something waits for, as the number of tokens that count in a loss, are
+ * taken out of the loops with all that they are made of: they need no loop of their own. Then ops are
+ * placed as early as their operands allow. A partial sum is available as a partial
  * sum in the loop that adds it up, and as a sum only after that loop. Then, backwards, each op gets
  * the latest phase that its readers allow, so that values that a second loop needs are computed
  * there and not stored by the first. Then ops are placed again, no earlier than that: an op that
@@ -116,6 +118,49 @@ static bool terms_at_hand(const sw_phasing *p, sw_id id)
 			           p->phase[producer(p, op->operands[k])] == p->phase[id];
 	free(needs);
 	return at_hand;
+}
+
+/* ---- sums of data ----------------------------------------------------------------------- */
+
+static void find_data(sw_phasing *p, const sw_program *program, const sw_id *inputs, uint32_t n,
+                      const sw_sidecar *sidecar)
+{
+	const sw_computation *entry = sw_entry(program);
+	p->of_data = SW_NEW_N(&p->timing.arena, bool, program->values.len + 1);
+	for (uint32_t i = 0; i < n; i++)
+		p->of_data[inputs[i]] = sidecar->inputs[i].role == SW_ROLE_DATA;
+	for (size_t i = 0; i < entry->ops.len; i++) {
+		const sw_op *op = sw_op_at(program, entry->ops.data[i]);
+		bool all = op->opcode != SW_OP_PARAMETER && !sw_is_region(op);
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			all = all && p->of_data[op->operands[k]];
+		for (uint32_t r = 0; r < op->n_results && all; r++)
+			p->of_data[op->first_result + r] = true;
+	}
+}
+
+/* Take what waits for sums of data out of the loops, last ops first, so that a reader is seen before
+ * what it reads. */
+static void release_counts(sw_phasing *p)
+{
+	const sw_computation *entry = sw_entry(p->timing.program);
+	bool *out = sw_alloc(p->timing.program->ops.len + 1); /* per op */
+	for (size_t i = entry->ops.len; i-- > 0;) {
+		sw_id id = entry->ops.data[i];
+		sw_time *needs = needs_of(p, id);
+		for (uint32_t k = 0; k < op_at(p, id)->n_operands; k++) {
+			sw_id value = op_at(p, id)->operands[k];
+			bool waits = is_partial(p->timing.value[value]) &&
+			             waits_for(p, id, value, needs[k]);
+			if (p->of_data[value] && (out[id] || waits))
+				out[producer(p, value)] = true;
+		}
+		free(needs);
+	}
+	for (size_t i = 0; i < entry->ops.len; i++)
+		if (out[entry->ops.data[i]] && p->timing.touched[entry->ops.data[i]])
+			sw_timing_release(&p->timing, entry->ops.data[i]);
+	free(out);
 }
 
 /* ---- early and late placement ----------------------------------------------------------- */
@@ -355,6 +400,7 @@ static void find_batch(sw_phasing *p, const sw_program *program, const sw_sideca
 	for (uint32_t i = 0; i < n; i++)
 		p->inputs[i] = sidecar->inputs[i].role == SW_ROLE_DATA ? 0 : -1;
 	p->batch = sw_find_batch(program, values, n, p->inputs);
+	find_data(p, program, values, n, sidecar);
 }
 
 void sw_phasing_init(sw_phasing *p, const sw_program *program, const sw_sidecar *sidecar)
@@ -377,7 +423,10 @@ bool sw_phasing_find(sw_phasing *p, int32_t microbatches)
 {
 	if (!sw_timing_find(&p->timing, p->inputs, microbatches))
 		return false;
+	release_counts(p);
 	place_late(p);
+	if (p->n == 0 && sw_timing_find(&p->timing, p->inputs, microbatches)) /* all is made of data */
+		place_late(p);
 	find_leaving(p);
 	sink_sources(p);
 	return true;

@@ -9,6 +9,7 @@ typedef struct sw_phasing {
 	sw_timing timing;
 	int32_t *inputs; /* per entry input: the dimension that is the batch, -1: none */
 	int64_t batch;   /* as sw_find_batch returns it */
+	bool *of_data;   /* per value of the entry: it is made of data and constants alone */
 	int32_t n; /* loops */
 	/* per op of the entry: in a body the loop's number, else the number of loops before it */
 	int32_t *phase;

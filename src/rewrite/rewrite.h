@@ -317,11 +317,16 @@ typedef struct sw_variable_map {
 	const int32_t *of_input; /* per input leaf: its variable; -1: of none */
 	const int32_t *of_op;    /* per op of an update: likewise */
 	const int32_t *of_end;   /* per op that gives a gradient, or a term of it: likewise */
+	/* per op: updates of several variables read it, element by element, in their shape */
+	const bool *shared;
 } sw_variable_map;
 /* Find the variables of a canonical program; all of the map lies in the arena. O(ops). */
 sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena);
 /* The same without variables that are frozen. */
 sw_variable_map sw_trained_variables(const sw_state_view *state, sw_arena *arena);
+/* The same without what has no parameter, and so no gradient whose terms could be sent: running
+ * statistics, factored moments. */
+sw_variable_map sw_served_variables(const sw_state_view *state, sw_arena *arena);
 
 /* How a gradient is sent: as it is, or in fewer bytes, with error feedback (codecs.c). TERMS: as it
  * is, but each device's term of it is a value of its own, so that whoever owns the variable may add

@@ -186,6 +186,15 @@ static void number_variables(variable_finder *f, sw_arena *arena, sw_variable_ma
 	map->of_end = of_end;
 }
 
+static const bool *list_shared(const variable_finder *f, sw_arena *arena)
+{
+	size_t ops = f->state->program->ops.len;
+	bool *shared = SW_NEW_N(arena, bool, ops + 1);
+	for (size_t i = 0; i < ops; i++)
+		shared[i] = f->of_op[i] == OF_SEVERAL;
+	return shared;
+}
+
 sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena)
 {
 	sw_variable_map map = {0};
@@ -204,6 +213,7 @@ sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena)
 	for (uint32_t i = 0; i < state->n_inputs; i++)
 		f.input_of[state->program->values.data[state->inputs[i]].op] = (int32_t)i;
 	walk_all(&f);
+	map.shared = list_shared(&f, arena);
 	drop_made_anywhere(&f, &scratch);
 	number_variables(&f, arena, &map);
 	sw_vec_clear(&f.open);
@@ -219,17 +229,21 @@ static const int32_t *renumber(const int32_t *of, size_t n, const int32_t *numbe
 	return list;
 }
 
-sw_variable_map sw_trained_variables(const sw_state_view *state, sw_arena *arena)
+/* Return the map of the trained variables; `gradients`: of those that have a parameter, and so a
+ * gradient. */
+static sw_variable_map some_variables(const sw_state_view *state, bool gradients, sw_arena *arena)
 {
 	sw_variable_map all = sw_variables_map(state, arena), map = {0};
 	int32_t *number = SW_NEW_N(arena, int32_t, all.n + 1);
 	uint32_t *input = SW_NEW_N(arena, uint32_t, all.n + 1);
 	bool *trained = SW_NEW_N(arena, bool, all.n + 1);
 	for (uint32_t i = 0; i < all.n; i++) {
-		number[i] = all.trained[i] ? (int32_t)map.n : -1;
+		bool is = all.trained[i] &&
+		          (!gradients || state->role[all.input[i]] == SW_ROLE_PARAMETER);
+		number[i] = is ? (int32_t)map.n : -1;
 		trained[map.n] = true;
 		input[map.n] = all.input[i];
-		map.n += all.trained[i];
+		map.n += is;
 	}
 	size_t ops = state->program->ops.len;
 	map.input = input;
@@ -237,7 +251,18 @@ sw_variable_map sw_trained_variables(const sw_state_view *state, sw_arena *arena
 	map.of_input = renumber(all.of_input, state->n_inputs, number, arena);
 	map.of_op = renumber(all.of_op, ops, number, arena);
 	map.of_end = renumber(all.of_end, ops, number, arena);
+	map.shared = all.shared;
 	return map;
+}
+
+sw_variable_map sw_trained_variables(const sw_state_view *state, sw_arena *arena)
+{
+	return some_variables(state, false, arena);
+}
+
+sw_variable_map sw_served_variables(const sw_state_view *state, sw_arena *arena)
+{
+	return some_variables(state, true, arena);
 }
 
 sw_state_view sw_state_view_of(const sw_program *program, const sw_sidecar *sidecar,

@@ -254,7 +254,8 @@ static sw_status give_digest(serving *s, lane *l, int32_t begin, int32_t end, sw
 	m->head.updates = begin;
 	for (int32_t r = begin; r < end; r++)
 		at[r - begin] = serve_contents(first(l, r));
-	sw_status status = serve_update_digest(&l->update, at, end - begin, serve_contents(m), err);
+	sw_status status = serve_update_digest(&l->update, (serve_pieces){at, begin, end},
+	                                       serve_contents(m), err);
 	for (int32_t to = 0; to < s->setup.transport->size && status == SW_OK; to++) {
 		bool takes = false;
 		for (uint32_t i = 0; i < s->n; i++)
@@ -338,7 +339,8 @@ static sw_status update(serving *s, lane *l, int32_t begin, int32_t end, sw_erro
 		               r, (long long)age, (long long)l->stale);
 	}
 	const void **taken = list_taken(s, l, begin);
-	sw_status status = serve_update_run(&l->update, at, end - begin, taken, err);
+	sw_status status =
+		serve_update_run(&l->update, (serve_pieces){at, begin, end}, taken, err);
 	free(at);
 	free(taken);
 	for (int32_t r = begin; r < end && status == SW_OK; r++)

@@ -50,6 +50,7 @@ sw_status serve_update_init(serve_update *u, const sw_port *port, int32_t n_work
 	u->inputs = sw_alloc(n * sizeof(*u->inputs));
 	u->outputs = sw_alloc((SW_MAX(port->n_states, n_given) + 1) * sizeof(*u->outputs));
 	u->made = sw_alloc(((size_t)n_workers * port->n + 1) * sizeof(*u->made));
+	u->sums = sw_alloc(((size_t)n_workers * port->n + 1) * sizeof(*u->sums));
 	for (uint32_t i = 0; i < port->n; i++)
 		most = SW_MAX(most, term_bytes(u, i));
 	u->zeros = sw_alloc((size_t)most);
@@ -62,6 +63,7 @@ void serve_update_clear(serve_update *u)
 	if (!u->port)
 		return;
 	sw_tensors_drop(u->carried, u->port->n_reads);
+	sw_tensors_drop(u->sums, (uint32_t)u->n_workers * u->port->n);
 	sw_interpreter_free(u->interpreter);
 	sw_interpreter_free(u->terms_of);
 	sw_interpreter_free(u->digest);
@@ -70,6 +72,7 @@ void serve_update_clear(serve_update *u)
 	free(u->inputs);
 	free(u->outputs);
 	free(u->made);
+	free(u->sums);
 	free(u->zeros);
 	*u = (serve_update){0};
 }
@@ -93,33 +96,38 @@ static sw_status make_terms(serve_update *u, const char *sent, sw_tensor *terms,
 	return status;
 }
 
-/* Sum the terms of a variable, term k at at[k + 1], for an input of the update or of the digest. The
- * sum begins with zero, as it does in the synchronous step, where -0 becomes 0. */
-static sw_status add_up(serve_update *u, sw_interpreter *of, uint32_t input, const void **at,
-                        int32_t n, sw_error *err)
+/* Sum the terms of a variable, term k at at[k + 1]. The sum begins with zero, as it does in the
+ * synchronous step, where -0 becomes 0. */
+static sw_status add_up(const serve_update *u, sw_tensor *sum, const void **at, int32_t n,
+                        sw_error *err)
 {
-	sw_tensor *sum = &u->inputs[input];
 	at[0] = u->zeros;
-	SW_TRY(sw_interpreter_input(of, input, sum, err));
 	return sw_reduce(SW_MONOID_SUM, sum->shape.type, at, n + 1, sw_tensor_data(*sum),
 	                 sw_shape_elements(sum->shape), err);
 }
 
-/* Sum the terms of all variables, for the inputs from `first` on. */
-static sw_status add_up_all(serve_update *u, sw_interpreter *of, uint32_t first,
-                            const void *const *sent, int32_t n, sw_error *err)
+/* Sum the terms of all variables: in place, where the update reads them, or, if these sums are kept, by
+ * themselves. */
+static sw_status add_up_all(serve_update *u, serve_pieces sent, bool keep, sw_tensor *sums,
+                            sw_error *err)
 {
+	int32_t n = sent.end - sent.begin;
 	const void **at = sw_alloc(sizeof(*at) * (size_t)(n + 1));
 	sw_status status = SW_OK;
 	int64_t begin = 0;
 	for (int32_t k = 0; k < n && u->terms_of && status == SW_OK; k++)
-		status = make_terms(u, sent[k], &u->made[(uint32_t)k * u->port->n], err);
+		status = make_terms(u, sent.at[k], &u->made[(uint32_t)k * u->port->n], err);
 	for (uint32_t i = 0; i < u->port->n && status == SW_OK; i++) {
 		for (int32_t k = 0; k < n; k++)
 			at[k + 1] = u->terms_of
 			                    ? sw_tensor_data(u->made[(uint32_t)k * u->port->n + i])
-			                    : (const char *)sent[k] + begin;
-		status = add_up(u, of, first + i, at, n, err);
+			                    : (const char *)sent.at[k] + begin;
+		uint32_t input = u->port->n_reads + i;
+		status = keep ? sw_tensor_new(input_shape(u->port->update, input), false,
+		                              &sums[i], err)
+		              : sw_interpreter_input(u->interpreter, input, &sums[i], err);
+		if (status == SW_OK)
+			status = add_up(u, &sums[i], at, n, err);
 		begin += serve_aligned(term_bytes(u, i));
 	}
 	if (u->terms_of)
@@ -137,16 +145,19 @@ int64_t serve_digest_at(const sw_port *port, uint32_t result)
 	return begin;
 }
 
-sw_status serve_update_digest(serve_update *u, const void *const *sent, int32_t n, void *digest,
-                              sw_error *err)
+static sw_tensor *sums_of(const serve_update *u, serve_pieces sent)
+{
+	return &u->sums[(uint32_t)sent.begin * u->port->n];
+}
+
+sw_status serve_update_digest(serve_update *u, serve_pieces sent, void *digest, sw_error *err)
 {
 	uint32_t n_given = (uint32_t)sw_entry(u->port->digest)->results.len;
-	sw_status status = add_up_all(u, u->digest, 0, sent, n, err);
-	if (status) {
-		sw_tensors_drop(u->inputs, u->port->n);
-		return status;
-	}
-	status = sw_interpret(u->digest, u->inputs, u->port->n, u->outputs, n_given, err);
+	sw_tensor *sums = sums_of(u, sent);
+	SW_TRY(add_up_all(u, sent, true, sums, err));
+	for (uint32_t i = 0; i < u->port->n; i++)
+		u->inputs[i] = sw_tensor_keep(sums[i]);
+	sw_status status = sw_interpret(u->digest, u->inputs, u->port->n, u->outputs, n_given, err);
 	memset(u->inputs, 0, u->port->n * sizeof(*u->inputs)); /* the call took the references */
 	if (status)
 		return status;
@@ -158,11 +169,17 @@ sw_status serve_update_digest(serve_update *u, const void *const *sent, int32_t 
 }
 
 /* Make the inputs behind the state: sums, and what is taken of others' digests. */
-static sw_status make_sums(serve_update *u, const void *const *sent, int32_t n,
-                           const void *const *taken, sw_error *err)
+static sw_status make_sums(serve_update *u, serve_pieces sent, const void *const *taken,
+                           sw_error *err)
 {
 	uint32_t first = u->port->n_reads + u->port->n;
-	SW_TRY(add_up_all(u, u->interpreter, u->port->n_reads, sent, n, err));
+	sw_tensor *inputs = &u->inputs[u->port->n_reads], *sums = sums_of(u, sent);
+	if (u->port->digest) {
+		memcpy(inputs, sums, u->port->n * sizeof(*sums));
+		memset(sums, 0, u->port->n * sizeof(*sums));
+	} else {
+		SW_TRY(add_up_all(u, sent, false, inputs, err));
+	}
 	for (uint32_t k = 0; k < u->port->n_taken; k++) {
 		sw_tensor *input = &u->inputs[first + k];
 		SW_TRY(sw_interpreter_input(u->interpreter, first + k, input, err));
@@ -171,12 +188,12 @@ static sw_status make_sums(serve_update *u, const void *const *sent, int32_t n,
 	return SW_OK;
 }
 
-sw_status serve_update_run(serve_update *u, const void *const *sent, int32_t n,
-                           const void *const *taken, sw_error *err)
+sw_status serve_update_run(serve_update *u, serve_pieces sent, const void *const *taken,
+                           sw_error *err)
 {
 	const sw_program *update = u->port->update;
 	uint32_t n_reads = u->port->n_reads, n_inputs = n_reads + u->port->n + u->port->n_taken;
-	sw_status status = make_sums(u, sent, n, taken, err);
+	sw_status status = make_sums(u, sent, taken, err);
 	if (status) {
 		sw_tensors_drop(u->inputs, n_inputs);
 		return status;
@@ -217,12 +234,18 @@ void serve_update_copy(const serve_update *u, void *values)
 	}
 }
 
+/* Of sums that are kept: without a bound, of each worker's terms. */
+static int64_t kept_bytes(const serve_update *u)
+{
+	return u->port->term_bytes * (u->port->stale == SW_STALE_ANY ? u->n_workers : 1);
+}
+
 int64_t serve_update_peak_bytes(const serve_update *u)
 {
 	if (!u->interpreter)
 		return 0;
 	return (int64_t)sw_interpreter_peak_bytes(u->interpreter) +
-	       (u->digest ? (int64_t)sw_interpreter_peak_bytes(u->digest) : 0) +
+	       (u->digest ? (int64_t)sw_interpreter_peak_bytes(u->digest) + kept_bytes(u) : 0) +
 	       (u->terms_of ? (int64_t)sw_interpreter_peak_bytes(u->terms_of) +
 	                              (u->n_workers - 1) * u->port->term_bytes
 	                    : 0);

@@ -19,6 +19,9 @@ typedef struct serve_update {
 	sw_interpreter *terms_of; /* NULL: what is sent is the terms */
 	sw_interpreter *digest;   /* NULL: other ports read nothing of this one's gradients */
 	sw_tensor *made;          /* per worker, per variable: its term, while the update runs */
+	/* per worker that is the first of a sum, per variable: the sum that a digest was made of,
+	 * until the update takes it */
+	sw_tensor *sums;
 	int32_t n_workers;
 	void *zeros; /* as many bytes as the largest term has */
 } serve_update;
@@ -35,13 +38,18 @@ static inline int64_t serve_aligned(int64_t bytes)
 sw_status serve_update_init(serve_update *u, const sw_port *port, int32_t n_workers,
                             serve_fill *fill, void *context, sw_error *err);
 void serve_update_clear(serve_update *u);
-/* Write the digest of the sum of the terms of n pieces into a piece. */
-sw_status serve_update_digest(serve_update *u, const void *const *sent, int32_t n, void *digest,
-                              sw_error *err);
-/* Update once, with the sum of the terms of n pieces, added up in their order; taken: where each
- * value lies that the port takes of others' digests. */
-sw_status serve_update_run(serve_update *u, const void *const *sent, int32_t n,
-                           const void *const *taken, sw_error *err);
+/* What ranks begin to end - 1 sent, a piece each; their terms are added up in this order. */
+typedef struct serve_pieces {
+	const void *const *at; /* [end - begin] */
+	int32_t begin, end;
+} serve_pieces;
+/* Write the digest of the sum of terms into a piece, and keep the sum for the update with the same
+ * pieces, which comes next. */
+sw_status serve_update_digest(serve_update *u, serve_pieces sent, void *digest, sw_error *err);
+/* Update once, with the sum of terms; taken: where each value lies that the port takes of others'
+ * digests. */
+sw_status serve_update_run(serve_update *u, serve_pieces sent, const void *const *taken,
+                           sw_error *err);
 /* Return where a result of a port's digest begins in its piece; of the number of results: how long
  * the piece is. */
 int64_t serve_digest_at(const sw_port *port, uint32_t result);

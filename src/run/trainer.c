@@ -297,7 +297,7 @@ static sw_status prepare(trainer *t, sw_error *err)
 		status = trainer_check_served(t->options, err);
 	if (status == SW_OK)
 		status = trainer_open_folder(t->options, t->transport, &t->folder, err);
-	/* the plan's cluster has no servers; workers have no collectives but to meet */
+	/* the plan's cluster has no servers: there collectives are chosen by size alone */
 	if (status == SW_OK && t->options->tune && !t->options->servers)
 		sw_transport_tune(t->transport, t->parts.plan->cluster, SW_ALGORITHM_COUNT);
 	return status || !trainer_works(t) ? status : make_interpreter(t, err);

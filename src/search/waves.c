@@ -224,8 +224,7 @@ sw_status sw_wave_open(sw_search *s, size_t variant, sw_memory_mode mode, double
 	s->err = variant > 0 ? &why : err;
 	sw_status status = sw_pins_resolve(o->pins, &w->analysis, s->asked.sidecar, s->err);
 	if (status == SW_OK)
-		status = sw_sync_apply(o->sync, &o->strategy, &w->analysis, s->asked.sidecar,
-		                       s->err);
+		status = sw_sync_apply(o->sync, &w->analysis, s->asked.sidecar, s->err);
 	s->err = err;
 	if (status == SW_OK)
 		sw_sync_group(&w->analysis, s->asked.sidecar, v->plan);

@@ -39,6 +39,8 @@ typedef struct player {
 	SW_VEC(event) heap;
 	int64_t n_events;
 	bool *computing;
+	int64_t n_waiting;    /* in step: ranks that have begun, and wait for all others */
+	double last_begin_s;  /* of them */
 	int64_t *steps;   /* per rank: done */
 	int64_t *version; /* per rank and port: updates of its value; without a bound its replies */
 	int64_t *seen;    /* likewise, updates of the value that the step under way has */
@@ -145,6 +147,23 @@ static bool may_begin(const player *p, int64_t rank)
 	return true;
 }
 
+/* Collectives of the worker end once the last rank has come to them. */
+static void begin_worker(player *p, int32_t rank, double at)
+{
+	if (!p->served->in_step) {
+		push(p, (event){.at = at + p->worker_s, .kind = COMPUTED, .rank = rank});
+		return;
+	}
+	p->last_begin_s = fmax(p->last_begin_s, at);
+	if (++p->n_waiting < p->n)
+		return;
+	p->n_waiting = 0;
+	for (int64_t r = 0; r < p->n; r++)
+		push(p, (event){.at = p->last_begin_s + p->worker_s,
+		                .kind = COMPUTED,
+		                .rank = (int32_t)r});
+}
+
 static void try_begin(player *p, int32_t rank, double now)
 {
 	if (p->computing[rank] || !may_begin(p, rank))
@@ -155,9 +174,7 @@ static void try_begin(player *p, int32_t rank, double now)
 		if (p->served->ports[i].stale != SW_STALE_ANY)
 			p->seen[at] = p->version[at];
 	}
-	push(p, (event){.at = now + p->worker_s + (p->more_s ? p->more_s[rank] : 0),
-	                .kind = COMPUTED,
-	                .rank = rank});
+	begin_worker(p, rank, now + (p->more_s ? p->more_s[rank] : 0));
 }
 
 static void computed(player *p, const event *e)
@@ -307,11 +324,12 @@ static void value_came(player *p, const event *e)
 
 /* ---- playing ---------------------------------------------------------------------------- */
 
-static double kernels_s(const sw_cluster *cluster, const sw_program *program)
+/* Of a program without collectives, or with them, which then stand in line with the kernels. */
+static double program_s(const sw_cluster *cluster, const sw_program *program)
 {
 	sw_program_cost cost;
 	sw_cost_program(cluster, program, &cost);
-	return cost.compute_s;
+	return cost.step_time_s;
 }
 
 /* Terms that are made of what was sent, and their sum: terms are read, and the sum is written, at the
@@ -319,7 +337,7 @@ static double kernels_s(const sw_cluster *cluster, const sw_program *program)
 static double sum_seconds(const sw_cluster *cluster, const sw_port *port)
 {
 	int64_t terms = port->stale == SW_STALE_ANY ? 1 : cluster->n_devices;
-	double made_s = port->terms_of ? kernels_s(cluster, port->terms_of) : 0;
+	double made_s = port->terms_of ? program_s(cluster, port->terms_of) : 0;
 	return made_s * (double)terms +
 	       (double)port->term_bytes * (double)(terms + 1) / cluster->device.memory_bandwidth;
 }
@@ -347,7 +365,7 @@ static void player_init(player *p, sw_arena *arena)
 	p->n = p->behind = cluster->n_devices;
 	p->n_servers = count_servers(p->served);
 	p->goal = steps_to_play(p->served);
-	p->worker_s = kernels_s(cluster, p->served->worker);
+	p->worker_s = program_s(cluster, p->served->worker);
 	p->update_s = SW_NEW_N(arena, double, n_ports + 1);
 	p->digest_s = SW_NEW_N(arena, double, n_ports + 1);
 	p->computing = SW_NEW_N(arena, bool, p->n);
@@ -370,8 +388,8 @@ static void player_init(player *p, sw_arena *arena)
 		port_state *s = &p->ports[i];
 		const sw_port *port = &p->served->ports[i];
 		double sum_s = sum_seconds(cluster, port);
-		p->update_s[i] = kernels_s(cluster, port->update) + sum_s;
-		p->digest_s[i] = port->digest ? kernels_s(cluster, port->digest) + sum_s : 0;
+		p->update_s[i] = program_s(cluster, port->update) + (port->digest ? 0 : sum_s);
+		p->digest_s[i] = port->digest ? program_s(cluster, port->digest) + sum_s : 0;
 		s->ring = SW_MAX(port->stale, 0) + 1;
 		s->came = SW_NEW_N(arena, int64_t, p->n);
 		s->ready = SW_NEW_N(arena, int64_t, p->n);

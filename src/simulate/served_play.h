@@ -6,8 +6,9 @@
  * the other beside its worker, once the digests of others have come that the update reads; a
  * message holds the links of both parts at the level where they meet, for its bytes over their
  * bandwidth, and arrives after the seconds of sw_cost_pair. What owners take of a device is not
- * taken from its worker. Servers in their place (sw_served_place) are hosts of their own beside the
- * cluster, each with a link of the outermost level and a device as the cluster's.
+ * taken from its worker. A worker with collectives ends its step when all others do. Servers in
+ * their place (sw_served_place) are hosts of their own beside the cluster, each with a link of the
+ * outermost level and a device as the cluster's.
  */
 #ifndef SW_SIMULATE_SERVED_PLAY_H
 #define SW_SIMULATE_SERVED_PLAY_H

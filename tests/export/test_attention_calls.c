@@ -85,6 +85,7 @@ static const style styles[] = {
 	{"scanned", 3},
 	{"scanned_stored", 1},   /* the scores are kept beside it */
 	{"weights_returned", 2}, /* which are computed beside the calls */
+	{"differential_values", 4}, /* of two softmaxes */
 	{"gqa.cudnn", 2},
 	{"plain", 2},
 };

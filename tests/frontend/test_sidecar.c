@@ -322,6 +322,41 @@ static void states_that_stay_non_negative_begin_so(void **state)
 	sw_program_free(program);
 }
 
+/* A variance is clamped, goes into its running mean, but in the first step, and a root is taken of
+ * that: no test draws it negative, whatever its file says. The running mean w of the values is free. */
+static void what_roots_are_taken_of_is_not_negative(void **state)
+{
+	(void)state;
+	static const char text[] =
+		"HloModule m, input_output_alias={ {0}: (0, {}), {1}: (1, {}) }\n"
+		"ENTRY e {\n  w = f32[2] parameter(0)\n  v = f32[2] parameter(1)\n"
+		"  x = f32[2] parameter(2)\n  p = pred[2] parameter(3)\n"
+		"  y = f32[2] subtract(x, w)\n  square = f32[2] multiply(x, y)\n"
+		"  zero = f32[] constant(0)\n  zeros = f32[2] broadcast(zero), dimensions={}\n"
+		"  batch = f32[2] maximum(square, zeros)\n  rate = f32[] constant(0.9)\n"
+		"  rates = f32[2] broadcast(rate), dimensions={}\n"
+		"  old = f32[2] multiply(v, rates)\n  sum = f32[2] add(old, batch)\n"
+		"  v2 = f32[2] select(p, batch, sum)\n  root = f32[2] rsqrt(v2)\n"
+		"  w2 = f32[2] multiply(y, root)\n"
+		"  ROOT r = (f32[2], f32[2]) tuple(w2, v2)\n}\n";
+	sw_program *program = read_text(text);
+	sw_sidecar s, found;
+	sw_error err = {0};
+	sw_sidecar_default(program, &s);
+	assert_int_equal(s.inputs[1].role, SW_ROLE_MOMENT);
+	for (uint32_t i = 0; i < 2; i++)
+		s.inputs[i].random = (sw_fill){.kind = SW_FILL_NORMAL, .b = 0.02};
+	assert_int_equal(sw_sidecar_write(PATH, program, &s, &err), SW_OK);
+	assert_int_equal(sw_sidecar_find(PROGRAM_PATH, program, &found, &err), SW_OK);
+	unlink(PATH);
+	assert_int_equal(found.inputs[0].random.kind, SW_FILL_NORMAL);
+	assert_int_equal(found.inputs[1].random.kind, SW_FILL_UNIFORM);
+	assert_true(found.inputs[1].random.a > 0);
+	sw_sidecar_clear(&s);
+	sw_sidecar_clear(&found);
+	sw_program_free(program);
+}
+
 /* Return which result is the loss of a program with these results, without a sidecar. */
 static int32_t loss_of(const char *results, const char *types)
 {
@@ -387,6 +422,7 @@ int main(void)
 		cmocka_unit_test(every_deviation_is_named),
 		cmocka_unit_test(without_a_file_defaults_come_from_the_program),
 		cmocka_unit_test(states_that_stay_non_negative_begin_so),
+		cmocka_unit_test(what_roots_are_taken_of_is_not_negative),
 		cmocka_unit_test(of_several_numbers_none_is_the_loss),
 		cmocka_unit_test(the_file_beside_the_program_is_found),
 		cmocka_unit_test(a_missing_file_is_an_error),

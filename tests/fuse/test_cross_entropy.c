@@ -12,6 +12,12 @@ static const softmax_case styles[] = {
 	{"loss_shifted", 1, 0, NULL},
 	{"loss_accuracy", 1, 0, NULL},
 	{"loss_rounded", 1, 0, NULL},
+	{"loss_distilled", 1, 0, NULL},
+	/* the derivative of a logarithm waits for it */
+	{"loss_mixed", 1, 1, NULL},
+	{"loss_pooled", 1, 0, NULL},
+	{"loss_ensemble", 1, 0, NULL},
+	{"loss_ensemble_apart", 1, 0, NULL},
 	{"loss_frozen", 1, 0, NULL},
 	/* the derivative waits for the loss, so scores are computed twice */
 	{"loss_scaled", 1, 1, NULL},
@@ -21,6 +27,8 @@ static const softmax_case styles[] = {
 
 static const softmax_case near_misses[] = {
 	{"loss_and_logits", 0, 0, "its scores are returned as %"},
+	{"loss_both_ways", 0, 0,
+         "it sums exponentials over other dimensions than an earlier softmax"},
 	{"loss_scaled_wide", 0, 0,
          "2 kernels would compute its scores, each a sum of 512 products"},
 };

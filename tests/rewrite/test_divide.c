@@ -217,6 +217,32 @@ static void parts_are_updated_apart(void **state)
 	close_subject(&s);
 }
 
+/* The gradient of each part is a value of which devices have terms: also where two biases of a sum have
+ * one gradient, which is squared or clipped for both, and where a part has one element. */
+static void parts_have_gradients_of_their_own(void **state)
+{
+	static const char *const names[] = {"unet-tiny", "bert-tiny-clip"};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(names); i++) {
+		subject s;
+		sw_error err = {0};
+		open_subject(&s, names[i], into_two, 0);
+		sw_program_free(s.divided);
+		sw_sidecar_clear(&s.own);
+		sw_variable_form *list = (sw_variable_form *)(uintptr_t)s.forms.list;
+		for (size_t k = 0; k < s.forms.n; k++) {
+			list[k].codec.kind = SW_CODEC_TERMS;
+			list[k].devices = 2;
+		}
+		assert_ok(sw_rewrite_variables(s.program, &s.sidecar, &s.forms, &s.divided, &s.own,
+		                               &err),
+		          &err);
+		assert_ok(sw_program_verify(s.divided, &err), &err);
+		assert_true(count_opcode(s.divided, SW_OP_TERMS) > s.forms.n);
+		close_subject(&s);
+	}
+}
+
 static void what_is_no_division_is_refused(void **state)
 {
 	static const int64_t short_of[] = {8, 8}, negative[] = {-8, 24};
@@ -248,6 +274,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_step_gives_the_parts_of_what_it_gave),
 		cmocka_unit_test(parts_are_updated_apart),
+		cmocka_unit_test(parts_have_gradients_of_their_own),
 		cmocka_unit_test(what_is_no_division_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,6 +116,32 @@ static void a_straggler_decides_the_long_run_of_those_who_have_a_bound(void **st
 	}
 }
 
+/* Where workers have collectives all end a step when the last one does, and its collectives are part
+ * of it. */
+static void collectives_of_workers_wait_for_the_last(void **state)
+{
+	(void)state;
+	subject s;
+	subject_open(&s, "resnet-tiny", "lab-4x1", "ps:balanced,served");
+	sw_program_cost cost;
+	sw_cost_program(&s.cluster, s.served.worker, &cost);
+	assert_true(s.served.in_step && cost.communication_s > 0);
+	sw_served_play played = play(&s, 3, 0.5), calm = play(&s, 3, 0);
+	assert_true(played.worker_s == cost.step_time_s);
+	for (int64_t r = 0; r < played.n_ranks; r++) {
+		assert_true(played.step_s[r] > 0.5 + 0.999 * played.worker_s);
+		assert_true(played.step_s[r] < 0.5 + 1.001 * calm.step_s[r]);
+	}
+	/* terms that all send at the same time share the owners' links, others have come before */
+	s.served.in_step = false;
+	sw_served_play apart = play(&s, 3, 0.5);
+	assert_true(played.step_s[0] - apart.step_s[0] > 0.01 * calm.step_s[0]);
+	sw_served_play_clear(&apart);
+	sw_served_play_clear(&played);
+	sw_served_play_clear(&calm);
+	subject_close(&s);
+}
+
 /* One port, two ranks, no bound: the owner's step is its worker's and its update's; the other's,
  * also the way there and back. Both may wait for the other's update. */
 static void a_step_without_a_bound_is_the_way_to_the_owner_and_back(void **state)
@@ -215,6 +241,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(more_staleness_is_no_slower),
 		cmocka_unit_test(a_straggler_decides_the_long_run_of_those_who_have_a_bound),
+		cmocka_unit_test(collectives_of_workers_wait_for_the_last),
 		cmocka_unit_test(a_step_without_a_bound_is_the_way_to_the_owner_and_back),
 		cmocka_unit_test(a_step_with_a_server_is_the_way_there_and_back),
 		cmocka_unit_test(fewer_servers_are_no_faster),
