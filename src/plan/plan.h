@@ -217,6 +217,8 @@ typedef struct sw_plan {
 	/* While the planner runs: how slow a schedule need not be made quicker any more (schedule.h);
 	 * 0: none. */
 	double beaten_s;
+	/* Likewise, how slow one need not be made quicker by merging collectives; 0: none. */
+	double unmerged_s;
 
 	/* The predicted cost. */
 	/* step: with overlap, if the planner could play it; else compute + communication */

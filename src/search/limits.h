@@ -33,6 +33,9 @@
 	X(behind, 1.5, "ratio",                                                                    \
 	  "to the best step beyond which other variants leave a mesh out, and schedules end early", \
 	  "halved: 0/26; doubled: 0/26")                                                           \
+	X(unmerged_behind, 1.02, "ratio",                                                          \
+	  "to the best step, beside what merging can save, beyond which no collectives are merged", \
+	  "not measured")                                                                          \
 	X(far_too_large, 2, "ratio",                                                               \
 	  "to the memory beyond which variants that save memory come first",                       \
 	  "halved: 0/26; doubled: 0/26")                                                           \
