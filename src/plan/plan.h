@@ -126,6 +126,7 @@ typedef enum sw_untried {
 	SW_UNTRIED_BEHIND,   /* its mesh was far behind in another variant of the program */
 	SW_UNTRIED_TOO_LARGE, /* no plan of the program fits in memory */
 	SW_UNTRIED_TIME,      /* the time limit came first */
+	SW_UNTRIED_WORK,      /* its problem is too large for the work that it may take */
 	SW_UNTRIED_COUNT
 } sw_untried;
 /* "slower", "deferred", ...; "" for SW_UNTRIED_NOT. */

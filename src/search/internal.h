@@ -324,6 +324,7 @@ typedef struct sw_estimate {
 	bool by_model;   /* drop it only if it is slower by the model, too */
 	bool deferrable; /* it may wait until there is a memory limit */
 	bool too_large;  /* no plan of it fits in memory */
+	bool laborious;  /* its problem is too large for the work that it may take */
 	bool late;       /* the time is up */
 } sw_estimate;
 /* Return why an estimate gets no more work, given the best figures so far and how many times the
@@ -402,6 +403,7 @@ typedef struct sw_mesh_search {
 		double best_s; /* the quickest that fits, by the model; INFINITY: none */
 		int64_t least_bytes; /* of the peaks that were costed */
 		int64_t input_bytes; /* no plan needs less; 0: unknown */
+		double pairs; /* of candidates of its decisions (sw_model_pairs) */
 	} bounds;
 	sw_found found; /* of the last attempt */
 	struct {        /* the attempt whose plan fits and is quickest */
@@ -417,6 +419,8 @@ void sw_mesh_search_init(sw_mesh_search *m, const sw_search *s, size_t entry);
 void sw_mesh_search_list(sw_mesh_search *m, sw_search_wave *wave, const sw_watch *watch);
 /* Build the model of the next attempt. */
 void sw_mesh_search_build(sw_mesh_search *m, sw_search *s, const sw_watch *watch);
+/* Return the work of the solver in each attempt. */
+double sw_mesh_search_work(const sw_mesh_search *m, const sw_search *s);
 /* Let the solver begin where those of earlier meshes ended. */
 void sw_mesh_search_warm_start(sw_mesh_search *m, const sw_search_wave *wave);
 /* Give the mesh up before it is solved; bound_s: of its steps. */
