@@ -375,6 +375,7 @@ typedef struct sw_found {
 	double model_s, bound_s; /* by the model */
 	double cached_s;         /* model_s before any reader re-gathers */
 	double kernels_s;        /* no schedule takes less */
+	bool lost;               /* it was costed not to fit, and no schedule of it wins */
 	sw_program_cost cost, cached;
 	int64_t costed_bytes; /* the smallest peak that was costed; INT64_MAX: none */
 } sw_found;
@@ -459,8 +460,12 @@ typedef struct sw_costing {
 	double deadline_s; /* of sw_now_s; 0: none */
 	double doubt; /* leave plans alone that are counted to take more than this many times the
 	                 memory */
+	double lost_s; /* a step that is known; plans that can't be quicker are not made to fit; 0: none */
 	int64_t least_bytes; /* result: with all readers re-gathering, as counted or costed */
 } sw_costing;
+/* Does a plan that costs this exceed the memory, without a chance to be quicker if it is made to fit?
+ * What makes it fit adds kernels and messages. */
+bool sw_costing_is_lost(const sw_costing *c, const sw_program_cost *cost);
 /* Cost a plan. Where it exceeds the memory, let readers re-gather, then let dots stream operands.
  * Give the cost of the plan as it then is, and `cached`, its cost with everything cached. */
 sw_status sw_costing_fit(sw_costing *c, sw_program_cost *cached, sw_program_cost *cost,

@@ -285,8 +285,10 @@ static sw_status cost(sw_mesh_search *m, const sw_search *s)
 	                .plan = m->sketch,
 	                .memory_bytes = w->memory_bytes,
 	                .deadline_s = m->work.deadline_s,
-	                .doubt = s->asked.limits->memory_doubt};
+	                .doubt = s->asked.limits->memory_doubt,
+	                .lost_s = w->tally.step_s};
 	sw_status status = sw_costing_fit(&c, &f->cached, &f->cost, &m->err);
+	f->lost = status == SW_OK && sw_costing_is_lost(&c, &f->cached);
 	if (status == SW_OK)
 		f->model_s += w->analysis.overlap_weight *
 		              (f->cost.communication_s - f->cached.communication_s);
@@ -382,7 +384,9 @@ void sw_mesh_search_judge(sw_mesh_search *m, sw_search *s)
 	if (exceeds)
 		sw_candidates_note_least(s, m);
 	f->feasible = f->feasible && !exceeds;
-	bool wanted = (exceeds || may_gain(m, s)) && w->mode != SW_MEMORY_UNCONSTRAINED &&
+	if (f->lost)
+		sw_mesh_search_reject(m, SW_UNTRIED_SLOWER, sw_cost_step_bound_s(&f->cached));
+	bool wanted = (exceeds || may_gain(m, s)) && !f->lost && w->mode != SW_MEMORY_UNCONSTRAINED &&
 	              m->attempt + 1 < (int)s->asked.limits->max_attempts && !s->hopeless_bytes;
 	m->pending = has_time(m) && wanted;
 	if (f->feasible)
