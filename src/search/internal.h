@@ -17,6 +17,7 @@
  *   held_state.c       what a device holds of the state under a plan
  *   hopeless.c         see whether nothing can fit by far
  *   neighbours.c       choose the next variant: neighbours_memory.c, neighbours_padding.c
+ *   variations.c       vary the quickest plans, by their played steps
  *   certify.c          the bound of all plans, searched or not
  *   answer.c           the plan that is returned, or why there is none
  *   cut_short.c        within a time limit: fixed strategies are searched alone, the best first
@@ -34,6 +35,7 @@
 typedef struct sw_candidate_plan {
 	size_t variant, entry;
 	char name[SW_NAME_BYTES];
+	size_t move;    /* of variations.c that made it; 0: none did */
 	double model_s; /* by the solver's model, plus the cost of re-gathering */
 	sw_program_cost
 		cost; /* step_time_s: without overlap; of the schedule, once it was simulated */
@@ -130,7 +132,8 @@ typedef enum sw_memory_mode {
 	SW_MEMORY_UNCONSTRAINED, /* find the quickest plan, and see whether it fits */
 	SW_MEMORY_LIMITED,       /* find a plan that fits */
 	/* keep a part of the memory for the schedule; bounds stay as they are */
-	SW_MEMORY_RESERVED
+	SW_MEMORY_RESERVED,
+	SW_MEMORY_VARIED /* vary plans that were found (variations.c); bounds stay as they are */
 } sw_memory_mode;
 
 /* The limits of the solver on one mesh. */
@@ -382,6 +385,7 @@ typedef struct sw_found {
 
 typedef struct sw_mesh_search {
 	size_t entry; /* of the variant */
+	size_t move;  /* as in sw_candidate_plan */
 	const sw_mesh *mesh;
 	sw_plan *sketch; /* decisions of the last attempt; NULL outside of a batch */
 	sw_budget budget;
@@ -506,6 +510,11 @@ double sw_cost_step_bound_s(const sw_program_cost *cost);
 /* Open the next wave, of a neighbour of the variants searched so far; open none if there is nothing
  * more to try. */
 sw_status sw_propose(sw_search *s);
+
+/* ---- variations.c ----------------------------------------------------------------------- */
+
+/* Play variations of the plans that are quickest, and take the quickest; opens no wave. */
+sw_status sw_propose_variations(sw_search *s);
 
 /* ---- neighbours_memory.c ---------------------------------------------------------------- */
 

@@ -14,6 +14,20 @@
 	  "halved: 0/26; doubled: 2/26, worst +0.33 %")                                            \
 	X(gap_work, 1e8, "solver work", "after which that distance counts twice, and so on",       \
 	  "resnet50 on 64 A100: 0.6 of the time, the same step")                               \
+	X(variation_ops, 24000, "ops", "of programs that are played to vary the best plans",           \
+	  "0: gpt-tiny-scan on local-2x2 with loops fused takes 4 % longer than with a pin")       \
+	X(variation_work, 1e7, "solver work", "of each variation", "not measured")                  \
+	X(variation_layouts, 2, "layouts", "of a parameter that are tried beside the one it has",      \
+	  "not measured")                                                                          \
+	X(variation_near, 1.02, "ratio",                                                           \
+	  "to the model's seconds up to which a variation is played", "not measured")              \
+	X(variation_behind, 1.02, "ratio",                                                         \
+	  "to the best step up to which the plan of another mesh is varied", "not measured")       \
+	X(variation_waits, 0.02, "of the step",                                                    \
+	  "that the best plan must wait for collectives to be varied",                             \
+	  "0: gpt on local-2x2 takes four times as long to plan, for the same step")               \
+	X(variation_gain, 0.002, "of the step",                                                    \
+	  "that a variation must gain so that others follow it", "not measured")                   \
 	X(padded_sweeps, 4, "sweeps",                                                              \
 	  "over its tables that the solver's work must be for, for a free mesh of a padded variant", \
 	  "unet-33m on 16 A100: 0.6 of the time, the same step")                                   \
