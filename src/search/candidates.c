@@ -25,6 +25,7 @@ static sw_candidate_plan candidate_of(sw_search *s, const sw_mesh_search *m)
 {
 	sw_candidate_plan c = {.variant = s->wave->variant,
 	                       .entry = m->entry,
+	                       .move = m->move,
 	                       .model_s = m->found.model_s,
 	                       .cost = m->found.cost};
 	snprintf(c.name, sizeof(c.name), "%s", m->mesh->name);
@@ -144,7 +145,7 @@ static sw_status take_simulated(sw_search *s, simulation *j)
 	}
 	bool is_better =
 		!sw_search_has_incumbent(s) || c->cost.step_time_s < s->incumbent.cost.step_time_s;
-	if (s->wave->mode != SW_MEMORY_RESERVED || is_better) {
+	if (s->wave->mode < SW_MEMORY_RESERVED || is_better) {
 		e->line.step_time_s = c->cost.step_time_s;
 		e->line.bound_s = 0;
 	}

@@ -19,12 +19,12 @@
 	X(variation_work, 1e7, "solver work", "of each variation", "not measured")                  \
 	X(variation_layouts, 2, "layouts", "of a parameter that are tried beside the one it has",      \
 	  "not measured")                                                                          \
-	X(variation_near, 1.02, "ratio",                                                           \
+	X(variation_near, 1.05, "ratio",                                                           \
 	  "to the model's seconds up to which a variation is played", "not measured")              \
 	X(variation_behind, 1.02, "ratio",                                                         \
 	  "to the best step up to which the plan of another mesh is varied", "not measured")       \
 	X(variation_waits, 0.02, "of the step",                                                    \
-	  "that the best plan must wait for collectives to be varied",                             \
+	  "that kernels of a plan must leave of the best one's, for the plan to be varied",         \
 	  "0: gpt on local-2x2 takes four times as long to plan, for the same step")               \
 	X(variation_gain, 0.002, "of the step",                                                    \
 	  "that a variation must gain so that others follow it", "not measured")                   \

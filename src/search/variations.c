@@ -2,13 +2,14 @@
  * Variations of the best plans, judged by their played steps.
  *
  * The model does not know which collectives a schedule merges and hides, so that of plans that take
- * nearly as long by the model one may be quicker by some per cent when it is played. A MOVE gives one
- * parameter another layout at rest, and lets the solver choose everything else anew. The moves that cost
- * least by the model are played for the incumbent's mesh and those that come near it; from the best
- * one on, other moves are made beside it, until none is quicker. So a pin of a parameter hardly ever
- * makes a step quicker.
+ * nearly as long by the model one may be quicker by some per cent when it is played. A MOVE gives
+ * one parameter another layout at rest, and lets the solver choose everything else anew. The moves
+ * that cost least by the model are played for the incumbent's mesh and those that come near it;
+ * from the best one on, other moves are made beside it, until none is quicker. So a pin of a
+ * parameter hardly ever makes a step quicker.
  *
- * The work is bounded by `variation_ops`: large programs are not varied, small ones some dozen times.
+ * The work is bounded by `variation_ops`: large programs are not varied, small ones some dozen
+ * times.
  */
 #include "search/internal.h"
 
@@ -135,7 +136,7 @@ static int by_model(const void *a, const void *b)
 	if (x->model_s != y->model_s)
 		return x->model_s < y->model_s ? -1 : 1;
 	return x->node != y->node ? (x->node > y->node) - (x->node < y->node)
-				  : (x->strategy > y->strategy) - (x->strategy < y->strategy);
+	                          : (x->strategy > y->strategy) - (x->strategy < y->strategy);
 }
 
 /* ---- playing ---------------------------------------------------------------------------- */
@@ -255,48 +256,55 @@ static sw_status vary_wave(sw_search *s, int64_t plays)
 	return status;
 }
 
-/* Want the incumbent's mesh, and those whose played plan comes near it. Meshes with equal plans
- * count once. */
+/* May a variation of the plan on a line of the alternatives be much quicker than the incumbent? It
+ * must come near it, and wait for collectives, which another choice may hide or merge better. */
+static bool may_win(const sw_search *s, const sw_alternative *line)
+{
+	const sw_search_limits *limits = s->asked.limits;
+	double best_s = s->incumbent.cost.step_time_s;
+	return line->feasible && line->bound_s == 0 &&
+	       line->step_time_s <= limits->variation_behind * best_s &&
+	       line->compute_s < (1 - limits->variation_waits) * best_s;
+}
+
+/* Want the meshes of which a variation may win; those with equal plans count once. */
 static void want_near(const sw_search *s, sw_variant *v)
 {
-	double best_s = s->incumbent.cost.step_time_s;
 	v->meshes.wanted.rest = false;
 	v->meshes.wanted.has.len = 0;
 	for (size_t i = 0; i < v->entries.len; i++) {
-		const sw_alternative *line = &v->entries.data[i].line;
+		const sw_mesh_entry *e = &v->entries.data[i];
 		bool equal = false;
-		for (size_t k = 0; k < i; k++)
-			equal = equal || (v->entries.data[k].line.step_time_s == line->step_time_s &&
-			                  v->entries.data[k].line.compute_s == line->compute_s &&
-			                  sw_mesh_set_has(&v->meshes.wanted, v->entries.data[k].number));
-		if (line->feasible && line->bound_s == 0 && !v->entries.data[i].mesh.untied &&
-		    line->step_time_s <= s->asked.limits->variation_behind * best_s && !equal)
-			sw_mesh_set_put(&v->meshes.wanted, v->entries.data[i].number, true);
+		for (size_t k = 0; k < i; k++) {
+			const sw_mesh_entry *other = &v->entries.data[k];
+			equal = equal || (other->line.step_time_s == e->line.step_time_s &&
+			                  other->line.compute_s == e->line.compute_s &&
+			                  sw_mesh_set_has(&v->meshes.wanted, other->number));
+		}
+		if (may_win(s, &e->line) && !e->mesh.untied && !equal)
+			sw_mesh_set_put(&v->meshes.wanted, e->number, true);
 	}
 }
 
-/* Does the incumbent wait for collectives, so that another choice may hide or merge them better? */
-static bool is_worth(const sw_search *s)
+static bool is_asked_for(const sw_search *s)
 {
 	const sw_plan_options *o = s->asked.options;
-	const sw_program_cost *cost = &s->incumbent.cost;
-	bool may = sw_search_has_incumbent(s) && o->strategy.kind == SW_PLAN_AUTO && !o->no_overlap &&
-	           o->method == SW_METHOD_EXACT && isinf(s->end_s) && !s->lender;
-	return may && cost->step_time_s - cost->compute_s >
-	                      s->asked.limits->variation_waits * cost->step_time_s;
+	return sw_search_has_incumbent(s) && o->strategy.kind == SW_PLAN_AUTO && !o->no_overlap &&
+	       o->method == SW_METHOD_EXACT && isinf(s->end_s) && !s->lender;
 }
 
 sw_status sw_propose_variations(sw_search *s)
 {
 	s->proposals.step++;
-	if (!is_worth(s))
+	if (!is_asked_for(s))
 		return SW_OK;
 	size_t number = s->incumbent.variant;
 	sw_variant *v = sw_search_variant(s, number);
-	int64_t plays = (int64_t)(s->asked.limits->variation_ops / (double)v->plan->program->ops.len);
-	if (plays == 0)
-		return SW_OK;
+	int64_t plays =
+		(int64_t)(s->asked.limits->variation_ops / (double)v->plan->program->ops.len);
 	want_near(s, v);
+	if (plays == 0 || !sw_mesh_set_has_any(&v->meshes.wanted))
+		return SW_OK;
 	sw_status status = sw_wave_open(s, number, SW_MEMORY_VARIED, sw_search_left_s(s));
 	if (status == SW_OK)
 		status = vary_wave(s, plays);
