@@ -17,6 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Programs of which fewer plays are affordable are not varied: few moves among many parameters find
+ * nothing, and listing them takes long. So many solutions for each play list the moves. */
+enum { LEAST_PLAYS = 10, TRIES_PER_PLAY = 4 };
+
 typedef struct rest_move {
 	int32_t node, strategy;
 	double model_s;
@@ -111,8 +115,9 @@ static void list_moves(const variation *v, varied_mesh *x)
 	const sw_model *model = &x->m->work.model;
 	int32_t *best = best_assignment(v->s, x->m, &x->model_s);
 	bool *seen = sw_alloc(model->problem.nodes.len + 1);
+	int64_t tries = TRIES_PER_PLAY * v->plays;
 	clear_moves(x);
-	for (size_t d = 0; best && d < model->decisions.len; d++) {
+	for (size_t d = 0; best && tries > 0 && d < model->decisions.len; d++) {
 		const sw_decision *decision = &model->decisions.data[d];
 		const sw_problem_node *of = &model->problem.nodes.data[decision->node];
 		int64_t left = (int64_t)v->s->asked.limits->variation_layouts;
@@ -124,6 +129,7 @@ static void list_moves(const variation *v, varied_mesh *x)
 			if (i != best[decision->node] && of->cost[i] != SW_FORBIDDEN) {
 				try_move(v, x, decision->node, i);
 				left--;
+				tries--;
 			}
 	}
 	free(seen);
@@ -303,7 +309,7 @@ sw_status sw_propose_variations(sw_search *s)
 	int64_t plays =
 		(int64_t)(s->asked.limits->variation_ops / (double)v->plan->program->ops.len);
 	want_near(s, v);
-	if (plays == 0 || !sw_mesh_set_has_any(&v->meshes.wanted))
+	if (plays < LEAST_PLAYS || !sw_mesh_set_has_any(&v->meshes.wanted))
 		return SW_OK;
 	sw_status status = sw_wave_open(s, number, SW_MEMORY_VARIED, sw_search_left_s(s));
 	if (status == SW_OK)
