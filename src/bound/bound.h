@@ -35,7 +35,7 @@ double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
 /* Return seconds that no step is shorter than: the kernels' bound, or where it is larger that of
  * kernels and of messages between the parts of the outermost level together. It holds for the same
  * programs, and counts no messages where ops have owners, parts are unequal, devices are of several
- * kinds or collectives were measured. Seconds for a program of thousands of ops (joint.c). threads:
+ * kinds or collectives were measured. Seconds for a program of thousands of ops (joint_bound.c). threads:
  * 0 is one per processor; what is returned does not depend on them. */
 double sw_bound_step_s(const sw_program *program, const sw_sidecar *sidecar,
                        const sw_cluster *cluster, bool owners, int threads);

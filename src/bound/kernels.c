@@ -211,7 +211,7 @@ double sw_bound_kernels_s(const sw_program *program, const sw_sidecar *sidecar,
 	return seconds;
 }
 
-/* Count products as joint.c does, and let it bound kernels and messages. */
+/* Count products as joint_bound.c does, and let it bound kernels and messages. */
 static sw_bound_marked *for_joint(sw_bound_marked *m)
 {
 	m->with_any_products_s =

@@ -29,7 +29,7 @@ typedef struct sw_bound_marked {
 	const sw_cluster *cluster;
 	sw_bound_marks marks;
 	double kernels_s; /* the bound of all kernels */
-	/* The same, but each product counts as `marks.any` says; set where joint.c bounds, too. */
+	/* The same, but each product counts as `marks.any` says; set where joint_bound.c bounds, too. */
 	double with_any_products_s;
 } sw_bound_marked;
 
@@ -44,7 +44,7 @@ static inline void sw_bound_loop_apply(const sw_bound_loop *loop, const sw_bound
 	d->shares_kernel = marks->shares_kernel[id];
 }
 
-/* ---- joint.c: where messages are not bounded, these are of the kernels alone ------------- */
+/* ---- joint_bound.c: where messages are not bounded, these are of the kernels alone -------- */
 
 /* Return what no plan's weight K + (1 - weight) C is below. */
 double sw_bound_joint_weighted_s(const sw_bound_marked *m, double weight);

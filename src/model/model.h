@@ -543,6 +543,9 @@ bool sw_model_begin(sw_model *model, sw_memo *memo, const sw_watch *watch, const
  * the other, so no plan of the mesh takes less where each op is a kernel; on a device that fuses, where
  * ops are priced by their share of a kernel, it is an estimate. The model must have begun. */
 double sw_model_kernels_s(const sw_model *model);
+/* Return the sum of the squares of the numbers of candidates, which the entries of the problem's
+ * tables grow with. The model must have begun. */
+double sw_model_pairs(const sw_model *model);
 /* Return the bytes per device of the program's inputs, each in its smallest layout. All of them are
  * there when a step begins, so no plan of the mesh needs less. The model must have begun. */
 int64_t sw_model_input_bytes(const sw_model *model);

@@ -232,6 +232,16 @@ double sw_model_kernels_s(const sw_model *m)
 	return sum;
 }
 
+double sw_model_pairs(const sw_model *m)
+{
+	double pairs = 0;
+	for (size_t i = 0; i < m->index.nodes.len; i++) {
+		int32_t n = sw_model_strategy_table(m, m->index.nodes.data[i].table)->n;
+		pairs += (double)n * n;
+	}
+	return pairs;
+}
+
 bool sw_model_finish(sw_model *m, int64_t memory_bytes)
 {
 	sw_readers r;

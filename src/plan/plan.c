@@ -361,7 +361,8 @@ sw_status sw_plan_replicated(const sw_program *program, const sw_cluster *cluste
 }
 
 static const char *const untried_words[SW_UNTRIED_COUNT] = {
-	"", "slower", "slower by the model", "deferred", "behind", "too large", "out of time"};
+	"", "slower", "slower by the model", "deferred", "behind", "too large", "out of time",
+	"too much work"};
 
 const char *sw_untried_word(sw_untried untried)
 {

@@ -131,6 +131,7 @@ typedef enum sw_untried {
 	SW_UNTRIED_BEHIND,   /* its mesh was far behind in another variant of the program */
 	SW_UNTRIED_TOO_LARGE, /* no plan of the program fits in memory */
 	SW_UNTRIED_TIME,      /* the time limit came first */
+	SW_UNTRIED_WORK,      /* its problem is too large for the work that it may take */
 	SW_UNTRIED_COUNT
 } sw_untried;
 /* "slower", "deferred", ...; "" for SW_UNTRIED_NOT. */
@@ -225,6 +226,8 @@ typedef struct sw_plan {
 	/* While the planner runs: how slow a schedule need not be made quicker any more (schedule.h);
 	 * 0: none. */
 	double beaten_s;
+	/* Likewise, how slow one need not be made quicker by merging collectives; 0: none. */
+	double unmerged_s;
 
 	/* The predicted cost. */
 	/* step: with overlap, if the planner could play it; else compute + communication */

@@ -10,7 +10,8 @@
  * the same with waits deferred; then the incumbent improved by order_justify.c; then all of these
  * again with collectives merged that are small in the incumbent. What the plan's merge groups hold
  * together is one collective from the beginning. The search stops when the incumbent waits for
- * hardly anything, or, behind the first orders, if these are far behind what another program takes.
+ * hardly anything, or, behind the first orders, if these are far behind what another program takes; and before any
+ * merging if another program is quicker than that can become.
  * A candidate may hold no more than the program's own order and the spare memory,
  * and take no longer than the program's own order.
  */
@@ -26,7 +27,7 @@ typedef struct order_search {
 	sw_arena *arena;
 	double expected_s, max_s, max_bytes, spare_bytes;
 	double enough_s; /* stop at this expected_s */
-	double beaten_s; /* stop behind the first orders if they take longer */
+	sw_order_rivals rivals;
 } order_search;
 
 static uint32_t *program_order(const sw_tasks *graph, sw_arena *arena)
@@ -107,7 +108,7 @@ static bool is_enough(const order_search *c)
 
 static bool is_beaten(const order_search *c)
 {
-	return c->best.seconds > c->beaten_s;
+	return c->best.seconds > c->rivals.beaten_s;
 }
 
 static bool consider_order(order_search *c, const sw_tasks *graph, sw_kernel_order_fn *order)
@@ -270,7 +271,7 @@ static const sw_tasks *merge_groups(const sw_cluster *cluster, const sw_tasks *g
 }
 
 sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *single, double spare_bytes,
-                       double beaten_s, sw_merge merge, const sw_schedule_limits *limits,
+                       sw_order_rivals rivals, sw_merge merge, const sw_schedule_limits *limits,
                        sw_arena *arena)
 {
 	const sw_tasks *graph = merge_groups(cluster, single, merge, limits, arena);
@@ -280,7 +281,7 @@ sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *single, double
 	                  .expected_s = INFINITY,
 	                  .max_s = INFINITY,
 	                  .max_bytes = INFINITY,
-	                  .beaten_s = beaten_s,
+	                  .rivals = rivals,
 	                  .spare_bytes = fmax(spare_bytes, 0),
 	                  .enough_s = (seconds_of(graph, SW_TASK_KERNEL) +
 	                               seconds_of(graph, SW_TASK_BLOCKING)) *
@@ -295,6 +296,8 @@ sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *single, double
 		return c.best;
 	if (!is_enough(&c))
 		justify(&c);
+	if (c.best.seconds > rivals.unmerged_s && !sw_merge_is_given(merge))
+		return c.best;
 	consider_merged(&c, cluster, merge);
 	if (!is_enough(&c))
 		justify(&c);

@@ -220,11 +220,15 @@ typedef struct sw_order {
 	const uint32_t *order;
 	double seconds, bytes;
 } sw_order;
+/* What is known elsewhere, for one execution of a computation; INFINITY: nothing. */
+typedef struct sw_order_rivals {
+	double beaten_s;   /* the search ends with the first orders if those take longer */
+	double unmerged_s; /* and with all orders without merging, likewise */
+} sw_order_rivals;
 /* Search for the best order. spare_bytes: bytes that it may hold beyond the program's own order, by
- * sw_order_bytes; below 0: it must hold that many less. beaten_s: the search ends with the first
- * orders if those take longer. */
+ * sw_order_bytes; below 0: it must hold that many less. */
 sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *graph, double spare_bytes,
-                       double beaten_s, sw_merge merge, const sw_schedule_limits *limits,
+                       sw_order_rivals rivals, sw_merge merge, const sw_schedule_limits *limits,
                        sw_arena *arena);
 
 /* Return a lower bound on the seconds of every order of the tasks. O(n (n + edges)). */

@@ -242,9 +242,20 @@ static sw_status write_tasks(scheduler *s, const sw_tasks *graph, const uint32_t
 
 /* ---- the walk --------------------------------------------------------------------------- */
 
-static double beaten_s_of(const sw_schedule_options *options)
+static double or_none(double seconds)
 {
-	return options->beaten_s > 0 ? options->beaten_s : INFINITY;
+	return seconds > 0 ? seconds : INFINITY;
+}
+
+/* A program that takes longer is not scheduled again to fit into the memory. */
+static double lost_s(const sw_schedule_options *options)
+{
+	return SW_MIN(or_none(options->beaten_s), or_none(options->unmerged_s));
+}
+
+static sw_order_rivals rivals_of(const sw_schedule_options *options, double times)
+{
+	return (sw_order_rivals){or_none(options->beaten_s) / times, or_none(options->unmerged_s) / times};
 }
 
 static double trips_of(const sw_op *op)
@@ -252,10 +263,10 @@ static double trips_of(const sw_op *op)
 	return op->opcode == SW_OP_WHILE ? (double)SW_MAX(sw_op_trips(op), 1) : 1;
 }
 
-static sw_status schedule_computation(scheduler *s, int32_t computation, double beaten_s);
+static sw_status schedule_computation(scheduler *s, int32_t computation, double times);
 
-/* beaten_s: of the computation that calls them; a loop's body runs several times. */
-static sw_status schedule_callees(scheduler *s, const sw_computation *c, double beaten_s)
+/* times: how often the computation that calls them runs. */
+static sw_status schedule_callees(scheduler *s, const sw_computation *c, double times)
 {
 	sw_status status = SW_OK;
 	for (size_t i = 0; i < c->ops.len && status == SW_OK; i++) {
@@ -265,7 +276,7 @@ static sw_status schedule_callees(scheduler *s, const sw_computation *c, double 
 				continue;
 			if (sw_runs_computations(op))
 				status = schedule_computation(s, op->called[k],
-				                              beaten_s / trips_of(op));
+				                              times * trips_of(op));
 			else
 				sw_build_copy_computation(s->out, s->in, op->called[k],
 				                          s->computation);
@@ -274,10 +285,11 @@ static sw_status schedule_callees(scheduler *s, const sw_computation *c, double 
 	return status;
 }
 
-static sw_status schedule_computation(scheduler *s, int32_t computation, double beaten_s)
+/* times: how often a step runs it. */
+static sw_status schedule_computation(scheduler *s, int32_t computation, double times)
 {
 	sw_status status =
-		schedule_callees(s, &s->in->computations.data[computation], beaten_s);
+		schedule_callees(s, &s->in->computations.data[computation], times);
 	if (status != SW_OK)
 		return status;
 	sw_arena arena;
@@ -285,8 +297,9 @@ static sw_status schedule_computation(scheduler *s, int32_t computation, double 
 	sw_tasks graph;
 	sw_tasks_make(&s->source, computation, &arena, &graph);
 	sw_order chosen =
-		sw_order_best(s->source.cluster, &graph, s->spare_bytes, beaten_s,
-	                      s->options->merge, limits_of(s->options), &arena);
+		sw_order_best(s->source.cluster, &graph, s->spare_bytes,
+	                      rivals_of(s->options, times), s->options->merge,
+	                      limits_of(s->options), &arena);
 	sw_tasks_figure(&s->source, chosen.graph, chosen.seconds, chosen.bytes,
 	                &s->source.figures[computation]);
 	status = write_tasks(s, chosen.graph, chosen.order);
@@ -315,7 +328,7 @@ static sw_status schedule_with(const sw_cluster *cluster, const sw_program *loca
 	scheduler s = {.in = local, .options = options, .err = err};
 	*scheduled = NULL;
 	scheduler_init(&s, cluster, overlap, spare_bytes);
-	sw_status status = schedule_computation(&s, local->entry, beaten_s_of(options));
+	sw_status status = schedule_computation(&s, local->entry, 1);
 	s.out->entry = s.computation[local->entry];
 #ifdef SW_VERIFY_STAGES
 	if (status == SW_OK)
@@ -391,7 +404,7 @@ sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
 	fitting_attempt last = {0}, before;
 	uint32_t overlap = options->overlap;
 	sw_status status = schedule_with(cluster, local, options, overlap, spare, scheduled, err);
-	if (status == SW_OK && sw_schedule_seconds(cluster, *scheduled) > beaten_s_of(options))
+	if (status == SW_OK && sw_schedule_seconds(cluster, *scheduled) > lost_s(options))
 		return SW_OK;
 	for (int times = 0; status == SW_OK && overlap && needed <= limit; times++) {
 		int64_t bytes = sw_placement_bytes_near(*scheduled, limit);

@@ -36,6 +36,10 @@ typedef struct sw_schedule_options {
 	 * program that is so much quicker that no order of this one makes up for it. It may exceed
 	 * the memory then. 0: none is known. */
 	double beaten_s;
+	/* Collectives are not merged where the best order without that takes longer: somebody knows a
+	 * program that is quicker than what merging saves. It may exceed the memory then. 0: none is
+	 * known. */
+	double unmerged_s;
 	const sw_schedule_limits *limits; /* NULL: sw_schedule_default_limits */
 } sw_schedule_options;
 /* "all", "none", or a list: "all-reduce,all-gather". */

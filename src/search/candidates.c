@@ -25,6 +25,7 @@ static sw_candidate_plan candidate_of(sw_search *s, const sw_mesh_search *m)
 {
 	sw_candidate_plan c = {.variant = s->wave->variant,
 	                       .entry = m->entry,
+	                       .move = m->move,
 	                       .model_s = m->found.model_s,
 	                       .cost = m->found.cost};
 	snprintf(c.name, sizeof(c.name), "%s", m->mesh->name);
@@ -76,14 +77,12 @@ typedef struct simulation_stage {
 	int64_t n;
 } simulation_stage;
 
-/* A candidate whose first orders are so far behind the incumbent, whatever merging its collectives
- * may save, is not scheduled any further. */
-static double hopeless_s(const sw_search *s, const sw_program_cost *cost)
+/* Return so many times the incumbent, and what merging the candidate's collectives may save; 0:
+ * there is no incumbent. */
+static double behind_s(const sw_search *s, const sw_program_cost *cost, double times)
 {
 	double saved_s = fmax(cost->communication_s - cost->least_communication_s, 0);
-	return sw_search_has_incumbent(s)
-	               ? s->asked.limits->behind * s->incumbent.cost.step_time_s + saved_s
-	               : 0;
+	return sw_search_has_incumbent(s) ? times * s->incumbent.cost.step_time_s + saved_s : 0;
 }
 
 static void simulate_one(void *context, int64_t i)
@@ -92,7 +91,11 @@ static void simulate_one(void *context, int64_t i)
 	simulation *j = &stage->jobs[i];
 	sw_program_cost *cost = &j->candidate->cost;
 	sw_snapshot_restore(&j->candidate->snapshot, &stage->search->strategies, j->sketch);
-	j->sketch->beaten_s = hopeless_s(stage->search, cost);
+	/* One whose first orders are far behind is not scheduled any further; nor are collectives
+	 * merged where that can't make up for what it is behind. */
+	j->sketch->beaten_s = behind_s(stage->search, cost, stage->search->asked.limits->behind);
+	j->sketch->unmerged_s =
+		behind_s(stage->search, cost, stage->search->asked.limits->unmerged_behind);
 	j->status = sw_simulate_plan(j->sketch, cost, &cost->step_time_s, &j->err);
 }
 
@@ -142,7 +145,7 @@ static sw_status take_simulated(sw_search *s, simulation *j)
 	}
 	bool is_better =
 		!sw_search_has_incumbent(s) || c->cost.step_time_s < s->incumbent.cost.step_time_s;
-	if (s->wave->mode != SW_MEMORY_RESERVED || is_better) {
+	if (s->wave->mode < SW_MEMORY_RESERVED || is_better) {
 		e->line.step_time_s = c->cost.step_time_s;
 		e->line.bound_s = 0;
 	}

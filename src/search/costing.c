@@ -14,6 +14,12 @@ sw_status sw_cost_plan(const sw_plan_options *options, const sw_plan *plan, sw_p
 	return sw_partition_measure(plan, cost, err);
 }
 
+bool sw_costing_is_lost(const sw_costing *c, const sw_program_cost *cost)
+{
+	return c->lost_s > 0 && cost->peak_bytes > c->memory_bytes &&
+	       sw_cost_step_bound_s(cost) >= c->lost_s;
+}
+
 static bool is_late(const sw_costing *c)
 {
 	return c->deadline_s > 0 && sw_now_s() > c->deadline_s;
@@ -75,8 +81,8 @@ sw_status sw_costing_fit(sw_costing *c, sw_program_cost *cached, sw_program_cost
                          sw_error *err)
 {
 	sw_status status = fit_cached(c, cached, cost, err);
-	bool late = is_late(c);
-	if (status == SW_OK && cost->peak_bytes > c->memory_bytes && !late)
+	bool ends = is_late(c) || sw_costing_is_lost(c, cached);
+	if (status == SW_OK && cost->peak_bytes > c->memory_bytes && !ends)
 		status = fit_streamed(c, cost, err);
 	return status;
 }

@@ -17,6 +17,7 @@
  *   held_state.c       what a device holds of the state under a plan
  *   hopeless.c         see whether nothing can fit by far
  *   neighbours.c       choose the next variant: neighbours_memory.c, neighbours_padding.c
+ *   variations.c       vary the quickest plans, by their played steps
  *   certify.c          the bound of all plans, searched or not
  *   answer.c           the plan that is returned, or why there is none
  *   cut_short.c        within a time limit: fixed strategies are searched alone, the best first
@@ -34,6 +35,7 @@
 typedef struct sw_candidate_plan {
 	size_t variant, entry;
 	char name[SW_NAME_BYTES];
+	size_t move;    /* of variations.c that made it; 0: none did */
 	double model_s; /* by the solver's model, plus the cost of re-gathering */
 	sw_program_cost
 		cost; /* step_time_s: without overlap; of the schedule, once it was simulated */
@@ -130,7 +132,8 @@ typedef enum sw_memory_mode {
 	SW_MEMORY_UNCONSTRAINED, /* find the quickest plan, and see whether it fits */
 	SW_MEMORY_LIMITED,       /* find a plan that fits */
 	/* keep a part of the memory for the schedule; bounds stay as they are */
-	SW_MEMORY_RESERVED
+	SW_MEMORY_RESERVED,
+	SW_MEMORY_VARIED /* vary plans that were found (variations.c); bounds stay as they are */
 } sw_memory_mode;
 
 /* The limits of the solver on one mesh. */
@@ -324,6 +327,7 @@ typedef struct sw_estimate {
 	bool by_model;   /* drop it only if it is slower by the model, too */
 	bool deferrable; /* it may wait until there is a memory limit */
 	bool too_large;  /* no plan of it fits in memory */
+	bool laborious;  /* its problem is too large for the work that it may take */
 	bool late;       /* the time is up */
 } sw_estimate;
 /* Return why an estimate gets no more work, given the best figures so far and how many times the
@@ -375,12 +379,14 @@ typedef struct sw_found {
 	double model_s, bound_s; /* by the model */
 	double cached_s;         /* model_s before any reader re-gathers */
 	double kernels_s;        /* no schedule takes less */
+	bool lost;               /* it was costed not to fit, and no schedule of it wins */
 	sw_program_cost cost, cached;
 	int64_t costed_bytes; /* the smallest peak that was costed; INT64_MAX: none */
 } sw_found;
 
 typedef struct sw_mesh_search {
 	size_t entry; /* of the variant */
+	size_t move;  /* as in sw_candidate_plan */
 	const sw_mesh *mesh;
 	sw_plan *sketch; /* decisions of the last attempt; NULL outside of a batch */
 	sw_budget budget;
@@ -403,6 +409,7 @@ typedef struct sw_mesh_search {
 		double best_s; /* the quickest that fits, by the model; INFINITY: none */
 		int64_t least_bytes; /* of the peaks that were costed */
 		int64_t input_bytes; /* no plan needs less; 0: unknown */
+		double pairs; /* of candidates of its decisions (sw_model_pairs) */
 	} bounds;
 	sw_found found; /* of the last attempt */
 	struct {        /* the attempt whose plan fits and is quickest */
@@ -418,6 +425,8 @@ void sw_mesh_search_init(sw_mesh_search *m, const sw_search *s, size_t entry);
 void sw_mesh_search_list(sw_mesh_search *m, sw_search_wave *wave, const sw_watch *watch);
 /* Build the model of the next attempt. */
 void sw_mesh_search_build(sw_mesh_search *m, sw_search *s, const sw_watch *watch);
+/* Return the work of the solver in each attempt. */
+double sw_mesh_search_work(const sw_mesh_search *m, const sw_search *s);
 /* Let the solver begin where those of earlier meshes ended. */
 void sw_mesh_search_warm_start(sw_mesh_search *m, const sw_search_wave *wave);
 /* Give the mesh up before it is solved; bound_s: of its steps. */
@@ -457,8 +466,12 @@ typedef struct sw_costing {
 	double doubt; /* leave plans alone that are counted to take more than this many times the
 	                 memory */
 	bool regathers; /* result: some readers re-gather for want of memory */
+	double lost_s; /* a step that is known; plans that can't be quicker are not made to fit; 0: none */
 	int64_t least_bytes; /* result: with all readers re-gathering, as counted or costed */
 } sw_costing;
+/* Does a plan that costs this exceed the memory, without a chance to be quicker if it is made to fit?
+ * What makes it fit adds kernels and messages. */
+bool sw_costing_is_lost(const sw_costing *c, const sw_program_cost *cost);
 /* Cost a plan. Where it exceeds the memory, let readers re-gather, then let dots stream operands.
  * Give the cost of the plan as it then is, and `cached`, its cost with everything cached. */
 sw_status sw_costing_fit(sw_costing *c, sw_program_cost *cached, sw_program_cost *cost,
@@ -499,6 +512,11 @@ double sw_cost_step_bound_s(const sw_program_cost *cost);
 /* Open the next wave, of a neighbour of the variants searched so far; open none if there is nothing
  * more to try. */
 sw_status sw_propose(sw_search *s);
+
+/* ---- variations.c ----------------------------------------------------------------------- */
+
+/* Play variations of the plans that are quickest, and take the quickest; opens no wave. */
+sw_status sw_propose_variations(sw_search *s);
 
 /* ---- neighbours_memory.c ---------------------------------------------------------------- */
 

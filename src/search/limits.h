@@ -14,6 +14,23 @@
 	  "halved: 0/26; doubled: 2/26, worst +0.33 %")                                            \
 	X(gap_work, 1e8, "solver work", "after which that distance counts twice, and so on",       \
 	  "resnet50 on 64 A100: 0.6 of the time, the same step")                               \
+	X(variation_ops, 24000, "ops", "of programs that are played to vary the best plans",           \
+	  "0: gpt-tiny-scan on local-2x2 with loops fused takes 4 % longer than with a pin")       \
+	X(variation_work, 1e7, "solver work", "of each variation", "not measured")                  \
+	X(variation_layouts, 2, "layouts", "of a parameter that are tried beside the one it has",      \
+	  "not measured")                                                                          \
+	X(variation_near, 1.05, "ratio",                                                           \
+	  "to the model's seconds up to which a variation is played", "not measured")              \
+	X(variation_behind, 1.02, "ratio",                                                         \
+	  "to the best step up to which the plan of another mesh is varied", "not measured")       \
+	X(variation_waits, 0.02, "of the step",                                                    \
+	  "that kernels of a plan must leave of the best one's, for the plan to be varied",         \
+	  "0: gpt on local-2x2 takes four times as long to plan, for the same step")               \
+	X(variation_gain, 0.002, "of the step",                                                    \
+	  "that a variation must gain so that others follow it", "not measured")                   \
+	X(padded_sweeps, 4, "sweeps",                                                              \
+	  "over its tables that the solver's work must be for, for a free mesh of a padded variant", \
+	  "unet-33m on 16 A100: solving six of them took 9 s of 49, for the same step")            \
 	X(max_attempts, 5, "attempts", "on one mesh, each with another memory limit of the model", \
 	  "halved: 0/26; doubled: 0/26")                                                           \
 	X(memory_doubt, 1.25, "ratio", "by which the model's bytes may differ from the arena's",   \
@@ -33,6 +50,9 @@
 	X(behind, 1.5, "ratio",                                                                    \
 	  "to the best step beyond which other variants leave a mesh out, and schedules end early", \
 	  "halved: 0/26; doubled: 0/26")                                                           \
+	X(unmerged_behind, 1.02, "ratio",                                                          \
+	  "to the best step, beside what merging can save, beyond which no collectives are merged", \
+	  "not measured")                                                                          \
 	X(far_too_large, 2, "ratio",                                                               \
 	  "to the memory beyond which variants that save memory come first",                       \
 	  "halved: 0/26; doubled: 0/26")                                                           \

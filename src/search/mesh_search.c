@@ -73,6 +73,7 @@ void sw_mesh_search_list(sw_mesh_search *m, sw_search_wave *wave, const sw_watch
 	}
 	m->bounds.kernels_s = sw_model_kernels_s(&m->work.model);
 	m->bounds.input_bytes = sw_model_input_bytes(&m->work.model);
+	m->bounds.pairs = sw_model_pairs(&m->work.model);
 }
 
 /* Return the bytes that the model counts per byte that the partitioned program takes, for the last
@@ -177,15 +178,15 @@ static int64_t to_units(double seconds)
 
 /* Wide meshes are many, and mostly behind: each gets a part of the work. So do those of a variant
  * whose plans are only to tell which classes of dimensions need padding. */
-static int64_t work_of(const sw_mesh_search *m, const sw_search *s)
+double sw_mesh_search_work(const sw_mesh_search *m, const sw_search *s)
 {
 	double work = s->asked.limits->attempt_work;
-	return (int64_t)(m->mesh->wide || s->wave->tolerance > 1 ? work / 16 : work);
+	return m->mesh->wide || s->wave->tolerance > 1 ? work / 16 : work;
 }
 
 static sw_status solve(sw_mesh_search *m, const sw_search *s, sw_solution *solution)
 {
-	sw_solve_options how = {.work_limit = work_of(m, s),
+	sw_solve_options how = {.work_limit = (int64_t)sw_mesh_search_work(m, s),
 	                        .time_limit_s = m->budget.seconds,
 	                        .gap = s->asked.limits->solver_gap,
 	                        .gap_work = (int64_t)s->asked.limits->gap_work,
@@ -219,10 +220,10 @@ void sw_mesh_search_drop(sw_mesh_search *m, sw_untried untried, double bound_s)
 	sw_model_clear(&m->work.model);
 	m->pending = m->work.listed = m->work.built = false;
 	m->bounds.model_s = m->bounds.kernels_s;
-	bool too_large = untried == SW_UNTRIED_TOO_LARGE;
+	bool too_large = untried == SW_UNTRIED_TOO_LARGE, unbounded = too_large || untried == SW_UNTRIED_WORK;
 	if (too_large)
 		m->bounds.least_bytes = m->bounds.input_bytes;
-	sw_mesh_search_reject(m, untried, too_large ? 0 : bound_s);
+	sw_mesh_search_reject(m, untried, unbounded ? 0 : bound_s);
 }
 
 void sw_mesh_search_reject(sw_mesh_search *m, sw_untried untried, double bound_s)
@@ -284,9 +285,11 @@ static sw_status cost(sw_mesh_search *m, const sw_search *s)
 	                .plan = m->sketch,
 	                .memory_bytes = w->memory_bytes,
 	                .deadline_s = m->work.deadline_s,
-	                .doubt = s->asked.limits->memory_doubt};
+	                .doubt = s->asked.limits->memory_doubt,
+	                .lost_s = w->tally.step_s};
 	sw_status status = sw_costing_fit(&c, &f->cached, &f->cost, &m->err);
 	f->regathers = c.regathers;
+	f->lost = status == SW_OK && sw_costing_is_lost(&c, &f->cached);
 	if (status == SW_OK)
 		f->model_s += w->analysis.overlap_weight *
 		              (f->cost.communication_s - f->cached.communication_s);
@@ -382,7 +385,9 @@ void sw_mesh_search_judge(sw_mesh_search *m, sw_search *s)
 	if (exceeds)
 		sw_candidates_note_least(s, m);
 	f->feasible = f->feasible && !exceeds;
-	bool wanted = (exceeds || may_gain(m, s)) && w->mode != SW_MEMORY_UNCONSTRAINED &&
+	if (f->lost)
+		sw_mesh_search_reject(m, SW_UNTRIED_SLOWER, sw_cost_step_bound_s(&f->cached));
+	bool wanted = (exceeds || may_gain(m, s)) && !f->lost && w->mode != SW_MEMORY_UNCONSTRAINED &&
 	              m->attempt + 1 < (int)s->asked.limits->max_attempts && !s->hopeless_bytes;
 	m->pending = has_time(m) && wanted;
 	if (f->feasible)

@@ -182,7 +182,8 @@ static propose_fn *const PROPOSERS[] = {propose_within_memory_first,
                                         sw_propose_part_padding,
                                         sw_propose_padding_of_part,
                                         sw_propose_padding,
-                                        sw_propose_part_padding};
+                                        sw_propose_part_padding,
+                                        sw_propose_variations};
 
 sw_status sw_propose(sw_search *s)
 {

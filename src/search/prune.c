@@ -19,6 +19,8 @@ sw_untried sw_prune(const sw_tally *best, double tolerance, const sw_estimate *e
 		return SW_UNTRIED_TIME;
 	if (estimate->too_large)
 		return SW_UNTRIED_TOO_LARGE;
+	if (estimate->laborious)
+		return SW_UNTRIED_WORK;
 	if (estimate->deferrable && estimate->model_s > best->exceeding_s)
 		return SW_UNTRIED_DEFERRED;
 	return SW_UNTRIED_NOT;

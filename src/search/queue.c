@@ -53,6 +53,14 @@ static double worth(const sw_search *s, const sw_mesh_search *m)
 	return sw_mesh_is_free(m->mesh) ? 1 + gain : 1;
 }
 
+/* Is the problem of a free mesh of a padded variant so large that the solver's work there is not
+ * worth its model? It would answer what it began with. */
+static bool is_laborious(const sw_search *s, const sw_mesh_search *m)
+{
+	return s->wave->tolerance > 1 && sw_mesh_is_free(m->mesh) &&
+	       s->asked.limits->padded_sweeps * m->bounds.pairs > sw_mesh_search_work(m, s);
+}
+
 void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m)
 {
 	/* A wave with a tolerance keeps meshes that are somewhat behind. */
@@ -67,6 +75,7 @@ void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m
 	                        .model_s = m->bounds.kernels_s,
 	                        .by_model = tolerant,
 	                        .too_large = is_too_large(s, m),
+	                        .laborious = is_laborious(s, m),
 	                        .deferrable = unconstrained && !tolerant};
 	sw_untried untried = sw_prune(tally, s->wave->tolerance, &estimate);
 	if (untried != SW_UNTRIED_NOT)

@@ -317,9 +317,11 @@ sw_status sw_regather(sw_costing *c, sw_program_cost *cost, sw_error *err)
 {
 	gap_chooser k;
 	target_search t = {.gaps = &k, .costing = c};
+	c->least_bytes = cost->peak_bytes;
+	if (sw_costing_is_lost(c, cost))
+		return SW_OK;
 	gap_chooser_init(&k, c->plan, c->roles,
 	                 sw_path_store_get(c->paths, c->plan->axes, c->plan->n_axes));
-	c->least_bytes = cost->peak_bytes;
 	sw_status status = k.n_choices > 0 ? find_target(&t, c, cost, err) : SW_OK;
 	sw_vec_clear(&t.fits.regathered);
 	sw_vec_clear(&t.exceeds.regathered);

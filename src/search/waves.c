@@ -86,7 +86,7 @@ static bool is_its_turn(const sw_search *s, const sw_mesh *mesh)
 {
 	uint32_t part = s->proposals.padding.part;
 	bool too_early = s->wave->mode == SW_MEMORY_UNCONSTRAINED && mesh->saves_memory;
-	if (s->wave->mode == SW_MEMORY_RESERVED)
+	if (s->wave->mode >= SW_MEMORY_RESERVED)
 		return true;
 	if (part)
 		return mesh->copied && sw_mesh_atoms(mesh) == part;

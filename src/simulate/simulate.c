@@ -115,6 +115,7 @@ sw_status sw_simulate_plan_ranks(const sw_plan *plan, const sw_program_cost *mea
 	                           .merge = plan->merge,
 	                           .limits = plan->schedule_limits,
 	                           .beaten_s = plan->beaten_s,
+	                           .unmerged_s = plan->unmerged_s,
 	                           .arena_bytes = measured ? measured->peak_bytes : 0};
 	sw_program *local = NULL, *scheduled = NULL;
 	sw_status status = sw_partition(plan, &local, err);
