@@ -19,9 +19,8 @@ const sw_id *sw_stage_outer_ops(const sw_program *scheduled, sw_id loop, sw_aren
 /* Return the step's loop over microbatches in its program of one device; SW_NO_ID: it is not there. */
 sw_id sw_stage_loop_of(const sw_stage_step *step, const sw_program *scheduled);
 
-/* Enter the sw_pass_order of each op of a stage's loop by its name. by_name: the parts of the step's ops.
- * O(ops). */
-void sw_stage_passes_by_name(const sw_stage_step *step, const sw_map *by_name, sw_map *passes);
+/* Enter the sw_pass_order of each op of a stage's loop by its name. O(ops). */
+void sw_stage_passes_by_name(const sw_stage_step *step, const sw_stages *stages, sw_map *passes);
 
 static inline bool sw_stage_is_backward(sw_stage_part part)
 {

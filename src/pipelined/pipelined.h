@@ -38,9 +38,8 @@ typedef struct sw_stage_times {
 	int64_t gathered_bytes; /* what collectives of one microbatch's forward pass leave */
 } sw_stage_times;
 
-/* Let backward passes convert for themselves what others leave to them (plan->regathered), and play the
- * plan of a stage's step. Kernels, and waits for collectives, belong to the part of the ops that they
- * are made of. op_s [ops of the step's program] gets the seconds of a microbatch of
+/* Play the plan of a stage's step, whose search knew its passes, with these apart. Kernels, and waits
+ * for collectives, belong to the part of the ops that they are made of. op_s [ops of the step's program] gets the seconds of a microbatch of
  * each op of its loop; NULL: they are not wanted. */
 sw_status sw_stage_times_of(sw_plan *plan, const sw_stage_step *step, const sw_stages *stages,
                             sw_stage_times *times, double *op_s, sw_error *err);

@@ -4,16 +4,19 @@
 
 #include "pipelined/internal.h"
 
-void sw_stage_passes_by_name(const sw_stage_step *step, const sw_map *by_name, sw_map *passes)
+void sw_stage_passes_by_name(const sw_stage_step *step, const sw_stages *stages, sw_map *passes)
 {
+	sw_map parts = {0};
+	sw_stage_parts_by_name(step, stages, &parts);
 	for (size_t i = 0; i < step->program->ops.len; i++) {
 		const char *name = step->program->ops.data[i].name;
-		uint32_t part = sw_map_get(by_name, name, strlen(name));
+		uint32_t part = sw_map_get(&parts, name, strlen(name));
 		if (part != SW_ABSENT)
 			sw_map_put(passes, name, strlen(name),
 			           sw_stage_is_backward((sw_stage_part)part) ? SW_LATER_PASS
 			                                                     : SW_EARLIER_PASS);
 	}
+	sw_map_clear(&parts);
 }
 
 /* Does a backward pass need nothing for the op but what forward passes hand on? ready: such ops. */

@@ -321,13 +321,11 @@ static void plan_step(sw_stage_store *s, const sw_stage_planning *how, int besid
 		return;
 	}
 	own.time_limit_s = isfinite(left_s) ? left_s : 0;
-	sw_map by_name = {0}, passes = {0};
-	sw_stage_parts_by_name(how->step, how->cut, &by_name);
-	sw_stage_passes_by_name(how->step, &by_name, &passes);
+	sw_map passes = {0};
+	sw_stage_passes_by_name(how->step, how->cut, &passes);
 	own.passes = &passes;
 	out->status = make_plan(s, how, &own, &out->plan, &out->err);
 	sw_map_clear(&passes);
-	sw_map_clear(&by_name);
 	if (grid && out->status == SW_OK && !*grid)
 		keep_grid(out->plan, grid);
 	out->op_s = sw_alloc(sizeof(double) * (how->step->program->ops.len + 1));

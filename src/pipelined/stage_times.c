@@ -112,15 +112,9 @@ static void part_passes(const sw_stage_step *step, sw_program *local, const sw_m
 	sw_arena_clear(&arena);
 }
 
-/* The step as it is played with its passes apart; `more`: they convert what the plan's figures do not
- * count. */
-static void predict_again(sw_plan *plan, const sw_program *local, bool more,
-                          const sw_stage_times *times)
+/* The step takes as long as it is played with its passes apart. */
+static void predict_again(sw_plan *plan, const sw_stage_times *times)
 {
-	if (more) {
-		sw_cost_program(plan->cluster, local, &plan->predicted);
-		plan->predicted.peak_bytes = sw_placement_bytes(local);
-	}
 	plan->predicted.step_time_s = times->step_s;
 	if (plan->lower_bound_s > 0)
 		plan->gap = 1 - plan->lower_bound_s / times->step_s;
@@ -134,7 +128,7 @@ sw_status sw_stage_times_of(sw_plan *plan, const sw_stage_step *step, const sw_s
 	                           .merge = plan->merge};
 	sw_program *local = NULL, *scheduled = NULL;
 	times_finder t = {.plan = plan, .step = step, .stages = stages, .out = times, .op_s = op_s};
-	sw_map by_name = {0}, passes = {0};
+	sw_map by_name = {0};
 	*times = (sw_stage_times){0};
 	for (size_t i = 0; i < step->program->ops.len && op_s; i++) {
 		const char *name = step->program->ops.data[i].name;
@@ -142,11 +136,6 @@ sw_status sw_stage_times_of(sw_plan *plan, const sw_stage_step *step, const sw_s
 		sw_map_put(&t.step_ops, name, strlen(name), (uint32_t)i);
 	}
 	sw_stage_parts_by_name(step, stages, &by_name);
-	size_t searched = plan->regathered.len;
-	sw_stage_passes_by_name(step, &by_name, &passes);
-	plan->passes = &passes;
-	sw_plan_convert_between_passes(plan);
-	plan->passes = NULL;
 	sw_status status = sw_partition(plan, &local, err);
 	if (status == SW_OK)
 		part_passes(step, local, &by_name);
@@ -166,9 +155,8 @@ sw_status sw_stage_times_of(sw_plan *plan, const sw_stage_step *step, const sw_s
 	if (status == SW_OK)
 		sw_stage_find_bytes(step, stages, scheduled, t.part, times);
 	if (status == SW_OK)
-		predict_again(plan, local, plan->regathered.len > searched, times);
+		predict_again(plan, times);
 	sw_map_clear(&by_name);
-	sw_map_clear(&passes);
 	sw_map_clear(&t.step_ops);
 	sw_arena_clear(&t.arena);
 	sw_program_free(scheduled);

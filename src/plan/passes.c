@@ -34,6 +34,17 @@ static void convert_again(sw_plan *plan, sw_id op, uint32_t k, const sw_layout *
 	sw_vec_push(&plan->regathered, ((sw_read){value, op}));
 }
 
+/* Let an op of a later pass convert what it reads. */
+static void convert_operands(sw_plan *plan, sw_id id, sw_map *seen, sw_arena *arena)
+{
+	const sw_op *op = sw_op_at(plan->program, id);
+	sw_layout *operands = SW_NEW_N(arena, sw_layout, op->n_operands + 1),
+		  *results = SW_NEW_N(arena, sw_layout, op->n_results + 1);
+	bool known = sw_plan_op_layouts(plan, id, operands, results);
+	for (uint32_t k = 0; k < op->n_operands && known; k++)
+		convert_again(plan, id, k, &operands[k], seen);
+}
+
 void sw_plan_convert_between_passes(sw_plan *plan)
 {
 	const sw_program *program = plan->program;
@@ -41,17 +52,9 @@ void sw_plan_convert_between_passes(sw_plan *plan)
 	sw_arena arena = {0};
 	for (size_t c = 0; c < program->computations.len && plan->passes; c++) {
 		const sw_computation *computation = &program->computations.data[c];
-		for (size_t i = 0; i < computation->ops.len; i++) {
-			sw_id id = computation->ops.data[i];
-			const sw_op *op = sw_op_at(program, id);
-			if (sw_plan_pass(plan, id) != SW_LATER_PASS)
-				continue;
-			sw_layout *operands = SW_NEW_N(&arena, sw_layout, op->n_operands + 1),
-				  *results = SW_NEW_N(&arena, sw_layout, op->n_results + 1);
-			bool known = sw_plan_op_layouts(plan, id, operands, results);
-			for (uint32_t k = 0; k < op->n_operands && known; k++)
-				convert_again(plan, id, k, &operands[k], &seen);
-		}
+		for (size_t i = 0; i < computation->ops.len; i++)
+			if (sw_plan_pass(plan, computation->ops.data[i]) == SW_LATER_PASS)
+				convert_operands(plan, computation->ops.data[i], &seen, &arena);
 	}
 	sw_reads_sort(&plan->regathered);
 	sw_map_clear(&seen);

@@ -360,6 +360,17 @@ sw_path_cache *sw_path_store_get(sw_path_store *store, const sw_axis *axes, int3
  * in which it is produced; of a partial sum, that to which it is moved at once, or, if that is one too,
  * without it. */
 uint32_t sw_plan_at_rest(sw_plan *plan, sw_id value);
+/* Make a plan in which everything is replicated: each device runs the whole program. */
+sw_status sw_plan_replicated(const sw_program *program, const sw_cluster *cluster, sw_plan **plan,
+                             sw_error *err);
+
+/* Make a plan of a program that is a part of the one of `whole`, whose ops it has by name: they do
+ * as they do there; ops that are new, or can't, follow their largest operand. inputs, outputs: the
+ * layouts at rest of the part's inputs and results; NULL entries: an input is whole, a result stays
+ * as it is produced. Takes `part`, which is canonical, also if it fails. */
+sw_status sw_plan_part(const sw_plan *whole, sw_program *part, const sw_layout *const *inputs,
+                       const sw_layout *const *outputs, sw_plan **plan, sw_error *err);
+
 /* ---- passes.c --------------------------------------------------------------------------- */
 
 /* A program may run as several, pass by pass: a stage of a pipeline has a forward and a backward pass
@@ -376,17 +387,6 @@ bool sw_plan_is_handed_on(const sw_plan *plan, sw_id value);
  * (sw_plan_at_rest): add these reads to plan->regathered. Nothing where all ops run in one pass.
  * O(ops + operands). */
 void sw_plan_convert_between_passes(sw_plan *plan);
-
-/* Make a plan in which everything is replicated: each device runs the whole program. */
-sw_status sw_plan_replicated(const sw_program *program, const sw_cluster *cluster, sw_plan **plan,
-                             sw_error *err);
-
-/* Make a plan of a program that is a part of the one of `whole`, whose ops it has by name: they do
- * as they do there; ops that are new, or can't, follow their largest operand. inputs, outputs: the
- * layouts at rest of the part's inputs and results; NULL entries: an input is whole, a result stays
- * as it is produced. Takes `part`, which is canonical, also if it fails. */
-sw_status sw_plan_part(const sw_plan *whole, sw_program *part, const sw_layout *const *inputs,
-                       const sw_layout *const *outputs, sw_plan **plan, sw_error *err);
 
 /* ---- plan file (docs/plan-file.md) ------------------------------------------------------ */
 

@@ -10,10 +10,10 @@
  * the same with waits deferred; then the incumbent improved by order_justify.c; then all of these
  * again with collectives merged that are small in the incumbent. What the plan's merge groups hold
  * together is one collective from the beginning. The search stops when the incumbent waits for
- * hardly anything, or, behind the first orders, if these are far behind what another program takes; and before any
- * merging if another program is quicker than that can become.
- * A candidate may hold no more than the program's own order and the spare memory,
- * and take no longer than the program's own order.
+ * hardly anything, or, behind the first orders, if these are far behind what another program takes;
+ * and before any merging if another program is quicker than that can become. A candidate may hold no
+ * more than the program's own order and the spare memory, and take no longer than the program's own
+ * order.
  */
 #include <math.h>
 #include <string.h>

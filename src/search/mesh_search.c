@@ -348,11 +348,10 @@ static bool may_gain(const sw_mesh_search *m, const sw_search *s)
 	const sw_found *f = &m->found;
 	double before_s = m->best.found.feasible ? m->best.found.model_s : INFINITY,
 	       rest = 1 - s->asked.limits->min_gain;
-	bool guessed = m->attempt == 1 && m->capacity == SW_CAPACITY_GUESSED,
-	     regathers = f->regathers;
+	bool guessed = m->attempt == 1 && m->capacity == SW_CAPACITY_GUESSED;
 	if (!f->feasible || m->attempt == 0)
-		return f->feasible && regathers;
-	return (regathers || guessed) && f->model_s * rest > m->bounds.model_s &&
+		return f->feasible && f->regathers;
+	return (f->regathers || guessed) && f->model_s * rest > m->bounds.model_s &&
 	       f->model_s < rest * before_s;
 }
 
