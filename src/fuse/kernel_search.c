@@ -350,7 +350,8 @@ static bool copies_pay(const sw_fuser *f, sw_id id, const readers *r)
 	double again = 0, once = 0;
 	if (f->cheap[id])
 		return true;
-	bool of_none = f->array[id] == SW_NO_ID, of_several = f->array[id] == id;
+	bool of_none = f->array[id] == SW_NO_ID,
+	     of_several = f->array[id] == id && op->opcode != SW_OP_BROADCAST; /* which stores nothing */
 	if (f->rules->copies == SW_FUSE_COPY_NONE ||
 	    (f->rules->copies == SW_FUSE_COPY_OF_ONE_ARRAY && of_several) ||
 	    (sw_fuse_is_slow(op) && (of_none || !f->rules->copies_slow)))

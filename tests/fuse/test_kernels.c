@@ -161,6 +161,31 @@ static void what_reads_no_array_is_repeated(void **state)
 	sw_text_clear(&text);
 }
 
+/* What several kernels read repeated is repeated in each of them, and stored by none: a view in eager
+ * frameworks. */
+static void repeated_values_are_not_stored(void **state)
+{
+	(void)state;
+	static const sw_fusion devices[] = {SW_FUSION_XLA_GPU, SW_FUSION_TORCH,
+	                                    SW_FUSION_TORCH_CALLS};
+	static const char text[] = HEAD
+		"ENTRY e { x = f32[64,128] parameter(0) v = f32[128] parameter(1)\n"
+		" w = f32[128,128] parameter(2) b = f32[64,128] broadcast(v), dimensions={1}\n"
+		" s = f32[64,128] multiply(x, b)\n"
+		" p = f32[64,128] dot(s, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		" ROOT t = f32[64,128] multiply(p, b) }";
+	for (size_t d = 0; d < SW_COUNT(devices); d++) {
+		sw_program *program = read_hlo(text), *fused = NULL;
+		sw_error err;
+		assert_int_equal(sw_fuse(program, devices[d], &fused, &err), SW_OK);
+		const sw_computation *entry = sw_entry(fused);
+		for (size_t i = 0; i < entry->ops.len; i++)
+			assert_true(sw_op_at(fused, entry->ops.data[i])->opcode != SW_OP_BROADCAST);
+		sw_program_free(fused);
+		sw_program_free(program);
+	}
+}
+
 static const char product_text[] = HEAD
 		"ENTRY e { x = f32[64,128] parameter(0) w = f32[128,32] parameter(1)\n"
 		" v = f32[32] parameter(2) r = f32[64,32] parameter(3)\n"
@@ -245,6 +270,7 @@ int main(void)
 		cmocka_unit_test(every_fixture_is_cut_into_kernels),
 		cmocka_unit_test(reductions_of_rows_join_their_readers),
 		cmocka_unit_test(what_reads_no_array_is_repeated),
+		cmocka_unit_test(repeated_values_are_not_stored),
 		cmocka_unit_test(products_take_bias_and_activation),
 		cmocka_unit_test(what_a_product_takes_is_one_loop_inside),
 		cmocka_unit_test(what_nothing_reads_is_a_kernel),
