@@ -193,9 +193,10 @@ typedef enum sw_library {
 const char *sw_library_name(sw_library library); /* "nccl" */
 /* Return whether the library does collectives of this kind by the algorithm. */
 bool sw_library_has(sw_library library, sw_algorithm algorithm, sw_collective_kind kind);
-/* Return whether a conversion may be composed of several collectives where one would do, and one
- * axis of several levels taken level by level. */
-bool sw_library_composes(sw_library library);
+/* Return whether an eager framework calls it: no conversion is composed of several collectives where
+ * one suffices, no axis of several levels is taken level by level, and collectives begin beside
+ * kernels only where that takes no memory beyond that of the program's own order. */
+bool sw_library_is_eager(sw_library library);
 
 typedef struct sw_device {
 	const char *name;

@@ -74,9 +74,9 @@ bool sw_library_has(sw_library library, sw_algorithm algorithm, sw_collective_ki
 	       (library == SW_LIBRARY_OWN || (nccl[kind] >> algorithm & 1));
 }
 
-bool sw_library_composes(sw_library library)
+bool sw_library_is_eager(sw_library library)
 {
-	return library != SW_LIBRARY_TORCH;
+	return library == SW_LIBRARY_TORCH;
 }
 
 const char *sw_family_name(sw_family family)

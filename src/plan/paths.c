@@ -35,7 +35,7 @@ sw_redistribution sw_plan_redistribution(const sw_cluster *cluster)
 	return (sw_redistribution){.atoms = &cluster->atoms,
 	                           .seconds = price,
 	                           .context = (void *)cluster,
-	                           .direct = !sw_library_composes(cluster->device.collectives),
+	                           .direct = sw_library_is_eager(cluster->device.collectives),
 	                           .local_bandwidth = cluster->device.memory_bandwidth,
 	                           .local_overhead_s = cluster->device.kernel_overhead_s};
 }
@@ -46,7 +46,7 @@ static path_group group_atoms(const sw_cluster *cluster, const sw_axis *axes, in
 {
 	path_group found = {0};
 	int32_t before = -1;
-	bool composed = sw_library_composes(cluster->device.collectives);
+	bool composed = !sw_library_is_eager(cluster->device.collectives);
 	for (int32_t i = 0; i < n_axes; i++, before = -1) {
 		bool by_level = composed || axes[i].coalesced;
 		for (int32_t a = 0; a < cluster->atoms.n; a++) {

@@ -391,6 +391,26 @@ static sw_status refit_between(const sw_cluster *cluster, const sw_program *loca
 	return SW_OK;
 }
 
+/* What an order may take beyond the program's own memory: what there is. An eager framework has no more
+ * than the buffer of one collective that runs beside kernels. */
+static int64_t spare_bytes_of(const sw_cluster *cluster, const sw_program *local, int64_t available)
+{
+	int64_t most = 0, bytes;
+	sw_collective_kind kind;
+	uint32_t atoms;
+	if (!sw_library_is_eager(cluster->device.collectives))
+		return available;
+	for (sw_id id = 0; id < local->ops.len; id++) {
+		const sw_op *op = sw_op_at(local, id);
+		if (!sw_cost_collective_op(cluster, local, id, &kind, &atoms, &bytes))
+			continue;
+		for (uint32_t r = 0; r < op->n_results; r++)
+			bytes = SW_MAX(bytes, sw_shape_bytes(sw_value_shape(local, op->first_result + r)));
+		most = SW_MAX(most, bytes);
+	}
+	return SW_MIN(most, available);
+}
+
 /* The order search counts the bytes of live values, but the arena is what must fit. A program that
  * fits keeps fitting: schedule again with less spare memory; then with orders that must hold less
  * than the program's own; in the end without overlap. */
@@ -400,7 +420,8 @@ sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
 	int64_t limit =
 		options->memory_bytes ? options->memory_bytes : sw_cost_memory_bytes(&cluster->device);
 	int64_t needed = options->arena_bytes ? options->arena_bytes : sw_placement_bytes(local);
-	int64_t available = SW_MAX(limit - needed, 0), spare = available;
+	int64_t available = spare_bytes_of(cluster, local, SW_MAX(limit - needed, 0)),
+		spare = available;
 	fitting_attempt last = {0}, before;
 	uint32_t overlap = options->overlap;
 	sw_status status = schedule_with(cluster, local, options, overlap, spare, scheduled, err);

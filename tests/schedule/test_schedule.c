@@ -125,6 +125,33 @@ static void memory_bounds_the_bytes_held(void **state)
 	close_scheduled(&s);
 }
 
+/* An eager framework's collectives take one buffer beside the program's own memory (up to how the arena
+ * is packed); others take what there is. */
+static void eager_frameworks_have_one_buffer_more(void **state)
+{
+	(void)state;
+	scheduled s;
+	int64_t most = 0, bytes;
+	sw_collective_kind kind;
+	uint32_t atoms;
+	assert_true(open_fixture("gpt", "piz-daint", "zero3", &s));
+	int64_t needed = sw_placement_bytes(s.local);
+	for (sw_id id = 0; id < s.local->ops.len; id++)
+		if (sw_cost_collective_op(&s.cluster, s.local, id, &kind, &atoms, &bytes))
+			most = SW_MAX(most, SW_MAX(bytes, sw_shape_bytes(sw_value_shape(
+								  s.local, sw_op_at(s.local, id)
+										   ->first_result))));
+	schedule(&s, "all", 0);
+	int64_t own = sw_placement_bytes(s.scheduled);
+	s.cluster.device.collectives = SW_LIBRARY_TORCH;
+	schedule(&s, "all", 0);
+	int64_t eager = sw_placement_bytes(s.scheduled);
+	if (own <= needed + most || eager >= own)
+		fail_msg("%lld bytes, %lld more of a collective; own %lld, eager %lld",
+		         (long long)needed, (long long)most, (long long)own, (long long)eager);
+	close_scheduled(&s);
+}
+
 /* Memory that is almost enough hides almost as much: an arena that is too large by a little leads
  * to a schedule that holds a little less. */
 static void memory_that_is_almost_enough_hides_almost_all(void **state)
@@ -488,6 +515,7 @@ int main(void)
 		cmocka_unit_test(every_program_can_be_scheduled),
 		cmocka_unit_test(the_same_program_gets_the_same_schedule),
 		cmocka_unit_test(memory_bounds_the_bytes_held),
+		cmocka_unit_test(eager_frameworks_have_one_buffer_more),
 		cmocka_unit_test(memory_that_is_almost_enough_hides_almost_all),
 		cmocka_unit_test(what_is_beaten_is_not_searched_to_the_end),
 		cmocka_unit_test(the_bound_counts_what_comes_before_and_after),
