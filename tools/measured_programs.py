@@ -13,7 +13,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 
 from models.gpt import gpt
-from models.layers import softmax_cross_entropy
+from models.layers import softmax_cross_entropy, stored_silu
 from models.llama import llama
 from models.mpt import mpt
 from models.training import Optimizer
@@ -53,6 +53,7 @@ def _llama(layers, hidden, heads, kv_heads, ffn, vocab, tied, seq, global_batch_
         batch=int(global_batch_seqs),
         compute=jnp.bfloat16,
         fused=True,
+        silu=stored_silu,
         cross_entropy=softmax_cross_entropy,
     )
 

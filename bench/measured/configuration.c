@@ -178,7 +178,8 @@ sw_status configuration_of(const table *t, int32_t row, const char *cluster, con
 	if (!kinds[kind].to_the_end)
 		c->layers_again = c->width_again = 0;
 	c->ddp = kinds[kind].ddp && c->dp > 1 && c->zero == 0;
-	c->gathers_flat = kinds[kind].nanotron && c->dp > 1 && c->zero == 1;
+	c->nanotron = kinds[kind].nanotron;
+	c->gathers_flat = c->nanotron && c->dp > 1 && c->zero == 1;
 	SW_TRY(read_chunks(t, row, c, err));
 	if (!kinds[kind].nanotron)
 		c->llama = (llama){0};

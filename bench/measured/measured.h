@@ -39,6 +39,7 @@ typedef struct configuration {
 	bool ddp; /* gradients are DistributedDataParallel's: summed beside the last microbatch, and in
 	           * buckets, which have a copy of them in the type of the weights */
 	bool first_rank; /* the memory to predict is that of the first stage */
+	bool nanotron;   /* memory is what its allocator reserves */
 	bool gathers_flat; /* new weights of ZeRO-1 are gathered as one array, and copied from it */
 	const char *does_not_run; /* why the framework refuses it; NULL: it does not */
 	/* of blocks that are computed again to their end, their number and width (again.c); else 0 */
@@ -91,9 +92,10 @@ sw_program *predict(const subject *s, const sw_cluster *cluster, const configura
 /* Return the first input whose name begins so, and set its whole name; SW_NO_ID: there is none. */
 sw_id input_named(const subject *s, const char *beginning, const char **name);
 
-#define MAX_VOCABULARY_PINS 2
+#define MAX_VOCABULARY_PINS 3
 /* Under tensor parallelism the table of tokens is split by the vocabulary, and each device looks up
- * the rows that it has (Megatron's VocabParallelEmbedding). Return the number of pins. */
+ * the rows that it has, and adds up their gradients (Megatron's VocabParallelEmbedding). Return the
+ * number of pins. */
 size_t pin_vocabulary(const subject *s, const configuration *c, sw_pin *pins);
 /* The same for a configuration with pipeline stages. */
 void predict_stages(const subject *s, const sw_cluster *cluster, const configuration *c,
@@ -103,12 +105,21 @@ void predict_stages(const subject *s, const sw_cluster *cluster, const configura
  * of them nothing reads. */
 double unread_seconds(const configuration *c, const sw_cluster *cluster);
 
-/* Return what the caching allocator reserves for the gathered new weights of ZeRO-1 beyond what a step
- * of this program of one device has at its peak (allocator.c). weight_bytes: all weights of the
- * device, gathered, 2 bytes each; times: how often the buffers of the program's peak are there.
- * O(values), and a packing of its buffers. */
-int64_t gathered_weights_bytes(const configuration *c, int64_t weight_bytes,
-                               const sw_program *program, int64_t times);
+/* What one device runs of a step under Nanotron. */
+typedef struct device_program {
+	const sw_program *program;  /* scheduled */
+	const sw_stage_part *part;  /* [ops]: of a stage; NULL: there are no stages */
+	sw_id loop;                 /* over microbatches; SW_NO_ID: there is one */
+	int32_t in_flight;          /* microbatches between their passes, at most */
+	double host_share;          /* of the time, in which the host launches; at most 1 */
+	SW_VEC(int64_t) weights;    /* bytes of each, 2 per element */
+} device_program;
+/* Add the weights among the inputs. roles[i] is that of input i. */
+void add_weights(device_program *d, const sw_sidecar *sidecar, const sw_stage_step *step);
+/* Return the bytes that PyTorch's allocator reserves on the device at most, and the device's own
+ * reserve, and set whether the step fits (play_memory.c). O(ops * microbatches in flight * blocks). */
+int64_t play_memory(const configuration *c, const device_program *d, const sw_device *device,
+                    bool *fits);
 
 /* Nanotron's stages (nanotron.c): why it refuses a configuration; NULL: it does not. */
 const char *nanotron_refuses(const configuration *c);

@@ -31,6 +31,19 @@ static const sw_op *lookup_of(const sw_program *program, sw_id embedding)
 	return NULL;
 }
 
+/* Return the op that adds the gradients of rows up into that of the table; NULL: there is none. */
+static const sw_op *gradient_of(const sw_program *program, sw_id embedding)
+{
+	sw_shape shape = sw_value_shape(program, embedding);
+	for (size_t i = 0; i < program->ops.len; i++) {
+		const sw_op *op = &program->ops.data[i];
+		if (op->opcode == SW_OP_SCATTER &&
+		    sw_shape_same_dims(sw_value_shape(program, op->first_result), shape))
+			return op;
+	}
+	return NULL;
+}
+
 size_t pin_vocabulary(const subject *s, const configuration *c, sw_pin *pins)
 {
 	const char *name = NULL;
@@ -40,6 +53,15 @@ size_t pin_vocabulary(const subject *s, const configuration *c, sw_pin *pins)
 		return 0;
 	pins[0] = (sw_pin){.pattern = name, .n = 1, .dims = {0}, .parts = {c->tp}, .contract = 1};
 	pins[1] = (sw_pin){.pattern = lookup->name, .is_op = true, .contract = c->tp};
+	const sw_op *gradient = gradient_of(s->program, embedding);
+	if (!gradient)
+		return MAX_VOCABULARY_PINS - 1;
+	pins[2] = (sw_pin){.pattern = gradient->name,
+	                   .is_op = true,
+	                   .n = 1,
+	                   .dims = {0},
+	                   .parts = {c->tp},
+	                   .contract = 1};
 	return MAX_VOCABULARY_PINS;
 }
 
@@ -49,9 +71,6 @@ size_t pin_vocabulary(const subject *s, const configuration *c, sw_pin *pins)
  * are gathered layer by layer in each microbatch, which a plan does only where memory is short. */
 #define AMPLE_BYTES (INT64_C(1) << 50)
 #define FULLY_SHARDED 3 /* the stage of ZeRO that splits parameters */
-/* Of a device's memory: what collectives beside kernels may take more. Frameworks begin them whatever
- * that takes; with none, a peak that is not where they run would keep them from it. */
-#define ORDER_SHARE 0.02
 
 static sw_status plan_within(const subject *s, const sw_cluster *cluster, const configuration *c,
                              int64_t memory_bytes, sw_plan **plan, sw_error *err)
@@ -83,15 +102,10 @@ static sw_status plan_of(const subject *s, const sw_cluster *cluster, const conf
 static sw_status schedule(sw_plan *plan, const configuration *c, sw_program_cost *cost,
                           sw_program **scheduled, sw_error *err)
 {
-	/* What remains beside the arena is what an order may take beyond the program's own memory: nothing
-	 * of plans that are made within the memory. Frameworks send what they send; of all-reduces that
-	 * are merged each would hide the others' latency. */
-	double share = c->zero == FULLY_SHARDED ? 0 : ORDER_SHARE,
-	       spare_bytes = share * (double)plan->cluster->device.memory_bytes;
-	const sw_schedule_options how = {.overlap = SW_OVERLAP_ALL,
-	                                 .merge = {.ops = 1},
-	                                 .memory_bytes = AMPLE_BYTES,
-	                                 .arena_bytes = AMPLE_BYTES - (int64_t)spare_bytes};
+	/* Frameworks send what they send; of all-reduces that are merged each would hide the others'
+	 * latency. */
+	const sw_schedule_options how = {
+		.overlap = SW_OVERLAP_ALL, .merge = {.ops = 1}, .memory_bytes = AMPLE_BYTES};
 	sw_program *local = NULL;
 	plan->last_apart = c->ddp && plan->rewrites.microbatches > 1;
 	if (c->zero == FULLY_SHARDED)
@@ -105,18 +119,23 @@ static sw_status schedule(sw_plan *plan, const configuration *c, sw_program_cost
 	return status;
 }
 
-/* Return the bytes of the inputs that are parameters. */
-static int64_t parameter_bytes(const sw_program *program, const sw_sidecar *sidecar)
+/* Return the loop with the largest body of the entry; SW_NO_ID: there is none. */
+static sw_id microbatch_loop(const sw_program *scheduled)
 {
-	const sw_id *inputs;
-	sw_arena arena = {0};
-	int64_t bytes = 0;
-	uint32_t n = sw_program_inputs(program, program->entry, &arena, &inputs);
-	for (uint32_t i = 0; i < n && i < sidecar->n_inputs; i++)
-		if (sidecar->inputs[i].role == SW_ROLE_PARAMETER)
-			bytes += sw_shape_bytes(sw_value_shape(program, inputs[i]));
-	sw_arena_clear(&arena);
-	return bytes;
+	sw_id loop = SW_NO_ID;
+	size_t most = 0;
+	const sw_computation *entry = sw_entry(scheduled);
+	for (size_t i = 0; i < entry->ops.len; i++) {
+		const sw_op *op = sw_op_at(scheduled, entry->ops.data[i]);
+		size_t n = op->opcode == SW_OP_WHILE
+		                   ? scheduled->computations.data[op->called[1]].ops.len
+		                   : 0;
+		if (n > most) {
+			most = n;
+			loop = entry->ops.data[i];
+		}
+	}
+	return loop;
 }
 
 static sw_status play(const subject *s, const sw_cluster *cluster, const configuration *c,
@@ -127,10 +146,17 @@ static sw_status play(const subject *s, const sw_cluster *cluster, const configu
 	if (status != SW_OK)
 		return status;
 	p->seconds = played.step_time_s;
-	int64_t weights = parameter_bytes(scheduled, &s->sidecar);
-	p->peak_bytes = played.peak_bytes + (int64_t)cluster->device.reserved_bytes +
-	                (c->ddp ? weights : 0) + gathered_weights_bytes(c, weights, scheduled, 1);
+	p->peak_bytes = played.peak_bytes + (int64_t)cluster->device.reserved_bytes;
 	p->fits = p->peak_bytes <= cluster->device.memory_bytes;
+	if (c->nanotron) {
+		device_program d = {.program = scheduled,
+		                    .loop = microbatch_loop(scheduled),
+		                    .in_flight = 1,
+		                    .host_share = SW_MIN(played.mean.host_s / played.step_time_s, 1)};
+		add_weights(&d, &s->sidecar, NULL);
+		p->peak_bytes = play_memory(c, &d, &cluster->device, &p->fits);
+		sw_vec_clear(&d.weights);
+	}
 	sw_simulation_clear(&played);
 	return SW_OK;
 }

@@ -6,64 +6,79 @@
 /* Plans are made without regard to memory, and then held against it, as those without stages. */
 #define AMPLE_BYTES (INT64_C(1) << 50)
 
-/* The host is quicker than the device where kernels take more than this part of a step. */
-#define DEVICE_BOUND 0.6
-
-/* Bytes of a stage's parameters; not of what crosses, which may be no data either. */
-static int64_t parameter_bytes(const sw_planned_stage *stage)
+/* Seconds of a step in which the host launches collectives for their members. */
+static double member_seconds(const sw_cluster *cluster, const sw_stage_program *own, int64_t microbatches)
 {
-	const sw_program *program = stage->step.program;
-	const sw_id *inputs;
-	sw_arena arena = {0};
-	int64_t bytes = 0;
-	sw_program_inputs(program, program->entry, &arena, &inputs);
-	for (uint32_t i = 0; i < stage->step.n_inputs; i++)
-		if (stage->step.inputs[i].kind == SW_PORT_WHOLE &&
-		    stage->sidecar.inputs[i].role == SW_ROLE_PARAMETER)
-			bytes += sw_shape_bytes(sw_value_shape(program, inputs[i]));
-	sw_arena_clear(&arena);
-	return bytes;
+	const sw_program *program = own->program;
+	const sw_computation *body =
+		&program->computations.data[sw_op_at(program, own->loop)->called[1]];
+	double launches = 0;
+	for (size_t i = 0; i < body->ops.len; i++) {
+		sw_collective_kind kind;
+		uint32_t atoms;
+		int64_t bytes;
+		if (sw_cost_collective_op(cluster, program, body->ops.data[i], &kind, &atoms, &bytes))
+			launches += sw_cost_member_launches(&cluster->device, &cluster->atoms, atoms);
+	}
+	return launches * (double)microbatches * cluster->device.launch_interval_s;
 }
 
-/* What the allocator has for a stage beyond what is live: with DistributedDataParallel buckets of
- * gradients, which are split as the weights are; with ZeRO gathered weights; and where the device is
- * behind the host, what one microbatch's forward pass gathers: its blocks are free when the device
- * gets there. */
-static int64_t beyond_live(const sw_pipelined *plan, int32_t stage, int32_t in_flight,
-                           const configuration *c)
+/* Of what collectives of one node take longer beside stages so much is no work of the host. */
+#define MEMBERS_WAIT 0.5
+
+/* The part of a step in which the host launches, by which the device is behind it. */
+static double host_share(const sw_planned_stage *like, const configuration *c,
+                         const sw_stage_program *own)
 {
-	const sw_planned_stage *s = &plan->stages[stage];
-	const sw_plan *own = plan->stages[s->like].plan;
-	int64_t weights = parameter_bytes(s) / c->tp,
-		bytes = c->ddp ? weights : 0;
-	sw_program *local = NULL;
+	const sw_cluster *cluster = like->plan->cluster;
+	bool in_node = c->tp <= cluster->levels[cluster->n_levels - 1].count;
+	double waits_s = in_node ? MEMBERS_WAIT * member_seconds(cluster, own, c->microbatches) : 0;
+	return SW_MIN((like->times.host_s - waits_s) / like->times.step_s, 1);
+}
+
+/* The bytes of a rank with one stage under Nanotron. */
+static int64_t nanotron_bytes(const sw_pipelined *plan, const configuration *c, int32_t stage, bool *fits)
+{
+	const sw_planned_stage *s = &plan->stages[stage], *like = &plan->stages[s->like];
+	sw_stage_program own;
 	sw_error ignored;
-	if (own->predicted.compute_s > DEVICE_BOUND * s->times.step_s)
-		bytes += s->times.gathered_bytes;
-	if (c->gathers_flat && sw_partition(own, &local, &ignored) == SW_OK)
-		bytes += gathered_weights_bytes(c, weights, local, in_flight);
-	sw_program_free(local);
+	int64_t bytes = 0;
+	*fits = true;
+	if (sw_stage_schedule(like->plan, &like->step, &plan->cut, &own, &ignored) == SW_OK) {
+		device_program d = {.program = own.program,
+		                    .part = own.part,
+		                    .loop = own.loop,
+		                    .in_flight = sw_pipelined_in_flight(plan, stage),
+		                    .host_share = host_share(like, c, &own)};
+		add_weights(&d, &like->sidecar, &like->step);
+		bytes = play_memory(c, &d, &plan->cluster->device, fits);
+		sw_vec_clear(&d.weights);
+	}
+	sw_stage_program_clear(&own);
 	return bytes;
 }
 
-static int64_t rank_bytes(const sw_pipelined *plan, const configuration *c, int32_t rank)
+static int64_t rank_bytes(const sw_pipelined *plan, const configuration *c, int32_t rank, bool *fits)
 {
+	if (c->nanotron)
+		return nanotron_bytes(plan, c, rank, fits);
 	int64_t bytes = (int64_t)plan->played.ranks[rank].peak_bytes +
 	                (int64_t)plan->cluster->device.reserved_bytes;
-	for (int32_t i = 0; i < plan->n_stages; i++)
-		if (plan->stages[i].rank == rank)
-			bytes += beyond_live(plan, i, sw_pipelined_in_flight(plan, i), c);
+	*fits = bytes <= plan->cluster->device.memory_bytes;
 	return bytes;
 }
 
 static void take_figures(const sw_pipelined *plan, const configuration *c, prediction *p)
 {
-	int64_t most = 0;
-	for (int32_t r = 0; r < plan->n_ranks; r++)
-		most = SW_MAX(most, rank_bytes(plan, c, r));
 	p->seconds = plan->played.step_s;
-	p->peak_bytes = c->first_rank ? rank_bytes(plan, c, 0) : most;
-	p->fits = most <= plan->cluster->device.memory_bytes;
+	p->fits = true;
+	for (int32_t r = 0; r < plan->n_ranks; r++) {
+		bool fits;
+		int64_t bytes = rank_bytes(plan, c, r, &fits);
+		p->peak_bytes = r == 0 || !c->first_rank ? SW_MAX(p->peak_bytes, bytes)
+		                                         : p->peak_bytes;
+		p->fits = p->fits && fits;
+	}
 }
 
 void predict_stages(const subject *s, const sw_cluster *cluster, const configuration *c,

@@ -30,12 +30,12 @@ typedef enum sw_stage_part {
 typedef struct sw_stage_times {
 	double part_s[SW_STAGE_PARTS]; /* of one microbatch; of a step: SW_STAGE_ONCE */
 	double step_s;                 /* of the stage alone, all microbatches, as played */
+	double host_s;                 /* in which the host launches that */
 	/* Per device: what a microbatch holds from its forward pass to its backward pass; and all
 	 * else at the peak, without what crosses of other microbatches. */
 	int64_t activation_bytes, fixed_bytes, peak_bytes;
 	/* Of fixed_bytes, what is there all the time: state, and sums over microbatches. */
 	int64_t resting_bytes;
-	int64_t gathered_bytes; /* what collectives of one microbatch's forward pass leave */
 } sw_stage_times;
 
 /* Play the plan of a stage's step, whose search knew its passes, with these apart. Kernels, and waits
@@ -43,6 +43,20 @@ typedef struct sw_stage_times {
  * each op of its loop; NULL: they are not wanted. */
 sw_status sw_stage_times_of(sw_plan *plan, const sw_stage_step *step, const sw_stages *stages,
                             sw_stage_times *times, double *op_s, sw_error *err);
+
+/* The program of one device of a stage, scheduled with its passes apart: which part of the stage each
+ * op is, and its loop over microbatches. */
+typedef struct sw_stage_program {
+	sw_arena arena;
+	sw_program *program;
+	const sw_stage_part *part; /* [ops] */
+	sw_id loop;
+} sw_stage_program;
+/* Of the plan of a stage's step, as sw_stage_times_of plays it. Cleared with sw_stage_program_clear,
+ * also after an error. */
+sw_status sw_stage_schedule(sw_plan *plan, const sw_stage_step *step, const sw_stages *stages,
+                            sw_stage_program *scheduled, sw_error *err);
+void sw_stage_program_clear(sw_stage_program *scheduled);
 
 /* ---- plans ------------------------------------------------------------------------------- */
 

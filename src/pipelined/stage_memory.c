@@ -49,20 +49,6 @@ static int64_t held_bytes(const bytes_finder *f)
 	return bytes;
 }
 
-/* What collectives of the forward pass result in. */
-static int64_t gathered_bytes(const bytes_finder *f)
-{
-	int64_t bytes = 0;
-	for (size_t i = 0; i < f->body->ops.len; i++) {
-		sw_id id = f->body->ops.data[i];
-		const sw_op *op = sw_op_at(f->program, id);
-		for (uint32_t r = 0; r < op->n_results; r++)
-			if (op->opcode == SW_OP_ASYNC_DONE && f->part[id] == SW_STAGE_FORWARD)
-				bytes += sw_shape_bytes(sw_value_shape(f->program, op->first_result + r));
-	}
-	return bytes;
-}
-
 /* ---- what crosses ------------------------------------------------------------------------ */
 
 static void set_crossing(bytes_finder *f, sw_id value)
@@ -197,7 +183,6 @@ void sw_stage_find_bytes(const sw_stage_step *step, const sw_stages *stages,
 	f.crossing = sw_alloc(scheduled->values.len + 1);
 	find_crossing(&f, step);
 	times->activation_bytes = held_bytes(&f);
-	times->gathered_bytes = gathered_bytes(&f);
 	times->fixed_bytes = SW_MAX(
 		times->peak_bytes - times->activation_bytes - crossing_bytes(&f) / m * (m - 1), 0);
 	times->resting_bytes = SW_MIN(resting_bytes(&f, step), times->fixed_bytes);

@@ -11,7 +11,6 @@ typedef struct times_finder {
 	const sw_stage_part *part; /* per op of `scheduled` */
 	const sw_id *outer;        /* likewise: the op of the entry or the loop's body that runs it */
 	sw_id loop;
-	sw_arena arena;
 	sw_stage_times *out;
 	double *op_s;    /* per op of the step's program; or NULL */
 	sw_map step_ops; /* their numbers, by name */
@@ -92,6 +91,7 @@ static sw_status play_step(times_finder *t, sw_error *err)
 	for (size_t i = 0; i < trace.events.len; i++)
 		add_event(t, &numbers, &trace.events.data[i], part_s);
 	t->out->step_s = played.step_time_s;
+	t->out->host_s = played.mean.host_s;
 	t->out->peak_bytes = played.peak_bytes;
 	divide_step(t, part_s);
 	scale_ops(t);
@@ -120,46 +120,65 @@ static void predict_again(sw_plan *plan, const sw_stage_times *times)
 		plan->gap = 1 - plan->lower_bound_s / times->step_s;
 }
 
-sw_status sw_stage_times_of(sw_plan *plan, const sw_stage_step *step, const sw_stages *stages,
-                            sw_stage_times *times, double *op_s, sw_error *err)
+sw_status sw_stage_schedule(sw_plan *plan, const sw_stage_step *step, const sw_stages *stages,
+                            sw_stage_program *scheduled, sw_error *err)
 {
 	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL,
 	                           .memory_bytes = plan->memory_bytes,
 	                           .merge = plan->merge};
-	sw_program *local = NULL, *scheduled = NULL;
-	times_finder t = {.plan = plan, .step = step, .stages = stages, .out = times, .op_s = op_s};
+	sw_program *local = NULL;
 	sw_map by_name = {0};
+	*scheduled = (sw_stage_program){.loop = SW_NO_ID};
+	sw_stage_parts_by_name(step, stages, &by_name);
+	sw_status status = sw_partition(plan, &local, err);
+	if (status == SW_OK)
+		part_passes(step, local, &by_name);
+	if (status == SW_OK)
+		status = sw_schedule(plan->cluster, local, &how, &scheduled->program, err);
+	if (status == SW_OK)
+		scheduled->loop = sw_stage_loop_of(step, scheduled->program);
+	if (status == SW_OK && scheduled->loop == SW_NO_ID)
+		status = sw_fail(err, SW_ERR_INTERNAL, "stage %d: its loop is not in its plan",
+		                 step->stage);
+	if (status == SW_OK)
+		scheduled->part =
+			sw_stage_parts_of(scheduled->program, &by_name, &scheduled->arena);
+	sw_map_clear(&by_name);
+	sw_program_free(local);
+	return status;
+}
+
+void sw_stage_program_clear(sw_stage_program *scheduled)
+{
+	sw_program_free(scheduled->program);
+	sw_arena_clear(&scheduled->arena);
+	*scheduled = (sw_stage_program){.loop = SW_NO_ID};
+}
+
+sw_status sw_stage_times_of(sw_plan *plan, const sw_stage_step *step, const sw_stages *stages,
+                            sw_stage_times *times, double *op_s, sw_error *err)
+{
+	sw_stage_program own;
+	times_finder t = {.plan = plan, .step = step, .stages = stages, .out = times, .op_s = op_s};
 	*times = (sw_stage_times){0};
 	for (size_t i = 0; i < step->program->ops.len && op_s; i++) {
 		const char *name = step->program->ops.data[i].name;
 		op_s[i] = 0;
 		sw_map_put(&t.step_ops, name, strlen(name), (uint32_t)i);
 	}
-	sw_stage_parts_by_name(step, stages, &by_name);
-	sw_status status = sw_partition(plan, &local, err);
-	if (status == SW_OK)
-		part_passes(step, local, &by_name);
-	if (status == SW_OK)
-		status = sw_schedule(plan->cluster, local, &how, &scheduled, err);
-	if (status == SW_OK)
-		t.loop = sw_stage_loop_of(step, scheduled);
-	if (status == SW_OK && t.loop == SW_NO_ID)
-		status = sw_fail(err, SW_ERR_INTERNAL, "stage %d: its loop is not in its plan",
-		                 step->stage);
+	sw_status status = sw_stage_schedule(plan, step, stages, &own, err);
 	if (status == SW_OK) {
-		t.scheduled = scheduled;
-		t.part = sw_stage_parts_of(scheduled, &by_name, &t.arena);
-		t.outer = sw_stage_outer_ops(scheduled, t.loop, &t.arena);
+		t.scheduled = own.program;
+		t.loop = own.loop;
+		t.part = own.part;
+		t.outer = sw_stage_outer_ops(own.program, own.loop, &own.arena);
 		status = play_step(&t, err);
 	}
-	if (status == SW_OK)
-		sw_stage_find_bytes(step, stages, scheduled, t.part, times);
-	if (status == SW_OK)
+	if (status == SW_OK) {
+		sw_stage_find_bytes(step, stages, own.program, own.part, times);
 		predict_again(plan, times);
-	sw_map_clear(&by_name);
+	}
 	sw_map_clear(&t.step_ops);
-	sw_arena_clear(&t.arena);
-	sw_program_free(scheduled);
-	sw_program_free(local);
+	sw_stage_program_clear(&own);
 	return status;
 }

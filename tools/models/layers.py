@@ -156,17 +156,23 @@ def cross_entropy(logits, targets):
     return optax.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), targets)
 
 
+def _kernel(x):
+    """Nothing that reads x is computed by the kernel that makes it: an eager framework launches it for this op."""
+    return lax.optimization_barrier(x)
+
+
+def stored_silu(x):
+    """A kernel of its own each way, whose result is kept for the gradient of what it is multiplied by, as an eager
+    framework's autograd keeps it."""
+    return _kernel(jax.nn.silu(x))
+
+
 @jax.custom_vjp
 def softmax_cross_entropy(logits, targets):
     """Of logits [..., vocabulary] for targets [...], each position's, in f32. As Megatron-LM's and Nanotron's: each step
     over the logits is a kernel of its own, the softmax is kept for the backward pass, which takes 1 off at the targets
     and scatters nothing."""
     return _softmax_cross_entropy(logits, targets)[0]
-
-
-def _kernel(x):
-    """Nothing that reads x is computed by the kernel that makes it: an eager framework launches it for this op."""
-    return lax.optimization_barrier(x)
 
 
 def _softmax_cross_entropy(logits, targets):

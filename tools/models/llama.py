@@ -20,6 +20,7 @@ def llama(
     base=500000.0,
     tied=False,
     fused=False,
+    silu=jax.nn.silu,
     cross_entropy=layers.cross_entropy,
 ):
     """`groups` is the number of key and value heads, each of them shared by heads / groups query heads. A `tied` head is
@@ -39,7 +40,7 @@ def llama(
         x = x + attend(p["attn"], layers.rms_norm(p["norm1"], x), angles, heads, groups)
         h = layers.rms_norm(p["norm2"], x)
         product = products(h, p["mlp"])
-        return x + (jax.nn.silu(product("gate")) * product("up")) @ p["mlp"]["down"]
+        return x + (silu(product("gate")) * product("up")) @ p["mlp"]["down"]
 
     def loss(params, tokens):
         inputs, targets = tokens[:, :-1], tokens[:, 1:]
