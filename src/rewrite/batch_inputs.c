@@ -167,7 +167,7 @@ static void join_factor(dims *d, const sw_op *op, const sw_rule *rule, int32_t f
 		int32_t rank = result ? rule->result_ranks[k] : rule->operand_ranks[k];
 		sw_id of = result ? op->first_result + (sw_id)k : op->operands[k];
 		for (int32_t at = 0; at < rank; at++) {
-			if (map[at].n == 0 || map[at].refs[0].factor != factor)
+			if (d->uniform[of] || map[at].n == 0 || map[at].refs[0].factor != factor)
 				continue;
 			if (value != SW_NO_ID)
 				join(d, value, dim, of, at);

@@ -296,6 +296,27 @@ static void members_of_an_ensemble_are_no_batch(void **state)
 	assert_batch(hlo, found);
 }
 
+/* Frozen weights that are scaled by a number are weights, and no batch. */
+static void frozen_weights_that_are_scaled_are_no_batch(void **state)
+{
+	static const char *const hlo =
+		STATE("{0}: (0, {}, may-alias)") REDUCERS
+		"ENTRY %e (w: f32[5,7], x: f32[12,5], q: s8[5,7]) -> (f32[5,7]) {\n"
+		"  %w = f32[5,7] parameter(0)\n  %x = f32[12,5] parameter(1)\n"
+		"  %q = s8[5,7] parameter(2)\n  %c = f32[] constant(0.5)\n"
+		"  %f = f32[5,7] convert(%q)\n  %b = f32[5,7] broadcast(%c), dimensions={}\n"
+		"  %d = f32[5,7] multiply(%f, %b)\n"
+		"  %y = f32[12,7] dot(%x, %d), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"  %z = f32[12,7] dot(%x, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"  %s = f32[12,7] add(%y, %z)\n"
+		"  %g = f32[5,7] dot(%x, %s), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+		"  %v = f32[5,7] subtract(%w, %g)\n  ROOT %o = (f32[5,7]) tuple(%v)\n}\n";
+	static const int32_t found[] = {-1, 0, -1};
+	(void)state;
+	assert_loops(hlo, 4, 1);
+	assert_batch(hlo, found);
+}
+
 /* A loop over time takes rows of time: the batch is behind it. */
 static void where_time_leads_the_batch_is_behind_it(void **state)
 {
@@ -650,6 +671,7 @@ int main(void)
 		cmocka_unit_test(a_key_that_a_loop_reads_has_no_batch),
 		cmocka_unit_test(tables_among_the_data_have_no_batch),
 		cmocka_unit_test(members_of_an_ensemble_are_no_batch),
+		cmocka_unit_test(frozen_weights_that_are_scaled_are_no_batch),
 		cmocka_unit_test(where_time_leads_the_batch_is_behind_it),
 		cmocka_unit_test(branches_and_barriers_are_in_the_loop),
 		cmocka_unit_test(branches_that_wait_for_sums_read_sums),
