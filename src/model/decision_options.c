@@ -32,6 +32,10 @@ static void add_partials(sw_decision_options *o, int32_t axis, int32_t linearity
 
 static const sw_class_set DATA = {.any = SW_CLASS_DATA};
 static const sw_class_set DATA_OR_ROWS = {.any = SW_CLASS_DATA | SW_CLASS_ROWS};
+/* Rows of activations that are no rows of the batch any more, as the places of experts' buffers. Where an
+ * axis splits the batch, they may be split in its stead. */
+static const sw_class_set OTHER_ROWS = {.any = SW_CLASS_ROWS,
+                                        .none = SW_CLASS_DATA | SW_CLASS_STATE};
 static const sw_class_set STATE = {.any = SW_CLASS_STATE, .none = SW_CLASS_DATA};
 
 static bool is_in(const sw_classes *classes, int32_t class, sw_class_set set)
@@ -252,6 +256,8 @@ static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t
 		add_splits(analysis, mesh, o, axis, splits, use->may);
 		return;
 	}
+	if (use->must.any & SW_CLASS_DATA)
+		add_splits(analysis, mesh, o, axis, splits, OTHER_ROWS);
 	if (use->gradients && gives_update(analysis, op, splits) &&
 	    add_state_splits(analysis, mesh, o, axis, splits) > 0)
 		return;

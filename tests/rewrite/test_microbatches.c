@@ -489,21 +489,51 @@ static void assert_refused(const char *hlo, int32_t microbatches, sw_status code
 	looped_clear(&l);
 }
 
+/* What no iteration reads may wait for all of them: here the order of the losses of all rows, and the
+ * rows that a queue takes, which the next step reads. */
+static void what_no_iteration_reads_waits_for_all(void **state)
+{
+	(void)state;
+	assert_loops("HloModule m, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, "
+	             "may-alias) }\n" REDUCERS
+	             "%less (a: f32[], b: f32[]) -> pred[] {\n  %a = f32[] parameter(0)\n"
+	             "  %b = f32[] parameter(1)\n"
+	             "  ROOT %c = pred[] compare(%a, %b), direction=LT\n}\n"
+	             "ENTRY %e (w: f32[5,5], q: f32[20,5], x: f32[12,5]) -> (f32[5,5], f32[20,5], "
+	             "f32[12]) {\n"
+	             "  %w = f32[5,5] parameter(0)\n  %q = f32[20,5] parameter(1)\n"
+	             "  %x = f32[12,5] parameter(2)\n  %z = f32[] constant(0)\n"
+	             "  %n = s32[] constant(3)\n  %o = s32[] constant(0)\n"
+	             "  %y = f32[12,5] dot(%x, %w), lhs_contracting_dims={1}, "
+	             "rhs_contracting_dims={0}\n"
+	             "  %l = f32[12] reduce(%y, %z), dimensions={1}, to_apply=%add\n"
+	             "  %s = f32[12] sort(%l), dimensions={0}, to_apply=%less\n"
+	             "  %u = f32[20,5] dynamic-update-slice(%q, %y, %n, %o)\n"
+	             "  %g = f32[5,5] dot(%x, %y), lhs_contracting_dims={0}, "
+	             "rhs_contracting_dims={0}\n"
+	             "  %v = f32[5,5] subtract(%w, %g)\n"
+	             "  ROOT %t = (f32[5,5], f32[20,5], f32[12]) tuple(%v, %u, %s)\n}\n",
+	             4, 1);
+}
+
 static void a_refusal_names_the_op_and_the_path_to_it(void **state)
 {
 	(void)state;
 	assert_refused(
 		"HloModule m\nENTRY %e (x: f32[12,5]) -> f32[12,5] {\n  %x = f32[12,5] "
 		"parameter(0)\n"
-		"  %y = f32[12,5] sine(%x)\n  ROOT %r = f32[12,5] reverse(%y), dimensions={0}\n}\n",
+		"  %y = f32[12,5] sine(%x)\n  %r = f32[12,5] reverse(%y), dimensions={0}\n"
+		"  ROOT %s = f32[12,5] add(%r, %y)\n}\n",
 		2, SW_NO,
 		"2 microbatches are not possible: reverse 'r': dimension 0 of operand 0 has the "
 		"microbatches, and each "
 		"needs others' elements (flip); the batch comes to it by x -> y -> r");
 	assert_refused(
-		"HloModule m\nENTRY %e (x: f32[12,5]) -> f32[5,5] {\n  %x = f32[12,5] "
+		"HloModule m\nENTRY %e (x: f32[12,5]) -> f32[12,5] {\n  %x = f32[12,5] "
 		"parameter(0)\n"
-		"  ROOT %r = f32[5,5] slice(%x), slice={[0:5], [0:5]}\n}\n",
+		"  %r = f32[5,5] slice(%x), slice={[0:5], [0:5]}\n"
+		"  ROOT %s = f32[12,5] dot(%x, %r), lhs_contracting_dims={1}, "
+		"rhs_contracting_dims={0}\n}\n",
 		3, SW_NO,
 		"3 microbatches are not possible: slice 'r': dimension 0 of operand 0 has the "
 		"microbatches, and can't be "
@@ -677,6 +707,7 @@ int main(void)
 		cmocka_unit_test(branches_that_wait_for_sums_read_sums),
 		cmocka_unit_test(weights_behind_a_barrier_are_read_outside_of_the_loop),
 		cmocka_unit_test(what_a_loop_hands_on_unsplit_is_known_after_the_microbatches),
+		cmocka_unit_test(what_no_iteration_reads_waits_for_all),
 		cmocka_unit_test(a_refusal_names_the_op_and_the_path_to_it),
 		cmocka_unit_test(a_number_that_does_not_divide_the_batch_is_bad_input),
 		cmocka_unit_test(a_sort_of_all_tokens_refuses),
