@@ -379,6 +379,13 @@ def talking_heads(q, k, v, mix):
     return loss(values(jnp.einsum("bnqk,nm->bmqk", p, mix), v))
 
 
+@style(*((of(B, 6, T, N, H),) * 3), of(B, T, T, 12), of(12, N))
+def pair_bias(q, k, v, pairs, w):
+    """Rows of an alignment attend along sequences; a bias is projected from the pairs of their places (AlphaFold)."""
+    s = jnp.einsum("brqnh,brknh->brnqk", q, k) * H**-0.5 + jnp.einsum("bqkc,cn->bnqk", pairs, w)[:, None]
+    return loss(jnp.einsum("brnqk,brknh->brqnh", jax.nn.softmax(s), v))
+
+
 @style(of(B, T, 1, 512), of(B, T, 1, 512), of(B, T, 1, 512))
 def large_head(q, k, v):
     return loss(values(jax.nn.softmax(scores(q, k), axis=-1), v))
