@@ -435,32 +435,26 @@ static bool reads_late(const sw_timing *t, const sw_op *op)
 	return false;
 }
 
-/* Propagate through the entry. What refuses is late, and what is made of it; the first one is that which
- * refuses after all if an iteration reads what is late. */
-static bool entry(sw_timing *t)
+/* Propagate through the entry. What refuses runs late, and what is made of it. Return false if an iteration
+ * reads what is late, or if nothing is left for iterations. */
+static bool but_late(sw_timing *t)
 {
 	const sw_computation *ops = sw_entry(t->program);
-	bool waits = false;
-	memset(t->late, 0, sizeof(*t->late) * t->program->values.len);
+	bool waits = false, any = false;
 	for (size_t i = 0; i < ops->ops.len; i++) {
-		sw_id id = ops->ops.data[i], refuses = t->refuses;
-		uint32_t through = t->through;
-		const char *why = t->why;
+		sw_id id = ops->ops.data[i];
 		const sw_op *op = sw_op_at(t->program, id);
 		bool late = reads_late(t, op), fits = one_op(t, id, false);
 		if (!fits)
 			sw_timing_release(t, id);
-		if (!fits && waits)
-			refuse(t, refuses, through, why);
 		if (late && t->touched[id])
 			return false;
+		any = any || t->touched[id];
 		waits = waits || !fits;
 		for (uint32_t k = 0; k < op->n_results; k++)
 			t->late[op->first_result + k] = late || !fits;
 	}
-	if (waits)
-		t->refuses = SW_NO_ID;
-	return true;
+	return any || !waits;
 }
 
 /* ---- the whole program ------------------------------------------------------------------ */
@@ -496,18 +490,29 @@ void sw_timing_clear(sw_timing *t)
 	sw_arena_clear(&t->arena);
 }
 
-bool sw_timing_find(sw_timing *t, const int32_t *dim, int32_t iterations)
+static void begin(sw_timing *t, const sw_id *inputs, uint32_t n, const int32_t *dim)
 {
-	const sw_id *values;
-	uint32_t n = sw_program_inputs(t->program, t->program->entry, &t->arena, &values);
-	t->atoms = (sw_atoms){.n = 1, .size = {iterations}};
 	t->refuses = SW_NO_ID;
 	memset(t->value, 0, sizeof(*t->value) * t->program->values.len);
+	memset(t->late, 0, sizeof(*t->late) * t->program->values.len);
 	memset(t->touched, 0, sizeof(*t->touched) * t->program->ops.len);
 	memset(t->sunk, 0, sizeof(*t->sunk) * t->program->ops.len);
 	for (uint32_t i = 0; i < n; i++)
 		if (dim[i] >= 0)
-			t->value[values[i]].state = (sw_state){
+			t->value[inputs[i]].state = (sw_state){
 				.kind = SW_STATE_S, .dim = (int8_t)dim[i], .stride = 1};
-	return entry(t);
+}
+
+bool sw_timing_find(sw_timing *t, const int32_t *dim, int32_t iterations)
+{
+	const sw_id *inputs;
+	uint32_t n = sw_program_inputs(t->program, t->program->entry, &t->arena, &inputs);
+	t->atoms = (sw_atoms){.n = 1, .size = {iterations}};
+	begin(t, inputs, n, dim);
+	if (but_late(t)) {
+		t->refuses = SW_NO_ID;
+		return true;
+	}
+	begin(t, inputs, n, dim);
+	return computation(t, t->program->entry, false); /* so that the first that refuses is known */
 }

@@ -353,6 +353,44 @@ static void where_time_leads_the_batch_is_behind_it(void **state)
 	assert_batch(hlo, found);
 }
 
+/* So it is where the sequence is read as a whole, too, and of what it is compared with. */
+static void what_a_sequence_is_compared_with_has_the_batch_behind_time(void **state)
+{
+	static const char *const hlo =
+		STATE("{0}: (0, {}, may-alias)") REDUCERS
+		"%body (p: (s32[], f32[12,5], f32[9,12,5])) -> (s32[], f32[12,5], f32[9,12,5]) {\n"
+		"  %p = (s32[], f32[12,5], f32[9,12,5]) parameter(0)\n"
+		"  %i = s32[] get-tuple-element(%p), index=0\n"
+		"  %h = f32[12,5] get-tuple-element(%p), index=1\n"
+		"  %x = f32[9,12,5] get-tuple-element(%p), index=2\n"
+		"  %one = s32[] constant(1)\n  %j = s32[] add(%i, %one)\n"
+		"  %z = s32[] constant(0)\n"
+		"  %a = f32[1,12,5] dynamic-slice(%x, %i, %z, %z), dynamic_slice_sizes={1,12,5}\n"
+		"  %b = f32[12,5] reshape(%a)\n  %c = f32[12,5] add(%h, %b)\n"
+		"  %n = f32[12,5] sine(%c)\n"
+		"  ROOT %r = (s32[], f32[12,5], f32[9,12,5]) tuple(%j, %n, %x)\n}\n"
+		"%test (q: (s32[], f32[12,5], f32[9,12,5])) -> pred[] {\n"
+		"  %q = (s32[], f32[12,5], f32[9,12,5]) parameter(0)\n"
+		"  %i = s32[] get-tuple-element(%q), index=0\n  %nine = s32[] constant(9)\n"
+		"  ROOT %c = pred[] compare(%i, %nine), direction=LT\n}\n"
+		"ENTRY %e (w: f32[5], x: f32[9,12,5], y: f32[9,12,5]) -> (f32[5]) {\n"
+		"  %w = f32[5] parameter(0)\n  %x = f32[9,12,5] parameter(1)\n"
+		"  %y = f32[9,12,5] parameter(2)\n  %z = s32[] constant(0)\n"
+		"  %f = f32[] constant(0)\n  %s = f32[12,5] broadcast(%w), dimensions={1}\n"
+		"  %t = (s32[], f32[12,5], f32[9,12,5]) tuple(%z, %s, %x)\n"
+		"  %l = (s32[], f32[12,5], f32[9,12,5]) while(%t), condition=%test, body=%body\n"
+		"  %h = f32[12,5] get-tuple-element(%l), index=1\n"
+		"  %d = f32[9,12,5] subtract(%x, %y)\n  %q = f32[9,12,5] multiply(%d, %d)\n"
+		"  %u = f32[5] reduce(%q, %f), dimensions={0,1}, to_apply=%add\n"
+		"  %k = f32[5] reduce(%h, %f), dimensions={0}, to_apply=%add\n"
+		"  %m = f32[5] add(%u, %k)\n"
+		"  %v = f32[5] subtract(%w, %m)\n  ROOT %o = (f32[5]) tuple(%v)\n}\n";
+	static const int32_t found[] = {-1, 1, 1};
+	(void)state;
+	assert_loops(hlo, 4, 1);
+	assert_batch(hlo, found);
+}
+
 /* Branches have operands that are split, and return terms of a sum; a barrier has values of all
  * kinds. */
 static void branches_and_barriers_are_in_the_loop(void **state)
@@ -703,6 +741,7 @@ int main(void)
 		cmocka_unit_test(members_of_an_ensemble_are_no_batch),
 		cmocka_unit_test(frozen_weights_that_are_scaled_are_no_batch),
 		cmocka_unit_test(where_time_leads_the_batch_is_behind_it),
+		cmocka_unit_test(what_a_sequence_is_compared_with_has_the_batch_behind_time),
 		cmocka_unit_test(branches_and_barriers_are_in_the_loop),
 		cmocka_unit_test(branches_that_wait_for_sums_read_sums),
 		cmocka_unit_test(weights_behind_a_barrier_are_read_outside_of_the_loop),
