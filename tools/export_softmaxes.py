@@ -402,6 +402,18 @@ def loss_labels(x, w, labels):
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(x @ w, labels))
 
 
+@style(of(2, B, T, D), of(D, V), of(2, B, T, D), of(D, V), of(2, B, T, dtype=jnp.int32), grad=(0, 1))
+def loss_preferred(x, w, y, u, labels):
+    """Of two texts the better one is made likelier than by a model before (DPO)."""
+
+    def likelihood(x, w, labels):
+        log_p = jax.nn.log_softmax(x @ w)
+        return jnp.take_along_axis(log_p, labels[..., None], axis=-1)[..., 0].sum(-1)
+
+    gain = [likelihood(x[i], w, labels[i]) - likelihood(y[i], u, labels[i]) for i in range(2)]
+    return -jnp.mean(jax.nn.log_sigmoid(gain[0] - gain[1]))
+
+
 @style(*HEAD, grad=(0, 1))
 def loss_picked(x, w, labels):
     log_p = jax.nn.log_softmax((x.astype(BF16) @ w.astype(BF16)).astype(F32))
