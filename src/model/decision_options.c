@@ -228,6 +228,16 @@ static void add_owner(const sw_analysis *analysis, const sw_mesh *mesh, int32_t 
 	add_option(o, axis, (sw_option){.kind = SW_CHOICE_OWN, .top = coordinate});
 }
 
+/* Does a scatter put rows of the batch in places that are none, or a gather take them from there? Split by
+ * features in place of rows, it has all rows and places, and rows and features change places before and
+ * behind it; split by rows, each device would have a term of all places, or all places. */
+static bool changes_rows(const sw_analysis *analysis, sw_id id)
+{
+	const sw_op *op = sw_op_at(analysis->program, id);
+	return (op->opcode == SW_OP_SCATTER || op->opcode == SW_OP_GATHER) &&
+	       has_class(analysis, sw_value_splits(analysis, op->operands[0]), OTHER_ROWS);
+}
+
 static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis, sw_id op,
                        sw_decision_options *o)
 {
@@ -254,6 +264,8 @@ static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t
 		return;
 	if (add_splits(analysis, mesh, o, axis, splits, use->must) > 0) {
 		add_splits(analysis, mesh, o, axis, splits, use->may);
+		if (changes_rows(analysis, op))
+			add_splits(analysis, mesh, o, axis, splits, STATE);
 		return;
 	}
 	if (use->must.any & SW_CLASS_DATA)

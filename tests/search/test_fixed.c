@@ -242,7 +242,8 @@ static void a_table_of_positions_is_looked_up_whole(void **state)
 }
 
 /* Rows that are scattered to places of a buffer, as tokens are to those of experts, are no rows of the
- * batch any more: where the buffer meets weights, its places are split in their stead. */
+ * batch any more: where the buffer meets weights, its places are split in their stead, and
+ * rows come there by features. */
 static void places_of_a_buffer_are_split_where_no_batch_is_left(void **state)
 {
 	static const char *const strategies[] = {"dp", "zero1"};
@@ -280,6 +281,9 @@ static void places_of_a_buffer_are_split_where_no_batch_is_left(void **state)
 				&p.plan->strategies[op - p.plan->program->ops.data];
 			assert_int_equal(sw_strategy_share(&p.cluster.atoms, s), 4);
 		}
+		/* of 12 MiB the slope is all-reduced; 8 MiB of rows become features, and 16 MiB of features
+		 * places, where a term of all places from each device would be 64 MiB */
+		assert_true(p.plan->predicted.payload_bytes <= (int64_t)(18 + 6 + 12 + 1) << 20);
 	}
 	close_planned(&p);
 }
