@@ -207,7 +207,8 @@ static bool is_uniform(const dims *d, const sw_op *op)
 	return all && op->n_results == 1;
 }
 
-static void find_dims(dims *d)
+/* Return the number of nodes. */
+static uint32_t find_dims(dims *d)
 {
 	uint32_t n = 0;
 	for (size_t v = 0; v < d->program->values.len; v++) {
@@ -232,6 +233,7 @@ static void find_dims(dims *d)
 		for (int32_t f = 0; f < rule->n_factors; f++)
 			join_factor(d, op, rule, f);
 	}
+	return n;
 }
 
 /* ---- sequences -------------------------------------------------------------------------- */
@@ -280,20 +282,39 @@ static bool find_sequences(const sw_program *program, bool *sequence)
 	return any;
 }
 
-/* Let the batch stand behind the dimension through which a loop goes, also in what only others read. */
-static void pass_over_sequences(dims *d, const bool *sequence, const sw_id *inputs, uint32_t n,
-                                int32_t *dim)
+/* Per class of dimensions: how long the sequences are that have it first, 0: none has. A slice that leaves
+ * a part of a sequence is of one, as where each word is to tell the next. */
+static int64_t *sequence_classes(dims *d, const bool *sequence, uint32_t n_nodes)
 {
-	for (size_t v = 0; v < d->program->values.len; v++)
-		for (uint32_t i = 0; i < n && sequence[v] && !d->uniform[v]; i++) {
-			sw_shape shape = sw_value_shape(d->program, inputs[i]);
-			if (dim[i] == 0 && class_of(d, inputs[i], 0) == class_of(d, (sw_id)v, 0) &&
-			    shape.dims[0] == sw_value_shape(d->program, (sw_id)v).dims[0])
-				dim[i] = shape.rank > 1 ? 1 : -1;
-		}
+	const sw_program *program = d->program;
+	int64_t *length = SW_NEW_N(d->arena, int64_t, n_nodes + 1);
+	for (size_t v = 0; v < program->values.len; v++)
+		if (sequence[v] && !d->uniform[v])
+			length[class_of(d, (sw_id)v, 0)] = sw_value_shape(program, (sw_id)v).dims[0];
+	for (size_t i = program->ops.len; i-- > 0;) {
+		const sw_op *op = sw_op_at(program, (sw_id)i);
+		if (op->opcode != SW_OP_SLICE || !d->planned[op->computation])
+			continue;
+		sw_shape part = sw_value_shape(program, op->first_result),
+			 whole = sw_value_shape(program, op->operands[0]);
+		if (part.rank > 0 && part.dims[0] < whole.dims[0] && part.dims[0] > 1 &&
+		    length[class_of(d, op->first_result, 0)] == part.dims[0])
+			length[class_of(d, op->operands[0], 0)] = whole.dims[0];
+	}
+	return length;
 }
 
-/* ---- all together ----------------------------------------------------------------------- */
+/* Let the batch stand behind the dimension through which a loop goes, also in what only others read. */
+static void pass_over_sequences(dims *d, const bool *sequence, const sw_id *inputs, uint32_t n,
+                                uint32_t n_nodes, int32_t *dim)
+{
+	const int64_t *length = sequence_classes(d, sequence, n_nodes);
+	for (uint32_t i = 0; i < n; i++) {
+		sw_shape shape = sw_value_shape(d->program, inputs[i]);
+		if (dim[i] == 0 && length[class_of(d, inputs[i], 0)] == shape.dims[0])
+			dim[i] = shape.rank > 1 ? 1 : -1;
+	}
+}
 
 /* Add the bytes of all values in which the dimension, or what it is carried to, leads, less those in
  * which it stands behind others. */
@@ -374,8 +395,8 @@ static void settle_dims(const sw_program *program, const sw_id *inputs, uint32_t
 	d.uniform = SW_NEW_N(arena, bool, program->values.len + 1);
 	d.first = SW_NEW_N(arena, uint32_t, program->values.len + 1);
 	sw_mark_planned(program, program->entry, d.planned);
-	find_dims(&d);
-	pass_over_sequences(&d, sequence, inputs, n, dim);
+	uint32_t n_nodes = find_dims(&d);
+	pass_over_sequences(&d, sequence, inputs, n, n_nodes, dim);
 	if (differ(program, inputs, n, dim))
 		drop_followers(&d, inputs, n, data, dim);
 }

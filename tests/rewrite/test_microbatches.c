@@ -353,7 +353,7 @@ static void where_time_leads_the_batch_is_behind_it(void **state)
 	assert_batch(hlo, found);
 }
 
-/* So it is where the sequence is read as a whole, too, and of what it is compared with. */
+/* So it is where the sequence is read as a whole, too, and of what it, or a part of that, is compared with. */
 static void what_a_sequence_is_compared_with_has_the_batch_behind_time(void **state)
 {
 	static const char *const hlo =
@@ -373,9 +373,10 @@ static void what_a_sequence_is_compared_with_has_the_batch_behind_time(void **st
 		"  %q = (s32[], f32[12,5], f32[9,12,5]) parameter(0)\n"
 		"  %i = s32[] get-tuple-element(%q), index=0\n  %nine = s32[] constant(9)\n"
 		"  ROOT %c = pred[] compare(%i, %nine), direction=LT\n}\n"
-		"ENTRY %e (w: f32[5], x: f32[9,12,5], y: f32[9,12,5]) -> (f32[5]) {\n"
+		"ENTRY %e (w: f32[5], x: f32[9,12,5], a: f32[10,12,5]) -> (f32[5]) {\n"
 		"  %w = f32[5] parameter(0)\n  %x = f32[9,12,5] parameter(1)\n"
-		"  %y = f32[9,12,5] parameter(2)\n  %z = s32[] constant(0)\n"
+		"  %a = f32[10,12,5] parameter(2)\n  %z = s32[] constant(0)\n"
+		"  %y = f32[9,12,5] slice(%a), slice={[1:10], [0:12], [0:5]}\n"
 		"  %f = f32[] constant(0)\n  %s = f32[12,5] broadcast(%w), dimensions={1}\n"
 		"  %t = (s32[], f32[12,5], f32[9,12,5]) tuple(%z, %s, %x)\n"
 		"  %l = (s32[], f32[12,5], f32[9,12,5]) while(%t), condition=%test, body=%body\n"
@@ -590,6 +591,14 @@ static void a_number_that_does_not_divide_the_batch_is_bad_input(void **state)
 	               "5 microbatches: expected 2 or more that divide the batch, which is 12");
 	assert_refused(hlo, 1, SW_ERR_INPUT,
 	               "1 microbatches: expected 2 or more that divide the batch, which is 12");
+	assert_refused("HloModule m\nENTRY %e (t: f32[12,5]) -> f32[3,5] {\n"
+	               "  %t = f32[12,5] parameter(0)\n  %i = s32[3] iota(), iota_dimension=0\n"
+	               "  ROOT %r = f32[3,5] gather(%t, %i), offset_dims={1}, "
+	               "collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, "
+	               "slice_sizes={1,5}\n}\n",
+	               3, SW_ERR_INPUT,
+	               "3 microbatches: no input has rows of a batch, and what a step draws or "
+	               "picks out of tables is not divided: take 1");
 }
 
 static void a_sort_of_all_tokens_refuses(void **state)
