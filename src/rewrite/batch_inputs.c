@@ -238,8 +238,28 @@ static uint32_t find_dims(dims *d)
 
 /* ---- sequences -------------------------------------------------------------------------- */
 
-/* Does a loop carry something on from one row to the next, beside counts and stacks of what it makes
- * of each? Then the order of the rows counts. */
+static uint32_t count_reads(const sw_program *program, const sw_computation *body, sw_id value)
+{
+	uint32_t n = 0;
+	for (size_t i = 0; i < body->ops.len; i++) {
+		const sw_op *op = sw_op_at(program, body->ops.data[i]);
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			n += op->operands[k] == value;
+	}
+	return n;
+}
+
+/* Is what a loop carries a sum over its rows, which no row reads? */
+static bool adds_up(const sw_program *program, const sw_computation *body, sw_id carried, sw_id next)
+{
+	const sw_op *op = sw_op_at(program, program->values.data[next].op);
+	return op->opcode == SW_OP_ADD &&
+	       (op->operands[0] == carried || op->operands[1] == carried) &&
+	       count_reads(program, body, carried) == 1;
+}
+
+/* Does a loop carry something on from one row to the next, beside counts, sums, and stacks of what it
+ * makes of each? Then the order of the rows counts. */
 static bool carries_on(const sw_program *program, const sw_op *loop)
 {
 	uint32_t n;
@@ -252,7 +272,8 @@ static bool carries_on(const sw_program *program, const sw_op *loop)
 		bool stacks = op->opcode == SW_OP_DYNAMIC_UPDATE_SLICE &&
 		              op->operands[0] == first + k;
 		bool counts = shape.rank == 0 && sw_type_kind_of(shape.type) != SW_KIND_FLOAT;
-		if (next != first + k && !stacks && !counts)
+		if (next != first + k && !stacks && !counts &&
+		    !adds_up(program, body, first + k, next))
 			return true;
 	}
 	return false;
@@ -346,19 +367,28 @@ static bool is_of_state(dims *d, const sw_id *inputs, uint32_t n, const bool *da
 	return false;
 }
 
-/* Take from the inputs those whose dimension mostly stands behind others, or is one of state, unless
- * that leaves none. */
+/* Take from the inputs those that are marked, unless that leaves none. */
+static void drop_marked(const bool *marked, uint32_t n, int32_t *dim)
+{
+	bool any = false;
+	for (uint32_t i = 0; i < n; i++)
+		any = any || (dim[i] >= 0 && !marked[i]);
+	for (uint32_t i = 0; i < n; i++)
+		if (any && marked[i])
+			dim[i] = -1;
+}
+
+/* Take from the inputs those whose dimension is one of state, then those where it mostly stands behind
+ * others. */
 static void drop_followers(dims *d, const sw_id *inputs, uint32_t n, const bool *data, int32_t *dim)
 {
-	bool *follows = SW_NEW_N(d->arena, bool, n + 1), any = false;
-	for (uint32_t i = 0; i < n; i++) {
-		follows[i] = dim[i] >= 0 && (leads(d, inputs[i], dim[i]) < 0 ||
-		                             is_of_state(d, inputs, n, data, inputs[i], dim[i]));
-		any = any || (dim[i] >= 0 && !follows[i]);
-	}
+	bool *marked = SW_NEW_N(d->arena, bool, n + 1);
 	for (uint32_t i = 0; i < n; i++)
-		if (any && follows[i])
-			dim[i] = -1;
+		marked[i] = dim[i] >= 0 && is_of_state(d, inputs, n, data, inputs[i], dim[i]);
+	drop_marked(marked, n, dim);
+	for (uint32_t i = 0; i < n; i++)
+		marked[i] = dim[i] >= 0 && leads(d, inputs[i], dim[i]) < 0;
+	drop_marked(marked, n, dim);
 }
 
 static int32_t batch_dim(sw_shape shape, batch_reading r)

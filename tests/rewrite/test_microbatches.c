@@ -296,6 +296,24 @@ static void members_of_an_ensemble_are_no_batch(void **state)
 	assert_batch(hlo, found);
 }
 
+/* Nor are they where they stand before the batch in all that is made of both. */
+static void members_before_the_batch_are_none(void **state)
+{
+	static const char *const hlo =
+		STATE("{0}: (0, {}, may-alias)") REDUCERS
+		"ENTRY %e (w: f32[4,5], x: f32[12,5], r: f32[4,12]) -> (f32[4,5]) {\n"
+		"  %w = f32[4,5] parameter(0)\n  %x = f32[12,5] parameter(1)\n"
+		"  %r = f32[4,12] parameter(2)\n"
+		"  %y = f32[4,12] dot(%w, %x), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
+		"  %m = f32[4,12] multiply(%y, %r)\n  %k = f32[4,12] sine(%m)\n"
+		"  %g = f32[4,5] dot(%k, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"  %v = f32[4,5] subtract(%w, %g)\n  ROOT %o = (f32[4,5]) tuple(%v)\n}\n";
+	static const int32_t found[] = {-1, 0, -1};
+	(void)state;
+	assert_loops(hlo, 4, 1);
+	assert_batch(hlo, found);
+}
+
 /* Frozen weights that are scaled by a number are weights, and no batch. */
 static void frozen_weights_that_are_scaled_are_no_batch(void **state)
 {
@@ -389,6 +407,41 @@ static void what_a_sequence_is_compared_with_has_the_batch_behind_time(void **st
 	static const int32_t found[] = {-1, 1, 1};
 	(void)state;
 	assert_loops(hlo, 4, 1);
+	assert_batch(hlo, found);
+}
+
+/* Rows that a loop only adds up are no sequence: their order does not count. */
+static void rows_that_are_added_up_are_no_sequence(void **state)
+{
+	static const char *const hlo =
+		STATE("{0}: (0, {}, may-alias)") REDUCERS
+		"%body (p: (s32[], f32[5], f32[12,5])) -> (s32[], f32[5], f32[12,5]) {\n"
+		"  %p = (s32[], f32[5], f32[12,5]) parameter(0)\n"
+		"  %i = s32[] get-tuple-element(%p), index=0\n"
+		"  %h = f32[5] get-tuple-element(%p), index=1\n"
+		"  %x = f32[12,5] get-tuple-element(%p), index=2\n"
+		"  %one = s32[] constant(1)\n  %j = s32[] add(%i, %one)\n"
+		"  %z = s32[] constant(0)\n"
+		"  %a = f32[1,5] dynamic-slice(%x, %i, %z), dynamic_slice_sizes={1,5}\n"
+		"  %b = f32[5] reshape(%a)\n  %s = f32[5] sine(%b)\n  %c = f32[5] add(%h, %s)\n"
+		"  ROOT %r = (s32[], f32[5], f32[12,5]) tuple(%j, %c, %x)\n}\n"
+		"%test (q: (s32[], f32[5], f32[12,5])) -> pred[] {\n"
+		"  %q = (s32[], f32[5], f32[12,5]) parameter(0)\n"
+		"  %i = s32[] get-tuple-element(%q), index=0\n  %n = s32[] constant(12)\n"
+		"  ROOT %c = pred[] compare(%i, %n), direction=LT\n}\n"
+		"ENTRY %e (w: f32[5], x: f32[12,5], y: f32[12]) -> (f32[5]) {\n"
+		"  %w = f32[5] parameter(0)\n  %x = f32[12,5] parameter(1)\n"
+		"  %y = f32[12] parameter(2)\n  %z = s32[] constant(0)\n"
+		"  %f = f32[] constant(0)\n"
+		"  %t = (s32[], f32[5], f32[12,5]) tuple(%z, %w, %x)\n"
+		"  %l = (s32[], f32[5], f32[12,5]) while(%t), condition=%test, body=%body\n"
+		"  %h = f32[5] get-tuple-element(%l), index=1\n"
+		"  %s = f32[12,5] broadcast(%y), dimensions={0}\n"
+		"  %q = f32[12,5] multiply(%x, %s)\n"
+		"  %u = f32[5] reduce(%q, %f), dimensions={0}, to_apply=%add\n"
+		"  %v = f32[5] subtract(%h, %u)\n  ROOT %o = (f32[5]) tuple(%v)\n}\n";
+	static const int32_t found[] = {-1, 0, 0};
+	(void)state;
 	assert_batch(hlo, found);
 }
 
@@ -748,9 +801,11 @@ int main(void)
 		cmocka_unit_test(a_key_that_a_loop_reads_has_no_batch),
 		cmocka_unit_test(tables_among_the_data_have_no_batch),
 		cmocka_unit_test(members_of_an_ensemble_are_no_batch),
+		cmocka_unit_test(members_before_the_batch_are_none),
 		cmocka_unit_test(frozen_weights_that_are_scaled_are_no_batch),
 		cmocka_unit_test(where_time_leads_the_batch_is_behind_it),
 		cmocka_unit_test(what_a_sequence_is_compared_with_has_the_batch_behind_time),
+		cmocka_unit_test(rows_that_are_added_up_are_no_sequence),
 		cmocka_unit_test(branches_and_barriers_are_in_the_loop),
 		cmocka_unit_test(branches_that_wait_for_sums_read_sums),
 		cmocka_unit_test(weights_behind_a_barrier_are_read_outside_of_the_loop),
