@@ -5,11 +5,11 @@
  * own state; an op with partial sums may pass them on, or else reads their sum after the loop. A
  * value that is the same in all iterations can be read in parts, and as a term, at no cost. In the
  * computations that a loop or a conditional of the program runs, no op can wait for a sum: there
- * terms must pass, or the op refuses. An op that can't be divided among the iterations runs once after
- * the loops, on the whole of what they stored, if no iteration needs anything that is made of its
- * results, as of the keys that a step puts into a queue for the next. The states of loop-carried values are found by repeated
- * propagation until they are stable: each rises once, from B, so O(carried values) rounds, and two
- * or three in practice.
+ * terms must pass, or the op refuses. An op that can't be divided among the iterations runs once
+ * after the loops, on the whole of what they stored, if no iteration needs anything that is made of
+ * its results, as of the keys that a step puts into a queue for the next. The states of loop-carried
+ * values are found by repeated propagation until they are stable: each rises once, from B, so
+ * O(carried values) rounds, and two or three in practice.
  */
 #include "rewrite/time.h"
 

@@ -371,7 +371,7 @@ static void where_time_leads_the_batch_is_behind_it(void **state)
 	assert_batch(hlo, found);
 }
 
-/* So it is where the sequence is read as a whole, too, and of what it, or a part of that, is compared with. */
+/* So it is where the sequence is read as a whole, too, and of what it is compared with, or a part of that. */
 static void what_a_sequence_is_compared_with_has_the_batch_behind_time(void **state)
 {
 	static const char *const hlo =
