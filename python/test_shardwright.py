@@ -703,6 +703,30 @@ def check_roles(folder):
     assert found["memory"] == "moment" and found["params.w"] == found["params.out.w"] == "parameter", found
 
 
+def check_several_losses(folder):
+    """Each model is trained by its own loss; an average of weights is drawn with both signs."""
+
+    def step(state, x):
+        fake = lambda g: jnp.tanh(x @ g)
+        score = lambda d, x: jnp.mean(jnp.tanh(x @ d))
+        judge = lambda d: score(d, jax.lax.stop_gradient(fake(state["g"]))) - score(d, x)
+        d_loss, d_grad = jax.value_and_grad(judge)(state["d"])
+        g_loss, g_grad = jax.value_and_grad(lambda g: -score(state["d"], fake(g)))(state["g"])
+        new = {"d": state["d"] - 0.1 * d_grad, "g": state["g"] - 0.1 * g_grad}
+        new["average"] = 0.9 * state["average"] + 0.1 * new["g"]
+        new["square"] = 0.9 * state["square"] + 0.1 * g_grad**2
+        return new, {"d_loss": d_loss, "g_loss": g_loss}
+
+    weights = PARAMS["w"][:, :16]
+    state = {"d": PARAMS["w"], "g": weights, "average": weights, "square": jnp.ones((16, 16))}
+    document, _ = quiet_export(step, state, X, path=folder / "losses.hlo")
+    found = roles(document)
+    assert found["state.d"] == found["state.g"] == "parameter", found
+    assert found["state.average"] == found["state.square"] == "moment", found
+    fills = {entry["name"]: entry["random"]["kind"] for entry in document["inputs"]}
+    assert (fills["state.average"], fills["state.square"]) == ("normal", "uniform"), fills
+
+
 def check_frozen(folder):
     """Arrays that nothing replaces are parameters where they can't be a batch, and data otherwise."""
 
@@ -1138,6 +1162,7 @@ def main():
         checks = [check_names, check_state, check_values, check_plans, check_apply, check_dealt, check_padded]
         checks += [check_one_device, check_donated, check_errors, check_crossed, check_partial, check_written]
         checks += [check_nnx, check_equinox, check_loss, check_ranges, check_roles, check_frozen, check_arguments]
+        checks += [check_several_losses]
         checks += [check_methods, check_odd]
         checks += [check_weights, check_noise, check_meshes, check_places, check_types, check_paths]
         checks += [check_opened, check_temporary, check_calls_of_python, check_remarks, check_symmetric]

@@ -379,6 +379,13 @@ def talking_heads(q, k, v, mix):
     return loss(values(jnp.einsum("bnqk,nm->bmqk", p, mix), v))
 
 
+@style(*((of(B, 6, T, N, H),) * 3), of(B, T, T, 12), of(12, N))
+def pair_bias(q, k, v, pairs, w):
+    """Rows of an alignment attend along sequences; a bias is projected from the pairs of their places (AlphaFold)."""
+    s = jnp.einsum("brqnh,brknh->brnqk", q, k) * H**-0.5 + jnp.einsum("bqkc,cn->bnqk", pairs, w)[:, None]
+    return loss(jnp.einsum("brnqk,brknh->brqnh", jax.nn.softmax(s), v))
+
+
 @style(of(B, T, 1, 512), of(B, T, 1, 512), of(B, T, 1, 512))
 def large_head(q, k, v):
     return loss(values(jax.nn.softmax(scores(q, k), axis=-1), v))
@@ -393,6 +400,18 @@ HEAD = (of(B, T, D), of(D, V), of(B, T, dtype=jnp.int32))
 @style(*HEAD, grad=(0, 1))
 def loss_labels(x, w, labels):
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(x @ w, labels))
+
+
+@style(of(2, B, T, D), of(D, V), of(2, B, T, D), of(D, V), of(2, B, T, dtype=jnp.int32), grad=(0, 1))
+def loss_preferred(x, w, y, u, labels):
+    """Of two texts the better one is made likelier than by a model before (DPO)."""
+
+    def likelihood(x, w, labels):
+        log_p = jax.nn.log_softmax(x @ w)
+        return jnp.take_along_axis(log_p, labels[..., None], axis=-1)[..., 0].sum(-1)
+
+    gain = [likelihood(x[i], w, labels[i]) - likelihood(y[i], u, labels[i]) for i in range(2)]
+    return -jnp.mean(jax.nn.log_sigmoid(gain[0] - gain[1]))
 
 
 @style(*HEAD, grad=(0, 1))

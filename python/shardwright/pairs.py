@@ -194,6 +194,11 @@ def _is_loss_name(name):
     return "loss" in re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
 
 
+def named_losses(scalars, names):
+    """Of these results those whose path says that they are losses: of a step of several models each has one."""
+    return [o for o in scalars if _is_loss_name(names[o])]
+
+
 def find_loss(scalars, names, rank, asked):
     """Return the result that is the loss, None if there is none, and what was assumed, or None.
 
@@ -207,7 +212,7 @@ def find_loss(scalars, names, rank, asked):
             there = ", ".join(names[o] for o in scalars) or "none"
             raise ShardwrightError(f"loss: expected the path of one real number, found {asked}; there are {there}")
         return found[0], None
-    named = [o for o in scalars if _is_loss_name(names[o])]
+    named = named_losses(scalars, names)
     named = [o for o in named if names[o].split(".")[-1].lower() == "loss"] or named
     ranks = {o: rank(o) for o in scalars} if len(scalars) > 1 and not named else {}
     likely = sorted((o for o in ranks if ranks[o] is not None), key=lambda o: ranks[o])

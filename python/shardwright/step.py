@@ -161,7 +161,9 @@ class Traced:
         basis = (
             others[0] if self.loss is None and len(others) == 1 else self.loss
         )  # losses of several models may be one result
-        self._of_loss = set() if basis is None else set(uses.differentiable(self.top, basis))
+        derived = lambda o: set(uses.differentiable(self.top, o))
+        self._of_loss = set() if basis is None else derived(basis)
+        self._of_losses = self._of_loss.union(*map(derived, pairs_module.named_losses(scalars, self.output_names)))
 
     def _loss_rank(self, o, state):
         """Norms of weights depend on no data, what is reported beside the loss lies deeper in the result, and
@@ -180,11 +182,11 @@ class Traced:
         return bool(self._of_loss) and self._of_loss <= set(uses.differentiable(self.top, o, stops=False))
 
     def _find_roles(self):
-        """A parameter is a state by which the loss has a derivative, or that nothing but itself is in;
-        a moment is another one, as what a step carries on of its activations is, though the loss may have a
-        derivative by it. Where there is no loss, only NamedTuples' fields tell moments."""
+        """A parameter is a state by which the loss, or a result that is named one, has a derivative, or that
+        nothing but itself is in; a moment is another one, as what a step carries on of its activations is, though
+        the loss may have a derivative by it. Where there is no loss, only NamedTuples' fields tell moments."""
         of = {i: o for o, i in self.pairs.items()}
-        known = bool(self._of_loss & set(of))
+        known = bool(self._of_losses & set(of))
         alone = lambda i: all(j == i for j in uses.differentiable(self.top, of[i], stops=False))
         frozen = self._frozen(of)
         self.roles = []
@@ -196,7 +198,7 @@ class Traced:
                 role = "counter"
             elif any(_is_moment(owner, key) for owner, key in zip(owners, path)):
                 role = "moment"
-            elif not known or (i in self._of_loss and (i in self.carried[of[i]] or self._is_update(of[i], i))):
+            elif not known or (i in self._of_losses and (i in self.carried[of[i]] or self._is_update(of[i], i))):
                 role = "parameter"
             elif aval.shape == () or unchanged:
                 role = "counter"
@@ -269,7 +271,7 @@ class Traced:
         if role == "data" and values is not None and values.min() >= 0 < values.max() < math.inf:
             return _positive(values, init)
         if role == "moment":
-            return init, init if _is_symmetric(values, init) else SMALL_POSITIVE
+            return init, _of_moment(values, init, kind)
         return init, init if init["kind"] == "normal" else SMALL_NORMAL
 
     def _integers(self, i, role, values, kind):
@@ -362,6 +364,16 @@ def _is_symmetric(values, fill):
 
     square = fill["kind"] == "values" and values.ndim >= 2 and values.shape[-1] == values.shape[-2] > 1
     return bool(square and _is_finite(fill) and (values == numpy.swapaxes(values, -1, -2)).all())
+
+
+def _of_moment(values, init, kind):
+    """A state that begins without a negative number may be one of which a root is taken; one that has
+    some, as an average of weights, is no such."""
+    if _is_symmetric(values, init):
+        return init
+    negative = values is not None and values.size and values.min() < 0
+    measured = _measured(values, kind) if negative else {}
+    return measured if measured.get("kind") == "normal" else SMALL_POSITIVE
 
 
 def _measured(values, kind):

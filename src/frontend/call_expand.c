@@ -40,6 +40,7 @@ static const target_row targets[] = {
          "... m n -> ... m n, ... k, ...; split ...; flops ...*(m*n*n - n*n*n/3)"},
 	{"cusolver_getrf*", NULL,
          "... m n -> ... m n, ... k, ...; split ...; flops ...*(m*n*n - n*n*n/3)"},
+	{"lapack_?trsm*", NULL, "... m m, ... n k -> ... n k; split ...; flops ...*m*n*k"},
 	{"lapack_?geqrf*", NULL,
          "... m n -> ... m n, ... k; split ...; flops ...*(2*m*n*n - 2*n*n*n/3)"},
 	{"cusolver_geqrf*", NULL,

@@ -75,15 +75,24 @@ static void set_value(sw_score_regions *r, sw_id value, uint32_t region, sw_axis
 		                                       .axes = axes};
 }
 
+/* Is it less than a row statistic of its softmax, as the log-likelihood of a sequence is, a sum of rows? */
+static bool sums_rows(const sw_score_regions *r, sw_id value)
+{
+	const sw_score_region *region = &r->list.data[sw_score_region_of(r, value)];
+	return region->softmax && sw_score_axes_of(r, value).n < region->rows;
+}
+
 /* Join the regions of two values that an op combines element by element. Return false if they stay
  * apart: two softmaxes are one if they meet before either is multiplied, as where attention takes
- * one from the other, and not where the gradients of a bias that layers share are added.
+ * one from the other, and not where the gradients of a bias that layers share are added, or sums of
+ * rows, as where a model's log-likelihoods are compared with those of another.
  */
 static bool join(sw_score_regions *r, sw_id op, sw_id x, sw_id y)
 {
 	uint32_t a = sw_score_region_of(r, x), b = sw_score_region_of(r, y);
 	if (a != b && r->list.data[a].softmax && r->list.data[b].softmax &&
-	    (r->list.data[a].multiplied || r->list.data[b].multiplied))
+	    (r->list.data[a].multiplied || r->list.data[b].multiplied || sums_rows(r, x) ||
+	     sums_rows(r, y)))
 		return false;
 	if (!sw_axes_unify(&r->axes, value_at(r, x)->axes, value_at(r, y)->axes)) {
 		r->list.data[a].conflict = r->list.data[b].conflict = op;
@@ -94,6 +103,7 @@ static bool join(sw_score_regions *r, sw_id op, sw_id x, sw_id y)
 	sw_score_region *into = &r->list.data[SW_MIN(a, b)], *from = &r->list.data[SW_MAX(a, b)];
 	from->same = SW_MIN(a, b);
 	into->softmax |= from->softmax;
+	into->rows = SW_MAX(into->rows, from->rows);
 	into->multiplied |= from->multiplied;
 	if (into->conflict == SW_NO_ID)
 		into->conflict = from->conflict;
@@ -243,8 +253,11 @@ static void walk_reduce(sw_score_regions *r, sw_id id)
 	for (uint32_t k = 0; k < op->n_results; k++)
 		set_value(r, op->first_result + k, region, keep(r, &list), false);
 	if (exponential && list.n < x.axes.n &&
-	    sw_computation_monoid(r->f->program, op->called[0]) == SW_MONOID_SUM)
+	    sw_computation_monoid(r->f->program, op->called[0]) == SW_MONOID_SUM) {
+		bool first = !r->list.data[region].softmax;
+		r->list.data[region].rows = first ? list.n : r->list.data[region].rows;
 		r->list.data[region].softmax = true;
+	}
 }
 
 /* Add the axes of dimension `dim` in another size. Return false if it is no whole axis. */

@@ -30,6 +30,7 @@ typedef struct sw_score_value {
 typedef struct sw_score_region {
 	uint32_t same; /* the region that this one was joined with; itself: none */
 	bool softmax;  /* an exponential is summed over some of its dimensions */
+	int32_t rows;  /* how many axes that sum has */
 	bool multiplied; /* a dot reads a value of it */
 	/* an op that joins two values of the region in different orders of their axes; SW_NO_ID */
 	sw_id conflict;

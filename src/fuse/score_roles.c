@@ -178,8 +178,10 @@ static void set_role_but(sw_scores *s, sw_axis_list axes, int32_t first, int32_t
 
 /* Take a dot that computes scores for a beginning of the region: one of its sides has the keys, the
  * other the queries. Keys may have batches that the queries lack, as where the queries are learned, or
- * where each model of an ensemble has a vocabulary of its own. */
-static void add_seed(sw_scores *s, uint32_t index)
+ * where each model of an ensemble has a vocabulary of its own; products whose keys have none are looked
+ * at first (`pure`). A product one side of which has queries beside keys, as a projection of pairs has, is
+ * a bias, and computed elsewhere. */
+static void add_seed(sw_scores *s, uint32_t index, bool pure)
 {
 	const sw_op *op = op_at(s, s->ops[index].op);
 	const sw_attrs *a = op->attrs;
@@ -195,6 +197,9 @@ static void add_seed(sw_scores *s, uint32_t index)
 		   rhs = count_axes(s, axes, left, axes.n, KEY);
 	int side = lhs.with_role == s->n_keys ? 0 : 1;
 	axis_count keys = side ? rhs : lhs, others = side ? lhs : rhs;
+	if (pure != (keys.n == s->n_keys) ||
+	    count_axes(s, axes, side ? left : batch, side ? axes.n : left, QUERY).with_role)
+		return;
 	if ((keys.n != s->n_keys && batch == 0 && s->n_seeds > 0) || keys.with_role != s->n_keys ||
 	    others.with_role || others.n == 0 ||
 	    count_axes(s, axes, 0, batch, KEY).with_role || s->n_seeds == SW_MAX_SEEDS) {
@@ -292,10 +297,11 @@ static void vote_queries(sw_scores *s, sw_axis_list axes)
 
 static void find_seeds(sw_scores *s)
 {
-	for (uint32_t i = 0; i < s->n; i++)
-		if (op_at(s, s->ops[i].op)->opcode == SW_OP_DOT &&
-		    is_in_region(s, op_at(s, s->ops[i].op)->first_result))
-			add_seed(s, i);
+	for (uint32_t i = 0; i < 2 * s->n; i++) {
+		const sw_op *op = op_at(s, s->ops[i % s->n].op);
+		if (op->opcode == SW_OP_DOT && is_in_region(s, op->first_result))
+			add_seed(s, i % s->n, i < s->n);
+	}
 	if (s->n_seeds == 0) {
 		refuse(s, s->ops[0].op, "no dot computes its scores");
 		return;

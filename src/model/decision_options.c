@@ -32,6 +32,10 @@ static void add_partials(sw_decision_options *o, int32_t axis, int32_t linearity
 
 static const sw_class_set DATA = {.any = SW_CLASS_DATA};
 static const sw_class_set DATA_OR_ROWS = {.any = SW_CLASS_DATA | SW_CLASS_ROWS};
+/* Rows of activations that are no rows of the batch any more, as the places of experts' buffers. Where an
+ * axis splits the batch, they may be split in its stead. */
+static const sw_class_set OTHER_ROWS = {.any = SW_CLASS_ROWS,
+                                        .none = SW_CLASS_DATA | SW_CLASS_STATE};
 static const sw_class_set STATE = {.any = SW_CLASS_STATE, .none = SW_CLASS_DATA};
 
 static bool is_in(const sw_classes *classes, int32_t class, sw_class_set set)
@@ -224,6 +228,16 @@ static void add_owner(const sw_analysis *analysis, const sw_mesh *mesh, int32_t 
 	add_option(o, axis, (sw_option){.kind = SW_CHOICE_OWN, .top = coordinate});
 }
 
+/* Does a scatter put rows of the batch in places that are none, or a gather take them from there? Split by
+ * features in place of rows, it has all rows and places, and rows and features change places before and
+ * behind it; split by rows, each device would have a term of all places, or all places. */
+static bool changes_rows(const sw_analysis *analysis, sw_id id)
+{
+	const sw_op *op = sw_op_at(analysis->program, id);
+	return (op->opcode == SW_OP_SCATTER || op->opcode == SW_OP_GATHER) &&
+	       has_class(analysis, sw_value_splits(analysis, op->operands[0]), OTHER_ROWS);
+}
+
 static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t axis, sw_id op,
                        sw_decision_options *o)
 {
@@ -250,8 +264,12 @@ static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t
 		return;
 	if (add_splits(analysis, mesh, o, axis, splits, use->must) > 0) {
 		add_splits(analysis, mesh, o, axis, splits, use->may);
+		if (changes_rows(analysis, op))
+			add_splits(analysis, mesh, o, axis, splits, STATE);
 		return;
 	}
+	if (use->must.any & SW_CLASS_DATA)
+		add_splits(analysis, mesh, o, axis, splits, OTHER_ROWS);
 	if (use->gradients && gives_update(analysis, op, splits) &&
 	    add_state_splits(analysis, mesh, o, axis, splits) > 0)
 		return;

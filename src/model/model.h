@@ -103,7 +103,10 @@ typedef struct sw_roles {
 	sw_role *input_role;
 	bool *arrives; /* per input, as in the sidecar */
 	int32_t *batch_dim;    /* per entry input, as sw_find_batch finds it; -1: none */
-	int64_t batch;         /* as sw_find_batch returns it */
+	/* as sw_find_batch returns it; where no input has the batch, that of `drawn` */
+	int64_t batch;
+	sw_id drawn;           /* the value that has the batch where no input has it; SW_NO_ID: none */
+	int32_t drawn_dim;     /* the dimension in which it has it */
 	int64_t most_elements; /* of an input that is no data */
 	int32_t *output_input; /* per entry result: the input that it replaces; -1: none */
 	/* per value: a trained parameter, maybe seen through converts, slices or transposes */

@@ -277,24 +277,28 @@ static bool keeps_parameter(uint8_t opcode)
 }
 
 /* A boundary's values are parameters if all its reads from outside are: a loop carries the
- * parameter unchanged. */
-static void propagate_through_boundary(sw_roles *roles, const sw_boundary *boundary)
+ * parameter unchanged, or it trains it, so that what replaces it at the end of a trip does so at
+ * the end of the step. */
+static void propagate_through_boundary(sw_roles *roles, const sw_boundary *boundary, bool *trained)
 {
 	bool parameter = boundary->n_values > 0;
+	if (boundary->n_reads == 2 && boundary->n_values == 3 && trained[boundary->values[2]])
+		trained[boundary->reads[1].value] = true;
 	for (uint32_t k = 0; k < boundary->n_reads; k++)
 		parameter = parameter && (roles->from_parameter[boundary->reads[k].value] ||
-		                          boundary->reads[k].value == boundary->values[0]);
+		                          boundary->reads[k].value == boundary->values[0] ||
+		                          (k > 0 && trained[boundary->reads[k].value]));
 	for (uint32_t k = 0; k < boundary->n_values && parameter; k++)
 		roles->from_parameter[boundary->values[k]] = true;
 }
 
-static void propagate_through_boundaries(sw_roles *roles, sw_id region)
+static void propagate_through_boundaries(sw_roles *roles, sw_id region, bool *trained)
 {
 	for (uint32_t i = roles->first_boundary[region]; i < roles->first_boundary[region + 1]; i++)
-		propagate_through_boundary(roles, &roles->boundaries.data[i]);
+		propagate_through_boundary(roles, &roles->boundaries.data[i], trained);
 }
 
-static void find_parameters(sw_roles *roles, int32_t c)
+static void find_parameters(sw_roles *roles, int32_t c, bool *trained)
 {
 	const sw_program *p = roles->program;
 	const sw_computation *computation = &p->computations.data[c];
@@ -306,10 +310,10 @@ static void find_parameters(sw_roles *roles, int32_t c)
 				roles->from_parameter[op->operands[0]];
 		if (!sw_is_region(op))
 			continue;
-		propagate_through_boundaries(roles, id); /* into the region */
+		propagate_through_boundaries(roles, id, trained); /* into the region */
 		for (uint32_t k = 0; k < op->n_called; k++)
-			find_parameters(roles, op->called[k]);
-		propagate_through_boundaries(roles, id); /* out of the region */
+			find_parameters(roles, op->called[k], trained);
+		propagate_through_boundaries(roles, id, trained); /* out of the region */
 	}
 }
 
@@ -363,6 +367,66 @@ static void find_input_roles(sw_roles *roles, const sw_sidecar *sidecar)
 	roles->batch = sw_find_batch(p, roles->inputs, roles->n_inputs, roles->batch_dim);
 }
 
+static void find_all_parameters(sw_roles *roles)
+{
+	const sw_computation *entry = sw_entry(roles->program);
+	bool *trained = SW_NEW_N(&roles->arena, bool, roles->program->values.len + 1);
+	for (size_t i = 0; i < entry->results.len; i++) {
+		int32_t input = roles->output_input[i];
+		trained[entry->results.data[i]] =
+			input >= 0 && roles->input_role[input] == SW_ROLE_PARAMETER;
+	}
+	find_parameters(roles, roles->program->entry, trained);
+}
+
+/* ---- a batch that the step draws -------------------------------------------------------- */
+
+/* Return the first dimension of the operand k of a dot that its result has and its weight has not;
+ * -1: there is none. */
+static int32_t rows_of(const sw_rule *rule, sw_shape shape, int32_t k)
+{
+	int32_t factor;
+	int64_t top;
+	for (int32_t d = 0; d < shape.rank; d++)
+		if (shape.dims[d] > 1 &&
+		    sw_rule_factor_at(rule, false, k, d, shape.dims[d], &factor, &top) &&
+		    sw_rule_has_factor(rule, true, 0, factor) &&
+		    !sw_rule_has_factor(rule, false, 1 - k, factor))
+			return d;
+	return -1;
+}
+
+/* Where no input has the batch, as the step draws its rows by chance or picks them out of tables,
+ * take for it the rows of the dot with a weight that does most work. */
+static void find_drawn_batch(sw_roles *roles)
+{
+	const sw_program *p = roles->program;
+	sw_id best = SW_NO_ID;
+	double most = 0;
+	roles->drawn = SW_NO_ID;
+	for (uint32_t i = 0; i < roles->n_inputs; i++)
+		if (roles->batch_dim[i] >= 0)
+			return;
+	for (sw_id id = 0; id < p->ops.len; id++) {
+		const sw_op *op = sw_op_at(p, id);
+		if (!roles->planned[op->computation] || sw_roles_weight(roles, id) < 0)
+			continue;
+		double work = sw_op_flops(p, id) * roles->trips[id];
+		best = work > most ? id : best;
+		most = SW_MAX(most, work);
+	}
+	if (best == SW_NO_ID)
+		return;
+	int32_t k = 1 - sw_roles_weight(roles, best);
+	sw_id value = sw_op_at(p, best)->operands[k];
+	sw_shape shape = sw_value_shape(p, value);
+	roles->drawn_dim = rows_of(sw_rule_make(p, best, &roles->arena), shape, k);
+	if (roles->drawn_dim < 0)
+		return;
+	roles->drawn = value;
+	roles->batch = shape.dims[roles->drawn_dim];
+}
+
 void sw_roles_init(sw_roles *roles, const sw_program *program, const sw_sidecar *sidecar)
 {
 	*roles = (sw_roles){.program = program};
@@ -382,7 +446,8 @@ void sw_roles_init(sw_roles *roles, const sw_program *program, const sw_sidecar 
 	find_boundaries(roles);
 	find_last_uses(roles);
 	find_input_roles(roles, sidecar);
-	find_parameters(roles, program->entry);
+	find_all_parameters(roles);
+	find_drawn_batch(roles);
 }
 
 void sw_roles_clear(sw_roles *roles)

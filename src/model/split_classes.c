@@ -257,6 +257,10 @@ static void mark_kinds(flood *f)
 			if (!data || f->splits.data[k].where == f->roles->batch_dim[i])
 				f->kind.data[find(f, k)] |= data ? DATA : STATE;
 	}
+	sw_id drawn = f->roles->drawn;
+	for (int32_t k = drawn == SW_NO_ID ? -1 : f->last[false][drawn]; k >= 0; k = f->before.data[k])
+		if (f->splits.data[k].where == f->roles->drawn_dim)
+			f->kind.data[find(f, k)] |= DATA;
 }
 
 /* Would a split of the value make one of the batch and another dimension that are none by what reads
@@ -359,6 +363,18 @@ static void mark_inputs(sw_classes *classes, const sw_roles *roles)
 				(data || (stacked && split->where == 0) ? 0 : SW_CLASS_STATE);
 		}
 	}
+}
+
+/* Mark the batch where no input has it. */
+static void mark_drawn(sw_classes *classes, const sw_roles *roles)
+{
+	if (roles->drawn == SW_NO_ID)
+		return;
+	uint32_t first = classes->value_start[roles->drawn];
+	for (uint32_t k = first; k < classes->value_start[roles->drawn + 1]; k++)
+		if (classes->value_splits[k].where == roles->drawn_dim)
+			classes->roles[classes->value_splits[k].class] |=
+				SW_CLASS_DATA | SW_CLASS_HEAVY;
 }
 
 /* Terms lie where the rows of the batch do. */
@@ -519,6 +535,7 @@ void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *
 		lists_of(&f, classes, true, roles->program->ops.len, &classes->op_start);
 	classes->roles = SW_NEW_N(&classes->arena, uint8_t, classes->n + 1);
 	mark_inputs(classes, roles);
+	mark_drawn(classes, roles);
 	mark_terms(classes, roles->program);
 	mark_dots(classes, roles, rules);
 	mark_others(classes, roles->program->ops.len);

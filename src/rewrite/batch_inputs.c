@@ -4,11 +4,12 @@
  * The batch is the leading dimension of the data, with three exceptions. What is taken row by row
  * has no rows of the batch there: the words of a key of random numbers and a table that is indexed
  * have none at all, and what a loop takes apart, such as sequences that begin with time or the
- * parts of a batch whose gradients are added up, has the batch behind that dimension. One row, as
- * of a mask, is none beside inputs that have more. And the batch leads in most of what is made of
- * it: a dimension that the rules carry to others that stand behind the batch, as those of positions
- * do (a mask, a table of rotations), or into weights, as that of classes or of the members of an
- * ensemble, is none.
+ * parts of a batch whose gradients are added up, has the batch behind that dimension. Where the loop
+ * carries something on from row to row, all that has this dimension has the batch behind it, also
+ * what is read along, as what sequences are compared with. One row, as of a mask, is none beside
+ * inputs that have more. And the batch leads in most of what is made of it: a dimension that the
+ * rules carry to others that stand behind the batch, as those of positions do (a mask, a table of
+ * rotations), or into weights, as that of classes or of the members of an ensemble, is none.
  */
 #include "base/sets.h"
 #include "rewrite/time.h"
@@ -167,7 +168,7 @@ static void join_factor(dims *d, const sw_op *op, const sw_rule *rule, int32_t f
 		int32_t rank = result ? rule->result_ranks[k] : rule->operand_ranks[k];
 		sw_id of = result ? op->first_result + (sw_id)k : op->operands[k];
 		for (int32_t at = 0; at < rank; at++) {
-			if (map[at].n == 0 || map[at].refs[0].factor != factor)
+			if (d->uniform[of] || map[at].n == 0 || map[at].refs[0].factor != factor)
 				continue;
 			if (value != SW_NO_ID)
 				join(d, value, dim, of, at);
@@ -206,7 +207,8 @@ static bool is_uniform(const dims *d, const sw_op *op)
 	return all && op->n_results == 1;
 }
 
-static void find_dims(dims *d)
+/* Return the number of nodes. */
+static uint32_t find_dims(dims *d)
 {
 	uint32_t n = 0;
 	for (size_t v = 0; v < d->program->values.len; v++) {
@@ -230,6 +232,108 @@ static void find_dims(dims *d)
 		const sw_rule *rule = sw_rule_make(d->program, (sw_id)i, d->arena);
 		for (int32_t f = 0; f < rule->n_factors; f++)
 			join_factor(d, op, rule, f);
+	}
+	return n;
+}
+
+/* ---- sequences -------------------------------------------------------------------------- */
+
+static uint32_t count_reads(const sw_program *program, const sw_computation *body, sw_id value)
+{
+	uint32_t n = 0;
+	for (size_t i = 0; i < body->ops.len; i++) {
+		const sw_op *op = sw_op_at(program, body->ops.data[i]);
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			n += op->operands[k] == value;
+	}
+	return n;
+}
+
+/* Is what a loop carries a sum over its rows, which no row reads? */
+static bool adds_up(const sw_program *program, const sw_computation *body, sw_id carried, sw_id next)
+{
+	const sw_op *op = sw_op_at(program, program->values.data[next].op);
+	return op->opcode == SW_OP_ADD &&
+	       (op->operands[0] == carried || op->operands[1] == carried) &&
+	       count_reads(program, body, carried) == 1;
+}
+
+/* Does a loop carry something on from one row to the next, beside counts, sums, and stacks of what it
+ * makes of each? Then the order of the rows counts. */
+static bool carries_on(const sw_program *program, const sw_op *loop)
+{
+	uint32_t n;
+	sw_id first = sw_region_parameters(program, loop, 1, &n);
+	const sw_computation *body = &program->computations.data[loop->called[1]];
+	for (uint32_t k = 0; k < n; k++) {
+		sw_id next = body->results.data[k];
+		sw_shape shape = sw_value_shape(program, next);
+		const sw_op *op = sw_op_at(program, program->values.data[next].op);
+		bool stacks = op->opcode == SW_OP_DYNAMIC_UPDATE_SLICE &&
+		              op->operands[0] == first + k;
+		bool counts = shape.rank == 0 && sw_type_kind_of(shape.type) != SW_KIND_FLOAT;
+		if (next != first + k && !stacks && !counts &&
+		    !adds_up(program, body, first + k, next))
+			return true;
+	}
+	return false;
+}
+
+/* Mark what loops take row by row in order, whatever else reads it. Return whether there is any. */
+static bool find_sequences(const sw_program *program, bool *sequence)
+{
+	bool any = false;
+	for (size_t i = 0; i < program->ops.len; i++) {
+		const sw_op *loop = sw_op_at(program, (sw_id)i);
+		if (loop->opcode != SW_OP_WHILE || !carries_on(program, loop))
+			continue;
+		uint32_t n;
+		sw_id first = sw_region_parameters(program, loop, 1, &n);
+		const sw_computation *body = &program->computations.data[loop->called[1]];
+		for (size_t k = 0; k < body->ops.len; k++) {
+			const sw_op *op = sw_op_at(program, body->ops.data[k]);
+			sw_id of = op->n_operands ? op->operands[0] : SW_NO_ID;
+			if (op->opcode != SW_OP_DYNAMIC_SLICE || of < first || of >= first + n ||
+			    sw_value_shape(program, op->first_result).dims[0] != 1 ||
+			    sw_value_shape(program, of).dims[0] == 1)
+				continue;
+			sequence[loop->operands[of - first]] = any = true;
+		}
+	}
+	return any;
+}
+
+/* Per class of dimensions: how long the sequences are that have it first, 0: none has. A slice that leaves
+ * a part of a sequence is of one, as where each word is to tell the next. */
+static int64_t *sequence_classes(dims *d, const bool *sequence, uint32_t n_nodes)
+{
+	const sw_program *program = d->program;
+	int64_t *length = SW_NEW_N(d->arena, int64_t, n_nodes + 1);
+	for (size_t v = 0; v < program->values.len; v++)
+		if (sequence[v] && !d->uniform[v])
+			length[class_of(d, (sw_id)v, 0)] = sw_value_shape(program, (sw_id)v).dims[0];
+	for (size_t i = program->ops.len; i-- > 0;) {
+		const sw_op *op = sw_op_at(program, (sw_id)i);
+		if (op->opcode != SW_OP_SLICE || !d->planned[op->computation])
+			continue;
+		sw_shape part = sw_value_shape(program, op->first_result),
+			 whole = sw_value_shape(program, op->operands[0]);
+		if (part.rank > 0 && part.dims[0] < whole.dims[0] && part.dims[0] > 1 &&
+		    length[class_of(d, op->first_result, 0)] == part.dims[0])
+			length[class_of(d, op->operands[0], 0)] = whole.dims[0];
+	}
+	return length;
+}
+
+/* Let the batch stand behind the dimension through which a loop goes, also in what only others read. */
+static void pass_over_sequences(dims *d, const bool *sequence, const sw_id *inputs, uint32_t n,
+                                uint32_t n_nodes, int32_t *dim)
+{
+	const int64_t *length = sequence_classes(d, sequence, n_nodes);
+	for (uint32_t i = 0; i < n; i++) {
+		sw_shape shape = sw_value_shape(d->program, inputs[i]);
+		if (dim[i] == 0 && length[class_of(d, inputs[i], 0)] == shape.dims[0])
+			dim[i] = shape.rank > 1 ? 1 : -1;
 	}
 }
 
@@ -263,32 +367,29 @@ static bool is_of_state(dims *d, const sw_id *inputs, uint32_t n, const bool *da
 	return false;
 }
 
-/* Take from the inputs those whose dimension mostly stands behind others, or is one of state, unless
- * that leaves none. */
-static void drop_followers(const sw_program *program, const sw_id *inputs, uint32_t n,
-                           const bool *data, int32_t *dim)
+/* Take from the inputs those that are marked, unless that leaves none. */
+static void drop_marked(const bool *marked, uint32_t n, int32_t *dim)
 {
-	sw_arena arena;
-	sw_arena_init(&arena);
-	dims d = {.program = program, .arena = &arena};
-	d.planned = SW_NEW_N(&arena, bool, program->computations.len + 1);
-	d.uniform = SW_NEW_N(&arena, bool, program->values.len + 1);
-	d.first = SW_NEW_N(&arena, uint32_t, program->values.len + 1);
-	bool *follows = SW_NEW_N(&arena, bool, n + 1), any = false;
-	sw_mark_planned(program, program->entry, d.planned);
-	find_dims(&d);
-	for (uint32_t i = 0; i < n; i++) {
-		follows[i] = dim[i] >= 0 && (leads(&d, inputs[i], dim[i]) < 0 ||
-		                             is_of_state(&d, inputs, n, data, inputs[i], dim[i]));
-		any = any || (dim[i] >= 0 && !follows[i]);
-	}
+	bool any = false;
 	for (uint32_t i = 0; i < n; i++)
-		if (any && follows[i])
+		any = any || (dim[i] >= 0 && !marked[i]);
+	for (uint32_t i = 0; i < n; i++)
+		if (any && marked[i])
 			dim[i] = -1;
-	sw_arena_clear(&arena);
 }
 
-/* ---- all together ----------------------------------------------------------------------- */
+/* Take from the inputs those whose dimension is one of state, then those where it mostly stands behind
+ * others. */
+static void drop_followers(dims *d, const sw_id *inputs, uint32_t n, const bool *data, int32_t *dim)
+{
+	bool *marked = SW_NEW_N(d->arena, bool, n + 1);
+	for (uint32_t i = 0; i < n; i++)
+		marked[i] = dim[i] >= 0 && is_of_state(d, inputs, n, data, inputs[i], dim[i]);
+	drop_marked(marked, n, dim);
+	for (uint32_t i = 0; i < n; i++)
+		marked[i] = dim[i] >= 0 && leads(d, inputs[i], dim[i]) < 0;
+	drop_marked(marked, n, dim);
+}
 
 static int32_t batch_dim(sw_shape shape, batch_reading r)
 {
@@ -311,6 +412,25 @@ static bool differ(const sw_program *program, const sw_id *inputs, uint32_t n, c
 	return differs;
 }
 
+/* Look at what the dimensions of the inputs become, where these alone do not say which has the batch. */
+static void settle_dims(const sw_program *program, const sw_id *inputs, uint32_t n, const bool *data,
+                        int32_t *dim, sw_arena *arena)
+{
+	bool *sequence = SW_NEW_N(arena, bool, program->values.len + 1);
+	bool sequences = find_sequences(program, sequence);
+	if (!sequences && !differ(program, inputs, n, dim))
+		return;
+	dims d = {.program = program, .arena = arena};
+	d.planned = SW_NEW_N(arena, bool, program->computations.len + 1);
+	d.uniform = SW_NEW_N(arena, bool, program->values.len + 1);
+	d.first = SW_NEW_N(arena, uint32_t, program->values.len + 1);
+	sw_mark_planned(program, program->entry, d.planned);
+	uint32_t n_nodes = find_dims(&d);
+	pass_over_sequences(&d, sequence, inputs, n, n_nodes, dim);
+	if (differ(program, inputs, n, dim))
+		drop_followers(&d, inputs, n, data, dim);
+}
+
 int64_t sw_find_batch(const sw_program *program, const sw_id *inputs, uint32_t n, int32_t *dim)
 {
 	sw_arena arena;
@@ -323,8 +443,7 @@ int64_t sw_find_batch(const sw_program *program, const sw_id *inputs, uint32_t n
 	for (uint32_t i = 0; i < n; i++)
 		if (data[i])
 			dim[i] = batch_dim(sw_value_shape(program, inputs[i]), of[inputs[i]]);
-	if (differ(program, inputs, n, dim))
-		drop_followers(program, inputs, n, data, dim);
+	settle_dims(program, inputs, n, data, dim, &arena);
 	for (uint32_t i = 0; i < n; i++)
 		if (dim[i] >= 0 && sw_value_shape(program, inputs[i]).dims[dim[i]] > 1)
 			batch = sw_gcd(sw_value_shape(program, inputs[i]).dims[dim[i]], batch);

@@ -222,6 +222,22 @@ static sw_status refused(const sw_phasing *p, int32_t microbatches, sw_error *er
 		microbatches, sw_op_opcode_name(op), op->name, p->timing.why, sw_phasing_path(p));
 }
 
+static sw_status wrong_number(const sw_phasing *p, int32_t microbatches, const sw_sidecar *sidecar,
+                              sw_error *err)
+{
+	bool any = false;
+	for (uint32_t i = 0; i < sidecar->n_inputs; i++)
+		any = any || p->inputs[i] >= 0;
+	if (!any && microbatches > 1)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "%d microbatches: no input has rows of a batch, and what a step draws or "
+		               "picks out of tables is not divided: take 1",
+		               microbatches);
+	return sw_fail(err, SW_ERR_INPUT,
+	               "%d microbatches: expected 2 or more that divide the batch, which is %lld",
+	               microbatches, (long long)p->batch);
+}
+
 sw_status sw_rewrite_microbatches(const sw_program *in, const sw_sidecar *sidecar,
                                   int32_t microbatches, sw_program **out, sw_error *err)
 {
@@ -230,10 +246,7 @@ sw_status sw_rewrite_microbatches(const sw_program *in, const sw_sidecar *sideca
 	*out = NULL;
 	sw_phasing_init(&p, in, sidecar);
 	if (microbatches < 2 || p.batch % microbatches != 0)
-		status = sw_fail(
-			err, SW_ERR_INPUT,
-			"%d microbatches: expected 2 or more that divide the batch, which is %lld",
-			microbatches, (long long)p.batch);
+		status = wrong_number(&p, microbatches, sidecar, err);
 	else if (!sw_phasing_find(&p, microbatches) || p.n == 0)
 		status = refused(&p, microbatches, err);
 	else

@@ -5,9 +5,11 @@
  * own state; an op with partial sums may pass them on, or else reads their sum after the loop. A
  * value that is the same in all iterations can be read in parts, and as a term, at no cost. In the
  * computations that a loop or a conditional of the program runs, no op can wait for a sum: there
- * terms must pass, or the op refuses. The states of loop-carried values are found by repeated
- * propagation until they are stable: each rises once, from B, so O(carried values) rounds, and two
- * or three in practice.
+ * terms must pass, or the op refuses. An op that can't be divided among the iterations runs once
+ * after the loops, on the whole of what they stored, if no iteration needs anything that is made of
+ * its results, as of the keys that a step puts into a queue for the next. The states of loop-carried
+ * values are found by repeated propagation until they are stable: each rises once, from B, so
+ * O(carried values) rounds, and two or three in practice.
  */
 #include "rewrite/time.h"
 
@@ -425,6 +427,36 @@ static bool computation(sw_timing *t, int32_t c, bool nested)
 	return true;
 }
 
+static bool reads_late(const sw_timing *t, const sw_op *op)
+{
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		if (t->late[op->operands[k]])
+			return true;
+	return false;
+}
+
+/* Propagate through the entry. What refuses runs late, and what is made of it. Return false if an iteration
+ * reads what is late, or if nothing is left for iterations. */
+static bool but_late(sw_timing *t)
+{
+	const sw_computation *ops = sw_entry(t->program);
+	bool waits = false, any = false;
+	for (size_t i = 0; i < ops->ops.len; i++) {
+		sw_id id = ops->ops.data[i];
+		const sw_op *op = sw_op_at(t->program, id);
+		bool late = reads_late(t, op), fits = one_op(t, id, false);
+		if (!fits)
+			sw_timing_release(t, id);
+		if (late && t->touched[id])
+			return false;
+		any = any || t->touched[id];
+		waits = waits || !fits;
+		for (uint32_t k = 0; k < op->n_results; k++)
+			t->late[op->first_result + k] = late || !fits;
+	}
+	return any || !waits;
+}
+
 /* ---- the whole program ------------------------------------------------------------------ */
 
 void sw_timing_init(sw_timing *t, const sw_program *program)
@@ -440,6 +472,7 @@ void sw_timing_init(sw_timing *t, const sw_program *program)
 	t->part = SW_NEW_N(&t->arena, sw_time, program->values.len);
 	t->choice = SW_NEW_N(&t->arena, sw_choice, ops);
 	t->value = SW_NEW_N(&t->arena, sw_time, program->values.len);
+	t->late = SW_NEW_N(&t->arena, bool, program->values.len);
 	memset(t->caller, 0xff, sizeof(sw_id) * computations);
 	sw_mark_planned(program, program->entry, t->planned);
 	for (sw_id id = 0; id < ops; id++) {
@@ -457,18 +490,29 @@ void sw_timing_clear(sw_timing *t)
 	sw_arena_clear(&t->arena);
 }
 
-bool sw_timing_find(sw_timing *t, const int32_t *dim, int32_t iterations)
+static void begin(sw_timing *t, const sw_id *inputs, uint32_t n, const int32_t *dim)
 {
-	const sw_id *values;
-	uint32_t n = sw_program_inputs(t->program, t->program->entry, &t->arena, &values);
-	t->atoms = (sw_atoms){.n = 1, .size = {iterations}};
 	t->refuses = SW_NO_ID;
 	memset(t->value, 0, sizeof(*t->value) * t->program->values.len);
+	memset(t->late, 0, sizeof(*t->late) * t->program->values.len);
 	memset(t->touched, 0, sizeof(*t->touched) * t->program->ops.len);
 	memset(t->sunk, 0, sizeof(*t->sunk) * t->program->ops.len);
 	for (uint32_t i = 0; i < n; i++)
 		if (dim[i] >= 0)
-			t->value[values[i]].state = (sw_state){
+			t->value[inputs[i]].state = (sw_state){
 				.kind = SW_STATE_S, .dim = (int8_t)dim[i], .stride = 1};
-	return computation(t, t->program->entry, false);
+}
+
+bool sw_timing_find(sw_timing *t, const int32_t *dim, int32_t iterations)
+{
+	const sw_id *inputs;
+	uint32_t n = sw_program_inputs(t->program, t->program->entry, &t->arena, &inputs);
+	t->atoms = (sw_atoms){.n = 1, .size = {iterations}};
+	begin(t, inputs, n, dim);
+	if (but_late(t)) {
+		t->refuses = SW_NO_ID;
+		return true;
+	}
+	begin(t, inputs, n, dim);
+	return computation(t, t->program->entry, false); /* so that the first that refuses is known */
 }

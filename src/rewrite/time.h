@@ -35,6 +35,7 @@ typedef struct sw_timing {
 	 * part, so that the iteration computes only that part. */
 	bool *sunk;    /* per op */
 	sw_time *part; /* per value of a sunk op: the part that an iteration computes */
+	bool *late;    /* per value: it is made of what an op gives that runs after the loops */
 	/* The first op that refuses; SW_NO_ID: none. `through`: the operand through which time
 	 * reached it. */
 	sw_id refuses;

@@ -324,6 +324,20 @@ static void factorisations_are_divided_by_their_batch(void **state)
 	assert_int_equal(sw_rule_make(program, 1, &arena)->n_factors, 2);
 	assert_true(fabs(sw_op_flops(program, 1) - 30 * (64 - 64 / 3.0)) < 1e-9);
 	sw_program_free(program);
+	/* solved for rows from the left, or for columns from the right */
+	static const char *const sides[] = {"f32[6,4,3]", "f32[6,3,4]"};
+	for (size_t i = 0; i < SW_COUNT(sides); i++) {
+		char text[256];
+		snprintf(text, sizeof text,
+		         "HloModule m\nENTRY e {\n a = f32[6,4,4] parameter(0)\n b = %s "
+		         "parameter(1)\n ROOT c = %s custom-call(a, b), "
+		         "custom_call_target=\"lapack_strsm_ffi\"\n}\n",
+		         sides[i], sides[i]);
+		program = read_text(text);
+		assert_int_equal(sw_rule_make(program, 2, &arena)->n_factors, 1);
+		assert_true(sw_op_flops(program, 2) == 6 * 4 * 4 * 3);
+		sw_program_free(program);
+	}
 	sw_arena_clear(&arena);
 }
 

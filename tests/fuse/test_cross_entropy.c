@@ -21,6 +21,8 @@ static const softmax_case styles[] = {
 	{"loss_frozen", 1, 0, NULL},
 	/* the derivative waits for the loss, so scores are computed twice */
 	{"loss_scaled", 1, 1, NULL},
+	/* likewise of two texts, under two models each */
+	{"loss_preferred", 4, 2, NULL},
 	/* a vocabulary on two devices: a maximum, a sum and the rest, with an all-reduce between */
 	{"split_vocabulary", 3, 0, NULL},
 };

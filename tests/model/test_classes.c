@@ -432,6 +432,50 @@ static void zeros_do_not_make_rows_of_a_parameter_the_batch(void **state)
 	clear(&a);
 }
 
+/* A step may pick the rows of its batch out of tables, and make several updates in a loop: weights
+ * that the loop trains are parameters, and the batch is the rows of what meets them. */
+static void the_batch_is_found_where_the_step_draws_it(void **state)
+{
+	static const char *const hlo =
+		"HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }\n"
+		"%body (p: (s32[], f32[6,4], f32[64,6])) -> (s32[], f32[6,4], f32[64,6]) {\n"
+		"  %p = (s32[], f32[6,4], f32[64,6]) parameter(0)\n"
+		"  %i = s32[] get-tuple-element(%p), index=0\n"
+		"  %w = f32[6,4] get-tuple-element(%p), index=1\n"
+		"  %t = f32[64,6] get-tuple-element(%p), index=2\n"
+		"  %one = s32[] constant(1)\n  %j = s32[] add(%i, %one)\n"
+		"  %n = s32[16] iota(), iota_dimension=0\n"
+		"  %b = s32[16] broadcast(%i), dimensions={}\n"
+		"  %k = s32[16] multiply(%n, %b)\n"
+		"  %x = f32[16,6] gather(%t, %k), offset_dims={1}, collapsed_slice_dims={0}, "
+		"start_index_map={0}, index_vector_dim=1, slice_sizes={1,6}\n"
+		"  %y = f32[16,4] dot(%x, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"  %g = f32[6,4] dot(%x, %y), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+		"  %v = f32[6,4] subtract(%w, %g)\n"
+		"  ROOT %r = (s32[], f32[6,4], f32[64,6]) tuple(%j, %v, %t)\n}\n"
+		"%test (q: (s32[], f32[6,4], f32[64,6])) -> pred[] {\n"
+		"  %q = (s32[], f32[6,4], f32[64,6]) parameter(0)\n"
+		"  %i = s32[] get-tuple-element(%q), index=0\n  %three = s32[] constant(3)\n"
+		"  ROOT %c = pred[] compare(%i, %three), direction=LT\n}\n"
+		"ENTRY %e (w: f32[6,4], t: f32[64,6]) -> (f32[6,4]) {\n"
+		"  %w = f32[6,4] parameter(0)\n  %t = f32[64,6] parameter(1)\n"
+		"  %z = s32[] constant(0)\n"
+		"  %l = (s32[], f32[6,4], f32[64,6]) tuple(%z, %w, %t)\n"
+		"  %m = (s32[], f32[6,4], f32[64,6]) while(%l), condition=%test, body=%body\n"
+		"  %u = f32[6,4] get-tuple-element(%m), index=1\n"
+		"  ROOT %o = (f32[6,4]) tuple(%u)\n}\n";
+	analysis a = {0};
+	(void)state;
+	open_text(hlo, "local-2x2.yaml", &a.p);
+	analyse(&a);
+	assert_true(a.roles.from_parameter[find_op(a.program, "y")->operands[1]]);
+	assert_int_equal(a.roles.batch, 16);
+	int32_t class = class_of(&a, false, value_of(&a, "x"), 0, 16);
+	assert_true(class >= 0 && (a.classes.roles[class] & SW_CLASS_DATA));
+	assert_int_equal(class, class_of(&a, false, value_of(&a, "y"), 0, 16));
+	clear(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -446,6 +490,7 @@ int main(void)
 		cmocka_unit_test(every_dot_has_the_batch),
 		cmocka_unit_test(shared_positions_join_no_dimensions),
 		cmocka_unit_test(zeros_do_not_make_rows_of_a_parameter_the_batch),
+		cmocka_unit_test(the_batch_is_found_where_the_step_draws_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -296,6 +296,45 @@ static void members_of_an_ensemble_are_no_batch(void **state)
 	assert_batch(hlo, found);
 }
 
+/* Nor are they where they stand before the batch in all that is made of both. */
+static void members_before_the_batch_are_none(void **state)
+{
+	static const char *const hlo =
+		STATE("{0}: (0, {}, may-alias)") REDUCERS
+		"ENTRY %e (w: f32[4,5], x: f32[12,5], r: f32[4,12]) -> (f32[4,5]) {\n"
+		"  %w = f32[4,5] parameter(0)\n  %x = f32[12,5] parameter(1)\n"
+		"  %r = f32[4,12] parameter(2)\n"
+		"  %y = f32[4,12] dot(%w, %x), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
+		"  %m = f32[4,12] multiply(%y, %r)\n  %k = f32[4,12] sine(%m)\n"
+		"  %g = f32[4,5] dot(%k, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"  %v = f32[4,5] subtract(%w, %g)\n  ROOT %o = (f32[4,5]) tuple(%v)\n}\n";
+	static const int32_t found[] = {-1, 0, -1};
+	(void)state;
+	assert_loops(hlo, 4, 1);
+	assert_batch(hlo, found);
+}
+
+/* Frozen weights that are scaled by a number are weights, and no batch. */
+static void frozen_weights_that_are_scaled_are_no_batch(void **state)
+{
+	static const char *const hlo =
+		STATE("{0}: (0, {}, may-alias)") REDUCERS
+		"ENTRY %e (w: f32[5,7], x: f32[12,5], q: s8[5,7]) -> (f32[5,7]) {\n"
+		"  %w = f32[5,7] parameter(0)\n  %x = f32[12,5] parameter(1)\n"
+		"  %q = s8[5,7] parameter(2)\n  %c = f32[] constant(0.5)\n"
+		"  %f = f32[5,7] convert(%q)\n  %b = f32[5,7] broadcast(%c), dimensions={}\n"
+		"  %d = f32[5,7] multiply(%f, %b)\n"
+		"  %y = f32[12,7] dot(%x, %d), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"  %z = f32[12,7] dot(%x, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"  %s = f32[12,7] add(%y, %z)\n"
+		"  %g = f32[5,7] dot(%x, %s), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+		"  %v = f32[5,7] subtract(%w, %g)\n  ROOT %o = (f32[5,7]) tuple(%v)\n}\n";
+	static const int32_t found[] = {-1, 0, -1};
+	(void)state;
+	assert_loops(hlo, 4, 1);
+	assert_batch(hlo, found);
+}
+
 /* A loop over time takes rows of time: the batch is behind it. */
 static void where_time_leads_the_batch_is_behind_it(void **state)
 {
@@ -329,6 +368,80 @@ static void where_time_leads_the_batch_is_behind_it(void **state)
 	static const int32_t found[] = {-1, 1, 0};
 	(void)state;
 	assert_loops(hlo, 4, 1);
+	assert_batch(hlo, found);
+}
+
+/* So it is where the sequence is read as a whole, too, and of what it is compared with, or a part of that. */
+static void what_a_sequence_is_compared_with_has_the_batch_behind_time(void **state)
+{
+	static const char *const hlo =
+		STATE("{0}: (0, {}, may-alias)") REDUCERS
+		"%body (p: (s32[], f32[12,5], f32[9,12,5])) -> (s32[], f32[12,5], f32[9,12,5]) {\n"
+		"  %p = (s32[], f32[12,5], f32[9,12,5]) parameter(0)\n"
+		"  %i = s32[] get-tuple-element(%p), index=0\n"
+		"  %h = f32[12,5] get-tuple-element(%p), index=1\n"
+		"  %x = f32[9,12,5] get-tuple-element(%p), index=2\n"
+		"  %one = s32[] constant(1)\n  %j = s32[] add(%i, %one)\n"
+		"  %z = s32[] constant(0)\n"
+		"  %a = f32[1,12,5] dynamic-slice(%x, %i, %z, %z), dynamic_slice_sizes={1,12,5}\n"
+		"  %b = f32[12,5] reshape(%a)\n  %c = f32[12,5] add(%h, %b)\n"
+		"  %n = f32[12,5] sine(%c)\n"
+		"  ROOT %r = (s32[], f32[12,5], f32[9,12,5]) tuple(%j, %n, %x)\n}\n"
+		"%test (q: (s32[], f32[12,5], f32[9,12,5])) -> pred[] {\n"
+		"  %q = (s32[], f32[12,5], f32[9,12,5]) parameter(0)\n"
+		"  %i = s32[] get-tuple-element(%q), index=0\n  %nine = s32[] constant(9)\n"
+		"  ROOT %c = pred[] compare(%i, %nine), direction=LT\n}\n"
+		"ENTRY %e (w: f32[5], x: f32[9,12,5], a: f32[10,12,5]) -> (f32[5]) {\n"
+		"  %w = f32[5] parameter(0)\n  %x = f32[9,12,5] parameter(1)\n"
+		"  %a = f32[10,12,5] parameter(2)\n  %z = s32[] constant(0)\n"
+		"  %y = f32[9,12,5] slice(%a), slice={[1:10], [0:12], [0:5]}\n"
+		"  %f = f32[] constant(0)\n  %s = f32[12,5] broadcast(%w), dimensions={1}\n"
+		"  %t = (s32[], f32[12,5], f32[9,12,5]) tuple(%z, %s, %x)\n"
+		"  %l = (s32[], f32[12,5], f32[9,12,5]) while(%t), condition=%test, body=%body\n"
+		"  %h = f32[12,5] get-tuple-element(%l), index=1\n"
+		"  %d = f32[9,12,5] subtract(%x, %y)\n  %q = f32[9,12,5] multiply(%d, %d)\n"
+		"  %u = f32[5] reduce(%q, %f), dimensions={0,1}, to_apply=%add\n"
+		"  %k = f32[5] reduce(%h, %f), dimensions={0}, to_apply=%add\n"
+		"  %m = f32[5] add(%u, %k)\n"
+		"  %v = f32[5] subtract(%w, %m)\n  ROOT %o = (f32[5]) tuple(%v)\n}\n";
+	static const int32_t found[] = {-1, 1, 1};
+	(void)state;
+	assert_loops(hlo, 4, 1);
+	assert_batch(hlo, found);
+}
+
+/* Rows that a loop only adds up are no sequence: their order does not count. */
+static void rows_that_are_added_up_are_no_sequence(void **state)
+{
+	static const char *const hlo =
+		STATE("{0}: (0, {}, may-alias)") REDUCERS
+		"%body (p: (s32[], f32[5], f32[12,5])) -> (s32[], f32[5], f32[12,5]) {\n"
+		"  %p = (s32[], f32[5], f32[12,5]) parameter(0)\n"
+		"  %i = s32[] get-tuple-element(%p), index=0\n"
+		"  %h = f32[5] get-tuple-element(%p), index=1\n"
+		"  %x = f32[12,5] get-tuple-element(%p), index=2\n"
+		"  %one = s32[] constant(1)\n  %j = s32[] add(%i, %one)\n"
+		"  %z = s32[] constant(0)\n"
+		"  %a = f32[1,5] dynamic-slice(%x, %i, %z), dynamic_slice_sizes={1,5}\n"
+		"  %b = f32[5] reshape(%a)\n  %s = f32[5] sine(%b)\n  %c = f32[5] add(%h, %s)\n"
+		"  ROOT %r = (s32[], f32[5], f32[12,5]) tuple(%j, %c, %x)\n}\n"
+		"%test (q: (s32[], f32[5], f32[12,5])) -> pred[] {\n"
+		"  %q = (s32[], f32[5], f32[12,5]) parameter(0)\n"
+		"  %i = s32[] get-tuple-element(%q), index=0\n  %n = s32[] constant(12)\n"
+		"  ROOT %c = pred[] compare(%i, %n), direction=LT\n}\n"
+		"ENTRY %e (w: f32[5], x: f32[12,5], y: f32[12]) -> (f32[5]) {\n"
+		"  %w = f32[5] parameter(0)\n  %x = f32[12,5] parameter(1)\n"
+		"  %y = f32[12] parameter(2)\n  %z = s32[] constant(0)\n"
+		"  %f = f32[] constant(0)\n"
+		"  %t = (s32[], f32[5], f32[12,5]) tuple(%z, %w, %x)\n"
+		"  %l = (s32[], f32[5], f32[12,5]) while(%t), condition=%test, body=%body\n"
+		"  %h = f32[5] get-tuple-element(%l), index=1\n"
+		"  %s = f32[12,5] broadcast(%y), dimensions={0}\n"
+		"  %q = f32[12,5] multiply(%x, %s)\n"
+		"  %u = f32[5] reduce(%q, %f), dimensions={0}, to_apply=%add\n"
+		"  %v = f32[5] subtract(%h, %u)\n  ROOT %o = (f32[5]) tuple(%v)\n}\n";
+	static const int32_t found[] = {-1, 0, 0};
+	(void)state;
 	assert_batch(hlo, found);
 }
 
@@ -468,21 +581,51 @@ static void assert_refused(const char *hlo, int32_t microbatches, sw_status code
 	looped_clear(&l);
 }
 
+/* What no iteration reads may wait for all of them: here the order of the losses of all rows, and the
+ * rows that a queue takes, which the next step reads. */
+static void what_no_iteration_reads_waits_for_all(void **state)
+{
+	(void)state;
+	assert_loops("HloModule m, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, "
+	             "may-alias) }\n" REDUCERS
+	             "%less (a: f32[], b: f32[]) -> pred[] {\n  %a = f32[] parameter(0)\n"
+	             "  %b = f32[] parameter(1)\n"
+	             "  ROOT %c = pred[] compare(%a, %b), direction=LT\n}\n"
+	             "ENTRY %e (w: f32[5,5], q: f32[20,5], x: f32[12,5]) -> (f32[5,5], f32[20,5], "
+	             "f32[12]) {\n"
+	             "  %w = f32[5,5] parameter(0)\n  %q = f32[20,5] parameter(1)\n"
+	             "  %x = f32[12,5] parameter(2)\n  %z = f32[] constant(0)\n"
+	             "  %n = s32[] constant(3)\n  %o = s32[] constant(0)\n"
+	             "  %y = f32[12,5] dot(%x, %w), lhs_contracting_dims={1}, "
+	             "rhs_contracting_dims={0}\n"
+	             "  %l = f32[12] reduce(%y, %z), dimensions={1}, to_apply=%add\n"
+	             "  %s = f32[12] sort(%l), dimensions={0}, to_apply=%less\n"
+	             "  %u = f32[20,5] dynamic-update-slice(%q, %y, %n, %o)\n"
+	             "  %g = f32[5,5] dot(%x, %y), lhs_contracting_dims={0}, "
+	             "rhs_contracting_dims={0}\n"
+	             "  %v = f32[5,5] subtract(%w, %g)\n"
+	             "  ROOT %t = (f32[5,5], f32[20,5], f32[12]) tuple(%v, %u, %s)\n}\n",
+	             4, 1);
+}
+
 static void a_refusal_names_the_op_and_the_path_to_it(void **state)
 {
 	(void)state;
 	assert_refused(
 		"HloModule m\nENTRY %e (x: f32[12,5]) -> f32[12,5] {\n  %x = f32[12,5] "
 		"parameter(0)\n"
-		"  %y = f32[12,5] sine(%x)\n  ROOT %r = f32[12,5] reverse(%y), dimensions={0}\n}\n",
+		"  %y = f32[12,5] sine(%x)\n  %r = f32[12,5] reverse(%y), dimensions={0}\n"
+		"  ROOT %s = f32[12,5] add(%r, %y)\n}\n",
 		2, SW_NO,
 		"2 microbatches are not possible: reverse 'r': dimension 0 of operand 0 has the "
 		"microbatches, and each "
 		"needs others' elements (flip); the batch comes to it by x -> y -> r");
 	assert_refused(
-		"HloModule m\nENTRY %e (x: f32[12,5]) -> f32[5,5] {\n  %x = f32[12,5] "
+		"HloModule m\nENTRY %e (x: f32[12,5]) -> f32[12,5] {\n  %x = f32[12,5] "
 		"parameter(0)\n"
-		"  ROOT %r = f32[5,5] slice(%x), slice={[0:5], [0:5]}\n}\n",
+		"  %r = f32[5,5] slice(%x), slice={[0:5], [0:5]}\n"
+		"  ROOT %s = f32[12,5] dot(%x, %r), lhs_contracting_dims={1}, "
+		"rhs_contracting_dims={0}\n}\n",
 		3, SW_NO,
 		"3 microbatches are not possible: slice 'r': dimension 0 of operand 0 has the "
 		"microbatches, and can't be "
@@ -501,6 +644,14 @@ static void a_number_that_does_not_divide_the_batch_is_bad_input(void **state)
 	               "5 microbatches: expected 2 or more that divide the batch, which is 12");
 	assert_refused(hlo, 1, SW_ERR_INPUT,
 	               "1 microbatches: expected 2 or more that divide the batch, which is 12");
+	assert_refused("HloModule m\nENTRY %e (t: f32[12,5]) -> f32[3,5] {\n"
+	               "  %t = f32[12,5] parameter(0)\n  %i = s32[3] iota(), iota_dimension=0\n"
+	               "  ROOT %r = f32[3,5] gather(%t, %i), offset_dims={1}, "
+	               "collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, "
+	               "slice_sizes={1,5}\n}\n",
+	               3, SW_ERR_INPUT,
+	               "3 microbatches: no input has rows of a batch, and what a step draws or "
+	               "picks out of tables is not divided: take 1");
 }
 
 static void a_sort_of_all_tokens_refuses(void **state)
@@ -650,11 +801,16 @@ int main(void)
 		cmocka_unit_test(a_key_that_a_loop_reads_has_no_batch),
 		cmocka_unit_test(tables_among_the_data_have_no_batch),
 		cmocka_unit_test(members_of_an_ensemble_are_no_batch),
+		cmocka_unit_test(members_before_the_batch_are_none),
+		cmocka_unit_test(frozen_weights_that_are_scaled_are_no_batch),
 		cmocka_unit_test(where_time_leads_the_batch_is_behind_it),
+		cmocka_unit_test(what_a_sequence_is_compared_with_has_the_batch_behind_time),
+		cmocka_unit_test(rows_that_are_added_up_are_no_sequence),
 		cmocka_unit_test(branches_and_barriers_are_in_the_loop),
 		cmocka_unit_test(branches_that_wait_for_sums_read_sums),
 		cmocka_unit_test(weights_behind_a_barrier_are_read_outside_of_the_loop),
 		cmocka_unit_test(what_a_loop_hands_on_unsplit_is_known_after_the_microbatches),
+		cmocka_unit_test(what_no_iteration_reads_waits_for_all),
 		cmocka_unit_test(a_refusal_names_the_op_and_the_path_to_it),
 		cmocka_unit_test(a_number_that_does_not_divide_the_batch_is_bad_input),
 		cmocka_unit_test(a_sort_of_all_tokens_refuses),

@@ -241,6 +241,53 @@ static void a_table_of_positions_is_looked_up_whole(void **state)
 	close_planned(&p);
 }
 
+/* Rows that are scattered to places of a buffer, as tokens are to those of experts, are no rows of the
+ * batch any more: where the buffer meets weights, its places are split in their stead, and
+ * rows come there by features. */
+static void places_of_a_buffer_are_split_where_no_batch_is_left(void **state)
+{
+	static const char *const strategies[] = {"dp", "zero1"};
+	planned p;
+	(void)state;
+	open_text("HloModule places, input_output_alias={ {0}: (0, {}) }\n"
+	          "add {\n"
+	          "  a = f32[] parameter(0)\n"
+	          "  b = f32[] parameter(1)\n"
+	          "  ROOT c = f32[] add(a, b)\n"
+	          "}\n"
+	          "ENTRY step {\n"
+	          "  w = f32[2048,1536] parameter(0)\n"
+	          "  x = f32[4096,2048] parameter(1)\n"
+	          "  place = s32[4096,1] parameter(2)\n"
+	          "  zero = f32[] constant(0)\n"
+	          "  none = f32[8192,2048] broadcast(zero), dimensions={}\n"
+	          "  buffer = f32[8192,2048] scatter(none, place, x), update_window_dims={1}, "
+	          "inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, "
+	          "to_apply=add\n"
+	          "  y = f32[8192,1536] dot(buffer, w), lhs_contracting_dims={1}, "
+	          "rhs_contracting_dims={0}\n"
+	          "  z = f32[8192,1536] tanh(y)\n"
+	          "  slope = f32[2048,1536] dot(buffer, z), lhs_contracting_dims={0}, "
+	          "rhs_contracting_dims={0}\n"
+	          "  next = f32[2048,1536] subtract(w, slope)\n"
+	          "  ROOT t = (f32[2048,1536]) tuple(next)\n"
+	          "}\n",
+	          "4", &p);
+	for (size_t i = 0; i < SW_COUNT(strategies); i++) {
+		make_plan(&p, strategies[i]);
+		for (int k = 0; k < 2; k++) {
+			const sw_op *op = find_op(p.plan->program, k ? "slope" : "y");
+			const sw_strategy *s =
+				&p.plan->strategies[op - p.plan->program->ops.data];
+			assert_int_equal(sw_strategy_share(&p.cluster.atoms, s), 4);
+		}
+		/* of 12 MiB the slope is all-reduced; 8 MiB of rows become features, and 16 MiB of features
+		 * places, where a term of all places from each device would be 64 MiB */
+		assert_true(p.plan->predicted.payload_bytes <= (int64_t)(18 + 6 + 12 + 1) << 20);
+	}
+	close_planned(&p);
+}
+
 /* Neither the words of a key nor a mask for all rows says how large the batch is. */
 static void what_comes_with_the_batch_does_not_limit_it(void **state)
 {
@@ -285,6 +332,7 @@ int main(void)
 		cmocka_unit_test(what_a_step_carries_on_of_each_row_is_split_as_the_batch),
 		cmocka_unit_test(what_comes_with_the_batch_does_not_limit_it),
 		cmocka_unit_test(a_table_of_positions_is_looked_up_whole),
+		cmocka_unit_test(places_of_a_buffer_are_split_where_no_batch_is_left),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
