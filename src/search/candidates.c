@@ -130,6 +130,15 @@ static size_t fill_stage(simulation_stage *stage, sw_search_wave *w, size_t from
 	return from;
 }
 
+/* Was the search for an order of the plan cut short, since it is behind? Then it is no quicker than what
+ * it is behind. */
+static bool is_cut(const simulation *j)
+{
+	double beaten_s = j->sketch->beaten_s, unmerged_s = j->sketch->unmerged_s,
+	       step_s = j->candidate->cost.step_time_s;
+	return (beaten_s > 0 && step_s > beaten_s) || (unmerged_s > 0 && step_s > unmerged_s);
+}
+
 static sw_status take_simulated(sw_search *s, simulation *j)
 {
 	sw_candidate_plan *c = j->candidate;
@@ -148,6 +157,7 @@ static sw_status take_simulated(sw_search *s, simulation *j)
 	if (s->wave->mode < SW_MEMORY_RESERVED || is_better) {
 		e->line.step_time_s = c->cost.step_time_s;
 		e->line.bound_s = 0;
+		e->line.untried = is_cut(j) ? SW_UNTRIED_CUT : SW_UNTRIED_NOT;
 	}
 	s->wave->tally.step_s = fmin(s->wave->tally.step_s, c->cost.step_time_s);
 	offer(s, c);
