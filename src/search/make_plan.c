@@ -120,6 +120,7 @@ sw_status sw_search_advance(sw_search *s)
 
 void sw_search_clear(sw_search *s)
 {
+	sw_certify_end(s);
 	sw_wave_free(s);
 	for (size_t i = 0; i < s->variants.len; i++)
 		sw_variant_clear(s, &s->variants.data[i]);
@@ -230,7 +231,9 @@ sw_status sw_search_begin(sw_search *s, const sw_plan_request *r, double end_s,
 		borrow(s, lender);
 	else
 		SW_TRY(prepare(s, r));
-	return propose_as_asked(s);
+	SW_TRY(propose_as_asked(s));
+	sw_certify_begin(s);
+	return SW_OK;
 }
 
 sw_status sw_search_finish(sw_search *s, sw_plan **plan)
