@@ -117,11 +117,13 @@ static void offer(sw_search *s, sw_candidate_plan *c)
 	c->snapshot = (sw_snapshot){0};
 }
 
-/* Take the next candidates that may be quicker than the incumbent; return where to continue. */
+/* Take the next candidates that may be quicker than the incumbent; return where to continue. The first
+ * of all is played alone: the schedule of one that is behind it is then cut short. */
 static size_t fill_stage(simulation_stage *stage, sw_search_wave *w, size_t from)
 {
+	int64_t most = sw_search_has_incumbent(stage->search) ? SIMULATED_AT_ONCE : 1;
 	stage->n = 0;
-	for (; from < w->candidates.len && stage->n < SIMULATED_AT_ONCE; from++) {
+	for (; from < w->candidates.len && stage->n < most; from++) {
 		sw_candidate_plan *c = &w->candidates.data[from];
 		sw_estimate estimate = {.step_s = sw_cost_step_bound_s(&c->cost)};
 		if (sw_prune(&w->tally, 1, &estimate) == SW_UNTRIED_NOT)
