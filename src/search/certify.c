@@ -25,11 +25,11 @@ static void bound_beside(void *context)
 void sw_certify_begin(sw_search *s)
 {
 	const sw_plan_options *o = s->asked.options;
-	bool wanted = isinf(s->end_s) && !o->uncertified && !o->any && !s->lender &&
-	              !s->hopeless_bytes && !sw_forms_code(&s->forms) &&
+	bool wanted = isfinite(s->wave->tally.step_s) && isinf(s->end_s) && !o->uncertified &&
+	              !s->lender && !sw_forms_code(&s->forms) &&
 	              o->strategy.owners == SW_OWNERS_NONE;
 	int threads = sw_thread_count(o->threads);
-	if (wanted && threads > 1)
+	if (wanted && threads > 1 && !s->certificate.beside)
 		s->certificate.beside = sw_beside_start(threads, bound_beside, s);
 }
 

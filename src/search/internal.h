@@ -569,7 +569,8 @@ double sw_saving_bound_s(sw_search *s);
 
 /* ---- certify.c -------------------------------------------------------------------------- */
 
-/* Begin to bound all plans beside the search, where that is known to be wanted. */
+/* Begin to bound all plans beside the search, once, where a plan that fits is known and no time limit,
+ * owner or codec makes the bound another one. */
 void sw_certify_begin(sw_search *s);
 /* Wait until that is over. */
 void sw_certify_end(sw_search *s);

@@ -109,8 +109,10 @@ static bool is_over(const sw_search *s)
 sw_status sw_search_advance(sw_search *s)
 {
 	sw_wave_start(s);
-	while (sw_queue_take(s))
+	while (sw_queue_take(s)) {
 		SW_TRY(sw_batch_search(s));
+		sw_certify_begin(s);
+	}
 	SW_TRY(sw_candidates_select(s));
 	sw_wave_close(s);
 	return is_over(s) ? SW_OK : sw_propose(s);
@@ -231,9 +233,7 @@ sw_status sw_search_begin(sw_search *s, const sw_plan_request *r, double end_s,
 		borrow(s, lender);
 	else
 		SW_TRY(prepare(s, r));
-	SW_TRY(propose_as_asked(s));
-	sw_certify_begin(s);
-	return SW_OK;
+	return propose_as_asked(s);
 }
 
 sw_status sw_search_finish(sw_search *s, sw_plan **plan)
