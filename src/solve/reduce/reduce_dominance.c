@@ -11,8 +11,8 @@
 typedef struct edge_table {
 	table_view view;
 	const int64_t **rows, **columns; /* NULL: not asked for yet */
-	/* in normal tables, per strategy: one of the other end beside which it costs nothing; -1: there is
-	 * none */
+	/* in normal tables, per strategy: one of the other end beside which it costs nothing; -1:
+	 * there is none */
 	int32_t *free_at;
 	int32_t witness; /* the strategy of the other end that last refuted a dominance */
 } edge_table;
@@ -86,19 +86,20 @@ static int64_t pay(int64_t *restrict margin, const int64_t *restrict cost, int32
 }
 
 /* What the strategies of a node are compared by. */
-typedef struct comparison {
+typedef struct dominance_check {
 	const graph_node *node;
 	edge_table *tables; /* one for each edge */
 	bool normal;        /* every row and column of all tables has minimum 0 */
 	const bool *keep;
-	int64_t *margin;    /* one for each strategy */
+	int64_t *margin; /* one for each strategy */
 	sw_arena *arena;
-} comparison;
+} dominance_check;
 
-/* Set the margins by which others are cheaper than `worse`: below 0 for those that do not dominate it.
- * Return the largest. Where `worse` costs nothing beside some choice of a neighbour, what another one
- * costs beside that is a part of its excess; with normal tables no edge's excess is below 0. */
-static int64_t set_margins(comparison *c, int32_t worse)
+/* Set the margins by which others are cheaper than `worse`: below 0 for those that do not dominate
+ * it. Return the largest. Where `worse` costs nothing beside some choice of a neighbour, what
+ * another one costs beside that is a part of its excess; with normal tables no edge's excess is
+ * below 0. */
+static int64_t set_margins(dominance_check *c, int32_t worse)
 {
 	const graph_node *v = c->node;
 	int64_t largest = -1;
@@ -146,9 +147,9 @@ static int64_t largest_of(const int64_t *restrict better, const int64_t *restric
 #define ENTRIES_AT_ONCE 32
 
 /* Return the largest of better - worse over the strategies of the other end that worse allows, or
- * any excess above `limit`. The strategy of the other end that refuted the last pair often refutes the
- * next one. */
-static int64_t largest_excess(comparison *c, edge_table *t, int32_t better, int32_t worse,
+ * any excess above `limit`. The strategy of the other end that refuted the last pair often refutes
+ * the next one. */
+static int64_t largest_excess(dominance_check *c, edge_table *t, int32_t better, int32_t worse,
                               int64_t limit)
 {
 	const int64_t *x = row_of(t, better, c->arena), *y = row_of(t, worse, c->arena);
@@ -178,7 +179,7 @@ static bool uses_no_more(const graph_node *v, int32_t better, int32_t worse)
  * zero, so that one large excess refutes; with others all edges must be summed. The order of the
  * tables does not matter: one that refutes is moved to the front, where it is likely to refute
  * the next pair. */
-static bool dominates(comparison *c, int32_t better, int32_t worse)
+static bool dominates(dominance_check *c, int32_t better, int32_t worse)
 {
 	const graph_node *v = c->node;
 	edge_table *tables = c->tables;
@@ -203,7 +204,7 @@ static bool dominates(comparison *c, int32_t better, int32_t worse)
 /* ---- one node --------------------------------------------------------------------------- */
 
 /* Return the first strategy that dominates `worse`; -1: none does. */
-static int32_t find_better(comparison *c, int32_t worse)
+static int32_t find_better(dominance_check *c, int32_t worse)
 {
 	if (set_margins(c, worse) < 0)
 		return -1;
@@ -213,8 +214,8 @@ static int32_t find_better(comparison *c, int32_t worse)
 	return -1;
 }
 
-/* Drop strategies that others dominate, the last ones first. O(strategies^2) entries of tables for each
- * edge at best, times the strategies of its other end where many are alike. */
+/* Drop strategies that others dominate, the last ones first. O(strategies^2) entries of tables for
+ * each edge at best, times the strategies of its other end where many are alike. */
 bool reduce_dominance(graph *g, int32_t node)
 {
 	const graph_node *v = &g->nodes[node];
@@ -223,12 +224,12 @@ bool reduce_dominance(graph *g, int32_t node)
 	sw_arena_init(&arena);
 	bool lost = false, *keep = SW_NEW_N(&arena, bool, n);
 	int32_t *instead = SW_NEW_N(&arena, int32_t, n);
-	comparison c = {.node = v,
-	                .tables = SW_NEW_N(&arena, edge_table, edges + 1),
-	                .normal = true,
-	                .keep = keep,
-	                .margin = SW_NEW_N(&arena, int64_t, n),
-	                .arena = &arena};
+	dominance_check c = {.node = v,
+	                     .tables = SW_NEW_N(&arena, edge_table, edges + 1),
+	                     .normal = true,
+	                     .keep = keep,
+	                     .margin = SW_NEW_N(&arena, int64_t, n),
+	                     .arena = &arena};
 	for (size_t e = 0; e < edges; e++)
 		c.normal &= g->edges.data[v->edges.data[e]].normal;
 	for (size_t e = 0; e < edges; e++) {
