@@ -464,27 +464,42 @@ static void print_memory(const json_t *e, bool whole, sw_text *text)
 
 /* ---- alternatives ----------------------------------------------------------------------- */
 
+static void add_most_seconds(sw_text *text, double seconds)
+{
+	sw_text_add(text, "<= ");
+	sw_text_add_seconds(text, seconds);
+}
+
+static sw_text_add_number *adder(const json_t *a, size_t key)
+{
+	if (key == 0 && json_is_true(json_object_get(a, "at_most")))
+		return add_most_seconds;
+	return key < 3 ? sw_text_add_seconds : sw_text_add_bytes;
+}
+
 static void print_alternative(sw_table *table, const json_t *a, const char *chosen)
 {
 	static const char *const keys[] = {"step_time_s", "compute_s", "communication_s",
 	                                   "payload_bytes", "peak_bytes"};
 	bool feasible = json_is_true(json_object_get(a, "feasible"));
+	const char *untried = sw_field_text(a, "untried");
 	sw_table_cell(table, "%s", sw_field_text(a, "name"));
 	for (size_t k = 0; k < SW_COUNT(keys); k++) {
 		bool shown = feasible || (k == 4 && sw_field_number(a, keys[k]) > 0);
 		if (shown)
-			sw_table_cell_number(table, k < 3 ? sw_text_add_seconds : sw_text_add_bytes,
-			                     sw_field_number(a, keys[k]));
+			sw_table_cell_number(table, adder(a, k), sw_field_number(a, keys[k]));
 		else
 			sw_table_cell(table, "-");
 	}
 	sw_text remark = {0};
 	if (sw_field_number(a, "bound_s") > 0) {
 		sw_text_addf(&remark, "pruned: %sat least ",
-		             strstr(sw_field_text(a, "untried"), "model") ? "by the model " : "");
+		             strstr(untried, "model") ? "by the model " : "");
 		sw_text_add_seconds(&remark, sw_field_number(a, "bound_s"));
-	} else if (sw_field_text(a, "untried")[0])
-		sw_text_addf(&remark, "not tried: %s", sw_field_text(a, "untried"));
+	} else if (!strcmp(untried, sw_untried_word(SW_UNTRIED_CUT)))
+		sw_text_add(&remark, "slower: scheduled in part");
+	else if (untried[0])
+		sw_text_addf(&remark, "not tried: %s", untried);
 	else if (!feasible)
 		sw_text_add(&remark, "does not fit in memory");
 	else if (strcmp(sw_field_text(a, "name"), chosen) == 0)

@@ -362,11 +362,16 @@ sw_status sw_plan_replicated(const sw_program *program, const sw_cluster *cluste
 
 static const char *const untried_words[SW_UNTRIED_COUNT] = {
 	"", "slower", "slower by the model", "deferred", "behind", "too large", "out of time",
-	"too much work"};
+	"too much work", "cut short"};
 
 const char *sw_untried_word(sw_untried untried)
 {
 	return untried_words[untried];
+}
+
+bool sw_alternative_is_at_most(const sw_alternative *row)
+{
+	return row->feasible && (row->bound_s > 0 || row->untried == SW_UNTRIED_CUT);
 }
 
 sw_untried sw_untried_of(const char *word)

@@ -132,6 +132,7 @@ typedef enum sw_untried {
 	SW_UNTRIED_TOO_LARGE, /* no plan of the program fits in memory */
 	SW_UNTRIED_TIME,      /* the time limit came first */
 	SW_UNTRIED_WORK,      /* its problem is too large for the work that it may take */
+	SW_UNTRIED_CUT, /* a plan was played, but so far behind that its order was searched no further */
 	SW_UNTRIED_COUNT
 } sw_untried;
 /* "slower", "deferred", ...; "" for SW_UNTRIED_NOT. */
@@ -146,10 +147,14 @@ typedef struct sw_alternative {
 	bool feasible;
 	double bound_s; /* > 0: it was pruned, since no plan of it is faster than this */
 	sw_untried untried;
-	/* step: with overlap if it was played, else compute + communication */
+	/* step: with overlap if it was played, else compute + communication. Of a plan that was pruned or
+	 * cut short it is the most that the strategy takes when it is planned alone. */
 	double step_time_s, compute_s, communication_s;
 	int64_t payload_bytes, peak_bytes;
 } sw_alternative;
+/* Does the strategy take no longer than the row's step, and maybe less, when it is planned alone? Else it
+ * takes just that, or the row has no step. */
+bool sw_alternative_is_at_most(const sw_alternative *row);
 
 /* A table of layouts. Equal layouts have equal numbers; in a plan and in its planner, number 0 is
  * the whole tensor. */

@@ -27,10 +27,10 @@ static json_t *alternatives_json(const sw_plan *plan)
 		const sw_alternative *a = &plan->alternatives.data[i];
 		json_array_append_new(
 			list,
-			json_pack("{s:s, s:s, s:b, s:f, s:f, s:f, s:f, s:I, s:I}", "name", a->name,
+			json_pack("{s:s, s:s, s:b, s:f, s:f, s:b, s:f, s:f, s:I, s:I}", "name", a->name,
 		                  "untried", sw_untried_word(a->untried), "feasible", a->feasible,
-		                  "bound_s", a->bound_s, "step_time_s", a->step_time_s, "compute_s",
-		                  a->compute_s, "communication_s", a->communication_s,
+		                  "bound_s", a->bound_s, "step_time_s", a->step_time_s, "at_most",
+		                  sw_alternative_is_at_most(a), "compute_s", a->compute_s, "communication_s", a->communication_s,
 		                  "payload_bytes", (json_int_t)a->payload_bytes, "peak_bytes",
 		                  (json_int_t)a->peak_bytes));
 	}

@@ -117,17 +117,28 @@ static void offer(sw_search *s, sw_candidate_plan *c)
 	c->snapshot = (sw_snapshot){0};
 }
 
-/* Take the next candidates that may be quicker than the incumbent; return where to continue. */
+/* Take the next candidates that may be quicker than the incumbent; return where to continue. The first
+ * of all is played alone: the schedule of one that is behind it is then cut short. */
 static size_t fill_stage(simulation_stage *stage, sw_search_wave *w, size_t from)
 {
+	int64_t most = sw_search_has_incumbent(stage->search) ? SIMULATED_AT_ONCE : 1;
 	stage->n = 0;
-	for (; from < w->candidates.len && stage->n < SIMULATED_AT_ONCE; from++) {
+	for (; from < w->candidates.len && stage->n < most; from++) {
 		sw_candidate_plan *c = &w->candidates.data[from];
 		sw_estimate estimate = {.step_s = sw_cost_step_bound_s(&c->cost)};
 		if (sw_prune(&w->tally, 1, &estimate) == SW_UNTRIED_NOT)
 			stage->jobs[stage->n++].candidate = c;
 	}
 	return from;
+}
+
+/* Was the search for an order of the plan cut short, since it is behind? Then it is no quicker than what
+ * it is behind. */
+static bool is_cut(const simulation *j)
+{
+	double beaten_s = j->sketch->beaten_s, unmerged_s = j->sketch->unmerged_s,
+	       step_s = j->candidate->cost.step_time_s;
+	return (beaten_s > 0 && step_s > beaten_s) || (unmerged_s > 0 && step_s > unmerged_s);
 }
 
 static sw_status take_simulated(sw_search *s, simulation *j)
@@ -148,6 +159,7 @@ static sw_status take_simulated(sw_search *s, simulation *j)
 	if (s->wave->mode < SW_MEMORY_RESERVED || is_better) {
 		e->line.step_time_s = c->cost.step_time_s;
 		e->line.bound_s = 0;
+		e->line.untried = is_cut(j) ? SW_UNTRIED_CUT : SW_UNTRIED_NOT;
 	}
 	s->wave->tally.step_s = fmin(s->wave->tally.step_s, c->cost.step_time_s);
 	offer(s, c);

@@ -15,14 +15,42 @@
 /* Seconds that bounding the messages may take; with less time left kernels alone are bounded. */
 #define MESSAGES_S 5
 
+static void bound_beside(void *context)
+{
+	sw_search *s = context;
+	s->certificate.bound_s =
+		sw_bound_step_s(s->canonical, s->asked.sidecar, s->asked.cluster, false, 1);
+}
+
+void sw_certify_begin(sw_search *s)
+{
+	const sw_plan_options *o = s->asked.options;
+	bool wanted = isfinite(s->wave->tally.step_s) && isinf(s->end_s) && !o->uncertified &&
+	              !s->lender && !sw_forms_code(&s->forms) &&
+	              o->strategy.owners == SW_OWNERS_NONE;
+	int threads = sw_thread_count(o->threads);
+	if (wanted && threads > 1 && !s->certificate.beside)
+		s->certificate.beside = sw_beside_start(threads, bound_beside, s);
+}
+
+void sw_certify_end(sw_search *s)
+{
+	if (s->certificate.beside)
+		sw_beside_join(s->certificate.beside);
+	s->certificate.beside = NULL;
+}
+
 /* What gradients take when they are coded is not bounded. */
-static double bound_of_all_s(const sw_search *s, bool owners)
+static double bound_of_all_s(sw_search *s, bool owners)
 {
 	double last_s = sw_search_last_s(s);
 	if (owners || sw_forms_code(&s->forms) || (last_s > 0 && sw_now_s() > last_s - MESSAGES_S))
 		return sw_search_variant(s, 0)->kernels_s;
-	return sw_bound_step_s(s->canonical, s->asked.sidecar, s->asked.cluster, false,
-	                       s->asked.options->threads);
+	if (!s->certificate.beside)
+		return sw_bound_step_s(s->canonical, s->asked.sidecar, s->asked.cluster, false,
+		                       s->asked.options->threads);
+	sw_certify_end(s);
+	return s->certificate.bound_s;
 }
 
 /* May the bound be added later? Not where it depends on the time that is left, nor on what is

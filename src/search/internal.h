@@ -259,6 +259,10 @@ typedef struct sw_search {
 	struct {
 		double step_s, bound_s; /* a step that is below a bound; 0: there is none */
 	} beaten;
+	struct { /* the bound of all plans, found beside the search; beside NULL: it was not begun */
+		sw_beside *beside;
+		double bound_s;
+	} certificate;
 	bool tied;            /* repeated layers are planned alike on some mesh */
 	char scope[192];      /* which meshes were dropped, in words; "": not known yet */
 	int32_t afford_three; /* meshes of three free axes */
@@ -425,6 +429,8 @@ void sw_mesh_search_init(sw_mesh_search *m, const sw_search *s, size_t entry);
 void sw_mesh_search_list(sw_mesh_search *m, sw_search_wave *wave, const sw_watch *watch);
 /* Build the model of the next attempt. */
 void sw_mesh_search_build(sw_mesh_search *m, sw_search *s, const sw_watch *watch);
+/* Does the mesh get a part of the solver's work? */
+bool sw_mesh_search_hurries(const sw_mesh_search *m, const sw_search *s);
 /* Return the work of the solver in each attempt. */
 double sw_mesh_search_work(const sw_mesh_search *m, const sw_search *s);
 /* Let the solver begin where those of earlier meshes ended. */
@@ -563,6 +569,11 @@ double sw_saving_bound_s(sw_search *s);
 
 /* ---- certify.c -------------------------------------------------------------------------- */
 
+/* Begin to bound all plans beside the search, once, where a plan that fits is known and no time limit,
+ * owner or codec makes the bound another one. */
+void sw_certify_begin(sw_search *s);
+/* Wait until that is over. */
+void sw_certify_end(sw_search *s);
 /* Set the plan's lower bound, gap and scope; warn if the plan beats the bound. */
 void sw_certify(sw_search *s, sw_plan *plan);
 

@@ -28,8 +28,8 @@
 	  "0: gpt on local-2x2 takes four times as long to plan, for the same step")               \
 	X(variation_gain, 0.002, "of the step",                                                    \
 	  "that a variation must gain so that others follow it", "not measured")                   \
-	X(padded_sweeps, 4, "sweeps",                                                              \
-	  "over its tables that the solver's work must be for, for a free mesh of a padded variant", \
+	X(hurried_sweeps, 4, "sweeps",                                                             \
+	  "over its tables that the solver's work must be for, where a mesh gets a part of it",     \
 	  "unet-33m on 16 A100: solving six of them took 9 s of 49, for the same step")            \
 	X(max_attempts, 5, "attempts", "on one mesh, each with another memory limit of the model", \
 	  "halved: 0/26; doubled: 0/26")                                                           \

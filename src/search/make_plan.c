@@ -109,8 +109,10 @@ static bool is_over(const sw_search *s)
 sw_status sw_search_advance(sw_search *s)
 {
 	sw_wave_start(s);
-	while (sw_queue_take(s))
+	while (sw_queue_take(s)) {
 		SW_TRY(sw_batch_search(s));
+		sw_certify_begin(s);
+	}
 	SW_TRY(sw_candidates_select(s));
 	sw_wave_close(s);
 	return is_over(s) ? SW_OK : sw_propose(s);
@@ -120,6 +122,7 @@ sw_status sw_search_advance(sw_search *s)
 
 void sw_search_clear(sw_search *s)
 {
+	sw_certify_end(s);
 	sw_wave_free(s);
 	for (size_t i = 0; i < s->variants.len; i++)
 		sw_variant_clear(s, &s->variants.data[i]);

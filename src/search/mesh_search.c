@@ -176,12 +176,17 @@ static int64_t to_units(double seconds)
 	return units < 4e18 ? llround(units) : 0;
 }
 
-/* Wide meshes are many, and mostly behind: each gets a part of the work. So do those of a variant
- * whose plans are only to tell which classes of dimensions need padding. */
+/* Wide meshes are many, and mostly behind. Those of a variant with a tolerance are only to tell which
+ * classes of dimensions need padding. */
+bool sw_mesh_search_hurries(const sw_mesh_search *m, const sw_search *s)
+{
+	return m->mesh->wide || s->wave->tolerance > 1;
+}
+
 double sw_mesh_search_work(const sw_mesh_search *m, const sw_search *s)
 {
 	double work = s->asked.limits->attempt_work;
-	return m->mesh->wide || s->wave->tolerance > 1 ? work / 16 : work;
+	return sw_mesh_search_hurries(m, s) ? work / 16 : work;
 }
 
 static sw_status solve(sw_mesh_search *m, const sw_search *s, sw_solution *solution)

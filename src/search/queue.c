@@ -53,12 +53,12 @@ static double worth(const sw_search *s, const sw_mesh_search *m)
 	return sw_mesh_is_free(m->mesh) ? 1 + gain : 1;
 }
 
-/* Is the problem of a free mesh of a padded variant so large that the solver's work there is not
- * worth its model? It would answer what it began with. */
+/* Is the problem of a mesh that gets a part of the work so large that this is not worth its model? The
+ * solver would answer what it began with. */
 static bool is_laborious(const sw_search *s, const sw_mesh_search *m)
 {
-	return s->wave->tolerance > 1 && sw_mesh_is_free(m->mesh) &&
-	       s->asked.limits->padded_sweeps * m->bounds.pairs > sw_mesh_search_work(m, s);
+	return sw_mesh_search_hurries(m, s) &&
+	       s->asked.limits->hurried_sweeps * m->bounds.pairs > sw_mesh_search_work(m, s);
 }
 
 void sw_queue_prune(const sw_search *s, const sw_tally *tally, sw_mesh_search *m)

@@ -189,6 +189,33 @@ static void fixed_strategies_are_searched_beside_the_mesh_that_is_asked_for(void
 	close_planned(&p);
 }
 
+static int rows_too_laborious(const sw_plan *plan)
+{
+	int n = 0;
+	for (size_t i = 0; i < plan->alternatives.len; i++)
+		n += plan->alternatives.data[i].untried == SW_UNTRIED_WORK;
+	return n;
+}
+
+/* Of llama-gqa-tiny on lab-2x4 one grid of AxoNN took 42 of 52 seconds to model and reduce, and was not
+ * solved within the work that further meshes get. Here no mesh can be. */
+static void further_meshes_that_could_not_be_solved_are_left_out(void **state)
+{
+	(void)state;
+	planned p;
+	sw_search_limits limits = sw_search_default_limits;
+	open_fixture("mlp", "lab-2x4.yaml", &p);
+	auto_s(&p, NULL);
+	assert_int_equal(rows_too_laborious(p.plan), 0);
+	assert_non_null(alternative_named(p.plan, "copied 2 times"));
+	limits.hurried_sweeps = 1e12;
+	plan_with(&p, (sw_plan_options){.limits.search = &limits});
+	assert_true(rows_too_laborious(p.plan) > 0);
+	assert_int_equal(alternative_named(p.plan, "copied 2 times")->untried, SW_UNTRIED_WORK);
+	assert_true(alternative_named(p.plan, "zero3")->feasible);
+	close_planned(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +226,7 @@ int main(void)
 		cmocka_unit_test(a_fused_step_on_a_part_is_not_quicker),
 		cmocka_unit_test(an_axis_is_cut_where_its_parts_divide_more),
 		cmocka_unit_test(fixed_strategies_are_searched_beside_the_mesh_that_is_asked_for),
+		cmocka_unit_test(further_meshes_that_could_not_be_solved_are_left_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -279,6 +279,44 @@ static void alternatives_given_up_are_no_quicker_than_their_bound(void **state)
 	close_planned(&p);
 }
 
+/* Planned alone, a fixed strategy takes what its row says, or no more where the row is only the most that
+ * it takes. Of mlp some are so far behind that they are not scheduled to the end: they take half of
+ * what was played of them. */
+static void a_row_says_what_its_strategy_takes_alone(void **state)
+{
+	(void)state;
+	planned p;
+	sw_plan_options options = {.quiet = true};
+	open_fixture("mlp", "local-2x4.yaml", &p);
+	plan_under(&p, options, "auto");
+	sw_text text = {0};
+	explain_plan(&p, false, &text);
+	const char *row = strstr(text.data, "\nzero1 ");
+	assert_non_null(row);
+	row += strlen("\nzero1 ");
+	assert_int_equal(strncmp(row + strspn(row, " "), "<= ", 3), 0);
+	sw_text_clear(&text);
+	size_t n = p.plan->alternatives.len;
+	sw_alternative *said = sw_alloc(sizeof(*said) * n);
+	memcpy(said, p.plan->alternatives.data, sizeof(*said) * n);
+	int whole = 0, cut = 0;
+	for (size_t i = 0; i < n; i++) {
+		const sw_alternative *a = &said[i];
+		if (!a->feasible || strchr(a->name, ' '))
+			continue;
+		double alone_s = plan_under(&p, options, a->name);
+		bool at_most = sw_alternative_is_at_most(a);
+		if (alone_s > 1.01 * a->step_time_s || (!at_most && alone_s < 0.99 * a->step_time_s))
+			fail_msg("%s: %g s alone, said to take %s%g s", a->name, alone_s,
+			         at_most ? "at most " : "", a->step_time_s);
+		whole += !at_most;
+		cut += a->untried == SW_UNTRIED_CUT && alone_s < 0.99 * a->step_time_s;
+	}
+	assert_true(whole > 0 && cut > 0);
+	free(said);
+	close_planned(&p);
+}
+
 /* No plan of a mesh takes less than the cheapest kernels of all its decisions, where kernels are ops. */
 static void kernels_bound_the_plans_of_a_mesh(void **state)
 {
@@ -371,6 +409,7 @@ int main(void)
 		cmocka_unit_test(searches_in_turn_find_what_each_finds_alone),
 		cmocka_unit_test(a_search_cut_short_is_no_slower_than_a_fixed_strategy),
 		cmocka_unit_test(alternatives_given_up_are_no_quicker_than_their_bound),
+		cmocka_unit_test(a_row_says_what_its_strategy_takes_alone),
 		cmocka_unit_test(kernels_bound_the_plans_of_a_mesh),
 		cmocka_unit_test(no_rewrite_begins_after_the_time_limit),
 		cmocka_unit_test(the_first_strategy_is_the_answer_after_the_time_limit),
