@@ -640,7 +640,7 @@ static void too_large_stages_get_less(void **state)
 		sw_pipelined_options options = {.n_stages = 4, .microbatches = 8, .schedule = SW_1F1B};
 		options.plan = (sw_plan_options){.quiet = true,
 		                                 .remat = "none",
-		                                 .memory_bytes = k ? INT64_C(1400) << 20 : 0};
+		                                 .memory_bytes = k ? INT64_C(1210) << 20 : 0};
 		open_program(&t, "gpt-124m", "a100-8x8");
 		assert_int_equal(sw_cluster_take(&t.cluster, "1x8", &t.err), SW_OK);
 		plan_under(&t, "dp", options);
