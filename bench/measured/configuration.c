@@ -15,7 +15,7 @@ static const struct {
 	 * microbatch's backward pass goes on, else behind it; in buckets beside the sums in f32. */
 	bool ddp;
 	bool first_rank; /* the memory that it prints is that of its first device */
-	/* With ZeRO it gathers all weights as one array (distributed.py); nanotron.c has its stages. */
+	/* play_memory.c has its memory, nanotron.c its stages. */
 	bool nanotron;
 	bool to_the_end; /* blocks are computed again to their end, whatever is read of that */
 } kinds[] = {
@@ -179,7 +179,6 @@ sw_status configuration_of(const table *t, int32_t row, const char *cluster, con
 		c->layers_again = c->width_again = 0;
 	c->ddp = kinds[kind].ddp && c->dp > 1 && c->zero == 0;
 	c->nanotron = kinds[kind].nanotron;
-	c->gathers_flat = c->nanotron && c->dp > 1 && c->zero == 1;
 	SW_TRY(read_chunks(t, row, c, err));
 	if (!kinds[kind].nanotron)
 		c->llama = (llama){0};

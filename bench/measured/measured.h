@@ -40,7 +40,6 @@ typedef struct configuration {
 	           * buckets, which have a copy of them in the type of the weights */
 	bool first_rank; /* the memory to predict is that of the first stage */
 	bool nanotron;   /* memory is what its allocator reserves */
-	bool gathers_flat; /* new weights of ZeRO-1 are gathered as one array, and copied from it */
 	const char *does_not_run; /* why the framework refuses it; NULL: it does not */
 	/* of blocks that are computed again to their end, their number and width (again.c); else 0 */
 	int64_t layers_again, width_again;

@@ -175,17 +175,12 @@ static void run_op(memory_player *p, uint32_t at, int32_t *blocks)
 		release_read(p, op->first_result + r, at, blocks);
 }
 
-static bool is_backward(const memory_player *p, uint32_t at)
-{
-	sw_stage_part part = p->d->part[p->body->ops.data[at]];
-	return part == SW_STAGE_INPUT_GRADIENT || part == SW_STAGE_WEIGHT_GRADIENT;
-}
-
 /* Without stages the forward pass is all of a microbatch. */
 static void run_pass(memory_player *p, bool backward, int32_t *blocks)
 {
 	for (uint32_t i = 0; i < p->body->ops.len; i++)
-		if (!p->d->part || is_backward(p, i) == backward)
+		if (!p->d->part ||
+		    sw_stage_is_backward(p->d->part[p->body->ops.data[i]]) == backward)
 			run_op(p, i, blocks);
 	for (sw_id v = 0; v < p->d->program->values.len && (backward || !p->d->part); v++)
 		if (blocks[v] >= 0)
@@ -240,11 +235,11 @@ static void make_moments(memory_player *p, int64_t shards)
 }
 
 /* New weights of ZeRO-1: each device's as one array, and all of these as one. */
-static void gather_weights(memory_player *p)
+static void gather_weights(memory_player *p, int64_t shards)
 {
 	SW_VEC(int32_t) made = {0};
-	int64_t weights = weight_bytes(p), chunk = weights / p->c->dp;
-	for (int64_t i = 0; i <= p->c->dp; i++)
+	int64_t weights = weight_bytes(p), chunk = weights / shards;
+	for (int64_t i = 0; i <= shards; i++)
 		sw_vec_push(&made, cached_new(&p->allocator, chunk));
 	sw_vec_push(&made, cached_new(&p->allocator, weights));
 	for (size_t i = 0; i < made.len; i++)
@@ -296,8 +291,8 @@ int64_t play_memory(const configuration *c, const device_program *d, const sw_de
 		run_microbatches(&p);
 		if (step == 0)
 			make_moments(&p, shards);
-		if (c->gathers_flat)
-			gather_weights(&p);
+		if (shards > 1)
+			gather_weights(&p, shards);
 	}
 	int64_t peak = p.allocator.peak_bytes + own;
 	*fits = !p.allocator.exhausted;

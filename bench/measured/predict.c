@@ -119,23 +119,14 @@ static sw_status schedule(sw_plan *plan, const configuration *c, sw_program_cost
 	return status;
 }
 
-/* Return the loop with the largest body of the entry; SW_NO_ID: there is none. */
+/* Return the loop over microbatches; SW_NO_ID: there is one microbatch. */
 static sw_id microbatch_loop(const sw_program *scheduled)
 {
-	sw_id loop = SW_NO_ID;
-	size_t most = 0;
 	const sw_computation *entry = sw_entry(scheduled);
-	for (size_t i = 0; i < entry->ops.len; i++) {
-		const sw_op *op = sw_op_at(scheduled, entry->ops.data[i]);
-		size_t n = op->opcode == SW_OP_WHILE
-		                   ? scheduled->computations.data[op->called[1]].ops.len
-		                   : 0;
-		if (n > most) {
-			most = n;
-			loop = entry->ops.data[i];
-		}
-	}
-	return loop;
+	for (size_t i = 0; i < entry->ops.len; i++)
+		if (sw_is_microbatch_loop(sw_op_at(scheduled, entry->ops.data[i])))
+			return entry->ops.data[i];
+	return SW_NO_ID;
 }
 
 static sw_status play(const subject *s, const sw_cluster *cluster, const configuration *c,

@@ -36,48 +36,52 @@ static double host_share(const sw_planned_stage *like, const configuration *c,
 	return SW_MIN((like->times.host_s - waits_s) / like->times.step_s, 1);
 }
 
-/* The bytes of a rank with one stage under Nanotron. */
-static int64_t nanotron_bytes(const sw_pipelined *plan, const configuration *c, int32_t stage, bool *fits)
+static void add_rank(const configuration *c, int32_t rank, int64_t bytes, bool fits, prediction *p)
 {
-	const sw_planned_stage *s = &plan->stages[stage], *like = &plan->stages[s->like];
-	sw_stage_program own;
-	sw_error ignored;
-	int64_t bytes = 0;
-	*fits = true;
-	if (sw_stage_schedule(like->plan, &like->step, &plan->cut, &own, &ignored) == SW_OK) {
-		device_program d = {.program = own.program,
-		                    .part = own.part,
-		                    .loop = own.loop,
-		                    .in_flight = sw_pipelined_in_flight(plan, stage),
-		                    .host_share = host_share(like, c, &own)};
-		add_weights(&d, &like->sidecar, &like->step);
-		bytes = play_memory(c, &d, &plan->cluster->device, fits);
-		sw_vec_clear(&d.weights);
-	}
-	sw_stage_program_clear(&own);
-	return bytes;
+	if (rank == 0 || !c->first_rank)
+		p->peak_bytes = SW_MAX(p->peak_bytes, bytes);
+	p->fits = p->fits && fits;
 }
 
-static int64_t rank_bytes(const sw_pipelined *plan, const configuration *c, int32_t rank, bool *fits)
+/* Under Nanotron a rank has one stage. Add the ranks whose stages are like this one, of which `own` is the
+ * program. */
+static void add_alike(const sw_pipelined *plan, const configuration *c, int32_t like,
+                      const sw_stage_program *own, prediction *p)
 {
-	if (c->nanotron)
-		return nanotron_bytes(plan, c, rank, fits);
-	int64_t bytes = (int64_t)plan->played.ranks[rank].peak_bytes +
-	                (int64_t)plan->cluster->device.reserved_bytes;
-	*fits = bytes <= plan->cluster->device.memory_bytes;
-	return bytes;
+	const sw_planned_stage *s = &plan->stages[like];
+	device_program d = {.program = own->program,
+	                    .part = own->part,
+	                    .loop = own->loop,
+	                    .host_share = host_share(s, c, own)};
+	add_weights(&d, &s->sidecar, &s->step);
+	for (int32_t r = like; r < plan->n_ranks; r++) {
+		if (plan->stages[r].like != like)
+			continue;
+		bool fits;
+		d.in_flight = sw_pipelined_in_flight(plan, r);
+		int64_t bytes = play_memory(c, &d, &plan->cluster->device, &fits);
+		add_rank(c, r, bytes, fits, p);
+	}
+	sw_vec_clear(&d.weights);
 }
 
 static void take_figures(const sw_pipelined *plan, const configuration *c, prediction *p)
 {
+	const sw_device *device = &plan->cluster->device;
 	p->seconds = plan->played.step_s;
 	p->fits = true;
 	for (int32_t r = 0; r < plan->n_ranks; r++) {
-		bool fits;
-		int64_t bytes = rank_bytes(plan, c, r, &fits);
-		p->peak_bytes = r == 0 || !c->first_rank ? SW_MAX(p->peak_bytes, bytes)
-		                                         : p->peak_bytes;
-		p->fits = p->fits && fits;
+		const sw_planned_stage *s = &plan->stages[r];
+		sw_stage_program own = {0};
+		sw_error ignored;
+		if (!c->nanotron) {
+			int64_t bytes = (int64_t)plan->played.ranks[r].peak_bytes +
+			                (int64_t)device->reserved_bytes;
+			add_rank(c, r, bytes, bytes <= device->memory_bytes, p);
+		} else if (s->like == r &&
+		           sw_stage_schedule(s->plan, &s->step, &plan->cut, &own, &ignored) == SW_OK)
+			add_alike(plan, c, r, &own, p);
+		sw_stage_program_clear(&own);
 	}
 }
 

@@ -22,10 +22,6 @@ sw_id sw_stage_loop_of(const sw_stage_step *step, const sw_program *scheduled);
 /* Enter the sw_pass_order of each op of a stage's loop by its name. O(ops). */
 void sw_stage_passes_by_name(const sw_stage_step *step, const sw_stages *stages, sw_map *passes);
 
-static inline bool sw_stage_is_backward(sw_stage_part part)
-{
-	return part == SW_STAGE_INPUT_GRADIENT || part == SW_STAGE_WEIGHT_GRADIENT;
-}
 /* Let the collectives with which a backward pass begins wait for the forward pass. part: of each op.
  * O(ops of the loop). */
 void sw_stage_part_passes(sw_program *local, sw_id loop, const sw_stage_part *part);

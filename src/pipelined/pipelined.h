@@ -26,6 +26,10 @@ typedef enum sw_stage_part {
 	SW_STAGE_ONCE,
 	SW_STAGE_PARTS
 } sw_stage_part;
+static inline bool sw_stage_is_backward(sw_stage_part part)
+{
+	return part == SW_STAGE_INPUT_GRADIENT || part == SW_STAGE_WEIGHT_GRADIENT;
+}
 
 typedef struct sw_stage_times {
 	double part_s[SW_STAGE_PARTS]; /* of one microbatch; of a step: SW_STAGE_ONCE */
@@ -39,8 +43,8 @@ typedef struct sw_stage_times {
 } sw_stage_times;
 
 /* Play the plan of a stage's step, whose search knew its passes, with these apart. Kernels, and waits
- * for collectives, belong to the part of the ops that they are made of. op_s [ops of the step's program] gets the seconds of a microbatch of
- * each op of its loop; NULL: they are not wanted. */
+ * for collectives, belong to the part of the ops that they are made of. op_s [ops of the step's
+ * program] gets the seconds of a microbatch of each op of its loop; NULL: they are not wanted. */
 sw_status sw_stage_times_of(sw_plan *plan, const sw_stage_step *step, const sw_stages *stages,
                             sw_stage_times *times, double *op_s, sw_error *err);
 
