@@ -23,13 +23,13 @@ static uint32_t leaf_of(const sw_program *program, sw_id value)
 	return leaf;
 }
 
-/* Return the op that calls a computation. It is mostly written soon after what it calls, so that all
- * ops are looked at from there on. */
+/* Return the op that calls a computation; NULL: none does. It is mostly written soon after what it
+ * calls, so that all ops are looked at from there on. */
 static const sw_op *caller_of(const sw_program *program, int32_t computation)
 {
 	const sw_computation *c = &program->computations.data[computation];
 	size_t n = program->ops.len, first = c->ops.len ? c->ops.data[c->ops.len - 1] : 0;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && computation != program->entry; i++) {
 		const sw_op *op = &program->ops.data[(first + i) % n];
 		for (uint16_t k = 0; k < op->n_called; k++)
 			if (op->called[k] == computation)

@@ -59,9 +59,20 @@ static int32_t add_splits(const sw_analysis *analysis, const sw_mesh *mesh, sw_d
 	return o->n[axis] - before;
 }
 
+static bool has_split(const sw_decision_options *o, int32_t axis, sw_option option)
+{
+	for (int32_t i = 0; i < o->n[axis]; i++) {
+		const sw_option *other = &o->list[axis][i];
+		if (other->kind == SW_CHOICE_SPLIT && other->index == option.index &&
+		    other->top == option.top)
+			return true;
+	}
+	return false;
+}
+
 /* Add splits of state dimensions. A weight that its dots split over an inner axis may be split
  * further over an outer one at rest: by the digit below, so that an all-gather over the outer axis
- * gives the layout that the dot reads. */
+ * gives the layout that the dot reads. Inner axes of one size leave the same digit. */
 static int32_t add_state_splits(const sw_analysis *analysis, const sw_mesh *mesh,
                                 sw_decision_options *o, int32_t axis, sw_split_list splits)
 {
@@ -72,7 +83,8 @@ static int32_t add_state_splits(const sw_analysis *analysis, const sw_mesh *mesh
 			if (below.top % (mesh->axes[inner].size * mesh->axes[axis].size) != 0)
 				continue;
 			below.top /= mesh->axes[inner].size;
-			add_option(o, axis, below);
+			if (!has_split(o, axis, below))
+				add_option(o, axis, below);
 		}
 	return n;
 }

@@ -25,7 +25,6 @@ typedef struct flood {
 	sw_id *alias; /* per value: the output that replaces an input, and the reverse; SW_NO_ID:
 	                 none */
 	bool *cut;            /* per value: nothing passes through it */
-	SW_VEC(uint8_t) kind; /* per split that is a class: what it is of; DATA, STATE */
 } flood;
 
 /* Number the reads of a boundary first, then its values. */
@@ -49,7 +48,6 @@ static void join(flood *f, uint32_t a, uint32_t b)
 {
 	int32_t x = find(f, (int32_t)a), y = find(f, (int32_t)b);
 	f->splits.data[SW_MAX(x, y)].class = SW_MIN(x, y);
-	f->kind.data[SW_MIN(x, y)] |= f->kind.data[SW_MAX(x, y)];
 }
 
 /* Find or add a split; search only those of the same owner, which are few. */
@@ -66,7 +64,6 @@ static uint32_t split_of(flood *f, bool of_op, sw_id id, int32_t where, int64_t 
 	sw_vec_push(&f->before, *last);
 	sw_vec_push(&f->owner, id);
 	sw_vec_push(&f->of_op, of_op);
-	sw_vec_push(&f->kind, 0);
 	if (!of_op)
 		sw_vec_push(&f->queue, (uint32_t)next);
 	*last = next;
@@ -117,9 +114,9 @@ static void propagate_to_boundaries(flood *f, sw_id value, uint32_t from)
 		const sw_boundary *boundary = &f->roles->boundaries.data[f->boundary_list[i]];
 		for (uint32_t k = 0; k < boundary->n_reads + boundary->n_values; k++) {
 			sw_split s = f->splits.data[from];
-			join(f, from,
-			     split_of(f, false, boundary_value(boundary, k), s.where, s.top,
-			              &fresh));
+			sw_id other = boundary_value(boundary, k);
+			if (!f->cut[other])
+				join(f, from, split_of(f, false, other, s.where, s.top, &fresh));
 		}
 	}
 }
@@ -215,21 +212,9 @@ static void propagate_all(flood *f, size_t *next)
 
 /* ---- values that are one number everywhere ---------------------------------------------- */
 
-enum { DATA = 1, STATE = 2 };
-
-/* Are gradients taken apart into the devices' terms? Then each device must have rows of the batch,
- * which is a class of its own. */
-static bool takes_apart(const sw_program *program)
-{
-	for (size_t i = 0; i < program->ops.len; i++)
-		if (program->ops.data[i].opcode == SW_OP_TERMS)
-			return true;
-	return false;
-}
-
 /* Let nothing pass through values that are one number, repeated. Canonical form makes equal ones
  * one, so that the zeros with which activations of 32 samples are compared may be those of a weight
- * with 32 rows. */
+ * with 32 rows, and the factor of all square weights' moments is one value. */
 static void cut_uniform(flood *f, bool *uniform)
 {
 	const sw_program *program = f->program;
@@ -248,52 +233,46 @@ static void cut_uniform(flood *f, bool *uniform)
 	}
 }
 
-/* Say which splits are of the batch, and which of state. */
-static void mark_kinds(flood *f)
+/* Are there two classes in what reads it? Then they stay apart. */
+static bool is_another(flood *f, int32_t *class, uint32_t split)
 {
-	for (uint32_t i = 0; i < f->roles->n_inputs; i++) {
-		bool data = f->roles->input_role[i] == SW_ROLE_DATA;
-		for (int32_t k = f->last[false][f->roles->inputs[i]]; k >= 0; k = f->before.data[k])
-			if (!data || f->splits.data[k].where == f->roles->batch_dim[i])
-				f->kind.data[find(f, k)] |= data ? DATA : STATE;
-	}
-	sw_id drawn = f->roles->drawn;
-	for (int32_t k = drawn == SW_NO_ID ? -1 : f->last[false][drawn]; k >= 0; k = f->before.data[k])
-		if (f->splits.data[k].where == f->roles->drawn_dim)
-			f->kind.data[find(f, k)] |= DATA;
+	int32_t found = find(f, (int32_t)split);
+	bool another = *class >= 0 && *class != found;
+	*class = found;
+	return another;
 }
 
-/* Would a split of the value make one of the batch and another dimension that are none by what reads
- * it? What is made of uniform values alone has no dimensions of its own. */
+/* Would a split of the value make one of two classes of what reads it? What is made of uniform values
+ * alone has no dimensions of its own. */
 static bool confuses(flood *f, const bool *uniform, sw_id value, uint32_t split)
 {
-	int32_t of_data = -1, of_other = -1, factor;
+	int32_t class = -1, factor;
 	int64_t top;
+	bool fresh;
+	sw_split own = f->splits.data[split];
 	for (uint32_t u = f->users.start[value]; u < f->users.start[value + 1]; u++) {
 		sw_id user = f->users.ops[u];
 		const sw_op *op = sw_op_at(f->program, user);
 		const sw_rule *rule = f->rules[user];
-		for (int32_t k = 0; k < rule->n_operands && k < (int32_t)op->n_operands; k++) {
-			bool fresh;
-			if (op->operands[k] != value || uniform[op->first_result] ||
-			    !sw_rule_factor_at(rule, false, k, f->splits.data[split].where,
-			                       f->splits.data[split].top, &factor, &top))
-				continue;
-			int32_t class = find(
-				f, (int32_t)split_of(f, true, user, factor, top, &fresh));
-			bool is_data = f->kind.data[class] == DATA;
-			of_data = is_data ? class : of_data;
-			of_other = is_data ? of_other : class;
-		}
+		for (int32_t k = 0; k < rule->n_operands && k < (int32_t)op->n_operands; k++)
+			if (op->operands[k] == value && !uniform[op->first_result] &&
+			    sw_rule_factor_at(rule, false, k, own.where, own.top, &factor, &top) &&
+			    is_another(f, &class, split_of(f, true, user, factor, top, &fresh)))
+				return true;
 	}
-	return of_data >= 0 && of_other >= 0;
+	for (uint32_t i = f->boundary_start[value]; i < f->boundary_start[value + 1]; i++) {
+		const sw_boundary *boundary = &f->roles->boundaries.data[f->boundary_list[i]];
+		if (is_another(f, &class,
+		               split_of(f, false, boundary->values[0], own.where, own.top, &fresh)))
+			return true;
+	}
+	return false;
 }
 
 /* Let splits pass through the uniform values, too, where they confuse nothing. Where they would,
  * each device can make any part of such a value for itself. */
 static void join_uniform(flood *f, const bool *uniform, size_t *next)
 {
-	mark_kinds(f);
 	for (size_t v = 0; v < f->program->values.len; v++) {
 		bool confused = false;
 		if (!uniform[v])
@@ -524,8 +503,7 @@ void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *
 	add_whole_dims(&f);
 	bool *uniform = SW_NEW_N(&classes->arena, bool, roles->program->values.len + 1);
 	size_t next = 0;
-	if (takes_apart(roles->program))
-		cut_uniform(&f, uniform);
+	cut_uniform(&f, uniform);
 	propagate_all(&f, &next);
 	join_uniform(&f, uniform, &next);
 	number_classes(&f, classes);
@@ -544,7 +522,6 @@ void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *
 	sw_vec_clear(&f.splits);
 	sw_vec_clear(&f.owner);
 	sw_vec_clear(&f.of_op);
-	sw_vec_clear(&f.kind);
 	sw_vec_clear(&f.queue);
 }
 

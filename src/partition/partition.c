@@ -3,7 +3,8 @@
  * in the layout that the use needs. A value leaves its op in its PRODUCED layout and is moved at
  * once to its MATERIALISED layout; parameters and results of regions are moved when a reader first
  * needs another layout. From the materialised layout a value is moved to each layout that a reader
- * needs: once per layout, and again for the readers that re-gather it under the plan.
+ * needs: once per layout, and again for the readers that re-gather it under the plan. What repeats one
+ * number is not moved: a device makes its part of it in each layout that is read.
  */
 #include "partition/partition.h"
 
@@ -21,6 +22,7 @@ typedef struct partitioner {
 	sw_layouts layouts;   /* the plan's, with the same numbers, then those that operands need */
 	sw_map versions;      /* (value, layout number) -> value of `out` */
 	sw_map left; /* value -> layout in which its op leaves it, where that isn't its produced one */
+	sw_map repeated; /* value that repeats one number -> that number, in `out` */
 	sw_path_cache *paths;
 	sw_origins *origins; /* NULL: not recorded */
 	/* the op that is being written; SW_NO_ID while the results of a computation are */
@@ -127,15 +129,45 @@ static uint32_t held_layout(const partitioner *p, sw_id value)
 	return materialised == produced && is_partial ? left_layout(p, value) : materialised;
 }
 
+/* ---- values that repeat one number ------------------------------------------------------- */
+
+/* Does the op repeat one number, which each device has whole? Then it is not written, but its part in
+ * each layout that is read is. layouts: of its operand and result. */
+static bool repeats(const partitioner *p, const sw_op *op, const sw_layout *layouts)
+{
+	return op->opcode == SW_OP_BROADCAST &&
+	       sw_value_shape(p->in, op->operands[0]).rank == 0 &&
+	       layouts[0].monoid == SW_MONOID_NONE && layouts[1].monoid == SW_MONOID_NONE;
+}
+
+static sw_id repeat(partitioner *p, const sw_coordinates *at, sw_id value, uint32_t layout,
+                    sw_id number)
+{
+	int64_t dims[SW_MAX_RANK];
+	sw_shape whole = sw_value_shape(p->in, value);
+	sw_layout_local_dims(&p->plan->cluster->atoms, whole, &p->layouts.items.data[layout], dims);
+	const sw_shape part = {.type = whole.type, .rank = whole.rank, .dims = dims};
+	sw_id local = sw_emit_broadcast(p->out, at->computation, number, part, NULL);
+	version_put(p, value, layout, local);
+	return local;
+}
+
 /* Return the value in the layout that a reader needs. */
 static sw_status read_value(partitioner *p, sw_coordinates *at, sw_id value, uint32_t layout,
                             sw_id *local)
 {
 	uint32_t materialised = held_layout(p, value), produced = left_layout(p, value);
 	bool regather = layout != produced && sw_plan_regathers(p->plan, value, p->reader);
+	sw_id number = sw_map_get(&p->repeated, &value, sizeof(value));
 	*local = version_get(p, value, layout);
-	if (*local != SW_ABSENT && !regather)
+	if (*local != SW_ABSENT && (!regather || number != SW_ABSENT))
 		return SW_OK;
+	if (number != SW_ABSENT && p->layouts.items.data[layout].monoid == SW_MONOID_NONE) {
+		*local = repeat(p, at, value, layout, number);
+		return SW_OK;
+	}
+	if (number != SW_ABSENT && version_get(p, value, produced) == SW_ABSENT)
+		repeat(p, at, value, produced, number);
 	if (layout == materialised || version_get(p, value, materialised) == SW_ABSENT) {
 		sw_status status = convert(p, at, value, produced, materialised, local);
 		if (status != SW_OK || layout == materialised)
@@ -357,6 +389,10 @@ static sw_status write_local(partitioner *p, sw_coordinates *at, sw_id op_id, sw
 		if (status != SW_OK)
 			return status;
 	}
+	if (repeats(p, op, layouts)) {
+		sw_map_put(&p->repeated, &op->first_result, sizeof(op->first_result), ids[0]);
+		return SW_OK;
+	}
 	return sw_is_region(op) ? copy_region(p, at, op_id, ids)
 	                        : localize(p, at, op_id, ids, ids + op->n_operands);
 }
@@ -457,6 +493,7 @@ static sw_status partition(const sw_plan *plan, sw_path_cache *paths, sw_program
 	}
 	sw_map_clear(&p.versions);
 	sw_map_clear(&p.left);
+	sw_map_clear(&p.repeated);
 	if (origins)
 		sw_layouts_copy(&origins->layouts, &p.layouts);
 	sw_layouts_clear(&p.layouts);
