@@ -18,13 +18,14 @@ static const struct {
 	/* play_memory.c has its memory, nanotron.c its stages. */
 	bool nanotron;
 	bool to_the_end; /* blocks are computed again to their end, whatever is read of that */
+	bool fsdp; /* PyTorch's FullyShardedDataParallel, called by Composer (fsdp.c) */
 } kinds[] = {
 	/* Nanotron; with ZeRO it sums gradients itself, behind all microbatches (trainer.py). */
-	{"hidden", "h100-rented", false, true, true, true, true, false},
-	{"sharding", "h100-infiniband", false, true, false, false, false, false}, /* in each microbatch */
+	{"hidden", "h100-rented", false, true, true, true, true, false, false},
+	{"sharding", "h100-infiniband", false, true, false, false, false, false, true}, /* in each microbatch */
 	/* Megatron-LM had no sequence parallelism in 2021, and summed behind all microbatches; its
 	 * CheckpointFunction calls the whole block again, where torch.utils.checkpoint stops early. */
-	{"h", "a100-selene", true, false, false, false, false, true},
+	{"h", "a100-selene", true, false, false, false, false, true, false},
 };
 
 static int kind_of(const table *t)
@@ -67,6 +68,11 @@ static const struct {
 } shardings[] = {{"FULL_SHARD", 3}, {"SHARD_GRAD_OP", 2}, {"NO_SHARD", 0}};
 
 /* ---- reading ---------------------------------------------------------------------------- */
+
+/* llm-foundry's table up to 64 GPUs is of October 2023, when its attention was in Triton (its
+ * submit_benchmarks.py: attn_impl); that of 128 to 512 is of January 2024. */
+#define TRITON "h100-infiniband-triton"
+#define MOST_GPUS_WITH_TRITON 64
 
 static const char *first_cell(const table *t, int32_t row, const char *const *names)
 {
@@ -177,6 +183,9 @@ sw_status configuration_of(const table *t, int32_t row, const char *cluster, con
 	read_words(t, row, c);
 	if (!kinds[kind].to_the_end)
 		c->layers_again = c->width_again = 0;
+	c->fsdp = kinds[kind].fsdp;
+	if (c->fsdp && !cluster && c->gpus <= MOST_GPUS_WITH_TRITON)
+		c->cluster = TRITON;
 	c->ddp = kinds[kind].ddp && c->dp > 1 && c->zero == 0;
 	c->nanotron = kinds[kind].nanotron;
 	SW_TRY(read_chunks(t, row, c, err));

@@ -27,6 +27,8 @@ void table_add_cell(sw_text *line, const char *cell);
 
 /* ---- configurations --------------------------------------------------------------------- */
 
+#define FULLY_SHARDED 3 /* the stage of ZeRO that splits parameters */
+
 /* Sizes by which Nanotron gives blocks to stages. */
 typedef struct llama {
 	int64_t layers, hidden, heads, kv_heads, ffn, vocab;
@@ -40,6 +42,7 @@ typedef struct configuration {
 	           * buckets, which have a copy of them in the type of the weights */
 	bool first_rank; /* the memory to predict is that of the first stage */
 	bool nanotron;   /* memory is what its allocator reserves */
+	bool fsdp;       /* data parallelism is PyTorch's fully sharded one (fsdp.c) */
 	const char *does_not_run; /* why the framework refuses it; NULL: it does not */
 	/* of blocks that are computed again to their end, their number and width (again.c); else 0 */
 	int64_t layers_again, width_again;
@@ -103,6 +106,10 @@ void predict_stages(const subject *s, const sw_cluster *cluster, const configura
 /* Return the seconds that a step takes longer where blocks are computed again to their end: as much
  * of them nothing reads. */
 double unread_seconds(const configuration *c, const sw_cluster *cluster);
+
+/* Return the seconds that a step takes longer for what fully sharded data parallelism copies, and
+ * for an optimizer of many kernels. */
+double fsdp_seconds(const subject *s, const configuration *c, const sw_cluster *cluster);
 
 /* What one device runs of a step under Nanotron. */
 typedef struct device_program {

@@ -70,7 +70,6 @@ size_t pin_vocabulary(const subject *s, const configuration *c, sw_pin *pins)
 /* Plans are made without regard to memory, and then held against it; but fully sharded parameters
  * are gathered layer by layer in each microbatch, which a plan does only where memory is short. */
 #define AMPLE_BYTES (INT64_C(1) << 50)
-#define FULLY_SHARDED 3 /* the stage of ZeRO that splits parameters */
 
 static sw_status plan_within(const subject *s, const sw_cluster *cluster, const configuration *c,
                              int64_t memory_bytes, sw_plan **plan, sw_error *err)

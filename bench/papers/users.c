@@ -101,6 +101,7 @@ const experiment users_experiments[] = {
 	PICK("gpt", "a100-selene", "64"),
 	PICK("gpt", "h100-16x8", NULL),
 	PICK("gpt", "h100-infiniband", "64"),
+	PICK("gpt", "h100-infiniband-triton", "64"),
 	PICK("gpt", "h100-rented", "64"),
 	PICK("gpt", "h100-superpod", "64"),
 	PICK("gpt", "h100-xla", "64"),

@@ -92,7 +92,8 @@ bool sw_fuse_is_slow(const sw_op *op)
  * an activation, and those of gradients can't have any. For TPUs it makes one kernel of either and
  * what follows.
  * An eager framework saves for the backward pass what its kernels read; of those, functions of one
- * array are computed again by kernels that have them inside (casts, activations). */
+ * array are computed again by kernels that have them inside (casts, activations). It calls a
+ * library's product for a matrix product and a bias; activations and sums are calls of their own. */
 #define SW_XLA_RULES(dot, convolution)                                                             \
 	{                                                                                          \
 		.loops = true, .reduces = true, .indexed = true, .copies = SW_FUSE_COPY_ANY,       \
@@ -103,8 +104,8 @@ bool sw_fuse_is_slow(const sw_op *op)
 	{                                                                                          \
 		.loops = true, .reduces = true, .indexed = true,                                   \
 		.copies = SW_FUSE_COPY_OF_ONE_ARRAY, .copies_slow = true,                          \
-		.dot_epilogue = (epilogue), .convolution_epilogue = (epilogue), .max_row = 65536,  \
-		.max_ops = 1024                                                                    \
+		.dot_epilogue = (epilogue), .convolution_epilogue = (epilogue),                    \
+		.adds_bias_alone = true, .max_row = 65536, .max_ops = 1024                         \
 	}
 static const sw_fuse_rules rules[SW_FUSION_COUNT] = {
 	[SW_FUSION_NONE] = {.dot_epilogue = -1, .convolution_epilogue = -1},
@@ -119,7 +120,7 @@ static const sw_fuse_rules rules[SW_FUSION_COUNT] = {
 	[SW_FUSION_XLA_GPU] = SW_XLA_RULES(1, -1),
 	[SW_FUSION_XLA_GPU_CALLS] = SW_XLA_RULES(1, -1),
 	[SW_FUSION_XLA_TPU] = SW_XLA_RULES(2, 2),
-	[SW_FUSION_TORCH] = SW_EAGER_RULES(1),
+	[SW_FUSION_TORCH] = SW_EAGER_RULES(0),
 	[SW_FUSION_TORCH_CALLS] = SW_EAGER_RULES(-1),
 	[SW_FUSION_XLA_CPU] = {.loops = true,
                                .copies = SW_FUSE_COPY_ANY,

@@ -38,6 +38,7 @@ typedef struct sw_fuse_rules {
 	bool counts_repeats;
 	/* arrays of the size of the result that an epilogue reads; -1: no epilogue */
 	int32_t dot_epilogue, convolution_epilogue;
+	bool adds_bias_alone; /* an epilogue adds a bias, and computes nothing else */
 	int64_t max_row; /* elements of a row that a kernel holds at once */
 	uint32_t max_ops;
 } sw_fuse_rules;

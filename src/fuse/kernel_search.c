@@ -271,12 +271,25 @@ static bool takes_map(const sw_fuser *f, sw_id id, sw_fuse_use use)
 	}
 }
 
+/* Return whether the node adds a bias to what it reads, and does nothing else. */
+static bool adds_bias(const sw_fuser *f, uint32_t node)
+{
+	const sw_fuse_node *n = node_at(f, node);
+	for (size_t i = 0; i < n->members.len; i++) {
+		sw_opcode opcode = (sw_opcode)sw_op_at(f->program, n->members.data[i])->opcode;
+		if (opcode != SW_OP_ADD && opcode != SW_OP_CONVERT && opcode != SW_OP_BROADCAST)
+			return false;
+	}
+	return true;
+}
+
 static bool takes_dot(const sw_fuser *f, sw_id id, uint32_t node)
 {
 	const sw_fuse_node *n = node_at(f, node);
 	const sw_op *op = sw_op_at(f->program, id);
 	return n->kind == SW_FUSED_LOOP && n->flat &&
 	       n->elements == elements_of(f->program, op->first_result) &&
+	       (!f->rules->adds_bias_alone || adds_bias(f, node)) &&
 	       full_operands(f, node, id) <= (op->opcode == SW_OP_DOT
 	                                              ? f->rules->dot_epilogue
 	                                              : f->rules->convolution_epilogue);

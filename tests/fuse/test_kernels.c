@@ -203,6 +203,28 @@ static void products_take_bias_and_activation(void **state)
 	assert_int_equal(count_of(product_text, SW_FUSED_LOOP, SW_FUSION_XLA_CPU), 1);
 }
 
+/* An eager framework's product adds a bias, and nothing else is computed by its kernel. */
+static void eager_products_take_a_bias_alone(void **state)
+{
+	(void)state;
+	static const char bias[] = HEAD
+		"ENTRY e { x = f32[64,128] parameter(0) w = f32[128,32] parameter(1)\n"
+		" v = f32[32] parameter(2)\n"
+		" p = f32[64,32] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		" b = f32[64,32] broadcast(v), dimensions={1}\n"
+		" ROOT s = f32[64,32] add(p, b) }";
+	static const char sum[] = HEAD
+		"ENTRY e { x = f32[64,128] parameter(0) w = f32[128,32] parameter(1)\n"
+		" r = f32[64,32] parameter(2)\n"
+		" p = f32[64,32] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		" ROOT s = f32[64,32] add(p, r) }";
+	assert_int_equal(count_of(bias, SW_FUSED_DOT, SW_FUSION_TORCH), 1);
+	assert_int_equal(count_of(bias, SW_FUSED_LOOP, SW_FUSION_TORCH), 0);
+	assert_int_equal(count_of(product_text, SW_FUSED_LOOP, SW_FUSION_TORCH), 1);
+	assert_int_equal(count_of(sum, SW_FUSED_DOT, SW_FUSION_TORCH), 0);
+	assert_int_equal(count_of(sum, SW_FUSED_DOT, SW_FUSION_XLA_GPU), 1);
+}
+
 /* This system's kernels run by tiles or op by op: of what a product takes along the ops are one
  * kernel again. */
 static void what_a_product_takes_is_one_loop_inside(void **state)
@@ -272,6 +294,7 @@ int main(void)
 		cmocka_unit_test(what_reads_no_array_is_repeated),
 		cmocka_unit_test(repeated_values_are_not_stored),
 		cmocka_unit_test(products_take_bias_and_activation),
+		cmocka_unit_test(eager_products_take_a_bias_alone),
 		cmocka_unit_test(what_a_product_takes_is_one_loop_inside),
 		cmocka_unit_test(what_nothing_reads_is_a_kernel),
 		cmocka_unit_test(kernels_do_not_wait_for_themselves),

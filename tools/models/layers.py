@@ -116,13 +116,19 @@ def causal_attention(q, k, v):
 
 def attention(q, k, v, *, mask=None, bias=None, scale=None):
     """q [b,s,h,e], k and v [b,t,h,e] -> [b,s,h,e]; the softmax is in f32, mask and bias broadcast to [b,h,s,t]."""
+    weights = attention_weights(q, k, mask=mask, bias=bias, scale=scale)
+    return jnp.einsum("bhst,bthe->bshe", weights.astype(v.dtype), v)
+
+
+def attention_weights(q, k, *, mask=None, bias=None, scale=None):
+    """[b,h,s,t], in f32"""
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     scores = jnp.einsum("bshe,bthe->bhst", q, k).astype(jnp.float32) * scale
     if bias is not None:
         scores = scores + bias
     if mask is not None:
         scores = jnp.where(mask, scores, jnp.finfo(jnp.float32).min)
-    return jnp.einsum("bhst,bthe->bshe", jax.nn.softmax(scores, axis=-1).astype(v.dtype), v)
+    return jax.nn.softmax(scores, axis=-1)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1,))
@@ -156,7 +162,7 @@ def cross_entropy(logits, targets):
     return optax.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), targets)
 
 
-def _kernel(x):
+def stored(x):
     """Nothing that reads x is computed by the kernel that makes it: an eager framework launches it for this op."""
     return lax.optimization_barrier(x)
 
@@ -164,7 +170,37 @@ def _kernel(x):
 def stored_silu(x):
     """A kernel of its own each way, whose result is kept for the gradient of what it is multiplied by, as an eager
     framework's autograd keeps it."""
-    return _kernel(jax.nn.silu(x))
+    return stored(jax.nn.silu(x))
+
+
+@jax.custom_vjp
+def stored_cross_entropy(logits, targets):
+    """Of logits [..., vocabulary] for targets [...], each position's, in f32. As flash-attention's: one kernel each way,
+    which reads the logits as they are stored."""
+    return _stored_cross_entropy(logits, targets)[0]
+
+
+def _stored_cross_entropy(logits, targets):
+    logits = stored(logits)
+    sums = jax.nn.logsumexp(logits.astype(jnp.float32), axis=-1, keepdims=True)
+    picked = jnp.take_along_axis(logits, targets[..., None], axis=-1, mode="clip").astype(jnp.float32)
+    return (sums - picked)[..., 0], (logits, sums, targets)
+
+
+def _stored_cross_entropy_gradient(kept, gradient):
+    logits, sums, targets = kept
+    softmax = jnp.exp(logits.astype(jnp.float32) - sums)
+    return stored(((softmax - _at(targets, softmax)) * gradient[..., None]).astype(logits.dtype)), None
+
+
+stored_cross_entropy.defvjp(_stored_cross_entropy, _stored_cross_entropy_gradient)
+
+
+def eager_cross_entropy(logits, targets):
+    """Of logits [..., vocabulary] for targets [...], each position's, in f32. As PyTorch's under autocast: logits are
+    converted, their log-softmax is stored, and looked up."""
+    logs = stored(jax.nn.log_softmax(stored(logits.astype(jnp.float32)), axis=-1))
+    return -jnp.take_along_axis(logs, targets[..., None], axis=-1, mode="clip")[..., 0]
 
 
 @jax.custom_vjp
@@ -176,11 +212,11 @@ def softmax_cross_entropy(logits, targets):
 
 
 def _softmax_cross_entropy(logits, targets):
-    wide = _kernel(_kernel(logits).astype(jnp.float32))
+    wide = stored(stored(logits).astype(jnp.float32))
     most = jnp.max(wide, axis=-1, keepdims=True)
-    exponentials = _kernel(jnp.exp(_kernel(wide - most)))
+    exponentials = stored(jnp.exp(stored(wide - most)))
     sums = jnp.sum(exponentials, axis=-1, keepdims=True)
-    softmax, wide = _kernel((exponentials / sums, wide))  # the caller has the logits until the loss is there
+    softmax, wide = stored((exponentials / sums, wide))  # the caller has the logits until the loss is there
     picked = jnp.take_along_axis(wide, targets[..., None], axis=-1, mode="clip") - most
     narrow = jnp.zeros((), logits.dtype)
     return (jnp.log(sums) - picked)[..., 0], (softmax, targets, narrow)
@@ -192,8 +228,8 @@ def _at(targets, logits):
 
 def _softmax_cross_entropy_gradient(kept, gradient):
     softmax, targets, narrow = kept
-    wide = (softmax - _at(_kernel(targets), softmax)) * gradient[..., None]
-    return _kernel(wide).astype(narrow.dtype), None
+    wide = (softmax - _at(stored(targets), softmax)) * gradient[..., None]
+    return stored(wide).astype(narrow.dtype), None
 
 
 softmax_cross_entropy.defvjp(_softmax_cross_entropy, _softmax_cross_entropy_gradient)

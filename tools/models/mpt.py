@@ -1,18 +1,18 @@
-"""Decoders in MPT's style: pre-norm blocks without biases, learned positions, GELU, a tied head."""
+"""Decoders in MPT's style, as llm-foundry trains them: pre-norm blocks, learned positions, GELU, a tied head."""
 
 import jax.numpy as jnp
-import optax
 from jax import lax
 
 from . import layers, spec
-from .llama import attention, products
 
 
 def mpt(*, depth, width, heads, vocabulary, length, batch, compute=jnp.float32):
+    """Beside the loss a step has two metrics of the training batch (cross entropy and perplexity), which Composer
+    computes apart, from the same logits; what is returned is the sum of the three."""
     parameters = {
         "embed": {"tokens": spec.table(vocabulary, width), "positions": spec.table(length, width)},
-        "blocks": [_block(width, heads)] * depth,
-        "norm": spec.norm_scale(width),
+        "blocks": [_block(width)] * depth,
+        "norm": spec.layer_norm(width),
     }
     data = {"tokens": spec.indices((batch, length + 1), vocabulary)}
 
@@ -22,12 +22,25 @@ def mpt(*, depth, width, heads, vocabulary, length, batch, compute=jnp.float32):
         x = embed["tokens"][inputs] + embed["positions"]
         for p in params["blocks"]:
             p = layers.cast(p, compute)
-            x = x + _attend(p["attn"], _norm(p["norm1"], x), heads)
-            x = x + _gelu(_norm(p["norm2"], x) @ p["mlp"]["up"]) @ p["mlp"]["down"]
-        logits = (_norm(params["norm"], x) @ embed["tokens"].T).astype(jnp.float32)
-        return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, targets))
+            x = x + _attend(p["attn"], layers.layer_norm(p["norm1"], x), heads)
+            x = x + _linear(p["mlp"]["down"], _gelu(_linear(p["mlp"]["up"], layers.layer_norm(p["norm2"], x))))
+        logits = layers.layer_norm(params["norm"], x) @ embed["tokens"].T
+        return _with_metrics(jnp.mean(layers.stored_cross_entropy(logits, targets)), logits, targets)
 
     return spec.Model(parameters, data, loss, vocabulary)
+
+
+def _with_metrics(loss, logits, targets, metrics=2):
+    """Each metric begins when the one before it is there."""
+    for _ in range(metrics):
+        logits, loss = lax.optimization_barrier((lax.stop_gradient(logits), loss))
+        loss = loss + jnp.mean(layers.eager_cross_entropy(logits, targets))
+    return loss
+
+
+def _linear(p, x):
+    """A call of a library, which adds the bias."""
+    return layers.stored(layers.dense(p, x))
 
 
 def _gelu(x):
@@ -35,19 +48,19 @@ def _gelu(x):
     return 0.5 * x * (1 + lax.erf(x * 0.5**0.5))
 
 
-def _norm(scale, x):
-    return layers.layer_norm({"scale": scale, "bias": 0}, x)
-
-
 def _attend(p, x, heads):
-    q, k, v = (layers.split_heads(a, heads) for a in map(products(x, p), "qkv"))
-    return layers.merge_heads(layers.attention(q, k, v, mask=layers.causal_mask(x.shape[1]))) @ p["out"]
+    """Wqkv is three weights here: what it gives is cut, and what attention gives is read, by views, which copy nothing."""
+    q, k, v = (layers.split_heads(_linear(p[name], x), heads) for name in "qkv")
+    weights = layers.attention_weights(q, k, mask=layers.causal_mask(x.shape[1])).astype(v.dtype)
+    heads_of_x = jnp.einsum("bhst,bthe->bhse", weights, v)
+    out = p["out"]["w"].reshape(heads, -1, x.shape[-1])
+    return layers.stored(jnp.einsum("bhse,hew->bsw", heads_of_x, out) + p["out"]["b"])
 
 
-def _block(width, heads):
+def _block(width):
     return {
-        "norm1": spec.norm_scale(width),
-        "attn": attention(width, heads, heads, fused=True),
-        "norm2": spec.norm_scale(width),
-        "mlp": {"up": spec.weight(width, 4 * width), "down": spec.weight(4 * width, width)},
+        "norm1": spec.layer_norm(width),
+        "attn": {name: spec.dense(width, width) for name in ("q", "k", "v", "out")},
+        "norm2": spec.layer_norm(width),
+        "mlp": {"up": spec.dense(width, 4 * width), "down": spec.dense(4 * width, width)},
     }
