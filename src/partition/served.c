@@ -17,7 +17,9 @@ typedef struct cutter {
 	sw_served *to;
 	int64_t servers; /* 0: owners serve */
 	sw_state_view state;
-	sw_variable_map map;
+	sw_variable_map map; /* of the variables that owners serve */
+	const bool *together; /* per input leaf: of a variable that all ranks update together */
+	bool mixed;           /* there is one */
 	sw_users users;
 	int32_t *of_output; /* per input leaf: the result that is its next value; -1: none */
 	/* per variable, and behind them of the loss, or SW_NO_ID: the term in `local`, and the sum of
@@ -452,6 +454,12 @@ static sw_status check_update(const cutter *x, const sw_port *port, const sw_pro
 	}
 	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
 		int32_t variable = x->map.of_input[i];
+		if (reads[i] && (x->together[i] || (x->mixed && x->state.role[i] == SW_ROLE_DATA)))
+			return sw_fail(x->err, SW_ERR_INPUT,
+			               "%s: the update of '%s' reads gradients that no owner adds up, as "
+			               "clipping by the norm of all does: give all variables way: ps, or "
+			               "leave %s out",
+			               key_of(x), name_of(x, port->inputs[0]), key_of(x));
 		if (reads[i] && variable >= 0 && !is_of_port(x, port, variable))
 			return sw_fail(x->err, SW_ERR_INPUT,
 			               "%s: an update of the owner of '%s' reads '%s', or its gradient "
@@ -548,7 +556,7 @@ static sw_id first_collective(const sw_program *worker, size_t *of_result)
 }
 
 /* Ranks at different steps have no collectives: name the first, and what it is for. Ranks at the same
- * step have. */
+ * step have, as they are where some variables have no owner to serve them. */
 static sw_status check_worker(const cutter *x)
 {
 	const sw_program *worker = x->to->worker;
@@ -556,7 +564,7 @@ static sw_status check_worker(const cutter *x)
 	sw_id found = first_collective(worker, &result);
 	if (found == SW_NO_ID)
 		return SW_OK;
-	if (!sw_forms_stale(&x->plan->forms)) {
+	if (x->mixed || !sw_forms_stale(&x->plan->forms)) {
 		x->to->in_step = true;
 		sw_cost_payloads(x->plan->cluster, worker, x->to->worker_bytes);
 		return SW_OK;
@@ -590,8 +598,8 @@ static sw_status write_worker(cutter *x)
 	}
 	bool *keep = SW_NEW_N(&x->to->arena, bool, x->state.n_inputs + 1);
 	for (uint32_t i = 0; i < x->state.n_inputs; i++)
-		keep[i] = !sw_layout_owned_atoms(
-			sw_plan_layout(x->plan, x->plan->produced[x->state.inputs[i]]));
+		keep[i] = x->together[i] || !sw_layout_owned_atoms(sw_plan_layout(
+						x->plan, x->plan->produced[x->state.inputs[i]]));
 	uint32_t n = (uint32_t)x->given.len;
 	sw_slice slice = {.results = x->given.data, .n_results = n, .keep = keep};
 	sw_program *worker = x->to->worker = sw_program_slice(x->local, &slice, NULL);
@@ -602,11 +610,27 @@ static sw_status write_worker(cutter *x)
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
+/* List the inputs of variables that no owner serves, and that the step trains: all ranks update them
+ * together. */
+static const bool *find_together(cutter *x, sw_arena *arena)
+{
+	sw_variable_map all = sw_trained_variables(&x->state, arena);
+	bool *together = SW_NEW_N(arena, bool, x->state.n_inputs + 1);
+	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
+		int32_t variable = all.of_input[i];
+		together[i] = variable >= 0 && x->map.of_input[i] < 0 &&
+		              x->state.role[all.input[variable]] == SW_ROLE_PARAMETER;
+		x->mixed = x->mixed || together[i];
+	}
+	return together;
+}
+
 static void cutter_init(cutter *x)
 {
 	sw_arena *arena = &x->to->arena;
 	x->state = sw_state_view_of(x->whole, x->sidecar, arena);
-	x->map = sw_served_variables(&x->state, arena);
+	x->map = sw_served_variables(&x->state, x->sidecar, &x->plan->forms, arena);
+	x->together = find_together(x, arena);
 	x->to->worker_bytes = SW_NEW_N(arena, int64_t, x->plan->cluster->n_devices);
 	x->users = sw_program_users(x->whole, arena);
 	x->of_output = SW_NEW_N(arena, int32_t, x->state.n_inputs + 1);

@@ -553,17 +553,6 @@ static void write_sidecar(const coder *x, sw_sidecar *to)
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
-/* Return the form of the variable that the input is of, or of which it is a part. */
-static const sw_variable_form *form_of(const coder *x, uint32_t input)
-{
-	const sw_fill_part *part = x->sidecar->inputs[input].init.part;
-	uint32_t whole = part ? part->input : input;
-	for (size_t i = 0; i < x->forms->n; i++)
-		if (x->forms->list[i].input == whole)
-			return &x->forms->list[i];
-	return NULL;
-}
-
 static void coder_init(coder *x)
 {
 	const sw_program *in = x->in;
@@ -587,7 +576,7 @@ static void coder_init(coder *x)
 	for (size_t o = 0; o < entry->results.len; o++)
 		x->is_result[entry->results.data[o]] = true;
 	for (uint32_t i = 0; i < x->map.n; i++) {
-		const sw_variable_form *form = form_of(x, x->map.input[i]);
+		const sw_variable_form *form = sw_form_of(x->forms, x->sidecar, x->map.input[i]);
 		bool fits = form && x->state.role[x->map.input[i]] == SW_ROLE_PARAMETER &&
 		            sw_codec_fits(form->codec,
 		                          sw_value_shape(in, x->state.inputs[x->map.input[i]]));

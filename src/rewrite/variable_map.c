@@ -229,21 +229,19 @@ static const int32_t *renumber(const int32_t *of, size_t n, const int32_t *numbe
 	return list;
 }
 
-/* Return the map of the trained variables; `gradients`: of those that have a parameter, and so a
- * gradient. */
-static sw_variable_map some_variables(const sw_state_view *state, bool gradients, sw_arena *arena)
+/* Return the map of those of the variables that are kept. */
+static sw_variable_map some_variables(const sw_state_view *state, sw_variable_map all,
+                                      const bool *kept, sw_arena *arena)
 {
-	sw_variable_map all = sw_variables_map(state, arena), map = {0};
+	sw_variable_map map = {0};
 	int32_t *number = SW_NEW_N(arena, int32_t, all.n + 1);
 	uint32_t *input = SW_NEW_N(arena, uint32_t, all.n + 1);
 	bool *trained = SW_NEW_N(arena, bool, all.n + 1);
 	for (uint32_t i = 0; i < all.n; i++) {
-		bool is = all.trained[i] &&
-		          (!gradients || state->role[all.input[i]] == SW_ROLE_PARAMETER);
-		number[i] = is ? (int32_t)map.n : -1;
-		trained[map.n] = true;
+		number[i] = kept[i] ? (int32_t)map.n : -1;
+		trained[map.n] = all.trained[i];
 		input[map.n] = all.input[i];
-		map.n += is;
+		map.n += kept[i];
 	}
 	size_t ops = state->program->ops.len;
 	map.input = input;
@@ -257,12 +255,31 @@ static sw_variable_map some_variables(const sw_state_view *state, bool gradients
 
 sw_variable_map sw_trained_variables(const sw_state_view *state, sw_arena *arena)
 {
-	return some_variables(state, false, arena);
+	sw_variable_map all = sw_variables_map(state, arena);
+	return some_variables(state, all, all.trained, arena);
 }
 
-sw_variable_map sw_served_variables(const sw_state_view *state, sw_arena *arena)
+const sw_variable_form *sw_form_of(const sw_variable_forms *forms, const sw_sidecar *sidecar,
+                                   uint32_t input)
 {
-	return some_variables(state, true, arena);
+	const sw_fill_part *part = sidecar->inputs[input].init.part;
+	for (size_t i = 0; i < forms->n; i++)
+		if (forms->list[i].input == (part ? part->input : input))
+			return &forms->list[i];
+	return NULL;
+}
+
+sw_variable_map sw_served_variables(const sw_state_view *state, const sw_sidecar *sidecar,
+                                    const sw_variable_forms *forms, sw_arena *arena)
+{
+	sw_variable_map all = sw_variables_map(state, arena);
+	bool *kept = SW_NEW_N(arena, bool, all.n + 1);
+	for (uint32_t i = 0; i < all.n; i++) {
+		const sw_variable_form *form = sw_form_of(forms, sidecar, all.input[i]);
+		kept[i] = all.trained[i] && state->role[all.input[i]] == SW_ROLE_PARAMETER && form &&
+		          form->codec.kind == SW_CODEC_TERMS;
+	}
+	return some_variables(state, all, kept, arena);
 }
 
 sw_state_view sw_state_view_of(const sw_program *program, const sw_sidecar *sidecar,

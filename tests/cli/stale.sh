@@ -153,12 +153,6 @@ holds '{v["name"]: v["stale"] for v in j["variables"]}["params.embed.tokens"] ==
 holds '{v["name"]: v["stale"] for v in j["variables"]}["params.head.w"] == 0'
 holds '{v["name"]: v["stale"] for v in j["variables"]}["params.blocks.0.mlp.up.w.part1"] == 3'
 expect 0 "" "$sw" run "$scratch/ways.plan" --ranks 4 --steps 10 -q
-printf -- '- {variable: "*", way: all-reduce}\n- {variable: "params.head.*", way: ps, stale: 2}\n' >"$scratch/bad.yaml"
-refuse "bad.yaml:1: 'params.blocks.*' has way: all-reduce.*have no collectives; give it way: ps" \
-	"$sw" plan $tiny --cluster $cluster --sync "$scratch/bad.yaml" -o "$scratch/a.plan" -q
-printf -- '- {variable: "params.head.w", way: all-reduce}\n' >"$scratch/bad.yaml"
-refuse "bad.yaml:1: 'params.head.w' has way: all-reduce, and others are stale" "$sw" plan $tiny --cluster $cluster \
-	--strategy ps:stale=2 --sync "$scratch/bad.yaml" -o "$scratch/a.plan" -q
 # a file moves variables of a strategy with staleness to other owners
 printf -- '- {variable: "params.head.w", way: ps, owner: 3}\n' >"$scratch/ways.yaml"
 expect 0 "" "$sw" plan $tiny --cluster $cluster --strategy ps:stale=2 --sync "$scratch/ways.yaml" \
