@@ -247,7 +247,7 @@ static sw_status check_any(const asked_forms *f, const char *together, const cha
 	               : SW_OK;
 }
 
-/* What has no parameter has no gradient. Every device makes it, as a batch norm's running statistics,
+/* What goes with no parameter has no gradient. Every device makes it, as a batch norm's running statistics,
  * of all rows of the batch, if devices are at one step. */
 static sw_status check_state(const asked_forms *f, const char *key, const char *name)
 {
@@ -272,7 +272,8 @@ static sw_status serve(asked_forms *f, int64_t common)
 		if (!f->map.trained[i])
 			continue;
 		if (f->request->sidecar->inputs[form->input].role != SW_ROLE_PARAMETER) {
-			SW_TRY(check_state(f, key, name));
+			if (f->map.goes_with[i] < 0)
+				SW_TRY(check_state(f, key, name));
 			continue;
 		}
 		if (form->codec.kind)

@@ -203,7 +203,8 @@ typedef struct sw_variable {
 	bool sparse;    /* its gradient is scattered rows */
 	bool divides;   /* some dimension divides by the devices */
 	bool part;      /* it is a part of a variable of the program as it was read */
-	bool parameter; /* it has one; else it is state that no gradient changes */
+	bool parameter; /* it has one; else it is state that no gradient changes by itself */
+	int32_t goes_with; /* if it has none: the variable whose update alone reads it; -1: none */
 	bool served;    /* its owner gets the terms of its gradient, and serves it */
 	sw_way way;
 	/* of a file of ways, the last entry that matches it; NULL: none does (sw_sync_apply) */

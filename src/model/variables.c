@@ -103,6 +103,7 @@ static void list_variables(const sw_roles *roles, const sw_sidecar *sidecar,
 		v->list[i].part = part && part->axis >= 0;
 		v->list[i].parameter = roles->input_role[map.input[i]] == SW_ROLE_PARAMETER;
 		const sw_variable_form *form = sw_form_of(forms, sidecar, map.input[i]);
+		v->list[i].goes_with = map.goes_with[i];
 		v->list[i].served = v->list[i].trained && v->list[i].parameter && form &&
 		                    form->codec.kind == SW_CODEC_TERMS;
 	}
@@ -165,9 +166,14 @@ void sw_ways_serve(sw_variable *variables, uint32_t n)
 	bool any = false;
 	for (uint32_t i = 0; i < n; i++)
 		any = any || variables[i].served;
-	for (uint32_t i = 0; any && i < n; i++)
-		if (variables[i].way.kind == SW_WAY_OWNED && !variables[i].parameter)
+	for (uint32_t i = 0; any && i < n; i++) {
+		const sw_variable *with =
+			variables[i].goes_with >= 0 ? &variables[variables[i].goes_with] : NULL;
+		if (with && with->served)
+			variables[i].way = (sw_way){.kind = SW_WAY_OWNED, .owner = with->way.owner};
+		else if (variables[i].way.kind == SW_WAY_OWNED && !variables[i].parameter)
 			variables[i].way = (sw_way){.kind = SW_WAY_ALL_REDUCE};
+	}
 }
 
 void sw_variables_find(sw_analysis *a, const sw_plan *plan, const sw_sidecar *sidecar)

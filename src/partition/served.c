@@ -18,6 +18,7 @@ typedef struct cutter {
 	int64_t servers; /* 0: owners serve */
 	sw_state_view state;
 	sw_variable_map map; /* of the variables that owners serve */
+	const int32_t *of_input; /* per input leaf: that of which it is, or with which it goes; -1 */
 	const bool *together; /* per input leaf: of a variable that all ranks update together */
 	bool mixed;           /* there is one */
 	sw_users users;
@@ -453,7 +454,7 @@ static sw_status check_update(const cutter *x, const sw_port *port, const sw_pro
 			               name_of(x, other->inputs[0]));
 	}
 	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
-		int32_t variable = x->map.of_input[i];
+		int32_t variable = x->of_input[i];
 		if (reads[i] && (x->together[i] || (x->mixed && x->state.role[i] == SW_ROLE_DATA)))
 			return sw_fail(x->err, SW_ERR_INPUT,
 			               "%s: the update of '%s' reads gradients that no owner adds up, as "
@@ -480,13 +481,13 @@ static sw_status find_update(cutter *x, sw_port *port)
 	for (uint32_t i = 0; i < port->n; i++)
 		sw_vec_push(&states, port->inputs[i]);
 	for (uint32_t i = 0; i < x->state.n_inputs; i++)
-		if (is_state(x, i) && is_of_port(x, port, x->map.of_input[i]))
+		if (is_state(x, i) && is_of_port(x, port, x->of_input[i]))
 			(void)number_in(&states, i);
 	for (size_t before = 0; before < states.len;) {
 		before = states.len;
 		write_update(x, port, &states, reads);
 		for (uint32_t i = 0; i < x->state.n_inputs; i++)
-			if (reads[i] && is_state(x, i) && x->map.of_input[i] < 0)
+			if (reads[i] && is_state(x, i) && x->of_input[i] < 0)
 				(void)number_in(&states, i);
 	}
 	uint32_t *numbers = SW_NEW_N(&x->to->arena, uint32_t, x->state.n_inputs + 1), n = 0;
@@ -589,7 +590,7 @@ static sw_status write_worker(cutter *x)
 		sw_vec_push(&x->given_for, "the loss");
 	}
 	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
-		if (!is_state(x, i) || x->map.of_input[i] >= 0)
+		if (!is_state(x, i) || x->of_input[i] >= 0)
 			continue;
 		states[n_states++] = i;
 		sw_vec_push(&x->given_for, sw_arena_printf(&x->to->arena, "the next '%s'",
@@ -610,19 +611,24 @@ static sw_status write_worker(cutter *x)
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
-/* List the inputs of variables that no owner serves, and that the step trains: all ranks update them
- * together. */
-static const bool *find_together(cutter *x, sw_arena *arena)
+/* Find whose each input is: of a variable that an owner serves, or goes with; or of one that no owner
+ * serves and that the step trains: all ranks update it together. */
+static void find_whose(cutter *x, sw_arena *arena)
 {
-	sw_variable_map all = sw_trained_variables(&x->state, arena);
+	sw_variable_map all = sw_variables_map(&x->state, arena);
+	int32_t *of_input = SW_NEW_N(arena, int32_t, x->state.n_inputs + 1);
 	bool *together = SW_NEW_N(arena, bool, x->state.n_inputs + 1);
 	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
 		int32_t variable = all.of_input[i];
-		together[i] = variable >= 0 && x->map.of_input[i] < 0 &&
+		if (variable >= 0 && all.goes_with[variable] >= 0)
+			variable = all.goes_with[variable];
+		of_input[i] = variable >= 0 ? x->map.of_input[all.input[variable]] : -1;
+		together[i] = variable >= 0 && of_input[i] < 0 && all.trained[variable] &&
 		              x->state.role[all.input[variable]] == SW_ROLE_PARAMETER;
 		x->mixed = x->mixed || together[i];
 	}
-	return together;
+	x->of_input = of_input;
+	x->together = together;
 }
 
 static void cutter_init(cutter *x)
@@ -630,7 +636,7 @@ static void cutter_init(cutter *x)
 	sw_arena *arena = &x->to->arena;
 	x->state = sw_state_view_of(x->whole, x->sidecar, arena);
 	x->map = sw_served_variables(&x->state, x->sidecar, &x->plan->forms, arena);
-	x->together = find_together(x, arena);
+	find_whose(x, arena);
 	x->to->worker_bytes = SW_NEW_N(arena, int64_t, x->plan->cluster->n_devices);
 	x->users = sw_program_users(x->whole, arena);
 	x->of_output = SW_NEW_N(arena, int32_t, x->state.n_inputs + 1);

@@ -319,8 +319,13 @@ typedef struct sw_variable_map {
 	const int32_t *of_end;   /* per op that gives a gradient, or a term of it: likewise */
 	/* per op: updates of several variables read it, element by element, in their shape */
 	const bool *shared;
+	/* Per variable without a parameter: the one with a parameter whose update alone reads it, as that
+	 * of a factored moment or of one that a product orthogonalises; -1: there is none. Of
+	 * sw_variables_map alone, else NULL. */
+	const int32_t *goes_with;
 } sw_variable_map;
-/* Find the variables of a canonical program; all of the map lies in the arena. O(ops). */
+/* Find the variables of a canonical program; all of the map lies in the arena. O(ops), times the longest
+ * chain of variables without a parameter that updates of each other read. */
 sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena);
 /* The same without variables that are frozen. */
 sw_variable_map sw_trained_variables(const sw_state_view *state, sw_arena *arena);
