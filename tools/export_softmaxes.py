@@ -531,6 +531,16 @@ def loss_frozen(x, w, labels):
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(x @ w, labels))
 
 
+@style(of(B, T, D), of(D, V), of(B, T, D), of(D, V), of(B, T, dtype=jnp.int32), grad=(0, 1))
+def loss_tangent(x, w, dx, dw, labels):
+    """Gradients of a directional derivative: a product of the Hessian and a vector."""
+
+    def loss(x, w):
+        return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(x @ w, labels))
+
+    return jax.jvp(loss, (x, w), (dx, dw))[1]
+
+
 @style(*HEAD, grad=(0, 1))
 def loss_and_logits(x, w, labels):
     logits = x @ w
