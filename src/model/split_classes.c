@@ -217,16 +217,6 @@ static void propagate_all(flood *f, size_t *next)
 
 enum { DATA = 1, STATE = 2 };
 
-/* Are gradients taken apart into the devices' terms? Then each device must have rows of the batch,
- * which is a class of its own. */
-static bool takes_apart(const sw_program *program)
-{
-	for (size_t i = 0; i < program->ops.len; i++)
-		if (program->ops.data[i].opcode == SW_OP_TERMS)
-			return true;
-	return false;
-}
-
 /* Let nothing pass through values that are one number, repeated. Canonical form makes equal ones
  * one, so that the zeros with which activations of 32 samples are compared may be those of a weight
  * with 32 rows. */
@@ -524,8 +514,7 @@ void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *
 	add_whole_dims(&f);
 	bool *uniform = SW_NEW_N(&classes->arena, bool, roles->program->values.len + 1);
 	size_t next = 0;
-	if (takes_apart(roles->program))
-		cut_uniform(&f, uniform);
+	cut_uniform(&f, uniform);
 	propagate_all(&f, &next);
 	join_uniform(&f, uniform, &next);
 	number_classes(&f, classes);
