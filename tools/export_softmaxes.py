@@ -244,6 +244,13 @@ def learned_queries(q, k, v):
     return loss(values(jax.nn.softmax(jnp.einsum("qnh,bknh->bnqk", q, k) * H**-0.5, axis=-1), v))
 
 
+@style(of(S, H), of(B, T, H), of(B, T, H))
+def learned_queries_one_head(q, k, v):
+    """The same with one head, so that no dot that computes scores has a batch."""
+    p = jax.nn.softmax(jnp.einsum("qh,bkh->bqk", q, k) * H**-0.5, axis=-1)
+    return loss(jnp.einsum("bqk,bkh->bqh", p, v))
+
+
 @style(*QKV, of(H, H), of(N, H, N * H))
 def gated(q, k, v, gate, out):
     """What attention gives is multiplied by a gate, and then with a matrix."""
