@@ -244,6 +244,13 @@ def learned_queries(q, k, v):
     return loss(values(jax.nn.softmax(jnp.einsum("qnh,bknh->bnqk", q, k) * H**-0.5, axis=-1), v))
 
 
+@style(of(S, H), of(B, T, H), of(B, T, H))
+def learned_queries_one_head(q, k, v):
+    """The same with one head, so that no dot that computes scores has a batch."""
+    p = jax.nn.softmax(jnp.einsum("qh,bkh->bqk", q, k) * H**-0.5, axis=-1)
+    return loss(jnp.einsum("bqk,bkh->bqh", p, v))
+
+
 @style(*QKV, of(H, H), of(N, H, N * H))
 def gated(q, k, v, gate, out):
     """What attention gives is multiplied by a gate, and then with a matrix."""
@@ -529,6 +536,16 @@ def loss_mixed(x, w, labels, y, u):
 @style(*HEAD, grad=(0,))
 def loss_frozen(x, w, labels):
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(x @ w, labels))
+
+
+@style(of(B, T, D), of(D, V), of(B, T, D), of(D, V), of(B, T, dtype=jnp.int32), grad=(0, 1))
+def loss_tangent(x, w, dx, dw, labels):
+    """Gradients of a directional derivative: a product of the Hessian and a vector."""
+
+    def loss(x, w):
+        return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(x @ w, labels))
+
+    return jax.jvp(loss, (x, w), (dx, dw))[1]
 
 
 @style(*HEAD, grad=(0, 1))

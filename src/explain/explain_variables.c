@@ -141,6 +141,11 @@ static int64_t rows_to_owner(const sw_served *served, uint32_t input)
 	return 0;
 }
 
+static bool is_served(const explained_variable *v)
+{
+	return v->form && v->form->codec.kind == SW_CODEC_TERMS;
+}
+
 /* Likewise in a program that all devices run together: rows travel where the op that scatters them
  * gives no term, but the sum. */
 static int64_t rows_to_all(const sw_plan *plan, const sw_variable_map *map, uint32_t input)
@@ -197,7 +202,8 @@ json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what,
 		sw_text words = {0}, codec = {0};
 		const char *way = describe_way(plan, a, &v, &words),
 			   *name = what->sidecar->inputs[i].name;
-		int64_t rows = served ? rows_to_owner(served, i) : rows_to_all(plan, &map, i);
+		int64_t rows = served && is_served(&v) ? rows_to_owner(served, i)
+		                                       : rows_to_all(plan, &map, i);
 		json_t *group = describe_group(plan, &map, i, &words),
 		       *sparse = describe_rows(rows, sw_shape_bytes(shape), &words),
 		       *stale = describe_form(v.form, &codec, &words);

@@ -65,6 +65,38 @@ static bool multiplies_earlier(const sw_scores *s, const sw_op *dot, sw_id first
 	return true;
 }
 
+/* Does the region pick a score of each row by an index, or add something there, as losses do? */
+static bool has_labels(const sw_scores *s)
+{
+	const sw_program *p = s->regions->f->program;
+	for (uint32_t i = 0; i < s->n; i++) {
+		const sw_op *op = sw_op_at(p, s->ops[i].op);
+		if (s->ops[i].role == SW_SCORE_ROW && op->opcode == SW_OP_GATHER)
+			return true;
+		for (uint32_t k = 0; k < op->n_operands && s->ops[i].role == SW_SCORE_FULL; k++) {
+			sw_id origin = sw_score_origin(p, op->operands[k]);
+			if (sw_op_at(p, p->values.data[origin].op)->opcode == SW_OP_SCATTER)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Is each product that computes scores one of rows with a weight, as where a loss is differentiated
+ * along a direction, and scores have tangents? */
+static bool has_weights(const sw_scores *s)
+{
+	const sw_program *p = s->regions->f->program;
+	for (int32_t i = 0; i < s->n_seeds; i++) {
+		const sw_op *dot = sw_score_seed_op(s, i);
+		sw_id keys = sw_score_origin(p, dot->operands[s->seeds[i].key_side]);
+		if (dot->attrs->dot.lhs_batch.n > 0 ||
+		    sw_op_at(p, p->values.data[keys].op)->opcode != SW_OP_PARAMETER)
+			return false;
+	}
+	return true;
+}
+
 /* Attention contracts queries with derivatives of what its scores were multiplied with, which come
  * later, or its derivative begins with a product of these. */
 bool sw_score_is_vocabulary(const sw_scores *s)
@@ -73,6 +105,8 @@ bool sw_score_is_vocabulary(const sw_scores *s)
 	const sw_op *dot = sw_score_seed_op(s, 0);
 	sw_id keys = sw_score_origin(p, dot->operands[s->seeds[0].key_side]),
 	      last = s->ops[s->seeds[s->n_seeds - 1].index].op;
+	if (has_weights(s) && has_labels(s))
+		return true;
 	for (int32_t i = 0; i < s->n_seeds; i++)
 		if (s->seeds[i].late)
 			return false;

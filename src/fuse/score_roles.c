@@ -179,7 +179,9 @@ static void set_role_but(sw_scores *s, sw_axis_list axes, int32_t first, int32_t
 /* Take a dot that computes scores for a beginning of the region: one of its sides has the keys, the
  * other the queries. Keys may have batches that the queries lack, as where the queries are learned, or
  * where each model of an ensemble has a vocabulary of its own; products whose keys have none are looked
- * at first (`pure`). A product one side of which has queries beside keys, as a projection of pairs has, is
+ * at first (`pure`), and one without batches comes behind them only if what it has beside keys is a batch
+ * of theirs, and its other side their queries (learned queries, a head of which all samples share). A
+ * product one side of which has queries beside keys, as a projection of pairs has, is
  * a bias, and computed elsewhere. */
 static void add_seed(sw_scores *s, uint32_t index, bool pure)
 {
@@ -197,10 +199,13 @@ static void add_seed(sw_scores *s, uint32_t index, bool pure)
 		   rhs = count_axes(s, axes, left, axes.n, KEY);
 	int side = lhs.with_role == s->n_keys ? 0 : 1;
 	axis_count keys = side ? rhs : lhs, others = side ? lhs : rhs;
-	if (pure != (keys.n == s->n_keys) ||
-	    count_axes(s, axes, side ? left : batch, side ? axes.n : left, QUERY).with_role)
+	int32_t at = side ? left : batch, key_end = side ? axes.n : left,
+		other = side ? batch : left, other_end = side ? left : axes.n;
+	if (pure != (keys.n == s->n_keys) || count_axes(s, axes, at, key_end, QUERY).with_role)
 		return;
-	if ((keys.n != s->n_keys && batch == 0 && s->n_seeds > 0) || keys.with_role != s->n_keys ||
+	bool learned = count_axes(s, axes, at, key_end, BATCH).with_role == keys.n - s->n_keys &&
+	               count_axes(s, axes, other, other_end, QUERY).with_role == others.n;
+	if ((keys.n != s->n_keys && batch == 0 && s->n_seeds > 0 && !learned) || keys.with_role != s->n_keys ||
 	    others.with_role || others.n == 0 ||
 	    count_axes(s, axes, 0, batch, KEY).with_role || s->n_seeds == SW_MAX_SEEDS) {
 		refuse(s, s->ops[index].op,
@@ -208,8 +213,8 @@ static void add_seed(sw_scores *s, uint32_t index, bool pure)
 		return;
 	}
 	set_role(s, axes, 0, batch, BATCH);
-	set_role_but(s, axes, side ? left : batch, side ? axes.n : left, BATCH, KEY);
-	set_role(s, axes, side ? batch : left, side ? left : axes.n, QUERY);
+	set_role_but(s, axes, at, key_end, BATCH, KEY);
+	set_role(s, axes, other, other_end, QUERY);
 	s->seeds[s->n_seeds++] = (sw_score_seed){.index = index, .key_side = side};
 }
 

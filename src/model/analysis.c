@@ -29,7 +29,7 @@ void sw_analysis_init(sw_analysis *a, const sw_plan *plan, const sw_sidecar *sid
 	sw_roles_init(&a->roles, plan->program, sidecar);
 	sw_fused_shares_find(a);
 	sw_classes_init(&a->classes, &a->roles, plan->rules);
-	sw_variables_find(a, &plan->strategy, sidecar);
+	sw_variables_find(a, plan, sidecar);
 	if (!options.no_overlap) {
 		a->overlap = sw_overlap_new(&a->roles, plan->cluster, a->limits);
 		a->overlap_weight = sw_overlap_weight(

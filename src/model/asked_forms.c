@@ -90,16 +90,23 @@ static bool has_gradient(const asked_forms *f, uint32_t variable)
 	       sw_type_kind_of(shape_of(f, variable).type) == SW_KIND_FLOAT;
 }
 
-/* Of the entries that match a variable the last counts. Patterns that match parts alone match
- * nothing here. */
+/* Of the entries that match a variable the last counts: return it, NULL: there is none. Patterns that
+ * match parts alone match nothing here. */
+static const sw_sync_entry *last_entry(const asked_forms *f, uint32_t variable)
+{
+	const char *name = f->request->sidecar->inputs[f->map.input[variable]].name;
+	const sw_sync *sync = f->request->sync;
+	for (size_t e = sync && name ? sync->n : 0; e-- > 0;)
+		if (fnmatch(sync->list[e].pattern, name, 0) == 0)
+			return &sync->list[e];
+	return NULL;
+}
+
 static sw_status divide_by_file(asked_forms *f)
 {
 	for (uint32_t i = 0; i < f->map.n && f->request->sync; i++) {
 		const char *name = f->request->sidecar->inputs[f->map.input[i]].name;
-		const sw_sync_entry *last = NULL;
-		for (size_t e = 0; e < f->request->sync->n && name; e++)
-			if (fnmatch(f->request->sync->list[e].pattern, name, 0) == 0)
-				last = &f->request->sync->list[e];
+		const sw_sync_entry *last = last_entry(f, i);
 		if (last && last->of_parts)
 			SW_TRY(divide(f, last, i));
 		if (last && last->has_codec)
@@ -110,7 +117,7 @@ static sw_status divide_by_file(asked_forms *f)
 			                  "'%s': merge and --codec: codes are sent apart: add "
 			                  "codec: none",
 			                  name);
-		if (last && last->has_stale)
+		if (last && (last->has_stale || last->way.kind != SW_WAY_OWNED))
 			f->list[i].stale = last->stale;
 	}
 	return SW_OK;
@@ -163,6 +170,35 @@ static const sw_sync_entry *serving_entry(const sw_sync *sync)
 	return NULL;
 }
 
+/* Does a scatter give the variable's gradient, or a term of it? */
+static bool is_sparse(const asked_forms *f, uint32_t variable)
+{
+	const sw_program *program = f->request->program;
+	for (size_t i = 0; i < program->ops.len; i++)
+		if (f->map.of_end[i] == (int32_t)variable &&
+		    program->ops.data[i].opcode == SW_OP_SCATTER)
+			return true;
+	return false;
+}
+
+/* Does the file, or else the strategy, let one device own the variable, whatever the search finds? */
+static bool is_owned(const asked_forms *f, uint32_t variable)
+{
+	const sw_sync_entry *last = last_entry(f, variable);
+	if (last)
+		return last->way.kind == SW_WAY_OWNED;
+	switch (f->request->strategy->owners) {
+	case SW_OWNERS_ONE:
+	case SW_OWNERS_BALANCED:
+	case SW_OWNERS_PARTITIONED:
+		return true;
+	case SW_OWNERS_PARALLAX:
+		return is_sparse(f, variable);
+	default:
+		return false;
+	}
+}
+
 /* May a device have an old value of a variable? */
 static bool is_stale(const asked_forms *f)
 {
@@ -172,8 +208,8 @@ static bool is_stale(const asked_forms *f)
 	return false;
 }
 
-/* Is that asked for, or may devices have old values of a variable? Then all are served. Else the
- * step is the synchronous one, of which owners need no terms. */
+/* Is that asked for, or may devices have old values of a variable? Then all that have owners are
+ * served. Else the step is the synchronous one, of which owners need no terms. */
 static bool is_served(const asked_forms *f)
 {
 	bool asked = f->request->strategy->served || is_stale(f);
@@ -182,11 +218,40 @@ static bool is_served(const asked_forms *f)
 	return asked;
 }
 
-/* What has no parameter has no gradient. Every device makes it, as a batch norm's running statistics,
+static bool is_trained_parameter(const asked_forms *f, uint32_t variable)
+{
+	return f->map.trained[variable] &&
+	       f->request->sidecar->inputs[f->map.input[variable]].role == SW_ROLE_PARAMETER;
+}
+
+/* Return the name of a variable that all ranks update together, at one step; NULL: there is none. */
+static const char *find_together(const asked_forms *f)
+{
+	for (uint32_t i = 0; i < f->map.n; i++)
+		if (is_trained_parameter(f, i) && !is_owned(f, i))
+			return f->request->sidecar->inputs[f->map.input[i]].name;
+	return NULL;
+}
+
+/* What is all-reduced needs all ranks at one step, where each waits for all others; terms that are
+ * updates of their own are of ranks that wait for none. */
+static sw_status check_any(const asked_forms *f, const char *together, const char *any)
+{
+	return together && any
+	               ? sw_fail(f->err, SW_ERR_INPUT,
+	                         "stale: any: '%s' has no owner to serve it: ranks are at one step "
+	                         "where they sum its gradient together, and '%s' is to let them "
+	                         "be at any: give this a number of steps, or all variables way: "
+	                         "ps",
+	                         together, any)
+	               : SW_OK;
+}
+
+/* What goes with no parameter has no gradient. Every device makes it, as a batch norm's running statistics,
  * of all rows of the batch, if devices are at one step. */
 static sw_status check_state(const asked_forms *f, const char *key, const char *name)
 {
-	return is_stale(f)
+	return is_stale(f) && !find_together(f)
 	               ? sw_fail(f->err, SW_ERR_INPUT,
 	                         "%s: '%s' is made of the batch and no part of a parameter's own "
 	                         "state, as running statistics and factored moments are: take "
@@ -195,19 +260,20 @@ static sw_status check_state(const asked_forms *f, const char *key, const char *
 	               : SW_OK;
 }
 
-/* Let owners get each device's term of every gradient. `common`: how many devices divide the
- * batch. */
+/* Let owners get each device's term of the gradients of what they own; other variables all ranks
+ * update together. `common`: how many devices divide the batch. */
 static sw_status serve(asked_forms *f, int64_t common)
 {
 	sw_variable_forms forms = {f->map.n, f->list};
-	const char *key = sw_served_key(&forms);
+	const char *key = sw_served_key(&forms), *any = NULL;
 	for (uint32_t i = 0; i < f->map.n; i++) {
 		sw_variable_form *form = &f->list[i];
 		const char *name = f->request->sidecar->inputs[form->input].name;
 		if (!f->map.trained[i])
 			continue;
 		if (f->request->sidecar->inputs[form->input].role != SW_ROLE_PARAMETER) {
-			SW_TRY(check_state(f, key, name));
+			if (f->map.goes_with[i] < 0)
+				SW_TRY(check_state(f, key, name));
 			continue;
 		}
 		if (form->codec.kind)
@@ -215,6 +281,9 @@ static sw_status serve(asked_forms *f, int64_t common)
 			               "%s and codec: the owner of '%s' adds up gradients as "
 			               "they are: leave one out",
 			               key, name);
+		if (!is_owned(f, i))
+			continue;
+		any = form->stale == SW_STALE_ANY ? name : any;
 		form->codec.kind = SW_CODEC_TERMS;
 		if (!sw_codec_fits(form->codec, shape_of(f, i)))
 			return sw_fail(f->err, SW_ERR_INPUT,
@@ -222,6 +291,7 @@ static sw_status serve(asked_forms *f, int64_t common)
 			               "most %d dimensions: leave %s out",
 			               key, name, SW_MAX_RANK - 1, key);
 	}
+	SW_TRY(check_any(f, find_together(f), any));
 	if (f->request->devices < 2)
 		return sw_fail(f->err, SW_ERR_INPUT,
 		               "%s: one device waits for no other: leave %s out", key, key);

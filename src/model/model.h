@@ -203,7 +203,9 @@ typedef struct sw_variable {
 	bool sparse;    /* its gradient is scattered rows */
 	bool divides;   /* some dimension divides by the devices */
 	bool part;      /* it is a part of a variable of the program as it was read */
-	bool parameter; /* it has one; else it is state that no gradient changes */
+	bool parameter; /* it has one; else it is state that no gradient changes by itself */
+	int32_t goes_with; /* if it has none: the variable whose update alone reads it; -1: none */
+	bool served;    /* its owner gets the terms of its gradient, and serves it */
 	sw_way way;
 	/* of a file of ways, the last entry that matches it; NULL: none does (sw_sync_apply) */
 	const struct sw_sync_entry *asked;
@@ -221,7 +223,6 @@ typedef struct sw_variables {
 	/* per op: it decodes gradients, or adds them up; NULL: no gradient is coded */
 	const bool *decodes;
 	const bool *after_sum; /* likewise: it rounds their sum */
-	bool served; /* owners get the terms of all gradients, and serve the variables */
 	/* per op, per value: each device computes it of the whole batch (whole_batch.c); NULL: no
 	 * gradient is taken apart into terms */
 	const bool *whole_ops, *whole_values;
@@ -337,10 +338,9 @@ void sw_analysis_clear(sw_analysis *analysis);
 void sw_ways_build(const sw_plan_strategy *strategy, sw_variable *variables, uint32_t n,
                    int64_t devices);
 
-/* Find the variables, and let the strategy's builder give each its way; nothing where it has
- * neither ways nor parts. sw_analysis_init calls it. O(ops). */
-void sw_variables_find(sw_analysis *analysis, const sw_plan_strategy *strategy,
-                       const sw_sidecar *sidecar);
+/* Find the variables, and let the builder of the plan's strategy give each its way; nothing where it
+ * has neither ways nor parts. sw_analysis_init calls it. O(ops). */
+void sw_variables_find(sw_analysis *analysis, const sw_plan *plan, const sw_sidecar *sidecar);
 
 /* Give the variables the ways of a file (NULL: none). A pattern that matches none, and a way that a
  * variable can't have, are SW_ERR_INPUT. O(entries * variables). */

@@ -136,21 +136,21 @@ static bool waits_for_owner(const sw_variable *variable)
 	       variable->way.owner < 0;
 }
 
-/* Ranks at different steps can't take part in one collective, so that all variables have owners,
- * and each device its copies. */
-static sw_status serve_all(const sw_sync *sync, const sw_sync_entry *const *of, sw_analysis *a,
-                           const sw_sidecar *sidecar, sw_error *err)
+/* Of what owners serve, whole or in parts, each part has an owner, and each device its copy. */
+static sw_status serve(const sw_sync *sync, const sw_sync_entry *const *of, sw_analysis *a,
+                       const sw_sidecar *sidecar, sw_error *err)
 {
 	sw_ways_serve(a->variables.list, a->variables.n);
 	for (uint32_t i = 0; i < a->variables.n; i++) {
 		sw_way *way = &a->variables.list[i].way;
+		if (!a->variables.list[i].served)
+			continue;
 		way->proxy = true;
-		if (way->kind != SW_WAY_OWNED && a->variables.list[i].trained &&
-		    a->variables.list[i].parameter)
+		if (way->kind != SW_WAY_OWNED)
 			return sw_fail_at(err, SW_ERR_INPUT, sync->file,
 			                  of[i] ? of[i]->line : 0, 0,
-			                  "'%s' has way: %s, and others are stale or served: ranks at "
-			                  "different steps have no collectives; give it way: ps",
+			                  "'%s' has way: %s, and is a part of a variable that is stale "
+			                  "or served: give it way: ps",
 			                  name_of(a, sidecar, i), sw_way_word(way->kind));
 	}
 	return SW_OK;
@@ -179,7 +179,7 @@ sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *a, const sw_sidecar *s
 	sw_ways_give_evenly(a->variables.list, a->variables.n, a->cluster->n_devices,
 	                    waits_for_owner);
 	sw_ways_disown(a->variables.list, a->variables.n);
-	return a->variables.served ? serve_all(sync, of, a, sidecar, err) : SW_OK;
+	return serve(sync, of, a, sidecar, err);
 }
 
 void sw_sync_group(const sw_analysis *a, const sw_sidecar *sidecar, sw_plan *plan)

@@ -82,7 +82,8 @@ static void find_decoding(const sw_program *program, sw_variables *v)
 	v->after_sum = after_sum;
 }
 
-static void list_variables(const sw_roles *roles, const sw_sidecar *sidecar, sw_variables *v)
+static void list_variables(const sw_roles *roles, const sw_sidecar *sidecar,
+                           const sw_variable_forms *forms, sw_variables *v)
 {
 	const sw_program *program = roles->program;
 	sw_state_view state = {.program = program,
@@ -101,6 +102,10 @@ static void list_variables(const sw_roles *roles, const sw_sidecar *sidecar, sw_
 		v->list[i].trained = map.trained[i];
 		v->list[i].part = part && part->axis >= 0;
 		v->list[i].parameter = roles->input_role[map.input[i]] == SW_ROLE_PARAMETER;
+		const sw_variable_form *form = sw_form_of(forms, sidecar, map.input[i]);
+		v->list[i].goes_with = map.goes_with[i];
+		v->list[i].served = v->list[i].trained && v->list[i].parameter && form &&
+		                    form->codec.kind == SW_CODEC_TERMS;
 	}
 	for (uint32_t i = 0; i < roles->n_inputs; i++) {
 		if (map.of_input[i] < 0)
@@ -158,20 +163,29 @@ void sw_ways_disown(sw_variable *variables, uint32_t n)
 
 void sw_ways_serve(sw_variable *variables, uint32_t n)
 {
+	bool any = false;
 	for (uint32_t i = 0; i < n; i++)
-		if (variables[i].way.kind == SW_WAY_OWNED && !variables[i].parameter)
+		any = any || variables[i].served;
+	for (uint32_t i = 0; any && i < n; i++) {
+		const sw_variable *with =
+			variables[i].goes_with >= 0 ? &variables[variables[i].goes_with] : NULL;
+		if (with && with->served)
+			variables[i].way = (sw_way){.kind = SW_WAY_OWNED, .owner = with->way.owner};
+		else if (variables[i].way.kind == SW_WAY_OWNED && !variables[i].parameter)
 			variables[i].way = (sw_way){.kind = SW_WAY_ALL_REDUCE};
+	}
 }
 
-void sw_variables_find(sw_analysis *a, const sw_plan_strategy *strategy, const sw_sidecar *sidecar)
+void sw_variables_find(sw_analysis *a, const sw_plan *plan, const sw_sidecar *sidecar)
 {
+	const sw_plan_strategy *strategy = &plan->strategy;
 	a->variables = (sw_variables){.arena = &a->arena};
 	bool coded = false;
 	for (uint32_t i = 0; i < a->roles.n_inputs; i++)
 		coded = coded || a->roles.input_role[i] == SW_ROLE_RESIDUAL;
 	if (strategy->owners == SW_OWNERS_NONE && strategy->parts == SW_PARTS_NONE && !coded)
 		return;
-	list_variables(&a->roles, sidecar, &a->variables);
+	list_variables(&a->roles, sidecar, &plan->forms, &a->variables);
 	if (coded)
 		find_decoding(a->program, &a->variables);
 	sw_find_whole_batch(a, &a->variables);
@@ -179,8 +193,6 @@ void sw_variables_find(sw_analysis *a, const sw_plan_strategy *strategy, const s
 		a->variables.list[i].divides = divides(
 			sw_value_shape(a->program, a->roles.inputs[a->variables.list[i].input]),
 			a->cluster->n_devices);
-	a->variables.served = !coded && a->variables.whole_ops;
 	sw_ways_build(strategy, a->variables.list, a->variables.n, a->cluster->n_devices);
-	if (a->variables.served)
-		sw_ways_serve(a->variables.list, a->variables.n);
+	sw_ways_serve(a->variables.list, a->variables.n);
 }

@@ -23,8 +23,8 @@ void sw_ways_give_evenly(sw_variable *variables, uint32_t n, int64_t devices,
                          sw_variable_test *owned);
 /* Let every device keep what the step does not change: an owner would send it in each step. */
 void sw_ways_disown(sw_variable *variables, uint32_t n);
-/* Where owners serve variables, by terms of gradients, let every device keep what has no parameter:
- * the running statistics of a batch norm. */
+/* Where owners serve some variables, by terms of gradients, let every device keep what has no parameter,
+ * the running statistics of a batch norm, and what goes with a parameter go to its owner. */
 void sw_ways_serve(sw_variable *variables, uint32_t n);
 
 #endif

@@ -17,7 +17,10 @@ typedef struct cutter {
 	sw_served *to;
 	int64_t servers; /* 0: owners serve */
 	sw_state_view state;
-	sw_variable_map map;
+	sw_variable_map map; /* of the variables that owners serve */
+	const int32_t *of_input; /* per input leaf: that of which it is, or with which it goes; -1 */
+	const bool *together; /* per input leaf: of a variable that all ranks update together */
+	bool mixed;           /* there is one */
 	sw_users users;
 	int32_t *of_output; /* per input leaf: the result that is its next value; -1: none */
 	/* per variable, and behind them of the loss, or SW_NO_ID: the term in `local`, and the sum of
@@ -451,7 +454,13 @@ static sw_status check_update(const cutter *x, const sw_port *port, const sw_pro
 			               name_of(x, other->inputs[0]));
 	}
 	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
-		int32_t variable = x->map.of_input[i];
+		int32_t variable = x->of_input[i];
+		if (reads[i] && (x->together[i] || (x->mixed && x->state.role[i] == SW_ROLE_DATA)))
+			return sw_fail(x->err, SW_ERR_INPUT,
+			               "%s: the update of '%s' reads gradients that no owner adds up, as "
+			               "clipping by the norm of all does: give all variables way: ps, or "
+			               "leave %s out",
+			               key_of(x), name_of(x, port->inputs[0]), key_of(x));
 		if (reads[i] && variable >= 0 && !is_of_port(x, port, variable))
 			return sw_fail(x->err, SW_ERR_INPUT,
 			               "%s: an update of the owner of '%s' reads '%s', or its gradient "
@@ -472,13 +481,13 @@ static sw_status find_update(cutter *x, sw_port *port)
 	for (uint32_t i = 0; i < port->n; i++)
 		sw_vec_push(&states, port->inputs[i]);
 	for (uint32_t i = 0; i < x->state.n_inputs; i++)
-		if (is_state(x, i) && is_of_port(x, port, x->map.of_input[i]))
+		if (is_state(x, i) && is_of_port(x, port, x->of_input[i]))
 			(void)number_in(&states, i);
 	for (size_t before = 0; before < states.len;) {
 		before = states.len;
 		write_update(x, port, &states, reads);
 		for (uint32_t i = 0; i < x->state.n_inputs; i++)
-			if (reads[i] && is_state(x, i) && x->map.of_input[i] < 0)
+			if (reads[i] && is_state(x, i) && x->of_input[i] < 0)
 				(void)number_in(&states, i);
 	}
 	uint32_t *numbers = SW_NEW_N(&x->to->arena, uint32_t, x->state.n_inputs + 1), n = 0;
@@ -548,7 +557,7 @@ static sw_id first_collective(const sw_program *worker, size_t *of_result)
 }
 
 /* Ranks at different steps have no collectives: name the first, and what it is for. Ranks at the same
- * step have. */
+ * step have, as they are where some variables have no owner to serve them. */
 static sw_status check_worker(const cutter *x)
 {
 	const sw_program *worker = x->to->worker;
@@ -556,7 +565,7 @@ static sw_status check_worker(const cutter *x)
 	sw_id found = first_collective(worker, &result);
 	if (found == SW_NO_ID)
 		return SW_OK;
-	if (!sw_forms_stale(&x->plan->forms)) {
+	if (x->mixed || !sw_forms_stale(&x->plan->forms)) {
 		x->to->in_step = true;
 		sw_cost_payloads(x->plan->cluster, worker, x->to->worker_bytes);
 		return SW_OK;
@@ -581,7 +590,7 @@ static sw_status write_worker(cutter *x)
 		sw_vec_push(&x->given_for, "the loss");
 	}
 	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
-		if (!is_state(x, i) || x->map.of_input[i] >= 0)
+		if (!is_state(x, i) || x->of_input[i] >= 0)
 			continue;
 		states[n_states++] = i;
 		sw_vec_push(&x->given_for, sw_arena_printf(&x->to->arena, "the next '%s'",
@@ -590,8 +599,8 @@ static sw_status write_worker(cutter *x)
 	}
 	bool *keep = SW_NEW_N(&x->to->arena, bool, x->state.n_inputs + 1);
 	for (uint32_t i = 0; i < x->state.n_inputs; i++)
-		keep[i] = !sw_layout_owned_atoms(
-			sw_plan_layout(x->plan, x->plan->produced[x->state.inputs[i]]));
+		keep[i] = x->together[i] || !sw_layout_owned_atoms(sw_plan_layout(
+						x->plan, x->plan->produced[x->state.inputs[i]]));
 	uint32_t n = (uint32_t)x->given.len;
 	sw_slice slice = {.results = x->given.data, .n_results = n, .keep = keep};
 	sw_program *worker = x->to->worker = sw_program_slice(x->local, &slice, NULL);
@@ -602,11 +611,32 @@ static sw_status write_worker(cutter *x)
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
+/* Find whose each input is: of a variable that an owner serves, or goes with; or of one that no owner
+ * serves and that the step trains: all ranks update it together. */
+static void find_whose(cutter *x, sw_arena *arena)
+{
+	sw_variable_map all = sw_variables_map(&x->state, arena);
+	int32_t *of_input = SW_NEW_N(arena, int32_t, x->state.n_inputs + 1);
+	bool *together = SW_NEW_N(arena, bool, x->state.n_inputs + 1);
+	for (uint32_t i = 0; i < x->state.n_inputs; i++) {
+		int32_t variable = all.of_input[i];
+		if (variable >= 0 && all.goes_with[variable] >= 0)
+			variable = all.goes_with[variable];
+		of_input[i] = variable >= 0 ? x->map.of_input[all.input[variable]] : -1;
+		together[i] = variable >= 0 && of_input[i] < 0 && all.trained[variable] &&
+		              x->state.role[all.input[variable]] == SW_ROLE_PARAMETER;
+		x->mixed = x->mixed || together[i];
+	}
+	x->of_input = of_input;
+	x->together = together;
+}
+
 static void cutter_init(cutter *x)
 {
 	sw_arena *arena = &x->to->arena;
 	x->state = sw_state_view_of(x->whole, x->sidecar, arena);
-	x->map = sw_served_variables(&x->state, arena);
+	x->map = sw_served_variables(&x->state, x->sidecar, &x->plan->forms, arena);
+	find_whose(x, arena);
 	x->to->worker_bytes = SW_NEW_N(arena, int64_t, x->plan->cluster->n_devices);
 	x->users = sw_program_users(x->whole, arena);
 	x->of_output = SW_NEW_N(arena, int32_t, x->state.n_inputs + 1);

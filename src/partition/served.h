@@ -10,8 +10,10 @@
  * variables with the same owner and staleness are one PORT: their state goes from one step to the
  * next together, in VERSIONS, of which number v is the state after v updates.
  *
- * Where no value may be old, all workers are at the same step, so that the worker may have
- * collectives, as for the statistics of a batch norm.
+ * Where no value may be old, or some variables have no owner to serve them, all workers are at the
+ * same step, so that the worker may have collectives: for the statistics of a batch norm, and for the
+ * gradients of those variables, which it updates with all others. Then a value may be old all the same,
+ * if its owner is behind.
  *
  * An update may read something of gradients that other ports have, as clipping by the norm of all
  * does. That these ports make and send to each other, before any of them updates.
@@ -64,12 +66,12 @@ typedef struct sw_port {
 
 typedef struct sw_served {
 	sw_arena arena;
-	/* Has all inputs of the plan's program, as one device has them; those that owners have are
-	 * empty. Gives what is sent to owners, then the loss's term, [1], if there is one; then
-	 * state that no variable is of, such as counters of steps, which it aliases. */
+	/* Has all inputs of the plan's program, as one device has them; those that servers of variables
+	 * have are empty. Gives what is sent to owners, then the loss's term, [1], if there is one;
+	 * then state of no variable that is served, such as counters of steps, which it aliases. */
 	sw_program *worker;
 	int32_t loss; /* that result; -1: there is none */
-	bool in_step; /* the worker has collectives: no value may be old */
+	bool in_step; /* the worker has collectives, so that all workers are at one step */
 	int64_t *worker_bytes; /* [devices]: what each sends in them */
 	/* Makes the loss of the sum of its terms, as by rounding it; NULL: that is the loss. */
 	sw_program *loss_of;
@@ -78,8 +80,8 @@ typedef struct sw_served {
 } sw_served;
 
 /* Cut the step of a verified plan. SW_ERR_INPUT, with the reason, where that can't be: an update
- * reads another owner's variable, or the batch; the rest of the step takes sums over the devices,
- * and values may be old.
+ * reads another owner's variable, gradients that no owner adds up, or the batch; the rest of the
+ * step takes sums over the devices, and values may be old of all variables.
  * O(ops * ports). Clear it in any case. */
 sw_status sw_served_cut(const sw_plan *plan, const sw_sidecar *sidecar, sw_served *served,
                         sw_error *err);

@@ -315,15 +315,12 @@ sw_status sw_plan_find_sidecar(const sw_plan *plan, const char *path, sw_sidecar
                                sw_error *err);
 /* Is a gradient coded? */
 bool sw_forms_code(const sw_variable_forms *forms);
-/* Are variables served by their owners, so that devices may have old values of them? Then all are. */
+/* Are variables served by their owners, so that devices may have old values of them? */
 bool sw_forms_served(const sw_variable_forms *forms);
 /* Are they, and may values of some of them be older than in a synchronous step? */
 bool sw_forms_stale(const sw_variable_forms *forms);
 /* Is less sent of a gradient than it has? */
 bool sw_forms_lack(const sw_variable_forms *forms);
-/* Return the form of the variable that an input is of, or of a part of which it is; NULL: none. */
-const sw_variable_form *sw_form_of(const sw_variable_forms *forms, const sw_sidecar *sidecar,
-                                   uint32_t input);
 sw_variable_forms sw_forms_copy(const sw_variable_forms *forms, sw_arena *arena);
 /* The section "variables" of the plan file: NULL if there are none. What is read lies in the
  * arena. */

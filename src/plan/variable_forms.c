@@ -58,16 +58,6 @@ bool sw_forms_lack(const sw_variable_forms *forms)
 	return false;
 }
 
-const sw_variable_form *sw_form_of(const sw_variable_forms *forms, const sw_sidecar *sidecar,
-                                   uint32_t input)
-{
-	const sw_fill_part *part = sidecar->inputs[input].init.part;
-	for (size_t i = 0; i < forms->n; i++)
-		if (forms->list[i].input == (part ? part->input : input))
-			return &forms->list[i];
-	return NULL;
-}
-
 sw_variable_forms sw_forms_copy(const sw_variable_forms *forms, sw_arena *arena)
 {
 	sw_variable_form *list = SW_NEW_N(arena, sw_variable_form, forms->n + 1);

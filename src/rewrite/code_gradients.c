@@ -5,6 +5,11 @@
  * constants. The gradient is the first value that all ways from these to the new state go through,
  * and that the update, or an op outside it, goes on from: the one product that there mostly is, or
  * the sum of several. All readers get the coded one.
+ *
+ * What an update reads may be made of moments by ops of other kinds, as by the products that
+ * orthogonalise one (Muon), or rotate it (SOAP). Then the gradient is the last value of the
+ * variable's shape that all ways from the batch to the new state go through, single numbers apart:
+ * also to that of the moments that go with it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -224,6 +229,80 @@ static sw_id first_meeting(const coder *x, const id_list *terms, int32_t variabl
 	return found;
 }
 
+/* ---- the gradient behind moments -------------------------------------------------------- */
+
+/* Is the input of the variable, or does it go with it? */
+static bool is_in_company(const coder *x, uint32_t input, int32_t variable)
+{
+	int32_t of = x->map.of_input[input];
+	return of >= 0 && (of == variable || x->map.goes_with[of] == variable);
+}
+
+/* Mark the values that are made of marked ones, but for `except` and what is flat. */
+static void spread(const coder *x, sw_id except, bool *marked)
+{
+	const sw_computation *entry = sw_entry(x->in);
+	for (size_t i = 0; i < entry->ops.len; i++) {
+		const sw_op *op = sw_op_at(x->in, entry->ops.data[i]);
+		bool any = false;
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			any = any || marked[op->operands[k]];
+		for (uint32_t r = 0; r < op->n_results && any; r++) {
+			sw_id value = op->first_result + r;
+			marked[value] = value != except && !x->flat[value];
+		}
+	}
+}
+
+/* Do all ways from the batch to the new state of a variable, and of what goes with it, lead over a
+ * value? */
+static bool all_lead_over(const coder *x, int32_t variable, sw_id over, bool *marked)
+{
+	const sw_computation *entry = sw_entry(x->in);
+	memset(marked, 0, x->in->values.len);
+	for (uint32_t i = 0; i < x->state.n_inputs; i++)
+		marked[x->state.inputs[i]] = x->state.role[i] == SW_ROLE_DATA;
+	spread(x, over, marked);
+	for (size_t o = 0; o < entry->results.len; o++) {
+		int32_t input = x->state.input_of_output[o];
+		if (input >= 0 && is_in_company(x, (uint32_t)input, variable) &&
+		    marked[entry->results.data[o]])
+			return false;
+	}
+	return true;
+}
+
+/* Mark what is made of the moments of a variable, and of those that go with it. */
+static void mark_moments(const coder *x, int32_t variable, bool *marked)
+{
+	memset(marked, 0, x->in->values.len);
+	for (uint32_t i = 0; i < x->state.n_inputs; i++)
+		marked[x->state.inputs[i]] =
+			x->state.role[i] == SW_ROLE_MOMENT && is_in_company(x, i, variable);
+	spread(x, SW_NO_ID, marked);
+}
+
+/* Return the gradient that is behind the moments of which what the update reads is made; else that. */
+static sw_id find_behind(const coder *x, int32_t variable, sw_id read)
+{
+	sw_shape shape = sw_value_shape(x->in, x->state.inputs[x->map.input[variable]]);
+	const sw_computation *entry = sw_entry(x->in);
+	bool *of_moments = sw_alloc(x->in->values.len + 1),
+	     *marked = sw_alloc(x->in->values.len + 1);
+	mark_moments(x, variable, of_moments);
+	sw_id found = read == SW_NO_ID || of_moments[read] ? SW_NO_ID : read;
+	for (size_t i = entry->ops.len; i-- > 0 && found == SW_NO_ID;) {
+		const sw_op *op = sw_op_at(x->in, entry->ops.data[i]);
+		sw_id value = op->first_result;
+		if (op->n_results == 1 && op->opcode != SW_OP_PARAMETER && !of_moments[value] &&
+		    looks_like_term(x, value, shape) && all_lead_over(x, variable, value, marked))
+			found = value;
+	}
+	free(of_moments);
+	free(marked);
+	return found == SW_NO_ID ? read : found;
+}
+
 static sw_status find_gradient(coder *x, int32_t variable)
 {
 	coded_variable *v = &x->list[variable];
@@ -236,6 +315,7 @@ static sw_status find_gradient(coder *x, int32_t variable)
 		sw_id before = go_back(x, &read, shape);
 		v->gradient = before == SW_NO_ID ? v->gradient : before;
 	}
+	v->gradient = find_behind(x, variable, v->gradient);
 	free(made);
 	sw_vec_clear(&read);
 	int32_t first = v->gradient == SW_NO_ID ? -1 : x->codes[v->gradient];
@@ -553,17 +633,6 @@ static void write_sidecar(const coder *x, sw_sidecar *to)
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
-/* Return the form of the variable that the input is of, or of which it is a part. */
-static const sw_variable_form *form_of(const coder *x, uint32_t input)
-{
-	const sw_fill_part *part = x->sidecar->inputs[input].init.part;
-	uint32_t whole = part ? part->input : input;
-	for (size_t i = 0; i < x->forms->n; i++)
-		if (x->forms->list[i].input == whole)
-			return &x->forms->list[i];
-	return NULL;
-}
-
 static void coder_init(coder *x)
 {
 	const sw_program *in = x->in;
@@ -587,7 +656,7 @@ static void coder_init(coder *x)
 	for (size_t o = 0; o < entry->results.len; o++)
 		x->is_result[entry->results.data[o]] = true;
 	for (uint32_t i = 0; i < x->map.n; i++) {
-		const sw_variable_form *form = form_of(x, x->map.input[i]);
+		const sw_variable_form *form = sw_form_of(x->forms, x->sidecar, x->map.input[i]);
 		bool fits = form && x->state.role[x->map.input[i]] == SW_ROLE_PARAMETER &&
 		            sw_codec_fits(form->codec,
 		                          sw_value_shape(in, x->state.inputs[x->map.input[i]]));

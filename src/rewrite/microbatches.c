@@ -127,9 +127,13 @@ static sw_status write_phase(sw_looper *l, int32_t phase)
 	                   .tuple = true};
 	if (status == SW_OK)
 		status = sw_build_op(l->out, l->entry, &spec, &first, l->err);
-	for (size_t i = 0; i < x.exports.len && status == SW_OK; i++)
-		l->whole[x.exports.data[i]] =
-			sw_carried_result(l, x.exports.data[i], first + (sw_id)(at + i));
+	for (size_t i = 0; i < x.exports.len && status == SW_OK; i++) {
+		sw_id value = x.exports.data[i], carried = first + (sw_id)(at + i);
+		l->whole[value] = sw_carried_result(l, value, carried);
+		if (l->takes_apart && l->whole[value] != carried &&
+		    l->t->value[value].monoid == SW_MONOID_SUM)
+			l->wide[value] = carried;
+	}
 	free(operands);
 	sw_loop_values_clear(&x);
 	return status;
@@ -140,6 +144,10 @@ static sw_status write_phase(sw_looper *l, int32_t phase)
 static sw_status write_whole_op(sw_looper *l, sw_id id)
 {
 	const sw_op *op = sw_op_at(l->in, id);
+	bool instead;
+	sw_status status = sw_looper_widen(l, id, &instead);
+	if (status || instead)
+		return status;
 	sw_id *operands = SW_NEW_N(&l->out->arena, sw_id, op->n_operands + 1);
 	int32_t *called = SW_NEW_N(&l->out->arena, int32_t, op->n_called + 1);
 	for (uint32_t k = 0; k < op->n_operands; k++)
@@ -196,8 +204,11 @@ static sw_status write_program(const sw_phasing *p, sw_program **out, sw_error *
 	l.computation = sw_alloc(sizeof(int32_t) * (in->computations.len + 1));
 	l.whole = sw_alloc(sizeof(sw_id) * (in->values.len + 1));
 	memset(l.computation, 0xff, sizeof(int32_t) * in->computations.len);
+	l.wide = sw_alloc(sizeof(sw_id) * (in->values.len + 1));
 	for (size_t v = 0; v < in->values.len; v++)
-		l.whole[v] = SW_NO_ID;
+		l.whole[v] = l.wide[v] = SW_NO_ID;
+	for (size_t i = 0; i < in->ops.len; i++)
+		l.takes_apart = l.takes_apart || in->ops.data[i].opcode == SW_OP_TERMS;
 	sw_build_copy_frame(l.out, in);
 	sw_status status = write_entry(&l);
 	if (status == SW_OK)
@@ -205,6 +216,7 @@ static sw_status write_program(const sw_phasing *p, sw_program **out, sw_error *
 	sw_program_free(l.out);
 	free(l.computation);
 	free(l.whole);
+	free(l.wide);
 	return status;
 }
 

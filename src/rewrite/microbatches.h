@@ -14,7 +14,9 @@ typedef struct sw_looper {
 	sw_program *out;
 	int32_t *computation; /* of `in` -> its whole copy in `out`, -1: none */
 	sw_id *whole;         /* of `in` -> of the entry of `out` */
+	sw_id *wide;          /* likewise: a loop's sum before it is rounded, SW_NO_ID: there is none */
 	int32_t entry;        /* of `out` */
+	bool takes_apart;     /* `in` takes something apart into terms */
 	sw_error *err;
 } sw_looper;
 
@@ -44,6 +46,12 @@ sw_status sw_iteration_write_op(sw_iteration *w, sw_id id);
 bool sw_looper_sinks(const sw_looper *l, sw_id value, sw_time need);
 /* Copy the computations that an op calls. */
 void sw_looper_copy_called(sw_looper *l, const sw_op *op, int32_t *called);
+
+/* ---- microbatch_terms.c: sums that are taken apart -------------------------------------- */
+
+/* Write an op of the entry for the sum that is not rounded, too, if its operand has one and it passes
+ * sums on; what takes that apart, and what reads the terms, is written so *instead. */
+sw_status sw_looper_widen(sw_looper *l, sw_id op, bool *instead);
 
 /* ---- microbatch_values.c: what a loop carries ------------------------------------------- */
 

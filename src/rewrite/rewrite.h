@@ -319,14 +319,16 @@ typedef struct sw_variable_map {
 	const int32_t *of_end;   /* per op that gives a gradient, or a term of it: likewise */
 	/* per op: updates of several variables read it, element by element, in their shape */
 	const bool *shared;
+	/* Per variable without a parameter: the one with a parameter whose update alone reads it, as that
+	 * of a factored moment or of one that a product orthogonalises; -1: there is none. Of
+	 * sw_variables_map alone, else NULL. */
+	const int32_t *goes_with;
 } sw_variable_map;
-/* Find the variables of a canonical program; all of the map lies in the arena. O(ops). */
+/* Find the variables of a canonical program; all of the map lies in the arena. O(ops), times the longest
+ * chain of variables without a parameter that updates of each other read. */
 sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena);
 /* The same without variables that are frozen. */
 sw_variable_map sw_trained_variables(const sw_state_view *state, sw_arena *arena);
-/* The same without what has no parameter, and so no gradient whose terms could be sent: running
- * statistics, factored moments. */
-sw_variable_map sw_served_variables(const sw_state_view *state, sw_arena *arena);
 
 /* How a gradient is sent: as it is, or in fewer bytes, with error feedback (codecs.c). TERMS: as it
  * is, but each device's term of it is a value of its own, so that whoever owns the variable may add
@@ -387,6 +389,13 @@ typedef struct sw_variable_forms {
 	size_t n;
 	const sw_variable_form *list; /* by rising input */
 } sw_variable_forms;
+/* Return the form of the variable that an input is of, or of a part of which it is; NULL: none. */
+const sw_variable_form *sw_form_of(const sw_variable_forms *forms, const sw_sidecar *sidecar,
+                                   uint32_t input);
+/* Return the map of the variables that owners serve: of those that are trained, and whose gradient
+ * these forms take apart into terms. */
+sw_variable_map sw_served_variables(const sw_state_view *state, const sw_sidecar *sidecar,
+                                    const sw_variable_forms *forms, sw_arena *arena);
 /* Return the key that lets owners serve variables of these forms, as messages name it: "stale" where
  * a value may be old, else "served". */
 const char *sw_served_key(const sw_variable_forms *forms);

@@ -5,9 +5,11 @@
  * own state; an op with partial sums may pass them on, or else reads their sum after the loop. A
  * value that is the same in all iterations can be read in parts, and as a term, at no cost. In the
  * computations that a loop or a conditional of the program runs, no op can wait for a sum: there
- * terms must pass, or the op refuses. An op that can't be divided among the iterations runs once
- * after the loops, on the whole of what they stored, if no iteration needs anything that is made of
- * its results, as of the keys that a step puts into a queue for the next. The states of loop-carried
+ * terms must pass, or the op refuses. Where two operands have the batch in dimensions that do not go
+ * together, as two towers have that are compared pair by pair, one is read whole, in a loop behind
+ * that which stores it. An op that can't be divided among the iterations runs once, after loops, on
+ * the whole of what they stored, as on the keys that a step puts into a queue for the next; later
+ * loops may read what is made of it, if most of the work is theirs. The states of loop-carried
  * values are found by repeated propagation until they are stable: each rises once, from B, so
  * O(carried values) rounds, and two or three in practice.
  */
@@ -100,7 +102,8 @@ typedef struct attempt {
 	sw_id id;
 	const sw_op *op;
 	const sw_rule *rule;
-	bool nested; /* in a computation that a region runs: no op can wait for sums */
+	bool nested; /* in a computation that a region runs: no op can wait for sums, or for others */
+	bool waits;  /* other operands that are split may be read whole, after their loop */
 	sw_layout *needs, *gives;
 } attempt;
 
@@ -109,7 +112,8 @@ static bool readable(const attempt *a, sw_time has, sw_time need)
 {
 	if (sw_time_equal(has, need) || is_same(has))
 		return true;
-	return is_partial(has) && !is_partial(need) && !a->nested;
+	bool whole = is_partial(has) ? !is_partial(need) : a->waits && is_same(need);
+	return whole && !a->nested;
 }
 
 static bool layouts_of(const attempt *a, const sw_strategy *strategy)
@@ -164,11 +168,10 @@ static const char *why_not(const attempt *a, uint32_t k, const sw_strategy *stra
 }
 
 /* Make the first choice that reads a split operand in its own state, and under which all others can
- * be read. */
-static bool split(attempt *a)
+ * be read; else write why the first that is split can't be. */
+static bool find_split(attempt *a, const char **why, uint32_t *through)
 {
-	const char *why = NULL;
-	uint32_t through = 0;
+	*why = NULL;
 	for (uint32_t k = 0; k < a->op->n_operands; k++) {
 		sw_strategy strategy;
 		uint32_t mask = 1;
@@ -181,12 +184,24 @@ static bool split(attempt *a)
 			settle(a, strategy.atom[0]);
 			return true;
 		}
-		if (!why) {
-			why = why_not(a, k, &strategy, mask != 0);
-			through = k;
+		if (!*why) {
+			*why = why_not(a, k, &strategy, mask != 0);
+			*through = k;
 		}
 	}
-	return refuse(a->t, a->id, through, why);
+	return false;
+}
+
+/* What compares each row of the batch with all rows, as a contrastive loss does, has a loop of its own,
+ * in which one operand is whole. */
+static bool split(attempt *a)
+{
+	const char *why, *still;
+	uint32_t through = 0;
+	if (find_split(a, &why, &through))
+		return true;
+	a->waits = true;
+	return find_split(a, &still, &through) || refuse(a->t, a->id, through, why);
 }
 
 /* Return whether the linearity reads the operands' partial sums in their own state. Inside regions
@@ -435,26 +450,30 @@ static bool reads_late(const sw_timing *t, const sw_op *op)
 	return false;
 }
 
-/* Propagate through the entry. What refuses runs late, and what is made of it. Return false if an iteration
- * reads what is late, or if nothing is left for iterations. */
+/* Propagate through the entry. What refuses runs late, and what is made of it. Return false if iterations
+ * read that, and most of the work is late; or if nothing is left for iterations. */
 static bool but_late(sw_timing *t)
 {
 	const sw_computation *ops = sw_entry(t->program);
-	bool waits = false, any = false;
+	bool waits = false, any = false, read = false; /* an iteration reads what is late */
+	double loop_flops = 0, late_flops = 0;
 	for (size_t i = 0; i < ops->ops.len; i++) {
 		sw_id id = ops->ops.data[i];
 		const sw_op *op = sw_op_at(t->program, id);
 		bool late = reads_late(t, op), fits = one_op(t, id, false);
 		if (!fits)
 			sw_timing_release(t, id);
-		if (late && t->touched[id])
-			return false;
 		any = any || t->touched[id];
 		waits = waits || !fits;
+		read = read || (late && t->touched[id]);
 		for (uint32_t k = 0; k < op->n_results; k++)
 			t->late[op->first_result + k] = late || !fits;
+		if (t->touched[id])
+			loop_flops += sw_op_flops(t->program, id);
+		else if (late || !fits)
+			late_flops += sw_op_flops(t->program, id);
 	}
-	return any || !waits;
+	return (any || !waits) && (!read || late_flops <= loop_flops);
 }
 
 /* ---- the whole program ------------------------------------------------------------------ */

@@ -186,6 +186,83 @@ static void number_variables(variable_finder *f, sw_arena *arena, sw_variable_ma
 	map->of_end = of_end;
 }
 
+/* ---- what goes with a parameter --------------------------------------------------------- */
+
+/* What is read for two variables is read for both. */
+static int32_t join(int32_t a, int32_t b)
+{
+	return a == OF_NONE || a == b ? b : b == OF_NONE ? a : OF_SEVERAL;
+}
+
+/* For whom is a result made: for the variable with a parameter whose state it is, or with which its
+ * own variable goes; counters and losses are for all. */
+static int32_t made_for(const variable_finder *f, const sw_variable_map *map, const int32_t *goes_with,
+                        size_t output)
+{
+	int32_t input = f->state->input_of_output[output],
+		variable = input < 0 ? -1 : map->of_input[input];
+	if (variable < 0)
+		return OF_SEVERAL;
+	return f->state->role[map->input[variable]] == SW_ROLE_PARAMETER ? variable
+	                                                                : goes_with[variable];
+}
+
+/* Write for which variable each value is read. */
+static void find_readers(const variable_finder *f, const sw_variable_map *map,
+                         const int32_t *goes_with, int32_t *read_for)
+{
+	const sw_program *program = f->state->program;
+	const sw_computation *entry = sw_entry(program);
+	for (size_t v = 0; v < program->values.len; v++)
+		read_for[v] = OF_NONE;
+	for (size_t o = 0; o < entry->results.len; o++) {
+		int32_t *of = &read_for[entry->results.data[o]];
+		*of = join(*of, made_for(f, map, goes_with, o));
+	}
+	for (size_t i = entry->ops.len; i-- > 0;) {
+		const sw_op *op = sw_op_at(program, entry->ops.data[i]);
+		int32_t of = OF_NONE;
+		for (uint32_t r = 0; r < op->n_results; r++)
+			of = join(of, read_for[op->first_result + r]);
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			read_for[op->operands[k]] = join(read_for[op->operands[k]], of);
+	}
+}
+
+/* Find with which parameters the variables without one go, until nothing changes: statistics may be
+ * read by others that updates read. */
+static const int32_t *find_company(const variable_finder *f, const sw_variable_map *map,
+                                   sw_arena *arena, sw_arena *scratch)
+{
+	int32_t *goes_with = SW_NEW_N(arena, int32_t, map->n + 1),
+		*found = SW_NEW_N(scratch, int32_t, map->n + 1),
+		*read_for = SW_NEW_N(scratch, int32_t, f->state->program->values.len + 1);
+	bool changed = false;
+	for (uint32_t v = 0; v < map->n; v++) {
+		goes_with[v] = OF_NONE;
+		changed = changed || f->state->role[map->input[v]] != SW_ROLE_PARAMETER;
+	}
+	while (changed) {
+		changed = false;
+		find_readers(f, map, goes_with, read_for);
+		for (uint32_t v = 0; v < map->n; v++)
+			found[v] = OF_NONE;
+		for (uint32_t i = 0; i < f->state->n_inputs; i++)
+			if (map->of_input[i] >= 0)
+				found[map->of_input[i]] = join(found[map->of_input[i]],
+				                               read_for[f->state->inputs[i]]);
+		for (uint32_t v = 0; v < map->n; v++) {
+			if (f->state->role[map->input[v]] == SW_ROLE_PARAMETER)
+				continue;
+			changed = changed || found[v] != goes_with[v];
+			goes_with[v] = found[v];
+		}
+	}
+	for (uint32_t v = 0; v < map->n; v++)
+		goes_with[v] = SW_MAX(goes_with[v], -1);
+	return goes_with;
+}
+
 static const bool *list_shared(const variable_finder *f, sw_arena *arena)
 {
 	size_t ops = f->state->program->ops.len;
@@ -216,6 +293,7 @@ sw_variable_map sw_variables_map(const sw_state_view *state, sw_arena *arena)
 	map.shared = list_shared(&f, arena);
 	drop_made_anywhere(&f, &scratch);
 	number_variables(&f, arena, &map);
+	map.goes_with = find_company(&f, &map, arena, &scratch);
 	sw_vec_clear(&f.open);
 	sw_arena_clear(&scratch);
 	return map;
@@ -229,21 +307,19 @@ static const int32_t *renumber(const int32_t *of, size_t n, const int32_t *numbe
 	return list;
 }
 
-/* Return the map of the trained variables; `gradients`: of those that have a parameter, and so a
- * gradient. */
-static sw_variable_map some_variables(const sw_state_view *state, bool gradients, sw_arena *arena)
+/* Return the map of those of the variables that are kept. */
+static sw_variable_map some_variables(const sw_state_view *state, sw_variable_map all,
+                                      const bool *kept, sw_arena *arena)
 {
-	sw_variable_map all = sw_variables_map(state, arena), map = {0};
+	sw_variable_map map = {0};
 	int32_t *number = SW_NEW_N(arena, int32_t, all.n + 1);
 	uint32_t *input = SW_NEW_N(arena, uint32_t, all.n + 1);
 	bool *trained = SW_NEW_N(arena, bool, all.n + 1);
 	for (uint32_t i = 0; i < all.n; i++) {
-		bool is = all.trained[i] &&
-		          (!gradients || state->role[all.input[i]] == SW_ROLE_PARAMETER);
-		number[i] = is ? (int32_t)map.n : -1;
-		trained[map.n] = true;
+		number[i] = kept[i] ? (int32_t)map.n : -1;
+		trained[map.n] = all.trained[i];
 		input[map.n] = all.input[i];
-		map.n += is;
+		map.n += kept[i];
 	}
 	size_t ops = state->program->ops.len;
 	map.input = input;
@@ -257,12 +333,31 @@ static sw_variable_map some_variables(const sw_state_view *state, bool gradients
 
 sw_variable_map sw_trained_variables(const sw_state_view *state, sw_arena *arena)
 {
-	return some_variables(state, false, arena);
+	sw_variable_map all = sw_variables_map(state, arena);
+	return some_variables(state, all, all.trained, arena);
 }
 
-sw_variable_map sw_served_variables(const sw_state_view *state, sw_arena *arena)
+const sw_variable_form *sw_form_of(const sw_variable_forms *forms, const sw_sidecar *sidecar,
+                                   uint32_t input)
 {
-	return some_variables(state, true, arena);
+	const sw_fill_part *part = sidecar->inputs[input].init.part;
+	for (size_t i = 0; i < forms->n; i++)
+		if (forms->list[i].input == (part ? part->input : input))
+			return &forms->list[i];
+	return NULL;
+}
+
+sw_variable_map sw_served_variables(const sw_state_view *state, const sw_sidecar *sidecar,
+                                    const sw_variable_forms *forms, sw_arena *arena)
+{
+	sw_variable_map all = sw_variables_map(state, arena);
+	bool *kept = SW_NEW_N(arena, bool, all.n + 1);
+	for (uint32_t i = 0; i < all.n; i++) {
+		const sw_variable_form *form = sw_form_of(forms, sidecar, all.input[i]);
+		kept[i] = all.trained[i] && state->role[all.input[i]] == SW_ROLE_PARAMETER && form &&
+		          form->codec.kind == SW_CODEC_TERMS;
+	}
+	return some_variables(state, all, kept, arena);
 }
 
 sw_state_view sw_state_view_of(const sw_program *program, const sw_sidecar *sidecar,

@@ -108,6 +108,26 @@ static void compare_sum(sw_shape shape, const void *rows, const void *serial, ve
 	free(is_true);
 }
 
+/* Return the rows that all ranks had of a value of the plan, cropped to the serial shape and rounded to
+ * its type: loops add up terms in a wider one. NULL: one is missing, or there is no memory. */
+static void *rows_of(const verify_terms *t, uint32_t k, sw_id value, sw_shape shape)
+{
+	sw_shape large = sw_value_shape(t->plan->program, value), wide = shape;
+	wide.type = large.type;
+	void *padded = join(t, k, large, sw_plan_layout(t->plan, t->plan->produced[value])),
+	     *rows = sw_try_alloc((size_t)SW_MAX(sw_shape_bytes(wide), 1));
+	if (padded && rows)
+		sw_shape_crop(large, padded, wide, rows);
+	for (int64_t i = 0; padded && rows && wide.type != shape.type && i < sw_shape_elements(shape); i++)
+		sw_element_set(shape.type, rows, i, sw_element_get(wide.type, rows, i));
+	if (!padded) {
+		free(rows);
+		rows = NULL;
+	}
+	free(padded);
+	return rows;
+}
+
 void verify_terms_give(void *context, sw_id id, const sw_tensor *results)
 {
 	verify_terms *t = context;
@@ -118,15 +138,8 @@ void verify_terms_give(void *context, sw_id id, const sw_tensor *results)
 		return;
 	sw_shape shape = results[0].shape;
 	sw_id value = value_in_plan(t, k);
-	void *rows = NULL, *padded = NULL;
-	if (value != SW_NO_ID) {
-		sw_shape large = sw_value_shape(t->plan->program, value);
-		padded = join(t, k, large, sw_plan_layout(t->plan, t->plan->produced[value]));
-		rows = sw_try_alloc((size_t)SW_MAX(sw_shape_bytes(shape), 1));
-		if (padded && rows)
-			sw_shape_crop(large, padded, shape, rows);
-	}
-	if (padded && rows) {
+	void *rows = value == SW_NO_ID ? NULL : rows_of(t, k, value, shape);
+	if (rows) {
 		compare_sum(shape, rows, sw_tensor_data(results[0]), &t->sums[k]);
 		memcpy(sw_tensor_data(results[0]), rows, (size_t)sw_shape_bytes(shape));
 	} else {
@@ -134,6 +147,5 @@ void verify_terms_give(void *context, sw_id id, const sw_tensor *results)
 		                    "verify: the ranks' terms of '%s' are not known",
 		                    sw_op_at(t->serial, id)->name);
 	}
-	free(padded);
 	free(rows);
 }

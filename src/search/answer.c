@@ -172,7 +172,6 @@ static sw_plan *take_plan(sw_search *s, size_t number)
 	sw_variant *v = sw_search_variant(s, number);
 	sw_plan *plan = v->plan;
 	plan->undivided = sw_search_owner(s)->undivided;
-	plan->forms = sw_forms_copy(&s->forms, &plan->arena);
 	sw_search_owner(s)->undivided = NULL;
 	gather_alternatives(s, number, plan);
 	gather_model_bounds(s, plan);

@@ -79,6 +79,7 @@ static sw_plan *base_plan(const sw_search *s, sw_program *program)
 	plan->schedule_limits = s->asked.options->limits.schedule;
 	plan->passes = s->asked.options->passes;
 	plan->paths = s->paths;
+	plan->forms = sw_forms_copy(&s->forms, &plan->arena);
 	return plan;
 }
 

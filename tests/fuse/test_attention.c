@@ -30,6 +30,7 @@ static const softmax_case styles[] = {
 	{"shared_part", 1, 1, NULL},
 	{"sink_column", 1, 1, NULL},
 	{"learned_queries", 1, 1, NULL},
+	{"learned_queries_one_head", 1, 1, NULL},
 	{"gated", 1, 1, NULL},
 	{"temperature", 1, 1, NULL},
 	{"relative_positions", 1, 1, NULL},

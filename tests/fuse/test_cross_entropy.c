@@ -19,6 +19,8 @@ static const softmax_case styles[] = {
 	{"loss_ensemble", 1, 0, NULL},
 	{"loss_ensemble_apart", 1, 0, NULL},
 	{"loss_frozen", 1, 0, NULL},
+	/* scores have tangents, products with the same weight and with its own */
+	{"loss_tangent", 1, 0, NULL},
 	/* the derivative waits for the loss, so scores are computed twice */
 	{"loss_scaled", 1, 1, NULL},
 	/* likewise of two texts, under two models each */

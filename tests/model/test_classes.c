@@ -14,8 +14,24 @@ typedef struct analysis {
 	const sw_rule **rules;
 	sw_roles roles;
 	sw_classes classes;
-	const bool *shared; /* per value: sw_shared_positions */
+	bool *shared; /* per value: sw_shared_positions, or one number everywhere, which may be cut */
 } analysis;
+
+static void mark_uniform(analysis *a)
+{
+	bool *uniform = SW_NEW_N(&a->arena, bool, a->program->values.len + 1);
+	for (size_t i = 0; i < a->program->ops.len; i++) {
+		const sw_op *op = sw_op_at(a->program, (sw_id)i);
+		bool all = op->n_operands > 0 && sw_opcode_is_elementwise((sw_opcode)op->opcode);
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			all = all && uniform[op->operands[k]];
+		uniform[op->first_result] =
+			all ||
+			(op->opcode == SW_OP_BROADCAST &&
+		         sw_value_shape(a->program, op->operands[0]).rank == 0);
+		a->shared[op->first_result] |= uniform[op->first_result];
+	}
+}
 
 static void analyse(analysis *a)
 {
@@ -28,6 +44,7 @@ static void analyse(analysis *a)
 	sw_roles_init(&a->roles, a->program, &a->p.sidecar);
 	sw_classes_init(&a->classes, &a->roles, a->rules);
 	a->shared = sw_shared_positions(a->program, &a->arena);
+	mark_uniform(a);
 }
 
 static void clear(analysis *a)
@@ -393,9 +410,8 @@ static void shared_positions_join_no_dimensions(void **state)
 	clear(&a);
 }
 
-/* The zeros with which eight samples are compared are those of a parameter with eight rows. Where
- * gradients are taken apart into the terms of the devices, the batch is a class of its own all the
- * same, and classes pass through zeros that confuse nothing. */
+/* The zeros with which eight samples are compared are those of a parameter with eight rows. The batch is
+ * a class of its own all the same, and classes pass through zeros that confuse nothing. */
 static void zeros_do_not_make_rows_of_a_parameter_the_batch(void **state)
 {
 	static const char text[] =
@@ -413,23 +429,31 @@ static void zeros_do_not_make_rows_of_a_parameter_the_batch(void **state)
 		"  ones = f32[8,4] broadcast(one), dimensions={}\n"
 		"  more = f32[8,4] add(up, ones)\n"
 		"  q = f32[4] reduce(more, zero), dimensions={0}, to_apply=add\n"
-		"  s = f32[4,4] terms(q)\n"
-		"  r = f32[4,8,4] broadcast(s), dimensions={0,2}\n"
-		"  g = f32[8,4] reduce(r, zero), dimensions={0}, to_apply=add\n"
+		"%s"
 		"  next = f32[8,4] subtract(down, g)\n"
 		"  ROOT out = (f32[8,4]) tuple(next)\n"
 		"}\n";
-	analysis a = {0};
+	static const char *const sums[] = {
+		"  g = f32[8,4] broadcast(q), dimensions={1}\n",
+		/* taken apart into the devices' terms */
+		"  s = f32[4,4] terms(q)\n"
+		"  r = f32[4,8,4] broadcast(s), dimensions={0,2}\n"
+		"  g = f32[8,4] reduce(r, zero), dimensions={0}, to_apply=add\n"};
 	(void)state;
-	open_text(text, "local-2x2.yaml", &a.p);
-	analyse(&a);
-	int32_t batch = class_of(&a, false, value_of(&a, "up"), 0, 8),
-		rows = class_of(&a, false, value_of(&a, "w"), 0, 8);
-	assert_true(batch >= 0 && rows >= 0 && batch != rows);
-	assert_int_equal(class_of(&a, false, value_of(&a, "x"), 0, 8), batch);
-	assert_int_equal(class_of(&a, false, value_of(&a, "down"), 0, 8), rows);
-	assert_int_equal(class_of(&a, false, value_of(&a, "ones"), 0, 8), batch);
-	clear(&a);
+	for (size_t i = 0; i < SW_COUNT(sums); i++) {
+		analysis a = {0};
+		char whole[sizeof(text) + 256];
+		snprintf(whole, sizeof(whole), text, sums[i]);
+		open_text(whole, "local-2x2.yaml", &a.p);
+		analyse(&a);
+		int32_t batch = class_of(&a, false, value_of(&a, "up"), 0, 8),
+			rows = class_of(&a, false, value_of(&a, "w"), 0, 8);
+		assert_true(batch >= 0 && rows >= 0 && batch != rows);
+		assert_int_equal(class_of(&a, false, value_of(&a, "x"), 0, 8), batch);
+		assert_int_equal(class_of(&a, false, value_of(&a, "down"), 0, 8), rows);
+		assert_int_equal(class_of(&a, false, value_of(&a, "ones"), 0, 8), batch);
+		clear(&a);
+	}
 }
 
 /* A step may pick the rows of its batch out of tables, and make several updates in a loop: weights

@@ -608,6 +608,54 @@ static void what_no_iteration_reads_waits_for_all(void **state)
 	             4, 1);
 }
 
+/* What compares all rows of two towers is divided by rows of one of them, behind the loop that makes the
+ * other; sums over its columns wait, too. */
+static void pairs_of_rows_have_loops_of_their_own(void **state)
+{
+	(void)state;
+	assert_loops("HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }\n" REDUCERS
+	             "ENTRY %e (w: f32[5,5], x: f32[12,5], y: f32[12,5]) -> (f32[5,5], f32[]) {\n"
+	             "  %w = f32[5,5] parameter(0)\n  %x = f32[12,5] parameter(1)\n"
+	             "  %y = f32[12,5] parameter(2)\n  %z = f32[] constant(0)\n"
+	             "  %a = f32[12,5] dot(%x, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	             "  %b = f32[12,5] dot(%y, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	             "  %l = f32[12,12] dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
+	             "  %t = f32[12,12] tanh(%l)\n"
+	             "  %c = f32[12] reduce(%t, %z), dimensions={0}, to_apply=%add\n"
+	             "  %cs = f32[12,12] broadcast(%c), dimensions={1}\n"
+	             "  %d = f32[12,12] subtract(%t, %cs)\n"
+	             "  %da = f32[12,5] dot(%d, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	             "  %db = f32[12,5] dot(%d, %a), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+	             "  %ga = f32[5,5] dot(%x, %da), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+	             "  %gb = f32[5,5] dot(%y, %db), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+	             "  %g = f32[5,5] add(%ga, %gb)\n  %v = f32[5,5] subtract(%w, %g)\n"
+	             "  %o = f32[] reduce(%t, %z), dimensions={0,1}, to_apply=%add\n"
+	             "  ROOT %r = (f32[5,5], f32[]) tuple(%v, %o)\n}\n",
+	             4, 4);
+}
+
+/* The order of all rows' norms, in which later loops read them, takes little of the work. */
+static void loops_read_what_ran_between_them(void **state)
+{
+	(void)state;
+	assert_loops("HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }\n" REDUCERS
+	             "%less (a: f32[], b: f32[]) -> pred[] {\n  %a = f32[] parameter(0)\n"
+	             "  %b = f32[] parameter(1)\n"
+	             "  ROOT %c = pred[] compare(%a, %b), direction=LT\n}\n"
+	             "ENTRY %e (w: f32[5,5], x: f32[12,5]) -> (f32[5,5]) {\n"
+	             "  %w = f32[5,5] parameter(0)\n  %x = f32[12,5] parameter(1)\n"
+	             "  %z = f32[] constant(0)\n"
+	             "  %y = f32[12,5] dot(%x, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	             "  %l = f32[12] reduce(%y, %z), dimensions={1}, to_apply=%add\n"
+	             "  %s = f32[12] sort(%l), dimensions={0}, to_apply=%less\n"
+	             "  %ss = f32[12,5] broadcast(%s), dimensions={0}\n"
+	             "  %d = f32[12,5] subtract(%y, %ss)\n"
+	             "  %g = f32[5,5] dot(%x, %d), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+	             "  %v = f32[5,5] subtract(%w, %g)\n"
+	             "  ROOT %r = (f32[5,5]) tuple(%v)\n}\n",
+	             4, 2);
+}
+
 static void a_refusal_names_the_op_and_the_path_to_it(void **state)
 {
 	(void)state;
@@ -615,7 +663,11 @@ static void a_refusal_names_the_op_and_the_path_to_it(void **state)
 		"HloModule m\nENTRY %e (x: f32[12,5]) -> f32[12,5] {\n  %x = f32[12,5] "
 		"parameter(0)\n"
 		"  %y = f32[12,5] sine(%x)\n  %r = f32[12,5] reverse(%y), dimensions={0}\n"
-		"  ROOT %s = f32[12,5] add(%r, %y)\n}\n",
+		"  %q = f32[12,12] dot(%r, %r), lhs_contracting_dims={1}, "
+		"rhs_contracting_dims={1}\n"
+		"  %p = f32[12,5] dot(%q, %r), lhs_contracting_dims={1}, "
+		"rhs_contracting_dims={0}\n"
+		"  ROOT %s = f32[12,5] add(%p, %y)\n}\n",
 		2, SW_NO,
 		"2 microbatches are not possible: reverse 'r': dimension 0 of operand 0 has the "
 		"microbatches, and each "
@@ -624,7 +676,10 @@ static void a_refusal_names_the_op_and_the_path_to_it(void **state)
 		"HloModule m\nENTRY %e (x: f32[12,5]) -> f32[12,5] {\n  %x = f32[12,5] "
 		"parameter(0)\n"
 		"  %r = f32[5,5] slice(%x), slice={[0:5], [0:5]}\n"
-		"  ROOT %s = f32[12,5] dot(%x, %r), lhs_contracting_dims={1}, "
+		"  %a = f32[5,5] dot(%r, %r), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"  %b = f32[5,5] dot(%a, %r), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"  %c = f32[5,5] dot(%b, %r), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"  ROOT %s = f32[12,5] dot(%x, %c), lhs_contracting_dims={1}, "
 		"rhs_contracting_dims={0}\n}\n",
 		3, SW_NO,
 		"3 microbatches are not possible: slice 'r': dimension 0 of operand 0 has the "
@@ -811,6 +866,8 @@ int main(void)
 		cmocka_unit_test(weights_behind_a_barrier_are_read_outside_of_the_loop),
 		cmocka_unit_test(what_a_loop_hands_on_unsplit_is_known_after_the_microbatches),
 		cmocka_unit_test(what_no_iteration_reads_waits_for_all),
+		cmocka_unit_test(pairs_of_rows_have_loops_of_their_own),
+		cmocka_unit_test(loops_read_what_ran_between_them),
 		cmocka_unit_test(a_refusal_names_the_op_and_the_path_to_it),
 		cmocka_unit_test(a_number_that_does_not_divide_the_batch_is_bad_input),
 		cmocka_unit_test(a_sort_of_all_tokens_refuses),
