@@ -148,6 +148,7 @@ typedef struct sw_pipelined {
 	const char *remat; /* a policy; NULL: none */
 	/* Stages on slices like the first are planned on meshes whose name begins so; NULL: all. */
 	const char *mesh;
+	bool with_fixed; /* beside these, by fixed strategies */
 	sw_planned_stage *stages;
 	sw_named_schedule schedule; /* SW_NAMED_SCHEDULES: `given` is in its place */
 	/* That of a file in its place, or one that was searched for, which have no name; NULL:

@@ -163,6 +163,7 @@ static sw_stage_planning planning_of(const sw_pipelined *p, int32_t stage, int64
 	                           .slice = slice,
 	                           .memory_bytes = memory_bytes,
 	                           .mesh = slice == p->slices[0] ? p->mesh : NULL,
+	                           .with_fixed = p->with_fixed,
 	                           .any_names = p->in_pieces};
 }
 

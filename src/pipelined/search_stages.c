@@ -14,10 +14,9 @@
  */
 #define TRIAL_OPS 12000
 #define FIRST_TRIALS 2
-/* As long as none of them fits, or the best is so far above what others are estimated to take, so
- * many times as many ops. */
+/* As long as none of them fits, or the best is above what others are estimated to take, so many times
+ * as many ops. */
 #define UNFIT_TRIALS 3
-#define FAR_ABOVE 1.3
 /* A trial whose estimate is that much above the best plan is not planned: estimates are within
  * about a tenth of the plans. */
 #define HOPELESS 1.1
@@ -177,7 +176,7 @@ static void plan_trials(sw_stage_search *s)
 		if (hopeless || (spent && !first_parts) || !has_steps(s, t))
 			continue;
 		ops += ops_of(t->opened);
-		bool good = fits && sw_trials_known_s(s) < FAR_ABOVE * t->estimate_s;
+		bool good = fits && sw_trials_known_s(s) < t->estimate_s;
 		size_t most = good ? TRIAL_OPS : TRIAL_OPS * (size_t)UNFIT_TRIALS;
 		spent |= s->best && ops > most && planned >= FIRST_TRIALS;
 		if (spent && !first_parts)
@@ -211,6 +210,24 @@ static void plan_on_all_meshes(sw_stage_search *s)
 }
 
 /* ---- the best one, once more ------------------------------------------------------------- */
+
+/* Plan the best trial again with fixed strategies beside its mesh: each of its stages may take one of
+ * them, or what is found on the mesh from there. */
+static void plan_with_fixed(sw_stage_search *s)
+{
+	const sw_pipelined *p = s->best;
+	sw_status status;
+	if (!p || !p->fits || !p->mesh || s->options->plan.strategy.kind != SW_PLAN_AUTO ||
+	    sw_trials_late(s))
+		return;
+	sw_pipelined *again = sw_trials_open(s, sw_pipelined_numbers_of(p), &status);
+	if (!again)
+		return;
+	sw_progress_update(&s->progress, 0.85, "fixed strategies of %d stages", p->n_stages);
+	again->mesh = sw_arena_text(&again->arena, p->mesh);
+	again->with_fixed = true;
+	plan_trial(s, again, p->played.step_s);
+}
 
 /* Seconds of the looped program's ops in the plans of the best trial. */
 static double *planned_seconds(const sw_pipelined *p)
@@ -282,6 +299,7 @@ static void cut_again(sw_stage_search *s, double fitting)
 	if (status)
 		return;
 	again->mesh = p->mesh ? sw_arena_text(&again->arena, p->mesh) : NULL;
+	again->with_fixed = p->with_fixed;
 	if (!p->fits || longest_cut_s(again) <= (1 - RECUT_GAIN) * longest_planned_s(p))
 		plan_trial(s, again, p->fits ? p->played.step_s : INFINITY);
 	else
@@ -443,6 +461,7 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
 	plan_trials(&s);
 	if (options->plan.strategy.kind == SW_PLAN_AUTO)
 		plan_on_all_meshes(&s);
+	plan_with_fixed(&s);
 	for (size_t k = 0; k < SW_COUNT(FITTING) && (k == 0 || (s.best && !s.best->fits)); k++)
 		cut_again(&s, FITTING[k]);
 	sw_status status = order_again(&s, err);

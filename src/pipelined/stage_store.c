@@ -223,6 +223,7 @@ static uint64_t nameless_key(const sw_stage_planning *how)
 		key = sw_hash_u64(key, (uint64_t)how->sidecar->inputs[i].role);
 	key = sw_hash_u64(key, how->slice->hash);
 	key = sw_hash_u64(key, (uint64_t)how->memory_bytes);
+	key = sw_hash_u64(key, how->with_fixed);
 	return how->mesh ? sw_hash_bytes(how->mesh, strlen(how->mesh), key) : key;
 }
 
@@ -309,6 +310,7 @@ static void plan_step(sw_stage_store *s, const sw_stage_planning *how, int besid
 	own.least = NULL;
 	own.memory_bytes = how->memory_bytes;
 	own.mesh = own.strategy.kind == SW_PLAN_AUTO ? how->mesh : NULL;
+	own.with_fixed = own.mesh && how->with_fixed;
 	if (beside > 1) {
 		own.threads = SW_MAX(sw_thread_count(own.threads) / beside, 1);
 		own.quiet = true;

@@ -50,6 +50,7 @@ typedef struct sw_stage_planning {
 	const sw_cluster *slice;
 	int64_t memory_bytes; /* per device */
 	const char *mesh;     /* only meshes whose name begins so; NULL: all */
+	bool with_fixed;      /* and those of fixed strategies */
 	bool any_names;       /* the plan of a step whose ops have other names does as well */
 } sw_stage_planning;
 
