@@ -224,8 +224,7 @@ static void cut_uniform(flood *f, bool *uniform)
 		if (op->n_results != 1 || op->n_operands == 0 || f->cut[value] ||
 		    sw_value_shape(program, value).rank == 0)
 			continue;
-		bool is = op->opcode == SW_OP_BROADCAST &&
-		          sw_value_shape(program, op->operands[0]).rank == 0;
+		bool is = sw_repeats_number(program, op);
 		bool all = sw_opcode_is_elementwise((sw_opcode)op->opcode);
 		for (uint32_t k = 0; k < op->n_operands; k++)
 			all = all && uniform[op->operands[k]];

@@ -131,25 +131,40 @@ static uint32_t held_layout(const partitioner *p, sw_id value)
 
 /* ---- values that repeat one number ------------------------------------------------------- */
 
-/* Does the op repeat one number, which each device has whole? Then it is not written, but its part in
- * each layout that is read is. layouts: of its operand and result. */
+/* Is the number that the op repeats whole on each device? Then not the op is written, but a device's
+ * part in each layout that is read. layouts: of its operand and result. */
 static bool repeats(const partitioner *p, const sw_op *op, const sw_layout *layouts)
 {
-	return op->opcode == SW_OP_BROADCAST &&
-	       sw_value_shape(p->in, op->operands[0]).rank == 0 &&
-	       layouts[0].monoid == SW_MONOID_NONE && layouts[1].monoid == SW_MONOID_NONE;
+	return sw_repeats_number(p->in, op) && layouts[0].monoid == SW_MONOID_NONE &&
+	       layouts[1].monoid == SW_MONOID_NONE;
 }
 
-static sw_id repeat(partitioner *p, const sw_coordinates *at, sw_id value, uint32_t layout,
-                    sw_id number)
+/* Write a device's part of such a value in a layout. It belongs to the op that makes the value. */
+static sw_status repeat(partitioner *p, const sw_coordinates *at, sw_id value, uint32_t layout,
+                        sw_id number, sw_id *local)
 {
 	int64_t dims[SW_MAX_RANK];
-	sw_shape whole = sw_value_shape(p->in, value);
-	sw_layout_local_dims(&p->plan->cluster->atoms, whole, &p->layouts.items.data[layout], dims);
-	const sw_shape part = {.type = whole.type, .rank = whole.rank, .dims = dims};
-	sw_id local = sw_emit_broadcast(p->out, at->computation, number, part, NULL);
-	version_put(p, value, layout, local);
-	return local;
+	sw_shape part = sw_value_shape(p->in, value);
+	sw_id maker = p->in->values.data[value].op, reader = p->reader;
+	const sw_op *op = sw_op_at(p->in, maker);
+	sw_layout_local_dims(&p->plan->cluster->atoms, part, &p->layouts.items.data[layout], dims);
+	part.dims = dims;
+	const sw_op_spec spec = {.opcode = SW_OP_BROADCAST,
+	                         .operands = &number,
+	                         .n_operands = 1,
+	                         .attrs = sw_build_copy_attrs(p->out, op),
+	                         .shapes = &part,
+	                         .n_results = 1,
+	                         .name = op->name,
+	                         .op_name = op->op_name};
+	p->reader = maker;
+	note_op(p);
+	sw_status status = sw_build_op(p->out, at->computation, &spec, local, p->err);
+	p->reader = reader;
+	note_op(p);
+	if (status == SW_OK)
+		version_put(p, value, layout, *local);
+	return status;
 }
 
 /* Return the value in the layout that a reader needs. */
@@ -162,12 +177,10 @@ static sw_status read_value(partitioner *p, sw_coordinates *at, sw_id value, uin
 	*local = version_get(p, value, layout);
 	if (*local != SW_ABSENT && (!regather || number != SW_ABSENT))
 		return SW_OK;
-	if (number != SW_ABSENT && p->layouts.items.data[layout].monoid == SW_MONOID_NONE) {
-		*local = repeat(p, at, value, layout, number);
-		return SW_OK;
-	}
+	if (number != SW_ABSENT && p->layouts.items.data[layout].monoid == SW_MONOID_NONE)
+		return repeat(p, at, value, layout, number, local);
 	if (number != SW_ABSENT && version_get(p, value, produced) == SW_ABSENT)
-		repeat(p, at, value, produced, number);
+		SW_TRY(repeat(p, at, value, produced, number, local));
 	if (layout == materialised || version_get(p, value, materialised) == SW_ABSENT) {
 		sw_status status = convert(p, at, value, produced, materialised, local);
 		if (status != SW_OK || layout == materialised)

@@ -197,6 +197,12 @@ void sw_program_set_scheduled(sw_program *program);
 const sw_id *sw_called_operands(const sw_program *program, const sw_op *op, uint16_t k,
                                 uint32_t *n);
 
+/* Does the op repeat one number? Each device can then make any part of its result. */
+static inline bool sw_repeats_number(const sw_program *program, const sw_op *op)
+{
+	return op->opcode == SW_OP_BROADCAST && sw_value_shape(program, op->operands[0]).rank == 0;
+}
+
 /* Return the trip count that is assumed for a `while`: 1 where it is not known. */
 static inline int64_t sw_op_trips(const sw_op *op)
 {
