@@ -104,8 +104,8 @@ static sw_bound_loop no_loop(const sw_program *program, sw_arena *arena)
 	                       .twins = sw_bound_twins(program, SW_NEW_N(arena, bool, n), arena)};
 }
 
-/* A loop has two iterations at least, of which each device runs all if all have equal shares. What is in its body, and in loops of the program itself, may
- * get the sizes of other ops. */
+/* A loop has two iterations at least, of which each device runs all if all have equal shares. What is
+ * in its body, and in loops of the program itself, may get the sizes of other ops. */
 static sw_bound_loop with_loop(const sw_program *program, const sw_phases *phases, bool equal_shares,
                                sw_arena *arena)
 {

@@ -456,6 +456,80 @@ static void zeros_do_not_make_rows_of_a_parameter_the_batch(void **state)
 	}
 }
 
+/* Two square weights, of which one takes what the other gives, are both multiplied by the same
+ * constant. The dimensions of one are not those of the other all the same. */
+static void weights_of_one_shape_stay_apart_beside_a_constant(void **state)
+{
+	static const char text[] =
+		"HloModule m, input_output_alias={ {0}: (1, {}, may-alias), {1}: (2, {}, may-alias) }\n"
+		"ENTRY e {\n"
+		"  x = f32[8,16] parameter(0)\n"
+		"  w = f32[16,16] parameter(1)\n"
+		"  v = f32[16,16] parameter(2)\n"
+		"  half = f32[] constant(0.5)\n"
+		"  halves = f32[16,16] broadcast(half), dimensions={}\n"
+		"  y = f32[8,16] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"  z = f32[8,16] dot(y, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"  w2 = f32[16,16] multiply(w, halves)\n"
+		"  v2 = f32[16,16] multiply(v, halves)\n"
+		"  ROOT out = (f32[16,16], f32[16,16], f32[8,16]) tuple(w2, v2, z)\n"
+		"}\n";
+	analysis a = {0};
+	(void)state;
+	open_text(text, "local-2x2.yaml", &a.p);
+	analyse(&a);
+	int32_t in = class_of(&a, false, value_of(&a, "w"), 0, 16),
+		between = class_of(&a, false, value_of(&a, "w"), 1, 16),
+		out = class_of(&a, false, value_of(&a, "v"), 1, 16);
+	assert_int_equal(class_of(&a, false, value_of(&a, "v"), 0, 16), between);
+	assert_true(in >= 0 && between >= 0 && out >= 0);
+	assert_true(in != between && between != out && in != out);
+	clear(&a);
+}
+
+/* ---- options ---------------------------------------------------------------------------- */
+
+static bool same_option(const sw_option *x, const sw_option *y)
+{
+	return x->kind == y->kind && x->monoid == y->monoid && x->index == y->index &&
+	       x->top == y->top;
+}
+
+static void check_options(const sw_analysis *analysis, const sw_mesh *mesh, sw_decision_kind kind,
+                          uint32_t index)
+{
+	sw_decision_options o = sw_options_of(analysis, mesh, kind, index);
+	for (int32_t axis = 0; axis < mesh->n_axes; axis++)
+		for (int32_t i = 0; i < o.n[axis]; i++)
+			for (int32_t k = 0; k < i; k++)
+				assert_false(same_option(&o.list[axis][i], &o.list[axis][k]));
+}
+
+/* Two inner axes of one size leave an outer axis the same digit, which is one option. */
+static void options_beside_equal_axes_are_different(void **state)
+{
+	planned p;
+	sw_analysis analysis;
+	sw_meshes meshes = {0};
+	sw_error err = {0};
+	(void)state;
+	open_fixture("gpt-tiny", "local-2x4.yaml", &p);
+	make_plan(&p, "axonn:2,2,2,1");
+	sw_analysis_init(&analysis, p.plan, &p.sidecar, (sw_analysis_options){.no_overlap = true});
+	check(sw_meshes_of(&p.cluster, &p.plan->strategy, &sw_model_default_limits, &analysis.roles,
+	                   1, &meshes, &err),
+	      &err);
+	assert_true(meshes.len > 0 && meshes.data[0].n_axes == 3);
+	for (sw_id op = 0; op < p.plan->program->ops.len; op++)
+		if (analysis.roles.planned[sw_op_at(p.plan->program, op)->computation])
+			check_options(&analysis, &meshes.data[0], SW_DECISION_OP, op);
+	for (uint32_t i = 0; i < analysis.roles.n_inputs; i++)
+		check_options(&analysis, &meshes.data[0], SW_DECISION_INPUT, i);
+	sw_vec_clear(&meshes);
+	sw_analysis_clear(&analysis);
+	close_planned(&p);
+}
+
 /* A step may pick the rows of its batch out of tables, and make several updates in a loop: weights
  * that the loop trains are parameters, and the batch is the rows of what meets them. */
 static void the_batch_is_found_where_the_step_draws_it(void **state)
@@ -514,6 +588,8 @@ int main(void)
 		cmocka_unit_test(every_dot_has_the_batch),
 		cmocka_unit_test(shared_positions_join_no_dimensions),
 		cmocka_unit_test(zeros_do_not_make_rows_of_a_parameter_the_batch),
+		cmocka_unit_test(weights_of_one_shape_stay_apart_beside_a_constant),
+		cmocka_unit_test(options_beside_equal_axes_are_different),
 		cmocka_unit_test(the_batch_is_found_where_the_step_draws_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
  */
 #include "partition/programs.h"
 #include "partition/subject.h"
+#include "planned/planned.h"
 #include "search/search.h"
 
 #include <stdlib.h>
@@ -123,10 +124,49 @@ static void nothing_is_split_in_a_replicated_plan(void **state)
 	}
 }
 
+/* Zeros are read whole by a weight, and by rows of the batch: a device makes both, and slices none. */
+static void a_repeated_number_is_made_in_each_layout(void **state)
+{
+	static const char text[] =
+		"HloModule m, input_output_alias={ {0}: (1, {}, may-alias) }\n"
+		"add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n"
+		" ROOT c = f32[] add(a, b) }\n"
+		"ENTRY e {\n"
+		"  x = f32[8,4] parameter(0)\n"
+		"  w = f32[8,4] parameter(1)\n"
+		"  zero = f32[] constant(0)\n"
+		"  zeros = f32[8,4] broadcast(zero), dimensions={}\n"
+		"  up = f32[8,4] maximum(x, zeros)\n"
+		"  down = f32[8,4] maximum(w, zeros)\n"
+		"  q = f32[4] reduce(up, zero), dimensions={0}, to_apply=add\n"
+		"  g = f32[8,4] broadcast(q), dimensions={1}\n"
+		"  next = f32[8,4] subtract(down, g)\n"
+		"  ROOT out = (f32[8,4]) tuple(next)\n"
+		"}\n";
+	planned p;
+	sw_program *local;
+	sw_error err = {0};
+	int counts[SW_OPCODE_COUNT] = {0}, repeated = 0;
+	(void)state;
+	open_text(text, "local-2x2.yaml", &p);
+	make_plan(&p, "dp");
+	check(sw_partition_with_origins(p.plan, &local, NULL, &err), &err);
+	for (size_t i = 0; i < local->ops.len; i++) {
+		counts[local->ops.data[i].opcode]++;
+		repeated += sw_repeats_number(local, &local->ops.data[i]);
+	}
+	assert_int_equal(counts[SW_OP_DYNAMIC_SLICE], 0);
+	assert_int_equal(counts[SW_OP_ALL_REDUCE], 1);
+	assert_int_equal(repeated, 2);
+	sw_program_free(local);
+	close_planned(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_split_in_a_replicated_plan),
+		cmocka_unit_test(a_repeated_number_is_made_in_each_layout),
 		cmocka_unit_test(every_strategy_keeps_the_results),
 		cmocka_unit_test(random_plans_keep_the_results),
 	};
