@@ -268,21 +268,19 @@ static bool confuses(flood *f, const bool *uniform, sw_id value, uint32_t split)
 	return false;
 }
 
-/* Let splits pass through the uniform values, too, where they confuse nothing. Where they would,
- * each device can make any part of such a value for itself. */
+/* Let splits pass through the uniform values, too, if they confuse nothing. Of the others each device
+ * can make any part for itself. */
 static void join_uniform(flood *f, const bool *uniform, size_t *next)
 {
 	for (size_t v = 0; v < f->program->values.len; v++) {
 		bool confused = false;
-		if (!uniform[v])
-			continue;
-		for (int32_t k = f->last[false][v]; k >= 0; k = f->before.data[k])
-			confused = confused || confuses(f, uniform, (sw_id)v, (uint32_t)k);
-		if (confused)
-			continue;
-		f->cut[v] = false;
-		for (int32_t k = f->last[false][v]; k >= 0; k = f->before.data[k])
-			propagate(f, (uint32_t)k);
+		f->cut[v] = f->cut[v] && !uniform[v];
+		for (int32_t k = uniform[v] ? f->last[false][v] : -1; k >= 0; k = f->before.data[k])
+			if (confuses(f, uniform, (sw_id)v, (uint32_t)k))
+				confused = true;
+			else
+				propagate(f, (uint32_t)k);
+		f->cut[v] |= confused;
 		propagate_all(f, next);
 	}
 }

@@ -495,10 +495,10 @@ static bool same_option(const sw_option *x, const sw_option *y)
 	       x->top == y->top;
 }
 
-static void check_options(const sw_analysis *analysis, const sw_mesh *mesh, sw_decision_kind kind,
+static void check_options(const sw_analysis *of, const sw_mesh *mesh, sw_decision_kind kind,
                           uint32_t index)
 {
-	sw_decision_options o = sw_options_of(analysis, mesh, kind, index);
+	sw_decision_options o = sw_options_of(of, mesh, kind, index);
 	for (int32_t axis = 0; axis < mesh->n_axes; axis++)
 		for (int32_t i = 0; i < o.n[axis]; i++)
 			for (int32_t k = 0; k < i; k++)
@@ -509,24 +509,24 @@ static void check_options(const sw_analysis *analysis, const sw_mesh *mesh, sw_d
 static void options_beside_equal_axes_are_different(void **state)
 {
 	planned p;
-	sw_analysis analysis;
+	sw_analysis of;
 	sw_meshes meshes = {0};
 	sw_error err = {0};
 	(void)state;
 	open_fixture("gpt-tiny", "local-2x4.yaml", &p);
 	make_plan(&p, "axonn:2,2,2,1");
-	sw_analysis_init(&analysis, p.plan, &p.sidecar, (sw_analysis_options){.no_overlap = true});
-	check(sw_meshes_of(&p.cluster, &p.plan->strategy, &sw_model_default_limits, &analysis.roles,
+	sw_analysis_init(&of, p.plan, &p.sidecar, (sw_analysis_options){.no_overlap = true});
+	check(sw_meshes_of(&p.cluster, &p.plan->strategy, &sw_model_default_limits, &of.roles,
 	                   1, &meshes, &err),
 	      &err);
 	assert_true(meshes.len > 0 && meshes.data[0].n_axes == 3);
 	for (sw_id op = 0; op < p.plan->program->ops.len; op++)
-		if (analysis.roles.planned[sw_op_at(p.plan->program, op)->computation])
-			check_options(&analysis, &meshes.data[0], SW_DECISION_OP, op);
-	for (uint32_t i = 0; i < analysis.roles.n_inputs; i++)
-		check_options(&analysis, &meshes.data[0], SW_DECISION_INPUT, i);
+		if (of.roles.planned[sw_op_at(p.plan->program, op)->computation])
+			check_options(&of, &meshes.data[0], SW_DECISION_OP, op);
+	for (uint32_t i = 0; i < of.roles.n_inputs; i++)
+		check_options(&of, &meshes.data[0], SW_DECISION_INPUT, i);
 	sw_vec_clear(&meshes);
-	sw_analysis_clear(&analysis);
+	sw_analysis_clear(&of);
 	close_planned(&p);
 }
 

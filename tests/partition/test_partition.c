@@ -4,7 +4,6 @@
  */
 #include "partition/programs.h"
 #include "partition/subject.h"
-#include "planned/planned.h"
 #include "search/search.h"
 
 #include <stdlib.h>
@@ -143,14 +142,18 @@ static void a_repeated_number_is_made_in_each_layout(void **state)
 		"  next = f32[8,4] subtract(down, g)\n"
 		"  ROOT out = (f32[8,4]) tuple(next)\n"
 		"}\n";
-	planned p;
+	subject s;
+	sw_cluster cluster;
+	sw_plan *plan;
 	sw_program *local;
 	sw_error err = {0};
+	sw_plan_options dp = {.strategy = {.kind = SW_PLAN_DP}, .no_overlap = true, .quiet = true};
 	int counts[SW_OPCODE_COUNT] = {0}, repeated = 0;
 	(void)state;
-	open_text(text, "local-2x2.yaml", &p);
-	make_plan(&p, "dp");
-	check(sw_partition_with_origins(p.plan, &local, NULL, &err), &err);
+	subject_from_text("zeros", text, &s);
+	make_cluster("2,2", &cluster);
+	check(sw_plan_make(s.program, s.name, &s.sidecar, &cluster, &dp, &plan, &err), &err);
+	check(sw_partition_with_origins(plan, &local, NULL, &err), &err);
 	for (size_t i = 0; i < local->ops.len; i++) {
 		counts[local->ops.data[i].opcode]++;
 		repeated += sw_repeats_number(local, &local->ops.data[i]);
@@ -158,8 +161,11 @@ static void a_repeated_number_is_made_in_each_layout(void **state)
 	assert_int_equal(counts[SW_OP_DYNAMIC_SLICE], 0);
 	assert_int_equal(counts[SW_OP_ALL_REDUCE], 1);
 	assert_int_equal(repeated, 2);
+	compare_with_serial(&s, plan, TOLERANCE, "dp");
 	sw_program_free(local);
-	close_planned(&p);
+	sw_plan_free(plan);
+	sw_cluster_clear(&cluster);
+	subject_clear(&s);
 }
 
 int main(void)

@@ -99,7 +99,7 @@ static void reductions_of_activation_gradients_hide_behind_weight_gradients(void
 {
 	(void)state;
 	check_hidden("megatron:tp=4", look_at_activation_reduction, true, 7,
-	             3. / 8); /* half of them belong to the forward pass */
+	             1. / 4); /* half of them belong to the forward pass */
 }
 
 static void reductions_of_weight_gradients_hide_behind_the_backward_pass(void **state)
