@@ -115,6 +115,21 @@ static bool leaves_rest(const sw_model *m, sw_movement movement, uint32_t from, 
 	       m->memo->layouts.items.data[from].monoid == SW_MONOID_NONE;
 }
 
+/* Is nothing moved, since a device makes its part as the reader needs it? */
+static bool is_made(const sw_model *m, sw_movement movement, uint32_t from, uint32_t to)
+{
+	const sw_layout *layouts = m->memo->layouts.items.data;
+	return movement.made && layouts[from].monoid == SW_MONOID_NONE &&
+	       layouts[to].monoid == SW_MONOID_NONE;
+}
+
+static double move_s(const sw_model *m, sw_movement movement, uint32_t from, uint32_t to, double path_s)
+{
+	if (leaves_rest(m, movement, from, to))
+		return INFINITY;
+	return is_made(m, movement, from, to) ? 0 : movement_cost_s(m, movement, path_s);
+}
+
 int32_t sw_conversion_cost_table(sw_model *m, uint32_t number, sw_movement movement)
 {
 	struct {
@@ -135,10 +150,8 @@ int32_t sw_conversion_cost_table(sw_model *m, uint32_t number, sw_movement movem
 			double term_s = movement.term_s > 0 && makes_term(m, from, to)
 			                        ? movement.count * movement.trips * movement.term_s
 			                        : 0;
-			double move_s = leaves_rest(m, movement, from, to)
-			                        ? INFINITY
-			                        : movement_cost_s(m, movement, seconds[at - cost]);
-			*at = sw_cost_from_seconds(move_s + term_s);
+			*at = sw_cost_from_seconds(
+				move_s(m, movement, from, to, seconds[at - cost]) + term_s);
 		}
 	table = (uint32_t)sw_problem_add_table(&m->problem, rows.n, columns.n, cost);
 	sw_map_put(&m->index.cost_tables, &key, sizeof(key), table);

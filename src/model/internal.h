@@ -141,7 +141,8 @@ typedef struct sw_movement {
 	/* Added time of a conversion that makes a replicated value a term of a partial sum: some
 	 * devices must select the neutral element. 0 for constants, mostly that element already. */
 	double term_s;
-	int64_t rests; /* 1: what is no partial sum stays as it is */
+	int32_t rests; /* 1: what is no partial sum stays as it is */
+	int32_t made;  /* 1: what repeats a number is made in each layout that is read */
 } sw_movement;
 /* Return the number of the conversion between the layouts of two ends. */
 uint32_t sw_conversion_between(sw_model *model, sw_shape shape, sw_edge_end from, sw_edge_end to);

@@ -104,8 +104,7 @@ static double round_window(double seconds)
 	return seconds > 0 && frexp(seconds, &exponent) > 0 ? ldexp(0.5, exponent) : 0;
 }
 
-/* Describe the conversion of a value for this reader; use NULL: for all readers. What repeats a number
- * is not moved but made by the kernel that reads it, where kernels hold several ops. */
+/* Describe the conversion of a value for this reader; use NULL: for all readers. */
 static sw_movement move_value(const sw_model *m, sw_id value, double trips,
                               const sw_value_reader *use)
 {
@@ -116,9 +115,12 @@ static sw_movement move_value(const sw_model *m, sw_id value, double trips,
 	double term_s = is_constant(analysis->program, value)
 	                        ? 0
 	                        : analysis->cluster->device.kernel_overhead_s;
-	bool made = analysis->cluster->device.fusion != SW_FUSION_NONE &&
-	            sw_repeats_number(analysis->program, sw_op_at(analysis->program, from));
-	return (sw_movement){made ? 0 : trips, round_window(window_s), 1, term_s, 0};
+	return (sw_movement){.trips = trips,
+	                     .window_s = round_window(window_s),
+	                     .count = 1,
+	                     .term_s = term_s,
+	                     .made = sw_repeats_number(analysis->program,
+	                                               sw_op_at(analysis->program, from))};
 }
 
 /* Merge edges between the same nodes that have the same conversion and equal movements. */

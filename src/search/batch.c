@@ -53,7 +53,7 @@ static sw_budget budget_of(const sw_search *s, const sw_mesh_search *m, size_t p
 	b.cutoff_s = w->tolerance * b.accept_s;
 	double left_s = sw_wave_left_s(w), rest = (double)(w->queue.n - position);
 	if (isfinite(left_s))
-		b.seconds = fmax(1e-3, left_s / (sw_mesh_is_free(m->mesh) ? rest : fmin(rest, 2)));
+		b.seconds = fmax(SW_LEAST_SOLVER_S, left_s / (sw_mesh_is_free(m->mesh) ? rest : fmin(rest, 2)));
 	return b;
 }
 

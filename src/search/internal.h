@@ -136,6 +136,10 @@ typedef enum sw_memory_mode {
 	SW_MEMORY_VARIED /* vary plans that were found (variations.c); bounds stay as they are */
 } sw_memory_mode;
 
+/* What a solver gets at least, however late it is: a small problem then has a solution, also where
+ * code is checked at run time. */
+#define SW_LEAST_SOLVER_S 1e-2
+
 /* The limits of the solver on one mesh. */
 typedef struct sw_budget {
 	double seconds;  /* 0: unlimited */

@@ -333,7 +333,7 @@ static bool has_time(sw_mesh_search *m)
 	bool late = deadline_s > 0 && now_s > deadline_s;
 	m->timed_out = m->timed_out || late;
 	if (deadline_s > 0)
-		m->budget.seconds = fmin(m->budget.seconds, fmax(deadline_s - now_s, 1e-3));
+		m->budget.seconds = fmin(m->budget.seconds, fmax(deadline_s - now_s, SW_LEAST_SOLVER_S));
 	return !late;
 }
 
