@@ -97,12 +97,6 @@ bool sw_price_local(const sw_analysis *analysis, sw_id op_id, const sw_strategy 
 	/* A strategy that does nothing leaves the op as it is, which is always possible; so does
 	 * one of owners, who share such work evenly at best. */
 	int64_t owners = owners_of(&analysis->cluster->atoms, strategy);
-	if (sw_repeats_number(analysis->program, op) && operands[0].monoid == SW_MONOID_NONE) {
-		/* Its parts are as large as readers need. */
-		*cost = (sw_program_cost){.step_time_s = sw_fused_share(analysis, op_id) *
-		                                         analysis->cluster->device.kernel_overhead_s};
-		return true;
-	}
 	if (owners > 0) {
 		*cost = (sw_program_cost){
 			.step_time_s = sw_fused_share(analysis, op_id) *

@@ -218,17 +218,34 @@ bool sw_model_begin(sw_model *m, sw_memo *memo, const sw_watch *watch, const sw_
 	return !m->late;
 }
 
+/* Mark the nodes of ops that repeat a number: their parts are as large as readers need. */
+static bool *mark_made(const sw_model *m)
+{
+	const sw_program *program = m->analysis->program;
+	bool *made = sw_alloc(m->index.nodes.len + 1);
+	for (size_t i = 0; i < m->decisions.len; i++) {
+		const sw_decision *d = &m->decisions.data[i];
+		made[d->node] |= d->kind == SW_DECISION_OP &&
+		                 sw_repeats_number(program, sw_op_at(program, d->index));
+	}
+	return made;
+}
+
 double sw_model_kernels_s(const sw_model *m)
 {
 	double sum = 0;
+	bool *made = mark_made(m);
 	for (size_t i = 0; i < m->index.nodes.len; i++) {
 		const sw_strategy_table *table =
 			sw_model_strategy_table(m, m->index.nodes.data[i].table);
+		if (made[i])
+			continue;
 		double cheapest = table->seconds ? table->seconds[0] : 0;
 		for (int32_t k = 1; table->seconds && k < table->n; k++)
 			cheapest = fmin(cheapest, table->seconds[k]);
 		sum += cheapest * m->index.nodes.data[i].trips;
 	}
+	free(made);
 	return sum;
 }
 

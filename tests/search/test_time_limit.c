@@ -280,20 +280,20 @@ static void alternatives_given_up_are_no_quicker_than_their_bound(void **state)
 }
 
 /* Planned alone, a fixed strategy takes what its row says, or no more where the row is only the most that
- * it takes. Of mlp some are so far behind that they are not scheduled to the end: they take half of
+ * it takes. Of mlp-clip some are so far behind that they are not scheduled to the end: they take half of
  * what was played of them. */
 static void a_row_says_what_its_strategy_takes_alone(void **state)
 {
 	(void)state;
 	planned p;
 	sw_plan_options options = {.quiet = true};
-	open_fixture("mlp", "local-2x4.yaml", &p);
+	open_fixture("mlp-clip", "local-2x4.yaml", &p);
 	plan_under(&p, options, "auto");
 	sw_text text = {0};
 	explain_plan(&p, false, &text);
-	const char *row = strstr(text.data, "\nzero1 ");
+	const char *row = strstr(text.data, "\nmegatron:tp=4 ");
 	assert_non_null(row);
-	row += strlen("\nzero1 ");
+	row += strlen("\nmegatron:tp=4 ");
 	assert_int_equal(strncmp(row + strspn(row, " "), "<= ", 3), 0);
 	sw_text_clear(&text);
 	size_t n = p.plan->alternatives.len;
