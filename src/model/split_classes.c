@@ -232,7 +232,7 @@ static void cut_uniform(flood *f, bool *uniform)
 	}
 }
 
-/* Are there two classes in what reads it? Then they stay apart. */
+/* Has this split another class than the ones before? *class: theirs; -1: there were none. */
 static bool is_another(flood *f, int32_t *class, uint32_t split)
 {
 	int32_t found = find(f, (int32_t)split);
