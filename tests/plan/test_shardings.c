@@ -172,7 +172,7 @@ static void specs_of_an_mlp_are_those_written_by_hand(void **state)
 		const char *strategy, *mesh, *w0, *w2, *b2, *x;
 	} cases[] = {
 		{"megatron:tp=2", "[{\"name\":\"x\",\"size\":4},{\"name\":\"y\",\"size\":2}]",
-	         "[null,\"y\"]", "[\"y\",null]", "[null]", "[\"x\",null]"},
+	         "[null,\"y\"]", "[null,\"y\"]", "[\"y\"]", "[\"x\",null]"},
 		{"zero3", "[{\"name\":\"x\",\"size\":8}]", "[\"x\",null]", "[\"x\",null]",
 	         "[\"x\"]", "[\"x\",null]"},
 		{"dp", "[{\"name\":\"x\",\"size\":8}]", "[null,null]", "[null,null]", "[null]",
