@@ -120,7 +120,8 @@ static bool is_made(const sw_model *m, sw_movement movement, uint32_t from, uint
 {
 	const sw_layout *layouts = m->memo->layouts.items.data;
 	return movement.made && layouts[from].monoid == SW_MONOID_NONE &&
-	       layouts[to].monoid == SW_MONOID_NONE;
+	       layouts[to].monoid == SW_MONOID_NONE && !sw_layout_owned_atoms(&layouts[from]) &&
+	       !sw_layout_owned_atoms(&layouts[to]);
 }
 
 static double move_s(const sw_model *m, sw_movement movement, uint32_t from, uint32_t to, double path_s)
