@@ -130,6 +130,11 @@ static json_t *describe_group(const sw_plan *plan, const sw_variable_map *map, u
 	return json_string(group->name);
 }
 
+static bool is_served(const explained_variable *v)
+{
+	return v->form && v->form->codec.kind == SW_CODEC_TERMS;
+}
+
 /* Return the bytes of indices and rows that a device sends its term of a table's gradient as, to
  * whoever serves it; 0: it sends the term. */
 static int64_t rows_to_owner(const sw_served *served, uint32_t input)
@@ -139,11 +144,6 @@ static int64_t rows_to_owner(const sw_served *served, uint32_t input)
 			if (served->ports[p].inputs[k] == input)
 				return served->ports[p].row_bytes[k];
 	return 0;
-}
-
-static bool is_served(const explained_variable *v)
-{
-	return v->form && v->form->codec.kind == SW_CODEC_TERMS;
 }
 
 /* Likewise in a program that all devices run together: rows travel where the op that scatters them

@@ -72,6 +72,11 @@ uint32_t sw_layout_owned_atoms(const sw_layout *layout)
 	return atoms_of_kind(layout, SW_STATE_O);
 }
 
+bool sw_layout_is_on_all(const sw_layout *layout)
+{
+	return layout->monoid == SW_MONOID_NONE && !sw_layout_owned_atoms(layout);
+}
+
 bool sw_layout_has_part(const sw_atoms *atoms, const sw_layout *layout, int64_t device)
 {
 	for (int32_t a = 0; a < layout->n; a++)

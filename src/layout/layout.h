@@ -45,6 +45,8 @@ uint32_t sw_layout_partial_atoms(const sw_layout *layout);
 uint32_t sw_layout_split_atoms(const sw_layout *layout, int32_t dim);
 /* Return the mask of the atoms that are O. */
 uint32_t sw_layout_owned_atoms(const sw_layout *layout);
+/* Return whether each device has a part of the value itself: no atom is P or O. */
+bool sw_layout_is_on_all(const sw_layout *layout);
 /* Return whether a device has a part at all: on each O atom it is the owner. */
 bool sw_layout_has_part(const sw_atoms *atoms, const sw_layout *layout, int64_t device);
 /* Place the atoms of the mask, in order (outermost atom first), as adjacent digits that descend

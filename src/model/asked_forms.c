@@ -249,9 +249,10 @@ static sw_status check_any(const asked_forms *f, const char *together, const cha
 
 /* What goes with no parameter has no gradient. Every device makes it, as a batch norm's running statistics,
  * of all rows of the batch, if devices are at one step. */
-static sw_status check_state(const asked_forms *f, const char *key, const char *name)
+static sw_status check_state(const asked_forms *f, const char *together, const char *key,
+                             const char *name)
 {
-	return is_stale(f) && !find_together(f)
+	return is_stale(f) && !together
 	               ? sw_fail(f->err, SW_ERR_INPUT,
 	                         "%s: '%s' is made of the batch and no part of a parameter's own "
 	                         "state, as running statistics and factored moments are: take "
@@ -265,7 +266,7 @@ static sw_status check_state(const asked_forms *f, const char *key, const char *
 static sw_status serve(asked_forms *f, int64_t common)
 {
 	sw_variable_forms forms = {f->map.n, f->list};
-	const char *key = sw_served_key(&forms), *any = NULL;
+	const char *key = sw_served_key(&forms), *together = find_together(f), *any = NULL;
 	for (uint32_t i = 0; i < f->map.n; i++) {
 		sw_variable_form *form = &f->list[i];
 		const char *name = f->request->sidecar->inputs[form->input].name;
@@ -273,7 +274,7 @@ static sw_status serve(asked_forms *f, int64_t common)
 			continue;
 		if (f->request->sidecar->inputs[form->input].role != SW_ROLE_PARAMETER) {
 			if (f->map.goes_with[i] < 0)
-				SW_TRY(check_state(f, key, name));
+				SW_TRY(check_state(f, together, key, name));
 			continue;
 		}
 		if (form->codec.kind)
@@ -291,7 +292,7 @@ static sw_status serve(asked_forms *f, int64_t common)
 			               "most %d dimensions: leave %s out",
 			               key, name, SW_MAX_RANK - 1, key);
 	}
-	SW_TRY(check_any(f, find_together(f), any));
+	SW_TRY(check_any(f, together, any));
 	if (f->request->devices < 2)
 		return sw_fail(f->err, SW_ERR_INPUT,
 		               "%s: one device waits for no other: leave %s out", key, key);

@@ -119,9 +119,8 @@ static bool leaves_rest(const sw_model *m, sw_movement movement, uint32_t from, 
 static bool is_made(const sw_model *m, sw_movement movement, uint32_t from, uint32_t to)
 {
 	const sw_layout *layouts = m->memo->layouts.items.data;
-	return movement.made && layouts[from].monoid == SW_MONOID_NONE &&
-	       layouts[to].monoid == SW_MONOID_NONE && !sw_layout_owned_atoms(&layouts[from]) &&
-	       !sw_layout_owned_atoms(&layouts[to]);
+	return movement.made && sw_layout_is_on_all(&layouts[from]) &&
+	       sw_layout_is_on_all(&layouts[to]);
 }
 
 static double move_s(const sw_model *m, sw_movement movement, uint32_t from, uint32_t to, double path_s)

@@ -131,18 +131,12 @@ static uint32_t held_layout(const partitioner *p, sw_id value)
 
 /* ---- values that repeat one number ------------------------------------------------------- */
 
-/* Has each device a part of the value in this layout, which no owner has alone? */
-static bool is_on_all(const sw_layout *layout)
-{
-	return layout->monoid == SW_MONOID_NONE && !sw_layout_owned_atoms(layout);
-}
-
 /* Is the number that the op repeats whole on each device? Then not the op is written, but a device's
  * part in each layout that is read. layouts: of its operand and result. */
 static bool repeats(const partitioner *p, const sw_op *op, const sw_layout *layouts)
 {
-	return sw_repeats_number(p->in, op) && layouts[0].monoid == SW_MONOID_NONE &&
-	       is_on_all(&layouts[1]);
+	return sw_repeats_number(p->in, op) && sw_layout_is_on_all(&layouts[0]) &&
+	       sw_layout_is_on_all(&layouts[1]);
 }
 
 /* Write a device's part of such a value in a layout. It belongs to the op that makes the value. */
@@ -183,7 +177,7 @@ static sw_status read_value(partitioner *p, sw_coordinates *at, sw_id value, uin
 	*local = version_get(p, value, layout);
 	if (*local != SW_ABSENT && (!regather || number != SW_ABSENT))
 		return SW_OK;
-	if (number != SW_ABSENT && is_on_all(&p->layouts.items.data[layout]))
+	if (number != SW_ABSENT && sw_layout_is_on_all(&p->layouts.items.data[layout]))
 		return repeat(p, at, value, layout, number, local);
 	if (number != SW_ABSENT && version_get(p, value, produced) == SW_ABSENT)
 		SW_TRY(repeat(p, at, value, produced, number, local));

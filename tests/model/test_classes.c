@@ -25,10 +25,7 @@ static void mark_uniform(analysis *a)
 		bool all = op->n_operands > 0 && sw_opcode_is_elementwise((sw_opcode)op->opcode);
 		for (uint32_t k = 0; k < op->n_operands; k++)
 			all = all && uniform[op->operands[k]];
-		uniform[op->first_result] =
-			all ||
-			(op->opcode == SW_OP_BROADCAST &&
-		         sw_value_shape(a->program, op->operands[0]).rank == 0);
+		uniform[op->first_result] = all || sw_repeats_number(a->program, op);
 		a->shared[op->first_result] |= uniform[op->first_result];
 	}
 }
