@@ -83,6 +83,7 @@ static bool grid_mesh(const sw_atoms *atoms, int64_t batch, const sw_plan_strate
 	const sw_fixed_strategy *fixed = sw_fixed_strategy_of(strategy->kind);
 	int64_t outer = 1;
 	int32_t first = 0;
+	mesh->grid = true;
 	for (int32_t i = 0; i < fixed->n_axes; i++) {
 		const sw_strategy_axis *axis = &fixed->axes[i];
 		int32_t last = first;

@@ -419,6 +419,7 @@ typedef struct sw_mesh {
 	sw_axis axes[SW_MAX_AXES];
 	const sw_axis_use *use[SW_MAX_AXES];
 	bool search; /* axes are free: no split is demanded of any decision */
+	bool grid;   /* its axes are those of AxoNN's or SUMMA's grid */
 	/* trades time for memory: is searched only where memory is short. These meshes are last */
 	bool saves_memory;
 	/* is searched only where the bound leaves something to gain */
