@@ -48,19 +48,33 @@ static bool is_better(const sw_pipelined *plan, const sw_pipelined *than)
 	return plan->played.step_s < than->played.step_s;
 }
 
-/* Plan all stages of an opened trial, which is taken over. */
-static bool plan_trial(sw_stage_search *s, sw_pipelined *p, double than_s)
+/* Keep a planned trial, which is taken over, if it is better than the best one. */
+static bool keep_better(sw_stage_search *s, sw_pipelined *p)
 {
-	sw_error err = {0};
-	double least_s = 0;
-	sw_status status = sw_pipelined_plan(p, s->store, s->options, than_s, &least_s, &err);
-	bool better = status == SW_OK && is_better(p, s->best);
-	if (status)
-		sw_trials_note_failure(s, status, &err);
+	bool better = is_better(p, s->best);
 	sw_pipelined_free(better ? s->best : p);
 	if (better)
 		s->best = p;
 	return better;
+}
+
+/* Plan all stages of an opened trial; it is freed if that fails. */
+static bool plan_opened(sw_stage_search *s, sw_pipelined *p, double than_s)
+{
+	sw_error err = {0};
+	double least_s = 0;
+	sw_status status = sw_pipelined_plan(p, s->store, s->options, than_s, &least_s, &err);
+	if (status) {
+		sw_trials_note_failure(s, status, &err);
+		sw_pipelined_free(p);
+	}
+	return status == SW_OK;
+}
+
+/* Plan an opened trial, which is taken over. */
+static bool plan_trial(sw_stage_search *s, sw_pipelined *p, double than_s)
+{
+	return plan_opened(s, p, than_s) && keep_better(s, p);
 }
 
 /* ---- the mesh --------------------------------------------------------------------------- */
@@ -209,24 +223,102 @@ static void plan_on_all_meshes(sw_stage_search *s)
 	}
 }
 
+/* ---- schedules --------------------------------------------------------------------------- */
+
+/* Search for a quicker schedule of a plan, where it may be any. */
+static sw_status order_again(sw_stage_search *s, sw_pipelined *p, sw_error *err)
+{
+	if (!p || !p->fits || s->options->schedule >= 0 || p->given)
+		return SW_OK;
+	sw_progress_update(&s->progress, 0.95, "other schedules");
+	return sw_pipelined_search_order(p, sw_stage_store_left_s(s->store), err);
+}
+
 /* ---- the best one, once more ------------------------------------------------------------- */
 
-/* Plan the best trial again with fixed strategies beside its mesh: each of its stages may take one of
- * them, or what is found on the mesh from there. */
+/* Seconds of one microbatch in a stage by its plan. */
+static double planned_s(const sw_planned_stage *stage)
+{
+	const double *part_s = stage->times.part_s;
+	return part_s[SW_STAGE_FORWARD] + part_s[SW_STAGE_INPUT_GRADIENT] + part_s[SW_STAGE_WEIGHT_GRADIENT];
+}
+
+static int32_t longest_stage(const sw_pipelined *p)
+{
+	int32_t longest = 0;
+	for (int32_t i = 1; i < p->n_stages; i++)
+		longest = planned_s(&p->stages[i]) > planned_s(&p->stages[longest]) ? i : longest;
+	return longest;
+}
+
+/* The mesh of a stage. */
+static const char *mesh_of_stage(const sw_pipelined *p, int32_t stage, sw_arena *arena)
+{
+	return mesh_of(p->stages[p->stages[stage].like].plan, arena);
+}
+
+typedef struct mesh_names {
+	const char **v;
+	int32_t n;
+} mesh_names;
+
+/* The meshes of the stages, each once, that of the longest first; of a large program that alone. */
+static mesh_names meshes_of_stages(const sw_stage_search *s, const sw_pipelined *p, sw_arena *arena)
+{
+	bool small = sw_stage_store_canonical(s->store)->ops.len <= SMALL_PROGRAM;
+	int32_t first = longest_stage(p), n = small ? p->n_stages : 1;
+	mesh_names names = {SW_NEW_N(arena, const char *, n), 0};
+	for (int32_t i = 0; i < n; i++) {
+		const char *mesh = mesh_of_stage(p, (first + i) % p->n_stages, arena);
+		bool listed = false;
+		for (int32_t k = 0; k < names.n; k++)
+			listed |= strcmp(names.v[k], mesh) == 0;
+		if (!listed)
+			names.v[names.n++] = mesh;
+	}
+	return names;
+}
+
+/* Plan the best trial once more, on these meshes, or by fixed strategies beside them; NULL: there is no
+ * time, or that fails. */
+static sw_pipelined *plan_best_on(sw_stage_search *s, const char *mesh, bool with_fixed)
+{
+	sw_status status;
+	sw_error err;
+	sw_pipelined *p = sw_trials_late(s) ? NULL
+	                                    : sw_trials_open(s, sw_pipelined_numbers_of(s->best), &status);
+	if (!p)
+		return NULL;
+	sw_progress_update(&s->progress, 0.85, "fixed strategies of %d stages", p->n_stages);
+	p->mesh = sw_arena_text(&p->arena, mesh);
+	p->with_fixed = with_fixed;
+	if (!plan_opened(s, p, s->best->played.step_s))
+		return NULL;
+	order_again(s, p, &err);
+	return p;
+}
+
+/* Plan the best trial with fixed strategies beside its mesh: each of its stages may take one of them,
+ * or what is found on the mesh from there. (Where it has no mesh, stages take the best of all.) Then
+ * plan it with all stages on the mesh of one: stages that lie alike may send each other less. */
 static void plan_with_fixed(sw_stage_search *s)
 {
-	const sw_pipelined *p = s->best;
-	sw_status status;
-	if (!p || !p->fits || !p->mesh || s->options->plan.strategy.kind != SW_PLAN_AUTO ||
-	    sw_trials_late(s))
+	sw_arena arena;
+	if (!s->best || !s->best->fits || s->options->plan.strategy.kind != SW_PLAN_AUTO)
 		return;
-	sw_pipelined *again = sw_trials_open(s, sw_pipelined_numbers_of(p), &status);
-	if (!again)
-		return;
-	sw_progress_update(&s->progress, 0.85, "fixed strategies of %d stages", p->n_stages);
-	again->mesh = sw_arena_text(&again->arena, p->mesh);
-	again->with_fixed = true;
-	plan_trial(s, again, p->played.step_s);
+	sw_arena_init(&arena);
+	const char *mesh = s->best->mesh ? sw_arena_text(&arena, s->best->mesh) : NULL;
+	sw_pipelined *mixed = mesh ? plan_best_on(s, mesh, true) : NULL;
+	const mesh_names meshes = meshes_of_stages(s, mixed ? mixed : s->best, &arena);
+	if (mixed)
+		keep_better(s, mixed);
+	for (int32_t i = 0; i < meshes.n; i++) {
+		bool planned = mesh && strcmp(meshes.v[i], mesh) == 0;
+		sw_pipelined *alike = planned ? NULL : plan_best_on(s, meshes.v[i], false);
+		if (alike)
+			keep_better(s, alike);
+	}
+	sw_arena_clear(&arena);
 }
 
 /* Seconds of the looped program's ops in the plans of the best trial. */
@@ -242,19 +334,7 @@ static double *planned_seconds(const sw_pipelined *p)
 	return op_s;
 }
 
-/* Seconds of a microbatch in the longest stage: of the plans, and as the cut has it. */
-static double longest_planned_s(const sw_pipelined *p)
-{
-	double longest_s = 0;
-	for (int32_t i = 0; i < p->n_stages; i++) {
-		const double *part_s = p->stages[i].times.part_s;
-		longest_s =
-			fmax(longest_s, part_s[SW_STAGE_FORWARD] + part_s[SW_STAGE_INPUT_GRADIENT] +
-		                                part_s[SW_STAGE_WEIGHT_GRADIENT]);
-	}
-	return longest_s;
-}
-
+/* Seconds of a microbatch in the longest stage, as the cut has it. */
 static double longest_cut_s(const sw_pipelined *p)
 {
 	double longest_s = 0;
@@ -300,19 +380,10 @@ static void cut_again(sw_stage_search *s, double fitting)
 		return;
 	again->mesh = p->mesh ? sw_arena_text(&again->arena, p->mesh) : NULL;
 	again->with_fixed = p->with_fixed;
-	if (!p->fits || longest_cut_s(again) <= (1 - RECUT_GAIN) * longest_planned_s(p))
+	if (!p->fits || longest_cut_s(again) <= (1 - RECUT_GAIN) * planned_s(&p->stages[longest_stage(p)]))
 		plan_trial(s, again, p->fits ? p->played.step_s : INFINITY);
 	else
 		sw_pipelined_free(again);
-}
-
-/* Its schedule is searched for, where it may be any. */
-static sw_status order_again(sw_stage_search *s, sw_error *err)
-{
-	if (!s->best || !s->best->fits || s->options->schedule >= 0 || s->best->given)
-		return SW_OK;
-	sw_progress_update(&s->progress, 0.95, "other schedules");
-	return sw_pipelined_search_order(s->best, sw_stage_store_left_s(s->store), err);
 }
 
 /* ---- the whole --------------------------------------------------------------------------- */
@@ -464,7 +535,7 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
 	plan_with_fixed(&s);
 	for (size_t k = 0; k < SW_COUNT(FITTING) && (k == 0 || (s.best && !s.best->fits)); k++)
 		cut_again(&s, FITTING[k]);
-	sw_status status = order_again(&s, err);
+	sw_status status = order_again(&s, s.best, err);
 	for (size_t i = 0; i < s.trials.len; i++)
 		sw_pipelined_free(s.trials.data[i].opened);
 	sw_vec_clear(&s.trials);

@@ -76,8 +76,10 @@ static void mark_refinements(const sw_search *s, const sw_variant *v, const sw_m
 
 static bool is_asked_for(const sw_plan_options *options, const sw_mesh *mesh)
 {
-	return strncmp(mesh->name, options->mesh, strlen(options->mesh)) == 0 ||
-	       (options->with_fixed && !sw_mesh_is_free(mesh) && !mesh->grid && !mesh->copied);
+	bool named = strncmp(mesh->name, options->mesh, strlen(options->mesh)) == 0;
+	if (sw_mesh_is_free(mesh))
+		return named;
+	return !mesh->copied && (named || (options->with_fixed && !mesh->grid));
 }
 
 /* Is it the turn of a mesh? Where memory is reserved, of the one that is wanted; where a part of the

@@ -719,6 +719,35 @@ static void hopeless_trials_are_not_planned(void **state)
 	close_program(&t);
 }
 
+/* Stages that may be planned in any way take no longer than those of one strategy, which send each
+ * other less where they lie alike. */
+static void stages_are_no_slower_than_those_of_one_strategy(void **state)
+{
+	static const struct {
+		const char *program, *strategy;
+		int32_t n;
+	} cases[] = {{"gpt-tiny", "dp", 4},
+	             {"gpt-tiny", "zero3", 2},
+	             {"llama-gqa-tiny", "dp", 2},
+	             {"mlp", "megatron:tp=2", 2},
+	             {"mlp-clip", "dp", 4}};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(cases); i++) {
+		sw_pipelined_options options = {
+			.n_stages = cases[i].n, .schedule = -1, .plan.quiet = true};
+		staged_plan t;
+		open_program(&t, cases[i].program, "lab-2x4");
+		plan_under(&t, cases[i].strategy, options);
+		double fixed_s = t.plan->played.step_s;
+		plan_under(&t, "auto", options);
+		if (t.plan->played.step_s > fixed_s * (1 + 1e-9))
+			fail_msg("%s in %d stages: %g s, under %s %g s", cases[i].program,
+			         (int)cases[i].n, t.plan->played.step_s, cases[i].strategy,
+			         fixed_s);
+		close_program(&t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -745,6 +774,7 @@ int main(void)
 		cmocka_unit_test(stages_take_pins_of_parts),
 		cmocka_unit_test(what_crosses_needs_no_memory),
 		cmocka_unit_test(hopeless_trials_are_not_planned),
+		cmocka_unit_test(stages_are_no_slower_than_those_of_one_strategy),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
