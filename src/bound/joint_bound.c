@@ -15,8 +15,10 @@
 
 #include "solve/solve.h"
 
-#define MAX_WEIGHTS 5
-#define NEAR 0.125 /* how far from the best weight another is tried: half way to the next probe */
+#define MAX_PROBES 4 /* with a little work; then the best with more */
+#define FIRST_WEIGHT 0.75
+#define LOWEST_WEIGHT 0.25
+#define HIGHEST_WEIGHT 0.95
 #define WORTH_MORE 0.01 /* by so much of itself another weight must be able to raise the bound */
 #define COST_UNIT 1e-12 /* seconds; costs are rounded down to it */
 /* How long the solver works: table entries visited, and a gap. A good weight is found with a little
@@ -192,7 +194,7 @@ static between with_weight(const joint *j, double weight, effort how_long, int t
 typedef struct weights_known {
 	double bound_s, weight; /* the greatest that was proved, and its weight */
 	int n;
-	ways_cost lines[MAX_WEIGHTS];
+	ways_cost lines[MAX_PROBES + 1];
 } weights_known;
 
 static void probe(const joint *j, double weight, effort how_long, int threads, weights_known *known)
@@ -215,49 +217,45 @@ static double least_line(const joint *j, const weights_known *known, double weig
 	return least_s;
 }
 
-/* Return the weight, of those near the best where two lines cross, for which the least line is
- * highest. */
-static double highest_crossing(const joint *j, const weights_known *known)
+/* Return the weight for which the least line is highest: one where two lines cross, or one of the
+ * ends. */
+static double highest_weight(const joint *j, const weights_known *known)
 {
-	double highest = known->weight, highest_s = 0;
+	double lowest_s = least_line(j, known, LOWEST_WEIGHT), ends_s = least_line(j, known, HIGHEST_WEIGHT),
+	       highest = ends_s > lowest_s ? HIGHEST_WEIGHT : LOWEST_WEIGHT,
+	       highest_s = fmax(ends_s, lowest_s);
 	for (int a = 0; a < known->n; a++)
 		for (int b = 0; b < a; b++) {
 			const ways_cost *x = &known->lines[a], *y = &known->lines[b];
 			double at_0 = weighted(j, 0, *x) - weighted(j, 0, *y),
-			       at_1 = weighted(j, 1, *x) - weighted(j, 1, *y);
-			double weight = at_0 * at_1 < 0 ? at_0 / (at_0 - at_1) : known->weight;
-			double least_s = least_line(j, known, weight);
-			if (least_s <= highest_s || fabs(weight - known->weight) > NEAR)
-				continue;
-			highest = weight;
-			highest_s = least_s;
+			       at_1 = weighted(j, 1, *x) - weighted(j, 1, *y),
+			       weight = at_0 * at_1 < 0 ? at_0 / (at_0 - at_1) : highest,
+			       least_s = least_line(j, known, weight);
+			if (least_s > highest_s && weight >= LOWEST_WEIGHT && weight <= HIGHEST_WEIGHT) {
+				highest = weight;
+				highest_s = least_s;
+			}
 		}
 	return highest;
 }
 
-/* Is the least line at a weight one that rises with the weight? */
-static bool rises(const joint *j, const weights_known *known, double weight)
-{
-	return least_line(j, known, weight + 1e-6) > least_line(j, known, weight);
-}
-
-/* Find a good weight with a little work for each of a few, then try the best with more; and one more
- * where the lines leave room. Without kernels, or without messages, the bound is known; where it
- * rises towards kernels alone, no lower weight is probed. */
+/* Find a good weight with a little work for each of a few: next comes always that at which the
+ * choices that were found leave most room (Kelley's cutting planes, of a concave function). Then
+ * bound the best with more work. A weight of 1 gives the kernels alone. */
 static double with_best_weight(const joint *j, double kernels_s, int threads)
 {
 	weights_known known = {.bound_s = kernels_s, .weight = 1};
-	probe(j, 0.75, PROBE, threads, &known);
-	if (least_line(j, &known, 0.75) <= kernels_s)
-		return known.bound_s;
-	probe(j, rises(j, &known, 0.75) ? 0.95 : 0.5, PROBE, threads, &known);
-	if (known.weight == 0.5)
-		probe(j, 0.25, PROBE, threads, &known);
+	double weight = FIRST_WEIGHT;
+	for (int i = 0; i < MAX_PROBES; i++) {
+		probe(j, weight, PROBE, threads, &known);
+		if (known.n <= i)
+			break;
+		weight = highest_weight(j, &known);
+		if (least_line(j, &known, weight) <= (1 + WORTH_MORE) * known.bound_s)
+			break;
+	}
 	if (known.weight < 1)
 		probe(j, known.weight, FULL, threads, &known);
-	double crossing = highest_crossing(j, &known);
-	if (least_line(j, &known, crossing) > (1 + WORTH_MORE) * known.bound_s)
-		probe(j, crossing, FULL, threads, &known);
 	return known.bound_s;
 }
 

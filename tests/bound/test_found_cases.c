@@ -243,6 +243,26 @@ static void long_chains_are_divided_on_all_axes(void **state)
 }
 
 /* A restriction gave a plan 2.5 % below the bound of the time. */
+/* The bound of kernels and messages is that of the best weight: on a network that is neither quick nor
+ * hopelessly slow others give hardly more. */
+static void no_other_weight_gives_a_higher_bound(void **state)
+{
+	planned p;
+	(void)state;
+	open_fixture("mlp-128-nodes", "local-2x4.yaml", &p);
+	p.cluster.levels[0].bandwidth /= 4096;
+	for (int i = 0; i < 4; i++, p.cluster.levels[0].bandwidth /= 4) {
+		double bound_s = sw_bound_step_s(p.program, &p.sidecar, &p.cluster, false, 1);
+		for (double weight = 0.3; weight < 0.99; weight += 0.05) {
+			double other_s =
+				sw_bound_weighted_s(p.program, &p.sidecar, &p.cluster, weight);
+			if (bound_s < 0.98 * other_s)
+				fail_msg("%g s, with weight %g %g s", bound_s, weight, other_s);
+		}
+	}
+	close_planned(&p);
+}
+
 static void two_pinned_moments_are_not_below_the_bound(void **state)
 {
 	planned p;
@@ -343,6 +363,7 @@ int main(void)
 		cmocka_unit_test(what_cant_be_split_counts_in_full),
 		cmocka_unit_test(long_chains_are_divided_on_all_axes),
 		cmocka_unit_test(two_pinned_moments_are_not_below_the_bound),
+		cmocka_unit_test(no_other_weight_gives_a_higher_bound),
 		cmocka_unit_test(the_gap_is_that_of_the_plan_that_is_printed),
 		cmocka_unit_test(memory_that_suffices_is_enough_and_more_is_no_slower),
 		cmocka_unit_test(an_edited_plan_is_costed_again_and_says_so),
