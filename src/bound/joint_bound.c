@@ -16,9 +16,11 @@
 #include "solve/solve.h"
 
 #define MAX_PROBES 4 /* with a little work; then the best with more */
-#define FIRST_WEIGHT 0.75
-#define LOWEST_WEIGHT 0.25
+#define FIRST_WEIGHT 0.75 /* then one of these, by the slope */
+#define LESSER_WEIGHT 0.5
 #define HIGHEST_WEIGHT 0.95
+#define LOWEST_WEIGHT 0.25
+#define NEAR 0.03 /* weights are no nearer to each other */
 #define WORTH_MORE 0.01 /* by so much of itself another weight must be able to raise the bound */
 #define COST_UNIT 1e-12 /* seconds; costs are rounded down to it */
 /* How long the solver works: table entries visited, and a gap. A good weight is found with a little
@@ -194,14 +196,17 @@ static between with_weight(const joint *j, double weight, effort how_long, int t
 typedef struct weights_known {
 	double bound_s, weight; /* the greatest that was proved, and its weight */
 	int n;
-	ways_cost lines[MAX_PROBES + 1];
+	ways_cost lines[MAX_PROBES + 2];
+	double tried[MAX_PROBES + 2]; /* the weight of each */
 } weights_known;
 
 static void probe(const joint *j, double weight, effort how_long, int threads, weights_known *known)
 {
 	between b = with_weight(j, weight, how_long, threads);
-	if (b.found)
+	if (b.found) {
+		known->tried[known->n] = weight;
 		known->lines[known->n++] = b.most;
+	}
 	if (b.least_s > known->bound_s) {
 		known->bound_s = b.least_s;
 		known->weight = weight;
@@ -221,9 +226,9 @@ static double least_line(const joint *j, const weights_known *known, double weig
  * ends. */
 static double highest_weight(const joint *j, const weights_known *known)
 {
-	double lowest_s = least_line(j, known, LOWEST_WEIGHT), ends_s = least_line(j, known, HIGHEST_WEIGHT),
-	       highest = ends_s > lowest_s ? HIGHEST_WEIGHT : LOWEST_WEIGHT,
-	       highest_s = fmax(ends_s, lowest_s);
+	double low_s = least_line(j, known, LOWEST_WEIGHT),
+	       high_s = least_line(j, known, HIGHEST_WEIGHT),
+	       highest = high_s > low_s ? HIGHEST_WEIGHT : LOWEST_WEIGHT, highest_s = fmax(high_s, low_s);
 	for (int a = 0; a < known->n; a++)
 		for (int b = 0; b < a; b++) {
 			const ways_cost *x = &known->lines[a], *y = &known->lines[b];
@@ -239,23 +244,36 @@ static double highest_weight(const joint *j, const weights_known *known)
 	return highest;
 }
 
-/* Find a good weight with a little work for each of a few: next comes always that at which the
- * choices that were found leave most room (Kelley's cutting planes, of a concave function). Then
- * bound the best with more work. A weight of 1 gives the kernels alone. */
+/* Return the weight to probe next; 0: none is worth it. */
+static double next_weight(const joint *j, const weights_known *known)
+{
+	double weight = highest_weight(j, known);
+	if (least_line(j, known, weight) <= (1 + WORTH_MORE) * known->bound_s)
+		return 0;
+	if (known->n == 1)
+		return weight > FIRST_WEIGHT ? HIGHEST_WEIGHT : LESSER_WEIGHT;
+	for (int i = 0; i < known->n; i++)
+		if (fabs(weight - known->tried[i]) < NEAR)
+			return 0;
+	return weight;
+}
+
+/* Find a good weight with a little work for each of a few: next comes that at which the choices that
+ * were found leave most room (Kelley's cutting planes, of a concave function). Then bound the best
+ * with more work, and another one where that leaves room. A weight of 1 gives the kernels alone. */
 static double with_best_weight(const joint *j, double kernels_s, int threads)
 {
 	weights_known known = {.bound_s = kernels_s, .weight = 1};
 	double weight = FIRST_WEIGHT;
-	for (int i = 0; i < MAX_PROBES; i++) {
+	for (int i = 0; i < MAX_PROBES && weight > 0; i++) {
 		probe(j, weight, PROBE, threads, &known);
-		if (known.n <= i)
-			break;
-		weight = highest_weight(j, &known);
-		if (least_line(j, &known, weight) <= (1 + WORTH_MORE) * known.bound_s)
-			break;
+		weight = known.n > i ? next_weight(j, &known) : 0;
 	}
 	if (known.weight < 1)
 		probe(j, known.weight, FULL, threads, &known);
+	weight = next_weight(j, &known);
+	if (weight > 0)
+		probe(j, weight, FULL, threads, &known);
 	return known.bound_s;
 }
 
