@@ -294,8 +294,10 @@ static sw_pipelined *plan_best_on(sw_stage_search *s, const char *mesh, bool wit
 	p->with_fixed = with_fixed;
 	if (!plan_opened(s, p, s->best->played.step_s))
 		return NULL;
-	order_again(s, p, &err);
-	return p;
+	if (order_again(s, p, &err) == SW_OK)
+		return p;
+	sw_pipelined_free(p);
+	return NULL;
 }
 
 /* Plan the best trial with fixed strategies beside its mesh: each of its stages may take one of them,
