@@ -12,6 +12,9 @@ static const char text[] =
 	"  f = f32[1000] multiply(e, c)\n ROOT g = f32[1000] tanh(f) }\n"
 	"cut { h = f32[1000,1000] parameter(0)\n i = f32[1,1000] slice(h), slice={[5:6], [0:1000]}\n"
 	"  ROOT k = f32[1,1000] negate(i) }\n"
+	"halves { aa = f32[1000] parameter(0)\n ab = f32[1000] parameter(1)\n"
+	"  ac = f32[1000] add(aa, ab)\n ad = f32[1000] tanh(ac)\n"
+	"  ae = f32[500] slice(ad), slice={[0:500]}\n ROOT af = f32[500] negate(ae) }\n"
 	"write { l = f32[1000,1000] parameter(0)\n m = f32[10,1000] parameter(1)\n n = s32[] "
 	"parameter(2)\n"
 	"  o = f32[10,1000] negate(m)\n ROOT p = f32[1000,1000] dynamic-update-slice(l, o, n, n) }\n"
@@ -43,6 +46,7 @@ static const char text[] =
 	"  small = f32[100,1000] parameter(5)\n"
 	"  loop = f32[1000] fusion(p0, p0), kind=kLoop, kernel=loop, calls=chain\n"
 	"  sliced = f32[1,1000] fusion(p1), kind=kLoop, kernel=loop, calls=cut\n"
+	"  half_read = f32[500] fusion(p0, p0), kind=kLoop, kernel=loop, calls=halves\n"
 	"  written = f32[1000,1000] fusion(p1, p2, p3), kind=kInput, kernel=indexed, calls=write\n"
 	"  matmul = f32[1000,1000] fusion(p1, p1), kind=kOutput, kernel=dot, calls=product\n"
 	"  attention = f32[4,512,64] fusion(p4, p4, p4), kind=kCustom, kernel=attention, "
@@ -80,6 +84,7 @@ static void a_fused_kernel_moves_its_operands_and_results(void **state)
 	open(&c, &program);
 	assert_seconds(seconds_of(&c, program, "loop"), 12e3 / 1e9 + OVERHEAD);
 	assert_seconds(seconds_of(&c, program, "sliced"), 8e3 / 1e9 + OVERHEAD);
+	assert_seconds(seconds_of(&c, program, "half_read"), 6e3 / 1e9 + OVERHEAD);
 	assert_seconds(seconds_of(&c, program, "written"), (80e3 + 4) / 1e9 + OVERHEAD);
 	assert_seconds(seconds_of(&c, program, "matmul"), 2e9 / RATE + OVERHEAD);
 	sw_program_cost cost;
