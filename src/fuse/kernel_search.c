@@ -11,7 +11,7 @@
  */
 #include "fuse/internal.h"
 #include "cost/cost.h"
-#include "fuse/scores.h"
+#include "fuse/score_kernels.h"
 #include "rewrite/rewrite.h"
 
 #include <stdlib.h>
@@ -663,8 +663,8 @@ void sw_kernels_find_inside(sw_kernels *kernels, const sw_program *program, sw_f
 	free(planned);
 }
 
-/* Mark the dots of a computation's regions with a softmax; as attention where it is not one over a
- * vocabulary, as scores where their results are of the region. */
+/* Mark the dots of a computation's regions with a softmax, if the device has kernels for it; as
+ * attention where it is not one over a vocabulary, as scores where their results are of the region. */
 static void mark_softmaxes(sw_fuser *f, int32_t computation, bool *attention, bool *shares_kernel,
                            bool *scores)
 {
@@ -676,10 +676,12 @@ static void mark_softmaxes(sw_fuser *f, int32_t computation, bool *attention, bo
 		if (region->same != r || !region->softmax)
 			continue;
 		sw_scores_analyse(&found, &regions, r);
-		bool vocabulary = !found.refused.text && sw_score_is_vocabulary(&found);
+		bool vocabulary = !found.refused.text && sw_score_is_vocabulary(&found),
+		     fuses = vocabulary ? sw_score_rule_of(f->device)->cross_entropy
+					: sw_score_runs_attention(f);
 		for (uint32_t i = 0; i < region->n_ops; i++) {
 			const sw_op *op = sw_op_at(f->program, region->ops[i]);
-			if (op->opcode != SW_OP_DOT)
+			if (op->opcode != SW_OP_DOT || !fuses)
 				continue;
 			attention[region->ops[i]] |= !vocabulary;
 			shares_kernel[region->ops[i]] = true;

@@ -118,6 +118,29 @@ static void attention_costs_its_products_at_its_own_rate(void **state)
 	sw_cluster_clear(&c);
 }
 
+/* The least that attention's products take is what its kernel takes of them under a causal mask, of heads
+ * as long as these. */
+static void parts_of_attention_cost_what_its_kernel_takes(void **state)
+{
+	sw_cluster c;
+	sw_program *program;
+	const double product = 2. * 4 * 512 * 512 * 64;
+	(void)state;
+	open(&c, &program);
+	c.device.memory_bandwidth = 1e12;
+	c.device.fusion = SW_FUSION_XLA_GPU;
+	c.device.attention_efficiency = 0.9;
+	c.device.attention_depth = 64;
+	double parts_s = sw_cost_part(&c, program, find_op(program, "y"), true, product, 0) +
+			 sw_cost_part(&c, program, find_op(program, "z"), true, product, 0);
+	assert_seconds(parts_s + OVERHEAD, seconds_of(&c, program, "half"));
+	c.device.attention_efficiency = 0.1; /* then products alone are quicker */
+	parts_s = sw_cost_part(&c, program, find_op(program, "y"), true, product, 0);
+	assert_seconds(parts_s, product / RATE);
+	sw_program_free(program);
+	sw_cluster_clear(&c);
+}
+
 /* 100 x 1000 is a row of 8 tiles of 128: half of 16 processors, or all of them with the contraction
  * in two parts. */
 static void a_product_costs_whole_tiles_in_whole_rounds(void **state)
@@ -193,6 +216,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_fused_kernel_moves_its_operands_and_results),
 		cmocka_unit_test(attention_costs_its_products_at_its_own_rate),
+		cmocka_unit_test(parts_of_attention_cost_what_its_kernel_takes),
 		cmocka_unit_test(a_product_costs_whole_tiles_in_whole_rounds),
 		cmocka_unit_test(more_of_a_product_is_never_cheaper),
 		cmocka_unit_test(the_interval_is_shown_where_there_is_an_error),
