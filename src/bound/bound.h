@@ -10,6 +10,7 @@
 #define SW_BOUND_H
 
 #include "cluster/cluster.h"
+#include "fuse/fuse.h"
 #include "model/model.h"
 
 /* Return seconds that one execution of the op takes at least on each device, however the op is
@@ -17,11 +18,9 @@
  * sw_fuse_mark_softmaxes marks the op. */
 double sw_bound_op_s(const sw_cluster *cluster, const sw_program *program, sw_id op,
                      const sw_rule *rule, bool attention, bool shares_kernel);
-/* Return per op the bytes that a kernel which it ends, and which no other such op ends, reads and
- * writes at least, on all devices together; NAN: it may share one (sw_fuse_find_ends). In the
- * arena. */
-const double *sw_bound_kernel_bytes(const sw_program *program, const sw_sidecar *sidecar,
-                                    const sw_cluster *cluster, sw_arena *arena);
+/* Return what the kernels of any step move and launch at least (sw_fuse_find_least). In the arena. */
+sw_fuse_least sw_bound_least(const sw_program *program, const sw_sidecar *sidecar,
+                             const sw_cluster *cluster, sw_arena *arena);
 /* Return seconds of kernels that no device does less of in a step: each op at the cheapest of all
  * ways to divide it among the devices, dimensions padded where that helps. Of ops that padding may
  * make equal only the dearest counts, and of a conditional the least branch, so that the bound also

@@ -123,15 +123,22 @@ static double seconds_of_way(const division *d)
 }
 
 /* Bytes of a fitted kernel may be in the cache. */
-double division_end_s(const division *d, double bytes)
+double division_moved_s(const division *d, double bytes)
 {
 	const sw_device *device = &d->cluster->device;
-	if (isnan(bytes))
-		return 0;
-	double moved_s = is_fitted(device) ? 0
-	                                   : bytes / (double)d->cluster->n_devices /
-	                                             device->memory_bandwidth;
-	return d->runs * least_overhead_s(device) + moved_s;
+	return is_fitted(device)
+	               ? 0
+	               : bytes / (double)d->cluster->n_devices / device->memory_bandwidth;
+}
+
+double division_launch_s(const division *d)
+{
+	return least_overhead_s(&d->cluster->device);
+}
+
+double division_end_s(const division *d, double bytes)
+{
+	return isnan(bytes) ? 0 : d->runs * division_launch_s(d) + division_moved_s(d, bytes);
 }
 
 /* ---- all ways --------------------------------------------------------------------------- */

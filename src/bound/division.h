@@ -50,5 +50,8 @@ double division_least_s(division *d, sw_id id, const sw_rule *rule);
 /* Return seconds of the kernel that an op ends which moves these bytes on all devices (NAN: it ends
  * none): 0 or more, beside those of the op. */
 double division_end_s(const division *d, double bytes);
+/* Return seconds that these bytes on all devices take beside; and those of a launch. */
+double division_moved_s(const division *d, double bytes);
+double division_launch_s(const division *d);
 
 #endif

@@ -1,13 +1,13 @@
 /* The kernels of a step: each op at the cheapest of all ways to divide it, and their sum. */
 #include "bound/bound.h"
 #include "bound/division.h"
+#include "bound/links.h"
 #include "bound/marks.h"
 #include "bound/twins.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "fuse/fuse.h"
 
 /* ---- all ops ---------------------------------------------------------------------------- */
 
@@ -52,7 +52,7 @@ static double owner_s(const summation *s, sw_id id)
 static double computation_s(summation *s, int32_t computation)
 {
 	const sw_computation *c = &s->d.program->computations.data[computation];
-	double sum = 0;
+	double sum = s->owners ? 0 : sw_bound_links_s(&s->d, c, s->marks, s->loop);
 	for (size_t i = 0; i < c->ops.len; i++) {
 		sw_id id = c->ops.data[i];
 		const sw_op *op = sw_op_at(s->d.program, id);
@@ -63,7 +63,7 @@ static double computation_s(summation *s, int32_t computation)
 		sw_bound_loop_apply(sw_is_dot(op) ? s->of_products : s->loop, s->marks, id, &s->d);
 		double seconds = division_least_s(&s->d, id, s->rules[id]);
 		if (!s->owners)
-			seconds += division_end_s(&s->d, s->loop->kernel_bytes[id]);
+			seconds += division_end_s(&s->d, s->loop->least.end_bytes[id]);
 		else if (computation == s->d.program->entry)
 			seconds = fmin(seconds, owner_s(s, id));
 		double *counted_s = &s->counted_s[s->loop->twins[id]];
@@ -75,18 +75,17 @@ static double computation_s(summation *s, int32_t computation)
 
 /* ---- loops over microbatches ------------------------------------------------------------ */
 
-static const double *find_ends(const sw_program *program, const sw_rule *const *rules,
-                               const sw_cluster *cluster, const sw_bound_loop *loop,
-                               const sw_bound_marks *marks, const bool *scores, sw_arena *arena)
+static sw_fuse_least find_least(const sw_program *program, const sw_rule *const *rules,
+                                const sw_cluster *cluster, const sw_bound_loop *loop,
+                                const sw_bound_marks *marks, const bool *scores, sw_arena *arena)
 {
-	double *bytes = SW_NEW_N(arena, double, program->ops.len + 1);
 	const sw_fuse_parts parts = {.rules = rules,
 	                             .devices = cluster->n_devices,
 	                             .microbatches = loop->microbatches,
-	                             .split = loop->split};
-	sw_fuse_find_ends(program, cluster->device.fusion, &parts, marks->shares_kernel, scores,
-	                  bytes);
-	return bytes;
+	                             .split = loop->split,
+	                             .twins = loop->twins};
+	return sw_fuse_find_least(program, cluster->device.fusion, &parts, marks->shares_kernel,
+	                          scores, arena);
 }
 
 /* A step without a loop runs each op once and splits nothing. */
@@ -138,19 +137,19 @@ static sw_bound_marks mark(const sw_program *program, const sw_sidecar *sidecar,
 	if (phases.possible.n > 0)
 		m.loops[m.n_loops++] = with_loop(program, &phases, equal_shares, arena);
 	for (int32_t i = 0; i < m.n_loops; i++)
-		m.loops[i].kernel_bytes = find_ends(program, rules, cluster, &m.loops[i], &m,
-		                                    scores, arena);
+		m.loops[i].least =
+			find_least(program, rules, cluster, &m.loops[i], &m, scores, arena);
 	m.any = m.loops[m.n_loops - 1];
 	m.any.runs = m.loops[0].runs;
 	sw_phases_clear(&phases);
 	return m;
 }
 
-const double *sw_bound_kernel_bytes(const sw_program *program, const sw_sidecar *sidecar,
-                                    const sw_cluster *cluster, sw_arena *arena)
+sw_fuse_least sw_bound_least(const sw_program *program, const sw_sidecar *sidecar,
+                             const sw_cluster *cluster, sw_arena *arena)
 {
 	const sw_rule *const *rules = sw_rules_make(program, arena);
-	return mark(program, sidecar, rules, cluster, false, arena).any.kernel_bytes;
+	return mark(program, sidecar, rules, cluster, false, arena).any.least;
 }
 
 /* Return the least of the sums of a step without a loop and of one with a loop. of_products: NULL,

@@ -3,6 +3,7 @@
 #define SW_BOUND_MARKS_H
 
 #include "bound/division.h"
+#include "fuse/fuse.h"
 
 /* What is known of the ops of a step without a loop over microbatches, or of any step with one. */
 typedef struct sw_bound_loop {
@@ -10,7 +11,7 @@ typedef struct sw_bound_loop {
 	const int8_t *split;        /* per op: the factor that they split, -1: none (sw_phases) */
 	const int32_t *runs;        /* per op: how often a step runs it at least */
 	const sw_id *twins;         /* per op: sw_bound_twins */
-	const double *kernel_bytes; /* per op: sw_fuse_find_ends */
+	sw_fuse_least least;        /* what kernels move and launch */
 } sw_bound_loop;
 
 typedef struct sw_bound_marks {

@@ -18,6 +18,7 @@
 #include "cost/matmul.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* Products of attention's derivative: of scores, of their gradient, and of q, k and v. */
 #define GRADIENT_PRODUCTS 5
@@ -53,35 +54,55 @@ static bool is_write(const sw_op *user)
 	return user->opcode == SW_OP_DYNAMIC_UPDATE_SLICE || user->opcode == SW_OP_SCATTER;
 }
 
-static bool is_view(const sw_op *user)
+/* Return whether an op needs of an operand what is needed of its result, element by element. */
+static bool goes_by_element(const fused *f, const sw_op *user, sw_id operand)
 {
-	return user->opcode == SW_OP_RESHAPE || user->opcode == SW_OP_BITCAST;
+	return user->opcode == SW_OP_RESHAPE || user->opcode == SW_OP_BITCAST ||
+	       (sw_opcode_is_elementwise((sw_opcode)user->opcode) &&
+	        sw_shape_elements(sw_value_shape(f->program, operand)) ==
+	                sw_shape_elements(sw_value_shape(f->program, user->first_result)));
 }
 
-/* Return the bytes that one user reads of a value that it has as operand `which`. */
-static double read_by(const fused *f, const sw_op *user, uint32_t which, sw_id value);
-
-/* Return the bytes that the kernel reads of a value of its body: what its users cut out, at most
- * the whole. */
-static double read_bytes(const fused *f, sw_id value)
+/* Return the part that a user reads of its operand `which`, if `part` of its result is needed. An
+ * array that is updated in place is not read. What is computed to be updated is computed whole. */
+static double part_read_by(const fused *f, const sw_op *user, uint32_t which, double part)
 {
-	double bytes = 0, whole = bytes_of(f, value);
-	for (size_t i = 0; i < f->body->ops.len && bytes < whole; i++) {
-		const sw_op *user = body_op(f, i);
-		for (uint32_t k = 0; k < user->n_operands; k++)
-			if (user->operands[k] == value)
-				bytes += read_by(f, user, k, value);
-	}
-	return fmin(bytes, whole);
-}
-
-static double read_by(const fused *f, const sw_op *user, uint32_t which, sw_id value)
-{
-	if (which == 0 && is_cut(user))
-		return bytes_of(f, user->first_result);
+	sw_id value = user->operands[which];
 	if (which == 0 && is_write(user))
 		return 0;
-	return is_view(user) ? read_bytes(f, user->first_result) : bytes_of(f, value);
+	if (which == 0 && is_cut(user))
+		return part * bytes_of(f, user->first_result) / bytes_of(f, value);
+	return part > 0 && goes_by_element(f, user, value) ? part : 1;
+}
+
+/* The values of a kernel's body have numbers from `first` on. */
+typedef struct parts_needed {
+	sw_id first;
+	double *of; /* per value: the part of it that is read; what several users read is added up */
+} parts_needed;
+
+static parts_needed parts_of_body(const fused *f)
+{
+	sw_id first = SW_NO_ID, end = 0;
+	for (size_t i = 0; i < f->body->ops.len; i++) {
+		const sw_op *op = body_op(f, i);
+		first = SW_MIN(first, op->first_result);
+		end = SW_MAX(end, op->first_result + op->n_results);
+	}
+	parts_needed parts = {first, sw_alloc((end - first + 1) * sizeof(*parts.of))};
+	for (size_t i = 0; i < f->body->results.len; i++)
+		parts.of[f->body->results.data[i] - first] = 1;
+	for (size_t i = f->body->ops.len; i-- > 0;) {
+		const sw_op *op = body_op(f, i);
+		double part = 0;
+		for (uint32_t r = 0; r < op->n_results; r++)
+			part = fmax(part, parts.of[op->first_result + r - first]);
+		for (uint32_t k = 0; k < op->n_operands; k++) {
+			double *of = &parts.of[op->operands[k] - first];
+			*of = fmin(*of + part_read_by(f, op, k, part), 1);
+		}
+	}
+	return parts;
 }
 
 /* Return the bytes that the kernel writes of a result: of an update in place, the update's, read
@@ -98,10 +119,14 @@ static double written_bytes(const fused *f, sw_id value)
 
 static double moved_bytes(const fused *f)
 {
+	parts_needed parts = parts_of_body(f);
 	double bytes = 0;
-	for (size_t i = 0; i < f->body->ops.len; i++)
+	for (size_t i = 0; i < f->body->ops.len; i++) {
+		sw_id value = body_op(f, i)->first_result;
 		if (body_op(f, i)->opcode == SW_OP_PARAMETER)
-			bytes += read_bytes(f, body_op(f, i)->first_result);
+			bytes += parts.of[value - parts.first] * bytes_of(f, value);
+	}
+	free(parts.of);
 	for (size_t i = 0; i < f->body->results.len; i++)
 		bytes += written_bytes(f, f->body->results.data[i]);
 	return bytes;

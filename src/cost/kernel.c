@@ -236,9 +236,25 @@ static bool is_integer(sw_type type)
 	return sw_type_kind_of(type) <= SW_KIND_UNSIGNED;
 }
 
+/* Return the greatest share of the peak that a dot of attention reaches, all of its operations counted:
+ * alone that of products; in attention's kernel twice that kernel's (fused.c), since a causal mask
+ * saves half, for a head of which parts are no longer. A smaller size makes it less, as parts'
+ * operations and the depth at which a head begins fall together. */
+static double attention_share(const sw_device *device, const sw_program *program, const sw_op *op,
+                              double share)
+{
+	product_sizes s = product_sizes_of(program, op);
+	double head = fmin(s.k, fmin(s.m, s.n)),
+	       forward = device->attention_efficiency > 0 ? device->attention_efficiency : share,
+	       gradient = device->attention_gradient_efficiency > 0
+	                          ? device->attention_gradient_efficiency
+	                          : share;
+	return fmax(share, 2 * fmax(forward, gradient) * head / (head + device->attention_depth));
+}
+
 /* On a device that fuses, an op's operands and results may never be moved, and it adds no kernel.
- * What is left of it are the operations of products: those of a batch may be attention's, half of
- * which a causal mask saves. A product of integers may be one of single ones (is_no_kernel). */
+ * What is left of it are the operations of products. A product of integers may be one of single ones
+ * (is_no_kernel). Kernels of a device with fits have no mask (fused.c). */
 static double part_of_fused(const sw_device *device, const sw_program *program, sw_id id,
                             bool attention, double flops)
 {
@@ -252,9 +268,8 @@ static double part_of_fused(const sw_device *device, const sw_program *program, 
 		return 0;
 	if (fit->given)
 		share = fit->flops_per_s > 0 ? fit->flops_per_s / device->flops[SW_F32] : INFINITY;
-	if (attention)
-		share = 2 * fmax(share, fmax(device->attention_efficiency,
-		                             device->attention_gradient_efficiency));
+	else if (attention && op->opcode == SW_OP_DOT)
+		share = attention_share(device, program, op, share);
 	return flops / (peak * share);
 }
 

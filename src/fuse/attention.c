@@ -139,13 +139,6 @@ static void note_linear(sw_score_regions *r, uint32_t region)
 
 /* ---- the recogniser --------------------------------------------------------------------- */
 
-/* Return whether the device has a kernel of attention for this program. */
-static bool is_run(const sw_fuser *f)
-{
-	return sw_score_rule_of(f->device)->attention == SW_SCORE_ALWAYS ||
-	       f->program->library_attention;
-}
-
 static void try_region(sw_score_regions *r, uint32_t region, int64_t head, sw_kernel_drafts *drafts)
 {
 	sw_scores scores;
@@ -153,7 +146,7 @@ static void try_region(sw_score_regions *r, uint32_t region, int64_t head, sw_ke
 	if (!scores.refused.text && sw_score_is_vocabulary(&scores))
 		return;
 	const char *why = why_not(&scores, head);
-	if (!why && !is_run(r->f))
+	if (!why && !sw_score_runs_attention(r->f))
 		why = SW_FUSE_NOT_CALLED;
 	if (!why)
 		sw_scores_set_stages(&scores, SW_SCORES_MULTIPLIED);

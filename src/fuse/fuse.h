@@ -76,13 +76,26 @@ typedef struct sw_fuse_parts {
 	int64_t devices;
 	int64_t microbatches; /* at most */
 	const int8_t *split;  /* per op: the factor of its rule that they split, -1: none */
+	const sw_id *twins;   /* per op: its class, of which one op may be left */
 } sw_fuse_parts;
-/* Find the ops of a program of all devices each of which ends a kernel of its own in the program of
- * each device, whatever the plan (kernel_ends.c). Sets per op the bytes that this kernel reads and
- * writes at least, on all devices together; NAN: it may share one. shares_kernel, scores: of
- * sw_fuse_mark_softmaxes. Plans with owners are no such plans. O(ops * MAX_WAY). */
-void sw_fuse_find_ends(const sw_program *program, sw_fusion device, const sw_fuse_parts *parts,
-                       const bool *shares_kernel, const bool *scores, double *moved);
+/* What the kernels of a step move and launch at least, whatever the plan, per op of the program of
+ * all devices. Bytes are those of all devices together. */
+typedef struct sw_fuse_least {
+	/* The op ENDS a kernel of its own, without a product, which reads and writes these bytes
+	 * (kernel_ends.c); NAN: it may share one. */
+	double *end_bytes;
+	/* The op is a LINK: a kernel without a product writes it, and that moves these bytes beside
+	 * those of the ends (kernel_links.c); NAN: it may be a product's. Two links are of different
+	 * kernels where a way leads from one to the other through a product. */
+	double *link_bytes;
+	bool *launches; /* the link's kernel ends with none of the ends */
+	bool *products; /* the op is a product in each part, of floats */
+} sw_fuse_least;
+/* shares_kernel, scores: of sw_fuse_mark_softmaxes. It does not hold for plans with owners. All of it
+ * lies in the arena. O(ops * ops within reach of a link). */
+sw_fuse_least sw_fuse_find_least(const sw_program *program, sw_fusion device,
+                                 const sw_fuse_parts *parts, const bool *shares_kernel,
+                                 const bool *scores, sw_arena *arena);
 
 /* Write the program in which each kernel of several ops is one fusion op, in an order that frees
  * memory soon (lean_order.h). Everything else keeps its name. With SW_FUSION_NONE the result is a

@@ -37,11 +37,19 @@ static bool is_simple_reduction(const sw_program *program, const sw_op *op)
 	       sw_computation_monoid(program, op->called[0]) != SW_MONOID_NONE;
 }
 
+/* A device's part of a reduction may have one element for each result, as where partial sums of
+ * all devices were added up before: then it is no reduction, as compilers see, too. */
+static bool combines_several(const sw_program *program, const sw_op *op)
+{
+	return sw_shape_elements(sw_value_shape(program, op->operands[0])) >
+	       sw_shape_elements(sw_value_shape(program, op->first_result));
+}
+
 sw_fuse_role sw_fuse_role_of(const sw_program *program, sw_id id)
 {
 	const sw_op *op = sw_op_at(program, id);
 	if (is_simple_reduction(program, op))
-		return SW_FUSE_REDUCE;
+		return combines_several(program, op) ? SW_FUSE_REDUCE : SW_FUSE_MAP;
 	if (op->opcode == SW_OP_CONSTANT &&
 	    sw_shape_elements(sw_value_shape(program, op->first_result)) == 1)
 		return SW_FUSE_FREE;
@@ -55,6 +63,12 @@ sw_fuse_role sw_fuse_role_of(const sw_program *program, sw_id id)
 bool sw_fuse_is_elementwise(const sw_op *op)
 {
 	return sw_opcode_is_elementwise((sw_opcode)op->opcode);
+}
+
+bool sw_fuse_keeps_elements(const sw_program *program, const sw_op *op)
+{
+	return sw_fuse_is_elementwise(op) ||
+	       (is_simple_reduction(program, op) && !combines_several(program, op));
 }
 
 bool sw_fuse_is_slow(const sw_op *op)
@@ -96,7 +110,8 @@ bool sw_fuse_is_slow(const sw_op *op)
  * library's product for a matrix product and a bias; activations and sums are calls of their own. */
 #define SW_XLA_RULES(dot, convolution)                                                             \
 	{                                                                                          \
-		.loops = true, .reduces = true, .indexed = true, .copies = SW_FUSE_COPY_ANY,       \
+		.loops = true, .reduces = true, .indexed = true, .gathers_computed = true,         \
+		.copies = SW_FUSE_COPY_ANY,                                                        \
 		.copies_slow = true, .dot_epilogue = (dot), .convolution_epilogue = (convolution), \
 		.max_row = 65536, .max_ops = 1024                                                  \
 	}

@@ -21,6 +21,8 @@ typedef enum sw_fuse_role {
 sw_fuse_role sw_fuse_role_of(const sw_program *program, sw_id op);
 /* Return whether a MAP keeps the elements in their order, one for one. */
 bool sw_fuse_is_elementwise(const sw_op *op);
+/* The same of any op: a reduction of single elements does, too. */
+bool sw_fuse_keeps_elements(const sw_program *program, const sw_op *op);
 /* Return whether the function is so slow that it is not computed twice to save its bytes. */
 bool sw_fuse_is_slow(const sw_op *op);
 
@@ -30,6 +32,7 @@ typedef struct sw_fuse_rules {
 	bool reduces; /* a reduction with what reads it, row by row */
 	/* gathers, scatters and slices at an index with what computes their updates */
 	bool indexed;
+	bool gathers_computed; /* elements that are gathered are computed in the same kernel */
 	/* what several kernels read is computed again in each, to save its bytes */
 	enum { SW_FUSE_COPY_NONE, SW_FUSE_COPY_OF_ONE_ARRAY, SW_FUSE_COPY_ANY } copies;
 	bool copies_slow; /* slow functions too */

@@ -11,7 +11,7 @@
  */
 #include "fuse/internal.h"
 #include "cost/cost.h"
-#include "fuse/scores.h"
+#include "fuse/score_kernels.h"
 #include "rewrite/rewrite.h"
 
 #include <stdlib.h>
@@ -179,12 +179,16 @@ static bool reads(const sw_fuser *f, uint32_t node, sw_id value, sw_id but)
 	return false;
 }
 
-/* Bytes that are read for a value: a broadcast is a part of what reads it. */
-static double read_bytes(const sw_fuser *f, sw_id value)
+/* Bytes that an op reads of an operand: of a slice what is cut out, of a broadcast what is repeated,
+ * since it is a part of what reads it. */
+static double read_bytes(const sw_fuser *f, const sw_op *reader, uint32_t k)
 {
 	const sw_program *program = f->program;
+	sw_id value = reader->operands[k];
 	const sw_op *op = sw_op_at(program, sw_fuse_source(program, value));
 	double bytes = bytes_of(program, value);
+	if (k == 0 && (reader->opcode == SW_OP_SLICE || reader->opcode == SW_OP_DYNAMIC_SLICE))
+		bytes = bytes_of(program, reader->first_result);
 	return op->opcode == SW_OP_BROADCAST && !f->rules->counts_repeats
 	               ? SW_MIN(bytes, bytes_of(program, op->operands[0]))
 	               : bytes;
@@ -199,7 +203,7 @@ static double further_bytes(const sw_fuser *f, uint32_t node, sw_id id)
 		sw_id source = sw_fuse_source(f->program, op->operands[k]);
 		bool read = reads(f, node, op->operands[k], id) || f->cheap[source] ||
 		            sw_fuse_holds(f, node, source);
-		bytes += read ? 0 : read_bytes(f, op->operands[k]);
+		bytes += read ? 0 : read_bytes(f, op, k);
 	}
 	return bytes;
 }
@@ -242,9 +246,12 @@ static bool dot_takes(const sw_fuser *f, sw_id id, sw_fuse_use use)
 }
 
 /* Updates and indices are computed on the way; the array that changes is not. */
-static bool indexed_takes(const sw_fuser *f, sw_fuse_use use)
+static bool indexed_takes(const sw_fuser *f, sw_id id, sw_fuse_use use)
 {
-	return use.operand > 0 || sw_fuse_role_of(f->program, use.user) == SW_FUSE_MAP;
+	const sw_op *op = sw_op_at(f->program, id), *user = sw_op_at(f->program, use.user);
+	bool gathered = use.operand == 0 && user->opcode == SW_OP_GATHER;
+	return use.operand > 0 || sw_fuse_role_of(f->program, use.user) == SW_FUSE_MAP ||
+	       (gathered && f->rules->gathers_computed && !sw_fuse_is_slow(op));
 }
 
 /* A value that is computed again for each element that repeats it must be quick. */
@@ -265,7 +272,7 @@ static bool takes_map(const sw_fuser *f, sw_id id, sw_fuse_use use)
 	case SW_FUSED_DOT:
 		return dot_takes(f, id, use);
 	case SW_FUSED_INDEXED:
-		return f->rules->indexed && indexed_takes(f, use);
+		return f->rules->indexed && indexed_takes(f, id, use);
 	default:
 		return false;
 	}
@@ -319,9 +326,9 @@ static bool takes(sw_fuser *f, sw_fuse_role role, sw_id id, uint32_t node, int64
 /* ---- visiting an op ---------------------------------------------------------------------- */
 
 /* A node is flat as long as its members keep the order of elements; broadcasts are, at its edge. */
-static bool keeps_order(const sw_op *op)
+static bool keeps_order(const sw_program *program, const sw_op *op)
 {
-	return sw_fuse_is_elementwise(op) || op->opcode == SW_OP_BROADCAST ||
+	return sw_fuse_keeps_elements(program, op) || op->opcode == SW_OP_BROADCAST ||
 	       op->opcode == SW_OP_DOT || op->opcode == SW_OP_CONVOLUTION;
 }
 
@@ -331,7 +338,7 @@ static void settle(sw_fuser *f, sw_fuse_role role, sw_id id, uint32_t node, int6
 	join(f, id, node);
 	sw_fuse_node *n = node_at(f, node);
 	bool prologue = n->kind == SW_FUSED_DOT;
-	n->flat = n->flat && (keeps_order(op) || prologue);
+	n->flat = n->flat && (keeps_order(f->program, op) || prologue);
 	if (role == SW_FUSE_DOT)
 		n->kind = SW_FUSED_DOT;
 	if (role != SW_FUSE_REDUCE)
@@ -350,7 +357,7 @@ static uint32_t begin(sw_fuser *f, sw_fuse_role role, sw_id id)
 		[SW_FUSE_INDEXED] = SW_FUSED_INDEXED, [SW_FUSE_ALONE] = SW_FUSED_COUNT};
 	const sw_op *op = sw_op_at(f->program, id);
 	uint32_t node = node_new(f, id, (sw_fused_kernel)kinds[role], role == SW_FUSE_BORDER);
-	node_at(f, node)->flat = role == SW_FUSE_MAP && keeps_order(op);
+	node_at(f, node)->flat = role == SW_FUSE_MAP && keeps_order(f->program, op);
 	if (role == SW_FUSE_REDUCE)
 		node_at(f, node)->elements = elements_of(f->program, op->operands[0]);
 	return node;
@@ -374,7 +381,7 @@ static bool copies_pay(const sw_fuser *f, sw_id id, const readers *r)
 	for (uint32_t k = 0; k < op->n_operands; k++)
 		once += f->cheap[sw_fuse_source(f->program, op->operands[k])]
 		                ? 0
-		                : read_bytes(f, op->operands[k]);
+		                : read_bytes(f, op, k);
 	return again < once + (double)r->n * bytes_of(f->program, op->first_result);
 }
 
@@ -395,7 +402,7 @@ static uint32_t host_of(sw_fuser *f, sw_fuse_role role, sw_id id, const readers 
 	if (best == SW_NO_ID || height_above(f, best) > node_at(f, best)->height)
 		return SW_NO_ID;
 	bool whole = role != SW_FUSE_MAP ||
-	             (sw_fuse_is_elementwise(op) &&
+	             (sw_fuse_keeps_elements(f->program, op) &&
 	              elements_of(f->program, op->first_result) == node_at(f, best)->elements);
 	return whole ? best : SW_NO_ID;
 }
@@ -511,7 +518,7 @@ static const sw_id *find_arrays(const sw_program *program, const bool *cheap, sw
 		const sw_op *op = sw_op_at(program, id);
 		bool repeats = op->opcode == SW_OP_BROADCAST;
 		array[id] = id;
-		if (!repeats && !sw_fuse_is_elementwise(op))
+		if (!repeats && !sw_fuse_keeps_elements(program, op))
 			continue;
 		sw_id one = SW_NO_ID;
 		unsigned kinds = arrays_of(program, cheap, array, op, &one);
@@ -656,8 +663,8 @@ void sw_kernels_find_inside(sw_kernels *kernels, const sw_program *program, sw_f
 	free(planned);
 }
 
-/* Mark the dots of a computation's regions with a softmax; as attention where it is not one over a
- * vocabulary, as scores where their results are of the region. */
+/* Mark the dots of a computation's regions with a softmax, if the device has kernels for it; as
+ * attention where it is not one over a vocabulary, as scores where their results are of the region. */
 static void mark_softmaxes(sw_fuser *f, int32_t computation, bool *attention, bool *shares_kernel,
                            bool *scores)
 {
@@ -669,10 +676,12 @@ static void mark_softmaxes(sw_fuser *f, int32_t computation, bool *attention, bo
 		if (region->same != r || !region->softmax)
 			continue;
 		sw_scores_analyse(&found, &regions, r);
-		bool vocabulary = !found.refused.text && sw_score_is_vocabulary(&found);
+		bool vocabulary = !found.refused.text && sw_score_is_vocabulary(&found),
+		     fuses = vocabulary ? sw_score_rule_of(f->device)->cross_entropy
+					: sw_score_runs_attention(f);
 		for (uint32_t i = 0; i < region->n_ops; i++) {
 			const sw_op *op = sw_op_at(f->program, region->ops[i]);
-			if (op->opcode != SW_OP_DOT)
+			if (op->opcode != SW_OP_DOT || !fuses)
 				continue;
 			attention[region->ops[i]] |= !vocabulary;
 			shares_kernel[region->ops[i]] = true;

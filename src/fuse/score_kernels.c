@@ -18,6 +18,13 @@ const sw_score_rule *sw_score_rule_of(sw_fusion device)
 	return &rules[device];
 }
 
+bool sw_score_runs_attention(const sw_fuser *f)
+{
+	sw_score_fused attention = sw_score_rule_of(f->device)->attention;
+	return attention == SW_SCORE_ALWAYS ||
+	       (attention == SW_SCORE_CALLED && f->program->library_attention);
+}
+
 /* ---- one kernel ------------------------------------------------------------------------- */
 
 typedef struct draft_maker {

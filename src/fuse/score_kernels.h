@@ -15,6 +15,8 @@ typedef struct sw_score_rule {
 	int64_t again;
 } sw_score_rule;
 const sw_score_rule *sw_score_rule_of(sw_fusion device);
+/* Return whether the device has a kernel of attention for this program. */
+bool sw_score_runs_attention(const sw_fuser *f);
 
 /* Add one draft per stage of the region. `forward` is the kind of kernels of the softmax and what
  * it multiplies, `gradient` that of the derivative. */

@@ -58,7 +58,7 @@ void bounds_init(bounds *b, const sw_program *program, const sw_sidecar *sidecar
 			                         shares_kernel[id]);
 	b->op_s = op_s;
 	b->times = times_of(program, &b->arena);
-	b->kernel_bytes = sw_bound_kernel_bytes(program, sidecar, cluster, &b->arena);
+	b->least = sw_bound_least(program, sidecar, cluster, &b->arena);
 	b->kernels_s = sw_bound_kernels_s(program, sidecar, rules, cluster, false);
 	b->step_s = sw_bound_step_s(program, sidecar, cluster, false, 1);
 	for (int32_t i = 0; i < N_WEIGHTS; i++)
@@ -180,7 +180,26 @@ static sw_id written_for(const sw_plan *plan, const sw_program *local, const sw_
 	return same ? origin->op : SW_NO_ID;
 }
 
-/* Compare the kernels of the local program with what is said of their ends. */
+static void note_kernel(attacker *a, const sw_plan *plan, sw_id op, const char *is)
+{
+	char what[320];
+	describe(a, sw_op_at(plan->program, op)->name, what, sizeof(what));
+	if (!a->silent && a->violations < MAX_PRINTED)
+		fprintf(stderr, "%s: its kernel %s\n", what, is);
+	a->violations++;
+}
+
+/* The op of the plan whose kernel a local op is in, if it is of the kind that `bytes` are of. */
+static sw_id counted_in(const sw_plan *plan, const sw_program *local, const sw_origins *origins,
+                        const sw_kernels *kernels, const double *bytes, sw_id id)
+{
+	sw_id op = written_for(plan, local, origins, id);
+	bool counted = op != SW_NO_ID && kernels->owner[id] != SW_NO_ID && !isnan(bytes[op]);
+	return counted ? op : SW_NO_ID;
+}
+
+/* Compare the kernels of the local program with what is said of ends and links: none of them holds a
+ * product, none has two ends, and none an end and a link that launches one of its own. */
 static void compare_ends(attacker *a, const sw_plan *plan, const bounds *own,
                          const sw_program *local, const sw_origins *origins)
 {
@@ -191,21 +210,25 @@ static void compare_ends(attacker *a, const sw_plan *plan, const bounds *own,
 	for (size_t i = 0; i < kernels.list.len; i++)
 		end_of[i] = SW_NO_ID;
 	for (sw_id id = 0; id < local->ops.len; id++) {
-		sw_id end = written_for(plan, local, origins, id);
+		sw_id end = counted_in(plan, local, origins, &kernels, own->least.end_bytes, id);
+		if (end == SW_NO_ID)
+			continue;
 		uint32_t kernel = kernels.owner[id];
-		if (end == SW_NO_ID || kernel == SW_NO_ID || isnan(own->kernel_bytes[end]))
-			continue;
-		bool shared = end_of[kernel] != SW_NO_ID && end_of[kernel] != end;
-		bool product = holds_product(local, &kernels.list.data[kernel]);
+		if (holds_product(local, &kernels.list.data[kernel]))
+			note_kernel(a, plan, end, "holds a product");
+		if (end_of[kernel] != SW_NO_ID && end_of[kernel] != end)
+			note_kernel(a, plan, end, "is that of another end");
 		end_of[kernel] = end;
-		if (!shared && !product)
+	}
+	for (sw_id id = 0; id < local->ops.len; id++) {
+		sw_id link = counted_in(plan, local, origins, &kernels, own->least.link_bytes, id);
+		if (link == SW_NO_ID)
 			continue;
-		char what[320];
-		describe(a, sw_op_at(plan->program, end)->name, what, sizeof(what));
-		if (!a->silent && a->violations < MAX_PRINTED)
-			fprintf(stderr, "%s: the kernel that it ends %s\n", what,
-			        product ? "holds a product" : "is that of another end");
-		a->violations++;
+		uint32_t kernel = kernels.owner[id];
+		if (holds_product(local, &kernels.list.data[kernel]))
+			note_kernel(a, plan, link, "holds a product");
+		if (end_of[kernel] != SW_NO_ID && own->least.launches[link])
+			note_kernel(a, plan, link, "is that of an end");
 	}
 	free(end_of);
 	sw_kernels_clear(&kernels);

@@ -27,7 +27,7 @@ typedef struct bounds {
 	sw_arena arena;
 	const double *op_s;  /* per op: of one execution */
 	const double *times; /* per op: executions per step, if each branch ran */
-	const double *kernel_bytes; /* per op: sw_bound_kernel_bytes */
+	sw_fuse_least least; /* sw_bound_least */
 	double kernels_s, step_s;
 	double weighted_s[N_WEIGHTS]; /* of kernels and collectives, as WEIGHTS say */
 } bounds;

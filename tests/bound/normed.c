@@ -1,16 +1,18 @@
 /*
  * Training steps whose kernels are small: layer norms, biases with gradients that are sums of
  * columns, numbers that are narrowed before products, residual sums, and updates that read one to
- * four arrays for each gradient, which may be clipped by the norm of all.
+ * four arrays for each gradient, which may be clipped by the norm of all. Products read sums and
+ * halves put together, too, and parameters may have running means.
  */
 #include "bound/programs.h"
 
 enum { SGD, MOMENTUM, ADAM, N_UPDATES };
+enum { ONE_ARRAY, SUMS, HALVES, N_READ }; /* what products of f32 read */
 
 typedef struct normed {
-	int layers, rows, width, update;
+	int layers, rows, width, update, read;
 	bool narrow; /* products are of bf16 */
-	bool residual, norm, bias, clip;
+	bool residual, norm, bias, clip, mean;
 	int *states; /* written so far */
 } normed;
 
@@ -25,7 +27,9 @@ static normed draw(sw_rng *rng)
 	                .residual = sw_rng_below(rng, 2),
 	                .norm = sw_rng_below(rng, 4) > 0,
 	                .bias = sw_rng_below(rng, 2),
-	                .clip = sw_rng_below(rng, 4) == 0};
+	                .clip = sw_rng_below(rng, 4) == 0,
+	                .read = (int)sw_rng_below(rng, N_READ),
+	                .mean = sw_rng_below(rng, 4) == 0};
 }
 
 /* Write the value `name` of the shape: R of the rows, W of the weight, C of a column per width, P a
@@ -66,13 +70,35 @@ static void write_norm(const normed *n, sw_text *text, int i)
 	line(n, text, 'R', false, "y", i, "multiply(nh#, ng#)");
 }
 
+/* Write what a product reads for the value `of` of its rows: narrowed, or by way of an op. */
+static void write_read(const normed *n, sw_text *text, const char *name, const char *of,
+                       const char *beside, int i)
+{
+	char ops[64];
+	int half = n->width / 2;
+	if (!n->narrow && n->read == HALVES)
+		for (int k = 0; k < 2; k++)
+			sw_text_addf(text, " %s%c%d = f32[%d,%d] slice(%s%d), slice={[0:%d], [%d:%d]}\n",
+			             name, "lr"[k], i, n->rows, half, of, i, n->rows, k * half,
+			             (k + 1) * half);
+	if (n->narrow)
+		snprintf(ops, sizeof(ops), "convert(%s#)", of);
+	else if (n->read == HALVES)
+		snprintf(ops, sizeof(ops), "concatenate(%sr#, %sl#), dimensions={1}", name, name);
+	else if (n->read == SUMS)
+		snprintf(ops, sizeof(ops), "subtract(%s#, %s#)", of, beside);
+	else
+		snprintf(ops, sizeof(ops), "negate(%s#)", of);
+	line(n, text, 'R', n->narrow, name, i, ops);
+}
+
 static void write_forward(const normed *n, sw_text *text, int i)
 {
 	if (n->norm)
 		write_norm(n, text, i);
 	else
 		line(n, text, 'R', false, "y", i, "tanh(x#)");
-	line(n, text, 'R', n->narrow, "u", i, n->narrow ? "convert(y#)" : "negate(y#)");
+	write_read(n, text, "u", "y", "x", i);
 	line(n, text, 'W', n->narrow, "c", i, n->narrow ? "convert(w#)" : "negate(w#)");
 	line(n, text, 'R', false, "z", i,
 	     "dot(u#, c#), lhs_contracting_dims={1}, rhs_contracting_dims={0}");
@@ -100,7 +126,7 @@ static void write_backward(const normed *n, sw_text *text, int i)
 	line(n, text, 'R', false, "dz", i, "multiply(d+, ts#)");
 	if (n->bias)
 		line(n, text, 'C', false, "qb", i, "reduce(dz#" SUM_OF_COLUMNS);
-	line(n, text, 'R', n->narrow, "dc", i, n->narrow ? "convert(dz#)" : "negate(dz#)");
+	write_read(n, text, "dc", "dz", "t", i);
 	line(n, text, 'W', false, "qw", i,
 	     "dot(u#, dc#), lhs_contracting_dims={0}, rhs_contracting_dims={0}");
 	line(n, text, 'R', false, "e", i,
@@ -120,7 +146,7 @@ static char shape_of(char kind)
 /* Write the new value and moments of one parameter of layer i: w, b or g. */
 static void write_update(const normed *n, sw_text *text, char kind, int i)
 {
-	char shape = shape_of(kind), lines[8][96];
+	char shape = shape_of(kind), lines[9][96];
 	int k = 0;
 #define STEP(name, ...)                                                                            \
 	do {                                                                                       \
@@ -131,20 +157,18 @@ static void write_update(const normed *n, sw_text *text, char kind, int i)
 	} while (0)
 	STEP("k", n->clip ? "broadcast(norm), dimensions={}" : "negate(q%c#)", kind);
 	STEP("l", n->clip ? "multiply(q%c#, k%c#)" : "abs(k%c#)", kind, kind);
-	if (n->update == SGD) {
-		STEP("new", "subtract(%c#, l%c#)", kind, kind);
-		return;
+	if (n->update != SGD)
+		STEP("mo", "add(m%c#, l%c#)", kind, kind);
+	if (n->update == ADAM) {
+		STEP("sq", "multiply(l%c#, l%c#)", kind, kind);
+		STEP("vo", "add(v%c#, sq%c#)", kind, kind);
+		STEP("rt", "sqrt(vo%c#)", kind);
+		STEP("st", "divide(mo%c#, rt%c#)", kind, kind);
 	}
-	STEP("mo", "add(m%c#, l%c#)", kind, kind);
-	if (n->update == MOMENTUM) {
-		STEP("new", "subtract(%c#, mo%c#)", kind, kind);
-		return;
-	}
-	STEP("sq", "multiply(l%c#, l%c#)", kind, kind);
-	STEP("vo", "add(v%c#, sq%c#)", kind, kind);
-	STEP("rt", "sqrt(vo%c#)", kind);
-	STEP("st", "divide(mo%c#, rt%c#)", kind, kind);
-	STEP("new", "subtract(%c#, st%c#)", kind, kind);
+	STEP("new", "subtract(%c#, %s%c#)", kind,
+	     n->update == SGD ? "l" : n->update == MOMENTUM ? "mo" : "st", kind);
+	if (n->mean)
+		STEP("ro", "add(r%c#, new%c#)", kind, kind);
 #undef STEP
 }
 
@@ -179,6 +203,8 @@ static void visit_states(const normed *n, sw_text *text, visit_state *visit)
 			visit(n, text, "", *kind, i);
 			for (const char *s = states[n->update]; *s; s++)
 				visit(n, text, *s == 'm' ? "m" : "v", *kind, i);
+			if (n->mean)
+				visit(n, text, "r", *kind, i);
 		}
 }
 
@@ -209,7 +235,7 @@ static void write_type(const normed *n, sw_text *text, const char *state, char k
 static void write_result(const normed *n, sw_text *text, const char *state, char kind, int i)
 {
 	(void)n;
-	sw_text_addf(text, "%s%c%d, ", !*state ? "new" : *state == 'm' ? "mo" : "vo", kind, i);
+	sw_text_addf(text, "%s%s%c%d, ", *state ? state : "new", *state ? "o" : "", kind, i);
 }
 
 void write_normed(sw_rng *rng, sw_text *text)

@@ -12,6 +12,9 @@ static const char text[] =
 	"  f = f32[1000] multiply(e, c)\n ROOT g = f32[1000] tanh(f) }\n"
 	"cut { h = f32[1000,1000] parameter(0)\n i = f32[1,1000] slice(h), slice={[5:6], [0:1000]}\n"
 	"  ROOT k = f32[1,1000] negate(i) }\n"
+	"halves { aa = f32[1000] parameter(0)\n ab = f32[1000] parameter(1)\n"
+	"  ac = f32[1000] add(aa, ab)\n ad = f32[1000] tanh(ac)\n"
+	"  ae = f32[500] slice(ad), slice={[0:500]}\n ROOT af = f32[500] negate(ae) }\n"
 	"write { l = f32[1000,1000] parameter(0)\n m = f32[10,1000] parameter(1)\n n = s32[] "
 	"parameter(2)\n"
 	"  o = f32[10,1000] negate(m)\n ROOT p = f32[1000,1000] dynamic-update-slice(l, o, n, n) }\n"
@@ -43,6 +46,7 @@ static const char text[] =
 	"  small = f32[100,1000] parameter(5)\n"
 	"  loop = f32[1000] fusion(p0, p0), kind=kLoop, kernel=loop, calls=chain\n"
 	"  sliced = f32[1,1000] fusion(p1), kind=kLoop, kernel=loop, calls=cut\n"
+	"  half_read = f32[500] fusion(p0, p0), kind=kLoop, kernel=loop, calls=halves\n"
 	"  written = f32[1000,1000] fusion(p1, p2, p3), kind=kInput, kernel=indexed, calls=write\n"
 	"  matmul = f32[1000,1000] fusion(p1, p1), kind=kOutput, kernel=dot, calls=product\n"
 	"  attention = f32[4,512,64] fusion(p4, p4, p4), kind=kCustom, kernel=attention, "
@@ -80,6 +84,7 @@ static void a_fused_kernel_moves_its_operands_and_results(void **state)
 	open(&c, &program);
 	assert_seconds(seconds_of(&c, program, "loop"), 12e3 / 1e9 + OVERHEAD);
 	assert_seconds(seconds_of(&c, program, "sliced"), 8e3 / 1e9 + OVERHEAD);
+	assert_seconds(seconds_of(&c, program, "half_read"), 6e3 / 1e9 + OVERHEAD);
 	assert_seconds(seconds_of(&c, program, "written"), (80e3 + 4) / 1e9 + OVERHEAD);
 	assert_seconds(seconds_of(&c, program, "matmul"), 2e9 / RATE + OVERHEAD);
 	sw_program_cost cost;
@@ -109,6 +114,29 @@ static void attention_costs_its_products_at_its_own_rate(void **state)
 	assert_seconds(seconds_of(&c, program, "gradient"), 5 * product / 20e9 + OVERHEAD);
 	c.device.attention_depth = 64; /* as much as a head has */
 	assert_seconds(seconds_of(&c, program, "half"), product / 20e9 + OVERHEAD);
+	sw_program_free(program);
+	sw_cluster_clear(&c);
+}
+
+/* The least that attention's products take is what its kernel takes of them under a causal mask, of heads
+ * as long as these. */
+static void parts_of_attention_cost_what_its_kernel_takes(void **state)
+{
+	sw_cluster c;
+	sw_program *program;
+	const double product = 2. * 4 * 512 * 512 * 64;
+	(void)state;
+	open(&c, &program);
+	c.device.memory_bandwidth = 1e12;
+	c.device.fusion = SW_FUSION_XLA_GPU;
+	c.device.attention_efficiency = 0.9;
+	c.device.attention_depth = 64;
+	double parts_s = sw_cost_part(&c, program, find_op(program, "y"), true, product, 0) +
+			 sw_cost_part(&c, program, find_op(program, "z"), true, product, 0);
+	assert_seconds(parts_s + OVERHEAD, seconds_of(&c, program, "half"));
+	c.device.attention_efficiency = 0.1; /* then products alone are quicker */
+	parts_s = sw_cost_part(&c, program, find_op(program, "y"), true, product, 0);
+	assert_seconds(parts_s, product / RATE);
 	sw_program_free(program);
 	sw_cluster_clear(&c);
 }
@@ -188,6 +216,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_fused_kernel_moves_its_operands_and_results),
 		cmocka_unit_test(attention_costs_its_products_at_its_own_rate),
+		cmocka_unit_test(parts_of_attention_cost_what_its_kernel_takes),
 		cmocka_unit_test(a_product_costs_whole_tiles_in_whole_rounds),
 		cmocka_unit_test(more_of_a_product_is_never_cheaper),
 		cmocka_unit_test(the_interval_is_shown_where_there_is_an_error),

@@ -8,7 +8,8 @@
 #include "search/search.h"
 #include "schedule/schedule.h"
 
-#define PROGRAM SW_SOURCE_DIR "/tests/programs/gpt-tiny.hlo.gz"
+#define TINY SW_SOURCE_DIR "/tests/programs/gpt-tiny.hlo.gz"
+#define LARGER SW_SOURCE_DIR "/tests/programs/gpt.hlo.gz"
 #define CLUSTER SW_SOURCE_DIR "/clusters/local-2x2.yaml"
 
 static void assert_ok(sw_status status, const sw_error *err)
@@ -17,14 +18,14 @@ static void assert_ok(sw_status status, const sw_error *err)
 		fail_msg("%s:%d: %s", err->file, err->line, err->message);
 }
 
-/* Return gpt-tiny under this rematerialisation policy. */
-static sw_program *rematerialised(const char *policy)
+/* Return the program under this rematerialisation policy. */
+static sw_program *rematerialised(const char *path, const char *policy)
 {
 	sw_program *program, *canonical, *out = NULL;
 	sw_remat_points points;
 	sw_remat_policy_list policies;
 	sw_error err;
-	assert_ok(sw_read_program(PROGRAM, &program, &err), &err);
+	assert_ok(sw_read_program(path, &program, &err), &err);
 	assert_ok(sw_rewrite_canonical(program, &canonical, &err), &err);
 	sw_program_free(program);
 	sw_remat_points_init(&points, canonical);
@@ -43,15 +44,15 @@ static sw_program *rematerialised(const char *policy)
 	return out;
 }
 
-static void make_plan(fixture *f, const char *policy, const char *strategy)
+static void make_plan(fixture *f, const char *path, const char *policy, const char *strategy)
 {
 	sw_error err = {0};
 	sw_plan_options options = {.quiet = true, .no_overlap = true};
-	f->program = rematerialised(policy);
-	assert_ok(sw_sidecar_find(PROGRAM, f->program, &f->sidecar, &err), &err);
+	f->program = rematerialised(path, policy);
+	assert_ok(sw_sidecar_find(path, f->program, &f->sidecar, &err), &err);
 	assert_ok(sw_cluster_read(CLUSTER, &f->cluster, &err), &err);
 	assert_ok(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
-	assert_ok(sw_plan_make(f->program, PROGRAM, &f->sidecar, &f->cluster, &options, &f->plan,
+	assert_ok(sw_plan_make(f->program, path, &f->sidecar, &f->cluster, &options, &f->plan,
 	                       &err),
 	          &err);
 }
@@ -61,7 +62,7 @@ static void check_verifies(const char *policy, const char *strategy)
 	fixture f;
 	sw_verify_result result;
 	sw_error err = {0};
-	make_plan(&f, policy, strategy);
+	make_plan(&f, TINY, policy, strategy);
 	assert_ok(sw_run_verify(f.plan, &f.sidecar, 1, &result, &err), &err);
 	assert_true(result.ok);
 	assert_int_equal(result.payload_bytes, result.predicted_payload_bytes);
@@ -98,7 +99,7 @@ static device_program on_device(const char *policy)
 	device_program d;
 	sw_program *local, *scheduled;
 	sw_error err = {0};
-	make_plan(&f, policy, "dp");
+	make_plan(&f, LARGER, policy, "dp");
 	d.serial_barriers = count_barriers(f.program);
 	assert_ok(sw_partition(f.plan, &local, &err), &err);
 	d.partitioned_bytes = sw_placement_bytes(local);
@@ -113,8 +114,7 @@ static device_program on_device(const char *policy)
 }
 
 /* No stage removes a barrier or replaces copies by their originals: the arena of a device becomes
- * smaller, and stays so when collectives overlap with kernels. Batch and sequence are small here,
- * so parameters and optimizer moments are most of the arena. */
+ * smaller, and stays so when collectives overlap with kernels. */
 static void no_stage_undoes_rematerialisation(void **state)
 {
 	(void)state;
