@@ -10,11 +10,14 @@
 /* Behind the layers: norm, head, conversion of the logits, loss; of these the head alone counts. */
 enum { NORM, HEAD, CONVERSION, LOSS, BEHIND_LAYERS };
 
+/* So many of the head's multiplications count as one of a layer. */
+enum { EARLY_WEIGHT = 1, LATE_WEIGHT = 2 };
+
 /* Set the stage of each block, layers first. stages [layers + BEHIND_LAYERS]. */
-static void give_blocks(const llama *m, int64_t n_stages, int64_t *stages)
+static void give_blocks(const llama *m, int64_t n_stages, int64_t weight, int64_t *stages)
 {
 	int64_t of_head = m->hidden / m->heads,
-		layer = 2 * (m->heads + m->kv_heads) * of_head * m->hidden + 3 * m->ffn * m->hidden,
+		layer = weight * (2 * (m->heads + m->kv_heads) * of_head + 3 * m->ffn) * m->hidden,
 		head = m->vocab * m->hidden, all = m->layers * layer + head, given = 0, stage = 0;
 	for (int64_t i = 0; i < m->layers + BEHIND_LAYERS; i++) {
 		stages[i] = stage;
@@ -24,21 +27,45 @@ static void give_blocks(const llama *m, int64_t n_stages, int64_t *stages)
 	}
 }
 
-static int64_t *blocks_of(const configuration *c)
+static int64_t *blocks_of(const configuration *c, int64_t weight)
 {
 	int64_t *stages = sw_alloc(sizeof(int64_t) * (size_t)(c->llama.layers + BEHIND_LAYERS));
 	if (c->llama.heads > 0)
-		give_blocks(&c->llama, c->pp, stages);
+		give_blocks(&c->llama, c->pp, weight, stages);
 	return stages;
+}
+
+/* ---- versions ---------------------------------------------------------------------------- */
+
+/* The sweep's script has no ZeRO from 32 copies of the model on (scaling_benchmarks.py). What ran with
+ * fewer, in DistributedDataParallel and in stages on several nodes, is of a version before: that of
+ * December 2024, whose stages look every tenth of a second whether a message has come, and whose
+ * tables of tokens that are tied between stages did not run so. */
+#define GPUS_OF_NODE 8
+#define LATE_COPIES 32
+#define LOOK_S 0.1
+#define MESSAGES_OF_TENSOR 2 /* that tell of it */
+#define TENSORS 3            /* an activation, a mask, a gradient: to or from each neighbour */
+
+static bool is_early(const configuration *c)
+{
+	return c->nanotron && c->ddp && c->pp > 1 && c->gpus > GPUS_OF_NODE && c->dp < LATE_COPIES;
+}
+
+double looking_seconds(const configuration *c)
+{
+	double neighbours = c->pp > 2 ? 2 : 1, messages = TENSORS * MESSAGES_OF_TENSOR * neighbours;
+	return is_early(c) ? LOOK_S * messages * (double)c->microbatches : 0;
 }
 
 const char *nanotron_refuses(const configuration *c)
 {
-	int64_t *stages = blocks_of(c);
+	int64_t *stages = blocks_of(c, EARLY_WEIGHT);
 	bool all = c->llama.heads == 0 || stages[c->llama.layers + LOSS] + 1 == c->pp;
 	free(stages);
 	return c->microbatches < c->pp - 1
 	               ? "Nanotron wants as many microbatches as stages less one"
+	       : is_early(c) && c->tied ? "Nanotron of 2024 has no tied tables in DistributedDataParallel's stages"
 	       : all ? NULL
 	             : "Nanotron gives some stage no block";
 }
@@ -86,7 +113,7 @@ void nanotron_stages(const configuration *c, const subject *s, sw_stage_file *fi
 	if (m->heads == 0)
 		return;
 	const char *head = product_with(s, "params.head.w");
-	int64_t *stages = blocks_of(c);
+	int64_t *stages = blocks_of(c, LATE_WEIGHT);
 	file->entries = SW_NEW_N(&file->arena, sw_stage_file_entry, m->layers + BEHIND_LAYERS);
 	for (int64_t i = 0; i < m->layers; i++)
 		add_entry(file, sw_arena_printf(&file->arena, "params.blocks.%lld.*", (long long)i),
