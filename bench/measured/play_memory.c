@@ -26,7 +26,7 @@
 /* What an op takes of the device or of its collectives, and of the host. */
 typedef struct op_times {
 	double kernel_s, collective_s, host_s;
-	double members_s; /* of the host for a collective's members, where the device has nothing else to do */
+	double members_s; /* of the host, more, where the device has nothing else to do */
 	bool waits; /* what is launched behind it begins when collectives have ended */
 } op_times;
 
@@ -172,10 +172,13 @@ static op_times times_of(const sw_cluster *cluster, const sw_program *program, s
 		                  .host_s = seconds > 0 ? cluster->device.launch_interval_s : 0,
 		                  .waits = opcode == SW_OP_ASYNC_DONE};
 	}
-	double launches = sw_cost_member_launches(&cluster->device, &cluster->atoms, atoms);
+	double each_s = cluster->device.launch_interval_s,
+	       members_s = each_s * sw_cost_member_launches(&cluster->device, &cluster->atoms, atoms);
+	bool in_node = sw_atoms_group_size(&cluster->atoms, atoms) <=
+	               cluster->levels[cluster->n_levels - 1].count;
 	return (op_times){.collective_s = sw_cost_collective_op_seconds(cluster, program, id),
-	                  .host_s = cluster->device.launch_interval_s,
-	                  .members_s = launches * cluster->device.launch_interval_s,
+	                  .host_s = each_s + (in_node ? 0 : members_s),
+	                  .members_s = in_node ? members_s : 0,
 	                  .waits = opcode != SW_OP_ASYNC_START};
 }
 
@@ -393,6 +396,7 @@ int64_t play_memory(const configuration *c, const device_program *d, const sw_cl
 	begin(&p, shards);
 	for (int step = 0; step < STEPS; step++) {
 		run_microbatches(&p, step == 0);
+		p.allocator.peak_bytes = p.allocator.reserved_bytes; /* as log_memory sets it back */
 		if (step == 0)
 			make_moments(&p, shards);
 		if (shards > 1)
