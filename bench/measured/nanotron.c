@@ -1,8 +1,10 @@
-/* How Nanotron cuts a Llama into stages: blocks go to a stage until it has more than its share of
- * what has been given, counted in multiplications, and the next block to the next stage
- * (build_model in models/base.py, get_block_compute_costs in models/llama.py). So first stages have
- * more than last ones; and what stands behind the layers may be a stage, to which the logits are
- * sent. */
+/* How the Nanotron of the published sweep cuts a Llama into stages, what it refuses, and how long its
+ * first version looks for messages.
+ *
+ * Blocks go to a stage until it has more than its share of what has been given, counted in
+ * multiplications, and the next block to the next stage (build_model in models/base.py,
+ * get_block_compute_costs in models/llama.py). So first stages have more than last ones; and what
+ * stands behind the layers may be a stage, to which the logits are sent. */
 #include "measured.h"
 
 #include <stdlib.h>
@@ -10,8 +12,9 @@
 /* Behind the layers: norm, head, conversion of the logits, loss; of these the head alone counts. */
 enum { NORM, HEAD, CONVERSION, LOSS, BEHIND_LAYERS };
 
-/* So many of the head's multiplications count as one of a layer. */
-enum { EARLY_WEIGHT = 1, LATE_WEIGHT = 2 };
+/* So many of the head's multiplications count as one of a layer: in the sources that are published and in
+ * the sweep's early version, and as steps and memory of its later rows have it (docs/measured.md). */
+enum { PUBLISHED_WEIGHT = 1, MEASURED_WEIGHT = 2 };
 
 /* Set the stage of each block, layers first. stages [layers + BEHIND_LAYERS]. */
 static void give_blocks(const llama *m, int64_t n_stages, int64_t weight, int64_t *stages)
@@ -27,29 +30,29 @@ static void give_blocks(const llama *m, int64_t n_stages, int64_t weight, int64_
 	}
 }
 
+/* ---- versions ---------------------------------------------------------------------------- */
+
+/* The sweep's script leaves ZeRO out from 32 copies of the model on (scaling_benchmarks.py). What ran
+ * without it on fewer, in stages on several nodes, is taken for a version before: that of December
+ * 2024 (its branch bench2), whose stages look every tenth of a second whether a message has come.
+ * There the smaller Llama, whose table is tied between two stages, failed. */
+#define GPUS_OF_NODE 8
+#define LATE_COPIES 32
+#define LOOK_S 0.1
+#define MESSAGES_OF_TENSOR 2 /* that tell of it */
+#define TENSORS 3 /* of a microbatch, to or from each neighbour: an activation, a mask, a gradient */
+
+static bool is_early(const configuration *c)
+{
+	return c->nanotron && c->ddp && c->pp > 1 && c->gpus > GPUS_OF_NODE && c->dp < LATE_COPIES;
+}
+
 static int64_t *blocks_of(const configuration *c, int64_t weight)
 {
 	int64_t *stages = sw_alloc(sizeof(int64_t) * (size_t)(c->llama.layers + BEHIND_LAYERS));
 	if (c->llama.heads > 0)
 		give_blocks(&c->llama, c->pp, weight, stages);
 	return stages;
-}
-
-/* ---- versions ---------------------------------------------------------------------------- */
-
-/* The sweep's script has no ZeRO from 32 copies of the model on (scaling_benchmarks.py). What ran with
- * fewer, in DistributedDataParallel and in stages on several nodes, is of a version before: that of
- * December 2024, whose stages look every tenth of a second whether a message has come, and whose
- * tables of tokens that are tied between stages did not run so. */
-#define GPUS_OF_NODE 8
-#define LATE_COPIES 32
-#define LOOK_S 0.1
-#define MESSAGES_OF_TENSOR 2 /* that tell of it */
-#define TENSORS 3            /* an activation, a mask, a gradient: to or from each neighbour */
-
-static bool is_early(const configuration *c)
-{
-	return c->nanotron && c->ddp && c->pp > 1 && c->gpus > GPUS_OF_NODE && c->dp < LATE_COPIES;
 }
 
 double looking_seconds(const configuration *c)
@@ -60,7 +63,7 @@ double looking_seconds(const configuration *c)
 
 const char *nanotron_refuses(const configuration *c)
 {
-	int64_t *stages = blocks_of(c, EARLY_WEIGHT);
+	int64_t *stages = blocks_of(c, PUBLISHED_WEIGHT);
 	bool all = c->llama.heads == 0 || stages[c->llama.layers + LOSS] + 1 == c->pp;
 	free(stages);
 	return c->microbatches < c->pp - 1
@@ -113,7 +116,7 @@ void nanotron_stages(const configuration *c, const subject *s, sw_stage_file *fi
 	if (m->heads == 0)
 		return;
 	const char *head = product_with(s, "params.head.w");
-	int64_t *stages = blocks_of(c, LATE_WEIGHT);
+	int64_t *stages = blocks_of(c, is_early(c) ? PUBLISHED_WEIGHT : MEASURED_WEIGHT);
 	file->entries = SW_NEW_N(&file->arena, sw_stage_file_entry, m->layers + BEHIND_LAYERS);
 	for (int64_t i = 0; i < m->layers; i++)
 		add_entry(file, sw_arena_printf(&file->arena, "params.blocks.%lld.*", (long long)i),

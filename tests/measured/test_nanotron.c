@@ -27,7 +27,7 @@ static void first_stages_have_more_layers(void **state)
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		int64_t n = cases[i].model->layers, first = 0, last = 0;
-		give_blocks(cases[i].model, cases[i].stages, LATE_WEIGHT, given);
+		give_blocks(cases[i].model, cases[i].stages, MEASURED_WEIGHT, given);
 		for (int64_t k = 0; k < n; k++) {
 			first += given[k] == 0;
 			last += given[k] == cases[i].stages - 1;
