@@ -13,7 +13,8 @@ sw_id input_named(const subject *s, const char *beginning, const char **name)
 	return SW_NO_ID;
 }
 
-static const llama small = {16, 2048, 32, 32, 8192, 131072}, large = {32, 4096, 32, 32, 14336, 131072};
+static const llama small = {16, 2048, 32, 32, 8192, 131072},
+		   large = {32, 4096, 32, 32, 14336, 131072};
 
 /* A layer of the smaller Llama is a quarter of its head, and counts as half of it. */
 static void first_stages_have_more_layers(void **state)
@@ -21,7 +22,7 @@ static void first_stages_have_more_layers(void **state)
 	static const struct {
 		const llama *model;
 		int64_t stages, first, last; /* layers */
-	} cases[] = {{&small, 2, 10, 6}, {&small, 4, 5, 2},  {&small, 8, 3, 0},
+	} cases[] = {{&small, 2, 10, 6},  {&small, 4, 5, 2}, {&small, 8, 3, 0},
 	             {&large, 2, 17, 15}, {&large, 8, 5, 3}, {&large, 16, 3, 0}};
 	int64_t given[64];
 	(void)state;
@@ -46,12 +47,16 @@ static void an_early_version_looks_for_messages(void **state)
 		bool ddp;
 		int64_t gpus, dp, pp, microbatches;
 		double seconds;
-	} cases[] = {{true, 32, 4, 2, 64, 38.4}, {true, 64, 8, 8, 32, 38.4}, {false, 64, 8, 8, 32, 0},
-	             {true, 8, 4, 2, 64, 0},     {true, 128, 32, 2, 8, 0},   {true, 16, 16, 1, 8, 0}};
+	} cases[] = {{true, 32, 4, 2, 64, 38.4}, {true, 64, 8, 8, 32, 38.4},
+	             {false, 64, 8, 8, 32, 0},   {true, 8, 4, 2, 64, 0},
+	             {true, 128, 32, 2, 8, 0},   {true, 16, 16, 1, 8, 0}};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
-		const configuration c = {.nanotron = true, .ddp = cases[i].ddp, .gpus = cases[i].gpus,
-		                         .dp = cases[i].dp, .pp = cases[i].pp,
+		const configuration c = {.nanotron = true,
+		                         .ddp = cases[i].ddp,
+		                         .gpus = cases[i].gpus,
+		                         .dp = cases[i].dp,
+		                         .pp = cases[i].pp,
 		                         .microbatches = cases[i].microbatches};
 		assert_true(fabs(looking_seconds(&c) - cases[i].seconds) < 1e-9);
 	}
@@ -60,7 +65,8 @@ static void an_early_version_looks_for_messages(void **state)
 static void what_cannot_run_is_refused(void **state)
 {
 	(void)state;
-	configuration c = {.nanotron = true, .llama = small, .gpus = 16, .dp = 8, .pp = 2, .microbatches = 32};
+	configuration c = {
+		.nanotron = true, .llama = small, .gpus = 16, .dp = 8, .pp = 2, .microbatches = 32};
 	assert_null(nanotron_refuses(&c));
 	c.ddp = true;
 	assert_null(nanotron_refuses(&c)); /* the tables are two */

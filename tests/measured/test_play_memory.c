@@ -16,25 +16,29 @@ static sw_program *scatters(void)
 	sw_id results[SCATTERS];
 	p->num_partitions = 8;
 	p->entry = sw_build_computation(p, "main");
-	sw_id x = sw_emit_parameter(p, p->entry, sw_build_shape(p, SW_F32, (int64_t[]){4096, 4096}, 2), "x");
+	sw_id x = sw_emit_parameter(p, p->entry,
+	                            sw_build_shape(p, SW_F32, (int64_t[]){4096, 4096}, 2), "x");
 	for (int i = 0; i < SCATTERS; i++) {
 		sw_id y = sw_emit_unary(p, p->entry, SW_OP_NEGATE, x);
-		results[i] = sw_emit_collective(p, p->entry, SW_OP_REDUCE_SCATTER, SW_MONOID_SUM, y, 0, &all);
+		results[i] = sw_emit_collective(p, p->entry, SW_OP_REDUCE_SCATTER, SW_MONOID_SUM, y,
+		                                0, &all);
 	}
 	sw_build_results(p, p->entry, results, SCATTERS, true);
 	return p;
 }
 
-/* A host that is slow has nothing waiting, but where the device waits for the next stage in the first step;
- * one that is quick has all passes between which it does not wait. */
+/* A host that is slow has nothing waiting, but where the device waits for the next stage in the
+ * first step; one that is quick has all passes between which it does not wait. */
 static void passes_hold_what_collectives_read(void **state)
 {
 	static const struct {
 		double launch_s;
 		bool receives, is_sent;
 		int64_t held; /* of such arrays */
-	} cases[] = {{SLOW_S, true, true, 1},   {SLOW_S, false, true, (PASSES - AT_ONCE) * SCATTERS + 1},
-	             {SLOW_S, false, false, 1}, {0, true, true, SCATTERS},
+	} cases[] = {{SLOW_S, true, true, 1},
+	             {SLOW_S, false, true, (PASSES - AT_ONCE) * SCATTERS + 1},
+	             {SLOW_S, false, false, 1},
+	             {0, true, true, SCATTERS},
 	             {0, false, true, PASSES * SCATTERS}};
 	(void)state;
 	sw_error err;
@@ -42,13 +46,18 @@ static void passes_hold_what_collectives_read(void **state)
 	const configuration c = {.microbatches = PASSES, .dp = 1};
 	sw_program *p = scatters();
 	sw_stage_part *part = sw_alloc(sizeof(*part) * p->ops.len);
-	assert_int_equal(sw_cluster_read(SW_SOURCE_DIR "/clusters/h100-rented.yaml", &cluster, &err), SW_OK);
+	assert_int_equal(
+		sw_cluster_read(SW_SOURCE_DIR "/clusters/h100-rented.yaml", &cluster, &err), SW_OK);
 	assert_int_equal(sw_cluster_take(&cluster, "8", &err), SW_OK);
 	for (size_t i = 0; i < p->ops.len; i++)
 		part[i] = SW_STAGE_FORWARD;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
-		const device_program d = {.program = p, .part = part, .loop = SW_NO_ID, .in_flight = PASSES,
-		                          .receives = cases[i].receives, .is_sent = cases[i].is_sent};
+		const device_program d = {.program = p,
+		                          .part = part,
+		                          .loop = SW_NO_ID,
+		                          .in_flight = PASSES,
+		                          .receives = cases[i].receives,
+		                          .is_sent = cases[i].is_sent};
 		bool fits;
 		cluster.device.launch_interval_s = cases[i].launch_s;
 		int64_t own = 2 * SMALL_SEGMENT_BYTES, bytes = play_memory(&c, &d, &cluster, &fits);

@@ -4,7 +4,8 @@
 #include "../../bench/measured/predict.c"
 
 /* Not of these tests. */
-int64_t play_memory(const configuration *c, const device_program *d, const sw_cluster *cluster, bool *fits)
+int64_t play_memory(const configuration *c, const device_program *d, const sw_cluster *cluster,
+                    bool *fits)
 {
 	(void)c;
 	(void)d;
@@ -30,12 +31,13 @@ static int64_t most_gathered(const sw_program *p)
 	int64_t most = 0;
 	for (size_t i = 0; i < p->ops.len; i++)
 		if (p->ops.data[i].opcode == SW_OP_ALL_GATHER)
-			most = SW_MAX(most, sw_shape_elements(sw_value_shape(p, p->ops.data[i].first_result)));
+			most = SW_MAX(most, sw_shape_elements(sw_value_shape(
+						    p, p->ops.data[i].first_result)));
 	return most;
 }
 
-/* Each copy of the model looks up its own tokens, and sums their gradients; so nothing is gathered that is
- * larger than a copy's activations. */
+/* Each copy of the model looks up its own tokens, and sums their gradients; so nothing is gathered
+ * that is larger than a copy's activations. */
 static void copies_look_up_their_own_tokens(void **state)
 {
 	(void)state;
@@ -47,10 +49,12 @@ static void copies_look_up_their_own_tokens(void **state)
 	const configuration c = {.gpus = 4, .dp = 2, .tp = 2, .pp = 1, .microbatches = 1};
 	assert_int_equal(sw_read_program(s.path, &s.program, &err), SW_OK);
 	assert_int_equal(sw_sidecar_find(s.path, s.program, &s.sidecar, &err), SW_OK);
-	assert_int_equal(sw_cluster_read(SW_SOURCE_DIR "/clusters/h100-rented.yaml", &cluster, &err), SW_OK);
+	assert_int_equal(
+		sw_cluster_read(SW_SOURCE_DIR "/clusters/h100-rented.yaml", &cluster, &err), SW_OK);
 	assert_int_equal(sw_cluster_take(&cluster, "4", &err), SW_OK);
 	assert_int_equal(pin_vocabulary(&s, &c, pins), MAX_VOCABULARY_PINS);
-	const sw_op *lookup = lookup_of(s.program, input_named(&s, "params.embed", &pins[0].pattern));
+	const sw_op *lookup =
+		lookup_of(s.program, input_named(&s, "params.embed", &pins[0].pattern));
 	int64_t rows = sw_shape_elements(sw_value_shape(s.program, lookup->first_result));
 	sw_program *scheduled = predict(&s, &cluster, &c, &p);
 	assert_true(p.supported);
