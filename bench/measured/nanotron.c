@@ -38,6 +38,7 @@ static void give_blocks(const llama *m, int64_t n_stages, int64_t weight, int64_
  * There the smaller Llama, whose table is tied between two stages, failed. */
 #define GPUS_OF_NODE 8
 #define LATE_COPIES 32
+#define EITHER_COPIES 2 /* of rows with so many some look for messages, and some do not */
 #define LOOK_S 0.1
 #define MESSAGES_OF_TENSOR 2 /* that tell of it */
 #define TENSORS 3 /* of a microbatch, to or from each neighbour: an activation, a mask, a gradient */
@@ -58,7 +59,8 @@ static int64_t *blocks_of(const configuration *c, int64_t weight)
 double looking_seconds(const configuration *c)
 {
 	double neighbours = c->pp > 2 ? 2 : 1, messages = TENSORS * MESSAGES_OF_TENSOR * neighbours;
-	return is_early(c) ? LOOK_S * messages * (double)c->microbatches : 0;
+	bool looks = is_early(c) && c->dp > EITHER_COPIES;
+	return looks ? LOOK_S * messages * (double)c->microbatches : 0;
 }
 
 const char *nanotron_refuses(const configuration *c)

@@ -49,7 +49,8 @@ static void an_early_version_looks_for_messages(void **state)
 		double seconds;
 	} cases[] = {{true, 32, 4, 2, 64, 38.4}, {true, 64, 8, 8, 32, 38.4},
 	             {false, 64, 8, 8, 32, 0},   {true, 8, 4, 2, 64, 0},
-	             {true, 128, 32, 2, 8, 0},   {true, 16, 16, 1, 8, 0}};
+	             {true, 128, 32, 2, 8, 0},   {true, 16, 16, 1, 8, 0},
+	             {true, 32, 2, 8, 128, 0}};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		const configuration c = {.nanotron = true,
