@@ -9,23 +9,24 @@
 
 #include <stdlib.h>
 
+/* What ran: as published, and as steps and memory show it. In the late version a stage that has just its
+ * share has enough, and what stands behind the layers is in the last stage (docs/measured.md). */
+typedef enum version { PUBLISHED, LATE } version;
+
 /* Behind the layers: norm, head, conversion of the logits, loss; of these the head alone counts. */
 enum { NORM, HEAD, CONVERSION, LOSS, BEHIND_LAYERS };
 
-/* So many of the head's multiplications count as one of a layer: in the sources that are published and in
- * the sweep's early version, and as steps and memory of its later rows have it (docs/measured.md). */
-enum { PUBLISHED_WEIGHT = 1, MEASURED_WEIGHT = 2 };
-
 /* Set the stage of each block, layers first. stages [layers + BEHIND_LAYERS]. */
-static void give_blocks(const llama *m, int64_t n_stages, int64_t weight, int64_t *stages)
+static void give_blocks(const llama *m, int64_t n_stages, version of, int64_t *stages)
 {
 	int64_t of_head = m->hidden / m->heads,
-		layer = weight * (2 * (m->heads + m->kv_heads) * of_head + 3 * m->ffn) * m->hidden,
+		layer = 2 * (m->heads + m->kv_heads) * of_head * m->hidden + 3 * m->ffn * m->hidden,
 		head = m->vocab * m->hidden, all = m->layers * layer + head, given = 0, stage = 0;
 	for (int64_t i = 0; i < m->layers + BEHIND_LAYERS; i++) {
-		stages[i] = stage;
+		bool last = of == LATE && i >= m->layers;
+		stages[i] = last ? n_stages - 1 : stage;
 		given += i < m->layers ? layer : i == m->layers + HEAD ? head : 0;
-		if (stage + 1 < n_stages && given * n_stages > all * (stage + 1))
+		if (stage + 1 < n_stages && given * n_stages + (of == LATE) > all * (stage + 1))
 			stage++;
 	}
 }
@@ -48,12 +49,21 @@ static bool is_early(const configuration *c)
 	return c->nanotron && c->ddp && c->pp > 1 && c->gpus > GPUS_OF_NODE && c->dp < LATE_COPIES;
 }
 
-static int64_t *blocks_of(const configuration *c, int64_t weight)
+static int64_t *blocks_of(const configuration *c, version of)
 {
 	int64_t *stages = sw_alloc(sizeof(int64_t) * (size_t)(c->llama.layers + BEHIND_LAYERS));
 	if (c->llama.heads > 0)
-		give_blocks(&c->llama, c->pp, weight, stages);
+		give_blocks(&c->llama, c->pp, of, stages);
 	return stages;
+}
+
+/* The late version leaves no stage without a block: with so many stages the published cuts are taken. */
+static version version_of(const configuration *c)
+{
+	int64_t *stages = blocks_of(c, LATE), n = c->llama.layers;
+	bool gap = c->llama.heads > 0 && stages[n - 1] + 1 < c->pp - 1;
+	free(stages);
+	return is_early(c) || gap ? PUBLISHED : LATE;
 }
 
 double looking_seconds(const configuration *c)
@@ -65,7 +75,7 @@ double looking_seconds(const configuration *c)
 
 const char *nanotron_refuses(const configuration *c)
 {
-	int64_t *stages = blocks_of(c, PUBLISHED_WEIGHT);
+	int64_t *stages = blocks_of(c, PUBLISHED);
 	bool all = c->llama.heads == 0 || stages[c->llama.layers + LOSS] + 1 == c->pp;
 	free(stages);
 	return c->microbatches < c->pp - 1
@@ -118,7 +128,7 @@ void nanotron_stages(const configuration *c, const subject *s, sw_stage_file *fi
 	if (m->heads == 0)
 		return;
 	const char *head = product_with(s, "params.head.w");
-	int64_t *stages = blocks_of(c, is_early(c) ? PUBLISHED_WEIGHT : MEASURED_WEIGHT);
+	int64_t *stages = blocks_of(c, version_of(c));
 	file->entries = SW_NEW_N(&file->arena, sw_stage_file_entry, m->layers + BEHIND_LAYERS);
 	for (int64_t i = 0; i < m->layers; i++)
 		add_entry(file, sw_arena_printf(&file->arena, "params.blocks.%lld.*", (long long)i),
