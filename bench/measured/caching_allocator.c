@@ -89,6 +89,14 @@ static void cut(caching_allocator *a, int32_t block, int64_t bytes)
 		a->blocks.data[b.after].before = other;
 }
 
+bool cached_has_room(const caching_allocator *a, int64_t bytes)
+{
+	bytes = round_up(SW_MAX(bytes, 1), ROUNDING);
+	bool small = bytes <= SMALL_BYTES;
+	return a->reserved_bytes + segment_bytes(bytes) <= a->capacity_bytes ||
+	       best_fit(a, bytes, small) >= 0;
+}
+
 int32_t cached_new(caching_allocator *a, int64_t bytes)
 {
 	bytes = round_up(SW_MAX(bytes, 1), ROUNDING);

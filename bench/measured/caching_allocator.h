@@ -25,6 +25,8 @@ typedef struct caching_allocator {
 	bool exhausted; /* some block did not fit */
 } caching_allocator;
 
+/* Is there a block of so many bytes without giving segments back? O(blocks). */
+bool cached_has_room(const caching_allocator *a, int64_t bytes);
 /* Return the number of a block of so many bytes. O(blocks). */
 int32_t cached_new(caching_allocator *a, int64_t bytes);
 void cached_free(caching_allocator *a, int32_t block);

@@ -58,6 +58,7 @@ static const struct {
 	{offsetof(configuration, llama.kv_heads), {"kv_heads"}, 0},
 	{offsetof(configuration, llama.ffn), {"ffn"}, 0},
 	{offsetof(configuration, llama.vocab), {"vocab"}, 0},
+	{offsetof(configuration, tied), {"tied"}, 0},
 };
 static const char *const batch_names[MAX_NAMES] = {"global_batch_seqs", "GBS seqs", "batch"};
 

@@ -134,7 +134,8 @@ static sw_status plan_row(session *s, int32_t row, const configuration *c, predi
 			predict_stages(of, cluster, c, &made.prediction);
 		else
 			made.scheduled = predict(of, cluster, c, &made.prediction);
-		made.prediction.seconds += unread_seconds(c, cluster) + fsdp_seconds(of, c, cluster);
+		made.prediction.seconds +=
+			unread_seconds(c, cluster) + fsdp_seconds(of, c, cluster) + looking_seconds(c);
 		if (!s->how.fit) {
 			sw_program_free(made.scheduled);
 			made.scheduled = NULL;

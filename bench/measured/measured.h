@@ -47,6 +47,7 @@ typedef struct configuration {
 	/* of blocks that are computed again to their end, their number and width (again.c); else 0 */
 	int64_t layers_again, width_again;
 	llama llama; /* what Nanotron trains; else 0 */
+	int64_t tied; /* one table for tokens and output */
 	const char *refusal; /* why the row cannot be planned; NULL: it can */
 } configuration;
 /* Read a row's configuration; an error names file, line and column. cluster: the file of --cluster;
@@ -117,18 +118,20 @@ typedef struct device_program {
 	const sw_stage_part *part;  /* [ops]: of a stage; NULL: there are no stages */
 	sw_id loop;                 /* over microbatches; SW_NO_ID: there is one */
 	int32_t in_flight;          /* microbatches between their passes, at most */
-	double host_share;          /* of the time, in which the host launches; at most 1 */
+	bool receives, is_sent;     /* each forward pass receives; each backward one */
 	SW_VEC(int64_t) weights;    /* bytes of each, 2 per element */
 } device_program;
 /* Add the weights among the inputs. roles[i] is that of input i. */
 void add_weights(device_program *d, const sw_sidecar *sidecar, const sw_stage_step *step);
 /* Return the bytes that PyTorch's allocator reserves on the device at most, and the device's own
  * reserve, and set whether the step fits (play_memory.c). O(ops * microbatches in flight * blocks). */
-int64_t play_memory(const configuration *c, const device_program *d, const sw_device *device,
+int64_t play_memory(const configuration *c, const device_program *d, const sw_cluster *cluster,
                     bool *fits);
 
 /* Nanotron's stages (nanotron.c): why it refuses a configuration; NULL: it does not. */
 const char *nanotron_refuses(const configuration *c);
+/* Return the seconds of a step in which its first version with stages looks for messages. */
+double looking_seconds(const configuration *c);
 /* Which blocks are in which of its stages; the file borrows from the program. Cleared with
  * sw_stage_file_clear. No entries: none are known. */
 void nanotron_stages(const configuration *c, const subject *s, sw_stage_file *file);

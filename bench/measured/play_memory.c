@@ -2,21 +2,37 @@
  * pass by pass, each with its results until they are read for the last time, beside what the framework
  * itself has (gradient_accumulator.py, zero.py, distributed.py, functional.py of February 2025).
  *
- * A block that a collective reads or writes is free when the device has run what was launched before
- * (PyTorch's record_stream), and the host goes ahead of it: by the part of the time in which it has
- * nothing to launch, at most by the launches that CUDA queues. It waits where a stage receives. */
+ * A block that a collective reads or writes is free when the device has run the collectives that were
+ * launched before (PyTorch's record_stream), and the host may be ahead of it: both have a clock, and an
+ * op begins when it is launched and the device has come to it. The host waits for the device where a
+ * stage receives, and where it is as many launches ahead as CUDA queues. It does not wait where a stage
+ * sends; but the device does, until the next stage receives. In the first step that takes seconds,
+ * in which the next stage runs its first pass, compiles kernels and makes communicators: meanwhile
+ * the first stage launches all passes before its first backward one. */
 #include "caching_allocator.h"
 #include "measured.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define STEPS 2 /* the first one ends with the optimizer's moments, which the second finds there */
 #define SETTLED 4 /* so many microbatches more than are in flight stand for all others */
 #define QUEUED_LAUNCHES 1024 /* CUDA's host waits where the device is so many behind */
+#define GATHER_BUFFERS 2 /* "allgather" of what products read, "allgather2" of their gradients */
 #define F32_OF_WEIGHT 2 /* bytes of an f32 number, per byte of a weight */
 
+#define AT_ONCE 2 /* so many passes of a first step run before the next stage has run its first one */
+
+/* What an op takes of the device or of its collectives, and of the host. */
+typedef struct op_times {
+	double kernel_s, collective_s, host_s;
+	double members_s; /* of the host, more, where the device has nothing else to do */
+	bool waits; /* what is launched behind it begins when collectives have ended */
+} op_times;
+
 typedef struct waiting_block {
-	int64_t launch;
+	double free_s;
+	int64_t launch; /* which one was the last before it was freed */
 	int32_t block;
 } waiting_block;
 typedef struct memory_player {
@@ -33,11 +49,15 @@ typedef struct memory_player {
 	bool *accumulated; /* a gradient, which is added to its sum behind the backward pass */
 	int32_t **blocks;  /* [in flight][values]: of a microbatch; -1: there is none */
 	int64_t gathered_bytes;
-	/* Freed by the host, where the device has not come yet: at which launch since the host waited
-	 * for it. */
+	op_times *times; /* [ops of the body] */
+	/* The clocks of the host, and of the device's kernels and collectives, which end in order. */
+	double host_s, kernels_s, collectives_s;
+	bool stands; /* the device waits for the next stage to receive */
+	double ends_s[QUEUED_LAUNCHES]; /* of the ops that were launched last */
+	int64_t launched;
+	/* Freed by the host, where the device has not come yet; in order. */
 	SW_VEC(waiting_block) waiting;
 	size_t first_waiting;
-	int64_t launched;
 } memory_player;
 
 /* ---- values ------------------------------------------------------------------------------ */
@@ -84,8 +104,8 @@ static void mark_kept(memory_player *p)
 	}
 }
 
-/* All-gathers write one buffer, whose parts may come in another order, and gather again for the backward
- * pass. */
+/* All-gathers write buffers that are kept, whose parts may come in another order, and gather again for the
+ * backward pass. */
 static void mark_collectives(memory_player *p)
 {
 	const sw_program *program = p->d->program;
@@ -124,31 +144,104 @@ static void find_last(memory_player *p)
 	}
 }
 
-/* ---- passes ------------------------------------------------------------------------------ */
+/* ---- clocks ------------------------------------------------------------------------------ */
 
-static void let_go(memory_player *p, sw_id value, int32_t *blocks)
+/* Return the seconds of the kernels of an op, and of those that it calls. */
+static double kernels_of(const sw_cluster *cluster, const sw_program *program, sw_id id)
 {
-	if (p->sent[value])
-		sw_vec_push(&p->waiting, ((waiting_block){p->launched, blocks[value]}));
-	else
-		cached_free(&p->allocator, blocks[value]);
-	blocks[value] = -1;
+	const sw_op *op = sw_op_at(program, id);
+	double seconds = sw_cost_op(cluster, program, id);
+	bool calls = op->opcode == SW_OP_CALL || op->opcode == SW_OP_FUSION;
+	if (!calls || sw_fused_kernel_of(op) != SW_FUSED_COUNT)
+		return seconds;
+	const sw_computation *callee = &program->computations.data[op->called[0]];
+	for (size_t i = 0; i < callee->ops.len; i++)
+		seconds += kernels_of(cluster, program, callee->ops.data[i]);
+	return seconds;
 }
 
-/* The device has done what was launched until then. */
-static void device_reaches(memory_player *p, int64_t launch)
+static op_times times_of(const sw_cluster *cluster, const sw_program *program, sw_id id)
+{
+	sw_collective_kind kind;
+	uint32_t atoms;
+	int64_t bytes;
+	sw_opcode opcode = sw_op_at(program, id)->opcode;
+	if (!sw_cost_collective_op(cluster, program, id, &kind, &atoms, &bytes)) {
+		double seconds = kernels_of(cluster, program, id);
+		return (op_times){.kernel_s = seconds,
+		                  .host_s = seconds > 0 ? cluster->device.launch_interval_s : 0,
+		                  .waits = opcode == SW_OP_ASYNC_DONE};
+	}
+	double each_s = cluster->device.launch_interval_s,
+	       members_s = each_s * sw_cost_member_launches(&cluster->device, &cluster->atoms, atoms);
+	bool in_node = sw_atoms_group_size(&cluster->atoms, atoms) <=
+	               cluster->levels[cluster->n_levels - 1].count;
+	return (op_times){.collective_s = sw_cost_collective_op_seconds(cluster, program, id),
+	                  .host_s = each_s + (in_node ? 0 : members_s),
+	                  .members_s = in_node ? members_s : 0,
+	                  .waits = opcode != SW_OP_ASYNC_START};
+}
+
+/* Has the device come to what was launched before a block was freed? Without stages the host waits nowhere
+ * in a step, and over microbatches gets ahead by all that is queued. */
+static bool has_ended(const memory_player *p, const waiting_block *w)
+{
+	bool ahead = p->stands || (!p->d->part && p->d->loop != SW_NO_ID);
+	return ahead ? w->launch <= p->launched - QUEUED_LAUNCHES : w->free_s <= p->host_s;
+}
+
+static void free_ended(memory_player *p)
 {
 	for (; p->first_waiting < p->waiting.len &&
-	       p->waiting.data[p->first_waiting].launch <= launch;
+	       has_ended(p, &p->waiting.data[p->first_waiting]);
 	     p->first_waiting++)
 		cached_free(&p->allocator, p->waiting.data[p->first_waiting].block);
 }
 
 static void wait_for_device(memory_player *p)
 {
-	device_reaches(p, p->launched);
+	p->stands = false;
+	p->host_s = fmax(p->host_s, fmax(p->kernels_s, p->collectives_s));
+	for (; p->first_waiting < p->waiting.len; p->first_waiting++)
+		cached_free(&p->allocator, p->waiting.data[p->first_waiting].block);
 	p->waiting.len = p->first_waiting = 0;
-	p->launched = 0;
+}
+
+/* Where the device has no memory left, the allocator waits for what it has still to run. */
+static int32_t new_block(memory_player *p, int64_t bytes)
+{
+	if (!cached_has_room(&p->allocator, bytes))
+		wait_for_device(p);
+	return cached_new(&p->allocator, bytes);
+}
+
+static void launch(memory_player *p, const op_times *t)
+{
+	double *end_s = &p->ends_s[p->launched++ % QUEUED_LAUNCHES];
+	if (t->host_s > 0)
+		p->host_s = fmax(p->host_s, *end_s);
+	bool idle = fmax(p->kernels_s, p->collectives_s) <= p->host_s;
+	p->host_s += t->host_s + (idle ? t->members_s : 0);
+	double begin_s = fmax(p->kernels_s, p->host_s);
+	if (t->collective_s > 0)
+		p->collectives_s = fmax(p->collectives_s, begin_s) + t->collective_s;
+	else if (t->kernel_s > 0)
+		p->kernels_s = begin_s + t->kernel_s;
+	if (t->waits)
+		p->kernels_s = fmax(p->kernels_s, p->collectives_s);
+	*end_s = p->kernels_s;
+	free_ended(p);
+}
+
+/* ---- passes ------------------------------------------------------------------------------ */
+
+static void let_go(memory_player *p, sw_id value, int32_t *blocks)
+{
+	if (p->sent[value])
+		sw_vec_push(&p->waiting, ((waiting_block){p->collectives_s, p->launched, blocks[value]}));
+	else
+		cached_free(&p->allocator, blocks[value]);
+	blocks[value] = -1;
 }
 
 /* Let a value's block go where this op was the last to read it. */
@@ -162,12 +255,11 @@ static void release_read(memory_player *p, sw_id value, uint32_t at, int32_t *bl
 static void run_op(memory_player *p, uint32_t at, int32_t *blocks)
 {
 	const sw_op *op = sw_op_at(p->d->program, p->body->ops.data[at]);
-	int64_t done = (int64_t)(p->d->host_share * (double)p->launched);
-	device_reaches(p, SW_MAX(done, p->launched++ - QUEUED_LAUNCHES));
+	launch(p, &p->times[at]);
 	for (uint32_t r = 0; r < op->n_results; r++) {
 		sw_id value = op->first_result + r;
 		if (root(p, value) == value && !p->kept[value] && p->buffers.bytes[value] > 0)
-			blocks[value] = cached_new(&p->allocator, p->buffers.bytes[value]);
+			blocks[value] = new_block(p, p->buffers.bytes[value]);
 	}
 	for (uint32_t k = 0; k < op->n_operands; k++)
 		release_read(p, op->operands[k], at, blocks);
@@ -187,16 +279,27 @@ static void run_pass(memory_player *p, bool backward, int32_t *blocks)
 			let_go(p, v, blocks);
 }
 
-/* One forward, one backward: a stage receives a gradient, and waits for it, before each backward pass. */
-static void run_microbatches(memory_player *p)
+static void run_forward(memory_player *p, int64_t number, bool first_step)
+{
+	if (p->d->receives)
+		wait_for_device(p);
+	else if (first_step && p->d->is_sent && number == AT_ONCE)
+		p->stands = true;
+	run_pass(p, false, p->blocks[number % p->d->in_flight]);
+}
+
+/* One forward, one backward. A stage receives activations before each forward pass, and a gradient before
+ * each backward one. */
+static void run_microbatches(memory_player *p, bool first_step)
 {
 	int64_t m = SW_MIN(p->c->microbatches, p->d->in_flight + SETTLED), begun = 0;
 	for (int64_t done = 0; done < m; done++) {
 		for (; begun < m && begun < done + p->d->in_flight; begun++)
-			run_pass(p, false, p->blocks[begun % p->d->in_flight]);
+			run_forward(p, begun, first_step);
 		if (!p->d->part)
 			continue;
-		wait_for_device(p);
+		if (p->d->is_sent)
+			wait_for_device(p);
 		run_pass(p, true, p->blocks[done % p->d->in_flight]);
 	}
 	wait_for_device(p);
@@ -223,7 +326,7 @@ static void begin(memory_player *p, int64_t shards)
 	cached_new(&p->allocator, F32_OF_WEIGHT * weights / shards);
 	if (p->c->ddp)
 		cached_new(&p->allocator, weights);
-	if (p->gathered_bytes > 0)
+	for (int i = 0; i < GATHER_BUFFERS && p->gathered_bytes > 0; i++)
 		cached_new(&p->allocator, p->gathered_bytes);
 }
 
@@ -260,10 +363,11 @@ void add_weights(device_program *d, const sw_sidecar *sidecar, const sw_stage_st
 	sw_arena_clear(&arena);
 }
 
-int64_t play_memory(const configuration *c, const device_program *d, const sw_device *device,
+int64_t play_memory(const configuration *c, const device_program *d, const sw_cluster *cluster,
                     bool *fits)
 {
 	size_t n = d->program->values.len + 1;
+	const sw_device *device = &cluster->device;
 	int64_t own = (int64_t)device->reserved_bytes;
 	memory_player p = {.c = c, .d = d, .allocator.capacity_bytes = device->memory_bytes - own};
 	const sw_computation *entry = sw_entry(d->program);
@@ -276,6 +380,9 @@ int64_t play_memory(const configuration *c, const device_program *d, const sw_de
 	p.kept = SW_NEW_N(&p.arena, bool, n);
 	p.sent = SW_NEW_N(&p.arena, bool, n);
 	p.accumulated = SW_NEW_N(&p.arena, bool, n);
+	p.times = SW_NEW_N(&p.arena, op_times, p.body->ops.len + 1);
+	for (size_t i = 0; i < p.body->ops.len; i++)
+		p.times[i] = times_of(cluster, d->program, p.body->ops.data[i]);
 	p.blocks = SW_NEW_N(&p.arena, int32_t *, (size_t)d->in_flight);
 	for (int32_t i = 0; i < d->in_flight; i++) {
 		p.blocks[i] = SW_NEW_N(&p.arena, int32_t, n);
@@ -288,13 +395,14 @@ int64_t play_memory(const configuration *c, const device_program *d, const sw_de
 	int64_t shards = c->zero == 1 ? c->dp : 1;
 	begin(&p, shards);
 	for (int step = 0; step < STEPS; step++) {
-		run_microbatches(&p);
+		run_microbatches(&p, step == 0);
+		p.allocator.peak_bytes = p.allocator.reserved_bytes; /* as log_memory sets it back */
 		if (step == 0)
 			make_moments(&p, shards);
 		if (shards > 1)
 			gather_weights(&p, shards);
 	}
-	int64_t peak = p.allocator.peak_bytes + own;
+	int64_t peak = p.allocator.peak_bytes;
 	*fits = !p.allocator.exhausted;
 	sw_vec_clear(&p.waiting);
 	caching_allocator_clear(&p.allocator);

@@ -52,7 +52,13 @@ size_t pin_vocabulary(const subject *s, const configuration *c, sw_pin *pins)
 	if (!lookup)
 		return 0;
 	pins[0] = (sw_pin){.pattern = name, .n = 1, .dims = {0}, .parts = {c->tp}, .contract = 1};
-	pins[1] = (sw_pin){.pattern = lookup->name, .is_op = true, .contract = c->tp};
+	pins[1] = (sw_pin){.pattern = lookup->name,
+	                   .is_op = true,
+	                   .outer = true,
+	                   .n = c->dp > 1,
+	                   .dims = {0},
+	                   .parts = {c->dp},
+	                   .contract = c->tp};
 	const sw_op *gradient = gradient_of(s->program, embedding);
 	if (!gradient)
 		return MAX_VOCABULARY_PINS - 1;
@@ -61,7 +67,7 @@ size_t pin_vocabulary(const subject *s, const configuration *c, sw_pin *pins)
 	                   .n = 1,
 	                   .dims = {0},
 	                   .parts = {c->tp},
-	                   .contract = 1};
+	                   .contract = c->dp};
 	return MAX_VOCABULARY_PINS;
 }
 
@@ -141,10 +147,9 @@ static sw_status play(const subject *s, const sw_cluster *cluster, const configu
 	if (c->nanotron) {
 		device_program d = {.program = scheduled,
 		                    .loop = microbatch_loop(scheduled),
-		                    .in_flight = 1,
-		                    .host_share = SW_MIN(played.mean.host_s / played.step_time_s, 1)};
+		                    .in_flight = 1};
 		add_weights(&d, &s->sidecar, NULL);
-		p->peak_bytes = play_memory(c, &d, &cluster->device, &p->fits);
+		p->peak_bytes = play_memory(c, &d, cluster, &p->fits);
 		sw_vec_clear(&d.weights);
 	}
 	sw_simulation_clear(&played);

@@ -6,36 +6,6 @@
 /* Plans are made without regard to memory, and then held against it, as those without stages. */
 #define AMPLE_BYTES (INT64_C(1) << 50)
 
-/* Seconds of a step in which the host launches collectives for their members. */
-static double member_seconds(const sw_cluster *cluster, const sw_stage_program *own, int64_t microbatches)
-{
-	const sw_program *program = own->program;
-	const sw_computation *body =
-		&program->computations.data[sw_op_at(program, own->loop)->called[1]];
-	double launches = 0;
-	for (size_t i = 0; i < body->ops.len; i++) {
-		sw_collective_kind kind;
-		uint32_t atoms;
-		int64_t bytes;
-		if (sw_cost_collective_op(cluster, program, body->ops.data[i], &kind, &atoms, &bytes))
-			launches += sw_cost_member_launches(&cluster->device, &cluster->atoms, atoms);
-	}
-	return launches * (double)microbatches * cluster->device.launch_interval_s;
-}
-
-/* Of what collectives of one node take longer beside stages so much is no work of the host. */
-#define MEMBERS_WAIT 0.5
-
-/* The part of a step in which the host launches, by which the device is behind it. */
-static double host_share(const sw_planned_stage *like, const configuration *c,
-                         const sw_stage_program *own)
-{
-	const sw_cluster *cluster = like->plan->cluster;
-	bool in_node = c->tp <= cluster->levels[cluster->n_levels - 1].count;
-	double waits_s = in_node ? MEMBERS_WAIT * member_seconds(cluster, own, c->microbatches) : 0;
-	return SW_MIN((like->times.host_s - waits_s) / like->times.step_s, 1);
-}
-
 static void add_rank(const configuration *c, int32_t rank, int64_t bytes, bool fits, prediction *p)
 {
 	if (rank == 0 || !c->first_rank)
@@ -51,15 +21,16 @@ static void add_alike(const sw_pipelined *plan, const configuration *c, int32_t 
 	const sw_planned_stage *s = &plan->stages[like];
 	device_program d = {.program = own->program,
 	                    .part = own->part,
-	                    .loop = own->loop,
-	                    .host_share = host_share(s, c, own)};
+	                    .loop = own->loop};
 	add_weights(&d, &s->sidecar, &s->step);
 	for (int32_t r = like; r < plan->n_ranks; r++) {
 		if (plan->stages[r].like != like)
 			continue;
 		bool fits;
 		d.in_flight = sw_pipelined_in_flight(plan, r);
-		int64_t bytes = play_memory(c, &d, &plan->cluster->device, &fits);
+		d.receives = r > 0;
+		d.is_sent = r + 1 < plan->n_ranks;
+		int64_t bytes = play_memory(c, &d, s->plan->cluster, &fits);
 		add_rank(c, r, bytes, fits, p);
 	}
 	sw_vec_clear(&d.weights);

@@ -61,6 +61,8 @@ static void free_segments_are_given_back(void **state)
 	(void)state;
 	caching_allocator a = {.capacity_bytes = 100 * MIB};
 	cached_free(&a, cached_new(&a, 50 * MIB));
+	assert_true(cached_has_room(&a, 50 * MIB));
+	assert_false(cached_has_room(&a, 80 * MIB)); /* without giving back */
 	cached_new(&a, 80 * MIB);
 	assert_int_equal(a.reserved_bytes, 80 * MIB);
 	assert_false(a.exhausted);

@@ -1,0 +1,76 @@
+/* What is reserved where the host is ahead of the device (bench/measured). */
+#include "test.h"
+
+#include "../../bench/measured/caching_allocator.c"
+#include "../../bench/measured/play_memory.c"
+
+#define SCATTERS 4 /* of a pass */
+#define PASSES 4
+#define SLOW_S 1.
+
+/* A pass gives arrays of 64 MiB to reduce-scatters, and keeps what these give. */
+static sw_program *scatters(void)
+{
+	const sw_groups all = {.n_groups = 0}; /* of all */
+	sw_program *p = sw_program_new("pass");
+	sw_id results[SCATTERS];
+	p->num_partitions = 8;
+	p->entry = sw_build_computation(p, "main");
+	sw_id x = sw_emit_parameter(p, p->entry,
+	                            sw_build_shape(p, SW_F32, (int64_t[]){4096, 4096}, 2), "x");
+	for (int i = 0; i < SCATTERS; i++) {
+		sw_id y = sw_emit_unary(p, p->entry, SW_OP_NEGATE, x);
+		results[i] = sw_emit_collective(p, p->entry, SW_OP_REDUCE_SCATTER, SW_MONOID_SUM, y,
+		                                0, &all);
+	}
+	sw_build_results(p, p->entry, results, SCATTERS, true);
+	return p;
+}
+
+/* A host that is slow has nothing waiting, but where the device waits for the next stage in the
+ * first step; one that is quick has all passes between which it does not wait. */
+static void passes_hold_what_collectives_read(void **state)
+{
+	static const struct {
+		double launch_s;
+		bool receives, is_sent;
+		int64_t held; /* of such arrays */
+	} cases[] = {{SLOW_S, true, true, 1},
+	             {SLOW_S, false, true, (PASSES - AT_ONCE) * SCATTERS + 1},
+	             {SLOW_S, false, false, 1},
+	             {0, true, true, SCATTERS},
+	             {0, false, true, PASSES * SCATTERS}};
+	(void)state;
+	sw_error err;
+	sw_cluster cluster;
+	const configuration c = {.microbatches = PASSES, .dp = 1};
+	sw_program *p = scatters();
+	sw_stage_part *part = sw_alloc(sizeof(*part) * p->ops.len);
+	assert_int_equal(
+		sw_cluster_read(SW_SOURCE_DIR "/clusters/h100-rented.yaml", &cluster, &err), SW_OK);
+	assert_int_equal(sw_cluster_take(&cluster, "8", &err), SW_OK);
+	for (size_t i = 0; i < p->ops.len; i++)
+		part[i] = SW_STAGE_FORWARD;
+	for (size_t i = 0; i < SW_COUNT(cases); i++) {
+		const device_program d = {.program = p,
+		                          .part = part,
+		                          .loop = SW_NO_ID,
+		                          .in_flight = PASSES,
+		                          .receives = cases[i].receives,
+		                          .is_sent = cases[i].is_sent};
+		bool fits;
+		cluster.device.launch_interval_s = cases[i].launch_s;
+		int64_t own = 2 * SMALL_SEGMENT_BYTES, bytes = play_memory(&c, &d, &cluster, &fits);
+		assert_true(fits);
+		assert_true(bytes / (64 * MIB) == cases[i].held && bytes % (64 * MIB) <= own);
+	}
+	free(part);
+	sw_cluster_clear(&cluster);
+	sw_program_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(passes_hold_what_collectives_read)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
