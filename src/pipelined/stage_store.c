@@ -302,6 +302,7 @@ static void plan_step(sw_stage_store *s, const sw_stage_planning *how, int besid
                       sw_stored_plan *out)
 {
 	sw_plan_options own = s->request->options->plan;
+	sw_search_limits limits = own.limits.search ? *own.limits.search : sw_search_default_limits;
 	double left_s = sw_stage_store_left_s(s);
 	own.microbatches = 1;
 	own.remat = "none";
@@ -311,6 +312,9 @@ static void plan_step(sw_stage_store *s, const sw_stage_planning *how, int besid
 	own.memory_bytes = how->memory_bytes;
 	own.mesh = own.strategy.kind == SW_PLAN_AUTO ? how->mesh : NULL;
 	own.with_fixed = own.mesh && how->with_fixed;
+	/* Variations take as long as the search of a mesh, and hardly ever make stages quicker. */
+	limits.variation_ops = own.mesh ? 0 : limits.variation_ops;
+	own.limits.search = &limits;
 	if (beside > 1) {
 		own.threads = SW_MAX(sw_thread_count(own.threads) / beside, 1);
 		own.quiet = true;

@@ -55,8 +55,7 @@ typedef struct sw_plan_options {
 	/* Time of the whole search; 0: no limit. A plan whose search was cut short has the warning
 	 * SW_TIME_LIMIT_WARNING. */
 	double time_limit_s;
-	/* Search only meshes whose name begins so, and no neighbours of other meshes and no variations;
-	 * NULL: all. */
+	/* Search only meshes whose name begins so, and no neighbours of other meshes; NULL: all. */
 	const char *mesh;
 	/* Beside these meshes search fixed strategies, but for grids of AxoNN and SUMMA, in whose plans
 	 * the search of a free mesh then begins. */

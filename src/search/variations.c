@@ -296,7 +296,7 @@ static bool is_asked_for(const sw_search *s)
 {
 	const sw_plan_options *o = s->asked.options;
 	return sw_search_has_incumbent(s) && o->strategy.kind == SW_PLAN_AUTO && !o->no_overlap &&
-	       o->method == SW_METHOD_EXACT && isinf(s->end_s) && !s->lender && !o->mesh;
+	       o->method == SW_METHOD_EXACT && isinf(s->end_s) && !s->lender;
 }
 
 sw_status sw_propose_variations(sw_search *s)

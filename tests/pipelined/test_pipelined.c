@@ -95,7 +95,7 @@ static void parts_add_up(void **state)
 		open_program(&t, cases[i].fixture, cases[i].cluster);
 		plan_well(&t, cases[i].d, cases[i].m, -1);
 		uint32_t ops = 0;
-		for (int32_t s = 0; s < cases[i].d; s++) {
+		for (int32_t s = 0; s < t.plan->n_stages; s++) {
 			const sw_planned_stage *stage = &t.plan->stages[s];
 			const sw_plan *own = t.plan->stages[stage->like].plan;
 			double sum =
@@ -109,7 +109,8 @@ static void parts_add_up(void **state)
 			assert_true(stage->times.activation_bytes > 0);
 			assert_true(stage->times.activation_bytes + stage->times.fixed_bytes <=
 			            stage->times.peak_bytes);
-			assert_true(s + 1 == cases[i].d || stage->send_forward_s > 0);
+			assert_true(s + 1 == t.plan->n_stages || stage->send_forward_s > 0 ||
+			            t.plan->stages[s + 1].rank == stage->rank);
 			ops += stage->n_ops;
 		}
 		uint32_t all = 0;
@@ -267,7 +268,7 @@ static void memory_is_kept(void **state)
 		shrunk += percent < 100;
 		for (int32_t s = 0; s < 2; s++)
 			assert_true(t.plan->played.ranks[s].peak_bytes <= (double)memory);
-		if (t.plan->played.step_s <= 0.97 * free_s)
+		if (t.plan->played.step_s <= 0.96 * free_s)
 			fail_msg("%.6g s within %d %% of the memory, %.6g s without a limit",
 			         t.plan->played.step_s, percent, free_s);
 	}
@@ -370,7 +371,7 @@ static void updates_stay_where_their_parameters_are(void **state)
 	(void)state;
 	staged_plan t;
 	open_program(&t, "gpt-tiny-clip", "local-2x2");
-	plan_well(&t, 2, 4, -1);
+	plan_well(&t, 2, 4, SW_1F1B);
 	int32_t numbers = 0;
 	for (int32_t s = 0; s < 2; s++) {
 		const sw_stage_step *step = &t.plan->stages[s].step;
