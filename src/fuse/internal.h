@@ -21,7 +21,7 @@ typedef enum sw_fuse_role {
 sw_fuse_role sw_fuse_role_of(const sw_program *program, sw_id op);
 /* Return whether a MAP keeps the elements in their order, one for one. */
 bool sw_fuse_is_elementwise(const sw_op *op);
-/* The same of any op: a reduction of single elements does, too. */
+/* The same of any op: a reduction of single elements may do so, too, which bounds must suppose. */
 bool sw_fuse_keeps_elements(const sw_program *program, const sw_op *op);
 /* Return whether the function is so slow that it is not computed twice to save its bytes. */
 bool sw_fuse_is_slow(const sw_op *op);

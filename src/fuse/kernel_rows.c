@@ -60,7 +60,7 @@ static uint8_t mark_of(const sw_fuser *f, sw_id id, int64_t row, bool *agrees)
 		*agrees = false;
 		return APART;
 	}
-	if (sw_fuse_keeps_elements(f->program, op))
+	if (sw_fuse_is_elementwise(op))
 		return mark;
 	if (op->opcode == SW_OP_REDUCE)
 		return mark == FULL && sw_fuse_row_of(f->program, op) == row ? PER_ROW : LAST;

@@ -326,9 +326,9 @@ static bool takes(sw_fuser *f, sw_fuse_role role, sw_id id, uint32_t node, int64
 /* ---- visiting an op ---------------------------------------------------------------------- */
 
 /* A node is flat as long as its members keep the order of elements; broadcasts are, at its edge. */
-static bool keeps_order(const sw_program *program, const sw_op *op)
+static bool keeps_order(const sw_op *op)
 {
-	return sw_fuse_keeps_elements(program, op) || op->opcode == SW_OP_BROADCAST ||
+	return sw_fuse_is_elementwise(op) || op->opcode == SW_OP_BROADCAST ||
 	       op->opcode == SW_OP_DOT || op->opcode == SW_OP_CONVOLUTION;
 }
 
@@ -338,7 +338,7 @@ static void settle(sw_fuser *f, sw_fuse_role role, sw_id id, uint32_t node, int6
 	join(f, id, node);
 	sw_fuse_node *n = node_at(f, node);
 	bool prologue = n->kind == SW_FUSED_DOT;
-	n->flat = n->flat && (keeps_order(f->program, op) || prologue);
+	n->flat = n->flat && (keeps_order(op) || prologue);
 	if (role == SW_FUSE_DOT)
 		n->kind = SW_FUSED_DOT;
 	if (role != SW_FUSE_REDUCE)
@@ -357,7 +357,7 @@ static uint32_t begin(sw_fuser *f, sw_fuse_role role, sw_id id)
 		[SW_FUSE_INDEXED] = SW_FUSED_INDEXED, [SW_FUSE_ALONE] = SW_FUSED_COUNT};
 	const sw_op *op = sw_op_at(f->program, id);
 	uint32_t node = node_new(f, id, (sw_fused_kernel)kinds[role], role == SW_FUSE_BORDER);
-	node_at(f, node)->flat = role == SW_FUSE_MAP && keeps_order(f->program, op);
+	node_at(f, node)->flat = role == SW_FUSE_MAP && keeps_order(op);
 	if (role == SW_FUSE_REDUCE)
 		node_at(f, node)->elements = elements_of(f->program, op->operands[0]);
 	return node;
@@ -402,7 +402,7 @@ static uint32_t host_of(sw_fuser *f, sw_fuse_role role, sw_id id, const readers 
 	if (best == SW_NO_ID || height_above(f, best) > node_at(f, best)->height)
 		return SW_NO_ID;
 	bool whole = role != SW_FUSE_MAP ||
-	             (sw_fuse_keeps_elements(f->program, op) &&
+	             (sw_fuse_is_elementwise(op) &&
 	              elements_of(f->program, op->first_result) == node_at(f, best)->elements);
 	return whole ? best : SW_NO_ID;
 }
@@ -518,7 +518,7 @@ static const sw_id *find_arrays(const sw_program *program, const bool *cheap, sw
 		const sw_op *op = sw_op_at(program, id);
 		bool repeats = op->opcode == SW_OP_BROADCAST;
 		array[id] = id;
-		if (!repeats && !sw_fuse_keeps_elements(program, op))
+		if (!repeats && !sw_fuse_is_elementwise(op))
 			continue;
 		sw_id one = SW_NO_ID;
 		unsigned kinds = arrays_of(program, cheap, array, op, &one);

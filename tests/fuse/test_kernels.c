@@ -121,31 +121,6 @@ static void reductions_of_rows_join_their_readers(void **state)
 	assert_int_equal(count_of(columns, SW_FUSED_LOOP, SW_FUSION_LOOPS), 1);
 }
 
-/* A reduction of single elements, as a device's part of one may be, reduces nothing: it is copied like
- * other values, and may stand among rows. */
-static void reductions_of_single_elements_are_none(void **state)
-{
-	(void)state;
-	static const char copied[] = HEAD
-		"ENTRY e { x = f32[1,64] parameter(0) y = f32[64] parameter(1) z = f32[] constant(0)\n"
-		" s = f32[64] reduce(x, z), dimensions={0}, to_apply=add\n"
-		" q = f32[64] multiply(s, s)\n"
-		" n = f32[] reduce(q, z), dimensions={0}, to_apply=add\n"
-		" u = f32[64] multiply(s, y)\n ROOT t = (f32[], f32[64]) tuple(n, u) }";
-	static const char of_rows[] = HEAD
-		"ENTRY e { x = f32[64,128] parameter(0) z = f32[] constant(0)\n"
-		" s = f32[64] reduce(x, z), dimensions={1}, to_apply=add\n"
-		" r = f32[64,1] reshape(s)\n"
-		" t = f32[64] reduce(r, z), dimensions={1}, to_apply=add\n"
-		" b = f32[64,128] broadcast(t), dimensions={0}\n"
-		" ROOT d = f32[64,128] divide(x, b) }";
-	assert_int_equal(count_of(copied, SW_FUSED_REDUCE, SW_FUSION_XLA_GPU), 1);
-	assert_int_equal(count_of(copied, SW_FUSED_LOOP, SW_FUSION_XLA_GPU), 1);
-	assert_int_equal(count_of(copied, SW_FUSED_COUNT, SW_FUSION_XLA_GPU), 0);
-	assert_int_equal(count_of(of_rows, SW_FUSED_REDUCE, SW_FUSION_XLA_GPU), 1);
-	assert_int_equal(count_of(of_rows, SW_FUSED_COUNT, SW_FUSION_XLA_GPU), 0);
-}
-
 /* What several kernels cut out of an array is cut out by each of them: none reads more for it. */
 static void slices_are_cut_out_by_their_readers(void **state)
 {
@@ -345,7 +320,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_fixture_is_cut_into_kernels),
 		cmocka_unit_test(reductions_of_rows_join_their_readers),
-		cmocka_unit_test(reductions_of_single_elements_are_none),
 		cmocka_unit_test(slices_are_cut_out_by_their_readers),
 		cmocka_unit_test(what_is_gathered_is_computed_on_the_way),
 		cmocka_unit_test(what_reads_no_array_is_repeated),
