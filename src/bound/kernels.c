@@ -8,7 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-
 /* ---- all ops ---------------------------------------------------------------------------- */
 
 /* A program whose kernels are summed. Of twins only the dearest counts, since padding may make one

@@ -34,7 +34,6 @@ static inline bool sw_stage_is_backward(sw_stage_part part)
 typedef struct sw_stage_times {
 	double part_s[SW_STAGE_PARTS]; /* of one microbatch; of a step: SW_STAGE_ONCE */
 	double step_s;                 /* of the stage alone, all microbatches, as played */
-	double host_s;                 /* in which the host launches that */
 	/* Per device: what a microbatch holds from its forward pass to its backward pass; and all
 	 * else at the peak, without what crosses of other microbatches. */
 	int64_t activation_bytes, fixed_bytes, peak_bytes;

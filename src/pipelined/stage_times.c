@@ -91,7 +91,6 @@ static sw_status play_step(times_finder *t, sw_error *err)
 	for (size_t i = 0; i < trace.events.len; i++)
 		add_event(t, &numbers, &trace.events.data[i], part_s);
 	t->out->step_s = played.step_time_s;
-	t->out->host_s = played.mean.host_s;
 	t->out->peak_bytes = played.peak_bytes;
 	divide_step(t, part_s);
 	scale_ops(t);

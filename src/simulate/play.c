@@ -356,8 +356,7 @@ static sw_breakdown break_down(const device_account *sum, double step_time_s)
 	return (sw_breakdown){.compute_s = sum->compute_s,
 	                      .exposed_comm_s = exposed,
 	                      .idle_s = waited - exposed,
-	                      .hidden_comm_s = hidden <= rounding_s ? 0 : hidden,
-	                      .host_s = sum->host};
+	                      .hidden_comm_s = hidden <= rounding_s ? 0 : hidden};
 }
 
 sw_status play(const code *codes, const int32_t *code_of, int32_t n_devices, sw_trace *trace,

@@ -20,7 +20,6 @@ static sw_breakdown mean_of(const sw_breakdown *ranks, int64_t n)
 		mean.exposed_comm_s += ranks[r].exposed_comm_s / (double)n;
 		mean.idle_s += ranks[r].idle_s / (double)n;
 		mean.hidden_comm_s += ranks[r].hidden_comm_s / (double)n;
-		mean.host_s += ranks[r].host_s / (double)n;
 	}
 	return mean;
 }

@@ -20,7 +20,6 @@ typedef struct sw_breakdown {
 	/* waiting for other members to arrive at a collective, and at the end of the step */
 	double idle_s;
 	double hidden_comm_s; /* collectives that ran beside kernels */
-	double host_s;        /* of its host, launching what the device runs, beside all of that */
 } sw_breakdown;
 typedef struct sw_simulation {
 	double step_time_s; /* of the slowest device */
