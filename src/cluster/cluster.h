@@ -224,6 +224,9 @@ typedef struct sw_device {
 	/* what a step takes of the host for each kernel and collective: none begins sooner after
 	 * the one before. 0 if the file gives none. */
 	double launch_interval_s;
+	/* what a collective takes beside its messages, for streams that wait for each other; 0 if the file
+	 * gives none. */
+	double collective_overhead_s;
 	/* how many launches beyond its own a collective costs the host for each of its members; in a
 	 * program with pipeline stages. 0 if the file gives none. */
 	double collective_launches, stage_collective_launches;

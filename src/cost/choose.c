@@ -115,7 +115,9 @@ sw_collective_choice sw_cost_choose(const sw_cluster *cluster, sw_collective_kin
 	     measured(cluster, kind, atoms, operand_bytes, &choice)))
 		return choice;
 	collective c = collective_of(cluster, kind, atoms, operand_bytes);
-	return fastest(&c);
+	choice = fastest(&c);
+	choice.seconds += cluster->device.collective_overhead_s;
+	return choice;
 }
 
 bool sw_collective_combines(sw_collective_kind kind)

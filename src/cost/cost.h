@@ -51,7 +51,8 @@ static inline bool sw_merge_is_given(sw_merge merge)
  * gives the algorithm that the transport uses: if the collective was measured over these atoms, the
  * one that was fastest there (seconds between two points are interpolated in logarithms; outside
  * the measured range they are in proportion to the algorithm's formula), elsewhere the fastest by
- * formula. sw_cost_collective returns the seconds of that choice. */
+ * formula, with the device's overhead of a collective. sw_cost_collective returns the seconds of that
+ * choice. */
 typedef struct sw_collective_choice {
 	sw_algorithm algorithm;
 	double seconds;

@@ -18,7 +18,7 @@ static const char everything[] =
 	"  kernel_overhead: 1 us\n  matmul_efficiency: 0.75\n  cache: 1 MiB\n"
 	"  transfer_share: 0.125\n  tile: 128\n  processors: 100\n  tile_depth: 64\n"
 	"  attention_efficiency: 0.5\n  attention_gradient_efficiency: 0.25\n  attention_depth: 16\n"
-	"  launch_interval: 2 us\n  collective_launches: 0.5\n  stage_collective_launches: 4\n"
+	"  launch_interval: 2 us\n  collective_overhead: 8 us\n  collective_launches: 0.5\n  stage_collective_launches: 4\n"
 	"  reserved_memory: 64 MiB\n  prediction_error: 0.125\n  flops: {f32: 50 GFLOP/s}\n  kernels:\n"
 	"    matmul: {overhead: 2 us, flops: 40 GFLOP/s, bandwidth: 5 GB/s, cached_bandwidth: "
 	"9 GB/s, call: 3 us, row: 7 ns}\n";

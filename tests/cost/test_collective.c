@@ -126,6 +126,25 @@ static void the_fastest_algorithm_is_chosen(void **state)
 	sw_cluster_clear(&c);
 }
 
+/* Whatever a collective sends, and to how many; but one that has no other member is none. */
+static void a_collective_has_the_overhead_of_its_device(void **state)
+{
+	(void)state;
+	const level_text levels[] = {{"2", 1e-4, 1e8, 0}, {"4", 1e-5, 1e9, 0}};
+	const uint32_t groups[] = {1, 2, 7};
+	sw_cluster c;
+	make_cluster(&c, levels, 2);
+	for (sw_collective_kind kind = 0; kind < SW_COLLECTIVE_COUNT; kind++)
+		for (size_t i = 0; i < SW_COUNT(groups); i++) {
+			c.device.collective_overhead_s = 0;
+			double without_s = sw_cost_choose(&c, kind, groups[i], 80000).seconds;
+			c.device.collective_overhead_s = 0.25;
+			assert_seconds(sw_cost_choose(&c, kind, groups[i], 80000).seconds, without_s + 0.25);
+		}
+	assert_seconds(sw_cost_choose(&c, SW_COLLECTIVE_ALL_REDUCE, 0, 80000).seconds, 0);
+	sw_cluster_clear(&c);
+}
+
 /* ---- measured points -------------------------------------------------------------------- */
 
 static void measured_points_are_interpolated_in_logarithms(void **state)
@@ -461,6 +480,7 @@ int main(void)
 		cmocka_unit_test(one_level_follows_the_closed_forms),
 		cmocka_unit_test(halving_takes_any_number_of_ranks),
 		cmocka_unit_test(the_fastest_algorithm_is_chosen),
+		cmocka_unit_test(a_collective_has_the_overhead_of_its_device),
 		cmocka_unit_test(measured_points_are_interpolated_in_logarithms),
 		cmocka_unit_test(local_moves_and_groups_of_one_are_free),
 		cmocka_unit_test(a_large_all_reduce_is_a_reduce_scatter_and_an_all_gather),
