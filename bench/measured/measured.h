@@ -128,6 +128,10 @@ void add_weights(device_program *d, const sw_sidecar *sidecar, const sw_stage_st
 int64_t play_memory(const configuration *c, const device_program *d, const sw_cluster *cluster,
                     bool *fits);
 
+/* Return the seconds that Nanotron's own synchronisation under ZeRO-1 takes more than the plan's, which the
+ * device's program has (zero1.c). */
+double zero1_seconds(const configuration *c, const device_program *d, const sw_cluster *cluster);
+
 /* Nanotron's stages (nanotron.c): why it refuses a configuration; NULL: it does not. */
 const char *nanotron_refuses(const configuration *c);
 /* Return the seconds of a step in which its first version with stages looks for messages. */

@@ -33,6 +33,8 @@ static void add_alike(const sw_pipelined *plan, const configuration *c, int32_t 
 		int64_t bytes = play_memory(c, &d, s->plan->cluster, &fits);
 		add_rank(c, r, bytes, fits, p);
 	}
+	if (like == 0)
+		p->seconds += zero1_seconds(c, &d, s->plan->cluster);
 	sw_vec_clear(&d.weights);
 }
 

@@ -12,6 +12,13 @@ int64_t play_memory(const configuration *c, const device_program *d, const sw_cl
 	(void)cluster;
 	return *fits = true;
 }
+double zero1_seconds(const configuration *c, const device_program *d, const sw_cluster *cluster)
+{
+	(void)c;
+	(void)d;
+	(void)cluster;
+	return 0;
+}
 
 void add_weights(device_program *d, const sw_sidecar *sidecar, const sw_stage_step *step)
 {
