@@ -8,7 +8,11 @@
  * stage receives, and where it is as many launches ahead as CUDA queues. It does not wait where a stage
  * sends; but the device does, until the next stage receives. In the first step that takes seconds,
  * in which the next stage runs its first pass, compiles kernels and makes communicators: meanwhile
- * the first stage launches all passes before its first backward one. */
+ * the first stage launches all passes before its first backward one.
+ *
+ * A step in which the allocator has to give segments back is said not to fit. Libraries of collectives get
+ * memory of their own when they first need it, and then find none: most such steps fail, and of those that
+ * run many take twice as long, as they wait for the device and the driver each time. */
 #include "caching_allocator.h"
 #include "measured.h"
 
@@ -53,6 +57,7 @@ typedef struct memory_player {
 	/* The clocks of the host, and of the device's kernels and collectives, which end in order. */
 	double host_s, kernels_s, collectives_s;
 	bool stands; /* the device waits for the next stage to receive */
+	bool retried; /* the allocator had to give segments back: PyTorch counts num_alloc_retries */
 	double ends_s[QUEUED_LAUNCHES]; /* of the ops that were launched last */
 	int64_t launched;
 	/* Freed by the host, where the device has not come yet; in order. */
@@ -210,8 +215,10 @@ static void wait_for_device(memory_player *p)
 /* Where the device has no memory left, the allocator waits for what it has still to run. */
 static int32_t new_block(memory_player *p, int64_t bytes)
 {
-	if (!cached_has_room(&p->allocator, bytes))
+	if (!cached_has_room(&p->allocator, bytes)) {
+		p->retried = true;
 		wait_for_device(p);
+	}
 	return cached_new(&p->allocator, bytes);
 }
 
@@ -403,7 +410,7 @@ int64_t play_memory(const configuration *c, const device_program *d, const sw_cl
 			gather_weights(&p, shards);
 	}
 	int64_t peak = p.allocator.peak_bytes;
-	*fits = !p.allocator.exhausted;
+	*fits = !p.retried && !p.allocator.exhausted;
 	sw_vec_clear(&p.waiting);
 	caching_allocator_clear(&p.allocator);
 	sw_arena_clear(&p.arena);

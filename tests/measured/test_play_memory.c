@@ -69,8 +69,44 @@ static void passes_hold_what_collectives_read(void **state)
 	sw_program_free(p);
 }
 
+/* Arrays that the device has not come to fill the memory. When it has come they are given back, and the step
+ * would find room; but it is said not to fit. */
+static void a_step_that_has_to_give_memory_back_does_not_fit(void **state)
+{
+	static const struct {
+		int64_t arrays; /* that there is room for */
+		bool fits;
+	} cases[] = {{PASSES * SCATTERS + 1, true}, {PASSES * SCATTERS - 1, false}};
+	(void)state;
+	sw_error err;
+	sw_cluster cluster;
+	const configuration c = {.microbatches = PASSES, .dp = 1};
+	sw_program *p = scatters();
+	sw_stage_part *part = sw_alloc(sizeof(*part) * p->ops.len);
+	const device_program d = {
+		.program = p, .part = part, .loop = SW_NO_ID, .in_flight = PASSES, .is_sent = true};
+	assert_int_equal(
+		sw_cluster_read(SW_SOURCE_DIR "/clusters/h100-rented.yaml", &cluster, &err), SW_OK);
+	assert_int_equal(sw_cluster_take(&cluster, "8", &err), SW_OK);
+	for (size_t i = 0; i < p->ops.len; i++)
+		part[i] = SW_STAGE_FORWARD;
+	cluster.device.launch_interval_s = 0;
+	cluster.device.reserved_bytes = 0;
+	for (size_t i = 0; i < SW_COUNT(cases); i++) {
+		bool fits;
+		cluster.device.memory_bytes = 64 * MIB * cases[i].arrays;
+		assert_true(play_memory(&c, &d, &cluster, &fits) <= cluster.device.memory_bytes);
+		assert_true(fits == cases[i].fits);
+	}
+	free(part);
+	sw_cluster_clear(&cluster);
+	sw_program_free(p);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(passes_hold_what_collectives_read)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(passes_hold_what_collectives_read),
+		cmocka_unit_test(a_step_that_has_to_give_memory_back_does_not_fit)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
