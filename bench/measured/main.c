@@ -19,7 +19,8 @@
  *
  * and status and step_s where the table has them under other names. --where takes the rows with
  * this text in this column, --sample N of them at random. --fit writes figures of the cluster file
- * instead, under which the rows that ran are predicted best (fit.c). --cluster: instead of the file that the kind of table has (configuration.c).
+ * instead, under which the rows that ran are predicted best (fit.c). How many of them took what their
+ * interval says is printed. --cluster: instead of the file that the kind of table has (configuration.c).
  */
 #include "measured.h"
 
@@ -248,11 +249,26 @@ static bool *choose_rows(const session *s, int32_t n)
 	return taken;
 }
 
+/* Of rows that ran, how many were predicted with an interval, and in how many it has the measured seconds. */
+typedef struct coverage {
+	int32_t rows, covered;
+} coverage;
+
+static void count_covered(const table *t, int32_t row, const prediction *p, coverage *c)
+{
+	double seconds = atof(measured_seconds(t, row)), width = 1 + p->interval;
+	if (!p->supported || p->interval <= 0 || seconds <= 0 || strcmp(measured_status(t, row), "ok") != 0)
+		return;
+	c->rows++;
+	c->covered += seconds >= p->seconds / width && seconds <= p->seconds * width;
+}
+
 static sw_status predict_table(session *s, sw_text *out, sw_error *err)
 {
 	int32_t n = s->table.n_rows;
 	bool *taken = choose_rows(s, n);
 	sw_progress progress = {0};
+	coverage covered = {0};
 	sw_status status = SW_OK;
 	sw_progress_start(&progress, "predict", s->how.quiet);
 	add_heading(&s->table, out);
@@ -262,10 +278,15 @@ static sw_status predict_table(session *s, sw_text *out, sw_error *err)
 		                   (int)s->planned.len);
 		if (taken[row])
 			status = predict_row(s, row, &p, err);
-		if (taken[row] && status == SW_OK)
+		if (taken[row] && status == SW_OK) {
 			add_row(&s->table, row, &p, out);
+			count_covered(&s->table, row, &p, &covered);
+		}
 	}
 	sw_progress_end(&progress);
+	if (covered.rows > 0)
+		fprintf(stderr, "%d of %d rows that ran took what their 90 %% interval says\n",
+		        covered.covered, covered.rows);
 	free(taken);
 	return status;
 }
