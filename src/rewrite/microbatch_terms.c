@@ -5,7 +5,8 @@
  * passes no sums on, so that devices would have to add up what is to be taken apart into their terms.
  * So it is taken apart before it is rounded: ops that move elements or add them up, from the loop to
  * the terms, are written for the wide sum, too. The sum of the terms is rounded, once, as in a loop on
- * one device. What nobody reads then, the canonical form drops.
+ * one device; a codec gets each term rounded, as it is without a loop. What nobody reads then, the
+ * canonical form drops.
  */
 #include "rewrite/microbatches.h"
 
@@ -63,19 +64,6 @@ static sw_status write_wide(sw_looper *l, const sw_op *op, sw_id of, sw_id *wide
 	}
 }
 
-/* Are terms read by their sum alone? Of codecs they are not, which keep what the rounded terms lack. */
-static bool are_summed(const sw_looper *l, sw_id terms)
-{
-	const sw_computation *entry = sw_entry(l->in);
-	for (size_t i = 0; i < entry->ops.len; i++) {
-		const sw_op *op = sw_op_at(l->in, entry->ops.data[i]);
-		for (uint32_t k = 0; k < op->n_operands; k++)
-			if (op->operands[k] == terms && !is_sum(l, op))
-				return false;
-	}
-	return true;
-}
-
 static bool reads_terms(const sw_looper *l, const sw_op *op)
 {
 	sw_id made = l->in->values.data[op->operands[0]].op;
@@ -89,16 +77,16 @@ sw_status sw_looper_widen(sw_looper *l, sw_id id, bool *instead)
 	      of = op->n_operands > 0 ? l->wide[op->operands[0]] : SW_NO_ID;
 	bool apart = op->opcode == SW_OP_TERMS;
 	*instead = false;
-	if (of == SW_NO_ID || op->n_results != 1 || (apart && !are_summed(l, value)))
+	if (of == SW_NO_ID || op->n_results != 1)
 		return SW_OK;
 	SW_TRY(write_wide(l, op, of, &l->wide[value]));
-	*instead = apart || reads_terms(l, op);
-	if (*instead && !apart) {
-		sw_id sum = l->wide[value];
-		l->out->ops.data[l->out->values.data[sum].op].op_name = op->op_name;
-		l->whole[value] = sw_emit_convert(l->out, l->entry, sum,
-		                                  sw_value_shape(l->in, value).type);
+	sw_id wide = l->wide[value];
+	*instead = wide != SW_NO_ID && (apart || reads_terms(l, op));
+	if (!*instead)
+		return SW_OK;
+	l->out->ops.data[l->out->values.data[wide].op].op_name = op->op_name;
+	l->whole[value] = sw_emit_convert(l->out, l->entry, wide, sw_value_shape(l->in, value).type);
+	if (!apart)
 		l->wide[value] = SW_NO_ID;
-	}
 	return SW_OK;
 }

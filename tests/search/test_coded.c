@@ -96,6 +96,23 @@ static void microbatches_are_coded_once(void **state)
 	close_planned(&p);
 }
 
+/* Terms are taken of the wide sum, and rounded then: devices don't add up the gradient before. */
+static void narrow_gradients_of_microbatches_are_coded_once(void **state)
+{
+	planned p;
+	(void)state;
+	open_fixture("mlp-bf16", "local-2x2.yaml", &p);
+	for (size_t c = 0; c < SW_COUNT(CODECS); c++) {
+		make_coded(&p, "dp", CODECS[c], 1);
+		int64_t payload = p.plan->predicted.payload_bytes;
+		make_coded(&p, "dp", CODECS[c], 2);
+		assert_coded(&p, "dp, 2 microbatches", CODECS[c]);
+		/* (the wide sums of vectors, which have no codec, are sent) */
+		assert_true(p.plan->predicted.payload_bytes < payload + 2048);
+	}
+	close_planned(&p);
+}
+
 /* Of the bytes that data parallelism sends, most are matrices'. */
 static void codes_are_smaller_than_gradients(void **state)
 {
@@ -170,6 +187,7 @@ int main(void)
 		cmocka_unit_test(ranks_compute_what_one_device_does_with_their_terms),
 		cmocka_unit_test(codecs_go_with_every_way),
 		cmocka_unit_test(microbatches_are_coded_once),
+		cmocka_unit_test(narrow_gradients_of_microbatches_are_coded_once),
 		cmocka_unit_test(codes_are_smaller_than_gradients),
 		cmocka_unit_test(residuals_count_as_memory),
 		cmocka_unit_test(certificates_say_which_gradients_are_sent),
