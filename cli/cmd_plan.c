@@ -276,26 +276,6 @@ static sw_status drop_annotations(const cli *c, sw_program *program, sw_error *e
 	return SW_OK;
 }
 
-/* Read the file of --sync, which is a strategy of its own or changes one that has ways. */
-static sw_status read_sync(const cli *c, sw_sync *sync, sw_plan_options *options, sw_error *err)
-{
-	sw_plan_strategy *strategy = &options->strategy;
-	if (!c->values.sync)
-		return strategy->kind == SW_PLAN_SYNC
-		               ? sw_fail(err, SW_ERR_INPUT,
-		                         "--strategy sync is what a file says: add --sync FILE")
-		               : SW_OK;
-	if (!c->values.strategy)
-		SW_TRY(sw_plan_strategy_parse("sync", strategy, err));
-	if (strategy->owners == SW_OWNERS_NONE)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--sync is a strategy of its own: leave --strategy %s out, or "
-		               "take ps, parallax or random, whose ways the file changes",
-		               c->values.strategy);
-	options->sync = sync;
-	return sw_sync_read(c->values.sync, sync, err);
-}
-
 static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *sidecar,
                            sw_error *err)
 {
@@ -330,7 +310,7 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		cli_clear_stages(&asked);
 		return status;
 	}
-	status = read_sync(c, &sync, &options, err);
+	status = sw_plan_options_sync(&options, "--", c->values.strategy, c->values.sync, &sync, err);
 	if (status == SW_OK && c->values.pin)
 		status = sw_pins_read(c->values.pin, &pins, err);
 	if (status == SW_OK)

@@ -104,13 +104,14 @@ static uint64_t choose_seed(const cli *c, const sw_checkpoint *start)
 
 /* ---- data ------------------------------------------------------------------------------- */
 
-static sw_status open_data(const cli *c, const run_job *job, run_data *data, sw_error *err)
+static sw_status open_data(const cli *c, const run_job *job, sw_data_files *data, sw_error *err)
 {
 	if (c->values.data.len && c->values.pace)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--pace computes nothing, so that no data is read and no loss "
 		               "comes out: leave --data or --pace out");
-	return run_data_open(job, "--data", c->values.data.data, c->values.data.len, data, err);
+	return sw_data_files_open(job->serial, job->sidecar, "--data", c->values.data.data,
+	                          c->values.data.len, data, err);
 }
 
 /* ---- how many ranks --------------------------------------------------------------------- */
@@ -300,14 +301,15 @@ static sw_status begin(const cli *c, const run_job *job, const sw_data *tokens,
 	               : sw_run_train_local(job->plan, job->sidecar, tokens, options, result, err);
 }
 
-static sw_status train(cli *c, const run_job *job, const run_data *data, const run_eval *eval,
-                       const sw_checkpoint *start, uint32_t overlap, sw_trace *trace, sw_run_result *result, sw_error *err)
+static sw_status train(cli *c, const run_job *job, const sw_data_files *data,
+                       const sw_eval_files *eval, const sw_checkpoint *start, uint32_t overlap,
+                       sw_trace *trace, sw_run_result *result, sw_error *err)
 {
 	run_progress w = {.c = c,
 	                  .has_loss = has_loss(job),
 	                  .first = start ? start->step : 0,
 	                  .steps = choose_steps(c, start),
-	                  .tokens = run_data_tokens(job)};
+	                  .tokens = sw_step_tokens(job->serial, job->sidecar)};
 	sw_run_options options = {
 		.steps = w.steps,
 		.seed = choose_seed(c, start),
@@ -326,12 +328,12 @@ static sw_status train(cli *c, const run_job *job, const run_data *data, const r
 		.arrays = data->arrays,
 		.check_nan = c->values.check_nan,
 		.servers = job->servers,
-		.eval = eval->there ? &eval->eval : NULL,
+		.eval = sw_eval_files_program(eval),
 		.on_step = run_progress_step,
 		.on_eval = run_progress_eval,
 		.context = &w,
 	};
-	const sw_data *tokens = data->has_tokens ? &data->tokens : NULL;
+	const sw_data *tokens = sw_data_files_tokens(data);
 	cli_watch_signals(c, c->transport ? mpirun_message : message);
 	cli_straggler straggler = {0};
 	sw_status status = cli_read_straggler(c, job->stages ? 0 : job->devices, &straggler, err);
@@ -354,8 +356,8 @@ static sw_status train(cli *c, const run_job *job, const run_data *data, const r
 
 static sw_status run_job_here(cli *c, const run_job *job, sw_error *err)
 {
-	run_data data = {0};
-	run_eval eval = {0};
+	sw_data_files data = {0};
+	sw_eval_files eval = {0};
 	sw_checkpoint checkpoint = {0};
 	const sw_checkpoint *start = NULL;
 	sw_run_result result = {0};
@@ -389,8 +391,8 @@ static sw_status run_job_here(cli *c, const run_job *job, sw_error *err)
 		                    "the loss is NaN from step %" PRId64 " on", result.nan_from);
 	sw_trace_clear(&trace);
 	sw_run_result_clear(&result);
-	run_data_close(&data);
-	run_eval_close(&eval);
+	sw_data_files_close(&data);
+	sw_eval_files_close(&eval);
 	sw_checkpoint_close(&checkpoint);
 	return status;
 }

@@ -2,9 +2,6 @@
 #include "run/run_stages.h"
 #include "run_progress.h"
 
-/* How many batches are averaged unless --eval-batches says. */
-#define BATCHES 8
-
 sw_status run_eval_check(const cli *c, sw_error *err)
 {
 	const cli_values *v = &c->values;
@@ -41,43 +38,23 @@ static sw_run_trained trained_by(const run_job *job)
 	                   : sw_run_trained_by(job->plan, job->sidecar);
 }
 
-static sw_status make(const cli *c, const run_job *job, run_eval *eval, sw_error *err)
-{
-	sw_run_trained trained = trained_by(job);
-	sw_run_eval *e = &eval->eval;
-	run_job second = {.serial = e->program, .sidecar = &e->sidecar};
-	SW_TRY(run_data_open(&second, "--eval-data", c->values.eval_data.data,
-	                     c->values.eval_data.len, &eval->data, err));
-	e->data = eval->data.has_tokens ? &eval->data.tokens : NULL;
-	e->arrays = eval->data.arrays;
-	e->every = c->values.eval_every;
-	e->batches = c->values.eval_batches ? c->values.eval_batches : BATCHES;
-	SW_TRY(sw_run_eval_check(e, &trained, err));
-	note_inputs(c, e);
-	return sw_run_eval_plan(e, &trained, c->values.eval, c->values.quiet || !cli_speaks(c),
-	                        err);
-}
-
-sw_status run_eval_open(const cli *c, const run_job *job, run_eval *eval, sw_error *err)
+sw_status run_eval_open(const cli *c, const run_job *job, sw_eval_files *eval, sw_error *err)
 {
 	sw_program *program;
 	sw_sidecar sidecar;
-	*eval = (run_eval){0};
-	if (!c->values.eval)
+	const cli_values *v = &c->values;
+	*eval = (sw_eval_files){0};
+	if (!v->eval)
 		return SW_OK;
-	SW_TRY(cli_load_program(c->values.eval, &program, &sidecar, err));
+	SW_TRY(cli_load_program(v->eval, &program, &sidecar, err));
 	sw_run_trained trained = trained_by(job);
-	sw_status status = sw_run_eval_init(&trained, program, &sidecar, &eval->eval, err);
-	eval->there = status == SW_OK;
-	if (status == SW_OK)
-		status = make(c, job, eval, err);
-	return sw_error_in_file(err, status, c->values.eval);
-}
-
-void run_eval_close(run_eval *eval)
-{
-	run_data_close(&eval->data);
-	if (eval->there)
-		sw_run_eval_clear(&eval->eval);
-	*eval = (run_eval){0};
+	sw_eval_asked asked = {.path = v->eval,
+	                       .words = v->eval_data.data,
+	                       .n_words = v->eval_data.len,
+	                       .every = v->eval_every,
+	                       .batches = v->eval_batches,
+	                       .quiet = v->quiet || !cli_speaks(c)};
+	SW_TRY(sw_eval_files_open(&trained, program, &sidecar, &asked, eval, err));
+	note_inputs(c, &eval->eval);
+	return SW_OK;
 }

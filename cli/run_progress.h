@@ -6,7 +6,7 @@
 
 #include "cli.h"
 #include "pipelined/pipelined.h"
-#include "run/eval.h"
+#include "run/eval_files.h"
 
 /* What is run: a plan, or one with stages. */
 typedef struct run_job {
@@ -57,33 +57,11 @@ void run_progress_step(void *context, const sw_run_step *step);
 void run_progress_eval(void *context, const sw_run_evaluated *evaluated);
 sw_status run_progress_end(run_progress *w, sw_error *err);
 
-/* ---- data: run_data.c ------------------------------------------------------------------- */
-
-/* What a run reads. */
-typedef struct run_data {
-	sw_data tokens;
-	bool has_tokens;
-	sw_arrays *arrays; /* NULL: none */
-} run_data;
-/* Open the files that an option names: FILE for the token input, NAME=FILE for the input of that
- * name. Of the job only program and sidecar are read. */
-sw_status run_data_open(const run_job *job, const char *option, const char *const *words, size_t n,
-                        run_data *data, sw_error *err);
-void run_data_close(run_data *data);
-/* Return the tokens of a step, 0: the program has no such input. */
-int64_t run_data_tokens(const run_job *job);
-
 /* ---- the second program: run_eval.c ------------------------------------------------------ */
 
-typedef struct run_eval {
-	sw_run_eval eval;
-	bool there;
-	run_data data;
-} run_eval;
 /* Refuse options of --eval without it, and with what it can't go with. */
 sw_status run_eval_check(const cli *c, sw_error *err);
 /* Load and plan the program of --eval; nothing without it. Close it in any case. */
-sw_status run_eval_open(const cli *c, const run_job *job, run_eval *eval, sw_error *err);
-void run_eval_close(run_eval *eval);
+sw_status run_eval_open(const cli *c, const run_job *job, sw_eval_files *eval, sw_error *err);
 
 #endif

@@ -143,7 +143,31 @@ bool library_given(bool ok, shardwright_error *error)
 	return ok;
 }
 
+sw_status library_cut_option(char *option, const char *such_as, char **value, sw_error *err)
+{
+	char *equals = strchr(option, '=');
+	if (!equals)
+		return sw_fail(err, SW_ERR_INPUT, "option '%s': expected NAME=VALUE, such as %s",
+		               option, such_as);
+	*equals = '\0';
+	*value = equals + 1;
+	return SW_OK;
+}
+
 /* ---- programs --------------------------------------------------------------------------- */
+
+sw_status library_load_program(const char *path, sw_program **program, sw_sidecar *sidecar,
+                               sw_error *err)
+{
+	*program = NULL;
+	SW_TRY(sw_error_in_file(err, sw_read_program(path, program, err), path));
+	sw_status status = sw_sidecar_find(path, *program, sidecar, err);
+	if (status) {
+		sw_program_free(*program);
+		*program = NULL;
+	}
+	return status;
+}
 
 static sw_status read_program(void *context, sw_error *err)
 {
@@ -152,13 +176,7 @@ static sw_status read_program(void *context, sw_error *err)
 	made->uses = 1;
 	made->path = r->path;
 	r->path = NULL;
-	SW_TRY(sw_error_in_file(err, sw_read_program(made->path, &made->program, err), made->path));
-	sw_status status = sw_sidecar_find(made->path, made->program, &made->sidecar, err);
-	if (status) {
-		sw_program_free(made->program);
-		made->program = NULL;
-	}
-	return status;
+	return library_load_program(made->path, &made->program, &made->sidecar, err);
 }
 
 shardwright_status shardwright_program_read(const char *path, shardwright_program **program,
@@ -233,7 +251,8 @@ typedef struct planning {
 	sw_plan_options options;
 	sw_pipelined_options stages; /* n_stages 1: without */
 	sw_pins pins;
-	const char *pin;
+	sw_sync sync;
+	const char *pin, *strategy, *ways;
 	bool ignore_annotations;
 } planning;
 
@@ -243,6 +262,12 @@ static sw_status set_option(planning *p, const char *name, const char *value, sw
 		p->pin = value;
 		return SW_OK;
 	}
+	if (strcmp(name, "sync") == 0) {
+		p->ways = value;
+		return SW_OK;
+	}
+	if (strcmp(name, "strategy") == 0)
+		p->strategy = value;
 	if (strcmp(name, "stages") == 0 || strcmp(name, "schedule") == 0 ||
 	    strcmp(name, "chunks") == 0)
 		return sw_pipelined_set(&p->stages, name, value, err);
@@ -258,14 +283,10 @@ static sw_status set_option(planning *p, const char *name, const char *value, sw
 /* The texts are the request's own: the = is cut out of them. */
 static sw_status read_options(planning *p, char **options, sw_error *err)
 {
+	char *value = NULL;
 	for (; options && *options; options++) {
-		char *equals = strchr(*options, '=');
-		if (!equals)
-			return sw_fail(err, SW_ERR_INPUT,
-			               "option '%s': expected NAME=VALUE, such as memory=16GiB",
-			               *options);
-		*equals = '\0';
-		SW_TRY(set_option(p, *options, equals + 1, err));
+		SW_TRY(library_cut_option(*options, "memory=16GiB", &value, err));
+		SW_TRY(set_option(p, *options, value, err));
 	}
 	return SW_OK;
 }
@@ -362,7 +383,9 @@ static sw_status search(planning *p, library_request *r, sw_error *err)
 	sw_program *own;
 	const sw_cluster *cluster = &r->cluster->cluster;
 	SW_TRY(find_program(p, r->program, &program, &own, err));
-	sw_status status = p->pin ? sw_pins_read(p->pin, &p->pins, err) : SW_OK;
+	sw_status status = sw_plan_options_sync(&p->options, "", p->strategy, p->ways, &p->sync, err);
+	if (status == SW_OK && p->pin)
+		status = sw_pins_read(p->pin, &p->pins, err);
 	if (status == SW_OK)
 		status = sw_pins_annotate(&p->pins, program, cluster, err);
 	if (status == SW_OK)
@@ -387,6 +410,7 @@ static sw_status make_plan(void *context, sw_error *err)
 	if (status == SW_OK)
 		status = search(&p, r, err);
 	sw_pins_clear(&p.pins);
+	sw_sync_clear(&p.sync);
 	r->plan->sidecar = r->plan->stages ? sw_pipelined_sidecar(r->plan->stages)
 	                                   : &r->program->sidecar;
 	if (status == SW_OK && r->plan->plan && r->plan->plan->undivided) {

@@ -36,5 +36,10 @@ char **library_copy_options(const char *const *options, bool *failed);
 void library_free_options(char **options);
 /* What is required is there; a mistake of the caller in words. */
 bool library_given(bool ok, shardwright_error *error);
+/* Cut "NAME=VALUE" in two and return the value. SW_ERR_INPUT: it has no =, as `such_as` has. */
+sw_status library_cut_option(char *option, const char *such_as, char **value, sw_error *err);
+/* Read a program and its sidecar; nothing stays after an error. */
+sw_status library_load_program(const char *path, sw_program **program, sw_sidecar *sidecar,
+                               sw_error *err);
 
 #endif

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "objects.h"
+#include "run/eval_files.h"
+#include "run/run_stages.h"
 #include "run/session.h"
 
 struct shardwright_run {
@@ -10,6 +12,8 @@ struct shardwright_run {
 	bool lost; /* a call was given up in the middle of it: its threads may still use it */
 	shardwright_plan *plan;
 	sw_session *session;
+	sw_data_files data;
+	sw_eval_files eval;
 };
 
 void shardwright_run_free(shardwright_run *run)
@@ -17,6 +21,8 @@ void shardwright_run_free(shardwright_run *run)
 	if (!run || run->lost || --run->uses)
 		return;
 	sw_session_free(run->session);
+	sw_eval_files_close(&run->eval);
+	sw_data_files_close(&run->data);
 	shardwright_plan_free(run->plan);
 	free(run);
 }
@@ -29,6 +35,7 @@ typedef struct run_request {
 	const void *in;
 	void *out;
 	int64_t bytes;
+	double loss; /* what an evaluation gives */
 } run_request;
 
 static void free_request(run_request *r)
@@ -83,34 +90,105 @@ static bool is_usable(const shardwright_run *run, shardwright_error *error)
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
-static sw_status read_option(const char *name, const char *value, sw_session_options *options,
-                             sw_error *err)
+typedef SW_VEC(const char *) word_list;
+
+/* What the options of a run say; words are the request's own. */
+typedef struct run_asked {
+	sw_session_options options;
+	word_list data, eval_data;
+	const char *eval;
+	int64_t eval_batches;
+} run_asked;
+
+static sw_status read_number(const char *name, const char *value, int64_t least, int64_t most,
+                             int64_t *number, sw_error *err)
 {
-	int64_t number = 0;
-	bool is_seed = strcmp(name, "seed") == 0, is_threads = strcmp(name, "threads") == 0;
-	if (!is_seed && !is_threads)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "running has no option '%s': it has seed and threads", name);
-	if (!sw_parse_count(value, &number) || (is_threads && (number < 1 || number > 4096)))
-		return sw_fail(err, SW_ERR_INPUT, "%s %s: expected a %s", name, value,
-		               is_threads ? "number from 1 to 4096" : "whole number, such as 4");
-	if (is_seed)
-		options->seed = (uint64_t)number;
-	else
-		options->blas_threads = (int)number;
+	return sw_parse_count(value, number) && *number >= least && *number <= most
+	               ? SW_OK
+	               : sw_fail(err, SW_ERR_INPUT, "%s %s: expected a whole number from %lld to %lld",
+	                         name, value, (long long)least, (long long)most);
+}
+
+/* Cut a list of files, which commas part, into its words. */
+static sw_status add_words(word_list *words, char *value)
+{
+	for (char *comma; (comma = strchr(value, ',')); value = comma + 1) {
+		*comma = '\0';
+		sw_vec_push(words, value);
+	}
+	sw_vec_push(words, value);
 	return SW_OK;
 }
 
-static sw_status read_options(char **words, sw_session_options *options, sw_error *err)
+static sw_status read_option(const char *name, char *value, run_asked *asked, sw_error *err)
 {
-	for (; words && *words; words++) {
-		char *equals = strchr(*words, '=');
-		if (!equals)
-			return sw_fail(err, SW_ERR_INPUT,
-			               "option '%s': expected NAME=VALUE, such as seed=1", *words);
-		*equals = '\0';
-		SW_TRY(read_option(*words, equals + 1, options, err));
+	int64_t number = 0;
+	sw_status status = SW_OK;
+	if (strcmp(name, "data") == 0)
+		return add_words(&asked->data, value);
+	if (strcmp(name, "eval-data") == 0)
+		return add_words(&asked->eval_data, value);
+	if (strcmp(name, "eval") == 0) {
+		asked->eval = value;
+	} else if (strcmp(name, "eval-batches") == 0) {
+		status = read_number(name, value, 1, INT32_MAX, &asked->eval_batches, err);
+	} else if (strcmp(name, "seed") == 0) {
+		status = read_number(name, value, 0, INT64_MAX, &number, err);
+		asked->options.seed = (uint64_t)number;
+	} else if (strcmp(name, "threads") == 0) {
+		status = read_number(name, value, 1, 4096, &number, err);
+		asked->options.blas_threads = (int)number;
+	} else {
+		status = sw_fail(err, SW_ERR_INPUT,
+		                 "running has no option '%s': it has seed, threads, data, eval, "
+		                 "eval-data and eval-batches",
+		                 name);
 	}
+	return status;
+}
+
+static sw_status read_options(char **words, run_asked *asked, sw_error *err)
+{
+	char *value = NULL;
+	for (; words && *words; words++) {
+		SW_TRY(library_cut_option(*words, "seed=1", &value, err));
+		SW_TRY(read_option(*words, value, asked, err));
+	}
+	if (!asked->eval && (asked->eval_data.len || asked->eval_batches))
+		return sw_fail(err, SW_ERR_INPUT,
+		               "eval-data and eval-batches are for the program of eval=PROGRAM: "
+		               "add it");
+	return SW_OK;
+}
+
+static sw_status open_data(shardwright_run *run, run_asked *asked, sw_error *err)
+{
+	const shardwright_plan *plan = run->plan;
+	const sw_program *serial =
+		plan->stages ? plan->stages->canonical : sw_plan_serial(plan->plan);
+	asked->options.data = &run->data;
+	return sw_data_files_open(serial, plan->sidecar, "data", asked->data.data, asked->data.len,
+	                          &run->data, err);
+}
+
+static sw_status open_eval(shardwright_run *run, run_asked *asked, sw_error *err)
+{
+	const shardwright_plan *plan = run->plan;
+	sw_program *program;
+	sw_sidecar sidecar;
+	if (!asked->eval)
+		return SW_OK;
+	SW_TRY(library_load_program(asked->eval, &program, &sidecar, err));
+	sw_run_trained trained = plan->stages
+	                                 ? sw_run_trained_by_stages(plan->stages, plan->sidecar)
+	                                 : sw_run_trained_by(plan->plan, plan->sidecar);
+	sw_eval_asked eval = {.path = asked->eval,
+	                      .words = asked->eval_data.data,
+	                      .n_words = asked->eval_data.len,
+	                      .batches = asked->eval_batches,
+	                      .quiet = true};
+	SW_TRY(sw_eval_files_open(&trained, program, &sidecar, &eval, &run->eval, err));
+	asked->options.eval = sw_eval_files_program(&run->eval);
 	return SW_OK;
 }
 
@@ -118,10 +196,18 @@ static sw_status open_run(void *context, sw_error *err)
 {
 	run_request *r = context;
 	const shardwright_plan *plan = r->run->plan;
-	sw_session_options options = {0};
-	SW_TRY(read_options(r->options, &options, err));
-	return sw_session_open(plan->plan, plan->stages, plan->sidecar, &options,
-	                       &r->run->session, err);
+	run_asked asked = {0};
+	sw_status status = read_options(r->options, &asked, err);
+	if (status == SW_OK)
+		status = open_data(r->run, &asked, err);
+	if (status == SW_OK)
+		status = open_eval(r->run, &asked, err);
+	if (status == SW_OK)
+		status = sw_session_open(plan->plan, plan->stages, plan->sidecar, &asked.options,
+		                         &r->run->session, err);
+	sw_vec_clear(&asked.data);
+	sw_vec_clear(&asked.eval_data);
+	return status;
 }
 
 shardwright_status shardwright_run_open(const shardwright_plan *plan, const char *const *options,
@@ -273,6 +359,31 @@ static shardwright_status work_on(const shardwright_run *run, const char *path, 
 shardwright_status shardwright_run_step(shardwright_run *run, shardwright_error *error)
 {
 	return work_on(run, NULL, false, do_step, error);
+}
+
+static sw_status evaluate(void *context, sw_error *err)
+{
+	run_request *r = context;
+	return sw_session_evaluate(r->run->session, &r->loss, err);
+}
+
+shardwright_status shardwright_run_evaluate(shardwright_run *run, double *loss,
+                                            shardwright_error *error)
+{
+	bool abandoned;
+	if (!library_given(run && loss, error) || !is_usable(run, error))
+		return SHARDWRIGHT_INPUT;
+	run_request *r = new_request(run, NULL, error);
+	if (!r)
+		return SHARDWRIGHT_SYSTEM;
+	shardwright_status status = library_call(evaluate, r, &abandoned, error);
+	if (abandoned) {
+		run->lost = true;
+		return status;
+	}
+	*loss = r->loss;
+	free_request(r);
+	return status;
 }
 
 int64_t shardwright_run_steps(const shardwright_run *run)

@@ -29,8 +29,8 @@
  *
  * OWNERSHIP. What a function gives through its last pointer but one is the caller's, who frees it
  * with the function of its name; free(NULL) does nothing. A plan needs neither the program nor the
- * cluster that it was made of, and a run not its plan: they may be freed in any order. After a failure the pointer is NULL.
- * Strings that are passed are copied.
+ * cluster that it was made of, and a run not its plan: they may be freed in any order. After a
+ * failure the pointer is NULL. Strings that are passed are copied.
  *
  * ERRORS. Functions that can fail return a shardwright_status, and fill *error (which may be NULL)
  * with one line: file, place, what was expected, how to mend it. No function ends the process,
@@ -97,9 +97,9 @@ SHARDWRIGHT_API void shardwright_cluster_free(shardwright_cluster *cluster);
 
 /* Search for the plan with the shortest step. options: a list of "NAME=VALUE" that NULL ends, or
  * NULL, with the names and values of the command's options without their dashes: strategy, method,
- * effort, microbatches, remat, memory, time-limit, seed, pin (a file), annotations, stages (auto or a
- * number), schedule, chunks, codec, trials, allow; and threads (default: one per processor),
- * untied=yes. With stages=auto the plan has stages of a pipeline if that is faster. SHARDWRIGHT_NO:
+ * effort, microbatches, shares, last-apart, remat, memory, time-limit, seed, pin and sync (files),
+ * annotations, stages (auto or a number), schedule, chunks, codec, trials, allow; and threads
+ * (default: one per processor), untied=yes. With stages=auto the plan has stages of a pipeline if that is faster. SHARDWRIGHT_NO:
  * no plan fits in memory. */
 SHARDWRIGHT_API shardwright_status shardwright_plan_make(const shardwright_program *program,
                                                          const shardwright_cluster *cluster,
@@ -154,9 +154,11 @@ typedef struct shardwright_array {
 } shardwright_array;
 
 /* Make the ranks of a plan, and the state that training begins with: the sidecar's, as `shardwright
- * run` has it. options: as in shardwright_plan_make: seed, and threads (of the matrix products of
- * each rank; default: cores / ranks). What is computed is what the command computes. Needs OpenBLAS
- * where the program multiplies matrices, and no MPI. SHARDWRIGHT_INPUT: owners serve variables. */
+ * run` has it. options: as in shardwright_plan_make, those of `shardwright run`: seed, threads (of
+ * the matrix products of each rank; default: cores / ranks), data ([NAME=]FILE,..., which may be
+ * repeated), eval (a second program, which shardwright_run_evaluate runs), eval-data and
+ * eval-batches. What is computed is what the command computes. Needs OpenBLAS where the program
+ * multiplies matrices, and no MPI. SHARDWRIGHT_INPUT: owners serve variables. */
 SHARDWRIGHT_API shardwright_status shardwright_run_open(const shardwright_plan *plan,
                                                         const char *const *options,
                                                         shardwright_run **run,
@@ -169,7 +171,7 @@ SHARDWRIGHT_API shardwright_status shardwright_run_array(const shardwright_run *
                                                          shardwright_array *array,
                                                          shardwright_error *error);
 /* Give an array, whole; it is copied. State is that from now on; data are those of each step until
- * they are given again, in place of what the sidecar would draw. bytes must be the array's.
+ * they are given again, in place of files and of what the sidecar would draw. bytes must be the array's.
  * SHARDWRIGHT_INPUT: the run has no such input. */
 SHARDWRIGHT_API shardwright_status shardwright_run_set(shardwright_run *run, const char *name,
                                                        const void *data, int64_t bytes,
@@ -182,6 +184,11 @@ SHARDWRIGHT_API shardwright_status shardwright_run_get(const shardwright_run *ru
  * SHARDWRIGHT_INPUT. */
 SHARDWRIGHT_API shardwright_status shardwright_run_step(shardwright_run *run,
                                                         shardwright_error *error);
+/* Run the program of the option eval on the state as it is now: *loss is the mean of its losses over
+ * the same batches each time, as `shardwright run --eval` prints it. Changes nothing of training.
+ * SHARDWRIGHT_INPUT: there is no such program. */
+SHARDWRIGHT_API shardwright_status shardwright_run_evaluate(shardwright_run *run, double *loss,
+                                                            shardwright_error *error);
 /* The steps that are done, those of a loaded checkpoint included. */
 SHARDWRIGHT_API int64_t shardwright_run_steps(const shardwright_run *run);
 /* Write the state as a checkpoint, step-N in a folder that exists, as `shardwright run --save` does;

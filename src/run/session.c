@@ -13,6 +13,7 @@ struct sw_session {
 	const sw_pipelined *stages; /* NULL: a plan without */
 	const sw_sidecar *sidecar;
 	sw_run_options options;
+	const sw_data *tokens; /* from files; NULL: none */
 	trainer_programs made;      /* of `plan` */
 	sw_stage_programs programs; /* of `stages` */
 	int32_t size;
@@ -88,6 +89,33 @@ sw_status sw_session_step(sw_session *s, sw_error *err)
 	return SW_OK;
 }
 
+static eval_rank *eval_of(sw_session *s, int32_t rank)
+{
+	return s->stages ? &s->stage_trainers[rank].eval : &s->trainers[rank].eval;
+}
+
+static sw_status evaluate_rank(void *context, sw_transport *transport, sw_error *err)
+{
+	sw_session *s = context;
+	eval_rank *eval = eval_of(s, transport->rank);
+	eval->done.len = 0;
+	if (!s->stages)
+		return eval_rank_run(eval, s->trainers[transport->rank].carried, s->steps, err);
+	stage_trainer *t = &s->stage_trainers[transport->rank];
+	return eval_stages_run(&t->eval_state, t->rank.entry, s->steps, err);
+}
+
+sw_status sw_session_evaluate(sw_session *s, double *loss, sw_error *err)
+{
+	if (!s->options.eval)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "the run was opened without a program to evaluate: give it one, "
+		               "eval=PROGRAM");
+	SW_TRY(on_ranks(s, evaluate_rank, err));
+	*loss = eval_of(s, 0)->done.data[0].loss;
+	return SW_OK;
+}
+
 int64_t sw_session_steps(const sw_session *s)
 {
 	return s->steps;
@@ -97,8 +125,10 @@ int64_t sw_session_steps(const sw_session *s)
 
 static sw_status make_programs(sw_session *s, sw_error *err)
 {
-	if (s->stages)
-		return sw_stage_programs_init(&s->programs, s->stages, err);
+	if (s->stages) {
+		SW_TRY(sw_stage_programs_init(&s->programs, s->stages, err));
+		return stage_programs_reserve(&s->options, s->size, err);
+	}
 	SW_TRY(trainer_programs_make(s->plan, s->sidecar, &s->options, &s->made, err));
 	if (s->made.is_served)
 		return sw_fail(err, SW_ERR_INPUT,
@@ -115,10 +145,10 @@ static void begin_ranks(sw_session *s)
 		s->trainers = sw_alloc((size_t)s->size * sizeof(*s->trainers));
 	for (int32_t r = 0; r < s->size; r++)
 		if (s->stages)
-			stage_trainer_init(&s->stage_trainers[r], &s->programs, s->sidecar, NULL,
-			                   s->transports[r], &s->options);
+			stage_trainer_init(&s->stage_trainers[r], &s->programs, s->sidecar,
+			                   s->tokens, s->transports[r], &s->options);
 		else
-			trainer_init(&s->trainers[r], s->plan, &s->made, s->sidecar, NULL,
+			trainer_init(&s->trainers[r], s->plan, &s->made, s->sidecar, s->tokens,
 			             s->transports[r], &s->options);
 }
 
@@ -155,7 +185,10 @@ sw_status sw_session_open(const sw_plan *plan, const sw_pipelined *stages,
 	                              .tune = true,
 	                              .quiet = true,
 	                              .given = (const void *const *)s->given,
-	                              .keep_results = true};
+	                              .keep_results = true,
+	                              .arrays = options->data ? options->data->arrays : NULL,
+	                              .eval = options->eval};
+	s->tokens = options->data ? sw_data_files_tokens(options->data) : NULL;
 	find_results(s);
 	sw_status status = open_session(s, err);
 	if (status) {
@@ -380,7 +413,10 @@ static sw_status write_ranks(const sw_session *s, const sw_saving *saving,
 
 static sw_status describe_saving(const sw_session *s, sw_saving *saving, sw_error *err)
 {
-	saving->about = (sw_checkpoint_about){.step = s->steps, .seed = s->options.seed};
+	saving->about = (sw_checkpoint_about){
+		.step = s->steps,
+		.seed = s->options.seed,
+		.data_hash = trainer_hash_data(s->tokens, s->options.arrays)};
 	if (s->stages)
 		return stage_state_saving(&s->programs, s->sidecar, saving, err);
 	saving->n_ranks = s->size;
@@ -424,6 +460,8 @@ static sw_status load_all(sw_session *s, const sw_checkpoint *checkpoint, sw_err
 	if (checkpoint->has_step) {
 		s->steps = checkpoint->step;
 		s->options.seed = checkpoint->seed;
+		for (int32_t r = 0; r < s->size; r++)
+			eval_of(s, r)->seed = checkpoint->seed;
 	}
 	s->options.start = checkpoint;
 	for (uint32_t i = 0; i < s->sidecar->n_inputs; i++)

@@ -9,13 +9,17 @@
 #define SW_RUN_SESSION_H
 
 #include "pipelined/pipelined.h"
-#include "run/run.h"
+#include "run/data_files.h"
+#include "run/eval.h"
 
 typedef struct sw_session sw_session;
 
 typedef struct sw_session_options {
 	uint64_t seed;
 	int blas_threads; /* of each rank; 0: cores / ranks */
+	/* batches of data inputs, and a second program that is run on the state; borrowed; NULL: none */
+	const sw_data_files *data;
+	const sw_run_eval *eval;
 } sw_session_options;
 
 typedef enum sw_session_kind {
@@ -52,6 +56,10 @@ sw_status sw_session_get(const sw_session *session, uint32_t array, void *whole,
 sw_status sw_session_step(sw_session *session, sw_error *err);
 /* Steps done, those of the checkpoint included that was loaded last. */
 int64_t sw_session_steps(const sw_session *session);
+
+/* Run the second program on the state, on the same batches each time; *loss is the mean of its losses.
+ * SW_ERR_INPUT: there is none. */
+sw_status sw_session_evaluate(sw_session *session, double *loss, sw_error *err);
 
 /* Write a checkpoint as `run --save` does, step-N in the folder, and read one: state is then what
  * `run --load` begins with, that which the file lacks included, and so are the step and the seed, if

@@ -173,6 +173,13 @@ static sw_status check_tokens(const stage_trainer *t, sw_error *err)
 	return SW_OK;
 }
 
+sw_status stage_programs_reserve(const sw_run_options *options, int32_t size, sw_error *err)
+{
+	return options->eval ? sw_interpret_reserve(options->eval->local, size,
+	                                            trainer_threads(options, size), err)
+	                     : SW_OK;
+}
+
 void stage_trainer_init(stage_trainer *t, const sw_stage_programs *programs,
                         const sw_sidecar *sidecar, const sw_data *data, sw_transport *transport,
                         const sw_run_options *options)

@@ -30,6 +30,9 @@ typedef struct stage_trainer {
 	SW_VEC(double) losses, seconds, waits;
 } stage_trainer;
 
+/* Before threads that run a second program as `size` ranks of this process. */
+sw_status stage_programs_reserve(const sw_run_options *options, int32_t size, sw_error *err);
+
 /* Begin, borrowing everything; cleared by the caller, also if opening it fails. */
 void stage_trainer_init(stage_trainer *t, const sw_stage_programs *programs,
                         const sw_sidecar *sidecar, const sw_data *data, sw_transport *transport,

@@ -163,10 +163,7 @@ sw_status sw_run_train_stages_local(const sw_pipelined *plan, const sw_sidecar *
 	SW_TRY(sw_stage_programs_init(&programs, plan, err));
 	local_stages_run run = {&programs, sidecar, data, options,
 	                        sw_alloc((size_t)size * sizeof(sw_run_result))};
-	sw_status status = SW_OK;
-	if (options->eval)
-		status = sw_interpret_reserve(options->eval->local, size,
-		                              trainer_threads(options, size), err);
+	sw_status status = stage_programs_reserve(options, size, err);
 	if (status == SW_OK)
 		status = sw_ranks_run(size, train_rank, &run, err);
 	if (status == SW_OK) {

@@ -207,3 +207,23 @@ sw_status sw_plan_options_set(sw_plan_options *options, const char *name, const 
 	return sw_fail(err, SW_ERR_INPUT, "planning has no option '%s'%s", name,
 	               sw_nearest_hint(&nearest).text);
 }
+
+sw_status sw_plan_options_sync(sw_plan_options *options, const char *dashes, const char *strategy,
+                               const char *path, sw_sync *sync, sw_error *err)
+{
+	if (!path)
+		return options->strategy.kind == SW_PLAN_SYNC
+		               ? sw_fail(err, SW_ERR_INPUT,
+		                         "%sstrategy sync is what a file says: add %ssync FILE",
+		                         dashes, dashes)
+		               : SW_OK;
+	if (!strategy)
+		SW_TRY(sw_plan_strategy_parse("sync", &options->strategy, err));
+	if (options->strategy.owners == SW_OWNERS_NONE)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "%ssync is a strategy of its own: leave %sstrategy %s out, or "
+		               "take ps, parallax or random, whose ways the file changes",
+		               dashes, dashes, strategy);
+	options->sync = sync;
+	return sw_sync_read(path, sync, err);
+}

@@ -137,6 +137,12 @@ typedef struct sw_plan_options {
  * is no such option, or the value is none. */
 sw_status sw_plan_options_set(sw_plan_options *options, const char *name, const char *value,
                               sw_error *err);
+/* Let a file of ways (docs/sync.md) say how variables are synchronised: alone, or under the strategy that
+ * was asked for in these words (NULL: in none) and set. Reads it into `sync`, which the options borrow
+ * and the caller clears. path NULL: there is no file. Messages have the dashes before names of options.
+ * SW_ERR_INPUT: the strategy has no ways. */
+sw_status sw_plan_options_sync(sw_plan_options *options, const char *dashes, const char *strategy,
+                               const char *path, sw_sync *sync, sw_error *err);
 /* Return the names one after the other, from 0; NULL: there are no more. */
 const char *sw_plan_option_name(size_t i);
 

@@ -108,6 +108,36 @@ run_as_command stages $program local-2x2 tokens params.embed.tokens $staged
 run_as_command apart tests/programs/gpt-tiny-scan.hlo.gz local-2x2 tokens params.blocks.mlp.up.w.part1 stages=2 \
 	microbatches=4 schedule=zb-v
 run_as_command coded $program local-2x2 tokens params.embed.tokens strategy=dp codec=int8
+# On files of data, and beside a second program, losses are the command's; a file of ways is taken.
+# shellcheck disable=SC2086
+cc $strict tests/build/library/data_run.c $flags -o "$root/data_run" || complain "data_run.c"
+tail -c 3000 "$root/corpus" >"$root/held"
+# data_as_command PLAN OPTION...
+data_as_command() {
+	"$root/data_run" "$root/$1" seed=3 "data=$root/corpus,$root/held" "eval=$program" "eval-data=$root/held" \
+		eval-batches=3 >"$root/own" 2>&1 || complain "$1: $(cat "$root/own")"
+	"$build/shardwright" run "$root/$1" --ranks 4 --steps 4 --seed 3 --data "$root/corpus,$root/held" --eval $program \
+		--eval-data "$root/held" --eval-batches 3 --eval-every 2 --json -q >"$root/out" || complain "$1: the command"
+	python3 - "$root/out" >"$root/losses" <<'END'
+import json, sys
+run = json.load(open(sys.argv[1]))
+after = {e["step"]: e["loss"] for e in run["evaluated"]}
+for step, loss in enumerate(run["losses"], 1):
+    print("%.9g" % loss)
+    if step in after:
+        print("eval %.9g" % after[step])
+END
+	cmp "$root/own" "$root/losses" || complain "$1: other losses on files: $(paste "$root/own" "$root/losses")"
+}
+data_as_command whole
+data_as_command stages
+printf -- '- {variable: "*", way: zero1}\n- {variable: "params.head.w", way: ps, parts: [20, 12]}\n' >"$root/ways.yaml"
+"$root/plan" $program local-2x2 "$root/ways" "sync=$root/ways.yaml" >"$root/out" 2>"$root/err" || complain "$(cat "$root/err")"
+"$build/shardwright" plan $program --cluster local-2x2 --sync "$root/ways.yaml" -o "$root/command.plan" -q || complain "--sync"
+cmp "$root/ways" "$root/command.plan" || complain "another plan of ways than the command's"
+data_as_command ways
+refuse 2 "strategy sync is what a file says: add sync FILE" $program local-2x2 "$root/x" strategy=sync
+refuse 2 "sync is a strategy of its own: leave strategy dp out" $program local-2x2 "$root/x" strategy=dp "sync=$root/ways.yaml"
 "$root/plan" $program local-2x2 "$root/served" strategy=ps:served >/dev/null || complain "no plan whose variables are served"
 "$root/train" "$root/served" 1 "$root" >"$root/trained" 2>&1 && complain "variables that owners serve"
 grep -q "shardwright run trains such a plan" "$root/trained" || complain "served: $(cat "$root/trained")"
