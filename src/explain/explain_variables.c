@@ -41,10 +41,17 @@ static bool splits_moments(const sw_plan *plan, const sw_anatomy *a, uint32_t pa
 	return false;
 }
 
+/* What of a device's gradient travels in its place: the indices and rows of a table's, or the operands
+ * of the product. */
+typedef struct gathered_bytes {
+	int64_t rows, factors; /* 0: no such */
+} gathered_bytes;
+
 /* A variable of a plan, and how its gradient is sent. */
 typedef struct explained_variable {
 	uint32_t input, output;
 	const sw_variable_form *form;
+	gathered_bytes gathered;
 } explained_variable;
 
 /* Write the way in words; return its word in a file of ways. */
@@ -80,6 +87,10 @@ static const char *describe_way(const sw_plan *plan, const sw_anatomy *a,
 	if (splits_moments(plan, a, v->input)) {
 		sw_text_add(words, "each device keeps a part of the moments; a copy on every device");
 		return "zero1";
+	}
+	if (!frozen && v->gathered.rows + v->gathered.factors > 0) {
+		sw_text_add(words, "on every device, each of which makes the gradient of all");
+		return "gather";
 	}
 	sw_text_add(words, frozen  ? "on every device; the step does not change it"
 	                   : coded ? "on every device"
@@ -146,37 +157,54 @@ static int64_t rows_to_owner(const sw_served *served, uint32_t input)
 	return 0;
 }
 
-/* Likewise in a program that all devices run together: rows travel where the op that scatters them
- * gives no term, but the sum. */
-static int64_t rows_to_all(const sw_plan *plan, const sw_variable_map *map, uint32_t input)
+/* Return the bytes of those operands of an op, from one on, of which each device has a part before the
+ * op, of a device. */
+static int64_t split_bytes(const sw_plan *plan, const sw_op *op, uint32_t first)
+{
+	int64_t bytes = 0;
+	for (uint32_t k = first; k < op->n_operands; k++)
+		if (is_split(sw_plan_layout(plan, plan->produced[op->operands[k]])))
+			bytes += sw_shape_bytes(sw_value_shape(plan->program, op->operands[k])) /
+			         plan->cluster->n_devices;
+	return bytes;
+}
+
+/* Likewise in a program that all devices run together: they travel where the op that makes the
+ * gradient of them gives no term, but the sum. */
+static gathered_bytes gathered_of(const sw_plan *plan, const sw_variable_map *map, uint32_t input)
 {
 	const sw_program *program = plan->program;
 	const sw_computation *entry = sw_entry(program);
 	int32_t variable = map->of_input[input];
-	int64_t bytes = 0;
+	gathered_bytes bytes = {0};
 	for (size_t i = 0; i < entry->ops.len && variable >= 0; i++) {
-		const sw_op *op = sw_op_at(program, entry->ops.data[i]);
-		if (op->opcode != SW_OP_SCATTER || map->of_end[entry->ops.data[i]] != variable ||
-		    sw_layout_partial_atoms(sw_plan_layout(plan, plan->produced[op->first_result])))
+		sw_id id = entry->ops.data[i],
+		      maker = map->of_end[id] == variable ? sw_gradient_maker(program, id) : SW_NO_ID;
+		if (maker == SW_NO_ID)
 			continue;
-		for (uint32_t k = 1; k < op->n_operands; k++)
-			if (is_split(sw_plan_layout(plan, plan->produced[op->operands[k]])))
-				bytes += sw_shape_bytes(sw_value_shape(program, op->operands[k])) /
-				         plan->cluster->n_devices;
+		const sw_op *op = sw_op_at(program, maker);
+		const sw_layout *made = sw_plan_layout(plan, plan->produced[op->first_result]);
+		if (sw_layout_partial_atoms(made))
+			continue;
+		if (op->opcode == SW_OP_SCATTER)
+			bytes.rows += split_bytes(plan, op, 1);
+		else if (!is_split(made) && !sw_layout_owned_atoms(made))
+			bytes.factors += split_bytes(plan, op, 0);
 	}
 	return bytes;
 }
 
-/* Say that a gradient of so many bytes travels as indices and rows; return theirs, NULL: it does not. */
-static json_t *describe_rows(int64_t rows, int64_t dense, sw_text *words)
+/* Say that a gradient of so many bytes travels as something else; return the bytes of that, NULL: it
+ * does not. */
+static json_t *describe_gathered(const char *as, int64_t bytes, int64_t dense, sw_text *words)
 {
-	if (rows == 0)
+	if (bytes == 0)
 		return json_null();
-	sw_text_add(words, "; its gradient travels as indices and rows, ");
-	sw_text_add_bytes(words, (double)rows);
+	sw_text_addf(words, "; its gradient travels as %s, ", as);
+	sw_text_add_bytes(words, (double)bytes);
 	sw_text_add(words, " of a device in place of ");
 	sw_text_add_bytes(words, (double)dense);
-	return json_integer(rows);
+	return json_integer(bytes);
 }
 
 json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what,
@@ -196,26 +224,29 @@ json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what,
 		if (a->roles.input_role[i] != SW_ROLE_PARAMETER || shape.rank == 0 || output < 0)
 			continue;
 		explained_variable v = {i, (uint32_t)output,
-		                        sw_form_of(&plan->forms, what->sidecar, i)};
+		                        sw_form_of(&plan->forms, what->sidecar, i),
+		                        gathered_of(plan, &map, i)};
+		if (served && is_served(&v))
+			v.gathered = (gathered_bytes){.rows = rows_to_owner(served, i)};
 		int64_t owner = owner_of(plan, rest_of(plan, a, i));
 		owner = owner >= 0 ? owner : owner_of(plan, updated_in(plan, v.output));
 		sw_text words = {0}, codec = {0};
 		const char *way = describe_way(plan, a, &v, &words),
 			   *name = what->sidecar->inputs[i].name;
-		int64_t rows = served && is_served(&v) ? rows_to_owner(served, i)
-		                                       : rows_to_all(plan, &map, i);
+		int64_t dense = sw_shape_bytes(shape);
 		json_t *group = describe_group(plan, &map, i, &words),
-		       *sparse = describe_rows(rows, sw_shape_bytes(shape), &words),
+		       *rows = describe_gathered("indices and rows", v.gathered.rows, dense, &words),
+		       *factors = describe_gathered("the operands of its product",
+		                                    v.gathered.factors, dense, &words),
 		       *stale = describe_form(v.form, &codec, &words);
 		json_array_append_new(
 			list,
 			json_pack(
-				"{s:s, s:I, s:s, s:o, s:s, s:s, s:o, s:o, s:o}", "name", name ? name : "",
-				"bytes",
-				(json_int_t)sw_shape_bytes(shape), "way", way, "owner",
+				"{s:s, s:I, s:s, s:o, s:s, s:s, s:o, s:o, s:o, s:o}", "name",
+				name ? name : "", "bytes", (json_int_t)dense, "way", way, "owner",
 				owner >= 0 ? json_integer(owner) : json_null(),
 				"words", words.data, "codec", codec.data, "stale", stale,
-				"merge", group, "row_bytes", sparse));
+				"merge", group, "row_bytes", rows, "factor_bytes", factors));
 		sw_text_clear(&words);
 		sw_text_clear(&codec);
 	}

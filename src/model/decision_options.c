@@ -220,6 +220,13 @@ static sw_way way_of(const sw_analysis *analysis, const sw_axis_use *use, const 
 	return way;
 }
 
+/* Likewise, is the gradient that an op makes gathered? */
+static sw_gathering gathering_of(const sw_analysis *analysis, const sw_axis_use *use, sw_id op)
+{
+	const uint8_t *gathers = analysis->variables.gathers;
+	return gathers && use->ways == SW_WAYS_OWN ? (sw_gathering)gathers[op] : SW_GATHERS_NOT;
+}
+
 /* May the variable's state, or (update) what updates it, be split? */
 static bool may_split(sw_way way, bool update)
 {
@@ -257,7 +264,9 @@ static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t
 	sw_split_list splits = sw_op_splits(analysis, op);
 	sw_way way = way_of(analysis, use, analysis->variables.of_op, op),
 	       scattered = way_of(analysis, use, analysis->variables.of_scatter, op);
-	if (analysis->variables.whole_ops && analysis->variables.whole_ops[op]) {
+	sw_gathering gathers = gathering_of(analysis, use, op);
+	if ((analysis->variables.whole_ops && analysis->variables.whole_ops[op]) ||
+	    gathers == SW_GATHERS_SURELY) {
 		sw_options_add_none(o, axis);
 		return;
 	}
@@ -278,6 +287,8 @@ static void op_options(const sw_analysis *analysis, const sw_mesh *mesh, int32_t
 		add_splits(analysis, mesh, o, axis, splits, use->may);
 		if (changes_rows(analysis, op))
 			add_splits(analysis, mesh, o, axis, splits, STATE);
+		if (gathers == SW_GATHERS_MAYBE)
+			sw_options_add_none(o, axis);
 		return;
 	}
 	if (use->must.any & SW_CLASS_DATA)

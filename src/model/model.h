@@ -182,13 +182,15 @@ double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster, uint3
 
 /* The ways of a variable: each device keeps it, and gradients are all-reduced; a device owns it,
  * gets the sum of the gradients and gives out what is new; each device has an equal part, of all or
- * (MOMENTS) of the moments; or whatever of these the solver takes. */
+ * (MOMENTS) of the moments; or whatever of these the solver takes; or each device keeps it, and makes
+ * the gradient of what all others have (GATHER). */
 typedef enum sw_way_kind {
 	SW_WAY_ALL_REDUCE,
 	SW_WAY_OWNED,
 	SW_WAY_SPLIT,
 	SW_WAY_MOMENTS,
 	SW_WAY_ANY,
+	SW_WAY_GATHER,
 	SW_WAY_COUNT
 } sw_way_kind;
 typedef struct sw_way {
@@ -210,6 +212,8 @@ typedef struct sw_variable {
 	/* of a file of ways, the last entry that matches it; NULL: none does (sw_sync_apply) */
 	const struct sw_sync_entry *asked;
 } sw_variable;
+/* Does each device make all of a gradient itself, of gathered operands of the op that makes it? */
+typedef enum sw_gathering { SW_GATHERS_NOT, SW_GATHERS_MAYBE, SW_GATHERS_SURELY } sw_gathering;
 typedef struct sw_variables {
 	sw_arena *arena; /* the analysis's */
 	uint32_t n;      /* 0: the strategy has no ways */
@@ -217,6 +221,8 @@ typedef struct sw_variables {
 	const int32_t *of_input;   /* per input leaf: its variable; -1: of none */
 	const int32_t *of_op;      /* per op of an update: likewise */
 	const int32_t *of_scatter; /* per scatter that gives a variable's gradient: likewise */
+	const int32_t *of_end;     /* per op that gives a gradient, or a term of it: likewise */
+	uint8_t *gathers; /* per op: sw_gathering; NULL: of none */
 	/* per op: it cuts the gradient of a part out of a gradient of which only parts are read, so
 	 * that sums over devices are of the parts; NULL: there are no parts */
 	const bool *cuts_part;
@@ -346,6 +352,9 @@ void sw_variables_find(sw_analysis *analysis, const sw_plan *plan, const sw_side
  * variable can't have, are SW_ERR_INPUT. O(entries * variables). */
 sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *analysis, const sw_sidecar *sidecar,
                         sw_error *err);
+/* Return the product or scatter that makes a gradient which an op gives, moved and rounded perhaps;
+ * SW_NO_ID: none does. */
+sw_id sw_gradient_maker(const sw_program *program, sw_id op);
 /* Let the plan, of whose program the analysis is, have the merge groups that the file gives
  * variables, after sw_sync_apply. */
 void sw_sync_group(const sw_analysis *a, const sw_sidecar *sidecar, sw_plan *plan);

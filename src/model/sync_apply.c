@@ -156,11 +156,48 @@ static sw_status serve(const sw_sync *sync, const sw_sync_entry *const *of, sw_a
 	return SW_OK;
 }
 
+static void gather_if_quicker(sw_analysis *a)
+{
+	for (uint32_t i = 0; i < a->variables.n; i++)
+		if (a->variables.list[i].way.kind == SW_WAY_ANY)
+			sw_ways_gather(a, i, SW_GATHERS_MAYBE);
+}
+
+/* Of the variables that an entry matches as the last one some gradient must be one that can be gathered;
+ * the others are all-reduced. */
+static sw_status gather(const sw_sync *sync, sw_analysis *a, const sw_sidecar *sidecar,
+                        sw_error *err)
+{
+	for (size_t e = 0; e < sync->n; e++) {
+		uint32_t last = 0, n = 0, gathered = 0;
+		for (uint32_t i = 0; i < a->variables.n; i++) {
+			sw_variable *variable = &a->variables.list[i];
+			if (variable->asked != &sync->list[e] || variable->way.kind != SW_WAY_GATHER)
+				continue;
+			last = i;
+			n++;
+			if (!variable->part && sw_ways_gather(a, i, SW_GATHERS_SURELY))
+				gathered++;
+			else
+				variable->way.kind = SW_WAY_ALL_REDUCE;
+		}
+		if (n > 0 && gathered == 0)
+			return refuse(sync, &sync->list[e], name_of(a, sidecar, last),
+			              "way: gather: its gradient is neither a product nor scattered "
+			              "rows, or it is in parts, in a codec or summed over microbatches: "
+			              "take all-reduce",
+			              err);
+	}
+	return SW_OK;
+}
+
 sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *a, const sw_sidecar *sidecar,
                         sw_error *err)
 {
-	if (!sync)
+	if (!sync) {
+		gather_if_quicker(a);
 		return SW_OK;
+	}
 	const sw_sync_entry **of =
 		SW_NEW_N(&a->arena, const sw_sync_entry *, a->variables.n + 1);
 	SW_TRY(find_entries(sync, a, sidecar, of, err));
@@ -179,6 +216,8 @@ sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *a, const sw_sidecar *s
 	sw_ways_give_evenly(a->variables.list, a->variables.n, a->cluster->n_devices,
 	                    waits_for_owner);
 	sw_ways_disown(a->variables.list, a->variables.n);
+	gather_if_quicker(a);
+	SW_TRY(gather(sync, a, sidecar, err));
 	return serve(sync, of, a, sidecar, err);
 }
 

@@ -12,6 +12,7 @@
 static const char *const WAY_WORDS[SW_WAY_COUNT] = {
 	[SW_WAY_ALL_REDUCE] = "all-reduce", [SW_WAY_OWNED] = "ps", [SW_WAY_SPLIT] = "zero3",
 	[SW_WAY_MOMENTS] = "zero1",         [SW_WAY_ANY] = "any",
+	[SW_WAY_GATHER] = "gather",
 };
 
 const char *sw_way_word(sw_way_kind kind)
@@ -240,6 +241,12 @@ static sw_status read_entry(const sw_yaml *node, sw_arena *arena, sw_sync_entry 
 	if (entry->group_bytes > 0)
 		entry->group = sw_arena_printf(arena, "%s by %lldB", entry->pattern,
 		                               (long long)entry->group_bytes);
+	if (entry->way.kind == SW_WAY_GATHER &&
+	    (entry->of_parts || (entry->has_codec && entry->codec.kind)))
+		return sw_fail_at(err, SW_ERR_INPUT, "", entry->line, 0,
+		                  "way: gather and %s: what the gradient is made of is sent, and all of "
+		                  "it: leave one out",
+		                  entry->of_parts ? "parts" : "codec");
 	if (entry->has_axis && !entry->of_parts)
 		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
 		                  "axis is that along which a variable has parts: add parts: N");

@@ -123,6 +123,7 @@ static void list_variables(const sw_roles *roles, const sw_sidecar *sidecar,
 			v->list[of_scatter[i]].sparse = true;
 	}
 	v->of_scatter = of_scatter;
+	v->of_end = map.of_end;
 	find_cuts(roles, v, &map);
 }
 

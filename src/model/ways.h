@@ -27,4 +27,8 @@ void sw_ways_disown(sw_variable *variables, uint32_t n);
  * the running statistics of a batch norm, and what goes with a parameter go to its owner. */
 void sw_ways_serve(sw_variable *variables, uint32_t n);
 
+/* Let each device make the gradient of a variable for itself, surely or maybe. False: it is no product,
+ * and no scattered rows, as the sums of a bias are. O(ops). */
+bool sw_ways_gather(sw_analysis *a, uint32_t variable, sw_gathering gathering);
+
 #endif

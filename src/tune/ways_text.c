@@ -242,6 +242,8 @@ static sw_status check_entry(const sw_ways_space *space, const sw_sync_entry *en
 {
 	if (entry->way.kind == SW_WAY_ANY)
 		return refuse(entry, "way: any leaves open what a trial has tried", err);
+	if (entry->way.kind == SW_WAY_GATHER)
+		return refuse(entry, "way: gather is none that is sampled", err);
 	if (entry->has_stale)
 		return refuse(entry, "stale: trials are synchronous", err);
 	if (entry->served)

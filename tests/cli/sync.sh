@@ -128,6 +128,33 @@ expect 0 "" "$sw" explain "$scratch/a.plan" -v
 said params.blocks.0.mlp.up.w "split among the devices"
 said params.embed.tokens "owned by device 3"
 
+# What gradients are made of is gathered in their place: rows of tables, operands of products; the
+# biases' are all-reduced. `any` takes it where it is quicker.
+ways <<'END'
+- {variable: "*", way: gather}
+END
+tables=tests/programs/ncf-tiny.hlo.gz
+value() { sed -n 's/.*"'"$1"'": *\([0-9]*\).*/\1/p' "$scratch/out" | head -1; }
+gathered() { expect 0 "" "$sw" plan $tables --cluster $cluster -o "$scratch/a.plan" --json -q "$@"; }
+gathered --strategy dp
+reduced=$(value payload_bytes)
+gathered --sync "$scratch/ways.yaml"
+[ "$(value payload_bytes)" -lt $((reduced / 2)) ] || complain "gathered operands are more bytes than half of $reduced"
+expect 0 "" "$sw" verify "$scratch/a.plan"
+expect 0 "" "$sw" explain "$scratch/a.plan" --json
+holds '{v["name"]: v["way"] for v in j["variables"]}["params.product.user"] == "gather"'
+holds '{v["name"]: v["way"] for v in j["variables"]}["params.perceptron.dense.0.b"] == "all-reduce"'
+holds 'next(v["row_bytes"] for v in j["variables"] if v["name"] == "params.product.user") == 576'
+holds 'next(v["factor_bytes"] for v in j["variables"] if v["name"] == "params.perceptron.dense.0.w") > 0'
+gathered --strategy ways
+[ "$(value payload_bytes)" -lt $((reduced / 2)) ] || complain "ways send as much as data parallelism, $reduced"
+expect 0 "" "$sw" verify "$scratch/a.plan"
+expect 0 "" "$sw" explain "$scratch/a.plan" -v
+grep -q "^params.product.user .*each of which makes the gradient of all; its gradient travels as indices and rows, 576 B" \
+	"$scratch/out" || complain "explain does not say that rows are gathered"
+expect 0 "" "$sw" plan $tiny --cluster $cluster --sync "$scratch/ways.yaml" -o "$scratch/a.plan" -q
+expect 0 "" "$sw" verify "$scratch/a.plan"
+
 # Each device owns other parts: memory is that of the one that needs most.
 make_plan uneven tests/programs/dlrm-tiny.hlo.gz ps:uneven
 expect 0 "" "$sw" simulate "$scratch/uneven.plan" --json
@@ -330,6 +357,18 @@ END
 refuse_ways "1: merge is for way: all-reduce, and this entry has way: ps" <<'END'
 - {variable: "*", way: ps, merge: all}
 END
+for said in "parts: 2" "codec: int8"; do
+	refuse_ways "1: way: gather and ${said%%:*}: what the gradient is made of is sent" <<END
+- {variable: "*", way: gather, $said}
+END
+done
+refuse_ways "2: 'params.norm.scale': way: gather: its gradient is neither a product nor scattered rows" <<'END'
+- {variable: "*", way: all-reduce}
+- {variable: "params.norm.*", way: gather}
+END
+refuse_ways "1: merge is for way: all-reduce, and this entry has way: gather" <<'END'
+- {variable: "*", way: gather, merge: all}
+END
 refuse_ways "1: merge and codec: codes are sent apart" <<'END'
 - {variable: "*", way: all-reduce, merge: all, codec: int8}
 END
@@ -350,7 +389,7 @@ END
 refuse_ways "1:.*merge: expected bytes of gradients, such as 64MiB" <<'END'
 - merge: all
 END
-refuse_ways "1:.*way: allreduce: expected one of all-reduce, ps, zero3, zero1, any (nearest: 'all-reduce')" <<'END'
+refuse_ways "1:.*way: allreduce: expected one of all-reduce, ps, zero3, zero1, any, gather (nearest: 'all-reduce')" <<'END'
 - {variable: "*", way: allreduce}
 END
 refuse_ways "2: owner, proxy, stale and served are for way: ps, and this entry has way: zero1" <<'END'
