@@ -92,6 +92,19 @@ static sw_status read_proxy(const sw_yaml *key, const sw_yaml *value, sw_sync_en
 	return SW_OK;
 }
 
+/* One variable can't be left out: what has owners is served, or nothing is. */
+static sw_status read_served(const sw_yaml *key, const sw_yaml *value, sw_sync_entry *entry,
+                             sw_error *err)
+{
+	SW_TRY(read_bool(key, value, &entry->served, err));
+	return entry->served
+	               ? SW_OK
+	               : sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
+	                            "served: false: all variables with way: ps are served where one "
+	                            "is, or may be stale: leave it out, or give this one another "
+	                            "way");
+}
+
 static sw_status read_stale(const sw_yaml *value, sw_sync_entry *entry, sw_error *err)
 {
 	entry->has_stale = sw_stale_parse(value->text, &entry->stale);
@@ -195,7 +208,7 @@ static sw_status read_pair(const sw_yaml *key, const sw_yaml *value, sw_arena *a
 	if (strcmp(key->text, "stale") == 0)
 		return read_stale(value, entry, err);
 	if (strcmp(key->text, "served") == 0)
-		return read_bool(key, value, &entry->served, err);
+		return read_served(key, value, entry, err);
 	return strcmp(key->text, "proxy") == 0 ? read_proxy(key, value, entry, err)
 	                                        : bad_key(key, err);
 }

@@ -366,6 +366,10 @@ refuse_ways "2: 'params.norm.scale': way: gather: its gradient is neither a prod
 - {variable: "*", way: all-reduce}
 - {variable: "params.norm.*", way: gather}
 END
+refuse_ways "2:[0-9]*: served: false: all variables with way: ps are served where one is" <<'END'
+- {variable: "*", way: ps, stale: 2}
+- {variable: "params.head.w", way: ps, served: false}
+END
 refuse_ways "1: merge is for way: all-reduce, and this entry has way: gather" <<'END'
 - {variable: "*", way: gather, merge: all}
 END
