@@ -205,9 +205,9 @@ static bool has_owners(const sw_plan *plan)
 	return false;
 }
 
-/* No form says that some devices hold an array and the others nothing of it, and the arrays of others
- * are those of the program as it was read. */
-static sw_status check_forms(const sw_plan *plan, sw_error *err)
+/* Only our own says that some devices hold an array and the others nothing of it, and the arrays of
+ * all are those of the program as it was read. */
+static sw_status check_forms(const sw_plan *plan, const export_form *form, sw_error *err)
 {
 	const struct {
 		bool has;
@@ -217,8 +217,8 @@ static sw_status check_forms(const sw_plan *plan, sw_error *err)
 	         "whose variables are not stale"},
 		{sw_forms_code(&plan->forms), "gradients in codes", "without --codec"},
 		{plan->undivided, "variables in parts", "without"},
-		{has_owners(plan), "owners",
-	         "of another strategy than ps, parallax, random, ways or sync"},
+		{has_owners(plan) && form->make != make_json, "owners",
+	         "of another strategy than ps, parallax, random, ways or sync, or --to json"},
 	};
 	for (size_t i = 0; i < SW_COUNT(foreign); i++)
 		if (foreign[i].has)
@@ -270,14 +270,14 @@ static sw_status write_modules(cli *c, const sw_stage_modules *modules, sw_error
 	return status;
 }
 
-static sw_status make_modules(cli *c, const sw_pipelined *plan, sw_stage_modules *modules,
-                              sw_error *err)
+static sw_status make_modules(cli *c, const export_form *form, const sw_pipelined *plan,
+                              sw_stage_modules *modules, sw_error *err)
 {
 	const char *output = c->values.output ? c->values.output : "step";
 	const char *slash = strrchr(output, '/');
 	sw_stage_programs programs;
 	for (int32_t s = 0; s < plan->n_stages; s++)
-		SW_TRY(check_forms(plan->stages[plan->stages[s].like].plan, err));
+		SW_TRY(check_forms(plan->stages[plan->stages[s].like].plan, form, err));
 	SW_TRY(sw_stage_programs_init(&programs, plan, err));
 	sw_status status = sw_export_stages(&programs, attention_of(c),
 	                                    path_beside(c, slash ? slash + 1 : output, ""), modules,
@@ -292,7 +292,7 @@ static sw_status export_stages(cli *c, const export_form *form, sw_error *err)
 	sw_stage_modules modules = {0};
 	SW_TRY(check_staged(c, form, err));
 	SW_TRY(sw_pipelined_load(c->argument, &plan, err));
-	sw_status status = sw_error_in_file(err, make_modules(c, plan, &modules, err), c->argument);
+	sw_status status = sw_error_in_file(err, make_modules(c, form, plan, &modules, err), c->argument);
 	if (status == SW_OK)
 		say_attention(c, modules.n_calls);
 	if (status == SW_OK)
@@ -311,7 +311,7 @@ static sw_status export_whole(cli *c, const export_form *form, sw_error *err)
 	cli_plan loaded;
 	exported out = {0};
 	SW_TRY(cli_load_plan(c, c->argument, false, &loaded, err));
-	sw_status status = check_forms(loaded.plan, err);
+	sw_status status = check_forms(loaded.plan, form, err);
 	if (status == SW_OK)
 		status = form->make(c, &loaded, &out, err);
 	status = sw_error_in_file(err, status, c->argument);

@@ -76,6 +76,17 @@ static json_t *computations_json(const object_writer *o)
 	return computations;
 }
 
+/* The devices that hold anything of an array; null: all do. */
+static json_t *holders_json(const object_writer *o, const sw_layout *layout)
+{
+	const sw_atoms *atoms = &o->plan->cluster->atoms;
+	json_t *holders = sw_layout_owned_atoms(layout) ? json_array() : json_null();
+	for (int64_t d = 0; d < sw_atoms_devices(atoms) && json_is_array(holders); d++)
+		if (sw_layout_has_part(atoms, layout, d))
+			json_array_append_new(holders, json_integer(d));
+	return holders;
+}
+
 /* ---- inputs and results ------------------------------------------------------------------- */
 
 /* Add to the entry of sw_plan_shardings what is exact: the layout, and the form with a dimension
@@ -87,6 +98,7 @@ static void add_exact(const object_writer *o, json_t *entry, sw_shape padded,
 	sw_array_placement_of(&o->mesh, padded, layout, &placement);
 	json_object_set_new(entry, "padded", sw_dims_json(padded));
 	json_object_set_new(entry, "layout", layout_json(o, padded, layout));
+	json_object_set_new(entry, "holders", holders_json(o, layout));
 	json_object_set_new(entry, "digits", sw_array_placement_digits_json(&placement));
 	json_object_set_new(entry, "digits_spec",
 	                    sw_array_placement_spec_json(&o->mesh, &placement));
@@ -168,6 +180,20 @@ static size_t group_number(object_writer *o, json_t *list)
 	return n;
 }
 
+/* Of each group of devices the one that gets a sum alone, or has what is broadcast. */
+static json_t *roots_json(const json_t *groups, const sw_op *op)
+{
+	sw_owner root = sw_op_root(op);
+	json_t *roots = json_array();
+	for (size_t g = 0; g < json_array_size(groups); g++) {
+		const json_t *members = json_array_get(groups, g);
+		for (size_t i = 0; i < json_array_size(members); i++)
+			if (sw_owner_is(&root, json_integer_value(json_array_get(members, i))))
+				json_array_append(roots, json_array_get(members, i));
+	}
+	return roots;
+}
+
 static json_t *collective_json(object_writer *o, sw_id id)
 {
 	const sw_program *local = o->explained->local;
@@ -180,11 +206,14 @@ static json_t *collective_json(object_writer *o, sw_id id)
 		sw_type_name(shape.type), "operand", sw_dims_json(shape), "value",
 		!origin || origin->value == SW_NO_ID ? json_null() : json_integer(origin->value));
 	json_object_set_new(json, "result", sw_dims_json(sw_value_shape(local, op->first_result)));
-	if (permutes)
+	if (permutes) {
 		json_object_set_new(json, "pairs", pairs_json(op->attrs->collective.pairs));
-	else
-		json_object_set_new(json, "groups",
-		                    json_integer((json_int_t)group_number(o, members_json(o, op))));
+		return json;
+	}
+	json_t *groups = members_json(o, op);
+	if (sw_op_has_root(op))
+		json_object_set_new(json, "roots", roots_json(groups, op));
+	json_object_set_new(json, "groups", json_integer((json_int_t)group_number(o, groups)));
 	return json;
 }
 

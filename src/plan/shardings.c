@@ -74,6 +74,19 @@ static void lose_partial_sums(const sw_device_mesh *m, const sw_layout *layout, 
 		}
 }
 
+static void lose_owner(const sw_device_mesh *m, const sw_layout *layout, json_t *lost)
+{
+	sw_text text = {0};
+	for (int32_t i = 0; i < m->n; i++)
+		if (layout->state[m->axes[i].first].kind == SW_STATE_O) {
+			sw_text_addf(&text,
+			             "along %s one device holds the array, and the spec says that all "
+			             "do",
+			             m->axes[i].name);
+			lose(lost, &text);
+		}
+}
+
 /* `shape` is that of the user's program, `padded` that of the plan's. */
 static json_t *value_json(const sw_device_mesh *m, const char *name, sw_shape shape,
                           sw_shape padded, const sw_layout *layout)
@@ -90,6 +103,7 @@ static json_t *value_json(const sw_device_mesh *m, const char *name, sw_shape sh
 		lose_padding(d, shape.dims[d], padded.dims[d], parts, lost);
 	}
 	lose_partial_sums(m, layout, lost);
+	lose_owner(m, layout, lost);
 	return json_pack("{s:s, s:o, s:s, s:o, s:o}", "name", name, "shape", dims, "type",
 	                 sw_type_name(shape.type), "spec", spec, "lost", lost);
 }

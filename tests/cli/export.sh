@@ -84,7 +84,22 @@ printf -- '- {variable: "*", way: all-reduce, parts: 2}\n' >"$scratch/parts.yaml
 foreign "gradients in codes" --strategy dp --codec int8
 foreign "variables that their owners serve" --strategy ps:balanced,stale=4
 foreign "variables in parts" --sync "$scratch/parts.yaml"
-foreign "owners" --strategy parallax
+expect 0 "" "$sw" plan $tiny --cluster $cluster --strategy parallax -o "$scratch/foreign.plan" -q
+refuse "the plan has owners, which other systems have no words for: .* or --to json" \
+	"$sw" export "$scratch/foreign.plan" --to stablehlo
+expect 0 "" "$sw" export "$scratch/foreign.plan" --to json --json
+python3 - "$scratch/out" <<'END' || complain "owners and roots are not said"
+import json, sys
+j = json.load(open(sys.argv[1]))
+inputs = {i["name"]: i for i in j["inputs"]}
+table, moment = inputs["params.embed.tokens"], inputs["opt.mu.embed.tokens"]
+assert len(table["holders"]) == 1 and table["holders"] == moment["holders"], table
+assert "one device holds the array" in table["lost"][0] and "O" in table["layout"], table
+assert inputs["params.head.w"]["holders"] is None
+rooted = [c for c in j["collectives"] if "roots" in c]
+assert rooted and all(len(c["roots"]) == len(j["groups"][c["groups"]]) for c in rooted), rooted
+assert any(table["holders"][0] in c["roots"] for c in rooted)
+END
 
 # The other forms: --json is the object, and Python and JSON are read by others.
 for form in torch megatron json; do
