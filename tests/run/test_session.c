@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fixtures.h"
+#include "run/eval_files.h"
 #include "run/run_stages.h"
 #include "run/session.h"
 
@@ -149,6 +150,104 @@ static void so_does_one_with_stages(void **state)
 	fixture_clear(&f);
 }
 
+static void done(sw_status status, const sw_error *err)
+{
+	if (status)
+		fail_msg("%s", err->message);
+}
+
+/* A plan, a file of tokens for it, and its own program as a second one, on the same file. */
+typedef struct files {
+	fixture f;
+	sw_data_files data;
+	sw_eval_files second;
+} files;
+
+static void open_files(files *x)
+{
+	static const char text[] = "31415 92653 58979 32384 62643 38327 95028 84197 16939 93751 05820";
+	static const char path[] = SW_SOURCE_DIR "/tests/programs/gpt-tiny.hlo.gz";
+	sw_program *program;
+	sw_sidecar sidecar;
+	sw_error err = {0};
+	const char *word = scratch_file("tokens", text, strlen(text));
+	fixture_init(&x->f, "gpt-tiny", 2, "zero1");
+	done(sw_read_program(path, &program, &err), &err);
+	done(sw_sidecar_find(path, program, &sidecar, &err), &err);
+	done(sw_data_files_open(x->f.program, &x->f.sidecar, "data", &word, 1, &x->data, &err), &err);
+	sw_run_trained trained = sw_run_trained_by(x->f.plan, &x->f.sidecar);
+	sw_eval_asked asked = {
+		.path = path, .words = &word, .n_words = 1, .batches = 2, .quiet = true};
+	done(sw_eval_files_open(&trained, program, &sidecar, &asked, &x->second, &err), &err);
+}
+
+static void close_files(files *x)
+{
+	sw_eval_files_close(&x->second);
+	sw_data_files_close(&x->data);
+	fixture_clear(&x->f);
+	scratch_clear();
+}
+
+static sw_session *open_on_files(const files *x, uint64_t seed)
+{
+	sw_session *s;
+	sw_error err = {0};
+	sw_session_options options = {.seed = seed,
+	                              .blas_threads = 1,
+	                              .data = &x->data,
+	                              .eval = sw_eval_files_program(&x->second)};
+	done(sw_session_open(x->f.plan, NULL, &x->f.sidecar, &options, &s, &err), &err);
+	return s;
+}
+
+static double evaluate(sw_session *s)
+{
+	double loss;
+	sw_error err = {0};
+	done(sw_session_evaluate(s, &loss, &err), &err);
+	return loss;
+}
+
+/* On files losses are those of a run on them, and so is the second program's; a session that goes on from
+ * a checkpoint evaluates with its seed. */
+static void files_and_a_second_program_are_those_of_a_run(void **state)
+{
+	files x;
+	sw_run_result result;
+	sw_error err = {0};
+	double loss;
+	char folder[] = "/tmp/shardwright-session-XXXXXX", command[64];
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	open_files(&x);
+	sw_run_options options = {.steps = 2,
+	                          .seed = 5,
+	                          .blas_threads = 1,
+	                          .overlap = SW_OVERLAP_ALL,
+	                          .tune = true,
+	                          .eval = sw_eval_files_program(&x.second)};
+	done(sw_run_train_local(x.f.plan, &x.f.sidecar, sw_data_files_tokens(&x.data), &options,
+	                        &result, &err),
+	     &err);
+	sw_session *s = open_on_files(&x, 5), *later = open_on_files(&x, 6),
+		   *without = open_session(x.f.plan, NULL, &x.f.sidecar);
+	assert_true(step(s) == result.losses[0] && step(s) == result.losses[1]);
+	assert_true(evaluate(s) == result.evaluated[0].loss);
+	done(sw_session_save(s, folder, &err), &err);
+	done(sw_session_load(later, folder, &err), &err);
+	assert_true(evaluate(later) == result.evaluated[0].loss);
+	assert_true(step(s) == step(later));
+	assert_int_equal(sw_session_evaluate(without, &loss, &err), SW_ERR_INPUT);
+	sw_session_free(s);
+	sw_session_free(later);
+	sw_session_free(without);
+	sw_run_result_clear(&result);
+	close_files(&x);
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	assert_int_equal(system(command), 0);
+}
+
 /* Write a safetensors file with the parameters alone. */
 static const char *write_parameters(const sw_session *s)
 {
@@ -266,6 +365,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_session_does_the_steps_of_a_run),
 		cmocka_unit_test(so_does_one_with_stages),
+		cmocka_unit_test(files_and_a_second_program_are_those_of_a_run),
 		cmocka_unit_test(a_file_that_lacks_state_begins_training_with_it_anew),
 		cmocka_unit_test(after_a_failed_step_all_calls_fail),
 	};
