@@ -737,6 +737,245 @@ def scan_with_remat():
     return step, (params, *batch())
 
 
+# --- Layers that are solved, quantised, remembered ------------------------------------------------------------------
+
+
+def descent(loss, params):
+    """The loss, and the parameters after a step of descent."""
+    import jax
+
+    value, grads = jax.value_and_grad(loss)(params)
+    return jax.tree.map(lambda p, g: p - 1e-2 * g, params, grads), value
+
+
+@step_of
+def prodigy():
+    from optax import contrib
+
+    return optax_step(contrib.prodigy(1e-1))
+
+
+@step_of
+def split_complex():
+    """Complex filters, of which the optimizer sees the real and the imaginary part."""
+    import jax
+    import jax.numpy as jnp
+    import optax
+    from optax import contrib
+
+    optimizer = contrib.split_real_and_imaginary(optax.adam(1e-3))
+    k = jax.random.split(key(), 2)
+    params = {"filter": jax.random.normal(k[0], (9,), jnp.complex64), "head": jax.random.normal(k[1], (16, 4)) * 0.1}
+
+    def step(params, opt_state, x, y):
+        def loss(p):
+            return cross_entropy(jnp.fft.irfft(jnp.fft.rfft(x) * p["filter"], n=16) @ p["head"], y)
+
+        value, grads = jax.value_and_grad(loss)(params)
+        updates, opt_state = optimizer.update(jax.tree.map(jnp.conj, grads), opt_state, params)
+        return optax.apply_updates(params, updates), opt_state, value
+
+    return step, (params, optimizer.init(params), *batch())
+
+
+@step_of
+def implicit_layer():
+    """A fixed point, iterated until it is near enough, with a gradient that is another fixed point."""
+    import jax
+    import jax.numpy as jnp
+
+    k = jax.random.split(key(), 3)
+    params = {n: jax.random.normal(k[i], (16, 16)) * 0.05 for i, n in enumerate("au")}
+    params["head"] = jax.random.normal(k[2], (16, 4)) * 0.1
+    cell = lambda p, x, z: jnp.tanh(z @ p["a"] + x @ p["u"])
+
+    def solve(f, z):
+        near = lambda c: (jnp.abs(c[0] - c[1]).max() > 1e-5) & (c[2] < 60)
+        return jax.lax.while_loop(near, lambda c: (f(c[0]), c[0], c[2] + 1), (f(z), z, 0))[0]
+
+    @jax.custom_vjp
+    def fixed(p, x):
+        return solve(lambda z: cell(p, x, z), jnp.zeros_like(x))
+
+    def forward(p, x):
+        z = fixed(p, x)
+        return z, (p, x, z)
+
+    def backward(saved, g):
+        p, x, z = saved
+        of_z = jax.vjp(lambda z: cell(p, x, z), z)[1]
+        w = solve(lambda w: of_z(w)[0] + g, jnp.zeros_like(g))
+        return jax.vjp(lambda p, x: cell(p, x, z), p, x)[1](w)
+
+    fixed.defvjp(forward, backward)
+
+    def step(params, x, y):
+        return descent(lambda p: cross_entropy(fixed({n: p[n] for n in "au"}, x) @ p["head"], y), params)
+
+    return step, (params, *batch())
+
+
+@step_of
+def quantised_lora():
+    """Frozen weights in int8, with a scale per column."""
+    import jax
+    import jax.numpy as jnp
+
+    k = jax.random.split(key(), 3)
+    frozen = {"w": jax.random.randint(k[0], (16, 32), -127, 127, jnp.int8), "scale": jnp.full(32, 0.01)}
+    adapters = {"a": jax.random.normal(k[1], (16, 4)) * 0.1, "b": jnp.zeros((4, 32))}
+    adapters["head"] = jax.random.normal(k[2], (32, 4)) * 0.1
+
+    def step(adapters, frozen, x, y):
+        def loss(p):
+            whole = (x @ frozen["w"].astype(jnp.float32)) * frozen["scale"]
+            return cross_entropy(jax.nn.relu(whole + x @ p["a"] @ p["b"]) @ p["head"], y)
+
+        return descent(loss, adapters)
+
+    return step, (adapters, frozen, *batch())
+
+
+@step_of
+def int8_products():
+    """Products of int8, and gradients as if they were exact."""
+    import jax
+    import jax.numpy as jnp
+
+    def rounded(a):
+        scale = jnp.abs(a).max(-1, keepdims=True) / 127 + 1e-9
+        return jnp.round(a / scale).astype(jnp.int8), scale
+
+    @jax.custom_vjp
+    def product(x, w):
+        (xs, x_scale), (ws, w_scale) = rounded(x), rounded(w.T)
+        sums = jax.lax.dot(xs, ws.T, preferred_element_type=jnp.int32)
+        return sums.astype(jnp.float32) * x_scale * w_scale.T
+
+    product.defvjp(lambda x, w: (product(x, w), (x, w)), lambda saved, g: (g @ saved[1].T, saved[0].T @ g))
+
+    def step(params, x, y):
+        def loss(p):
+            return cross_entropy(product(jax.nn.gelu(product(x, p["up"]["w"])), p["down"]["w"]), y)
+
+        return descent(loss, params)
+
+    return step, (mlp_params(), *batch())
+
+
+@step_of
+def queue_of_keys():
+    """Contrast with the keys of earlier batches, which a queue keeps, and a slow copy of the weights makes."""
+    import jax
+    import jax.numpy as jnp
+
+    unit = lambda a: a / jnp.linalg.norm(a, axis=-1, keepdims=True)
+    params, queue = jax.random.normal(key(), (16, 8)) * 0.3, unit(jax.random.normal(key(3), (32, 8)))
+
+    def step(params, slow, queue, place, x):
+        keys = unit(x @ slow)
+
+        def loss(p):
+            queries = unit(x @ p)
+            scores = jnp.concatenate([(queries * keys).sum(-1, keepdims=True), queries @ queue.T], 1) / 0.1
+            return cross_entropy(scores, jnp.zeros(x.shape[0], jnp.int32))
+
+        params, value = descent(loss, params)
+        queue = jax.lax.dynamic_update_slice(queue, keys, (place, 0))
+        return params, 0.9 * slow + 0.1 * params, queue, (place + x.shape[0]) % queue.shape[0], value
+
+    return step, (params, params * 1.0, queue, jnp.int32(0), batch()[0])
+
+
+@step_of
+def gaussian_process():
+    import jax
+    import jax.numpy as jnp
+
+    def step(params, x, y):
+        def loss(p):
+            z = x * jnp.exp(p["scales"])
+            kernel = jnp.exp(-0.05 * ((z[:, None] - z) ** 2).sum(-1)) + jnp.exp(p["noise"]) * jnp.eye(8)
+            root = jnp.linalg.cholesky(kernel)
+            solved = jax.scipy.linalg.cho_solve((root, True), y)
+            return y @ solved / 2 + jnp.log(jnp.diag(root)).sum()
+
+        return descent(loss, params)
+
+    return step, ({"scales": jnp.zeros(16), "noise": jnp.float32(-1)}, batch()[0], jax.random.normal(key(4), (8,)))
+
+
+@step_of
+def hashed_tables():
+    """Rows of a table at hashes of what is looked up."""
+    import jax
+    import jax.numpy as jnp
+
+    k = jax.random.split(key(), 2)
+    params = {"table": jax.random.normal(k[0], (64, 8)) * 0.1, "head": jax.random.normal(k[1], (16, 4)) * 0.1}
+
+    def step(params, ids, y):
+        def loss(p):
+            mixed = ids.astype(jnp.uint32) * jnp.uint32(2654435761)
+            first, second = (mixed >> 26).astype(jnp.int32), ((mixed ^ jnp.uint32(0x9E3779B9)) % 64).astype(jnp.int32)
+            rows = jnp.concatenate([p["table"][first].mean(1), p["table"][second].max(1)], -1)
+            return cross_entropy(rows @ p["head"], y)
+
+        return descent(loss, params)
+
+    return step, (params, jax.random.randint(key(3), (8, 5), 0, 100000), batch()[1])
+
+
+@step_of
+def connectionist_classes():
+    """A loss over all alignments (CTC)."""
+    import jax
+    import jax.numpy as jnp
+    import optax
+
+    def step(params, x, padding, labels, label_padding):
+        return descent(lambda p: optax.ctc_loss(x @ p, padding, labels, label_padding).mean(), params)
+
+    x, labels = jax.random.normal(key(1), (4, 10, 16)), jax.random.randint(key(2), (4, 3), 1, 8)
+    return step, (jax.random.normal(key(), (16, 8)) * 0.1, x, jnp.zeros((4, 10)), labels, jnp.zeros((4, 3)))
+
+
+@step_of
+def decoded_rewards():
+    """Tokens are drawn one by one from a cache of keys and values, and what is rewarded becomes likelier."""
+    import jax
+    import jax.numpy as jnp
+
+    k = jax.random.split(key(), 3)
+    shapes = {"embed": (12, 16), "qkv": (16, 48), "head": (16, 12)}
+    params = {n: jax.random.normal(k[i], shapes[n]) * 0.3 for i, n in enumerate(shapes)}
+
+    def step(params, chance, rewards, start):
+        chance, drawn = jax.random.split(chance)
+
+        def loss(p):
+            def tick(carry, t):
+                keys, values, token, chance = carry
+                q, k, v = jnp.split(p["embed"][token] @ p["qkv"], 3, -1)
+                keys, values = keys.at[:, t].set(k), values.at[:, t].set(v)
+                scores = jnp.einsum("bd,btd->bt", q, keys) + jnp.where(jnp.arange(6) <= t, 0.0, -1e9)
+                logits = jnp.einsum("bt,btd->bd", jax.nn.softmax(scores), values) @ p["head"]
+                chance, now = jax.random.split(chance)
+                token = jax.random.categorical(now, logits)
+                likely = jnp.take_along_axis(jax.nn.log_softmax(logits), token[:, None], 1)[:, 0]
+                return (keys, values, token, chance), (token, likely)
+
+            empty = jnp.zeros((8, 6, 16))
+            _, (tokens, likely) = jax.lax.scan(tick, (empty, empty, start, drawn), jnp.arange(6))
+            gained = rewards[tokens].sum(0)
+            return -(likely.sum(0) * (gained - gained.mean())).mean()
+
+        params, value = descent(loss, params)
+        return params, chance, value
+
+    return step, (params, key(4), jax.random.normal(key(5), (12,)), jax.random.randint(key(6), (8,), 0, 12))
+
+
 # --- One step ------------------------------------------------------------------------------------------------------
 
 
