@@ -99,8 +99,8 @@ SHARDWRIGHT_API void shardwright_cluster_free(shardwright_cluster *cluster);
  * NULL, with the names and values of the command's options without their dashes: strategy, method,
  * effort, microbatches, shares, last-apart, remat, memory, time-limit, seed, pin and sync (files),
  * annotations, stages (auto or a number), schedule, chunks, codec, trials, allow; and threads
- * (default: one per processor), untied=yes. With stages=auto the plan has stages of a pipeline if that is faster. SHARDWRIGHT_NO:
- * no plan fits in memory. */
+ * (default: one per processor), untied=yes. With stages=auto the plan has stages of a pipeline if
+ * that is faster. SHARDWRIGHT_NO: no plan fits in memory. */
 SHARDWRIGHT_API shardwright_status shardwright_plan_make(const shardwright_program *program,
                                                          const shardwright_cluster *cluster,
                                                          const char *const *options,
