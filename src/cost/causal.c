@@ -1,7 +1,7 @@
 /*
  * Whether attention's mask is causal: whether it compares two iotas, one for each position. The
  * comparison may stand outside of the kernel, and outside of loops: what enters a kernel or a loop is
- * followed to where it was made. O(ops) per border that is crossed.
+ * followed to where it was made.
  */
 #include "cost/matmul.h"
 
@@ -23,28 +23,44 @@ static uint32_t leaf_of(const sw_program *program, sw_id value)
 	return leaf;
 }
 
-/* Return the op that calls a computation; NULL: none does. It is mostly written soon after what it
- * calls, so that all ops are looked at from there on. */
-static const sw_op *caller_of(const sw_program *program, int32_t computation)
+/* The kernel that is asked about: most walks leave it by its operands. */
+typedef struct mask_search {
+	const sw_program *program;
+	const sw_op *kernel;
+} mask_search;
+
+static bool calls(const sw_op *op, int32_t computation)
 {
+	for (uint16_t k = 0; k < op->n_called; k++)
+		if (op->called[k] == computation)
+			return true;
+	return false;
+}
+
+/* Return the op that calls a computation; NULL: none does. Of another than the kernel it is mostly
+ * written soon after what it calls, so that all ops are looked at from there on. */
+static const sw_op *caller_of(const mask_search *s, int32_t computation)
+{
+	const sw_program *program = s->program;
 	const sw_computation *c = &program->computations.data[computation];
 	size_t n = program->ops.len, first = c->ops.len ? c->ops.data[c->ops.len - 1] : 0;
+	if (calls(s->kernel, computation))
+		return s->kernel;
 	for (size_t i = 0; i < n && computation != program->entry; i++) {
 		const sw_op *op = &program->ops.data[(first + i) % n];
-		for (uint16_t k = 0; k < op->n_called; k++)
-			if (op->called[k] == computation)
-				return op;
+		if (calls(op, computation))
+			return op;
 	}
 	return NULL;
 }
 
 /* Return the value that a parameter's value is when its loop or kernel begins; SW_NO_ID: not known.
  */
-static sw_id entered_as(const sw_program *program, sw_id value)
+static sw_id entered_as(const mask_search *s, sw_id value)
 {
-	const sw_op *op = sw_op_at(program, program->values.data[value].op);
-	const sw_op *caller = caller_of(program, op->computation);
-	uint32_t leaf = leaf_of(program, value);
+	const sw_op *op = sw_op_at(s->program, s->program->values.data[value].op);
+	const sw_op *caller = caller_of(s, op->computation);
+	uint32_t leaf = leaf_of(s->program, value);
 	bool enters = caller && (caller->opcode == SW_OP_FUSION || caller->opcode == SW_OP_WHILE ||
 	                         caller->opcode == SW_OP_CALL);
 	return enters && leaf < caller->n_operands ? caller->operands[leaf] : SW_NO_ID;
@@ -52,8 +68,9 @@ static sw_id entered_as(const sw_program *program, sw_id value)
 
 /* Return the value that this one is taken from by a move or a choice, or that it is inside of the
  * kernel that gives it, or before its loop; SW_NO_ID: it is computed. */
-static sw_id taken_from(const sw_program *program, sw_id value)
+static sw_id taken_from(const mask_search *s, sw_id value)
 {
+	const sw_program *program = s->program;
 	const sw_op *op = sw_op_at(program, program->values.data[value].op);
 	uint32_t result = program->values.data[value].index;
 	switch (op->opcode) {
@@ -79,18 +96,18 @@ static sw_id taken_from(const sw_program *program, sw_id value)
 	case SW_OP_FUSION:
 		return program->computations.data[op->called[0]].results.data[result];
 	case SW_OP_PARAMETER:
-		return entered_as(program, value);
+		return entered_as(s, value);
 	default:
 		return SW_NO_ID;
 	}
 }
 
 /* Return the op at which the walk from a value ends; at once at `stop`. */
-static const sw_op *source_of(const sw_program *program, sw_id value, sw_opcode stop)
+static const sw_op *source_of(const mask_search *s, sw_id value, sw_opcode stop)
 {
 	for (int step = 0; step < MOST_STEPS; step++) {
-		const sw_op *op = sw_op_at(program, program->values.data[value].op);
-		sw_id from = op->opcode == stop ? SW_NO_ID : taken_from(program, value);
+		const sw_op *op = sw_op_at(s->program, s->program->values.data[value].op);
+		sw_id from = op->opcode == stop ? SW_NO_ID : taken_from(s, value);
 		if (from == SW_NO_ID)
 			return op;
 		value = from;
@@ -99,25 +116,25 @@ static const sw_op *source_of(const sw_program *program, sw_id value, sw_opcode 
 }
 
 /* Return whether the value is an iota, or one and something that is added to it. */
-static bool is_position(const sw_program *program, sw_id value)
+static bool is_position(const mask_search *s, sw_id value)
 {
-	const sw_op *op = source_of(program, value, SW_OP_IOTA);
+	const sw_op *op = source_of(s, value, SW_OP_IOTA);
 	if (op && (op->opcode == SW_OP_ADD || op->opcode == SW_OP_SUBTRACT))
-		return is_position(program, op->operands[0]) ||
-		       is_position(program, op->operands[1]);
+		return is_position(s, op->operands[0]) || is_position(s, op->operands[1]);
 	return op && op->opcode == SW_OP_IOTA;
 }
 
-bool attention_is_causal(const sw_program *program, const sw_computation *body)
+bool attention_is_causal(const sw_program *program, const sw_op *kernel)
 {
+	mask_search s = {program, kernel};
+	const sw_computation *body = &program->computations.data[kernel->called[kernel->n_called - 1]];
 	for (size_t i = 0; i < body->ops.len; i++) {
 		const sw_op *op = sw_op_at(program, body->ops.data[i]);
 		if (op->opcode != SW_OP_SELECT)
 			continue;
-		const sw_op *mask = source_of(program, op->operands[0], SW_OP_COMPARE);
-		if (mask && mask->opcode == SW_OP_COMPARE &&
-		    is_position(program, mask->operands[0]) &&
-		    is_position(program, mask->operands[1]))
+		const sw_op *mask = source_of(&s, op->operands[0], SW_OP_COMPARE);
+		if (mask && mask->opcode == SW_OP_COMPARE && is_position(&s, mask->operands[0]) &&
+		    is_position(&s, mask->operands[1]))
 			return true;
 	}
 	return false;

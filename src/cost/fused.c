@@ -194,17 +194,18 @@ static double score_seconds(const fused *f, sw_id id)
 	       attention_rate(f, computing_type(f->program, op), head);
 }
 
-/* Count the products in a computation and in its loops, and learn whether a mask is causal. */
-static int32_t count_products(const fused *f, int32_t computation, bool *causal)
+/* Count the products in a kernel and in its loops, and learn whether a mask is causal. */
+static int32_t count_products(const fused *f, const sw_op *kernel, bool *causal)
 {
-	const sw_computation *c = &f->program->computations.data[computation];
+	const sw_computation *c =
+		&f->program->computations.data[kernel->called[kernel->n_called - 1]];
 	int32_t products = 0;
-	*causal |= attention_is_causal(f->program, c);
+	*causal |= attention_is_causal(f->program, kernel);
 	for (size_t i = 0; i < c->ops.len; i++) {
 		const sw_op *op = sw_op_at(f->program, c->ops.data[i]);
 		products += op->opcode == SW_OP_DOT;
 		if (op->opcode == SW_OP_WHILE || op->opcode == SW_OP_FUSION)
-			products += count_products(f, op->called[op->n_called - 1], causal);
+			products += count_products(f, op, causal);
 	}
 	return products;
 }
@@ -212,7 +213,7 @@ static int32_t count_products(const fused *f, int32_t computation, bool *causal)
 static double attention_seconds(const fused *f)
 {
 	bool causal = false;
-	int32_t products = count_products(f, f->op->called[0], &causal);
+	int32_t products = count_products(f, f->op, &causal);
 	double seconds = sum_over_body(f, score_seconds);
 	if (f->kernel == SW_FUSED_ATTENTION_GRADIENT && products > 0 &&
 	    products < GRADIENT_PRODUCTS)

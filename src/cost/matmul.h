@@ -17,8 +17,9 @@ double product_flops(const sw_device *device, const product_sizes *sizes);
  * computation). */
 double fused_seconds(const sw_device *device, const sw_program *program, sw_id fusion);
 
-/* Return whether some choice in the body of fused attention is by a causal mask. */
-bool attention_is_causal(const sw_program *program, const sw_computation *body);
+/* Return whether some choice in the body of fused attention, or of a loop in it, is by a causal mask.
+ * O(ops of the body), and O(ops) for each loop around the kernel that a walk leaves. */
+bool attention_is_causal(const sw_program *program, const sw_op *kernel);
 
 /* ---- kernel.c --------------------------------------------------------------------------- */
 

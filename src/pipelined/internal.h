@@ -70,6 +70,9 @@ typedef struct sw_pipelined_numbers {
 	/* [stages]: how much more work each may have than one of its devices' speed, of a mean of 1;
 	 * NULL: all have as much. Borrowed while the program is cut. */
 	const double *share;
+	/* These numbers as they were planned before, with other cuts: what it says of the seconds of
+	 * bytes that cross counts; NULL: it is not known. */
+	const struct sw_pipelined *planned;
 } sw_pipelined_numbers;
 
 typedef struct sw_stage_store sw_stage_store;

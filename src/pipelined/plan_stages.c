@@ -346,16 +346,12 @@ int64_t sw_pipelined_memory(const sw_pipelined *p, const sw_pipelined_options *o
 static sw_status cut_pieces(sw_pipelined *p, sw_stage_store *store, int32_t *cuts, sw_error *err)
 {
 	sw_stages by_ops;
-	sw_stage_options how = {.n_stages = p->n_stages, .tolerance = PIECE_TOLERANCE};
-	double *ones = sw_alloc(sizeof(double) * (p->looped->ops.len + 1));
-	for (size_t i = 0; i < p->looped->ops.len; i++)
-		ones[i] = 1;
-	how.op_s = ones;
+	sw_stage_options how = {
+		.n_stages = p->n_stages, .by_ops = true, .tolerance = PIECE_TOLERANCE};
 	sw_status status = sw_stage_store_cut(store, p->looped, &how, &by_ops, err);
 	if (status == SW_OK)
 		memcpy(cuts, by_ops.cuts, sizeof(int32_t) * (size_t)(p->n_stages - 1));
 	sw_stages_clear(&by_ops);
-	free(ones);
 	return status;
 }
 
@@ -370,11 +366,19 @@ static const double *speeds(sw_pipelined *p, const double *share)
 	return speed;
 }
 
+/* Return the seconds of a byte behind a stage, there and back, as they were planned; 0: none crosses. */
+static double planned_byte_s(const sw_pipelined *p, int32_t stage)
+{
+	const sw_stage_load *load = &p->cut.loads[stage];
+	double bytes = (double)load->forward_bytes + (double)load->backward_bytes;
+	return bytes > 0 ? (p->stages[stage].send_forward_s + p->stages[stage].send_backward_s) / bytes : 0;
+}
+
 /* Set the seconds of a byte between the slices of each stage and the next one; 0 where that is one
  * slice. Cuts are chosen before it is known how what crosses is split: they must do where each device
  * gets all of it, so that a cut through the logits of a large vocabulary is no bargain, and where it
  * goes over all links, so that the skips of a U-Net do not drive all of it into one stage. */
-static void set_prices(sw_pipelined *p, sw_stage_options *how)
+static void set_prices(sw_pipelined *p, const sw_pipelined *planned, sw_stage_options *how)
 {
 	double *byte_s = SW_NEW_N(&p->arena, double, p->n_stages),
 	       *split_byte_s = SW_NEW_N(&p->arena, double, p->n_stages);
@@ -384,6 +388,9 @@ static void set_prices(sw_pipelined *p, sw_stage_options *how)
 			continue;
 		byte_s[i] = 1 / p->cluster->levels[level_between(p, a, b)].bandwidth;
 		split_byte_s[i] = sw_pipelined_byte_s(p, SW_MIN(a, b));
+		double known_s = planned ? planned_byte_s(planned, i) : 0;
+		if (known_s > 0)
+			byte_s[i] = split_byte_s[i] = known_s;
 	}
 	how->byte_s = byte_s;
 	how->split_byte_s = split_byte_s;
@@ -405,7 +412,7 @@ static sw_status cut_program(sw_pipelined *p, sw_stage_store *store,
 		how.cuts = cuts;
 		SW_TRY(cut_pieces(p, store, cuts, err));
 	} else {
-		set_prices(p, &how);
+		set_prices(p, numbers->planned, &how);
 		how.speed = speeds(p, numbers->share);
 		if (file)
 			SW_TRY(sw_stage_file_pins(file, p->looped, sw_stage_store_sidecar(store),

@@ -25,9 +25,9 @@
  * microbatch counts for more, and whose trials take little time. */
 #define HOPELESS_PARTS 1.3
 #define SMALL_PROGRAM 3000
-/* Stages are cut again by the seconds of their plans, once, where the longest of them should become
- * shorter by so much: of what less promises, most does not come. */
-#define RECUT_GAIN 0.05
+/* Stages are cut again by the seconds of their plans, once, where the step should become shorter by so
+ * much: of what less promises, most does not come. */
+#define RECUT_GAIN 0.02
 /* Where nothing fits, stages that are too large are cut so often for these parts of the memory. */
 static const double FITTING[] = {0.95, 0.85, 0.75};
 
@@ -336,13 +336,23 @@ static double *planned_seconds(const sw_pipelined *p)
 	return op_s;
 }
 
-/* Seconds of a microbatch in the longest stage, as the cut has it. */
-static double longest_cut_s(const sw_pipelined *p)
+/* About what a step takes (src/stages): one microbatch goes through all stages and transfers, and each
+ * of the others comes later by the longest stage with its transfers. cut: the stages are those of this
+ * cut of the same numbers, not those that were planned. */
+static double about_s(const sw_pipelined *p, const sw_stages *cut)
 {
-	double longest_s = 0;
-	for (int32_t i = 0; i < p->n_stages; i++)
-		longest_s = fmax(longest_s, p->cut.loads[i].forward_s + p->cut.loads[i].backward_s);
-	return longest_s;
+	double longest_s = 0, all_s = 0;
+	for (int32_t i = 0; i < p->n_stages; i++) {
+		const sw_stage_load *load = &p->cut.loads[i], *now = cut ? &cut->loads[i] : load;
+		double bytes = (double)load->forward_bytes + (double)load->backward_bytes,
+		       transfers_s = p->stages[i].send_forward_s + p->stages[i].send_backward_s,
+		       own_s = cut ? now->forward_s + now->backward_s : planned_s(&p->stages[i]);
+		if (cut && bytes > 0)
+			transfers_s *= ((double)now->forward_bytes + (double)now->backward_bytes) / bytes;
+		longest_s = fmax(longest_s, own_s + transfers_s);
+		all_s += own_s + transfers_s;
+	}
+	return all_s + longest_s * (p->microbatches - 1);
 }
 
 /* What stages that are too large may have of the work that they have: as much as of their bytes fits.
@@ -374,6 +384,7 @@ static void cut_again(sw_stage_search *s, double fitting)
 	sw_pipelined_numbers numbers = sw_pipelined_numbers_of(p);
 	double *op_s = planned_seconds(p), *share = p->fits ? NULL : fitting_shares(s, p, fitting);
 	numbers.share = share;
+	numbers.planned = p;
 	sw_progress_update(&s->progress, 0.9, "other cuts of %d stages", p->n_stages);
 	sw_status status = sw_pipelined_open(s->request, s->store, numbers, op_s, &again, &err);
 	free(op_s);
@@ -382,7 +393,7 @@ static void cut_again(sw_stage_search *s, double fitting)
 		return;
 	again->mesh = p->mesh ? sw_arena_text(&again->arena, p->mesh) : NULL;
 	again->with_fixed = p->with_fixed;
-	if (!p->fits || longest_cut_s(again) <= (1 - RECUT_GAIN) * planned_s(&p->stages[longest_stage(p)]))
+	if (!p->fits || about_s(p, &again->cut) <= (1 - RECUT_GAIN) * about_s(p, NULL))
 		plan_trial(s, again, p->fits ? p->played.step_s : INFINITY);
 	else
 		sw_pipelined_free(again);

@@ -255,9 +255,12 @@ static double regather_s(const sw_version_ranges *l, const sw_use *use)
 	return path ? l->roles->trips[use->op] * path->seconds : INFINITY;
 }
 
-/* Find the gaps before the uses of a value, with everything cached. */
+/* Find the gaps before the uses of a value, with everything cached. A single number, which thousands
+ * of ops may read, takes no room. */
 static void find_gaps(sw_version_ranges *l, sw_id value)
 {
+	if (sw_value_shape(l->plan->program, value).rank == 0)
+		return;
 	range_list list = {0};
 	begin_value_ranges(l, value, &list);
 	for (uint32_t i = l->first[value]; i < l->first[value + 1]; i++) {

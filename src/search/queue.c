@@ -2,7 +2,8 @@
  * The queue: which meshes of the open wave are searched next, and which are not searched at all.
  *
  * Fixed strategies come first, ordered by a bound of their kernels; then free meshes, which begin
- * where the others ended. sw_prune (prune.c) decides what is given up.
+ * where the others ended; then fixed strategies that are mostly too slow (waves.c). sw_prune
+ * (prune.c) decides what is given up.
  */
 #include "search/internal.h"
 

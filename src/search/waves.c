@@ -180,16 +180,30 @@ static sw_tally first_tally(const sw_search *s, sw_memory_mode mode)
 	                  .fused_share = s->fused_share};
 }
 
+/* Does a mesh wait for all others? So do fixed strategies that were deferred, since a quicker plan
+ * does not fit, as long as nothing fits: the free meshes will mostly find something that does, and
+ * then few of these are made to fit, which takes many costings. */
+static bool is_last(const sw_search *s, const sw_mesh_entry *e)
+{
+	return s->wave->mode == SW_MEMORY_LIMITED && !sw_search_has_incumbent(s) &&
+	       e->unconstrained.deferred && !sw_mesh_is_free(&e->mesh);
+}
+
 static void make_searches(sw_search *s, const size_t *entries, size_t n)
 {
 	sw_search_wave *w = s->wave;
+	const sw_mesh_entry *all = sw_search_variant(s, w->variant)->entries.data;
+	size_t next = 0;
 	w->queue.n = n;
 	w->queue.storage = sw_alloc(sizeof(*w->queue.storage) * (n + 1));
 	w->queue.meshes = sw_alloc(sizeof(*w->queue.meshes) * (n + 1));
-	for (size_t i = 0; i < n; i++) {
-		w->queue.meshes[i] = &w->queue.storage[i];
-		sw_mesh_search_init(w->queue.meshes[i], s, entries[i]);
-	}
+	for (int last = 0; last < 2; last++)
+		for (size_t i = 0; i < n; i++) {
+			if (is_last(s, &all[entries[i]]) != last)
+				continue;
+			w->queue.meshes[next] = &w->queue.storage[next];
+			sw_mesh_search_init(w->queue.meshes[next++], s, entries[i]);
+		}
 }
 
 static sw_status enter_wave(sw_search *s, sw_variant *v)

@@ -143,8 +143,8 @@ static bool balanced_cuts(const stage_cutter *c, double least_s, int32_t *cuts)
 	return true;
 }
 
-/* About what a step takes: in the steady state the longest stage with its transfers to the next one
- * and back, for each microbatch; and one microbatch goes through all transfers. Transfers count
+/* About what a step takes: one microbatch goes through all stages and transfers, and each of the others
+ * comes later by the longest stage with its transfers to the next one and back. Transfers count
  * though they run beside passes: with as few microbatches in flight as 1F1B has, two neighbours go
  * through a cycle of passes and transfers, in which one waits while the other one's is under way.
  */
@@ -155,11 +155,12 @@ static double step_s(const stage_cutter *c, const int32_t *cuts, const double *b
 		int32_t last = k < c->d - 1 ? cuts[k] : c->n - 1;
 		double transfers_s =
 			k < c->d - 1 ? cut_bytes(c, last) * byte_s[k] : 0;
-		longest_s = SW_MAX(longest_s, stage_s(c, k, from, last) + transfers_s);
+		double own_s = stage_s(c, k, from, last) + transfers_s;
+		longest_s = SW_MAX(longest_s, own_s);
 		from = last + 1;
-		all_s += transfers_s;
+		all_s += own_s;
 	}
-	return longest_s * c->f->out->n_microbatches + all_s;
+	return all_s + longest_s * (c->f->out->n_microbatches - 1);
 }
 
 /* The largest of the smallest numbers of bytes at which there are at least so many places. */

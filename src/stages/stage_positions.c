@@ -262,25 +262,50 @@ static void place_gradients(position_finder *p)
 static double op_seconds(const sw_stage_finder *f, sw_id id, double flops)
 {
 	const sw_remat_device *device = &f->options.device;
+	if (f->options.by_ops)
+		return f->position[id] >= 0;
 	if (f->options.op_s)
 		return f->options.op_s[id];
 	return SW_MAX(flops / device->flops_per_s,
 	              sw_op_bytes(f->program, id) / device->bytes_per_s);
 }
 
+/* Set per op of the body which op's position has its work: its own, or for what is no flow that of its
+ * first reader; SW_NO_ID: nothing reads it. It is computed in every stage that reads it, but counted
+ * once. */
+static sw_id *find_bearers(sw_stage_finder *f)
+{
+	sw_id *bearer = SW_NEW_N(&f->arena, sw_id, f->body->ops.len + 1),
+	      *reader = SW_NEW_N(&f->arena, sw_id, f->program->values.len + 1);
+	memset(reader, 0xff, sizeof(*reader) * f->program->values.len);
+	for (size_t i = f->body->ops.len; i-- > 0;) {
+		const sw_op *op = sw_body_op(f, i);
+		sw_id id = f->body->ops.data[i];
+		bearer[i] = f->position[id] < 0 ? SW_NO_ID : id;
+		for (uint32_t r = 0; r < op->n_results && f->position[id] < 0; r++)
+			bearer[i] = SW_MIN(bearer[i], reader[op->first_result + r]);
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			if (bearer[i] != SW_NO_ID)
+				reader[op->operands[k]] = bearer[i];
+	}
+	return bearer;
+}
+
 void sw_stage_add_work(sw_stage_finder *f)
 {
 	size_t n = (size_t)f->n_positions;
+	const sw_id *bearer = find_bearers(f);
 	f->position_forward_s = SW_NEW_N(&f->arena, double, n);
 	f->position_backward_s = SW_NEW_N(&f->arena, double, n);
 	f->position_flops = SW_NEW_N(&f->arena, double, n);
 	for (size_t i = 0; i < f->body->ops.len; i++) {
 		sw_id id = f->body->ops.data[i];
-		int32_t at = f->position[id];
-		if (at < 0)
+		if (bearer[i] == SW_NO_ID)
 			continue;
+		int32_t at = f->position[bearer[i]];
 		double flops = sw_op_flops(f->program, id), seconds = op_seconds(f, id, flops);
-		(f->forward[id] ? f->position_forward_s : f->position_backward_s)[at] += seconds;
+		(f->forward[bearer[i]] ? f->position_forward_s : f->position_backward_s)[at] +=
+			seconds;
 		f->position_flops[at] += flops;
 	}
 }

@@ -12,8 +12,8 @@
  * two stages, forward and backward alike: every other flow op gets a position too, that of the
  * forward values or parameters that it reads, but none behind that of a backward value that it
  * reads. What is no flow (constants, masks, parts of the data, converted parameters) is computed in
- * each stage that reads it. d - 1 cuts are chosen such that no stage has more than its share of the
- * seconds, about, and the fewest bytes cross.
+ * each stage that reads it, and counted at its first reader. d - 1 cuts are chosen such that no
+ * stage has more than its share of the seconds, about, and the fewest bytes cross.
  *
  * A parameter's home is the stage of its first forward reader; where other stages read it (tied
  * embeddings) they hold copies, and its gradient's terms travel, of far uses once a step
@@ -46,6 +46,7 @@ typedef struct sw_stage_options {
 	/* The seconds of each op of the program, only whose ratios count; NULL: those of `device`.
 	 */
 	const double *op_s;
+	bool by_ops; /* each op with a position counts 1 instead, and others nothing */
 	sw_remat_device device;
 	double tolerance; /* a stage may have this much more than the least possible maximum */
 	/* [n_stages - 1]: seconds of a byte that crosses each cut, where each device gets all of it,

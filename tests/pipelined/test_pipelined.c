@@ -247,7 +247,7 @@ static void schedules_are_compared(void **state)
 }
 
 /* What is said to fit does, and with less memory a step is hardly quicker: by what searches differ that
- * try other plans first, 3.5 % here. */
+ * try other plans first. */
 static void memory_is_kept(void **state)
 {
 	(void)state;
@@ -268,7 +268,7 @@ static void memory_is_kept(void **state)
 		shrunk += percent < 100;
 		for (int32_t s = 0; s < 2; s++)
 			assert_true(t.plan->played.ranks[s].peak_bytes <= (double)memory);
-		if (t.plan->played.step_s <= 0.96 * free_s)
+		if (t.plan->played.step_s <= 0.99 * free_s)
 			fail_msg("%.6g s within %d %% of the memory, %.6g s without a limit",
 			         t.plan->played.step_s, percent, free_s);
 	}
