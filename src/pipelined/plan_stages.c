@@ -9,7 +9,7 @@
 /* The same of pieces, which need not be equal. */
 #define PIECE_TOLERANCE 0.25
 /* How often stages that do not fit are planned again, with less memory. */
-#define SHRINKS 1
+#define SHRINKS 3
 
 static sw_status in_words(sw_error *err, sw_status status, const char *of, int32_t number)
 {

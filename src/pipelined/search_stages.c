@@ -27,7 +27,7 @@
 #define SMALL_PROGRAM 3000
 /* Stages are cut again by the seconds of their plans, once, where the step should become shorter by so
  * much: of what less promises, most does not come. */
-#define RECUT_GAIN 0.02
+#define RECUT_GAIN 0.04
 /* Where nothing fits, stages that are too large are cut so often for these parts of the memory. */
 static const double FITTING[] = {0.95, 0.85, 0.75};
 
