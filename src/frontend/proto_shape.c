@@ -113,8 +113,8 @@ typedef struct elements {
 static void store(const elements *e, size_t part, unsigned char *out)
 {
 	for (size_t i = 0; i < e->width; i++)
-		out[i] = e->bytes.at ? e->bytes.at[part * e->width + i]
-		                     : (unsigned char)(e->numbers.data[part] >> 8 * i);
+		out[i] = (unsigned char)(e->bytes.at ? e->bytes.at[part * e->width + i]
+		                                     : e->numbers.data[part] >> 8 * i);
 }
 
 static void find_elements(sw_proto *p, sw_bytes literal, size_t row, elements *e)
