@@ -104,8 +104,9 @@ static void key_op_decision(sw_memo *memo, sw_id id, sw_text *key)
 	if (memo->analysis->variables.n > 0) {
 		key_number(key, memo->analysis->variables.of_op[id]);
 		key_number(key, memo->analysis->variables.of_scatter[id]);
-		key_number(key, memo->analysis->variables.gathers &&
-		                        memo->analysis->variables.gathers[id]);
+		key_number(key, memo->analysis->variables.gathers
+		                        ? memo->analysis->variables.gathers[id]
+		                        : SW_GATHERS_NOT);
 		key_number(key, memo->analysis->variables.cuts_part &&
 		                        memo->analysis->variables.cuts_part[id]);
 		key_number(key, memo->analysis->variables.decodes &&

@@ -155,6 +155,16 @@ grep -q "^params.product.user .*each of which makes the gradient of all; its gra
 expect 0 "" "$sw" plan $tiny --cluster $cluster --sync "$scratch/ways.yaml" -o "$scratch/a.plan" -q
 expect 0 "" "$sw" verify "$scratch/a.plan"
 
+# One layer's variables are gathered, though those of another, of the same shapes, may have any way.
+ways <<'END'
+- {variable: "*", way: any}
+- {variable: "params.blocks.1.*", way: gather}
+END
+expect 0 "" "$sw" plan $tiny --cluster $cluster --sync "$scratch/ways.yaml" -o "$scratch/a.plan" -q
+expect 0 "" "$sw" explain "$scratch/a.plan" --json
+holds '{v["name"]: v["way"] for v in j["variables"]}["params.blocks.1.mlp.up.w"] == "gather"'
+holds '{v["name"]: v["way"] for v in j["variables"]}["params.blocks.0.mlp.up.w"] == "all-reduce"'
+
 # Each device owns other parts: memory is that of the one that needs most.
 make_plan uneven tests/programs/dlrm-tiny.hlo.gz ps:uneven
 expect 0 "" "$sw" simulate "$scratch/uneven.plan" --json
