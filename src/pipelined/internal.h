@@ -111,6 +111,8 @@ sw_status sw_pipelined_estimate(sw_pipelined *p, const sw_pipelined_options *opt
                                 const sw_pipelined_probe *probe, sw_error *err);
 /* Seconds of a byte from a rank's slice to the next one, all of whose links are in use. */
 double sw_pipelined_byte_s(const sw_pipelined *p, int32_t rank);
+/* Return the seconds of a byte behind a stage, there and back, as it was planned; 0: none crosses. */
+double sw_pipelined_planned_byte_s(const sw_pipelined *p, int32_t stage);
 int64_t sw_pipelined_memory(const sw_pipelined *p, const sw_pipelined_options *options);
 /* The numbers of a plan's trial. */
 sw_pipelined_numbers sw_pipelined_numbers_of(const sw_pipelined *p);

@@ -366,11 +366,9 @@ static const double *speeds(sw_pipelined *p, const double *share)
 	return speed;
 }
 
-/* Return the seconds of a byte behind a stage, there and back, as they were planned; 0: none crosses. */
-static double planned_byte_s(const sw_pipelined *p, int32_t stage)
+double sw_pipelined_planned_byte_s(const sw_pipelined *p, int32_t stage)
 {
-	const sw_stage_load *load = &p->cut.loads[stage];
-	double bytes = (double)load->forward_bytes + (double)load->backward_bytes;
+	double bytes = sw_stage_load_bytes(&p->cut.loads[stage]);
 	return bytes > 0 ? (p->stages[stage].send_forward_s + p->stages[stage].send_backward_s) / bytes : 0;
 }
 
@@ -388,7 +386,7 @@ static void set_prices(sw_pipelined *p, const sw_pipelined *planned, sw_stage_op
 			continue;
 		byte_s[i] = 1 / p->cluster->levels[level_between(p, a, b)].bandwidth;
 		split_byte_s[i] = sw_pipelined_byte_s(p, SW_MIN(a, b));
-		double known_s = planned ? planned_byte_s(planned, i) : 0;
+		double known_s = planned ? sw_pipelined_planned_byte_s(planned, i) : 0;
 		if (known_s > 0)
 			byte_s[i] = split_byte_s[i] = known_s;
 	}

@@ -336,23 +336,28 @@ static double *planned_seconds(const sw_pipelined *p)
 	return op_s;
 }
 
-/* About what a step takes (src/stages): one microbatch goes through all stages and transfers, and each
- * of the others comes later by the longest stage with its transfers. cut: the stages are those of this
- * cut of the same numbers, not those that were planned. */
-static double about_s(const sw_pipelined *p, const sw_stages *cut)
+/* About what a step takes (sw_stage_step_s), as it was planned. */
+static double planned_step_s(const sw_pipelined *p)
 {
-	double longest_s = 0, all_s = 0;
+	sw_stage_seconds seconds = {0};
+	for (int32_t i = 0; i < p->n_stages; i++)
+		sw_stage_seconds_add(&seconds, planned_s(&p->stages[i]) +
+		                                       p->stages[i].send_forward_s +
+		                                       p->stages[i].send_backward_s);
+	return sw_stage_step_s(seconds, p->microbatches);
+}
+
+/* Likewise with another cut of the same numbers, made by the seconds of that plan. */
+static double recut_step_s(const sw_pipelined *p, const sw_stages *cut)
+{
+	sw_stage_seconds seconds = {0};
 	for (int32_t i = 0; i < p->n_stages; i++) {
-		const sw_stage_load *load = &p->cut.loads[i], *now = cut ? &cut->loads[i] : load;
-		double bytes = (double)load->forward_bytes + (double)load->backward_bytes,
-		       transfers_s = p->stages[i].send_forward_s + p->stages[i].send_backward_s,
-		       own_s = cut ? now->forward_s + now->backward_s : planned_s(&p->stages[i]);
-		if (cut && bytes > 0)
-			transfers_s *= ((double)now->forward_bytes + (double)now->backward_bytes) / bytes;
-		longest_s = fmax(longest_s, own_s + transfers_s);
-		all_s += own_s + transfers_s;
+		const sw_stage_load *load = &cut->loads[i];
+		sw_stage_seconds_add(&seconds, load->forward_s + load->backward_s +
+		                                       sw_pipelined_planned_byte_s(p, i) *
+		                                               sw_stage_load_bytes(load));
 	}
-	return all_s + longest_s * (p->microbatches - 1);
+	return sw_stage_step_s(seconds, p->microbatches);
 }
 
 /* What stages that are too large may have of the work that they have: as much as of their bytes fits.
@@ -393,7 +398,7 @@ static void cut_again(sw_stage_search *s, double fitting)
 		return;
 	again->mesh = p->mesh ? sw_arena_text(&again->arena, p->mesh) : NULL;
 	again->with_fixed = p->with_fixed;
-	if (!p->fits || about_s(p, &again->cut) <= (1 - RECUT_GAIN) * about_s(p, NULL))
+	if (!p->fits || recut_step_s(p, &again->cut) <= (1 - RECUT_GAIN) * planned_step_s(p))
 		plan_trial(s, again, p->fits ? p->played.step_s : INFINITY);
 	else
 		sw_pipelined_free(again);

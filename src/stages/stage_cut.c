@@ -143,24 +143,18 @@ static bool balanced_cuts(const stage_cutter *c, double least_s, int32_t *cuts)
 	return true;
 }
 
-/* About what a step takes: one microbatch goes through all stages and transfers, and each of the others
- * comes later by the longest stage with its transfers to the next one and back. Transfers count
- * though they run beside passes: with as few microbatches in flight as 1F1B has, two neighbours go
- * through a cycle of passes and transfers, in which one waits while the other one's is under way.
- */
+/* About what a step takes (sw_stage_step_s), where a byte behind each stage takes so long. */
 static double step_s(const stage_cutter *c, const int32_t *cuts, const double *byte_s)
 {
-	double longest_s = 0, all_s = 0;
+	sw_stage_seconds seconds = {0};
 	for (int32_t k = 0, from = 0; k < c->d; k++) {
 		int32_t last = k < c->d - 1 ? cuts[k] : c->n - 1;
 		double transfers_s =
 			k < c->d - 1 ? cut_bytes(c, last) * byte_s[k] : 0;
-		double own_s = stage_s(c, k, from, last) + transfers_s;
-		longest_s = SW_MAX(longest_s, own_s);
+		sw_stage_seconds_add(&seconds, stage_s(c, k, from, last) + transfers_s);
 		from = last + 1;
-		all_s += own_s;
 	}
-	return all_s + longest_s * (c->f->out->n_microbatches - 1);
+	return sw_stage_step_s(seconds, c->f->out->n_microbatches);
 }
 
 /* The largest of the smallest numbers of bytes at which there are at least so many places. */

@@ -74,6 +74,30 @@ typedef struct sw_stage_load {
 	int64_t forward_bytes, backward_bytes;
 } sw_stage_load;
 
+static inline double sw_stage_load_bytes(const sw_stage_load *load)
+{
+	return (double)load->forward_bytes + (double)load->backward_bytes;
+}
+
+/* Of the stages of a step, each with its transfers to the next one and back, the seconds of the longest
+ * and of all. */
+typedef struct sw_stage_seconds {
+	double longest_s, all_s;
+} sw_stage_seconds;
+static inline void sw_stage_seconds_add(sw_stage_seconds *seconds, double stage_s)
+{
+	seconds->longest_s = SW_MAX(seconds->longest_s, stage_s);
+	seconds->all_s += stage_s;
+}
+/* About what a step takes: one microbatch goes through all stages and transfers, and each of the others
+ * comes later by the longest stage. Transfers count though they run beside passes: with as few
+ * microbatches in flight as 1F1B has, two neighbours go through a cycle of passes and transfers, in
+ * which one waits while the other one's is under way. */
+static inline double sw_stage_step_s(sw_stage_seconds seconds, int32_t microbatches)
+{
+	return seconds.all_s + seconds.longest_s * (microbatches - 1);
+}
+
 typedef struct sw_stages {
 	sw_arena arena;
 	const sw_program *program; /* the looped one; it outlives this */
