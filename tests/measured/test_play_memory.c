@@ -27,6 +27,42 @@ static sw_program *scatters(void)
 	return p;
 }
 
+/* The forward passes of `scatters` on eight devices. */
+typedef struct scattering {
+	sw_program *program;
+	sw_stage_part *part;
+	sw_cluster cluster;
+} scattering;
+
+static void open_scattering(scattering *x)
+{
+	sw_error err;
+	x->program = scatters();
+	x->part = sw_alloc(sizeof(*x->part) * x->program->ops.len);
+	assert_int_equal(
+		sw_cluster_read(SW_SOURCE_DIR "/clusters/h100-rented.yaml", &x->cluster, &err), SW_OK);
+	assert_int_equal(sw_cluster_take(&x->cluster, "8", &err), SW_OK);
+	for (size_t i = 0; i < x->program->ops.len; i++)
+		x->part[i] = SW_STAGE_FORWARD;
+}
+
+static device_program device_of(const scattering *x, bool receives, bool is_sent)
+{
+	return (device_program){.program = x->program,
+	                        .part = x->part,
+	                        .loop = SW_NO_ID,
+	                        .in_flight = PASSES,
+	                        .receives = receives,
+	                        .is_sent = is_sent};
+}
+
+static void close_scattering(scattering *x)
+{
+	free(x->part);
+	sw_cluster_clear(&x->cluster);
+	sw_program_free(x->program);
+}
+
 /* A host that is slow has nothing waiting, but where the device waits for the next stage in the
  * first step; one that is quick has all passes between which it does not wait. */
 static void passes_hold_what_collectives_read(void **state)
@@ -41,32 +77,18 @@ static void passes_hold_what_collectives_read(void **state)
 	             {0, true, true, SCATTERS},
 	             {0, false, true, PASSES * SCATTERS}};
 	(void)state;
-	sw_error err;
-	sw_cluster cluster;
+	scattering x;
 	const configuration c = {.microbatches = PASSES, .dp = 1};
-	sw_program *p = scatters();
-	sw_stage_part *part = sw_alloc(sizeof(*part) * p->ops.len);
-	assert_int_equal(
-		sw_cluster_read(SW_SOURCE_DIR "/clusters/h100-rented.yaml", &cluster, &err), SW_OK);
-	assert_int_equal(sw_cluster_take(&cluster, "8", &err), SW_OK);
-	for (size_t i = 0; i < p->ops.len; i++)
-		part[i] = SW_STAGE_FORWARD;
+	open_scattering(&x);
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
-		const device_program d = {.program = p,
-		                          .part = part,
-		                          .loop = SW_NO_ID,
-		                          .in_flight = PASSES,
-		                          .receives = cases[i].receives,
-		                          .is_sent = cases[i].is_sent};
+		const device_program d = device_of(&x, cases[i].receives, cases[i].is_sent);
 		bool fits;
-		cluster.device.launch_interval_s = cases[i].launch_s;
-		int64_t own = 2 * SMALL_SEGMENT_BYTES, bytes = play_memory(&c, &d, &cluster, &fits);
+		x.cluster.device.launch_interval_s = cases[i].launch_s;
+		int64_t own = 2 * SMALL_SEGMENT_BYTES, bytes = play_memory(&c, &d, &x.cluster, &fits);
 		assert_true(fits);
 		assert_true(bytes / (64 * MIB) == cases[i].held && bytes % (64 * MIB) <= own);
 	}
-	free(part);
-	sw_cluster_clear(&cluster);
-	sw_program_free(p);
+	close_scattering(&x);
 }
 
 /* Arrays that the device has not come to fill the memory. When it has come they are given back, and the step
@@ -78,29 +100,19 @@ static void a_step_that_has_to_give_memory_back_does_not_fit(void **state)
 		bool fits;
 	} cases[] = {{PASSES * SCATTERS + 1, true}, {PASSES * SCATTERS - 1, false}};
 	(void)state;
-	sw_error err;
-	sw_cluster cluster;
+	scattering x;
 	const configuration c = {.microbatches = PASSES, .dp = 1};
-	sw_program *p = scatters();
-	sw_stage_part *part = sw_alloc(sizeof(*part) * p->ops.len);
-	const device_program d = {
-		.program = p, .part = part, .loop = SW_NO_ID, .in_flight = PASSES, .is_sent = true};
-	assert_int_equal(
-		sw_cluster_read(SW_SOURCE_DIR "/clusters/h100-rented.yaml", &cluster, &err), SW_OK);
-	assert_int_equal(sw_cluster_take(&cluster, "8", &err), SW_OK);
-	for (size_t i = 0; i < p->ops.len; i++)
-		part[i] = SW_STAGE_FORWARD;
-	cluster.device.launch_interval_s = 0;
-	cluster.device.reserved_bytes = 0;
+	open_scattering(&x);
+	const device_program d = device_of(&x, false, true);
+	x.cluster.device.launch_interval_s = 0;
+	x.cluster.device.reserved_bytes = 0;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		bool fits;
-		cluster.device.memory_bytes = 64 * MIB * cases[i].arrays;
-		assert_true(play_memory(&c, &d, &cluster, &fits) <= cluster.device.memory_bytes);
+		x.cluster.device.memory_bytes = 64 * MIB * cases[i].arrays;
+		assert_true(play_memory(&c, &d, &x.cluster, &fits) <= x.cluster.device.memory_bytes);
 		assert_true(fits == cases[i].fits);
 	}
-	free(part);
-	sw_cluster_clear(&cluster);
-	sw_program_free(p);
+	close_scattering(&x);
 }
 
 int main(void)
