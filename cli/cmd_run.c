@@ -178,9 +178,9 @@ static json_t *evaluated_json(const sw_run_result *result)
 static json_t *result_json(const cli *c, const run_job *job, const sw_run_result *result)
 {
 	json_t *object = json_pack(
-		"{s:I, s:I, s:o, s:f, s:f, s:f, s:f}", "steps", (json_int_t)result->steps, "ranks",
+		"{s:I, s:I, s:o, s:f, s:f, s:f, s:f, s:f}", "steps", (json_int_t)result->steps, "ranks",
 		(json_int_t)job->devices, "losses", losses_json(result), "step_time_s",
-		result->step_time_s, "compute_s", result->compute_s, "exposed_comm_s",
+		result->step_time_s, "inputs_s", result->inputs_s, "compute_s", result->compute_s, "exposed_comm_s",
 		result->exposed_comm_s, "tokens_per_s", result->tokens_per_s);
 	json_t *more = json_pack("{s:b, s:I, s:I, s:I, s:I}", "paced", c->values.pace, "nan_from",
 	                         (json_int_t)result->nan_from, "payload_bytes",
@@ -239,7 +239,13 @@ static void describe(const cli *c, const run_job *job, const sw_run_result *resu
 	sw_text_add_seconds(text, result->compute_s);
 	sw_text_add(text, " of compute, ");
 	sw_text_add_seconds(text, result->exposed_comm_s);
-	sw_text_add(text, " of waiting for communication (mean of ranks)\nsent       ");
+	sw_text_add(text, " of waiting for communication (mean of ranks)\n");
+	if (result->inputs_s > 0.01 * result->step_time_s) {
+		sw_text_add(text, "           ");
+		sw_text_add_seconds(text, result->inputs_s);
+		sw_text_add(text, " before it to make the step's inputs\n");
+	}
+	sw_text_add(text, "sent       ");
 	sw_text_add_bytes(text, (double)result->payload_bytes);
 	sw_text_add(text, " of payload per step and rank, ");
 	sw_text_add_bytes(text, (double)result->wire_bytes);

@@ -24,7 +24,7 @@ sw_status run_progress_start(run_progress *w, sw_error *err)
 
 static double tokens_per_s(const run_progress *w, const sw_run_step *step)
 {
-	return step->seconds > 0 ? (double)w->tokens / step->seconds : 0;
+	return step->seconds > 0 ? (double)w->tokens / (step->seconds + step->inputs_s) : 0;
 }
 
 /* One JSON object per line, complete when the step is done. Takes the object. */
@@ -41,9 +41,9 @@ static void log_step(run_progress *w, const sw_run_step *step)
 	if (!w->log)
 		return;
 	json_t *line =
-		json_pack("{s:I, s:o, s:f, s:f, s:f, s:I}", "step", (json_int_t)(step->step + 1),
-	                  "loss", cli_json_real(step->loss), "seconds", step->seconds,
-	                  "tokens_per_s", tokens_per_s(w, step), "exposed_comm_s",
+		json_pack("{s:I, s:o, s:f, s:f, s:f, s:f, s:I}", "step",
+	                  (json_int_t)(step->step + 1), "loss", cli_json_real(step->loss),
+	                  "seconds", step->seconds, "inputs_s", step->inputs_s, "tokens_per_s", tokens_per_s(w, step), "exposed_comm_s",
 	                  step->exposed_comm_s, "memory_bytes", (json_int_t)step->peak_bytes);
 	write_line(w, line);
 }

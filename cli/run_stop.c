@@ -101,7 +101,7 @@ void run_stop_step(run_stop *s, const sw_run_step *step)
 	s->done++;
 	s->number = step->step + 1;
 	s->loss = step->loss;
-	s->step_s = step->seconds;
+	s->step_s = step->seconds + step->inputs_s;
 	s->longest_s = SW_MAX(s->longest_s, now - s->ended_s);
 	s->ended_s = now;
 	s->asked_s = -1;

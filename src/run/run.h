@@ -79,7 +79,9 @@ sw_status sw_checkpoint_recut(const sw_checkpoint *checkpoint, const sw_plan *pl
 /* A step that is done, as rank 0 has seen it. */
 typedef struct sw_run_step {
 	int64_t step; /* from 0 */
-	double loss, seconds, exposed_comm_s;
+	double loss;
+	double seconds; /* from when its inputs are there */
+	double inputs_s, exposed_comm_s;
 	int64_t peak_bytes; /* so far */
 } sw_run_step;
 
@@ -153,8 +155,10 @@ typedef struct sw_run_result {
 	int64_t nan_from;
 	/* what check_nan has seen in the last step, in words; an empty message: nothing */
 	sw_error nan_seen;
-	/* of rank 0: median over steps, without the first if there are more than two */
+	/* of rank 0, from when a step's inputs are there: median over steps, without the first if
+	 * there are more than two */
 	double step_time_s;
+	double inputs_s; /* to draw, read or cut the inputs of a step: likewise */
 	double slowest_step_s; /* the same of the rank whose is longest */
 	/* variables were served, so that ranks could go on with old values: how many updates these
 	 * lacked at most, and in the mean, when what was computed from them was used */
@@ -169,7 +173,7 @@ typedef struct sw_run_result {
 	 * median and mean as above: of the computing thread (also while it waits), and of the
 	 * transport's thread. 0 if the system does not report it */
 	double cpu_s, delayed_s, transport_cpu_s, transport_delayed_s;
-	double tokens_per_s;               /* 0 if the program has no token input */
+	double tokens_per_s; /* with the time for inputs; 0 if the program has no token input */
 	int64_t payload_bytes, wire_bytes; /* per step, of the rank that sends most */
 	int64_t peak_bytes;
 	sw_run_evaluated *evaluated; /* the runs of options.eval; owned */

@@ -73,11 +73,11 @@ static sw_status step_rank(void *context, sw_transport *transport, sw_error *err
 	sw_session *s = context;
 	if (s->stages) {
 		stage_trainer *t = &s->stage_trainers[transport->rank];
-		t->losses.len = t->seconds.len = t->waits.len = 0;
+		t->losses.len = t->seconds.len = t->waits.len = t->inputs_seconds.len = 0;
 		return stage_trainer_step(t, s->steps, err);
 	}
 	trainer *t = &s->trainers[transport->rank];
-	t->losses.len = t->seconds.len = t->waits.len = t->cores.len = 0;
+	t->losses.len = t->seconds.len = t->waits.len = t->inputs_seconds.len = t->cores.len = 0;
 	return trainer_step(t, s->steps, err);
 }
 

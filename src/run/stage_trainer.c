@@ -127,8 +127,9 @@ static void keep_results(stage_trainer *t)
 
 sw_status stage_trainer_step(stage_trainer *t, int64_t step, sw_error *err)
 {
-	double begin = sw_now_s(), loss, before = t->transport->traffic.seconds;
+	double asked = sw_now_s(), loss;
 	sw_status status = make_inputs(t, false, step, err);
+	double begin = sw_now_s(), before = t->transport->traffic.seconds;
 	if (status == SW_OK && t->options->check_nan)
 		check_inputs(t);
 	if (status == SW_OK)
@@ -144,12 +145,13 @@ sw_status stage_trainer_step(stage_trainer *t, int64_t step, sw_error *err)
 	double seconds = sw_now_s() - begin;
 	sw_vec_push(&t->losses, loss);
 	sw_vec_push(&t->seconds, seconds);
+	sw_vec_push(&t->inputs_seconds, begin - asked);
 	sw_vec_push(&t->waits, SW_MIN(waited, seconds));
 	if (t->loss >= 0 && !t->options->paced && isnan(loss) && t->nan_from == 0)
 		t->nan_from = step + 1;
 	else if (!isnan(loss))
 		t->nan_from = 0;
-	sw_run_step done = {.step = step, .loss = loss, .seconds = seconds};
+	sw_run_step done = {.step = step, .loss = loss, .seconds = seconds, .inputs_s = begin - asked};
 	if (t->transport->rank == 0 && t->options->on_step)
 		t->options->on_step(t->options->context, &done);
 	return t->options->check_nan
@@ -234,4 +236,5 @@ void stage_trainer_clear(stage_trainer *t)
 	sw_vec_clear(&t->losses);
 	sw_vec_clear(&t->seconds);
 	sw_vec_clear(&t->waits);
+	sw_vec_clear(&t->inputs_seconds);
 }

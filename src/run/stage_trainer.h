@@ -27,7 +27,7 @@ typedef struct stage_trainer {
 	int64_t loaded_bytes; /* copied from a checkpoint */
 	int64_t nan_from;
 	sw_tensor *results; /* of the last step, if they are kept: no state */
-	SW_VEC(double) losses, seconds, waits;
+	SW_VEC(double) losses, seconds, waits, inputs_seconds;
 } stage_trainer;
 
 /* Before threads that run a second program as `size` ranks of this process. */

@@ -118,8 +118,10 @@ sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_err
 	};
 	if (t->interpreter)
 		f.peak_bytes += (int64_t)sw_interpreter_peak_bytes(t->interpreter);
-	double own_step_s = f.slowest_step_s;
-	f.steps_per_s = own_step_s > 0 ? 1 / own_step_s : 0;
+	double own_step_s = f.slowest_step_s,
+	       own_inputs_s = trainer_median(t->inputs_seconds.data, n),
+	       from_step_to_step_s = own_step_s + own_inputs_s;
+	f.steps_per_s = own_step_s > 0 ? 1 / from_step_to_step_s : 0;
 	sw_status status = gather_figures(t, &f, err);
 	if (status == SW_OK && t->options->trace)
 		status = sw_record_gather(&t->record, t->options->trace, err);
@@ -131,6 +133,7 @@ sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_err
 		.nan_from = t->nan_from,
 		.nan_seen = t->nan_seen,
 		.step_time_s = own_step_s,
+		.inputs_s = own_inputs_s,
 		.slowest_step_s = f.slowest_step_s,
 		.served = t->served != NULL,
 		.oldest = f.oldest,
@@ -153,7 +156,7 @@ sw_status trainer_report(trainer *t, int64_t done, sw_run_result *result, sw_err
 	if (result->step_time_s > 0)
 		result->tokens_per_s =
 			(double)tokens_per_step(t) *
-			(t->served ? f.steps_per_s : 1 / result->step_time_s);
+			(t->served ? f.steps_per_s : 1 / from_step_to_step_s);
 	t->losses.data = NULL;
 	t->eval.done.data = NULL;
 	return SW_OK;

@@ -45,6 +45,7 @@ static sw_status report(stage_trainer *t, int64_t done, sw_run_result *result, s
 {
 	sw_transport *tr = t->transport;
 	double step_s = trainer_median(t->seconds.data, done),
+	       inputs_s = trainer_median(t->inputs_seconds.data, done),
 	       waits_s = trainer_median(t->waits.data, done);
 	double mine[2] = {step_s - waits_s, waits_s}, sum[2];
 	int64_t sent[3] = {tr->traffic.payload_bytes, tr->traffic.wire_bytes, t->loaded_bytes},
@@ -65,6 +66,7 @@ static sw_status report(stage_trainer *t, int64_t done, sw_run_result *result, s
 	                          .losses = t->losses.data,
 	                          .nan_from = t->nan_from,
 	                          .step_time_s = step_s,
+	                          .inputs_s = inputs_s,
 	                          .compute_s = sum[0] / tr->size,
 	                          .exposed_comm_s = sum[1] / tr->size,
 	                          .payload_bytes = most[0] / SW_MAX(done, 1),
@@ -74,7 +76,8 @@ static sw_status report(stage_trainer *t, int64_t done, sw_run_result *result, s
 		sw_shape shape = stage_trainer_shape(t, (uint32_t)tokens);
 		if (shape.rank == 2)
 			result->tokens_per_s =
-				(double)(shape.dims[0] * (shape.dims[1] - 1)) / step_s;
+				(double)(shape.dims[0] * (shape.dims[1] - 1)) /
+				(step_s + inputs_s);
 	}
 	t->losses.data = NULL;
 	t->eval.done.data = NULL;

@@ -122,6 +122,7 @@ static sw_status make_input(trainer *t, uint32_t input, int64_t step, sw_tensor 
 
 sw_status trainer_make_inputs(trainer *t, int64_t step, sw_error *err)
 {
+	double begin = sw_now_s();
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; i < t->parts.n_inputs && status == SW_OK; i++) {
 		if (t->carried[i].buffer)
@@ -129,6 +130,7 @@ sw_status trainer_make_inputs(trainer *t, int64_t step, sw_error *err)
 		else
 			status = make_input(t, i, step, &t->inputs[i], err);
 	}
+	t->inputs_s = sw_now_s() - begin;
 	return status;
 }
 
@@ -163,7 +165,8 @@ void trainer_note_step(trainer *t, double seconds, double waited_s)
 {
 	sw_record_cores used = sw_record_used(&t->record);
 	sw_vec_push(&t->cores, used);
-	sw_vec_push(&t->seconds, seconds);
+	sw_vec_push(&t->seconds, seconds - t->inputs_s);
+	sw_vec_push(&t->inputs_seconds, t->inputs_s);
 	sw_vec_push(&t->waits, waited_s);
 }
 
@@ -178,8 +181,14 @@ void trainer_note_loss(trainer *t, int64_t step, double loss)
 
 void trainer_say_step(const trainer *t, int64_t step, size_t nth)
 {
-	sw_run_step done = {step, t->losses.data[nth], t->seconds.data[nth], t->waits.data[nth],
-	                    (int64_t)sw_interpreter_peak_bytes(t->interpreter)};
+	sw_run_step done = {
+		.step = step,
+		.loss = t->losses.data[nth],
+		.seconds = t->seconds.data[nth],
+		.inputs_s = t->inputs_seconds.data[nth],
+		.exposed_comm_s = t->waits.data[nth],
+		.peak_bytes = (int64_t)sw_interpreter_peak_bytes(t->interpreter),
+	};
 	if (t->transport->rank == 0 && t->options->on_step)
 		t->options->on_step(t->options->context, &done);
 }
@@ -383,6 +392,7 @@ void trainer_clear(trainer *t)
 	sw_vec_clear(&t->losses);
 	sw_vec_clear(&t->seconds);
 	sw_vec_clear(&t->waits);
+	sw_vec_clear(&t->inputs_seconds);
 	sw_vec_clear(&t->cores);
 	sw_parts_clear(&t->parts);
 	sw_program_free(t->own);

@@ -51,7 +51,8 @@ typedef struct trainer {
 	int64_t saved_step;   /* the last; -1: none */
 	int64_t loaded_bytes; /* copied from a checkpoint */
 	int64_t nan_from; /* the step, from 1, since which the loss is NaN; 0: it is a number */
-	SW_VEC(double) losses, seconds, waits; /* per step */
+	double inputs_s; /* what the inputs of the last step took to make */
+	SW_VEC(double) losses, seconds, waits, inputs_seconds; /* per step */
 	SW_VEC(sw_record_cores) cores;
 } trainer;
 
@@ -79,7 +80,7 @@ sw_status trainer_open(trainer *t, sw_error *err);
 /* Do a step of all ranks; collective. */
 sw_status trainer_step(trainer *t, int64_t step, sw_error *err);
 void trainer_clear(trainer *t);
-/* Make the inputs of a step: what is carried, and data. */
+/* Make the inputs of a step: what is carried, and data. Sets inputs_s. */
 sw_status trainer_make_inputs(trainer *t, int64_t step, sw_error *err);
 /* Fill a device's part of an input as it is when training begins, or with the data of a step. */
 sw_status trainer_fill_input(trainer *t, int64_t device, uint32_t input, int64_t step,
@@ -94,7 +95,7 @@ void trainer_release_state(trainer *t);
 void trainer_carry_state(trainer *t);
 /* Sleep, if this rank is the straggler of --straggler. */
 void trainer_straggle(const trainer *t);
-/* Note a step that this rank has done. */
+/* Note a step that this rank has done, in so many seconds with its inputs; those are counted apart. */
 void trainer_note_step(trainer *t, double seconds, double waited_s);
 void trainer_note_loss(trainer *t, int64_t step, double loss);
 void trainer_say_step(const trainer *t, int64_t step, size_t nth);

@@ -53,4 +53,18 @@ wait $job || got=$?
 [ $got = 0 ] || complain "exit code $got after a signal"
 grep -q "this step is finished first" "$scratch/err" || complain "a signal is not answered"
 grep -q "stopped after step" "$scratch/err" || complain "it is not said after which step"
+
+# What it takes to draw the inputs of a step is no part of the step.
+cat >"$scratch/drawn.hlo" <<'HLO'
+HloModule drawn
+
+ENTRY main {
+  x = f32[1024,1024] parameter(0)
+  y = f32[1024,1024] parameter(1)
+  ROOT sum = f32[1024,1024] add(x, y)
+}
+HLO
+expect 0 "" "$sw" run "$scratch/drawn.hlo" --ranks 1 --steps 5 --json -q
+awk "BEGIN { exit !($(field inputs_s) > 2 * $(field step_time_s)) }" ||
+	complain "a sum takes $(field step_time_s) s, to draw what is added $(field inputs_s)"
 exit $failed
