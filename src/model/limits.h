@@ -20,7 +20,7 @@
 	  "halved and doubled from 30000: 0/14; bert-tiny on local-2x4 gains 0.9 %")               \
 	X(parts_work, 1.4e4, "ops", "modelled on parts of the cluster, whose copies do the same",  \
 	  "a program of 318 ops on local-2x2 gains 1.6 %")                                         \
-	X(refine_work, 3e4, "ops",                                                                 \
+	X(refine_work, 6e4, "ops",                                                                 \
 	  "modelled on meshes that cut an axis of the best plan's mesh in two, best first",        \
 	  "gpt-40x10240 on 10000 H100 gains 4 %")                                                  \
 	X(min_overlap_weight, 0.25, "weight", "of a second of communication that may hide",        \

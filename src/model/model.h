@@ -597,6 +597,9 @@ void sw_warm_start_save(sw_warm_start *start, const sw_model *model, const int32
  * another number of axes. */
 bool sw_warm_start_apply(const sw_warm_start *start, const sw_model *model, int32_t *assignment);
 void sw_warm_start_clear(sw_warm_start *start);
+/* Give what a plan decides in the model of a mesh whose axes cut those of the plan's mesh in parts:
+ * assignment, per node. Return false if the model lacks a candidate of it. */
+bool sw_warm_start_from_plan(const sw_model *model, const sw_plan *plan, int32_t *assignment);
 
 /* ---- pins.c: the answer, checked -------------------------------------------------------- */
 

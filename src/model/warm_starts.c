@@ -2,7 +2,7 @@
  * Solutions carried from one mesh to another. Meshes differ in the candidates of decisions, not in
  * the decisions: a solution is saved as candidates and layouts, and found again by layout among
  * another mesh's candidates. Where no candidate has those layouts, since the axes have other sizes,
- * each axis takes the option that it had.
+ * each axis takes the option that it had. A plan is found again by its strategies and layouts.
  */
 #include "model/internal.h"
 
@@ -175,4 +175,117 @@ bool sw_warm_start_apply(const sw_warm_start *start, const sw_model *model, int3
 	if (start->n_decisions != model->decisions.len)
 		return false;
 	return apply_same(start, model, assignment) || apply_similar(start, model, assignment);
+}
+
+/* ---- from a plan ------------------------------------------------------------------------ */
+
+typedef struct plan_start {
+	const sw_model *model;
+	const sw_plan *plan;
+	uint32_t *layouts;     /* per layout of the plan: the model's; SW_NO_ID: it has none */
+	sw_id *first, *behind; /* per decision, per value: the values that it makes, as a list */
+} plan_start;
+
+static uint32_t find_in_model(const sw_model *model, const sw_layout *layout)
+{
+	for (uint32_t i = 0; i < model->n_layouts; i++)
+		if (sw_layout_equal(&model->layouts[i], layout))
+			return i;
+	return SW_NO_ID;
+}
+
+static void plan_start_init(plan_start *x, const sw_model *model, const sw_plan *plan)
+{
+	size_t n_layouts = plan->layouts.items.len, n_values = plan->program->values.len;
+	*x = (plan_start){.model = model, .plan = plan};
+	x->layouts = sw_alloc(sizeof(*x->layouts) * (n_layouts + 1));
+	for (size_t i = 0; i < n_layouts; i++)
+		x->layouts[i] = find_in_model(model, &plan->layouts.items.data[i]);
+	x->first = sw_alloc(sizeof(sw_id) * (model->decisions.len + 1));
+	x->behind = sw_alloc(sizeof(sw_id) * (n_values + 1));
+	for (size_t s = 0; s < model->decisions.len; s++)
+		x->first[s] = SW_NO_ID;
+	for (sw_id v = (sw_id)n_values; v-- > 0;) {
+		uint32_t s = model->index.producer[v];
+		if (s == SW_NO_ID)
+			continue;
+		x->behind[v] = x->first[s];
+		x->first[s] = v;
+	}
+}
+
+static void plan_start_clear(plan_start *x)
+{
+	free(x->layouts);
+	free(x->first);
+	free(x->behind);
+}
+
+static bool makes_as_planned(const plan_start *x, size_t s, int32_t choice)
+{
+	for (sw_id v = x->first[s]; v != SW_NO_ID; v = x->behind[v]) {
+		sw_layout_list made = sw_layouts_at(x->model, sw_end_of_producer(x->model, v));
+		if (made.list[(uint32_t)choice * made.step] != x->layouts[x->plan->produced[v]])
+			return false;
+	}
+	return true;
+}
+
+static bool is_as_planned(const plan_start *x, size_t s, int32_t choice)
+{
+	const sw_analysis *analysis = x->model->analysis;
+	const sw_decision *d = &x->model->decisions.data[s];
+	const sw_strategy_table *table = sw_model_strategy_table(x->model, d->table);
+	sw_strategy strategy;
+	if (d->kind == SW_DECISION_OUTPUT)
+		return table->in[choice] == x->layouts[x->plan->outputs[d->index]];
+	if (!makes_as_planned(x, s, choice))
+		return false;
+	if (d->kind != SW_DECISION_OP)
+		return true;
+	sw_candidate_strategy(&analysis->cluster->atoms, x->model->mesh, analysis->rules[d->index],
+	                      &table->candidates[choice], &strategy);
+	return sw_strategy_equal(&strategy, &x->plan->strategies[d->index]);
+}
+
+static int32_t find_planned(const plan_start *x, size_t s)
+{
+	const sw_decision *d = &x->model->decisions.data[s];
+	int32_t n = sw_model_strategy_table(x->model, d->table)->n;
+	for (int32_t choice = 0; choice < n; choice++)
+		if (is_as_planned(x, s, choice))
+			return choice;
+	return -1;
+}
+
+/* A plan says in which layout a value is kept for all readers; the others follow. */
+static void keep_as_planned(const plan_start *x, int32_t *assignment)
+{
+	for (size_t h = 0; h < x->model->materialised.len; h++) {
+		const sw_materialised *m = &x->model->materialised.data[h];
+		if (m->kept == SW_KEPT && assignment[m->node] < 0)
+			assignment[m->node] =
+				find_layout(sw_model_strategy_table(x->model, m->table),
+			                    x->layouts[x->plan->materialised[m->value]]);
+	}
+	choose_materialised(x->model, assignment);
+}
+
+bool sw_warm_start_from_plan(const sw_model *model, const sw_plan *plan, int32_t *assignment)
+{
+	plan_start x;
+	bool found = true;
+	plan_start_init(&x, model, plan);
+	for (size_t n = 0; n < model->index.nodes.len; n++)
+		assignment[n] = -1;
+	for (size_t s = 0; s < model->decisions.len && found; s++) {
+		int32_t node = model->decisions.data[s].node;
+		if (assignment[node] < 0) /* else chosen for a tied decision of another layer */
+			assignment[node] = find_planned(&x, s);
+		found = assignment[node] >= 0;
+	}
+	if (found)
+		keep_as_planned(&x, assignment);
+	plan_start_clear(&x);
+	return found;
 }

@@ -168,6 +168,7 @@ typedef struct sw_search_wave {
 	sw_analysis analysis;
 	sw_memo memo;
 	SW_VEC(sw_warm_start) starts; /* solutions of earlier meshes */
+	sw_plan *incumbent;           /* that meshes begin from which cut its axes; NULL: none */
 	sw_tally tally, before;       /* now; before this batch, for models that are built ahead */
 	struct {
 		sw_mesh_search *storage; /* [n], owned, as they were entered */
@@ -522,6 +523,8 @@ double sw_cost_step_bound_s(const sw_program_cost *cost);
 /* Open the next wave, of a neighbour of the variants searched so far; open none if there is nothing
  * more to try. */
 sw_status sw_propose(sw_search *s);
+/* Do the incumbent's kernels take longer than they need, by more than refine_gap of its step? */
+bool sw_search_kernels_lack(const sw_search *s);
 
 /* ---- variations.c ----------------------------------------------------------------------- */
 

@@ -153,9 +153,13 @@ void sw_mesh_search_warm_start(sw_mesh_search *m, const sw_search_wave *wave)
 {
 	const sw_model *model = &m->work.model;
 	bool takes_starts = sw_mesh_is_free(m->mesh) || m->mesh->untied;
-	for (size_t i = 0; takes_starts && i < wave->starts.len; i++) {
+	size_t n = takes_starts ? wave->starts.len + (wave->incumbent != NULL) : 0;
+	for (size_t i = 0; i < n; i++) {
 		int32_t *begin = sw_alloc(sizeof(int32_t) * model->problem.nodes.len);
-		if (sw_warm_start_apply(&wave->starts.data[i], model, begin))
+		bool found = i < wave->starts.len
+		                     ? sw_warm_start_apply(&wave->starts.data[i], model, begin)
+		                     : sw_warm_start_from_plan(model, wave->incumbent, begin);
+		if (found)
 			sw_vec_push(&m->work.begins, begin);
 		else
 			free(begin);

@@ -138,8 +138,19 @@ static sw_status propose_wide(sw_search *s)
 	return sw_wave_open(s, s->incumbent.variant, SW_MEMORY_LIMITED, left_s);
 }
 
-/* Where the incumbent's kernels take longer than they need, an axis may divide too little: one of
- * 625 devices divides no dimension that 25 divide. Cut one of its axes in two. */
+/* Return the seconds of the incumbent beyond the bound of its kernels, as a share of its step. */
+static double beyond_bound(const sw_search *s, double seconds)
+{
+	double kernels_s = sw_search_variant(s, s->incumbent.variant)->kernels_s;
+	return (seconds - kernels_s) / s->incumbent.cost.step_time_s;
+}
+
+bool sw_search_kernels_lack(const sw_search *s)
+{
+	return beyond_bound(s, s->incumbent.cost.compute_s) > s->asked.limits->refine_gap;
+}
+
+/* Where the incumbent takes longer than its kernels need, cut one of its axes in two. */
 static sw_status propose_refined(sw_search *s)
 {
 	double left_s = sw_search_left_s(s);
@@ -149,8 +160,7 @@ static sw_status propose_refined(sw_search *s)
 	    left_s <= 0)
 		return SW_OK;
 	sw_variant *v = sw_search_variant(s, s->incumbent.variant);
-	const sw_program_cost *cost = &s->incumbent.cost;
-	if (cost->compute_s - v->kernels_s <= s->asked.limits->refine_gap * cost->step_time_s)
+	if (beyond_bound(s, s->incumbent.cost.step_time_s) <= s->asked.limits->refine_gap)
 		return SW_OK;
 	v->meshes.wanted.has.len = 0;
 	v->meshes.wanted.rest = true;

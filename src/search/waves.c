@@ -49,28 +49,73 @@ static const sw_mesh *best_of_whole(const sw_search *s, const sw_variant *v)
 	return best ? &best->mesh : NULL;
 }
 
-/* Mark the spare meshes that cut an axis of the incumbent's in two and so halve a device's inputs
- * at least, as many as can be afforded, those that divide most first. */
+/* Return into which axis of another mesh one that refines it puts a border; -1: none. */
+static int32_t axis_cut(const sw_mesh *mesh, const sw_mesh *of)
+{
+	for (int32_t k = 0; k < of->n_axes; k++) {
+		bool same = false;
+		for (int32_t i = 0; i < mesh->n_axes; i++)
+			same = same || mesh->axes[i].atoms == of->axes[k].atoms;
+		if (!same)
+			return k;
+	}
+	return -1;
+}
+
+/* Return the longest part of that axis, compared with parts of one size. */
+static double unevenness(const sw_mesh *mesh, const sw_mesh *of, int32_t cut)
+{
+	int64_t longest = 1;
+	for (int32_t i = 0; i < mesh->n_axes; i++)
+		if (!(mesh->axes[i].atoms & ~of->axes[cut].atoms))
+			longest = SW_MAX(longest, mesh->axes[i].size);
+	return (double)longest / sqrt((double)of->axes[cut].size);
+}
+
+/* The cutting of the axes of a mesh in two. */
+typedef struct refinement {
+	const sw_mesh *of;
+	const sw_roles *roles;
+	bool for_kernels; /* they take longer than they need */
+	uint32_t cut;     /* axes of which a mesh is marked */
+} refinement;
+
+/* Return a figure by which a mesh comes before others; INFINITY: it is of no use. Kernels are quicker
+ * where more is divided: one of 625 devices divides no dimension that 25 divide. Collectives are
+ * where a dimension is split over one part of an axis, and another one over the other part. */
+static double rank_of(const refinement *r, const sw_mesh *mesh)
+{
+	int32_t cut = axis_cut(mesh, r->of);
+	if (!mesh->spare || !sw_mesh_refines(mesh, r->of) || cut < 0)
+		return INFINITY;
+	double divided = sw_mesh_input_bytes(mesh, r->roles) / sw_mesh_input_bytes(r->of, r->roles);
+	if (r->for_kernels && divided < 0.5)
+		return divided;
+	return r->cut >> cut & 1 ? INFINITY : unevenness(mesh, r->of, cut);
+}
+
+/* Mark the spare meshes that cut an axis of the incumbent's in two, as many as can be afforded: for
+ * kernels those that halve a device's inputs at least, those that divide most first; then, of each
+ * axis, the one that cuts it most evenly. */
 static void mark_refinements(const sw_search *s, const sw_variant *v, const sw_meshes *meshes,
                              bool *marked)
 {
-	const sw_mesh *of = best_of_whole(s, v);
-	const sw_roles *roles = &s->wave->analysis.roles;
+	refinement r = {.of = best_of_whole(s, v),
+	                .roles = &s->wave->analysis.roles,
+	                .for_kernels = sw_search_kernels_lack(s)};
 	double left = s->asked.model_limits->refine_work / (double)v->plan->program->ops.len;
-	for (; of && left >= 1; left--) {
-		double least = sw_mesh_input_bytes(of, roles) / 2;
+	for (; r.of && left >= 1; left--) {
+		double least = INFINITY;
 		size_t best = meshes->len;
 		for (size_t i = 0; i < meshes->len; i++) {
-			const sw_mesh *mesh = &meshes->data[i];
-			double bytes = mesh->spare && !marked[i] && sw_mesh_refines(mesh, of)
-			                       ? sw_mesh_input_bytes(mesh, roles)
-			                       : INFINITY;
-			best = bytes < least ? i : best;
-			least = fmin(least, bytes);
+			double rank = marked[i] ? INFINITY : rank_of(&r, &meshes->data[i]);
+			best = rank < least ? i : best;
+			least = fmin(least, rank);
 		}
 		if (best == meshes->len)
 			return;
 		marked[best] = true;
+		r.cut |= 1u << axis_cut(&meshes->data[best], r.of);
 	}
 }
 
@@ -244,6 +289,10 @@ sw_status sw_wave_open(sw_search *s, size_t variant, sw_memory_mode mode, double
 	s->err = err;
 	if (status == SW_OK)
 		sw_sync_group(&w->analysis, s->asked.sidecar, v->plan);
+	if (s->proposals.refines) {
+		w->incumbent = sw_plan_sketch(v->plan);
+		sw_snapshot_restore(&s->incumbent.snapshot, &s->strategies, w->incumbent);
+	}
 	if (status != SW_OK && variant > 0)
 		return SW_OK; /* the rewritten program has no op or tensor that a pin names */
 	return status == SW_OK ? enter_wave(s, v) : status;
@@ -273,6 +322,7 @@ void sw_wave_free(sw_search *s)
 		sw_warm_start_clear(&w->starts.data[i]);
 	for (size_t i = 0; i < w->candidates.len; i++)
 		sw_candidate_clear(&w->candidates.data[i]);
+	sw_plan_sketch_free(w->incumbent);
 	sw_vec_clear(&w->starts);
 	sw_vec_clear(&w->candidates);
 	free(w->queue.storage);

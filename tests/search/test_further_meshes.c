@@ -173,6 +173,37 @@ static void an_axis_is_cut_where_its_parts_divide_more(void **state)
 	close_planned(&p);
 }
 
+/* Where the plan on two axes waits for collectives, one of them is cut evenly: of products one after
+ * the other 16 devices send least as a cuboid. */
+static void an_axis_is_cut_where_collectives_take_long(void **state)
+{
+	static const char dots[] =
+		"HloModule dots\n"
+		"ENTRY main {\n"
+		" x = f32[1024,1024] parameter(0)\n w = f32[1024,1024] parameter(1)\n"
+		" v = f32[1024,1024] parameter(2)\n"
+		" a = f32[1024,1024] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		" b = f32[1024,1024] sine(a)\n"
+		" c = f32[1024,1024] dot(b, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		" d = f32[1024,1024] sine(c)\n"
+		" e = f32[1024,1024] dot(d, w), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+		" f = f32[1024,1024] sine(e)\n"
+		" ROOT g = f32[1024,1024] dot(f, d), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n}\n";
+	sw_model_limits few = sw_model_default_limits, none = few;
+	planned p;
+	(void)state;
+	few.three_axes_work = none.three_axes_work = 0;
+	few.wide_work = none.wide_work = few.grids_work = none.grids_work = 0;
+	none.refine_work = 0;
+	open_text(dots, "dgx-a100-2x8.yaml", &p);
+	double two_axes_s = auto_s(&p, &none);
+	assert_null(alternative_named(p.plan, "z="));
+	double three_axes_s = auto_s(&p, &few);
+	assert_non_null(alternative_named(p.plan, "search x=2 y=2 z=4"));
+	assert_true(three_axes_s < 0.95 * two_axes_s);
+	close_planned(&p);
+}
+
 static void fixed_strategies_are_searched_beside_the_mesh_that_is_asked_for(void **state)
 {
 	(void)state;
@@ -225,6 +256,7 @@ int main(void)
 		cmocka_unit_test(a_part_of_the_cluster_is_padded_for),
 		cmocka_unit_test(a_fused_step_on_a_part_is_not_quicker),
 		cmocka_unit_test(an_axis_is_cut_where_its_parts_divide_more),
+		cmocka_unit_test(an_axis_is_cut_where_collectives_take_long),
 		cmocka_unit_test(fixed_strategies_are_searched_beside_the_mesh_that_is_asked_for),
 		cmocka_unit_test(further_meshes_that_could_not_be_solved_are_left_out),
 	};
