@@ -85,6 +85,7 @@ typedef enum sw_algorithm {
 } sw_algorithm;
 const char *sw_collective_name(sw_collective_kind kind); /* "all-reduce" */
 const char *sw_algorithm_name(sw_algorithm algorithm);   /* "ring" */
+bool sw_algorithm_of(const char *name, sw_algorithm *algorithm); /* false: no algorithm has the name */
 bool sw_algorithm_serves(sw_algorithm algorithm, sw_collective_kind kind);
 
 /* One level of the hierarchy. Links of this kind join its units. */

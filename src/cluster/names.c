@@ -2,6 +2,8 @@
  * that each algorithm serves. */
 #include "cluster/cluster.h"
 
+#include <string.h>
+
 static const char *const collectives[SW_COLLECTIVE_COUNT] = {
 	"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "permute",
 };
@@ -44,6 +46,16 @@ const char *sw_collective_name(sw_collective_kind kind)
 const char *sw_algorithm_name(sw_algorithm algorithm)
 {
 	return algorithms[algorithm].name;
+}
+
+bool sw_algorithm_of(const char *name, sw_algorithm *algorithm)
+{
+	for (int k = 0; k < SW_ALGORITHM_COUNT; k++)
+		if (strcmp(algorithms[k].name, name) == 0) {
+			*algorithm = (sw_algorithm)k;
+			return true;
+		}
+	return false;
 }
 
 bool sw_algorithm_serves(sw_algorithm algorithm, sw_collective_kind kind)

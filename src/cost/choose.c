@@ -120,6 +120,20 @@ sw_collective_choice sw_cost_choose(const sw_cluster *cluster, sw_collective_kin
 	return choice;
 }
 
+/* Of a collective that was measured the quickest algorithm is known, so that another takes no less. */
+sw_collective_choice sw_cost_choose_said(const sw_cluster *cluster, uint32_t said,
+                                         sw_collective_kind kind, uint32_t atoms,
+                                         int64_t operand_bytes)
+{
+	sw_collective_choice quickest = sw_cost_choose(cluster, kind, atoms, operand_bytes);
+	if (said == 0 || quickest.algorithm + 1 == said || quickest.seconds <= 0 ||
+	    !sw_library_has(cluster->device.collectives, (sw_algorithm)(said - 1), kind))
+		return quickest;
+	double seconds = sw_cost_algorithm(cluster, (sw_algorithm)(said - 1), kind, atoms, operand_bytes) +
+	                 cluster->device.collective_overhead_s;
+	return (sw_collective_choice){(sw_algorithm)(said - 1), fmax(seconds, quickest.seconds), false};
+}
+
 bool sw_collective_combines(sw_collective_kind kind)
 {
 	return kind == SW_COLLECTIVE_ALL_REDUCE || kind == SW_COLLECTIVE_ALL_GATHER ||

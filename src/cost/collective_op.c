@@ -122,6 +122,13 @@ bool sw_cost_collective_op(const sw_cluster *cluster, const sw_program *program,
 	return true;
 }
 
+sw_sending sw_cost_sending(const sw_program *program, sw_id id)
+{
+	sw_id begun = sw_async_collective(program, sw_op_at(program, id));
+	const sw_op *op = sw_op_at(program, begun == SW_NO_ID ? id : begun);
+	return kinds[op->opcode].is_collective ? op->attrs->collective.sending : (sw_sending){0};
+}
+
 double sw_cost_collective_op_seconds(const sw_cluster *cluster, const sw_program *program, sw_id op)
 {
 	sw_collective_kind kind;
@@ -129,5 +136,6 @@ double sw_cost_collective_op_seconds(const sw_cluster *cluster, const sw_program
 	int64_t bytes;
 	if (!sw_cost_collective_op(cluster, program, op, &kind, &atoms, &bytes))
 		return 0;
-	return sw_cost_choose(cluster, kind, atoms, bytes).seconds;
+	return sw_cost_choose_said(cluster, sw_cost_sending(program, op).algorithm, kind, atoms, bytes)
+		.seconds;
 }

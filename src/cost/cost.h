@@ -62,6 +62,11 @@ double sw_cost_algorithm(const sw_cluster *cluster, sw_algorithm algorithm, sw_c
                          uint32_t atoms, int64_t operand_bytes);
 sw_collective_choice sw_cost_choose(const sw_cluster *cluster, sw_collective_kind kind,
                                     uint32_t atoms, int64_t operand_bytes);
+/* The same where a plan says the algorithm, as in sw_sending: no quicker than sw_cost_choose, and that one
+ * where the device's library has no such algorithm. */
+sw_collective_choice sw_cost_choose_said(const sw_cluster *cluster, uint32_t algorithm,
+                                         sw_collective_kind kind, uint32_t atoms,
+                                         int64_t operand_bytes);
 /* Return whether several collectives of this kind may be started as one, which then takes the
  * latency of one. */
 bool sw_collective_combines(sw_collective_kind kind);
@@ -97,6 +102,8 @@ bool sw_cost_collective_op(const sw_cluster *cluster, const sw_program *program,
                            sw_collective_kind *kind, uint32_t *atoms, int64_t *operand_bytes);
 double sw_cost_collective_op_seconds(const sw_cluster *cluster, const sw_program *program,
                                      sw_id op);
+/* Return what the plan says of a collective op; of an async-start, of the collective that it starts. */
+sw_sending sw_cost_sending(const sw_program *program, sw_id op);
 /* Return how many launches a collective over these atoms takes of the device's host for all of its
  * members, beyond its own. */
 double sw_cost_member_launches(const sw_device *device, const sw_atoms *all, uint32_t atoms);

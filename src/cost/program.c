@@ -140,7 +140,9 @@ static void tally_collective(walker *w, tally *t, sw_id id)
 		tally_permute(w, t, id, op);
 	else
 		tally_grouped(w, t, id, op);
-	t->communication_s += sw_cost_choose(w->cluster, kind, atoms, bytes).seconds;
+	t->communication_s += sw_cost_choose_said(w->cluster, sw_cost_sending(w->program, id).algorithm,
+	                                          kind, atoms, bytes)
+	                              .seconds;
 	t->least_communication_s += sw_cost_share(w->cluster, kind, atoms, bytes);
 	t->collectives = add_times(t->collectives, 1, 1);
 }

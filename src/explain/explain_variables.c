@@ -122,12 +122,8 @@ static json_t *describe_form(const sw_variable_form *form, sw_text *codec, sw_te
 }
 
 /* Say in which merge group the gradient is all-reduced; return its name, NULL: in none. */
-static json_t *describe_group(const sw_plan *plan, const sw_variable_map *map, uint32_t input,
-                              sw_text *words)
+static json_t *describe_group(const sw_plan *plan, uint32_t number, sw_text *words)
 {
-	int32_t variable = map->of_input[input];
-	uint32_t number =
-		variable < 0 ? 0 : sw_merge_group_of(plan, map, (uint32_t)variable);
 	if (number == 0)
 		return json_null();
 	const sw_merge_group *group = &plan->merge.groups[number - 1];
@@ -139,6 +135,23 @@ static json_t *describe_group(const sw_plan *plan, const sw_variable_map *map, u
 	}
 	sw_text_addf(words, ", as group '%s'", group->name);
 	return json_string(group->name);
+}
+
+static json_t *describe_algorithm(uint32_t number, sw_text *words)
+{
+	if (number == 0)
+		return json_null();
+	const char *name = sw_algorithm_name((sw_algorithm)(number - 1));
+	sw_text_addf(words, "; sent by the algorithm '%s'", name);
+	return json_string(name);
+}
+
+static json_t *describe_order(uint32_t order, sw_text *words)
+{
+	if (order == 0)
+		return json_null();
+	sw_text_addf(words, "; its gradient is summed as number %u", order);
+	return json_integer(order);
 }
 
 static bool is_served(const explained_variable *v)
@@ -234,7 +247,11 @@ json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what,
 		const char *way = describe_way(plan, a, &v, &words),
 			   *name = what->sidecar->inputs[i].name;
 		int64_t dense = sw_shape_bytes(shape);
-		json_t *group = describe_group(plan, &map, i, &words),
+		sw_sending sending = map.of_input[i] < 0 ? (sw_sending){0}
+		                                         : sw_sending_of(plan, &map, (uint32_t)map.of_input[i]);
+		json_t *group = describe_group(plan, sending.merge_group, &words),
+		       *algorithm = describe_algorithm(sending.algorithm, &words),
+		       *order = describe_order(sending.order, &words),
 		       *rows = describe_gathered("indices and rows", v.gathered.rows, dense, &words),
 		       *factors = describe_gathered("the operands of its product",
 		                                    v.gathered.factors, dense, &words),
@@ -242,11 +259,11 @@ json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what,
 		json_array_append_new(
 			list,
 			json_pack(
-				"{s:s, s:I, s:s, s:o, s:s, s:s, s:o, s:o, s:o, s:o}", "name",
+				"{s:s, s:I, s:s, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
 				name ? name : "", "bytes", (json_int_t)dense, "way", way, "owner",
 				owner >= 0 ? json_integer(owner) : json_null(),
 				"words", words.data, "codec", codec.data, "stale", stale,
-				"merge", group, "row_bytes", rows, "factor_bytes", factors));
+				"merge", group, "algorithm", algorithm, "order", order, "row_bytes", rows, "factor_bytes", factors));
 		sw_text_clear(&words);
 		sw_text_clear(&codec);
 	}

@@ -111,12 +111,15 @@ static sw_status divide_by_file(asked_forms *f)
 			SW_TRY(divide(f, last, i));
 		if (last && last->has_codec)
 			f->list[i].codec = last->codec;
-		if (last && last->group && f->list[i].codec.kind)
-			return sw_fail_at(f->err, SW_ERR_INPUT, f->request->sync->file,
-			                  last->of_group, 0,
-			                  "'%s': merge and --codec: codes are sent apart: add "
-			                  "codec: none",
-			                  name);
+		const char *said = !last || !f->list[i].codec.kind ? NULL
+		                   : last->group                   ? "merge"
+		                   : last->of_algorithm            ? "algorithm"
+		                   : last->of_order                ? "order"
+		                                                   : NULL;
+		if (said)
+			return sw_fail_at(f->err, SW_ERR_INPUT, f->request->sync->file, last->line, 0,
+			                  "'%s': %s and --codec: codes are sent apart: add codec: none",
+			                  name, said);
 		if (last && (last->has_stale || last->way.kind != SW_WAY_OWNED))
 			f->list[i].stale = last->stale;
 	}

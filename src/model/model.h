@@ -258,6 +258,8 @@ typedef struct sw_sync_entry {
 	const char *group;
 	int64_t group_bytes;
 	int of_group; /* its line */
+	uint32_t algorithm, order; /* as in sw_sending */
+	int of_algorithm, of_order; /* lines: of each; 0: nothing is said */
 } sw_sync_entry;
 /* Does the entry let owners serve variables, by asking for it, or as values may be old? */
 static inline bool sw_sync_serves(const sw_sync_entry *asked)
@@ -355,9 +357,9 @@ sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *analysis, const sw_sid
 /* Return the product or scatter that makes a gradient which an op gives, moved and rounded perhaps;
  * SW_NO_ID: none does. */
 sw_id sw_gradient_maker(const sw_program *program, sw_id op);
-/* Let the plan, of whose program the analysis is, have the merge groups that the file gives
- * variables, after sw_sync_apply. */
-void sw_sync_group(const sw_analysis *a, const sw_sidecar *sidecar, sw_plan *plan);
+/* Let the plan, of whose program the analysis is, send what is of variables as the file says: in merge
+ * groups, by algorithms, in an order; after sw_sync_apply. */
+void sw_sync_say_sending(const sw_analysis *a, const sw_sidecar *sidecar, sw_plan *plan);
 
 /* Find the decisions of all pins (NULL: none) and store their options in the analysis. An
  * impossible pin is SW_ERR_INPUT. */

@@ -4,6 +4,7 @@
  * builder gave it.
  */
 #include <fnmatch.h>
+#include <string.h>
 
 #include "model/ways.h"
 
@@ -102,6 +103,33 @@ static sw_status check_division(const sw_sync *sync, const sw_sync_entry *entry,
 	return refuse(sync, entry, name, why, err);
 }
 
+/* Is the algorithm one of those by which the device's library sums up gradients that go that way? */
+static sw_status check_algorithm(const sw_sync *sync, const sw_sync_entry *entry,
+                                 const sw_analysis *a, const char *name, sw_error *err)
+{
+	static const sw_collective_kind sums[SW_WAY_COUNT] = {
+		[SW_WAY_ALL_REDUCE] = SW_COLLECTIVE_ALL_REDUCE,
+		[SW_WAY_ANY] = SW_COLLECTIVE_ALL_REDUCE,
+		[SW_WAY_OWNED] = SW_COLLECTIVE_BROADCAST,
+		[SW_WAY_SPLIT] = SW_COLLECTIVE_REDUCE_SCATTER,
+		[SW_WAY_MOMENTS] = SW_COLLECTIVE_REDUCE_SCATTER,
+	};
+	sw_collective_kind kind = sums[entry->way.kind];
+	sw_library library = a->cluster->device.collectives;
+	sw_text why = {0};
+	if (!entry->algorithm || sw_library_has(library, (sw_algorithm)(entry->algorithm - 1), kind))
+		return SW_OK;
+	sw_text_addf(&why, "algorithm: %s: with way: %s the cluster's devices have",
+	             sw_algorithm_name((sw_algorithm)(entry->algorithm - 1)),
+	             sw_way_word(entry->way.kind));
+	for (sw_algorithm k = 0; k < SW_ALGORITHM_COUNT; k++)
+		if (sw_library_has(library, k, kind))
+			sw_text_addf(&why, " %s", sw_algorithm_name(k));
+	sw_status status = refuse(sync, entry, name, why.data, err);
+	sw_text_clear(&why);
+	return status;
+}
+
 /* Write the last entry that matches each variable, NULL: none does. */
 static sw_status find_entries(const sw_sync *sync, const sw_analysis *a, const sw_sidecar *sidecar,
                               const sw_sync_entry **of, sw_error *err)
@@ -114,6 +142,7 @@ static sw_status find_entries(const sw_sync *sync, const sw_analysis *a, const s
 			if (!found)
 				continue;
 			SW_TRY(check_owner(sync, entry, a, name_of(a, sidecar, i), err));
+			SW_TRY(check_algorithm(sync, entry, a, name_of(a, sidecar, i), err));
 			best = SW_MAX(best, found);
 			of[i] = entry;
 		}
@@ -191,6 +220,26 @@ static sw_status gather(const sw_sync *sync, sw_analysis *a, const sw_sidecar *s
 	return SW_OK;
 }
 
+/* What is sent as one goes by one algorithm, when its turn comes. */
+static sw_status check_groups(const sw_sync *sync, sw_error *err)
+{
+	for (size_t e = 0; e < sync->n; e++) {
+		const sw_sync_entry *entry = &sync->list[e];
+		for (size_t i = 0; entry->group && i < e; i++) {
+			const sw_sync_entry *other = &sync->list[i];
+			if (!other->group || strcmp(other->group, entry->group) != 0 ||
+			    (other->algorithm == entry->algorithm && other->order == entry->order))
+				continue;
+			return sw_fail_at(err, SW_ERR_INPUT, sync->file, entry->of_group, 0,
+			                  "merge: %s: the entry of line %d gives this group another %s: "
+			                  "what is sent as one has one of each",
+			                  entry->group, other->line,
+			                  other->order == entry->order ? "algorithm" : "order");
+		}
+	}
+	return SW_OK;
+}
+
 sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *a, const sw_sidecar *sidecar,
                         sw_error *err)
 {
@@ -200,6 +249,7 @@ sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *a, const sw_sidecar *s
 	}
 	const sw_sync_entry **of =
 		SW_NEW_N(&a->arena, const sw_sync_entry *, a->variables.n + 1);
+	SW_TRY(check_groups(sync, err));
 	SW_TRY(find_entries(sync, a, sidecar, of, err));
 	for (uint32_t i = 0; i < a->variables.n; i++) {
 		sw_variable *variable = &a->variables.list[i];
@@ -221,11 +271,16 @@ sw_status sw_sync_apply(const sw_sync *sync, sw_analysis *a, const sw_sidecar *s
 	return serve(sync, of, a, sidecar, err);
 }
 
-void sw_sync_group(const sw_analysis *a, const sw_sidecar *sidecar, sw_plan *plan)
+static bool says_sending(const sw_sync_entry *entry)
+{
+	return entry && (entry->group || entry->algorithm || entry->order);
+}
+
+void sw_sync_say_sending(const sw_analysis *a, const sw_sidecar *sidecar, sw_plan *plan)
 {
 	bool any = false;
 	for (uint32_t i = 0; i < a->variables.n; i++)
-		any = any || (a->variables.list[i].asked && a->variables.list[i].asked->group);
+		any = any || says_sending(a->variables.list[i].asked);
 	if (!any)
 		return;
 	sw_state_view state = sw_state_view_of(plan->program, sidecar, &plan->arena);
@@ -233,9 +288,11 @@ void sw_sync_group(const sw_analysis *a, const sw_sidecar *sidecar, sw_plan *pla
 	for (uint32_t i = 0; i < a->variables.n; i++) {
 		const sw_sync_entry *entry = a->variables.list[i].asked;
 		int32_t variable = map.of_input[a->variables.list[i].input];
-		if (!entry || !entry->group || variable < 0)
+		if (!says_sending(entry) || variable < 0)
 			continue;
-		uint32_t group = sw_merge_group_number(plan, entry->group, entry->group_bytes);
-		sw_merge_group_add(plan, &map, (uint32_t)variable, group);
+		sw_sending said = {.algorithm = entry->algorithm, .order = entry->order};
+		if (entry->group)
+			said.merge_group = sw_merge_group_number(plan, entry->group, entry->group_bytes);
+		sw_sending_say(plan, &map, (uint32_t)variable, said);
 	}
 }

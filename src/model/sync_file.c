@@ -29,7 +29,7 @@ static sw_status bad_key(const sw_yaml *key, sw_error *err)
 {
 	static const char *const keys[] = {"variable", "way",  "owner", "proxy",
 	                                   "stale",    "served", "parts", "axis", "codec", "merge",
-	                                   "chunk"};
+	                                   "algorithm", "order", "chunk"};
 	sw_nearest nearest = {.word = key->text};
 	if (strcmp(key->text, "chunk") == 0)
 		return sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
@@ -39,8 +39,9 @@ static sw_status bad_key(const sw_yaml *key, sw_error *err)
 	for (size_t i = 0; i < SW_COUNT(keys); i++)
 		sw_nearest_try(&nearest, keys[i]);
 	return sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
-	                  "'%s': an entry has variable, way, merge, codec, parts and axis; of way: ps "
-	                  "also owner, proxy, stale and served; or merge, or chunk, alone%s",
+	                  "'%s': an entry has variable, way, merge, algorithm, order, codec, parts and "
+	                  "axis; of way: ps also owner, proxy, stale and served; or merge, or chunk, "
+	                  "alone%s",
 	                  key->text, sw_nearest_hint(&nearest).text);
 }
 
@@ -175,6 +176,42 @@ static sw_status read_group(const sw_yaml *key, const sw_yaml *value, sw_sync_en
 	                  value->text);
 }
 
+static sw_status read_algorithm(const sw_yaml *key, const sw_yaml *value, sw_sync_entry *entry,
+                                sw_error *err)
+{
+	sw_algorithm algorithm;
+	sw_nearest nearest = {.word = value->text};
+	entry->of_algorithm = key->line;
+	if (sw_algorithm_of(value->text, &algorithm)) {
+		entry->algorithm = 1 + (uint32_t)algorithm;
+		return SW_OK;
+	}
+	sw_text words = {0};
+	for (int k = 0; k < SW_ALGORITHM_COUNT; k++) {
+		sw_text_addf(&words, "%s%s", k ? ", " : "", sw_algorithm_name((sw_algorithm)k));
+		sw_nearest_try(&nearest, sw_algorithm_name((sw_algorithm)k));
+	}
+	sw_status status = sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
+	                              "algorithm: %s: expected one of %s%s", value->text, words.data,
+	                              sw_nearest_hint(&nearest).text);
+	sw_text_clear(&words);
+	return status;
+}
+
+static sw_status read_order(const sw_yaml *key, const sw_yaml *value, sw_sync_entry *entry,
+                            sw_error *err)
+{
+	int64_t order;
+	entry->of_order = key->line;
+	if (!sw_parse_count(value->text, &order) || order < 1 || order > SW_MAX_ORDER)
+		return sw_fail_at(err, SW_ERR_INPUT, "", value->line, value->column,
+		                  "order: %s: expected a number from 1 to %d: gradients of lower ones "
+		                  "are summed first",
+		                  value->text, SW_MAX_ORDER);
+	entry->order = (uint32_t)order;
+	return SW_OK;
+}
+
 static sw_status read_pair(const sw_yaml *key, const sw_yaml *value, sw_arena *arena,
                            sw_sync_entry *entry, sw_error *err)
 {
@@ -195,6 +232,10 @@ static sw_status read_pair(const sw_yaml *key, const sw_yaml *value, sw_arena *a
 		return read_axis(value, entry, err);
 	if (strcmp(key->text, "merge") == 0)
 		return read_group(key, value, entry, err);
+	if (strcmp(key->text, "algorithm") == 0)
+		return read_algorithm(key, value, entry, err);
+	if (strcmp(key->text, "order") == 0)
+		return read_order(key, value, entry, err);
 	if (strcmp(key->text, "codec") == 0) {
 		entry->has_codec = true;
 		return sw_codec_parse(value->text, &entry->codec)
@@ -211,6 +252,26 @@ static sw_status read_pair(const sw_yaml *key, const sw_yaml *value, sw_arena *a
 		return read_served(key, value, entry, err);
 	return strcmp(key->text, "proxy") == 0 ? read_proxy(key, value, entry, err)
 	                                        : bad_key(key, err);
+}
+
+/* An algorithm, and an order, are of sums of gradients as they are, in the program of all devices. */
+static sw_status check_sending(const sw_sync_entry *entry, sw_error *err)
+{
+	int line = entry->of_algorithm ? entry->of_algorithm : entry->of_order;
+	const char *what = entry->of_algorithm ? "algorithm" : "order";
+	if (!line)
+		return SW_OK;
+	if (entry->way.kind == SW_WAY_GATHER)
+		return sw_fail_at(err, SW_ERR_INPUT, "", line, 0,
+		                  "%s and way: gather: no gradient is summed: leave one out", what);
+	if (entry->has_codec && entry->codec.kind)
+		return sw_fail_at(err, SW_ERR_INPUT, "", line, 0,
+		                  "%s and codec: codes are sent as is quickest: leave one out", what);
+	if (entry->has_stale || entry->served)
+		return sw_fail_at(err, SW_ERR_INPUT, "", line, 0,
+		                  "%s and %s: terms go to the owner one by one: leave one out", what,
+		                  entry->has_stale ? "stale" : "served");
+	return SW_OK;
 }
 
 static sw_status read_entry(const sw_yaml *node, sw_arena *arena, sw_sync_entry *entry,
@@ -251,6 +312,7 @@ static sw_status read_entry(const sw_yaml *node, sw_arena *arena, sw_sync_entry 
 	if (entry->of_group && entry->has_codec && entry->codec.kind)
 		return sw_fail_at(err, SW_ERR_INPUT, "", entry->of_group, 0,
 		                  "merge and codec: codes are sent apart: leave one out");
+	SW_TRY(check_sending(entry, err));
 	if (entry->group_bytes > 0)
 		entry->group = sw_arena_printf(arena, "%s by %lldB", entry->pattern,
 		                               (long long)entry->group_bytes);
@@ -374,6 +436,11 @@ static void print_entry(const sw_sync_entry *entry, sw_text *text)
 		sw_text_add(text, ", merge: ");
 		add_quoted(entry->group, text);
 	}
+	if (entry->algorithm)
+		sw_text_addf(text, ", algorithm: %s",
+		             sw_algorithm_name((sw_algorithm)(entry->algorithm - 1)));
+	if (entry->order)
+		sw_text_addf(text, ", order: %u", entry->order);
 	sw_text_add(text, "}");
 }
 

@@ -82,16 +82,33 @@ sw_status sw_partition_redistribute(sw_coordinates *coordinates, sw_path_cache *
 	return SW_OK;
 }
 
-/* Let the all-reduces from op `first` on, which are of this value, be of its merge group. */
-static void group_all_reduces(partitioner *p, sw_id value, size_t first)
+/* Return what of the plan's words is about a collective op: all-reduces have groups, sums an order, and
+ * an algorithm does what it serves. */
+static sw_sending sending_of(const partitioner *p, sw_sending said, const sw_op *op)
 {
-	uint32_t group = p->plan->merge_group ? p->plan->merge_group[value] : 0;
-	for (size_t i = first; group > 0 && i < p->out->ops.len; i++) {
+	sw_collective_kind kind;
+	uint32_t atoms;
+	int64_t bytes;
+	sw_id id = (sw_id)(op - p->out->ops.data);
+	if (!sw_cost_collective_op(p->plan->cluster, p->out, id, &kind, &atoms, &bytes))
+		return (sw_sending){0};
+	bool reduces = op->opcode == SW_OP_ALL_REDUCE, sums = reduces || op->opcode == SW_OP_REDUCE_SCATTER,
+	     serves = said.algorithm > 0 && sw_algorithm_serves((sw_algorithm)(said.algorithm - 1), kind);
+	return (sw_sending){.merge_group = reduces ? said.merge_group : 0,
+	                    .algorithm = serves ? said.algorithm : 0,
+	                    .order = sums ? said.order : 0};
+}
+
+/* Let the collectives from op `first` on, which are of this value, be done as the plan says of it. */
+static void say_sending(partitioner *p, sw_id value, size_t first)
+{
+	for (size_t i = first; p->plan->sending && i < p->out->ops.len; i++) {
 		sw_op *op = &p->out->ops.data[i];
-		if (op->opcode != SW_OP_ALL_REDUCE)
+		sw_sending said = sending_of(p, p->plan->sending[value], op);
+		if (said.merge_group + said.algorithm + said.order == 0)
 			continue;
 		sw_attrs attrs = *op->attrs;
-		attrs.collective.merge_group = group;
+		attrs.collective.sending = said;
 		op->attrs = sw_arena_copy(&p->out->arena, &attrs, sizeof(attrs));
 	}
 }
@@ -105,7 +122,7 @@ static sw_status convert(partitioner *p, sw_coordinates *at, sw_id value, uint32
 	sw_status status = sw_partition_redistribute(at, p->paths, sw_value_shape(p->in, value),
 	                                             &p->layouts.items.data[from],
 	                                             &p->layouts.items.data[to], x, local, p->err);
-	group_all_reduces(p, value, first);
+	say_sending(p, value, first);
 	note_op(p);
 	if (status == SW_OK)
 		version_put(p, value, to, *local);

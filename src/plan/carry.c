@@ -243,19 +243,20 @@ static void take_regathered(sw_plan_carrier *c)
 	sw_text_clear(&name);
 }
 
-/* A value is in the group of the old one that it resembles. */
-static void take_merge_groups(sw_plan_carrier *c)
+/* A value is sent as the old one that it resembles. */
+static void take_sending(sw_plan_carrier *c, int section)
 {
-	sw_map group_of = {0};
+	sw_map number_of = {0};
 	sw_text name = {0};
-	sw_merge_groups_read(json_object_get(c->decisions, "merge_groups"), c->plan, &group_of);
-	for (sw_id v = 0; group_of.len > 0 && v < c->program->values.len; v++) {
-		uint32_t group = find_old_name(c, v, &name)
-		                         ? sw_map_get(&group_of, name.data, name.len)
-		                         : SW_ABSENT;
-		c->plan->merge_group[v] = group == SW_ABSENT ? 0 : group;
+	sw_sending_read(json_object_get(c->decisions, sw_sending_section(section)), section, c->plan,
+	                &number_of);
+	for (sw_id v = 0; number_of.len > 0 && v < c->program->values.len; v++) {
+		uint32_t number = find_old_name(c, v, &name)
+		                          ? sw_map_get(&number_of, name.data, name.len)
+		                          : SW_ABSENT;
+		sw_sending_put(c->plan, section, v, number == SW_ABSENT ? 0 : number);
 	}
-	sw_map_clear(&group_of);
+	sw_map_clear(&number_of);
 	sw_text_clear(&name);
 }
 
@@ -313,7 +314,8 @@ static sw_status take_all(sw_plan_carrier *c)
 	take_materialised(c);
 	take_outputs(c);
 	take_regathered(c);
-	take_merge_groups(c);
+	for (int k = 0; k < SW_SENDING_SECTIONS; k++)
+		take_sending(c, k);
 	repair(c);
 	if (sw_plan_verify(c->plan, &why) == SW_OK)
 		return SW_OK;

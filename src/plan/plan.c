@@ -55,7 +55,7 @@ sw_plan *sw_plan_sketch(const sw_plan *plan)
 	                    .strategy = plan->strategy,
 	                    .n_outputs = plan->n_outputs,
 	                    .merge = plan->merge,
-	                    .merge_group = plan->merge_group,
+	                    .sending = plan->sending,
 	                    .memory_bytes = plan->memory_bytes,
 	                    .passes = plan->passes,
 	                    .schedule_limits = plan->schedule_limits};

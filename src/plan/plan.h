@@ -217,9 +217,8 @@ typedef struct sw_plan {
 	sw_reads regathered;
 	uint32_t n_outputs;
 	sw_merge merge; /* how many all-reduces the schedule begins as one; borrows from the arena */
-	/* per value: the group of all-reduces that are written of it, as in sw_merge; NULL: none
-	 * has one */
-	uint32_t *merge_group;
+	/* per value: how the collectives that are written of it are done; NULL: nothing is said */
+	sw_sending *sending;
 	/* memory per device for which the plan was made and is scheduled; 0: the cluster file's */
 	int64_t memory_bytes;
 	/* Borrowed while the planner runs, for the schedules that it plays; else NULL: the default
@@ -293,16 +292,17 @@ void sw_shares_print(const sw_plan *plan, sw_text *text);
 json_t *sw_shares_json(const sw_plan *plan);
 sw_status sw_shares_read(const json_t *list, sw_arena *arena, sw_ints *shares, sw_error *err);
 
-/* ---- merge_groups.c --------------------------------------------------------------------- */
+/* ---- sending.c -------------------------------------------------------------------------- */
 
 /* Return the number of the merge group of that name, which is added if the plan has none; `bytes`
  * as in sw_merge_group. */
 uint32_t sw_merge_group_number(sw_plan *plan, const char *name, int64_t bytes);
-/* Let the all-reduces of a variable of the plan's program be of a group. O(ops). */
-void sw_merge_group_add(sw_plan *plan, const sw_variable_map *map, uint32_t variable,
-                        uint32_t group);
-/* Return the group of a variable; 0: none. O(ops). */
-uint32_t sw_merge_group_of(const sw_plan *plan, const sw_variable_map *map, uint32_t variable);
+/* Say how the gradient of a variable of the plan's program is summed, and its update sent. Its order is
+ * SW_MAX_ORDER at most. O(ops). */
+#define SW_MAX_ORDER 1000000
+void sw_sending_say(sw_plan *plan, const sw_variable_map *map, uint32_t variable, sw_sending sending);
+/* Return what is said of a variable. O(ops). */
+sw_sending sw_sending_of(const sw_plan *plan, const sw_variable_map *map, uint32_t variable);
 
 /* ---- variable_forms.c ------------------------------------------------------------------- */
 

@@ -20,10 +20,14 @@ bool sw_plan_is_sealed(const json_t *root);
 void sw_plan_strategy_text(const sw_strategy *strategy, sw_text *text);
 /* Parse these words. False if the text is malformed or does not fit the rule. */
 bool sw_plan_strategy_words(const char *text, const sw_rule *rule, sw_strategy *strategy);
-/* merge_groups.c: the plan's groups; and read them into a plan without groups: *group_of has the
- * number of its group for the name of each value of one. False: it is none. */
-json_t *sw_merge_groups_json(const sw_plan *plan);
-bool sw_merge_groups_read(const json_t *json, sw_plan *plan, sw_map *group_of);
+/* sending.c: the sections of the decisions that say how values are sent. The JSON of one, NULL: it would be
+ * empty; and read one (NULL: it is missing) into a plan without it: *number_of has the number of each value
+ * that it names, for sw_sending_put. False: it is none. */
+#define SW_SENDING_SECTIONS 3
+const char *sw_sending_section(int section);
+json_t *sw_sending_json(const sw_plan *plan, int section);
+bool sw_sending_read(const json_t *json, int section, sw_plan *plan, sw_map *number_of);
+void sw_sending_put(sw_plan *plan, int section, sw_id value, uint32_t number);
 /* "name" for the first result of an op, "name:k" for the others; stored in text. */
 const char *sw_plan_value_name(const sw_program *program, sw_id value, sw_text *text);
 

@@ -77,8 +77,11 @@ json_t *sw_plan_decisions_json(const sw_plan *plan)
 		json_object_set_new(json, "merge_bytes", json_integer(plan->merge.bytes));
 	if (plan->merge.ops)
 		json_object_set_new(json, "merge_ops", json_integer(plan->merge.ops));
-	if (plan->merge.n_groups)
-		json_object_set_new(json, "merge_groups", sw_merge_groups_json(plan));
+	for (int k = 0; k < SW_SENDING_SECTIONS; k++) {
+		json_t *section = sw_sending_json(plan, k);
+		if (section)
+			json_object_set_new(json, sw_sending_section(k), section);
+	}
 	return json;
 }
 
@@ -178,26 +181,26 @@ static sw_status read_reader(const sw_plan_reading *r, const sw_map *values, sw_
 	return reject(r, "reader", name);
 }
 
-/* The section may be missing: there are no groups then. */
-static sw_status read_merge_groups(const sw_plan_reading *r, const sw_map *values)
+/* Read a section of how values are sent. */
+static sw_status read_sending(const sw_plan_reading *r, int section, const sw_map *values)
 {
-	const json_t *object = json_object_get(r->decisions, "merge_groups");
-	sw_map group_of = {0};
+	const json_t *object = json_object_get(r->decisions, sw_sending_section(section));
+	sw_map number_of = {0};
 	size_t found = 0;
 	sw_text name = {0};
-	bool ok = sw_merge_groups_read(object, r->plan, &group_of);
-	for (sw_id v = 0; ok && group_of.len > 0 && v < r->plan->program->values.len; v++) {
+	bool ok = sw_sending_read(object, section, r->plan, &number_of);
+	for (sw_id v = 0; ok && number_of.len > 0 && v < r->plan->program->values.len; v++) {
 		const char *text = sw_plan_value_name(r->plan->program, v, &name);
-		uint32_t group = sw_map_get(&group_of, text, strlen(text));
-		if (group == SW_ABSENT || sw_map_get(values, text, strlen(text)) != v)
+		uint32_t number = sw_map_get(&number_of, text, strlen(text));
+		if (number == SW_ABSENT || sw_map_get(values, text, strlen(text)) != v)
 			continue;
-		r->plan->merge_group[v] = group;
+		sw_sending_put(r->plan, section, v, number);
 		found++;
 	}
-	ok = ok && found == group_of.len;
-	sw_map_clear(&group_of);
+	ok = ok && found == number_of.len;
+	sw_map_clear(&number_of);
 	sw_text_clear(&name);
-	return ok ? SW_OK : reject(r, "section", "merge_groups");
+	return ok ? SW_OK : reject(r, "section", sw_sending_section(section));
 }
 
 /* The section may be missing: no value is re-gathered then. */
@@ -299,8 +302,8 @@ static sw_status read_named(sw_plan_reading *r)
 		status = read_outputs(r);
 	if (status == SW_OK)
 		status = read_regathered(r, &values);
-	if (status == SW_OK)
-		status = read_merge_groups(r, &values);
+	for (int k = 0; status == SW_OK && k < SW_SENDING_SECTIONS; k++)
+		status = read_sending(r, k, &values);
 	sw_map_clear(&values);
 	return status == SW_OK ? check_decisions(r) : status;
 }
@@ -335,7 +338,7 @@ sw_status sw_plan_read_decisions(sw_plan_reading *r)
 {
 	static const char *const keys[] = {"strategies",  "layouts",    "cached",     "outputs",
 	                                   "memory_bytes", "regathered", "merge_bytes", "merge_ops",
-	                                   "merge_groups"};
+	                                   "merge_groups", "algorithms", "orders"};
 	sw_status status = sw_json_get_object(r->root, "decisions", "", &r->decisions, r->err);
 	if (status == SW_OK)
 		status = sw_json_check_keys(r->decisions, "decisions", keys, SW_COUNT(keys),

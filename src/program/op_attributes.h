@@ -67,6 +67,13 @@ typedef struct sw_index_dims {
 	bool sorted, unique;
 } sw_index_dims;
 
+/* How a plan lets a collective be done; no text of a program has it. */
+typedef struct sw_sending {
+	uint32_t merge_group; /* all-reduces of one begin together: the plan's number; 0: none */
+	uint32_t algorithm;   /* 1 + an sw_algorithm; 0: whichever is quickest */
+	uint32_t order;       /* sums of a lower one begin first; 0: nothing is said */
+} sw_sending;
+
 /* The attributes of one op; the opcode decides which member is valid (table in attributes.c). */
 typedef union sw_attrs {
 	struct {
@@ -177,7 +184,7 @@ typedef union sw_attrs {
 		sw_ints pairs;   /* collective-permute: source, target, source, target ... */
 		int64_t channel; /* 0: none */
 		bool global_ids;
-		uint32_t merge_group; /* number of the plan's; 0: none (src/schedule) */
+		sw_sending sending;
 	} collective;
 	struct {
 		const char *spelling;

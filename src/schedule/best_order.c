@@ -9,11 +9,11 @@
  * (prefetch_lead; as early as memory allows), starts and dones inserted between the kernels, and
  * the same with waits deferred; then the incumbent improved by order_justify.c; then all of these
  * again with collectives merged that are small in the incumbent. What the plan's merge groups hold
- * together is one collective from the beginning. The search stops when the incumbent waits for
- * hardly anything, or, behind the first orders, if these are far behind what another program takes;
- * and before any merging if another program is quicker than that can become. A candidate may hold no
- * more than the program's own order and the spare memory, and take no longer than the program's own
- * order.
+ * together is one collective from the beginning, and the order that it gives sums is kept. The search
+ * stops when the incumbent waits for hardly anything, or, behind the first orders, if these are far
+ * behind what another program takes; and before any merging if another program is quicker than that
+ * can become. A candidate may hold no more than the program's own order and the spare memory, and take
+ * no longer than the program's own order.
  */
 #include <math.h>
 #include <string.h>
@@ -274,7 +274,8 @@ sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *single, double
                        sw_order_rivals rivals, sw_merge merge, const sw_schedule_limits *limits,
                        sw_arena *arena)
 {
-	const sw_tasks *graph = merge_groups(cluster, single, merge, limits, arena);
+	const sw_tasks *graph =
+		sw_order_said(merge_groups(cluster, single, merge, limits, arena), arena);
 	order_search c = {.order = SW_NEW_N(arena, uint32_t, graph->n + 1),
 	                  .arena = arena,
 	                  .limits = limits,

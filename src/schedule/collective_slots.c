@@ -14,9 +14,9 @@ static void find_release(sw_inserter *p, sw_placed_collective *c)
 	const sw_task_list *before = &p->graph->before;
 	for (uint32_t i = before->start[c->start]; i < before->start[c->start + 1]; i++) {
 		uint32_t t = before->tasks[i];
-		int32_t from = sw_inserter_task(p, t)->kind == SW_TASK_DONE
-		                       ? p->all[p->number[t]].released
-		                       : p->slot[t] + 1;
+		int32_t from = sw_task_computes(sw_inserter_task(p, t))
+		                       ? p->slot[t] + 1
+		                       : p->all[p->number[t]].released;
 		c->released = SW_MAX(c->released, from);
 		c->n_unplaced++;
 	}
@@ -36,6 +36,12 @@ static void find_need(sw_inserter *p, sw_placed_collective *c)
 		                     feeds ? next->deadline_s - sw_inserter_task(p, t)->seconds
 		                           : p->clock_s[p->slot[t]]);
 		c->feeds_collective = c->feeds_collective || feeds;
+	}
+	for (uint32_t i = after->start[c->start]; i < after->start[c->start + 1]; i++) {
+		uint32_t t = after->tasks[i]; /* which it must begin before */
+		if (sw_inserter_task(p, t)->kind == SW_TASK_START)
+			c->deadline_s = fmin(c->deadline_s, p->all[p->number[t]].deadline_s -
+			                                            sw_inserter_task(p, t)->seconds);
 	}
 }
 

@@ -30,7 +30,7 @@ typedef SW_VEC(sw_id) op_list;
 typedef struct merge_candidate {
 	int32_t equivalence_class;
 	sw_collective_kind kind;
-	uint32_t atoms;
+	uint32_t atoms, algorithm; /* as in sw_sending */
 	int64_t bytes;
 } merge_candidate;
 
@@ -86,14 +86,21 @@ static bool can_combine(const sw_op *op, sw_collective_kind kind)
 
 static uint32_t group_of_plan(const sw_op *op)
 {
-	return op->attrs->collective.merge_group;
+	return op->attrs->collective.sending.merge_group;
+}
+
+/* Those that begin one after the other, or by different algorithms, are not one. */
+static bool same_sending(sw_sending a, sw_sending b)
+{
+	return a.merge_group == b.merge_group && a.algorithm == b.algorithm && a.order == b.order;
 }
 
 /* The same devices must run both. */
 static bool are_mergeable(const sw_program *program, const sw_owners *owners, const sw_op *a,
                           const sw_op *b)
 {
-	return a->opcode == b->opcode && group_of_plan(a) == group_of_plan(b) &&
+	return a->opcode == b->opcode &&
+	       same_sending(a->attrs->collective.sending, b->attrs->collective.sending) &&
 	       owners->runs[a - program->ops.data] == owners->runs[b - program->ops.data] &&
 	       a->attrs->collective.dimension == b->attrs->collective.dimension &&
 	       type_of(program, a) == type_of(program, b) &&
@@ -129,6 +136,7 @@ static int32_t list_merge_candidates(combiner *c, sw_arena *arena)
 		                                 &what->atoms, &what->bytes) &&
 		           can_combine(sw_op_at(program, task->op), what->kind) &&
 		           (group_of_plan(sw_op_at(program, task->op)) > 0) == c->way.groups;
+		what->algorithm = can ? sw_cost_sending(program, task->op).algorithm : 0;
 		what->equivalence_class =
 			can ? class_of(program, &owners, sw_op_at(program, task->op), &classes)
 			    : -1;
@@ -142,7 +150,7 @@ static int32_t list_merge_candidates(combiner *c, sw_arena *arena)
 
 static double seconds_of(const combiner *c, const merge_candidate *what, int64_t bytes)
 {
-	return sw_cost_choose(c->cluster, what->kind, what->atoms, bytes).seconds;
+	return sw_cost_choose_said(c->cluster, what->algorithm, what->kind, what->atoms, bytes).seconds;
 }
 
 /* True if a collective of own_s adds less than the share small_share of that to one of rest_s,

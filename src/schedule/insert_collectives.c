@@ -65,8 +65,8 @@ static void end(sw_inserter *p, int32_t number)
 	release_after(p, c->done);
 }
 
-/* Begin a collective after ending those that it waits for: these are made by collectives alone, or
- * their results would be there. */
+/* Begin a collective after ending those that it waits for (these are made by collectives alone, or
+ * their results would be there), and beginning those that must begin before it. */
 static void begin(sw_inserter *p, int32_t number)
 {
 	const sw_task_list *before = &p->graph->before;
@@ -76,12 +76,15 @@ static void begin(sw_inserter *p, int32_t number)
 	for (uint32_t i = before->start[c->start]; i < before->start[c->start + 1]; i++)
 		if (sw_inserter_task(p, before->tasks[i])->kind == SW_TASK_DONE)
 			end(p, p->number[before->tasks[i]]);
+		else if (sw_inserter_task(p, before->tasks[i])->kind == SW_TASK_START)
+			begin(p, p->number[before->tasks[i]]);
 	c->begun = true;
 	p->order[p->n_order++] = c->start;
 	c->landed_s = sw_streams_run(&p->streams, sw_inserter_task(p, c->start), 0).end_s;
 	sw_vec_push(&p->in_flight, number);
 	if (c->grows)
 		sw_profile_add(&p->profile, p->at, c->cheapest, c->result_bytes);
+	release_after(p, c->start);
 }
 
 static void drop_begun(const sw_inserter *p, sw_heap *heap)

@@ -206,6 +206,9 @@ typedef struct sw_merge_way {
 uint32_t *sw_order_combine(const sw_cluster *cluster, const sw_tasks *graph, const uint32_t *order,
                            sw_merge_way way, const sw_schedule_limits *limits, sw_arena *arena,
                            sw_tasks *combined, uint32_t *n);
+/* Return the graph in which starts follow each other as the plan numbers them (sw_sending); itself where
+ * it numbers none. O(numbers * (n + edges) + pairs of starts of neighbouring numbers). */
+const sw_tasks *sw_order_said(const sw_tasks *graph, sw_arena *arena);
 /* True if the result of kernel t is written over an operand. last: per buffer, the point of its
  * last read; at: the point at which t runs. */
 bool sw_task_overwrites_operand(const sw_tasks *graph, uint32_t t, uint32_t result,

@@ -141,8 +141,8 @@ static bool may_start(const justified_order *w, uint32_t start, double now_s)
 	const sw_task_list *before = w->pass->before;
 	for (uint32_t i = before->start[start]; i < before->start[start + 1]; i++) {
 		uint32_t t = before->tasks[i];
-		if (sw_task_computes(&w->pass->graph->tasks[t]) ? !w->written[t]
-		                                                : w->pass->end_s[t] > now_s)
+		bool waits = w->pass->graph->tasks[t].kind == SW_TASK_DONE;
+		if (waits ? w->pass->end_s[t] > now_s : !w->written[t])
 			return false;
 	}
 	return true;

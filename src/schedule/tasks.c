@@ -4,7 +4,8 @@
  *     the makers of its operands, and the op's control predecessors;
  *     if it is a done: its start;
  *     if its op has effects (random states, feeds, foreign calls): the previous op that has;
- *     if it is the last reader of an operand whose buffer it may reuse: the other readers.
+ *     if it is the last reader of an operand whose buffer it may reuse: the other readers;
+ *     if the plan says so, a start by the starts before it (said_order.c).
  *
  * The last rule keeps a loop's carried value, an updated slice and state in place, as the program
  * has them.

@@ -288,7 +288,7 @@ sw_status sw_wave_open(sw_search *s, size_t variant, sw_memory_mode mode, double
 		status = sw_sync_apply(o->sync, &w->analysis, s->asked.sidecar, s->err);
 	s->err = err;
 	if (status == SW_OK)
-		sw_sync_group(&w->analysis, s->asked.sidecar, v->plan);
+		sw_sync_say_sending(&w->analysis, s->asked.sidecar, v->plan);
 	if (s->proposals.refines) {
 		w->incumbent = sw_plan_sketch(v->plan);
 		sw_snapshot_restore(&s->incumbent.snapshot, &s->strategies, w->incumbent);

@@ -89,6 +89,7 @@ struct sw_carrier {
 	 * since */
 	const sw_cluster *cluster;
 	sw_algorithm force;
+	uint32_t said; /* of the op whose collective is performed: sw_sending.algorithm */
 	sw_map choices;
 	int32_t cores;     /* shared by base.neighbours ranks */
 	sw_worker *worker; /* NULL until a collective is begun */

@@ -443,6 +443,8 @@ static sw_status find_monoid(work *w, sw_error *err)
 static sw_status perform_in_group(work *w, const sw_tensor *in, sw_tensor *out, sw_error *err)
 {
 	sw_status status = find_group(w, err);
+	sw_carrier *carrier = (sw_carrier *)w->t;
+	carrier->said = w->attrs->collective.sending.algorithm;
 	if (status == SW_OK)
 		status = find_monoid(w, err);
 	if (status == SW_OK && w->opcode == SW_OP_ALL_TO_ALL && w->attrs->collective.dimension < 0)
@@ -456,6 +458,7 @@ static sw_status perform_in_group(work *w, const sw_tensor *in, sw_tensor *out, 
 			status = perform(w, in[i], out[i], err);
 	if (status == SW_OK)
 		count_payload(w, in);
+	carrier->said = 0;
 	free(w->ranks);
 	return status;
 }

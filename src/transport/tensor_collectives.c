@@ -60,11 +60,20 @@ typedef struct choice {
 	bool goes_whole;
 } choice;
 
+/* Return the algorithm that is forced, or that the op says; SW_ALGORITHM_COUNT: it is free. */
+static sw_algorithm given(const sw_carrier *c, const sw_task *task)
+{
+	if (c->force != SW_ALGORITHM_COUNT && sw_algorithm_serves(c->force, task->kind))
+		return c->force;
+	sw_algorithm said = c->said ? (sw_algorithm)(c->said - 1) : SW_ALGORITHM_COUNT;
+	return c->said && sw_algorithm_serves(said, task->kind) ? said : SW_ALGORITHM_COUNT;
+}
+
 static choice choose_by_cost(const sw_carrier *c, const sw_task *task, uint32_t atoms)
 {
-	sw_algorithm algorithm = c->force;
+	sw_algorithm algorithm = given(c, task);
 	int64_t bytes = operand_bytes(task);
-	if (algorithm == SW_ALGORITHM_COUNT || !sw_algorithm_serves(algorithm, task->kind))
+	if (algorithm == SW_ALGORITHM_COUNT)
 		algorithm = sw_cost_choose(c->cluster, task->kind, atoms, bytes).algorithm;
 	bool reduces = task->kind == SW_COLLECTIVE_ALL_REDUCE;
 	return (choice){algorithm,
@@ -75,8 +84,8 @@ static choice choose_by_cost(const sw_carrier *c, const sw_task *task, uint32_t 
 static choice choose_cached(sw_carrier *c, const sw_task *task)
 {
 	const struct {
-		uint64_t kind, atoms, bytes;
-	} key = {task->kind, atoms_of(task), (uint64_t)operand_bytes(task)};
+		uint64_t kind, atoms, bytes, said;
+	} key = {task->kind, atoms_of(task), (uint64_t)operand_bytes(task), c->said};
 	uint32_t cached = sw_map_get(&c->choices, &key, sizeof(key));
 	if (cached == SW_ABSENT) {
 		choice made = choose_by_cost(c, task, (uint32_t)key.atoms);
@@ -92,11 +101,10 @@ static choice choose_cached(sw_carrier *c, const sw_task *task)
 
 static choice choose_by_size(const sw_carrier *c, const sw_task *task)
 {
-	sw_algorithm algorithm =
-		task->kind == SW_COLLECTIVE_BROADCAST ? SW_ALGORITHM_HALVING : SW_ALGORITHM_DIRECT;
-	if (c->force != SW_ALGORITHM_COUNT && c->force != SW_ALGORITHM_HIERARCHICAL &&
-	    sw_algorithm_serves(c->force, task->kind))
-		algorithm = c->force;
+	sw_algorithm algorithm = given(c, task);
+	if (algorithm == SW_ALGORITHM_COUNT || algorithm == SW_ALGORITHM_HIERARCHICAL)
+		algorithm = task->kind == SW_COLLECTIVE_BROADCAST ? SW_ALGORITHM_HALVING
+		                                                  : SW_ALGORITHM_DIRECT;
 	return (choice){algorithm,
 	                task->n == 2 || task->total * task->width * (task->n - 1) <= SMALL_BYTES};
 }

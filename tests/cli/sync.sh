@@ -303,6 +303,64 @@ END
 	refuse "section 'merge_groups' is not one of this program" "$sw" verify "$scratch/b.plan"
 done
 
+# ---- algorithms, and the order of sums
+# begun: of each all-reduce of several gradients, in the order of their beginnings, how many these are
+begun() {
+	# shellcheck disable=SC2086
+	$sw plan $tiny --cluster $cluster --sync "$scratch/ways.yaml" -o "$scratch/a.plan" -q --dump-after=schedule |
+		sed -n 's/.*%\(all-reduce[^ ]*\)\.start = (\(.*\)) async-start.*/\2/p' | while read -r types; do
+		echo "$types" | grep -o "f32" | wc -l | awk '$1 > 2 {printf "%d ", $1 / 2}'
+	done
+}
+ways <<'END'
+- {variable: "*", way: all-reduce, merge: others, order: 3}
+- {variable: "params.embed.*", way: all-reduce, merge: tables, order: 1, algorithm: ring}
+- {variable: "params.blocks.0.*", way: all-reduce, merge: first, order: 2, algorithm: halving}
+END
+[ "$(begun)" = "2 12 15 " ] || complain "sums begin in another order: $(begun)"
+sed 's/order: 2/order: 4/' "$scratch/ways.yaml" >"$scratch/other.yaml"
+mv "$scratch/other.yaml" "$scratch/ways.yaml"
+[ "$(begun)" = "2 15 12 " ] || complain "sums begin in another order: $(begun)"
+plan_ways
+expect 0 "" "$sw" verify "$scratch/a.plan"
+grep -q "as predicted" "$scratch/out" || complain "another payload"
+expect 0 "" "$sw" explain "$scratch/a.plan" -v
+said params.embed.tokens "as group 'tables'; sent by the algorithm 'ring'; its gradient is summed as number 1"
+said params.blocks.0.mlp.up.w "sent by the algorithm 'halving'; its gradient is summed as number 4"
+expect 0 "" "$sw" explain "$scratch/a.plan" --json
+holds '{v["name"]: (v["algorithm"], v["order"]) for v in j["variables"]}["params.embed.tokens"] == ("ring", 1)'
+holds '{v["name"]: (v["algorithm"], v["order"]) for v in j["variables"]}["params.head.w"] == (None, 3)'
+expect 0 "" "$sw" simulate "$scratch/a.plan" --json
+expect 0 "" "$sw" run "$scratch/a.plan" --ranks 4 --steps 2 -q
+# the algorithm is in the seconds: a ring of four has more latency than pairs
+step() {
+	echo "- {variable: \"*\", way: all-reduce, merge: 1B, algorithm: $1}" | ways
+	plan_ways
+	sed -n 's/.*"communication_s": *\([0-9.e-]*\).*/\1/p' "$scratch/out" | head -1
+}
+python3 -c "import sys; sys.exit(not float('$(step ring)') > 1.5 * float('$(step hierarchical)'))" ||
+	complain "rings are as quick as all at once"
+# zero1 and owners have algorithms of their own collectives, and so have parts
+ways <<'END'
+- {variable: "*", way: zero1, algorithm: ring, order: 1}
+- {variable: "params.embed.*", way: ps, algorithm: chain, order: 2}
+- {variable: "params.blocks.0.mlp.up.w", way: all-reduce, parts: 2, algorithm: halving}
+END
+sed -i 's/"\*", way: zero1/"params.blocks.*.w", way: zero1/' "$scratch/ways.yaml"
+plan_ways
+expect 0 "" "$sw" verify "$scratch/a.plan"
+cp "$scratch/a.plan" "$scratch/out"
+holds '{"ring", "chain", "halving"} == set(j["decisions"]["algorithms"])'
+for edit in '["algorithms"]["tree"] = []' '["algorithms"]["ring"] = 3' '["orders"]["0"] = []' '["orders"]["1"].append("x")'; do
+	python3 - "$scratch/a.plan" "$scratch/b.plan" "$edit" <<'END'
+import json, sys
+plan = json.load(open(sys.argv[1]))
+exec('plan["decisions"]' + sys.argv[3])
+json.dump(plan, open(sys.argv[2], "w"))
+END
+	refuse "section '\(algorithms\|orders\)' is not one of this program" "$sw" verify "$scratch/b.plan"
+done
+
 plan="$sw plan $tiny --cluster $cluster -o $scratch/a.plan --sync $scratch/ways.yaml"
 # refuse_ways WORDS: the file on standard input is refused, with its name
 refuse_ways() {
@@ -322,7 +380,7 @@ END
 refuse_ways "1: 'weights': no variable of the program has such a name: they are 'params.blocks.0.attn.out.b', '.*' and 26 more" <<'END'
 - {variable: "weights", way: ps}
 END
-refuse_ways "3:3: 'onwer': an entry has variable, way, merge, codec, parts and axis; of way: ps also owner, proxy, stale and served; or merge, or chunk, alone (nearest: 'owner')" <<'END'
+refuse_ways "3:3: 'onwer': an entry has variable, way, merge, algorithm, order, codec, parts and axis; of way: ps also owner, proxy, stale and served; or merge, or chunk, alone (nearest: 'owner')" <<'END'
 - variable: "*"
   way: ps
   onwer: 3
@@ -382,6 +440,28 @@ refuse_ways "2:[0-9]*: served: false: all variables with way: ps are served wher
 END
 refuse_ways "1: merge is for way: all-reduce, and this entry has way: gather" <<'END'
 - {variable: "*", way: gather, merge: all}
+END
+refuse_ways "1:.*algorithm: rings: expected one of direct, ring, halving, hierarchical, chain (nearest: 'ring')" <<'END'
+- {variable: "*", way: all-reduce, algorithm: rings}
+END
+refuse_ways "1: 'params.blocks.0.attn.out.b': algorithm: chain: with way: all-reduce the cluster's devices have direct ring halving hierarchical" <<'END'
+- {variable: "*", way: all-reduce, algorithm: chain}
+END
+refuse_ways "1:.*order: 0: expected a number from 1 to 1000000" <<'END'
+- {variable: "*", way: all-reduce, order: 0}
+END
+refuse_ways "1: algorithm and way: gather: no gradient is summed" <<'END'
+- {variable: "*", way: gather, algorithm: ring}
+END
+refuse_ways "1: order and codec: codes are sent as is quickest" <<'END'
+- {variable: "*", way: all-reduce, order: 2, codec: int8}
+END
+refuse_ways "1: order and stale: terms go to the owner one by one" <<'END'
+- {variable: "*", way: ps, order: 2, stale: 1}
+END
+refuse_ways "2: merge: all: the entry of line 1 gives this group another order: what is sent as one has one of each" <<'END'
+- {variable: "*", way: all-reduce, merge: all, order: 2}
+- {variable: "params.head.w", way: all-reduce, merge: all, order: 1}
 END
 refuse_ways "1: merge and codec: codes are sent apart" <<'END'
 - {variable: "*", way: all-reduce, merge: all, codec: int8}

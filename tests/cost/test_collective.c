@@ -126,6 +126,32 @@ static void the_fastest_algorithm_is_chosen(void **state)
 	sw_cluster_clear(&c);
 }
 
+/* An algorithm that is said takes what its formula says, and never less than the quickest; one that the
+ * devices' library lacks is not taken. */
+static void an_algorithm_that_is_said_is_no_quicker(void **state)
+{
+	(void)state;
+	const level_text levels[] = {{"2", 1e-4, 1e8, 0}, {"4", 1e-5, 1e9, 0}};
+	sw_cluster c;
+	make_cluster(&c, levels, 2);
+	for (sw_algorithm a = 0; a < SW_ALGORITHM_COUNT; a++)
+		for (int64_t bytes = 8; bytes < INT64_C(1) << 32; bytes = 3 * bytes + 8) {
+			sw_collective_choice said = sw_cost_choose_said(&c, 1 + (uint32_t)a,
+			                                                SW_COLLECTIVE_ALL_REDUCE, 7, bytes),
+					     quickest = sw_cost_choose(&c, SW_COLLECTIVE_ALL_REDUCE, 7,
+			                                               bytes);
+			bool serves = sw_algorithm_serves(a, SW_COLLECTIVE_ALL_REDUCE);
+			assert_int_equal(said.algorithm, serves ? a : quickest.algorithm);
+			assert_seconds(said.seconds, by(&c, said.algorithm, SW_COLLECTIVE_ALL_REDUCE, 7, bytes));
+			assert_true(said.seconds >= quickest.seconds);
+		}
+	c.device.collectives = SW_LIBRARY_NCCL;
+	assert_int_equal(sw_cost_choose_said(&c, 1 + SW_ALGORITHM_HALVING, SW_COLLECTIVE_ALL_REDUCE, 7, 8)
+	                         .algorithm,
+	                 sw_cost_choose(&c, SW_COLLECTIVE_ALL_REDUCE, 7, 8).algorithm);
+	sw_cluster_clear(&c);
+}
+
 /* Whatever a collective sends, and to how many; but one that has no other member is none. */
 static void a_collective_has_the_overhead_of_its_device(void **state)
 {
@@ -480,6 +506,7 @@ int main(void)
 		cmocka_unit_test(one_level_follows_the_closed_forms),
 		cmocka_unit_test(halving_takes_any_number_of_ranks),
 		cmocka_unit_test(the_fastest_algorithm_is_chosen),
+		cmocka_unit_test(an_algorithm_that_is_said_is_no_quicker),
 		cmocka_unit_test(a_collective_has_the_overhead_of_its_device),
 		cmocka_unit_test(measured_points_are_interpolated_in_logarithms),
 		cmocka_unit_test(local_moves_and_groups_of_one_are_free),

@@ -318,7 +318,7 @@ static void put_into_groups(scheduled *s, const uint32_t *groups, size_t n)
 		if (!is_all_reduce(op))
 			continue;
 		sw_attrs attrs = *op->attrs;
-		attrs.collective.merge_group = groups[k++ % n];
+		attrs.collective.sending.merge_group = groups[k++ % n];
 		op->attrs = sw_arena_copy(&s->local->arena, &attrs, sizeof(attrs));
 	}
 }
@@ -342,7 +342,7 @@ static grouped schedule_groups(scheduled *s, const sw_merge_group *groups, uint3
 		const sw_op *op = &s->scheduled->ops.data[i];
 		if (!is_all_reduce(op))
 			continue;
-		uint32_t group = op->attrs->collective.merge_group;
+		uint32_t group = op->attrs->collective.sending.merge_group;
 		int64_t bytes = 0;
 		for (uint32_t k = 0; k < op->n_operands; k++)
 			bytes += sw_shape_bytes(sw_value_shape(s->scheduled, op->operands[k]));
@@ -370,7 +370,7 @@ static void groups_begin_together_and_apart_from_others(void **state)
 		for (size_t i = 0; i < s.local->ops.len; i++) {
 			const sw_op *op = &s.local->ops.data[i];
 			if (is_all_reduce(op))
-				expected.operands[op->attrs->collective.merge_group]++;
+				expected.operands[op->attrs->collective.sending.merge_group]++;
 		}
 		assert_memory_equal(g.operands, expected.operands, sizeof(g.operands));
 		assert_int_equal(g.collectives[1], expected.operands[1] > 0);
@@ -409,6 +409,99 @@ static void groups_that_would_wait_for_each_other_are_not_both_one(void **state)
 	grouped g = schedule_groups(&s, kinds, SW_COUNT(kinds));
 	assert_int_equal(g.collectives[1] + g.collectives[2], 3);
 	assert_int_equal(g.operands[1] + g.operands[2], 4);
+	close_scheduled(&s);
+}
+
+/* ---- the order of sums ------------------------------------------------------------------ */
+
+/* Number the k-th all-reduce of the local program orders[k % n], and schedule it. */
+static void schedule_orders(scheduled *s, const uint32_t *orders, size_t n)
+{
+	sw_error err = {0};
+	sw_schedule_options options = {.overlap = SW_OVERLAP_ALL};
+	size_t k = 0;
+	for (size_t i = 0; i < s->local->ops.len; i++) {
+		sw_op *op = &s->local->ops.data[i];
+		if (!is_all_reduce(op))
+			continue;
+		sw_attrs attrs = *op->attrs;
+		attrs.collective.sending = (sw_sending){.order = orders[k++ % n]};
+		op->attrs = sw_arena_copy(&s->local->arena, &attrs, sizeof(attrs));
+	}
+	sw_program_free(s->scheduled);
+	check(sw_schedule(&s->cluster, s->local, &options, &s->scheduled, &err), &err);
+	check(sw_program_verify(s->scheduled, &err), &err);
+}
+
+/* Write the numbers of all-reduces that have one, as they begin; return how many there are. */
+static size_t list_orders(const scheduled *s, uint32_t *orders, size_t most)
+{
+	const sw_computation *listed = sw_entry(s->scheduled);
+	size_t n = 0;
+	for (size_t i = 0; i < listed->ops.len; i++) {
+		sw_id id = listed->ops.data[i];
+		uint32_t order = sw_op_at(s->scheduled, id)->opcode == SW_OP_ASYNC_START
+		                         ? sw_cost_sending(s->scheduled, id).order
+		                         : 0;
+		if (order > 0) {
+			assert_true(n < most);
+			orders[n++] = order;
+		}
+	}
+	return n;
+}
+
+/* However all-reduces are numbered, the lower ones begin first, and only those of one number are merged. */
+static void sums_begin_in_the_order_of_their_numbers(void **state)
+{
+	(void)state;
+	static const char *const clusters[] = {"lab-4x1", "local-2x2"};
+	for (size_t c = 0; c < SW_COUNT(clusters); c++) {
+		scheduled s;
+		sw_rng rng = {5, 0};
+		assert_true(open_fixture("gpt-tiny", clusters[c], "dp", &s));
+		for (int round = 0; round < 8; round++) {
+			uint32_t drawn[17], begun[64], most = 1 + (uint32_t)round * 3;
+			for (size_t i = 0; i < SW_COUNT(drawn); i++)
+				drawn[i] = (uint32_t)sw_rng_below(&rng, most + 1);
+			schedule_orders(&s, drawn, SW_COUNT(drawn));
+			size_t n = list_orders(&s, begun, SW_COUNT(begun));
+			for (size_t i = 1; i < n; i++)
+				assert_true(begun[i - 1] <= begun[i]);
+			assert_true(n > 0);
+			sw_program_cost before, after;
+			sw_cost_program(&s.cluster, s.local, &before);
+			sw_cost_program(&s.cluster, s.scheduled, &after);
+			assert_int_equal(before.payload_bytes, after.payload_bytes);
+		}
+		close_scheduled(&s);
+	}
+}
+
+/* a is made of b's sum, so that it can't be summed before it; c still waits for b. */
+static void a_sum_that_needs_a_later_one_follows_it(void **state)
+{
+	(void)state;
+	static const uint32_t orders[] = {2, 3, 1}, unbound[] = {2, 1, 0}; /* b, c, a */
+	uint32_t begun[8];
+	scheduled s;
+	open_local("HloModule step, num_partitions=4\n"
+	           "sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, "
+	           "b) }\n"
+	           "ENTRY main { x = f32[4096] parameter(0)\n w = f32[4096] parameter(1)\n"
+	           "  b = f32[4096] all-reduce(x), replica_groups={{0,1,2,3}}, to_apply=sum\n"
+	           "  y = f32[4096] tanh(w)\n"
+	           "  c = f32[4096] all-reduce(y), replica_groups={{0,1,2,3}}, to_apply=sum\n"
+	           "  p = f32[4096] exponential(b)\n"
+	           "  a = f32[4096] all-reduce(p), replica_groups={{0,1,2,3}}, to_apply=sum\n"
+	           "  ROOT z = f32[4096] add(a, c) }",
+	           &s);
+	schedule_orders(&s, orders, SW_COUNT(orders));
+	assert_int_equal(list_orders(&s, begun, SW_COUNT(begun)), 3);
+	assert_true(begun[0] == 2 && begun[2] != 2);
+	schedule_orders(&s, unbound, SW_COUNT(unbound));
+	assert_int_equal(list_orders(&s, begun, SW_COUNT(begun)), 2);
+	assert_int_equal(begun[0], 1);
 	close_scheduled(&s);
 }
 
@@ -521,6 +614,8 @@ int main(void)
 		cmocka_unit_test(the_bound_counts_what_comes_before_and_after),
 		cmocka_unit_test(groups_begin_together_and_apart_from_others),
 		cmocka_unit_test(groups_that_would_wait_for_each_other_are_not_both_one),
+		cmocka_unit_test(sums_begin_in_the_order_of_their_numbers),
+		cmocka_unit_test(a_sum_that_needs_a_later_one_follows_it),
 		cmocka_unit_test(small_collectives_are_merged),
 		cmocka_unit_test(collectives_are_merged_that_an_early_reader_keeps_apart),
 		cmocka_unit_test(no_given_size_of_merged_gradients_is_quicker),

@@ -235,6 +235,78 @@ static void a_permute_counts_bytes_on_senders_only(void **state)
 	run_everywhere(run_permute, NULL);
 }
 
+/* ---- algorithms that a plan says -------------------------------------------------------- */
+
+/* Sum up, over all ranks, numbers whose sum depends on the order, by the algorithm that the op says (as in
+ * sw_sending), or that is forced. */
+static sw_status sum_by(sw_transport *t, uint32_t said, sw_algorithm force, sw_tensor *out,
+                        int64_t *wire_bytes, sw_error *err)
+{
+	sw_program *p = sw_program_new("test");
+	int32_t c = sw_build_computation(p, "main");
+	p->num_partitions = t->size;
+	sw_id x = sw_emit_parameter(p, c, sw_build_shape(p, SW_F32, (int64_t[]){1000}, 1), "x");
+	sw_id y = sw_emit_collective(p, c, SW_OP_ALL_REDUCE, SW_MONOID_SUM, x, 0, &(sw_groups){0});
+	sw_op *op = &p->ops.data[p->values.data[y].op];
+	sw_attrs attrs = *op->attrs;
+	attrs.collective.sending.algorithm = said;
+	op->attrs = &attrs;
+	sw_tensor in = {0};
+	sw_status status = sw_tensor_new(sw_value_shape(p, x), false, &in, err);
+	if (status == SW_OK)
+		status = sw_tensor_new(sw_value_shape(p, y), false, out, err);
+	for (int32_t i = 0; status == SW_OK && i < 1000; i++)
+		((float *)sw_tensor_data(in))[i] = 1 / (float)(3 + 7 * t->rank + i);
+	int64_t before = t->traffic.wire_bytes;
+	sw_transport_tune(t, NULL, force);
+	if (status == SW_OK)
+		status = sw_transport_collective(t, p, p->values.data[y].op, &in, out, err);
+	sw_transport_tune(t, NULL, SW_ALGORITHM_COUNT);
+	*wire_bytes = t->traffic.wire_bytes - before;
+	if (in.buffer)
+		sw_tensor_drop(&in);
+	sw_program_free(p);
+	return status;
+}
+
+/* What an op says is what is done: the bits of the sum, and what is sent, are those of the algorithm. */
+static sw_status sum_as_said(sw_transport *t, void *context, sw_error *err)
+{
+	static const sw_algorithm algorithms[] = {SW_ALGORITHM_DIRECT, SW_ALGORITHM_RING,
+	                                          SW_ALGORITHM_HALVING};
+	sw_tensor said[SW_COUNT(algorithms)], forced = {0};
+	memset(said, 0, sizeof(said));
+	sw_status status = SW_OK;
+	bool differ = t->size < 4;
+	(void)context;
+	for (size_t i = 0; i < SW_COUNT(algorithms) && status == SW_OK; i++) {
+		int64_t sent, expected;
+		status = sum_by(t, 1 + (uint32_t)algorithms[i], SW_ALGORITHM_COUNT, &said[i], &sent, err);
+		if (status == SW_OK)
+			status = sum_by(t, 0, algorithms[i], &forced, &expected, err);
+		if (status == SW_OK && (sent != expected || memcmp(sw_tensor_data(said[i]),
+		                                                   sw_tensor_data(forced), 4000) != 0))
+			status = sw_fail(err, SW_NO, "%s is said, and not done",
+			                 sw_algorithm_name(algorithms[i]));
+		differ = differ || (status == SW_OK && memcmp(sw_tensor_data(said[i]),
+		                                              sw_tensor_data(said[0]), 4000) != 0);
+		if (forced.buffer)
+			sw_tensor_drop(&forced);
+	}
+	for (size_t i = 0; i < SW_COUNT(algorithms); i++)
+		if (said[i].buffer)
+			sw_tensor_drop(&said[i]);
+	return status == SW_OK && !differ
+	               ? sw_fail(err, SW_NO, "all algorithms give the same bits: nothing is tested")
+	               : status;
+}
+
+static void an_algorithm_that_a_plan_says_is_taken(void **state)
+{
+	(void)state;
+	run_everywhere(sum_as_said, NULL);
+}
+
 /* ---- rejected ops ----------------------------------------------------------------------- */
 
 static sw_status groups_of_others(sw_transport *t, void *context, sw_error *err)
@@ -279,6 +351,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_op_along_every_dimension_in_every_group),
 		cmocka_unit_test(a_permute_counts_bytes_on_senders_only),
+		cmocka_unit_test(an_algorithm_that_a_plan_says_is_taken),
 		cmocka_unit_test(groups_that_do_not_fit_the_ranks_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, end_ranks);
