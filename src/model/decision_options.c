@@ -212,19 +212,42 @@ static sw_way way_of(const sw_analysis *analysis, const sw_axis_use *use, const 
 	sw_way way = variable->way;
 	if (way.kind != SW_WAY_ANY || use->ways == SW_WAYS_OWN)
 		return way;
-	way.kind = variable->trained ? SW_WAY_OWNED : SW_WAY_ALL_REDUCE;
-	if (use->ways == SW_WAYS_PARTITIONED && variable->divides)
-		way.kind = SW_WAY_SPLIT;
-	if (use->ways == SW_WAYS_SPARSE && !variable->sparse)
+	sw_way_kind owned = variable->trained ? SW_WAY_OWNED : SW_WAY_ALL_REDUCE;
+	switch (use->ways) {
+	case SW_WAYS_MOMENTS:
+		way.kind = variable->divides ? SW_WAY_MOMENTS : SW_WAY_ALL_REDUCE;
+		return way;
+	case SW_WAYS_SPLIT:
+		way.kind = variable->divides ? SW_WAY_SPLIT : SW_WAY_ALL_REDUCE;
+		return way;
+	case SW_WAYS_PARTITIONED:
+		way.kind = variable->divides ? SW_WAY_SPLIT : owned;
+		return way;
+	case SW_WAYS_OWNED:
+	case SW_WAYS_PROXY:
+		way.kind = owned;
+		way.proxy = use->ways == SW_WAYS_PROXY;
+		return way;
+	case SW_WAYS_SPARSE:
+		way.kind = variable->sparse ? owned : SW_WAY_ALL_REDUCE;
+		return way;
+	default:
 		way.kind = SW_WAY_ALL_REDUCE;
-	return way;
+		return way;
+	}
 }
 
 /* Likewise, is the gradient that an op makes gathered? */
 static sw_gathering gathering_of(const sw_analysis *analysis, const sw_axis_use *use, sw_id op)
 {
 	const uint8_t *gathers = analysis->variables.gathers;
-	return gathers && use->ways == SW_WAYS_OWN ? (sw_gathering)gathers[op] : SW_GATHERS_NOT;
+	sw_gathering gathering = gathers && use->ways ? (sw_gathering)gathers[op] : SW_GATHERS_NOT;
+	bool rows = sw_op_at(analysis->program, op)->opcode == SW_OP_SCATTER;
+	if (gathering != SW_GATHERS_MAYBE || use->ways == SW_WAYS_OWN)
+		return gathering;
+	return use->ways == SW_WAYS_GATHERED || (use->ways == SW_WAYS_GATHERED_ROWS && rows)
+	               ? SW_GATHERS_SURELY
+	               : SW_GATHERS_NOT;
 }
 
 /* May the variable's state, or (update) what updates it, be split? */

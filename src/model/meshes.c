@@ -183,40 +183,54 @@ static bool has_variables(const sw_roles *roles)
 	return false;
 }
 
-static sw_status add_ways(const request *r, const sw_plan_strategy *strategy, sw_error *err)
+static void add_axis_mesh(const request *r, const sw_strategy_axis *axis, const char *name)
 {
-	if (!r->roles || has_variables(r->roles))
-		return add_data(r, strategy, err);
-	return sw_fail(err, SW_ERR_INPUT,
-	               "%s says how variables are synchronised, and the program has none: give a "
-	               "training step, whose parameters are state",
-	               sw_fixed_strategy_of(strategy->kind)->name);
+	sw_mesh mesh = {0};
+	add_data_axes(&mesh, r->atoms, 0, r->atoms->n, r->batch, axis);
+	snprintf(mesh.name, sizeof(mesh.name), "%s", name);
+	sw_vec_push(r->meshes, mesh);
 }
 
-/* Add the strategies that leave less open, too: it is no slower than any of these. */
-static sw_status add_all_ways(const request *r, const sw_plan_strategy *strategy, sw_error *err)
+/* Where the search has a choice of ways, one way for all that may have any is among what is played, since
+ * the model does not see what a schedule merges: it is no slower than any of these. Without a file of ways
+ * fixed strategies, which divide more, are, too. */
+static void add_one_way_each(const request *r, bool of_file)
 {
-	static const sw_plan_strategy alike[] = {
-		{.kind = SW_PLAN_DP},
-		{.kind = SW_PLAN_ZERO1},
-		{.kind = SW_PLAN_ZERO3},
-		{.kind = SW_PLAN_PS, .owners = SW_OWNERS_BALANCED},
-		{.kind = SW_PLAN_PS, .owners = SW_OWNERS_PARTITIONED},
-		{.kind = SW_PLAN_PARALLAX, .owners = SW_OWNERS_PARALLAX}};
-	static const sw_axis_ways ways[SW_OWNERS_COUNT] = {[SW_OWNERS_BALANCED] = SW_WAYS_OWNED,
-	                                                   [SW_OWNERS_PARTITIONED] =
-	                                                           SW_WAYS_PARTITIONED,
-	                                                   [SW_OWNERS_PARALLAX] = SW_WAYS_SPARSE};
-	for (size_t i = 0; i < SW_COUNT(alike) && r->atoms->n > 0; i++) {
-		const sw_strategy_axis *data =
-			alike[i].owners == SW_OWNERS_NONE
-				? sw_strategy_data_axis(&alike[i])
-				: sw_strategy_ways_axis(ways[alike[i].owners]);
-		sw_mesh mesh = {0};
-		add_data_axes(&mesh, r->atoms, 0, r->atoms->n, r->batch, data);
-		add_mesh(r, &alike[i], mesh);
+	static const struct {
+		sw_strategy_kind kind;
+		const char *name;
+	} fixed[] = {{SW_PLAN_DP, "dp"}, {SW_PLAN_ZERO1, "zero1"}, {SW_PLAN_ZERO3, "zero3"}};
+	static const struct {
+		sw_axis_ways ways;
+		const char *of_file, *name; /* name: where there is no file; NULL: it is a fixed strategy */
+	} each[] = {{SW_WAYS_REDUCED, "any by all-reduce", NULL},
+	            {SW_WAYS_MOMENTS, "any by zero1", "variables by zero1"},
+	            {SW_WAYS_SPLIT, "any by zero3", "variables by zero3"},
+	            {SW_WAYS_OWNED, "any by ps", "ps:balanced"},
+	            {SW_WAYS_PROXY, "any by ps with proxies", "ps:balanced,proxy"},
+	            {SW_WAYS_PARTITIONED, "any by zero3 or ps", "ps:partitioned"},
+	            {SW_WAYS_SPARSE, "rows by ps", "parallax"},
+	            {SW_WAYS_GATHERED, "any by gather", "variables by gather"},
+	            {SW_WAYS_GATHERED_ROWS, "rows by gather", "rows by gather"}};
+	for (size_t i = 0; i < SW_COUNT(fixed) && !of_file && r->atoms->n > 0; i++)
+		add_axis_mesh(r, sw_fixed_strategy_of(fixed[i].kind)->axes, fixed[i].name);
+	for (size_t i = 0; i < SW_COUNT(each) && r->atoms->n > 0; i++) {
+		const char *name = of_file ? each[i].of_file : each[i].name;
+		if (name)
+			add_axis_mesh(r, sw_strategy_ways_axis(each[i].ways), name);
 	}
-	return add_ways(r, strategy, err);
+}
+
+static sw_status add_ways(const request *r, const sw_plan_strategy *strategy, sw_error *err)
+{
+	if (r->roles && !has_variables(r->roles))
+		return sw_fail(err, SW_ERR_INPUT,
+		               "%s says how variables are synchronised, and the program has none: give "
+		               "a training step, whose parameters are state",
+		               sw_fixed_strategy_of(strategy->kind)->name);
+	if (strategy->owners == SW_OWNERS_ANY)
+		add_one_way_each(r, strategy->kind == SW_PLAN_SYNC);
+	return add_data(r, strategy, err);
 }
 
 static sw_status add_megatron(const request *r, const sw_plan_strategy *strategy, sw_error *err)
@@ -551,7 +565,7 @@ static add_fn *const STRATEGIES[] = {
 	[SW_PLAN_AXONN] = add_axonn,   [SW_PLAN_EXPERT] = add_expert,
 	[SW_PLAN_PS] = add_ways,       [SW_PLAN_PARALLAX] = add_ways,
 	[SW_PLAN_RANDOM] = add_ways,   [SW_PLAN_SYNC] = add_ways,
-	[SW_PLAN_WAYS] = add_all_ways, [SW_PLAN_SERIAL] = add_serial,
+	[SW_PLAN_WAYS] = add_ways, [SW_PLAN_SERIAL] = add_serial,
 };
 
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy,

@@ -316,15 +316,15 @@ static const sw_axis_use ZERO1_SUMS_REST = {MOMENTS, .whole_sums = true};
 static const sw_axis_use ZERO2 = {.must = {BATCH}, GRADIENTS}, ZERO2_REST = {GRADIENTS};
 static const sw_axis_use ZERO3 = {.must = {BATCH}, PARAMETERS}, ZERO3_REST = {PARAMETERS};
 
-/* Each variable in a way of its own. */
-static const sw_axis_use WAYS = {.must = {BATCH}, .ways = SW_WAYS_OWN};
-static const sw_axis_use WAYS_REST = {.ways = SW_WAYS_OWN};
-static const sw_axis_use OWNED = {.must = {BATCH}, .ways = SW_WAYS_OWNED};
-static const sw_axis_use OWNED_REST = {.ways = SW_WAYS_OWNED};
-static const sw_axis_use SPARSE = {.must = {BATCH}, .ways = SW_WAYS_SPARSE};
-static const sw_axis_use SPARSE_REST = {.ways = SW_WAYS_SPARSE};
-static const sw_axis_use PARTITIONED = {.must = {BATCH}, .ways = SW_WAYS_PARTITIONED};
-static const sw_axis_use PARTITIONED_REST = {.ways = SW_WAYS_PARTITIONED};
+/* Each variable in a way of its own, or in one for all. */
+#define BY_WAYS(kind) [kind] = {.must = {BATCH}, .ways = kind}
+#define BY_WAYS_REST(kind) [kind] = {.ways = kind}
+#define EACH_WAYS(X)                                                                               \
+	X(SW_WAYS_OWN), X(SW_WAYS_REDUCED), X(SW_WAYS_MOMENTS), X(SW_WAYS_SPLIT),                  \
+		X(SW_WAYS_OWNED), X(SW_WAYS_PROXY), X(SW_WAYS_SPARSE), X(SW_WAYS_PARTITIONED),     \
+		X(SW_WAYS_GATHERED), X(SW_WAYS_GATHERED_ROWS)
+static const sw_axis_use WAYS[SW_WAYS_COUNT] = {EACH_WAYS(BY_WAYS)};
+static const sw_axis_use WAYS_REST[SW_WAYS_COUNT] = {EACH_WAYS(BY_WAYS_REST)};
 
 /* A layer's three products are split alike, with sequences split between layers or not: no weight's
  * gradient is summed up of parts of sequences. */
@@ -361,10 +361,8 @@ static const sw_strategy_axis ZERO1_SUMS_AXES[] = {{NULL, REST, &ZERO1_SUMS, &ZE
 static const sw_strategy_axis ZERO2_AXES[] = {{NULL, REST, &ZERO2, &ZERO2_REST}};
 static const sw_strategy_axis ZERO3_AXES[] = {{NULL, REST, &ZERO3, &ZERO3_REST}};
 static const sw_strategy_axis TENSOR_AXES[] = {{DATA_AXIS}, {NULL, 0, &TENSOR, &TENSOR_SEQUENCE}};
-static const sw_strategy_axis WAYS_AXES[] = {{NULL, REST, &WAYS, &WAYS_REST},
-                                             {NULL, REST, &OWNED, &OWNED_REST},
-                                             {NULL, REST, &SPARSE, &SPARSE_REST},
-                                             {NULL, REST, &PARTITIONED, &PARTITIONED_REST}};
+#define WAYS_AXIS(kind) [kind - SW_WAYS_OWN] = {NULL, REST, &WAYS[kind], &WAYS_REST[kind]}
+static const sw_strategy_axis WAYS_AXES[] = {EACH_WAYS(WAYS_AXIS)};
 /* Rows are outside, since their traffic is of weights; the sums over the copies are inside. SUMMA
  * has the first two axes, 2.5-D all three. */
 static const sw_strategy_axis GRID_AXES[] = {{"rows", 0, &ROWS, &ROWS_TOO},

@@ -27,12 +27,23 @@ typedef struct sw_class_set {
 	uint8_t any, none;
 } sw_class_set;
 
+/* OWN: each variable has its own way (model/ways.h). The others say of those that may have any: all have
+ * one, as far as they can, and else gradients are all-reduced: REDUCED, MOMENTS and SPLIT (as under ZeRO),
+ * OWNED, PROXY (owned, with a copy on every device), GATHERED. SPARSE, GATHERED_ROWS: scattered gradients go
+ * to owners, or are gathered. PARTITIONED: what does not divide has an owner. */
 typedef enum sw_axis_ways {
 	SW_WAYS_NONE,
 	SW_WAYS_OWN,
+	SW_WAYS_REDUCED,
+	SW_WAYS_MOMENTS,
+	SW_WAYS_SPLIT,
 	SW_WAYS_OWNED,
+	SW_WAYS_PROXY,
 	SW_WAYS_SPARSE,
-	SW_WAYS_PARTITIONED
+	SW_WAYS_PARTITIONED,
+	SW_WAYS_GATHERED,
+	SW_WAYS_GATHERED_ROWS,
+	SW_WAYS_COUNT
 } sw_axis_ways;
 
 /* How an axis may be used: the splits that decisions of each kind have over it. Where no demanded
@@ -59,10 +70,7 @@ typedef struct sw_axis_use {
 	/* Values without a batch that are no parameters are split along a dimension of state, so
 	 * that gradients are reduce-scattered at once. */
 	bool gradients;
-	/* Variables are synchronised in ways: their own (model/ways.h); or, where any way may be
-	 * taken, all by owners, those with sparse gradients by owners and the others by
-	 * all-reduces, or split what divides and the others by owners. */
-	sw_axis_ways ways;
+	sw_axis_ways ways; /* how variables are synchronised */
 	/* Gradients that a loop sums up are not split while it runs, though moments are. */
 	bool whole_sums;
 } sw_axis_use;

@@ -292,10 +292,21 @@ static void want_near(const sw_search *s, sw_variant *v)
 	}
 }
 
+/* Does a file of ways leave some to the search? */
+static bool leaves_choice(const sw_sync *sync)
+{
+	for (size_t i = 0; sync && i < sync->n; i++)
+		if (sync->list[i].way.kind == SW_WAY_ANY)
+			return true;
+	return false;
+}
+
 static bool is_asked_for(const sw_search *s)
 {
 	const sw_plan_options *o = s->asked.options;
-	return sw_search_has_incumbent(s) && o->strategy.kind == SW_PLAN_AUTO && !o->no_overlap &&
+	bool choice = o->strategy.kind == SW_PLAN_AUTO || o->strategy.kind == SW_PLAN_WAYS ||
+	              leaves_choice(o->sync);
+	return sw_search_has_incumbent(s) && choice && !o->no_overlap &&
 	       o->method == SW_METHOD_EXACT && isinf(s->end_s) && !s->lender;
 }
 

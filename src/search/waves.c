@@ -16,13 +16,24 @@ static void limit_meshes(sw_search *s, sw_meshes *meshes)
 	sw_meshes_limit(meshes, s->afford_three, s->scope, sizeof(s->scope));
 }
 
+/* May some variable have any way? */
+static bool has_choice(const sw_analysis *a)
+{
+	for (uint32_t i = 0; i < a->variables.n; i++)
+		if (a->variables.list[i].way.kind == SW_WAY_ANY)
+			return true;
+	return false;
+}
+
 static sw_status strategy_meshes(sw_search *s, const sw_variant *v, sw_meshes *meshes)
 {
 	const sw_plan_options *o = s->asked.options;
 	sw_plan_strategy strategy = o->strategy;
-	/* the strategies that `ways` is no slower than do not do what a file says */
-	if (o->sync && strategy.kind == SW_PLAN_WAYS)
+	bool choice = o->sync && has_choice(&s->wave->analysis);
+	if (choice || (o->sync && strategy.kind == SW_PLAN_WAYS)) {
 		strategy.kind = SW_PLAN_SYNC;
+		strategy.owners = choice ? SW_OWNERS_ANY : SW_OWNERS_FILE;
+	}
 	sw_status status =
 		sw_meshes_of(s->asked.cluster, &strategy, s->asked.model_limits,
 	                     &s->wave->analysis.roles, v->rewrites.microbatches, meshes, s->err);
