@@ -487,6 +487,7 @@ sw_status sw_tune(const sw_program *program, const char *program_path, const sw_
 	                          err));
 	sw_trials_init(&tuned->trials);
 	tuned->space.setting = setting_of(cluster, &options->plan);
+	tuned->space.gathers = options->plan.microbatches <= 1;
 	t.group = sw_tune_group(tuned->space.program_hash, tuned->space.setting,
 	                        options->measure != NULL);
 	sw_progress_start(&t.progress, "tune", options->plan.quiet);

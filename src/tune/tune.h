@@ -34,6 +34,9 @@ typedef struct sw_tuned_variable {
 	int64_t bytes, gradient_bytes; /* of the parameter with its moments, and alone */
 	bool sparse;                   /* its gradient is scattered rows */
 	int64_t row_bytes;             /* of those that a device scatters; 0: it is dense */
+	/* of a device's part of what its gradient is made of, where that may be gathered (way: gather); 0:
+	 * it may not */
+	int64_t made_of_bytes;
 	/* shares of the kernels' seconds of a step, in the order of the program: before the
 	 * parameter is first read, before its gradient is there, and of the kernels that read it */
 	double read_at, ready_at, work;
@@ -51,6 +54,7 @@ typedef struct sw_ways_space {
 	uint64_t program_hash, setting;
 	int32_t n_codecs; /* that ways may have; without one they compute what one device does */
 	const sw_codec *codecs;
+	bool gathers; /* what gradients are made of may be gathered: nothing sums them up in a loop */
 	uint32_t n, n_kinds;
 	const sw_tuned_variable *variables;
 	const char **kinds; /* globs of names, with characters escaped that mean something in one */
@@ -74,6 +78,7 @@ typedef struct sw_variable_ways {
 	sw_way *parts;   /* [n]; an owner below 0: whoever has fewest bytes */
 	sw_codec codec;
 	uint32_t group; /* its gradient is all-reduced with those of this merge group; 0: in none */
+	uint32_t algorithm, order; /* by which its gradient is summed, and when: as in sw_sending */
 } sw_variable_ways;
 typedef struct sw_ways {
 	sw_merge merge;             /* 0: as is quickest */
@@ -87,9 +92,13 @@ bool sw_ways_possible(const sw_ways_space *space, uint32_t variable, int32_t axi
                       int32_t part, sw_way_kind kind);
 /* Return in how much ways differ: 0, the same; 1, in every variable. Large variables count more. */
 double sw_ways_distance(const sw_ways_space *space, const sw_ways *a, const sw_ways *b);
-/* Take out of its group what is not all-reduced as it is, and number the groups in the order of the
- * variables, so that ways that say the same are the same. `of`: per variable. O(variables). */
-void sw_ways_number_groups(const sw_ways_space *space, sw_variable_ways *of);
+/* May all parts of the variable be sent by that algorithm? */
+bool sw_ways_has_algorithm(const sw_ways_space *space, const sw_variable_ways *ways,
+                           sw_algorithm algorithm);
+/* Take out of its group what is not all-reduced as it is, give a group one algorithm and order, and none to
+ * what is not summed as it is; number the groups in the order of the variables, so that ways that say the
+ * same are the same. `of`: per variable. O(variables). */
+void sw_ways_settle(const sw_ways_space *space, sw_variable_ways *of);
 /* Set the hash of ways whose other members are filled. */
 void sw_ways_seal(const sw_ways_space *space, sw_ways *ways);
 /* Write the entries of a file of ways that says the same, in few lines: a kind whose variables are
@@ -123,7 +132,7 @@ sw_ways sw_ways_change(const sw_ways_space *space, const sw_tune_limits *limits,
 
 /* What the simulator sees: logarithms of seconds of a communication model, and shares of bytes, so
  * that what is learned of one program and cluster says something about another. */
-#define SW_WAYS_FEATURES 34
+#define SW_WAYS_FEATURES 37
 typedef struct sw_ways_features {
 	double seconds; /* of a step, by the predefined model */
 	double x[SW_WAYS_FEATURES];

@@ -85,9 +85,10 @@ typedef struct ways_view {
 	const sw_ways_space *space;
 	const sw_ways *ways;
 	double sent[SENT_COUNT];         /* seconds on the link */
-	double bytes[SW_WAY_ANY + 1];    /* by way; proxies by themselves */
-	double number[SW_WAY_ANY];       /* of variables' parts, by way */
-	double sparse_bytes[SW_WAY_ANY]; /* by way */
+	double bytes[SW_WAY_COUNT + 1];    /* by way; proxies by themselves */
+	double number[SW_WAY_COUNT];       /* of variables' parts, by way */
+	double sparse_bytes[SW_WAY_COUNT]; /* by way */
+	double said_bytes, ordered_bytes;  /* of an algorithm, and an order, of their own */
 	double all_bytes, all_number, divided_bytes, extra_parts, coded_bytes, collectives, merged;
 	double owned, largest_owned, split; /* bytes of state */
 	double kept;                        /* by all devices */
@@ -95,7 +96,7 @@ typedef struct ways_view {
 		hidden_weight[2]; /* kernels after gradients, by seconds: all-reduced, others */
 	double *fixed;            /* per device: bytes of owners that were given by number */
 } ways_view;
-#define PROXIES SW_WAY_ANY
+#define PROXIES SW_WAY_COUNT
 
 /* Bytes that a device sends of a coded gradient, over those of the gradient in f32. */
 static double code_share(sw_codec codec, sw_shape shape)
@@ -122,6 +123,19 @@ typedef struct link_seconds {
 	double read_s, gradient_s;
 } link_seconds;
 
+/* How many times as long as by the quickest algorithm a sum takes by the one that is said. */
+static double said_over(const ways_view *view, const sw_variable_ways *w, sw_collective_kind kind,
+                        double bytes)
+{
+	const sw_cluster *cluster = view->space->cluster;
+	uint32_t all = (UINT32_C(1) << cluster->atoms.n) - 1;
+	if (w->algorithm == 0 || bytes < 1)
+		return 1;
+	double quickest = sw_cost_choose(cluster, kind, all, (int64_t)bytes).seconds,
+	       said = sw_cost_choose_said(cluster, w->algorithm, kind, all, (int64_t)bytes).seconds;
+	return quickest > 0 ? said / quickest : 1;
+}
+
 static double rows_s(ways_view *view, const sw_tuned_variable *v, price_kind dense, double bytes)
 {
 	double whole = price(view->space, dense, bytes);
@@ -129,20 +143,31 @@ static double rows_s(ways_view *view, const sw_tuned_variable *v, price_kind den
 	                 : whole;
 }
 
-static void add_all_reduced(ways_view *view, const sw_tuned_variable *v, double bytes,
-                            link_seconds *link)
+static void add_all_reduced(ways_view *view, const sw_tuned_variable *v, const sw_variable_ways *w,
+                            double bytes, link_seconds *link)
 {
 	bool merges = sw_merge_is_given(view->ways->merge);
-	double seconds = rows_s(view, v, merges ? PRICE_ALL_REDUCE : PRICE_MERGED, bytes);
+	double seconds = rows_s(view, v, merges ? PRICE_ALL_REDUCE : PRICE_MERGED, bytes) *
+	                 said_over(view, w, SW_COLLECTIVE_ALL_REDUCE, bytes);
 	link->gradient_s += seconds;
 	view->sent[v->sparse ? SENT_ROWS : SENT_ALL_REDUCED] += seconds;
 	view->collectives++;
 }
 
-static void add_owned(ways_view *view, const sw_tuned_variable *v, const sw_way *way, double bytes,
-                      double parameter, double state, link_seconds *link)
+static void add_gathered(ways_view *view, const sw_tuned_variable *v, link_seconds *link)
 {
-	double sum_s = rows_s(view, v, PRICE_REDUCE, bytes),
+	double seconds = price(view->space, PRICE_ALL_GATHER, (double)v->made_of_bytes);
+	link->gradient_s += seconds;
+	view->sent[SENT_ROWS] += seconds;
+	view->collectives++;
+}
+
+static void add_owned(ways_view *view, const sw_tuned_variable *v, const sw_variable_ways *w,
+                      const sw_way *way, double bytes, double parameter, double state,
+                      link_seconds *link)
+{
+	double sum_s = rows_s(view, v, PRICE_REDUCE, bytes) *
+	               said_over(view, w, SW_COLLECTIVE_BROADCAST, bytes),
 	       spread_s = price(view->space, PRICE_SPREAD, parameter);
 	link->gradient_s += sum_s + (way->proxy ? spread_s : 0);
 	link->read_s += way->proxy ? 0 : spread_s;
@@ -156,11 +181,12 @@ static void add_owned(ways_view *view, const sw_tuned_variable *v, const sw_way 
 	view->collectives += 2;
 }
 
-static void add_split(ways_view *view, const sw_way *way, double bytes, double parameter,
-                      double state, link_seconds *link)
+static void add_split(ways_view *view, const sw_variable_ways *w, const sw_way *way, double bytes,
+                      double parameter, double state, link_seconds *link)
 {
 	double devices = (double)view->space->cluster->n_devices;
-	double scatter_s = price(view->space, PRICE_REDUCE_SCATTER, bytes),
+	double scatter_s = price(view->space, PRICE_REDUCE_SCATTER, bytes) *
+	                   said_over(view, w, SW_COLLECTIVE_REDUCE_SCATTER, bytes),
 	       gather_s = price(view->space, PRICE_ALL_GATHER, parameter / devices);
 	bool rests_whole = way->kind == SW_WAY_MOMENTS;
 	link->gradient_s += scatter_s + (rests_whole ? gather_s : 0);
@@ -183,12 +209,16 @@ static void add_part(ways_view *view, uint32_t variable, int32_t part, link_seco
 	       parameter = share * (double)v->gradient_bytes, state = share * (double)v->bytes,
 	       bytes = parameter * code_share(w->codec, v->shape);
 	if (way->kind == SW_WAY_OWNED)
-		add_owned(view, v, way, bytes, parameter, state, link);
+		add_owned(view, v, w, way, bytes, parameter, state, link);
 	else if (way->kind == SW_WAY_ALL_REDUCE)
-		add_all_reduced(view, v, bytes, link);
+		add_all_reduced(view, v, w, bytes, link);
+	else if (way->kind == SW_WAY_GATHER)
+		add_gathered(view, v, link);
 	else
-		add_split(view, way, bytes, parameter, state, link);
-	view->kept += way->kind == SW_WAY_ALL_REDUCE ? state : 0;
+		add_split(view, w, way, bytes, parameter, state, link);
+	view->kept += way->kind == SW_WAY_ALL_REDUCE || way->kind == SW_WAY_GATHER ? state : 0;
+	view->said_bytes += w->algorithm ? parameter : 0;
+	view->ordered_bytes += w->order ? parameter : 0;
 	view->bytes[way->proxy ? PROXIES : (int)way->kind] += parameter;
 	view->number[way->kind]++;
 	view->sparse_bytes[way->kind] += v->sparse ? parameter : 0;
@@ -334,7 +364,10 @@ static const char *const NAMES[SW_WAYS_FEATURES] = {"log step",
                                                     "bytes coded",
                                                     "log memory",
                                                     "reduced hidden",
-                                                    "others hidden"};
+                                                    "others hidden",
+                                                    "bytes gathered",
+                                                    "bytes by algorithm",
+                                                    "bytes in order"};
 
 const char *sw_ways_feature_name(size_t i)
 {
@@ -393,6 +426,9 @@ static void fill_shares(const ways_view *view, double *x)
 	x[28] = view->sparse_bytes[SW_WAY_OWNED] / bytes;
 	x[29] = view->sparse_bytes[SW_WAY_ALL_REDUCE] / bytes;
 	x[30] = view->coded_bytes / bytes;
+	x[34] = view->bytes[SW_WAY_GATHER] / bytes;
+	x[35] = view->said_bytes / bytes;
+	x[36] = view->ordered_bytes / bytes;
 }
 
 static void fill_rest(const ways_view *view, double fullest, double base, double *x)

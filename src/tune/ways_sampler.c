@@ -8,8 +8,9 @@
 #include "tune/tune.h"
 
 typedef struct taste {
-	double way[SW_WAY_ANY], sparse_way[SW_WAY_ANY]; /* weights */
-	double proxy, parts, apart, own, coded; /* chances; apart: parts differ from each other */
+	double way[SW_WAY_COUNT], sparse_way[SW_WAY_COUNT]; /* weights */
+	/* chances; apart: parts differ from each other; said: of an algorithm */
+	double proxy, parts, apart, own, coded, said;
 } taste;
 
 typedef struct ways_sampler {
@@ -28,9 +29,9 @@ static bool chance(ways_sampler *s, double share)
 /* Weights that are now and then almost all of one way: exponentials, squared. */
 static void draw_weights(ways_sampler *s, double *weights)
 {
-	for (int k = 0; k < SW_WAY_ANY; k++) {
+	for (int k = 0; k < SW_WAY_COUNT; k++) {
 		double drawn = -log(1 - sw_rng_unit(s->rng));
-		weights[k] = drawn * drawn;
+		weights[k] = k == SW_WAY_ANY ? 0 : drawn * drawn;
 	}
 }
 
@@ -44,6 +45,7 @@ static void draw_taste(ways_sampler *s)
 	s->taste.apart = chance(s, 0.3) ? sw_rng_unit(s->rng) : 0;
 	s->taste.own = own[sw_rng_below(s->rng, SW_COUNT(own))];
 	s->taste.coded = s->space->n_codecs > 0 ? sw_rng_unit(s->rng) : 0;
+	s->taste.said = chance(s, 0.3) ? sw_rng_unit(s->rng) : 0;
 }
 
 /* ---- one variable ----------------------------------------------------------------------- */
@@ -52,11 +54,11 @@ static sw_way_kind draw_kind(ways_sampler *s, const sw_tuned_variable *v)
 {
 	const double *weights = v->sparse ? s->taste.sparse_way : s->taste.way;
 	double sum = 0;
-	for (int k = 0; k < SW_WAY_ANY; k++)
+	for (int k = 0; k < SW_WAY_COUNT; k++)
 		sum += weights[k];
 	double at = sum * sw_rng_unit(s->rng);
 	int k = 0;
-	while (k < SW_WAY_ANY - 1 && at >= weights[k])
+	while (k < SW_WAY_COUNT - 1 && at >= weights[k])
 		at -= weights[k++];
 	return (sw_way_kind)k;
 }
@@ -108,8 +110,10 @@ static sw_variable_ways draw_variable(ways_sampler *s, uint32_t variable)
 		            sw_ways_possible(s->space, variable, w.axis, w.n, k, first.kind);
 		w.parts[k] = same ? first : draw_way(s, variable, &w, k);
 	}
-	if (chance(s, s->taste.coded))
+	if (w.parts[0].kind != SW_WAY_GATHER && chance(s, s->taste.coded))
 		w.codec = s->space->codecs[sw_rng_below(s->rng, s->space->n_codecs)];
+	if (chance(s, s->taste.said))
+		w.algorithm = 1 + (uint32_t)sw_rng_below(s->rng, SW_ALGORITHM_COUNT);
 	return w;
 }
 
@@ -161,6 +165,18 @@ static void draw_groups(ways_sampler *s, sw_variable_ways *of)
 	}
 }
 
+/* Now and then gradients are summed in an order of their own, in up to 16 steps: as they are there, or as the
+ * next step reads what they update. */
+static void draw_orders(ways_sampler *s, sw_variable_ways *of)
+{
+	const sw_ways_space *space = s->space;
+	const uint32_t *order = chance(s, 0.5) ? space->by_ready : space->by_read;
+	uint32_t steps = 2u << sw_rng_below(s->rng, 4);
+	bool any = chance(s, 0.2);
+	for (uint32_t i = 0; i < space->n; i++)
+		of[order[i]].order = any ? 1 + i * steps / space->n : 0;
+}
+
 static void draw_kind_ways(ways_sampler *s, uint32_t kind, sw_variable_ways *of)
 {
 	sw_variable_ways shared = {0};
@@ -185,7 +201,8 @@ sw_ways sw_ways_draw(const sw_ways_space *space, const sw_tune_limits *limits, s
 	for (uint32_t k = 0; k < space->n_kinds; k++)
 		draw_kind_ways(&s, k, of);
 	draw_groups(&s, of);
-	sw_ways_number_groups(space, of);
+	draw_orders(&s, of);
+	sw_ways_settle(space, of);
 	sw_ways_seal(space, &ways);
 	return ways;
 }
@@ -212,6 +229,26 @@ static void change_group(ways_sampler *s, sw_ways *ways, sw_variable_ways *of, c
 	for (uint32_t i = 0; i < s->space->n; i++)
 		if (s->space->variables[i].kind == kind)
 			of[i].group = own ? s->space->n + 1 : like;
+}
+
+static void change_order(ways_sampler *s, sw_ways *ways, sw_variable_ways *of, const sw_ways *other)
+{
+	(void)ways;
+	(void)other;
+	draw_orders(s, of);
+}
+
+/* Let a kind's gradients be summed by another algorithm, or by the quickest. */
+static void change_algorithm(ways_sampler *s, sw_ways *ways, sw_variable_ways *of,
+                             const sw_ways *other)
+{
+	(void)ways;
+	(void)other;
+	uint32_t kind = (uint32_t)sw_rng_below(s->rng, s->space->n_kinds),
+		 algorithm = (uint32_t)sw_rng_below(s->rng, SW_ALGORITHM_COUNT + 1);
+	for (uint32_t i = 0; i < s->space->n; i++)
+		if (s->space->variables[i].kind == kind)
+			of[i].algorithm = algorithm;
 }
 
 static void change_kind(ways_sampler *s, sw_ways *ways, sw_variable_ways *of, const sw_ways *other)
@@ -278,7 +315,8 @@ sw_ways sw_ways_change(const sw_ways_space *space, const sw_tune_limits *limits,
 {
 	static change_fn *const changes[] = {change_kind,     change_kind,  change_kind,
 	                                     change_merge,    change_group, change_owner,
-	                                     change_proxy,    change_variable, cross};
+	                                     change_proxy,    change_variable, cross,
+	                                     change_order,    change_algorithm};
 	ways_sampler s = {.space = space, .limits = limits, .rng = rng, .arena = arena};
 	sw_variable_ways *of = SW_NEW_N(arena, sw_variable_ways, space->n + 1);
 	draw_taste(&s);
@@ -287,7 +325,7 @@ sw_ways sw_ways_change(const sw_ways_space *space, const sw_tune_limits *limits,
 	sw_ways changed = {.merge = ways->merge, .of = of};
 	for (int64_t n = 1 + sw_rng_below(rng, 3); n > 0; n--)
 		changes[sw_rng_below(rng, SW_COUNT(changes))](&s, &changed, of, other);
-	sw_ways_number_groups(space, of);
+	sw_ways_settle(space, of);
 	sw_ways_seal(space, &changed);
 	return changed;
 }

@@ -8,7 +8,8 @@ static const char *const SEEDS[] = {"allreduce",      "allreduce:chunk=1",
                                     "ps:balanced",    "ps:balanced,proxy",
                                     "ps:partitioned", "ps:uneven",
                                     "parallax",       "zero1",
-                                    "zero3"};
+                                    "zero3",          "gather",
+                                    "gather rows"};
 
 const char *sw_ways_seed_name(size_t i)
 {
@@ -82,14 +83,26 @@ static void build(const sw_ways_space *space, const sw_plan_strategy *strategy, 
 	}
 }
 
+/* Gather what gradients are made of, where they are no sums; or only that of scattered rows. */
+static void gather(const sw_ways_space *space, bool rows, sw_variable_ways *of)
+{
+	for (uint32_t i = 0; i < space->n; i++)
+		if ((!rows || space->variables[i].sparse) &&
+		    sw_ways_possible(space, i, 0, of[i].n, 0, SW_WAY_GATHER))
+			of[i].parts[0].kind = SW_WAY_GATHER;
+}
+
 sw_status sw_ways_seed(const sw_ways_space *space, size_t i, sw_arena *arena, sw_ways *ways,
                        sw_error *err)
 {
 	sw_plan_strategy strategy;
 	sw_variable_ways *of = SW_NEW_N(arena, sw_variable_ways, space->n + 1);
-	SW_TRY(sw_plan_strategy_parse(SEEDS[i], &strategy, err));
+	bool gathers = strncmp(SEEDS[i], "gather", 6) == 0;
+	SW_TRY(sw_plan_strategy_parse(gathers ? "allreduce" : SEEDS[i], &strategy, err));
 	SW_TRY(divide(space, &strategy, arena, of, err));
 	build(space, &strategy, arena, of);
+	if (gathers)
+		gather(space, strcmp(SEEDS[i], "gather rows") == 0, of);
 	*ways = (sw_ways){.merge = strategy.merge, .of = of};
 	sw_ways_seal(space, ways);
 	return SW_OK;

@@ -89,6 +89,16 @@ static int64_t scattered_bytes(const sw_program *program, const sw_op *op, int64
 	return sw_shape_bytes(sw_value_shape(program, op->operands[op->n_operands - 1])) / devices;
 }
 
+/* Return the bytes of a device's part of what makes a gradient: of a scatter's indices and rows, or of a
+ * product's operands. */
+static int64_t made_of_bytes(const sw_program *program, const sw_op *maker, int64_t devices)
+{
+	int64_t bytes = 0;
+	for (uint32_t k = maker->opcode == SW_OP_SCATTER; k < maker->n_operands; k++)
+		bytes += sw_shape_bytes(sw_value_shape(program, maker->operands[k]));
+	return SW_MAX(bytes / devices, 1);
+}
+
 static void time_gradients(sw_ways_space *space, const step_clock *clock,
                            const sw_variable_map *map, sw_tuned_variable *variables)
 {
@@ -99,6 +109,10 @@ static void time_gradients(sw_ways_space *space, const step_clock *clock,
 		const sw_op *op = sw_op_at(clock->program, id);
 		sw_tuned_variable *v = &variables[of];
 		v->ready_at = SW_MAX(v->ready_at, clock->till[id]);
+		sw_id maker = sw_gradient_maker(clock->program, id);
+		if (maker != SW_NO_ID)
+			v->made_of_bytes += made_of_bytes(clock->program, sw_op_at(clock->program, maker),
+			                                  space->cluster->n_devices);
 		if (op->opcode != SW_OP_SCATTER)
 			continue;
 		v->sparse = true;
@@ -170,7 +184,7 @@ sw_status sw_ways_space_init(sw_ways_space *space, const sw_program *program,
                              const sw_codec *codecs, sw_error *err)
 {
 	*space = (sw_ways_space){
-		.sidecar = sidecar, .cluster = cluster, .n_codecs = n_codecs, .codecs = codecs};
+		.sidecar = sidecar, .cluster = cluster, .n_codecs = n_codecs, .codecs = codecs, .gathers = true};
 	SW_TRY(sw_rewrite_canonical(program, &space->program, err));
 	sw_arena_init(&space->arena);
 	space->program_hash = sw_program_hash(space->program);

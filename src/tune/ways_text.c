@@ -21,6 +21,8 @@ bool sw_ways_possible(const sw_ways_space *space, uint32_t variable, int32_t axi
                       int32_t part, sw_way_kind kind)
 {
 	sw_shape shape = space->variables[variable].shape;
+	if (kind == SW_WAY_GATHER)
+		return parts == 1 && space->gathers && space->variables[variable].made_of_bytes > 0;
 	if (kind != SW_WAY_SPLIT && kind != SW_WAY_MOMENTS)
 		return true;
 	for (int32_t d = 0; d < shape.rank; d++) {
@@ -45,7 +47,7 @@ static bool same_codec(sw_codec a, sw_codec b)
 static bool alike(const sw_variable_ways *a, const sw_variable_ways *b)
 {
 	if (a->n != b->n || (a->n > 1 && a->axis != b->axis) || !same_codec(a->codec, b->codec) ||
-	    a->group != b->group)
+	    a->group != b->group || a->algorithm != b->algorithm || a->order != b->order)
 		return false;
 	for (int32_t i = 0; i < a->n; i++)
 		if (!same_way(&a->parts[i], &b->parts[i]))
@@ -72,6 +74,8 @@ static uint64_t hash_variable(const sw_variable_ways *w, uint64_t hash)
 	hash = sw_hash_u64(hash, (uint64_t)w->codec.kind << 32 | (uint64_t)w->codec.rank);
 	hash = sw_hash_bytes(&w->codec.share, sizeof(w->codec.share), hash);
 	hash = w->group ? sw_hash_u64(hash, w->group) : hash;
+	hash = w->algorithm ? sw_hash_u64(hash, UINT64_C(1) << 32 | w->algorithm) : hash;
+	hash = w->order ? sw_hash_u64(hash, UINT64_C(1) << 33 | w->order) : hash;
 	for (int32_t i = 0; i < w->n; i++) {
 		bool owned = w->parts[i].kind == SW_WAY_OWNED;
 		hash = sw_hash_u64(hash, (uint64_t)w->parts[i].kind << 1 | w->parts[i].proxy);
@@ -88,11 +92,48 @@ static bool is_all_reduced(const sw_variable_ways *w)
 	return w->codec.kind == SW_CODEC_NONE;
 }
 
-void sw_ways_number_groups(const sw_ways_space *space, sw_variable_ways *of)
+/* The collective by which gradients are summed up that go a way. */
+static sw_collective_kind sum_of(sw_way_kind kind)
+{
+	return kind == SW_WAY_OWNED                              ? SW_COLLECTIVE_BROADCAST
+	       : kind == SW_WAY_SPLIT || kind == SW_WAY_MOMENTS ? SW_COLLECTIVE_REDUCE_SCATTER
+	                                                         : SW_COLLECTIVE_ALL_REDUCE;
+}
+
+bool sw_ways_has_algorithm(const sw_ways_space *space, const sw_variable_ways *ways,
+                           sw_algorithm algorithm)
+{
+	for (int32_t k = 0; k < ways->n; k++)
+		if (!sw_library_has(space->cluster->device.collectives, algorithm,
+		                    sum_of(ways->parts[k].kind)))
+			return false;
+	return true;
+}
+
+/* Are gradients summed up, as they are? */
+static bool is_summed(const sw_variable_ways *w)
+{
+	for (int32_t i = 0; i < w->n; i++)
+		if (w->parts[i].kind == SW_WAY_GATHER)
+			return false;
+	return w->codec.kind == SW_CODEC_NONE;
+}
+
+static void settle_sending(const sw_ways_space *space, sw_variable_ways *w)
+{
+	if (!is_summed(w))
+		w->algorithm = w->order = 0;
+	if (w->algorithm && !sw_ways_has_algorithm(space, w, (sw_algorithm)(w->algorithm - 1)))
+		w->algorithm = 0;
+}
+
+void sw_ways_settle(const sw_ways_space *space, sw_variable_ways *of)
 {
 	sw_map numbers = {0};
+	SW_VEC(uint32_t) first = {0}; /* per group: its first variable */
 	for (uint32_t i = 0; i < space->n; i++) {
 		uint32_t *group = &of[i].group;
+		settle_sending(space, &of[i]);
 		if (*group == 0 || !is_all_reduced(&of[i])) {
 			*group = 0;
 			continue;
@@ -101,9 +142,13 @@ void sw_ways_number_groups(const sw_ways_space *space, sw_variable_ways *of)
 		if (number == SW_ABSENT) {
 			number = (uint32_t)numbers.len + 1;
 			sw_map_put(&numbers, group, sizeof(*group), number);
+			sw_vec_push(&first, i);
 		}
 		*group = number;
+		of[i].algorithm = of[first.data[number - 1]].algorithm;
+		of[i].order = of[first.data[number - 1]].order;
 	}
+	sw_vec_clear(&first);
 	sw_map_clear(&numbers);
 }
 
@@ -134,9 +179,19 @@ static sw_sync_entry entry_of(const char *pattern, const sw_way *way)
 	return entry;
 }
 
+static sw_sync_entry sent_entry(const char *pattern, const sw_way *way, const sw_variable_ways *ways)
+{
+	sw_sync_entry entry = entry_of(pattern, way);
+	entry.algorithm = ways->algorithm;
+	entry.order = ways->order;
+	entry.of_algorithm = ways->algorithm > 0;
+	entry.of_order = ways->order > 0;
+	return entry;
+}
+
 static void add_entries(entry_list *l, const char *pattern, const sw_variable_ways *ways)
 {
-	sw_sync_entry whole = entry_of(pattern, &ways->parts[0]);
+	sw_sync_entry whole = sent_entry(pattern, &ways->parts[0], ways);
 	whole.has_codec = ways->codec.kind != SW_CODEC_NONE;
 	whole.codec = ways->codec;
 	if (ways->group)
@@ -150,7 +205,7 @@ static void add_entries(entry_list *l, const char *pattern, const sw_variable_wa
 	for (int32_t i = 1; i < ways->n; i++) {
 		char *part = sw_arena_printf(&l->sync->arena, "%s.part%d", pattern, i);
 		if (!same_way(&ways->parts[i], &ways->parts[0]))
-			sw_vec_push(&l->list, entry_of(part, &ways->parts[i]));
+			sw_vec_push(&l->list, sent_entry(part, &ways->parts[i], ways));
 	}
 	for (uint32_t i = 0; i < l->space->n; i++)
 		if (fnmatch(pattern, l->space->variables[i].name, 0) == 0)
@@ -242,8 +297,6 @@ static sw_status check_entry(const sw_ways_space *space, const sw_sync_entry *en
 {
 	if (entry->way.kind == SW_WAY_ANY)
 		return refuse(entry, "way: any leaves open what a trial has tried", err);
-	if (entry->way.kind == SW_WAY_GATHER)
-		return refuse(entry, "way: gather is none that is sampled", err);
 	if (entry->has_stale)
 		return refuse(entry, "stale: trials are synchronous", err);
 	if (entry->served)
@@ -267,17 +320,24 @@ static uint32_t group_of(const sw_sync *sync, const sw_sync_entry *entry)
 	return 0;
 }
 
-static void take_whole(const sw_sync *sync, const sw_sync_entry *entry, sw_arena *arena,
-                       sw_variable_ways *ways)
+/* Gradients that can't be gathered are all-reduced. */
+static void take_whole(const sw_ways_space *space, const sw_sync *sync, const sw_sync_entry *entry,
+                       uint32_t variable, sw_arena *arena, sw_variable_ways *ways)
 {
 	int32_t n = (int32_t)SW_MAX(entry->parts, 1);
 	*ways = (sw_variable_ways){.axis = entry->axis,
 	                           .n = n,
 	                           .parts = SW_NEW_N(arena, sw_way, n),
 	                           .codec = entry->codec,
-	                           .group = group_of(sync, entry)};
-	for (int32_t k = 0; k < n; k++)
+	                           .group = group_of(sync, entry),
+	                           .algorithm = entry->algorithm,
+	                           .order = entry->order};
+	for (int32_t k = 0; k < n; k++) {
 		ways->parts[k] = way_of(entry);
+		if (entry->way.kind == SW_WAY_GATHER &&
+		    !sw_ways_possible(space, variable, entry->axis, n, k, SW_WAY_GATHER))
+			ways->parts[k].kind = SW_WAY_ALL_REDUCE;
+	}
 }
 
 static bool take_part(const sw_ways_space *space, const sw_sync_entry *entry, uint32_t i,
@@ -327,7 +387,7 @@ sw_status sw_ways_of_sync(const sw_ways_space *space, const sw_sync *sync, sw_ar
 		for (uint32_t i = 0; i < space->n; i++) {
 			bool whole = fnmatch(entry->pattern, space->variables[i].name, 0) == 0;
 			if (whole)
-				take_whole(sync, entry, arena, &of[i]);
+				take_whole(space, sync, entry, i, arena, &of[i]);
 			bool part = !whole && take_part(space, entry, i, &of[i]);
 			if (part && entry->group)
 				return refuse(entry, "groups of trials have whole variables", err);
@@ -338,7 +398,7 @@ sw_status sw_ways_of_sync(const sw_ways_space *space, const sw_sync *sync, sw_ar
 	}
 	for (uint32_t i = 0; i < space->n; i++)
 		SW_TRY(check_parts(space, &of[i], i, err));
-	sw_ways_number_groups(space, of);
+	sw_ways_settle(space, of);
 	*ways = (sw_ways){.merge = sync->merges ? sync->merge : (sw_merge){0}, .of = of};
 	sw_ways_seal(space, ways);
 	return SW_OK;

@@ -102,7 +102,7 @@ bad_file "2:3: these trials are of another version" "2s/features: './features: '
 bad_file "2:.*this is no file of trials" 2d
 bad_file ".*seconds: expected seconds above 0, or none" '0,/seconds: .*/s//seconds: -1/'
 bad_file ".*a trial lacks features" '/^  features/d'
-bad_file ".*features: expected a list of 34 numbers" 's/^  features: \[[^,]*,/  features: [/'
+bad_file ".*features: expected a list of 37 numbers" 's/^  features: \[[^,]*,/  features: [/'
 bad_file ".*by: expected simulate or run" 's/by: simulate/by: magic/'
 bad_file ".*way: pz: expected one of" '0,/way: ps/s//way: pz/'
 bad_file ".*no variable of the program has such a name" '0,/"params.head.w"/s//"params.heap.w"/'

@@ -90,6 +90,8 @@ static void compare_seeds(const char *fixture, const char *cluster)
 	for (size_t i = 0; sw_ways_seed_name(i); i++) {
 		sw_ways ways;
 		check(sw_ways_seed(&space, i, &space.arena, &ways, &err), &err);
+		if (strncmp(sw_ways_seed_name(i), "gather", 6) == 0)
+			continue; /* no strategy has the name */
 		plan_strategy(&p, sw_ways_seed_name(i));
 		sw_program_cost of_strategy = p.plan->predicted;
 		plan_ways(&p, &space, &ways);
@@ -153,6 +155,10 @@ static void assert_possible(const sw_ways_space *space, const sw_ways *ways)
 			assert_true(!w->parts[k].proxy || w->parts[k].kind == SW_WAY_OWNED);
 		}
 		assert_true(space->n_codecs > 0 || !w->codec.kind);
+		assert_true(!w->algorithm ||
+		            sw_ways_has_algorithm(space, w, (sw_algorithm)(w->algorithm - 1)));
+		assert_true((!w->algorithm && !w->order) ||
+		            (!w->codec.kind && w->parts[0].kind != SW_WAY_GATHER));
 	}
 }
 
@@ -165,17 +171,30 @@ static void assert_finite(const sw_ways_space *space, const sw_ways *ways)
 			fail_msg("%s is %g", sw_ways_feature_name(i), f.x[i]);
 }
 
-static bool has_group(const sw_ways_space *space, const sw_ways *ways)
+/* Of how many samples some variable has a group, an algorithm, an order, or is gathered. */
+typedef struct seen_ways {
+	int grouped, said, ordered, gathered;
+} seen_ways;
+
+static void see(const sw_ways_space *space, const sw_ways *ways, seen_ways *seen)
 {
-	for (uint32_t i = 0; i < space->n; i++)
-		if (ways->of[i].group)
-			return true;
-	return false;
+	seen_ways has = {0};
+	for (uint32_t i = 0; i < space->n; i++) {
+		const sw_variable_ways *w = &ways->of[i];
+		has.grouped |= w->group > 0;
+		has.said |= w->algorithm > 0;
+		has.ordered |= w->order > 0;
+		has.gathered |= w->parts[0].kind == SW_WAY_GATHER;
+	}
+	seen->grouped += has.grouped;
+	seen->said += has.said;
+	seen->ordered += has.ordered;
+	seen->gathered += has.gathered;
 }
 
 static void sample(const char *fixture, const char *cluster, const char *allow, int n)
 {
-	int grouped = 0;
+	seen_ways seen = {0};
 	planned p;
 	sw_ways_space space;
 	sw_rng rng = {.seed = 5};
@@ -187,7 +206,7 @@ static void sample(const char *fixture, const char *cluster, const char *allow, 
 		                                 &rng, &space.arena);
 		assert_round_trip(&space, &drawn);
 		assert_round_trip(&space, &changed);
-		grouped += has_group(&space, &changed);
+		see(&space, &changed, &seen);
 		assert_possible(&space, &drawn);
 		assert_possible(&space, &changed);
 		assert_finite(&space, &drawn);
@@ -197,7 +216,9 @@ static void sample(const char *fixture, const char *cluster, const char *allow, 
 		assert_true(there == back && there >= 0 && there <= 1);
 		last = changed;
 	}
-	assert_true(n < 20 || (grouped > 0 && grouped < n));
+	assert_true(n < 20 || (seen.grouped > 0 && seen.grouped < n));
+	assert_true(n < 20 || (seen.said > 0 && seen.ordered > 0 && seen.gathered > 0));
+	assert_true(n < 20 || (seen.said < n && seen.ordered < n && seen.gathered < n));
 	close_space(&p, &space);
 }
 
@@ -264,7 +285,7 @@ static void groups_are_sets_of_variables(void **state)
 		of[1].group = k ? 7 : 5;
 		of[2].group = k ? 7 : 1;
 		of[3].group = k ? 3 : 9;
-		sw_ways_number_groups(&space, of);
+		sw_ways_settle(&space, of);
 		sw_ways_seal(&space, &ways[k]);
 		assert_int_equal(of[0].group, 1);
 		assert_int_equal(of[1].group, 0);
