@@ -25,6 +25,11 @@ static const char *const transformer[] = {"gpt", NULL};
 static const char *const eight[] = {
 	"dp",    "zero1",         "zero3", "megatron:tp=2", "megatron:tp=4", "megatron:tp=8",
 	"summa", "axonn:2,2,1,2", NULL};
+static const char *const with_variables[] = {"mlp", "lstm-lm-tiny", "gpt", NULL};
+static const char *const of_variables[] = {
+	"dp",       "ps",      "ps:balanced",       "ps:balanced,proxy", "ps:partitioned",
+	"parallax", "horovod", "allreduce:chunk=4", "ways",              NULL};
+const lab_case ways_lab = {"lab-4x1", "clusters/lab-4x1.yaml", true, with_variables, of_variables};
 const lab_case figure_4_lab = {"lab-2x4", "clusters/lab-2x4.yaml", true, transformer, eight};
 
 bool is_chosen(const char *list, const char *name)

@@ -18,7 +18,7 @@ typedef struct settings {
 	/* names to use, separated by commas; NULL: all */
 	const char *labs, *programs, *strategies;
 	double calibrate_s, measure_s; /* of each lab; of each plan, approximately */
-	bool json, quiet, figure_4;
+	bool json, quiet, figure_4, ways;
 } settings;
 
 /* True after Ctrl-C or a similar signal: the bench is to end and to remove its lab. */
@@ -35,6 +35,8 @@ typedef struct lab_case {
 } lab_case;
 extern const lab_case all_labs[];
 extern const size_t n_labs;
+/* Ways of synchronising variables: the builders, and ours. */
+extern const lab_case ways_lab;
 /* AutoDDL's figure 4: a Transformer under eight strategies. */
 extern const lab_case figure_4_lab;
 /* True if the name is one of the words of the list, or if the list is NULL. */

@@ -2,7 +2,7 @@
  * Check whether predictions hold: plans are predicted by the simulator and measured in emulated
  * clusters (docs/lab.md).
  *
- *     bench/fidelity [--json] [-q] [--figure-4] [--labs A,B,...] [--programs A,B,...] [--strategies A,B,...]
+ *     bench/fidelity [--json] [-q] [--figure-4|--ways] [--labs A,B,...] [--programs A,B,...] [--strategies A,B,...]
  *                    [--calibrated DIR] [--calibrate SECONDS] [--measure SECONDS]
  *
  * The bench builds each lab (needs root: tools/lab), calibrates it, plans every program of the lab
@@ -12,6 +12,7 @@
  * predicted to be the best is than the best; and, for data-parallel and ZeRO plans that compute for
  * longer than they communicate, exposed communication with overlap relative to that without, beside
  * the lower bound for every order of their ops by the model (sw_schedule_bound_seconds).
+ * --ways: the builders' ways of synchronising variables alone, on four nodes of one device.
  * --figure-4: AutoDDL's figure 4 alone: a Transformer on two nodes of four under eight strategies,
  * whose communication, without overlap, is ordered by the model and by measurement.
  * --calibrated DIR: cluster files LAB.yaml in it are used, missing ones are made there. Exit code
@@ -24,7 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char usage[] = "usage: fidelity [--json] [-q] [--figure-4] [--labs A,B,...] [--programs A,B,...] "
+static const char usage[] = "usage: fidelity [--json] [-q] [--figure-4|--ways] [--labs A,B,...] [--programs A,B,...] "
 			    "[--strategies A,B,...] "
 			    "[--calibrated DIR] [--calibrate SECONDS] [--measure SECONDS]\n";
 
@@ -73,6 +74,8 @@ static bool take_options(settings *how, char **argv)
 			how->quiet = true;
 		else if (strcmp(*argv, "--figure-4") == 0)
 			how->figure_4 = true;
+		else if (strcmp(*argv, "--ways") == 0)
+			how->ways = true;
 		else if (strcmp(*argv, "--labs") == 0)
 			good = (how->labs = *++argv) != NULL;
 		else if (strcmp(*argv, "--programs") == 0)
@@ -130,7 +133,9 @@ int main(int argc, char **argv)
 	getloadavg(&load, 1);
 	if (how.figure_4)
 		bench_lab(&how, &figure_4_lab, &rows);
-	for (size_t l = 0; l < n_labs && !stop_asked() && !how.figure_4; l++)
+	else if (how.ways)
+		bench_lab(&how, &ways_lab, &rows);
+	for (size_t l = 0; l < n_labs && !stop_asked() && !how.figure_4 && !how.ways; l++)
 		if (is_chosen(how.labs, all_labs[l].name))
 			bench_lab(&how, &all_labs[l], &rows);
 	if (how.json)
