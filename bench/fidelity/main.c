@@ -2,8 +2,8 @@
  * Check whether predictions hold: plans are predicted by the simulator and measured in emulated
  * clusters (docs/lab.md).
  *
- *     bench/fidelity [--json] [-q] [--figure-4|--ways] [--labs A,B,...] [--programs A,B,...] [--strategies A,B,...]
- *                    [--calibrated DIR] [--calibrate SECONDS] [--measure SECONDS]
+ *     bench/fidelity [--json] [-q] [--figure-4|--ways] [--labs A,B,...] [--programs A,B,...]
+ *                    [--strategies A,B,...] [--calibrated DIR] [--calibrate SECONDS] [--measure SECONDS]
  *
  * The bench builds each lab (needs root: tools/lab), calibrates it, plans every program of the lab
  * under every strategy for the calibrated cluster, predicts its step with and without overlap, and
@@ -25,9 +25,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char usage[] = "usage: fidelity [--json] [-q] [--figure-4|--ways] [--labs A,B,...] [--programs A,B,...] "
-			    "[--strategies A,B,...] "
-			    "[--calibrated DIR] [--calibrate SECONDS] [--measure SECONDS]\n";
+static const char usage[] = "usage: fidelity [--json] [-q] [--figure-4|--ways] [--labs A,B,...] "
+			    "[--programs A,B,...] [--strategies A,B,...] [--calibrated DIR] "
+			    "[--calibrate SECONDS] [--measure SECONDS]\n";
 
 static void say(const settings *how, const lab_case *lab, const char *what)
 {

@@ -66,6 +66,7 @@ static void explain_served(json_t *json, const sw_anatomy *anatomy, const sw_exp
 	          sw_served_cut(what->plan, what->sidecar, &served, &err) == SW_OK;
 	json_object_set_new(json, "variables",
 	                    sw_explain_variables(anatomy, what, is ? &served : NULL));
+	json_object_set_new(json, "owners", sw_explain_owners(anatomy, what->plan));
 	if (is)
 		json_object_set_new(json, "served_payload_bytes",
 		                    json_integer(sw_served_payload(
@@ -529,6 +530,7 @@ void sw_plan_explain_print(const json_t *e, bool whole_tables, sw_text *text)
 	size_t i;
 	print_head(e, text);
 	sw_explain_variables_print(json_object_get(e, "variables"), whole_tables, text);
+	sw_explain_owners_print(json_object_get(e, "owners"), text);
 	print_blocks(e, whole_tables, text);
 	print_collectives(e, whole_tables, text);
 	print_memory(e, whole_tables, text);

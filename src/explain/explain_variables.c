@@ -1,7 +1,10 @@
 /* How each variable is synchronised, in words: what holds it at rest, and who updates it. */
 #include "explain/internal.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/even_placement.h"
 
 /* Return the device that the O atoms of a layout name; -1: it has none. */
 static int64_t owner_of(const sw_plan *plan, const sw_layout *layout)
@@ -269,6 +272,61 @@ json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what,
 	}
 	sw_arena_clear(&arena);
 	return list;
+}
+
+/* Return the bytes of a variable's state, with its moments. */
+static int64_t state_bytes(const sw_plan *plan, const sw_anatomy *a, uint32_t parameter)
+{
+	int64_t bytes = 0;
+	for (uint32_t i = 0; i < a->roles.n_inputs; i++)
+		if (i == parameter || a->parameter_of[i] == (int32_t)parameter)
+			bytes += sw_shape_bytes(sw_value_shape(plan->program, a->roles.inputs[i]));
+	return bytes;
+}
+
+json_t *sw_explain_owners(const sw_anatomy *a, const sw_plan *plan)
+{
+	int64_t devices = plan->cluster->n_devices, fullest = 0;
+	size_t n = 0;
+	int64_t *sizes = sw_alloc(sizeof(*sizes) * (a->roles.n_inputs + 1)),
+		*anywhere = sw_alloc(sizeof(*anywhere) * (a->roles.n_inputs + 1)),
+		*owned = sw_alloc(sizeof(*owned) * (size_t)devices),
+		*load = sw_alloc(sizeof(*load) * (size_t)devices);
+	for (uint32_t i = 0; i < a->roles.n_inputs; i++) {
+		int64_t output = sw_output_of_input(plan->program, i);
+		if (a->roles.input_role[i] != SW_ROLE_PARAMETER || output < 0)
+			continue;
+		int64_t owner = owner_of(plan, rest_of(plan, a, i));
+		owner = owner >= 0 ? owner : owner_of(plan, updated_in(plan, (uint32_t)output));
+		if (owner < 0)
+			continue;
+		sizes[n++] = state_bytes(plan, a, i);
+		owned[owner] += sizes[n - 1];
+	}
+	for (int64_t d = 1; d < devices; d++)
+		fullest = owned[d] > owned[fullest] ? d : fullest;
+	json_t *owners = n == 0 ? json_null()
+	                        : json_pack("{s:I, s:I, s:I}", "device", (json_int_t)fullest,
+	                                    "most_bytes", (json_int_t)owned[fullest], "least_bytes",
+	                                    (json_int_t)sw_place_evenly(sizes, n, load, devices,
+	                                                                anywhere));
+	free(sizes);
+	free(anywhere);
+	free(owned);
+	free(load);
+	return owners;
+}
+
+void sw_explain_owners_print(const json_t *owners, sw_text *text)
+{
+	double most = sw_field_number(owners, "most_bytes"), least = sw_field_number(owners, "least_bytes");
+	if (!json_is_object(owners))
+		return;
+	sw_text_addf(text, "owners: device %.0f owns most, ", sw_field_number(owners, "device"));
+	sw_text_add_bytes(text, most);
+	sw_text_add(text, " with moments; wherever these variables were, one would own ");
+	sw_text_add_bytes(text, least);
+	sw_text_addf(text, " at least, %.1f %% less\n\n", most > 0 ? 100 * (1 - least / most) : 0);
 }
 
 void sw_explain_variables_print(const json_t *list, bool whole, sw_text *text)

@@ -93,6 +93,9 @@ json_t *sw_explain_variables(const sw_anatomy *anatomy, const sw_explained *what
                              const sw_served *served);
 /* Append it as a table, or nothing if it is empty. */
 void sw_explain_variables_print(const json_t *variables, bool whole, sw_text *text);
+/* Return the entry "owners": what the device owns that owns most; null: no device owns anything. */
+json_t *sw_explain_owners(const sw_anatomy *anatomy, const sw_plan *plan);
+void sw_explain_owners_print(const json_t *owners, sw_text *text);
 
 /* ---- explain_words.c -------------------------------------------------------------------- */
 

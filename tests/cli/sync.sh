@@ -24,6 +24,11 @@ echo '- {variable: "*", way: ps, owner: 0}' | ways
 same_as ps
 echo '- {variable: "*", way: ps}' | ways
 same_as ps:balanced
+expect 0 "" "$sw" explain "$scratch/a.plan" --json
+holds 'sum(v["bytes"] for v in j["variables"]) / 4 < j["owners"]["least_bytes"] <= j["owners"]["most_bytes"]'
+holds 'j["owners"]["most_bytes"] < 1.05 * j["owners"]["least_bytes"]'
+expect 0 "" "$sw" explain "$scratch/a.plan"
+grep -q "^owners: device [0-3] owns most, .* one would own .* at least" "$scratch/out" || complain "no balance is said"
 echo '- {variable: "*", way: ps, owner: balanced, proxy: true}' | ways
 same_as ps:balanced,proxy
 
