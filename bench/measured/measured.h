@@ -128,6 +128,13 @@ void add_weights(device_program *d, const sw_sidecar *sidecar, const sw_stage_st
 int64_t play_memory(const configuration *c, const device_program *d, const sw_cluster *cluster,
                     bool *fits);
 
+/* Return the atoms of data parallelism: tensor parallelism is over the innermost devices. */
+uint32_t data_atoms(const configuration *c, const sw_atoms *all);
+/* Return what of the device's step the plan's data parallelism takes (zero1.c). */
+double synchronising_seconds(const device_program *d, const sw_cluster *cluster, uint32_t data);
+/* Return the seconds that the sums of gradients by DistributedDataParallel take more than the plan's (ddp.c);
+ * 0 where the configuration has others. */
+double ddp_seconds(const configuration *c, const device_program *d, const sw_cluster *cluster);
 /* Return the seconds that Nanotron's own synchronisation under ZeRO-1 takes more than the plan's, which the
  * device's program has (zero1.c). */
 double zero1_seconds(const configuration *c, const device_program *d, const sw_cluster *cluster);

@@ -150,7 +150,7 @@ static sw_status play(const subject *s, const sw_cluster *cluster, const configu
 		                    .in_flight = 1};
 		add_weights(&d, &s->sidecar, NULL);
 		p->peak_bytes = play_memory(c, &d, cluster, &p->fits);
-		p->seconds += zero1_seconds(c, &d, cluster);
+		p->seconds += zero1_seconds(c, &d, cluster) + ddp_seconds(c, &d, cluster);
 		sw_vec_clear(&d.weights);
 	}
 	sw_simulation_clear(&played);

@@ -16,8 +16,7 @@
 /* Set by hand to rows of 1.34 G on 128 GPUs: the host's slice of a tensor, and its copy. */
 #define SLICE_S 8e-6
 
-/* Tensor parallelism is over the innermost devices, data parallelism over all others. */
-static uint32_t data_atoms(const configuration *c, const sw_atoms *all)
+uint32_t data_atoms(const configuration *c, const sw_atoms *all)
 {
 	uint32_t atoms = 0;
 	int64_t inner = 1;
@@ -27,14 +26,14 @@ static uint32_t data_atoms(const configuration *c, const sw_atoms *all)
 	return atoms;
 }
 
-/* Return the points of a cluster on which collectives over some of these atoms take no time, in the order of
- * points: a point of any size stands for all. */
-static const sw_measurement *free_points(uint32_t atoms, sw_arena *arena, int32_t *n)
+/* Return the points of a cluster on which collectives over some of these atoms, and maybe others, take no time,
+ * in the order of points: a point of any size stands for all. */
+static const sw_measurement *free_points(uint32_t atoms, uint32_t all, sw_arena *arena, int32_t *n)
 {
 	SW_VEC(sw_measurement) made = {0};
 	for (int kind = 0; kind < SW_COLLECTIVE_COUNT; kind++)
-		for (uint32_t some = 1; some <= atoms; some++)
-			if ((some & atoms) == some)
+		for (uint32_t some = 1; some <= all; some++)
+			if (some & atoms)
 				sw_vec_push(&made, ((sw_measurement){.collective = (sw_collective_kind)kind,
 				                                     .atoms = some,
 				                                     .bytes = 1}));
@@ -70,18 +69,34 @@ static double launches_behind_s(const device_program *d, const sw_cluster *clust
 	return fmax(launches * cluster->device.launch_interval_s - kernels_s, 0);
 }
 
-/* Return what of the device's step the data parallelism of the plan takes, and the launches behind the loop
- * where the host is behind the device. */
-static double planned_seconds(const device_program *d, const sw_cluster *cluster, uint32_t data)
+/* Return the cluster on which data parallelism takes no time. */
+static sw_cluster without(const sw_cluster *cluster, uint32_t data, sw_arena *arena)
 {
 	sw_cluster quick = *cluster;
+	uint32_t all = (uint32_t)((UINT64_C(1) << cluster->atoms.n) - 1);
+	quick.calibration.points = free_points(data, all, arena, &quick.calibration.n_points);
+	return quick;
+}
+
+double synchronising_seconds(const device_program *d, const sw_cluster *cluster, uint32_t data)
+{
 	sw_arena arena = {0};
-	quick.calibration.points = free_points(data, &arena, &quick.calibration.n_points);
-	double step_s = played(cluster, d->program), rest_s = played(&quick, d->program);
-	quick.device.launch_interval_s = 0;
-	double launched_s = rest_s - played(&quick, d->program);
+	sw_cluster quick = without(cluster, data, &arena);
+	double seconds = played(cluster, d->program) - played(&quick, d->program);
 	sw_arena_clear(&arena);
-	return step_s - rest_s + fmin(launches_behind_s(d, cluster), launched_s);
+	return seconds;
+}
+
+/* Return the launches behind the loop where the host is behind the device, without data parallelism. */
+static double launched_seconds(const device_program *d, const sw_cluster *cluster, uint32_t data)
+{
+	sw_arena arena = {0};
+	sw_cluster quick = without(cluster, data, &arena);
+	double seconds = played(&quick, d->program);
+	quick.device.launch_interval_s = 0;
+	seconds -= played(&quick, d->program);
+	sw_arena_clear(&arena);
+	return fmin(launches_behind_s(d, cluster), seconds);
 }
 
 static double synchronised_seconds(const configuration *c, const device_program *d,
@@ -101,5 +116,6 @@ double zero1_seconds(const configuration *c, const device_program *d, const sw_c
 	if (!c->nanotron || c->zero != 1 || c->dp <= 1)
 		return 0;
 	uint32_t data = data_atoms(c, &cluster->atoms);
-	return synchronised_seconds(c, d, cluster, data) - planned_seconds(d, cluster, data);
+	return synchronised_seconds(c, d, cluster, data) - synchronising_seconds(d, cluster, data) -
+	       launched_seconds(d, cluster, data);
 }

@@ -25,14 +25,16 @@
  *                   all-reduce also: sum over levels of m (k - 1) V, once;
  *                   all-to-all: max over inner levels of m (M - m) V / s, with s members
  *                   in an outermost part, then the outermost level as direct;
- *                   broadcast: sum over levels of ceil(log2 k) V
+ *                   broadcast: sum over levels of ceil(log2 k) V;
+ *                   all-reduce of NCCL: 2 (k - 1) / k V per level, the slowest
  *     chain         max_l of V, and g - 2 times a piece
  *     permute       max_l of the bytes of all ranks in a shift along one atom, of
  *                   (M - m) / g of them where two atoms' digits are exchanged
  *
  * Latency: a round costs the largest alpha of the levels that it crosses. The number of rounds is 1
  * (direct), g - 1 (ring), ceil(log2 g) (halving), one per level (hierarchical; an all-reduce has
- * two, but one between two outermost parts or ranks), one per hop (chain). Every message beyond the
+ * two, but one between two outermost parts or ranks; NCCL's one per hop up and down its trees:
+ * ceil(log2 k) of the outermost level, k - 1 of others), one per hop (chain). Every message beyond the
  * first that a rank posts in a round adds MESSAGE_OVERHEAD of an alpha (LogP's o / L: Culler et al.
  * 1993). direct, halving and the hierarchical all-to-all take UNPIPELINED times as long per byte.
  * Where messages of k parts enter one part at once (direct, hierarchical), byte_l is multiplied by
@@ -318,8 +320,30 @@ static double hierarchical_rounds(const collective *c)
 	return latency + slowest + (all - slowest) / lanes;
 }
 
+/* An all-reduce by NCCL's double binary trees (src/graph/tuning.cc of NVIDIA/nccl): the outermost parts are a
+ * tree, the members of a part a chain, and data goes up and down in pieces. Each part is inner in one tree and
+ * a leaf in the other, with half of the data each, so that links carry what they do in `hierarchical`; and at
+ * most two streams enter a part. */
+static double nccl_trees(const collective *c)
+{
+	double latency = 0, slowest = 0;
+	bool outermost = true;
+	for (int32_t l = 0; l < c->cluster->n_levels; l++) {
+		const usage *u = &c->levels[l];
+		if (!crossed(c, l))
+			continue;
+		double hops = outermost ? ceil_log2(u->peers) : (double)(u->peers - 1);
+		latency += passes(c) * hops * c->cluster->levels[l].latency_s;
+		slowest = fmax(slowest, fmax(u->reduce_s, passes(c) * flow_s(c, l) / (double)u->parent_members));
+		outermost = false;
+	}
+	return latency + c->bytes * slowest;
+}
+
 static double hierarchical(const collective *c)
 {
+	if (c->kind == SW_COLLECTIVE_ALL_REDUCE && c->cluster->device.collectives != SW_LIBRARY_OWN)
+		return nccl_trees(c);
 	if (c->kind == SW_COLLECTIVE_ALL_TO_ALL)
 		return hierarchical_all_to_all(c);
 	if (c->kind == SW_COLLECTIVE_BROADCAST)

@@ -152,6 +152,29 @@ static void an_algorithm_that_is_said_is_no_quicker(void **state)
 	sw_cluster_clear(&c);
 }
 
+/* NCCL's all-reduces: up and down a binary tree of 16 nodes and the chain of 4 devices in each, 2 (k - 1) / k of
+ * the operand over each link, and no more streams into a node than two. */
+static void trees_of_nccl_are_binary(void **state)
+{
+	(void)state;
+	const level_text levels[] = {{"16", 1e-4, 1e9, 0}, {"4", 1e-5, 1e10, 0}};
+	static const sw_library libraries[] = {SW_LIBRARY_NCCL, SW_LIBRARY_TORCH};
+	const double bytes = 1 << 26;
+	sw_cluster c;
+	make_cluster(&c, levels, 2);
+	uint32_t all = (UINT32_C(1) << c.atoms.n) - 1;
+	double own = levels_of(&c, SW_COLLECTIVE_ALL_REDUCE, all, 1 << 26);
+	for (size_t i = 0; i < SW_COUNT(libraries); i++) {
+		c.device.collectives = libraries[i];
+		assert_seconds(levels_of(&c, SW_COLLECTIVE_ALL_REDUCE, all, 1 << 26),
+		               2 * (4 * 1e-4 + 3 * 1e-5) + bytes * 2 * 15 / 16 / 1e9);
+		assert_true(levels_of(&c, SW_COLLECTIVE_ALL_REDUCE, all, 1 << 26) < own / 2);
+		assert_int_equal(sw_cost_choose(&c, SW_COLLECTIVE_ALL_REDUCE, all, 1 << 26).algorithm,
+		                 SW_ALGORITHM_HIERARCHICAL);
+	}
+	sw_cluster_clear(&c);
+}
+
 /* Whatever a collective sends, and to how many; but one that has no other member is none. */
 static void a_collective_has_the_overhead_of_its_device(void **state)
 {
@@ -507,6 +530,7 @@ int main(void)
 		cmocka_unit_test(halving_takes_any_number_of_ranks),
 		cmocka_unit_test(the_fastest_algorithm_is_chosen),
 		cmocka_unit_test(an_algorithm_that_is_said_is_no_quicker),
+		cmocka_unit_test(trees_of_nccl_are_binary),
 		cmocka_unit_test(a_collective_has_the_overhead_of_its_device),
 		cmocka_unit_test(measured_points_are_interpolated_in_logarithms),
 		cmocka_unit_test(local_moves_and_groups_of_one_are_free),
