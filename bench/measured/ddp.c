@@ -3,12 +3,12 @@
  * (gradient_accumulator.py of its branch bench2, run_multinode.sh; reducer.cpp of PyTorch 2.1), where a plan
  * sums each by itself, and in the type that it has.
  *
- * Gradients join a bucket in the order in which the last microbatch's backward pass has them ready, the table
- * of tokens when both of its uses have theirs. A bucket that has 25 MiB of them, in the type of the weights, is
- * all-reduced as one, in f32, after the bucket before it. The device has one queue of launches
- * (CUDA_DEVICE_MAX_CONNECTIONS=1): what is launched behind an all-reduce begins no sooner than that does, hence
- * not before the all-reduce of the bucket before has ended. Sums of norms over tensor parallelism are made of
- * all norms at once, behind all microbatches, and take no time here.
+ * Gradients join a bucket in the order in which the last microbatch's backward pass has them ready, the
+ * table of tokens when both of its uses have theirs. A bucket that has 25 MiB of them, in the type of the
+ * weights, is all-reduced as one, in f32, after the bucket before it. The device has one queue of launches
+ * (CUDA_DEVICE_MAX_CONNECTIONS=1): what is launched behind an all-reduce begins no sooner than that does,
+ * hence not before the all-reduce of the bucket before has ended. Sums of norms over tensor parallelism
+ * are made of all norms at once, behind all microbatches, and take no time here.
  */
 #include "measured.h"
 
@@ -106,8 +106,8 @@ static void run(reducer *r, sw_id id)
 	}
 }
 
-/* Return how much longer a step takes with these all-reduces than without: what ends behind the backward pass,
- * and what its kernels wait for and lose. */
+/* Return how much longer a step takes with these all-reduces than without: what ends behind the backward
+ * pass, and what its kernels wait for and lose. */
 static double reduced_seconds(reducer *r)
 {
 	const sw_computation *entry = sw_entry(r->program);

@@ -26,8 +26,8 @@ uint32_t data_atoms(const configuration *c, const sw_atoms *all)
 	return atoms;
 }
 
-/* Return the points of a cluster on which collectives over some of these atoms, and maybe others, take no time,
- * in the order of points: a point of any size stands for all. */
+/* Return the points of a cluster on which collectives over some of these atoms, and maybe others, take no
+ * time, in the order of points: a point of any size stands for all. */
 static const sw_measurement *free_points(uint32_t atoms, uint32_t all, sw_arena *arena, int32_t *n)
 {
 	SW_VEC(sw_measurement) made = {0};

@@ -205,6 +205,9 @@ typedef struct sw_device {
 	sw_library collectives; /* OWN if the file gives none */
 	int64_t memory_bytes;
 	double memory_bandwidth;
+	/* Fraction of it that a kernel reaches which cuts or joins rows of arrays; 0 if the
+	 * file gives none: all of it. */
+	double strided_share;
 	double kernel_overhead_s;    /* added to every op */
 	double flops[SW_TYPE_COUNT]; /* matmul peak by element type; 0: the type runs at the rate of
 	                                f32 */

@@ -320,10 +320,10 @@ static double hierarchical_rounds(const collective *c)
 	return latency + slowest + (all - slowest) / lanes;
 }
 
-/* An all-reduce by NCCL's double binary trees (src/graph/tuning.cc of NVIDIA/nccl): the outermost parts are a
- * tree, the members of a part a chain, and data goes up and down in pieces. Each part is inner in one tree and
- * a leaf in the other, with half of the data each, so that links carry what they do in `hierarchical`; and at
- * most two streams enter a part. */
+/* An all-reduce by NCCL's double binary trees (src/graph/tuning.cc of NVIDIA/nccl): the outermost parts
+ * are a tree, the members of a part a chain, and data goes up and down in pieces. Each part is inner in
+ * one tree and a leaf in the other, with half of the data each, so that links carry what they do in
+ * `hierarchical`; and at most two streams enter a part. */
 static double nccl_trees(const collective *c)
 {
 	double latency = 0, slowest = 0;

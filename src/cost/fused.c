@@ -1,7 +1,8 @@
 /*
  * Seconds of a fused kernel, from the computation that it holds.
  *
- *     loop, reduce, indexed   bytes / memory bandwidth
+ *     loop                    bytes / memory bandwidth, of which a loop over parts of rows has a share
+ *     reduce, indexed         bytes / memory bandwidth
  *     dot                     max(operations of its tiles / rate, bytes / memory bandwidth)
  *     attention, gradient     max(operations of its products / its rate, bytes / bandwidth)
  *     cross-entropy           as dot
@@ -258,6 +259,15 @@ static double fitted_seconds(const fused *f, sw_family family)
 	       sw_cost_fitted(f->device, family, computing_type(f->program, f->op), &work);
 }
 
+/* Kernels of a vendor's library read what is strided as quickly as anything else. */
+static bool is_strided_loop(const fused *f)
+{
+	bool strided = false;
+	for (size_t i = 0; i < f->body->ops.len && f->kernel == SW_FUSED_LOOP; i++)
+		strided |= is_strided(f->program, body_op(f, i));
+	return strided;
+}
+
 double fused_seconds(const sw_device *device, const sw_program *program, sw_id id)
 {
 	const sw_op *op = sw_op_at(program, id);
@@ -268,6 +278,7 @@ double fused_seconds(const sw_device *device, const sw_program *program, sw_id i
 		return fitted_seconds(&f, family);
 	double computed_s =
 		is_attention(&f) ? attention_seconds(&f) : sum_over_body(&f, product_seconds);
-	return fmax(computed_s, moved_bytes(&f) / device->memory_bandwidth) +
+	double bandwidth = kernel_bandwidth(device, is_strided_loop(&f));
+	return fmax(computed_s, moved_bytes(&f) / bandwidth) +
 	       device->kernel_overhead_s;
 }

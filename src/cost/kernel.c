@@ -144,6 +144,31 @@ sw_type computing_type(const sw_program *program, const sw_op *op)
 	return sw_value_shape(program, typed).type;
 }
 
+/* Return whether two shapes differ in a dimension with more than one element outside of it. */
+static bool differ_inside(sw_shape a, sw_shape b)
+{
+	int64_t outer = 1;
+	for (int32_t d = 0; d < a.rank; d++) {
+		if (a.dims[d] != b.dims[d])
+			return outer > 1;
+		outer *= a.dims[d];
+	}
+	return false;
+}
+
+bool is_strided(const sw_program *program, const sw_op *op)
+{
+	sw_opcode opcode = (sw_opcode)op->opcode;
+	bool cuts = opcode == SW_OP_SLICE || opcode == SW_OP_CONCATENATE || opcode == SW_OP_PAD;
+	return cuts && differ_inside(sw_value_shape(program, op->operands[0]),
+	                             sw_value_shape(program, op->first_result));
+}
+
+double kernel_bandwidth(const sw_device *device, bool strided)
+{
+	return device->memory_bandwidth * (strided && device->strided_share > 0 ? device->strided_share : 1);
+}
+
 static double flop_rate(const sw_device *device, sw_type type, sw_family family)
 {
 	double peak = peak_flops(device, type);
@@ -216,13 +241,13 @@ double sw_cost_fitted(const sw_device *device, sw_family family, sw_type type,
 	       term(fmax(work->bytes - cache, 0), fit->bytes_per_s);
 }
 
-/* The roofline. */
+/* The roofline. strided: as the op is, or as no op is. */
 static double roof(const sw_device *device, const sw_program *program, sw_id id, double flops,
-                   double bytes)
+                   double bytes, bool strided)
 {
 	sw_type type = computing_type(program, sw_op_at(program, id));
 	sw_family family = sw_cost_family(program, id);
-	return fmax(flops / flop_rate(device, type, family), bytes / device->memory_bandwidth) +
+	return fmax(flops / flop_rate(device, type, family), bytes / kernel_bandwidth(device, strided)) +
 	       device->kernel_overhead_s;
 }
 
@@ -289,7 +314,7 @@ double sw_cost_part(const sw_cluster *cluster, const sw_program *program, sw_id 
 		sw_kernel_work work = {.flops = effort_of(op) * flops};
 		return sw_cost_fitted(device, family, computing_type(program, op), &work);
 	}
-	return roof(device, program, id, flops, bytes);
+	return roof(device, program, id, flops, bytes, false);
 }
 
 double sw_cost_flops(const sw_cluster *cluster, const sw_program *program, sw_id id)
@@ -337,7 +362,8 @@ double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id id
 		return 0;
 	if (!device->kernels[family].given)
 		return roof(device, program, id, sw_cost_flops(cluster, program, id),
-		            touched_bytes(program, id));
+		            touched_bytes(program, id),
+		            is_strided(program, sw_op_at(program, id)));
 	sw_kernel_work work = sw_cost_work(program, id);
 	return sw_cost_fitted(device, family, computing_type(program, sw_op_at(program, id)),
 	                      &work);

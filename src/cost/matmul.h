@@ -27,6 +27,11 @@ bool attention_is_causal(const sw_program *program, const sw_op *kernel);
 double peak_flops(const sw_device *device, sw_type type);
 /* Return the type that an op computes in: that of its first operand. */
 sw_type computing_type(const sw_program *program, const sw_op *op);
+/* Return whether an op's elements do not lie in memory one behind the other as those of its operand do:
+ * a cut or a join along any dimension but the outermost. */
+bool is_strided(const sw_program *program, const sw_op *op);
+/* Return the bandwidth of a kernel with such an op, and without. */
+double kernel_bandwidth(const sw_device *device, bool strided);
 /* Return the operations of an op relative to those of an exponential per element. */
 double effort_of(const sw_op *op);
 

@@ -14,7 +14,7 @@ static const char everything[] =
 	"  - {name: node, count: 2, latency: 30 us, bandwidth: 2 GB/s, flow_bandwidth: 0.5 GB/s, "
 	"contention: 0.25}\n"
 	"  - {name: core, count: 2, latency: 5 us, bandwidth: 6 GB/s}\n"
-	"device:\n  name: cpu\n  memory: 2 GiB\n  memory_bandwidth: 8 GB/s\n"
+	"device:\n  name: cpu\n  memory: 2 GiB\n  memory_bandwidth: 8 GB/s\n  strided_share: 0.5\n"
 	"  kernel_overhead: 1 us\n  matmul_efficiency: 0.75\n  cache: 1 MiB\n"
 	"  transfer_share: 0.125\n  tile: 128\n  processors: 100\n  tile_depth: 64\n"
 	"  attention_efficiency: 0.5\n  attention_gradient_efficiency: 0.25\n  attention_depth: 16\n"

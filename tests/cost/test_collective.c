@@ -152,8 +152,8 @@ static void an_algorithm_that_is_said_is_no_quicker(void **state)
 	sw_cluster_clear(&c);
 }
 
-/* NCCL's all-reduces: up and down a binary tree of 16 nodes and the chain of 4 devices in each, 2 (k - 1) / k of
- * the operand over each link, and no more streams into a node than two. */
+/* NCCL's all-reduces: up and down a binary tree of 16 nodes and the chain of 4 devices in each, with
+ * 2 (k - 1) / k of the operand over each link, and no more streams into a node than two. */
 static void trees_of_nccl_are_binary(void **state)
 {
 	(void)state;

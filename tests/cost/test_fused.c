@@ -12,6 +12,9 @@ static const char text[] =
 	"  f = f32[1000] multiply(e, c)\n ROOT g = f32[1000] tanh(f) }\n"
 	"cut { h = f32[1000,1000] parameter(0)\n i = f32[1,1000] slice(h), slice={[5:6], [0:1000]}\n"
 	"  ROOT k = f32[1,1000] negate(i) }\n"
+	"columns { ba = f32[1000,1000] parameter(0)\n"
+	"  bb = f32[1000,500] slice(ba), slice={[0:1000], [0:500]}\n"
+	"  ROOT bc = f32[1000,500] negate(bb) }\n"
 	"halves { aa = f32[1000] parameter(0)\n ab = f32[1000] parameter(1)\n"
 	"  ac = f32[1000] add(aa, ab)\n ad = f32[1000] tanh(ac)\n"
 	"  ae = f32[500] slice(ad), slice={[0:500]}\n ROOT af = f32[500] negate(ae) }\n"
@@ -46,6 +49,9 @@ static const char text[] =
 	"  small = f32[100,1000] parameter(5)\n"
 	"  loop = f32[1000] fusion(p0, p0), kind=kLoop, kernel=loop, calls=chain\n"
 	"  sliced = f32[1,1000] fusion(p1), kind=kLoop, kernel=loop, calls=cut\n"
+	"  part_of_rows = f32[1000,500] fusion(p1), kind=kLoop, kernel=loop, calls=columns\n"
+	"  right = f32[1000,500] slice(p1), slice={[0:1000], [500:1000]}\n"
+	"  below = f32[500,1000] slice(p1), slice={[500:1000], [0:1000]}\n"
 	"  half_read = f32[500] fusion(p0, p0), kind=kLoop, kernel=loop, calls=halves\n"
 	"  written = f32[1000,1000] fusion(p1, p2, p3), kind=kInput, kernel=indexed, calls=write\n"
 	"  matmul = f32[1000,1000] fusion(p1, p1), kind=kOutput, kernel=dot, calls=product\n"
@@ -93,6 +99,28 @@ static void a_fused_kernel_moves_its_operands_and_results(void **state)
 	for (size_t i = 0; i < sw_entry(program)->ops.len; i++)
 		sum += sw_cost_op(&c, program, sw_entry(program)->ops.data[i]);
 	assert_seconds(cost.compute_s, sum); /* no op of a fusion counts by itself */
+	sw_program_free(program);
+	sw_cluster_clear(&c);
+}
+
+/* Of kernels of which the device has a bandwidth of their own: those that cut rows. */
+static void kernels_that_cut_rows_reach_a_share_of_the_bandwidth(void **state)
+{
+	static const char *const strided[] = {"part_of_rows", "right"},
+		*const contiguous[] = {"loop", "sliced", "half_read", "below", "written", "matmul"};
+	sw_cluster c, slower;
+	sw_program *program;
+	(void)state;
+	open(&c, &program);
+	slower = c;
+	slower.device.strided_share = 0.25;
+	for (size_t i = 0; i < SW_COUNT(strided); i++) {
+		assert_seconds(seconds_of(&c, program, strided[i]), 4e6 / 1e9 + OVERHEAD);
+		assert_seconds(seconds_of(&slower, program, strided[i]), 16e6 / 1e9 + OVERHEAD);
+	}
+	for (size_t i = 0; i < SW_COUNT(contiguous); i++)
+		assert_seconds(seconds_of(&slower, program, contiguous[i]),
+		               seconds_of(&c, program, contiguous[i]));
 	sw_program_free(program);
 	sw_cluster_clear(&c);
 }
@@ -215,6 +243,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_fused_kernel_moves_its_operands_and_results),
+		cmocka_unit_test(kernels_that_cut_rows_reach_a_share_of_the_bandwidth),
 		cmocka_unit_test(attention_costs_its_products_at_its_own_rate),
 		cmocka_unit_test(parts_of_attention_cost_what_its_kernel_takes),
 		cmocka_unit_test(a_product_costs_whole_tiles_in_whole_rounds),

@@ -55,8 +55,8 @@ static double reduced(const configuration *c, const sw_cluster *cluster, const s
 	return reduced_seconds(&r);
 }
 
-/* Of 16, 16, 32 and 8 MiB the first two are a bucket, the third is one, and the last what is left, while kernels
- * of a few microseconds run: sums are behind one another, twice as large as the weights. */
+/* Of 16, 16, 32 and 8 MiB the first two are a bucket, the third is one, and the last what is left, while
+ * short kernels run: sums are behind one another, twice as large as the weights. */
 static void buckets_have_25_mib_of_weights(void **state)
 {
 	static const int64_t rows[] = {2048, 2048, 4096, 1024};
@@ -134,7 +134,8 @@ static void only_ddp_has_buckets(void **state)
 		assert_true(ddp_seconds(&others[i], &d, &cluster) == 0);
 	/* one gradient in bf16 is summed in f32 */
 	const configuration c = {.nanotron = true, .ddp = true, .dp = DEVICES, .tp = 1};
-	double more = all_reduce(&cluster, SUM_BYTES * ROWS * ROWS) - all_reduce(&cluster, WEIGHT_BYTES * ROWS * ROWS);
+	double more = all_reduce(&cluster, SUM_BYTES * ROWS * ROWS) -
+	              all_reduce(&cluster, WEIGHT_BYTES * ROWS * ROWS);
 	assert_true(fabs(ddp_seconds(&c, &d, &cluster) - more) < 0.01 * more);
 	sw_program_free(p);
 	sw_cluster_clear(&cluster);
