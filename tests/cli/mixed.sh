@@ -32,7 +32,10 @@ cmp -s "$scratch/losses" "$scratch/served" || complain "servers: other losses"
 make_plan dp $tiny dp
 losses "$sw" run "$scratch/dp.plan" --ranks 4 --steps 3 --load "$scratch/step-3" >"$scratch/dp"
 losses "$sw" run "$scratch/a.plan" --ranks 4 --steps 3 --load "$scratch/step-3" >"$scratch/again"
-cmp -s "$scratch/dp" "$scratch/again" || complain "other losses than dp"
+# what the search splits otherwise is summed in another order
+paste "$scratch/dp" "$scratch/again" | tr -d ',' | awk 'NF == 2 && $1 + 0 > 0 {
+	d = $1 / $2 - 1; n++; bad = bad || d > 1e-6 || d < -1e-6 } END { exit bad || n != 3 }' ||
+	complain "other losses than dp"
 
 # ---- tables are served, and may be old; what no entry matches is all-reduced, or as the strategy has it
 for given in sync parallax; do
