@@ -238,11 +238,13 @@ static sw_tally first_tally(const sw_search *s, sw_memory_mode mode)
 
 /* Does a mesh wait for all others? So do fixed strategies that were deferred, since a quicker plan
  * does not fit, as long as nothing fits: the free meshes will mostly find something that does, and
- * then few of these are made to fit, which takes many costings. */
+ * then few of these are made to fit, which takes many costings. Where the time may end before, a
+ * fixed strategy that fits must not be missed. */
 static bool is_last(const sw_search *s, const sw_mesh_entry *e)
 {
 	return s->wave->mode == SW_MEMORY_LIMITED && !sw_search_has_incumbent(s) &&
-	       e->unconstrained.deferred && !sw_mesh_is_free(&e->mesh);
+	       s->wave->time_limit_s == 0 && e->unconstrained.deferred &&
+	       !sw_mesh_is_free(&e->mesh);
 }
 
 static void make_searches(sw_search *s, const size_t *entries, size_t n)
