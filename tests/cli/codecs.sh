@@ -20,8 +20,8 @@ train() {
 }
 plan_codec none
 train "$scratch/none.plan" 200 >"$scratch/plain"
-# near CODEC DISTANCE: the last 20 of 200 losses are this near to those of data parallelism
-near() {
+# stays_near CODEC DISTANCE: the last 20 of 200 losses are this near to those of data parallelism
+stays_near() {
 	plan_codec "$1"
 	train "$scratch/$1.plan" 200 >"$scratch/coded"
 	python3 - "$scratch/plain" "$scratch/coded" "$2" <<'END' || complain "$1: too far from $2"
@@ -34,11 +34,11 @@ assert plain != coded, "nothing was coded"
 assert abs(last(coded) - last(plain)) < float(sys.argv[3])
 END
 }
-near bf16 0.01
-near f16 0.01
-near int8 0.02
-near topk=0.25 0.1
-near powersgd=16 0.25
+stays_near bf16 0.01
+stays_near f16 0.01
+stays_near int8 0.02
+stays_near topk=0.25 0.1
+stays_near powersgd=16 0.25
 
 # What is kept between steps is saved.
 mkdir "$scratch/kept"

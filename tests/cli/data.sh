@@ -25,11 +25,6 @@ losses() {
 	expect 0 "" "$sw" run "$plan" --ranks "$ranks" --json -q --threads 1 --overlap none "$@"
 	sed -n '/"losses": \[/,/\]/p' "$scratch/out" | tr -d ' ,' | grep '^[0-9]'
 }
-# near A B: equal within 1e-5
-near() {
-	paste "$1" "$2" | awk '{ d = ($1 - $2) / $1; if (d > 1e-5 || d < -1e-5 || NF != 2) bad = 1 }
-		END { exit bad || NR == 0 }'
-}
 
 both="--data x=$scratch/x.npy --data y=$scratch/y.npy"
 # shellcheck disable=SC2086

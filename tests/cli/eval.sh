@@ -19,11 +19,6 @@ evaluated() {
 	python3 -c 'import json,sys
 print(*["%.9g" % e["loss"] for e in json.load(open(sys.argv[1]))["evaluated"]], sep="\n")' "$scratch/out"
 }
-# near A B: files of numbers that are equal within 1e-5
-near() {
-	paste "$1" "$2" | awk '{ d = ($1 - $2) / $1; if (d > 1e-5 || d < -1e-5 || NF != 2) bad = 1 }
-		END { exit bad || NR == 0 }'
-}
 
 train="--steps 6 --data x=$scratch/x.npy --data y=$scratch/y.npy --threads 1 -q --json"
 eval="--eval $mlp --eval-data x=$scratch/held_x.npy --eval-data y=$scratch/held_y.npy --eval-batches 2"

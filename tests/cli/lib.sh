@@ -40,6 +40,19 @@ make_plan() {
 	expect 0 "" "$sw" plan "$2" --cluster $cluster -o "$scratch/$1.plan" --strategy "$3" -q
 }
 
+# verified PLAN: its devices compute what one does, and send what is predicted
+verified() {
+	expect 0 "" "$sw" verify "$1"
+	grep -q "as predicted" "$scratch/out" || complain "another payload"
+}
+
+# near A B [SHARE]: files of numbers, one in a line, that are equal within this share (1e-5)
+near() {
+	paste "$1" "$2" | awk -v share="${3:-1e-5}" '
+		{ d = ($1 - $2) / $1; if (d > share || d < -share || NF != 2) bad = 1 }
+		END { exit bad || NR == 0 }'
+}
+
 # npy NAME DESCR FORMAT SHAPE VALUES: write a .npy file, with Python and without NumPy
 npy() {
 	python3 - "$scratch/$1.npy" "$2" "$3" "$4" "$5" <<'END' || complain "npy: $1"

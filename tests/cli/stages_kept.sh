@@ -15,11 +15,6 @@ train() {
 	expect 0 "" "$sw" run "$plan" --ranks 4 --steps "$steps" --json -q --threads 1 --overlap none --seed 5 "$@"
 	sed -n '/"losses": \[/,/\]/p' "$scratch/out" | tr -d ' ,' | grep '^[0-9]' >"$scratch/losses"
 }
-# near A B: equal within 1e-5
-near() {
-	paste "$1" "$2" | awk '{ d = ($1 - $2) / $1; if (d > 1e-5 || d < -1e-5 || NF != 2) bad = 1 }
-		END { exit bad || NR == 0 }'
-}
 
 mkdir "$scratch/kept" "$scratch/other" "$scratch/mpi"
 train "$scratch/two" 6 --save "$scratch/other"

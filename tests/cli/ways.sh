@@ -51,8 +51,7 @@ for program in dlrm-tiny ncf-tiny gpt-tiny; do
 	echo '- {variable: "*", way: gather}' >"$scratch/one.yaml"
 	losses $program >"$scratch/sparse"
 	[ "$(wc -l <"$scratch/dense")" -eq 20 ] || complain "$program: no losses"
-	paste "$scratch/dense" "$scratch/sparse" |
-		awk '{ d = ($1 - $2) / $1; if (d > 1e-3 || d < -1e-3) bad = 1 } END { exit bad }' ||
+	near "$scratch/dense" "$scratch/sparse" 1e-3 ||
 		complain "$program: other losses: $(paste "$scratch/dense" "$scratch/sparse")"
 done
 exit $failed
