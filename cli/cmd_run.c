@@ -180,8 +180,8 @@ static json_t *result_json(const cli *c, const run_job *job, const sw_run_result
 	json_t *object = json_pack(
 		"{s:I, s:I, s:o, s:f, s:f, s:f, s:f, s:f}", "steps", (json_int_t)result->steps, "ranks",
 		(json_int_t)job->devices, "losses", losses_json(result), "step_time_s",
-		result->step_time_s, "inputs_s", result->inputs_s, "compute_s", result->compute_s, "exposed_comm_s",
-		result->exposed_comm_s, "tokens_per_s", result->tokens_per_s);
+		result->step_time_s, "inputs_s", result->inputs_s, "compute_s", result->compute_s,
+		"exposed_comm_s", result->exposed_comm_s, "tokens_per_s", result->tokens_per_s);
 	json_t *more = json_pack("{s:b, s:I, s:I, s:I, s:I}", "paced", c->values.pace, "nan_from",
 	                         (json_int_t)result->nan_from, "payload_bytes",
 	                         (json_int_t)result->payload_bytes, "wire_bytes",

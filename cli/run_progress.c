@@ -43,8 +43,9 @@ static void log_step(run_progress *w, const sw_run_step *step)
 	json_t *line =
 		json_pack("{s:I, s:o, s:f, s:f, s:f, s:f, s:I}", "step",
 	                  (json_int_t)(step->step + 1), "loss", cli_json_real(step->loss),
-	                  "seconds", step->seconds, "inputs_s", step->inputs_s, "tokens_per_s", tokens_per_s(w, step), "exposed_comm_s",
-	                  step->exposed_comm_s, "memory_bytes", (json_int_t)step->peak_bytes);
+	                  "seconds", step->seconds, "inputs_s", step->inputs_s, "tokens_per_s",
+	                  tokens_per_s(w, step), "exposed_comm_s", step->exposed_comm_s,
+	                  "memory_bytes", (json_int_t)step->peak_bytes);
 	write_line(w, line);
 }
 

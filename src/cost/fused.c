@@ -259,13 +259,16 @@ static double fitted_seconds(const fused *f, sw_family family)
 	       sw_cost_fitted(f->device, family, computing_type(f->program, f->op), &work);
 }
 
-/* Kernels of a vendor's library read what is strided as quickly as anything else. */
+/* Does the kernel take longer since it reads or writes parts of rows? Those of a vendor's library read what
+ * is strided as quickly as anything else. */
 static bool is_strided_loop(const fused *f)
 {
-	bool strided = false;
-	for (size_t i = 0; i < f->body->ops.len && f->kernel == SW_FUSED_LOOP; i++)
-		strided |= is_strided(f->program, body_op(f, i));
-	return strided;
+	if (f->device->strided_share <= 0 || f->kernel != SW_FUSED_LOOP)
+		return false;
+	for (size_t i = 0; i < f->body->ops.len; i++)
+		if (is_strided(f->program, body_op(f, i)))
+			return true;
+	return false;
 }
 
 double fused_seconds(const sw_device *device, const sw_program *program, sw_id id)

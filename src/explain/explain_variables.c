@@ -266,7 +266,8 @@ json_t *sw_explain_variables(const sw_anatomy *a, const sw_explained *what,
 				name ? name : "", "bytes", (json_int_t)dense, "way", way, "owner",
 				owner >= 0 ? json_integer(owner) : json_null(),
 				"words", words.data, "codec", codec.data, "stale", stale,
-				"merge", group, "algorithm", algorithm, "order", order, "row_bytes", rows, "factor_bytes", factors));
+				"merge", group, "algorithm", algorithm, "order", order, "row_bytes",
+				rows, "factor_bytes", factors));
 		sw_text_clear(&words);
 		sw_text_clear(&codec);
 	}

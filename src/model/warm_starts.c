@@ -182,17 +182,9 @@ bool sw_warm_start_apply(const sw_warm_start *start, const sw_model *model, int3
 typedef struct plan_start {
 	const sw_model *model;
 	const sw_plan *plan;
-	uint32_t *layouts;     /* per layout of the plan: the model's; SW_NO_ID: it has none */
+	uint32_t *layouts;     /* per layout of the plan: the memo's; SW_ABSENT: it has none */
 	sw_id *first, *behind; /* per decision, per value: the values that it makes, as a list */
 } plan_start;
-
-static uint32_t find_in_model(const sw_model *model, const sw_layout *layout)
-{
-	for (uint32_t i = 0; i < model->n_layouts; i++)
-		if (sw_layout_equal(&model->layouts[i], layout))
-			return i;
-	return SW_NO_ID;
-}
 
 static void plan_start_init(plan_start *x, const sw_model *model, const sw_plan *plan)
 {
@@ -200,7 +192,7 @@ static void plan_start_init(plan_start *x, const sw_model *model, const sw_plan 
 	*x = (plan_start){.model = model, .plan = plan};
 	x->layouts = sw_alloc(sizeof(*x->layouts) * (n_layouts + 1));
 	for (size_t i = 0; i < n_layouts; i++)
-		x->layouts[i] = find_in_model(model, &plan->layouts.items.data[i]);
+		x->layouts[i] = sw_layouts_find(&model->memo->layouts, &plan->layouts.items.data[i]);
 	x->first = sw_alloc(sizeof(sw_id) * (model->decisions.len + 1));
 	x->behind = sw_alloc(sizeof(sw_id) * (n_values + 1));
 	for (size_t s = 0; s < model->decisions.len; s++)

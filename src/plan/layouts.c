@@ -26,6 +26,13 @@ uint32_t sw_layouts_id(sw_layouts *layouts, const sw_layout *layout)
 	return id;
 }
 
+uint32_t sw_layouts_find(const sw_layouts *layouts, const sw_layout *layout)
+{
+	int64_t key[1 + 2 * SW_MAX_ATOMS];
+	size_t bytes = layout_key(layout, key);
+	return sw_map_get(&layouts->index, key, bytes);
+}
+
 void sw_layouts_set(sw_layouts *layouts, const sw_layout *items, size_t n)
 {
 	sw_layouts_clear(layouts);

@@ -163,6 +163,8 @@ typedef struct sw_layouts {
 	SW_VEC(sw_layout) items;
 } sw_layouts;
 uint32_t sw_layouts_id(sw_layouts *layouts, const sw_layout *layout);
+/* Return its number; SW_ABSENT: it is none of them. */
+uint32_t sw_layouts_find(const sw_layouts *layouts, const sw_layout *layout);
 void sw_layouts_copy(sw_layouts *to, const sw_layouts *from); /* keeps the numbers */
 /* Replace the contents by these layouts, numbered from 0; they must differ from each other. */
 void sw_layouts_set(sw_layouts *layouts, const sw_layout *items, size_t n);
