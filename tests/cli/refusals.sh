@@ -40,9 +40,9 @@ attempt() {
 		complain "$what: the plan is another one: $*" ;;
 	2) [ "$(wc -l <"$scratch/err")" = 1 ] || complain "$what: not one line: $*"
 		[ "$(echo "$scratch"/o.*)" = "$scratch/o.*" ] || complain "$what: leaves a file: $*" ;;
-	1 | 139) # libgfortran, which OpenBLAS loads before main, says so and ends, or crashes
+	1 | 134 | 139) # libgfortran, which OpenBLAS loads, says so and ends, aborts or crashes
 		grep -qE '^(Memory allocation|Allocating cleared memory) failed' "$scratch/err" ||
-		complain "$what: exit code 1: $*" ;;
+		complain "$what: exit code $got: $*" ;;
 	*) complain "$what: exit code $got: $*" ;;
 	esac
 }
