@@ -104,7 +104,7 @@ static double movement_cost_s(const sw_model *m, sw_movement movement, double pa
 	double collectives_s = fmax(path_s - overhead_s, 0);
 	double hidden_s = fmin(movement.trips * collectives_s, m->copies * movement.window_s);
 	return isfinite(path_s) ? movement.count * (movement.trips * path_s -
-	                                            (1 - m->overlap_weight) * hidden_s)
+	                                            (1 - movement.price) * hidden_s)
 	                        : path_s;
 }
 

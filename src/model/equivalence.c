@@ -58,8 +58,21 @@ void sw_key_shape(sw_text *key, sw_shape shape)
 		sw_text_add_n(key, (const char *)shape.dims, sizeof(int64_t) * (size_t)shape.rank);
 }
 
-/* Append everything that the cost of an op depends on. Computations that reduce with one monoid are
- * equal; any other equals only itself, for its cost is its own. */
+/* Append the linearities of an op's rule. They depend on more than the opcode and shapes: what adds a
+ * finite constant keeps an order. */
+static void key_linearities(const sw_rule *rule, sw_text *key)
+{
+	key_number(key, rule->n_linearities);
+	for (int32_t i = 0; i < rule->n_linearities; i++) {
+		const sw_linearity *linearity = &rule->linearities[i];
+		sw_text_add_n(key, (const char *)linearity->operands,
+		              sizeof(*linearity->operands) * (size_t)rule->n_operands);
+		sw_text_add_n(key, (const char *)linearity->becomes, sizeof(linearity->becomes));
+	}
+}
+
+/* Append everything that the candidates of an op depend on, and their costs. Computations that reduce
+ * with one monoid are equal; any other equals only itself, for its cost is its own. */
 static void key_op(const sw_analysis *analysis, sw_id op_id, sw_text *key)
 {
 	const sw_op *op = sw_op_at(analysis->program, op_id);
@@ -75,6 +88,7 @@ static void key_op(const sw_analysis *analysis, sw_id op_id, sw_text *key)
 		                             monoid == SW_MONOID_NONE ? op->called[k] : 0};
 		sw_text_add_n(key, (const char *)reduction, sizeof(reduction));
 	}
+	key_linearities(analysis->rules[op_id], key);
 	key_number(key, (int64_t)(sw_fused_share(analysis, op_id) * SHARE_STEPS));
 	/* All constants of a shape are equal. */
 	if (op->opcode != SW_OP_CONSTANT)

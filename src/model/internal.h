@@ -137,6 +137,7 @@ void sw_readers_expect(sw_model *model, const sw_readers *readers);
 typedef struct sw_movement {
 	double trips;    /* conversions of one value per step */
 	double window_s; /* overlap window of them, seconds per step */
+	double price;    /* of a second of collectives within it */
 	double count;    /* values of tied layers */
 	/* Added time of a conversion that makes a replicated value a term of a partial sum: some
 	 * devices must select the neutral element. 0 for constants, mostly that element already. */

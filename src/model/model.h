@@ -167,9 +167,17 @@ typedef struct sw_overlap sw_overlap;
 sw_overlap *sw_overlap_new(const sw_roles *roles, const sw_cluster *cluster,
                            const sw_model_limits *limits);
 void sw_overlap_free(sw_overlap *overlap);
-/* Return the overlap window in seconds per step: the kernels that may run between the op `from` and
- * the op `to` of its computation in some order. SW_NO_ID: until the computation ends. from == to:
- * between the op and all its readers. O(1). */
+/* The seconds of all kernels of a computation, per step. */
+double sw_overlap_all_s(const sw_overlap *overlap, int32_t computation);
+/* When what is sent between two ops may begin and must have ended, in seconds of the computation's
+ * kernels, in the order that lets the one be as early and the other as late as possible. */
+typedef struct sw_overlap_span {
+	double begin_s, end_s, all_s; /* all_s: of all kernels of the computation */
+} sw_overlap_span;
+/* Of the op `from` and the op `to` of its computation. SW_NO_ID: until the computation ends. from ==
+ * to: between the op and all its readers. O(1). */
+sw_overlap_span sw_overlap_span_of(const sw_overlap *overlap, sw_id from, sw_id to);
+/* Return the overlap window in seconds per step: the kernels that may run within that span. */
 double sw_overlap_window_s(const sw_overlap *overlap, sw_id from, sw_id to);
 /* Return the cost in seconds of one second of communication inside its overlap window. Where data
  * parallelism communicates for as long as its kernels take it is 1: one more second lengthens the
@@ -177,6 +185,17 @@ double sw_overlap_window_s(const sw_overlap *overlap, sw_id from, sw_id to);
  * communication is hidden. It is a power of two. atoms: over which data is parallel. */
 double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster, uint32_t atoms,
                          const sw_model_limits *limits);
+
+/* ---- step_prices.c: what seconds cost at each place of a step ---------------------------- */
+
+#define SW_PRICE_SPANS 32
+/* Of the spans of equal seconds into which the kernels of a computation are cut: by how many of the
+ * plans that were played messages hold each up. */
+typedef struct sw_prices {
+	int32_t plays;
+	double free_s; /* of the last: the kernels that nothing holds up, of some computation */
+	double (*held)[SW_PRICE_SPANS]; /* per computation; owned */
+} sw_prices;
 
 /* ---- variables.c: how each variable is synchronised ---------------------------------------- */
 
@@ -324,6 +343,8 @@ typedef struct sw_analysis {
 	sw_overlap *overlap;   /* NULL: collectives block; nothing is hidden */
 	/* of sw_overlap_weight over all atoms, in (0, 1]; 1 without overlap */
 	double overlap_weight;
+	/* borrowed: seconds cost what these say, in place of overlap_weight; NULL: they don't */
+	const sw_prices *prices;
 	sw_variables variables;
 	sw_equivalence layers; /* ops at the same position of repeated layers */
 	/* Of a program that runs pass by pass (plan/plan.h), else NULL: per op, it runs in a later
@@ -340,6 +361,16 @@ typedef struct sw_analysis_options {
 void sw_analysis_init(sw_analysis *analysis, const sw_plan *plan, const sw_sidecar *sidecar,
                       sw_analysis_options options);
 void sw_analysis_clear(sw_analysis *analysis);
+
+/* Play what a plan of the analysed program sends against its kernels, and count which spans messages
+ * hold up. cost: of the plan. Not without overlap. O(ops + SW_PRICE_SPANS^3 * computations). */
+sw_status sw_prices_add(sw_prices *prices, const sw_analysis *analysis, const sw_plan *plan,
+                        const sw_program_cost *cost, sw_error *err);
+void sw_prices_clear(sw_prices *prices);
+/* With the analysis's prices: return the cost in seconds of a second of messages between the op and a
+ * reader, as sw_overlap_span_of takes them, and of a second of a kernel. */
+double sw_message_price(const sw_analysis *analysis, sw_id from, sw_id to);
+double sw_kernel_price(const sw_analysis *analysis, sw_id op);
 
 /* Let the strategy's builder (ways_*.c) give each variable its way; deterministic. Reads `bytes`,
  * `sparse` and `divides` of the variables. */

@@ -199,12 +199,24 @@ void sw_overlap_free(sw_overlap *o)
 	free(o);
 }
 
+double sw_overlap_all_s(const sw_overlap *o, int32_t computation)
+{
+	return o->all_s[computation];
+}
+
+sw_overlap_span sw_overlap_span_of(const sw_overlap *o, sw_id from, sw_id to)
+{
+	double all_s = o->all_s[sw_op_at(o->program, from)->computation], behind_s = 0;
+	if (to != SW_NO_ID)
+		behind_s = from == to ? o->after_s[to] - o->own_s[to] : o->after_s[to];
+	return (sw_overlap_span){
+		.begin_s = o->before_s[from], .end_s = all_s - behind_s, .all_s = all_s};
+}
+
 double sw_overlap_window_s(const sw_overlap *o, sw_id from, sw_id to)
 {
-	double seconds = o->all_s[sw_op_at(o->program, from)->computation] - o->before_s[from];
-	if (to != SW_NO_ID)
-		seconds -= from == to ? o->after_s[to] - o->own_s[to] : o->after_s[to];
-	return SW_MAX(seconds, 0);
+	sw_overlap_span span = sw_overlap_span_of(o, from, to);
+	return SW_MAX(span.end_s - span.begin_s, 0);
 }
 
 /* Less than min_overlap_weight, and plans that communicate without need cost almost as little as

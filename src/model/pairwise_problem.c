@@ -103,6 +103,14 @@ static const sw_decision *replaced_input(const sw_model *m, const sw_decision *d
 	return &m->decisions.data[m->index.producer[input]];
 }
 
+/* Return how often a decision's kernel runs in a step, each second at its price. */
+static double priced_trips(const sw_analysis *a, const sw_decision *d)
+{
+	if (d->kind != SW_DECISION_OP)
+		return 1;
+	return a->roles.trips[d->index] * (a->prices ? sw_kernel_price(a, d->index) : 1);
+}
+
 /* Decide whether layers are tied, and give each decision its node. */
 static void number_nodes(sw_model *m)
 {
@@ -118,8 +126,7 @@ static void number_nodes(sw_model *m)
 		assert(!input || input->table == d->table);
 		d->node = input ? input->node : sw_model_node_of(m, &tie);
 		if (!input)
-			m->index.nodes.data[d->node].trips +=
-				d->kind == SW_DECISION_OP ? m->analysis->roles.trips[d->index] : 1;
+			m->index.nodes.data[d->node].trips += priced_trips(m->analysis, d);
 	}
 }
 

@@ -117,6 +117,8 @@ static sw_movement move_value(const sw_model *m, sw_id value, double trips,
 	                        : analysis->cluster->device.kernel_overhead_s;
 	return (sw_movement){.trips = trips,
 	                     .window_s = round_window(window_s),
+	                     .price = analysis->prices ? sw_message_price(analysis, from, to)
+	                                               : m->overlap_weight,
 	                     .count = 1,
 	                     .term_s = term_s,
 	                     .made = sw_repeats_number(analysis->program,

@@ -26,7 +26,9 @@ static sw_candidate_plan candidate_of(sw_search *s, const sw_mesh_search *m)
 	sw_candidate_plan c = {.variant = s->wave->variant,
 	                       .entry = m->entry,
 	                       .move = m->move,
-	                       .model_s = m->found.model_s,
+	                       .model_s = s->wave->mode == SW_MEMORY_REPRICED
+	                                          ? s->incumbent.model_s /* at other prices */
+	                                          : m->found.model_s,
 	                       .cost = m->found.cost};
 	snprintf(c.name, sizeof(c.name), "%s", m->mesh->name);
 	sw_snapshot_take(&c.snapshot, m->sketch, &s->strategies);

@@ -17,6 +17,7 @@
  *   held_state.c       what a device holds of the state under a plan
  *   hopeless.c         see whether nothing can fit by far
  *   neighbours.c       choose the next variant: neighbours_memory.c, neighbours_padding.c
+ *   reprice.c          solve again at the prices of what the incumbent waits for
  *   variations.c       vary the quickest plans, by their played steps
  *   certify.c          the bound of all plans, searched or not
  *   answer.c           the plan that is returned, or why there is none
@@ -133,6 +134,8 @@ typedef enum sw_memory_mode {
 	SW_MEMORY_LIMITED,       /* find a plan that fits */
 	/* keep a part of the memory for the schedule; bounds stay as they are */
 	SW_MEMORY_RESERVED,
+	/* find a plan that fits at the prices of what the incumbent waits for (reprice.c); likewise */
+	SW_MEMORY_REPRICED,
 	SW_MEMORY_VARIED /* vary plans that were found (variations.c); bounds stay as they are */
 } sw_memory_mode;
 
@@ -168,7 +171,7 @@ typedef struct sw_search_wave {
 	sw_analysis analysis;
 	sw_memo memo;
 	SW_VEC(sw_warm_start) starts; /* solutions of earlier meshes */
-	sw_plan *incumbent;           /* that meshes begin from which cut its axes; NULL: none */
+	sw_plan *incumbent;           /* that the meshes begin from which it fits into; NULL: none */
 	sw_tally tally, before;       /* now; before this batch, for models that are built ahead */
 	struct {
 		sw_mesh_search *storage; /* [n], owned, as they were entered */
@@ -243,6 +246,11 @@ typedef struct sw_search {
 			uint32_t part;
 		} padding;
 		double reserved_step_s; /* the incumbent's when memory was last reserved; 0: never */
+		struct {
+			int rounds;
+			double step_s;    /* the incumbent's before the last round */
+			sw_prices prices; /* of the incumbents before each round */
+		} reprice;
 	} proposals;
 	/* owned, where there is a time limit: other searches may be begun that need them, too */
 	SW_VEC(sw_written *) written;
@@ -439,7 +447,7 @@ bool sw_mesh_search_hurries(const sw_mesh_search *m, const sw_search *s);
 /* Return the work of the solver in each attempt. */
 double sw_mesh_search_work(const sw_mesh_search *m, const sw_search *s);
 /* Let the solver begin where those of earlier meshes ended. */
-void sw_mesh_search_warm_start(sw_mesh_search *m, const sw_search_wave *wave);
+void sw_mesh_search_warm_start(sw_mesh_search *m, const sw_search *s);
 /* Give the mesh up before it is solved; bound_s: of its steps. */
 void sw_mesh_search_drop(sw_mesh_search *m, sw_untried untried, double bound_s);
 /* Give a solution up before it is costed. */
@@ -525,6 +533,11 @@ double sw_cost_step_bound_s(const sw_program_cost *cost);
 sw_status sw_propose(sw_search *s);
 /* Do the incumbent's kernels take longer than they need, by more than refine_gap of its step? */
 bool sw_search_kernels_lack(const sw_search *s);
+
+/* ---- reprice.c -------------------------------------------------------------------------- */
+
+/* Open a wave of the meshes with the quickest plans, at the prices of what the incumbent waits for. */
+sw_status sw_propose_repriced(sw_search *s);
 
 /* ---- variations.c ----------------------------------------------------------------------- */
 

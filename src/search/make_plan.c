@@ -128,6 +128,7 @@ void sw_search_clear(sw_search *s)
 		sw_variant_clear(s, &s->variants.data[i]);
 	sw_vec_clear(&s->variants);
 	sw_vec_clear(&s->proposals.needs);
+	sw_prices_clear(&s->proposals.reprice.prices);
 	sw_candidate_clear(&s->incumbent);
 	sw_strategy_set_clear(&s->strategies);
 	sw_saving_end(s);

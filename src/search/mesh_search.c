@@ -149,11 +149,20 @@ void sw_mesh_search_build(sw_mesh_search *m, sw_search *s, const sw_watch *watch
 
 /* ---- solving ---------------------------------------------------------------------------- */
 
-void sw_mesh_search_warm_start(sw_mesh_search *m, const sw_search_wave *wave)
+/* Do its axes cut those of the incumbent's mesh, if the wave begins there? */
+static bool begins_at_incumbent(const sw_mesh_search *m, const sw_search *s)
 {
+	const sw_variant *v = sw_search_variant(s, s->wave->variant);
+	return s->wave->incumbent &&
+	       sw_mesh_refines(m->mesh, &v->entries.data[s->incumbent.entry].mesh);
+}
+
+void sw_mesh_search_warm_start(sw_mesh_search *m, const sw_search *s)
+{
+	const sw_search_wave *wave = s->wave;
 	const sw_model *model = &m->work.model;
 	bool takes_starts = sw_mesh_is_free(m->mesh) || m->mesh->untied;
-	size_t n = takes_starts ? wave->starts.len + (wave->incumbent != NULL) : 0;
+	size_t n = takes_starts ? wave->starts.len + begins_at_incumbent(m, s) : 0;
 	for (size_t i = 0; i < n; i++) {
 		int32_t *begin = sw_alloc(sizeof(int32_t) * model->problem.nodes.len);
 		bool found = i < wave->starts.len

@@ -228,7 +228,7 @@ static int64_t memory_of(const sw_search *s, sw_memory_mode mode)
 static sw_tally first_tally(const sw_search *s, sw_memory_mode mode)
 {
 	bool has = sw_search_has_incumbent(s);
-	return (sw_tally){.model_s = has && mode != SW_MEMORY_RESERVED ? s->incumbent.model_s
+	return (sw_tally){.model_s = has && mode < SW_MEMORY_RESERVED ? s->incumbent.model_s
 	                                                               : INFINITY,
 	                  .step_s = sw_search_limit_s(s),
 	                  .exceeding_s = INFINITY,
@@ -278,6 +278,26 @@ static sw_status enter_wave(sw_search *s, sw_variant *v)
 	return status;
 }
 
+/* Let the meshes begin from the incumbent, and where it is asked for, at the prices of what it waits
+ * for. */
+static sw_status begin_at_incumbent(sw_search *s)
+{
+	sw_search_wave *w = s->wave;
+	w->incumbent = sw_plan_sketch(sw_search_variant(s, w->variant)->plan);
+	sw_snapshot_restore(&s->incumbent.snapshot, &s->strategies, w->incumbent);
+	if (w->mode != SW_MEMORY_REPRICED)
+		return SW_OK;
+	sw_prices *prices = &s->proposals.reprice.prices;
+	w->analysis.prices = prices;
+	w->analysis.overlap_weight = 1; /* the highest price */
+	const sw_program_cost *cost = &s->incumbent.cost;
+	sw_status status = sw_prices_add(prices, &w->analysis, w->incumbent, cost, s->err);
+	/* Where messages hold up everything there is no place to which they could move. */
+	if (prices->free_s < s->asked.limits->reprice_free * cost->step_time_s)
+		sw_search_variant(s, w->variant)->meshes.wanted.has.len = 0;
+	return status;
+}
+
 sw_status sw_wave_open(sw_search *s, size_t variant, sw_memory_mode mode, double time_limit_s)
 {
 	sw_variant *v = sw_search_variant(s, variant);
@@ -302,10 +322,8 @@ sw_status sw_wave_open(sw_search *s, size_t variant, sw_memory_mode mode, double
 	s->err = err;
 	if (status == SW_OK)
 		sw_sync_say_sending(&w->analysis, s->asked.sidecar, v->plan);
-	if (s->proposals.refines) {
-		w->incumbent = sw_plan_sketch(v->plan);
-		sw_snapshot_restore(&s->incumbent.snapshot, &s->strategies, w->incumbent);
-	}
+	if (status == SW_OK && (s->proposals.refines || mode == SW_MEMORY_REPRICED))
+		status = begin_at_incumbent(s);
 	if (status != SW_OK && variant > 0)
 		return SW_OK; /* the rewritten program has no op or tensor that a pin names */
 	return status == SW_OK ? enter_wave(s, v) : status;
@@ -426,7 +444,7 @@ void sw_wave_close(sw_search *s)
 	s->fused_share = w->tally.fused_share;
 	v->left_out = SW_MAX(v->left_out, w->memo.left_out);
 	s->tied = s->tied || w->memo.tied;
-	if (w->queue.n > 0 && w->mode != SW_MEMORY_RESERVED) {
+	if (w->queue.n > 0 && w->mode < SW_MEMORY_RESERVED) {
 		double step_s = best_step_s(v, w);
 		v->meshes.open.has.len = 0;
 		if (w->mode == SW_MEMORY_UNCONSTRAINED)
