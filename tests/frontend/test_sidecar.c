@@ -414,11 +414,40 @@ static void a_missing_file_is_an_error(void **state)
 	sw_program_free(program);
 }
 
+/* As stages have it, where a stack of layers is a variable per layer. */
+static void a_part_has_its_own_values(void **state)
+{
+	(void)state;
+	sw_program *program = read_text("HloModule m\nENTRY e {\n  ROOT w = f32[2,1,3] parameter(0)\n}\n");
+	static const double whole[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+	sw_fill_part part = {.whole = "w", .axis = 1, .start = 1, .size = 2};
+	sw_input_info input = {.name = "w.part1", .role = SW_ROLE_PARAMETER};
+	input.init = (sw_fill){SW_FILL_VALUES, .values = whole, .n_values = 12, .part = &part};
+	sw_output_info output = {.name = "w.part1", .role = SW_ROLE_PARAMETER, .input = -1};
+	sw_sidecar s = {.tokens_input = -1,
+	                .n_inputs = 1,
+	                .inputs = &input,
+	                .n_outputs = 1,
+	                .outputs = &output},
+		   found;
+	sw_error err = {0};
+	assert_int_equal(sw_sidecar_write(PATH, program, &s, &err), SW_OK);
+	if (sw_sidecar_read(PATH, program, &found, &err) != SW_OK)
+		fail_msg("%s", err.message);
+	unlink(PATH);
+	static const double own[] = {3, 4, 5, 9, 10, 11};
+	assert_int_equal(found.inputs[0].init.n_values, 6);
+	assert_memory_equal(found.inputs[0].init.values, own, sizeof(own));
+	sw_sidecar_clear(&found);
+	sw_program_free(program);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_good_sidecar_is_read),
 		cmocka_unit_test(values_and_infinity_are_read_and_written),
+		cmocka_unit_test(a_part_has_its_own_values),
 		cmocka_unit_test(every_deviation_is_named),
 		cmocka_unit_test(without_a_file_defaults_come_from_the_program),
 		cmocka_unit_test(states_that_stay_non_negative_begin_so),
