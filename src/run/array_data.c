@@ -291,24 +291,38 @@ static sw_status convert(const item_copy *c, const char *data, char *converted, 
 	return SW_OK;
 }
 
+/* Return the item's numbers in row-major order: where the file has them, or in *made, which the
+ * caller frees. NULL: there is no memory for them. */
+static const char *numbers_of(const item_copy *c, char **made)
+{
+	const sw_npy *npy = &c->file->npy;
+	size_t bytes = (size_t)(npy->count / npy->dims[0] * sw_type_bytes(npy->type));
+	*made = npy->column_major ? sw_try_alloc(SW_MAX(bytes, 1)) : NULL;
+	if (*made)
+		sw_npy_copy_item(npy, c->item, *made);
+	return npy->column_major ? *made : npy->data + (size_t)c->item * bytes;
+}
+
 static sw_status copy_item(const item_copy *c, sw_error *err)
 {
 	static const sw_part_grid whole = {0};
 	static const int32_t nothing[1] = {0};
 	sw_shape item = c->in->item;
-	size_t bytes = (size_t)(sw_shape_elements(item) * sw_type_bytes(c->file->npy.type));
-	const char *data = c->file->npy.data + (size_t)c->item * bytes;
-	char *converted = NULL;
-	sw_status status = SW_OK;
-	if (c->file->npy.type != item.type || isfinite(c->in->low)) {
+	bool converts = c->file->npy.type != item.type || isfinite(c->in->low);
+	char *made, *converted = NULL;
+	const char *data = numbers_of(c, &made);
+	if (converts && data)
 		converted = sw_try_alloc((size_t)SW_MAX(sw_shape_bytes(item), 1));
-		status = converted ? convert(c, data, converted, err)
-		                   : sw_fail(err, SW_ERR_IO, "no memory for an item of data");
-	}
+	sw_status status = SW_OK;
+	if (!data || (converts && !converted))
+		status = sw_fail(err, SW_ERR_IO, "no memory for an item of data");
+	else if (converts)
+		status = convert(c, data, converted, err);
 	if (status == SW_OK) {
 		sw_grid_part from = {.grid = &whole, .coordinates = nothing, .dims = item.dims};
 		sw_grid_copy(item, &from, converted ? converted : data, &c->to, c->out);
 	}
+	free(made);
 	free(converted);
 	return status;
 }
@@ -366,23 +380,20 @@ static sw_status fill_value(const array_batch *b, const sw_tensor *tensor, sw_er
 {
 	int64_t item = b->step % b->in->items;
 	const array_file *file = file_of(b->in, item);
-	item_copy c = {b->in,
-	               file,
-	               item - file->first,
-	               {.grid = &b->grid,
-	                .coordinates = b->coordinates,
-	                .dims = tensor->shape.dims},
-	               sw_tensor_data(*tensor)};
+	item_copy c = {
+		b->in,
+		file,
+		item - file->first,
+		{.grid = &b->grid, .coordinates = b->coordinates, .dims = tensor->shape.dims},
+		sw_tensor_data(*tensor)};
 	return copy_item(&c, err);
 }
 
 sw_status sw_arrays_fill(const sw_arrays *arrays, const sw_held_value *value, int64_t rank,
                          uint64_t seed, int64_t step, const sw_tensor *tensor, sw_error *err)
 {
-	array_batch b = {.arrays = arrays,
-	                 .in = &arrays->inputs[value->input],
-	                 .seed = seed,
-	                 .step = step};
+	array_batch b = {
+		.arrays = arrays, .in = &arrays->inputs[value->input], .seed = seed, .step = step};
 	sw_held_grid(value, rank, &b.grid, b.coordinates);
 	sw_grid_part part = {
 		.grid = &b.grid, .coordinates = b.coordinates, .dims = tensor->shape.dims};

@@ -82,11 +82,8 @@ static sw_status parse_header(const char *header, sw_npy *npy, sw_error *err)
 {
 	const char *order = value_of(header, "'fortran_order'");
 	SW_TRY(parse_kind(header, npy, err));
-	SW_TRY(parse_shape(header, npy, err));
-	if (order && strncmp(order, "True", 4) == 0 && npy->rank > 1)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "it is in Fortran's order: save it with numpy.ascontiguousarray");
-	return SW_OK;
+	npy->column_major = order && strncmp(order, "True", 4) == 0;
+	return parse_shape(header, npy, err);
 }
 
 sw_status sw_npy_parse(const char *text, size_t length, sw_npy *npy, sw_error *err)
@@ -114,4 +111,18 @@ sw_status sw_npy_parse(const char *text, size_t length, sw_npy *npy, sw_error *e
 		               "bytes are there",
 		               (long long)npy->count, (long long)item, (long long)held);
 	return SW_OK;
+}
+
+void sw_npy_copy_item(const sw_npy *npy, int64_t item, char *out)
+{
+	size_t bytes = (size_t)sw_type_bytes(npy->type);
+	int64_t n = npy->count / npy->dims[0], index[SW_MAX_RANK] = {item};
+	for (int64_t e = 0; e < n; e++) {
+		int64_t place = 0;
+		for (int32_t d = npy->rank; d-- > 0;)
+			place = place * npy->dims[d] + index[d];
+		memcpy(out + (size_t)e * bytes, npy->data + (size_t)place * bytes, bytes);
+		for (int32_t d = npy->rank; d-- > 1 && ++index[d] == npy->dims[d];)
+			index[d] = 0;
+	}
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # run --data NAME=FILE.npy: the same batches under every plan and number of ranks, each item once per
-# pass, types converted, several files as one; what does not fit is refused. --log, --check-nan.
+# pass, types and orders converted, several files as one; what does not fit is refused. --log, --check-nan.
 . tests/cli/lib.sh
 mlp=tests/programs/mlp.hlo.gz
 make_plan dp $mlp dp
@@ -12,6 +12,8 @@ npy x64 '<f8' d '(96, 64)' '((i * 37) % 101 - 50) / 50'
 npy xa '<f4' f '(40, 64)' '((i * 37) % 101 - 50) / 50'
 npy xb '<f4' f '(56, 64)' '(((i + 40 * 64) * 37) % 101 - 50) / 50'
 npy y '<f4' f '(96, 16)' '((i * 11) % 31) / 31'
+npy columns '<f4' f '(96, 64)' '(((i % 96 * 64 + i // 96) * 37) % 101 - 50) / 50' True
+npy columns64 '<f8' d '(96, 64)' '(((i % 96 * 64 + i // 96) * 37) % 101 - 50) / 50' True
 npy few '<f4' f '(95, 16)' '0'
 npy wrong '<f4' f '(96, 17)' '0'
 npy whole '<i4' i '(96, 16)' '0'
@@ -31,6 +33,8 @@ both="--data x=$scratch/x.npy --data y=$scratch/y.npy"
 {
 	losses $mlp 1 --steps 7 $both >"$scratch/serial"
 	losses $mlp 1 --steps 7 --data "x=$scratch/x64.npy" --data "y=$scratch/y.npy" >"$scratch/f64"
+	losses $mlp 1 --steps 7 --data "x=$scratch/columns.npy" --data "y=$scratch/y.npy" >"$scratch/columns"
+	losses $mlp 1 --steps 7 --data "x=$scratch/columns64.npy" --data "y=$scratch/y.npy" >"$scratch/columns64"
 	losses $mlp 1 --steps 7 --data "x=$scratch/xa.npy,$scratch/xb.npy" --data "y=$scratch/y.npy" \
 		>"$scratch/parts"
 	losses $mlp 1 --steps 7 $both --seed 3 >"$scratch/other"
@@ -39,7 +43,7 @@ both="--data x=$scratch/x.npy --data y=$scratch/y.npy"
 	losses "$scratch/two.plan" 2 --steps 7 $both >"$scratch/two"
 }
 [ "$(wc -l <"$scratch/serial")" = 7 ] || complain "not seven losses"
-for name in f64 parts; do
+for name in f64 parts columns columns64; do
 	cmp "$scratch/serial" "$scratch/$name" || complain "other losses: $name"
 done
 for name in dp summa two; do

@@ -53,15 +53,16 @@ near() {
 		END { exit bad || NR == 0 }'
 }
 
-# npy NAME DESCR FORMAT SHAPE VALUES: write a .npy file, with Python and without NumPy
+# npy NAME DESCR FORMAT SHAPE VALUES [True]: write a .npy file, with Python and without NumPy; True: the
+# values are in Fortran's order
 npy() {
-	python3 - "$scratch/$1.npy" "$2" "$3" "$4" "$5" <<'END' || complain "npy: $1"
+	python3 - "$scratch/$1.npy" "$2" "$3" "$4" "$5" "${6:-False}" <<'END' || complain "npy: $1"
 import struct, sys
-path, descr, code, shape, values = sys.argv[1:]
+path, descr, code, shape, values, fortran = sys.argv[1:]
 n = 1
 for d in eval(shape):
     n *= d
-header = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)
+header = "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }" % (descr, fortran, shape)
 header += " " * (-(len(header) + 11) % 64) + "\n"
 numbers = [eval(values, {"i": i}) for i in range(n)]
 open(path, "wb").write(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() +

@@ -267,7 +267,7 @@ static void states_that_stay_non_negative_begin_so(void **state)
 	(void)state;
 	static const char text[] =
 		"HloModule m, input_output_alias={ {0}: (0, {}), {1}: (1, {}), {2}: (2, {}), {3}: "
-	        "(3, "
+		"(3, "
 		"{}), {4}: (4, {}), {5}: (5, {}) }\n"
 		"sum { a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
 		"  ROOT s = f32[] add(a, b) }\n"
@@ -323,7 +323,8 @@ static void states_that_stay_non_negative_begin_so(void **state)
 }
 
 /* A variance is clamped, goes into its running mean, but in the first step, and a root is taken of
- * that: no test draws it negative, whatever its file says. The running mean w of the values is free. */
+ * that: no test draws it negative, whatever its file says. The running mean w of the values is
+ * free. */
 static void what_roots_are_taken_of_is_not_negative(void **state)
 {
 	(void)state;
@@ -418,7 +419,8 @@ static void a_missing_file_is_an_error(void **state)
 static void a_part_has_its_own_values(void **state)
 {
 	(void)state;
-	sw_program *program = read_text("HloModule m\nENTRY e {\n  ROOT w = f32[2,1,3] parameter(0)\n}\n");
+	sw_program *program =
+		read_text("HloModule m\nENTRY e {\n  ROOT w = f32[2,1,3] parameter(0)\n}\n");
 	static const double whole[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
 	sw_fill_part part = {.whole = "w", .axis = 1, .start = 1, .size = 2};
 	sw_input_info input = {.name = "w.part1", .role = SW_ROLE_PARAMETER};
