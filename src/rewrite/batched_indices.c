@@ -1,13 +1,11 @@
 /* Gathers and scatters whose indices count the rows they stand in: x[arange(n), y]. Such a
  * dimension is a batch of operand and indices, which splits as the rows do, where an indexed
  * dimension takes all of it. */
-#include "rewrite/internal.h"
+#include "rewrite/sorted_rows.h"
 
 #include "program/number.h"
 
-/* Return whether the op turns negative numbers into those from the end, as NumPy counts, and set
- * what it leaves as it is: select(x < 0, x + size, x). */
-static bool is_wrapped(const sw_program *p, const sw_op *op, sw_id *x)
+bool sw_is_wrap(const sw_program *p, const sw_op *op, sw_id *x)
 {
 	const sw_op *compare = sw_op_at(p, p->values.data[op->operands[0]].op);
 	const sw_op *number;
@@ -73,7 +71,7 @@ static sw_id moved_from(const sw_program *p, const sw_op *op, int32_t *dim)
 		from = dim_before(before, shape, *dim);
 		break;
 	case SW_OP_SELECT:
-		return is_wrapped(p, op, &x) ? x : SW_NO_ID;
+		return sw_is_wrap(p, op, &x) ? x : SW_NO_ID;
 	default:
 		return SW_NO_ID;
 	}
@@ -91,8 +89,7 @@ static bool fits(sw_shape shape, int32_t dim)
 	return shape.dims[dim] - 1 <= high;
 }
 
-/* Return whether each element of a value is its own place along a dimension. */
-static bool is_place(const sw_program *p, sw_id value, int32_t dim)
+bool sw_is_place(const sw_program *p, sw_id value, int32_t dim)
 {
 	while (value != SW_NO_ID) {
 		const sw_op *op = sw_op_at(p, p->values.data[value].op);
@@ -145,7 +142,7 @@ static int32_t counted_by(const sw_program *out, const sw_index_dims *x, sw_id c
 	sw_shape shape = sw_value_shape(out, column);
 	for (int32_t row = 0; row < shape.rank; row++)
 		if (row != x->index_vector_dim && shape.dims[row] == size &&
-		    !sw_ints_has(x->index_batch, row) && is_place(out, column, row))
+		    !sw_ints_has(x->index_batch, row) && sw_is_place(out, column, row))
 			return row;
 	return -1;
 }

@@ -6,7 +6,8 @@
  * by that one, and a reducer by the first that computes the same; a product that is only read
  * transposed is one of the other order; what follows from constants is a constant, and so are places
  * of slices. prune: drop the ops that no result needs, put those that follow from
- * constants before their readers, and give each loop and conditional computations of its own.
+ * constants before their readers, and give each loop and conditional computations of its own. Sorts
+ * of rows that are put back go last (sorted_rows.c).
  * O(ops with calls, loops and conditionals written out); programs that would have too many of them
  * are refused (reached_computations.c).
  */
@@ -916,11 +917,28 @@ static sw_status write_layers(sw_program **program, sw_error *err)
 	return status;
 }
 
+/* Put in a program's place what a pass makes of it, if anything, in canonical form. */
+static sw_status write_by(sw_program *(*pass)(const sw_program *), sw_program **program,
+                          sw_error *err)
+{
+	sw_program *written = pass(*program);
+	if (!written)
+		return SW_OK;
+	sw_program_free(*program);
+	sw_status status = forward(written, NULL, program, err);
+	sw_program_free(written);
+	return status == SW_OK ? prune_last(program, err) : status;
+}
+
 sw_status sw_rewrite_canonical(const sw_program *in, sw_program **out, sw_error *err)
 {
 	*out = NULL;
 	sw_status status = forward_all(in, out, err);
 	if (status == SW_OK)
 		status = prune_last(out, err);
-	return status == SW_OK ? write_layers(out, err) : status;
+	if (status == SW_OK)
+		status = write_layers(out, err);
+	if (status == SW_OK)
+		status = write_by(sw_without_taking_again, out, err);
+	return status == SW_OK ? write_by(sw_without_sorting, out, err) : status;
 }

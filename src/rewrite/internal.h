@@ -88,6 +88,15 @@ sw_id sw_fold_box(const sw_program *out, sw_id x, const int64_t *size, int64_t *
 bool sw_batch_indices(sw_program *out, const sw_op *op, const sw_id *operands, sw_index_dims *x,
                       sw_id *columns, uint32_t *n_columns);
 
+/* ---- sorted_rows.c: rows that are sorted and put back ----------------------------------- */
+
+/* Write a program whose entry does without sorts of rows by a key that are undone, or added up, in
+ * the end; sums have another order. NULL: there is none. O(ops), for each sort that stays. */
+sw_program *sw_without_sorting(const sw_program *in);
+/* Write a program that takes sorted rows again, which were put back, from before. NULL: it does not
+ * so. O(ops). */
+sw_program *sw_without_taking_again(const sw_program *in);
+
 /* ---- layers_apart.c: stacks of layers --------------------------------------------------- */
 
 #define SW_NO_AXIS (-1)

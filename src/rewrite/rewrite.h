@@ -16,11 +16,12 @@
 /* Write the canonical form that planning works on: calls and fusions are inlined; identities
  * (same-shape broadcast, reshape, transpose, copy, convert, chains of reshapes) are forwarded;
  * batch normalisations are written out as sums and elementwise ops, and loops over layers layer by
- * layer; what follows from constants is a constant, and slices at constant places read what was
- * put there; equal ops are merged; ops without effect on a result are removed; no two loops share a
- * condition or a body. Refuses collectives (SW_ERR_INPUT); requires nothing else. Keeps all
- * semantics bit for bit, except that batch normalisations are rounded op by op, and for the sign of
- * a zero. Entry parameters stay, used or not. Deterministic. */
+ * layer; rows that are sorted by a key and put back are not sorted; what follows from constants is
+ * a constant, and slices at constant places read what was put there; equal ops are merged; ops
+ * without effect on a result are removed; no two loops share a condition or a body. Refuses
+ * collectives (SW_ERR_INPUT); requires nothing else. Keeps all semantics bit for bit, except that
+ * batch normalisations are rounded op by op, that rows which are not sorted are summed in another
+ * order, and for the sign of a zero. Entry parameters stay, used or not. Deterministic. */
 sw_status sw_rewrite_canonical(const sw_program *in, sw_program **out, sw_error *err);
 
 /* Return whether the op is a loop or a conditional: the computations that it calls are parts of the

@@ -1,0 +1,517 @@
+/*
+ * Rows that are sorted, worked on and put back, without sorting them: see sorted_rows.h. What sorts
+ * needs all rows in one place, so that nothing that the rows are for could be split or come in
+ * microbatches; without it they are as independent as they were before.
+ *
+ * 1. mark: which values have sorted rows, along which dimension. By the rules: an op that has the
+ *    rows as a factor, in all operands that have it, computes the same for each row, or reduces
+ *    over all of them. A sort with a value whose rows have another use is given up, and all is
+ *    marked anew.
+ * 2. write: the sort's results are its operands, masks of groups compare keys, places of rows are
+ *    rows, and all other ops are copied.
+ * Then indices count the rows (counted_rows.c).
+ */
+#include <stdlib.h>
+
+#include "frontend/sharding.h"
+#include "program/number.h"
+#include "rewrite/sorted_rows.h"
+
+typedef struct unsorter {
+	sw_arena arena;
+	const sw_program *in;
+	const sw_rule *const *rules; /* per op */
+	bool *kept;                  /* per op: a sort that stays */
+	bool again;                  /* one was given up: all is to be marked anew */
+	sw_sorted_value *of;         /* per value */
+	SW_VEC(sw_id) sorts;         /* those that may go */
+} unsorter;
+
+static const sw_op *made_by(const sw_program *p, sw_id value)
+{
+	return sw_op_at(p, p->values.data[value].op);
+}
+
+sw_id sw_index_source(const sw_program *p, sw_id value)
+{
+	for (;;) {
+		const sw_op *op = made_by(p, value);
+		sw_id x;
+		if (op->opcode == SW_OP_RESHAPE || op->opcode == SW_OP_COPY)
+			value = op->operands[0];
+		else if (op->opcode == SW_OP_CONVERT &&
+		         sw_is_whole(sw_value_shape(p, op->operands[0]).type) &&
+		         sw_is_whole(sw_value_shape(p, value).type))
+			value = op->operands[0];
+		else if (op->opcode == SW_OP_SELECT && sw_is_wrap(p, op, &x))
+			value = x;
+		else
+			return value;
+	}
+}
+
+static void give_up(unsorter *x, sw_id sort)
+{
+	x->again |= !x->kept[sort];
+	x->kept[sort] = true;
+}
+
+static void set(unsorter *x, sw_id value, sw_id sort, int32_t dim)
+{
+	x->of[value] = (sw_sorted_value){sort, (int8_t)dim};
+}
+
+/* ---- ops that the sort, and the places of rows, are for --------------------------------- */
+
+/* Return the operand of a sort of rows whose elements are their places; -1: none is. */
+static int32_t places_of(const sw_program *p, const sw_op *op)
+{
+	if (op->opcode != SW_OP_SORT || sw_value_shape(p, op->operands[0]).rank != 1)
+		return -1;
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		if (sw_is_place(p, op->operands[k], 0))
+			return (int32_t)k;
+	return -1;
+}
+
+/* argsort(order): each row's place. */
+static bool inverts(const unsorter *x, const sw_op *op, sw_id sort)
+{
+	const sw_op *first = sw_op_at(x->in, sort);
+	int32_t order = places_of(x->in, first);
+	return op->opcode == SW_OP_SORT && op->n_operands == 2 && places_of(x->in, op) == 1 &&
+	       op->operands[0] == first->first_result + (sw_id)order && sw_sort_ascends(x->in, op);
+}
+
+/* Return whether a gather or a scatter has one index, of single elements, along dimension `dim` of
+ * its operands. */
+static bool indexes(const sw_index_dims *at, int32_t dim)
+{
+	return at->start_index_map.n == 1 && at->start_index_map.v[0] == dim &&
+	       sw_ints_has(at->collapsed, dim) && at->operand_batch.n == 0;
+}
+
+/* The rows at their places are in the order before the sort. */
+static bool puts_back(const unsorter *x, const sw_op *op, sw_id sort)
+{
+	const sw_sorted_value *rows = &x->of[op->operands[0]], *index = &x->of[op->operands[1]];
+	return op->opcode == SW_OP_GATHER && rows->sort == sort && rows->dim >= 0 &&
+	       index->sort == sort && index->dim == SW_PLACES &&
+	       indexes(&op->attrs->index, rows->dim);
+}
+
+/* Rows that are written at their places are in the order of the sort. Return the dimension along
+ * which they are, -1: it is not so. */
+static int32_t brings_forth(const unsorter *x, const sw_op *op, sw_id sort)
+{
+	if (op->opcode != SW_OP_SCATTER || op->n_operands != 3 ||
+	    x->of[op->operands[1]].dim != SW_PLACES || x->of[op->operands[2]].sort != SW_NO_ID)
+		return -1;
+	int32_t dim = (int32_t)op->attrs->index.start_index_map.v[0];
+	int64_t rows = sw_value_shape(x->in, sw_op_at(x->in, sort)->operands[0]).dims[0];
+	return indexes(&op->attrs->index, dim) && sw_constant_of(x->in, op->operands[0]) &&
+	                       sw_value_shape(x->in, op->first_result).dims[dim] == rows
+	               ? dim
+	               : -1;
+}
+
+/* zeros.at[order].set(rows): each place is written once. */
+static bool overwrites_all(const unsorter *x, const sw_op *op, sw_id sort)
+{
+	if (op->opcode != SW_OP_SCATTER || op->n_operands != 3)
+		return false;
+	const sw_op *first = sw_op_at(x->in, sort);
+	const sw_sorted_value *index = &x->of[op->operands[1]], *rows = &x->of[op->operands[2]];
+	int32_t dim = (int32_t)op->attrs->index.start_index_map.v[0],
+		order = places_of(x->in, first);
+	return index->sort == sort && index->dim >= 0 && rows->sort == sort && rows->dim == dim &&
+	       x->of[op->operands[0]].sort == SW_NO_ID && indexes(&op->attrs->index, dim) &&
+	       sw_index_source(x->in, op->operands[1]) == first->first_result + (sw_id)order;
+}
+
+/* ---- places that are moved on ----------------------------------------------------------- */
+
+static bool is_number(const sw_program *p, sw_id value)
+{
+	return sw_constant_of(p, value) != NULL;
+}
+
+/* Return whether a comparison with a number is the same of the first place and of the last, and so
+ * of all. */
+static bool is_same_of_all(const unsorter *x, const sw_op *op, sw_id sort)
+{
+	const sw_op *number = sw_constant_of(x->in, op->operands[1]);
+	int64_t last = sw_value_shape(x->in, sw_op_at(x->in, sort)->operands[0]).dims[0] - 1, n;
+	if (!number || x->of[op->operands[0]].dim != SW_PLACES ||
+	    sw_shape_elements(number->attrs->constant.shape) != 1)
+		return false;
+	n = sw_integer_get(number->attrs->constant.shape.type, number->attrs->constant.data, 0);
+	switch (op->attrs->compare.direction) {
+	case SW_LT:
+	case SW_GE:
+		return (0 < n) == (last < n);
+	case SW_LE:
+	case SW_GT:
+		return (0 <= n) == (last <= n);
+	default:
+		return n < 0 || n > last;
+	}
+}
+
+/* Mark what is made of places of rows alone; false: they are used otherwise. */
+static bool mark_places(unsorter *x, const sw_op *op, sw_id sort)
+{
+	sw_id wrapped;
+	switch (op->opcode) {
+	case SW_OP_RESHAPE:
+	case SW_OP_COPY:
+	case SW_OP_CONVERT:
+		if (x->of[op->operands[0]].dim != SW_PLACES)
+			return false;
+		set(x, op->first_result, sort, SW_PLACES);
+		return sw_is_whole(sw_value_shape(x->in, op->first_result).type);
+	case SW_OP_COMPARE: /* of a wrap, or of a check of bounds */
+		return is_same_of_all(x, op, sort);
+	case SW_OP_ADD:
+		if (!is_number(x->in, op->operands[1]))
+			return false;
+		set(x, op->first_result, sort, SW_PLACES_SHIFTED);
+		return true;
+	case SW_OP_SELECT:
+		if (!sw_is_wrap(x->in, op, &wrapped) || x->of[wrapped].dim != SW_PLACES)
+			return false;
+		set(x, op->first_result, sort, SW_PLACES);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* ---- rows ------------------------------------------------------------------------------- */
+
+/* Return the factor that a dimension of an operand is; -1: it is several, or part of one. */
+static int32_t factor_of(const unsorter *x, const sw_op *op, const sw_rule *rule, uint32_t k)
+{
+	sw_shape shape = sw_value_shape(x->in, op->operands[k]);
+	int32_t dim = x->of[op->operands[k]].dim;
+	if (dim < 0 || (int32_t)k >= rule->n_operands || dim >= rule->operand_ranks[k])
+		return -1;
+	const sw_dim_map *map = &rule->operands[k][dim];
+	bool whole = map->n == 1 && map->refs[0].stride == 1 &&
+	             rule->factors[map->refs[0].factor].size == shape.dims[dim];
+	return whole ? map->refs[0].factor : -1;
+}
+
+/* Return whether what the op does with the rows hangs on where they are: it takes those that an
+ * index says, or puts something there. */
+static bool takes_some(const unsorter *x, const sw_op *op, const sw_rule *rule, int32_t rows)
+{
+	bool indexed = op->opcode == SW_OP_GATHER || op->opcode == SW_OP_SCATTER;
+	for (uint32_t k = 0; k < op->n_operands && indexed; k++) {
+		const sw_sorted_value *v = &x->of[op->operands[k]];
+		bool operand = op->opcode == SW_OP_GATHER ? k == 0 : k < op->n_operands / 2;
+		if (operand && v->sort != SW_NO_ID &&
+		    sw_ints_has(op->attrs->index.start_index_map, v->dim))
+			return true;
+	}
+	return op->opcode == SW_OP_DYNAMIC_UPDATE_SLICE &&
+	       !(sw_rule_has_factor(rule, false, 0, rows) &&
+	         sw_rule_has_factor(rule, false, 1, rows));
+}
+
+/* Return whether the op reduces over all rows, in whatever order they are. */
+static bool takes_all(const sw_op *op, const sw_factor *rows)
+{
+	return rows->monoid != SW_MONOID_NONE &&
+	       (op->opcode == SW_OP_REDUCE || op->opcode == SW_OP_DOT ||
+	        op->opcode == SW_OP_SCATTER);
+}
+
+/* Return whether an operand has elements for each row, which are not all the same. */
+static bool differs(const unsorter *x, const sw_op *op, const sw_rule *rule, uint32_t k,
+                    int32_t rows)
+{
+	int64_t stride;
+	int32_t dim = sw_rule_dim_with(rule, false, (int32_t)k, rows, &stride);
+	const sw_op *made = made_by(x->in, op->operands[k]);
+	bool repeated =
+		made->opcode == SW_OP_BROADCAST && !sw_ints_has(made->attrs->dims.dims, dim);
+	return dim >= 0 && !repeated && !is_number(x->in, op->operands[k]);
+}
+
+/* Mark the results of an op that computes the same for each row, or reduces over all; false: it
+ * does not. */
+static bool mark_rows(unsorter *x, sw_id id, sw_id sort)
+{
+	const sw_op *op = sw_op_at(x->in, id);
+	const sw_rule *rule = x->rules[id];
+	sw_op_class class = sw_opcode_class((sw_opcode)op->opcode);
+	int32_t rows = -1;
+	if (class == SW_CLASS_RANDOM || op->opcode == SW_OP_CUSTOM_CALL || sw_op_sharding(op))
+		return false;
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		if (x->of[op->operands[k]].sort == SW_NO_ID)
+			continue;
+		int32_t factor = factor_of(x, op, rule, k);
+		if (factor < 0 || (rows >= 0 && factor != rows))
+			return false;
+		rows = factor;
+	}
+	const sw_factor *factor = &rule->factors[rows];
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		if (x->of[op->operands[k]].sort == SW_NO_ID && differs(x, op, rule, k, rows))
+			return false;
+	if (factor->exchange != SW_EXCHANGE_NONE || takes_some(x, op, rule, rows))
+		return false;
+	if (factor->kind == SW_FACTOR_REDUCED)
+		return takes_all(op, factor);
+	for (uint32_t r = 0; r < op->n_results; r++) {
+		int64_t stride;
+		int32_t dim = sw_rule_dim_with(rule, true, (int32_t)r, rows, &stride);
+		if (dim < 0 || stride != 1 ||
+		    sw_value_shape(x->in, op->first_result + r).dims[dim] != factor->size)
+			return false;
+		set(x, op->first_result + r, sort, dim);
+	}
+	return true;
+}
+
+/* ---- all ops ---------------------------------------------------------------------------- */
+
+/* Return the sort that an operand has to do with; SW_NO_ID: none has. *several: more than one. */
+static sw_id sort_of(unsorter *x, const sw_op *op, bool *rows, bool *several)
+{
+	sw_id sort = SW_NO_ID;
+	*rows = *several = false;
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		const sw_sorted_value *v = &x->of[op->operands[k]];
+		if (v->sort == SW_NO_ID)
+			continue;
+		*several |= sort != SW_NO_ID && sort != v->sort;
+		*rows |= v->dim >= 0;
+		sort = v->sort;
+	}
+	return sort;
+}
+
+static bool may_go(const unsorter *x, sw_id id)
+{
+	return !x->kept[id] && places_of(x->in, sw_op_at(x->in, id)) >= 0;
+}
+
+/* Mark the results of a sort, and masks of its groups, which may stand before it. */
+static void mark_from_nothing(unsorter *x, sw_id id, const sw_op *op)
+{
+	sw_group_mask mask;
+	if (may_go(x, id))
+		for (uint32_t r = 0; r < op->n_results; r++)
+			set(x, op->first_result + r, id, 0);
+	for (size_t i = 0; i < x->sorts.len && op->opcode == SW_OP_COMPARE; i++)
+		if (sw_find_group_mask(x->in, op, sw_op_at(x->in, x->sorts.data[i]), &mask)) {
+			set(x, op->first_result, x->sorts.data[i], mask.row_dim);
+			return;
+		}
+}
+
+static void mark(unsorter *x, sw_id id)
+{
+	const sw_op *op = sw_op_at(x->in, id);
+	bool rows, several, good = true;
+	sw_id sort = sort_of(x, op, &rows, &several);
+	if (sort == SW_NO_ID) {
+		mark_from_nothing(x, id, op);
+		return;
+	}
+	int32_t dim = brings_forth(x, op, sort);
+	if (inverts(x, op, sort))
+		set(x, op->first_result + 1, sort, SW_PLACES);
+	else if (several)
+		good = false;
+	else if (dim >= 0)
+		set(x, op->first_result, sort, dim);
+	else if (!rows)
+		good = mark_places(x, op, sort);
+	else if (!puts_back(x, op, sort) && !overwrites_all(x, op, sort))
+		good = mark_rows(x, id, sort);
+	for (uint32_t k = 0; k < op->n_operands && !good; k++)
+		if (x->of[op->operands[k]].sort != SW_NO_ID)
+			give_up(x, x->of[op->operands[k]].sort);
+}
+
+/* Return whether there is a sort that may go. */
+static bool mark_all(unsorter *x)
+{
+	const sw_computation *entry = sw_entry(x->in);
+	do {
+		x->again = false;
+		x->sorts.len = 0;
+		for (size_t i = 0; i < entry->ops.len; i++)
+			if (may_go(x, entry->ops.data[i]))
+				sw_vec_push(&x->sorts, entry->ops.data[i]);
+		for (size_t v = 0; v < x->in->values.len; v++)
+			set(x, (sw_id)v, SW_NO_ID, SW_PLACES);
+		for (size_t i = 0; i < entry->ops.len && !x->again; i++)
+			mark(x, entry->ops.data[i]);
+		for (size_t i = 0; i < entry->results.len; i++)
+			if (x->of[entry->results.data[i]].sort != SW_NO_ID)
+				give_up(x, x->of[entry->results.data[i]].sort);
+	} while (x->again);
+	return x->sorts.len > 0;
+}
+
+/* ---- writing ---------------------------------------------------------------------------- */
+
+static sw_id write_mask(const unsorter *x, sw_program *out, int32_t c, const sw_op *op,
+                        const sw_group_mask *mask, const sw_id *value)
+{
+	sw_shape keys = sw_value_shape(x->in, mask->key),
+		 shape = sw_value_shape(x->in, op->first_result);
+	shape.type = keys.type;
+	sw_id numbers = sw_emit_iota(out, c, shape, mask->group_dim),
+	      key = sw_emit_broadcast(out, c, value[mask->key], shape, (int64_t[]){mask->row_dim});
+	return sw_emit_compare(out, c, mask->direction, key, numbers);
+}
+
+/* Write the op; set what stands for its results. */
+static void write_unsorted(const void *unsorted, sw_program *out, int32_t c, sw_id id, sw_id *value,
+                           int32_t *computations)
+{
+	const unsorter *x = unsorted;
+	const sw_op *op = sw_op_at(x->in, id);
+	sw_id sort = op->n_results ? x->of[op->first_result].sort : SW_NO_ID, first;
+	bool inverse = op->opcode == SW_OP_SORT && op->n_results == 2 &&
+	               x->of[op->first_result + 1].dim == SW_PLACES &&
+	               x->of[op->first_result + 1].sort != SW_NO_ID;
+	sw_group_mask mask;
+	if (op->opcode == SW_OP_SORT && (sort == id || inverse)) {
+		for (uint32_t r = 0; r < op->n_results; r++)
+			value[op->first_result + r] = value[op->operands[r]];
+		return;
+	}
+	bool compares = op->opcode == SW_OP_COMPARE && sort != SW_NO_ID &&
+	                x->of[op->operands[0]].sort == SW_NO_ID &&
+	                x->of[op->operands[1]].sort == SW_NO_ID;
+	if (compares && sw_find_group_mask(x->in, op, sw_op_at(x->in, sort), &mask))
+		first = write_mask(x, out, c, op, &mask, value);
+	else
+		first = sw_build_copy_mapped(out, c, x->in, id, value, computations);
+	for (uint32_t r = 0; r < op->n_results; r++)
+		value[op->first_result + r] = first + r;
+}
+
+static void write_counted(const void *program, sw_program *out, int32_t c, sw_id id, sw_id *value,
+                          int32_t *computations)
+{
+	const sw_program *in = program;
+	const sw_op *op = sw_op_at(in, id);
+	sw_counted_rows rows;
+	if (!sw_find_counted_rows(in, op, &rows)) {
+		sw_id first = sw_build_copy_mapped(out, c, in, id, value, computations);
+		for (uint32_t r = 0; r < op->n_results; r++)
+			value[op->first_result + r] = first + r;
+		return;
+	}
+	sw_id *operands = sw_alloc(sizeof(*operands) * op->n_operands);
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		operands[k] = value[op->operands[k]];
+	value[op->first_result] = sw_write_counted_rows(out, c, in, op, &rows, operands);
+	free(operands);
+}
+
+typedef void write_op_fn(const void *x, sw_program *out, int32_t c, sw_id id, sw_id *value,
+                         int32_t *computations);
+
+/* Write a program whose entry's ops are written by a function. */
+static sw_program *write_by(const sw_program *in, write_op_fn *write, const void *x)
+{
+	const sw_computation *entry = sw_entry(in);
+	sw_program *out = sw_program_new(in->name);
+	sw_arena arena;
+	sw_arena_init(&arena);
+	int32_t *computations = SW_NEW_N(&arena, int32_t, in->computations.len + 1);
+	sw_id *value = SW_NEW_N(&arena, sw_id, in->values.len + 1),
+	      *results = SW_NEW_N(&arena, sw_id, entry->results.len + 1);
+	sw_build_copy_frame(out, in);
+	sw_build_copy_called(out, in, computations);
+	int32_t c = sw_build_computation(out, entry->name);
+	for (size_t i = 0; i < entry->ops.len; i++)
+		write(x, out, c, entry->ops.data[i], value, computations);
+	for (size_t i = 0; i < entry->results.len; i++)
+		results[i] = value[entry->results.data[i]];
+	sw_build_results(out, c, results, (uint32_t)entry->results.len, entry->root_tuple);
+	out->entry = c;
+	sw_arena_clear(&arena);
+	return out;
+}
+
+/* ---- rows that are put back and taken again --------------------------------------------- */
+
+/* x = zeros.at[order].set(rows); x[order]: the rows. JAX asks so which of several rows was put
+ * where, for the gradient. */
+static bool takes_again(const sw_program *p, const sw_op *op)
+{
+	const sw_op *put = op->opcode == SW_OP_GATHER ? made_by(p, op->operands[0]) : NULL;
+	if (!put || put->opcode != SW_OP_SCATTER || put->operands[1] != op->operands[1])
+		return false;
+	sw_id source = sw_index_source(p, op->operands[1]);
+	const sw_op *sort = made_by(p, source);
+	int32_t order = places_of(p, sort);
+	int64_t rows = order >= 0 ? sw_value_shape(p, source).dims[0] : -1;
+	return order >= 0 && source == sort->first_result + (sw_id)order &&
+	       sw_puts_rows(p, put, rows) && sw_takes_rows(p, op, rows) &&
+	       op->attrs->index.start_index_map.v[0] == put->attrs->index.start_index_map.v[0];
+}
+
+static void write_taken(const void *program, sw_program *out, int32_t c, sw_id id, sw_id *value,
+                        int32_t *computations)
+{
+	const sw_program *in = program;
+	const sw_op *op = sw_op_at(in, id);
+	if (takes_again(in, op)) {
+		value[op->first_result] = value[made_by(in, op->operands[0])->operands[2]];
+		return;
+	}
+	bool same = op->opcode == SW_OP_COMPARE && op->attrs->compare.direction == SW_EQ &&
+	            value[op->operands[0]] == value[op->operands[1]] &&
+	            sw_is_whole(sw_value_shape(in, op->operands[0]).type);
+	sw_id first;
+	if (same)
+		first = sw_emit_broadcast(out, c, sw_emit_scalar(out, c, SW_PRED, 1),
+		                          sw_value_shape(in, op->first_result), NULL);
+	else
+		first = sw_build_copy_mapped(out, c, in, id, value, computations);
+	for (uint32_t r = 0; r < op->n_results; r++)
+		value[op->first_result + r] = first + r;
+}
+
+sw_program *sw_without_taking_again(const sw_program *in)
+{
+	const sw_computation *entry = sw_entry(in);
+	for (size_t i = 0; i < entry->ops.len; i++)
+		if (takes_again(in, sw_op_at(in, entry->ops.data[i])))
+			return write_by(in, write_taken, in);
+	return NULL;
+}
+
+sw_program *sw_without_sorting(const sw_program *in)
+{
+	unsorter x = {.in = in};
+	sw_program *out = NULL;
+	bool any = false;
+	for (size_t i = 0; i < sw_entry(in)->ops.len && !any; i++)
+		any = places_of(in, sw_op_at(in, sw_entry(in)->ops.data[i])) >= 0;
+	if (!any)
+		return NULL;
+	sw_arena_init(&x.arena);
+	x.rules = sw_rules_make(in, &x.arena);
+	x.kept = SW_NEW_N(&x.arena, bool, in->ops.len + 1);
+	x.of = SW_NEW_N(&x.arena, sw_sorted_value, in->values.len + 1);
+	if (mark_all(&x)) {
+		sw_program *unsorted = write_by(in, write_unsorted, &x);
+		out = write_by(unsorted, write_counted, unsorted);
+		sw_program_free(unsorted);
+	}
+	sw_vec_clear(&x.sorts);
+	sw_arena_clear(&x.arena);
+	return out;
+}
