@@ -689,6 +689,33 @@ def ragged_moe():
 
 
 @step_of
+def sorted_experts():
+    """Two experts for each token; all copies are sorted by expert, and put back by the inverse order."""
+    import jax
+    import jax.numpy as jnp
+
+    params = {
+        "router": jax.random.normal(key(6), (16, 4)),
+        "up": jax.random.normal(key(7), (4, 16, 32)) * 0.1,
+        "down": jax.random.normal(key(8), (4, 32, 16)) * 0.1,
+        "head": jax.random.normal(key(9), (16, 4)) * 0.1,
+    }
+
+    def step(params, x, y):
+        def loss(p):
+            gates, chosen = jax.lax.top_k(jax.nn.softmax(x @ p["router"]), 2)
+            order = jnp.argsort(chosen.ravel())
+            sizes = jax.nn.one_hot(chosen.ravel(), 4, dtype=jnp.int32).sum(0)
+            hidden = jax.nn.silu(jax.lax.ragged_dot(x[order // 2], p["up"], sizes))
+            out = jax.lax.ragged_dot(hidden, p["down"], sizes)[jnp.argsort(order)]
+            return cross_entropy((x + jnp.einsum("nkd,nk->nd", out.reshape(-1, 2, 16), gates)) @ p["head"], y)
+
+        return descent(loss, params)
+
+    return step, (params, *batch())
+
+
+@step_of
 def fft_mixer():
     import jax
     import jax.numpy as jnp

@@ -50,15 +50,18 @@ sw_id sw_index_source(const sw_program *p, sw_id value)
 	}
 }
 
-static void give_up(unsorter *x, sw_id sort)
-{
-	x->again |= !x->kept[sort];
-	x->kept[sort] = true;
-}
-
 static void set(unsorter *x, sw_id value, sw_id sort, int32_t dim)
 {
 	x->of[value] = (sw_sorted_value){sort, (int8_t)dim};
+}
+
+/* From here on the sort's values are as all others; what was marked before is marked anew later. */
+static void give_up(unsorter *x, sw_id sort)
+{
+	x->again = x->kept[sort] = true;
+	for (size_t v = 0; v < x->in->values.len; v++)
+		if (x->of[v].sort == sort)
+			set(x, (sw_id)v, SW_NO_ID, SW_PLACES);
 }
 
 /* ---- ops that the sort, and the places of rows, are for --------------------------------- */
@@ -350,7 +353,7 @@ static bool mark_all(unsorter *x)
 				sw_vec_push(&x->sorts, entry->ops.data[i]);
 		for (size_t v = 0; v < x->in->values.len; v++)
 			set(x, (sw_id)v, SW_NO_ID, SW_PLACES);
-		for (size_t i = 0; i < entry->ops.len && !x->again; i++)
+		for (size_t i = 0; i < entry->ops.len; i++)
 			mark(x, entry->ops.data[i]);
 		for (size_t i = 0; i < entry->results.len; i++)
 			if (x->of[entry->results.data[i]].sort != SW_NO_ID)
