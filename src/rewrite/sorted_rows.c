@@ -86,50 +86,52 @@ static bool inverts(const unsorter *x, const sw_op *op, sw_id sort)
 	       op->operands[0] == first->first_result + (sw_id)order && sw_sort_ascends(x->in, op);
 }
 
-/* Return whether a gather or a scatter has one index, of single elements, along dimension `dim` of
- * its operands. */
-static bool indexes(const sw_index_dims *at, int32_t dim)
+/* Return the dimension of its operands along which a gather or a scatter has its one index, of
+ * single elements; -1: it has others. */
+static int32_t indexed_dim(const sw_op *op)
 {
-	return at->start_index_map.n == 1 && at->start_index_map.v[0] == dim &&
-	       sw_ints_has(at->collapsed, dim) && at->operand_batch.n == 0;
+	const sw_index_dims *at = &op->attrs->index;
+	bool one = at->start_index_map.n == 1 && at->operand_batch.n == 0 &&
+	           sw_ints_has(at->collapsed, at->start_index_map.v[0]);
+	return one ? (int32_t)at->start_index_map.v[0] : -1;
 }
 
 /* The rows at their places are in the order before the sort. */
 static bool puts_back(const unsorter *x, const sw_op *op, sw_id sort)
 {
+	if (op->opcode != SW_OP_GATHER)
+		return false;
 	const sw_sorted_value *rows = &x->of[op->operands[0]], *index = &x->of[op->operands[1]];
-	return op->opcode == SW_OP_GATHER && rows->sort == sort && rows->dim >= 0 &&
-	       index->sort == sort && index->dim == SW_PLACES &&
-	       indexes(&op->attrs->index, rows->dim);
+	return rows->sort == sort && rows->dim >= 0 && rows->dim == indexed_dim(op) &&
+	       index->sort == sort && index->dim == SW_PLACES;
 }
 
 /* Rows that are written at their places are in the order of the sort. Return the dimension along
  * which they are, -1: it is not so. */
 static int32_t brings_forth(const unsorter *x, const sw_op *op, sw_id sort)
 {
-	if (op->opcode != SW_OP_SCATTER || op->n_operands != 3 ||
-	    x->of[op->operands[1]].dim != SW_PLACES || x->of[op->operands[2]].sort != SW_NO_ID)
+	int32_t dim = op->opcode == SW_OP_SCATTER && op->n_operands == 3 ? indexed_dim(op) : -1;
+	if (dim < 0 || x->of[op->operands[1]].sort != sort ||
+	    x->of[op->operands[1]].dim != SW_PLACES || x->of[op->operands[2]].sort != SW_NO_ID ||
+	    !sw_constant_of(x->in, op->operands[0]))
 		return -1;
-	int32_t dim = (int32_t)op->attrs->index.start_index_map.v[0];
 	int64_t rows = sw_value_shape(x->in, sw_op_at(x->in, sort)->operands[0]).dims[0];
-	return indexes(&op->attrs->index, dim) && sw_constant_of(x->in, op->operands[0]) &&
-	                       sw_value_shape(x->in, op->first_result).dims[dim] == rows
-	               ? dim
-	               : -1;
+	return sw_value_shape(x->in, op->first_result).dims[dim] == rows ? dim : -1;
 }
 
 /* zeros.at[order].set(rows): each place is written once. */
 static bool overwrites_all(const unsorter *x, const sw_op *op, sw_id sort)
 {
-	if (op->opcode != SW_OP_SCATTER || op->n_operands != 3)
+	int32_t dim = op->opcode == SW_OP_SCATTER && op->n_operands == 3 ? indexed_dim(op) : -1;
+	if (dim < 0)
 		return false;
 	const sw_op *first = sw_op_at(x->in, sort);
 	const sw_sorted_value *index = &x->of[op->operands[1]], *rows = &x->of[op->operands[2]];
-	int32_t dim = (int32_t)op->attrs->index.start_index_map.v[0],
-		order = places_of(x->in, first);
+	sw_id order = first->first_result + (sw_id)places_of(x->in, first);
 	return index->sort == sort && index->dim >= 0 && rows->sort == sort && rows->dim == dim &&
-	       x->of[op->operands[0]].sort == SW_NO_ID && indexes(&op->attrs->index, dim) &&
-	       sw_index_source(x->in, op->operands[1]) == first->first_result + (sw_id)order;
+	       !sw_ints_has(op->attrs->index.offset, dim) &&
+	       x->of[op->operands[0]].sort == SW_NO_ID &&
+	       sw_index_source(x->in, op->operands[1]) == order;
 }
 
 /* ---- places that are moved on ----------------------------------------------------------- */
