@@ -64,6 +64,13 @@ static void give_up(unsorter *x, sw_id sort)
 			set(x, (sw_id)v, SW_NO_ID, SW_PLACES);
 }
 
+/* Are all elements of the value one number? */
+static bool is_number(const sw_program *p, sw_id value)
+{
+	const sw_op *op = sw_constant_of(p, value);
+	return op && sw_shape_elements(op->attrs->constant.shape) == 1;
+}
+
 /* ---- ops that the sort, and the places of rows, are for --------------------------------- */
 
 /* Return the operand of a sort of rows whose elements are their places; -1: none is. */
@@ -113,7 +120,7 @@ static int32_t brings_forth(const unsorter *x, const sw_op *op, sw_id sort)
 	int32_t dim = op->opcode == SW_OP_SCATTER && op->n_operands == 3 ? indexed_dim(op) : -1;
 	if (dim < 0 || x->of[op->operands[1]].sort != sort ||
 	    x->of[op->operands[1]].dim != SW_PLACES || x->of[op->operands[2]].sort != SW_NO_ID ||
-	    !sw_constant_of(x->in, op->operands[0]))
+	    !is_number(x->in, op->operands[0]))
 		return -1;
 	int64_t rows = sw_value_shape(x->in, sw_op_at(x->in, sort)->operands[0]).dims[0];
 	return sw_value_shape(x->in, op->first_result).dims[dim] == rows ? dim : -1;
@@ -136,19 +143,13 @@ static bool overwrites_all(const unsorter *x, const sw_op *op, sw_id sort)
 
 /* ---- places that are moved on ----------------------------------------------------------- */
 
-static bool is_number(const sw_program *p, sw_id value)
-{
-	return sw_constant_of(p, value) != NULL;
-}
-
 /* Return whether a comparison with a number is the same of the first place and of the last, and so
  * of all. */
 static bool is_same_of_all(const unsorter *x, const sw_op *op, sw_id sort)
 {
 	const sw_op *number = sw_constant_of(x->in, op->operands[1]);
 	int64_t last = sw_value_shape(x->in, sw_op_at(x->in, sort)->operands[0]).dims[0] - 1, n;
-	if (!number || x->of[op->operands[0]].dim != SW_PLACES ||
-	    sw_shape_elements(number->attrs->constant.shape) != 1)
+	if (!is_number(x->in, op->operands[1]) || x->of[op->operands[0]].dim != SW_PLACES)
 		return false;
 	n = sw_integer_get(number->attrs->constant.shape.type, number->attrs->constant.data, 0);
 	switch (op->attrs->compare.direction) {

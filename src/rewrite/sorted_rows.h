@@ -19,7 +19,7 @@ typedef struct sw_sorted_value {
 /* The same, shifted by the number of rows: what a wrap of negative numbers never takes. */
 #define SW_PLACES_SHIFTED (-2)
 
-/* Return what an index is moved from: its source behind reshapes, broadcasts of all its dimensions,
+/* Return what an index is moved from: its source behind reshapes, copies,
  * conversions to integers and wraps of negative numbers. */
 sw_id sw_index_source(const sw_program *p, sw_id value);
 /* Return whether the op turns negative numbers into those from the end, as NumPy counts, and set

@@ -380,20 +380,23 @@ static sw_status fill_value(const array_batch *b, const sw_tensor *tensor, sw_er
 {
 	int64_t item = b->step % b->in->items;
 	const array_file *file = file_of(b->in, item);
-	item_copy c = {
-		b->in,
-		file,
-		item - file->first,
-		{.grid = &b->grid, .coordinates = b->coordinates, .dims = tensor->shape.dims},
-		sw_tensor_data(*tensor)};
+	item_copy c = {b->in,
+	               file,
+	               item - file->first,
+	               {.grid = &b->grid,
+	                .coordinates = b->coordinates,
+	                .dims = tensor->shape.dims},
+	               sw_tensor_data(*tensor)};
 	return copy_item(&c, err);
 }
 
 sw_status sw_arrays_fill(const sw_arrays *arrays, const sw_held_value *value, int64_t rank,
                          uint64_t seed, int64_t step, const sw_tensor *tensor, sw_error *err)
 {
-	array_batch b = {
-		.arrays = arrays, .in = &arrays->inputs[value->input], .seed = seed, .step = step};
+	array_batch b = {.arrays = arrays,
+	                 .in = &arrays->inputs[value->input],
+	                 .seed = seed,
+	                 .step = step};
 	sw_held_grid(value, rank, &b.grid, b.coordinates);
 	sw_grid_part part = {
 		.grid = &b.grid, .coordinates = b.coordinates, .dims = tensor->shape.dims};

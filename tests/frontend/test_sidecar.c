@@ -267,7 +267,7 @@ static void states_that_stay_non_negative_begin_so(void **state)
 	(void)state;
 	static const char text[] =
 		"HloModule m, input_output_alias={ {0}: (0, {}), {1}: (1, {}), {2}: (2, {}), {3}: "
-		"(3, "
+	        "(3, "
 		"{}), {4}: (4, {}), {5}: (5, {}) }\n"
 		"sum { a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
 		"  ROOT s = f32[] add(a, b) }\n"
@@ -323,8 +323,7 @@ static void states_that_stay_non_negative_begin_so(void **state)
 }
 
 /* A variance is clamped, goes into its running mean, but in the first step, and a root is taken of
- * that: no test draws it negative, whatever its file says. The running mean w of the values is
- * free. */
+ * that: no test draws it negative, whatever its file says. The running mean w of the values is free. */
 static void what_roots_are_taken_of_is_not_negative(void **state)
 {
 	(void)state;

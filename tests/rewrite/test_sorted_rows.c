@@ -177,6 +177,13 @@ static void sorts_whose_order_counts_stay(void **state)
 		{"a descending sort", BEGIN("GT") ORDER("p") GROUPS("p") BACK("oc"), 1},
 		{"rows that are not put back where they were",
 	         BEGIN("LT") ORDER("p") GROUPS("p") " ic = s32[6,1] reshape(i)\n" BACK("ic"), 1},
+		{"rows that are multiplied by a list in their order",
+	         BEGIN("LT") ORDER("p") " list = f32[6,2] constant({ {1, 2}, {3, 4}, {5, 6}, {7, 8}, "
+	                                "{9, 10}, {11, 12} })\n"
+	                                " y = f32[6,2] multiply(xs, list)\n"
+	                                " f0 = f32[] constant(0)\n"
+	                                " f6 = f32[6,2] broadcast(f0), dimensions={}\n" BACK("oc"),
+	         1},
 		{"sorted rows that are a result",
 	         BEGIN("LT") ORDER("p") " ROOT n = f32[6,2] negate(xs) }\n", 1},
 		{"rows of the order of two sorts",
