@@ -70,6 +70,9 @@ typedef struct sw_pipelined_numbers {
 	/* [stages]: how much more work each may have than one of its devices' speed, of a mean of 1;
 	 * NULL: all have as much. Borrowed while the program is cut. */
 	const double *share;
+	/* [stages - 1]: the last position of each stage but the last; NULL: cuts are searched for.
+	 * Borrowed while the program is cut. */
+	const int32_t *cuts;
 	/* These numbers as they were planned before, with other cuts: what it says of the seconds of
 	 * bytes that cross counts; NULL: it is not known. */
 	const struct sw_pipelined *planned;
@@ -111,6 +114,8 @@ sw_status sw_pipelined_estimate(sw_pipelined *p, const sw_pipelined_options *opt
                                 const sw_pipelined_probe *probe, sw_error *err);
 /* Seconds of a byte from a rank's slice to the next one, all of whose links are in use. */
 double sw_pipelined_byte_s(const sw_pipelined *p, int32_t rank);
+/* Return how quick the devices of a stage's slice are, of a mean of 1. */
+double sw_pipelined_speed(const sw_pipelined *p, int32_t stage);
 /* Return the seconds of a byte behind a stage, there and back, as it was planned; 0: none crosses. */
 double sw_pipelined_planned_byte_s(const sw_pipelined *p, int32_t stage);
 int64_t sw_pipelined_memory(const sw_pipelined *p, const sw_pipelined_options *options);

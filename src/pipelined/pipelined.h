@@ -43,7 +43,8 @@ typedef struct sw_stage_times {
 
 /* Play the plan of a stage's step, whose search knew its passes, with these apart. Kernels, and waits
  * for collectives, belong to the part of the ops that they are made of. op_s [ops of the step's
- * program] gets the seconds of a microbatch of each op of its loop; NULL: they are not wanted. */
+ * program] gets the seconds of a microbatch of each op of its loop, and of a step of each other op;
+ * NULL: they are not wanted. */
 sw_status sw_stage_times_of(sw_plan *plan, const sw_stage_step *step, const sw_stages *stages,
                             sw_stage_times *times, double *op_s, sw_error *err);
 
@@ -75,7 +76,7 @@ typedef struct sw_planned_stage {
 	int64_t first_device; /* of the slice */
 	uint32_t n_ops;       /* in its loop */
 	sw_stage_times times;
-	const double *op_s;                     /* [ops of the step's program]: of a microbatch */
+	const double *op_s; /* [ops of the step's program]: of a microbatch; of the entry's ops, a step */
 	/* A microbatch, to the next stage; and from it. */
 	double send_forward_s, send_backward_s;
 	int64_t forward_bytes, backward_bytes;
@@ -153,7 +154,7 @@ typedef struct sw_pipelined {
 	/* That of a file in its place, or one that was searched for, which have no name; NULL:
 	 * there is none. */
 	sw_pipeline_schedule *given;
-	bool searched;
+	bool ordered, searched; /* a quicker order was searched for; it was found */
 	sw_pipeline_costs costs;
 	sw_pipeline_played played;
 	sw_pipeline_bound bound; /* of any order of these stages' passes */

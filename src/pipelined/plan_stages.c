@@ -355,14 +355,18 @@ static sw_status cut_pieces(sw_pipelined *p, sw_stage_store *store, int32_t *cut
 	return status;
 }
 
-/* How quick each stage is, of a mean of 1: as the devices of its slice are. share: more than that, or
- * NULL. */
+double sw_pipelined_speed(const sw_pipelined *p, int32_t stage)
+{
+	return sw_cluster_speed(sw_pipelined_slice_of(p, stage)) * p->n_ranks /
+	       sw_cluster_speed(p->cluster);
+}
+
+/* How quick each stage is. share: it may have that much more than its devices say, or NULL. */
 static const double *speeds(sw_pipelined *p, const double *share)
 {
 	double *speed = SW_NEW_N(&p->arena, double, p->n_stages);
 	for (int32_t i = 0; i < p->n_stages; i++)
-		speed[i] = sw_cluster_speed(sw_pipelined_slice_of(p, i)) * p->n_ranks /
-		           sw_cluster_speed(p->cluster) * (share ? share[i] : 1);
+		speed[i] = sw_pipelined_speed(p, i) * (share ? share[i] : 1);
 	return speed;
 }
 
@@ -411,6 +415,7 @@ static sw_status cut_program(sw_pipelined *p, sw_stage_store *store,
 		SW_TRY(cut_pieces(p, store, cuts, err));
 	} else {
 		set_prices(p, numbers->planned, &how);
+		how.cuts = numbers->cuts;
 		how.speed = speeds(p, numbers->share);
 		if (file)
 			SW_TRY(sw_stage_file_pins(file, p->looped, sw_stage_store_sidecar(store),

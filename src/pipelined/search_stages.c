@@ -25,9 +25,10 @@
  * microbatch counts for more, and whose trials take little time. */
 #define HOPELESS_PARTS 1.3
 #define SMALL_PROGRAM 3000
-/* Stages are cut again by the seconds of their plans, once, where the step should become shorter by so
- * much: of what less promises, most does not come. */
-#define RECUT_GAIN 0.04
+/* Stages are cut again by the seconds of their plans, so often, where the step should become shorter by so
+ * much. */
+#define RECUTS 3
+#define RECUT_GAIN 0.005
 /* Where nothing fits, stages that are too large are cut so often for these parts of the memory. */
 static const double FITTING[] = {0.95, 0.85, 0.75};
 
@@ -228,10 +229,23 @@ static void plan_on_all_meshes(sw_stage_search *s)
 /* Search for a quicker schedule of a plan, where it may be any. */
 static sw_status order_again(sw_stage_search *s, sw_pipelined *p, sw_error *err)
 {
-	if (!p || !p->fits || s->options->schedule >= 0 || p->given)
+	if (!p || !p->fits || s->options->schedule >= 0 || p->given || p->ordered)
 		return SW_OK;
+	p->ordered = true;
 	sw_progress_update(&s->progress, 0.95, "other schedules");
 	return sw_pipelined_search_order(p, sw_stage_store_left_s(s->store), err);
+}
+
+/* Plan an opened trial, whose schedule is searched for, too; NULL: that fails. */
+static sw_pipelined *plan_ordered(sw_stage_search *s, sw_pipelined *p, double than_s)
+{
+	sw_error err;
+	if (!plan_opened(s, p, than_s))
+		return NULL;
+	if (order_again(s, p, &err) == SW_OK)
+		return p;
+	sw_pipelined_free(p);
+	return NULL;
 }
 
 /* ---- the best one, once more ------------------------------------------------------------- */
@@ -284,7 +298,6 @@ static mesh_names meshes_of_stages(const sw_stage_search *s, const sw_pipelined 
 static sw_pipelined *plan_best_on(sw_stage_search *s, const char *mesh, bool with_fixed)
 {
 	sw_status status;
-	sw_error err;
 	sw_pipelined *p = sw_trials_late(s) ? NULL
 	                                    : sw_trials_open(s, sw_pipelined_numbers_of(s->best), &status);
 	if (!p)
@@ -292,12 +305,7 @@ static sw_pipelined *plan_best_on(sw_stage_search *s, const char *mesh, bool wit
 	sw_progress_update(&s->progress, 0.85, "fixed strategies of %d stages", p->n_stages);
 	p->mesh = sw_arena_text(&p->arena, mesh);
 	p->with_fixed = with_fixed;
-	if (!plan_opened(s, p, s->best->played.step_s))
-		return NULL;
-	if (order_again(s, p, &err) == SW_OK)
-		return p;
-	sw_pipelined_free(p);
-	return NULL;
+	return plan_ordered(s, p, s->best->played.step_s);
 }
 
 /* Plan the best trial with fixed strategies beside its mesh: each of its stages may take one of them,
@@ -323,43 +331,6 @@ static void plan_with_fixed(sw_stage_search *s)
 	sw_arena_clear(&arena);
 }
 
-/* Seconds of the looped program's ops in the plans of the best trial. */
-static double *planned_seconds(const sw_pipelined *p)
-{
-	double *op_s = sw_alloc(sizeof(double) * (p->looped->ops.len + 1));
-	for (int32_t i = 0; i < p->n_stages; i++) {
-		const sw_planned_stage *stage = &p->stages[i];
-		for (size_t k = 0; k < stage->step.program->ops.len; k++)
-			if (stage->step.origins[k] != SW_NO_ID)
-				op_s[stage->step.origins[k]] += stage->op_s[k];
-	}
-	return op_s;
-}
-
-/* About what a step takes (sw_stage_step_s), as it was planned. */
-static double planned_step_s(const sw_pipelined *p)
-{
-	sw_stage_seconds seconds = {0};
-	for (int32_t i = 0; i < p->n_stages; i++)
-		sw_stage_seconds_add(&seconds, planned_s(&p->stages[i]) +
-		                                       p->stages[i].send_forward_s +
-		                                       p->stages[i].send_backward_s);
-	return sw_stage_step_s(seconds, p->microbatches);
-}
-
-/* Likewise with another cut of the same numbers, made by the seconds of that plan. */
-static double recut_step_s(const sw_pipelined *p, const sw_stages *cut)
-{
-	sw_stage_seconds seconds = {0};
-	for (int32_t i = 0; i < p->n_stages; i++) {
-		const sw_stage_load *load = &cut->loads[i];
-		sw_stage_seconds_add(&seconds, load->forward_s + load->backward_s +
-		                                       sw_pipelined_planned_byte_s(p, i) *
-		                                               sw_stage_load_bytes(load));
-	}
-	return sw_stage_step_s(seconds, p->microbatches);
-}
-
 /* What stages that are too large may have of the work that they have: as much as of their bytes fits.
  * [stages], of a mean of 1; the caller frees it. */
 static double *fitting_shares(const sw_stage_search *s, const sw_pipelined *p, double fitting)
@@ -377,31 +348,58 @@ static double *fitting_shares(const sw_stage_search *s, const sw_pipelined *p, d
 	return share;
 }
 
-/* Cut the best trial again by the seconds of its plans; if it does not fit, with less work where it is
- * too large. */
-static void cut_again(sw_stage_search *s, double fitting)
+/* Plan the best trial with other cuts, which is taken over where it is better. */
+static bool plan_again(sw_stage_search *s, sw_pipelined *again)
+{
+	const sw_pipelined *p = s->best;
+	again->mesh = p->mesh ? sw_arena_text(&again->arena, p->mesh) : NULL;
+	again->with_fixed = p->with_fixed;
+	again = plan_ordered(s, again, p->fits ? p->played.step_s : INFINITY);
+	return again && keep_better(s, again);
+}
+
+/* Cut the best trial, which does not fit, with less work where it is too large. */
+static void cut_smaller(sw_stage_search *s, double fitting)
 {
 	const sw_pipelined *p = s->best;
 	sw_pipelined *again = NULL;
 	sw_error err = {0};
-	if (!p || p->n_stages == 1 || sw_trials_late(s))
+	if (!p || p->fits || p->n_stages == 1 || sw_trials_late(s))
 		return;
 	sw_pipelined_numbers numbers = sw_pipelined_numbers_of(p);
-	double *op_s = planned_seconds(p), *share = p->fits ? NULL : fitting_shares(s, p, fitting);
+	double *op_s = sw_trials_planned_seconds(p), *share = fitting_shares(s, p, fitting);
 	numbers.share = share;
+	numbers.planned = p;
+	sw_progress_update(&s->progress, 0.9, "smaller cuts of %d stages", p->n_stages);
+	if (sw_pipelined_open(s->request, s->store, numbers, op_s, &again, &err) == SW_OK)
+		plan_again(s, again);
+	free(op_s);
+	free(share);
+}
+
+/* Cut the best trial again, by the seconds of its plans; false: it is not better. */
+static bool cut_again(sw_stage_search *s)
+{
+	const sw_pipelined *p = s->best;
+	sw_pipelined *again = NULL;
+	sw_error err = {0};
+	if (!p || !p->fits || p->n_stages == 1 || sw_trials_late(s))
+		return false;
+	sw_pipelined_numbers numbers = sw_pipelined_numbers_of(p);
+	double *op_s = sw_trials_planned_seconds(p);
+	int32_t *cuts = sw_alloc(sizeof(int32_t) * (size_t)p->n_stages);
 	numbers.planned = p;
 	sw_progress_update(&s->progress, 0.9, "other cuts of %d stages", p->n_stages);
 	sw_status status = sw_pipelined_open(s->request, s->store, numbers, op_s, &again, &err);
+	double gain = sw_trials_move_cuts(s, p, op_s, status ? NULL : again->cut.cuts, cuts);
+	sw_pipelined_free(again);
+	numbers.cuts = cuts;
+	bool better = gain >= RECUT_GAIN &&
+	              sw_pipelined_open(s->request, s->store, numbers, op_s, &again, &err) == SW_OK &&
+	              plan_again(s, again);
 	free(op_s);
-	free(share);
-	if (status)
-		return;
-	again->mesh = p->mesh ? sw_arena_text(&again->arena, p->mesh) : NULL;
-	again->with_fixed = p->with_fixed;
-	if (!p->fits || recut_step_s(p, &again->cut) <= (1 - RECUT_GAIN) * planned_step_s(p))
-		plan_trial(s, again, p->fits ? p->played.step_s : INFINITY);
-	else
-		sw_pipelined_free(again);
+	free(cuts);
+	return better;
 }
 
 /* ---- the whole --------------------------------------------------------------------------- */
@@ -550,10 +548,13 @@ sw_status sw_pipelined_make(const sw_program *program, const char *program_path,
 	plan_trials(&s);
 	if (options->plan.strategy.kind == SW_PLAN_AUTO)
 		plan_on_all_meshes(&s);
-	plan_with_fixed(&s);
-	for (size_t k = 0; k < SW_COUNT(FITTING) && (k == 0 || (s.best && !s.best->fits)); k++)
-		cut_again(&s, FITTING[k]);
 	sw_status status = order_again(&s, s.best, err);
+	if (status == SW_OK)
+		plan_with_fixed(&s);
+	for (size_t k = 0; k < SW_COUNT(FITTING) && status == SW_OK; k++)
+		cut_smaller(&s, FITTING[k]);
+	for (int k = 0; k < RECUTS && status == SW_OK && cut_again(&s); k++)
+		;
 	for (size_t i = 0; i < s.trials.len; i++)
 		sw_pipelined_free(s.trials.data[i].opened);
 	sw_vec_clear(&s.trials);

@@ -15,7 +15,7 @@ typedef struct sw_stored_plan {
 	uint64_t key, nameless;
 	sw_plan *plan;
 	sw_stage_times times;
-	double *op_s; /* [ops of the step's program]: of one microbatch */
+	double *op_s; /* [ops of the step's program]: of one microbatch; of the entry's ops, a step */
 	sw_status status; /* what planning came to, and why it failed */
 	sw_error err;
 } sw_stored_plan;

@@ -29,21 +29,24 @@ static void add_event(times_finder *t, const sw_map *numbers, const sw_trace_eve
 	double seconds = event->end_s - event->begin_s;
 	part_s[part == SW_STAGE_PARTS ? SW_STAGE_FORWARD : part] += seconds;
 	uint32_t own = sw_map_get(&t->step_ops, name, strlen(name));
-	if (t->op_s && own != SW_ABSENT && part != SW_STAGE_ONCE)
+	if (t->op_s && own != SW_ABSENT)
 		t->op_s[own] += seconds;
 }
 
-/* What belongs to no op of the step, such as waits for collectives, is divided in proportion. */
+/* What belongs to no op of the step, such as waits for collectives, is divided in proportion: in the
+ * loop, and of what is done once. */
 static void scale_ops(times_finder *t)
 {
-	double loop_s = 0, found_s = 0;
-	size_t n = t->step->program->ops.len;
-	for (int p = 0; p < SW_STAGE_ONCE; p++)
-		loop_s += t->out->part_s[p];
-	for (size_t i = 0; i < n && t->op_s; i++)
-		found_s += t->op_s[i];
-	for (size_t i = 0; i < n && found_s > 0; i++)
-		t->op_s[i] *= loop_s / found_s;
+	const sw_program *p = t->step->program;
+	double part_s[2] = {0, t->out->part_s[SW_STAGE_ONCE]}, found_s[2] = {0};
+	for (int k = 0; k < SW_STAGE_ONCE; k++)
+		part_s[0] += t->out->part_s[k];
+	for (size_t i = 0; i < p->ops.len && t->op_s; i++)
+		found_s[p->ops.data[i].computation == p->entry] += t->op_s[i];
+	for (size_t i = 0; i < p->ops.len && t->op_s; i++) {
+		bool once = p->ops.data[i].computation == p->entry;
+		t->op_s[i] *= found_s[once] > 0 ? part_s[once] / found_s[once] : 0;
+	}
 }
 
 /* Without events of the loop's ops, its kernels one after the other. */

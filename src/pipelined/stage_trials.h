@@ -60,4 +60,14 @@ double sw_trials_enter(sw_stage_search *s, const sw_phases *phases, int32_t d);
  * what is known, until the estimates have grown twice, or by far. */
 void sw_trials_enter_numbers(sw_stage_search *s, const sw_phases *phases);
 
+/* Return the seconds of each op of the looped program in a plan's stages, as if these were of a speed
+ * of 1: of a microbatch, or of the entry's ops of a step. Freed by the caller. */
+double *sw_trials_planned_seconds(const sw_pipelined *p);
+/* Set cuts [stages - 1] to those with the shortest step that is found by moving work between stages,
+ * from the cuts of a plan or from others (NULL: none), by these seconds of its ops; return by how much
+ * of it the step should be shorter. Steps are played, O(stages) each, as many as a budget of their
+ * actions allows. */
+double sw_trials_move_cuts(const sw_stage_search *s, const sw_pipelined *planned, const double *op_s,
+                           const int32_t *other, int32_t *cuts);
+
 #endif

@@ -310,10 +310,11 @@ static sw_status take_cuts(const stage_cutter *c, int32_t *cuts, sw_error *err)
 {
 	const int32_t *given = c->f->options.cuts;
 	for (int32_t k = 0; k + 1 < c->d; k++) {
-		if (given[k] <= (k ? given[k - 1] : -1) || given[k] >= c->n - 1)
+		int32_t least = SW_MAX(k ? given[k - 1] + 1 : 0, c->low[k]);
+		if (given[k] < least || given[k] > c->high[k])
 			return sw_fail(err, SW_ERR_INPUT,
-			               "cuts[%d] is %d: expected ascending positions from 0 to %d", k,
-			               given[k], c->n - 2);
+			               "cuts[%d] is %d: expected ascending positions, this one from %d to %d",
+			               k, given[k], least, c->high[k]);
 		cuts[k] = given[k];
 	}
 	return SW_OK;
@@ -417,8 +418,8 @@ static sw_status place_pins(stage_cutter *c, sw_arena *arena, sw_error *err)
 {
 	size_t n;
 	placed_pin *pins = SW_NEW_N(arena, placed_pin, c->f->options.n_pins + 1);
-	c->low = SW_NEW_N(arena, int32_t, c->d);
-	c->high = SW_NEW_N(arena, int32_t, c->d);
+	c->f->out->low = c->low = SW_NEW_N(&c->f->out->arena, int32_t, c->d);
+	c->f->out->high = c->high = SW_NEW_N(&c->f->out->arena, int32_t, c->d);
 	SW_TRY(find_pins(c->f, first_readers(c->f, arena), pins, &n, err));
 	for (int32_t k = 0; k + 1 < c->d; k++) {
 		const placed_pin *low = tightest(pins, n, k, true),

@@ -54,8 +54,8 @@ typedef struct sw_stage_options {
 	 * bytes cross and the step gains by it. NULL, both: bytes have no price. */
 	const double *byte_s, *split_byte_s;
 	/* [n_stages - 1]: the last position of each stage but the last, where that is decided;
-	 * NULL: the cuts are searched for. SW_ERR_INPUT if they do not ascend, or there are no such
-	 * positions. */
+	 * NULL: the cuts are searched for. SW_ERR_INPUT if they do not ascend, there are no such
+	 * positions, or a pin is not kept. */
 	const int32_t *cuts;
 	/* [n_stages]: how quick a stage is, of a mean of 1: it may have as many times the seconds
 	 * of others; NULL: all are alike. */
@@ -115,6 +115,7 @@ typedef struct sw_stages {
 	const int32_t *position; /* per op of the body; -1 of what is no flow */
 	int32_t n_positions;
 	const int32_t *cuts;        /* [d - 1]: the last position of each stage but the last */
+	const int32_t *low, *high;  /* [d - 1]: where the pins leave each of these; low -1: anywhere */
 	const sw_stage_load *loads; /* [d] */
 	double least_max_s; /* the least possible largest load, over the stage's speed, of cuts of
 	                     * these positions */
