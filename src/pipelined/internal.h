@@ -119,6 +119,9 @@ double sw_pipelined_speed(const sw_pipelined *p, int32_t stage);
 /* Return the seconds of a byte behind a stage, there and back, as it was planned; 0: none crosses. */
 double sw_pipelined_planned_byte_s(const sw_pipelined *p, int32_t stage);
 int64_t sw_pipelined_memory(const sw_pipelined *p, const sw_pipelined_options *options);
+/* Return the bytes that a stage, or one like it, needs beyond those with one microbatch in flight: for
+ * further ones. */
+int64_t sw_pipelined_most_beyond(const sw_pipelined *p, int32_t stage);
 /* The numbers of a plan's trial. */
 sw_pipelined_numbers sw_pipelined_numbers_of(const sw_pipelined *p);
 /* Give each rank its slice: of so many devices, of which there are n_slices numbers, or of equal ones

@@ -279,8 +279,7 @@ static int64_t own_bytes(const sw_pipelined *p, int32_t stage)
 	return p->stages[stage].times.fixed_bytes + p->stages[stage].times.activation_bytes;
 }
 
-/* Bytes that a stage, or one like it, needs beyond that: for further microbatches in flight. */
-static int64_t most_beyond(const sw_pipelined *p, int32_t stage)
+int64_t sw_pipelined_most_beyond(const sw_pipelined *p, int32_t stage)
 {
 	double most = 0;
 	for (int32_t i = stage; i < p->n_stages; i++)
@@ -298,7 +297,7 @@ static sw_status shrink_stages(sw_pipelined *p, sw_stage_store *store, int64_t m
 	sw_status status = SW_OK;
 	*changed = false;
 	for (int32_t i = 0; i < p->n_stages && status == SW_OK; i++) {
-		int64_t beyond = most_beyond(p, i), left = memory_bytes - beyond;
+		int64_t beyond = sw_pipelined_most_beyond(p, i), left = memory_bytes - beyond;
 		if (p->stages[i].like != i || left <= 0 || own_bytes(p, i) + beyond <= memory_bytes)
 			continue;
 		/* The program holds what crosses of others as well. */
@@ -315,8 +314,9 @@ static sw_status shrink_stages(sw_pipelined *p, sw_stage_store *store, int64_t m
 	return status;
 }
 
-static sw_status play_stages(sw_pipelined *p, sw_stage_store *store,
-                             const sw_pipelined_options *options, sw_error *err)
+/* Find the schedule; where it does not fit, plan stages again within what it leaves them. */
+static sw_status play_within(sw_pipelined *p, sw_stage_store *store,
+                             const sw_pipelined_options *options, int32_t schedule, sw_error *err)
 {
 	int64_t memory_bytes = sw_pipelined_memory(p, options);
 	sw_status status = SW_OK;
@@ -327,10 +327,67 @@ static sw_status play_stages(sw_pipelined *p, sw_stage_store *store,
 		if (status || !again)
 			break;
 		sw_pipelined_fill_costs(p, memory_bytes);
-		status = sw_pipelined_find_schedule(p, options->schedule, err);
+		status = sw_pipelined_find_schedule(p, schedule, err);
 		again = !p->fits;
 	}
 	return status;
+}
+
+/* What a plan has that is played another time. */
+typedef struct played_stages {
+	sw_planned_stage *stages;
+	sw_named_schedule schedule;
+	sw_pipeline_costs costs;
+	sw_pipeline_played played;
+	sw_pipeline_bound bound;
+} played_stages;
+
+static played_stages take_played(sw_pipelined *p)
+{
+	played_stages was = {sw_arena_copy(&p->arena, p->stages,
+	                                   sizeof(*p->stages) * (size_t)p->n_stages),
+	                     p->schedule, p->costs, p->played, p->bound};
+	p->played = (sw_pipeline_played){0};
+	return was;
+}
+
+static void put_played(sw_pipelined *p, const played_stages *was)
+{
+	sw_pipeline_played_free(&p->played);
+	memcpy(p->stages, was->stages, sizeof(*p->stages) * (size_t)p->n_stages);
+	p->schedule = was->schedule;
+	p->costs = was->costs;
+	p->played = was->played;
+	p->bound = was->bound;
+	p->fits = true;
+}
+
+/* A schedule that is quicker and holds more microbatches may be worth stages that take less memory. Take
+ * it, with those, if the step is then shorter, and than known_s. */
+static sw_status play_quicker(sw_pipelined *p, sw_stage_store *store,
+                              const sw_pipelined_options *options, double known_s, sw_error *err)
+{
+	sw_error ignored;
+	played_stages was = take_played(p);
+	sw_pipelined_fill_costs(p, INT64_MAX);
+	sw_status status = sw_pipelined_find_schedule(p, options->schedule, err);
+	bool shorter = status == SW_OK && p->played.step_s < fmin(was.played.step_s, known_s) &&
+	               play_within(p, store, options, (int32_t)p->schedule, &ignored) == SW_OK &&
+	               p->fits && p->played.step_s < was.played.step_s;
+	if (shorter)
+		sw_pipeline_played_free(&was.played);
+	else
+		put_played(p, &was);
+	return status;
+}
+
+static sw_status play_stages(sw_pipelined *p, sw_stage_store *store,
+                             const sw_pipelined_options *options, double known_s, sw_error *err)
+{
+	SW_TRY(play_within(p, store, options, options->schedule, err));
+	if (!p->fits || options->schedule >= 0 || p->given)
+		return SW_OK;
+	return play_quicker(p, store, options, known_s, err);
 }
 
 /* ---- the whole --------------------------------------------------------------------------- */
@@ -513,7 +570,7 @@ sw_status sw_pipelined_plan(sw_pipelined *p, sw_stage_store *store,
 	*least_s = 0;
 	SW_TRY(sw_pipelined_write_steps(p, store, err));
 	sw_status status = plan_stages(p, store, options->plan.memory_bytes, known_s, least_s, err);
-	return status ? status : play_stages(p, store, options, err);
+	return status ? status : play_stages(p, store, options, known_s, err);
 }
 
 void sw_pipelined_free(sw_pipelined *p)

@@ -181,6 +181,8 @@ sw_status sw_pipelined_search_order(sw_pipelined *p, double time_limit_s, sw_err
 	if (found.schedule && found.step_s < p->played.step_s * (1 - SEARCH_GAIN)) {
 		sw_pipeline_played_free(&p->played);
 		status = sw_pipeline_play(found.schedule, &p->costs, &p->played, err);
+		/* It may have weight gradients apart, which the named one has not. */
+		p->bound = bound_of(p, found.schedule, true);
 		p->given = found.schedule;
 		p->searched = true;
 		p->schedule = SW_NAMED_SCHEDULES;

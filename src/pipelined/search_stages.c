@@ -25,8 +25,8 @@
  * microbatch counts for more, and whose trials take little time. */
 #define HOPELESS_PARTS 1.3
 #define SMALL_PROGRAM 3000
-/* Stages are cut again by the seconds of their plans, so often, where the step should become shorter by so
- * much. */
+/* Stages are cut again by the seconds of their plans, at most so often, where the step should become
+ * shorter by so much. */
 #define RECUTS 3
 #define RECUT_GAIN 0.005
 /* Where nothing fits, stages that are too large are cut so often for these parts of the memory. */

@@ -135,8 +135,9 @@ sw_pipelined *sw_trials_open(sw_stage_search *s, sw_pipelined_numbers numbers, s
 	return p;
 }
 
-/* Plan a piece of a trial. */
-static sw_status probe(sw_stage_search *s, sw_pipelined_numbers numbers, sw_pipelined_probe *found)
+/* Plan a piece of a trial within so much memory of a device. */
+static sw_status probe(sw_stage_search *s, sw_pipelined_numbers numbers, int64_t memory_bytes,
+                       sw_pipelined_probe *found)
 {
 	sw_status status;
 	sw_error err = {0};
@@ -144,7 +145,7 @@ static sw_status probe(sw_stage_search *s, sw_pipelined_numbers numbers, sw_pipe
 	sw_pipelined *p = sw_trials_open(s, numbers, &status);
 	if (!p)
 		return status;
-	status = sw_pipelined_probe_stage(p, s->store, s->options->plan.memory_bytes, found, &err);
+	status = sw_pipelined_probe_stage(p, s->store, memory_bytes, found, &err);
 	if (status)
 		sw_trials_note_failure(s, status, &err);
 	sw_pipelined_free(p);
@@ -168,6 +169,46 @@ static sw_pipelined *estimate(sw_stage_search *s, sw_pipelined_numbers numbers,
 	return NULL;
 }
 
+/* Plan a piece within so much memory, and estimate the trial by it: it takes the place of the one that
+ * is given if it fits, and else if any_way. */
+static sw_pipelined *estimate_again(sw_stage_search *s, sw_pipelined_numbers numbers,
+                                    int64_t memory_bytes, bool any_way, sw_pipelined *unfit,
+                                    sw_pipelined_probe *by)
+{
+	sw_status status = SW_OK;
+	sw_pipelined_probe found;
+	bool probed = probe(s, numbers, memory_bytes, &found) == SW_OK;
+	sw_pipelined *p = probed ? estimate(s, numbers, &found, &status) : NULL;
+	bool takes = p && (p->fits || any_way);
+	sw_pipelined_free(takes ? unfit : p);
+	if (takes)
+		*by = found;
+	return takes ? p : unfit;
+}
+
+/* Where a trial by its estimate does not fit, which may be that of a piece of other microbatches, plan
+ * that of its own; and then with its share of what the microbatches in flight leave of the memory, as
+ * stages are planned then. What is there for a while has no shares. Return the trial that fits, else
+ * the one that was given, which is taken over. */
+static sw_pipelined *estimate_within(sw_stage_search *s, sw_pipelined_numbers numbers,
+                                     int32_t *probes, sw_pipelined *unfit, sw_pipelined_probe *by)
+{
+	if (by->microbatches != numbers.microbatches && --*probes >= 0)
+		unfit = estimate_again(s, numbers, s->options->plan.memory_bytes, true, unfit, by);
+	if (unfit->fits || by->microbatches != numbers.microbatches || *probes <= 0)
+		return unfit;
+	int64_t left = sw_pipelined_memory(unfit, s->options),
+		passing = by->times.fixed_bytes - by->times.resting_bytes, beyond = 0;
+	for (int32_t i = 0; i < unfit->n_stages; i++)
+		beyond = SW_MAX(beyond, sw_pipelined_most_beyond(unfit, i));
+	left -= beyond + passing;
+	if (left <= 0)
+		return unfit;
+	--*probes;
+	left = left / sw_trials_pieces(s, numbers.n_ranks) * numbers.n_ranks;
+	return estimate_again(s, numbers, left + passing, false, unfit, by);
+}
+
 /* Policies in the order in which they are tried: none, that of the plan without stages, the others.
  * False: there are no more. */
 static bool policy(const sw_stage_search *s, size_t i, const char **remat)
@@ -180,70 +221,16 @@ static bool policy(const sw_stage_search *s, size_t i, const char **remat)
 	return *remat != NULL;
 }
 
-/* What is known of the policies with one number of stages. */
+/* What is known of a policy with one number of stages. */
 #define MAX_POLICIES 32
 /* Pieces that are planned, of as many policies, to find one with which fewer microbatches fit. */
-#define FEWER_PROBES 3
-typedef struct policy_probes {
-	struct {
-		sw_pipelined_probe found;
-		sw_status status;     /* of the last probe */
-		int32_t microbatches; /* of it; 0: there was none */
-	} of[MAX_POLICIES];
-} policy_probes;
-
-/* Take the first rematerialisation with which all stages should fit; else the first with which a
- * piece does. A piece that was planned stands for those of other numbers of microbatches; one that
- * did not fit is planned again where microbatches are smaller. At most so many pieces are planned,
- * and only as long as the step is estimated to be shorter than than_s by a policy that computes
- * less again. Returns the trial, opened and estimated; NULL: there is none. */
-static sw_pipelined *choose_remat(sw_stage_search *s, policy_probes *known, double than_s,
-                                  int32_t probes, sw_pipelined_numbers *numbers,
-                                  sw_pipelined_probe *found)
-{
-	sw_pipelined *best = NULL;
-	double step_s = 0;
-	sw_pipelined_numbers trial = *numbers;
-	for (size_t i = 0; i < MAX_POLICIES && !(best && best->fits) && policy(s, i, &trial.remat);
-	     i++) {
-		bool probed = known->of[i].microbatches > 0,
-		     again = !probed || (known->of[i].status == SW_NO &&
-		                         known->of[i].microbatches < trial.microbatches);
-		if (again && step_s < than_s && probes > 0 && !(i && sw_trials_late(s))) {
-			probes--;
-			known->of[i].status = probe(s, trial, &known->of[i].found);
-			known->of[i].microbatches = trial.microbatches;
-		}
-		sw_status status = known->of[i].microbatches ? known->of[i].status : SW_NO;
-		sw_pipelined *p =
-			status == SW_OK ? estimate(s, trial, &known->of[i].found, &status) : NULL;
-		bool takes = p && (p->fits || !best);
-		step_s = p ? p->played.step_s : step_s;
-		if (takes || (status != SW_OK && status != SW_NO)) {
-			sw_pipelined_free(best);
-			best = NULL;
-		}
-		if (status != SW_OK && status != SW_NO)
-			break;
-		if (takes) {
-			*numbers = trial;
-			*found = known->of[i].found;
-			best = p;
-		} else {
-			sw_pipelined_free(p);
-		}
-	}
-	return best;
-}
-
-/* Enter a trial that is opened and estimated. */
-static void add_trial(sw_stage_search *s, sw_pipelined_numbers numbers,
-                      const sw_pipelined_probe *found, sw_pipelined *p)
-{
-	sw_vec_push(&s->trials,
-	            ((sw_stage_trial){numbers, p, found->times.step_s, p->played.step_s,
-	                              p->played.step_s * (p->fits ? 1 : 2), s->trials.len}));
-}
+#define FEWER_PROBES 6
+typedef struct policy_probe {
+	sw_pipelined_probe found;
+	sw_status status;     /* of the last probe */
+	int32_t microbatches; /* of it; 0: there was none */
+	int32_t unfit; /* microbatches with which it does not fit in its share, and so not with fewer */
+} policy_probe;
 
 /* The least number of microbatches that is possible and at least this; else the largest. */
 static int32_t possible_at_least(const sw_phases *phases, int64_t wanted)
@@ -269,25 +256,13 @@ static bool enter_only_trial(sw_stage_search *s, sw_pipelined_numbers numbers)
 	return true;
 }
 
-/* Enter the trials with d stages and this number of microbatches; true: stages should fit. */
-static bool enter_number(sw_stage_search *s, policy_probes *known, double than_s, int32_t probes,
-                         int32_t d, int32_t m)
+/* Enter a trial that is opened and estimated. */
+static void add_trial(sw_stage_search *s, sw_pipelined_numbers numbers,
+                      const sw_pipelined_probe *found, sw_pipelined *p)
 {
-	sw_pipelined_probe found;
-	sw_pipelined_numbers numbers = {.n_ranks = d, .microbatches = m};
-	sw_trials_place(s->request, 0, &numbers);
-	sw_pipelined *p = choose_remat(s, known, than_s, probes, &numbers, &found);
-	if (!p)
-		return false;
-	bool fits = p->fits;
-	for (size_t c = 0; sw_trials_place(s->request, c, &numbers); c++) {
-		sw_status status;
-		if (c > 0)
-			p = estimate(s, numbers, &found, &status);
-		if (p)
-			add_trial(s, numbers, &found, p);
-	}
-	return fits;
+	sw_vec_push(&s->trials,
+	            ((sw_stage_trial){numbers, p, found->times.step_s, p->played.step_s,
+	                              p->played.step_s * (p->fits ? 1 : 2), s->trials.len}));
 }
 
 /* The least estimate of the trials that were entered from the first-th on. */
@@ -299,6 +274,88 @@ static double least_estimate_s(const sw_stage_search *s, size_t first)
 	return least_s;
 }
 
+/* Enter an opened and estimated trial, and those of its other placements. */
+static void enter_placements(sw_stage_search *s, sw_pipelined_numbers numbers,
+                             const sw_pipelined_probe *by, sw_pipelined *p)
+{
+	for (size_t c = 0; sw_trials_place(s->request, c, &numbers); c++) {
+		sw_status status;
+		if (c > 0)
+			p = estimate(s, numbers, by, &status);
+		if (p)
+			add_trial(s, numbers, by, p);
+	}
+}
+
+/* Plan the piece of a policy, unless that of other microbatches does, and estimate the trial. A piece
+ * that did not fit is planned again where microbatches are smaller; `own`: each is. NULL: *status says
+ * why. */
+static sw_pipelined *estimate_policy(sw_stage_search *s, policy_probe *known, bool may_probe, bool own,
+                                     sw_pipelined_numbers numbers, int32_t *probes,
+                                     sw_pipelined_probe *by, sw_status *status)
+{
+	bool again = !known->microbatches || (own && known->microbatches != numbers.microbatches) ||
+	             (known->status == SW_NO && known->microbatches < numbers.microbatches);
+	if (again && may_probe && *probes > 0) {
+		--*probes;
+		known->status = probe(s, numbers, s->options->plan.memory_bytes, &known->found);
+		known->microbatches = numbers.microbatches;
+	}
+	*status = known->microbatches ? known->status : SW_NO;
+	*by = known->found;
+	return *status == SW_OK ? estimate(s, numbers, by, status) : NULL;
+}
+
+/* Enter the trials with d stages and m microbatches: with the first rematerialisation with which all
+ * stages should fit in any case; with an earlier one with which they may fit; where there is neither,
+ * with the first with which a piece does. Of the policies behind one that may fit pieces are
+ * planned in as many microbatches, so that they are compared. At most so many pieces are planned, and
+ * only as long as the step is estimated to be shorter than than_s by a policy that computes less again.
+ * True: stages should fit. */
+static bool enter_number(sw_stage_search *s, policy_probe *known, double than_s, int32_t probes,
+                         int32_t d, int32_t m)
+{
+	sw_pipelined_numbers trial = {.n_ranks = d, .microbatches = m};
+	sw_trials_place(s->request, 0, &trial);
+	sw_pipelined_numbers unfit_numbers = trial;
+	sw_pipelined_probe by, unfit_by;
+	sw_pipelined *unfit = NULL;
+	double step_s = 0;
+	bool fits = false, may_fit = false;
+	sw_status status = SW_NO;
+	for (size_t i = 0; i < MAX_POLICIES && !fits && policy(s, i, &trial.remat); i++) {
+		bool may_probe = step_s < than_s && !(i && sw_trials_late(s));
+		sw_pipelined *p = estimate_policy(s, &known[i], may_probe, may_fit, trial, &probes,
+		                                  &by, &status);
+		if (status != SW_OK && status != SW_NO)
+			break;
+		if (!p)
+			continue;
+		step_s = p->played.step_s;
+		fits = p->fits;
+		if (!fits && !may_fit && may_probe && probes > 0 && known[i].unfit < m &&
+		    step_s < least_estimate_s(s, 0)) {
+			p = estimate_within(s, trial, &probes, p, &by);
+			known[i].unfit = p->fits ? known[i].unfit : m;
+		}
+		may_fit |= p->fits;
+		if (p->fits) {
+			enter_placements(s, trial, &by, p);
+		} else if (!unfit) {
+			unfit = p;
+			unfit_numbers = trial;
+			unfit_by = by;
+		} else {
+			sw_pipelined_free(p);
+		}
+	}
+	if (unfit && !may_fit && (status == SW_OK || status == SW_NO))
+		enter_placements(s, unfit_numbers, &unfit_by, unfit);
+	else
+		sw_pipelined_free(unfit);
+	return may_fit;
+}
+
 /* Enter the trials with d stages and these numbers of microbatches, of which the one at `at` is
  * planned first. Where no policy fits with it, pieces are planned with more of them. Fewer are
  * larger, so that other policies may be needed for them, whose pieces are planned where that can
@@ -306,7 +363,7 @@ static double least_estimate_s(const sw_stage_search *s, size_t first)
 static void enter_microbatches(sw_stage_search *s, const sw_phases *phases, int32_t d,
                                const int32_t *m, int n, int at)
 {
-	policy_probes *known = sw_alloc(sizeof(*known));
+	policy_probe *known = sw_alloc(sizeof(*known) * MAX_POLICIES);
 	bool fits = false, more = !s->options->microbatches;
 	size_t first = s->trials.len;
 	for (int i = at; i < n && !(i > at && sw_trials_late(s)); i++)

@@ -749,6 +749,63 @@ static void stages_are_no_slower_than_those_of_one_strategy(void **state)
 	}
 }
 
+/* The updates, and that few microbatches leave stages idle at the ends, count where the program is cut: no
+ * cut between two blocks is quicker than the one that is found. */
+static void cuts_are_chosen_by_the_step(void **state)
+{
+	sw_stage_file_entry entries[] = {{"params.embed.*", false, 0, 1},
+	                                 {"params.blocks.6.*", false, 0, 2},
+	                                 {"params.blocks.7.*", false, 1, 3}};
+	const sw_stage_file file = {
+		.path = "stages", .n_stages = 2, .entries = entries, .n_entries = SW_COUNT(entries)};
+	sw_pipelined_options options = {.n_stages = 2, .microbatches = 2, .schedule = SW_ZB_2P};
+	staged_plan t;
+	(void)state;
+	options.plan = (sw_plan_options){.quiet = true, .remat = "none"};
+	open_program(&t, "gpt-124m", "dgx-a100-2x8");
+	plan_under(&t, "megatron:tp=2,sp", options);
+	double found_s = t.plan->played.step_s;
+	options.file = &file;
+	plan_under(&t, "megatron:tp=2,sp", options);
+	if (found_s > t.plan->played.step_s * 1.005)
+		fail_msg("%g s, with a cut by hand %g s", found_s, t.plan->played.step_s);
+	close_program(&t);
+}
+
+/* With little memory stages take a schedule that holds more microbatches, in layouts that hold less, if
+ * that is quicker; and nothing is computed again where these suffice. The bound is that of the schedule
+ * that was found. */
+static void little_memory_is_divided_well(void **state)
+{
+	static const struct {
+		int32_t n, m;
+		sw_named_schedule schedule;
+		const char *strategy;
+		int64_t bytes;
+	} cases[] = {{4, 2, SW_ZB_H1, "auto", 400000}, {2, 0, SW_ZB_H1, "zero3", 600000}};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(cases); i++) {
+		sw_pipelined_options options = {
+			.n_stages = cases[i].n, .microbatches = cases[i].m, .schedule = -1};
+		staged_plan t;
+		options.plan = (sw_plan_options){.quiet = true,
+		                                 .memory_bytes = cases[i].bytes,
+		                                 .remat = cases[i].m ? "none" : NULL};
+		open_program(&t, "gpt-tiny", "lab-2x4");
+		plan_under(&t, "auto", options);
+		double found_s = t.plan->played.step_s;
+		assert_true(t.plan->fits);
+		assert_true(t.plan->bound.seconds <= found_s * (1 + 1e-9));
+		options.schedule = (int32_t)cases[i].schedule;
+		options.microbatches = 2;
+		options.plan.remat = "none";
+		plan_under(&t, cases[i].strategy, options);
+		if (found_s > t.plan->played.step_s * 1.005)
+			fail_msg("%g s, by hand %g s", found_s, t.plan->played.step_s);
+		close_program(&t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -776,6 +833,8 @@ int main(void)
 		cmocka_unit_test(what_crosses_needs_no_memory),
 		cmocka_unit_test(hopeless_trials_are_not_planned),
 		cmocka_unit_test(stages_are_no_slower_than_those_of_one_strategy),
+		cmocka_unit_test(cuts_are_chosen_by_the_step),
+		cmocka_unit_test(little_memory_is_divided_well),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
