@@ -21,10 +21,7 @@ static void open_priced(const char *fixture, const char *cluster, double faster,
 		x->p.cluster.levels[i].bandwidth *= faster;
 		x->p.cluster.levels[i].latency_s /= faster;
 	}
-	check(sw_plan_strategy_parse("dp", &options.strategy, &err), &err);
-	check(sw_plan_make(x->p.program, x->p.path, &x->p.sidecar, &x->p.cluster, &options,
-	                   &x->p.plan, &err),
-	      &err);
+	plan_under(&x->p, options, "dp");
 	sw_analysis_init(&x->analysis, x->p.plan, &x->p.sidecar, (sw_analysis_options){0});
 	check(sw_prices_add(&x->prices, &x->analysis, x->p.plan, &x->p.plan->predicted, &err), &err);
 	x->analysis.prices = &x->prices;

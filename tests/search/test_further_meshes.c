@@ -9,16 +9,10 @@
 
 static double plan_with(planned *p, sw_plan_options options)
 {
-	sw_error err = {0};
 	options.quiet = true;
 	options.remat = "none";
 	options.microbatches = 1;
-	sw_plan_free(p->plan);
-	p->plan = NULL;
-	check(sw_plan_strategy_parse("auto", &options.strategy, &err), &err);
-	check(sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &p->plan, &err),
-	      &err);
-	return p->plan->predicted.step_time_s;
+	return plan_under(p, options, "auto");
 }
 
 static double auto_s(planned *p, const sw_model_limits *limits)

@@ -5,17 +5,11 @@
 
 static double auto_s(planned *p, const sw_search_limits *limits)
 {
-	sw_error err = {0};
 	sw_plan_options options = {.quiet = true,
 	                           .remat = "none",
 	                           .microbatches = 1,
 	                           .limits.search = limits};
-	sw_plan_free(p->plan);
-	p->plan = NULL;
-	check(sw_plan_strategy_parse("auto", &options.strategy, &err), &err);
-	check(sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &p->plan, &err),
-	      &err);
-	return p->plan->predicted.step_time_s;
+	return plan_under(p, options, "auto");
 }
 
 static void compare(const char *fixture, double most)
