@@ -171,7 +171,7 @@ typedef struct sw_search_wave {
 	sw_analysis analysis;
 	sw_memo memo;
 	SW_VEC(sw_warm_start) starts; /* solutions of earlier meshes */
-	sw_plan *incumbent;           /* that the meshes begin from which it fits into; NULL: none */
+	sw_plan *incumbent;           /* from which meshes begin that refine its mesh; NULL: none */
 	sw_tally tally, before;       /* now; before this batch, for models that are built ahead */
 	struct {
 		sw_mesh_search *storage; /* [n], owned, as they were entered */
