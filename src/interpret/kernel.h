@@ -258,9 +258,6 @@ double sw_pace_wait(sw_interpreter *interpreter);
 void sw_pace_resume(sw_interpreter *interpreter, double call_begin_s);
 /* Return true if every op is elementwise on scalars, so that all lanes can run at once. */
 bool sw_computation_is_elementwise(const sw_program *program, int32_t computation);
-/* Return true if the only result of the computation is its parameter number `which`. */
-bool sw_computation_returns_parameter(const sw_program *program, int32_t computation,
-                                      int64_t which);
 
 /* ---- aliasing and workspace (buffer_aliasing.c, workspace.c) ---------------------------- */
 

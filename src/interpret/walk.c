@@ -413,11 +413,3 @@ bool sw_computation_is_elementwise(const sw_program *program, int32_t computatio
 	}
 	return true;
 }
-
-bool sw_computation_returns_parameter(const sw_program *program, int32_t computation, int64_t which)
-{
-	const sw_computation *c = &program->computations.data[computation];
-	const sw_op *op = sw_op_at(program, program->values.data[c->results.data[0]].op);
-	return c->results.len == 1 && op->opcode == SW_OP_PARAMETER &&
-	       op->attrs->parameter.number == which;
-}

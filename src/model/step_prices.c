@@ -27,7 +27,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Prices are multiples of this, so that there are few cost tables. */
 #define PRICE_STEP 0.25
@@ -146,11 +145,8 @@ sw_status sw_prices_add(sw_prices *prices, const sw_analysis *a, const sw_plan *
 {
 	size_t n = a->program->computations.len;
 	traffic *of = sw_alloc(sizeof(*of) * (n + 1));
-	memset(of, 0, sizeof(*of) * (n + 1));
-	if (!prices->held) {
+	if (!prices->held)
 		prices->held = sw_alloc(sizeof(*prices->held) * (n + 1));
-		memset(prices->held, 0, sizeof(*prices->held) * (n + 1));
-	}
 	sw_status status = list_traffic(a, plan, of, err);
 	double all_s = sw_overlap_all_s(a->overlap, a->program->entry),
 	       scale = all_s > 0 ? cost->compute_s / all_s : 0;

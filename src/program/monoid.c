@@ -55,3 +55,11 @@ sw_monoid sw_computation_monoid(const sw_program *program, int32_t computation)
 	bool one = program->computations.data[computation].results.len == 1;
 	return one ? sw_computation_monoid_of(program, computation, 0) : SW_MONOID_NONE;
 }
+
+bool sw_computation_returns_parameter(const sw_program *program, int32_t computation, int64_t which)
+{
+	const sw_computation *c = &program->computations.data[computation];
+	const sw_op *op = sw_op_at(program, program->values.data[c->results.data[0]].op);
+	return c->results.len == 1 && op->opcode == SW_OP_PARAMETER &&
+	       op->attrs->parameter.number == which;
+}

@@ -355,6 +355,9 @@ sw_status sw_program_verify(const sw_program *program, sw_error *err);
 /* Return the monoid that a (scalar, scalar) -> scalar computation applies, NONE if it is not a
  * single known op. */
 sw_monoid sw_computation_monoid(const sw_program *program, int32_t computation);
+/* Return whether the only result of the computation is its parameter number `which`. */
+bool sw_computation_returns_parameter(const sw_program *program, int32_t computation,
+                                      int64_t which);
 /* Return the monoid of one result of a computation (x0 .. xn-1, y0 .. yn-1) -> n scalars, NONE
  * unless the result depends on its own x and y alone. */
 sw_monoid sw_computation_monoid_of(const sw_program *program, int32_t computation, uint32_t result);

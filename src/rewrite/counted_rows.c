@@ -103,9 +103,7 @@ static bool has_one_index(const sw_program *p, const sw_op *op, int32_t dim)
 /* Does a scatter replace what was there? */
 static bool overwrites(const sw_program *p, const sw_op *op)
 {
-	const sw_computation *c = &p->computations.data[op->called[0]];
-	return c->parameters.len == 2 &&
-	       c->results.data[0] == sw_op_at(p, c->parameters.data[1])->first_result;
+	return sw_computation_returns_parameter(p, op->called[0], 1);
 }
 
 /* Return whether a scatter of rows is written without indices: it adds, or each row is put once. */

@@ -11,13 +11,7 @@
 
 #include "program/number.h"
 
-static const sw_op *made_by(const sw_program *p, sw_id value)
-{
-	return sw_op_at(p, p->values.data[value].op);
-}
-
-/* Set the one whole number that all elements of a value are. */
-static bool repeats(const sw_program *p, sw_id value, int64_t *number)
+bool sw_repeats_whole(const sw_program *p, sw_id value, int64_t *number)
 {
 	const sw_op *op = sw_constant_of(p, value);
 	if (!op || !sw_is_whole(op->attrs->constant.shape.type) || !op->attrs->constant.data ||
@@ -30,7 +24,7 @@ static bool repeats(const sw_program *p, sw_id value, int64_t *number)
 static bool is_at_least_0(const sw_program *p, sw_id value)
 {
 	int64_t number;
-	return repeats(p, value, &number) && number >= 0;
+	return sw_repeats_whole(p, value, &number) && number >= 0;
 }
 
 /* ---- keys ------------------------------------------------------------------------------- */
@@ -41,7 +35,7 @@ static bool is_natural(const sw_program *p, sw_id value, int depth);
  * parameters `k` of operands and first values. */
 static bool is_chosen(const sw_program *p, const sw_op *reduce, sw_id value, uint32_t k, int depth)
 {
-	const sw_op *op = made_by(p, value);
+	const sw_op *op = sw_made_by(p, value);
 	if (op->opcode == SW_OP_PARAMETER)
 		return op->attrs->parameter.number % (reduce->n_operands / 2) == k;
 	bool chooses = op->opcode == SW_OP_SELECT || op->opcode == SW_OP_MINIMUM ||
@@ -62,7 +56,7 @@ static bool chooses_natural(const sw_program *p, const sw_op *op, uint32_t k, in
 /* Return whether no element is negative. */
 static bool is_natural(const sw_program *p, sw_id value, int depth)
 {
-	const sw_op *op = made_by(p, value);
+	const sw_op *op = sw_made_by(p, value);
 	sw_type_kind kind = sw_type_kind_of(sw_value_shape(p, value).type);
 	sw_id x;
 	if (kind == SW_KIND_UNSIGNED || kind == SW_KIND_PRED || is_at_least_0(p, value))
@@ -102,14 +96,14 @@ static bool is_natural(const sw_program *p, sw_id value, int depth)
  * which keep the order; SW_NO_ID: it is made otherwise. */
 static sw_id before_bound(const sw_program *p, sw_id value)
 {
-	const sw_op *op = made_by(p, value);
+	const sw_op *op = sw_made_by(p, value);
 	int64_t number;
 	sw_id x;
 	bool bounds = op->opcode == SW_OP_MAXIMUM || op->opcode == SW_OP_MINIMUM;
-	if (bounds && repeats(p, op->operands[1], &number))
+	if (bounds && sw_repeats_whole(p, op->operands[1], &number))
 		return op->operands[0];
-	if (op->opcode == SW_OP_CLAMP && repeats(p, op->operands[0], &number) &&
-	    repeats(p, op->operands[2], &number))
+	if (op->opcode == SW_OP_CLAMP && sw_repeats_whole(p, op->operands[0], &number) &&
+	    sw_repeats_whole(p, op->operands[2], &number))
 		return op->operands[1];
 	if (op->opcode == SW_OP_SELECT && sw_is_wrap(p, op, &x) && is_natural(p, x, 8))
 		return x;
@@ -129,7 +123,7 @@ static bool is_key(const sw_program *p, sw_id value, const sw_op *sort)
 bool sw_sort_ascends(const sw_program *p, const sw_op *sort)
 {
 	const sw_computation *c = &p->computations.data[sort->called[0]];
-	const sw_op *compare = made_by(p, c->results.data[0]);
+	const sw_op *compare = sw_made_by(p, c->results.data[0]);
 	return compare->opcode == SW_OP_COMPARE && compare->attrs->compare.direction == SW_LT &&
 	       compare->operands[0] == sw_op_at(p, c->parameters.data[0])->first_result &&
 	       compare->operands[1] == sw_op_at(p, c->parameters.data[1])->first_result;
@@ -143,10 +137,10 @@ static bool is_histogram(const sw_program *p, const sw_op *op, const sw_op *sort
 	int64_t zero, one;
 	if (op->opcode != SW_OP_SCATTER || op->n_operands != 3 ||
 	    sw_computation_monoid(p, op->called[0]) != SW_MONOID_SUM ||
-	    !repeats(p, op->operands[0], &zero) || zero != 0 ||
-	    !repeats(p, op->operands[2], &one) || one != 1)
+	    !sw_repeats_whole(p, op->operands[0], &zero) || zero != 0 ||
+	    !sw_repeats_whole(p, op->operands[2], &one) || one != 1)
 		return false;
-	const sw_op *list = made_by(p, op->operands[1]);
+	const sw_op *list = sw_made_by(p, op->operands[1]);
 	sw_shape indices = sw_value_shape(p, op->operands[1]);
 	if (sw_value_shape(p, op->operands[2]).rank != 1 || indices.rank > 2)
 		return false;
@@ -158,7 +152,7 @@ static bool is_histogram(const sw_program *p, const sw_op *op, const sw_op *sort
 /* Return the value that is repeated along all dimensions of a broadcast but `dim`; SW_NO_ID. */
 static sw_id repeated_along(const sw_program *p, sw_id value, int32_t *dim)
 {
-	const sw_op *op = made_by(p, value);
+	const sw_op *op = sw_made_by(p, value);
 	if (op->opcode != SW_OP_BROADCAST || op->attrs->dims.dims.n != 1)
 		return SW_NO_ID;
 	*dim = (int32_t)op->attrs->dims.dims.v[0];
@@ -171,11 +165,11 @@ static bool is_count(const sw_program *p, const sw_op *op, const sw_op *sort, sw
 	int64_t zero;
 	if (op->opcode != SW_OP_REDUCE || op->n_operands != 2 || op->attrs->dims.dims.n != 1 ||
 	    sw_computation_monoid(p, op->called[0]) != SW_MONOID_SUM ||
-	    !repeats(p, op->operands[1], &zero) || zero != 0)
+	    !sw_repeats_whole(p, op->operands[1], &zero) || zero != 0)
 		return false;
-	const sw_op *convert = made_by(p, op->operands[0]);
+	const sw_op *convert = sw_made_by(p, op->operands[0]);
 	const sw_op *equal =
-		convert->opcode == SW_OP_CONVERT ? made_by(p, convert->operands[0]) : NULL;
+		convert->opcode == SW_OP_CONVERT ? sw_made_by(p, convert->operands[0]) : NULL;
 	if (!equal || equal->opcode != SW_OP_COMPARE || equal->attrs->compare.direction != SW_EQ ||
 	    sw_value_shape(p, equal->first_result).rank != 2)
 		return false;
@@ -192,15 +186,15 @@ static bool is_count(const sw_program *p, const sw_op *op, const sw_op *sort, sw
 /* The running total of the numbers of rows. */
 static bool is_end(const sw_program *p, sw_id value, const sw_op *sort, sw_id *key)
 {
-	const sw_op *op = made_by(p, value);
+	const sw_op *op = sw_made_by(p, value);
 	int64_t zero;
 	if (op->opcode != SW_OP_REDUCE_WINDOW || op->n_operands != 2 ||
 	    op->attrs->window.window.rank != 1 ||
 	    sw_computation_monoid(p, op->called[0]) != SW_MONOID_SUM ||
-	    !repeats(p, op->operands[1], &zero) || zero != 0)
+	    !sw_repeats_whole(p, op->operands[1], &zero) || zero != 0)
 		return false;
 	const sw_window_dim *w = op->attrs->window.window.dims;
-	const sw_op *counts = made_by(p, op->operands[0]);
+	const sw_op *counts = sw_made_by(p, op->operands[0]);
 	int64_t n = sw_value_shape(p, value).dims[0];
 	bool total = w->size == n && w->pad_low == n - 1 && w->pad_high == 0 && w->stride == 1 &&
 	             w->lhs_dilate == 1 && w->rhs_dilate == 1;
@@ -210,13 +204,13 @@ static bool is_end(const sw_program *p, sw_id value, const sw_op *sort, sw_id *k
 /* The same without the last, behind a 0. */
 static bool is_begin(const sw_program *p, sw_id value, const sw_op *sort, sw_id *key)
 {
-	const sw_op *op = made_by(p, value);
+	const sw_op *op = sw_made_by(p, value);
 	int64_t zero;
 	if (op->opcode != SW_OP_CONCATENATE || op->n_operands != 2 ||
-	    !repeats(p, op->operands[0], &zero) || zero != 0 ||
+	    !sw_repeats_whole(p, op->operands[0], &zero) || zero != 0 ||
 	    sw_value_shape(p, op->operands[0]).dims[0] != 1)
 		return false;
-	const sw_op *cut = made_by(p, op->operands[1]);
+	const sw_op *cut = sw_made_by(p, op->operands[1]);
 	if (cut->opcode != SW_OP_SLICE || cut->attrs->slice.start.v[0] != 0 ||
 	    cut->attrs->slice.stride.v[0] != 1)
 		return false;

@@ -27,15 +27,10 @@ typedef struct unsorter {
 	SW_VEC(sw_id) sorts;         /* those that may go */
 } unsorter;
 
-static const sw_op *made_by(const sw_program *p, sw_id value)
-{
-	return sw_op_at(p, p->values.data[value].op);
-}
-
 sw_id sw_index_source(const sw_program *p, sw_id value)
 {
 	for (;;) {
-		const sw_op *op = made_by(p, value);
+		const sw_op *op = sw_made_by(p, value);
 		sw_id x;
 		if (op->opcode == SW_OP_RESHAPE || op->opcode == SW_OP_COPY)
 			value = op->operands[0];
@@ -147,11 +142,9 @@ static bool overwrites_all(const unsorter *x, const sw_op *op, sw_id sort)
  * of all. */
 static bool is_same_of_all(const unsorter *x, const sw_op *op, sw_id sort)
 {
-	const sw_op *number = sw_constant_of(x->in, op->operands[1]);
 	int64_t last = sw_value_shape(x->in, sw_op_at(x->in, sort)->operands[0]).dims[0] - 1, n;
-	if (!is_number(x->in, op->operands[1]) || x->of[op->operands[0]].dim != SW_PLACES)
+	if (!sw_repeats_whole(x->in, op->operands[1], &n) || x->of[op->operands[0]].dim != SW_PLACES)
 		return false;
-	n = sw_integer_get(number->attrs->constant.shape.type, number->attrs->constant.data, 0);
 	switch (op->attrs->compare.direction) {
 	case SW_LT:
 	case SW_GE:
@@ -239,7 +232,7 @@ static bool differs(const unsorter *x, const sw_op *op, const sw_rule *rule, uin
 {
 	int64_t stride;
 	int32_t dim = sw_rule_dim_with(rule, false, (int32_t)k, rows, &stride);
-	const sw_op *made = made_by(x->in, op->operands[k]);
+	const sw_op *made = sw_made_by(x->in, op->operands[k]);
 	bool repeated =
 		made->opcode == SW_OP_BROADCAST && !sw_ints_has(made->attrs->dims.dims, dim);
 	return dim >= 0 && !repeated && !is_number(x->in, op->operands[k]);
@@ -378,13 +371,23 @@ static sw_id write_mask(const unsorter *x, sw_program *out, int32_t c, const sw_
 	return sw_emit_compare(out, c, mask->direction, key, numbers);
 }
 
+/* Copy an op, and set what stands for its results. */
+static void copy_op(sw_program *out, int32_t c, const sw_program *in, sw_id id, sw_id *value,
+                    int32_t *computations)
+{
+	const sw_op *op = sw_op_at(in, id);
+	sw_id first = sw_build_copy_mapped(out, c, in, id, value, computations);
+	for (uint32_t r = 0; r < op->n_results; r++)
+		value[op->first_result + r] = first + r;
+}
+
 /* Write the op; set what stands for its results. */
 static void write_unsorted(const void *unsorted, sw_program *out, int32_t c, sw_id id, sw_id *value,
                            int32_t *computations)
 {
 	const unsorter *x = unsorted;
 	const sw_op *op = sw_op_at(x->in, id);
-	sw_id sort = op->n_results ? x->of[op->first_result].sort : SW_NO_ID, first;
+	sw_id sort = op->n_results ? x->of[op->first_result].sort : SW_NO_ID;
 	bool inverse = op->opcode == SW_OP_SORT && op->n_results == 2 &&
 	               x->of[op->first_result + 1].dim == SW_PLACES &&
 	               x->of[op->first_result + 1].sort != SW_NO_ID;
@@ -398,11 +401,9 @@ static void write_unsorted(const void *unsorted, sw_program *out, int32_t c, sw_
 	                x->of[op->operands[0]].sort == SW_NO_ID &&
 	                x->of[op->operands[1]].sort == SW_NO_ID;
 	if (compares && sw_find_group_mask(x->in, op, sw_op_at(x->in, sort), &mask))
-		first = write_mask(x, out, c, op, &mask, value);
+		value[op->first_result] = write_mask(x, out, c, op, &mask, value);
 	else
-		first = sw_build_copy_mapped(out, c, x->in, id, value, computations);
-	for (uint32_t r = 0; r < op->n_results; r++)
-		value[op->first_result + r] = first + r;
+		copy_op(out, c, x->in, id, value, computations);
 }
 
 static void write_counted(const void *program, sw_program *out, int32_t c, sw_id id, sw_id *value,
@@ -412,9 +413,7 @@ static void write_counted(const void *program, sw_program *out, int32_t c, sw_id
 	const sw_op *op = sw_op_at(in, id);
 	sw_counted_rows rows;
 	if (!sw_find_counted_rows(in, op, &rows)) {
-		sw_id first = sw_build_copy_mapped(out, c, in, id, value, computations);
-		for (uint32_t r = 0; r < op->n_results; r++)
-			value[op->first_result + r] = first + r;
+		copy_op(out, c, in, id, value, computations);
 		return;
 	}
 	sw_id *operands = sw_alloc(sizeof(*operands) * op->n_operands);
@@ -456,11 +455,11 @@ static sw_program *write_by(const sw_program *in, write_op_fn *write, const void
  * where, for the gradient. */
 static bool takes_again(const sw_program *p, const sw_op *op)
 {
-	const sw_op *put = op->opcode == SW_OP_GATHER ? made_by(p, op->operands[0]) : NULL;
+	const sw_op *put = op->opcode == SW_OP_GATHER ? sw_made_by(p, op->operands[0]) : NULL;
 	if (!put || put->opcode != SW_OP_SCATTER || put->operands[1] != op->operands[1])
 		return false;
 	sw_id source = sw_index_source(p, op->operands[1]);
-	const sw_op *sort = made_by(p, source);
+	const sw_op *sort = sw_made_by(p, source);
 	int32_t order = places_of(p, sort);
 	int64_t rows = order >= 0 ? sw_value_shape(p, source).dims[0] : -1;
 	return order >= 0 && source == sort->first_result + (sw_id)order &&
@@ -474,20 +473,18 @@ static void write_taken(const void *program, sw_program *out, int32_t c, sw_id i
 	const sw_program *in = program;
 	const sw_op *op = sw_op_at(in, id);
 	if (takes_again(in, op)) {
-		value[op->first_result] = value[made_by(in, op->operands[0])->operands[2]];
+		value[op->first_result] = value[sw_made_by(in, op->operands[0])->operands[2]];
 		return;
 	}
 	bool same = op->opcode == SW_OP_COMPARE && op->attrs->compare.direction == SW_EQ &&
 	            value[op->operands[0]] == value[op->operands[1]] &&
 	            sw_is_whole(sw_value_shape(in, op->operands[0]).type);
-	sw_id first;
 	if (same)
-		first = sw_emit_broadcast(out, c, sw_emit_scalar(out, c, SW_PRED, 1),
+		value[op->first_result] =
+			sw_emit_broadcast(out, c, sw_emit_scalar(out, c, SW_PRED, 1),
 		                          sw_value_shape(in, op->first_result), NULL);
 	else
-		first = sw_build_copy_mapped(out, c, in, id, value, computations);
-	for (uint32_t r = 0; r < op->n_results; r++)
-		value[op->first_result + r] = first + r;
+		copy_op(out, c, in, id, value, computations);
 }
 
 sw_program *sw_without_taking_again(const sw_program *in)

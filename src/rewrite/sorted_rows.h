@@ -19,6 +19,13 @@ typedef struct sw_sorted_value {
 /* The same, shifted by the number of rows: what a wrap of negative numbers never takes. */
 #define SW_PLACES_SHIFTED (-2)
 
+static inline const sw_op *sw_made_by(const sw_program *p, sw_id value)
+{
+	return sw_op_at(p, p->values.data[value].op);
+}
+/* Set the one whole number that all elements of a value are (group_masks.c). */
+bool sw_repeats_whole(const sw_program *p, sw_id value, int64_t *number);
+
 /* Return what an index is moved from: its source behind reshapes, copies,
  * conversions to integers and wraps of negative numbers. */
 sw_id sw_index_source(const sw_program *p, sw_id value);

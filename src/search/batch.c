@@ -42,7 +42,7 @@ static sw_budget budget_of(const sw_search *s, const sw_mesh_search *m, size_t p
 	const sw_search_wave *w = s->wave;
 	double least = sw_tally_share(s, &w->tally) * sw_model_step_bound_s(&w->analysis, 1);
 	sw_budget b = {.accept_s = INFINITY};
-	if (sw_search_has_incumbent(s) && w->mode < SW_MEMORY_RESERVED && least > 0)
+	if (sw_search_has_incumbent(s) && !sw_mode_looks_again(w->mode) && least > 0)
 		b.accept_s = s->incumbent.cost.step_time_s / least;
 	if (sw_mesh_is_free(m->mesh))
 		b.accept_s = w->tally.model_s;
@@ -322,7 +322,7 @@ static void enter(sw_search *s, sw_mesh_search *m)
 	sw_mesh_entry *e = entry_of(s, m);
 	const sw_found *f = &m->found;
 	s->timed_out = s->timed_out || m->timed_out;
-	if (s->wave->mode < SW_MEMORY_RESERVED) {
+	if (!sw_mode_looks_again(s->wave->mode)) {
 		note_bounds(s, e, m);
 		e->line = line_of(s, m);
 	}

@@ -158,7 +158,7 @@ static sw_status take_simulated(sw_search *s, simulation *j)
 	}
 	bool is_better =
 		!sw_search_has_incumbent(s) || c->cost.step_time_s < s->incumbent.cost.step_time_s;
-	if (s->wave->mode < SW_MEMORY_RESERVED || is_better) {
+	if (!sw_mode_looks_again(s->wave->mode) || is_better) {
 		e->line.step_time_s = c->cost.step_time_s;
 		e->line.bound_s = 0;
 		e->line.untried = is_cut(j) ? SW_UNTRIED_CUT : SW_UNTRIED_NOT;

@@ -60,6 +60,7 @@ typedef struct sw_mesh_set {
 bool sw_mesh_set_has(const sw_mesh_set *set, size_t mesh);
 bool sw_mesh_set_has_any(const sw_mesh_set *set);
 void sw_mesh_set_put(sw_mesh_set *set, size_t mesh, bool has);
+void sw_mesh_set_reset(sw_mesh_set *set, bool all); /* all meshes are in it, or none is */
 /* Add the meshes of `more`. */
 void sw_mesh_set_add(sw_mesh_set *set, const sw_mesh_set *more);
 
@@ -138,6 +139,11 @@ typedef enum sw_memory_mode {
 	SW_MEMORY_REPRICED,
 	SW_MEMORY_VARIED /* vary plans that were found (variations.c); bounds stay as they are */
 } sw_memory_mode;
+/* Does a wave of this mode look for other plans on meshes whose bounds and lines are known? */
+static inline bool sw_mode_looks_again(sw_memory_mode mode)
+{
+	return mode >= SW_MEMORY_RESERVED;
+}
 
 /* What a solver gets at least, however late it is: a small problem then has a solution, also where
  * code is checked at run time. */
@@ -318,6 +324,8 @@ bool sw_variant_is_too_large(const sw_search *s, const sw_variant *v);
 bool sw_variant_was_searched(const sw_variant *v);
 /* Does some plan of the variant fit? */
 bool sw_variant_fits(const sw_variant *v);
+/* Is one of the first n meshes wanted whose plan takes as long as this one's, for it is the same? */
+bool sw_variant_wants_equal(const sw_variant *v, size_t n, const sw_mesh_entry *e);
 /* Return the variant with the smallest plan of those that do not fit; NULL: there is none. */
 sw_variant *sw_variant_least(const sw_search *s);
 /* Note in its alternatives that no mesh of the variant was searched, and why. */

@@ -113,8 +113,7 @@ static sw_status propose_reserve(sw_search *s)
 	s->proposals.reserved_step_s = step_s;
 	sw_variant *v = sw_search_variant(s, s->incumbent.variant);
 	size_t number = v->entries.data[s->incumbent.entry].number;
-	v->meshes.wanted.rest = false;
-	v->meshes.wanted.has.len = 0;
+	sw_mesh_set_reset(&v->meshes.wanted, false);
 	sw_mesh_set_put(&v->meshes.wanted, number, true);
 	return sw_wave_open(s, s->incumbent.variant, SW_MEMORY_RESERVED, left_s);
 }
@@ -132,8 +131,7 @@ static sw_status propose_wide(sw_search *s)
 	sw_variant *v = sw_search_variant(s, s->incumbent.variant);
 	if (s->incumbent.cost.step_time_s * (1 - s->asked.limits->wide_gap) <= v->kernels_s)
 		return SW_OK;
-	v->meshes.wanted.has.len = 0;
-	v->meshes.wanted.rest = true;
+	sw_mesh_set_reset(&v->meshes.wanted, true);
 	s->proposals.widens = true;
 	return sw_wave_open(s, s->incumbent.variant, SW_MEMORY_LIMITED, left_s);
 }
@@ -162,8 +160,7 @@ static sw_status propose_refined(sw_search *s)
 	sw_variant *v = sw_search_variant(s, s->incumbent.variant);
 	if (beyond_bound(s, s->incumbent.cost.step_time_s) <= s->asked.limits->refine_gap)
 		return SW_OK;
-	v->meshes.wanted.has.len = 0;
-	v->meshes.wanted.rest = true;
+	sw_mesh_set_reset(&v->meshes.wanted, true);
 	s->proposals.refines = true;
 	return sw_wave_open(s, s->incumbent.variant, SW_MEMORY_LIMITED, left_s);
 }

@@ -33,19 +33,6 @@ static bool gained(const sw_search *s)
 	return s->proposals.reprice.rounds == 0 || s->incumbent.cost.step_time_s < rest * before_s;
 }
 
-/* Is one of the meshes that are wanted planned as this one is? */
-static bool is_equal_to_wanted(const sw_variant *v, const sw_mesh_entry *e)
-{
-	for (size_t i = 0; i < v->entries.len; i++) {
-		const sw_mesh_entry *other = &v->entries.data[i];
-		if (sw_mesh_set_has(&v->meshes.wanted, other->number) &&
-		    other->line.step_time_s == e->line.step_time_s &&
-		    other->line.compute_s == e->line.compute_s)
-			return true;
-	}
-	return false;
-}
-
 /* Want the free meshes with the quickest plans, as many as can be afforded, and of no more axes than the
  * incumbent's: three take several times as long as two. Return whether there are any. */
 static bool want_quickest(const sw_search *s, sw_variant *v)
@@ -54,8 +41,7 @@ static bool want_quickest(const sw_search *s, sw_variant *v)
 	int32_t axes = v->entries.data[s->incumbent.entry].mesh.n_axes;
 	double limit_s = l->reprice_behind * s->incumbent.cost.step_time_s,
 	       left = fmax(l->reprice_ops / (double)v->plan->program->ops.len, 1);
-	v->meshes.wanted.rest = false;
-	v->meshes.wanted.has.len = 0;
+	sw_mesh_set_reset(&v->meshes.wanted, false);
 	for (; left >= 1; left--) {
 		const sw_mesh_entry *best = NULL;
 		for (size_t i = 0; i < v->entries.len; i++) {
@@ -64,7 +50,7 @@ static bool want_quickest(const sw_search *s, sw_variant *v)
 			              e->mesh.n_axes <= axes;
 			if (played && !e->mesh.untied && e->line.step_time_s <= limit_s &&
 			    (!best || e->line.step_time_s < best->line.step_time_s) &&
-			    !is_equal_to_wanted(v, e))
+			    !sw_variant_wants_equal(v, v->entries.len, e))
 				best = e;
 		}
 		if (!best)

@@ -16,6 +16,12 @@ bool sw_mesh_set_has(const sw_mesh_set *set, size_t mesh)
 	return mesh < set->has.len ? set->has.data[mesh] : set->rest;
 }
 
+void sw_mesh_set_reset(sw_mesh_set *set, bool all)
+{
+	set->has.len = 0;
+	set->rest = all;
+}
+
 bool sw_mesh_set_has_any(const sw_mesh_set *set)
 {
 	bool any = set->rest;
@@ -40,6 +46,18 @@ void sw_mesh_set_add(sw_mesh_set *set, const sw_mesh_set *more)
 }
 
 /* ---- variants --------------------------------------------------------------------------- */
+
+bool sw_variant_wants_equal(const sw_variant *v, size_t n, const sw_mesh_entry *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		const sw_mesh_entry *other = &v->entries.data[i];
+		if (sw_mesh_set_has(&v->meshes.wanted, other->number) &&
+		    other->line.step_time_s == e->line.step_time_s &&
+		    other->line.compute_s == e->line.compute_s)
+			return true;
+	}
+	return false;
+}
 
 static bool rewrites_nothing(const sw_rewrites *rewrites)
 {

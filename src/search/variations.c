@@ -276,18 +276,10 @@ static bool may_win(const sw_search *s, const sw_alternative *line)
 /* Want the meshes of which a variation may win; those with equal plans count once. */
 static void want_near(const sw_search *s, sw_variant *v)
 {
-	v->meshes.wanted.rest = false;
-	v->meshes.wanted.has.len = 0;
+	sw_mesh_set_reset(&v->meshes.wanted, false);
 	for (size_t i = 0; i < v->entries.len; i++) {
 		const sw_mesh_entry *e = &v->entries.data[i];
-		bool equal = false;
-		for (size_t k = 0; k < i; k++) {
-			const sw_mesh_entry *other = &v->entries.data[k];
-			equal = equal || (other->line.step_time_s == e->line.step_time_s &&
-			                  other->line.compute_s == e->line.compute_s &&
-			                  sw_mesh_set_has(&v->meshes.wanted, other->number));
-		}
-		if (may_win(s, &e->line) && !e->mesh.untied && !equal)
+		if (may_win(s, &e->line) && !e->mesh.untied && !sw_variant_wants_equal(v, i, e))
 			sw_mesh_set_put(&v->meshes.wanted, e->number, true);
 	}
 }

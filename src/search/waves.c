@@ -144,7 +144,7 @@ static bool is_its_turn(const sw_search *s, const sw_mesh *mesh)
 {
 	uint32_t part = s->proposals.padding.part;
 	bool too_early = s->wave->mode == SW_MEMORY_UNCONSTRAINED && mesh->saves_memory;
-	if (s->wave->mode >= SW_MEMORY_RESERVED)
+	if (sw_mode_looks_again(s->wave->mode))
 		return true;
 	if (part)
 		return mesh->copied && sw_mesh_atoms(mesh) == part;
@@ -228,8 +228,8 @@ static int64_t memory_of(const sw_search *s, sw_memory_mode mode)
 static sw_tally first_tally(const sw_search *s, sw_memory_mode mode)
 {
 	bool has = sw_search_has_incumbent(s);
-	return (sw_tally){.model_s = has && mode < SW_MEMORY_RESERVED ? s->incumbent.model_s
-	                                                               : INFINITY,
+	bool known = has && !sw_mode_looks_again(mode);
+	return (sw_tally){.model_s = known ? s->incumbent.model_s : INFINITY,
 	                  .step_s = sw_search_limit_s(s),
 	                  .exceeding_s = INFINITY,
 	                  .merged_share = s->merged_share,
@@ -294,7 +294,7 @@ static sw_status begin_at_incumbent(sw_search *s)
 	sw_status status = sw_prices_add(prices, &w->analysis, w->incumbent, cost, s->err);
 	/* Where messages hold up everything there is no place to which they could move. */
 	if (prices->free_s < s->asked.limits->reprice_free * cost->step_time_s)
-		sw_search_variant(s, w->variant)->meshes.wanted.has.len = 0;
+		sw_mesh_set_reset(&sw_search_variant(s, w->variant)->meshes.wanted, false);
 	return status;
 }
 
@@ -444,7 +444,7 @@ void sw_wave_close(sw_search *s)
 	s->fused_share = w->tally.fused_share;
 	v->left_out = SW_MAX(v->left_out, w->memo.left_out);
 	s->tied = s->tied || w->memo.tied;
-	if (w->queue.n > 0 && w->mode < SW_MEMORY_RESERVED) {
+	if (w->queue.n > 0 && !sw_mode_looks_again(w->mode)) {
 		double step_s = best_step_s(v, w);
 		v->meshes.open.has.len = 0;
 		if (w->mode == SW_MEMORY_UNCONSTRAINED)

@@ -52,3 +52,27 @@ size_t count_opcode(const sw_program *program, sw_opcode opcode)
 		n += program->ops.data[o].opcode == opcode;
 	return n;
 }
+
+void run_filled(const sw_program *program, uint64_t seed, void (*fill)(sw_tensor input, sw_rng *rng),
+                sw_tensor *results)
+{
+	sw_tensor in[16];
+	sw_interpreter *interpreter;
+	sw_interpret_options options = {0};
+	sw_error err = {0};
+	uint32_t n = (uint32_t)sw_entry(program)->parameters.len,
+		 n_results = (uint32_t)sw_entry(program)->results.len;
+	sw_rng rng = {.seed = seed};
+	assert_true(n <= SW_COUNT(in));
+	for (uint32_t i = 0; i < n; i++) {
+		const sw_op *op = sw_op_at(program, sw_entry(program)->parameters.data[i]);
+		assert_int_equal(sw_tensor_new(sw_value_shape(program, op->first_result), true,
+		                               &in[i], &err),
+		                 SW_OK);
+		fill(in[i], &rng);
+	}
+	if (sw_interpreter_new(program, &options, &interpreter, &err) != SW_OK ||
+	    sw_interpret(interpreter, in, n, results, n_results, &err) != SW_OK)
+		fail_msg("%s", err.message);
+	sw_interpreter_free(interpreter);
+}

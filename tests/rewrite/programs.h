@@ -5,6 +5,7 @@
 #include "test.h"
 
 #include "frontend/frontend.h"
+#include "interpret/interpret.h"
 #include "rewrite/rewrite.h"
 
 /* Read HLO text, or a file; the test fails if it is not readable. */
@@ -14,6 +15,10 @@ sw_program *read_file(const char *path);
 sw_program *canonical(const sw_program *program);
 /* Fail with the difference and both texts if the programs differ. */
 void assert_same_program(const sw_program *actual, const sw_program *expected);
+/* Interpret a program of at most 16 inputs, which the function fills one after the other; the caller
+ * drops the results. */
+void run_filled(const sw_program *program, uint64_t seed, void (*fill)(sw_tensor input, sw_rng *rng),
+                sw_tensor *results);
 size_t count_opcode(const sw_program *program, sw_opcode opcode);
 
 #endif

@@ -2,7 +2,6 @@
  * the bit. */
 #include "rewrite/programs.h"
 
-#include "interpret/interpret.h"
 
 #define SUM                                                                                        \
 	"sum { sa = f32[] parameter(0)\n sb = f32[] parameter(1)\n ROOT ss = f32[] add(sa, sb) "   \
@@ -85,32 +84,11 @@ static void fill(sw_tensor tensor, sw_rng *rng)
 		                              : (double)sw_rng_below(rng, 7) - 1);
 }
 
-static void run(const sw_program *program, uint64_t seed, sw_tensor *out)
-{
-	sw_tensor in[3];
-	sw_interpreter *interpreter;
-	sw_interpret_options options = {0};
-	sw_error err = {0};
-	uint32_t n = (uint32_t)sw_entry(program)->parameters.len;
-	sw_rng rng = {.seed = seed};
-	for (uint32_t i = 0; i < n; i++) {
-		const sw_op *op = sw_op_at(program, sw_entry(program)->parameters.data[i]);
-		assert_int_equal(sw_tensor_new(sw_value_shape(program, op->first_result), true,
-		                               &in[i], &err),
-		                 SW_OK);
-		fill(in[i], &rng);
-	}
-	if (sw_interpreter_new(program, &options, &interpreter, &err) != SW_OK ||
-	    sw_interpret(interpreter, in, n, out, 1, &err) != SW_OK)
-		fail_msg("%s", err.message);
-	sw_interpreter_free(interpreter);
-}
-
 static void assert_same_bits(const sw_program *a, const sw_program *b, uint64_t seed)
 {
 	sw_tensor x, y;
-	run(a, seed, &x);
-	run(b, seed, &y);
+	run_filled(a, seed, fill, &x);
+	run_filled(b, seed, fill, &y);
 	assert_true(sw_shape_equal(x.shape, y.shape));
 	assert_memory_equal(sw_tensor_data(x), sw_tensor_data(y), (size_t)sw_shape_bytes(x.shape));
 	sw_tensor_drop(&x);
